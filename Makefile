@@ -1,0 +1,124 @@
+# Trainyard. `make run` trains the example on real data, `make test` tests everything, `make help` lists the rest.
+#
+#   variant=release|debug|asan|ubsan|tsan   each builds into its own folder under build/
+#   V=1                                     shows the commands
+variant = release
+V       = 0
+
+CC     = gcc
+CLANG  = clang-14
+FORMAT = clang-format-14
+B      = build/$(variant)
+BIN    = $(if $(filter release,$(variant)),build,$(B))/bin
+
+CFLAGS_release = -O2 -g1 -D_FORTIFY_SOURCE=2
+CFLAGS_debug   = -O0 -g3 -DTY_DEBUG
+CFLAGS_asan    = -O1 -g -DTY_DEBUG -fsanitize=address -fno-omit-frame-pointer
+CFLAGS_ubsan   = -O1 -g -DTY_DEBUG -fsanitize=undefined -fno-sanitize-recover=all
+CFLAGS_tsan    = -O1 -g -DTY_DEBUG -fsanitize=thread
+BASICS  = -std=gnu17 -I. -pthread -Wall -Wextra -Werror
+CFLAGS  = $(BASICS) -fopenmp -fPIE -fstack-protector-strong $(CFLAGS_$(variant))
+LDFLAGS = -pie -pthread -rdynamic -Wl,-z,relro -Wl,-z,now -Wl,--as-needed $(filter -fsanitize%,$(CFLAGS_$(variant)))
+LIBS    = -ldnnl -lcjson -lyaml -lcrypto -lz -lcurl -lm -ldl -lgomp
+
+MAINS   = $(wildcard entrypoint/train.c entrypoint/trainyard.c)
+SOURCES = $(filter-out $(MAINS),$(wildcard base/*.c container/*.c container/*/*.c compiler/*.c compiler/*/*.c \
+          compiler/target/*/*.c dist/*.c estimator_spec/*.c entrypoint/*.c))
+LIB     = $(B)/libtrainyard.a
+UNITS   = $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/*.c))
+TARGETS = $(patsubst tests/fuzz/%.c,%,$(filter-out %.main.c,$(wildcard tests/fuzz/*.c)))
+
+Q   := $(if $(filter 0,$(V)),@)
+say  = $(if $(filter 0,$(V)),@printf '  %-6s %s\n' $(1) $@)
+
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.SECONDARY:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+.PHONY: all lib units replays deps test-deps run test fresh fuzz format check-format clean help
+
+all: $(MAINS:entrypoint/%.c=$(BIN)/%)
+lib: $(LIB)
+units: $(UNITS)
+replays: $(TARGETS:%=$(B)/replay/%)
+
+$(B)/obj/entrypoint/%.o: BASICS += -DTY_COMMIT='"$(shell git rev-parse --short=10 HEAD 2>/dev/null || echo unknown)"'
+$(B)/obj/%.o: %.c Makefile
+	$(call say,CC)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# The list of members is part of the name's meaning: a source that was removed must leave the archive too.
+$(LIB): $(SOURCES:%.c=$(B)/obj/%.o)
+	$(call say,AR)
+	@rm -f $@
+	$(Q)ar rcs $@ $^
+
+$(BIN)/%: $(B)/obj/entrypoint/%.o $(LIB)
+	$(call say,LINK)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(B)/unit/%: $(B)/obj/tests/unit/%.o $(LIB)
+	$(call say,LINK)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+
+# A fuzz target twice: here with a main that replays its corpus, and below as the real thing.
+$(B)/replay/%: $(B)/obj/tests/fuzz/%.o $(B)/obj/tests/fuzz/replay.main.o $(LIB)
+	$(call say,LINK)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# clang has no OpenMP of its own in Debian's clang-14: pragmas are skipped, omp.h and libgomp are gcc's.
+FUZZ_FLAGS = $(BASICS) -g -O1 -DTY_DEBUG -Wno-unknown-pragmas -Wno-unused-command-line-argument \
+             -idirafter $(shell $(CC) -print-file-name=include) -fsanitize=address,undefined -fno-sanitize-recover=all
+build/fuzz/obj/%.o: %.c Makefile
+	$(call say,CLANG)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
+
+build/fuzz/%: build/fuzz/obj/tests/fuzz/%.o $(SOURCES:%.c=build/fuzz/obj/%.o)
+	$(call say,LINK)
+	$(Q)$(CLANG) -pthread -fsanitize=fuzzer,address,undefined -o $@ $^ $(LIBS)
+
+# `make fuzz` builds, `make fuzz seconds=600` also runs each target that long (target=NAME: only that one).
+target = $(TARGETS)
+fuzz: $(target:%=build/fuzz/%)
+	$(if $(seconds),$(Q)for t in $(target); do tests/fuzz/run $$t $(seconds) || exit 1; done)
+
+deps:
+	$(Q)docker/install docker/packages.build
+test-deps: deps
+	$(Q)docker/install docker/packages.test
+
+run: deps
+	$(Q)$(MAKE) all
+	$(Q)examples/digits/run
+
+test: test-deps
+	$(Q)$(MAKE) all units replays
+	$(Q)tests/run $(variant)
+
+fresh:
+	$(Q)tests/fresh.sh
+
+C_FILES = $(shell find base container compiler dist estimator_spec entrypoint tests examples bench -name '*.[ch]')
+format:
+	$(Q)$(FORMAT) -i $(C_FILES)
+check-format:
+	$(Q)$(FORMAT) --dry-run -Werror $(C_FILES)
+
+clean:
+	rm -rf build
+
+help:
+	@echo 'make             build/bin/train and build/bin/trainyard'
+	@echo 'make run         train the digits example, from data to summary'
+	@echo 'make test        install what tests need, build, run everything   (variant=asan|ubsan|tsan too)'
+	@echo 'make fresh       both of them in a bare container, from a clean checkout'
+	@echo 'make fuzz        build the fuzz targets; seconds=60 runs them     (target=NAME)'
+	@echo 'make format      clang-format over all sources; check-format only looks'
+	@echo 'make deps, make clean'
+
+-include $(shell find build/$(variant)/obj build/fuzz/obj -name '*.d' 2>/dev/null)
