@@ -1,0 +1,191 @@
+/* conv.c - convolution (cross-correlation, as everywhere in deep learning) and its two gradients.
+ *
+ * All three are one bilinear form, sum over positions of x * w * y, seen from a different side: conv yields y, conv_dx
+ * x and conv_dw w. So they share one loop nest, and the gradient of each is made of the other two.
+ */
+#include "compiler/ir/build.h"
+#include "compiler/ops/expect.h"
+#include "compiler/ops/families.h"
+#include "compiler/ops/sliding.h"
+
+#include <inttypes.h>
+
+/* x [batch, groups * c, in..], w [groups * o, c, size..], y [batch, groups * o, out..] */
+typedef struct conv_shape {
+    ty_sliding slide;
+    int64_t batch, groups, c, o;
+} conv_shape;
+
+static int conv_shape_of(conv_shape *s, const ty_attr *attr, const ty_type *x, const ty_type *w, ty_error *err)
+{
+    if (ty_sliding_expect_axes(attr, err) < 0 || ty_expect_float("x", x, err) < 0 ||
+        ty_expect_dtype("w", w, x->dtype, err) < 0 ||
+        ty_expect_rank("w", w, 2 + (int)attr->n, 2 + (int)attr->n, err) < 0 ||
+        ty_sliding_make(&s->slide, attr, x, w->dim + 2, err) < 0)
+        return -1;
+    int64_t groups = attr->groups, c = x->dim[1], o = w->dim[0];
+    if (groups < 1 || c % groups || o % groups)
+        return ty_error_set(err, TY_E_SHAPE,
+                            "groups: expected a divisor of %" PRId64 " input and %" PRId64
+                            " output channels, found %" PRId64,
+                            c, o, groups);
+    if (w->dim[1] != c / groups)
+        return ty_error_set(err, TY_E_SHAPE,
+                            "w: expected %" PRId64 " channels (%" PRId64 " of x in %" PRId64 " groups), found %" PRId64,
+                            c / groups, c, groups, w->dim[1]);
+    s->batch = x->dim[0];
+    s->groups = groups;
+    s->c = c / groups;
+    s->o = o / groups;
+    return 0;
+}
+
+/* y's type for the types of x and w. */
+static int conv_y_type(const ty_attr *attr, const ty_type *x, const ty_type *w, ty_type *y, ty_error *err)
+{
+    conv_shape s;
+    if (conv_shape_of(&s, attr, x, w, err) < 0)
+        return -1;
+    return ty_sliding_result(&s.slide, attr, x->dtype, s.batch, s.groups * s.o, y, err);
+}
+
+int ty_op_infer_conv(const ty_attr *attr, const ty_type *const *in, int n_in, ty_type *res, ty_error *err)
+{
+    (void)n_in;
+    return conv_y_type(attr, in[0], in[1], res, err);
+}
+
+int ty_op_infer_conv_dx(const ty_attr *attr, const ty_type *const *in, int n_in, ty_type *res, ty_error *err)
+{
+    ty_type y;
+    (void)n_in;
+    if (conv_y_type(attr, &attr->type, in[1], &y, err) < 0 || ty_expect_type("dy", in[0], &y, err) < 0)
+        return -1;
+    *res = attr->type;
+    return 0;
+}
+
+int ty_op_infer_conv_dw(const ty_attr *attr, const ty_type *const *in, int n_in, ty_type *res, ty_error *err)
+{
+    ty_type y;
+    (void)n_in;
+    if (conv_y_type(attr, in[0], &attr->type, &y, err) < 0 || ty_expect_type("dy", in[1], &y, err) < 0)
+        return -1;
+    *res = attr->type;
+    return 0;
+}
+
+/* What is done with n positions of a row: one weight, elements of x `step` apart, elements of y side by side. */
+typedef void conv_row_fn(double *x, double *w, double *y, int64_t n, int64_t step);
+
+static void conv_row_y(double *x, double *w, double *y, int64_t n, int64_t step)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] += *w * x[i * step];
+}
+
+static void conv_row_x(double *x, double *w, double *y, int64_t n, int64_t step)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i * step] += *w * y[i];
+}
+
+static void conv_row_w(double *x, double *w, double *y, int64_t n, int64_t step)
+{
+    for (int64_t i = 0; i < n; i++)
+        *w += x[i * step] * y[i];
+}
+
+/* All taps of one window over one plane of x and of y; `w` is that window. */
+static void conv_plane(const ty_sliding *s, double *x, double *w, double *y, conv_row_fn *row)
+{
+    int64_t first[3], end[3], at[3];
+    for (int64_t tap = 0; tap < s->size_elems; tap++) {
+        int64_t k[3] = {tap / (s->size[1] * s->size[2]), tap / s->size[2] % s->size[1], tap % s->size[2]};
+        for (int a = 0; a < 3; a++)
+            ty_sliding_span(s, a, k[a], &first[a], &end[a], &at[a]);
+        if (first[2] >= end[2])
+            continue;
+        for (int64_t d = first[0]; d < end[0]; d++)
+            for (int64_t h = first[1]; h < end[1]; h++) {
+                int64_t x_d = at[0] + (d - first[0]) * s->step[0], x_h = at[1] + (h - first[1]) * s->step[1];
+                row(x + (x_d * s->in[1] + x_h) * s->in[2] + at[2], w + tap,
+                    y + (d * s->out[1] + h) * s->out[2] + first[2], end[2] - first[2], s->step[2]);
+            }
+    }
+}
+
+static void conv_all(const conv_shape *s, double *x, double *w, double *y, conv_row_fn *row)
+{
+    int64_t n_planes = s->batch * s->groups;
+    for (int64_t plane = 0; plane < n_planes; plane++) /* batch and group together: both strides are the same */
+        for (int64_t o = 0; o < s->o; o++)
+            for (int64_t c = 0; c < s->c; c++)
+                conv_plane(&s->slide, x + (plane * s->c + c) * s->slide.in_elems,
+                           w + ((plane % s->groups * s->o + o) * s->c + c) * s->slide.size_elems,
+                           y + (plane * s->o + o) * s->slide.out_elems, row);
+}
+
+int ty_op_ref_conv(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
+{
+    conv_shape s;
+    (void)n_in;
+    if (conv_shape_of(&s, attr, &in[0].type, &in[1].type, err) < 0)
+        return -1;
+    conv_all(&s, in[0].f, in[1].f, res[0].f, conv_row_y);
+    return 0;
+}
+
+int ty_op_ref_conv_dx(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
+{
+    conv_shape s;
+    (void)n_in;
+    if (conv_shape_of(&s, attr, &res[0].type, &in[1].type, err) < 0)
+        return -1;
+    conv_all(&s, res[0].f, in[1].f, in[0].f, conv_row_x);
+    return 0;
+}
+
+int ty_op_ref_conv_dw(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
+{
+    conv_shape s;
+    (void)n_in;
+    if (conv_shape_of(&s, attr, &in[0].type, &res[0].type, err) < 0)
+        return -1;
+    conv_all(&s, in[0].f, res[0].f, in[1].f, conv_row_w);
+    return 0;
+}
+
+/* One of the three ops with the geometry of `attr`. `like` gives the type of what it yields; unused by conv. */
+static ty_val conv_emit(ty_graph *g, ty_op op, const ty_attr *attr, ty_val a, ty_val b, ty_val like)
+{
+    ty_attr own = *attr;
+    own.type = op == TY_OP_CONV ? (ty_type){0} : *ty_graph_type(g, like);
+    return ty_graph_emit(g, op, &own, (ty_val[]){a, b}, 2);
+}
+
+void ty_op_grad_conv(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *din)
+{
+    const ty_attr *attr = ty_graph_attr(g, node);
+    ty_val x = ty_graph_in(g, node, 0), w = ty_graph_in(g, node, 1);
+    din[0] = conv_emit(g, TY_OP_CONV_DX, attr, dres[0], w, x);
+    din[1] = conv_emit(g, TY_OP_CONV_DW, attr, x, dres[0], w);
+}
+
+/* dres is a gradient of what has x's shape. */
+void ty_op_grad_conv_dx(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *din)
+{
+    const ty_attr *attr = ty_graph_attr(g, node);
+    ty_val dy = ty_graph_in(g, node, 0), w = ty_graph_in(g, node, 1);
+    din[0] = conv_emit(g, TY_OP_CONV, attr, dres[0], w, TY_NONE);
+    din[1] = conv_emit(g, TY_OP_CONV_DW, attr, dres[0], dy, w);
+}
+
+/* dres is a gradient of what has w's shape. */
+void ty_op_grad_conv_dw(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *din)
+{
+    const ty_attr *attr = ty_graph_attr(g, node);
+    ty_val x = ty_graph_in(g, node, 0), dy = ty_graph_in(g, node, 1);
+    din[0] = conv_emit(g, TY_OP_CONV_DX, attr, dy, dres[0], x);
+    din[1] = conv_emit(g, TY_OP_CONV, attr, x, dres[0], TY_NONE);
+}

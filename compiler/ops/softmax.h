@@ -1,0 +1,12 @@
+/* softmax.h - the parts of softmax that cross entropy is made of too. */
+#ifndef TY_COMPILER_OPS_SOFTMAX_H
+#define TY_COMPILER_OPS_SOFTMAX_H
+
+#include "compiler/ir/graph.h"
+
+/* Softmax of n numbers `stride` apart, or its logarithm; the reference. */
+void ty_softmax_row(const double *x, double *y, int64_t n, int64_t stride, bool log_of);
+/* Log softmax along the axis, in primitives. */
+ty_val ty_softmax_log(ty_graph *g, ty_val x, int axis);
+
+#endif
