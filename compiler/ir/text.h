@@ -1,0 +1,25 @@
+/* text.h - the text form of a graph: prints and parses back exactly. Described in compiler/ir/IR.md.
+ *
+ *     graph
+ *     input 0 "x" f32[4,8]
+ *     state 0 "param.0" param f32[40] { "fc.weight" f32[8,4] 0 ; "fc.bias" f32[8] 32 }
+ *     %0 = input() {type=f32[4,8] index=0} @"x"
+ *     %1 = exp(%0) : f32[4,8] @"net/act (Exp #3)"
+ *     %5:0, %5:1 ...                        results of a node with several are %ID:RESULT
+ *     output "y" %1 eval|last
+ *     assign 0 %7 last
+ *
+ * Constants of up to 64 elements are printed in full (floats as C99 hex), larger ones too, as base16 blobs.
+ */
+#ifndef TY_COMPILER_IR_TEXT_H
+#define TY_COMPILER_IR_TEXT_H
+
+#include "base/buf.h"
+#include "compiler/ir/graph.h"
+
+/* Appends the graph. With elide_large, constants over 64 elements are shown as "..." and the text does not parse back. */
+int ty_graph_print(const ty_graph *g, ty_buf *out, bool elide_large);
+/* Parses the text (n bytes). Errors carry line and column. */
+int ty_graph_parse(const char *text, size_t n, ty_graph **out, ty_error *err);
+
+#endif

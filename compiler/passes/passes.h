@@ -1,0 +1,21 @@
+/* passes.h - the passes, in the order in which compile.c calls them. One file each.
+ *
+ * A pass either appends to the graph it is given (autodiff, loss, update) or makes a new graph by re-emitting the live
+ * nodes of the old one through the constructors (lower, simplify). Each says what it needs, keeps and breaks.
+ */
+#ifndef TY_COMPILER_PASSES_H
+#define TY_COMPILER_PASSES_H
+
+#include "compiler/ir/graph.h"
+
+/* autodiff.c - reverse mode.
+ * Appends the gradient of the scalar `loss` with respect to wrt[i] (any values of the graph); grad[i] receives a value
+ * of wrt[i]'s type, zeros if the loss does not depend on it. Fails with NO_GRADIENT naming the node if the path leads through
+ * an op without a gradient. Contributions are added in reverse id order. Needs: nothing. Keeps: everything. */
+int ty_pass_autodiff(ty_graph *g, ty_val loss, const ty_val *wrt, int n_wrt, ty_val *grad, ty_error *err);
+
+/* lower.c - takes composites apart. Makes a new graph with the nodes live in any tape, in which no COMPOSITE is left.
+ * Keeps: names, states, outputs, effects, origins. */
+int ty_pass_lower(const ty_graph *in, ty_graph **out, ty_error *err);
+
+#endif
