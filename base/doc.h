@@ -60,8 +60,11 @@ struct ty_doc {
 /* What a reader refuses to go past. Zero fields take the reader's default (see json.h, yaml.h). */
 typedef struct ty_doc_limits {
     size_t max_bytes;
-    int max_depth;
+    int max_depth;      /* at most TY_DOC_MAX_DEPTH */
+    uint32_t max_nodes; /* default TY_DOC_MAX_NODES: "0,0,0,..." costs 50 bytes of tree a byte of text */
 } ty_doc_limits;
+#define TY_DOC_MAX_DEPTH 256
+#define TY_DOC_MAX_NODES 1000000
 
 /* The value of a key; NULL if there is none, or if `map` is NULL or no map. */
 const ty_doc *ty_doc_find(const ty_doc *map, const char *key);
@@ -97,8 +100,9 @@ void ty_doc_excerpt(const ty_doc_source *source, uint32_t line, uint32_t column,
                     ty_error *err);
 
 /* Sets the value at a dotted path ("optimizer.adamw.lr", "layers.0.size") from text, which is read as a plain YAML
- * scalar, or as JSON if it begins with [ { or ". Maps on the way are made as needed; a scalar on the way is an error.
- * `from` names the origin in messages and in --origin, for example `hyperparameter "lr"`. */
+ * scalar, or as YAML (JSON included) if it begins with [ { " or a single quote. Maps on the way are made as needed; a
+ * scalar on the way is an error. `from` names the origin in messages and in --origin: `hyperparameter "lr"`.
+ * Pointers to nodes of the tree that were taken before are stale afterwards: override first, then look. */
 int ty_doc_override(ty_arena *arena, ty_doc *root, const char *path, const char *text, const char *from, ty_error *err);
 
 /* An empty map, for trees that consist of overrides only. */

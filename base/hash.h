@@ -28,6 +28,8 @@ const char *ty_sha256_hex(const uint8_t digest[TY_SHA256_BYTES], char out[TY_SHA
 
 /* CRC-32C (Castagnoli, as in iSCSI, RFC 3720). Start with 0; feed the result back in for more bytes. */
 uint32_t ty_crc32c(uint32_t crc, const void *bytes, size_t n_bytes);
+/* What ty_crc32c does on processors without the instruction; the two agree. */
+uint32_t ty_crc32c_by_table(uint32_t crc, const void *bytes, size_t n_bytes);
 /* The masked form of TFRecord files: rotated right by 15, plus a constant. */
 uint32_t ty_crc32c_mask(uint32_t crc);
 

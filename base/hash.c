@@ -1,0 +1,171 @@
+/* hash.c - SHA-256 over libcrypto, CRC-32C by the processor's instruction where there is one. */
+#include "base/hash.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+#endif
+
+int ty_sha256_init(ty_sha256 *h, ty_error *err)
+{
+    h->context = EVP_MD_CTX_new();
+    if (h->context && EVP_DigestInit_ex(h->context, EVP_sha256(), NULL) == 1)
+        return 0;
+    ty_sha256_drop(h);
+    return ty_error_set(err, TY_E_LIBRARY, "libcrypto gives no SHA-256");
+}
+
+void ty_sha256_add(ty_sha256 *h, const void *bytes, size_t n_bytes)
+{
+    EVP_DigestUpdate(h->context, bytes, n_bytes); /* fails only on a context that init did not make */
+}
+
+void ty_sha256_final(ty_sha256 *h, uint8_t digest[TY_SHA256_BYTES])
+{
+    unsigned len = TY_SHA256_BYTES;
+    EVP_DigestFinal_ex(h->context, digest, &len);
+    ty_sha256_drop(h);
+}
+
+void ty_sha256_drop(ty_sha256 *h)
+{
+    EVP_MD_CTX_free(h->context);
+    h->context = NULL;
+}
+
+int ty_sha256_bytes(const void *bytes, size_t n_bytes, uint8_t digest[TY_SHA256_BYTES], ty_error *err)
+{
+    ty_sha256 h;
+    if (ty_sha256_init(&h, err) < 0)
+        return -1;
+    ty_sha256_add(&h, bytes, n_bytes);
+    ty_sha256_final(&h, digest);
+    return 0;
+}
+
+static int add_descriptor(ty_sha256 *h, int fd, const char *path, ty_error *err)
+{
+    enum { PIECE_BYTES = 256 << 10 };
+    char *piece = malloc(PIECE_BYTES);
+    if (!piece)
+        return ty_error_set(err, TY_E_LIMIT, "no memory");
+    ssize_t n;
+    while ((n = read(fd, piece, PIECE_BYTES)) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            break;
+        ty_sha256_add(h, piece, (size_t)n);
+    }
+    int saved = errno;
+    free(piece);
+    return n == 0 ? 0 : ty_error_errno(err, TY_E_NONE, saved, "cannot read %s", path);
+}
+
+int ty_sha256_file(const char *path, uint8_t digest[TY_SHA256_BYTES], ty_error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return ty_error_errno(err, TY_E_NONE, errno, "cannot open %s", path);
+    ty_sha256 h;
+    int rc = ty_sha256_init(&h, err);
+    if (rc == 0) {
+        rc = add_descriptor(&h, fd, path, err);
+        if (rc == 0)
+            ty_sha256_final(&h, digest);
+        else
+            ty_sha256_drop(&h);
+    }
+    close(fd);
+    return rc;
+}
+
+const char *ty_sha256_hex(const uint8_t digest[TY_SHA256_BYTES], char out[TY_SHA256_HEX_BYTES])
+{
+    for (int i = 0; i < TY_SHA256_BYTES; i++)
+        snprintf(out + 2 * i, 3, "%02x", digest[i]);
+    return out;
+}
+
+/* Eight tables, eight bytes a round ("slicing by 8", Kounavis and Berry 2005). The polynomial is 0x1EDC6F41, reflected. */
+static uint32_t crc_tables[8][256];
+static pthread_once_t crc_tables_once = PTHREAD_ONCE_INIT;
+
+static void make_crc_tables(void)
+{
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t crc = i;
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc >> 1 ^ (crc & 1 ? 0x82F63B78 : 0);
+        crc_tables[0][i] = crc;
+    }
+    for (int t = 1; t < 8; t++)
+        for (int i = 0; i < 256; i++)
+            crc_tables[t][i] = crc_tables[t - 1][i] >> 8 ^ crc_tables[0][crc_tables[t - 1][i] & 0xff];
+}
+
+static uint32_t crc32c_by_table(uint32_t crc, const uint8_t *at, size_t n_bytes)
+{
+    pthread_once(&crc_tables_once, make_crc_tables);
+    for (; n_bytes >= 8; n_bytes -= 8, at += 8) {
+        uint64_t word;
+        memcpy(&word, at, 8);
+        word ^= crc;
+        crc = 0;
+        for (int i = 0; i < 8; i++)
+            crc ^= crc_tables[7 - i][word >> (8 * i) & 0xff];
+    }
+    for (; n_bytes > 0; n_bytes--)
+        crc = crc >> 8 ^ crc_tables[0][(crc ^ *at++) & 0xff];
+    return crc;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("sse4.2"))) static uint32_t crc32c_by_instruction(uint32_t crc, const uint8_t *at, size_t n_bytes)
+{
+    uint64_t wide = crc;
+    for (; n_bytes >= 8; n_bytes -= 8, at += 8) {
+        uint64_t word;
+        memcpy(&word, at, 8);
+        wide = _mm_crc32_u64(wide, word);
+    }
+    crc = (uint32_t)wide;
+    for (; n_bytes > 0; n_bytes--)
+        crc = _mm_crc32_u8(crc, *at++);
+    return crc;
+}
+#endif
+
+uint32_t ty_crc32c(uint32_t crc, const void *bytes, size_t n_bytes)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("sse4.2"))
+        return ~crc32c_by_instruction(~crc, bytes, n_bytes);
+#endif
+    return ~crc32c_by_table(~crc, bytes, n_bytes);
+}
+
+uint32_t ty_crc32c_by_table(uint32_t crc, const void *bytes, size_t n_bytes)
+{
+    return ~crc32c_by_table(~crc, bytes, n_bytes);
+}
+
+uint32_t ty_crc32c_mask(uint32_t crc)
+{
+    return (crc >> 15 | crc << 17) + 0xa282ead8;
+}
+
+uint64_t ty_fnv1a(uint64_t hash, const void *bytes, size_t n_bytes)
+{
+    const uint8_t *at = bytes;
+    for (size_t i = 0; i < n_bytes; i++)
+        hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}

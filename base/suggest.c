@@ -1,0 +1,64 @@
+/* suggest.c - Damerau-Levenshtein distance in its restricted form (a pair of neighbours is swapped at most once), by
+ * dynamic programming over three rows. Costs are doubled, so that a change of case may cost half. */
+#include "base/suggest.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { MAX_WORD = 64, COST = 2, COST_CASE = 1 };
+
+static int replace_cost(char a, char b)
+{
+    if (a == b)
+        return 0;
+    if (tolower((unsigned char)a) == tolower((unsigned char)b))
+        return COST_CASE;
+    return (a == '-' && b == '_') || (a == '_' && b == '-') ? COST_CASE : COST;
+}
+
+static size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* rows[r][j]: distance of the first i letters of a and the first j of b, for the last three i. */
+static size_t edit_distance(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+    size_t rows[3][MAX_WORD + 1];
+    for (size_t j = 0; j <= b_len; j++)
+        rows[0][j] = j * COST;
+    for (size_t i = 1; i <= a_len; i++) {
+        size_t *now = rows[i % 3], *before = rows[(i + 2) % 3], *earlier = rows[(i + 1) % 3];
+        now[0] = i * COST;
+        for (size_t j = 1; j <= b_len; j++) {
+            now[j] = before[j - 1] + (size_t)replace_cost(a[i - 1], b[j - 1]);
+            now[j] = min_size(now[j], min_size(before[j], now[j - 1]) + COST);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                now[j] = min_size(now[j], earlier[j - 2] + COST);
+        }
+    }
+    return rows[a_len % 3][b_len];
+}
+
+void ty_suggest_offer(ty_suggestion *s, const char *candidate)
+{
+    size_t len = strlen(s->word), candidate_len = strlen(candidate);
+    if (len == 0 || len > MAX_WORD || candidate_len > MAX_WORD)
+        return;
+    size_t distance = edit_distance(s->word, len, candidate, candidate_len);
+    size_t near = len / 3 > 2 ? len / 3 * COST : 2 * COST;
+    if (distance > near || distance >= len * COST || distance >= candidate_len * COST)
+        return;
+    if (!s->best || distance < s->distance) {
+        s->best = candidate;
+        s->distance = distance;
+    }
+}
+
+const char *ty_suggest(const char *word, const char *const *list, size_t n)
+{
+    ty_suggestion s = {.word = word};
+    for (size_t i = 0; i < n; i++)
+        ty_suggest_offer(&s, list[i]);
+    return s.best;
+}
