@@ -51,7 +51,7 @@ static bool emit_check_inputs(ty_graph *g, const ty_op_row *row, const ty_val *i
 /* Fields that an op reads only in part are brought to one form, so that equal meaning is equal bytes. */
 static void emit_canonical_attr(const ty_graph *g, graph_draft *d)
 {
-    if (d->op == TY_OP_CAST)
+    if (d->op == TY_OP_CAST || d->op == TY_OP_BITCAST)
         d->attr.type = ty_type_scalar((ty_dtype)d->attr.type.dtype);
     else if (d->op == TY_OP_RESHAPE || d->op == TY_OP_BROADCAST)
         d->attr.type.dtype = ty_graph_type(g, d->in[0])->dtype;
