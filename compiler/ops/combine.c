@@ -1,14 +1,14 @@
 /* combine.c - see combine.h. */
 #include "compiler/ops/combine.h"
 
+#include "compiler/ir/attr.h"
 #include "compiler/ops/refiter.h"
 
 #include <math.h>
 
-const char *ty_combine_text(ty_combine how)
+const char *ty_combine_name(ty_combine how)
 {
-    static const char *const text[] = {"sum", "max", "min", "prod", "set"};
-    return (unsigned)how < sizeof text / sizeof text[0] ? text[how] : "?";
+    return (unsigned)how <= TY_SET ? ty_combine_text[how] : "?";
 }
 
 double ty_combine_f(ty_combine how, double a, double b)

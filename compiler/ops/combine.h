@@ -9,7 +9,7 @@
 #include "compiler/ops/op.h"
 
 /* "sum", "max", "min", "prod", "set"; "?" for other numbers. */
-const char *ty_combine_text(ty_combine how);
+const char *ty_combine_name(ty_combine how);
 double ty_combine_f(ty_combine how, double a, double b);
 int64_t ty_combine_i(ty_combine how, ty_dtype dtype, int64_t a, int64_t b);
 /* What leaves every value as it is: 0, -inf or the least integer, +inf or the greatest, 1. SET: 0. */

@@ -81,9 +81,9 @@ int ty_expect_mode(const ty_attr *attr, uint32_t allowed, ty_error *err)
     size_t len = 0;
     for (ty_combine m = TY_SUM; m <= TY_SET; m++)
         if (allowed >> m & 1)
-            len += (size_t)snprintf(list + len, sizeof list - len, "%s%s", len ? ", " : "", ty_combine_text(m));
+            len += (size_t)snprintf(list + len, sizeof list - len, "%s%s", len ? ", " : "", ty_combine_name(m));
     return ty_error_set(err, TY_E_GRAPH, "mode: expected one of %s, found %s (%" PRIu32 ")", list,
-                        ty_combine_text((ty_combine)attr->mode), attr->mode);
+                        ty_combine_name((ty_combine)attr->mode), attr->mode);
 }
 
 int ty_expect_result(ty_dtype dtype, int rank, const int64_t *dim, ty_type *res, ty_error *err)

@@ -257,7 +257,7 @@ static void index_grad_write(ty_graph *g, uint32_t node, const index_pair *pair,
     case TY_MIN: index_grad_extremum(g, node, pair, dy, din); break;
     default:
         ty_graph_fail(g, TY_E_NO_GRADIENT, "mode: expected sum, set, max or min where a gradient is needed, found %s",
-                      ty_combine_text((ty_combine)attr->mode));
+                      ty_combine_name((ty_combine)attr->mode));
     }
 }
 
