@@ -1,36 +1,25 @@
-/* json_read.c - reading JSON in two passes.
+/* json_read.c - a strict parser of JSON in one pass, without recursion.
  *
- * cJSON is a good parser of good JSON, but lenient (trailing bytes, numbers like 1.e, duplicate keys), without positions and
- * with doubles for all numbers. So a scanner of our own goes first: it checks every byte against the grammar and the
- * limits and notes one token a value. Then cJSON parses, and both are walked side by side: strings and structure from cJSON,
- * numbers and places from the tokens.
+ * Ours, because settings need what cJSON does not give: the place of every value, exact 64-bit integers, numbers of any
+ * length (cJSON cuts at 63 characters), refusal of duplicate keys, and no more than the tree itself in memory. cJSON serves
+ * the tests as a second opinion. Values go to the tree builder as they are read; the builder's levels are the only stack.
  */
 #include "base/doc_builder.h"
 #include "base/file.h"
 #include "base/json.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* One value, or the key in front of one. */
-struct token {
-    size_t at, len;
-    uint32_t line, column, width;
-};
-
 struct scanner {
+    ty_doc_builder *builder;
     const ty_doc_source *source;
     const char *at, *end;
-    uint32_t line, column;   /* of `at` */
-    struct token *tokens;    /* malloc'ed */
-    size_t n_tokens, cap_tokens, max_tokens;
-    int max_depth;
-    bool in_map[TY_DOC_MAX_DEPTH];
-    int depth;
+    uint32_t line, column; /* of `at` */
+    ty_buf decoded;        /* of the string at hand */
     ty_error *err;
 };
 
@@ -78,32 +67,17 @@ static void skip_space(struct scanner *s)
         step(s);
 }
 
-static struct token *add_token(struct scanner *s)
+/* A scalar that begins here; end_scalar completes it. */
+static ty_doc begin_scalar(const struct scanner *s, ty_doc_kind kind)
 {
-    if (s->n_tokens == s->max_tokens) {
-        ty_error_set(s->err, TY_E_SYNTAX, "more than the limit of %zu values", s->max_tokens);
-        ty_doc_excerpt(s->source, s->line, s->column, 1, NULL, s->err);
-        return NULL;
-    }
-    if (s->n_tokens == s->cap_tokens) {
-        size_t cap = s->cap_tokens ? s->cap_tokens * 2 : 64;
-        struct token *grown = realloc(s->tokens, cap * sizeof *grown);
-        if (!grown) {
-            ty_error_set(s->err, TY_E_LIMIT, "no memory for %zu values", cap);
-            return NULL;
-        }
-        s->tokens = grown;
-        s->cap_tokens = cap;
-    }
-    struct token *t = &s->tokens[s->n_tokens++];
-    *t = (struct token){.at = (size_t)(s->at - s->source->text), .line = s->line, .column = s->column};
-    return t;
+    return (ty_doc){.kind = kind, .line = s->line, .column = s->column, .source = s->source};
 }
 
-static void end_token(struct scanner *s, struct token *t)
+static void end_scalar(const struct scanner *s, const char *start, ty_doc *d)
 {
-    t->len = (size_t)(s->at - s->source->text) - t->at;
-    t->width = s->line == t->line ? s->column - t->column : 1;
+    d->width = s->line == d->line ? s->column - d->column : 1;
+    if (!d->raw)
+        d->raw = ty_arena_strndup(s->builder->arena, start, (size_t)(s->at - start));
 }
 
 static int scan_hex4(struct scanner *s, unsigned *out)
@@ -119,51 +93,101 @@ static int scan_hex4(struct scanner *s, unsigned *out)
     return 0;
 }
 
+static void add_utf8(ty_buf *out, uint32_t code)
+{
+    if (code < 0x80) {
+        ty_buf_addc(out, (char)code);
+    } else if (code < 0x800) {
+        ty_buf_addc(out, (char)(0xc0 | code >> 6));
+        ty_buf_addc(out, (char)(0x80 | (code & 0x3f)));
+    } else {
+        if (code < 0x10000) {
+            ty_buf_addc(out, (char)(0xe0 | code >> 12));
+        } else {
+            ty_buf_addc(out, (char)(0xf0 | code >> 18));
+            ty_buf_addc(out, (char)(0x80 | (code >> 12 & 0x3f)));
+        }
+        ty_buf_addc(out, (char)(0x80 | (code >> 6 & 0x3f)));
+        ty_buf_addc(out, (char)(0x80 | (code & 0x3f)));
+    }
+}
+
 static int scan_unicode_escape(struct scanner *s)
 {
     unsigned code, low;
     if (scan_hex4(s, &code) < 0)
         return -1;
     if (code == 0)
-        return refuse(s, "no NUL character (\\u0000) in the string before");
+        return refuse(s, "no NUL character (\\u0000) before this");
     if (code >= 0xdc00 && code <= 0xdfff)
-        return refuse(s, "no low surrogate without a high one before");
-    if (code < 0xd800 || code > 0xdbff)
-        return 0;
-    if (here(s) != '\\' || s->end - s->at < 2 || s->at[1] != 'u')
-        return refuse(s, "a low surrogate (\\uDC00 to \\uDFFF)");
-    step(s);
-    step(s);
-    if (scan_hex4(s, &low) < 0)
-        return -1;
-    return low >= 0xdc00 && low <= 0xdfff ? 0 : refuse(s, "a low surrogate (\\uDC00 to \\uDFFF) before");
+        return refuse(s, "no low surrogate without a high one before it");
+    if (code >= 0xd800 && code <= 0xdbff) {
+        if (s->end - s->at < 2 || s->at[0] != '\\' || s->at[1] != 'u')
+            return refuse(s, "a low surrogate (\\uDC00 to \\uDFFF)");
+        step(s);
+        step(s);
+        if (scan_hex4(s, &low) < 0)
+            return -1;
+        if (low < 0xdc00 || low > 0xdfff)
+            return refuse(s, "a low surrogate (\\uDC00 to \\uDFFF) before this");
+        code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+    }
+    add_utf8(&s->decoded, code);
+    return 0;
 }
 
-static int scan_string(struct scanner *s)
+static int scan_escape(struct scanner *s)
 {
-    struct token *t = add_token(s);
-    if (!t)
-        return -1;
-    size_t index = s->n_tokens - 1;
+    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+    step(s);
+    char c = here(s);
+    if (c == 'u') {
+        step(s);
+        return scan_unicode_escape(s);
+    }
+    const char *found = c ? strchr(from, c) : NULL;
+    if (!found)
+        return refuse(s, "one of \" \\ / b f n r t u after a backslash");
+    step(s);
+    return ty_buf_addc(&s->decoded, to[found - from]);
+}
+
+/* Decodes the string at hand into the arena. */
+static const char *scan_string(struct scanner *s)
+{
+    ty_buf_clear(&s->decoded);
     step(s);
     while (here(s) != '"') {
-        if (s->at == s->end || (unsigned char)*s->at < 0x20)
-            return refuse(s, "a closing quote (control characters in strings must be escaped)");
-        if (*s->at != '\\') {
+        const char *plain = s->at;
+        while (s->at < s->end && (unsigned char)*s->at >= 0x20 && *s->at != '"' && *s->at != '\\')
             step(s);
-            continue;
+        ty_buf_add(&s->decoded, plain, (size_t)(s->at - plain));
+        if (here(s) == '"')
+            break;
+        if (here(s) != '\\') {
+            refuse(s, "a closing quote (control characters in strings must be escaped)");
+            return NULL;
         }
-        step(s);
-        if (here(s) == 0 || !strchr("\"\\/bfnrtu", here(s)))
-            return refuse(s, "one of \" \\ / b f n r t u after a backslash");
-        bool is_unicode = *s->at == 'u';
-        step(s);
-        if (is_unicode && scan_unicode_escape(s) < 0)
-            return -1;
+        if (scan_escape(s) < 0)
+            return NULL;
     }
     step(s);
-    end_token(s, &s->tokens[index]);
-    return 0;
+    if (s->decoded.failed) {
+        ty_error_set(s->err, TY_E_LIMIT, "no memory for a string");
+        return NULL;
+    }
+    return ty_arena_strndup(s->builder->arena, s->decoded.data, s->decoded.len);
+}
+
+static int scan_string_value(struct scanner *s)
+{
+    ty_doc d = begin_scalar(s, TY_DOC_STRING);
+    d.quoted = true;
+    d.raw = d.string = scan_string(s);
+    if (!d.raw)
+        return -1;
+    end_scalar(s, NULL, &d);
+    return ty_doc_builder_scalar(s->builder, d, s->err);
 }
 
 static int scan_digits(struct scanner *s)
@@ -175,11 +199,8 @@ static int scan_digits(struct scanner *s)
     return 0;
 }
 
-static int scan_number(struct scanner *s)
+static int scan_number_grammar(struct scanner *s)
 {
-    struct token *t = add_token(s);
-    if (!t)
-        return -1;
     if (here(s) == '-')
         step(s);
     if (here(s) == '0')
@@ -198,33 +219,47 @@ static int scan_number(struct scanner *s)
         if (scan_digits(s) < 0)
             return -1;
     }
-    end_token(s, t);
     return 0;
 }
 
-static int scan_word(struct scanner *s, const char *word)
+/* An integer is what has neither point nor exponent and fits. */
+static int scan_number(struct scanner *s)
 {
-    struct token *t = add_token(s);
-    if (!t)
+    ty_doc d = begin_scalar(s, TY_DOC_INT);
+    const char *start = s->at;
+    if (scan_number_grammar(s) < 0)
         return -1;
+    end_scalar(s, start, &d);
+    errno = 0;
+    bool is_integer = !strpbrk(d.raw, ".eE");
+    if (is_integer)
+        d.integer = strtoll(d.raw, NULL, 10);
+    if (!is_integer || errno != 0) {
+        d.kind = TY_DOC_FLOAT;
+        d.number = strtod(d.raw, NULL);
+        if (!isfinite(d.number))
+            return ty_doc_error(&d, s->err, TY_E_RANGE, NULL, "the number is beyond the range of a double");
+    }
+    return ty_doc_builder_scalar(s->builder, d, s->err);
+}
+
+static int scan_word(struct scanner *s, const char *word, ty_doc_kind kind, bool value)
+{
+    ty_doc d = begin_scalar(s, kind);
+    d.boolean = value;
+    const char *start = s->at;
     for (const char *w = word; *w; w++, step(s))
         if (here(s) != *w)
             return refuse(s, word);
-    end_token(s, t);
-    return 0;
+    end_scalar(s, start, &d);
+    return ty_doc_builder_scalar(s->builder, d, s->err);
 }
 
 static int scan_open(struct scanner *s)
 {
-    struct token *t = add_token(s);
-    if (!t)
+    ty_doc_kind kind = *s->at == '{' ? TY_DOC_MAP : TY_DOC_LIST;
+    if (ty_doc_builder_open(s->builder, kind, s->line, s->column, s->err) < 0)
         return -1;
-    if (s->depth == s->max_depth) {
-        ty_error_set(s->err, TY_E_SYNTAX, "nested deeper than the limit of %d levels", s->max_depth);
-        ty_doc_excerpt(s->source, s->line, s->column, 1, NULL, s->err);
-        return -1;
-    }
-    s->in_map[s->depth++] = *s->at == '{';
     step(s);
     return 0;
 }
@@ -234,15 +269,17 @@ static int scan_key(struct scanner *s, const char *expected)
     skip_space(s);
     if (here(s) != '"')
         return refuse(s, expected);
-    if (scan_string(s) < 0)
+    uint32_t line = s->line, column = s->column;
+    const char *key = scan_string(s);
+    if (!key)
         return -1;
+    ty_doc_builder_key(s->builder, key, line, column);
     skip_space(s);
     if (here(s) != ':')
         return refuse(s, "':' after the key");
     step(s);
     return 0;
 }
-
 /* A scalar, or the opening of a container. */
 static int scan_value(struct scanner *s)
 {
@@ -250,13 +287,13 @@ static int scan_value(struct scanner *s)
     char c = here(s);
     switch (c) {
     case '"':
-        return scan_string(s);
+        return scan_string_value(s);
     case 't':
-        return scan_word(s, "true");
+        return scan_word(s, "true", TY_DOC_BOOL, true);
     case 'f':
-        return scan_word(s, "false");
+        return scan_word(s, "false", TY_DOC_BOOL, false);
     case 'n':
-        return scan_word(s, "null");
+        return scan_word(s, "null", TY_DOC_NULL, false);
     case '[':
     case '{':
         return scan_open(s);
@@ -268,12 +305,14 @@ static int scan_value(struct scanner *s)
 /* Behind a value: commas and closings, up to where the next value begins. Returns 1 there, 0 at the end, -1 on a fault. */
 static int scan_separators(struct scanner *s, bool after_open)
 {
-    while (s->depth > 0) {
-        bool in_map = s->in_map[s->depth - 1];
+    ty_doc_builder *b = s->builder;
+    while (b->depth > 0) {
+        bool in_map = b->levels[b->depth - 1].container.kind == TY_DOC_MAP;
         skip_space(s);
         if (here(s) == (in_map ? '}' : ']')) {
             step(s);
-            s->depth--;
+            if (ty_doc_builder_close(b, s->err) < 0)
+                return -1;
             after_open = false;
             continue;
         }
@@ -293,10 +332,10 @@ static int scan_document(struct scanner *s)
 {
     int more = 1;
     while (more == 1) {
-        int depth = s->depth;
+        int depth = s->builder->depth;
         if (scan_value(s) < 0)
             return -1;
-        more = scan_separators(s, s->depth > depth);
+        more = scan_separators(s, s->builder->depth > depth);
     }
     if (more < 0)
         return -1;
@@ -316,75 +355,6 @@ static int check_utf8(struct scanner *s)
     return -1;
 }
 
-/* The grammar is checked already: an integer is what has no point and no exponent. */
-static int number_of_token(ty_doc *d, ty_error *err)
-{
-    errno = 0;
-    if (!strpbrk(d->raw, ".eE")) {
-        d->kind = TY_DOC_INT;
-        d->integer = strtoll(d->raw, NULL, 10);
-        if (errno == 0)
-            return 0;
-    }
-    d->kind = TY_DOC_FLOAT;
-    d->number = strtod(d->raw, NULL);
-    return isfinite(d->number) ? 0 : ty_doc_error(d, err, TY_E_RANGE, NULL, "the number is beyond the range of a double");
-}
-
-static int build(ty_doc_builder *b, const struct token **next, const cJSON *item, ty_error *err);
-
-static int build_container(ty_doc_builder *b, const struct token **next, const cJSON *item, ty_error *err)
-{
-    const struct token *t = (*next)++;
-    if (ty_doc_builder_open(b, cJSON_IsArray(item) ? TY_DOC_LIST : TY_DOC_MAP, t->line, t->column, err) < 0)
-        return -1;
-    for (const cJSON *child = item->child; child; child = child->next) {
-        if (cJSON_IsObject(item)) {
-            const struct token *key = (*next)++;
-            ty_doc_builder_key(b, ty_arena_strdup(b->arena, child->string), key->line, key->column);
-        }
-        if (build(b, next, child, err) < 0)
-            return -1;
-    }
-    return ty_doc_builder_close(b, err);
-}
-
-/* Depth is bounded by the scanner. */
-static int build(ty_doc_builder *b, const struct token **next, const cJSON *item, ty_error *err)
-{
-    if (cJSON_IsArray(item) || cJSON_IsObject(item))
-        return build_container(b, next, item, err);
-    const struct token *t = (*next)++;
-    ty_doc d = {.line = t->line, .column = t->column, .width = t->width, .source = b->source};
-    d.raw = ty_arena_strndup(b->arena, b->source->text + t->at, t->len);
-    if (cJSON_IsString(item)) {
-        d.kind = TY_DOC_STRING;
-        d.quoted = true;
-        d.raw = d.string = ty_arena_strdup(b->arena, item->valuestring);
-    } else if (cJSON_IsBool(item)) {
-        d.kind = TY_DOC_BOOL;
-        d.boolean = cJSON_IsTrue(item);
-    } else if (cJSON_IsNumber(item)) {
-        if (number_of_token(&d, err) < 0)
-            return -1;
-    }
-    return ty_doc_builder_scalar(b, d, err);
-}
-
-static int parse_tokens(ty_doc_builder *b, const struct scanner *s, ty_doc **out, ty_error *err)
-{
-    cJSON *root = cJSON_ParseWithLengthOpts(s->source->text, s->source->len + 1, NULL, true);
-    if (!root)
-        return ty_error_set(err, TY_E_LIBRARY, "%s: cJSON refuses what follows the grammar (or memory ran out)",
-                            s->source->name);
-    const struct token *next = s->tokens;
-    int rc = build(b, &next, root, err);
-    cJSON_Delete(root);
-    if (rc == 0)
-        *out = ty_doc_builder_root(b);
-    return rc;
-}
-
 int ty_json_parse(ty_arena *arena, const char *name, const char *text, size_t len, const ty_doc_limits *limits,
                   ty_doc **out, ty_error *err)
 {
@@ -395,14 +365,14 @@ int ty_json_parse(ty_arena *arena, const char *name, const char *text, size_t le
     if (ty_doc_builder_init(&b, arena, name, text, len, &mine, err) < 0)
         return -1;
     const char *start = b.source->text;
-    struct scanner s = {.source = b.source, .at = start, .end = start + len, .line = 1, .column = 1, .err = err,
-                        .max_depth = b.max_depth, .max_tokens = (size_t)b.max_nodes * 2};
+    struct scanner s = {.builder = &b, .source = b.source, .at = start, .end = start + len, .line = 1, .column = 1, .err = err};
+    ty_buf_init(&s.decoded, mine.max_bytes);
     int rc = check_utf8(&s);
     if (rc == 0)
         rc = scan_document(&s);
     if (rc == 0)
-        rc = parse_tokens(&b, &s, out, err);
-    free(s.tokens);
+        *out = ty_doc_builder_root(&b);
+    ty_buf_fini(&s.decoded);
     ty_doc_builder_fini(&b);
     return rc;
 }

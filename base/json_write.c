@@ -28,7 +28,7 @@ static void add_code_point(ty_buf *out, const char *s, size_t n, uint32_t code, 
         ty_buf_addf(out, "\\%c", short_to[is_short - short_from]);
     else if (code < 0x20)
         ty_buf_addf(out, "\\u%04x", code);
-    else if (code < 0x80 || !(style & TY_JSON_ASCII))
+    else if (code < 0x7f || !(style & TY_JSON_ASCII)) /* DEL is escaped with the rest, as in Python */
         ty_buf_add(out, s, n);
     else if (code < 0x10000)
         ty_buf_addf(out, "\\u%04x", code);
