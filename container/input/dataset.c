@@ -1,0 +1,192 @@
+/* dataset.c - opening by format, and everything that is the same for all formats. */
+#include "container/input/dataset.h"
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "container/input/format.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int dataset_check_source(const ty_data_source *src, ty_error *err)
+{
+    if (src->n_fields < 1 || src->n_fields > 4096)
+        return ty_error_set(err, TY_E_CONFIG, "%d fields are declared, expected 1 to 4096", src->n_fields);
+    for (int i = 0; i < src->n_fields; i++) {
+        if (ty_field_check(&src->fields[i], err) < 0)
+            return -1;
+        for (int k = 0; k < i; k++)
+            if (strcmp(src->fields[i].name, src->fields[k].name) == 0)
+                return ty_error_set(err, TY_E_CONFIG, "field \"%s\" is declared twice", src->fields[i].name);
+    }
+    return 0;
+}
+
+static bool dataset_wants(const ty_data_source *src, const ty_data_file *file)
+{
+    if (src->pattern != NULL && !ty_file_matches(file, src->pattern))
+        return false;
+    for (int i = 0; i < src->n_fields; i++)
+        if (src->fields[i].file == NULL || ty_file_matches(file, src->fields[i].file))
+            return true;
+    return false;
+}
+
+static int dataset_list_files(ty_dataset *ds, const ty_data_source *src, ty_error *err)
+{
+    ty_data_file *files;
+    int n_files, n_kept = 0;
+    if (ty_files_list(src->paths, src->n_paths, &ds->arena, &files, &n_files, err) < 0)
+        return -1;
+    for (int i = 0; i < n_files; i++)
+        if (dataset_wants(src, &files[i]))
+            files[n_kept++] = files[i];
+    ds->files = files;
+    ds->n_files = n_kept;
+    if (n_kept > 0)
+        return 0;
+    ty_error_set(err, TY_E_CHANNEL, "none of the %d files matches the pattern \"%s\"", n_files,
+                 src->pattern != NULL ? src->pattern : src->fields[0].file);
+    ty_error_help(err, "the first file is \"%s\"", files[0].name);
+    return ty_error_at(err, "%s", src->paths[0]);
+}
+
+static uint64_t dataset_hash_text(uint64_t h, const char *s)
+{
+    return s != NULL ? ty_fnv1a(h, s, strlen(s) + 1) : ty_fnv1a(h, "\xff", 1);
+}
+
+static void dataset_take_fingerprint(ty_dataset *ds, const ty_data_source *src)
+{
+    uint64_t h = dataset_hash_text(TY_FNV_START, ds->format);
+    for (int i = 0; i < ds->n_files; i++) {
+        h = dataset_hash_text(h, ds->files[i].name);
+        h = ty_fnv1a(h, &ds->files[i].n_bytes, sizeof ds->files[i].n_bytes);
+    }
+    for (int i = 0; i < src->n_fields; i++) {
+        const ty_field *f = &src->fields[i];
+        double numbers[3] = {f->scale, f->offset, f->missing_given ? f->missing : 0.0};
+        h = dataset_hash_text(dataset_hash_text(h, f->name), f->columns);
+        h = dataset_hash_text(dataset_hash_text(h, f->member), f->file);
+        h = ty_fnv1a(h, &ds->field[i].type, sizeof ds->field[i].type);
+        h = ty_fnv1a(h, numbers, sizeof numbers);
+    }
+    ds->fingerprint = ty_fnv1a(h, &ds->n_samples, sizeof ds->n_samples);
+}
+
+static int dataset_fill(ty_dataset *ds, const ty_data_source *src, ty_error *err)
+{
+    const ty_format *format = NULL;
+    if (dataset_check_source(src, err) < 0 || dataset_list_files(ds, src, err) < 0 ||
+        ty_format_detect(src, ds->files, ds->n_files, &format, err) < 0)
+        return -1;
+    ds->format = format->name;
+    ds->n_fields = src->n_fields;
+    ds->field = TY_NEW_ARRAY(&ds->arena, ty_field_info, src->n_fields);
+    for (int i = 0; i < src->n_fields; i++) {
+        ds->field[i].name = ty_arena_strdup(&ds->arena, src->fields[i].name);
+        ds->field[i].min_sample = ds->field[i].max_sample = -1;
+        ds->field[i].first_missing = ds->field[i].first_not_finite = -1;
+    }
+    return format->open(ds, src, err);
+}
+
+int ty_dataset_open(const ty_data_source *src, ty_dataset **out, ty_error *err)
+{
+    int64_t start = ty_clock_ns();
+    ty_dataset *ds = calloc(1, sizeof *ds);
+    if (ds == NULL)
+        return ty_error_set(err, TY_E_LIMIT, "no memory to open data");
+    ty_arena_init(&ds->arena);
+    if (dataset_fill(ds, src, err) < 0) {
+        ty_dataset_close(ds);
+        return -1;
+    }
+    dataset_take_fingerprint(ds, src);
+    ds->stats.load_ms = (double)(ty_clock_ns() - start) / 1e6;
+    *out = ds;
+    return 0;
+}
+
+void ty_dataset_close(ty_dataset *ds)
+{
+    if (ds == NULL)
+        return;
+    if (ds->ops != NULL)
+        ds->ops->close(ds);
+    ty_arena_fini(&ds->arena);
+    free(ds);
+}
+
+int ty_dataset_find(const ty_dataset *ds, const char *field)
+{
+    for (int i = 0; i < ds->n_fields; i++)
+        if (strcmp(ds->field[i].name, field) == 0)
+            return i;
+    return -1;
+}
+
+int ty_dataset_read(const ty_dataset *ds, int field, const int64_t *samples, int64_t n, void *out, ty_error *err)
+{
+    if (field < 0 || field >= ds->n_fields)
+        return ty_error_set(err, TY_E_INTERNAL, "no field number %d in the data", field);
+    for (int64_t i = 0; i < n; i++)
+        if (samples[i] < 0 || samples[i] >= ds->n_samples)
+            return ty_error_set(err, TY_E_INTERNAL, "sample %lld does not exist: there are %lld", (long long)samples[i],
+                                (long long)ds->n_samples);
+    return ds->ops->read(ds, field, samples, n, out, err);
+}
+
+const char *ty_dataset_place(const ty_dataset *ds, int field, int64_t sample, char *out, size_t n)
+{
+    if (n > 0)
+        out[0] = 0;
+    if (field >= 0 && field < ds->n_fields && sample >= 0 && sample < ds->n_samples)
+        ds->ops->place(ds, field, sample, out, n);
+    return out;
+}
+
+int ty_dataset_check_range(const ty_dataset *ds, int field, int64_t min, int64_t max, const char *what, ty_error *err)
+{
+    const ty_field_info *f = &ds->field[field];
+    if (!f->is_integer || f->min_sample < 0 || (f->min >= min && f->max <= max))
+        return 0;
+    bool low = f->min < min;
+    char place[TY_ERROR_PLACE_BYTES];
+    ty_error_set(err, TY_E_DATA_VALUE, "field \"%s\": %s %lld, expected %lld to %lld", f->name, what,
+                 (long long)(low ? f->min : f->max), (long long)min, (long long)max);
+    ty_error_at(err, "%s", ty_dataset_place(ds, field, low ? f->min_sample : f->max_sample, place, sizeof place));
+    if (f->max > max && f->max - 1 == max && f->min > min && f->min - 1 == min)
+        return ty_error_help(err, "the values seem to count from %lld: give the field offset: -1", (long long)f->min);
+    return ty_error_help(err, "the whole field holds values from %lld to %lld; check its column and the model's size",
+                         (long long)f->min, (long long)f->max);
+}
+
+/* 1234567 as "1,234,567". */
+static const char *dataset_group_digits(int64_t v, char out[32])
+{
+    char digits[24];
+    int n = snprintf(digits, sizeof digits, "%lld", (long long)v), w = 0;
+    for (int i = 0; i < n; i++) {
+        if (i > 0 && (n - i) % 3 == 0)
+            out[w++] = ',';
+        out[w++] = digits[i];
+    }
+    out[w] = 0;
+    return out;
+}
+
+const char *ty_dataset_summary(const ty_dataset *ds, char *out, size_t n)
+{
+    static const char *const units[] = {"B", "KB", "MB", "GB", "TB"};
+    char samples[32], files[32];
+    double size = (double)ds->stats.file_bytes;
+    int unit = 0;
+    for (; size >= 1000.0 && unit < 4; unit++)
+        size /= 1000.0;
+    snprintf(out, n, "%s sample%s, %s file%s, %.*f %s %s", dataset_group_digits(ds->n_samples, samples),
+             ds->n_samples == 1 ? "" : "s", dataset_group_digits(ds->stats.n_files, files),
+             ds->stats.n_files == 1 ? "" : "s", unit == 0 || size >= 100.0 ? 0 : 1, size, units[unit], ds->format);
+    return out;
+}

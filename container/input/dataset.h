@@ -1,0 +1,110 @@
+/* dataset.h - samples by number, whatever file format they lie in.
+ *
+ * A dataset is opened from the files of a channel and the declared fields, and is read-only from then on: any thread
+ * may read any sample at any time. Files are concatenated in sorted order. What is wrong with the data is found when
+ * they are opened, not in the middle of a training: ragged rows, missing files, values that do not fit their type;
+ * and the smallest and largest value of every integer field is known with its place, so that a label beyond the last
+ * class can be refused before the first step.
+ *
+ *     ty_field fields[2] = {ty_field_make("image"), ty_field_make("label")};
+ *     fields[0].columns = "0-63"; ...
+ *     ty_data_source src = {.paths = paths, .n_paths = 1, .fields = fields, .n_fields = 2};
+ *     ty_dataset *ds;
+ *     if (ty_dataset_open(&src, &ds, err) < 0) ...
+ */
+#ifndef TY_CONTAINER_INPUT_DATASET_H
+#define TY_CONTAINER_INPUT_DATASET_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/tensor.h"
+#include "container/input/field.h"
+#include "container/input/files.h"
+
+#include <stdint.h>
+
+typedef enum ty_csv_header { TY_CSV_HEADER_AUTO, TY_CSV_HEADER_YES, TY_CSV_HEADER_NO } ty_csv_header;
+
+/* What to open. All is borrowed for the time of the call. */
+typedef struct ty_data_source {
+    const char *const *paths; /* folders of channels or plain files */
+    int n_paths;
+    const char *pattern;      /* take only files that match this shell pattern; NULL: all */
+    const char *format;       /* "csv", "npy", "npz", "idx"; NULL: by content type, extension, then first bytes */
+    const char *content_type; /* the channel's ContentType; NULL or "" where it has none */
+    const ty_field *fields;
+    int n_fields;
+    ty_csv_header csv_header;  /* AUTO: the first line is a header if no field in it is a number */
+    char csv_delimiter;        /* 0: tab for .tsv, else the most frequent of comma, tab, semicolon in the first line */
+    bool no_map;               /* FastFile: read files instead of mapping them */
+    size_t max_inflated_bytes; /* a compressed file's limit; 0: TY_BYTES_MAX_INFLATED */
+} ty_data_source;
+
+/* What is known of one field over the whole dataset. */
+typedef struct ty_field_info {
+    const char *name;
+    ty_type type; /* of one sample */
+    size_t row_bytes;
+    bool is_integer;                /* min and max are filled (when there is a sample with at least one element) */
+    int64_t min, max;               /* after scale and offset; u64 beyond int64 counts as INT64_MAX */
+    int64_t min_sample, max_sample; /* first sample that holds them; see ty_dataset_place */
+    int64_t n_missing;              /* empty CSV fields and markers such as NA */
+    int64_t n_not_finite;           /* nan and inf in CSV, missing values that became NaN not counted */
+    int64_t first_missing, first_not_finite; /* samples; -1: none */
+} ty_field_info;
+
+typedef struct ty_data_stats {
+    int64_t n_files;
+    int64_t file_bytes;   /* on disk */
+    int64_t memory_bytes; /* held in memory of our own, beside mapped files */
+    double load_ms;
+} ty_data_stats;
+
+typedef struct ty_dataset ty_dataset;
+
+/* How a format serves samples. A new format is one table row in format.c and one of these. */
+typedef struct ty_dataset_ops {
+    /* Samples samples[0..n-1] of one field, one after the other, to out. */
+    int (*read)(const ty_dataset *ds, int field, const int64_t *samples, int64_t n, void *out, ty_error *err);
+    /* "train.csv:17", "labels.npy: row 16" */
+    void (*place)(const ty_dataset *ds, int field, int64_t sample, char *out, size_t n);
+    void (*close)(ty_dataset *ds); /* frees impl; may find it NULL or half-made */
+} ty_dataset_ops;
+
+/* Read-only for everybody but the format that fills it. */
+struct ty_dataset {
+    const ty_dataset_ops *ops;
+    const char *format; /* "csv" */
+    int64_t n_samples;
+    int n_fields;
+    ty_field_info *field;
+    const ty_data_file *files;
+    int n_files;
+    ty_data_stats stats;
+    uint64_t fingerprint; /* of file names, sizes and declared fields: a resumed run must find the same */
+    ty_arena arena;
+    void *impl;
+};
+
+/* Opens, reads or maps all files and checks them. On success *out must be closed. A dataset without samples is not an
+ * error here. */
+int ty_dataset_open(const ty_data_source *src, ty_dataset **out, ty_error *err);
+void ty_dataset_close(ty_dataset *ds); /* NULL is fine */
+
+/* Field number of a name, or -1. */
+int ty_dataset_find(const ty_dataset *ds, const char *field);
+
+/* Gathers n samples by number (repeats allowed) to out: n * row_bytes, C order, the batch dimension first. */
+int ty_dataset_read(const ty_dataset *ds, int field, const int64_t *samples, int64_t n, void *out, ty_error *err);
+
+/* Where a sample's field stands, for messages: file and line, or file and row. Returns out. */
+const char *ty_dataset_place(const ty_dataset *ds, int field, int64_t sample, char *out, size_t n);
+
+/* Refuses (TY_E_DATA_VALUE, with file and row) an integer field with a value outside [min, max]; `what` says what the
+ * field is used for: "label", "id of an embedding with 1000 rows". */
+int ty_dataset_check_range(const ty_dataset *ds, int field, int64_t min, int64_t max, const char *what, ty_error *err);
+
+/* "1,797 samples, 1 file, 483 KB csv" for a banner. Returns out. */
+const char *ty_dataset_summary(const ty_dataset *ds, char *out, size_t n);
+
+#endif

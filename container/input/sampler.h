@@ -1,0 +1,61 @@
+/* sampler.h - which samples make which batch.
+ *
+ * The order of an epoch is a pure function of (seed, stream, epoch): 0..n-1, or a permutation drawn from the counter
+ * based generator. So a position is two integers, to save one costs nothing, and to return to one costs nothing but the
+ * permutation of its epoch.
+ *
+ * Order is defined on the global sequence. With n_shards processes a global batch is n_shards * batch_size rows, and
+ * shard r takes rows r * batch_size .. (r + 1) * batch_size - 1 of it: the same global batches for every division of
+ * the same global batch size.
+ */
+#ifndef TY_CONTAINER_INPUT_SAMPLER_H
+#define TY_CONTAINER_INPUT_SAMPLER_H
+
+#include "base/error.h"
+
+#include <stdint.h>
+
+/* The generator's stream for the order of training data, so that it meets no other use of the seed. */
+#define TY_STREAM_SHUFFLE 0x53485546u
+
+typedef enum ty_tail {
+    TY_TAIL_DROP, /* training: a last batch that is not full is left out (other samples each epoch, if shuffled) */
+    TY_TAIL_PAD   /* evaluation: it is filled up with samples from the start, and n_valid says how many count */
+} ty_tail;
+
+typedef struct ty_sampler_config {
+    int64_t n_samples;
+    int64_t batch_size; /* rows of this shard */
+    bool shuffle;
+    uint64_t seed;
+    uint32_t stream;         /* TY_STREAM_SHUFFLE */
+    int64_t shard, n_shards; /* n_shards 0 counts as 1 */
+    ty_tail tail;
+} ty_sampler_config;
+
+typedef struct ty_position {
+    int64_t epoch, batch; /* the batch to come next; batch < n_batches */
+} ty_position;
+
+typedef struct ty_sampler {
+    ty_sampler_config config;
+    int64_t n_batches;    /* an epoch, the same for every shard; at least 1 */
+    int64_t *permutation; /* of `permuted_epoch`; NULL without shuffle. Private. */
+    int64_t permuted_epoch;
+} ty_sampler;
+
+/* Refuses a batch size below 1, a shard outside its number, no samples, and with TY_TAIL_DROP fewer samples than one
+ * global batch (it would never train). */
+int ty_sampler_init(ty_sampler *s, const ty_sampler_config *config, ty_error *err);
+void ty_sampler_fini(ty_sampler *s);
+
+/* Sample numbers of the batch at a position, to out[batch_size]; returns how many of them are valid, counted from the
+ * first (0 is possible for a late shard of a padded batch). */
+int64_t ty_sampler_batch(ty_sampler *s, ty_position at, int64_t *out);
+
+/* The position behind `at`. */
+ty_position ty_sampler_after(const ty_sampler *s, ty_position at);
+/* Position of the batch number `step` counted from the start of epoch 0. */
+ty_position ty_sampler_at_step(const ty_sampler *s, int64_t step);
+
+#endif
