@@ -1,0 +1,617 @@
+/* recipe.c - a tree of settings into a ty_recipe.
+ *
+ * Every map goes through bind_section(), which also notes value and origin of each key. What is left to do here is what a
+ * table cannot say: choices, lists, names that point at each other.
+ */
+#include "entrypoint/recipe.h"
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/suggest.h"
+#include "base/yaml.h"
+#include "entrypoint/recipe_keys.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_SETTINGS = 1024, MAX_LIST = 4096, MAX_ROWS = 32 };
+
+typedef struct reader {
+    ty_arena *a;
+    ty_recipe *r;
+    ty_setting *settings;
+    int n_settings;
+    ty_error *err;
+} reader;
+
+/* ---- settings with their origins ---- */
+
+static const char *value_text(reader *rd, const ty_bind_row *row, const ty_doc *origin)
+{
+    if (!origin)
+        return row->fallback ? row->fallback : row->type == TY_BIND_CHOICE ? row->choices[0] : "-";
+    if (origin->kind != TY_DOC_LIST && origin->kind != TY_DOC_MAP)
+        return origin->kind == TY_DOC_STRING ? origin->string : origin->raw;
+    ty_buf text;
+    ty_buf_init(&text, 1 << 16);
+    ty_json_add_doc(&text, origin, TY_JSON_SPACED);
+    const char *out = text.failed ? "..." : ty_arena_strdup(rd->a, text.data);
+    ty_buf_fini(&text);
+    return out;
+}
+
+static bool has_sections(const ty_doc *d)
+{
+    return d && (d->kind == TY_DOC_MAP || (d->kind == TY_DOC_LIST && d->n_items > 0 && d->items[0].kind == TY_DOC_MAP));
+}
+
+static void note_setting(reader *rd, const char *path, const ty_bind_row *row, const ty_doc *origin)
+{
+    /* What holds sections of its own is shown by them. */
+    bool is_container = row->type == TY_BIND_NODE && has_sections(origin) && strcmp(row->key, "inputs") != 0;
+    if (rd->n_settings == MAX_SETTINGS || is_container)
+        return;
+    char text[256];
+    ty_setting *s = &rd->settings[rd->n_settings++];
+    s->key = *path ? ty_arena_printf(rd->a, "%s.%s", path, row->key) : row->key;
+    s->value = value_text(rd, row, origin);
+    s->origin = ty_arena_strdup(rd->a, ty_bind_origin_text(origin, text, sizeof text));
+}
+
+static int bind_section(reader *rd, const char *path, const ty_bind_row *rows, size_t n_rows, const ty_doc *map, void *out)
+{
+    const ty_doc *origin[MAX_ROWS] = {0};
+    if (ty_bind(rows, n_rows, path, map, out, origin, rd->err) < 0)
+        return -1;
+    for (size_t i = 0; i < n_rows; i++)
+        note_setting(rd, path, &rows[i], origin[i]);
+    return 0;
+}
+
+/* ---- choices ---- */
+
+static int refuse_kind(reader *rd, const recipe_choice *c, const ty_doc *node, const char *name)
+{
+    ty_suggestion s = {.word = name};
+    char list[512] = "";
+    for (size_t i = 0; i < c->n_kinds; i++) {
+        ty_suggest_offer(&s, c->kinds[i].name);
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", c->kinds[i].name);
+    }
+    char note[128] = "";
+    if (s.best)
+        snprintf(note, sizeof note, "did you mean \"%s\"?", s.best);
+    ty_doc_error(node, rd->err, TY_E_RANGE, *note ? note : NULL, "unknown %s \"%s\"", c->key, name);
+    return ty_error_help(rd->err, "known are: %s", list);
+}
+
+/* The chosen kind and its section. node: {kind: section}; NULL gives the default, the first kind. A scalar section is
+ * the value of the kind's only key: {global_norm: 1.0}. */
+static int read_choice(reader *rd, const recipe_choice *c, const ty_doc *node, const recipe_kind **kind,
+                       const ty_doc **section)
+{
+    *kind = &c->kinds[0];
+    *section = NULL;
+    if (!node || node->kind == TY_DOC_NULL)
+        return 0;
+    if (node->kind == TY_DOC_MAP && node->n_items > 1) {
+        ty_doc_error(node, rd->err, TY_E_CONFIG, NULL, "\"%s\" needs one kind, found \"%s\" and \"%s\"", c->key,
+                     node->items[0].key, node->items[1].key);
+        return ty_error_help(rd->err, "to choose another kind from outside, give %s=%s too", c->key, node->items[1].key);
+    }
+    if (node->kind != TY_DOC_MAP || node->n_items == 0) {
+        char found[160];
+        ty_doc_error(node, rd->err, TY_E_TYPE, NULL, "\"%s\" needs one kind, found %s", c->key,
+                     ty_doc_describe(node, found, sizeof found));
+        return ty_error_help(rd->err, "write %s: {%s: {...}}", c->key, c->kinds[0].name);
+    }
+    const ty_doc *child = &node->items[0];
+    *section = child;
+    for (size_t i = 0; i < c->n_kinds; i++)
+        if (strcmp(c->kinds[i].name, child->key) == 0) {
+            *kind = &c->kinds[i];
+            return 0;
+        }
+    return refuse_kind(rd, c, node, child->key);
+}
+
+static int bind_kind(reader *rd, const recipe_choice *c, const char *path, const recipe_kind *kind, const ty_doc *section,
+                     void *out)
+{
+    ty_doc wrapped;
+    bool is_scalar = section && section->kind != TY_DOC_MAP && section->kind != TY_DOC_LIST && section->kind != TY_DOC_NULL;
+    if (is_scalar && kind->n_rows == 1) {
+        ty_doc *child = TY_NEW(rd->a, ty_doc);
+        *child = *section;
+        child->key = kind->rows[0].key;
+        wrapped = *section;
+        wrapped.kind = TY_DOC_MAP;
+        wrapped.items = child;
+        wrapped.n_items = 1;
+        section = &wrapped;
+    }
+    const char *what = ty_arena_printf(rd->a, "%s.%s", path && *path ? path : c->key, kind->name);
+    return bind_section(rd, what, kind->rows, kind->n_rows, section, out);
+}
+
+/* ---- small values ---- */
+
+/* A list of strings (or one string) to a NULL-terminated array. */
+static int read_names(reader *rd, const ty_doc *node, const char *what, ty_names *out, int *n_out)
+{
+    const ty_doc *items = node;
+    size_t n = ty_doc_len(node);
+    if (!node || node->kind == TY_DOC_NULL)
+        n = 0;
+    else if (node->kind == TY_DOC_STRING)
+        n = 1;
+    else if (ty_doc_expect(node, TY_DOC_LIST, rd->err) < 0)
+        return ty_error_wrap(rd->err, "%s", what);
+    else
+        items = node->items;
+    if (n > MAX_LIST)
+        return ty_doc_error(node, rd->err, TY_E_LIMIT, NULL, "\"%s\" has more than %d names", what, MAX_LIST);
+    const char **names = TY_NEW_ARRAY(rd->a, const char *, n + 1);
+    for (size_t i = 0; i < n; i++)
+        if (ty_doc_string(&items[i], &names[i], rd->err) < 0)
+            return ty_error_wrap(rd->err, "%s", what);
+    *out = names;
+    *n_out = (int)n;
+    return 0;
+}
+
+static int read_tied(reader *rd, const ty_doc *node)
+{
+    if (!node || node->kind == TY_DOC_NULL)
+        return 0;
+    if (ty_doc_expect(node, TY_DOC_LIST, rd->err) < 0)
+        return ty_error_wrap(rd->err, "tied");
+    ty_names *groups = TY_NEW_ARRAY(rd->a, ty_names, node->n_items + 1);
+    for (uint32_t i = 0; i < node->n_items; i++) {
+        int n;
+        if (read_names(rd, &node->items[i], "tied", &groups[i], &n) < 0)
+            return -1;
+        if (n < 2)
+            return ty_doc_error(&node->items[i], rd->err, TY_E_RANGE, NULL, "a group of tied weights needs at least two names");
+    }
+    rd->r->tied = groups;
+    rd->r->n_tied = (int)node->n_items;
+    return 0;
+}
+
+/* "500", "500 steps", "1 epoch". */
+static int read_span(reader *rd, const ty_doc *node, const char *what, const char *fallback, ty_span *out)
+{
+    const char *text = node && node->kind != TY_DOC_NULL ? node->raw : fallback;
+    *out = (ty_span){.at = node};
+    if (!text)
+        return 0;
+    char *end, unit[8] = "";
+    long long n = strtoll(text, &end, 10);
+    int used = 0;
+    bool fits = end != text && (*end == 0 || (sscanf(end, " %7[a-z]%n", unit, &used) == 1 && end[used] == 0));
+    out->epochs = strcmp(unit, "epoch") == 0 || strcmp(unit, "epochs") == 0;
+    fits = fits && (out->epochs || !*unit || strcmp(unit, "step") == 0 || strcmp(unit, "steps") == 0);
+    if (fits && n >= 0 && n <= (long long)1e12) {
+        out->n = n;
+        return 0;
+    }
+    ty_doc_error(node, rd->err, TY_E_RANGE, NULL, "\"%s\": expected a number of steps or epochs, found \"%s\"", what, text);
+    return ty_error_help(rd->err, "write \"500 steps\" or \"1 epoch\"");
+}
+
+static const char *resolve_path(reader *rd, const char *path)
+{
+    if (!path || path[0] == '/')
+        return path;
+    return ty_arena_printf(rd->a, "%s/%s", rd->r->folder, path);
+}
+
+/* ---- data ---- */
+
+static int read_shape(reader *rd, const ty_doc *node, ty_field *f)
+{
+    if (!node || node->kind == TY_DOC_NULL)
+        return 0;
+    size_t n = node->kind == TY_DOC_LIST ? node->n_items : 1;
+    if (n > TY_SAMPLE_MAX_RANK)
+        return ty_doc_error(node, rd->err, TY_E_RANGE, NULL, "a sample has at most %d dimensions", TY_SAMPLE_MAX_RANK);
+    f->shape_given = true;
+    f->rank = (int)n;
+    for (size_t i = 0; i < n; i++) {
+        const ty_doc *dim = node->kind == TY_DOC_LIST ? &node->items[i] : node;
+        if (ty_doc_int(dim, &f->dim[i], rd->err) < 0)
+            return ty_error_wrap(rd->err, "shape");
+        if (f->dim[i] < 1 || f->dim[i] > (int64_t)1 << 40)
+            return ty_doc_error(dim, rd->err, TY_E_RANGE, NULL, "a dimension must be at least 1");
+    }
+    return 0;
+}
+
+/* 64, "0-63" or [0, 3]: the text that ty_columns_resolve reads. */
+static int read_columns(reader *rd, const ty_doc *node, const char **out)
+{
+    if (!node || node->kind == TY_DOC_NULL)
+        return 0;
+    if (node->kind == TY_DOC_MAP)
+        return ty_doc_error(node, rd->err, TY_E_TYPE, NULL, "expected columns such as 0-63, found a map");
+    const char *text = node->kind == TY_DOC_LIST ? "" : node->raw;
+    for (uint32_t i = 0; node->kind == TY_DOC_LIST && i < node->n_items; i++)
+        text = ty_arena_printf(rd->a, "%s%s%s", text, i ? "," : "", node->items[i].raw);
+    *out = text;
+    return 0;
+}
+
+static int read_field(reader *rd, const char *path, const ty_doc *node, ty_field *out)
+{
+    recipe_field f = {0};
+    const char *what = ty_arena_printf(rd->a, "%s.fields.%s", path, node->key);
+    if (bind_section(rd, what, ty_recipe_field_section.rows, ty_recipe_field_section.n_rows, node, &f) < 0)
+        return -1;
+    *out = ty_field_make(node->key);
+    out->member = f.member;
+    out->file = f.file;
+    out->scale = f.scale;
+    out->offset = f.offset;
+    if (read_columns(rd, f.columns, &out->columns) < 0 || read_shape(rd, f.shape, out) < 0)
+        return ty_error_wrap(rd->err, "%s", what);
+    if (f.type && !ty_dtype_parse(f.type, &out->dtype)) {
+        ty_doc_error(ty_doc_find(node, "type"), rd->err, TY_E_RANGE, NULL, "unknown type \"%s\"", f.type);
+        return ty_error_help(rd->err, "known are: float32, float64, float16, bfloat16, int8 to int64, uint8 to uint64, bool");
+    }
+    out->dtype_given = f.type != NULL;
+    out->missing_given = f.missing != NULL && f.missing->kind != TY_DOC_NULL;
+    if (out->missing_given && ty_doc_float(f.missing, &out->missing, rd->err) < 0)
+        return ty_error_wrap(rd->err, "missing");
+    if (ty_field_check(out, rd->err) < 0) {
+        char place[256];
+        return ty_error_at(rd->err, "%s", ty_doc_place(node, place, sizeof place));
+    }
+    return 0;
+}
+
+static int read_fields(reader *rd, const char *path, const ty_doc *node, ty_recipe_data *out)
+{
+    bool is_list = node->kind == TY_DOC_LIST;
+    if (!is_list && ty_doc_expect(node, TY_DOC_MAP, rd->err) < 0)
+        return ty_error_wrap(rd->err, "%s.fields", path);
+    ty_field *fields = TY_NEW_ARRAY(rd->a, ty_field, node->n_items + 1);
+    for (uint32_t i = 0; i < node->n_items; i++) {
+        const char *name;
+        if (is_list && ty_doc_string(&node->items[i], &name, rd->err) < 0)
+            return ty_error_wrap(rd->err, "%s.fields", path);
+        if (is_list)
+            fields[i] = ty_field_make(name);
+        else if (read_field(rd, path, &node->items[i], &fields[i]) < 0)
+            return -1;
+    }
+    if (node->n_items == 0)
+        return ty_doc_error(node, rd->err, TY_E_RANGE, NULL, "\"%s.fields\" names no field", path);
+    out->fields = fields;
+    out->n_fields = (int)node->n_items;
+    return 0;
+}
+
+/* same: whose fields are taken when none are given; NULL for the training data, which must have some. */
+static int read_data(reader *rd, const char *name, const ty_doc *node, const ty_recipe_data *same, ty_recipe_data *out)
+{
+    recipe_data d = {.shuffle = !same};
+    if (!node || node->kind == TY_DOC_NULL)
+        return 0;
+    const char *path = ty_arena_printf(rd->a, "data.%s", name);
+    if (bind_section(rd, path, ty_recipe_data_section.rows, ty_recipe_data_section.n_rows, node, &d) < 0)
+        return -1;
+    const ty_doc *shuffle = ty_doc_find(node, "shuffle");
+    *out = (ty_recipe_data){.given = true, .path = resolve_path(rd, d.path), .pattern = d.pattern, .format = d.format,
+                            .header = d.header, .delimiter = d.delimiter, .at = node,
+                            .shuffle = shuffle && shuffle->kind == TY_DOC_BOOL ? d.shuffle : !same};
+    out->channel = d.channel ? d.channel : d.path ? NULL : ty_arena_strdup(rd->a, name);
+    if (same && shuffle && d.shuffle)
+        return ty_doc_error(shuffle, rd->err, TY_E_CONFIG, NULL, "validation data is never shuffled");
+    if (d.delimiter && strlen(d.delimiter) != 1)
+        return ty_doc_error(ty_doc_find(node, "delimiter"), rd->err, TY_E_RANGE, NULL, "a delimiter is one character");
+    bool wants_same = !d.fields || (d.fields->kind == TY_DOC_STRING && strcmp(d.fields->string, "same") == 0);
+    if (!wants_same)
+        return read_fields(rd, path, d.fields, out);
+    if (!same)
+        return ty_doc_error(d.fields ? d.fields : node, rd->err, TY_E_MISSING_KEY, NULL, "\"data.train\" needs its fields");
+    out->fields = same->fields;
+    out->n_fields = same->n_fields;
+    if (!out->format)
+        out->format = same->format;
+    return 0;
+}
+
+static int read_all_data(reader *rd, const ty_doc *node)
+{
+    static const ty_bind_row rows[] = {
+        {"train", TY_BIND_NODE, 0, .required = true, .help = "training data"},
+        {"validation", TY_BIND_NODE, sizeof(ty_doc *), .help = "data to evaluate on"},
+    };
+    const ty_doc *parts[2] = {0};
+    if (bind_section(rd, "data", rows, 2, node, parts) < 0 ||
+        read_data(rd, "train", parts[0], NULL, &rd->r->train) < 0)
+        return -1;
+    if (!rd->r->train.given)
+        return ty_doc_error(node, rd->err, TY_E_MISSING_KEY, NULL, "\"data.train\" is missing");
+    return read_data(rd, "validation", parts[1], &rd->r->train, &rd->r->validation);
+}
+
+static int read_inputs(reader *rd, const ty_doc *node)
+{
+    if (!node || node->kind == TY_DOC_NULL)
+        return 0;
+    if (ty_doc_expect(node, TY_DOC_MAP, rd->err) < 0)
+        return ty_error_wrap(rd->err, "inputs");
+    ty_recipe_input *inputs = TY_NEW_ARRAY(rd->a, ty_recipe_input, node->n_items + 1);
+    for (uint32_t i = 0; i < node->n_items; i++) {
+        inputs[i] = (ty_recipe_input){.input = node->items[i].key, .at = &node->items[i]};
+        if (ty_doc_string(&node->items[i], &inputs[i].field, rd->err) < 0)
+            return ty_error_wrap(rd->err, "inputs.%s", node->items[i].key);
+    }
+    rd->r->inputs = inputs;
+    rd->r->n_inputs = (int)node->n_items;
+    return 0;
+}
+
+/* ---- what to train ---- */
+
+static int read_class_weights(reader *rd, const ty_doc *node, ty_loss_term *term)
+{
+    if (!node || node->kind == TY_DOC_NULL)
+        return 0;
+    if (ty_doc_expect(node, TY_DOC_LIST, rd->err) < 0)
+        return ty_error_wrap(rd->err, "class_weights");
+    double *weights = TY_NEW_ARRAY(rd->a, double, node->n_items + 1);
+    for (uint32_t i = 0; i < node->n_items; i++) {
+        if (ty_doc_float(&node->items[i], &weights[i], rd->err) < 0)
+            return ty_error_wrap(rd->err, "class_weights");
+        if (!(weights[i] >= 0))
+            return ty_doc_error(&node->items[i], rd->err, TY_E_RANGE, NULL, "a class weight must not be negative");
+    }
+    term->class_weights = weights;
+    term->n_class_weights = (int)node->n_items;
+    return 0;
+}
+
+/* `output` and `target` are understood in every loss, whatever the kind calls them. */
+static const ty_doc *rename_common_keys(reader *rd, const recipe_kind *kind, const ty_doc *section)
+{
+    static const struct {
+        const char *word;
+        size_t offset;
+    } common[] = {{"output", offsetof(recipe_loss, t.output)}, {"target", offsetof(recipe_loss, t.target)}};
+    if (!section || section->kind != TY_DOC_MAP)
+        return section;
+    ty_doc *copy = TY_NEW(rd->a, ty_doc);
+    *copy = *section;
+    copy->items = ty_arena_copy(rd->a, section->items, section->n_items * sizeof *section->items);
+    for (uint32_t i = 0; i < copy->n_items; i++)
+        for (size_t c = 0; c < 2; c++)
+            for (size_t k = 0; k < kind->n_rows && strcmp(copy->items[i].key, common[c].word) == 0; k++)
+                if (kind->rows[k].offset == common[c].offset && kind->rows[k].type == TY_BIND_STRING &&
+                    !ty_doc_find(section, kind->rows[k].key))
+                    copy->items[i].key = kind->rows[k].key;
+    return copy;
+}
+
+static int read_loss_term(reader *rd, const char *path, const ty_doc *node, ty_recipe_loss *out)
+{
+    const recipe_kind *kind;
+    const ty_doc *section;
+    recipe_loss loss = {.t = {.pos_weight = 1, .delta = 1, .weight = 1, .ignore_index = -100, .class_axis = -1}, .class_axis = -1};
+    if (read_choice(rd, &ty_recipe_loss_choice, node, &kind, &section) < 0)
+        return -1;
+    section = rename_common_keys(rd, kind, section);
+    if (bind_kind(rd, &ty_recipe_loss_choice, path, kind, section, &loss) < 0 ||
+        read_class_weights(rd, loss.class_weights, &loss.t) < 0)
+        return -1;
+    loss.t.kind = (ty_loss_kind)kind->kind;
+    loss.t.class_axis = (int)loss.class_axis;
+    *out = (ty_recipe_loss){.term = loss.t, .class_axis = loss.class_axis, .class_weights = loss.class_weights, .at = node};
+    return 0;
+}
+
+static int read_loss(reader *rd, const ty_doc *node)
+{
+    bool is_list = node->kind == TY_DOC_LIST;
+    uint32_t n = is_list ? node->n_items : 1;
+    if (n == 0 || n > 64)
+        return ty_doc_error(node, rd->err, TY_E_RANGE, NULL, "\"loss\" needs 1 to 64 terms, found %u", n);
+    ty_recipe_loss *terms = TY_NEW_ARRAY(rd->a, ty_recipe_loss, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const char *path = is_list ? ty_arena_printf(rd->a, "loss.%u", i) : "loss";
+        if (read_loss_term(rd, path, is_list ? &node->items[i] : node, &terms[i]) < 0)
+            return -1;
+    }
+    rd->r->loss = terms;
+    rd->r->n_loss = (int)n;
+    return 0;
+}
+
+static int read_betas(reader *rd, const ty_doc *node, const ty_doc *section, ty_optimizer *o)
+{
+    if (!node || node->kind == TY_DOC_NULL)
+        return 0;
+    if (node->kind != TY_DOC_LIST || node->n_items != 2)
+        return ty_doc_error(node, rd->err, TY_E_TYPE, NULL, "\"betas\" needs two numbers: [0.9, 0.999]");
+    if (ty_doc_find(section, "beta1") || ty_doc_find(section, "beta2"))
+        return ty_doc_error(node, rd->err, TY_E_CONFIG, NULL, "\"betas\" and \"beta1\" or \"beta2\" are both given");
+    if (ty_doc_float(&node->items[0], &o->beta1, rd->err) < 0 || ty_doc_float(&node->items[1], &o->beta2, rd->err) < 0)
+        return ty_error_wrap(rd->err, "betas");
+    if (!(o->beta1 >= 0 && o->beta1 <= 1 && o->beta2 >= 0 && o->beta2 <= 1))
+        return ty_doc_error(node, rd->err, TY_E_RANGE, NULL, "\"betas\" must lie between 0 and 1");
+    return 0;
+}
+
+static int read_optimizer(reader *rd, const ty_doc *node)
+{
+    const recipe_kind *kind;
+    const ty_doc *section;
+    recipe_optimizer o = {0};
+    if (read_choice(rd, &ty_recipe_optimizer_choice, node, &kind, &section) < 0 ||
+        bind_kind(rd, &ty_recipe_optimizer_choice, "", kind, section, &o) < 0 ||
+        read_betas(rd, o.betas, section, &o.o) < 0)
+        return -1;
+    o.o.kind = (ty_optimizer_kind)kind->kind;
+    if (o.o.nesterov && (o.o.momentum <= 0 || o.o.dampening != 0))
+        return ty_doc_error(section, rd->err, TY_E_CONFIG, NULL, "\"nesterov\" needs a momentum and no dampening");
+    rd->r->optimizer = o.o;
+    return 0;
+}
+
+static int read_schedule(reader *rd, const ty_doc *node)
+{
+    const recipe_kind *kind;
+    const ty_doc *section;
+    recipe_schedule s = {0};
+    if (read_choice(rd, &ty_recipe_schedule_choice, node, &kind, &section) < 0 ||
+        bind_kind(rd, &ty_recipe_schedule_choice, "", kind, section, &s) < 0 ||
+        read_span(rd, s.warmup, "warmup_steps", NULL, &s.s.warmup) < 0 ||
+        read_span(rd, s.decay, "decay_steps", NULL, &s.s.decay) < 0 ||
+        read_span(rd, s.total, "total_steps", NULL, &s.s.total) < 0 ||
+        read_span(rd, s.step_size, "step_size", NULL, &s.s.step_size) < 0)
+        return -1;
+    if (kind->kind == TY_SCHED_STEP && s.s.step_size.n < 1)
+        return ty_doc_error(s.step_size, rd->err, TY_E_RANGE, NULL, "\"step_size\" must be at least 1");
+    s.s.kind = (ty_schedule_kind)kind->kind;
+    s.s.anneal_linear = s.anneal == 1;
+    rd->r->schedule = s.s;
+    return 0;
+}
+
+static int read_clip(reader *rd, const ty_doc *node)
+{
+    const recipe_kind *kind;
+    const ty_doc *section;
+    recipe_clip c = {0};
+    if (!node || node->kind == TY_DOC_NULL)
+        return 0;
+    if (read_choice(rd, &ty_recipe_clip_choice, node, &kind, &section) < 0 ||
+        bind_kind(rd, &ty_recipe_clip_choice, "", kind, section, &c) < 0)
+        return -1;
+    rd->r->clip = (ty_clip_kind)kind->kind;
+    rd->r->clip_max = c.max;
+    return 0;
+}
+
+static int read_metric(reader *rd, const ty_doc *node, ty_recipe_metric *out)
+{
+    const recipe_kind *kind;
+    const ty_doc *section;
+    recipe_metric m = {0};
+    if (read_choice(rd, &ty_recipe_metric_choice, node, &kind, &section) < 0 ||
+        bind_kind(rd, &ty_recipe_metric_choice, "metrics", kind, section, &m) < 0)
+        return -1;
+    *out = (ty_recipe_metric){.kind = (ty_metric_kind)kind->kind, .name = m.name ? m.name : kind->name,
+                              .output = m.output, .target = m.target, .at = node};
+    return 0;
+}
+
+static int read_metrics(reader *rd, const ty_doc *node)
+{
+    if (!node || node->kind == TY_DOC_NULL)
+        return 0;
+    bool is_list = node->kind == TY_DOC_LIST;
+    uint32_t n = is_list ? node->n_items : 1;
+    ty_recipe_metric *metrics = TY_NEW_ARRAY(rd->a, ty_recipe_metric, n + 1);
+    for (uint32_t i = 0; i < n; i++) {
+        if (read_metric(rd, is_list ? &node->items[i] : node, &metrics[i]) < 0)
+            return -1;
+        for (uint32_t k = 0; k < i; k++)
+            if (strcmp(metrics[k].name, metrics[i].name) == 0)
+                return ty_doc_error(&node->items[i], rd->err, TY_E_DUPLICATE, NULL, "two metrics have the name \"%s\"",
+                                    metrics[i].name);
+    }
+    rd->r->metrics = metrics;
+    rd->r->n_metrics = (int)n;
+    return 0;
+}
+
+static int read_checkpoint(reader *rd, const ty_doc *node)
+{
+    recipe_checkpoint c = {0};
+    const recipe_section *s = &ty_recipe_checkpoint_section;
+    if (bind_section(rd, "checkpoint", s->rows, s->n_rows, node, &c) < 0 ||
+        read_span(rd, c.every, "checkpoint.every", "1 epoch", &rd->r->checkpoint_every) < 0)
+        return -1;
+    rd->r->checkpoint_keep = c.keep;
+    rd->r->checkpoint_stop_on_error = c.on_error == 1;
+    return 0;
+}
+
+static int read_top(reader *rd, const ty_doc *root)
+{
+    ty_recipe *r = rd->r;
+    recipe_top t = {0};
+    if (bind_section(rd, "", ty_recipe_top_section.rows, ty_recipe_top_section.n_rows, root, &t) < 0)
+        return -1;
+    r->model = resolve_path(rd, t.model);
+    r->batch_size = t.batch_size;
+    r->epochs = t.epochs;
+    r->max_steps = t.max_steps;
+    r->accumulate = t.accumulate;
+    r->seed = t.seed;
+    r->threads = t.threads;
+    r->log_every = t.log_every;
+    r->deterministic_strict = t.deterministic == 1;
+    r->tensorboard = t.tensorboard;
+    if (read_inputs(rd, t.inputs) < 0 || read_loss(rd, t.loss) < 0 || read_optimizer(rd, t.optimizer) < 0 ||
+        read_schedule(rd, t.schedule) < 0 || read_clip(rd, t.clip) < 0 || read_all_data(rd, t.data) < 0 ||
+        read_metrics(rd, t.metrics) < 0 || read_checkpoint(rd, t.checkpoint) < 0)
+        return -1;
+    return read_span(rd, t.evaluate_every, "evaluate_every", "1 epoch", &r->evaluate_every) < 0 ||
+                   read_names(rd, t.frozen, "frozen", &r->frozen, &r->n_frozen) < 0 ||
+                   read_names(rd, t.no_decay, "no_decay", &r->no_decay, &r->n_no_decay) < 0 ||
+                   read_names(rd, t.buffers, "buffers", &r->buffers, &r->n_buffers) < 0 || read_tied(rd, t.tied) < 0
+               ? -1
+               : 0;
+}
+
+static void warn_scalar(void *context, const ty_error *warning)
+{
+    (void)context;
+    ty_log_warning("recipe", "%s: %s%s%s", warning->place, warning->message, warning->help[0] ? "; " : "", warning->help);
+}
+
+static int read_tree(ty_doc *root, const ty_recipe_override *overrides, int n_overrides, ty_arena *a, ty_recipe *out,
+                     ty_error *err)
+{
+    reader rd = {.a = a, .r = out, .err = err, .settings = TY_NEW_ARRAY(a, ty_setting, MAX_SETTINGS)};
+    if (root->kind != TY_DOC_NULL && ty_doc_expect(root, TY_DOC_MAP, err) < 0)
+        return ty_error_wrap(err, "recipe");
+    if (ty_recipe_normalise(a, root, overrides, n_overrides, err) < 0 || read_top(&rd, root) < 0)
+        return -1;
+    out->settings = rd.settings;
+    out->n_settings = rd.n_settings;
+    return 0;
+}
+
+int ty_recipe_parse(const char *name, const char *text, size_t len, const char *folder, const ty_recipe_override *overrides,
+                    int n_overrides, ty_arena *a, ty_recipe *out, ty_error *err)
+{
+    ty_doc *root;
+    *out = (ty_recipe){.path = ty_arena_strdup(a, name), .folder = ty_arena_strdup(a, folder)};
+    if (ty_yaml_parse(a, name, text, len, NULL, warn_scalar, NULL, &root, err) < 0)
+        return -1;
+    return read_tree(root, overrides, n_overrides, a, out, err);
+}
+
+int ty_recipe_load(const char *path, const ty_recipe_override *overrides, int n_overrides, ty_arena *a, ty_recipe *out,
+                   ty_error *err)
+{
+    ty_doc *root;
+    const char *slash = strrchr(path, '/');
+    const char *folder = !slash ? "." : slash == path ? "/" : ty_arena_strndup(a, path, (size_t)(slash - path));
+    *out = (ty_recipe){.path = ty_arena_strdup(a, path), .folder = folder};
+    if (ty_yaml_read(a, path, NULL, warn_scalar, NULL, &root, err) < 0)
+        return ty_error_wrap(err, "recipe");
+    return read_tree(root, overrides, n_overrides, a, out, err);
+}
+
+int64_t ty_span_steps(const ty_span *span, int64_t steps_per_epoch)
+{
+    return span->epochs ? span->n * steps_per_epoch : span->n;
+}

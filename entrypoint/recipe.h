@@ -1,0 +1,137 @@
+/* recipe.h - train.yaml: what to train, on what, and how.
+ *
+ *     model: model.onnx
+ *     inputs: {x: image}                      # model input <- field of the data; left out: fields of the same names
+ *     loss: {softmax_cross_entropy: {logits: logits, labels: label}}
+ *     optimizer: {adamw: {lr: 1e-3, weight_decay: 0.01}}
+ *     schedule: {warmup_cosine: {warmup_steps: 100, final_lr: 1e-5}}
+ *     batch_size: 64
+ *     epochs: 20
+ *     data:
+ *       train:      {channel: train, format: csv, fields: {image: {columns: 0-63, shape: [1, 8, 8]}, label: {columns: 64}}}
+ *       validation: {channel: test, fields: same}
+ *     metrics: [accuracy]
+ *     checkpoint: {every: 1 epoch, keep: 3}
+ *     seed: 1
+ *
+ * The keys stand in tables (recipe_keys.h), one a section: parsing, checks, help and --origin come from them. Any key can be
+ * overridden from outside by its dotted name, and the names that tuning jobs use are aliases (recipe_override.c).
+ * A recipe knows no files but its own: paths are made absolute against its folder, data and model are opened by others.
+ */
+#ifndef TY_ENTRYPOINT_RECIPE_H
+#define TY_ENTRYPOINT_RECIPE_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/doc.h"
+#include "base/error.h"
+#include "compiler/compiler.h"
+#include "container/input/dataset.h"
+#include "entrypoint/override.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* "500 steps", "1 epoch" or a plain number of steps. */
+typedef struct ty_span {
+    int64_t n; /* 0: not given */
+    bool epochs;
+    const ty_doc *at; /* for messages; NULL for a default */
+} ty_span;
+
+/* One set of samples: data.train or data.validation. */
+typedef struct ty_recipe_data {
+    bool given;
+    const char *channel; /* name of an input channel, or NULL */
+    const char *path;    /* file or folder, absolute; wins over the channel. Or NULL */
+    const char *pattern; /* shell pattern of the files to take, or NULL */
+    const char *format;  /* or NULL: found out */
+    int header;          /* ty_csv_header */
+    const char *delimiter;
+    bool shuffle;
+    const ty_field *fields; /* [n_fields] */
+    int n_fields;
+    const ty_doc *at;
+} ty_recipe_data;
+
+/* A model input and the field that it is fed with. */
+typedef struct ty_recipe_input {
+    const char *input, *field;
+    const ty_doc *at;
+} ty_recipe_input;
+
+/* A term of the loss. term.output and term.target may be NULL: the model's only output, the data's only other field. */
+typedef struct ty_recipe_loss {
+    ty_loss_term term;
+    int64_t class_axis;
+    const ty_doc *class_weights; /* list as written */
+    const ty_doc *at;
+} ty_recipe_loss;
+
+typedef struct ty_recipe_schedule {
+    ty_schedule_kind kind;
+    ty_span warmup, decay, total, step_size;
+    double start_factor, final_lr, gamma, power, pct_start, div_factor, final_div_factor;
+    bool anneal_linear;
+} ty_recipe_schedule;
+
+typedef struct ty_recipe_metric {
+    ty_metric_kind kind;
+    const char *name, *output, *target; /* output, target: NULL: as the loss's first term with a target */
+    const ty_doc *at;
+} ty_recipe_metric;
+
+/* A line of --origin: "optimizer.adamw.lr", "0.001", "train.yaml:4". */
+typedef struct ty_setting {
+    const char *key, *value, *origin;
+} ty_setting;
+
+/* NULL-terminated lists of names. */
+typedef const char *const *ty_names;
+
+typedef struct ty_recipe {
+    const char *path, *folder; /* of train.yaml */
+    const char *model;         /* absolute */
+    const ty_recipe_input *inputs;
+    int n_inputs; /* 0: every model input takes the field of its own name */
+    const ty_recipe_loss *loss;
+    int n_loss;
+    ty_optimizer optimizer;
+    ty_recipe_schedule schedule;
+    ty_clip_kind clip;
+    double clip_max;
+    int64_t batch_size, epochs, max_steps /* 0: none */, accumulate, seed, threads /* 0: all cores */;
+    bool deterministic_strict;
+    ty_recipe_data train, validation;
+    ty_span evaluate_every;
+    const ty_recipe_metric *metrics;
+    int n_metrics;
+    ty_names frozen, no_decay, buffers;
+    int n_frozen, n_no_decay, n_buffers;
+    const char *const *const *tied; /* [n_tied] */
+    int n_tied;
+    ty_span checkpoint_every;
+    int64_t checkpoint_keep;
+    bool checkpoint_stop_on_error;
+    int64_t log_every; /* steps between metric lines; 0: about 100 lines a run */
+    const char *tensorboard; /* folder, NULL: as the platform says; "none" is NULL with no_tensorboard */
+    const ty_setting *settings; /* all keys with value and origin */
+    int n_settings;
+} ty_recipe;
+
+/* Reads and checks a recipe; everything lies in the arena. Later overrides win over earlier ones. */
+int ty_recipe_load(const char *path, const ty_recipe_override *overrides, int n_overrides, ty_arena *a, ty_recipe *out,
+                   ty_error *err);
+/* The same from text, for tests; relative paths are taken against `folder`. */
+int ty_recipe_parse(const char *name, const char *text, size_t len, const char *folder, const ty_recipe_override *overrides,
+                    int n_overrides, ty_arena *a, ty_recipe *out, ty_error *err);
+
+/* Steps that a span means when an epoch has steps_per_epoch steps. */
+int64_t ty_span_steps(const ty_span *span, int64_t steps_per_epoch);
+
+/* `trainyard help recipe`: every section with its keys, types, limits and defaults, and the aliases. */
+int ty_recipe_help(ty_buf *out);
+/* All settings, one a line, in columns. */
+int ty_recipe_print_origin(const ty_recipe *r, ty_buf *out);
+
+#endif

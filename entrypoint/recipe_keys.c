@@ -1,0 +1,281 @@
+/* recipe_keys.c - the tables. Defaults of optimizers and losses are PyTorch's (torch.optim, torch.nn.functional). */
+#include "entrypoint/recipe_keys.h"
+
+#define N(rows) (sizeof(rows) / sizeof((rows)[0]))
+
+static const char *const determinism[] = {"default", "strict", NULL};
+
+#define TOP(name) offsetof(recipe_top, name)
+static const ty_bind_row top_rows[] = {
+    {"model", TY_BIND_STRING, TOP(model), .required = true, .help = "model file (.onnx or .c), relative to the recipe"},
+    {"inputs", TY_BIND_NODE, TOP(inputs), .help = "{model input: field}; left out: fields named like the inputs"},
+    {"loss", TY_BIND_NODE, TOP(loss), .required = true, .help = "{kind: {...}}, or a list of them that is added up"},
+    {"optimizer", TY_BIND_NODE, TOP(optimizer), .help = "{kind: {...}}; left out: adamw"},
+    {"schedule", TY_BIND_NODE, TOP(schedule), .help = "{kind: {...}}: learning rate over the steps; left out: constant"},
+    {"clip", TY_BIND_NODE, TOP(clip), .help = "{global_norm: 1.0} or {value: 0.5}: limit of the gradient; left out: none"},
+    {"batch_size", TY_BIND_INT, TOP(batch_size), "32", .min = 1, .max = 1 << 24, .help = "rows of one batch"},
+    {"epochs", TY_BIND_INT, TOP(epochs), "1", .min = 1, .max = 1e9, .help = "passes over the training data"},
+    {"max_steps", TY_BIND_INT, TOP(max_steps), "0", .min = 0, .max = 1e12, .help = "end after this many steps; 0: no such limit"},
+    {"accumulate", TY_BIND_INT, TOP(accumulate), "1", .min = 1, .max = 1 << 20, .help = "batches whose gradients make one step"},
+    {"data", TY_BIND_NODE, TOP(data), .required = true, .help = "{train: {...}, validation: {...}}"},
+    {"metrics", TY_BIND_NODE, TOP(metrics), .help = "list of metrics of the validation data: [accuracy]"},
+    {"evaluate_every", TY_BIND_NODE, TOP(evaluate_every), "1 epoch", .help = "\"1 epoch\" or \"500 steps\"; always at the end"},
+    {"checkpoint", TY_BIND_NODE, TOP(checkpoint), .help = "{every: 1 epoch, keep: 3}"},
+    {"frozen", TY_BIND_NODE, TOP(frozen), .help = "list of weights (names or shell patterns) that are not trained"},
+    {"no_decay", TY_BIND_NODE, TOP(no_decay), .help = "list of weights without weight decay: [\"*.bias\"]"},
+    {"buffers", TY_BIND_NODE, TOP(buffers), .help = "list of float constants of the model that are no weights"},
+    {"tied", TY_BIND_NODE, TOP(tied), .help = "lists of weights that are one: [[embed.weight, head.weight]]"},
+    {"seed", TY_BIND_INT, TOP(seed), "1", .min = 0, .max = 9.2e18, .help = "of shuffling, dropout and initial values"},
+    {"threads", TY_BIND_INT, TOP(threads), "0", .min = 0, .max = 4096, .help = "0: all cores"},
+    {"deterministic", TY_BIND_CHOICE, TOP(deterministic), "default", .choices = determinism,
+     .help = "default: same bits run to run; strict: also for any number of threads"},
+    {"log_every", TY_BIND_INT, TOP(log_every), "0", .min = 0, .max = 1e9, .help = "steps between metric lines; 0: about 100 lines a run"},
+    {"tensorboard", TY_BIND_STRING, TOP(tensorboard), .help = "folder of event files; left out: output/tensorboard; none: no files"},
+};
+
+static const char *const headers[] = {"auto", "yes", "no", NULL};
+
+#define DATA(name) offsetof(recipe_data, name)
+static const ty_bind_row data_rows[] = {
+    {"channel", TY_BIND_STRING, DATA(channel), .help = "input channel; left out: the name of the section"},
+    {"path", TY_BIND_STRING, DATA(path), .help = "file or folder, relative to the recipe, in place of a channel"},
+    {"files", TY_BIND_STRING, DATA(pattern), .help = "take only files that match this shell pattern"},
+    {"format", TY_BIND_STRING, DATA(format), .help = "csv, npy, npz or idx; left out: found by content type, name and first bytes"},
+    {"header", TY_BIND_CHOICE, DATA(header), "auto", .choices = headers, .help = "csv: whether the first line names the columns"},
+    {"delimiter", TY_BIND_STRING, DATA(delimiter), .help = "csv: one character; left out: found in the first line"},
+    {"shuffle", TY_BIND_BOOL, DATA(shuffle), .help = "train: a new order in every epoch (default true); validation: never"},
+    {"fields", TY_BIND_NODE, DATA(fields), .help = "{name: {...}}, or a list of names; validation: `same` as train (default)"},
+};
+
+#define FIELD(name) offsetof(recipe_field, name)
+static const ty_bind_row field_rows[] = {
+    {"columns", TY_BIND_NODE, FIELD(columns), .help = "csv: 0-63, 64, \"0-3,7\", -1 or names of the header"},
+    {"member", TY_BIND_STRING, FIELD(member), .help = "npz: name of the array; left out: the field's name"},
+    {"file", TY_BIND_STRING, FIELD(file), .help = "npy, idx: shell pattern of its files; left out: <field>*"},
+    {"type", TY_BIND_STRING, FIELD(type), .help = "float32, int64 ...; left out: float32 for csv, else as stored"},
+    {"shape", TY_BIND_NODE, FIELD(shape), .help = "of one sample, without the batch: [1, 8, 8]; []: a number"},
+    {"scale", TY_BIND_FLOAT, FIELD(scale), "1", .help = "stored value * scale + offset"},
+    {"offset", TY_BIND_FLOAT, FIELD(offset), "0", .help = "see scale"},
+    {"missing", TY_BIND_NODE, FIELD(missing), .help = "value of an empty csv field; left out: refused"},
+};
+
+#define LOSS(name) offsetof(recipe_loss, t.name)
+#define LOSS_COMMON(target_key, target_help)                                                                           \
+    {target_key, TY_BIND_STRING, LOSS(target), .help = target_help},                                                   \
+    {"weight", TY_BIND_FLOAT, LOSS(weight), "1", .help = "factor of this term"},                                       \
+    {"sample_weights", TY_BIND_STRING, LOSS(sample_weight), .help = "field of weights, shaped as the targets"}
+#define LOSS_CLASSES                                                                                                   \
+    {"ignore_index", TY_BIND_INT, LOSS(ignore_index), "-100", .help = "label of elements that do not count"},          \
+    {"class_axis", TY_BIND_INT, offsetof(recipe_loss, class_axis), "-1", .min = -8, .max = 7, .help = "axis of classes; -1: last"}, \
+    {"class_weights", TY_BIND_NODE, offsetof(recipe_loss, class_weights), .help = "list: one factor a class"}
+
+static const ty_bind_row cross_entropy_rows[] = {
+    {"logits", TY_BIND_STRING, LOSS(output), .help = "model output; left out: the only one"},
+    LOSS_COMMON("labels", "field of class numbers; left out: the only field that is no input"),
+    {"label_smoothing", TY_BIND_FLOAT, LOSS(label_smoothing), "0", .max = 1, .help = "share spread over all classes"},
+    LOSS_CLASSES,
+};
+static const ty_bind_row nll_rows[] = {
+    {"log_probs", TY_BIND_STRING, LOSS(output), .help = "model output of log-probabilities; left out: the only one"},
+    LOSS_COMMON("labels", "field of class numbers; left out: the only field that is no input"),
+    LOSS_CLASSES,
+};
+static const ty_bind_row bce_rows[] = {
+    {"logits", TY_BIND_STRING, LOSS(output), .help = "model output; left out: the only one"},
+    LOSS_COMMON("labels", "field of 0 and 1, or shares; left out: the only field that is no input"),
+    {"pos_weight", TY_BIND_FLOAT, LOSS(pos_weight), "1", .max = 1e9, .above_min = true, .help = "factor of the positives"},
+};
+static const ty_bind_row regression_rows[] = {
+    {"output", TY_BIND_STRING, LOSS(output), .help = "model output; left out: the only one"},
+    LOSS_COMMON("target", "field; left out: the only one that is no input"),
+};
+static const ty_bind_row huber_rows[] = {
+    {"output", TY_BIND_STRING, LOSS(output), .help = "model output; left out: the only one"},
+    LOSS_COMMON("target", "field; left out: the only one that is no input"),
+    {"delta", TY_BIND_FLOAT, LOSS(delta), "1", .max = 1e30, .above_min = true, .help = "where the square becomes a line"},
+};
+static const ty_bind_row kl_div_rows[] = {
+    {"log_probs", TY_BIND_STRING, LOSS(output), .help = "model output of log-probabilities; left out: the only one"},
+    LOSS_COMMON("target", "field of probabilities; left out: the only one that is no input"),
+};
+static const ty_bind_row mean_rows[] = {
+    {"output", TY_BIND_STRING, LOSS(output), .help = "model output whose mean is the term; left out: the only one"},
+    {"weight", TY_BIND_FLOAT, LOSS(weight), "1", .help = "factor of this term"},
+};
+
+#define KIND(name, kind, rows, help) {name, kind, rows, N(rows), help}
+
+static const recipe_kind losses[] = {
+    KIND("softmax_cross_entropy", TY_LOSS_SOFTMAX_CROSS_ENTROPY, cross_entropy_rows, "classes, from logits"),
+    KIND("binary_cross_entropy_with_logits", TY_LOSS_BCE_LOGITS, bce_rows, "yes or no, from logits"),
+    KIND("mse", TY_LOSS_MSE, regression_rows, "mean squared error"),
+    KIND("mae", TY_LOSS_MAE, regression_rows, "mean absolute error"),
+    KIND("huber", TY_LOSS_HUBER, huber_rows, "square near zero, line beyond"),
+    KIND("nll", TY_LOSS_NLL, nll_rows, "classes, from log-probabilities"),
+    KIND("kl_div", TY_LOSS_KL_DIV, kl_div_rows, "divergence from given probabilities"),
+    KIND("mean", TY_LOSS_MEAN, mean_rows, "mean of an output that is a loss already"),
+};
+
+#define OPT(name) offsetof(recipe_optimizer, o.name)
+#define OPT_LR(value) {"lr", TY_BIND_FLOAT, OPT(lr), value, .max = 1e6, .help = "learning rate"}
+#define OPT_DECAY(value) {"weight_decay", TY_BIND_FLOAT, OPT(weight_decay), value, .max = 1e6, .help = "weight decay"}
+#define OPT_EPS(value) {"eps", TY_BIND_FLOAT, OPT(eps), value, .max = 1, .help = "added to the denominator"}
+#define OPT_MOMENTUM {"momentum", TY_BIND_FLOAT, OPT(momentum), "0", .max = 1, .help = "share of the last step"}
+#define OPT_BETAS                                                                                                      \
+    {"beta1", TY_BIND_FLOAT, OPT(beta1), "0.9", .max = 1, .help = "decay of the first moment"},                        \
+    {"beta2", TY_BIND_FLOAT, OPT(beta2), "0.999", .max = 1, .help = "decay of the second moment"},                     \
+    {"betas", TY_BIND_NODE, offsetof(recipe_optimizer, betas), .help = "[beta1, beta2] in one"}
+#define OPT_AMSGRAD {"amsgrad", TY_BIND_BOOL, OPT(amsgrad), "false", .help = "keep the largest second moment"}
+
+static const ty_bind_row sgd_rows[] = {
+    OPT_LR("1e-3"),
+    OPT_MOMENTUM,
+    {"dampening", TY_BIND_FLOAT, OPT(dampening), "0", .max = 1, .help = "of the momentum"},
+    {"nesterov", TY_BIND_BOOL, OPT(nesterov), "false", .help = "look ahead; needs momentum"},
+    OPT_DECAY("0"),
+};
+static const ty_bind_row adam_rows[] = {OPT_LR("1e-3"), OPT_BETAS, OPT_EPS("1e-8"), OPT_DECAY("0"), OPT_AMSGRAD};
+static const ty_bind_row adamw_rows[] = {OPT_LR("1e-3"), OPT_BETAS, OPT_EPS("1e-8"), OPT_DECAY("0.01"), OPT_AMSGRAD};
+static const ty_bind_row nadam_rows[] = {
+    OPT_LR("2e-3"), OPT_BETAS, OPT_EPS("1e-8"), OPT_DECAY("0"),
+    {"momentum_decay", TY_BIND_FLOAT, OPT(momentum_decay), "4e-3", .max = 1, .help = "of the Nesterov schedule"},
+};
+static const ty_bind_row adamax_rows[] = {OPT_LR("2e-3"), OPT_BETAS, OPT_EPS("1e-8"), OPT_DECAY("0")};
+static const ty_bind_row rmsprop_rows[] = {
+    OPT_LR("1e-2"), {"alpha", TY_BIND_FLOAT, OPT(alpha), "0.99", .max = 1, .help = "decay of the squares"},
+    OPT_EPS("1e-8"), OPT_DECAY("0"), OPT_MOMENTUM,
+    {"centered", TY_BIND_BOOL, OPT(centered), "false", .help = "divide by the variance"},
+};
+static const ty_bind_row adagrad_rows[] = {
+    OPT_LR("1e-2"), {"lr_decay", TY_BIND_FLOAT, OPT(lr_decay), "0", .max = 1e6, .help = "decay of the rate"},
+    OPT_DECAY("0"),
+    {"initial_accumulator", TY_BIND_FLOAT, OPT(initial_accumulator), "0", .max = 1e30, .help = "where the sums start"},
+    OPT_EPS("1e-10"),
+};
+static const ty_bind_row adadelta_rows[] = {
+    OPT_LR("1"), {"rho", TY_BIND_FLOAT, OPT(rho), "0.9", .max = 1, .help = "decay of both averages"},
+    OPT_EPS("1e-6"), OPT_DECAY("0"),
+};
+
+static const recipe_kind optimizers[] = {
+    KIND("adamw", TY_OPT_ADAMW, adamw_rows, "Adam with decoupled weight decay (the default)"),
+    KIND("adam", TY_OPT_ADAM, adam_rows, "Adam"),
+    KIND("sgd", TY_OPT_SGD, sgd_rows, "gradient descent, with momentum and Nesterov"),
+    KIND("nadam", TY_OPT_NADAM, nadam_rows, "Adam with Nesterov momentum"),
+    KIND("adamax", TY_OPT_ADAMAX, adamax_rows, "Adam by the infinity norm"),
+    KIND("rmsprop", TY_OPT_RMSPROP, rmsprop_rows, "RMSprop"),
+    KIND("adagrad", TY_OPT_ADAGRAD, adagrad_rows, "Adagrad"),
+    KIND("adadelta", TY_OPT_ADADELTA, adadelta_rows, "Adadelta"),
+};
+
+#define SCHED(name) offsetof(recipe_schedule, s.name)
+#define SCHED_SPAN(name) offsetof(recipe_schedule, name)
+static const char *const anneals[] = {"cos", "linear", NULL};
+
+static const ty_bind_row step_rows[] = {
+    {"step_size", TY_BIND_NODE, SCHED_SPAN(step_size), .required = true, .help = "\"500 steps\" or \"10 epochs\" between drops"},
+    {"gamma", TY_BIND_FLOAT, SCHED(gamma), "0.1", .max = 1e3, .help = "factor of each drop"},
+};
+static const ty_bind_row exponential_rows[] = {
+    {"gamma", TY_BIND_FLOAT, SCHED(gamma), .required = true, .max = 1e3, .help = "factor of each step"},
+};
+static const ty_bind_row polynomial_rows[] = {
+    {"total_steps", TY_BIND_NODE, SCHED_SPAN(total), .help = "steps, or \"N epochs\", until 0; left out: the whole run"},
+    {"power", TY_BIND_FLOAT, SCHED(power), "1", .max = 1e3, .help = "1: a line"},
+};
+static const ty_bind_row warmup_cosine_rows[] = {
+    {"warmup_steps", TY_BIND_NODE, SCHED_SPAN(warmup), "0", .help = "steps, or \"N epochs\", of rising from start_factor * lr to lr"},
+    {"start_factor", TY_BIND_FLOAT, SCHED(start_factor), "0", .max = 1, .help = "where the warmup starts, as a part of lr"},
+    {"decay_steps", TY_BIND_NODE, SCHED_SPAN(decay), .help = "steps, or \"N epochs\", of falling; left out: the rest of the run"},
+    {"final_lr", TY_BIND_FLOAT, SCHED(final_lr), "0", .max = 1e6, .help = "where the cosine ends"},
+};
+static const ty_bind_row one_cycle_rows[] = {
+    {"total_steps", TY_BIND_NODE, SCHED_SPAN(total), .help = "steps, or \"N epochs\"; left out: the whole run"},
+    {"pct_start", TY_BIND_FLOAT, SCHED(pct_start), "0.3", .max = 1, .help = "share of the rise"},
+    {"div_factor", TY_BIND_FLOAT, SCHED(div_factor), "25", .max = 1e12, .above_min = true, .help = "lr / first rate"},
+    {"final_div_factor", TY_BIND_FLOAT, SCHED(final_div_factor), "1e4", .max = 1e12, .above_min = true,
+     .help = "first rate / last rate"},
+    {"anneal", TY_BIND_CHOICE, offsetof(recipe_schedule, anneal), "cos", .choices = anneals, .help = "shape of both halves"},
+};
+
+static const recipe_kind schedules[] = {
+    {"constant", TY_SCHED_CONSTANT, NULL, 0, "lr stays (the default)"},
+    KIND("warmup_cosine", TY_SCHED_WARMUP_COSINE, warmup_cosine_rows, "rise, then half a cosine down"),
+    KIND("one_cycle", TY_SCHED_ONE_CYCLE, one_cycle_rows, "rise to lr, fall to almost nothing"),
+    KIND("step", TY_SCHED_STEP, step_rows, "a drop now and then"),
+    KIND("exponential", TY_SCHED_EXPONENTIAL, exponential_rows, "a small drop every step"),
+    KIND("polynomial", TY_SCHED_POLYNOMIAL, polynomial_rows, "to zero, by a power"),
+};
+
+static const ty_bind_row clip_rows[] = {
+    {"max", TY_BIND_FLOAT, offsetof(recipe_clip, max), .required = true, .max = 1e30, .above_min = true, .help = "the limit"},
+};
+static const recipe_kind clips[] = {
+    KIND("global_norm", TY_CLIP_GLOBAL_NORM, clip_rows, "scale all gradients so that their norm is at most max"),
+    KIND("value", TY_CLIP_VALUE, clip_rows, "cut each element to [-max, max]"),
+};
+
+#define METRIC(name) offsetof(recipe_metric, name)
+static const ty_bind_row metric_rows[] = {
+    {"name", TY_BIND_STRING, METRIC(name), .help = "in metric lines; left out: the kind"},
+    {"output", TY_BIND_STRING, METRIC(output), .help = "model output; left out: the loss's"},
+    {"target", TY_BIND_STRING, METRIC(target), .help = "field; left out: the loss's"},
+};
+static const recipe_kind metric_kinds[] = {
+    KIND("accuracy", TY_METRIC_ACCURACY, metric_rows, "share of rows whose largest logit is the label's"),
+    KIND("mae", TY_METRIC_MAE, metric_rows, "mean absolute error"),
+};
+
+static const char *const checkpoint_policies[] = {"warn", "stop", NULL};
+static const ty_bind_row checkpoint_rows[] = {
+    {"every", TY_BIND_NODE, offsetof(recipe_checkpoint, every), "1 epoch", .help = "\"1 epoch\" or \"500 steps\"; always at the end and at a stop"},
+    {"keep", TY_BIND_INT, offsetof(recipe_checkpoint, keep), "3", .min = 1, .max = 1e6, .help = "how many of the newest stay"},
+    {"on_error", TY_BIND_CHOICE, offsetof(recipe_checkpoint, on_error), "warn", .choices = checkpoint_policies,
+     .help = "a failed save: warn (two in a row stop the run) or stop"},
+};
+
+#define SECTION(name, path, help, rows) const recipe_section name = {path, help, rows, N(rows)}
+SECTION(ty_recipe_top_section, "", "keys of train.yaml", top_rows);
+SECTION(ty_recipe_data_section, "data.train, data.validation", "where samples come from", data_rows);
+SECTION(ty_recipe_field_section, "data.train.fields.NAME", "one quantity of a sample", field_rows);
+SECTION(ty_recipe_checkpoint_section, "checkpoint", "saving the state of the run", checkpoint_rows);
+
+#define CHOICE(name, key, help, kinds) const recipe_choice name = {key, help, kinds, N(kinds)}
+CHOICE(ty_recipe_loss_choice, "loss", "what is made small", losses);
+CHOICE(ty_recipe_optimizer_choice, "optimizer", "how weights follow the gradient", optimizers);
+CHOICE(ty_recipe_schedule_choice, "schedule", "learning rate over the steps", schedules);
+CHOICE(ty_recipe_clip_choice, "clip", "limit of the gradient", clips);
+CHOICE(ty_recipe_metric_choice, "metrics", "what is measured on the validation data", metric_kinds);
+
+const recipe_alias ty_recipe_aliases[] = {
+    {"learning_rate", "optimizer.*.lr"},
+    {"lr", "optimizer.*.lr"},
+    {"weight_decay", "optimizer.*.weight_decay"},
+    {"wd", "optimizer.*.weight_decay"},
+    {"momentum", "optimizer.*.momentum"},
+    {"nesterov", "optimizer.*.nesterov"},
+    {"beta1", "optimizer.*.beta1"},
+    {"beta2", "optimizer.*.beta2"},
+    {"betas", "optimizer.*.betas"},
+    {"eps", "optimizer.*.eps"},
+    {"epsilon", "optimizer.*.eps"},
+    {"warmup_steps", "schedule.*.warmup_steps"},
+    {"gamma", "schedule.*.gamma"},
+    {"step_size", "schedule.*.step_size"},
+    {"label_smoothing", "loss.*.label_smoothing"},
+    {"max_grad_norm", "clip.global_norm"},
+    {"num_epochs", "epochs"},
+    {"n_epochs", "epochs"},
+    {"num_train_epochs", "epochs"},
+    {"max_epochs", "epochs"},
+    {"train_batch_size", "batch_size"},
+    {"mini_batch_size", "batch_size"},
+    {"per_device_train_batch_size", "batch_size"},
+    {"gradient_accumulation_steps", "accumulate"},
+    {"accumulation_steps", "accumulate"},
+    {"steps", "max_steps"},
+    {"num_steps", "max_steps"},
+    {"random_seed", "seed"},
+    {"num_threads", "threads"},
+};
+const size_t ty_recipe_n_aliases = N(ty_recipe_aliases);

@@ -1,0 +1,105 @@
+/* recipe_keys.h - the keys of a recipe, as tables. Private to recipe*.c.
+ *
+ * A section is a map with fixed keys. A choice is a map with one key that names a kind, whose value is a section:
+ * `optimizer: {adamw: {lr: 1e-3}}`; the kind alone (`optimizer: adamw`) and `{type: adamw, lr: 1e-3}` mean the same. All kinds of one
+ * choice fill the same struct. To add a kind: a table of its rows and a line in the choice.
+ */
+#ifndef TY_ENTRYPOINT_RECIPE_KEYS_H
+#define TY_ENTRYPOINT_RECIPE_KEYS_H
+
+#include "base/bind.h"
+#include "entrypoint/recipe.h"
+
+/* What binding fills at the top level; the NODE fields are looked into by recipe.c. */
+typedef struct recipe_top {
+    const char *model;
+    const ty_doc *inputs, *loss, *optimizer, *schedule, *clip, *data, *metrics, *checkpoint;
+    const ty_doc *frozen, *no_decay, *buffers, *tied, *evaluate_every;
+    int64_t batch_size, epochs, max_steps, accumulate, seed, threads, log_every;
+    int deterministic;
+    const char *tensorboard;
+} recipe_top;
+
+typedef struct recipe_data {
+    const char *channel, *path, *pattern, *format, *delimiter;
+    int header;
+    bool shuffle;
+    const ty_doc *fields;
+} recipe_data;
+
+typedef struct recipe_field {
+    const char *member, *file, *type;
+    const ty_doc *columns, *shape, *missing;
+    double scale, offset;
+} recipe_field;
+
+typedef struct recipe_optimizer {
+    ty_optimizer o;
+    const ty_doc *betas;
+} recipe_optimizer;
+
+typedef struct recipe_loss {
+    ty_loss_term t;
+    int64_t class_axis;
+    const ty_doc *class_weights;
+} recipe_loss;
+
+typedef struct recipe_schedule {
+    ty_recipe_schedule s;
+    const ty_doc *warmup, *decay, *total, *step_size;
+    int anneal;
+} recipe_schedule;
+
+typedef struct recipe_clip {
+    double max;
+} recipe_clip;
+
+typedef struct recipe_metric {
+    const char *name, *output, *target;
+} recipe_metric;
+
+typedef struct recipe_checkpoint {
+    const ty_doc *every;
+    int64_t keep;
+    int on_error;
+} recipe_checkpoint;
+
+typedef struct recipe_section {
+    const char *path; /* "data.train" */
+    const char *help;
+    const ty_bind_row *rows;
+    size_t n_rows;
+} recipe_section;
+
+typedef struct recipe_kind {
+    const char *name;
+    int kind; /* ty_loss_kind, ty_optimizer_kind ... */
+    const ty_bind_row *rows;
+    size_t n_rows;
+    const char *help;
+} recipe_kind;
+
+typedef struct recipe_choice {
+    const char *key;
+    const char *help;
+    const recipe_kind *kinds;
+    size_t n_kinds;
+} recipe_choice;
+
+extern const recipe_section ty_recipe_top_section, ty_recipe_data_section, ty_recipe_field_section,
+    ty_recipe_checkpoint_section;
+extern const recipe_choice ty_recipe_loss_choice, ty_recipe_optimizer_choice, ty_recipe_schedule_choice,
+    ty_recipe_clip_choice, ty_recipe_metric_choice;
+
+/* Other words for keys: those that tuning jobs and other trainers use. `path` may hold a '*': the kind that is chosen there. */
+typedef struct recipe_alias {
+    const char *alias, *path;
+} recipe_alias;
+
+extern const recipe_alias ty_recipe_aliases[];
+extern const size_t ty_recipe_n_aliases;
+
+/* Brings overrides into the tree and every choice into its one form, {kind: section}. After this the tree is read-only. */
+int ty_recipe_normalise(ty_arena *a, ty_doc *root, const ty_recipe_override *overrides, int n_overrides, ty_error *err);
+
+#endif
