@@ -29,7 +29,7 @@ char *ty_arena_printf(ty_arena *a, const char *fmt, ...) TY_PRINTF(2, 3);
 /* As calloc: a product that overflows counts as no memory. */
 void *ty_arena_alloc_array(ty_arena *a, size_t elem_bytes, size_t n_elems);
 
-#define TY_NEW(arena, type) ((type *)ty_arena_alloc((arena), sizeof(type)))
+#define TY_NEW(arena, type)          ((type *)ty_arena_alloc((arena), sizeof(type)))
 #define TY_NEW_ARRAY(arena, type, n) ((type *)ty_arena_alloc_array((arena), sizeof(type), (size_t)(n)))
 
 #endif

@@ -109,9 +109,9 @@ static int store(const ty_bind_row *row, const ty_doc *d, void *out, ty_error *e
 static void store_zero(const ty_bind_row *row, void *out)
 {
     static const size_t sizes[] = {
-        [TY_BIND_BOOL] = sizeof(bool),          [TY_BIND_INT] = sizeof(int64_t), [TY_BIND_FLOAT] = sizeof(double),
-        [TY_BIND_STRING] = sizeof(const char *), [TY_BIND_CHOICE] = sizeof(int),
-        [TY_BIND_NODE] = sizeof(const ty_doc *),
+        [TY_BIND_BOOL] = sizeof(bool),    [TY_BIND_INT] = sizeof(int64_t),
+        [TY_BIND_FLOAT] = sizeof(double), [TY_BIND_STRING] = sizeof(const char *),
+        [TY_BIND_CHOICE] = sizeof(int),   [TY_BIND_NODE] = sizeof(const ty_doc *),
     };
     memset((char *)out + row->offset, 0, sizes[row->type]);
 }

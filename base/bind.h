@@ -1,8 +1,8 @@
 /* bind.h - a map of settings into the fields of a struct, by a table.
  *
- * One row a key: name, type, field, default, limits, help. From the table come parsing, defaults, range checks, refusals of
- * unknown keys with a suggestion, the help text, and the origin of every value. Nested maps are rows of type NODE, which the
- * caller binds with their own table.
+ * One row a key: name, type, field, default, limits, help. From the table come parsing, defaults, range checks,
+ * refusals of unknown keys with a suggestion, the help text, and the origin of every value. Nested maps are rows of
+ * type NODE, which the caller binds with their own table.
  *
  *     struct adamw { double lr; double weight_decay; };
  *     static const ty_bind_row adamw_rows[] = {
@@ -32,19 +32,19 @@ typedef enum ty_bind_type {
 typedef struct ty_bind_row {
     const char *key;
     ty_bind_type type;
-    size_t offset;                /* offsetof the field */
-    const char *fallback;         /* default, as one would write it in YAML; NULL: zero, false, NULL, first choice */
-    bool required;                /* absence is an error (TY_E_MISSING_KEY) */
-    double min, max;              /* INT and FLOAT, inclusive; both 0: no limits */
-    bool above_min;               /* min itself is not allowed */
-    const char *const *choices;   /* CHOICE: NULL-terminated */
-    const char *help;             /* one line */
+    size_t offset;              /* offsetof the field */
+    const char *fallback;       /* default, as one would write it in YAML; NULL: zero, false, NULL, first choice */
+    bool required;              /* absence is an error (TY_E_MISSING_KEY) */
+    double min, max;            /* INT and FLOAT, inclusive; both 0: no limits */
+    bool above_min;             /* min itself is not allowed */
+    const char *const *choices; /* CHOICE: NULL-terminated */
+    const char *help;           /* one line */
 } ty_bind_row;
 
-/* Fills every row's field of *out. `map` may be NULL or a null: all defaults, and required keys are missing. `what` names
- * the map in messages: `unknown key "x" in "data"`; "" at the top. origin (may be NULL) receives for each row the node the
- * value came from, NULL for a default. An explicit null counts as absent. Fails at the first fault, in file order; what is
- * missing comes last. */
+/* Fills every row's field of *out. `map` may be NULL or a null: all defaults, and required keys are missing. `what`
+ * names the map in messages: `unknown key "x" in "data"`; "" at the top. origin (may be NULL) receives for each row the
+ * node the value came from, NULL for a default. An explicit null counts as absent. Fails at the first fault, in file
+ * order; what is missing comes last. */
 int ty_bind(const ty_bind_row *rows, size_t n_rows, const char *what, const ty_doc *map, void *out,
             const ty_doc **origin, ty_error *err);
 

@@ -28,8 +28,8 @@ int ty_dl_open(const char *const *names, const ty_dl_symbol *symbols, size_t n_s
         void *address = dlsym(library, symbols[i].name);
         if (!address && !symbols[i].optional) {
             dlclose(library);
-            return ty_error_set(err, TY_E_LIBRARY, "library %s has no function %s: too old, or another library", names[0],
-                                symbols[i].name);
+            return ty_error_set(err, TY_E_LIBRARY, "library %s has no function %s: too old, or another library",
+                                names[0], symbols[i].name);
         }
         /* ISO C has no cast from object to function pointer; POSIX promises that the bytes are the same. */
         memcpy((char *)table + symbols[i].offset, &address, sizeof address);

@@ -119,8 +119,8 @@ void ty_doc_excerpt(const ty_doc_source *source, uint32_t line, uint32_t column,
         n_carets = WINDOW - LEAD;
     memset(carets, '^', n_carets);
     carets[n_carets] = 0;
-    ty_error_detail(err, "      | %*s%s%s%s", (int)((caret_at < WINDOW ? caret_at : WINDOW) + strlen(before)), "", carets,
-                    note ? " " : "", note ? note : "");
+    ty_error_detail(err, "      | %*s%s%s%s", (int)((caret_at < WINDOW ? caret_at : WINDOW) + strlen(before)), "",
+                    carets, note ? " " : "", note ? note : "");
 }
 
 static int complain(const ty_doc *d, uint32_t line, uint32_t column, uint32_t width, const char *note, ty_error *err)
@@ -135,11 +135,11 @@ static int complain(const ty_doc *d, uint32_t line, uint32_t column, uint32_t wi
     return -1;
 }
 
-#define TAKE_MESSAGE(fmt)                                                                                              \
-    char message[TY_ERROR_MESSAGE_BYTES];                                                                              \
-    va_list args;                                                                                                      \
-    va_start(args, fmt);                                                                                               \
-    vsnprintf(message, sizeof message, fmt, args);                                                                     \
+#define TAKE_MESSAGE(fmt)                          \
+    char message[TY_ERROR_MESSAGE_BYTES];          \
+    va_list args;                                  \
+    va_start(args, fmt);                           \
+    vsnprintf(message, sizeof message, fmt, args); \
     va_end(args)
 
 int ty_doc_error(const ty_doc *d, ty_error *err, ty_code code, const char *note, const char *fmt, ...)
@@ -207,5 +207,6 @@ int ty_doc_string(const ty_doc *d, const char **out, ty_error *err)
         *out = d->raw;
         return 0;
     }
-    return refuse_kind(d, "string", is_container || d->kind == TY_DOC_NULL ? NULL : "quote it to make it a string", err);
+    return refuse_kind(d, "string", is_container || d->kind == TY_DOC_NULL ? NULL : "quote it to make it a string",
+                       err);
 }

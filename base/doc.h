@@ -29,21 +29,21 @@ typedef enum ty_doc_kind {
 } ty_doc_kind;
 
 typedef struct ty_doc_source {
-    const char *name;   /* as in messages: "train.yaml", or "hyperparameter \"epochs\"" */
-    const char *text;   /* what was parsed, NUL-terminated */
+    const char *name; /* as in messages: "train.yaml", or "hyperparameter \"epochs\"" */
+    const char *text; /* what was parsed, NUL-terminated */
     size_t len;
-    bool is_override;   /* a value given from outside; it has no lines */
+    bool is_override; /* a value given from outside; it has no lines */
 } ty_doc_source;
 
 typedef struct ty_doc ty_doc;
 struct ty_doc {
     ty_doc_kind kind;
-    bool quoted;             /* the scalar stood in quotes or in a YAML block */
-    uint32_t line, column;   /* of the value */
-    uint32_t width;          /* characters that a caret line marks; 0 for lists and maps */
+    bool quoted;           /* the scalar stood in quotes or in a YAML block */
+    uint32_t line, column; /* of the value */
+    uint32_t width;        /* characters that a caret line marks; 0 for lists and maps */
     uint32_t key_line, key_column;
-    const char *key;         /* in a map; NULL elsewhere */
-    const char *raw;         /* a scalar as the file spells it (strings: as decoded); "" for lists and maps */
+    const char *key; /* in a map; NULL elsewhere */
+    const char *raw; /* a scalar as the file spells it (strings: as decoded); "" for lists and maps */
     const ty_doc_source *source;
     union {
         bool boolean;
@@ -51,7 +51,7 @@ struct ty_doc {
         double number;
         const char *string;
         struct {
-            ty_doc *items;   /* n_items values, in file order */
+            ty_doc *items; /* n_items values, in file order */
             uint32_t n_items;
         };
     };
@@ -90,7 +90,7 @@ const char *ty_doc_describe(const ty_doc *d, char *out, size_t n);
 /* "train.yaml:14:5"; an override gives its name. Returns out. */
 const char *ty_doc_place(const ty_doc *d, char *out, size_t n);
 
-/* An error at the value, with the line and carets under it. `note` (may be NULL) stands behind the carets. Returns -1. */
+/* An error at the value, with its line and carets under it. `note` (may be NULL) stands behind them. Returns -1. */
 int ty_doc_error(const ty_doc *d, ty_error *err, ty_code code, const char *note, const char *fmt, ...) TY_PRINTF(5, 6);
 /* The same at the key. */
 int ty_doc_error_key(const ty_doc *d, ty_error *err, ty_code code, const char *note, const char *fmt, ...)

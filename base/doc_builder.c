@@ -153,11 +153,21 @@ ty_doc *ty_doc_builder_root(ty_doc_builder *b)
     return ty_arena_copy(b->arena, &b->stack[0], sizeof b->stack[0]);
 }
 
+/* Bytes of the character that begins with c; 0 if none does. */
+static size_t utf8_length(unsigned char c)
+{
+    if (c < 0x80)
+        return 1;
+    if (c < 0xc2 || c > 0xf4)
+        return 0;
+    return c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+}
+
 const char *ty_utf8_fault(const char *text, size_t len)
 {
     const unsigned char *p = (const unsigned char *)text, *end = p + len;
     while (p < end) {
-        size_t n = *p < 0x80 ? 1 : *p >= 0xc2 && *p < 0xe0 ? 2 : *p >= 0xe0 && *p < 0xf0 ? 3 : *p >= 0xf0 && *p < 0xf5 ? 4 : 0;
+        size_t n = utf8_length(*p);
         if (n == 0 || (size_t)(end - p) < n)
             return (const char *)p;
         for (size_t i = 1; i < n; i++)

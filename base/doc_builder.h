@@ -14,15 +14,15 @@ typedef struct ty_doc_builder {
     const ty_doc_source *source;
     int max_depth;
     uint32_t max_nodes, n_nodes;
-    int depth;              /* open containers */
-    bool done;              /* the root is complete and is stack[0] */
-    const char *key;        /* set by ty_doc_builder_key for the next value */
+    int depth;       /* open containers */
+    bool done;       /* the root is complete and is stack[0] */
+    const char *key; /* set by ty_doc_builder_key for the next value */
     uint32_t key_line, key_column;
-    ty_doc *stack;          /* malloc'ed */
+    ty_doc *stack; /* malloc'ed */
     size_t n_stack, cap_stack;
     struct {
         ty_doc container;
-        size_t first;       /* of its values in the stack */
+        size_t first; /* of its values in the stack */
     } levels[TY_DOC_MAX_DEPTH];
 } ty_doc_builder;
 

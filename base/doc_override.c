@@ -1,5 +1,5 @@
-/* doc_override.c - values from outside the file: hyperparameters, arguments. They become ordinary nodes of the tree, so that
- * everything that checks the file checks them too; only their source tells them apart. */
+/* doc_override.c - values from outside the file: hyperparameters, arguments. They become ordinary nodes of the tree, so
+ * that everything that checks the file checks them too; only their source tells them apart. */
 #include "base/doc.h"
 #include "base/yaml.h"
 

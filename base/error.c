@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Writes printable text: control characters (C0, DEL and the two-byte UTF-8 form of C1) as \n, \t, \xNN. A text that does
- * not fit ends in "...". Returns the length written. */
+/* Writes printable text: control characters (C0, DEL and the two-byte UTF-8 form of C1) as \n, \t, \xNN. A text that
+ * does not fit ends in "...". Returns the length written. */
 static size_t put_escaped(char *out, size_t n, const char *text)
 {
     size_t len = 0;
@@ -68,9 +68,9 @@ static ty_code code_of_errno(int errno_value)
         int errno_value;
         ty_code code;
     } table[] = {
-        {ENOENT, TY_E_NOT_FOUND}, {ENOTDIR, TY_E_NOT_FOUND}, {EACCES, TY_E_PERMISSION}, {EPERM, TY_E_PERMISSION},
-        {EROFS, TY_E_PERMISSION}, {ENOSPC, TY_E_NO_SPACE},   {EDQUOT, TY_E_NO_SPACE},   {ENOMEM, TY_E_LIMIT},
-        {EMFILE, TY_E_LIMIT},     {ENFILE, TY_E_LIMIT},      {EFBIG, TY_E_LIMIT},       {EAGAIN, TY_E_LIMIT},
+        {ENOENT, TY_E_NOT_FOUND}, {ENOTDIR, TY_E_NOT_FOUND},  {EACCES, TY_E_PERMISSION}, {EPERM, TY_E_PERMISSION},
+        {EROFS, TY_E_PERMISSION}, {ENOSPC, TY_E_NO_SPACE},    {EDQUOT, TY_E_NO_SPACE},   {ENOMEM, TY_E_LIMIT},
+        {EMFILE, TY_E_LIMIT},     {ENFILE, TY_E_LIMIT},       {EFBIG, TY_E_LIMIT},       {EAGAIN, TY_E_LIMIT},
         {E2BIG, TY_E_LIMIT},      {ENAMETOOLONG, TY_E_LIMIT}, {ELOOP, TY_E_NOT_FOUND},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)

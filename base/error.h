@@ -32,9 +32,9 @@ typedef enum ty_code {
 } ty_code;
 
 #define TY_ERROR_MESSAGE_BYTES 1536
-#define TY_ERROR_PLACE_BYTES 320
-#define TY_ERROR_HELP_BYTES 384
-#define TY_ERROR_DETAIL_BYTES 1536
+#define TY_ERROR_PLACE_BYTES   320
+#define TY_ERROR_HELP_BYTES    384
+#define TY_ERROR_DETAIL_BYTES  1536
 
 typedef struct ty_error {
     ty_code code;                         /* TY_E_NONE: no error */
@@ -65,12 +65,10 @@ int ty_error_detail(ty_error *err, const char *fmt, ...) TY_PRINTF(2, 3);
 int ty_error_exit_status(ty_code code);
 /* One sentence on a code for `trainyard explain`; NULL if unknown. */
 const char *ty_error_meaning(ty_code code);
-/* Renders as for a person. A place of the form file:line[:col] goes before the message, detail lines follow as they are:
- *     error[E0107]: train.yaml:14:5: unknown key "epoch"
- *        14 |     epoch: 3
- *           |     ^^^^^ did you mean "epochs"?
- * Any other place gets its own line, and a frame is drawn around the detail lines:
- *     error[E0312]: unsupported attribute value in ConvTranspose
+/* Renders as for a person. A place of the form file:line[:col] goes before the message, detail lines follow as they
+ * are: error[E0107]: train.yaml:14:5: unknown key "epoch" 14 |     epoch: 3 |     ^^^^^ did you mean "epochs"? Any
+ * other place gets its own line, and a frame is drawn around the detail lines: error[E0312]: unsupported attribute
+ * value in ConvTranspose
  *       --> model.onnx: graph "main", node #87 "decoder/up2" (ConvTranspose, opset 11)
  *        |
  *        |   input  0  "x.41"   float32 [N, 128, 28, 28]

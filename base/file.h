@@ -4,9 +4,9 @@
  * Writing is atomic and durable. Seven steps, and the error names the one that failed:
  *     create a temporary name in the same folder, write, fsync, close, rename over the target, fsync the folder;
  *     on any failure unlink the temporary.
- * If you crash at any point the target holds either the old bytes or the new ones, never a mixture. What may be left is a
- * temporary file `.NAME.tmp-PID-N`; ty_file_is_temporary recognises its name. A failed fsync is final: the pages count as
- * clean afterwards, so that nothing here ever tries it a second time on the same file.
+ * If you crash at any point the target holds either the old bytes or the new ones, never a mixture. What may be left is
+ * a temporary file `.NAME.tmp-PID-N`; ty_file_is_temporary recognises its name. A failed fsync is final: the pages
+ * count as clean afterwards, so that nothing here ever tries it a second time on the same file.
  */
 #ifndef TY_BASE_FILE_H
 #define TY_BASE_FILE_H
@@ -40,12 +40,12 @@ int ty_file_write(const char *path, const void *bytes, size_t n_bytes, mode_t mo
  *
  * Abandon after a failed commit, or twice, does nothing. */
 typedef struct ty_file_writer {
-    int fd;            /* the temporary file; write to it yourself only if you keep n_bytes true */
-    int folder_fd;     /* private */
-    uint64_t n_bytes;  /* written so far */
-    char *path;        /* private, owned */
-    char *temporary;   /* private, owned: name within the folder */
-    const char *name;  /* private: within path */
+    int fd;           /* the temporary file; write to it yourself only if you keep n_bytes true */
+    int folder_fd;    /* private */
+    uint64_t n_bytes; /* written so far */
+    char *path;       /* private, owned */
+    char *temporary;  /* private, owned: name within the folder */
+    const char *name; /* private: within path */
 } ty_file_writer;
 
 int ty_file_writer_open(ty_file_writer *w, const char *path, mode_t mode, ty_error *err);
@@ -61,7 +61,8 @@ int ty_file_write_all(int fd, const void *bytes, size_t n_bytes, const char *wha
 
 /* mkdir -p. An existing folder is success; parents get `mode` as well. */
 int ty_file_mkdirs(const char *path, mode_t mode, ty_error *err);
-/* Removes a file or a folder with all below it; symbolic links are removed, never followed. An absent path is success. */
+/* Removes a file or a folder with all below it; symbolic links are removed, never followed. An absent path is success.
+ */
 int ty_file_remove_tree(const char *path, ty_error *err);
 /* Removes one file; an absent one is success. */
 int ty_file_remove(const char *path, ty_error *err);
@@ -70,8 +71,8 @@ int ty_file_sync_folder(const char *path, ty_error *err);
 
 typedef struct ty_file_entry {
     const char *name;
-    char kind;          /* 'f' regular, 'd' folder, 'l' symbolic link, 'o' other */
-    uint64_t n_bytes;   /* of regular files */
+    char kind;        /* 'f' regular, 'd' folder, 'l' symbolic link, 'o' other */
+    uint64_t n_bytes; /* of regular files */
 } ty_file_entry;
 
 /* What is in a folder ("." and ".." left out), sorted by name as bytes. Refuses more than a million entries. */

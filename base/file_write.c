@@ -1,5 +1,5 @@
-/* file_write.c - durable, atomic writing. The seven steps stand in file.h; each has one function here, and its name is in
- * the message when it fails. */
+/* file_write.c - durable, atomic writing. The seven steps stand in file.h; each has one function here, and its name is
+ * in the message when it fails. */
 #define _GNU_SOURCE
 #include "base/file.h"
 

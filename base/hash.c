@@ -94,7 +94,8 @@ const char *ty_sha256_hex(const uint8_t digest[TY_SHA256_BYTES], char out[TY_SHA
     return out;
 }
 
-/* Eight tables, eight bytes a round ("slicing by 8", Kounavis and Berry 2005). The polynomial is 0x1EDC6F41, reflected. */
+/* Eight tables, eight bytes a round ("slicing by 8", Kounavis and Berry 2005). The polynomial is 0x1EDC6F41, reflected.
+ */
 static uint32_t crc_tables[8][256];
 static pthread_once_t crc_tables_once = PTHREAD_ONCE_INIT;
 

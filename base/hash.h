@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TY_SHA256_BYTES 32
+#define TY_SHA256_BYTES     32
 #define TY_SHA256_HEX_BYTES 65 /* with the NUL */
 
 /* In pieces: init, add..., then exactly one of final and drop. libcrypto does the work. */

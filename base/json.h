@@ -20,10 +20,10 @@ int ty_json_read(ty_arena *arena, const char *path, const ty_doc_limits *limits,
 
 /* How JSON is spelled: bits to be combined. */
 enum {
-    TY_JSON_COMPACT = 0, /* {"a":[1,2]} with UTF-8 as it is */
-    TY_JSON_SPACED = 1,  /* {"a": [1, 2]} */
-    TY_JSON_ASCII = 2,   /* what is not ASCII becomes \uXXXX */
-    TY_JSON_SORTED = 4,  /* keys in order of their code points (trees only) */
+    TY_JSON_COMPACT = 0,                             /* {"a":[1,2]} with UTF-8 as it is */
+    TY_JSON_SPACED = 1,                              /* {"a": [1, 2]} */
+    TY_JSON_ASCII = 2,                               /* what is not ASCII becomes \uXXXX */
+    TY_JSON_SORTED = 4,                              /* keys in order of their code points (trees only) */
     TY_JSON_PYTHON = TY_JSON_SPACED | TY_JSON_ASCII, /* byte for byte json.dumps(x) */
 };
 
@@ -65,8 +65,8 @@ void ty_json_open_list(ty_json_writer *w, const char *key);
 void ty_json_close(ty_json_writer *w);
 void ty_json_put_string(ty_json_writer *w, const char *key, const char *value); /* NULL writes null */
 void ty_json_put_int(ty_json_writer *w, const char *key, int64_t value);
-void ty_json_put_float(ty_json_writer *w, const char *key, double value);    /* not finite: null */
-void ty_json_put_float32(ty_json_writer *w, const char *key, float value);   /* not finite: null */
+void ty_json_put_float(ty_json_writer *w, const char *key, double value);  /* not finite: null */
+void ty_json_put_float32(ty_json_writer *w, const char *key, float value); /* not finite: null */
 void ty_json_put_bool(ty_json_writer *w, const char *key, bool value);
 void ty_json_put_null(ty_json_writer *w, const char *key);
 void ty_json_put_doc(ty_json_writer *w, const char *key, const ty_doc *value);

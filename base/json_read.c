@@ -1,8 +1,9 @@
 /* json_read.c - a strict parser of JSON in one pass, without recursion.
  *
  * Ours, because settings need what cJSON does not give: the place of every value, exact 64-bit integers, numbers of any
- * length (cJSON cuts at 63 characters), refusal of duplicate keys, and no more than the tree itself in memory. cJSON serves
- * the tests as a second opinion. Values go to the tree builder as they are read; the builder's levels are the only stack.
+ * length (cJSON cuts at 63 characters), refusal of duplicate keys, and no more than the tree itself in memory. cJSON
+ * serves the tests as a second opinion. Values go to the tree builder as they are read; the builder's levels are the
+ * only stack.
  */
 #include "base/doc_builder.h"
 #include "base/file.h"
@@ -85,7 +86,10 @@ static int scan_hex4(struct scanner *s, unsigned *out)
     *out = 0;
     for (int i = 0; i < 4; i++, step(s)) {
         char c = here(s);
-        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+        int digit = c >= '0' && c <= '9'   ? c - '0'
+                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                           : -1;
         if (digit < 0)
             return refuse(s, "four hexadecimal digits after \\u");
         *out = *out * 16 + (unsigned)digit;
@@ -302,7 +306,8 @@ static int scan_value(struct scanner *s)
     }
 }
 
-/* Behind a value: commas and closings, up to where the next value begins. Returns 1 there, 0 at the end, -1 on a fault. */
+/* Behind a value: commas and closings, up to where the next value begins. Returns 1 there, 0 at the end, -1 on a fault.
+ */
 static int scan_separators(struct scanner *s, bool after_open)
 {
     ty_doc_builder *b = s->builder;
@@ -365,7 +370,8 @@ int ty_json_parse(ty_arena *arena, const char *name, const char *text, size_t le
     if (ty_doc_builder_init(&b, arena, name, text, len, &mine, err) < 0)
         return -1;
     const char *start = b.source->text;
-    struct scanner s = {.builder = &b, .source = b.source, .at = start, .end = start + len, .line = 1, .column = 1, .err = err};
+    struct scanner s = {
+        .builder = &b, .source = b.source, .at = start, .end = start + len, .line = 1, .column = 1, .err = err};
     ty_buf_init(&s.decoded, mine.max_bytes);
     int rc = check_utf8(&s);
     if (rc == 0)

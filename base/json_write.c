@@ -77,7 +77,8 @@ static int add_digits(ty_buf *out, bool negative, const char *digits, int expone
     return ty_buf_addf(out, ".%s", n > exponent + 1 ? digits + exponent + 1 : "0");
 }
 
-/* `text` is from %.*e: [-]d[.ddd]e[+-]dd. Trailing zeros say nothing, because every shorter form was tried or contained. */
+/* `text` is from %.*e: [-]d[.ddd]e[+-]dd. Trailing zeros say nothing, because every shorter form was tried or
+ * contained. */
 static int add_scientific(ty_buf *out, const char *text)
 {
     bool negative = text[0] == '-';

@@ -88,7 +88,8 @@ static void add_printable(ty_buf *out, const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
         unsigned char c = (unsigned char)text[i];
-        bool is_c1 = c == 0xc2 && i + 1 < len && (unsigned char)text[i + 1] >= 0x80 && (unsigned char)text[i + 1] < 0xa0;
+        bool is_c1 =
+            c == 0xc2 && i + 1 < len && (unsigned char)text[i + 1] >= 0x80 && (unsigned char)text[i + 1] < 0xa0;
         if (c == '\n')
             ty_buf_adds(out, "\\n");
         else if (c == '\t')
@@ -140,8 +141,8 @@ static void write_line(const char *line, size_t len)
         ;
 }
 
-/* Writes as much of the message as fits one line; returns how much that was. Escapes make the length hard to foretell, so
- * try, and try with less. */
+/* Writes as much of the message as fits one line; returns how much that was. Escapes make the length hard to foretell,
+ * so try, and try with less. */
 static size_t log_piece(const struct head *head, const char *message, size_t len, bool is_first)
 {
     size_t take = len < LINE_BYTES - 256 ? len : LINE_BYTES - 256;

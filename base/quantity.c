@@ -1,5 +1,5 @@
-/* quantity.c - the forms of user-facing amounts. Rounding happens once, on the smaller unit, before units are chosen, so that
- * 59.96 s prints as 1m00s and never as 60.0s. */
+/* quantity.c - the forms of user-facing amounts. Rounding happens once, on the smaller unit, before units are chosen,
+ * so that 59.96 s prints as 1m00s and never as 60.0s. */
 #include "base/quantity.h"
 
 #include <stdio.h>

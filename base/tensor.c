@@ -19,10 +19,10 @@ static const struct {
     const char *text;
     ty_dtype dtype;
 } synonyms[] = {
-    {"float32", TY_F32}, {"float", TY_F32},   {"float64", TY_F64}, {"double", TY_F64},    {"float16", TY_F16},
-    {"half", TY_F16},    {"fp16", TY_F16},    {"fp32", TY_F32},    {"bfloat16", TY_BF16}, {"int8", TY_I8},
-    {"int16", TY_I16},   {"int32", TY_I32},   {"int64", TY_I64},   {"int", TY_I32},       {"long", TY_I64},
-    {"uint8", TY_U8},    {"uint16", TY_U16},  {"uint32", TY_U32},  {"uint64", TY_U64},    {"byte", TY_U8},
+    {"float32", TY_F32}, {"float", TY_F32},  {"float64", TY_F64}, {"double", TY_F64},    {"float16", TY_F16},
+    {"half", TY_F16},    {"fp16", TY_F16},   {"fp32", TY_F32},    {"bfloat16", TY_BF16}, {"int8", TY_I8},
+    {"int16", TY_I16},   {"int32", TY_I32},  {"int64", TY_I64},   {"int", TY_I32},       {"long", TY_I64},
+    {"uint8", TY_U8},    {"uint16", TY_U16}, {"uint32", TY_U32},  {"uint64", TY_U64},    {"byte", TY_U8},
 };
 
 ty_type ty_type_make(ty_dtype dtype, int rank, const int64_t *dim)
@@ -180,7 +180,8 @@ uint16_t ty_f64_to_f16(double f)
     uint64_t rest = significand & ((UINT64_C(1) << shift) - 1);
     uint64_t half = UINT64_C(1) << (shift - 1);
     kept += rest > half || (rest == half && (kept & 1));
-    /* The hidden bit of kept adds one to the exponent field; a carry out of the fraction does so too, up to infinity. */
+    /* The hidden bit of kept adds one to the exponent field; a carry out of the fraction does so too, up to infinity.
+     */
     uint64_t field = exponent >= -14 ? (uint64_t)(exponent + 14) << 10 : 0;
     return (uint16_t)(sign | (field + kept));
 }

@@ -50,9 +50,9 @@ const char *ty_type_text(const ty_type *t, char *out, size_t n);
 
 size_t ty_dtype_bytes(ty_dtype d);
 bool ty_dtype_is_float(ty_dtype d);
-bool ty_dtype_is_signed(ty_dtype d);      /* signed integer */
-const char *ty_dtype_text(ty_dtype d);    /* "f32" */
-const char *ty_dtype_descr(ty_dtype d);   /* numpy's "<f4"; "" where numpy has none */
+bool ty_dtype_is_signed(ty_dtype d);                  /* signed integer */
+const char *ty_dtype_text(ty_dtype d);                /* "f32" */
+const char *ty_dtype_descr(ty_dtype d);               /* numpy's "<f4"; "" where numpy has none */
 bool ty_dtype_parse(const char *text, ty_dtype *out); /* accepts "f32", "float32", "int64", "bool" ... */
 
 /* Conversions of the 16-bit floats, round to nearest even, NaN kept. */

@@ -1,5 +1,5 @@
-/* yaml.c - libyaml's events into a tree. What we do not take is refused at its event, before anything follows it. The meaning
- * of plain scalars is in yaml_scalar.c. */
+/* yaml.c - libyaml's events into a tree. What we do not take is refused at its event, before anything follows it. The
+ * meaning of plain scalars is in yaml_scalar.c. */
 #include "base/yaml.h"
 
 #include "base/doc_builder.h"

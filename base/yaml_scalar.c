@@ -74,7 +74,8 @@ static bool resolve_integer(ty_doc *d, const char *text)
 
 static bool resolve_float(ty_doc *d, const char *text)
 {
-    static const char *const infinities[] = {".inf", ".Inf", ".INF", NULL}, *const nans[] = {".nan", ".NaN", ".NAN", NULL};
+    static const char *const infinities[] = {".inf", ".Inf", ".INF", NULL}, *const nans[] = {".nan", ".NaN", ".NAN",
+                                                                                             NULL};
     if (is_float_text(text))
         d->number = strtod(text, NULL);
     else if (is_one_of(text + (*text == '-' || *text == '+'), infinities))
@@ -90,7 +91,8 @@ static bool resolve_float(ty_doc *d, const char *text)
 void ty_yaml_resolve(ty_doc *d)
 {
     static const char *const nulls[] = {"null", "Null", "NULL", "~", "", NULL};
-    static const char *const trues[] = {"true", "True", "TRUE", NULL}, *const falses[] = {"false", "False", "FALSE", NULL};
+    static const char *const trues[] = {"true", "True", "TRUE", NULL}, *const falses[] = {"false", "False", "FALSE",
+                                                                                          NULL};
     const char *text = d->raw;
     if (is_one_of(text, nulls)) {
         d->kind = TY_DOC_NULL;
@@ -145,10 +147,12 @@ bool ty_yaml_scalar_doubt(const ty_doc *d, ty_error *warning)
     const char *here = d->kind == TY_DOC_STRING ? "a string" : "a decimal integer";
     if (d->kind == TY_DOC_INT && strncmp(d->raw, "0o", 2) == 0)
         here = "an octal integer";
-    ty_doc_error(d, warning, TY_E_TYPE, NULL, "%s is %s here; other YAML readers take it for %s", d->raw, here, elsewhere);
+    ty_doc_error(d, warning, TY_E_TYPE, NULL, "%s is %s here; other YAML readers take it for %s", d->raw, here,
+                 elsewhere);
     if (d->kind == TY_DOC_STRING)
         ty_error_help(warning, "write \"%s\" in quotes, or %s", d->raw,
-                      strcmp(elsewhere, "true") == 0 || strcmp(elsewhere, "false") == 0 ? elsewhere : "the plain number");
+                      strcmp(elsewhere, "true") == 0 || strcmp(elsewhere, "false") == 0 ? elsewhere
+                                                                                        : "the plain number");
     else
         ty_error_help(warning, "write %lld, or \"%s\" in quotes", (long long)d->integer, d->raw);
     return true;
