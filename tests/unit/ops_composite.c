@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/ops_case.h"
+#include "tests/unit/ops_gradient.h"
 
 static void softmax_values(void **state)
 {
@@ -130,12 +131,183 @@ static void xent_refuses(void **state)
     case_refused(TY_OP_XENT, (ty_attr){.value = 0}, IN(TYPE(TY_F32, DIMS(4, 0)), y), "at least one class");
 }
 
+static void softmax_gradients(void **state)
+{
+    (void)state;
+    for (uint32_t log_of = 0; log_of < 2; log_of++) {
+        GRADCHECK_NODE("softmax rows", TY_OP_SOFTMAX, .attr = {.axis = 1, .flags = log_of},
+                       .check = {.n_in = 1, .lo = -2, .hi = 2, .in = {GRAD_IN(3, 4)}});
+        GRADCHECK_NODE("softmax middle", TY_OP_SOFTMAX, .attr = {.axis = 1, .flags = log_of},
+                       .check = {.n_in = 1, .in = {GRAD_IN(2, 3, 2)}});
+        GRADCHECK_NODE("softmax of one", TY_OP_SOFTMAX, .attr = {.axis = 0, .flags = log_of},
+                       .check = {.n_in = 1, .in = {GRAD_IN(1, 3)}});
+    }
+}
+
+static void norm_gradients(void **state)
+{
+    (void)state;
+    for (uint32_t rms = 0; rms < 2; rms++) {
+        const ty_attr last = {.n = 1, .value = 0.1, .flags = rms}, two = {.n = 2, .value = 1e-3, .flags = rms};
+        const ty_attr all = {.n = 1, .value = 0.5, .flags = rms};
+        GRADCHECK_NODE("norm", TY_OP_NORM, .attr = last, .check = {.n_in = 1, .in = {GRAD_IN(3, 4)}});
+        GRADCHECK_NODE("scaled norm", TY_OP_NORM, .attr = last,
+                       .check = {.n_in = 2, .in = {GRAD_IN(3, 4), GRAD_IN(4)}});
+        GRADCHECK_NODE("full norm", TY_OP_NORM, .attr = last,
+                       .check = {.n_in = 3, .in = {GRAD_IN(2, 2, 4), GRAD_IN(4), GRAD_IN(4)}});
+        GRADCHECK_NODE("norm of two axes", TY_OP_NORM, .attr = two,
+                       .check = {.n_in = 3, .in = {GRAD_IN(2, 3, 2), GRAD_IN(3, 2), GRAD_IN(3, 2)}});
+        GRADCHECK_NODE("norm of all", TY_OP_NORM, .attr = all, .check = {.n_in = 2, .in = {GRAD_IN(5), GRAD_IN(5)}});
+    }
+}
+
+/* A bias may stand without a scale. */
+static ty_val build_norm_bias(ty_graph *g, const ty_val *x, const void *ctx)
+{
+    (void)ctx;
+    return ty_b_norm(g, x[0], TY_NONE, x[1], 1, 0.1, false);
+}
+
+static void norm_bias_alone(void **state)
+{
+    (void)state;
+    gradcheck(&(gradcheck_case){
+        .name = "norm with bias", .build = build_norm_bias, .n_in = 2, .in = {GRAD_IN(2, 3), GRAD_IN(3)}});
+}
+
+/* Through y, mean and var at once: node_build weighs all results. */
+static void batchnorm_gradients(void **state)
+{
+    (void)state;
+    GRADCHECK_NODE("batchnorm", TY_OP_BATCHNORM, .attr = {.value = 0.1},
+                   .check = {.n_in = 3, .in = {GRAD_IN(2, 3, 2, 2), GRAD_IN(3), GRAD_IN(3)}});
+    GRADCHECK_NODE("batchnorm of a matrix", TY_OP_BATCHNORM, .attr = {.value = 1e-3},
+                   .check = {.n_in = 3, .in = {GRAD_IN(5, 2), GRAD_IN(2), GRAD_IN(2)}});
+    GRADCHECK_NODE("batchnorm of a row", TY_OP_BATCHNORM, .attr = {.value = 0.5},
+                   .check = {.n_in = 3, .in = {GRAD_IN(1, 2, 3), GRAD_IN(2), GRAD_IN(2)}});
+}
+
+/* One result of three, as training uses it. */
+static ty_val build_batchnorm_part(ty_graph *g, const ty_val *x, const void *ctx)
+{
+    ty_val v = ty_graph_emit(g, TY_OP_BATCHNORM, &(ty_attr){.value = 0.1}, x, 3);
+    return ty_val_make(ty_val_node(v), *(const uint32_t *)ctx);
+}
+
+static void batchnorm_gradients_of_each_result(void **state)
+{
+    (void)state;
+    for (uint32_t r = 0; r < 3; r++)
+        gradcheck(&(gradcheck_case){.name = "batchnorm",
+                                    .build = build_batchnorm_part,
+                                    .ctx = &r,
+                                    .n_in = 3,
+                                    .in = {GRAD_IN(3, 2, 2), GRAD_IN(2), GRAD_IN(2)}});
+}
+
+static void xent_gradients(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        double smoothing[] = {0, 0.1, 1};
+        const ty_attr attr = {.index = -100, .value = smoothing[k]};
+        GRADCHECK_NODE("xent", TY_OP_XENT, .attr = attr, .n_in = 2, FIXED_I64(1, DIMS(4), 2, 0, 1, 1),
+                       .check = {.n_in = 1, .lo = -2, .hi = 2, .in = {GRAD_IN(4, 3)}});
+        GRADCHECK_NODE("weighted xent", TY_OP_XENT, .attr = attr, .n_in = 3, FIXED_I64(1, DIMS(4), 2, -100, 1, 1),
+                       .check = {.n_in = 2, .in = {GRAD_IN(4, 3), GRAD_IN(3)}});
+        GRADCHECK_NODE("xent of one class", TY_OP_XENT, .attr = attr, .n_in = 2, FIXED_I64(1, DIMS(2), 0, -100),
+                       .check = {.n_in = 1, .in = {GRAD_IN(2, 1)}});
+    }
+    node_gradient_is(TY_OP_XENT, (ty_attr){.index = -100},
+                     IN(F64(DIMS(2, 2), 0, 0, 3, 5), INT(TY_I64, DIMS(2), 1, -100)), (double[]){4, 7},
+                     OUT(F64(DIMS(2, 2), 2, -2, 0, 0)));
+}
+
+static void softmax_and_xent_lower(void **state)
+{
+    (void)state;
+    ty_ref x = case_noise(DIMS(3, 4, 2), 1), big = F64(DIMS(2, 3), 1000, 0, -1000, 3, 3, 3);
+    for (int64_t axis = 0; axis < 3; axis++)
+        for (uint32_t log_of = 0; log_of < 2; log_of++)
+            node_lowers(TY_OP_SOFTMAX, (ty_attr){.axis = axis, .flags = log_of}, IN(x));
+    node_lowers(TY_OP_SOFTMAX, (ty_attr){.axis = 1}, IN(big));
+    node_lowers(TY_OP_SOFTMAX, (ty_attr){.axis = 0}, IN(FLOAT(TY_BF16, DIMS(2), 1, 2)));
+    ty_ref logits = case_noise(DIMS(4, 3), 2), labels = INT(TY_I64, DIMS(4), 2, -5, 0, 1);
+    for (int k = 0; k < 3; k++) {
+        ty_attr attr = {.index = -5, .value = 0.25 * k};
+        node_lowers(TY_OP_XENT, attr, IN(logits, labels));
+        node_lowers(TY_OP_XENT, attr, IN(logits, labels, F64(DIMS(3), 2, 0.5, 3)));
+    }
+    node_lowers(TY_OP_XENT, (ty_attr){.index = 7}, IN(FLOAT(TY_F16, DIMS(1, 2), 1, 2), INT(TY_I64, DIMS(1), 7)));
+}
+
+static void norms_lower(void **state)
+{
+    (void)state;
+    ty_ref x = case_noise(DIMS(2, 3, 4), 1), far = case_noise(DIMS(2, 3, 4), 5), row = case_noise(DIMS(4), 2);
+    ty_ref plane = case_noise(DIMS(3, 4), 3), c = case_noise(DIMS(3), 4);
+    for (int k = 0; k < 24; k++)
+        far.f[k] += 1e4; /* a mean that is large against the spread */
+    for (uint32_t rms = 0; rms < 2; rms++) {
+        node_lowers(TY_OP_NORM, (ty_attr){.n = 1, .value = 1e-5, .flags = rms}, IN(x));
+        node_lowers(TY_OP_NORM, (ty_attr){.n = 1, .value = 1e-5, .flags = rms}, IN(x, row));
+        node_lowers(TY_OP_NORM, (ty_attr){.n = 2, .value = 1e-5, .flags = rms}, IN(x, plane, plane));
+        node_lowers(TY_OP_NORM, (ty_attr){.n = 3, .value = 1e-5, .flags = rms}, IN(x));
+    }
+    node_lowers(TY_OP_NORM, (ty_attr){.n = 2},
+                IN(FLOAT(TY_BF16, DIMS(2, 2), 1, 2, 3, 5), FLOAT(TY_F32, DIMS(2, 2), 1, 2, 3, 4)));
+    node_lowers(TY_OP_BATCHNORM, (ty_attr){.value = 1e-5}, IN(x, c, c));
+    node_lowers(TY_OP_BATCHNORM, (ty_attr){.value = 1e-5}, IN(plane, row, row));
+    node_lowers(TY_OP_BATCHNORM, (ty_attr){.value = 1},
+                IN(FLOAT(TY_F16, DIMS(2, 1), 3, 5), FLOAT(TY_F16, DIMS(1), 1), FLOAT(TY_F32, DIMS(1), 0)));
+    ty_ref y[3];
+    case_run(TY_OP_BATCHNORM, (ty_attr){.value = 0}, IN(far, c, c), y);
+    ty_ref near = far, shifted[3];
+    near.f = ty_arena_copy(&case_arena, far.f, 24 * sizeof(double));
+    for (int k = 0; k < 24; k++)
+        near.f[k] -= 1e4;
+    case_run(TY_OP_BATCHNORM, (ty_attr){.value = 0}, IN(near, c, c), shifted);
+    case_same("variance far from zero", &y[2], &shifted[2], 1e-10);
+}
+
+/* The gradient finds the forward pass's statistics in the graph and computes none again. */
+static void gradients_share_statistics(void **state)
+{
+    (void)state;
+    ty_ref x = TYPE(TY_F64, DIMS(2, 3, 4)), row = TYPE(TY_F64, DIMS(4)), c = TYPE(TY_F64, DIMS(3));
+    ty_attr norm = {.n = 1, .value = 1e-5}, batch = {.value = 1e-5};
+    assert_int_equal(node_count_lowered(TY_OP_NORM, norm, IN(x, row, row), 3, TY_OP_RSQRT, 0), 1);
+    /* mean, variance; mean(h), mean(h hat), dscale, dbias; the loss */
+    assert_int_equal(node_count_lowered(TY_OP_NORM, norm, IN(x, row, row), 3, TY_OP_REDUCE, TY_SUM), 6);
+    assert_int_equal(node_count_lowered(TY_OP_BATCHNORM, batch, IN(x, c, c), 3, TY_OP_RSQRT, 0), 1);
+    /* mean, variance; dscale, dbias; the loss */
+    assert_int_equal(node_count_lowered(TY_OP_BATCHNORM, batch, IN(x, c, c), 3, TY_OP_REDUCE, TY_SUM), 4);
+    ty_ref logits = TYPE(TY_F64, DIMS(4, 3)), labels = TYPE(TY_I64, DIMS(4));
+    ty_attr xent = {.index = -100};
+    assert_int_equal(node_count_lowered(TY_OP_XENT, xent, IN(logits, labels), 1, TY_OP_REDUCE, TY_MAX), 1);
+    assert_int_equal(node_count_lowered(TY_OP_XENT, xent, IN(logits, labels), 1, TY_OP_LOG, 0), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(softmax_values),      cmocka_unit_test(norm_values),       cmocka_unit_test(norm_refuses),
-        cmocka_unit_test(batchnorm_values),    cmocka_unit_test(batchnorm_refuses), cmocka_unit_test(xent_values),
-        cmocka_unit_test(statistics_are_wide), cmocka_unit_test(xent_refuses),
+        cmocka_unit_test(softmax_gradients),
+        cmocka_unit_test(norm_gradients),
+        cmocka_unit_test(norm_bias_alone),
+        cmocka_unit_test(batchnorm_gradients),
+        cmocka_unit_test(batchnorm_gradients_of_each_result),
+        cmocka_unit_test(xent_gradients),
+        cmocka_unit_test(softmax_and_xent_lower),
+        cmocka_unit_test(norms_lower),
+        cmocka_unit_test(gradients_share_statistics),
+        cmocka_unit_test(softmax_values),
+        cmocka_unit_test(norm_values),
+        cmocka_unit_test(norm_refuses),
+        cmocka_unit_test(batchnorm_values),
+        cmocka_unit_test(batchnorm_refuses),
+        cmocka_unit_test(xent_values),
+        cmocka_unit_test(statistics_are_wide),
+        cmocka_unit_test(xent_refuses),
     };
     return cmocka_run_group_tests_name("ops_composite", tests, case_setup, case_teardown);
 }

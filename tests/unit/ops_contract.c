@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/ops_case.h"
+#include "tests/unit/ops_gradient.h"
 
 static void dot_multiplies(void **state)
 {
@@ -216,9 +217,49 @@ static void conv_refuses(void **state)
                  "dy: expected f32[1,2,5,5], found f32[1,1,5,5]");
 }
 
+static void dot_gradients(void **state)
+{
+    (void)state;
+    for (uint32_t flags = 0; flags < 4; flags++) {
+        gradcheck_input a = GRAD_IN(2, 3), b = GRAD_IN(3, 4), at = GRAD_IN(3, 2), bt = GRAD_IN(4, 3);
+        gradcheck_input a3 = GRAD_IN(2, 2, 3), b3 = GRAD_IN(2, 3, 1), at3 = GRAD_IN(2, 3, 2), bt3 = GRAD_IN(2, 1, 3);
+        GRADCHECK_NODE("dot", TY_OP_DOT, .attr = {.flags = flags},
+                       .check = {.n_in = 2, .in = {flags & 1 ? at : a, flags & 2 ? bt : b}});
+        GRADCHECK_NODE("batched dot", TY_OP_DOT, .attr = {.flags = flags},
+                       .check = {.n_in = 2, .in = {flags & 1 ? at3 : a3, flags & 2 ? bt3 : b3}});
+    }
+}
+
+static gradcheck_input conv_grad_in(const ty_ref *r)
+{
+    gradcheck_input in = {.rank = r->type.rank};
+    memcpy(in.dim, r->type.dim, sizeof in.dim);
+    return in;
+}
+
+/* conv and both its gradients are differentiated in both operands, for every geometry. */
+static void conv_gradients(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < CONV_N_GEOMETRIES; k++) {
+        conv_geometry q = conv_geometries[k];
+        q.batch = 1; /* central differences run the op twice for each element */
+        ty_ref x = conv_operand(&q, q.batch, q.c, q.in, 3), w = conv_operand(&q, q.o, q.c / q.groups, q.size, 4), y;
+        ty_attr attr = conv_attr(&q), of_x = attr, of_w = attr;
+        of_x.type = x.type;
+        of_w.type = w.type;
+        case_run(TY_OP_CONV, attr, IN(x, w), &y);
+        gradcheck_input gx = conv_grad_in(&x), gw = conv_grad_in(&w), gy = conv_grad_in(&y);
+        GRADCHECK_NODE("conv", TY_OP_CONV, .attr = attr, .check = {.n_in = 2, .in = {gx, gw}});
+        GRADCHECK_NODE("conv_dx", TY_OP_CONV_DX, .attr = of_x, .check = {.n_in = 2, .in = {gy, gw}});
+        GRADCHECK_NODE("conv_dw", TY_OP_CONV_DW, .attr = of_w, .check = {.n_in = 2, .in = {gx, gy}});
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dot_gradients),  cmocka_unit_test(conv_gradients),
         cmocka_unit_test(dot_multiplies), cmocka_unit_test(dot_refuses),
         cmocka_unit_test(conv_values),    cmocka_unit_test(conv_follows_its_definition),
         cmocka_unit_test(conv_refuses),   cmocka_unit_test(conv_gradients_are_adjoint),

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/ops_case.h"
+#include "tests/unit/ops_gradient.h"
 
 static void gather_takes_rows(void **state)
 {
@@ -118,9 +119,71 @@ static void sort_is_stable(void **state)
     case_refused(TY_OP_SORT, (ty_attr){.axis = 0, .flags = 2}, IN(TYPE(TY_F32, DIMS(2))), "flags");
 }
 
+static void gather_gradients(void **state)
+{
+    (void)state;
+    GRADCHECK_NODE("gather rows", TY_OP_GATHER, .n_in = 2, .attr = {.axis = 0}, FIXED_I64(1, DIMS(4), 2, 0, 2, 1),
+                   .check = {.n_in = 1, .in = {GRAD_IN(3, 2)}});
+    GRADCHECK_NODE("gather columns", TY_OP_GATHER, .n_in = 2, .attr = {.axis = 1}, FIXED_I64(1, DIMS(2, 2), 2, 0, 2, 2),
+                   .check = {.n_in = 1, .in = {GRAD_IN(2, 3, 2)}});
+    GRADCHECK_NODE("gather one", TY_OP_GATHER, .n_in = 2, .attr = {.axis = 2}, FIXED_I64(1, SCALAR, 1),
+                   .check = {.n_in = 1, .in = {GRAD_IN(2, 3, 2)}});
+    GRADCHECK_NODE("take", TY_OP_TAKE, .n_in = 2, .attr = {.axis = 1}, FIXED_I64(1, DIMS(2, 2), 2, 2, 0, 1),
+                   .check = {.n_in = 1, .in = {GRAD_IN(2, 3)}});
+    GRADCHECK_NODE("take first axis", TY_OP_TAKE, .n_in = 2, .attr = {.axis = 0},
+                   FIXED_I64(1, DIMS(3, 2), 1, 0, 1, 1, 0, 0), .check = {.n_in = 1, .in = {GRAD_IN(2, 2)}});
+}
+
+/* All modes but PROD, with repeated indices, on the first and the last axis. */
+static void scatter_gradients(void **state)
+{
+    (void)state;
+    for (uint32_t mode = TY_SUM; mode <= TY_SET; mode++) {
+        if (mode == TY_PROD)
+            continue;
+        GRADCHECK_NODE("scatter rows", TY_OP_SCATTER, .n_in = 3, .attr = {.axis = 0, .mode = mode},
+                       FIXED_I64(1, DIMS(3), 1, 0, 1),
+                       .check = {.n_in = 2, .gap = 0.1, .in = {GRAD_IN(3, 2), GRAD_IN(3, 2)}});
+        GRADCHECK_NODE("scatter columns", TY_OP_SCATTER, .n_in = 3, .attr = {.axis = 1, .mode = mode},
+                       FIXED_I64(1, DIMS(2, 2), 3, 3, 0, 3),
+                       .check = {.n_in = 2, .gap = 0.1, .in = {GRAD_IN(2, 4, 2), GRAD_IN(2, 2, 2, 2)}});
+        GRADCHECK_NODE("scatter one", TY_OP_SCATTER, .n_in = 3, .attr = {.axis = 1, .mode = mode},
+                       FIXED_I64(1, SCALAR, 2), .check = {.n_in = 2, .gap = 0.1, .in = {GRAD_IN(2, 3), GRAD_IN(2)}});
+        GRADCHECK_NODE("put", TY_OP_PUT, .n_in = 3, .attr = {.axis = 1, .mode = mode},
+                       FIXED_I64(1, DIMS(2, 3), 2, 2, 0, 1, 1, 1),
+                       .check = {.n_in = 2, .gap = 0.1, .in = {GRAD_IN(2, 4), GRAD_IN(2, 3)}});
+        GRADCHECK_NODE("put first axis", TY_OP_PUT, .n_in = 3, .attr = {.axis = 0, .mode = mode},
+                       FIXED_I64(1, DIMS(3, 2), 0, 1, 0, 0, 0, 1),
+                       .check = {.n_in = 2, .gap = 0.1, .in = {GRAD_IN(2, 2), GRAD_IN(3, 2)}});
+    }
+    node_no_gradient(TY_OP_SCATTER, (ty_attr){.axis = 0, .mode = TY_PROD},
+                     IN(TYPE(TY_F64, DIMS(2)), TYPE(TY_I64, DIMS(1)), TYPE(TY_F64, DIMS(1))), "found prod");
+}
+
+/* Three meet in one place with equal values: a third of the gradient each. */
+static void scatter_shares_ties(void **state)
+{
+    (void)state;
+    node_gradient_is(TY_OP_SCATTER, (ty_attr){.axis = 0, .mode = TY_MAX},
+                     IN(F64(DIMS(2), 5, 1), INT(TY_I64, DIMS(3), 0, 0, 1), F64(DIMS(3), 5, 5, 0)), (double[]){6, 8},
+                     OUT(F64(DIMS(2), 2, 8)));
+}
+
+static void sort_gradients(void **state)
+{
+    (void)state;
+    GRADCHECK_NODE("sort", TY_OP_SORT, .attr = {.axis = 1}, .check = {.n_in = 1, .gap = 0.1, .in = {GRAD_IN(3, 5)}});
+    GRADCHECK_NODE("sort down", TY_OP_SORT, .attr = {.axis = 0, .flags = 1},
+                   .check = {.n_in = 1, .gap = 0.1, .in = {GRAD_IN(4, 3)}});
+    GRADCHECK_NODE("sort middle", TY_OP_SORT, .attr = {.axis = 1},
+                   .check = {.n_in = 1, .gap = 0.1, .in = {GRAD_IN(2, 4, 2)}});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gather_gradients),      cmocka_unit_test(scatter_gradients),
+        cmocka_unit_test(scatter_shares_ties),   cmocka_unit_test(sort_gradients),
         cmocka_unit_test(gather_takes_rows),     cmocka_unit_test(gather_refuses),
         cmocka_unit_test(take_takes_elements),   cmocka_unit_test(scatter_combines_rows),
         cmocka_unit_test(put_combines_elements), cmocka_unit_test(sort_is_stable),

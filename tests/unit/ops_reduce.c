@@ -5,7 +5,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "compiler/ops/combine.h"
 #include "tests/unit/ops_case.h"
+#include "tests/unit/ops_gradient.h"
 
 static void reduce_combines(void **state)
 {
@@ -100,11 +102,82 @@ static void scan_runs(void **state)
     case_refused(TY_OP_SCAN, (ty_attr){.mode = TY_SET, .axis = 0}, IN(TYPE(TY_F32, DIMS(2))), "found set");
 }
 
+static void reduce_gradients(void **state)
+{
+    (void)state;
+    for (uint32_t mode = TY_SUM; mode <= TY_PROD; mode++)
+        for (uint32_t axes = 0; axes < 8; axes++)
+            GRADCHECK_NODE(ty_combine_name(mode), TY_OP_REDUCE, .attr = {.mode = mode, .axes = axes},
+                           .check = {.n_in = 1, .gap = 0.1, .in = {GRAD_IN(2, 3, 2)}});
+    GRADCHECK_NODE("sum of a scalar", TY_OP_REDUCE, .attr = {.mode = TY_SUM},
+                   .check = {.n_in = 1, .in = {GRAD_SCALAR}});
+}
+
+static void reduce_gradients_at_ties_and_zeros(void **state)
+{
+    (void)state;
+    ty_ref x = F64(DIMS(2, 4), 2, 2, 1, 2, 0, -1, -1, 3);
+    node_gradient_is(TY_OP_REDUCE, (ty_attr){.mode = TY_MAX, .axes = 2}, IN(x), (double[]){6, 5},
+                     OUT(F64(DIMS(2, 4), 2, 2, 0, 2, 0, 0, 0, 5)));
+    node_gradient_is(TY_OP_REDUCE, (ty_attr){.mode = TY_MIN, .axes = 2}, IN(x), (double[]){6, 5},
+                     OUT(F64(DIMS(2, 4), 0, 0, 6, 0, 0, 2.5, 2.5, 0)));
+    node_gradient_is(TY_OP_REDUCE, (ty_attr){.mode = TY_PROD, .axes = 2}, IN(x), (double[]){1, 2},
+                     OUT(F64(DIMS(2, 4), 4, 4, 8, 4, 6, 0, 0, 0)));
+    node_gradient_is(TY_OP_REDUCE, (ty_attr){.mode = TY_PROD, .axes = 1}, IN(F64(DIMS(3), 0, 5, 0)), (double[]){1},
+                     OUT(F64(DIMS(3), 0, 0, 0)));
+    node_gradient_is(TY_OP_SCAN, (ty_attr){.mode = TY_PROD, .axis = 0}, IN(F64(DIMS(3), 2, 0, 3)),
+                     (double[]){1, 10, 100}, OUT(F64(DIMS(3), 1, 20 + 600, 0)));
+    node_gradient_is(TY_OP_SCAN, (ty_attr){.mode = TY_MAX, .axis = 0}, IN(F64(DIMS(4), -INFINITY, 3, 3, 4)),
+                     (double[]){1, 10, 100, 1000}, OUT(F64(DIMS(4), 1, 110, 0, 1000)));
+}
+
+static void scan_gradients(void **state)
+{
+    (void)state;
+    for (uint32_t mode = TY_SUM; mode <= TY_PROD; mode++)
+        for (uint32_t flags = 0; flags < 4; flags++) {
+            /* an exclusive extremum starts at infinity, which the loss cannot hold */
+            if ((mode == TY_MAX || mode == TY_MIN) && (flags & 1))
+                continue;
+            GRADCHECK_NODE(ty_combine_name(mode), TY_OP_SCAN, .attr = {.mode = mode, .flags = flags, .axis = 1},
+                           .check = {.n_in = 1, .gap = 0.1, .in = {GRAD_IN(2, 4, 2)}});
+            GRADCHECK_NODE(ty_combine_name(mode), TY_OP_SCAN, .attr = {.mode = mode, .flags = flags, .axis = 0},
+                           .check = {.n_in = 1, .gap = 0.1, .in = {GRAD_IN(5)}});
+        }
+    node_no_gradient(TY_OP_SCAN, (ty_attr){.mode = TY_PROD, .axis = 0}, IN(TYPE(TY_F64, DIMS(1, 1, 1, 1, 1, 1, 1, 1))),
+                     "rank 8");
+}
+
+/* What comes out of an exclusive running maximum after the first element. */
+static ty_val build_exclusive(ty_graph *g, const ty_val *x, const void *ctx)
+{
+    bool from_end = *(const bool *)ctx;
+    int64_t n = ty_b_dim(g, x[0], 0);
+    ty_val y = ty_b_scan(g, x[0], TY_MAX, 0, true, from_end);
+    return ty_b_slice_axis(g, y, 0, from_end ? 0 : 1, from_end ? n - 1 : n);
+}
+
+static void scan_exclusive_extremum_gradients(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        bool from_end = k;
+        gradcheck(&(gradcheck_case){.name = "exclusive",
+                                    .build = build_exclusive,
+                                    .ctx = &from_end,
+                                    .n_in = 1,
+                                    .gap = 0.1,
+                                    .in = {GRAD_IN(6, 2)}});
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reduce_combines), cmocka_unit_test(reduce_special_values),
-        cmocka_unit_test(reduce_refuses),  cmocka_unit_test(argreduce_finds),
+        cmocka_unit_test(reduce_gradients), cmocka_unit_test(reduce_gradients_at_ties_and_zeros),
+        cmocka_unit_test(scan_gradients),   cmocka_unit_test(scan_exclusive_extremum_gradients),
+        cmocka_unit_test(reduce_combines),  cmocka_unit_test(reduce_special_values),
+        cmocka_unit_test(reduce_refuses),   cmocka_unit_test(argreduce_finds),
         cmocka_unit_test(scan_runs),
     };
     return cmocka_run_group_tests_name("ops_reduce", tests, case_setup, case_teardown);

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/ops_case.h"
+#include "tests/unit/ops_gradient.h"
 
 /* n spatial axes with the same size, step and dilation 1, no padding */
 static ty_attr pool_attr(uint32_t n, int64_t size, int64_t step)
@@ -97,13 +98,33 @@ static void pool_refuses(void **state)
     case_refused(TY_OP_POOL_MAX, pool_attr(2, 1, 1), IN(TYPE(TY_F32, DIMS(1, 1, 1 << 16, 1 << 16))), "spatial plane");
 }
 
+static void pool_gradients(void **state)
+{
+    ty_attr plain = pool_attr(2, 2, 2), over = pool_attr(2, 3, 2), line = pool_attr(1, 2, 1), cube = pool_attr(3, 2, 1);
+    (void)state;
+    over.lo[0] = over.hi[0] = over.hi[1] = 1;
+    line.dil[0] = 3;
+    const struct {
+        ty_attr attr;
+        gradcheck_input x;
+    } row[] = {{plain, GRAD_IN(2, 2, 4, 5)},
+               {over, GRAD_IN(1, 2, 5, 4)},
+               {line, GRAD_IN(2, 1, 6)},
+               {cube, GRAD_IN(1, 1, 3, 2, 3)}};
+    for (size_t k = 0; k < sizeof row / sizeof row[0]; k++) {
+        GRADCHECK_NODE("max", TY_OP_POOL_MAX, .attr = row[k].attr, .check = {.n_in = 1, .gap = 0.1, .in = {row[k].x}});
+        GRADCHECK_NODE("sum", TY_OP_POOL_SUM, .attr = row[k].attr, .check = {.n_in = 1, .in = {row[k].x}});
+    }
+    ty_attr back = plain;
+    back.type = ty_type_make(TY_F64, DIMS(1, 2, 4, 5));
+    GRADCHECK_NODE("sum grad", TY_OP_POOL_SUM_GRAD, .attr = back, .check = {.n_in = 1, .in = {GRAD_IN(1, 2, 2, 2)}});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pool_max_finds),
-        cmocka_unit_test(pool_max_grad_scatters),
-        cmocka_unit_test(pool_sum_adds),
-        cmocka_unit_test(pool_refuses),
+        cmocka_unit_test(pool_gradients), cmocka_unit_test(pool_max_finds), cmocka_unit_test(pool_max_grad_scatters),
+        cmocka_unit_test(pool_sum_adds),  cmocka_unit_test(pool_refuses),
     };
     return cmocka_run_group_tests_name("ops_window", tests, case_setup, case_teardown);
 }
