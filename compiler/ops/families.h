@@ -49,27 +49,27 @@ ty_ref_fn ty_op_ref_reshape, ty_op_ref_transpose, ty_op_ref_broadcast, ty_op_ref
 ty_grad_fn ty_op_grad_reshape, ty_op_grad_transpose, ty_op_grad_broadcast, ty_op_grad_slice, ty_op_grad_pad,
     ty_op_grad_concat, ty_op_grad_reverse;
 
-/* index.c */
+/* index.c, sort.c */
 ty_infer_fn ty_op_infer_gather, ty_op_infer_take, ty_op_infer_scatter, ty_op_infer_put, ty_op_infer_sort;
 ty_ref_fn ty_op_ref_gather, ty_op_ref_take, ty_op_ref_scatter, ty_op_ref_put, ty_op_ref_sort;
 ty_grad_fn ty_op_grad_gather, ty_op_grad_take, ty_op_grad_scatter, ty_op_grad_put, ty_op_grad_sort;
 
-/* reduce.c */
+/* reduce.c, scan.c */
 ty_infer_fn ty_op_infer_reduce, ty_op_infer_argreduce, ty_op_infer_scan;
 ty_ref_fn ty_op_ref_reduce, ty_op_ref_argreduce, ty_op_ref_scan;
 ty_grad_fn ty_op_grad_reduce, ty_op_grad_scan;
 
-/* contract.c */
+/* dot.c, conv.c */
 ty_infer_fn ty_op_infer_dot, ty_op_infer_conv, ty_op_infer_conv_dx, ty_op_infer_conv_dw;
 ty_ref_fn ty_op_ref_dot, ty_op_ref_conv, ty_op_ref_conv_dx, ty_op_ref_conv_dw;
 ty_grad_fn ty_op_grad_dot, ty_op_grad_conv, ty_op_grad_conv_dx, ty_op_grad_conv_dw;
 
-/* window.c */
+/* pool.c */
 ty_infer_fn ty_op_infer_pool_max, ty_op_infer_pool_max_grad, ty_op_infer_pool_sum, ty_op_infer_pool_sum_grad;
 ty_ref_fn ty_op_ref_pool_max, ty_op_ref_pool_max_grad, ty_op_ref_pool_sum, ty_op_ref_pool_sum_grad;
 ty_grad_fn ty_op_grad_pool_max, ty_op_grad_pool_sum, ty_op_grad_pool_sum_grad;
 
-/* composite.c */
+/* softmax.c, norm.c, batchnorm.c, xent.c */
 ty_infer_fn ty_op_infer_softmax, ty_op_infer_norm, ty_op_infer_batchnorm, ty_op_infer_xent;
 ty_ref_fn ty_op_ref_softmax, ty_op_ref_norm, ty_op_ref_batchnorm, ty_op_ref_xent;
 ty_grad_fn ty_op_grad_softmax, ty_op_grad_norm, ty_op_grad_batchnorm, ty_op_grad_xent;

@@ -147,6 +147,9 @@ static void scatter_gradients(void **state)
         GRADCHECK_NODE("scatter columns", TY_OP_SCATTER, .n_in = 3, .attr = {.axis = 1, .mode = mode},
                        FIXED_I64(1, DIMS(2, 2), 3, 3, 0, 3),
                        .check = {.n_in = 2, .gap = 0.1, .in = {GRAD_IN(2, 4, 2), GRAD_IN(2, 2, 2, 2)}});
+        GRADCHECK_NODE("scatter a row of indices", TY_OP_SCATTER, .n_in = 3, .attr = {.axis = 0, .mode = mode},
+                       FIXED_I64(1, DIMS(3, 2), 1, 0, 1, 1, 0, 1),
+                       .check = {.n_in = 2, .gap = 0.1, .in = {GRAD_IN(2, 2), GRAD_IN(3, 2, 2)}});
         GRADCHECK_NODE("scatter one", TY_OP_SCATTER, .n_in = 3, .attr = {.axis = 1, .mode = mode},
                        FIXED_I64(1, SCALAR, 2), .check = {.n_in = 2, .gap = 0.1, .in = {GRAD_IN(2, 3), GRAD_IN(2)}});
         GRADCHECK_NODE("put", TY_OP_PUT, .n_in = 3, .attr = {.axis = 1, .mode = mode},
@@ -177,6 +180,8 @@ static void sort_gradients(void **state)
                    .check = {.n_in = 1, .gap = 0.1, .in = {GRAD_IN(4, 3)}});
     GRADCHECK_NODE("sort middle", TY_OP_SORT, .attr = {.axis = 1},
                    .check = {.n_in = 1, .gap = 0.1, .in = {GRAD_IN(2, 4, 2)}});
+    node_gradient_is(TY_OP_SORT, (ty_attr){.axis = 0}, IN(F64(DIMS(3), 5, 1, 3)), (double[]){-1, 20, -300},
+                     OUT(F64(DIMS(3), -300, -1, 20)));
 }
 
 int main(void)

@@ -35,6 +35,8 @@ static void pool_max_finds(void **state)
     dilated.dil[0] = 3;
     case_expect(TY_OP_POOL_MAX, dilated, IN(F64(DIMS(1, 2, 5), -5, 2, 0, -6, 1, NAN, 1, 1, 7, 3)),
                 OUT(F64(DIMS(1, 2, 2), -5, 2, NAN, 3), INT(TY_I32, DIMS(1, 2, 2), 0, 1, 0, 4)));
+    case_expect(TY_OP_POOL_MAX, pool_attr(1, 3, 3), IN(F64(DIMS(1, 1, 3), 7, NAN, 9)),
+                OUT(F64(DIMS(1, 1, 1), NAN), INT(TY_I32, DIMS(1, 1, 1), 1)));
     case_expect(TY_OP_POOL_MAX, pool_attr(3, 2, 2), IN(F64(DIMS(1, 1, 2, 2, 2), 1, 2, 3, 4, 8, 7, 6, 5)),
                 OUT(F64(DIMS(1, 1, 1, 1, 1), 8), INT(TY_I32, DIMS(1, 1, 1, 1, 1), 4)));
     case_expect(TY_OP_POOL_MAX, pool_attr(1, 2, 2), IN(INT(TY_U8, DIMS(1, 1, 4), 3, 250, 9, 9)),
@@ -94,6 +96,8 @@ static void pool_refuses(void **state)
     gap.dil[0] = 3;
     gap.lo[0] = 1;
     gap.hi[0] = 1;
+    case_refused(TY_OP_POOL_MAX, gap, IN(TYPE(TY_F32, DIMS(1, 1, 2))), "every window to hold an input element");
+    gap.lo[0] = gap.hi[0] = 2; /* now only the middle one of three windows does */
     case_refused(TY_OP_POOL_MAX, gap, IN(TYPE(TY_F32, DIMS(1, 1, 2))), "every window to hold an input element");
     case_refused(TY_OP_POOL_MAX, pool_attr(2, 1, 1), IN(TYPE(TY_F32, DIMS(1, 1, 1 << 16, 1 << 16))), "spatial plane");
 }
