@@ -1,0 +1,353 @@
+/* input_batches.c - the order of samples, resumed positions, and the prefetching ring under load. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "container/input/prefetch.h"
+#include "input_files.h"
+
+#include <sched.h>
+
+#define MAX_ROWS 64
+
+static ty_sampler_config config_of(int64_t n, int64_t batch, bool shuffle, ty_tail tail)
+{
+    return (ty_sampler_config){
+        .n_samples = n, .batch_size = batch, .shuffle = shuffle, .seed = 7, .stream = TY_STREAM_SHUFFLE, .tail = tail};
+}
+
+static void an_epoch_holds_every_sample_once(void **state)
+{
+    (void)state;
+    for (int shuffle = 0; shuffle < 2; shuffle++)
+        for (int64_t n = 1; n < 40; n++)
+            for (int64_t batch = 1; batch < 12; batch++) {
+                ty_sampler s;
+                ty_error err = {0};
+                ty_sampler_config c = config_of(n, batch, shuffle, TY_TAIL_PAD);
+                assert_ok(ty_sampler_init(&s, &c, &err), &err);
+                assert_int_equal(s.n_batches, (n + batch - 1) / batch);
+                int seen[40] = {0};
+                for (ty_position at = {.epoch = 3}; at.epoch == 3; at = ty_sampler_after(&s, at)) {
+                    int64_t out[MAX_ROWS], valid = ty_sampler_batch(&s, at, out);
+                    for (int64_t i = 0; i < batch; i++)
+                        assert_true(out[i] >= 0 && out[i] < n);
+                    for (int64_t i = 0; i < valid; i++)
+                        seen[out[i]]++;
+                }
+                for (int64_t i = 0; i < n; i++)
+                    assert_int_equal(seen[i], 1);
+                ty_sampler_fini(&s);
+            }
+}
+
+static void orders_differ_by_epoch_and_seed_and_repeat_exactly(void **state)
+{
+    (void)state;
+    int64_t a[50], b[50];
+    ty_sampler s, other;
+    ty_sampler_config c = config_of(50, 50, true, TY_TAIL_DROP), d = c;
+    d.seed = 8;
+    assert_int_equal(ty_sampler_init(&s, &c, NULL), 0);
+    assert_int_equal(ty_sampler_init(&other, &d, NULL), 0);
+    ty_sampler_batch(&s, (ty_position){0, 0}, a);
+    ty_sampler_batch(&s, (ty_position){1, 0}, b);
+    assert_memory_not_equal(a, b, sizeof a);
+    ty_sampler_batch(&other, (ty_position){0, 0}, b);
+    assert_memory_not_equal(a, b, sizeof a);
+    ty_sampler_batch(&s, (ty_position){0, 0}, b);
+    assert_memory_equal(a, b, sizeof a);
+    ty_sampler_fini(&s);
+    ty_sampler_fini(&other);
+}
+
+/* The global sequence is the same for 1, 2, 3 and 6 shards of a global batch of 6. */
+static void shards_divide_the_same_global_batches(void **state)
+{
+    (void)state;
+    for (int tail = 0; tail < 2; tail++)
+        for (int64_t n_shards = 1; n_shards <= 6; n_shards += n_shards == 3 ? 3 : 1) {
+            ty_sampler one, part;
+            ty_sampler_config c = config_of(20, 6, true, (ty_tail)tail);
+            assert_int_equal(ty_sampler_init(&one, &c, NULL), 0);
+            for (int64_t shard = 0; shard < n_shards; shard++) {
+                c.shard = shard;
+                c.n_shards = n_shards;
+                c.batch_size = 6 / n_shards;
+                assert_int_equal(ty_sampler_init(&part, &c, NULL), 0);
+                assert_int_equal(part.n_batches, tail == TY_TAIL_DROP ? 3 : 4);
+                for (int64_t b = 0; b < part.n_batches; b++) {
+                    int64_t whole[6], mine[6], first = shard * c.batch_size;
+                    int64_t valid = ty_sampler_batch(&one, (ty_position){2, b}, whole);
+                    int64_t own = ty_sampler_batch(&part, (ty_position){2, b}, mine);
+                    assert_memory_equal(mine, whole + first, sizeof(int64_t) * (size_t)c.batch_size);
+                    int64_t want = valid - first;
+                    assert_int_equal(own, want < 0 ? 0 : want > c.batch_size ? c.batch_size : want);
+                }
+                ty_sampler_fini(&part);
+            }
+            ty_sampler_fini(&one);
+        }
+}
+
+static void impossible_samplers_are_refused(void **state)
+{
+    (void)state;
+    struct {
+        ty_sampler_config c;
+        const char *says;
+    } rows[] = {
+        {config_of(10, 0, false, TY_TAIL_DROP), "batch_size 0"},
+        {config_of(10, 11, false, TY_TAIL_DROP), "10 samples, fewer than one batch of 11"},
+        {config_of(0, 1, false, TY_TAIL_PAD), "no samples"},
+        {config_of(10, 1, false, TY_TAIL_DROP), "shard 2 of 2"},
+        {config_of(INT64_MAX / 4, 1, true, TY_TAIL_DROP), "no memory for the order"},
+    };
+    rows[3].c.shard = rows[3].c.n_shards = 2;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        ty_sampler s;
+        ty_error err = {0};
+        assert_int_equal(ty_sampler_init(&s, &rows[i].c, &err), -1);
+        assert_says(&err, rows[i].says);
+        ty_sampler_fini(&s);
+    }
+}
+
+static void steps_and_positions_agree(void **state)
+{
+    (void)state;
+    ty_sampler s;
+    ty_sampler_config c = config_of(10, 3, false, TY_TAIL_DROP);
+    assert_int_equal(ty_sampler_init(&s, &c, NULL), 0);
+    ty_position at = {0};
+    for (int64_t step = 0; step < 20; step++, at = ty_sampler_after(&s, at)) {
+        ty_position direct = ty_sampler_at_step(&s, step);
+        assert_true(direct.epoch == at.epoch && direct.batch == at.batch);
+    }
+    ty_sampler_fini(&s);
+}
+
+/* --- Prefetch --- */
+
+/* 23 rows: x = [i, -i], label = i. */
+static ty_dataset *open_rows(void)
+{
+    char text[4096];
+    size_t n = 0;
+    for (int i = 0; i < 23; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%d,%d,%d\n", i, -i, i);
+    files_puts("rows.csv", text);
+    ty_field f[2] = {ty_field_make("x"), ty_field_make("label")};
+    f[0].columns = "0-1";
+    f[1].columns = "2";
+    f[1].dtype = TY_I64;
+    f[1].dtype_given = true;
+    ty_dataset *ds = NULL;
+    ty_error err = {0};
+    assert_ok(files_open("rows.csv", f, 2, (ty_data_source){0}, &ds, &err), &err);
+    return ds;
+}
+
+static ty_prefetch *start_at(const ty_dataset *ds, ty_position at, int64_t until, int depth, ty_tail tail)
+{
+    ty_prefetch_config c = {
+        .dataset = ds, .sampler = config_of(0, 4, true, tail), .start = at, .until_epoch = until, .depth = depth};
+    ty_prefetch *p = NULL;
+    ty_error err = {0};
+    assert_ok(ty_prefetch_start(&c, &p, &err), &err);
+    return p;
+}
+
+static void batches_come_in_order_with_their_rows(void **state)
+{
+    (void)state;
+    ty_dataset *ds = open_rows();
+    for (int depth = 2; depth <= 4; depth++) {
+        ty_prefetch *p = start_at(ds, (ty_position){0}, 5, depth, TY_TAIL_PAD);
+        assert_int_equal(ty_prefetch_batches_per_epoch(p), 6);
+        assert_true(ty_prefetch_bytes(p) >= (size_t)depth * 4 * 16);
+        const ty_batch *b;
+        ty_error err = {0};
+        int64_t n = 0;
+        for (;;) {
+            assert_ok(ty_prefetch_next(p, &b, &err), &err);
+            if (b == NULL)
+                break;
+            assert_int_equal(b->at.epoch, n / 6);
+            assert_int_equal(b->at.batch, n % 6);
+            assert_int_equal(b->n_valid, n % 6 == 5 ? 3 : 4);
+            assert_int_equal(b->n_rows, 4);
+            assert_int_equal((uintptr_t)b->field[0].data % 64, 0);
+            assert_int_equal((uintptr_t)b->field[1].data % 64, 0);
+            char text[160];
+            assert_string_equal(ty_type_text(&b->field[0].type, text, sizeof text), "f32[4,2]");
+            const float *x = b->field[0].data;
+            const int64_t *label = b->field[1].data;
+            for (int i = 0; i < 4; i++) {
+                assert_int_equal(label[i], b->samples[i]);
+                assert_true(x[2 * i] == (float)label[i] && x[2 * i + 1] == -(float)label[i]);
+            }
+            ty_prefetch_release(p, b);
+            n++;
+        }
+        assert_int_equal(n, 30);
+        assert_int_equal(ty_prefetch_next(p, &b, &err), 0);
+        assert_null(b);
+        assert_true(ty_prefetch_waited_ms(p) >= 0);
+        ty_prefetch_stop(p);
+    }
+    ty_dataset_close(ds);
+}
+
+/* Whatever batch a run stopped at, the one that resumes there sees the rest of the same sequence. */
+static void a_resumed_run_sees_the_same_batches(void **state)
+{
+    (void)state;
+    ty_dataset *ds = open_rows();
+    int64_t all[15][4];
+    ty_position at[15];
+    ty_prefetch *p = start_at(ds, (ty_position){0}, 3, 3, TY_TAIL_DROP);
+    const ty_batch *b;
+    for (int i = 0; i < 15; i++) {
+        assert_int_equal(ty_prefetch_next(p, &b, NULL), 0);
+        memcpy(all[i], b->field[1].data, sizeof all[i]);
+        at[i] = b->at;
+        ty_prefetch_release(p, b);
+    }
+    ty_prefetch_stop(p);
+    for (int from = 0; from < 15; from++) {
+        p = start_at(ds, at[from], 3, 2, TY_TAIL_DROP);
+        for (int i = from; i < 15; i++) {
+            assert_int_equal(ty_prefetch_next(p, &b, NULL), 0);
+            assert_memory_equal(b->field[1].data, all[i], sizeof all[i]);
+            ty_prefetch_release(p, b);
+        }
+        assert_int_equal(ty_prefetch_next(p, &b, NULL), 0);
+        assert_null(b);
+        ty_prefetch_stop(p);
+    }
+    ty_dataset_close(ds);
+}
+
+static void held_batches_are_not_overwritten(void **state)
+{
+    (void)state;
+    ty_dataset *ds = open_rows();
+    ty_prefetch *p = start_at(ds, (ty_position){0}, 0, 3, TY_TAIL_DROP);
+    const ty_batch *held[3], *more;
+    int64_t copy[3][4];
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(ty_prefetch_next(p, &held[i], NULL), 0);
+        memcpy(copy[i], held[i]->field[1].data, sizeof copy[i]);
+    }
+    ty_error err = {0};
+    assert_int_equal(ty_prefetch_next(p, &more, &err), -1);
+    assert_int_equal(err.code, TY_E_INTERNAL);
+    for (int i = 0; i < 100; i++)
+        sched_yield();
+    for (int i = 0; i < 3; i++)
+        assert_memory_equal(held[i]->field[1].data, copy[i], sizeof copy[i]);
+    ty_prefetch_release(p, held[0]);
+    assert_int_equal(ty_prefetch_next(p, &more, NULL), 0);
+    assert_int_equal(more->at.batch, 3);
+    assert_memory_equal(held[1]->field[1].data, copy[1], sizeof copy[1]);
+    ty_prefetch_stop(p);
+    ty_dataset_close(ds);
+}
+
+static void stopping_at_any_moment_is_clean(void **state)
+{
+    (void)state;
+    ty_dataset *ds = open_rows();
+    for (int taken = 0; taken < 40; taken++) {
+        ty_prefetch *p = start_at(ds, (ty_position){0}, taken % 3 == 0 ? 2 : 0, 2 + taken % 3, TY_TAIL_DROP);
+        const ty_batch *b;
+        for (int i = 0; i < taken % 9; i++) {
+            assert_int_equal(ty_prefetch_next(p, &b, NULL), 0);
+            ty_prefetch_release(p, b);
+        }
+        ty_prefetch_stop(p);
+    }
+    ty_prefetch_stop(NULL);
+    ty_dataset_close(ds);
+}
+
+/* A dataset whose third batch cannot be read. */
+static int faulty_read(const ty_dataset *ds, int field, const int64_t *samples, int64_t n, void *out, ty_error *err)
+{
+    (void)field;
+    memset(out, 0, (size_t)n * ds->field[0].row_bytes);
+    for (int64_t i = 0; i < n; i++)
+        if (samples[i] == 9)
+            return ty_error_set(err, TY_E_IO, "the disk is on fire");
+    return 0;
+}
+
+static void errors_arrive_in_their_place_and_stay(void **state)
+{
+    (void)state;
+    static const ty_dataset_ops ops = {.read = faulty_read};
+    ty_field_info field = {.name = "x", .type = {.dtype = TY_F32}, .row_bytes = 4};
+    ty_dataset ds = {.ops = &ops, .n_samples = 20, .n_fields = 1, .field = &field};
+    ty_prefetch_config c = {.dataset = &ds, .sampler = config_of(0, 4, false, TY_TAIL_DROP)};
+    ty_prefetch *p;
+    ty_error err = {0};
+    assert_ok(ty_prefetch_start(&c, &p, &err), &err);
+    const ty_batch *b;
+    for (int i = 0; i < 2; i++) {
+        assert_ok(ty_prefetch_next(p, &b, &err), &err);
+        assert_int_equal(b->at.batch, i);
+        ty_prefetch_release(p, b);
+    }
+    for (int i = 0; i < 3; i++) {
+        err = (ty_error){0};
+        assert_int_equal(ty_prefetch_next(p, &b, &err), -1);
+        assert_int_equal(err.code, TY_E_IO);
+        assert_says(&err, "epoch 0, batch 2: the disk is on fire");
+    }
+    ty_prefetch_stop(p);
+}
+
+static void impossible_prefetches_are_refused(void **state)
+{
+    (void)state;
+    ty_dataset *ds = open_rows();
+    struct {
+        int64_t batch_size, epoch, batch;
+        int depth;
+        const char *says;
+    } rows[] = {{4, 0, 0, 1, "depth 1"},    {4, 0, 0, 17, "depth 17"}, {24, 0, 0, 2, "fewer than one batch"},
+                {4, 0, 5, 2, "no batch 5"}, {4, -1, 0, 2, "epoch -1"}, {4, 0, -1, 2, "no batch -1"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        ty_prefetch_config c = {.dataset = ds,
+                                .sampler = config_of(0, rows[i].batch_size, false, TY_TAIL_DROP),
+                                .start = {rows[i].epoch, rows[i].batch},
+                                .depth = rows[i].depth};
+        ty_prefetch *p;
+        ty_error err = {0};
+        assert_int_equal(ty_prefetch_start(&c, &p, &err), -1);
+        assert_says(&err, rows[i].says);
+    }
+    ty_dataset_close(ds);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_epoch_holds_every_sample_once),
+        cmocka_unit_test(orders_differ_by_epoch_and_seed_and_repeat_exactly),
+        cmocka_unit_test(shards_divide_the_same_global_batches),
+        cmocka_unit_test(impossible_samplers_are_refused),
+        cmocka_unit_test(steps_and_positions_agree),
+        cmocka_unit_test(batches_come_in_order_with_their_rows),
+        cmocka_unit_test(a_resumed_run_sees_the_same_batches),
+        cmocka_unit_test(held_batches_are_not_overwritten),
+        cmocka_unit_test(stopping_at_any_moment_is_clean),
+        cmocka_unit_test(errors_arrive_in_their_place_and_stay),
+        cmocka_unit_test(impossible_prefetches_are_refused),
+    };
+    return cmocka_run_group_tests(tests, files_setup, files_teardown);
+}
