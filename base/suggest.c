@@ -1,19 +1,21 @@
 /* suggest.c - Damerau-Levenshtein distance in its restricted form (a pair of neighbours is swapped at most once), by
- * dynamic programming over three rows. Costs are doubled, so that a change of case may cost half. */
+ * dynamic programming over three rows. */
 #include "base/suggest.h"
 
 #include <ctype.h>
+#include <stdbool.h>
 #include <string.h>
 
-enum { MAX_WORD = 64, COST = 2, COST_CASE = 1 };
+enum { MAX_WORD = 64 };
 
-static int replace_cost(char a, char b)
+static char plain_form(char c)
 {
-    if (a == b)
-        return 0;
-    if (tolower((unsigned char)a) == tolower((unsigned char)b))
-        return COST_CASE;
-    return (a == '-' && b == '_') || (a == '_' && b == '-') ? COST_CASE : COST;
+    return c == '-' ? '_' : (char)tolower((unsigned char)c);
+}
+
+static bool is_same(char a, char b)
+{
+    return plain_form(a) == plain_form(b);
 }
 
 static size_t min_size(size_t a, size_t b)
@@ -26,15 +28,15 @@ static size_t edit_distance(const char *a, size_t a_len, const char *b, size_t b
 {
     size_t rows[3][MAX_WORD + 1];
     for (size_t j = 0; j <= b_len; j++)
-        rows[0][j] = j * COST;
+        rows[0][j] = j;
     for (size_t i = 1; i <= a_len; i++) {
         size_t *now = rows[i % 3], *before = rows[(i + 2) % 3], *earlier = rows[(i + 1) % 3];
-        now[0] = i * COST;
+        now[0] = i;
         for (size_t j = 1; j <= b_len; j++) {
-            now[j] = before[j - 1] + (size_t)replace_cost(a[i - 1], b[j - 1]);
-            now[j] = min_size(now[j], min_size(before[j], now[j - 1]) + COST);
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                now[j] = min_size(now[j], earlier[j - 2] + COST);
+            now[j] = before[j - 1] + !is_same(a[i - 1], b[j - 1]);
+            now[j] = min_size(now[j], min_size(before[j], now[j - 1]) + 1);
+            if (i > 1 && j > 1 && is_same(a[i - 1], b[j - 2]) && is_same(a[i - 2], b[j - 1]))
+                now[j] = min_size(now[j], earlier[j - 2] + 1);
         }
     }
     return rows[a_len % 3][b_len];
@@ -46,8 +48,8 @@ void ty_suggest_offer(ty_suggestion *s, const char *candidate)
     if (len == 0 || len > MAX_WORD || candidate_len > MAX_WORD)
         return;
     size_t distance = edit_distance(s->word, len, candidate, candidate_len);
-    size_t near = len / 3 > 2 ? len / 3 * COST : 2 * COST;
-    if (distance > near || distance >= len * COST || distance >= candidate_len * COST)
+    size_t near = len / 3 > 2 ? len / 3 : 2;
+    if (distance > near || distance >= len || distance >= candidate_len)
         return;
     if (!s->best || distance < s->distance) {
         s->best = candidate;

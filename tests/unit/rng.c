@@ -1,0 +1,92 @@
+/* The counter rng: known answers, ranges, permutations. */
+#include <cmocka.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/rng.h"
+
+#include <string.h>
+
+/* From the kat_vectors file of Random123 1.09, philox4x32 10. */
+static void test_known_answers(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t counter[4], key[2], out[4];
+    } cases[] = {
+        {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+        {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+         {0xffffffff, 0xffffffff},
+         {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+        {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+         {0xa4093822, 0x299f31d0},
+         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint32_t out[4];
+        ty_philox(cases[i].counter, cases[i].key, out);
+        assert_memory_equal(out, cases[i].out, sizeof out);
+    }
+}
+
+static void test_words_follow_the_counter(void **state)
+{
+    (void)state;
+    uint32_t out[4];
+    uint64_t i = (UINT64_C(5) << 34) + 4 * 7 + 2;
+    ty_philox((uint32_t[]){7, 5, 3, 11}, (uint32_t[]){0x89abcdef, 0x01234567}, out);
+    assert_int_equal(ty_rng_u32(UINT64_C(0x0123456789abcdef), 3, 11, i), out[2]);
+    assert_true(ty_rng_uniform(0xffffffff) < 1.0f);
+    assert_true(ty_rng_uniform(0) == 0.0f);
+}
+
+static void test_below_stays_below_and_is_even(void **state)
+{
+    (void)state;
+    int counts[10] = {0};
+    for (uint64_t i = 0; i < 100000; i++)
+        counts[ty_rng_below(1, 2, 3, i, 10)]++;
+    for (int i = 0; i < 10; i++)
+        assert_in_range(counts[i], 9600, 10400);
+    assert_int_equal(ty_rng_below(1, 0, 0, 5, 1), 0);
+    /* Three quarters of 2^64: about one word in four is rejected; what is taken must still be below. */
+    uint64_t n = UINT64_C(3) << 62;
+    for (uint64_t i = 0; i < 1000; i++)
+        assert_true(ty_rng_below(9, 0, 0, i, n) < n);
+}
+
+static void test_permutation(void **state)
+{
+    (void)state;
+    enum { N = 1000 };
+    int64_t first[N], again[N], other[N];
+    char seen[N] = {0};
+    ty_rng_permutation(42, 1, 0, N, first);
+    ty_rng_permutation(42, 1, 0, N, again);
+    ty_rng_permutation(42, 1, 1, N, other);
+    assert_memory_equal(first, again, sizeof first);
+    assert_int_not_equal(memcmp(first, other, sizeof first), 0);
+    int n_fixed = 0;
+    for (int i = 0; i < N; i++) {
+        assert_in_range(first[i], 0, N - 1);
+        assert_int_equal(seen[first[i]]++, 0);
+        n_fixed += first[i] == i;
+    }
+    assert_true(n_fixed < 12); /* one is expected */
+    ty_rng_permutation(42, 1, 0, 0, first);
+    ty_rng_permutation(42, 1, 0, 1, first);
+    assert_int_equal(first[0], 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_known_answers),
+        cmocka_unit_test(test_words_follow_the_counter),
+        cmocka_unit_test(test_below_stays_below_and_is_even),
+        cmocka_unit_test(test_permutation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
