@@ -59,6 +59,18 @@ static void emit_canonical_attr(const ty_graph *g, graph_draft *d)
         d->attr.axes &= (1u << TY_MAX_RANK) - 1;
 }
 
+/* A slice's limit right after its last element, and step 1 where there is but one. */
+static void emit_canonical_slice(graph_draft *d)
+{
+    for (uint32_t i = 0; i < d->attr.n; i++) {
+        int64_t n = d->res[0].dim[i];
+        if (n <= 1)
+            d->attr.step[i] = 1;
+        if (n > 0)
+            d->attr.hi[i] = d->attr.lo[i] + (n - 1) * d->attr.step[i] + 1;
+    }
+}
+
 /* What a leaf names must exist and have its type. */
 static bool emit_check_leaf(ty_graph *g, const graph_draft *d)
 {
@@ -106,6 +118,8 @@ static bool emit_infer(ty_graph *g, graph_draft *d)
             ty_graph_fail(g, TY_E_SHAPE, "%s: the result is too large to address", row->text);
             return false;
         }
+    if (d->op == TY_OP_SLICE)
+        emit_canonical_slice(d);
     return emit_check_leaf(g, d);
 }
 

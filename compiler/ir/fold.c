@@ -17,6 +17,7 @@
 #define FOLD_BROADCAST_ELEMS 4096    /* integers only: shapes and indices that importers look at */
 #define FOLD_INPUT_ELEMS (1 << 22)   /* inputs above this are not read */
 #define FOLD_MAX_INPUTS 4096
+#define FOLD_SPLAT_ELEMS 65536       /* larger constants are not searched for being one number */
 
 static bool fold_is_float(const ty_type *t)
 {
@@ -126,7 +127,8 @@ bool ty_graph_splat_value(const ty_graph *g, ty_val v, double *out)
     const ty_type *type = ty_graph_type(g, v);
     const char *data = ty_graph_const_data(g, v);
     size_t elem_bytes = ty_dtype_bytes((ty_dtype)type->dtype);
-    if (!data || ty_type_elems(type) < 1 || !fold_uniform(data, ty_type_elems(type), elem_bytes))
+    if (!data || ty_type_elems(type) < 1 || ty_type_elems(type) > FOLD_SPLAT_ELEMS ||
+        !fold_uniform(data, ty_type_elems(type), elem_bytes))
         return false;
     double f = 0;
     int64_t i = 0;

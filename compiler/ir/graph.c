@@ -31,7 +31,7 @@ static void *graph_push(ty_graph *g, graph_array *a, size_t elem_bytes, uint32_t
     return at;
 }
 
-/* Multiply and fold, 8 bytes at a time (the mixing step of Knuth's multiplicative hashing, TAOCP 6.4). */
+/* Multiply and fold, 8 bytes at a time (Knuth's multiplicative hashing, TAOCP 6.4), and the finalizer of MurmurHash3. */
 static uint32_t graph_hash(uint64_t h, const void *data, size_t n)
 {
     const unsigned char *p = data;
@@ -43,7 +43,8 @@ static uint32_t graph_hash(uint64_t h, const void *data, size_t n)
     }
     for (; n > 0; n--, p++)
         h = (h ^ *p) * 0x9E3779B97F4A7C15u;
-    return (uint32_t)(h ^ h >> 32);
+    h = (h ^ h >> 33) * 0xFF51AFD7ED558CCDu;
+    return (uint32_t)(h ^ h >> 33);
 }
 
 static void table_grow(ty_graph *g, graph_table *t)

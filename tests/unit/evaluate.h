@@ -1,0 +1,73 @@
+/* evaluate.h - small helpers for tests that build graphs: values to numbers, and failing with the error's words. */
+#ifndef TY_TESTS_EVALUATE_H
+#define TY_TESTS_EVALUATE_H
+
+#include "compiler/ir/build.h"
+#include "compiler/ir/interpret.h"
+#include "compiler/ops/op.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define SHAPE(...) (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__}
+
+static inline void expect_ok(const ty_graph *g)
+{
+    ty_error err = {0};
+    if (ty_graph_failed(g, &err))
+        fail_msg("%s", err.message);
+}
+
+/* A new input of the graph. */
+static inline ty_val new_input(ty_graph *g, ty_dtype dtype, int rank, const int64_t *dim)
+{
+    char name[16];
+    snprintf(name, sizeof name, "x%d", ty_graph_n_inputs(g));
+    return ty_b_input(g, ty_graph_add_input(g, name, ty_type_make(dtype, rank, dim)));
+}
+
+/* Runs the graph for v alone and copies its values (doubles or int64) into memory of the graph. */
+static inline void *evaluate(ty_graph *g, ty_val v, const void *const *inputs, bool round)
+{
+    char name[32];
+    ty_error err = {0};
+    ty_interp *it;
+    expect_ok(g);
+    assert_int_not_equal(v, TY_NONE);
+    snprintf(name, sizeof name, "evaluate %d", ty_graph_n_outputs(g));
+    int out = ty_graph_add_output(g, name, v, TY_TAPE_EVAL);
+    assert_int_equal(ty_interp_new(g, &it, &err), 0);
+    if (ty_interp_run(it, TY_TAPE_EVAL, inputs, round, &err) < 0)
+        fail_msg("%s", err.message);
+    const ty_ref *r = ty_interp_output(it, out);
+    assert_non_null(r);
+    void *copy = ty_arena_copy(ty_graph_arena(g), r->f ? (void *)r->f : (void *)r->i, 8 * (size_t)ty_type_elems(&r->type));
+    ty_interp_free(it);
+    return copy;
+}
+
+static inline void expect_floats(ty_graph *g, ty_val v, const void *const *inputs, int n, const double *expected)
+{
+    const double *found = evaluate(g, v, inputs, false);
+    assert_int_equal(ty_type_elems(ty_graph_type(g, v)), n);
+    for (int k = 0; k < n; k++)
+        if (found[k] != expected[k] && !(found[k] != found[k] && expected[k] != expected[k]))
+            fail_msg("element %d: expected %.17g, found %.17g", k, expected[k], found[k]);
+}
+
+static inline void expect_ints(ty_graph *g, ty_val v, const void *const *inputs, int n, const int64_t *expected)
+{
+    const int64_t *found = evaluate(g, v, inputs, false);
+    assert_int_equal(ty_type_elems(ty_graph_type(g, v)), n);
+    for (int k = 0; k < n; k++)
+        if (found[k] != expected[k])
+            fail_msg("element %d: expected %lld, found %lld", k, (long long)expected[k], (long long)found[k]);
+}
+
+#endif
