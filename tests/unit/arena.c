@@ -1,9 +1,9 @@
 /* The arena: zeroed, aligned, apart, freed at once. */
-#include <cmocka.h>
-#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <setjmp.h>
 #include <stdint.h>
+#include <cmocka.h>
 
 #include "base/arena.h"
 

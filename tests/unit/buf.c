@@ -1,9 +1,9 @@
 /* The buffer: always a string, never past its maximum, failure sticks. */
-#include <cmocka.h>
-#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <setjmp.h>
 #include <stdint.h>
+#include <cmocka.h>
 
 #include "base/buf.h"
 

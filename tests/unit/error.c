@@ -1,9 +1,9 @@
 /* Errors: filling, growing, printing, the table of codes. */
-#include <cmocka.h>
-#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <setjmp.h>
 #include <stdint.h>
+#include <cmocka.h>
 
 #include "base/error.h"
 

@@ -1,10 +1,10 @@
 /* Files: bounded reading, durable writing, trees. Full disks and dead fsyncs are rehearsed with /dev/full and limits.
  */
-#include <cmocka.h>
-#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <setjmp.h>
 #include <stdint.h>
+#include <cmocka.h>
 
 #include "base/file.h"
 

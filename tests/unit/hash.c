@@ -1,9 +1,9 @@
 /* Hashes against their standards' own vectors. */
-#include <cmocka.h>
-#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <setjmp.h>
 #include <stdint.h>
+#include <cmocka.h>
 
 #include "base/file.h"
 #include "base/hash.h"

@@ -1,9 +1,9 @@
 /* The counter rng: known answers, ranges, permutations. */
-#include <cmocka.h>
-#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <setjmp.h>
 #include <stdint.h>
+#include <cmocka.h>
 
 #include "base/rng.h"
 

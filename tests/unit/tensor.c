@@ -1,9 +1,9 @@
 /* Element types, shapes, and the 16-bit floats. */
-#include <cmocka.h>
-#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <setjmp.h>
 #include <stdint.h>
+#include <cmocka.h>
 
 #include "base/tensor.h"
 
