@@ -30,7 +30,10 @@ static bool emit_check_inputs(ty_graph *g, const ty_op_row *row, const ty_val *i
     while (*n_in > row->min_in && in[*n_in - 1] == TY_NONE && row->max_in > row->min_in)
         (*n_in)--;
     if (*n_in < row->min_in || (row->max_in >= 0 && *n_in > row->max_in)) {
-        ty_graph_fail(g, TY_E_GRAPH, "%s: takes %d to %d inputs, found %d", row->text, row->min_in, row->max_in, *n_in);
+        char limit[32] = "";
+        if (row->max_in != row->min_in)
+            snprintf(limit, sizeof limit, row->max_in < 0 ? " or more" : " to %d", row->max_in);
+        ty_graph_fail(g, TY_E_GRAPH, "%s: takes %d%s inputs, found %d", row->text, row->min_in, limit, *n_in);
         return false;
     }
     for (int i = 0; i < *n_in; i++) {

@@ -103,6 +103,17 @@ static const char *parse_word(parser *s, char *out)
     return out;
 }
 
+/* One of n words, as its number. */
+static int parse_choice(parser *s, const char *const *words, uint32_t n, uint32_t *out)
+{
+    char word[PARSE_WORD_BYTES];
+    parse_word(s, word);
+    for (*out = 0; *out < n; ++*out)
+        if (strcmp(word, words[*out]) == 0)
+            return 0;
+    return parse_fail(s, "expected one of %s to %s, found \"%s\"", words[0], words[n - 1], word);
+}
+
 /* Characters of a number into a bounded copy with a final NUL: the text itself has none. */
 static int parse_number_text(parser *s, char *out)
 {
@@ -388,18 +399,6 @@ static int parse_axes(parser *s, uint32_t *axes)
     return 0;
 }
 
-static int parse_mode(parser *s, uint32_t *mode)
-{
-    char word[PARSE_WORD_BYTES];
-    parse_word(s, word);
-    for (uint32_t i = 0; i <= TY_SET; i++)
-        if (strcmp(word, ty_combine_text[i]) == 0) {
-            *mode = i;
-            return 0;
-        }
-    return parse_fail(s, "expected sum, max, min, prod or set, found \"%s\"", word);
-}
-
 static int parse_field(parser *s, const ty_attr_field *f, ty_attr *attr)
 {
     void *at = (char *)attr + f->offset;
@@ -409,7 +408,7 @@ static int parse_field(parser *s, const ty_attr_field *f, ty_attr *attr)
     switch (f->kind) {
     case TY_ATTR_TYPE: return parse_type(s, at);
     case TY_ATTR_INT: return parse_int(s, at);
-    case TY_ATTR_MODE: return parse_mode(s, at);
+    case TY_ATTR_MODE: return parse_choice(s, ty_combine_text, TY_SET + 1, at);
     case TY_ATTR_AXES: return parse_axes(s, at);
     case TY_ATTR_NUMBER: return parse_double(s, at);
     case TY_ATTR_COUNT:
@@ -438,8 +437,8 @@ static int parse_attr(parser *s, ty_op op, ty_attr *attr)
         while (i < TY_N_ATTR_FIELDS && (strcmp(ty_attr_fields[i].name, word) != 0 || !(allowed >> i & 1)))
             i++;
         if (i == TY_N_ATTR_FIELDS)
-            return parse_fail(s, "\"%s\" is no attribute that %s still lacks: %s", word, ty_op_row_of(op)->text,
-                              ty_op_row_of(op)->attrs);
+            return parse_fail(s, "\"%s\" is no attribute of %s, or stands twice; it has {%s}", word,
+                              ty_op_row_of(op)->text, ty_op_row_of(op)->attrs);
         allowed &= ~(1u << i);
         if (parse_expect(s, '=') < 0 || parse_field(s, &ty_attr_fields[i], attr) < 0)
             return -1;
@@ -469,18 +468,6 @@ static int parse_input(parser *s)
     if (parse_numbered_name(s, ty_graph_n_inputs(s->g), &name) < 0 || parse_type(s, &type) < 0)
         return -1;
     return ty_graph_add_input(s->g, name, type) < 0 ? parse_fail_graph(s) : 0;
-}
-
-static int parse_role(parser *s, ty_state_role *out)
-{
-    char word[PARSE_WORD_BYTES];
-    parse_word(s, word);
-    for (int i = 0; i < TY_N_STATE_ROLES; i++)
-        if (strcmp(word, ty_role_text[i]) == 0) {
-            *out = (ty_state_role)i;
-            return 0;
-        }
-    return parse_fail(s, "expected param, buffer, grad, moment or counter, found \"%s\"", word);
 }
 
 static int parse_segment(parser *s, ty_segment *seg, const void **init)
@@ -522,7 +509,8 @@ static int parse_segments(parser *s, ty_state *state)
             return parse_fail(s, "a state has at most %d segments", PARSE_MAX_SEGMENTS);
         if (parse_segment(s, &segments[state->n_segments], &init[state->n_segments]) < 0)
             return -1;
-        any = any || init[state->n_segments++];
+        any = any || init[state->n_segments];
+        state->n_segments++;
     } while (parse_accept(s, ';'));
     state->segments = segments;
     state->init = any ? init : NULL;
@@ -532,9 +520,12 @@ static int parse_segments(parser *s, ty_state *state)
 static int parse_state(parser *s)
 {
     ty_state state = {0};
-    if (parse_numbered_name(s, ty_graph_n_states(s->g), &state.name) < 0 || parse_role(s, &state.role) < 0 ||
-        parse_type(s, &state.type) < 0 || parse_segments(s, &state) < 0)
+    uint32_t role = 0;
+    if (parse_numbered_name(s, ty_graph_n_states(s->g), &state.name) < 0 ||
+        parse_choice(s, ty_role_text, TY_N_STATE_ROLES, &role) < 0 || parse_type(s, &state.type) < 0 ||
+        parse_segments(s, &state) < 0)
         return -1;
+    state.role = (ty_state_role)role;
     return ty_graph_add_state(s->g, &state) < 0 ? parse_fail_graph(s) : 0;
 }
 

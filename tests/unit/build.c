@@ -411,6 +411,8 @@ static void test_simplified_means_the_same(void **state)
         assert_int_equal(ty_graph_verify(p.plain, NULL), 0);
         simple_nodes += ty_graph_n_nodes(p.simple);
         plain_nodes += ty_graph_n_nodes(p.plain);
+        expect_round_trip(p.simple);
+        expect_round_trip(p.plain);
         pair_compare(&p, seed);
         ty_graph_free(p.simple);
         ty_graph_free(p.plain);

@@ -4,6 +4,8 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/ir/interpret.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/verify.h"
 #include "compiler/ops/op.h"
 
 #include <stdarg.h>
@@ -68,6 +70,27 @@ static inline void expect_ints(ty_graph *g, ty_val v, const void *const *inputs,
     for (int k = 0; k < n; k++)
         if (found[k] != expected[k])
             fail_msg("element %d: expected %lld, found %lld", k, (long long)expected[k], (long long)found[k]);
+}
+
+/* print, parse, print: the same text, and a sound graph. */
+static inline void expect_round_trip(const ty_graph *g)
+{
+    ty_buf a, b;
+    ty_graph *back;
+    ty_error err = {0};
+    ty_buf_init(&a, 1 << 28);
+    ty_buf_init(&b, 1 << 28);
+    assert_int_equal(ty_graph_print(g, &a, false), 0);
+    if (ty_graph_parse(a.data, a.len, &back, &err) < 0)
+        fail_msg("%s: %s\n%s", err.place, err.message, a.data);
+    assert_int_equal(ty_graph_print(back, &b, false), 0);
+    assert_string_equal(a.data, b.data);
+    assert_int_equal(ty_graph_n_nodes(back), ty_graph_n_nodes(g));
+    if (ty_graph_verify(back, &err) < 0)
+        fail_msg("%s", err.message);
+    ty_graph_free(back);
+    ty_buf_fini(&a);
+    ty_buf_fini(&b);
 }
 
 #endif

@@ -86,7 +86,7 @@ static void test_wrong_calls_are_refused(void **state)
     ty_graph *g = ty_graph_new();
     ty_val x = new_input(g, TY_F32, SHAPE(2, 3)), i = new_input(g, TY_I32, SHAPE(2, 3));
     ty_graph_emit(g, TY_OP_ADD, NULL, (ty_val[]){x}, 1);
-    expect_refused(g, TY_E_GRAPH, "takes 2 to 2 inputs, found 1");
+    expect_refused(g, TY_E_GRAPH, "takes 2 inputs, found 1");
     ty_graph_emit(g, (ty_op)999, NULL, NULL, 0);
     expect_refused(g, TY_E_GRAPH, "no op number 999");
     ty_graph_emit(g, TY_OP_EXP, NULL, (ty_val[]){ty_val_make(77, 0)}, 1);
