@@ -1,4 +1,5 @@
-/* checkpoint.c - save, keep, tidy and restore. The protocol is in checkpoint.h; files are made by rankfile.c and manifest.c.
+/* checkpoint.c - save, keep, tidy and restore. The protocol is in checkpoint.h; files are made by rankfile.c and
+ * manifest.c.
  */
 #include "container/output/checkpoint.h"
 
@@ -113,7 +114,7 @@ void ty_checkpoint_abandon(const ty_checkpoints *c, int64_t step)
     ty_arena_init(&arena);
     const char *path = step_path(&arena, c->dir, step);
     /* With a manifest there is an older save of the same step; whether it is whole, its hashes tell. */
-    if (!has_manifest(&arena, path))
+    if (ty_file_is_folder(path) && !has_manifest(&arena, path))
         ty_file_remove_tree(path, NULL);
     ty_arena_fini(&arena);
 }
@@ -341,7 +342,8 @@ int ty_checkpoint_restore(const ty_checkpoints *c, const ty_named_tensor *tensor
         if (fault == TY_RANKFILE_MISMATCH) {
             if (err)
                 *err = reason;
-            ty_error_help(err, "It belongs to another model or recipe: use another checkpoint folder, or empty this one.");
+            ty_error_help(err,
+                          "It belongs to another model or recipe: use another checkpoint folder, or empty this one.");
             return ty_error_wrap(err, "%s", list[i].path);
         }
         notes_add(&out->skipped, arena, ty_arena_printf(arena, "%s: %s", step_name(list[i].path), reason.message));

@@ -5,8 +5,8 @@
  *
  * A checkpoint is complete or absent, for every instant at which a process is killed or power is lost: each file goes
  * through a temporary name, fsync and rename, and the folders are synced; only what a manifest lists with matching
- * size and SHA-256 counts. No folder is ever renamed, because the folder may be mirrored file by file to S3, which has no
- * rename and no order: any subset of the files may come back on another machine.
+ * size and SHA-256 counts. No folder is ever renamed, because the folder may be mirrored file by file to S3, which has
+ * no rename and no order: any subset of the files may come back on another machine.
  *
  * On start:
  *     ty_checkpoints ckpt = {.dir = dir, .keep = 3, .world_size = 1};
@@ -57,9 +57,9 @@ int ty_checkpoints_open(ty_checkpoints *c, ty_error *err);
 
 /* Saves `tensors` and `state` as step-%08d of state->step, then deletes what retention no longer keeps. Success means
  * durable. When the very same content is already there, it is left alone. On failure what was written is removed and
- * the older checkpoints are as they were; when the disk is full the message names the bytes needed and free. A failure to
- * delete an old checkpoint is reported too, but does not count against the policy: the new one is saved.
- * For a world of one rank; several use the two halves below. */
+ * the older checkpoints are as they were; when the disk is full the message names the bytes needed and free. A failure
+ * to delete an old checkpoint is reported too, but does not count against the policy: the new one is saved. For a world
+ * of one rank; several use the two halves below. */
 int ty_checkpoint_save(ty_checkpoints *c, const ty_train_state *state, const ty_named_tensor *tensors, size_t n_tensors,
                        ty_error *err);
 /* Whether the policy says to stop after the saves that failed. */

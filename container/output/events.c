@@ -194,16 +194,17 @@ static int events_keep(ty_events *e, const ty_buf *message, ty_error *err)
     return 0;
 }
 
+/* A session start stands in every file, not only in those of resumed runs: TensorBoard's Python reader takes the first
+ * one it sees in a run as the run's beginning and forgets old points at each later one only. */
 static int events_begin(ty_events *e, int64_t resume_step, ty_error *err)
 {
     ty_buf version = message_buf(), start = message_buf();
     double now_s = ty_events_now();
     ty_event_version(&version, now_s);
+    ty_event_session_start(&start, now_s, resume_step > 0 ? resume_step : 0);
     int rc = events_keep(e, &version, err);
-    if (rc == 0 && resume_step >= 0) {
-        ty_event_session_start(&start, now_s, resume_step);
+    if (rc == 0)
         rc = events_keep(e, &start, err);
-    }
     ty_buf_fini(&version);
     ty_buf_fini(&start);
     return rc < 0 ? -1 : ty_events_flush(e, err);

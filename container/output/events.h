@@ -22,14 +22,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define TY_EVENTS_FLUSH_S 5.0
+#define TY_EVENTS_FLUSH_S   5.0
 #define TY_EVENTS_TAG_BYTES 255
 
 typedef struct ty_events ty_events;
 
 /* Creates the directory and its parents if needed, and a file named by TensorBoard's rule:
- * events.out.tfevents.<10-digit seconds>.<host>.<pid>.<counter>. `resume_step` >= 0 says that the run goes on from that
- * step: readers then forget what an earlier file says about it and later steps. -1: a new run. */
+ * events.out.tfevents.<10-digit seconds>.<host>.<pid>.<counter>. `resume_step` >= 0 says that the run goes on with that
+ * step: readers then forget what earlier files in the directory say about it and later steps. -1: a new run, which
+ * makes them forget all of it. */
 int ty_events_open(const char *dir, int64_t resume_step, ty_events **out, ty_error *err);
 /* The path of the file. Owned by *events. */
 const char *ty_events_path(const ty_events *events);

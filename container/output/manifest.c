@@ -1,7 +1,7 @@
 /* manifest.c - see manifest.h.
  *
- * The hash is checked over the text before the text is parsed: the parser then only ever sees what a writer of ours made,
- * or what somebody forged on purpose, and must survive the latter.
+ * The hash is checked over the text before the text is parsed: the parser then only ever sees what a writer of ours
+ * made, or what somebody forged on purpose, and must survive the latter.
  */
 #include "container/output/manifest.h"
 
@@ -13,10 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FORMAT_NAME "trainyard-checkpoint"
+#define FORMAT_NAME    "trainyard-checkpoint"
 #define FORMAT_VERSION 1
-#define HASH_START "  \"sha256\": \""
-#define HASH_END "\"\n}\n"
+#define HASH_START     "  \"sha256\": \""
+#define HASH_END       "\"\n}\n"
 
 enum {
     HEX_BYTES = TY_MANIFEST_HASH_BYTES - 1,
@@ -130,7 +130,8 @@ static int check_hash(const char *text, size_t n, ty_error *err)
         return -1;
     snprintf(expected, sizeof expected, HASH_START "%s" HASH_END, ty_sha256_hex(digest, hex));
     if (memcmp(text + n - TAIL_BYTES, expected, TAIL_BYTES) != 0)
-        return ty_error_set(err, TY_E_CHECKPOINT, "its SHA-256 differs from its last line: it was changed or cut short");
+        return ty_error_set(err, TY_E_CHECKPOINT,
+                            "its SHA-256 differs from its last line: it was changed or cut short");
     return 0;
 }
 
@@ -140,7 +141,7 @@ enum field_kind { FIELD_COUNT, FIELD_WORD, FIELD_NUMBER, FIELD_TOKEN, FIELD_SHA2
 struct field {
     const char *key;
     enum field_kind kind;
-    void *to; /* int64_t, uint64_t, double, char[TY_MANIFEST_HASH_BYTES] twice, const char *, const ty_doc * */
+    void *to;      /* int64_t, uint64_t, double, char[TY_MANIFEST_HASH_BYTES] twice, const char *, const ty_doc * */
     bool *present; /* NULL: the key is needed */
 };
 

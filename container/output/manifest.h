@@ -30,18 +30,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TY_MANIFEST_NAME "MANIFEST.json"
-#define TY_MANIFEST_MAX_BYTES (4u << 20)
+#define TY_MANIFEST_NAME       "MANIFEST.json"
+#define TY_MANIFEST_MAX_BYTES  (4u << 20)
 #define TY_MANIFEST_HASH_BYTES 65 /* of a hash as text, with its NUL */
-#define TY_MANIFEST_WORLD_MAX 16384
+#define TY_MANIFEST_WORLD_MAX  16384
 
 /* What a run needs besides its tensors to go on with the same bits. */
 typedef struct ty_train_state {
     int64_t step;
-    int64_t epoch;    /* the epoch being worked on */
-    int64_t batch;    /* batches of this epoch already consumed */
+    int64_t epoch; /* the epoch being worked on */
+    int64_t batch; /* batches of this epoch already consumed */
     uint64_t seed;
-    uint64_t rng;     /* caller's word: position of a generator that counts on its own; 0 if all follow the step */
+    uint64_t rng; /* caller's word: position of a generator that counts on its own; 0 if all follow the step */
     bool has_best;
     double best_metric;
     int64_t best_step;

@@ -55,8 +55,10 @@ static int check_name(const char *name, ty_error *err)
 {
     if (ty_metric_name_ok(name))
         return 0;
-    ty_error_set(err, TY_E_CONFIG, "metric name \"%s\": expected a lower-case letter, then letters, digits and '_', "
-                 "at most %d bytes, and none of step, epoch, ts, split, nonfinite, run", name, TY_METRIC_NAME_BYTES);
+    ty_error_set(err, TY_E_CONFIG,
+                 "metric name \"%s\": expected a lower-case letter, then letters, digits and '_', "
+                 "at most %d bytes, and none of step, epoch, ts, split, nonfinite, run",
+                 name, TY_METRIC_NAME_BYTES);
     return ty_error_help(err, "CloudWatch finds metrics by a regular expression; plain names keep it exact.");
 }
 
@@ -71,7 +73,8 @@ static int check_row(const ty_metrics_row *row, ty_error *err)
 static int check_length(const ty_buf *out, size_t start, ty_error *err)
 {
     if (out->failed || out->len - start > TY_METRIC_LINE_BYTES)
-        return ty_error_set(err, TY_E_LIMIT, "metric line: expected at most %d bytes, found more", TY_METRIC_LINE_BYTES);
+        return ty_error_set(err, TY_E_LIMIT, "metric line: expected at most %d bytes, found more",
+                            TY_METRIC_LINE_BYTES);
     return 0;
 }
 
@@ -181,7 +184,8 @@ int ty_metrics_regex(ty_buf *out, const ty_metric_definition *d, ty_error *err)
 int ty_metrics_definitions(ty_buf *out, const ty_metric_definition *list, size_t n, ty_error *err)
 {
     if (n > TY_METRIC_DEFINITIONS_MAX) {
-        ty_error_set(err, TY_E_LIMIT, "metric definitions: expected at most %d, found %zu", TY_METRIC_DEFINITIONS_MAX, n);
+        ty_error_set(err, TY_E_LIMIT, "metric definitions: expected at most %d, found %zu", TY_METRIC_DEFINITIONS_MAX,
+                     n);
         return ty_error_help(err, "SageMaker takes no more for one training job; leave some metrics out.");
     }
     ty_buf_addc(out, '[');

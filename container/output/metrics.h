@@ -23,10 +23,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TY_METRIC_NAME_BYTES 64
-#define TY_METRIC_LINE_BYTES 4096     /* a pipe takes that much in one piece */
-#define TY_METRIC_DEFINITIONS_MAX 40  /* SageMaker's limits: definitions, bytes of a regex */
-#define TY_METRIC_REGEX_BYTES 500
+#define TY_METRIC_NAME_BYTES      64
+#define TY_METRIC_LINE_BYTES      4096 /* a pipe takes that much in one piece */
+#define TY_METRIC_DEFINITIONS_MAX 40   /* SageMaker's limits: definitions, bytes of a regex */
+#define TY_METRIC_REGEX_BYTES     500
 
 typedef enum ty_split { TY_SPLIT_TRAIN, TY_SPLIT_VALIDATION } ty_split;
 

@@ -42,8 +42,8 @@ static int remove_old(ty_modeldir *md, ty_error *err)
 {
     ty_file_entry *files = NULL;
     size_t n = 0;
-    if (ty_file_remove(ty_modeldir_path(md, TY_MODELDIR_LIST_NAME), err) < 0 ||
-        ty_file_sync_folder(md->dir, err) < 0 || ty_file_list(md->dir, &md->arena, &files, &n, err) < 0)
+    if (ty_file_remove(ty_modeldir_path(md, TY_MODELDIR_LIST_NAME), err) < 0 || ty_file_sync_folder(md->dir, err) < 0 ||
+        ty_file_list(md->dir, &md->arena, &files, &n, err) < 0)
         return -1;
     for (size_t i = 0; i < n; i++)
         if (files[i].kind != 'd' && ty_file_is_temporary(files[i].name) &&
@@ -98,7 +98,8 @@ int ty_modeldir_add(ty_modeldir *md, const char *name, const char *kind, ty_erro
     if (ty_sha256_file(path, digest, err) < 0)
         return ty_error_wrap(err, "model folder");
     struct listed *file = TY_NEW(&md->arena, struct listed);
-    *file = (struct listed){.name = ty_arena_strdup(&md->arena, name), .kind = ty_arena_strdup(&md->arena, kind),
+    *file = (struct listed){.name = ty_arena_strdup(&md->arena, name),
+                            .kind = ty_arena_strdup(&md->arena, kind),
                             .n_bytes = ty_file_size(path)};
     ty_sha256_hex(digest, file->sha256);
     for (struct listed *f = md->first; f; f = f->next) /* put twice: the newer bytes count */
@@ -177,8 +178,9 @@ int ty_modeldir_commit(ty_modeldir *md, const ty_modelinfo *info, ty_error *err)
     ty_json_writer_init(&w, &text, TY_JSON_SPACED);
     put_info(&w, md, info);
     ty_buf_addc(&text, '\n');
-    int rc = text.failed ? ty_error_set(err, TY_E_LIMIT, "%s does not fit %d bytes", TY_MODELDIR_LIST_NAME, LIST_MAX_BYTES)
-                         : ty_file_write(ty_modeldir_path(md, TY_MODELDIR_LIST_NAME), text.data, text.len, 0644, err);
+    int rc = text.failed
+                 ? ty_error_set(err, TY_E_LIMIT, "%s does not fit %d bytes", TY_MODELDIR_LIST_NAME, LIST_MAX_BYTES)
+                 : ty_file_write(ty_modeldir_path(md, TY_MODELDIR_LIST_NAME), text.data, text.len, 0644, err);
     ty_buf_fini(&text);
     return rc < 0 ? ty_error_wrap(err, "model folder") : 0;
 }

@@ -1,7 +1,8 @@
 /* modeldir.h - publish the trained model: the files of /opt/ml/model and their list, model.json.
  *
- * Each file appears whole under its name (temporary, fsync, rename); model.json comes last and names all of them with size
- * and SHA-256, so that its presence says that the model is complete. An old model.json goes before the first new file.
+ * Each file appears whole under its name (temporary, fsync, rename); model.json comes last and names all of them with
+ * size and SHA-256, so that its presence says that the model is complete. An old model.json goes before the first new
+ * file.
  *
  *     ty_modeldir *md;
  *     ty_modeldir_check(dir, err)                            // at the start: can we write there at all?
@@ -44,8 +45,8 @@ int ty_modeldir_check(const char *dir, ty_error *err);
 int ty_modeldir_open(const char *dir, ty_modeldir **out, ty_error *err);
 /* The path of a file in the folder; owned by *md. */
 const char *ty_modeldir_path(ty_modeldir *md, const char *name);
-/* Writes a file and lists it. `name` may have folders in it ("variables/index"), which are made; no "..", no leading '/'.
- * `kind` says what it is: "onnx", "safetensors", "text". */
+/* Writes a file and lists it. `name` may have folders in it ("variables/index"), which are made; no "..", no leading
+ * '/'. `kind` says what it is: "onnx", "safetensors", "text". */
 int ty_modeldir_put(ty_modeldir *md, const char *name, const char *kind, const void *bytes, size_t n_bytes,
                     ty_error *err);
 /* Lists a file that stands there already. */

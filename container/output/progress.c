@@ -12,12 +12,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define REDRAW_S 0.1
-#define PLAIN_S 30.0
-#define PLAIN_SHARE 0.05
-#define SMOOTHING 0.3 /* weight of the newest step time, as tqdm has it */
+#define REDRAW_S        0.1
+#define PLAIN_S         30.0
+#define PLAIN_SHARE     0.05
+#define SMOOTHING       0.3 /* weight of the newest step time, as tqdm has it */
 #define DEFAULT_COLUMNS 80
-#define LINE_BYTES 512
+#define LINE_BYTES      512
 
 static const struct mode {
     const char *name;
@@ -65,8 +65,15 @@ void ty_progress_init(ty_progress *p, int fd, ty_progress_mode mode, int64_t fir
 {
     if (mode == TY_PROGRESS_AUTO)
         mode = can_redraw(fd) ? TY_PROGRESS_BAR : TY_PROGRESS_PLAIN;
-    *p = (ty_progress){.fd = fd, .mode = mode, .first_step = first_step, .total_steps = total_steps, .start_s = now_s,
-                       .last_s = -INFINITY, .last_step = first_step, .seen_s = now_s, .seen_step = first_step};
+    *p = (ty_progress){.fd = fd,
+                       .mode = mode,
+                       .first_step = first_step,
+                       .total_steps = total_steps,
+                       .start_s = now_s,
+                       .last_s = -INFINITY,
+                       .last_step = first_step,
+                       .seen_s = now_s,
+                       .seen_step = first_step};
 }
 
 static void show(const ty_progress *p, const ty_buf *line)

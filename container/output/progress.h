@@ -36,8 +36,8 @@ typedef enum ty_progress_event {
 /* How things stand. A share below 0, a NaN loss rate and so on are left out of the line. */
 typedef struct ty_progress_state {
     int64_t step, epoch;
-    double loss;          /* NAN is shown as nan */
-    double samples_per_s; /* <= 0: not shown */
+    double loss;                                  /* NAN is shown as nan */
+    double samples_per_s;                         /* <= 0: not shown */
     double data_share, comm_share, compute_share; /* of the time since the last report, 0 to 1; < 0: not shown */
 } ty_progress_state;
 

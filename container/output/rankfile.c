@@ -81,7 +81,9 @@ uint64_t ty_rankfile_bytes(const ty_named_tensor *tensors, size_t n)
 
 static void add_entry(ty_buf *head, const ty_named_tensor *t, uint64_t offset)
 {
-    struct entry e = {.offset = offset, .n_bytes = ty_type_bytes(&t->type), .rank = t->type.rank,
+    struct entry e = {.offset = offset,
+                      .n_bytes = ty_type_bytes(&t->type),
+                      .rank = t->type.rank,
                       .name_bytes = (uint16_t)strlen(t->name)};
     snprintf(e.dtype, sizeof e.dtype, "%s", ty_dtype_text((ty_dtype)t->type.dtype));
     e.crc = ty_crc32c(0, t->data, e.n_bytes);
@@ -98,9 +100,14 @@ static int make_head(const ty_rankfile_id *id, const ty_named_tensor *tensors, s
         if (strlen(tensors[i].name) > NAME_MAX_BYTES)
             return ty_error_set(err, TY_E_LIMIT, "tensor name: expected at most %d bytes, found %zu", NAME_MAX_BYTES,
                                 strlen(tensors[i].name));
-    struct header h = {.magic = MAGIC, .version = VERSION, .rank = (uint32_t)id->rank, .n_tensors = (uint32_t)n,
-                       .world_size = (uint32_t)id->world_size, .step = (uint64_t)id->step,
-                       .index_bytes = index_bytes(tensors, n), .file_bytes = ty_rankfile_bytes(tensors, n)};
+    struct header h = {.magic = MAGIC,
+                       .version = VERSION,
+                       .rank = (uint32_t)id->rank,
+                       .n_tensors = (uint32_t)n,
+                       .world_size = (uint32_t)id->world_size,
+                       .step = (uint64_t)id->step,
+                       .index_bytes = index_bytes(tensors, n),
+                       .file_bytes = ty_rankfile_bytes(tensors, n)};
     ty_buf_add(head, &h, sizeof h);
     uint64_t end = HEADER_BYTES + h.index_bytes;
     for (size_t i = 0; i < n; i++) {
@@ -311,11 +318,12 @@ static int check_header(struct source *s, const struct header *h, const ty_rankf
         h->index_bytes > s->file_bytes - HEADER_BYTES || h->index_bytes % INDEX_ALIGN != 0)
         return ty_error_set(err, TY_E_CHECKPOINT, "the header's sizes are not those of the file");
     if (h->step != (uint64_t)id->step || h->rank != (uint32_t)id->rank)
-        return ty_error_set(err, TY_E_CHECKPOINT, "it is rank %u at step %" PRIu64 ", expected rank %d at step %" PRId64,
-                            h->rank, h->step, id->rank, id->step);
+        return ty_error_set(err, TY_E_CHECKPOINT,
+                            "it is rank %u at step %" PRIu64 ", expected rank %d at step %" PRId64, h->rank, h->step,
+                            id->rank, id->step);
     if (h->world_size != (uint32_t)id->world_size)
-        return mismatch(s, ty_error_set(err, TY_E_CHECKPOINT, "saved by %u ranks, this run has %d", h->world_size,
-                                        id->world_size));
+        return mismatch(
+            s, ty_error_set(err, TY_E_CHECKPOINT, "saved by %u ranks, this run has %d", h->world_size, id->world_size));
     return 0;
 }
 
@@ -344,8 +352,12 @@ static int decode_entry(const ty_buf *index, size_t *at, uint64_t end, struct fo
     int64_t elems = ty_dims_elems_checked(e.rank, dim, ty_dtype_bytes(dtype));
     if (elems < 0 || (uint64_t)elems * ty_dtype_bytes(dtype) != e.n_bytes || e.offset != align_up(end, DATA_ALIGN))
         return ty_error_set(err, TY_E_CHECKPOINT, "the index has sizes that do not fit at byte %zu", *at);
-    *f = (struct found){.offset = e.offset, .n_bytes = e.n_bytes, .crc = e.crc, .name_bytes = e.name_bytes,
-                        .type = ty_type_make(dtype, e.rank, dim), .name = index->data + *at + sizeof e + 8u * e.rank};
+    *f = (struct found){.offset = e.offset,
+                        .n_bytes = e.n_bytes,
+                        .crc = e.crc,
+                        .name_bytes = e.name_bytes,
+                        .type = ty_type_make(dtype, e.rank, dim),
+                        .name = index->data + *at + sizeof e + 8u * e.rank};
     *at += n_bytes;
     return 0;
 }
@@ -374,8 +386,8 @@ static int check_match(struct source *s, const struct found *f, const ty_named_t
         return mismatch(s, ty_error_set(err, TY_E_CHECKPOINT, "tensor \"%.*s\" of the checkpoint is not in the model",
                                         (int)f->name_bytes, f->name));
     if (taken)
-        return mismatch(s, ty_error_set(err, TY_E_CHECKPOINT, "tensor \"%s\" is in the checkpoint twice",
-                                        tensors[k].name));
+        return mismatch(
+            s, ty_error_set(err, TY_E_CHECKPOINT, "tensor \"%s\" is in the checkpoint twice", tensors[k].name));
     if (!ty_type_same(&f->type, &tensors[k].type))
         return mismatch(s, ty_error_set(err, TY_E_CHECKPOINT, "tensor \"%s\" is %s in the checkpoint, %s in the model",
                                         tensors[k].name, ty_type_text(&f->type, saved, sizeof saved),
@@ -489,8 +501,8 @@ static int check_sha256(ty_sha256 *sha, const ty_manifest_file *expected, ty_err
     char hex[TY_SHA256_HEX_BYTES];
     ty_sha256_final(sha, digest);
     if (strcmp(ty_sha256_hex(digest, hex), expected->sha256) != 0)
-        return ty_error_set(err, TY_E_CHECKPOINT, "SHA-256 differs: expected %.12s..., found %.12s...", expected->sha256,
-                            hex);
+        return ty_error_set(err, TY_E_CHECKPOINT, "SHA-256 differs: expected %.12s..., found %.12s...",
+                            expected->sha256, hex);
     return 0;
 }
 

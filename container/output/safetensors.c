@@ -64,8 +64,8 @@ static int read_shape(const ty_doc *shape, const struct dtype *dtype, ty_type *t
     if (ty_doc_expect(shape, TY_DOC_LIST, err) < 0)
         return -1;
     if (ty_doc_len(shape) > TY_MAX_RANK)
-        return ty_doc_error(shape, err, TY_E_UNSUPPORTED, NULL, "expected at most %d dimensions, found %zu", TY_MAX_RANK,
-                            ty_doc_len(shape));
+        return ty_doc_error(shape, err, TY_E_UNSUPPORTED, NULL, "expected at most %d dimensions, found %zu",
+                            TY_MAX_RANK, ty_doc_len(shape));
     *type = (ty_type){.dtype = (uint8_t)dtype->dtype, .rank = (uint8_t)ty_doc_len(shape)};
     *bits = dtype->bits;
     for (size_t i = 0; i < ty_doc_len(shape); i++) {
@@ -86,7 +86,8 @@ static int read_range(const ty_doc *offsets, const struct parse *p, struct range
     if (ty_doc_len(offsets) != 2)
         return ty_doc_error(offsets, err, TY_E_MODEL_FILE, NULL, "expected [begin, end], found %zu numbers",
                             ty_doc_len(offsets));
-    if (read_whole(ty_doc_at(offsets, 0), &out->begin, err) < 0 || read_whole(ty_doc_at(offsets, 1), &out->end, err) < 0)
+    if (read_whole(ty_doc_at(offsets, 0), &out->begin, err) < 0 ||
+        read_whole(ty_doc_at(offsets, 1), &out->end, err) < 0)
         return -1;
     if (out->begin > out->end || out->end > p->data_bytes)
         return ty_doc_error(offsets, err, TY_E_MODEL_FILE, NULL,
@@ -114,7 +115,8 @@ static int check_keys(const ty_doc *map, ty_error *err)
     return 0;
 }
 
-static int read_tensor(struct parse *p, const ty_doc *tensor, ty_safetensors_entry *e, struct range *range, ty_error *err)
+static int read_tensor(struct parse *p, const ty_doc *tensor, ty_safetensors_entry *e, struct range *range,
+                       ty_error *err)
 {
     const ty_doc *dtype_doc, *shape, *offsets;
     if (ty_doc_expect(tensor, TY_DOC_MAP, err) < 0 || check_keys(tensor, err) < 0 ||
@@ -169,7 +171,8 @@ static int check_coverage(struct parse *p, ty_error *err)
     for (size_t i = 0; i < n; at = p->ranges[i++].end)
         if (p->ranges[i].begin != at)
             return ty_error_set(err, TY_E_MODEL_FILE,
-                                "tensor \"%s\": expected data at offset %" PRIu64 " (no holes, no overlaps), found %" PRIu64,
+                                "tensor \"%s\": expected data at offset %" PRIu64
+                                " (no holes, no overlaps), found %" PRIu64,
                                 p->ranges[i].name, at, p->ranges[i].begin);
     if (at != p->data_bytes)
         return ty_error_set(err, TY_E_MODEL_FILE, "the tensors take %" PRIu64 " bytes, the file has %" PRIu64, at,
@@ -227,7 +230,9 @@ static int parse_bytes(const unsigned char *bytes, size_t n_bytes, const char *p
     const char *header = (const char *)bytes + LENGTH_BYTES;
     if (ty_json_parse(&out->arena, path, header, (size_t)header_bytes, &limits, &root, err) < 0)
         return ty_error_wrap(err, "header");
-    struct parse p = {.path = path, .out = out, .data = bytes + LENGTH_BYTES + header_bytes,
+    struct parse p = {.path = path,
+                      .out = out,
+                      .data = bytes + LENGTH_BYTES + header_bytes,
                       .data_bytes = n_bytes - LENGTH_BYTES - header_bytes};
     return read_header(&p, root, err);
 }

@@ -5,8 +5,9 @@
  *
  * Writing streams from the caller's memory: no copy of the weights is made. The file appears under its name whole and
  * durable, or not at all.
- * Reading maps the file: tensors point into the map, valid until ty_safetensors_close. All rules of the reference reader
- * are kept (no holes, no overlaps, no bytes left over, sizes that fit), so a file that opens here opens everywhere.
+ * Reading maps the file: tensors point into the map, valid until ty_safetensors_close. All rules of the reference
+ * reader are kept (no holes, no overlaps, no bytes left over, sizes that fit), so a file that opens here opens
+ * everywhere.
  */
 #ifndef TY_CONTAINER_OUTPUT_SAFETENSORS_H
 #define TY_CONTAINER_OUTPUT_SAFETENSORS_H

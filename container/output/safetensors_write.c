@@ -55,7 +55,8 @@ static int check_names(struct placed *order, size_t n, ty_error *err)
     for (size_t i = 0; i < n; i++) {
         const char *name = order[i].tensor->name;
         if (strcmp(name, "__metadata__") == 0)
-            return ty_error_set(err, TY_E_CONFIG, "a tensor cannot be called \"__metadata__\": the format keeps that name");
+            return ty_error_set(err, TY_E_CONFIG,
+                                "a tensor cannot be called \"__metadata__\": the format keeps that name");
         if (i > 0 && strcmp(order[i - 1].tensor->name, name) == 0)
             return ty_error_set(err, TY_E_DUPLICATE, "two tensors are called \"%s\"", name);
     }

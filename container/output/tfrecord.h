@@ -18,7 +18,8 @@ typedef enum ty_tfrecord_status {
     TY_TFRECORD_OK,          /* *payload, *n are set and *at stands behind the record */
     TY_TFRECORD_END,         /* *at is exactly the end */
     TY_TFRECORD_TORN,        /* the record ends early: not yet written, or truncated; *at unchanged */
-    TY_TFRECORD_BAD_LENGTH,  /* the length's checksum is wrong or it passes max_bytes: nothing behind it can be trusted */
+    TY_TFRECORD_BAD_LENGTH,  /* the length's checksum is wrong or it passes max_bytes: nothing behind it can be trusted
+                              */
     TY_TFRECORD_BAD_PAYLOAD, /* the payload's checksum is wrong; *at stands behind the record, which is to be dropped */
 } ty_tfrecord_status;
 

@@ -10,16 +10,22 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static const ty_metric train_metrics[] = {{"loss", 0.23417}, {"lr", 0.0009}, {"samples_per_s", 18211.4}, {"eta_s", 312}};
-static const ty_metrics_row train_row = {.ts_s = 1767600672.345, .step = 1200, .epoch = 3, .metrics = train_metrics,
-                                         .n_metrics = 4};
+static const ty_metric train_metrics[] = {
+    {"loss", 0.23417}, {"lr", 0.0009}, {"samples_per_s", 18211.4}, {"eta_s", 312}};
+static const ty_metrics_row train_row = {
+    .ts_s = 1767600672.345, .step = 1200, .epoch = 3, .metrics = train_metrics, .n_metrics = 4};
 static const ty_metric val_metrics[] = {{"loss", 0.2711}, {"accuracy", 0.9182}};
-static const ty_metrics_row val_row = {.ts_s = 1, .step = 1200, .epoch = 3, .split = TY_SPLIT_VALIDATION,
-                                       .metrics = val_metrics, .n_metrics = 2};
+static const ty_metrics_row val_row = {
+    .ts_s = 1, .step = 1200, .epoch = 3, .split = TY_SPLIT_VALIDATION, .metrics = val_metrics, .n_metrics = 2};
 static const ty_metric odd_metrics[] = {{"loss", NAN}, {"a", INFINITY}, {"b", -INFINITY}, {"c", 1}};
 static const ty_metrics_row odd_row = {.ts_s = NAN, .step = 1, .metrics = odd_metrics, .n_metrics = 4};
-static const ty_metrics_header header = {.ts_s = 2.5, .version = "1.0", .config_digest = "sha256:aa", .model_digest = "b\"",
-                                         .world_size = 1, .seed = UINT64_MAX, .resumed_step = 80};
+static const ty_metrics_header header = {.ts_s = 2.5,
+                                         .version = "1.0",
+                                         .config_digest = "sha256:aa",
+                                         .model_digest = "b\"",
+                                         .world_size = 1,
+                                         .seed = UINT64_MAX,
+                                         .resumed_step = 80};
 
 #define assert_text(buf, expected) assert_string_equal((buf).data, expected)
 
@@ -47,12 +53,14 @@ static void test_json(void **state)
     ty_buf out;
     ty_buf_init(&out, 1 << 16);
     assert_ok(ty_metrics_json(&out, &train_row, &err));
-    assert_text(out, "{\"ts\":1767600672.345,\"step\":1200,\"epoch\":3,\"split\":\"train\",\"loss\":0.23417,\"lr\":0.0009,"
-                     "\"samples_per_s\":18211.4,\"eta_s\":312}\n");
+    assert_text(out,
+                "{\"ts\":1767600672.345,\"step\":1200,\"epoch\":3,\"split\":\"train\",\"loss\":0.23417,\"lr\":0.0009,"
+                "\"samples_per_s\":18211.4,\"eta_s\":312}\n");
     ty_buf_clear(&out);
     assert_ok(ty_metrics_json(&out, &odd_row, &err));
-    assert_text(out, "{\"ts\":0.000,\"step\":1,\"epoch\":0,\"split\":\"train\",\"loss\":null,\"a\":null,\"b\":null,\"c\":1,"
-                     "\"nonfinite\":{\"loss\":\"nan\",\"a\":\"inf\",\"b\":\"-inf\"}}\n");
+    assert_text(out,
+                "{\"ts\":0.000,\"step\":1,\"epoch\":0,\"split\":\"train\",\"loss\":null,\"a\":null,\"b\":null,\"c\":1,"
+                "\"nonfinite\":{\"loss\":\"nan\",\"a\":\"inf\",\"b\":\"-inf\"}}\n");
     ty_buf_clear(&out);
     assert_ok(ty_metrics_json_header(&out, &header, &err));
     assert_text(out, "{\"ts\":2.500,\"run\":{\"version\":\"1.0\",\"config_digest\":\"sha256:aa\",\"world_size\":1,"
@@ -239,9 +247,15 @@ static void test_print(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines), cmocka_unit_test(test_json),  cmocka_unit_test(test_float32_round_trips),
-        cmocka_unit_test(test_names), cmocka_unit_test(test_regex), SCRATCH_TEST(test_file),
-        SCRATCH_TEST(test_file_is_cut_back), SCRATCH_TEST(test_file_refused), cmocka_unit_test(test_print),
+        cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_float32_round_trips),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_regex),
+        SCRATCH_TEST(test_file),
+        SCRATCH_TEST(test_file_is_cut_back),
+        SCRATCH_TEST(test_file_refused),
+        cmocka_unit_test(test_print),
     };
     return cmocka_run_group_tests_name("output: metrics", tests, NULL, NULL);
 }

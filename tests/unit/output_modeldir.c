@@ -14,8 +14,14 @@ static void test_publish(void **state)
     ty_error err;
     ty_modeldir *md;
     const ty_metric metrics[] = {{"accuracy", 0.97}};
-    const ty_modelinfo info = {.format = "onnx", .origin = "model \"x\".onnx", .recipe_json = "{\"epochs\": 3}", .version = "1",
-                               .step = 12, .epoch = 3, .metrics = metrics, .n_metrics = 1};
+    const ty_modelinfo info = {.format = "onnx",
+                               .origin = "model \"x\".onnx",
+                               .recipe_json = "{\"epochs\": 3}",
+                               .version = "1",
+                               .step = 12,
+                               .epoch = 3,
+                               .metrics = metrics,
+                               .n_metrics = 1};
     const char *dir = in(state, "a/model");
     assert_ok(ty_modeldir_check(dir, &err));
     assert_ok(ty_modeldir_open(dir, &md, &err));

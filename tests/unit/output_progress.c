@@ -12,8 +12,13 @@
 
 static ty_progress_state at_step(int64_t step)
 {
-    return (ty_progress_state){.step = step, .epoch = step / 100, .loss = 0.25, .samples_per_s = 100.5, .data_share = 0.03,
-                               .comm_share = -1, .compute_share = 0.97};
+    return (ty_progress_state){.step = step,
+                               .epoch = step / 100,
+                               .loss = 0.25,
+                               .samples_per_s = 100.5,
+                               .data_share = 0.03,
+                               .comm_share = -1,
+                               .compute_share = 0.97};
 }
 
 /* A terminal: fd[0] is where its output is read, fd[1] what the program writes to. */
@@ -62,8 +67,10 @@ static void test_plain(void **state)
     }
     read_all(fd[0], text, sizeof text);
     assert_int_equal(count(text, "\n"), 20);
-    assert_int_equal(strncmp(text, "step 1/1000 0% | epoch 0 | loss 0.25 | 100.5 samples/s | eta 16m39s | data 3% compute 97%\n",
-                             86), 0);
+    assert_int_equal(
+        strncmp(text, "step 1/1000 0% | epoch 0 | loss 0.25 | 100.5 samples/s | eta 16m39s | data 3% compute 97%\n",
+                86),
+        0);
     assert_null(strchr(text, '\r'));
     assert_null(strchr(text, '\x1b'));
     ty_progress_state s = at_step(1000);
@@ -178,8 +185,9 @@ static void test_json_and_none(void **state)
     s.loss = NAN;
     ty_progress_update(&p, TY_PROGRESS_STEP, &s, 5);
     read_all(fd[0], text, sizeof text);
-    assert_string_equal(text, "{\"step\":10,\"epoch\":0,\"total_steps\":20,\"loss\":null,\"samples_per_s\":100.5,\"eta_s\":5,"
-                              "\"data_share\":0.03,\"compute_share\":0.97}\n");
+    assert_string_equal(text,
+                        "{\"step\":10,\"epoch\":0,\"total_steps\":20,\"loss\":null,\"samples_per_s\":100.5,\"eta_s\":5,"
+                        "\"data_share\":0.03,\"compute_share\":0.97}\n");
     ty_progress_init(&p, fd[1], TY_PROGRESS_NONE, 0, 20, 0);
     ty_progress_update(&p, TY_PROGRESS_EPOCH, &s, 5);
     ty_progress_finish(&p, &s, 5);
@@ -212,9 +220,11 @@ static void test_words(void **state)
     ty_error err;
     char text[16];
     ty_progress_mode mode;
-    static const struct { double s; const char *text; } rows[] = {
-        {0, "0s"}, {42.4, "42s"}, {59.6, "1m00s"}, {312, "5m12s"}, {3720, "1h02m"}, {273600, "3d04h"}, {-1, "?"}, {NAN, "?"},
-        {INFINITY, "?"}};
+    static const struct {
+        double s;
+        const char *text;
+    } rows[] = {{0, "0s"},         {42.4, "42s"}, {59.6, "1m00s"}, {312, "5m12s"}, {3720, "1h02m"},
+                {273600, "3d04h"}, {-1, "?"},     {NAN, "?"},      {INFINITY, "?"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         assert_string_equal(ty_progress_duration(rows[i].s, text), rows[i].text);
     assert_ok(ty_progress_mode_parse("json", &mode, &err));
@@ -225,10 +235,10 @@ static void test_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),        cmocka_unit_test(test_plain_is_rare_in_quick_runs),
-        cmocka_unit_test(test_bar),          cmocka_unit_test(test_bar_follows_width),
+        cmocka_unit_test(test_plain),         cmocka_unit_test(test_plain_is_rare_in_quick_runs),
+        cmocka_unit_test(test_bar),           cmocka_unit_test(test_bar_follows_width),
         cmocka_unit_test(test_dumb_terminal), cmocka_unit_test(test_json_and_none),
-        cmocka_unit_test(test_nobody_reads), cmocka_unit_test(test_words),
+        cmocka_unit_test(test_nobody_reads),  cmocka_unit_test(test_words),
     };
     return cmocka_run_group_tests_name("output: progress", tests, NULL, NULL);
 }

@@ -37,8 +37,9 @@ static void test_order_and_metadata(void **state)
     int64_t l[1] = {4};
     uint8_t u[3] = {5, 6, 7};
     const ty_named_tensor list[] = {
-        {"u", type_of(TY_U8, 1, 3, 0), u},       {"b\"\n", type_of(TY_F32, 1, 2, 0), f}, {"none", type_of(TY_F32, 2, 0, 7), NULL},
-        {"d", type_of(TY_F64, 0, 0, 0), d},      {"l", type_of(TY_I64, 1, 1, 0), l},     {"a", type_of(TY_F32, 1, 1, 0), f},
+        {"u", type_of(TY_U8, 1, 3, 0), u},        {"b\"\n", type_of(TY_F32, 1, 2, 0), f},
+        {"none", type_of(TY_F32, 2, 0, 7), NULL}, {"d", type_of(TY_F64, 0, 0, 0), d},
+        {"l", type_of(TY_I64, 1, 1, 0), l},       {"a", type_of(TY_F32, 1, 1, 0), f},
     };
     const ty_safetensors_meta meta[] = {{"format", "pt"}, {"by", "us"}};
     const char *path = in(state, "m.safetensors");
@@ -46,13 +47,13 @@ static void test_order_and_metadata(void **state)
     size_t n;
     char *bytes = get_file(path, &n);
     assert_int_equal(bytes[0] % 8, 0);
-    const char *expected =
-        "{\"__metadata__\":{\"format\":\"pt\",\"by\":\"us\"},"
-        "\"l\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[0,8]},\"d\":{\"dtype\":\"F64\",\"shape\":[],\"data_offsets\":[8,16]},"
-        "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[16,20]},"
-        "\"b\\\"\\n\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[20,28]},"
-        "\"none\":{\"dtype\":\"F32\",\"shape\":[0,7],\"data_offsets\":[28,28]},"
-        "\"u\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[28,31]}}";
+    const char *expected = "{\"__metadata__\":{\"format\":\"pt\",\"by\":\"us\"},"
+                           "\"l\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[0,8]},\"d\":{\"dtype\":\"F64\","
+                           "\"shape\":[],\"data_offsets\":[8,16]},"
+                           "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[16,20]},"
+                           "\"b\\\"\\n\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[20,28]},"
+                           "\"none\":{\"dtype\":\"F32\",\"shape\":[0,7],\"data_offsets\":[28,28]},"
+                           "\"u\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[28,31]}}";
     assert_memory_equal(bytes + 8, expected, strlen(expected));
     free(bytes);
     ty_safetensors s;
@@ -130,7 +131,8 @@ static void test_valid(void **state)
     assert_ok(parse("{\"a\":{\"dtype\":\"F8_E4M3\",\"shape\":[3],\"data_offsets\":[0,3]}}", 3, &err));
     assert_ok(parse("{\"a\":{\"dtype\":\"F4\",\"shape\":[4],\"data_offsets\":[0,2]}}", 2, &err));
     assert_ok(parse("{\"b\":{\"data_offsets\":[2,3],\"dtype\":\"U8\",\"shape\":[1]},"
-                    "\"a\":{\"dtype\":\"BF16\",\"shape\":[1],\"data_offsets\":[0,2]}}", 3, &err));
+                    "\"a\":{\"dtype\":\"BF16\",\"shape\":[1],\"data_offsets\":[0,2]}}",
+                    3, &err));
 }
 
 #define T(dtype, shape, offsets) "{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
@@ -138,7 +140,11 @@ static void test_valid(void **state)
 static void test_refused(void **state)
 {
     (void)state;
-    static const struct { const char *header; size_t n_data; const char *text; } rows[] = {
+    static const struct {
+        const char *header;
+        size_t n_data;
+        const char *text;
+    } rows[] = {
         {"", 0, "expected '{'"},
         {" {}", 0, "expected '{'"},
         {"[]", 0, "expected '{'"},
@@ -217,8 +223,9 @@ static void test_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SCRATCH_TEST(test_vector),    SCRATCH_TEST(test_order_and_metadata), SCRATCH_TEST(test_write_refused),
-        cmocka_unit_test(test_valid), cmocka_unit_test(test_refused),        cmocka_unit_test(test_truncated_and_flipped),
+        SCRATCH_TEST(test_vector),        SCRATCH_TEST(test_order_and_metadata),
+        SCRATCH_TEST(test_write_refused), cmocka_unit_test(test_valid),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_truncated_and_flipped),
         SCRATCH_TEST(test_many),
     };
     return cmocka_run_group_tests_name("output: safetensors", tests, NULL, NULL);

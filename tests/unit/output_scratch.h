@@ -6,10 +6,12 @@
 #include "base/error.h"
 #include "base/file.h"
 
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
+
+/* cmocka.h needs the four above. */
 #include <cmocka.h>
 
 #include <stdio.h>
@@ -64,11 +66,11 @@ static inline char *get_file(const char *path, size_t *n)
     return ty_buf_detach(&b, n);
 }
 
-#define assert_ok(call)                                                                                                \
-    do {                                                                                                               \
-        err = (ty_error){0};                                                                                           \
-        if ((call) < 0)                                                                                                \
-            fail_msg("%s: %s (%s)", #call, err.message, err.place);                                                    \
+#define assert_ok(call)                                             \
+    do {                                                            \
+        err = (ty_error){0};                                        \
+        if ((call) < 0)                                             \
+            fail_msg("%s: %s (%s)", #call, err.message, err.place); \
     } while (0)
 
 /* Fails with this code, and the text is part of the message. */
