@@ -570,8 +570,10 @@ static void shared_vectors_are_read_as_expected(void **state)
 {
     (void)state;
     const char *path = files_shared("format-vectors/expected.json");
-    if (path == NULL)
+    if (path == NULL) {
+        print_message("skip: no shared data at TY_SHARED or ../shared\n");
         skip();
+    }
     ty_buf text;
     ty_buf_init(&text, 1 << 20);
     assert_int_equal(ty_file_read(path, &text, NULL), 0);
@@ -601,8 +603,10 @@ static void mnist_is_read(void **state)
 {
     (void)state;
     const char *folder = files_shared("mnist");
-    if (folder == NULL)
+    if (folder == NULL) {
+        print_message("skip: no shared data at TY_SHARED or ../shared\n");
         skip();
+    }
     ty_field f[2] = {ty_field_make("image"), ty_field_make("label")};
     f[0].file = "*images*";
     f[1].file = "*labels*";

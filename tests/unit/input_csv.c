@@ -411,8 +411,10 @@ static void shared_vectors_are_read_as_expected(void **state)
 {
     (void)state;
     const char *path = files_shared("format-vectors/expected.json");
-    if (path == NULL)
+    if (path == NULL) {
+        print_message("skip: no shared data at TY_SHARED or ../shared\n");
         skip();
+    }
     ty_buf text;
     ty_buf_init(&text, 1 << 20);
     assert_int_equal(ty_file_read(path, &text, NULL), 0);
@@ -438,8 +440,10 @@ static void real_tables_are_read(void **state)
 {
     (void)state;
     const char *abalone = files_shared("abalone-csv/abalone.csv");
-    if (abalone == NULL)
+    if (abalone == NULL) {
+        print_message("skip: no shared data at TY_SHARED or ../shared\n");
         skip();
+    }
     ty_error err = {0};
     ty_field f[2] = {make("x", "1-7"), make("rings", "-1")};
     f[1].dtype = TY_I32;
