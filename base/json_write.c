@@ -2,6 +2,7 @@
 #include "base/doc_builder.h"
 #include "base/json.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,7 +105,9 @@ int ty_json_add_float(ty_buf *out, double value)
     if (!isfinite(value))
         return add_not_finite(out, value);
     char text[40];
-    for (int n_digits = 15; n_digits <= 17; n_digits++) { /* 15 digits always survive, 17 always suffice */
+    /* 15 digits always survive and 17 always suffice; subnormals have fewer, so there the shortest is sought from 1 up.
+     */
+    for (int n_digits = fabs(value) < DBL_MIN ? 1 : DBL_DIG; n_digits <= DBL_DECIMAL_DIG; n_digits++) {
         snprintf(text, sizeof text, "%.*e", n_digits - 1, value);
         if (strtod(text, NULL) == value)
             break;
@@ -117,7 +120,7 @@ int ty_json_add_float32(ty_buf *out, float value)
     if (!isfinite(value))
         return add_not_finite(out, value);
     char text[40];
-    for (int n_digits = 6; n_digits <= 9; n_digits++) {
+    for (int n_digits = fabsf(value) < FLT_MIN ? 1 : FLT_DIG; n_digits <= FLT_DECIMAL_DIG; n_digits++) {
         snprintf(text, sizeof text, "%.*e", n_digits - 1, (double)value);
         if (strtof(text, NULL) == value)
             break;
