@@ -1,0 +1,340 @@
+/* compile.c - the passes, in order.
+ *
+ *   import, train mode, loss, autodiff, step tail   ty_step_build: one graph for the whole step, tapes as masks
+ *   lower                                           composites become loops and reductions
+ *   for each tape: fuse, plan                       kernels, order and memory
+ *   check                                           the plan is proven by other code than made it
+ *   render, compile, prepare                        C kernels, library calls, one tape of calls
+ */
+#include "compiler/program.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/verify.h"
+#include "compiler/passes/passes.h"
+#include "compiler/passes/step.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static double compile_ms(int64_t since_ns)
+{
+    return (double)(ty_clock_ns() - since_ns) * 1e-6;
+}
+
+/* ---- dumps ---- */
+
+static void compile_dump_text(const char *dir, const char *name, const ty_buf *text)
+{
+    char path[512];
+    if (snprintf(path, sizeof path, "%s/%s", dir, name) < (int)sizeof path && ty_file_mkdirs(dir, 0755, NULL) == 0)
+        ty_file_write(path, text->data, text->len, 0644, NULL);
+}
+
+static void compile_dump_graph(const ty_compile_options *opt, const char *name, const ty_graph *g)
+{
+    if (!opt->dump_dir)
+        return;
+    ty_buf text;
+    ty_buf_init(&text, 1u << 28);
+    if (ty_graph_print(g, &text, true) == 0)
+        compile_dump_text(opt->dump_dir, name, &text);
+    ty_buf_fini(&text);
+}
+
+static void compile_dump_kernels(const ty_compile_options *opt, const char *name, const ty_plan *plan)
+{
+    if (!opt->dump_dir)
+        return;
+    ty_buf text;
+    ty_buf_init(&text, 1u << 28);
+    for (int at = 0; at < plan->n_order; at++) {
+        const ty_unit *u = &plan->f->unit[plan->order[at]];
+        ty_buf_addf(&text, "# %d: %s\n", at, ty_graph_origin_of(plan->f->g, u->node));
+        if (u->kind == TY_UNIT_KERNEL)
+            ty_kernel_print(u->kernel, &text);
+        else
+            ty_buf_addf(&text, "%s of %%%u\n", u->kind == TY_UNIT_LIBRARY ? "library call" : "assembly", u->node);
+    }
+    compile_dump_text(opt->dump_dir, name, &text);
+    ty_buf_fini(&text);
+}
+
+/* ---- options ---- */
+
+static int compile_cores(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : (int)n;
+}
+
+static ty_compile_options compile_defaults(const ty_compile_options *given)
+{
+    ty_compile_options opt = given ? *given : (ty_compile_options){0};
+    opt.threads = opt.threads > 0 ? opt.threads : compile_cores();
+    if (!opt.cc)
+        opt.cc = getenv("CC");
+    if (!opt.cc || !opt.cc[0])
+        opt.cc = "cc";
+    if (!opt.work_dir)
+        opt.work_dir = getenv("TMPDIR");
+    if (!opt.work_dir || !opt.work_dir[0])
+        opt.work_dir = "/tmp";
+    return opt;
+}
+
+/* ---- states ---- */
+
+static int compile_state(ty_program *p, int i, ty_error *err)
+{
+    const ty_state *state = ty_graph_state(p->graph, i);
+    size_t bytes = ty_type_bytes(&state->type), element = ty_dtype_bytes((ty_dtype)state->type.dtype);
+    char *memory = aligned_alloc(64, (bytes + 63) / 64 * 64 + 64);
+    if (!memory)
+        return ty_error_set(err, TY_E_LIMIT, "no memory for %zu bytes of \"%s\"", bytes, state->name);
+    memset(memory, 0, bytes);
+    for (int s = 0; state->init && s < state->n_segments; s++)
+        if (state->init[s])
+            memcpy(memory + state->segments[s].offset * (int64_t)element, state->init[s], ty_type_bytes(&state->segments[s].type));
+    p->state[i] = memory;
+    p->report.state_bytes += bytes;
+    return 0;
+}
+
+static int compile_states(ty_program *p, ty_error *err)
+{
+    int n = ty_graph_n_states(p->graph);
+    p->state = TY_NEW_ARRAY(&p->arena, void *, n);
+    for (int i = 0; i < n; i++)
+        if (compile_state(p, i, err) < 0)
+            return -1;
+    return 0;
+}
+
+/* ---- inputs, outputs ---- */
+
+static void compile_interface(ty_program *p, uint32_t tapes)
+{
+    const ty_graph *g = p->graph;
+    p->n_inputs = ty_graph_n_inputs(g);
+    p->input = TY_NEW_ARRAY(&p->arena, ty_binding, p->n_inputs);
+    for (int i = 0; i < p->n_inputs; i++)
+        p->input[i] = (ty_binding){ty_graph_input(g, i)->name, ty_graph_input(g, i)->type};
+    for (int run = 0; run < TY_N_RUNS; run++) {
+        ty_tape tape = ty_program_tape_of((ty_run)run);
+        p->has[run] = tapes & tape;
+        p->output[run] = TY_NEW_ARRAY(&p->arena, int, ty_graph_n_outputs(g));
+        p->result[run] = TY_NEW_ARRAY(&p->arena, ty_tensor, ty_graph_n_outputs(g));
+        for (int i = 0; p->has[run] && i < ty_graph_n_outputs(g); i++) {
+            const ty_output *o = ty_graph_output(g, i);
+            if (!(o->tapes & tape))
+                continue;
+            p->output[run][p->n_outputs[run]] = i;
+            p->result[run][p->n_outputs[run]++] = (ty_tensor){*ty_graph_type(g, o->val), NULL};
+        }
+    }
+}
+
+static void compile_constants(ty_program *p)
+{
+    for (uint32_t node = 0; node < ty_graph_n_nodes(p->graph); node++)
+        if (ty_graph_op(p->graph, node) == TY_OP_CONST)
+            p->report.constant_bytes += ty_type_bytes(ty_graph_type(p->graph, ty_val_make(node, 0)));
+}
+
+/* Identity of what will run: the lowered graph with its constants, and the layout of states. */
+static int compile_hash(ty_program *p, const ty_compile_options *opt, ty_error *err)
+{
+    ty_buf text;
+    ty_buf_init(&text, 1u << 30);
+    uint8_t digest[TY_SHA256_BYTES];
+    int rc = ty_graph_print(p->graph, &text, true);
+    ty_buf_addf(&text, "strict %d\n", (int)opt->deterministic_strict);
+    if (rc < 0 || text.failed)
+        rc = ty_error_set(err, TY_E_LIMIT, "the graph's text is larger than 1 GiB");
+    if (rc == 0)
+        rc = ty_sha256_bytes(text.data, text.len, digest, err);
+    if (rc == 0)
+        ty_sha256_hex(digest, p->hash);
+    ty_buf_fini(&text);
+    return rc;
+}
+
+/* ---- back ends ---- */
+
+static int compile_plans(ty_program *p, const ty_compile_options *opt, const ty_plan **plans, int *n_plans, ty_error *err)
+{
+    static const char *const names[TY_N_RUNS] = {"kernels.micro.txt", "kernels.last.txt", "kernels.eval.txt"};
+    for (int run = 0; run < TY_N_RUNS; run++) {
+        if (!p->has[run])
+            continue;
+        if (ty_pass_fuse(p->graph, ty_program_tape_of((ty_run)run), opt->threads, &p->fusion[run], err) < 0 ||
+            ty_pass_plan(p->fusion[run], &p->plan[run], err) < 0 || ty_plan_check(p->plan[run], err) < 0)
+            return -1;
+        compile_dump_kernels(opt, names[run], p->plan[run]);
+        p->plan_of[run] = *n_plans;
+        plans[(*n_plans)++] = p->plan[run];
+        if ((size_t)p->plan[run]->bound_bytes > p->report.bound_bytes)
+            p->report.bound_bytes = (size_t)p->plan[run]->bound_bytes;
+    }
+    return 0;
+}
+
+static int compile_cpu(ty_program *p, const ty_compile_options *opt, ty_error *err)
+{
+    const ty_plan *plans[TY_N_RUNS];
+    int n_plans = 0;
+    int64_t start = ty_clock_ns();
+    if (compile_plans(p, opt, plans, &n_plans, err) < 0)
+        return -1;
+    p->report.plan_ms = compile_ms(start);
+    ty_cpu_options cpu = {opt->threads, opt->deterministic_strict, {opt->cc, opt->work_dir, opt->cache_dir, opt->dump_dir}, p->state};
+    if (ty_cpu_build(plans, n_plans, &cpu, &p->cpu, err) < 0)
+        return -1;
+    const ty_cpu_report *r = ty_cpu_report_of(p->cpu);
+    p->report.n_kernels = r->n_kernels;
+    p->report.n_distinct_kernels = r->n_distinct_kernels;
+    p->report.n_library_calls = r->n_library_calls;
+    p->report.slab_bytes = r->slab_bytes;
+    p->report.scratch_bytes = r->scratch_bytes;
+    p->report.cc_ms = r->cc_ms;
+    p->report.cache_hit = r->cache_hit;
+    return 0;
+}
+
+static int compile_interpreter(ty_program *p, ty_error *err)
+{
+    for (int run = 0; run < TY_N_RUNS; run++)
+        for (int i = 0; i < p->n_outputs[run]; i++)
+            p->result[run][i].data = ty_arena_alloc(&p->arena, ty_type_bytes(&p->result[run][i].type));
+    return ty_interp_new(p->graph, &p->interp, err);
+}
+
+static int compile_lower(ty_program *p, const ty_compile_options *opt, ty_error *err)
+{
+    ty_graph *lowered;
+    int64_t start = ty_clock_ns();
+    compile_dump_graph(opt, "graph.step.txt", p->graph);
+    if (ty_graph_failed(p->graph, err))
+        return -1;
+#ifdef TY_DEBUG
+    if (ty_graph_verify(p->graph, err) < 0)
+        return -1;
+#endif
+    if (ty_pass_lower(p->graph, &lowered, err) < 0)
+        return -1;
+    ty_graph_free(p->graph);
+    p->graph = lowered;
+    compile_dump_graph(opt, "graph.lowered.txt", lowered);
+#ifdef TY_DEBUG
+    if (ty_graph_verify(lowered, err) < 0)
+        return -1;
+#endif
+    p->report.n_graph_nodes = (int)ty_graph_n_nodes(lowered);
+    p->report.lower_ms = compile_ms(start);
+    return 0;
+}
+
+int ty_program_of_graph(ty_graph *g, uint32_t tapes, const ty_compile_options *given, ty_program **out, ty_error *err)
+{
+    ty_compile_options opt = compile_defaults(given);
+    ty_arena arena;
+    ty_arena_init(&arena);
+    ty_program *p = TY_NEW(&arena, ty_program);
+    p->arena = arena;
+    p->graph = g;
+    p->backend = opt.backend;
+    p->threads = opt.threads;
+    int64_t start = ty_clock_ns();
+    int rc = compile_lower(p, &opt, err);
+    if (rc == 0) {
+        compile_interface(p, tapes);
+        compile_constants(p);
+        rc = compile_states(p, err);
+    }
+    if (rc == 0)
+        rc = compile_hash(p, &opt, err);
+    if (rc == 0)
+        rc = opt.backend == TY_BACKEND_CPU ? compile_cpu(p, &opt, err) : compile_interpreter(p, err);
+    if (rc < 0) {
+        ty_program_free(p);
+        return -1;
+    }
+    p->report.total_ms = compile_ms(start);
+    *out = p;
+    return 0;
+}
+
+/* ---- from a model ---- */
+
+static void compile_weights(ty_program *p, const ty_step *step)
+{
+    p->weight = TY_NEW_ARRAY(&p->arena, ty_weight_place, step->n_weights);
+    for (int i = 0; i < step->n_weights; i++) {
+        const ty_step_weight *w = &step->weights[i];
+        if (w->state >= 0)
+            p->weight[p->n_weights++] =
+                (ty_weight_place){ty_arena_strdup(&p->arena, w->name), w->type, w->state, w->offset, w->trained};
+    }
+}
+
+static void compile_ranges(ty_program *p, const ty_step *step)
+{
+    p->range = TY_NEW_ARRAY(&p->arena, ty_input_range, step->n_inputs);
+    for (int i = 0; i < step->n_inputs; i++) {
+        const ty_step_range *r = &step->ranges[i];
+        if (r->what && r->lo <= r->hi)
+            p->range[i] = (ty_input_range){r->lo, r->hi, r->also, r->has_also, ty_arena_strdup(&p->arena, r->what)};
+    }
+}
+
+/* Weights and ranges are copied out first: the graph they lie in is replaced by the lowered one. */
+static int compile_step(ty_step *step, uint32_t tapes, const ty_compile_options *opt, double import_ms, ty_program **out, ty_error *err)
+{
+    ty_graph *g = step->g;
+    step->g = NULL;
+    ty_program facts = {0};
+    ty_arena_init(&facts.arena);
+    compile_weights(&facts, step);
+    compile_ranges(&facts, step);
+    ty_program *p = NULL;
+    int rc = ty_program_of_graph(g, tapes, opt, &p, err);
+    if (rc == 0) {
+        p->facts = facts.arena;
+        p->weight = facts.weight;
+        p->n_weights = facts.n_weights;
+        p->range = facts.range;
+        p->report.n_trained = step->n_trained;
+        p->report.import_ms = import_ms;
+        p->report.total_ms += import_ms;
+        *out = p;
+    } else {
+        ty_arena_fini(&facts.arena);
+    }
+    return rc;
+}
+
+int ty_compile_train(const ty_model *m, const ty_train_spec *spec, const ty_compile_options *opt, ty_program **out, ty_error *err)
+{
+    ty_step step = {0};
+    int64_t start = ty_clock_ns();
+    if (ty_step_build(m, spec, &step, err) < 0)
+        return -1;
+    uint32_t tapes = TY_TAPE_LAST | TY_TAPE_EVAL | (spec->accumulate > 1 ? TY_TAPE_MICRO : 0);
+    return compile_step(&step, tapes, opt, compile_ms(start), out, err);
+}
+
+int ty_compile_infer(const ty_model *m, const ty_binding *inputs, int n_inputs, const ty_compile_options *opt, ty_program **out,
+                     ty_error *err)
+{
+    ty_step step = {0};
+    int64_t start = ty_clock_ns();
+    if (ty_step_build_infer(m, inputs, n_inputs, &step, err) < 0)
+        return -1;
+    return compile_step(&step, TY_TAPE_EVAL, opt, compile_ms(start), out, err);
+}

@@ -1,0 +1,247 @@
+/* compiler.h - a model file becomes a running training step. The only compiler header that other folders include.
+ *
+ *     ty_model *model;     ty_model_open("model.onnx", &model, &err);
+ *     ty_program *prog;    ty_compile_train(model, &spec, &options, &prog, &err);
+ *     for (each batch)     ty_program_run(prog, TY_RUN_LAST, input_pointers, &err);
+ *                          loss = ty_program_output(prog, TY_RUN_LAST, "loss") ...
+ *     weights              ty_program_n_tensors / ty_program_tensor: named views into the state arenas
+ *     model file           ty_model_write(model, path, find_weight, prog, &err);
+ *
+ * A program owns its state (parameters, optimizer moments, counters) in flat arenas; ty_program_state() lists the arenas
+ * for checkpoints, ty_program_tensor() the named tensors inside them for model files. Nothing is allocated after compiling.
+ */
+#ifndef TY_COMPILER_COMPILER_H
+#define TY_COMPILER_COMPILER_H
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/tensor.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- model files ------------------------------------------------------------------------------------------------- */
+
+typedef struct ty_model ty_model;
+
+/* A graph input, output or weight of a model file. dim -1: free (bound when compiling). Names belong to the model. */
+typedef struct ty_model_value {
+    const char *name;
+    ty_dtype dtype;
+    int rank;
+    int64_t dim[TY_MAX_RANK];
+    const char *dim_name[TY_MAX_RANK]; /* of free dims; NULL if unnamed */
+    const void *data;                  /* weights: initial bytes, else NULL */
+    bool trainable_hint;               /* weights: float, not a running statistic and not marked a buffer in the file */
+} ty_model_value;
+
+/* Opens by content: ONNX, or C source (model.c, see ty_builder.h). Maps the file; weights are not copied. */
+int ty_model_open(const char *path, ty_model **out, ty_error *err);
+void ty_model_free(ty_model *m);
+const char *ty_model_format(const ty_model *m); /* "onnx opset 18", for the banner */
+int ty_model_n_inputs(const ty_model *m);
+const ty_model_value *ty_model_input(const ty_model *m, int i);
+int ty_model_n_outputs(const ty_model *m);
+const ty_model_value *ty_model_output(const ty_model *m, int i);
+int ty_model_n_weights(const ty_model *m);
+const ty_model_value *ty_model_weight(const ty_model *m, int i);
+int64_t ty_model_n_nodes(const ty_model *m);
+
+/* Finds the present bytes of a weight by its name in the file; NULL keeps the bytes of the file. */
+typedef const void *ty_find_weight(void *ctx, const char *name, const ty_type *type);
+/* Writes the model in the format in which it came, with weights from `find`. Durable and atomic. */
+int ty_model_write(const ty_model *m, const char *path, ty_find_weight *find, void *ctx, ty_error *err);
+/* Appends a complete list of what cannot be compiled, one error block a fault, with `batch` bound to free dims;
+ * *n_faults is their number. */
+int ty_model_check(const ty_model *m, int64_t batch, ty_buf *report, int *n_faults, ty_error *err);
+
+/* ---- what to train ------------------------------------------------------------------------------------------------ */
+
+typedef enum ty_loss_kind {
+    TY_LOSS_MSE,
+    TY_LOSS_MAE,
+    TY_LOSS_HUBER,
+    TY_LOSS_BCE_LOGITS,            /* binary_cross_entropy_with_logits */
+    TY_LOSS_SOFTMAX_CROSS_ENTROPY,
+    TY_LOSS_NLL,
+    TY_LOSS_KL_DIV,
+    TY_LOSS_MEAN,
+    TY_N_LOSS_KINDS
+} ty_loss_kind;
+
+/* One term; the loss is the sum of terms times their weight. Formulas: train-cases/README.md, PyTorch's definitions. */
+typedef struct ty_loss_term {
+    ty_loss_kind kind;
+    const char *output;        /* model output the term reads */
+    const char *target;        /* name of the target input; NULL for MEAN */
+    const char *sample_weight; /* name of an input of weights shaped as the target, or NULL */
+    double weight;             /* factor of the term */
+    double delta;              /* huber */
+    double pos_weight;         /* bce; 1 if absent */
+    double label_smoothing;
+    int64_t ignore_index;      /* -100 if absent */
+    int class_axis;            /* -1: last */
+    const double *class_weights; /* n_class_weights numbers or NULL */
+    int n_class_weights;
+} ty_loss_term;
+
+typedef enum ty_optimizer_kind {
+    TY_OPT_SGD, /* momentum, dampening, nesterov */
+    TY_OPT_ADAM,
+    TY_OPT_ADAMW,
+    TY_OPT_NADAM,
+    TY_OPT_ADAMAX,
+    TY_OPT_RMSPROP,
+    TY_OPT_ADAGRAD,
+    TY_OPT_ADADELTA,
+    TY_N_OPTIMIZER_KINDS
+} ty_optimizer_kind;
+
+typedef struct ty_optimizer {
+    ty_optimizer_kind kind;
+    double lr, weight_decay;
+    double momentum, dampening;
+    bool nesterov, amsgrad, centered;
+    double beta1, beta2, eps, alpha, rho;
+    double momentum_decay, lr_decay, initial_accumulator;
+} ty_optimizer;
+
+typedef enum ty_schedule_kind {
+    TY_SCHED_CONSTANT,
+    TY_SCHED_STEP,
+    TY_SCHED_EXPONENTIAL,
+    TY_SCHED_POLYNOMIAL,
+    TY_SCHED_WARMUP_COSINE,
+    TY_SCHED_ONE_CYCLE,
+    TY_N_SCHEDULE_KINDS
+} ty_schedule_kind;
+
+typedef struct ty_schedule {
+    ty_schedule_kind kind;
+    double step_size, gamma;                 /* step, exponential */
+    double total, power;                     /* polynomial, one_cycle: total steps */
+    double warmup, start_factor, cosine, min_lr; /* warmup_cosine, steps and factors */
+    double pct_start, div_factor, final_div_factor;
+    bool anneal_linear;
+} ty_schedule;
+
+typedef enum ty_clip_kind { TY_CLIP_NONE, TY_CLIP_VALUE, TY_CLIP_GLOBAL_NORM } ty_clip_kind;
+
+/* A named input of the step: a model input or a target. The dims are the static shape with the batch. */
+typedef struct ty_binding {
+    const char *name;
+    ty_type type;
+} ty_binding;
+
+typedef enum ty_metric_kind { TY_METRIC_ACCURACY, TY_METRIC_MAE, TY_N_METRIC_KINDS } ty_metric_kind;
+
+/* A metric: a sum and a count are program outputs "<name>.sum" and "<name>.count"; the caller adds up and divides. */
+typedef struct ty_metric {
+    ty_metric_kind kind;
+    const char *name;
+    const char *output, *target;
+} ty_metric;
+
+typedef struct ty_train_spec {
+    const ty_binding *inputs; /* model inputs, by the model's names, then targets and sample weights */
+    int n_inputs;
+    const ty_loss_term *loss;
+    int n_loss;
+    ty_optimizer optimizer;
+    ty_schedule schedule;
+    ty_clip_kind clip;
+    double clip_max;
+    const char *const *frozen;   /* names or shell patterns (fnmatch) of weights that are not trained */
+    int n_frozen;
+    const char *const *no_decay; /* likewise: weight decay 0 */
+    int n_no_decay;
+    const char *const *buffers;  /* float initializers that are no parameters */
+    int n_buffers;
+    const char *const *const *tied; /* groups of names that are one parameter, each list NULL-terminated; NULL: none */
+    int n_tied;
+    const ty_metric *metrics;
+    int n_metrics;
+    int accumulate;              /* micro-batches a step, >= 1 */
+    uint64_t seed;
+    bool batch_norm_statistics;  /* train mode: batch norm uses batch statistics (normally true) */
+    bool eval_valid_rows;        /* evaluation takes an extra input "valid" i64[]: only the first `valid` rows of the batch count */
+} ty_train_spec;
+
+/* ---- compiling ---------------------------------------------------------------------------------------------------- */
+
+typedef enum ty_backend { TY_BACKEND_CPU, TY_BACKEND_INTERPRETER } ty_backend;
+
+typedef struct ty_compile_options {
+    ty_backend backend;
+    int threads;            /* 0: all cores */
+    bool deterministic_strict;
+    const char *dump_dir;   /* graphs after every pass, kernels and plan are written here; NULL: none */
+    const char *work_dir;   /* where generated C is compiled; NULL: $TMPDIR or /tmp */
+    const char *cache_dir;  /* compiled kernels are kept and found here; NULL: no cache */
+    const char *cc;         /* C compiler; NULL: $CC or "cc" */
+} ty_compile_options;
+
+typedef struct ty_program ty_program;
+
+/* Tapes to run. MICRO: gradient of one micro-batch is added up. LAST: gradient, then update. EVAL: forward and metrics.
+ * With spec.accumulate == 1 only LAST and EVAL exist. */
+typedef enum ty_run { TY_RUN_MICRO, TY_RUN_LAST, TY_RUN_EVAL, TY_N_RUNS } ty_run;
+
+/* Time and memory of compiling, for the banner and reports; all true, none estimated. */
+typedef struct ty_compile_report {
+    double import_ms, graph_ms, lower_ms, plan_ms, cc_ms, total_ms;
+    int n_graph_nodes, n_kernels, n_distinct_kernels, n_library_calls;
+    bool cache_hit;
+    size_t state_bytes;     /* parameters, moments, statistics */
+    size_t slab_bytes;      /* planned temporaries: the largest tape */
+    size_t bound_bytes;     /* lower bound: largest sum of live bytes */
+    size_t constant_bytes;
+    size_t scratch_bytes;   /* library workspaces */
+    int64_t n_trained;      /* numbers trained */
+} ty_compile_report;
+
+/* Training: outputs of LAST are "loss", "lr", "grad_norm"; of MICRO "loss"; of EVAL "loss" parts "loss.sum", "loss.count"
+ * (their quotient is the loss of the rows), metric sums and counts, and every model output by its name.
+ * Inputs of a run are in the order of spec->inputs (then "valid"). */
+int ty_compile_train(const ty_model *m, const ty_train_spec *spec, const ty_compile_options *opt, ty_program **out,
+                     ty_error *err);
+/* Inference: only EVAL exists; inputs in the order of the model's inputs with the given types. */
+int ty_compile_infer(const ty_model *m, const ty_binding *inputs, int n_inputs, const ty_compile_options *opt,
+                     ty_program **out, ty_error *err);
+void ty_program_free(ty_program *p);
+const ty_compile_report *ty_program_report(const ty_program *p);
+/* The 20 largest buffers at the peak and the like, as text. */
+int ty_program_describe_memory(const ty_program *p, ty_buf *out);
+
+/* Runs one tape. inputs[i]: dense bytes of input i. Returns when results are there. */
+int ty_program_run(ty_program *p, ty_run run, const void *const *inputs, ty_error *err);
+int ty_program_n_inputs(const ty_program *p);
+const ty_binding *ty_program_input(const ty_program *p, int i);
+/* A result of the latest run of that tape; NULL if there is no such output. Valid until the next run. */
+const ty_tensor *ty_program_output(const ty_program *p, ty_run run, const char *name);
+int ty_program_n_outputs(const ty_program *p, ty_run run);
+const char *ty_program_output_name(const ty_program *p, ty_run run, int i);
+
+/* State arenas, whole: for checkpoints. Write into them only between runs. */
+int ty_program_n_states(const ty_program *p);
+ty_tensor ty_program_state(const ty_program *p, int i, const char **name);
+/* Named weights (parameters and buffers) as the model file names them. */
+int ty_program_n_tensors(const ty_program *p);
+ty_tensor ty_program_tensor(const ty_program *p, int i, const char **name, bool *trained);
+/* Identity of the compiled plan: hex SHA-256 of graph, options and layout. Same model and recipe, same hash. */
+const char *ty_program_hash(const ty_program *p);
+
+/* Values that an integer input may take so that no lookup leaves its table: labels below the class count, ids below the
+ * table's rows. */
+typedef struct ty_input_range {
+    int64_t lo, hi;   /* lo <= value <= hi */
+    int64_t also;     /* or just this one, if has_also (a loss's ignore_index) */
+    bool has_also;
+    const char *what; /* the table or the loss, for messages */
+} ty_input_range;
+
+/* The range of an input; NULL if no limit is known. */
+const ty_input_range *ty_program_input_range(const ty_program *p, int input);
+
+#endif

@@ -1,0 +1,395 @@
+/* build.c - writes a fused group as one kernel.
+ *
+ * Each stored value and each reduction is evaluated backwards from its position in the loop nest: movement ops turn into
+ * arithmetic on the position, elementwise ops into instructions, values in memory into loads. A position is either one
+ * index for each axis or one flat index, whichever the ops on the way keep; reshapes keep the flat one.
+ *
+ * The level of a value counts the reductions of this kernel below it. Level L values over the whole domain live in stage
+ * 2 L, scalars of a row that need the reductions of level L - 1 in stage 2 L - 1.
+ */
+#include "compiler/kernel/build.h"
+
+#include "compiler/ops/op.h"
+
+#include <string.h>
+
+static bool kb_is_leaf(ty_op op)
+{
+    return op == TY_OP_INPUT || op == TY_OP_STATE || op == TY_OP_CONST;
+}
+
+static bool kb_is_root(const ty_kb *b, ty_val v)
+{
+    for (int i = 0; i < b->group->n_roots; i++)
+        if (b->group->root[i] == v)
+            return true;
+    return false;
+}
+
+static int kb_reduction_of(const ty_kb *b, uint32_t node)
+{
+    for (int i = 0; i < b->group->n_reduces; i++)
+        if (b->group->reduce[i] == node)
+            return i;
+    return -1;
+}
+
+/* True if v is loaded, not computed, inside this kernel. */
+static bool kb_is_loaded(const ty_kb *b, ty_val v)
+{
+    ty_op op = ty_graph_op(b->group->g, ty_val_node(v));
+    if (kb_is_leaf(op))
+        return true;
+    if (kb_is_root(b, v) || kb_reduction_of(b, ty_val_node(v)) >= 0)
+        return false;
+    return b->group->in_memory[ty_val_node(v) * TY_MAX_RESULTS + ty_val_result(v)];
+}
+
+uint32_t ty_kb_push(ty_kb *b, ty_kinstr instr)
+{
+    ty_kernel *k = b->k;
+    if ((int)k->n_instrs >= b->group->max_instrs) {
+        b->failed = true;
+        return TY_NONE;
+    }
+    if (k->n_instrs == k->cap_instrs) {
+        uint32_t cap = k->cap_instrs ? 2 * k->cap_instrs : 64;
+        ty_kinstr *grown = TY_NEW_ARRAY(&k->arena, ty_kinstr, cap);
+        if (k->n_instrs)
+            memcpy(grown, k->instr, sizeof *grown * k->n_instrs);
+        k->instr = grown;
+        k->cap_instrs = cap;
+    }
+    instr.stage = b->stage;
+    k->instr[k->n_instrs] = instr;
+    return k->n_instrs++;
+}
+
+uint64_t ty_kb_vars(const ty_kb *b, uint32_t instr)
+{
+    return instr == TY_NONE ? 0 : b->k->instr[instr].vars;
+}
+
+uint32_t ty_kb_op(ty_kb *b, ty_op op, ty_dtype dtype, uint32_t x, uint32_t y, uint32_t z)
+{
+    if (b->failed)
+        return TY_NONE;
+    return ty_kb_push(b, (ty_kinstr){.kop = TY_K_OP, .op = op, .dtype = dtype, .a = x, .b = y, .c = z, .guard = TY_NONE,
+                                     .vars = ty_kb_vars(b, x) | ty_kb_vars(b, y) | ty_kb_vars(b, z)});
+}
+
+uint32_t ty_kb_and(ty_kb *b, uint32_t guard, uint32_t more)
+{
+    return guard == TY_NONE ? more : ty_kb_op(b, TY_OP_AND, TY_BOOL, guard, more, TY_NONE);
+}
+
+static uint32_t kb_buffer(ty_kb *b, ty_val v)
+{
+    ty_kernel *k = b->k;
+    for (int i = 0; i < k->n_buffers; i++)
+        if (k->buffer[i].val == v)
+            return (uint32_t)i;
+    if (k->n_buffers == k->cap_buffers) {
+        int cap = k->cap_buffers ? 2 * k->cap_buffers : 16;
+        ty_kbuffer *grown = TY_NEW_ARRAY(&k->arena, ty_kbuffer, cap);
+        if (k->n_buffers)
+            memcpy(grown, k->buffer, sizeof *grown * (size_t)k->n_buffers);
+        k->buffer = grown;
+        k->cap_buffers = cap;
+    }
+    k->buffer[k->n_buffers] = (ty_kbuffer){v, (ty_dtype)ty_graph_type(b->group->g, v)->dtype, false};
+    return (uint32_t)k->n_buffers++;
+}
+
+ty_ix ty_kb_flat(ty_kb *b, const ty_kpos *pos, const ty_type *type)
+{
+    if (pos->flat)
+        return pos->v[0];
+    ty_ix sum = ty_ix_const(&b->k->ix, 0);
+    int64_t stride = 1;
+    for (int i = type->rank - 1; i >= 0; i--) {
+        sum = ty_ix_add(&b->k->ix, sum, ty_ix_mul(&b->k->ix, pos->v[i], stride));
+        stride *= type->dim[i];
+    }
+    return sum;
+}
+
+ty_kpos ty_kb_vector(ty_kb *b, const ty_kpos *pos, const ty_type *type)
+{
+    if (!pos->flat)
+        return *pos;
+    ty_kpos vector = {.flat = false};
+    int64_t stride = 1;
+    for (int i = type->rank - 1; i >= 0; i--) {
+        vector.v[i] = ty_ix_mod(&b->k->ix, ty_ix_div(&b->k->ix, pos->v[0], stride), type->dim[i] ? type->dim[i] : 1);
+        stride *= type->dim[i] ? type->dim[i] : 1;
+    }
+    return vector;
+}
+
+ty_kpos ty_kb_flat_pos(ty_ix flat)
+{
+    return (ty_kpos){.flat = true, .v = {flat}};
+}
+
+static uint32_t kb_const(ty_kb *b, ty_val v)
+{
+    const ty_type *type = ty_graph_type(b->group->g, v);
+    const void *data = ty_graph_const_data(b->group->g, v);
+    ty_kinstr instr = {.kop = TY_K_CONST, .dtype = (ty_dtype)type->dtype, .a = TY_NONE, .b = TY_NONE, .c = TY_NONE, .guard = TY_NONE};
+    ty_scalar_read((ty_dtype)type->dtype, data, &instr.imm, &instr.imm_int);
+    return ty_kb_push(b, instr);
+}
+
+static uint32_t kb_load(ty_kb *b, ty_val v, const ty_kpos *pos, uint32_t guard)
+{
+    const ty_type *type = ty_graph_type(b->group->g, v);
+    if (ty_graph_op(b->group->g, ty_val_node(v)) == TY_OP_CONST && ty_type_elems(type) == 1)
+        return kb_const(b, v);
+    ty_ix addr = ty_kb_flat(b, pos, type);
+    return ty_kb_push(b, (ty_kinstr){.kop = TY_K_LOAD, .dtype = (ty_dtype)type->dtype, .a = TY_NONE, .b = TY_NONE, .c = TY_NONE,
+                                     .guard = guard, .buffer = kb_buffer(b, v), .addr = addr,
+                                     .vars = ty_ix_at(&b->k->ix, addr)->vars | ty_kb_vars(b, guard)});
+}
+
+/* The position of a reduction's result must be this very row. */
+static uint32_t kb_result(ty_kb *b, int reduction, ty_val v, const ty_kpos *pos)
+{
+    const ty_type *type = ty_graph_type(b->group->g, v);
+    ty_kpos at = ty_kb_vector(b, pos, type);
+    ty_kernel *k = b->k;
+    int axis = 0;
+    for (int var = 0; var < b->group->domain->rank; var++) {
+        if (b->group->reduced_axes >> var & 1)
+            continue;
+        if (axis >= type->rank || at.v[axis++] != b->var[var]) {
+            b->failed = true;
+            return TY_NONE;
+        }
+    }
+    if (k->reduction[reduction].stage >= b->stage) { /* not there yet: a later row would be needed */
+        b->failed = true;
+        return TY_NONE;
+    }
+    return ty_kb_push(b, (ty_kinstr){.kop = TY_K_RESULT, .dtype = (ty_dtype)type->dtype, .a = TY_NONE, .b = TY_NONE, .c = TY_NONE,
+                                     .guard = TY_NONE, .reduction = (uint32_t)reduction, .vars = k->outer});
+}
+
+/* ---- memory of what was evaluated: (value, position, guard, stage) -> instruction ---- */
+
+static uint64_t kb_key_hash(ty_val v, const ty_kpos *pos, uint32_t guard, int stage)
+{
+    uint64_t h = v * 0x9E3779B97F4A7C15ull + guard + ((uint64_t)stage << 40) + pos->flat;
+    for (int i = 0; i < TY_MAX_RANK; i++)
+        h = (h ^ pos->v[i]) * 0xD6E8FEB86659FD93ull, h ^= h >> 32;
+    return h;
+}
+
+static ty_kmemo *kb_memo(ty_kb *b, ty_val v, const ty_kpos *pos, uint32_t guard)
+{
+    uint32_t at = (uint32_t)kb_key_hash(v, pos, guard, b->stage) & (b->memo_cap - 1);
+    for (;; at = (at + 1) & (b->memo_cap - 1)) {
+        ty_kmemo *m = &b->memo[at];
+        if (!m->used || (m->v == v && m->guard == guard && m->stage == b->stage && memcmp(&m->pos, pos, sizeof *pos) == 0))
+            return m;
+    }
+}
+
+uint32_t ty_kb_eval(ty_kb *b, ty_val v, const ty_kpos *given, uint32_t guard)
+{
+    if (b->failed || v == TY_NONE)
+        return TY_NONE;
+    ty_kpos pos = *given;
+    const ty_type *type = ty_graph_type(b->group->g, v);
+    if (ty_type_elems(type) == 1)
+        pos = ty_kb_flat_pos(ty_ix_const(&b->k->ix, 0));
+    ty_kmemo *memo = kb_memo(b, v, &pos, guard);
+    if (memo->used)
+        return memo->instr;
+    if (++b->n_memo * 2 > b->memo_cap || ++b->depth > 400) {
+        b->failed = true;
+        return TY_NONE;
+    }
+    uint32_t instr, node = ty_val_node(v);
+    int reduction = kb_reduction_of(b, node);
+    ty_kscalar_fn *scalar = ty_kscalar_of(ty_graph_op(b->group->g, node));
+    if (kb_is_loaded(b, v))
+        instr = kb_load(b, v, &pos, guard);
+    else if (reduction >= 0)
+        instr = kb_result(b, reduction, v, &pos);
+    else if (scalar)
+        instr = scalar(b, node, &pos, guard);
+    else
+        instr = TY_NONE, b->failed = true;
+    b->depth--;
+    memo = kb_memo(b, v, &pos, guard); /* the table may have filled in between */
+    *memo = (ty_kmemo){true, v, pos, guard, b->stage, instr};
+    return instr;
+}
+
+/* ---- levels ---- */
+
+static int kb_level(ty_kb *b, ty_val v)
+{
+    uint32_t node = ty_val_node(v);
+    if (kb_is_loaded(b, v))
+        return 0;
+    uint32_t at = (node * 0x9E3779B9u) & (b->level_cap - 1);
+    while (b->level[at].node != TY_NONE && b->level[at].node != node)
+        at = (at + 1) & (b->level_cap - 1);
+    if (b->level[at].node == node)
+        return b->level[at].level;
+    if (++b->n_levels * 2 > b->level_cap || b->depth > 400) {
+        b->failed = true;
+        return 0;
+    }
+    int level = 0;
+    b->depth++;
+    const ty_node *n = ty_graph_node(b->group->g, node);
+    for (uint32_t i = 0; i < n->n_in && !b->failed; i++) {
+        ty_val in = ty_graph_in(b->group->g, node, (int)i);
+        int below = in == TY_NONE ? 0 : kb_level(b, in);
+        level = below > level ? below : level;
+    }
+    b->depth--;
+    level += kb_reduction_of(b, node) >= 0;
+    at = (node * 0x9E3779B9u) & (b->level_cap - 1);
+    while (b->level[at].node != TY_NONE && b->level[at].node != node)
+        at = (at + 1) & (b->level_cap - 1);
+    b->level[at] = (ty_klevel){node, level};
+    return level;
+}
+
+/* ---- the parts of the kernel ---- */
+
+static void kb_vars(ty_kb *b)
+{
+    const ty_type *d = b->group->domain;
+    ty_kernel *k = b->k;
+    k->n_vars = k->n_order = d->rank;
+    for (int i = 0; i < d->rank; i++) {
+        k->extent[i] = d->dim[i];
+        k->order[i] = i;
+        b->var[i] = ty_ix_var(&k->ix, (uint32_t)i, d->dim[i]);
+        if (!(b->group->reduced_axes >> i & 1))
+            k->outer |= 1ull << i;
+    }
+    bool keeps_last = d->rank && k->outer >> (d->rank - 1) & 1;
+    k->form = b->group->reduced_axes && keeps_last ? TY_FORM_COLUMNS : TY_FORM_ROWS;
+}
+
+/* Position over the whole domain, or over the outer variables alone, in the shape of `type`. */
+static ty_kpos kb_position(ty_kb *b, const ty_type *type, bool rows_only)
+{
+    const ty_type *d = b->group->domain;
+    ty_kpos vector = {.flat = false};
+    ty_type shape = {.rank = 0};
+    for (int i = 0; i < d->rank; i++) {
+        if (rows_only && b->group->reduced_axes >> i & 1)
+            continue;
+        vector.v[shape.rank] = b->var[i];
+        shape.dim[shape.rank++] = d->dim[i];
+    }
+    if (ty_type_same_shape(&shape, type))
+        return vector;
+    return ty_kb_flat_pos(ty_kb_flat(b, &vector, &shape));
+}
+
+static void kb_reduce(ty_kb *b, int which)
+{
+    ty_kernel *k = b->k;
+    uint32_t node = b->group->reduce[which];
+    ty_val in = ty_graph_in(b->group->g, node, 0);
+    int level = kb_level(b, in);
+    if (b->failed || (k->form == TY_FORM_COLUMNS && level > 0)) {
+        b->failed = true;
+        return;
+    }
+    b->stage = 2 * level;
+    ty_kpos pos = kb_position(b, ty_graph_type(b->group->g, in), false);
+    uint32_t value = ty_kb_eval(b, in, &pos, TY_NONE);
+    const ty_type *type = ty_graph_type(b->group->g, ty_val_make(node, 0));
+    k->reduction[which] = (ty_kreduction){(ty_combine)ty_graph_attr(b->group->g, node)->mode, (ty_dtype)type->dtype, value, b->stage};
+    k->n_reductions = which + 1;
+}
+
+static void kb_store(ty_kb *b, ty_val root)
+{
+    ty_kernel *k = b->k;
+    const ty_type *type = ty_graph_type(b->group->g, root);
+    int64_t domain = ty_type_elems(b->group->domain), rows = 1;
+    for (int i = 0; i < b->group->domain->rank; i++)
+        rows *= b->group->reduced_axes >> i & 1 ? 1 : b->group->domain->dim[i];
+    bool is_reduce = kb_reduction_of(b, ty_val_node(root)) >= 0;
+    bool row = is_reduce || (ty_type_elems(type) != domain && ty_type_elems(type) == rows);
+    int level = kb_level(b, root);
+    if (!row && (ty_type_elems(type) != domain || (k->form == TY_FORM_COLUMNS && level > 0))) {
+        b->failed = true;
+        return;
+    }
+    b->stage = row && b->group->reduced_axes ? (level ? 2 * level - 1 : 1) : 2 * level;
+    ty_kpos pos = kb_position(b, type, row);
+    uint32_t value = ty_kb_eval(b, root, &pos, TY_NONE);
+    if (b->failed)
+        return;
+    ty_ix addr = ty_kb_flat(b, &pos, type);
+    uint32_t buffer = kb_buffer(b, root);
+    k->buffer[buffer].written = true;
+    k->store[k->n_stores++] = (ty_kstore){buffer, value, addr, b->stage, row};
+}
+
+static void kb_tables(ty_kb *b)
+{
+    b->memo_cap = 256;
+    while (b->memo_cap < (uint32_t)(4 * b->group->max_instrs))
+        b->memo_cap *= 2;
+    b->memo = TY_NEW_ARRAY(&b->scratch, ty_kmemo, b->memo_cap);
+    b->level_cap = b->memo_cap;
+    b->level = TY_NEW_ARRAY(&b->scratch, ty_klevel, b->level_cap);
+    for (uint32_t i = 0; i < b->level_cap; i++)
+        b->level[i].node = TY_NONE;
+}
+
+static void kb_fill(ty_kb *b)
+{
+    ty_kernel *k = b->k;
+    kb_vars(b);
+    k->reduction = TY_NEW_ARRAY(&k->arena, ty_kreduction, b->group->n_reduces);
+    k->store = TY_NEW_ARRAY(&k->arena, ty_kstore, b->group->n_roots);
+    for (int i = 0; i < b->group->n_reduces && !b->failed; i++)
+        kb_reduce(b, i);
+    for (int i = 0; i < b->group->n_roots && !b->failed; i++)
+        kb_store(b, b->group->root[i]);
+    for (uint32_t i = 0; i < k->n_instrs; i++)
+        k->n_stages = k->instr[i].stage >= k->n_stages ? k->instr[i].stage + 1 : k->n_stages;
+    b->failed |= k->ix.overflow || k->n_stages == 0;
+}
+
+ty_kernel *ty_kernel_build(const ty_kgroup *group)
+{
+    ty_arena arena;
+    ty_arena_init(&arena);
+    ty_kernel *k = TY_NEW(&arena, ty_kernel);
+    k->arena = arena;
+    ty_ix_init(&k->ix, &k->arena);
+    ty_kb b = {.group = group, .k = k};
+    ty_arena_init(&b.scratch);
+    kb_tables(&b);
+    kb_fill(&b);
+    ty_arena_fini(&b.scratch);
+    if (b.failed) {
+        ty_kernel_free(k);
+        return NULL;
+    }
+    k->origin = ty_graph_origin_of(group->g, ty_val_node(group->root[0]));
+    ty_kernel_merge_vars(k);
+    return k;
+}
+
+void ty_kernel_free(ty_kernel *k)
+{
+    if (!k)
+        return;
+    ty_arena arena = k->arena; /* the kernel lies in its own arena */
+    ty_arena_fini(&arena);
+}

@@ -1,0 +1,135 @@
+/* merge.c - longer loops: neighbouring variables that every address walks through as one become one; plain loops get
+ * their fastest variable as inner loop; and how much work a kernel is. */
+#include "compiler/kernel/kernel.h"
+
+#include <string.h>
+
+typedef void merge_visit(ty_kernel *k, ty_ix *addr, void *ctx);
+
+/* Calls fn on every address and, inside addresses, on nothing: atoms keep their own expressions. */
+static void merge_each(ty_kernel *k, merge_visit *fn, void *ctx)
+{
+    for (uint32_t i = 0; i < k->n_instrs; i++)
+        if (k->instr[i].kop == TY_K_LOAD || k->instr[i].kop == TY_K_INDEX || k->instr[i].kop == TY_K_INSIDE)
+            fn(k, &k->instr[i].addr, ctx);
+    for (int i = 0; i < k->n_stores; i++)
+        fn(k, &k->store[i].addr, ctx);
+}
+
+typedef struct merge_pair {
+    int slow, fast;     /* variables */
+    int64_t fast_extent;
+    bool possible;
+    uint32_t fresh;     /* the variable that takes the place of both */
+    int64_t extent;
+} merge_pair;
+
+static void merge_test(ty_kernel *k, ty_ix *addr, void *ctx)
+{
+    merge_pair *pair = ctx;
+    bool inside = false;
+    int64_t slow = ty_ix_coef(&k->ix, *addr, (uint32_t)pair->slow, &inside);
+    int64_t fast = ty_ix_coef(&k->ix, *addr, (uint32_t)pair->fast, &inside);
+    pair->possible &= !inside && slow == fast * pair->fast_extent;
+}
+
+static void merge_rewrite(ty_kernel *k, ty_ix *addr, void *ctx)
+{
+    const merge_pair *pair = ctx;
+    bool inside = false;
+    int64_t slow = ty_ix_coef(&k->ix, *addr, (uint32_t)pair->slow, &inside);
+    int64_t fast = ty_ix_coef(&k->ix, *addr, (uint32_t)pair->fast, &inside);
+    if (fast == 0)
+        return;
+    ty_ix out = *addr;
+    out = ty_ix_add(&k->ix, out, ty_ix_mul(&k->ix, ty_ix_var(&k->ix, (uint32_t)pair->slow, 2), -slow));
+    out = ty_ix_add(&k->ix, out, ty_ix_mul(&k->ix, ty_ix_var(&k->ix, (uint32_t)pair->fast, 2), -fast));
+    *addr = ty_ix_add(&k->ix, out, ty_ix_mul(&k->ix, ty_ix_var(&k->ix, pair->fresh, pair->extent), fast));
+}
+
+static void merge_vars_mask(ty_kernel *k, const merge_pair *pair)
+{
+    uint64_t both = 1ull << pair->slow | 1ull << pair->fast, fresh = 1ull << pair->fresh;
+    for (uint32_t i = 0; i < k->n_instrs; i++)
+        if (k->instr[i].vars & both)
+            k->instr[i].vars = (k->instr[i].vars & ~both) | fresh;
+    if (k->outer & both)
+        k->outer = (k->outer & ~both) | fresh;
+}
+
+static bool merge_at(ty_kernel *k, int at)
+{
+    int slow = k->order[at], fast = k->order[at + 1];
+    bool same_side = (k->outer >> slow & 1) == (k->outer >> fast & 1);
+    bool column = k->form == TY_FORM_COLUMNS && at + 2 == k->n_order; /* the column variable stays itself */
+    if (!same_side || column || k->n_vars == TY_K_MAX_VARS)
+        return false;
+    merge_pair pair = {slow, fast, k->extent[fast], true, (uint32_t)k->n_vars, k->extent[slow] * k->extent[fast]};
+    merge_each(k, merge_test, &pair);
+    if (!pair.possible)
+        return false;
+    merge_each(k, merge_rewrite, &pair);
+    merge_vars_mask(k, &pair);
+    k->extent[k->n_vars] = pair.extent;
+    k->order[at] = k->n_vars++;
+    memmove(&k->order[at + 1], &k->order[at + 2], sizeof(int) * (size_t)(k->n_order - at - 2));
+    k->n_order--;
+    return true;
+}
+
+static void merge_drop_ones(ty_kernel *k)
+{
+    int n = 0;
+    for (int i = 0; i < k->n_order; i++) {
+        bool column = k->form == TY_FORM_COLUMNS && i == k->n_order - 1;
+        if (k->extent[k->order[i]] != 1 || column)
+            k->order[n++] = k->order[i];
+    }
+    k->n_order = n;
+}
+
+/* The variables of a plain loop are all outer: the fastest one runs inside, unless it is the only one. */
+static void merge_inner_loop(ty_kernel *k)
+{
+    uint64_t all = 0;
+    for (int i = 0; i < k->n_order; i++)
+        all |= 1ull << k->order[i];
+    if (k->form == TY_FORM_ROWS && k->n_reductions == 0 && k->n_order > 1 && (k->outer & all) == all)
+        k->outer &= ~(1ull << k->order[k->n_order - 1]);
+}
+
+void ty_kernel_merge_vars(ty_kernel *k)
+{
+    merge_drop_ones(k);
+    for (int at = 0; at + 1 < k->n_order;)
+        if (!merge_at(k, at))
+            at++;
+    merge_inner_loop(k);
+}
+
+static int64_t merge_extent_of(const ty_kernel *k, bool outer)
+{
+    int64_t n = 1;
+    for (int i = 0; i < k->n_order; i++)
+        if ((k->outer >> k->order[i] & 1) == outer)
+            n *= k->extent[k->order[i]];
+    return n;
+}
+
+int64_t ty_kernel_n_units(const ty_kernel *k)
+{
+    int64_t rows = merge_extent_of(k, true);
+    if (k->form == TY_FORM_ROWS)
+        return rows;
+    int64_t columns = k->extent[k->order[k->n_order - 1]];
+    return columns ? rows / columns * ((columns + TY_COLUMN_BLOCK - 1) / TY_COLUMN_BLOCK) : 0;
+}
+
+double ty_kernel_unit_cost(const ty_kernel *k)
+{
+    double inner = (double)merge_extent_of(k, false) * (double)k->n_instrs;
+    int64_t columns = k->n_order ? k->extent[k->order[k->n_order - 1]] : 1;
+    if (k->form == TY_FORM_ROWS)
+        return inner;
+    return inner * (double)(columns < TY_COLUMN_BLOCK ? columns : TY_COLUMN_BLOCK);
+}

@@ -1,0 +1,468 @@
+/* fuse.c - see fuse.h. */
+#include "compiler/passes/fuse.h"
+
+#include "compiler/ops/op.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FUSE_MAX_INSTRS 480
+#define FUSE_MAX_ROOTS 24
+#define FUSE_SMALL_ELEMS 16384 /* below this, waking more threads does not pay */
+#define FUSE_CHEAP 4           /* scalar operations that may be computed again instead of stored */
+
+static ty_op_class fuse_class(const ty_graph *g, uint32_t node)
+{
+    return ty_op_row_of(ty_graph_op(g, node))->class_;
+}
+
+/* ---- which values need memory ---- */
+
+static void fuse_pin(ty_fusion *f, ty_val v)
+{
+    ty_val base = ty_view_of(f->g, v).base;
+    f->in_memory[base] = f->pinned[base] = 1;
+}
+
+/* Blocks of a concatenation along the slowest axis lie one behind the other: they can be written in place. */
+static bool fuse_is_assembly(const ty_graph *g, uint32_t node)
+{
+    if (ty_graph_op(g, node) != TY_OP_CONCAT || ty_graph_node(g, node)->n_in < 2)
+        return false;
+    const ty_type *type = ty_graph_type(g, ty_val_make(node, 0));
+    for (int64_t i = 0; i < ty_graph_attr(g, node)->axis; i++)
+        if (type->dim[i] != 1)
+            return false;
+    return ty_type_elems(type) >= 1024;
+}
+
+static void fuse_pin_operands(ty_fusion *f, uint32_t node)
+{
+    const ty_node *n = ty_graph_node(f->g, node);
+    bool all = fuse_class(f->g, node) == TY_CLASS_LIBRARY || fuse_is_assembly(f->g, node);
+    for (uint32_t i = 0; all && i < n->n_in; i++)
+        fuse_pin(f, ty_graph_in(f->g, node, (int)i));
+    if (fuse_class(f->g, node) == TY_CLASS_EFFECT)
+        fuse_pin(f, ty_graph_in(f->g, node, 0));
+}
+
+static int fuse_weight(ty_op op)
+{
+    switch (op) {
+    case TY_OP_EXP: case TY_OP_EXPM1: case TY_OP_LOG: case TY_OP_LOG1P: case TY_OP_SIN: case TY_OP_COS: case TY_OP_TANH:
+    case TY_OP_ERF: case TY_OP_ATAN: case TY_OP_POW: case TY_OP_RNG: case TY_OP_GATHER: case TY_OP_TAKE:
+        return 8;
+    case TY_OP_DIV: case TY_OP_SQRT: case TY_OP_RSQRT: case TY_OP_REM: case TY_OP_PAD:
+        return 3;
+    case TY_OP_RESHAPE: case TY_OP_BROADCAST: case TY_OP_SLICE: case TY_OP_TRANSPOSE:
+        return 0;
+    default:
+        return 1;
+    }
+}
+
+static void fuse_count_uses(const ty_fusion *f, uint32_t *uses)
+{
+    for (uint32_t node = 0; node < ty_graph_n_nodes(f->g); node++) {
+        if (!f->live[node])
+            continue;
+        const ty_node *n = ty_graph_node(f->g, node);
+        for (uint32_t i = 0; i < n->n_in; i++)
+            if (ty_graph_in(f->g, node, (int)i) != TY_NONE)
+                uses[ty_graph_in(f->g, node, (int)i)]++;
+    }
+}
+
+/* Scalar operations below v up to memory; decides in id order which shared values are worth memory. */
+static void fuse_decide(ty_fusion *f, uint32_t node, const uint32_t *uses, int *cost)
+{
+    const ty_graph *g = f->g;
+    ty_op_class class_ = fuse_class(g, node);
+    ty_val v = ty_val_make(node, 0);
+    if (class_ == TY_CLASS_REDUCE || fuse_is_assembly(g, node))
+        f->in_memory[v] = 1;
+    if (class_ == TY_CLASS_LIBRARY)
+        for (uint32_t r = 0; r < ty_graph_node(g, node)->n_res; r++)
+            f->in_memory[ty_val_make(node, r)] = 1;
+    if (class_ != TY_CLASS_LOOP)
+        return;
+    int64_t sum = fuse_weight(ty_graph_op(g, node));
+    for (uint32_t i = 0; i < ty_graph_node(g, node)->n_in; i++) {
+        ty_val in = ty_graph_in(g, node, (int)i);
+        sum += in == TY_NONE || f->in_memory[in] ? 1 : cost[ty_val_node(in)];
+    }
+    bool view = ty_view_of(g, v).base != v;
+    bool scalar = ty_type_elems(ty_graph_type(g, v)) == 1;
+    if (!view && ((uses[v] > 1 && sum > (scalar ? 64 : FUSE_CHEAP)) || sum > FUSE_MAX_INSTRS / 4))
+        f->in_memory[v] = 1;
+    cost[node] = f->in_memory[v] ? 1 : (int)(sum > 100000 ? 100000 : sum);
+}
+
+static void fuse_needs(ty_fusion *f)
+{
+    uint32_t n = ty_graph_n_nodes(f->g);
+    uint32_t *uses = calloc((size_t)n * TY_MAX_RESULTS + 1, sizeof *uses);
+    int *cost = calloc((size_t)n + 1, sizeof *cost);
+    for (uint32_t node = 0; node < n; node++)
+        if (f->live[node])
+            fuse_pin_operands(f, node);
+    for (int i = 0; i < ty_graph_n_outputs(f->g); i++)
+        if (ty_graph_output(f->g, i)->tapes & f->tape)
+            fuse_pin(f, ty_graph_output(f->g, i)->val);
+    if (uses && cost) {
+        fuse_count_uses(f, uses);
+        for (uint32_t node = 0; node < n; node++)
+            if (f->live[node])
+                fuse_decide(f, node, uses, cost);
+    }
+    free(uses);
+    free(cost);
+}
+
+/* ---- units ---- */
+
+static ty_kernel *fuse_build(const ty_fusion *f, const ty_unit *u)
+{
+    ty_kgroup group = {.g = f->g, .in_memory = f->in_memory, .root = u->root, .n_roots = u->n_roots, .reduce = u->reduce,
+                       .n_reduces = u->n_reduces, .domain = &u->domain, .reduced_axes = u->reduced_axes,
+                       .max_instrs = FUSE_MAX_INSTRS};
+    return ty_kernel_build(&group);
+}
+
+static void fuse_loads_of_kernel(ty_fusion *f, ty_unit *u)
+{
+    u->load = TY_NEW_ARRAY(&f->arena, ty_val, u->kernel->n_buffers);
+    u->n_loads = 0;
+    for (int i = 0; i < u->kernel->n_buffers; i++)
+        if (!u->kernel->buffer[i].written)
+            u->load[u->n_loads++] = u->kernel->buffer[i].val;
+}
+
+static void fuse_loads_of_node(ty_fusion *f, ty_unit *u)
+{
+    const ty_node *n = ty_graph_node(f->g, u->node);
+    u->load = TY_NEW_ARRAY(&f->arena, ty_val, n->n_in);
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        ty_val in = ty_graph_in(f->g, u->node, (int)i);
+        if (in != TY_NONE)
+            u->load[u->n_loads++] = ty_view_of(f->g, in).base;
+    }
+}
+
+static uint32_t fuse_add_unit(ty_fusion *f, const ty_unit *u)
+{
+    if (f->n_units == f->cap_units) {
+        uint32_t cap = f->cap_units ? 2 * f->cap_units : 256;
+        ty_unit *grown = TY_NEW_ARRAY(&f->arena, ty_unit, cap);
+        if (f->n_units)
+            memcpy(grown, f->unit, sizeof *grown * f->n_units);
+        f->unit = grown;
+        f->cap_units = cap;
+    }
+    f->unit[f->n_units] = *u;
+    for (int i = 0; i < u->n_roots; i++)
+        f->producer[u->root[i]] = f->n_units;
+    return f->n_units++;
+}
+
+static int fuse_add_node(ty_fusion *f, uint32_t node, ty_error *err)
+{
+    const ty_node *n = ty_graph_node(f->g, node);
+    ty_val v = ty_val_make(node, 0);
+    ty_op_class class_ = fuse_class(f->g, node);
+    ty_unit u = {.kind = TY_UNIT_KERNEL, .node = node};
+    u.root = TY_NEW_ARRAY(&f->arena, ty_val, n->n_res);
+    for (uint32_t r = 0; r < n->n_res; r++)
+        u.root[u.n_roots++] = ty_val_make(node, r);
+    if (class_ == TY_CLASS_LIBRARY || fuse_is_assembly(f->g, node)) {
+        u.kind = class_ == TY_CLASS_LIBRARY ? TY_UNIT_LIBRARY : TY_UNIT_ASSEMBLY;
+        fuse_loads_of_node(f, &u);
+        fuse_add_unit(f, &u);
+        return 0;
+    }
+    u.domain = *ty_graph_type(f->g, class_ == TY_CLASS_REDUCE ? ty_graph_in(f->g, node, 0) : v);
+    if (class_ == TY_CLASS_REDUCE) {
+        u.reduce = ty_arena_copy(&f->arena, &node, sizeof node);
+        u.n_reduces = 1;
+        u.reduced_axes = ty_graph_attr(f->g, node)->axes;
+    }
+    u.kernel = fuse_build(f, &u);
+    if (!u.kernel)
+        return ty_error_set(err, TY_E_INTERNAL, "fuse: no kernel for node %u (%s, %s)", node,
+                            ty_op_row_of(ty_graph_op(f->g, node))->text, ty_graph_origin_of(f->g, node));
+    fuse_loads_of_kernel(f, &u);
+    fuse_add_unit(f, &u);
+    return 0;
+}
+
+static int fuse_units(ty_fusion *f, ty_error *err)
+{
+    for (uint32_t node = 0; node < ty_graph_n_nodes(f->g); node++) {
+        ty_op_class class_ = fuse_class(f->g, node);
+        if (!f->live[node] || class_ == TY_CLASS_LEAF || class_ == TY_CLASS_EFFECT)
+            continue;
+        bool needed = class_ == TY_CLASS_LIBRARY || f->in_memory[ty_val_make(node, 0)];
+        if (needed && fuse_add_node(f, node, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- joining ---- */
+
+typedef struct fuse_users {
+    uint32_t **unit; /* per value index: units that load it */
+    int *n, *cap;
+} fuse_users;
+
+static void fuse_users_add(ty_fusion *f, fuse_users *users, ty_val v, uint32_t unit)
+{
+    if (users->n[v] == users->cap[v]) {
+        int cap = users->cap[v] ? 2 * users->cap[v] : 4;
+        uint32_t *grown = TY_NEW_ARRAY(&f->arena, uint32_t, cap);
+        if (users->n[v])
+            memcpy(grown, users->unit[v], sizeof *grown * (size_t)users->n[v]);
+        users->unit[v] = grown;
+        users->cap[v] = cap;
+    }
+    users->unit[v][users->n[v]++] = unit;
+}
+
+static void fuse_users_drop(fuse_users *users, ty_val v, uint32_t unit)
+{
+    int n = 0;
+    for (int i = 0; i < users->n[v]; i++)
+        if (users->unit[v][i] != unit)
+            users->unit[v][n++] = users->unit[v][i];
+    users->n[v] = n;
+}
+
+/* Does a path lead from `from` over a third unit to `to`? Depth first against the direction of data, from `to` back. */
+static bool fuse_path(const ty_fusion *f, uint32_t at, uint32_t from, uint32_t to, uint32_t *seen, uint32_t mark)
+{
+    const ty_unit *u = &f->unit[at];
+    for (int i = 0; i < u->n_loads; i++) {
+        uint32_t p = f->producer[u->load[i]];
+        if (p == TY_NONE || seen[p] == mark)
+            continue;
+        if (p == from) {
+            if (at != to)
+                return true;
+            continue;
+        }
+        seen[p] = mark;
+        if (fuse_path(f, p, from, to, seen, mark))
+            return true;
+    }
+    return false;
+}
+
+typedef struct fuse_state {
+    ty_fusion *f;
+    fuse_users users;
+    uint32_t *seen;
+    uint32_t mark;
+} fuse_state;
+
+static bool fuse_cycle(fuse_state *s, uint32_t a, uint32_t b)
+{
+    return fuse_path(s->f, b, a, b, s->seen, ++s->mark) || fuse_path(s->f, a, b, a, s->seen, ++s->mark);
+}
+
+static bool fuse_only_used_by(const fuse_state *s, ty_val v, uint32_t a, uint32_t b)
+{
+    for (int i = 0; i < s->users.n[v]; i++)
+        if (s->users.unit[v][i] != a && s->users.unit[v][i] != b)
+            return false;
+    return !s->f->pinned[v];
+}
+
+static int64_t fuse_rows(const ty_type *domain, uint32_t axes)
+{
+    int64_t rows = 1;
+    for (int i = 0; i < domain->rank; i++)
+        rows *= axes >> i & 1 ? 1 : domain->dim[i];
+    return rows;
+}
+
+/* The loop nest of the union; false if there is none. */
+static bool fuse_domain(const ty_unit *a, const ty_unit *b, ty_unit *out)
+{
+    const ty_unit *lead = a->n_reduces ? a : b;
+    if (a->n_reduces && b->n_reduces &&
+        (!ty_type_same_shape(&a->domain, &b->domain) || a->reduced_axes != b->reduced_axes))
+        return false;
+    const ty_unit *other = lead == a ? b : a;
+    int64_t elems = ty_type_elems(&lead->domain), rows = fuse_rows(&lead->domain, lead->reduced_axes);
+    int64_t other_elems = ty_type_elems(&other->domain);
+    if (other_elems != elems && !(lead->n_reduces && other_elems == rows))
+        return false;
+    out->domain = lead->domain;
+    out->reduced_axes = lead->reduced_axes;
+    return true;
+}
+
+static void fuse_union_lists(ty_fusion *f, const ty_unit *a, const ty_unit *b, ty_unit *out)
+{
+    out->root = TY_NEW_ARRAY(&f->arena, ty_val, a->n_roots + b->n_roots);
+    out->reduce = TY_NEW_ARRAY(&f->arena, uint32_t, a->n_reduces + b->n_reduces);
+    for (int i = 0, k = 0; i < a->n_roots || k < b->n_roots;)
+        out->root[out->n_roots++] = k == b->n_roots || (i < a->n_roots && a->root[i] < b->root[k]) ? a->root[i++] : b->root[k++];
+    for (int i = 0, k = 0; i < a->n_reduces || k < b->n_reduces;)
+        out->reduce[out->n_reduces++] =
+            k == b->n_reduces || (i < a->n_reduces && a->reduce[i] < b->reduce[k]) ? a->reduce[i++] : b->reduce[k++];
+}
+
+/* A kernel of few rows keeps threads idle; fine for small work only. */
+static bool fuse_starves(const ty_fusion *f, const ty_unit *a, const ty_unit *b, const ty_kernel *k)
+{
+    bool big_loop = (!a->n_reduces && ty_type_elems(&a->domain) > FUSE_SMALL_ELEMS) ||
+                    (!b->n_reduces && ty_type_elems(&b->domain) > FUSE_SMALL_ELEMS);
+    return f->n_threads > 1 && big_loop && ty_kernel_n_units(k) < 2 * f->n_threads;
+}
+
+/* Roots that nobody outside reads lose their memory; returns how many values were taken out (into gone). */
+static int fuse_internalise(fuse_state *s, uint32_t a, uint32_t b, ty_unit *u, ty_val *gone)
+{
+    int n_gone = 0, n = 0;
+    for (int i = 0; i < u->n_roots; i++) {
+        ty_val v = u->root[i];
+        if (fuse_only_used_by(s, v, a, b))
+            s->f->in_memory[v] = 0, gone[n_gone++] = v;
+        else
+            u->root[n++] = v;
+    }
+    u->n_roots = n;
+    return n_gone;
+}
+
+static void fuse_replace(fuse_state *s, uint32_t a, uint32_t b, ty_unit *u)
+{
+    ty_fusion *f = s->f;
+    for (int i = 0; i < f->unit[a].n_loads; i++)
+        fuse_users_drop(&s->users, f->unit[a].load[i], a);
+    for (int i = 0; i < f->unit[b].n_loads; i++)
+        fuse_users_drop(&s->users, f->unit[b].load[i], b);
+    ty_kernel_free(f->unit[a].kernel);
+    ty_kernel_free(f->unit[b].kernel);
+    f->unit[b] = (ty_unit){.kind = TY_UNIT_DEAD};
+    u->kind = TY_UNIT_KERNEL;
+    u->node = ty_val_node(u->root[u->n_roots - 1]);
+    fuse_loads_of_kernel(f, u);
+    f->unit[a] = *u;
+    for (int i = 0; i < u->n_loads; i++)
+        fuse_users_add(f, &s->users, u->load[i], a);
+    for (int i = 0; i < u->n_roots; i++)
+        f->producer[u->root[i]] = a;
+}
+
+static bool fuse_join(fuse_state *s, uint32_t a, uint32_t b)
+{
+    ty_fusion *f = s->f;
+    const ty_unit ua = f->unit[a], ub = f->unit[b];
+    ty_unit u = {.kind = TY_UNIT_KERNEL};
+    if (a == b || ua.kind != TY_UNIT_KERNEL || ub.kind != TY_UNIT_KERNEL || ua.n_roots + ub.n_roots > FUSE_MAX_ROOTS ||
+        ua.kernel->n_instrs + ub.kernel->n_instrs > FUSE_MAX_INSTRS || !fuse_domain(&ua, &ub, &u) || fuse_cycle(s, a, b))
+        return false;
+    fuse_union_lists(f, &ua, &ub, &u);
+    ty_val gone[FUSE_MAX_ROOTS];
+    int n_gone = fuse_internalise(s, a, b, &u, gone);
+    u.kernel = u.n_roots ? fuse_build(f, &u) : NULL;
+    if (u.kernel && (fuse_starves(f, &ua, &ub, u.kernel) || u.kernel->n_buffers > 40)) {
+        ty_kernel_free(u.kernel);
+        u.kernel = NULL;
+    }
+    if (!u.kernel) {
+        for (int i = 0; i < n_gone; i++)
+            f->in_memory[gone[i]] = 1;
+        return false;
+    }
+    fuse_replace(s, a, b, &u);
+    return true;
+}
+
+/* Joins unit a with units that read what it stores. */
+static bool fuse_consumers(fuse_state *s, uint32_t a)
+{
+    const ty_unit *u = &s->f->unit[a];
+    for (int i = 0; i < u->n_roots; i++) {
+        ty_val v = u->root[i];
+        for (int k = 0; k < s->users.n[v] && k < 16; k++)
+            if (fuse_join(s, a, s->users.unit[v][k]))
+                return true;
+    }
+    return false;
+}
+
+/* Joins unit a with others that read the same memory. */
+static bool fuse_siblings(fuse_state *s, uint32_t a)
+{
+    const ty_unit *u = &s->f->unit[a];
+    for (int i = 0; i < u->n_loads; i++) {
+        ty_val v = u->load[i];
+        if (ty_type_elems(ty_graph_type(s->f->g, v)) < 64)
+            continue; /* nothing to save */
+        for (int k = 0; k < s->users.n[v] && k < 16; k++)
+            if (fuse_join(s, a, s->users.unit[v][k]))
+                return true;
+    }
+    return false;
+}
+
+static void fuse_joining(fuse_state *s, bool (*how)(fuse_state *, uint32_t), bool reductions_only)
+{
+    for (uint32_t a = 0; a < s->f->n_units; a++)
+        while (s->f->unit[a].kind == TY_UNIT_KERNEL && (!reductions_only || s->f->unit[a].n_reduces) && how(s, a))
+            ;
+}
+
+static void fuse_join_all(ty_fusion *f)
+{
+    size_t n_vals = (size_t)ty_graph_n_nodes(f->g) * TY_MAX_RESULTS + 1;
+    fuse_state s = {.f = f, .users = {TY_NEW_ARRAY(&f->arena, uint32_t *, n_vals), TY_NEW_ARRAY(&f->arena, int, n_vals),
+                                      TY_NEW_ARRAY(&f->arena, int, n_vals)},
+                    .seen = TY_NEW_ARRAY(&f->arena, uint32_t, f->n_units + 1)};
+    for (uint32_t a = 0; a < f->n_units; a++)
+        for (int i = 0; i < f->unit[a].n_loads; i++)
+            fuse_users_add(f, &s.users, f->unit[a].load[i], a);
+    fuse_joining(&s, fuse_consumers, true);
+    fuse_joining(&s, fuse_consumers, false);
+    fuse_joining(&s, fuse_siblings, false);
+    fuse_joining(&s, fuse_consumers, false);
+}
+
+int ty_pass_fuse(const ty_graph *g, uint32_t tape, int n_threads, ty_fusion **out, ty_error *err)
+{
+    ty_arena arena;
+    ty_arena_init(&arena);
+    ty_fusion *f = TY_NEW(&arena, ty_fusion);
+    f->arena = arena;
+    f->g = g;
+    f->tape = tape;
+    f->n_threads = n_threads;
+    size_t n_nodes = ty_graph_n_nodes(g), n_vals = n_nodes * TY_MAX_RESULTS + 1;
+    f->live = TY_NEW_ARRAY(&f->arena, uint8_t, n_nodes + 1);
+    f->in_memory = TY_NEW_ARRAY(&f->arena, uint8_t, n_vals);
+    f->pinned = TY_NEW_ARRAY(&f->arena, uint8_t, n_vals);
+    f->producer = TY_NEW_ARRAY(&f->arena, uint32_t, n_vals);
+    memset(f->producer, 0xFF, sizeof *f->producer * n_vals);
+    ty_graph_mark_live(g, tape, f->live);
+    fuse_needs(f);
+    if (fuse_units(f, err) < 0) {
+        ty_fusion_free(f);
+        return -1;
+    }
+    fuse_join_all(f);
+    *out = f;
+    return 0;
+}
+
+void ty_fusion_free(ty_fusion *f)
+{
+    if (!f)
+        return;
+    for (uint32_t i = 0; i < f->n_units; i++)
+        ty_kernel_free(f->unit[i].kernel);
+    ty_arena arena = f->arena;
+    ty_arena_fini(&arena);
+}

@@ -1,0 +1,130 @@
+/* plan_check.c - proves a memory plan by walking it, knowing nothing of how it was made.
+ *
+ * The slab and the states are sets of byte ranges, each holding the value that was written there last. Writing a value
+ * removes all others from its bytes; reading one demands that it is still there, whole.
+ */
+#include "compiler/passes/plan.h"
+
+#include <string.h>
+
+typedef struct held {
+    ty_val v;
+    ty_place at;
+    int64_t bytes;
+} held;
+
+typedef struct check {
+    const ty_plan *p;
+    held *held;
+    int n, cap;
+} check;
+
+static bool check_overlap(const ty_place *a, int64_t a_bytes, const ty_place *b, int64_t b_bytes)
+{
+    return a->kind == b->kind && a->index == b->index && a->offset < b->offset + b_bytes && b->offset < a->offset + a_bytes;
+}
+
+/* Parts of a concatenation stay when the whole "is written" over them in place. */
+static void check_write(check *c, ty_val v)
+{
+    int64_t bytes = (int64_t)ty_type_bytes(ty_graph_type(c->p->f->g, v));
+    ty_place at = ty_plan_place(c->p, v);
+    int n = 0;
+    for (int i = 0; i < c->n; i++)
+        if (!check_overlap(&at, bytes, &c->held[i].at, c->held[i].bytes))
+            c->held[n++] = c->held[i];
+    c->n = n;
+    c->held[c->n++] = (held){v, at, bytes};
+}
+
+static bool check_holds(const check *c, ty_val v)
+{
+    for (int i = 0; i < c->n; i++)
+        if (c->held[i].v == v)
+            return true;
+    return false;
+}
+
+static int check_read(const check *c, ty_val v, const char *who, ty_error *err)
+{
+    ty_place at = ty_plan_place(c->p, v);
+    const ty_graph *g = c->p->f->g;
+    if (at.kind == TY_PLACE_INPUT || at.kind == TY_PLACE_CONST || check_holds(c, ty_view_of(g, v).base))
+        return 0;
+    return ty_error_set(err, TY_E_INTERNAL, "memory plan: %%%u (%s) is gone or not there yet when %s reads it", ty_val_node(v),
+                        ty_graph_origin_of(g, ty_val_node(v)), who);
+}
+
+static int check_bounds(const check *c, ty_val v, ty_error *err)
+{
+    ty_place at = ty_plan_place(c->p, v);
+    int64_t bytes = (int64_t)ty_type_bytes(ty_graph_type(c->p->f->g, v)), limit = c->p->slab_bytes;
+    if (at.kind == TY_PLACE_STATE)
+        limit = (int64_t)ty_type_bytes(&ty_graph_state(c->p->f->g, (int)at.index)->type);
+    if ((at.kind == TY_PLACE_SLAB || at.kind == TY_PLACE_STATE) && at.offset >= 0 && at.offset + bytes <= limit)
+        return 0;
+    return ty_error_set(err, TY_E_INTERNAL, "memory plan: %%%u lies outside its memory", ty_val_node(v));
+}
+
+/* An assembly keeps parts that are in place and copies the others. */
+static int check_assembly(check *c, const ty_unit *u, ty_error *err)
+{
+    const ty_graph *g = c->p->f->g;
+    for (uint32_t i = 0; i < ty_graph_node(g, u->node)->n_in; i++)
+        if (check_read(c, ty_graph_in(g, u->node, (int)i), "a concatenation", err) < 0)
+            return -1;
+    c->held[c->n++] = (held){ty_val_make(u->node, 0), ty_plan_place(c->p, ty_val_make(u->node, 0)),
+                             (int64_t)ty_type_bytes(ty_graph_type(g, ty_val_make(u->node, 0)))};
+    return 0;
+}
+
+static int check_unit(check *c, const ty_unit *u, ty_error *err)
+{
+    const ty_graph *g = c->p->f->g;
+    for (int i = 0; i < u->n_loads; i++)
+        if (check_read(c, u->load[i], ty_graph_origin_of(g, u->node), err) < 0)
+            return -1;
+    for (int i = 0; i < u->n_roots; i++)
+        if (check_bounds(c, u->root[i], err) < 0)
+            return -1;
+    if (u->kind == TY_UNIT_ASSEMBLY)
+        return check_assembly(c, u, err);
+    for (int i = 0; i < u->n_roots; i++)
+        check_write(c, u->root[i]);
+    for (int i = 0; i < u->n_roots; i++)
+        if (!check_holds(c, u->root[i]))
+            return ty_error_set(err, TY_E_INTERNAL, "memory plan: two results of %s share bytes", ty_graph_origin_of(g, u->node));
+    return 0;
+}
+
+static int check_end(const check *c, ty_error *err)
+{
+    const ty_graph *g = c->p->f->g;
+    for (int i = 0; i < ty_graph_n_outputs(g); i++)
+        if ((ty_graph_output(g, i)->tapes & c->p->f->tape) && check_read(c, ty_graph_output(g, i)->val, "the caller", err) < 0)
+            return -1;
+    for (int i = 0; i < c->p->n_copies; i++)
+        if (check_read(c, c->p->copy[i].value, "an assign", err) < 0)
+            return -1;
+    return 0;
+}
+
+int ty_plan_check(const ty_plan *p, ty_error *err)
+{
+    const ty_graph *g = p->f->g;
+    ty_arena scratch;
+    ty_arena_init(&scratch);
+    check c = {.p = p, .held = TY_NEW_ARRAY(&scratch, held, (size_t)ty_graph_n_nodes(g) * TY_MAX_RESULTS + 1)};
+    for (uint32_t node = 0; node < ty_graph_n_nodes(g); node++) {
+        ty_val v = ty_val_make(node, 0);
+        if (ty_graph_op(g, node) == TY_OP_STATE)
+            c.held[c.n++] = (held){v, p->place[v], (int64_t)ty_type_bytes(ty_graph_type(g, v))};
+    }
+    int rc = 0;
+    for (int at = 0; at < p->n_order && rc == 0; at++)
+        rc = check_unit(&c, &p->f->unit[p->order[at]], err);
+    if (rc == 0)
+        rc = check_end(&c, err);
+    ty_arena_fini(&scratch);
+    return rc;
+}

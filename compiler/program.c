@@ -1,0 +1,207 @@
+/* program.c - memory and runs of a compiled graph. See compiler.h. */
+#include "compiler/program.h"
+
+#include "compiler/ops/ref.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+ty_tape ty_program_tape_of(ty_run run)
+{
+    static const ty_tape tape[TY_N_RUNS] = {[TY_RUN_MICRO] = TY_TAPE_MICRO, [TY_RUN_LAST] = TY_TAPE_LAST, [TY_RUN_EVAL] = TY_TAPE_EVAL};
+    return tape[run];
+}
+
+void ty_program_free(ty_program *p)
+{
+    if (!p)
+        return;
+    ty_cpu_free(p->cpu);
+    ty_interp_free(p->interp);
+    for (int i = 0; i < TY_N_RUNS; i++) {
+        ty_plan_free(p->plan[i]);
+        ty_fusion_free(p->fusion[i]);
+    }
+    for (int i = 0; p->state && i < ty_graph_n_states(p->graph); i++)
+        free(p->state[i]);
+    ty_graph_free(p->graph);
+    ty_arena_fini(&p->facts);
+    ty_arena arena = p->arena; /* the program lies in its own arena */
+    ty_arena_fini(&arena);
+}
+
+const ty_compile_report *ty_program_report(const ty_program *p)
+{
+    return &p->report;
+}
+
+const char *ty_program_hash(const ty_program *p)
+{
+    return p->hash;
+}
+
+/* ---- the interpreter as a back end: states and results are carried between bytes and doubles ---- */
+
+static void program_load_states(ty_program *p)
+{
+    for (int i = 0; i < ty_graph_n_states(p->graph); i++)
+        ty_ref_load(ty_interp_state(p->interp, i), p->state[i]);
+}
+
+static void program_store_results(ty_program *p, ty_run run)
+{
+    for (int i = 0; i < ty_graph_n_states(p->graph); i++)
+        ty_ref_store(ty_interp_state(p->interp, i), p->state[i]);
+    for (int i = 0; i < p->n_outputs[run]; i++)
+        ty_ref_store(ty_interp_output(p->interp, p->output[run][i]), p->result[run][i].data);
+}
+
+static int program_interpret(ty_program *p, ty_run run, const void *const *inputs, ty_error *err)
+{
+    program_load_states(p);
+    if (ty_interp_run(p->interp, ty_program_tape_of(run), inputs, true, err) < 0)
+        return -1;
+    program_store_results(p, run);
+    return 0;
+}
+
+/* ---- running ---- */
+
+int ty_program_run(ty_program *p, ty_run run, const void *const *inputs, ty_error *err)
+{
+    if (!p->has[run])
+        return ty_error_set(err, TY_E_INTERNAL, "this program has no tape number %d", (int)run);
+    if (p->backend == TY_BACKEND_INTERPRETER)
+        return program_interpret(p, run, inputs, err);
+    ty_cpu_run(p->cpu, p->plan_of[run], inputs);
+    for (int i = 0; i < p->n_outputs[run]; i++)
+        p->result[run][i].data =
+            (void *)(uintptr_t)ty_cpu_value(p->cpu, p->plan_of[run], ty_graph_output(p->graph, p->output[run][i])->val, inputs);
+    return 0;
+}
+
+int ty_program_n_inputs(const ty_program *p)
+{
+    return p->n_inputs;
+}
+
+const ty_binding *ty_program_input(const ty_program *p, int i)
+{
+    return &p->input[i];
+}
+
+int ty_program_n_outputs(const ty_program *p, ty_run run)
+{
+    return p->n_outputs[run];
+}
+
+const char *ty_program_output_name(const ty_program *p, ty_run run, int i)
+{
+    return ty_graph_output(p->graph, p->output[run][i])->name;
+}
+
+const ty_tensor *ty_program_output(const ty_program *p, ty_run run, const char *name)
+{
+    for (int i = 0; i < p->n_outputs[run]; i++)
+        if (strcmp(ty_program_output_name(p, run, i), name) == 0)
+            return &p->result[run][i];
+    return NULL;
+}
+
+/* ---- states and weights ---- */
+
+int ty_program_n_states(const ty_program *p)
+{
+    return ty_graph_n_states(p->graph);
+}
+
+ty_tensor ty_program_state(const ty_program *p, int i, const char **name)
+{
+    const ty_state *state = ty_graph_state(p->graph, i);
+    if (name)
+        *name = state->name;
+    return (ty_tensor){state->type, p->state[i]};
+}
+
+int ty_program_n_tensors(const ty_program *p)
+{
+    return p->n_weights;
+}
+
+ty_tensor ty_program_tensor(const ty_program *p, int i, const char **name, bool *trained)
+{
+    const ty_weight_place *w = &p->weight[i];
+    if (name)
+        *name = w->name;
+    if (trained)
+        *trained = w->trained;
+    char *base = p->state[w->state];
+    return (ty_tensor){w->type, base + w->offset * (int64_t)ty_dtype_bytes((ty_dtype)w->type.dtype)};
+}
+
+const ty_input_range *ty_program_input_range(const ty_program *p, int input)
+{
+    return p->range && p->range[input].what ? &p->range[input] : NULL;
+}
+
+/* ---- memory ---- */
+
+typedef struct memory_row {
+    ty_val v;
+    size_t bytes;
+} memory_row;
+
+static int memory_by_bytes(const void *a, const void *b)
+{
+    const memory_row *x = a, *y = b;
+    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : (x->v > y->v) - (x->v < y->v);
+}
+
+/* The position on the tape with the most live bytes. */
+static int memory_peak(const ty_plan *plan)
+{
+    const ty_graph *g = plan->f->g;
+    size_t most = 0, n = (size_t)ty_graph_n_nodes(g) * TY_MAX_RESULTS;
+    int peak = 0;
+    for (int at = 0; at < plan->n_order; at++) {
+        size_t live = 0;
+        for (ty_val v = 0; v < n; v++)
+            if (plan->place[v].kind == TY_PLACE_SLAB && plan->first[v] <= at && plan->last[v] >= at)
+                live += ty_type_bytes(ty_graph_type(g, v));
+        if (live > most)
+            most = live, peak = at;
+    }
+    return peak;
+}
+
+static void memory_rows(const ty_plan *plan, ty_buf *out)
+{
+    const ty_graph *g = plan->f->g;
+    size_t n = (size_t)ty_graph_n_nodes(g) * TY_MAX_RESULTS;
+    memory_row *rows = calloc(n + 1, sizeof *rows);
+    size_t n_rows = 0;
+    int peak = memory_peak(plan);
+    for (ty_val v = 0; rows && v < n; v++)
+        if (plan->place[v].kind == TY_PLACE_SLAB && plan->first[v] <= peak && plan->last[v] >= peak)
+            rows[n_rows++] = (memory_row){v, ty_type_bytes(ty_graph_type(g, v))};
+    if (rows)
+        qsort(rows, n_rows, sizeof *rows, memory_by_bytes);
+    char type[160];
+    for (size_t i = 0; i < n_rows && i < 20; i++)
+        ty_buf_addf(out, "%12zu  %-28s %s\n", rows[i].bytes, ty_type_text(ty_graph_type(g, rows[i].v), type, sizeof type),
+                    ty_graph_origin_of(g, ty_val_node(rows[i].v)));
+    free(rows);
+}
+
+int ty_program_describe_memory(const ty_program *p, ty_buf *out)
+{
+    const ty_plan *largest = NULL;
+    for (int i = 0; i < TY_N_RUNS; i++)
+        if (p->plan[i] && (!largest || p->plan[i]->slab_bytes > largest->slab_bytes))
+            largest = p->plan[i];
+    if (largest) {
+        ty_buf_addf(out, "temporaries %lld bytes, lower bound %lld\n", (long long)largest->slab_bytes, (long long)largest->bound_bytes);
+        memory_rows(largest, out);
+    }
+    return out->failed ? -1 : 0;
+}

@@ -1,0 +1,234 @@
+/* cc.c - runs the system compiler. See cc.h. */
+#include "compiler/target/cpu/cc.h"
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/hash.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* No -ffast-math, ever: it folds isfinite() away and links a start-up object that sets flush-to-zero for the process. */
+static const char *const cc_flags[] = {
+    "-std=gnu17", "-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-march=native", "-mprefer-vector-width=512",
+    "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fwrapv", "-fno-semantic-interposition", "-fopenmp-simd",
+    "-fvisibility=hidden", "-fPIC", "-shared", "-w", "-pipe", "-fno-asynchronous-unwind-tables", "-fcf-protection=none",
+};
+#define CC_N_FLAGS (sizeof cc_flags / sizeof *cc_flags)
+#define CC_PATH_BYTES 512
+
+static int cc_spawn(const ty_cc_options *opt, const char *source, const char *object, const char *log, pid_t *pid, ty_error *err)
+{
+    const char *argv[CC_N_FLAGS + 8];
+    size_t n = 0;
+    argv[n++] = opt->cc;
+    for (size_t i = 0; i < CC_N_FLAGS; i++)
+        argv[n++] = cc_flags[i];
+    argv[n++] = "-o";
+    argv[n++] = object;
+    argv[n++] = source;
+    argv[n] = NULL;
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 2, log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+    int rc = posix_spawnp(pid, opt->cc, &actions, NULL, (char *const *)argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (rc == 0)
+        return 0;
+    ty_error_errno(err, TY_E_COMPILER, rc, "starting the C compiler \"%s\"", opt->cc);
+    return ty_error_help(err, "install gcc, or set CC to a C compiler");
+}
+
+static int cc_wait(pid_t pid, const char *log, ty_error *err)
+{
+    int status;
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return ty_error_errno(err, TY_E_COMPILER, errno, "waiting for the C compiler");
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return 0;
+    char line[400] = "";
+    FILE *f = fopen(log, "r");
+    if (f) {
+        size_t n = fread(line, 1, sizeof line - 1, f);
+        line[n] = 0;
+        fclose(f);
+    }
+    if (WIFSIGNALED(status))
+        return ty_error_set(err, TY_E_COMPILER, "the C compiler was ended by signal %d: %s", WTERMSIG(status), line);
+    return ty_error_set(err, TY_E_COMPILER, "the C compiler failed with status %d: %s", WEXITSTATUS(status), line);
+}
+
+static int cc_path(char *out, const char *dir, int unit, const char *suffix, ty_error *err)
+{
+    if (snprintf(out, CC_PATH_BYTES, "%s/k%d%s", dir, unit, suffix) >= CC_PATH_BYTES)
+        return ty_error_set(err, TY_E_LIMIT, "path of the compiler's work folder is too long: %s", dir);
+    return 0;
+}
+
+static int cc_write_source(const char *dir, int unit, const char *text, char *path, ty_error *err)
+{
+    if (cc_path(path, dir, unit, ".c", err) < 0)
+        return -1;
+    FILE *f = fopen(path, "w");
+    if (!f)
+        return ty_error_errno(err, TY_E_NONE, errno, "writing kernels to %s", path);
+    bool wrote = fputs(text, f) >= 0;
+    if (fclose(f) != 0 || !wrote)
+        return ty_error_errno(err, TY_E_NONE, errno, "writing kernels to %s", path);
+    return 0;
+}
+
+/* Starts all compilers, then waits for all, also after a failure: nobody is left behind. */
+static int cc_compile(const char *const *text, int n, const char *dir, const ty_cc_options *opt, ty_error *err)
+{
+    char source[CC_PATH_BYTES], object[CC_PATH_BYTES], log[CC_PATH_BYTES];
+    pid_t pid[TY_CC_MAX_UNITS];
+    int started = 0, rc = 0;
+    for (; started < n && rc == 0; started++) {
+        rc = cc_write_source(dir, started, text[started], source, err);
+        if (rc == 0)
+            rc = cc_path(object, dir, started, ".so", err) < 0 || cc_path(log, dir, started, ".log", err) < 0 ? -1 : 0;
+        if (rc == 0)
+            rc = cc_spawn(opt, source, object, log, &pid[started], err);
+        if (rc < 0)
+            break;
+    }
+    for (int i = 0; i < started; i++) {
+        cc_path(log, dir, i, ".log", NULL);
+        if (cc_wait(pid[i], log, rc == 0 ? err : NULL) < 0)
+            rc = -1;
+    }
+    return rc;
+}
+
+static int cc_open(const char *dir, int n, ty_cc_library *out, ty_error *err)
+{
+    char object[CC_PATH_BYTES];
+    for (int i = 0; i < n; i++) {
+        if (cc_path(object, dir, i, ".so", err) < 0)
+            return -1;
+        void *handle = dlopen(object, RTLD_NOW | RTLD_LOCAL);
+        if (!handle) {
+            ty_error_set(err, TY_E_COMPILER, "loading compiled kernels: %s", dlerror());
+            ty_cc_close(out);
+            return ty_error_help(err, "if %s is mounted noexec, set TMPDIR to a folder that is not", dir);
+        }
+        out->handle[out->n_handles++] = handle;
+    }
+    return 0;
+}
+
+/* What decides the objects beside the text: flags, compiler and the CPU's features. */
+static int cc_key(const char *const *text, int n, const ty_cc_options *opt, char *hex, ty_error *err)
+{
+    ty_buf b;
+    ty_buf_init(&b, 1u << 30);
+    ty_buf_addf(&b, "%s\n", opt->cc);
+    for (size_t i = 0; i < CC_N_FLAGS; i++)
+        ty_buf_addf(&b, "%s ", cc_flags[i]);
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    char line[4096];
+    while (f && fgets(line, sizeof line, f))
+        if (strncmp(line, "flags", 5) == 0 || strncmp(line, "model name", 10) == 0) {
+            ty_buf_adds(&b, line);
+            if (line[0] == 'f')
+                break;
+        }
+    if (f)
+        fclose(f);
+    for (int i = 0; i < n; i++)
+        ty_buf_addf(&b, "\n--%zu--\n%s", strlen(text[i]), text[i]);
+    uint8_t digest[TY_SHA256_BYTES];
+    int rc = ty_sha256_bytes(b.data, b.len, digest, err);
+    ty_sha256_hex(digest, hex);
+    ty_buf_fini(&b);
+    return rc;
+}
+
+/* The finished folder becomes the entry by one rename; who comes second finds it there and is content. */
+static void cc_publish(const char *dir, int n, const char *entry)
+{
+    char path[CC_PATH_BYTES];
+    for (int i = 0; i < n; i++) {
+        if (cc_path(path, dir, i, ".log", NULL) == 0)
+            unlink(path);
+        if (cc_path(path, dir, i, ".c", NULL) == 0)
+            unlink(path);
+    }
+    if (rename(dir, entry) != 0)
+        ty_file_remove_tree(dir, NULL);
+}
+
+static int cc_fresh(const char *const *text, int n, const ty_cc_options *opt, const char *entry, ty_cc_library *out, ty_error *err)
+{
+    char dir[CC_PATH_BYTES];
+    const char *base = opt->cache_dir ? opt->cache_dir : opt->work_dir;
+    if (opt->cache_dir && ty_file_mkdirs(opt->cache_dir, 0700, err) < 0)
+        return ty_error_wrap(err, "kernel cache");
+    if (snprintf(dir, sizeof dir, "%s/ty-kernels-XXXXXX", base) >= (int)sizeof dir || !mkdtemp(dir))
+        return ty_error_errno(err, TY_E_NONE, errno, "making a work folder for kernels in %s", base);
+    int rc = cc_compile(text, n, dir, opt, err);
+    if (rc == 0)
+        rc = cc_open(dir, n, out, err);
+    if (rc == 0 && opt->cache_dir)
+        cc_publish(dir, n, entry);
+    else
+        ty_file_remove_tree(dir, NULL);
+    return rc;
+}
+
+static void cc_keep(const char *const *text, int n, const char *dir)
+{
+    char path[CC_PATH_BYTES];
+    if (ty_file_mkdirs(dir, 0755, NULL) < 0)
+        return;
+    for (int i = 0; i < n; i++)
+        cc_write_source(dir, i, text[i], path, NULL);
+}
+
+int ty_cc_build(const char *const *text, int n, const ty_cc_options *opt, ty_cc_library *out, ty_error *err)
+{
+    char hex[TY_SHA256_HEX_BYTES], entry[CC_PATH_BYTES] = "";
+    *out = (ty_cc_library){.n_handles = 0};
+    if (opt->keep_dir)
+        cc_keep(text, n, opt->keep_dir);
+    if (!opt->cache_dir)
+        return cc_fresh(text, n, opt, entry, out, err);
+    if (cc_key(text, n, opt, hex, err) < 0)
+        return -1;
+    if (snprintf(entry, sizeof entry, "%s/%s", opt->cache_dir, hex) >= (int)sizeof entry)
+        return ty_error_set(err, TY_E_LIMIT, "path of the kernel cache is too long: %s", opt->cache_dir);
+    if (ty_file_is_folder(entry) && cc_open(entry, n, out, NULL) == 0) {
+        out->cache_hit = true;
+        return 0;
+    }
+    return cc_fresh(text, n, opt, entry, out, err);
+}
+
+void *ty_cc_symbol(const ty_cc_library *lib, const char *name)
+{
+    for (int i = 0; i < lib->n_handles; i++) {
+        void *found = dlsym(lib->handle[i], name);
+        if (found)
+            return found;
+    }
+    return NULL;
+}
+
+void ty_cc_close(ty_cc_library *lib)
+{
+    for (int i = 0; i < lib->n_handles; i++)
+        dlclose(lib->handle[i]);
+    lib->n_handles = 0;
+}

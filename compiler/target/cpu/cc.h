@@ -1,0 +1,36 @@
+/* cc.h - the system C compiler, turned from C text to functions in this process.
+ *
+ * The text is cut into one translation unit a core; all are compiled at the same time, each straight to a shared object.
+ * With a cache folder the objects are kept under the hash of everything that decides them (text, flags, compiler, CPU) and
+ * found again; entries are written under a temporary name and renamed, and any difference is a miss.
+ */
+#ifndef TY_TARGET_CPU_CC_H
+#define TY_TARGET_CPU_CC_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct ty_cc_options {
+    const char *cc;        /* program, found in PATH */
+    const char *work_dir;  /* where a temporary folder is made */
+    const char *cache_dir; /* NULL: none */
+    const char *keep_dir;  /* sources are left here too, for reading; NULL: not */
+} ty_cc_options;
+
+#define TY_CC_MAX_UNITS 64
+
+typedef struct ty_cc_library {
+    void *handle[TY_CC_MAX_UNITS];
+    int n_handles;
+    bool cache_hit;
+} ty_cc_library;
+
+/* Compiles n translation units. On failure the error carries the compiler's first lines. */
+int ty_cc_build(const char *const *text, int n, const ty_cc_options *opt, ty_cc_library *out, ty_error *err);
+/* A function by name; NULL if no unit has it. */
+void *ty_cc_symbol(const ty_cc_library *lib, const char *name);
+void ty_cc_close(ty_cc_library *lib);
+
+#endif

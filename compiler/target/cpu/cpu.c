@@ -1,0 +1,434 @@
+/* cpu.c - builds and runs tapes on the CPU. See cpu.h. */
+#include "compiler/target/cpu/cpu.h"
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "compiler/ops/op.h"
+#include "compiler/target/cpu/library.h"
+#include "compiler/target/cpu/render.h"
+
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef void cpu_kernel_fn(char *const *b, long lo, long hi);
+
+/* One call of a tape. */
+typedef struct cpu_step {
+    enum { CPU_KERNEL, CPU_LIBRARY, CPU_COPY } kind;
+    cpu_kernel_fn *fn;
+    ty_library_call call;
+    char **ptr;        /* KERNEL: buffers; LIBRARY: operands, then results; COPY: to, from */
+    int n_ptr, n_in;
+    int64_t n_units;   /* KERNEL */
+    int threads;
+    size_t bytes;      /* COPY */
+    uint64_t hash;     /* KERNEL: of its text */
+} cpu_step;
+
+/* A pointer that depends on the inputs of the run. */
+typedef struct cpu_patch {
+    char **at;
+    int input;
+    int64_t offset;
+} cpu_patch;
+
+typedef struct cpu_tape {
+    cpu_step *step;
+    int n_steps;
+    cpu_patch *patch;
+    int n_patches, cap_patches;
+} cpu_tape;
+
+typedef struct cpu_text {
+    uint64_t hash;
+    char *text;
+    size_t len;
+} cpu_text;
+
+struct ty_cpu {
+    ty_arena arena;
+    const ty_plan *const *plan;
+    int n_plans;
+    ty_cpu_options opt;
+    cpu_tape *tape;
+    char *slab, *scratch;
+    cpu_text *text; /* distinct kernels */
+    int n_texts, cap_texts;
+    ty_cc_library lib;
+    ty_cpu_report report;
+};
+
+/* Below this many scalar instructions a kernel runs on the calling thread: waking the others costs about as much. */
+#define CPU_SERIAL_COST 60000.0
+
+/* ---- pointers ---- */
+
+static char *cpu_address(const ty_cpu *cpu, const ty_plan *plan, ty_val v, const void *const *inputs)
+{
+    ty_place at = ty_plan_place(plan, v);
+    switch (at.kind) {
+    case TY_PLACE_SLAB: return cpu->slab + at.offset;
+    case TY_PLACE_STATE: return (char *)cpu->opt.state[at.index] + at.offset;
+    case TY_PLACE_CONST: return (char *)(uintptr_t)ty_graph_const_data(plan->f->g, (ty_val)at.index) + at.offset;
+    case TY_PLACE_INPUT: return inputs ? (char *)(uintptr_t)inputs[at.index] + at.offset : NULL;
+    default: return NULL;
+    }
+}
+
+static void cpu_point(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, char **at, ty_val v)
+{
+    *at = cpu_address(cpu, plan, v, NULL);
+    ty_place place = ty_plan_place(plan, v);
+    if (place.kind != TY_PLACE_INPUT)
+        return;
+    if (tape->n_patches == tape->cap_patches) {
+        int cap = tape->cap_patches ? 2 * tape->cap_patches : 16;
+        cpu_patch *grown = TY_NEW_ARRAY(&cpu->arena, cpu_patch, cap);
+        if (tape->n_patches)
+            memcpy(grown, tape->patch, sizeof *grown * (size_t)tape->n_patches);
+        tape->patch = grown;
+        tape->cap_patches = cap;
+    }
+    tape->patch[tape->n_patches++] = (cpu_patch){at, (int)place.index, place.offset};
+}
+
+/* ---- kernels ---- */
+
+static bool cpu_same_place(const ty_plan *plan, ty_val a, ty_val b)
+{
+    ty_place x = ty_plan_place(plan, a), y = ty_plan_place(plan, b);
+    return x.kind == y.kind && x.index == y.index && x.offset == y.offset && x.kind != TY_PLACE_INPUT;
+}
+
+/* Buffers that share memory share the pointer of the written one, so that the compiler sees the dependence. */
+static void cpu_alias(const ty_plan *plan, const ty_kernel *k, uint32_t *alias)
+{
+    for (int i = 0; i < k->n_buffers; i++) {
+        alias[i] = (uint32_t)i;
+        for (int j = 0; j < k->n_buffers && !k->buffer[i].written; j++)
+            if (k->buffer[j].written && cpu_same_place(plan, k->buffer[i].val, k->buffer[j].val))
+                alias[i] = (uint32_t)j;
+    }
+}
+
+static uint64_t cpu_add_text(ty_cpu *cpu, const ty_buf *b)
+{
+    uint64_t hash = ty_fnv1a(14695981039346656037ull, b->data, b->len);
+    for (int i = 0; i < cpu->n_texts; i++)
+        if (cpu->text[i].hash == hash && cpu->text[i].len == b->len && memcmp(cpu->text[i].text, b->data, b->len) == 0)
+            return hash;
+    if (cpu->n_texts == cpu->cap_texts) {
+        int cap = cpu->cap_texts ? 2 * cpu->cap_texts : 64;
+        cpu_text *grown = TY_NEW_ARRAY(&cpu->arena, cpu_text, cap);
+        if (cpu->n_texts)
+            memcpy(grown, cpu->text, sizeof *grown * (size_t)cpu->n_texts);
+        cpu->text = grown;
+        cpu->cap_texts = cap;
+    }
+    cpu->text[cpu->n_texts++] = (cpu_text){hash, ty_arena_strndup(&cpu->arena, b->data, b->len), b->len};
+    return hash;
+}
+
+static void cpu_add_kernel(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u, cpu_step *step, ty_buf *scratch)
+{
+    const ty_kernel *k = u->kernel;
+    uint32_t *alias = TY_NEW_ARRAY(&cpu->arena, uint32_t, k->n_buffers);
+    cpu_alias(plan, k, alias);
+    ty_buf_clear(scratch);
+    ty_render_kernel(k, alias, scratch);
+    step->kind = CPU_KERNEL;
+    step->hash = cpu_add_text(cpu, scratch);
+    step->n_ptr = k->n_buffers;
+    step->ptr = TY_NEW_ARRAY(&cpu->arena, char *, k->n_buffers);
+    for (int i = 0; i < k->n_buffers; i++)
+        cpu_point(cpu, tape, plan, &step->ptr[i], k->buffer[i].val);
+    step->n_units = ty_kernel_n_units(k);
+    double cost = (double)step->n_units * ty_kernel_unit_cost(k);
+    step->threads = cost < CPU_SERIAL_COST || step->n_units < 2 ? 1 : cpu->opt.threads;
+    cpu->report.n_kernels++;
+}
+
+/* ---- library calls ---- */
+
+static int cpu_add_library(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u, cpu_step *step, ty_error *err)
+{
+    const ty_graph *g = plan->f->g;
+    const ty_node *n = ty_graph_node(g, u->node);
+    ty_type in[8], res[TY_MAX_RESULTS];
+    int n_in = (int)n->n_in, n_res = n->n_res;
+    step->kind = CPU_LIBRARY;
+    step->n_in = n_in;
+    step->n_ptr = n_in + n_res;
+    step->ptr = TY_NEW_ARRAY(&cpu->arena, char *, step->n_ptr);
+    for (int i = 0; i < n_in; i++) {
+        in[i] = *ty_graph_type(g, ty_graph_in(g, u->node, i));
+        cpu_point(cpu, tape, plan, &step->ptr[i], ty_graph_in(g, u->node, i));
+    }
+    for (int i = 0; i < n_res; i++) {
+        res[i] = *ty_graph_type(g, ty_val_make(u->node, (uint32_t)i));
+        cpu_point(cpu, tape, plan, &step->ptr[n_in + i], ty_val_make(u->node, (uint32_t)i));
+    }
+    ty_library_shape shape = {ty_graph_attr(g, u->node), in, n_in, res, n_res, cpu->opt.threads, cpu->opt.strict};
+    if (ty_library_prepare((ty_op)n->op, &shape, &step->call, err) < 0)
+        return ty_error_wrap(err, "%s", ty_graph_origin_of(g, u->node));
+    if (step->call.scratch_bytes > cpu->report.scratch_bytes)
+        cpu->report.scratch_bytes = step->call.scratch_bytes;
+    cpu->report.n_library_calls++;
+    return 0;
+}
+
+/* Results without a reader have no place in the plan; the call still writes them. */
+static void cpu_unread_results(ty_cpu *cpu, cpu_step *step, const ty_plan *plan, const ty_unit *u)
+{
+    for (int i = step->n_in; step->kind == CPU_LIBRARY && i < step->n_ptr; i++)
+        if (!step->ptr[i])
+            step->ptr[i] = ty_arena_alloc(&cpu->arena, ty_type_bytes(ty_graph_type(plan->f->g, ty_val_make(u->node, (uint32_t)(i - step->n_in)))));
+}
+
+/* ---- copies ---- */
+
+static void cpu_add_copy(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, char *to, ty_val from, cpu_step *step)
+{
+    step->kind = CPU_COPY;
+    step->ptr = TY_NEW_ARRAY(&cpu->arena, char *, 2);
+    step->n_ptr = 2;
+    step->ptr[0] = to;
+    step->bytes = ty_type_bytes(ty_graph_type(plan->f->g, from));
+    cpu_point(cpu, tape, plan, &step->ptr[1], from);
+}
+
+static int cpu_add_assembly(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u)
+{
+    const ty_graph *g = plan->f->g;
+    char *to = cpu_address(cpu, plan, ty_val_make(u->node, 0), NULL);
+    for (uint32_t i = 0; i < ty_graph_node(g, u->node)->n_in; i++) {
+        ty_val in = ty_graph_in(g, u->node, (int)i);
+        if (!ty_plan_part_in_place(plan, u->node, (int)i))
+            cpu_add_copy(cpu, tape, plan, to, in, &tape->step[tape->n_steps++]);
+        to += ty_type_bytes(ty_graph_type(g, in));
+    }
+    return 0;
+}
+
+/* ---- tapes ---- */
+
+static int cpu_max_steps(const ty_plan *plan)
+{
+    int n = plan->n_order + plan->n_copies;
+    for (int at = 0; at < plan->n_order; at++)
+        if (plan->f->unit[plan->order[at]].kind == TY_UNIT_ASSEMBLY)
+            n += (int)ty_graph_node(plan->f->g, plan->f->unit[plan->order[at]].node)->n_in;
+    return n;
+}
+
+static int cpu_add_unit(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u, ty_buf *scratch, ty_error *err)
+{
+    if (u->kind == TY_UNIT_ASSEMBLY)
+        return cpu_add_assembly(cpu, tape, plan, u);
+    cpu_step *step = &tape->step[tape->n_steps++];
+    if (u->kind == TY_UNIT_KERNEL)
+        cpu_add_kernel(cpu, tape, plan, u, step, scratch);
+    else if (cpu_add_library(cpu, tape, plan, u, step, err) < 0)
+        return -1;
+    cpu_unread_results(cpu, step, plan, u);
+    return 0;
+}
+
+static int cpu_add_tape(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, ty_error *err)
+{
+    ty_buf scratch;
+    ty_buf_init(&scratch, 16u << 20);
+    tape->step = TY_NEW_ARRAY(&cpu->arena, cpu_step, cpu_max_steps(plan) + 1);
+    int rc = 0;
+    for (int at = 0; at < plan->n_order && rc == 0; at++)
+        rc = cpu_add_unit(cpu, tape, plan, &plan->f->unit[plan->order[at]], &scratch, err);
+    for (int i = 0; i < plan->n_copies && rc == 0; i++)
+        cpu_add_copy(cpu, tape, plan, cpu->opt.state[plan->copy[i].state], plan->copy[i].value, &tape->step[tape->n_steps++]);
+    if (rc == 0 && scratch.failed)
+        rc = ty_error_set(err, TY_E_LIMIT, "a generated kernel is larger than 16 MiB of text");
+    ty_buf_fini(&scratch);
+    return rc;
+}
+
+/* ---- compiling ---- */
+
+static int cpu_by_length(const void *a, const void *b)
+{
+    const cpu_text *x = a, *y = b;
+    return x->len != y->len ? (x->len < y->len ? 1 : -1) : (x->hash > y->hash) - (x->hash < y->hash);
+}
+
+/* Longest text first into the shortest unit. */
+static void cpu_units_of_text(ty_cpu *cpu, ty_buf *unit, int n)
+{
+    qsort(cpu->text, (size_t)cpu->n_texts, sizeof *cpu->text, cpu_by_length);
+    for (int i = 0; i < n; i++) {
+        ty_buf_init(&unit[i], 1u << 30);
+        ty_buf_adds(&unit[i], ty_render_prelude);
+    }
+    for (int i = 0; i < cpu->n_texts; i++) {
+        int shortest = 0;
+        for (int k = 1; k < n; k++)
+            if (unit[k].len < unit[shortest].len)
+                shortest = k;
+        ty_buf_addf(&unit[shortest], "__attribute__((visibility(\"default\"))) void ty_k_%016lx", (unsigned long)cpu->text[i].hash);
+        ty_buf_add(&unit[shortest], cpu->text[i].text, cpu->text[i].len);
+    }
+}
+
+static int cpu_compile(ty_cpu *cpu, ty_error *err)
+{
+    if (cpu->n_texts == 0)
+        return 0;
+    int n = cpu->opt.threads < cpu->n_texts ? cpu->opt.threads : cpu->n_texts;
+    n = n > TY_CC_MAX_UNITS ? TY_CC_MAX_UNITS : n;
+    ty_buf unit[TY_CC_MAX_UNITS];
+    const char *text[TY_CC_MAX_UNITS];
+    cpu_units_of_text(cpu, unit, n);
+    int rc = 0;
+    for (int i = 0; i < n; i++) {
+        text[i] = unit[i].data;
+        if (unit[i].failed)
+            rc = ty_error_set(err, TY_E_LIMIT, "out of memory for generated code");
+    }
+    int64_t start = ty_clock_ns();
+    if (rc == 0)
+        rc = ty_cc_build(text, n, &cpu->opt.cc, &cpu->lib, err);
+    cpu->report.cc_ms = (double)(ty_clock_ns() - start) * 1e-6;
+    cpu->report.cache_hit = cpu->lib.cache_hit;
+    for (int i = 0; i < n; i++)
+        ty_buf_fini(&unit[i]);
+    return rc;
+}
+
+static int cpu_bind(ty_cpu *cpu, ty_error *err)
+{
+    char name[32];
+    for (int t = 0; t < cpu->n_plans; t++)
+        for (int i = 0; i < cpu->tape[t].n_steps; i++) {
+            cpu_step *step = &cpu->tape[t].step[i];
+            if (step->kind != CPU_KERNEL)
+                continue;
+            snprintf(name, sizeof name, "ty_k_%016lx", (unsigned long)step->hash);
+            void *found = ty_cc_symbol(&cpu->lib, name);
+            if (!found)
+                return ty_error_set(err, TY_E_COMPILER, "compiled kernels lack %s", name);
+            memcpy(&step->fn, &found, sizeof found);
+        }
+    return 0;
+}
+
+/* ---- building ---- */
+
+static char *cpu_memory(size_t bytes, ty_error *err)
+{
+    size_t rounded = (bytes + 4095) / 4096 * 4096 + 4096;
+    char *memory = aligned_alloc(4096, rounded);
+    if (!memory)
+        ty_error_set(err, TY_E_LIMIT, "no memory for %zu bytes of temporaries", rounded);
+    return memory;
+}
+
+static int cpu_fill(ty_cpu *cpu, ty_error *err)
+{
+    for (int i = 0; i < cpu->n_plans; i++)
+        if ((size_t)cpu->plan[i]->slab_bytes > cpu->report.slab_bytes)
+            cpu->report.slab_bytes = (size_t)cpu->plan[i]->slab_bytes;
+    cpu->slab = cpu_memory(cpu->report.slab_bytes, err);
+    if (!cpu->slab)
+        return -1;
+    int64_t start = ty_clock_ns();
+    for (int i = 0; i < cpu->n_plans; i++)
+        if (cpu_add_tape(cpu, &cpu->tape[i], cpu->plan[i], err) < 0)
+            return -1;
+    cpu->report.prepare_ms = (double)(ty_clock_ns() - start) * 1e-6;
+    cpu->report.n_distinct_kernels = cpu->n_texts;
+    cpu->scratch = cpu_memory(cpu->report.scratch_bytes, err);
+    if (!cpu->scratch)
+        return -1;
+    if (cpu_compile(cpu, err) < 0)
+        return -1;
+    return cpu_bind(cpu, err);
+}
+
+int ty_cpu_build(const ty_plan *const *plans, int n_plans, const ty_cpu_options *opt, ty_cpu **out, ty_error *err)
+{
+    ty_arena arena;
+    ty_arena_init(&arena);
+    ty_cpu *cpu = TY_NEW(&arena, ty_cpu);
+    cpu->arena = arena;
+    cpu->plan = ty_arena_copy(&cpu->arena, plans, sizeof *plans * (size_t)n_plans);
+    cpu->n_plans = n_plans;
+    cpu->opt = *opt;
+    cpu->tape = TY_NEW_ARRAY(&cpu->arena, cpu_tape, n_plans);
+    omp_set_num_threads(opt->threads);
+    if (cpu_fill(cpu, err) < 0) {
+        ty_cpu_free(cpu);
+        return -1;
+    }
+    *out = cpu;
+    return 0;
+}
+
+void ty_cpu_free(ty_cpu *cpu)
+{
+    if (!cpu)
+        return;
+    for (int t = 0; t < cpu->n_plans; t++)
+        for (int i = 0; i < cpu->tape[t].n_steps; i++)
+            if (cpu->tape[t].step[i].kind == CPU_LIBRARY)
+                ty_library_release(&cpu->tape[t].step[i].call);
+    ty_cc_close(&cpu->lib);
+    free(cpu->slab);
+    free(cpu->scratch);
+    ty_arena arena = cpu->arena;
+    ty_arena_fini(&arena);
+}
+
+const ty_cpu_report *ty_cpu_report_of(const ty_cpu *cpu)
+{
+    return &cpu->report;
+}
+
+/* ---- running ---- */
+
+/* Equal parts, cut at multiples of 64 units where there are many, so that vector loops start at whole cache lines. */
+static void cpu_run_kernel(const cpu_step *step)
+{
+    if (step->threads == 1) {
+        step->fn(step->ptr, 0, step->n_units);
+        return;
+    }
+    int64_t n = step->n_units, grain = n >= 128 * step->threads ? 64 : 1;
+#pragma omp parallel num_threads(step->threads)
+    {
+        int64_t threads = omp_get_num_threads(); /* the system may give fewer than asked for */
+        int64_t part = ((n + threads - 1) / threads + grain - 1) / grain * grain;
+        int64_t lo = omp_get_thread_num() * part, hi = lo + part < n ? lo + part : n;
+        if (lo < hi)
+            step->fn(step->ptr, lo, hi);
+    }
+}
+
+void ty_cpu_run(ty_cpu *cpu, int plan, const void *const *inputs)
+{
+    const cpu_tape *tape = &cpu->tape[plan];
+    for (int i = 0; i < tape->n_patches; i++)
+        *tape->patch[i].at = (char *)(uintptr_t)inputs[tape->patch[i].input] + tape->patch[i].offset;
+    for (int i = 0; i < tape->n_steps; i++) {
+        const cpu_step *step = &tape->step[i];
+        if (step->kind == CPU_KERNEL)
+            cpu_run_kernel(step);
+        else if (step->kind == CPU_LIBRARY)
+            step->call.run(step->call.prepared, (const void *const *)step->ptr, (void *const *)(step->ptr + step->n_in), cpu->scratch);
+        else
+            memmove(step->ptr[0], step->ptr[1], step->bytes);
+    }
+}
+
+const void *ty_cpu_value(const ty_cpu *cpu, int plan, ty_val v, const void *const *inputs)
+{
+    return cpu_address(cpu, cpu->plan[plan], v, inputs);
+}

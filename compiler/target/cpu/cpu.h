@@ -1,0 +1,38 @@
+/* cpu.h - a planned step on the CPU: compiled kernels, prepared library calls, one slab, one tape of calls.
+ *
+ * Building is slow and happens once; running allocates nothing. All tapes of a program share the slab, the scratch memory and
+ * the state arenas. A run walks the tape: kernels are cut into equal parts over the threads (results do not depend on how
+ * many), library calls use the same OpenMP threads.
+ */
+#ifndef TY_TARGET_CPU_CPU_H
+#define TY_TARGET_CPU_CPU_H
+
+#include "compiler/passes/plan.h"
+#include "compiler/target/cpu/cc.h"
+
+typedef struct ty_cpu ty_cpu;
+
+typedef struct ty_cpu_options {
+    int threads;       /* >= 1 */
+    bool strict;
+    ty_cc_options cc;
+    void *const *state; /* memory of each state of the graph, 64-byte aligned, kept by the caller */
+} ty_cpu_options;
+
+typedef struct ty_cpu_report {
+    int n_kernels, n_distinct_kernels, n_library_calls;
+    size_t slab_bytes, scratch_bytes, constant_bytes;
+    double cc_ms, prepare_ms;
+    bool cache_hit;
+} ty_cpu_report;
+
+/* plans[i]: a checked plan; all of the same graph, which must outlive the result (constants are read from it). */
+int ty_cpu_build(const ty_plan *const *plans, int n_plans, const ty_cpu_options *opt, ty_cpu **out, ty_error *err);
+void ty_cpu_free(ty_cpu *cpu);
+const ty_cpu_report *ty_cpu_report_of(const ty_cpu *cpu);
+/* Runs plan i. inputs[k]: bytes of graph input k (NULL where the tape does not read it). */
+void ty_cpu_run(ty_cpu *cpu, int plan, const void *const *inputs);
+/* Where a value of a plan lies after a run with these inputs. */
+const void *ty_cpu_value(const ty_cpu *cpu, int plan, ty_val v, const void *const *inputs);
+
+#endif

@@ -1,0 +1,22 @@
+/* native.h - library calls written by hand: what no library does, and dtypes that oneDNN does not take.
+ *
+ * Each prepare function takes its op's shapes or refuses with TY_E_UNSUPPORTED, in which case the op's reference function
+ * runs instead (slow, any dtype). None depends on the number of threads for its result.
+ */
+#ifndef TY_TARGET_CPU_NATIVE_H
+#define TY_TARGET_CPU_NATIVE_H
+
+#include "compiler/target/cpu/library.h"
+
+/* native_pool.c: f32. */
+ty_library_prepare_fn ty_native_prepare_pool_max, ty_native_prepare_pool_max_grad;
+ty_library_prepare_fn ty_native_prepare_pool_sum, ty_native_prepare_pool_sum_grad;
+/* native_scatter.c: f32 and i64 data, i32 or i64 indices. */
+ty_library_prepare_fn ty_native_prepare_scatter, ty_native_prepare_put;
+/* native_order.c */
+ty_library_prepare_fn ty_native_prepare_argreduce, ty_native_prepare_scan, ty_native_prepare_sort;
+
+/* native_reference.c: any op by its row's reference function. */
+int ty_native_prepare_reference_of(ty_op op, const ty_library_shape *shape, ty_library_call *out, ty_error *err);
+
+#endif

@@ -1,0 +1,262 @@
+/* onednn_conv.c - convolution of float32 tensors and its two gradients.
+ *
+ * Our tensors are dense and channels-first. oneDNN is asked which layouts it would like best; where they differ from ours
+ * the operand is reordered into scratch memory in front of the call, the result behind it.
+ */
+#include "compiler/target/cpu/onednn.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* An operand: ours outside, oneDNN's inside. */
+typedef struct conv_operand {
+    dnnl_memory_desc_t ours, theirs;
+    dnnl_memory_t outside, inside; /* the same memory if the layouts agree */
+    dnnl_primitive_t reorder;      /* NULL if they do */
+    int64_t scratch_offset;
+} conv_operand;
+
+typedef struct conv_call {
+    const ty_onednn *lib;
+    dnnl_primitive_t primitive;
+    conv_operand x, w, y; /* source, weights, destination, or their gradients */
+    dnnl_memory_t scratch;
+    int64_t scratch_offset;
+    int kind;             /* CONV_FORWARD, CONV_DATA or CONV_WEIGHTS */
+} conv_call;
+
+enum { CONV_FORWARD, CONV_DATA, CONV_WEIGHTS };
+
+static void conv_bind(const conv_call *c, const conv_operand *o, const void *bytes, char *scratch)
+{
+    c->lib->memory_set_data_handle_v2(o->outside, (void *)(uintptr_t)bytes, c->lib->stream);
+    if (o->reorder)
+        c->lib->memory_set_data_handle_v2(o->inside, scratch + o->scratch_offset, c->lib->stream);
+}
+
+static void conv_move(const conv_call *c, const conv_operand *o, bool in)
+{
+    if (!o->reorder)
+        return;
+    const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, in ? o->outside : o->inside}, {DNNL_ARG_TO, in ? o->inside : o->outside}};
+    c->lib->primitive_execute(o->reorder, c->lib->stream, 2, args);
+}
+
+static void conv_execute(const conv_call *c)
+{
+    static const int arg_of[3][3] = {
+        [CONV_FORWARD] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
+        [CONV_DATA] = {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST},
+        [CONV_WEIGHTS] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST},
+    };
+    const conv_operand *o[3] = {&c->x, &c->w, &c->y};
+    dnnl_exec_arg_t args[4];
+    for (int i = 0; i < 3; i++)
+        args[i] = (dnnl_exec_arg_t){arg_of[c->kind][i], o[i]->reorder ? o[i]->inside : o[i]->outside};
+    args[3] = (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, c->scratch};
+    c->lib->primitive_execute(c->primitive, c->lib->stream, 4, args);
+}
+
+/* Operands in the order of the op's row; the last of x, w, y that is not an operand is the result. */
+static void conv_run(void *prepared, const void *const *in, void *const *out, void *scratch)
+{
+    const conv_call *c = prepared;
+    const conv_operand *operand[3][3] = {
+        [CONV_FORWARD] = {&c->x, &c->w, &c->y}, [CONV_DATA] = {&c->y, &c->w, &c->x}, [CONV_WEIGHTS] = {&c->x, &c->y, &c->w}};
+    const conv_operand *const *o = operand[c->kind];
+    conv_bind(c, o[0], in[0], scratch);
+    conv_bind(c, o[1], in[1], scratch);
+    conv_bind(c, o[2], out[0], scratch);
+    c->lib->memory_set_data_handle_v2(c->scratch, (char *)scratch + c->scratch_offset, c->lib->stream);
+    conv_move(c, o[0], true);
+    conv_move(c, o[1], true);
+    conv_execute(c);
+    conv_move(c, o[2], false);
+}
+
+static void conv_release_operand(const conv_call *c, conv_operand *o)
+{
+    if (o->reorder)
+        c->lib->primitive_destroy(o->reorder);
+    if (o->outside)
+        c->lib->memory_destroy(o->outside);
+    if (o->inside)
+        c->lib->memory_destroy(o->inside);
+}
+
+static void conv_release(void *prepared)
+{
+    conv_call *c = prepared;
+    conv_release_operand(c, &c->x);
+    conv_release_operand(c, &c->w);
+    conv_release_operand(c, &c->y);
+    if (c->primitive)
+        c->lib->primitive_destroy(c->primitive);
+    if (c->scratch)
+        c->lib->memory_destroy(c->scratch);
+    free(c);
+}
+
+/* ---- preparing ---- */
+
+static dnnl_format_tag_t conv_plain(int rank)
+{
+    static const dnnl_format_tag_t tag[] = {[3] = dnnl_abc, [4] = dnnl_abcd, [5] = dnnl_abcde, [6] = dnnl_abcdef};
+    return tag[rank];
+}
+
+/* Shape of the weights with the group as an axis of its own, as oneDNN wants it. */
+static int conv_weight_dims(const ty_type *w, int64_t groups, int64_t *dims)
+{
+    int rank = 0;
+    if (groups > 1)
+        dims[rank++] = groups;
+    dims[rank++] = w->dim[0] / groups;
+    for (int i = 1; i < w->rank; i++)
+        dims[rank++] = w->dim[i];
+    return rank;
+}
+
+static int conv_describe(const conv_call *c, conv_operand *o, int rank, const int64_t *dims, ty_error *err)
+{
+    if (ty_onednn_status(c->lib->memory_desc_init_by_tag(&o->ours, rank, dims, dnnl_f32, conv_plain(rank)), "describing a tensor", err) < 0)
+        return -1;
+    return ty_onednn_status(c->lib->memory_desc_init_by_tag(&o->theirs, rank, dims, dnnl_f32, dnnl_format_tag_any), "describing a tensor", err);
+}
+
+static int conv_reorder(const conv_call *c, conv_operand *o, const dnnl_memory_desc_t *chosen, bool in, int64_t *scratch_bytes, ty_error *err)
+{
+    const ty_onednn *lib = c->lib;
+    o->theirs = *chosen;
+    if (ty_onednn_status(lib->memory_create(&o->outside, &o->ours, lib->engine, DNNL_MEMORY_NONE), "making a memory", err) < 0)
+        return -1;
+    if (lib->memory_desc_equal(&o->ours, &o->theirs))
+        return 0;
+    dnnl_primitive_desc_t pd = NULL;
+    const dnnl_memory_desc_t *from = in ? &o->ours : &o->theirs, *to = in ? &o->theirs : &o->ours;
+    if (ty_onednn_status(lib->memory_create(&o->inside, &o->theirs, lib->engine, DNNL_MEMORY_NONE), "making a memory", err) < 0 ||
+        ty_onednn_status(lib->reorder_primitive_desc_create(&pd, from, lib->engine, to, lib->engine, NULL), "choosing a reorder", err) < 0)
+        return -1;
+    int rc = ty_onednn_status(lib->primitive_create(&o->reorder, pd), "making a reorder", err);
+    lib->primitive_desc_destroy(pd);
+    o->scratch_offset = *scratch_bytes;
+    *scratch_bytes += ((int64_t)lib->memory_desc_get_size(&o->theirs) + 63) / 64 * 64;
+    return rc;
+}
+
+static dnnl_status_t conv_op_desc(const conv_call *c, int kind, const ty_attr *attr, dnnl_convolution_desc_t *desc)
+{
+    dnnl_dims_t strides = {0}, dilates = {0}, lo = {0}, hi = {0};
+    for (uint32_t i = 0; i < attr->n; i++) {
+        strides[i] = attr->step[i];
+        dilates[i] = attr->dil[i] - 1;
+        lo[i] = attr->lo[i];
+        hi[i] = attr->hi[i];
+    }
+    const dnnl_memory_desc_t *x = &c->x.theirs, *w = &c->w.theirs, *y = &c->y.theirs;
+    if (kind == CONV_FORWARD)
+        return c->lib->dilated_convolution_forward_desc_init(desc, dnnl_forward_training, dnnl_convolution_direct, x, w, NULL, y,
+                                                             strides, dilates, lo, hi);
+    if (kind == CONV_DATA)
+        return c->lib->dilated_convolution_backward_data_desc_init(desc, dnnl_convolution_direct, x, w, y, strides, dilates, lo, hi);
+    return c->lib->dilated_convolution_backward_weights_desc_init(desc, dnnl_convolution_direct, x, w, NULL, y, strides, dilates,
+                                                                  lo, hi);
+}
+
+/* A gradient's primitive wants the forward one as a hint. */
+static int conv_choose(const conv_call *c, const ty_attr *attr, dnnl_primitive_desc_t *pd, ty_error *err)
+{
+    const ty_onednn *lib = c->lib;
+    dnnl_primitive_attr_t primitive_attr = NULL;
+    dnnl_primitive_desc_t hint = NULL;
+    dnnl_convolution_desc_t forward, own;
+    int rc = ty_onednn_status(lib->primitive_attr_create(&primitive_attr), "making attributes", err);
+    if (rc == 0) {
+        lib->primitive_attr_set_scratchpad_mode(primitive_attr, dnnl_scratchpad_mode_user);
+        rc = ty_onednn_status(conv_op_desc(c, CONV_FORWARD, attr, &forward), "describing a convolution", err);
+    }
+    if (rc == 0 && c->kind != CONV_FORWARD)
+        rc = ty_onednn_status(lib->primitive_desc_create(&hint, &forward, primitive_attr, lib->engine, NULL), "choosing a convolution", err);
+    if (rc == 0)
+        rc = ty_onednn_status(conv_op_desc(c, c->kind, attr, &own), "describing a convolution", err);
+    if (rc == 0)
+        rc = ty_onednn_status(lib->primitive_desc_create(pd, &own, primitive_attr, lib->engine, hint), "choosing a convolution", err);
+    if (hint)
+        lib->primitive_desc_destroy(hint);
+    if (primitive_attr)
+        lib->primitive_attr_destroy(primitive_attr);
+    return rc;
+}
+
+static int conv_layouts(conv_call *c, dnnl_primitive_desc_t pd, ty_library_call *out, ty_error *err)
+{
+    static const dnnl_query_t query[3][3] = {
+        [CONV_FORWARD] = {dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_dst_md},
+        [CONV_DATA] = {dnnl_query_diff_src_md, dnnl_query_weights_md, dnnl_query_diff_dst_md},
+        [CONV_WEIGHTS] = {dnnl_query_src_md, dnnl_query_diff_weights_md, dnnl_query_diff_dst_md},
+    };
+    const ty_onednn *lib = c->lib;
+    int64_t bytes = 0;
+    const dnnl_query_t *q = query[c->kind];
+    if (conv_reorder(c, &c->x, lib->primitive_desc_query_md(pd, q[0], 0), c->kind != CONV_DATA, &bytes, err) < 0 ||
+        conv_reorder(c, &c->w, lib->primitive_desc_query_md(pd, q[1], 0), c->kind != CONV_WEIGHTS, &bytes, err) < 0 ||
+        conv_reorder(c, &c->y, lib->primitive_desc_query_md(pd, q[2], 0), c->kind != CONV_FORWARD, &bytes, err) < 0)
+        return -1;
+    const dnnl_memory_desc_t *scratch = lib->primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
+    c->scratch_offset = bytes;
+    out->scratch_bytes = (size_t)bytes + lib->memory_desc_get_size(scratch);
+    return ty_onednn_status(lib->memory_create(&c->scratch, scratch, lib->engine, DNNL_MEMORY_NONE), "making a memory", err);
+}
+
+static int conv_fill(conv_call *c, const ty_attr *attr, const ty_type *x, const ty_type *w, const ty_type *y, ty_library_call *out,
+                     ty_error *err)
+{
+    int64_t dims[TY_MAX_RANK + 1];
+    int weight_rank = conv_weight_dims(w, attr->groups, dims);
+    if (conv_describe(c, &c->w, weight_rank, dims, err) < 0 || conv_describe(c, &c->x, x->rank, x->dim, err) < 0 ||
+        conv_describe(c, &c->y, y->rank, y->dim, err) < 0)
+        return -1;
+    dnnl_primitive_desc_t pd = NULL;
+    if (conv_choose(c, attr, &pd, err) < 0)
+        return -1;
+    int rc = conv_layouts(c, pd, out, err);
+    const char *text = NULL;
+    if (rc == 0 && c->lib->primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &text) == dnnl_success)
+        out->text = text; /* a literal inside the library */
+    if (rc == 0)
+        rc = ty_onednn_status(c->lib->primitive_create(&c->primitive, pd), "making a convolution", err);
+    c->lib->primitive_desc_destroy(pd);
+    return rc;
+}
+
+static int conv_prepare(int kind, const ty_library_shape *shape, const ty_type *x, const ty_type *w, const ty_type *y,
+                        ty_library_call *out, ty_error *err)
+{
+    const ty_onednn *lib;
+    if (ty_onednn_get(&lib, err) < 0)
+        return -1;
+    conv_call *c = calloc(1, sizeof *c);
+    if (!c)
+        return ty_error_set(err, TY_E_LIMIT, "no memory for a prepared convolution");
+    *c = (conv_call){.lib = lib, .kind = kind};
+    *out = (ty_library_call){.run = conv_run, .release = conv_release, .prepared = c, .text = "onednn"};
+    if (conv_fill(c, shape->attr, x, w, y, out, err) == 0)
+        return 0;
+    conv_release(c);
+    return -1;
+}
+
+int ty_onednn_prepare_conv(const ty_library_shape *s, ty_library_call *out, ty_error *err)
+{
+    return conv_prepare(CONV_FORWARD, s, &s->in[0], &s->in[1], &s->res[0], out, err);
+}
+
+int ty_onednn_prepare_conv_dx(const ty_library_shape *s, ty_library_call *out, ty_error *err)
+{
+    return conv_prepare(CONV_DATA, s, &s->res[0], &s->in[1], &s->in[0], out, err);
+}
+
+int ty_onednn_prepare_conv_dw(const ty_library_shape *s, ty_library_call *out, ty_error *err)
+{
+    return conv_prepare(CONV_WEIGHTS, s, &s->in[0], &s->res[0], &s->in[1], out, err);
+}

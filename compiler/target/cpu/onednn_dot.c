@@ -1,0 +1,158 @@
+/* onednn_dot.c - products of float32 matrices.
+ *
+ * One matrix: oneDNN's sgemm, which takes both transpositions as they are. Many: a matmul primitive over the batch with the
+ * transposition in the strides. With strict determinism the rows are cut into fixed blocks, each multiplied by one thread.
+ */
+#include "compiler/target/cpu/onednn.h"
+
+#include <stdlib.h>
+
+typedef struct dot_call {
+    const ty_onednn *lib;
+    int64_t batch, m, n, k; /* a [batch, m, k], b [batch, k, n], result [batch, m, n] */
+    bool trans_a, trans_b;
+    dnnl_primitive_t primitive; /* batch > 1 */
+    dnnl_memory_t a, b, c, scratch;
+} dot_call;
+
+#define DOT_STRICT_ROWS 64
+
+static void dot_gemm(const dot_call *d, const float *a, const float *b, float *c, int64_t row, int64_t rows)
+{
+    const float *from = d->trans_a ? a + row : a + row * d->k;
+    d->lib->sgemm(d->trans_a ? 'T' : 'N', d->trans_b ? 'T' : 'N', rows, d->n, d->k, 1.0f, from, d->trans_a ? d->m : d->k, b,
+                  d->trans_b ? d->k : d->n, 0.0f, c + row * d->n, d->n);
+}
+
+static void dot_run_one(void *prepared, const void *const *in, void *const *out, void *scratch)
+{
+    (void)scratch;
+    const dot_call *d = prepared;
+    dot_gemm(d, in[0], in[1], out[0], 0, d->m);
+}
+
+/* Inside a parallel region oneDNN works on the calling thread alone: the blocks decide the sums, not the threads. */
+static void dot_run_strict(void *prepared, const void *const *in, void *const *out, void *scratch)
+{
+    (void)scratch;
+    const dot_call *d = prepared;
+    int64_t blocks = (d->m + DOT_STRICT_ROWS - 1) / DOT_STRICT_ROWS;
+#pragma omp parallel for collapse(2) schedule(static)
+    for (int64_t i = 0; i < d->batch; i++)
+        for (int64_t block = 0; block < blocks; block++) {
+            int64_t row = block * DOT_STRICT_ROWS, rows = d->m - row < DOT_STRICT_ROWS ? d->m - row : DOT_STRICT_ROWS;
+            dot_gemm(d, (const float *)in[0] + i * d->m * d->k, (const float *)in[1] + i * d->k * d->n,
+                     (float *)out[0] + i * d->m * d->n, row, rows);
+        }
+}
+
+static void dot_run_batch(void *prepared, const void *const *in, void *const *out, void *scratch)
+{
+    const dot_call *d = prepared;
+    const ty_onednn *lib = d->lib;
+    lib->memory_set_data_handle_v2(d->a, (void *)(uintptr_t)in[0], lib->stream);
+    lib->memory_set_data_handle_v2(d->b, (void *)(uintptr_t)in[1], lib->stream);
+    lib->memory_set_data_handle_v2(d->c, out[0], lib->stream);
+    lib->memory_set_data_handle_v2(d->scratch, scratch, lib->stream);
+    const dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, d->a}, {DNNL_ARG_WEIGHTS, d->b}, {DNNL_ARG_DST, d->c}, {DNNL_ARG_SCRATCHPAD, d->scratch}};
+    lib->primitive_execute(d->primitive, lib->stream, 4, args);
+}
+
+/* A sum over nothing is zero; no rows or columns is nothing to do. */
+static void dot_run_empty(void *prepared, const void *const *in, void *const *out, void *scratch)
+{
+    (void)in, (void)scratch;
+    const dot_call *d = prepared;
+    float *c = out[0];
+    for (int64_t i = 0; i < d->batch * d->m * d->n; i++)
+        c[i] = 0.0f;
+}
+
+static void dot_release(void *prepared)
+{
+    dot_call *d = prepared;
+    if (d->primitive)
+        d->lib->primitive_destroy(d->primitive);
+    dnnl_memory_t memory[] = {d->a, d->b, d->c, d->scratch};
+    for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
+        if (memory[i])
+            d->lib->memory_destroy(memory[i]);
+    free(d);
+}
+
+static int dot_memory(const dot_call *d, int64_t rows, int64_t columns, bool transposed, dnnl_memory_t *out, dnnl_memory_desc_t *desc,
+                      ty_error *err)
+{
+    const dnnl_dims_t dims = {d->batch, rows, columns};
+    const dnnl_dims_t strides = {rows * columns, transposed ? 1 : columns, transposed ? rows : 1};
+    if (ty_onednn_status(d->lib->memory_desc_init_by_strides(desc, 3, dims, dnnl_f32, strides), "describing a matrix", err) < 0)
+        return -1;
+    return ty_onednn_status(d->lib->memory_create(out, desc, d->lib->engine, DNNL_MEMORY_NONE), "making a memory", err);
+}
+
+static int dot_primitive(dot_call *d, const dnnl_memory_desc_t *desc, ty_library_call *out, ty_error *err)
+{
+    const ty_onednn *lib = d->lib;
+    dnnl_matmul_desc_t matmul;
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_primitive_desc_t pd = NULL;
+    int rc = ty_onednn_status(lib->matmul_desc_init(&matmul, &desc[0], &desc[1], NULL, &desc[2]), "describing a matmul", err);
+    if (rc == 0)
+        rc = ty_onednn_status(lib->primitive_attr_create(&attr), "making attributes", err);
+    if (rc == 0) {
+        lib->primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
+        rc = ty_onednn_status(lib->primitive_desc_create(&pd, &matmul, attr, lib->engine, NULL), "choosing a matmul", err);
+    }
+    if (rc == 0) {
+        const dnnl_memory_desc_t *scratch = lib->primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
+        out->scratch_bytes = lib->memory_desc_get_size(scratch);
+        rc = ty_onednn_status(lib->memory_create(&d->scratch, scratch, lib->engine, DNNL_MEMORY_NONE), "making a memory", err);
+    }
+    if (rc == 0)
+        rc = ty_onednn_status(lib->primitive_create(&d->primitive, pd), "making a matmul", err);
+    if (pd)
+        lib->primitive_desc_destroy(pd);
+    if (attr)
+        lib->primitive_attr_destroy(attr);
+    return rc;
+}
+
+static int dot_batched(dot_call *d, ty_library_call *out, ty_error *err)
+{
+    dnnl_memory_desc_t desc[3];
+    if (dot_memory(d, d->m, d->k, d->trans_a, &d->a, &desc[0], err) < 0 || dot_memory(d, d->k, d->n, d->trans_b, &d->b, &desc[1], err) < 0 ||
+        dot_memory(d, d->m, d->n, false, &d->c, &desc[2], err) < 0)
+        return -1;
+    return dot_primitive(d, desc, out, err);
+}
+
+int ty_onednn_prepare_dot(const ty_library_shape *shape, ty_library_call *out, ty_error *err)
+{
+    const ty_onednn *lib;
+    if (ty_onednn_get(&lib, err) < 0)
+        return -1;
+    dot_call *d = calloc(1, sizeof *d);
+    if (!d)
+        return ty_error_set(err, TY_E_LIMIT, "no memory for a prepared product");
+    const ty_type *a = &shape->in[0], *c = &shape->res[0];
+    *d = (dot_call){.lib = lib, .batch = 1, .trans_a = shape->attr->flags & 1, .trans_b = shape->attr->flags & 2};
+    for (int i = 0; i < c->rank - 2; i++)
+        d->batch *= c->dim[i];
+    d->m = c->dim[c->rank - 2];
+    d->n = c->dim[c->rank - 1];
+    d->k = a->dim[a->rank - (d->trans_a ? 2 : 1)];
+    *out = (ty_library_call){.run = dot_run_one, .release = dot_release, .prepared = d, .text = "onednn sgemm"};
+    if (d->batch * d->m * d->n * d->k == 0)
+        out->run = dot_run_empty;
+    else if (shape->strict)
+        out->run = dot_run_strict, out->text = "onednn sgemm in fixed blocks";
+    else if (d->batch > 1) {
+        out->run = dot_run_batch;
+        out->text = "onednn matmul";
+        if (dot_batched(d, out, err) < 0) {
+            dot_release(d);
+            return -1;
+        }
+    }
+    return 0;
+}

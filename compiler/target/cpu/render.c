@@ -1,0 +1,451 @@
+/* render.c - kernels as C text. See render.h.
+ *
+ * Loops are written so that the compiler's vectoriser needs no proof: the fastest loop carries `omp simd`, memory is
+ * `restrict`, mathematics is inline and without branches, and buffers that share memory share the pointer.
+ */
+#include "compiler/target/cpu/render.h"
+
+#include <math.h>
+#include <stdio.h>
+
+typedef struct render {
+    const ty_kernel *k;
+    const uint32_t *alias;
+    ty_buf *out;
+    int indent;
+    int inner[TY_K_MAX_VARS]; /* loop variables inside a row, slowest first */
+    int n_inner;
+    int column;               /* COLUMNS: the variable of the block, else -1 */
+} render;
+
+/* What a dtype is in memory and in registers, and the suffix of its functions. */
+typedef struct render_ctype {
+    const char *memory, *value, *suffix, *lowest, *highest;
+} render_ctype;
+
+static const render_ctype render_ctypes[TY_N_DTYPES] = {
+    [TY_BOOL] = {"unsigned char", "_Bool", "bool", "0", "1"},
+    [TY_I8] = {"signed char", "signed char", "i8", "-128", "127"},
+    [TY_U8] = {"unsigned char", "unsigned char", "u8", "0", "255"},
+    [TY_I16] = {"short", "short", "i16", "-32768", "32767"},
+    [TY_U16] = {"unsigned short", "unsigned short", "u16", "0", "65535"},
+    [TY_I32] = {"int", "int", "i32", "(-2147483647 - 1)", "2147483647"},
+    [TY_U32] = {"unsigned", "unsigned", "u32", "0", "4294967295u"},
+    [TY_I64] = {"long", "long", "i64", "(-9223372036854775807L - 1)", "9223372036854775807L"},
+    [TY_U64] = {"unsigned long", "unsigned long", "u64", "0", "18446744073709551615ul"},
+    [TY_F16] = {"unsigned short", "float", "f32", "-__builtin_inff()", "__builtin_inff()"},
+    [TY_BF16] = {"unsigned short", "float", "f32", "-__builtin_inff()", "__builtin_inff()"},
+    [TY_F32] = {"float", "float", "f32", "-__builtin_inff()", "__builtin_inff()"},
+    [TY_F64] = {"double", "double", "f64", "-__builtin_inf()", "__builtin_inf()"},
+};
+
+/* Forms of ops: %a %b %c operands, %t suffix of the result's functions, %s suffix of a's. Index 0: floats, 1: integers,
+ * 2: bool; NULL: as for floats. */
+static const char *const render_ops[TY_N_OPS][3] = {
+    [TY_OP_NEG] = {"-%a", "-%a", NULL},
+    [TY_OP_ABS] = {"ty_abs_%t(%a)", "(%a < 0 ? -%a : %a)", NULL},
+    [TY_OP_FLOOR] = {"ty_floor_%t(%a)", NULL, NULL},
+    [TY_OP_RINT] = {"ty_rint_%t(%a)", NULL, NULL},
+    [TY_OP_SQRT] = {"ty_sqrt_%t(%a)", NULL, NULL},
+    [TY_OP_RSQRT] = {"1 / ty_sqrt_%t(%a)", NULL, NULL},
+    [TY_OP_EXP] = {"ty_exp_%t(%a)", NULL, NULL},
+    [TY_OP_EXPM1] = {"ty_expm1_%t(%a)", NULL, NULL},
+    [TY_OP_LOG] = {"ty_log_%t(%a)", NULL, NULL},
+    [TY_OP_LOG1P] = {"ty_log1p_%t(%a)", NULL, NULL},
+    [TY_OP_SIN] = {"ty_sin_%t(%a)", NULL, NULL},
+    [TY_OP_COS] = {"ty_cos_%t(%a)", NULL, NULL},
+    [TY_OP_TANH] = {"ty_tanh_%t(%a)", NULL, NULL},
+    [TY_OP_ERF] = {"ty_erf_%t(%a)", NULL, NULL},
+    [TY_OP_ATAN] = {"ty_atan_%t(%a)", NULL, NULL},
+    [TY_OP_NOT] = {"~%a", "~%a", "!%a"},
+    [TY_OP_ADD] = {"%a + %b", NULL, "%a | %b"},
+    [TY_OP_SUB] = {"%a - %b", NULL, NULL},
+    [TY_OP_MUL] = {"%a * %b", NULL, "%a & %b"},
+    [TY_OP_DIV] = {"%a / %b", "(%b == 0 ? 0 : ty_divides(%b) ? %a / %b : -%a)", NULL},
+    [TY_OP_REM] = {"ty_rem_%t(%a, %b)", "(%b == 0 || !ty_divides(%b) ? 0 : %a % %b)", NULL},
+    [TY_OP_POW] = {"ty_pow_%t(%a, %b)", "ty_pow_int(%a, %b)", NULL},
+    [TY_OP_MAX] = {"(%a > %b || %a != %a ? %a : %b)", "(%a > %b ? %a : %b)", NULL},
+    [TY_OP_MIN] = {"(%a < %b || %a != %a ? %a : %b)", "(%a < %b ? %a : %b)", NULL},
+    [TY_OP_AND] = {"%a & %b", NULL, NULL},
+    [TY_OP_OR] = {"%a | %b", NULL, NULL},
+    [TY_OP_XOR] = {"%a ^ %b", NULL, NULL},
+    [TY_OP_SHL] = {"ty_shl(%a, %b)", NULL, NULL},
+    [TY_OP_SHR] = {"ty_shr(%a, %b)", NULL, NULL},
+    [TY_OP_EQ] = {"%a == %b", NULL, NULL},
+    [TY_OP_LT] = {"%a < %b", NULL, NULL},
+    [TY_OP_LE] = {"%a <= %b", NULL, NULL},
+    [TY_OP_SELECT] = {"%a ? %b : %c", NULL, NULL},
+    [TY_OP_RNG] = {"ty_rng(%a, %b, %c, %i)", NULL, NULL},
+};
+
+static void render_line(render *r)
+{
+    for (int i = 0; i < r->indent; i++)
+        ty_buf_adds(r->out, " ");
+}
+
+/* ---- index expressions ---- */
+
+static void render_ix(render *r, ty_ix ix);
+
+static void render_atom(render *r, const ty_atom *atom)
+{
+    switch (atom->kind) {
+    case TY_ATOM_VAR: ty_buf_addf(r->out, "i%u", atom->arg); break;
+    case TY_ATOM_DATA: ty_buf_addf(r->out, "(long)v%u", atom->arg); break;
+    default:
+        ty_buf_adds(r->out, "(long)((unsigned long)(");
+        render_ix(r, atom->arg);
+        ty_buf_addf(r->out, ") %c %ldul)", atom->kind == TY_ATOM_DIV ? '/' : '%', (long)atom->d);
+    }
+}
+
+static void render_ix(render *r, ty_ix ix)
+{
+    const ty_ix_node *node = ty_ix_at(&r->k->ix, ix);
+    for (int i = 0; i < node->n_terms; i++) {
+        if (i)
+            ty_buf_adds(r->out, " + ");
+        if (node->term[i].coef != 1)
+            ty_buf_addf(r->out, "%ldl * ", (long)node->term[i].coef);
+        render_atom(r, &r->k->ix.atom[node->term[i].atom]);
+    }
+    if (node->c || node->n_terms == 0)
+        ty_buf_addf(r->out, "%s%ldl", node->n_terms ? " + " : "", (long)node->c);
+}
+
+/* ---- instructions ---- */
+
+static void render_const(render *r, const ty_kinstr *instr)
+{
+    if (!ty_dtype_is_float(instr->dtype)) {
+        if (instr->dtype == TY_U64)
+            ty_buf_addf(r->out, "%luul", (unsigned long)instr->imm_int);
+        else if (instr->imm_int == INT64_MIN)
+            ty_buf_adds(r->out, "(-9223372036854775807L - 1)");
+        else
+            ty_buf_addf(r->out, "%ldl", (long)instr->imm_int);
+    } else if (isnan(instr->imm)) {
+        ty_buf_adds(r->out, "__builtin_nanf(\"\")");
+    } else if (isinf(instr->imm)) {
+        ty_buf_adds(r->out, instr->imm > 0 ? "__builtin_inff()" : "-__builtin_inff()");
+    } else {
+        ty_buf_addf(r->out, "%a%s", instr->imm, instr->dtype == TY_F64 ? "" : "f");
+    }
+}
+
+static void render_load(render *r, const ty_kinstr *instr)
+{
+    if (instr->guard != TY_NONE)
+        ty_buf_addf(r->out, "v%u ? ", instr->guard);
+    const char *convert = instr->dtype == TY_F16 ? "ty_load_f16" : instr->dtype == TY_BF16 ? "ty_load_bf16" : "";
+    ty_buf_addf(r->out, "%s(b%u[", convert, r->alias[instr->buffer]);
+    render_ix(r, instr->addr);
+    ty_buf_adds(r->out, "])");
+    if (instr->guard != TY_NONE)
+        ty_buf_adds(r->out, " : 0");
+}
+
+static void render_result(render *r, const ty_kinstr *instr)
+{
+    if (r->column >= 0)
+        ty_buf_addf(r->out, "r%u[c]", instr->reduction);
+    else
+        ty_buf_addf(r->out, "r%u", instr->reduction);
+}
+
+static void render_cast(render *r, const ty_kinstr *instr)
+{
+    const ty_kinstr *from = &r->k->instr[instr->a];
+    if (instr->op == TY_OP_BITCAST)
+        ty_buf_addf(r->out, "({ %s s_ = v%u; %s d_; __builtin_memcpy(&d_, &s_, sizeof d_); d_; })",
+                    render_ctypes[from->dtype].value, instr->a, render_ctypes[instr->dtype].value);
+    else if (instr->dtype == TY_BOOL)
+        ty_buf_addf(r->out, "v%u != 0", instr->a);
+    else if (ty_dtype_is_float(from->dtype) && !ty_dtype_is_float(instr->dtype))
+        ty_buf_addf(r->out, "ty_cast_%s_%s(v%u)", render_ctypes[from->dtype].suffix, render_ctypes[instr->dtype].suffix, instr->a);
+    else
+        ty_buf_addf(r->out, "(%s)v%u", render_ctypes[instr->dtype].value, instr->a);
+}
+
+/* The class of operands decides the form: a comparison of floats yields bool but compares floats. */
+static const char *render_form(const render *r, const ty_kinstr *instr)
+{
+    ty_dtype dtype = instr->op == TY_OP_SELECT || instr->op == TY_OP_RNG ? TY_F32 : r->k->instr[instr->a].dtype;
+    int class_ = ty_dtype_is_float(dtype) ? 0 : dtype == TY_BOOL ? 2 : 1;
+    const char *form = render_ops[instr->op][class_];
+    return form ? form : render_ops[instr->op][0];
+}
+
+static void render_op(render *r, const ty_kinstr *instr)
+{
+    if (instr->op == TY_OP_CAST || instr->op == TY_OP_BITCAST) {
+        render_cast(r, instr);
+        return;
+    }
+    const uint32_t operand[3] = {instr->a, instr->b, instr->c};
+    for (const char *p = render_form(r, instr); *p; p++) {
+        if (*p != '%' || p[1] == ' ') {
+            ty_buf_addc(r->out, *p);
+            continue;
+        }
+        p++;
+        if (*p == 't')
+            ty_buf_adds(r->out, render_ctypes[instr->dtype].suffix);
+        else if (*p == 'i')
+            ty_buf_addf(r->out, "%ldu", (long)instr->imm_int);
+        else
+            ty_buf_addf(r->out, "v%u", operand[*p - 'a']);
+    }
+}
+
+static void render_instr(render *r, uint32_t id)
+{
+    const ty_kinstr *instr = &r->k->instr[id];
+    bool small = instr->kop == TY_K_OP && (instr->dtype == TY_F16 || instr->dtype == TY_BF16);
+    render_line(r);
+    ty_buf_addf(r->out, "const %s v%u = ", render_ctypes[instr->dtype].value, id);
+    if (small)
+        ty_buf_addf(r->out, "ty_round_%s(", instr->dtype == TY_F16 ? "f16" : "bf16");
+    switch (instr->kop) {
+    case TY_K_CONST: render_const(r, instr); break;
+    case TY_K_LOAD: render_load(r, instr); break;
+    case TY_K_INDEX: render_ix(r, instr->addr); break;
+    case TY_K_RESULT: render_result(r, instr); break;
+    case TY_K_OP: render_op(r, instr); break;
+    case TY_K_INSIDE:
+        ty_buf_adds(r->out, "(unsigned long)(");
+        render_ix(r, instr->addr);
+        ty_buf_addf(r->out, " - %ldl) < %ldul", (long)instr->lo, (long)(instr->hi - instr->lo));
+        break;
+    }
+    ty_buf_adds(r->out, small ? ");\n" : ";\n");
+}
+
+static void render_store(render *r, const ty_kstore *store)
+{
+    ty_dtype dtype = r->k->buffer[store->buffer].dtype;
+    const char *convert = dtype == TY_F16 ? "ty_store_f16" : dtype == TY_BF16 ? "ty_store_bf16" : "";
+    render_line(r);
+    ty_buf_addf(r->out, "b%u[", r->alias[store->buffer]);
+    render_ix(r, store->addr);
+    ty_buf_addf(r->out, "] = %s(v%u);\n", convert, store->value);
+}
+
+/* ---- reductions ---- */
+
+static const char *render_identity(const ty_kreduction *red)
+{
+    const render_ctype *type = &render_ctypes[red->dtype];
+    return red->how == TY_MAX ? type->lowest : red->how == TY_MIN ? type->highest : red->how == TY_PROD ? "1" : "0";
+}
+
+static void render_combine(render *r, const ty_kreduction *red, const char *acc)
+{
+    render_line(r);
+    if (red->how == TY_SUM || red->how == TY_PROD) {
+        ty_buf_addf(r->out, "%s %s= v%u;\n", acc, red->how == TY_SUM ? "+" : "*", red->value);
+        return;
+    }
+    ty_buf_addf(r->out, "%s = v%u %c %s || v%u != v%u ? v%u : %s;\n", acc, red->value, red->how == TY_MAX ? '>' : '<', acc,
+                red->value, red->value, red->value, acc);
+}
+
+static void render_simd(render *r, int stage)
+{
+    static const char *const sign[] = {[TY_SUM] = "+", [TY_MAX] = "max", [TY_MIN] = "min", [TY_PROD] = "*"};
+    render_line(r);
+    ty_buf_adds(r->out, "#pragma omp simd");
+    for (int i = 0; i < r->k->n_reductions; i++)
+        if (r->k->reduction[i].stage == stage && r->column < 0)
+            ty_buf_addf(r->out, " reduction(%s: r%d)", sign[r->k->reduction[i].how], i);
+    ty_buf_adds(r->out, "\n");
+}
+
+/* ---- stages ---- */
+
+/* How many inner loops an instruction must be inside of. */
+static int render_depth(const render *r, const ty_kinstr *instr)
+{
+    if (r->column >= 0 && instr->vars >> r->column & 1)
+        return r->n_inner + 1;
+    for (int d = r->n_inner; d > 0; d--)
+        if (instr->vars >> r->inner[d - 1] & 1)
+            return d;
+    return 0;
+}
+
+static void render_instrs(render *r, int stage, int depth)
+{
+    for (uint32_t i = 0; i < r->k->n_instrs; i++)
+        if (r->k->instr[i].stage == stage && (depth < 0 || render_depth(r, &r->k->instr[i]) == depth))
+            render_instr(r, i);
+}
+
+static void render_stores(render *r, int stage)
+{
+    for (int i = 0; i < r->k->n_stores; i++)
+        if (r->k->store[i].stage == stage)
+            render_store(r, &r->k->store[i]);
+}
+
+static void render_reduces(render *r, int stage)
+{
+    char acc[32];
+    for (int i = 0; i < r->k->n_reductions; i++) {
+        if (r->k->reduction[i].stage != stage)
+            continue;
+        snprintf(acc, sizeof acc, r->column >= 0 ? "r%d[c]" : "r%d", i);
+        render_combine(r, &r->k->reduction[i], acc);
+    }
+}
+
+static void render_open_column(render *r)
+{
+    render_line(r);
+    ty_buf_addf(r->out, "for (long c = 0; c < cn; c++) { const long i%d = c0 + c; (void)i%d;\n", r->column, r->column);
+    r->indent++;
+}
+
+static void render_close(render *r, int n)
+{
+    for (; n > 0; n--) {
+        r->indent--;
+        render_line(r);
+        ty_buf_adds(r->out, "}\n");
+    }
+}
+
+static void render_loop_stage(render *r, int stage)
+{
+    for (int i = 0; i < r->k->n_reductions; i++)
+        if (r->k->reduction[i].stage == stage && r->column < 0) {
+            render_line(r);
+            ty_buf_addf(r->out, "%s r%d = %s;\n", render_ctypes[r->k->reduction[i].dtype].value, i,
+                        render_identity(&r->k->reduction[i]));
+        }
+    render_instrs(r, stage, 0);
+    int opened = 0;
+    for (int d = 0; d < r->n_inner; d++, opened++) {
+        int var = r->inner[d];
+        if (d == r->n_inner - 1 && r->column < 0)
+            render_simd(r, stage);
+        render_line(r);
+        ty_buf_addf(r->out, "for (long i%d = 0; i%d < %ldl; i%d++) {\n", var, var, (long)r->k->extent[var], var);
+        r->indent++;
+        render_instrs(r, stage, d + 1);
+    }
+    if (r->column >= 0) {
+        render_simd(r, stage);
+        render_open_column(r);
+        render_instrs(r, stage, r->n_inner + 1);
+        opened++;
+    }
+    render_reduces(r, stage);
+    render_stores(r, stage);
+    render_close(r, opened);
+}
+
+static void render_row_stage(render *r, int stage)
+{
+    if (r->column >= 0)
+        render_open_column(r);
+    render_instrs(r, stage, -1);
+    render_stores(r, stage);
+    if (r->column >= 0)
+        render_close(r, 1);
+}
+
+static void render_stages(render *r)
+{
+    for (int stage = 0; stage < r->k->n_stages; stage++) {
+        if (stage & 1)
+            render_row_stage(r, stage);
+        else
+            render_loop_stage(r, stage);
+    }
+}
+
+/* ---- the function ---- */
+
+static void render_pointers(render *r)
+{
+    for (int i = 0; i < r->k->n_buffers; i++) {
+        if (r->alias[i] != (uint32_t)i)
+            continue;
+        const ty_kbuffer *buffer = &r->k->buffer[i];
+        ty_buf_addf(r->out, " %s%s *restrict b%d = (%s *)b[%d];\n", buffer->written ? "" : "const ",
+                    render_ctypes[buffer->dtype].memory, i, render_ctypes[buffer->dtype].memory, i);
+    }
+}
+
+/* Outer variables from the unit number. */
+static void render_rows(render *r)
+{
+    const ty_kernel *k = r->k;
+    int outer[TY_K_MAX_VARS], n = 0;
+    for (int i = 0; i < k->n_order; i++)
+        if (k->outer >> k->order[i] & 1 && k->order[i] != r->column)
+            outer[n++] = k->order[i];
+    ty_buf_adds(r->out, "  long q = p;\n");
+    if (r->column >= 0) {
+        int64_t blocks = (k->extent[r->column] + TY_COLUMN_BLOCK - 1) / TY_COLUMN_BLOCK;
+        ty_buf_addf(r->out, "  const long c0 = q %% %ldl * %d, cn = %ldl - c0 < %d ? %ldl - c0 : %d; q /= %ldl;\n", (long)blocks,
+                    TY_COLUMN_BLOCK, (long)k->extent[r->column], TY_COLUMN_BLOCK, (long)k->extent[r->column], TY_COLUMN_BLOCK,
+                    (long)blocks);
+    }
+    for (int i = n - 1; i >= 0; i--) {
+        if (i)
+            ty_buf_addf(r->out, "  const long i%d = q %% %ldl; q /= %ldl;\n", outer[i], (long)k->extent[outer[i]], (long)k->extent[outer[i]]);
+        else
+            ty_buf_addf(r->out, "  const long i%d = q;\n", outer[i]);
+    }
+    ty_buf_adds(r->out, "  (void)q;\n");
+}
+
+static void render_accumulators(render *r)
+{
+    for (int i = 0; r->column >= 0 && i < r->k->n_reductions; i++) {
+        const ty_kreduction *red = &r->k->reduction[i];
+        ty_buf_addf(r->out, "  %s r%d[%d];\n  for (int c = 0; c < %d; c++) r%d[c] = %s;\n", render_ctypes[red->dtype].value, i,
+                    TY_COLUMN_BLOCK, TY_COLUMN_BLOCK, i, render_identity(red));
+    }
+}
+
+static bool render_is_flat(const ty_kernel *k)
+{
+    return k->form == TY_FORM_ROWS && k->n_reductions == 0 && k->n_order == 1 && k->outer >> k->order[0] & 1;
+}
+
+static void render_flat(render *r)
+{
+    int var = r->k->order[0];
+    ty_buf_addf(r->out, " #pragma omp simd\n for (long i%d = lo; i%d < hi; i%d++) {\n", var, var, var);
+    r->indent = 2;
+    render_instrs(r, 0, -1);
+    render_stores(r, 0);
+    ty_buf_adds(r->out, " }\n");
+}
+
+void ty_render_kernel(const ty_kernel *k, const uint32_t *alias, ty_buf *out)
+{
+    render r = {.k = k, .alias = alias, .out = out, .column = -1};
+    if (k->form == TY_FORM_COLUMNS)
+        r.column = k->order[k->n_order - 1];
+    for (int i = 0; i < k->n_order; i++)
+        if (!(k->outer >> k->order[i] & 1))
+            r.inner[r.n_inner++] = k->order[i];
+    ty_buf_adds(out, "(char *const *b, long lo, long hi)\n{\n");
+    render_pointers(&r);
+    if (render_is_flat(k)) {
+        render_flat(&r);
+    } else {
+        ty_buf_adds(out, " for (long p = lo; p < hi; p++) {\n");
+        render_rows(&r);
+        render_accumulators(&r);
+        r.indent = 2;
+        render_stages(&r);
+        ty_buf_adds(out, " }\n");
+    }
+    ty_buf_adds(out, "}\n");
+}

@@ -1,0 +1,20 @@
+/* render.h - prints kernels as C for the system compiler.
+ *
+ * A kernel becomes one function without includes and without a name of the user's in it:
+ *     void ty_k_<hash>(char *const *b, long lo, long hi)
+ * b[i] is the memory of buffer i; [lo, hi) are the units of parallel work to do (ty_kernel_n_units). Kernels whose text is
+ * equal are one function: the hash is that of the text.
+ */
+#ifndef TY_TARGET_CPU_RENDER_H
+#define TY_TARGET_CPU_RENDER_H
+
+#include "base/buf.h"
+#include "compiler/kernel/kernel.h"
+
+/* What every translation unit begins with: types, mathematics, conversions. */
+extern const char ty_render_prelude[];
+
+/* Appends parameters and body (all but the name). alias[i] is the buffer whose memory buffer i shares, or i. */
+void ty_render_kernel(const ty_kernel *k, const uint32_t *alias, ty_buf *out);
+
+#endif
