@@ -19,7 +19,7 @@ CFLAGS_tsan    = -O1 -g -DTY_DEBUG -fsanitize=thread
 BASICS  = -std=gnu17 -I. -pthread -Wall -Wextra -Werror
 CFLAGS  = $(BASICS) -fopenmp -fPIE -fstack-protector-strong $(CFLAGS_$(variant))
 LDFLAGS = -pie -pthread -rdynamic -Wl,-z,relro -Wl,-z,now -Wl,--as-needed $(filter -fsanitize%,$(CFLAGS_$(variant)))
-LIBS    = -ldnnl -lcjson -lyaml -lcrypto -lz -lcurl -lm -ldl -lgomp
+LIBS    = -ldnnl -lyaml -lcrypto -lz -lcurl -lm -ldl -lgomp
 
 MAINS   = $(wildcard entrypoint/train.c entrypoint/trainyard.c)
 SOURCES = $(filter-out $(MAINS),$(wildcard base/*.c container/*.c container/*/*.c compiler/*.c compiler/*/*.c \
@@ -62,7 +62,7 @@ $(BIN)/%: $(B)/obj/entrypoint/%.o $(LIB)
 $(B)/unit/%: $(B)/obj/tests/unit/%.o $(LIB)
 	$(call say,LINK)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lcmocka -lcjson $(LIBS)
 
 # A fuzz target twice: here with a main that replays its corpus, and below as the real thing.
 $(B)/replay/%: $(B)/obj/tests/fuzz/%.o $(B)/obj/tests/fuzz/replay.main.o $(LIB)
@@ -94,7 +94,7 @@ test-deps: deps
 
 run: deps
 	$(Q)$(MAKE) all
-	$(Q)examples/digits/run
+	$(Q)examples/digits/run $(BIN)/train build/digits
 
 test: test-deps
 	$(Q)$(MAKE) all units replays
