@@ -21,7 +21,6 @@
 #include <string.h>
 
 #define PARSE_MAX_INPUTS 65536
-#define PARSE_MAX_SEGMENTS (1 << 20)
 #define PARSE_WORD_BYTES 64
 
 typedef struct parser {
@@ -34,9 +33,7 @@ typedef struct parser {
     size_t n_ids, cap_ids;
 } parser;
 
-static int parse_fail(parser *s, const char *fmt, ...) TY_PRINTF(2, 3);
-
-static int parse_fail(parser *s, const char *fmt, ...)
+TY_PRINTF(2, 3) static int parse_fail(parser *s, const char *fmt, ...)
 {
     char message[512];
     va_list args;
@@ -505,8 +502,6 @@ static int parse_segments(parser *s, ty_state *state)
             segments = more;
             init = more_init;
         }
-        if (state->n_segments == PARSE_MAX_SEGMENTS)
-            return parse_fail(s, "a state has at most %d segments", PARSE_MAX_SEGMENTS);
         if (parse_segment(s, &segments[state->n_segments], &init[state->n_segments]) < 0)
             return -1;
         any = any || init[state->n_segments];
