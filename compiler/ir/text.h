@@ -3,13 +3,13 @@
  *     graph
  *     input 0 "x" f32[4,8]
  *     state 0 "param.0" param f32[40] { "fc.weight" f32[8,4] 0 ; "fc.bias" f32[8] 32 }
- *     %0 = input() {type=f32[4,8] index=0} @"x"
+ *     %0 = input() {type=f32[4,8] index=0} : f32[4,8]
  *     %1 = exp(%0) : f32[4,8] @"net/act (Exp #3)"
- *     %5:0, %5:1 ...                        results of a node with several are %ID:RESULT
- *     output "y" %1 eval|last
+ *     %2 = sort(%1) {axis=1 flags=0} : f32[4,8], i64[4,8]
+ *     output "y" %2:1 eval|last               results of a node with several are %ID:RESULT
  *     assign 0 %7 last
  *
- * Constants of up to 64 elements are printed in full (floats as C99 hex), larger ones too, as base16 blobs.
+ * Constants of up to 64 elements are lists (floats as C99 hex), larger ones base16; initial bytes of states likewise.
  */
 #ifndef TY_COMPILER_IR_TEXT_H
 #define TY_COMPILER_IR_TEXT_H
