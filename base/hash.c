@@ -1,5 +1,11 @@
-/* hash.c - SHA-256 over libcrypto, CRC-32C by the processor's instruction where there is one. */
+/* hash.c - SHA-256 over libcrypto, CRC-32C by the processor's instruction where there is one.
+ *
+ * libcrypto is opened at the first SHA-256 and not before: it would cost every start a millisecond and every process
+ * 0.4 MB of relocated pages, and the supervisor, which is a process for the whole job, never hashes.
+ */
 #include "base/hash.h"
+
+#include "base/dl.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,10 +19,43 @@
 #include <nmmintrin.h>
 #endif
 
+static struct crypto {
+    EVP_MD_CTX *(*context_new)(void);
+    void (*context_free)(EVP_MD_CTX *);
+    const EVP_MD *(*sha256)(void);
+    int (*init)(EVP_MD_CTX *, const EVP_MD *, ENGINE *);
+    int (*update)(EVP_MD_CTX *, const void *, size_t);
+    int (*final)(EVP_MD_CTX *, unsigned char *, unsigned *);
+} crypto;
+static ty_error crypto_error;
+static pthread_once_t crypto_once = PTHREAD_ONCE_INIT;
+
+static void open_crypto(void)
+{
+    static const char *const names[] = {"libcrypto.so.3", NULL};
+    static const ty_dl_symbol symbols[] = {
+        {"EVP_MD_CTX_new", offsetof(struct crypto, context_new), false},
+        {"EVP_MD_CTX_free", offsetof(struct crypto, context_free), false},
+        {"EVP_sha256", offsetof(struct crypto, sha256), false},
+        {"EVP_DigestInit_ex", offsetof(struct crypto, init), false},
+        {"EVP_DigestUpdate", offsetof(struct crypto, update), false},
+        {"EVP_DigestFinal_ex", offsetof(struct crypto, final), false},
+    };
+    void *handle;
+    (void)ty_dl_open(names, symbols, sizeof symbols / sizeof symbols[0], &crypto, &handle, &crypto_error);
+}
+
 int ty_sha256_init(ty_sha256 *h, ty_error *err)
 {
-    h->context = EVP_MD_CTX_new();
-    if (h->context && EVP_DigestInit_ex(h->context, EVP_sha256(), NULL) == 1)
+    h->context = NULL;
+    pthread_once(&crypto_once, open_crypto);
+    if (crypto_error.code != TY_E_NONE) {
+        if (err)
+            *err = crypto_error;
+        return -1;
+    }
+    h->context = crypto.context_new();
+    if (h->context && crypto.init(h->context, crypto.sha256(), NULL) == 1)
         return 0;
     ty_sha256_drop(h);
     return ty_error_set(err, TY_E_LIBRARY, "libcrypto gives no SHA-256");
@@ -24,19 +63,20 @@ int ty_sha256_init(ty_sha256 *h, ty_error *err)
 
 void ty_sha256_add(ty_sha256 *h, const void *bytes, size_t n_bytes)
 {
-    EVP_DigestUpdate(h->context, bytes, n_bytes); /* fails only on a context that init did not make */
+    crypto.update(h->context, bytes, n_bytes); /* fails only on a context that init did not make */
 }
 
 void ty_sha256_final(ty_sha256 *h, uint8_t digest[TY_SHA256_BYTES])
 {
     unsigned len = TY_SHA256_BYTES;
-    EVP_DigestFinal_ex(h->context, digest, &len);
+    crypto.final(h->context, digest, &len);
     ty_sha256_drop(h);
 }
 
 void ty_sha256_drop(ty_sha256 *h)
 {
-    EVP_MD_CTX_free(h->context);
+    if (h->context)
+        crypto.context_free(h->context);
     h->context = NULL;
 }
 
