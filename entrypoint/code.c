@@ -163,7 +163,7 @@ int ty_code_fetch(const char *source, const char *code_folder, ty_code_outcome *
         return refuse_s3(source, err);
     if (strncmp(source, "file://", 7) == 0)
         source += 7;
-    if (same_folder(source, code_folder))
+    if (strcmp(source, code_folder) == 0 || same_folder(source, code_folder))
         return 0;
     if (ty_file_mkdirs(code_folder, 0755, err) < 0)
         return ty_error_wrap(err, "code folder");

@@ -122,14 +122,24 @@ void ty_report_end(const ty_supervise_result *r, const ty_error *err, int status
     ty_arena_fini(&a);
 }
 
-void ty_note_send(const char *program, const char *command)
+static int note_fd(void)
 {
     const char *number = getenv(TY_NOTE_FD_VARIABLE);
-    if (!number)
-        return;
-    int fd = (int)strtol(number, NULL, 10);
+    int fd = number ? (int)strtol(number, NULL, 10) : -1;
+    return fd > STDERR_FILENO ? fd : -1;
+}
+
+void ty_note_keep(void)
+{
+    if (note_fd() >= 0)
+        fcntl(note_fd(), F_SETFD, FD_CLOEXEC);
+}
+
+void ty_note_send(const char *program, const char *command)
+{
+    int fd = note_fd();
     unsetenv(TY_NOTE_FD_VARIABLE);
-    if (fd <= STDERR_FILENO)
+    if (fd < 0)
         return;
     char note[TY_NOTE_BYTES / 4];
     int n = snprintf(note, sizeof note, "program %.200s\ncommand %.600s\n", program, command);

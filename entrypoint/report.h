@@ -16,7 +16,9 @@
 /* result NULL: the child could not be started, err says why. status: what `train` will exit with. */
 void ty_report_end(const ty_supervise_result *result, const ty_error *err, int status);
 
-/* The child's side. Sends the note, once: the program's name and its command line as one text, secrets masked by the caller. Closes
+/* The child's side, at its start: helpers that it runs do not inherit the pipe. */
+void ty_note_keep(void);
+/* Sends the note, once: the program's name and its command line as one text, secrets masked by the caller. Closes
  * the pipe and removes the variable, so that the program does not see them. Does nothing without a supervisor. */
 void ty_note_send(const char *program, const char *command);
 

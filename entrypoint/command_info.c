@@ -1,0 +1,87 @@
+/* command_info.c - `trainyard version` and `trainyard explain CODE`. */
+#include "base/error.h"
+#include "base/json.h"
+#include "entrypoint/command.h"
+#include "entrypoint/version.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+#include <zlib.h>
+
+#ifndef TY_COMMIT
+#define TY_COMMIT "unknown"
+#endif
+
+enum { VERBOSE, JSON, N_OPTIONS };
+
+static const ty_option version_options[N_OPTIONS] = {
+    [VERBOSE] = {"--verbose", NULL, "commit, compiler and libraries too", false},
+    [JSON] = {"--json", NULL, "one JSON object on stdout", false},
+};
+
+typedef struct fact {
+    const char *name, *value;
+} fact;
+
+static const char *yaml_version(void)
+{
+    static char text[32];
+    int major, minor, patch;
+    yaml_get_version(&major, &minor, &patch);
+    snprintf(text, sizeof text, "%d.%d.%d", major, minor, patch);
+    return text;
+}
+
+static void print_json(const fact *facts, size_t n)
+{
+    ty_buf out;
+    ty_json_writer w;
+    ty_buf_init(&out, 1 << 16);
+    ty_json_writer_init(&w, &out, TY_JSON_SPACED);
+    ty_json_open_map(&w, NULL);
+    for (size_t i = 0; i < n; i++)
+        ty_json_put_string(&w, facts[i].name, facts[i].value);
+    ty_json_close(&w);
+    puts(out.data);
+    ty_buf_fini(&out);
+}
+
+static int run_version(const ty_arguments_given *given)
+{
+    const fact facts[] = {
+        {"version", TY_VERSION},     {"commit", TY_COMMIT},    {"compiler", __VERSION__},
+        {"libyaml", yaml_version()}, {"zlib", zlibVersion()},
+    };
+    size_t n = sizeof facts / sizeof facts[0];
+    if (given->value[JSON]) {
+        print_json(facts, n);
+        return 0;
+    }
+    puts(TY_VERSION_LINE);
+    for (size_t i = 1; i < n && given->value[VERBOSE]; i++)
+        printf("%-9s %s\n", facts[i].name, facts[i].value);
+    return 0;
+}
+
+static int run_explain(const ty_arguments_given *given)
+{
+    const char *text = given->words[0];
+    char *end;
+    text += toupper((unsigned char)*text) == 'E';
+    long number = strtol(text, &end, 10);
+    const char *meaning = *text && *end == 0 ? ty_error_meaning((ty_code)number) : NULL;
+    if (!meaning) {
+        fprintf(stderr, "trainyard: there is no error \"%s\"; codes look like E0107\n", given->words[0]);
+        return TY_EXIT_USAGE_ERROR;
+    }
+    printf("E%04ld: %s\nexit status: %d\n", number, meaning, ty_error_exit_status((ty_code)number));
+    return 0;
+}
+
+const ty_command_row ty_command_version = {"version", "", "print the version", NULL, version_options, N_OPTIONS, 0, 0, false, false,
+                                           run_version};
+const ty_command_row ty_command_explain = {"explain", "CODE", "say what an error code means", "    trainyard explain E0107\n",
+                                           NULL, 0, 1, 1, false, false, run_explain};

@@ -1,0 +1,82 @@
+/* command_train.c - `trainyard train RECIPE`: the built-in trainer without a container. */
+#include "base/file.h"
+#include "base/log.h"
+#include "container/config/paths.h"
+#include "entrypoint/command.h"
+#include "entrypoint/complain.h"
+#include "entrypoint/job.h"
+#include "entrypoint/overrides.h"
+#include "entrypoint/recipe.h"
+#include "entrypoint/stop.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ORIGIN, DATA_DIR, OUTPUT_DIR, FRESH, PROGRESS, DUMP, N_OPTIONS };
+
+static const ty_option options[N_OPTIONS] = {
+    [ORIGIN] = {"--origin", NULL, "print every setting with its origin, and end", false},
+    [DATA_DIR] = {"--data-dir", "DIR", "folder that has the channels as folders or files", false},
+    [OUTPUT_DIR] = {"--output-dir", "DIR", "where everything is written: model/, checkpoints/, output/ (default run)", false},
+    [FRESH] = {"--fresh", NULL, "remove older checkpoints and start anew", false},
+    [PROGRESS] = {"--progress", "MODE", "auto, plain, bar, none or json", false},
+    [DUMP] = {"--dump-dir", "DIR", "write graphs, kernels and memory plan of the compiler there", false},
+};
+
+static int print_origin(const char *path, const ty_recipe_override *overrides, int n, ty_arena *a, ty_error *err)
+{
+    ty_recipe recipe;
+    ty_buf text;
+    if (ty_recipe_load(path, overrides, n, a, &recipe, err) < 0)
+        return -1;
+    ty_buf_init(&text, 1 << 20);
+    ty_recipe_print_origin(&recipe, &text);
+    fputs(text.data, stdout);
+    ty_buf_fini(&text);
+    return 0;
+}
+
+static int train(const ty_arguments_given *given, ty_arena *a, ty_error *err)
+{
+    ty_paths paths;
+    ty_job_end end;
+    const char *base = given->value[OUTPUT_DIR] ? given->value[OUTPUT_DIR] : "run";
+    ty_job job = {.recipe_path = given->words[0], .data_folder = given->value[DATA_DIR],
+                  .dump_folder = given->value[DUMP], .fresh = given->value[FRESH] != NULL,
+                  .progress = given->value[PROGRESS], .cache_folder = getenv("TRAINYARD_CACHE_DIR")};
+    if (ty_log_from_environment(err) < 0 ||
+        ty_overrides_parse(given->rest, a, &job.overrides, &job.n_overrides, err) < 0)
+        return -1;
+    if (given->value[ORIGIN])
+        return print_origin(job.recipe_path, job.overrides, job.n_overrides, a, err);
+    ty_paths_init(&paths, a, base);
+    job.model_folder = paths.model;
+    job.checkpoint_folder = paths.checkpoints;
+    job.output_folder = paths.output_data;
+    job.tensorboard_folder = ty_arena_printf(a, "%s/tensorboard", paths.output);
+    ty_stop_install();
+    if (ty_file_mkdirs(base, 0755, err) < 0 || ty_job_train(&job, &end, NULL, err) < 0)
+        return -1;
+    return end == TY_JOB_COMPLETE ? 0 : 128 + ty_stop_signal();
+}
+
+static int run(const ty_arguments_given *given)
+{
+    ty_error err = {0};
+    ty_arena a;
+    ty_arena_init(&a);
+    int status = train(given, &a, &err);
+    if (status < 0)
+        status = ty_complain(&err);
+    ty_arena_fini(&a);
+    return status;
+}
+
+const ty_command_row ty_command_train = {
+    "train", "RECIPE [--key=value ...]", "train a model as a recipe says",
+    "Settings are keys of the recipe by dotted name, or aliases such as --lr, --epochs, --batch_size\n"
+    "(`trainyard help recipe`). A run that was stopped goes on from its newest checkpoint.\n\n"
+    "    trainyard train train.yaml --data-dir=data --epochs=5\n"
+    "    trainyard train train.yaml --optimizer.adamw.lr=3e-4 --origin\n",
+    options, N_OPTIONS, 1, 1, true, false, run};

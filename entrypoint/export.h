@@ -1,0 +1,35 @@
+/* export.h - the trained model into its folder: the model file in its own format, the weights as safetensors, and model.json.
+ */
+#ifndef TY_ENTRYPOINT_EXPORT_H
+#define TY_ENTRYPOINT_EXPORT_H
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "container/output/named_tensor.h"
+#include "entrypoint/outputs.h"
+
+#include <stdint.h>
+
+typedef struct ty_export {
+    const char *folder;
+    const char *model_name;  /* "model.onnx" */
+    const char *format;      /* "onnx opset 18" */
+    const char *origin;      /* path of the model that training began with */
+    const char *recipe_json;
+    int64_t step, epoch;
+    const ty_value_named *metrics;
+    int n_metrics;
+    const ty_named_tensor *weights;
+    size_t n_weights;
+    /* Writes the model file, durable and atomic. */
+    int (*write_model)(void *ctx, const char *path, ty_error *err);
+    void *ctx;
+} ty_export;
+
+/* Early: can the folder be written at all? */
+int ty_export_check(const char *folder, ty_error *err);
+int ty_export_write(const ty_export *e, ty_error *err);
+/* Appends a line "  path  size" for every regular file right in the folder. */
+void ty_export_list(const char *folder, ty_buf *out);
+
+#endif

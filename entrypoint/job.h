@@ -1,0 +1,50 @@
+/* job.h - one training job for the built-in trainer: what is asked for, and where everything lies.
+ *
+ * Made by the worker from /opt/ml and its hyperparameters, or by the command line from its arguments; the trainer sees no
+ * difference. All strings are borrowed for the length of the run.
+ */
+#ifndef TY_ENTRYPOINT_JOB_H
+#define TY_ENTRYPOINT_JOB_H
+
+#include "base/error.h"
+#include "entrypoint/override.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Where a channel's files lie. */
+typedef struct ty_job_channel {
+    const char *name, *path;
+    const char *content_type; /* "" if not given */
+    bool no_map;              /* read files instead of mapping them */
+} ty_job_channel;
+
+typedef struct ty_job {
+    const char *recipe_path;
+    const ty_recipe_override *overrides;
+    int n_overrides;
+    const ty_job_channel *channels; /* [n_channels] */
+    int n_channels;
+    const char *data_folder;     /* a channel that is not listed is the folder of its name in here; NULL: refused */
+    const char *model_folder;    /* the trained model goes here */
+    const char *checkpoint_folder;
+    const char *output_folder;   /* metrics.jsonl */
+    const char *tensorboard_folder;
+    const char *name;            /* of the job, for the banner; NULL */
+    const char *dump_folder;     /* NULL: none */
+    const char *cache_folder;    /* NULL: none */
+    bool fresh;                  /* remove older checkpoints and start anew */
+    const char *progress;        /* "auto", "plain", "bar", "none", "json" */
+} ty_job;
+
+typedef enum ty_job_end { TY_JOB_COMPLETE, TY_JOB_STOPPED } ty_job_end;
+
+/* Trains to the end or until it is told to stop. phase (may be NULL) and step tell, after a failure, how far it came. */
+typedef struct ty_job_progress {
+    const char *phase; /* "recipe", "data", "model", "compile", "restore", "train", "export" */
+    long long step;    /* -1: none */
+} ty_job_progress;
+
+int ty_job_train(const ty_job *job, ty_job_end *end, ty_job_progress *progress, ty_error *err);
+
+#endif

@@ -1,0 +1,76 @@
+/* loop.h - the training loop: the order in which things happen, and nothing else.
+ *
+ * It knows no file, no model and no signal; all it does it does through callbacks, so that its rules can be tested with
+ * a table of numbers:
+ *   - step t takes batches t * accumulate ... of the endless sequence of epochs; a run that resumes at step t starts there.
+ *   - after a step, in this order: metric line if due, evaluation if due, checkpoint if due. A span of epochs is due after the
+ *     step that takes the last batch of an epoch, or the first one beyond it.
+ *   - a stop is obeyed between two steps: checkpoint (unless this step's is there), then return.
+ *   - at the end of a complete run: evaluation and checkpoint, unless the last step had them.
+ *   - a loss or gradient norm that is not finite is an error before anything of it is saved.
+ */
+#ifndef TY_ENTRYPOINT_LOOP_H
+#define TY_ENTRYPOINT_LOOP_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Every so many steps, or every so many epochs. n 0: never. */
+typedef struct ty_cadence {
+    int64_t n;
+    bool epochs;
+} ty_cadence;
+
+typedef struct ty_loop_plan {
+    int64_t first_step;        /* steps that are done already */
+    int64_t total_steps;
+    int64_t batches_per_epoch; /* >= 1 */
+    int64_t accumulate;        /* batches a step, >= 1 */
+    ty_cadence report, evaluate, checkpoint;
+} ty_loop_plan;
+
+typedef struct ty_step_result {
+    double loss, lr, grad_norm; /* grad_norm < 0: not known */
+} ty_step_result;
+
+/* Where the run is, after a step. */
+typedef struct ty_loop_position {
+    int64_t step;         /* steps done */
+    int64_t epoch, batch; /* of the batch to come: batch < batches_per_epoch */
+} ty_loop_position;
+
+/* What has happened since the last report. */
+typedef struct ty_loop_report {
+    ty_loop_position at;
+    double mean_loss; /* over the steps since */
+    double lr, grad_norm;
+    int64_t n_steps;
+} ty_loop_report;
+
+/* All get `ctx`. Those that return int return -1 with err filled to end the run. Optional ones may be NULL. */
+typedef struct ty_loop_calls {
+    void *ctx;
+    /* One batch through the model; `last`: of its step, weights are updated. Fills result if `last`. */
+    int (*batch)(void *ctx, bool last, ty_step_result *result, ty_error *err);
+    int (*evaluate)(void *ctx, const ty_loop_position *at, ty_error *err);   /* optional */
+    int (*checkpoint)(void *ctx, const ty_loop_position *at, ty_error *err); /* optional */
+    int (*report)(void *ctx, const ty_loop_report *report, ty_error *err);   /* optional */
+    void (*progress)(void *ctx, const ty_loop_position *at, const ty_step_result *last); /* optional: after every step */
+    bool (*stop_requested)(void *ctx); /* optional */
+} ty_loop_calls;
+
+typedef struct ty_loop_result {
+    int64_t steps_done; /* all of them, those before first_step too */
+    bool stopped;       /* by request, before the last step */
+    double last_loss;   /* NAN if no step was made */
+} ty_loop_result;
+
+int ty_loop_run(const ty_loop_plan *plan, const ty_loop_calls *calls, ty_loop_result *result, ty_error *err);
+/* The position after `step` steps. */
+ty_loop_position ty_loop_position_at(const ty_loop_plan *plan, int64_t step);
+/* Whether a cadence is due after the step that made `step` steps done. */
+bool ty_cadence_due(const ty_cadence *c, const ty_loop_plan *plan, int64_t step);
+
+#endif

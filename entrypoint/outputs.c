@@ -1,0 +1,129 @@
+/* outputs.c - one report, four readers. */
+#include "entrypoint/outputs.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "container/output/events.h"
+#include "container/output/metrics.h"
+#include "container/output/progress.h"
+#include "entrypoint/version.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { MAX_VALUES = 64, N_SPLITS = 2 };
+
+struct ty_outputs {
+    ty_metrics_file *file;
+    ty_events *events[N_SPLITS]; /* by ty_split; validation's is opened with its first report */
+    const char *folder;
+    int64_t resume_step;
+    ty_progress progress;
+    bool warned;
+    ty_arena arena;
+};
+
+static double now_s(void)
+{
+    return (double)ty_clock_us() / 1e6;
+}
+
+static void warn_once(ty_outputs *o, const ty_error *err)
+{
+    if (!o->warned)
+        ty_log_warning("output", "%s; training goes on without", err->message);
+    o->warned = true;
+}
+
+static const char *split_folder(ty_outputs *o, int split)
+{
+    return ty_arena_printf(&o->arena, "%s/%s", o->folder, split == TY_SPLIT_TRAIN ? "train" : "validation");
+}
+
+int ty_outputs_open(const ty_outputs_config *c, ty_outputs **out, ty_error *err)
+{
+    ty_progress_mode mode;
+    if (ty_progress_mode_parse(c->progress ? c->progress : "auto", &mode, err) < 0)
+        return -1;
+    ty_outputs *o = calloc(1, sizeof *o);
+    if (!o)
+        return ty_error_set(err, TY_E_LIMIT, "out of memory");
+    ty_arena_init(&o->arena);
+    o->folder = c->tensorboard_folder ? ty_arena_strdup(&o->arena, c->tensorboard_folder) : NULL;
+    o->resume_step = c->resumed ? c->first_step : -1;
+    ty_metrics_header header = {.ts_s = ty_events_now(), .version = TY_VERSION, .config_digest = c->config_digest,
+                                .model_digest = "", .world_size = 1, .seed = c->seed, .resumed_step = o->resume_step};
+    if (ty_metrics_file_open(c->metrics_path, &header, &o->file, err) < 0 ||
+        (o->folder && ty_events_open(split_folder(o, TY_SPLIT_TRAIN), o->resume_step, &o->events[TY_SPLIT_TRAIN], err) < 0)) {
+        ty_outputs_close(o);
+        return -1;
+    }
+    ty_progress_init(&o->progress, STDERR_FILENO, mode, c->first_step, c->total_steps, now_s());
+    *out = o;
+    return 0;
+}
+
+static void add_events(ty_outputs *o, const ty_metrics_row *row)
+{
+    ty_error err = {0};
+    int split = (int)row->split;
+    if (!o->folder)
+        return;
+    if (!o->events[split] && ty_events_open(split_folder(o, split), o->resume_step, &o->events[split], &err) < 0) {
+        warn_once(o, &err);
+        return;
+    }
+    for (size_t i = 0; i < row->n_metrics; i++)
+        if (ty_events_scalar(o->events[split], row->step, row->ts_s, row->metrics[i].name, (float)row->metrics[i].value,
+                             &err) < 0)
+            warn_once(o, &err);
+}
+
+int ty_outputs_add(ty_outputs *o, bool validation, int64_t step, int64_t epoch, const ty_value_named *values, int n,
+                   ty_error *err)
+{
+    ty_metric metrics[MAX_VALUES];
+    ty_metrics_row row = {.ts_s = ty_events_now(), .step = step, .epoch = epoch,
+                          .split = validation ? TY_SPLIT_VALIDATION : TY_SPLIT_TRAIN, .metrics = metrics};
+    for (; row.n_metrics < (size_t)n && row.n_metrics < MAX_VALUES; row.n_metrics++)
+        metrics[row.n_metrics] = (ty_metric){values[row.n_metrics].name, values[row.n_metrics].value};
+    ty_progress_clear(&o->progress);
+    if (ty_metrics_print(STDOUT_FILENO, &row, err) < 0)
+        return -1;
+    ty_error file_err = {0};
+    if (ty_metrics_file_add(o->file, &row, &file_err) < 0)
+        warn_once(o, &file_err);
+    add_events(o, &row);
+    return 0;
+}
+
+void ty_outputs_progress(ty_outputs *o, char event, int64_t step, int64_t epoch, double loss, double samples_per_s,
+                         double data_share)
+{
+    ty_progress_state state = {.step = step, .epoch = epoch, .loss = loss, .samples_per_s = samples_per_s,
+                               .data_share = data_share, .comm_share = -1, .compute_share = 1 - data_share};
+    ty_progress_event what = event == 'c' ? TY_PROGRESS_CHECKPOINT : event == 'e' ? TY_PROGRESS_EPOCH : TY_PROGRESS_STEP;
+    ty_progress_update(&o->progress, what, &state, now_s());
+}
+
+void ty_outputs_flush(ty_outputs *o)
+{
+    ty_error err = {0};
+    for (int i = 0; i < N_SPLITS; i++)
+        if (o->events[i] && ty_events_flush(o->events[i], &err) < 0)
+            warn_once(o, &err);
+}
+
+void ty_outputs_close(ty_outputs *o)
+{
+    if (!o)
+        return;
+    ty_progress_clear(&o->progress);
+    for (int i = 0; i < N_SPLITS; i++)
+        ty_events_close(o->events[i], NULL);
+    ty_metrics_file_close(o->file, NULL);
+    ty_arena_fini(&o->arena);
+    free(o);
+}

@@ -1,0 +1,44 @@
+/* outputs.h - everything a run says about itself while it runs: metric lines on stdout, metrics.jsonl, TensorBoard events,
+ * progress on stderr.
+ *
+ * One call a report feeds them all. A file that cannot be written any more is reported once and then left alone: a full disk
+ * costs curves, not the training.
+ */
+#ifndef TY_ENTRYPOINT_OUTPUTS_H
+#define TY_ENTRYPOINT_OUTPUTS_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct ty_value_named {
+    const char *name;
+    double value;
+} ty_value_named;
+
+typedef struct ty_outputs ty_outputs;
+
+typedef struct ty_outputs_config {
+    const char *metrics_path;       /* metrics.jsonl */
+    const char *tensorboard_folder; /* gets train/ and validation/; NULL: no events */
+    const char *progress;           /* mode; NULL: auto */
+    const char *config_digest;
+    uint64_t seed;
+    int64_t first_step, total_steps;
+    bool resumed;
+} ty_outputs_config;
+
+int ty_outputs_open(const ty_outputs_config *config, ty_outputs **out, ty_error *err);
+/* One report of a split. Values in the order to print. */
+int ty_outputs_add(ty_outputs *o, bool validation, int64_t step, int64_t epoch, const ty_value_named *values, int n,
+                   ty_error *err);
+/* Shares are parts of the time since the run began. event: 's' a step, 'e' an epoch, 'c' a checkpoint. */
+void ty_outputs_progress(ty_outputs *o, char event, int64_t step, int64_t epoch, double loss, double samples_per_s,
+                         double data_share);
+/* Brings everything to the disk: at checkpoints and at the end of epochs. */
+void ty_outputs_flush(ty_outputs *o);
+/* NULL is fine. */
+void ty_outputs_close(ty_outputs *o);
+
+#endif

@@ -1,0 +1,30 @@
+/* overrides.c - reading --key=value. */
+#include "entrypoint/overrides.h"
+
+#include <string.h>
+
+int ty_overrides_parse(const char *const *args, ty_arena *a, const ty_recipe_override **out, int *n_out, ty_error *err)
+{
+    int n_args = 0, n = 0;
+    while (args[n_args])
+        n_args++;
+    ty_recipe_override *list = TY_NEW_ARRAY(a, ty_recipe_override, n_args);
+    for (int i = 0; i < n_args; i++) {
+        const char *word = args[i];
+        if (strncmp(word, "--", 2) != 0 || word[2] == 0 || word[2] == '=') {
+            ty_error_set(err, TY_E_USAGE, "unexpected argument \"%s\"", word);
+            return ty_error_help(err, "settings have the form --key=value");
+        }
+        const char *equals = strchr(word, '=');
+        const char *key = equals ? ty_arena_strndup(a, word + 2, (size_t)(equals - word) - 2) : word + 2;
+        if (!equals && !args[i + 1]) {
+            ty_error_set(err, TY_E_USAGE, "argument %s has no value", word);
+            return ty_error_help(err, "write %s=VALUE", word);
+        }
+        const char *value = equals ? equals + 1 : args[++i];
+        list[n++] = (ty_recipe_override){key, value, ty_arena_printf(a, "argument --%s", key)};
+    }
+    *out = list;
+    *n_out = n;
+    return 0;
+}

@@ -1,0 +1,378 @@
+/* session.c - opening a run, phase by phase. */
+#include "entrypoint/session.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "entrypoint/export.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+double ty_session_now_s(void)
+{
+    return (double)ty_clock_us() / 1e6;
+}
+
+static int open_recipe(ty_session *s, ty_error *err)
+{
+    return ty_recipe_load(s->job->recipe_path, s->job->overrides, s->job->n_overrides, &s->arena, &s->recipe, err);
+}
+
+static int check_folders(ty_session *s, ty_error *err)
+{
+    return ty_export_check(s->job->model_folder, err);
+}
+
+static int open_model(ty_session *s, ty_error *err)
+{
+    if (ty_model_open(s->recipe.model, &s->model, err) < 0)
+        return -1;
+    return ty_spec_plan_make(&s->recipe, s->model, &s->arena, &s->plan, err);
+}
+
+/* ---- data ---- */
+
+static const ty_job_channel *find_channel(const ty_job *job, const char *name)
+{
+    for (int i = 0; i < job->n_channels; i++)
+        if (strcmp(job->channels[i].name, name) == 0)
+            return &job->channels[i];
+    return NULL;
+}
+
+static int refuse_channel(ty_session *s, const ty_recipe_data *d, ty_error *err)
+{
+    char known[320] = "";
+    for (int i = 0; i < s->job->n_channels; i++)
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", s->job->channels[i].name);
+    ty_doc_error(d->at, err, TY_E_CHANNEL, NULL, "input channel \"%s\" does not exist", d->channel);
+    if (known[0])
+        return ty_error_help(err, "channels of this job: %s", known);
+    return ty_error_help(err, "name the folder: data.train.path in the recipe, or --data-dir=DIR with a folder for each channel");
+}
+
+static int open_data(ty_session *s, const ty_recipe_data *d, ty_dataset **out, ty_error *err)
+{
+    const ty_job_channel *channel = d->channel ? find_channel(s->job, d->channel) : NULL;
+    const char *path = d->path;
+    if (!path && channel)
+        path = channel->path;
+    if (!path && s->job->data_folder)
+        path = ty_arena_printf(&s->arena, "%s/%s", s->job->data_folder, d->channel);
+    if (!path)
+        return refuse_channel(s, d, err);
+    const ty_field *fields = d->fields == s->recipe.train.fields ? s->plan.fields : d->fields;
+    ty_data_source source = {
+        .paths = &path,
+        .n_paths = 1,
+        .pattern = d->pattern,
+        .format = d->format,
+        .content_type = !d->path && channel ? channel->content_type : NULL,
+        .fields = fields,
+        .n_fields = d->n_fields,
+        .csv_header = (ty_csv_header)d->header,
+        .csv_delimiter = d->delimiter ? d->delimiter[0] : 0,
+        .no_map = !d->path && channel && channel->no_map,
+    };
+    return ty_dataset_open(&source, out, err);
+}
+
+/* Fields of the validation data that were declared on their own get the types that the training fields were given. */
+static void settle_validation_fields(ty_session *s)
+{
+    ty_recipe_data *v = &s->recipe.validation;
+    if (!v->given || v->fields == s->recipe.train.fields)
+        return;
+    ty_field *fields = ty_arena_copy(&s->arena, v->fields, (size_t)v->n_fields * sizeof *fields);
+    for (int i = 0; i < v->n_fields; i++)
+        for (int k = 0; k < s->plan.n_fields && !fields[i].dtype_given; k++)
+            if (strcmp(fields[i].name, s->plan.fields[k].name) == 0) {
+                fields[i].dtype = s->plan.fields[k].dtype;
+                fields[i].dtype_given = s->plan.fields[k].dtype_given;
+            }
+    v->fields = fields;
+}
+
+/* Which field of a data set feeds which input; both sets must give the same shapes. */
+static int map_fields(ty_session *s, const ty_dataset *ds, const char *which, const int **out, ty_error *err)
+{
+    int *map = TY_NEW_ARRAY(&s->arena, int, s->plan.n_feeds);
+    for (int i = 0; i < s->plan.n_feeds; i++) {
+        const char *field = s->plan.feeds[i].field;
+        map[i] = ty_dataset_find(ds, field);
+        if (map[i] < 0)
+            return ty_error_set(err, TY_E_CONFIG, "data.%s declares no field \"%s\"", which, field);
+        const ty_type *found = &ds->field[map[i]].type;
+        const ty_type *wanted = &s->train->field[ty_dataset_find(s->train, field)].type;
+        char found_text[160], wanted_text[160];
+        if (!ty_type_same(found, wanted))
+            return ty_error_set(err, TY_E_SHAPE, "field \"%s\" is %s in data.%s and %s in data.train", field,
+                                ty_type_text(found, found_text, sizeof found_text), which,
+                                ty_type_text(wanted, wanted_text, sizeof wanted_text));
+    }
+    *out = map;
+    return 0;
+}
+
+static int open_all_data(ty_session *s, ty_error *err)
+{
+    double start = ty_session_now_s();
+    if (open_data(s, &s->recipe.train, &s->train, err) < 0)
+        return ty_error_wrap(err, "data.train");
+    settle_validation_fields(s);
+    if (s->recipe.validation.given && open_data(s, &s->recipe.validation, &s->validation, err) < 0)
+        return ty_error_wrap(err, "data.validation");
+    if (s->validation && s->validation->n_samples == 0) {
+        ty_log_warning("data", "data.validation has no samples: nothing is evaluated");
+        ty_dataset_close(s->validation);
+        s->validation = NULL;
+    }
+    if (!s->validation && s->recipe.n_metrics > 0)
+        ty_log_warning("data", "metrics are computed on data.validation, and there is none");
+    s->times.data_s = ty_session_now_s() - start;
+    if (map_fields(s, s->train, "train", &s->train_field, err) < 0)
+        return -1;
+    return s->validation ? map_fields(s, s->validation, "validation", &s->validation_field, err) : 0;
+}
+
+static ty_sampler_config train_sampler(const ty_session *s)
+{
+    return (ty_sampler_config){
+        .n_samples = s->train->n_samples, .batch_size = s->recipe.batch_size, .shuffle = s->recipe.train.shuffle,
+        .seed = (uint64_t)s->recipe.seed, .stream = TY_STREAM_SHUFFLE, .n_shards = 1, .tail = TY_TAIL_DROP};
+}
+
+/* How many batches and steps there will be. */
+static int plan_steps(ty_session *s, ty_error *err)
+{
+    ty_sampler sampler;
+    ty_sampler_config config = train_sampler(s);
+    const ty_recipe *r = &s->recipe;
+    if (ty_sampler_init(&sampler, &config, err) < 0)
+        return ty_error_wrap(err, "data.train");
+    int64_t batches = sampler.n_batches;
+    ty_sampler_fini(&sampler);
+    int64_t total = batches > INT64_MAX / r->epochs ? INT64_MAX : batches * r->epochs;
+    total /= r->accumulate;
+    if (r->max_steps > 0 && total > r->max_steps)
+        total = r->max_steps;
+    if (total < 1)
+        return ty_error_set(err, TY_E_CONFIG, "accumulate is %lld, but all epochs together have only %lld batches",
+                            (long long)r->accumulate, (long long)(batches * r->epochs));
+    int64_t log_every = r->log_every > 0 ? r->log_every : total > 100 ? total / 100 : 1;
+    s->loop = (ty_loop_plan){
+        .total_steps = total,
+        .batches_per_epoch = batches,
+        .accumulate = r->accumulate,
+        .report = {log_every, false},
+        .evaluate = {s->validation ? r->evaluate_every.n : 0, r->evaluate_every.epochs},
+        .checkpoint = {r->checkpoint_every.n, r->checkpoint_every.epochs},
+    };
+    return 0;
+}
+
+/* ---- compiling ---- */
+
+static int compile(ty_session *s, ty_error *err)
+{
+    double start = ty_session_now_s();
+    int64_t per_epoch = s->loop.batches_per_epoch / s->loop.accumulate;
+    ty_compile_options options = {.backend = TY_BACKEND_CPU, .threads = (int)s->recipe.threads,
+                                  .deterministic_strict = s->recipe.deterministic_strict,
+                                  .dump_dir = s->job->dump_folder, .cache_dir = s->job->cache_folder};
+    if (ty_spec_build(&s->recipe, &s->plan, s->train, per_epoch > 0 ? per_epoch : 1, s->loop.total_steps,
+                      s->validation != NULL, &s->arena, &s->spec, err) < 0 ||
+        ty_compile_train(s->model, &s->spec, &options, &s->program, err) < 0)
+        return -1;
+    s->inputs = TY_NEW_ARRAY(&s->arena, const void *, s->plan.n_feeds + 1);
+    s->inputs[s->plan.n_feeds] = &s->valid;
+    s->times.compile_s = ty_session_now_s() - start;
+    return 0;
+}
+
+/* Before anything is trained: no label beyond the classes, no id beyond its table. */
+static int check_range(const ty_session *s, const ty_dataset *ds, const int *fields, int feed, ty_error *err)
+{
+    const ty_field_info *info = &ds->field[fields[feed]];
+    const ty_input_range *range = ty_program_input_range(s->program, feed);
+    if (!range || !info->is_integer)
+        return 0;
+    int64_t lo = range->lo, hi = range->hi;
+    if (range->has_also && range->also == info->min && range->also < lo)
+        lo = range->also;
+    if (range->has_also && range->also == info->max && range->also > hi)
+        hi = range->also;
+    return ty_dataset_check_range(ds, fields[feed], lo, hi, range->what, err);
+}
+
+static int check_ranges(ty_session *s, ty_error *err)
+{
+    for (int i = 0; i < s->plan.n_feeds; i++) {
+        if (check_range(s, s->train, s->train_field, i, err) < 0)
+            return ty_error_wrap(err, "data.train");
+        if (s->validation && check_range(s, s->validation, s->validation_field, i, err) < 0)
+            return ty_error_wrap(err, "data.validation");
+    }
+    return 0;
+}
+
+/* ---- resuming ---- */
+
+static int hash_run(ty_session *s, ty_error *err)
+{
+    char text[256];
+    uint8_t digest[TY_SHA256_BYTES];
+    int n = snprintf(text, sizeof text, "seed %lld batch %lld accumulate %lld shuffle %d samples %lld data %016llx",
+                     (long long)s->recipe.seed, (long long)s->recipe.batch_size, (long long)s->recipe.accumulate,
+                     s->recipe.train.shuffle, (long long)s->train->n_samples, (unsigned long long)s->train->fingerprint);
+    if (ty_sha256_bytes(text, (size_t)n, digest, err) < 0)
+        return -1;
+    ty_sha256_hex(digest, s->run_hash);
+    return 0;
+}
+
+static void list_state(ty_session *s)
+{
+    s->n_state = (size_t)ty_program_n_states(s->program);
+    s->state = TY_NEW_ARRAY(&s->arena, ty_named_tensor, s->n_state);
+    for (size_t i = 0; i < s->n_state; i++) {
+        ty_tensor t = ty_program_state(s->program, (int)i, &s->state[i].name);
+        s->state[i].type = t.type;
+        s->state[i].data = t.data;
+    }
+}
+
+static int remove_checkpoints(ty_session *s, ty_error *err)
+{
+    ty_checkpoint_entry *list;
+    size_t n = 0;
+    if (ty_checkpoints_list(s->checkpoints.dir, &s->arena, &list, &n, err) < 0)
+        return -1;
+    /* Each manifest goes first: a half-deleted checkpoint must not look whole. */
+    for (size_t i = 0; i < n; i++)
+        if (ty_file_remove(ty_arena_printf(&s->arena, "%s/%s", list[i].path, TY_MANIFEST_NAME), err) < 0 ||
+            ty_file_remove_tree(list[i].path, err) < 0)
+            return -1;
+    if (n > 0)
+        ty_log_info("checkpoint", "removed %zu older checkpoint%s (--fresh)", n, n == 1 ? "" : "s");
+    return 0;
+}
+
+static void log_notes(const ty_checkpoint_notes *notes, const char *what)
+{
+    for (size_t i = 0; i < notes->n_lines; i++)
+        ty_log_info("checkpoint", "%s%s", what, notes->lines[i]);
+}
+
+static int take_position(ty_session *s, const ty_checkpoint_restored *found, ty_error *err)
+{
+    const ty_train_state *state = &found->state;
+    if (state->recipe_hash[0] && strcmp(state->recipe_hash, s->run_hash) != 0) {
+        ty_error_set(err, TY_E_CHECKPOINT, "the checkpoint of step %lld was made with another seed, batch size or other data",
+                     (long long)state->step);
+        ty_error_at(err, "%s", found->path);
+        return ty_error_help(err, "go on with the recipe and data it was made with, or start anew (--fresh, or an empty "
+                                  "checkpoint folder)");
+    }
+    if (state->plan_hash[0] && strcmp(state->plan_hash, ty_program_hash(s->program)) != 0)
+        ty_log_warning("checkpoint", "the recipe has changed since the checkpoint: going on with the new settings");
+    s->loop.first_step = state->step;
+    s->resumed = true;
+    s->has_best = state->has_best;
+    s->best = state->best_metric;
+    s->best_step = state->best_step;
+    ty_log_info("checkpoint", "resuming at step %lld of %lld from %s%s", (long long)state->step,
+                (long long)s->loop.total_steps, found->path, found->skipped.n_lines ? " (newer ones were not valid)" : "");
+    return 0;
+}
+
+static int restore(ty_session *s, ty_error *err)
+{
+    double start = ty_session_now_s();
+    ty_checkpoint_restored found = {0};
+    ty_checkpoint_notes notes = {0};
+    s->checkpoints = (ty_checkpoints){
+        .dir = s->job->checkpoint_folder, .keep = (int)s->recipe.checkpoint_keep, .world_size = 1,
+        .on_error = s->recipe.checkpoint_stop_on_error ? TY_CHECKPOINT_STOP : TY_CHECKPOINT_WARN};
+    list_state(s);
+    if (hash_run(s, err) < 0 || ty_checkpoints_open(&s->checkpoints, err) < 0 ||
+        (s->job->fresh && remove_checkpoints(s, err) < 0))
+        return ty_error_wrap(err, "checkpoint folder");
+    if (ty_checkpoint_restore(&s->checkpoints, s->state, s->n_state, &s->arena, &found, err) < 0)
+        return ty_error_help(err, "to start anew, empty the checkpoint folder %s (or --fresh)", s->checkpoints.dir);
+    log_notes(&found.skipped, "skipped ");
+    if (found.found && take_position(s, &found, err) < 0)
+        return -1;
+    if (ty_checkpoints_tidy(&s->checkpoints, &s->arena, &notes, err) == 0)
+        log_notes(&notes, "");
+    s->steps_done = s->loop.first_step;
+    s->times.restore_s = ty_session_now_s() - start;
+    return 0;
+}
+
+/* ---- starting ---- */
+
+static int start_batches(ty_session *s, ty_error *err)
+{
+    ty_loop_position at = ty_loop_position_at(&s->loop, s->loop.first_step);
+    ty_prefetch_config config = {.dataset = s->train, .sampler = train_sampler(s), .start = {at.epoch, at.batch}};
+    return ty_prefetch_start(&config, &s->batches, err);
+}
+
+static const char *tensorboard_folder(const ty_session *s)
+{
+    if (!s->recipe.tensorboard)
+        return s->job->tensorboard_folder;
+    return strcmp(s->recipe.tensorboard, "none") == 0 ? NULL : s->recipe.tensorboard;
+}
+
+static int open_outputs(ty_session *s, ty_error *err)
+{
+    ty_outputs_config config = {
+        .metrics_path = ty_arena_printf(&s->arena, "%s/metrics.jsonl", s->job->output_folder),
+        .tensorboard_folder = tensorboard_folder(s),
+        .progress = s->job->progress,
+        .config_digest = ty_program_hash(s->program),
+        .seed = (uint64_t)s->recipe.seed,
+        .first_step = s->loop.first_step,
+        .total_steps = s->loop.total_steps,
+        .resumed = s->resumed,
+    };
+    return ty_outputs_open(&config, &s->outputs, err);
+}
+
+static const struct {
+    const char *name;
+    int (*run)(ty_session *s, ty_error *err);
+} phases[] = {
+    {"recipe", open_recipe}, {"model", open_model},     {"model", check_folders},   {"data", open_all_data},
+    {"data", plan_steps},    {"compile", compile},      {"data", check_ranges},     {"restore", restore},
+    {"data", start_batches}, {"output", open_outputs},
+};
+
+int ty_session_open(ty_session *s, const ty_job *job, const char **phase, ty_error *err)
+{
+    *s = (ty_session){.job = job, .evaluated_step = -1};
+    s->times.started_s = ty_session_now_s();
+    ty_arena_init(&s->arena);
+    for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++) {
+        *phase = phases[i].name;
+        if (phases[i].run(s, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+void ty_session_close(ty_session *s)
+{
+    ty_outputs_close(s->outputs);
+    ty_prefetch_stop(s->batches);
+    ty_program_free(s->program);
+    ty_dataset_close(s->validation);
+    ty_dataset_close(s->train);
+    ty_model_free(s->model);
+    ty_arena_fini(&s->arena);
+}

@@ -1,0 +1,72 @@
+/* session.h - a run of the built-in trainer, opened: recipe, model, data, compiled program, checkpoints, outputs.
+ *
+ * Private to session*.c and trainer.c. Opening goes through phases in a fixed order (the table in session.c), so that a fault is
+ * found by the cheapest phase that can find it: the recipe before the data, the data before the compiler.
+ */
+#ifndef TY_ENTRYPOINT_SESSION_H
+#define TY_ENTRYPOINT_SESSION_H
+
+#include "compiler/compiler.h"
+#include "container/input/prefetch.h"
+#include "container/output/checkpoint.h"
+#include "entrypoint/job.h"
+#include "entrypoint/loop.h"
+#include "entrypoint/outputs.h"
+#include "entrypoint/recipe.h"
+#include "entrypoint/spec.h"
+
+enum { TY_SESSION_MAX_METRICS = 60 };
+
+typedef struct ty_session_times {
+    double started_s;                      /* monotonic */
+    double data_s, compile_s, restore_s;   /* opening */
+    double compute_s, input_wait_s, evaluate_s, checkpoint_s, export_s;
+    double first_step_s;                   /* from the start to the end of the first step; 0: none yet */
+    double reported_s;                     /* compute + wait at the last report */
+} ty_session_times;
+
+typedef struct ty_session {
+    const ty_job *job;
+    ty_arena arena;
+    ty_recipe recipe;
+    ty_model *model;
+    ty_spec_plan plan;
+    ty_dataset *train, *validation; /* validation may be NULL */
+    ty_train_spec spec;
+    ty_program *program;
+    const int *train_field, *validation_field; /* [plan.n_feeds]: number of the field in the data set */
+    const void **inputs;                       /* [plan.n_feeds + 1]: of the run to come, `valid` last */
+    int64_t valid;
+    ty_checkpoints checkpoints;
+    ty_named_tensor *state;
+    size_t n_state;
+    char run_hash[65]; /* of what fixes the order of samples: a checkpoint of another one is refused */
+    bool resumed;
+    ty_prefetch *batches;
+    ty_loop_plan loop;
+    ty_outputs *outputs;
+    ty_value_named latest[TY_SESSION_MAX_METRICS]; /* of the latest evaluation, and the last training loss */
+    int n_latest;
+    int64_t evaluated_step;
+    double last_loss;
+    bool has_best;
+    double best;
+    int64_t best_step;
+    int64_t steps_done;
+    ty_session_times times;
+} ty_session;
+
+/* phase: receives the name of the phase that failed. */
+int ty_session_open(ty_session *s, const ty_job *job, const char **phase, ty_error *err);
+void ty_session_close(ty_session *s);
+double ty_session_now_s(void);
+
+/* The loop's callbacks over a session. */
+ty_loop_calls ty_session_calls(ty_session *s);
+/* Writes the trained model. */
+int ty_session_export(ty_session *s, ty_error *err);
+/* Banner before, summary after. Text for people. */
+void ty_session_banner(ty_session *s, ty_buf *out);
+void ty_session_summary(const ty_session *s, ty_job_end end, bool exported, ty_buf *out);
+
+#endif

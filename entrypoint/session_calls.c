@@ -1,0 +1,306 @@
+/* session_calls.c - what the loop does with a session: a batch, an evaluation, a checkpoint, a report. */
+#include "base/log.h"
+#include "entrypoint/export.h"
+#include "entrypoint/session.h"
+#include "entrypoint/stop.h"
+
+#include "base/json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The first element of an output as a number; NAN if the program has no such output. */
+static double read_number(const ty_session *s, ty_run run, const char *name)
+{
+    const ty_tensor *t = ty_program_output(s->program, run, name);
+    if (!t || !t->data || ty_type_elems(&t->type) < 1)
+        return NAN;
+    switch (t->type.dtype) {
+    case TY_F32:
+        return *(const float *)t->data;
+    case TY_F64:
+        return *(const double *)t->data;
+    case TY_I64:
+        return (double)*(const int64_t *)t->data;
+    case TY_I32:
+        return *(const int32_t *)t->data;
+    default:
+        return NAN;
+    }
+}
+
+static void point_inputs(ty_session *s, const ty_batch *batch, const int *fields)
+{
+    for (int i = 0; i < s->plan.n_feeds; i++)
+        s->inputs[i] = batch->field[fields[i]].data;
+    s->valid = batch->n_valid;
+}
+
+static int call_batch(void *ctx, bool last, ty_step_result *result, ty_error *err)
+{
+    ty_session *s = ctx;
+    const ty_batch *batch;
+    double start = ty_session_now_s();
+    if (ty_prefetch_next(s->batches, &batch, err) < 0)
+        return ty_error_wrap(err, "data.train");
+    if (!batch)
+        return ty_error_set(err, TY_E_INTERNAL, "the training data ended early");
+    double ready = ty_session_now_s();
+    point_inputs(s, batch, s->train_field);
+    ty_run run = last ? TY_RUN_LAST : TY_RUN_MICRO;
+    int rc = ty_program_run(s->program, run, s->inputs, err);
+    ty_prefetch_release(s->batches, batch);
+    s->times.input_wait_s += ready - start;
+    s->times.compute_s += ty_session_now_s() - ready;
+    if (rc < 0 || !last)
+        return rc;
+    double norm = read_number(s, run, "grad_norm");
+    bool has_norm = ty_program_output(s->program, run, "grad_norm") != NULL;
+    *result = (ty_step_result){read_number(s, run, "loss"), read_number(s, run, "lr"), has_norm ? norm : -1};
+    if (s->times.first_step_s == 0)
+        s->times.first_step_s = ty_session_now_s() - s->times.started_s;
+    return 0;
+}
+
+/* ---- evaluation ---- */
+
+typedef struct sums {
+    double sum[TY_SESSION_MAX_METRICS], count[TY_SESSION_MAX_METRICS]; /* [0] is the loss */
+    int n;
+    int64_t n_rows;
+} sums;
+
+static void add_sums(const ty_session *s, sums *all)
+{
+    char name[128];
+    for (int i = 0; i < all->n; i++) {
+        const char *metric = i == 0 ? "loss" : s->plan.metrics[i - 1].name;
+        snprintf(name, sizeof name, "%s.sum", metric);
+        all->sum[i] += read_number(s, TY_RUN_EVAL, name);
+        snprintf(name, sizeof name, "%s.count", metric);
+        all->count[i] += read_number(s, TY_RUN_EVAL, name);
+    }
+    all->n_rows += s->valid;
+}
+
+static int run_evaluation(ty_session *s, sums *all, bool *abandoned, ty_error *err)
+{
+    ty_prefetch *batches;
+    ty_prefetch_config config = {
+        .dataset = s->validation,
+        .sampler = {.n_samples = s->validation->n_samples, .batch_size = s->recipe.batch_size, .n_shards = 1, .tail = TY_TAIL_PAD},
+        .until_epoch = 1};
+    if (ty_prefetch_start(&config, &batches, err) < 0)
+        return -1;
+    const ty_batch *batch = NULL;
+    int rc;
+    while ((rc = ty_prefetch_next(batches, &batch, err)) == 0 && batch) {
+        *abandoned = ty_stop_count() > 0;
+        if (*abandoned)
+            break;
+        point_inputs(s, batch, s->validation_field);
+        rc = ty_program_run(s->program, TY_RUN_EVAL, s->inputs, err);
+        if (rc < 0)
+            break;
+        add_sums(s, all);
+        ty_prefetch_release(batches, batch);
+    }
+    ty_prefetch_stop(batches);
+    return rc;
+}
+
+/* Best by the first metric, or by the loss where there is none. Higher accuracy, lower everything else. */
+static void note_best(ty_session *s, int64_t step)
+{
+    bool by_metric = s->recipe.n_metrics > 0;
+    double value = s->latest[by_metric ? 1 : 0].value;
+    bool higher = by_metric && s->recipe.metrics[0].kind == TY_METRIC_ACCURACY;
+    if (isnan(value) || (s->has_best && (higher ? value <= s->best : value >= s->best)))
+        return;
+    s->has_best = true;
+    s->best = value;
+    s->best_step = step;
+}
+
+static int call_evaluate(void *ctx, const ty_loop_position *at, ty_error *err)
+{
+    ty_session *s = ctx;
+    sums all = {.n = 1 + s->recipe.n_metrics};
+    bool abandoned = false;
+    double start = ty_session_now_s();
+    if (!s->validation)
+        return 0;
+    if (run_evaluation(s, &all, &abandoned, err) < 0)
+        return ty_error_wrap(err, "evaluation after step %lld", (long long)at->step);
+    s->times.evaluate_s += ty_session_now_s() - start;
+    if (abandoned)
+        return 0;
+    for (int i = 0; i < all.n; i++)
+        s->latest[i] = (ty_value_named){i == 0 ? "loss" : s->plan.metrics[i - 1].name, all.sum[i] / all.count[i]};
+    s->n_latest = all.n;
+    s->evaluated_step = at->step;
+    note_best(s, at->step);
+    ty_outputs_flush(s->outputs);
+    return ty_outputs_add(s->outputs, true, at->step, at->epoch, s->latest, s->n_latest, err);
+}
+
+/* ---- checkpoints ---- */
+
+static int call_checkpoint(void *ctx, const ty_loop_position *at, ty_error *err)
+{
+    ty_session *s = ctx;
+    ty_error save_err = {0};
+    double start = ty_session_now_s();
+    ty_train_state state = {.step = at->step, .epoch = at->epoch, .batch = at->batch, .seed = (uint64_t)s->recipe.seed,
+                            .has_best = s->has_best, .best_metric = s->has_best ? s->best : 0, .best_step = s->best_step};
+    snprintf(state.plan_hash, sizeof state.plan_hash, "%s", ty_program_hash(s->program));
+    snprintf(state.recipe_hash, sizeof state.recipe_hash, "%s", s->run_hash);
+    ty_outputs_flush(s->outputs);
+    int rc = ty_checkpoint_save(&s->checkpoints, &state, s->state, s->n_state, &save_err);
+    s->times.checkpoint_s += ty_session_now_s() - start;
+    if (rc == 0) {
+        ty_log_info("checkpoint", "step %lld saved", (long long)at->step);
+        return 0;
+    }
+    if (ty_checkpoints_must_stop(&s->checkpoints) || ty_stop_count() > 0) {
+        *err = save_err;
+        return -1;
+    }
+    ty_log_warning("checkpoint", "%s; training goes on", save_err.message);
+    return 0;
+}
+
+/* ---- reports ---- */
+
+static int call_report(void *ctx, const ty_loop_report *r, ty_error *err)
+{
+    ty_session *s = ctx;
+    double busy = s->times.compute_s + s->times.input_wait_s;
+    double rows = (double)(r->n_steps * s->recipe.accumulate * s->recipe.batch_size);
+    double span = busy - s->times.reported_s;
+    s->times.reported_s = busy;
+    ty_value_named values[4] = {{"loss", r->mean_loss}, {"lr", r->lr}};
+    int n = 2;
+    if (r->grad_norm >= 0)
+        values[n++] = (ty_value_named){"grad_norm", r->grad_norm};
+    if (span > 0)
+        values[n++] = (ty_value_named){"samples_per_s", rows / span};
+    return ty_outputs_add(s->outputs, false, r->at.step, r->at.epoch, values, n, err);
+}
+
+static void call_progress(void *ctx, const ty_loop_position *at, const ty_step_result *last)
+{
+    ty_session *s = ctx;
+    double busy = s->times.compute_s + s->times.input_wait_s;
+    double rows = (double)((at->step - s->loop.first_step) * s->recipe.accumulate * s->recipe.batch_size);
+    s->steps_done = at->step;
+    s->last_loss = last->loss;
+    char event = at->batch == 0 ? 'e' : 's';
+    ty_outputs_progress(s->outputs, event, at->step, at->epoch, last->loss, busy > 0 ? rows / busy : 0,
+                        busy > 0 ? s->times.input_wait_s / busy : 0);
+}
+
+static bool call_stop_requested(void *ctx)
+{
+    (void)ctx;
+    return ty_stop_count() > 0;
+}
+
+ty_loop_calls ty_session_calls(ty_session *s)
+{
+    return (ty_loop_calls){.ctx = s, .batch = call_batch, .evaluate = s->validation ? call_evaluate : NULL,
+                           .checkpoint = call_checkpoint, .report = call_report, .progress = call_progress,
+                           .stop_requested = call_stop_requested};
+}
+
+/* ---- the result ---- */
+
+typedef struct weights {
+    const ty_named_tensor *items; /* sorted by name */
+    size_t n;
+} weights;
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const ty_named_tensor *)a)->name, ((const ty_named_tensor *)b)->name);
+}
+
+static const void *find_weight(void *ctx, const char *name, const ty_type *type)
+{
+    const weights *w = ctx;
+    ty_named_tensor key = {.name = name};
+    const ty_named_tensor *found = bsearch(&key, w->items, w->n, sizeof *w->items, compare_names);
+    return found && ty_type_same(&found->type, type) ? found->data : NULL;
+}
+
+static weights list_weights(ty_session *s)
+{
+    weights w = {.n = (size_t)ty_program_n_tensors(s->program)};
+    ty_named_tensor *items = TY_NEW_ARRAY(&s->arena, ty_named_tensor, w.n);
+    for (size_t i = 0; i < w.n; i++) {
+        bool trained;
+        ty_tensor t = ty_program_tensor(s->program, (int)i, &items[i].name, &trained);
+        items[i].type = t.type;
+        items[i].data = t.data;
+    }
+    qsort(items, w.n, sizeof *items, compare_names);
+    w.items = items;
+    return w;
+}
+
+typedef struct model_writer {
+    ty_session *session;
+    weights weights;
+} model_writer;
+
+static int write_model(void *ctx, const char *path, ty_error *err)
+{
+    model_writer *w = ctx;
+    return ty_model_write(w->session->model, path, find_weight, &w->weights, err);
+}
+
+static const char *recipe_json(ty_session *s)
+{
+    ty_buf text;
+    ty_json_writer w;
+    ty_buf_init(&text, 1 << 20);
+    ty_json_writer_init(&w, &text, TY_JSON_COMPACT);
+    ty_json_open_map(&w, NULL);
+    for (int i = 0; i < s->recipe.n_settings; i++)
+        if (strcmp(s->recipe.settings[i].value, "-") != 0)
+            ty_json_put_string(&w, s->recipe.settings[i].key, s->recipe.settings[i].value);
+    ty_json_close(&w);
+    const char *out = text.failed ? NULL : ty_arena_strdup(&s->arena, text.data);
+    ty_buf_fini(&text);
+    return out;
+}
+
+int ty_session_export(ty_session *s, ty_error *err)
+{
+    double start = ty_session_now_s();
+    model_writer writer = {s, list_weights(s)};
+    const char *format = ty_model_format(s->model);
+    ty_value_named values[TY_SESSION_MAX_METRICS + 1];
+    int n = s->evaluated_step >= 0 ? s->n_latest : 0;
+    memcpy(values, s->latest, sizeof values[0] * (size_t)n);
+    if (n == 0 && isfinite(s->last_loss))
+        values[n++] = (ty_value_named){"loss", s->last_loss};
+    ty_export e = {.folder = s->job->model_folder,
+                   .model_name = strncmp(format, "onnx", 4) == 0 ? "model.onnx" : "model",
+                   .format = format,
+                   .origin = s->recipe.model,
+                   .recipe_json = recipe_json(s),
+                   .step = s->steps_done,
+                   .epoch = ty_loop_position_at(&s->loop, s->steps_done).epoch,
+                   .metrics = values,
+                   .n_metrics = n,
+                   .weights = writer.weights.items,
+                   .n_weights = writer.weights.n,
+                   .write_model = write_model,
+                   .ctx = &writer};
+    int rc = ty_export_write(&e, err);
+    s->times.export_s = ty_session_now_s() - start;
+    return rc;
+}

@@ -1,0 +1,124 @@
+/* session_text.c - the banner before a run and the summary after it. */
+#include "base/file.h"
+#include "base/quantity.h"
+#include "entrypoint/export.h"
+#include "entrypoint/session.h"
+#include "entrypoint/stop.h"
+#include "entrypoint/version.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *seconds_text(double s, char *out, size_t n)
+{
+    return ty_duration_text((int64_t)(s * 1e6), out, n);
+}
+
+/* Peak resident memory of this process so far, by the kernel's account. */
+static uint64_t peak_resident_bytes(void)
+{
+    char line[256];
+    unsigned long long kib = 0;
+    FILE *f = fopen("/proc/self/status", "re");
+    while (f && fgets(line, sizeof line, f) && sscanf(line, "VmHWM: %llu", &kib) != 1)
+        continue;
+    if (f)
+        fclose(f);
+    return kib * 1024;
+}
+
+static uint64_t planned_bytes(const ty_compile_report *r)
+{
+    return r->state_bytes + r->slab_bytes + r->constant_bytes + r->scratch_bytes;
+}
+
+void ty_session_banner(ty_session *s, ty_buf *out)
+{
+    const ty_compile_report *c = ty_program_report(s->program);
+    char a[160], b[160], d[32];
+    ty_buf_addf(out, "%s%s%s\n", TY_VERSION_LINE, s->job->name ? ", job " : "", s->job->name ? s->job->name : "");
+    ty_buf_addf(out, "  model       %s (%s, %lld nodes), %s numbers trained\n", s->recipe.model, ty_model_format(s->model),
+                (long long)ty_model_n_nodes(s->model), ty_count_text(c->n_trained, a, sizeof a));
+    ty_buf_addf(out, "  train       %s\n", ty_dataset_summary(s->train, a, sizeof a));
+    if (s->validation)
+        ty_buf_addf(out, "  validation  %s\n", ty_dataset_summary(s->validation, b, sizeof b));
+    ty_buf_addf(out, "  plan        %lld steps of %lld rows, %lld epochs, seed %lld\n", (long long)s->loop.total_steps,
+                (long long)(s->recipe.batch_size * s->recipe.accumulate), (long long)s->recipe.epochs,
+                (long long)s->recipe.seed);
+    ty_buf_addf(out, "  compiled    %d kernels, %d library calls in %s%s\n", c->n_kernels, c->n_library_calls,
+                seconds_text(s->times.compile_s, d, sizeof d), c->cache_hit ? " (from the cache)" : "");
+    ty_buf_addf(out, "  memory      %s planned (weights and moments %s, temporaries %s)\n",
+                ty_bytes_text(planned_bytes(c), a, sizeof a), ty_bytes_text(c->state_bytes, b, sizeof b),
+                ty_bytes_text(c->slab_bytes, d, sizeof d));
+    ty_buf_addf(out, "  checkpoints %s%s\n", s->checkpoints.dir, s->resumed ? "" : " (none to resume from)");
+}
+
+static void add_result(const ty_session *s, ty_job_end end, ty_buf *out)
+{
+    char count[32];
+    if (end == TY_JOB_STOPPED)
+        ty_buf_addf(out, "stopped after step %s of %lld, on request\n", ty_count_text(s->steps_done, count, sizeof count),
+                    (long long)s->loop.total_steps);
+    else
+        ty_buf_addf(out, "complete: %s steps\n", ty_count_text(s->steps_done, count, sizeof count));
+    if (s->evaluated_step >= 0) {
+        ty_buf_addf(out, "  validation ");
+        for (int i = 0; i < s->n_latest; i++) {
+            bool is_share = i > 0 && s->recipe.metrics[i - 1].kind == TY_METRIC_ACCURACY;
+            ty_buf_addf(out, is_share ? " %s %.2f %%" : " %s %.5g", s->latest[i].name,
+                        is_share ? 100 * s->latest[i].value : s->latest[i].value);
+        }
+        bool best_is_share = s->recipe.n_metrics > 0 && s->recipe.metrics[0].kind == TY_METRIC_ACCURACY;
+        if (s->has_best)
+            ty_buf_addf(out, best_is_share ? "  (best %.2f %% at step %lld)" : "  (best %.5g at step %lld)",
+                        best_is_share ? 100 * s->best : s->best, (long long)s->best_step);
+        ty_buf_addc(out, '\n');
+    }
+}
+
+static void add_time(const ty_session *s, ty_buf *out)
+{
+    const ty_session_times *t = &s->times;
+    const struct {
+        const char *name;
+        double s;
+    } parts[] = {{"data", t->data_s},           {"compile", t->compile_s},   {"input wait", t->input_wait_s},
+                 {"compute", t->compute_s},     {"evaluate", t->evaluate_s}, {"checkpoints", t->checkpoint_s},
+                 {"model files", t->export_s}};
+    char text[32];
+    double total = ty_session_now_s() - t->started_s;
+    ty_buf_addf(out, "  time        %s:", seconds_text(total, text, sizeof text));
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        ty_buf_addf(out, "%s %s %s (%.0f %%)", i ? "," : "", parts[i].name, seconds_text(parts[i].s, text, sizeof text),
+                    total > 0 ? 100 * parts[i].s / total : 0);
+    ty_buf_addc(out, '\n');
+    if (t->first_step_s > 0)
+        ty_buf_addf(out, "  first step  after %s\n", seconds_text(t->first_step_s, text, sizeof text));
+    int64_t steps = s->steps_done - s->loop.first_step;
+    double busy = t->compute_s + t->input_wait_s;
+    if (steps > 0 && busy > 0) {
+        double rows = (double)(steps * s->recipe.accumulate * s->recipe.batch_size);
+        ty_buf_addf(out, "  speed       %s samples/s, %s a step\n", ty_count_text((int64_t)(rows / busy), text, sizeof text),
+                    seconds_text(busy / (double)steps, (char[32]){0}, 32));
+    }
+}
+
+void ty_session_summary(const ty_session *s, ty_job_end end, bool exported, ty_buf *out)
+{
+    char planned[32], real[32];
+    add_result(s, end, out);
+    add_time(s, out);
+    ty_buf_addf(out, "  memory      peak %s planned for the model, %s real for the whole process\n",
+                ty_bytes_text(planned_bytes(ty_program_report(s->program)), planned, sizeof planned),
+                ty_bytes_text(peak_resident_bytes(), real, sizeof real));
+    ty_buf_adds(out, "files\n");
+    if (exported)
+        ty_export_list(s->job->model_folder, out);
+    ty_export_list(s->job->output_folder, out);
+    ty_buf_adds(out, "next\n");
+    if (end == TY_JOB_STOPPED)
+        ty_buf_adds(out, "  the same command again goes on from the checkpoint\n");
+    if (exported)
+        ty_buf_addf(out, "  trainyard run %s/model.onnx --input NAME=batch.npy --output-dir predictions\n",
+                    s->job->model_folder);
+}

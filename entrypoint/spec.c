@@ -1,0 +1,456 @@
+/* spec.c - matching names, types and shapes of recipe, model and data. */
+#include "entrypoint/spec.h"
+
+#include "base/suggest.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_FEEDS = 256 };
+
+typedef struct planner {
+    const ty_recipe *r;
+    const ty_model *m;
+    ty_arena *a;
+    ty_feed *feeds;
+    int n_feeds;
+    ty_field *fields;
+    ty_error *err;
+} planner;
+
+/* ---- names ---- */
+
+static ty_field *find_field(const planner *p, const char *name)
+{
+    for (int i = 0; i < p->r->train.n_fields; i++)
+        if (strcmp(p->fields[i].name, name) == 0)
+            return &p->fields[i];
+    return NULL;
+}
+
+static const ty_model_value *find_input(const planner *p, const char *name)
+{
+    for (int i = 0; i < ty_model_n_inputs(p->m); i++)
+        if (strcmp(ty_model_input(p->m, i)->name, name) == 0)
+            return ty_model_input(p->m, i);
+    return NULL;
+}
+
+static const ty_model_value *find_output(const planner *p, const char *name)
+{
+    for (int i = 0; i < ty_model_n_outputs(p->m); i++)
+        if (strcmp(ty_model_output(p->m, i)->name, name) == 0)
+            return ty_model_output(p->m, i);
+    return NULL;
+}
+
+static void add_name(char *list, size_t n, const char *name)
+{
+    size_t len = strlen(list);
+    snprintf(list + len, n - len, "%s\"%s\"", len ? ", " : "", name);
+}
+
+static void list_fields(const planner *p, char list[256])
+{
+    list[0] = 0;
+    for (int i = 0; i < p->r->train.n_fields; i++)
+        add_name(list, 256, p->fields[i].name);
+}
+
+static void list_inputs(const planner *p, char list[256])
+{
+    list[0] = 0;
+    for (int i = 0; i < ty_model_n_inputs(p->m); i++)
+        add_name(list, 256, ty_model_input(p->m, i)->name);
+}
+
+static void list_outputs(const planner *p, char list[256])
+{
+    list[0] = 0;
+    for (int i = 0; i < ty_model_n_outputs(p->m); i++)
+        add_name(list, 256, ty_model_output(p->m, i)->name);
+}
+
+/* An error at a place of the recipe if there is one. */
+static int fault(const planner *p, const ty_doc *at, ty_code code, const char *message)
+{
+    if (at)
+        return ty_doc_error(at, p->err, code, NULL, "%s", message);
+    ty_error_set(p->err, code, "%s", message);
+    return ty_error_at(p->err, "%s", p->r->path);
+}
+
+static int unknown_name(const planner *p, const ty_doc *at, const char *what, const char *name, const char *list,
+                        const char *whose)
+{
+    char message[512];
+    snprintf(message, sizeof message, "%s has no %s \"%.200s\"", whose, what, name);
+    fault(p, at, TY_E_CONFIG, message);
+    return ty_error_help(p->err, "%ss of %s: %s", what, whose, list);
+}
+
+static bool is_fed_to_input(const planner *p, const char *field)
+{
+    for (int i = 0; i < p->n_feeds; i++)
+        if (p->feeds[i].input && strcmp(p->feeds[i].field, field) == 0)
+            return true;
+    return false;
+}
+
+/* ---- feeds ---- */
+
+static int add_feed(planner *p, const ty_feed *feed)
+{
+    for (int i = 0; i < p->n_feeds; i++)
+        if (strcmp(p->feeds[i].name, feed->name) == 0 && strcmp(p->feeds[i].field, feed->field) == 0 && !feed->input)
+            return 0;
+    if (p->n_feeds == MAX_FEEDS)
+        return ty_error_set(p->err, TY_E_LIMIT, "more than %d inputs and targets", MAX_FEEDS);
+    p->feeds[p->n_feeds++] = *feed;
+    return 0;
+}
+
+static const ty_recipe_input *declared_input(const planner *p, const char *name)
+{
+    for (int i = 0; i < p->r->n_inputs; i++)
+        if (strcmp(p->r->inputs[i].input, name) == 0)
+            return &p->r->inputs[i];
+    return NULL;
+}
+
+static bool is_named_target(const planner *p, const char *field)
+{
+    for (int i = 0; i < p->r->n_loss; i++)
+        if (p->r->loss[i].term.target && strcmp(p->r->loss[i].term.target, field) == 0)
+            return true;
+    return false;
+}
+
+/* One model input without a field of its name, and one field that is no target: they belong together. */
+static const char *only_candidate(const planner *p)
+{
+    const char *candidate = NULL;
+    if (ty_model_n_inputs(p->m) != 1)
+        return NULL;
+    for (int i = 0; i < p->r->train.n_fields; i++)
+        if (!is_named_target(p, p->fields[i].name)) {
+            if (candidate)
+                return NULL;
+            candidate = p->fields[i].name;
+        }
+    return candidate;
+}
+
+static int plan_input(planner *p, const ty_model_value *input)
+{
+    const ty_recipe_input *declared = declared_input(p, input->name);
+    const char *field = declared ? declared->field : input->name;
+    char fields[256], message[512];
+    list_fields(p, fields);
+    if (!declared && !find_field(p, field)) {
+        const char *candidate = only_candidate(p);
+        snprintf(message, sizeof message, "nothing feeds the model input \"%.200s\"", input->name);
+        if (!candidate) {
+            fault(p, NULL, TY_E_CONFIG, message);
+            return ty_error_help(p->err, "say inputs: {%s: FIELD}; fields: %s", input->name, fields);
+        }
+        field = candidate;
+    }
+    if (!find_field(p, field))
+        return unknown_name(p, declared ? declared->at : NULL, "field", field, fields, "data.train");
+    return add_feed(p, &(ty_feed){.name = input->name, .field = field, .input = input, .at = declared ? declared->at : NULL});
+}
+
+static int plan_inputs(planner *p)
+{
+    char inputs[256];
+    list_inputs(p, inputs);
+    for (int i = 0; i < p->r->n_inputs; i++)
+        if (!find_input(p, p->r->inputs[i].input))
+            return unknown_name(p, p->r->inputs[i].at, "input", p->r->inputs[i].input, inputs, "the model");
+    for (int i = 0; i < ty_model_n_inputs(p->m); i++)
+        if (plan_input(p, ty_model_input(p->m, i)) < 0)
+            return -1;
+    return 0;
+}
+
+/* The output a term reads: named, or the only one. */
+static int resolve_output(planner *p, const ty_doc *at, const char **name, const ty_model_value **out)
+{
+    char outputs[256];
+    list_outputs(p, outputs);
+    if (!*name && ty_model_n_outputs(p->m) != 1) {
+        fault(p, at, TY_E_CONFIG, "the model has several outputs: name the one to use");
+        return ty_error_help(p->err, "outputs of the model: %s", outputs);
+    }
+    if (!*name)
+        *name = ty_model_output(p->m, 0)->name;
+    *out = find_output(p, *name);
+    return *out ? 0 : unknown_name(p, at, "output", *name, outputs, "the model");
+}
+
+static int resolve_target(planner *p, const ty_doc *at, const char **field)
+{
+    char fields[256];
+    list_fields(p, fields);
+    if (*field)
+        return find_field(p, *field) ? 0 : unknown_name(p, at, "field", *field, fields, "data.train");
+    for (int i = 0; i < p->r->train.n_fields; i++) {
+        if (is_fed_to_input(p, p->fields[i].name))
+            continue;
+        if (*field) {
+            fault(p, at, TY_E_CONFIG, "several fields could be the target: name the one to use");
+            return ty_error_help(p->err, "fields of data.train: %s", fields);
+        }
+        *field = p->fields[i].name;
+    }
+    if (*field)
+        return 0;
+    fault(p, at, TY_E_CONFIG, "no field is left for the target: all feed inputs of the model");
+    return ty_error_help(p->err, "declare one more field in data.train.fields, or name one of %s as the target", fields);
+}
+
+/* Target inputs carry their field's name, unless a model input has that name already. */
+static const char *target_name(const planner *p, const char *field)
+{
+    return find_input(p, field) ? ty_arena_printf(p->a, "target.%s", field) : field;
+}
+
+static bool takes_labels(ty_loss_kind kind)
+{
+    return kind == TY_LOSS_SOFTMAX_CROSS_ENTROPY || kind == TY_LOSS_NLL;
+}
+
+static int plan_term(planner *p, const ty_recipe_loss *loss, ty_loss_term *term)
+{
+    const ty_model_value *output;
+    *term = loss->term;
+    if (resolve_output(p, loss->at, &term->output, &output) < 0)
+        return -1;
+    if (term->kind == TY_LOSS_MEAN) {
+        term->target = NULL;
+        return 0;
+    }
+    const char *field = term->target, *weights = term->sample_weight;
+    if (resolve_target(p, loss->at, &field) < 0)
+        return -1;
+    term->target = target_name(p, field);
+    ty_feed feed = {.name = term->target, .field = field, .output = output, .is_label = takes_labels(term->kind),
+                    .at = loss->at, .ignore_index = term->ignore_index};
+    if (add_feed(p, &feed) < 0)
+        return -1;
+    if (!weights)
+        return 0;
+    if (resolve_target(p, loss->at, &weights) < 0)
+        return -1;
+    term->sample_weight = target_name(p, weights);
+    return add_feed(p, &(ty_feed){.name = term->sample_weight, .field = weights, .output = output, .at = loss->at});
+}
+
+/* Metrics read what the first term with a target reads, unless told otherwise. */
+static int plan_metric(planner *p, const ty_loss_term *loss, const ty_recipe_metric *metric, ty_metric *out)
+{
+    const ty_model_value *output;
+    const ty_loss_term *first = NULL;
+    for (int i = 0; i < p->r->n_loss && !first; i++)
+        first = loss[i].target ? &loss[i] : NULL;
+    *out = (ty_metric){.kind = metric->kind, .name = metric->name, .output = metric->output, .target = metric->target};
+    if (!out->output && first)
+        out->output = first->output;
+    if (resolve_output(p, metric->at, &out->output, &output) < 0)
+        return -1;
+    if (!out->target && first) {
+        out->target = first->target;
+        return 0;
+    }
+    const char *field = out->target;
+    if (resolve_target(p, metric->at, &field) < 0)
+        return -1;
+    out->target = target_name(p, field);
+    return add_feed(p, &(ty_feed){.name = out->target, .field = field, .output = output, .at = metric->at,
+                                  .is_label = metric->kind == TY_METRIC_ACCURACY, .ignore_index = -100});
+}
+
+/* ---- types that the recipe left open ---- */
+
+static int settle_dtype(planner *p, const ty_feed *feed)
+{
+    ty_field *field = find_field(p, feed->field);
+    ty_dtype wanted = feed->input ? feed->input->dtype : feed->is_label ? TY_I64 : feed->output->dtype;
+    if (!field->dtype_given) {
+        field->dtype = wanted;
+        field->dtype_given = true;
+        return 0;
+    }
+    bool fits = field->dtype == wanted || (feed->is_label && field->dtype == TY_I32);
+    if (fits || (!feed->input && !feed->is_label))
+        return 0;
+    char message[512];
+    snprintf(message, sizeof message, "field \"%.100s\" is %s, but %s \"%.100s\" needs %s", field->name,
+             ty_dtype_text(field->dtype), feed->input ? "the model input" : "the class loss on", feed->name, ty_dtype_text(wanted));
+    fault(p, feed->at, TY_E_TYPE, message);
+    return ty_error_help(p->err, "set type: %s for the field, or leave the type out", ty_dtype_text(wanted));
+}
+
+int ty_spec_plan_make(const ty_recipe *r, const ty_model *m, ty_arena *a, ty_spec_plan *out, ty_error *err)
+{
+    planner p = {.r = r, .m = m, .a = a, .err = err, .feeds = TY_NEW_ARRAY(a, ty_feed, MAX_FEEDS)};
+    p.fields = ty_arena_copy(a, r->train.fields, (size_t)r->train.n_fields * sizeof *p.fields);
+    ty_loss_term *loss = TY_NEW_ARRAY(a, ty_loss_term, r->n_loss);
+    ty_metric *metrics = TY_NEW_ARRAY(a, ty_metric, r->n_metrics);
+    if (plan_inputs(&p) < 0)
+        return -1;
+    for (int i = 0; i < r->n_loss; i++)
+        if (plan_term(&p, &r->loss[i], &loss[i]) < 0)
+            return -1;
+    for (int i = 0; i < r->n_metrics; i++)
+        if (plan_metric(&p, loss, &r->metrics[i], &metrics[i]) < 0)
+            return -1;
+    for (int i = 0; i < p.n_feeds; i++)
+        if (settle_dtype(&p, &p.feeds[i]) < 0)
+            return -1;
+    *out = (ty_spec_plan){.feeds = p.feeds, .n_feeds = p.n_feeds, .fields = p.fields, .n_fields = r->train.n_fields,
+                          .loss = loss, .metrics = metrics};
+    return 0;
+}
+
+/* ---- shapes ---- */
+
+/* {batch, sample dims...} */
+static ty_type batch_type(const ty_type *sample, int64_t batch)
+{
+    int64_t dim[TY_MAX_RANK] = {batch};
+    memcpy(dim + 1, sample->dim, sizeof dim[0] * sample->rank);
+    return ty_type_make(sample->dtype, sample->rank + 1, dim);
+}
+
+/* A flat row of numbers (CSV columns) takes the shape that the model wants, if the count fits and it is known. An array with axes of its
+ * own does not: its order might be another one. */
+static bool take_shape(const ty_model_value *wanted, ty_type *type)
+{
+    int64_t elems = 1;
+    if (type->rank > 2 || wanted->rank < 1)
+        return false;
+    for (int i = 1; i < wanted->rank; i++) {
+        if (wanted->dim[i] < 1)
+            return false;
+        elems *= wanted->dim[i];
+    }
+    if (elems * type->dim[0] != ty_type_elems(type))
+        return false;
+    int64_t dim[TY_MAX_RANK] = {type->dim[0]};
+    memcpy(dim + 1, wanted->dim + 1, sizeof dim[0] * (size_t)(wanted->rank - 1));
+    *type = ty_type_make(type->dtype, wanted->rank, dim);
+    return true;
+}
+
+static bool fits_input(const ty_model_value *input, const ty_type *type)
+{
+    if (input->rank != type->rank)
+        return false;
+    for (int i = 0; i < input->rank; i++)
+        if (input->dim[i] >= 0 && input->dim[i] != type->dim[i])
+            return false;
+    return true;
+}
+
+static void input_text(const ty_model_value *v, char *out, size_t n)
+{
+    snprintf(out, n, "%s[", ty_dtype_text(v->dtype));
+    for (int i = 0; i < v->rank; i++) {
+        size_t len = strlen(out);
+        if (v->dim[i] >= 0)
+            snprintf(out + len, n - len, "%s%lld", i ? "," : "", (long long)v->dim[i]);
+        else
+            snprintf(out + len, n - len, "%s%.40s", i ? "," : "", v->dim_name[i] ? v->dim_name[i] : "?");
+    }
+    snprintf(out + strlen(out), n - strlen(out), "]");
+}
+
+static int refuse_shape(const ty_recipe *r, const ty_feed *feed, const ty_type *type, ty_error *err)
+{
+    char found[160], wanted[320];
+    input_text(feed->input, wanted, sizeof wanted);
+    ty_error_set(err, TY_E_SHAPE, "model input \"%s\" is %s, but field \"%s\" gives %s", feed->name, wanted, feed->field,
+                 ty_type_text(type, found, sizeof found));
+    ty_error_at(err, "%s", r->path);
+    if (feed->input->rank > 0 && feed->input->dim[0] >= 0 && feed->input->dim[0] != r->batch_size)
+        return ty_error_help(err, "the model's batch dimension is fixed: set batch_size: %lld, or export it with a free "
+                                  "batch dimension", (long long)feed->input->dim[0]);
+    return ty_error_help(err, "set the field's shape (without the batch) to what the model expects");
+}
+
+static int bind_feed(const ty_recipe *r, const ty_feed *feed, const ty_dataset *data, ty_binding *out, ty_error *err)
+{
+    int field = ty_dataset_find(data, feed->field);
+    if (field < 0)
+        return ty_error_set(err, TY_E_INTERNAL, "the data set has lost field \"%s\"", feed->field);
+    if (data->field[field].type.rank + 1 > TY_MAX_RANK)
+        return ty_error_set(err, TY_E_SHAPE, "field \"%s\" has too many dimensions", feed->field);
+    ty_type type = batch_type(&data->field[field].type, r->batch_size);
+    if (feed->input && !fits_input(feed->input, &type) && (!take_shape(feed->input, &type) || !fits_input(feed->input, &type)))
+        return refuse_shape(r, feed, &type, err);
+    if (feed->output && !feed->is_label)
+        take_shape(feed->output, &type);
+    *out = (ty_binding){.name = feed->name, .type = type};
+    return 0;
+}
+
+/* ---- schedule ---- */
+
+static ty_schedule resolve_schedule(const ty_recipe_schedule *s, int64_t steps_per_epoch, int64_t total_steps)
+{
+    int64_t warmup = ty_span_steps(&s->warmup, steps_per_epoch);
+    int64_t decay = ty_span_steps(&s->decay, steps_per_epoch);
+    int64_t total = ty_span_steps(&s->total, steps_per_epoch);
+    int64_t rest = total_steps > warmup ? total_steps - warmup : 1;
+    return (ty_schedule){
+        .kind = s->kind,
+        .step_size = (double)ty_span_steps(&s->step_size, steps_per_epoch),
+        .gamma = s->gamma,
+        .total = (double)(total > 0 ? total : total_steps),
+        .power = s->power,
+        .warmup = (double)warmup,
+        .start_factor = s->start_factor,
+        .cosine = (double)(decay > 0 ? decay : rest),
+        .min_lr = s->final_lr,
+        .pct_start = s->pct_start,
+        .div_factor = s->div_factor,
+        .final_div_factor = s->final_div_factor,
+        .anneal_linear = s->anneal_linear,
+    };
+}
+
+int ty_spec_build(const ty_recipe *r, const ty_spec_plan *plan, const ty_dataset *data, int64_t steps_per_epoch,
+                  int64_t total_steps, bool has_validation, ty_arena *a, ty_train_spec *out, ty_error *err)
+{
+    ty_binding *inputs = TY_NEW_ARRAY(a, ty_binding, plan->n_feeds);
+    for (int i = 0; i < plan->n_feeds; i++)
+        if (bind_feed(r, &plan->feeds[i], data, &inputs[i], err) < 0)
+            return -1;
+    *out = (ty_train_spec){
+        .inputs = inputs,
+        .n_inputs = plan->n_feeds,
+        .loss = plan->loss,
+        .n_loss = r->n_loss,
+        .optimizer = r->optimizer,
+        .schedule = resolve_schedule(&r->schedule, steps_per_epoch, total_steps),
+        .clip = r->clip,
+        .clip_max = r->clip_max,
+        .frozen = r->frozen,
+        .n_frozen = r->n_frozen,
+        .no_decay = r->no_decay,
+        .n_no_decay = r->n_no_decay,
+        .buffers = r->buffers,
+        .n_buffers = r->n_buffers,
+        .tied = r->tied,
+        .n_tied = r->n_tied,
+        .metrics = plan->metrics,
+        .n_metrics = r->n_metrics,
+        .accumulate = (int)r->accumulate,
+        .seed = (uint64_t)r->seed,
+        .batch_norm_statistics = true,
+        .eval_valid_rows = has_validation,
+    };
+    return 0;
+}

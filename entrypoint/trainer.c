@@ -1,0 +1,74 @@
+/* trainer.c - the built-in trainer: open, train, write the model, tell. */
+#include "base/log.h"
+#include "entrypoint/job.h"
+#include "entrypoint/session.h"
+#include "entrypoint/stop.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+static void print_text(void (*write)(ty_session *s, ty_buf *out), ty_session *s)
+{
+    ty_buf text;
+    ty_buf_init(&text, 1 << 16);
+    write(s, &text);
+    fflush(stdout);
+    fputs(text.data, stderr);
+    ty_buf_fini(&text);
+}
+
+static void print_summary(ty_session *s, ty_job_end end, bool exported)
+{
+    ty_buf text;
+    ty_buf_init(&text, 1 << 16);
+    ty_session_summary(s, end, exported, &text);
+    fflush(stdout);
+    fputs(text.data, stderr);
+    ty_buf_fini(&text);
+}
+
+/* After a stop the weights so far are written too, unless a second request says to hurry. */
+static bool wants_model(const ty_session *s, const ty_loop_result *result)
+{
+    return !result->stopped || (result->steps_done > 0 && ty_stop_count() < 2 && s->program);
+}
+
+static int train(ty_session *s, ty_job_end *end, const char **phase, ty_error *err)
+{
+    ty_loop_result result = {0};
+    ty_loop_calls calls = ty_session_calls(s);
+    *phase = "train";
+    if (ty_loop_run(&s->loop, &calls, &result, err) < 0)
+        return -1;
+    s->steps_done = result.steps_done;
+    *end = result.stopped ? TY_JOB_STOPPED : TY_JOB_COMPLETE;
+    *phase = "export";
+    bool exported = wants_model(s, &result);
+    if (exported && ty_session_export(s, err) < 0)
+        return -1;
+    ty_outputs_close(s->outputs);
+    s->outputs = NULL;
+    print_summary(s, *end, exported);
+    return 0;
+}
+
+int ty_job_train(const ty_job *job, ty_job_end *end, ty_job_progress *progress, ty_error *err)
+{
+    ty_session s;
+    const char *phase = "recipe";
+    *end = TY_JOB_COMPLETE;
+    int rc = ty_session_open(&s, job, &phase, err);
+    if (rc == 0) {
+        print_text(ty_session_banner, &s);
+        rc = train(&s, end, &phase, err);
+    } else if (ty_stop_count() > 0) {
+        /* The signal reaches our helpers too: a compiler that died of it is no fault. */
+        *end = TY_JOB_STOPPED;
+        ty_log_info("train", "stopped on request in phase %s, before the first step", phase);
+        rc = 0;
+    }
+    if (progress)
+        *progress = (ty_job_progress){phase, s.loop.total_steps > 0 ? (long long)s.steps_done : -1};
+    ty_session_close(&s);
+    return rc;
+}

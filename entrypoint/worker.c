@@ -1,0 +1,241 @@
+/* worker.c - from the files of a job to a running program or training. */
+#define _GNU_SOURCE
+#include "entrypoint/worker.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "container/config/container_config.h"
+#include "container/config/environment.h"
+#include "container/config/failure.h"
+#include "entrypoint/code.h"
+#include "entrypoint/complain.h"
+#include "entrypoint/job.h"
+#include "entrypoint/locate.h"
+#include "entrypoint/overrides.h"
+#include "entrypoint/report.h"
+#include "entrypoint/script.h"
+#include "entrypoint/stop.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+extern char **environ;
+
+typedef struct worker {
+    ty_arena arena;
+    ty_container_config config;
+    bool config_read;
+    const char *const *args;
+    ty_job_progress progress;
+} worker;
+
+/* Hyperparameters of other trainers' estimators that say nothing to a recipe. */
+static const char *const not_of_the_recipe[] = {"recipe", "model_dir", "mp_parameters"};
+
+/* ---- failing ---- */
+
+static int fail(worker *w, ty_error *err, int status)
+{
+    ty_failure failure = ty_failure_none();
+    ty_error write_err = {0};
+    ty_paths paths;
+    ty_complain(err);
+    ty_paths_init(&paths, &w->arena, getenv(TY_PATHS_BASE_VARIABLE));
+    failure.error = err;
+    failure.phase = w->progress.phase;
+    failure.step = w->progress.step;
+    failure.exit_status = status;
+    failure.time_ms = ty_clock_utc_ms();
+    failure.host = w->config_read ? w->config.resources.current_host : NULL;
+    if (ty_file_mkdirs(paths.output, 0755, &write_err) < 0 ||
+        ty_failure_write(&failure, paths.failure, paths.failure_json, NULL, &write_err) < 0)
+        ty_log_warning("worker", "no failure file: %s", write_err.message);
+    return status;
+}
+
+/* ---- the user's program ---- */
+
+static char **program_environment(worker *w)
+{
+    const ty_container_config *c = &w->config;
+    ty_hardware hardware = ty_hardware_detect();
+    ty_environment e;
+    ty_environment_sources sources = {&c->paths,     &c->hyperparameters, &c->arguments, &c->resources, &c->distribution,
+                                      &c->channels,  &c->program,         &hardware,     &c->inherited};
+    ty_environment_init(&e, &w->arena, &sources);
+    for (size_t i = 0; i < e.n_left_out; i++)
+        ty_log_warning("script", "variable %s is too long for the system and is left out", e.left_out[i]);
+    ty_log_info("script", "%zu variables SM_* and others are set", e.n_items);
+    return ty_environment_block(&e, &w->arena, (const char *const *)environ);
+}
+
+/* The hyperparameters' arguments, then what stood on our own command line. */
+static const char *const *program_arguments(worker *w)
+{
+    size_t n = w->config.arguments.n_words, n_extra = 0;
+    while (w->args[n_extra])
+        n_extra++;
+    const char **out = TY_NEW_ARRAY(&w->arena, const char *, n + n_extra + 1);
+    if (n > 0)
+        memcpy(out, w->config.arguments.words, n * sizeof *out);
+    memcpy(out + n, w->args, n_extra * sizeof *out);
+    return out;
+}
+
+static int run_program(worker *w, const char *program, ty_error *err)
+{
+    ty_command command;
+    ty_script script = {.program = program, .code_folder = w->config.paths.code, .args = program_arguments(w)};
+    w->progress.phase = "script";
+    environ = program_environment(w);
+    if (ty_script_prepare(&script, &w->arena, &command, err) < 0)
+        return ty_error_exit_status(err->code);
+    if (ty_stop_count() > 0)
+        return 128 + ty_stop_signal();
+    const char *text = ty_command_text(&command, &w->arena);
+    ty_log_info("script", "running: %s", text);
+    ty_note_send(program, text);
+    int status;
+    ty_script_execute(&command, &status, err);
+    return status;
+}
+
+/* ---- the built-in trainer ---- */
+
+static ty_job_channel *list_channels(worker *w)
+{
+    const ty_channels *c = &w->config.channels;
+    ty_job_channel *out = TY_NEW_ARRAY(&w->arena, ty_job_channel, c->n_items);
+    for (size_t i = 0; i < c->n_items; i++)
+        out[i] = (ty_job_channel){c->items[i].name, c->items[i].path, c->items[i].content_type,
+                                  c->items[i].mode == TY_INPUT_FAST_FILE};
+    return out;
+}
+
+static bool is_of_the_recipe(const ty_hyperparameter *h)
+{
+    for (size_t i = 0; i < sizeof not_of_the_recipe / sizeof not_of_the_recipe[0]; i++)
+        if (strcmp(h->name, not_of_the_recipe[i]) == 0)
+            return false;
+    return h->kind == TY_RESERVED_NOT && h->value.kind != TY_VALUE_NULL;
+}
+
+/* Hyperparameters first, arguments last: the later one wins. */
+static int list_overrides(worker *w, ty_job *job, ty_error *err)
+{
+    const ty_hyperparameters *h = &w->config.hyperparameters;
+    const ty_recipe_override *from_args;
+    int n_args, n = 0;
+    if (ty_overrides_parse(w->args, &w->arena, &from_args, &n_args, err) < 0)
+        return -1;
+    ty_recipe_override *out = TY_NEW_ARRAY(&w->arena, ty_recipe_override, h->n_items + (size_t)n_args);
+    for (size_t i = 0; i < h->n_items; i++)
+        if (is_of_the_recipe(&h->items[i]))
+            out[n++] = (ty_recipe_override){h->items[i].name, h->items[i].text,
+                                            ty_arena_printf(&w->arena, "hyperparameter \"%s\"", h->items[i].name)};
+    memcpy(out + n, from_args, (size_t)n_args * sizeof *out);
+    job->overrides = out;
+    job->n_overrides = n + n_args;
+    return 0;
+}
+
+/* LocalPath of tensorboardoutputconfig.json, or output/tensorboard. */
+static const char *tensorboard_folder(worker *w)
+{
+    const char *file = ty_paths_config_file(&w->config.paths, &w->arena, "tensorboardoutputconfig.json");
+    const char *folder = NULL;
+    ty_doc *doc;
+    if (ty_file_exists(file) && ty_json_read(&w->arena, file, NULL, &doc, NULL) == 0 && ty_doc_find(doc, "LocalPath"))
+        ty_doc_string(ty_doc_find(doc, "LocalPath"), &folder, NULL);
+    return folder && *folder ? folder : ty_arena_printf(&w->arena, "%s/tensorboard", w->config.paths.output);
+}
+
+static int make_job(worker *w, const char *recipe, ty_job *job, ty_error *err)
+{
+    const ty_container_config *c = &w->config;
+    const ty_hyperparameter *named = ty_hyperparameters_find(&c->hyperparameters, "recipe");
+    *job = (ty_job){
+        .channels = list_channels(w),
+        .n_channels = (int)c->channels.n_items,
+        .data_folder = c->channels.n_items == 0 ? c->paths.input_data : NULL,
+        .model_folder = c->paths.model,
+        .checkpoint_folder = c->paths.checkpoints,
+        .output_folder = c->paths.output_data,
+        .tensorboard_folder = tensorboard_folder(w),
+        .name = c->inherited.job_name,
+        .cache_folder = getenv("TRAINYARD_CACHE_DIR"),
+    };
+    if (!recipe && named)
+        recipe = named->text;
+    return ty_recipe_locate(recipe, c->paths.code, job->channels, job->n_channels, &w->arena, &job->recipe_path, err) < 0 ||
+                   list_overrides(w, job, err) < 0
+               ? -1
+               : 0;
+}
+
+static int run_trainer(worker *w, const char *recipe, ty_error *err)
+{
+    ty_job job;
+    ty_job_end end;
+    w->progress.phase = "config";
+    if (w->config.resources.n_hosts > 1) {
+        ty_error_set(err, TY_E_UNSUPPORTED, "the built-in trainer runs on one host; this job has %zu", w->config.resources.n_hosts);
+        return ty_error_exit_status(err->code);
+    }
+    if (make_job(w, recipe, &job, err) < 0 || ty_job_train(&job, &end, &w->progress, err) < 0)
+        return ty_error_exit_status(err->code);
+    return end == TY_JOB_COMPLETE ? 0 : 128 + ty_stop_signal();
+}
+
+/* ---- both ---- */
+
+static int prepare(worker *w, ty_error *err)
+{
+    w->progress = (ty_job_progress){"config", -1};
+    if (ty_log_from_environment(err) < 0 ||
+        ty_container_config_read(&w->config, &w->arena, (const char *const *)environ, err) < 0)
+        return -1;
+    w->config_read = true;
+    if (w->config.resources.n_hosts > 1)
+        ty_log_set_label(w->config.resources.current_host);
+    for (size_t i = 0; i < w->config.n_notices; i++)
+        ty_log_info("config", "%s", w->config.notices[i]);
+    return ty_paths_create(&w->config.paths, err);
+}
+
+static int fetch_code(worker *w, ty_error *err)
+{
+    ty_code_outcome outcome;
+    w->progress.phase = "code";
+    if (ty_code_fetch(w->config.program.submit_directory, w->config.paths.code, &outcome, err) < 0)
+        return -1;
+    if (outcome == TY_CODE_PRESENT)
+        ty_log_info("code", "%s has content and is taken as it is", w->config.paths.code);
+    else if (outcome == TY_CODE_FETCHED)
+        ty_log_info("code", "%s was filled from %s", w->config.paths.code, w->config.program.submit_directory);
+    return 0;
+}
+
+int ty_worker_run(const char *const *args)
+{
+    worker w = {.args = args};
+    ty_error err = {0};
+    ty_arena_init(&w.arena);
+    ty_note_keep();
+    ty_stop_install();
+    if (prepare(&w, &err) < 0 || fetch_code(&w, &err) < 0)
+        return fail(&w, &err, ty_error_exit_status(err.code));
+    const char *program = w.config.program.entry_point;
+    bool is_script = program && *program && !ty_recipe_is_name(program);
+    int status = is_script ? run_program(&w, program, &err) : run_trainer(&w, program && *program ? program : NULL, &err);
+    if (ty_stop_count() > 0 && is_script) /* the signal reached our helpers too: what they failed at is no fault */
+        status = 128 + ty_stop_signal();
+    else if (err.code != TY_E_NONE)
+        status = fail(&w, &err, status);
+    ty_arena_fini(&w.arena);
+    return status;
+}
