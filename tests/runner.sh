@@ -1,0 +1,78 @@
+#!/bin/bash
+# The runner distrusts the tests; this distrusts the runner. A small tree with programs that pass, fail, crash, hang, skip,
+# say nothing or lie is run, and the closing line and exit status must tell.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+passed=0 failed=0
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+
+# unit NAME: a unit program with this body (standard input).
+unit() {
+    mkdir -p "$tree/tests/unit" "$tree/build/release/unit"
+    : >"$tree/tests/unit/$1.c"
+    { echo '#!/bin/bash'; cat; } >"$tree/build/release/unit/$1"
+    chmod +x "$tree/build/release/unit/$1"
+}
+# script NAME: the same for a black-box test.
+script() {
+    mkdir -p "$tree/tests/$(dirname "$1")"
+    { echo '#!/bin/bash'; cat; } >"$tree/tests/$1.sh"
+    chmod +x "$tree/tests/$1.sh"
+}
+# expect STATUS CLOSING [WORD]: runs the tree's tests and forgets them.
+expect() {
+    local output status closing
+    mkdir -p "$tree/tests/unit" "$tree/tests/fuzz"
+    cp tests/run "$tree/tests/run"
+    output=$(TY_TEST_SECONDS=1 TY_SCRIPT_SECONDS=1 "$tree/tests/run" release 2>&1)
+    status=$?
+    closing=$(printf '%s\n' "$output" | tail -n 1)
+    if [ "$status" = "$1" ] && [ "$closing" = "$2" ] && [[ $output == *"${3:-}"* ]]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        printf 'FAILED: expected status %s, "%s" and "%s"; found status %s and\n%s\n' "$1" "$2" "${3:-}" "$status" "$output"
+    fi
+    rm -rf "${tree:?}"/*
+}
+ok='echo "[  PASSED  ] 3 test(s)."'
+
+expect 1 '0 passed, 1 failed, 0 skipped' 'nothing ran'
+unit good <<<"$ok"
+expect 0 '3 passed, 0 failed, 0 skipped'
+unit good <<<"$ok"
+unit bad <<<'echo "[  PASSED  ] 1 test(s)."; echo "[  FAILED  ] 2 test(s), listed below:"; echo the reason; exit 2'
+expect 1 '4 passed, 2 failed, 0 skipped' 'the reason'
+unit crash <<<"$ok; kill -SEGV \$\$"
+expect 1 '3 passed, 1 failed, 0 skipped' 'ended with status 139'
+unit hang <<<"$ok; sleep 20"
+expect 1 '3 passed, 1 failed, 0 skipped' 'ran past its time'
+unit silent <<<'exit 0'
+expect 1 '0 passed, 1 failed, 0 skipped' 'reported nothing'
+unit liar <<<'echo "[  FAILED  ] 1 test(s), listed below:"; exit 0'
+expect 1 '0 passed, 1 failed, 0 skipped' 'ended with status 0'
+unit skips <<<'echo "skip: no GPU here"; echo "[  PASSED  ] 1 test(s)."; echo "[  SKIPPED ] 2 test(s), listed below:"'
+expect 0 '1 passed, 0 failed, 2 skipped' 'skipped: unit/skips: no GPU here'
+unit groups <<<"$ok; $ok"
+expect 0 '6 passed, 0 failed, 0 skipped'
+: # A program that was never built.
+unit unbuilt <<<"$ok"
+rm "$tree/build/release/unit/unbuilt"
+expect 1 '0 passed, 1 failed, 0 skipped' 'unit/unbuilt'
+script area/good <<<'echo "5 passed, 0 failed, 1 skipped"'
+expect 0 '5 passed, 0 failed, 1 skipped' 'without a reason'
+script top <<<'echo "2 passed, 1 failed, 0 skipped"; exit 1'
+expect 1 '2 passed, 1 failed, 0 skipped' 'FAILED: top'
+script area/silent <<<'exit 0'
+expect 1 '0 passed, 1 failed, 0 skipped' 'reported nothing'
+script area/dies <<<'echo "2 passed, 0 failed, 0 skipped"; exit 3'
+expect 1 '2 passed, 1 failed, 0 skipped' 'ended with status 3'
+script area/hangs <<<'echo "2 passed, 0 failed, 0 skipped"; sleep 20'
+expect 1 '2 passed, 1 failed, 0 skipped' 'ran past its time'
+script fresh <<<'echo "9 passed, 0 failed, 0 skipped"'
+script area/good <<<'echo "1 passed, 0 failed, 0 skipped"'
+expect 0 '1 passed, 0 failed, 0 skipped'
+
+echo "$passed passed, $failed failed, 0 skipped"
+[ "$failed" = 0 ]
