@@ -1,6 +1,6 @@
 /* plan.h - the order of units and the place of every value.
  *
- * schedule.c  decides which assigned values may be written straight over their state (donation) and puts the units in an
+ * order.c     decides which assigned values may be written straight over their state (donation) and puts the units in an
  *             order that respects data and those overwrites.
  * plan.c      lays all other values into one slab: lifetimes on that order, views and in-place results share memory,
  *             the parts of a concatenation are written where they belong, then best fit by decreasing size.
@@ -39,7 +39,7 @@ typedef struct ty_plan {
     int64_t bound_bytes; /* largest sum of live bytes over the order: no plan can be smaller */
 } ty_plan;
 
-/* schedule.c: fills order, copies, and the places of donated values. */
+/* order.c: fills order, copies, and the places of donated values. */
 int ty_plan_schedule(ty_plan *p, ty_error *err);
 /* plan.c: all of it. */
 int ty_pass_plan(const ty_fusion *f, ty_plan **out, ty_error *err);

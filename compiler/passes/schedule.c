@@ -1,226 +1,112 @@
-/* schedule.c - donation of states and the order of units. See plan.h. */
-#include "compiler/passes/plan.h"
+/* schedule.c - one function a kind. Formulas: PyTorch's schedulers in closed form, as train-cases/README.md has them.
+ *
+ * All in f64, so that step counts beyond 2^24 still change the rate.
+ */
+#include "compiler/passes/schedule.h"
 
-#include <string.h>
+#include "compiler/ir/build.h"
 
-typedef struct edge_list {
-    uint32_t *to;
-    int n, cap;
-} edge_list;
+#include <math.h>
 
-typedef struct sched {
-    ty_plan *p;
-    const ty_fusion *f;
-    edge_list *before; /* per unit: units that must come earlier, beside the producers of its loads */
-    uint32_t *seen, mark;
-} sched;
+typedef ty_val schedule_fn(ty_graph *g, const ty_schedule *s, double lr, ty_val t);
 
-static void sched_edge(sched *s, uint32_t unit, uint32_t earlier)
+static ty_val schedule_number(ty_graph *g, double v)
 {
-    edge_list *e = &s->before[unit];
-    if (e->n == e->cap) {
-        int cap = e->cap ? 2 * e->cap : 8;
-        uint32_t *grown = TY_NEW_ARRAY(&s->p->arena, uint32_t, cap);
-        if (e->n)
-            memcpy(grown, e->to, sizeof *grown * (size_t)e->n);
-        e->to = grown;
-        e->cap = cap;
+    return ty_b_scalar(g, TY_F64, v);
+}
+
+static ty_val schedule_power_of(ty_graph *g, double base, ty_val exponent)
+{
+    return ty_b_binary(g, TY_OP_POW, schedule_number(g, base), exponent);
+}
+
+/* (1 + cos(pi p)) / 2: from 1 at p = 0 to 0 at p = 1. */
+static ty_val schedule_cosine(ty_graph *g, ty_val p)
+{
+    ty_val wave = ty_b_unary(g, TY_OP_COS, ty_b_mul_s(g, p, M_PI));
+    return ty_b_mul_s(g, ty_b_add_s(g, wave, 1), 0.5);
+}
+
+static ty_val schedule_constant(ty_graph *g, const ty_schedule *s, double lr, ty_val t)
+{
+    (void)s;
+    (void)t;
+    return schedule_number(g, lr);
+}
+
+static ty_val schedule_step(ty_graph *g, const ty_schedule *s, double lr, ty_val t)
+{
+    ty_val drops = ty_b_unary(g, TY_OP_FLOOR, ty_b_div(g, t, schedule_number(g, s->step_size)));
+    return ty_b_mul_s(g, schedule_power_of(g, s->gamma, drops), lr);
+}
+
+static ty_val schedule_exponential(ty_graph *g, const ty_schedule *s, double lr, ty_val t)
+{
+    return ty_b_mul_s(g, schedule_power_of(g, s->gamma, t), lr);
+}
+
+static ty_val schedule_polynomial(ty_graph *g, const ty_schedule *s, double lr, ty_val t)
+{
+    ty_val total = schedule_number(g, s->total);
+    ty_val left = ty_b_add_s(g, ty_b_neg(g, ty_b_div(g, ty_b_min(g, t, total), total)), 1);
+    ty_val factor = s->power == 1 ? left : ty_b_binary(g, TY_OP_POW, left, schedule_number(g, s->power));
+    return ty_b_mul_s(g, factor, lr);
+}
+
+static ty_val schedule_warmup_cosine(ty_graph *g, const ty_schedule *s, double lr, ty_val t)
+{
+    ty_val after = schedule_number(g, lr);
+    if (s->cosine > 0) {
+        ty_val p = ty_b_div(g, ty_b_add_s(g, t, -s->warmup), schedule_number(g, s->cosine));
+        after = ty_b_add_s(g, ty_b_mul_s(g, schedule_cosine(g, p), lr - s->min_lr), s->min_lr);
     }
-    e->to[e->n++] = earlier;
+    if (!(s->warmup > 0))
+        return after;
+    ty_val rise = ty_b_mul_s(g, t, lr * (1 - s->start_factor) / s->warmup);
+    ty_val before = ty_b_add_s(g, rise, lr * s->start_factor);
+    return ty_b_select(g, ty_b_lt(g, t, schedule_number(g, s->warmup)), before, after);
 }
 
-/* Is `target` an ancestor of `unit`? */
-static bool sched_reaches(sched *s, uint32_t unit, uint32_t target)
+/* From u at p = 0 to v at p = 1. */
+static ty_val schedule_between(ty_graph *g, const ty_schedule *s, double u, double v, ty_val p)
 {
-    if (unit == target)
-        return true;
-    s->seen[unit] = s->mark;
-    const ty_unit *u = &s->f->unit[unit];
-    for (int i = 0; i < u->n_loads; i++) {
-        uint32_t p = s->f->producer[u->load[i]];
-        if (p != TY_NONE && s->seen[p] != s->mark && sched_reaches(s, p, target))
-            return true;
-    }
-    for (int i = 0; i < s->before[unit].n; i++) {
-        uint32_t p = s->before[unit].to[i];
-        if (s->seen[p] != s->mark && sched_reaches(s, p, target))
-            return true;
-    }
-    return false;
+    ty_val q = s->anneal_linear ? p : ty_b_add_s(g, ty_b_neg(g, schedule_cosine(g, p)), 1);
+    return ty_b_add_s(g, ty_b_mul_s(g, q, v - u), u);
 }
 
-static bool sched_loads_state(const ty_fusion *f, const ty_unit *u, int state)
+/* Behind the last step the rate stays where it is. */
+static ty_val schedule_one_cycle(ty_graph *g, const ty_schedule *s, double lr, ty_val t)
 {
-    for (int i = 0; i < u->n_loads; i++) {
-        uint32_t node = ty_val_node(u->load[i]);
-        if (ty_graph_op(f->g, node) == TY_OP_STATE && ty_graph_attr(f->g, node)->index == state)
-            return true;
-    }
-    return false;
+    double start = lr / s->div_factor, end = start / s->final_div_factor;
+    double peak = s->pct_start * s->total - 1, rest = s->total - 1 - peak;
+    ty_val down_p = ty_b_mul_s(g, ty_b_add_s(g, t, -peak), rest > 0 ? 1 / rest : 0);
+    ty_val down = schedule_between(g, s, lr, end, ty_b_min(g, down_p, schedule_number(g, 1)));
+    if (peak <= 0)
+        return down;
+    ty_val up = schedule_between(g, s, start, lr, ty_b_mul_s(g, t, 1 / peak));
+    return ty_b_select(g, ty_b_le(g, t, schedule_number(g, peak)), up, down);
 }
 
-/* A kernel may overwrite what it reads if it reads each element just where it writes it, and not after that. */
-static bool sched_in_step(const ty_fusion *f, const ty_kernel *k, ty_val stored, int state)
+static const struct schedule_kind {
+    const char *text;
+    schedule_fn *build;
+} schedule_kinds[TY_N_SCHEDULE_KINDS] = {
+    [TY_SCHED_CONSTANT] = {"constant", schedule_constant},
+    [TY_SCHED_STEP] = {"step", schedule_step},
+    [TY_SCHED_EXPONENTIAL] = {"exponential", schedule_exponential},
+    [TY_SCHED_POLYNOMIAL] = {"polynomial", schedule_polynomial},
+    [TY_SCHED_WARMUP_COSINE] = {"warmup_cosine", schedule_warmup_cosine},
+    [TY_SCHED_ONE_CYCLE] = {"one_cycle", schedule_one_cycle},
+};
+
+const char *ty_schedule_text(ty_schedule_kind kind)
 {
-    ty_ix addr = 0;
-    int stage = 0;
-    for (int i = 0; i < k->n_stores; i++)
-        if (k->buffer[k->store[i].buffer].val == stored)
-            addr = k->store[i].addr, stage = k->store[i].stage;
-    for (uint32_t i = 0; i < k->n_instrs; i++) {
-        const ty_kinstr *instr = &k->instr[i];
-        if (instr->kop != TY_K_LOAD)
-            continue;
-        uint32_t node = ty_val_node(k->buffer[instr->buffer].val);
-        if (ty_graph_op(f->g, node) == TY_OP_STATE && ty_graph_attr(f->g, node)->index == state &&
-            (instr->addr != addr || instr->stage > stage))
-            return false;
-    }
-    return true;
+    return kind < TY_N_SCHEDULE_KINDS ? schedule_kinds[kind].text : "?";
 }
 
-static bool sched_may_donate(sched *s, int state, ty_val base)
+ty_val ty_schedule_build(ty_graph *g, const ty_schedule *s, double lr, ty_val t)
 {
-    const ty_fusion *f = s->f;
-    uint32_t producer = f->producer[base];
-    if (producer == TY_NONE || s->p->place[base].kind != TY_PLACE_NONE)
-        return false;
-    const ty_unit *u = &f->unit[producer];
-    if (u->kind == TY_UNIT_ASSEMBLY)
-        return false;
-    if (sched_loads_state(f, u, state) && (u->kind != TY_UNIT_KERNEL || !sched_in_step(f, u->kernel, base, state)))
-        return false;
-    for (uint32_t r = 0; r < f->n_units; r++) {
-        if (r == producer || f->unit[r].kind == TY_UNIT_DEAD || !sched_loads_state(f, &f->unit[r], state))
-            continue;
-        s->mark++;
-        if (sched_reaches(s, r, producer))
-            return false; /* a reader needs the new value's unit first */
-    }
-    return true;
-}
-
-static void sched_donate(sched *s, int state, ty_val base)
-{
-    uint32_t producer = s->f->producer[base];
-    s->p->place[base] = (ty_place){TY_PLACE_STATE, state, 0};
-    for (uint32_t r = 0; r < s->f->n_units; r++)
-        if (r != producer && s->f->unit[r].kind != TY_UNIT_DEAD && sched_loads_state(s->f, &s->f->unit[r], state))
-            sched_edge(s, producer, r);
-}
-
-/* Parts of concatenations get their place inside the whole and cannot be donated. */
-static bool sched_is_part(const ty_fusion *f, ty_val base)
-{
-    for (uint32_t u = 0; u < f->n_units; u++)
-        if (f->unit[u].kind == TY_UNIT_ASSEMBLY)
-            for (int i = 0; i < f->unit[u].n_loads; i++)
-                if (f->unit[u].load[i] == base)
-                    return true;
-    return false;
-}
-
-static void sched_assigns(sched *s)
-{
-    const ty_graph *g = s->f->g;
-    s->p->copy = TY_NEW_ARRAY(&s->p->arena, ty_plan_copy, ty_graph_n_effects(g));
-    for (int i = 0; i < ty_graph_n_effects(g); i++) {
-        const ty_effect *e = ty_graph_effect(g, i);
-        if (!(e->tapes & s->f->tape))
-            continue;
-        int state = (int)ty_graph_attr(g, e->node)->index;
-        ty_val value = ty_graph_in(g, e->node, 0);
-        ty_view view = ty_view_of(g, value);
-        bool whole = ty_type_elems(ty_graph_type(g, view.base)) == ty_type_elems(ty_graph_type(g, value));
-        if (whole && !sched_is_part(s->f, view.base) && sched_may_donate(s, state, view.base))
-            sched_donate(s, state, view.base);
-        else
-            s->p->copy[s->p->n_copies++] = (ty_plan_copy){state, value};
-    }
-}
-
-/* Units waiting for nothing more, smallest number of the main node first: a binary heap. */
-typedef struct ready_heap {
-    uint32_t *unit;
-    int n;
-} ready_heap;
-
-static bool ready_less(const ty_fusion *f, uint32_t a, uint32_t b)
-{
-    return f->unit[a].node != f->unit[b].node ? f->unit[a].node < f->unit[b].node : a < b;
-}
-
-static void ready_push(const ty_fusion *f, ready_heap *h, uint32_t unit)
-{
-    int at = h->n++;
-    for (; at > 0 && ready_less(f, unit, h->unit[(at - 1) / 2]); at = (at - 1) / 2)
-        h->unit[at] = h->unit[(at - 1) / 2];
-    h->unit[at] = unit;
-}
-
-static uint32_t ready_pop(const ty_fusion *f, ready_heap *h)
-{
-    uint32_t top = h->unit[0], last = h->unit[--h->n];
-    int at = 0;
-    for (int child; (child = 2 * at + 1) < h->n; at = child) {
-        if (child + 1 < h->n && ready_less(f, h->unit[child + 1], h->unit[child]))
-            child++;
-        if (!ready_less(f, h->unit[child], last))
-            break;
-        h->unit[at] = h->unit[child];
-    }
-    h->unit[at] = last;
-    return top;
-}
-
-static void sched_count(sched *s, edge_list *next, int *waits)
-{
-    const ty_fusion *f = s->f;
-    edge_list *before = s->before;
-    sched forward = {.p = s->p, .f = f, .before = next};
-    for (uint32_t u = 0; u < f->n_units; u++) {
-        for (int i = 0; i < f->unit[u].n_loads; i++) {
-            uint32_t p = f->producer[f->unit[u].load[i]];
-            if (p != TY_NONE && p != u)
-                sched_edge(&forward, p, u), waits[u]++;
-        }
-        for (int i = 0; i < before[u].n; i++)
-            sched_edge(&forward, before[u].to[i], u), waits[u]++;
-    }
-}
-
-static int sched_order(sched *s, ty_error *err)
-{
-    const ty_fusion *f = s->f;
-    ty_plan *p = s->p;
-    int *waits = TY_NEW_ARRAY(&p->arena, int, f->n_units + 1), n_alive = 0;
-    edge_list *next = TY_NEW_ARRAY(&p->arena, edge_list, f->n_units + 1);
-    ready_heap ready = {TY_NEW_ARRAY(&p->arena, uint32_t, f->n_units + 1), 0};
-    sched_count(s, next, waits);
-    for (uint32_t u = 0; u < f->n_units; u++) {
-        if (f->unit[u].kind == TY_UNIT_DEAD)
-            continue;
-        n_alive++;
-        if (waits[u] == 0)
-            ready_push(f, &ready, u);
-    }
-    p->order = TY_NEW_ARRAY(&p->arena, uint32_t, n_alive + 1);
-    while (ready.n) {
-        uint32_t u = ready_pop(f, &ready);
-        p->order[p->n_order++] = u;
-        for (int i = 0; i < next[u].n; i++)
-            if (--waits[next[u].to[i]] == 0)
-                ready_push(f, &ready, next[u].to[i]);
-    }
-    if (p->n_order != n_alive)
-        return ty_error_set(err, TY_E_INTERNAL, "schedule: %d of %d units wait for each other", n_alive - p->n_order, n_alive);
-    return 0;
-}
-
-int ty_plan_schedule(ty_plan *p, ty_error *err)
-{
-    sched s = {.p = p, .f = p->f, .before = TY_NEW_ARRAY(&p->arena, edge_list, p->f->n_units + 1),
-               .seen = TY_NEW_ARRAY(&p->arena, uint32_t, p->f->n_units + 1)};
-    sched_assigns(&s);
-    return sched_order(&s, err);
+    if ((unsigned)s->kind >= TY_N_SCHEDULE_KINDS)
+        return ty_graph_fail(g, TY_E_INTERNAL, "schedule: no kind %d", (int)s->kind);
+    return schedule_kinds[s->kind].build(g, s, lr, t);
 }
