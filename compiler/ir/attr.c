@@ -5,21 +5,29 @@
 #include <string.h>
 
 const ty_attr_field ty_attr_fields[TY_N_ATTR_FIELDS] = {
-    {"type", TY_ATTR_TYPE, offsetof(ty_attr, type)},     {"index", TY_ATTR_INT, offsetof(ty_attr, index)},
-    {"axis", TY_ATTR_INT, offsetof(ty_attr, axis)},      {"axes", TY_ATTR_AXES, offsetof(ty_attr, axes)},
-    {"mode", TY_ATTR_MODE, offsetof(ty_attr, mode)},     {"flags", TY_ATTR_COUNT, offsetof(ty_attr, flags)},
-    {"n", TY_ATTR_COUNT, offsetof(ty_attr, n)},          {"lo", TY_ATTR_LIST, offsetof(ty_attr, lo)},
-    {"hi", TY_ATTR_LIST, offsetof(ty_attr, hi)},         {"step", TY_ATTR_LIST, offsetof(ty_attr, step)},
-    {"size", TY_ATTR_LIST, offsetof(ty_attr, size)},     {"dil", TY_ATTR_LIST, offsetof(ty_attr, dil)},
-    {"groups", TY_ATTR_INT, offsetof(ty_attr, groups)},  {"value", TY_ATTR_NUMBER, offsetof(ty_attr, value)},
+    {"type", TY_ATTR_TYPE, offsetof(ty_attr, type)},
+    {"index", TY_ATTR_INT, offsetof(ty_attr, index)},
+    {"axis", TY_ATTR_INT, offsetof(ty_attr, axis)},
+    {"axes", TY_ATTR_AXES, offsetof(ty_attr, axes)},
+    {"mode", TY_ATTR_MODE, offsetof(ty_attr, mode)},
+    {"flags", TY_ATTR_COUNT, offsetof(ty_attr, flags)},
+    {"n", TY_ATTR_COUNT, offsetof(ty_attr, n)},
+    {"lo", TY_ATTR_LIST, offsetof(ty_attr, lo)},
+    {"hi", TY_ATTR_LIST, offsetof(ty_attr, hi)},
+    {"step", TY_ATTR_LIST, offsetof(ty_attr, step)},
+    {"size", TY_ATTR_LIST, offsetof(ty_attr, size)},
+    {"dil", TY_ATTR_LIST, offsetof(ty_attr, dil)},
+    {"groups", TY_ATTR_INT, offsetof(ty_attr, groups)},
+    {"value", TY_ATTR_NUMBER, offsetof(ty_attr, value)},
     {"value2", TY_ATTR_NUMBER, offsetof(ty_attr, value2)},
 };
 
 const char *const ty_combine_text[TY_SET + 1] = {"sum", "max", "min", "prod", "set"};
 
 static const size_t attr_kind_bytes[TY_N_ATTR_KINDS] = {
-    [TY_ATTR_TYPE] = sizeof(ty_type),  [TY_ATTR_INT] = sizeof(int64_t),   [TY_ATTR_COUNT] = sizeof(uint32_t),
-    [TY_ATTR_MODE] = sizeof(uint32_t), [TY_ATTR_AXES] = sizeof(uint32_t), [TY_ATTR_LIST] = TY_MAX_RANK * sizeof(int64_t),
+    [TY_ATTR_TYPE] = sizeof(ty_type),   [TY_ATTR_INT] = sizeof(int64_t),
+    [TY_ATTR_COUNT] = sizeof(uint32_t), [TY_ATTR_MODE] = sizeof(uint32_t),
+    [TY_ATTR_AXES] = sizeof(uint32_t),  [TY_ATTR_LIST] = TY_MAX_RANK * sizeof(int64_t),
     [TY_ATTR_NUMBER] = sizeof(double),
 };
 

@@ -126,7 +126,8 @@ static bool build_join_shape(ty_graph *g, ty_val v, int *rank, int64_t *dim)
             continue;
         char a[160], b[160];
         ty_type joined = ty_type_make((ty_dtype)t->dtype, *rank, dim);
-        ty_graph_fail(g, TY_E_SHAPE, "shapes %s and %s do not broadcast: axis %d from the end has %lld and %lld elements",
+        ty_graph_fail(g, TY_E_SHAPE,
+                      "shapes %s and %s do not broadcast: axis %d from the end has %lld and %lld elements",
                       ty_type_text(&joined, a, sizeof a), ty_type_text(t, b, sizeof b), t->rank - i, (long long)*to,
                       (long long)t->dim[i]);
         return false;
@@ -167,19 +168,19 @@ ty_val ty_b_select(ty_graph *g, ty_val cond, ty_val a, ty_val b)
     return build_join(g, in, 3) ? ty_graph_emit(g, TY_OP_SELECT, NULL, in, 3) : TY_NONE;
 }
 
-#define BUILD_UNARY(NAME, OP)                                                                                         \
-    ty_val ty_b_##NAME(ty_graph *g, ty_val x)                                                                          \
-    {                                                                                                                  \
-        return ty_b_unary(g, TY_OP_##OP, x);                                                                           \
+#define BUILD_UNARY(NAME, OP)                 \
+    ty_val ty_b_##NAME(ty_graph *g, ty_val x) \
+    {                                         \
+        return ty_b_unary(g, TY_OP_##OP, x);  \
     }
 BUILD_UNARY(neg, NEG)
 BUILD_UNARY(exp, EXP)
 BUILD_UNARY(log, LOG)
 
-#define BUILD_BINARY(NAME, OP)                                                                                        \
-    ty_val ty_b_##NAME(ty_graph *g, ty_val a, ty_val b)                                                                \
-    {                                                                                                                  \
-        return ty_b_binary(g, TY_OP_##OP, a, b);                                                                       \
+#define BUILD_BINARY(NAME, OP)                          \
+    ty_val ty_b_##NAME(ty_graph *g, ty_val a, ty_val b) \
+    {                                                   \
+        return ty_b_binary(g, TY_OP_##OP, a, b);        \
     }
 BUILD_BINARY(add, ADD)
 BUILD_BINARY(sub, SUB)

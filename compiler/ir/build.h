@@ -11,12 +11,12 @@
 /* leaves */
 ty_val ty_b_input(ty_graph *g, int input);
 ty_val ty_b_state(ty_graph *g, int state);
-/* Data of up to 4096 bytes are copied and hash-consed by content; larger ones are referenced (the caller keeps them alive
- * and unchanged as long as the graph) and hash-consed by address. */
+/* Data of up to 4096 bytes are copied and hash-consed by content; larger ones are referenced (the caller keeps them
+ * alive and unchanged as long as the graph) and hash-consed by address. */
 ty_val ty_b_const(ty_graph *g, ty_type type, const void *data);
-ty_val ty_b_scalar(ty_graph *g, ty_dtype dtype, double value);               /* shape [] */
+ty_val ty_b_scalar(ty_graph *g, ty_dtype dtype, double value); /* shape [] */
 ty_val ty_b_full(ty_graph *g, ty_dtype dtype, int rank, const int64_t *dim, double value);
-ty_val ty_b_full_like(ty_graph *g, ty_val like, double value);               /* same dtype and shape */
+ty_val ty_b_full_like(ty_graph *g, ty_val like, double value); /* same dtype and shape */
 ty_val ty_b_iota(ty_graph *g, ty_type type, int axis);
 ty_val ty_b_rng(ty_graph *g, ty_val seed, ty_val step, int64_t stream, int rank, const int64_t *dim);
 
@@ -49,8 +49,8 @@ ty_val ty_b_relu(ty_graph *g, ty_val x);     /* slope 0 at 0 */
 ty_val ty_b_sign(ty_graph *g, ty_val x);
 
 /* movement */
-ty_val ty_b_reshape(ty_graph *g, ty_val x, int rank, const int64_t *dim);  /* x itself if the shape is the same */
-ty_val ty_b_transpose(ty_graph *g, ty_val x, const int64_t *perm);        /* perm: rank entries */
+ty_val ty_b_reshape(ty_graph *g, ty_val x, int rank, const int64_t *dim);   /* x itself if the shape is the same */
+ty_val ty_b_transpose(ty_graph *g, ty_val x, const int64_t *perm);          /* perm: rank entries */
 ty_val ty_b_broadcast(ty_graph *g, ty_val x, int rank, const int64_t *dim); /* NumPy rules; leading 1s are added */
 ty_val ty_b_slice(ty_graph *g, ty_val x, const int64_t *lo, const int64_t *hi, const int64_t *step); /* step NULL: 1 */
 ty_val ty_b_slice_axis(ty_graph *g, ty_val x, int axis, int64_t lo, int64_t hi);

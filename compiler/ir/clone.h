@@ -7,7 +7,8 @@
  *             ... ty_clone_node(&c, id);                or set c.map[...] to something better
  *     return ty_clone_finish(&c, &out, err);            outputs, effects
  *
- * The new graph outlives the old one: constants that the old graph owns are copied, those it borrows are borrowed again.
+ * The new graph outlives the old one: constants that the old graph owns are copied, those it borrows are borrowed
+ * again.
  */
 #ifndef TY_COMPILER_IR_CLONE_H
 #define TY_COMPILER_IR_CLONE_H
@@ -23,7 +24,8 @@ typedef struct ty_clone {
 void ty_clone_begin(ty_clone *c, const ty_graph *from);
 /* The inputs of node `id`, mapped, into in[n_in] (absent ones stay TY_NONE). */
 void ty_clone_inputs(const ty_clone *c, uint32_t id, ty_val *in);
-/* Emits the same op with mapped inputs, keeps its origin, and maps its results. Nothing for assigns: finish makes them. */
+/* Emits the same op with mapped inputs, keeps its origin, and maps its results. Nothing for assigns: finish makes them.
+ */
 void ty_clone_node(ty_clone *c, uint32_t id);
 /* Hands over the new graph and frees the map. On failure the new graph is freed and *out is NULL. */
 int ty_clone_finish(ty_clone *c, ty_graph **out, ty_error *err);

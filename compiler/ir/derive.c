@@ -39,8 +39,8 @@ ty_val ty_b_sigmoid(ty_graph *g, ty_val x)
     return ty_b_reciprocal(g, ty_b_add_s(g, ty_b_exp(g, ty_b_neg(g, x)), 1));
 }
 
-/* log(1 + exp(x)) without overflow. The kink of max and |x| at 0 cancels in the value, but not in gradients of its parts:
- * both take slope 1/2 and 0 there, which add up to the right 1/2. */
+/* log(1 + exp(x)) without overflow. The kink of max and |x| at 0 cancels in the value, but not in gradients of its
+ * parts: both take slope 1/2 and 0 there, which add up to the right 1/2. */
 ty_val ty_b_softplus(ty_graph *g, ty_val x)
 {
     ty_val tail = ty_b_unary(g, TY_OP_LOG1P, ty_b_exp(g, ty_b_neg(g, ty_b_unary(g, TY_OP_ABS, x))));

@@ -42,8 +42,7 @@ static bool emit_check_inputs(ty_graph *g, const ty_op_row *row, const ty_val *i
                 return false;
             continue;
         }
-        if (ty_val_node(in[i]) >= g->node.n ||
-            ty_val_result(in[i]) >= ty_graph_node(g, ty_val_node(in[i]))->n_res) {
+        if (ty_val_node(in[i]) >= g->node.n || ty_val_result(in[i]) >= ty_graph_node(g, ty_val_node(in[i]))->n_res) {
             ty_graph_fail(g, TY_E_GRAPH, "%s: input %d is no value of this graph", row->text, i);
             return false;
         }

@@ -1,8 +1,8 @@
 /* fold.c - computes nodes whose inputs are constants, with the reference functions, rounded to the dtype.
  *
- * A splat (one number stretched to a shape) stays broadcast(const): kernels want the number, not a tensor full of it. It
- * counts as a constant input nevertheless and is stretched on the fly. Large weights are never copied: a reshape of one
- * shares its data, anything else leaves it alone. Random numbers are never folded.
+ * A splat (one number stretched to a shape) stays broadcast(const): kernels want the number, not a tensor full of it.
+ * It counts as a constant input nevertheless and is stretched on the fly. Large weights are never copied: a reshape of
+ * one shares its data, anything else leaves it alone. Random numbers are never folded.
  */
 #include "compiler/ir/build.h"
 #include "compiler/ir/storage.h"
@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FOLD_FLOAT_ELEMS 65536       /* results above these sizes stay nodes */
-#define FOLD_INT_ELEMS (1 << 20)
-#define FOLD_BROADCAST_ELEMS 4096    /* integers only: shapes and indices that importers look at */
-#define FOLD_INPUT_ELEMS (1 << 22)   /* inputs above this are not read */
-#define FOLD_MAX_INPUTS 4096
-#define FOLD_SPLAT_ELEMS 65536       /* larger constants are not searched for being one number */
+#define FOLD_FLOAT_ELEMS     65536 /* results above these sizes stay nodes */
+#define FOLD_INT_ELEMS       (1 << 20)
+#define FOLD_BROADCAST_ELEMS 4096      /* integers only: shapes and indices that importers look at */
+#define FOLD_INPUT_ELEMS     (1 << 22) /* inputs above this are not read */
+#define FOLD_MAX_INPUTS      4096
+#define FOLD_SPLAT_ELEMS     65536 /* larger constants are not searched for being one number */
 
 static bool fold_is_float(const ty_type *t)
 {

@@ -31,7 +31,8 @@ static void *graph_push(ty_graph *g, graph_array *a, size_t elem_bytes, uint32_t
     return at;
 }
 
-/* Multiply and fold, 8 bytes at a time (Knuth's multiplicative hashing, TAOCP 6.4), and the finalizer of MurmurHash3. */
+/* Multiply and fold, 8 bytes at a time (Knuth's multiplicative hashing, TAOCP 6.4), and the finalizer of MurmurHash3.
+ */
 static uint32_t graph_hash(uint64_t h, const void *data, size_t n)
 {
     const unsigned char *p = data;
@@ -158,8 +159,7 @@ static bool same_const(const ty_graph *g, uint32_t id, const void *key)
     const graph_const *a = graph_const_at(g, id), *b = key;
     if (!ty_type_same(&a->type, &b->type))
         return false;
-    return a->data == b->data ||
-           (a->owned && b->owned && memcmp(a->data, b->data, ty_type_bytes(&a->type)) == 0);
+    return a->data == b->data || (a->owned && b->owned && memcmp(a->data, b->data, ty_type_bytes(&a->type)) == 0);
 }
 
 ty_val ty_graph_const(ty_graph *g, const ty_type *type, const void *data, bool owned)
@@ -356,8 +356,10 @@ static bool segments_fit(ty_graph *g, const ty_state *state)
         const ty_segment *s = &state->segments[i];
         if (s->offset < end || s->type.dtype != state->type.dtype ||
             s->offset > ty_type_elems(&state->type) - ty_type_elems(&s->type)) {
-            ty_graph_fail(g, TY_E_GRAPH, "state \"%s\": segment \"%s\" at %lld overlaps another, has another dtype or "
-                          "lies outside of the state", state->name, s->name, (long long)s->offset);
+            ty_graph_fail(g, TY_E_GRAPH,
+                          "state \"%s\": segment \"%s\" at %lld overlaps another, has another dtype or "
+                          "lies outside of the state",
+                          state->name, s->name, (long long)s->offset);
             return false;
         }
         end = s->offset + ty_type_elems(&s->type);
@@ -440,7 +442,8 @@ int ty_graph_add_assign(ty_graph *g, int state, ty_val value, uint32_t tapes)
     if (g->failed)
         return -1;
     if (state < 0 || state >= ty_graph_n_states(g))
-        return (void)ty_graph_fail(g, TY_E_GRAPH, "assign to state %d: the graph has %d", state, ty_graph_n_states(g)), -1;
+        return (void)ty_graph_fail(g, TY_E_GRAPH, "assign to state %d: the graph has %d", state, ty_graph_n_states(g)),
+               -1;
     const char *name = ty_graph_state(g, state)->name;
     if (value == TY_NONE)
         return (void)ty_graph_fail(g, TY_E_GRAPH, "assign to state \"%s\": there is no value", name), -1;

@@ -2,11 +2,11 @@
  *
  * A graph is a set of flat arrays in an arena. A node applies one op (a row of compiler/ops/ops.def) to values and
  * yields 1 to TY_MAX_RESULTS values with static types. Nodes are immutable and hash-consed: asking for the same op with
- * the same attributes and inputs gives the same node, so common subexpressions never exist twice. Ids grow, and a node's
- * inputs have smaller ids than the node: id order is a topological order.
+ * the same attributes and inputs gives the same node, so common subexpressions never exist twice. Ids grow, and a
+ * node's inputs have smaller ids than the node: id order is a topological order.
  *
- * State (parameters, optimizer moments, counters, running statistics) lives outside the graph. A `state` node reads it as
- * it was when the tape started; an `assign` effect names its value for the next run. Everything else is pure.
+ * State (parameters, optimizer moments, counters, running statistics) lives outside the graph. A `state` node reads it
+ * as it was when the tape started; an `assign` effect names its value for the next run. Everything else is pure.
  *
  * One graph holds the whole step. Effects and outputs carry a mask of the tapes they belong to; a tape is what is
  * reachable from its effects and outputs.
@@ -34,28 +34,37 @@ typedef enum ty_op {
 
 /* A value: node id << 2 | result index. */
 typedef uint32_t ty_val;
-#define TY_NONE UINT32_MAX
+#define TY_NONE        UINT32_MAX
 #define TY_MAX_RESULTS 4
-static inline uint32_t ty_val_node(ty_val v) { return v >> 2; }
-static inline uint32_t ty_val_result(ty_val v) { return v & 3; }
-static inline ty_val ty_val_make(uint32_t node, uint32_t result) { return node << 2 | result; }
+static inline uint32_t ty_val_node(ty_val v)
+{
+    return v >> 2;
+}
+static inline uint32_t ty_val_result(ty_val v)
+{
+    return v & 3;
+}
+static inline ty_val ty_val_make(uint32_t node, uint32_t result)
+{
+    return node << 2 | result;
+}
 
 /* How a reduction, scan, scatter or pool combines; `mode` of an attribute. */
 typedef enum ty_combine { TY_SUM, TY_MAX, TY_MIN, TY_PROD, TY_SET } ty_combine;
 
-/* All that an op can be told beside its inputs. Each op reads the fields that its row in ops.def names; all others must be
- * zero, since attributes are compared as bytes. Lists have n entries. */
+/* All that an op can be told beside its inputs. Each op reads the fields that its row in ops.def names; all others must
+ * be zero, since attributes are compared as bytes. Lists have n entries. */
 typedef struct ty_attr {
-    ty_type type;              /* target type: of leaves, cast, bitcast, reshape, broadcast; shape of x for *_grad ops */
-    int64_t index;             /* number of an input or state; id of a const; stream of rng */
-    int64_t axis;              /* one axis, 0 <= axis < rank */
-    int64_t groups;            /* of a convolution */
-    uint32_t axes;             /* bit mask of axes */
-    uint32_t mode;             /* ty_combine, or flags as the op says */
-    uint32_t n;                /* entries in the lists below */
-    uint32_t flags;            /* as the op says */
-    int64_t lo[TY_MAX_RANK];   /* slice start; low padding; permutation */
-    int64_t hi[TY_MAX_RANK];   /* slice limit (exclusive); high padding */
+    ty_type type;            /* target type: of leaves, cast, bitcast, reshape, broadcast; shape of x for *_grad ops */
+    int64_t index;           /* number of an input or state; id of a const; stream of rng */
+    int64_t axis;            /* one axis, 0 <= axis < rank */
+    int64_t groups;          /* of a convolution */
+    uint32_t axes;           /* bit mask of axes */
+    uint32_t mode;           /* ty_combine, or flags as the op says */
+    uint32_t n;              /* entries in the lists below */
+    uint32_t flags;          /* as the op says */
+    int64_t lo[TY_MAX_RANK]; /* slice start; low padding; permutation */
+    int64_t hi[TY_MAX_RANK]; /* slice limit (exclusive); high padding */
     int64_t step[TY_MAX_RANK]; /* slice or window stride */
     int64_t size[TY_MAX_RANK]; /* window extent */
     int64_t dil[TY_MAX_RANK];  /* window dilation */
@@ -68,10 +77,10 @@ typedef struct ty_node {
     uint8_t n_res;
     uint8_t pad;
     uint32_t n_in;
-    uint32_t in_off;  /* into the graph's pool of inputs */
+    uint32_t in_off;               /* into the graph's pool of inputs */
     uint32_t type[TY_MAX_RESULTS]; /* ids of interned types */
-    uint32_t attr;    /* id of an interned ty_attr */
-    uint32_t origin;  /* id of an interned origin string */
+    uint32_t attr;                 /* id of an interned ty_attr */
+    uint32_t origin;               /* id of an interned origin string */
     uint32_t hash;
 } ty_node;
 
@@ -89,7 +98,7 @@ typedef enum ty_state_role {
 typedef struct ty_segment {
     const char *name; /* as the user knows it: "layers.0.weight" */
     ty_type type;
-    int64_t offset;   /* elements from the start of the state */
+    int64_t offset; /* elements from the start of the state */
 } ty_segment;
 
 typedef struct ty_state {
@@ -98,7 +107,7 @@ typedef struct ty_state {
     ty_state_role role;
     const ty_segment *segments; /* ordered by offset; the state itself under its own name if there is one segment */
     int n_segments;
-    const void *const *init;    /* one pointer a segment to its initial bytes, or NULL for zeros; array may be NULL */
+    const void *const *init; /* one pointer a segment to its initial bytes, or NULL for zeros; array may be NULL */
 } ty_state;
 
 /* Tapes of the step; bits of a mask. */
@@ -139,7 +148,8 @@ void ty_graph_clear_error(ty_graph *g);
 /* Memory that lives as long as the graph. */
 ty_arena *ty_graph_arena(ty_graph *g);
 
-/* Nodes built from now on come from this source ("layers.0/attn (MatMul #17)"). Copied. A node keeps the first origin. */
+/* Nodes built from now on come from this source ("layers.0/attn (MatMul #17)"). Copied. A node keeps the first origin.
+ */
 void ty_graph_origin(ty_graph *g, const char *origin);
 
 /* Access. Pointers stay valid until the graph is freed, except ty_graph_node's (valid until the next constructor). */
@@ -149,7 +159,10 @@ ty_val ty_graph_in(const ty_graph *g, uint32_t id, int i);
 const ty_type *ty_graph_type(const ty_graph *g, ty_val v);
 const ty_attr *ty_graph_attr(const ty_graph *g, uint32_t id);
 const char *ty_graph_origin_of(const ty_graph *g, uint32_t id);
-static inline ty_op ty_graph_op(const ty_graph *g, uint32_t id) { return (ty_op)ty_graph_node(g, id)->op; }
+static inline ty_op ty_graph_op(const ty_graph *g, uint32_t id)
+{
+    return (ty_op)ty_graph_node(g, id)->op;
+}
 
 /* Inputs, states, outputs, effects. The add functions return the number, or -1 on a sticky error; names are copied,
  * `segments` and `init` arrays are copied too but the bytes behind init are not. */

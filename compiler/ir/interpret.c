@@ -1,4 +1,5 @@
-/* interpret.c - a graph in double, node by node. Values are freed after their last use; states are kept between runs. */
+/* interpret.c - a graph in double, node by node. Values are freed after their last use; states are kept between runs.
+ */
 #include "compiler/ir/interpret.h"
 
 #include "compiler/ops/ref.h"
@@ -8,12 +9,12 @@
 
 struct ty_interp {
     const ty_graph *g;
-    ty_ref *state;     /* n_states */
-    ty_ref *next;      /* n_states: assigned values until the end of a run */
-    ty_ref *value;     /* by ty_val: 4 a node; empty where not live or not needed any more */
-    ty_ref *output;    /* n_outputs; empty where the last run did not make it */
-    uint8_t *live;     /* by node */
-    uint32_t *uses;    /* by ty_val: uses that are still to come */
+    ty_ref *state;  /* n_states */
+    ty_ref *next;   /* n_states: assigned values until the end of a run */
+    ty_ref *value;  /* by ty_val: 4 a node; empty where not live or not needed any more */
+    ty_ref *output; /* n_outputs; empty where the last run did not make it */
+    uint8_t *live;  /* by node */
+    uint32_t *uses; /* by ty_val: uses that are still to come */
     const void *const *inputs;
     bool round;
 };

@@ -1,7 +1,7 @@
 /* storage.h - how a graph lies in memory. Private to compiler/ir (and to tests that break graphs on purpose).
  *
- * Everything lives in one arena. Interned things (types, attributes, origins, constants) are arrays of pointers or records
- * that never move their contents; nodes and inputs are flat arrays that grow by doubling.
+ * Everything lives in one arena. Interned things (types, attributes, origins, constants) are arrays of pointers or
+ * records that never move their contents; nodes and inputs are flat arrays that grow by doubling.
  */
 #ifndef TY_COMPILER_IR_STORAGE_H
 #define TY_COMPILER_IR_STORAGE_H
@@ -35,7 +35,7 @@ struct ty_graph {
     ty_arena arena;
     ty_error err;
     bool failed;
-    uint32_t origin; /* of nodes built from now on */
+    uint32_t origin;       /* of nodes built from now on */
     graph_array node;      /* ty_node */
     graph_array in;        /* ty_val */
     graph_array type;      /* const ty_type * */
@@ -58,8 +58,8 @@ typedef struct graph_draft {
     ty_type res[TY_MAX_RESULTS];
 } graph_draft;
 
-/* Checks inputs, arity and attributes, infers result types: fills *d. False if there is no node to make: an error is then
- * stored, or an input was TY_NONE. */
+/* Checks inputs, arity and attributes, infers result types: fills *d. False if there is no node to make: an error is
+ * then stored, or an input was TY_NONE. */
 bool ty_graph_draft(ty_graph *g, ty_op op, const ty_attr *attr, const ty_val *in, int n_in, graph_draft *d);
 /* The node of the draft: an equal one if there is one, else a new one. */
 ty_val ty_graph_append(ty_graph *g, const graph_draft *d);
@@ -68,8 +68,8 @@ ty_val ty_graph_fold(ty_graph *g, const graph_draft *d);
 /* A simpler value that means the same, or TY_NONE (peephole.c). May reorder the draft's inputs through `in`. */
 ty_val ty_graph_peephole(ty_graph *g, graph_draft *d, ty_val *in);
 
-/* A constant of the type. With owned, data are in the graph's arena already and are hash-consed by content; otherwise as
- * ty_b_const says. */
+/* A constant of the type. With owned, data are in the graph's arena already and are hash-consed by content; otherwise
+ * as ty_b_const says. */
 ty_val ty_graph_const(ty_graph *g, const ty_type *type, const void *data, bool owned);
 
 #endif

@@ -158,14 +158,28 @@ static void print_field(ty_buf *out, const ty_attr *attr, const ty_attr_field *f
     const void *at = (const char *)attr + f->offset;
     ty_buf_addf(out, "%s=", f->name);
     switch (f->kind) {
-    case TY_ATTR_TYPE: print_type(out, at); break;
-    case TY_ATTR_INT: ty_buf_addf(out, "%" PRId64, *(const int64_t *)at); break;
-    case TY_ATTR_COUNT: ty_buf_addf(out, "%" PRIu32, *(const uint32_t *)at); break;
-    case TY_ATTR_MODE: ty_buf_adds(out, attr->mode <= TY_SET ? ty_combine_text[attr->mode] : "?"); break;
-    case TY_ATTR_AXES: print_axes(out, attr->axes); break;
-    case TY_ATTR_LIST: print_list(out, at, attr->n); break;
-    case TY_ATTR_NUMBER: isnan(*(const double *)at) ? ty_buf_adds(out, "nan") : (print_number(out, *(const double *)at), 0);
-    case TY_N_ATTR_KINDS: break;
+    case TY_ATTR_TYPE:
+        print_type(out, at);
+        break;
+    case TY_ATTR_INT:
+        ty_buf_addf(out, "%" PRId64, *(const int64_t *)at);
+        break;
+    case TY_ATTR_COUNT:
+        ty_buf_addf(out, "%" PRIu32, *(const uint32_t *)at);
+        break;
+    case TY_ATTR_MODE:
+        ty_buf_adds(out, attr->mode <= TY_SET ? ty_combine_text[attr->mode] : "?");
+        break;
+    case TY_ATTR_AXES:
+        print_axes(out, attr->axes);
+        break;
+    case TY_ATTR_LIST:
+        print_list(out, at, attr->n);
+        break;
+    case TY_ATTR_NUMBER:
+        isnan(*(const double *)at) ? ty_buf_adds(out, "nan") : (print_number(out, *(const double *)at), 0);
+    case TY_N_ATTR_KINDS:
+        break;
     }
 }
 

@@ -152,7 +152,8 @@ static int verify_effects(const ty_graph *g, ty_error *err)
             return ty_error_set(err, TY_E_GRAPH, "effect %d belongs to no known tape (0x%x)", i, e->tapes);
         int64_t state = ty_graph_attr(g, e->node)->index;
         for (int k = 0; k < i; k++)
-            if (ty_graph_attr(g, ty_graph_effect(g, k)->node)->index == state && (ty_graph_effect(g, k)->tapes & e->tapes))
+            if (ty_graph_attr(g, ty_graph_effect(g, k)->node)->index == state &&
+                (ty_graph_effect(g, k)->tapes & e->tapes))
                 return ty_error_set(err, TY_E_GRAPH, "state \"%s\" is assigned twice in one tape",
                                     ty_graph_state(g, (int)state)->name);
     }

@@ -93,49 +93,49 @@ static int64_t binary_shr(ty_dtype d, int64_t a, int64_t b)
 
 /* ---- meaning ---- */
 
-#define REF_LOOP(NAME, ...)                                                                                           \
-    int ty_op_ref_##NAME(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)                  \
-    {                                                                                                                  \
-        (void)attr, (void)n_in, (void)err;                                                                             \
-        ty_dtype d = (ty_dtype)in[0].type.dtype;                                                                       \
-        (void)d;                                                                                                       \
-        for (int64_t k = 0, n = ty_type_elems(&res->type); k < n; k++)                                                 \
-            __VA_ARGS__                                                                                                \
-        return 0;                                                                                                      \
+#define REF_LOOP(NAME, ...)                                                                           \
+    int ty_op_ref_##NAME(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err) \
+    {                                                                                                 \
+        (void)attr, (void)n_in, (void)err;                                                            \
+        ty_dtype d = (ty_dtype)in[0].type.dtype;                                                      \
+        (void)d;                                                                                      \
+        for (int64_t k = 0, n = ty_type_elems(&res->type); k < n; k++)                                \
+            __VA_ARGS__                                                                               \
+        return 0;                                                                                     \
     }
 
 /* a and b are the operands, d their dtype. */
-#define REF_BINARY(NAME, FLOAT, INT)                                                                                  \
-    REF_LOOP(NAME, {                                                                                                   \
-        if (res->f) {                                                                                                  \
-            double a = in[0].f[k], b = in[1].f[k];                                                                     \
-            res->f[k] = FLOAT;                                                                                         \
-        } else {                                                                                                       \
-            int64_t a = in[0].i[k], b = in[1].i[k];                                                                    \
-            res->i[k] = ty_refiter_wrap(d, INT);                                                                       \
-        }                                                                                                              \
+#define REF_BINARY(NAME, FLOAT, INT)                \
+    REF_LOOP(NAME, {                                \
+        if (res->f) {                               \
+            double a = in[0].f[k], b = in[1].f[k];  \
+            res->f[k] = FLOAT;                      \
+        } else {                                    \
+            int64_t a = in[0].i[k], b = in[1].i[k]; \
+            res->i[k] = ty_refiter_wrap(d, INT);    \
+        }                                           \
     })
 
-#define REF_BITS(NAME, INT)                                                                                           \
-    REF_LOOP(NAME, {                                                                                                   \
-        int64_t a = in[0].i[k], b = in[1].i[k];                                                                        \
-        res->i[k] = ty_refiter_wrap(d, INT);                                                                           \
+#define REF_BITS(NAME, INT)                     \
+    REF_LOOP(NAME, {                            \
+        int64_t a = in[0].i[k], b = in[1].i[k]; \
+        res->i[k] = ty_refiter_wrap(d, INT);    \
     })
 
-#define REF_COMPARE(NAME, FLOAT, INT)                                                                                 \
-    REF_LOOP(NAME, {                                                                                                   \
-        if (in[0].f) {                                                                                                 \
-            double a = in[0].f[k], b = in[1].f[k];                                                                     \
-            res->i[k] = FLOAT;                                                                                         \
-        } else {                                                                                                       \
-            int64_t a = in[0].i[k], b = in[1].i[k];                                                                    \
-            res->i[k] = INT;                                                                                           \
-        }                                                                                                              \
+#define REF_COMPARE(NAME, FLOAT, INT)               \
+    REF_LOOP(NAME, {                                \
+        if (in[0].f) {                              \
+            double a = in[0].f[k], b = in[1].f[k];  \
+            res->i[k] = FLOAT;                      \
+        } else {                                    \
+            int64_t a = in[0].i[k], b = in[1].i[k]; \
+            res->i[k] = INT;                        \
+        }                                           \
     })
 
 /* An integer divided by zero has no value. */
-#define REFUSE_ZERO_DIVISOR                                                                                           \
-    if (!res->f && b == 0)                                                                                             \
+#define REFUSE_ZERO_DIVISOR \
+    if (!res->f && b == 0)  \
         return ty_error_set(err, TY_E_DATA_VALUE, "integer division by zero at element %lld", (long long)k);
 
 REF_BINARY(add, a + b, (int64_t)(U(a) + U(b)))
@@ -145,16 +145,16 @@ REF_BINARY(pow, pow(a, b), binary_pow(d, a, b))
 REF_BINARY(max, isnan(a) || a > b ? a : b, binary_less(d, b, a) ? a : b)
 REF_BINARY(min, isnan(a) || a < b ? a : b, binary_less(d, a, b) ? a : b)
 
-#define REF_DIVISION(NAME, FLOAT, INT)                                                                                \
-    REF_LOOP(NAME, {                                                                                                   \
-        if (res->f) {                                                                                                  \
-            double a = in[0].f[k], b = in[1].f[k];                                                                     \
-            res->f[k] = FLOAT;                                                                                         \
-        } else {                                                                                                       \
-            int64_t a = in[0].i[k], b = in[1].i[k];                                                                    \
-            REFUSE_ZERO_DIVISOR                                                                                        \
-            res->i[k] = ty_refiter_wrap(d, INT);                                                                       \
-        }                                                                                                              \
+#define REF_DIVISION(NAME, FLOAT, INT)              \
+    REF_LOOP(NAME, {                                \
+        if (res->f) {                               \
+            double a = in[0].f[k], b = in[1].f[k];  \
+            res->f[k] = FLOAT;                      \
+        } else {                                    \
+            int64_t a = in[0].i[k], b = in[1].i[k]; \
+            REFUSE_ZERO_DIVISOR                     \
+            res->i[k] = ty_refiter_wrap(d, INT);    \
+        }                                           \
     })
 REF_DIVISION(div, a / b, binary_div(d, a, b))
 REF_DIVISION(rem, fmod(a, b), binary_rem(d, a, b))
@@ -179,13 +179,13 @@ int ty_op_ref_select(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *re
 
 /* ---- gradients: a and b are the inputs, y the result, dy its gradient ---- */
 
-#define GRAD_BINARY(NAME, DA, DB)                                                                                     \
-    void ty_op_grad_##NAME(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *din)                                \
-    {                                                                                                                  \
-        ty_val a = ty_graph_in(g, node, 0), b = ty_graph_in(g, node, 1), y = ty_val_make(node, 0), dy = dres[0];       \
-        (void)a, (void)b, (void)y;                                                                                     \
-        din[0] = DA;                                                                                                   \
-        din[1] = DB;                                                                                                   \
+#define GRAD_BINARY(NAME, DA, DB)                                                                                \
+    void ty_op_grad_##NAME(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *din)                          \
+    {                                                                                                            \
+        ty_val a = ty_graph_in(g, node, 0), b = ty_graph_in(g, node, 1), y = ty_val_make(node, 0), dy = dres[0]; \
+        (void)a, (void)b, (void)y;                                                                               \
+        din[0] = DA;                                                                                             \
+        din[1] = DB;                                                                                             \
     }
 
 /* dy where `more` wins over `less`, half of it where both are equal, as PyTorch's maximum and minimum share. */

@@ -1,7 +1,7 @@
 /* families.h - the functions that define the ops, declared for the table in op.c.
  *
- * A row of ops.def says `infer_binary`; the C function is ty_op_infer_binary (op.c pastes the prefix). Each family lives
- * in the file of its name, which includes this header. Others reach the functions through ty_op_row_of().
+ * A row of ops.def says `infer_binary`; the C function is ty_op_infer_binary (op.c pastes the prefix). Each family
+ * lives in the file of its name, which includes this header. Others reach the functions through ty_op_row_of().
  *
  * What the callers (emit, fold, interpreter) promise, so that the functions need not check it:
  *   infer  n_in is within the row's limits; in[k] is NULL only for an absent optional input (k >= min_in); trailing
@@ -26,26 +26,26 @@ ty_ref_fn ty_op_ref_iota, ty_op_ref_rng;
 /* unary.c */
 ty_infer_fn ty_op_infer_unary_num, ty_op_infer_unary_float, ty_op_infer_unary_bits, ty_op_infer_cast,
     ty_op_infer_bitcast;
-ty_ref_fn ty_op_ref_neg, ty_op_ref_abs, ty_op_ref_floor, ty_op_ref_rint, ty_op_ref_sqrt, ty_op_ref_rsqrt,
-    ty_op_ref_exp, ty_op_ref_expm1, ty_op_ref_log, ty_op_ref_log1p, ty_op_ref_sin, ty_op_ref_cos, ty_op_ref_tanh,
-    ty_op_ref_erf, ty_op_ref_atan, ty_op_ref_not, ty_op_ref_cast, ty_op_ref_bitcast;
+ty_ref_fn ty_op_ref_neg, ty_op_ref_abs, ty_op_ref_floor, ty_op_ref_rint, ty_op_ref_sqrt, ty_op_ref_rsqrt, ty_op_ref_exp,
+    ty_op_ref_expm1, ty_op_ref_log, ty_op_ref_log1p, ty_op_ref_sin, ty_op_ref_cos, ty_op_ref_tanh, ty_op_ref_erf,
+    ty_op_ref_atan, ty_op_ref_not, ty_op_ref_cast, ty_op_ref_bitcast;
 ty_grad_fn ty_op_grad_neg, ty_op_grad_abs, ty_op_grad_zero, ty_op_grad_sqrt, ty_op_grad_rsqrt, ty_op_grad_exp,
-    ty_op_grad_expm1, ty_op_grad_log, ty_op_grad_log1p, ty_op_grad_sin, ty_op_grad_cos, ty_op_grad_tanh,
-    ty_op_grad_erf, ty_op_grad_atan, ty_op_grad_cast;
+    ty_op_grad_expm1, ty_op_grad_log, ty_op_grad_log1p, ty_op_grad_sin, ty_op_grad_cos, ty_op_grad_tanh, ty_op_grad_erf,
+    ty_op_grad_atan, ty_op_grad_cast;
 
 /* binary.c */
 ty_infer_fn ty_op_infer_binary, ty_op_infer_binary_bits, ty_op_infer_compare, ty_op_infer_select;
 ty_ref_fn ty_op_ref_add, ty_op_ref_sub, ty_op_ref_mul, ty_op_ref_div, ty_op_ref_rem, ty_op_ref_pow, ty_op_ref_max,
-    ty_op_ref_min, ty_op_ref_and, ty_op_ref_or, ty_op_ref_xor, ty_op_ref_shl, ty_op_ref_shr, ty_op_ref_eq,
-    ty_op_ref_lt, ty_op_ref_le, ty_op_ref_select;
+    ty_op_ref_min, ty_op_ref_and, ty_op_ref_or, ty_op_ref_xor, ty_op_ref_shl, ty_op_ref_shr, ty_op_ref_eq, ty_op_ref_lt,
+    ty_op_ref_le, ty_op_ref_select;
 ty_grad_fn ty_op_grad_add, ty_op_grad_sub, ty_op_grad_mul, ty_op_grad_div, ty_op_grad_rem, ty_op_grad_pow,
     ty_op_grad_max, ty_op_grad_min, ty_op_grad_select;
 
 /* movement.c */
 ty_infer_fn ty_op_infer_reshape, ty_op_infer_transpose, ty_op_infer_broadcast, ty_op_infer_slice, ty_op_infer_pad,
     ty_op_infer_concat, ty_op_infer_reverse;
-ty_ref_fn ty_op_ref_reshape, ty_op_ref_transpose, ty_op_ref_broadcast, ty_op_ref_slice, ty_op_ref_pad,
-    ty_op_ref_concat, ty_op_ref_reverse;
+ty_ref_fn ty_op_ref_reshape, ty_op_ref_transpose, ty_op_ref_broadcast, ty_op_ref_slice, ty_op_ref_pad, ty_op_ref_concat,
+    ty_op_ref_reverse;
 ty_grad_fn ty_op_grad_reshape, ty_op_grad_transpose, ty_op_grad_broadcast, ty_op_grad_slice, ty_op_grad_pad,
     ty_op_grad_concat, ty_op_grad_reverse;
 

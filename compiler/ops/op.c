@@ -9,9 +9,9 @@
 #define ty_op_NULL NULL
 
 static const ty_op_row op_rows[TY_N_OPS] = {
-#define OP(NAME, text, min_in, max_in, n_res, CLASS, attrs, infer, ref, grad, lower)                                   \
-    [TY_OP_##NAME] = {text,  min_in,          max_in,        n_res,          TY_CLASS_##CLASS,                        \
-                      attrs, ty_op_##infer,   ty_op_##ref,   ty_op_##grad,   ty_op_##lower},
+#define OP(NAME, text, min_in, max_in, n_res, CLASS, attrs, infer, ref, grad, lower)     \
+    [TY_OP_##NAME] = {text,  min_in,        max_in,      n_res,        TY_CLASS_##CLASS, \
+                      attrs, ty_op_##infer, ty_op_##ref, ty_op_##grad, ty_op_##lower},
 #include "compiler/ops/ops.def"
 #undef OP
 };

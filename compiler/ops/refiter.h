@@ -15,8 +15,8 @@
 typedef struct ty_refiter {
     int rank;
     bool more;
-    int64_t flat;              /* number of the element, row-major */
-    int64_t at[TY_MAX_RANK];   /* its index along each axis */
+    int64_t flat;            /* number of the element, row-major */
+    int64_t at[TY_MAX_RANK]; /* its index along each axis */
     int64_t dim[TY_MAX_RANK];
 } ty_refiter;
 
@@ -86,18 +86,27 @@ static inline void ty_refiter_copy(ty_ref *dst, int64_t d, const ty_ref *src, in
         dst->i[d] = src->i[s];
 }
 
-/* v as an integer of the dtype holds it: the low bits, sign-extended if it is signed; u64 by bit pattern; bool v != 0. */
+/* v as an integer of the dtype holds it: the low bits, sign-extended if it is signed; u64 by bit pattern; bool v != 0.
+ */
 static inline int64_t ty_refiter_wrap(ty_dtype dtype, int64_t v)
 {
     switch (dtype) {
-    case TY_BOOL: return v != 0;
-    case TY_I8: return (int8_t)v;
-    case TY_U8: return (uint8_t)v;
-    case TY_I16: return (int16_t)v;
-    case TY_U16: return (uint16_t)v;
-    case TY_I32: return (int32_t)v;
-    case TY_U32: return (uint32_t)v;
-    default: return v;
+    case TY_BOOL:
+        return v != 0;
+    case TY_I8:
+        return (int8_t)v;
+    case TY_U8:
+        return (uint8_t)v;
+    case TY_I16:
+        return (int16_t)v;
+    case TY_U16:
+        return (uint16_t)v;
+    case TY_I32:
+        return (int32_t)v;
+    case TY_U32:
+        return (uint32_t)v;
+    default:
+        return v;
     }
 }
 

@@ -53,27 +53,28 @@ int ty_op_infer_bitcast(const ty_attr *attr, const ty_type *const *in, int n_in,
 {
     ty_dtype from = (ty_dtype)in[0]->dtype, to = (ty_dtype)attr->type.dtype;
     if (ty_dtype_bytes(from) != ty_dtype_bytes(to) || (from == TY_BOOL) != (to == TY_BOOL))
-        return ty_error_set(err, TY_E_SHAPE, "%s and %s have not the same bits", ty_dtype_text(from), ty_dtype_text(to));
+        return ty_error_set(err, TY_E_SHAPE, "%s and %s have not the same bits", ty_dtype_text(from),
+                            ty_dtype_text(to));
     return ty_op_infer_cast(attr, in, n_in, res, err);
 }
 
 /* ---- meaning ---- */
 
 /* A reference function that applies an expression of x to every float, and another to every integer. */
-#define REF_UNARY(NAME, FLOAT, INT)                                                                                   \
-    int ty_op_ref_##NAME(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)                  \
-    {                                                                                                                  \
-        (void)attr, (void)n_in, (void)err;                                                                             \
-        for (int64_t k = 0, n = ty_type_elems(&res->type); k < n; k++) {                                               \
-            if (res->f) {                                                                                              \
-                double x = in->f[k];                                                                                   \
-                res->f[k] = FLOAT;                                                                                     \
-            } else {                                                                                                   \
-                int64_t x = in->i[k];                                                                                  \
-                res->i[k] = ty_refiter_wrap((ty_dtype)res->type.dtype, INT);                                           \
-            }                                                                                                          \
-        }                                                                                                              \
-        return 0;                                                                                                      \
+#define REF_UNARY(NAME, FLOAT, INT)                                                                   \
+    int ty_op_ref_##NAME(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err) \
+    {                                                                                                 \
+        (void)attr, (void)n_in, (void)err;                                                            \
+        for (int64_t k = 0, n = ty_type_elems(&res->type); k < n; k++) {                              \
+            if (res->f) {                                                                             \
+                double x = in->f[k];                                                                  \
+                res->f[k] = FLOAT;                                                                    \
+            } else {                                                                                  \
+                int64_t x = in->i[k];                                                                 \
+                res->i[k] = ty_refiter_wrap((ty_dtype)res->type.dtype, INT);                          \
+            }                                                                                         \
+        }                                                                                             \
+        return 0;                                                                                     \
     }
 
 #define NEGATED(x) ((int64_t)(0 - (uint64_t)(x)))
@@ -145,12 +146,12 @@ int ty_op_ref_bitcast(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *r
 
 /* ---- gradients: x is the input, y the result, dy the gradient of the result ---- */
 
-#define GRAD_UNARY(NAME, EXPR)                                                                                        \
-    void ty_op_grad_##NAME(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *din)                                \
-    {                                                                                                                  \
-        ty_val x = ty_graph_in(g, node, 0), y = ty_val_make(node, 0), dy = dres[0];                                    \
-        (void)x, (void)y, (void)dy;                                                                                    \
-        din[0] = EXPR;                                                                                                 \
+#define GRAD_UNARY(NAME, EXPR)                                                          \
+    void ty_op_grad_##NAME(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *din) \
+    {                                                                                   \
+        ty_val x = ty_graph_in(g, node, 0), y = ty_val_make(node, 0), dy = dres[0];     \
+        (void)x, (void)y, (void)dy;                                                     \
+        din[0] = EXPR;                                                                  \
     }
 
 static ty_val unary_one_minus(ty_graph *g, ty_val v)

@@ -60,7 +60,8 @@ static void autodiff_add(autodiff *a, uint32_t node, ty_val v, ty_val contributi
 
 static void autodiff_fail_no_gradient(autodiff *a, uint32_t id)
 {
-    ty_graph_fail(a->g, TY_E_NO_GRADIENT, "%s has no gradient, and the loss depends on a trained value through it (node %%%u)",
+    ty_graph_fail(a->g, TY_E_NO_GRADIENT,
+                  "%s has no gradient, and the loss depends on a trained value through it (node %%%u)",
                   ty_op_row_of(ty_graph_op(a->g, id))->text, id);
 }
 

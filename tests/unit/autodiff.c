@@ -55,7 +55,8 @@ static void test_only_needed_paths(void **state)
 {
     (void)state;
     ty_graph *g = ty_graph_new();
-    ty_val x = new_input(g, TY_F32, SHAPE(2)), bits = new_input(g, TY_U32, SHAPE(2)), other = new_input(g, TY_F32, SHAPE(2));
+    ty_val x = new_input(g, TY_F32, SHAPE(2)), bits = new_input(g, TY_U32, SHAPE(2)),
+           other = new_input(g, TY_F32, SHAPE(2));
     ty_attr to_f32 = {.type = ty_type_scalar(TY_F32)}, to_u32 = {.type = ty_type_scalar(TY_U32)};
     ty_val noise = ty_graph_emit(g, TY_OP_BITCAST, &to_f32, &bits, 1), d;
     differentiate(g, total(g, ty_b_mul(g, x, noise)), &x, 1, &d);
@@ -124,7 +125,9 @@ static void test_lowering_leaves_no_composite(void **state)
     (void)state;
     ty_graph *g = ty_graph_new(), *low;
     ty_error err = {0};
-    ty_state s = {.name = "w", .type = ty_type_make(TY_F64, SHAPE(4)), .role = TY_STATE_PARAM,
+    ty_state s = {.name = "w",
+                  .type = ty_type_make(TY_F64, SHAPE(4)),
+                  .role = TY_STATE_PARAM,
                   .init = (const void *const[]){(double[]){1, 2, 3, 4}}};
     ty_graph_add_state(g, &s);
     ty_val x = new_input(g, TY_F64, SHAPE(3, 4)), w = ty_b_state(g, 0), dw;

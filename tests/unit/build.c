@@ -34,7 +34,8 @@ static void test_broadcasting(void **state)
 {
     (void)state;
     ty_graph *g = ty_graph_new();
-    ty_val a = new_input(g, TY_F64, SHAPE(2, 1, 3)), b = new_input(g, TY_F64, SHAPE(4, 1)), s = new_input(g, TY_F64, 0, NULL);
+    ty_val a = new_input(g, TY_F64, SHAPE(2, 1, 3)), b = new_input(g, TY_F64, SHAPE(4, 1)),
+           s = new_input(g, TY_F64, 0, NULL);
     expect_shape(g, ty_b_add(g, a, b), SHAPE(2, 4, 3));
     expect_shape(g, ty_b_sub(g, s, a), SHAPE(2, 1, 3));
     expect_shape(g, ty_b_select(g, ty_b_lt(g, s, b), a, b), SHAPE(2, 4, 3));
@@ -133,7 +134,8 @@ static void test_elementwise_identities(void **state)
     assert_int_equal(ty_b_unary(g, TY_OP_NOT, ty_b_unary(g, TY_OP_NOT, b)), b);
     assert_int_equal(ty_b_select(g, b, x, x), x);
     assert_int_equal(ty_b_select(g, ty_b_full(g, TY_BOOL, SHAPE(2, 3), 1), x, ty_b_exp(g, x)), x);
-    assert_int_equal(ty_b_select(g, ty_b_unary(g, TY_OP_NOT, b), x, ty_b_exp(g, x)), ty_b_select(g, b, ty_b_exp(g, x), x));
+    assert_int_equal(ty_b_select(g, ty_b_unary(g, TY_OP_NOT, b), x, ty_b_exp(g, x)),
+                     ty_b_select(g, b, ty_b_exp(g, x), x));
     assert_int_equal(ty_b_max(g, x, x), x);
     assert_int_equal(ty_b_binary(g, TY_OP_AND, b, ty_b_full(g, TY_BOOL, SHAPE(2, 3), 1)), b);
     expect_splat(g, ty_b_eq(g, i, i), 1);
@@ -174,8 +176,9 @@ static void test_movement_identities(void **state)
     assert_int_equal(ty_b_squeeze(g, u, 1), x);
     assert_int_equal(ty_b_broadcast(g, x, SHAPE(2, 3, 4)), x);
     ty_val one = new_input(g, TY_F32, SHAPE(1, 4));
-    assert_int_equal(ty_b_broadcast(g, ty_b_broadcast(g, one, SHAPE(3, 4)), SHAPE(2, 3, 4)),
-                     ty_b_broadcast(g, ty_b_reshape(g, ty_b_broadcast(g, one, SHAPE(3, 4)), SHAPE(1, 3, 4)), SHAPE(2, 3, 4)));
+    assert_int_equal(
+        ty_b_broadcast(g, ty_b_broadcast(g, one, SHAPE(3, 4)), SHAPE(2, 3, 4)),
+        ty_b_broadcast(g, ty_b_reshape(g, ty_b_broadcast(g, one, SHAPE(3, 4)), SHAPE(1, 3, 4)), SHAPE(2, 3, 4)));
     assert_int_equal(ty_b_slice_axis(g, x, 1, 0, 3), x);
     ty_val c = ty_b_concat(g, (ty_val[]){x, y}, 2, 1);
     assert_int_equal(ty_b_slice_axis(g, c, 1, 0, 3), x);
@@ -197,7 +200,8 @@ static void test_movement_identities(void **state)
     assert_int_equal(ty_b_sum(g, u, 2, false), x);
     int64_t from[3] = {0, 1, 1}, to[3] = {2, 3, 4}, step[3] = {1, 1, 2};
     ty_val s = ty_b_slice(g, x, from, to, step);
-    assert_int_equal(ty_b_slice_axis(g, s, 2, 1, 2), ty_b_slice(g, x, (int64_t[]){0, 1, 3}, (int64_t[]){2, 3, 4}, NULL));
+    assert_int_equal(ty_b_slice_axis(g, s, 2, 1, 2),
+                     ty_b_slice(g, x, (int64_t[]){0, 1, 3}, (int64_t[]){2, 3, 4}, NULL));
     ty_val k = ty_b_scalar(g, TY_I64, 2);
     assert_int_equal(ty_b_gather(g, x, k, 1), ty_b_reshape(g, ty_b_slice_axis(g, x, 1, 2, 3), SHAPE(2, 4)));
     expect_ok(g);
@@ -228,10 +232,14 @@ static void test_matmul_shapes(void **state)
         int ra, rb, ry;
         int64_t a[4], b[4], y[4];
     } cases[] = {
-        {2, 2, 2, {2, 3}, {3, 4}, {2, 4}},         {1, 1, 0, {3}, {3}, {0}},
-        {1, 2, 1, {3}, {3, 4}, {4}},               {2, 1, 1, {2, 3}, {3}, {2}},
-        {3, 2, 3, {5, 2, 3}, {3, 4}, {5, 2, 4}},   {2, 3, 3, {2, 3}, {5, 3, 4}, {5, 2, 4}},
-        {4, 3, 4, {2, 1, 2, 3}, {5, 3, 4}, {2, 5, 2, 4}}, {3, 1, 2, {5, 2, 3}, {3}, {5, 2}},
+        {2, 2, 2, {2, 3}, {3, 4}, {2, 4}},
+        {1, 1, 0, {3}, {3}, {0}},
+        {1, 2, 1, {3}, {3, 4}, {4}},
+        {2, 1, 1, {2, 3}, {3}, {2}},
+        {3, 2, 3, {5, 2, 3}, {3, 4}, {5, 2, 4}},
+        {2, 3, 3, {2, 3}, {5, 3, 4}, {5, 2, 4}},
+        {4, 3, 4, {2, 1, 2, 3}, {5, 3, 4}, {2, 5, 2, 4}},
+        {3, 1, 2, {5, 2, 3}, {3}, {5, 2}},
         {1, 3, 2, {3}, {5, 3, 4}, {5, 4}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -293,13 +301,15 @@ static int pair_like(pair_pool *p, int k)
 
 static void pair_elementwise(pair_pool *p, int k)
 {
-    static const ty_op float_ops[] = {TY_OP_ADD, TY_OP_SUB, TY_OP_MUL, TY_OP_MAX, TY_OP_MIN, TY_OP_NEG, TY_OP_ABS,
-                                      TY_OP_FLOOR, TY_OP_TANH, TY_OP_RINT, TY_OP_POW, TY_OP_DIV};
+    static const ty_op float_ops[] = {TY_OP_ADD, TY_OP_SUB,   TY_OP_MUL,  TY_OP_MAX,  TY_OP_MIN, TY_OP_NEG,
+                                      TY_OP_ABS, TY_OP_FLOOR, TY_OP_TANH, TY_OP_RINT, TY_OP_POW, TY_OP_DIV};
     static const ty_op int_ops[] = {TY_OP_ADD, TY_OP_SUB, TY_OP_MUL, TY_OP_MAX, TY_OP_MIN, TY_OP_NEG, TY_OP_ABS,
-                                    TY_OP_AND, TY_OP_OR, TY_OP_XOR, TY_OP_NOT, TY_OP_SHL, TY_OP_SHR};
+                                    TY_OP_AND, TY_OP_OR,  TY_OP_XOR, TY_OP_NOT, TY_OP_SHL, TY_OP_SHR};
     static const ty_op bool_ops[] = {TY_OP_AND, TY_OP_OR, TY_OP_XOR, TY_OP_NOT, TY_OP_EQ, TY_OP_LT, TY_OP_LE};
     ty_dtype d = ty_b_dtype(p->plain, p->b[k]);
-    ty_op op = d == TY_BOOL ? bool_ops[pick(p, 7)] : ty_dtype_is_float(d) ? float_ops[pick(p, 12)] : int_ops[pick(p, 13)];
+    ty_op op = d == TY_BOOL           ? bool_ops[pick(p, 7)]
+               : ty_dtype_is_float(d) ? float_ops[pick(p, 12)]
+                                      : int_ops[pick(p, 13)];
     if ((op == TY_OP_NEG || op == TY_OP_ABS) && !ty_dtype_is_float(d) && !ty_dtype_is_signed(d))
         op = TY_OP_MAX;
     int in[2] = {k, pair_like(p, k)};
@@ -311,8 +321,8 @@ static void pair_move(pair_pool *p, int k)
     const ty_type t = *ty_graph_type(p->plain, p->b[k]);
     ty_attr attr = {.type = t, .n = t.rank, .axis = t.rank ? pick(p, t.rank) : 0};
     int in[3] = {k, k, pair_like(p, k)};
-    static const ty_op ops[] = {TY_OP_RESHAPE, TY_OP_TRANSPOSE, TY_OP_SLICE, TY_OP_PAD, TY_OP_CONCAT, TY_OP_REVERSE,
-                                TY_OP_REDUCE, TY_OP_BROADCAST};
+    static const ty_op ops[] = {TY_OP_RESHAPE, TY_OP_TRANSPOSE, TY_OP_SLICE,  TY_OP_PAD,
+                                TY_OP_CONCAT,  TY_OP_REVERSE,   TY_OP_REDUCE, TY_OP_BROADCAST};
     ty_op op = ops[pick(p, 8)];
     for (int i = 0; i < t.rank; i++) {
         int64_t dim = t.dim[i];

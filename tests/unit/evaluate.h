@@ -17,7 +17,11 @@
 #include <string.h>
 #include <cmocka.h>
 
-#define SHAPE(...) (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__}
+#define SHAPE(...)                                                         \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]) \
+    {                                                                      \
+        __VA_ARGS__                                                        \
+    }
 
 static inline void expect_ok(const ty_graph *g)
 {
@@ -49,7 +53,8 @@ static inline void *evaluate(ty_graph *g, ty_val v, const void *const *inputs, b
         fail_msg("%s", err.message);
     const ty_ref *r = ty_interp_output(it, out);
     assert_non_null(r);
-    void *copy = ty_arena_copy(ty_graph_arena(g), r->f ? (void *)r->f : (void *)r->i, 8 * (size_t)ty_type_elems(&r->type));
+    void *copy =
+        ty_arena_copy(ty_graph_arena(g), r->f ? (void *)r->f : (void *)r->i, 8 * (size_t)ty_type_elems(&r->type));
     ty_interp_free(it);
     return copy;
 }

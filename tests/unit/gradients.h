@@ -35,13 +35,13 @@ typedef struct gradcheck_input {
     int64_t dim[TY_MAX_RANK];
 } gradcheck_input;
 
-#define GRAD_IN(...)                                                                                                  \
-    {                                                                                                                  \
-        .rank = (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), .dim = { __VA_ARGS__ }                      \
+#define GRAD_IN(...)                                                                              \
+    {                                                                                             \
+        .rank = (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), .dim = { __VA_ARGS__ } \
     }
-#define GRAD_SCALAR                                                                                                   \
-    {                                                                                                                  \
-        .rank = 0                                                                                                      \
+#define GRAD_SCALAR \
+    {               \
+        .rank = 0   \
     }
 
 typedef struct gradcheck_case {

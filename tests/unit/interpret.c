@@ -35,7 +35,8 @@ static void test_segments_are_initialised(void **state)
     (void)state;
     ty_graph *g = ty_graph_new();
     float w[2] = {3, 4};
-    ty_segment parts[3] = {{"a", ty_type_make(TY_F32, SHAPE(2)), 0}, {"b", ty_type_make(TY_F32, SHAPE(2)), 3},
+    ty_segment parts[3] = {{"a", ty_type_make(TY_F32, SHAPE(2)), 0},
+                           {"b", ty_type_make(TY_F32, SHAPE(2)), 3},
                            {"c", ty_type_make(TY_F32, SHAPE(1)), 5}};
     ty_state s = {"arena", ty_type_make(TY_F32, SHAPE(6)), TY_STATE_PARAM, parts, 3, (const void *const[]){NULL, w, w}};
     ty_graph_add_state(g, &s);
@@ -66,10 +67,18 @@ static void test_inputs_of_every_dtype(void **state)
         ty_dtype dtype;
         uint64_t bytes;
         double value;
-    } cases[] = {{TY_BOOL, 1, 1},        {TY_I8, 0xff, -1},          {TY_U8, 0xff, 255},       {TY_I16, 0x8000, -32768},
-                 {TY_U16, 0x8000, 32768}, {TY_I32, 0xfffffffe, -2},  {TY_U32, 0xfffffffe, 4294967294.0},
-                 {TY_I64, UINT64_MAX, -1}, {TY_F16, 0x3e00, 1.5},    {TY_BF16, 0xbfc0, -1.5},
-                 {TY_F32, 0x40200000, 2.5}, {TY_F64, 0x3ff8000000000000, 1.5}};
+    } cases[] = {{TY_BOOL, 1, 1},
+                 {TY_I8, 0xff, -1},
+                 {TY_U8, 0xff, 255},
+                 {TY_I16, 0x8000, -32768},
+                 {TY_U16, 0x8000, 32768},
+                 {TY_I32, 0xfffffffe, -2},
+                 {TY_U32, 0xfffffffe, 4294967294.0},
+                 {TY_I64, UINT64_MAX, -1},
+                 {TY_F16, 0x3e00, 1.5},
+                 {TY_BF16, 0xbfc0, -1.5},
+                 {TY_F32, 0x40200000, 2.5},
+                 {TY_F64, 0x3ff8000000000000, 1.5}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ty_graph *g = ty_graph_new();
         ty_val x = new_input(g, cases[i].dtype, SHAPE(1));
@@ -125,9 +134,12 @@ static void test_refusals_name_the_node(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_states_change_after_the_run), cmocka_unit_test(test_segments_are_initialised),
-        cmocka_unit_test(test_rounding),                    cmocka_unit_test(test_inputs_of_every_dtype),
-        cmocka_unit_test(test_values_used_late_and_twice),  cmocka_unit_test(test_refusals_name_the_node),
+        cmocka_unit_test(test_states_change_after_the_run),
+        cmocka_unit_test(test_segments_are_initialised),
+        cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_inputs_of_every_dtype),
+        cmocka_unit_test(test_values_used_late_and_twice),
+        cmocka_unit_test(test_refusals_name_the_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,14 +16,29 @@ static void test_unary_values(void **state)
         ty_op op;
         double x, y;
     } cases[] = {
-        {TY_OP_NEG, 2, -2},          {TY_OP_ABS, -2.5, 2.5},        {TY_OP_FLOOR, -1.5, -2},
-        {TY_OP_RINT, 0.5, 0},        {TY_OP_RINT, 1.5, 2},          {TY_OP_RINT, -2.5, -2},
-        {TY_OP_SQRT, 9, 3},          {TY_OP_SQRT, -1, NAN},         {TY_OP_RSQRT, 4, 0.5},
-        {TY_OP_RSQRT, 0, INFINITY},  {TY_OP_EXP, 0, 1},             {TY_OP_EXP, 1000, INFINITY},
-        {TY_OP_EXPM1, 1e-20, 1e-20}, {TY_OP_LOG, 1, 0},             {TY_OP_LOG, 0, -INFINITY},
-        {TY_OP_LOG1P, 1e-20, 1e-20}, {TY_OP_SIN, 0, 0},             {TY_OP_COS, 0, 1},
-        {TY_OP_TANH, 100, 1},        {TY_OP_ERF, -10, -1},          {TY_OP_ATAN, INFINITY, 1.5707963267948966},
-        {TY_OP_TANH, NAN, NAN},      {TY_OP_ABS, -INFINITY, INFINITY},
+        {TY_OP_NEG, 2, -2},
+        {TY_OP_ABS, -2.5, 2.5},
+        {TY_OP_FLOOR, -1.5, -2},
+        {TY_OP_RINT, 0.5, 0},
+        {TY_OP_RINT, 1.5, 2},
+        {TY_OP_RINT, -2.5, -2},
+        {TY_OP_SQRT, 9, 3},
+        {TY_OP_SQRT, -1, NAN},
+        {TY_OP_RSQRT, 4, 0.5},
+        {TY_OP_RSQRT, 0, INFINITY},
+        {TY_OP_EXP, 0, 1},
+        {TY_OP_EXP, 1000, INFINITY},
+        {TY_OP_EXPM1, 1e-20, 1e-20},
+        {TY_OP_LOG, 1, 0},
+        {TY_OP_LOG, 0, -INFINITY},
+        {TY_OP_LOG1P, 1e-20, 1e-20},
+        {TY_OP_SIN, 0, 0},
+        {TY_OP_COS, 0, 1},
+        {TY_OP_TANH, 100, 1},
+        {TY_OP_ERF, -10, -1},
+        {TY_OP_ATAN, INFINITY, 1.5707963267948966},
+        {TY_OP_TANH, NAN, NAN},
+        {TY_OP_ABS, -INFINITY, INFINITY},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ty_graph *g = ty_graph_new();
@@ -41,10 +56,10 @@ static void test_binary_values(void **state)
         ty_op op;
         double a, b, y;
     } cases[] = {
-        {TY_OP_ADD, 1, 2, 3},       {TY_OP_SUB, 1, 2, -1},     {TY_OP_MUL, 3, -2, -6},   {TY_OP_DIV, 1, 4, 0.25},
-        {TY_OP_DIV, 1, 0, INFINITY}, {TY_OP_REM, 7, 3, 1},     {TY_OP_REM, -7, 3, -1},   {TY_OP_REM, 7, -3, 1},
-        {TY_OP_POW, 2, 10, 1024},   {TY_OP_POW, -8, 2.5, NAN}, {TY_OP_MAX, 1, 2, 2},     {TY_OP_MAX, NAN, 2, NAN},
-        {TY_OP_MAX, 1, NAN, NAN},   {TY_OP_MIN, 1, 2, 1},      {TY_OP_MIN, NAN, 2, NAN}, {TY_OP_MIN, 1, NAN, NAN},
+        {TY_OP_ADD, 1, 2, 3},        {TY_OP_SUB, 1, 2, -1},     {TY_OP_MUL, 3, -2, -6},   {TY_OP_DIV, 1, 4, 0.25},
+        {TY_OP_DIV, 1, 0, INFINITY}, {TY_OP_REM, 7, 3, 1},      {TY_OP_REM, -7, 3, -1},   {TY_OP_REM, 7, -3, 1},
+        {TY_OP_POW, 2, 10, 1024},    {TY_OP_POW, -8, 2.5, NAN}, {TY_OP_MAX, 1, 2, 2},     {TY_OP_MAX, NAN, 2, NAN},
+        {TY_OP_MAX, 1, NAN, NAN},    {TY_OP_MIN, 1, 2, 1},      {TY_OP_MIN, NAN, 2, NAN}, {TY_OP_MIN, 1, NAN, NAN},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ty_graph *g = ty_graph_new();
@@ -141,8 +156,8 @@ static void test_wrong_dtypes_are_refused(void **state)
     static const struct {
         ty_op op;
         ty_dtype dtype;
-    } cases[] = {{TY_OP_NEG, TY_U8},   {TY_OP_NEG, TY_BOOL}, {TY_OP_EXP, TY_I32}, {TY_OP_FLOOR, TY_BOOL},
-                 {TY_OP_NOT, TY_F32},  {TY_OP_ADD, TY_BOOL}, {TY_OP_AND, TY_F64}, {TY_OP_SHL, TY_F32}};
+    } cases[] = {{TY_OP_NEG, TY_U8},  {TY_OP_NEG, TY_BOOL}, {TY_OP_EXP, TY_I32}, {TY_OP_FLOOR, TY_BOOL},
+                 {TY_OP_NOT, TY_F32}, {TY_OP_ADD, TY_BOOL}, {TY_OP_AND, TY_F64}, {TY_OP_SHL, TY_F32}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ty_graph *g = ty_graph_new();
         ty_val x = new_input(g, cases[i].dtype, SHAPE(2));
@@ -164,10 +179,11 @@ static void test_casts_from_floats(void **state)
         double x;
         ty_dtype to;
         int64_t y;
-    } cases[] = {{2.9, TY_I32, 2},          {-2.9, TY_I32, -2},        {300, TY_U8, 255},       {-5, TY_U8, 0},
-                 {1e30, TY_I64, INT64_MAX}, {-1e30, TY_I64, INT64_MIN}, {1e30, TY_U64, -1},     {0x1p63, TY_U64, INT64_MIN},
-                 {NAN, TY_I32, 0},          {NAN, TY_BOOL, 1},         {0.3, TY_BOOL, 1},       {-0.0, TY_BOOL, 0},
-                 {-200, TY_I8, -128},       {127.9, TY_I8, 127},       {INFINITY, TY_I16, 32767}, {-INFINITY, TY_U32, 0}};
+    } cases[] = {
+        {2.9, TY_I32, 2},          {-2.9, TY_I32, -2},         {300, TY_U8, 255},         {-5, TY_U8, 0},
+        {1e30, TY_I64, INT64_MAX}, {-1e30, TY_I64, INT64_MIN}, {1e30, TY_U64, -1},        {0x1p63, TY_U64, INT64_MIN},
+        {NAN, TY_I32, 0},          {NAN, TY_BOOL, 1},          {0.3, TY_BOOL, 1},         {-0.0, TY_BOOL, 0},
+        {-200, TY_I8, -128},       {127.9, TY_I8, 127},        {INFINITY, TY_I16, 32767}, {-INFINITY, TY_U32, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ty_graph *g = ty_graph_new();
         ty_val x = new_input(g, TY_F64, SHAPE(1));
@@ -261,14 +277,20 @@ static void test_unary_gradients(void **state)
         ty_op op;
         double lo, hi, gap;
     } cases[] = {
-        {TY_OP_NEG, -1, 1, 0},    {TY_OP_ABS, -1, 1, 0.1},  {TY_OP_FLOOR, 0.2, 0.8, 0}, {TY_OP_RINT, -0.4, 0.4, 0},
-        {TY_OP_SQRT, 0.5, 3, 0},  {TY_OP_RSQRT, 0.5, 3, 0}, {TY_OP_EXP, -2, 2, 0},      {TY_OP_EXPM1, -2, 2, 0},
-        {TY_OP_LOG, 0.5, 3, 0},   {TY_OP_LOG1P, -0.5, 3, 0}, {TY_OP_SIN, -3, 3, 0},     {TY_OP_COS, -3, 3, 0},
-        {TY_OP_TANH, -2, 2, 0},   {TY_OP_ERF, -2, 2, 0},    {TY_OP_ATAN, -3, 3, 0},
+        {TY_OP_NEG, -1, 1, 0},   {TY_OP_ABS, -1, 1, 0.1},   {TY_OP_FLOOR, 0.2, 0.8, 0}, {TY_OP_RINT, -0.4, 0.4, 0},
+        {TY_OP_SQRT, 0.5, 3, 0}, {TY_OP_RSQRT, 0.5, 3, 0},  {TY_OP_EXP, -2, 2, 0},      {TY_OP_EXPM1, -2, 2, 0},
+        {TY_OP_LOG, 0.5, 3, 0},  {TY_OP_LOG1P, -0.5, 3, 0}, {TY_OP_SIN, -3, 3, 0},      {TY_OP_COS, -3, 3, 0},
+        {TY_OP_TANH, -2, 2, 0},  {TY_OP_ERF, -2, 2, 0},     {TY_OP_ATAN, -3, 3, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        gradcheck_case c = {.name = ty_op_row_of(cases[i].op)->text, .build = build_unary, .ctx = &cases[i].op, .n_in = 1,
-                            .in = {GRAD_IN(3, 4)}, .lo = cases[i].lo, .hi = cases[i].hi, .gap = cases[i].gap};
+        gradcheck_case c = {.name = ty_op_row_of(cases[i].op)->text,
+                            .build = build_unary,
+                            .ctx = &cases[i].op,
+                            .n_in = 1,
+                            .in = {GRAD_IN(3, 4)},
+                            .lo = cases[i].lo,
+                            .hi = cases[i].hi,
+                            .gap = cases[i].gap};
         gradcheck(&c);
         c.in[0] = (gradcheck_input)GRAD_SCALAR;
         gradcheck(&c);
@@ -284,15 +306,20 @@ static void test_binary_gradients(void **state)
         ty_op op;
         double lo, hi, gap;
     } cases[] = {
-        {TY_OP_ADD, -1, 1, 0}, {TY_OP_SUB, -1, 1, 0},   {TY_OP_MUL, -1, 1, 0},   {TY_OP_DIV, 0.5, 2, 0},
+        {TY_OP_ADD, -1, 1, 0},   {TY_OP_SUB, -1, 1, 0},  {TY_OP_MUL, -1, 1, 0},   {TY_OP_DIV, 0.5, 2, 0},
         {TY_OP_REM, 1, 8, 0.13}, {TY_OP_POW, 0.5, 2, 0}, {TY_OP_MAX, -1, 1, 0.1}, {TY_OP_MIN, -1, 1, 0.1},
     };
     static const gradcheck_input shapes[][2] = {
         {GRAD_IN(3, 4), GRAD_IN(3, 4)}, {GRAD_IN(3, 1), GRAD_IN(4)}, {GRAD_SCALAR, GRAD_IN(2, 3)}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (size_t k = 0; k < 3; k++) {
-            gradcheck_case c = {.name = ty_op_row_of(cases[i].op)->text, .build = build_binary, .ctx = &cases[i].op,
-                                .n_in = 2, .lo = cases[i].lo, .hi = cases[i].hi, .gap = cases[i].gap};
+            gradcheck_case c = {.name = ty_op_row_of(cases[i].op)->text,
+                                .build = build_binary,
+                                .ctx = &cases[i].op,
+                                .n_in = 2,
+                                .lo = cases[i].lo,
+                                .hi = cases[i].hi,
+                                .gap = cases[i].gap};
             c.in[0] = shapes[k][0];
             c.in[1] = shapes[k][1];
             gradcheck(&c);
@@ -321,13 +348,23 @@ static void test_powers_and_repeated_operands(void **state)
     static const ty_op ops[] = {TY_OP_ADD, TY_OP_MUL, TY_OP_DIV, TY_OP_SUB, TY_OP_POW};
     static const double base = 2.5;
     for (size_t i = 0; i < sizeof exponents / sizeof exponents[0]; i++)
-        gradcheck(&(gradcheck_case){.name = "pow by a number", .build = build_pow_number, .ctx = &exponents[i], .n_in = 1,
-                                    .in = {GRAD_IN(5)}, .lo = 0.5, .hi = 2});
+        gradcheck(&(gradcheck_case){.name = "pow by a number",
+                                    .build = build_pow_number,
+                                    .ctx = &exponents[i],
+                                    .n_in = 1,
+                                    .in = {GRAD_IN(5)},
+                                    .lo = 0.5,
+                                    .hi = 2});
     gradcheck(&(gradcheck_case){
         .name = "a number to a power", .build = build_number_pow, .ctx = &base, .n_in = 1, .in = {GRAD_IN(5)}});
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
-        gradcheck(&(gradcheck_case){.name = "same operand twice", .build = build_same_twice, .ctx = &ops[i], .n_in = 1,
-                                    .in = {GRAD_IN(2, 3)}, .lo = 0.5, .hi = 2});
+        gradcheck(&(gradcheck_case){.name = "same operand twice",
+                                    .build = build_same_twice,
+                                    .ctx = &ops[i],
+                                    .n_in = 1,
+                                    .in = {GRAD_IN(2, 3)},
+                                    .lo = 0.5,
+                                    .hi = 2});
 }
 
 static ty_val build_select(ty_graph *g, const ty_val *x, const void *ctx)
@@ -339,29 +376,48 @@ static ty_val build_select(ty_graph *g, const ty_val *x, const void *ctx)
 static ty_val build_derived(ty_graph *g, const ty_val *x, const void *which)
 {
     switch (*(const int *)which) {
-    case 0: return ty_b_relu(g, x[0]);
-    case 1: return ty_b_sigmoid(g, x[0]);
-    case 2: return ty_b_softplus(g, x[0]);
-    case 3: return ty_b_square(g, x[0]);
-    case 4: return ty_b_mean(g, x[0], 1, true);
-    case 5: return ty_b_mul(g, x[0], ty_b_sigmoid(g, x[0]));
-    default: return ty_b_cast(g, ty_b_cast(g, x[0], TY_F32), TY_F64);
+    case 0:
+        return ty_b_relu(g, x[0]);
+    case 1:
+        return ty_b_sigmoid(g, x[0]);
+    case 2:
+        return ty_b_softplus(g, x[0]);
+    case 3:
+        return ty_b_square(g, x[0]);
+    case 4:
+        return ty_b_mean(g, x[0], 1, true);
+    case 5:
+        return ty_b_mul(g, x[0], ty_b_sigmoid(g, x[0]));
+    default:
+        return ty_b_cast(g, ty_b_cast(g, x[0], TY_F32), TY_F64);
     }
 }
 
 static void test_select_and_derived_gradients(void **state)
 {
     (void)state;
-    gradcheck(&(gradcheck_case){.name = "select", .build = build_select, .n_in = 3,
-                                .in = {GRAD_IN(3, 4), GRAD_IN(3, 4), GRAD_IN(4)}, .gap = 0.1});
+    gradcheck(&(gradcheck_case){.name = "select",
+                                .build = build_select,
+                                .n_in = 3,
+                                .in = {GRAD_IN(3, 4), GRAD_IN(3, 4), GRAD_IN(4)},
+                                .gap = 0.1});
     static const int which[] = {0, 1, 2, 3, 4, 5};
     for (int i = 0; i < 6; i++)
-        gradcheck(&(gradcheck_case){.name = "derived", .build = build_derived, .ctx = &which[i], .n_in = 1,
-                                    .in = {GRAD_IN(3, 4)}, .gap = 0.15});
+        gradcheck(&(gradcheck_case){.name = "derived",
+                                    .build = build_derived,
+                                    .ctx = &which[i],
+                                    .n_in = 1,
+                                    .in = {GRAD_IN(3, 4)},
+                                    .gap = 0.15});
     /* The cast itself rounds: differences must be wide enough not to see its steps. */
     static const int cast = 6;
-    gradcheck(&(gradcheck_case){.name = "cast", .build = build_derived, .ctx = &cast, .n_in = 1, .in = {GRAD_IN(3, 4)},
-                                .h = 0.01, .tolerance = 1e-4});
+    gradcheck(&(gradcheck_case){.name = "cast",
+                                .build = build_derived,
+                                .ctx = &cast,
+                                .n_in = 1,
+                                .in = {GRAD_IN(3, 4)},
+                                .h = 0.01,
+                                .tolerance = 1e-4});
 }
 
 /* Where differences have no say: at kinks, by convention. */

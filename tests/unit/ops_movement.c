@@ -63,14 +63,14 @@ static void test_wrong_arguments_are_refused(void **state)
     (void)state;
     ty_graph *g = ty_graph_new();
     ty_val x = new_input(g, TY_F32, SHAPE(2, 3)), i = new_input(g, TY_I32, SHAPE(2, 3));
-#define REFUSED(CALL, WORDS)                                                                                          \
-    do {                                                                                                               \
-        ty_error err = {0};                                                                                            \
-        assert_int_equal(CALL, TY_NONE);                                                                               \
-        assert_true(ty_graph_failed(g, &err));                                                                         \
-        if (!strstr(err.message, WORDS))                                                                               \
-            fail_msg("expected \"%s\", found \"%s\"", WORDS, err.message);                                             \
-        ty_graph_clear_error(g);                                                                                       \
+#define REFUSED(CALL, WORDS)                                               \
+    do {                                                                   \
+        ty_error err = {0};                                                \
+        assert_int_equal(CALL, TY_NONE);                                   \
+        assert_true(ty_graph_failed(g, &err));                             \
+        if (!strstr(err.message, WORDS))                                   \
+            fail_msg("expected \"%s\", found \"%s\"", WORDS, err.message); \
+        ty_graph_clear_error(g);                                           \
     } while (0)
     REFUSED(ty_b_reshape(g, x, SHAPE(7)), "6 elements");
     REFUSED(ty_b_reshape(g, x, SHAPE(-1, -6)), "result");
@@ -99,18 +99,30 @@ static ty_val build_moved(ty_graph *g, const ty_val *x, const void *which)
 {
     ty_val v = x[0]; /* [4, 1, 5] */
     switch (*(const int *)which) {
-    case 0: return ty_b_reshape(g, v, SHAPE(2, 10));
-    case 1: return ty_b_transpose(g, v, (int64_t[]){2, 0, 1});
-    case 2: return ty_b_broadcast(g, v, SHAPE(2, 4, 3, 5));
-    case 3: return ty_b_slice(g, v, (int64_t[]){1, 0, 2}, (int64_t[]){4, 1, 4}, NULL);
-    case 4: return ty_b_slice(g, v, (int64_t[]){0, 0, 1}, (int64_t[]){4, 1, 5}, (int64_t[]){3, 1, 2});
-    case 5: return ty_b_slice(g, v, (int64_t[]){1, 0, 0}, (int64_t[]){4, 1, 5}, (int64_t[]){2, 1, 3});
-    case 6: return ty_b_pad(g, v, (int64_t[]){1, 0, 2}, (int64_t[]){0, 3, 1}, 2.5);
-    case 7: return ty_b_concat(g, (ty_val[]){v, ty_b_exp(g, v), v}, 3, 2);
-    case 8: return ty_b_reverse(g, v, 5);
-    case 9: return ty_b_flatten(g, v);
-    case 10: return ty_b_mul(g, ty_b_slice_axis(g, v, 2, 0, 2), ty_b_slice_axis(g, v, 2, 3, 5));
-    default: return ty_b_slice_axis(g, ty_b_concat(g, (ty_val[]){v, ty_b_neg(g, v)}, 2, 0), 0, 3, 6);
+    case 0:
+        return ty_b_reshape(g, v, SHAPE(2, 10));
+    case 1:
+        return ty_b_transpose(g, v, (int64_t[]){2, 0, 1});
+    case 2:
+        return ty_b_broadcast(g, v, SHAPE(2, 4, 3, 5));
+    case 3:
+        return ty_b_slice(g, v, (int64_t[]){1, 0, 2}, (int64_t[]){4, 1, 4}, NULL);
+    case 4:
+        return ty_b_slice(g, v, (int64_t[]){0, 0, 1}, (int64_t[]){4, 1, 5}, (int64_t[]){3, 1, 2});
+    case 5:
+        return ty_b_slice(g, v, (int64_t[]){1, 0, 0}, (int64_t[]){4, 1, 5}, (int64_t[]){2, 1, 3});
+    case 6:
+        return ty_b_pad(g, v, (int64_t[]){1, 0, 2}, (int64_t[]){0, 3, 1}, 2.5);
+    case 7:
+        return ty_b_concat(g, (ty_val[]){v, ty_b_exp(g, v), v}, 3, 2);
+    case 8:
+        return ty_b_reverse(g, v, 5);
+    case 9:
+        return ty_b_flatten(g, v);
+    case 10:
+        return ty_b_mul(g, ty_b_slice_axis(g, v, 2, 0, 2), ty_b_slice_axis(g, v, 2, 3, 5));
+    default:
+        return ty_b_slice_axis(g, ty_b_concat(g, (ty_val[]){v, ty_b_neg(g, v)}, 2, 0), 0, 3, 6);
     }
 }
 
@@ -154,8 +166,7 @@ static ty_val build_two(ty_graph *g, const ty_val *x, const void *ctx)
 static void test_gradient_of_concat_of_two(void **state)
 {
     (void)state;
-    gradcheck(&(gradcheck_case){
-        .name = "concat", .build = build_two, .n_in = 2, .in = {GRAD_IN(2, 3), GRAD_IN(2, 1)}});
+    gradcheck(&(gradcheck_case){.name = "concat", .build = build_two, .n_in = 2, .in = {GRAD_IN(2, 3), GRAD_IN(2, 1)}});
 }
 
 int main(void)

@@ -23,7 +23,8 @@ static sound build_sound(void)
     ty_graph *g = ty_graph_new();
     ty_state s = {.name = "s", .type = ty_type_make(TY_F32, SHAPE(2, 3)), .role = TY_STATE_BUFFER};
     ty_graph_add_state(g, &s);
-    ty_val x = new_input(g, TY_F32, SHAPE(2, 3)), p = ty_b_state(g, 0), e = ty_b_exp(g, x), y = ty_b_sort(g, e, 1, false, NULL);
+    ty_val x = new_input(g, TY_F32, SHAPE(2, 3)), p = ty_b_state(g, 0), e = ty_b_exp(g, x),
+           y = ty_b_sort(g, e, 1, false, NULL);
     ty_graph_add_assign(g, 0, ty_b_add(g, p, e), TY_TAPE_LAST);
     ty_graph_add_assign(g, 0, p, TY_TAPE_INIT);
     ty_graph_add_output(g, "y", y, TY_TAPE_EVAL);
@@ -42,35 +43,107 @@ static ty_attr *attr_of(sound *d, const ty_node *n)
     return ((ty_attr **)d->g->attr.data)[n->attr];
 }
 
-static void break_op(sound *d) { d->exp->op = 999; }
-static void break_n_res(sound *d) { d->exp->n_res = 2; }
-static void break_n_in(sound *d) { d->exp->n_in = 0; }
-static void break_in_off(sound *d) { d->exp->in_off = 1000; }
-static void break_attr_id(sound *d) { d->exp->attr = 1000; }
-static void break_type_id(sound *d) { d->exp->type[0] = 1000; }
-static void break_origin(sound *d) { d->exp->origin = 1000; }
-static void break_order(sound *d) { *d->exp_in = ty_val_make(ty_val_node(d->output->val), 0); }
-static void break_result(sound *d) { *d->exp_in = ty_val_make(0, 3); }
-static void break_absent(sound *d) { *d->exp_in = TY_NONE; }
-static void break_extra_attr(sound *d) { attr_of(d, d->exp)->value = 1; }
-static void break_attr_limit(sound *d) { attr_of(d, d->input)->type.rank = 12; }
-static void break_axis(sound *d) { attr_of(d, d->sort)->axis = 2; }
-static void break_type(sound *d) { d->exp->type[0] = d->sort->type[1]; }
-static void break_input_number(sound *d) { attr_of(d, d->input)->index = 5; }
-static void break_state_number(sound *d) { attr_of(d, d->state)->index = -1; }
+static void break_op(sound *d)
+{
+    d->exp->op = 999;
+}
+static void break_n_res(sound *d)
+{
+    d->exp->n_res = 2;
+}
+static void break_n_in(sound *d)
+{
+    d->exp->n_in = 0;
+}
+static void break_in_off(sound *d)
+{
+    d->exp->in_off = 1000;
+}
+static void break_attr_id(sound *d)
+{
+    d->exp->attr = 1000;
+}
+static void break_type_id(sound *d)
+{
+    d->exp->type[0] = 1000;
+}
+static void break_origin(sound *d)
+{
+    d->exp->origin = 1000;
+}
+static void break_order(sound *d)
+{
+    *d->exp_in = ty_val_make(ty_val_node(d->output->val), 0);
+}
+static void break_result(sound *d)
+{
+    *d->exp_in = ty_val_make(0, 3);
+}
+static void break_absent(sound *d)
+{
+    *d->exp_in = TY_NONE;
+}
+static void break_extra_attr(sound *d)
+{
+    attr_of(d, d->exp)->value = 1;
+}
+static void break_attr_limit(sound *d)
+{
+    attr_of(d, d->input)->type.rank = 12;
+}
+static void break_axis(sound *d)
+{
+    attr_of(d, d->sort)->axis = 2;
+}
+static void break_type(sound *d)
+{
+    d->exp->type[0] = d->sort->type[1];
+}
+static void break_input_number(sound *d)
+{
+    attr_of(d, d->input)->index = 5;
+}
+static void break_state_number(sound *d)
+{
+    attr_of(d, d->state)->index = -1;
+}
 static void break_state_type(sound *d)
 {
     ((ty_state **)d->g->state.data)[0]->type.dtype = TY_I32;
     ((ty_segment *)((ty_state **)d->g->state.data)[0]->segments)->type.dtype = TY_I32;
 }
-static void break_segment(sound *d) { ((ty_segment *)((ty_state **)d->g->state.data)[0]->segments)->offset = 1; }
-static void break_segment_order(sound *d) { ((ty_segment *)((ty_state **)d->g->state.data)[0]->segments)->offset = -1; }
-static void break_output(sound *d) { d->output->val = ty_val_make(500, 0); }
-static void break_output_result(sound *d) { d->output->val |= 3; }
-static void break_tapes(sound *d) { d->output->tapes = 16; }
-static void break_effect(sound *d) { d->effect->node = 0; }
-static void break_effect_tapes(sound *d) { d->effect->tapes = 0; }
-static void break_assign_twice(sound *d) { d->effect[1].tapes = TY_TAPE_LAST; }
+static void break_segment(sound *d)
+{
+    ((ty_segment *)((ty_state **)d->g->state.data)[0]->segments)->offset = 1;
+}
+static void break_segment_order(sound *d)
+{
+    ((ty_segment *)((ty_state **)d->g->state.data)[0]->segments)->offset = -1;
+}
+static void break_output(sound *d)
+{
+    d->output->val = ty_val_make(500, 0);
+}
+static void break_output_result(sound *d)
+{
+    d->output->val |= 3;
+}
+static void break_tapes(sound *d)
+{
+    d->output->tapes = 16;
+}
+static void break_effect(sound *d)
+{
+    d->effect->node = 0;
+}
+static void break_effect_tapes(sound *d)
+{
+    d->effect->tapes = 0;
+}
+static void break_assign_twice(sound *d)
+{
+    d->effect[1].tapes = TY_TAPE_LAST;
+}
 
 static void test_broken_graphs_are_refused(void **state)
 {
