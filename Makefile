@@ -48,7 +48,7 @@ $(B)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
 
-# The list of members is part of the name's meaning: a source that was removed must leave the archive too.
+# Made anew each time: an object whose source is gone must leave the archive too.
 $(LIB): $(SOURCES:%.c=$(B)/obj/%.o)
 	$(call say,AR)
 	@rm -f $@
@@ -78,7 +78,12 @@ build/fuzz/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
 
-build/fuzz/%: build/fuzz/obj/tests/fuzz/%.o $(SOURCES:%.c=build/fuzz/obj/%.o)
+build/fuzz/libtrainyard.a: $(SOURCES:%.c=build/fuzz/obj/%.o)
+	$(call say,AR)
+	@rm -f $@
+	$(Q)ar rcs $@ $^
+
+build/fuzz/%: build/fuzz/obj/tests/fuzz/%.o build/fuzz/libtrainyard.a
 	$(call say,LINK)
 	$(Q)$(CLANG) -pthread -fsanitize=fuzzer,address,undefined -o $@ $^ $(LIBS)
 
