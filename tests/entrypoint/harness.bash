@@ -1,0 +1,71 @@
+# harness.bash - sourced by the scripts here: a fresh /opt/ml tree a case, checks that count, the closing line.
+#
+#   begin NAME            a new tree in $ML (SAGEMAKER_BASE_DIR), work folder $W
+#   hyper JSON            writes hyperparameters.json
+#   run [ARGS...]         `train ARGS`; exit status in $rc, streams in $W/out and $W/err ($RUN_PATH: its PATH)
+#   start [ARGS...]       the same in the background; pid in $pid
+#   finish                waits for it; $rc
+#   same WHAT A B, has WHAT FILE TEXT, lacks WHAT FILE TEXT, ok WHAT COMMAND...
+#   skip WHAT REASON
+# A check that fails prints what it saw.
+set -u
+BIN=$(realpath "${TY_BIN:-build/bin}")
+SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/entrypoint-XXXXXX")
+passed=0 failed=0 skipped=0 case_name=
+trap 'chmod -R u+w "$SCRATCH" 2>/dev/null; rm -rf "$SCRATCH"' EXIT
+unset SAGEMAKER_PROGRAM SAGEMAKER_BASE_DIR TRAINYARD_GRACE_S TY_LOG
+unset "${!SM_@}"
+
+begin() {
+    case_name=$1
+    W=$SCRATCH/$1 ML=$SCRATCH/$1/ml
+    mkdir -p "$ML/input/config" "$ML/input/data" "$ML/code"
+    export SAGEMAKER_BASE_DIR=$ML
+    echo '{"current_host": "algo-1", "hosts": ["algo-1"]}' >"$ML/input/config/resourceconfig.json"
+}
+hyper() { printf '%s\n' "$1" >"$ML/input/config/hyperparameters.json"; }
+run() {
+    timeout -k 5 "${LIMIT:-60}" env "PATH=${RUN_PATH:-$PATH}" "$BIN/train" "$@" >"$W/out" 2>"$W/err" </dev/null
+    rc=$?
+}
+start() {
+    "$BIN/train" "$@" >"$W/out" 2>"$W/err" </dev/null &
+    pid=$!
+}
+finish() {
+    wait "$pid"
+    rc=$?
+}
+# until_true SECONDS COMMAND...: waits for a condition.
+until_true() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@" 2>/dev/null; do
+        [ $SECONDS -ge $end ] && return 1
+        sleep 0.02
+    done
+}
+pass() { passed=$((passed + 1)); }
+fail() {
+    failed=$((failed + 1))
+    printf 'FAILED %s: %s\n' "$case_name" "$1"
+    shift
+    [ $# -gt 0 ] && printf '    %s\n' "$@"
+    [ -f "$W/err" ] && tail -n 8 "$W/err" | sed 's/^/    stderr: /'
+}
+same() { if [ "$2" = "$3" ]; then pass; else fail "$1" "expected: $2" "found:    $3"; fi; }
+has() { if grep -qaF -e "$3" "$2"; then pass; else fail "$1" "not in $2: $3" "$(head -c 1500 "$2")"; fi; }
+lacks() { if grep -qaF -e "$3" "$2"; then fail "$1" "in $2: $3"; else pass; fi; }
+ok() {
+    local what=$1
+    shift
+    if "$@"; then pass; else fail "$what" "not true: $*"; fi
+}
+skip() {
+    skipped=$((skipped + 1))
+    printf 'skip: %s: %s\n' "$1" "$2"
+}
+finish_tests() {
+    echo "$passed passed, $failed failed, $skipped skipped"
+    [ "$failed" = 0 ]
+}

@@ -1,0 +1,310 @@
+#!/bin/bash
+# script.sh - script mode: where the code comes from, what kind of program it is, what it is given.
+cd "$(dirname "$0")/../.." || exit 1
+. tests/entrypoint/harness.bash
+PRINT='#!/bin/sh
+echo "n=$#"
+for a; do echo "arg=[$a]"; done
+echo "cwd=$(pwd)"
+echo "epochs=$SM_HP_EPOCHS model=$SM_MODEL_DIR name=$SM_USER_ENTRY_POINT note=${TRAINYARD_NOTE_FD-none}"
+ls -l /proc/self/fd | grep -c "pipe:" >pipes'
+
+begin shell_script
+printf '%s\n' "$PRINT" >"$ML/code/train.sh"
+chmod 644 "$ML/code/train.sh"
+hyper '{"sagemaker_program": "\"train.sh\"", "epochs": "12", "k": "3", "name": "\"a b\\\"c$HOME`id`*;&\"", "warmup": "null", "use_amp": "true"}'
+run
+same "status" 0 $rc
+has "working directory" "$W/out" "cwd=$ML/code"
+has "environment" "$W/out" "epochs=12 model=$ML/model name=train.sh note=none"
+same "arguments, exactly" 'n=10
+arg=[--epochs]
+arg=[12]
+arg=[-k]
+arg=[3]
+arg=[--name]
+arg=[a b"c$HOME`id`*;&]
+arg=[--use_amp]
+arg=[True]
+arg=[--warmup]
+arg=[]' "$(grep -E '^(n|arg)=' "$W/out")"
+ok "success file" test -e "$ML/output/success"
+has "the command is in the log" "$W/err" "running: ./train.sh --epochs 12"
+
+begin more_arguments
+printf '%s\n' "$PRINT" >"$ML/code/train.sh"
+hyper '{"sagemaker_program": "train.sh", "epochs": "1"}'
+run train --extra "two words"
+has "ours" "$W/out" "arg=[--extra]"
+has "kept whole" "$W/out" "arg=[two words]"
+
+begin secrets
+printf '#!/bin/sh\nexit 3\n' >"$ML/code/train.sh"
+hyper '{"sagemaker_program": "train.sh", "api_key": "hunter2", "lr": "0.1"}'
+run
+same "status" 3 $rc
+lacks "not in the log" "$W/err" hunter2
+lacks "not in the failure file" "$ML/output/failure" hunter2
+has "the rest is" "$W/err" "--lr 0.1"
+
+begin no_first_line
+echo 'echo "plain $1"; exit 11' >"$ML/code/train.sh"
+hyper '{"sagemaker_program": "train.sh", "x": "1"}'
+run
+same "run by /bin/sh" 11 $rc
+has "with its arguments" "$W/out" "plain -x"
+
+begin other_interpreter
+printf '#!/bin/bash\n[[ $BASH_VERSION ]] && exit 12\n' >"$ML/code/train.sh"
+hyper '{"sagemaker_program": "train.sh"}'
+run
+same "its own first line counts" 12 $rc
+
+begin sub_folder
+mkdir -p "$ML/code/src/deep"
+printf '#!/bin/sh\npwd; exit 13\n' >"$ML/code/src/deep/go.sh"
+hyper '{"sagemaker_program": "src/deep/go.sh"}'
+run
+same "status" 13 $rc
+has "from the code folder" "$W/out" "$ML/code"
+
+begin environment_wins
+printf '#!/bin/sh\nexit 14\n' >"$ML/code/a.sh"
+hyper '{"sagemaker_program": "absent.sh"}'
+SAGEMAKER_PROGRAM=a.sh run
+same "SAGEMAKER_PROGRAM wins" 14 $rc
+
+begin executable
+cp /bin/echo "$ML/code/program"
+hyper '{"sagemaker_program": "program", "epochs": "2"}'
+run
+same "status" 0 $rc
+has "run with arguments" "$W/out" "--epochs 2"
+
+begin c_program
+cat >"$ML/code/train.c" <<'C'
+#include "helper.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+    printf("c %s %s %.3f %s\n", argv[1], argv[2], sqrt(2.0), getenv("SM_HP_EPOCHS"));
+    return argc == 3 ? VALUE : 1;
+}
+C
+echo '#define VALUE 21' >"$ML/code/helper.h"
+hyper '{"sagemaker_program": "train.c", "epochs": "9"}'
+run
+same "compiled and run" 21 $rc
+has "arguments and libm" "$W/out" "c --epochs 9 1.414 9"
+
+begin c_read_only_code
+echo 'int main(void) { return 22; }' >"$ML/code/train.c"
+chmod -R a-w "$ML/code"
+hyper '{"sagemaker_program": "train.c"}'
+run
+same "nothing is written into the code folder" 22 $rc
+
+begin c_broken
+printf 'int main(void)\n{\n    return undeclared_thing;\n}\n' >"$ML/code/train.c"
+hyper '{"sagemaker_program": "train.c"}'
+run
+same "status" 1 $rc
+has "class" "$ML/output/failure" "CompileError"
+has "the compiler's words" "$ML/output/failure.json" "undeclared_thing"
+has "the place" "$W/err" "train.c:3"
+
+begin c_no_compiler
+echo 'int main(void) { return 0; }' >"$ML/code/train.c"
+hyper '{"sagemaker_program": "train.c"}'
+mkdir "$W/empty"
+RUN_PATH=$W/empty run
+same "status" 71 $rc
+has "says what to do" "$ML/output/failure" "install gcc"
+
+if command -v python3 >/dev/null; then
+    begin python
+    cat >"$ML/code/train.py" <<'P'
+import os, sys
+print("py", sys.argv[1:], os.environ["SM_HPS"], flush=True)
+raise ValueError("bad \x1b[1mlayer\x1b[0m")
+P
+    hyper '{"sagemaker_program": "train.py", "lr": "1e-05"}'
+    run
+    same "status" 1 $rc
+    has "arguments" "$W/out" "py ['--lr', '1e-05'] {\"lr\":1e-05}"
+    has "the exception" "$ML/output/failure" "ValueError: bad layer"
+
+    begin python_requirements
+    echo 'print("ran")' >"$ML/code/train.py"
+    echo '/no/such/package.whl' >"$ML/code/requirements.txt"
+    hyper '{"sagemaker_program": "train.py"}'
+    run
+    same "status" 1 $rc
+    has "class" "$ML/output/failure" "InstallRequirementsError"
+    lacks "nothing was run" "$W/out" ran
+else
+    skip python "no python3 here"
+fi
+
+begin python_absent
+echo 'print(1)' >"$ML/code/train.py"
+hyper '{"sagemaker_program": "train.py"}'
+mkdir "$W/empty"
+RUN_PATH=$W/empty run
+same "status" 1 $rc
+has "says so" "$ML/output/failure" "needs Python"
+
+# ---- where the code comes from ----
+make_source() {
+    mkdir -p "$W/src/pkg"
+    printf '#!/bin/sh\ncat pkg/data; exit 31\n' >"$W/src/train.sh"
+    echo "from the archive" >"$W/src/pkg/data"
+    ln -s pkg/data "$W/src/link"
+}
+
+begin archive_gz
+make_source
+tar -czf "$W/sourcedir.tar.gz" -C "$W/src" .
+hyper '{"sagemaker_program": "train.sh", "sagemaker_submit_directory": "'"$W"'/sourcedir.tar.gz"}'
+run
+same "status" 31 $rc
+has "content" "$W/out" "from the archive"
+same "links inside are kept" pkg/data "$(readlink "$ML/code/link")"
+
+begin archive_plain_uri
+make_source
+tar -cf "$W/source.tar" -C "$W/src" .
+hyper '{"sagemaker_program": "train.sh", "sagemaker_submit_directory": "\"file://'"$W"'/source.tar\""}'
+rmdir "$ML/code"
+run
+same "status" 31 $rc
+
+begin archive_formats
+make_source
+long=$(printf 'd%.0s' $(seq 1 90))/$(printf 'e%.0s' $(seq 1 120))
+mkdir -p "$W/src/$long"
+echo deep >"$W/src/$long/leaf"
+for format in gnu pax; do
+    tar --format=$format -czf "$W/$format.tgz" -C "$W/src" .
+    rm -rf "$ML/code"
+    hyper '{"sagemaker_program": "train.sh", "sagemaker_submit_directory": "'"$W/$format.tgz"'"}'
+    run
+    same "$format" 31 $rc
+    same "$format long names" deep "$(cat "$ML/code/$long/leaf")"
+done
+
+begin folder
+make_source
+hyper '{"sagemaker_program": "train.sh", "sagemaker_submit_directory": "'"$W"'/src"}'
+run
+same "copied" 31 $rc
+ok "it is a copy" test -f "$ML/code/pkg/data"
+
+begin single_file
+printf '#!/bin/sh\nexit 32\n' >"$W/train.sh"
+hyper '{"sagemaker_program": "train.sh", "sagemaker_submit_directory": "'"$W"'/train.sh"}'
+run
+same "copied" 32 $rc
+
+begin code_present
+make_source
+printf '#!/bin/sh\nexit 33\n' >"$ML/code/train.sh"
+tar -czf "$W/s.tgz" -C "$W/src" .
+hyper '{"sagemaker_program": "train.sh", "sagemaker_submit_directory": "'"$W"'/s.tgz"}'
+run
+same "a folder with content is taken as it is" 33 $rc
+
+begin s3
+hyper '{"sagemaker_program": "train.sh", "sagemaker_submit_directory": "s3://bucket/key/sourcedir.tar.gz"}'
+run
+same "status" 65 $rc
+has "says how to go on" "$ML/output/failure" "input channel"
+
+begin damaged
+make_source
+head -c 20000 /dev/urandom >"$W/src/noise"
+tar -czf "$W/whole.tgz" -C "$W/src" .
+head -c 9000 "$W/whole.tgz" >"$W/torn.tgz"
+hyper '{"sagemaker_program": "train.sh", "sagemaker_submit_directory": "'"$W"'/torn.tgz"}'
+run
+same "status" 65 $rc
+same "nothing half-unpacked stays" "" "$(ls -A "$ML/code")"
+
+# Archives that want to write elsewhere.
+python3 - "$SCRATCH" <<'P'
+import io, sys, tarfile
+def make(name, entries):
+    with tarfile.open(f"{sys.argv[1]}/{name}.tgz", "w:gz") as t:
+        for path, kind, link in entries:
+            i = tarfile.TarInfo(path)
+            i.type = kind
+            i.linkname = link
+            data = b"evil" if kind == tarfile.REGTYPE else b""
+            i.size = len(data)
+            t.addfile(i, io.BytesIO(data))
+F, S, H, D = tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE
+make("dotdot", [("../escaped", F, "")])
+make("inner_dotdot", [("a/../../escaped", F, "")])
+make("absolute", [("/tmp/escaped-absolute", F, "")])
+make("link_out", [("out", S, "../.."), ("out/escaped", F, "")])
+make("link_absolute", [("out", S, "/tmp"), ("out/escaped-absolute", F, "")])
+make("link_ladder", [("a", S, "."), ("a/b", S, "a/.."), ("escaped", F, "")])
+make("hard_link_out", [("h", H, "../../../../../../etc/passwd")])
+make("device", [("null", tarfile.CHRTYPE, "")])
+make("fifo", [("pipe", tarfile.FIFOTYPE, "")])
+make("folder_then_link", [("d", D, ""), ("d", S, "../.."), ("d/escaped", F, "")])
+P
+for name in dotdot inner_dotdot absolute link_out link_absolute link_ladder hard_link_out device fifo folder_then_link; do
+    begin "evil_$name"
+    hyper '{"sagemaker_program": "train.sh", "sagemaker_submit_directory": "'"$SCRATCH/$name.tgz"'"}'
+    run
+    ok "refused: $rc" test $rc -ge 64 -a $rc -le 78
+    ok "nothing escaped" bash -c "! ls '$SCRATCH'/escaped '$W'/escaped '$ML'/escaped /tmp/escaped-absolute 2>/dev/null | grep -q ."
+    same "nothing stays" "" "$(ls -A "$ML/code")"
+    has "names the archive" "$ML/output/failure" "$name.tgz"
+done
+
+begin link_trick_within
+# A link inside is fine, and what is written "through" it must not be.
+python3 - "$W" <<'P'
+import io, sys, tarfile
+with tarfile.open(f"{sys.argv[1]}/t.tgz", "w:gz") as t:
+    for path, kind, link in [("real/x", tarfile.REGTYPE, ""), ("alias", tarfile.SYMTYPE, "real"), ("alias/y", tarfile.REGTYPE, "")]:
+        i = tarfile.TarInfo(path); i.type = kind; i.linkname = link; i.size = 1 if kind == tarfile.REGTYPE else 0
+        t.addfile(i, io.BytesIO(b"1"))
+P
+hyper '{"sagemaker_program": "x", "sagemaker_submit_directory": "'"$W"'/t.tgz"}'
+run
+ok "a path through a link is refused: $rc" test $rc -ge 64
+
+begin nothing_to_do
+hyper '{}'
+run
+same "status" 78 $rc
+has "says what was looked for" "$ML/output/failure" "train.yaml"
+has "says what to do" "$ML/output/failure" "SAGEMAKER_PROGRAM"
+
+begin broken_config
+printf '{"epochs": "3",\n "epochs": "4"}' >"$ML/input/config/hyperparameters.json"
+run
+same "status" 78 $rc
+has "place" "$W/err" "hyperparameters.json:2"
+
+begin term_while_compiling
+# The signal reaches the compiler too; that it dies of it is no fault of the program.
+echo 'int main(void) { return 0; }' >"$ML/code/train.c"
+printf '#!/bin/sh\ntouch %s/compiling; exec sleep 30\n' "$W" >"$W/slow-cc"
+chmod +x "$W/slow-cc"
+hyper '{"sagemaker_program": "train.c"}'
+export CC=$W/slow-cc
+start
+unset CC
+ok "compiling" until_true 10 test -e "$W/compiling"
+kill -TERM "$pid"
+finish
+same "143" 143 $rc
+ok "no failure file" test ! -e "$ML/output/failure"
+
+finish_tests
