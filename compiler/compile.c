@@ -100,7 +100,8 @@ static int compile_state(ty_program *p, int i, ty_error *err)
     memset(memory, 0, bytes);
     for (int s = 0; state->init && s < state->n_segments; s++)
         if (state->init[s])
-            memcpy(memory + state->segments[s].offset * (int64_t)element, state->init[s], ty_type_bytes(&state->segments[s].type));
+            memcpy(memory + state->segments[s].offset * (int64_t)element, state->init[s],
+                   ty_type_bytes(&state->segments[s].type));
     p->state[i] = memory;
     p->report.state_bytes += bytes;
     return 0;
@@ -167,7 +168,8 @@ static int compile_hash(ty_program *p, const ty_compile_options *opt, ty_error *
 
 /* ---- back ends ---- */
 
-static int compile_plans(ty_program *p, const ty_compile_options *opt, const ty_plan **plans, int *n_plans, ty_error *err)
+static int compile_plans(ty_program *p, const ty_compile_options *opt, const ty_plan **plans, int *n_plans,
+                         ty_error *err)
 {
     static const char *const names[TY_N_RUNS] = {"kernels.micro.txt", "kernels.last.txt", "kernels.eval.txt"};
     for (int run = 0; run < TY_N_RUNS; run++) {
@@ -193,7 +195,8 @@ static int compile_cpu(ty_program *p, const ty_compile_options *opt, ty_error *e
     if (compile_plans(p, opt, plans, &n_plans, err) < 0)
         return -1;
     p->report.plan_ms = compile_ms(start);
-    ty_cpu_options cpu = {opt->threads, opt->deterministic_strict, {opt->cc, opt->work_dir, opt->cache_dir, opt->dump_dir}, p->state};
+    ty_cpu_options cpu = {
+        opt->threads, opt->deterministic_strict, {opt->cc, opt->work_dir, opt->cache_dir, opt->dump_dir}, p->state};
     if (ty_cpu_build(plans, n_plans, &cpu, &p->cpu, err) < 0)
         return -1;
     const ty_cpu_report *r = ty_cpu_report_of(p->cpu);
@@ -294,7 +297,8 @@ static void compile_ranges(ty_program *p, const ty_step *step)
 }
 
 /* Weights and ranges are copied out first: the graph they lie in is replaced by the lowered one. */
-static int compile_step(ty_step *step, uint32_t tapes, const ty_compile_options *opt, double import_ms, ty_program **out, ty_error *err)
+static int compile_step(ty_step *step, uint32_t tapes, const ty_compile_options *opt, double import_ms,
+                        ty_program **out, ty_error *err)
 {
     ty_graph *g = step->g;
     step->g = NULL;
@@ -319,7 +323,8 @@ static int compile_step(ty_step *step, uint32_t tapes, const ty_compile_options 
     return rc;
 }
 
-int ty_compile_train(const ty_model *m, const ty_train_spec *spec, const ty_compile_options *opt, ty_program **out, ty_error *err)
+int ty_compile_train(const ty_model *m, const ty_train_spec *spec, const ty_compile_options *opt, ty_program **out,
+                     ty_error *err)
 {
     ty_step step = {0};
     int64_t start = ty_clock_ns();
@@ -329,8 +334,8 @@ int ty_compile_train(const ty_model *m, const ty_train_spec *spec, const ty_comp
     return compile_step(&step, tapes, opt, compile_ms(start), out, err);
 }
 
-int ty_compile_infer(const ty_model *m, const ty_binding *inputs, int n_inputs, const ty_compile_options *opt, ty_program **out,
-                     ty_error *err)
+int ty_compile_infer(const ty_model *m, const ty_binding *inputs, int n_inputs, const ty_compile_options *opt,
+                     ty_program **out, ty_error *err)
 {
     ty_step step = {0};
     int64_t start = ty_clock_ns();

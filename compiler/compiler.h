@@ -7,8 +7,9 @@
  *     weights              ty_program_n_tensors / ty_program_tensor: named views into the state arenas
  *     model file           ty_model_write(model, path, find_weight, prog, &err);
  *
- * A program owns its state (parameters, optimizer moments, counters) in flat arenas; ty_program_state() lists the arenas
- * for checkpoints, ty_program_tensor() the named tensors inside them for model files. Nothing is allocated after compiling.
+ * A program owns its state (parameters, optimizer moments, counters) in flat arenas; ty_program_state() lists the
+ * arenas for checkpoints, ty_program_tensor() the named tensors inside them for model files. Nothing is allocated after
+ * compiling.
  */
 #ifndef TY_COMPILER_COMPILER_H
 #define TY_COMPILER_COMPILER_H
@@ -56,13 +57,14 @@ int ty_model_write(const ty_model *m, const char *path, ty_find_weight *find, vo
  * *n_faults is their number. */
 int ty_model_check(const ty_model *m, int64_t batch, ty_buf *report, int *n_faults, ty_error *err);
 
-/* ---- what to train ------------------------------------------------------------------------------------------------ */
+/* ---- what to train ------------------------------------------------------------------------------------------------
+ */
 
 typedef enum ty_loss_kind {
     TY_LOSS_MSE,
     TY_LOSS_MAE,
     TY_LOSS_HUBER,
-    TY_LOSS_BCE_LOGITS,            /* binary_cross_entropy_with_logits */
+    TY_LOSS_BCE_LOGITS, /* binary_cross_entropy_with_logits */
     TY_LOSS_SOFTMAX_CROSS_ENTROPY,
     TY_LOSS_NLL,
     TY_LOSS_KL_DIV,
@@ -80,8 +82,8 @@ typedef struct ty_loss_term {
     double delta;              /* huber */
     double pos_weight;         /* bce; 1 if absent */
     double label_smoothing;
-    int64_t ignore_index;      /* -100 if absent */
-    int class_axis;            /* -1: last */
+    int64_t ignore_index;        /* -100 if absent */
+    int class_axis;              /* -1: last */
     const double *class_weights; /* n_class_weights numbers or NULL */
     int n_class_weights;
 } ty_loss_term;
@@ -119,8 +121,8 @@ typedef enum ty_schedule_kind {
 
 typedef struct ty_schedule {
     ty_schedule_kind kind;
-    double step_size, gamma;                 /* step, exponential */
-    double total, power;                     /* polynomial, one_cycle: total steps */
+    double step_size, gamma;                     /* step, exponential */
+    double total, power;                         /* polynomial, one_cycle: total steps */
     double warmup, start_factor, cosine, min_lr; /* warmup_cosine, steps and factors */
     double pct_start, div_factor, final_div_factor;
     bool anneal_linear;
@@ -152,34 +154,36 @@ typedef struct ty_train_spec {
     ty_schedule schedule;
     ty_clip_kind clip;
     double clip_max;
-    const char *const *frozen;   /* names or shell patterns (fnmatch) of weights that are not trained */
+    const char *const *frozen; /* names or shell patterns (fnmatch) of weights that are not trained */
     int n_frozen;
     const char *const *no_decay; /* likewise: weight decay 0 */
     int n_no_decay;
-    const char *const *buffers;  /* float initializers that are no parameters */
+    const char *const *buffers; /* float initializers that are no parameters */
     int n_buffers;
     const char *const *const *tied; /* groups of names that are one parameter, each list NULL-terminated; NULL: none */
     int n_tied;
     const ty_metric *metrics;
     int n_metrics;
-    int accumulate;              /* micro-batches a step, >= 1 */
+    int accumulate; /* micro-batches a step, >= 1 */
     uint64_t seed;
-    bool batch_norm_statistics;  /* train mode: batch norm uses batch statistics (normally true) */
-    bool eval_valid_rows;        /* evaluation takes an extra input "valid" i64[]: only the first `valid` rows of the batch count */
+    bool batch_norm_statistics; /* train mode: batch norm uses batch statistics (normally true) */
+    bool eval_valid_rows; /* evaluation takes an extra input "valid" i64[]: only the first `valid` rows of the batch
+                             count */
 } ty_train_spec;
 
-/* ---- compiling ---------------------------------------------------------------------------------------------------- */
+/* ---- compiling ----------------------------------------------------------------------------------------------------
+ */
 
 typedef enum ty_backend { TY_BACKEND_CPU, TY_BACKEND_INTERPRETER } ty_backend;
 
 typedef struct ty_compile_options {
     ty_backend backend;
-    int threads;            /* 0: all cores */
+    int threads; /* 0: all cores */
     bool deterministic_strict;
-    const char *dump_dir;   /* graphs after every pass, kernels and plan are written here; NULL: none */
-    const char *work_dir;   /* where generated C is compiled; NULL: $TMPDIR or /tmp */
-    const char *cache_dir;  /* compiled kernels are kept and found here; NULL: no cache */
-    const char *cc;         /* C compiler; NULL: $CC or "cc" */
+    const char *dump_dir;  /* graphs after every pass, kernels and plan are written here; NULL: none */
+    const char *work_dir;  /* where generated C is compiled; NULL: $TMPDIR or /tmp */
+    const char *cache_dir; /* compiled kernels are kept and found here; NULL: no cache */
+    const char *cc;        /* C compiler; NULL: $CC or "cc" */
 } ty_compile_options;
 
 typedef struct ty_program ty_program;
@@ -193,16 +197,16 @@ typedef struct ty_compile_report {
     double import_ms, graph_ms, lower_ms, plan_ms, cc_ms, total_ms;
     int n_graph_nodes, n_kernels, n_distinct_kernels, n_library_calls;
     bool cache_hit;
-    size_t state_bytes;     /* parameters, moments, statistics */
-    size_t slab_bytes;      /* planned temporaries: the largest tape */
-    size_t bound_bytes;     /* lower bound: largest sum of live bytes */
+    size_t state_bytes; /* parameters, moments, statistics */
+    size_t slab_bytes;  /* planned temporaries: the largest tape */
+    size_t bound_bytes; /* lower bound: largest sum of live bytes */
     size_t constant_bytes;
-    size_t scratch_bytes;   /* library workspaces */
-    int64_t n_trained;      /* numbers trained */
+    size_t scratch_bytes; /* library workspaces */
+    int64_t n_trained;    /* numbers trained */
 } ty_compile_report;
 
-/* Training: outputs of LAST are "loss", "lr", "grad_norm"; of MICRO "loss"; of EVAL "loss" parts "loss.sum", "loss.count"
- * (their quotient is the loss of the rows), metric sums and counts, and every model output by its name.
+/* Training: outputs of LAST are "loss", "lr", "grad_norm"; of MICRO "loss"; of EVAL "loss" parts "loss.sum",
+ * "loss.count" (their quotient is the loss of the rows), metric sums and counts, and every model output by its name.
  * Inputs of a run are in the order of spec->inputs (then "valid"). */
 int ty_compile_train(const ty_model *m, const ty_train_spec *spec, const ty_compile_options *opt, ty_program **out,
                      ty_error *err);
@@ -235,8 +239,8 @@ const char *ty_program_hash(const ty_program *p);
 /* Values that an integer input may take so that no lookup leaves its table: labels below the class count, ids below the
  * table's rows. */
 typedef struct ty_input_range {
-    int64_t lo, hi;   /* lo <= value <= hi */
-    int64_t also;     /* or just this one, if has_also (a loss's ignore_index) */
+    int64_t lo, hi; /* lo <= value <= hi */
+    int64_t also;   /* or just this one, if has_also (a loss's ignore_index) */
     bool has_also;
     const char *what; /* the table or the loss, for messages */
 } ty_input_range;

@@ -8,7 +8,8 @@
 
 ty_tape ty_program_tape_of(ty_run run)
 {
-    static const ty_tape tape[TY_N_RUNS] = {[TY_RUN_MICRO] = TY_TAPE_MICRO, [TY_RUN_LAST] = TY_TAPE_LAST, [TY_RUN_EVAL] = TY_TAPE_EVAL};
+    static const ty_tape tape[TY_N_RUNS] = {
+        [TY_RUN_MICRO] = TY_TAPE_MICRO, [TY_RUN_LAST] = TY_TAPE_LAST, [TY_RUN_EVAL] = TY_TAPE_EVAL};
     return tape[run];
 }
 
@@ -75,8 +76,8 @@ int ty_program_run(ty_program *p, ty_run run, const void *const *inputs, ty_erro
         return program_interpret(p, run, inputs, err);
     ty_cpu_run(p->cpu, p->plan_of[run], inputs);
     for (int i = 0; i < p->n_outputs[run]; i++)
-        p->result[run][i].data =
-            (void *)(uintptr_t)ty_cpu_value(p->cpu, p->plan_of[run], ty_graph_output(p->graph, p->output[run][i])->val, inputs);
+        p->result[run][i].data = (void *)(uintptr_t)ty_cpu_value(
+            p->cpu, p->plan_of[run], ty_graph_output(p->graph, p->output[run][i])->val, inputs);
     return 0;
 }
 
@@ -188,7 +189,8 @@ static void memory_rows(const ty_plan *plan, ty_buf *out)
         qsort(rows, n_rows, sizeof *rows, memory_by_bytes);
     char type[160];
     for (size_t i = 0; i < n_rows && i < 20; i++)
-        ty_buf_addf(out, "%12zu  %-28s %s\n", rows[i].bytes, ty_type_text(ty_graph_type(g, rows[i].v), type, sizeof type),
+        ty_buf_addf(out, "%12zu  %-28s %s\n", rows[i].bytes,
+                    ty_type_text(ty_graph_type(g, rows[i].v), type, sizeof type),
                     ty_graph_origin_of(g, ty_val_node(rows[i].v)));
     free(rows);
 }
@@ -200,7 +202,8 @@ int ty_program_describe_memory(const ty_program *p, ty_buf *out)
         if (p->plan[i] && (!largest || p->plan[i]->slab_bytes > largest->slab_bytes))
             largest = p->plan[i];
     if (largest) {
-        ty_buf_addf(out, "temporaries %lld bytes, lower bound %lld\n", (long long)largest->slab_bytes, (long long)largest->bound_bytes);
+        ty_buf_addf(out, "temporaries %lld bytes, lower bound %lld\n", (long long)largest->slab_bytes,
+                    (long long)largest->bound_bytes);
         memory_rows(largest, out);
     }
     return out->failed ? -1 : 0;

@@ -12,29 +12,29 @@
 typedef struct ty_weight_place {
     const char *name;
     ty_type type;
-    int state;       /* number of the state, or -1: a constant that keeps the bytes of the file */
-    int64_t offset;  /* elements from the start of the state */
+    int state;      /* number of the state, or -1: a constant that keeps the bytes of the file */
+    int64_t offset; /* elements from the start of the state */
     bool trained;
 } ty_weight_place;
 
 struct ty_program {
     ty_arena arena;
-    ty_graph *graph;     /* lowered; owned */
+    ty_graph *graph; /* lowered; owned */
     int threads;
     ty_backend backend;
-    void **state;        /* memory of each state */
-    ty_binding *input;   /* of the graph */
+    void **state;      /* memory of each state */
+    ty_binding *input; /* of the graph */
     int n_inputs;
     ty_input_range *range; /* of each input; what is NULL where there is no limit; array may be NULL */
-    ty_arena facts;      /* weights and ranges, which outlive the graph they came from */
+    ty_arena facts;        /* weights and ranges, which outlive the graph they came from */
     ty_weight_place *weight;
     int n_weights;
     bool has[TY_N_RUNS]; /* tapes that exist */
     int plan_of[TY_N_RUNS];
     ty_fusion *fusion[TY_N_RUNS];
     ty_plan *plan[TY_N_RUNS];
-    ty_cpu *cpu;         /* TY_BACKEND_CPU */
-    ty_interp *interp;   /* TY_BACKEND_INTERPRETER */
+    ty_cpu *cpu;                  /* TY_BACKEND_CPU */
+    ty_interp *interp;            /* TY_BACKEND_INTERPRETER */
     int *output[TY_N_RUNS];       /* numbers of the graph's outputs on each tape */
     ty_tensor *result[TY_N_RUNS]; /* beside them */
     int n_outputs[TY_N_RUNS];

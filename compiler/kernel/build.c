@@ -1,11 +1,11 @@
 /* build.c - writes a fused group as one kernel.
  *
- * Each stored value and each reduction is evaluated backwards from its position in the loop nest: movement ops turn into
- * arithmetic on the position, elementwise ops into instructions, values in memory into loads. A position is either one
- * index for each axis or one flat index, whichever the ops on the way keep; reshapes keep the flat one.
+ * Each stored value and each reduction is evaluated backwards from its position in the loop nest: movement ops turn
+ * into arithmetic on the position, elementwise ops into instructions, values in memory into loads. A position is either
+ * one index for each axis or one flat index, whichever the ops on the way keep; reshapes keep the flat one.
  *
- * The level of a value counts the reductions of this kernel below it. Level L values over the whole domain live in stage
- * 2 L, scalars of a row that need the reductions of level L - 1 in stage 2 L - 1.
+ * The level of a value counts the reductions of this kernel below it. Level L values over the whole domain live in
+ * stage 2 L, scalars of a row that need the reductions of level L - 1 in stage 2 L - 1.
  */
 #include "compiler/kernel/build.h"
 
@@ -74,7 +74,13 @@ uint32_t ty_kb_op(ty_kb *b, ty_op op, ty_dtype dtype, uint32_t x, uint32_t y, ui
 {
     if (b->failed)
         return TY_NONE;
-    return ty_kb_push(b, (ty_kinstr){.kop = TY_K_OP, .op = op, .dtype = dtype, .a = x, .b = y, .c = z, .guard = TY_NONE,
+    return ty_kb_push(b, (ty_kinstr){.kop = TY_K_OP,
+                                     .op = op,
+                                     .dtype = dtype,
+                                     .a = x,
+                                     .b = y,
+                                     .c = z,
+                                     .guard = TY_NONE,
                                      .vars = ty_kb_vars(b, x) | ty_kb_vars(b, y) | ty_kb_vars(b, z)});
 }
 
@@ -136,7 +142,8 @@ static uint32_t kb_const(ty_kb *b, ty_val v)
 {
     const ty_type *type = ty_graph_type(b->group->g, v);
     const void *data = ty_graph_const_data(b->group->g, v);
-    ty_kinstr instr = {.kop = TY_K_CONST, .dtype = (ty_dtype)type->dtype, .a = TY_NONE, .b = TY_NONE, .c = TY_NONE, .guard = TY_NONE};
+    ty_kinstr instr = {
+        .kop = TY_K_CONST, .dtype = (ty_dtype)type->dtype, .a = TY_NONE, .b = TY_NONE, .c = TY_NONE, .guard = TY_NONE};
     ty_scalar_read((ty_dtype)type->dtype, data, &instr.imm, &instr.imm_int);
     return ty_kb_push(b, instr);
 }
@@ -147,8 +154,14 @@ static uint32_t kb_load(ty_kb *b, ty_val v, const ty_kpos *pos, uint32_t guard)
     if (ty_graph_op(b->group->g, ty_val_node(v)) == TY_OP_CONST && ty_type_elems(type) == 1)
         return kb_const(b, v);
     ty_ix addr = ty_kb_flat(b, pos, type);
-    return ty_kb_push(b, (ty_kinstr){.kop = TY_K_LOAD, .dtype = (ty_dtype)type->dtype, .a = TY_NONE, .b = TY_NONE, .c = TY_NONE,
-                                     .guard = guard, .buffer = kb_buffer(b, v), .addr = addr,
+    return ty_kb_push(b, (ty_kinstr){.kop = TY_K_LOAD,
+                                     .dtype = (ty_dtype)type->dtype,
+                                     .a = TY_NONE,
+                                     .b = TY_NONE,
+                                     .c = TY_NONE,
+                                     .guard = guard,
+                                     .buffer = kb_buffer(b, v),
+                                     .addr = addr,
                                      .vars = ty_ix_at(&b->k->ix, addr)->vars | ty_kb_vars(b, guard)});
 }
 
@@ -171,8 +184,14 @@ static uint32_t kb_result(ty_kb *b, int reduction, ty_val v, const ty_kpos *pos)
         b->failed = true;
         return TY_NONE;
     }
-    return ty_kb_push(b, (ty_kinstr){.kop = TY_K_RESULT, .dtype = (ty_dtype)type->dtype, .a = TY_NONE, .b = TY_NONE, .c = TY_NONE,
-                                     .guard = TY_NONE, .reduction = (uint32_t)reduction, .vars = k->outer});
+    return ty_kb_push(b, (ty_kinstr){.kop = TY_K_RESULT,
+                                     .dtype = (ty_dtype)type->dtype,
+                                     .a = TY_NONE,
+                                     .b = TY_NONE,
+                                     .c = TY_NONE,
+                                     .guard = TY_NONE,
+                                     .reduction = (uint32_t)reduction,
+                                     .vars = k->outer});
 }
 
 /* ---- memory of what was evaluated: (value, position, guard, stage) -> instruction ---- */
@@ -190,7 +209,8 @@ static ty_kmemo *kb_memo(ty_kb *b, ty_val v, const ty_kpos *pos, uint32_t guard)
     uint32_t at = (uint32_t)kb_key_hash(v, pos, guard, b->stage) & (b->memo_cap - 1);
     for (;; at = (at + 1) & (b->memo_cap - 1)) {
         ty_kmemo *m = &b->memo[at];
-        if (!m->used || (m->v == v && m->guard == guard && m->stage == b->stage && memcmp(&m->pos, pos, sizeof *pos) == 0))
+        if (!m->used ||
+            (m->v == v && m->guard == guard && m->stage == b->stage && memcmp(&m->pos, pos, sizeof *pos) == 0))
             return m;
     }
 }
@@ -309,7 +329,8 @@ static void kb_reduce(ty_kb *b, int which)
     ty_kpos pos = kb_position(b, ty_graph_type(b->group->g, in), false);
     uint32_t value = ty_kb_eval(b, in, &pos, TY_NONE);
     const ty_type *type = ty_graph_type(b->group->g, ty_val_make(node, 0));
-    k->reduction[which] = (ty_kreduction){(ty_combine)ty_graph_attr(b->group->g, node)->mode, (ty_dtype)type->dtype, value, b->stage};
+    k->reduction[which] =
+        (ty_kreduction){(ty_combine)ty_graph_attr(b->group->g, node)->mode, (ty_dtype)type->dtype, value, b->stage};
     k->n_reductions = which + 1;
 }
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define IX_MAX_TERMS 64
-#define IX_EMPTY UINT32_MAX
+#define IX_EMPTY     UINT32_MAX
 
 typedef struct ix_sum {
     int64_t c;

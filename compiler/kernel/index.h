@@ -1,8 +1,8 @@
 /* index.h - integer index expressions of a kernel, in a normal form.
  *
- * An expression is a constant plus a sum of coefficient * atom; an atom is a loop variable, floor(x / d), x mod d, or an
- * integer read from memory. Expressions are hash-consed in a pool: equal expressions have equal ids, so that "the same
- * element" is a comparison of two numbers. All values are >= 0 where they are used as addresses.
+ * An expression is a constant plus a sum of coefficient * atom; an atom is a loop variable, floor(x / d), x mod d, or
+ * an integer read from memory. Expressions are hash-consed in a pool: equal expressions have equal ids, so that "the
+ * same element" is a comparison of two numbers. All values are >= 0 where they are used as addresses.
  *
  * The constructors simplify with the known ranges: (8 i + j) / 8 with 0 <= j < 8 is i, its remainder is j, and
  * d (x / d) + x mod d is x again, which undoes a reshape that a later one undoes. All memory is the arena's.
@@ -21,11 +21,11 @@ typedef enum ty_atom_kind { TY_ATOM_VAR, TY_ATOM_DIV, TY_ATOM_MOD, TY_ATOM_DATA 
 
 typedef struct ty_atom {
     ty_atom_kind kind;
-    uint32_t arg;    /* VAR: number of the variable; DIV, MOD: an expression; DATA: number of the kernel's instruction */
-    int64_t d;       /* divisor */
-    int64_t lo, hi;  /* inclusive range of the value */
-    uint64_t vars;   /* loop variables it depends on, bit mask */
-    bool data;       /* depends on memory */
+    uint32_t arg;   /* VAR: number of the variable; DIV, MOD: an expression; DATA: number of the kernel's instruction */
+    int64_t d;      /* divisor */
+    int64_t lo, hi; /* inclusive range of the value */
+    uint64_t vars;  /* loop variables it depends on, bit mask */
+    bool data;      /* depends on memory */
 } ty_atom;
 
 typedef struct ty_term {
@@ -62,7 +62,10 @@ ty_ix ty_ix_add_const(ty_ix_pool *p, ty_ix a, int64_t c);
 ty_ix ty_ix_mul(ty_ix_pool *p, ty_ix a, int64_t c);
 ty_ix ty_ix_div(ty_ix_pool *p, ty_ix a, int64_t d); /* floor, d > 0, a >= 0 */
 ty_ix ty_ix_mod(ty_ix_pool *p, ty_ix a, int64_t d);
-static inline const ty_ix_node *ty_ix_at(const ty_ix_pool *p, ty_ix a) { return &p->node[a]; }
+static inline const ty_ix_node *ty_ix_at(const ty_ix_pool *p, ty_ix a)
+{
+    return &p->node[a];
+}
 /* Coefficient of a loop variable, if the variable occurs in no other atom; *inside is set if it does. */
 int64_t ty_ix_coef(const ty_ix_pool *p, ty_ix a, uint32_t var, bool *inside);
 

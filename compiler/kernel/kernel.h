@@ -42,11 +42,11 @@ typedef struct ty_kinstr {
     uint32_t buffer;
     uint32_t reduction;
     ty_ix addr;
-    int64_t lo, hi;   /* INSIDE */
+    int64_t lo, hi; /* INSIDE */
     double imm;
-    int64_t imm_int;  /* of integer constants */
-    uint64_t vars;    /* loop variables it depends on */
-    int stage;        /* stage it belongs to */
+    int64_t imm_int; /* of integer constants */
+    uint64_t vars;   /* loop variables it depends on */
+    int stage;       /* stage it belongs to */
 } ty_kinstr;
 
 typedef struct ty_kstore {
@@ -82,8 +82,8 @@ typedef struct ty_kernel {
     int64_t extent[TY_K_MAX_VARS]; /* by variable */
     int order[TY_K_MAX_VARS];      /* variables from slowest to fastest */
     int n_order;
-    uint64_t outer;                /* mask of outer variables */
-    int n_stages;                  /* even stages loop over the inner variables, odd ones are row scalars */
+    uint64_t outer; /* mask of outer variables */
+    int n_stages;   /* even stages loop over the inner variables, odd ones are row scalars */
     ty_kinstr *instr;
     uint32_t n_instrs, cap_instrs;
     ty_kstore *store;
@@ -107,18 +107,19 @@ void ty_kernel_merge_vars(ty_kernel *k);
 /* What to put into one kernel. */
 typedef struct ty_kgroup {
     const ty_graph *g;
-    const uint8_t *in_memory; /* per value (node * TY_MAX_RESULTS + result): 1 if it has a buffer that other kernels fill */
-    const ty_val *root;       /* values this kernel must store */
+    const uint8_t
+        *in_memory;     /* per value (node * TY_MAX_RESULTS + result): 1 if it has a buffer that other kernels fill */
+    const ty_val *root; /* values this kernel must store */
     int n_roots;
-    const uint32_t *reduce;   /* REDUCE nodes computed inside, in id order (roots among them included) */
+    const uint32_t *reduce; /* REDUCE nodes computed inside, in id order (roots among them included) */
     int n_reduces;
-    const ty_type *domain;    /* shape of the loop nest */
-    uint32_t reduced_axes;    /* of the domain; 0 for plain loops */
+    const ty_type *domain; /* shape of the loop nest */
+    uint32_t reduced_axes; /* of the domain; 0 for plain loops */
     int max_instrs;
 } ty_kgroup;
 
-/* Builds the kernel; NULL if the group does not fit the form (another row's result is needed, too large ...). That is an
- * answer, not an error: the fusion pass asks and takes the group apart otherwise. */
+/* Builds the kernel; NULL if the group does not fit the form (another row's result is needed, too large ...). That is
+ * an answer, not an error: the fusion pass asks and takes the group apart otherwise. */
 ty_kernel *ty_kernel_build(const ty_kgroup *group);
 void ty_kernel_free(ty_kernel *k);
 

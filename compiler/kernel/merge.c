@@ -17,10 +17,10 @@ static void merge_each(ty_kernel *k, merge_visit *fn, void *ctx)
 }
 
 typedef struct merge_pair {
-    int slow, fast;     /* variables */
+    int slow, fast; /* variables */
     int64_t fast_extent;
     bool possible;
-    uint32_t fresh;     /* the variable that takes the place of both */
+    uint32_t fresh; /* the variable that takes the place of both */
     int64_t extent;
 } merge_pair;
 

@@ -27,7 +27,9 @@ static void print_instr(const ty_kernel *k, uint32_t id, ty_buf *out)
     const ty_kinstr *instr = &k->instr[id];
     ty_buf_addf(out, "  s%d v%u %s = ", instr->stage, id, ty_dtype_text(instr->dtype));
     switch (instr->kop) {
-    case TY_K_CONST: ty_buf_addf(out, "%.9g", ty_dtype_is_float(instr->dtype) ? instr->imm : (double)instr->imm_int); break;
+    case TY_K_CONST:
+        ty_buf_addf(out, "%.9g", ty_dtype_is_float(instr->dtype) ? instr->imm : (double)instr->imm_int);
+        break;
     case TY_K_LOAD:
         ty_buf_addf(out, "b%u[", instr->buffer);
         print_ix(k, instr->addr, out);
@@ -35,13 +37,17 @@ static void print_instr(const ty_kernel *k, uint32_t id, ty_buf *out)
         if (instr->guard != TY_NONE)
             ty_buf_addf(out, " if v%u", instr->guard);
         break;
-    case TY_K_INDEX: print_ix(k, instr->addr, out); break;
+    case TY_K_INDEX:
+        print_ix(k, instr->addr, out);
+        break;
     case TY_K_INSIDE:
         ty_buf_addf(out, "%lld <= ", (long long)instr->lo);
         print_ix(k, instr->addr, out);
         ty_buf_addf(out, " < %lld", (long long)instr->hi);
         break;
-    case TY_K_RESULT: ty_buf_addf(out, "r%u", instr->reduction); break;
+    case TY_K_RESULT:
+        ty_buf_addf(out, "r%u", instr->reduction);
+        break;
     case TY_K_OP:
         ty_buf_adds(out, ty_op_row_of(instr->op)->text);
         for (int i = 0; i < 3; i++) {
@@ -59,7 +65,8 @@ void ty_kernel_print(const ty_kernel *k, ty_buf *out)
     static const char *const how[] = {[TY_SUM] = "sum", [TY_MAX] = "max", [TY_MIN] = "min", [TY_PROD] = "prod"};
     ty_buf_addf(out, "kernel %s", k->form == TY_FORM_ROWS ? "rows" : "columns");
     for (int i = 0; i < k->n_order; i++)
-        ty_buf_addf(out, " i%d<%lld%s", k->order[i], (long long)k->extent[k->order[i]], k->outer >> k->order[i] & 1 ? "" : " (inner)");
+        ty_buf_addf(out, " i%d<%lld%s", k->order[i], (long long)k->extent[k->order[i]],
+                    k->outer >> k->order[i] & 1 ? "" : " (inner)");
     ty_buf_adds(out, "\n");
     for (int i = 0; i < k->n_buffers; i++)
         ty_buf_addf(out, "  b%d %s %%%u:%u%s\n", i, ty_dtype_text(k->buffer[i].dtype), ty_val_node(k->buffer[i].val),
@@ -67,7 +74,8 @@ void ty_kernel_print(const ty_kernel *k, ty_buf *out)
     for (uint32_t i = 0; i < k->n_instrs; i++)
         print_instr(k, i, out);
     for (int i = 0; i < k->n_reductions; i++)
-        ty_buf_addf(out, "  s%d r%d = %s v%u\n", k->reduction[i].stage, i, how[k->reduction[i].how], k->reduction[i].value);
+        ty_buf_addf(out, "  s%d r%d = %s v%u\n", k->reduction[i].stage, i, how[k->reduction[i].how],
+                    k->reduction[i].value);
     for (int i = 0; i < k->n_stores; i++) {
         ty_buf_addf(out, "  s%d b%u[", k->store[i].stage, k->store[i].buffer);
         print_ix(k, k->store[i].addr, out);

@@ -12,7 +12,8 @@ static uint32_t scalar_elementwise(ty_kb *b, uint32_t node, const ty_kpos *pos, 
     uint32_t n_in = ty_graph_node(g, node)->n_in, in[3] = {TY_NONE, TY_NONE, TY_NONE};
     for (uint32_t i = 0; i < n_in && i < 3; i++)
         in[i] = ty_kb_eval(b, ty_graph_in(g, node, (int)i), pos, guard);
-    return ty_kb_op(b, ty_graph_op(g, node), (ty_dtype)ty_graph_type(g, ty_val_make(node, 0))->dtype, in[0], in[1], in[2]);
+    return ty_kb_op(b, ty_graph_op(g, node), (ty_dtype)ty_graph_type(g, ty_val_make(node, 0))->dtype, in[0], in[1],
+                    in[2]);
 }
 
 static const ty_type *scalar_type(const ty_kb *b, uint32_t node)
@@ -32,8 +33,14 @@ static uint32_t scalar_eval_in(ty_kb *b, uint32_t node, int i, const ty_kpos *po
 
 static uint32_t scalar_index(ty_kb *b, ty_ix addr, ty_dtype dtype)
 {
-    uint32_t index = ty_kb_push(b, (ty_kinstr){.kop = TY_K_INDEX, .dtype = TY_I64, .a = TY_NONE, .b = TY_NONE, .c = TY_NONE,
-                                               .guard = TY_NONE, .addr = addr, .vars = ty_ix_at(&b->k->ix, addr)->vars});
+    uint32_t index = ty_kb_push(b, (ty_kinstr){.kop = TY_K_INDEX,
+                                               .dtype = TY_I64,
+                                               .a = TY_NONE,
+                                               .b = TY_NONE,
+                                               .c = TY_NONE,
+                                               .guard = TY_NONE,
+                                               .addr = addr,
+                                               .vars = ty_ix_at(&b->k->ix, addr)->vars});
     return dtype == TY_I64 ? index : ty_kb_op(b, TY_OP_CAST, dtype, index, TY_NONE, TY_NONE);
 }
 
@@ -118,14 +125,28 @@ static uint32_t scalar_inside(ty_kb *b, ty_ix index, int64_t lo, int64_t hi)
     const ty_ix_node *range = ty_ix_at(&b->k->ix, index);
     if (range->lo >= lo && range->hi < hi)
         return TY_NONE;
-    return ty_kb_push(b, (ty_kinstr){.kop = TY_K_INSIDE, .dtype = TY_BOOL, .a = TY_NONE, .b = TY_NONE, .c = TY_NONE, .guard = TY_NONE,
-                                     .addr = index, .lo = lo, .hi = hi, .vars = range->vars});
+    return ty_kb_push(b, (ty_kinstr){.kop = TY_K_INSIDE,
+                                     .dtype = TY_BOOL,
+                                     .a = TY_NONE,
+                                     .b = TY_NONE,
+                                     .c = TY_NONE,
+                                     .guard = TY_NONE,
+                                     .addr = index,
+                                     .lo = lo,
+                                     .hi = hi,
+                                     .vars = range->vars});
 }
 
 static uint32_t scalar_number(ty_kb *b, ty_dtype dtype, double value)
 {
-    return ty_kb_push(b, (ty_kinstr){.kop = TY_K_CONST, .dtype = dtype, .a = TY_NONE, .b = TY_NONE, .c = TY_NONE, .guard = TY_NONE,
-                                     .imm = value, .imm_int = (int64_t)value});
+    return ty_kb_push(b, (ty_kinstr){.kop = TY_K_CONST,
+                                     .dtype = dtype,
+                                     .a = TY_NONE,
+                                     .b = TY_NONE,
+                                     .c = TY_NONE,
+                                     .guard = TY_NONE,
+                                     .imm = value,
+                                     .imm_int = (int64_t)value});
 }
 
 static uint32_t scalar_pad(ty_kb *b, uint32_t node, const ty_kpos *pos, uint32_t guard)
@@ -160,7 +181,9 @@ static uint32_t scalar_concat(ty_kb *b, uint32_t node, const ty_kpos *pos, uint3
         ty_kpos in_pos = at;
         in_pos.v[axis] = ty_ix_add_const(&b->k->ix, at.v[axis], -off);
         uint32_t in = scalar_eval_in(b, node, i, &in_pos, inside == TY_NONE ? guard : ty_kb_and(b, guard, inside));
-        value = value == TY_NONE || inside == TY_NONE ? in : ty_kb_op(b, TY_OP_SELECT, (ty_dtype)type->dtype, inside, in, value);
+        value = value == TY_NONE || inside == TY_NONE
+                    ? in
+                    : ty_kb_op(b, TY_OP_SELECT, (ty_dtype)type->dtype, inside, in, value);
     }
     return value;
 }
@@ -197,16 +220,52 @@ static uint32_t scalar_take(ty_kb *b, uint32_t node, const ty_kpos *pos, uint32_
 
 #define ELEMENTWISE(NAME) [TY_OP_##NAME] = scalar_elementwise
 static ty_kscalar_fn *const scalar_table[TY_N_OPS] = {
-    [TY_OP_IOTA] = scalar_iota,         [TY_OP_RNG] = scalar_rng,         [TY_OP_RESHAPE] = scalar_reshape,
-    [TY_OP_TRANSPOSE] = scalar_transpose, [TY_OP_BROADCAST] = scalar_broadcast, [TY_OP_SLICE] = scalar_slice,
-    [TY_OP_PAD] = scalar_pad,           [TY_OP_CONCAT] = scalar_concat,   [TY_OP_REVERSE] = scalar_reverse,
-    [TY_OP_GATHER] = scalar_gather,     [TY_OP_TAKE] = scalar_take,
-    ELEMENTWISE(NEG),   ELEMENTWISE(ABS),  ELEMENTWISE(FLOOR), ELEMENTWISE(RINT),  ELEMENTWISE(SQRT),  ELEMENTWISE(RSQRT),
-    ELEMENTWISE(EXP),   ELEMENTWISE(EXPM1), ELEMENTWISE(LOG),  ELEMENTWISE(LOG1P), ELEMENTWISE(SIN),   ELEMENTWISE(COS),
-    ELEMENTWISE(TANH),  ELEMENTWISE(ERF),  ELEMENTWISE(ATAN),  ELEMENTWISE(NOT),   ELEMENTWISE(CAST),  ELEMENTWISE(BITCAST),
-    ELEMENTWISE(ADD),   ELEMENTWISE(SUB),  ELEMENTWISE(MUL),   ELEMENTWISE(DIV),   ELEMENTWISE(REM),   ELEMENTWISE(POW),
-    ELEMENTWISE(MAX),   ELEMENTWISE(MIN),  ELEMENTWISE(AND),   ELEMENTWISE(OR),    ELEMENTWISE(XOR),   ELEMENTWISE(SHL),
-    ELEMENTWISE(SHR),   ELEMENTWISE(EQ),   ELEMENTWISE(LT),    ELEMENTWISE(LE),    ELEMENTWISE(SELECT),
+    [TY_OP_IOTA] = scalar_iota,
+    [TY_OP_RNG] = scalar_rng,
+    [TY_OP_RESHAPE] = scalar_reshape,
+    [TY_OP_TRANSPOSE] = scalar_transpose,
+    [TY_OP_BROADCAST] = scalar_broadcast,
+    [TY_OP_SLICE] = scalar_slice,
+    [TY_OP_PAD] = scalar_pad,
+    [TY_OP_CONCAT] = scalar_concat,
+    [TY_OP_REVERSE] = scalar_reverse,
+    [TY_OP_GATHER] = scalar_gather,
+    [TY_OP_TAKE] = scalar_take,
+    ELEMENTWISE(NEG),
+    ELEMENTWISE(ABS),
+    ELEMENTWISE(FLOOR),
+    ELEMENTWISE(RINT),
+    ELEMENTWISE(SQRT),
+    ELEMENTWISE(RSQRT),
+    ELEMENTWISE(EXP),
+    ELEMENTWISE(EXPM1),
+    ELEMENTWISE(LOG),
+    ELEMENTWISE(LOG1P),
+    ELEMENTWISE(SIN),
+    ELEMENTWISE(COS),
+    ELEMENTWISE(TANH),
+    ELEMENTWISE(ERF),
+    ELEMENTWISE(ATAN),
+    ELEMENTWISE(NOT),
+    ELEMENTWISE(CAST),
+    ELEMENTWISE(BITCAST),
+    ELEMENTWISE(ADD),
+    ELEMENTWISE(SUB),
+    ELEMENTWISE(MUL),
+    ELEMENTWISE(DIV),
+    ELEMENTWISE(REM),
+    ELEMENTWISE(POW),
+    ELEMENTWISE(MAX),
+    ELEMENTWISE(MIN),
+    ELEMENTWISE(AND),
+    ELEMENTWISE(OR),
+    ELEMENTWISE(XOR),
+    ELEMENTWISE(SHL),
+    ELEMENTWISE(SHR),
+    ELEMENTWISE(EQ),
+    ELEMENTWISE(LT),
+    ELEMENTWISE(LE),
+    ELEMENTWISE(SELECT),
 };
 
 ty_kscalar_fn *ty_kscalar_of(ty_op op)
@@ -216,13 +275,13 @@ ty_kscalar_fn *ty_kscalar_of(ty_op op)
 
 /* ---- elements of constants ---- */
 
-#define READ(NAME, ctype)                                                                                              \
-    static void read_##NAME(const void *data, double *number, int64_t *integer)                                       \
-    {                                                                                                                  \
-        ctype x;                                                                                                       \
-        memcpy(&x, data, sizeof x);                                                                                    \
-        *number = (double)x;                                                                                           \
-        *integer = (int64_t)x;                                                                                         \
+#define READ(NAME, ctype)                                                       \
+    static void read_##NAME(const void *data, double *number, int64_t *integer) \
+    {                                                                           \
+        ctype x;                                                                \
+        memcpy(&x, data, sizeof x);                                             \
+        *number = (double)x;                                                    \
+        *integer = (int64_t)x;                                                  \
     }
 READ(BOOL, uint8_t)
 READ(I8, int8_t)

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FUSE_MAX_INSTRS 480
-#define FUSE_MAX_ROOTS 24
+#define FUSE_MAX_INSTRS  480
+#define FUSE_MAX_ROOTS   24
 #define FUSE_SMALL_ELEMS 16384 /* below this, waking more threads does not pay */
-#define FUSE_CHEAP 4           /* scalar operations that may be computed again instead of stored */
+#define FUSE_CHEAP       4     /* scalar operations that may be computed again instead of stored */
 
 static ty_op_class fuse_class(const ty_graph *g, uint32_t node)
 {
@@ -49,12 +49,30 @@ static void fuse_pin_operands(ty_fusion *f, uint32_t node)
 static int fuse_weight(ty_op op)
 {
     switch (op) {
-    case TY_OP_EXP: case TY_OP_EXPM1: case TY_OP_LOG: case TY_OP_LOG1P: case TY_OP_SIN: case TY_OP_COS: case TY_OP_TANH:
-    case TY_OP_ERF: case TY_OP_ATAN: case TY_OP_POW: case TY_OP_RNG: case TY_OP_GATHER: case TY_OP_TAKE:
+    case TY_OP_EXP:
+    case TY_OP_EXPM1:
+    case TY_OP_LOG:
+    case TY_OP_LOG1P:
+    case TY_OP_SIN:
+    case TY_OP_COS:
+    case TY_OP_TANH:
+    case TY_OP_ERF:
+    case TY_OP_ATAN:
+    case TY_OP_POW:
+    case TY_OP_RNG:
+    case TY_OP_GATHER:
+    case TY_OP_TAKE:
         return 8;
-    case TY_OP_DIV: case TY_OP_SQRT: case TY_OP_RSQRT: case TY_OP_REM: case TY_OP_PAD:
+    case TY_OP_DIV:
+    case TY_OP_SQRT:
+    case TY_OP_RSQRT:
+    case TY_OP_REM:
+    case TY_OP_PAD:
         return 3;
-    case TY_OP_RESHAPE: case TY_OP_BROADCAST: case TY_OP_SLICE: case TY_OP_TRANSPOSE:
+    case TY_OP_RESHAPE:
+    case TY_OP_BROADCAST:
+    case TY_OP_SLICE:
+    case TY_OP_TRANSPOSE:
         return 0;
     default:
         return 1;
@@ -123,8 +141,14 @@ static void fuse_needs(ty_fusion *f)
 
 static ty_kernel *fuse_build(const ty_fusion *f, const ty_unit *u)
 {
-    ty_kgroup group = {.g = f->g, .in_memory = f->in_memory, .root = u->root, .n_roots = u->n_roots, .reduce = u->reduce,
-                       .n_reduces = u->n_reduces, .domain = &u->domain, .reduced_axes = u->reduced_axes,
+    ty_kgroup group = {.g = f->g,
+                       .in_memory = f->in_memory,
+                       .root = u->root,
+                       .n_roots = u->n_roots,
+                       .reduce = u->reduce,
+                       .n_reduces = u->n_reduces,
+                       .domain = &u->domain,
+                       .reduced_axes = u->reduced_axes,
                        .max_instrs = FUSE_MAX_INSTRS};
     return ty_kernel_build(&group);
 }
@@ -307,7 +331,8 @@ static void fuse_union_lists(ty_fusion *f, const ty_unit *a, const ty_unit *b, t
     out->root = TY_NEW_ARRAY(&f->arena, ty_val, a->n_roots + b->n_roots);
     out->reduce = TY_NEW_ARRAY(&f->arena, uint32_t, a->n_reduces + b->n_reduces);
     for (int i = 0, k = 0; i < a->n_roots || k < b->n_roots;)
-        out->root[out->n_roots++] = k == b->n_roots || (i < a->n_roots && a->root[i] < b->root[k]) ? a->root[i++] : b->root[k++];
+        out->root[out->n_roots++] =
+            k == b->n_roots || (i < a->n_roots && a->root[i] < b->root[k]) ? a->root[i++] : b->root[k++];
     for (int i = 0, k = 0; i < a->n_reduces || k < b->n_reduces;)
         out->reduce[out->n_reduces++] =
             k == b->n_reduces || (i < a->n_reduces && a->reduce[i] < b->reduce[k]) ? a->reduce[i++] : b->reduce[k++];
@@ -362,7 +387,8 @@ static bool fuse_join(fuse_state *s, uint32_t a, uint32_t b)
     const ty_unit ua = f->unit[a], ub = f->unit[b];
     ty_unit u = {.kind = TY_UNIT_KERNEL};
     if (a == b || ua.kind != TY_UNIT_KERNEL || ub.kind != TY_UNIT_KERNEL || ua.n_roots + ub.n_roots > FUSE_MAX_ROOTS ||
-        ua.kernel->n_instrs + ub.kernel->n_instrs > FUSE_MAX_INSTRS || !fuse_domain(&ua, &ub, &u) || fuse_cycle(s, a, b))
+        ua.kernel->n_instrs + ub.kernel->n_instrs > FUSE_MAX_INSTRS || !fuse_domain(&ua, &ub, &u) ||
+        fuse_cycle(s, a, b))
         return false;
     fuse_union_lists(f, &ua, &ub, &u);
     ty_val gone[FUSE_MAX_ROOTS];
@@ -419,8 +445,9 @@ static void fuse_joining(fuse_state *s, bool (*how)(fuse_state *, uint32_t), boo
 static void fuse_join_all(ty_fusion *f)
 {
     size_t n_vals = (size_t)ty_graph_n_nodes(f->g) * TY_MAX_RESULTS + 1;
-    fuse_state s = {.f = f, .users = {TY_NEW_ARRAY(&f->arena, uint32_t *, n_vals), TY_NEW_ARRAY(&f->arena, int, n_vals),
-                                      TY_NEW_ARRAY(&f->arena, int, n_vals)},
+    fuse_state s = {.f = f,
+                    .users = {TY_NEW_ARRAY(&f->arena, uint32_t *, n_vals), TY_NEW_ARRAY(&f->arena, int, n_vals),
+                              TY_NEW_ARRAY(&f->arena, int, n_vals)},
                     .seen = TY_NEW_ARRAY(&f->arena, uint32_t, f->n_units + 1)};
     for (uint32_t a = 0; a < f->n_units; a++)
         for (int i = 0; i < f->unit[a].n_loads; i++)

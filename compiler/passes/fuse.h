@@ -1,13 +1,13 @@
 /* fuse.h - which values get memory, and which computations share a kernel.
  *
- * Needs: a graph without composites and the tape. Result: units (kernels, library calls, assemblies of concatenations) whose
- * order is still free, and for each value whether it lies in memory.
+ * Needs: a graph without composites and the tape. Result: units (kernels, library calls, assemblies of concatenations)
+ * whose order is still free, and for each value whether it lies in memory.
  *
- * Method: first every reduction, every operand of a library call, every output and every costly value with several users
- * gets memory and a kernel of its own. Then kernels are joined as long as it is legal (the kernel builder accepts the
- * union, no path leads out and back in) and saves memory traffic: reductions with what reads them (softmax, norms, losses
- * become one kernel), producers with consumers, and siblings that read the same memory. A value that only its own kernel
- * uses loses its memory.
+ * Method: first every reduction, every operand of a library call, every output and every costly value with several
+ * users gets memory and a kernel of its own. Then kernels are joined as long as it is legal (the kernel builder accepts
+ * the union, no path leads out and back in) and saves memory traffic: reductions with what reads them (softmax, norms,
+ * losses become one kernel), producers with consumers, and siblings that read the same memory. A value that only its
+ * own kernel uses loses its memory.
  */
 #ifndef TY_COMPILER_FUSE_H
 #define TY_COMPILER_FUSE_H
@@ -19,15 +19,15 @@ typedef enum ty_unit_kind { TY_UNIT_KERNEL, TY_UNIT_LIBRARY, TY_UNIT_ASSEMBLY, T
 
 typedef struct ty_unit {
     ty_unit_kind kind;
-    uint32_t node;       /* LIBRARY: the node; ASSEMBLY: the concat; KERNEL: the newest root's node */
-    ty_kernel *kernel;   /* KERNEL */
-    ty_val *root;        /* values it puts into memory */
+    uint32_t node;     /* LIBRARY: the node; ASSEMBLY: the concat; KERNEL: the newest root's node */
+    ty_kernel *kernel; /* KERNEL */
+    ty_val *root;      /* values it puts into memory */
     int n_roots;
-    uint32_t *reduce;    /* KERNEL: reductions inside, in id order */
+    uint32_t *reduce; /* KERNEL: reductions inside, in id order */
     int n_reduces;
     ty_type domain;
     uint32_t reduced_axes;
-    ty_val *load;        /* values in memory that it reads (bases of views) */
+    ty_val *load; /* values in memory that it reads (bases of views) */
     int n_loads;
 } ty_unit;
 
@@ -35,10 +35,10 @@ typedef struct ty_fusion {
     ty_arena arena;
     const ty_graph *g;
     uint32_t tape;
-    uint8_t *live;       /* per node */
-    uint8_t *in_memory;  /* per value index */
-    uint8_t *pinned;     /* per value index: must stay in memory (library operand, output, assign, assembly) */
-    uint32_t *producer;  /* per value index: unit that fills it, or TY_NONE (leaves) */
+    uint8_t *live;      /* per node */
+    uint8_t *in_memory; /* per value index */
+    uint8_t *pinned;    /* per value index: must stay in memory (library operand, output, assign, assembly) */
+    uint32_t *producer; /* per value index: unit that fills it, or TY_NONE (leaves) */
     ty_unit *unit;
     uint32_t n_units, cap_units;
     int n_threads;

@@ -213,13 +213,16 @@ static int sched_order(sched *s, ty_error *err)
                 ready_push(f, &ready, next[u].to[i]);
     }
     if (p->n_order != n_alive)
-        return ty_error_set(err, TY_E_INTERNAL, "schedule: %d of %d units wait for each other", n_alive - p->n_order, n_alive);
+        return ty_error_set(err, TY_E_INTERNAL, "schedule: %d of %d units wait for each other", n_alive - p->n_order,
+                            n_alive);
     return 0;
 }
 
 int ty_plan_schedule(ty_plan *p, ty_error *err)
 {
-    sched s = {.p = p, .f = p->f, .before = TY_NEW_ARRAY(&p->arena, edge_list, p->f->n_units + 1),
+    sched s = {.p = p,
+               .f = p->f,
+               .before = TY_NEW_ARRAY(&p->arena, edge_list, p->f->n_units + 1),
                .seen = TY_NEW_ARRAY(&p->arena, uint32_t, p->f->n_units + 1)};
     sched_assigns(&s);
     return sched_order(&s, err);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 typedef struct plan_item {
-    ty_val v;          /* representative of a class of values that share memory */
+    ty_val v; /* representative of a class of values that share memory */
     int64_t bytes;
     int first, last;
     int64_t offset;
@@ -14,9 +14,9 @@ typedef struct plan_item {
 typedef struct planner {
     ty_plan *p;
     const ty_fusion *f;
-    int *position;      /* per unit: in the order */
-    ty_val *shares;     /* per value index: the value whose memory it takes in place, or itself */
-    ty_val *whole;      /* per value index: the concatenation it is a part of, or TY_NONE */
+    int *position;        /* per unit: in the order */
+    ty_val *shares;       /* per value index: the value whose memory it takes in place, or itself */
+    ty_val *whole;        /* per value index: the concatenation it is a part of, or TY_NONE */
     int64_t *part_offset; /* bytes inside it */
 } planner;
 
@@ -30,10 +30,17 @@ static void plan_leaf(planner *pl, uint32_t node)
     ty_val v = ty_val_make(node, 0);
     const ty_attr *attr = ty_graph_attr(pl->f->g, node);
     switch (ty_graph_op(pl->f->g, node)) {
-    case TY_OP_INPUT: pl->p->place[v] = (ty_place){TY_PLACE_INPUT, attr->index, 0}; break;
-    case TY_OP_STATE: pl->p->place[v] = (ty_place){TY_PLACE_STATE, attr->index, 0}; break;
-    case TY_OP_CONST: pl->p->place[v] = (ty_place){TY_PLACE_CONST, (int64_t)v, 0}; break;
-    default: break;
+    case TY_OP_INPUT:
+        pl->p->place[v] = (ty_place){TY_PLACE_INPUT, attr->index, 0};
+        break;
+    case TY_OP_STATE:
+        pl->p->place[v] = (ty_place){TY_PLACE_STATE, attr->index, 0};
+        break;
+    case TY_OP_CONST:
+        pl->p->place[v] = (ty_place){TY_PLACE_CONST, (int64_t)v, 0};
+        break;
+    default:
+        break;
     }
 }
 

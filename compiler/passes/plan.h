@@ -1,18 +1,23 @@
 /* plan.h - the order of units and the place of every value.
  *
- * order.c     decides which assigned values may be written straight over their state (donation) and puts the units in an
- *             order that respects data and those overwrites.
- * plan.c      lays all other values into one slab: lifetimes on that order, views and in-place results share memory,
- *             the parts of a concatenation are written where they belong, then best fit by decreasing size.
- * plan_check.c walks the finished plan with other code than made it and proves that no value is overwritten before its
- *             last reader.
+ * order.c     decides which assigned values may be written straight over their state (donation) and puts the units in
+ * an order that respects data and those overwrites. plan.c      lays all other values into one slab: lifetimes on that
+ * order, views and in-place results share memory, the parts of a concatenation are written where they belong, then best
+ * fit by decreasing size. plan_check.c walks the finished plan with other code than made it and proves that no value is
+ * overwritten before its last reader.
  */
 #ifndef TY_COMPILER_PLAN_H
 #define TY_COMPILER_PLAN_H
 
 #include "compiler/passes/fuse.h"
 
-typedef enum ty_place_kind { TY_PLACE_NONE, TY_PLACE_SLAB, TY_PLACE_INPUT, TY_PLACE_STATE, TY_PLACE_CONST } ty_place_kind;
+typedef enum ty_place_kind {
+    TY_PLACE_NONE,
+    TY_PLACE_SLAB,
+    TY_PLACE_INPUT,
+    TY_PLACE_STATE,
+    TY_PLACE_CONST
+} ty_place_kind;
 
 typedef struct ty_place {
     ty_place_kind kind;
@@ -29,10 +34,10 @@ typedef struct ty_plan_copy {
 typedef struct ty_plan {
     ty_arena arena;
     const ty_fusion *f;
-    uint32_t *order;     /* units in the order of execution */
+    uint32_t *order; /* units in the order of execution */
     int n_order;
-    ty_place *place;     /* per value index; of bases of views */
-    int *first, *last;   /* per value index: lifetime in positions of `order` (n_order: until the next run) */
+    ty_place *place;   /* per value index; of bases of views */
+    int *first, *last; /* per value index: lifetime in positions of `order` (n_order: until the next run) */
     ty_plan_copy *copy;
     int n_copies;
     int64_t slab_bytes;

@@ -21,7 +21,8 @@ typedef struct check {
 
 static bool check_overlap(const ty_place *a, int64_t a_bytes, const ty_place *b, int64_t b_bytes)
 {
-    return a->kind == b->kind && a->index == b->index && a->offset < b->offset + b_bytes && b->offset < a->offset + a_bytes;
+    return a->kind == b->kind && a->index == b->index && a->offset < b->offset + b_bytes &&
+           b->offset < a->offset + a_bytes;
 }
 
 /* Parts of a concatenation stay when the whole "is written" over them in place. */
@@ -51,8 +52,8 @@ static int check_read(const check *c, ty_val v, const char *who, ty_error *err)
     const ty_graph *g = c->p->f->g;
     if (at.kind == TY_PLACE_INPUT || at.kind == TY_PLACE_CONST || check_holds(c, ty_view_of(g, v).base))
         return 0;
-    return ty_error_set(err, TY_E_INTERNAL, "memory plan: %%%u (%s) is gone or not there yet when %s reads it", ty_val_node(v),
-                        ty_graph_origin_of(g, ty_val_node(v)), who);
+    return ty_error_set(err, TY_E_INTERNAL, "memory plan: %%%u (%s) is gone or not there yet when %s reads it",
+                        ty_val_node(v), ty_graph_origin_of(g, ty_val_node(v)), who);
 }
 
 static int check_bounds(const check *c, ty_val v, ty_error *err)
@@ -93,7 +94,8 @@ static int check_unit(check *c, const ty_unit *u, ty_error *err)
         check_write(c, u->root[i]);
     for (int i = 0; i < u->n_roots; i++)
         if (!check_holds(c, u->root[i]))
-            return ty_error_set(err, TY_E_INTERNAL, "memory plan: two results of %s share bytes", ty_graph_origin_of(g, u->node));
+            return ty_error_set(err, TY_E_INTERNAL, "memory plan: two results of %s share bytes",
+                                ty_graph_origin_of(g, u->node));
     return 0;
 }
 
@@ -101,7 +103,8 @@ static int check_end(const check *c, ty_error *err)
 {
     const ty_graph *g = c->p->f->g;
     for (int i = 0; i < ty_graph_n_outputs(g); i++)
-        if ((ty_graph_output(g, i)->tapes & c->p->f->tape) && check_read(c, ty_graph_output(g, i)->val, "the caller", err) < 0)
+        if ((ty_graph_output(g, i)->tapes & c->p->f->tape) &&
+            check_read(c, ty_graph_output(g, i)->val, "the caller", err) < 0)
             return -1;
     for (int i = 0; i < c->p->n_copies; i++)
         if (check_read(c, c->p->copy[i].value, "an assign", err) < 0)

@@ -38,14 +38,23 @@ static ty_program *compile(ty_graph *g, uint32_t tapes, ty_backend backend, int 
 static double element(const ty_tensor *t, int64_t i)
 {
     switch (t->type.dtype) {
-    case TY_F32: return ((const float *)t->data)[i];
-    case TY_F64: return ((const double *)t->data)[i];
-    case TY_F16: return ty_f16_to_f32(((const uint16_t *)t->data)[i]);
-    case TY_BF16: return ty_bf16_to_f32(((const uint16_t *)t->data)[i]);
-    case TY_I64: return (double)((const int64_t *)t->data)[i];
-    case TY_I32: return ((const int32_t *)t->data)[i];
-    case TY_BOOL: return ((const uint8_t *)t->data)[i];
-    default: fail_msg("no comparison for dtype %d", t->type.dtype); return 0;
+    case TY_F32:
+        return ((const float *)t->data)[i];
+    case TY_F64:
+        return ((const double *)t->data)[i];
+    case TY_F16:
+        return ty_f16_to_f32(((const uint16_t *)t->data)[i]);
+    case TY_BF16:
+        return ty_bf16_to_f32(((const uint16_t *)t->data)[i]);
+    case TY_I64:
+        return (double)((const int64_t *)t->data)[i];
+    case TY_I32:
+        return ((const int32_t *)t->data)[i];
+    case TY_BOOL:
+        return ((const uint8_t *)t->data)[i];
+    default:
+        fail_msg("no comparison for dtype %d", t->type.dtype);
+        return 0;
     }
 }
 
@@ -100,11 +109,12 @@ static void out(ty_graph *g, const char *name, ty_val v)
 static ty_graph *make_elementwise(uint64_t seed)
 {
     (void)seed;
-    static const ty_op unary[] = {TY_OP_NEG, TY_OP_ABS, TY_OP_FLOOR, TY_OP_RINT, TY_OP_EXP, TY_OP_EXPM1, TY_OP_SIN, TY_OP_COS, TY_OP_TANH,
-                                  TY_OP_ERF, TY_OP_ATAN};
+    static const ty_op unary[] = {TY_OP_NEG, TY_OP_ABS, TY_OP_FLOOR, TY_OP_RINT, TY_OP_EXP, TY_OP_EXPM1,
+                                  TY_OP_SIN, TY_OP_COS, TY_OP_TANH,  TY_OP_ERF,  TY_OP_ATAN};
     static const ty_op positive[] = {TY_OP_SQRT, TY_OP_RSQRT, TY_OP_LOG, TY_OP_LOG1P};
     ty_graph *g = ty_graph_new();
-    ty_val x = input(g, "x", 2, DIMS(37, 53)), y = input(g, "y", 1, DIMS(53)), p = ty_b_add_s(g, ty_b_square(g, x), 0.01);
+    ty_val x = input(g, "x", 2, DIMS(37, 53)), y = input(g, "y", 1, DIMS(53)),
+           p = ty_b_add_s(g, ty_b_square(g, x), 0.01);
     for (size_t i = 0; i < sizeof unary / sizeof *unary; i++)
         out(g, ty_arena_printf(ty_graph_arena(g), "unary %d", (int)unary[i]), ty_b_unary(g, unary[i], x));
     for (size_t i = 0; i < sizeof positive / sizeof *positive; i++)
@@ -126,7 +136,8 @@ static ty_graph *make_integers(uint64_t seed)
 {
     (void)seed;
     ty_graph *g = ty_graph_new();
-    ty_val x = input(g, "x", 2, DIMS(11, 7)), i = ty_b_cast(g, ty_b_mul_s(g, x, 40), TY_I64), j = ty_b_cast(g, ty_b_mul_s(g, x, 3), TY_I64);
+    ty_val x = input(g, "x", 2, DIMS(11, 7)), i = ty_b_cast(g, ty_b_mul_s(g, x, 40), TY_I64),
+           j = ty_b_cast(g, ty_b_mul_s(g, x, 3), TY_I64);
     ty_val k = ty_b_iota(g, ty_type_make(TY_I64, 2, DIMS(11, 7)), 0);
     out(g, "div", ty_b_div(g, i, ty_b_add_s(g, j, 5)));
     out(g, "rem", ty_b_binary(g, TY_OP_REM, i, ty_b_add_s(g, j, 5)));
@@ -235,7 +246,8 @@ static ty_graph *make_update(uint64_t seed)
     ty_graph_add_assign(g, param, ty_b_sub(g, p, ty_b_mul(g, next, rate)), TY_TAPE_LAST);
     ty_graph_add_assign(g, step, k, TY_TAPE_LAST);
     ty_graph_add_output(g, "loss", loss, TY_TAPE_LAST);
-    ty_graph_add_output(g, "norm", ty_b_unary(g, TY_OP_SQRT, ty_b_sum(g, ty_b_square(g, flat_grad), 1, false)), TY_TAPE_LAST);
+    ty_graph_add_output(g, "norm", ty_b_unary(g, TY_OP_SQRT, ty_b_sum(g, ty_b_square(g, flat_grad), 1, false)),
+                        TY_TAPE_LAST);
     return g;
 }
 
@@ -280,10 +292,14 @@ static ty_val wild_binary(wild *w, ty_val x)
         if (w->pool[i] != x && ty_type_same_shape(ty_graph_type(g, w->pool[i]), ty_graph_type(g, x)) && wild_draw(w, 2))
             y = w->pool[i];
     switch (wild_draw(w, 4)) {
-    case 0: return ty_b_add(g, x, y);
-    case 1: return ty_b_sub(g, x, y);
-    case 2: return ty_b_unary(g, TY_OP_TANH, ty_b_mul(g, x, y));
-    default: return ty_b_max(g, x, y);
+    case 0:
+        return ty_b_add(g, x, y);
+    case 1:
+        return ty_b_sub(g, x, y);
+    case 2:
+        return ty_b_unary(g, TY_OP_TANH, ty_b_mul(g, x, y));
+    default:
+        return ty_b_max(g, x, y);
     }
 }
 
@@ -296,12 +312,19 @@ static ty_val wild_move(wild *w, ty_val x)
         perm[i] = (i + 1) % rank;
     int axis = (int)wild_draw(w, rank);
     switch (wild_draw(w, 6)) {
-    case 0: return ty_b_transpose(g, x, perm);
-    case 1: return elems % 6 == 0 ? ty_b_reshape(g, x, 2, DIMS(6, elems / 6)) : ty_b_reshape(g, x, 1, &elems);
-    case 2: lo[axis] = 1, hi[axis] = 2; return ty_b_pad(g, x, lo, hi, 0.5);
-    case 3: return ty_b_dim(g, x, axis) > 2 ? ty_b_slice_axis(g, x, axis, 1, ty_b_dim(g, x, axis)) : x;
-    case 4: return ty_b_reverse(g, x, wild_axes(w, x));
-    default: return ty_b_concat(g, (ty_val[]){x, ty_b_unary(g, TY_OP_SIN, x)}, 2, axis);
+    case 0:
+        return ty_b_transpose(g, x, perm);
+    case 1:
+        return elems % 6 == 0 ? ty_b_reshape(g, x, 2, DIMS(6, elems / 6)) : ty_b_reshape(g, x, 1, &elems);
+    case 2:
+        lo[axis] = 1, hi[axis] = 2;
+        return ty_b_pad(g, x, lo, hi, 0.5);
+    case 3:
+        return ty_b_dim(g, x, axis) > 2 ? ty_b_slice_axis(g, x, axis, 1, ty_b_dim(g, x, axis)) : x;
+    case 4:
+        return ty_b_reverse(g, x, wild_axes(w, x));
+    default:
+        return ty_b_concat(g, (ty_val[]){x, ty_b_unary(g, TY_OP_SIN, x)}, 2, axis);
     }
 }
 
@@ -347,12 +370,27 @@ static ty_graph *make_wild(uint64_t seed)
         if (ty_b_rank(w.g, x) == 0 || ty_type_elems(ty_graph_type(w.g, x)) > 20000)
             x = w.pool[wild_draw(&w, 2)];
         switch (wild_draw(&w, 9)) {
-        case 0: case 1: v = wild_unary(&w, x); break;
-        case 2: case 3: v = wild_binary(&w, x); break;
-        case 4: case 5: v = wild_move(&w, x); break;
-        case 6: v = wild_reduce(&w, x); break;
-        case 7: v = wild_composite(&w, x); break;
-        default: v = wild_dot(&w, x); break;
+        case 0:
+        case 1:
+            v = wild_unary(&w, x);
+            break;
+        case 2:
+        case 3:
+            v = wild_binary(&w, x);
+            break;
+        case 4:
+        case 5:
+            v = wild_move(&w, x);
+            break;
+        case 6:
+            v = wild_reduce(&w, x);
+            break;
+        case 7:
+            v = wild_composite(&w, x);
+            break;
+        default:
+            v = wild_dot(&w, x);
+            break;
         }
         assert_false(ty_graph_failed(w.g, NULL));
         w.pool[w.n++] = v;
@@ -364,12 +402,36 @@ static ty_graph *make_wild(uint64_t seed)
 
 /* ---- tests ---- */
 
-static void test_elementwise(void **state) { (void)state; judge(make_elementwise, 0, TY_RUN_EVAL, 1, 4e-6); }
-static void test_integers(void **state) { (void)state; judge(make_integers, 0, TY_RUN_EVAL, 1, 0); }
-static void test_movement(void **state) { (void)state; judge(make_movement, 0, TY_RUN_EVAL, 1, 2e-6); }
-static void test_reductions(void **state) { (void)state; judge(make_reductions, 0, TY_RUN_EVAL, 1, 1e-5); }
-static void test_gradient(void **state) { (void)state; judge(make_gradient, 0, TY_RUN_EVAL, 1, 1e-5); }
-static void test_update(void **state) { (void)state; judge(make_update, 0, TY_RUN_LAST, 5, 1e-5); }
+static void test_elementwise(void **state)
+{
+    (void)state;
+    judge(make_elementwise, 0, TY_RUN_EVAL, 1, 4e-6);
+}
+static void test_integers(void **state)
+{
+    (void)state;
+    judge(make_integers, 0, TY_RUN_EVAL, 1, 0);
+}
+static void test_movement(void **state)
+{
+    (void)state;
+    judge(make_movement, 0, TY_RUN_EVAL, 1, 2e-6);
+}
+static void test_reductions(void **state)
+{
+    (void)state;
+    judge(make_reductions, 0, TY_RUN_EVAL, 1, 1e-5);
+}
+static void test_gradient(void **state)
+{
+    (void)state;
+    judge(make_gradient, 0, TY_RUN_EVAL, 1, 1e-5);
+}
+static void test_update(void **state)
+{
+    (void)state;
+    judge(make_update, 0, TY_RUN_LAST, 5, 1e-5);
+}
 
 static void test_random_graphs(void **state)
 {
@@ -386,7 +448,8 @@ static void test_random_graphs(void **state)
 static void test_bits_do_not_depend_on_threads(void **state)
 {
     (void)state;
-    ty_program *p[2] = {compile(make_reductions(0), TY_TAPE_EVAL, TY_BACKEND_CPU, 1), compile(make_reductions(0), TY_TAPE_EVAL, TY_BACKEND_CPU, 2)};
+    ty_program *p[2] = {compile(make_reductions(0), TY_TAPE_EVAL, TY_BACKEND_CPU, 1),
+                        compile(make_reductions(0), TY_TAPE_EVAL, TY_BACKEND_CPU, 2)};
     float *x = noise(70 * 131, 1, 1), *y = noise(3 * 5 * 7 * 9, 2, 1);
     const void *inputs[] = {x, y};
     ty_error err = {0};
@@ -394,7 +457,8 @@ static void test_bits_do_not_depend_on_threads(void **state)
         assert_int_equal(ty_program_run(p[i], TY_RUN_EVAL, inputs, &err), 0);
     for (int i = 0; i < ty_program_n_outputs(p[0], TY_RUN_EVAL); i++) {
         const char *name = ty_program_output_name(p[0], TY_RUN_EVAL, i);
-        const ty_tensor *a = ty_program_output(p[0], TY_RUN_EVAL, name), *b = ty_program_output(p[1], TY_RUN_EVAL, name);
+        const ty_tensor *a = ty_program_output(p[0], TY_RUN_EVAL, name),
+                        *b = ty_program_output(p[1], TY_RUN_EVAL, name);
         assert_memory_equal(a->data, b->data, ty_type_bytes(&a->type));
     }
     free(x);
@@ -417,9 +481,14 @@ static void test_compiler_is_missing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_elementwise), cmocka_unit_test(test_integers), cmocka_unit_test(test_movement),
-        cmocka_unit_test(test_reductions), cmocka_unit_test(test_gradient), cmocka_unit_test(test_update),
-        cmocka_unit_test(test_random_graphs), cmocka_unit_test(test_bits_do_not_depend_on_threads),
+        cmocka_unit_test(test_elementwise),
+        cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_movement),
+        cmocka_unit_test(test_reductions),
+        cmocka_unit_test(test_gradient),
+        cmocka_unit_test(test_update),
+        cmocka_unit_test(test_random_graphs),
+        cmocka_unit_test(test_bits_do_not_depend_on_threads),
         cmocka_unit_test(test_compiler_is_missing),
     };
     return cmocka_run_group_tests_name("compiled", tests, NULL, NULL);

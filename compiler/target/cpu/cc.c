@@ -17,16 +17,34 @@
 
 extern char **environ;
 
-/* No -ffast-math, ever: it folds isfinite() away and links a start-up object that sets flush-to-zero for the process. */
+/* No -ffast-math, ever: it folds isfinite() away and links a start-up object that sets flush-to-zero for the process.
+ */
 static const char *const cc_flags[] = {
-    "-std=gnu17", "-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-march=native", "-mprefer-vector-width=512",
-    "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fwrapv", "-fno-semantic-interposition", "-fopenmp-simd",
-    "-fvisibility=hidden", "-fPIC", "-shared", "-w", "-pipe", "-fno-asynchronous-unwind-tables", "-fcf-protection=none",
+    "-std=gnu17",
+    "-O2",
+    "-ftree-vectorize",
+    "-fvect-cost-model=dynamic",
+    "-march=native",
+    "-mprefer-vector-width=512",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-ffp-contract=fast",
+    "-fwrapv",
+    "-fno-semantic-interposition",
+    "-fopenmp-simd",
+    "-fvisibility=hidden",
+    "-fPIC",
+    "-shared",
+    "-w",
+    "-pipe",
+    "-fno-asynchronous-unwind-tables",
+    "-fcf-protection=none",
 };
-#define CC_N_FLAGS (sizeof cc_flags / sizeof *cc_flags)
+#define CC_N_FLAGS    (sizeof cc_flags / sizeof *cc_flags)
 #define CC_PATH_BYTES 512
 
-static int cc_spawn(const ty_cc_options *opt, const char *source, const char *object, const char *log, pid_t *pid, ty_error *err)
+static int cc_spawn(const ty_cc_options *opt, const char *source, const char *object, const char *log, pid_t *pid,
+                    ty_error *err)
 {
     const char *argv[CC_N_FLAGS + 8];
     size_t n = 0;
@@ -170,7 +188,8 @@ static void cc_publish(const char *dir, int n, const char *entry)
         ty_file_remove_tree(dir, NULL);
 }
 
-static int cc_fresh(const char *const *text, int n, const ty_cc_options *opt, const char *entry, ty_cc_library *out, ty_error *err)
+static int cc_fresh(const char *const *text, int n, const ty_cc_options *opt, const char *entry, ty_cc_library *out,
+                    ty_error *err)
 {
     char dir[CC_PATH_BYTES];
     const char *base = opt->cache_dir ? opt->cache_dir : opt->work_dir;

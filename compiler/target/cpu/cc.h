@@ -1,8 +1,8 @@
 /* cc.h - the system C compiler, turned from C text to functions in this process.
  *
- * The text is cut into one translation unit a core; all are compiled at the same time, each straight to a shared object.
- * With a cache folder the objects are kept under the hash of everything that decides them (text, flags, compiler, CPU) and
- * found again; entries are written under a temporary name and renamed, and any difference is a miss.
+ * The text is cut into one translation unit a core; all are compiled at the same time, each straight to a shared
+ * object. With a cache folder the objects are kept under the hash of everything that decides them (text, flags,
+ * compiler, CPU) and found again; entries are written under a temporary name and renamed, and any difference is a miss.
  */
 #ifndef TY_TARGET_CPU_CC_H
 #define TY_TARGET_CPU_CC_H

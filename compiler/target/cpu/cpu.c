@@ -19,12 +19,12 @@ typedef struct cpu_step {
     enum { CPU_KERNEL, CPU_LIBRARY, CPU_COPY } kind;
     cpu_kernel_fn *fn;
     ty_library_call call;
-    char **ptr;        /* KERNEL: buffers; LIBRARY: operands, then results; COPY: to, from */
+    char **ptr; /* KERNEL: buffers; LIBRARY: operands, then results; COPY: to, from */
     int n_ptr, n_in;
-    int64_t n_units;   /* KERNEL */
+    int64_t n_units; /* KERNEL */
     int threads;
-    size_t bytes;      /* COPY */
-    uint64_t hash;     /* KERNEL: of its text */
+    size_t bytes;  /* COPY */
+    uint64_t hash; /* KERNEL: of its text */
 } cpu_step;
 
 /* A pointer that depends on the inputs of the run. */
@@ -69,11 +69,16 @@ static char *cpu_address(const ty_cpu *cpu, const ty_plan *plan, ty_val v, const
 {
     ty_place at = ty_plan_place(plan, v);
     switch (at.kind) {
-    case TY_PLACE_SLAB: return cpu->slab + at.offset;
-    case TY_PLACE_STATE: return (char *)cpu->opt.state[at.index] + at.offset;
-    case TY_PLACE_CONST: return (char *)(uintptr_t)ty_graph_const_data(plan->f->g, (ty_val)at.index) + at.offset;
-    case TY_PLACE_INPUT: return inputs ? (char *)(uintptr_t)inputs[at.index] + at.offset : NULL;
-    default: return NULL;
+    case TY_PLACE_SLAB:
+        return cpu->slab + at.offset;
+    case TY_PLACE_STATE:
+        return (char *)cpu->opt.state[at.index] + at.offset;
+    case TY_PLACE_CONST:
+        return (char *)(uintptr_t)ty_graph_const_data(plan->f->g, (ty_val)at.index) + at.offset;
+    case TY_PLACE_INPUT:
+        return inputs ? (char *)(uintptr_t)inputs[at.index] + at.offset : NULL;
+    default:
+        return NULL;
     }
 }
 
@@ -131,7 +136,8 @@ static uint64_t cpu_add_text(ty_cpu *cpu, const ty_buf *b)
     return hash;
 }
 
-static void cpu_add_kernel(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u, cpu_step *step, ty_buf *scratch)
+static void cpu_add_kernel(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u, cpu_step *step,
+                           ty_buf *scratch)
 {
     const ty_kernel *k = u->kernel;
     uint32_t *alias = TY_NEW_ARRAY(&cpu->arena, uint32_t, k->n_buffers);
@@ -152,7 +158,8 @@ static void cpu_add_kernel(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, con
 
 /* ---- library calls ---- */
 
-static int cpu_add_library(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u, cpu_step *step, ty_error *err)
+static int cpu_add_library(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u, cpu_step *step,
+                           ty_error *err)
 {
     const ty_graph *g = plan->f->g;
     const ty_node *n = ty_graph_node(g, u->node);
@@ -184,7 +191,9 @@ static void cpu_unread_results(ty_cpu *cpu, cpu_step *step, const ty_plan *plan,
 {
     for (int i = step->n_in; step->kind == CPU_LIBRARY && i < step->n_ptr; i++)
         if (!step->ptr[i])
-            step->ptr[i] = ty_arena_alloc(&cpu->arena, ty_type_bytes(ty_graph_type(plan->f->g, ty_val_make(u->node, (uint32_t)(i - step->n_in)))));
+            step->ptr[i] = ty_arena_alloc(
+                &cpu->arena,
+                ty_type_bytes(ty_graph_type(plan->f->g, ty_val_make(u->node, (uint32_t)(i - step->n_in)))));
 }
 
 /* ---- copies ---- */
@@ -223,7 +232,8 @@ static int cpu_max_steps(const ty_plan *plan)
     return n;
 }
 
-static int cpu_add_unit(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u, ty_buf *scratch, ty_error *err)
+static int cpu_add_unit(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u, ty_buf *scratch,
+                        ty_error *err)
 {
     if (u->kind == TY_UNIT_ASSEMBLY)
         return cpu_add_assembly(cpu, tape, plan, u);
@@ -245,7 +255,8 @@ static int cpu_add_tape(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, ty_err
     for (int at = 0; at < plan->n_order && rc == 0; at++)
         rc = cpu_add_unit(cpu, tape, plan, &plan->f->unit[plan->order[at]], &scratch, err);
     for (int i = 0; i < plan->n_copies && rc == 0; i++)
-        cpu_add_copy(cpu, tape, plan, cpu->opt.state[plan->copy[i].state], plan->copy[i].value, &tape->step[tape->n_steps++]);
+        cpu_add_copy(cpu, tape, plan, cpu->opt.state[plan->copy[i].state], plan->copy[i].value,
+                     &tape->step[tape->n_steps++]);
     if (rc == 0 && scratch.failed)
         rc = ty_error_set(err, TY_E_LIMIT, "a generated kernel is larger than 16 MiB of text");
     ty_buf_fini(&scratch);
@@ -273,7 +284,8 @@ static void cpu_units_of_text(ty_cpu *cpu, ty_buf *unit, int n)
         for (int k = 1; k < n; k++)
             if (unit[k].len < unit[shortest].len)
                 shortest = k;
-        ty_buf_addf(&unit[shortest], "__attribute__((visibility(\"default\"))) void ty_k_%016lx", (unsigned long)cpu->text[i].hash);
+        ty_buf_addf(&unit[shortest], "__attribute__((visibility(\"default\"))) void ty_k_%016lx",
+                    (unsigned long)cpu->text[i].hash);
         ty_buf_add(&unit[shortest], cpu->text[i].text, cpu->text[i].len);
     }
 }
@@ -422,7 +434,8 @@ void ty_cpu_run(ty_cpu *cpu, int plan, const void *const *inputs)
         if (step->kind == CPU_KERNEL)
             cpu_run_kernel(step);
         else if (step->kind == CPU_LIBRARY)
-            step->call.run(step->call.prepared, (const void *const *)step->ptr, (void *const *)(step->ptr + step->n_in), cpu->scratch);
+            step->call.run(step->call.prepared, (const void *const *)step->ptr, (void *const *)(step->ptr + step->n_in),
+                           cpu->scratch);
         else
             memmove(step->ptr[0], step->ptr[1], step->bytes);
     }

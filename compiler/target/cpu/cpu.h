@@ -1,8 +1,8 @@
 /* cpu.h - a planned step on the CPU: compiled kernels, prepared library calls, one slab, one tape of calls.
  *
- * Building is slow and happens once; running allocates nothing. All tapes of a program share the slab, the scratch memory and
- * the state arenas. A run walks the tape: kernels are cut into equal parts over the threads (results do not depend on how
- * many), library calls use the same OpenMP threads.
+ * Building is slow and happens once; running allocates nothing. All tapes of a program share the slab, the scratch
+ * memory and the state arenas. A run walks the tape: kernels are cut into equal parts over the threads (results do not
+ * depend on how many), library calls use the same OpenMP threads.
  */
 #ifndef TY_TARGET_CPU_CPU_H
 #define TY_TARGET_CPU_CPU_H
@@ -13,7 +13,7 @@
 typedef struct ty_cpu ty_cpu;
 
 typedef struct ty_cpu_options {
-    int threads;       /* >= 1 */
+    int threads; /* >= 1 */
     bool strict;
     ty_cc_options cc;
     void *const *state; /* memory of each state of the graph, 64-byte aligned, kept by the caller */

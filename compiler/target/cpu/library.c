@@ -7,7 +7,7 @@
 
 typedef struct library_row {
     ty_op op;
-    bool float32_only;     /* all operands and results are f32 */
+    bool float32_only; /* all operands and results are f32 */
     ty_library_prepare_fn *prepare;
 } library_row;
 

@@ -1,9 +1,10 @@
 /* library.h - ops that are not generated: a prepared call for each LIBRARY row.
  *
- * Products and convolutions go to oneDNN (onednn_*.c); scatter, sort, scan, pooling and what oneDNN does not take (other
- * dtypes) are C functions written by hand (native_*.c). Preparing happens once at compile time and may be slow and
- * allocate; running happens each step, allocates nothing, uses up to `threads` OpenMP threads, and gives the same bits
- * for the same inputs. Results never depend on the thread count, except oneDNN's unless strict determinism is asked for.
+ * Products and convolutions go to oneDNN (onednn_*.c); scatter, sort, scan, pooling and what oneDNN does not take
+ * (other dtypes) are C functions written by hand (native_*.c). Preparing happens once at compile time and may be slow
+ * and allocate; running happens each step, allocates nothing, uses up to `threads` OpenMP threads, and gives the same
+ * bits for the same inputs. Results never depend on the thread count, except oneDNN's unless strict determinism is
+ * asked for.
  */
 #ifndef TY_TARGET_CPU_LIBRARY_H
 #define TY_TARGET_CPU_LIBRARY_H
@@ -11,8 +12,8 @@
 #include "compiler/ir/graph.h"
 
 typedef struct ty_library_call {
-    /* in[k], out[k]: dense row-major bytes of the operands and results, 4-byte aligned at least (views of arenas), never
-     * overlapping. scratch: scratch_bytes, 64-byte aligned, contents undefined. */
+    /* in[k], out[k]: dense row-major bytes of the operands and results, 4-byte aligned at least (views of arenas),
+     * never overlapping. scratch: scratch_bytes, 64-byte aligned, contents undefined. */
     void (*run)(void *prepared, const void *const *in, void *const *out, void *scratch);
     void (*release)(void *prepared); /* frees `prepared`; may be NULL */
     void *prepared;

@@ -1,7 +1,7 @@
 /* native.h - library calls written by hand: what no library does, and dtypes that oneDNN does not take.
  *
- * Each prepare function takes its op's shapes or refuses with TY_E_UNSUPPORTED, in which case the op's reference function
- * runs instead (slow, any dtype). None depends on the number of threads for its result.
+ * Each prepare function takes its op's shapes or refuses with TY_E_UNSUPPORTED, in which case the op's reference
+ * function runs instead (slow, any dtype). None depends on the number of threads for its result.
  */
 #ifndef TY_TARGET_CPU_NATIVE_H
 #define TY_TARGET_CPU_NATIVE_H

@@ -12,7 +12,9 @@ int ty_onednn_status(dnnl_status_t status, const char *what, ty_error *err)
 {
     if (status == dnnl_success)
         return 0;
-    ty_code code = status == dnnl_out_of_memory ? TY_E_LIMIT : status == dnnl_unimplemented ? TY_E_UNSUPPORTED : TY_E_LIBRARY;
+    ty_code code = status == dnnl_out_of_memory   ? TY_E_LIMIT
+                   : status == dnnl_unimplemented ? TY_E_UNSUPPORTED
+                                                  : TY_E_LIBRARY;
     return ty_error_set(err, code, "oneDNN: %s failed with status %d%s", what, (int)status,
                         code == TY_E_UNSUPPORTED ? " (not implemented for these shapes)" : "");
 }
@@ -34,7 +36,8 @@ int ty_onednn_get(const ty_onednn **out, ty_error *err)
         return ty_error_help(err, "install the package libdnnl2");
     }
     if (ty_onednn_status(onednn.engine_create(&onednn.engine, dnnl_cpu, 0), "creating the engine", err) < 0 ||
-        ty_onednn_status(onednn.stream_create(&onednn.stream, onednn.engine, dnnl_stream_default_flags), "creating a stream", err) < 0)
+        ty_onednn_status(onednn.stream_create(&onednn.stream, onednn.engine, dnnl_stream_default_flags),
+                         "creating a stream", err) < 0)
         return -1;
     onednn_ready = true;
     return 0;

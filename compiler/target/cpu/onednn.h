@@ -10,15 +10,16 @@
 #include <oneapi/dnnl/dnnl.h>
 
 /* Functions used, by name; one list for the table and for the search. */
-#define ONEDNN_FUNCTIONS(X)                                                                                            \
-    X(engine_create) X(stream_create) X(sgemm)                                                                        \
-    X(memory_desc_init_by_strides) X(memory_desc_init_by_tag) X(memory_desc_equal) X(memory_desc_get_size)            \
-    X(memory_create) X(memory_destroy) X(memory_set_data_handle_v2)                                                   \
-    X(primitive_attr_create) X(primitive_attr_destroy) X(primitive_attr_set_scratchpad_mode)                          \
-    X(primitive_desc_create) X(primitive_desc_destroy) X(primitive_desc_query_md) X(primitive_desc_query)             \
-    X(primitive_create) X(primitive_destroy) X(primitive_execute) X(reorder_primitive_desc_create)                    \
-    X(matmul_desc_init) X(dilated_convolution_forward_desc_init) X(dilated_convolution_backward_data_desc_init)       \
-    X(dilated_convolution_backward_weights_desc_init)
+#define ONEDNN_FUNCTIONS(X)                                                                                           \
+    X(engine_create)                                                                                                  \
+    X(stream_create) X(sgemm) X(memory_desc_init_by_strides) X(memory_desc_init_by_tag) X(memory_desc_equal)          \
+        X(memory_desc_get_size) X(memory_create) X(memory_destroy) X(memory_set_data_handle_v2)                       \
+            X(primitive_attr_create) X(primitive_attr_destroy) X(primitive_attr_set_scratchpad_mode)                  \
+                X(primitive_desc_create) X(primitive_desc_destroy) X(primitive_desc_query_md) X(primitive_desc_query) \
+                    X(primitive_create) X(primitive_destroy) X(primitive_execute) X(reorder_primitive_desc_create)    \
+                        X(matmul_desc_init) X(dilated_convolution_forward_desc_init)                                  \
+                            X(dilated_convolution_backward_data_desc_init)                                            \
+                                X(dilated_convolution_backward_weights_desc_init)
 
 typedef struct ty_onednn {
 #define X(fn) __typeof__(&dnnl_##fn) fn;
@@ -33,6 +34,7 @@ int ty_onednn_get(const ty_onednn **out, ty_error *err);
 /* TY_E_LIBRARY naming the call and oneDNN's status, unless the status is success. */
 int ty_onednn_status(dnnl_status_t status, const char *what, ty_error *err);
 
-ty_library_prepare_fn ty_onednn_prepare_dot, ty_onednn_prepare_conv, ty_onednn_prepare_conv_dx, ty_onednn_prepare_conv_dw;
+ty_library_prepare_fn ty_onednn_prepare_dot, ty_onednn_prepare_conv, ty_onednn_prepare_conv_dx,
+    ty_onednn_prepare_conv_dw;
 
 #endif

@@ -1,7 +1,7 @@
 /* onednn_conv.c - convolution of float32 tensors and its two gradients.
  *
- * Our tensors are dense and channels-first. oneDNN is asked which layouts it would like best; where they differ from ours
- * the operand is reordered into scratch memory in front of the call, the result behind it.
+ * Our tensors are dense and channels-first. oneDNN is asked which layouts it would like best; where they differ from
+ * ours the operand is reordered into scratch memory in front of the call, the result behind it.
  */
 #include "compiler/target/cpu/onednn.h"
 
@@ -22,7 +22,7 @@ typedef struct conv_call {
     conv_operand x, w, y; /* source, weights, destination, or their gradients */
     dnnl_memory_t scratch;
     int64_t scratch_offset;
-    int kind;             /* CONV_FORWARD, CONV_DATA or CONV_WEIGHTS */
+    int kind; /* CONV_FORWARD, CONV_DATA or CONV_WEIGHTS */
 } conv_call;
 
 enum { CONV_FORWARD, CONV_DATA, CONV_WEIGHTS };
@@ -38,7 +38,8 @@ static void conv_move(const conv_call *c, const conv_operand *o, bool in)
 {
     if (!o->reorder)
         return;
-    const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, in ? o->outside : o->inside}, {DNNL_ARG_TO, in ? o->inside : o->outside}};
+    const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, in ? o->outside : o->inside},
+                                    {DNNL_ARG_TO, in ? o->inside : o->outside}};
     c->lib->primitive_execute(o->reorder, c->lib->stream, 2, args);
 }
 
@@ -61,8 +62,9 @@ static void conv_execute(const conv_call *c)
 static void conv_run(void *prepared, const void *const *in, void *const *out, void *scratch)
 {
     const conv_call *c = prepared;
-    const conv_operand *operand[3][3] = {
-        [CONV_FORWARD] = {&c->x, &c->w, &c->y}, [CONV_DATA] = {&c->y, &c->w, &c->x}, [CONV_WEIGHTS] = {&c->x, &c->y, &c->w}};
+    const conv_operand *operand[3][3] = {[CONV_FORWARD] = {&c->x, &c->w, &c->y},
+                                         [CONV_DATA] = {&c->y, &c->w, &c->x},
+                                         [CONV_WEIGHTS] = {&c->x, &c->y, &c->w}};
     const conv_operand *const *o = operand[c->kind];
     conv_bind(c, o[0], in[0], scratch);
     conv_bind(c, o[1], in[1], scratch);
@@ -119,23 +121,29 @@ static int conv_weight_dims(const ty_type *w, int64_t groups, int64_t *dims)
 
 static int conv_describe(const conv_call *c, conv_operand *o, int rank, const int64_t *dims, ty_error *err)
 {
-    if (ty_onednn_status(c->lib->memory_desc_init_by_tag(&o->ours, rank, dims, dnnl_f32, conv_plain(rank)), "describing a tensor", err) < 0)
+    if (ty_onednn_status(c->lib->memory_desc_init_by_tag(&o->ours, rank, dims, dnnl_f32, conv_plain(rank)),
+                         "describing a tensor", err) < 0)
         return -1;
-    return ty_onednn_status(c->lib->memory_desc_init_by_tag(&o->theirs, rank, dims, dnnl_f32, dnnl_format_tag_any), "describing a tensor", err);
+    return ty_onednn_status(c->lib->memory_desc_init_by_tag(&o->theirs, rank, dims, dnnl_f32, dnnl_format_tag_any),
+                            "describing a tensor", err);
 }
 
-static int conv_reorder(const conv_call *c, conv_operand *o, const dnnl_memory_desc_t *chosen, bool in, int64_t *scratch_bytes, ty_error *err)
+static int conv_reorder(const conv_call *c, conv_operand *o, const dnnl_memory_desc_t *chosen, bool in,
+                        int64_t *scratch_bytes, ty_error *err)
 {
     const ty_onednn *lib = c->lib;
     o->theirs = *chosen;
-    if (ty_onednn_status(lib->memory_create(&o->outside, &o->ours, lib->engine, DNNL_MEMORY_NONE), "making a memory", err) < 0)
+    if (ty_onednn_status(lib->memory_create(&o->outside, &o->ours, lib->engine, DNNL_MEMORY_NONE), "making a memory",
+                         err) < 0)
         return -1;
     if (lib->memory_desc_equal(&o->ours, &o->theirs))
         return 0;
     dnnl_primitive_desc_t pd = NULL;
     const dnnl_memory_desc_t *from = in ? &o->ours : &o->theirs, *to = in ? &o->theirs : &o->ours;
-    if (ty_onednn_status(lib->memory_create(&o->inside, &o->theirs, lib->engine, DNNL_MEMORY_NONE), "making a memory", err) < 0 ||
-        ty_onednn_status(lib->reorder_primitive_desc_create(&pd, from, lib->engine, to, lib->engine, NULL), "choosing a reorder", err) < 0)
+    if (ty_onednn_status(lib->memory_create(&o->inside, &o->theirs, lib->engine, DNNL_MEMORY_NONE), "making a memory",
+                         err) < 0 ||
+        ty_onednn_status(lib->reorder_primitive_desc_create(&pd, from, lib->engine, to, lib->engine, NULL),
+                         "choosing a reorder", err) < 0)
         return -1;
     int rc = ty_onednn_status(lib->primitive_create(&o->reorder, pd), "making a reorder", err);
     lib->primitive_desc_destroy(pd);
@@ -155,12 +163,13 @@ static dnnl_status_t conv_op_desc(const conv_call *c, int kind, const ty_attr *a
     }
     const dnnl_memory_desc_t *x = &c->x.theirs, *w = &c->w.theirs, *y = &c->y.theirs;
     if (kind == CONV_FORWARD)
-        return c->lib->dilated_convolution_forward_desc_init(desc, dnnl_forward_training, dnnl_convolution_direct, x, w, NULL, y,
-                                                             strides, dilates, lo, hi);
+        return c->lib->dilated_convolution_forward_desc_init(desc, dnnl_forward_training, dnnl_convolution_direct, x, w,
+                                                             NULL, y, strides, dilates, lo, hi);
     if (kind == CONV_DATA)
-        return c->lib->dilated_convolution_backward_data_desc_init(desc, dnnl_convolution_direct, x, w, y, strides, dilates, lo, hi);
-    return c->lib->dilated_convolution_backward_weights_desc_init(desc, dnnl_convolution_direct, x, w, NULL, y, strides, dilates,
-                                                                  lo, hi);
+        return c->lib->dilated_convolution_backward_data_desc_init(desc, dnnl_convolution_direct, x, w, y, strides,
+                                                                   dilates, lo, hi);
+    return c->lib->dilated_convolution_backward_weights_desc_init(desc, dnnl_convolution_direct, x, w, NULL, y, strides,
+                                                                  dilates, lo, hi);
 }
 
 /* A gradient's primitive wants the forward one as a hint. */
@@ -176,11 +185,13 @@ static int conv_choose(const conv_call *c, const ty_attr *attr, dnnl_primitive_d
         rc = ty_onednn_status(conv_op_desc(c, CONV_FORWARD, attr, &forward), "describing a convolution", err);
     }
     if (rc == 0 && c->kind != CONV_FORWARD)
-        rc = ty_onednn_status(lib->primitive_desc_create(&hint, &forward, primitive_attr, lib->engine, NULL), "choosing a convolution", err);
+        rc = ty_onednn_status(lib->primitive_desc_create(&hint, &forward, primitive_attr, lib->engine, NULL),
+                              "choosing a convolution", err);
     if (rc == 0)
         rc = ty_onednn_status(conv_op_desc(c, c->kind, attr, &own), "describing a convolution", err);
     if (rc == 0)
-        rc = ty_onednn_status(lib->primitive_desc_create(pd, &own, primitive_attr, lib->engine, hint), "choosing a convolution", err);
+        rc = ty_onednn_status(lib->primitive_desc_create(pd, &own, primitive_attr, lib->engine, hint),
+                              "choosing a convolution", err);
     if (hint)
         lib->primitive_desc_destroy(hint);
     if (primitive_attr)
@@ -205,11 +216,12 @@ static int conv_layouts(conv_call *c, dnnl_primitive_desc_t pd, ty_library_call 
     const dnnl_memory_desc_t *scratch = lib->primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
     c->scratch_offset = bytes;
     out->scratch_bytes = (size_t)bytes + lib->memory_desc_get_size(scratch);
-    return ty_onednn_status(lib->memory_create(&c->scratch, scratch, lib->engine, DNNL_MEMORY_NONE), "making a memory", err);
+    return ty_onednn_status(lib->memory_create(&c->scratch, scratch, lib->engine, DNNL_MEMORY_NONE), "making a memory",
+                            err);
 }
 
-static int conv_fill(conv_call *c, const ty_attr *attr, const ty_type *x, const ty_type *w, const ty_type *y, ty_library_call *out,
-                     ty_error *err)
+static int conv_fill(conv_call *c, const ty_attr *attr, const ty_type *x, const ty_type *w, const ty_type *y,
+                     ty_library_call *out, ty_error *err)
 {
     int64_t dims[TY_MAX_RANK + 1];
     int weight_rank = conv_weight_dims(w, attr->groups, dims);

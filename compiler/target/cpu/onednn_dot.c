@@ -1,7 +1,8 @@
 /* onednn_dot.c - products of float32 matrices.
  *
- * One matrix: oneDNN's sgemm, which takes both transpositions as they are. Many: a matmul primitive over the batch with the
- * transposition in the strides. With strict determinism the rows are cut into fixed blocks, each multiplied by one thread.
+ * One matrix: oneDNN's sgemm, which takes both transpositions as they are. Many: a matmul primitive over the batch with
+ * the transposition in the strides. With strict determinism the rows are cut into fixed blocks, each multiplied by one
+ * thread.
  */
 #include "compiler/target/cpu/onednn.h"
 
@@ -20,8 +21,8 @@ typedef struct dot_call {
 static void dot_gemm(const dot_call *d, const float *a, const float *b, float *c, int64_t row, int64_t rows)
 {
     const float *from = d->trans_a ? a + row : a + row * d->k;
-    d->lib->sgemm(d->trans_a ? 'T' : 'N', d->trans_b ? 'T' : 'N', rows, d->n, d->k, 1.0f, from, d->trans_a ? d->m : d->k, b,
-                  d->trans_b ? d->k : d->n, 0.0f, c + row * d->n, d->n);
+    d->lib->sgemm(d->trans_a ? 'T' : 'N', d->trans_b ? 'T' : 'N', rows, d->n, d->k, 1.0f, from,
+                  d->trans_a ? d->m : d->k, b, d->trans_b ? d->k : d->n, 0.0f, c + row * d->n, d->n);
 }
 
 static void dot_run_one(void *prepared, const void *const *in, void *const *out, void *scratch)
@@ -54,7 +55,8 @@ static void dot_run_batch(void *prepared, const void *const *in, void *const *ou
     lib->memory_set_data_handle_v2(d->b, (void *)(uintptr_t)in[1], lib->stream);
     lib->memory_set_data_handle_v2(d->c, out[0], lib->stream);
     lib->memory_set_data_handle_v2(d->scratch, scratch, lib->stream);
-    const dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, d->a}, {DNNL_ARG_WEIGHTS, d->b}, {DNNL_ARG_DST, d->c}, {DNNL_ARG_SCRATCHPAD, d->scratch}};
+    const dnnl_exec_arg_t args[] = {
+        {DNNL_ARG_SRC, d->a}, {DNNL_ARG_WEIGHTS, d->b}, {DNNL_ARG_DST, d->c}, {DNNL_ARG_SCRATCHPAD, d->scratch}};
     lib->primitive_execute(d->primitive, lib->stream, 4, args);
 }
 
@@ -80,12 +82,13 @@ static void dot_release(void *prepared)
     free(d);
 }
 
-static int dot_memory(const dot_call *d, int64_t rows, int64_t columns, bool transposed, dnnl_memory_t *out, dnnl_memory_desc_t *desc,
-                      ty_error *err)
+static int dot_memory(const dot_call *d, int64_t rows, int64_t columns, bool transposed, dnnl_memory_t *out,
+                      dnnl_memory_desc_t *desc, ty_error *err)
 {
     const dnnl_dims_t dims = {d->batch, rows, columns};
     const dnnl_dims_t strides = {rows * columns, transposed ? 1 : columns, transposed ? rows : 1};
-    if (ty_onednn_status(d->lib->memory_desc_init_by_strides(desc, 3, dims, dnnl_f32, strides), "describing a matrix", err) < 0)
+    if (ty_onednn_status(d->lib->memory_desc_init_by_strides(desc, 3, dims, dnnl_f32, strides), "describing a matrix",
+                         err) < 0)
         return -1;
     return ty_onednn_status(d->lib->memory_create(out, desc, d->lib->engine, DNNL_MEMORY_NONE), "making a memory", err);
 }
@@ -96,17 +99,20 @@ static int dot_primitive(dot_call *d, const dnnl_memory_desc_t *desc, ty_library
     dnnl_matmul_desc_t matmul;
     dnnl_primitive_attr_t attr = NULL;
     dnnl_primitive_desc_t pd = NULL;
-    int rc = ty_onednn_status(lib->matmul_desc_init(&matmul, &desc[0], &desc[1], NULL, &desc[2]), "describing a matmul", err);
+    int rc = ty_onednn_status(lib->matmul_desc_init(&matmul, &desc[0], &desc[1], NULL, &desc[2]), "describing a matmul",
+                              err);
     if (rc == 0)
         rc = ty_onednn_status(lib->primitive_attr_create(&attr), "making attributes", err);
     if (rc == 0) {
         lib->primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
-        rc = ty_onednn_status(lib->primitive_desc_create(&pd, &matmul, attr, lib->engine, NULL), "choosing a matmul", err);
+        rc = ty_onednn_status(lib->primitive_desc_create(&pd, &matmul, attr, lib->engine, NULL), "choosing a matmul",
+                              err);
     }
     if (rc == 0) {
         const dnnl_memory_desc_t *scratch = lib->primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
         out->scratch_bytes = lib->memory_desc_get_size(scratch);
-        rc = ty_onednn_status(lib->memory_create(&d->scratch, scratch, lib->engine, DNNL_MEMORY_NONE), "making a memory", err);
+        rc = ty_onednn_status(lib->memory_create(&d->scratch, scratch, lib->engine, DNNL_MEMORY_NONE),
+                              "making a memory", err);
     }
     if (rc == 0)
         rc = ty_onednn_status(lib->primitive_create(&d->primitive, pd), "making a matmul", err);
@@ -120,7 +126,8 @@ static int dot_primitive(dot_call *d, const dnnl_memory_desc_t *desc, ty_library
 static int dot_batched(dot_call *d, ty_library_call *out, ty_error *err)
 {
     dnnl_memory_desc_t desc[3];
-    if (dot_memory(d, d->m, d->k, d->trans_a, &d->a, &desc[0], err) < 0 || dot_memory(d, d->k, d->n, d->trans_b, &d->b, &desc[1], err) < 0 ||
+    if (dot_memory(d, d->m, d->k, d->trans_a, &d->a, &desc[0], err) < 0 ||
+        dot_memory(d, d->k, d->n, d->trans_b, &d->b, &desc[1], err) < 0 ||
         dot_memory(d, d->m, d->n, false, &d->c, &desc[2], err) < 0)
         return -1;
     return dot_primitive(d, desc, out, err);

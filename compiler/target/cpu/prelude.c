@@ -162,7 +162,7 @@ const char ty_render_prelude[] =
     "/* Division by -1 overflows for the lowest number; it is negation. */\n"
     "#define ty_divides(b) ((b) != (__typeof__(b))-1 || (__typeof__(b))-1 > 0)\n"
     "#define ty_shl(a, b) ((unsigned long)(b) < 8 * sizeof(a) ? (__typeof__(a))((a) << (b)) : (__typeof__(a))0)\n"
-    "#define ty_shr(a, b) ((unsigned long)(b) < 8 * sizeof(a) ? (__typeof__(a))((a) >> (b)) : (__typeof__(a))0)\n"
+    "#define ty_shr(a, b) ((unsigned long)(b) < 8 * sizeof(a) ? (__typeof__(a))((a) >> (b)) : (__typeof__(a))((a) < 0 ? -1 : 0))\n"
     "/* Toward zero, saturating, NaN to 0. */\n"
     "#define TY_CAST(name, type, lowest, highest)                                                                          \\\n"
     "    TY_FN type ty_cast_f32_##name(float x)                                                                             \\\n"

@@ -15,7 +15,7 @@ typedef struct render {
     int indent;
     int inner[TY_K_MAX_VARS]; /* loop variables inside a row, slowest first */
     int n_inner;
-    int column;               /* COLUMNS: the variable of the block, else -1 */
+    int column; /* COLUMNS: the variable of the block, else -1 */
 } render;
 
 /* What a dtype is in memory and in registers, and the suffix of its functions. */
@@ -91,8 +91,12 @@ static void render_ix(render *r, ty_ix ix);
 static void render_atom(render *r, const ty_atom *atom)
 {
     switch (atom->kind) {
-    case TY_ATOM_VAR: ty_buf_addf(r->out, "i%u", atom->arg); break;
-    case TY_ATOM_DATA: ty_buf_addf(r->out, "(long)v%u", atom->arg); break;
+    case TY_ATOM_VAR:
+        ty_buf_addf(r->out, "i%u", atom->arg);
+        break;
+    case TY_ATOM_DATA:
+        ty_buf_addf(r->out, "(long)v%u", atom->arg);
+        break;
     default:
         ty_buf_adds(r->out, "(long)((unsigned long)(");
         render_ix(r, atom->arg);
@@ -163,7 +167,8 @@ static void render_cast(render *r, const ty_kinstr *instr)
     else if (instr->dtype == TY_BOOL)
         ty_buf_addf(r->out, "v%u != 0", instr->a);
     else if (ty_dtype_is_float(from->dtype) && !ty_dtype_is_float(instr->dtype))
-        ty_buf_addf(r->out, "ty_cast_%s_%s(v%u)", render_ctypes[from->dtype].suffix, render_ctypes[instr->dtype].suffix, instr->a);
+        ty_buf_addf(r->out, "ty_cast_%s_%s(v%u)", render_ctypes[from->dtype].suffix, render_ctypes[instr->dtype].suffix,
+                    instr->a);
     else
         ty_buf_addf(r->out, "(%s)v%u", render_ctypes[instr->dtype].value, instr->a);
 }
@@ -208,11 +213,21 @@ static void render_instr(render *r, uint32_t id)
     if (small)
         ty_buf_addf(r->out, "ty_round_%s(", instr->dtype == TY_F16 ? "f16" : "bf16");
     switch (instr->kop) {
-    case TY_K_CONST: render_const(r, instr); break;
-    case TY_K_LOAD: render_load(r, instr); break;
-    case TY_K_INDEX: render_ix(r, instr->addr); break;
-    case TY_K_RESULT: render_result(r, instr); break;
-    case TY_K_OP: render_op(r, instr); break;
+    case TY_K_CONST:
+        render_const(r, instr);
+        break;
+    case TY_K_LOAD:
+        render_load(r, instr);
+        break;
+    case TY_K_INDEX:
+        render_ix(r, instr->addr);
+        break;
+    case TY_K_RESULT:
+        render_result(r, instr);
+        break;
+    case TY_K_OP:
+        render_op(r, instr);
+        break;
     case TY_K_INSIDE:
         ty_buf_adds(r->out, "(unsigned long)(");
         render_ix(r, instr->addr);
@@ -247,8 +262,8 @@ static void render_combine(render *r, const ty_kreduction *red, const char *acc)
         ty_buf_addf(r->out, "%s %s= v%u;\n", acc, red->how == TY_SUM ? "+" : "*", red->value);
         return;
     }
-    ty_buf_addf(r->out, "%s = v%u %c %s || v%u != v%u ? v%u : %s;\n", acc, red->value, red->how == TY_MAX ? '>' : '<', acc,
-                red->value, red->value, red->value, acc);
+    ty_buf_addf(r->out, "%s = v%u %c %s || v%u != v%u ? v%u : %s;\n", acc, red->value, red->how == TY_MAX ? '>' : '<',
+                acc, red->value, red->value, red->value, acc);
 }
 
 static void render_simd(render *r, int stage)
@@ -390,13 +405,14 @@ static void render_rows(render *r)
     ty_buf_adds(r->out, "  long q = p;\n");
     if (r->column >= 0) {
         int64_t blocks = (k->extent[r->column] + TY_COLUMN_BLOCK - 1) / TY_COLUMN_BLOCK;
-        ty_buf_addf(r->out, "  const long c0 = q %% %ldl * %d, cn = %ldl - c0 < %d ? %ldl - c0 : %d; q /= %ldl;\n", (long)blocks,
-                    TY_COLUMN_BLOCK, (long)k->extent[r->column], TY_COLUMN_BLOCK, (long)k->extent[r->column], TY_COLUMN_BLOCK,
-                    (long)blocks);
+        ty_buf_addf(r->out, "  const long c0 = q %% %ldl * %d, cn = %ldl - c0 < %d ? %ldl - c0 : %d; q /= %ldl;\n",
+                    (long)blocks, TY_COLUMN_BLOCK, (long)k->extent[r->column], TY_COLUMN_BLOCK,
+                    (long)k->extent[r->column], TY_COLUMN_BLOCK, (long)blocks);
     }
     for (int i = n - 1; i >= 0; i--) {
         if (i)
-            ty_buf_addf(r->out, "  const long i%d = q %% %ldl; q /= %ldl;\n", outer[i], (long)k->extent[outer[i]], (long)k->extent[outer[i]]);
+            ty_buf_addf(r->out, "  const long i%d = q %% %ldl; q /= %ldl;\n", outer[i], (long)k->extent[outer[i]],
+                        (long)k->extent[outer[i]]);
         else
             ty_buf_addf(r->out, "  const long i%d = q;\n", outer[i]);
     }
@@ -407,8 +423,8 @@ static void render_accumulators(render *r)
 {
     for (int i = 0; r->column >= 0 && i < r->k->n_reductions; i++) {
         const ty_kreduction *red = &r->k->reduction[i];
-        ty_buf_addf(r->out, "  %s r%d[%d];\n  for (int c = 0; c < %d; c++) r%d[c] = %s;\n", render_ctypes[red->dtype].value, i,
-                    TY_COLUMN_BLOCK, TY_COLUMN_BLOCK, i, render_identity(red));
+        ty_buf_addf(r->out, "  %s r%d[%d];\n  for (int c = 0; c < %d; c++) r%d[c] = %s;\n",
+                    render_ctypes[red->dtype].value, i, TY_COLUMN_BLOCK, TY_COLUMN_BLOCK, i, render_identity(red));
     }
 }
 

@@ -2,8 +2,8 @@
  *
  * A kernel becomes one function without includes and without a name of the user's in it:
  *     void ty_k_<hash>(char *const *b, long lo, long hi)
- * b[i] is the memory of buffer i; [lo, hi) are the units of parallel work to do (ty_kernel_n_units). Kernels whose text is
- * equal are one function: the hash is that of the text.
+ * b[i] is the memory of buffer i; [lo, hi) are the units of parallel work to do (ty_kernel_n_units). Kernels whose text
+ * is equal are one function: the hash is that of the text.
  */
 #ifndef TY_TARGET_CPU_RENDER_H
 #define TY_TARGET_CPU_RENDER_H
