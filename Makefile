@@ -35,7 +35,7 @@ say  = $(if $(filter 0,$(V)),@printf '  %-6s %s\n' $(1) $@)
 .SUFFIXES:
 .SECONDARY:
 MAKEFLAGS += --no-builtin-rules --no-print-directory
-.PHONY: all lib units replays deps test-deps run test fresh fuzz format check-format clean help
+.PHONY: all lib units replays deps test-deps run test bench fresh fuzz format check-format clean help
 
 all: $(MAINS:entrypoint/%.c=$(BIN)/%)
 lib: $(LIB)
@@ -55,6 +55,11 @@ $(LIB): $(SOURCES:%.c=$(B)/obj/%.o)
 	$(Q)ar rcs $@ $^
 
 $(BIN)/%: $(B)/obj/entrypoint/%.o $(LIB)
+	$(call say,LINK)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(B)/bench/%: $(B)/obj/bench/%.o $(LIB)
 	$(call say,LINK)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
@@ -105,6 +110,9 @@ test: test-deps
 	$(Q)$(MAKE) all units replays
 	$(Q)tests/run $(variant)
 
+# Only the program; `bench/compare` runs it beside PyTorch, JAX and TensorFlow.
+bench: $(B)/bench/ours
+
 fresh:
 	$(Q)tests/fresh.sh
 
@@ -121,6 +129,7 @@ help:
 	@echo 'make             build/bin/train and build/bin/trainyard'
 	@echo 'make run         train the digits example, from data to summary'
 	@echo 'make test        install what tests need, build, run everything   (variant=asan|ubsan|tsan too)'
+	@echo 'make bench       build the side-by-side benchmark; bench/compare runs it'
 	@echo 'make fresh       both of them in a bare container, from a clean checkout'
 	@echo 'make fuzz        build the fuzz targets; seconds=60 runs them     (target=NAME)'
 	@echo 'make format      clang-format over all sources; check-format only looks'

@@ -1,0 +1,392 @@
+/* ours.c - trains one workload of the side-by-side benchmark: ours WORK DIR [STEPS]; DIR comes from peers/export.py.
+ *
+ * The same as the peers do, through the compiler's public face: model.onnx is compiled with the loss and the optimizer
+ * of the table below, batch i goes in at step i (round and round), and one JSON line is printed with the figures that
+ * peers/measure.py defines:
+ *
+ *   first_s   seconds from the start of the process to the end of its first step; what is compiled counts
+ *   step_ms   median of the steps after the first three
+ *   peak_mb   peak resident memory of the process or, if greater, of a child it waited for (the C compiler); 10^6 bytes
+ *   losses    of the first twenty steps
+ *
+ * followed by what only we know: where the compiling time went, planned bytes, kernels.
+ */
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "compiler/compiler.h"
+#include "container/input/npy.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_INPUTS = 4, KEPT_LOSSES = 20, WARM_UP = 3 };
+
+/* peers/works.py says the same; a change belongs into both, and into the tables of peer_jax.py and peer_tf.py. */
+typedef struct work {
+    const char *name;
+    ty_loss_kind loss;
+    ty_optimizer_kind optimizer;
+    double lr;
+    int steps;
+} work;
+
+static const work works[] = {
+    {"mlp", TY_LOSS_SOFTMAX_CROSS_ENTROPY, TY_OPT_ADAM, 1e-3, 200},
+    {"cnn", TY_LOSS_SOFTMAX_CROSS_ENTROPY, TY_OPT_SGD, 0.01, 60},
+    {"lstm", TY_LOSS_SOFTMAX_CROSS_ENTROPY, TY_OPT_ADAM, 1e-3, 40},
+    {"deepfm", TY_LOSS_BCE_LOGITS, TY_OPT_ADAM, 5e-4, 60},
+    {"chargpt", TY_LOSS_SOFTMAX_CROSS_ENTROPY, TY_OPT_ADAMW, 1e-3, 12},
+    {"gpt2", TY_LOSS_SOFTMAX_CROSS_ENTROPY, TY_OPT_ADAMW, 3e-4, 8},
+    {"bert", TY_LOSS_SOFTMAX_CROSS_ENTROPY, TY_OPT_ADAMW, 2e-5, 8},
+    {"resnet50", TY_LOSS_SOFTMAX_CROSS_ENTROPY, TY_OPT_SGD, 1e-4, 6},
+};
+
+/* One input of the step: an array [batches, B, ...] in a mapped file. */
+typedef struct input {
+    const char *name;
+    ty_file_view view;
+    const uint8_t *data;
+    ty_type type; /* of one batch */
+    int64_t batches;
+    size_t batch_bytes;
+    void *aligned; /* a batch is copied here if it does not begin at a multiple of 64 */
+} input;
+
+typedef struct job {
+    const work *work;
+    const char *folder;
+    int steps;
+    ty_compile_options options;
+    ty_model *model;
+    ty_program *program;
+    input inputs[MAX_INPUTS];
+    int n_inputs;
+    float losses[KEPT_LOSSES];
+    double *step_ms; /* one a step */
+    double first_s;
+} job;
+
+/* ---- data ----------------------------------------------------------------------------------------------------------
+ */
+
+static int input_open(input *in, const char *name, const char *path, ty_error *err)
+{
+    ty_array a;
+    in->name = name;
+    if (ty_file_map(path, &in->view, err) < 0)
+        return -1;
+    if (ty_npy_parse(in->view.bytes, in->view.n_bytes, &a, err) < 0)
+        return ty_error_at(err, "%s", path);
+    if (!ty_array_is_native(&a) || a.rank < 2 || a.dim[0] < 1) {
+        ty_error_set(err, TY_E_DATA, "expected a little-endian array [batches, B, ...] in C order, found rank %d",
+                     a.rank);
+        return ty_error_at(err, "%s", path);
+    }
+    in->data = a.data;
+    in->type = ty_type_make(a.dtype, a.rank - 1, a.dim + 1);
+    in->batches = a.dim[0];
+    in->batch_bytes = ty_type_bytes(&in->type);
+    in->aligned = aligned_alloc(64, (in->batch_bytes + 63) / 64 * 64);
+    return in->aligned ? 0 : ty_error_set(err, TY_E_LIMIT, "no memory for a batch of %zu bytes", in->batch_bytes);
+}
+
+/* Model input i comes from x<i>.npy, the target from y.npy. */
+static int inputs_open(job *j, ty_error *err)
+{
+    char path[1024];
+    int n = ty_model_n_inputs(j->model);
+    if (n + 1 > MAX_INPUTS)
+        return ty_error_set(err, TY_E_UNSUPPORTED, "the model has %d inputs, at most %d are known here", n,
+                            MAX_INPUTS - 1);
+    for (int i = 0; i <= n; i++, j->n_inputs++) {
+        if (i < n)
+            snprintf(path, sizeof path, "%s/x%d.npy", j->folder, i);
+        else
+            snprintf(path, sizeof path, "%s/y.npy", j->folder);
+        if (input_open(&j->inputs[i], i < n ? ty_model_input(j->model, i)->name : "y", path, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static const void *input_batch(const input *in, int step)
+{
+    const uint8_t *at = in->data + (size_t)(step % in->batches) * in->batch_bytes;
+    return (uintptr_t)at % 64 == 0 ? at : memcpy(in->aligned, at, in->batch_bytes);
+}
+
+/* ---- the recipe ----------------------------------------------------------------------------------------------------
+ */
+
+/* Defaults of torch.optim; SGD with momentum 0.9, AdamW with weight decay 0.01. */
+static ty_optimizer job_optimizer(const work *w)
+{
+    return (ty_optimizer){.kind = w->optimizer,
+                          .lr = w->lr,
+                          .weight_decay = w->optimizer == TY_OPT_ADAMW ? 0.01 : 0,
+                          .momentum = w->optimizer == TY_OPT_SGD ? 0.9 : 0,
+                          .beta1 = 0.9,
+                          .beta2 = 0.999,
+                          .eps = 1e-8};
+}
+
+static int job_compile(job *j, ty_error *err)
+{
+    ty_binding bindings[MAX_INPUTS];
+    for (int i = 0; i < j->n_inputs; i++)
+        bindings[i] = (ty_binding){j->inputs[i].name, j->inputs[i].type};
+    ty_loss_term loss = {.kind = j->work->loss,
+                         .output = "logits",
+                         .target = "y",
+                         .weight = 1,
+                         .pos_weight = 1,
+                         .ignore_index = -100,
+                         .class_axis = -1};
+    ty_train_spec spec = {.inputs = bindings,
+                          .n_inputs = j->n_inputs,
+                          .loss = &loss,
+                          .n_loss = 1,
+                          .optimizer = job_optimizer(j->work),
+                          .schedule = {.kind = TY_SCHED_CONSTANT},
+                          .accumulate = 1,
+                          .seed = 1,
+                          .batch_norm_statistics = true};
+    return ty_compile_train(j->model, &spec, &j->options, &j->program, err);
+}
+
+/* ---- training and measuring ----------------------------------------------------------------------------------------
+ */
+
+/* Seconds since this process began, by the kernel's own clock (its ticks are 10 ms), as measure.py reckons. */
+static double seconds_since_start(void)
+{
+    char text[1024] = "";
+    unsigned long long ticks = 0;
+    FILE *f = fopen("/proc/self/stat", "r");
+    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    if (f)
+        fclose(f);
+    text[n] = 0;
+    const char *after_name = strrchr(text, ')'); /* field 2; starttime is field 22 */
+    if (!after_name ||
+        sscanf(after_name + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+               &ticks) != 1)
+        return -1;
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - (double)ticks / (double)sysconf(_SC_CLK_TCK);
+}
+
+/* VmHWM, not getrusage of the own process: that one remembers what the parent was before exec. */
+static double peak_mb(void)
+{
+    char line[256];
+    long own_kb = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "VmHWM: %ld kB", &own_kb) == 1)
+            break;
+    if (f)
+        fclose(f);
+    struct rusage children = {0};
+    getrusage(RUSAGE_CHILDREN, &children);
+    return 1024e-6 * (double)(children.ru_maxrss > own_kb ? children.ru_maxrss : own_kb);
+}
+
+static int job_step(job *j, int step, float *loss, ty_error *err)
+{
+    const void *inputs[MAX_INPUTS];
+    for (int i = 0; i < j->n_inputs; i++)
+        inputs[i] = input_batch(&j->inputs[i], step);
+    if (ty_program_run(j->program, TY_RUN_LAST, inputs, err) < 0)
+        return -1;
+    const ty_tensor *t = ty_program_output(j->program, TY_RUN_LAST, "loss");
+    if (!t || t->type.dtype != TY_F32)
+        return ty_error_set(err, TY_E_INTERNAL, "expected an output \"loss\" of type f32");
+    *loss = *(const float *)t->data;
+    return 0;
+}
+
+static int job_train(job *j, ty_error *err)
+{
+    j->step_ms = calloc((size_t)j->steps, sizeof *j->step_ms);
+    if (!j->step_ms)
+        return ty_error_set(err, TY_E_LIMIT, "no memory for %d times", j->steps);
+    for (int i = 0; i < j->steps; i++) {
+        float loss = 0;
+        int64_t start = ty_clock_ns();
+        if (job_step(j, i, &loss, err) < 0)
+            return ty_error_wrap(err, "step %d", i + 1);
+        j->step_ms[i] = 1e-6 * (double)(ty_clock_ns() - start);
+        if (i == 0)
+            j->first_s = seconds_since_start();
+        if (i < KEPT_LOSSES)
+            j->losses[i] = loss;
+    }
+    return 0;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sorts. The mean of the middle two where n is even. */
+static double median(double *x, int n)
+{
+    qsort(x, (size_t)n, sizeof *x, compare_doubles);
+    return (x[(n - 1) / 2] + x[n / 2]) / 2;
+}
+
+/* ---- the line ------------------------------------------------------------------------------------------------------
+ */
+
+static void put_rounded(ty_json_writer *w, const char *key, double x, int digits)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%.*f", digits, x);
+    ty_json_put_raw(w, key, text);
+}
+
+static void put_report(ty_json_writer *w, const ty_compile_report *r)
+{
+    put_rounded(w, "compile_ms", r->total_ms, 1);
+    put_rounded(w, "import_ms", r->import_ms, 1);
+    put_rounded(w, "lower_ms", r->lower_ms, 1);
+    put_rounded(w, "plan_ms", r->plan_ms, 1);
+    put_rounded(w, "cc_ms", r->cc_ms, 1);
+    ty_json_put_bool(w, "cache_hit", r->cache_hit);
+    ty_json_put_int(w, "kernels", r->n_kernels);
+    ty_json_put_int(w, "distinct_kernels", r->n_distinct_kernels);
+    ty_json_put_int(w, "library_calls", r->n_library_calls);
+    ty_json_put_int(w, "trained", r->n_trained);
+    ty_json_put_int(w, "state_bytes", (int64_t)r->state_bytes);
+    ty_json_put_int(w, "slab_bytes", (int64_t)r->slab_bytes);
+    ty_json_put_int(w, "bound_bytes", (int64_t)r->bound_bytes);
+    ty_json_put_int(w, "scratch_bytes", (int64_t)r->scratch_bytes);
+}
+
+static int job_print(job *j, ty_error *err)
+{
+    ty_buf line;
+    ty_json_writer w;
+    int later = j->steps > WARM_UP ? WARM_UP : 0;
+    ty_buf_init(&line, 1 << 16);
+    ty_json_writer_init(&w, &line, TY_JSON_PYTHON);
+    ty_json_open_map(&w, NULL);
+    ty_json_put_string(&w, "work", j->work->name);
+    ty_json_put_string(&w, "peer", "trainyard");
+    put_rounded(&w, "first_s", j->first_s, 3);
+    put_rounded(&w, "step_ms", median(j->step_ms + later, j->steps - later), 3);
+    put_rounded(&w, "peak_mb", peak_mb(), 1);
+    ty_json_open_list(&w, "losses");
+    for (int i = 0; i < j->steps && i < KEPT_LOSSES; i++)
+        ty_json_put_float32(&w, NULL, j->losses[i]);
+    ty_json_close(&w);
+    put_report(&w, ty_program_report(j->program));
+    ty_json_close(&w);
+    ty_buf_addc(&line, '\n');
+    int rc = line.failed ? ty_error_set(err, TY_E_LIMIT, "the line is too long")
+                         : ty_file_write_all(STDOUT_FILENO, line.data, line.len, "stdout", err);
+    ty_buf_fini(&line);
+    return rc;
+}
+
+/* ---- all of it -----------------------------------------------------------------------------------------------------
+ */
+
+static int job_run(job *j, ty_error *err)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/model.onnx", j->folder);
+    if (ty_model_open(path, &j->model, err) < 0 || inputs_open(j, err) < 0 || job_compile(j, err) < 0 ||
+        job_train(j, err) < 0)
+        return -1;
+    return job_print(j, err);
+}
+
+static void job_free(job *j)
+{
+    ty_program_free(j->program);
+    ty_model_free(j->model);
+    for (int i = 0; i < MAX_INPUTS; i++) {
+        free(j->inputs[i].aligned);
+        if (j->inputs[i].view.bytes)
+            ty_file_unmap(&j->inputs[i].view);
+    }
+    free(j->step_ms);
+}
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: ours WORK DIR [STEPS] [--cache DIR] [--threads N] [--cc PROGRAM] [--dump DIR]\n"
+                    "       WORK is one of");
+    for (size_t i = 0; i < sizeof works / sizeof *works; i++)
+        fprintf(stderr, " %s", works[i].name);
+    fprintf(stderr, "\n");
+    return 64;
+}
+
+static const work *work_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof works / sizeof *works; i++)
+        if (strcmp(works[i].name, name) == 0)
+            return &works[i];
+    return NULL;
+}
+
+static bool job_options(job *j, int argc, char **argv)
+{
+    static const struct option known[] = {{"cache", required_argument, NULL, 'k'},
+                                          {"threads", required_argument, NULL, 't'},
+                                          {"cc", required_argument, NULL, 'c'},
+                                          {"dump", required_argument, NULL, 'd'},
+                                          {0}};
+    for (int o; (o = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+        switch (o) {
+        case 'k':
+            j->options.cache_dir = optarg;
+            break;
+        case 't':
+            j->options.threads = atoi(optarg);
+            break;
+        case 'c':
+            j->options.cc = optarg;
+            break;
+        case 'd':
+            j->options.dump_dir = optarg;
+            break;
+        default:
+            return false;
+        }
+    }
+    if (argc - optind < 2 || argc - optind > 3)
+        return false;
+    j->work = work_find(argv[optind]);
+    j->folder = argv[optind + 1];
+    j->steps = !j->work ? 0 : argc - optind == 3 ? atoi(argv[optind + 2]) : j->work->steps;
+    return j->steps > 0;
+}
+
+int main(int argc, char **argv)
+{
+    job j = {.options = {.backend = TY_BACKEND_CPU}};
+    ty_error err = {0};
+    if (!job_options(&j, argc, argv))
+        return usage();
+    int rc = job_run(&j, &err);
+    if (rc < 0) {
+        char text[8192];
+        ty_error_format(&err, text, sizeof text);
+        fprintf(stderr, "%s\n", text);
+    }
+    job_free(&j);
+    return rc < 0 ? ty_error_exit_status(err.code) : 0;
+}

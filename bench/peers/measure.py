@@ -1,0 +1,31 @@
+"""What every peer prints: one JSON line with its losses and three figures.
+
+first_s   seconds from the start of the process to the end of its first training step
+step_ms   median of the steps after the first three
+peak_mb   peak resident memory of the process and its finished children, in MB of 10^6 bytes
+"""
+import json
+import os
+import resource
+import statistics
+import time
+
+
+def since_start():
+    ticks = int(open("/proc/self/stat").read().rsplit(")", 1)[1].split()[19])
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+
+
+def run(step, steps, **what):
+    """step(i) trains on batch i and returns the loss as a float (so that the work is finished)."""
+    losses, times, first = [], [], None
+    for i in range(steps):
+        t = time.perf_counter()
+        losses.append(float(step(i)))
+        times.append(time.perf_counter() - t)
+        first = first if first is not None else since_start()
+    later = times[3:] or times
+    kb = max(resource.getrusage(w).ru_maxrss for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    print(json.dumps(dict(what, first_s=round(first, 3), step_ms=round(1e3 * statistics.median(later), 3),
+                          peak_mb=round(kb * 1024 / 1e6, 1), losses=[float(f"{x:.7g}") for x in losses[:20]])),
+          flush=True)
