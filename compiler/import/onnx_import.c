@@ -9,6 +9,8 @@
 #include <string.h>
 
 enum { MAX_DEPTH = 24, MAX_NODES = 1 << 20 };
+/* Constants that the file computes from constants; a file of a few bytes could ask for any number of them. */
+enum { MAX_COMPUTED_BYTES = 1 << 30 };
 
 /* ---- the operator table ------------------------------------------------------------------------------------------- */
 
@@ -289,6 +291,12 @@ void onnx_import_nodes(onnx_importer *imp, onnx_scope *scope, const ty_wire_list
                 onnx_fault_graph(imp, TY_E_LIMIT, "more than %d nodes once loops and functions are unrolled", MAX_NODES);
             return;
         }
+        if (imp->arena.used_bytes + ty_graph_arena(imp->g)->used_bytes - imp->start_bytes > MAX_COMPUTED_BYTES) {
+            if (!imp->is_full)
+                onnx_fault_graph(imp, TY_E_LIMIT, "constants computed in the graph need more than 1 GiB");
+            imp->is_full = true;
+            return;
+        }
         import_node(imp, scope, ONNX_AT(*nodes, onnx_node, i), (int64_t)i);
     }
 }
@@ -478,6 +486,7 @@ int ty_onnx_import(const ty_onnx *m, ty_graph *g, const ty_onnx_binding *b, ty_o
         return -1;
     onnx_importer imp = {.m = m, .g = g, .binding = b, .values = values};
     ty_arena_init(&imp.arena);
+    imp.start_bytes = ty_graph_arena(g)->used_bytes;
     onnx_index_rows(&imp);
     onnx_scope scope;
     onnx_scope_init(&imp, &scope, NULL);

@@ -63,6 +63,8 @@ typedef struct onnx_importer {
     int64_t serial;      /* of the node being imported, counting inlined ones */
     int depth;           /* of functions and subgraphs */
     int updates_room;
+    size_t start_bytes;  /* of the graph when the import began */
+    bool is_full;        /* a fault about memory is stored */
     int64_t n_good;      /* nodes read before the first fault */
     int64_t fault_nodes[TY_ONNX_MAX_FAULTS]; /* node number of each stored fault */
     const char *fault_ops[TY_ONNX_MAX_FAULTS];

@@ -337,8 +337,7 @@ bool onnx_val_ints(onnx_ctx *c, ty_val v, const int64_t **out, int64_t *n)
 ty_val onnx_ints_const(onnx_ctx *c, const int64_t *v, int64_t n)
 {
     int64_t none = 0;
-    const int64_t *kept = n > 512 ? ty_arena_copy(ty_graph_arena(c->g), v, (size_t)n * sizeof *v) : v;
-    return ty_b_const(c->g, ty_type_make(TY_I64, 1, &n), n ? kept : &none);
+    return ty_b_const_copy(c->g, ty_type_make(TY_I64, 1, &n), n ? v : &none);
 }
 
 ty_val onnx_int_const(onnx_ctx *c, int64_t v)
@@ -358,10 +357,10 @@ ty_val onnx_const_from(onnx_ctx *c, ty_dtype dtype, int rank, const int64_t *dim
         for (int64_t k = 0; k < n; k++)
             ref.i[k] = (int64_t)v[k];
     }
-    void *data = ty_arena_alloc(ty_graph_arena(c->g), ty_type_bytes(&type) + 1);
+    void *data = onnx_alloc(c, ty_type_bytes(&type) + 1, 1);
     if (n)
         ty_ref_store(&ref, data);
-    return ty_b_const(c->g, type, data);
+    return ty_b_const_copy(c->g, type, data);
 }
 
 /* ---- axes --------------------------------------------------------------------------------------------------------- */

@@ -140,7 +140,7 @@ static bool transposed_shape(onnx_ctx *c, window *w, ty_val x, transposed *t)
         }
         if (same || has_shape) {
             int64_t total = full - (has_shape ? wanted[i] : in * w->step[i]);
-            w->lo[i] = w->pad == PAD_SAME_UPPER ? total / 2 : total - total / 2;
+            w->lo[i] = total < 0 ? 0 : w->pad == PAD_SAME_UPPER ? total / 2 : total - total / 2;
             w->hi[i] = total - w->lo[i];
         }
         t->out[i] = full - w->lo[i] - w->hi[i];

@@ -56,9 +56,14 @@ void onnx_op_sequence_length(onnx_ctx *c)
 
 void onnx_op_sequence_insert(onnx_ctx *c)
 {
-    int64_t n = is_sequence(c, 0) ? c->in[0]->n_seq : 0, at = n;
-    if (c->failed || (onnx_has(c, 2) && !sequence_position(c, 2, n + 1, n, &at)))
+    int64_t n = is_sequence(c, 0) ? c->in[0]->n_seq : 0, at;
+    if (c->failed || !onnx_const_int(c, 2, n, &at))
         return;
+    at += at < 0 ? n : 0;
+    if (at < 0 || at > n) {
+        onnx_fail_input(c, 2, TY_E_SHAPE, "is outside the sequence of %lld", (long long)n);
+        return;
+    }
     if (n >= MAX_SEQUENCE) {
         onnx_fail(c, TY_E_LIMIT, "SequenceInsert: more than %d entries", MAX_SEQUENCE);
         return;

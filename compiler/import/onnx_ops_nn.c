@@ -149,14 +149,17 @@ static ty_val rotate(onnx_ctx *c, ty_val x, ty_val cos, ty_val sin, int64_t r, b
     return r < t.dim[3] ? ty_b_concat(g, rest, 2, 3) : y;
 }
 
-/* Rows of a cache [P, R/2] by position ids [B, S], or [B, S, R/2] as given; made [B, 1, S, R/2]. */
-static ty_val rotary_cache(onnx_ctx *c, ty_val cache)
+/* Rows of a cache [P, R/2] by position ids [B, S], or [B, S, R/2] as given; made [B, 1, S, R/2]. A cache for more
+ * numbers than are rotated is cut. */
+static ty_val rotary_cache(onnx_ctx *c, ty_val cache, int64_t half)
 {
     ty_val v = onnx_has(c, 3) ? onnx_take_rows(c, cache, onnx_in(c, 3), 0) : cache;
     if (v != TY_NONE && onnx_rank(c, v) != 3) {
         onnx_fail(c, TY_E_SHAPE, "RotaryEmbedding: caches need position ids or 3 dimensions");
         return TY_NONE;
     }
+    if (v != TY_NONE && onnx_dim(c, v, 2) > half)
+        v = ty_b_slice_axis(c->g, v, 2, 0, half);
     return ty_b_unsqueeze(c->g, v, 1);
 }
 
@@ -176,15 +179,15 @@ void onnx_op_rotary_embedding(onnx_ctx *c)
         int64_t dim[] = {t.dim[0], t.dim[1], heads, t.dim[2] / heads};
         x = ty_b_transpose(g, ty_b_reshape(g, x, 4, dim), perm);
     }
-    ty_val cos = rotary_cache(c, onnx_in(c, 1)), sin = rotary_cache(c, onnx_in(c, 2));
-    if (cos == TY_NONE || sin == TY_NONE || x == TY_NONE)
-        return;
     int64_t size = onnx_dim(c, x, 3);
     r = r > 0 ? r : size;
     if (r > size || r % 2) {
         onnx_fail_attr(c, "rotary_embedding_dim", "must be even and at most %lld", (long long)size);
         return;
     }
+    ty_val cos = rotary_cache(c, onnx_in(c, 1), r / 2), sin = rotary_cache(c, onnx_in(c, 2), r / 2);
+    if (cos == TY_NONE || sin == TY_NONE || x == TY_NONE)
+        return;
     ty_val y = rotate(c, x, cos, sin, r, onnx_attr_int(c, "interleaved", 0));
     onnx_set(c, 0, flat ? ty_b_reshape(g, ty_b_transpose(g, y, perm), 3, t.dim) : y);
 }
