@@ -1,0 +1,156 @@
+/* The training loop against a trace: which call comes when, for runs that end, stop, resume and fail. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "entrypoint/loop.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct trace {
+    char text[4096];
+    int64_t step, stop_before, nan_at, inf_norm_at; /* -1: never */
+    const char *fail; /* name of the call that fails */
+} trace;
+
+static void note(trace *t, const char *fmt, ...) TY_PRINTF(2, 3);
+static void note(trace *t, const char *fmt, ...)
+{
+    size_t len = strlen(t->text);
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(t->text + len, sizeof t->text - len, fmt, args);
+    va_end(args);
+}
+
+static int outcome(trace *t, const char *name, ty_error *err)
+{
+    return t->fail && strcmp(t->fail, name) == 0 ? ty_error_set(err, TY_E_IO, "%s failed", name) : 0;
+}
+
+static int on_batch(void *ctx, bool last, ty_step_result *r, ty_error *err)
+{
+    trace *t = ctx;
+    note(t, last ? "B" : "b");
+    if (last) {
+        t->step++;
+        *r = (ty_step_result){t->step == t->nan_at ? NAN : (double)t->step, 0.5, t->step == t->inf_norm_at ? INFINITY : 1};
+    }
+    return outcome(t, "batch", err);
+}
+static int on_evaluate(void *ctx, const ty_loop_position *at, ty_error *err)
+{
+    note(ctx, " E%lld ", (long long)at->step);
+    return outcome(ctx, "evaluate", err);
+}
+static int on_checkpoint(void *ctx, const ty_loop_position *at, ty_error *err)
+{
+    note(ctx, " C%lld(%lld,%lld) ", (long long)at->step, (long long)at->epoch, (long long)at->batch);
+    return outcome(ctx, "checkpoint", err);
+}
+static int on_report(void *ctx, const ty_loop_report *r, ty_error *err)
+{
+    note(ctx, " R%lld/%lld=%g ", (long long)r->at.step, (long long)r->n_steps, r->mean_loss);
+    return outcome(ctx, "report", err);
+}
+static bool on_stop(void *ctx)
+{
+    trace *t = ctx;
+    return t->stop_before >= 0 && t->step >= t->stop_before;
+}
+
+static int run(trace *t, const ty_loop_plan *plan, ty_loop_result *result, ty_error *err)
+{
+    ty_loop_calls calls = {.ctx = t, .batch = on_batch, .evaluate = on_evaluate, .checkpoint = on_checkpoint,
+                           .report = on_report, .stop_requested = on_stop};
+    t->step = plan->first_step;
+    return ty_loop_run(plan, &calls, result, err);
+}
+
+typedef struct row {
+    const char *name;
+    ty_loop_plan plan;
+    int64_t stop_before;
+    const char *expected;
+    int64_t steps_done;
+    bool stopped;
+} row;
+
+#define NEVER .stop_before = -1
+static const row rows[] = {
+    {"plain", {0, 3, 3, 1, {0}, {0}, {0}}, NEVER, "BBB R3/3=2  E3  C3(1,0) ", 3, false},
+    {"by steps", {0, 4, 10, 1, {2, false}, {0}, {3, false}}, NEVER, "BB R2/2=1.5 B C3(0,3) B R4/2=3.5  E4  C4(0,4) ", 4, false},
+    {"by epochs", {0, 4, 2, 1, {0}, {1, true}, {1, true}}, NEVER, "BB E2  C2(1,0) BB E4  C4(2,0)  R4/4=2.5 ", 4, false},
+    {"every second epoch", {0, 4, 1, 1, {0}, {2, true}, {3, true}}, NEVER,
+     "BB E2 B C3(3,0) B E4  R4/4=2.5  C4(4,0) ", 4, false},
+    {"accumulate", {0, 2, 4, 2, {0}, {0}, {1, false}}, NEVER, "bB C1(0,2) bB C2(1,0)  R2/2=1.5  E2 ", 2, false},
+    {"steps across an epoch", {0, 3, 3, 2, {0}, {1, true}, {0}}, NEVER, "bBbB E2 bB E3  R3/3=2  C3(2,0) ", 3, false},
+    {"stop", {0, 5, 5, 1, {0}, {0}, {0}}, 2, "BB R2/2=1.5  C2(0,2) ", 2, true},
+    {"stop where a checkpoint is", {0, 5, 5, 1, {0}, {0}, {2, false}}, 2, "BB C2(0,2)  R2/2=1.5 ", 2, true},
+    {"stop before the first step", {0, 5, 5, 1, {0}, {0}, {0}}, 0, "", 0, true},
+    {"stop before the first step of a resumed run", {3, 5, 5, 1, {0}, {0}, {0}}, 3, "", 3, true},
+    {"stop at the very end is an end", {0, 2, 2, 1, {0}, {0}, {0}}, 2, "BB R2/2=1.5  E2  C2(1,0) ", 2, false},
+    {"resumed", {3, 5, 2, 1, {0}, {1, true}, {1, true}}, NEVER, "B E4  C4(2,0) B R5/2=4.5  E5  C5(2,1) ", 5, false},
+    {"resumed at the end", {5, 5, 2, 1, {0}, {0}, {0}}, NEVER, " E5 ", 5, false},
+};
+
+static void traces(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        trace t = {.stop_before = rows[i].stop_before, .nan_at = -1, .inf_norm_at = -1};
+        ty_loop_result result;
+        ty_error err = {0};
+        assert_int_equal(run(&t, &rows[i].plan, &result, &err), 0);
+        if (strcmp(t.text, rows[i].expected) != 0)
+            fail_msg("%s: expected \"%s\", found \"%s\"", rows[i].name, rows[i].expected, t.text);
+        assert_int_equal(result.steps_done, rows[i].steps_done);
+        assert_int_equal(result.stopped, rows[i].stopped);
+    }
+}
+
+static void not_finite_is_refused_before_it_is_saved(void **state)
+{
+    (void)state;
+    const ty_loop_plan plan = {0, 5, 2, 1, {0}, {0}, {1, false}};
+    ty_loop_result result;
+    ty_error err = {0};
+    trace t = {.stop_before = -1, .nan_at = 3, .inf_norm_at = -1};
+    assert_int_equal(run(&t, &plan, &result, &err), -1);
+    assert_int_equal(err.code, TY_E_NOT_FINITE);
+    assert_non_null(strstr(err.message, "the loss is nan at step 3 (epoch 1, batch 0)"));
+    assert_string_equal(t.text, "B C1(0,1) B C2(1,0) B");
+    trace norm = {.stop_before = -1, .nan_at = -1, .inf_norm_at = 1};
+    assert_int_equal(run(&norm, &plan, &result, &err), -1);
+    assert_non_null(strstr(err.message, "gradient is inf at step 1"));
+    assert_string_equal(norm.text, "B");
+}
+
+static void a_failing_call_ends_the_run(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"batch", "evaluate", "checkpoint", "report"};
+    const ty_loop_plan plan = {0, 2, 1, 1, {1, false}, {1, false}, {1, false}};
+    for (size_t i = 0; i < 4; i++) {
+        trace t = {.stop_before = -1, .nan_at = -1, .inf_norm_at = -1, .fail = names[i]};
+        ty_loop_result result;
+        ty_error err = {0};
+        assert_int_equal(run(&t, &plan, &result, &err), -1);
+        assert_non_null(strstr(err.message, names[i]));
+        assert_null(strchr(t.text, '2'));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(traces),
+        cmocka_unit_test(not_finite_is_refused_before_it_is_saved),
+        cmocka_unit_test(a_failing_call_ends_the_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,352 @@
+/* Recipes: what they mean, what overrides do to them, and how every fault is told. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "entrypoint/recipe.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const example =
+    "model: model.onnx\n"
+    "inputs: {x: image}\n"
+    "loss: {softmax_cross_entropy: {logits: logits, labels: label}}\n"
+    "optimizer: {adamw: {lr: 1e-3, weight_decay: 0.01}}\n"
+    "schedule: {warmup_cosine: {warmup_steps: 100, final_lr: 1e-5}}\n"
+    "batch_size: 64\n"
+    "epochs: 20\n"
+    "data:\n"
+    "  train:      {channel: train, format: csv, fields: {image: {columns: 0-63, shape: [1, 8, 8], scale: 0.0625}, "
+    "label: {columns: 64, type: int64}}, shuffle: true}\n"
+    "  validation: {channel: test, format: csv, fields: same}\n"
+    "metrics: [accuracy]\n"
+    "checkpoint: {every: 1 epoch, keep: 3}\n"
+    "seed: 1\n";
+
+static const char *const shortest = "model: m.onnx\nloss: mse\ndata: {train: {fields: [x, t]}}\n";
+
+static ty_arena arena;
+
+static int setup(void **state)
+{
+    (void)state;
+    ty_arena_init(&arena);
+    return 0;
+}
+static int teardown(void **state)
+{
+    (void)state;
+    ty_arena_fini(&arena);
+    return 0;
+}
+
+static int parse(const char *text, const ty_recipe_override *o, int n, ty_recipe *r, ty_error *err)
+{
+    *err = (ty_error){0};
+    return ty_recipe_parse("train.yaml", text, strlen(text), "/job", o, n, &arena, r, err);
+}
+
+static ty_recipe good(const char *text, const ty_recipe_override *o, int n)
+{
+    ty_recipe r;
+    ty_error err;
+    if (parse(text, o, n, &r, &err) < 0)
+        fail_msg("%s: %s", err.place, err.message);
+    return r;
+}
+
+static void the_example_means_what_it_says(void **state)
+{
+    (void)state;
+    ty_recipe r = good(example, NULL, 0);
+    assert_string_equal(r.model, "/job/model.onnx");
+    assert_int_equal(r.n_inputs, 1);
+    assert_string_equal(r.inputs[0].field, "image");
+    assert_int_equal(r.loss[0].term.kind, TY_LOSS_SOFTMAX_CROSS_ENTROPY);
+    assert_string_equal(r.loss[0].term.target, "label");
+    assert_int_equal(r.loss[0].term.ignore_index, -100);
+    assert_int_equal(r.optimizer.kind, TY_OPT_ADAMW);
+    assert_true(r.optimizer.lr == 1e-3 && r.optimizer.beta1 == 0.9 && r.optimizer.beta2 == 0.999 && r.optimizer.eps == 1e-8);
+    assert_int_equal(r.schedule.kind, TY_SCHED_WARMUP_COSINE);
+    assert_int_equal(r.schedule.warmup.n, 100);
+    assert_int_equal(r.batch_size, 64);
+    assert_int_equal(r.train.n_fields, 2);
+    assert_string_equal(r.train.fields[0].columns, "0-63");
+    assert_string_equal(r.train.fields[1].columns, "64");
+    assert_int_equal(r.train.fields[0].rank, 3);
+    assert_true(r.train.fields[0].scale == 0.0625);
+    assert_int_equal(r.train.fields[1].dtype, TY_I64);
+    assert_true(r.train.shuffle);
+    assert_false(r.validation.shuffle);
+    assert_ptr_equal(r.validation.fields, r.train.fields);
+    assert_string_equal(r.validation.channel, "test");
+    assert_int_equal(r.metrics[0].kind, TY_METRIC_ACCURACY);
+    assert_true(r.checkpoint_every.epochs && r.checkpoint_every.n == 1);
+    assert_int_equal(r.checkpoint_keep, 3);
+}
+
+static void defaults(void **state)
+{
+    (void)state;
+    ty_recipe r = good(shortest, NULL, 0);
+    assert_int_equal(r.optimizer.kind, TY_OPT_ADAMW);
+    assert_true(r.optimizer.weight_decay == 0.01);
+    assert_int_equal(r.schedule.kind, TY_SCHED_CONSTANT);
+    assert_int_equal(r.clip, TY_CLIP_NONE);
+    assert_int_equal(r.batch_size, 32);
+    assert_int_equal(r.epochs, 1);
+    assert_string_equal(r.train.channel, "train");
+    assert_true(r.train.shuffle);
+    assert_false(r.validation.given);
+    assert_string_equal(r.train.fields[1].name, "t");
+    assert_null(r.loss[0].term.output);
+}
+
+static void every_kind_is_reachable_with_pytorchs_defaults(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        ty_optimizer o;
+    } rows[] = {
+        {"sgd", {.kind = TY_OPT_SGD, .lr = 1e-3}},
+        {"adam", {.kind = TY_OPT_ADAM, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}},
+        {"adamw", {.kind = TY_OPT_ADAMW, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01}},
+        {"nadam", {.kind = TY_OPT_NADAM, .lr = 2e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .momentum_decay = 4e-3}},
+        {"adamax", {.kind = TY_OPT_ADAMAX, .lr = 2e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}},
+        {"rmsprop", {.kind = TY_OPT_RMSPROP, .lr = 1e-2, .alpha = 0.99, .eps = 1e-8}},
+        {"adagrad", {.kind = TY_OPT_ADAGRAD, .lr = 1e-2, .eps = 1e-10}},
+        {"adadelta", {.kind = TY_OPT_ADADELTA, .lr = 1, .rho = 0.9, .eps = 1e-6}},
+    };
+    assert_int_equal(sizeof rows / sizeof rows[0], TY_N_OPTIMIZER_KINDS);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        ty_recipe r = good(shortest, &(ty_recipe_override){"optimizer", rows[i].name, "test"}, 1);
+        assert_memory_equal(&r.optimizer.lr, &rows[i].o.lr, sizeof r.optimizer.lr);
+        assert_int_equal(r.optimizer.kind, rows[i].o.kind);
+        const ty_optimizer *a = &r.optimizer, *b = &rows[i].o;
+        assert_true(a->weight_decay == b->weight_decay && a->momentum == b->momentum && a->beta1 == b->beta1 &&
+                    a->beta2 == b->beta2 && a->eps == b->eps && a->alpha == b->alpha && a->rho == b->rho &&
+                    a->momentum_decay == b->momentum_decay && a->lr_decay == b->lr_decay &&
+                    a->initial_accumulator == b->initial_accumulator);
+    }
+    static const char *const losses[] = {"mse", "mae", "huber", "binary_cross_entropy_with_logits",
+                                         "softmax_cross_entropy", "nll", "kl_div", "mean"};
+    for (int i = 0; i < TY_N_LOSS_KINDS; i++)
+        assert_int_equal(good(shortest, &(ty_recipe_override){"loss", losses[i], "test"}, 1).loss[0].term.kind, i);
+    static const char *const schedules[] = {"constant", "step: {step_size: 2}", "exponential: {gamma: 0.9}", "polynomial",
+                                            "warmup_cosine", "one_cycle"};
+    for (int i = 0; i < TY_N_SCHEDULE_KINDS; i++) {
+        char text[512];
+        snprintf(text, sizeof text, strchr(schedules[i], ':') ? "%sschedule: {%s}\n" : "%sschedule: %s\n", shortest, schedules[i]);
+        assert_int_equal(good(text, NULL, 0).schedule.kind, i);
+    }
+}
+
+static void overrides(void **state)
+{
+    (void)state;
+    const ty_recipe_override o[] = {
+        {"lr", "0.5", "hyperparameter \"lr\""},      {"momentum", "0.9", "h"},
+        {"optimizer", "sgd", "h"},                   {"batch-size", "8", "h"},
+        {"epochs", "3", "h"},                        {"epochs", "4", "argument --epochs"},
+        {"max_grad_norm", "2.5", "h"},               {"data.train.fields.image.scale", "0.5", "h"},
+        {"label_smoothing", "0.1", "h"},             {"checkpoint.every", "10 steps", "h"},
+        {"data.train.fields.image.shape", "[64]", "h"},
+    };
+    ty_recipe r = good(example, o, sizeof o / sizeof o[0]);
+    assert_int_equal(r.optimizer.kind, TY_OPT_SGD);
+    assert_true(r.optimizer.lr == 0.5 && r.optimizer.momentum == 0.9);
+    assert_int_equal(r.batch_size, 8);
+    assert_int_equal(r.epochs, 4);
+    assert_int_equal(r.clip, TY_CLIP_GLOBAL_NORM);
+    assert_true(r.clip_max == 2.5);
+    assert_true(r.train.fields[0].scale == 0.5);
+    assert_int_equal(r.train.fields[0].rank, 1);
+    assert_true(r.loss[0].term.label_smoothing == 0.1);
+    assert_true(r.checkpoint_every.n == 10 && !r.checkpoint_every.epochs);
+    bool found = false;
+    for (int i = 0; i < r.n_settings; i++)
+        if (strcmp(r.settings[i].key, "optimizer.sgd.lr") == 0) {
+            found = true;
+            assert_string_equal(r.settings[i].value, "0.5");
+            assert_string_equal(r.settings[i].origin, "hyperparameter \"lr\"");
+        } else if (strcmp(r.settings[i].key, "seed") == 0)
+            assert_string_equal(r.settings[i].origin, "train.yaml:13");
+        else if (strcmp(r.settings[i].key, "threads") == 0)
+            assert_string_equal(r.settings[i].origin, "default");
+    assert_true(found);
+}
+
+static void other_forms(void **state)
+{
+    (void)state;
+    ty_recipe r = good("model: /abs/m.onnx\n"
+                       "loss:\n- {type: huber, output: out, target: t, delta: 2, weight: 0.5}\n- {mean: {output: z}}\n"
+                       "optimizer: {type: adam, lr: 0.01, betas: [0.8, 0.9]}\n"
+                       "clip: {value: 0.5}\nfrozen: ['conv*']\ntied: [[a, b], [c, d, e]]\n"
+                       "data: {train: {path: d/x.npz, fields: {x: {member: xs}, t: {}}, shuffle: false}}\n",
+                       NULL, 0);
+    assert_string_equal(r.model, "/abs/m.onnx");
+    assert_int_equal(r.n_loss, 2);
+    assert_string_equal(r.loss[0].term.output, "out");
+    assert_string_equal(r.loss[0].term.target, "t");
+    assert_true(r.loss[0].term.delta == 2 && r.loss[0].term.weight == 0.5 && r.loss[1].term.weight == 1);
+    assert_true(r.optimizer.beta1 == 0.8 && r.optimizer.beta2 == 0.9);
+    assert_int_equal(r.clip, TY_CLIP_VALUE);
+    assert_string_equal(r.frozen[0], "conv*");
+    assert_string_equal(r.tied[1][2], "e");
+    assert_null(r.tied[1][3]);
+    assert_string_equal(r.train.path, "/job/d/x.npz");
+    assert_null(r.train.channel);
+    assert_false(r.train.shuffle);
+}
+
+typedef struct fault {
+    const char *add; /* a line put in front of the shortest recipe, or, with '=', an override */
+    ty_code code;
+    const char *says; /* in message, place, detail or help */
+} fault;
+
+static void faults(void **state)
+{
+    (void)state;
+    static const fault rows[] = {
+        {"bach_size: 3\n", TY_E_UNKNOWN_KEY, "did you mean \"batch_size\"?"},
+        {"batch_size: many\n", TY_E_TYPE, "train.yaml:1:13"},
+        {"batch_size: 0\n", TY_E_RANGE, "from 1 to"},
+        {"batch_size: 1.5\n", TY_E_TYPE, "expected"},
+        {"epochs: 2\nepochs: 3\n", TY_E_DUPLICATE, "train.yaml:2"},
+        {"optimizer: adma\n", TY_E_RANGE, "did you mean \"adam\"?"},
+        {"optimizer: {adam: {lr: fast}}\n", TY_E_TYPE, "train.yaml:1:24"},
+        {"optimizer: {adam: {lr: -1}}\n", TY_E_RANGE, "lr"},
+        {"optimizer: {adam: {}, sgd: {}}\n", TY_E_CONFIG, "\"adam\" and \"sgd\""},
+        {"optimizer: [adam]\n", TY_E_TYPE, "needs one kind"},
+        {"optimizer: {sgd: {nesterov: true}}\n", TY_E_CONFIG, "momentum"},
+        {"optimizer: {adam: {betas: [0.9]}}\n", TY_E_TYPE, "two numbers"},
+        {"optimizer: {adam: {betas: [0.9, 0.99], beta1: 0.8}}\n", TY_E_CONFIG, "both given"},
+        {"schedule: {step: {}}\n", TY_E_MISSING_KEY, "step_size"},
+        {"schedule: {warmup_cosine: {warmup_steps: ten}}\n", TY_E_RANGE, "500 steps"},
+        {"schedule: {warmup_cosine: {warmup_steps: 1 hour}}\n", TY_E_RANGE, "1 epoch"},
+        {"clip: {norm: 1}\n", TY_E_RANGE, "global_norm"},
+        {"clip: {global_norm: 0}\n", TY_E_RANGE, "above 0"},
+        {"metrics: [acuracy]\n", TY_E_RANGE, "did you mean \"accuracy\"?"},
+        {"metrics: [mae, mae]\n", TY_E_DUPLICATE, "mae"},
+        {"checkpoint: {keep: 0}\n", TY_E_RANGE, "keep"},
+        {"checkpoint: {every: sometimes}\n", TY_E_RANGE, "1 epoch"},
+        {"tied: [[a]]\n", TY_E_RANGE, "at least two"},
+        {"frozen: {a: b}\n", TY_E_TYPE, "frozen"},
+        {"inputs: [x]\n", TY_E_TYPE, "inputs"},
+        {"seed: -1\n", TY_E_RANGE, "seed"},
+        {"deterministic: very\n", TY_E_RANGE, "default or strict"},
+        {"batch_size: [\n", TY_E_SYNTAX, "train.yaml"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[512], all[8192];
+        ty_recipe r;
+        ty_error err;
+        snprintf(text, sizeof text, "%s%s", rows[i].add, shortest);
+        if (parse(text, NULL, 0, &r, &err) == 0)
+            fail_msg("accepted: %s", rows[i].add);
+        ty_error_format(&err, all, sizeof all);
+        if (err.code != rows[i].code || !strstr(all, rows[i].says) || !strstr(all, "train.yaml"))
+            fail_msg("%s: expected code %d and \"%s\", found %d:\n%s", rows[i].add, rows[i].code, rows[i].says, err.code, all);
+    }
+}
+
+static void faults_in_data(void **state)
+{
+    (void)state;
+    static const fault rows[] = {
+        {"{}", TY_E_MISSING_KEY, "train"},
+        {"{train: {}}", TY_E_MISSING_KEY, "needs its fields"},
+        {"{train: {fields: same}}", TY_E_MISSING_KEY, "needs its fields"},
+        {"{train: {fields: []}}", TY_E_RANGE, "names no field"},
+        {"{train: {fields: 3}}", TY_E_TYPE, "fields"},
+        {"{train: {fields: {x: {shape: [0]}}}}", TY_E_RANGE, "at least 1"},
+        {"{train: {fields: {x: {shape: [1,1,1,1,1,1,1,1]}}}}", TY_E_RANGE, "dimensions"},
+        {"{train: {fields: {x: {type: int65}}}}", TY_E_RANGE, "int65"},
+        {"{train: {fields: {x: {scale: 0}}}}", TY_E_NONE, "scale"},
+        {"{train: {fields: {x: {colums: 3}}}}", TY_E_UNKNOWN_KEY, "did you mean \"columns\"?"},
+        {"{train: {delimiter: ab, fields: [x]}}", TY_E_RANGE, "one character"},
+        {"{train: {fields: [x]}, validation: {shuffle: true}}", TY_E_CONFIG, "never shuffled"},
+        {"{train: {fields: [x]}, test: {}}", TY_E_UNKNOWN_KEY, "test"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[512], all[8192];
+        ty_recipe r;
+        ty_error err;
+        snprintf(text, sizeof text, "model: m.onnx\nloss: mse\ndata: %s\n", rows[i].add);
+        if (parse(text, NULL, 0, &r, &err) == 0)
+            fail_msg("accepted: %s", rows[i].add);
+        ty_error_format(&err, all, sizeof all);
+        if ((rows[i].code && err.code != rows[i].code) || !strstr(all, rows[i].says))
+            fail_msg("%s: expected \"%s\", found code %d:\n%s", rows[i].add, rows[i].says, err.code, all);
+    }
+}
+
+static void faults_from_outside(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *text, *says;
+    } rows[] = {
+        {"lerning_rate", "0.1", "did you mean \"learning_rate\"?"},
+        {"zzz", "1", "trainyard help recipe"},
+        {"lr", "fast", "expected"},
+        {"epochs", "0", "from 1"},
+        {"optimizer.sgd.lr", "0.1", "give optimizer=sgd too"},
+        {"data.train.fields.imag.scale", "0.1", "unknown"},
+        {"optimizer.adamw.lerning", "1", "unknown key"},
+        {"momentum", "0.9", "unknown key \"momentum\" in \"optimizer.adamw\""},
+        {"epochs.x", "1", "epochs"},
+        {"model..x", "1", "model"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char all[8192];
+        ty_recipe r;
+        ty_error err;
+        ty_recipe_override o = {rows[i].key, rows[i].text, "hyperparameter \"h\""};
+        if (parse(example, &o, 1, &r, &err) == 0) {
+            /* a new field is made by its first key: the data will not have it */
+            assert_string_equal(rows[i].key, "data.train.fields.imag.scale");
+            continue;
+        }
+        ty_error_format(&err, all, sizeof all);
+        bool has_origin = strstr(all, "hyperparameter \"h\"") || strcmp(rows[i].key, "optimizer.sgd.lr") == 0;
+        if (!strstr(all, rows[i].says) || !has_origin)
+            fail_msg("%s=%s: expected \"%s\", found:\n%s", rows[i].key, rows[i].text, rows[i].says, all);
+    }
+}
+
+static void help_names_every_key(void **state)
+{
+    (void)state;
+    ty_buf text;
+    ty_buf_init(&text, 1 << 20);
+    assert_int_equal(ty_recipe_help(&text), 0);
+    static const char *const words[] = {"batch_size", "warmup_steps", "label_smoothing", "adadelta", "fields", "keep",
+                                        "learning_rate", "global_norm", "delimiter", "one_cycle"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        assert_non_null(strstr(text.data, words[i]));
+    ty_buf_fini(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_example_means_what_it_says, setup, teardown),
+        cmocka_unit_test_setup_teardown(defaults, setup, teardown),
+        cmocka_unit_test_setup_teardown(every_kind_is_reachable_with_pytorchs_defaults, setup, teardown),
+        cmocka_unit_test_setup_teardown(overrides, setup, teardown),
+        cmocka_unit_test_setup_teardown(other_forms, setup, teardown),
+        cmocka_unit_test_setup_teardown(faults, setup, teardown),
+        cmocka_unit_test_setup_teardown(faults_in_data, setup, teardown),
+        cmocka_unit_test_setup_teardown(faults_from_outside, setup, teardown),
+        cmocka_unit_test(help_names_every_key),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
