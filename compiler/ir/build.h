@@ -14,6 +14,8 @@ ty_val ty_b_state(ty_graph *g, int state);
 /* Data of up to 4096 bytes are copied and hash-consed by content; larger ones are referenced (the caller keeps them
  * alive and unchanged as long as the graph) and hash-consed by address. */
 ty_val ty_b_const(ty_graph *g, ty_type type, const void *data);
+/* Data of any size are copied, and again by every pass that makes a new graph: for tables that nobody else keeps. */
+ty_val ty_b_const_copy(ty_graph *g, ty_type type, const void *data);
 ty_val ty_b_scalar(ty_graph *g, ty_dtype dtype, double value); /* shape [] */
 ty_val ty_b_full(ty_graph *g, ty_dtype dtype, int rank, const int64_t *dim, double value);
 ty_val ty_b_full_like(ty_graph *g, ty_val like, double value); /* same dtype and shape */

@@ -258,12 +258,10 @@ const char *ty_graph_origin_of(const ty_graph *g, uint32_t id)
 
 ty_graph *ty_graph_new(void)
 {
-    ty_graph *g = calloc(1, sizeof *g);
-    if (!g) { /* as the arena: nothing can be built without memory */
-        fputs("trainyard: out of memory\n", stderr);
-        abort();
-    }
-    ty_arena_init(&g->arena);
+    ty_arena arena; /* the graph lies in its own */
+    ty_arena_init(&arena);
+    ty_graph *g = TY_NEW(&arena, ty_graph);
+    g->arena = arena;
     ty_graph_origin(g, "");
     return g;
 }
@@ -272,8 +270,8 @@ void ty_graph_free(ty_graph *g)
 {
     if (!g)
         return;
-    ty_arena_fini(&g->arena);
-    free(g);
+    ty_arena arena = g->arena;
+    ty_arena_fini(&arena);
 }
 
 bool ty_graph_failed(const ty_graph *g, ty_error *err)

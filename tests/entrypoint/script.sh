@@ -233,29 +233,38 @@ same "status" 65 $rc
 same "nothing half-unpacked stays" "" "$(ls -A "$ML/code")"
 
 # Archives that want to write elsewhere.
-python3 - "$SCRATCH" <<'P'
-import io, sys, tarfile
-def make(name, entries):
-    with tarfile.open(f"{sys.argv[1]}/{name}.tgz", "w:gz") as t:
-        for path, kind, link in entries:
-            i = tarfile.TarInfo(path)
-            i.type = kind
-            i.linkname = link
-            data = b"evil" if kind == tarfile.REGTYPE else b""
-            i.size = len(data)
-            t.addfile(i, io.BytesIO(data))
-F, S, H, D = tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE
-make("dotdot", [("../escaped", F, "")])
-make("inner_dotdot", [("a/../../escaped", F, "")])
-make("absolute", [("/tmp/escaped-absolute", F, "")])
-make("link_out", [("out", S, "../.."), ("out/escaped", F, "")])
-make("link_absolute", [("out", S, "/tmp"), ("out/escaped-absolute", F, "")])
-make("link_ladder", [("a", S, "."), ("a/b", S, "a/.."), ("escaped", F, "")])
-make("hard_link_out", [("h", H, "../../../../../../etc/passwd")])
-make("device", [("null", tarfile.CHRTYPE, "")])
-make("fifo", [("pipe", tarfile.FIFOTYPE, "")])
-make("folder_then_link", [("d", D, ""), ("d", S, "../.."), ("d/escaped", F, "")])
-P
+EVIL=$SCRATCH/evil
+mkdir -p "$EVIL/d"
+cd "$EVIL" || exit 1
+echo evil >f
+echo evil >d/escaped
+ln -s ../.. up
+ln -s /tmp to_tmp
+ln -s . here
+ln -s here/.. here_up
+ln f g
+mkfifo pipe
+pack() { # NAME: a new archive of one entry, and more into it; see the transforms of GNU tar
+    local name=$1
+    shift
+    tar -P "$@" -rf "$SCRATCH/$name.tar"
+}
+pack dotdot --transform 's|^f$|../escaped|' f
+pack inner_dotdot --transform 's|^f$|a/../../escaped|' f
+pack absolute --transform 's|^f$|/tmp/escaped-absolute|' f
+pack link_out --transform 's|^up$|out|RrSH' up
+pack link_out --transform 's|^d|out|' d/escaped
+pack link_absolute --transform 's|^to_tmp$|out|RrSH' to_tmp
+pack link_absolute --transform 's|^f$|out/escaped-absolute|' f
+pack link_ladder here here_up
+pack hard_link_out --transform 's|^f$|../../../../etc/passwd|RSh' f g
+pack device -C /dev null
+pack fifo pipe
+pack folder_then_link --no-recursion d
+pack folder_then_link --transform 's|^up$|d|rSH' up
+pack folder_then_link d/escaped
+cd - >/dev/null || exit 1
+for archive in "$SCRATCH"/*.tar; do gzip -c "$archive" >"${archive%.tar}.tgz"; done
 for name in dotdot inner_dotdot absolute link_out link_absolute link_ladder hard_link_out device fifo folder_then_link; do
     begin "evil_$name"
     hyper '{"sagemaker_program": "train.sh", "sagemaker_submit_directory": "'"$SCRATCH/$name.tgz"'"}'
@@ -268,13 +277,14 @@ done
 
 begin link_trick_within
 # A link inside is fine, and what is written "through" it must not be.
-python3 - "$W" <<'P'
-import io, sys, tarfile
-with tarfile.open(f"{sys.argv[1]}/t.tgz", "w:gz") as t:
-    for path, kind, link in [("real/x", tarfile.REGTYPE, ""), ("alias", tarfile.SYMTYPE, "real"), ("alias/y", tarfile.REGTYPE, "")]:
-        i = tarfile.TarInfo(path); i.type = kind; i.linkname = link; i.size = 1 if kind == tarfile.REGTYPE else 0
-        t.addfile(i, io.BytesIO(b"1"))
-P
+mkdir -p "$W/t/real" "$W/t/alias"
+echo 1 >"$W/t/real/x"
+ln -s real "$W/t/link"
+echo 1 >"$W/t/alias/y"
+tar -rf "$W/t.tar" -C "$W/t" real/x
+tar -rf "$W/t.tar" -C "$W/t" --transform 's|^link$|alias|rSH' link
+tar -rf "$W/t.tar" -C "$W/t" alias/y
+gzip -c "$W/t.tar" >"$W/t.tgz"
 hyper '{"sagemaker_program": "x", "sagemaker_submit_directory": "'"$W"'/t.tgz"}'
 run
 ok "a path through a link is refused: $rc" test $rc -ge 64

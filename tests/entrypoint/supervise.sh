@@ -100,15 +100,28 @@ ok "a stop is no failure" test ! -e "$ML/output/failure"
 
 begin term_group
 # The shell dies of TERM at once; the program it started still saves and must not be cut off.
-cat >"$ML/code/slow.py" <<'P'
-import os, signal, sys, time
-def save(*_):
-    time.sleep(0.7); open("saved", "w").write("done"); sys.exit(0)
-signal.signal(signal.SIGTERM, save)
-open("up", "w").close()
-while True: time.sleep(10)
-P
-program 'python3 slow.py; echo not reached'
+cat >"$W/slow.c" <<'C'
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+static void save(int number)
+{
+    (void)number;
+    usleep(700000);
+    fputs("done", fopen("saved", "w"));
+    fflush(NULL);
+    _exit(0);
+}
+int main(void)
+{
+    signal(SIGTERM, save);
+    fclose(fopen("up", "w"));
+    for (;;)
+        pause();
+}
+C
+cc -o "$ML/code/slow" "$W/slow.c"
+program './slow; echo not reached'
 start
 ok "started" until_true 10 test -e "$ML/code/up"
 kill -TERM "$pid"
@@ -202,17 +215,10 @@ finish
 begin not_a_child
 # An inherited SIG_IGN for SIGCHLD would make children vanish unseen.
 program 'exit 7'
-python3 - "$BIN/train" >"$W/out" 2>"$W/err" <<'P'
-import os, signal, subprocess, sys
-signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-pid = os.fork()
-if pid == 0:
-    os.execv(sys.argv[1], [sys.argv[1], "train"])
-try:
-    os.waitpid(pid, 0)
-except ChildProcessError:
-    pass
-P
+(
+    trap '' CHLD
+    exec "$BIN/train" train >"$W/out" 2>"$W/err" </dev/null
+)
 has "the exit code is seen" "$ML/output/failure" "exit code 7"
 
 begin words
