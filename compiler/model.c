@@ -1,0 +1,381 @@
+/* model.c - model files behind one face: a table of formats, the first row that knows the file opens it.
+ *
+ * Inputs, outputs and weights are listed once at opening; everything else goes to the format's functions.
+ */
+#include "compiler/model.h"
+
+#include "base/file.h"
+#include "compiler/import/onnx.h"
+#include "compiler/ir/build.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct model_format {
+    bool (*matches)(const char *path, const uint8_t *head, size_t n);
+    int (*open)(ty_model *m, const char *path, ty_error *err); /* sets impl and the lists */
+    void (*close)(void *impl);
+    int (*import)(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_model_values *values, ty_error *err);
+    int (*check)(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_error *faults, int max);
+    int (*write)(const ty_model *m, ty_file_writer *w, ty_find_weight *find, void *ctx, ty_error *err);
+} model_format;
+
+struct ty_model {
+    const model_format *format;
+    void *impl;
+    char text[64]; /* "onnx opset 18" */
+    ty_model_value *input, *output, *weight;
+    bool *running; /* one a weight */
+    int n_inputs, n_outputs, n_weights;
+    int64_t n_nodes;
+    ty_arena arena;
+};
+
+/* ---- ONNX ---------------------------------------------------------------------------------------------------------- */
+
+/* ONNX has no signature: a protobuf whose first field is the ir_version (tag 0x08), or the name says so. */
+static bool onnx_matches(const char *path, const uint8_t *head, size_t n)
+{
+    size_t len = strlen(path);
+    return (len > 5 && strcmp(path + len - 5, ".onnx") == 0) || (n > 1 && head[0] == 0x08 && head[1] < 0x80);
+}
+
+static ty_model_value onnx_value(const ty_onnx_value *v)
+{
+    ty_model_value out = {.name = v->name, .dtype = v->dtype, .rank = v->rank};
+    memcpy(out.dim, v->dim, sizeof out.dim);
+    memcpy(out.dim_name, v->dim_name, sizeof out.dim_name);
+    return out;
+}
+
+static ty_model_value onnx_weight(const ty_onnx_initializer *w)
+{
+    ty_model_value out = {.name = w->name, .dtype = (ty_dtype)w->type.dtype, .rank = w->type.rank, .data = w->data};
+    memcpy(out.dim, w->type.dim, sizeof out.dim);
+    out.trainable_hint =
+        out.dtype < TY_N_DTYPES && ty_dtype_is_float(out.dtype) && !w->is_running && w->mark != TY_ONNX_BUFFER;
+    return out;
+}
+
+static void onnx_list(ty_model *m, const ty_onnx *x)
+{
+    m->n_inputs = ty_onnx_n_inputs(x);
+    m->input = TY_NEW_ARRAY(&m->arena, ty_model_value, m->n_inputs);
+    for (int i = 0; i < m->n_inputs; i++)
+        m->input[i] = onnx_value(ty_onnx_input(x, i));
+    m->n_outputs = ty_onnx_n_outputs(x);
+    m->output = TY_NEW_ARRAY(&m->arena, ty_model_value, m->n_outputs);
+    for (int i = 0; i < m->n_outputs; i++)
+        m->output[i] = onnx_value(ty_onnx_output(x, i));
+    m->n_weights = ty_onnx_n_initializers(x);
+    m->weight = TY_NEW_ARRAY(&m->arena, ty_model_value, m->n_weights);
+    m->running = TY_NEW_ARRAY(&m->arena, bool, m->n_weights);
+    for (int i = 0; i < m->n_weights; i++) {
+        m->weight[i] = onnx_weight(ty_onnx_initializer_at(x, i));
+        m->running[i] = ty_onnx_initializer_at(x, i)->is_running;
+    }
+}
+
+static int onnx_open(ty_model *m, const char *path, ty_error *err)
+{
+    ty_onnx *x;
+    if (ty_onnx_open(path, &x, err) < 0)
+        return -1;
+    m->impl = x;
+    m->n_nodes = ty_onnx_n_nodes(x);
+    snprintf(m->text, sizeof m->text, "onnx opset %" PRId64, ty_onnx_opset(x));
+    onnx_list(m, x);
+    return 0;
+}
+
+static void onnx_close(void *impl)
+{
+    ty_onnx_free(impl);
+}
+
+static ty_onnx_binding onnx_binding(const ty_model_binding *b)
+{
+    return (ty_onnx_binding){.mode = b->mode == TY_MODEL_TRAIN ? TY_ONNX_TRAIN : TY_ONNX_EVAL,
+                             .inputs = b->inputs,
+                             .initializers = b->weights,
+                             .seed = b->seed,
+                             .step = b->step};
+}
+
+static int onnx_import(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_model_values *values,
+                       ty_error *err)
+{
+    ty_onnx_binding binding = onnx_binding(b);
+    ty_onnx_values got;
+    if (ty_onnx_import(m->impl, g, &binding, &got, err) < 0)
+        return -1;
+    ty_model_update *updates = TY_NEW_ARRAY(ty_graph_arena(g), ty_model_update, got.n_updates);
+    for (int i = 0; i < got.n_updates; i++)
+        updates[i] = (ty_model_update){got.updates[i].initializer, got.updates[i].value};
+    *values = (ty_model_values){.outputs = got.outputs, .updates = updates, .n_updates = got.n_updates};
+    return 0;
+}
+
+static bool onnx_fault_is_new(const ty_error *faults, int n, const ty_error *fault)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(faults[i].place, fault->place) == 0)
+            return false;
+    return true;
+}
+
+/* First what no shape could heal, then what these shapes break at other places. */
+static int onnx_check(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_error *faults, int max)
+{
+    int found = ty_onnx_check(m->impl, faults, max);
+    int stored = found < max ? found : max;
+    ty_onnx_binding binding = onnx_binding(b);
+    ty_onnx_values got;
+    ty_error first;
+    if (ty_onnx_import(m->impl, g, &binding, &got, &first) == 0)
+        return found;
+    int known = stored;
+    for (int i = 0; i < got.n_faults; i++) {
+        if (!onnx_fault_is_new(faults, known, &got.faults[i]))
+            continue;
+        if (stored < max)
+            faults[stored++] = got.faults[i];
+        found++;
+    }
+    return found;
+}
+
+typedef struct onnx_target {
+    ty_file_writer *file;
+} onnx_target;
+
+static int onnx_sink_file(void *ctx, const void *bytes, size_t n, ty_error *err)
+{
+    return ty_file_writer_add(((onnx_target *)ctx)->file, bytes, n, err);
+}
+
+static int onnx_write(const ty_model *m, ty_file_writer *w, ty_find_weight *find, void *ctx, ty_error *err)
+{
+    const ty_onnx *x = m->impl;
+    ty_onnx_payload *payloads = calloc((size_t)m->n_weights + 1, sizeof *payloads);
+    if (!payloads)
+        return ty_error_set(err, TY_E_LIMIT, "no memory to list %d weights", m->n_weights);
+    int n = 0;
+    for (int i = 0; i < m->n_weights; i++) {
+        const void *data = find(ctx, m->weight[i].name, &ty_onnx_initializer_at(x, i)->type);
+        if (data)
+            payloads[n++] = (ty_onnx_payload){i, data};
+    }
+    onnx_target target = {w};
+    int rc = ty_onnx_write(x, payloads, n, onnx_sink_file, &target, err);
+    free(payloads);
+    return rc;
+}
+
+/* ---- the table ------------------------------------------------------------------------------------------------------ */
+
+static const model_format model_formats[] = {
+    {onnx_matches, onnx_open, onnx_close, onnx_import, onnx_check, onnx_write},
+};
+
+static int model_read_head(const char *path, uint8_t *head, size_t max, size_t *n, ty_error *err)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return ty_error_errno(err, TY_E_NONE, errno, "model \"%s\"", path);
+    *n = fread(head, 1, max, f);
+    bool failed = ferror(f);
+    int reason = errno;
+    fclose(f);
+    return failed ? ty_error_errno(err, TY_E_NONE, reason, "model \"%s\"", path) : 0;
+}
+
+static int model_detect(const char *path, const model_format **out, ty_error *err)
+{
+    uint8_t head[64];
+    size_t n = 0;
+    if (model_read_head(path, head, sizeof head, &n, err) < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof model_formats / sizeof *model_formats; i++)
+        if (model_formats[i].matches(path, head, n)) {
+            *out = &model_formats[i];
+            return 0;
+        }
+    ty_error_set(err, TY_E_MODEL_FILE, "model: expected an ONNX file, found %s", n ? "something else" : "an empty file");
+    ty_error_at(err, "%s", path);
+    return ty_error_help(err, "export the model to ONNX, with its weights, and name the file *.onnx");
+}
+
+int ty_model_open(const char *path, ty_model **out, ty_error *err)
+{
+    const model_format *format;
+    *out = NULL;
+    if (model_detect(path, &format, err) < 0)
+        return -1;
+    ty_model *m = calloc(1, sizeof *m);
+    if (!m)
+        return ty_error_set(err, TY_E_LIMIT, "no memory for a model");
+    ty_arena_init(&m->arena);
+    m->format = format;
+    if (format->open(m, path, err) < 0) {
+        ty_model_free(m);
+        return -1;
+    }
+    *out = m;
+    return 0;
+}
+
+void ty_model_free(ty_model *m)
+{
+    if (!m)
+        return;
+    if (m->impl)
+        m->format->close(m->impl);
+    ty_arena_fini(&m->arena);
+    free(m);
+}
+
+/* ---- questions ------------------------------------------------------------------------------------------------------ */
+
+const char *ty_model_format(const ty_model *m)
+{
+    return m->text;
+}
+
+int ty_model_n_inputs(const ty_model *m)
+{
+    return m->n_inputs;
+}
+
+const ty_model_value *ty_model_input(const ty_model *m, int i)
+{
+    return &m->input[i];
+}
+
+int ty_model_n_outputs(const ty_model *m)
+{
+    return m->n_outputs;
+}
+
+const ty_model_value *ty_model_output(const ty_model *m, int i)
+{
+    return &m->output[i];
+}
+
+int ty_model_n_weights(const ty_model *m)
+{
+    return m->n_weights;
+}
+
+const ty_model_value *ty_model_weight(const ty_model *m, int i)
+{
+    return &m->weight[i];
+}
+
+int64_t ty_model_n_nodes(const ty_model *m)
+{
+    return m->n_nodes;
+}
+
+static int model_find(const ty_model_value *list, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(list[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+int ty_model_find_input(const ty_model *m, const char *name)
+{
+    return model_find(m->input, m->n_inputs, name);
+}
+
+int ty_model_find_output(const ty_model *m, const char *name)
+{
+    return model_find(m->output, m->n_outputs, name);
+}
+
+int ty_model_find_weight(const ty_model *m, const char *name)
+{
+    return model_find(m->weight, m->n_weights, name);
+}
+
+bool ty_model_weight_is_running(const ty_model *m, int weight)
+{
+    return m->running[weight];
+}
+
+int ty_model_import(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_model_values *values, ty_error *err)
+{
+    return m->format->import(m, g, b, values, err);
+}
+
+/* ---- writing, checking ---------------------------------------------------------------------------------------------- */
+
+int ty_model_write(const ty_model *m, const char *path, ty_find_weight *find, void *ctx, ty_error *err)
+{
+    ty_file_writer w;
+    if (ty_file_writer_open(&w, path, 0644, err) < 0)
+        return -1;
+    if (m->format->write(m, &w, find, ctx, err) < 0) {
+        ty_file_writer_abandon(&w);
+        return -1;
+    }
+    return ty_file_writer_commit(&w, err);
+}
+
+static int model_bind_batch(const ty_model *m, ty_graph *g, int64_t batch, ty_val *inputs, ty_error *err)
+{
+    for (int i = 0; i < m->n_inputs; i++) {
+        const ty_model_value *v = &m->input[i];
+        if (v->rank < 0 || v->dtype >= TY_N_DTYPES)
+            return ty_error_set(err, TY_E_SHAPE, "input \"%s\": the file gives no %s", v->name,
+                                v->rank < 0 ? "shape" : "element type that is known here");
+        ty_type type = {.dtype = (uint8_t)v->dtype, .rank = (uint8_t)v->rank};
+        for (int k = 0; k < v->rank; k++)
+            type.dim[k] = v->dim[k] < 0 ? batch : v->dim[k];
+        inputs[i] = ty_b_input(g, ty_graph_add_input(g, v->name, type));
+    }
+    return ty_graph_failed(g, err) ? -1 : 0;
+}
+
+static int model_report(const ty_error *faults, int n, ty_buf *report, ty_error *err)
+{
+    for (int i = 0; i < n; i++) {
+        size_t size = ty_error_format(&faults[i], NULL, 0) + 1;
+        char *text = malloc(size);
+        if (!text)
+            return ty_error_set(err, TY_E_LIMIT, "no memory for a report");
+        ty_error_format(&faults[i], text, size);
+        ty_buf_adds(report, text);
+        if (size > 1 && text[size - 2] != '\n')
+            ty_buf_addc(report, '\n');
+        free(text);
+    }
+    return report->failed ? ty_error_set(err, TY_E_LIMIT, "the report on %d faults is too long", n) : 0;
+}
+
+#define MODEL_MAX_FAULTS 64
+
+int ty_model_check(const ty_model *m, int64_t batch, ty_buf *report, int *n_faults, ty_error *err)
+{
+    ty_graph *g = ty_graph_new();
+    ty_error *faults = calloc(MODEL_MAX_FAULTS, sizeof *faults);
+    ty_val *inputs = TY_NEW_ARRAY(ty_graph_arena(g), ty_val, m->n_inputs);
+    ty_model_binding b = {.mode = TY_MODEL_TRAIN, .inputs = inputs};
+    b.seed = b.step = ty_b_scalar(g, TY_I64, 0);
+    int rc = faults ? 0 : ty_error_set(err, TY_E_LIMIT, "no memory to list faults");
+    if (rc == 0 && model_bind_batch(m, g, batch, inputs, &faults[0]) < 0) {
+        *n_faults = 1;
+        rc = model_report(faults, 1, report, err);
+    } else if (rc == 0) {
+        int n = *n_faults = m->format->check(m, g, &b, faults, MODEL_MAX_FAULTS);
+        rc = model_report(faults, n < MODEL_MAX_FAULTS ? n : MODEL_MAX_FAULTS, report, err);
+    }
+    free(faults);
+    ty_graph_free(g);
+    return rc;
+}

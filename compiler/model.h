@@ -1,0 +1,49 @@
+/* model.h - what the compiler asks of a model file, whatever its format. Internal to compiler/; the public half is in
+ * compiler.h.
+ *
+ * A format is a row of the table in model.c. Weights are numbered as in ty_model_weight().
+ */
+#ifndef TY_COMPILER_MODEL_H
+#define TY_COMPILER_MODEL_H
+
+#include "compiler/compiler.h"
+#include "compiler/ir/graph.h"
+
+/* How nodes that act otherwise in training are taken. */
+typedef enum ty_model_mode {
+    TY_MODEL_EVAL, /* running statistics, no dropout */
+    TY_MODEL_TRAIN /* batch statistics, updates of the running ones, dropout */
+} ty_model_mode;
+
+typedef struct ty_model_binding {
+    ty_model_mode mode;
+    const ty_val *inputs;  /* one a model input; its type is the static shape */
+    const ty_val *weights; /* one a weight; TY_NONE: a constant. NULL: all constants */
+    ty_val seed, step;     /* i64[] for random numbers */
+} ty_model_binding;
+
+/* New value of a running statistic after a training step. */
+typedef struct ty_model_update {
+    int weight;
+    ty_val value;
+} ty_model_update;
+
+/* Arrays live in the graph's arena. */
+typedef struct ty_model_values {
+    const ty_val *outputs; /* one a model output */
+    const ty_model_update *updates;
+    int n_updates;
+} ty_model_values;
+
+/* Emits the model into g; may be called again on the same graph. */
+int ty_model_import(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_model_values *values, ty_error *err);
+
+/* Numbers by name, or -1. */
+int ty_model_find_input(const ty_model *m, const char *name);
+int ty_model_find_output(const ty_model *m, const char *name);
+int ty_model_find_weight(const ty_model *m, const char *name);
+
+/* A weight that batches change but gradients do not: running mean or variance. */
+bool ty_model_weight_is_running(const ty_model *m, int weight);
+
+#endif

@@ -1,0 +1,340 @@
+/* loss.c - one row a kind: how each element's term is made, and how the terms are brought together.
+ *
+ * Kinds with a term for every element share one frame: terms, then sum(w l) / sum(w). Kinds over classes share another:
+ * classes to the last axis, rows flattened, term and weight for each row. What is masked out is selected away, not
+ * multiplied by zero: the rows behind the valid ones may hold anything.
+ */
+#include "compiler/passes/loss.h"
+
+#include "compiler/ir/build.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+typedef struct loss_rows {
+    ty_val term, weight; /* f32[R]; the loss is sum(term weight) / sum(weight) */
+} loss_rows;
+
+typedef struct loss_kind {
+    const char *text;
+    bool needs_target;
+    bool takes_weights; /* sample weights have a meaning */
+    bool per_row;       /* the divisor is the number of rows, not of elements */
+    ty_val (*element)(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val y);
+    loss_rows (*rows)(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val labels); /* x [R, C], labels i64[R] */
+} loss_kind;
+
+/* ---- terms of elements: x output, y target, both f32 and of one shape ------------------------------------------------ */
+
+static ty_val loss_abs(ty_graph *g, ty_val x)
+{
+    return ty_b_unary(g, TY_OP_ABS, x);
+}
+
+static ty_val loss_mse(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val y)
+{
+    (void)t;
+    return ty_b_square(g, ty_b_sub(g, x, y));
+}
+
+static ty_val loss_mae(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val y)
+{
+    (void)t;
+    return loss_abs(g, ty_b_sub(g, x, y));
+}
+
+static ty_val loss_huber(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val y)
+{
+    ty_val r = ty_b_sub(g, x, y), size = loss_abs(g, r), delta = ty_b_full_like(g, r, t->delta);
+    ty_val inside = ty_b_mul_s(g, ty_b_square(g, r), 0.5);
+    ty_val outside = ty_b_mul_s(g, ty_b_add_s(g, size, -t->delta / 2), t->delta);
+    return ty_b_select(g, ty_b_le(g, size, delta), inside, outside);
+}
+
+/* (1 - y) x + (1 + (p - 1) y) (log1p(exp(-|x|)) + max(-x, 0)) */
+static ty_val loss_bce(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val y)
+{
+    ty_val positive = ty_b_softplus(g, ty_b_neg(g, x));
+    ty_val one = ty_b_full_like(g, y, 1);
+    if (t->pos_weight != 1)
+        positive = ty_b_mul(g, ty_b_add(g, one, ty_b_mul_s(g, y, t->pos_weight - 1)), positive);
+    return ty_b_add(g, ty_b_mul(g, ty_b_sub(g, one, y), x), positive);
+}
+
+/* y (log y - x), and 0 where y = 0. */
+static ty_val loss_kl(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val y)
+{
+    (void)t;
+    ty_val zero = ty_b_full_like(g, y, 0), any = ty_b_lt(g, zero, y);
+    ty_val safe = ty_b_select(g, any, y, ty_b_full_like(g, y, 1));
+    ty_val term = ty_b_mul(g, y, ty_b_sub(g, ty_b_log(g, safe), x));
+    return ty_b_select(g, any, term, zero);
+}
+
+static ty_val loss_mean(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val y)
+{
+    (void)g;
+    (void)t;
+    (void)y;
+    return x;
+}
+
+/* ---- terms of rows: x [R, C] ------------------------------------------------------------------------------------------ */
+
+static ty_val loss_class_weights(ty_graph *g, const ty_loss_term *t, int64_t n_classes)
+{
+    if (t->n_class_weights == 0)
+        return TY_NONE;
+    if (t->n_class_weights != n_classes)
+        return ty_graph_fail(g, TY_E_SHAPE, "class_weights: expected %" PRId64 " numbers, one a class, found %d",
+                             n_classes, t->n_class_weights);
+    float *data = TY_NEW_ARRAY(ty_graph_arena(g), float, n_classes);
+    for (int64_t i = 0; i < n_classes; i++)
+        data[i] = (float)t->class_weights[i];
+    return ty_b_const_copy(g, ty_type_make(TY_F32, 1, &n_classes), data);
+}
+
+static loss_rows loss_xent(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val labels)
+{
+    ty_val in[3] = {x, labels, loss_class_weights(g, t, ty_b_dim(g, x, 1))};
+    ty_attr attr = {.index = t->ignore_index, .value = t->label_smoothing};
+    ty_val term = ty_graph_emit(g, TY_OP_XENT, &attr, in, t->n_class_weights ? 3 : 2);
+    if (term == TY_NONE)
+        return (loss_rows){TY_NONE, TY_NONE};
+    return (loss_rows){term, ty_val_make(ty_val_node(term), 1)};
+}
+
+static loss_rows loss_nll(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val labels)
+{
+    ty_val ignored = ty_b_eq(g, labels, ty_b_full_like(g, labels, (double)t->ignore_index));
+    ty_val safe = ty_b_select(g, ignored, ty_b_full_like(g, labels, 0), labels);
+    ty_val picked = ty_b_squeeze(g, ty_b_take(g, x, ty_b_unsqueeze(g, safe, 1), 1), 1);
+    ty_val weights = loss_class_weights(g, t, ty_b_dim(g, x, 1));
+    ty_val one = ty_b_full_like(g, picked, 1), zero = ty_b_full_like(g, picked, 0);
+    ty_val weight = t->n_class_weights ? ty_b_gather(g, weights, safe, 0) : one;
+    return (loss_rows){ty_b_neg(g, picked), ty_b_select(g, ignored, zero, weight)};
+}
+
+/* ---- the table -------------------------------------------------------------------------------------------------------- */
+
+static const loss_kind loss_kinds[TY_N_LOSS_KINDS] = {
+    [TY_LOSS_MSE] = {"mse", true, true, false, loss_mse, NULL},
+    [TY_LOSS_MAE] = {"mae", true, true, false, loss_mae, NULL},
+    [TY_LOSS_HUBER] = {"huber", true, true, false, loss_huber, NULL},
+    [TY_LOSS_BCE_LOGITS] = {"binary_cross_entropy_with_logits", true, true, false, loss_bce, NULL},
+    [TY_LOSS_SOFTMAX_CROSS_ENTROPY] = {"softmax_cross_entropy", true, true, false, NULL, loss_xent},
+    [TY_LOSS_NLL] = {"nll", true, true, false, NULL, loss_nll},
+    [TY_LOSS_KL_DIV] = {"kl_div", true, false, true, loss_kl, NULL},
+    [TY_LOSS_MEAN] = {"mean", false, true, false, loss_mean, NULL},
+};
+
+const char *ty_loss_text(ty_loss_kind kind)
+{
+    return kind < TY_N_LOSS_KINDS ? loss_kinds[kind].text : "?";
+}
+
+/* ---- shapes ------------------------------------------------------------------------------------------------------------ */
+
+/* Dims that are not 1, in order; how many. */
+static int loss_real_dims(const ty_type *t, int64_t *dim)
+{
+    int n = 0;
+    for (int i = 0; i < t->rank; i++)
+        if (t->dim[i] != 1)
+            dim[n++] = t->dim[i];
+    return n;
+}
+
+ty_val ty_loss_match(ty_graph *g, ty_val target, ty_val x, const char *what)
+{
+    if (target == TY_NONE || x == TY_NONE)
+        return TY_NONE;
+    const ty_type *t = ty_graph_type(g, target), *to = ty_graph_type(g, x);
+    int64_t a[TY_MAX_RANK], b[TY_MAX_RANK];
+    int n = loss_real_dims(t, a);
+    if (n != loss_real_dims(to, b) || memcmp(a, b, sizeof *a * (size_t)n) != 0) {
+        char found[160], expected[160];
+        return ty_graph_fail(g, TY_E_SHAPE, "%s: expected the shape of the output, %s, found %s", what,
+                             ty_type_text(to, expected, sizeof expected), ty_type_text(t, found, sizeof found));
+    }
+    ty_type type = *to;
+    return ty_b_reshape(g, target, type.rank, type.dim);
+}
+
+ty_val ty_loss_stretch_rows(ty_graph *g, ty_val rows, ty_val x)
+{
+    if (rows == TY_NONE || x == TY_NONE)
+        return TY_NONE;
+    ty_type t = *ty_graph_type(g, x);
+    int64_t batch = ty_b_dim(g, rows, 0), dim[TY_MAX_RANK] = {0};
+    if (t.rank == 0 || t.dim[0] % batch != 0) {
+        char text[160];
+        return ty_graph_fail(g, TY_E_SHAPE,
+                             "an output of shape %s has no rows that can be left out: expected a first dim of %" PRId64
+                             " (the batch) or a multiple of it",
+                             ty_type_text(&t, text, sizeof text), batch);
+    }
+    int64_t repeat = t.dim[0] / batch;
+    ty_val tall = ty_b_broadcast(g, ty_b_unsqueeze(g, rows, 1), 2, (int64_t[]){batch, repeat});
+    for (int i = 0; i < t.rank; i++)
+        dim[i] = i == 0 ? t.dim[0] : 1;
+    return ty_b_broadcast(g, ty_b_reshape(g, tall, t.rank, dim), t.rank, t.dim);
+}
+
+static int loss_class_axis(ty_graph *g, ty_val x, int class_axis)
+{
+    int rank = ty_b_rank(g, x), axis = class_axis < 0 ? class_axis + rank : class_axis;
+    if (axis >= 0 && axis < rank)
+        return axis;
+    ty_graph_fail(g, TY_E_SHAPE, "class_axis: expected %d to %d, found %d", -rank, rank - 1, class_axis);
+    return -1;
+}
+
+ty_val ty_loss_class_rows(ty_graph *g, ty_val x, int class_axis)
+{
+    if (x == TY_NONE)
+        return TY_NONE;
+    int rank = ty_b_rank(g, x), axis = loss_class_axis(g, x, class_axis);
+    if (axis < 0)
+        return TY_NONE;
+    int64_t perm[TY_MAX_RANK] = {0}, classes = ty_b_dim(g, x, axis);
+    for (int i = 0; i < rank; i++)
+        perm[i] = i == rank - 1 ? axis : i < axis ? i : i + 1;
+    ty_val last = axis == rank - 1 ? x : ty_b_transpose(g, x, perm);
+    int64_t elems = ty_type_elems(ty_graph_type(g, x));
+    return ty_b_reshape(g, last, 2, (int64_t[]){classes ? elems / classes : 0, classes});
+}
+
+/* x's type without the class axis. */
+static ty_type loss_label_type(ty_graph *g, ty_val x, int axis)
+{
+    const ty_type *t = ty_graph_type(g, x);
+    ty_type out = {.dtype = TY_I64, .rank = (uint8_t)(t->rank - 1)};
+    for (int i = 0; i < out.rank; i++)
+        out.dim[i] = t->dim[i < axis ? i : i + 1];
+    return out;
+}
+
+ty_val ty_loss_labels(ty_graph *g, ty_val target, ty_val x, int class_axis)
+{
+    if (target == TY_NONE || x == TY_NONE)
+        return TY_NONE;
+    int axis = loss_class_axis(g, x, class_axis);
+    if (axis < 0)
+        return TY_NONE;
+    ty_type want = loss_label_type(g, x, axis), have = *ty_graph_type(g, target);
+    int64_t a[TY_MAX_RANK], b[TY_MAX_RANK];
+    int n = loss_real_dims(&have, a);
+    char found[160], expected[160];
+    if (ty_dtype_is_float((ty_dtype)have.dtype) || have.dtype == TY_BOOL)
+        return ty_graph_fail(g, TY_E_TYPE, "target: expected class numbers (an integer type), found %s",
+                             ty_type_text(&have, found, sizeof found));
+    if (n != loss_real_dims(&want, b) || memcmp(a, b, sizeof *a * (size_t)n) != 0)
+        return ty_graph_fail(g, TY_E_SHAPE, "target: expected %s, one class number for each row of the output, found %s",
+                             ty_type_text(&want, expected, sizeof expected), ty_type_text(&have, found, sizeof found));
+    return ty_b_flatten(g, ty_b_cast(g, target, TY_I64));
+}
+
+ty_val ty_loss_class_mask(ty_graph *g, ty_val rows, ty_val x, int class_axis)
+{
+    if (rows == TY_NONE || x == TY_NONE)
+        return TY_NONE;
+    int axis = loss_class_axis(g, x, class_axis);
+    if (axis < 0)
+        return TY_NONE;
+    if (axis == 0)
+        return ty_graph_fail(g, TY_E_SHAPE, "class_axis: axis 0 is the batch");
+    ty_type t = loss_label_type(g, x, axis);
+    return ty_b_flatten(g, ty_loss_stretch_rows(g, rows, ty_b_full(g, TY_I64, t.rank, t.dim, 0)));
+}
+
+ty_val ty_loss_sum(ty_graph *g, ty_val x, ty_val keep)
+{
+    if (keep != TY_NONE)
+        x = ty_b_select(g, keep, x, ty_b_full_like(g, x, 0));
+    return ty_b_sum(g, x, ty_b_all_axes(g, x), false);
+}
+
+/* ---- frames ------------------------------------------------------------------------------------------------------------ */
+
+/* Weights in the shape of the terms: given for each, or for each row. */
+static ty_val loss_weights_like(ty_graph *g, ty_val weight, ty_val terms)
+{
+    weight = ty_b_cast(g, weight, TY_F32);
+    if (weight == TY_NONE || terms == TY_NONE)
+        return TY_NONE;
+    const ty_type *w = ty_graph_type(g, weight), *t = ty_graph_type(g, terms);
+    if (ty_type_elems(w) == t->dim[0] && t->rank > 1 && ty_type_elems(t) != t->dim[0]) {
+        int64_t dim[TY_MAX_RANK] = {0};
+        ty_type type = *t;
+        for (int i = 0; i < type.rank; i++)
+            dim[i] = i == 0 ? type.dim[0] : 1;
+        return ty_b_broadcast(g, ty_b_reshape(g, weight, type.rank, dim), type.rank, type.dim);
+    }
+    return ty_loss_match(g, weight, terms, "sample weights");
+}
+
+static ty_val loss_count_elems(ty_graph *g, ty_val x, ty_val keep)
+{
+    if (keep == TY_NONE)
+        return ty_b_scalar(g, TY_F32, (double)ty_type_elems(ty_graph_type(g, x)));
+    return ty_loss_sum(g, ty_b_cast(g, keep, TY_F32), TY_NONE);
+}
+
+/* Rows of the batch that count: the divisor of kl_div. */
+static ty_val loss_count_rows(ty_graph *g, ty_val x, ty_val rows)
+{
+    if (rows != TY_NONE)
+        return ty_loss_sum(g, ty_b_cast(g, rows, TY_F32), TY_NONE);
+    return ty_b_scalar(g, TY_F32, ty_b_rank(g, x) ? (double)ty_b_dim(g, x, 0) : 1);
+}
+
+static ty_loss_sums loss_elements(ty_graph *g, const loss_kind *kind, const ty_loss_term *t, const ty_loss_operands *in)
+{
+    ty_val x = ty_b_cast(g, in->output, TY_F32), y = TY_NONE;
+    if (kind->needs_target)
+        y = ty_loss_match(g, ty_b_cast(g, in->target, TY_F32), x, "target");
+    ty_val l = kind->element(g, t, x, y);
+    if (ty_graph_failed(g, NULL))
+        return (ty_loss_sums){TY_NONE, TY_NONE};
+    bool rowless = in->rows != TY_NONE && ty_b_rank(g, x) == 0;
+    ty_val keep = rowless ? TY_NONE : ty_loss_stretch_rows(g, in->rows, l);
+    if (in->sample_weight != TY_NONE) {
+        ty_val w = loss_weights_like(g, in->sample_weight, l);
+        return (ty_loss_sums){ty_loss_sum(g, ty_b_mul(g, w, l), keep), ty_loss_sum(g, w, keep)};
+    }
+    ty_val count = kind->per_row ? loss_count_rows(g, x, in->rows) : loss_count_elems(g, l, keep);
+    return (ty_loss_sums){ty_loss_sum(g, l, keep), count};
+}
+
+static ty_loss_sums loss_classes(ty_graph *g, const loss_kind *kind, const ty_loss_term *t, const ty_loss_operands *in)
+{
+    ty_val x = ty_b_cast(g, in->output, TY_F32);
+    ty_val labels = ty_loss_labels(g, in->target, x, t->class_axis);
+    ty_val rows = ty_loss_class_rows(g, x, t->class_axis);
+    if (labels == TY_NONE || rows == TY_NONE)
+        return (ty_loss_sums){TY_NONE, TY_NONE};
+    loss_rows r = kind->rows(g, t, rows, labels);
+    if (in->sample_weight != TY_NONE) {
+        ty_val shaped = ty_loss_match(g, in->sample_weight, in->target, "sample weights");
+        r.weight = ty_b_mul(g, r.weight, ty_b_flatten(g, ty_b_cast(g, shaped, TY_F32)));
+    }
+    ty_val keep = ty_loss_class_mask(g, in->rows, x, t->class_axis);
+    return (ty_loss_sums){ty_loss_sum(g, ty_b_mul(g, r.term, r.weight), keep), ty_loss_sum(g, r.weight, keep)};
+}
+
+int ty_loss_term_build(ty_graph *g, const ty_loss_term *term, const ty_loss_operands *in, ty_loss_sums *out,
+                       ty_error *err)
+{
+    if ((unsigned)term->kind >= TY_N_LOSS_KINDS)
+        return ty_error_set(err, TY_E_INTERNAL, "loss: no kind %d", (int)term->kind);
+    const loss_kind *kind = &loss_kinds[term->kind];
+    if (kind->needs_target && in->target == TY_NONE && !ty_graph_failed(g, NULL))
+        ty_graph_fail(g, TY_E_CONFIG, "expected a target, found none");
+    if (in->sample_weight != TY_NONE && !kind->takes_weights)
+        ty_graph_fail(g, TY_E_CONFIG, "sample weights: its terms are added up, not averaged, so they cannot be weighed");
+    *out = kind->rows ? loss_classes(g, kind, term, in) : loss_elements(g, kind, term, in);
+    if (!ty_graph_failed(g, err))
+        return 0;
+    return ty_error_wrap(err, "loss %s on output \"%s\"", kind->text, term->output);
+}

@@ -1,0 +1,66 @@
+/* parameters.h - which weights are trained, and where each lies in the flat arenas. Internal to step.c.
+ *
+ * While the step is drafted every weight that may change is a leaf of its own; how the leaves become slices of arenas is
+ * known only after the model was imported, because the order follows the first use.
+ */
+#ifndef TY_COMPILER_PASSES_PARAMETERS_H
+#define TY_COMPILER_PASSES_PARAMETERS_H
+
+#include "compiler/compiler.h"
+#include "compiler/ir/graph.h"
+
+#define TY_PARAM_MAX_GROUPS 2
+
+typedef enum ty_param_role {
+    TY_PARAM_CONSTANT,  /* never changes: its bytes are a constant of the graph */
+    TY_PARAM_CANDIDATE, /* trained if the loss depends on it */
+    TY_PARAM_RUNNING    /* statistic of a normalization: changed by batches if training updates it */
+} ty_param_role;
+
+/* One a weight of the model. */
+typedef struct ty_param {
+    const ty_model_value *weight;
+    ty_type type;
+    ty_param_role role;
+    int same_as;        /* number of the weight it is tied to: itself unless tied */
+    bool decays;        /* weight decay applies */
+    bool trained;
+    ty_val leaf;        /* in the draft; TY_NONE: a constant */
+    uint32_t first_use; /* id of the first node that reads the leaf */
+    int group;          /* trained: of param.<group> */
+    int state, segment; /* state -1: none */
+    int64_t offset;     /* elements in the state */
+    ty_val grad;        /* in the draft, of the leaf's type */
+} ty_param;
+
+/* Weights of one flat arena, in order. */
+typedef struct ty_param_group {
+    int number; /* of its names: "param.<number>" */
+    double decay;
+    int *member; /* numbers of params */
+    int n_members;
+    int64_t elems;
+    int state; /* of the parameters themselves */
+} ty_param_group;
+
+typedef struct ty_param_set {
+    ty_param *param;
+    int n_params;
+    ty_param_group group[TY_PARAM_MAX_GROUPS];
+    int n_groups;
+    int64_t n_trained; /* numbers */
+    ty_arena *arena;   /* of all arrays */
+} ty_param_set;
+
+/* Roles by the spec's lists. Refuses exact names that no weight has, and tied weights that differ in type. */
+int ty_params_classify(ty_param_set *set, const ty_model *m, const ty_train_spec *spec, ty_arena *arena, ty_error *err);
+/* Decides what is trained: candidates that `loss` depends on. Refuses those that are no f32. */
+int ty_params_find_uses(ty_param_set *set, const ty_graph *g, ty_val loss, ty_error *err);
+/* Groups, order and offsets of what is trained. */
+void ty_params_arrange(ty_param_set *set, const ty_train_spec *spec);
+/* Adds a state with the segments of a group, named "<prefix>.<group number>". init: with the bytes of the file. Returns
+ * its number. */
+int ty_params_add_state(const ty_param_set *set, const ty_param_group *group, ty_graph *g, const char *prefix,
+                        ty_state_role role, bool init);
+
+#endif
