@@ -1,0 +1,629 @@
+/* train_cases.c - trains every case of a folder like shared/data/train-cases and compares with what PyTorch got.
+ *
+ *     train_cases [-v] [--interpreter] [--threads N] [--dump DIR] DIR [NAME...]
+ *
+ * A case is a folder with recipe.yaml, model.onnx, batches, expected.json and final.npz; the README beside them says what
+ * all of it means. Each case runs in a process of its own, so that a crash is one failed case. What a deviation may be
+ * is said in expected.json; the share of it that was used up is printed.
+ */
+#include "base/file.h"
+#include "base/json.h"
+#include "base/yaml.h"
+#include "compiler/compiler.h"
+#include "container/input/npy.h"
+#include "container/input/zip.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_INPUTS    16
+#define MAX_TERMS     4
+#define LR_TOLERANCE  1e-6
+#define CASE_SECONDS  300
+#define MAX_NPZ_BYTES ((size_t)64 << 20)
+
+typedef struct settings {
+    bool verbose, interpreter;
+    int threads;
+    const char *dump;
+} settings;
+
+typedef struct test_case {
+    ty_arena arena;
+    const char *folder;
+    const ty_doc *recipe, *expected;
+    ty_model *model;
+    ty_train_spec spec;
+    ty_loss_term term[MAX_TERMS];
+    ty_binding binding[MAX_INPUTS];
+    ty_tensor stack[MAX_INPUTS]; /* all batches of an input: [N, batch, ...] */
+    int64_t n_batches;
+    int64_t steps;
+    ty_program *program;
+    settings set;
+    int n_faults;
+    double worst[5]; /* largest share of the tolerance, by kind */
+} test_case;
+
+enum { WORST_LOSS, WORST_LR, WORST_NORM, WORST_EVAL, WORST_WEIGHT };
+
+/* ---- small things --------------------------------------------------------------------------------------------------- */
+
+static void die(const char *what, const ty_error *err)
+{
+    char text[6000];
+    ty_error_format(err, text, sizeof text);
+    printf("  %s: %s\n", what, text);
+    fflush(stdout);
+    _exit(1);
+}
+
+static const char *path_in(test_case *c, const char *name)
+{
+    return ty_arena_printf(&c->arena, "%s/%s", c->folder, name);
+}
+
+static double number(const ty_doc *map, const char *key, double absent)
+{
+    double v = absent;
+    const ty_doc *d = ty_doc_find(map, key);
+    ty_error err;
+    if (d && ty_doc_float(d, &v, &err) < 0)
+        die(key, &err);
+    return v;
+}
+
+static bool flag(const ty_doc *map, const char *key)
+{
+    bool v = false;
+    const ty_doc *d = ty_doc_find(map, key);
+    ty_error err;
+    if (d && ty_doc_bool(d, &v, &err) < 0)
+        die(key, &err);
+    return v;
+}
+
+static const char *text(const ty_doc *map, const char *key)
+{
+    const ty_doc *d = ty_doc_find(map, key);
+    return d && d->kind == TY_DOC_STRING ? d->string : NULL;
+}
+
+/* Row of a table of names; dies if there is none. */
+static int row_of(const char *what, const char *name, const char *const *names, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (name && strcmp(name, names[i]) == 0)
+            return i;
+    ty_error err;
+    ty_error_set(&err, TY_E_CONFIG, "unknown %s \"%s\"", what, name ? name : "");
+    die("recipe.yaml", &err);
+    return -1;
+}
+
+/* ---- names ---------------------------------------------------------------------------------------------------------- */
+
+/* The weight of the model that PyTorch calls so: by `names`, else by itself. NULL if the file has none. */
+static const ty_model_value *weight_of(const test_case *c, const char *pytorch, bool *transposed)
+{
+    const ty_doc *names = ty_doc_find(c->recipe, "names");
+    *transposed = false;
+    for (size_t i = 0; i < ty_doc_len(names); i++) {
+        const ty_doc *entry = ty_doc_at(names, i);
+        if (strcmp(text(entry, "tensor"), pytorch) == 0) {
+            *transposed = flag(entry, "transposed");
+            pytorch = entry->key;
+            break;
+        }
+    }
+    for (int i = 0; i < ty_model_n_weights(c->model); i++)
+        if (strcmp(ty_model_weight(c->model, i)->name, pytorch) == 0)
+            return ty_model_weight(c->model, i);
+    return NULL;
+}
+
+/* A list of PyTorch's names as names of the file; what the file has not is left out. NULL-terminated. */
+static const char *const *name_list(test_case *c, const ty_doc *list, int *n)
+{
+    const char **out = TY_NEW_ARRAY(&c->arena, const char *, ty_doc_len(list) + 1);
+    int count = 0;
+    for (size_t i = 0; i < ty_doc_len(list); i++) {
+        bool transposed;
+        const ty_model_value *w = weight_of(c, ty_doc_at(list, i)->string, &transposed);
+        if (w)
+            out[count++] = w->name;
+    }
+    if (n)
+        *n = count;
+    return out;
+}
+
+static const char *const *plain_list(test_case *c, const ty_doc *list, int *n)
+{
+    const char **out = TY_NEW_ARRAY(&c->arena, const char *, ty_doc_len(list) + 1);
+    for (size_t i = 0; i < ty_doc_len(list); i++)
+        out[i] = ty_doc_at(list, i)->string;
+    *n = (int)ty_doc_len(list);
+    return out;
+}
+
+/* ---- recipe to spec ------------------------------------------------------------------------------------------------- */
+
+static void add_input(test_case *c, const char *name, const char *file)
+{
+    for (int i = 0; i < c->spec.n_inputs; i++)
+        if (strcmp(c->binding[i].name, name) == 0)
+            return;
+    int k = c->spec.n_inputs++;
+    ty_error err;
+    if (k == MAX_INPUTS || ty_npy_read(path_in(c, file), &c->stack[k], &err) < 0)
+        die(file, &err);
+    const ty_type *all = &c->stack[k].type;
+    c->binding[k] = (ty_binding){name, ty_type_make((ty_dtype)all->dtype, all->rank - 1, all->dim + 1)};
+    c->n_batches = all->dim[0];
+}
+
+static void read_term(test_case *c, const ty_doc *d)
+{
+    static const char *const kinds[TY_N_LOSS_KINDS] = {
+        "mse", "mae", "huber", "binary_cross_entropy_with_logits", "softmax_cross_entropy", "nll", "kl_div", "mean"};
+    ty_loss_term *t = &c->term[c->spec.n_loss++];
+    const ty_doc *classes = ty_doc_find(d, "class_weights");
+    double *weights = TY_NEW_ARRAY(&c->arena, double, ty_doc_len(classes) + 1);
+    ty_error err;
+    for (size_t i = 0; i < ty_doc_len(classes); i++)
+        if (ty_doc_float(ty_doc_at(classes, i), &weights[i], &err) < 0)
+            die("class_weights", &err);
+    *t = (ty_loss_term){.kind = (ty_loss_kind)row_of("loss", text(d, "type"), kinds, TY_N_LOSS_KINDS),
+                        .output = text(d, "output"),
+                        .target = text(d, "target"),
+                        .sample_weight = text(d, "sample_weights"),
+                        .weight = number(d, "weight", 1),
+                        .delta = number(d, "delta", 1),
+                        .pos_weight = number(d, "pos_weight", 1),
+                        .label_smoothing = number(d, "label_smoothing", 0),
+                        .ignore_index = (int64_t)number(d, "ignore_index", -100),
+                        .class_axis = (int)number(d, "class_axis", -1),
+                        .class_weights = weights,
+                        .n_class_weights = (int)ty_doc_len(classes)};
+    if (t->target)
+        add_input(c, t->target, t->target);
+    if (t->sample_weight)
+        add_input(c, t->sample_weight, t->sample_weight);
+}
+
+static ty_optimizer read_optimizer(const ty_doc *d)
+{
+    static const char *const kinds[TY_N_OPTIMIZER_KINDS] = {"sgd",    "adam",    "adamw",   "nadam",
+                                                            "adamax", "rmsprop", "adagrad", "adadelta"};
+    return (ty_optimizer){.kind = (ty_optimizer_kind)row_of("optimizer", text(d, "type"), kinds, TY_N_OPTIMIZER_KINDS),
+                          .lr = number(d, "lr", 0),
+                          .weight_decay = number(d, "weight_decay", 0),
+                          .momentum = number(d, "momentum", 0),
+                          .dampening = number(d, "dampening", 0),
+                          .nesterov = flag(d, "nesterov"),
+                          .amsgrad = flag(d, "amsgrad"),
+                          .centered = flag(d, "centered"),
+                          .beta1 = number(d, "beta1", 0),
+                          .beta2 = number(d, "beta2", 0),
+                          .eps = number(d, "eps", 0),
+                          .alpha = number(d, "alpha", 0),
+                          .rho = number(d, "rho", 0),
+                          .momentum_decay = number(d, "momentum_decay", 0),
+                          .lr_decay = number(d, "lr_decay", 0),
+                          .initial_accumulator = number(d, "initial_accumulator", 0)};
+}
+
+static ty_schedule read_schedule(const ty_doc *d)
+{
+    static const char *const kinds[TY_N_SCHEDULE_KINDS] = {"constant",   "step",          "exponential",
+                                                           "polynomial", "warmup_cosine", "one_cycle"};
+    const char *anneal = text(d, "anneal");
+    return (ty_schedule){.kind = (ty_schedule_kind)row_of("schedule", text(d, "type"), kinds, TY_N_SCHEDULE_KINDS),
+                         .step_size = number(d, "step_size", 1),
+                         .gamma = number(d, "gamma", 1),
+                         .total = number(d, "total", 1),
+                         .power = number(d, "power", 1),
+                         .warmup = number(d, "warmup", 0),
+                         .start_factor = number(d, "start_factor", 0),
+                         .cosine = number(d, "cosine", 0),
+                         .min_lr = number(d, "min_lr", 0),
+                         .pct_start = number(d, "pct_start", 0),
+                         .div_factor = number(d, "div_factor", 1),
+                         .final_div_factor = number(d, "final_div_factor", 1),
+                         .anneal_linear = anneal && strcmp(anneal, "linear") == 0};
+}
+
+static void read_clip(test_case *c, const ty_doc *d)
+{
+    static const char *const kinds[] = {"none", "value", "global_norm"};
+    if (!d)
+        return;
+    c->spec.clip = (ty_clip_kind)row_of("clip", text(d, "type"), kinds, 3);
+    c->spec.clip_max = number(d, "max", 0);
+}
+
+static void read_tied(test_case *c, const ty_doc *groups)
+{
+    const char *const **list = TY_NEW_ARRAY(&c->arena, const char *const *, ty_doc_len(groups) + 1);
+    for (size_t i = 0; i < ty_doc_len(groups); i++)
+        list[i] = name_list(c, ty_doc_at(groups, i), NULL);
+    c->spec.tied = list;
+    c->spec.n_tied = (int)ty_doc_len(groups);
+}
+
+static void read_spec(test_case *c)
+{
+    const ty_doc *r = c->recipe, *inputs = ty_doc_find(r, "inputs"), *loss = ty_doc_find(r, "loss");
+    c->spec = (ty_train_spec){.inputs = c->binding,
+                              .loss = c->term,
+                              .optimizer = read_optimizer(ty_doc_find(r, "optimizer")),
+                              .schedule = read_schedule(ty_doc_find(r, "schedule")),
+                              .accumulate = (int)number(r, "accumulate", 1),
+                              .batch_norm_statistics = true};
+    for (size_t i = 0; i < ty_doc_len(inputs); i++)
+        add_input(c, ty_doc_at(inputs, i)->key, ty_doc_at(inputs, i)->string);
+    for (size_t i = 0; i < ty_doc_len(loss) && i < MAX_TERMS; i++)
+        read_term(c, ty_doc_at(loss, i));
+    read_clip(c, ty_doc_find(r, "clip"));
+    c->spec.frozen = name_list(c, ty_doc_find(r, "frozen"), &c->spec.n_frozen);
+    c->spec.no_decay = name_list(c, ty_doc_find(r, "no_decay"), &c->spec.n_no_decay);
+    c->spec.buffers = plain_list(c, ty_doc_find(r, "buffers"), &c->spec.n_buffers);
+    read_tied(c, ty_doc_find(r, "tied"));
+    c->steps = (int64_t)number(r, "steps", 0);
+}
+
+/* ---- comparing ------------------------------------------------------------------------------------------------------ */
+
+static void complain(test_case *c, const char *fmt, ...) TY_PRINTF(2, 3);
+static void complain(test_case *c, const char *fmt, ...)
+{
+    va_list args;
+    if (++c->n_faults > 8 && !c->set.verbose)
+        return;
+    va_start(args, fmt);
+    printf("  ");
+    vprintf(fmt, args);
+    printf("\n");
+    va_end(args);
+}
+
+/* allowed: absolute. */
+static void compare(test_case *c, int kind, double got, double want, double allowed, const char *fmt, ...)
+    TY_PRINTF(6, 7);
+static void compare(test_case *c, int kind, double got, double want, double allowed, const char *fmt, ...)
+{
+    double share = fabs(got - want) / allowed;
+    if (!(share <= c->worst[kind]))
+        c->worst[kind] = isnan(share) ? INFINITY : share;
+    if (share <= 1 && !c->set.verbose)
+        return;
+    char what[200];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    if (!(share <= 1))
+        complain(c, "%s: expected %.9g, found %.9g: %.3g times what is allowed", what, want, got, share);
+    else if (kind != WORST_WEIGHT)
+        printf("  %s: %.9g, found %.9g\n", what, want, got);
+}
+
+static double expected_at(const test_case *c, const char *key, int64_t i)
+{
+    const ty_doc *d = ty_doc_at(ty_doc_find(c->expected, key), (size_t)i);
+    return !d ? NAN : d->kind == TY_DOC_INT ? (double)d->integer : d->number;
+}
+
+static double tolerance(const test_case *c, const char *key)
+{
+    return number(ty_doc_find(c->expected, "tolerance"), key, 1e-5);
+}
+
+/* ---- running -------------------------------------------------------------------------------------------------------- */
+
+static void run(test_case *c, ty_run tape, int64_t batch)
+{
+    const void *inputs[MAX_INPUTS];
+    ty_error err;
+    for (int i = 0; i < c->spec.n_inputs; i++)
+        inputs[i] = (const char *)c->stack[i].data + (size_t)batch * ty_type_bytes(&c->binding[i].type);
+    if (ty_program_run(c->program, tape, inputs, &err) < 0)
+        die("run", &err);
+}
+
+static double result(const test_case *c, ty_run tape, const char *name)
+{
+    const ty_tensor *t = ty_program_output(c->program, tape, name);
+    if (!t || t->type.dtype != TY_F32 || t->type.rank != 0) {
+        ty_error err;
+        ty_error_set(&err, TY_E_INTERNAL, "expected an output \"%s\" f32[]", name);
+        die("outputs", &err);
+    }
+    return (double)*(const float *)t->data;
+}
+
+static void evaluate(test_case *c, int64_t batch, const char *key)
+{
+    run(c, TY_RUN_EVAL, batch);
+    double got = result(c, TY_RUN_EVAL, "loss.sum") / result(c, TY_RUN_EVAL, "loss.count");
+    double want = number(c->expected, key, NAN);
+    compare(c, WORST_EVAL, got, want, tolerance(c, key) * fabs(want), "%s", key);
+}
+
+static void train(test_case *c)
+{
+    int64_t per_step = c->spec.accumulate;
+    for (int64_t t = 0; t < c->steps; t++) {
+        double loss = 0;
+        for (int64_t m = 0; m < per_step; m++) {
+            ty_run tape = m == per_step - 1 ? TY_RUN_LAST : TY_RUN_MICRO;
+            run(c, tape, (t * per_step + m) % c->n_batches);
+            loss += result(c, tape, "loss") / (double)per_step;
+        }
+        double want = expected_at(c, "losses", t), rate = expected_at(c, "lr", t), norm = expected_at(c, "grad_norm", t);
+        compare(c, WORST_LOSS, loss, want, tolerance(c, t ? "losses" : "first_loss") * fabs(want),
+                "loss of step %" PRId64, t);
+        compare(c, WORST_LR, result(c, TY_RUN_LAST, "lr"), rate, LR_TOLERANCE * fabs(rate) + 1e-30,
+                "rate of step %" PRId64, t);
+        compare(c, WORST_NORM, result(c, TY_RUN_LAST, "grad_norm"), norm, tolerance(c, "grad_norm") * fabs(norm),
+                "gradient of step %" PRId64, t);
+    }
+}
+
+/* ---- weights at the end --------------------------------------------------------------------------------------------- */
+
+/* What the program holds under that name of the file, or the file's own bytes. */
+static const float *present_bytes(const test_case *c, const ty_model_value *w)
+{
+    for (int i = 0; i < ty_program_n_tensors(c->program); i++) {
+        const char *name;
+        bool trained;
+        ty_tensor t = ty_program_tensor(c->program, i, &name, &trained);
+        if (strcmp(name, w->name) == 0)
+            return t.data;
+    }
+    return w->data;
+}
+
+static bool is_undetermined(const test_case *c, const char *name, int64_t at)
+{
+    const ty_doc *ranges = ty_doc_find(ty_doc_find(c->expected, "undetermined"), name);
+    for (size_t i = 0; i < ty_doc_len(ranges); i++) {
+        const ty_doc *r = ty_doc_at(ranges, i);
+        if (at >= ty_doc_at(r, 0)->integer && at < ty_doc_at(r, 1)->integer)
+            return true;
+    }
+    return false;
+}
+
+static void compare_tensor(test_case *c, const char *name, const ty_array *want, const ty_model_value *w,
+                           bool transposed)
+{
+    int64_t n = (int64_t)(want->n_bytes / sizeof(float)), elems = 1;
+    for (int k = 0; k < w->rank; k++)
+        elems *= w->dim[k];
+    if (elems != n || want->dtype != TY_F32) {
+        complain(c, "%s: expected %" PRId64 " elements, found %" PRId64, name, n, elems);
+        return;
+    }
+    double allowed = number(ty_doc_find(ty_doc_find(c->expected, "tolerance"), "weights"), name, 1e-5);
+    const char *have = (const char *)present_bytes(c, w);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = transposed ? i % want->dim[1] * want->dim[0] + i / want->dim[1] : i;
+        float a, b;
+        memcpy(&a, want->data + (size_t)i * sizeof a, sizeof a);
+        memcpy(&b, have + (size_t)at * sizeof b, sizeof b);
+        if (!is_undetermined(c, name, i))
+            compare(c, WORST_WEIGHT, (double)b, (double)a, allowed, "%s[%" PRId64 "]", name, i);
+    }
+}
+
+/* A name that the file leaves out may be tied to one that it has. */
+static const ty_model_value *weight_or_tied(const test_case *c, const char *name, bool *transposed)
+{
+    const ty_model_value *w = weight_of(c, name, transposed);
+    const ty_doc *groups = ty_doc_find(c->recipe, "tied");
+    for (size_t i = 0; !w && i < ty_doc_len(groups); i++) {
+        const ty_doc *group = ty_doc_at(groups, i);
+        bool in = false;
+        for (size_t k = 0; k < ty_doc_len(group); k++)
+            in = in || strcmp(ty_doc_at(group, k)->string, name) == 0;
+        for (size_t k = 0; in && !w && k < ty_doc_len(group); k++)
+            w = weight_of(c, ty_doc_at(group, k)->string, transposed);
+    }
+    return w;
+}
+
+static void compare_member(test_case *c, const ty_zip *zip, const ty_zip_entry *entry)
+{
+    ty_error err;
+    const uint8_t *bytes;
+    uint8_t *owned;
+    ty_array array;
+    char *name = ty_arena_strndup(&c->arena, entry->name, entry->name_bytes - strlen(".npy"));
+    if (ty_zip_read(zip, entry, MAX_NPZ_BYTES, &bytes, &owned, &err) < 0 ||
+        ty_npy_parse(bytes, (size_t)entry->plain_bytes, &array, &err) < 0)
+        die("final.npz", &err);
+    bool transposed;
+    const ty_model_value *w = weight_or_tied(c, name, &transposed);
+    if (w)
+        compare_tensor(c, name, &array, w, transposed);
+    else if (ty_doc_find(ty_doc_find(ty_doc_find(c->expected, "tolerance"), "weights"), name))
+        complain(c, "%s: the model has no such weight", name);
+    free(owned);
+}
+
+static void compare_weights(test_case *c)
+{
+    ty_error err;
+    ty_buf bytes;
+    ty_zip zip;
+    ty_zip_walk walk = {0};
+    ty_zip_entry entry;
+    ty_buf_init(&bytes, MAX_NPZ_BYTES);
+    if (ty_file_read(path_in(c, "final.npz"), &bytes, &err) < 0 ||
+        ty_zip_open((const uint8_t *)bytes.data, bytes.len, &zip, &err) < 0)
+        die("final.npz", &err);
+    int more;
+    while ((more = ty_zip_next(&zip, &walk, &entry, &err)) > 0)
+        compare_member(c, &zip, &entry);
+    if (more < 0)
+        die("final.npz", &err);
+    ty_buf_fini(&bytes);
+}
+
+/* ---- a case --------------------------------------------------------------------------------------------------------- */
+
+static void compile(test_case *c)
+{
+    ty_error err;
+    ty_compile_options opt = {.backend = c->set.interpreter ? TY_BACKEND_INTERPRETER : TY_BACKEND_CPU,
+                              .threads = c->set.threads,
+                              .dump_dir = c->set.dump};
+    if (ty_compile_train(c->model, &c->spec, &opt, &c->program, &err) < 0)
+        die("compile", &err);
+    int64_t trained = ty_program_report(c->program)->n_trained;
+    if (trained != (int64_t)number(c->expected, "parameters", -1))
+        complain(c, "parameters: expected %.0f, found %" PRId64, number(c->expected, "parameters", -1), trained);
+}
+
+static double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int run_case(const char *folder, const char *name, const settings *set)
+{
+    test_case *c = calloc(1, sizeof *c);
+    ty_error err;
+    c->folder = folder;
+    c->set = *set;
+    ty_arena_init(&c->arena);
+    ty_doc *recipe, *expected;
+    if (ty_yaml_read(&c->arena, path_in(c, "recipe.yaml"), NULL, NULL, NULL, &recipe, &err) < 0 ||
+        ty_json_read(&c->arena, path_in(c, "expected.json"), NULL, &expected, &err) < 0 ||
+        ty_model_open(path_in(c, "model.onnx"), &c->model, &err) < 0)
+        die(name, &err);
+    c->recipe = recipe;
+    c->expected = expected;
+    double start = seconds_now();
+    read_spec(c);
+    compile(c);
+    double compiled = seconds_now();
+    evaluate(c, 0, "eval_loss_before");
+    train(c);
+    evaluate(c, (c->steps * c->spec.accumulate - 1) % c->n_batches, "eval_loss_after");
+    compare_weights(c);
+    printf("%-6s %-26s of tolerance: loss %3.0f%%, gradient %3.0f%%, evaluation %3.0f%%, weights %3.0f%%;  "
+           "compile %.2f s, run %.2f s\n",
+           c->n_faults ? "FAILED" : "ok", name, 100 * c->worst[WORST_LOSS], 100 * c->worst[WORST_NORM],
+           100 * c->worst[WORST_EVAL], 100 * c->worst[WORST_WEIGHT], compiled - start, seconds_now() - compiled);
+    if (c->n_faults > 8 && !set->verbose)
+        printf("  %d deviations in all\n", c->n_faults);
+    int failed = c->n_faults != 0;
+    ty_program_free(c->program);
+    ty_model_free(c->model);
+    for (int i = 0; i < c->spec.n_inputs; i++)
+        free(c->stack[i].data);
+    ty_arena_fini(&c->arena);
+    free(c);
+    return failed;
+}
+
+/* In a child; true if it passed. */
+static bool run_apart(const char *folder, const char *name, const settings *set)
+{
+    int status = 0;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(CASE_SECONDS);
+        int rc = run_case(folder, name, set);
+        fflush(stdout);
+        exit(rc);
+    }
+    if (child < 0 || waitpid(child, &status, 0) < 0) {
+        printf("FAILED %s: no process\n", name);
+        return false;
+    }
+    if (WIFSIGNALED(status))
+        printf("FAILED %-26s died of signal %d\n", name, WTERMSIG(status));
+    else if (WEXITSTATUS(status) > 0)
+        printf("FAILED %s\n", name);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* ---- all of them ---------------------------------------------------------------------------------------------------- */
+
+static bool wanted(const char *name, char *const *names, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return n == 0;
+}
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: train_cases [-v] [--interpreter] [--threads N] [--dump DIR] DIR [NAME...]\n");
+    return 64;
+}
+
+static int run_all(const char *dir, char *const *names, int n_names, const settings *set)
+{
+    ty_arena arena;
+    ty_error err;
+    ty_file_entry *entries;
+    size_t n;
+    int passed = 0, failed = 0;
+    ty_arena_init(&arena);
+    if (!ty_file_is_folder(dir)) {
+        printf("skip: no folder %s\n0 passed, 0 failed, 1 skipped\n", dir);
+        return 0;
+    }
+    if (ty_file_list(dir, &arena, &entries, &n, &err) < 0)
+        die(dir, &err);
+    for (size_t i = 0; i < n; i++) {
+        const char *folder = ty_arena_printf(&arena, "%s/%s", dir, entries[i].name);
+        if (!ty_file_exists(ty_arena_printf(&arena, "%s/recipe.yaml", folder)) ||
+            !wanted(entries[i].name, names, n_names))
+            continue;
+        if (run_apart(folder, entries[i].name, set))
+            passed++;
+        else
+            failed++;
+    }
+    ty_arena_fini(&arena);
+    printf("%d passed, %d failed, 0 skipped\n", passed, failed);
+    return failed || passed == 0;
+}
+
+int main(int argc, char **argv)
+{
+    settings set = {0};
+    int i = 1;
+    for (; i < argc && argv[i][0] == '-'; i++) {
+        if (strcmp(argv[i], "-v") == 0)
+            set.verbose = true;
+        else if (strcmp(argv[i], "--interpreter") == 0)
+            set.interpreter = true;
+        else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc)
+            set.threads = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--dump") == 0 && i + 1 < argc)
+            set.dump = argv[++i];
+        else
+            return usage();
+    }
+    if (i >= argc)
+        return usage();
+    return run_all(argv[i], argv + i + 1, argc - i - 1, &set);
+}
