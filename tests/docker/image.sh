@@ -1,0 +1,85 @@
+#!/bin/bash
+# The image as a thing: its size, what is in it and what is not, how it answers the words it is started with.
+set -u
+. "$(dirname "$0")/engine.bash"
+LIMIT_BYTES=150000000
+
+need_image
+name=trainyard-test-$$
+docker create --name "$name" "$image" >"$scratch/created" && containers+=("$name")
+docker export "$name" >"$scratch/image.tar"
+tar -tf "$scratch/image.tar" >"$scratch/names"
+tar -tvf "$scratch/image.tar" >"$scratch/listing"
+bytes=$(awk '/^-/ {sum += $3} END {print sum + 0}' "$scratch/listing")
+echo "image: $bytes bytes unpacked, $(grep -c '^-' "$scratch/listing") files"
+
+check "at most $LIMIT_BYTES bytes unpacked, and not empty" [ "$bytes" -gt 10000000 -a "$bytes" -le $LIMIT_BYTES ]
+check "no shell, no interpreter, no package manager" \
+    not grep -E '(^|/)(sh|bash|dash|perl|python3?|apt|apt-get|dpkg|busybox)$' "$scratch/names"
+check "no file with set-user-ID or set-group-ID" not grep -E '^-[rwx-]*s' "$scratch/listing"
+check "nothing that everybody may write, except the two scratch folders" \
+    not grep -vE ' (tmp|var/tmp)/$' <(grep -E '^[^l].......w' "$scratch/listing")
+
+# A file of a package is there with the package's licence.
+for package in gcc-12 cpp-12 binutils-x86-64-linux-gnu libc6 libdnnl2 libgomp1 libyaml-0-2 zlib1g libssl3 ca-certificates; do
+    check "the licence of $package" grep -qxF "usr/share/doc/$package/copyright" "$scratch/names"
+    check "the record of $package" grep -qxF "var/lib/dpkg/status.d/$package" "$scratch/names"
+done
+check "the licence texts" grep -q '^usr/share/common-licenses/GPL-3$' "$scratch/names"
+
+inspect() { docker image inspect --format "$1" "$image"; }
+check "the entry point is no shell" is "$(inspect '{{json .Config.Entrypoint}}')" '["/usr/local/bin/train"]'
+check "no default argument" is "$(inspect '{{len .Config.Cmd}}')" 0
+for label in title description version revision base.name; do
+    check "label $label" [ -n "$(inspect "{{index .Config.Labels \"org.opencontainers.image.$label\"}}")" ]
+done
+
+answer() { is "$(run_image "$1" -- "${@:3}")" "$2"; }
+check "--version" answer version 0 --version
+check "--version prints name and number" has "$scratch/version" '^trainyard [0-9]'
+check "--help" answer help 0 --help
+check "a command of trainyard" answer help-recipe 0 help recipe
+check "serve is refused" answer serve 2 serve
+check "serve is told why" has "$scratch/serve" 'does not serve'
+check "train without a job ends in an error" not answer no-job 0 train
+check "train without a job says what is missing" has "$scratch/no-job" 'recipe|train\.yaml'
+# Where no entry point is kept, the platform looks for a program called train.
+check "train is found by its name" is "$(run_image by-name --entrypoint train -- --version)" 0
+
+# A C program of the user's: headers, start-up objects and libraries are there, with threads and OpenMP.
+mkdir -p "$scratch/c/code"
+cat >"$scratch/c/code/train.c" <<'C'
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+static void *work(void *p) { *(double *)p = sqrt(*(double *)p); return NULL; }
+int main(int argc, char **argv)
+{
+    double x = argc > 1 ? 16 : 0;
+    pthread_t t;
+    if (pthread_create(&t, NULL, work, &x) || pthread_join(t, NULL))
+        return 1;
+    FILE *f = fopen("/opt/ml/model/weights", "w");
+    fprintf(f, "%g %s %s\n", x, argv[1], getenv("SM_MODEL_DIR"));
+    return fclose(f) ? 1 : 0;
+}
+C
+mkdir -p "$scratch/c/model" "$scratch/c/output" && chown -R 1000:1000 "$scratch/c" && chmod 755 "$scratch"
+check "script mode compiles and runs a C file" \
+    is "$(run_image script "${hardened[@]}" -v "$scratch/c:/opt/ml" -e SAGEMAKER_PROGRAM=train.c -- train --lr=1)" 0
+check "what the C program wrote" grep -E '^4 --lr(=1)? /opt/ml/model$' "$scratch/c/model/weights"
+cat >"$scratch/openmp.c" <<'C'
+#include <omp.h>
+#include <immintrin.h>
+int main(void)
+{
+    int n = 0;
+#pragma omp parallel reduction(+ : n)
+    n += omp_get_thread_num() >= 0;
+    return n > 0 ? 0 : 1;
+}
+C
+chmod 644 "$scratch/openmp.c"
+check "an OpenMP program links" is "$(run_image openmp "${hardened[@]}" -v "$scratch:/source:ro" \
+    --entrypoint cc -- -Wall -Werror -O2 -march=native -fopenmp -pthread -o /tmp/program /source/openmp.c -lm)" 0
