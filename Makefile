@@ -26,6 +26,7 @@ SOURCES = $(filter-out $(MAINS),$(wildcard base/*.c container/*.c container/*/*.
           compiler/target/*/*.c dist/*.c estimator_spec/*.c entrypoint/*.c))
 LIB     = $(B)/libtrainyard.a
 UNITS   = $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/*.c))
+TOOLS   = $(patsubst tests/tools/%.c,$(B)/tools/%,$(wildcard tests/tools/*.c))
 TARGETS = $(patsubst tests/fuzz/%.c,%,$(filter-out %.main.c,$(wildcard tests/fuzz/*.c)))
 
 Q   := $(if $(filter 0,$(V)),@)
@@ -35,11 +36,12 @@ say  = $(if $(filter 0,$(V)),@printf '  %-6s %s\n' $(1) $@)
 .SUFFIXES:
 .SECONDARY:
 MAKEFLAGS += --no-builtin-rules --no-print-directory
-.PHONY: all lib units replays deps test-deps run test bench fresh fuzz format check-format clean help
+.PHONY: all lib units tools replays deps test-deps run test bench fresh fuzz format check-format clean help
 
 all: $(MAINS:entrypoint/%.c=$(BIN)/%)
 lib: $(LIB)
 units: $(UNITS)
+tools: $(TOOLS)
 replays: $(TARGETS:%=$(B)/replay/%)
 
 $(B)/obj/entrypoint/%.o: BASICS += -DTY_COMMIT='"$(shell git rev-parse --short=10 HEAD 2>/dev/null || echo unknown)"'
@@ -55,6 +57,12 @@ $(LIB): $(SOURCES:%.c=$(B)/obj/%.o)
 	$(Q)ar rcs $@ $^
 
 $(BIN)/%: $(B)/obj/entrypoint/%.o $(LIB)
+	$(call say,LINK)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# Judges that run over folders of cases: tests/train-cases and tests/onnx-backend call them.
+$(B)/tools/%: $(B)/obj/tests/tools/%.o $(LIB)
 	$(call say,LINK)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
@@ -107,7 +115,7 @@ run: deps
 	$(Q)examples/digits/run $(BIN)/train build/digits
 
 test: test-deps
-	$(Q)$(MAKE) all units replays
+	$(Q)$(MAKE) all units tools replays
 	$(Q)tests/run $(variant)
 
 # Only the program; `bench/compare` runs it beside PyTorch, JAX and TensorFlow.
