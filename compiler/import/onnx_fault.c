@@ -243,9 +243,11 @@ int onnx_fault_result(onnx_importer *imp, ty_error *err)
     if (!err)
         return -1;
     *err = v->faults[0];
+    if (imp->n_good == 0 && v->n_faults_all == 1)
+        return -1;
     char note[640];
-    snprintf(note, sizeof note, "note: the first %lld node%s read without trouble", (long long)imp->n_good,
-             imp->n_good == 1 ? " was" : "s were");
+    snprintf(note, sizeof note, "note: %s%lld node%s read without trouble", imp->n_good ? "the first " : "",
+             (long long)imp->n_good, imp->n_good == 1 ? " was" : "s were");
     note_others(imp, true, note, sizeof note);
     note_others(imp, false, note, sizeof note);
     if (v->n_faults_all > v->n_faults) {

@@ -257,6 +257,7 @@ static void emit_node(onnx_ctx *c, onnx_scope *scope)
     if (ty_graph_failed(c->g, &graph_err)) {
         if (!c->failed) {
             c->err = graph_err;
+            c->err.place[0] = 0; /* ours says more */
             ty_error_wrap(&c->err, "%s", c->node->op_type);
         }
         c->failed = true;

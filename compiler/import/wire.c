@@ -237,6 +237,16 @@ static const char *copy_text(reader *r, const ty_wire_message *m, const ty_wire_
 
 static int read_message(reader *r, const ty_wire_message *m, ty_bytes in, int depth, char *out);
 
+/* Each piece must be a message of its own: no field may cross from one into the next. */
+static int check_fields(reader *r, const ty_wire_message *m, const ty_wire_field *f, ty_bytes body)
+{
+    ty_wire_item item;
+    int rc;
+    while ((rc = ty_wire_next(&body, &item, r->err)) > 0)
+        continue;
+    return rc < 0 ? reader_fail(r, m, f->name, body.data, "one of its pieces is damaged") : 0;
+}
+
 /* A singular sub-message: read at its last piece from the concatenation of all of them. */
 static int read_sub(reader *r, const ty_wire_message *m, const ty_wire_field *f, const ty_wire_item *item,
                     field_count *count, ty_bytes *merged, int depth, char *out)
@@ -248,6 +258,8 @@ static int read_sub(reader *r, const ty_wire_message *m, const ty_wire_field *f,
             if (!merged->data)
                 return -1;
         }
+        if (check_fields(r, m, f, body) < 0)
+            return -1;
         memcpy((uint8_t *)(uintptr_t)merged->data + merged->n, body.data, body.n);
         merged->n += body.n;
         if (++count->filled < count->n_pieces)

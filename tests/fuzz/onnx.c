@@ -25,17 +25,27 @@ static ty_type bound_type(const ty_onnx_value *v)
     return ty_type_make(v->dtype == TY_N_DTYPES ? TY_F32 : v->dtype, v->rank < 0 ? 1 : v->rank, dim);
 }
 
-static void import_as(const ty_onnx *m, ty_onnx_mode mode)
+/* Small integer inputs become constants of small numbers taken from the file, so that shapes and axes are explored. */
+static ty_val bind_input(const ty_onnx *m, ty_graph *g, int i, const uint8_t *data, size_t n)
+{
+    ty_type type = bound_type(ty_onnx_input(m, i));
+    int64_t elems = ty_dims_elems_checked(type.rank, type.dim, 8), v[64];
+    if (elems < 0)
+        return TY_NONE;
+    if (type.dtype != TY_I64 || elems > 64)
+        return ty_b_input(g, ty_graph_add_input(g, ty_onnx_input(m, i)->name, type));
+    for (int64_t k = 0; k < elems; k++)
+        v[k] = (data[(size_t)(7 * i + k) % n] & 7) - 2;
+    return ty_b_const(g, type, v);
+}
+
+static void import_as(const ty_onnx *m, ty_onnx_mode mode, const uint8_t *data, size_t n_bytes)
 {
     ty_graph *g = ty_graph_new();
     int n = ty_onnx_n_inputs(m);
     ty_val *in = calloc((size_t)n + 1, sizeof *in);
-    for (int i = 0; i < n; i++) {
-        ty_type type = bound_type(ty_onnx_input(m, i));
-        in[i] = TY_NONE;
-        if (ty_dims_elems_checked(type.rank, type.dim, 8) >= 0)
-            in[i] = ty_b_input(g, ty_graph_add_input(g, ty_onnx_input(m, i)->name, type));
-    }
+    for (int i = 0; i < n; i++)
+        in[i] = bind_input(m, g, i, data, n_bytes);
     ty_onnx_binding b = {.mode = mode, .inputs = in, .seed = ty_b_scalar(g, TY_I64, 1), .step = ty_b_scalar(g, TY_I64, 2)};
     ty_onnx_values values;
     ty_error err = {0};
@@ -77,8 +87,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (ty_onnx_open_memory("fuzz", data, n, &m, &err) < 0)
         return 0;
     ty_onnx_check(m, faults, 4);
-    import_as(m, TY_ONNX_TRAIN);
-    import_as(m, TY_ONNX_AS_WRITTEN);
+    import_as(m, TY_ONNX_TRAIN, data, n);
+    import_as(m, TY_ONNX_AS_WRITTEN, data, n);
     write_again(m);
     ty_onnx_free(m);
     return 0;

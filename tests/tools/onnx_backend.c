@@ -1,5 +1,6 @@
 /* onnx_backend.c - runs ONNX's backend test folders: NAME/model.onnx, NAME/test_data_set_K/{input,output}_I.pb.
  *
+ *     onnx_backend --backends            their names
  *     onnx_backend [-v] [--backend NAME] [--passed FILE] [--only TEXT] DIR...
  *
  * A case passes if every output has the expected dtype and shape and every element |a - b| <= 1e-7 + 1e-3 |b|, NaN equal to
@@ -319,6 +320,11 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "-v") == 0)
             verbose = true;
+        else if (strcmp(argv[i], "--backends") == 0) {
+            for (int k = 0; k < N_BACKENDS; k++)
+                puts(backends[k].name);
+            return 0;
+        }
         else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc)
             only_text = argv[++i];
         else if (strcmp(argv[i], "--passed") == 0 && i + 1 < argc)
