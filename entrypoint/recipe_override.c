@@ -1,14 +1,15 @@
 /* recipe_override.c - values from outside a recipe, and the one form of its choices.
  *
- * Order matters: `optimizer=sgd` replaces what the file says, so it comes before `optimizer.sgd.lr=0.1`, and that before
- * the alias `lr`, which means the lr of whatever optimizer there is by then. Hence three rounds over the overrides.
+ * Order matters: `optimizer=sgd` replaces what the file says, so it comes before `optimizer.sgd.lr=0.1` and before the
+ * alias `lr`, which means the lr of whatever optimizer there is by then. Hence two rounds over the overrides; within each, the
+ * later one wins.
  */
 #include "base/suggest.h"
 #include "entrypoint/recipe_keys.h"
 
 #include <string.h>
 
-typedef enum round { WHOLE_KEYS, DOTTED_KEYS, ALIASES, N_ROUNDS } round;
+typedef enum round { WHOLE_KEYS, PARTS_OF_KEYS, N_ROUNDS } round;
 
 static const recipe_choice *const choices[] = {&ty_recipe_loss_choice, &ty_recipe_optimizer_choice,
                                                &ty_recipe_schedule_choice, &ty_recipe_clip_choice};
@@ -144,7 +145,7 @@ static int apply(ty_arena *a, ty_doc *root, const ty_recipe_override *o, round n
     bool known = alias || is_top_key(key, strcspn(key, "."));
     if (!known)
         return refuse_unknown(o, err);
-    round when = alias && strchr(alias->path, '.') ? ALIASES : strchr(key, '.') ? DOTTED_KEYS : WHOLE_KEYS;
+    round when = strchr(alias ? alias->path : key, '.') ? PARTS_OF_KEYS : WHOLE_KEYS;
     if (when != now)
         return 0;
     const char *path = alias ? resolve_star(a, root, alias->path) : key;

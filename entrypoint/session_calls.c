@@ -11,6 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The double that a person would write for a float: 0.01 for 0.01f, which is 0.00999999978. */
+static double as_written(float value)
+{
+    char text[32];
+    if (!isfinite(value))
+        return value;
+    for (int digits = 6; digits <= 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, (double)value);
+        if (strtof(text, NULL) == value)
+            break;
+    }
+    return strtod(text, NULL);
+}
+
 /* The first element of an output as a number; NAN if the program has no such output. */
 static double read_number(const ty_session *s, ty_run run, const char *name)
 {
@@ -58,7 +72,8 @@ static int call_batch(void *ctx, bool last, ty_step_result *result, ty_error *er
         return rc;
     double norm = read_number(s, run, "grad_norm");
     bool has_norm = ty_program_output(s->program, run, "grad_norm") != NULL;
-    *result = (ty_step_result){read_number(s, run, "loss"), read_number(s, run, "lr"), has_norm ? norm : -1};
+    double lr = as_written((float)read_number(s, run, "lr"));
+    *result = (ty_step_result){read_number(s, run, "loss"), lr, has_norm ? norm : -1};
     if (s->times.first_step_s == 0)
         s->times.first_step_s = ty_session_now_s() - s->times.started_s;
     return 0;

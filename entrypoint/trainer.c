@@ -64,6 +64,7 @@ int ty_job_train(const ty_job *job, ty_job_end *end, ty_job_progress *progress, 
     } else if (ty_stop_count() > 0) {
         /* The signal reaches our helpers too: a compiler that died of it is no fault. */
         *end = TY_JOB_STOPPED;
+        *err = (ty_error){0};
         ty_log_info("train", "stopped on request in phase %s, before the first step", phase);
         rc = 0;
     }

@@ -156,8 +156,10 @@ static void overrides(void **state)
         {"max_grad_norm", "2.5", "h"},               {"data.train.fields.image.scale", "0.5", "h"},
         {"label_smoothing", "0.1", "h"},             {"checkpoint.every", "10 steps", "h"},
         {"data.train.fields.image.shape", "[64]", "h"},
+        {"weight_decay", "0.3", "h"},                {"optimizer.sgd.weight_decay", "0.2", "argument"},
     };
     ty_recipe r = good(example, o, sizeof o / sizeof o[0]);
+    assert_true(r.optimizer.weight_decay == 0.2); /* the later one, whichever way it is spelled */
     assert_int_equal(r.optimizer.kind, TY_OPT_SGD);
     assert_true(r.optimizer.lr == 0.5 && r.optimizer.momentum == 0.9);
     assert_int_equal(r.batch_size, 8);
