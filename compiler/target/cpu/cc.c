@@ -1,4 +1,5 @@
 /* cc.c - runs the system compiler. See cc.h. */
+#define _GNU_SOURCE
 #include "compiler/target/cpu/cc.h"
 
 #include "base/buf.h"
@@ -12,6 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -130,18 +135,49 @@ static int cc_compile(const char *const *text, int n, const char *dir, const ty_
     return rc;
 }
 
+/* Loads a copy in memory: what lies on a noexec mount (docker's --tmpfs is one) can be read, but not mapped as code.
+ * The descriptor stays open as long as the code: under a /proc name used again the loader would find the first code. */
+static void *cc_open_copy(const char *object, int *copy_fd)
+{
+    char name[64];
+    struct stat st;
+    void *handle = NULL;
+    int from = open(object, O_RDONLY | O_CLOEXEC);
+    int to = from < 0 ? -1 : memfd_create("kernels", MFD_CLOEXEC);
+    if (to >= 0 && fstat(from, &st) == 0 && sendfile(to, from, NULL, (size_t)st.st_size) == st.st_size) {
+        snprintf(name, sizeof name, "/proc/self/fd/%d", to);
+        handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    }
+    if (from >= 0)
+        close(from);
+    if (!handle && to >= 0)
+        close(to);
+    *copy_fd = handle ? to : -1;
+    return handle;
+}
+
+static bool cc_is_noexec(const char *dir)
+{
+    struct statvfs mount;
+    return statvfs(dir, &mount) == 0 && (mount.f_flag & ST_NOEXEC);
+}
+
 static int cc_open(const char *dir, int n, ty_cc_library *out, ty_error *err)
 {
     char object[CC_PATH_BYTES];
+    bool noexec = cc_is_noexec(dir);
     for (int i = 0; i < n; i++) {
+        int copy_fd = -1;
         if (cc_path(object, dir, i, ".so", err) < 0)
             return -1;
-        void *handle = dlopen(object, RTLD_NOW | RTLD_LOCAL);
+        void *handle = noexec ? cc_open_copy(object, &copy_fd) : dlopen(object, RTLD_NOW | RTLD_LOCAL);
         if (!handle) {
-            ty_error_set(err, TY_E_COMPILER, "loading compiled kernels: %s", dlerror());
+            const char *reason = dlerror();
+            ty_error_set(err, TY_E_COMPILER, "loading compiled kernels: %s", reason ? reason : strerror(errno));
             ty_cc_close(out);
-            return ty_error_help(err, "if %s is mounted noexec, set TMPDIR to a folder that is not", dir);
+            return noexec ? ty_error_help(err, "%s is mounted noexec; set TMPDIR to a folder that is not", dir) : -1;
         }
+        out->copy_fd[out->n_handles] = copy_fd;
         out->handle[out->n_handles++] = handle;
     }
     return 0;
@@ -247,7 +283,10 @@ void *ty_cc_symbol(const ty_cc_library *lib, const char *name)
 
 void ty_cc_close(ty_cc_library *lib)
 {
-    for (int i = 0; i < lib->n_handles; i++)
+    for (int i = 0; i < lib->n_handles; i++) {
         dlclose(lib->handle[i]);
+        if (lib->copy_fd[i] >= 0)
+            close(lib->copy_fd[i]);
+    }
     lib->n_handles = 0;
 }

@@ -23,6 +23,7 @@ typedef struct ty_cc_options {
 
 typedef struct ty_cc_library {
     void *handle[TY_CC_MAX_UNITS];
+    int copy_fd[TY_CC_MAX_UNITS]; /* of the copy in memory that a handle was loaded from, or -1 */
     int n_handles;
     bool cache_hit;
 } ty_cc_library;
