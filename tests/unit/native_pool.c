@@ -1,0 +1,147 @@
+/* native_pool.c - pooling by hand-written code against the reference, over a table of windows. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "tests/unit/native_case.h"
+
+typedef struct window {
+    uint32_t n;
+    int64_t dim[5], size[3], step[3], dil[3], lo[3], hi[3];
+} window;
+
+#define ONES    \
+    {           \
+        1, 1, 1 \
+    }
+static const window windows[] = {
+    {2, {2, 3, 8, 8}, {2, 2}, {2, 2}, ONES, {0}, {0}},
+    {2, {5, 7, 24, 24}, {2, 2}, {2, 2}, ONES, {0}, {0}},
+    {2, {1, 1, 2, 2}, {2, 2}, {2, 2}, ONES, {0}, {0}},
+    {2, {1, 2, 7, 13}, {2, 2}, {2, 2}, ONES, {0}, {0}},          /* odd: the last row and column are left over */
+    {2, {1, 2, 7, 13}, {2, 2}, {2, 2}, ONES, {0}, {1, 1}},       /* rounded up: padding behind only */
+    {2, {3, 2, 9, 7}, {3, 3}, {2, 2}, ONES, {1, 1}, {1, 1}},     /* overlapping */
+    {2, {1, 1, 150, 150}, {3, 3}, {2, 2}, ONES, {1, 1}, {1, 0}}, /* one plane, dealt to threads by rows */
+    {2, {1, 1, 150, 150}, {2, 2}, {2, 2}, ONES, {0}, {0}},
+    {2, {2, 2, 11, 10}, {2, 3}, {1, 3}, {2, 3}, {1, 2}, {0, 4}},
+    {2, {1, 3, 5, 5}, {5, 5}, {1, 1}, ONES, {0}, {0}}, /* whole plane */
+    {2, {2, 64, 13, 17}, {13, 17}, {13, 17}, ONES, {0}, {0}},
+    {2, {1, 1, 5, 6}, {1, 1}, {3, 2}, ONES, {0}, {0}}, /* windows with gaps between them */
+    {2, {1, 2, 3, 4}, {3, 4}, {1, 1}, ONES, {2, 3}, {2, 3}},
+    {2, {1, 2, 6, 40}, {1, 4}, {1, 4}, ONES, {0}, {0}},
+    {1, {2, 3, 17}, {3}, {1}, ONES, {1}, {1}},
+    {1, {2, 3, 17}, {2}, {2}, ONES, {0}, {1}},
+    {1, {1, 1, 5}, {2}, {1}, {3}, {0}, {0}},
+    {1, {40, 40, 16}, {4}, {3}, ONES, {3}, {3}},
+    {3, {1, 2, 4, 5, 6}, {2, 2, 2}, {2, 2, 2}, ONES, {0}, {0}},
+    {3, {1, 2, 5, 4, 7}, {3, 2, 3}, {1, 2, 3}, {1, 1, 2}, {1, 0, 2}, {0, 1, 2}},
+    {3, {2, 1, 4, 4, 4}, {4, 4, 4}, {1, 1, 1}, ONES, {0}, {0}},
+    {3, {1, 1, 30, 30, 30}, {2, 2, 2}, {2, 2, 2}, ONES, {1, 0, 1}, {1, 0, 1}},
+};
+
+static ty_attr window_attr(const window *w)
+{
+    ty_attr a = {.n = w->n};
+    for (uint32_t i = 0; i < w->n; i++) {
+        a.size[i] = w->size[i];
+        a.step[i] = w->step[i];
+        a.dil[i] = w->dil[i];
+        a.lo[i] = w->lo[i];
+        a.hi[i] = w->hi[i];
+    }
+    return a;
+}
+
+static ty_type window_x(const window *w)
+{
+    return ty_type_make(TY_F32, 2 + (int)w->n, w->dim);
+}
+
+#define FOR_WINDOWS(w) for (const window *w = windows; w < windows + sizeof windows / sizeof *windows; w++)
+
+static void max_agrees(void **state)
+{
+    (void)state;
+    FOR_WINDOWS(w)
+    for (native_fill fill = NATIVE_NOISE; fill <= NATIVE_LEAST; fill++)
+        native_agrees(TY_OP_POOL_MAX, window_attr(w), TYPES(window_x(w)), fill, 0);
+}
+
+/* Operands are made like any others, so the index points anywhere in the plane, as the op allows. */
+static void max_grad_agrees(void **state)
+{
+    (void)state;
+    FOR_WINDOWS(w)
+    {
+        ty_attr attr = window_attr(w);
+        ty_type x = window_x(w), y[2];
+        assert_int_equal(ty_op_row_of(TY_OP_POOL_MAX)->infer(&attr, (const ty_type *[]){&x}, 1, y, NULL), 0);
+        int64_t plane = ty_type_elems(&x) / (x.dim[0] * x.dim[1]);
+        attr.type = x;
+        native_agrees_below(TY_OP_POOL_MAX_GRAD, attr, TYPES(y[0], y[1]), NATIVE_NOISE, 1e-5, plane);
+    }
+}
+
+static void max_grad_ignores_wild_index(void **state)
+{
+    (void)state;
+    const float dy[4] = {1, 2, 4, 8};
+    const int32_t index[4] = {-1, 4, INT32_MAX, 0};
+    float dx[4];
+    ty_attr attr = {.n = 1, .type = TYPE(TY_F32, DIMS(1, 1, 4)), .size = {1}, .step = {1}, .dil = {1}};
+    ty_type in[2] = {attr.type, TYPE(TY_I32, DIMS(1, 1, 4))};
+    ty_library_shape shape = {&attr, in, 2, &attr.type, 1, 1, true};
+    ty_library_call call;
+    assert_int_equal(ty_native_prepare_pool_max_grad(&shape, &call, NULL), 0);
+    call.run(call.prepared, (const void *const[]){dy, index}, (void *const[]){dx}, NULL);
+    call.release(call.prepared);
+    assert_memory_equal(dx, ((const float[]){8, 0, 0, 0}), sizeof dx);
+}
+
+static void sum_agrees(void **state)
+{
+    (void)state;
+    FOR_WINDOWS(w)
+    {
+        native_agrees(TY_OP_POOL_SUM, window_attr(w), TYPES(window_x(w)), NATIVE_NOISE, 1e-5);
+        native_agrees(TY_OP_POOL_SUM, window_attr(w), TYPES(window_x(w)), NATIVE_TIES, 1e-5);
+    }
+    window far = {1, {1, 1, 2}, {1}, {2}, ONES, {0}, {3}}; /* a window of padding alone */
+    native_agrees(TY_OP_POOL_SUM, window_attr(&far), TYPES(window_x(&far)), NATIVE_NOISE, 0);
+}
+
+static void sum_grad_agrees(void **state)
+{
+    (void)state;
+    FOR_WINDOWS(w)
+    {
+        ty_attr attr = window_attr(w);
+        ty_type x = window_x(w), y;
+        assert_int_equal(ty_op_row_of(TY_OP_POOL_SUM)->infer(&attr, (const ty_type *[]){&x}, 1, &y, NULL), 0);
+        attr.type = x;
+        native_agrees(TY_OP_POOL_SUM_GRAD, attr, TYPES(y), NATIVE_NOISE, 1e-5);
+    }
+}
+
+static void other_dtypes_are_refused(void **state)
+{
+    (void)state;
+    ty_attr attr = window_attr(&windows[0]);
+    ty_type x = TYPE(TY_F64, DIMS(2, 3, 8, 8)), y = TYPE(TY_F64, DIMS(2, 3, 4, 4));
+    ty_library_shape shape = {&attr, &x, 1, &y, 1, 1, true};
+    ty_library_call call;
+    ty_error err = {0};
+    assert_int_equal(ty_native_prepare_pool_sum(&shape, &call, &err), -1);
+    assert_int_equal(err.code, TY_E_UNSUPPORTED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(max_agrees), cmocka_unit_test(max_grad_agrees), cmocka_unit_test(max_grad_ignores_wild_index),
+        cmocka_unit_test(sum_agrees), cmocka_unit_test(sum_grad_agrees), cmocka_unit_test(other_dtypes_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
