@@ -82,9 +82,9 @@ static int refuse_kind(reader *rd, const recipe_choice *c, const ty_doc *node, c
     }
     char note[128] = "";
     if (s.best)
-        snprintf(note, sizeof note, "did you mean \"%s\"?", s.best);
-    ty_doc_error(node, rd->err, TY_E_RANGE, *note ? note : NULL, "unknown %s \"%s\"", c->key, name);
-    return ty_error_help(rd->err, "known are: %s", list);
+        snprintf(note, sizeof note, "did you mean \"%s\"? ", s.best);
+    ty_doc_error(node, rd->err, TY_E_RANGE, NULL, "unknown %s \"%s\"", c->key, name);
+    return ty_error_help(rd->err, "%sknown are: %s", note, list);
 }
 
 /* The chosen kind and its section. node: {kind: section}; NULL gives the default, the first kind. A scalar section is

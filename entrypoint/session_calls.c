@@ -303,7 +303,7 @@ int ty_session_export(ty_session *s, ty_error *err)
     if (n == 0 && isfinite(s->last_loss))
         values[n++] = (ty_value_named){"loss", s->last_loss};
     ty_export e = {.folder = s->job->model_folder,
-                   .model_name = strncmp(format, "onnx", 4) == 0 ? "model.onnx" : "model",
+                   .model_name = strncmp(format, "onnx", 4) == 0 ? "model.onnx" : "model.c",
                    .format = format,
                    .origin = s->recipe.model,
                    .recipe_json = recipe_json(s),

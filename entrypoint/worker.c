@@ -38,6 +38,14 @@ static const char *const not_of_the_recipe[] = {"recipe", "model_dir", "mp_param
 
 /* ---- failing ---- */
 
+/* A suggestion stands under the excerpt, which the failure file has no room for: it becomes the help. */
+static void help_from_detail(ty_error *err)
+{
+    const char *suggestion = strstr(err->detail, "did you mean");
+    if (suggestion && !err->help[0])
+        ty_error_help(err, "%.*s", (int)strcspn(suggestion, "\n"), suggestion);
+}
+
 static int fail(worker *w, ty_error *err, int status)
 {
     ty_failure failure = ty_failure_none();
@@ -45,6 +53,7 @@ static int fail(worker *w, ty_error *err, int status)
     ty_paths paths;
     ty_complain(err);
     ty_paths_init(&paths, &w->arena, getenv(TY_PATHS_BASE_VARIABLE));
+    help_from_detail(err);
     failure.error = err;
     failure.phase = w->progress.phase;
     failure.step = w->progress.step;
