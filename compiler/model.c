@@ -5,6 +5,7 @@
 #include "compiler/model.h"
 
 #include "base/file.h"
+#include "compiler/import/cmodel.h"
 #include "compiler/import/onnx.h"
 #include "compiler/ir/build.h"
 
@@ -26,7 +27,7 @@ typedef struct model_format {
 struct ty_model {
     const model_format *format;
     void *impl;
-    char text[64]; /* "onnx opset 18" */
+    char text[160]; /* "onnx opset 18" */
     ty_model_value *input, *output, *weight;
     bool *running; /* one a weight */
     int n_inputs, n_outputs, n_weights;
@@ -34,7 +35,7 @@ struct ty_model {
     ty_arena arena;
 };
 
-/* ---- ONNX ---------------------------------------------------------------------------------------------------------- */
+/* ---- ONNX ------------------------------------------------------------------------------------------------------- */
 
 /* ONNX has no signature: a protobuf whose first field is the ir_version (tag 0x08), or the name says so. */
 static bool onnx_matches(const char *path, const uint8_t *head, size_t n)
@@ -175,9 +176,70 @@ static int onnx_write(const ty_model *m, ty_file_writer *w, ty_find_weight *find
     return rc;
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------ */
+/* ---- C source --------------------------------------------------------------------------------------------------- */
+
+static bool cmodel_matches(const char *path, const uint8_t *head, size_t n)
+{
+    size_t len = strlen(path);
+    (void)head, (void)n;
+    return len > 2 && strcmp(path + len - 2, ".c") == 0;
+}
+
+static int cmodel_open(ty_model *m, const char *path, ty_error *err)
+{
+    ty_cmodel *c;
+    if (ty_cmodel_open(path, &c, err) < 0)
+        return -1;
+    const ty_cmodel_lists *l = ty_cmodel_list(c);
+    m->impl = c;
+    m->n_nodes = l->n_calls;
+    snprintf(m->text, sizeof m->text, "%s", l->format);
+    m->input = l->input;
+    m->n_inputs = l->n_inputs;
+    m->output = l->output;
+    m->n_outputs = l->n_outputs;
+    m->weight = l->weight;
+    m->n_weights = l->n_weights;
+    m->running = l->running;
+    return 0;
+}
+
+static void cmodel_close(void *impl)
+{
+    ty_cmodel_free(impl);
+}
+
+static int cmodel_import(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_model_values *values,
+                         ty_error *err)
+{
+    return ty_cmodel_import(m->impl, g, b, values, err);
+}
+
+/* Building ends at the first fault. */
+static int cmodel_check(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_error *faults, int max)
+{
+    ty_model_values values;
+    ty_error first;
+    if (ty_cmodel_import(m->impl, g, b, &values, &first) == 0)
+        return 0;
+    if (max > 0)
+        faults[0] = first;
+    return 1;
+}
+
+/* The source has no weights in it: they belong into the safetensors file beside it. */
+static int cmodel_write(const ty_model *m, ty_file_writer *w, ty_find_weight *find, void *ctx, ty_error *err)
+{
+    size_t n;
+    const char *text = ty_cmodel_source(m->impl, &n);
+    (void)find, (void)ctx;
+    return ty_file_writer_add(w, text, n, err);
+}
+
+/* ---- the table -------------------------------------------------------------------------------------------------- */
 
 static const model_format model_formats[] = {
+    {cmodel_matches, cmodel_open, cmodel_close, cmodel_import, cmodel_check, cmodel_write},
     {onnx_matches, onnx_open, onnx_close, onnx_import, onnx_check, onnx_write},
 };
 
@@ -204,14 +266,16 @@ static int model_detect(const char *path, const model_format **out, ty_error *er
             *out = &model_formats[i];
             return 0;
         }
-    ty_error_set(err, TY_E_MODEL_FILE, "model: expected an ONNX file, found %s", n ? "something else" : "an empty file");
+    ty_error_set(err, TY_E_MODEL_FILE, "model: expected an ONNX file or C source, found %s",
+                 n ? "something else" : "an empty file");
     ty_error_at(err, "%s", path);
-    return ty_error_help(err, "export the model to ONNX, with its weights, and name the file *.onnx");
+    return ty_error_help(err,
+                         "export the model to ONNX, with its weights, and name the file *.onnx, or write a model.c");
 }
 
 int ty_model_open(const char *path, ty_model **out, ty_error *err)
 {
-    const model_format *format;
+    const model_format *format = NULL;
     *out = NULL;
     if (model_detect(path, &format, err) < 0)
         return -1;
@@ -238,7 +302,7 @@ void ty_model_free(ty_model *m)
     free(m);
 }
 
-/* ---- questions ------------------------------------------------------------------------------------------------------ */
+/* ---- questions -------------------------------------------------------------------------------------------------- */
 
 const char *ty_model_format(const ty_model *m)
 {
@@ -313,7 +377,7 @@ int ty_model_import(const ty_model *m, ty_graph *g, const ty_model_binding *b, t
     return m->format->import(m, g, b, values, err);
 }
 
-/* ---- writing, checking ---------------------------------------------------------------------------------------------- */
+/* ---- writing, checking ------------------------------------------------------------------------------------------ */
 
 int ty_model_write(const ty_model *m, const char *path, ty_find_weight *find, void *ctx, ty_error *err)
 {

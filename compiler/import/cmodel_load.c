@@ -1,0 +1,275 @@
+/* cmodel_load.c - runs the system compiler on a model.c. See cmodel_load.h.
+ *
+ * Work is done in a folder of its own under $TMPDIR: trainyard/model.h as text from this program, and the object, which
+ * is removed once it is loaded. The compiler leads a process group, so that a time-out ends its children too.
+ */
+#define _GNU_SOURCE
+#include "compiler/import/cmodel_load.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+
+#define TY_MODEL_TYPES_ONLY
+#include "include/trainyard/model.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* The header's text, NUL-terminated. */
+__asm__(".pushsection .rodata\n"
+        ".global ty_cmodel_header\n"
+        "ty_cmodel_header: .incbin \"include/trainyard/model.h\"\n"
+        ".byte 0\n"
+        ".popsection\n");
+extern const char ty_cmodel_header[];
+
+enum { OUTPUT_BYTES = 1 << 16, DETAIL_BYTES = 1200, DETAIL_LINES = 14, PATH_BYTES = 512 };
+
+/* ---- a child with a time limit ---------------------------------------------------------------------------------- */
+
+static int load_start(const char *const *argv, const char **env, int out_fd, pid_t *pid)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attr;
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, out_fd, 1);
+    posix_spawn_file_actions_adddup2(&actions, out_fd, 2);
+    posix_spawnattr_init(&attr);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setsigmask(&attr, &none);
+    posix_spawnattr_setsigdefault(&attr, &all);
+    int rc = posix_spawnp(pid, argv[0], &actions, &attr, (char *const *)argv, (char *const *)env);
+    posix_spawnattr_destroy(&attr);
+    posix_spawn_file_actions_destroy(&actions);
+    return rc;
+}
+
+/* Reads until the pipe ends; false at the time limit. What does not fit is read and dropped. */
+static bool load_drain(int fd, int64_t deadline_ms, ty_buf *output)
+{
+    for (;;) {
+        char chunk[4096];
+        int64_t left = deadline_ms - ty_clock_ms();
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        if (left <= 0)
+            return false;
+        if (poll(&p, 1, (int)left) <= 0)
+            continue;
+        ssize_t n = read(fd, chunk, sizeof chunk);
+        if (n > 0)
+            ty_buf_add(output, chunk, (size_t)n);
+        else if (n == 0 || errno != EINTR)
+            return true;
+    }
+}
+
+static bool load_reap(pid_t pid, int64_t deadline_ms, int *status)
+{
+    for (;;) {
+        pid_t got = waitpid(pid, status, WNOHANG);
+        if (got == pid)
+            return true;
+        if ((got < 0 && errno != EINTR) || ty_clock_ms() >= deadline_ms)
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+}
+
+/* Compilers speak English to us: the place of the first error is read from their words. */
+static const char **load_environment(ty_arena *a)
+{
+    int n = 0, kept = 0;
+    while (environ[n])
+        n++;
+    const char **env = TY_NEW_ARRAY(a, const char *, n + 2);
+    for (int i = 0; i < n; i++)
+        if (strncmp(environ[i], "LC_ALL=", 7) != 0)
+            env[kept++] = environ[i];
+    env[kept] = "LC_ALL=C";
+    return env;
+}
+
+static int load_run(const char *const *argv, int64_t timeout_ms, ty_buf *output, int *status, ty_error *err)
+{
+    int fds[2];
+    pid_t pid;
+    ty_arena arena;
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return ty_error_errno(err, TY_E_NONE, errno, "pipe to the C compiler");
+    ty_arena_init(&arena);
+    int rc = load_start(argv, load_environment(&arena), fds[1], &pid);
+    ty_arena_fini(&arena);
+    close(fds[1]);
+    if (rc != 0) {
+        close(fds[0]);
+        ty_error_errno(err, TY_E_COMPILER, rc, "starting the C compiler \"%s\"", argv[0]);
+        return ty_error_help(err, "a model.c needs a C compiler: install gcc and libc6-dev, or set CC to one");
+    }
+    int64_t deadline_ms = ty_clock_ms() + timeout_ms;
+    bool in_time = load_drain(fds[0], deadline_ms, output) && load_reap(pid, deadline_ms, status);
+    close(fds[0]);
+    if (in_time)
+        return 0;
+    kill(-pid, SIGKILL);
+    while (waitpid(pid, status, 0) < 0 && errno == EINTR)
+        ;
+    return ty_error_set(err, TY_E_COMPILER, "the C compiler \"%s\" did not end within %.1f s", argv[0],
+                        (double)timeout_ms * 1e-3);
+}
+
+/* ---- what the compiler said ------------------------------------------------------------------------------------- */
+
+/* The first line with "error: "; the linker has no such word, so else the last line with the file's name. */
+static const char *load_find_error(const char *text)
+{
+    const char *at = strstr(text, "error: ");
+    if (!at)
+        at = strstr(text, "undefined reference");
+    while (at && at > text && at[-1] != '\n')
+        at--;
+    return at;
+}
+
+static void load_details(const char *text, ty_error *err)
+{
+    size_t used = 0;
+    for (int i = 0; *text && i < DETAIL_LINES && used < DETAIL_BYTES; i++) {
+        size_t n = strcspn(text, "\n");
+        ty_error_detail(err, "%.*s", (int)(n < 200 ? n : 200), text);
+        used += n + 1;
+        text += n + (text[n] == '\n');
+    }
+}
+
+static int load_refuse(const char *path, const char *text, int status, ty_error *err)
+{
+    const char *line = load_find_error(text), *word = line ? strstr(line, "error: ") : NULL;
+    if (WIFSIGNALED(status))
+        ty_error_set(err, TY_E_COMPILER, "the C compiler was ended by signal %d", WTERMSIG(status));
+    else if (word)
+        ty_error_set(err, TY_E_MODEL_FILE, "%.*s", (int)strcspn(word + 7, "\n"), word + 7);
+    else if (line)
+        ty_error_set(err, TY_E_MODEL_FILE, "%.*s", (int)strcspn(line, "\n"), line);
+    else
+        ty_error_set(err, TY_E_MODEL_FILE, "the C compiler refused it with status %d", WEXITSTATUS(status));
+    if (word && word > line + 2 && word[-2] == ':')
+        ty_error_at(err, "%.*s", (int)(word - 2 - line), line);
+    ty_error_at(err, "%s", path);
+    load_details(line ? line : text, err);
+    return ty_error_help(err, "the language of a model.c is described in trainyard/model.h");
+}
+
+static int load_compile(const char *path, const char *cc, const char *dir, const char *object, int64_t timeout_ms,
+                        ty_error *err)
+{
+    char include[PATH_BYTES + 2];
+    snprintf(include, sizeof include, "-I%s", dir);
+    const char *const argv[] = {
+        cc,   "-std=gnu17", "-O1", "-Wall", "-fPIC", "-shared", "-fvisibility=hidden", include, "-o", object,
+        "-x", "c",          path,  "-x",    "none",  "-lm",     "-Wl,-z,defs",         NULL};
+    ty_buf output;
+    int status = 0;
+    ty_buf_init(&output, OUTPUT_BYTES);
+    int rc = load_run(argv, timeout_ms, &output, &status, err);
+    if (rc == 0 && status != 0)
+        rc = load_refuse(path, output.data, status, err);
+    else if (rc == 0 && output.len > 0)
+        ty_log_warning("model", "%.1500s", output.data);
+    ty_buf_fini(&output);
+    return rc;
+}
+
+/* ---- loading ---------------------------------------------------------------------------------------------------- */
+
+static int load_symbols(const char *path, cmodel_object *o, ty_error *err)
+{
+    const int *version = dlsym(o->handle, "ty_model_version");
+    void *function = dlsym(o->handle, "model");
+    if (!function) {
+        ty_error_set(err, TY_E_MODEL_FILE, "there is no function model in it");
+        ty_error_at(err, "%s", path);
+        return ty_error_help(err, "write: #include <trainyard/model.h>, then void model(ty_net *net) { ... }");
+    }
+    if (!version || *version != TY_MODEL_VERSION) {
+        ty_error_set(err, TY_E_MODEL_FILE, "expected version %d of trainyard/model.h, found %d", TY_MODEL_VERSION,
+                     version ? *version : 0);
+        ty_error_at(err, "%s", path);
+        return ty_error_help(err, "include <trainyard/model.h> and no copy of it");
+    }
+    memcpy(&o->model, &function, sizeof function);
+    return 0;
+}
+
+static int load_open(const char *path, const char *dir, const char *object, cmodel_object *o, ty_error *err)
+{
+    o->handle = dlopen(object, RTLD_NOW | RTLD_LOCAL);
+    if (!o->handle) {
+        const char *reason = dlerror();
+        ty_error_set(err, TY_E_MODEL_FILE, "cannot load what was compiled: %s", reason ? reason : "unknown reason");
+        ty_error_at(err, "%s", path);
+        return ty_error_help(err, "if %s is mounted noexec, set TMPDIR to a folder that is not", dir);
+    }
+    if (load_symbols(path, o, err) == 0)
+        return 0;
+    cmodel_unload(o);
+    return -1;
+}
+
+static int load_in(const char *path, const char *cc, const char *dir, int64_t timeout_ms, cmodel_object *out,
+                   ty_error *err)
+{
+    char folder[PATH_BYTES], header[PATH_BYTES], object[PATH_BYTES];
+    if (snprintf(folder, sizeof folder, "%s/trainyard", dir) >= PATH_BYTES - 16)
+        return ty_error_set(err, TY_E_LIMIT, "the path of the folder for temporary files is too long: %s", dir);
+    snprintf(header, sizeof header, "%.490s/model.h", folder);
+    snprintf(object, sizeof object, "%.490s/model.so", dir);
+    if (ty_file_mkdirs(folder, 0700, err) < 0 ||
+        ty_file_write(header, ty_cmodel_header, strlen(ty_cmodel_header), 0600, err) < 0)
+        return -1;
+    if (load_compile(path, cc, dir, object, timeout_ms, err) < 0)
+        return -1;
+    return load_open(path, dir, object, out, err);
+}
+
+static const char *load_setting(const char *name, const char *otherwise)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : otherwise;
+}
+
+int cmodel_load(const char *path, const char *cc, int64_t timeout_ms, cmodel_object *out, ty_error *err)
+{
+    char dir[PATH_BYTES];
+    *out = (cmodel_object){0};
+    const char *base = load_setting("TMPDIR", "/tmp");
+    if (snprintf(dir, sizeof dir, "%s/ty-model-XXXXXX", base) >= (int)sizeof dir || !mkdtemp(dir))
+        return ty_error_errno(err, TY_E_NONE, errno, "making a folder to compile a model in %s", base);
+    int rc = load_in(path, cc ? cc : load_setting("CC", "cc"), dir, timeout_ms, out, err);
+    ty_file_remove_tree(dir, NULL);
+    return rc;
+}
+
+void cmodel_unload(cmodel_object *o)
+{
+    if (o->handle)
+        dlclose(o->handle);
+    *o = (cmodel_object){0};
+}

@@ -1,0 +1,24 @@
+/* cmodel_load.h - from C source to a function in this process. */
+#ifndef TY_COMPILER_IMPORT_CMODEL_LOAD_H
+#define TY_COMPILER_IMPORT_CMODEL_LOAD_H
+
+#include "base/error.h"
+
+#include <stdint.h>
+
+struct ty_net;
+
+typedef struct cmodel_object {
+    void *handle;
+    void (*model)(struct ty_net *net);
+} cmodel_object;
+
+#define CMODEL_COMPILE_MS  60000
+#define CMODEL_REHEARSE_MS 20000
+
+/* Compiles path with cc (NULL: $CC, or cc) and loads the object. An error of the source has the file and line that the
+ * compiler named, and the compiler's first lines as details; warnings are logged. */
+int cmodel_load(const char *path, const char *cc, int64_t timeout_ms, cmodel_object *out, ty_error *err);
+void cmodel_unload(cmodel_object *o);
+
+#endif
