@@ -255,6 +255,20 @@ static const char *render_identity(const ty_kreduction *red)
     return red->how == TY_MAX ? type->lowest : red->how == TY_MIN ? type->highest : red->how == TY_PROD ? "1" : "0";
 }
 
+/* A float sum over a row runs in two levels: blocks of RENDER_BLOCK elements in float, the blocks in double. Means of
+ * many elements come out as good as their inputs (normalisation magnifies their error), and vectors stay whole. */
+#define RENDER_BLOCK 256
+
+static bool render_is_blocked(const render *r, const ty_kreduction *red)
+{
+    return r->column < 0 && red->how == TY_SUM && ty_dtype_is_float(red->dtype);
+}
+
+static const char *render_accumulator(const render *r, const ty_kreduction *red)
+{
+    return render_is_blocked(r, red) ? "double" : render_ctypes[red->dtype].value;
+}
+
 static void render_combine(render *r, const ty_kreduction *red, const char *acc)
 {
     render_line(r);
@@ -273,8 +287,32 @@ static void render_simd(render *r, int stage)
     ty_buf_adds(r->out, "#pragma omp simd");
     for (int i = 0; i < r->k->n_reductions; i++)
         if (r->k->reduction[i].stage == stage && r->column < 0)
-            ty_buf_addf(r->out, " reduction(%s: r%d)", sign[r->k->reduction[i].how], i);
+            ty_buf_addf(r->out, " reduction(%s: %c%d)", sign[r->k->reduction[i].how],
+                        render_is_blocked(r, &r->k->reduction[i]) ? 't' : 'r', i);
     ty_buf_adds(r->out, "\n");
+}
+
+/* The partial sums of a block, before or behind its loop. */
+static void render_partials(render *r, int stage, bool before)
+{
+    for (int i = 0; i < r->k->n_reductions; i++) {
+        const ty_kreduction *red = &r->k->reduction[i];
+        if (red->stage != stage || !render_is_blocked(r, red))
+            continue;
+        render_line(r);
+        if (before)
+            ty_buf_addf(r->out, "%s t%d = 0;\n", render_ctypes[red->dtype].value, i);
+        else
+            ty_buf_addf(r->out, "r%d += t%d;\n", i, i);
+    }
+}
+
+static bool render_has_partials(const render *r, int stage)
+{
+    for (int i = 0; i < r->k->n_reductions; i++)
+        if (r->k->reduction[i].stage == stage && render_is_blocked(r, &r->k->reduction[i]))
+            return true;
+    return false;
 }
 
 /* ---- stages ---- */
@@ -310,7 +348,8 @@ static void render_reduces(render *r, int stage)
     for (int i = 0; i < r->k->n_reductions; i++) {
         if (r->k->reduction[i].stage != stage)
             continue;
-        snprintf(acc, sizeof acc, r->column >= 0 ? "r%d[c]" : "r%d", i);
+        bool blocked = render_is_blocked(r, &r->k->reduction[i]);
+        snprintf(acc, sizeof acc, r->column >= 0 ? "r%d[c]" : blocked ? "t%d" : "r%d", i);
         render_combine(r, &r->k->reduction[i], acc);
     }
 }
@@ -331,33 +370,75 @@ static void render_close(render *r, int n)
     }
 }
 
+/* A loop over `var`, from block to block_end or over its whole extent. */
+static void render_open_loop(render *r, int var, const char *block)
+{
+    render_line(r);
+    if (block)
+        ty_buf_addf(r->out, "for (long i%d = %s; i%d < %s_end; i%d++) {\n", var, block, var, block, var);
+    else
+        ty_buf_addf(r->out, "for (long i%d = 0; i%d < %ldl; i%d++) {\n", var, var, (long)r->k->extent[var], var);
+    r->indent++;
+}
+
+static void render_columns(render *r, int stage)
+{
+    render_simd(r, stage);
+    render_open_column(r);
+    render_instrs(r, stage, r->n_inner + 1);
+    render_reduces(r, stage);
+    render_stores(r, stage);
+    render_close(r, 1);
+}
+
+/* The fastest loop of a row, in blocks if it sums floats. */
+static void render_innermost(render *r, int stage)
+{
+    int var = r->n_inner ? r->inner[r->n_inner - 1] : -1, opened = 0;
+    bool blocks = var >= 0 && render_has_partials(r, stage) && r->k->extent[var] > RENDER_BLOCK;
+    if (blocks) {
+        long extent = (long)r->k->extent[var];
+        render_line(r);
+        ty_buf_addf(r->out, "for (long j = 0; j < %ldl; j += %d) { const long j_end = j + %d < %ldl ? j + %d : %ldl;\n",
+                    extent, RENDER_BLOCK, RENDER_BLOCK, extent, RENDER_BLOCK, extent);
+        r->indent++;
+    } else {
+        render_line(r);
+        ty_buf_adds(r->out, "{\n");
+        r->indent++;
+    }
+    render_partials(r, stage, true);
+    if (var >= 0) {
+        render_simd(r, stage);
+        render_open_loop(r, var, blocks ? "j" : NULL);
+        render_instrs(r, stage, r->n_inner);
+        opened = 1;
+    }
+    render_reduces(r, stage);
+    render_stores(r, stage);
+    render_close(r, opened);
+    render_partials(r, stage, false);
+    render_close(r, 1);
+}
+
 static void render_loop_stage(render *r, int stage)
 {
     for (int i = 0; i < r->k->n_reductions; i++)
         if (r->k->reduction[i].stage == stage && r->column < 0) {
             render_line(r);
-            ty_buf_addf(r->out, "%s r%d = %s;\n", render_ctypes[r->k->reduction[i].dtype].value, i,
+            ty_buf_addf(r->out, "%s r%d = %s;\n", render_accumulator(r, &r->k->reduction[i]), i,
                         render_identity(&r->k->reduction[i]));
         }
     render_instrs(r, stage, 0);
     int opened = 0;
-    for (int d = 0; d < r->n_inner; d++, opened++) {
-        int var = r->inner[d];
-        if (d == r->n_inner - 1 && r->column < 0)
-            render_simd(r, stage);
-        render_line(r);
-        ty_buf_addf(r->out, "for (long i%d = 0; i%d < %ldl; i%d++) {\n", var, var, (long)r->k->extent[var], var);
-        r->indent++;
+    for (int d = 0; d + 1 < r->n_inner + (r->column >= 0); d++, opened++) {
+        render_open_loop(r, r->inner[d], NULL);
         render_instrs(r, stage, d + 1);
     }
-    if (r->column >= 0) {
-        render_simd(r, stage);
-        render_open_column(r);
-        render_instrs(r, stage, r->n_inner + 1);
-        opened++;
-    }
-    render_reduces(r, stage);
-    render_stores(r, stage);
+    if (r->column >= 0)
+        render_columns(r, stage);
+    else
+        render_innermost(r, stage);
     render_close(r, opened);
 }
 
