@@ -1,7 +1,7 @@
 # What the scripts beside it share: is there an engine, the image under test, a job's tree, checks and their count. Sourced.
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 passed=0 failed=0 skipped=0
-image=localhost/trainyard-test
+image=${TY_IMAGE:-localhost/trainyard-test} # TY_IMAGE: an image that is built already
 hardened=(--read-only --user 1000:1000 --cap-drop ALL --security-opt no-new-privileges --network none)
 scratch=$(mktemp -d)
 containers=()
@@ -47,6 +47,7 @@ need_engine() {
 # Layers are cached: the second script of a run pays nothing. --network host: the build reaches Debian's packages.
 need_image() {
     need_engine
+    [ -z "${TY_IMAGE:-}" ] || return 0
     docker build --network host -t "$image" -f docker/Dockerfile \
         --build-arg VERSION=test --build-arg COMMIT=test . >"$scratch/build" 2>&1 && return
     failed=$((failed + 1))
