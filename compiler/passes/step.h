@@ -14,10 +14,12 @@
  *     MICRO  "loss" f32[]: of this micro-batch alone
  *     LAST   "loss" f32[]: of the last micro-batch alone (the caller averages over the micro-batches of a step),
  *            "lr" f32[]: rate of this step, "grad_norm" f32[]: of the step's whole gradient before clipping
- *     EVAL   "loss.sum", "loss.count" f32[]: their quotient is the loss of the rows; summed over batches they give the mean
- *            over the data. With one term they are that term's own numerator and denominator. With several terms, or
- *            without "valid" only then, count is the number of rows and sum the loss times that number.
+ *     EVAL   "loss.sum", "loss.count" f32[]: their quotient is the loss of the rows that count (all, or the first "valid");
+ *            added up over batches they give the loss of the data. With one term they are that term's own sum and divisor
+ *            (times its weight); with several, count is the number of rows and sum the whole loss times that number.
  *            "<metric>.sum", "<metric>.count" f32[] each; every model output under its own name
+ *
+ * Rows behind "valid" may hold any numbers, NaN too, but their labels and ids must be legal (ty_step_range).
  *
  * States
  *     "param.0"  parameters with weight decay, "param.1" those without, each one flat f32[P] with a segment a tensor; a group
@@ -25,8 +27,10 @@
  *     "<kind>.<moment>.<group>"  "adam.m.0": as its group's parameters, same segments
  *     "grad.<group>"             gradient sums over micro-batches; only if accumulate > 1
  *     "buffer.<name>"            running statistics, one state each
- *     "step" i64[], "micro" i64[] (random numbers with accumulate > 1), "nadam.product" f64[]
- * Every number starts at its init bytes, or at zero.
+ *     "step" i64[]; "seed" i64[] if the model draws random numbers, then also "micro" i64[] if accumulate > 1;
+ *     "nadam.product" f64[]
+ * Every number starts at its init bytes, or at zero. Init bytes belong to the model and to the spec: both must live until
+ * they are loaded.
  *
  * Order inside a group: gradient readiness, that is the reverse order of first use in the model, tensors whose size is a
  * multiple of 16 elements first, all others behind them.
