@@ -43,7 +43,8 @@ static int copy_file(const char *from, const char *to, ty_error *err)
         return -1;
     }
     int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, (st.st_mode & 0777) | 0600);
-    int rc = out < 0 ? ty_error_errno(err, TY_E_NONE, errno, "cannot create \"%s\"", to) : copy_content(in, out, to, err);
+    int rc =
+        out < 0 ? ty_error_errno(err, TY_E_NONE, errno, "cannot create \"%s\"", to) : copy_content(in, out, to, err);
     close(in);
     if (out >= 0 && close(out) < 0 && rc == 0)
         rc = ty_error_errno(err, TY_E_NONE, errno, "cannot write \"%s\"", to);
@@ -96,7 +97,6 @@ static int copy_folder(const char *from, const char *to, int depth, ty_error *er
     return rc;
 }
 
-
 static int count_content(const char *folder, size_t *n, ty_error *err)
 {
     ty_arena a;
@@ -136,10 +136,12 @@ static int fill(const char *source, const char *folder, ty_error *err)
 
 static int refuse_s3(const char *source, ty_error *err)
 {
-    ty_error_set(err, TY_E_UNSUPPORTED, "sagemaker_submit_directory is \"%.300s\": sources are not downloaded from S3", source);
-    return ty_error_help(err, "give the archive as an input channel \"code\" and set sagemaker_submit_directory to "
-                              "/opt/ml/input/data/code/sourcedir.tar.gz (as SageMaker does with network isolation), or bake the "
-                              "code into the image");
+    ty_error_set(err, TY_E_UNSUPPORTED, "sagemaker_submit_directory is \"%.300s\": sources are not downloaded from S3",
+                 source);
+    return ty_error_help(
+        err, "give the archive as an input channel \"code\" and set sagemaker_submit_directory to "
+             "/opt/ml/input/data/code/sourcedir.tar.gz (as SageMaker does with network isolation), or bake the "
+             "code into the image");
 }
 
 static bool same_folder(const char *a, const char *b)

@@ -1,7 +1,7 @@
 /* command.h - a command of `trainyard`: one row of the table in trainyard.c, one file command_*.c.
  *
- * Conventions: results on stdout, messages on stderr; a wrong command line exits with 2 and a hint, `--help` anywhere prints the
- * command's page and exits with 0; --json where a program may want to read the result.
+ * Conventions: results on stdout, messages on stderr; a wrong command line exits with 2 and a hint, `--help` anywhere
+ * prints the command's page and exits with 0; --json where a program may want to read the result.
  */
 #ifndef TY_ENTRYPOINT_COMMAND_H
 #define TY_ENTRYPOINT_COMMAND_H
@@ -12,7 +12,7 @@
 enum { TY_EXIT_USAGE_ERROR = 2 };
 
 typedef struct ty_option {
-    const char *name; /* "--batch" */
+    const char *name;  /* "--batch" */
     const char *value; /* "N": takes one; NULL: a flag */
     const char *help;
     bool repeats;
@@ -22,7 +22,7 @@ typedef struct ty_option {
 enum { TY_MAX_OPTIONS = 16, TY_MAX_REPEATS = 64, TY_MAX_WORDS = 64 };
 
 typedef struct ty_arguments_given {
-    const char *value[TY_MAX_OPTIONS]; /* NULL: not given; a flag has "" */
+    const char *value[TY_MAX_OPTIONS];    /* NULL: not given; a flag has "" */
     const char *repeated[TY_MAX_REPEATS]; /* of the option that repeats */
     int n_repeated;
     const char *words[TY_MAX_WORDS]; /* without options, NULL-terminated */
@@ -44,6 +44,7 @@ typedef struct ty_command_row {
     int (*run)(const ty_arguments_given *given);
 } ty_command_row;
 
-extern const ty_command_row ty_command_train, ty_command_check, ty_command_infer, ty_command_version, ty_command_explain;
+extern const ty_command_row ty_command_train, ty_command_check, ty_command_infer, ty_command_version,
+    ty_command_explain;
 
 #endif

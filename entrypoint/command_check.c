@@ -44,8 +44,8 @@ static int64_t count_numbers(const ty_model *m)
 static void print_text(const ty_model *m, const char *path, const ty_buf *report, int n_faults)
 {
     char text[320], count[32];
-    printf("%s: %s, %lld nodes, %d weights with %s numbers to train\n", path, ty_model_format(m), (long long)ty_model_n_nodes(m),
-           ty_model_n_weights(m), ty_count_text(count_numbers(m), count, sizeof count));
+    printf("%s: %s, %lld nodes, %d weights with %s numbers to train\n", path, ty_model_format(m),
+           (long long)ty_model_n_nodes(m), ty_model_n_weights(m), ty_count_text(count_numbers(m), count, sizeof count));
     for (int i = 0; i < ty_model_n_inputs(m); i++) {
         value_text(ty_model_input(m, i), text, sizeof text);
         printf("  input   %-24s %s\n", ty_model_input(m, i)->name, text);
@@ -133,6 +133,14 @@ static int run(const ty_arguments_given *given)
     return status;
 }
 
-const ty_command_row ty_command_check = {
-    "check", "MODEL", "list everything in a model that cannot be trained",
-    "    trainyard check model.onnx --batch 64\n", options, N_OPTIONS, 1, 1, false, false, run};
+const ty_command_row ty_command_check = {"check",
+                                         "MODEL",
+                                         "list everything in a model that cannot be trained",
+                                         "    trainyard check model.onnx --batch 64\n",
+                                         options,
+                                         N_OPTIONS,
+                                         1,
+                                         1,
+                                         false,
+                                         false,
+                                         run};

@@ -84,7 +84,8 @@ static int read_inputs(inference *f, const ty_arguments_given *given, ty_error *
     for (int i = 0; i < f->n; i++)
         if (!f->tensors[i].data) {
             ty_error_set(err, TY_E_USAGE, "input \"%s\" is not given", ty_model_input(f->model, i)->name);
-            return ty_error_help(err, "add --input %s=FILE.npy; inputs: %s", ty_model_input(f->model, i)->name, input_names(f));
+            return ty_error_help(err, "add --input %s=FILE.npy; inputs: %s", ty_model_input(f->model, i)->name,
+                                 input_names(f));
         }
     return 0;
 }
@@ -138,7 +139,8 @@ static int write_outputs(inference *f, const char *folder, bool json, ty_error *
 static int infer(inference *f, const ty_arguments_given *given, ty_error *err)
 {
     const char *folder = given->value[OUTPUT_DIR] ? given->value[OUTPUT_DIR] : ".";
-    ty_compile_options o = {.backend = TY_BACKEND_CPU, .threads = given->value[THREADS] ? atoi(given->value[THREADS]) : 0,
+    ty_compile_options o = {.backend = TY_BACKEND_CPU,
+                            .threads = given->value[THREADS] ? atoi(given->value[THREADS]) : 0,
                             .cache_dir = getenv("TRAINYARD_CACHE_DIR")};
     if (ty_model_open(given->words[0], &f->model, err) < 0 || read_inputs(f, given, err) < 0 ||
         ty_compile_infer(f->model, f->bindings, f->n, &o, &f->program, err) < 0 ||
@@ -154,9 +156,9 @@ static int run(const ty_arguments_given *given)
     ty_arena_init(&f.arena);
     int status = infer(&f, given, &err);
     if (status < 0)
-        status = err.code == TY_E_USAGE        ? (ty_complain(&err), TY_EXIT_USAGE_ERROR)
-                 : given->value[JSON] ? ty_complain_json(&err)
-                                      : ty_complain(&err);
+        status = err.code == TY_E_USAGE ? (ty_complain(&err), TY_EXIT_USAGE_ERROR)
+                 : given->value[JSON]   ? ty_complain_json(&err)
+                                        : ty_complain(&err);
     for (int i = 0; f.tensors && i < f.n; i++)
         free(f.tensors[i].data);
     ty_program_free(f.program);
@@ -166,6 +168,14 @@ static int run(const ty_arguments_given *given)
 }
 
 const ty_command_row ty_command_infer = {
-    "run", "MODEL", "apply a model to npy files",
+    "run",
+    "MODEL",
+    "apply a model to npy files",
     "    trainyard run run/model/model.onnx --input x=digits.npy --output-dir predictions\n",
-    options, N_OPTIONS, 1, 1, false, false, run};
+    options,
+    N_OPTIONS,
+    1,
+    1,
+    false,
+    false,
+    run};

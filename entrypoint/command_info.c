@@ -52,7 +52,7 @@ static void print_json(const fact *facts, size_t n)
 static int run_version(const ty_arguments_given *given)
 {
     const fact facts[] = {
-        {"version", TY_VERSION},     {"commit", TY_COMMIT},    {"compiler", __VERSION__},
+        {"version", TY_VERSION},     {"commit", TY_COMMIT},   {"compiler", __VERSION__},
         {"libyaml", yaml_version()}, {"zlib", zlibVersion()},
     };
     size_t n = sizeof facts / sizeof facts[0];
@@ -81,7 +81,8 @@ static int run_explain(const ty_arguments_given *given)
     return 0;
 }
 
-const ty_command_row ty_command_version = {"version", "", "print the version", NULL, version_options, N_OPTIONS, 0, 0, false, false,
-                                           run_version};
-const ty_command_row ty_command_explain = {"explain", "CODE", "say what an error code means", "    trainyard explain E0107\n",
-                                           NULL, 0, 1, 1, false, false, run_explain};
+const ty_command_row ty_command_version = {
+    "version", "", "print the version", NULL, version_options, N_OPTIONS, 0, 0, false, false, run_version};
+const ty_command_row ty_command_explain = {
+    "explain", "CODE",     "say what an error code means", "    trainyard explain E0107\n", NULL, 0, 1, 1, false,
+    false,     run_explain};

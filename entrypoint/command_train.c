@@ -18,7 +18,8 @@ enum { ORIGIN, DATA_DIR, OUTPUT_DIR, FRESH, PROGRESS, DUMP, N_OPTIONS };
 static const ty_option options[N_OPTIONS] = {
     [ORIGIN] = {"--origin", NULL, "print every setting with its origin, and end", false},
     [DATA_DIR] = {"--data-dir", "DIR", "folder that has the channels as folders or files", false},
-    [OUTPUT_DIR] = {"--output-dir", "DIR", "where everything is written: model/, checkpoints/, output/ (default run)", false},
+    [OUTPUT_DIR] = {"--output-dir", "DIR", "where everything is written: model/, checkpoints/, output/ (default run)",
+                    false},
     [FRESH] = {"--fresh", NULL, "remove older checkpoints and start anew", false},
     [PROGRESS] = {"--progress", "MODE", "auto, plain, bar, none or json", false},
     [DUMP] = {"--dump-dir", "DIR", "write graphs, kernels and memory plan of the compiler there", false},
@@ -42,9 +43,12 @@ static int train(const ty_arguments_given *given, ty_arena *a, ty_error *err)
     ty_paths paths;
     ty_job_end end;
     const char *base = given->value[OUTPUT_DIR] ? given->value[OUTPUT_DIR] : "run";
-    ty_job job = {.recipe_path = given->words[0], .data_folder = given->value[DATA_DIR],
-                  .dump_folder = given->value[DUMP], .fresh = given->value[FRESH] != NULL,
-                  .progress = given->value[PROGRESS], .cache_folder = getenv("TRAINYARD_CACHE_DIR")};
+    ty_job job = {.recipe_path = given->words[0],
+                  .data_folder = given->value[DATA_DIR],
+                  .dump_folder = given->value[DUMP],
+                  .fresh = given->value[FRESH] != NULL,
+                  .progress = given->value[PROGRESS],
+                  .cache_folder = getenv("TRAINYARD_CACHE_DIR")};
     if (ty_log_from_environment(err) < 0 ||
         ty_overrides_parse(given->rest, a, &job.overrides, &job.n_overrides, err) < 0)
         return -1;
@@ -74,9 +78,17 @@ static int run(const ty_arguments_given *given)
 }
 
 const ty_command_row ty_command_train = {
-    "train", "RECIPE [--key=value ...]", "train a model as a recipe says",
+    "train",
+    "RECIPE [--key=value ...]",
+    "train a model as a recipe says",
     "Settings are keys of the recipe by dotted name, or aliases such as --lr, --epochs, --batch_size\n"
     "(`trainyard help recipe`). A run that was stopped goes on from its newest checkpoint.\n\n"
     "    trainyard train train.yaml --data-dir=data --epochs=5\n"
     "    trainyard train train.yaml --optimizer.adamw.lr=3e-4 --origin\n",
-    options, N_OPTIONS, 1, 1, true, false, run};
+    options,
+    N_OPTIONS,
+    1,
+    1,
+    true,
+    false,
+    run};

@@ -37,8 +37,14 @@ int ty_export_write(const ty_export *e, ty_error *err)
     size_t n = 0;
     for (; n < (size_t)e->n_metrics && n < MAX_METRICS; n++)
         metrics[n] = (ty_metric){e->metrics[n].name, e->metrics[n].value};
-    ty_modelinfo info = {.format = e->format, .origin = e->origin, .recipe_json = e->recipe_json, .version = TY_VERSION,
-                         .step = e->step, .epoch = e->epoch, .metrics = metrics, .n_metrics = n};
+    ty_modelinfo info = {.format = e->format,
+                         .origin = e->origin,
+                         .recipe_json = e->recipe_json,
+                         .version = TY_VERSION,
+                         .step = e->step,
+                         .epoch = e->epoch,
+                         .metrics = metrics,
+                         .n_metrics = n};
     if (ty_modeldir_open(e->folder, &md, err) < 0)
         return ty_error_wrap(err, "model folder");
     int rc = write_files(e, md, err);

@@ -1,4 +1,5 @@
-/* export.h - the trained model into its folder: the model file in its own format, the weights as safetensors, and model.json.
+/* export.h - the trained model into its folder: the model file in its own format, the weights as safetensors, and
+ * model.json.
  */
 #ifndef TY_ENTRYPOINT_EXPORT_H
 #define TY_ENTRYPOINT_EXPORT_H
@@ -12,9 +13,9 @@
 
 typedef struct ty_export {
     const char *folder;
-    const char *model_name;  /* "model.onnx" */
-    const char *format;      /* "onnx opset 18" */
-    const char *origin;      /* path of the model that training began with */
+    const char *model_name; /* "model.onnx" */
+    const char *format;     /* "onnx opset 18" */
+    const char *origin;     /* path of the model that training began with */
     const char *recipe_json;
     int64_t step, epoch;
     const ty_value_named *metrics;

@@ -1,7 +1,7 @@
 /* job.h - one training job for the built-in trainer: what is asked for, and where everything lies.
  *
- * Made by the worker from /opt/ml and its hyperparameters, or by the command line from its arguments; the trainer sees no
- * difference. All strings are borrowed for the length of the run.
+ * Made by the worker from /opt/ml and its hyperparameters, or by the command line from its arguments; the trainer sees
+ * no difference. All strings are borrowed for the length of the run.
  */
 #ifndef TY_ENTRYPOINT_JOB_H
 #define TY_ENTRYPOINT_JOB_H
@@ -25,21 +25,22 @@ typedef struct ty_job {
     int n_overrides;
     const ty_job_channel *channels; /* [n_channels] */
     int n_channels;
-    const char *data_folder;     /* a channel that is not listed is the folder of its name in here; NULL: refused */
-    const char *model_folder;    /* the trained model goes here */
+    const char *data_folder;  /* a channel that is not listed is the folder of its name in here; NULL: refused */
+    const char *model_folder; /* the trained model goes here */
     const char *checkpoint_folder;
-    const char *output_folder;   /* metrics.jsonl */
+    const char *output_folder; /* metrics.jsonl */
     const char *tensorboard_folder;
-    const char *name;            /* of the job, for the banner; NULL */
-    const char *dump_folder;     /* NULL: none */
-    const char *cache_folder;    /* NULL: none */
-    bool fresh;                  /* remove older checkpoints and start anew */
-    const char *progress;        /* "auto", "plain", "bar", "none", "json" */
+    const char *name;         /* of the job, for the banner; NULL */
+    const char *dump_folder;  /* NULL: none */
+    const char *cache_folder; /* NULL: none */
+    bool fresh;               /* remove older checkpoints and start anew */
+    const char *progress;     /* "auto", "plain", "bar", "none", "json" */
 } ty_job;
 
 typedef enum ty_job_end { TY_JOB_COMPLETE, TY_JOB_STOPPED } ty_job_end;
 
-/* Trains to the end or until it is told to stop. phase (may be NULL) and step tell, after a failure, how far it came. */
+/* Trains to the end or until it is told to stop. phase (may be NULL) and step tell, after a failure, how far it came.
+ */
 typedef struct ty_job_progress {
     const char *phase; /* "recipe", "data", "model", "compile", "restore", "train", "export" */
     long long step;    /* -1: none */

@@ -20,8 +20,8 @@ static bool try_folder(const char *folder, const char *name, ty_arena *a, const 
     return ty_file_exists(*out) && !ty_file_is_folder(*out);
 }
 
-int ty_recipe_locate(const char *named, const char *code_folder, const ty_job_channel *channels, int n_channels, ty_arena *a,
-                     const char **out, ty_error *err)
+int ty_recipe_locate(const char *named, const char *code_folder, const ty_job_channel *channels, int n_channels,
+                     ty_arena *a, const char **out, ty_error *err)
 {
     static const char *const order[] = {"config", "model", "train"};
     const char *name = named && *named ? named : "train.yaml";
@@ -36,7 +36,8 @@ int ty_recipe_locate(const char *named, const char *code_folder, const ty_job_ch
         return 0;
     for (size_t k = 0; k < sizeof order / sizeof order[0]; k++)
         for (int i = 0; i < n_channels; i++)
-            if (strcmp(channels[i].name, order[k]) == 0 && try_folder(channels[i].path, name, a, out, looked, sizeof looked))
+            if (strcmp(channels[i].name, order[k]) == 0 &&
+                try_folder(channels[i].path, name, a, out, looked, sizeof looked))
                 return 0;
     if (named && *named)
         ty_error_set(err, TY_E_NOT_FOUND, "the recipe \"%s\" was not found", name);

@@ -33,9 +33,12 @@ static int refuse_not_finite(const loop *l, int64_t step, const char *what, doub
 {
     ty_loop_position at = ty_loop_position_at(l->plan, step);
     ty_error_set(err, TY_E_NOT_FINITE, "%s is %s at step %lld (epoch %lld, batch %lld)", what,
-                 isnan(value) ? "nan" : value > 0 ? "inf" : "-inf", (long long)step + 1, (long long)at.epoch,
-                 (long long)at.batch);
-    return ty_error_help(err, "lower the learning rate, add clip: {global_norm: 1.0}, or look for extreme values in the data");
+                 isnan(value) ? "nan"
+                 : value > 0  ? "inf"
+                              : "-inf",
+                 (long long)step + 1, (long long)at.epoch, (long long)at.batch);
+    return ty_error_help(
+        err, "lower the learning rate, add clip: {global_norm: 1.0}, or look for extreme values in the data");
 }
 
 static int run_step(loop *l, int64_t step, ty_error *err)

@@ -2,9 +2,10 @@
  *
  * It knows no file, no model and no signal; all it does it does through callbacks, so that its rules can be tested with
  * a table of numbers:
- *   - step t takes batches t * accumulate ... of the endless sequence of epochs; a run that resumes at step t starts there.
- *   - after a step, in this order: metric line if due, evaluation if due, checkpoint if due. A span of epochs is due after the
- *     step that takes the last batch of an epoch, or the first one beyond it.
+ *   - step t takes batches t * accumulate ... of the endless sequence of epochs; a run that resumes at step t starts
+ * there.
+ *   - after a step, in this order: metric line if due, evaluation if due, checkpoint if due. A span of epochs is due
+ * after the step that takes the last batch of an epoch, or the first one beyond it.
  *   - a stop is obeyed between two steps: checkpoint (unless this step's is there), then return.
  *   - at the end of a complete run: evaluation and checkpoint, unless the last step had them.
  *   - a loss or gradient norm that is not finite is an error before anything of it is saved.
@@ -24,7 +25,7 @@ typedef struct ty_cadence {
 } ty_cadence;
 
 typedef struct ty_loop_plan {
-    int64_t first_step;        /* steps that are done already */
+    int64_t first_step; /* steps that are done already */
     int64_t total_steps;
     int64_t batches_per_epoch; /* >= 1 */
     int64_t accumulate;        /* batches a step, >= 1 */
@@ -57,8 +58,9 @@ typedef struct ty_loop_calls {
     int (*evaluate)(void *ctx, const ty_loop_position *at, ty_error *err);   /* optional */
     int (*checkpoint)(void *ctx, const ty_loop_position *at, ty_error *err); /* optional */
     int (*report)(void *ctx, const ty_loop_report *report, ty_error *err);   /* optional */
-    void (*progress)(void *ctx, const ty_loop_position *at, const ty_step_result *last); /* optional: after every step */
-    bool (*stop_requested)(void *ctx); /* optional */
+    void (*progress)(void *ctx, const ty_loop_position *at,
+                     const ty_step_result *last); /* optional: after every step */
+    bool (*stop_requested)(void *ctx);            /* optional */
 } ty_loop_calls;
 
 typedef struct ty_loop_result {

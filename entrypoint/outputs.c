@@ -53,10 +53,16 @@ int ty_outputs_open(const ty_outputs_config *c, ty_outputs **out, ty_error *err)
     ty_arena_init(&o->arena);
     o->folder = c->tensorboard_folder ? ty_arena_strdup(&o->arena, c->tensorboard_folder) : NULL;
     o->resume_step = c->resumed ? c->first_step : -1;
-    ty_metrics_header header = {.ts_s = ty_events_now(), .version = TY_VERSION, .config_digest = c->config_digest,
-                                .model_digest = "", .world_size = 1, .seed = c->seed, .resumed_step = o->resume_step};
+    ty_metrics_header header = {.ts_s = ty_events_now(),
+                                .version = TY_VERSION,
+                                .config_digest = c->config_digest,
+                                .model_digest = "",
+                                .world_size = 1,
+                                .seed = c->seed,
+                                .resumed_step = o->resume_step};
     if (ty_metrics_file_open(c->metrics_path, &header, &o->file, err) < 0 ||
-        (o->folder && ty_events_open(split_folder(o, TY_SPLIT_TRAIN), o->resume_step, &o->events[TY_SPLIT_TRAIN], err) < 0)) {
+        (o->folder &&
+         ty_events_open(split_folder(o, TY_SPLIT_TRAIN), o->resume_step, &o->events[TY_SPLIT_TRAIN], err) < 0)) {
         ty_outputs_close(o);
         return -1;
     }
@@ -85,8 +91,11 @@ int ty_outputs_add(ty_outputs *o, bool validation, int64_t step, int64_t epoch, 
                    ty_error *err)
 {
     ty_metric metrics[MAX_VALUES];
-    ty_metrics_row row = {.ts_s = ty_events_now(), .step = step, .epoch = epoch,
-                          .split = validation ? TY_SPLIT_VALIDATION : TY_SPLIT_TRAIN, .metrics = metrics};
+    ty_metrics_row row = {.ts_s = ty_events_now(),
+                          .step = step,
+                          .epoch = epoch,
+                          .split = validation ? TY_SPLIT_VALIDATION : TY_SPLIT_TRAIN,
+                          .metrics = metrics};
     for (; row.n_metrics < (size_t)n && row.n_metrics < MAX_VALUES; row.n_metrics++)
         metrics[row.n_metrics] = (ty_metric){values[row.n_metrics].name, values[row.n_metrics].value};
     ty_progress_clear(&o->progress);
@@ -102,9 +111,16 @@ int ty_outputs_add(ty_outputs *o, bool validation, int64_t step, int64_t epoch, 
 void ty_outputs_progress(ty_outputs *o, char event, int64_t step, int64_t epoch, double loss, double samples_per_s,
                          double data_share)
 {
-    ty_progress_state state = {.step = step, .epoch = epoch, .loss = loss, .samples_per_s = samples_per_s,
-                               .data_share = data_share, .comm_share = -1, .compute_share = 1 - data_share};
-    ty_progress_event what = event == 'c' ? TY_PROGRESS_CHECKPOINT : event == 'e' ? TY_PROGRESS_EPOCH : TY_PROGRESS_STEP;
+    ty_progress_state state = {.step = step,
+                               .epoch = epoch,
+                               .loss = loss,
+                               .samples_per_s = samples_per_s,
+                               .data_share = data_share,
+                               .comm_share = -1,
+                               .compute_share = 1 - data_share};
+    ty_progress_event what = event == 'c'   ? TY_PROGRESS_CHECKPOINT
+                             : event == 'e' ? TY_PROGRESS_EPOCH
+                                            : TY_PROGRESS_STEP;
     ty_progress_update(&o->progress, what, &state, now_s());
 }
 

@@ -1,8 +1,8 @@
-/* outputs.h - everything a run says about itself while it runs: metric lines on stdout, metrics.jsonl, TensorBoard events,
- * progress on stderr.
+/* outputs.h - everything a run says about itself while it runs: metric lines on stdout, metrics.jsonl, TensorBoard
+ * events, progress on stderr.
  *
- * One call a report feeds them all. A file that cannot be written any more is reported once and then left alone: a full disk
- * costs curves, not the training.
+ * One call a report feeds them all. A file that cannot be written any more is reported once and then left alone: a full
+ * disk costs curves, not the training.
  */
 #ifndef TY_ENTRYPOINT_OUTPUTS_H
 #define TY_ENTRYPOINT_OUTPUTS_H

@@ -1,7 +1,7 @@
 /* recipe.c - a tree of settings into a ty_recipe.
  *
- * Every map goes through bind_section(), which also notes value and origin of each key. What is left to do here is what a
- * table cannot say: choices, lists, names that point at each other.
+ * Every map goes through bind_section(), which also notes value and origin of each key. What is left to do here is what
+ * a table cannot say: choices, lists, names that point at each other.
  */
 #include "entrypoint/recipe.h"
 
@@ -60,7 +60,8 @@ static void note_setting(reader *rd, const char *path, const ty_bind_row *row, c
     s->origin = ty_arena_strdup(rd->a, ty_bind_origin_text(origin, text, sizeof text));
 }
 
-static int bind_section(reader *rd, const char *path, const ty_bind_row *rows, size_t n_rows, const ty_doc *map, void *out)
+static int bind_section(reader *rd, const char *path, const ty_bind_row *rows, size_t n_rows, const ty_doc *map,
+                        void *out)
 {
     const ty_doc *origin[MAX_ROWS] = {0};
     if (ty_bind(rows, n_rows, path, map, out, origin, rd->err) < 0)
@@ -99,7 +100,8 @@ static int read_choice(reader *rd, const recipe_choice *c, const ty_doc *node, c
     if (node->kind == TY_DOC_MAP && node->n_items > 1) {
         ty_doc_error(node, rd->err, TY_E_CONFIG, NULL, "\"%s\" needs one kind, found \"%s\" and \"%s\"", c->key,
                      node->items[0].key, node->items[1].key);
-        return ty_error_help(rd->err, "to choose another kind from outside, give %s=%s too", c->key, node->items[1].key);
+        return ty_error_help(rd->err, "to choose another kind from outside, give %s=%s too", c->key,
+                             node->items[1].key);
     }
     if (node->kind != TY_DOC_MAP || node->n_items == 0) {
         char found[160];
@@ -117,11 +119,12 @@ static int read_choice(reader *rd, const recipe_choice *c, const ty_doc *node, c
     return refuse_kind(rd, c, node, child->key);
 }
 
-static int bind_kind(reader *rd, const recipe_choice *c, const char *path, const recipe_kind *kind, const ty_doc *section,
-                     void *out)
+static int bind_kind(reader *rd, const recipe_choice *c, const char *path, const recipe_kind *kind,
+                     const ty_doc *section, void *out)
 {
     ty_doc wrapped;
-    bool is_scalar = section && section->kind != TY_DOC_MAP && section->kind != TY_DOC_LIST && section->kind != TY_DOC_NULL;
+    bool is_scalar =
+        section && section->kind != TY_DOC_MAP && section->kind != TY_DOC_LIST && section->kind != TY_DOC_NULL;
     if (is_scalar && kind->n_rows == 1) {
         ty_doc *child = TY_NEW(rd->a, ty_doc);
         *child = *section;
@@ -174,7 +177,8 @@ static int read_tied(reader *rd, const ty_doc *node)
         if (read_names(rd, &node->items[i], "tied", &groups[i], &n) < 0)
             return -1;
         if (n < 2)
-            return ty_doc_error(&node->items[i], rd->err, TY_E_RANGE, NULL, "a group of tied weights needs at least two names");
+            return ty_doc_error(&node->items[i], rd->err, TY_E_RANGE, NULL,
+                                "a group of tied weights needs at least two names");
     }
     rd->r->tied = groups;
     rd->r->n_tied = (int)node->n_items;
@@ -198,7 +202,8 @@ static int read_span(reader *rd, const ty_doc *node, const char *what, const cha
         out->n = n;
         return 0;
     }
-    ty_doc_error(node, rd->err, TY_E_RANGE, NULL, "\"%s\": expected a number of steps or epochs, found \"%s\"", what, text);
+    ty_doc_error(node, rd->err, TY_E_RANGE, NULL, "\"%s\": expected a number of steps or epochs, found \"%s\"", what,
+                 text);
     return ty_error_help(rd->err, "write \"500 steps\" or \"1 epoch\"");
 }
 
@@ -259,7 +264,8 @@ static int read_field(reader *rd, const char *path, const ty_doc *node, ty_field
         return ty_error_wrap(rd->err, "%s", what);
     if (f.type && !ty_dtype_parse(f.type, &out->dtype)) {
         ty_doc_error(ty_doc_find(node, "type"), rd->err, TY_E_RANGE, NULL, "unknown type \"%s\"", f.type);
-        return ty_error_help(rd->err, "known are: float32, float64, float16, bfloat16, int8 to int64, uint8 to uint64, bool");
+        return ty_error_help(rd->err,
+                             "known are: float32, float64, float16, bfloat16, int8 to int64, uint8 to uint64, bool");
     }
     out->dtype_given = f.type != NULL;
     out->missing_given = f.missing != NULL && f.missing->kind != TY_DOC_NULL;
@@ -304,8 +310,13 @@ static int read_data(reader *rd, const char *name, const ty_doc *node, const ty_
     if (bind_section(rd, path, ty_recipe_data_section.rows, ty_recipe_data_section.n_rows, node, &d) < 0)
         return -1;
     const ty_doc *shuffle = ty_doc_find(node, "shuffle");
-    *out = (ty_recipe_data){.given = true, .path = resolve_path(rd, d.path), .pattern = d.pattern, .format = d.format,
-                            .header = d.header, .delimiter = d.delimiter, .at = node,
+    *out = (ty_recipe_data){.given = true,
+                            .path = resolve_path(rd, d.path),
+                            .pattern = d.pattern,
+                            .format = d.format,
+                            .header = d.header,
+                            .delimiter = d.delimiter,
+                            .at = node,
                             .shuffle = shuffle && shuffle->kind == TY_DOC_BOOL ? d.shuffle : !same};
     out->channel = d.channel ? d.channel : d.path ? NULL : ty_arena_strdup(rd->a, name);
     if (same && shuffle && d.shuffle)
@@ -316,7 +327,8 @@ static int read_data(reader *rd, const char *name, const ty_doc *node, const ty_
     if (!wants_same)
         return read_fields(rd, path, d.fields, out);
     if (!same)
-        return ty_doc_error(d.fields ? d.fields : node, rd->err, TY_E_MISSING_KEY, NULL, "\"data.train\" needs its fields");
+        return ty_doc_error(d.fields ? d.fields : node, rd->err, TY_E_MISSING_KEY, NULL,
+                            "\"data.train\" needs its fields");
     out->fields = same->fields;
     out->n_fields = same->n_fields;
     if (!out->format)
@@ -331,8 +343,7 @@ static int read_all_data(reader *rd, const ty_doc *node)
         {"validation", TY_BIND_NODE, sizeof(ty_doc *), .help = "data to evaluate on"},
     };
     const ty_doc *parts[2] = {0};
-    if (bind_section(rd, "data", rows, 2, node, parts) < 0 ||
-        read_data(rd, "train", parts[0], NULL, &rd->r->train) < 0)
+    if (bind_section(rd, "data", rows, 2, node, parts) < 0 || read_data(rd, "train", parts[0], NULL, &rd->r->train) < 0)
         return -1;
     if (!rd->r->train.given)
         return ty_doc_error(node, rd->err, TY_E_MISSING_KEY, NULL, "\"data.train\" is missing");
@@ -401,7 +412,8 @@ static int read_loss_term(reader *rd, const char *path, const ty_doc *node, ty_r
 {
     const recipe_kind *kind;
     const ty_doc *section;
-    recipe_loss loss = {.t = {.pos_weight = 1, .delta = 1, .weight = 1, .ignore_index = -100, .class_axis = -1}, .class_axis = -1};
+    recipe_loss loss = {.t = {.pos_weight = 1, .delta = 1, .weight = 1, .ignore_index = -100, .class_axis = -1},
+                        .class_axis = -1};
     if (read_choice(rd, &ty_recipe_loss_choice, node, &kind, &section) < 0)
         return -1;
     section = rename_common_keys(rd, kind, section);
@@ -410,7 +422,8 @@ static int read_loss_term(reader *rd, const char *path, const ty_doc *node, ty_r
         return -1;
     loss.t.kind = (ty_loss_kind)kind->kind;
     loss.t.class_axis = (int)loss.class_axis;
-    *out = (ty_recipe_loss){.term = loss.t, .class_axis = loss.class_axis, .class_weights = loss.class_weights, .at = node};
+    *out = (ty_recipe_loss){
+        .term = loss.t, .class_axis = loss.class_axis, .class_weights = loss.class_weights, .at = node};
     return 0;
 }
 
@@ -505,8 +518,11 @@ static int read_metric(reader *rd, const ty_doc *node, ty_recipe_metric *out)
     if (read_choice(rd, &ty_recipe_metric_choice, node, &kind, &section) < 0 ||
         bind_kind(rd, &ty_recipe_metric_choice, "metrics", kind, section, &m) < 0)
         return -1;
-    *out = (ty_recipe_metric){.kind = (ty_metric_kind)kind->kind, .name = m.name ? m.name : kind->name,
-                              .output = m.output, .target = m.target, .at = node};
+    *out = (ty_recipe_metric){.kind = (ty_metric_kind)kind->kind,
+                              .name = m.name ? m.name : kind->name,
+                              .output = m.output,
+                              .target = m.target,
+                              .at = node};
     return 0;
 }
 
@@ -573,7 +589,8 @@ static int read_top(reader *rd, const ty_doc *root)
 static void warn_scalar(void *context, const ty_error *warning)
 {
     (void)context;
-    ty_log_warning("recipe", "%s: %s%s%s", warning->place, warning->message, warning->help[0] ? "; " : "", warning->help);
+    ty_log_warning("recipe", "%s: %s%s%s", warning->place, warning->message, warning->help[0] ? "; " : "",
+                   warning->help);
 }
 
 static int read_tree(ty_doc *root, const ty_recipe_override *overrides, int n_overrides, ty_arena *a, ty_recipe *out,
@@ -589,8 +606,8 @@ static int read_tree(ty_doc *root, const ty_recipe_override *overrides, int n_ov
     return 0;
 }
 
-int ty_recipe_parse(const char *name, const char *text, size_t len, const char *folder, const ty_recipe_override *overrides,
-                    int n_overrides, ty_arena *a, ty_recipe *out, ty_error *err)
+int ty_recipe_parse(const char *name, const char *text, size_t len, const char *folder,
+                    const ty_recipe_override *overrides, int n_overrides, ty_arena *a, ty_recipe *out, ty_error *err)
 {
     ty_doc *root;
     *out = (ty_recipe){.path = ty_arena_strdup(a, name), .folder = ty_arena_strdup(a, folder)};

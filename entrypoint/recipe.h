@@ -8,15 +8,13 @@
  *     batch_size: 64
  *     epochs: 20
  *     data:
- *       train:      {channel: train, format: csv, fields: {image: {columns: 0-63, shape: [1, 8, 8]}, label: {columns: 64}}}
- *       validation: {channel: test, fields: same}
- *     metrics: [accuracy]
- *     checkpoint: {every: 1 epoch, keep: 3}
- *     seed: 1
+ *       train:      {channel: train, format: csv, fields: {image: {columns: 0-63, shape: [1, 8, 8]}, label: {columns:
+ * 64}}} validation: {channel: test, fields: same} metrics: [accuracy] checkpoint: {every: 1 epoch, keep: 3} seed: 1
  *
- * The keys stand in tables (recipe_keys.h), one a section: parsing, checks, help and --origin come from them. Any key can be
- * overridden from outside by its dotted name, and the names that tuning jobs use are aliases (recipe_override.c).
- * A recipe knows no files but its own: paths are made absolute against its folder, data and model are opened by others.
+ * The keys stand in tables (recipe_keys.h), one a section: parsing, checks, help and --origin come from them. Any key
+ * can be overridden from outside by its dotted name, and the names that tuning jobs use are aliases
+ * (recipe_override.c). A recipe knows no files but its own: paths are made absolute against its folder, data and model
+ * are opened by others.
  */
 #ifndef TY_ENTRYPOINT_RECIPE_H
 #define TY_ENTRYPOINT_RECIPE_H
@@ -113,8 +111,8 @@ typedef struct ty_recipe {
     ty_span checkpoint_every;
     int64_t checkpoint_keep;
     bool checkpoint_stop_on_error;
-    int64_t log_every; /* steps between metric lines; 0: about 100 lines a run */
-    const char *tensorboard; /* folder, NULL: as the platform says; "none" is NULL with no_tensorboard */
+    int64_t log_every;          /* steps between metric lines; 0: about 100 lines a run */
+    const char *tensorboard;    /* folder, NULL: as the platform says; "none" is NULL with no_tensorboard */
     const ty_setting *settings; /* all keys with value and origin */
     int n_settings;
 } ty_recipe;
@@ -123,8 +121,8 @@ typedef struct ty_recipe {
 int ty_recipe_load(const char *path, const ty_recipe_override *overrides, int n_overrides, ty_arena *a, ty_recipe *out,
                    ty_error *err);
 /* The same from text, for tests; relative paths are taken against `folder`. */
-int ty_recipe_parse(const char *name, const char *text, size_t len, const char *folder, const ty_recipe_override *overrides,
-                    int n_overrides, ty_arena *a, ty_recipe *out, ty_error *err);
+int ty_recipe_parse(const char *name, const char *text, size_t len, const char *folder,
+                    const ty_recipe_override *overrides, int n_overrides, ty_arena *a, ty_recipe *out, ty_error *err);
 
 /* Steps that a span means when an epoch has steps_per_epoch steps. */
 int64_t ty_span_steps(const ty_span *span, int64_t steps_per_epoch);

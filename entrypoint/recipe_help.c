@@ -28,7 +28,8 @@ static const char head[] =
     "Arguments win over hyperparameters, hyperparameters over the file. --origin shows where each value came from.\n"
     "\n"
     "Where a job's recipe is looked for: the program named train.yaml or any .yaml (sagemaker_program), then the\n"
-    "hyperparameter `recipe`, a path relative to the code folder or to the channels config, model, train; then train.yaml\n"
+    "hyperparameter `recipe`, a path relative to the code folder or to the channels config, model, train; then "
+    "train.yaml\n"
     "in the code folder and in those channels. The model file is relative to the recipe.\n";
 
 static int add_section(const recipe_section *s, ty_buf *out)

@@ -11,15 +11,20 @@ static const ty_bind_row top_rows[] = {
     {"inputs", TY_BIND_NODE, TOP(inputs), .help = "{model input: field}; left out: fields named like the inputs"},
     {"loss", TY_BIND_NODE, TOP(loss), .required = true, .help = "{kind: {...}}, or a list of them that is added up"},
     {"optimizer", TY_BIND_NODE, TOP(optimizer), .help = "{kind: {...}}; left out: adamw"},
-    {"schedule", TY_BIND_NODE, TOP(schedule), .help = "{kind: {...}}: learning rate over the steps; left out: constant"},
-    {"clip", TY_BIND_NODE, TOP(clip), .help = "{global_norm: 1.0} or {value: 0.5}: limit of the gradient; left out: none"},
+    {"schedule", TY_BIND_NODE, TOP(schedule),
+     .help = "{kind: {...}}: learning rate over the steps; left out: constant"},
+    {"clip", TY_BIND_NODE, TOP(clip),
+     .help = "{global_norm: 1.0} or {value: 0.5}: limit of the gradient; left out: none"},
     {"batch_size", TY_BIND_INT, TOP(batch_size), "32", .min = 1, .max = 1 << 24, .help = "rows of one batch"},
     {"epochs", TY_BIND_INT, TOP(epochs), "1", .min = 1, .max = 1e9, .help = "passes over the training data"},
-    {"max_steps", TY_BIND_INT, TOP(max_steps), "0", .min = 0, .max = 1e12, .help = "end after this many steps; 0: no such limit"},
-    {"accumulate", TY_BIND_INT, TOP(accumulate), "1", .min = 1, .max = 1 << 20, .help = "batches whose gradients make one step"},
+    {"max_steps", TY_BIND_INT, TOP(max_steps), "0", .min = 0, .max = 1e12,
+     .help = "end after this many steps; 0: no such limit"},
+    {"accumulate", TY_BIND_INT, TOP(accumulate), "1", .min = 1, .max = 1 << 20,
+     .help = "batches whose gradients make one step"},
     {"data", TY_BIND_NODE, TOP(data), .required = true, .help = "{train: {...}, validation: {...}}"},
     {"metrics", TY_BIND_NODE, TOP(metrics), .help = "list of metrics of the validation data: [accuracy]"},
-    {"evaluate_every", TY_BIND_NODE, TOP(evaluate_every), "1 epoch", .help = "\"1 epoch\" or \"500 steps\"; always at the end"},
+    {"evaluate_every", TY_BIND_NODE, TOP(evaluate_every), "1 epoch",
+     .help = "\"1 epoch\" or \"500 steps\"; always at the end"},
     {"checkpoint", TY_BIND_NODE, TOP(checkpoint), .help = "{every: 1 epoch, keep: 3}"},
     {"frozen", TY_BIND_NODE, TOP(frozen), .help = "list of weights (names or shell patterns) that are not trained"},
     {"no_decay", TY_BIND_NODE, TOP(no_decay), .help = "list of weights without weight decay: [\"*.bias\"]"},
@@ -29,8 +34,10 @@ static const ty_bind_row top_rows[] = {
     {"threads", TY_BIND_INT, TOP(threads), "0", .min = 0, .max = 4096, .help = "0: all cores"},
     {"deterministic", TY_BIND_CHOICE, TOP(deterministic), "default", .choices = determinism,
      .help = "default: same bits run to run; strict: also for any number of threads"},
-    {"log_every", TY_BIND_INT, TOP(log_every), "0", .min = 0, .max = 1e9, .help = "steps between metric lines; 0: about 100 lines a run"},
-    {"tensorboard", TY_BIND_STRING, TOP(tensorboard), .help = "folder of event files; left out: output/tensorboard; none: no files"},
+    {"log_every", TY_BIND_INT, TOP(log_every), "0", .min = 0, .max = 1e9,
+     .help = "steps between metric lines; 0: about 100 lines a run"},
+    {"tensorboard", TY_BIND_STRING, TOP(tensorboard),
+     .help = "folder of event files, relative to output/data; left out: output/tensorboard; none: no files"},
 };
 
 static const char *const headers[] = {"auto", "yes", "no", NULL};
@@ -40,11 +47,15 @@ static const ty_bind_row data_rows[] = {
     {"channel", TY_BIND_STRING, DATA(channel), .help = "input channel; left out: the name of the section"},
     {"path", TY_BIND_STRING, DATA(path), .help = "file or folder, relative to the recipe, in place of a channel"},
     {"files", TY_BIND_STRING, DATA(pattern), .help = "take only files that match this shell pattern"},
-    {"format", TY_BIND_STRING, DATA(format), .help = "csv, npy, npz or idx; left out: found by content type, name and first bytes"},
-    {"header", TY_BIND_CHOICE, DATA(header), "auto", .choices = headers, .help = "csv: whether the first line names the columns"},
+    {"format", TY_BIND_STRING, DATA(format),
+     .help = "csv, npy, npz or idx; left out: found by content type, name and first bytes"},
+    {"header", TY_BIND_CHOICE, DATA(header), "auto", .choices = headers,
+     .help = "csv: whether the first line names the columns"},
     {"delimiter", TY_BIND_STRING, DATA(delimiter), .help = "csv: one character; left out: found in the first line"},
-    {"shuffle", TY_BIND_BOOL, DATA(shuffle), .help = "train: a new order in every epoch (default true); validation: never"},
-    {"fields", TY_BIND_NODE, DATA(fields), .help = "{name: {...}}, or a list of names; validation: `same` as train (default)"},
+    {"shuffle", TY_BIND_BOOL, DATA(shuffle),
+     .help = "train: a new order in every epoch (default true); validation: never"},
+    {"fields", TY_BIND_NODE, DATA(fields),
+     .help = "{name: {...}}, or a list of names; validation: `same` as train (default)"},
 };
 
 #define FIELD(name) offsetof(recipe_field, name)
@@ -60,14 +71,19 @@ static const ty_bind_row field_rows[] = {
 };
 
 #define LOSS(name) offsetof(recipe_loss, t.name)
-#define LOSS_COMMON(target_key, target_help)                                                                           \
-    {target_key, TY_BIND_STRING, LOSS(target), .help = target_help},                                                   \
-    {"weight", TY_BIND_FLOAT, LOSS(weight), "1", .help = "factor of this term"},                                       \
-    {"sample_weights", TY_BIND_STRING, LOSS(sample_weight), .help = "field of weights, shaped as the targets"}
-#define LOSS_CLASSES                                                                                                   \
-    {"ignore_index", TY_BIND_INT, LOSS(ignore_index), "-100", .help = "label of elements that do not count"},          \
-    {"class_axis", TY_BIND_INT, offsetof(recipe_loss, class_axis), "-1", .min = -8, .max = 7, .help = "axis of classes; -1: last"}, \
-    {"class_weights", TY_BIND_NODE, offsetof(recipe_loss, class_weights), .help = "list: one factor a class"}
+#define LOSS_COMMON(target_key, target_help)                                                                     \
+    {target_key, TY_BIND_STRING, LOSS(target), .help = target_help},                                             \
+        {"weight", TY_BIND_FLOAT, LOSS(weight), "1", .help = "factor of this term"},                             \
+    {                                                                                                            \
+        "sample_weights", TY_BIND_STRING, LOSS(sample_weight), .help = "field of weights, shaped as the targets" \
+    }
+#define LOSS_CLASSES                                                                                            \
+    {"ignore_index", TY_BIND_INT, LOSS(ignore_index), "-100", .help = "label of elements that do not count"},   \
+        {"class_axis", TY_BIND_INT, offsetof(recipe_loss, class_axis),  "-1",                                   \
+         .min = -8,    .max = 7,    .help = "axis of classes; -1: last"},                                       \
+    {                                                                                                           \
+        "class_weights", TY_BIND_NODE, offsetof(recipe_loss, class_weights), .help = "list: one factor a class" \
+    }
 
 static const ty_bind_row cross_entropy_rows[] = {
     {"logits", TY_BIND_STRING, LOSS(output), .help = "model output; left out: the only one"},
@@ -83,7 +99,8 @@ static const ty_bind_row nll_rows[] = {
 static const ty_bind_row bce_rows[] = {
     {"logits", TY_BIND_STRING, LOSS(output), .help = "model output; left out: the only one"},
     LOSS_COMMON("labels", "field of 0 and 1, or shares; left out: the only field that is no input"),
-    {"pos_weight", TY_BIND_FLOAT, LOSS(pos_weight), "1", .max = 1e9, .above_min = true, .help = "factor of the positives"},
+    {"pos_weight", TY_BIND_FLOAT, LOSS(pos_weight), "1", .max = 1e9, .above_min = true,
+     .help = "factor of the positives"},
 };
 static const ty_bind_row regression_rows[] = {
     {"output", TY_BIND_STRING, LOSS(output), .help = "model output; left out: the only one"},
@@ -92,7 +109,8 @@ static const ty_bind_row regression_rows[] = {
 static const ty_bind_row huber_rows[] = {
     {"output", TY_BIND_STRING, LOSS(output), .help = "model output; left out: the only one"},
     LOSS_COMMON("target", "field; left out: the only one that is no input"),
-    {"delta", TY_BIND_FLOAT, LOSS(delta), "1", .max = 1e30, .above_min = true, .help = "where the square becomes a line"},
+    {"delta", TY_BIND_FLOAT, LOSS(delta), "1", .max = 1e30, .above_min = true,
+     .help = "where the square becomes a line"},
 };
 static const ty_bind_row kl_div_rows[] = {
     {"log_probs", TY_BIND_STRING, LOSS(output), .help = "model output of log-probabilities; left out: the only one"},
@@ -103,7 +121,10 @@ static const ty_bind_row mean_rows[] = {
     {"weight", TY_BIND_FLOAT, LOSS(weight), "1", .help = "factor of this term"},
 };
 
-#define KIND(name, kind, rows, help) {name, kind, rows, N(rows), help}
+#define KIND(name, kind, rows, help)    \
+    {                                   \
+        name, kind, rows, N(rows), help \
+    }
 
 static const recipe_kind losses[] = {
     KIND("softmax_cross_entropy", TY_LOSS_SOFTMAX_CROSS_ENTROPY, cross_entropy_rows, "classes, from logits"),
@@ -117,15 +138,32 @@ static const recipe_kind losses[] = {
 };
 
 #define OPT(name) offsetof(recipe_optimizer, o.name)
-#define OPT_LR(value) {"lr", TY_BIND_FLOAT, OPT(lr), value, .max = 1e6, .help = "learning rate"}
-#define OPT_DECAY(value) {"weight_decay", TY_BIND_FLOAT, OPT(weight_decay), value, .max = 1e6, .help = "weight decay"}
-#define OPT_EPS(value) {"eps", TY_BIND_FLOAT, OPT(eps), value, .max = 1, .help = "added to the denominator"}
-#define OPT_MOMENTUM {"momentum", TY_BIND_FLOAT, OPT(momentum), "0", .max = 1, .help = "share of the last step"}
-#define OPT_BETAS                                                                                                      \
-    {"beta1", TY_BIND_FLOAT, OPT(beta1), "0.9", .max = 1, .help = "decay of the first moment"},                        \
-    {"beta2", TY_BIND_FLOAT, OPT(beta2), "0.999", .max = 1, .help = "decay of the second moment"},                     \
-    {"betas", TY_BIND_NODE, offsetof(recipe_optimizer, betas), .help = "[beta1, beta2] in one"}
-#define OPT_AMSGRAD {"amsgrad", TY_BIND_BOOL, OPT(amsgrad), "false", .help = "keep the largest second moment"}
+#define OPT_LR(value)                                                            \
+    {                                                                            \
+        "lr", TY_BIND_FLOAT, OPT(lr), value, .max = 1e6, .help = "learning rate" \
+    }
+#define OPT_DECAY(value)                                                                            \
+    {                                                                                               \
+        "weight_decay", TY_BIND_FLOAT, OPT(weight_decay), value, .max = 1e6, .help = "weight decay" \
+    }
+#define OPT_EPS(value)                                                                      \
+    {                                                                                       \
+        "eps", TY_BIND_FLOAT, OPT(eps), value, .max = 1, .help = "added to the denominator" \
+    }
+#define OPT_MOMENTUM                                                                              \
+    {                                                                                             \
+        "momentum", TY_BIND_FLOAT, OPT(momentum), "0", .max = 1, .help = "share of the last step" \
+    }
+#define OPT_BETAS                                                                                      \
+    {"beta1", TY_BIND_FLOAT, OPT(beta1), "0.9", .max = 1, .help = "decay of the first moment"},        \
+        {"beta2", TY_BIND_FLOAT, OPT(beta2), "0.999", .max = 1, .help = "decay of the second moment"}, \
+    {                                                                                                  \
+        "betas", TY_BIND_NODE, offsetof(recipe_optimizer, betas), .help = "[beta1, beta2] in one"      \
+    }
+#define OPT_AMSGRAD                                                                              \
+    {                                                                                            \
+        "amsgrad", TY_BIND_BOOL, OPT(amsgrad), "false", .help = "keep the largest second moment" \
+    }
 
 static const ty_bind_row sgd_rows[] = {
     OPT_LR("1e-3"),
@@ -137,24 +175,30 @@ static const ty_bind_row sgd_rows[] = {
 static const ty_bind_row adam_rows[] = {OPT_LR("1e-3"), OPT_BETAS, OPT_EPS("1e-8"), OPT_DECAY("0"), OPT_AMSGRAD};
 static const ty_bind_row adamw_rows[] = {OPT_LR("1e-3"), OPT_BETAS, OPT_EPS("1e-8"), OPT_DECAY("0.01"), OPT_AMSGRAD};
 static const ty_bind_row nadam_rows[] = {
-    OPT_LR("2e-3"), OPT_BETAS, OPT_EPS("1e-8"), OPT_DECAY("0"),
+    OPT_LR("2e-3"),
+    OPT_BETAS,
+    OPT_EPS("1e-8"),
+    OPT_DECAY("0"),
     {"momentum_decay", TY_BIND_FLOAT, OPT(momentum_decay), "4e-3", .max = 1, .help = "of the Nesterov schedule"},
 };
 static const ty_bind_row adamax_rows[] = {OPT_LR("2e-3"), OPT_BETAS, OPT_EPS("1e-8"), OPT_DECAY("0")};
 static const ty_bind_row rmsprop_rows[] = {
-    OPT_LR("1e-2"), {"alpha", TY_BIND_FLOAT, OPT(alpha), "0.99", .max = 1, .help = "decay of the squares"},
-    OPT_EPS("1e-8"), OPT_DECAY("0"), OPT_MOMENTUM,
-    {"centered", TY_BIND_BOOL, OPT(centered), "false", .help = "divide by the variance"},
+    OPT_LR("1e-2"),  {"alpha", TY_BIND_FLOAT, OPT(alpha), "0.99", .max = 1, .help = "decay of the squares"},
+    OPT_EPS("1e-8"), OPT_DECAY("0"),
+    OPT_MOMENTUM,    {"centered", TY_BIND_BOOL, OPT(centered), "false", .help = "divide by the variance"},
 };
 static const ty_bind_row adagrad_rows[] = {
-    OPT_LR("1e-2"), {"lr_decay", TY_BIND_FLOAT, OPT(lr_decay), "0", .max = 1e6, .help = "decay of the rate"},
+    OPT_LR("1e-2"),
+    {"lr_decay", TY_BIND_FLOAT, OPT(lr_decay), "0", .max = 1e6, .help = "decay of the rate"},
     OPT_DECAY("0"),
     {"initial_accumulator", TY_BIND_FLOAT, OPT(initial_accumulator), "0", .max = 1e30, .help = "where the sums start"},
     OPT_EPS("1e-10"),
 };
 static const ty_bind_row adadelta_rows[] = {
-    OPT_LR("1"), {"rho", TY_BIND_FLOAT, OPT(rho), "0.9", .max = 1, .help = "decay of both averages"},
-    OPT_EPS("1e-6"), OPT_DECAY("0"),
+    OPT_LR("1"),
+    {"rho", TY_BIND_FLOAT, OPT(rho), "0.9", .max = 1, .help = "decay of both averages"},
+    OPT_EPS("1e-6"),
+    OPT_DECAY("0"),
 };
 
 static const recipe_kind optimizers[] = {
@@ -168,25 +212,30 @@ static const recipe_kind optimizers[] = {
     KIND("adadelta", TY_OPT_ADADELTA, adadelta_rows, "Adadelta"),
 };
 
-#define SCHED(name) offsetof(recipe_schedule, s.name)
+#define SCHED(name)      offsetof(recipe_schedule, s.name)
 #define SCHED_SPAN(name) offsetof(recipe_schedule, name)
 static const char *const anneals[] = {"cos", "linear", NULL};
 
 static const ty_bind_row step_rows[] = {
-    {"step_size", TY_BIND_NODE, SCHED_SPAN(step_size), .required = true, .help = "\"500 steps\" or \"10 epochs\" between drops"},
+    {"step_size", TY_BIND_NODE, SCHED_SPAN(step_size), .required = true,
+     .help = "\"500 steps\" or \"10 epochs\" between drops"},
     {"gamma", TY_BIND_FLOAT, SCHED(gamma), "0.1", .max = 1e3, .help = "factor of each drop"},
 };
 static const ty_bind_row exponential_rows[] = {
     {"gamma", TY_BIND_FLOAT, SCHED(gamma), .required = true, .max = 1e3, .help = "factor of each step"},
 };
 static const ty_bind_row polynomial_rows[] = {
-    {"total_steps", TY_BIND_NODE, SCHED_SPAN(total), .help = "steps, or \"N epochs\", until 0; left out: the whole run"},
+    {"total_steps", TY_BIND_NODE, SCHED_SPAN(total),
+     .help = "steps, or \"N epochs\", until 0; left out: the whole run"},
     {"power", TY_BIND_FLOAT, SCHED(power), "1", .max = 1e3, .help = "1: a line"},
 };
 static const ty_bind_row warmup_cosine_rows[] = {
-    {"warmup_steps", TY_BIND_NODE, SCHED_SPAN(warmup), "0", .help = "steps, or \"N epochs\", of rising from start_factor * lr to lr"},
-    {"start_factor", TY_BIND_FLOAT, SCHED(start_factor), "0", .max = 1, .help = "where the warmup starts, as a part of lr"},
-    {"decay_steps", TY_BIND_NODE, SCHED_SPAN(decay), .help = "steps, or \"N epochs\", of falling; left out: the rest of the run"},
+    {"warmup_steps", TY_BIND_NODE, SCHED_SPAN(warmup), "0",
+     .help = "steps, or \"N epochs\", of rising from start_factor * lr to lr"},
+    {"start_factor", TY_BIND_FLOAT, SCHED(start_factor), "0", .max = 1,
+     .help = "where the warmup starts, as a part of lr"},
+    {"decay_steps", TY_BIND_NODE, SCHED_SPAN(decay),
+     .help = "steps, or \"N epochs\", of falling; left out: the rest of the run"},
     {"final_lr", TY_BIND_FLOAT, SCHED(final_lr), "0", .max = 1e6, .help = "where the cosine ends"},
 };
 static const ty_bind_row one_cycle_rows[] = {
@@ -195,7 +244,8 @@ static const ty_bind_row one_cycle_rows[] = {
     {"div_factor", TY_BIND_FLOAT, SCHED(div_factor), "25", .max = 1e12, .above_min = true, .help = "lr / first rate"},
     {"final_div_factor", TY_BIND_FLOAT, SCHED(final_div_factor), "1e4", .max = 1e12, .above_min = true,
      .help = "first rate / last rate"},
-    {"anneal", TY_BIND_CHOICE, offsetof(recipe_schedule, anneal), "cos", .choices = anneals, .help = "shape of both halves"},
+    {"anneal", TY_BIND_CHOICE, offsetof(recipe_schedule, anneal), "cos", .choices = anneals,
+     .help = "shape of both halves"},
 };
 
 static const recipe_kind schedules[] = {
@@ -208,7 +258,8 @@ static const recipe_kind schedules[] = {
 };
 
 static const ty_bind_row clip_rows[] = {
-    {"max", TY_BIND_FLOAT, offsetof(recipe_clip, max), .required = true, .max = 1e30, .above_min = true, .help = "the limit"},
+    {"max", TY_BIND_FLOAT, offsetof(recipe_clip, max), .required = true, .max = 1e30, .above_min = true,
+     .help = "the limit"},
 };
 static const recipe_kind clips[] = {
     KIND("global_norm", TY_CLIP_GLOBAL_NORM, clip_rows, "scale all gradients so that their norm is at most max"),
@@ -228,8 +279,10 @@ static const recipe_kind metric_kinds[] = {
 
 static const char *const checkpoint_policies[] = {"warn", "stop", NULL};
 static const ty_bind_row checkpoint_rows[] = {
-    {"every", TY_BIND_NODE, offsetof(recipe_checkpoint, every), "1 epoch", .help = "\"1 epoch\" or \"500 steps\"; always at the end and at a stop"},
-    {"keep", TY_BIND_INT, offsetof(recipe_checkpoint, keep), "3", .min = 1, .max = 1e6, .help = "how many of the newest stay"},
+    {"every", TY_BIND_NODE, offsetof(recipe_checkpoint, every), "1 epoch",
+     .help = "\"1 epoch\" or \"500 steps\"; always at the end and at a stop"},
+    {"keep", TY_BIND_INT, offsetof(recipe_checkpoint, keep), "3", .min = 1, .max = 1e6,
+     .help = "how many of the newest stay"},
     {"on_error", TY_BIND_CHOICE, offsetof(recipe_checkpoint, on_error), "warn", .choices = checkpoint_policies,
      .help = "a failed save: warn (two in a row stop the run) or stop"},
 };

@@ -1,8 +1,8 @@
 /* recipe_keys.h - the keys of a recipe, as tables. Private to recipe*.c.
  *
  * A section is a map with fixed keys. A choice is a map with one key that names a kind, whose value is a section:
- * `optimizer: {adamw: {lr: 1e-3}}`; the kind alone (`optimizer: adamw`) and `{type: adamw, lr: 1e-3}` mean the same. All kinds of one
- * choice fill the same struct. To add a kind: a table of its rows and a line in the choice.
+ * `optimizer: {adamw: {lr: 1e-3}}`; the kind alone (`optimizer: adamw`) and `{type: adamw, lr: 1e-3}` mean the same.
+ * All kinds of one choice fill the same struct. To add a kind: a table of its rows and a line in the choice.
  */
 #ifndef TY_ENTRYPOINT_RECIPE_KEYS_H
 #define TY_ENTRYPOINT_RECIPE_KEYS_H
@@ -91,7 +91,8 @@ extern const recipe_section ty_recipe_top_section, ty_recipe_data_section, ty_re
 extern const recipe_choice ty_recipe_loss_choice, ty_recipe_optimizer_choice, ty_recipe_schedule_choice,
     ty_recipe_clip_choice, ty_recipe_metric_choice;
 
-/* Other words for keys: those that tuning jobs and other trainers use. `path` may hold a '*': the kind that is chosen there. */
+/* Other words for keys: those that tuning jobs and other trainers use. `path` may hold a '*': the kind that is chosen
+ * there. */
 typedef struct recipe_alias {
     const char *alias, *path;
 } recipe_alias;
@@ -99,7 +100,8 @@ typedef struct recipe_alias {
 extern const recipe_alias ty_recipe_aliases[];
 extern const size_t ty_recipe_n_aliases;
 
-/* Brings overrides into the tree and every choice into its one form, {kind: section}. After this the tree is read-only. */
+/* Brings overrides into the tree and every choice into its one form, {kind: section}. After this the tree is read-only.
+ */
 int ty_recipe_normalise(ty_arena *a, ty_doc *root, const ty_recipe_override *overrides, int n_overrides, ty_error *err);
 
 #endif

@@ -1,8 +1,8 @@
 /* recipe_override.c - values from outside a recipe, and the one form of its choices.
  *
  * Order matters: `optimizer=sgd` replaces what the file says, so it comes before `optimizer.sgd.lr=0.1` and before the
- * alias `lr`, which means the lr of whatever optimizer there is by then. Hence two rounds over the overrides; within each, the
- * later one wins.
+ * alias `lr`, which means the lr of whatever optimizer there is by then. Hence two rounds over the overrides; within
+ * each, the later one wins.
  */
 #include "base/suggest.h"
 #include "entrypoint/recipe_keys.h"

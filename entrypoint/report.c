@@ -94,7 +94,8 @@ static void write_success(const ty_paths *paths)
         close(fd);
 }
 
-/* A program that was told to stop and ended by that signal, or by the exit code that stands for it, did what it was told. */
+/* A program that was told to stop and ended by that signal, or by the exit code that stands for it, did what it was
+ * told. */
 static bool ended_as_told(const ty_supervise_result *r, int status)
 {
     return r->stop_signal != 0 && !r->killed && status == 128 + r->stop_signal;

@@ -1,8 +1,8 @@
 /* report.h - what `train` leaves behind when its child has ended: the failure file, the success file, a last line.
  *
- * The child may send one note to its supervisor before it becomes the user's program: lines "key value", so that the report can
- * name the program and its command. A failure text that is already there (the trainer's own, which knows more, or the
- * user's) stays.
+ * The child may send one note to its supervisor before it becomes the user's program: lines "key value", so that the
+ * report can name the program and its command. A failure text that is already there (the trainer's own, which knows
+ * more, or the user's) stays.
  */
 #ifndef TY_ENTRYPOINT_REPORT_H
 #define TY_ENTRYPOINT_REPORT_H

@@ -72,8 +72,10 @@ static int find_python(const ty_script *s, ty_arena *a, const char **out, ty_err
     *out = find_in_path(a, names);
     if (*out)
         return 0;
-    ty_error_set(err, TY_E_USER_PROGRAM, "ExecuteUserScriptError: \"%s\" needs Python, and this image has none", s->program);
-    return ty_error_help(err, "build an image FROM this one with python3 installed, or use a shell script, a program or train.c");
+    ty_error_set(err, TY_E_USER_PROGRAM, "ExecuteUserScriptError: \"%s\" needs Python, and this image has none",
+                 s->program);
+    return ty_error_help(
+        err, "build an image FROM this one with python3 installed, or use a shell script, a program or train.c");
 }
 
 /* Runs an installer or compiler; its output becomes the detail of the error. */
@@ -203,16 +205,14 @@ static const struct {
     const char *needs;  /* a file in the code folder, or NULL */
     prepare *prepare;
 } kinds[] = {
-    {".sh", NULL, prepare_command},
-    {NULL, "setup.py", prepare_package},
-    {".py", NULL, prepare_python},
-    {".c", NULL, prepare_c},
-    {NULL, NULL, prepare_command},
+    {".sh", NULL, prepare_command}, {NULL, "setup.py", prepare_package}, {".py", NULL, prepare_python},
+    {".c", NULL, prepare_c},        {NULL, NULL, prepare_command},
 };
 
 static int refuse_absent(const ty_script *s, const char *path, ty_error *err)
 {
-    ty_error_set(err, TY_E_NOT_FOUND, "ExecuteUserScriptError: the program \"%s\" is not in the code folder", s->program);
+    ty_error_set(err, TY_E_NOT_FOUND, "ExecuteUserScriptError: the program \"%s\" is not in the code folder",
+                 s->program);
     ty_error_at(err, "%s", path);
     ty_arena a;
     ty_file_entry *entries;

@@ -1,6 +1,7 @@
 /* script.h - script mode: the user's own program as the training job.
  *
- * What kind of program it is follows from its name, in the order of the contract (sagemaker training toolkit), with one kind added:
+ * What kind of program it is follows from its name, in the order of the contract (sagemaker training toolkit), with one
+ * kind added:
  *
  *     NAME.sh            ./NAME, by its own first line; /bin/sh ./NAME if it has none
  *     any, setup.py      python -m pip install . (and requirements.txt), then python -m NAME
@@ -17,22 +18,24 @@
 #include "base/error.h"
 
 typedef struct ty_script {
-    const char *program;        /* as the job names it: relative to the code folder, or absolute */
+    const char *program; /* as the job names it: relative to the code folder, or absolute */
     const char *code_folder;
-    const char *const *args;    /* NULL-terminated */
+    const char *const *args; /* NULL-terminated */
 } ty_script;
 
 typedef struct ty_command {
     const char *const *argv; /* NULL-terminated; argv[0] is executed */
     const char *cwd;
-    const char *shell_argv0; /* for a file that the kernel cannot execute (no "#!"): run /bin/sh with argv; NULL: never */
+    const char
+        *shell_argv0; /* for a file that the kernel cannot execute (no "#!"): run /bin/sh with argv; NULL: never */
 } ty_command;
 
 /* Installs or compiles what must be, and finds the command. Strings live in the arena. */
 int ty_script_prepare(const ty_script *script, ty_arena *a, ty_command *out, ty_error *err);
 /* Becomes the program; returns only on failure, with 126 or 127 in *exec_status. */
 int ty_script_execute(const ty_command *command, int *exec_status, ty_error *err);
-/* The command as one line for logs and reports: words joined by spaces, values of arguments whose name may be a secret as "xxx". */
+/* The command as one line for logs and reports: words joined by spaces, values of arguments whose name may be a secret
+ * as "xxx". */
 const char *ty_command_text(const ty_command *command, ty_arena *a);
 
 #endif

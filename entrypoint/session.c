@@ -51,7 +51,8 @@ static int refuse_channel(ty_session *s, const ty_recipe_data *d, ty_error *err)
     ty_doc_error(d->at, err, TY_E_CHANNEL, NULL, "input channel \"%s\" does not exist", d->channel);
     if (known[0])
         return ty_error_help(err, "channels of this job: %s", known);
-    return ty_error_help(err, "name the folder: data.train.path in the recipe, or --data-dir=DIR with a folder for each channel");
+    return ty_error_help(
+        err, "name the folder: data.train.path in the recipe, or --data-dir=DIR with a folder for each channel");
 }
 
 static int open_data(ty_session *s, const ty_recipe_data *d, ty_dataset **out, ty_error *err)
@@ -140,9 +141,13 @@ static int open_all_data(ty_session *s, ty_error *err)
 
 static ty_sampler_config train_sampler(const ty_session *s)
 {
-    return (ty_sampler_config){
-        .n_samples = s->train->n_samples, .batch_size = s->recipe.batch_size, .shuffle = s->recipe.train.shuffle,
-        .seed = (uint64_t)s->recipe.seed, .stream = TY_STREAM_SHUFFLE, .n_shards = 1, .tail = TY_TAIL_DROP};
+    return (ty_sampler_config){.n_samples = s->train->n_samples,
+                               .batch_size = s->recipe.batch_size,
+                               .shuffle = s->recipe.train.shuffle,
+                               .seed = (uint64_t)s->recipe.seed,
+                               .stream = TY_STREAM_SHUFFLE,
+                               .n_shards = 1,
+                               .tail = TY_TAIL_DROP};
 }
 
 /* How many batches and steps there will be. */
@@ -180,9 +185,11 @@ static int compile(ty_session *s, ty_error *err)
 {
     double start = ty_session_now_s();
     int64_t per_epoch = s->loop.batches_per_epoch / s->loop.accumulate;
-    ty_compile_options options = {.backend = TY_BACKEND_CPU, .threads = (int)s->recipe.threads,
+    ty_compile_options options = {.backend = TY_BACKEND_CPU,
+                                  .threads = (int)s->recipe.threads,
                                   .deterministic_strict = s->recipe.deterministic_strict,
-                                  .dump_dir = s->job->dump_folder, .cache_dir = s->job->cache_folder};
+                                  .dump_dir = s->job->dump_folder,
+                                  .cache_dir = s->job->cache_folder};
     if (ty_spec_build(&s->recipe, &s->plan, s->train, per_epoch > 0 ? per_epoch : 1, s->loop.total_steps,
                       s->validation != NULL, &s->arena, &s->spec, err) < 0 ||
         ty_compile_train(s->model, &s->spec, &options, &s->program, err) < 0)
@@ -225,9 +232,10 @@ static int hash_run(ty_session *s, ty_error *err)
 {
     char text[256];
     uint8_t digest[TY_SHA256_BYTES];
-    int n = snprintf(text, sizeof text, "seed %lld batch %lld accumulate %lld shuffle %d samples %lld data %016llx",
-                     (long long)s->recipe.seed, (long long)s->recipe.batch_size, (long long)s->recipe.accumulate,
-                     s->recipe.train.shuffle, (long long)s->train->n_samples, (unsigned long long)s->train->fingerprint);
+    int n =
+        snprintf(text, sizeof text, "seed %lld batch %lld accumulate %lld shuffle %d samples %lld data %016llx",
+                 (long long)s->recipe.seed, (long long)s->recipe.batch_size, (long long)s->recipe.accumulate,
+                 s->recipe.train.shuffle, (long long)s->train->n_samples, (unsigned long long)s->train->fingerprint);
     if (ty_sha256_bytes(text, (size_t)n, digest, err) < 0)
         return -1;
     ty_sha256_hex(digest, s->run_hash);
@@ -271,11 +279,13 @@ static int take_position(ty_session *s, const ty_checkpoint_restored *found, ty_
 {
     const ty_train_state *state = &found->state;
     if (state->recipe_hash[0] && strcmp(state->recipe_hash, s->run_hash) != 0) {
-        ty_error_set(err, TY_E_CHECKPOINT, "the checkpoint of step %lld was made with another seed, batch size or other data",
+        ty_error_set(err, TY_E_CHECKPOINT,
+                     "the checkpoint of step %lld was made with another seed, batch size or other data",
                      (long long)state->step);
         ty_error_at(err, "%s", found->path);
-        return ty_error_help(err, "go on with the recipe and data it was made with, or start anew (--fresh, or an empty "
-                                  "checkpoint folder)");
+        return ty_error_help(err,
+                             "go on with the recipe and data it was made with, or start anew (--fresh, or an empty "
+                             "checkpoint folder)");
     }
     if (state->plan_hash[0] && strcmp(state->plan_hash, ty_program_hash(s->program)) != 0)
         ty_log_warning("checkpoint", "the recipe has changed since the checkpoint: going on with the new settings");
@@ -285,7 +295,8 @@ static int take_position(ty_session *s, const ty_checkpoint_restored *found, ty_
     s->best = state->best_metric;
     s->best_step = state->best_step;
     ty_log_info("checkpoint", "resuming at step %lld of %lld from %s%s", (long long)state->step,
-                (long long)s->loop.total_steps, found->path, found->skipped.n_lines ? " (newer ones were not valid)" : "");
+                (long long)s->loop.total_steps, found->path,
+                found->skipped.n_lines ? " (newer ones were not valid)" : "");
     return 0;
 }
 
@@ -294,9 +305,11 @@ static int restore(ty_session *s, ty_error *err)
     double start = ty_session_now_s();
     ty_checkpoint_restored found = {0};
     ty_checkpoint_notes notes = {0};
-    s->checkpoints = (ty_checkpoints){
-        .dir = s->job->checkpoint_folder, .keep = (int)s->recipe.checkpoint_keep, .world_size = 1,
-        .on_error = s->recipe.checkpoint_stop_on_error ? TY_CHECKPOINT_STOP : TY_CHECKPOINT_WARN};
+    s->checkpoints =
+        (ty_checkpoints){.dir = s->job->checkpoint_folder,
+                         .keep = (int)s->recipe.checkpoint_keep,
+                         .world_size = 1,
+                         .on_error = s->recipe.checkpoint_stop_on_error ? TY_CHECKPOINT_STOP : TY_CHECKPOINT_WARN};
     list_state(s);
     if (hash_run(s, err) < 0 || ty_checkpoints_open(&s->checkpoints, err) < 0 ||
         (s->job->fresh && remove_checkpoints(s, err) < 0))
@@ -322,11 +335,14 @@ static int start_batches(ty_session *s, ty_error *err)
     return ty_prefetch_start(&config, &s->batches, err);
 }
 
-static const char *tensorboard_folder(const ty_session *s)
+static const char *tensorboard_folder(ty_session *s)
 {
-    if (!s->recipe.tensorboard)
+    const char *folder = s->recipe.tensorboard;
+    if (!folder)
         return s->job->tensorboard_folder;
-    return strcmp(s->recipe.tensorboard, "none") == 0 ? NULL : s->recipe.tensorboard;
+    if (strcmp(folder, "none") == 0)
+        return NULL;
+    return folder[0] == '/' ? folder : ty_arena_printf(&s->arena, "%s/%s", s->job->output_folder, folder);
 }
 
 static int open_outputs(ty_session *s, ty_error *err)
@@ -348,8 +364,8 @@ static const struct {
     const char *name;
     int (*run)(ty_session *s, ty_error *err);
 } phases[] = {
-    {"recipe", open_recipe}, {"model", open_model},     {"model", check_folders},   {"data", open_all_data},
-    {"data", plan_steps},    {"compile", compile},      {"data", check_ranges},     {"restore", restore},
+    {"recipe", open_recipe}, {"model", open_model},    {"model", check_folders}, {"data", open_all_data},
+    {"data", plan_steps},    {"compile", compile},     {"data", check_ranges},   {"restore", restore},
     {"data", start_batches}, {"output", open_outputs},
 };
 

@@ -1,7 +1,7 @@
 /* session.h - a run of the built-in trainer, opened: recipe, model, data, compiled program, checkpoints, outputs.
  *
- * Private to session*.c and trainer.c. Opening goes through phases in a fixed order (the table in session.c), so that a fault is
- * found by the cheapest phase that can find it: the recipe before the data, the data before the compiler.
+ * Private to session*.c and trainer.c. Opening goes through phases in a fixed order (the table in session.c), so that a
+ * fault is found by the cheapest phase that can find it: the recipe before the data, the data before the compiler.
  */
 #ifndef TY_ENTRYPOINT_SESSION_H
 #define TY_ENTRYPOINT_SESSION_H
@@ -18,11 +18,11 @@
 enum { TY_SESSION_MAX_METRICS = 60 };
 
 typedef struct ty_session_times {
-    double started_s;                      /* monotonic */
-    double data_s, compile_s, restore_s;   /* opening */
+    double started_s;                    /* monotonic */
+    double data_s, compile_s, restore_s; /* opening */
     double compute_s, input_wait_s, evaluate_s, checkpoint_s, export_s;
-    double first_step_s;                   /* from the start to the end of the first step; 0: none yet */
-    double reported_s;                     /* compute + wait at the last report */
+    double first_step_s; /* from the start to the end of the first step; 0: none yet */
+    double reported_s;   /* compute + wait at the last report */
 } ty_session_times;
 
 typedef struct ty_session {

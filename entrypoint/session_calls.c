@@ -103,10 +103,12 @@ static void add_sums(const ty_session *s, sums *all)
 static int run_evaluation(ty_session *s, sums *all, bool *abandoned, ty_error *err)
 {
     ty_prefetch *batches;
-    ty_prefetch_config config = {
-        .dataset = s->validation,
-        .sampler = {.n_samples = s->validation->n_samples, .batch_size = s->recipe.batch_size, .n_shards = 1, .tail = TY_TAIL_PAD},
-        .until_epoch = 1};
+    ty_prefetch_config config = {.dataset = s->validation,
+                                 .sampler = {.n_samples = s->validation->n_samples,
+                                             .batch_size = s->recipe.batch_size,
+                                             .n_shards = 1,
+                                             .tail = TY_TAIL_PAD},
+                                 .until_epoch = 1};
     if (ty_prefetch_start(&config, &batches, err) < 0)
         return -1;
     const ty_batch *batch = NULL;
@@ -168,8 +170,13 @@ static int call_checkpoint(void *ctx, const ty_loop_position *at, ty_error *err)
     ty_session *s = ctx;
     ty_error save_err = {0};
     double start = ty_session_now_s();
-    ty_train_state state = {.step = at->step, .epoch = at->epoch, .batch = at->batch, .seed = (uint64_t)s->recipe.seed,
-                            .has_best = s->has_best, .best_metric = s->has_best ? s->best : 0, .best_step = s->best_step};
+    ty_train_state state = {.step = at->step,
+                            .epoch = at->epoch,
+                            .batch = at->batch,
+                            .seed = (uint64_t)s->recipe.seed,
+                            .has_best = s->has_best,
+                            .best_metric = s->has_best ? s->best : 0,
+                            .best_step = s->best_step};
     snprintf(state.plan_hash, sizeof state.plan_hash, "%s", ty_program_hash(s->program));
     snprintf(state.recipe_hash, sizeof state.recipe_hash, "%s", s->run_hash);
     ty_outputs_flush(s->outputs);
@@ -225,8 +232,12 @@ static bool call_stop_requested(void *ctx)
 
 ty_loop_calls ty_session_calls(ty_session *s)
 {
-    return (ty_loop_calls){.ctx = s, .batch = call_batch, .evaluate = s->validation ? call_evaluate : NULL,
-                           .checkpoint = call_checkpoint, .report = call_report, .progress = call_progress,
+    return (ty_loop_calls){.ctx = s,
+                           .batch = call_batch,
+                           .evaluate = s->validation ? call_evaluate : NULL,
+                           .checkpoint = call_checkpoint,
+                           .report = call_report,
+                           .progress = call_progress,
                            .stop_requested = call_stop_requested};
 }
 

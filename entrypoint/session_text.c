@@ -37,8 +37,9 @@ void ty_session_banner(ty_session *s, ty_buf *out)
     const ty_compile_report *c = ty_program_report(s->program);
     char a[160], b[160], d[32];
     ty_buf_addf(out, "%s%s%s\n", TY_VERSION_LINE, s->job->name ? ", job " : "", s->job->name ? s->job->name : "");
-    ty_buf_addf(out, "  model       %s (%s, %lld nodes), %s numbers trained\n", s->recipe.model, ty_model_format(s->model),
-                (long long)ty_model_n_nodes(s->model), ty_count_text(c->n_trained, a, sizeof a));
+    ty_buf_addf(out, "  model       %s (%s, %lld nodes), %s numbers trained\n", s->recipe.model,
+                ty_model_format(s->model), (long long)ty_model_n_nodes(s->model),
+                ty_count_text(c->n_trained, a, sizeof a));
     ty_buf_addf(out, "  train       %s\n", ty_dataset_summary(s->train, a, sizeof a));
     if (s->validation)
         ty_buf_addf(out, "  validation  %s\n", ty_dataset_summary(s->validation, b, sizeof b));
@@ -57,8 +58,8 @@ static void add_result(const ty_session *s, ty_job_end end, ty_buf *out)
 {
     char count[32];
     if (end == TY_JOB_STOPPED)
-        ty_buf_addf(out, "stopped after step %s of %lld, on request\n", ty_count_text(s->steps_done, count, sizeof count),
-                    (long long)s->loop.total_steps);
+        ty_buf_addf(out, "stopped after step %s of %lld, on request\n",
+                    ty_count_text(s->steps_done, count, sizeof count), (long long)s->loop.total_steps);
     else
         ty_buf_addf(out, "complete: %s steps\n", ty_count_text(s->steps_done, count, sizeof count));
     if (s->evaluated_step >= 0) {
@@ -82,8 +83,8 @@ static void add_time(const ty_session *s, ty_buf *out)
     const struct {
         const char *name;
         double s;
-    } parts[] = {{"data", t->data_s},           {"compile", t->compile_s},   {"input wait", t->input_wait_s},
-                 {"compute", t->compute_s},     {"evaluate", t->evaluate_s}, {"checkpoints", t->checkpoint_s},
+    } parts[] = {{"data", t->data_s},         {"compile", t->compile_s},   {"input wait", t->input_wait_s},
+                 {"compute", t->compute_s},   {"evaluate", t->evaluate_s}, {"checkpoints", t->checkpoint_s},
                  {"model files", t->export_s}};
     char text[32];
     double total = ty_session_now_s() - t->started_s;
@@ -98,7 +99,8 @@ static void add_time(const ty_session *s, ty_buf *out)
     double busy = t->compute_s + t->input_wait_s;
     if (steps > 0 && busy > 0) {
         double rows = (double)(steps * s->recipe.accumulate * s->recipe.batch_size);
-        ty_buf_addf(out, "  speed       %s samples/s, %s a step\n", ty_count_text((int64_t)(rows / busy), text, sizeof text),
+        ty_buf_addf(out, "  speed       %s samples/s, %s a step\n",
+                    ty_count_text((int64_t)(rows / busy), text, sizeof text),
                     seconds_text(busy / (double)steps, (char[32]){0}, 32));
     }
 }

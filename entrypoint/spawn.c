@@ -152,7 +152,8 @@ static void collect(int fd, bool echo, ty_buf *output)
     }
 }
 
-int ty_spawn_capture(const char *const *argv, const char *cwd, bool echo, ty_buf *output, int *wait_status, ty_error *err)
+int ty_spawn_capture(const char *const *argv, const char *cwd, bool echo, ty_buf *output, int *wait_status,
+                     ty_error *err)
 {
     int out_pipe[2];
     if (pipe2(out_pipe, O_CLOEXEC) < 0)

@@ -158,7 +158,8 @@ static int plan_input(planner *p, const ty_model_value *input)
     }
     if (!find_field(p, field))
         return unknown_name(p, declared ? declared->at : NULL, "field", field, fields, "data.train");
-    return add_feed(p, &(ty_feed){.name = input->name, .field = field, .input = input, .at = declared ? declared->at : NULL});
+    return add_feed(
+        p, &(ty_feed){.name = input->name, .field = field, .input = input, .at = declared ? declared->at : NULL});
 }
 
 static int plan_inputs(planner *p)
@@ -207,7 +208,8 @@ static int resolve_target(planner *p, const ty_doc *at, const char **field)
     if (*field)
         return 0;
     fault(p, at, TY_E_CONFIG, "no field is left for the target: all feed inputs of the model");
-    return ty_error_help(p->err, "declare one more field in data.train.fields, or name one of %s as the target", fields);
+    return ty_error_help(p->err, "declare one more field in data.train.fields, or name one of %s as the target",
+                         fields);
 }
 
 /* Target inputs carry their field's name, unless a model input has that name already. */
@@ -235,8 +237,12 @@ static int plan_term(planner *p, const ty_recipe_loss *loss, ty_loss_term *term)
     if (resolve_target(p, loss->at, &field) < 0)
         return -1;
     term->target = target_name(p, field);
-    ty_feed feed = {.name = term->target, .field = field, .output = output, .is_label = takes_labels(term->kind),
-                    .at = loss->at, .ignore_index = term->ignore_index};
+    ty_feed feed = {.name = term->target,
+                    .field = field,
+                    .output = output,
+                    .is_label = takes_labels(term->kind),
+                    .at = loss->at,
+                    .ignore_index = term->ignore_index};
     if (add_feed(p, &feed) < 0)
         return -1;
     if (!weights)
@@ -267,8 +273,12 @@ static int plan_metric(planner *p, const ty_loss_term *loss, const ty_recipe_met
     if (resolve_target(p, metric->at, &field) < 0)
         return -1;
     out->target = target_name(p, field);
-    return add_feed(p, &(ty_feed){.name = out->target, .field = field, .output = output, .at = metric->at,
-                                  .is_label = metric->kind == TY_METRIC_ACCURACY, .ignore_index = -100});
+    return add_feed(p, &(ty_feed){.name = out->target,
+                                  .field = field,
+                                  .output = output,
+                                  .at = metric->at,
+                                  .is_label = metric->kind == TY_METRIC_ACCURACY,
+                                  .ignore_index = -100});
 }
 
 /* ---- types that the recipe left open ---- */
@@ -287,7 +297,8 @@ static int settle_dtype(planner *p, const ty_feed *feed)
         return 0;
     char message[512];
     snprintf(message, sizeof message, "field \"%.100s\" is %s, but %s \"%.100s\" needs %s", field->name,
-             ty_dtype_text(field->dtype), feed->input ? "the model input" : "the class loss on", feed->name, ty_dtype_text(wanted));
+             ty_dtype_text(field->dtype), feed->input ? "the model input" : "the class loss on", feed->name,
+             ty_dtype_text(wanted));
     fault(p, feed->at, TY_E_TYPE, message);
     return ty_error_help(p->err, "set type: %s for the field, or leave the type out", ty_dtype_text(wanted));
 }
@@ -309,8 +320,12 @@ int ty_spec_plan_make(const ty_recipe *r, const ty_model *m, ty_arena *a, ty_spe
     for (int i = 0; i < p.n_feeds; i++)
         if (settle_dtype(&p, &p.feeds[i]) < 0)
             return -1;
-    *out = (ty_spec_plan){.feeds = p.feeds, .n_feeds = p.n_feeds, .fields = p.fields, .n_fields = r->train.n_fields,
-                          .loss = loss, .metrics = metrics};
+    *out = (ty_spec_plan){.feeds = p.feeds,
+                          .n_feeds = p.n_feeds,
+                          .fields = p.fields,
+                          .n_fields = r->train.n_fields,
+                          .loss = loss,
+                          .metrics = metrics};
     return 0;
 }
 
@@ -324,8 +339,8 @@ static ty_type batch_type(const ty_type *sample, int64_t batch)
     return ty_type_make(sample->dtype, sample->rank + 1, dim);
 }
 
-/* A flat row of numbers (CSV columns) takes the shape that the model wants, if the count fits and it is known. An array with axes of its
- * own does not: its order might be another one. */
+/* A flat row of numbers (CSV columns) takes the shape that the model wants, if the count fits and it is known. An array
+ * with axes of its own does not: its order might be another one. */
 static bool take_shape(const ty_model_value *wanted, ty_type *type)
 {
     int64_t elems = 1;
@@ -371,12 +386,14 @@ static int refuse_shape(const ty_recipe *r, const ty_feed *feed, const ty_type *
 {
     char found[160], wanted[320];
     input_text(feed->input, wanted, sizeof wanted);
-    ty_error_set(err, TY_E_SHAPE, "model input \"%s\" is %s, but field \"%s\" gives %s", feed->name, wanted, feed->field,
-                 ty_type_text(type, found, sizeof found));
+    ty_error_set(err, TY_E_SHAPE, "model input \"%s\" is %s, but field \"%s\" gives %s", feed->name, wanted,
+                 feed->field, ty_type_text(type, found, sizeof found));
     ty_error_at(err, "%s", r->path);
     if (feed->input->rank > 0 && feed->input->dim[0] >= 0 && feed->input->dim[0] != r->batch_size)
-        return ty_error_help(err, "the model's batch dimension is fixed: set batch_size: %lld, or export it with a free "
-                                  "batch dimension", (long long)feed->input->dim[0]);
+        return ty_error_help(err,
+                             "the model's batch dimension is fixed: set batch_size: %lld, or export it with a free "
+                             "batch dimension",
+                             (long long)feed->input->dim[0]);
     return ty_error_help(err, "set the field's shape (without the batch) to what the model expects");
 }
 
@@ -388,7 +405,8 @@ static int bind_feed(const ty_recipe *r, const ty_feed *feed, const ty_dataset *
     if (data->field[field].type.rank + 1 > TY_MAX_RANK)
         return ty_error_set(err, TY_E_SHAPE, "field \"%s\" has too many dimensions", feed->field);
     ty_type type = batch_type(&data->field[field].type, r->batch_size);
-    if (feed->input && !fits_input(feed->input, &type) && (!take_shape(feed->input, &type) || !fits_input(feed->input, &type)))
+    if (feed->input && !fits_input(feed->input, &type) &&
+        (!take_shape(feed->input, &type) || !fits_input(feed->input, &type)))
         return refuse_shape(r, feed, &type, err);
     if (feed->output && !feed->is_label)
         take_shape(feed->output, &type);

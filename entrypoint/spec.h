@@ -1,7 +1,8 @@
 /* spec.h - what a recipe means for one model and its data: the specification that the compiler takes.
  *
- * Two halves, because data are opened in between: ty_spec_plan() decides which field feeds what and fills in types that the
- * recipe leaves open (a label of a class loss is int64, an input has the model's type); ty_spec_build() then knows all shapes.
+ * Two halves, because data are opened in between: ty_spec_plan() decides which field feeds what and fills in types that
+ * the recipe leaves open (a label of a class loss is int64, an input has the model's type); ty_spec_build() then knows
+ * all shapes.
  */
 #ifndef TY_ENTRYPOINT_SPEC_H
 #define TY_ENTRYPOINT_SPEC_H
@@ -12,7 +13,7 @@
 
 /* One input of the compiled step and the field that it is copied from. */
 typedef struct ty_feed {
-    const char *name;  /* of the input: the model's own, or the field's for targets */
+    const char *name; /* of the input: the model's own, or the field's for targets */
     const char *field;
     const ty_model_value *input;  /* of the model; NULL for targets and sample weights */
     const ty_model_value *output; /* targets: of the model, that they are compared with; else NULL */

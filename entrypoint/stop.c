@@ -3,17 +3,17 @@
 #include "entrypoint/stop.h"
 
 #include <signal.h>
-#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <unistd.h>
 
-static atomic_int n_requests, first_signal;
+static int n_requests, first_signal; /* touched by __atomic builtins alone */
 
 static void on_signal(int number)
 {
     int none = 0;
-    atomic_compare_exchange_strong(&first_signal, &none, number);
-    if (atomic_fetch_add(&n_requests, 1) + 1 < 3)
+    __atomic_compare_exchange_n(&first_signal, &none, number, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    if (__atomic_add_fetch(&n_requests, 1, __ATOMIC_SEQ_CST) < 3)
         return;
     _exit(128 + number);
 }
@@ -29,10 +29,10 @@ void ty_stop_install(void)
 
 int ty_stop_count(void)
 {
-    return atomic_load(&n_requests);
+    return __atomic_load_n(&n_requests, __ATOMIC_SEQ_CST);
 }
 
 int ty_stop_signal(void)
 {
-    return atomic_load(&first_signal);
+    return __atomic_load_n(&first_signal, __ATOMIC_SEQ_CST);
 }

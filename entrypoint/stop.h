@@ -1,7 +1,8 @@
-/* stop.h - being asked to stop: TERM, INT, HUP and QUIT only raise a count; whoever works looks at it between two steps.
+/* stop.h - being asked to stop: TERM, INT, HUP and QUIT only raise a count; whoever works looks at it between two
+ * steps.
  *
- * The first request means: end well, with a checkpoint. The second: leave out everything but the checkpoint. The third ends the
- * process at once.
+ * The first request means: end well, with a checkpoint. The second: leave out everything but the checkpoint. The third
+ * ends the process at once.
  */
 #ifndef TY_ENTRYPOINT_STOP_H
 #define TY_ENTRYPOINT_STOP_H

@@ -69,7 +69,8 @@ void ty_supervise_block(sigset_t *before)
 {
     sigset_t set;
     handled_signals(&set);
-    /* Not ours to act on, but their default would stop or kill us: terminal access from the background, a closed stderr. */
+    /* Not ours to act on, but their default would stop or kill us: terminal access from the background, a closed
+     * stderr. */
     sigaddset(&set, SIGTTIN);
     sigaddset(&set, SIGTTOU);
     sigaddset(&set, SIGPIPE);
@@ -157,7 +158,8 @@ static void pass_stderr(supervisor *s)
     }
 }
 
-/* The child is gone. Others of its family may not be: in a stop they have been told already, all but those that left the group. */
+/* The child is gone. Others of its family may not be: in a stop they have been told already, all but those that left
+ * the group. */
 static void on_child_ended(supervisor *s, int wait_status)
 {
     s->child_ended = true;
@@ -284,8 +286,8 @@ static void finish(supervisor *s)
         close(s->signal_fd);
 }
 
-int ty_supervise(const ty_supervise_options *o, const sigset_t *child_mask, ty_supervise_result *result, int *exec_status,
-                 ty_error *err)
+int ty_supervise(const ty_supervise_options *o, const sigset_t *child_mask, ty_supervise_result *result,
+                 int *exec_status, ty_error *err)
 {
     supervisor s = {.options = o, .result = result, .signal_fd = -1, .stderr_fd = -1, .note_fd = -1, .deadline_ms = -1};
     *result = (ty_supervise_result){0};

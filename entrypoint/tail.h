@@ -22,9 +22,9 @@ typedef struct ty_stderr_tail {
 
 void ty_stderr_tail_add(ty_stderr_tail *t, const char *bytes, size_t n);
 /* Appends to `out` as many of the last lines as fit into max_bytes, oldest first, joined by '\n', without a final one.
- * Escape sequences of terminals and control characters are removed, a carriage return counts as a line end (progress bars),
- * empty lines and repetitions of the line before are left out, bytes that are no UTF-8 become '?'. If even the last line is
- * too long, its end is kept. */
+ * Escape sequences of terminals and control characters are removed, a carriage return counts as a line end (progress
+ * bars), empty lines and repetitions of the line before are left out, bytes that are no UTF-8 become '?'. If even the
+ * last line is too long, its end is kept. */
 void ty_stderr_tail_lines(const ty_stderr_tail *t, size_t max_bytes, ty_buf *out);
 
 #endif

@@ -1,8 +1,9 @@
 /* train.c - the program `train`: PID 1 of the training container.
  *
  * It reads no file of the job and links no large library. All it does: start `trainyard worker`, which lies beside
- * it and becomes the built-in trainer or the user's program, stand between it and the platform (supervise.h), and report how it
- * ended: exit code and /opt/ml/output/failure. A reader of foreign bytes that crashes, crashes there and is reported here.
+ * it and becomes the built-in trainer or the user's program, stand between it and the platform (supervise.h), and
+ * report how it ended: exit code and /opt/ml/output/failure. A reader of foreign bytes that crashes, crashes there and
+ * is reported here.
  *
  *     train [train] [--key=value ...]   run the job under /opt/ml (or $SAGEMAKER_BASE_DIR)
  *     train COMMAND ...                 any other command of `trainyard`, supervised in the same way
@@ -22,7 +23,7 @@
 #include <unistd.h>
 
 enum {
-    GRACE_MS = 112000,   /* the platform kills 120 s after its TERM; this leaves time for the report */
+    GRACE_MS = 112000, /* the platform kills 120 s after its TERM; this leaves time for the report */
     LEFTOVER_MS = 2000,
     USAGE_STATUS = 2,
 };

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const ty_command_row *const commands[] = {&ty_command_train, &ty_command_check, &ty_command_infer, &ty_command_explain,
-                                                 &ty_command_version};
+static const ty_command_row *const commands[] = {&ty_command_train, &ty_command_check, &ty_command_infer,
+                                                 &ty_command_explain, &ty_command_version};
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
 /* ---- help ---- */
@@ -36,7 +36,8 @@ static void print_page(const ty_command_row *c)
         char left[64];
         snprintf(left, sizeof left, "%s%s%s", c->options[i].name, c->options[i].value ? " " : "",
                  c->options[i].value ? c->options[i].value : "");
-        printf("  %-20s %s%s\n", left, c->options[i].help, c->options[i].repeats ? " (may be given several times)" : "");
+        printf("  %-20s %s%s\n", left, c->options[i].help,
+               c->options[i].repeats ? " (may be given several times)" : "");
     }
     if (c->page)
         printf("\n%s", c->page);
@@ -93,7 +94,8 @@ static int print_help(const char *topic)
 
 static int wrong(const ty_command_row *c, const char *message, const char *word)
 {
-    fprintf(stderr, "trainyard %s: %s%s%s%s\n", c->name, message, word ? " \"" : "", word ? word : "", word ? "\"" : "");
+    fprintf(stderr, "trainyard %s: %s%s%s%s\n", c->name, message, word ? " \"" : "", word ? word : "",
+            word ? "\"" : "");
     return TY_EXIT_USAGE_ERROR;
 }
 

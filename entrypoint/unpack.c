@@ -201,7 +201,8 @@ static int open_parent(const unpacker *u, char *path, char **name, ty_error *err
     int fd = openat(u->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (int i = 0; i + 1 < n && fd >= 0; i++) {
         int made = mkdirat(fd, parts[i], 0755) == 0 ? 0 : errno;
-        int next = made == 0 || made == EEXIST ? openat(fd, parts[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+        int next =
+            made == 0 || made == EEXIST ? openat(fd, parts[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
         int saved = errno;
         close(fd);
         errno = saved;
@@ -237,7 +238,8 @@ static int count_parts(const char *path)
     return n;
 }
 
-/* A symbolic link may climb only at its beginning, and not above the root. ".." behind a name could climb out through another link. */
+/* A symbolic link may climb only at its beginning, and not above the root. ".." behind a name could climb out through
+ * another link. */
 static bool link_is_inside(const char *path, const char *target)
 {
     int depth = count_parts(path) - 1;
@@ -259,7 +261,8 @@ static int write_content(unpacker *u, const entry *e, int fd, ty_error *err)
         for (size_t done = 0; done < step;) {
             ssize_t n = write(fd, chunk + done, step - done);
             if (n < 0 && errno != EINTR)
-                return ty_error_errno(err, TY_E_NONE, errno, "cannot write \"%.200s\" of archive \"%s\"", e->path, u->archive);
+                return ty_error_errno(err, TY_E_NONE, errno, "cannot write \"%.200s\" of archive \"%s\"", e->path,
+                                      u->archive);
             done += n > 0 ? (size_t)n : 0;
         }
         left -= step;
@@ -325,15 +328,9 @@ static const struct {
     put_entry *put; /* NULL: refused, with the reason */
     const char *refusal;
 } types[] = {
-    {'0', put_file, NULL},
-    {0, put_file, NULL},
-    {'7', put_file, NULL},
-    {'5', put_folder, NULL},
-    {'2', put_symlink, NULL},
-    {'1', put_hard_link, NULL},
-    {'3', NULL, "is a device"},
-    {'4', NULL, "is a device"},
-    {'6', NULL, "is a pipe"},
+    {'0', put_file, NULL},           {0, put_file, NULL},        {'7', put_file, NULL},
+    {'5', put_folder, NULL},         {'2', put_symlink, NULL},   {'1', put_hard_link, NULL},
+    {'3', NULL, "is a device"},      {'4', NULL, "is a device"}, {'6', NULL, "is a pipe"},
     {'S', NULL, "is a sparse file"},
 };
 
@@ -414,7 +411,9 @@ static int unpack_entry(unpacker *u, ty_error *err)
         return damaged(u, u->n_entries == 1 ? "this is no tar archive" : "the header is damaged", err);
     if (strchr("xgLK", h.type) && h.type) {
         int64_t size = read_number(h.size, sizeof h.size);
-        return size < 0 ? damaged(u, "the size is no number", err) : take_meta(u, h.type, (uint64_t)size, err) < 0 ? -1 : 1;
+        return size < 0                                        ? damaged(u, "the size is no number", err)
+               : take_meta(u, h.type, (uint64_t)size, err) < 0 ? -1
+                                                               : 1;
     }
     entry e;
     return decode(u, &h, &e, err) < 0 || put(u, &e, err) < 0 ? -1 : 1;

@@ -1,10 +1,11 @@
 /* unpack.h - a tar archive (gzip or plain) into a folder, and never beside it.
  *
- * For source archives that come from outside. Reads ustar, GNU long names and pax headers (paths, link targets, sizes), which is
- * all that Python's tarfile, GNU tar and bsdtar write for ordinary trees. Refused, with the entry's name: absolute paths,
+ * For source archives that come from outside. Reads ustar, GNU long names and pax headers (paths, link targets, sizes),
+ * which is all that Python's tarfile, GNU tar and bsdtar write for ordinary trees. Refused, with the entry's name:
+ * absolute paths,
  * "..", links that lead out of the folder, devices, pipes, sparse files, damaged headers, more than
- * TY_UNPACK_MAX_ENTRIES entries or TY_UNPACK_MAX_BYTES of content. Every folder on the way is opened without following links, so
- * that no order of entries can write outside. Owners, times and set-id bits are not restored.
+ * TY_UNPACK_MAX_ENTRIES entries or TY_UNPACK_MAX_BYTES of content. Every folder on the way is opened without following
+ * links, so that no order of entries can write outside. Owners, times and set-id bits are not restored.
  */
 #ifndef TY_ENTRYPOINT_UNPACK_H
 #define TY_ENTRYPOINT_UNPACK_H
@@ -15,7 +16,7 @@
 #include <stdint.h>
 
 #define TY_UNPACK_MAX_ENTRIES 200000
-#define TY_UNPACK_MAX_BYTES ((uint64_t)8 << 30)
+#define TY_UNPACK_MAX_BYTES   ((uint64_t)8 << 30)
 
 typedef struct ty_unpack_count {
     int64_t n_files;

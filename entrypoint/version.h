@@ -2,7 +2,7 @@
 #ifndef TY_ENTRYPOINT_VERSION_H
 #define TY_ENTRYPOINT_VERSION_H
 
-#define TY_VERSION "0.1.0"
+#define TY_VERSION      "0.1.0"
 #define TY_VERSION_LINE "trainyard " TY_VERSION
 
 #endif

@@ -73,8 +73,8 @@ static char **program_environment(worker *w)
     const ty_container_config *c = &w->config;
     ty_hardware hardware = ty_hardware_detect();
     ty_environment e;
-    ty_environment_sources sources = {&c->paths,     &c->hyperparameters, &c->arguments, &c->resources, &c->distribution,
-                                      &c->channels,  &c->program,         &hardware,     &c->inherited};
+    ty_environment_sources sources = {&c->paths,    &c->hyperparameters, &c->arguments, &c->resources, &c->distribution,
+                                      &c->channels, &c->program,         &hardware,     &c->inherited};
     ty_environment_init(&e, &w->arena, &sources);
     for (size_t i = 0; i < e.n_left_out; i++)
         ty_log_warning("script", "variable %s is too long for the system and is left out", e.left_out[i]);
@@ -180,7 +180,8 @@ static int make_job(worker *w, const char *recipe, ty_job *job, ty_error *err)
     };
     if (!recipe && named)
         recipe = named->text;
-    return ty_recipe_locate(recipe, c->paths.code, job->channels, job->n_channels, &w->arena, &job->recipe_path, err) < 0 ||
+    return ty_recipe_locate(recipe, c->paths.code, job->channels, job->n_channels, &w->arena, &job->recipe_path, err) <
+                       0 ||
                    list_overrides(w, job, err) < 0
                ? -1
                : 0;
@@ -192,7 +193,8 @@ static int run_trainer(worker *w, const char *recipe, ty_error *err)
     ty_job_end end;
     w->progress.phase = "config";
     if (w->config.resources.n_hosts > 1) {
-        ty_error_set(err, TY_E_UNSUPPORTED, "the built-in trainer runs on one host; this job has %zu", w->config.resources.n_hosts);
+        ty_error_set(err, TY_E_UNSUPPORTED, "the built-in trainer runs on one host; this job has %zu",
+                     w->config.resources.n_hosts);
         return ty_error_exit_status(err->code);
     }
     if (make_job(w, recipe, &job, err) < 0 || ty_job_train(&job, &end, &w->progress, err) < 0)
@@ -213,6 +215,10 @@ static int prepare(worker *w, ty_error *err)
         ty_log_set_label(w->config.resources.current_host);
     for (size_t i = 0; i < w->config.n_notices; i++)
         ty_log_info("config", "%s", w->config.notices[i]);
+    if (w->config.program.framework_module)
+        ty_log_warning("config",
+                       "SAGEMAKER_TRAINING_MODULE (%s) names a Python framework's launcher and is not used here",
+                       w->config.program.framework_module);
     return ty_paths_create(&w->config.paths, err);
 }
 
@@ -240,7 +246,8 @@ int ty_worker_run(const char *const *args)
         return fail(&w, &err, ty_error_exit_status(err.code));
     const char *program = w.config.program.entry_point;
     bool is_script = program && *program && !ty_recipe_is_name(program);
-    int status = is_script ? run_program(&w, program, &err) : run_trainer(&w, program && *program ? program : NULL, &err);
+    int status =
+        is_script ? run_program(&w, program, &err) : run_trainer(&w, program && *program ? program : NULL, &err);
     if (ty_stop_count() > 0 && is_script) /* the signal reached our helpers too: what they failed at is no fault */
         status = 128 + ty_stop_signal();
     else if (err.code != TY_E_NONE)

@@ -45,6 +45,16 @@ until_true() {
         sleep 0.02
     done
 }
+# children_of PID: their ids. running PREFIX: true if a process has a command line that starts so. (A bare Debian has no pgrep.)
+children_of() { cat "/proc/$1/task/$1/children" 2>/dev/null | tr ' ' '\n' | grep .; }
+running() {
+    local file
+    for file in /proc/[0-9]*/cmdline; do
+        [[ "$(tr '\0' ' ' <"$file" 2>/dev/null)" == "$1"* ]] && return 0
+    done 2>/dev/null
+    return 1
+}
+not_running() { ! running "$1"; }
 pass() { passed=$((passed + 1)); }
 fail() {
     failed=$((failed + 1))

@@ -26,7 +26,7 @@ while [ $kills -lt "$KILLS" ]; do
     start train $ARGS
     delay=$((RANDOM % (WARM_MS * 3)))
     sleep "$(printf '%d.%03d' $((delay / 1000)) $((delay % 1000)))"
-    worker=$(pgrep -P "$pid" | head -1)
+    worker=$(children_of "$pid" | head -1)
     if [ -n "$worker" ] && [ $((RANDOM % 2)) = 0 ]; then
         kill -KILL "$worker" 2>/dev/null && kills=$((kills + 1))
         finish

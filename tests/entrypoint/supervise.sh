@@ -169,7 +169,7 @@ begin orphans
 program 'sleep 61.25 & setsid sleep 61.5 & (setsid sh -c "sleep 61.75 & sleep 61.8" &) ; sleep 0.3; exit 0'
 run
 same "status" 0 $rc
-ok "nothing is left behind" bash -c "! pgrep -f '^sleep 61[.]'"
+ok "nothing is left behind" not_running "sleep 61."
 has "and it is told" "$W/err" "outlived the program"
 
 begin stubborn_orphan
@@ -245,7 +245,7 @@ if unshare -pf --mount-proc true 2>/dev/null; then
     rc=$?
     same "status" 6 $rc
     has "we are PID 1" "$ML/code/who" "parent 1"
-    ok "nothing is left" bash -c "! pgrep -f '^sleep 63[.]'"
+    ok "nothing is left" not_running "sleep 63."
 
     begin pid1_zombies
     program 'i=0; while [ $i -lt 50 ]; do (sh -c "exit 3" &) ; i=$((i+1)); done; sleep 0.5
@@ -258,7 +258,7 @@ if unshare -pf --mount-proc true 2>/dev/null; then
     unshare -pf --mount-proc --kill-child "$BIN/train" train >"$W/out" 2>"$W/err" &
     outer=$!
     ok "started" until_true 10 test -e "$ML/code/up"
-    inner=$(pgrep -P $outer)
+    inner=$(children_of $outer | head -1)
     kill -TERM "$inner"
     wait $outer
     same "TERM works on PID 1" 0 $?
@@ -268,8 +268,8 @@ if unshare -pf --mount-proc true 2>/dev/null; then
     program 'exec sleep 20'
     unshare -pf --mount-proc --kill-child "$BIN/train" train >"$W/out" 2>"$W/err" &
     outer=$!
-    until_true 5 pgrep -P $outer >/dev/null
-    inner=$(pgrep -P $outer)
+    until_true 5 children_of $outer >/dev/null
+    inner=$(children_of $outer | head -1)
     until_true 5 grep -qs 'train' "/proc/$inner/comm"
     kill -TERM "$inner"
     wait $outer

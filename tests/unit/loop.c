@@ -14,7 +14,7 @@
 typedef struct trace {
     char text[4096];
     int64_t step, stop_before, nan_at, inf_norm_at; /* -1: never */
-    const char *fail; /* name of the call that fails */
+    const char *fail;                               /* name of the call that fails */
 } trace;
 
 static void note(trace *t, const char *fmt, ...) TY_PRINTF(2, 3);
@@ -38,7 +38,8 @@ static int on_batch(void *ctx, bool last, ty_step_result *r, ty_error *err)
     note(t, last ? "B" : "b");
     if (last) {
         t->step++;
-        *r = (ty_step_result){t->step == t->nan_at ? NAN : (double)t->step, 0.5, t->step == t->inf_norm_at ? INFINITY : 1};
+        *r = (ty_step_result){t->step == t->nan_at ? NAN : (double)t->step, 0.5,
+                              t->step == t->inf_norm_at ? INFINITY : 1};
     }
     return outcome(t, "batch", err);
 }
@@ -65,8 +66,12 @@ static bool on_stop(void *ctx)
 
 static int run(trace *t, const ty_loop_plan *plan, ty_loop_result *result, ty_error *err)
 {
-    ty_loop_calls calls = {.ctx = t, .batch = on_batch, .evaluate = on_evaluate, .checkpoint = on_checkpoint,
-                           .report = on_report, .stop_requested = on_stop};
+    ty_loop_calls calls = {.ctx = t,
+                           .batch = on_batch,
+                           .evaluate = on_evaluate,
+                           .checkpoint = on_checkpoint,
+                           .report = on_report,
+                           .stop_requested = on_stop};
     t->step = plan->first_step;
     return ty_loop_run(plan, &calls, result, err);
 }
@@ -83,10 +88,19 @@ typedef struct row {
 #define NEVER .stop_before = -1
 static const row rows[] = {
     {"plain", {0, 3, 3, 1, {0}, {0}, {0}}, NEVER, "BBB R3/3=2  E3  C3(1,0) ", 3, false},
-    {"by steps", {0, 4, 10, 1, {2, false}, {0}, {3, false}}, NEVER, "BB R2/2=1.5 B C3(0,3) B R4/2=3.5  E4  C4(0,4) ", 4, false},
+    {"by steps",
+     {0, 4, 10, 1, {2, false}, {0}, {3, false}},
+     NEVER,
+     "BB R2/2=1.5 B C3(0,3) B R4/2=3.5  E4  C4(0,4) ",
+     4,
+     false},
     {"by epochs", {0, 4, 2, 1, {0}, {1, true}, {1, true}}, NEVER, "BB E2  C2(1,0) BB E4  C4(2,0)  R4/4=2.5 ", 4, false},
-    {"every second epoch", {0, 4, 1, 1, {0}, {2, true}, {3, true}}, NEVER,
-     "BB E2 B C3(3,0) B E4  R4/4=2.5  C4(4,0) ", 4, false},
+    {"every second epoch",
+     {0, 4, 1, 1, {0}, {2, true}, {3, true}},
+     NEVER,
+     "BB E2 B C3(3,0) B E4  R4/4=2.5  C4(4,0) ",
+     4,
+     false},
     {"accumulate", {0, 2, 4, 2, {0}, {0}, {1, false}}, NEVER, "bB C1(0,2) bB C2(1,0)  R2/2=1.5  E2 ", 2, false},
     {"steps across an epoch", {0, 3, 3, 2, {0}, {1, true}, {0}}, NEVER, "bBbB E2 bB E3  R3/3=2  C3(2,0) ", 3, false},
     {"stop", {0, 5, 5, 1, {0}, {0}, {0}}, 2, "BB R2/2=1.5  C2(0,2) ", 2, true},

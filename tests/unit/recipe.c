@@ -70,7 +70,8 @@ static void the_example_means_what_it_says(void **state)
     assert_string_equal(r.loss[0].term.target, "label");
     assert_int_equal(r.loss[0].term.ignore_index, -100);
     assert_int_equal(r.optimizer.kind, TY_OPT_ADAMW);
-    assert_true(r.optimizer.lr == 1e-3 && r.optimizer.beta1 == 0.9 && r.optimizer.beta2 == 0.999 && r.optimizer.eps == 1e-8);
+    assert_true(r.optimizer.lr == 1e-3 && r.optimizer.beta1 == 0.9 && r.optimizer.beta2 == 0.999 &&
+                r.optimizer.eps == 1e-8);
     assert_int_equal(r.schedule.kind, TY_SCHED_WARMUP_COSINE);
     assert_int_equal(r.schedule.warmup.n, 100);
     assert_int_equal(r.batch_size, 64);
@@ -116,7 +117,8 @@ static void every_kind_is_reachable_with_pytorchs_defaults(void **state)
         {"sgd", {.kind = TY_OPT_SGD, .lr = 1e-3}},
         {"adam", {.kind = TY_OPT_ADAM, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}},
         {"adamw", {.kind = TY_OPT_ADAMW, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01}},
-        {"nadam", {.kind = TY_OPT_NADAM, .lr = 2e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .momentum_decay = 4e-3}},
+        {"nadam",
+         {.kind = TY_OPT_NADAM, .lr = 2e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .momentum_decay = 4e-3}},
         {"adamax", {.kind = TY_OPT_ADAMAX, .lr = 2e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}},
         {"rmsprop", {.kind = TY_OPT_RMSPROP, .lr = 1e-2, .alpha = 0.99, .eps = 1e-8}},
         {"adagrad", {.kind = TY_OPT_ADAGRAD, .lr = 1e-2, .eps = 1e-10}},
@@ -133,15 +135,16 @@ static void every_kind_is_reachable_with_pytorchs_defaults(void **state)
                     a->momentum_decay == b->momentum_decay && a->lr_decay == b->lr_decay &&
                     a->initial_accumulator == b->initial_accumulator);
     }
-    static const char *const losses[] = {"mse", "mae", "huber", "binary_cross_entropy_with_logits",
-                                         "softmax_cross_entropy", "nll", "kl_div", "mean"};
+    static const char *const losses[] = {
+        "mse", "mae", "huber", "binary_cross_entropy_with_logits", "softmax_cross_entropy", "nll", "kl_div", "mean"};
     for (int i = 0; i < TY_N_LOSS_KINDS; i++)
         assert_int_equal(good(shortest, &(ty_recipe_override){"loss", losses[i], "test"}, 1).loss[0].term.kind, i);
-    static const char *const schedules[] = {"constant", "step: {step_size: 2}", "exponential: {gamma: 0.9}", "polynomial",
-                                            "warmup_cosine", "one_cycle"};
+    static const char *const schedules[] = {"constant",   "step: {step_size: 2}", "exponential: {gamma: 0.9}",
+                                            "polynomial", "warmup_cosine",        "one_cycle"};
     for (int i = 0; i < TY_N_SCHEDULE_KINDS; i++) {
         char text[512];
-        snprintf(text, sizeof text, strchr(schedules[i], ':') ? "%sschedule: {%s}\n" : "%sschedule: %s\n", shortest, schedules[i]);
+        snprintf(text, sizeof text, strchr(schedules[i], ':') ? "%sschedule: {%s}\n" : "%sschedule: %s\n", shortest,
+                 schedules[i]);
         assert_int_equal(good(text, NULL, 0).schedule.kind, i);
     }
 }
@@ -150,13 +153,19 @@ static void overrides(void **state)
 {
     (void)state;
     const ty_recipe_override o[] = {
-        {"lr", "0.5", "hyperparameter \"lr\""},      {"momentum", "0.9", "h"},
-        {"optimizer", "sgd", "h"},                   {"batch-size", "8", "h"},
-        {"epochs", "3", "h"},                        {"epochs", "4", "argument --epochs"},
-        {"max_grad_norm", "2.5", "h"},               {"data.train.fields.image.scale", "0.5", "h"},
-        {"label_smoothing", "0.1", "h"},             {"checkpoint.every", "10 steps", "h"},
+        {"lr", "0.5", "hyperparameter \"lr\""},
+        {"momentum", "0.9", "h"},
+        {"optimizer", "sgd", "h"},
+        {"batch-size", "8", "h"},
+        {"epochs", "3", "h"},
+        {"epochs", "4", "argument --epochs"},
+        {"max_grad_norm", "2.5", "h"},
+        {"data.train.fields.image.scale", "0.5", "h"},
+        {"label_smoothing", "0.1", "h"},
+        {"checkpoint.every", "10 steps", "h"},
         {"data.train.fields.image.shape", "[64]", "h"},
-        {"weight_decay", "0.3", "h"},                {"optimizer.sgd.weight_decay", "0.2", "argument"},
+        {"weight_decay", "0.3", "h"},
+        {"optimizer.sgd.weight_decay", "0.2", "argument"},
     };
     ty_recipe r = good(example, o, sizeof o / sizeof o[0]);
     assert_true(r.optimizer.weight_decay == 0.2); /* the later one, whichever way it is spelled */
@@ -255,7 +264,8 @@ static void faults(void **state)
             fail_msg("accepted: %s", rows[i].add);
         ty_error_format(&err, all, sizeof all);
         if (err.code != rows[i].code || !strstr(all, rows[i].says) || !strstr(all, "train.yaml"))
-            fail_msg("%s: expected code %d and \"%s\", found %d:\n%s", rows[i].add, rows[i].code, rows[i].says, err.code, all);
+            fail_msg("%s: expected code %d and \"%s\", found %d:\n%s", rows[i].add, rows[i].code, rows[i].says,
+                     err.code, all);
     }
 }
 
@@ -330,8 +340,8 @@ static void help_names_every_key(void **state)
     ty_buf text;
     ty_buf_init(&text, 1 << 20);
     assert_int_equal(ty_recipe_help(&text), 0);
-    static const char *const words[] = {"batch_size", "warmup_steps", "label_smoothing", "adadelta", "fields", "keep",
-                                        "learning_rate", "global_norm", "delimiter", "one_cycle"};
+    static const char *const words[] = {"batch_size", "warmup_steps",  "label_smoothing", "adadelta",  "fields",
+                                        "keep",       "learning_rate", "global_norm",     "delimiter", "one_cycle"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         assert_non_null(strstr(text.data, words[i]));
     ty_buf_fini(&text);

@@ -37,9 +37,13 @@ static void cleaning(void **state)
         {"10%\r20%\r30%\n", "10%\n20%\n30%"},
         {"\x1b[31mred\x1b[0m \x1b[1;4Hx\n", "red x"},
         {"\x1b]0;title\x07text\x1b]8;;u\x1b\\link\n", "textlink"},
-        {"a\x01\x02\x7f" "b\tc\n", "ab c"},
+        {"a\x01\x02\x7f"
+         "b\tc\n",
+         "ab c"},
         {"caf\xc3\xa9 \xff\xc3( \xed\xa0\x80 \xf0\x9f\x99\x82\n", "caf\xc3\xa9 ?\x3f( ??\x3f \xf0\x9f\x99\x82"},
-        {"c1 \xc2\x9b" "31m\n", "c1 31m"},
+        {"c1 \xc2\x9b"
+         "31m\n",
+         "c1 31m"},
         {"end in escape \x1b", "end in escape"},
         {"end in csi \x1b[31", "end in csi"},
     };
