@@ -6,12 +6,14 @@
  * A case passes if every output has the expected dtype and shape and every element |a - b| <= 1e-7 + 1e-3 |b|, NaN equal to
  * NaN: the rule of ONNX's own runner. Inputs that an operator needs to know beforehand (shapes, axes, repeats) are bound as
  * constants: first none, then the integers, then all. Each line says what failed and why; -v shows every case. Data
- * that we have no type for, and random numbers that another generator drew, are skipped.
+ * that we have no type for, and random numbers that another generator drew, are skipped. The compiled back end puts many cases into one
+ * graph, because the system's C compiler is what takes time.
  */
 #include "compiler/import/onnx.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/interpret.h"
 #include "compiler/ops/ref.h"
+#include "compiler/program.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -24,19 +26,28 @@ enum { MAX_IO = 64, MAX_FILE_BYTES = 1 << 30, MAX_DEPTH = 6 };
 
 typedef enum verdict { PASSED, FAILED, SKIPPED } verdict;
 
-typedef struct backend_case {
-    char model[1400];
+/* One data set of a case. */
+typedef struct item {
+    char name[1200];   /* of the case, relative to the folder */
+    char folder[2300]; /* of the case */
+    int set;
     ty_onnx *m;
-    ty_arena arena; /* of one data set */
+    ty_arena arena;
     ty_tensor in[MAX_IO], want[MAX_IO];
     int n_in, n_want;
+    int first_in, n_graph_in; /* graph inputs of the item */
+    const void *data[MAX_IO]; /* of these inputs */
+    int first_out;            /* graph output of its result 0 */
+    bool has_random, is_ready;
+    verdict verdict;
     char reason[4096];
-} backend_case;
+} item;
 
-/* Runs one graph: inputs in graph order, results checked by the caller through `check`. */
+/* A back end runs a graph that holds the results of several items as outputs, and judges each. -1: none of it ran. */
 typedef struct backend {
     const char *name;
-    int (*run)(backend_case *t, ty_graph *g, const void *const *inputs, ty_error *err);
+    int batch; /* items in one graph */
+    int (*run)(ty_graph *g, item *const *items, int n, const void *const *inputs, ty_error *err);
 } backend;
 
 static bool verbose;
@@ -58,12 +69,12 @@ static void *load_file(ty_arena *arena, const char *path, size_t *n)
 }
 
 /* input_0.pb, input_1.pb ... of a data set. -1: one of them is no tensor of ours. */
-static int load_tensors(backend_case *t, const char *folder, const char *what, ty_tensor *out, int *n_out)
+static int load_tensors(item *t, const char *what, ty_tensor *out, int *n_out)
 {
-    char path[1400];
+    char path[2600];
     for (*n_out = 0; *n_out < MAX_IO; ++*n_out) {
         size_t n = 0;
-        snprintf(path, sizeof path, "%.1300s/%s_%d.pb", folder, what, *n_out);
+        snprintf(path, sizeof path, "%s/test_data_set_%d/%s_%d.pb", t->folder, t->set, what, *n_out);
         void *bytes = load_file(&t->arena, path, &n);
         ty_error err = {0};
         if (!bytes)
@@ -72,7 +83,7 @@ static int load_tensors(backend_case *t, const char *folder, const char *what, t
             snprintf(t->reason, sizeof t->reason, "%s_%d.pb: %s", what, *n_out, err.message);
             return -1;
         }
-        /* Protobuf does not align; the interpreter and constants want to. */
+        /* Protobuf does not align; kernels and constants want to. */
         ty_tensor *last = &out[*n_out];
         last->data = ty_arena_copy(&t->arena, last->data, ty_type_bytes(&last->type));
     }
@@ -88,7 +99,7 @@ static bool same_number(double a, double b)
     return a == b || fabs(a - b) <= 1e-7 + 1e-3 * fabs(b);
 }
 
-static bool compare(backend_case *t, int output, const ty_ref *got)
+static bool compare(item *t, int output, const ty_ref *got)
 {
     char a[160], b[160];
     const ty_tensor *want = &t->want[output];
@@ -115,56 +126,95 @@ static bool compare(backend_case *t, int output, const ty_ref *got)
     return same;
 }
 
+static void judge(item *t, bool same)
+{
+    t->verdict = same ? PASSED : FAILED;
+    if (!same && t->has_random) {
+        snprintf(t->reason, sizeof t->reason, "expects the numbers of another random generator");
+        t->verdict = SKIPPED;
+    }
+}
+
 /* ---- back ends ---------------------------------------------------------------------------------------------------- */
 
-/* 0: compared and equal; 1: compared and different (reason is set); -1: *err. */
-static int run_interpreter(backend_case *t, ty_graph *g, const void *const *inputs, ty_error *err)
+static int run_interpreter(ty_graph *g, item *const *items, int n, const void *const *inputs, ty_error *err)
 {
     ty_interp *it;
-    if (ty_interp_new(g, &it, err) < 0)
+    if (ty_interp_new(g, &it, err) < 0) {
+        ty_graph_free(g);
         return -1;
+    }
     int rc = ty_interp_run(it, TY_TAPE_EVAL, inputs, true, err);
-    for (int i = 0; rc == 0 && i < t->n_want; i++)
-        rc = compare(t, i, ty_interp_output(it, i)) ? 0 : 1;
+    for (int k = 0; rc == 0 && k < n; k++) {
+        bool same = true;
+        for (int i = 0; i < items[k]->n_want && same; i++)
+            same = compare(items[k], i, ty_interp_output(it, items[k]->first_out + i));
+        judge(items[k], same);
+    }
     ty_interp_free(it);
+    ty_graph_free(g);
+    return rc;
+}
+
+static bool compare_compiled(ty_program *p, item *t)
+{
+    bool same = true;
+    for (int i = 0; i < t->n_want && same; i++) {
+        char name[32];
+        ty_ref ref;
+        snprintf(name, sizeof name, "out%d", t->first_out + i);
+        const ty_tensor *got = ty_program_output(p, TY_RUN_EVAL, name);
+        if (!got || ty_ref_init(&ref, &got->type, NULL) < 0)
+            return false;
+        ty_ref_load(&ref, got->data);
+        same = compare(t, i, &ref);
+        ty_ref_fini(&ref);
+    }
+    return same;
+}
+
+static int run_compiled(ty_graph *g, item *const *items, int n, const void *const *inputs, ty_error *err)
+{
+    ty_compile_options opt = {.backend = TY_BACKEND_CPU, .threads = 2};
+    ty_program *p = NULL;
+    if (ty_program_of_graph(g, TY_TAPE_EVAL, &opt, &p, err) < 0)
+        return -1;
+    int rc = ty_program_run(p, TY_RUN_EVAL, inputs, err);
+    for (int k = 0; rc == 0 && k < n; k++)
+        judge(items[k], compare_compiled(p, items[k]));
+    ty_program_free(p);
     return rc;
 }
 
 static const backend backends[] = {
-    {"interpreter", run_interpreter},
+    {"interpreter", 1, run_interpreter},
+    {"compiled", 64, run_compiled},
 };
 enum { N_BACKENDS = sizeof backends / sizeof backends[0] };
 
-/* ---- one case ----------------------------------------------------------------------------------------------------- */
+/* ---- items into graphs -------------------------------------------------------------------------------------------- */
 
 /* How inputs are bound in each attempt. */
 typedef enum constness { NONE, INTEGERS, ALL, N_CONSTNESS } constness;
 
-static int bind(backend_case *t, ty_graph *g, constness how, ty_val *val, const void **data)
+static void bind(item *t, ty_graph *g, constness how, ty_val *val)
 {
-    int n = 0;
+    t->first_in = ty_graph_n_inputs(g);
+    t->n_graph_in = 0;
     for (int i = 0; i < t->n_in; i++) {
         const ty_type *type = &t->in[i].type;
-        bool fixed = how == ALL || (how == INTEGERS && !ty_dtype_is_float((ty_dtype)type->dtype));
-        if (fixed)
+        char name[32];
+        if (how == ALL || (how == INTEGERS && !ty_dtype_is_float((ty_dtype)type->dtype))) {
             val[i] = ty_b_const(g, *type, t->in[i].data);
-        else {
-            data[n++] = t->in[i].data;
-            val[i] = ty_b_input(g, ty_graph_add_input(g, ty_onnx_input(t->m, i)->name, *type));
+            continue;
         }
+        snprintf(name, sizeof name, "in%d", ty_graph_n_inputs(g));
+        t->data[t->n_graph_in++] = t->in[i].data;
+        val[i] = ty_b_input(g, ty_graph_add_input(g, name, *type));
     }
-    return n;
 }
 
-static bool has_random(const ty_graph *g)
-{
-    for (uint32_t id = 0; id < ty_graph_n_nodes(g); id++)
-        if (ty_graph_op(g, id) == TY_OP_RNG)
-            return true;
-    return false;
-}
-
-static void describe(backend_case *t, const ty_error *err)
+static void describe(item *t, const ty_error *err)
 {
     if (verbose)
         ty_error_format(err, t->reason, sizeof t->reason);
@@ -172,79 +222,103 @@ static void describe(backend_case *t, const ty_error *err)
         snprintf(t->reason, sizeof t->reason, "%s", err->message);
 }
 
-/* *importable: whether another way of binding may help. */
-static verdict attempt(backend_case *t, const backend *b, constness how, bool *importable)
+static bool import_as(item *t, ty_graph *g, constness how, int64_t stream)
+{
+    ty_val val[MAX_IO];
+    ty_error err = {0};
+    bind(t, g, how, val);
+    ty_onnx_binding binding = {.mode = TY_ONNX_AS_WRITTEN, .inputs = val, .step = ty_b_scalar(g, TY_I64, 0),
+                               .seed = ty_b_scalar(g, TY_I64, 1), .stream = stream};
+    ty_onnx_values values;
+    uint32_t first = ty_graph_n_nodes(g);
+    if (ty_onnx_import(t->m, g, &binding, &values, &err) < 0) {
+        describe(t, &err);
+        return false;
+    }
+    t->has_random = false;
+    for (uint32_t id = first; id < ty_graph_n_nodes(g); id++)
+        t->has_random |= ty_graph_op(g, id) == TY_OP_RNG;
+    t->first_out = ty_graph_n_outputs(g);
+    for (int i = 0; i < t->n_want; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "out%d", t->first_out + i);
+        ty_graph_add_output(g, name, values.outputs[i], TY_TAPE_EVAL);
+    }
+    return true;
+}
+
+/* Each item draws random numbers from streams of its own. */
+static void import_item(item *t, ty_graph *g, int number)
+{
+    for (int how = NONE; how < N_CONSTNESS; how++)
+        if (import_as(t, g, (constness)how, (int64_t)number << 16))
+            return;
+    t->verdict = FAILED;
+    t->is_ready = false;
+}
+
+/* All ready items in one graph; where that cannot run, halves of them, down to the one that is to blame. */
+static void run_items(const backend *b, item *const *items, int n)
 {
     ty_graph *g = ty_graph_new();
-    ty_val val[MAX_IO];
-    const void *data[MAX_IO] = {NULL};
     ty_error err = {0};
-    bind(t, g, how, val, data);
-    ty_onnx_binding binding = {.mode = TY_ONNX_AS_WRITTEN, .inputs = val, .step = ty_b_scalar(g, TY_I64, 0),
-                               .seed = ty_b_scalar(g, TY_I64, 1)};
-    ty_onnx_values values;
-    verdict v = FAILED;
-    *importable = ty_onnx_import(t->m, g, &binding, &values, &err) == 0;
-    if (*importable) {
-        for (int i = 0; i < t->n_want; i++)
-            ty_graph_add_output(g, ty_onnx_output(t->m, i)->name, values.outputs[i], TY_TAPE_EVAL);
-        int rc = ty_graph_failed(g, &err) ? -1 : b->run(t, g, data, &err);
-        v = rc == 0 ? PASSED : FAILED;
-        if (rc < 0)
-            describe(t, &err);
-        if (rc > 0 && has_random(g)) {
-            snprintf(t->reason, sizeof t->reason, "expects the numbers of another random generator");
-            v = SKIPPED;
-        }
-    } else
-        describe(t, &err);
-    ty_graph_free(g);
-    return v;
+    item *ready[64];
+    int n_ready = 0;
+    for (int k = 0; k < n; k++) {
+        if (items[k]->is_ready)
+            import_item(items[k], g, k);
+        if (items[k]->is_ready)
+            ready[n_ready++] = items[k];
+    }
+    const void **inputs = calloc((size_t)ty_graph_n_inputs(g) + 1, sizeof *inputs);
+    for (int k = 0; k < n_ready; k++)
+        for (int i = 0; i < ready[k]->n_graph_in; i++)
+            inputs[ready[k]->first_in + i] = ready[k]->data[i];
+    int rc = 0;
+    if (n_ready == 0)
+        ty_graph_free(g);
+    else
+        rc = b->run(g, ready, n_ready, inputs, &err);
+    free(inputs);
+    if (rc == 0)
+        return;
+    if (n_ready == 1) {
+        describe(ready[0], &err);
+        ready[0]->verdict = FAILED;
+    } else {
+        run_items(b, ready, n_ready / 2);
+        run_items(b, ready + n_ready / 2, n_ready - n_ready / 2);
+    }
 }
 
-static verdict run_data_set(backend_case *t, const backend *b, const char *folder)
-{
-    if (load_tensors(t, folder, "input", t->in, &t->n_in) < 0 || load_tensors(t, folder, "output", t->want, &t->n_want) < 0)
-        return SKIPPED;
-    if (t->n_in != ty_onnx_n_inputs(t->m) || t->n_want > ty_onnx_n_outputs(t->m)) {
-        snprintf(t->reason, sizeof t->reason, "%d inputs and %d outputs in %s, the model has %d and %d", t->n_in, t->n_want,
-                 folder, ty_onnx_n_inputs(t->m), ty_onnx_n_outputs(t->m));
-        return FAILED;
-    }
-    verdict v = FAILED;
-    bool importable = false;
-    for (int how = NONE; how < N_CONSTNESS && !importable; how++)
-        v = attempt(t, b, (constness)how, &importable);
-    return v;
-}
+/* ---- cases -------------------------------------------------------------------------------------------------------- */
 
-static verdict run_case(backend_case *t, const backend *b, const char *folder)
+static void load_item(item *t)
 {
     ty_error err = {0};
-    struct stat st;
-    verdict v = SKIPPED;
-    snprintf(t->model, sizeof t->model, "%.1200s/model.onnx", folder);
-    snprintf(t->reason, sizeof t->reason, "no data set");
-    if (ty_onnx_open(t->model, &t->m, &err) < 0) {
+    char model[2400];
+    snprintf(model, sizeof model, "%s/model.onnx", t->folder);
+    ty_arena_init(&t->arena);
+    t->verdict = FAILED;
+    if (ty_onnx_open(model, &t->m, &err) < 0) {
         describe(t, &err);
-        return FAILED;
+        return;
     }
-    for (int k = 0; k < 16; k++) {
-        char set[1300];
-        snprintf(set, sizeof set, "%.1200s/test_data_set_%d", folder, k);
-        if (stat(set, &st) < 0)
-            break;
-        ty_arena_init(&t->arena);
-        v = run_data_set(t, b, set);
-        ty_arena_fini(&t->arena);
-        if (v != PASSED)
-            break;
-    }
+    if (load_tensors(t, "input", t->in, &t->n_in) < 0 || load_tensors(t, "output", t->want, &t->n_want) < 0)
+        t->verdict = SKIPPED;
+    else if (t->n_in != ty_onnx_n_inputs(t->m) || t->n_want > ty_onnx_n_outputs(t->m))
+        snprintf(t->reason, sizeof t->reason, "%d inputs and %d outputs in data set %d, the model has %d and %d", t->n_in,
+                 t->n_want, t->set, ty_onnx_n_inputs(t->m), ty_onnx_n_outputs(t->m));
+    else
+        t->is_ready = true;
+}
+
+static void free_item(item *t)
+{
     ty_onnx_free(t->m);
-    return v;
+    ty_arena_fini(&t->arena);
+    free(t);
 }
-
-/* ---- folders ------------------------------------------------------------------------------------------------------ */
 
 typedef struct case_list {
     char **names; /* relative to the folder */
@@ -286,36 +360,89 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static void run_folder(const char *root, const backend *b, FILE *passed, int count[3])
+typedef struct tally {
+    FILE *passed;
+    int count[3];
+} tally;
+
+/* A case is as good as the worst of its data sets, which stand in a row. */
+static void report(tally *sum, item *const *items, int n)
 {
     static const char *const words[] = {"ok  ", "FAIL", "skip"};
+    for (int k = 0; k < n;) {
+        const item *worst = items[k];
+        int first = k;
+        for (; k < n && strcmp(items[k]->name, items[first]->name) == 0; k++)
+            worst = worst->verdict == PASSED ? items[k] : worst;
+        sum->count[worst->verdict]++;
+        if (worst->verdict == PASSED && sum->passed)
+            fprintf(sum->passed, "%s\n", worst->name);
+        if (worst->verdict != PASSED || verbose)
+            printf("%s %s%s%s\n", words[worst->verdict], worst->name, worst->verdict == PASSED ? "" : ": ",
+                   worst->verdict == PASSED ? "" : worst->reason);
+    }
+}
+
+/* Adds the data sets of a case; returns how many. */
+static int add_sets(const char *root, const char *name, item **items, int room)
+{
+    int n = 0;
+    struct stat st;
+    char set[2400];
+    for (; n < room; n++) {
+        item *t = calloc(1, sizeof *t);
+        snprintf(t->name, sizeof t->name, "%.1100s", name);
+        snprintf(t->folder, sizeof t->folder, "%.1000s/%.1200s", root, name);
+        t->set = n;
+        snprintf(set, sizeof set, "%s/test_data_set_%d", t->folder, n);
+        if (stat(set, &st) < 0) {
+            free(t);
+            return n;
+        }
+        load_item(t);
+        items[n] = t;
+    }
+    return n;
+}
+
+static void run_folder(const char *root, const backend *b, tally *sum)
+{
+    enum { MAX_SETS = 8, MAX_BATCH = 64 };
     case_list l = {0};
+    item *items[MAX_BATCH];
+    int n = 0;
     find_cases(&l, root, "", 0);
     qsort(l.names, (size_t)l.n, sizeof *l.names, by_name);
-    for (int i = 0; i < l.n; i++) {
-        char folder[2300];
-        backend_case *t = calloc(1, sizeof *t);
-        snprintf(folder, sizeof folder, "%.1000s/%.1200s", root, l.names[i]);
-        bool wanted = !only_text || strstr(l.names[i], only_text);
-        verdict v = wanted ? run_case(t, b, folder) : PASSED;
-        if (wanted) {
-            count[v]++;
-            if (v == PASSED && passed)
-                fprintf(passed, "%s\n", l.names[i]);
-            if (v != PASSED || verbose)
-                printf("%s %s%s%s\n", words[v], l.names[i], v == PASSED ? "" : ": ", v == PASSED ? "" : t->reason);
+    for (int i = 0; i <= l.n; i++) {
+        if (i == l.n || n >= b->batch || n + MAX_SETS > MAX_BATCH) {
+            run_items(b, items, n);
+            report(sum, items, n);
+            for (int k = 0; k < n; k++)
+                free_item(items[k]);
+            n = 0;
         }
-        free(t);
-        free(l.names[i]);
+        if (i < l.n && (!only_text || strstr(l.names[i], only_text)))
+            n += add_sets(root, l.names[i], items + n, MAX_SETS);
     }
+    for (int i = 0; i < l.n; i++)
+        free(l.names[i]);
     free(l.names);
+}
+
+static const backend *find_backend(const char *name)
+{
+    for (int k = 0; k < N_BACKENDS; k++)
+        if (strcmp(backends[k].name, name) == 0)
+            return &backends[k];
+    fprintf(stderr, "onnx_backend: no back end \"%s\"\n", name);
+    return NULL;
 }
 
 int main(int argc, char **argv)
 {
     const backend *b = &backends[0];
-    FILE *passed = NULL;
-    int count[3] = {0}, n_folders = 0;
+    tally sum = {0};
+    int n_folders = 0;
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "-v") == 0)
@@ -324,22 +451,15 @@ int main(int argc, char **argv)
             for (int k = 0; k < N_BACKENDS; k++)
                 puts(backends[k].name);
             return 0;
-        }
-        else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc)
+        } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc)
             only_text = argv[++i];
         else if (strcmp(argv[i], "--passed") == 0 && i + 1 < argc)
-            passed = fopen(argv[++i], "w");
+            sum.passed = fopen(argv[++i], "w");
         else if (strcmp(argv[i], "--backend") == 0 && i + 1 < argc) {
-            b = NULL;
-            i++;
-            for (int k = 0; k < N_BACKENDS; k++)
-                b = strcmp(backends[k].name, argv[i]) == 0 ? &backends[k] : b;
-            if (!b) {
-                fprintf(stderr, "onnx_backend: no back end \"%s\"\n", argv[i]);
+            if (!(b = find_backend(argv[++i])))
                 return 64;
-            }
         } else {
-            run_folder(argv[i], b, passed, count);
+            run_folder(argv[i], b, &sum);
             n_folders++;
         }
     }
@@ -347,8 +467,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: onnx_backend [-v] [--backend NAME] [--only TEXT] [--passed FILE] DIR...\n");
         return 64;
     }
-    if (passed)
-        fclose(passed);
-    printf("%d passed, %d failed, %d skipped\n", count[PASSED], count[FAILED], count[SKIPPED]);
-    return count[FAILED] > 0;
+    if (sum.passed)
+        fclose(sum.passed);
+    printf("%d passed, %d failed, %d skipped\n", sum.count[PASSED], sum.count[FAILED], sum.count[SKIPPED]);
+    return sum.count[FAILED] > 0;
 }
