@@ -2,6 +2,7 @@
  *
  *   import, train mode, loss, autodiff, step tail   ty_step_build: one graph for the whole step, tapes as masks
  *   lower                                           composites become loops and reductions
+ *   mask                                            gradients of ReLUs read the result, not the operand
  *   for each tape: fuse, plan                       kernels, order and memory
  *   check                                           the plan is proven by other code than made it
  *   render, compile, prepare                        C kernels, library calls, one tape of calls
@@ -230,6 +231,10 @@ static int compile_lower(ty_program *p, const ty_compile_options *opt, ty_error 
         return -1;
 #endif
     if (ty_pass_lower(p->graph, &lowered, err) < 0)
+        return -1;
+    ty_graph_free(p->graph);
+    p->graph = lowered;
+    if (ty_pass_mask(p->graph, &lowered, err) < 0)
         return -1;
     ty_graph_free(p->graph);
     p->graph = lowered;

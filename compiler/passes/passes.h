@@ -18,4 +18,8 @@ int ty_pass_autodiff(ty_graph *g, ty_val loss, const ty_val *wrt, int n_wrt, ty_
  * Keeps: names, states, outputs, effects, origins. */
 int ty_pass_lower(const ty_graph *in, ty_graph **out, ty_error *err);
 
+/* mask.c - gradients of ReLUs read their mask from the result, so that the operand need not be kept. Makes a new graph.
+ * Needs: the ReLU in its select form, before its gradient in id order. Keeps: everything else, bit for bit. */
+int ty_pass_mask(const ty_graph *in, ty_graph **out, ty_error *err);
+
 #endif

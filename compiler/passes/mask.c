@@ -1,0 +1,76 @@
+/* mask.c - gradients read the mask of a ReLU from its result.
+ *
+ * A ReLU is select(x <= 0, 0, x); autodiff asks x <= 0 again, so that x would have to stay in memory until backward. Its
+ * result y answers the same question for every x, NaN too: y <= 0 just where x <= 0. Reading y instead lets x die at
+ * the ReLU, which then runs in place; y is kept anyway, for the gradient of what reads it.
+ */
+#include "compiler/ir/build.h"
+#include "compiler/ir/clone.h"
+#include "compiler/passes/passes.h"
+
+#include <stdlib.h>
+
+typedef struct mask_pass {
+    ty_clone clone;
+    ty_val *relu; /* by node of the old graph: for x <= 0, the ReLU of x in the new graph, or TY_NONE */
+} mask_pass;
+
+static bool mask_is_zero(const ty_graph *g, ty_val v)
+{
+    double value;
+    return ty_graph_splat_value(g, v, &value) && value == 0;
+}
+
+/* The node of x <= 0 if `select` is the ReLU of x, else TY_NONE. */
+static uint32_t mask_of_relu(const ty_graph *g, uint32_t select)
+{
+    uint32_t cond = ty_val_node(ty_graph_in(g, select, 0));
+    if (ty_graph_op(g, cond) != TY_OP_LE || !mask_is_zero(g, ty_graph_in(g, cond, 1)))
+        return TY_NONE;
+    bool relu = mask_is_zero(g, ty_graph_in(g, select, 1)) && ty_graph_in(g, select, 2) == ty_graph_in(g, cond, 0);
+    return relu ? cond : TY_NONE;
+}
+
+static void mask_select(mask_pass *m, uint32_t id)
+{
+    ty_clone *c = &m->clone;
+    uint32_t cond = ty_val_node(ty_graph_in(c->from, id, 0));
+    if (mask_of_relu(c->from, id) == cond) {
+        ty_clone_node(c, id);
+        m->relu[cond] = c->map[ty_val_make(id, 0)];
+        return;
+    }
+    if (m->relu[cond] == TY_NONE) {
+        ty_clone_node(c, id);
+        return;
+    }
+    ty_val in[3];
+    ty_clone_inputs(c, id, in);
+    ty_graph_origin(c->to, ty_graph_origin_of(c->from, id));
+    in[0] = ty_b_le(c->to, m->relu[cond], ty_b_full_like(c->to, m->relu[cond], 0));
+    c->map[ty_val_make(id, 0)] = ty_graph_emit(c->to, TY_OP_SELECT, NULL, in, 3);
+}
+
+int ty_pass_mask(const ty_graph *in, ty_graph **out, ty_error *err)
+{
+    uint32_t n = ty_graph_n_nodes(in);
+    mask_pass m = {.relu = malloc(sizeof(ty_val) * ((size_t)n + 1))};
+    uint8_t *live = calloc((size_t)n + 1, 1);
+    if (!m.relu || !live) {
+        free(m.relu);
+        free(live);
+        return ty_error_set(err, TY_E_LIMIT, "no memory for a pass over %u nodes", n);
+    }
+    ty_graph_mark_live(in, TY_TAPE_ALL, live);
+    ty_clone_begin(&m.clone, in);
+    for (uint32_t id = 0; id < n; id++) {
+        m.relu[id] = TY_NONE;
+        if (live[id] && ty_graph_op(in, id) == TY_OP_SELECT)
+            mask_select(&m, id);
+        else if (live[id])
+            ty_clone_node(&m.clone, id);
+    }
+    free(live);
+    free(m.relu);
+    return ty_clone_finish(&m.clone, out, err);
+}
