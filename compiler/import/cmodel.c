@@ -89,6 +89,8 @@ static void rehearse_child(const ty_cmodel *m, rehearsal *r)
 {
     ty_arena arena;
     ty_arena_init(&arena);
+    for (int s = 1; s < NSIG; s++)
+        signal(s, SIG_DFL); /* a crash must end the child, not enter a handler of ours */
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     dup2(null, 1);
     for (int i = 0; i < 2; i++) {

@@ -137,42 +137,59 @@ static int load_run(const char *const *argv, int64_t timeout_ms, ty_buf *output,
 
 /* ---- what the compiler said ------------------------------------------------------------------------------------- */
 
-/* The first line with "error: "; the linker has no such word, so else the last line with the file's name. */
-static const char *load_find_error(const char *text)
+/* Where the line begins that says why: an error, or a name that the linker has not found. */
+static const char *load_find_line(const char *text, const char **reason)
 {
-    const char *at = strstr(text, "error: ");
-    if (!at)
-        at = strstr(text, "undefined reference");
+    const char *at = strstr(text, "undefined reference");
+    *reason = at;
+    if (!at && (at = strstr(text, "error: ")))
+        *reason = at + strlen("error: ");
     while (at && at > text && at[-1] != '\n')
         at--;
     return at;
 }
 
+/* "model.c:5:9: error: ..." gives its beginning. */
+static void load_place(const char *line, const char *reason, const char *path, ty_error *err)
+{
+    const char *end = line ? strstr(line, ": fatal error: ") : NULL;
+    if (line && (!end || end > reason))
+        end = strstr(line, ": error: ");
+    if (end && end < reason && strncmp(line, "collect2", 8) != 0)
+        ty_error_at(err, "%.*s", (int)(end - line), line);
+    ty_error_at(err, "%s", path);
+}
+
+/* Without notes: they only walk through the macros of the header. */
 static void load_details(const char *text, ty_error *err)
 {
     size_t used = 0;
-    for (int i = 0; *text && i < DETAIL_LINES && used < DETAIL_BYTES; i++) {
+    bool shown = true;
+    for (int i = 0; *text && i < DETAIL_LINES && used < DETAIL_BYTES;) {
         size_t n = strcspn(text, "\n");
-        ty_error_detail(err, "%.*s", (int)(n < 200 ? n : 200), text);
-        used += n + 1;
+        if (memmem(text, n, ": note: ", 8))
+            shown = false;
+        else if (memmem(text, n, ": error: ", 9) || memmem(text, n, ": warning: ", 11))
+            shown = true;
+        if (shown) {
+            ty_error_detail(err, "%.*s", (int)(n < 200 ? n : 200), text);
+            used += n + 1;
+            i++;
+        }
         text += n + (text[n] == '\n');
     }
 }
 
 static int load_refuse(const char *path, const char *text, int status, ty_error *err)
 {
-    const char *line = load_find_error(text), *word = line ? strstr(line, "error: ") : NULL;
+    const char *reason = NULL, *line = load_find_line(text, &reason);
     if (WIFSIGNALED(status))
         ty_error_set(err, TY_E_COMPILER, "the C compiler was ended by signal %d", WTERMSIG(status));
-    else if (word)
-        ty_error_set(err, TY_E_MODEL_FILE, "%.*s", (int)strcspn(word + 7, "\n"), word + 7);
-    else if (line)
-        ty_error_set(err, TY_E_MODEL_FILE, "%.*s", (int)strcspn(line, "\n"), line);
+    else if (reason)
+        ty_error_set(err, TY_E_MODEL_FILE, "%.*s", (int)strcspn(reason, "\n"), reason);
     else
         ty_error_set(err, TY_E_MODEL_FILE, "the C compiler refused it with status %d", WEXITSTATUS(status));
-    if (word && word > line + 2 && word[-2] == ':')
-        ty_error_at(err, "%.*s", (int)(word - 2 - line), line);
-    ty_error_at(err, "%s", path);
+    load_place(line, reason, path, err);
     load_details(line ? line : text, err);
     return ty_error_help(err, "the language of a model.c is described in trainyard/model.h");
 }

@@ -36,6 +36,7 @@ static void net_take_failure(cmodel_net *net, const char *op)
     if (net->failed || !ty_graph_failed(net->g, &net->error))
         return;
     ty_error_wrap(&net->error, "ty_%s", op);
+    net->error.place[0] = 0; /* of the node; the line says more */
     net_fail_here(net);
 }
 
