@@ -3,6 +3,7 @@
  *   import, train mode, loss, autodiff, step tail   ty_step_build: one graph for the whole step, tapes as masks
  *   lower                                           composites become loops and reductions
  *   mask                                            gradients of ReLUs read the result, not the operand
+ *   split                                           large reductions to one number become two steps
  *   for each tape: fuse, plan                       kernels, order and memory
  *   check                                           the plan is proven by other code than made it
  *   render, compile, prepare                        C kernels, library calls, one tape of calls
@@ -219,31 +220,46 @@ static int compile_interpreter(ty_program *p, ty_error *err)
     return ty_interp_new(p->graph, &p->interp, err);
 }
 
+typedef int compile_pass_fn(const ty_graph *in, ty_graph **out, ty_error *err);
+
+/* Passes from graph to graph, in order. */
+static const struct {
+    const char *dump;
+    compile_pass_fn *run;
+} compile_passes[] = {
+    {"graph.1.lower.txt", ty_pass_lower},
+    {"graph.2.mask.txt", ty_pass_mask},
+    {"graph.3.split.txt", ty_pass_split},
+};
+
+static int compile_verify(const ty_graph *g, const char *after, ty_error *err)
+{
+#ifdef TY_DEBUG
+    if (ty_graph_verify(g, err) < 0)
+        return ty_error_wrap(err, "after %s", after);
+#else
+    (void)g, (void)after, (void)err;
+#endif
+    return 0;
+}
+
 static int compile_lower(ty_program *p, const ty_compile_options *opt, ty_error *err)
 {
-    ty_graph *lowered;
     int64_t start = ty_clock_ns();
-    compile_dump_graph(opt, "graph.step.txt", p->graph);
-    if (ty_graph_failed(p->graph, err))
+    compile_dump_graph(opt, "graph.0.step.txt", p->graph);
+    if (ty_graph_failed(p->graph, err) || compile_verify(p->graph, "import", err) < 0)
         return -1;
-#ifdef TY_DEBUG
-    if (ty_graph_verify(p->graph, err) < 0)
-        return -1;
-#endif
-    if (ty_pass_lower(p->graph, &lowered, err) < 0)
-        return -1;
-    ty_graph_free(p->graph);
-    p->graph = lowered;
-    if (ty_pass_mask(p->graph, &lowered, err) < 0)
-        return -1;
-    ty_graph_free(p->graph);
-    p->graph = lowered;
-    compile_dump_graph(opt, "graph.lowered.txt", lowered);
-#ifdef TY_DEBUG
-    if (ty_graph_verify(lowered, err) < 0)
-        return -1;
-#endif
-    p->report.n_graph_nodes = (int)ty_graph_n_nodes(lowered);
+    for (size_t i = 0; i < sizeof compile_passes / sizeof *compile_passes; i++) {
+        ty_graph *next;
+        if (compile_passes[i].run(p->graph, &next, err) < 0)
+            return -1;
+        ty_graph_free(p->graph);
+        p->graph = next;
+        compile_dump_graph(opt, compile_passes[i].dump, next);
+        if (compile_verify(next, compile_passes[i].dump, err) < 0)
+            return -1;
+    }
+    p->report.n_graph_nodes = (int)ty_graph_n_nodes(p->graph);
     p->report.lower_ms = compile_ms(start);
     return 0;
 }

@@ -22,4 +22,7 @@ int ty_pass_lower(const ty_graph *in, ty_graph **out, ty_error *err);
  * Needs: the ReLU in its select form, before its gradient in id order. Keeps: everything else, bit for bit. */
 int ty_pass_mask(const ty_graph *in, ty_graph **out, ty_error *err);
 
+/* split.c - reductions of a large tensor to one number become two steps. Makes a new graph. Keeps: everything else. */
+int ty_pass_split(const ty_graph *in, ty_graph **out, ty_error *err);
+
 #endif

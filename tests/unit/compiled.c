@@ -197,6 +197,9 @@ static ty_graph *make_reductions(uint64_t seed)
     out(g, "channel norm", ty_b_mul(g, ty_b_sub(g, y, mean), ty_b_unary(g, TY_OP_RSQRT, ty_b_add_s(g, var, 1e-5))));
     out(g, "middle", ty_b_sum(g, y, 6, false));
     out(g, "all", ty_b_mean(g, y, 15, false));
+    ty_val large = ty_b_broadcast(g, x, 3, DIMS(21, 70, 131)); /* cut in two steps: split.c */
+    out(g, "all of a large one", ty_b_mean(g, ty_b_square(g, large), 7, false));
+    out(g, "largest of a large one", ty_b_reduce(g, large, TY_MAX, 7, true));
     return g;
 }
 

@@ -1,0 +1,63 @@
+/* split.c - reductions of a large tensor to one number become two steps, so that all threads take part.
+ *
+ * The gradient norm of a large model, the mean of a large loss: as one row they would run on one thread. The tensor is
+ * cut into SPLIT_PARTS equal parts and a remainder; how many parts does not depend on the number of threads, so neither
+ * do the bits.
+ */
+#include "compiler/ir/build.h"
+#include "compiler/ir/clone.h"
+#include "compiler/passes/passes.h"
+
+#include <stdlib.h>
+
+#define SPLIT_PARTS     64
+#define SPLIT_MIN_ELEMS (1 << 17)
+
+static bool split_wants(const ty_graph *g, uint32_t id)
+{
+    if (ty_graph_op(g, id) != TY_OP_REDUCE || ty_graph_attr(g, id)->mode == TY_PROD)
+        return false;
+    return ty_type_elems(ty_graph_type(g, ty_val_make(id, 0))) == 1 &&
+           ty_type_elems(ty_graph_type(g, ty_graph_in(g, id, 0))) >= SPLIT_MIN_ELEMS;
+}
+
+static ty_val split_combine(ty_graph *g, ty_combine how, ty_val a, ty_val b)
+{
+    return how == TY_SUM ? ty_b_add(g, a, b) : how == TY_MAX ? ty_b_max(g, a, b) : ty_b_min(g, a, b);
+}
+
+static void split_node(ty_clone *c, uint32_t id)
+{
+    ty_graph *g = c->to;
+    ty_combine how = (ty_combine)ty_graph_attr(c->from, id)->mode;
+    const ty_type *type = ty_graph_type(c->from, ty_val_make(id, 0));
+    ty_val in;
+    ty_clone_inputs(c, id, &in);
+    ty_graph_origin(g, ty_graph_origin_of(c->from, id));
+    ty_val flat = ty_b_flatten(g, in);
+    int64_t n = ty_b_dim(g, flat, 0), part = n / SPLIT_PARTS, whole = part * SPLIT_PARTS;
+    ty_val parts = ty_b_reshape(g, ty_b_slice_axis(g, flat, 0, 0, whole), 2, (const int64_t[]){SPLIT_PARTS, part});
+    ty_val sum = ty_b_reduce(g, ty_b_reduce(g, parts, how, 2, false), how, 1, false);
+    if (whole < n)
+        sum = split_combine(g, how, sum, ty_b_reduce(g, ty_b_slice_axis(g, flat, 0, whole, n), how, 1, false));
+    c->map[ty_val_make(id, 0)] = ty_b_reshape(g, sum, type->rank, type->dim);
+}
+
+int ty_pass_split(const ty_graph *in, ty_graph **out, ty_error *err)
+{
+    uint32_t n = ty_graph_n_nodes(in);
+    uint8_t *live = calloc((size_t)n + 1, 1);
+    if (!live)
+        return ty_error_set(err, TY_E_LIMIT, "no memory for a pass over %u nodes", n);
+    ty_graph_mark_live(in, TY_TAPE_ALL, live);
+    ty_clone c;
+    ty_clone_begin(&c, in);
+    for (uint32_t id = 0; id < n; id++) {
+        if (live[id] && split_wants(in, id))
+            split_node(&c, id);
+        else if (live[id])
+            ty_clone_node(&c, id);
+    }
+    free(live);
+    return ty_clone_finish(&c, out, err);
+}
