@@ -37,7 +37,7 @@ typedef struct ty_model_value {
     bool trainable_hint;               /* weights: float, not a running statistic and not marked a buffer in the file */
 } ty_model_value;
 
-/* Opens by content: ONNX, or C source (model.c, see ty_builder.h). Maps the file; weights are not copied. */
+/* Opens by content: ONNX, or C source (NAME.c, include/trainyard/model.h). Maps the file; weights are not copied. */
 int ty_model_open(const char *path, ty_model **out, ty_error *err);
 void ty_model_free(ty_model *m);
 const char *ty_model_format(const ty_model *m); /* "onnx opset 18", for the banner */

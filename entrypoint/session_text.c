@@ -121,6 +121,7 @@ void ty_session_summary(const ty_session *s, ty_job_end end, bool exported, ty_b
     if (end == TY_JOB_STOPPED)
         ty_buf_adds(out, "  the same command again goes on from the checkpoint\n");
     if (exported)
-        ty_buf_addf(out, "  trainyard run %s/model.onnx --input %s=batch.npy --output-dir predictions\n",
-                    s->job->model_folder, ty_model_n_inputs(s->model) > 0 ? ty_model_input(s->model, 0)->name : "NAME");
+        ty_buf_addf(out, "  trainyard run %s/model.%s --input %s=batch.npy --output-dir predictions\n",
+                    s->job->model_folder, strncmp(ty_model_format(s->model), "onnx", 4) == 0 ? "onnx" : "c",
+                    ty_model_n_inputs(s->model) > 0 ? ty_model_input(s->model, 0)->name : "NAME");
 }

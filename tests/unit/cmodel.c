@@ -222,6 +222,52 @@ static void test_trains(void **state)
     assert_true(train_digits(C_DIGITS, 60, &again) == last && again == mean);
 }
 
+/* One step over x = 1 .. 8 as [8,1]: mean 4.5, unbiased variance 6. */
+static void test_batch_norm_learns_statistics(void **state)
+{
+    (void)state;
+    ty_model *m = open_text(HEAD "void model(ty_net *net)\n{\n    ty_var x = ty_input(net, \"x\", \"f32[batch,1]\");\n"
+                                 "    x = ty_batch_norm(net, \"bn\", x, .momentum = 0.25);\n"
+                                 "    ty_var seen = ty_buffer(net, \"seen\", ty_dims(), ty_filled(3));\n"
+                                 "    ty_update(net, seen, ty_shift(net, seen, 2));\n"
+                                 "    ty_output(net, \"y\", ty_mul(net, x, x));\n}\n");
+    ty_loss_term loss = {.kind = TY_LOSS_MEAN, .output = "y", .weight = 1};
+    ty_binding in = {"x", ty_type_make(TY_F32, 2, (int64_t[]){8, 1})};
+    ty_train_spec spec = {.inputs = &in,
+                          .n_inputs = 1,
+                          .loss = &loss,
+                          .n_loss = 1,
+                          .accumulate = 1,
+                          .batch_norm_statistics = true,
+                          .optimizer = {.kind = TY_OPT_SGD, .lr = 0.1}};
+    ty_compile_options opt = {.backend = TY_BACKEND_INTERPRETER};
+    ty_error err = {0};
+    ty_program *p;
+    if (ty_compile_train(m, &spec, &opt, &p, &err) < 0)
+        fail_msg("%s: %s", err.place, err.message);
+    float x[] = {1, 2, 3, 4, 5, 6, 7, 8};
+    assert_int_equal(ty_program_run(p, TY_RUN_LAST, (const void *[]){x}, &err), 0);
+    static const struct {
+        const char *name;
+        double value;
+    } rows[] = {{"bn.running_mean", 0.25 * 4.5}, {"bn.running_var", 0.75 + 0.25 * 6}, {"seen", 5}};
+    int found = 0;
+    for (int i = 0; i < ty_program_n_tensors(p); i++)
+        for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+            const char *name;
+            bool trained;
+            ty_tensor t = ty_program_tensor(p, i, &name, &trained);
+            if (strcmp(name, rows[k].name) != 0)
+                continue;
+            found++;
+            if (fabs(*(float *)t.data - rows[k].value) > 1e-5)
+                fail_msg("%s is %g, expected %g", name, *(float *)t.data, rows[k].value);
+        }
+    assert_int_equal(found, 3);
+    ty_program_free(p);
+    ty_model_free(m);
+}
+
 /* ---- every operator --------------------------------------------------------------------------------------------- */
 
 /* y of `expr` over v [6], x [2,3,4] = 0, 1, 2 ..., m [2,3] = 1 .. 6, ids [4] = 2 0 1 2, c [1,1,4,4] = 0 .. 15. */
@@ -760,6 +806,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_lists_as_onnx, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_same_numbers_as_onnx, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_trains, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_batch_norm_learns_statistics, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_operators, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_operators_compiled, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_initializers, make_folder, remove_folder),
