@@ -8,7 +8,7 @@ containers=()
 
 finish() {
     local name
-    for name in "${containers[@]}"; do docker rm -f "$name"; done >"$scratch/removed" 2>&1
+    for name in "${containers[@]}"; do docker rm -f -v "$name"; done >"$scratch/removed" 2>&1
     rm -rf "$scratch"
     echo "$passed passed, $failed failed, $skipped skipped"
     [ "$failed" = 0 ]
