@@ -3,6 +3,7 @@
 #include "base/suggest.h"
 #include "entrypoint/command.h"
 #include "entrypoint/recipe.h"
+#include "entrypoint/threads.h"
 #include "entrypoint/worker.h"
 
 #include <stdio.h>
@@ -199,9 +200,20 @@ static bool wants_help(int argc, char **argv)
     return false;
 }
 
+static bool computes(const char *name)
+{
+    static const char *const names[] = {"worker", "train", "run"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
+    if (computes(name))
+        ty_threads_settle(argv);
     if (strcmp(name, "worker") == 0) /* the child of `train` */
         return ty_worker_run((const char *const *)argv + 2);
     if (argc < 2 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)

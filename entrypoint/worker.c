@@ -235,6 +235,17 @@ static int fetch_code(worker *w, ty_error *err)
     return 0;
 }
 
+static int run_job(worker *w, ty_error *err)
+{
+    if (prepare(w, err) < 0 || fetch_code(w, err) < 0)
+        return ty_error_exit_status(err->code);
+    const char *program = w->config.program.entry_point;
+    bool is_named = program && *program;
+    if (is_named && !ty_recipe_is_name(program))
+        return run_program(w, program, err);
+    return run_trainer(w, is_named ? program : NULL, err);
+}
+
 int ty_worker_run(const char *const *args)
 {
     worker w = {.args = args};
@@ -242,13 +253,10 @@ int ty_worker_run(const char *const *args)
     ty_arena_init(&w.arena);
     ty_note_keep();
     ty_stop_install();
-    if (prepare(&w, &err) < 0 || fetch_code(&w, &err) < 0)
-        return fail(&w, &err, ty_error_exit_status(err.code));
-    const char *program = w.config.program.entry_point;
-    bool is_script = program && *program && !ty_recipe_is_name(program);
-    int status =
-        is_script ? run_program(&w, program, &err) : run_trainer(&w, program && *program ? program : NULL, &err);
-    if (ty_stop_count() > 0 && is_script) /* the signal reached our helpers too: what they failed at is no fault */
+    int status = run_job(&w, &err);
+    /* A stop reaches our helpers (compiler, installer) too: that they died of it is no fault. */
+    bool helper_was_stopped = err.code != TY_E_NONE && ty_stop_count() > 0 && w.progress.step < 0;
+    if (helper_was_stopped)
         status = 128 + ty_stop_signal();
     else if (err.code != TY_E_NONE)
         status = fail(&w, &err, status);
