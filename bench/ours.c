@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "compiler/compiler.h"
 #include "container/input/npy.h"
+#include "entrypoint/threads.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -377,6 +378,7 @@ static bool job_options(job *j, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    ty_threads_settle(argv); /* as the programs do */
     job j = {.options = {.backend = TY_BACKEND_CPU}};
     ty_error err = {0};
     if (!job_options(&j, argc, argv))
