@@ -7,13 +7,13 @@
  *     ty_onnx_import(m, g, &binding, &values, &err);      values.outputs[i]: graph values of the model's outputs
  *     ty_onnx_write(m, payloads, n, sink, ctx, &err);     the same file, other weights
  *
- * Import from one thread at a time (it keeps aligned copies of constants); all else only reads. The model maps the file: the file must not change while it is open. All
- * pointers handed out live as long as the model; graphs that took initializers as constants refer to the model's memory,
- * so free the graph first.
+ * Import from one thread at a time (it keeps aligned copies of constants); all else only reads. The model maps the
+ * file: the file must not change while it is open. All pointers handed out live as long as the model; graphs that took
+ * initializers as constants refer to the model's memory, so free the graph first.
  *
- * Import decomposes every ONNX operator into the rows of compiler/ops/ops.def. Everything must be static: shapes that the
- * file computes in the graph (Shape, Gather, Concat, Slice, Range ...) become constants because the input shapes are bound
- * before the first node is read. What does not become one is refused with the node's name.
+ * Import decomposes every ONNX operator into the rows of compiler/ops/ops.def. Everything must be static: shapes that
+ * the file computes in the graph (Shape, Gather, Concat, Slice, Range ...) become constants because the input shapes
+ * are bound before the first node is read. What does not become one is refused with the node's name.
  */
 #ifndef TY_COMPILER_IMPORT_ONNX_H
 #define TY_COMPILER_IMPORT_ONNX_H
@@ -22,7 +22,8 @@
 
 typedef struct ty_onnx ty_onnx;
 
-/* Maps and reads the file; weights stay where they are. External data are looked for beside it, never outside its folder. */
+/* Maps and reads the file; weights stay where they are. External data are looked for beside it, never outside its
+ * folder. */
 int ty_onnx_open(const char *path, ty_onnx **out, ty_error *err);
 /* The same from n bytes of memory, which must live as long as the model. `name` stands for the file in messages.
  * External data are refused. */
@@ -51,15 +52,17 @@ const ty_onnx_value *ty_onnx_input(const ty_onnx *m, int i);
 int ty_onnx_n_outputs(const ty_onnx *m);
 const ty_onnx_value *ty_onnx_output(const ty_onnx *m, int i);
 
-/* What the exporter says an initializer is. PyTorch's dynamo exporter marks parameters and buffers; others say nothing. */
+/* What the exporter says an initializer is. PyTorch's dynamo exporter marks parameters and buffers; others say nothing.
+ */
 typedef enum ty_onnx_mark { TY_ONNX_UNMARKED, TY_ONNX_PARAMETER, TY_ONNX_BUFFER } ty_onnx_mark;
 
 typedef struct ty_onnx_initializer {
     const char *name;
-    ty_type type;     /* dtype TY_N_DTYPES: an element type that we have not (text, complex, under 8 bits) */
-    const void *data; /* ty_type_bytes(&type) bytes, little-endian; straight from the file, so perhaps unaligned: memcpy */
+    ty_type type; /* dtype TY_N_DTYPES: an element type that we have not (text, complex, under 8 bits) */
+    const void
+        *data; /* ty_type_bytes(&type) bytes, little-endian; straight from the file, so perhaps unaligned: memcpy */
     ty_onnx_mark mark;
-    bool is_running;  /* running mean or variance of a BatchNormalization */
+    bool is_running; /* running mean or variance of a BatchNormalization */
 } ty_onnx_initializer;
 
 int ty_onnx_n_initializers(const ty_onnx *m);
@@ -67,7 +70,8 @@ const ty_onnx_initializer *ty_onnx_initializer_at(const ty_onnx *m, int i);
 /* Its number, or -1. */
 int ty_onnx_find_initializer(const ty_onnx *m, const char *name);
 
-/* ---- import ------------------------------------------------------------------------------------------------------- */
+/* ---- import -------------------------------------------------------------------------------------------------------
+ */
 
 /* How nodes that act otherwise in training are taken. */
 typedef enum ty_onnx_mode {
@@ -80,8 +84,8 @@ typedef struct ty_onnx_binding {
     ty_onnx_mode mode;
     const ty_val *inputs;       /* one a graph input; its type is the static shape. Constants are welcome. */
     const ty_val *initializers; /* one an initializer; TY_NONE: a constant. NULL: all constants. */
-    ty_val seed, step;          /* i64[] for random numbers (Dropout, RandomNormalLike); TY_NONE: such nodes are refused */
-    int64_t stream;             /* node k draws from stream + k */
+    ty_val seed, step; /* i64[] for random numbers (Dropout, RandomNormalLike); TY_NONE: such nodes are refused */
+    int64_t stream;    /* node k draws from stream + k */
 } ty_onnx_binding;
 
 /* New value of a running statistic after a training step. */
@@ -102,16 +106,17 @@ typedef struct ty_onnx_values {
 
 #define TY_ONNX_MAX_FAULTS 20
 
-/* Emits the model into g. May be called again on the same graph, e.g. for training and evaluation: what is equal is shared.
- * On failure *err is the first fault with a note on the others; values->faults holds them all. Nodes that need the
- * result of a faulty node are passed over. */
+/* Emits the model into g. May be called again on the same graph, e.g. for training and evaluation: what is equal is
+ * shared. On failure *err is the first fault with a note on the others; values->faults holds them all. Nodes that need
+ * the result of a faulty node are passed over. */
 int ty_onnx_import(const ty_onnx *m, ty_graph *g, const ty_onnx_binding *b, ty_onnx_values *values, ty_error *err);
 
-/* Every node whose operator cannot be imported at all, whatever the shapes: faults[0 .. min(result, max) - 1] are filled.
- * Returns the number found. */
+/* Every node whose operator cannot be imported at all, whatever the shapes: faults[0 .. min(result, max) - 1] are
+ * filled. Returns the number found. */
 int ty_onnx_check(const ty_onnx *m, ty_error *faults, int max);
 
-/* ---- writing ------------------------------------------------------------------------------------------------------ */
+/* ---- writing ------------------------------------------------------------------------------------------------------
+ */
 
 /* New bytes for one initializer: those of its type. */
 typedef struct ty_onnx_payload {
@@ -122,16 +127,18 @@ typedef struct ty_onnx_payload {
 /* Takes bytes in order; -1 stops the writer. */
 typedef int ty_onnx_sink(void *ctx, const void *bytes, size_t n, ty_error *err);
 
-/* Writes the model: byte for byte the file that was opened, except the payloads named. Initializers that lay in external
- * files come inside. Fails with TY_E_LIMIT if the result would pass protobuf's 2 GiB. Nothing is buffered. */
+/* Writes the model: byte for byte the file that was opened, except the payloads named. Initializers that lay in
+ * external files come inside. Fails with TY_E_LIMIT if the result would pass protobuf's 2 GiB. Nothing is buffered. */
 int ty_onnx_write(const ty_onnx *m, const ty_onnx_payload *payloads, int n_payloads, ty_onnx_sink *sink, void *ctx,
                   ty_error *err);
 /* Bytes that ty_onnx_write would write. */
 uint64_t ty_onnx_written_bytes(const ty_onnx *m, const ty_onnx_payload *payloads, int n_payloads);
 
-/* ---- tensors in files of their own (test data) ---------------------------------------------------------------------- */
+/* ---- tensors in files of their own (test data) ----------------------------------------------------------------------
+ */
 
-/* Reads a serialized TensorProto. *tensor points into `bytes` or into the arena. TY_E_UNSUPPORTED for element types that we have not. */
+/* Reads a serialized TensorProto. *tensor points into `bytes` or into the arena. TY_E_UNSUPPORTED for element types
+ * that we have not. */
 int ty_onnx_read_tensor(const void *bytes, size_t n, ty_arena *arena, ty_tensor *tensor, ty_error *err);
 
 #endif

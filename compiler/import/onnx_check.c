@@ -29,8 +29,8 @@ static void check_node(checker *k, const onnx_scope *scope, const onnx_node *nod
             continue;
         onnx_scope inner = *scope;
         char name[128];
-        inner.where = ty_arena_printf(&k->imp.arena, "%.60s, node #%lld, subgraph \"%s\"", scope->where, (long long)index,
-                                      onnx_short(graph->name, name));
+        inner.where = ty_arena_printf(&k->imp.arena, "%.60s, node #%lld, subgraph \"%s\"", scope->where,
+                                      (long long)index, onnx_short(graph->name, name));
         check_nodes(k, &inner, &graph->nodes, depth + 1);
     }
 }

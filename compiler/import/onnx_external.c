@@ -159,7 +159,8 @@ int onnx_external_value(ty_onnx *m, const onnx_tensor *t, size_t n_bytes, const 
         return ty_error_set(err, TY_E_MODEL_FILE, "external data: length is %llu where the shape needs %zu",
                             (unsigned long long)length, n_bytes);
     if (offset > file->n || length > file->n - offset)
-        return ty_error_set(err, TY_E_MODEL_FILE, "external data: bytes %llu to %llu lie beyond the end of \"%s\" (%zu)",
+        return ty_error_set(err, TY_E_MODEL_FILE,
+                            "external data: bytes %llu to %llu lie beyond the end of \"%s\" (%zu)",
                             (unsigned long long)offset, (unsigned long long)(offset + length), path, file->n);
     *data = n_bytes ? (const char *)file->data + offset : ty_arena_alloc(&m->arena, 8);
     return 0;

@@ -72,7 +72,8 @@ void onnx_suggest(onnx_ctx *c)
     } table[] = {
         {"NonZero", "the size of its result depends on the data; write the model with Where and a mask"},
         {"Unique", "the size of its result depends on the data; take it out of the trained part of the model"},
-        {"Compress", "the size of its result depends on the data; use Gather with known positions, or Where and a mask"},
+        {"Compress",
+         "the size of its result depends on the data; use Gather with known positions, or Where and a mask"},
         {"NonMaxSuppression", "cut the model before post-processing; nothing behind it can be trained"},
         {"QLinearMatMul", "train the float model and quantize the result"},
         {"QLinearConv", "train the float model and quantize the result"},
@@ -91,7 +92,8 @@ void onnx_suggest(onnx_ctx *c)
         onnx_help(c, "operators of com.microsoft come from ONNX Runtime's optimizer: export the model without it");
 }
 
-/* ---- the lines under the place ------------------------------------------------------------------------------------ */
+/* ---- the lines under the place ------------------------------------------------------------------------------------
+ */
 
 /* "float32 [64, 128]" */
 static void describe_type(const ty_type *t, char *out, size_t n)
@@ -172,7 +174,8 @@ void onnx_fault_describe(const onnx_ctx *c, ty_error *err)
         describe_attr(c, bad, err);
 }
 
-/* ---- collecting --------------------------------------------------------------------------------------------------- */
+/* ---- collecting ---------------------------------------------------------------------------------------------------
+ */
 
 static ty_error *next_fault(onnx_importer *imp, int64_t index, const char *op)
 {

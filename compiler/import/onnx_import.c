@@ -1,7 +1,7 @@
 /* onnx_import.c - walks the nodes of a model and hands each to the function of its operator.
  *
- * Names are resolved in scopes: the graph, the bodies of model-local functions (inlined) and of subgraphs whose condition
- * or trip count is known. A scope's values are items: tensors, or sequences that exist only while importing.
+ * Names are resolved in scopes: the graph, the bodies of model-local functions (inlined) and of subgraphs whose
+ * condition or trip count is known. A scope's values are items: tensors, or sequences that exist only while importing.
  */
 #include "compiler/import/onnx_import.h"
 
@@ -12,18 +12,19 @@ enum { MAX_DEPTH = 24, MAX_NODES = 1 << 20 };
 /* Constants that the file computes from constants; a file of a few bytes could ask for any number of them. */
 enum { MAX_COMPUTED_BYTES = 1 << 30 };
 
-/* ---- the operator table ------------------------------------------------------------------------------------------- */
+/* ---- the operator table -------------------------------------------------------------------------------------------
+ */
 
 #define ONNX_OP(domain, type, since, min_in, max_in, fn, arg) void onnx_op_##fn(onnx_ctx *c);
-#define ONNX_SEQ_OP ONNX_OP
+#define ONNX_SEQ_OP                                           ONNX_OP
 #include "compiler/import/onnx_ops.def"
 #undef ONNX_OP
 #undef ONNX_SEQ_OP
 
 static const onnx_op_row op_rows[] = {
-#define ONNX_OP(domain, type, since, min_in, max_in, fn, arg)                                                          \
+#define ONNX_OP(domain, type, since, min_in, max_in, fn, arg) \
     {domain, #type, since, min_in, max_in, onnx_op_##fn, arg, false},
-#define ONNX_SEQ_OP(domain, type, since, min_in, max_in, fn, arg)                                                      \
+#define ONNX_SEQ_OP(domain, type, since, min_in, max_in, fn, arg) \
     {domain, #type, since, min_in, max_in, onnx_op_##fn, arg, true},
 #include "compiler/import/onnx_ops.def"
 #undef ONNX_OP
@@ -52,7 +53,8 @@ void onnx_index_rows(onnx_importer *imp)
                      ty_arena_strdup(&imp->arena, op_key(op_rows[i].domain, op_rows[i].op_type, key, sizeof key)), i);
 }
 
-/* ---- items and scopes --------------------------------------------------------------------------------------------- */
+/* ---- items and scopes ---------------------------------------------------------------------------------------------
+ */
 
 void onnx_scope_init(onnx_importer *imp, onnx_scope *scope, onnx_scope *parent)
 {
@@ -89,7 +91,8 @@ const onnx_item *onnx_lookup(const onnx_importer *imp, const onnx_scope *scope, 
     return NULL;
 }
 
-/* ---- one node ----------------------------------------------------------------------------------------------------- */
+/* ---- one node -----------------------------------------------------------------------------------------------------
+ */
 
 const onnx_op_row *onnx_find_row(const onnx_importer *imp, const onnx_node *node)
 {
@@ -142,7 +145,8 @@ static void check_inputs(onnx_ctx *c)
     const onnx_op_row *row = c->row;
     for (int i = 0; i < row->min_in; i++)
         if (!onnx_has(c, i)) {
-            onnx_fail(c, TY_E_MODEL_FILE, "%s: needs at least %d inputs, input %d is missing", row->op_type, row->min_in, i);
+            onnx_fail(c, TY_E_MODEL_FILE, "%s: needs at least %d inputs, input %d is missing", row->op_type,
+                      row->min_in, i);
             return;
         }
     if (row->max_in >= 0 && c->n_in > row->max_in)
@@ -152,7 +156,8 @@ static void check_inputs(onnx_ctx *c)
             onnx_fail_input(c, i, TY_E_UNSUPPORTED, "is a sequence; a tensor is needed");
 }
 
-/* The module path that PyTorch's dynamo exporter leaves in the metadata: "['', 'layers.0', 'attn']" to "layers.0/attn". */
+/* The module path that PyTorch's dynamo exporter leaves in the metadata: "['', 'layers.0', 'attn']" to "layers.0/attn".
+ */
 static void scopes_path(const char *list, char *out, size_t n)
 {
     size_t len = 0;
@@ -184,7 +189,8 @@ static void set_origin(const onnx_ctx *c)
         onnx_short(c->node->name, name);
         snprintf(path, sizeof path, "%s", name[0] == '/' ? name + 1 : name);
     }
-    snprintf(origin, sizeof origin, "%s%s(%.80s #%lld)", path, path[0] ? " " : "", c->node->op_type, (long long)c->index);
+    snprintf(origin, sizeof origin, "%s%s(%.80s #%lld)", path, path[0] ? " " : "", c->node->op_type,
+             (long long)c->index);
     ty_graph_origin(c->g, origin);
 }
 
@@ -210,7 +216,8 @@ static void check_outputs_new(onnx_ctx *c, const onnx_scope *scope)
         const char *name = ONNX_TEXT(c->node->outputs, i);
         char cut[128];
         if (name[0] && ty_names_find(&scope->names, name) >= 0)
-            onnx_fail(c, TY_E_MODEL_FILE, "%s: output \"%s\" has a producer already", c->node->op_type, onnx_short(name, cut));
+            onnx_fail(c, TY_E_MODEL_FILE, "%s: output \"%s\" has a producer already", c->node->op_type,
+                      onnx_short(name, cut));
     }
 }
 
@@ -225,8 +232,8 @@ void onnx_check_supported(onnx_ctx *c)
     else if (!c->row)
         onnx_fail(c, TY_E_UNSUPPORTED, "unsupported operator %s", onnx_short(node->op_type, name)), onnx_suggest(c);
     else if (c->opset < c->row->since)
-        onnx_fail(c, TY_E_UNSUPPORTED, "operator %s has no meaning in opset %lld; it came with opset %d", c->row->op_type,
-                  (long long)c->opset, c->row->since);
+        onnx_fail(c, TY_E_UNSUPPORTED, "operator %s has no meaning in opset %lld; it came with opset %d",
+                  c->row->op_type, (long long)c->opset, c->row->since);
 }
 
 /* A function that set an output to nothing must have said why. */
@@ -289,7 +296,8 @@ void onnx_import_nodes(onnx_importer *imp, onnx_scope *scope, const ty_wire_list
     for (size_t i = 0; i < nodes->n; i++) {
         if (++imp->serial > MAX_NODES) {
             if (imp->serial == MAX_NODES + 1)
-                onnx_fault_graph(imp, TY_E_LIMIT, "more than %d nodes once loops and functions are unrolled", MAX_NODES);
+                onnx_fault_graph(imp, TY_E_LIMIT, "more than %d nodes once loops and functions are unrolled",
+                                 MAX_NODES);
             return;
         }
         if (imp->arena.used_bytes + ty_graph_arena(imp->g)->used_bytes - imp->start_bytes > MAX_COMPUTED_BYTES) {
@@ -302,7 +310,8 @@ void onnx_import_nodes(onnx_importer *imp, onnx_scope *scope, const ty_wire_list
     }
 }
 
-/* ---- functions and subgraphs -------------------------------------------------------------------------------------- */
+/* ---- functions and subgraphs --------------------------------------------------------------------------------------
+ */
 
 /* A body whose own nodes were refused makes its caller fail too, without a second message. */
 static void leave(onnx_ctx *c, int n_faults)
@@ -344,8 +353,8 @@ static void inline_function(onnx_ctx *c, onnx_scope *outer, const onnx_function 
     scope->call = c->node;
     scope->call_scope = outer;
     scope->function = f;
-    scope->where = ty_arena_printf(&c->imp->arena, "%.60s, node #%lld, function \"%s\"", outer->where, (long long)c->index,
-                                   onnx_short(f->name, name));
+    scope->where = ty_arena_printf(&c->imp->arena, "%.60s, node #%lld, function \"%s\"", outer->where,
+                                   (long long)c->index, onnx_short(f->name, name));
     for (size_t i = 0; i < f->inputs.n; i++) {
         onnx_item item = {.kind = ONNX_ABSENT, .val = TY_NONE, .initializer = -1, .producer = -1};
         if ((int)i < c->n_in && c->in[i])
@@ -373,7 +382,8 @@ static bool define_constants(onnx_importer *imp, onnx_scope *scope, const onnx_g
     return true;
 }
 
-bool onnx_import_subgraph(onnx_ctx *c, const onnx_graph *graph, const onnx_item *in, int n_in, onnx_item *out, int n_out)
+bool onnx_import_subgraph(onnx_ctx *c, const onnx_graph *graph, const onnx_item *in, int n_in, onnx_item *out,
+                          int n_out)
 {
     if ((int)graph->inputs.n != n_in || (int)graph->outputs.n != n_out) {
         onnx_fail(c, TY_E_MODEL_FILE, "%s: its subgraph has %zu inputs and %zu outputs, expected %d and %d",
@@ -386,8 +396,8 @@ bool onnx_import_subgraph(onnx_ctx *c, const onnx_graph *graph, const onnx_item 
     char name[128];
     onnx_scope *scope = TY_NEW(&imp->arena, onnx_scope);
     onnx_scope_init(imp, scope, (onnx_scope *)(uintptr_t)c->scope);
-    scope->where = ty_arena_printf(&imp->arena, "%.60s, node #%lld, subgraph \"%s\"", c->scope->where, (long long)c->index,
-                                   onnx_short(graph->name, name));
+    scope->where = ty_arena_printf(&imp->arena, "%.60s, node #%lld, subgraph \"%s\"", c->scope->where,
+                                   (long long)c->index, onnx_short(graph->name, name));
     ty_error err = {0};
     if (!define_constants(imp, scope, graph, &err))
         onnx_fail(c, err.code, "%s", err.message);
@@ -405,13 +415,14 @@ bool onnx_import_subgraph(onnx_ctx *c, const onnx_graph *graph, const onnx_item 
     return !c->failed;
 }
 
-/* ---- the model ---------------------------------------------------------------------------------------------------- */
+/* ---- the model ----------------------------------------------------------------------------------------------------
+ */
 
 static void bind_graph_input(onnx_importer *imp, onnx_scope *scope, int i)
 {
     const ty_onnx_value *v = &imp->m->inputs[i];
-    onnx_item item = {.name = v->name, .val = imp->binding->inputs[i], .initializer = -1, .producer = -1,
-                      .origin = "graph input"};
+    onnx_item item = {
+        .name = v->name, .val = imp->binding->inputs[i], .initializer = -1, .producer = -1, .origin = "graph input"};
     char name[128];
     onnx_short(v->name, name);
     if (ty_names_find(&scope->names, v->name) >= 0)
@@ -437,7 +448,8 @@ static void bind_initializers(onnx_importer *imp, onnx_scope *scope)
 {
     for (int i = 0; i < imp->m->n_initializers; i++) {
         const ty_onnx_initializer *init = &imp->m->initializers[i];
-        onnx_item item = {.name = init->name, .val = TY_NONE, .initializer = i, .producer = -1, .origin = "initializer"};
+        onnx_item item = {
+            .name = init->name, .val = TY_NONE, .initializer = i, .producer = -1, .origin = "initializer"};
         if (imp->binding->initializers)
             item.val = imp->binding->initializers[i];
         if (init->type.dtype == TY_N_DTYPES) {
@@ -465,7 +477,8 @@ static void take_outputs(onnx_importer *imp, const onnx_scope *scope)
         const onnx_item *item = onnx_lookup(imp, scope, m->outputs[i].name);
         imp->values->outputs[i] = TY_NONE;
         if (!item)
-            onnx_fault_graph(imp, TY_E_MODEL_FILE, "output \"%s\" is produced by no node", onnx_short(m->outputs[i].name, name));
+            onnx_fault_graph(imp, TY_E_MODEL_FILE, "output \"%s\" is produced by no node",
+                             onnx_short(m->outputs[i].name, name));
         else if (item->kind == ONNX_SEQUENCE)
             onnx_fault_graph(imp, TY_E_UNSUPPORTED, "output \"%s\" is a sequence; tensors are possible",
                              onnx_short(m->outputs[i].name, name));
@@ -474,7 +487,8 @@ static void take_outputs(onnx_importer *imp, const onnx_scope *scope)
                              onnx_short(m->outputs[i].name, name), item->origin, item->unset_reason ? ": " : "",
                              item->unset_reason ? item->unset_reason : "");
         else if (item->val == TY_NONE)
-            onnx_fault_graph(imp, TY_E_UNSUPPORTED, "output \"%s\" cannot be computed", onnx_short(m->outputs[i].name, name));
+            onnx_fault_graph(imp, TY_E_UNSUPPORTED, "output \"%s\" cannot be computed",
+                             onnx_short(m->outputs[i].name, name));
         else
             imp->values->outputs[i] = item->val;
     }

@@ -9,7 +9,8 @@
 /* Constants that importers look into (shapes, axes, scales, weights of a Resize) are small; larger ones are refused. */
 enum { MAX_CONST_ELEMS = 1 << 22 };
 
-/* ---- inputs and outputs ------------------------------------------------------------------------------------------- */
+/* ---- inputs and outputs -------------------------------------------------------------------------------------------
+ */
 
 ty_val onnx_in(const onnx_ctx *c, int i)
 {
@@ -75,7 +76,8 @@ void *onnx_alloc(onnx_ctx *c, size_t n, size_t elem_bytes)
     return ty_arena_alloc(&c->imp->arena, n * elem_bytes);
 }
 
-/* ---- attributes --------------------------------------------------------------------------------------------------- */
+/* ---- attributes ---------------------------------------------------------------------------------------------------
+ */
 
 static const onnx_attr *find_in(const ty_wire_list *attrs, const char *name)
 {
@@ -196,7 +198,8 @@ int onnx_attr_choice(onnx_ctx *c, const char *name, const char *absent, const ch
     return 0;
 }
 
-/* ---- constants ---------------------------------------------------------------------------------------------------- */
+/* ---- constants ----------------------------------------------------------------------------------------------------
+ */
 
 /* Type and bytes of a value that is a constant, also a stretched one (*splat: one element stands for all), or an
  * initializer that training may bind to a state: what decides about shapes is what the file says. */
@@ -363,7 +366,8 @@ ty_val onnx_const_from(onnx_ctx *c, ty_dtype dtype, int rank, const int64_t *dim
     return ty_b_const_copy(c->g, type, data);
 }
 
-/* ---- axes --------------------------------------------------------------------------------------------------------- */
+/* ---- axes ---------------------------------------------------------------------------------------------------------
+ */
 
 bool onnx_axis(onnx_ctx *c, int64_t axis, int rank, int *out)
 {
@@ -394,8 +398,8 @@ bool onnx_axes(onnx_ctx *c, const int64_t *axes, int64_t n, int rank, uint32_t *
 bool onnx_shape_ok(onnx_ctx *c, int rank, const int64_t *dim)
 {
     if (rank > TY_MAX_RANK) {
-        onnx_fail(c, TY_E_UNSUPPORTED, "%s: the result would have %d dimensions; at most %d are possible", c->node->op_type,
-                  rank, TY_MAX_RANK);
+        onnx_fail(c, TY_E_UNSUPPORTED, "%s: the result would have %d dimensions; at most %d are possible",
+                  c->node->op_type, rank, TY_MAX_RANK);
         return false;
     }
     const int64_t max_elems = (int64_t)1 << 36;

@@ -55,7 +55,8 @@ void onnx_op_leaky_relu(onnx_ctx *c)
     onnx_set(c, 0, if_positive(c->g, x, x, ty_b_mul_s(c->g, x, onnx_attr_float(c, "alpha", 0.01))));
 }
 
-/* Up to opset 6 a slope list lies along axis 1; later it is broadcast to x. PyTorch's converter wrote [C] in opset 6. */
+/* Up to opset 6 a slope list lies along axis 1; later it is broadcast to x. PyTorch's converter wrote [C] in opset 6.
+ */
 void onnx_op_prelu(onnx_ctx *c)
 {
     ty_val x = onnx_in(c, 0), slope = onnx_in(c, 1);
@@ -159,7 +160,8 @@ void onnx_op_shrink(onnx_ctx *c)
     onnx_set(c, 0, ty_b_cast(g, ty_b_select(g, low, ty_b_add_s(g, x, bias), y), dtype));
 }
 
-/* ---- inside recurrent layers -------------------------------------------------------------------------------------- */
+/* ---- inside recurrent layers --------------------------------------------------------------------------------------
+ */
 
 static ty_val act_tanh(ty_graph *g, ty_val x, double a, double b)
 {

@@ -10,7 +10,7 @@ typedef struct attention {
     ty_val q, k, v; /* [B, H, L, D], [B, G, T, D], [B, G, T, Dv] */
     bool flat;      /* inputs came as [B, L, H * D] */
     int64_t batch, heads, groups, len, keys;
-    int64_t past;   /* keys that came before */
+    int64_t past; /* keys that came before */
     ty_dtype dtype;
 } attention;
 
@@ -68,7 +68,8 @@ static bool attention_read(onnx_ctx *c, attention *a)
     return true;
 }
 
-/* Each key head stands H / G times in a row, as PyTorch and ONNX since 1.20 have it; older texts repeated the whole list. */
+/* Each key head stands H / G times in a row, as PyTorch and ONNX since 1.20 have it; older texts repeated the whole
+ * list. */
 static ty_val repeat_heads(onnx_ctx *c, const attention *a, ty_val x)
 {
     int64_t times = a->heads / a->groups, n = onnx_dim(c, x, 2), d = onnx_dim(c, x, 3);

@@ -48,8 +48,9 @@ static bool window_read(onnx_ctx *c, window *w, ty_val x, const int64_t *kernel)
         return false;
     }
     w->pad = (auto_pad)onnx_attr_choice(c, "auto_pad", "NOTSET", pads_names);
-    if (!onnx_attr_int_list(c, "kernel_shape", w->n, 1, w->size) || !onnx_attr_int_list(c, "strides", w->n, 1, w->step) ||
-        !onnx_attr_int_list(c, "dilations", w->n, 1, w->dil) || !onnx_attr_int_list(c, "pads", 2 * w->n, 0, pads))
+    if (!onnx_attr_int_list(c, "kernel_shape", w->n, 1, w->size) ||
+        !onnx_attr_int_list(c, "strides", w->n, 1, w->step) || !onnx_attr_int_list(c, "dilations", w->n, 1, w->dil) ||
+        !onnx_attr_int_list(c, "pads", 2 * w->n, 0, pads))
         return false;
     for (int i = 0; i < w->n && kernel; i++) {
         if (onnx_find_attr(c, "kernel_shape") && w->size[i] != kernel[i])
@@ -95,7 +96,8 @@ static ty_val add_bias(onnx_ctx *c, ty_val y)
     return onnx_has(c, 2) && y != TY_NONE ? ty_b_add(c->g, y, onnx_per_channel(c, onnx_in(c, 2), onnx_rank(c, y))) : y;
 }
 
-/* ---- convolution -------------------------------------------------------------------------------------------------- */
+/* ---- convolution --------------------------------------------------------------------------------------------------
+ */
 
 static bool conv_weight_fits(onnx_ctx *c, ty_val x, ty_val w)
 {
@@ -193,7 +195,8 @@ void onnx_op_conv_transpose(onnx_ctx *c)
     onnx_set(c, 0, add_bias(c, y));
 }
 
-/* ---- pooling ------------------------------------------------------------------------------------------------------ */
+/* ---- pooling ------------------------------------------------------------------------------------------------------
+ */
 
 /* With ceil_mode, the high padding grows until the last window fits; a window that would begin beyond the padded input
  * is dropped (PyTorch's rule, ONNX's since 1.16). */
@@ -293,8 +296,8 @@ void onnx_op_average_pool(onnx_ctx *c)
         return;
     for (int i = 0; i < w.n; i++)
         if (onnx_dim(c, y, i + 2) > 1 << 20 || w.size[i] > 1 << 12) {
-            onnx_fail(c, TY_E_LIMIT, "AveragePool: a window of %lld over %lld results is too large", (long long)w.size[i],
-                      (long long)onnx_dim(c, y, i + 2));
+            onnx_fail(c, TY_E_LIMIT, "AveragePool: a window of %lld over %lld results is too large",
+                      (long long)w.size[i], (long long)onnx_dim(c, y, i + 2));
             return;
         }
     onnx_set(c, 0, ty_b_div(c->g, y, pool_counts(c, &w, hi_given, x, y)));
@@ -303,8 +306,9 @@ void onnx_op_average_pool(onnx_ctx *c)
 /* (sum |x|^p)^(1/p) */
 static ty_val lp_root(ty_graph *g, ty_val sum, double p)
 {
-    return p == 1 ? sum : p == 2 ? ty_b_unary(g, TY_OP_SQRT, sum)
-                                 : ty_b_binary(g, TY_OP_POW, sum, ty_b_full_like(g, sum, 1 / p));
+    return p == 1   ? sum
+           : p == 2 ? ty_b_unary(g, TY_OP_SQRT, sum)
+                    : ty_b_binary(g, TY_OP_POW, sum, ty_b_full_like(g, sum, 1 / p));
 }
 
 static ty_val lp_power(ty_graph *g, ty_val x, double p)

@@ -1,8 +1,8 @@
 /* onnx_ops_einsum.c - Einsum as a chain of batched products.
  *
- * A term is a value and the letter of each of its axes. Operands are joined from left to right: letters that nobody needs
- * any more are summed, letters of both sides that are needed later are batch axes, the rest is rows and columns. The
- * axes behind "..." get capital letters of their own, counted from the right.
+ * A term is a value and the letter of each of its axes. Operands are joined from left to right: letters that nobody
+ * needs any more are summed, letters of both sides that are needed later are batch axes, the rest is rows and columns.
+ * The axes behind "..." get capital letters of their own, counted from the right.
  */
 #include "compiler/import/onnx_import.h"
 
@@ -143,7 +143,8 @@ static void take_diagonal(einsum *e, term *t, int i, int j)
     t->n--;
 }
 
-/* Sums axes whose letter is neither in the result nor in later operands, stretches axes of 1, removes repeated letters. */
+/* Sums axes whose letter is neither in the result nor in later operands, stretches axes of 1, removes repeated letters.
+ */
 static bool tidy(einsum *e, term *t, const bool *needed)
 {
     ty_graph *g = e->c->g;

@@ -6,7 +6,8 @@
 
 enum { MAX_TRIPS = 4096, MAX_SEQUENCE = 1 << 16 };
 
-/* ---- sequences ---------------------------------------------------------------------------------------------------- */
+/* ---- sequences ----------------------------------------------------------------------------------------------------
+ */
 
 static bool is_sequence(onnx_ctx *c, int i)
 {
@@ -104,7 +105,8 @@ void onnx_op_concat_from_sequence(onnx_ctx *c)
     onnx_set(c, 0, ty_b_concat(c->g, in, s->n_seq, axis));
 }
 
-/* ---- optionals ---------------------------------------------------------------------------------------------------- */
+/* ---- optionals ----------------------------------------------------------------------------------------------------
+ */
 
 void onnx_op_optional_has_element(onnx_ctx *c)
 {
@@ -123,7 +125,8 @@ void onnx_op_optional(onnx_ctx *c)
     c->out[0].n_seq = c->in[0]->n_seq;
 }
 
-/* ---- control flow ------------------------------------------------------------------------------------------------- */
+/* ---- control flow -------------------------------------------------------------------------------------------------
+ */
 
 static const onnx_graph *body_of(onnx_ctx *c, const char *name)
 {
@@ -163,10 +166,10 @@ static bool loop_goes_on(onnx_ctx *c, const onnx_item *cond)
 typedef struct loop {
     const onnx_graph *body;
     int n_carried, n_scanned;
-    int64_t trips;     /* most of them */
-    onnx_item *io;     /* iteration, condition, carried values */
-    onnx_item *out;    /* condition, carried values, scanned values of one trip */
-    ty_val *scanned;   /* [n_scanned][trips done] */
+    int64_t trips;   /* most of them */
+    onnx_item *io;   /* iteration, condition, carried values */
+    onnx_item *out;  /* condition, carried values, scanned values of one trip */
+    ty_val *scanned; /* [n_scanned][trips done] */
     int64_t n_done;
 } loop;
 
@@ -180,7 +183,8 @@ static bool loop_read(onnx_ctx *c, loop *l)
     l->n_carried = c->n_in > 2 ? c->n_in - 2 : 0;
     l->n_scanned = (int)l->body->outputs.n - 1 - l->n_carried;
     if (l->n_scanned < 0) {
-        onnx_fail(c, TY_E_MODEL_FILE, "Loop: the body has %zu outputs for %d carried values", l->body->outputs.n, l->n_carried);
+        onnx_fail(c, TY_E_MODEL_FILE, "Loop: the body has %zu outputs for %d carried values", l->body->outputs.n,
+                  l->n_carried);
         return false;
     }
     l->trips = cond ? (trips < 0 ? 0 : trips) : 0;
@@ -189,7 +193,8 @@ static bool loop_read(onnx_ctx *c, loop *l)
     l->out = onnx_alloc(c, l->body->outputs.n + 1, sizeof *l->out);
     l->scanned = onnx_alloc(c, (size_t)l->n_scanned * (size_t)(l->trips + 1) + 1, sizeof *l->scanned);
     for (int i = 0; i < l->n_carried; i++)
-        l->io[i + 2] = c->in[i + 2] ? *c->in[i + 2] : (onnx_item){.kind = ONNX_UNSET, .val = TY_NONE, .initializer = -1};
+        l->io[i + 2] =
+            c->in[i + 2] ? *c->in[i + 2] : (onnx_item){.kind = ONNX_UNSET, .val = TY_NONE, .initializer = -1};
     l->io[1] = (onnx_item){.val = ty_b_scalar(c->g, TY_BOOL, 1), .initializer = -1, .producer = -1, .origin = "loop"};
     return true;
 }
@@ -228,63 +233,103 @@ void onnx_op_loop(onnx_ctx *c)
 }
 
 /* Scan of opset 9 and later: the last inputs are cut along their axis, one piece a trip. */
+enum { MAX_SCANNED = 16 };
+
+typedef struct scan {
+    const onnx_graph *body;
+    int n_state, n_in, n_out; /* carried values, cut inputs, stacked outputs */
+    int64_t axis[MAX_SCANNED], backward[MAX_SCANNED], out_axis[MAX_SCANNED], out_backward[MAX_SCANNED];
+    int64_t steps;
+    onnx_item *io, *out; /* of one trip */
+    ty_val *made;        /* [n_out][steps] */
+} scan;
+
+static bool scan_attrs(onnx_ctx *c, scan *s)
+{
+    int64_t n_in = onnx_attr_int(c, "num_scan_inputs", 0), n_state = c->n_in - n_in;
+    s->body = body_of(c, "body");
+    int64_t n_out = s->body ? (int64_t)s->body->outputs.n - n_state : 0;
+    if (c->failed)
+        return false;
+    if (n_in < 1 || n_state < 0 || n_out < 0 || n_in > MAX_SCANNED || n_out > MAX_SCANNED) {
+        onnx_fail_attr(c, "num_scan_inputs", "does not fit the inputs");
+        return false;
+    }
+    s->n_in = (int)n_in;
+    s->n_state = (int)n_state;
+    s->n_out = (int)n_out;
+    return onnx_attr_int_list(c, "scan_input_axes", n_in, 0, s->axis) &&
+           onnx_attr_int_list(c, "scan_input_directions", n_in, 0, s->backward) &&
+           onnx_attr_int_list(c, "scan_output_axes", n_out, 0, s->out_axis) &&
+           onnx_attr_int_list(c, "scan_output_directions", n_out, 0, s->out_backward);
+}
+
+/* All cut axes must have one length: the number of trips. */
+static bool scan_steps(onnx_ctx *c, scan *s)
+{
+    s->steps = -1;
+    for (int i = 0; i < s->n_in; i++) {
+        ty_val x = onnx_in(c, s->n_state + i);
+        int axis;
+        if (x == TY_NONE)
+            onnx_fail_input(c, s->n_state + i, TY_E_SHAPE, "must be a tensor");
+        if (c->failed || !onnx_axis(c, s->axis[i], onnx_rank(c, x), &axis))
+            return false;
+        s->axis[i] = axis;
+        int64_t n = onnx_dim(c, x, axis);
+        if ((s->steps >= 0 && s->steps != n) || n < 1 || n > MAX_TRIPS) {
+            onnx_fail(c, TY_E_SHAPE, "Scan: inputs of %lld and %lld steps; 1 to %d are possible", (long long)s->steps,
+                      (long long)n, MAX_TRIPS);
+            return false;
+        }
+        s->steps = n;
+    }
+    s->io = onnx_alloc(c, (size_t)c->n_in + 1, sizeof *s->io);
+    s->out = onnx_alloc(c, s->body->outputs.n + 1, sizeof *s->out);
+    s->made = onnx_alloc(c, (size_t)(s->n_out * s->steps) + 1, sizeof *s->made);
+    return true;
+}
+
+static bool scan_trip(onnx_ctx *c, scan *s, int64_t t)
+{
+    for (int i = 0; i < s->n_in; i++) {
+        int64_t at = s->backward[i] ? s->steps - 1 - t : t;
+        ty_val piece = ty_b_slice_axis(c->g, onnx_in(c, s->n_state + i), (int)s->axis[i], at, at + 1);
+        s->io[s->n_state + i] = (onnx_item){
+            .val = ty_b_squeeze(c->g, piece, (int)s->axis[i]), .initializer = -1, .producer = -1, .origin = "scan"};
+    }
+    if (!onnx_import_subgraph(c, s->body, s->io, c->n_in, s->out, (int)s->body->outputs.n))
+        return false;
+    for (int i = 0; i < s->n_state; i++)
+        s->io[i] = s->out[i];
+    for (int i = 0; i < s->n_out; i++)
+        s->made[i * s->steps + (s->out_backward[i] ? s->steps - 1 - t : t)] = s->out[s->n_state + i].val;
+    return true;
+}
+
+static void scan_stack(onnx_ctx *c, scan *s, int i)
+{
+    ty_val *piece = s->made + i * s->steps;
+    int axis;
+    if (piece[0] == TY_NONE || !onnx_axis(c, s->out_axis[i], onnx_rank(c, piece[0]) + 1, &axis))
+        return;
+    for (int64_t t = 0; t < s->steps; t++)
+        piece[t] = ty_b_unsqueeze(c->g, piece[t], axis);
+    onnx_set(c, s->n_state + i, ty_b_concat(c->g, piece, (int)s->steps, axis));
+}
+
 void onnx_op_scan(onnx_ctx *c)
 {
-    const onnx_graph *body = body_of(c, "body");
-    int64_t n_scan = onnx_attr_int(c, "num_scan_inputs", 0), n_state = c->n_in - n_scan, steps = -1;
-    if (!body)
+    scan s = {0};
+    if (!scan_attrs(c, &s) || !scan_steps(c, &s))
         return;
-    int64_t n_scan_out = (int64_t)body->outputs.n - n_state;
-    int64_t axes[16], backward[16], out_axes[16], out_backward[16];
-    if (n_scan < 1 || n_state < 0 || n_scan_out < 0 || n_scan > 16 || n_scan_out > 16) {
-        onnx_fail_attr(c, "num_scan_inputs", "does not fit the inputs");
-        return;
-    }
-    if (!onnx_attr_int_list(c, "scan_input_axes", n_scan, 0, axes) ||
-        !onnx_attr_int_list(c, "scan_input_directions", n_scan, 0, backward) ||
-        !onnx_attr_int_list(c, "scan_output_axes", n_scan_out, 0, out_axes) ||
-        !onnx_attr_int_list(c, "scan_output_directions", n_scan_out, 0, out_backward))
-        return;
-    for (int i = 0; i < n_scan; i++) {
-        ty_val x = onnx_in(c, (int)n_state + i);
-        int axis;
-        if (x == TY_NONE || !onnx_axis(c, axes[i], onnx_rank(c, x), &axis))
+    for (int i = 0; i < s.n_state; i++)
+        s.io[i] = c->in[i] ? *c->in[i] : (onnx_item){.kind = ONNX_UNSET, .val = TY_NONE, .initializer = -1};
+    for (int64_t t = 0; t < s.steps; t++)
+        if (!scan_trip(c, &s, t))
             return;
-        axes[i] = axis;
-        int64_t n = onnx_dim(c, x, axis);
-        if ((steps >= 0 && steps != n) || n < 1 || n > MAX_TRIPS) {
-            onnx_fail(c, TY_E_SHAPE, "Scan: inputs of %lld and %lld steps; 1 to %d are possible", (long long)steps, (long long)n,
-                      MAX_TRIPS);
-            return;
-        }
-        steps = n;
-    }
-    onnx_item *io = onnx_alloc(c, (size_t)c->n_in + 1, sizeof *io), *out = onnx_alloc(c, body->outputs.n + 1, sizeof *out);
-    ty_val *made = onnx_alloc(c, (size_t)(n_scan_out * steps) + 1, sizeof *made);
-    for (int i = 0; i < n_state; i++)
-        io[i] = c->in[i] ? *c->in[i] : (onnx_item){.kind = ONNX_UNSET, .val = TY_NONE, .initializer = -1};
-    for (int64_t t = 0; t < steps && !c->failed; t++) {
-        for (int i = 0; i < n_scan; i++) {
-            int64_t at = backward[i] ? steps - 1 - t : t;
-            ty_val piece = ty_b_slice_axis(c->g, onnx_in(c, (int)n_state + i), (int)axes[i], at, at + 1);
-            io[n_state + i] = (onnx_item){.val = ty_b_squeeze(c->g, piece, (int)axes[i]), .initializer = -1, .producer = -1,
-                                          .origin = "scan"};
-        }
-        if (!onnx_import_subgraph(c, body, io, c->n_in, out, (int)body->outputs.n))
-            return;
-        for (int i = 0; i < n_state; i++)
-            io[i] = out[i];
-        for (int i = 0; i < n_scan_out; i++)
-            made[i * steps + (out_backward[i] ? steps - 1 - t : t)] = out[n_state + i].val;
-    }
-    for (int i = 0; i < n_state && i < c->n_out; i++)
-        c->out[i] = io[i];
-    for (int i = 0; i < n_scan_out && n_state + i < c->n_out; i++) {
-        int axis;
-        if (made[i * steps] == TY_NONE || !onnx_axis(c, out_axes[i], onnx_rank(c, made[i * steps]) + 1, &axis))
-            return;
-        for (int64_t t = 0; t < steps; t++)
-            made[i * steps + t] = ty_b_unsqueeze(c->g, made[i * steps + t], axis);
-        onnx_set(c, (int)n_state + i, ty_b_concat(c->g, made + i * steps, (int)steps, axis));
-    }
+    for (int i = 0; i < s.n_state && i < c->n_out; i++)
+        c->out[i] = s.io[i];
+    for (int i = 0; i < s.n_out && s.n_state + i < c->n_out; i++)
+        scan_stack(c, &s, i);
 }

@@ -11,7 +11,8 @@ ty_val onnx_wrap_index(onnx_ctx *c, ty_val index, int64_t dim)
     if (index == TY_NONE)
         return index;
     if (ty_dtype_is_float(dtype) || dtype == TY_BOOL) {
-        onnx_fail(c, TY_E_UNSUPPORTED, "%s: indices must be integers, found %s", c->node->op_type, ty_dtype_text(dtype));
+        onnx_fail(c, TY_E_UNSUPPORTED, "%s: indices must be integers, found %s", c->node->op_type,
+                  ty_dtype_text(dtype));
         return TY_NONE;
     }
     if (dtype != TY_I32 && dtype != TY_I64)
@@ -119,7 +120,8 @@ void onnx_op_scatter_elements(onnx_ctx *c)
     onnx_set(c, 0, put_box(c, x, box));
 }
 
-/* ---- indices that are tuples -------------------------------------------------------------------------------------- */
+/* ---- indices that are tuples --------------------------------------------------------------------------------------
+ */
 
 typedef struct nd_args {
     int64_t batch, n_tuples, n_rows, rest; /* data seen as [batch * n_rows, rest], index as [batch, n_tuples, k] */
@@ -132,7 +134,8 @@ static bool nd_shape(onnx_ctx *c, ty_val x, ty_val index, int64_t b, nd_args *a)
     int rank = onnx_rank(c, x), rank_i = onnx_rank(c, index);
     int64_t k = rank_i > 0 ? onnx_dim(c, index, rank_i - 1) : 0;
     if (rank_i < 1 || b < 0 || b >= rank_i || b + k > rank || k < 1) {
-        onnx_fail_input(c, 1, TY_E_SHAPE, "does not fit data of %d dimensions with %lld batch axes", rank, (long long)b);
+        onnx_fail_input(c, 1, TY_E_SHAPE, "does not fit data of %d dimensions with %lld batch axes", rank,
+                        (long long)b);
         return false;
     }
     *a = (nd_args){.batch = 1, .n_tuples = 1, .n_rows = 1, .rest = 1, .k = (int)k, .b = (int)b, .rank = rank};
@@ -198,7 +201,8 @@ void onnx_op_scatter_nd(onnx_ctx *c)
     onnx_set(c, 0, ty_b_reshape(g, y, onnx_rank(c, x), onnx_type_of(c, x)->dim));
 }
 
-/* ---- order -------------------------------------------------------------------------------------------------------- */
+/* ---- order --------------------------------------------------------------------------------------------------------
+ */
 
 /* arg: TY_MAX or TY_MIN. */
 void onnx_op_arg_reduce(onnx_ctx *c)
@@ -261,6 +265,31 @@ void onnx_op_one_hot(onnx_ctx *c)
     ty_val off = ty_b_reshape(g, ty_b_slice_axis(g, values, 0, 0, 1), 0, NULL);
     ty_val on = ty_b_reshape(g, ty_b_slice_axis(g, values, 0, 1, 2), 0, NULL);
     onnx_set(c, 0, ty_b_select(g, hit, on, off));
+}
+
+/* Rows that a constant condition picks. */
+void onnx_op_compress(onnx_ctx *c)
+{
+    ty_val x = onnx_in(c, 0);
+    const int64_t *keep;
+    int64_t n, count = 0;
+    int axis = 0;
+    if (!onnx_is_const(c, 1)) {
+        onnx_fail_input(c, 1, TY_E_UNSUPPORTED, "depends on the data, so the size of the result would");
+        onnx_suggest(c);
+        return;
+    }
+    if (!onnx_find_attr(c, "axis"))
+        x = ty_b_flatten(c->g, x);
+    else if (!onnx_axis(c, onnx_attr_int(c, "axis", 0), onnx_rank(c, x), &axis))
+        return;
+    if (!onnx_const_ints(c, 1, &keep, &n))
+        return;
+    int64_t *index = onnx_alloc(c, (size_t)n + 1, sizeof *index);
+    for (int64_t i = 0; i < n; i++)
+        if (keep[i])
+            index[count++] = i;
+    onnx_set(c, 0, onnx_take_rows(c, x, onnx_ints_const(c, index, count), axis));
 }
 
 /* Positions of what is not zero, of a constant: exporters write masks and shapes this way. */

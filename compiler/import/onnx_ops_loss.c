@@ -7,7 +7,8 @@
 
 #include <math.h>
 
-/* ---- losses ------------------------------------------------------------------------------------------------------- */
+/* ---- losses -------------------------------------------------------------------------------------------------------
+ */
 
 static ty_val reduce_loss(onnx_ctx *c, ty_val terms, ty_val weights)
 {
@@ -63,7 +64,8 @@ void onnx_op_softmax_cross_entropy_loss(onnx_ctx *c)
         onnx_set(c, 1, logp);
 }
 
-/* ---- optimizers: inputs R, T, then n each of X, G and states -------------------------------------------------------- */
+/* ---- optimizers: inputs R, T, then n each of X, G and states --------------------------------------------------------
+ */
 
 static bool optimizer_count(onnx_ctx *c, int lists, int *n)
 {

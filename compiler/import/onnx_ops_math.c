@@ -89,7 +89,8 @@ void onnx_op_reciprocal(onnx_ctx *c)
     onnx_set(c, 0, ty_b_reciprocal(c->g, onnx_in(c, 0)));
 }
 
-/* ---- powers and remainders ---------------------------------------------------------------------------------------- */
+/* ---- powers and remainders ----------------------------------------------------------------------------------------
+ */
 
 /* Common constant exponents become products and roots: cheaper, and with plain gradients. */
 static ty_val pow_const(onnx_ctx *c, ty_val x, double e)
@@ -151,7 +152,8 @@ void onnx_op_bit_shift(onnx_ctx *c)
     onnx_set(c, 0, ty_b_binary(c->g, right ? TY_OP_SHR : TY_OP_SHL, onnx_in(c, 0), onnx_in(c, 1)));
 }
 
-/* ---- trigonometry ------------------------------------------------------------------------------------------------- */
+/* ---- trigonometry -------------------------------------------------------------------------------------------------
+ */
 
 void onnx_op_tan(onnx_ctx *c)
 {
@@ -220,7 +222,8 @@ void onnx_op_atanh(onnx_ctx *c)
     onnx_set(c, 0, ty_b_mul_s(g, d, 0.5));
 }
 
-/* ---- tests and choices -------------------------------------------------------------------------------------------- */
+/* ---- tests and choices --------------------------------------------------------------------------------------------
+ */
 
 void onnx_op_is_nan(onnx_ctx *c)
 {
@@ -232,7 +235,8 @@ void onnx_op_is_inf(onnx_ctx *c)
     ty_graph *g = c->g;
     ty_val x = onnx_in(c, 0);
     bool up = onnx_attr_int(c, "detect_positive", 1), down = onnx_attr_int(c, "detect_negative", 1);
-    ty_val is_up = ty_b_eq(g, x, ty_b_full_like(g, x, INFINITY)), is_down = ty_b_eq(g, x, ty_b_full_like(g, x, -INFINITY));
+    ty_val is_up = ty_b_eq(g, x, ty_b_full_like(g, x, INFINITY)),
+           is_down = ty_b_eq(g, x, ty_b_full_like(g, x, -INFINITY));
     if (up && down)
         onnx_set(c, 0, ty_b_binary(g, TY_OP_OR, is_up, is_down));
     else if (up || down)
@@ -271,15 +275,17 @@ void onnx_op_clip(onnx_ctx *c)
     onnx_set(c, 0, clip(c->g, x, bound[0], bound[1]));
 }
 
-/* ---- casts -------------------------------------------------------------------------------------------------------- */
+/* ---- casts --------------------------------------------------------------------------------------------------------
+ */
 
 void onnx_op_cast(onnx_ctx *c)
 {
     /* Opset 1 names the type; later ones number it. */
     int64_t to = c->opset < 6 ? 0 : onnx_attr_int(c, "to", 0);
     if (c->opset < 6) {
-        static const char *const names[] = {"UNDEFINED", "FLOAT",  "UINT8",  "INT8",   "UINT16", "INT16",  "INT32",
-                                            "INT64",     "STRING", "BOOL",   "FLOAT16", "DOUBLE", "UINT32", "UINT64", NULL};
+        static const char *const names[] = {"UNDEFINED", "FLOAT",  "UINT8",  "INT8",   "UINT16",
+                                            "INT16",     "INT32",  "INT64",  "STRING", "BOOL",
+                                            "FLOAT16",   "DOUBLE", "UINT32", "UINT64", NULL};
         to = onnx_attr_choice(c, "to", "UNDEFINED", names);
     }
     ty_dtype dtype = onnx_dtype(to);

@@ -73,7 +73,8 @@ void onnx_op_hardmax(onnx_ctx *c)
     onnx_set(c, 0, ty_b_reshape(g, ty_b_cast(g, hit, (ty_dtype)type.dtype), type.rank, type.dim));
 }
 
-/* ---- dropout ------------------------------------------------------------------------------------------------------ */
+/* ---- dropout ------------------------------------------------------------------------------------------------------
+ */
 
 /* What the standard would do with the node itself. */
 static bool dropout_as_written(onnx_ctx *c)
@@ -120,7 +121,8 @@ void onnx_op_dropout(onnx_ctx *c)
     onnx_set(c, 1, c->opset < 10 ? ty_b_cast(g, mask, (ty_dtype)type.dtype) : mask);
 }
 
-/* ---- attention positions ------------------------------------------------------------------------------------------ */
+/* ---- attention positions ------------------------------------------------------------------------------------------
+ */
 
 /* x [B, H, S, D]; cos, sin [B or 1, 1, S, R/2]. Pairs are halves, or neighbours if interleaved. */
 static ty_val rotate(onnx_ctx *c, ty_val x, ty_val cos, ty_val sin, int64_t r, bool interleaved)

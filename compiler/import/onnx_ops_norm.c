@@ -6,7 +6,8 @@
 
 #include <math.h>
 
-/* ---- batch -------------------------------------------------------------------------------------------------------- */
+/* ---- batch --------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct bn_args {
     ty_val x, scale, bias, mean, var;
@@ -102,7 +103,8 @@ void onnx_op_batch_normalization(onnx_ctx *c)
     if (!bn_read(c, &a))
         return;
     ty_onnx_mode mode = c->imp->binding->mode;
-    bool written = c->opset >= 14 ? onnx_attr_int(c, "training_mode", 0) : c->opset < 7 && !onnx_attr_int(c, "is_test", 0);
+    bool written =
+        c->opset >= 14 ? onnx_attr_int(c, "training_mode", 0) : c->opset < 7 && !onnx_attr_int(c, "is_test", 0);
     if (mode == TY_ONNX_TRAIN || (mode == TY_ONNX_AS_WRITTEN && written && c->opset >= 14))
         bn_train(c, &a, mode == TY_ONNX_TRAIN);
     else
@@ -113,7 +115,8 @@ void onnx_op_batch_normalization(onnx_ctx *c)
         onnx_unset(c, i, "statistics are outputs of training-mode nodes of opset 14 and later");
 }
 
-/* ---- layer, rms ----------------------------------------------------------------------------------------------------- */
+/* ---- layer, rms -----------------------------------------------------------------------------------------------------
+ */
 
 /* True if v has the shape of x's axes from `axis` on: then the composite takes it. */
 static bool covers(onnx_ctx *c, ty_val v, ty_val x, int axis)
@@ -168,7 +171,8 @@ void onnx_op_layer_normalization(onnx_ctx *c)
         norm_statistics(c, x, axis, eps);
 }
 
-/* ---- instance, group -------------------------------------------------------------------------------------------------- */
+/* ---- instance, group
+ * -------------------------------------------------------------------------------------------------- */
 
 /* x seen as [N * G, C / G * S], normalised over the last axis, without scale. */
 static ty_val norm_groups(onnx_ctx *c, ty_val x, int64_t groups, double eps, bool wide)
@@ -228,7 +232,8 @@ void onnx_op_group_normalization(onnx_ctx *c)
     onnx_set(c, 0, ty_b_add(g, y, group_param(c, 2, channels, groups, rank)));
 }
 
-/* ---- the older ones ----------------------------------------------------------------------------------------------- */
+/* ---- the older ones -----------------------------------------------------------------------------------------------
+ */
 
 /* x / (bias + alpha / size * sum of squares over `size` neighbouring channels) ^ beta */
 void onnx_op_lrn(onnx_ctx *c)
@@ -245,7 +250,8 @@ void onnx_op_lrn(onnx_ctx *c)
         return;
     }
     int64_t rows = t.dim[0] * t.dim[1], plane[] = {t.dim[0], 1, t.dim[1], rows ? ty_type_elems(&t) / rows : 0};
-    ty_attr a = {.n = 2, .size = {size, 1}, .step = {1, 1}, .dil = {1, 1}, .lo = {(size - 1) / 2, 0}, .hi = {size / 2, 0}};
+    ty_attr a = {
+        .n = 2, .size = {size, 1}, .step = {1, 1}, .dil = {1, 1}, .lo = {(size - 1) / 2, 0}, .hi = {size / 2, 0}};
     ty_val squares = ty_b_reshape(g, ty_b_square(g, x), 4, plane);
     ty_val sum = ty_b_reshape(g, ty_graph_emit(g, TY_OP_POOL_SUM, &a, &squares, 1), t.rank, t.dim);
     ty_val base = ty_b_add_s(g, ty_b_mul_s(g, sum, alpha / (double)size), onnx_attr_float(c, "bias", 1));

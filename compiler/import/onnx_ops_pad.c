@@ -109,6 +109,36 @@ void onnx_op_pad(onnx_ctx *c)
     onnx_set(c, 0, x);
 }
 
+/* Cuts or pads the axes to the sizes wanted, around the middle; the odd element comes behind when padding, goes in
+ * front when cutting. */
+void onnx_op_center_crop_pad(onnx_ctx *c)
+{
+    ty_val x = onnx_in(c, 0);
+    const int64_t *size, *axes = NULL;
+    int rank = onnx_rank(c, x), axis;
+    int64_t n, n_axes = rank, lo[TY_MAX_RANK] = {0}, hi[TY_MAX_RANK], before[TY_MAX_RANK] = {0},
+               after[TY_MAX_RANK] = {0};
+    if (!onnx_const_ints(c, 1, &size, &n))
+        return;
+    onnx_attr_ints(c, "axes", &axes, &n_axes);
+    if (n != n_axes || n > rank) {
+        onnx_fail_input(c, 1, TY_E_SHAPE, "must have %lld entries", (long long)n_axes);
+        return;
+    }
+    for (int i = 0; i < rank; i++)
+        hi[i] = onnx_dim(c, x, i);
+    for (int64_t i = 0; i < n; i++) {
+        if (!onnx_axis(c, axes ? axes[i] : i, rank, &axis) || !onnx_shape_ok(c, 1, &size[i]))
+            return;
+        int64_t more = size[i] - hi[axis];
+        lo[axis] = more < 0 ? -more / 2 : 0;
+        hi[axis] = more < 0 ? lo[axis] + size[i] : hi[axis];
+        before[axis] = more > 0 ? more / 2 : 0;
+        after[axis] = more > 0 ? more - more / 2 : 0;
+    }
+    onnx_set(c, 0, ty_b_pad(c->g, ty_b_slice(c->g, x, lo, hi, NULL), before, after, 0));
+}
+
 /* Position t of row b holds x[len - 1 - t] while t < len, else x[t]. */
 void onnx_op_reverse_sequence(onnx_ctx *c)
 {

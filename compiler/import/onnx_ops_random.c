@@ -45,7 +45,8 @@ static bool random_read(onnx_ctx *c, random_args *a)
     if (onnx_find_attr(c, "dtype"))
         a->dtype = onnx_dtype(onnx_attr_int(c, "dtype", 1));
     if (n > TY_MAX_RANK || !ty_dtype_is_float(a->dtype)) {
-        onnx_fail(c, TY_E_UNSUPPORTED, "%s: needs a float type and at most %d dimensions", c->node->op_type, TY_MAX_RANK);
+        onnx_fail(c, TY_E_UNSUPPORTED, "%s: needs a float type and at most %d dimensions", c->node->op_type,
+                  TY_MAX_RANK);
         return false;
     }
     a->rank = (int)n;
@@ -94,7 +95,8 @@ void onnx_op_bernoulli(onnx_ctx *c)
         onnx_set(c, 0, ty_b_cast(g, ty_b_lt(g, u, ty_b_cast(g, p, TY_F32)), dtype));
 }
 
-/* ---- windows of signal processing --------------------------------------------------------------------------------- */
+/* ---- windows of signal processing ---------------------------------------------------------------------------------
+ */
 
 /* arg 0 Hann, 1 Hamming, 2 Blackman: a sum of cosines. */
 void onnx_op_cosine_window(onnx_ctx *c)
@@ -108,7 +110,8 @@ void onnx_op_cosine_window(onnx_ctx *c)
         onnx_fail(c, TY_E_SHAPE, "%s: a window of %lld", c->node->op_type, (long long)n);
         return;
     }
-    double *v = onnx_alloc(c, (size_t)n + 1, sizeof *v), period = onnx_attr_int(c, "periodic", 1) ? (double)n : (double)n - 1;
+    double *v = onnx_alloc(c, (size_t)n + 1, sizeof *v),
+           period = onnx_attr_int(c, "periodic", 1) ? (double)n : (double)n - 1;
     for (int64_t i = 0; i < n; i++) {
         double t = 2 * M_PI * (double)i / (period > 0 ? period : 1);
         v[i] = terms[c->row->arg][0] + terms[c->row->arg][1] * cos(t) + terms[c->row->arg][2] * cos(2 * t);

@@ -112,11 +112,13 @@ void onnx_op_cumulate(onnx_ctx *c)
     int axis;
     if (!onnx_const_int(c, 1, 0, &want) || !onnx_axis(c, want, onnx_rank(c, x), &axis))
         return;
-    onnx_set(c, 0, ty_b_scan(c->g, x, (ty_combine)c->row->arg, axis, onnx_attr_int(c, "exclusive", 0),
-                             onnx_attr_int(c, "reverse", 0)));
+    onnx_set(c, 0,
+             ty_b_scan(c->g, x, (ty_combine)c->row->arg, axis, onnx_attr_int(c, "exclusive", 0),
+                       onnx_attr_int(c, "reverse", 0)));
 }
 
-/* ---- determinant -------------------------------------------------------------------------------------------------- */
+/* ---- determinant --------------------------------------------------------------------------------------------------
+ */
 
 static ty_val entry(ty_graph *g, ty_val x, int rank, int64_t row, int64_t col)
 {

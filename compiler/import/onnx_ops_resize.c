@@ -1,8 +1,8 @@
 /* onnx_ops_resize.c - Resize and Upsample.
  *
  * Every mode is separable and every coordinate is known now, so an axis becomes either a gather with constant indices
- * (nearest) or a product with a constant matrix (linear, cubic, with or without antialiasing). Formulas: the ONNX text of
- * Resize and its reference implementation.
+ * (nearest) or a product with a constant matrix (linear, cubic, with or without antialiasing). Formulas: the ONNX text
+ * of Resize and its reference implementation.
  */
 #include "compiler/import/onnx_import.h"
 
@@ -34,18 +34,20 @@ typedef struct resize_args {
     double roi_lo[TY_MAX_RANK], roi_hi[TY_MAX_RANK];
 } resize_args;
 
-/* ---- reading ------------------------------------------------------------------------------------------------------ */
+/* ---- reading ------------------------------------------------------------------------------------------------------
+ */
 
 static void resize_modes(onnx_ctx *c, resize_args *a)
 {
-    static const char *const coords[] = {"half_pixel",    "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
-                                         "asymmetric",    "tf_half_pixel_for_nn", "tf_crop_and_resize", NULL};
+    static const char *const coords[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+                                         "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize", NULL};
     static const char *const filters[] = {"nearest", "linear", "cubic", "bilinear", NULL};
     static const char *const rounds[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", NULL};
     bool old = c->opset < 11 || strcmp(c->node->op_type, "Upsample") == 0;
     int mode = onnx_attr_choice(c, "mode", "nearest", filters);
     a->filter = mode == 3 ? LINEAR : (filter)mode;
-    a->coord = old ? ASYMMETRIC : (coord_mode)onnx_attr_choice(c, "coordinate_transformation_mode", "half_pixel", coords);
+    a->coord =
+        old ? ASYMMETRIC : (coord_mode)onnx_attr_choice(c, "coordinate_transformation_mode", "half_pixel", coords);
     a->rounding = old ? FLOOR : (rounding)onnx_attr_choice(c, "nearest_mode", "round_prefer_floor", rounds);
     a->antialias = onnx_attr_int(c, "antialias", 0);
     a->exclude_outside = onnx_attr_int(c, "exclude_outside", 0);
@@ -162,20 +164,28 @@ static bool resize_read(onnx_ctx *c, resize_args *a)
     return onnx_const_ints(c, 3, &sizes, &n) && take_sizes(c, a, axes, n_axes, sizes, n);
 }
 
-/* ---- coordinates -------------------------------------------------------------------------------------------------- */
+/* ---- coordinates --------------------------------------------------------------------------------------------------
+ */
 
 /* Position in the input of entry o of the output. */
 static double source_of(const resize_args *a, int axis, int64_t o)
 {
     double in = (double)a->in[axis], out = (double)a->out[axis], s = a->scale[axis], at = (double)o, exact = in * s;
     switch (a->coord) {
-    case HALF_PIXEL: return (at + 0.5) / s - 0.5;
-    case HALF_PIXEL_SYMMETRIC: return in / 2 * (1 - out / exact) + (at + 0.5) / s - 0.5;
-    case PYTORCH_HALF_PIXEL: return out > 1 ? (at + 0.5) / s - 0.5 : 0;
-    case ALIGN_CORNERS: return exact > 1 ? at * (in - 1) / (exact - 1) : 0;
-    case ASYMMETRIC: return at / s;
-    case TF_HALF_PIXEL_FOR_NN: return (at + 0.5) / s;
-    default: break;
+    case HALF_PIXEL:
+        return (at + 0.5) / s - 0.5;
+    case HALF_PIXEL_SYMMETRIC:
+        return in / 2 * (1 - out / exact) + (at + 0.5) / s - 0.5;
+    case PYTORCH_HALF_PIXEL:
+        return out > 1 ? (at + 0.5) / s - 0.5 : 0;
+    case ALIGN_CORNERS:
+        return exact > 1 ? at * (in - 1) / (exact - 1) : 0;
+    case ASYMMETRIC:
+        return at / s;
+    case TF_HALF_PIXEL_FOR_NN:
+        return (at + 0.5) / s;
+    default:
+        break;
     }
     double lo = a->roi_lo[axis], hi = a->roi_hi[axis];
     return out > 1 ? lo * (in - 1) + at * (hi - lo) * (in - 1) / (out - 1) : 0.5 * (lo + hi) * (in - 1);
@@ -185,10 +195,18 @@ static int64_t nearest_of(const resize_args *a, int axis, int64_t o)
 {
     double x = source_of(a, axis, o);
     switch (a->rounding) {
-    case ROUND_PREFER_FLOOR: x = ceil(x - 0.5); break;
-    case ROUND_PREFER_CEIL: x = floor(x + 0.5); break;
-    case FLOOR: x = floor(x); break;
-    case CEIL: x = ceil(x); break;
+    case ROUND_PREFER_FLOOR:
+        x = ceil(x - 0.5);
+        break;
+    case ROUND_PREFER_CEIL:
+        x = floor(x + 0.5);
+        break;
+    case FLOOR:
+        x = floor(x);
+        break;
+    case CEIL:
+        x = ceil(x);
+        break;
     }
     double last = (double)a->in[axis] - 1;
     return (int64_t)(x < 0 || !(x == x) ? 0 : x > last ? last : x);
@@ -225,7 +243,8 @@ static void weights_of(const resize_args *a, int axis, int64_t o, double *row)
         row[i] /= sum;
 }
 
-/* ---- emission ----------------------------------------------------------------------------------------------------- */
+/* ---- emission -----------------------------------------------------------------------------------------------------
+ */
 
 /* x seen as [before, n, after], the axis in the middle. */
 static ty_val axis_repeat(onnx_ctx *c, ty_val x, int axis, int64_t times)
@@ -291,7 +310,8 @@ static ty_val paint_outside(onnx_ctx *c, const resize_args *a, ty_val y)
         }
         dim[axis] = n;
         if (outside)
-            y = ty_b_select(g, onnx_const_from(c, TY_BOOL, a->rank, dim, flag), ty_b_full_like(g, y, a->extrapolation), y);
+            y = ty_b_select(g, onnx_const_from(c, TY_BOOL, a->rank, dim, flag), ty_b_full_like(g, y, a->extrapolation),
+                            y);
     }
     return y;
 }

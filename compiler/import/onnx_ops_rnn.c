@@ -20,24 +20,26 @@ typedef struct rnn {
     int gates, n_dirs, n_acts; /* n_acts: activations of a direction */
     int64_t steps, batch, in, hidden;
     bool reverse_only, batch_first, linear_before_reset, input_forget;
-    double clip;               /* 0: none */
+    double clip; /* 0: none */
     const char *act[MAX_ACTS];
     double alpha[MAX_ACTS], beta[MAX_ACTS];
-    ty_val x;                  /* [T, B, I] */
-    ty_val len;                /* i64 [B, 1], or TY_NONE: all steps count */
+    ty_val x;   /* [T, B, I] */
+    ty_val len; /* i64 [B, 1], or TY_NONE: all steps count */
 } rnn;
 
 /* One direction while it runs. */
 typedef struct rnn_dir {
     int first_act;
-    ty_val w, r;      /* [G H, I], [G H, H] */
-    ty_val bias_x;    /* [G H] or TY_NONE: both biases, but GRU with linear_before_reset keeps the new gate's R bias apart */
-    ty_val bias_new;  /* [H] or TY_NONE */
-    ty_val peephole;  /* [3 H] or TY_NONE */
-    ty_val h, state;  /* [B, H]; state: the LSTM's c */
+    ty_val w, r; /* [G H, I], [G H, H] */
+    ty_val
+        bias_x; /* [G H] or TY_NONE: both biases, but GRU with linear_before_reset keeps the new gate's R bias apart */
+    ty_val bias_new; /* [H] or TY_NONE */
+    ty_val peephole; /* [3 H] or TY_NONE */
+    ty_val h, state; /* [B, H]; state: the LSTM's c */
 } rnn_dir;
 
-/* ---- reading ------------------------------------------------------------------------------------------------------ */
+/* ---- reading ------------------------------------------------------------------------------------------------------
+ */
 
 static void read_activations(rnn *r)
 {
@@ -92,8 +94,10 @@ static bool check_shapes(rnn *r)
     int state = r->batch_first ? 1 : 0;
     int64_t init[] = {state ? r->batch : d, state ? d : r->batch, r->hidden};
     return expect_dims(r, 1, 3, (int64_t[]){d, gh, r->in}) && expect_dims(r, 2, 3, (int64_t[]){d, gh, r->hidden}) &&
-           expect_dims(r, 3, 2, (int64_t[]){d, 2 * gh}) && expect_dims(r, 4, 1, &r->batch) && expect_dims(r, 5, 3, init) &&
-           (r->kind != KIND_LSTM || (expect_dims(r, 6, 3, init) && expect_dims(r, 7, 2, (int64_t[]){d, 3 * r->hidden})));
+           expect_dims(r, 3, 2, (int64_t[]){d, 2 * gh}) && expect_dims(r, 4, 1, &r->batch) &&
+           expect_dims(r, 5, 3, init) &&
+           (r->kind != KIND_LSTM ||
+            (expect_dims(r, 6, 3, init) && expect_dims(r, 7, 2, (int64_t[]){d, 3 * r->hidden})));
 }
 
 /* Lengths matter unless they are known to be T. */
@@ -138,7 +142,8 @@ static bool rnn_read(onnx_ctx *c, rnn *r)
     r->in = onnx_dim(c, r->x, 2);
     r->hidden = onnx_dim(c, onnx_in(c, 2), 2);
     if (r->steps < 1 || r->steps > MAX_STEPS || r->hidden < 1) {
-        onnx_fail(c, TY_E_LIMIT, "%s: %lld steps; 1 to %d are possible", c->node->op_type, (long long)r->steps, MAX_STEPS);
+        onnx_fail(c, TY_E_LIMIT, "%s: %lld steps; 1 to %d are possible", c->node->op_type, (long long)r->steps,
+                  MAX_STEPS);
         return false;
     }
     read_activations(r);
@@ -148,7 +153,8 @@ static bool rnn_read(onnx_ctx *c, rnn *r)
     return true;
 }
 
-/* ---- parts of weights ----------------------------------------------------------------------------------------------- */
+/* ---- parts of weights -----------------------------------------------------------------------------------------------
+ */
 
 /* Row d of a [D, ...] input, without the axis. */
 static ty_val direction_of(rnn *r, int input, int d)
@@ -201,7 +207,8 @@ static ty_val activate(rnn *r, const rnn_dir *d, int k, ty_val x)
     return onnx_activation(r->c, r->act[at], x, r->alpha[at], r->beta[at]);
 }
 
-/* ---- one step: xw [B, G H] is the input's part ---------------------------------------------------------------------- */
+/* ---- one step: xw [B, G H] is the input's part ----------------------------------------------------------------------
+ */
 
 static void step_rnn(rnn *r, rnn_dir *d, ty_val xw)
 {
@@ -254,7 +261,8 @@ static void step_lstm(rnn *r, rnn_dir *d, ty_val xw)
     d->h = ty_b_mul(g, activate(r, d, 0, part[1]), activate(r, d, 2, d->state));
 }
 
-/* ---- all steps ---------------------------------------------------------------------------------------------------- */
+/* ---- all steps ----------------------------------------------------------------------------------------------------
+ */
 
 /* Past its length, a row keeps its state and gives zeros. */
 static ty_val hold(rnn *r, rnn_dir *d, const rnn_dir *before, int64_t t)
@@ -277,8 +285,12 @@ static void run_direction(rnn *r, rnn_dir *d, int number, ty_val *y)
     ty_graph *g = r->c->g;
     bool backward = number == 1 || r->reverse_only;
     int64_t flat[] = {r->steps * r->batch, r->in}, gh = r->gates * r->hidden, row[] = {r->batch, gh};
-    *d = (rnn_dir){.first_act = number * r->n_acts, .w = direction_of(r, 1, number), .r = direction_of(r, 2, number),
-                   .h = initial(r, 5, number), .state = TY_NONE, .peephole = TY_NONE};
+    *d = (rnn_dir){.first_act = number * r->n_acts,
+                   .w = direction_of(r, 1, number),
+                   .r = direction_of(r, 2, number),
+                   .h = initial(r, 5, number),
+                   .state = TY_NONE,
+                   .peephole = TY_NONE};
     read_bias(r, d, number);
     if (r->kind == KIND_LSTM) {
         d->state = initial(r, 6, number);

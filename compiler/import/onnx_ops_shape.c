@@ -11,7 +11,8 @@ void onnx_op_reshape(onnx_ctx *c)
     if (!onnx_ints_either(c, "shape", 1, &want, &n))
         return;
     if (n < 0 || n > TY_MAX_RANK) {
-        onnx_fail(c, TY_E_UNSUPPORTED, "Reshape: to %lld dimensions; at most %d are possible", (long long)n, TY_MAX_RANK);
+        onnx_fail(c, TY_E_UNSUPPORTED, "Reshape: to %lld dimensions; at most %d are possible", (long long)n,
+                  TY_MAX_RANK);
         return;
     }
     bool zero_is_zero = onnx_attr_int(c, "allowzero", 0);
@@ -29,7 +30,8 @@ void onnx_op_reshape(onnx_ctx *c)
     if (free_axis >= 0)
         dim[free_axis] = known > 0 && elems % known == 0 ? elems / known : -1;
     if (free_axis >= 0 && dim[free_axis] < 0) {
-        onnx_fail(c, TY_E_SHAPE, "Reshape: %lld elements do not divide into rows of %lld", (long long)elems, (long long)known);
+        onnx_fail(c, TY_E_SHAPE, "Reshape: %lld elements do not divide into rows of %lld", (long long)elems,
+                  (long long)known);
         return;
     }
     onnx_set(c, 0, ty_b_reshape(c->g, x, (int)n, dim));
@@ -112,7 +114,8 @@ void onnx_op_unsqueeze(onnx_ctx *c)
         return;
     int64_t rank = onnx_rank(c, x) + (n < 0 ? 0 : n);
     if (rank > TY_MAX_RANK) {
-        onnx_fail(c, TY_E_UNSUPPORTED, "Unsqueeze: to %lld dimensions; at most %d are possible", (long long)rank, TY_MAX_RANK);
+        onnx_fail(c, TY_E_UNSUPPORTED, "Unsqueeze: to %lld dimensions; at most %d are possible", (long long)rank,
+                  TY_MAX_RANK);
         return;
     }
     if (!onnx_axes(c, axes, n < 0 ? 0 : n, (int)rank, &mask))
@@ -132,14 +135,16 @@ void onnx_op_expand(onnx_ctx *c)
         return;
     int rank_x = onnx_rank(c, x), rank = n > rank_x ? (int)n : rank_x;
     if (n > TY_MAX_RANK) {
-        onnx_fail(c, TY_E_UNSUPPORTED, "Expand: to %lld dimensions; at most %d are possible", (long long)n, TY_MAX_RANK);
+        onnx_fail(c, TY_E_UNSUPPORTED, "Expand: to %lld dimensions; at most %d are possible", (long long)n,
+                  TY_MAX_RANK);
         return;
     }
     for (int i = 0; i < rank; i++) {
         int from_x = i - (rank - rank_x), from_want = i - (rank - (int)n);
         int64_t a = from_x < 0 ? 1 : onnx_dim(c, x, from_x), b = from_want < 0 ? 1 : want[from_want];
         if (a != b && a != 1 && b != 1) {
-            onnx_fail(c, TY_E_SHAPE, "Expand: axis %d has %lld entries and cannot become %lld", i, (long long)a, (long long)b);
+            onnx_fail(c, TY_E_SHAPE, "Expand: axis %d has %lld entries and cannot become %lld", i, (long long)a,
+                      (long long)b);
             return;
         }
         dim[i] = a == 1 ? b : a;
@@ -148,7 +153,8 @@ void onnx_op_expand(onnx_ctx *c)
         onnx_set(c, 0, ty_b_broadcast(c->g, x, rank, dim));
 }
 
-/* ---- shapes as values --------------------------------------------------------------------------------------------- */
+/* ---- shapes as values ---------------------------------------------------------------------------------------------
+ */
 
 static int64_t shape_bound(int64_t at, int rank)
 {
@@ -230,8 +236,8 @@ void onnx_op_range(onnx_ctx *c)
             return;
     n = part[2] != 0 ? range_count(part[0], part[1], part[2]) : -1;
     if (!(n >= 0 && n <= 1 << 22)) {
-        onnx_fail(c, TY_E_SHAPE, "Range: from %g to %g by %g is no list of at most %d numbers", part[0], part[1], part[2],
-                  1 << 22);
+        onnx_fail(c, TY_E_SHAPE, "Range: from %g to %g by %g is no list of at most %d numbers", part[0], part[1],
+                  part[2], 1 << 22);
         return;
     }
     int64_t count = (int64_t)n;
@@ -241,7 +247,8 @@ void onnx_op_range(onnx_ctx *c)
     onnx_set(c, 0, onnx_const_from(c, onnx_dtype_of(c, onnx_in(c, 0)), 1, &count, v));
 }
 
-/* ---- slices ------------------------------------------------------------------------------------------------------- */
+/* ---- slices -------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct slice_args {
     const int64_t *start, *end, *axes, *step; /* axes, step: NULL if absent */
@@ -320,7 +327,8 @@ void onnx_op_slice(onnx_ctx *c)
     onnx_set(c, 0, reversed ? ty_b_reverse(c->g, y, reversed) : y);
 }
 
-/* ---- splits ------------------------------------------------------------------------------------------------------- */
+/* ---- splits -------------------------------------------------------------------------------------------------------
+ */
 
 /* Sizes of n parts; the last one is smaller if they do not divide. */
 static int64_t *even_sizes(onnx_ctx *c, int64_t total, int64_t n)
@@ -338,8 +346,8 @@ static bool sizes_fit(onnx_ctx *c, const int64_t *size, int64_t n, int64_t total
         if (size[i] < 0 || __builtin_add_overflow(sum, size[i], &sum))
             sum = -1, n = 0;
     if (sum != total)
-        onnx_fail(c, TY_E_SHAPE, "%s: the parts add up to %lld, the axis has %lld entries", c->node->op_type, (long long)sum,
-                  (long long)total);
+        onnx_fail(c, TY_E_SHAPE, "%s: the parts add up to %lld, the axis has %lld entries", c->node->op_type,
+                  (long long)sum, (long long)total);
     return sum == total;
 }
 
@@ -349,7 +357,8 @@ void onnx_op_split(onnx_ctx *c)
     const int64_t *size;
     int64_t n, at = 0;
     int axis;
-    if (!onnx_axis(c, onnx_attr_int(c, "axis", 0), onnx_rank(c, x), &axis) || !onnx_ints_either(c, "split", 1, &size, &n))
+    if (!onnx_axis(c, onnx_attr_int(c, "axis", 0), onnx_rank(c, x), &axis) ||
+        !onnx_ints_either(c, "split", 1, &size, &n))
         return;
     int64_t total = onnx_dim(c, x, axis);
     if (n < 0) {
@@ -396,7 +405,8 @@ void onnx_op_split_to_sequence(onnx_ctx *c)
     onnx_set_sequence(c, 0, seq, (int)n);
 }
 
-/* ---- repetition --------------------------------------------------------------------------------------------------- */
+/* ---- repetition ---------------------------------------------------------------------------------------------------
+ */
 
 /* One axis at a time, seen as [before, 1, rest]: stretched to [before, r, rest]. */
 static ty_val tile_axis(onnx_ctx *c, ty_val x, int axis, int64_t repeat)
@@ -439,7 +449,8 @@ void onnx_op_tile(onnx_ctx *c)
     onnx_set(c, 0, x);
 }
 
-/* ---- blocks and channels ------------------------------------------------------------------------------------------ */
+/* ---- blocks and channels ------------------------------------------------------------------------------------------
+ */
 
 static bool block_read(onnx_ctx *c, int64_t *block)
 {
@@ -483,7 +494,8 @@ void onnx_op_space_to_depth(onnx_ctx *c)
     onnx_set(c, 0, ty_b_reshape(c->g, ty_b_transpose(c->g, ty_b_reshape(c->g, x, 6, dim), perm), 4, out));
 }
 
-/* ---- masks -------------------------------------------------------------------------------------------------------- */
+/* ---- masks --------------------------------------------------------------------------------------------------------
+ */
 
 /* Row and column numbers of the last two axes, broadcast against each other. */
 static void row_and_column(onnx_ctx *c, int64_t rows, int64_t cols, ty_val *row, ty_val *col)

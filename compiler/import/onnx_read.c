@@ -17,13 +17,26 @@
 /* Memory for the parsed tree; weights are not part of it. */
 enum { MAX_TREE_BYTES = 1 << 30 };
 
-#define FIELD(number, KIND, STRUCT, member)       {number, TY_WIRE_##KIND, offsetof(STRUCT, member), #member, NULL, 0}
-#define SUB(number, KIND, STRUCT, member, msg)    {number, TY_WIRE_##KIND, offsetof(STRUCT, member), #member, &msg, 0}
-#define SEEN(number, KIND, STRUCT, member, seen)                                                                              \
-    {number, TY_WIRE_##KIND, offsetof(STRUCT, member), #member, NULL, offsetof(STRUCT, seen)}
-#define SUBSEEN(number, KIND, STRUCT, member, msg, seen)                                                                              \
-    {number, TY_WIRE_##KIND, offsetof(STRUCT, member), #member, &msg, offsetof(STRUCT, seen)}
-#define MESSAGE(text, STRUCT, fields)             {text, sizeof(STRUCT), fields, TY_WIRE_COUNT(fields), TY_WIRE_NO_RAW}
+#define FIELD(number, KIND, STRUCT, member)                                \
+    {                                                                      \
+        number, TY_WIRE_##KIND, offsetof(STRUCT, member), #member, NULL, 0 \
+    }
+#define SUB(number, KIND, STRUCT, member, msg)                             \
+    {                                                                      \
+        number, TY_WIRE_##KIND, offsetof(STRUCT, member), #member, &msg, 0 \
+    }
+#define SEEN(number, KIND, STRUCT, member, seen)                                                \
+    {                                                                                           \
+        number, TY_WIRE_##KIND, offsetof(STRUCT, member), #member, NULL, offsetof(STRUCT, seen) \
+    }
+#define SUBSEEN(number, KIND, STRUCT, member, msg, seen)                                        \
+    {                                                                                           \
+        number, TY_WIRE_##KIND, offsetof(STRUCT, member), #member, &msg, offsetof(STRUCT, seen) \
+    }
+#define MESSAGE(text, STRUCT, fields)                                       \
+    {                                                                       \
+        text, sizeof(STRUCT), fields, TY_WIRE_COUNT(fields), TY_WIRE_NO_RAW \
+    }
 
 static const ty_wire_field pair_fields[] = {
     FIELD(1, TEXT, onnx_pair, key),
@@ -132,16 +145,14 @@ static const ty_wire_field function_fields[] = {
 static const ty_wire_message function_message = MESSAGE("FunctionProto", onnx_function, function_fields);
 
 static const ty_wire_field model_fields[] = {
-    FIELD(1, INT, onnx_model, ir_version),
-    FIELD(2, TEXT, onnx_model, producer),
-    FIELD(3, TEXT, onnx_model, producer_version),
-    SUB(7, SUB, onnx_model, graph, graph_message),
-    SUB(8, SUBS, onnx_model, opsets, opset_message),
-    SUB(25, SUBS, onnx_model, functions, function_message),
+    FIELD(1, INT, onnx_model, ir_version),           FIELD(2, TEXT, onnx_model, producer),
+    FIELD(3, TEXT, onnx_model, producer_version),    SUB(7, SUB, onnx_model, graph, graph_message),
+    SUB(8, SUBS, onnx_model, opsets, opset_message), SUB(25, SUBS, onnx_model, functions, function_message),
 };
 const ty_wire_message onnx_model_message = MESSAGE("ModelProto", onnx_model, model_fields);
 
-/* ---- names and versions ------------------------------------------------------------------------------------------- */
+/* ---- names and versions -------------------------------------------------------------------------------------------
+ */
 
 bool onnx_domain_same(const char *a, const char *b)
 {
@@ -189,7 +200,8 @@ const char *onnx_value_text(const ty_onnx_value *v, char *out, size_t n)
     return out;
 }
 
-/* ---- listing ------------------------------------------------------------------------------------------------------ */
+/* ---- listing ------------------------------------------------------------------------------------------------------
+ */
 
 static int list_shape(ty_onnx *m, const onnx_shape *shape, ty_onnx_value *v, ty_error *err)
 {
@@ -296,7 +308,8 @@ static int list_model(ty_onnx *m, ty_error *err)
 {
     char name[128];
     if (!m->tree.graph)
-        return ty_error_set(err, TY_E_MODEL_FILE, "this is no ONNX model: it has no graph"), ty_error_at(err, "%s", m->name);
+        return ty_error_set(err, TY_E_MODEL_FILE, "this is no ONNX model: it has no graph"),
+               ty_error_at(err, "%s", m->name);
     if (m->tree.opsets.n == 0)
         return ty_error_set(err, TY_E_MODEL_FILE, "the model does not say which operator set it uses"),
                ty_error_at(err, "%s", m->name);
@@ -313,7 +326,8 @@ static int list_model(ty_onnx *m, ty_error *err)
     return 0;
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------------ */
+/* ---- opening ------------------------------------------------------------------------------------------------------
+ */
 
 static int map_file(const char *path, onnx_file *map, ty_error *err)
 {
@@ -429,7 +443,8 @@ void ty_onnx_free(ty_onnx *m)
     free(m);
 }
 
-/* ---- what is in it ------------------------------------------------------------------------------------------------ */
+/* ---- what is in it ------------------------------------------------------------------------------------------------
+ */
 
 int64_t ty_onnx_opset(const ty_onnx *m)
 {

@@ -1,7 +1,8 @@
 /* onnx_tensor.c - from TensorProto to bytes.
  *
- * A tensor holds its elements in one of seven ways: raw bytes (used as they lie), one of five typed lists (converted into
- * the arena unless the layout is already ours), or a range of another file. The element count must be what the shape says.
+ * A tensor holds its elements in one of seven ways: raw bytes (used as they lie), one of five typed lists (converted
+ * into the arena unless the layout is already ours), or a range of another file. The element count must be what the
+ * shape says.
  */
 #include "compiler/import/onnx_import.h"
 
@@ -67,9 +68,11 @@ static int tensor_type(const onnx_tensor *t, ty_type *type, int64_t *n_elems, ty
 {
     *type = (ty_type){0};
     if (t->data_type <= 0 || t->data_type >= N_DATA_TYPES)
-        return ty_error_set(err, TY_E_MODEL_FILE, "its element type has the unknown number %lld", (long long)t->data_type);
+        return ty_error_set(err, TY_E_MODEL_FILE, "its element type has the unknown number %lld",
+                            (long long)t->data_type);
     if (t->dims.n > TY_MAX_RANK)
-        return ty_error_set(err, TY_E_UNSUPPORTED, "it has %zu dimensions; at most %d are possible", t->dims.n, TY_MAX_RANK);
+        return ty_error_set(err, TY_E_UNSUPPORTED, "it has %zu dimensions; at most %d are possible", t->dims.n,
+                            TY_MAX_RANK);
     int64_t dim[TY_MAX_RANK];
     for (size_t i = 0; i < t->dims.n; i++)
         dim[i] = ((const int64_t *)t->dims.data)[i];
@@ -100,11 +103,16 @@ static const void *narrow_ints(ty_arena *arena, const ty_wire_list *list, size_t
 static const ty_wire_list *typed_list(const onnx_tensor *t, storage where)
 {
     switch (where) {
-    case IN_FLOAT: return &t->float_data;
-    case IN_DOUBLE: return &t->double_data;
-    case IN_INT64: return &t->int64_data;
-    case IN_UINT64: return &t->uint64_data;
-    default: return &t->int32_data;
+    case IN_FLOAT:
+        return &t->float_data;
+    case IN_DOUBLE:
+        return &t->double_data;
+    case IN_INT64:
+        return &t->int64_data;
+    case IN_UINT64:
+        return &t->uint64_data;
+    default:
+        return &t->int32_data;
     }
 }
 
@@ -137,7 +145,8 @@ static const void *clean_bools(ty_arena *arena, const uint8_t *data, size_t n)
     return out;
 }
 
-int onnx_tensor_value(ty_onnx *m, ty_arena *arena, const onnx_tensor *t, ty_type *type, const void **data, ty_error *err)
+int onnx_tensor_value(ty_onnx *m, ty_arena *arena, const onnx_tensor *t, ty_type *type, const void **data,
+                      ty_error *err)
 {
     int64_t n_elems = 0;
     *data = NULL;
@@ -151,7 +160,8 @@ int onnx_tensor_value(ty_onnx *m, ty_arena *arena, const onnx_tensor *t, ty_type
             return -1;
     } else if (t->has_raw) {
         if (t->raw.n != n_bytes)
-            return ty_error_set(err, TY_E_MODEL_FILE, "it holds %zu bytes where its shape needs %zu", t->raw.n, n_bytes);
+            return ty_error_set(err, TY_E_MODEL_FILE, "it holds %zu bytes where its shape needs %zu", t->raw.n,
+                                n_bytes);
         *data = t->raw.data;
     } else
         return typed_value(arena, t, type, n_elems, data, err);
@@ -173,7 +183,8 @@ int ty_onnx_read_tensor(const void *bytes, size_t n, ty_arena *arena, ty_tensor 
     return 0;
 }
 
-/* ---- constants for graphs ------------------------------------------------------------------------------------------- */
+/* ---- constants for graphs -------------------------------------------------------------------------------------------
+ */
 
 /* Graphs know a large constant by its address. So what must be copied (unaligned or converted) is copied once, and the
  * second import of the same model finds the same bytes. */
@@ -182,7 +193,7 @@ struct onnx_copies {
     struct {
         const void *key;
         const void *data;
-    } *entries;
+    } * entries;
     size_t n, room;
 };
 

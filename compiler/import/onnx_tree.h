@@ -16,10 +16,10 @@ typedef struct onnx_pair {
 typedef struct onnx_tensor {
     ty_wire_list dims; /* int64_t */
     int64_t data_type;
-    ty_wire_list float_data, double_data;            /* fixed width, perhaps unaligned */
+    ty_wire_list float_data, double_data;             /* fixed width, perhaps unaligned */
     ty_wire_list int32_data, int64_data, uint64_data; /* int64_t each */
-    ty_wire_list string_data;                        /* ty_bytes */
-    ty_wire_list external;                           /* onnx_pair */
+    ty_wire_list string_data;                         /* ty_bytes */
+    ty_wire_list external;                            /* onnx_pair */
     const char *name;
     ty_bytes raw;
     int64_t location;
@@ -86,10 +86,10 @@ typedef struct onnx_value_info {
 
 typedef struct onnx_graph {
     const char *name;
-    ty_wire_list nodes;        /* onnx_node */
-    ty_wire_list initializers; /* onnx_tensor */
+    ty_wire_list nodes;                   /* onnx_node */
+    ty_wire_list initializers;            /* onnx_tensor */
     ty_wire_list inputs, outputs, values; /* onnx_value_info */
-    ty_wire_list sparse;       /* ty_bytes: only counted */
+    ty_wire_list sparse;                  /* ty_bytes: only counted */
 } onnx_graph;
 
 typedef struct onnx_opset {
@@ -131,14 +131,14 @@ struct ty_onnx {
     onnx_model tree;
     ty_onnx_value *inputs, *outputs;
     int n_inputs, n_outputs;
-    int *input_at; /* number of inputs[i] among the graph's own inputs */
+    int *input_at;                     /* number of inputs[i] among the graph's own inputs */
     ty_onnx_initializer *initializers; /* in the order of tree.graph->initializers */
     int n_initializers;
     struct onnx_copies *copies; /* aligned or converted constants, made while importing */
 };
 
 #define ONNX_AT(list, type, i) (&((const type *)(list).data)[i])
-#define ONNX_TEXT(list, i) (((const char *const *)(list).data)[i])
+#define ONNX_TEXT(list, i)     (((const char *const *)(list).data)[i])
 
 extern const ty_wire_message onnx_model_message, onnx_tensor_message;
 
@@ -149,7 +149,8 @@ int64_t onnx_data_type(ty_dtype dtype);
 const char *onnx_data_type_text(int64_t data_type);
 /* Type and bytes of a TensorProto. m may be NULL: then external data are refused. Bytes that are not in the input are
  * made in the arena. For unknown element types *data is NULL and dtype TY_N_DTYPES (no error). */
-int onnx_tensor_value(ty_onnx *m, ty_arena *arena, const onnx_tensor *t, ty_type *type, const void **data, ty_error *err);
+int onnx_tensor_value(ty_onnx *m, ty_arena *arena, const onnx_tensor *t, ty_type *type, const void **data,
+                      ty_error *err);
 /* External data of a tensor, n_bytes of them; onnx_external.c. */
 int onnx_external_value(ty_onnx *m, const onnx_tensor *t, size_t n_bytes, const void **data, ty_error *err);
 void onnx_external_close(ty_onnx *m);

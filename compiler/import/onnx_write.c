@@ -1,8 +1,9 @@
 /* onnx_write.c - the model file again, with other weights.
  *
- * Nothing is re-encoded from the parsed tree: the file's own fields are walked and passed on as they lie, so that whatever
- * we do not know (training info, metadata, future fields) survives. Only the data fields of the named initializers change,
- * and with them the lengths of the messages around them. Each message is walked once without a sink to learn its length.
+ * Nothing is re-encoded from the parsed tree: the file's own fields are walked and passed on as they lie, so that
+ * whatever we do not know (training info, metadata, future fields) survives. Only the data fields of the named
+ * initializers change, and with them the lengths of the messages around them. Each message is walked once without a
+ * sink to learn its length.
  */
 #include "compiler/import/onnx_tree.h"
 
@@ -16,8 +17,8 @@ typedef struct writer {
     const void **payload; /* by initializer; NULL: as it is */
     ty_onnx_sink *sink;   /* NULL: only count */
     void *ctx;
-    uint64_t n;           /* bytes so far */
-    int next;             /* number of the next initializer */
+    uint64_t n; /* bytes so far */
+    int next;   /* number of the next initializer */
     ty_error *err;
 } writer;
 
@@ -33,7 +34,8 @@ static int put_head(writer *w, uint32_t number, uint64_t n_body)
     return put(w, head, ty_wire_put_head(head, number, n_body));
 }
 
-/* ---- tensors ------------------------------------------------------------------------------------------------------ */
+/* ---- tensors ------------------------------------------------------------------------------------------------------
+ */
 
 static bool is_data_field(uint32_t number)
 {
@@ -48,7 +50,8 @@ static uint32_t data_field(ty_bytes body, size_t n_bytes)
     for (ty_bytes in = body; ty_wire_next(&in, &item, NULL) > 0;) {
         if (!is_data_field(item.number))
             continue;
-        bool fits = item.type == COUNTED && item.body.n == n_bytes && (item.number == FLOAT_DATA || item.number == DOUBLE_DATA);
+        bool fits =
+            item.type == COUNTED && item.body.n == n_bytes && (item.number == FLOAT_DATA || item.number == DOUBLE_DATA);
         if (!fits || found)
             return RAW_DATA;
         found = item.number;
@@ -68,7 +71,8 @@ static int put_tensor(writer *w, const onnx_tensor *t, ty_bytes body, const void
     uint32_t number = data_field(body, n_bytes);
     ty_wire_item item;
     for (ty_bytes in = body; ty_wire_next(&in, &item, NULL) > 0;) {
-        bool drop = is_data_field(item.number) || (was_external && (item.number == EXTERNAL_DATA || item.number == DATA_LOCATION));
+        bool drop = is_data_field(item.number) ||
+                    (was_external && (item.number == EXTERNAL_DATA || item.number == DATA_LOCATION));
         int rc = 0;
         if (drop && !done)
             rc = put_data(w, number, data, n_bytes);
@@ -96,7 +100,8 @@ static int put_initializer(writer *w, const ty_wire_item *item)
     return put_head(w, GRAPH_INITIALIZER, counting.n) < 0 ? -1 : put_tensor(w, t, item->body, data, n_bytes);
 }
 
-/* ---- model -------------------------------------------------------------------------------------------------------- */
+/* ---- model --------------------------------------------------------------------------------------------------------
+ */
 
 static int put_graph(writer *w, ty_bytes body)
 {
@@ -157,7 +162,8 @@ int ty_onnx_write(const ty_onnx *m, const ty_onnx_payload *payloads, int n_paylo
                             (unsigned long long)n_bytes);
     ty_arena arena;
     ty_arena_init(&arena);
-    writer w = {.m = m, .payload = index_payloads(m, &arena, payloads, n_payloads), .sink = sink, .ctx = ctx, .err = err};
+    writer w = {
+        .m = m, .payload = index_payloads(m, &arena, payloads, n_payloads), .sink = sink, .ctx = ctx, .err = err};
     int rc = put_model(&w);
     ty_arena_fini(&arena);
     return rc;

@@ -62,14 +62,19 @@ int ty_wire_next(ty_bytes *in, ty_wire_item *item, ty_error *err)
         if (read_varint(in, &item->varint) < 0)
             return ty_error_set(err, TY_E_MODEL_FILE, "a number is cut short or longer than 10 bytes");
         break;
-    case WIRE_FIXED64: rc = take_body(in, 8, &item->body, err); break;
-    case WIRE_FIXED32: rc = take_body(in, 4, &item->body, err); break;
+    case WIRE_FIXED64:
+        rc = take_body(in, 8, &item->body, err);
+        break;
+    case WIRE_FIXED32:
+        rc = take_body(in, 4, &item->body, err);
+        break;
     case WIRE_COUNTED:
         if (read_varint(in, &n_bytes) < 0)
             return ty_error_set(err, TY_E_MODEL_FILE, "a length is cut short or longer than 10 bytes");
         rc = take_body(in, n_bytes, &item->body, err);
         break;
-    default: return ty_error_set(err, TY_E_MODEL_FILE, "wire type %u is not allowed", item->type);
+    default:
+        return ty_error_set(err, TY_E_MODEL_FILE, "wire type %u is not allowed", item->type);
     }
     item->whole = (ty_bytes){start, (size_t)(in->data - start)};
     return rc < 0 ? -1 : 1;
@@ -106,7 +111,8 @@ static void *reader_alloc(reader *r, const ty_wire_message *m, size_t n, size_t 
     size_t n_bytes;
     if (__builtin_mul_overflow(n, elem_bytes, &n_bytes) || r->arena->used_bytes > r->max_bytes ||
         n_bytes > r->max_bytes - r->arena->used_bytes) {
-        ty_error_set(r->err, TY_E_LIMIT, "%s: its structure needs more than %zu bytes of memory", m->name, r->max_bytes);
+        ty_error_set(r->err, TY_E_LIMIT, "%s: its structure needs more than %zu bytes of memory", m->name,
+                     r->max_bytes);
         return NULL;
     }
     return ty_arena_alloc(r->arena, n_bytes);
@@ -120,13 +126,20 @@ static bool kind_is_repeated(ty_wire_kind kind)
 static size_t kind_elem_bytes(const ty_wire_field *f)
 {
     switch (f->kind) {
-    case TY_WIRE_INTS: return sizeof(int64_t);
-    case TY_WIRE_FIXED32S: return 4;
-    case TY_WIRE_FIXED64S: return 8;
-    case TY_WIRE_TEXTS: return sizeof(const char *);
-    case TY_WIRE_BYTESES: return sizeof(ty_bytes);
-    case TY_WIRE_SUBS: return f->sub->size;
-    default: return 0;
+    case TY_WIRE_INTS:
+        return sizeof(int64_t);
+    case TY_WIRE_FIXED32S:
+        return 4;
+    case TY_WIRE_FIXED64S:
+        return 8;
+    case TY_WIRE_TEXTS:
+        return sizeof(const char *);
+    case TY_WIRE_BYTESES:
+        return sizeof(ty_bytes);
+    case TY_WIRE_SUBS:
+        return f->sub->size;
+    default:
+        return 0;
     }
 }
 
@@ -135,11 +148,15 @@ static uint32_t kind_wire_type(ty_wire_kind kind)
 {
     switch (kind) {
     case TY_WIRE_INT:
-    case TY_WIRE_INTS: return WIRE_VARINT;
+    case TY_WIRE_INTS:
+        return WIRE_VARINT;
     case TY_WIRE_FLOAT:
-    case TY_WIRE_FIXED32S: return WIRE_FIXED32;
-    case TY_WIRE_FIXED64S: return WIRE_FIXED64;
-    default: return WIRE_COUNTED;
+    case TY_WIRE_FIXED32S:
+        return WIRE_FIXED32;
+    case TY_WIRE_FIXED64S:
+        return WIRE_FIXED64;
+    default:
+        return WIRE_COUNTED;
     }
 }
 
@@ -310,24 +327,38 @@ static int fill_repeated(reader *r, const ty_wire_message *m, const ty_wire_fiel
     char *slot = base + count->filled++ * kind_elem_bytes(f);
     const char *text;
     switch (f->kind) {
-    case TY_WIRE_INTS: memcpy(slot, &item->varint, sizeof item->varint); return 0;
-    case TY_WIRE_BYTESES: memcpy(slot, &item->body, sizeof item->body); return 0;
-    case TY_WIRE_SUBS: return read_message(r, f->sub, item->body, depth + 1, slot);
+    case TY_WIRE_INTS:
+        memcpy(slot, &item->varint, sizeof item->varint);
+        return 0;
+    case TY_WIRE_BYTESES:
+        memcpy(slot, &item->body, sizeof item->body);
+        return 0;
+    case TY_WIRE_SUBS:
+        return read_message(r, f->sub, item->body, depth + 1, slot);
     case TY_WIRE_TEXTS:
         text = copy_text(r, m, f, item->body);
         memcpy(slot, &text, sizeof text);
         return text ? 0 : -1;
-    default: memcpy(slot, item->body.data, item->body.n); return 0;
+    default:
+        memcpy(slot, item->body.data, item->body.n);
+        return 0;
     }
 }
 
-static int fill_singular(reader *r, const ty_wire_message *m, const ty_wire_field *f, const ty_wire_item *item, char *out)
+static int fill_singular(reader *r, const ty_wire_message *m, const ty_wire_field *f, const ty_wire_item *item,
+                         char *out)
 {
     const char *text;
     switch (f->kind) {
-    case TY_WIRE_INT: memcpy(out + f->offset, &item->varint, sizeof(int64_t)); return 0;
-    case TY_WIRE_FLOAT: memcpy(out + f->offset, item->body.data, sizeof(float)); return 0;
-    case TY_WIRE_BYTES: memcpy(out + f->offset, &item->body, sizeof item->body); return 0;
+    case TY_WIRE_INT:
+        memcpy(out + f->offset, &item->varint, sizeof(int64_t));
+        return 0;
+    case TY_WIRE_FLOAT:
+        memcpy(out + f->offset, item->body.data, sizeof(float));
+        return 0;
+    case TY_WIRE_BYTES:
+        memcpy(out + f->offset, &item->body, sizeof item->body);
+        return 0;
     default:
         text = copy_text(r, m, f, item->body);
         memcpy(out + f->offset, &text, sizeof text);
@@ -383,7 +414,8 @@ static int read_message(reader *r, const ty_wire_message *m, ty_bytes in, int de
     return fill_fields(r, m, in, counts, depth, out);
 }
 
-int ty_wire_read(const ty_wire_message *message, ty_bytes in, ty_arena *arena, size_t max_bytes, void *out, ty_error *err)
+int ty_wire_read(const ty_wire_message *message, ty_bytes in, ty_arena *arena, size_t max_bytes, void *out,
+                 ty_error *err)
 {
     reader r = {arena, max_bytes, in.data, in.n, err};
     return read_message(&r, message, in, 1, out);

@@ -1,7 +1,8 @@
 /* wire.h - protobuf's wire format, read by tables without copying, and written piece by piece.
  *
  * A message type is a table of fields; ty_wire_read() fills a C struct from bytes as the table says. Byte strings and
- * packed floats stay where they are (the struct points into the input); names, varints and sub-messages go into an arena.
+ * packed floats stay where they are (the struct points into the input); names, varints and sub-messages go into an
+ * arena.
  *
  *     static const ty_wire_field opset_fields[] = {
  *         {1, TY_WIRE_TEXT, offsetof(struct opset, domain), "domain", NULL},
@@ -9,10 +10,11 @@
  *     };
  *     static const ty_wire_message opset_message = TY_WIRE_MESSAGE("OperatorSetIdProto", struct opset, opset_fields);
  *
- * The input is foreign: every length is checked against its enclosing message, nesting ends at 100 levels, memory is bounded by
- * a limit the caller states, groups and wire types 6 and 7 are refused, and every refusal names message, field and byte.
- * Unknown fields are skipped. A scalar that stands twice: the last one counts. A sub-message that stands twice is merged (protobuf
- * defines that as the concatenation of both encodings). Repeated numbers are accepted packed, unpacked or mixed.
+ * The input is foreign: every length is checked against its enclosing message, nesting ends at 100 levels, memory is
+ * bounded by a limit the caller states, groups and wire types 6 and 7 are refused, and every refusal names message,
+ * field and byte. Unknown fields are skipped. A scalar that stands twice: the last one counts. A sub-message that
+ * stands twice is merged (protobuf defines that as the concatenation of both encodings). Repeated numbers are accepted
+ * packed, unpacked or mixed.
  */
 #ifndef TY_COMPILER_IMPORT_WIRE_H
 #define TY_COMPILER_IMPORT_WIRE_H
@@ -56,10 +58,10 @@ struct ty_wire_message;
 typedef struct ty_wire_field {
     uint32_t number;
     ty_wire_kind kind;
-    size_t offset;                      /* of the member in the struct */
-    const char *name;                   /* for messages to people */
-    const struct ty_wire_message *sub;  /* SUB and SUBS */
-    size_t present_offset;              /* of a bool set when the field is in the input; 0: nobody asks */
+    size_t offset;                     /* of the member in the struct */
+    const char *name;                  /* for messages to people */
+    const struct ty_wire_message *sub; /* SUB and SUBS */
+    size_t present_offset;             /* of a bool set when the field is in the input; 0: nobody asks */
 } ty_wire_field;
 
 typedef struct ty_wire_message {
@@ -70,12 +72,13 @@ typedef struct ty_wire_message {
     size_t raw_offset; /* of a ty_bytes that receives the message's own bytes; (size_t)-1: none */
 } ty_wire_message;
 
-#define TY_WIRE_NO_RAW ((size_t)-1)
+#define TY_WIRE_NO_RAW        ((size_t)-1)
 #define TY_WIRE_COUNT(fields) ((int)(sizeof(fields) / sizeof((fields)[0])))
 
 /* Reads one message into `out` (zeroed, message->size bytes). Arena memory above max_bytes is refused. Pointers into
  * `in` stay valid as long as the input. Error place: "byte OFFSET". */
-int ty_wire_read(const ty_wire_message *message, ty_bytes in, ty_arena *arena, size_t max_bytes, void *out, ty_error *err);
+int ty_wire_read(const ty_wire_message *message, ty_bytes in, ty_arena *arena, size_t max_bytes, void *out,
+                 ty_error *err);
 
 /* One field of a message as it stands, for programs that walk a message themselves. */
 typedef struct ty_wire_item {

@@ -46,7 +46,8 @@ static void import_as(const ty_onnx *m, ty_onnx_mode mode, const uint8_t *data, 
     ty_val *in = calloc((size_t)n + 1, sizeof *in);
     for (int i = 0; i < n; i++)
         in[i] = bind_input(m, g, i, data, n_bytes);
-    ty_onnx_binding b = {.mode = mode, .inputs = in, .seed = ty_b_scalar(g, TY_I64, 1), .step = ty_b_scalar(g, TY_I64, 2)};
+    ty_onnx_binding b = {
+        .mode = mode, .inputs = in, .seed = ty_b_scalar(g, TY_I64, 1), .step = ty_b_scalar(g, TY_I64, 2)};
     ty_onnx_values values;
     ty_error err = {0};
     if (ty_onnx_import(m, g, &b, &values, &err) == 0 && !ty_graph_failed(g, &err)) {

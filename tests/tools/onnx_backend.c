@@ -3,11 +3,11 @@
  *     onnx_backend --backends            their names
  *     onnx_backend [-v] [--backend NAME] [--passed FILE] [--only TEXT] DIR...
  *
- * A case passes if every output has the expected dtype and shape and every element |a - b| <= 1e-7 + 1e-3 |b|, NaN equal to
- * NaN: the rule of ONNX's own runner. Inputs that an operator needs to know beforehand (shapes, axes, repeats) are bound as
- * constants: first none, then the integers, then all. Each line says what failed and why; -v shows every case. Data
- * that we have no type for, and random numbers that another generator drew, are skipped. The compiled back end puts many cases into one
- * graph, because the system's C compiler is what takes time.
+ * A case passes if every output has the expected dtype and shape and every element |a - b| <= 1e-7 + 1e-3 |b|, NaN
+ * equal to NaN: the rule of ONNX's own runner. Inputs that an operator needs to know beforehand (shapes, axes, repeats)
+ * are bound as constants: first none, then the integers, then all. Each line says what failed and why; -v shows every
+ * case. Data that we have no type for, and random numbers that another generator drew, are skipped. The compiled back
+ * end puts many cases into one graph, because the system's C compiler is what takes time.
  */
 #include "compiler/import/onnx.h"
 #include "compiler/ir/build.h"
@@ -90,7 +90,8 @@ static int load_tensors(item *t, const char *what, ty_tensor *out, int *n_out)
     return 0;
 }
 
-/* ---- comparing ---------------------------------------------------------------------------------------------------- */
+/* ---- comparing ----------------------------------------------------------------------------------------------------
+ */
 
 static bool same_number(double a, double b)
 {
@@ -104,8 +105,8 @@ static bool compare(item *t, int output, const ty_ref *got)
     char a[160], b[160];
     const ty_tensor *want = &t->want[output];
     if (!ty_type_same(&got->type, &want->type)) {
-        snprintf(t->reason, sizeof t->reason, "output %d is %s, expected %s", output, ty_type_text(&got->type, a, sizeof a),
-                 ty_type_text(&want->type, b, sizeof b));
+        snprintf(t->reason, sizeof t->reason, "output %d is %s, expected %s", output,
+                 ty_type_text(&got->type, a, sizeof a), ty_type_text(&want->type, b, sizeof b));
         return false;
     }
     ty_ref ref;
@@ -135,7 +136,8 @@ static void judge(item *t, bool same)
     }
 }
 
-/* ---- back ends ---------------------------------------------------------------------------------------------------- */
+/* ---- back ends ----------------------------------------------------------------------------------------------------
+ */
 
 static int run_interpreter(ty_graph *g, item *const *items, int n, const void *const *inputs, ty_error *err)
 {
@@ -192,7 +194,8 @@ static const backend backends[] = {
 };
 enum { N_BACKENDS = sizeof backends / sizeof backends[0] };
 
-/* ---- items into graphs -------------------------------------------------------------------------------------------- */
+/* ---- items into graphs --------------------------------------------------------------------------------------------
+ */
 
 /* How inputs are bound in each attempt. */
 typedef enum constness { NONE, INTEGERS, ALL, N_CONSTNESS } constness;
@@ -227,8 +230,11 @@ static bool import_as(item *t, ty_graph *g, constness how, int64_t stream)
     ty_val val[MAX_IO];
     ty_error err = {0};
     bind(t, g, how, val);
-    ty_onnx_binding binding = {.mode = TY_ONNX_AS_WRITTEN, .inputs = val, .step = ty_b_scalar(g, TY_I64, 0),
-                               .seed = ty_b_scalar(g, TY_I64, 1), .stream = stream};
+    ty_onnx_binding binding = {.mode = TY_ONNX_AS_WRITTEN,
+                               .inputs = val,
+                               .step = ty_b_scalar(g, TY_I64, 0),
+                               .seed = ty_b_scalar(g, TY_I64, 1),
+                               .stream = stream};
     ty_onnx_values values;
     uint32_t first = ty_graph_n_nodes(g);
     if (ty_onnx_import(t->m, g, &binding, &values, &err) < 0) {
@@ -291,7 +297,15 @@ static void run_items(const backend *b, item *const *items, int n)
     }
 }
 
-/* ---- cases -------------------------------------------------------------------------------------------------------- */
+/* ---- cases --------------------------------------------------------------------------------------------------------
+ */
+
+/* Older test data hold bfloat16 as uint16. */
+static void restore_bf16(const ty_onnx_value *v, ty_tensor *tensor)
+{
+    if (v->dtype == TY_BF16 && tensor->type.dtype == TY_U16)
+        tensor->type.dtype = TY_BF16;
+}
 
 static void load_item(item *t)
 {
@@ -307,10 +321,14 @@ static void load_item(item *t)
     if (load_tensors(t, "input", t->in, &t->n_in) < 0 || load_tensors(t, "output", t->want, &t->n_want) < 0)
         t->verdict = SKIPPED;
     else if (t->n_in != ty_onnx_n_inputs(t->m) || t->n_want > ty_onnx_n_outputs(t->m))
-        snprintf(t->reason, sizeof t->reason, "%d inputs and %d outputs in data set %d, the model has %d and %d", t->n_in,
-                 t->n_want, t->set, ty_onnx_n_inputs(t->m), ty_onnx_n_outputs(t->m));
+        snprintf(t->reason, sizeof t->reason, "%d inputs and %d outputs in data set %d, the model has %d and %d",
+                 t->n_in, t->n_want, t->set, ty_onnx_n_inputs(t->m), ty_onnx_n_outputs(t->m));
     else
         t->is_ready = true;
+    for (int i = 0; t->is_ready && i < t->n_in; i++)
+        restore_bf16(ty_onnx_input(t->m, i), &t->in[i]);
+    for (int i = 0; t->is_ready && i < t->n_want; i++)
+        restore_bf16(ty_onnx_output(t->m, i), &t->want[i]);
 }
 
 static void free_item(item *t)

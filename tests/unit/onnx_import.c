@@ -12,7 +12,8 @@
 
 enum { FLOAT = 1, INT64 = 7, STRING = 8, BOOL = 9 };
 
-/* A model with its graph; inputs are bound with free dims set to `batch`, initializers given in `init` (NULL: constants). */
+/* A model with its graph; inputs are bound with free dims set to `batch`, initializers given in `init` (NULL:
+ * constants). */
 typedef struct fixture {
     model_text text;
     ty_onnx *m;
@@ -38,13 +39,19 @@ static int open_fixture(fixture *f, int64_t batch, ty_onnx_mode mode)
         }
         for (int i = 0; i < ty_onnx_n_initializers(f->m); i++) {
             const ty_onnx_initializer *w = ty_onnx_initializer_at(f->m, i);
-            ty_state s = {.name = w->name, .type = w->type, .init = &w->data, .n_segments = 1,
+            ty_state s = {.name = w->name,
+                          .type = w->type,
+                          .init = &w->data,
+                          .n_segments = 1,
                           .segments = &(ty_segment){w->name, w->type, 0}};
             bool state = f->bind_states && ty_dtype_is_float((ty_dtype)w->type.dtype);
             f->init[i] = state ? ty_b_state(f->g, ty_graph_add_state(f->g, &s)) : TY_NONE;
         }
     }
-    ty_onnx_binding b = {.mode = mode, .inputs = f->in, .initializers = f->init, .seed = ty_b_scalar(f->g, TY_I64, 1),
+    ty_onnx_binding b = {.mode = mode,
+                         .inputs = f->in,
+                         .initializers = f->init,
+                         .seed = ty_b_scalar(f->g, TY_I64, 1),
                          .step = ty_b_scalar(f->g, TY_I64, 2)};
     return ty_onnx_import(f->m, f->g, &b, &f->values, &f->err);
 }
@@ -72,7 +79,8 @@ static void expect_type(const fixture *f, ty_val v, ty_dtype dtype, int rank, co
     assert_string_equal(ty_type_text(ty_graph_type(f->g, v), a, sizeof a), ty_type_text(&want, b, sizeof b));
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------------ */
+/* ---- opening ------------------------------------------------------------------------------------------------------
+ */
 
 /* The smallest model of the format notes. */
 static const char smallest[] =
@@ -219,7 +227,8 @@ static void test_external_data(void **state)
     rmdir(dir);
 }
 
-/* ---- shapes ------------------------------------------------------------------------------------------------------- */
+/* ---- shapes -------------------------------------------------------------------------------------------------------
+ */
 
 /* What exporters write around a reshape becomes a constant, and the graph holds only the reshape. */
 static void test_shape_chain_folds(void **state)
@@ -306,7 +315,8 @@ static void test_origins_name_the_node(void **state)
     close_fixture(&f);
 }
 
-/* ---- training ----------------------------------------------------------------------------------------------------- */
+/* ---- training -----------------------------------------------------------------------------------------------------
+ */
 
 static void begin_batchnorm(fixture *f, int uses)
 {
@@ -399,7 +409,8 @@ static void test_dropout_modes(void **state)
     close_fixture(&f);
 }
 
-/* ---- refusals ----------------------------------------------------------------------------------------------------- */
+/* ---- refusals -----------------------------------------------------------------------------------------------------
+ */
 
 static void test_error_form(void **state)
 {
@@ -416,14 +427,15 @@ static void test_error_form(void **state)
     assert_int_equal(open_fixture(&f, 2, TY_ONNX_EVAL), -1);
     char text[6000];
     ty_error_format(&f.err, text, sizeof text);
-    assert_string_equal(text, "error[E0312]: unsupported attribute value in ConvTranspose\n"
-                              "  --> model.onnx: graph \"main\", node #1 \"decoder/up2\" (ConvTranspose, opset 11)\n"
-                              "   |\n"
-                              "   |   input  0  \"x.41\"   float32 [2, 64, 28, 28]   from node #0 Relu\n"
-                              "   |   input  1  \"up2.weight\"   float32 [64, 16, 2, 2]   initializer\n"
-                              "   |   attr  output_padding = [1, 1]     <- must be smaller than stride or dilation (1, 1)\n"
-                              "   |   note: the first 1 node was read without trouble\n"
-                              "   |\n");
+    assert_string_equal(text,
+                        "error[E0312]: unsupported attribute value in ConvTranspose\n"
+                        "  --> model.onnx: graph \"main\", node #1 \"decoder/up2\" (ConvTranspose, opset 11)\n"
+                        "   |\n"
+                        "   |   input  0  \"x.41\"   float32 [2, 64, 28, 28]   from node #0 Relu\n"
+                        "   |   input  1  \"up2.weight\"   float32 [64, 16, 2, 2]   initializer\n"
+                        "   |   attr  output_padding = [1, 1]     <- must be smaller than stride or dilation (1, 1)\n"
+                        "   |   note: the first 1 node was read without trouble\n"
+                        "   |\n");
     close_fixture(&f);
 }
 
@@ -445,9 +457,12 @@ static void test_faults_are_collected(void **state)
     model_output(&f.text, "b", FLOAT);
     assert_int_equal(open_fixture(&f, 1, TY_ONNX_EVAL), -1);
     assert_int_equal(f.values.n_faults_all, 6);
-    static const char *const messages[] = {"unsupported operator NonMaxSuppression", "MatMul: ",
-                                           "unsupported operator Frobnicate", "no operator set \"com.example\"",
-                                           "input 1 \"nowhere\" is produced by no node", "has a producer already"};
+    static const char *const messages[] = {"unsupported operator NonMaxSuppression",
+                                           "MatMul: ",
+                                           "unsupported operator Frobnicate",
+                                           "no operator set \"com.example\"",
+                                           "input 1 \"nowhere\" is produced by no node",
+                                           "has a producer already"};
     for (int i = 0; i < 6; i++)
         if (!strstr(f.values.faults[i].message, messages[i]))
             fail_msg("fault %d is \"%s\", expected \"%s\"", i, f.values.faults[i].message, messages[i]);

@@ -181,8 +181,8 @@ static void test_sink_error_stops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_changed),          cmocka_unit_test(test_only_the_payload_differs),
-        cmocka_unit_test(test_all_storages_read_back),   cmocka_unit_test(test_external_comes_inside),
+        cmocka_unit_test(test_nothing_changed),        cmocka_unit_test(test_only_the_payload_differs),
+        cmocka_unit_test(test_all_storages_read_back), cmocka_unit_test(test_external_comes_inside),
         cmocka_unit_test(test_sink_error_stops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

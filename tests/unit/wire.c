@@ -135,7 +135,14 @@ static void test_repeated_messages_interleave(void **state)
 {
     (void)state;
     tree t;
-    assert_int_equal(READ("\x52\x02\x08\x01\x4a\x01" "a" "\x52\x03\x12\x01" "b" "\x4a\x01" "c", &t, NULL), 0);
+    assert_int_equal(READ("\x52\x02\x08\x01\x4a\x01"
+                          "a"
+                          "\x52\x03\x12\x01"
+                          "b"
+                          "\x4a\x01"
+                          "c",
+                          &t, NULL),
+                     0);
     assert_int_equal(t.leaves.n, 2);
     assert_int_equal(((const leaf *)t.leaves.data)[0].number, 1);
     assert_string_equal(((const leaf *)t.leaves.data)[1].name, "b");
@@ -155,7 +162,13 @@ static void test_unknown_fields_are_skipped(void **state)
 {
     (void)state;
     tree t;
-    assert_int_equal(READ("\xa0\x06\x01\xa1\x06" "12345678" "\xa2\x06\x02zz\xa5\x06" "1234" "\x08\x03", &t, NULL), 0);
+    assert_int_equal(READ("\xa0\x06\x01\xa1\x06"
+                          "12345678"
+                          "\xa2\x06\x02zz\xa5\x06"
+                          "1234"
+                          "\x08\x03",
+                          &t, NULL),
+                     0);
     assert_int_equal(t.number, 3);
 }
 
@@ -180,11 +193,17 @@ static void test_refusals(void **state)
     REFUSE("\x00\x01", "field number 0", "byte 0");
     REFUSE("\x0b\x0c", "wire type 3", "byte 0");
     REFUSE("\x0e", "wire type 6", "byte 0");
-    REFUSE("\x0a\x01" "a", "Tree.number: has the wrong wire type", "byte 0");
-    REFUSE("\x1a\x03" "a\0b", "zero byte", "byte 2");
+    REFUSE("\x0a\x01"
+           "a",
+           "Tree.number: has the wrong wire type", "byte 0");
+    REFUSE("\x1a\x03"
+           "a\0b",
+           "zero byte", "byte 2");
     REFUSE("\x32\x02\x01\x80", "packed numbers are cut short", "byte 0");
     REFUSE("\x2a\x01\x08\x2a\x01\x07", "one of its pieces is damaged", NULL);
-    REFUSE("\x3a\x03" "abc", "no multiple", "byte 0");
+    REFUSE("\x3a\x03"
+           "abc",
+           "no multiple", "byte 0");
     REFUSE("\x32\x0b\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", "longer than 10 bytes", "byte 0");
 }
 
@@ -215,7 +234,8 @@ static void test_memory_is_bounded(void **state)
     for (size_t i = 0; i < sizeof bytes; i += 2)
         memcpy(bytes + i, "\x52\x00", 2);
     memset(&t, 0, sizeof t);
-    assert_int_equal(ty_wire_read(&tree_message, (ty_bytes){(uint8_t *)bytes, sizeof bytes}, &arena, 4096, &t, &err), -1);
+    assert_int_equal(ty_wire_read(&tree_message, (ty_bytes){(uint8_t *)bytes, sizeof bytes}, &arena, 4096, &t, &err),
+                     -1);
     assert_int_equal(err.code, TY_E_LIMIT);
 }
 
@@ -237,11 +257,18 @@ int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_scalars), TEST(test_absent_is_default), TEST(test_negative_and_last_wins),
-        TEST(test_packed_and_unpacked_mix), TEST(test_packed_floats_stay_in_place),
-        TEST(test_repeated_messages_interleave), TEST(test_singular_message_merges),
-        TEST(test_unknown_fields_are_skipped), TEST(test_refusals), TEST(test_nesting_ends_at_100),
-        TEST(test_memory_is_bounded), TEST(test_writing),
+        TEST(test_scalars),
+        TEST(test_absent_is_default),
+        TEST(test_negative_and_last_wins),
+        TEST(test_packed_and_unpacked_mix),
+        TEST(test_packed_floats_stay_in_place),
+        TEST(test_repeated_messages_interleave),
+        TEST(test_singular_message_merges),
+        TEST(test_unknown_fields_are_skipped),
+        TEST(test_refusals),
+        TEST(test_nesting_ends_at_100),
+        TEST(test_memory_is_bounded),
+        TEST(test_writing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
