@@ -14,11 +14,16 @@ const char *ty_combine_name(ty_combine how)
 double ty_combine_f(ty_combine how, double a, double b)
 {
     switch (how) {
-    case TY_SUM: return a + b;
-    case TY_PROD: return a * b;
-    case TY_MAX: return isnan(a) || a >= b ? a : b; /* a NaN b fails the comparison and is taken */
-    case TY_MIN: return isnan(a) || a <= b ? a : b;
-    default: return b;
+    case TY_SUM:
+        return a + b;
+    case TY_PROD:
+        return a * b;
+    case TY_MAX:
+        return isnan(a) || a >= b ? a : b; /* a NaN b fails the comparison and is taken */
+    case TY_MIN:
+        return isnan(a) || a <= b ? a : b;
+    default:
+        return b;
     }
 }
 
@@ -30,21 +35,30 @@ bool ty_combine_less_i(ty_dtype dtype, int64_t a, int64_t b)
 int64_t ty_combine_i(ty_combine how, ty_dtype dtype, int64_t a, int64_t b)
 {
     switch (how) {
-    case TY_SUM: return ty_refiter_wrap(dtype, (int64_t)((uint64_t)a + (uint64_t)b));
-    case TY_PROD: return ty_refiter_wrap(dtype, (int64_t)((uint64_t)a * (uint64_t)b));
-    case TY_MAX: return ty_combine_less_i(dtype, a, b) ? b : a;
-    case TY_MIN: return ty_combine_less_i(dtype, b, a) ? b : a;
-    default: return b;
+    case TY_SUM:
+        return ty_refiter_wrap(dtype, (int64_t)((uint64_t)a + (uint64_t)b));
+    case TY_PROD:
+        return ty_refiter_wrap(dtype, (int64_t)((uint64_t)a * (uint64_t)b));
+    case TY_MAX:
+        return ty_combine_less_i(dtype, a, b) ? b : a;
+    case TY_MIN:
+        return ty_combine_less_i(dtype, b, a) ? b : a;
+    default:
+        return b;
     }
 }
 
 double ty_combine_identity_f(ty_combine how)
 {
     switch (how) {
-    case TY_MAX: return -INFINITY;
-    case TY_MIN: return INFINITY;
-    case TY_PROD: return 1;
-    default: return 0;
+    case TY_MAX:
+        return -INFINITY;
+    case TY_MIN:
+        return INFINITY;
+    case TY_PROD:
+        return 1;
+    default:
+        return 0;
     }
 }
 
@@ -66,10 +80,14 @@ static int64_t combine_greatest(ty_dtype dtype)
 int64_t ty_combine_identity_i(ty_combine how, ty_dtype dtype)
 {
     switch (how) {
-    case TY_MAX: return combine_least(dtype);
-    case TY_MIN: return combine_greatest(dtype);
-    case TY_PROD: return 1;
-    default: return 0;
+    case TY_MAX:
+        return combine_least(dtype);
+    case TY_MIN:
+        return combine_greatest(dtype);
+    case TY_PROD:
+        return 1;
+    default:
+        return 0;
     }
 }
 

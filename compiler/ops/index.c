@@ -15,7 +15,7 @@
 
 #include <inttypes.h>
 
-#define INDEX_MODES_ALL (1u << TY_SUM | 1u << TY_MAX | 1u << TY_MIN | 1u << TY_PROD | 1u << TY_SET)
+#define INDEX_MODES_ALL  (1u << TY_SUM | 1u << TY_MAX | 1u << TY_MIN | 1u << TY_PROD | 1u << TY_SET)
 #define INDEX_MODES_BOOL (1u << TY_MAX | 1u << TY_MIN | 1u << TY_SET)
 
 /* Reads index number k, refusing what is outside [0, limit). */
@@ -252,9 +252,13 @@ static void index_grad_write(ty_graph *g, uint32_t node, const index_pair *pair,
         din[0] = dy;
         din[2] = pair->read(g, dy, ty_graph_in(g, node, 1), (int)attr->axis);
         break;
-    case TY_SET: index_grad_set(g, node, pair, dy, din); break;
+    case TY_SET:
+        index_grad_set(g, node, pair, dy, din);
+        break;
     case TY_MAX:
-    case TY_MIN: index_grad_extremum(g, node, pair, dy, din); break;
+    case TY_MIN:
+        index_grad_extremum(g, node, pair, dy, din);
+        break;
     default:
         ty_graph_fail(g, TY_E_NO_GRADIENT, "mode: expected sum, set, max or min where a gradient is needed, found %s",
                       ty_combine_name((ty_combine)attr->mode));

@@ -8,9 +8,9 @@
 #include <inttypes.h>
 #include <math.h>
 
-#define REDUCE_MODES (1u << TY_SUM | 1u << TY_MAX | 1u << TY_MIN | 1u << TY_PROD)
+#define REDUCE_MODES       (1u << TY_SUM | 1u << TY_MAX | 1u << TY_MIN | 1u << TY_PROD)
 #define REDUCE_MODES_ORDER (1u << TY_MAX | 1u << TY_MIN)
-#define ARGREDUCE_LAST 1u
+#define ARGREDUCE_LAST     1u
 
 int ty_op_infer_reduce(const ty_attr *attr, const ty_type *const *in, int n_in, ty_type *res, ty_error *err)
 {
@@ -91,9 +91,14 @@ void ty_op_grad_reduce(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *d
     const ty_type *t = ty_graph_type(g, x);
     ty_val dy = reduce_keep(g, dres[0], t, attr->axes);
     switch ((ty_combine)attr->mode) {
-    case TY_SUM: din[0] = ty_b_broadcast(g, dy, t->rank, t->dim); break;
-    case TY_PROD: din[0] = reduce_grad_prod(g, x, dy, attr->axes); break;
-    default: din[0] = reduce_grad_extremum(g, x, reduce_keep(g, ty_val_make(node, 0), t, attr->axes), dy, attr->axes);
+    case TY_SUM:
+        din[0] = ty_b_broadcast(g, dy, t->rank, t->dim);
+        break;
+    case TY_PROD:
+        din[0] = reduce_grad_prod(g, x, dy, attr->axes);
+        break;
+    default:
+        din[0] = reduce_grad_extremum(g, x, reduce_keep(g, ty_val_make(node, 0), t, attr->axes), dy, attr->axes);
     }
 }
 

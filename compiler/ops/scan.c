@@ -5,9 +5,9 @@
 #include "compiler/ops/families.h"
 #include "compiler/ops/refiter.h"
 
-#define SCAN_MODES (1u << TY_SUM | 1u << TY_MAX | 1u << TY_MIN | 1u << TY_PROD)
+#define SCAN_MODES     (1u << TY_SUM | 1u << TY_MAX | 1u << TY_MIN | 1u << TY_PROD)
 #define SCAN_EXCLUSIVE 1u
-#define SCAN_FROM_END 2u
+#define SCAN_FROM_END  2u
 
 int ty_op_infer_scan(const ty_attr *attr, const ty_type *const *in, int n_in, ty_type *res, ty_error *err)
 {

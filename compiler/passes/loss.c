@@ -24,7 +24,8 @@ typedef struct loss_kind {
     loss_rows (*rows)(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val labels); /* x [R, C], labels i64[R] */
 } loss_kind;
 
-/* ---- terms of elements: x output, y target, both f32 and of one shape ------------------------------------------------ */
+/* ---- terms of elements: x output, y target, both f32 and of one shape
+ * ------------------------------------------------ */
 
 static ty_val loss_abs(ty_graph *g, ty_val x)
 {
@@ -79,7 +80,8 @@ static ty_val loss_mean(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val y)
     return x;
 }
 
-/* ---- terms of rows: x [R, C] ------------------------------------------------------------------------------------------ */
+/* ---- terms of rows: x [R, C]
+ * ------------------------------------------------------------------------------------------ */
 
 static ty_val loss_class_weights(ty_graph *g, const ty_loss_term *t, int64_t n_classes)
 {
@@ -115,7 +117,8 @@ static loss_rows loss_nll(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val l
     return (loss_rows){ty_b_neg(g, picked), ty_b_select(g, ignored, zero, weight)};
 }
 
-/* ---- the table -------------------------------------------------------------------------------------------------------- */
+/* ---- the table
+ * -------------------------------------------------------------------------------------------------------- */
 
 static const loss_kind loss_kinds[TY_N_LOSS_KINDS] = {
     [TY_LOSS_MSE] = {"mse", true, true, false, loss_mse, NULL},
@@ -133,7 +136,8 @@ const char *ty_loss_text(ty_loss_kind kind)
     return kind < TY_N_LOSS_KINDS ? loss_kinds[kind].text : "?";
 }
 
-/* ---- shapes ------------------------------------------------------------------------------------------------------------ */
+/* ---- shapes
+ * ------------------------------------------------------------------------------------------------------------ */
 
 /* Dims that are not 1, in order; how many. */
 static int loss_real_dims(const ty_type *t, int64_t *dim)
@@ -230,7 +234,8 @@ ty_val ty_loss_labels(ty_graph *g, ty_val target, ty_val x, int class_axis)
         return ty_graph_fail(g, TY_E_TYPE, "target: expected class numbers (an integer type), found %s",
                              ty_type_text(&have, found, sizeof found));
     if (n != loss_real_dims(&want, b) || memcmp(a, b, sizeof *a * (size_t)n) != 0)
-        return ty_graph_fail(g, TY_E_SHAPE, "target: expected %s, one class number for each row of the output, found %s",
+        return ty_graph_fail(g, TY_E_SHAPE,
+                             "target: expected %s, one class number for each row of the output, found %s",
                              ty_type_text(&want, expected, sizeof expected), ty_type_text(&have, found, sizeof found));
     return ty_b_flatten(g, ty_b_cast(g, target, TY_I64));
 }
@@ -255,7 +260,8 @@ ty_val ty_loss_sum(ty_graph *g, ty_val x, ty_val keep)
     return ty_b_sum(g, x, ty_b_all_axes(g, x), false);
 }
 
-/* ---- frames ------------------------------------------------------------------------------------------------------------ */
+/* ---- frames
+ * ------------------------------------------------------------------------------------------------------------ */
 
 /* Weights in the shape of the terms: given for each, or for each row. */
 static ty_val loss_weights_like(ty_graph *g, ty_val weight, ty_val terms)
@@ -332,7 +338,8 @@ int ty_loss_term_build(ty_graph *g, const ty_loss_term *term, const ty_loss_oper
     if (kind->needs_target && in->target == TY_NONE && !ty_graph_failed(g, NULL))
         ty_graph_fail(g, TY_E_CONFIG, "expected a target, found none");
     if (in->sample_weight != TY_NONE && !kind->takes_weights)
-        ty_graph_fail(g, TY_E_CONFIG, "sample weights: its terms are added up, not averaged, so they cannot be weighed");
+        ty_graph_fail(g, TY_E_CONFIG,
+                      "sample weights: its terms are added up, not averaged, so they cannot be weighed");
     *out = kind->rows ? loss_classes(g, kind, term, in) : loss_elements(g, kind, term, in);
     if (!ty_graph_failed(g, err))
         return 0;

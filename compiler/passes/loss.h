@@ -1,7 +1,7 @@
 /* loss.h - terms of the loss as graph values. Formulas: PyTorch's, as train-cases/README.md writes them down.
  *
- * Every term is a quotient of two sums over its elements, so that batches of different size can be added up and rows that
- * do not count can be left out. All arithmetic is f32.
+ * Every term is a quotient of two sums over its elements, so that batches of different size can be added up and rows
+ * that do not count can be left out. All arithmetic is f32.
  */
 #ifndef TY_COMPILER_PASSES_LOSS_H
 #define TY_COMPILER_PASSES_LOSS_H
@@ -22,7 +22,8 @@ typedef struct ty_loss_operands {
     ty_val rows;          /* bool[batch]: rows that count; TY_NONE: all do */
 } ty_loss_operands;
 
-/* Appends one term. Refuses shapes that do not fit, naming output and target. On failure the error is in the graph, too. */
+/* Appends one term. Refuses shapes that do not fit, naming output and target. On failure the error is in the graph,
+ * too. */
 int ty_loss_term_build(ty_graph *g, const ty_loss_term *term, const ty_loss_operands *in, ty_loss_sums *out,
                        ty_error *err);
 
@@ -36,7 +37,8 @@ const char *ty_loss_text(ty_loss_kind kind);
 ty_val ty_loss_stretch_rows(ty_graph *g, ty_val rows, ty_val x);
 /* The target in the shape of x if the two differ in dims of 1 only; TY_NONE with an error otherwise. */
 ty_val ty_loss_match(ty_graph *g, ty_val target, ty_val x, const char *what);
-/* Classes last, everything else flattened: [R, C], and the labels as i64[R]. TY_NONE with an error if they do not fit. */
+/* Classes last, everything else flattened: [R, C], and the labels as i64[R]. TY_NONE with an error if they do not fit.
+ */
 ty_val ty_loss_class_rows(ty_graph *g, ty_val x, int class_axis);
 ty_val ty_loss_labels(ty_graph *g, ty_val target, ty_val x, int class_axis);
 /* bool[batch] as bool[R] of ty_loss_class_rows(x). */

@@ -1,8 +1,8 @@
 /* mask.c - gradients read the mask of a ReLU from its result.
  *
- * A ReLU is select(x <= 0, 0, x); autodiff asks x <= 0 again, so that x would have to stay in memory until backward. Its
- * result y answers the same question for every x, NaN too: y <= 0 just where x <= 0. Reading y instead lets x die at
- * the ReLU, which then runs in place; y is kept anyway, for the gradient of what reads it.
+ * A ReLU is select(x <= 0, 0, x); autodiff asks x <= 0 again, so that x would have to stay in memory until backward.
+ * Its result y answers the same question for every x, NaN too: y <= 0 just where x <= 0. Reading y instead lets x die
+ * at the ReLU, which then runs in place; y is kept anyway, for the gradient of what reads it.
  */
 #include "compiler/ir/build.h"
 #include "compiler/ir/clone.h"

@@ -43,8 +43,8 @@ static ty_loss_sums metric_accuracy(ty_graph *g, const ty_loss_operands *in, con
 {
     const ty_type *x = ty_graph_type(g, in->output), *y = ty_graph_type(g, in->target);
     bool one_each = ty_type_elems(x) == ty_type_elems(y);
-    bool is_class = !ty_dtype_is_float((ty_dtype)y->dtype) && y->dtype != TY_BOOL && y->rank < x->rank &&
-                    x->rank > 0 && x->dim[x->rank - 1] > 1;
+    bool is_class = !ty_dtype_is_float((ty_dtype)y->dtype) && y->dtype != TY_BOOL && y->rank < x->rank && x->rank > 0 &&
+                    x->dim[x->rank - 1] > 1;
     return one_each && !is_class ? metric_binary(g, in) : metric_classes(g, in, classes);
 }
 

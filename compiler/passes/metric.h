@@ -10,9 +10,9 @@ typedef struct ty_metric_classes {
     int64_t ignore_index; /* -100 */
 } ty_metric_classes;
 
-/* accuracy: share of rows whose largest class is the label, ignored rows left out; for outputs with one logit an element
- * (float target, or one class) share of elements where (logit > 0) == (target > 0.5).
- * mae: mean of |output - target|. in->sample_weight is not read. */
+/* accuracy: share of rows whose largest class is the label, ignored rows left out; for outputs with one logit an
+ * element (float target, or one class) share of elements where (logit > 0) == (target > 0.5). mae: mean of |output -
+ * target|. in->sample_weight is not read. */
 int ty_metric_build(ty_graph *g, const ty_metric *metric, const ty_loss_operands *in, const ty_metric_classes *classes,
                     ty_loss_sums *out, ty_error *err);
 

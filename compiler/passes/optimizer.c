@@ -1,4 +1,5 @@
-/* optimizer.c - see optimizer.h. In the rules p is the parameter, g its gradient, d the weight decay, k counts from 1. */
+/* optimizer.c - see optimizer.h. In the rules p is the parameter, g its gradient, d the weight decay, k counts from 1.
+ */
 #include "compiler/passes/optimizer.h"
 
 #include "compiler/ir/build.h"
@@ -14,7 +15,8 @@ typedef struct opt_rule {
     ty_val *next;
 } opt_rule;
 
-/* ---- arithmetic ------------------------------------------------------------------------------------------------------ */
+/* ---- arithmetic
+ * ------------------------------------------------------------------------------------------------------ */
 
 static ty_val opt_number(ty_graph *g, double v)
 {
@@ -57,7 +59,8 @@ static ty_val opt_decayed(const opt_rule *r)
     return r->decay == 0 ? r->grad : ty_b_add(r->g, r->grad, ty_b_mul_s(r->g, r->p, r->decay));
 }
 
-/* ---- rules ----------------------------------------------------------------------------------------------------------- */
+/* ---- rules
+ * ----------------------------------------------------------------------------------------------------------- */
 
 static ty_opt_moments sgd_moments(const ty_optimizer *o)
 {
@@ -234,7 +237,8 @@ static ty_val adadelta_update(const opt_rule *r)
     return opt_descend(r, r->p, r->clock->lr, q);
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------- */
+/* ---- the table
+ * ------------------------------------------------------------------------------------------------------- */
 
 static const struct opt_kind {
     const char *text;

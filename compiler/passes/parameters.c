@@ -11,7 +11,8 @@
 
 #define PARAMS_VECTOR_ELEMS 16 /* tensors of whole vectors come first, so that they start on vector borders */
 
-/* ---- names ---------------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------------------------------
+ */
 
 static bool params_in_list(const char *name, const char *const *list, int n)
 {
@@ -57,7 +58,8 @@ static int params_tie(ty_param_set *set, const ty_model *m, const char *const *n
     return 0;
 }
 
-/* ---- roles ---------------------------------------------------------------------------------------------------------- */
+/* ---- roles ----------------------------------------------------------------------------------------------------------
+ */
 
 static ty_param_role params_role(const ty_model *m, int i, const ty_train_spec *spec)
 {
@@ -99,7 +101,8 @@ int ty_params_classify(ty_param_set *set, const ty_model *m, const ty_train_spec
     return 0;
 }
 
-/* ---- uses ----------------------------------------------------------------------------------------------------------- */
+/* ---- uses -----------------------------------------------------------------------------------------------------------
+ */
 
 /* Marks all nodes that v depends on. */
 static void params_mark(const ty_graph *g, ty_val v, uint8_t *live)
@@ -145,7 +148,8 @@ int ty_params_find_uses(ty_param_set *set, const ty_graph *g, ty_val loss, ty_er
     return 0;
 }
 
-/* ---- order ---------------------------------------------------------------------------------------------------------- */
+/* ---- order ----------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct params_entry {
     int number;

@@ -1,7 +1,7 @@
 /* parameters.h - which weights are trained, and where each lies in the flat arenas. Internal to step.c.
  *
- * While the step is drafted every weight that may change is a leaf of its own; how the leaves become slices of arenas is
- * known only after the model was imported, because the order follows the first use.
+ * While the step is drafted every weight that may change is a leaf of its own; how the leaves become slices of arenas
+ * is known only after the model was imported, because the order follows the first use.
  */
 #ifndef TY_COMPILER_PASSES_PARAMETERS_H
 #define TY_COMPILER_PASSES_PARAMETERS_H
@@ -22,8 +22,8 @@ typedef struct ty_param {
     const ty_model_value *weight;
     ty_type type;
     ty_param_role role;
-    int same_as;        /* number of the weight it is tied to: itself unless tied */
-    bool decays;        /* weight decay applies */
+    int same_as; /* number of the weight it is tied to: itself unless tied */
+    bool decays; /* weight decay applies */
     bool trained;
     ty_val leaf;        /* in the draft; TY_NONE: a constant */
     uint32_t first_use; /* id of the first node that reads the leaf */

@@ -15,7 +15,8 @@ typedef struct range_search {
     ty_step_range *ranges;
 } range_search;
 
-/* ---- narrowing ------------------------------------------------------------------------------------------------------ */
+/* ---- narrowing ------------------------------------------------------------------------------------------------------
+ */
 
 static bool range_allows(const ty_step_range *r, int64_t v)
 {
@@ -43,7 +44,8 @@ static void range_narrow(ty_step_range *have, const ty_step_range *more)
     *have = out;
 }
 
-/* ---- following ------------------------------------------------------------------------------------------------------ */
+/* ---- following ------------------------------------------------------------------------------------------------------
+ */
 
 static void range_follow(range_search *s, ty_val v, ty_step_range limit);
 
@@ -146,7 +148,8 @@ static void range_follow(range_search *s, ty_val v, ty_step_range limit)
     }
 }
 
-/* ---- lookups -------------------------------------------------------------------------------------------------------- */
+/* ---- lookups --------------------------------------------------------------------------------------------------------
+ */
 
 static void range_lookup(range_search *s, uint32_t id)
 {
@@ -178,7 +181,8 @@ void ty_range_find(ty_graph *g, ty_step_range *ranges)
     ty_graph_mark_live(g, TY_TAPE_ALL, live);
     for (uint32_t id = 0; id < n; id++) {
         ty_op op = ty_graph_op(g, id);
-        bool lookup = op == TY_OP_GATHER || op == TY_OP_TAKE || op == TY_OP_SCATTER || op == TY_OP_PUT || op == TY_OP_XENT;
+        bool lookup =
+            op == TY_OP_GATHER || op == TY_OP_TAKE || op == TY_OP_SCATTER || op == TY_OP_PUT || op == TY_OP_XENT;
         if (live[id] && lookup)
             range_lookup(&search, id);
     }

@@ -1,7 +1,7 @@
 /* step.c - see step.h.
  *
- * The step is built twice. In the draft every weight that may change is a leaf of its own, so that gradients are asked for
- * values that no simplification can step over. When all is there, and it is known which weights are trained and in
+ * The step is built twice. In the draft every weight that may change is a leaf of its own, so that gradients are asked
+ * for values that no simplification can step over. When all is there, and it is known which weights are trained and in
  * which order, the draft is carried over into the graph proper, in which each leaf is a slice of its arena.
  */
 #include "compiler/passes/step.h"
@@ -31,16 +31,16 @@ typedef struct step_draft {
     ty_graph *g;
     ty_arena arena; /* working memory, of the build */
     ty_param_set set;
-    ty_val *input;  /* spec->inputs */
-    ty_val rows;    /* bool[batch] by "valid", or TY_NONE */
-    int n_inputs;   /* of the step; those behind are leaves */
-    int *leaf;      /* by input number - n_inputs: number of the weight, STEP_LEAF_SEED or STEP_LEAF_DRAW */
+    ty_val *input; /* spec->inputs */
+    ty_val rows;   /* bool[batch] by "valid", or TY_NONE */
+    int n_inputs;  /* of the step; those behind are leaves */
+    int *leaf;     /* by input number - n_inputs: number of the weight, STEP_LEAF_SEED or STEP_LEAF_DRAW */
     int n_leaves;
     ty_val seed, draw; /* leaves for random numbers */
     ty_model_values train, eval;
-    ty_loss_sums *train_term, *eval_term; /* one a term */
-    ty_val loss;                          /* of one micro-batch */
-    ty_val grad[TY_PARAM_MAX_GROUPS];     /* flat, of loss / accumulate */
+    ty_loss_sums *train_term, *eval_term;    /* one a term */
+    ty_val loss;                             /* of one micro-batch */
+    ty_val grad[TY_PARAM_MAX_GROUPS];        /* flat, of loss / accumulate */
     int step_state, seed_state, micro_state; /* the latter two -1 without random numbers */
 } step_draft;
 
@@ -52,7 +52,8 @@ static uint32_t step_train_tapes(const step_draft *d)
     return d->spec->accumulate > 1 ? STEP_TRAIN : (uint32_t)TY_TAPE_LAST;
 }
 
-/* ---- inputs and leaves ---------------------------------------------------------------------------------------------- */
+/* ---- inputs and leaves ----------------------------------------------------------------------------------------------
+ */
 
 static int step_find_input(const step_draft *d, const char *name)
 {
@@ -101,7 +102,8 @@ static void step_add_leaves(step_draft *d)
     }
 }
 
-/* ---- model ---------------------------------------------------------------------------------------------------------- */
+/* ---- model ----------------------------------------------------------------------------------------------------------
+ */
 
 static int step_bind_inputs(const step_draft *d, ty_val *bound, ty_error *err)
 {
@@ -138,7 +140,8 @@ static int step_import(step_draft *d, ty_error *err)
     return ty_model_import(d->m, d->g, &b, &d->eval, err);
 }
 
-/* ---- loss ----------------------------------------------------------------------------------------------------------- */
+/* ---- loss -----------------------------------------------------------------------------------------------------------
+ */
 
 static int step_no_output(const step_draft *d, const char *name, ty_error *err)
 {
@@ -217,7 +220,8 @@ static int step_loss(step_draft *d, ty_error *err)
     return ty_graph_failed(d->g, err) ? -1 : 0;
 }
 
-/* ---- gradient ------------------------------------------------------------------------------------------------------- */
+/* ---- gradient -------------------------------------------------------------------------------------------------------
+ */
 
 static ty_val step_flat(step_draft *d, const ty_param_group *group)
 {
@@ -248,7 +252,8 @@ static int step_gradient(step_draft *d, ty_error *err)
     return ty_graph_failed(d->g, err) ? -1 : 0;
 }
 
-/* ---- states and update ---------------------------------------------------------------------------------------------- */
+/* ---- states and update ----------------------------------------------------------------------------------------------
+ */
 
 static int step_add_scalar(step_draft *d, const char *name, ty_dtype dtype, const void *init)
 {
@@ -308,8 +313,7 @@ static int step_update(step_draft *d, ty_error *err)
 {
     ty_graph_origin(d->g, "update");
     for (int k = 0; k < d->set.n_groups; k++)
-        d->set.group[k].state =
-            ty_params_add_state(&d->set, &d->set.group[k], d->g, "param", TY_STATE_PARAM, true);
+        d->set.group[k].state = ty_params_add_state(&d->set, &d->set.group[k], d->g, "param", TY_STATE_PARAM, true);
     d->step_state = step_add_scalar(d, "step", TY_I64, NULL);
     ty_graph_add_assign(d->g, d->step_state, ty_b_add_s(d->g, ty_b_state(d->g, d->step_state), 1), TY_TAPE_LAST);
     ty_opt_clock clock = step_clock(d);
@@ -324,7 +328,8 @@ static int step_update(step_draft *d, ty_error *err)
     return ty_graph_failed(d->g, err) ? -1 : 0;
 }
 
-/* ---- statistics ----------------------------------------------------------------------------------------------------- */
+/* ---- statistics -----------------------------------------------------------------------------------------------------
+ */
 
 static int step_buffers(step_draft *d, ty_error *err)
 {
@@ -346,7 +351,8 @@ static int step_buffers(step_draft *d, ty_error *err)
     return ty_graph_failed(d->g, err) ? -1 : 0;
 }
 
-/* ---- evaluation ----------------------------------------------------------------------------------------------------- */
+/* ---- evaluation -----------------------------------------------------------------------------------------------------
+ */
 
 static ty_val step_count_rows(const step_draft *d)
 {
@@ -408,7 +414,8 @@ static int step_eval(step_draft *d, ty_error *err)
     return ty_graph_failed(d->g, err) ? -1 : 0;
 }
 
-/* ---- random numbers ------------------------------------------------------------------------------------------------- */
+/* ---- random numbers -------------------------------------------------------------------------------------------------
+ */
 
 static bool step_is_live(step_draft *d, ty_val v)
 {
@@ -435,7 +442,8 @@ static int step_random(step_draft *d, ty_error *err)
     return ty_graph_failed(d->g, err) ? -1 : 0;
 }
 
-/* ---- from the draft to the graph ------------------------------------------------------------------------------------ */
+/* ---- from the draft to the graph ------------------------------------------------------------------------------------
+ */
 
 static ty_val step_constant(ty_graph *g, const ty_param *p)
 {
@@ -501,7 +509,8 @@ static int step_carry_over(step_draft *d, ty_graph **out, ty_error *err)
     return ty_clone_finish(&c, out, err);
 }
 
-/* ---- results -------------------------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------------------------------
+ */
 
 static void step_list_weights(ty_step *s, const ty_param_set *set)
 {
@@ -585,7 +594,8 @@ int ty_step_build(const ty_model *m, const ty_train_spec *spec, ty_step *out, ty
     return rc;
 }
 
-/* ---- inference ------------------------------------------------------------------------------------------------------ */
+/* ---- inference ------------------------------------------------------------------------------------------------------
+ */
 
 static int step_infer_inputs(const ty_model *m, ty_graph *g, const ty_binding *inputs, int n_inputs, ty_val *bound,
                              ty_error *err)

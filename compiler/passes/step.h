@@ -1,7 +1,8 @@
 /* step.h - a model and a training spec become one graph that is the whole training step.
  *
- * The graph holds forward, loss, backward, gradient sums, clipping, schedule, update, statistics, evaluation and metrics,
- * told apart by tape masks (TY_TAPE_MICRO, LAST, EVAL). What runs is reachable from the effects and outputs of a tape.
+ * The graph holds forward, loss, backward, gradient sums, clipping, schedule, update, statistics, evaluation and
+ * metrics, told apart by tape masks (TY_TAPE_MICRO, LAST, EVAL). What runs is reachable from the effects and outputs of
+ * a tape.
  *
  *     ty_step step = {0};
  *     if (ty_step_build(model, &spec, &step, &err) < 0) ...
@@ -14,26 +15,26 @@
  *     MICRO  "loss" f32[]: of this micro-batch alone
  *     LAST   "loss" f32[]: of the last micro-batch alone (the caller averages over the micro-batches of a step),
  *            "lr" f32[]: rate of this step, "grad_norm" f32[]: of the step's whole gradient before clipping
- *     EVAL   "loss.sum", "loss.count" f32[]: their quotient is the loss of the rows that count (all, or the first "valid");
- *            added up over batches they give the loss of the data. With one term they are that term's own sum and divisor
- *            (times its weight); with several, count is the number of rows and sum the whole loss times that number.
+ *     EVAL   "loss.sum", "loss.count" f32[]: their quotient is the loss of the rows that count (all, or the first
+ * "valid"); added up over batches they give the loss of the data. With one term they are that term's own sum and
+ * divisor (times its weight); with several, count is the number of rows and sum the whole loss times that number.
  *            "<metric>.sum", "<metric>.count" f32[] each; every model output under its own name
  *
  * Rows behind "valid" may hold any numbers, NaN too, but their labels and ids must be legal (ty_step_range).
  *
  * States
- *     "param.0"  parameters with weight decay, "param.1" those without, each one flat f32[P] with a segment a tensor; a group
- *                without members does not exist, and if spec->optimizer.weight_decay is 0 all are in "param.0"
+ *     "param.0"  parameters with weight decay, "param.1" those without, each one flat f32[P] with a segment a tensor; a
+ * group without members does not exist, and if spec->optimizer.weight_decay is 0 all are in "param.0"
  *     "<kind>.<moment>.<group>"  "adam.m.0": as its group's parameters, same segments
  *     "grad.<group>"             gradient sums over micro-batches; only if accumulate > 1
  *     "buffer.<name>"            running statistics, one state each
  *     "step" i64[]; "seed" i64[] if the model draws random numbers, then also "micro" i64[] if accumulate > 1;
  *     "nadam.product" f64[]
- * Every number starts at its init bytes, or at zero. Init bytes belong to the model and to the spec: both must live until
- * they are loaded.
+ * Every number starts at its init bytes, or at zero. Init bytes belong to the model and to the spec: both must live
+ * until they are loaded.
  *
- * Order inside a group: gradient readiness, that is the reverse order of first use in the model, tensors whose size is a
- * multiple of 16 elements first, all others behind them.
+ * Order inside a group: gradient readiness, that is the reverse order of first use in the model, tensors whose size is
+ * a multiple of 16 elements first, all others behind them.
  */
 #ifndef TY_COMPILER_PASSES_STEP_H
 #define TY_COMPILER_PASSES_STEP_H
@@ -52,12 +53,14 @@ typedef struct ty_step_weight {
     bool trained;     /* false with state >= 0: a running statistic */
 } ty_step_weight;
 
-/* Values an input may take: lo <= value <= hi, or exactly `also` if has_also (ignore_index). lo > hi: no limit known. */
+/* Values an input may take: lo <= value <= hi, or exactly `also` if has_also (ignore_index). lo > hi: no limit known.
+ */
 typedef struct ty_step_range {
     int64_t lo, hi;
     int64_t also;
     bool has_also;
-    const char *what; /* "labels of the loss on \"logits\" (10 classes)", "rows of embedding.weight"; NULL without limit */
+    const char
+        *what; /* "labels of the loss on \"logits\" (10 classes)", "rows of embedding.weight"; NULL without limit */
 } ty_step_range;
 
 typedef struct ty_step {
@@ -71,8 +74,8 @@ typedef struct ty_step {
 
 /* All that lives in the step is in the graph's arena. On failure *out is empty. */
 int ty_step_build(const ty_model *m, const ty_train_spec *spec, ty_step *out, ty_error *err);
-/* The model as in inference: inputs in the model's order with the given types (found by name), TY_TAPE_EVAL only, weights are
- * constants, outputs by the model's names. */
+/* The model as in inference: inputs in the model's order with the given types (found by name), TY_TAPE_EVAL only,
+ * weights are constants, outputs by the model's names. */
 int ty_step_build_infer(const ty_model *m, const ty_binding *inputs, int n_inputs, ty_step *out, ty_error *err);
 void ty_step_fini(ty_step *s); /* an empty one is fine */
 

@@ -2,9 +2,9 @@
  *
  *     train_cases [-v] [--interpreter] [--threads N] [--dump DIR] DIR [NAME...]
  *
- * A case is a folder with recipe.yaml, model.onnx, batches, expected.json and final.npz; the README beside them says what
- * all of it means. Each case runs in a process of its own, so that a crash is one failed case. What a deviation may be
- * is said in expected.json; the share of it that was used up is printed.
+ * A case is a folder with recipe.yaml, model.onnx, batches, expected.json and final.npz; the README beside them says
+ * what all of it means. Each case runs in a process of its own, so that a crash is one failed case. What a deviation
+ * may be is said in expected.json; the share of it that was used up is printed.
  */
 #include "base/file.h"
 #include "base/json.h"
@@ -53,7 +53,8 @@ typedef struct test_case {
 
 enum { WORST_LOSS, WORST_LR, WORST_NORM, WORST_EVAL, WORST_WEIGHT };
 
-/* ---- small things --------------------------------------------------------------------------------------------------- */
+/* ---- small things ---------------------------------------------------------------------------------------------------
+ */
 
 static void die(const char *what, const ty_error *err)
 {
@@ -107,7 +108,8 @@ static int row_of(const char *what, const char *name, const char *const *names, 
     return -1;
 }
 
-/* ---- names ---------------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------------------------------
+ */
 
 /* The weight of the model that PyTorch calls so: by `names`, else by itself. NULL if the file has none. */
 static const ty_model_value *weight_of(const test_case *c, const char *pytorch, bool *transposed)
@@ -153,7 +155,8 @@ static const char *const *plain_list(test_case *c, const ty_doc *list, int *n)
     return out;
 }
 
-/* ---- recipe to spec ------------------------------------------------------------------------------------------------- */
+/* ---- recipe to spec -------------------------------------------------------------------------------------------------
+ */
 
 static void add_input(test_case *c, const char *name, const char *file)
 {
@@ -279,7 +282,8 @@ static void read_spec(test_case *c)
     c->steps = (int64_t)number(r, "steps", 0);
 }
 
-/* ---- comparing ------------------------------------------------------------------------------------------------------ */
+/* ---- comparing ------------------------------------------------------------------------------------------------------
+ */
 
 static void complain(test_case *c, const char *fmt, ...) TY_PRINTF(2, 3);
 static void complain(test_case *c, const char *fmt, ...)
@@ -326,7 +330,8 @@ static double tolerance(const test_case *c, const char *key)
     return number(ty_doc_find(c->expected, "tolerance"), key, 1e-5);
 }
 
-/* ---- running -------------------------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------------------------------
+ */
 
 static void run(test_case *c, ty_run tape, int64_t batch)
 {
@@ -367,7 +372,8 @@ static void train(test_case *c)
             run(c, tape, (t * per_step + m) % c->n_batches);
             loss += result(c, tape, "loss") / (double)per_step;
         }
-        double want = expected_at(c, "losses", t), rate = expected_at(c, "lr", t), norm = expected_at(c, "grad_norm", t);
+        double want = expected_at(c, "losses", t), rate = expected_at(c, "lr", t),
+               norm = expected_at(c, "grad_norm", t);
         compare(c, WORST_LOSS, loss, want, tolerance(c, t ? "losses" : "first_loss") * fabs(want),
                 "loss of step %" PRId64, t);
         compare(c, WORST_LR, result(c, TY_RUN_LAST, "lr"), rate, LR_TOLERANCE * fabs(rate) + 1e-30,
@@ -377,7 +383,8 @@ static void train(test_case *c)
     }
 }
 
-/* ---- weights at the end --------------------------------------------------------------------------------------------- */
+/* ---- weights at the end ---------------------------------------------------------------------------------------------
+ */
 
 /* What the program holds under that name of the file, or the file's own bytes. */
 static const float *present_bytes(const test_case *c, const ty_model_value *w)
@@ -479,7 +486,8 @@ static void compare_weights(test_case *c)
     ty_buf_fini(&bytes);
 }
 
-/* ---- a case --------------------------------------------------------------------------------------------------------- */
+/* ---- a case ---------------------------------------------------------------------------------------------------------
+ */
 
 static void compile(test_case *c)
 {
@@ -562,7 +570,8 @@ static bool run_apart(const char *folder, const char *name, const settings *set)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* ---- all of them ---------------------------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------------------------------
+ */
 
 static bool wanted(const char *name, char *const *names, int n)
 {

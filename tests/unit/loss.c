@@ -80,7 +80,8 @@ static void expect_loss(const loss_case *c, double sum, double count)
 #define FLOATS(...) ((const float[]){__VA_ARGS__})
 #define LABELS(...) ((const int64_t[]){__VA_ARGS__})
 
-/* ---- elements ------------------------------------------------------------------------------------------------------- */
+/* ---- elements -------------------------------------------------------------------------------------------------------
+ */
 
 static loss_case of_elements(ty_loss_kind kind)
 {
@@ -192,7 +193,8 @@ static void masked_rows_may_hold_anything(void **state)
     expect_loss(&c, 10, 2);
 }
 
-/* ---- classes -------------------------------------------------------------------------------------------------------- */
+/* ---- classes --------------------------------------------------------------------------------------------------------
+ */
 
 /* -log softmax of class k among three numbers. */
 static double plain_xent(const float *x, int k)
@@ -284,14 +286,16 @@ static void classes_on_another_axis(void **state)
     expect_loss(&c, first, 2);
 }
 
-/* ---- gradients ------------------------------------------------------------------------------------------------------ */
+/* ---- gradients ------------------------------------------------------------------------------------------------------
+ */
 
 static ty_val build_term(ty_graph *g, const ty_val *x, const void *ctx)
 {
     const ty_loss_term *t = ctx;
     ty_error err = {0};
     ty_loss_sums s;
-    ty_loss_operands in = {.output = ty_b_cast(g, x[0], TY_F32), .target = TY_NONE, .sample_weight = TY_NONE, .rows = TY_NONE};
+    ty_loss_operands in = {
+        .output = ty_b_cast(g, x[0], TY_F32), .target = TY_NONE, .sample_weight = TY_NONE, .rows = TY_NONE};
     if (t->kind == TY_LOSS_NLL || t->kind == TY_LOSS_SOFTMAX_CROSS_ENTROPY)
         in.target = ty_b_const(g, ty_type_make(TY_I64, SHAPE(4)), LABELS(2, 0, 1, 2));
     else if (t->kind != TY_LOSS_MEAN)
@@ -338,7 +342,8 @@ static void logits_of_zero_have_a_slope(void **state)
     ty_graph_free(g);
 }
 
-/* ---- metrics -------------------------------------------------------------------------------------------------------- */
+/* ---- metrics --------------------------------------------------------------------------------------------------------
+ */
 
 static void expect_metric(ty_metric_kind kind, const loss_case *c, double sum, double count)
 {
@@ -399,7 +404,8 @@ static void mean_absolute_error(void **state)
     expect_metric(TY_METRIC_MAE, &c, 4, 2);
 }
 
-/* ---- refusals ------------------------------------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------------------------------
+ */
 
 static void expect_refused(const loss_case *c, const char *words)
 {

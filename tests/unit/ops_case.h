@@ -17,25 +17,25 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DIMS(...)                                                                                                      \
-    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[])                                       \
-    {                                                                                                                  \
-        __VA_ARGS__                                                                                                    \
+#define DIMS(...)                                                                \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) \
+    {                                                                            \
+        __VA_ARGS__                                                              \
     }
 #define SCALAR 0, NULL
-#define F64(dims, ...)                                                                                                 \
+#define F64(dims, ...) \
     case_f(TY_F64, dims, (const double[]){__VA_ARGS__}, sizeof((double[]){__VA_ARGS__}) / sizeof(double))
-#define FLOAT(dtype, dims, ...)                                                                                        \
+#define FLOAT(dtype, dims, ...) \
     case_f(dtype, dims, (const double[]){__VA_ARGS__}, sizeof((double[]){__VA_ARGS__}) / sizeof(double))
-#define INT(dtype, dims, ...)                                                                                          \
+#define INT(dtype, dims, ...) \
     case_i(dtype, dims, (const int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 /* An operand of which only the type matters. */
 #define TYPE(dtype, dims) case_typed(dtype, dims)
-#define IN(...) (ty_ref[]){__VA_ARGS__}, (int)(sizeof((ty_ref[]){__VA_ARGS__}) / sizeof(ty_ref))
-#define OUT(...)                                                                                                       \
-    (ty_ref[])                                                                                                         \
-    {                                                                                                                  \
-        __VA_ARGS__                                                                                                    \
+#define IN(...)           (ty_ref[]){__VA_ARGS__}, (int)(sizeof((ty_ref[]){__VA_ARGS__}) / sizeof(ty_ref))
+#define OUT(...)    \
+    (ty_ref[])      \
+    {               \
+        __VA_ARGS__ \
     }
 
 static ty_arena case_arena; /* holds the operands; freed by case_teardown */

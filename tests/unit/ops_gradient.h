@@ -22,7 +22,7 @@ typedef struct node_case {
     gradcheck_case check;
 } node_case;
 
-#define FIXED_I64(at, dims, ...) .fixed[at] = {.type = node_type(TY_I64, dims), .data = (const int64_t[]){__VA_ARGS__}}
+#define FIXED_I64(at, dims, ...)  .fixed[at] = {.type = node_type(TY_I64, dims), .data = (const int64_t[]){__VA_ARGS__}}
 #define GRADCHECK_NODE(text, ...) node_gradcheck(text, (node_case){.op = __VA_ARGS__})
 
 static inline ty_type node_type(ty_dtype dtype, int rank, const int64_t *dim)

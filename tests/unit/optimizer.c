@@ -1,4 +1,5 @@
-/* Optimizers: several steps of every rule and variant beside a plain scalar restatement of PyTorch's formulas; clipping.
+/* Optimizers: several steps of every rule and variant beside a plain scalar restatement of PyTorch's formulas;
+ * clipping.
  */
 #include "tests/unit/evaluate.h"
 
@@ -207,7 +208,8 @@ static void every_kind_is_tried(void **state)
             fail_msg("%s is not tried", ty_optimizer_text((ty_optimizer_kind)k));
 }
 
-/* ---- clipping ------------------------------------------------------------------------------------------------------- */
+/* ---- clipping -------------------------------------------------------------------------------------------------------
+ */
 
 static const float clip_a[] = {3, 0}, clip_b[] = {0, -4, 0};
 

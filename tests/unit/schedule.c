@@ -81,8 +81,8 @@ static void one_cycle_is_pytorchs(void **state)
     (void)state;
     ty_schedule s = {
         .kind = TY_SCHED_ONE_CYCLE, .total = 15, .pct_start = 0.25, .div_factor = 25, .final_div_factor = 1000};
-    static const double want[] = {0.0004,       0.0032060079, 0.0083433315, 0.0099878207, 0.0096984752,
-                                  0.0090451232, 0.0080783842, 0.0068731580, 0.0055228214, 0.0041319938,
+    static const double want[] = {0.0004,       0.0032060079, 0.0083433315,  0.0099878207,  0.0096984752,
+                                  0.0090451232, 0.0080783842, 0.0068731580,  0.0055228214,  0.0041319938,
                                   0.0028084319, 0.0016546808, 0.00076012913, 0.00019408377, 4e-07};
     for (int t = 0; t < 15; t++) {
         double got = rate(&s, 0.01, t);

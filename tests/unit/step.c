@@ -1,5 +1,5 @@
-/* The step graph: what is trained, where it lies, what each tape does, and what is refused. Models are built here, byte by
- * byte; steps run in the double interpreter.
+/* The step graph: what is trained, where it lies, what each tape does, and what is refused. Models are built here, byte
+ * by byte; steps run in the double interpreter.
  */
 #include "tests/unit/onnx_model.h"
 
@@ -158,7 +158,8 @@ static void expect_near(const char *what, double got, double want)
 static const float batch_x[] = {1, 2, 0, -1, 0.5f, 0.25f, 3, 1, -2, 1, 1, 0, 0, 0, 1, 4};
 static const int64_t batch_t[] = {0, 2, 1, 2};
 
-/* ---- layout --------------------------------------------------------------------------------------------------------- */
+/* ---- layout ---------------------------------------------------------------------------------------------------------
+ */
 
 static void expect_segments(const ty_step *s, const char *state, const char *names)
 {
@@ -178,7 +179,8 @@ static void arenas_follow_gradient_readiness(void **state)
     (void)state;
     ty_model *m = two_layers();
     plan p;
-    plan_of(&p)->spec.optimizer = (ty_optimizer){.kind = TY_OPT_ADAM, .lr = 0.1, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8};
+    plan_of(&p)->spec.optimizer =
+        (ty_optimizer){.kind = TY_OPT_ADAM, .lr = 0.1, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8};
     ty_step s = build(m, &p);
     expect_segments(&s, "param.0", "w1@0 b2@32 w2@35 b1@59"); /* 32 is a multiple of 16; 3, 24 and 8 are not */
     expect_segments(&s, "adam.m.0", "w1@0 b2@32 w2@35 b1@59");
@@ -218,7 +220,8 @@ static void decay_splits_the_arena(void **state)
     ty_model_free(m);
 }
 
-/* ---- tapes ---------------------------------------------------------------------------------------------------------- */
+/* ---- tapes ----------------------------------------------------------------------------------------------------------
+ */
 
 /* Two micro-batches of equal size give the step that one batch of both gives. */
 static void micro_batches_add_up(void **state)
@@ -242,7 +245,8 @@ static void micro_batches_add_up(void **state)
         run_tape(two, TY_TAPE_LAST, batch_x + 8, batch_t + 2, NULL);
         loss += output_of(&b, two, "loss", TY_TAPE_LAST);
         expect_near("loss", loss / 2, output_of(&a, one, "loss", TY_TAPE_LAST));
-        expect_near("norm", output_of(&b, two, "grad_norm", TY_TAPE_LAST), output_of(&a, one, "grad_norm", TY_TAPE_LAST));
+        expect_near("norm", output_of(&b, two, "grad_norm", TY_TAPE_LAST),
+                    output_of(&a, one, "grad_norm", TY_TAPE_LAST));
         for (int i = 0; i < 67; i++)
             expect_near("parameter", ty_interp_state(two, state_named(&b, "param.0"))->f[i],
                         ty_interp_state(one, state_named(&a, "param.0"))->f[i]);
@@ -328,7 +332,8 @@ static void terms_are_added_by_weight(void **state)
     ty_model_free(m);
 }
 
-/* ---- statistics, ties, random numbers ------------------------------------------------------------------------------- */
+/* ---- statistics, ties, random numbers -------------------------------------------------------------------------------
+ */
 
 static ty_model *normalized(void)
 {
@@ -463,7 +468,8 @@ static void dropout_draws_anew(void **state)
     ty_model_free(m);
 }
 
-/* ---- ranges --------------------------------------------------------------------------------------------------------- */
+/* ---- ranges ---------------------------------------------------------------------------------------------------------
+ */
 
 static void ranges_are_found(void **state)
 {
@@ -502,7 +508,8 @@ static void ranges_are_found(void **state)
     ty_model_free(m);
 }
 
-/* ---- inference ------------------------------------------------------------------------------------------------------ */
+/* ---- inference ------------------------------------------------------------------------------------------------------
+ */
 
 static void inference_has_no_states(void **state)
 {
@@ -530,7 +537,8 @@ static void inference_has_no_states(void **state)
     ty_model_free(m);
 }
 
-/* ---- refusals ------------------------------------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------------------------------
+ */
 
 static void expect_refused(const ty_model *m, const plan *p, const char *message, const char *help)
 {
