@@ -1,6 +1,6 @@
 /* attr.h - the fields of ty_attr as a table, so that printing, parsing and cleaning need no list of their own.
  *
- * Private to compiler/ir and its tests.
+ * For compiler/ir and its tests; compiler/ops takes the names of the combines from here for its messages.
  */
 #ifndef TY_COMPILER_IR_ATTR_H
 #define TY_COMPILER_IR_ATTR_H

@@ -9,7 +9,6 @@
 #include "container/config/utf8.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,27 +32,14 @@ static const text_style style_compact = {{"null", "false", "true"}, "Infinity", 
 
 /* ---- numbers ---- */
 
-/* Below the normal range fewer digits tell a double from its neighbours than elsewhere: 5e-324. */
-static int text_subnormal(ty_buf *out, double d)
-{
-    char text[40];
-
-    for (int digits = 1; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*e", digits - 1, d);
-        if (strtod(text, NULL) == d)
-            break;
-    }
-    return ty_buf_adds(out, text);
-}
-
-/* base/json.h spells normal doubles as CPython's repr does. */
+/* base/json.h spells finite doubles as CPython's repr does. */
 int ty_python_float(ty_buf *out, double d)
 {
     if (isnan(d))
         return ty_buf_adds(out, "nan");
     if (isinf(d))
         return ty_buf_adds(out, d > 0 ? "inf" : "-inf");
-    return fpclassify(d) == FP_SUBNORMAL ? text_subnormal(out, d) : ty_json_add_float(out, d);
+    return ty_json_add_float(out, d);
 }
 
 static int text_real(ty_buf *out, double d, const text_style *style)
