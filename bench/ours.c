@@ -157,7 +157,8 @@ static int job_compile(job *j, ty_error *err)
                           .schedule = {.kind = TY_SCHED_CONSTANT},
                           .accumulate = 1,
                           .seed = 1,
-                          .batch_norm_statistics = true};
+                          .batch_norm_statistics = true,
+                          .no_eval = true}; /* the peers do not evaluate either */
     return ty_compile_train(j->model, &spec, &j->options, &j->program, err);
 }
 

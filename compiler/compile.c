@@ -351,7 +351,7 @@ int ty_compile_train(const ty_model *m, const ty_train_spec *spec, const ty_comp
     int64_t start = ty_clock_ns();
     if (ty_step_build(m, spec, &step, err) < 0)
         return -1;
-    uint32_t tapes = TY_TAPE_LAST | TY_TAPE_EVAL | (spec->accumulate > 1 ? TY_TAPE_MICRO : 0);
+    uint32_t tapes = TY_TAPE_LAST | (spec->no_eval ? 0 : TY_TAPE_EVAL) | (spec->accumulate > 1 ? TY_TAPE_MICRO : 0);
     return compile_step(&step, tapes, opt, compile_ms(start), out, err);
 }
 

@@ -169,6 +169,7 @@ typedef struct ty_train_spec {
     bool batch_norm_statistics; /* train mode: batch norm uses batch statistics (normally true) */
     bool eval_valid_rows; /* evaluation takes an extra input "valid" i64[]: only the first `valid` rows of the batch
                              count */
+    bool no_eval; /* training only: the EVAL tape is not compiled, which saves time where nothing is evaluated */
 } ty_train_spec;
 
 /* ---- compiling ----------------------------------------------------------------------------------------------------

@@ -469,6 +469,7 @@ int ty_spec_build(const ty_recipe *r, const ty_spec_plan *plan, const ty_dataset
         .seed = (uint64_t)r->seed,
         .batch_norm_statistics = true,
         .eval_valid_rows = has_validation,
+        .no_eval = !has_validation,
     };
     return 0;
 }
