@@ -75,6 +75,15 @@ for doc in $docs; do
     done
 done | rule "every variable and macro named in the documents is in the sources"
 
+for doc in $docs; do
+    words "$doc" | grep -E '^(graph|kernels)\.[a-z0-9.]+$' | sort -u | while read -r name; do
+        grep -qF "\"$name\"" compiler/compile.c || echo "$doc: $name"
+    done
+done | rule "dumps are called as the documents say"
+awk '/compile_passes\[\]/ {on = 1} /^};/ {on = 0} on' compiler/compile.c | grep -oE 'ty_pass_[a-z_]+' | while read -r pass; do
+    grep -qF "compiler/passes/${pass#ty_pass_}.c" ARCHITECTURE.md || echo "$pass"
+done | rule "the passes of compile.c are on the tour"
+
 # ---- the programs
 
 # Commands of the README that begin with trainyard, without comments.
