@@ -61,7 +61,7 @@ struct ty_cpu {
 };
 
 /* Below this many scalar instructions a kernel runs on the calling thread: waking the others costs about as much. */
-#define CPU_SERIAL_COST 60000.0
+#define CPU_SERIAL_COST 250000.0
 
 /* ---- pointers ---- */
 
@@ -82,12 +82,15 @@ static char *cpu_address(const ty_cpu *cpu, const ty_plan *plan, ty_val v, const
     }
 }
 
-static void cpu_point(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, char **at, ty_val v)
+/* *at <- address of v, `offset` bytes on. */
+static void cpu_point(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, char **at, ty_val v, int64_t offset)
 {
-    *at = cpu_address(cpu, plan, v, NULL);
     ty_place place = ty_plan_place(plan, v);
-    if (place.kind != TY_PLACE_INPUT)
+    if (place.kind != TY_PLACE_INPUT) {
+        char *address = cpu_address(cpu, plan, v, NULL);
+        *at = address ? address + offset : NULL;
         return;
+    }
     if (tape->n_patches == tape->cap_patches) {
         int cap = tape->cap_patches ? 2 * tape->cap_patches : 16;
         cpu_patch *grown = TY_NEW_ARRAY(&cpu->arena, cpu_patch, cap);
@@ -96,7 +99,7 @@ static void cpu_point(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, char **a
         tape->patch = grown;
         tape->cap_patches = cap;
     }
-    tape->patch[tape->n_patches++] = (cpu_patch){at, (int)place.index, place.offset};
+    tape->patch[tape->n_patches++] = (cpu_patch){at, (int)place.index, place.offset + offset};
 }
 
 /* ---- kernels ---- */
@@ -141,15 +144,18 @@ static void cpu_add_kernel(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, con
 {
     const ty_kernel *k = u->kernel;
     uint32_t *alias = TY_NEW_ARRAY(&cpu->arena, uint32_t, k->n_buffers);
+    int64_t *base = TY_NEW_ARRAY(&cpu->arena, int64_t, k->n_buffers);
     cpu_alias(plan, k, alias);
+    ty_render_bases(k, alias, base);
     ty_buf_clear(scratch);
-    ty_render_kernel(k, alias, scratch);
+    ty_render_kernel(k, alias, base, scratch);
     step->kind = CPU_KERNEL;
     step->hash = cpu_add_text(cpu, scratch);
     step->n_ptr = k->n_buffers;
     step->ptr = TY_NEW_ARRAY(&cpu->arena, char *, k->n_buffers);
     for (int i = 0; i < k->n_buffers; i++)
-        cpu_point(cpu, tape, plan, &step->ptr[i], k->buffer[i].val);
+        cpu_point(cpu, tape, plan, &step->ptr[i], k->buffer[i].val,
+                  base[i] * (int64_t)ty_dtype_bytes(k->buffer[i].dtype));
     step->n_units = ty_kernel_n_units(k);
     double cost = (double)step->n_units * ty_kernel_unit_cost(k);
     step->threads = cost < CPU_SERIAL_COST || step->n_units < 2 ? 1 : cpu->opt.threads;
@@ -171,11 +177,11 @@ static int cpu_add_library(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, con
     step->ptr = TY_NEW_ARRAY(&cpu->arena, char *, step->n_ptr);
     for (int i = 0; i < n_in; i++) {
         in[i] = *ty_graph_type(g, ty_graph_in(g, u->node, i));
-        cpu_point(cpu, tape, plan, &step->ptr[i], ty_graph_in(g, u->node, i));
+        cpu_point(cpu, tape, plan, &step->ptr[i], ty_graph_in(g, u->node, i), 0);
     }
     for (int i = 0; i < n_res; i++) {
         res[i] = *ty_graph_type(g, ty_val_make(u->node, (uint32_t)i));
-        cpu_point(cpu, tape, plan, &step->ptr[n_in + i], ty_val_make(u->node, (uint32_t)i));
+        cpu_point(cpu, tape, plan, &step->ptr[n_in + i], ty_val_make(u->node, (uint32_t)i), 0);
     }
     ty_library_shape shape = {ty_graph_attr(g, u->node), in, n_in, res, n_res, cpu->opt.threads, cpu->opt.strict};
     if (ty_library_prepare((ty_op)n->op, &shape, &step->call, err) < 0)
@@ -205,7 +211,7 @@ static void cpu_add_copy(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, char 
     step->n_ptr = 2;
     step->ptr[0] = to;
     step->bytes = ty_type_bytes(ty_graph_type(plan->f->g, from));
-    cpu_point(cpu, tape, plan, &step->ptr[1], from);
+    cpu_point(cpu, tape, plan, &step->ptr[1], from, 0);
 }
 
 static int cpu_add_assembly(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u)

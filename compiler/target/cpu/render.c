@@ -11,6 +11,7 @@
 typedef struct render {
     const ty_kernel *k;
     const uint32_t *alias;
+    const int64_t *base;
     ty_buf *out;
     int indent;
     int inner[TY_K_MAX_VARS]; /* loop variables inside a row, slowest first */
@@ -86,7 +87,12 @@ static void render_line(render *r)
 
 /* ---- index expressions ---- */
 
-static void render_ix(render *r, ty_ix ix);
+static void render_ix_less(render *r, ty_ix ix, int64_t less);
+
+static void render_ix(render *r, ty_ix ix)
+{
+    render_ix_less(r, ix, 0);
+}
 
 static void render_atom(render *r, const ty_atom *atom)
 {
@@ -104,7 +110,7 @@ static void render_atom(render *r, const ty_atom *atom)
     }
 }
 
-static void render_ix(render *r, ty_ix ix)
+static void render_ix_less(render *r, ty_ix ix, int64_t less)
 {
     const ty_ix_node *node = ty_ix_at(&r->k->ix, ix);
     for (int i = 0; i < node->n_terms; i++) {
@@ -114,8 +120,8 @@ static void render_ix(render *r, ty_ix ix)
             ty_buf_addf(r->out, "%ldl * ", (long)node->term[i].coef);
         render_atom(r, &r->k->ix.atom[node->term[i].atom]);
     }
-    if (node->c || node->n_terms == 0)
-        ty_buf_addf(r->out, "%s%ldl", node->n_terms ? " + " : "", (long)node->c);
+    if (node->c != less || node->n_terms == 0)
+        ty_buf_addf(r->out, "%s%ldl", node->n_terms ? " + " : "", (long)(node->c - less));
 }
 
 /* ---- instructions ---- */
@@ -144,7 +150,7 @@ static void render_load(render *r, const ty_kinstr *instr)
         ty_buf_addf(r->out, "v%u ? ", instr->guard);
     const char *convert = instr->dtype == TY_F16 ? "ty_load_f16" : instr->dtype == TY_BF16 ? "ty_load_bf16" : "";
     ty_buf_addf(r->out, "%s(b%u[", convert, r->alias[instr->buffer]);
-    render_ix(r, instr->addr);
+    render_ix_less(r, instr->addr, r->base[instr->buffer]);
     ty_buf_adds(r->out, "])");
     if (instr->guard != TY_NONE)
         ty_buf_adds(r->out, " : 0");
@@ -243,7 +249,7 @@ static void render_store(render *r, const ty_kstore *store)
     const char *convert = dtype == TY_F16 ? "ty_store_f16" : dtype == TY_BF16 ? "ty_store_bf16" : "";
     render_line(r);
     ty_buf_addf(r->out, "b%u[", r->alias[store->buffer]);
-    render_ix(r, store->addr);
+    render_ix_less(r, store->addr, r->base[store->buffer]);
     ty_buf_addf(r->out, "] = %s(v%u);\n", convert, store->value);
 }
 
@@ -524,9 +530,28 @@ static void render_flat(render *r)
     ty_buf_adds(r->out, " }\n");
 }
 
-void ty_render_kernel(const ty_kernel *k, const uint32_t *alias, ty_buf *out)
+static void render_lower_base(const ty_kernel *k, ty_ix addr, int64_t *base)
 {
-    render r = {.k = k, .alias = alias, .out = out, .column = -1};
+    int64_t c = ty_ix_at(&k->ix, addr)->c;
+    *base = c < *base ? (c > 0 ? c : 0) : *base;
+}
+
+void ty_render_bases(const ty_kernel *k, const uint32_t *alias, int64_t *base)
+{
+    for (int i = 0; i < k->n_buffers; i++)
+        base[i] = INT64_MAX;
+    for (uint32_t i = 0; i < k->n_instrs; i++)
+        if (k->instr[i].kop == TY_K_LOAD)
+            render_lower_base(k, k->instr[i].addr, &base[alias[k->instr[i].buffer]]);
+    for (int i = 0; i < k->n_stores; i++)
+        render_lower_base(k, k->store[i].addr, &base[alias[k->store[i].buffer]]);
+    for (int i = 0; i < k->n_buffers; i++)
+        base[i] = base[alias[i]] == INT64_MAX ? 0 : base[alias[i]];
+}
+
+void ty_render_kernel(const ty_kernel *k, const uint32_t *alias, const int64_t *base, ty_buf *out)
+{
+    render r = {.k = k, .alias = alias, .base = base, .out = out, .column = -1};
     if (k->form == TY_FORM_COLUMNS)
         r.column = k->order[k->n_order - 1];
     for (int i = 0; i < k->n_order; i++)
