@@ -22,7 +22,7 @@ reason=$(timeout 60 docker info 2>&1 >/dev/null) || skip "no container engine: d
 git rev-parse -q --verify HEAD >/dev/null 2>&1 || skip "this tree is no git checkout"
 [ -z "$(git status --porcelain 2>/dev/null)" ] || echo "fresh: what is not committed is not in the clean checkout"
 
-options=(--rm -i --network host --name "trainyard-fresh-$$")
+options=(--rm -i --network host)
 shared=$(realpath -q "${TY_SHARED:-../shared}") && [ -d "$shared" ] && options+=(-v "$shared:/work/shared:ro")
 
 # The program runs in the container; the checkout comes as a tar on standard input.
@@ -44,15 +44,21 @@ part run
 part test
 PROGRAM
 
-git archive HEAD | timeout -k 20 "$seconds" docker run "${options[@]}" "$base" bash -c "$program" 2>&1 | tee "$log" |
-    grep -avE --line-buffered "$form|^step=|^val step="
-status=${PIPESTATUS[1]}
-[ "$status" = 0 ] || docker rm -f "trainyard-fresh-$$" >/dev/null 2>&1
+name=trainyard-fresh-$$
+remove() { docker rm -f -v "$name" >/dev/null 2>&1; }
+trap 'remove; exit 1' INT TERM HUP
+# In the background, because a shell that waits for a foreground command lets a signal wait too.
+{
+    git archive HEAD | timeout -k 20 "$seconds" docker run --name "$name" "${options[@]}" "$base" bash -c "$program" 2>&1
+    echo "fresh: the container ended with status ${PIPESTATUS[1]}"
+} | tee "$log" | grep -avE --line-buffered "$form|^step=|^val step=" &
+wait $!
+remove
 
 # The closing line of `make test` is the last of its form; `make run` has none.
 ended_well() { grep -qaE "^fresh: make $1 ended with status 0 " "$log"; }
 read -r passed _ failed _ skipped _ < <(grep -aE "$form" "$log" | tail -n 1 | tr -d ,)
-[ -n "${passed:-}" ] || { echo "FAILED: no closing line of make test (status $status; 124: past $seconds s)" && passed=0 failed=1 skipped=0; }
+[ -n "${passed:-}" ] || { echo "FAILED: no closing line of make test (status 124: it ran past $seconds s)" && passed=0 failed=1 skipped=0; }
 ended_well test || [ "$failed" != 0 ] || { echo "FAILED: make test" && failed=1; }
 if ended_well run; then
     passed=$((passed + 1))
