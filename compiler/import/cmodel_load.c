@@ -199,9 +199,27 @@ static int load_compile(const char *path, const char *cc, const char *dir, const
 {
     char include[PATH_BYTES + 2];
     snprintf(include, sizeof include, "-I%s", dir);
-    const char *const argv[] = {
-        cc,   "-std=gnu17", "-O1", "-Wall", "-fPIC", "-shared", "-fvisibility=hidden", include, "-o", object,
-        "-x", "c",          path,  "-x",    "none",  "-lm",     "-Wl,-z,defs",         NULL};
+    const char *const argv[] = {cc,
+                                "-std=gnu17",
+                                "-O1",
+                                "-Wall",
+                                "-Werror=int-conversion",
+                                "-Werror=implicit-function-declaration",
+                                "-Werror=incompatible-pointer-types",
+                                "-fPIC",
+                                "-shared",
+                                "-fvisibility=hidden",
+                                include,
+                                "-o",
+                                object,
+                                "-x",
+                                "c",
+                                path,
+                                "-x",
+                                "none",
+                                "-lm",
+                                "-Wl,-z,defs",
+                                NULL};
     ty_buf output;
     int status = 0;
     ty_buf_init(&output, OUTPUT_BYTES);
