@@ -19,11 +19,12 @@ CFLAGS_tsan    = -O1 -g -DTY_DEBUG -fsanitize=thread
 BASICS  = -std=gnu17 -I. -pthread -Wall -Wextra -Werror
 CFLAGS  = $(BASICS) -fopenmp -fPIE -fstack-protector-strong $(CFLAGS_$(variant))
 LDFLAGS = -pie -pthread -rdynamic -Wl,-z,relro -Wl,-z,now -Wl,--as-needed $(filter -fsanitize%,$(CFLAGS_$(variant)))
-LIBS    = -ldnnl -lyaml -lcrypto -lz -lcurl -lm -ldl -lgomp
+LIBS    = -ldnnl -lyaml -lcrypto -lz -lcurl -lm -ldl $(if $(filter tsan,$(variant)),,-lgomp)
 
 MAINS   = $(wildcard entrypoint/train.c entrypoint/trainyard.c)
 SOURCES = $(filter-out $(MAINS),$(wildcard base/*.c container/*.c container/*/*.c compiler/*.c compiler/*/*.c \
-          compiler/target/*/*.c dist/*.c estimator_spec/*.c entrypoint/*.c))
+          compiler/target/*/*.c dist/*.c estimator_spec/*.c entrypoint/*.c)) \
+          $(if $(filter tsan,$(variant)),tests/tsan/gomp.c)
 LIB     = $(B)/libtrainyard.a
 UNITS   = $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/*.c))
 TOOLS   = $(patsubst tests/tools/%.c,$(B)/tools/%,$(wildcard tests/tools/*.c))

@@ -9,7 +9,7 @@
 #   skip WHAT REASON
 # A check that fails prints what it saw.
 set -u
-# The leak checker of gcc 12 crashes on thread-local storage of libraries that were opened and closed again.
+# As tests/run has it, for those who run a script alone.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-intercept_tls_get_addr=0}
 BIN=$(realpath "${TY_BIN:-build/bin}")
 SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/entrypoint-XXXXXX")

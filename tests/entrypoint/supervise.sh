@@ -4,6 +4,8 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/entrypoint/harness.bash
 export SAGEMAKER_PROGRAM=run.sh
 program() { printf '#!/bin/sh\n%s\n' "$1" >"$ML/code/run.sh"; }
+# What is looked for among all processes sleeps for a time of our own: others may run these tests at the same time.
+OURS=$(printf '%07d' $$)
 
 begin exit_codes
 program 'exit $(cat code_to_use)'
@@ -166,10 +168,10 @@ finish
 same "QUIT" 5 $rc
 
 begin orphans
-program 'sleep 61.25 & setsid sleep 61.5 & (setsid sh -c "sleep 61.75 & sleep 61.8" &) ; sleep 0.3; exit 0'
+program "sleep 61.${OURS}1 & setsid sleep 61.${OURS}2 & (setsid sh -c 'sleep 61.${OURS}3 & sleep 61.${OURS}4' &) ; sleep 0.3; exit 0"
 run
 same "status" 0 $rc
-ok "nothing is left behind" not_running "sleep 61."
+ok "nothing is left behind" not_running "sleep 61.$OURS"
 has "and it is told" "$W/err" "outlived the program"
 
 begin stubborn_orphan
@@ -240,15 +242,16 @@ same "its usage errors" 2 $rc
 
 if unshare -pf --mount-proc true 2>/dev/null; then
     begin pid1
-    program 'echo "pid $$ parent $PPID" >who; sleep 63.5 & setsid sleep 63.6 & exit 6'
+    program 'echo "pid $$ parent $PPID" >who; sleep '63.${OURS}1' & setsid sleep '63.${OURS}2' & exit 6'
     timeout 30 unshare -pf --mount-proc "$BIN/train" train >"$W/out" 2>"$W/err"
     rc=$?
     same "status" 6 $rc
     has "we are PID 1" "$ML/code/who" "parent 1"
-    ok "nothing is left" not_running "sleep 63."
+    ok "nothing is left" not_running "sleep 63.$OURS"
 
     begin pid1_zombies
-    program 'i=0; while [ $i -lt 50 ]; do (sh -c "exit 3" &) ; i=$((i+1)); done; sleep 0.5
+    program 'i=0; while [ $i -lt 50 ]; do (sh -c "exit 3" &) ; i=$((i+1)); done; sleep 0.5; n=0
+    while grep -qs "^State:.Z" /proc/[0-9]*/status && [ $n -lt 100 ]; do sleep 0.1; n=$((n+1)); done
     grep -l "^State:.Z" /proc/[0-9]*/status 2>/dev/null | wc -l >zombies; exit 0'
     timeout 30 unshare -pf --mount-proc "$BIN/train" train >"$W/out" 2>"$W/err"
     same "orphans are reaped" 0 "$(cat "$ML/code/zombies")"

@@ -83,6 +83,15 @@ static void judge(const char *dir, int64_t acknowledged, int kill)
     ty_arena_fini(&arena);
 }
 
+/* On a busy machine, or under a slow tool, moments counted from the start would all lie before the first save: every
+ * fourth child is let live until it has saved once, and only then is the moment drawn. */
+static void await_save(const volatile int64_t *acknowledged)
+{
+    const int64_t before = *acknowledged;
+    for (int ms = 0; *acknowledged == before && ms < 30000; ms++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
 static void test_kill_sweep(void **state)
 {
     const char *dir = in(state, "checkpoints");
@@ -95,6 +104,8 @@ static void test_kill_sweep(void **state)
         assert_true(child >= 0);
         if (child == 0)
             saver(dir, acknowledged);
+        if (kill_no % 4 == 0)
+            await_save(acknowledged);
         uint64_t wait_us = ty_rng_below(1, 0, 0, (uint64_t)kill_no, 40000);
         nanosleep(&(struct timespec){.tv_nsec = (long)wait_us * 1000}, NULL);
         kill(child, SIGKILL);
@@ -104,7 +115,7 @@ static void test_kill_sweep(void **state)
         judge(dir, *acknowledged, kill_no);
     }
     print_message("%d kills, %" PRId64 " checkpoints acknowledged, none lost\n", N_KILLS, *acknowledged);
-    assert_true(*acknowledged > 0);
+    assert_true(*acknowledged >= N_KILLS / 4);
     munmap((void *)acknowledged, sizeof *acknowledged);
 }
 

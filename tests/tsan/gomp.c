@@ -1,0 +1,92 @@
+/* gomp.c - OpenMP's parallel regions on plain threads, for ThreadSanitizer.
+ *
+ * libgomp is not built for the tool, which therefore sees neither the start nor the end of a region and would call
+ * every hand-over between the master and its team a race. This stand-in is linked before libgomp in the tsan variant: a
+ * region is pthread_create and pthread_join, which the tool knows, so that what it reports between the threads of a
+ * region is real. It has the calls that our own code and oneDNN make, and no more: one that is missing here does not
+ * link.
+ */
+#include <omp.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MAX_THREADS = 64 };
+
+typedef struct team {
+    void (*run)(void *);
+    void *data;
+    int n_threads;
+    pthread_barrier_t barrier;
+} team;
+
+typedef struct member {
+    team *team;
+    int id;
+    pthread_t thread;
+} member;
+
+static int n_wanted; /* by omp_set_num_threads; 0: two, as on the machines the tests are for */
+static _Thread_local const member *self;
+
+static void *member_main(void *arg)
+{
+    const member *before = self;
+    self = arg;
+    self->team->run(self->team->data);
+    self = before;
+    return NULL;
+}
+
+void GOMP_parallel(void (*run)(void *), void *data, unsigned n_threads, unsigned flags)
+{
+    member members[MAX_THREADS];
+    int n = n_threads ? (int)n_threads : omp_get_max_threads();
+    (void)flags;
+    n = omp_in_parallel() ? 1 : n > MAX_THREADS ? MAX_THREADS : n;
+    team t = {.run = run, .data = data, .n_threads = n};
+    pthread_barrier_init(&t.barrier, NULL, (unsigned)n);
+    for (int i = 0; i < n; i++)
+        members[i] = (member){.team = &t, .id = i};
+    for (int i = 1; i < n; i++)
+        if (pthread_create(&members[i].thread, NULL, member_main, &members[i]) != 0) {
+            fputs("gomp.c: no more threads\n", stderr);
+            abort();
+        }
+    member_main(&members[0]);
+    for (int i = 1; i < n; i++)
+        pthread_join(members[i].thread, NULL);
+    pthread_barrier_destroy(&t.barrier);
+}
+
+void GOMP_barrier(void)
+{
+    if (self)
+        pthread_barrier_wait(&self->team->barrier);
+}
+
+int omp_get_thread_num(void)
+{
+    return self ? self->id : 0;
+}
+
+int omp_get_num_threads(void)
+{
+    return self ? self->team->n_threads : 1;
+}
+
+int omp_in_parallel(void)
+{
+    return self && self->team->n_threads > 1;
+}
+
+int omp_get_max_threads(void)
+{
+    return n_wanted > 0 ? n_wanted : 2;
+}
+
+void omp_set_num_threads(int n)
+{
+    n_wanted = n;
+}
