@@ -174,10 +174,12 @@ static int compile_plans(ty_program *p, const ty_compile_options *opt, const ty_
                          ty_error *err)
 {
     static const char *const names[TY_N_RUNS] = {"kernels.micro.txt", "kernels.last.txt", "kernels.eval.txt"};
+    /* What is fused decides roundings: with strict determinism it may not depend on the threads at hand. */
+    int fuse_for = opt->deterministic_strict ? 2 : opt->threads;
     for (int run = 0; run < TY_N_RUNS; run++) {
         if (!p->has[run])
             continue;
-        if (ty_pass_fuse(p->graph, ty_program_tape_of((ty_run)run), opt->threads, &p->fusion[run], err) < 0 ||
+        if (ty_pass_fuse(p->graph, ty_program_tape_of((ty_run)run), fuse_for, &p->fusion[run], err) < 0 ||
             ty_pass_plan(p->fusion[run], &p->plan[run], err) < 0 || ty_plan_check(p->plan[run], err) < 0)
             return -1;
         compile_dump_kernels(opt, names[run], p->plan[run]);

@@ -55,6 +55,22 @@ static int refuse_channel(ty_session *s, const ty_recipe_data *d, ty_error *err)
         err, "name the folder: data.train.path in the recipe, or --data-dir=DIR with a folder for each channel");
 }
 
+/* An empty number would be NaN, and the loss with it, some steps later. */
+static int refuse_missing(const ty_dataset *ds, const ty_field *fields, ty_error *err)
+{
+    char place[TY_ERROR_PLACE_BYTES];
+    for (int i = 0; i < ds->n_fields; i++) {
+        const ty_field_info *info = &ds->field[i];
+        if (info->n_missing == 0 || fields[i].missing_given)
+            continue;
+        ty_error_set(err, TY_E_DATA, "field \"%s\": %lld values are missing, expected a number in each", info->name,
+                     (long long)info->n_missing);
+        ty_error_at(err, "%s", ty_dataset_place(ds, i, info->first_missing, place, sizeof place));
+        return ty_error_help(err, "say what stands for them: missing: 0");
+    }
+    return 0;
+}
+
 static int open_data(ty_session *s, const ty_recipe_data *d, ty_dataset **out, ty_error *err)
 {
     const ty_job_channel *channel = d->channel ? find_channel(s->job, d->channel) : NULL;
@@ -78,7 +94,9 @@ static int open_data(ty_session *s, const ty_recipe_data *d, ty_dataset **out, t
         .csv_delimiter = d->delimiter ? d->delimiter[0] : 0,
         .no_map = !d->path && channel && channel->no_map,
     };
-    return ty_dataset_open(&source, out, err);
+    if (ty_dataset_open(&source, out, err) < 0)
+        return -1;
+    return refuse_missing(*out, fields, err);
 }
 
 /* Fields of the validation data that were declared on their own get the types that the training fields were given. */

@@ -154,8 +154,8 @@ int ty_dataset_check_range(const ty_dataset *ds, int field, int64_t min, int64_t
         return 0;
     bool low = f->min < min;
     char place[TY_ERROR_PLACE_BYTES];
-    ty_error_set(err, TY_E_DATA_VALUE, "field \"%s\": %s %lld, expected %lld to %lld", f->name, what,
-                 (long long)(low ? f->min : f->max), (long long)min, (long long)max);
+    ty_error_set(err, TY_E_DATA_VALUE, "field \"%s\": found %lld, expected %lld to %lld (%s)", f->name,
+                 (long long)(low ? f->min : f->max), (long long)min, (long long)max, what);
     ty_error_at(err, "%s", ty_dataset_place(ds, field, low ? f->min_sample : f->max_sample, place, sizeof place));
     if (f->max > max && f->max - 1 == max && f->min > min && f->min - 1 == min)
         return ty_error_help(err, "the values seem to count from %lld: give the field offset: -1", (long long)f->min);

@@ -89,6 +89,7 @@ job csv_text && sed -i '7s/^[0-9]*/apple/' "$ML/input/data/train/part.csv" && ba
 job csv_columns && edit train.yaml 's/columns: 64\}/columns: 65}/' && bad 78 'column 65 does not exist'
 job csv_quote && printf '"1,2\n' >>"$ML/input/data/train/part.csv" && bad 65 part.csv
 job csv_label_fraction && sed -i '3s/[0-9]$/2.5/' "$ML/input/data/train/part.csv" && bad 65 part.csv:3
+job csv_missing && sed -i '4s/^[^,]*,/,/' "$ML/input/data/train/part.csv" && bad 65 E0121 part.csv:4 'missing: 0'
 job csv_missing_value && sed -i '4s/^[0-9]*,/,/' "$ML/input/data/train/part.csv" && sed -i '5s/[0-9]$//' "$ML/input/data/train/part.csv" && bad 65 part.csv:5
 job format_unknown && edit train.yaml 's/channel: train,/channel: train, format: parquet,/' && bad 78 parquet 'csv, npy'
 job label_beyond && sed -i '9s/[0-9]$/10/' "$ML/input/data/train/part.csv" && bad 65 E0122 part.csv:9

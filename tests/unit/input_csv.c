@@ -254,7 +254,7 @@ static void places_name_file_and_line(void **state)
     assert_int_equal(ty_dataset_check_range(ds, 0, 1, 6, "label", &err), 0);
     assert_int_equal(ty_dataset_check_range(ds, 0, 0, 4, "label", &err), -1);
     assert_int_equal(err.code, TY_E_DATA_VALUE);
-    assert_says(&err, "field \"label\": label 6, expected 0 to 4");
+    assert_says(&err, "field \"label\": found 6, expected 0 to 4 (label)");
     assert_says(&err, "p/b.csv:3");
     err = (ty_error){0};
     assert_int_equal(ty_dataset_check_range(ds, 0, 0, 5, "label", &err), -1);

@@ -186,7 +186,7 @@ static void arrays_of_several_files_are_one_dataset(void **state)
     char place[400];
     assert_string_equal(ty_dataset_place(ds, 0, 2, place, sizeof place) + strlen(files_folder), "/n/x-2.npy: row 0");
     assert_int_equal(ty_dataset_check_range(ds, 1, 0, 4, "label", &err), -1);
-    assert_says(&err, "label 5, expected 0 to 4");
+    assert_says(&err, "found 5, expected 0 to 4");
     assert_says(&err, "n/y-1.npy: row 0");
     assert_int_equal(ty_dataset_read(ds, 0, (int64_t[1]){5}, 1, got_x, &err), -1);
     assert_int_equal(err.code, TY_E_INTERNAL);

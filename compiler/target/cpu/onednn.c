@@ -3,7 +3,10 @@
 
 #include "base/dl.h"
 
+#include <omp.h>
 #include <stddef.h>
+
+#define ONEDNN_SERIAL_FLOPS 2e6 /* some ten microseconds of one core */
 
 static ty_onednn onednn;
 static bool onednn_ready;
@@ -41,4 +44,17 @@ int ty_onednn_get(const ty_onednn **out, ty_error *err)
         return -1;
     onednn_ready = true;
     return 0;
+}
+
+int ty_onednn_threads(const ty_library_shape *shape, double flops)
+{
+    return flops < ONEDNN_SERIAL_FLOPS ? 1 : shape->threads;
+}
+
+int ty_onednn_use_threads(int threads)
+{
+    int before = omp_get_max_threads();
+    if (before != threads)
+        omp_set_num_threads(threads);
+    return before;
 }

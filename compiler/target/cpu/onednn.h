@@ -34,6 +34,12 @@ int ty_onednn_get(const ty_onednn **out, ty_error *err);
 /* TY_E_LIBRARY naming the call and oneDNN's status, unless the status is success. */
 int ty_onednn_status(dnnl_status_t status, const char *what, ty_error *err);
 
+/* Threads that a call of this much arithmetic gets: below a fraction of a millisecond waking others costs more than it
+ * saves. With strict determinism a convolution has one thread always: oneDNN's sums depend on how many share it. */
+int ty_onednn_threads(const ty_library_shape *shape, double flops);
+/* Sets the number of OpenMP threads for what follows on this thread; returns the one before. */
+int ty_onednn_use_threads(int threads);
+
 ty_library_prepare_fn ty_onednn_prepare_dot, ty_onednn_prepare_conv, ty_onednn_prepare_conv_dx,
     ty_onednn_prepare_conv_dw;
 

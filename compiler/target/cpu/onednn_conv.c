@@ -22,6 +22,7 @@ typedef struct conv_call {
     conv_operand x, w, y; /* source, weights, destination, or their gradients */
     dnnl_memory_t scratch;
     int64_t scratch_offset;
+    int threads;
     int kind; /* CONV_FORWARD, CONV_DATA or CONV_WEIGHTS */
 } conv_call;
 
@@ -70,10 +71,12 @@ static void conv_run(void *prepared, const void *const *in, void *const *out, vo
     conv_bind(c, o[1], in[1], scratch);
     conv_bind(c, o[2], out[0], scratch);
     c->lib->memory_set_data_handle_v2(c->scratch, (char *)scratch + c->scratch_offset, c->lib->stream);
+    int before = ty_onednn_use_threads(c->threads);
     conv_move(c, o[0], true);
     conv_move(c, o[1], true);
     conv_execute(c);
     conv_move(c, o[2], false);
+    ty_onednn_use_threads(before);
 }
 
 static void conv_release_operand(const conv_call *c, conv_operand *o)
@@ -241,6 +244,12 @@ static int conv_fill(conv_call *c, const ty_attr *attr, const ty_type *x, const 
     return rc;
 }
 
+/* Two operations for each weight of a filter and each number of the result. */
+static double conv_flops(const ty_type *w, const ty_type *y)
+{
+    return 2.0 * (double)ty_type_elems(w) / (double)w->dim[0] * (double)ty_type_elems(y);
+}
+
 static int conv_prepare(int kind, const ty_library_shape *shape, const ty_type *x, const ty_type *w, const ty_type *y,
                         ty_library_call *out, ty_error *err)
 {
@@ -251,11 +260,14 @@ static int conv_prepare(int kind, const ty_library_shape *shape, const ty_type *
     if (!c)
         return ty_error_set(err, TY_E_LIMIT, "no memory for a prepared convolution");
     *c = (conv_call){.lib = lib, .kind = kind};
+    c->threads = shape->strict ? 1 : ty_onednn_threads(shape, conv_flops(w, y));
     *out = (ty_library_call){.run = conv_run, .release = conv_release, .prepared = c, .text = "onednn"};
-    if (conv_fill(c, shape->attr, x, w, y, out, err) == 0)
-        return 0;
-    conv_release(c);
-    return -1;
+    int before = ty_onednn_use_threads(c->threads); /* oneDNN plans for the threads it finds */
+    int rc = conv_fill(c, shape->attr, x, w, y, out, err);
+    ty_onednn_use_threads(before);
+    if (rc < 0)
+        conv_release(c);
+    return rc;
 }
 
 int ty_onednn_prepare_conv(const ty_library_shape *s, ty_library_call *out, ty_error *err)

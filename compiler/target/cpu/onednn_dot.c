@@ -12,6 +12,7 @@ typedef struct dot_call {
     const ty_onednn *lib;
     int64_t batch, m, n, k; /* a [batch, m, k], b [batch, k, n], result [batch, m, n] */
     bool trans_a, trans_b;
+    int threads;
     dnnl_primitive_t primitive; /* batch > 1 */
     dnnl_memory_t a, b, c, scratch;
 } dot_call;
@@ -29,7 +30,9 @@ static void dot_run_one(void *prepared, const void *const *in, void *const *out,
 {
     (void)scratch;
     const dot_call *d = prepared;
+    int before = ty_onednn_use_threads(d->threads);
     dot_gemm(d, in[0], in[1], out[0], 0, d->m);
+    ty_onednn_use_threads(before);
 }
 
 /* Inside a parallel region oneDNN works on the calling thread alone: the blocks decide the sums, not the threads. */
@@ -57,7 +60,9 @@ static void dot_run_batch(void *prepared, const void *const *in, void *const *ou
     lib->memory_set_data_handle_v2(d->scratch, scratch, lib->stream);
     const dnnl_exec_arg_t args[] = {
         {DNNL_ARG_SRC, d->a}, {DNNL_ARG_WEIGHTS, d->b}, {DNNL_ARG_DST, d->c}, {DNNL_ARG_SCRATCHPAD, d->scratch}};
+    int before = ty_onednn_use_threads(d->threads);
     lib->primitive_execute(d->primitive, lib->stream, 4, args);
+    ty_onednn_use_threads(before);
 }
 
 /* A sum over nothing is zero; no rows or columns is nothing to do. */
@@ -148,6 +153,7 @@ int ty_onednn_prepare_dot(const ty_library_shape *shape, ty_library_call *out, t
     d->m = c->dim[c->rank - 2];
     d->n = c->dim[c->rank - 1];
     d->k = a->dim[a->rank - (d->trans_a ? 2 : 1)];
+    d->threads = ty_onednn_threads(shape, 2.0 * (double)d->batch * (double)d->m * (double)d->n * (double)d->k);
     *out = (ty_library_call){.run = dot_run_one, .release = dot_release, .prepared = d, .text = "onednn sgemm"};
     if (d->batch * d->m * d->n * d->k == 0)
         out->run = dot_run_empty;
@@ -156,7 +162,10 @@ int ty_onednn_prepare_dot(const ty_library_shape *shape, ty_library_call *out, t
     else if (d->batch > 1) {
         out->run = dot_run_batch;
         out->text = "onednn matmul";
-        if (dot_batched(d, out, err) < 0) {
+        int before = ty_onednn_use_threads(d->threads); /* oneDNN plans for the threads it finds */
+        int rc = dot_batched(d, out, err);
+        ty_onednn_use_threads(before);
+        if (rc < 0) {
             dot_release(d);
             return -1;
         }
