@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
+#include "compiler/model.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/step.h"
 
@@ -354,7 +355,9 @@ int ty_compile_train(const ty_model *m, const ty_train_spec *spec, const ty_comp
     if (ty_step_build(m, spec, &step, err) < 0)
         return -1;
     uint32_t tapes = TY_TAPE_LAST | (spec->no_eval ? 0 : TY_TAPE_EVAL) | (spec->accumulate > 1 ? TY_TAPE_MICRO : 0);
-    return compile_step(&step, tapes, opt, compile_ms(start), out, err);
+    int rc = compile_step(&step, tapes, opt, compile_ms(start), out, err);
+    ty_model_drop_pages(m); /* the weights have been copied into the arenas */
+    return rc;
 }
 
 int ty_compile_infer(const ty_model *m, const ty_binding *inputs, int n_inputs, const ty_compile_options *opt,

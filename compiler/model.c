@@ -22,6 +22,7 @@ typedef struct model_format {
     int (*import)(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_model_values *values, ty_error *err);
     int (*check)(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_error *faults, int max);
     int (*write)(const ty_model *m, ty_file_writer *w, ty_find_weight *find, void *ctx, ty_error *err);
+    void (*drop_pages)(const void *impl); /* NULL: has none to drop */
 } model_format;
 
 struct ty_model {
@@ -36,6 +37,11 @@ struct ty_model {
 };
 
 /* ---- ONNX ------------------------------------------------------------------------------------------------------- */
+
+static void onnx_drop_pages(const void *impl)
+{
+    ty_onnx_drop_pages(impl);
+}
 
 /* ONNX has no signature: a protobuf whose first field is the ir_version (tag 0x08), or the name says so. */
 static bool onnx_matches(const char *path, const uint8_t *head, size_t n)
@@ -239,9 +245,15 @@ static int cmodel_write(const ty_model *m, ty_file_writer *w, ty_find_weight *fi
 /* ---- the table -------------------------------------------------------------------------------------------------- */
 
 static const model_format model_formats[] = {
-    {cmodel_matches, cmodel_open, cmodel_close, cmodel_import, cmodel_check, cmodel_write},
-    {onnx_matches, onnx_open, onnx_close, onnx_import, onnx_check, onnx_write},
+    {cmodel_matches, cmodel_open, cmodel_close, cmodel_import, cmodel_check, cmodel_write, NULL},
+    {onnx_matches, onnx_open, onnx_close, onnx_import, onnx_check, onnx_write, onnx_drop_pages},
 };
+
+void ty_model_drop_pages(const ty_model *m)
+{
+    if (m->format->drop_pages)
+        m->format->drop_pages(m->impl);
+}
 
 static int model_read_head(const char *path, uint8_t *head, size_t max, size_t *n, ty_error *err)
 {

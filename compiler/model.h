@@ -46,4 +46,7 @@ int ty_model_find_weight(const ty_model *m, const char *name);
 /* A weight that batches change but gradients do not: running mean or variance. */
 bool ty_model_weight_is_running(const ty_model *m, int weight);
 
+/* Gives the memory of the mapped file back to the system; it is read again where it is needed again. */
+void ty_model_drop_pages(const ty_model *m);
+
 #endif

@@ -29,6 +29,9 @@ int ty_onnx_open(const char *path, ty_onnx **out, ty_error *err);
  * External data are refused. */
 int ty_onnx_open_memory(const char *name, const void *bytes, size_t n, ty_onnx **out, ty_error *err);
 void ty_onnx_free(ty_onnx *m);
+/* Gives the pages of the mapped files back to the system; whoever reads them again has them read again. For when the
+ * weights were copied to where they are trained. */
+void ty_onnx_drop_pages(const ty_onnx *m);
 
 /* The version of the default operator set, of the intermediate representation, and who wrote the file. */
 int64_t ty_onnx_opset(const ty_onnx *m);

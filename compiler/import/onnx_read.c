@@ -431,6 +431,19 @@ int ty_onnx_open_memory(const char *name, const void *bytes, size_t n, ty_onnx *
     return rc;
 }
 
+static void drop_pages(const onnx_file *file)
+{
+    if (file->is_mapped)
+        madvise((void *)(uintptr_t)file->data, file->n, MADV_DONTNEED);
+}
+
+void ty_onnx_drop_pages(const ty_onnx *m)
+{
+    drop_pages(&m->map);
+    for (int i = 0; i < m->n_externals; i++)
+        drop_pages(&m->externals[i]);
+}
+
 void ty_onnx_free(ty_onnx *m)
 {
     if (!m)
