@@ -81,8 +81,6 @@ void onnx_suggest(onnx_ctx *c)
         {"StringNormalizer", "text is prepared before training, outside the model"},
         {"TfIdfVectorizer", "text is prepared before training, outside the model"},
         {"ImageDecoder", "images are decoded by the data reader, outside the model"},
-        {"EmbedLayerNormalization", "export the model without ONNX Runtime's optimizer"},
-        {"SkipLayerNormalization", "export the model without ONNX Runtime's optimizer"},
         {"FusedMatMul", "export the model without ONNX Runtime's optimizer"},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
