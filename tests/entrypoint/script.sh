@@ -308,9 +308,7 @@ echo 'int main(void) { return 0; }' >"$ML/code/train.c"
 printf '#!/bin/sh\ntouch %s/compiling; exec sleep 30\n' "$W" >"$W/slow-cc"
 chmod +x "$W/slow-cc"
 hyper '{"sagemaker_program": "train.c"}'
-export CC=$W/slow-cc
-start
-unset CC
+CC=$W/slow-cc start
 ok "compiling" until_true 10 test -e "$W/compiling"
 kill -TERM "$pid"
 finish

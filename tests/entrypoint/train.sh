@@ -121,9 +121,7 @@ same "with accumulation, the same bits" "$ACCUMULATED" "$(bits "$ML")"
 job stopped_while_compiling
 printf '#!/bin/sh\ntouch %s/compiling; exec sleep 30\n' "$W" >"$W/slow-cc"
 chmod +x "$W/slow-cc"
-export CC=$W/slow-cc
-start
-unset CC
+CC=$W/slow-cc start
 ok "compiling" until_true 20 test -e "$W/compiling"
 kill -TERM "$pid"
 finish
