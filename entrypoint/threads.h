@@ -8,9 +8,9 @@
 #ifndef TY_ENTRYPOINT_THREADS_H
 #define TY_ENTRYPOINT_THREADS_H
 
-/* Starts this program again with a bounded spin, unless the user has set OMP_WAIT_POLICY or GOMP_SPINCOUNT. Returns in the
- * second life, with the environment as it was in the first, or at once if the system refuses (that only costs speed).
- * Call it first thing in main, before threads and open files. */
+/* Starts this program again with a bounded spin, unless the user has set OMP_WAIT_POLICY or GOMP_SPINCOUNT. Returns in
+ * the second life, with the environment as it was in the first, or at once if the system refuses (that only costs
+ * speed). Call it first thing in main, before threads and open files. */
 void ty_threads_settle(char **argv);
 
 #endif

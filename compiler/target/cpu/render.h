@@ -15,8 +15,8 @@
 extern const char ty_render_prelude[];
 
 /* Appends parameters and body (all but the name). alias[i] is the buffer whose memory buffer i shares, or i. base[i] is
- * taken off every address of buffer i: the caller adds it to the pointer. Kernels that do the same to different parts of
- * an arena (the layers of a network, the steps of a recurrence) so become one text. */
+ * taken off every address of buffer i: the caller adds it to the pointer. Kernels that do the same to different parts
+ * of an arena (the layers of a network, the steps of a recurrence) so become one text. */
 void ty_render_kernel(const ty_kernel *k, const uint32_t *alias, const int64_t *base, ty_buf *out);
 /* The largest bases that leave no address negative that was not; equal for buffers that share memory. */
 void ty_render_bases(const ty_kernel *k, const uint32_t *alias, int64_t *base);
