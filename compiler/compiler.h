@@ -69,10 +69,19 @@ typedef enum ty_loss_kind {
     TY_LOSS_NLL,
     TY_LOSS_KL_DIV,
     TY_LOSS_MEAN,
+    TY_LOSS_HINGE,
+    TY_LOSS_MULTI_MARGIN,
+    TY_LOSS_COSINE,
+    TY_LOSS_COSINE_EMBEDDING,
+    TY_LOSS_CONTRASTIVE,
+    TY_LOSS_CTC,
+    TY_LOSS_L1,
+    TY_LOSS_L2,
     TY_N_LOSS_KINDS
 } ty_loss_kind;
 
-/* One term; the loss is the sum of terms times their weight. Formulas: train-cases/README.md, PyTorch's definitions. */
+/* One term; the loss is the sum of terms times their weight. Formulas: train-cases/README.md and passes/loss.h;
+ * PyTorch's definitions. L1 and L2 read weights of the model (`tensors`), neither output nor target. */
 typedef struct ty_loss_term {
     ty_loss_kind kind;
     const char *output;        /* model output the term reads */
@@ -86,6 +95,16 @@ typedef struct ty_loss_term {
     int class_axis;              /* -1: last */
     const double *class_weights; /* n_class_weights numbers or NULL */
     int n_class_weights;
+    bool dense_labels;                    /* softmax_cross_entropy: the target holds a probability for each class */
+    double margin;                        /* hinge, multi_margin, cosine_embedding, contrastive */
+    const char *other;                    /* cosine_embedding, contrastive: the pair's second output */
+    const char *input_lengths;            /* ctc: integer input [batch], 1 to T; NULL: all T steps */
+    const char *target_lengths;           /* ctc: integer input [batch], 0 to S; NULL: all S labels */
+    int64_t blank;                        /* ctc: class */
+    int time_axis;                        /* ctc: 0: output is [T, batch, C]; 1: [batch, T, C] */
+    bool zero_infinity;                   /* ctc: a target that does not fit counts 0, not infinity */
+    const char *const *tensors;           /* l1, l2: names or shell patterns of weights; none: all that are trained */
+    int n_tensors;
 } ty_loss_term;
 
 typedef enum ty_optimizer_kind {
@@ -136,13 +155,36 @@ typedef struct ty_binding {
     ty_type type;
 } ty_binding;
 
-typedef enum ty_metric_kind { TY_METRIC_ACCURACY, TY_METRIC_MAE, TY_N_METRIC_KINDS } ty_metric_kind;
+typedef enum ty_metric_kind {
+    TY_METRIC_ACCURACY,
+    TY_METRIC_MAE,
+    TY_METRIC_MSE,
+    TY_METRIC_TOP_K,
+    TY_METRIC_PERPLEXITY,
+    TY_METRIC_PRECISION,
+    TY_METRIC_RECALL,
+    TY_METRIC_F1,
+    TY_METRIC_AUC,
+    TY_N_METRIC_KINDS
+} ty_metric_kind;
 
-/* A metric: a sum and a count are program outputs "<name>.sum" and "<name>.count"; the caller adds up and divides. */
+/* Of precision, recall, F1: of one positive class, or the mean over classes. AUTO: binary if the output has one number
+ * an element, else macro. */
+typedef enum ty_average { TY_AVERAGE_AUTO, TY_AVERAGE_BINARY, TY_AVERAGE_MACRO } ty_average;
+
+/* A metric is program outputs of EVAL, which the caller adds up over batches (formulas: passes/metric.h)
+ *     accuracy, top_k, mae, mse  "<name>.sum", "<name>.count" f32[]: divided at the end
+ *     perplexity                 the same; exp of the quotient
+ *     precision, recall, f1      "<name>.counts" f32[3, C]: rows that are hits, rows said to be, rows that are of each
+ *                                class; C = 1: of the positive class
+ *     auc                        "<name>.scores", "<name>.labels" f32[R]: of each row, label 1, 0, or -1: left out */
 typedef struct ty_metric {
     ty_metric_kind kind;
     const char *name;
     const char *output, *target;
+    int64_t k;         /* top_k, >= 1 */
+    ty_average average;
+    double threshold;  /* precision, recall, f1 of single numbers: above it is positive (0: of logits) */
 } ty_metric;
 
 typedef struct ty_train_spec {

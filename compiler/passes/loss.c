@@ -1,12 +1,13 @@
 /* loss.c - one row a kind: how each element's term is made, and how the terms are brought together.
  *
  * Kinds with a term for every element share one frame: terms, then sum(w l) / sum(w). Kinds over classes share another:
- * classes to the last axis, rows flattened, term and weight for each row. What is masked out is selected away, not
- * multiplied by zero: the rows behind the valid ones may hold anything.
+ * classes to the last axis, rows flattened, term and weight for each row; kinds over vectors do likewise. What is
+ * masked out is selected away, not multiplied by zero: the rows behind the valid ones may hold anything.
  */
 #include "compiler/passes/loss.h"
 
 #include "compiler/ir/build.h"
+#include "compiler/passes/ctc.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -15,13 +16,16 @@ typedef struct loss_rows {
     ty_val term, weight; /* f32[R]; the loss is sum(term weight) / sum(weight) */
 } loss_rows;
 
+/* One of element, rows, vectors, whole. */
 typedef struct loss_kind {
     const char *text;
     bool needs_target;
-    bool takes_weights; /* sample weights have a meaning */
-    bool per_row;       /* the divisor is the number of rows, not of elements */
+    bool is_pair;
+    bool per_row; /* the divisor is the number of rows, not of elements */
     ty_val (*element)(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val y);
-    loss_rows (*rows)(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val labels); /* x [R, C], labels i64[R] */
+    loss_rows (*rows)(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val labels);      /* x [R, C], labels i64[R] */
+    ty_val (*vectors)(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val y, ty_val z); /* x, y [R, C], z f32[R] */
+    ty_loss_sums (*whole)(ty_graph *g, const ty_loss_term *t, const ty_loss_operands *in);
 } loss_kind;
 
 /* ---- terms of elements: x output, y target, both f32 and of one shape
@@ -72,6 +76,13 @@ static ty_val loss_kl(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val y)
     return ty_b_select(g, any, term, zero);
 }
 
+/* max(0, margin - s x), s the sign that the target asks for */
+static ty_val loss_hinge(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val y)
+{
+    ty_val agrees = ty_b_select(g, ty_b_lt(g, ty_b_full_like(g, y, 0), y), x, ty_b_neg(g, x));
+    return ty_b_relu(g, ty_b_add_s(g, ty_b_neg(g, agrees), t->margin));
+}
+
 static ty_val loss_mean(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val y)
 {
     (void)g;
@@ -117,23 +128,158 @@ static loss_rows loss_nll(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val l
     return (loss_rows){ty_b_neg(g, picked), ty_b_select(g, ignored, zero, weight)};
 }
 
+/* u[y] / C * sum over c != y of max(0, margin - x[y] + x[c]); ignored rows 0 */
+static loss_rows loss_multi_margin(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val labels)
+{
+    ty_val ignored = ty_b_eq(g, labels, ty_b_full_like(g, labels, (double)t->ignore_index));
+    ty_val safe = ty_b_unsqueeze(g, ty_b_select(g, ignored, ty_b_full_like(g, labels, 0), labels), 1);
+    if (safe == TY_NONE)
+        return (loss_rows){TY_NONE, TY_NONE};
+    int64_t dim[2] = {ty_b_dim(g, x, 0), ty_b_dim(g, x, 1)};
+    ty_val over = ty_b_add_s(g, ty_b_sub(g, x, ty_b_take(g, x, safe, 1)), t->margin);
+    ty_val own = ty_b_eq(g, ty_b_iota(g, ty_type_make(TY_I64, 2, dim), 1), safe);
+    ty_val term = ty_b_select(g, own, ty_b_full_like(g, x, 0), ty_b_relu(g, over));
+    term = ty_b_mul_s(g, ty_b_sum(g, term, 2, false), 1.0 / (double)dim[1]);
+    if (t->n_class_weights)
+        term = ty_b_mul(g, term, ty_b_gather(g, loss_class_weights(g, t, dim[1]), ty_b_squeeze(g, safe, 1), 0));
+    ty_val one = ty_b_full_like(g, term, 1), zero = ty_b_full_like(g, term, 0);
+    return (loss_rows){term, ty_b_select(g, ignored, zero, one)};
+}
+
+/* ---- terms of vectors: x, y [R, C]
+ * ------------------------------------------------------------------------------------ */
+
+static ty_val loss_dot_rows(ty_graph *g, ty_val x, ty_val y)
+{
+    return ty_b_sum(g, ty_b_mul(g, x, y), 2, false);
+}
+
+/* -sum u y' log softmax(x); what y' leaves out may be impossible (-inf). */
+static ty_val loss_dense(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val y, ty_val z)
+{
+    (void)z;
+    ty_val p = ty_b_softmax(g, x, 1, true), weights = loss_class_weights(g, t, ty_b_dim(g, x, 1));
+    if (t->label_smoothing > 0)
+        y = ty_b_add_s(g, ty_b_mul_s(g, y, 1 - t->label_smoothing), t->label_smoothing / (double)ty_b_dim(g, x, 1));
+    if (t->n_class_weights)
+        y = ty_b_mul(g, y, weights);
+    ty_val zero = ty_b_full_like(g, y, 0);
+    ty_val safe = ty_b_select(g, ty_b_eq(g, y, zero), zero, p);
+    return ty_b_neg(g, loss_dot_rows(g, y, safe));
+}
+
+/* Below a product of squared lengths of 1e-16 (PyTorch's eps of 1e-8 for the lengths) the cosine counts as 0. */
+static ty_val loss_cos(ty_graph *g, ty_val x, ty_val y)
+{
+    ty_val scale = ty_b_mul(g, loss_dot_rows(g, x, x), loss_dot_rows(g, y, y));
+    ty_val any = ty_b_lt(g, ty_b_full_like(g, scale, 1e-16), scale);
+    ty_val safe = ty_b_select(g, any, scale, ty_b_full_like(g, scale, 1));
+    ty_val cosine = ty_b_mul(g, loss_dot_rows(g, x, y), ty_b_unary(g, TY_OP_RSQRT, safe));
+    return ty_b_select(g, any, cosine, ty_b_full_like(g, cosine, 0));
+}
+
+static ty_val loss_cosine(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val y, ty_val z)
+{
+    (void)t;
+    (void)z;
+    return ty_b_add_s(g, ty_b_neg(g, loss_cos(g, x, y)), 1);
+}
+
+static ty_val loss_cosine_embedding(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val y, ty_val z)
+{
+    ty_val cosine = loss_cos(g, x, y), alike = ty_b_lt(g, ty_b_full_like(g, z, 0), z);
+    ty_val apart = ty_b_relu(g, ty_b_add_s(g, cosine, -t->margin));
+    return ty_b_select(g, alike, ty_b_add_s(g, ty_b_neg(g, cosine), 1), apart);
+}
+
+/* z d^2 / 2 + (1 - z) max(0, margin - d)^2 / 2; equal vectors have no direction to part in: slope 0 */
+static ty_val loss_contrastive(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val y, ty_val z)
+{
+    ty_val apart = ty_b_sub(g, x, y), square = loss_dot_rows(g, apart, apart), zero = ty_b_full_like(g, square, 0);
+    ty_val any = ty_b_lt(g, zero, square);
+    ty_val root = ty_b_unary(g, TY_OP_SQRT, ty_b_select(g, any, square, ty_b_full_like(g, square, 1)));
+    ty_val distance = ty_b_select(g, any, root, zero);
+    ty_val lack = ty_b_relu(g, ty_b_add_s(g, ty_b_neg(g, distance), t->margin));
+    ty_val other = ty_b_mul(g, ty_b_sub(g, ty_b_full_like(g, z, 1), z), ty_b_square(g, lack));
+    return ty_b_mul_s(g, ty_b_add(g, ty_b_mul(g, z, square), other), 0.5);
+}
+
+/* ---- terms of their own kind
+ * ------------------------------------------------------------------------------------------ */
+
+static ty_loss_sums loss_ctc(ty_graph *g, const ty_loss_term *t, const ty_loss_operands *in)
+{
+    ty_val term = ty_ctc_terms(g, t, in->output, in->target, in->input_lengths, in->target_lengths);
+    if (term == TY_NONE)
+        return (ty_loss_sums){TY_NONE, TY_NONE};
+    ty_val weight = ty_b_full_like(g, term, 1);
+    if (in->sample_weight != TY_NONE)
+        weight = ty_loss_match(g, ty_b_cast(g, in->sample_weight, TY_F32), term, "sample weights");
+    return (ty_loss_sums){ty_loss_sum(g, ty_b_mul(g, term, weight), in->rows), ty_loss_sum(g, weight, in->rows)};
+}
+
+static ty_loss_sums loss_penalty(ty_graph *g, const ty_loss_operands *in, bool square)
+{
+    ty_val sum = ty_b_scalar(g, TY_F32, 0);
+    for (int i = 0; i < in->n_tensors; i++) {
+        ty_val w = ty_b_cast(g, in->tensors[i], TY_F32);
+        sum = ty_b_add(g, sum, ty_loss_sum(g, square ? ty_b_square(g, w) : loss_abs(g, w), TY_NONE));
+    }
+    return (ty_loss_sums){sum, ty_b_scalar(g, TY_F32, 1)};
+}
+
+static ty_loss_sums loss_l1(ty_graph *g, const ty_loss_term *t, const ty_loss_operands *in)
+{
+    (void)t;
+    return loss_penalty(g, in, false);
+}
+
+static ty_loss_sums loss_l2(ty_graph *g, const ty_loss_term *t, const ty_loss_operands *in)
+{
+    (void)t;
+    return loss_penalty(g, in, true);
+}
+
 /* ---- the table
  * -------------------------------------------------------------------------------------------------------- */
 
 static const loss_kind loss_kinds[TY_N_LOSS_KINDS] = {
-    [TY_LOSS_MSE] = {"mse", true, true, false, loss_mse, NULL},
-    [TY_LOSS_MAE] = {"mae", true, true, false, loss_mae, NULL},
-    [TY_LOSS_HUBER] = {"huber", true, true, false, loss_huber, NULL},
-    [TY_LOSS_BCE_LOGITS] = {"binary_cross_entropy_with_logits", true, true, false, loss_bce, NULL},
-    [TY_LOSS_SOFTMAX_CROSS_ENTROPY] = {"softmax_cross_entropy", true, true, false, NULL, loss_xent},
-    [TY_LOSS_NLL] = {"nll", true, true, false, NULL, loss_nll},
-    [TY_LOSS_KL_DIV] = {"kl_div", true, false, true, loss_kl, NULL},
-    [TY_LOSS_MEAN] = {"mean", false, true, false, loss_mean, NULL},
+    [TY_LOSS_MSE] = {"mse", true, .element = loss_mse},
+    [TY_LOSS_MAE] = {"mae", true, .element = loss_mae},
+    [TY_LOSS_HUBER] = {"huber", true, .element = loss_huber},
+    [TY_LOSS_BCE_LOGITS] = {"binary_cross_entropy_with_logits", true, .element = loss_bce},
+    [TY_LOSS_SOFTMAX_CROSS_ENTROPY] = {"softmax_cross_entropy", true, .rows = loss_xent},
+    [TY_LOSS_NLL] = {"nll", true, .rows = loss_nll},
+    [TY_LOSS_KL_DIV] = {"kl_div", true, .per_row = true, .element = loss_kl},
+    [TY_LOSS_MEAN] = {"mean", false, .element = loss_mean},
+    [TY_LOSS_HINGE] = {"hinge", true, .element = loss_hinge},
+    [TY_LOSS_MULTI_MARGIN] = {"multi_margin", true, .rows = loss_multi_margin},
+    [TY_LOSS_COSINE] = {"cosine", true, .vectors = loss_cosine},
+    [TY_LOSS_COSINE_EMBEDDING] = {"cosine_embedding", true, true, .vectors = loss_cosine_embedding},
+    [TY_LOSS_CONTRASTIVE] = {"contrastive", true, true, .vectors = loss_contrastive},
+    [TY_LOSS_CTC] = {"ctc", true, .whole = loss_ctc},
+    [TY_LOSS_L1] = {"l1", false, .whole = loss_l1},
+    [TY_LOSS_L2] = {"l2", false, .whole = loss_l2},
 };
 
 const char *ty_loss_text(ty_loss_kind kind)
 {
     return kind < TY_N_LOSS_KINDS ? loss_kinds[kind].text : "?";
+}
+
+bool ty_loss_needs_target(ty_loss_kind kind)
+{
+    return kind < TY_N_LOSS_KINDS && loss_kinds[kind].needs_target;
+}
+
+bool ty_loss_is_pair(ty_loss_kind kind)
+{
+    return kind < TY_N_LOSS_KINDS && loss_kinds[kind].is_pair;
+}
+
+bool ty_loss_is_penalty(ty_loss_kind kind)
+{
+    return kind == TY_LOSS_L1 || kind == TY_LOSS_L2;
 }
 
 /* ---- shapes
@@ -287,6 +433,25 @@ static ty_val loss_count_elems(ty_graph *g, ty_val x, ty_val keep)
     return ty_loss_sum(g, ty_b_cast(g, keep, TY_F32), TY_NONE);
 }
 
+/* One weight for each row of the batch: kl_div. Their sum over the rows that count is the divisor. */
+static ty_loss_sums loss_weighted_rows(ty_graph *g, const ty_loss_operands *in, ty_val terms)
+{
+    ty_type t = *ty_graph_type(g, terms), w = *ty_graph_type(g, in->sample_weight);
+    int64_t batch = t.rank ? t.dim[0] : 1, dim[TY_MAX_RANK] = {0};
+    char text[160];
+    if (ty_type_elems(&w) != batch) {
+        ty_graph_fail(g, TY_E_SHAPE, "sample weights: expected one for each of the %" PRId64 " rows, found %s", batch,
+                      ty_type_text(&w, text, sizeof text));
+        return (ty_loss_sums){TY_NONE, TY_NONE};
+    }
+    for (int i = 0; i < t.rank; i++)
+        dim[i] = i == 0 ? batch : 1;
+    ty_val flat = ty_b_flatten(g, ty_b_cast(g, in->sample_weight, TY_F32));
+    ty_val wide = ty_b_broadcast(g, ty_b_reshape(g, flat, t.rank, dim), t.rank, t.dim);
+    ty_val keep = in->rows == TY_NONE ? TY_NONE : ty_loss_stretch_rows(g, in->rows, terms);
+    return (ty_loss_sums){ty_loss_sum(g, ty_b_mul(g, wide, terms), keep), ty_loss_sum(g, flat, in->rows)};
+}
+
 /* Rows of the batch that count: the divisor of kl_div. */
 static ty_val loss_count_rows(ty_graph *g, ty_val x, ty_val rows)
 {
@@ -303,6 +468,8 @@ static ty_loss_sums loss_elements(ty_graph *g, const loss_kind *kind, const ty_l
     ty_val l = kind->element(g, t, x, y);
     if (ty_graph_failed(g, NULL))
         return (ty_loss_sums){TY_NONE, TY_NONE};
+    if (kind->per_row && in->sample_weight != TY_NONE)
+        return loss_weighted_rows(g, in, l);
     bool rowless = in->rows != TY_NONE && ty_b_rank(g, x) == 0;
     ty_val keep = rowless ? TY_NONE : ty_loss_stretch_rows(g, in->rows, l);
     if (in->sample_weight != TY_NONE) {
@@ -329,6 +496,45 @@ static ty_loss_sums loss_classes(ty_graph *g, const loss_kind *kind, const ty_lo
     return (ty_loss_sums){ty_loss_sum(g, ty_b_mul(g, r.term, r.weight), keep), ty_loss_sum(g, r.weight, keep)};
 }
 
+/* One number for each row of ty_loss_class_rows(x), flat f32[R]. */
+static ty_val loss_row_numbers(ty_graph *g, ty_val v, ty_val x, int class_axis, const char *what)
+{
+    int axis = loss_class_axis(g, x, class_axis);
+    if (axis < 0 || v == TY_NONE)
+        return TY_NONE;
+    ty_type want = loss_label_type(g, x, axis);
+    ty_val like = ty_b_full(g, TY_F32, want.rank, want.dim, 0);
+    return ty_b_flatten(g, ty_loss_match(g, ty_b_cast(g, v, TY_F32), like, what));
+}
+
+static ty_loss_sums loss_vectors(ty_graph *g, const loss_kind *kind, const ty_loss_term *t, const ty_loss_operands *in)
+{
+    ty_val x = ty_b_cast(g, in->output, TY_F32), y = kind->is_pair ? in->other : in->target, z = TY_NONE;
+    if (kind->is_pair)
+        z = loss_row_numbers(g, in->target, x, t->class_axis, "target");
+    y = ty_loss_match(g, ty_b_cast(g, y, TY_F32), x, kind->is_pair ? "other" : "target");
+    y = ty_loss_class_rows(g, y, t->class_axis);
+    ty_val rows = ty_loss_class_rows(g, x, t->class_axis);
+    if (ty_graph_failed(g, NULL))
+        return (ty_loss_sums){TY_NONE, TY_NONE};
+    ty_val term = kind->rows ? loss_dense(g, t, rows, y, z) : kind->vectors(g, t, rows, y, z), weight = TY_NONE;
+    if (in->sample_weight != TY_NONE)
+        weight = loss_row_numbers(g, in->sample_weight, x, t->class_axis, "sample weights");
+    else if (term != TY_NONE)
+        weight = ty_b_full_like(g, term, 1);
+    ty_val keep = ty_loss_class_mask(g, in->rows, x, t->class_axis);
+    return (ty_loss_sums){ty_loss_sum(g, ty_b_mul(g, term, weight), keep), ty_loss_sum(g, weight, keep)};
+}
+
+static ty_loss_sums loss_frame(ty_graph *g, const loss_kind *kind, const ty_loss_term *t, const ty_loss_operands *in)
+{
+    if (kind->whole)
+        return kind->whole(g, t, in);
+    if (kind->vectors || t->dense_labels)
+        return loss_vectors(g, kind, t, in);
+    return kind->rows ? loss_classes(g, kind, t, in) : loss_elements(g, kind, t, in);
+}
+
 int ty_loss_term_build(ty_graph *g, const ty_loss_term *term, const ty_loss_operands *in, ty_loss_sums *out,
                        ty_error *err)
 {
@@ -337,11 +543,14 @@ int ty_loss_term_build(ty_graph *g, const ty_loss_term *term, const ty_loss_oper
     const loss_kind *kind = &loss_kinds[term->kind];
     if (kind->needs_target && in->target == TY_NONE && !ty_graph_failed(g, NULL))
         ty_graph_fail(g, TY_E_CONFIG, "expected a target, found none");
-    if (in->sample_weight != TY_NONE && !kind->takes_weights)
-        ty_graph_fail(g, TY_E_CONFIG,
-                      "sample weights: its terms are added up, not averaged, so they cannot be weighed");
-    *out = kind->rows ? loss_classes(g, kind, term, in) : loss_elements(g, kind, term, in);
+    if (kind->is_pair && in->other == TY_NONE && !ty_graph_failed(g, NULL))
+        ty_graph_fail(g, TY_E_CONFIG, "expected a second output, found none");
+    if (term->dense_labels && term->kind != TY_LOSS_SOFTMAX_CROSS_ENTROPY)
+        ty_graph_fail(g, TY_E_CONFIG, "dense labels belong to softmax_cross_entropy");
+    *out = loss_frame(g, kind, term, in);
     if (!ty_graph_failed(g, err))
         return 0;
+    if (!term->output)
+        return ty_error_wrap(err, "loss %s", kind->text);
     return ty_error_wrap(err, "loss %s on output \"%s\"", kind->text, term->output);
 }

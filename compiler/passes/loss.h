@@ -2,6 +2,21 @@
  *
  * Every term is a quotient of two sums over its elements, so that batches of different size can be added up and rows
  * that do not count can be left out. All arithmetic is f32.
+ *
+ * Beyond that file; x output, y target, m margin, mean over elements (rows, samples) weighed by the sample weights
+ *     softmax_cross_entropy with dense labels: y' = (1 - e) y + e / C; mean over rows of -sum_c u_c y'_c p_c, divided
+ * by the number of rows even with class weights u (as torch.nn.functional.cross_entropy of probabilities) hinge: mean
+ * of max(0, m - s x), s = 1 where y > 0, else -1: targets are 1 and -1, or 1 and 0 (Keras' hinge) multi_margin: rows of
+ * C classes, mean of u[y] / C * sum over c != y of max(0, m - x[y] + x[c]) (torch.nn.functional.multi_margin_loss, p =
+ * 1) cosine: mean over rows of 1 - cos(x, y), y a vector as x. The cosine with a vector of zeros is 0, without slope
+ *     cosine_embedding: x and z two outputs: 1 - cos(x, z) where y > 0, else max(0, cos(x, z) - m)
+ *         (torch.nn.functional.cosine_embedding_loss)
+ *     contrastive: d = |x - z|; y d^2 / 2 + (1 - y) max(0, m - d)^2 / 2, y = 1: a pair that belongs together. The
+ * margin form: Hadsell, Chopra, LeCun, Dimensionality Reduction by Learning an Invariant Mapping, 2006, eq. 4, whose Y
+ *         is 1 - y
+ *     ctc: ctc.h; mean over samples of the term divided by the label length (at least 1), as
+ *         torch.nn.functional.ctc_loss with reduction="mean"
+ *     l1, l2: sum of |w|, of w^2, over all elements of the tensors; not divided by anything
  */
 #ifndef TY_COMPILER_PASSES_LOSS_H
 #define TY_COMPILER_PASSES_LOSS_H
@@ -17,9 +32,13 @@ typedef struct ty_loss_sums {
 /* What a term reads. */
 typedef struct ty_loss_operands {
     ty_val output;
-    ty_val target;        /* TY_NONE for terms without */
-    ty_val sample_weight; /* TY_NONE: all weigh the same */
-    ty_val rows;          /* bool[batch]: rows that count; TY_NONE: all do */
+    ty_val target;                        /* TY_NONE for terms without */
+    ty_val sample_weight;                 /* TY_NONE: all weigh the same */
+    ty_val rows;                          /* bool[batch]: rows that count; TY_NONE: all do */
+    ty_val other;                         /* the second output; read by pair losses alone */
+    ty_val input_lengths, target_lengths; /* read by ctc alone; TY_NONE: full length */
+    const ty_val *tensors;                /* weights; read by l1 and l2 alone */
+    int n_tensors;
 } ty_loss_operands;
 
 /* Appends one term. Refuses shapes that do not fit, naming output and target. On failure the error is in the graph,
@@ -29,6 +48,10 @@ int ty_loss_term_build(ty_graph *g, const ty_loss_term *term, const ty_loss_oper
 
 /* "softmax_cross_entropy" */
 const char *ty_loss_text(ty_loss_kind kind);
+/* What a kind reads: a target; a second output; weights of the model in place of an output. */
+bool ty_loss_needs_target(ty_loss_kind kind);
+bool ty_loss_is_pair(ty_loss_kind kind);
+bool ty_loss_is_penalty(ty_loss_kind kind);
 
 /* Shared with metrics. */
 

@@ -16,6 +16,7 @@
 #include "compiler/passes/optimizer.h"
 #include "compiler/passes/parameters.h"
 #include "compiler/passes/passes.h"
+#include "compiler/passes/penalty.h"
 #include "compiler/passes/range.h"
 #include "compiler/passes/schedule.h"
 
@@ -181,6 +182,44 @@ static int step_operands(const step_draft *d, const char *output, const char *ta
     return 0;
 }
 
+/* A term's operands beside output, target and weights, which are the same in training and evaluation but for `other`. */
+static int step_term_extras(step_draft *d, const ty_loss_term *t, ty_loss_operands *train, ty_loss_operands *eval,
+                            ty_error *err)
+{
+    if (step_operand(d, t->input_lengths, &train->input_lengths, err) < 0 ||
+        step_operand(d, t->target_lengths, &train->target_lengths, err) < 0)
+        return -1;
+    eval->input_lengths = train->input_lengths;
+    eval->target_lengths = train->target_lengths;
+    train->other = eval->other = TY_NONE;
+    if (!t->other)
+        return 0;
+    int i = ty_model_find_output(d->m, t->other);
+    if (i < 0)
+        return step_no_output(d, t->other, err);
+    train->other = d->train.outputs[i];
+    eval->other = d->eval.outputs[i];
+    return 0;
+}
+
+static int step_term(step_draft *d, const ty_loss_term *t, ty_loss_sums *train_sums, ty_loss_sums *eval_sums,
+                     ty_error *err)
+{
+    ty_loss_operands train, eval;
+    if (ty_loss_is_penalty(t->kind)) {
+        if (ty_penalty_operands(&d->set, t, &d->arena, &train, err) < 0)
+            return ty_error_wrap(err, "loss %s", ty_loss_text(t->kind));
+        eval = train;
+    } else if (step_operands(d, t->output, t->target, t->sample_weight, &train, &eval, err) < 0 ||
+               step_term_extras(d, t, &train, &eval, err) < 0) {
+        return ty_error_wrap(err, "loss %s", ty_loss_text(t->kind));
+    }
+    return ty_loss_term_build(d->g, t, &train, train_sums, err) < 0 ||
+                   ty_loss_term_build(d->g, t, &eval, eval_sums, err) < 0
+               ? -1
+               : 0;
+}
+
 static ty_val step_quotient(ty_graph *g, const ty_loss_term *t, const ty_loss_sums *s)
 {
     ty_val v = ty_b_div(g, s->sum, s->count);
@@ -205,15 +244,9 @@ static int step_loss(step_draft *d, ty_error *err)
     d->train_term = TY_NEW_ARRAY(&d->arena, ty_loss_sums, spec->n_loss);
     d->eval_term = TY_NEW_ARRAY(&d->arena, ty_loss_sums, spec->n_loss);
     ty_graph_origin(d->g, "loss");
-    for (int i = 0; i < spec->n_loss; i++) {
-        const ty_loss_term *t = &spec->loss[i];
-        ty_loss_operands train, eval;
-        if (step_operands(d, t->output, t->target, t->sample_weight, &train, &eval, err) < 0)
-            return ty_error_wrap(err, "loss %s", ty_loss_text(t->kind));
-        if (ty_loss_term_build(d->g, t, &train, &d->train_term[i], err) < 0 ||
-            ty_loss_term_build(d->g, t, &eval, &d->eval_term[i], err) < 0)
+    for (int i = 0; i < spec->n_loss; i++)
+        if (step_term(d, &spec->loss[i], &d->train_term[i], &d->eval_term[i], err) < 0)
             return -1;
-    }
     d->loss = step_total(d, d->train_term);
     ty_graph_add_output(d->g, "loss", d->loss, step_train_tapes(d));
     ty_graph_origin(d->g, "");
@@ -381,23 +414,27 @@ static ty_metric_classes step_metric_classes(const step_draft *d, const char *ou
 {
     for (int i = 0; i < d->spec->n_loss; i++) {
         const ty_loss_term *t = &d->spec->loss[i];
-        if (strcmp(t->output, output) == 0 && (t->kind == TY_LOSS_SOFTMAX_CROSS_ENTROPY || t->kind == TY_LOSS_NLL))
-            return (ty_metric_classes){t->class_axis, t->ignore_index};
+        bool has_classes = t->kind == TY_LOSS_SOFTMAX_CROSS_ENTROPY || t->kind == TY_LOSS_NLL ||
+                           t->kind == TY_LOSS_MULTI_MARGIN;
+        if (has_classes && strcmp(t->output, output) == 0)
+            return (ty_metric_classes){t->class_axis, t->ignore_index, t->dense_labels};
     }
-    return (ty_metric_classes){-1, -100};
+    return (ty_metric_classes){-1, -100, false};
 }
 
 static int step_metric(step_draft *d, const ty_metric *metric, ty_error *err)
 {
     ty_loss_operands train, eval;
-    ty_loss_sums sums;
+    ty_metric_parts parts;
     if (step_operands(d, metric->output, metric->target, NULL, &train, &eval, err) < 0)
         return ty_error_wrap(err, "metric \"%s\"", metric->name);
     ty_metric_classes classes = step_metric_classes(d, metric->output);
-    if (ty_metric_build(d->g, metric, &eval, &classes, &sums, err) < 0)
+    if (ty_metric_build(d->g, metric, &eval, &classes, &parts, err) < 0)
         return -1;
-    ty_graph_add_output(d->g, ty_arena_printf(&d->arena, "%s.sum", metric->name), sums.sum, TY_TAPE_EVAL);
-    ty_graph_add_output(d->g, ty_arena_printf(&d->arena, "%s.count", metric->name), sums.count, TY_TAPE_EVAL);
+    for (int i = 0; i < parts.n; i++) {
+        const char *name = ty_arena_printf(&d->arena, "%s.%s", metric->name, parts.suffix[i]);
+        ty_graph_add_output(d->g, name, parts.value[i], TY_TAPE_EVAL);
+    }
     return 0;
 }
 

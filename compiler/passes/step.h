@@ -18,7 +18,8 @@
  *     EVAL   "loss.sum", "loss.count" f32[]: their quotient is the loss of the rows that count (all, or the first
  * "valid"); added up over batches they give the loss of the data. With one term they are that term's own sum and
  * divisor (times its weight); with several, count is the number of rows and sum the whole loss times that number.
- *            "<metric>.sum", "<metric>.count" f32[] each; every model output under its own name
+ *            the metrics' sums, counts and scores ("<metric>.sum" ...: ty_metric); every model output under its own
+ * name
  *
  * Rows behind "valid" may hold any numbers, NaN too, but their labels and ids must be legal (ty_step_range).
  *

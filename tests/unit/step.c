@@ -264,7 +264,7 @@ static void evaluation_counts_valid_rows(void **state)
 {
     (void)state;
     ty_model *m = two_layers();
-    ty_metric metric = {TY_METRIC_ACCURACY, "accuracy", "y", "t"};
+    ty_metric metric = {.kind = TY_METRIC_ACCURACY, .name = "accuracy", .output = "y", .target = "t"};
     plan p;
     plan_of(&p)->spec.eval_valid_rows = true;
     p.spec.metrics = &metric;
