@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_SETTINGS = 1024, MAX_LIST = 4096, MAX_ROWS = 32 };
+enum { MAX_SETTINGS = 1024, MAX_LIST = 4096, MAX_ROWS = 32, MAX_METRICS = 50 };
 
 typedef struct reader {
     ty_arena *a;
@@ -413,15 +413,18 @@ static int read_loss_term(reader *rd, const char *path, const ty_doc *node, ty_r
     const recipe_kind *kind;
     const ty_doc *section;
     recipe_loss loss = {.t = {.pos_weight = 1, .delta = 1, .weight = 1, .ignore_index = -100, .class_axis = -1},
-                        .class_axis = -1};
+                        .class_axis = -1,
+                        .time_axis = 1};
     if (read_choice(rd, &ty_recipe_loss_choice, node, &kind, &section) < 0)
         return -1;
     section = rename_common_keys(rd, kind, section);
     if (bind_kind(rd, &ty_recipe_loss_choice, path, kind, section, &loss) < 0 ||
-        read_class_weights(rd, loss.class_weights, &loss.t) < 0)
+        read_class_weights(rd, loss.class_weights, &loss.t) < 0 ||
+        read_names(rd, loss.tensors, "tensors", &loss.t.tensors, &loss.t.n_tensors) < 0)
         return -1;
     loss.t.kind = (ty_loss_kind)kind->kind;
     loss.t.class_axis = (int)loss.class_axis;
+    loss.t.time_axis = (int)loss.time_axis;
     *out = (ty_recipe_loss){
         .term = loss.t, .class_axis = loss.class_axis, .class_weights = loss.class_weights, .at = node};
     return 0;
@@ -518,8 +521,12 @@ static int read_metric(reader *rd, const ty_doc *node, ty_recipe_metric *out)
     if (read_choice(rd, &ty_recipe_metric_choice, node, &kind, &section) < 0 ||
         bind_kind(rd, &ty_recipe_metric_choice, "metrics", kind, section, &m) < 0)
         return -1;
+    const char *name = kind->kind == TY_METRIC_TOP_K ? ty_arena_printf(rd->a, "top_%lld", (long long)m.k) : kind->name;
     *out = (ty_recipe_metric){.kind = (ty_metric_kind)kind->kind,
-                              .name = m.name ? m.name : kind->name,
+                              .name = m.name ? m.name : name,
+                              .k = m.k,
+                              .average = (ty_average)m.average,
+                              .threshold = m.threshold,
                               .output = m.output,
                               .target = m.target,
                               .at = node};
@@ -532,6 +539,8 @@ static int read_metrics(reader *rd, const ty_doc *node)
         return 0;
     bool is_list = node->kind == TY_DOC_LIST;
     uint32_t n = is_list ? node->n_items : 1;
+    if (n > MAX_METRICS)
+        return ty_doc_error(node, rd->err, TY_E_LIMIT, NULL, "\"metrics\" has more than %d", MAX_METRICS);
     ty_recipe_metric *metrics = TY_NEW_ARRAY(rd->a, ty_recipe_metric, n + 1);
     for (uint32_t i = 0; i < n; i++) {
         if (read_metric(rd, is_list ? &node->items[i] : node, &metrics[i]) < 0)

@@ -76,6 +76,9 @@ typedef struct ty_recipe_schedule {
 typedef struct ty_recipe_metric {
     ty_metric_kind kind;
     const char *name, *output, *target; /* output, target: NULL: as the loss's first term with a target */
+    int64_t k;                          /* top_k */
+    ty_average average;
+    double threshold;
     const ty_doc *at;
 } ty_recipe_metric;
 

@@ -88,6 +88,8 @@ static const ty_bind_row field_rows[] = {
 static const ty_bind_row cross_entropy_rows[] = {
     {"logits", TY_BIND_STRING, LOSS(output), .help = "model output; left out: the only one"},
     LOSS_COMMON("labels", "field of class numbers; left out: the only field that is no input"),
+    {"dense_labels", TY_BIND_BOOL, LOSS(dense_labels), "false",
+     .help = "labels hold a probability for each class, shaped as the logits"},
     {"label_smoothing", TY_BIND_FLOAT, LOSS(label_smoothing), "0", .max = 1, .help = "share spread over all classes"},
     LOSS_CLASSES,
 };
@@ -121,6 +123,63 @@ static const ty_bind_row mean_rows[] = {
     {"weight", TY_BIND_FLOAT, LOSS(weight), "1", .help = "factor of this term"},
 };
 
+#define LOSS_MARGIN(value, ...)                                               \
+    {                                                                         \
+        "margin", TY_BIND_FLOAT, LOSS(margin), value, .max = 1e30, __VA_ARGS__ \
+    }
+static const ty_bind_row hinge_rows[] = {
+    {"output", TY_BIND_STRING, LOSS(output), .help = "model output; left out: the only one"},
+    LOSS_COMMON("target", "field of 1 and -1, or 1 and 0; left out: the only one that is no input"),
+    LOSS_MARGIN("1", .help = "how far on the right side a score must be"),
+};
+static const ty_bind_row multi_margin_rows[] = {
+    {"logits", TY_BIND_STRING, LOSS(output), .help = "model output; left out: the only one"},
+    LOSS_COMMON("labels", "field of class numbers; left out: the only field that is no input"),
+    LOSS_MARGIN("1", .help = "lead that the right class must have"),
+    LOSS_CLASSES,
+};
+#define LOSS_AXIS                                                                                                  \
+    {                                                                                                              \
+        "axis", TY_BIND_INT, offsetof(recipe_loss, class_axis), "-1", .min = -8, .max = 7, .help = "of the vectors" \
+    }
+static const ty_bind_row cosine_rows[] = {
+    {"output", TY_BIND_STRING, LOSS(output), .help = "model output of vectors; left out: the only one"},
+    LOSS_COMMON("target", "field of vectors; left out: the only one that is no input"),
+    LOSS_AXIS,
+};
+#define LOSS_PAIR                                                                                             \
+    {"output", TY_BIND_STRING, LOSS(output), .required = true, .help = "model output: one vector of each pair"}, \
+    {                                                                                                         \
+        "other", TY_BIND_STRING, LOSS(other), .required = true, .help = "model output: the other vector"      \
+    }
+static const ty_bind_row cosine_embedding_rows[] = {
+    LOSS_PAIR,
+    LOSS_COMMON("target", "field: 1 alike, -1 not; left out: the only one that is no input"),
+    {"margin", TY_BIND_FLOAT, LOSS(margin), "0", .min = -1, .max = 1, .help = "cosine up to which unlike ones may come"},
+    LOSS_AXIS,
+};
+static const ty_bind_row contrastive_rows[] = {
+    LOSS_PAIR,
+    LOSS_COMMON("target", "field: 1 alike, 0 not; left out: the only one that is no input"),
+    LOSS_MARGIN("1", .above_min = true, .help = "distance that unlike ones must keep"),
+    LOSS_AXIS,
+};
+static const ty_bind_row ctc_rows[] = {
+    {"logits", TY_BIND_STRING, LOSS(output), .help = "model output, or log-probabilities; left out: the only one"},
+    LOSS_COMMON("labels", "field of class numbers [labels], padded; left out: the only field that is no input"),
+    {"input_lengths", TY_BIND_STRING, LOSS(input_lengths), .help = "field: time steps of each sample; left out: all"},
+    {"target_lengths", TY_BIND_STRING, LOSS(target_lengths), .help = "field: labels of each sample; left out: all"},
+    {"blank", TY_BIND_INT, LOSS(blank), "0", .min = 0, .max = 1e9, .help = "class between labels"},
+    {"time_axis", TY_BIND_INT, offsetof(recipe_loss, time_axis), "1", .min = 0, .max = 1,
+     .help = "1: output is [batch, time, classes]; 0: [time, batch, classes]"},
+    {"zero_infinity", TY_BIND_BOOL, LOSS(zero_infinity), "false", .help = "labels that do not fit count 0"},
+};
+static const ty_bind_row penalty_rows[] = {
+    {"weight", TY_BIND_FLOAT, LOSS(weight), "1", .help = "factor of this term"},
+    {"tensors", TY_BIND_NODE, offsetof(recipe_loss, tensors),
+     .help = "list of weights (names or shell patterns); left out: all that are trained"},
+};
+
 #define KIND(name, kind, rows, help)    \
     {                                   \
         name, kind, rows, N(rows), help \
@@ -134,6 +193,14 @@ static const recipe_kind losses[] = {
     KIND("huber", TY_LOSS_HUBER, huber_rows, "square near zero, line beyond"),
     KIND("nll", TY_LOSS_NLL, nll_rows, "classes, from log-probabilities"),
     KIND("kl_div", TY_LOSS_KL_DIV, kl_div_rows, "divergence from given probabilities"),
+    KIND("hinge", TY_LOSS_HINGE, hinge_rows, "yes or no by a margin (mean of max(0, margin - s x))"),
+    KIND("multi_margin", TY_LOSS_MULTI_MARGIN, multi_margin_rows, "classes by a margin (PyTorch's multi_margin_loss)"),
+    KIND("cosine", TY_LOSS_COSINE, cosine_rows, "1 - cosine of output and target"),
+    KIND("cosine_embedding", TY_LOSS_COSINE_EMBEDDING, cosine_embedding_rows, "angle of pairs, alike or not"),
+    KIND("contrastive", TY_LOSS_CONTRASTIVE, contrastive_rows, "distance of pairs, alike or not, by a margin"),
+    KIND("ctc", TY_LOSS_CTC, ctc_rows, "sequences of labels whose places are unknown"),
+    KIND("l1", TY_LOSS_L1, penalty_rows, "sum of |w| over weights, beside other terms"),
+    KIND("l2", TY_LOSS_L2, penalty_rows, "sum of w^2 over weights, beside other terms"),
     KIND("mean", TY_LOSS_MEAN, mean_rows, "mean of an output that is a loss already"),
 };
 
@@ -267,14 +334,35 @@ static const recipe_kind clips[] = {
 };
 
 #define METRIC(name) offsetof(recipe_metric, name)
-static const ty_bind_row metric_rows[] = {
-    {"name", TY_BIND_STRING, METRIC(name), .help = "in metric lines; left out: the kind"},
-    {"output", TY_BIND_STRING, METRIC(output), .help = "model output; left out: the loss's"},
-    {"target", TY_BIND_STRING, METRIC(target), .help = "field; left out: the loss's"},
+#define METRIC_COMMON                                                                                       \
+    {"name", TY_BIND_STRING, METRIC(name), .help = "in metric lines; left out: the kind (top_5 for k 5)"},  \
+        {"output", TY_BIND_STRING, METRIC(output), .help = "model output; left out: the loss's"},           \
+    {                                                                                                       \
+        "target", TY_BIND_STRING, METRIC(target), .help = "field; left out: the loss's"                     \
+    }
+static const char *const averages[] = {"auto", "binary", "macro", NULL};
+static const ty_bind_row metric_rows[] = {METRIC_COMMON};
+static const ty_bind_row top_k_rows[] = {
+    METRIC_COMMON,
+    {"k", TY_BIND_INT, METRIC(k), "5", .min = 1, .max = 1 << 24, .help = "how many guesses are free"},
+};
+static const ty_bind_row confusion_rows[] = {
+    METRIC_COMMON,
+    {"average", TY_BIND_CHOICE, METRIC(average), "auto", .choices = averages,
+     .help = "binary: of yes, or of class 1 of two; macro: mean over classes; auto: by the output's shape"},
+    {"threshold", TY_BIND_FLOAT, METRIC(threshold), "0",
+     .help = "outputs of one number: above it is yes; 0 fits logits, 0.5 probabilities"},
 };
 static const recipe_kind metric_kinds[] = {
     KIND("accuracy", TY_METRIC_ACCURACY, metric_rows, "share of rows whose largest logit is the label's"),
+    KIND("top_k", TY_METRIC_TOP_K, top_k_rows, "share of rows whose label is among the k largest logits"),
+    KIND("precision", TY_METRIC_PRECISION, confusion_rows, "share of what is said to be that is"),
+    KIND("recall", TY_METRIC_RECALL, confusion_rows, "share of what is that is said to be"),
+    KIND("f1", TY_METRIC_F1, confusion_rows, "harmonic mean of precision and recall"),
+    KIND("auc", TY_METRIC_AUC, metric_rows, "area under the ROC curve, of one logit or two classes"),
+    KIND("perplexity", TY_METRIC_PERPLEXITY, metric_rows, "exp of the mean cross entropy"),
     KIND("mae", TY_METRIC_MAE, metric_rows, "mean absolute error"),
+    KIND("mse", TY_METRIC_MSE, metric_rows, "mean squared error"),
 };
 
 static const char *const checkpoint_policies[] = {"warn", "stop", NULL};

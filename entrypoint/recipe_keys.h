@@ -40,8 +40,8 @@ typedef struct recipe_optimizer {
 
 typedef struct recipe_loss {
     ty_loss_term t;
-    int64_t class_axis;
-    const ty_doc *class_weights;
+    int64_t class_axis, time_axis;
+    const ty_doc *class_weights, *tensors;
 } recipe_loss;
 
 typedef struct recipe_schedule {
@@ -56,6 +56,9 @@ typedef struct recipe_clip {
 
 typedef struct recipe_metric {
     const char *name, *output, *target;
+    int64_t k;
+    int average;
+    double threshold;
 } recipe_metric;
 
 typedef struct recipe_checkpoint {

@@ -3,6 +3,7 @@
 #include "entrypoint/export.h"
 #include "entrypoint/session.h"
 #include "entrypoint/stop.h"
+#include "entrypoint/tally.h"
 
 #include "base/json.h"
 
@@ -81,23 +82,38 @@ static int call_batch(void *ctx, bool last, ty_step_result *result, ty_error *er
 
 /* ---- evaluation ---- */
 
+/* What the batches so far add up to. */
 typedef struct sums {
-    double sum[TY_SESSION_MAX_METRICS], count[TY_SESSION_MAX_METRICS]; /* [0] is the loss */
+    double loss, loss_count;
+    ty_tally metric[TY_SESSION_MAX_METRICS]; /* as the recipe's */
     int n;
-    int64_t n_rows;
 } sums;
 
-static void add_sums(const ty_session *s, sums *all)
+static int add_metric(const ty_session *s, ty_tally *tally, const char *metric, ty_error *err)
 {
     char name[128];
-    for (int i = 0; i < all->n; i++) {
-        const char *metric = i == 0 ? "loss" : s->plan.metrics[i - 1].name;
-        snprintf(name, sizeof name, "%s.sum", metric);
-        all->sum[i] += read_number(s, TY_RUN_EVAL, name);
-        snprintf(name, sizeof name, "%s.count", metric);
-        all->count[i] += read_number(s, TY_RUN_EVAL, name);
+    const ty_tensor *parts[TY_TALLY_MAX_PARTS] = {0};
+    for (int i = 0; ty_tally_part(tally->kind, i); i++) {
+        snprintf(name, sizeof name, "%s.%s", metric, ty_tally_part(tally->kind, i));
+        parts[i] = ty_program_output(s->program, TY_RUN_EVAL, name);
     }
-    all->n_rows += s->valid;
+    return ty_tally_add(tally, parts, err) < 0 ? ty_error_wrap(err, "metric \"%s\"", metric) : 0;
+}
+
+static int add_sums(const ty_session *s, sums *all, ty_error *err)
+{
+    all->loss += read_number(s, TY_RUN_EVAL, "loss.sum");
+    all->loss_count += read_number(s, TY_RUN_EVAL, "loss.count");
+    for (int i = 0; i < all->n; i++)
+        if (add_metric(s, &all->metric[i], s->plan.metrics[i].name, err) < 0)
+            return -1;
+    return 0;
+}
+
+static void free_sums(sums *all)
+{
+    for (int i = 0; i < all->n; i++)
+        ty_tally_fini(&all->metric[i]);
 }
 
 static int run_evaluation(ty_session *s, sums *all, bool *abandoned, ty_error *err)
@@ -119,21 +135,22 @@ static int run_evaluation(ty_session *s, sums *all, bool *abandoned, ty_error *e
             break;
         point_inputs(s, batch, s->validation_field);
         rc = ty_program_run(s->program, TY_RUN_EVAL, s->inputs, err);
+        if (rc == 0)
+            rc = add_sums(s, all, err);
         if (rc < 0)
             break;
-        add_sums(s, all);
         ty_prefetch_release(batches, batch);
     }
     ty_prefetch_stop(batches);
     return rc;
 }
 
-/* Best by the first metric, or by the loss where there is none. Higher accuracy, lower everything else. */
+/* Best by the first metric, or by the loss where there is none. */
 static void note_best(ty_session *s, int64_t step)
 {
     bool by_metric = s->recipe.n_metrics > 0;
     double value = s->latest[by_metric ? 1 : 0].value;
-    bool higher = by_metric && s->recipe.metrics[0].kind == TY_METRIC_ACCURACY;
+    bool higher = by_metric && ty_tally_prefers_high(s->recipe.metrics[0].kind);
     if (isnan(value) || (s->has_best && (higher ? value <= s->best : value >= s->best)))
         return;
     s->has_best = true;
@@ -141,22 +158,33 @@ static void note_best(ty_session *s, int64_t step)
     s->best_step = step;
 }
 
+static void take_results(ty_session *s, sums *all)
+{
+    s->latest[0] = (ty_value_named){"loss", all->loss / all->loss_count};
+    for (int i = 0; i < all->n; i++)
+        s->latest[i + 1] = (ty_value_named){s->plan.metrics[i].name, ty_tally_value(&all->metric[i])};
+    s->n_latest = all->n + 1;
+}
+
 static int call_evaluate(void *ctx, const ty_loop_position *at, ty_error *err)
 {
     ty_session *s = ctx;
-    sums all = {.n = 1 + s->recipe.n_metrics};
+    sums all = {.n = s->recipe.n_metrics};
     bool abandoned = false;
     double start = ty_session_now_s();
     if (!s->validation)
         return 0;
-    if (run_evaluation(s, &all, &abandoned, err) < 0)
-        return ty_error_wrap(err, "evaluation after step %lld", (long long)at->step);
+    for (int i = 0; i < all.n; i++)
+        all.metric[i].kind = s->plan.metrics[i].kind;
+    int rc = run_evaluation(s, &all, &abandoned, err);
     s->times.evaluate_s += ty_session_now_s() - start;
+    if (rc == 0 && !abandoned)
+        take_results(s, &all);
+    free_sums(&all);
+    if (rc < 0)
+        return ty_error_wrap(err, "evaluation after step %lld", (long long)at->step);
     if (abandoned)
         return 0;
-    for (int i = 0; i < all.n; i++)
-        s->latest[i] = (ty_value_named){i == 0 ? "loss" : s->plan.metrics[i - 1].name, all.sum[i] / all.count[i]};
-    s->n_latest = all.n;
     s->evaluated_step = at->step;
     note_best(s, at->step);
     ty_outputs_flush(s->outputs);

@@ -4,6 +4,7 @@
 #include "entrypoint/export.h"
 #include "entrypoint/session.h"
 #include "entrypoint/stop.h"
+#include "entrypoint/tally.h"
 #include "entrypoint/version.h"
 
 #include <stdio.h>
@@ -65,11 +66,11 @@ static void add_result(const ty_session *s, ty_job_end end, ty_buf *out)
     if (s->evaluated_step >= 0) {
         ty_buf_addf(out, "  validation ");
         for (int i = 0; i < s->n_latest; i++) {
-            bool is_share = i > 0 && s->recipe.metrics[i - 1].kind == TY_METRIC_ACCURACY;
+            bool is_share = i > 0 && ty_tally_is_share(s->recipe.metrics[i - 1].kind);
             ty_buf_addf(out, is_share ? " %s %.2f %%" : " %s %.5g", s->latest[i].name,
                         is_share ? 100 * s->latest[i].value : s->latest[i].value);
         }
-        bool best_is_share = s->recipe.n_metrics > 0 && s->recipe.metrics[0].kind == TY_METRIC_ACCURACY;
+        bool best_is_share = s->recipe.n_metrics > 0 && ty_tally_is_share(s->recipe.metrics[0].kind);
         if (s->has_best)
             ty_buf_addf(out, best_is_share ? "  (best %.2f %% at step %lld)" : "  (best %.5g at step %lld)",
                         best_is_share ? 100 * s->best : s->best, (long long)s->best_step);

@@ -120,9 +120,13 @@ static const ty_recipe_input *declared_input(const planner *p, const char *name)
 
 static bool is_named_target(const planner *p, const char *field)
 {
-    for (int i = 0; i < p->r->n_loss; i++)
-        if (p->r->loss[i].term.target && strcmp(p->r->loss[i].term.target, field) == 0)
-            return true;
+    for (int i = 0; i < p->r->n_loss; i++) {
+        const ty_loss_term *t = &p->r->loss[i].term;
+        const char *const names[] = {t->target, t->sample_weight, t->input_lengths, t->target_lengths};
+        for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+            if (names[k] && strcmp(names[k], field) == 0)
+                return true;
+    }
     return false;
 }
 
@@ -220,14 +224,41 @@ static const char *target_name(const planner *p, const char *field)
 
 static bool takes_labels(ty_loss_kind kind)
 {
-    return kind == TY_LOSS_SOFTMAX_CROSS_ENTROPY || kind == TY_LOSS_NLL;
+    return kind == TY_LOSS_SOFTMAX_CROSS_ENTROPY || kind == TY_LOSS_NLL || kind == TY_LOSS_MULTI_MARGIN ||
+           kind == TY_LOSS_CTC;
+}
+
+/* A field of whole numbers, one for each row: how long it is. */
+static int plan_lengths(planner *p, const ty_recipe_loss *loss, const ty_model_value *output, const char **name)
+{
+    const char *field = *name;
+    if (!field)
+        return 0;
+    if (resolve_target(p, loss->at, &field) < 0)
+        return -1;
+    *name = target_name(p, field);
+    return add_feed(p, &(ty_feed){.name = *name,
+                                  .field = field,
+                                  .output = output,
+                                  .is_label = true,
+                                  .at = loss->at,
+                                  .ignore_index = -100});
+}
+
+static bool is_penalty(const ty_loss_term *t)
+{
+    return t->kind == TY_LOSS_L1 || t->kind == TY_LOSS_L2;
 }
 
 static int plan_term(planner *p, const ty_recipe_loss *loss, ty_loss_term *term)
 {
     const ty_model_value *output;
     *term = loss->term;
+    if (is_penalty(term))
+        return 0;
     if (resolve_output(p, loss->at, &term->output, &output) < 0)
+        return -1;
+    if (term->other && resolve_output(p, loss->at, &term->other, &(const ty_model_value *){NULL}) < 0)
         return -1;
     if (term->kind == TY_LOSS_MEAN) {
         term->target = NULL;
@@ -240,10 +271,11 @@ static int plan_term(planner *p, const ty_recipe_loss *loss, ty_loss_term *term)
     ty_feed feed = {.name = term->target,
                     .field = field,
                     .output = output,
-                    .is_label = takes_labels(term->kind),
+                    .is_label = takes_labels(term->kind) && !term->dense_labels,
                     .at = loss->at,
                     .ignore_index = term->ignore_index};
-    if (add_feed(p, &feed) < 0)
+    if (add_feed(p, &feed) < 0 || plan_lengths(p, loss, output, &term->input_lengths) < 0 ||
+        plan_lengths(p, loss, output, &term->target_lengths) < 0)
         return -1;
     if (!weights)
         return 0;
@@ -260,7 +292,13 @@ static int plan_metric(planner *p, const ty_loss_term *loss, const ty_recipe_met
     const ty_loss_term *first = NULL;
     for (int i = 0; i < p->r->n_loss && !first; i++)
         first = loss[i].target ? &loss[i] : NULL;
-    *out = (ty_metric){.kind = metric->kind, .name = metric->name, .output = metric->output, .target = metric->target};
+    *out = (ty_metric){.kind = metric->kind,
+                       .name = metric->name,
+                       .output = metric->output,
+                       .target = metric->target,
+                       .k = metric->k,
+                       .average = metric->average,
+                       .threshold = metric->threshold};
     if (!out->output && first)
         out->output = first->output;
     if (resolve_output(p, metric->at, &out->output, &output) < 0)
@@ -277,7 +315,7 @@ static int plan_metric(planner *p, const ty_loss_term *loss, const ty_recipe_met
                                   .field = field,
                                   .output = output,
                                   .at = metric->at,
-                                  .is_label = metric->kind == TY_METRIC_ACCURACY,
+                                  .is_label = metric->kind != TY_METRIC_MAE && metric->kind != TY_METRIC_MSE,
                                   .ignore_index = -100});
 }
 

@@ -136,7 +136,23 @@ static void every_kind_is_reachable_with_pytorchs_defaults(void **state)
                     a->initial_accumulator == b->initial_accumulator);
     }
     static const char *const losses[] = {
-        "mse", "mae", "huber", "binary_cross_entropy_with_logits", "softmax_cross_entropy", "nll", "kl_div", "mean"};
+        "mse",
+        "mae",
+        "huber",
+        "binary_cross_entropy_with_logits",
+        "softmax_cross_entropy",
+        "nll",
+        "kl_div",
+        "mean",
+        "hinge",
+        "multi_margin",
+        "cosine",
+        "{cosine_embedding: {output: a, other: b}}",
+        "{contrastive: {output: a, other: b}}",
+        "ctc",
+        "l1",
+        "l2"};
+    assert_int_equal(sizeof losses / sizeof losses[0], TY_N_LOSS_KINDS);
     for (int i = 0; i < TY_N_LOSS_KINDS; i++)
         assert_int_equal(good(shortest, &(ty_recipe_override){"loss", losses[i], "test"}, 1).loss[0].term.kind, i);
     static const char *const schedules[] = {"constant",   "step: {step_size: 2}", "exponential: {gamma: 0.9}",
@@ -147,6 +163,59 @@ static void every_kind_is_reachable_with_pytorchs_defaults(void **state)
                  schedules[i]);
         assert_int_equal(good(text, NULL, 0).schedule.kind, i);
     }
+}
+
+static ty_loss_term loss_of(const char *loss)
+{
+    return good(shortest, &(ty_recipe_override){"loss", loss, "test"}, 1).loss[0].term;
+}
+
+static void losses_take_their_keys(void **state)
+{
+    (void)state;
+    ty_loss_term t = loss_of("{softmax_cross_entropy: {dense_labels: true, label_smoothing: 0.1}}");
+    assert_true(t.dense_labels && t.label_smoothing == 0.1);
+    assert_true(loss_of("hinge").margin == 1 && loss_of("{multi_margin: {margin: 0.5}}").margin == 0.5);
+    t = loss_of("{cosine_embedding: {output: a, other: b, target: t, margin: -0.2, axis: 1}}");
+    assert_string_equal(t.output, "a");
+    assert_string_equal(t.other, "b");
+    assert_string_equal(t.target, "t");
+    assert_true(t.margin == -0.2 && t.class_axis == 1);
+    t = loss_of("ctc");
+    assert_true(t.blank == 0 && t.time_axis == 1 && !t.zero_infinity && !t.input_lengths && !t.target_lengths);
+    t = loss_of("{ctc: {labels: t, input_lengths: n, target_lengths: m, blank: 3, time_axis: 0, zero_infinity: true}}");
+    assert_string_equal(t.input_lengths, "n");
+    assert_string_equal(t.target_lengths, "m");
+    assert_true(t.blank == 3 && t.time_axis == 0 && t.zero_infinity);
+    t = loss_of("{l2: {weight: 1e-4, tensors: [\"*.weight\", head]}}");
+    assert_true(t.weight == 1e-4);
+    assert_int_equal(t.n_tensors, 2);
+    assert_string_equal(t.tensors[0], "*.weight");
+    assert_int_equal(loss_of("l1").n_tensors, 0);
+}
+
+static void metrics_take_their_keys(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"accuracy", "mae", "mse", "top_3", "perplexity", "precision", "recall", "f1", "auc"};
+    char text[512];
+    snprintf(text, sizeof text,
+             "%smetrics: [accuracy, mae, mse, {top_k: {k: 3}}, perplexity, {precision: {average: binary}}, {recall: "
+             "{average: macro}}, {f1: {threshold: 0.5}}, auc, top_k, {mae: {name: other, output: y, target: t}}]\n",
+             shortest);
+    ty_recipe r = good(text, NULL, 0);
+    assert_int_equal(r.n_metrics, TY_N_METRIC_KINDS + 2);
+    for (int i = 0; i < TY_N_METRIC_KINDS; i++) {
+        assert_int_equal(r.metrics[i].kind, i);
+        assert_string_equal(r.metrics[i].name, names[i]);
+    }
+    assert_int_equal(r.metrics[3].k, 3);
+    assert_int_equal(r.metrics[5].average, TY_AVERAGE_BINARY);
+    assert_int_equal(r.metrics[6].average, TY_AVERAGE_MACRO);
+    assert_int_equal(r.metrics[7].average, TY_AVERAGE_AUTO);
+    assert_true(r.metrics[7].threshold == 0.5 && r.metrics[5].threshold == 0);
+    assert_string_equal(r.metrics[9].name, "top_5");
+    assert_string_equal(r.metrics[10].name, "other");
 }
 
 static void overrides(void **state)
@@ -246,6 +315,9 @@ static void faults(void **state)
         {"clip: {global_norm: 0}\n", TY_E_RANGE, "above 0"},
         {"metrics: [acuracy]\n", TY_E_RANGE, "did you mean \"accuracy\"?"},
         {"metrics: [mae, mae]\n", TY_E_DUPLICATE, "mae"},
+        {"metrics: [{top_k: {k: 0}}]\n", TY_E_RANGE, "k"},
+        {"metrics: [{f1: {average: micro}}]\n", TY_E_RANGE, "macro"},
+        {"metrics: [{top_k: {k: 3}}, {top_k: {k: 3}}]\n", TY_E_DUPLICATE, "top_3"},
         {"checkpoint: {keep: 0}\n", TY_E_RANGE, "keep"},
         {"checkpoint: {every: sometimes}\n", TY_E_RANGE, "1 epoch"},
         {"tied: [[a]]\n", TY_E_RANGE, "at least two"},
@@ -353,6 +425,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_example_means_what_it_says, setup, teardown),
         cmocka_unit_test_setup_teardown(defaults, setup, teardown),
         cmocka_unit_test_setup_teardown(every_kind_is_reachable_with_pytorchs_defaults, setup, teardown),
+        cmocka_unit_test_setup_teardown(losses_take_their_keys, setup, teardown),
+        cmocka_unit_test_setup_teardown(metrics_take_their_keys, setup, teardown),
         cmocka_unit_test_setup_teardown(overrides, setup, teardown),
         cmocka_unit_test_setup_teardown(other_forms, setup, teardown),
         cmocka_unit_test_setup_teardown(faults, setup, teardown),
