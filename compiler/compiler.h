@@ -116,6 +116,17 @@ typedef enum ty_optimizer_kind {
     TY_OPT_RMSPROP,
     TY_OPT_ADAGRAD,
     TY_OPT_ADADELTA,
+    TY_OPT_LION,
+    TY_OPT_LAMB,
+    TY_OPT_LARS,
+    TY_OPT_FTRL,
+    TY_OPT_KERAS_SGD, /* Keras' rules where they differ; formulas: passes/optimizer.h */
+    TY_OPT_KERAS_ADAM,
+    TY_OPT_KERAS_NADAM,
+    TY_OPT_KERAS_ADAMAX,
+    TY_OPT_KERAS_RMSPROP,
+    TY_OPT_KERAS_ADAGRAD,
+    TY_OPT_KERAS_ADADELTA,
     TY_N_OPTIMIZER_KINDS
 } ty_optimizer_kind;
 
@@ -126,6 +137,8 @@ typedef struct ty_optimizer {
     bool nesterov, amsgrad, centered;
     double beta1, beta2, eps, alpha, rho;
     double momentum_decay, lr_decay, initial_accumulator;
+    double trust;                                /* lars: trust coefficient */
+    double l1, l2, l2_shrinkage, beta, lr_power; /* ftrl */
 } ty_optimizer;
 
 typedef enum ty_schedule_kind {
@@ -135,6 +148,9 @@ typedef enum ty_schedule_kind {
     TY_SCHED_POLYNOMIAL,
     TY_SCHED_WARMUP_COSINE,
     TY_SCHED_ONE_CYCLE,
+    TY_SCHED_COSINE_RESTARTS,
+    TY_SCHED_PIECEWISE,
+    TY_SCHED_PLATEAU, /* constant times a factor that ty_plateau_note() lowers */
     TY_N_SCHEDULE_KINDS
 } ty_schedule_kind;
 
@@ -142,12 +158,33 @@ typedef struct ty_schedule {
     ty_schedule_kind kind;
     double step_size, gamma;                     /* step, exponential */
     double total, power;                         /* polynomial, one_cycle: total steps */
-    double warmup, start_factor, cosine, min_lr; /* warmup_cosine, steps and factors */
+    double warmup, start_factor, cosine, min_lr; /* warmup_cosine: steps and factors; min_lr: also where polynomial,
+                                                    cosine_restarts and plateau end */
     double pct_start, div_factor, final_div_factor;
     bool anneal_linear;
+    double cycle, cycle_mult;           /* cosine_restarts: steps of the first cycle, growth of the next ones */
+    const double *boundaries, *factors; /* piecewise: [n_boundaries], [n_boundaries + 1] */
+    int n_boundaries;
+    double factor, patience, threshold, cooldown; /* plateau; patience and cooldown count evaluations */
+    bool maximize, threshold_absolute;            /* plateau: higher is better; threshold is a difference */
+    double ramp,
+        ramp_start; /* any kind: first `ramp` steps rise from ramp_start times its first rate, then it begins */
 } ty_schedule;
 
-typedef enum ty_clip_kind { TY_CLIP_NONE, TY_CLIP_VALUE, TY_CLIP_GLOBAL_NORM } ty_clip_kind;
+/* Numbers of the state "plateau" f64[TY_PLATEAU_NUMBERS], which a program with TY_SCHED_PLATEAU has. */
+enum { TY_PLATEAU_FACTOR, TY_PLATEAU_BEST, TY_PLATEAU_BAD, TY_PLATEAU_COOLDOWN, TY_PLATEAU_SEEN, TY_PLATEAU_NUMBERS };
+/* Tells the plateau an evaluation's result; true if the rate fell. state: the state's numbers, between two runs. lr:
+ * the optimizer's rate. */
+bool ty_plateau_note(const ty_schedule *s, double lr, double *state, double value);
+
+/* global_norm: of all gradients; norm: of each tensor alone. */
+typedef enum ty_clip_kind { TY_CLIP_NONE, TY_CLIP_VALUE, TY_CLIP_GLOBAL_NORM, TY_CLIP_NORM } ty_clip_kind;
+
+/* Weights whose name is, or matches, `pattern` learn at lr * factor. The first match counts. */
+typedef struct ty_lr_scale {
+    const char *pattern;
+    double factor;
+} ty_lr_scale;
 
 /* A named input of the step: a model input or a target. The dims are the static shape with the batch. */
 typedef struct ty_binding {
@@ -200,6 +237,10 @@ typedef struct ty_train_spec {
     int n_frozen;
     const char *const *no_decay; /* likewise: weight decay 0 */
     int n_no_decay;
+    const ty_lr_scale *lr_scale;
+    int n_lr_scale;
+    double ema_decay;           /* 0: none. Else averages of the trained weights are kept in the states "ema.<group>" */
+    bool use_ema;               /* evaluation and ty_program_tensor() read the averages */
     const char *const *buffers; /* float initializers that are no parameters */
     int n_buffers;
     const char *const *const *tied; /* groups of names that are one parameter, each list NULL-terminated; NULL: none */

@@ -478,23 +478,135 @@ static int read_optimizer(reader *rd, const ty_doc *node)
     return 0;
 }
 
+static int read_numbers(reader *rd, const ty_doc *node, const char *what, double **out)
+{
+    if (ty_doc_expect(node, TY_DOC_LIST, rd->err) < 0)
+        return ty_error_wrap(rd->err, "%s", what);
+    *out = TY_NEW_ARRAY(rd->a, double, node->n_items + 1);
+    for (uint32_t i = 0; i < node->n_items; i++) {
+        if (ty_doc_float(&node->items[i], &(*out)[i], rd->err) < 0)
+            return ty_error_wrap(rd->err, "%s", what);
+        if (!((*out)[i] >= 0))
+            return ty_doc_error(&node->items[i], rd->err, TY_E_RANGE, NULL, "\"%s\" must not be negative", what);
+    }
+    return 0;
+}
+
+/* Boundaries with one factor more. That they rise is seen when epochs have become steps. */
+static int read_piecewise(reader *rd, const recipe_schedule *s, ty_recipe_schedule *out)
+{
+    double *factors = NULL;
+    if (ty_doc_expect(s->boundaries, TY_DOC_LIST, rd->err) < 0)
+        return ty_error_wrap(rd->err, "boundaries");
+    if (read_numbers(rd, s->factors, "factors", &factors) < 0)
+        return -1;
+    uint32_t n = s->boundaries->n_items;
+    if (n > 256 || s->factors->n_items != n + 1)
+        return ty_doc_error(s->factors, rd->err, TY_E_RANGE, NULL,
+                            "%u boundaries need %u factors, found %u; at most 256 boundaries", n, n + 1,
+                            s->factors->n_items);
+    ty_span *spans = TY_NEW_ARRAY(rd->a, ty_span, n + 1);
+    for (uint32_t i = 0; i < n; i++)
+        if (read_span(rd, &s->boundaries->items[i], "boundaries", NULL, &spans[i]) < 0)
+            return -1;
+    out->boundaries = spans;
+    out->factors = factors;
+    out->n_boundaries = (int)n;
+    return 0;
+}
+
 static int read_schedule(reader *rd, const ty_doc *node)
 {
     const recipe_kind *kind;
     const ty_doc *section;
-    recipe_schedule s = {0};
+    recipe_schedule s = {.s.power = 1};
     if (read_choice(rd, &ty_recipe_schedule_choice, node, &kind, &section) < 0 ||
         bind_kind(rd, &ty_recipe_schedule_choice, "", kind, section, &s) < 0 ||
         read_span(rd, s.warmup, "warmup_steps", NULL, &s.s.warmup) < 0 ||
         read_span(rd, s.decay, "decay_steps", NULL, &s.s.decay) < 0 ||
         read_span(rd, s.total, "total_steps", NULL, &s.s.total) < 0 ||
-        read_span(rd, s.step_size, "step_size", NULL, &s.s.step_size) < 0)
+        read_span(rd, s.step_size, "step_size", NULL, &s.s.step_size) < 0 ||
+        read_span(rd, s.cycle, "cycle_steps", NULL, &s.s.cycle) < 0 ||
+        (kind->kind == TY_SCHED_PIECEWISE && read_piecewise(rd, &s, &s.s) < 0))
         return -1;
+    if (kind->kind == TY_SCHED_COSINE_RESTARTS && s.s.cycle.n < 1)
+        return ty_doc_error(s.cycle, rd->err, TY_E_RANGE, NULL, "\"cycle_steps\" must be at least 1");
     if (kind->kind == TY_SCHED_STEP && s.s.step_size.n < 1)
         return ty_doc_error(s.step_size, rd->err, TY_E_RANGE, NULL, "\"step_size\" must be at least 1");
     s.s.kind = (ty_schedule_kind)kind->kind;
     s.s.anneal_linear = s.anneal == 1;
+    s.s.threshold_absolute = s.threshold_mode == 1;
+    s.s.maximize = s.mode == 2;
+    s.s.mode_given = s.mode != 0;
+    s.s.at = section;
     rd->r->schedule = s.s;
+    return 0;
+}
+
+static int read_warmup(reader *rd, const ty_doc *node)
+{
+    recipe_warmup w = {0};
+    const recipe_section *s = &ty_recipe_warmup_section;
+    if (!node || node->kind == TY_DOC_NULL)
+        return 0;
+    if (bind_section(rd, "warmup", s->rows, s->n_rows, node, &w) < 0 ||
+        read_span(rd, w.steps, "warmup.steps", NULL, &rd->r->schedule.ramp) < 0)
+        return -1;
+    if (rd->r->schedule.warmup.n > 0)
+        return ty_doc_error(node, rd->err, TY_E_CONFIG, NULL, "the schedule has a warmup of its own: give one of them");
+    rd->r->schedule.ramp_start = w.start_factor;
+    return 0;
+}
+
+/* What a plateau watches must be there, and has a better direction. */
+static int check_plateau(reader *rd)
+{
+    ty_recipe_schedule *s = &rd->r->schedule;
+    if (s->kind != TY_SCHED_PLATEAU)
+        return 0;
+    if (!rd->r->validation.given)
+        return ty_doc_error(s->at, rd->err, TY_E_CONFIG, NULL, "the schedule plateau needs data.validation");
+    const ty_recipe_metric *found = NULL;
+    for (int i = 0; i < rd->r->n_metrics && s->metric; i++)
+        if (strcmp(rd->r->metrics[i].name, s->metric) == 0)
+            found = &rd->r->metrics[i];
+    if (s->metric && !found && strcmp(s->metric, "loss") != 0)
+        return ty_doc_error(s->at, rd->err, TY_E_CONFIG, NULL, "\"metrics\" has no \"%s\" for the plateau", s->metric);
+    if (!s->mode_given)
+        s->maximize = found && found->kind != TY_METRIC_MAE && found->kind != TY_METRIC_MSE &&
+                      found->kind != TY_METRIC_PERPLEXITY;
+    return 0;
+}
+
+static int read_lr_scale(reader *rd, const ty_doc *node)
+{
+    if (!node || node->kind == TY_DOC_NULL)
+        return 0;
+    if (ty_doc_expect(node, TY_DOC_MAP, rd->err) < 0)
+        return ty_error_wrap(rd->err, "lr_scale");
+    ty_lr_scale *scales = TY_NEW_ARRAY(rd->a, ty_lr_scale, node->n_items + 1);
+    for (uint32_t i = 0; i < node->n_items; i++) {
+        scales[i].pattern = node->items[i].key;
+        if (ty_doc_float(&node->items[i], &scales[i].factor, rd->err) < 0)
+            return ty_error_wrap(rd->err, "lr_scale");
+        if (!(scales[i].factor >= 0 && scales[i].factor <= 1e6))
+            return ty_doc_error(&node->items[i], rd->err, TY_E_RANGE, NULL, "a factor lies between 0 and 1e6");
+    }
+    rd->r->lr_scale = scales;
+    rd->r->n_lr_scale = (int)node->n_items;
+    return 0;
+}
+
+static int read_ema(reader *rd, const ty_doc *node)
+{
+    recipe_ema e = {0};
+    const recipe_section *s = &ty_recipe_ema_section;
+    if (!node || node->kind == TY_DOC_NULL)
+        return 0;
+    if (bind_section(rd, "ema", s->rows, s->n_rows, node, &e) < 0)
+        return -1;
+    rd->r->ema_decay = e.decay;
+    rd->r->use_ema = e.use_ema;
     return 0;
 }
 
@@ -584,8 +696,9 @@ static int read_top(reader *rd, const ty_doc *root)
     r->deterministic_strict = t.deterministic == 1;
     r->tensorboard = t.tensorboard;
     if (read_inputs(rd, t.inputs) < 0 || read_loss(rd, t.loss) < 0 || read_optimizer(rd, t.optimizer) < 0 ||
-        read_schedule(rd, t.schedule) < 0 || read_clip(rd, t.clip) < 0 || read_all_data(rd, t.data) < 0 ||
-        read_metrics(rd, t.metrics) < 0 || read_checkpoint(rd, t.checkpoint) < 0)
+        read_schedule(rd, t.schedule) < 0 || read_warmup(rd, t.warmup) < 0 || read_clip(rd, t.clip) < 0 ||
+        read_lr_scale(rd, t.lr_scale) < 0 || read_ema(rd, t.ema) < 0 || read_all_data(rd, t.data) < 0 ||
+        read_metrics(rd, t.metrics) < 0 || read_checkpoint(rd, t.checkpoint) < 0 || check_plateau(rd) < 0)
         return -1;
     return read_span(rd, t.evaluate_every, "evaluate_every", "1 epoch", &r->evaluate_every) < 0 ||
                    read_names(rd, t.frozen, "frozen", &r->frozen, &r->n_frozen) < 0 ||

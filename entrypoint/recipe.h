@@ -71,6 +71,18 @@ typedef struct ty_recipe_schedule {
     ty_span warmup, decay, total, step_size;
     double start_factor, final_lr, gamma, power, pct_start, div_factor, final_div_factor;
     bool anneal_linear;
+    ty_span cycle;
+    double cycle_mult;
+    const ty_span *boundaries; /* [n_boundaries] */
+    const double *factors;     /* [n_boundaries + 1] */
+    int n_boundaries;
+    double factor, threshold;
+    int64_t patience, cooldown;
+    bool threshold_absolute, maximize, mode_given;
+    const char *metric; /* that the plateau watches; NULL: the loss */
+    ty_span ramp;       /* the key `warmup`, in front of any kind */
+    double ramp_start;
+    const ty_doc *at;
 } ty_recipe_schedule;
 
 typedef struct ty_recipe_metric {
@@ -109,6 +121,10 @@ typedef struct ty_recipe {
     int n_metrics;
     ty_names frozen, no_decay, buffers;
     int n_frozen, n_no_decay, n_buffers;
+    const ty_lr_scale *lr_scale; /* [n_lr_scale] */
+    int n_lr_scale;
+    double ema_decay; /* 0: no averages */
+    bool use_ema;
     const char *const *const *tied; /* [n_tied] */
     int n_tied;
     ty_span checkpoint_every;

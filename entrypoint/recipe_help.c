@@ -58,7 +58,9 @@ int ty_recipe_help(ty_buf *out)
     add_choice(&ty_recipe_loss_choice, out);
     add_choice(&ty_recipe_optimizer_choice, out);
     add_choice(&ty_recipe_schedule_choice, out);
+    add_section(&ty_recipe_warmup_section, out);
     add_choice(&ty_recipe_clip_choice, out);
+    add_section(&ty_recipe_ema_section, out);
     add_choice(&ty_recipe_metric_choice, out);
     add_section(&ty_recipe_checkpoint_section, out);
     ty_buf_adds(out, "\naliases (* is the kind chosen there)\n");

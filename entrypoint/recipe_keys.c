@@ -1,4 +1,5 @@
-/* recipe_keys.c - the tables. Defaults of optimizers and losses are PyTorch's (torch.optim, torch.nn.functional). */
+/* recipe_keys.c - the tables. Defaults of optimizers and losses are PyTorch's (torch.optim, torch.nn.functional), those
+ * of ftrl and keras_* Keras' (keras.optimizers), those of lion, lamb and lars the papers'. */
 #include "entrypoint/recipe_keys.h"
 
 #define N(rows) (sizeof(rows) / sizeof((rows)[0]))
@@ -13,8 +14,10 @@ static const ty_bind_row top_rows[] = {
     {"optimizer", TY_BIND_NODE, TOP(optimizer), .help = "{kind: {...}}; left out: adamw"},
     {"schedule", TY_BIND_NODE, TOP(schedule),
      .help = "{kind: {...}}: learning rate over the steps; left out: constant"},
+    {"warmup", TY_BIND_NODE, TOP(warmup),
+     .help = "{steps: 500, start_factor: 0.1}: a linear rise in front of the schedule, which begins behind it"},
     {"clip", TY_BIND_NODE, TOP(clip),
-     .help = "{global_norm: 1.0} or {value: 0.5}: limit of the gradient; left out: none"},
+     .help = "{global_norm: 1.0}, {norm: 1.0} or {value: 0.5}: limit of the gradient; left out: none"},
     {"batch_size", TY_BIND_INT, TOP(batch_size), "32", .min = 1, .max = 1 << 24, .help = "rows of one batch"},
     {"epochs", TY_BIND_INT, TOP(epochs), "1", .min = 1, .max = 1e9, .help = "passes over the training data"},
     {"max_steps", TY_BIND_INT, TOP(max_steps), "0", .min = 0, .max = 1e12,
@@ -28,6 +31,9 @@ static const ty_bind_row top_rows[] = {
     {"checkpoint", TY_BIND_NODE, TOP(checkpoint), .help = "{every: 1 epoch, keep: 3}"},
     {"frozen", TY_BIND_NODE, TOP(frozen), .help = "list of weights (names or shell patterns) that are not trained"},
     {"no_decay", TY_BIND_NODE, TOP(no_decay), .help = "list of weights without weight decay: [\"*.bias\"]"},
+    {"lr_scale", TY_BIND_NODE, TOP(lr_scale),
+     .help = "{weight or shell pattern: factor of its learning rate}: {\"encoder.*\": 0.1}; the first match counts"},
+    {"ema", TY_BIND_NODE, TOP(ema), .help = "{decay: 0.999, use_ema: true}: averages of the weights; left out: none"},
     {"buffers", TY_BIND_NODE, TOP(buffers), .help = "list of float constants of the model that are no weights"},
     {"tied", TY_BIND_NODE, TOP(tied), .help = "lists of weights that are one: [[embed.weight, head.weight]]"},
     {"seed", TY_BIND_INT, TOP(seed), "1", .min = 0, .max = 9.2e18, .help = "of shuffling, dropout and initial values"},
@@ -123,8 +129,8 @@ static const ty_bind_row mean_rows[] = {
     {"weight", TY_BIND_FLOAT, LOSS(weight), "1", .help = "factor of this term"},
 };
 
-#define LOSS_MARGIN(value, ...)                                               \
-    {                                                                         \
+#define LOSS_MARGIN(value, ...)                                                \
+    {                                                                          \
         "margin", TY_BIND_FLOAT, LOSS(margin), value, .max = 1e30, __VA_ARGS__ \
     }
 static const ty_bind_row hinge_rows[] = {
@@ -138,8 +144,8 @@ static const ty_bind_row multi_margin_rows[] = {
     LOSS_MARGIN("1", .help = "lead that the right class must have"),
     LOSS_CLASSES,
 };
-#define LOSS_AXIS                                                                                                  \
-    {                                                                                                              \
+#define LOSS_AXIS                                                                                                   \
+    {                                                                                                               \
         "axis", TY_BIND_INT, offsetof(recipe_loss, class_axis), "-1", .min = -8, .max = 7, .help = "of the vectors" \
     }
 static const ty_bind_row cosine_rows[] = {
@@ -147,15 +153,16 @@ static const ty_bind_row cosine_rows[] = {
     LOSS_COMMON("target", "field of vectors; left out: the only one that is no input"),
     LOSS_AXIS,
 };
-#define LOSS_PAIR                                                                                             \
+#define LOSS_PAIR                                                                                                \
     {"output", TY_BIND_STRING, LOSS(output), .required = true, .help = "model output: one vector of each pair"}, \
-    {                                                                                                         \
-        "other", TY_BIND_STRING, LOSS(other), .required = true, .help = "model output: the other vector"      \
+    {                                                                                                            \
+        "other", TY_BIND_STRING, LOSS(other), .required = true, .help = "model output: the other vector"         \
     }
 static const ty_bind_row cosine_embedding_rows[] = {
     LOSS_PAIR,
     LOSS_COMMON("target", "field: 1 alike, -1 not; left out: the only one that is no input"),
-    {"margin", TY_BIND_FLOAT, LOSS(margin), "0", .min = -1, .max = 1, .help = "cosine up to which unlike ones may come"},
+    {"margin", TY_BIND_FLOAT, LOSS(margin), "0", .min = -1, .max = 1,
+     .help = "cosine up to which unlike ones may come"},
     LOSS_AXIS,
 };
 static const ty_bind_row contrastive_rows[] = {
@@ -268,6 +275,61 @@ static const ty_bind_row adadelta_rows[] = {
     OPT_DECAY("0"),
 };
 
+static const ty_bind_row lion_rows[] = {
+    OPT_LR("1e-4"),
+    {"beta1", TY_BIND_FLOAT, OPT(beta1), "0.9", .max = 1, .help = "share of the memory in the step"},
+    {"beta2", TY_BIND_FLOAT, OPT(beta2), "0.99", .max = 1, .help = "decay of the memory"},
+    {"betas", TY_BIND_NODE, offsetof(recipe_optimizer, betas), .help = "[beta1, beta2] in one"},
+    OPT_DECAY("0"),
+};
+static const ty_bind_row lamb_rows[] = {OPT_LR("1e-3"), OPT_BETAS, OPT_EPS("1e-6"), OPT_DECAY("0.01")};
+static const ty_bind_row lars_rows[] = {
+    OPT_LR("1"),
+    {"momentum", TY_BIND_FLOAT, OPT(momentum), "0.9", .max = 1, .help = "share of the last step"},
+    {"trust", TY_BIND_FLOAT, OPT(trust), "1e-3", .max = 1e6, .above_min = true, .help = "trust coefficient"},
+    OPT_EPS("0"),
+    OPT_DECAY("1e-4"),
+};
+static const ty_bind_row ftrl_rows[] = {
+    OPT_LR("1e-3"),
+    {"lr_power", TY_BIND_FLOAT, OPT(lr_power), "-0.5", .min = -10, .max = 0, .help = "-0.5: rates fall as adagrad's"},
+    {"initial_accumulator", TY_BIND_FLOAT, OPT(initial_accumulator), "0.1", .max = 1e30, .above_min = true,
+     .help = "where the sums start"},
+    {"l1", TY_BIND_FLOAT, OPT(l1), "0", .max = 1e30, .help = "strength of l1: weights become exactly 0"},
+    {"l2", TY_BIND_FLOAT, OPT(l2), "0", .max = 1e30, .help = "strength of l2"},
+    {"l2_shrinkage", TY_BIND_FLOAT, OPT(l2_shrinkage), "0", .max = 1e30, .help = "strength of l2 on the gradient"},
+    {"beta", TY_BIND_FLOAT, OPT(beta), "0", .max = 1e30, .help = "the paper's beta"},
+    OPT_DECAY("0"),
+};
+static const ty_bind_row keras_sgd_rows[] = {
+    OPT_LR("1e-2"),
+    OPT_MOMENTUM,
+    {"nesterov", TY_BIND_BOOL, OPT(nesterov), "false", .help = "look ahead; needs momentum"},
+    OPT_DECAY("0"),
+};
+static const ty_bind_row keras_adam_rows[] = {OPT_LR("1e-3"), OPT_BETAS, OPT_EPS("1e-7"), OPT_DECAY("0"), OPT_AMSGRAD};
+static const ty_bind_row keras_adamw_rows[] = {OPT_LR("1e-3"), OPT_BETAS, OPT_EPS("1e-7"), OPT_DECAY("4e-3"),
+                                               OPT_AMSGRAD};
+static const ty_bind_row keras_nadam_rows[] = {OPT_LR("1e-3"), OPT_BETAS, OPT_EPS("1e-7"), OPT_DECAY("0")};
+static const ty_bind_row keras_rmsprop_rows[] = {
+    OPT_LR("1e-3"),  {"alpha", TY_BIND_FLOAT, OPT(alpha), "0.9", .max = 1, .help = "decay of the squares (Keras' rho)"},
+    OPT_EPS("1e-7"), OPT_DECAY("0"),
+    OPT_MOMENTUM,    {"centered", TY_BIND_BOOL, OPT(centered), "false", .help = "divide by the variance"},
+};
+static const ty_bind_row keras_adagrad_rows[] = {
+    OPT_LR("1e-3"),
+    {"initial_accumulator", TY_BIND_FLOAT, OPT(initial_accumulator), "0.1", .max = 1e30,
+     .help = "where the sums start"},
+    OPT_EPS("1e-7"),
+    OPT_DECAY("0"),
+};
+static const ty_bind_row keras_adadelta_rows[] = {
+    OPT_LR("1e-3"),
+    {"rho", TY_BIND_FLOAT, OPT(rho), "0.95", .max = 1, .help = "decay of both averages"},
+    OPT_EPS("1e-7"),
+    OPT_DECAY("0"),
+};
+
 static const recipe_kind optimizers[] = {
     KIND("adamw", TY_OPT_ADAMW, adamw_rows, "Adam with decoupled weight decay (the default)"),
     KIND("adam", TY_OPT_ADAM, adam_rows, "Adam"),
@@ -277,6 +339,18 @@ static const recipe_kind optimizers[] = {
     KIND("rmsprop", TY_OPT_RMSPROP, rmsprop_rows, "RMSprop"),
     KIND("adagrad", TY_OPT_ADAGRAD, adagrad_rows, "Adagrad"),
     KIND("adadelta", TY_OPT_ADADELTA, adadelta_rows, "Adadelta"),
+    KIND("lion", TY_OPT_LION, lion_rows, "the sign of a momentum, decoupled decay"),
+    KIND("lamb", TY_OPT_LAMB, lamb_rows, "Adam with a ratio for each tensor, for large batches"),
+    KIND("lars", TY_OPT_LARS, lars_rows, "momentum with a ratio for each tensor, for large batches"),
+    KIND("ftrl", TY_OPT_FTRL, ftrl_rows, "follow the regularised leader, for sparse linear models"),
+    KIND("keras_sgd", TY_OPT_KERAS_SGD, keras_sgd_rows, "Keras' SGD: the rate is in the memory"),
+    KIND("keras_adam", TY_OPT_KERAS_ADAM, keras_adam_rows, "Keras' Adam: eps beside the uncorrected root"),
+    KIND("keras_adamw", TY_OPT_KERAS_ADAM, keras_adamw_rows, "Keras' AdamW"),
+    KIND("keras_nadam", TY_OPT_KERAS_NADAM, keras_nadam_rows, "Keras' Nadam"),
+    KIND("keras_adamax", TY_OPT_KERAS_ADAMAX, keras_nadam_rows, "Keras' Adamax"),
+    KIND("keras_rmsprop", TY_OPT_KERAS_RMSPROP, keras_rmsprop_rows, "Keras' and TensorFlow's RMSprop: eps in the root"),
+    KIND("keras_adagrad", TY_OPT_KERAS_ADAGRAD, keras_adagrad_rows, "Keras' Adagrad: eps in the root"),
+    KIND("keras_adadelta", TY_OPT_KERAS_ADADELTA, keras_adadelta_rows, "Keras' Adadelta"),
 };
 
 #define SCHED(name)      offsetof(recipe_schedule, s.name)
@@ -295,6 +369,44 @@ static const ty_bind_row polynomial_rows[] = {
     {"total_steps", TY_BIND_NODE, SCHED_SPAN(total),
      .help = "steps, or \"N epochs\", until 0; left out: the whole run"},
     {"power", TY_BIND_FLOAT, SCHED(power), "1", .max = 1e3, .help = "1: a line"},
+    {"final_lr", TY_BIND_FLOAT, SCHED(final_lr), "0", .max = 1e6, .help = "where it ends"},
+};
+static const ty_bind_row linear_rows[] = {
+    {"total_steps", TY_BIND_NODE, SCHED_SPAN(total),
+     .help = "steps, or \"N epochs\", until final_lr; left out: the whole run"},
+    {"final_lr", TY_BIND_FLOAT, SCHED(final_lr), "0", .max = 1e6, .help = "where the line ends"},
+};
+static const ty_bind_row cosine_decay_rows[] = {
+    {"decay_steps", TY_BIND_NODE, SCHED_SPAN(decay),
+     .help = "steps, or \"N epochs\", of falling; left out: the whole run"},
+    {"final_lr", TY_BIND_FLOAT, SCHED(final_lr), "0", .max = 1e6, .help = "where the cosine ends"},
+};
+static const ty_bind_row cosine_restarts_rows[] = {
+    {"cycle_steps", TY_BIND_NODE, SCHED_SPAN(cycle), .required = true,
+     .help = "steps, or \"N epochs\", of the first cycle"},
+    {"cycle_mult", TY_BIND_FLOAT, SCHED(cycle_mult), "1", .min = 1, .max = 1e3,
+     .help = "length of a cycle / length of the one before"},
+    {"final_lr", TY_BIND_FLOAT, SCHED(final_lr), "0", .max = 1e6, .help = "where each cycle ends"},
+};
+static const ty_bind_row piecewise_rows[] = {
+    {"boundaries", TY_BIND_NODE, SCHED_SPAN(boundaries), .required = true,
+     .help = "list of steps, or \"N epochs\", at which the rate changes"},
+    {"factors", TY_BIND_NODE, SCHED_SPAN(factors), .required = true,
+     .help = "list of factors of lr, the first before the first boundary: [1, 0.1, 0.01]"},
+};
+static const char *const threshold_modes[] = {"rel", "abs", NULL};
+static const char *const plateau_modes[] = {"auto", "min", "max", NULL};
+static const ty_bind_row plateau_rows[] = {
+    {"factor", TY_BIND_FLOAT, SCHED(factor), "0.1", .max = 1, .above_min = true, .help = "of each drop"},
+    {"patience", TY_BIND_INT, SCHED(patience), "10", .max = 1e9, .help = "evaluations without a better value"},
+    {"threshold", TY_BIND_FLOAT, SCHED(threshold), "1e-4", .max = 1e30, .help = "by which a value must be better"},
+    {"threshold_mode", TY_BIND_CHOICE, offsetof(recipe_schedule, threshold_mode), "rel", .choices = threshold_modes,
+     .help = "rel: threshold is a share of the best value; abs: a difference"},
+    {"cooldown", TY_BIND_INT, SCHED(cooldown), "0", .max = 1e9, .help = "evaluations after a drop that do not count"},
+    {"min_lr", TY_BIND_FLOAT, SCHED(final_lr), "0", .max = 1e6, .help = "the rate falls no lower"},
+    {"metric", TY_BIND_STRING, SCHED(metric), .help = "name of a metric; left out: the loss on data.validation"},
+    {"mode", TY_BIND_CHOICE, offsetof(recipe_schedule, mode), "auto", .choices = plateau_modes,
+     .help = "min: lower is better; auto: max for accuracy and the like"},
 };
 static const ty_bind_row warmup_cosine_rows[] = {
     {"warmup_steps", TY_BIND_NODE, SCHED_SPAN(warmup), "0",
@@ -321,7 +433,25 @@ static const recipe_kind schedules[] = {
     KIND("one_cycle", TY_SCHED_ONE_CYCLE, one_cycle_rows, "rise to lr, fall to almost nothing"),
     KIND("step", TY_SCHED_STEP, step_rows, "a drop now and then"),
     KIND("exponential", TY_SCHED_EXPONENTIAL, exponential_rows, "a small drop every step"),
-    KIND("polynomial", TY_SCHED_POLYNOMIAL, polynomial_rows, "to zero, by a power"),
+    KIND("polynomial", TY_SCHED_POLYNOMIAL, polynomial_rows, "to final_lr, by a power"),
+    KIND("linear", TY_SCHED_POLYNOMIAL, linear_rows, "to final_lr, in a line"),
+    KIND("cosine", TY_SCHED_WARMUP_COSINE, cosine_decay_rows, "half a cosine down"),
+    KIND("cosine_restarts", TY_SCHED_COSINE_RESTARTS, cosine_restarts_rows, "half a cosine down, again and again"),
+    KIND("piecewise", TY_SCHED_PIECEWISE, piecewise_rows, "a factor for each stretch of steps"),
+    KIND("plateau", TY_SCHED_PLATEAU, plateau_rows, "a drop when evaluations get no better"),
+};
+
+static const ty_bind_row warmup_rows[] = {
+    {"steps", TY_BIND_NODE, offsetof(recipe_warmup, steps), .required = true,
+     .help = "steps, or \"N epochs\", of rising to the schedule's first rate"},
+    {"start_factor", TY_BIND_FLOAT, offsetof(recipe_warmup, start_factor), "0", .max = 1,
+     .help = "where it starts, as a part of that rate"},
+};
+static const ty_bind_row ema_rows[] = {
+    {"decay", TY_BIND_FLOAT, offsetof(recipe_ema, decay), "0.999", .max = 0.999999999, .above_min = true,
+     .help = "share of the old average in the new one"},
+    {"use_ema", TY_BIND_BOOL, offsetof(recipe_ema, use_ema), "false",
+     .help = "evaluate the averages, and write them as the trained model"},
 };
 
 static const ty_bind_row clip_rows[] = {
@@ -330,15 +460,16 @@ static const ty_bind_row clip_rows[] = {
 };
 static const recipe_kind clips[] = {
     KIND("global_norm", TY_CLIP_GLOBAL_NORM, clip_rows, "scale all gradients so that their norm is at most max"),
+    KIND("norm", TY_CLIP_NORM, clip_rows, "scale each tensor's gradient so that its norm is at most max"),
     KIND("value", TY_CLIP_VALUE, clip_rows, "cut each element to [-max, max]"),
 };
 
 #define METRIC(name) offsetof(recipe_metric, name)
-#define METRIC_COMMON                                                                                       \
-    {"name", TY_BIND_STRING, METRIC(name), .help = "in metric lines; left out: the kind (top_5 for k 5)"},  \
-        {"output", TY_BIND_STRING, METRIC(output), .help = "model output; left out: the loss's"},           \
-    {                                                                                                       \
-        "target", TY_BIND_STRING, METRIC(target), .help = "field; left out: the loss's"                     \
+#define METRIC_COMMON                                                                                      \
+    {"name", TY_BIND_STRING, METRIC(name), .help = "in metric lines; left out: the kind (top_5 for k 5)"}, \
+        {"output", TY_BIND_STRING, METRIC(output), .help = "model output; left out: the loss's"},          \
+    {                                                                                                      \
+        "target", TY_BIND_STRING, METRIC(target), .help = "field; left out: the loss's"                    \
     }
 static const char *const averages[] = {"auto", "binary", "macro", NULL};
 static const ty_bind_row metric_rows[] = {METRIC_COMMON};
@@ -379,6 +510,8 @@ static const ty_bind_row checkpoint_rows[] = {
 SECTION(ty_recipe_top_section, "", "keys of train.yaml", top_rows);
 SECTION(ty_recipe_data_section, "data.train, data.validation", "where samples come from", data_rows);
 SECTION(ty_recipe_field_section, "data.train.fields.NAME", "one quantity of a sample", field_rows);
+SECTION(ty_recipe_warmup_section, "warmup", "a rise in front of the schedule", warmup_rows);
+SECTION(ty_recipe_ema_section, "ema", "averages of the trained weights", ema_rows);
 SECTION(ty_recipe_checkpoint_section, "checkpoint", "saving the state of the run", checkpoint_rows);
 
 #define CHOICE(name, key, help, kinds) const recipe_choice name = {key, help, kinds, N(kinds)}

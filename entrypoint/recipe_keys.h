@@ -15,6 +15,7 @@ typedef struct recipe_top {
     const char *model;
     const ty_doc *inputs, *loss, *optimizer, *schedule, *clip, *data, *metrics, *checkpoint;
     const ty_doc *frozen, *no_decay, *buffers, *tied, *evaluate_every;
+    const ty_doc *warmup, *lr_scale, *ema;
     int64_t batch_size, epochs, max_steps, accumulate, seed, threads, log_every;
     int deterministic;
     const char *tensorboard;
@@ -46,9 +47,19 @@ typedef struct recipe_loss {
 
 typedef struct recipe_schedule {
     ty_recipe_schedule s;
-    const ty_doc *warmup, *decay, *total, *step_size;
-    int anneal;
+    const ty_doc *warmup, *decay, *total, *step_size, *cycle, *boundaries, *factors;
+    int anneal, threshold_mode, mode;
 } recipe_schedule;
+
+typedef struct recipe_warmup {
+    const ty_doc *steps;
+    double start_factor;
+} recipe_warmup;
+
+typedef struct recipe_ema {
+    double decay;
+    bool use_ema;
+} recipe_ema;
 
 typedef struct recipe_clip {
     double max;
@@ -90,7 +101,7 @@ typedef struct recipe_choice {
 } recipe_choice;
 
 extern const recipe_section ty_recipe_top_section, ty_recipe_data_section, ty_recipe_field_section,
-    ty_recipe_checkpoint_section;
+    ty_recipe_checkpoint_section, ty_recipe_warmup_section, ty_recipe_ema_section;
 extern const recipe_choice ty_recipe_loss_choice, ty_recipe_optimizer_choice, ty_recipe_schedule_choice,
     ty_recipe_clip_choice, ty_recipe_metric_choice;
 

@@ -130,7 +130,8 @@ static int run_evaluation(ty_session *s, sums *all, bool *abandoned, ty_error *e
     const ty_batch *batch = NULL;
     int rc;
     while ((rc = ty_prefetch_next(batches, &batch, err)) == 0 && batch) {
-        *abandoned = ty_stop_count() > 0;
+        /* An evaluation that the rate depends on is not repeated after resuming: it is finished. */
+        *abandoned = ty_stop_count() > (s->spec.schedule.kind == TY_SCHED_PLATEAU ? 1 : 0);
         if (*abandoned)
             break;
         point_inputs(s, batch, s->validation_field);
@@ -166,6 +167,17 @@ static void take_results(ty_session *s, sums *all)
     s->n_latest = all->n + 1;
 }
 
+/* Tells the plateau, whose numbers are a state of the program and so in every checkpoint. */
+static void note_plateau(ty_session *s, int64_t step)
+{
+    const char *metric = s->recipe.schedule.metric ? s->recipe.schedule.metric : "loss";
+    for (size_t i = 0; i < s->n_state && s->spec.schedule.kind == TY_SCHED_PLATEAU; i++)
+        for (int k = 0; k < s->n_latest && strcmp(s->state[i].name, "plateau") == 0; k++)
+            if (strcmp(s->latest[k].name, metric) == 0 &&
+                ty_plateau_note(&s->spec.schedule, s->spec.optimizer.lr, s->state[i].data, s->latest[k].value))
+                ty_log_info("train", "step %lld: %s is on a plateau, the learning rate falls", (long long)step, metric);
+}
+
 static int call_evaluate(void *ctx, const ty_loop_position *at, ty_error *err)
 {
     ty_session *s = ctx;
@@ -187,6 +199,7 @@ static int call_evaluate(void *ctx, const ty_loop_position *at, ty_error *err)
         return 0;
     s->evaluated_step = at->step;
     note_best(s, at->step);
+    note_plateau(s, at->step);
     ty_outputs_flush(s->outputs);
     return ty_outputs_add(s->outputs, true, at->step, at->epoch, s->latest, s->n_latest, err);
 }

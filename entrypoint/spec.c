@@ -237,12 +237,10 @@ static int plan_lengths(planner *p, const ty_recipe_loss *loss, const ty_model_v
     if (resolve_target(p, loss->at, &field) < 0)
         return -1;
     *name = target_name(p, field);
-    return add_feed(p, &(ty_feed){.name = *name,
-                                  .field = field,
-                                  .output = output,
-                                  .is_label = true,
-                                  .at = loss->at,
-                                  .ignore_index = -100});
+    return add_feed(
+        p,
+        &(ty_feed){
+            .name = *name, .field = field, .output = output, .is_label = true, .at = loss->at, .ignore_index = -100});
 }
 
 static bool is_penalty(const ty_loss_term *t)
@@ -454,17 +452,28 @@ static int bind_feed(const ty_recipe *r, const ty_feed *feed, const ty_dataset *
 
 /* ---- schedule ---- */
 
-static ty_schedule resolve_schedule(const ty_recipe_schedule *s, int64_t steps_per_epoch, int64_t total_steps)
+static const double *resolve_boundaries(const ty_recipe_schedule *s, int64_t steps_per_epoch, ty_arena *a)
 {
+    double *steps = TY_NEW_ARRAY(a, double, s->n_boundaries + 1);
+    for (int i = 0; i < s->n_boundaries; i++)
+        steps[i] = (double)ty_span_steps(&s->boundaries[i], steps_per_epoch);
+    return steps;
+}
+
+static ty_schedule resolve_schedule(const ty_recipe_schedule *s, int64_t steps_per_epoch, int64_t total_steps,
+                                    ty_arena *a)
+{
+    int64_t ramp = ty_span_steps(&s->ramp, steps_per_epoch);
     int64_t warmup = ty_span_steps(&s->warmup, steps_per_epoch);
     int64_t decay = ty_span_steps(&s->decay, steps_per_epoch);
     int64_t total = ty_span_steps(&s->total, steps_per_epoch);
-    int64_t rest = total_steps > warmup ? total_steps - warmup : 1;
+    int64_t whole = total_steps > ramp ? total_steps - ramp : 1;
+    int64_t rest = whole > warmup ? whole - warmup : 1;
     return (ty_schedule){
         .kind = s->kind,
         .step_size = (double)ty_span_steps(&s->step_size, steps_per_epoch),
         .gamma = s->gamma,
-        .total = (double)(total > 0 ? total : total_steps),
+        .total = (double)(total > 0 ? total : whole),
         .power = s->power,
         .warmup = (double)warmup,
         .start_factor = s->start_factor,
@@ -474,7 +483,30 @@ static ty_schedule resolve_schedule(const ty_recipe_schedule *s, int64_t steps_p
         .div_factor = s->div_factor,
         .final_div_factor = s->final_div_factor,
         .anneal_linear = s->anneal_linear,
+        .cycle = (double)ty_span_steps(&s->cycle, steps_per_epoch),
+        .cycle_mult = s->cycle_mult,
+        .boundaries = resolve_boundaries(s, steps_per_epoch, a),
+        .factors = s->factors,
+        .n_boundaries = s->n_boundaries,
+        .factor = s->factor,
+        .patience = (double)s->patience,
+        .threshold = s->threshold,
+        .cooldown = (double)s->cooldown,
+        .maximize = s->maximize,
+        .threshold_absolute = s->threshold_absolute,
+        .ramp = (double)ramp,
+        .ramp_start = s->ramp_start,
     };
+}
+
+static int check_boundaries(const ty_recipe *r, const ty_schedule *s, ty_error *err)
+{
+    for (int i = 1; i < s->n_boundaries; i++)
+        if (!(s->boundaries[i] > s->boundaries[i - 1]))
+            return ty_doc_error(r->schedule.boundaries[i].at, err, TY_E_RANGE, NULL,
+                                "boundaries must rise: step %g follows step %g", s->boundaries[i],
+                                s->boundaries[i - 1]);
+    return 0;
 }
 
 int ty_spec_build(const ty_recipe *r, const ty_spec_plan *plan, const ty_dataset *data, int64_t steps_per_epoch,
@@ -490,13 +522,17 @@ int ty_spec_build(const ty_recipe *r, const ty_spec_plan *plan, const ty_dataset
         .loss = plan->loss,
         .n_loss = r->n_loss,
         .optimizer = r->optimizer,
-        .schedule = resolve_schedule(&r->schedule, steps_per_epoch, total_steps),
+        .schedule = resolve_schedule(&r->schedule, steps_per_epoch, total_steps, a),
         .clip = r->clip,
         .clip_max = r->clip_max,
         .frozen = r->frozen,
         .n_frozen = r->n_frozen,
         .no_decay = r->no_decay,
         .n_no_decay = r->n_no_decay,
+        .lr_scale = r->lr_scale,
+        .n_lr_scale = r->n_lr_scale,
+        .ema_decay = r->ema_decay,
+        .use_ema = r->use_ema,
         .buffers = r->buffers,
         .n_buffers = r->n_buffers,
         .tied = r->tied,
@@ -509,5 +545,5 @@ int ty_spec_build(const ty_recipe *r, const ty_spec_plan *plan, const ty_dataset
         .eval_valid_rows = has_validation,
         .no_eval = !has_validation,
     };
-    return 0;
+    return check_boundaries(r, &out->schedule, err);
 }

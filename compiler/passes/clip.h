@@ -4,11 +4,13 @@
 
 #include "compiler/compiler.h"
 #include "compiler/ir/graph.h"
+#include "compiler/passes/segment.h"
 
 /* Square root of the sum of all squares: f32[]. */
 ty_val ty_clip_norm(ty_graph *g, const ty_val *grad, int n_groups);
 
-/* Replaces each grad[i] by its clipped form. norm: ty_clip_norm of all of them. */
-void ty_clip_apply(ty_graph *g, ty_clip_kind kind, double max, ty_val norm, ty_val *grad, int n_groups);
+/* Replaces each grad[i] by its clipped form. norm: ty_clip_norm of all of them. segments: the tensors of each. */
+void ty_clip_apply(ty_graph *g, ty_clip_kind kind, double max, ty_val norm, ty_val *grad, const ty_segments *segments,
+                   int n_groups);
 
 #endif

@@ -37,6 +37,35 @@ static int params_check_names(const ty_model *m, const char *key, const char *co
     return 0;
 }
 
+/* The number of a factor, which is new or known. */
+static int params_scale_number(ty_param_set *set, double factor, ty_error *err)
+{
+    for (int i = 0; i < set->n_scales; i++)
+        if (set->scale[i] == factor)
+            return i;
+    if (set->n_scales == TY_PARAM_MAX_SCALES)
+        return ty_error_set(err, TY_E_LIMIT, "lr_scale: more than %d different factors", TY_PARAM_MAX_SCALES - 1);
+    set->scale[set->n_scales] = factor;
+    return set->n_scales++;
+}
+
+static int params_scale(ty_param_set *set, const ty_model *m, const ty_train_spec *spec, ty_error *err)
+{
+    set->scale[0] = 1;
+    set->n_scales = 1;
+    for (int k = 0; k < spec->n_lr_scale; k++)
+        if (params_check_names(m, "lr_scale", &spec->lr_scale[k].pattern, 1, err) < 0)
+            return -1;
+    for (int i = 0; i < set->n_params; i++) {
+        int k = 0;
+        while (k < spec->n_lr_scale && !params_in_list(set->param[i].weight->name, &spec->lr_scale[k].pattern, 1))
+            k++;
+        if (k < spec->n_lr_scale && (set->param[i].scale = params_scale_number(set, spec->lr_scale[k].factor, err)) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int params_tie(ty_param_set *set, const ty_model *m, const char *const *names, ty_error *err)
 {
     int first = -1;
@@ -90,11 +119,14 @@ int ty_params_classify(ty_param_set *set, const ty_model *m, const ty_train_spec
                                    .same_as = i,
                                    .decays = !params_in_list(w->name, spec->no_decay, spec->n_no_decay),
                                    .leaf = TY_NONE,
+                                   .eval_leaf = TY_NONE,
                                    .first_use = UINT32_MAX,
                                    .state = -1,
                                    .grad = TY_NONE};
         memcpy(set->param[i].type.dim, w->dim, sizeof w->dim);
     }
+    if (params_scale(set, m, spec, err) < 0)
+        return -1;
     for (int i = 0; i < spec->n_tied; i++)
         if (params_tie(set, m, spec->tied[i], err) < 0)
             return -1;
@@ -179,24 +211,29 @@ static void params_fill_group(ty_param_set *set, ty_param_group *group)
     }
     qsort(entry, (size_t)n, sizeof *entry, params_compare);
     group->member = TY_NEW_ARRAY(set->arena, int, n + 1);
+    group->member_elems = TY_NEW_ARRAY(set->arena, int64_t, n + 1);
     group->n_members = n;
     for (int i = 0; i < n; i++) {
         ty_param *p = &set->param[entry[i].number];
         group->member[i] = entry[i].number;
         p->segment = i;
         p->offset = group->elems;
-        group->elems += ty_type_elems(&p->type);
+        group->member_elems[i] = ty_type_elems(&p->type);
+        group->elems += group->member_elems[i];
     }
 }
 
 void ty_params_arrange(ty_param_set *set, const ty_train_spec *spec)
 {
     double decay = spec->optimizer.weight_decay;
-    for (int i = 0; i < set->n_params; i++)
-        set->param[i].group = decay != 0 && !set->param[set->param[i].same_as].decays;
-    for (int number = 0; number < TY_PARAM_MAX_GROUPS; number++) {
+    for (int i = 0; i < set->n_params; i++) {
+        const ty_param *same = &set->param[set->param[i].same_as];
+        set->param[i].group = 2 * same->scale + (decay != 0 && !same->decays);
+    }
+    for (int number = 0; number < 2 * set->n_scales; number++) {
         ty_param_group *group = &set->group[set->n_groups];
-        *group = (ty_param_group){.number = number, .decay = number == 0 ? decay : 0, .state = -1};
+        *group = (ty_param_group){
+            .number = number, .decay = number % 2 == 0 ? decay : 0, .lr_factor = set->scale[number / 2], .state = -1};
         params_fill_group(set, group);
         set->n_trained += group->elems;
         set->n_groups += group->n_members > 0;

@@ -9,7 +9,8 @@
 #include "compiler/compiler.h"
 #include "compiler/ir/graph.h"
 
-#define TY_PARAM_MAX_GROUPS 2
+#define TY_PARAM_MAX_SCALES 32 /* different factors of the learning rate, 1 among them */
+#define TY_PARAM_MAX_GROUPS (2 * TY_PARAM_MAX_SCALES)
 
 typedef enum ty_param_role {
     TY_PARAM_CONSTANT,  /* never changes: its bytes are a constant of the graph */
@@ -24,8 +25,10 @@ typedef struct ty_param {
     ty_param_role role;
     int same_as; /* number of the weight it is tied to: itself unless tied */
     bool decays; /* weight decay applies */
+    int scale;   /* number of its factor of the learning rate */
     bool trained;
     ty_val leaf;        /* in the draft; TY_NONE: a constant */
+    ty_val eval_leaf;   /* what evaluation reads: the leaf, or one that becomes the average */
     uint32_t first_use; /* id of the first node that reads the leaf */
     int group;          /* trained: of param.<group> */
     int state, segment; /* state -1: none */
@@ -36,9 +39,10 @@ typedef struct ty_param {
 /* Weights of one flat arena, in order. */
 typedef struct ty_param_group {
     int number; /* of its names: "param.<number>" */
-    double decay;
+    double decay, lr_factor;
     int *member; /* numbers of params */
     int n_members;
+    int64_t *member_elems;
     int64_t elems;
     int state; /* of the parameters themselves */
 } ty_param_group;
@@ -48,11 +52,14 @@ typedef struct ty_param_set {
     int n_params;
     ty_param_group group[TY_PARAM_MAX_GROUPS];
     int n_groups;
+    double scale[TY_PARAM_MAX_SCALES]; /* [0] is 1 */
+    int n_scales;
     int64_t n_trained; /* numbers */
     ty_arena *arena;   /* of all arrays */
 } ty_param_set;
 
-/* Roles by the spec's lists. Refuses exact names that no weight has, and tied weights that differ in type. */
+/* Roles and factors by the spec's lists. Refuses exact names that no weight has, and tied weights that differ in type.
+ */
 int ty_params_classify(ty_param_set *set, const ty_model *m, const ty_train_spec *spec, ty_arena *arena, ty_error *err);
 /* Decides what is trained: candidates that `loss` depends on. Refuses those that are no f32. */
 int ty_params_find_uses(ty_param_set *set, const ty_graph *g, ty_val loss, ty_error *err);

@@ -10,6 +10,12 @@
 
 typedef ty_val schedule_fn(ty_graph *g, const ty_schedule *s, double lr, ty_val t);
 
+/* A span of steps that is used as a divisor. */
+static double schedule_span(double steps)
+{
+    return steps > 1 ? steps : 1;
+}
+
 static ty_val schedule_number(ty_graph *g, double v)
 {
     return ty_b_scalar(g, TY_F64, v);
@@ -50,7 +56,7 @@ static ty_val schedule_polynomial(ty_graph *g, const ty_schedule *s, double lr, 
     ty_val total = schedule_number(g, s->total);
     ty_val left = ty_b_add_s(g, ty_b_neg(g, ty_b_div(g, ty_b_min(g, t, total), total)), 1);
     ty_val factor = s->power == 1 ? left : ty_b_binary(g, TY_OP_POW, left, schedule_number(g, s->power));
-    return ty_b_mul_s(g, factor, lr);
+    return s->min_lr == 0 ? ty_b_mul_s(g, factor, lr) : ty_b_add_s(g, ty_b_mul_s(g, factor, lr - s->min_lr), s->min_lr);
 }
 
 static ty_val schedule_warmup_cosine(ty_graph *g, const ty_schedule *s, double lr, ty_val t)
@@ -87,6 +93,35 @@ static ty_val schedule_one_cycle(ty_graph *g, const ty_schedule *s, double lr, t
     return ty_b_select(g, ty_b_le(g, t, schedule_number(g, peak)), up, down);
 }
 
+/* PyTorch's CosineAnnealingWarmRestarts (Loshchilov and Hutter 2017, "SGDR"): cycle i has cycle * mult^i steps and
+ * begins at step cycle (mult^i - 1) / (mult - 1). */
+static ty_val schedule_cosine_restarts(ty_graph *g, const ty_schedule *s, double lr, ty_val t)
+{
+    double first = schedule_span(s->cycle), mult = s->cycle_mult;
+    ty_val done = ty_b_div(g, t, schedule_number(g, first)), p;
+    if (mult == 1) {
+        p = ty_b_sub(g, done, ty_b_unary(g, TY_OP_FLOOR, done));
+    } else {
+        ty_val grown = ty_b_log(g, ty_b_add_s(g, ty_b_mul_s(g, done, mult - 1), 1));
+        /* Rounding must not put the first step of a cycle into the last one. */
+        ty_val cycle = ty_b_unary(g, TY_OP_FLOOR, ty_b_add_s(g, ty_b_mul_s(g, grown, 1 / log(mult)), 1e-10));
+        ty_val size = schedule_power_of(g, mult, cycle);
+        ty_val begin = ty_b_mul_s(g, ty_b_add_s(g, size, -1), first / (mult - 1));
+        p = ty_b_div(g, ty_b_sub(g, t, begin), ty_b_mul_s(g, size, first));
+    }
+    return ty_b_add_s(g, ty_b_mul_s(g, schedule_cosine(g, p), lr - s->min_lr), s->min_lr);
+}
+
+/* PyTorch's MultiStepLR with factors of one's own: factors[i] from step boundaries[i - 1] on. */
+static ty_val schedule_piecewise(ty_graph *g, const ty_schedule *s, double lr, ty_val t)
+{
+    ty_val v = schedule_number(g, lr * s->factors[0]);
+    for (int i = 0; i < s->n_boundaries; i++)
+        v = ty_b_select(g, ty_b_lt(g, t, schedule_number(g, s->boundaries[i])), v,
+                        schedule_number(g, lr * s->factors[i + 1]));
+    return v;
+}
+
 static const struct schedule_kind {
     const char *text;
     schedule_fn *build;
@@ -97,6 +132,9 @@ static const struct schedule_kind {
     [TY_SCHED_POLYNOMIAL] = {"polynomial", schedule_polynomial},
     [TY_SCHED_WARMUP_COSINE] = {"warmup_cosine", schedule_warmup_cosine},
     [TY_SCHED_ONE_CYCLE] = {"one_cycle", schedule_one_cycle},
+    [TY_SCHED_COSINE_RESTARTS] = {"cosine_restarts", schedule_cosine_restarts},
+    [TY_SCHED_PIECEWISE] = {"piecewise", schedule_piecewise},
+    [TY_SCHED_PLATEAU] = {"plateau", schedule_constant},
 };
 
 const char *ty_schedule_text(ty_schedule_kind kind)
@@ -104,9 +142,48 @@ const char *ty_schedule_text(ty_schedule_kind kind)
     return kind < TY_N_SCHEDULE_KINDS ? schedule_kinds[kind].text : "?";
 }
 
-ty_val ty_schedule_build(ty_graph *g, const ty_schedule *s, double lr, ty_val t)
+/* As PyTorch's SequentialLR of LinearLR and the schedule: it begins behind the ramp. Its first rate is ramped. */
+static ty_val schedule_ramped(ty_graph *g, const ty_schedule *s, double lr, ty_val t)
+{
+    ty_val zero = schedule_number(g, 0), one = schedule_number(g, 1);
+    ty_val v = schedule_kinds[s->kind].build(g, s, lr, ty_b_max(g, ty_b_add_s(g, t, -s->ramp), zero));
+    ty_val rise = ty_b_add_s(g, ty_b_mul_s(g, t, (1 - s->ramp_start) / s->ramp), s->ramp_start);
+    ty_val share = ty_b_select(g, ty_b_lt(g, t, schedule_number(g, s->ramp)), rise, one);
+    return ty_b_mul(g, v, share);
+}
+
+ty_val ty_schedule_build(ty_graph *g, const ty_schedule *s, double lr, ty_val t, ty_val plateau)
 {
     if ((unsigned)s->kind >= TY_N_SCHEDULE_KINDS)
         return ty_graph_fail(g, TY_E_INTERNAL, "schedule: no kind %d", (int)s->kind);
-    return schedule_kinds[s->kind].build(g, s, lr, t);
+    ty_val v = s->ramp > 0 ? schedule_ramped(g, s, lr, t) : schedule_kinds[s->kind].build(g, s, lr, t);
+    return plateau == TY_NONE ? v : ty_b_mul(g, v, plateau);
+}
+
+/* PyTorch's ReduceLROnPlateau.step(). */
+bool ty_plateau_note(const ty_schedule *s, double lr, double *state, double value)
+{
+    double sign = s->maximize ? -1 : 1, best = state[TY_PLATEAU_BEST];
+    double margin = s->threshold_absolute ? s->threshold : s->threshold * best;
+    bool better = !state[TY_PLATEAU_SEEN] || sign * value < sign * best - margin;
+    if (better && !isnan(value)) {
+        state[TY_PLATEAU_SEEN] = 1;
+        state[TY_PLATEAU_BEST] = value;
+        state[TY_PLATEAU_BAD] = 0;
+    } else {
+        state[TY_PLATEAU_BAD]++;
+    }
+    if (state[TY_PLATEAU_COOLDOWN] > 0) {
+        state[TY_PLATEAU_COOLDOWN]--;
+        state[TY_PLATEAU_BAD] = 0;
+    }
+    if (state[TY_PLATEAU_BAD] <= s->patience)
+        return false;
+    double old = lr * state[TY_PLATEAU_FACTOR], fresh = fmax(old * s->factor, s->min_lr);
+    state[TY_PLATEAU_COOLDOWN] = s->cooldown;
+    state[TY_PLATEAU_BAD] = 0;
+    if (!(old - fresh > 1e-8)) /* PyTorch's eps: smaller changes are not made */
+        return false;
+    state[TY_PLATEAU_FACTOR] = fresh / lr;
+    return true;
 }

@@ -5,8 +5,9 @@
 #include "compiler/compiler.h"
 #include "compiler/ir/graph.h"
 
-/* lr: the optimizer's rate. t: steps done before this one, f64[]. Returns f64[]. */
-ty_val ty_schedule_build(ty_graph *g, const ty_schedule *s, double lr, ty_val t);
+/* lr: the optimizer's rate. t: steps done before this one, f64[]. plateau: the factor that has been reached, f64[], for
+ * TY_SCHED_PLATEAU; else TY_NONE. Returns f64[]. Formulas: schedule.c. */
+ty_val ty_schedule_build(ty_graph *g, const ty_schedule *s, double lr, ty_val t, ty_val plateau);
 
 /* "warmup_cosine" */
 const char *ty_schedule_text(ty_schedule_kind kind);

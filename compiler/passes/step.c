@@ -35,13 +35,14 @@ typedef struct step_draft {
     ty_val *input; /* spec->inputs */
     ty_val rows;   /* bool[batch] by "valid", or TY_NONE */
     int n_inputs;  /* of the step; those behind are leaves */
-    int *leaf;     /* by input number - n_inputs: number of the weight, STEP_LEAF_SEED or STEP_LEAF_DRAW */
+    int *leaf;     /* by input number - n_inputs: number of the weight (+ n_params: of its average), or STEP_LEAF_... */
     int n_leaves;
     ty_val seed, draw; /* leaves for random numbers */
     ty_model_values train, eval;
-    ty_loss_sums *train_term, *eval_term;    /* one a term */
-    ty_val loss;                             /* of one micro-batch */
-    ty_val grad[TY_PARAM_MAX_GROUPS];        /* flat, of loss / accumulate */
+    ty_loss_sums *train_term, *eval_term; /* one a term */
+    ty_val loss;                          /* of one micro-batch */
+    ty_val grad[TY_PARAM_MAX_GROUPS];     /* flat, of loss / accumulate */
+    int ema_state[TY_PARAM_MAX_GROUPS];
     int step_state, seed_state, micro_state; /* the latter two -1 without random numbers */
 } step_draft;
 
@@ -91,15 +92,19 @@ static ty_val step_add_leaf(step_draft *d, int what, ty_type type)
 
 static void step_add_leaves(step_draft *d)
 {
-    d->leaf = TY_NEW_ARRAY(&d->arena, int, d->set.n_params + 2);
+    d->leaf = TY_NEW_ARRAY(&d->arena, int, 2 * d->set.n_params + 2);
     d->seed = step_add_leaf(d, STEP_LEAF_SEED, ty_type_scalar(TY_I64));
     d->draw = step_add_leaf(d, STEP_LEAF_DRAW, ty_type_scalar(TY_I64));
     for (int i = 0; i < d->set.n_params; i++) {
         ty_param *p = &d->set.param[i];
-        if (p->same_as != i)
+        if (p->same_as != i) {
             p->leaf = d->set.param[p->same_as].leaf;
-        else if (p->role != TY_PARAM_CONSTANT)
+            p->eval_leaf = d->set.param[p->same_as].eval_leaf;
+        } else if (p->role != TY_PARAM_CONSTANT) {
             p->leaf = step_add_leaf(d, i, p->type);
+            bool averaged = d->spec->use_ema && p->role == TY_PARAM_CANDIDATE;
+            p->eval_leaf = averaged ? step_add_leaf(d, i + d->set.n_params, p->type) : p->leaf;
+        }
     }
 }
 
@@ -138,6 +143,8 @@ static int step_import(step_draft *d, ty_error *err)
     if (ty_model_import(d->m, d->g, &b, &d->train, err) < 0)
         return -1;
     b.mode = TY_MODEL_EVAL;
+    for (int i = 0; i < d->set.n_params; i++)
+        weights[i] = d->set.param[i].eval_leaf;
     return ty_model_import(d->m, d->g, &b, &d->eval, err);
 }
 
@@ -182,7 +189,8 @@ static int step_operands(const step_draft *d, const char *output, const char *ta
     return 0;
 }
 
-/* A term's operands beside output, target and weights, which are the same in training and evaluation but for `other`. */
+/* A term's operands beside output, target and weights, which are the same in training and evaluation but for `other`.
+ */
 static int step_term_extras(step_draft *d, const ty_loss_term *t, ty_loss_operands *train, ty_loss_operands *eval,
                             ty_error *err)
 {
@@ -311,8 +319,31 @@ static void step_accumulate(step_draft *d)
     }
 }
 
-static void step_update_group(step_draft *d, ty_param_group *group, const ty_opt_clock *clock, ty_val grad)
+/* The average of the weights: after the first step the weights themselves, as in PyTorch's AveragedModel and Keras. */
+static void step_average(step_draft *d, int k, const ty_opt_clock *clock, ty_val p)
 {
+    if (d->spec->ema_decay == 0)
+        return;
+    ty_graph *g = d->g;
+    int state = d->ema_state[k] = ty_params_add_state(&d->set, &d->set.group[k], g, "ema", TY_STATE_MOMENT, true);
+    ty_val first = ty_b_le(g, clock->k, ty_b_scalar(g, TY_F64, 1));
+    ty_val share = ty_b_select(g, first, ty_b_scalar(g, TY_F64, 1), ty_b_scalar(g, TY_F64, 1 - d->spec->ema_decay));
+    ty_val old = ty_b_state(g, state), step = ty_b_mul(g, ty_b_sub(g, p, old), ty_b_cast(g, share, TY_F32));
+    ty_graph_add_assign(g, state, ty_b_select(g, first, p, ty_b_add(g, old, step)), TY_TAPE_LAST);
+}
+
+static ty_segments step_segments(const ty_param_group *group)
+{
+    return (ty_segments){group->n_members, group->member_elems};
+}
+
+static void step_update_group(step_draft *d, int k, const ty_opt_clock *common)
+{
+    ty_param_group *group = &d->set.group[k];
+    ty_opt_group what = {group->decay, step_segments(group)};
+    ty_opt_clock clock = *common;
+    if (group->lr_factor != 1)
+        clock.lr = ty_b_mul_s(d->g, clock.lr, group->lr_factor);
     const ty_optimizer *o = &d->spec->optimizer;
     ty_opt_moments moments = ty_optimizer_moments(o);
     ty_val moment[TY_OPT_MAX_MOMENTS], next[TY_OPT_MAX_MOMENTS];
@@ -322,10 +353,31 @@ static void step_update_group(step_draft *d, ty_param_group *group, const ty_opt
         state[i] = ty_params_add_state(&d->set, group, d->g, prefix, TY_STATE_MOMENT, false);
         moment[i] = ty_b_state(d->g, state[i]);
     }
-    ty_val p = ty_optimizer_update(d->g, o, clock, group->decay, ty_b_state(d->g, group->state), grad, moment, next);
+    ty_val p = ty_b_state(d->g, group->state);
+    p = ty_optimizer_update(d->g, o, &clock, &what, p, d->grad[k], moment, next);
     ty_graph_add_assign(d->g, group->state, p, TY_TAPE_LAST);
+    step_average(d, k, &clock, p);
     for (int i = 0; i < moments.n; i++)
         ty_graph_add_assign(d->g, state[i], next[i], TY_TAPE_LAST);
+}
+
+/* The factor that the plateau lowers: the first number of its state. */
+static ty_val step_plateau(step_draft *d)
+{
+    static const double start[TY_PLATEAU_NUMBERS] = {[TY_PLATEAU_FACTOR] = 1};
+    static const void *init = start;
+    int64_t n = TY_PLATEAU_NUMBERS;
+    if (d->spec->schedule.kind != TY_SCHED_PLATEAU)
+        return TY_NONE;
+    ty_segment segment = {"plateau", ty_type_make(TY_F64, 1, &n), 0};
+    ty_state state = {.name = "plateau",
+                      .type = segment.type,
+                      .role = TY_STATE_COUNTER,
+                      .segments = &segment,
+                      .n_segments = 1,
+                      .init = &init};
+    ty_val all = ty_b_state(d->g, ty_graph_add_state(d->g, &state));
+    return ty_b_reshape(d->g, ty_b_slice_axis(d->g, all, 0, TY_PLATEAU_FACTOR, TY_PLATEAU_FACTOR + 1), 0, NULL);
 }
 
 static ty_opt_clock step_clock(step_draft *d)
@@ -333,7 +385,7 @@ static ty_opt_clock step_clock(step_draft *d)
     static const double one = 1;
     ty_val t = ty_b_cast(d->g, ty_b_state(d->g, d->step_state), TY_F64);
     ty_opt_clock clock = {.k = ty_b_add_s(d->g, t, 1), .product = TY_NONE};
-    clock.lr = ty_schedule_build(d->g, &d->spec->schedule, d->spec->optimizer.lr, t);
+    clock.lr = ty_schedule_build(d->g, &d->spec->schedule, d->spec->optimizer.lr, t, step_plateau(d));
     if (ty_optimizer_needs_product(&d->spec->optimizer)) {
         int state = step_add_scalar(d, "nadam.product", TY_F64, &one);
         clock.product = ty_b_state(d->g, state);
@@ -354,9 +406,12 @@ static int step_update(step_draft *d, ty_error *err)
     ty_val norm = ty_clip_norm(d->g, d->grad, d->set.n_groups);
     ty_graph_add_output(d->g, "grad_norm", norm, TY_TAPE_LAST);
     ty_graph_add_output(d->g, "lr", ty_b_cast(d->g, clock.lr, TY_F32), TY_TAPE_LAST);
-    ty_clip_apply(d->g, d->spec->clip, d->spec->clip_max, norm, d->grad, d->set.n_groups);
+    ty_segments *segments = TY_NEW_ARRAY(&d->arena, ty_segments, d->set.n_groups);
     for (int k = 0; k < d->set.n_groups; k++)
-        step_update_group(d, &d->set.group[k], &clock, d->grad[k]);
+        segments[k] = step_segments(&d->set.group[k]);
+    ty_clip_apply(d->g, d->spec->clip, d->spec->clip_max, norm, d->grad, segments, d->set.n_groups);
+    for (int k = 0; k < d->set.n_groups; k++)
+        step_update_group(d, k, &clock);
     ty_graph_origin(d->g, "");
     return ty_graph_failed(d->g, err) ? -1 : 0;
 }
@@ -414,8 +469,8 @@ static ty_metric_classes step_metric_classes(const step_draft *d, const char *ou
 {
     for (int i = 0; i < d->spec->n_loss; i++) {
         const ty_loss_term *t = &d->spec->loss[i];
-        bool has_classes = t->kind == TY_LOSS_SOFTMAX_CROSS_ENTROPY || t->kind == TY_LOSS_NLL ||
-                           t->kind == TY_LOSS_MULTI_MARGIN;
+        bool has_classes =
+            t->kind == TY_LOSS_SOFTMAX_CROSS_ENTROPY || t->kind == TY_LOSS_NLL || t->kind == TY_LOSS_MULTI_MARGIN;
         if (has_classes && strcmp(t->output, output) == 0)
             return (ty_metric_classes){t->class_axis, t->ignore_index, t->dense_labels};
     }
@@ -488,9 +543,9 @@ static ty_val step_constant(ty_graph *g, const ty_param *p)
     return aligned ? ty_b_const(g, p->type, p->weight->data) : ty_b_const_copy(g, p->type, p->weight->data);
 }
 
-static ty_val step_slice(ty_graph *g, const ty_param *p)
+static ty_val step_slice(ty_graph *g, const ty_param *p, int state)
 {
-    ty_val flat = ty_b_slice_axis(g, ty_b_state(g, p->state), 0, p->offset, p->offset + ty_type_elems(&p->type));
+    ty_val flat = ty_b_slice_axis(g, ty_b_state(g, state), 0, p->offset, p->offset + ty_type_elems(&p->type));
     return ty_b_reshape(g, flat, p->type.rank, p->type.dim);
 }
 
@@ -502,17 +557,27 @@ static ty_val step_draw_number(const step_draft *d, ty_graph *g)
     return ty_b_add(g, ty_b_mul_s(g, step, d->spec->accumulate), ty_b_state(g, d->micro_state));
 }
 
+/* The state of the averages of a trained weight's group. */
+static int step_ema_state(const step_draft *d, const ty_param *p)
+{
+    int k = 0;
+    while (d->set.group[k].number != p->group)
+        k++;
+    return d->ema_state[k];
+}
+
 static ty_val step_replace_leaf(const step_draft *d, ty_graph *g, int what)
 {
     if (what == STEP_LEAF_SEED)
         return ty_b_state(g, d->seed_state);
     if (what == STEP_LEAF_DRAW)
         return step_draw_number(d, g);
-    const ty_param *p = &d->set.param[what];
+    bool averaged = what >= d->set.n_params;
+    const ty_param *p = &d->set.param[averaged ? what - d->set.n_params : what];
     if (p->state < 0)
         return step_constant(g, p);
     ty_graph_origin(g, p->weight->name);
-    return p->trained ? step_slice(g, p) : ty_b_state(g, p->state);
+    return p->trained ? step_slice(g, p, averaged ? step_ema_state(d, p) : p->state) : ty_b_state(g, p->state);
 }
 
 static void step_place_params(step_draft *d)
@@ -549,15 +614,16 @@ static int step_carry_over(step_draft *d, ty_graph **out, ty_error *err)
 /* ---- results --------------------------------------------------------------------------------------------------------
  */
 
-static void step_list_weights(ty_step *s, const ty_param_set *set)
+static void step_list_weights(ty_step *s, const step_draft *d)
 {
+    const ty_param_set *set = &d->set;
     s->n_weights = set->n_params;
     s->weights = TY_NEW_ARRAY(ty_graph_arena(s->g), ty_step_weight, set->n_params);
     for (int i = 0; i < set->n_params; i++) {
         const ty_param *p = &set->param[i], *at = &set->param[p->same_as];
         s->weights[i] = (ty_step_weight){.name = p->weight->name,
                                          .type = p->type,
-                                         .state = at->state,
+                                         .state = d->spec->use_ema && at->trained ? step_ema_state(d, at) : at->state,
                                          .segment = at->segment,
                                          .offset = at->offset,
                                          .data = p->weight->data,
@@ -578,6 +644,11 @@ static int step_check_spec(const ty_train_spec *spec, ty_error *err)
         return ty_error_set(err, TY_E_RANGE, "accumulate: expected 1 or more, found %d", spec->accumulate);
     if ((unsigned)spec->optimizer.kind >= TY_N_OPTIMIZER_KINDS)
         return ty_error_set(err, TY_E_INTERNAL, "optimizer: no kind %d", (int)spec->optimizer.kind);
+    if (!(spec->ema_decay >= 0 && spec->ema_decay < 1))
+        return ty_error_set(err, TY_E_RANGE, "ema: expected a decay of at least 0 and below 1, found %g",
+                            spec->ema_decay);
+    if (spec->use_ema && spec->ema_decay == 0)
+        return ty_error_set(err, TY_E_CONFIG, "ema: the averages are to be used, but their decay is 0");
     if (spec->n_inputs < 1)
         return ty_error_set(err, TY_E_CONFIG, "inputs: expected at least one, found none");
     if (spec->eval_valid_rows && (spec->inputs[0].type.rank < 1 || spec->inputs[0].type.dim[0] < 1))
@@ -623,7 +694,7 @@ int ty_step_build(const ty_model *m, const ty_train_spec *spec, ty_step *out, ty
         rc = step_carry_over(&d, &out->g, err);
     if (rc == 0) {
         out->n_trained = d.set.n_trained;
-        step_list_weights(out, &d.set);
+        step_list_weights(out, &d);
         step_list_ranges(out);
     }
     ty_graph_free(d.g);

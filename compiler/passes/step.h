@@ -25,12 +25,15 @@
  *
  * States
  *     "param.0"  parameters with weight decay, "param.1" those without, each one flat f32[P] with a segment a tensor; a
- * group without members does not exist, and if spec->optimizer.weight_decay is 0 all are in "param.0"
+ * group without members does not exist, and if spec->optimizer.weight_decay is 0 all are in "param.0". Those of the
+ * first factor in spec->lr_scale are "param.2" and "param.3", and so on
+ *     "ema.<group>"              averages of the parameters, if spec->ema_decay: after the first step the weights, then
+ * ema = decay ema + (1 - decay) p
  *     "<kind>.<moment>.<group>"  "adam.m.0": as its group's parameters, same segments
  *     "grad.<group>"             gradient sums over micro-batches; only if accumulate > 1
  *     "buffer.<name>"            running statistics, one state each
  *     "step" i64[]; "seed" i64[] if the model draws random numbers, then also "micro" i64[] if accumulate > 1;
- *     "nadam.product" f64[]
+ *     "nadam.product" f64[]; "plateau" f64[TY_PLATEAU_NUMBERS], set by the caller between runs
  * Every number starts at its init bytes, or at zero. Init bytes belong to the model and to the spec: both must live
  * until they are loaded.
  *
@@ -47,7 +50,8 @@
 typedef struct ty_step_weight {
     const char *name; /* as in the file */
     ty_type type;
-    int state;        /* number of a state, or -1: never changed (frozen, constant, unused): the bytes of the file */
+    int state;        /* number of a state (with spec->use_ema of the average), or -1: never changed (frozen, constant,
+                         unused): the bytes of the file */
     int segment;      /* of that state */
     int64_t offset;   /* elements from the start of the state */
     const void *data; /* initial bytes, perhaps unaligned */

@@ -123,6 +123,17 @@ static void every_kind_is_reachable_with_pytorchs_defaults(void **state)
         {"rmsprop", {.kind = TY_OPT_RMSPROP, .lr = 1e-2, .alpha = 0.99, .eps = 1e-8}},
         {"adagrad", {.kind = TY_OPT_ADAGRAD, .lr = 1e-2, .eps = 1e-10}},
         {"adadelta", {.kind = TY_OPT_ADADELTA, .lr = 1, .rho = 0.9, .eps = 1e-6}},
+        {"lion", {.kind = TY_OPT_LION, .lr = 1e-4, .beta1 = 0.9, .beta2 = 0.99}},
+        {"lamb", {.kind = TY_OPT_LAMB, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-6, .weight_decay = 0.01}},
+        {"lars", {.kind = TY_OPT_LARS, .lr = 1, .momentum = 0.9, .weight_decay = 1e-4, .trust = 1e-3}},
+        {"ftrl", {.kind = TY_OPT_FTRL, .lr = 1e-3, .initial_accumulator = 0.1, .lr_power = -0.5}},
+        {"keras_sgd", {.kind = TY_OPT_KERAS_SGD, .lr = 1e-2}},
+        {"keras_adam", {.kind = TY_OPT_KERAS_ADAM, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-7}},
+        {"keras_nadam", {.kind = TY_OPT_KERAS_NADAM, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-7}},
+        {"keras_adamax", {.kind = TY_OPT_KERAS_ADAMAX, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-7}},
+        {"keras_rmsprop", {.kind = TY_OPT_KERAS_RMSPROP, .lr = 1e-3, .alpha = 0.9, .eps = 1e-7}},
+        {"keras_adagrad", {.kind = TY_OPT_KERAS_ADAGRAD, .lr = 1e-3, .initial_accumulator = 0.1, .eps = 1e-7}},
+        {"keras_adadelta", {.kind = TY_OPT_KERAS_ADADELTA, .lr = 1e-3, .rho = 0.95, .eps = 1e-7}},
     };
     assert_int_equal(sizeof rows / sizeof rows[0], TY_N_OPTIMIZER_KINDS);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -133,34 +144,41 @@ static void every_kind_is_reachable_with_pytorchs_defaults(void **state)
         assert_true(a->weight_decay == b->weight_decay && a->momentum == b->momentum && a->beta1 == b->beta1 &&
                     a->beta2 == b->beta2 && a->eps == b->eps && a->alpha == b->alpha && a->rho == b->rho &&
                     a->momentum_decay == b->momentum_decay && a->lr_decay == b->lr_decay &&
-                    a->initial_accumulator == b->initial_accumulator);
+                    a->initial_accumulator == b->initial_accumulator && a->trust == b->trust &&
+                    a->lr_power == b->lr_power);
     }
-    static const char *const losses[] = {
-        "mse",
-        "mae",
-        "huber",
-        "binary_cross_entropy_with_logits",
-        "softmax_cross_entropy",
-        "nll",
-        "kl_div",
-        "mean",
-        "hinge",
-        "multi_margin",
-        "cosine",
-        "{cosine_embedding: {output: a, other: b}}",
-        "{contrastive: {output: a, other: b}}",
-        "ctc",
-        "l1",
-        "l2"};
+    static const char *const losses[] = {"mse",
+                                         "mae",
+                                         "huber",
+                                         "binary_cross_entropy_with_logits",
+                                         "softmax_cross_entropy",
+                                         "nll",
+                                         "kl_div",
+                                         "mean",
+                                         "hinge",
+                                         "multi_margin",
+                                         "cosine",
+                                         "{cosine_embedding: {output: a, other: b}}",
+                                         "{contrastive: {output: a, other: b}}",
+                                         "ctc",
+                                         "l1",
+                                         "l2"};
     assert_int_equal(sizeof losses / sizeof losses[0], TY_N_LOSS_KINDS);
     for (int i = 0; i < TY_N_LOSS_KINDS; i++)
         assert_int_equal(good(shortest, &(ty_recipe_override){"loss", losses[i], "test"}, 1).loss[0].term.kind, i);
-    static const char *const schedules[] = {"constant",   "step: {step_size: 2}", "exponential: {gamma: 0.9}",
-                                            "polynomial", "warmup_cosine",        "one_cycle"};
+    static const char *const schedules[] = {"constant",
+                                            "step: {step_size: 2}",
+                                            "exponential: {gamma: 0.9}",
+                                            "polynomial",
+                                            "warmup_cosine",
+                                            "one_cycle",
+                                            "cosine_restarts: {cycle_steps: 2}",
+                                            "piecewise: {boundaries: [2], factors: [1, 0.5]}",
+                                            "plateau"};
     for (int i = 0; i < TY_N_SCHEDULE_KINDS; i++) {
         char text[512];
-        snprintf(text, sizeof text, strchr(schedules[i], ':') ? "%sschedule: {%s}\n" : "%sschedule: %s\n", shortest,
-                 schedules[i]);
+        snprintf(text, sizeof text, strchr(schedules[i], ':') ? "%sschedule: {%s}\n" : "%sschedule: %s\n",
+                 "model: m.onnx\nloss: mse\ndata: {train: {fields: [x, t]}, validation: {channel: v}}\n", schedules[i]);
         assert_int_equal(good(text, NULL, 0).schedule.kind, i);
     }
 }
@@ -197,7 +215,8 @@ static void losses_take_their_keys(void **state)
 static void metrics_take_their_keys(void **state)
 {
     (void)state;
-    static const char *const names[] = {"accuracy", "mae", "mse", "top_3", "perplexity", "precision", "recall", "f1", "auc"};
+    static const char *const names[] = {"accuracy",  "mae",    "mse", "top_3", "perplexity",
+                                        "precision", "recall", "f1",  "auc"};
     char text[512];
     snprintf(text, sizeof text,
              "%smetrics: [accuracy, mae, mse, {top_k: {k: 3}}, perplexity, {precision: {average: binary}}, {recall: "
@@ -216,6 +235,65 @@ static void metrics_take_their_keys(void **state)
     assert_true(r.metrics[7].threshold == 0.5 && r.metrics[5].threshold == 0);
     assert_string_equal(r.metrics[9].name, "top_5");
     assert_string_equal(r.metrics[10].name, "other");
+}
+
+static void other_names_of_schedules_and_rules(void **state)
+{
+    (void)state;
+    const ty_recipe_override linear[] = {{"schedule", "linear", "test"}, {"schedule.linear.final_lr", "0.1", "test"}};
+    ty_recipe r = good(shortest, linear, 2);
+    assert_int_equal(r.schedule.kind, TY_SCHED_POLYNOMIAL);
+    assert_true(r.schedule.power == 1 && r.schedule.final_lr == 0.1);
+    r = good(shortest, &(ty_recipe_override){"schedule", "cosine", "test"}, 1);
+    assert_int_equal(r.schedule.kind, TY_SCHED_WARMUP_COSINE);
+    assert_int_equal(r.schedule.warmup.n, 0);
+    r = good(shortest, &(ty_recipe_override){"optimizer", "keras_adamw", "test"}, 1);
+    assert_int_equal(r.optimizer.kind, TY_OPT_KERAS_ADAM);
+    assert_true(r.optimizer.weight_decay == 4e-3);
+    r = good(shortest, &(ty_recipe_override){"clip", "{norm: 2}", "test"}, 1);
+    assert_int_equal(r.clip, TY_CLIP_NORM);
+    assert_true(r.clip_max == 2);
+}
+
+static void layers_averages_and_warmup(void **state)
+{
+    (void)state;
+    ty_recipe r = good("model: m.onnx\nloss: mse\nwarmup: {steps: 2 epochs, start_factor: 0.25}\n"
+                       "lr_scale: {'encoder.*': 0.1, head.weight: 10}\nema: {decay: 0.99, use_ema: true}\n"
+                       "schedule: {piecewise: {boundaries: [100, 2 epochs], factors: [1, 0.5, 0.1]}}\n"
+                       "data: {train: {fields: [x, t]}}\n",
+                       NULL, 0);
+    assert_true(r.schedule.ramp.n == 2 && r.schedule.ramp.epochs && r.schedule.ramp_start == 0.25);
+    assert_int_equal(r.n_lr_scale, 2);
+    assert_string_equal(r.lr_scale[0].pattern, "encoder.*");
+    assert_true(r.lr_scale[0].factor == 0.1 && r.lr_scale[1].factor == 10);
+    assert_true(r.ema_decay == 0.99 && r.use_ema);
+    assert_int_equal(r.schedule.n_boundaries, 2);
+    assert_true(r.schedule.boundaries[0].n == 100 && r.schedule.boundaries[1].epochs && r.schedule.factors[2] == 0.1);
+    r = good(shortest, NULL, 0);
+    assert_true(r.ema_decay == 0 && r.n_lr_scale == 0 && r.schedule.ramp.n == 0);
+}
+
+static void a_plateau_knows_what_is_better(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *plateau;
+        bool maximize;
+    } rows[] = {{"{}", false},
+                {"{metric: loss}", false},
+                {"{metric: hits}", true},
+                {"{metric: mae}", false},
+                {"{metric: hits, mode: min}", false},
+                {"{metric: mae, mode: max}", true}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "model: m.onnx\nloss: mse\nmetrics: [{accuracy: {name: hits}}, mae]\nschedule: {plateau: %s}\n"
+                 "data: {train: {fields: [x, t]}, validation: {channel: v}}\n",
+                 rows[i].plateau);
+        assert_int_equal(good(text, NULL, 0).schedule.maximize, rows[i].maximize);
+    }
 }
 
 static void overrides(void **state)
@@ -311,7 +389,16 @@ static void faults(void **state)
         {"schedule: {step: {}}\n", TY_E_MISSING_KEY, "step_size"},
         {"schedule: {warmup_cosine: {warmup_steps: ten}}\n", TY_E_RANGE, "500 steps"},
         {"schedule: {warmup_cosine: {warmup_steps: 1 hour}}\n", TY_E_RANGE, "1 epoch"},
-        {"clip: {norm: 1}\n", TY_E_RANGE, "global_norm"},
+        {"clip: {nrm: 1}\n", TY_E_RANGE, "global_norm"},
+        {"schedule: plateau\n", TY_E_CONFIG, "needs data.validation"},
+        {"schedule: {cosine_restarts: {cycle_steps: 0}}\n", TY_E_RANGE, "at least 1"},
+        {"schedule: {piecewise: {boundaries: [1], factors: [1]}}\n", TY_E_RANGE, "1 boundaries need 2 factors"},
+        {"schedule: {piecewise: {boundaries: [1], factors: [1, -1]}}\n", TY_E_RANGE, "must not be negative"},
+        {"schedule: {warmup_cosine: {warmup_steps: 3}}\nwarmup: {steps: 2}\n", TY_E_CONFIG, "warmup of its own"},
+        {"warmup: {start_factor: 0.5}\n", TY_E_MISSING_KEY, "steps"},
+        {"lr_scale: [a]\n", TY_E_TYPE, "lr_scale"},
+        {"lr_scale: {a: -1}\n", TY_E_RANGE, "between 0 and 1e6"},
+        {"ema: {decay: 1}\n", TY_E_RANGE, "decay"},
         {"clip: {global_norm: 0}\n", TY_E_RANGE, "above 0"},
         {"metrics: [acuracy]\n", TY_E_RANGE, "did you mean \"accuracy\"?"},
         {"metrics: [mae, mae]\n", TY_E_DUPLICATE, "mae"},
@@ -427,6 +514,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(every_kind_is_reachable_with_pytorchs_defaults, setup, teardown),
         cmocka_unit_test_setup_teardown(losses_take_their_keys, setup, teardown),
         cmocka_unit_test_setup_teardown(metrics_take_their_keys, setup, teardown),
+        cmocka_unit_test_setup_teardown(other_names_of_schedules_and_rules, setup, teardown),
+        cmocka_unit_test_setup_teardown(layers_averages_and_warmup, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_plateau_knows_what_is_better, setup, teardown),
         cmocka_unit_test_setup_teardown(overrides, setup, teardown),
         cmocka_unit_test_setup_teardown(other_forms, setup, teardown),
         cmocka_unit_test_setup_teardown(faults, setup, teardown),

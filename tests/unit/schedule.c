@@ -5,12 +5,15 @@
 
 #include <math.h>
 
+/* PyTorch 2.15's numbers: for _ in range(n): print(optimizer.param_groups[0]["lr"]); optimizer.step();
+ * scheduler.step(), with SGD([p], lr=0.5), in 10 digits. */
+
 static double rate(const ty_schedule *s, double lr, double t)
 {
     ty_graph *g = ty_graph_new();
     ty_val clock = new_input(g, TY_F64, 0, NULL);
     const void *inputs[] = {&t};
-    double v = *(double *)evaluate(g, ty_schedule_build(g, s, lr, clock), inputs, false);
+    double v = *(double *)evaluate(g, ty_schedule_build(g, s, lr, clock, TY_NONE), inputs, false);
     ty_graph_free(g);
     return v;
 }
@@ -117,6 +120,112 @@ static void one_cycle_without_a_rise_only_falls(void **state)
     expect_rate(&s, 1, 4, 0.1);
 }
 
+static void expect_pytorchs(const ty_schedule *s, int n, const double *want)
+{
+    for (int t = 0; t < n; t++) {
+        double got = rate(s, 0.5, t);
+        if (!(fabs(got - want[t]) <= 1e-9 * want[t] + 1e-12))
+            fail_msg("%s at %d: expected %.10g, found %.10g", ty_schedule_text(s->kind), t, want[t], got);
+    }
+}
+
+/* MultiStepLR(o, [2, 5], gamma=0.1) */
+static void piecewise_is_multi_step(void **state)
+{
+    (void)state;
+    ty_schedule s = {.kind = TY_SCHED_PIECEWISE,
+                     .boundaries = (double[]){2, 5},
+                     .factors = (double[]){1, 0.1, 0.01},
+                     .n_boundaries = 2};
+    expect_pytorchs(&s, 8, (double[]){0.5, 0.5, 0.05, 0.05, 0.05, 0.005, 0.005, 0.005});
+}
+
+/* CosineAnnealingWarmRestarts(o, 4, 1, eta_min=0.1), (o, 2, 2, eta_min=0.1) */
+static void cosine_restarts(void **state)
+{
+    (void)state;
+    ty_schedule s = {.kind = TY_SCHED_COSINE_RESTARTS, .cycle = 4, .cycle_mult = 1, .min_lr = 0.1};
+    expect_pytorchs(
+        &s, 10,
+        (double[]){0.5, 0.4414213562, 0.3, 0.1585786438, 0.5, 0.4414213562, 0.3, 0.1585786438, 0.5, 0.4414213562});
+    s.cycle = s.cycle_mult = 2;
+    expect_pytorchs(&s, 15,
+                    (double[]){0.5, 0.3, 0.5, 0.4414213562, 0.3, 0.1585786438, 0.5, 0.4847759065, 0.4414213562,
+                               0.3765366865, 0.3, 0.2234633135, 0.1585786438, 0.1152240935, 0.5});
+    for (double mult = 3; mult <= 10; mult++)
+        for (double end = 1, size = 1, i = 0; i < 7; i++, size *= mult, end += size) {
+            ty_schedule c = {.kind = TY_SCHED_COSINE_RESTARTS, .cycle = 1, .cycle_mult = mult};
+            double last = rate(&c, 1, end - 1), first = rate(&c, 1, end);
+            if (!(fabs(first - 1) < 1e-6) || (size > 2 && last > 0.7))
+                fail_msg("mult %g, at %g: %g, then %g", mult, end, last, first);
+        }
+}
+
+/* LinearLR(o, 1.0, 0.2, 5) */
+static void polynomial_ends_where_it_is_told(void **state)
+{
+    (void)state;
+    ty_schedule s = {.kind = TY_SCHED_POLYNOMIAL, .total = 5, .power = 1, .min_lr = 0.1};
+    expect_pytorchs(&s, 8, (double[]){0.5, 0.42, 0.34, 0.26, 0.18, 0.1, 0.1, 0.1});
+}
+
+/* SequentialLR(o, [LinearLR(o, 0.2, 1.0, 4), PolynomialLR(o, 6, 2.0)], [4]) and
+ * SequentialLR(o, [LinearLR(o, 0.25, 1.0, 3), StepLR(o, 2, 0.5)], [3]) */
+static void a_ramp_stands_in_front(void **state)
+{
+    (void)state;
+    ty_schedule s = {.kind = TY_SCHED_POLYNOMIAL, .total = 6, .power = 2, .ramp = 4, .ramp_start = 0.2};
+    expect_pytorchs(
+        &s, 12,
+        (double[]){0.1, 0.2, 0.3, 0.4, 0.5, 0.3472222222, 0.2222222222, 0.125, 0.05555555556, 0.01388888889, 0, 0});
+    ty_schedule t = {.kind = TY_SCHED_STEP, .step_size = 2, .gamma = 0.5, .ramp = 3, .ramp_start = 0.25};
+    expect_pytorchs(&t, 9, (double[]){0.125, 0.25, 0.375, 0.5, 0.5, 0.25, 0.25, 0.125, 0.125});
+}
+
+static void expect_plateau(const ty_schedule *s, const double *want)
+{
+    static const double seen[] = {1, .8, .8, .81, .9, .7, .7, .7, .7, .7, .7, .7, .2, .2, .2, .2, .2, .2};
+    double state[TY_PLATEAU_NUMBERS] = {[TY_PLATEAU_FACTOR] = 1}, last = 0.5;
+    for (int i = 0; i < 18; i++) {
+        bool fell = ty_plateau_note(s, 0.5, state, seen[i]);
+        double got = 0.5 * state[TY_PLATEAU_FACTOR];
+        if (!(fabs(got - want[i]) <= 1e-9 * want[i]))
+            fail_msg("evaluation %d: expected %.10g, found %.10g", i, want[i], got);
+        assert_int_equal(fell, got < last);
+        last = got;
+    }
+}
+
+/* ReduceLROnPlateau(o, "min", 0.5, patience=1, threshold=1e-4, min_lr=0.05); (o, "max", 0.3, patience=2, threshold=0.1,
+ * cooldown=2); (o, "min", 0.1, patience=0, threshold=0.05, threshold_mode="abs", cooldown=1): step() with `seen` */
+static void plateau_is_pytorchs(void **state)
+{
+    (void)state;
+    ty_schedule s = {.kind = TY_SCHED_PLATEAU, .factor = 0.5, .patience = 1, .threshold = 1e-4, .min_lr = 0.05};
+    expect_plateau(
+        &s, (double[]){.5, .5, .5, .25, .25, .25, .25, .125, .125, .0625, .0625, .05, .05, .05, .05, .05, .05, .05});
+    ty_schedule max = {
+        .kind = TY_SCHED_PLATEAU, .factor = 0.3, .patience = 2, .threshold = 0.1, .cooldown = 2, .maximize = true};
+    expect_plateau(&max, (double[]){.5, .5, .5, .15, .15, .15, .15, .15, .045, .045, .045, .045, .045, .0135, .0135,
+                                    .0135, .0135, .0135});
+    ty_schedule abs = {
+        .kind = TY_SCHED_PLATEAU, .factor = 0.1, .threshold = 0.05, .threshold_absolute = true, .cooldown = 1};
+    expect_plateau(&abs, (double[]){.5, .5, .05, .05, .005, .005, 5e-4, 5e-4, 5e-5, 5e-5, 5e-6, 5e-6, 5e-6, 5e-7, 5e-7,
+                                    5e-8, 5e-8, 5e-9});
+}
+
+static void plateau_multiplies(void **state)
+{
+    (void)state;
+    ty_schedule s = {.kind = TY_SCHED_PLATEAU};
+    ty_graph *g = ty_graph_new();
+    double t = 3, factor = 0.25;
+    const void *inputs[] = {&t, &factor};
+    ty_val clock = new_input(g, TY_F64, 0, NULL), plateau = new_input(g, TY_F64, 0, NULL);
+    assert_true(*(double *)evaluate(g, ty_schedule_build(g, &s, 0.5, clock, plateau), inputs, false) == 0.125);
+    ty_graph_free(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +238,12 @@ int main(void)
         cmocka_unit_test(one_cycle_is_pytorchs),
         cmocka_unit_test(one_cycle_goes_straight),
         cmocka_unit_test(one_cycle_without_a_rise_only_falls),
+        cmocka_unit_test(piecewise_is_multi_step),
+        cmocka_unit_test(cosine_restarts),
+        cmocka_unit_test(polynomial_ends_where_it_is_told),
+        cmocka_unit_test(a_ramp_stands_in_front),
+        cmocka_unit_test(plateau_is_pytorchs),
+        cmocka_unit_test(plateau_multiplies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
