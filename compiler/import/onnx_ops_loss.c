@@ -94,7 +94,7 @@ void onnx_op_adagrad(onnx_ctx *c)
     int n;
     if (!optimizer_count(c, 3, &n))
         return;
-    double eps = onnx_attr_float(c, "epsilon", 0), decay = onnx_attr_float(c, "decay_factor", 0);
+    double eps = onnx_attr_float(c, "epsilon", 1e-6), decay = onnx_attr_float(c, "decay_factor", 0);
     ty_val step = ty_b_cast(g, onnx_in(c, 1), onnx_dtype_of(c, onnx_in(c, 0)));
     ty_val rate = ty_b_div(g, onnx_in(c, 0), ty_b_add_s(g, ty_b_mul_s(g, step, decay), 1));
     for (int i = 0; i < n; i++) {
@@ -148,7 +148,7 @@ void onnx_op_adam(onnx_ctx *c)
     if (!optimizer_count(c, 4, &n))
         return;
     double alpha = onnx_attr_float(c, "alpha", 0.9), beta = onnx_attr_float(c, "beta", 0.999);
-    double eps = onnx_attr_float(c, "epsilon", 0), post = onnx_attr_float(c, "norm_coefficient_post", 0);
+    double eps = onnx_attr_float(c, "epsilon", 1e-6), post = onnx_attr_float(c, "norm_coefficient_post", 0);
     ty_val rate = adam_rate(c, alpha, beta);
     for (int i = 0; i < n; i++) {
         ty_val x = onnx_in(c, 2 + i), grad = regularized(c, x, onnx_in(c, 2 + n + i));

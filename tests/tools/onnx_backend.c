@@ -2,18 +2,26 @@
  *
  *     onnx_backend --backends            their names
  *     onnx_backend [-v] [--backend NAME] [--passed FILE] [--only TEXT] DIR...
+ *     onnx_backend --gradient ...
  *
  * A case passes if every output has the expected dtype and shape and every element |a - b| <= 1e-7 + 1e-3 |b|, NaN
  * equal to NaN: the rule of ONNX's own runner. Inputs that an operator needs to know beforehand (shapes, axes, repeats)
  * are bound as constants: first none, then the integers, then all. Each line says what failed and why; -v shows every
  * case. Data that we have no type for, and random numbers that another generator drew, are skipped. The compiled back
  * end puts many cases into one graph, because the system's C compiler is what takes time.
+ *
+ * --gradient does not compare results: it differentiates the sum of the outputs, weighted, by the float inputs
+ * (integers are constants; where the floats cannot all vary, only the first does) and judges that by central
+ * differences in the interpreter (onnx_gradient.h). Inputs are moved a little, so that they do not lie on kinks; a case
+ * is tried with three distances. Skipped: cases without a float input or output, and those whose derivative is 0
+ * everywhere.
  */
 #include "compiler/import/onnx.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/interpret.h"
 #include "compiler/ops/ref.h"
 #include "compiler/program.h"
+#include "tests/tools/onnx_gradient.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -50,7 +58,7 @@ typedef struct backend {
     int (*run)(ty_graph *g, item *const *items, int n, const void *const *inputs, ty_error *err);
 } backend;
 
-static bool verbose;
+static bool verbose, gradients;
 static const char *only_text;
 
 static void *load_file(ty_arena *arena, const char *path, size_t *n)
@@ -297,6 +305,126 @@ static void run_items(const backend *b, item *const *items, int n)
     }
 }
 
+/* ---- gradients ----------------------------------------------------------------------------------------------------
+ */
+
+static bool is_float(const ty_type *t)
+{
+    return ty_dtype_is_float((ty_dtype)t->dtype);
+}
+
+/* How far inputs are moved in each attempt, relative to their size. */
+typedef enum move_kind { BOTH_WAYS, UPWARDS, DRAWN_ANEW } move_kind;
+typedef struct move {
+    move_kind kind; /* DRAWN_ANEW: 0.5 to 1.5, for data that are garbage or give no number */
+    double distance;
+} move;
+
+/* The input as doubles, moved. */
+static double *moved(item *t, int input, const move *how)
+{
+    ty_ref ref;
+    const ty_type *type = &t->in[input].type;
+    int64_t n = ty_type_elems(type);
+    double *x = ty_arena_alloc(&t->arena, sizeof *x * (size_t)(n + 1));
+    if (ty_ref_init(&ref, type, NULL) < 0)
+        return x;
+    ty_ref_load(&ref, t->in[input].data);
+    for (int64_t k = 0; k < n; k++) {
+        double u = gradient_uniform((uint32_t)input, k), size = fabs(ref.f[k]) + 0.1;
+        if (how->kind == DRAWN_ANEW)
+            x[k] = 0.5 + u;
+        else if (isfinite(ref.f[k]))
+            x[k] = ref.f[k] + how->distance * size * (how->kind == UPWARDS ? u : 2 * u - 1);
+        else
+            x[k] = ref.f[k];
+    }
+    ty_ref_fini(&ref);
+    return x;
+}
+
+/* Imports with float inputs (only the first one if `few`) as variables; false: t->reason says why not. */
+static bool import_variable(item *t, gradient_job *j, bool few, const move *how, ty_val *x, ty_val *y, double **data)
+{
+    ty_graph *g = j->g;
+    ty_val val[MAX_IO];
+    ty_error err = {0};
+    for (int i = 0; i < t->n_in; i++) {
+        ty_type type = t->in[i].type;
+        char name[32];
+        if (!is_float(&type) || (few && j->n_x > 0)) {
+            val[i] = ty_b_const(g, type, t->in[i].data);
+            continue;
+        }
+        snprintf(name, sizeof name, "x%d", j->n_x);
+        data[j->n_x] = moved(t, i, how);
+        ty_state state = {.name = name, .type = type, .segments = &(ty_segment){name, type, 0}, .n_segments = 1};
+        val[i] = x[j->n_x++] = ty_b_state(g, ty_graph_add_state(g, &state));
+    }
+    ty_onnx_binding binding = {.mode = TY_ONNX_AS_WRITTEN,
+                               .inputs = val,
+                               .step = ty_b_scalar(g, TY_I64, 0),
+                               .seed = ty_b_scalar(g, TY_I64, 1)};
+    ty_onnx_values values;
+    if (ty_onnx_import(t->m, g, &binding, &values, &err) < 0) {
+        describe(t, &err);
+        return false;
+    }
+    for (int i = 0; i < t->n_want; i++)
+        if (is_float(ty_graph_type(g, values.outputs[i])))
+            y[j->n_y++] = ty_b_cast(g, values.outputs[i], TY_F64);
+    return true;
+}
+
+/* One attempt. False: the inputs cannot vary like this. */
+static bool try_gradient(item *t, bool few, const move *how)
+{
+    static const verdict words[] = {[GRADIENT_RIGHT] = PASSED, [GRADIENT_WRONG] = FAILED, [GRADIENT_FLAT] = SKIPPED};
+    ty_val x[MAX_IO], y[MAX_IO];
+    double *data[MAX_IO];
+    gradient_job j = {.g = ty_graph_new(), .x = x, .y = y, .data = data, .reason = t->reason};
+    /* A derivative that passes a cast to 16 bits is rounded like the values. */
+    j.tolerance = 1e-5;
+    for (int i = 0; i < t->n_in + t->n_want; i++) {
+        const ty_type *type = i < t->n_in ? &t->in[i].type : &t->want[i - t->n_in].type;
+        if (is_float(type) && ty_dtype_bytes((ty_dtype)type->dtype) == 2)
+            j.tolerance = 4e-3;
+    }
+    bool bound = import_variable(t, &j, few, how, x, y, data);
+    if (bound && (j.n_x == 0 || j.n_y == 0)) {
+        t->verdict = SKIPPED;
+        snprintf(t->reason, sizeof t->reason, "no %s is a float", j.n_x == 0 ? "input" : "output");
+    } else if (bound) {
+        gradient_verdict v = gradient_judge(&j);
+        t->verdict = words[v];
+        if (v == GRADIENT_FLAT)
+            snprintf(t->reason, sizeof t->reason, "the derivative is 0 everywhere");
+    }
+    ty_graph_free(j.g);
+    return bound;
+}
+
+static void judge_gradient(item *t)
+{
+    static const move moves[] = {
+        {BOTH_WAYS, 1e-2}, {BOTH_WAYS, 1e-3}, {UPWARDS, 1e-2}, {BOTH_WAYS, 0}, {DRAWN_ANEW, 0}};
+    for (size_t k = 0; k < sizeof moves / sizeof *moves; k++) {
+        if (!try_gradient(t, false, &moves[k]) && !try_gradient(t, true, &moves[k])) {
+            t->verdict = FAILED;
+            return;
+        }
+        if (t->verdict != FAILED)
+            return;
+    }
+}
+
+static void judge_gradients(item *const *items, int n)
+{
+    for (int k = 0; k < n; k++)
+        if (items[k]->is_ready)
+            judge_gradient(items[k]);
+}
+
 /* ---- cases --------------------------------------------------------------------------------------------------------
  */
 
@@ -433,7 +561,10 @@ static void run_folder(const char *root, const backend *b, tally *sum)
     qsort(l.names, (size_t)l.n, sizeof *l.names, by_name);
     for (int i = 0; i <= l.n; i++) {
         if (i == l.n || n >= b->batch || n + MAX_SETS > MAX_BATCH) {
-            run_items(b, items, n);
+            if (gradients)
+                judge_gradients(items, n);
+            else
+                run_items(b, items, n);
             report(sum, items, n);
             for (int k = 0; k < n; k++)
                 free_item(items[k]);
@@ -465,6 +596,8 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "-v") == 0)
             verbose = true;
+        else if (strcmp(argv[i], "--gradient") == 0)
+            gradients = true;
         else if (strcmp(argv[i], "--backends") == 0) {
             for (int k = 0; k < N_BACKENDS; k++)
                 puts(backends[k].name);
@@ -482,7 +615,8 @@ int main(int argc, char **argv)
         }
     }
     if (n_folders == 0) {
-        fprintf(stderr, "usage: onnx_backend [-v] [--backend NAME] [--only TEXT] [--passed FILE] DIR...\n");
+        fprintf(stderr,
+                "usage: onnx_backend [-v] [--gradient | --backend NAME] [--only TEXT] [--passed FILE] DIR...\n");
         return 64;
     }
     if (sum.passed)
