@@ -37,7 +37,7 @@ say  = $(if $(filter 0,$(V)),@printf '  %-6s %s\n' $(1) $@)
 .SUFFIXES:
 .SECONDARY:
 MAKEFLAGS += --no-builtin-rules --no-print-directory
-.PHONY: all lib units tools replays deps test-deps run test bench fresh fuzz format check-format clean help
+.PHONY: all lib units tools replays deps test-deps run test mutants bench fresh fuzz format check-format clean help
 
 all: $(MAINS:entrypoint/%.c=$(BIN)/%)
 lib: $(LIB)
@@ -119,6 +119,10 @@ test: test-deps
 	$(Q)$(MAKE) all units tools replays
 	$(Q)tests/run $(variant)
 
+# 10,000 damaged model files; `make test` runs the first 1,000.
+mutants: $(B)/tools/onnx_mutants
+	$(Q)TY_VARIANT=$(variant) tests/import/onnx_mutants.sh 10000
+
 # Only the program; `bench/compare` runs it beside PyTorch, JAX and TensorFlow.
 bench: $(B)/bench/ours
 
@@ -141,6 +145,7 @@ help:
 	@echo 'make bench       build the side-by-side benchmark; bench/compare runs it'
 	@echo 'make fresh       both of them in a bare container, from a clean checkout'
 	@echo 'make fuzz        build the fuzz targets; seconds=60 runs them     (target=NAME)'
+	@echo 'make mutants     10,000 damaged model files: taken or refused, nothing else'
 	@echo 'make format      clang-format over all sources; check-format only looks'
 	@echo 'make deps, make clean'
 
