@@ -75,4 +75,10 @@ ty_ref_fn ty_op_ref_softmax, ty_op_ref_norm, ty_op_ref_batchnorm, ty_op_ref_xent
 ty_grad_fn ty_op_grad_softmax, ty_op_grad_norm, ty_op_grad_batchnorm, ty_op_grad_xent;
 ty_lower_fn ty_op_lower_softmax, ty_op_lower_norm, ty_op_lower_batchnorm, ty_op_lower_xent;
 
+/* activation.c, attention.c */
+ty_infer_fn ty_op_infer_activation, ty_op_infer_attention;
+ty_ref_fn ty_op_ref_gelu, ty_op_ref_silu, ty_op_ref_attention;
+ty_grad_fn ty_op_grad_gelu, ty_op_grad_silu, ty_op_grad_attention;
+ty_lower_fn ty_op_lower_gelu, ty_op_lower_silu, ty_op_lower_attention;
+
 #endif

@@ -1,0 +1,111 @@
+/* activation.c - activations that are known as a whole: GELU and SiLU.
+ *
+ *     gelu(x) = x Phi(x) = x (1 + erf(x / sqrt 2)) / 2            Hendrycks and Gimpel, arXiv:1606.08415
+ *     its tanh form: x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
+ *     silu(x) = x sigmoid(x)
+ *
+ * The gradients keep nothing but x: what they share with the forward pass are equal nodes, which exist once.
+ */
+#include "compiler/ir/build.h"
+#include "compiler/ops/expect.h"
+#include "compiler/ops/families.h"
+
+#include <math.h>
+
+#define GELU_TANH  1u
+#define GELU_CUBIC 0.044715
+
+int ty_op_infer_activation(const ty_attr *attr, const ty_type *const *in, int n_in, ty_type *res, ty_error *err)
+{
+    (void)n_in;
+    if (ty_expect_float("x", in[0], err) < 0 || ty_expect_flags(attr, GELU_TANH, err) < 0)
+        return -1;
+    *res = *in[0];
+    return 0;
+}
+
+static double gelu_tanh_argument(double x)
+{
+    return sqrt(2 / M_PI) * (x + GELU_CUBIC * x * x * x);
+}
+
+int ty_op_ref_gelu(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
+{
+    int64_t n = ty_type_elems(&in[0].type);
+    (void)n_in, (void)err;
+    for (int64_t k = 0; k < n; k++) {
+        double x = in[0].f[k];
+        res[0].f[k] = 0.5 * x * (1 + (attr->flags & GELU_TANH ? tanh(gelu_tanh_argument(x)) : erf(x * M_SQRT1_2)));
+    }
+    return 0;
+}
+
+int ty_op_ref_silu(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
+{
+    int64_t n = ty_type_elems(&in[0].type);
+    (void)attr, (void)n_in, (void)err;
+    for (int64_t k = 0; k < n; k++)
+        res[0].f[k] = in[0].f[k] * (1 / (1 + exp(-in[0].f[k])));
+    return 0;
+}
+
+/* erf(x / sqrt 2), or the tanh in its place. */
+static ty_val gelu_inner(ty_graph *g, const ty_attr *attr, ty_val x)
+{
+    if (!(attr->flags & GELU_TANH))
+        return ty_b_unary(g, TY_OP_ERF, ty_b_mul_s(g, x, M_SQRT1_2));
+    ty_val cube = ty_b_mul(g, ty_b_square(g, x), x);
+    ty_val argument = ty_b_mul_s(g, ty_b_add(g, x, ty_b_mul_s(g, cube, GELU_CUBIC)), sqrt(2 / M_PI));
+    return ty_b_unary(g, TY_OP_TANH, argument);
+}
+
+void ty_op_lower_gelu(ty_graph *g, const ty_attr *attr, const ty_val *in, int n_in, ty_val *res)
+{
+    ty_dtype dtype = ty_b_dtype(g, in[0]);
+    ty_val x = ty_b_cast(g, in[0], ty_wide_dtype(dtype));
+    (void)n_in;
+    ty_val y = ty_b_mul(g, ty_b_mul_s(g, x, 0.5), ty_b_add_s(g, gelu_inner(g, attr, x), 1));
+    res[0] = ty_b_cast(g, y, dtype);
+}
+
+/* The slope of gelu_inner times x / 2: of erf, x exp(-x^2 / 2) / sqrt(2 pi). */
+static ty_val gelu_grad_inner(ty_graph *g, const ty_attr *attr, ty_val x, ty_val inner)
+{
+    ty_val square = ty_b_square(g, x);
+    if (!(attr->flags & GELU_TANH)) {
+        ty_val density = ty_b_mul_s(g, ty_b_exp(g, ty_b_mul_s(g, square, -0.5)), 1 / sqrt(2 * M_PI));
+        return ty_b_mul(g, x, density);
+    }
+    ty_val slope = ty_b_sub(g, ty_b_full_like(g, inner, 1), ty_b_square(g, inner));
+    ty_val argument = ty_b_add_s(g, ty_b_mul_s(g, square, 1.5 * GELU_CUBIC * sqrt(2 / M_PI)), 0.5 * sqrt(2 / M_PI));
+    return ty_b_mul(g, ty_b_mul(g, x, argument), slope);
+}
+
+void ty_op_grad_gelu(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *din)
+{
+    const ty_attr *attr = ty_graph_attr(g, node);
+    ty_dtype dtype = ty_b_dtype(g, dres[0]);
+    ty_val x = ty_b_cast(g, ty_graph_in(g, node, 0), ty_wide_dtype(dtype));
+    ty_val inner = gelu_inner(g, attr, x);
+    ty_val slope = ty_b_mul_s(g, ty_b_add_s(g, inner, 1), 0.5);
+    slope = ty_b_add(g, slope, gelu_grad_inner(g, attr, x, inner));
+    din[0] = ty_b_cast(g, ty_b_mul(g, ty_b_cast(g, dres[0], ty_wide_dtype(dtype)), slope), dtype);
+}
+
+void ty_op_lower_silu(ty_graph *g, const ty_attr *attr, const ty_val *in, int n_in, ty_val *res)
+{
+    ty_dtype dtype = ty_b_dtype(g, in[0]);
+    ty_val x = ty_b_cast(g, in[0], ty_wide_dtype(dtype));
+    (void)attr, (void)n_in;
+    res[0] = ty_b_cast(g, ty_b_mul(g, x, ty_b_sigmoid(g, x)), dtype);
+}
+
+/* With s = sigmoid(x): s + x s (1 - s). */
+void ty_op_grad_silu(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *din)
+{
+    ty_dtype dtype = ty_b_dtype(g, dres[0]);
+    ty_val x = ty_b_cast(g, ty_graph_in(g, node, 0), ty_wide_dtype(dtype)), s = ty_b_sigmoid(g, x);
+    ty_val rest = ty_b_mul(g, x, ty_b_sub(g, ty_b_full_like(g, s, 1), s));
+    ty_val slope = ty_b_mul(g, s, ty_b_add_s(g, rest, 1));
+    din[0] = ty_b_cast(g, ty_b_mul(g, ty_b_cast(g, dres[0], ty_wide_dtype(dtype)), slope), dtype);
+}
