@@ -8,6 +8,7 @@
 #include "compiler/import/cmodel.h"
 #include "compiler/import/onnx.h"
 #include "compiler/ir/build.h"
+#include "compiler/passes/raise.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -384,9 +385,66 @@ bool ty_model_weight_is_running(const ty_model *m, int weight)
     return m->running[weight];
 }
 
+/* A model is imported into a draft of its own, in which what it is bound to are inputs, and raised from there. */
+typedef struct model_draft {
+    ty_graph *g;
+    ty_val *bound; /* by input of the draft */
+    int n_bound;
+} model_draft;
+
+/* Constants stay constants, since importers look at them. */
+static ty_val model_bind(model_draft *d, const ty_graph *g, ty_val v)
+{
+    if (v == TY_NONE)
+        return TY_NONE;
+    const void *data = ty_graph_const_data(g, v);
+    if (data)
+        return ty_b_const(d->g, *ty_graph_type(g, v), data);
+    char name[32];
+    snprintf(name, sizeof name, "bound %d", d->n_bound);
+    d->bound[d->n_bound++] = v;
+    return ty_b_input(d->g, ty_graph_add_input(d->g, name, *ty_graph_type(g, v)));
+}
+
+static const ty_val *model_bind_all(model_draft *d, ty_graph *g, const ty_val *v, int n)
+{
+    ty_val *out = TY_NEW_ARRAY(ty_graph_arena(d->g), ty_val, n + 1);
+    for (int i = 0; i < n; i++)
+        out[i] = model_bind(d, g, v[i]);
+    return out;
+}
+
+/* What the draft gave, in g: outputs and updates are all that it is asked for. */
+static int model_raise(const ty_model *m, const model_draft *d, ty_graph *g, ty_model_values *values, ty_error *err)
+{
+    int n = m->n_outputs + values->n_updates;
+    ty_val *held = TY_NEW_ARRAY(ty_graph_arena(g), ty_val, n + 1);
+    ty_model_update *updates = TY_NEW_ARRAY(ty_graph_arena(g), ty_model_update, values->n_updates + 1);
+    memcpy(held, values->outputs, sizeof *held * (size_t)m->n_outputs);
+    for (int i = 0; i < values->n_updates; i++)
+        held[m->n_outputs + i] = values->updates[i].value;
+    if (ty_pass_raise(d->g, g, d->bound, held, n, err) < 0)
+        return -1;
+    for (int i = 0; i < values->n_updates; i++)
+        updates[i] = (ty_model_update){values->updates[i].weight, held[m->n_outputs + i]};
+    *values = (ty_model_values){held, updates, values->n_updates};
+    return 0;
+}
+
 int ty_model_import(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_model_values *values, ty_error *err)
 {
-    return m->format->import(m, g, b, values, err);
+    model_draft d = {.g = ty_graph_new()};
+    d.bound = TY_NEW_ARRAY(ty_graph_arena(d.g), ty_val, m->n_inputs + m->n_weights + 2);
+    ty_model_binding own = {.mode = b->mode, .inputs = model_bind_all(&d, g, b->inputs, m->n_inputs)};
+    if (b->weights)
+        own.weights = model_bind_all(&d, g, b->weights, m->n_weights);
+    own.seed = model_bind(&d, g, b->seed);
+    own.step = model_bind(&d, g, b->step);
+    int rc = m->format->import(m, d.g, &own, values, err);
+    if (rc == 0)
+        rc = model_raise(m, &d, g, values, err);
+    ty_graph_free(d.g);
+    return rc;
 }
 
 /* ---- writing, checking ------------------------------------------------------------------------------------------ */

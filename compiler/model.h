@@ -35,7 +35,7 @@ typedef struct ty_model_values {
     int n_updates;
 } ty_model_values;
 
-/* Emits the model into g; may be called again on the same graph. */
+/* Emits the model into g, raised (compiler/passes/raise.h); may be called again on the same graph. */
 int ty_model_import(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_model_values *values, ty_error *err);
 
 /* Numbers by name, or -1. */

@@ -1,0 +1,307 @@
+/* raise_attention.c - attention: softmax(scale q k' + mask) v.
+ *
+ *     dot(softmax(masked(dot(q, k'))), v)
+ *
+ * The scale may stand on q, on k (PyTorch puts its root on both) or on the product. The mask is added, or chosen by a
+ * condition. Each product may be in a shape of its own, in which batch and heads are one axis. k' is a transpose of k,
+ * or k is read transposed by the product. Keys and values that were repeated for groups of queries are taken before
+ * they were repeated.
+ *
+ * A mask that is made of constants alone is worked out, once for all layers: if it hides just the
+ * future, however it was written (Trilu, Where, comparisons), the attention is causal and needs no mask.
+ */
+#include "compiler/ir/build.h"
+#include "compiler/ops/op.h"
+#include "compiler/ops/ref.h"
+#include "compiler/passes/raise.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ATTENTION_CAUSAL    1u
+#define ATTENTION_HIDDEN    (-1e9) /* what is added to, or put for, a score that shall not count */
+#define ATTENTION_MAX_PLANE (1 << 24)
+#define ATTENTION_MAX_MASK  24 /* nodes of a mask of constants */
+#define DOT_TRANS_A         1u
+#define DOT_TRANS_B         2u
+
+enum { ATTENTION_Q, ATTENTION_K, ATTENTION_V, ATTENTION_MASK };
+
+typedef struct attention_find {
+    ty_val q, k, v; /* k: as the product reads it */
+    bool k_swapped; /* k is [.., D, S] */
+    ty_val mask;    /* added, or bool; TY_NONE: none */
+    bool inverted;  /* bool mask: true hides */
+    double fill;    /* in place of scores that a bool mask hides */
+    double scale;
+    ty_type scores;
+} attention_find;
+
+/* ---- masks of constants ---- */
+
+/* The mask as numbers, or false if it reads anything but constants. refs[n_refs] are kept for nodes seen. */
+typedef struct attention_eval {
+    const ty_raise *r;
+    ty_val seen[ATTENTION_MAX_MASK];
+    ty_ref ref[ATTENTION_MAX_MASK];
+    int n;
+} attention_eval;
+
+static const ty_ref *attention_constant(attention_eval *e, ty_val v);
+
+static bool attention_apply(attention_eval *e, ty_val v, ty_ref *res)
+{
+    const ty_raise *r = e->r;
+    uint32_t node = ty_val_node(v);
+    const ty_op_row *row = ty_op_row_of(ty_graph_op(r->g, node));
+    ty_ref in[3];
+    ty_error err;
+    int n_in = (int)ty_graph_node(r->g, node)->n_in;
+    if (row->class_ != TY_CLASS_LOOP || !row->ref || n_in > 3)
+        return false;
+    for (int k = 0; k < n_in; k++) {
+        ty_val operand = ty_graph_in(r->g, node, k);
+        const ty_ref *known = operand == TY_NONE ? NULL : attention_constant(e, operand);
+        if (!known)
+            return false;
+        in[k] = *known;
+    }
+    return ty_ref_init(res, ty_graph_type(r->g, v), &err) == 0 &&
+           row->ref(ty_graph_attr(r->g, node), in, n_in, res, &err) == 0;
+}
+
+static const ty_ref *attention_constant(attention_eval *e, ty_val v)
+{
+    const void *data = ty_graph_const_data(e->r->g, v);
+    const ty_type *type = ty_graph_type(e->r->g, v);
+    ty_ref res = {0};
+    ty_error err;
+    for (int i = 0; i < e->n; i++)
+        if (e->seen[i] == v)
+            return &e->ref[i];
+    if (e->n == ATTENTION_MAX_MASK || ty_val_result(v) != 0 || ty_type_elems(type) > ATTENTION_MAX_PLANE)
+        return NULL;
+    bool known = data ? ty_ref_init(&res, type, &err) == 0 : attention_apply(e, v, &res);
+    if (known && data)
+        ty_ref_load(&res, data);
+    if (!known || e->n == ATTENTION_MAX_MASK) {
+        ty_ref_fini(&res);
+        return NULL;
+    }
+    e->seen[e->n] = v;
+    e->ref[e->n] = res;
+    return &e->ref[e->n++];
+}
+
+/* Element at of the mask lets the score through (1), hides it (0), or does neither (-1). */
+static int attention_lets(const attention_find *f, const ty_ref *mask, int64_t at)
+{
+    if (mask->i)
+        return (mask->i[at] != 0) != f->inverted;
+    return mask->f[at] == 0 ? 1 : mask->f[at] <= ATTENTION_HIDDEN ? 0 : -1;
+}
+
+static bool attention_is_future(const attention_find *f, const ty_ref *mask)
+{
+    int r = f->scores.rank;
+    int64_t n_t = f->scores.dim[r - 2], n_s = f->scores.dim[r - 1];
+    if (ty_type_elems(&mask->type) != n_t * n_s || mask->type.rank < 2 || mask->type.dim[mask->type.rank - 1] != n_s ||
+        mask->type.dim[mask->type.rank - 2] != n_t || n_s < n_t)
+        return false;
+    for (int64_t t = 0; t < n_t; t++)
+        for (int64_t s = 0; s < n_s; s++)
+            if (attention_lets(f, mask, t * n_s + s) != (s <= t + n_s - n_t))
+                return false;
+    return true;
+}
+
+static bool attention_is_causal(const ty_raise *r, const attention_find *f)
+{
+    if (f->mask == TY_NONE || !(f->fill <= ATTENTION_HIDDEN))
+        return false;
+    struct ty_raise_memo *memo = r->memo;
+    if (memo->mask == f->mask && memo->inverted == f->inverted)
+        return memo->causal;
+    attention_eval *e = calloc(1, sizeof *e);
+    if (!e)
+        return false;
+    e->r = r;
+    const ty_ref *mask = attention_constant(e, f->mask);
+    *memo = (struct ty_raise_memo){f->mask, f->inverted, mask && attention_is_future(f, mask)};
+    for (int i = 0; i < e->n; i++)
+        ty_ref_fini(&e->ref[i]);
+    free(e);
+    return memo->causal;
+}
+
+/* ---- the pattern ---- */
+
+/* Reshapes that keep the last two dims: batch and heads as one axis, or as two. */
+static ty_val attention_split(const ty_raise *r, ty_val v)
+{
+    while (ty_raise_is(r, v, TY_OP_RESHAPE)) {
+        const ty_type *out = ty_graph_type(r->g, v), *in = ty_graph_type(r->g, ty_raise_in(r, v, 0));
+        if (in->rank < 2 || out->rank < 2 || in->dim[in->rank - 1] != out->dim[out->rank - 1] ||
+            in->dim[in->rank - 2] != out->dim[out->rank - 2])
+            break;
+        v = ty_raise_in(r, v, 0);
+    }
+    return v;
+}
+
+/* v without stretching, where what is left has the rank still. */
+static ty_val attention_unstretched(const ty_raise *r, ty_val v)
+{
+    return ty_raise_is(r, v, TY_OP_BROADCAST) ? ty_raise_in(r, v, 0) : v;
+}
+
+static bool attention_is_product(const ty_raise *r, ty_val v, attention_find *f)
+{
+    f->scale = 1;
+    v = attention_split(r, ty_raise_unscaled(r, attention_split(r, v), &f->scale));
+    if (!ty_raise_is(r, v, TY_OP_DOT))
+        return false;
+    uint32_t flags = ty_graph_attr(r->g, ty_val_node(v))->flags;
+    if (flags & DOT_TRANS_A)
+        return false;
+    f->q = ty_raise_unscaled(r, ty_raise_in(r, v, 0), &f->scale);
+    f->k = ty_raise_unscaled(r, ty_raise_in(r, v, 1), &f->scale);
+    f->k_swapped = !(flags & DOT_TRANS_B);
+    if (f->k_swapped)
+        f->k = attention_split(r, f->k);
+    return !f->k_swapped || ty_raise_is(r, f->k, TY_OP_TRANSPOSE);
+}
+
+/* v = product + mask; the mask may stand on either side. */
+static bool attention_is_added(const ty_raise *r, ty_val v, attention_find *f)
+{
+    for (int i = 0; i < 2 && ty_raise_is(r, v, TY_OP_ADD); i++)
+        if (attention_is_product(r, ty_raise_in(r, v, i), f)) {
+            f->mask = attention_unstretched(r, ty_raise_in(r, v, 1 - i));
+            return true;
+        }
+    return false;
+}
+
+/* v = condition ? product : number, or the other way round. */
+static bool attention_is_chosen(const ty_raise *r, ty_val v, attention_find *f)
+{
+    for (int i = 1; i < 3 && ty_raise_is(r, v, TY_OP_SELECT); i++)
+        if (ty_graph_splat_value(r->g, ty_raise_in(r, v, 3 - i), &f->fill) &&
+            attention_is_product(r, ty_raise_in(r, v, i), f)) {
+            f->inverted = i == 2;
+            f->mask = attention_unstretched(r, ty_raise_in(r, v, 0));
+            return !isnan(f->fill);
+        }
+    return false;
+}
+
+static bool attention_is_softmax(const ty_raise *r, ty_val v, attention_find *f)
+{
+    v = attention_split(r, v);
+    if (!ty_raise_is(r, v, TY_OP_SOFTMAX))
+        return false;
+    const ty_attr *attr = ty_graph_attr(r->g, ty_val_node(v));
+    f->scores = *ty_graph_type(r->g, v);
+    if (attr->flags || attr->axis != f->scores.rank - 1 || f->scores.rank > TY_MAX_RANK - 1)
+        return false;
+    v = ty_raise_in(r, v, 0);
+    f->fill = -INFINITY;
+    f->mask = TY_NONE;
+    return attention_is_product(r, v, f) || attention_is_added(r, v, f) || attention_is_chosen(r, v, f);
+}
+
+/* ---- building ---- */
+
+/* x with the leading dims of the scores and its own last two. */
+static ty_val attention_lead(ty_graph *to, ty_val x, const ty_type *scores)
+{
+    ty_type t = *scores;
+    t.dim[t.rank - 2] = ty_b_dim(to, x, ty_b_rank(to, x) - 2);
+    t.dim[t.rank - 1] = ty_b_dim(to, x, ty_b_rank(to, x) - 1);
+    return ty_b_reshape(to, x, t.rank, t.dim);
+}
+
+static ty_val attention_swap(ty_graph *to, ty_val x)
+{
+    int64_t perm[TY_MAX_RANK];
+    int r = ty_b_rank(to, x);
+    for (int i = 0; i < r; i++)
+        perm[i] = i;
+    perm[r - 2] = r - 1;
+    perm[r - 1] = r - 2;
+    return ty_b_transpose(to, x, perm);
+}
+
+static bool attention_made_by(const ty_graph *g, ty_val v, ty_op op)
+{
+    return v != TY_NONE && ty_graph_op(g, ty_val_node(v)) == op;
+}
+
+/* x [.., H, S, D] repeats each of G heads H / G times: the value before that, [.., G, S, D]; else TY_NONE. */
+static ty_val attention_before_repeat(ty_graph *to, ty_val x)
+{
+    if (!attention_made_by(to, x, TY_OP_RESHAPE))
+        return TY_NONE;
+    ty_type t = *ty_graph_type(to, x);
+    ty_val wide = ty_graph_in(to, ty_val_node(x), 0);
+    if (t.rank < 3 || !attention_made_by(to, wide, TY_OP_BROADCAST))
+        return TY_NONE;
+    ty_val thin = ty_graph_in(to, ty_val_node(wide), 0);
+    const ty_type *w = ty_graph_type(to, wide), *n = ty_graph_type(to, thin);
+    int r = w->rank;
+    if (r != t.rank + 1 || n->dim[r - 3] != 1 || w->dim[r - 2] != t.dim[t.rank - 2])
+        return TY_NONE;
+    for (int i = 0; i < r; i++)
+        if ((i != r - 3 && n->dim[i] != w->dim[i]) || (i < r - 4 && w->dim[i] != t.dim[i]))
+            return TY_NONE;
+    t.dim[t.rank - 3] = w->dim[r - 4];
+    return ty_b_reshape(to, thin, t.rank, t.dim);
+}
+
+/* attr.index: bit 0, k is [.., D, S]; bit 1, a true mask hides. attr.type: of the scores. */
+static ty_val attention_build(ty_graph *to, const ty_raise_match *m, const ty_type *type, const ty_val *in)
+{
+    ty_val k =
+        attention_lead(to, m->attr.index & 1 ? attention_swap(to, in[ATTENTION_K]) : in[ATTENTION_K], &m->attr.type);
+    ty_val q = attention_lead(to, in[ATTENTION_Q], &m->attr.type);
+    ty_val v = attention_lead(to, in[ATTENTION_V], &m->attr.type), mask = in[ATTENTION_MASK];
+    ty_val few_k = attention_before_repeat(to, k), few_v = attention_before_repeat(to, v);
+    int heads = ty_b_rank(to, q) - 3;
+    if (few_k != TY_NONE && few_v != TY_NONE && ty_b_dim(to, few_k, heads) == ty_b_dim(to, few_v, heads)) {
+        k = few_k;
+        v = few_v;
+    }
+    if (m->attr.index & 2)
+        mask = ty_b_unary(to, TY_OP_NOT, mask);
+    ty_attr attr = {.flags = m->attr.flags, .value = m->attr.value, .value2 = m->attr.value2};
+    ty_val y = ty_graph_emit(to, TY_OP_ATTENTION, &attr, (ty_val[]){q, k, v, mask}, 4);
+    return ty_b_reshape(to, y, type->rank, type->dim);
+}
+
+bool ty_raise_attention(const ty_raise *r, uint32_t node, ty_raise_match *m)
+{
+    attention_find f = {0};
+    ty_val root = ty_val_make(node, 0);
+    if (!ty_raise_is(r, root, TY_OP_DOT) || ty_graph_attr(r->g, node)->flags != 0 ||
+        !ty_dtype_is_float((ty_dtype)ty_graph_type(r->g, root)->dtype) ||
+        !attention_is_softmax(r, ty_raise_in(r, root, 0), &f) || !isfinite(f.scale))
+        return false;
+    f.v = ty_raise_in(r, root, 1);
+    ty_val stop[4] = {f.q, f.k, f.v, f.mask};
+    if (!ty_raise_closed(r, node, stop, 4))
+        return false;
+    bool causal = attention_is_causal(r, &f);
+    *m = (ty_raise_match){.op = TY_OP_ATTENTION, .in = {f.q, f.k, f.v, causal ? TY_NONE : f.mask}, .n_in = 4};
+    m->build = attention_build;
+    m->attr.type = f.scores;
+    m->attr.flags = causal ? ATTENTION_CAUSAL : 0;
+    m->attr.value = f.scale;
+    m->attr.index = f.k_swapped;
+    if (!causal && f.mask != TY_NONE && ty_graph_type(r->g, f.mask)->dtype == TY_BOOL) {
+        m->attr.index |= f.inverted ? 2 : 0;
+        m->attr.value2 = f.fill;
+    }
+    return true;
+}

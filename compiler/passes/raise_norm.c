@@ -1,0 +1,186 @@
+/* raise_norm.c - layer norm and RMS norm.
+ *
+ *     d = x - mean(x) or x;   hat = d / sqrt(mean(d d) + eps);   y = hat scale + bias
+ *
+ * The mean is a sum over the last axes divided by their count; the root may be taken first and divided by, or be
+ * multiplied with as a reciprocal. Scale and bias are values that are the same for all rows, and may be absent.
+ */
+#include "compiler/ir/build.h"
+#include "compiler/passes/raise.h"
+
+#include <math.h>
+
+#define NORM_RMS 1u
+
+/* v = mean of *x over *axes, in whatever shape. */
+static bool norm_is_mean(const ty_raise *r, ty_val v, ty_val *x, uint32_t *axes)
+{
+    double factor = 1;
+    ty_val sum = ty_raise_unshaped(r, ty_raise_unscaled(r, ty_raise_unshaped(r, v), &factor));
+    if (!ty_raise_is(r, sum, TY_OP_REDUCE) || ty_graph_attr(r->g, ty_val_node(sum))->mode != TY_SUM)
+        return false;
+    *x = ty_raise_in(r, sum, 0);
+    *axes = ty_graph_attr(r->g, ty_val_node(sum))->axes;
+    double count = (double)ty_type_elems(ty_graph_type(r->g, *x)) / (double)ty_type_elems(ty_graph_type(r->g, sum));
+    return fabs(factor * count - 1) < 1e-6;
+}
+
+/* The dims of x with 1 on the axes. */
+static ty_type norm_kept(const ty_type *x, uint32_t axes)
+{
+    ty_type t = *x;
+    for (int i = 0; i < t.rank; i++)
+        if (axes >> i & 1)
+            t.dim[i] = 1;
+    return t;
+}
+
+/* v holds one number a row of x, stretched along the axes: that number, else TY_NONE. */
+static ty_val norm_of_row(const ty_raise *r, ty_val v, const ty_type *x, uint32_t axes)
+{
+    if (!ty_raise_is(r, v, TY_OP_BROADCAST))
+        return TY_NONE;
+    ty_val row = ty_raise_in(r, v, 0);
+    ty_type kept = norm_kept(x, axes);
+    return ty_type_same(ty_graph_type(r->g, row), &kept) ? row : TY_NONE;
+}
+
+/* v = sqrt(mean(d d) + eps) in whatever shape. */
+static bool norm_is_root(const ty_raise *r, ty_val v, ty_op root, ty_val *d, uint32_t *axes, double *eps)
+{
+    v = ty_raise_unshaped(r, v);
+    if (!ty_raise_is(r, v, root))
+        return false;
+    v = ty_raise_unshaped(r, ty_raise_in(r, v, 0));
+    if (!ty_raise_is(r, v, TY_OP_ADD) || !ty_graph_splat_value(r->g, ty_raise_in(r, v, 1), eps) || !(*eps > 0))
+        return false;
+    ty_val square;
+    if (!norm_is_mean(r, ty_raise_in(r, v, 0), &square, axes) || !ty_raise_is(r, square, TY_OP_MUL))
+        return false;
+    *d = ty_raise_in(r, square, 0);
+    return *d == ty_raise_in(r, square, 1);
+}
+
+static bool norm_is_reciprocal_root(const ty_raise *r, ty_val v, ty_val *d, uint32_t *axes, double *eps)
+{
+    double one;
+    v = ty_raise_unshaped(r, v);
+    if (ty_raise_is(r, v, TY_OP_DIV) && ty_graph_splat_value(r->g, ty_raise_in(r, v, 0), &one) && one == 1)
+        return norm_is_root(r, ty_raise_in(r, v, 1), TY_OP_SQRT, d, axes, eps);
+    return norm_is_root(r, v, TY_OP_RSQRT, d, axes, eps);
+}
+
+/* hat = d times or over one number a row. */
+static bool norm_is_scaled_row(const ty_raise *r, ty_val hat, ty_val d, ty_val factor, uint32_t *axes, double *eps)
+{
+    ty_val row = ty_raise_is(r, factor, TY_OP_BROADCAST) ? ty_raise_in(r, factor, 0) : TY_NONE, squared;
+    bool over = ty_raise_is(r, hat, TY_OP_DIV);
+    if (row == TY_NONE || !(over ? norm_is_root(r, row, TY_OP_SQRT, &squared, axes, eps)
+                                 : norm_is_reciprocal_root(r, row, &squared, axes, eps)))
+        return false;
+    return squared == d && norm_of_row(r, factor, ty_graph_type(r->g, d), *axes) != TY_NONE;
+}
+
+static bool norm_is_hat(const ty_raise *r, ty_val hat, ty_val *d, uint32_t *axes, double *eps)
+{
+    bool times = ty_raise_is(r, hat, TY_OP_MUL);
+    if (!times && !ty_raise_is(r, hat, TY_OP_DIV))
+        return false;
+    ty_val a = ty_raise_in(r, hat, 0), b = ty_raise_in(r, hat, 1);
+    *d = a;
+    if (norm_is_scaled_row(r, hat, a, b, axes, eps))
+        return true;
+    *d = b;
+    return times && norm_is_scaled_row(r, hat, b, a, axes, eps);
+}
+
+/* The axes are the last ones: how many; else 0. */
+static int norm_last_axes(int rank, uint32_t axes)
+{
+    int n = 0;
+    while (n < rank && (axes >> (rank - 1 - n) & 1))
+        n++;
+    return n > 0 && axes == ((1u << n) - 1) << (rank - n) ? n : 0;
+}
+
+/* v is the same for all rows: a value with the elements of a row, else TY_NONE. */
+static ty_val norm_row_parameter(const ty_raise *r, ty_val v, const ty_type *x, int n)
+{
+    if (ty_raise_is(r, v, TY_OP_BROADCAST))
+        v = ty_raise_in(r, v, 0);
+    const ty_type *t = ty_graph_type(r->g, v);
+    for (int i = 0; i < x->rank; i++)
+        if (t->rank != x->rank || t->dim[i] != (i < x->rank - n ? 1 : x->dim[i]))
+            return TY_NONE;
+    return ty_raise_unshaped(r, v);
+}
+
+static ty_val norm_build(ty_graph *to, const ty_raise_match *m, const ty_type *type, const ty_val *in)
+{
+    int n = (int)m->attr.n;
+    ty_val row[2] = {TY_NONE, TY_NONE};
+    for (int k = 0; k < 2; k++)
+        if (in[1 + k] != TY_NONE)
+            row[k] = ty_b_reshape(to, in[1 + k], n, type->dim + type->rank - n);
+    return ty_graph_emit(to, TY_OP_NORM, &m->attr, (ty_val[]){in[0], row[0], row[1]}, 3);
+}
+
+/* hat is found below; what is left is its operand and whether the mean was taken away. */
+static bool norm_finish(const ty_raise *r, ty_val hat, ty_raise_match *m)
+{
+    uint32_t axes, mean_axes;
+    ty_val d, x, mean;
+    double eps;
+    if (!norm_is_hat(r, hat, &d, &axes, &eps))
+        return false;
+    const ty_type *t = ty_graph_type(r->g, d);
+    int n = norm_last_axes(t->rank, axes);
+    if (n == 0)
+        return false;
+    *m = (ty_raise_match){.op = TY_OP_NORM, .in = {d, TY_NONE, TY_NONE}, .n_in = 3, .build = norm_build};
+    m->attr = (ty_attr){.n = (uint32_t)n, .flags = NORM_RMS, .value = eps};
+    if (!ty_raise_is(r, d, TY_OP_SUB))
+        return true;
+    mean = norm_of_row(r, ty_raise_in(r, d, 1), t, axes);
+    if (mean != TY_NONE && norm_is_mean(r, mean, &x, &mean_axes) && mean_axes == axes && x == ty_raise_in(r, d, 0)) {
+        m->attr.flags = 0;
+        m->in[0] = x;
+    }
+    return true;
+}
+
+/* v = hat scale, or hat alone. */
+static bool norm_is_scaled(const ty_raise *r, ty_val v, ty_raise_match *m)
+{
+    if (norm_finish(r, v, m))
+        return true;
+    for (int i = 0; i < 2 && ty_raise_is(r, v, TY_OP_MUL); i++) {
+        ty_val hat = ty_raise_in(r, v, i);
+        if (!norm_finish(r, hat, m))
+            continue;
+        m->in[1] = norm_row_parameter(r, ty_raise_in(r, v, 1 - i), ty_graph_type(r->g, v), (int)m->attr.n);
+        if (m->in[1] != TY_NONE)
+            return true;
+    }
+    return false;
+}
+
+static bool norm_is_shifted(const ty_raise *r, ty_val v, ty_raise_match *m)
+{
+    for (int i = 0; i < 2 && ty_raise_is(r, v, TY_OP_ADD); i++) {
+        if (!norm_is_scaled(r, ty_raise_in(r, v, i), m))
+            continue;
+        m->in[2] = norm_row_parameter(r, ty_raise_in(r, v, 1 - i), ty_graph_type(r->g, v), (int)m->attr.n);
+        if (m->in[2] != TY_NONE)
+            return true;
+    }
+    return false;
+}
+
+bool ty_raise_norm(const ty_raise *r, uint32_t node, ty_raise_match *m)
+{
+    ty_val root = ty_val_make(node, 0);
+    if (!norm_is_shifted(r, root, m) && !norm_is_scaled(r, root, m))
+        return false;
+    return ty_raise_closed(r, node, m->in, m->n_in);
+}

@@ -1,0 +1,512 @@
+/* Raising: composites found again in graphs as exporters write them, what must be left alone, and that values stay.
+ *
+ * Small models are written in double, so that values before and after can be compared to 1e-12.
+ */
+#include "tests/unit/onnx_model.h"
+
+#include "compiler/model.h"
+#include "compiler/passes/raise.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#define F64 11 /* ONNX's number of double */
+
+/* ---- models in double ---- */
+
+static void constant(model_text *t, const char *name, double v)
+{
+    model_raw(t, name, F64, 0, NULL, &v, sizeof v);
+}
+
+static void numbers(model_text *t, const char *name, int rank, const int64_t *dim)
+{
+    double v[64];
+    int n = 1;
+    for (int i = 0; i < rank; i++)
+        n *= (int)dim[i];
+    for (int i = 0; i < n; i++)
+        v[i] = 0.3 + 0.125 * ((i * 7) % 11 - 4);
+    model_raw(t, name, F64, rank, dim, v, sizeof v[0] * (size_t)n);
+}
+
+typedef struct raised {
+    ty_graph *before, *after;
+    ty_raise_count count;
+} raised;
+
+static void run_output(const ty_graph *g, const void *const *data, int output, double **out, int64_t *n)
+{
+    ty_interp *it;
+    ty_error err = {0};
+    assert_int_equal(ty_interp_new(g, &it, &err), 0);
+    if (ty_interp_run(it, TY_TAPE_EVAL, data, false, &err) < 0)
+        fail_msg("%s", err.message);
+    const ty_ref *r = ty_interp_output(it, output);
+    *n = ty_type_elems(&r->type);
+    *out = malloc(sizeof(double) * (size_t)(*n + 1));
+    assert_non_null(*out);
+    memcpy(*out, r->f, sizeof(double) * (size_t)*n);
+    ty_interp_free(it);
+}
+
+/* Doubles between -1.6 and 1.6, or true and false in turn. */
+static void *input_data(const ty_type *t, int input)
+{
+    int64_t n = ty_type_elems(t);
+    char *bytes = calloc((size_t)n + 1, sizeof(double));
+    assert_non_null(bytes);
+    for (int64_t k = 0; k < n; k++) {
+        double v = (double)((k * 37 + input * 11) % 33) / 10 - 1.6;
+        if (t->dtype == TY_F64)
+            memcpy(bytes + 8 * k, &v, sizeof v);
+        else
+            bytes[k] = k % 3 != 1;
+    }
+    return bytes;
+}
+
+static void expect_same_values(const raised *r)
+{
+    const void *data[8] = {0};
+    for (int i = 0; i < ty_graph_n_inputs(r->before); i++)
+        data[i] = input_data(&ty_graph_input(r->before, i)->type, i);
+    for (int o = 0; o < ty_graph_n_outputs(r->before); o++) {
+        double *a, *b;
+        int64_t n, m;
+        run_output(r->before, data, o, &a, &n);
+        run_output(r->after, data, o, &b, &m);
+        assert_int_equal(n, m);
+        for (int64_t k = 0; k < n; k++)
+            if (fabs(a[k] - b[k]) > 1e-12 * (1 + fabs(a[k])))
+                fail_msg("output %d, element %d: %.17g became %.17g", o, (int)k, a[k], b[k]);
+        free(a);
+        free(b);
+    }
+    for (int i = 0; i < 8; i++)
+        free((void *)data[i]);
+}
+
+/* Imports as it is, raises, compares. The model's shapes are static. */
+static ty_raise_count raise_model(model_text *t)
+{
+    ty_onnx *m = model_open(t);
+    raised r = {ty_graph_new(), ty_graph_new(), {0}};
+    ty_val in[8], bound[8], none[32], held[8];
+    ty_error err = {0};
+    for (int i = 0; i < ty_onnx_n_inputs(m); i++) {
+        const ty_onnx_value *v = ty_onnx_input(m, i);
+        in[i] = new_input(r.before, v->dtype, v->rank, v->dim);
+        bound[i] = new_input(r.after, v->dtype, v->rank, v->dim);
+    }
+    for (int i = 0; i < 32; i++)
+        none[i] = TY_NONE;
+    ty_onnx_binding b = {.mode = TY_ONNX_EVAL, .inputs = in, .initializers = none};
+    b.seed = b.step = ty_b_scalar(r.before, TY_I64, 0);
+    ty_onnx_values values;
+    if (ty_onnx_import(m, r.before, &b, &values, &err) < 0)
+        fail_msg("%s", err.message);
+    int n = ty_onnx_n_outputs(m);
+    for (int i = 0; i < n; i++) {
+        ty_graph_add_output(r.before, (char[]){'y', (char)('0' + i), 0}, values.outputs[i], TY_TAPE_EVAL);
+        held[i] = values.outputs[i];
+    }
+    if (ty_pass_raise(r.before, r.after, bound, held, n, &err) < 0)
+        fail_msg("%s", err.message);
+    for (int i = 0; i < n; i++)
+        ty_graph_add_output(r.after, (char[]){'y', (char)('0' + i), 0}, held[i], TY_TAPE_EVAL);
+    if (ty_graph_verify(r.after, &err) < 0)
+        fail_msg("%s", err.message);
+    expect_same_values(&r);
+    assert_int_equal(ty_raise_count_of(r.after, TY_TAPE_EVAL, &r.count, &err), 0);
+    ty_graph_free(r.before);
+    ty_graph_free(r.after);
+    ty_onnx_free(m);
+    ty_buf_fini(&t->file);
+    return r.count;
+}
+
+static void expect_count(const char *what, ty_raise_count c, int layer, int rms, int gelu, int silu, int attention,
+                         int causal)
+{
+    if (c.layer_norms != layer || c.rms_norms != rms || c.gelus != gelu || c.silus != silu ||
+        c.attentions != attention || c.causal_attentions != causal)
+        fail_msg("%s: %d layer norms, %d RMS norms, %d GELUs, %d SiLUs, %d attentions, %d of them causal", what,
+                 c.layer_norms, c.rms_norms, c.gelus, c.silus, c.attentions, c.causal_attentions);
+}
+
+/* ---- norms ---- */
+
+static void begin(model_text *t, int rank, const int64_t *dim)
+{
+    model_begin(t, 17);
+    model_input(t, "x", F64, rank, dim);
+}
+
+static void mean(model_text *t, const char *in, const char *out, int64_t axis)
+{
+    attr_ints(t, "axes", 1, &axis);
+    attr_int(t, "keepdims", 1);
+    model_node(t, "ReduceMean", in, out, "");
+}
+
+/* nn.LayerNorm by the older exporter below opset 17. */
+static void layer_norm(model_text *t, int64_t axis, double eps)
+{
+    begin(t, SHAPE(2, 4, 4));
+    constant(t, "two", 2);
+    constant(t, "eps", eps);
+    numbers(t, "w", SHAPE(4));
+    numbers(t, "b", SHAPE(4));
+    mean(t, "x", "m", axis);
+    model_node(t, "Sub", "x,m", "d", "");
+    model_node(t, "Pow", "d,two", "dd", "");
+    mean(t, "dd", "v", axis);
+    model_node(t, "Add", "v,eps", "ve", "");
+    model_node(t, "Sqrt", "ve", "s", "");
+    model_node(t, "Div", "d,s", "h", "");
+    model_node(t, "Mul", "h,w", "hw", "");
+    model_node(t, "Add", "hw,b", "y", "");
+    model_output(t, "y", F64);
+}
+
+static void layer_norm_is_found(void **state)
+{
+    (void)state;
+    model_text t;
+    layer_norm(&t, -1, 1e-5);
+    expect_count("layer norm", raise_model(&t), 1, 0, 0, 0, 0, 0);
+}
+
+static void norms_that_are_none(void **state)
+{
+    (void)state;
+    model_text t;
+    layer_norm(&t, 1, 1e-5);
+    expect_count("another axis", raise_model(&t), 0, 0, 0, 0, 0, 0);
+    layer_norm(&t, -1, 0);
+    expect_count("no epsilon", raise_model(&t), 0, 0, 0, 0, 0, 0);
+    layer_norm(&t, -1, 1e-5);
+    model_output(&t, "s", F64);
+    expect_count("the deviation is wanted too", raise_model(&t), 0, 0, 0, 0, 0, 0);
+    layer_norm(&t, -1, 1e-5);
+    model_output(&t, "h", F64);
+    expect_count("the value before the scale is wanted too", raise_model(&t), 1, 0, 0, 0, 0, 0);
+}
+
+/* As LLaMA writes it: x * rsqrt(mean(x^2) + eps) * w, rsqrt as Reciprocal of Sqrt; and the quotient form. */
+static void rms_norm_is_found(void **state)
+{
+    (void)state;
+    for (int over = 0; over < 2; over++) {
+        model_text t;
+        begin(&t, SHAPE(2, 3, 4));
+        constant(&t, "two", 2);
+        constant(&t, "eps", 1e-6);
+        numbers(&t, "w", SHAPE(4));
+        model_node(&t, "Pow", "x,two", "xx", "");
+        mean(&t, "xx", "v", -1);
+        model_node(&t, "Add", "v,eps", "ve", "");
+        model_node(&t, "Sqrt", "ve", "s", "");
+        model_node(&t, "Reciprocal", "s", "r", "");
+        model_node(&t, over ? "Div" : "Mul", over ? "x,s" : "x,r", "h", "");
+        model_node(&t, "Mul", "w,h", "y", "");
+        model_output(&t, "y", F64);
+        expect_count("rms norm", raise_model(&t), 0, 1, 0, 0, 0, 0);
+    }
+}
+
+/* ---- activations ---- */
+
+/* Orders as in the dynamo exporter (0) and in Hugging Face's NewGELU by the older one (1); c: the cubic's factor. */
+static void gelu_tanh(model_text *t, int order, double c, double root)
+{
+    begin(t, SHAPE(3, 4));
+    constant(t, "three", 3);
+    constant(t, "c", c);
+    constant(t, "root", root);
+    constant(t, "one", 1);
+    constant(t, "half", 0.5);
+    model_node(t, "Pow", "x,three", "p", "");
+    model_node(t, "Mul", order ? "c,p" : "p,c", "cp", "");
+    model_node(t, "Add", "x,cp", "a", "");
+    model_node(t, "Mul", "a,root", "ra", "");
+    model_node(t, "Tanh", "ra", "th", "");
+    model_node(t, "Add", "th,one", "u", "");
+    model_node(t, "Mul", order ? "x,half" : "half,u", "l", "");
+    model_node(t, "Mul", order ? "l,u" : "x,l", "y", "");
+    model_output(t, "y", F64);
+}
+
+/* 0: x (erf + 1) 0.5;  1: (x 0.5) (erf + 1) with x times the reciprocal of the root of 2. */
+static void gelu_erf(model_text *t, int order)
+{
+    begin(t, SHAPE(3, 4));
+    constant(t, "root", order ? sqrt(0.5) : sqrt(2));
+    constant(t, "one", 1);
+    constant(t, "half", 0.5);
+    model_node(t, order ? "Mul" : "Div", "x,root", "a", "");
+    model_node(t, "Erf", "a", "e", "");
+    model_node(t, "Add", "e,one", "u", "");
+    model_node(t, "Mul", order ? "x,half" : "x,u", "l", "");
+    model_node(t, "Mul", order ? "u,l" : "l,half", "y", "");
+    model_output(t, "y", F64);
+}
+
+static void gelus_are_found(void **state)
+{
+    (void)state;
+    model_text t;
+    for (int order = 0; order < 2; order++) {
+        gelu_tanh(&t, order, 0.044715, sqrt(2 / M_PI));
+        expect_count("tanh gelu", raise_model(&t), 0, 0, 1, 0, 0, 0);
+        gelu_erf(&t, order);
+        expect_count("gelu", raise_model(&t), 0, 0, 1, 0, 0, 0);
+    }
+}
+
+static void gelus_that_are_none(void **state)
+{
+    (void)state;
+    model_text t;
+    gelu_tanh(&t, 0, 0.0447, sqrt(2 / M_PI));
+    expect_count("another cubic", raise_model(&t), 0, 0, 0, 0, 0, 0);
+    gelu_tanh(&t, 0, 0.044715, 0.7978);
+    expect_count("a short root", raise_model(&t), 0, 0, 0, 0, 0, 0);
+    gelu_tanh(&t, 0, 0.044715, sqrt(2 / M_PI));
+    model_output(&t, "th", F64);
+    expect_count("tanh is wanted too", raise_model(&t), 0, 0, 0, 0, 0, 0);
+}
+
+static void silu_is_found(void **state)
+{
+    (void)state;
+    for (int other = 0; other < 2; other++) {
+        model_text t;
+        begin(&t, SHAPE(3, 4));
+        constant(&t, "k", other ? 1.702 : 1);
+        model_node(&t, "Mul", "x,k", "kx", "");
+        model_node(&t, "Sigmoid", "kx", "s", "");
+        model_node(&t, "Mul", "x,s", "y", "");
+        model_output(&t, "y", F64);
+        expect_count(other ? "quick gelu" : "silu", raise_model(&t), 0, 0, 0, !other, 0, 0);
+    }
+}
+
+static void gate_is_no_silu(void **state)
+{
+    (void)state;
+    model_text t;
+    begin(&t, SHAPE(3, 4));
+    model_input(&t, "z", F64, SHAPE(3, 4));
+    model_node(&t, "Sigmoid", "z", "s", "");
+    model_node(&t, "Mul", "x,s", "y", "");
+    model_output(&t, "y", F64);
+    expect_count("gate", raise_model(&t), 0, 0, 0, 0, 0, 0);
+}
+
+/* ---- attention ---- */
+
+typedef enum look { LOOK_ALL, LOOK_ADDED, LOOK_CAUSAL, LOOK_CAUSAL_WHERE, LOOK_WHERE, LOOK_STRICT } look;
+typedef enum scale { SCALE_BOTH, SCALE_PRODUCT, SCALE_DIV } scale;
+
+static void lower_triangle(model_text *t, int64_t k)
+{
+    static const double ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    model_raw(t, "ones", F64, SHAPE(4, 4), ones, sizeof ones);
+    model_ints(t, "k", 1, &k);
+    attr_int(t, "upper", 0);
+    model_node(t, "Trilu", "ones,k0", "low", "");
+    model_node(t, "Equal", "low,zero", "future", "");
+}
+
+static void attention_mask(model_text *t, look how)
+{
+    int64_t k = how == LOOK_STRICT ? 1 : 0; /* 1: each query sees one key of its future */
+    model_raw(t, "k0", 7, 0, NULL, &k, sizeof k);
+    constant(t, "zero", 0);
+    constant(t, "hidden", how == LOOK_CAUSAL_WHERE || how == LOOK_WHERE ? -INFINITY : -1.7e308);
+    lower_triangle(t, k);
+    model_node(t, "Where", "future,hidden,zero", "bias", "");
+    if (how == LOOK_CAUSAL_WHERE)
+        model_node(t, "Where", "future,hidden,scaled", "masked", "");
+    else if (how == LOOK_WHERE)
+        model_node(t, "Where", "seen,scaled,hidden", "masked", "");
+    else
+        model_node(t, "Add", how == LOOK_ADDED ? "scaled,given" : "scaled,bias", "masked", "");
+}
+
+/* scaled_dot_product_attention: 2 batch entries, 2 heads, 4 tokens of 3 numbers. */
+static void attention(model_text *t, look how, scale where)
+{
+    begin(t, SHAPE(2, 4, 6));
+    model_input(t, "given", F64, SHAPE(2, 1, 1, 4));
+    model_input(t, "seen", 9, SHAPE(2, 1, 4, 4));
+    model_ints(t, "heads", 4, (int64_t[]){2, 4, 2, 3});
+    constant(t, "s", where == SCALE_BOTH ? sqrt(sqrt(1.0 / 3)) : where == SCALE_DIV ? sqrt(3) : sqrt(1.0 / 3));
+    model_node(t, "Reshape", "x,heads", "xh", "");
+    attr_ints(t, "perm", 4, (int64_t[]){0, 2, 1, 3});
+    model_node(t, "Transpose", "xh", "q", "");
+    attr_ints(t, "perm", 4, (int64_t[]){0, 2, 3, 1});
+    model_node(t, "Transpose", "xh", "kt", "");
+    if (where == SCALE_BOTH) {
+        model_node(t, "Mul", "q,s", "qs", "");
+        model_node(t, "Mul", "kt,s", "ks", "");
+        model_node(t, "MatMul", "qs,ks", "scaled", "");
+    } else {
+        model_node(t, "MatMul", "q,kt", "scores", "");
+        model_node(t, where == SCALE_DIV ? "Div" : "Mul", "scores,s", "scaled", "");
+    }
+    if (how != LOOK_ALL)
+        attention_mask(t, how);
+    attr_int(t, "axis", -1);
+    model_node(t, "Softmax", how == LOOK_ALL ? "scaled" : "masked", "p", "");
+    model_node(t, "MatMul", "p,q", "y", "");
+    model_output(t, "y", F64);
+}
+
+static void attentions_are_found(void **state)
+{
+    (void)state;
+    model_text t;
+    for (scale where = SCALE_BOTH; where <= SCALE_DIV; where++)
+        for (look how = LOOK_ALL; how <= LOOK_STRICT; how++) {
+            attention(&t, how, where);
+            bool causal = how == LOOK_CAUSAL || how == LOOK_CAUSAL_WHERE;
+            expect_count("attention", raise_model(&t), 0, 0, 0, 0, 1, causal);
+        }
+}
+
+static void attentions_that_are_none(void **state)
+{
+    (void)state;
+    model_text t;
+    attention(&t, LOOK_CAUSAL, SCALE_BOTH);
+    model_output(&t, "p", F64);
+    expect_count("the probabilities are wanted too", raise_model(&t), 0, 0, 0, 0, 0, 0);
+    begin(&t, SHAPE(2, 3, 3));
+    attr_ints(&t, "perm", 3, (int64_t[]){0, 2, 1});
+    model_node(&t, "Transpose", "x", "xt", "");
+    model_node(&t, "MatMul", "x,xt", "s", "");
+    attr_int(&t, "axis", 1);
+    model_node(&t, "Softmax", "s", "p", "");
+    model_node(&t, "MatMul", "p,x", "y", "");
+    model_output(&t, "y", F64);
+    expect_count("softmax over queries", raise_model(&t), 0, 0, 0, 0, 0, 0);
+}
+
+/* ---- real files ---- */
+
+typedef struct real {
+    const char *name;
+    int layer, rms, batch, gelu, silu, attention, causal;
+} real;
+
+/* For training, with all weights constants. einsum_attention adds -10000, which hides a score only almost. */
+static const real cases[] = {
+    {"gpt_tied", 5, 0, 0, 2, 0, 2, 2},
+    {"bert_pairs", 5, 0, 0, 2, 0, 2, 0},
+    {"vit", 5, 0, 0, 2, 0, 2, 0},
+    {"llama_gqa", 0, 5, 0, 0, 2, 2, 2},
+    {"t5_relative", 0, 5, 0, 2, 0, 2, 0},
+    {"encoder_padding_mask", 4, 0, 0, 0, 0, 2, 0},
+    {"attention_opset23", 1, 4, 0, 2, 0, 2, 2},
+    {"einsum_attention", 1, 0, 0, 0, 0, 1, 0},
+    {"mlp_gelu", 0, 0, 0, 2, 0, 0, 0},
+    {"mlp_silu_mish_softplus", 0, 0, 0, 0, 1, 0, 0},
+    {"cnn_group_instance_norm", 3, 0, 0, 0, 1, 0, 0},
+    {"resnet_basic", 0, 0, 9, 0, 0, 0, 0},
+    {"lstm_char", 0, 0, 0, 0, 0, 0, 0},
+    {"mlp_relu", 0, 0, 0, 0, 0, 0, 0},
+};
+
+/* The files that bench/peers/export.py writes. */
+static const real works[] = {
+    {"gpt2", 25, 0, 0, 12, 0, 12, 12},  {"bert", 25, 0, 0, 12, 0, 12, 0}, {"chargpt", 13, 0, 0, 6, 0, 6, 6},
+    {"resnet50", 0, 0, 53, 0, 0, 0, 0}, {"cnn", 0, 0, 0, 0, 0, 0, 0},     {"mlp", 0, 0, 0, 0, 0, 0, 0},
+    {"lstm", 0, 0, 0, 0, 0, 0, 0},      {"deepfm", 0, 0, 0, 0, 0, 0, 0},
+};
+
+static void import_real(const ty_model *m, ty_graph *g, const char *name)
+{
+    ty_val in[16];
+    ty_error err = {0};
+    assert_true(ty_model_n_inputs(m) <= 16);
+    for (int i = 0; i < ty_model_n_inputs(m); i++) {
+        const ty_model_value *v = ty_model_input(m, i);
+        int64_t dim[TY_MAX_RANK];
+        for (int k = 0; k < v->rank; k++)
+            dim[k] = v->dim[k] < 0 ? 2 : v->dim[k];
+        in[i] = new_input(g, v->dtype, v->rank, dim);
+    }
+    ty_model_binding b = {.mode = TY_MODEL_TRAIN, .inputs = in};
+    b.seed = b.step = ty_b_scalar(g, TY_I64, 0);
+    ty_model_values values;
+    if (ty_model_import(m, g, &b, &values, &err) < 0)
+        fail_msg("%s: %s", name, err.message);
+    for (int i = 0; i < ty_model_n_outputs(m); i++)
+        ty_graph_add_output(g, ty_model_output(m, i)->name, values.outputs[i], TY_TAPE_EVAL);
+}
+
+/* False if there is no such file. */
+static bool check_real(const char *folder, const real *want)
+{
+    char path[512];
+    ty_model *m;
+    ty_error err = {0};
+    ty_raise_count c;
+    snprintf(path, sizeof path, "%s/%s/model.onnx", folder, want->name);
+    if (access(path, R_OK) != 0)
+        return false;
+    if (ty_model_open(path, &m, &err) < 0)
+        fail_msg("%s: %s", path, err.message);
+    ty_graph *g = ty_graph_new();
+    import_real(m, g, want->name);
+    assert_int_equal(ty_raise_count_of(g, TY_TAPE_EVAL, &c, &err), 0);
+    expect_count(want->name, c, want->layer, want->rms, want->gelu, want->silu, want->attention, want->causal);
+    assert_int_equal(c.batch_norms, want->batch);
+    ty_graph_free(g);
+    ty_model_free(m);
+    return true;
+}
+
+static void train_cases_have_what_they_have(void **state)
+{
+    (void)state;
+    const char *shared = getenv("TY_SHARED");
+    char folder[400];
+    int n = 0;
+    snprintf(folder, sizeof folder, "%s/data/train-cases", shared ? shared : "../shared");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        n += check_real(folder, &cases[i]);
+    if (n == 0)
+        skip();
+}
+
+static void workloads_have_what_they_have(void **state)
+{
+    (void)state;
+    int n = 0;
+    for (size_t i = 0; i < sizeof works / sizeof *works; i++)
+        n += check_real("build/bench/works", &works[i]);
+    if (n == 0)
+        skip();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layer_norm_is_found),
+        cmocka_unit_test(norms_that_are_none),
+        cmocka_unit_test(rms_norm_is_found),
+        cmocka_unit_test(gelus_are_found),
+        cmocka_unit_test(gelus_that_are_none),
+        cmocka_unit_test(silu_is_found),
+        cmocka_unit_test(gate_is_no_silu),
+        cmocka_unit_test(attentions_are_found),
+        cmocka_unit_test(attentions_that_are_none),
+        cmocka_unit_test(train_cases_have_what_they_have),
+        cmocka_unit_test(workloads_have_what_they_have),
+    };
+    return cmocka_run_group_tests_name("raise", tests, NULL, NULL);
+}
