@@ -118,6 +118,19 @@ int ty_onnx_import(const ty_onnx *m, ty_graph *g, const ty_onnx_binding *b, ty_o
  * filled. Returns the number found. */
 int ty_onnx_check(const ty_onnx *m, ty_error *faults, int max);
 
+/* Something that the export has lost and training would need, and how to export instead. */
+typedef struct ty_onnx_warning {
+    const char *text; /* one line, in the arena: what, and the first node */
+    const char *help; /* one line, static */
+} ty_onnx_warning;
+
+#define TY_ONNX_MAX_WARNINGS 5
+
+/* Fills list (room for TY_ONNX_MAX_WARNINGS), one entry a kind; returns their number. Only what leaves a trace in the
+ * file is told: batch norm folded into convolutions, statistics that cannot be updated, dropout that drops nothing or
+ * was taken out, weights that are constants. */
+int ty_onnx_warnings(const ty_onnx *m, ty_arena *arena, ty_onnx_warning *list);
+
 /* ---- writing ------------------------------------------------------------------------------------------------------
  */
 
