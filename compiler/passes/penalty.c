@@ -28,21 +28,9 @@ static int penalty_mark(const ty_param_set *set, const char *pattern, bool *take
     return ty_error_help(err, "tensors takes names and shell patterns of the model's weights");
 }
 
-int ty_penalty_operands(const ty_param_set *set, const ty_loss_term *term, ty_arena *arena, ty_loss_operands *out,
-                        ty_error *err)
+static ty_loss_operands penalty_reads(const ty_val *tensors, int n)
 {
-    static const char *const every[] = {"*"};
-    const char *const *patterns = term->n_tensors ? term->tensors : every;
-    ty_val *tensors = TY_NEW_ARRAY(arena, ty_val, set->n_params + 1);
-    bool *taken = TY_NEW_ARRAY(arena, bool, set->n_params + 1);
-    int n = 0;
-    for (int i = 0; i < (term->n_tensors ? term->n_tensors : 1); i++)
-        if (penalty_mark(set, patterns[i], taken, err) < 0)
-            return -1;
-    for (int i = 0; i < set->n_params; i++)
-        if (taken[i])
-            tensors[n++] = set->param[i].leaf;
-    *out = (ty_loss_operands){.output = TY_NONE,
+    return (ty_loss_operands){.output = TY_NONE,
                               .target = TY_NONE,
                               .sample_weight = TY_NONE,
                               .rows = TY_NONE,
@@ -51,5 +39,26 @@ int ty_penalty_operands(const ty_param_set *set, const ty_loss_term *term, ty_ar
                               .target_lengths = TY_NONE,
                               .tensors = tensors,
                               .n_tensors = n};
+}
+
+int ty_penalty_operands(const ty_param_set *set, const ty_loss_term *term, ty_arena *arena, ty_loss_operands *train,
+                        ty_loss_operands *eval, ty_error *err)
+{
+    static const char *const every[] = {"*"};
+    const char *const *patterns = term->n_tensors ? term->tensors : every;
+    ty_val *leaves = TY_NEW_ARRAY(arena, ty_val, set->n_params + 1);
+    ty_val *eval_leaves = TY_NEW_ARRAY(arena, ty_val, set->n_params + 1);
+    bool *taken = TY_NEW_ARRAY(arena, bool, set->n_params + 1);
+    int n = 0;
+    for (int i = 0; i < (term->n_tensors ? term->n_tensors : 1); i++)
+        if (penalty_mark(set, patterns[i], taken, err) < 0)
+            return -1;
+    for (int i = 0; i < set->n_params; i++)
+        if (taken[i]) {
+            leaves[n] = set->param[i].leaf;
+            eval_leaves[n++] = set->param[i].eval_leaf;
+        }
+    *train = penalty_reads(leaves, n);
+    *eval = penalty_reads(eval_leaves, n);
     return 0;
 }

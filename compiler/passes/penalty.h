@@ -6,8 +6,9 @@
 #include "compiler/passes/parameters.h"
 
 /* Leaves of the weights that term->tensors names (names or shell patterns; none: all), of those that may be trained;
- * tied ones count once. Refuses a pattern that names none. The list lies in the arena. */
-int ty_penalty_operands(const ty_param_set *set, const ty_loss_term *term, ty_arena *arena, ty_loss_operands *out,
-                        ty_error *err);
+ * tied ones count once. eval: the same weights as evaluation reads them (perhaps their averages). Refuses a pattern
+ * that names none. The lists lie in the arena. */
+int ty_penalty_operands(const ty_param_set *set, const ty_loss_term *term, ty_arena *arena, ty_loss_operands *train,
+                        ty_loss_operands *eval, ty_error *err);
 
 #endif

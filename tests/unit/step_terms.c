@@ -223,6 +223,24 @@ static void penalties_pull_weights_to_zero(void **state)
     end(&r);
 }
 
+/* Evaluation with averaged weights averages in the penalty too. w, 0.8 w, 0.64 w by steps; average 0.8 w, then 0.72 w. */
+static void penalties_follow_averages(void **state)
+{
+    (void)state;
+    plan p;
+    plan_of(&p, 1);
+    p.term[0] = (ty_loss_term){.kind = TY_LOSS_L2, .weight = 1};
+    p.spec.ema_decay = 0.5;
+    p.spec.use_ema = true;
+    run r = start(&p);
+    run_tape(&r, TY_TAPE_LAST, BATCH);
+    run_tape(&r, TY_TAPE_LAST, BATCH);
+    run_tape(&r, TY_TAPE_EVAL, BATCH);
+    double loss = output_of(&r, "loss.sum", TY_TAPE_EVAL)[0] / output_of(&r, "loss.count", TY_TAPE_EVAL)[0];
+    expect_near("evaluation", loss, 0.72 * 0.72 * (size_of(first, 2) + size_of(second, 2)));
+    end(&r);
+}
+
 static void metrics_leave_their_parts(void **state)
 {
     (void)state;
@@ -277,8 +295,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pairs_read_two_outputs),         cmocka_unit_test(penalties_are_part_of_the_loss),
-        cmocka_unit_test(penalties_pull_weights_to_zero), cmocka_unit_test(metrics_leave_their_parts),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(penalties_pull_weights_to_zero), cmocka_unit_test(penalties_follow_averages),
+        cmocka_unit_test(metrics_leave_their_parts),      cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);
 }

@@ -1,0 +1,42 @@
+/* step_draft.h - the step while it is built. Private to step.c, which builds it, and step_terms.c, which adds what the
+ * recipe names: the terms of the loss and the metrics.
+ */
+#ifndef TY_COMPILER_PASSES_STEP_DRAFT_H
+#define TY_COMPILER_PASSES_STEP_DRAFT_H
+
+#include "compiler/compiler.h"
+#include "compiler/model.h"
+#include "compiler/passes/loss.h"
+#include "compiler/passes/parameters.h"
+
+typedef struct ty_step_draft {
+    const ty_model *m;
+    const ty_train_spec *spec;
+    ty_graph *g;
+    ty_arena arena; /* working memory, of the build */
+    ty_param_set set;
+    ty_val *input; /* spec->inputs */
+    ty_val rows;   /* bool[batch] by "valid", or TY_NONE */
+    int n_inputs;  /* of the step; those behind are leaves */
+    int *leaf;     /* by input number - n_inputs: number of the weight (+ n_params: of its average), or STEP_LEAF_... */
+    int n_leaves;
+    ty_val seed, draw; /* leaves for random numbers */
+    ty_model_values train, eval;
+    ty_loss_sums *train_term, *eval_term; /* one a term */
+    ty_val loss;                          /* of one micro-batch */
+    ty_val grad[TY_PARAM_MAX_GROUPS];     /* flat, of loss / accumulate */
+    int ema_state[TY_PARAM_MAX_GROUPS];
+    int step_state, seed_state, micro_state; /* the latter two -1 without random numbers */
+} ty_step_draft;
+
+/* Tapes that train: MICRO exists only with micro-batches. */
+uint32_t ty_step_train_tapes(const ty_step_draft *d);
+/* Number of the spec's input, or -1. */
+int ty_step_find_input(const ty_step_draft *d, const char *name);
+
+/* After the model's import: the terms on both tapes, d->loss and its output. */
+int ty_step_loss(ty_step_draft *d, ty_error *err);
+/* After the loss: the outputs of EVAL. */
+int ty_step_eval(ty_step_draft *d, ty_error *err);
+
+#endif

@@ -1,0 +1,202 @@
+/* step_terms.c - what a recipe names of a step: terms of the loss, and evaluation with its metrics. See step_draft.h.
+ */
+#include "compiler/passes/step_draft.h"
+
+#include "base/suggest.h"
+#include "compiler/ir/build.h"
+#include "compiler/passes/metric.h"
+#include "compiler/passes/penalty.h"
+
+#include <string.h>
+
+uint32_t ty_step_train_tapes(const ty_step_draft *d)
+{
+    return d->spec->accumulate > 1 ? (uint32_t)(TY_TAPE_MICRO | TY_TAPE_LAST) : (uint32_t)TY_TAPE_LAST;
+}
+
+int ty_step_find_input(const ty_step_draft *d, const char *name)
+{
+    for (int i = 0; i < d->spec->n_inputs; i++)
+        if (strcmp(d->spec->inputs[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+/* ---- loss -----------------------------------------------------------------------------------------------------------
+ */
+
+static int terms_no_output(const ty_step_draft *d, const char *name, ty_error *err)
+{
+    ty_suggestion near = {.word = name};
+    for (int i = 0; i < ty_model_n_outputs(d->m); i++)
+        ty_suggest_offer(&near, ty_model_output(d->m, i)->name);
+    ty_error_set(err, TY_E_CONFIG, "the model has no output \"%s\"", name);
+    const char *known = near.best ? near.best : ty_model_n_outputs(d->m) ? ty_model_output(d->m, 0)->name : NULL;
+    return known ? ty_error_help(err, "the model has an output \"%s\"", known) : -1;
+}
+
+/* An input of the step that the loss or a metric names; NULL names none. */
+static int terms_operand(const ty_step_draft *d, const char *name, ty_val *out, ty_error *err)
+{
+    *out = TY_NONE;
+    if (!name)
+        return 0;
+    int i = ty_step_find_input(d, name);
+    if (i < 0)
+        return ty_error_set(err, TY_E_CONFIG, "there is no input \"%s\"", name);
+    *out = d->input[i];
+    return 0;
+}
+
+static int terms_operands(const ty_step_draft *d, const char *output, const char *target, const char *weight,
+                          ty_loss_operands *train, ty_loss_operands *eval, ty_error *err)
+{
+    int i = ty_model_find_output(d->m, output);
+    if (i < 0)
+        return terms_no_output(d, output, err);
+    *train = (ty_loss_operands){.output = d->train.outputs[i], .rows = TY_NONE};
+    if (terms_operand(d, target, &train->target, err) < 0 || terms_operand(d, weight, &train->sample_weight, err) < 0)
+        return -1;
+    *eval = *train;
+    eval->output = d->eval.outputs[i];
+    eval->rows = d->rows;
+    return 0;
+}
+
+/* A term's operands beside output, target and weights, which are the same in training and evaluation but for `other`.
+ */
+static int terms_term_extras(ty_step_draft *d, const ty_loss_term *t, ty_loss_operands *train, ty_loss_operands *eval,
+                             ty_error *err)
+{
+    if (terms_operand(d, t->input_lengths, &train->input_lengths, err) < 0 ||
+        terms_operand(d, t->target_lengths, &train->target_lengths, err) < 0)
+        return -1;
+    eval->input_lengths = train->input_lengths;
+    eval->target_lengths = train->target_lengths;
+    train->other = eval->other = TY_NONE;
+    if (!t->other)
+        return 0;
+    int i = ty_model_find_output(d->m, t->other);
+    if (i < 0)
+        return terms_no_output(d, t->other, err);
+    train->other = d->train.outputs[i];
+    eval->other = d->eval.outputs[i];
+    return 0;
+}
+
+static int terms_term(ty_step_draft *d, const ty_loss_term *t, ty_loss_sums *train_sums, ty_loss_sums *eval_sums,
+                      ty_error *err)
+{
+    ty_loss_operands train, eval;
+    if (ty_loss_is_penalty(t->kind)) {
+        if (ty_penalty_operands(&d->set, t, &d->arena, &train, &eval, err) < 0)
+            return ty_error_wrap(err, "loss %s", ty_loss_text(t->kind));
+    } else if (terms_operands(d, t->output, t->target, t->sample_weight, &train, &eval, err) < 0 ||
+               terms_term_extras(d, t, &train, &eval, err) < 0) {
+        return ty_error_wrap(err, "loss %s", ty_loss_text(t->kind));
+    }
+    return ty_loss_term_build(d->g, t, &train, train_sums, err) < 0 ||
+                   ty_loss_term_build(d->g, t, &eval, eval_sums, err) < 0
+               ? -1
+               : 0;
+}
+
+static ty_val terms_quotient(ty_graph *g, const ty_loss_term *t, const ty_loss_sums *s)
+{
+    ty_val v = ty_b_div(g, s->sum, s->count);
+    return t->weight == 1 ? v : ty_b_mul_s(g, v, t->weight);
+}
+
+static ty_val terms_total(const ty_step_draft *d, const ty_loss_sums *terms)
+{
+    ty_val sum = TY_NONE;
+    for (int i = 0; i < d->spec->n_loss; i++) {
+        ty_val v = terms_quotient(d->g, &d->spec->loss[i], &terms[i]);
+        sum = i == 0 ? v : ty_b_add(d->g, sum, v);
+    }
+    return sum;
+}
+
+int ty_step_loss(ty_step_draft *d, ty_error *err)
+{
+    const ty_train_spec *spec = d->spec;
+    if (spec->n_loss < 1)
+        return ty_error_set(err, TY_E_CONFIG, "loss: expected at least one term, found none");
+    d->train_term = TY_NEW_ARRAY(&d->arena, ty_loss_sums, spec->n_loss);
+    d->eval_term = TY_NEW_ARRAY(&d->arena, ty_loss_sums, spec->n_loss);
+    ty_graph_origin(d->g, "loss");
+    for (int i = 0; i < spec->n_loss; i++)
+        if (terms_term(d, &spec->loss[i], &d->train_term[i], &d->eval_term[i], err) < 0)
+            return -1;
+    d->loss = terms_total(d, d->train_term);
+    ty_graph_add_output(d->g, "loss", d->loss, ty_step_train_tapes(d));
+    ty_graph_origin(d->g, "");
+    return ty_graph_failed(d->g, err) ? -1 : 0;
+}
+
+/* ---- evaluation -----------------------------------------------------------------------------------------------------
+ */
+
+static ty_val terms_count_rows(const ty_step_draft *d)
+{
+    if (d->rows != TY_NONE)
+        return ty_loss_sum(d->g, ty_b_cast(d->g, d->rows, TY_F32), TY_NONE);
+    const ty_type *t = &d->spec->inputs[0].type;
+    return ty_b_scalar(d->g, TY_F32, t->rank ? (double)t->dim[0] : 1);
+}
+
+static void terms_eval_loss(ty_step_draft *d)
+{
+    ty_val sum, count;
+    if (d->spec->n_loss == 1) {
+        double weight = d->spec->loss[0].weight;
+        count = d->eval_term[0].count;
+        sum = weight == 1 ? d->eval_term[0].sum : ty_b_mul_s(d->g, d->eval_term[0].sum, weight);
+    } else {
+        count = terms_count_rows(d);
+        sum = ty_b_mul(d->g, terms_total(d, d->eval_term), count);
+    }
+    ty_graph_add_output(d->g, "loss.sum", sum, TY_TAPE_EVAL);
+    ty_graph_add_output(d->g, "loss.count", count, TY_TAPE_EVAL);
+}
+
+static ty_metric_classes terms_metric_classes(const ty_step_draft *d, const char *output)
+{
+    for (int i = 0; i < d->spec->n_loss; i++) {
+        const ty_loss_term *t = &d->spec->loss[i];
+        bool has_classes =
+            t->kind == TY_LOSS_SOFTMAX_CROSS_ENTROPY || t->kind == TY_LOSS_NLL || t->kind == TY_LOSS_MULTI_MARGIN;
+        if (has_classes && strcmp(t->output, output) == 0)
+            return (ty_metric_classes){t->class_axis, t->ignore_index, t->dense_labels};
+    }
+    return (ty_metric_classes){-1, -100, false};
+}
+
+static int terms_metric(ty_step_draft *d, const ty_metric *metric, ty_error *err)
+{
+    ty_loss_operands train, eval;
+    ty_metric_parts parts;
+    if (terms_operands(d, metric->output, metric->target, NULL, &train, &eval, err) < 0)
+        return ty_error_wrap(err, "metric \"%s\"", metric->name);
+    ty_metric_classes classes = terms_metric_classes(d, metric->output);
+    if (ty_metric_build(d->g, metric, &eval, &classes, &parts, err) < 0)
+        return -1;
+    for (int i = 0; i < parts.n; i++) {
+        const char *name = ty_arena_printf(&d->arena, "%s.%s", metric->name, parts.suffix[i]);
+        ty_graph_add_output(d->g, name, parts.value[i], TY_TAPE_EVAL);
+    }
+    return 0;
+}
+
+int ty_step_eval(ty_step_draft *d, ty_error *err)
+{
+    ty_graph_origin(d->g, "evaluation");
+    terms_eval_loss(d);
+    for (int i = 0; i < d->spec->n_metrics; i++)
+        if (terms_metric(d, &d->spec->metrics[i], err) < 0)
+            return -1;
+    for (int i = 0; i < ty_model_n_outputs(d->m); i++)
+        ty_graph_add_output(d->g, ty_model_output(d->m, i)->name, d->eval.outputs[i], TY_TAPE_EVAL);
+    ty_graph_origin(d->g, "");
+    return ty_graph_failed(d->g, err) ? -1 : 0;
+}
