@@ -1,7 +1,7 @@
 /* recipe.c - a tree of settings into a ty_recipe.
  *
- * Every map goes through bind_section(), which also notes value and origin of each key. What is left to do here is what
- * a table cannot say: choices, lists, names that point at each other.
+ * Every map goes through ty_recipe_bind(), which also notes value and origin of each key. What is left to do here is
+ * what a table cannot say: choices, lists, names that point at each other.
  */
 #include "entrypoint/recipe.h"
 
@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/suggest.h"
 #include "base/yaml.h"
-#include "entrypoint/recipe_keys.h"
+#include "entrypoint/recipe_reader.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,17 +18,9 @@
 
 enum { MAX_SETTINGS = 1024, MAX_LIST = 4096, MAX_ROWS = 32, MAX_METRICS = 50 };
 
-typedef struct reader {
-    ty_arena *a;
-    ty_recipe *r;
-    ty_setting *settings;
-    int n_settings;
-    ty_error *err;
-} reader;
-
 /* ---- settings with their origins ---- */
 
-static const char *value_text(reader *rd, const ty_bind_row *row, const ty_doc *origin)
+static const char *value_text(recipe_reader *rd, const ty_bind_row *row, const ty_doc *origin)
 {
     if (!origin)
         return row->fallback ? row->fallback : row->type == TY_BIND_CHOICE ? row->choices[0] : "-";
@@ -47,7 +39,7 @@ static bool has_sections(const ty_doc *d)
     return d && (d->kind == TY_DOC_MAP || (d->kind == TY_DOC_LIST && d->n_items > 0 && d->items[0].kind == TY_DOC_MAP));
 }
 
-static void note_setting(reader *rd, const char *path, const ty_bind_row *row, const ty_doc *origin)
+static void note_setting(recipe_reader *rd, const char *path, const ty_bind_row *row, const ty_doc *origin)
 {
     /* What holds sections of its own is shown by them. */
     bool is_container = row->type == TY_BIND_NODE && has_sections(origin) && strcmp(row->key, "inputs") != 0;
@@ -60,8 +52,8 @@ static void note_setting(reader *rd, const char *path, const ty_bind_row *row, c
     s->origin = ty_arena_strdup(rd->a, ty_bind_origin_text(origin, text, sizeof text));
 }
 
-static int bind_section(reader *rd, const char *path, const ty_bind_row *rows, size_t n_rows, const ty_doc *map,
-                        void *out)
+int ty_recipe_bind(recipe_reader *rd, const char *path, const ty_bind_row *rows, size_t n_rows, const ty_doc *map,
+                   void *out)
 {
     const ty_doc *origin[MAX_ROWS] = {0};
     if (ty_bind(rows, n_rows, path, map, out, origin, rd->err) < 0)
@@ -73,7 +65,7 @@ static int bind_section(reader *rd, const char *path, const ty_bind_row *rows, s
 
 /* ---- choices ---- */
 
-static int refuse_kind(reader *rd, const recipe_choice *c, const ty_doc *node, const char *name)
+static int refuse_kind(recipe_reader *rd, const recipe_choice *c, const ty_doc *node, const char *name)
 {
     ty_suggestion s = {.word = name};
     char list[512] = "";
@@ -90,7 +82,7 @@ static int refuse_kind(reader *rd, const recipe_choice *c, const ty_doc *node, c
 
 /* The chosen kind and its section. node: {kind: section}; NULL gives the default, the first kind. A scalar section is
  * the value of the kind's only key: {global_norm: 1.0}. */
-static int read_choice(reader *rd, const recipe_choice *c, const ty_doc *node, const recipe_kind **kind,
+static int read_choice(recipe_reader *rd, const recipe_choice *c, const ty_doc *node, const recipe_kind **kind,
                        const ty_doc **section)
 {
     *kind = &c->kinds[0];
@@ -119,7 +111,7 @@ static int read_choice(reader *rd, const recipe_choice *c, const ty_doc *node, c
     return refuse_kind(rd, c, node, child->key);
 }
 
-static int bind_kind(reader *rd, const recipe_choice *c, const char *path, const recipe_kind *kind,
+static int bind_kind(recipe_reader *rd, const recipe_choice *c, const char *path, const recipe_kind *kind,
                      const ty_doc *section, void *out)
 {
     ty_doc wrapped;
@@ -136,13 +128,13 @@ static int bind_kind(reader *rd, const recipe_choice *c, const char *path, const
         section = &wrapped;
     }
     const char *what = ty_arena_printf(rd->a, "%s.%s", path && *path ? path : c->key, kind->name);
-    return bind_section(rd, what, kind->rows, kind->n_rows, section, out);
+    return ty_recipe_bind(rd, what, kind->rows, kind->n_rows, section, out);
 }
 
 /* ---- small values ---- */
 
 /* A list of strings (or one string) to a NULL-terminated array. */
-static int read_names(reader *rd, const ty_doc *node, const char *what, ty_names *out, int *n_out)
+static int read_names(recipe_reader *rd, const ty_doc *node, const char *what, ty_names *out, int *n_out)
 {
     const ty_doc *items = node;
     size_t n = ty_doc_len(node);
@@ -165,7 +157,7 @@ static int read_names(reader *rd, const ty_doc *node, const char *what, ty_names
     return 0;
 }
 
-static int read_tied(reader *rd, const ty_doc *node)
+static int read_tied(recipe_reader *rd, const ty_doc *node)
 {
     if (!node || node->kind == TY_DOC_NULL)
         return 0;
@@ -186,7 +178,7 @@ static int read_tied(reader *rd, const ty_doc *node)
 }
 
 /* "500", "500 steps", "1 epoch". */
-static int read_span(reader *rd, const ty_doc *node, const char *what, const char *fallback, ty_span *out)
+static int read_span(recipe_reader *rd, const ty_doc *node, const char *what, const char *fallback, ty_span *out)
 {
     const char *text = node && node->kind != TY_DOC_NULL ? node->raw : fallback;
     *out = (ty_span){.at = node};
@@ -207,150 +199,16 @@ static int read_span(reader *rd, const ty_doc *node, const char *what, const cha
     return ty_error_help(rd->err, "write \"500 steps\" or \"1 epoch\"");
 }
 
-static const char *resolve_path(reader *rd, const char *path)
+const char *ty_recipe_path(recipe_reader *rd, const char *path)
 {
     if (!path || path[0] == '/')
         return path;
     return ty_arena_printf(rd->a, "%s/%s", rd->r->folder, path);
 }
 
-/* ---- data ---- */
+/* ---- what to train ---- */
 
-static int read_shape(reader *rd, const ty_doc *node, ty_field *f)
-{
-    if (!node || node->kind == TY_DOC_NULL)
-        return 0;
-    size_t n = node->kind == TY_DOC_LIST ? node->n_items : 1;
-    if (n > TY_SAMPLE_MAX_RANK)
-        return ty_doc_error(node, rd->err, TY_E_RANGE, NULL, "a sample has at most %d dimensions", TY_SAMPLE_MAX_RANK);
-    f->shape_given = true;
-    f->rank = (int)n;
-    for (size_t i = 0; i < n; i++) {
-        const ty_doc *dim = node->kind == TY_DOC_LIST ? &node->items[i] : node;
-        if (ty_doc_int(dim, &f->dim[i], rd->err) < 0)
-            return ty_error_wrap(rd->err, "shape");
-        if (f->dim[i] < 1 || f->dim[i] > (int64_t)1 << 40)
-            return ty_doc_error(dim, rd->err, TY_E_RANGE, NULL, "a dimension must be at least 1");
-    }
-    return 0;
-}
-
-/* 64, "0-63" or [0, 3]: the text that ty_columns_resolve reads. */
-static int read_columns(reader *rd, const ty_doc *node, const char **out)
-{
-    if (!node || node->kind == TY_DOC_NULL)
-        return 0;
-    if (node->kind == TY_DOC_MAP)
-        return ty_doc_error(node, rd->err, TY_E_TYPE, NULL, "expected columns such as 0-63, found a map");
-    const char *text = node->kind == TY_DOC_LIST ? "" : node->raw;
-    for (uint32_t i = 0; node->kind == TY_DOC_LIST && i < node->n_items; i++)
-        text = ty_arena_printf(rd->a, "%s%s%s", text, i ? "," : "", node->items[i].raw);
-    *out = text;
-    return 0;
-}
-
-static int read_field(reader *rd, const char *path, const ty_doc *node, ty_field *out)
-{
-    recipe_field f = {0};
-    const char *what = ty_arena_printf(rd->a, "%s.fields.%s", path, node->key);
-    if (bind_section(rd, what, ty_recipe_field_section.rows, ty_recipe_field_section.n_rows, node, &f) < 0)
-        return -1;
-    *out = ty_field_make(node->key);
-    out->member = f.member;
-    out->file = f.file;
-    out->scale = f.scale;
-    out->offset = f.offset;
-    if (read_columns(rd, f.columns, &out->columns) < 0 || read_shape(rd, f.shape, out) < 0)
-        return ty_error_wrap(rd->err, "%s", what);
-    if (f.type && !ty_dtype_parse(f.type, &out->dtype)) {
-        ty_doc_error(ty_doc_find(node, "type"), rd->err, TY_E_RANGE, NULL, "unknown type \"%s\"", f.type);
-        return ty_error_help(rd->err,
-                             "known are: float32, float64, float16, bfloat16, int8 to int64, uint8 to uint64, bool");
-    }
-    out->dtype_given = f.type != NULL;
-    out->missing_given = f.missing != NULL && f.missing->kind != TY_DOC_NULL;
-    if (out->missing_given && ty_doc_float(f.missing, &out->missing, rd->err) < 0)
-        return ty_error_wrap(rd->err, "missing");
-    if (ty_field_check(out, rd->err) < 0) {
-        char place[256];
-        return ty_error_at(rd->err, "%s", ty_doc_place(node, place, sizeof place));
-    }
-    return 0;
-}
-
-static int read_fields(reader *rd, const char *path, const ty_doc *node, ty_recipe_data *out)
-{
-    bool is_list = node->kind == TY_DOC_LIST;
-    if (!is_list && ty_doc_expect(node, TY_DOC_MAP, rd->err) < 0)
-        return ty_error_wrap(rd->err, "%s.fields", path);
-    ty_field *fields = TY_NEW_ARRAY(rd->a, ty_field, node->n_items + 1);
-    for (uint32_t i = 0; i < node->n_items; i++) {
-        const char *name;
-        if (is_list && ty_doc_string(&node->items[i], &name, rd->err) < 0)
-            return ty_error_wrap(rd->err, "%s.fields", path);
-        if (is_list)
-            fields[i] = ty_field_make(name);
-        else if (read_field(rd, path, &node->items[i], &fields[i]) < 0)
-            return -1;
-    }
-    if (node->n_items == 0)
-        return ty_doc_error(node, rd->err, TY_E_RANGE, NULL, "\"%s.fields\" names no field", path);
-    out->fields = fields;
-    out->n_fields = (int)node->n_items;
-    return 0;
-}
-
-/* same: whose fields are taken when none are given; NULL for the training data, which must have some. */
-static int read_data(reader *rd, const char *name, const ty_doc *node, const ty_recipe_data *same, ty_recipe_data *out)
-{
-    recipe_data d = {.shuffle = !same};
-    if (!node || node->kind == TY_DOC_NULL)
-        return 0;
-    const char *path = ty_arena_printf(rd->a, "data.%s", name);
-    if (bind_section(rd, path, ty_recipe_data_section.rows, ty_recipe_data_section.n_rows, node, &d) < 0)
-        return -1;
-    const ty_doc *shuffle = ty_doc_find(node, "shuffle");
-    *out = (ty_recipe_data){.given = true,
-                            .path = resolve_path(rd, d.path),
-                            .pattern = d.pattern,
-                            .format = d.format,
-                            .header = d.header,
-                            .delimiter = d.delimiter,
-                            .at = node,
-                            .shuffle = shuffle && shuffle->kind == TY_DOC_BOOL ? d.shuffle : !same};
-    out->channel = d.channel ? d.channel : d.path ? NULL : ty_arena_strdup(rd->a, name);
-    if (same && shuffle && d.shuffle)
-        return ty_doc_error(shuffle, rd->err, TY_E_CONFIG, NULL, "validation data is never shuffled");
-    if (d.delimiter && strlen(d.delimiter) != 1)
-        return ty_doc_error(ty_doc_find(node, "delimiter"), rd->err, TY_E_RANGE, NULL, "a delimiter is one character");
-    bool wants_same = !d.fields || (d.fields->kind == TY_DOC_STRING && strcmp(d.fields->string, "same") == 0);
-    if (!wants_same)
-        return read_fields(rd, path, d.fields, out);
-    if (!same)
-        return ty_doc_error(d.fields ? d.fields : node, rd->err, TY_E_MISSING_KEY, NULL,
-                            "\"data.train\" needs its fields");
-    out->fields = same->fields;
-    out->n_fields = same->n_fields;
-    if (!out->format)
-        out->format = same->format;
-    return 0;
-}
-
-static int read_all_data(reader *rd, const ty_doc *node)
-{
-    static const ty_bind_row rows[] = {
-        {"train", TY_BIND_NODE, 0, .required = true, .help = "training data"},
-        {"validation", TY_BIND_NODE, sizeof(ty_doc *), .help = "data to evaluate on"},
-    };
-    const ty_doc *parts[2] = {0};
-    if (bind_section(rd, "data", rows, 2, node, parts) < 0 || read_data(rd, "train", parts[0], NULL, &rd->r->train) < 0)
-        return -1;
-    if (!rd->r->train.given)
-        return ty_doc_error(node, rd->err, TY_E_MISSING_KEY, NULL, "\"data.train\" is missing");
-    return read_data(rd, "validation", parts[1], &rd->r->train, &rd->r->validation);
-}
-
-static int read_inputs(reader *rd, const ty_doc *node)
+static int read_inputs(recipe_reader *rd, const ty_doc *node)
 {
     if (!node || node->kind == TY_DOC_NULL)
         return 0;
@@ -367,9 +225,7 @@ static int read_inputs(reader *rd, const ty_doc *node)
     return 0;
 }
 
-/* ---- what to train ---- */
-
-static int read_class_weights(reader *rd, const ty_doc *node, ty_loss_term *term)
+static int read_class_weights(recipe_reader *rd, const ty_doc *node, ty_loss_term *term)
 {
     if (!node || node->kind == TY_DOC_NULL)
         return 0;
@@ -388,7 +244,7 @@ static int read_class_weights(reader *rd, const ty_doc *node, ty_loss_term *term
 }
 
 /* `output` and `target` are understood in every loss, whatever the kind calls them. */
-static const ty_doc *rename_common_keys(reader *rd, const recipe_kind *kind, const ty_doc *section)
+static const ty_doc *rename_common_keys(recipe_reader *rd, const recipe_kind *kind, const ty_doc *section)
 {
     static const struct {
         const char *word;
@@ -408,7 +264,7 @@ static const ty_doc *rename_common_keys(reader *rd, const recipe_kind *kind, con
     return copy;
 }
 
-static int read_loss_term(reader *rd, const char *path, const ty_doc *node, ty_recipe_loss *out)
+static int read_loss_term(recipe_reader *rd, const char *path, const ty_doc *node, ty_recipe_loss *out)
 {
     const recipe_kind *kind;
     const ty_doc *section;
@@ -430,7 +286,7 @@ static int read_loss_term(reader *rd, const char *path, const ty_doc *node, ty_r
     return 0;
 }
 
-static int read_loss(reader *rd, const ty_doc *node)
+static int read_loss(recipe_reader *rd, const ty_doc *node)
 {
     bool is_list = node->kind == TY_DOC_LIST;
     uint32_t n = is_list ? node->n_items : 1;
@@ -447,7 +303,7 @@ static int read_loss(reader *rd, const ty_doc *node)
     return 0;
 }
 
-static int read_betas(reader *rd, const ty_doc *node, const ty_doc *section, ty_optimizer *o)
+static int read_betas(recipe_reader *rd, const ty_doc *node, const ty_doc *section, ty_optimizer *o)
 {
     if (!node || node->kind == TY_DOC_NULL)
         return 0;
@@ -462,7 +318,7 @@ static int read_betas(reader *rd, const ty_doc *node, const ty_doc *section, ty_
     return 0;
 }
 
-static int read_optimizer(reader *rd, const ty_doc *node)
+static int read_optimizer(recipe_reader *rd, const ty_doc *node)
 {
     const recipe_kind *kind;
     const ty_doc *section;
@@ -478,7 +334,7 @@ static int read_optimizer(reader *rd, const ty_doc *node)
     return 0;
 }
 
-static int read_numbers(reader *rd, const ty_doc *node, const char *what, double **out)
+static int read_numbers(recipe_reader *rd, const ty_doc *node, const char *what, double **out)
 {
     if (ty_doc_expect(node, TY_DOC_LIST, rd->err) < 0)
         return ty_error_wrap(rd->err, "%s", what);
@@ -493,7 +349,7 @@ static int read_numbers(reader *rd, const ty_doc *node, const char *what, double
 }
 
 /* Boundaries with one factor more. That they rise is seen when epochs have become steps. */
-static int read_piecewise(reader *rd, const recipe_schedule *s, ty_recipe_schedule *out)
+static int read_piecewise(recipe_reader *rd, const recipe_schedule *s, ty_recipe_schedule *out)
 {
     double *factors = NULL;
     if (ty_doc_expect(s->boundaries, TY_DOC_LIST, rd->err) < 0)
@@ -515,7 +371,7 @@ static int read_piecewise(reader *rd, const recipe_schedule *s, ty_recipe_schedu
     return 0;
 }
 
-static int read_schedule(reader *rd, const ty_doc *node)
+static int read_schedule(recipe_reader *rd, const ty_doc *node)
 {
     const recipe_kind *kind;
     const ty_doc *section;
@@ -543,13 +399,13 @@ static int read_schedule(reader *rd, const ty_doc *node)
     return 0;
 }
 
-static int read_warmup(reader *rd, const ty_doc *node)
+static int read_warmup(recipe_reader *rd, const ty_doc *node)
 {
     recipe_warmup w = {0};
     const recipe_section *s = &ty_recipe_warmup_section;
     if (!node || node->kind == TY_DOC_NULL)
         return 0;
-    if (bind_section(rd, "warmup", s->rows, s->n_rows, node, &w) < 0 ||
+    if (ty_recipe_bind(rd, "warmup", s->rows, s->n_rows, node, &w) < 0 ||
         read_span(rd, w.steps, "warmup.steps", NULL, &rd->r->schedule.ramp) < 0)
         return -1;
     if (rd->r->schedule.warmup.n > 0)
@@ -559,7 +415,7 @@ static int read_warmup(reader *rd, const ty_doc *node)
 }
 
 /* What a plateau watches must be there, and has a better direction. */
-static int check_plateau(reader *rd)
+static int check_plateau(recipe_reader *rd)
 {
     ty_recipe_schedule *s = &rd->r->schedule;
     if (s->kind != TY_SCHED_PLATEAU)
@@ -578,7 +434,7 @@ static int check_plateau(reader *rd)
     return 0;
 }
 
-static int read_lr_scale(reader *rd, const ty_doc *node)
+static int read_lr_scale(recipe_reader *rd, const ty_doc *node)
 {
     if (!node || node->kind == TY_DOC_NULL)
         return 0;
@@ -597,20 +453,20 @@ static int read_lr_scale(reader *rd, const ty_doc *node)
     return 0;
 }
 
-static int read_ema(reader *rd, const ty_doc *node)
+static int read_ema(recipe_reader *rd, const ty_doc *node)
 {
     recipe_ema e = {0};
     const recipe_section *s = &ty_recipe_ema_section;
     if (!node || node->kind == TY_DOC_NULL)
         return 0;
-    if (bind_section(rd, "ema", s->rows, s->n_rows, node, &e) < 0)
+    if (ty_recipe_bind(rd, "ema", s->rows, s->n_rows, node, &e) < 0)
         return -1;
     rd->r->ema_decay = e.decay;
     rd->r->use_ema = e.use_ema;
     return 0;
 }
 
-static int read_clip(reader *rd, const ty_doc *node)
+static int read_clip(recipe_reader *rd, const ty_doc *node)
 {
     const recipe_kind *kind;
     const ty_doc *section;
@@ -625,7 +481,7 @@ static int read_clip(reader *rd, const ty_doc *node)
     return 0;
 }
 
-static int read_metric(reader *rd, const ty_doc *node, ty_recipe_metric *out)
+static int read_metric(recipe_reader *rd, const ty_doc *node, ty_recipe_metric *out)
 {
     const recipe_kind *kind;
     const ty_doc *section;
@@ -645,7 +501,7 @@ static int read_metric(reader *rd, const ty_doc *node, ty_recipe_metric *out)
     return 0;
 }
 
-static int read_metrics(reader *rd, const ty_doc *node)
+static int read_metrics(recipe_reader *rd, const ty_doc *node)
 {
     if (!node || node->kind == TY_DOC_NULL)
         return 0;
@@ -667,11 +523,11 @@ static int read_metrics(reader *rd, const ty_doc *node)
     return 0;
 }
 
-static int read_checkpoint(reader *rd, const ty_doc *node)
+static int read_checkpoint(recipe_reader *rd, const ty_doc *node)
 {
     recipe_checkpoint c = {0};
     const recipe_section *s = &ty_recipe_checkpoint_section;
-    if (bind_section(rd, "checkpoint", s->rows, s->n_rows, node, &c) < 0 ||
+    if (ty_recipe_bind(rd, "checkpoint", s->rows, s->n_rows, node, &c) < 0 ||
         read_span(rd, c.every, "checkpoint.every", "1 epoch", &rd->r->checkpoint_every) < 0)
         return -1;
     rd->r->checkpoint_keep = c.keep;
@@ -679,13 +535,13 @@ static int read_checkpoint(reader *rd, const ty_doc *node)
     return 0;
 }
 
-static int read_top(reader *rd, const ty_doc *root)
+static int read_top(recipe_reader *rd, const ty_doc *root)
 {
     ty_recipe *r = rd->r;
     recipe_top t = {0};
-    if (bind_section(rd, "", ty_recipe_top_section.rows, ty_recipe_top_section.n_rows, root, &t) < 0)
+    if (ty_recipe_bind(rd, "", ty_recipe_top_section.rows, ty_recipe_top_section.n_rows, root, &t) < 0)
         return -1;
-    r->model = resolve_path(rd, t.model);
+    r->model = ty_recipe_path(rd, t.model);
     r->batch_size = t.batch_size;
     r->epochs = t.epochs;
     r->max_steps = t.max_steps;
@@ -697,7 +553,7 @@ static int read_top(reader *rd, const ty_doc *root)
     r->tensorboard = t.tensorboard;
     if (read_inputs(rd, t.inputs) < 0 || read_loss(rd, t.loss) < 0 || read_optimizer(rd, t.optimizer) < 0 ||
         read_schedule(rd, t.schedule) < 0 || read_warmup(rd, t.warmup) < 0 || read_clip(rd, t.clip) < 0 ||
-        read_lr_scale(rd, t.lr_scale) < 0 || read_ema(rd, t.ema) < 0 || read_all_data(rd, t.data) < 0 ||
+        read_lr_scale(rd, t.lr_scale) < 0 || read_ema(rd, t.ema) < 0 || ty_recipe_read_data(rd, t.data) < 0 ||
         read_metrics(rd, t.metrics) < 0 || read_checkpoint(rd, t.checkpoint) < 0 || check_plateau(rd) < 0)
         return -1;
     return read_span(rd, t.evaluate_every, "evaluate_every", "1 epoch", &r->evaluate_every) < 0 ||
@@ -718,7 +574,7 @@ static void warn_scalar(void *context, const ty_error *warning)
 static int read_tree(ty_doc *root, const ty_recipe_override *overrides, int n_overrides, ty_arena *a, ty_recipe *out,
                      ty_error *err)
 {
-    reader rd = {.a = a, .r = out, .err = err, .settings = TY_NEW_ARRAY(a, ty_setting, MAX_SETTINGS)};
+    recipe_reader rd = {.a = a, .r = out, .err = err, .settings = TY_NEW_ARRAY(a, ty_setting, MAX_SETTINGS)};
     if (root->kind != TY_DOC_NULL && ty_doc_expect(root, TY_DOC_MAP, err) < 0)
         return ty_error_wrap(err, "recipe");
     if (ty_recipe_normalise(a, root, overrides, n_overrides, err) < 0 || read_top(&rd, root) < 0)
