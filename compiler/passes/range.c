@@ -187,3 +187,10 @@ void ty_range_find(ty_graph *g, ty_step_range *ranges)
             range_lookup(&search, id);
     }
 }
+
+void ty_range_list(ty_step *s)
+{
+    s->n_inputs = ty_graph_n_inputs(s->g);
+    s->ranges = TY_NEW_ARRAY(ty_graph_arena(s->g), ty_step_range, s->n_inputs);
+    ty_range_find(s->g, s->ranges);
+}

@@ -6,5 +6,7 @@
 
 /* Fills ranges[n_inputs of g]; texts go to the graph's arena. Looks at nodes live in any tape. */
 void ty_range_find(ty_graph *g, ty_step_range *ranges);
+/* The ranges of a step's inputs, into the step. */
+void ty_range_list(ty_step *s);
 
 #endif
