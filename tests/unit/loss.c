@@ -334,10 +334,8 @@ static void logits_of_zero_have_a_slope(void **state)
     ty_loss_term t = term_of(TY_LOSS_BCE_LOGITS);
     ty_loss_sums s;
     ty_val x = new_input(g, TY_F32, SHAPE(2)), dx;
-    ty_loss_operands in = {.output = x,
-                           .target = constant(g, TY_F32, SHAPE(2), FLOATS(0, 1)),
-                           .sample_weight = TY_NONE,
-                           .rows = TY_NONE};
+    ty_loss_operands in = {
+        .output = x, .target = constant(g, TY_F32, SHAPE(2), FLOATS(0, 1)), .sample_weight = TY_NONE, .rows = TY_NONE};
     assert_int_equal(ty_loss_term_build(g, &t, &in, &s, &err), 0);
     assert_int_equal(ty_pass_autodiff(g, s.sum, &x, 1, &dx, &err), 0);
     const void *inputs[] = {FLOATS(0, 0)};

@@ -129,8 +129,7 @@ static void run_tape(const run *r, ty_tape tape, int64_t valid)
 static const double *output_of(const run *r, const char *name, ty_tape tape)
 {
     for (int i = 0; i < ty_graph_n_outputs(r->s.g); i++)
-        if (strcmp(ty_graph_output(r->s.g, i)->name, name) == 0 &&
-            (ty_graph_output(r->s.g, i)->tapes & (uint32_t)tape))
+        if (strcmp(ty_graph_output(r->s.g, i)->name, name) == 0 && (ty_graph_output(r->s.g, i)->tapes & (uint32_t)tape))
             return ty_interp_output(r->it, i)->f;
     fail_msg("no output %s", name);
     return NULL;
@@ -223,7 +222,8 @@ static void penalties_pull_weights_to_zero(void **state)
     end(&r);
 }
 
-/* Evaluation with averaged weights averages in the penalty too. w, 0.8 w, 0.64 w by steps; average 0.8 w, then 0.72 w. */
+/* Evaluation with averaged weights averages in the penalty too. Weights by steps: w, 0.8 w, 0.64 w; the average: 0.8 w,
+ * then 0.72 w. */
 static void penalties_follow_averages(void **state)
 {
     (void)state;
