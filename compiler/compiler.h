@@ -95,15 +95,15 @@ typedef struct ty_loss_term {
     int class_axis;              /* -1: last */
     const double *class_weights; /* n_class_weights numbers or NULL */
     int n_class_weights;
-    bool dense_labels;                    /* softmax_cross_entropy: the target holds a probability for each class */
-    double margin;                        /* hinge, multi_margin, cosine_embedding, contrastive */
-    const char *other;                    /* cosine_embedding, contrastive: the pair's second output */
-    const char *input_lengths;            /* ctc: integer input [batch], 1 to T; NULL: all T steps */
-    const char *target_lengths;           /* ctc: integer input [batch], 0 to S; NULL: all S labels */
-    int64_t blank;                        /* ctc: class */
-    int time_axis;                        /* ctc: 0: output is [T, batch, C]; 1: [batch, T, C] */
-    bool zero_infinity;                   /* ctc: a target that does not fit counts 0, not infinity */
-    const char *const *tensors;           /* l1, l2: names or shell patterns of weights; none: all that are trained */
+    bool dense_labels;          /* softmax_cross_entropy: the target holds a probability for each class */
+    double margin;              /* hinge, multi_margin, cosine_embedding, contrastive */
+    const char *other;          /* cosine_embedding, contrastive: the pair's second output */
+    const char *input_lengths;  /* ctc: integer input [batch], 1 to T; NULL: all T steps */
+    const char *target_lengths; /* ctc: integer input [batch], 0 to S; NULL: all S labels */
+    int64_t blank;              /* ctc: class */
+    int time_axis;              /* ctc: 0: output is [T, batch, C]; 1: [batch, T, C] */
+    bool zero_infinity;         /* ctc: a target that does not fit counts 0, not infinity */
+    const char *const *tensors; /* l1, l2: names or shell patterns of weights; none: all that are trained */
     int n_tensors;
 } ty_loss_term;
 
@@ -219,9 +219,9 @@ typedef struct ty_metric {
     ty_metric_kind kind;
     const char *name;
     const char *output, *target;
-    int64_t k;         /* top_k, >= 1 */
+    int64_t k; /* top_k, >= 1 */
     ty_average average;
-    double threshold;  /* precision, recall, f1 of single numbers: above it is positive (0: of logits) */
+    double threshold; /* precision, recall, f1 of single numbers: above it is positive (0: of logits) */
 } ty_metric;
 
 typedef struct ty_train_spec {
