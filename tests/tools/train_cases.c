@@ -100,7 +100,7 @@ static const char *text(const ty_doc *map, const char *key)
 static int row_of(const char *what, const char *name, const char *const *names, int n)
 {
     for (int i = 0; i < n; i++)
-        if (name && strcmp(name, names[i]) == 0)
+        if (name && names[i] && strcmp(name, names[i]) == 0) /* names that no case has are left out */
             return i;
     ty_error err;
     ty_error_set(&err, TY_E_CONFIG, "unknown %s \"%s\"", what, name ? name : "");
