@@ -49,6 +49,16 @@ int ty_model_n_weights(const ty_model *m);
 const ty_model_value *ty_model_weight(const ty_model *m, int i);
 int64_t ty_model_n_nodes(const ty_model *m);
 
+/* Something that the export of the file has lost and training would need (batch norm folded into convolutions, dropout
+ * taken out ...), and how to export instead. One line each; they live as long as the model. */
+typedef struct ty_model_warning {
+    const char *text;
+    const char *help;
+} ty_model_warning;
+
+int ty_model_n_warnings(const ty_model *m);
+const ty_model_warning *ty_model_warning_at(const ty_model *m, int i);
+
 /* Finds the present bytes of a weight by its name in the file; NULL keeps the bytes of the file. */
 typedef const void *ty_find_weight(void *ctx, const char *name, const ty_type *type);
 /* Writes the model in the format in which it came, with weights from `find`. Durable and atomic. */

@@ -34,6 +34,8 @@ struct ty_model {
     bool *running; /* one a weight */
     int n_inputs, n_outputs, n_weights;
     int64_t n_nodes;
+    ty_model_warning *warning;
+    int n_warnings;
     ty_arena arena;
 };
 
@@ -87,6 +89,15 @@ static void onnx_list(ty_model *m, const ty_onnx *x)
     }
 }
 
+static void onnx_warn(ty_model *m, const ty_onnx *x)
+{
+    ty_onnx_warning list[TY_ONNX_MAX_WARNINGS];
+    m->n_warnings = ty_onnx_warnings(x, &m->arena, list);
+    m->warning = TY_NEW_ARRAY(&m->arena, ty_model_warning, m->n_warnings);
+    for (int i = 0; i < m->n_warnings; i++)
+        m->warning[i] = (ty_model_warning){list[i].text, list[i].help};
+}
+
 static int onnx_open(ty_model *m, const char *path, ty_error *err)
 {
     ty_onnx *x;
@@ -96,6 +107,7 @@ static int onnx_open(ty_model *m, const char *path, ty_error *err)
     m->n_nodes = ty_onnx_n_nodes(x);
     snprintf(m->text, sizeof m->text, "onnx opset %" PRId64, ty_onnx_opset(x));
     onnx_list(m, x);
+    onnx_warn(m, x);
     return 0;
 }
 
@@ -355,6 +367,16 @@ const ty_model_value *ty_model_weight(const ty_model *m, int i)
 int64_t ty_model_n_nodes(const ty_model *m)
 {
     return m->n_nodes;
+}
+
+int ty_model_n_warnings(const ty_model *m)
+{
+    return m->n_warnings;
+}
+
+const ty_model_warning *ty_model_warning_at(const ty_model *m, int i)
+{
+    return &m->warning[i];
 }
 
 static int model_find(const ty_model_value *list, int n, const char *name)

@@ -54,6 +54,8 @@ static void print_text(const ty_model *m, const char *path, const ty_buf *report
         value_text(ty_model_output(m, i), text, sizeof text);
         printf("  output  %-24s %s\n", ty_model_output(m, i)->name, text);
     }
+    for (int i = 0; i < ty_model_n_warnings(m); i++)
+        printf("warning: %s\n   = help: %s\n", ty_model_warning_at(m, i)->text, ty_model_warning_at(m, i)->help);
     if (report->len > 0)
         fputs(report->data, stdout);
     if (n_faults == 0)
@@ -87,6 +89,10 @@ static void print_json(const ty_model *m, const char *path, const ty_buf *report
     ty_json_put_int(&w, "numbers", count_numbers(m));
     put_values(&w, m, "inputs", ty_model_n_inputs(m), ty_model_input);
     put_values(&w, m, "outputs", ty_model_n_outputs(m), ty_model_output);
+    ty_json_open_list(&w, "warnings");
+    for (int i = 0; i < ty_model_n_warnings(m); i++)
+        ty_json_put_string(&w, NULL, ty_model_warning_at(m, i)->text);
+    ty_json_close(&w);
     ty_json_put_int(&w, "faults", n_faults);
     ty_json_put_string(&w, "report", report->data);
     ty_json_close(&w);

@@ -41,6 +41,9 @@ void ty_session_banner(ty_session *s, ty_buf *out)
     ty_buf_addf(out, "  model       %s (%s, %lld nodes), %s numbers trained\n", s->recipe.model,
                 ty_model_format(s->model), (long long)ty_model_n_nodes(s->model),
                 ty_count_text(c->n_trained, a, sizeof a));
+    for (int i = 0; i < ty_model_n_warnings(s->model); i++)
+        ty_buf_addf(out, "  warning     %s\n              %s\n", ty_model_warning_at(s->model, i)->text,
+                    ty_model_warning_at(s->model, i)->help);
     ty_buf_addf(out, "  train       %s\n", ty_dataset_summary(s->train, a, sizeof a));
     if (s->validation)
         ty_buf_addf(out, "  validation  %s\n", ty_dataset_summary(s->validation, b, sizeof b));
