@@ -200,7 +200,7 @@ if [ "$variant" != release ]; then
 else
     mkdir -p "$work/tree/tests/unit" "$work/tree/tests/tools"
     cp -r base compiler include "$work/tree/"
-    cp tests/unit/*.[ch] "$work/tree/tests/unit/" && cp tests/tools/*.c "$work/tree/tests/tools/"
+    cp tests/unit/*.[ch] "$work/tree/tests/unit/" && cp tests/tools/*.[ch] "$work/tree/tests/tools/"
     apply_all | rule "the changes that CONTRIBUTING shows fit the tree"
     (compile_tree 2>&1) | rule "with them it compiles without a warning"
     (run_tests 2>&1) | rule "and the new op passes its tests: values, gradient, compiled code, ONNX's own cases"

@@ -62,7 +62,7 @@ job recipe_huge && { head -c 3000000 /dev/zero | tr '\0' ' ' >>"$ML/code/train.y
 job recipe_no_loss && edit train.yaml '/^loss/d' && bad 78 E0108 loss
 job optimizer_unknown && edit train.yaml 's/adamw/adamv/' && bad 78 'did you mean "adamw"?'
 job loss_unknown && edit train.yaml 's/softmax_cross_entropy/cross_entropy/' && bad 78 softmax_cross_entropy
-job metric_unknown && edit train.yaml 's/accuracy/precision/' && bad 78 accuracy
+job metric_unknown && edit train.yaml 's/accuracy/accurracy/' && bad 78 accuracy
 job schedule_bad && recipe 'schedule: {step: {gamma: 0.5}}' && bad 78 E0108 step_size
 job output_unknown && edit train.yaml 's/logits: logits/logits: logit/' && bad 78 '"logit"' 'logits'
 job target_unknown && edit train.yaml 's/labels: label/labels: class/' && bad 78 '"class"' label
