@@ -28,6 +28,7 @@ typedef struct vectors {
     const void *in[MAX_IO];
     ty_tensor want[MAX_IO];
     int n_in, n_want;
+    int first; /* of the back ends that run */
     double rel, abs;
 } vectors;
 
@@ -103,7 +104,7 @@ static void expect_close(const vectors *v, const char *what, const ty_tensor *wa
 /* Checks every expected output on every back end. */
 static void expect_outputs(vectors *v)
 {
-    for (int k = 0; k < 2; k++) {
+    for (int k = v->first; k < 2; k++) {
         ty_program *program;
         ty_error err = {0};
         ty_compile_options options = {.backend = both[k]};
@@ -318,6 +319,9 @@ static void check_light(const char *network)
     v.want[v.n_want++] = read_tensor(&v.arena, name);
     v.rel = 1e-3;
     v.abs = 1e-7;
+    /* The interpreter takes seconds for these; in instrumented builds (TY_VARIANT is the test runner's), minutes. */
+    const char *variant = getenv("TY_VARIANT");
+    v.first = variant && strcmp(variant, "release") != 0;
     expect_outputs(&v);
     close_model(&v);
 }
