@@ -92,7 +92,6 @@ typedef struct raise_pass {
     ty_raise view;
     ty_arena arena;
     ty_clone clone;
-    struct ty_raise_memo memo;
     uint8_t *needed;        /* by node */
     uint32_t *uses;         /* by node */
     ty_raise_match **match; /* by node; NULL: as it is */
@@ -203,8 +202,7 @@ static void raise_begin(raise_pass *p, const ty_graph *in)
     p->needed = TY_NEW_ARRAY(&p->arena, uint8_t, n + 1);
     p->uses = TY_NEW_ARRAY(&p->arena, uint32_t, n + 1);
     p->match = TY_NEW_ARRAY(&p->arena, ty_raise_match *, n + 1);
-    p->memo.mask = TY_NONE;
-    p->view = (ty_raise){in, p->uses, &p->memo};
+    p->view = (ty_raise){in, p->uses};
 }
 
 int ty_pass_raise(const ty_graph *in, ty_graph *to, const ty_val *bound, ty_val *held, int n_held, ty_error *err)

@@ -32,10 +32,6 @@ int ty_raise_count_of(const ty_graph *g, uint32_t tapes, ty_raise_count *out, ty
 typedef struct ty_raise {
     const ty_graph *g;
     const uint32_t *uses; /* by node: how many operands of needed nodes, and roots, it is */
-    struct ty_raise_memo {
-        ty_val mask; /* the constant mask that was last worked out, as layers share it; TY_NONE: none yet */
-        bool inverted, causal;
-    } * memo;
 } ty_raise;
 
 #define TY_RAISE_MAX_IN 4
@@ -72,5 +68,15 @@ ty_val ty_raise_unscaled(const ty_raise *r, ty_val v, double *factor);
 /* True if all that lies between root and stop[n_stop] serves root alone (constants and pure movement aside): if
  * something else needed a part, raising would compute that part twice. */
 bool ty_raise_closed(const ty_raise *r, uint32_t root, const ty_val *stop, int n_stop);
+
+/* A value of [.., T, S] that has one number where s <= t + at and another elsewhere. */
+typedef struct ty_raise_step {
+    bool is_step;
+    int64_t at;
+    double value[2]; /* on and below the diagonal; above it */
+} ty_raise_step;
+
+/* True if v is made of constants and is such a step (raise_mask.c). */
+bool ty_raise_find_step(const ty_raise *r, ty_val v, ty_raise_step *out);
 
 #endif

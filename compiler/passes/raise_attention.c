@@ -7,24 +7,17 @@
  * or k is read transposed by the product. Keys and values that were repeated for groups of queries are taken before
  * they were repeated.
  *
- * A mask that is made of constants alone is worked out, once for all layers: if it hides just the
- * future, however it was written (Trilu, Where, comparisons), the attention is causal and needs no mask.
+ * A mask that hides just the future, however it was written (raise_mask.c), makes the attention causal and falls away.
  */
 #include "compiler/ir/build.h"
-#include "compiler/ops/op.h"
-#include "compiler/ops/ref.h"
 #include "compiler/passes/raise.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#define ATTENTION_CAUSAL    1u
-#define ATTENTION_HIDDEN    (-1e9) /* what is added to, or put for, a score that shall not count */
-#define ATTENTION_MAX_PLANE (1 << 24)
-#define ATTENTION_MAX_MASK  24 /* nodes of a mask of constants */
-#define DOT_TRANS_A         1u
-#define DOT_TRANS_B         2u
+#define ATTENTION_CAUSAL 1u
+#define ATTENTION_HIDDEN (-1e9) /* what is added to, or put for, a score that shall not count */
+#define DOT_TRANS_A      1u
+#define DOT_TRANS_B      2u
 
 enum { ATTENTION_Q, ATTENTION_K, ATTENTION_V, ATTENTION_MASK };
 
@@ -38,101 +31,29 @@ typedef struct attention_find {
     ty_type scores;
 } attention_find;
 
-/* ---- masks of constants ---- */
+/* ---- masks ---- */
 
-/* The mask as numbers, or false if it reads anything but constants. refs[n_refs] are kept for nodes seen. */
-typedef struct attention_eval {
-    const ty_raise *r;
-    ty_val seen[ATTENTION_MAX_MASK];
-    ty_ref ref[ATTENTION_MAX_MASK];
-    int n;
-} attention_eval;
-
-static const ty_ref *attention_constant(attention_eval *e, ty_val v);
-
-static bool attention_apply(attention_eval *e, ty_val v, ty_ref *res)
+/* A score with this number of the mask: counts (1), does not (0), or is changed (-1). */
+static int attention_lets(const attention_find *f, bool is_bool, double v)
 {
-    const ty_raise *r = e->r;
-    uint32_t node = ty_val_node(v);
-    const ty_op_row *row = ty_op_row_of(ty_graph_op(r->g, node));
-    ty_ref in[3];
-    ty_error err;
-    int n_in = (int)ty_graph_node(r->g, node)->n_in;
-    if (row->class_ != TY_CLASS_LOOP || !row->ref || n_in > 3)
-        return false;
-    for (int k = 0; k < n_in; k++) {
-        ty_val operand = ty_graph_in(r->g, node, k);
-        const ty_ref *known = operand == TY_NONE ? NULL : attention_constant(e, operand);
-        if (!known)
-            return false;
-        in[k] = *known;
-    }
-    return ty_ref_init(res, ty_graph_type(r->g, v), &err) == 0 &&
-           row->ref(ty_graph_attr(r->g, node), in, n_in, res, &err) == 0;
+    if (is_bool)
+        return (v != 0) != f->inverted;
+    return v == 0 ? 1 : v <= ATTENTION_HIDDEN ? 0 : -1;
 }
 
-static const ty_ref *attention_constant(attention_eval *e, ty_val v)
-{
-    const void *data = ty_graph_const_data(e->r->g, v);
-    const ty_type *type = ty_graph_type(e->r->g, v);
-    ty_ref res = {0};
-    ty_error err;
-    for (int i = 0; i < e->n; i++)
-        if (e->seen[i] == v)
-            return &e->ref[i];
-    if (e->n == ATTENTION_MAX_MASK || ty_val_result(v) != 0 || ty_type_elems(type) > ATTENTION_MAX_PLANE)
-        return NULL;
-    bool known = data ? ty_ref_init(&res, type, &err) == 0 : attention_apply(e, v, &res);
-    if (known && data)
-        ty_ref_load(&res, data);
-    if (!known || e->n == ATTENTION_MAX_MASK) {
-        ty_ref_fini(&res);
-        return NULL;
-    }
-    e->seen[e->n] = v;
-    e->ref[e->n] = res;
-    return &e->ref[e->n++];
-}
-
-/* Element at of the mask lets the score through (1), hides it (0), or does neither (-1). */
-static int attention_lets(const attention_find *f, const ty_ref *mask, int64_t at)
-{
-    if (mask->i)
-        return (mask->i[at] != 0) != f->inverted;
-    return mask->f[at] == 0 ? 1 : mask->f[at] <= ATTENTION_HIDDEN ? 0 : -1;
-}
-
-static bool attention_is_future(const attention_find *f, const ty_ref *mask)
-{
-    int r = f->scores.rank;
-    int64_t n_t = f->scores.dim[r - 2], n_s = f->scores.dim[r - 1];
-    if (ty_type_elems(&mask->type) != n_t * n_s || mask->type.rank < 2 || mask->type.dim[mask->type.rank - 1] != n_s ||
-        mask->type.dim[mask->type.rank - 2] != n_t || n_s < n_t)
-        return false;
-    for (int64_t t = 0; t < n_t; t++)
-        for (int64_t s = 0; s < n_s; s++)
-            if (attention_lets(f, mask, t * n_s + s) != (s <= t + n_s - n_t))
-                return false;
-    return true;
-}
-
+/* The mask hides what is behind the diagonal that ends in the last corner, and nothing else. */
 static bool attention_is_causal(const ty_raise *r, const attention_find *f)
 {
-    if (f->mask == TY_NONE || !(f->fill <= ATTENTION_HIDDEN))
+    ty_raise_step step;
+    int rank = f->scores.rank;
+    int64_t n_t = f->scores.dim[rank - 2], n_s = f->scores.dim[rank - 1];
+    if (f->mask == TY_NONE || !(f->fill <= ATTENTION_HIDDEN) || n_s < n_t)
         return false;
-    struct ty_raise_memo *memo = r->memo;
-    if (memo->mask == f->mask && memo->inverted == f->inverted)
-        return memo->causal;
-    attention_eval *e = calloc(1, sizeof *e);
-    if (!e)
-        return false;
-    e->r = r;
-    const ty_ref *mask = attention_constant(e, f->mask);
-    *memo = (struct ty_raise_memo){f->mask, f->inverted, mask && attention_is_future(f, mask)};
-    for (int i = 0; i < e->n; i++)
-        ty_ref_fini(&e->ref[i]);
-    free(e);
-    return memo->causal;
+    const ty_type *t = ty_graph_type(r->g, f->mask);
+    bool is_bool = t->dtype == TY_BOOL;
+    return t->dim[rank - 2] == n_t && t->dim[rank - 1] == n_s && ty_raise_find_step(r, f->mask, &step) &&
+           step.at == n_s - n_t && attention_lets(f, is_bool, step.value[0]) == 1 &&
+           attention_lets(f, is_bool, step.value[1]) == 0;
 }
 
 /* ---- the pattern ---- */
