@@ -479,8 +479,10 @@ static void train_cases_have_what_they_have(void **state)
     snprintf(folder, sizeof folder, "%s/data/train-cases", shared ? shared : "../shared");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         n += check_real(folder, &cases[i]);
-    if (n == 0)
+    if (n == 0) {
+        print_message("skip: no shared data at TY_SHARED or ../shared\n");
         skip();
+    }
 }
 
 static void workloads_have_what_they_have(void **state)
@@ -489,8 +491,10 @@ static void workloads_have_what_they_have(void **state)
     int n = 0;
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
         n += check_real("build/bench/works", &works[i]);
-    if (n == 0)
+    if (n == 0) {
+        print_message("skip: workloads in build/bench/works; bench/compare makes them\n");
         skip();
+    }
 }
 
 int main(void)
