@@ -43,7 +43,7 @@ static void write_model(FILE *f)
     model_begin(&m, 18);
     model_input(&m, "x0", 1, 2, (int64_t[]){-1, WIDTH});
     for (int i = 0; i < LAYERS; i++) {
-        char in[32], out[32], name[32];
+        char in[64], out[32], name[32];
         snprintf(in, sizeof in, "x%d,layer%d.weight", i, i);
         snprintf(out, sizeof out, "x%d", i + 1);
         snprintf(name, sizeof name, "layer%d.weight", i);
