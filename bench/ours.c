@@ -10,6 +10,9 @@
  *   losses    of the first twenty steps
  *
  * followed by what only we know: where the compiling time went, planned bytes, kernels.
+ *
+ * With --calls, twelve more steps are timed call by call and a table is printed instead: medians, longest first, with
+ * the memory that each call moves at least and its speed, and that as a share of what copying memory reaches here.
  */
 #include "base/clock.h"
 #include "base/file.h"
@@ -19,6 +22,7 @@
 #include "entrypoint/threads.h"
 
 #include <getopt.h>
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +75,7 @@ typedef struct job {
     float losses[KEPT_LOSSES];
     double *step_ms; /* one a step */
     double first_s;
+    bool calls; /* print where a step's time goes */
 } job;
 
 /* ---- data ----------------------------------------------------------------------------------------------------------
@@ -301,6 +306,94 @@ static int job_print(job *j, ty_error *err)
     return rc;
 }
 
+/* ---- where a step's time goes --------------------------------------------------------------------------------------
+ */
+
+enum { TIMED_STEPS = 12, COPY_MB = 256 };
+
+/* Bytes a second, read and written, of the fastest of eight copies by all threads. */
+static double copy_speed(int threads)
+{
+    size_t n = (size_t)COPY_MB << 20;
+    char *from = aligned_alloc(4096, n), *to = aligned_alloc(4096, n);
+    double best = 0;
+    for (int round = 0; from && to && round < 10; round++) {
+        int64_t start = ty_clock_ns();
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+        for (int t = 0; t < threads; t++)
+            memcpy(to + n / (size_t)threads * (size_t)t, from + n / (size_t)threads * (size_t)t, n / (size_t)threads);
+        double speed = 2e9 * (double)n / (double)(ty_clock_ns() - start);
+        if (round < 2) /* pages come in */
+            memset(from, round, n);
+        else
+            best = speed > best ? speed : best;
+    }
+    free(from);
+    free(to);
+    return best;
+}
+
+typedef struct call_row {
+    ty_call_info info;
+    double ms;
+} call_row;
+
+static int compare_calls(const void *a, const void *b)
+{
+    const call_row *x = a, *y = b;
+    return (x->ms < y->ms) - (x->ms > y->ms);
+}
+
+static void calls_print(const job *j, call_row *rows, int n)
+{
+    static const char *const kinds[] = {
+        [TY_CALL_KERNEL] = "kernel", [TY_CALL_LIBRARY] = "library", [TY_CALL_COPY] = "copy"};
+    double copy = copy_speed(j->options.threads > 0 ? j->options.threads : omp_get_max_threads()), sum = 0;
+    double by_kind[3] = {0};
+    for (int i = 0; i < n; i++) {
+        sum += rows[i].ms;
+        by_kind[rows[i].info.kind] += rows[i].ms;
+    }
+    qsort(rows, (size_t)n, sizeof *rows, compare_calls);
+    printf("%s: %d calls, %.3f ms (kernels %.3f, library %.3f, copies %.3f); copying memory: %.1f GB/s\n",
+           j->work->name, n, sum, by_kind[0], by_kind[1], by_kind[2], 1e-9 * copy);
+    printf("%9s %6s %8s %8s %7s %7s %3s  %s\n", "ms", "share", "read MB", "write MB", "GB/s", "of copy", "thr", "what");
+    for (int i = 0; i < n; i++) {
+        const ty_call_info *c = &rows[i].info;
+        double speed = (double)(c->read_bytes + c->written_bytes) / (1e-3 * rows[i].ms);
+        printf("%9.4f %5.1f%% %8.3f %8.3f %7.2f %6.0f%% %3d  %s %s %s: %s\n", rows[i].ms, 100 * rows[i].ms / sum,
+               1e-6 * (double)c->read_bytes, 1e-6 * (double)c->written_bytes, 1e-9 * speed, 100 * speed / copy,
+               c->threads, kinds[c->kind], c->name, c->how, c->origin);
+    }
+}
+
+static int job_calls(job *j, ty_error *err)
+{
+    int n = ty_program_n_calls(j->program, TY_RUN_LAST);
+    int64_t *ns = calloc((size_t)n + 1, sizeof *ns);
+    double *ms = calloc((size_t)n * TIMED_STEPS + 1, sizeof *ms);
+    call_row *rows = calloc((size_t)n + 1, sizeof *rows);
+    int rc = ns && ms && rows ? 0 : ty_error_set(err, TY_E_LIMIT, "no memory for %d times", n);
+    for (int step = 0; step < TIMED_STEPS && rc == 0; step++) {
+        const void *inputs[MAX_INPUTS];
+        for (int i = 0; i < j->n_inputs; i++)
+            inputs[i] = input_batch(&j->inputs[i], step);
+        rc = ty_program_run_timed(j->program, TY_RUN_LAST, inputs, ns, err);
+        for (int i = 0; i < n; i++)
+            ms[i * TIMED_STEPS + step] = 1e-6 * (double)ns[i];
+    }
+    for (int i = 0; i < n && rc == 0; i++) {
+        ty_program_call(j->program, TY_RUN_LAST, i, &rows[i].info);
+        rows[i].ms = median(ms + i * TIMED_STEPS, TIMED_STEPS);
+    }
+    if (rc == 0)
+        calls_print(j, rows, n);
+    free(ns);
+    free(ms);
+    free(rows);
+    return rc;
+}
+
 /* ---- all of it -----------------------------------------------------------------------------------------------------
  */
 
@@ -311,7 +404,7 @@ static int job_run(job *j, ty_error *err)
     if (ty_model_open(path, &j->model, err) < 0 || inputs_open(j, err) < 0 || job_compile(j, err) < 0 ||
         job_train(j, err) < 0)
         return -1;
-    return job_print(j, err);
+    return j->calls ? job_calls(j, err) : job_print(j, err);
 }
 
 static void job_free(job *j)
@@ -328,7 +421,7 @@ static void job_free(job *j)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: ours WORK DIR [STEPS] [--cache DIR] [--threads N] [--cc PROGRAM] [--dump DIR]\n"
+    fprintf(stderr, "usage: ours WORK DIR [STEPS] [--cache DIR] [--threads N] [--cc PROGRAM] [--dump DIR] [--calls]\n"
                     "       WORK is one of");
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
         fprintf(stderr, " %s", works[i].name);
@@ -346,11 +439,10 @@ static const work *work_find(const char *name)
 
 static bool job_options(job *j, int argc, char **argv)
 {
-    static const struct option known[] = {{"cache", required_argument, NULL, 'k'},
-                                          {"threads", required_argument, NULL, 't'},
-                                          {"cc", required_argument, NULL, 'c'},
-                                          {"dump", required_argument, NULL, 'd'},
-                                          {0}};
+    static const struct option known[] = {
+        {"cache", required_argument, NULL, 'k'}, {"threads", required_argument, NULL, 't'},
+        {"cc", required_argument, NULL, 'c'},    {"dump", required_argument, NULL, 'd'},
+        {"calls", no_argument, NULL, 'l'},       {0}};
     for (int o; (o = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         switch (o) {
         case 'k':
@@ -364,6 +456,9 @@ static bool job_options(job *j, int argc, char **argv)
             break;
         case 'd':
             j->options.dump_dir = optarg;
+            break;
+        case 'l':
+            j->calls = true;
             break;
         default:
             return false;

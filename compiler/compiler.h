@@ -314,6 +314,33 @@ int ty_program_describe_memory(const ty_program *p, ty_buf *out);
 
 /* Runs one tape. inputs[i]: dense bytes of input i. Returns when results are there. */
 int ty_program_run(ty_program *p, ty_run run, const void *const *inputs, ty_error *err);
+
+/* ---- where the time goes ----
+ *
+ * A tape is a sequence of calls. ty_program_run_timed is ty_program_run with a clock read between them, which costs
+ * some 40 ns a call:
+ *
+ *     int n = ty_program_n_calls(p, TY_RUN_LAST);
+ *     ty_program_run_timed(p, TY_RUN_LAST, inputs, ns, err);     // ns[n]
+ *     ty_program_call(p, TY_RUN_LAST, i, &info);                 // what call i is
+ */
+typedef enum ty_call_kind { TY_CALL_KERNEL, TY_CALL_LIBRARY, TY_CALL_COPY } ty_call_kind;
+
+typedef struct ty_call_info {
+    ty_call_kind kind;
+    const char *name;   /* KERNEL: "ty_k_<hash>", its function; LIBRARY: its op; COPY: "copy" */
+    const char *how;    /* KERNEL: "rows", "columns"; LIBRARY: what was chosen, "onednn jit"; COPY: "" */
+    const char *origin; /* the user's layer */
+    int threads;
+    size_t read_bytes, written_bytes; /* memory that must move at least: every element that is touched, once */
+} ty_call_info;
+
+/* 0 for the interpreter. */
+int ty_program_n_calls(const ty_program *p, ty_run run);
+/* Text lives as long as the program. */
+void ty_program_call(const ty_program *p, ty_run run, int i, ty_call_info *out);
+int ty_program_run_timed(ty_program *p, ty_run run, const void *const *inputs, int64_t *call_ns, ty_error *err);
+
 int ty_program_n_inputs(const ty_program *p);
 const ty_binding *ty_program_input(const ty_program *p, int i);
 /* A result of the latest run of that tape; NULL if there is no such output. Valid until the next run. */

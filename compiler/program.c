@@ -68,17 +68,32 @@ static int program_interpret(ty_program *p, ty_run run, const void *const *input
 
 /* ---- running ---- */
 
-int ty_program_run(ty_program *p, ty_run run, const void *const *inputs, ty_error *err)
+int ty_program_run_timed(ty_program *p, ty_run run, const void *const *inputs, int64_t *call_ns, ty_error *err)
 {
     if (!p->has[run])
         return ty_error_set(err, TY_E_INTERNAL, "this program has no tape number %d", (int)run);
     if (p->backend == TY_BACKEND_INTERPRETER)
         return program_interpret(p, run, inputs, err);
-    ty_cpu_run(p->cpu, p->plan_of[run], inputs);
+    ty_cpu_run(p->cpu, p->plan_of[run], inputs, call_ns);
     for (int i = 0; i < p->n_outputs[run]; i++)
         p->result[run][i].data = (void *)(uintptr_t)ty_cpu_value(
             p->cpu, p->plan_of[run], ty_graph_output(p->graph, p->output[run][i])->val, inputs);
     return 0;
+}
+
+int ty_program_run(ty_program *p, ty_run run, const void *const *inputs, ty_error *err)
+{
+    return ty_program_run_timed(p, run, inputs, NULL, err);
+}
+
+int ty_program_n_calls(const ty_program *p, ty_run run)
+{
+    return p->cpu && p->has[run] ? ty_cpu_n_calls(p->cpu, p->plan_of[run]) : 0;
+}
+
+void ty_program_call(const ty_program *p, ty_run run, int i, ty_call_info *out)
+{
+    ty_cpu_call(p->cpu, p->plan_of[run], i, out);
 }
 
 int ty_program_n_inputs(const ty_program *p)

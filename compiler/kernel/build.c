@@ -103,7 +103,8 @@ static uint32_t kb_buffer(ty_kb *b, ty_val v)
         k->buffer = grown;
         k->cap_buffers = cap;
     }
-    k->buffer[k->n_buffers] = (ty_kbuffer){v, (ty_dtype)ty_graph_type(b->group->g, v)->dtype, false};
+    k->buffer[k->n_buffers] = (ty_kbuffer){v, (ty_dtype)ty_graph_type(b->group->g, v)->dtype, false,
+                                           ty_type_elems(ty_graph_type(b->group->g, v))};
     return (uint32_t)k->n_buffers++;
 }
 

@@ -68,6 +68,7 @@ typedef struct ty_kbuffer {
     ty_val val;
     ty_dtype dtype;
     bool written;
+    int64_t span_elems; /* of the whole value */
 } ty_kbuffer;
 
 #define TY_K_MAX_VARS 16
@@ -101,6 +102,8 @@ typedef struct ty_kernel {
 int64_t ty_kernel_n_units(const ty_kernel *k);
 /* Work of one unit in scalar instructions, to decide how many threads are worth waking. */
 double ty_kernel_unit_cost(const ty_kernel *k);
+/* Bytes that the kernel must read and write at least: every element it touches, once a buffer. */
+void ty_kernel_traffic(const ty_kernel *k, size_t *read_bytes, size_t *written_bytes);
 /* Merges neighbouring variables that all addresses walk through as one, so that loops get longer. */
 void ty_kernel_merge_vars(ty_kernel *k);
 

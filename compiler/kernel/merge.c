@@ -1,5 +1,5 @@
 /* merge.c - longer loops: neighbouring variables that every address walks through as one become one; plain loops get
- * their fastest variable as inner loop; and how much work a kernel is. */
+ * their fastest variable as inner loop; and how much work and traffic a kernel is. */
 #include "compiler/kernel/kernel.h"
 
 #include <string.h>
@@ -132,4 +132,32 @@ double ty_kernel_unit_cost(const ty_kernel *k)
     if (k->form == TY_FORM_ROWS)
         return inner;
     return inner * (double)(columns < TY_COLUMN_BLOCK ? columns : TY_COLUMN_BLOCK);
+}
+
+/* Elements behind an address: one for each combination of the variables in it. */
+static double merge_touched(const ty_kernel *k, uint64_t vars)
+{
+    double n = 1;
+    for (int i = 0; i < k->n_order; i++)
+        if (vars >> k->order[i] & 1)
+            n *= (double)k->extent[k->order[i]];
+    return n;
+}
+
+void ty_kernel_traffic(const ty_kernel *k, size_t *read_bytes, size_t *written_bytes)
+{
+    *read_bytes = *written_bytes = 0;
+    for (int b = 0; b < k->n_buffers; b++) {
+        double most = 0, span = (double)k->buffer[b].span_elems;
+        for (uint32_t i = 0; i < k->n_instrs; i++)
+            if (k->instr[i].kop == TY_K_LOAD && k->instr[i].buffer == (uint32_t)b) {
+                double n = merge_touched(k, ty_ix_at(&k->ix, k->instr[i].addr)->vars);
+                most = n > most ? n : most;
+            }
+        for (int s = 0; s < k->n_stores; s++)
+            if (k->store[s].buffer == (uint32_t)b)
+                most = merge_touched(k, ty_ix_at(&k->ix, k->store[s].addr)->vars);
+        most = most < span ? most : span;
+        *(k->buffer[b].written ? written_bytes : read_bytes) += (size_t)most * ty_dtype_bytes(k->buffer[b].dtype);
+    }
 }

@@ -470,6 +470,32 @@ static void test_bits_do_not_depend_on_threads(void **state)
     ty_program_free(p[1]);
 }
 
+/* Each call says what memory it moves, and is timed. */
+static void test_calls(void **state)
+{
+    (void)state;
+    ty_graph *g = ty_graph_new();
+    ty_val x = input(g, "x", 2, DIMS(1000, 70)), b = input(g, "b", 1, DIMS(70));
+    out(g, "rows", ty_b_reduce(g, ty_b_add(g, x, b), TY_SUM, 2, false));
+    ty_program *p = compile(g, TY_TAPE_EVAL, TY_BACKEND_CPU, 2);
+    float *inputs[] = {noise(70000, 1, 1), noise(70, 2, 1)};
+    ty_error err = {0};
+    ty_call_info info;
+    int64_t ns[1] = {-1};
+    assert_int_equal(ty_program_n_calls(p, TY_RUN_EVAL), 1);
+    assert_int_equal(ty_program_n_calls(p, TY_RUN_LAST), 0);
+    ty_program_call(p, TY_RUN_EVAL, 0, &info);
+    assert_int_equal(info.kind, TY_CALL_KERNEL);
+    assert_string_equal(info.how, "rows");
+    assert_int_equal(info.read_bytes, 4 * (70000 + 70));
+    assert_int_equal(info.written_bytes, 4 * 1000);
+    assert_int_equal(ty_program_run_timed(p, TY_RUN_EVAL, (const void *const *)(const void *)inputs, ns, &err), 0);
+    assert_in_range(ns[0], 1, 1000000000);
+    free(inputs[0]);
+    free(inputs[1]);
+    ty_program_free(p);
+}
+
 static void test_compiler_is_missing(void **state)
 {
     (void)state;
@@ -484,15 +510,11 @@ static void test_compiler_is_missing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_elementwise),
-        cmocka_unit_test(test_integers),
-        cmocka_unit_test(test_movement),
-        cmocka_unit_test(test_reductions),
-        cmocka_unit_test(test_gradient),
-        cmocka_unit_test(test_update),
-        cmocka_unit_test(test_random_graphs),
-        cmocka_unit_test(test_bits_do_not_depend_on_threads),
-        cmocka_unit_test(test_compiler_is_missing),
+        cmocka_unit_test(test_elementwise),   cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_movement),      cmocka_unit_test(test_reductions),
+        cmocka_unit_test(test_gradient),      cmocka_unit_test(test_update),
+        cmocka_unit_test(test_random_graphs), cmocka_unit_test(test_bits_do_not_depend_on_threads),
+        cmocka_unit_test(test_calls),         cmocka_unit_test(test_compiler_is_missing),
     };
     return cmocka_run_group_tests_name("compiled", tests, NULL, NULL);
 }

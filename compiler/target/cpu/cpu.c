@@ -25,6 +25,7 @@ typedef struct cpu_step {
     int threads;
     size_t bytes;  /* COPY */
     uint64_t hash; /* KERNEL: of its text */
+    ty_call_info info;
 } cpu_step;
 
 /* A pointer that depends on the inputs of the run. */
@@ -159,6 +160,12 @@ static void cpu_add_kernel(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, con
     step->n_units = ty_kernel_n_units(k);
     double cost = (double)step->n_units * ty_kernel_unit_cost(k);
     step->threads = cost < CPU_SERIAL_COST || step->n_units < 2 ? 1 : cpu->opt.threads;
+    step->info = (ty_call_info){.kind = TY_CALL_KERNEL,
+                                .name = ty_arena_printf(&cpu->arena, "ty_k_%016lx", (unsigned long)step->hash),
+                                .how = k->form == TY_FORM_COLUMNS ? "columns" : "rows",
+                                .origin = k->origin,
+                                .threads = step->threads};
+    ty_kernel_traffic(k, &step->info.read_bytes, &step->info.written_bytes);
     cpu->report.n_kernels++;
 }
 
@@ -183,9 +190,18 @@ static int cpu_add_library(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, con
         res[i] = *ty_graph_type(g, ty_val_make(u->node, (uint32_t)i));
         cpu_point(cpu, tape, plan, &step->ptr[n_in + i], ty_val_make(u->node, (uint32_t)i), 0);
     }
+    step->info = (ty_call_info){.kind = TY_CALL_LIBRARY,
+                                .name = ty_op_row_of((ty_op)n->op)->text,
+                                .origin = ty_graph_origin_of(g, u->node),
+                                .threads = cpu->opt.threads};
+    for (int i = 0; i < n_in; i++)
+        step->info.read_bytes += ty_type_bytes(&in[i]);
+    for (int i = 0; i < n_res; i++)
+        step->info.written_bytes += ty_type_bytes(&res[i]);
     ty_library_shape shape = {ty_graph_attr(g, u->node), in, n_in, res, n_res, cpu->opt.threads, cpu->opt.strict};
     if (ty_library_prepare((ty_op)n->op, &shape, &step->call, err) < 0)
         return ty_error_wrap(err, "%s", ty_graph_origin_of(g, u->node));
+    step->info.how = step->call.text ? step->call.text : "";
     if (step->call.scratch_bytes > cpu->report.scratch_bytes)
         cpu->report.scratch_bytes = step->call.scratch_bytes;
     cpu->report.n_library_calls++;
@@ -212,6 +228,8 @@ static void cpu_add_copy(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, char 
     step->ptr[0] = to;
     step->bytes = ty_type_bytes(ty_graph_type(plan->f->g, from));
     cpu_point(cpu, tape, plan, &step->ptr[1], from, 0);
+    step->info = (ty_call_info){TY_CALL_COPY, "copy",     "", ty_graph_origin_of(plan->f->g, ty_val_node(from)), 1,
+                                step->bytes,  step->bytes};
 }
 
 static int cpu_add_assembly(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u)
@@ -430,21 +448,41 @@ static void cpu_run_kernel(const cpu_step *step)
     }
 }
 
-void ty_cpu_run(ty_cpu *cpu, int plan, const void *const *inputs)
+static void cpu_run_step(const cpu_step *step, char *scratch)
+{
+    if (step->kind == CPU_KERNEL)
+        cpu_run_kernel(step);
+    else if (step->kind == CPU_LIBRARY)
+        step->call.run(step->call.prepared, (const void *const *)step->ptr, (void *const *)(step->ptr + step->n_in),
+                       scratch);
+    else
+        memmove(step->ptr[0], step->ptr[1], step->bytes);
+}
+
+void ty_cpu_run(ty_cpu *cpu, int plan, const void *const *inputs, int64_t *call_ns)
 {
     const cpu_tape *tape = &cpu->tape[plan];
     for (int i = 0; i < tape->n_patches; i++)
         *tape->patch[i].at = (char *)(uintptr_t)inputs[tape->patch[i].input] + tape->patch[i].offset;
+    int64_t before = call_ns ? ty_clock_ns() : 0;
     for (int i = 0; i < tape->n_steps; i++) {
-        const cpu_step *step = &tape->step[i];
-        if (step->kind == CPU_KERNEL)
-            cpu_run_kernel(step);
-        else if (step->kind == CPU_LIBRARY)
-            step->call.run(step->call.prepared, (const void *const *)step->ptr, (void *const *)(step->ptr + step->n_in),
-                           cpu->scratch);
-        else
-            memmove(step->ptr[0], step->ptr[1], step->bytes);
+        cpu_run_step(&tape->step[i], cpu->scratch);
+        if (call_ns) {
+            int64_t now = ty_clock_ns();
+            call_ns[i] = now - before;
+            before = now;
+        }
     }
+}
+
+int ty_cpu_n_calls(const ty_cpu *cpu, int plan)
+{
+    return cpu->tape[plan].n_steps;
+}
+
+void ty_cpu_call(const ty_cpu *cpu, int plan, int call, ty_call_info *out)
+{
+    *out = cpu->tape[plan].step[call].info;
 }
 
 const void *ty_cpu_value(const ty_cpu *cpu, int plan, ty_val v, const void *const *inputs)

@@ -7,6 +7,7 @@
 #ifndef TY_TARGET_CPU_CPU_H
 #define TY_TARGET_CPU_CPU_H
 
+#include "compiler/compiler.h"
 #include "compiler/passes/plan.h"
 #include "compiler/target/cpu/cc.h"
 
@@ -30,8 +31,11 @@ typedef struct ty_cpu_report {
 int ty_cpu_build(const ty_plan *const *plans, int n_plans, const ty_cpu_options *opt, ty_cpu **out, ty_error *err);
 void ty_cpu_free(ty_cpu *cpu);
 const ty_cpu_report *ty_cpu_report_of(const ty_cpu *cpu);
-/* Runs plan i. inputs[k]: bytes of graph input k (NULL where the tape does not read it). */
-void ty_cpu_run(ty_cpu *cpu, int plan, const void *const *inputs);
+/* Runs plan i. inputs[k]: bytes of graph input k (NULL where the tape does not read it). call_ns: NULL, or to how many
+ * nanoseconds each call of the tape took, ty_cpu_n_calls(cpu, i) numbers. */
+void ty_cpu_run(ty_cpu *cpu, int plan, const void *const *inputs, int64_t *call_ns);
+int ty_cpu_n_calls(const ty_cpu *cpu, int plan);
+void ty_cpu_call(const ty_cpu *cpu, int plan, int call, ty_call_info *out);
 /* Where a value of a plan lies after a run with these inputs. */
 const void *ty_cpu_value(const ty_cpu *cpu, int plan, ty_val v, const void *const *inputs);
 
