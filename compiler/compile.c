@@ -338,6 +338,7 @@ static int compile_step(ty_step *step, uint32_t tapes, const ty_compile_options 
         p->n_weights = facts.n_weights;
         p->range = facts.range;
         p->report.n_trained = step->n_trained;
+        p->report.found = step->found;
         p->report.import_ms = import_ms;
         p->report.total_ms += import_ms;
         *out = p;

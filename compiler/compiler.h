@@ -67,6 +67,24 @@ int ty_model_write(const ty_model *m, const char *path, ty_find_weight *find, vo
  * *n_faults is their number. */
 int ty_model_check(const ty_model *m, int64_t batch, ty_buf *report, int *n_faults, ty_error *err);
 
+/* Parts of a model that the compiler knows as a whole, whether the file has them whole or taken apart. */
+typedef enum ty_composite {
+#define COMPOSITE(NAME, ...) TY_COMPOSITE_##NAME,
+#include "compiler/composites.def"
+#undef COMPOSITE
+    TY_N_COMPOSITES
+} ty_composite;
+
+typedef struct ty_composite_count {
+    int n[TY_N_COMPOSITES];
+} ty_composite_count;
+
+const char *ty_composite_text(ty_composite kind); /* "layer norm" */
+/* "12 causal attention, 25 layer norm, 12 GELU"; "" if there is none. Returns out; 320 bytes hold the longest. */
+const char *ty_composite_count_text(const ty_composite_count *c, char *out, size_t n);
+/* Counts those of a model without faults as it is trained, with `batch` bound to free dims. */
+int ty_model_count_composites(const ty_model *m, int64_t batch, ty_composite_count *out, ty_error *err);
+
 /* ---- what to train ------------------------------------------------------------------------------------------------
  */
 
@@ -295,8 +313,9 @@ typedef struct ty_compile_report {
     size_t slab_bytes;  /* planned temporaries: the largest tape */
     size_t bound_bytes; /* lower bound: largest sum of live bytes */
     size_t constant_bytes;
-    size_t scratch_bytes; /* library workspaces */
-    int64_t n_trained;    /* numbers trained */
+    size_t scratch_bytes;     /* library workspaces */
+    int64_t n_trained;        /* numbers trained */
+    ty_composite_count found; /* in the model as it is trained (inference: as it is applied) */
 } ty_compile_report;
 
 /* Training: outputs of LAST are "loss", "lr", "grad_norm"; of MICRO "loss"; of EVAL "loss" parts "loss.sum",

@@ -5,6 +5,7 @@
 #include "compiler/model.h"
 
 #include "base/file.h"
+#include "compiler/composites.h"
 #include "compiler/import/cmodel.h"
 #include "compiler/import/onnx.h"
 #include "compiler/ir/build.h"
@@ -449,8 +450,8 @@ static int model_raise(const ty_model *m, const model_draft *d, ty_graph *g, ty_
         return -1;
     for (int i = 0; i < values->n_updates; i++)
         updates[i] = (ty_model_update){values->updates[i].weight, held[m->n_outputs + i]};
-    *values = (ty_model_values){held, updates, values->n_updates};
-    return 0;
+    *values = (ty_model_values){held, updates, values->n_updates, {{0}}};
+    return ty_composites_count(g, held, n, &values->found, err);
 }
 
 int ty_model_import(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_model_values *values, ty_error *err)
@@ -532,6 +533,22 @@ int ty_model_check(const ty_model *m, int64_t batch, ty_buf *report, int *n_faul
         rc = model_report(faults, n < MODEL_MAX_FAULTS ? n : MODEL_MAX_FAULTS, report, err);
     }
     free(faults);
+    ty_graph_free(g);
+    return rc;
+}
+
+int ty_model_count_composites(const ty_model *m, int64_t batch, ty_composite_count *out, ty_error *err)
+{
+    ty_graph *g = ty_graph_new();
+    ty_val *inputs = TY_NEW_ARRAY(ty_graph_arena(g), ty_val, m->n_inputs + 1);
+    ty_model_binding b = {.mode = TY_MODEL_TRAIN, .inputs = inputs};
+    ty_model_values values;
+    b.seed = b.step = ty_b_scalar(g, TY_I64, 0);
+    int rc = model_bind_batch(m, g, batch, inputs, err);
+    if (rc == 0)
+        rc = ty_model_import(m, g, &b, &values, err);
+    if (rc == 0)
+        *out = values.found;
     ty_graph_free(g);
     return rc;
 }

@@ -33,6 +33,7 @@ typedef struct ty_model_values {
     const ty_val *outputs; /* one a model output */
     const ty_model_update *updates;
     int n_updates;
+    ty_composite_count found; /* in what was emitted */
 } ty_model_values;
 
 /* Emits the model into g, raised (compiler/passes/raise.h); may be called again on the same graph. */

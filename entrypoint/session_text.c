@@ -36,11 +36,13 @@ static uint64_t planned_bytes(const ty_compile_report *r)
 void ty_session_banner(ty_session *s, ty_buf *out)
 {
     const ty_compile_report *c = ty_program_report(s->program);
-    char a[160], b[160], d[32];
+    char a[160], b[160], d[32], found[320];
     ty_buf_addf(out, "%s%s%s\n", TY_VERSION_LINE, s->job->name ? ", job " : "", s->job->name ? s->job->name : "");
     ty_buf_addf(out, "  model       %s (%s, %lld nodes), %s numbers trained\n", s->recipe.model,
                 ty_model_format(s->model), (long long)ty_model_n_nodes(s->model),
                 ty_count_text(c->n_trained, a, sizeof a));
+    if (ty_composite_count_text(&c->found, found, sizeof found)[0])
+        ty_buf_addf(out, "  found       %s\n", found);
     for (int i = 0; i < ty_model_n_warnings(s->model); i++)
         ty_buf_addf(out, "  warning     %s\n              %s\n", ty_model_warning_at(s->model, i)->text,
                     ty_model_warning_at(s->model, i)->help);

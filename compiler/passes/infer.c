@@ -21,8 +21,9 @@ static int infer_inputs(const ty_model *m, ty_graph *g, const ty_binding *inputs
     return ty_graph_failed(g, err) ? -1 : 0;
 }
 
-static int infer_graph(const ty_model *m, const ty_binding *inputs, int n_inputs, ty_graph *g, ty_error *err)
+static int infer_graph(const ty_model *m, const ty_binding *inputs, int n_inputs, ty_step *out, ty_error *err)
 {
+    ty_graph *g = out->g;
     ty_val *bound = TY_NEW_ARRAY(ty_graph_arena(g), ty_val, ty_model_n_inputs(m) + 1);
     if (infer_inputs(m, g, inputs, n_inputs, bound, err) < 0)
         return -1;
@@ -31,6 +32,7 @@ static int infer_graph(const ty_model *m, const ty_binding *inputs, int n_inputs
     b.seed = b.step = ty_b_scalar(g, TY_I64, 0);
     if (ty_model_import(m, g, &b, &values, err) < 0)
         return -1;
+    out->found = values.found;
     for (int i = 0; i < ty_model_n_outputs(m); i++)
         ty_graph_add_output(g, ty_model_output(m, i)->name, values.outputs[i], TY_TAPE_EVAL);
     return ty_graph_failed(g, err) ? -1 : 0;
@@ -51,7 +53,7 @@ static void infer_list_constants(ty_step *s, const ty_model *m)
 int ty_step_build_infer(const ty_model *m, const ty_binding *inputs, int n_inputs, ty_step *out, ty_error *err)
 {
     *out = (ty_step){.g = ty_graph_new()};
-    if (infer_graph(m, inputs, n_inputs, out->g, err) < 0) {
+    if (infer_graph(m, inputs, n_inputs, out, err) < 0) {
         ty_step_fini(out);
         return -1;
     }

@@ -2,9 +2,7 @@
 #include "compiler/passes/raise.h"
 
 #include "compiler/ir/clone.h"
-#include "compiler/ops/op.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define RAISE_MAX_CONE 64 /* nodes of a pattern */
@@ -218,46 +216,4 @@ int ty_pass_raise(const ty_graph *in, ty_graph *to, const ty_val *bound, ty_val 
         held[i] = held[i] == TY_NONE ? TY_NONE : p.clone.map[held[i]];
     ty_arena_fini(&p.arena);
     return rc;
-}
-
-/* ---- counts ---- */
-
-static void raise_count_node(const ty_graph *g, uint32_t id, ty_raise_count *c)
-{
-    uint32_t flags = ty_graph_attr(g, id)->flags;
-    switch (ty_graph_op(g, id)) {
-    case TY_OP_NORM:
-        (*(flags & 1 ? &c->rms_norms : &c->layer_norms))++;
-        break;
-    case TY_OP_BATCHNORM:
-        c->batch_norms++;
-        break;
-    case TY_OP_GELU:
-        c->gelus++;
-        break;
-    case TY_OP_SILU:
-        c->silus++;
-        break;
-    case TY_OP_ATTENTION:
-        c->attentions++;
-        c->causal_attentions += flags & 1;
-        break;
-    default:
-        break;
-    }
-}
-
-int ty_raise_count_of(const ty_graph *g, uint32_t tapes, ty_raise_count *out, ty_error *err)
-{
-    uint32_t n = ty_graph_n_nodes(g);
-    uint8_t *live = calloc((size_t)n + 1, 1);
-    *out = (ty_raise_count){0};
-    if (!live)
-        return ty_error_set(err, TY_E_LIMIT, "no memory for a pass over %u nodes", n);
-    ty_graph_mark_live(g, tapes, live);
-    for (uint32_t id = 0; id < n; id++)
-        if (live[id])
-            raise_count_node(g, id, out);
-    free(live);
-    return 0;
 }

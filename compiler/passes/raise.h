@@ -18,14 +18,6 @@
  * effects of `in` are not looked at: it is a model that is still being built into a step. */
 int ty_pass_raise(const ty_graph *in, ty_graph *to, const ty_val *bound, ty_val *held, int n_held, ty_error *err);
 
-/* Composites of each kind, whether the file had them whole or in parts. */
-typedef struct ty_raise_count {
-    int layer_norms, rms_norms, batch_norms, gelus, silus, attentions, causal_attentions;
-} ty_raise_count;
-
-/* Counts what is live in the tapes. */
-int ty_raise_count_of(const ty_graph *g, uint32_t tapes, ty_raise_count *out, ty_error *err);
-
 /* ---- for the patterns ---- */
 
 /* What a pattern may look at. */

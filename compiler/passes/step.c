@@ -468,6 +468,7 @@ int ty_step_build(const ty_model *m, const ty_train_spec *spec, ty_step *out, ty
         rc = step_carry_over(&d, &out->g, err);
     if (rc == 0) {
         out->n_trained = d.set.n_trained;
+        out->found = d.train.found;
         step_list_weights(out, &d);
         ty_range_list(out);
     }
