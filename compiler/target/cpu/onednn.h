@@ -10,17 +10,17 @@
 #include <oneapi/dnnl/dnnl.h>
 
 /* Functions used, by name; one list for the table and for the search. */
-#define ONEDNN_FUNCTIONS(X)                                                                                        \
-    X(engine_create)                                                                                               \
-    X(stream_create)                                                                                               \
-    X(sgemm)                                                                                                       \
-    X(memory_desc_init_by_strides) X(memory_desc_init_by_tag) X(memory_desc_equal) X(memory_desc_get_size)         \
-        X(memory_create) X(memory_destroy) X(memory_set_data_handle_v2) X(primitive_attr_create)                   \
-            X(primitive_attr_destroy) X(primitive_attr_set_scratchpad_mode) X(primitive_desc_create)               \
-                X(primitive_desc_destroy) X(primitive_desc_query_md) X(primitive_desc_query) X(primitive_create)   \
-                    X(primitive_destroy) X(primitive_execute) X(reorder_primitive_desc_create) X(matmul_desc_init) \
-                        X(dilated_convolution_forward_desc_init) X(dilated_convolution_backward_data_desc_init)    \
-                            X(dilated_convolution_backward_weights_desc_init)
+/* The formatter would push it to the right each time it runs. */
+/* clang-format off */
+#define ONEDNN_FUNCTIONS(X) \
+    X(engine_create) X(stream_create) X(sgemm) X(memory_desc_init_by_strides) X(memory_desc_init_by_tag) \
+    X(memory_desc_equal) X(memory_desc_get_size) X(memory_create) X(memory_destroy) X(memory_set_data_handle_v2) \
+    X(primitive_attr_create) X(primitive_attr_destroy) X(primitive_attr_set_scratchpad_mode) \
+    X(primitive_desc_create) X(primitive_desc_destroy) X(primitive_desc_query_md) X(primitive_desc_query) \
+    X(primitive_create) X(primitive_destroy) X(primitive_execute) X(reorder_primitive_desc_create) \
+    X(matmul_desc_init) X(dilated_convolution_forward_desc_init) X(dilated_convolution_backward_data_desc_init) \
+    X(dilated_convolution_backward_weights_desc_init)
+/* clang-format on */
 
 typedef struct ty_onednn {
 #define X(fn) __typeof__(&dnnl_##fn) fn;
