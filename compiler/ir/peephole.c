@@ -458,8 +458,7 @@ static void peep_order(const ty_graph *g, const graph_draft *d, ty_val *in)
 /* An elementwise op of nothing but numbers is a number: worked out once and stretched. */
 static ty_val peep_all_splats(ty_graph *g, const graph_draft *d)
 {
-    bool elementwise = d->op >= TY_OP_NEG && d->op <= TY_OP_SELECT && d->op != TY_OP_BITCAST;
-    if (!elementwise || ty_type_elems(&d->res[0]) <= 1)
+    if (!ty_op_is_elementwise(d->op) || d->op == TY_OP_BITCAST || ty_type_elems(&d->res[0]) <= 1)
         return TY_NONE;
     double s[3];
     ty_val one[3];

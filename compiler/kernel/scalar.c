@@ -1,8 +1,11 @@
-/* scalar.c - the scalar form of every LOOP op: one element as a function of elements of the inputs.
+/* scalar.c - the scalar form of every ELEMENTWISE and LOOP op: one element as a function of elements of the inputs.
  *
- * Elementwise ops evaluate their inputs at the same position and apply the op. Movement ops only change the position.
+ * Elementwise ops evaluate their inputs at the same position and apply the op. Movement ops only change the position:
+ * each has a row in the table.
  */
 #include "compiler/kernel/build.h"
+
+#include "compiler/ops/op.h"
 
 #include <string.h>
 
@@ -218,7 +221,6 @@ static uint32_t scalar_take(ty_kb *b, uint32_t node, const ty_kpos *pos, uint32_
     return scalar_eval_in(b, node, 0, &at, guard);
 }
 
-#define ELEMENTWISE(NAME) [TY_OP_##NAME] = scalar_elementwise
 static ty_kscalar_fn *const scalar_table[TY_N_OPS] = {
     [TY_OP_IOTA] = scalar_iota,
     [TY_OP_RNG] = scalar_rng,
@@ -231,46 +233,13 @@ static ty_kscalar_fn *const scalar_table[TY_N_OPS] = {
     [TY_OP_REVERSE] = scalar_reverse,
     [TY_OP_GATHER] = scalar_gather,
     [TY_OP_TAKE] = scalar_take,
-    ELEMENTWISE(NEG),
-    ELEMENTWISE(ABS),
-    ELEMENTWISE(FLOOR),
-    ELEMENTWISE(RINT),
-    ELEMENTWISE(SQRT),
-    ELEMENTWISE(RSQRT),
-    ELEMENTWISE(EXP),
-    ELEMENTWISE(EXPM1),
-    ELEMENTWISE(LOG),
-    ELEMENTWISE(LOG1P),
-    ELEMENTWISE(SIN),
-    ELEMENTWISE(COS),
-    ELEMENTWISE(TANH),
-    ELEMENTWISE(ERF),
-    ELEMENTWISE(ATAN),
-    ELEMENTWISE(NOT),
-    ELEMENTWISE(CAST),
-    ELEMENTWISE(BITCAST),
-    ELEMENTWISE(ADD),
-    ELEMENTWISE(SUB),
-    ELEMENTWISE(MUL),
-    ELEMENTWISE(DIV),
-    ELEMENTWISE(REM),
-    ELEMENTWISE(POW),
-    ELEMENTWISE(MAX),
-    ELEMENTWISE(MIN),
-    ELEMENTWISE(AND),
-    ELEMENTWISE(OR),
-    ELEMENTWISE(XOR),
-    ELEMENTWISE(SHL),
-    ELEMENTWISE(SHR),
-    ELEMENTWISE(EQ),
-    ELEMENTWISE(LT),
-    ELEMENTWISE(LE),
-    ELEMENTWISE(SELECT),
 };
 
 ty_kscalar_fn *ty_kscalar_of(ty_op op)
 {
-    return op < TY_N_OPS ? scalar_table[op] : NULL;
+    if (op >= TY_N_OPS)
+        return NULL;
+    return ty_op_is_elementwise(op) ? scalar_elementwise : scalar_table[op];
 }
 
 /* ---- elements of constants ---- */

@@ -5,13 +5,24 @@
 
 #include <string.h>
 
-/* The def file says NULL where an op lacks a function; pasted, that is this. */
-#define ty_op_NULL NULL
+/* What the rows call none. */
+#define ty_op_ref_none   NULL
+#define ty_op_grad_none  NULL
+#define ty_op_lower_none NULL
 
 static const ty_op_row op_rows[TY_N_OPS] = {
-#define OP(NAME, text, min_in, max_in, n_res, CLASS, attrs, infer, ref, grad, lower)     \
-    [TY_OP_##NAME] = {text,  min_in,        max_in,      n_res,        TY_CLASS_##CLASS, \
-                      attrs, ty_op_##infer, ty_op_##ref, ty_op_##grad, ty_op_##lower},
+#define OP(NAME, text, min_in, max_in, n_res, CLASS, attrs, infer, ref, grad, lower, weight) \
+    [TY_OP_##NAME] = {text,                                                                  \
+                      min_in,                                                                \
+                      max_in,                                                                \
+                      n_res,                                                                 \
+                      TY_CLASS_##CLASS,                                                      \
+                      attrs,                                                                 \
+                      weight,                                                                \
+                      ty_op_infer_##infer,                                                   \
+                      ty_op_ref_##ref,                                                       \
+                      ty_op_grad_##grad,                                                     \
+                      ty_op_lower_##lower},
 #include "compiler/ops/ops.def"
 #undef OP
 };

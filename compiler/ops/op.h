@@ -14,6 +14,7 @@
 
 typedef enum ty_op_class {
     TY_CLASS_LEAF,
+    TY_CLASS_ELEMENTWISE,
     TY_CLASS_LOOP,
     TY_CLASS_REDUCE,
     TY_CLASS_LIBRARY,
@@ -43,6 +44,7 @@ typedef struct ty_op_row {
     int n_res;
     ty_op_class class_;
     const char *attrs;
+    int weight; /* of an element, of ELEMENTWISE and LOOP */
     ty_infer_fn *infer;
     ty_ref_fn *ref;     /* NULL for leaves and effects */
     ty_grad_fn *grad;   /* NULL: not differentiable */
@@ -50,6 +52,10 @@ typedef struct ty_op_row {
 } ty_op_row;
 
 const ty_op_row *ty_op_row_of(ty_op op);
+static inline bool ty_op_is_elementwise(ty_op op)
+{
+    return ty_op_row_of(op)->class_ == TY_CLASS_ELEMENTWISE;
+}
 /* The op of a text name, or TY_N_OPS. */
 ty_op ty_op_parse(const char *text);
 

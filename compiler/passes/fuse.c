@@ -46,39 +46,6 @@ static void fuse_pin_operands(ty_fusion *f, uint32_t node)
         fuse_pin(f, ty_graph_in(f->g, node, 0));
 }
 
-static int fuse_weight(ty_op op)
-{
-    switch (op) {
-    case TY_OP_EXP:
-    case TY_OP_EXPM1:
-    case TY_OP_LOG:
-    case TY_OP_LOG1P:
-    case TY_OP_SIN:
-    case TY_OP_COS:
-    case TY_OP_TANH:
-    case TY_OP_ERF:
-    case TY_OP_ATAN:
-    case TY_OP_POW:
-    case TY_OP_RNG:
-    case TY_OP_GATHER:
-    case TY_OP_TAKE:
-        return 8;
-    case TY_OP_DIV:
-    case TY_OP_SQRT:
-    case TY_OP_RSQRT:
-    case TY_OP_REM:
-    case TY_OP_PAD:
-        return 3;
-    case TY_OP_RESHAPE:
-    case TY_OP_BROADCAST:
-    case TY_OP_SLICE:
-    case TY_OP_TRANSPOSE:
-        return 0;
-    default:
-        return 1;
-    }
-}
-
 static void fuse_count_uses(const ty_fusion *f, uint32_t *uses)
 {
     for (uint32_t node = 0; node < ty_graph_n_nodes(f->g); node++) {
@@ -102,9 +69,9 @@ static void fuse_decide(ty_fusion *f, uint32_t node, const uint32_t *uses, int *
     if (class_ == TY_CLASS_LIBRARY)
         for (uint32_t r = 0; r < ty_graph_node(g, node)->n_res; r++)
             f->in_memory[ty_val_make(node, r)] = 1;
-    if (class_ != TY_CLASS_LOOP)
+    if (class_ != TY_CLASS_LOOP && class_ != TY_CLASS_ELEMENTWISE)
         return;
-    int64_t sum = fuse_weight(ty_graph_op(g, node));
+    int64_t sum = ty_op_row_of(ty_graph_op(g, node))->weight;
     for (uint32_t i = 0; i < ty_graph_node(g, node)->n_in; i++) {
         ty_val in = ty_graph_in(g, node, (int)i);
         sum += in == TY_NONE || f->in_memory[in] ? 1 : cost[ty_val_node(in)];

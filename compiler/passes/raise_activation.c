@@ -52,8 +52,8 @@ static const double activation_points[] = {-9,  -5.5, -3.25, -2,  -1.3, -0.7, -0
 static bool activation_is_elementwise(const ty_raise *r, ty_val v)
 {
     ty_op op = ty_graph_op(r->g, ty_val_node(v));
-    bool scalar = (op >= TY_OP_NEG && op <= TY_OP_ATAN) || (op >= TY_OP_ADD && op <= TY_OP_MIN);
-    return scalar && ty_dtype_is_float((ty_dtype)ty_graph_type(r->g, v)->dtype);
+    bool converts = op == TY_OP_CAST || op == TY_OP_BITCAST || op == TY_OP_SELECT;
+    return ty_op_is_elementwise(op) && !converts && ty_dtype_is_float((ty_dtype)ty_graph_type(r->g, v)->dtype);
 }
 
 /* Values below root that could be its variable, nearest first; also those of the expression itself. */

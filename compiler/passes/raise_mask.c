@@ -135,7 +135,7 @@ static bool mask_elementwise(const ty_raise *r, ty_val v, int depth, ty_raise_st
     ty_op op = ty_graph_op(r->g, ty_val_node(v));
     int n_in = (int)ty_graph_node(r->g, ty_val_node(v))->n_in;
     ty_raise_step in[3];
-    if (op < TY_OP_NEG || op > TY_OP_SELECT || op == TY_OP_BITCAST)
+    if (!ty_op_is_elementwise(op) || op == TY_OP_BITCAST)
         return false;
     *out = (ty_raise_step){0};
     for (int k = 0; k < n_in; k++) {

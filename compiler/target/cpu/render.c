@@ -5,6 +5,8 @@
  */
 #include "compiler/target/cpu/render.h"
 
+#include "compiler/ops/op.h"
+
 #include <math.h>
 #include <stdio.h>
 
@@ -40,31 +42,19 @@ static const render_ctype render_ctypes[TY_N_DTYPES] = {
     [TY_F64] = {"double", "double", "f64", "-__builtin_inf()", "__builtin_inf()"},
 };
 
-/* Forms of ops: %a %b %c operands, %t suffix of the result's functions, %s suffix of a's. Index 0: floats, 1: integers,
- * 2: bool; NULL: as for floats. */
+/* Forms of ops that are not the function of their name: %a %b %c operands, %t suffix of the result's functions. Index
+ * 0: floats, 1: integers, 2: bool; NULL: as for floats, and for floats ty_<name>_<type>(%a, ...). */
 static const char *const render_ops[TY_N_OPS][3] = {
     [TY_OP_NEG] = {"-%a", "-%a", NULL},
-    [TY_OP_ABS] = {"ty_abs_%t(%a)", "(%a < 0 ? -%a : %a)", NULL},
-    [TY_OP_FLOOR] = {"ty_floor_%t(%a)", NULL, NULL},
-    [TY_OP_RINT] = {"ty_rint_%t(%a)", NULL, NULL},
-    [TY_OP_SQRT] = {"ty_sqrt_%t(%a)", NULL, NULL},
+    [TY_OP_ABS] = {NULL, "(%a < 0 ? -%a : %a)", NULL},
     [TY_OP_RSQRT] = {"1 / ty_sqrt_%t(%a)", NULL, NULL},
-    [TY_OP_EXP] = {"ty_exp_%t(%a)", NULL, NULL},
-    [TY_OP_EXPM1] = {"ty_expm1_%t(%a)", NULL, NULL},
-    [TY_OP_LOG] = {"ty_log_%t(%a)", NULL, NULL},
-    [TY_OP_LOG1P] = {"ty_log1p_%t(%a)", NULL, NULL},
-    [TY_OP_SIN] = {"ty_sin_%t(%a)", NULL, NULL},
-    [TY_OP_COS] = {"ty_cos_%t(%a)", NULL, NULL},
-    [TY_OP_TANH] = {"ty_tanh_%t(%a)", NULL, NULL},
-    [TY_OP_ERF] = {"ty_erf_%t(%a)", NULL, NULL},
-    [TY_OP_ATAN] = {"ty_atan_%t(%a)", NULL, NULL},
     [TY_OP_NOT] = {"~%a", "~%a", "!%a"},
     [TY_OP_ADD] = {"%a + %b", NULL, "%a | %b"},
     [TY_OP_SUB] = {"%a - %b", NULL, NULL},
     [TY_OP_MUL] = {"%a * %b", NULL, "%a & %b"},
     [TY_OP_DIV] = {"%a / %b", "(%b == 0 ? 0 : ty_divides(%b) ? %a / %b : -%a)", NULL},
-    [TY_OP_REM] = {"ty_rem_%t(%a, %b)", "(%b == 0 || !ty_divides(%b) ? 0 : %a % %b)", NULL},
-    [TY_OP_POW] = {"ty_pow_%t(%a, %b)", "ty_pow_int(%a, %b)", NULL},
+    [TY_OP_REM] = {NULL, "(%b == 0 || !ty_divides(%b) ? 0 : %a % %b)", NULL},
+    [TY_OP_POW] = {NULL, "ty_pow_int(%a, %b)", NULL},
     [TY_OP_MAX] = {"(%a > %b || %a != %a ? %a : %b)", "(%a > %b ? %a : %b)", NULL},
     [TY_OP_MIN] = {"(%a < %b || %a != %a ? %a : %b)", "(%a < %b ? %a : %b)", NULL},
     [TY_OP_AND] = {"%a & %b", NULL, NULL},
@@ -179,7 +169,7 @@ static void render_cast(render *r, const ty_kinstr *instr)
         ty_buf_addf(r->out, "(%s)v%u", render_ctypes[instr->dtype].value, instr->a);
 }
 
-/* The class of operands decides the form: a comparison of floats yields bool but compares floats. */
+/* The class of operands decides the form: a comparison of floats yields bool but compares floats. NULL: a function. */
 static const char *render_form(const render *r, const ty_kinstr *instr)
 {
     ty_dtype dtype = instr->op == TY_OP_SELECT || instr->op == TY_OP_RNG ? TY_F32 : r->k->instr[instr->a].dtype;
@@ -188,14 +178,30 @@ static const char *render_form(const render *r, const ty_kinstr *instr)
     return form ? form : render_ops[instr->op][0];
 }
 
+/* The function of the prelude that has the op's name. */
+static void render_call(render *r, const ty_kinstr *instr)
+{
+    const ty_op_row *row = ty_op_row_of(instr->op);
+    const uint32_t operand[3] = {instr->a, instr->b, instr->c};
+    ty_buf_addf(r->out, "ty_%s_%s(", row->text, render_ctypes[instr->dtype].suffix);
+    for (int i = 0; i < row->min_in; i++)
+        ty_buf_addf(r->out, "%sv%u", i ? ", " : "", operand[i]);
+    ty_buf_addc(r->out, ')');
+}
+
 static void render_op(render *r, const ty_kinstr *instr)
 {
     if (instr->op == TY_OP_CAST || instr->op == TY_OP_BITCAST) {
         render_cast(r, instr);
         return;
     }
+    const char *form = render_form(r, instr);
+    if (!form) {
+        render_call(r, instr);
+        return;
+    }
     const uint32_t operand[3] = {instr->a, instr->b, instr->c};
-    for (const char *p = render_form(r, instr); *p; p++) {
+    for (const char *p = form; *p; p++) {
         if (*p != '%' || p[1] == ' ') {
             ty_buf_addc(r->out, *p);
             continue;
