@@ -93,10 +93,13 @@ static ty_compile_options compile_defaults(const ty_compile_options *given)
 
 /* ---- states ---- */
 
-static int compile_state(ty_program *p, int i, ty_error *err)
+static int compile_state(ty_program *p, int i, bool plan_only, ty_error *err)
 {
     const ty_state *state = ty_graph_state(p->graph, i);
     size_t bytes = ty_type_bytes(&state->type), element = ty_dtype_bytes((ty_dtype)state->type.dtype);
+    p->report.state_bytes += bytes;
+    if (plan_only)
+        return 0;
     char *memory = aligned_alloc(64, (bytes + 63) / 64 * 64 + 64);
     if (!memory)
         return ty_error_set(err, TY_E_LIMIT, "no memory for %zu bytes of \"%s\"", bytes, state->name);
@@ -106,16 +109,15 @@ static int compile_state(ty_program *p, int i, ty_error *err)
             memcpy(memory + state->segments[s].offset * (int64_t)element, state->init[s],
                    ty_type_bytes(&state->segments[s].type));
     p->state[i] = memory;
-    p->report.state_bytes += bytes;
     return 0;
 }
 
-static int compile_states(ty_program *p, ty_error *err)
+static int compile_states(ty_program *p, bool plan_only, ty_error *err)
 {
     int n = ty_graph_n_states(p->graph);
     p->state = TY_NEW_ARRAY(&p->arena, void *, n);
     for (int i = 0; i < n; i++)
-        if (compile_state(p, i, err) < 0)
+        if (compile_state(p, i, plan_only, err) < 0)
             return -1;
     return 0;
 }
@@ -202,14 +204,17 @@ static int compile_cpu(ty_program *p, const ty_compile_options *opt, ty_error *e
     p->report.plan_ms = compile_ms(start);
     ty_cpu_options cpu = {
         opt->threads, opt->deterministic_strict, {opt->cc, opt->work_dir, opt->cache_dir, opt->dump_dir}, p->state};
-    if (ty_cpu_build(plans, n_plans, &cpu, &p->cpu, err) < 0)
+    ty_cpu_report planned;
+    if (opt->plan_only ? ty_cpu_measure(plans, n_plans, &cpu, &planned, err)
+                       : ty_cpu_build(plans, n_plans, &cpu, &p->cpu, err))
         return -1;
-    const ty_cpu_report *r = ty_cpu_report_of(p->cpu);
+    const ty_cpu_report *r = opt->plan_only ? &planned : ty_cpu_report_of(p->cpu);
     p->report.n_kernels = r->n_kernels;
     p->report.n_distinct_kernels = r->n_distinct_kernels;
     p->report.n_library_calls = r->n_library_calls;
     p->report.slab_bytes = r->slab_bytes;
     p->report.scratch_bytes = r->scratch_bytes;
+    p->report.text_bytes = r->text_bytes;
     p->report.cc_ms = r->cc_ms;
     p->report.cache_hit = r->cache_hit;
     return 0;
@@ -282,9 +287,9 @@ int ty_program_of_graph(ty_graph *g, uint32_t tapes, const ty_compile_options *g
     if (rc == 0) {
         compile_interface(p, tapes);
         compile_constants(p);
-        rc = compile_states(p, err);
+        rc = compile_states(p, opt.plan_only, err);
     }
-    if (rc == 0)
+    if (rc == 0 && !opt.plan_only)
         rc = compile_hash(p, &opt, err);
     if (rc == 0)
         rc = opt.backend == TY_BACKEND_CPU ? compile_cpu(p, &opt, err) : compile_interpreter(p, err);

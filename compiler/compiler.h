@@ -14,6 +14,7 @@
 #ifndef TY_COMPILER_COMPILER_H
 #define TY_COMPILER_COMPILER_H
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/tensor.h"
@@ -296,6 +297,8 @@ typedef struct ty_compile_options {
     const char *work_dir;  /* where generated C is compiled; NULL: $TMPDIR or /tmp */
     const char *cache_dir; /* compiled kernels are kept and found here; NULL: no cache */
     const char *cc;        /* C compiler; NULL: $CC or "cc" */
+    bool plan_only; /* stop when everything is known but nothing allocated or compiled: the program cannot run and has
+                       no state, but reports and describes itself. CPU only */
 } ty_compile_options;
 
 typedef struct ty_program ty_program;
@@ -314,6 +317,7 @@ typedef struct ty_compile_report {
     size_t bound_bytes; /* lower bound: largest sum of live bytes */
     size_t constant_bytes;
     size_t scratch_bytes;     /* library workspaces */
+    size_t text_bytes;        /* generated C, of which compiling takes its time */
     int64_t n_trained;        /* numbers trained */
     ty_composite_count found; /* in the model as it is trained (inference: as it is applied) */
 } ty_compile_report;
@@ -328,9 +332,6 @@ int ty_compile_infer(const ty_model *m, const ty_binding *inputs, int n_inputs, 
                      ty_program **out, ty_error *err);
 void ty_program_free(ty_program *p);
 const ty_compile_report *ty_program_report(const ty_program *p);
-/* The 20 largest buffers at the peak and the like, as text. */
-int ty_program_describe_memory(const ty_program *p, ty_buf *out);
-
 /* Runs one tape. inputs[i]: dense bytes of input i. Returns when results are there. */
 int ty_program_run(ty_program *p, ty_run run, const void *const *inputs, ty_error *err);
 
@@ -352,6 +353,7 @@ typedef struct ty_call_info {
     const char *origin; /* the user's layer */
     int threads;
     size_t read_bytes, written_bytes; /* memory that must move at least: every element that is touched, once */
+    int unit;                         /* position on the tape: number in ty_tape_facts */
 } ty_call_info;
 
 /* 0 for the interpreter. */
@@ -375,6 +377,76 @@ int ty_program_n_tensors(const ty_program *p);
 ty_tensor ty_program_tensor(const ty_program *p, int i, const char **name, bool *trained);
 /* Identity of the compiled plan: hex SHA-256 of graph, options and layout. Same model and recipe, same hash. */
 const char *ty_program_hash(const ty_program *p);
+
+/* ---- what a program consists of -----------------------------------------------------------------------------------
+ *
+ * For plans before a run and profiles after one. A tape is a row of units; a position on the tape is a unit's number.
+ * Buffers are what the plan laid into the slab; several values may share one (views, results in place, the parts of a
+ * concatenation).
+ *
+ *     ty_tape_facts t;
+ *     ty_program_describe(prog, TY_RUN_LAST, &arena, &t, &err);
+ *     for (int i = 0; i < t.n_units; i++)      t.unit[i].origin, .flop, .read_bytes ...
+ *     for (int i = 0; i < t.n_buffers; i++)    alive at the peak if t.buffer[i].first <= t.peak <= t.buffer[i].last
+ */
+
+/* What a unit spends its time on; compiler/ops/work.h says what counts as arithmetic. */
+typedef enum ty_work {
+    TY_WORK_PRODUCT,     /* matrix products */
+    TY_WORK_CONVOLUTION, /* with both gradients */
+    TY_WORK_RECURRENT,   /* a recurrent layer as one call */
+    TY_WORK_ELEMENTWISE, /* generated loops without a reduction */
+    TY_WORK_REDUCTION,   /* generated loops with one: softmax, norms, losses, sums; scans */
+    TY_WORK_POOLING,
+    TY_WORK_INDEXING,  /* gathers, scatters, sorting */
+    TY_WORK_OPTIMIZER, /* clipping, schedule, update */
+    TY_WORK_COPY,
+    TY_N_WORKS
+} ty_work;
+const char *ty_work_text(ty_work w); /* "products" */
+
+/* Which part of the step. */
+typedef enum ty_phase { TY_PHASE_FORWARD, TY_PHASE_BACKWARD, TY_PHASE_UPDATE, TY_N_PHASES } ty_phase;
+
+/* One call: a kernel, a library call, or a copy. */
+typedef struct ty_unit_facts {
+    ty_work work;
+    ty_phase phase;
+    const char *origin; /* the user's layer: "blocks.0/attn (MatMul #17)", "loss", "update"; "" if unknown */
+    const char *text;   /* "dot f32[64,784] f32[784,512]", "kernel of 12 operations over 64 x 512" */
+    double flop;
+    size_t read_bytes, written_bytes; /* memory that must move at least: every element that is touched, once */
+} ty_unit_facts;
+
+typedef enum ty_buffer_use {
+    TY_USE_ACTIVATION,      /* made forward, kept for the gradient */
+    TY_USE_TEMPORARY,       /* within one phase; outputs of the step too */
+    TY_USE_GRADIENT,        /* of activations */
+    TY_USE_WEIGHT_GRADIENT, /* flat, of all weights */
+    TY_N_BUFFER_USES
+} ty_buffer_use;
+const char *ty_buffer_use_text(ty_buffer_use use); /* "activations" */
+
+typedef struct ty_buffer_facts {
+    ty_buffer_use use;
+    const char *origin; /* of the largest value in it */
+    ty_type type;       /* likewise */
+    int64_t offset, bytes;
+    int first, last; /* positions; last may be n_units: an output, alive until the next run */
+} ty_buffer_facts;
+
+typedef struct ty_tape_facts {
+    const ty_unit_facts *unit;
+    int n_units;
+    const ty_buffer_facts *buffer; /* by offset */
+    int n_buffers;
+    int64_t slab_bytes, bound_bytes; /* the bound: no plan of this order can be smaller */
+    int peak;                        /* first position with the most live bytes */
+    int64_t peak_bytes;              /* live there */
+} ty_tape_facts;
+
+/* Describes one tape of a compiled or planned program; everything lies in the arena or belongs to the program. */
+int ty_program_describe(const ty_program *p, ty_run run, ty_arena *a, ty_tape_facts *out, ty_error *err);
 
 /* Values that an integer input may take so that no lookup leaves its table: labels below the class count, ids below the
  * table's rows. */

@@ -72,6 +72,8 @@ int ty_program_run_timed(ty_program *p, ty_run run, const void *const *inputs, i
 {
     if (!p->has[run])
         return ty_error_set(err, TY_E_INTERNAL, "this program has no tape number %d", (int)run);
+    if (!p->cpu && !p->interp)
+        return ty_error_set(err, TY_E_INTERNAL, "this program was planned, not compiled: it cannot run");
     if (p->backend == TY_BACKEND_INTERPRETER)
         return program_interpret(p, run, inputs, err);
     ty_cpu_run(p->cpu, p->plan_of[run], inputs, call_ns);
@@ -158,68 +160,4 @@ ty_tensor ty_program_tensor(const ty_program *p, int i, const char **name, bool 
 const ty_input_range *ty_program_input_range(const ty_program *p, int input)
 {
     return p->range && p->range[input].what ? &p->range[input] : NULL;
-}
-
-/* ---- memory ---- */
-
-typedef struct memory_row {
-    ty_val v;
-    size_t bytes;
-} memory_row;
-
-static int memory_by_bytes(const void *a, const void *b)
-{
-    const memory_row *x = a, *y = b;
-    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : (x->v > y->v) - (x->v < y->v);
-}
-
-/* The position on the tape with the most live bytes. */
-static int memory_peak(const ty_plan *plan)
-{
-    const ty_graph *g = plan->f->g;
-    size_t most = 0, n = (size_t)ty_graph_n_nodes(g) * TY_MAX_RESULTS;
-    int peak = 0;
-    for (int at = 0; at < plan->n_order; at++) {
-        size_t live = 0;
-        for (ty_val v = 0; v < n; v++)
-            if (plan->place[v].kind == TY_PLACE_SLAB && plan->first[v] <= at && plan->last[v] >= at)
-                live += ty_type_bytes(ty_graph_type(g, v));
-        if (live > most)
-            most = live, peak = at;
-    }
-    return peak;
-}
-
-static void memory_rows(const ty_plan *plan, ty_buf *out)
-{
-    const ty_graph *g = plan->f->g;
-    size_t n = (size_t)ty_graph_n_nodes(g) * TY_MAX_RESULTS;
-    memory_row *rows = calloc(n + 1, sizeof *rows);
-    size_t n_rows = 0;
-    int peak = memory_peak(plan);
-    for (ty_val v = 0; rows && v < n; v++)
-        if (plan->place[v].kind == TY_PLACE_SLAB && plan->first[v] <= peak && plan->last[v] >= peak)
-            rows[n_rows++] = (memory_row){v, ty_type_bytes(ty_graph_type(g, v))};
-    if (rows)
-        qsort(rows, n_rows, sizeof *rows, memory_by_bytes);
-    char type[160];
-    for (size_t i = 0; i < n_rows && i < 20; i++)
-        ty_buf_addf(out, "%12zu  %-28s %s\n", rows[i].bytes,
-                    ty_type_text(ty_graph_type(g, rows[i].v), type, sizeof type),
-                    ty_graph_origin_of(g, ty_val_node(rows[i].v)));
-    free(rows);
-}
-
-int ty_program_describe_memory(const ty_program *p, ty_buf *out)
-{
-    const ty_plan *largest = NULL;
-    for (int i = 0; i < TY_N_RUNS; i++)
-        if (p->plan[i] && (!largest || p->plan[i]->slab_bytes > largest->slab_bytes))
-            largest = p->plan[i];
-    if (largest) {
-        ty_buf_addf(out, "temporaries %lld bytes, lower bound %lld\n", (long long)largest->slab_bytes,
-                    (long long)largest->bound_bytes);
-        memory_rows(largest, out);
-    }
-    return out->failed ? -1 : 0;
 }

@@ -80,7 +80,7 @@ static void autodiff_node(autodiff *a, uint32_t id)
     if (!any || !wanted)
         return;
     char origin[512];
-    snprintf(origin, sizeof origin, "gradient of %s", ty_graph_origin_of(g, id));
+    snprintf(origin, sizeof origin, TY_ORIGIN_GRADIENT "%s", ty_graph_origin_of(g, id));
     ty_graph_origin(g, *ty_graph_origin_of(g, id) ? origin : "gradient");
     const ty_op_row *row = ty_op_row_of((ty_op)node.op);
     if (!row->grad) {

@@ -11,7 +11,9 @@
 /* autodiff.c - reverse mode.
  * Appends the gradient of the scalar `loss` with respect to wrt[i] (any values of the graph); grad[i] receives a value
  * of wrt[i]'s type, zeros if the loss does not depend on it. Fails with NO_GRADIENT naming the node if the path leads
- * through an op without a gradient. Contributions are added in reverse id order. Needs: nothing. Keeps: everything. */
+ * through an op without a gradient. Contributions are added in reverse id order. Nodes get the origin of the node whose
+ * gradient they compute, behind TY_ORIGIN_GRADIENT. Needs: nothing. Keeps: everything. */
+#define TY_ORIGIN_GRADIENT "gradient of "
 int ty_pass_autodiff(ty_graph *g, ty_val loss, const ty_val *wrt, int n_wrt, ty_val *grad, ty_error *err);
 
 /* lower.c - takes composites apart. Makes a new graph with the nodes live in any tape, in which no COMPOSITE is left.

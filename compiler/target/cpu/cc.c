@@ -252,18 +252,39 @@ static void cc_keep(const char *const *text, int n, const char *dir)
         cc_write_source(dir, i, text[i], path, NULL);
 }
 
+/* The folder of the cache that holds, or would hold, these units. */
+static int cc_entry(const char *const *text, int n, const ty_cc_options *opt, char *entry, ty_error *err)
+{
+    char hex[TY_SHA256_HEX_BYTES];
+    if (cc_key(text, n, opt, hex, err) < 0)
+        return -1;
+    if (snprintf(entry, CC_PATH_BYTES, "%s/%s", opt->cache_dir, hex) >= CC_PATH_BYTES)
+        return ty_error_set(err, TY_E_LIMIT, "path of the kernel cache is too long: %s", opt->cache_dir);
+    return 0;
+}
+
+int ty_cc_find(const char *const *text, int n, const ty_cc_options *opt, bool *found, ty_error *err)
+{
+    char entry[CC_PATH_BYTES];
+    *found = false;
+    if (!opt->cache_dir)
+        return 0;
+    if (cc_entry(text, n, opt, entry, err) < 0)
+        return -1;
+    *found = ty_file_is_folder(entry);
+    return 0;
+}
+
 int ty_cc_build(const char *const *text, int n, const ty_cc_options *opt, ty_cc_library *out, ty_error *err)
 {
-    char hex[TY_SHA256_HEX_BYTES], entry[CC_PATH_BYTES] = "";
+    char entry[CC_PATH_BYTES] = "";
     *out = (ty_cc_library){.n_handles = 0};
     if (opt->keep_dir)
         cc_keep(text, n, opt->keep_dir);
     if (!opt->cache_dir)
         return cc_fresh(text, n, opt, entry, out, err);
-    if (cc_key(text, n, opt, hex, err) < 0)
+    if (cc_entry(text, n, opt, entry, err) < 0)
         return -1;
-    if (snprintf(entry, sizeof entry, "%s/%s", opt->cache_dir, hex) >= (int)sizeof entry)
-        return ty_error_set(err, TY_E_LIMIT, "path of the kernel cache is too long: %s", opt->cache_dir);
     if (ty_file_is_folder(entry) && cc_open(entry, n, out, NULL) == 0) {
         out->cache_hit = true;
         return 0;

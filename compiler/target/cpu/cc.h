@@ -30,6 +30,8 @@ typedef struct ty_cc_library {
 
 /* Compiles n translation units. On failure the error carries the compiler's first lines. */
 int ty_cc_build(const char *const *text, int n, const ty_cc_options *opt, ty_cc_library *out, ty_error *err);
+/* Whether ty_cc_build would find these units in the cache. */
+int ty_cc_find(const char *const *text, int n, const ty_cc_options *opt, bool *found, ty_error *err);
 /* A function by name; NULL if no unit has it. */
 void *ty_cc_symbol(const ty_cc_library *lib, const char *name);
 void ty_cc_close(ty_cc_library *lib);

@@ -140,18 +140,25 @@ static uint64_t cpu_add_text(ty_cpu *cpu, const ty_buf *b)
     return hash;
 }
 
-static void cpu_add_kernel(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u, cpu_step *step,
-                           ty_buf *scratch)
+/* Adds the kernel's text; base[]: where each buffer's pointer points, in elements. Returns the text's hash. */
+static uint64_t cpu_render(ty_cpu *cpu, const ty_plan *plan, const ty_kernel *k, int64_t *base, ty_buf *scratch)
 {
-    const ty_kernel *k = u->kernel;
     uint32_t *alias = TY_NEW_ARRAY(&cpu->arena, uint32_t, k->n_buffers);
-    int64_t *base = TY_NEW_ARRAY(&cpu->arena, int64_t, k->n_buffers);
     cpu_alias(plan, k, alias);
     ty_render_bases(k, alias, base);
     ty_buf_clear(scratch);
     ty_render_kernel(k, alias, base, scratch);
+    cpu->report.n_kernels++;
+    return cpu_add_text(cpu, scratch);
+}
+
+static void cpu_add_kernel(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u, cpu_step *step,
+                           ty_buf *scratch)
+{
+    const ty_kernel *k = u->kernel;
+    int64_t *base = TY_NEW_ARRAY(&cpu->arena, int64_t, k->n_buffers);
     step->kind = CPU_KERNEL;
-    step->hash = cpu_add_text(cpu, scratch);
+    step->hash = cpu_render(cpu, plan, k, base, scratch);
     step->n_ptr = k->n_buffers;
     step->ptr = TY_NEW_ARRAY(&cpu->arena, char *, k->n_buffers);
     for (int i = 0; i < k->n_buffers; i++)
@@ -166,45 +173,55 @@ static void cpu_add_kernel(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, con
                                 .origin = k->origin,
                                 .threads = step->threads};
     ty_kernel_traffic(k, &step->info.read_bytes, &step->info.written_bytes);
-    cpu->report.n_kernels++;
 }
 
 /* ---- library calls ---- */
+
+static int cpu_prepare(ty_cpu *cpu, const ty_plan *plan, const ty_unit *u, ty_library_call *call, ty_error *err)
+{
+    const ty_graph *g = plan->f->g;
+    const ty_node *n = ty_graph_node(g, u->node);
+    ty_type in[8], res[TY_MAX_RESULTS];
+    for (int i = 0; i < (int)n->n_in; i++)
+        in[i] = *ty_graph_type(g, ty_graph_in(g, u->node, i));
+    for (uint32_t i = 0; i < n->n_res; i++)
+        res[i] = *ty_graph_type(g, ty_val_make(u->node, i));
+    ty_library_shape shape = {
+        ty_graph_attr(g, u->node), in, (int)n->n_in, res, n->n_res, cpu->opt.threads, cpu->opt.strict};
+    if (ty_library_prepare((ty_op)n->op, &shape, call, err) < 0)
+        return ty_error_wrap(err, "%s", ty_graph_origin_of(g, u->node));
+    if (call->scratch_bytes > cpu->report.scratch_bytes)
+        cpu->report.scratch_bytes = call->scratch_bytes;
+    cpu->report.n_library_calls++;
+    return 0;
+}
 
 static int cpu_add_library(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u, cpu_step *step,
                            ty_error *err)
 {
     const ty_graph *g = plan->f->g;
     const ty_node *n = ty_graph_node(g, u->node);
-    ty_type in[8], res[TY_MAX_RESULTS];
     int n_in = (int)n->n_in, n_res = n->n_res;
     step->kind = CPU_LIBRARY;
     step->n_in = n_in;
     step->n_ptr = n_in + n_res;
     step->ptr = TY_NEW_ARRAY(&cpu->arena, char *, step->n_ptr);
-    for (int i = 0; i < n_in; i++) {
-        in[i] = *ty_graph_type(g, ty_graph_in(g, u->node, i));
-        cpu_point(cpu, tape, plan, &step->ptr[i], ty_graph_in(g, u->node, i), 0);
-    }
-    for (int i = 0; i < n_res; i++) {
-        res[i] = *ty_graph_type(g, ty_val_make(u->node, (uint32_t)i));
-        cpu_point(cpu, tape, plan, &step->ptr[n_in + i], ty_val_make(u->node, (uint32_t)i), 0);
-    }
     step->info = (ty_call_info){.kind = TY_CALL_LIBRARY,
                                 .name = ty_op_row_of((ty_op)n->op)->text,
                                 .origin = ty_graph_origin_of(g, u->node),
                                 .threads = cpu->opt.threads};
-    for (int i = 0; i < n_in; i++)
-        step->info.read_bytes += ty_type_bytes(&in[i]);
-    for (int i = 0; i < n_res; i++)
-        step->info.written_bytes += ty_type_bytes(&res[i]);
-    ty_library_shape shape = {ty_graph_attr(g, u->node), in, n_in, res, n_res, cpu->opt.threads, cpu->opt.strict};
-    if (ty_library_prepare((ty_op)n->op, &shape, &step->call, err) < 0)
-        return ty_error_wrap(err, "%s", ty_graph_origin_of(g, u->node));
+    for (int i = 0; i < n_in; i++) {
+        cpu_point(cpu, tape, plan, &step->ptr[i], ty_graph_in(g, u->node, i), 0);
+        step->info.read_bytes += ty_type_bytes(ty_graph_type(g, ty_graph_in(g, u->node, i)));
+    }
+    for (int i = 0; i < n_res; i++) {
+        ty_val v = ty_val_make(u->node, (uint32_t)i);
+        cpu_point(cpu, tape, plan, &step->ptr[n_in + i], v, 0);
+        step->info.written_bytes += ty_type_bytes(ty_graph_type(g, v));
+    }
+    if (cpu_prepare(cpu, plan, u, &step->call, err) < 0)
+        return -1;
     step->info.how = step->call.text ? step->call.text : "";
-    if (step->call.scratch_bytes > cpu->report.scratch_bytes)
-        cpu->report.scratch_bytes = step->call.scratch_bytes;
-    cpu->report.n_library_calls++;
     return 0;
 }
 
@@ -228,8 +245,13 @@ static void cpu_add_copy(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, char 
     step->ptr[0] = to;
     step->bytes = ty_type_bytes(ty_graph_type(plan->f->g, from));
     cpu_point(cpu, tape, plan, &step->ptr[1], from, 0);
-    step->info = (ty_call_info){TY_CALL_COPY, "copy",     "", ty_graph_origin_of(plan->f->g, ty_val_node(from)), 1,
-                                step->bytes,  step->bytes};
+    step->info = (ty_call_info){.kind = TY_CALL_COPY,
+                                .name = "copy",
+                                .how = "",
+                                .origin = ty_graph_origin_of(plan->f->g, ty_val_node(from)),
+                                .threads = 1,
+                                .read_bytes = step->bytes,
+                                .written_bytes = step->bytes};
 }
 
 static int cpu_add_assembly(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u)
@@ -276,11 +298,17 @@ static int cpu_add_tape(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, ty_err
     ty_buf_init(&scratch, 16u << 20);
     tape->step = TY_NEW_ARRAY(&cpu->arena, cpu_step, cpu_max_steps(plan) + 1);
     int rc = 0;
-    for (int at = 0; at < plan->n_order && rc == 0; at++)
+    for (int at = 0; at < plan->n_order && rc == 0; at++) {
+        int i = tape->n_steps;
         rc = cpu_add_unit(cpu, tape, plan, &plan->f->unit[plan->order[at]], &scratch, err);
-    for (int i = 0; i < plan->n_copies && rc == 0; i++)
-        cpu_add_copy(cpu, tape, plan, cpu->opt.state[plan->copy[i].state], plan->copy[i].value,
-                     &tape->step[tape->n_steps++]);
+        for (; i < tape->n_steps; i++)
+            tape->step[i].info.unit = at;
+    }
+    for (int i = 0; i < plan->n_copies && rc == 0; i++) {
+        cpu_step *step = &tape->step[tape->n_steps++];
+        cpu_add_copy(cpu, tape, plan, cpu->opt.state[plan->copy[i].state], plan->copy[i].value, step);
+        step->info.unit = plan->n_order + i;
+    }
     if (rc == 0 && scratch.failed)
         rc = ty_error_set(err, TY_E_LIMIT, "a generated kernel is larger than 16 MiB of text");
     ty_buf_fini(&scratch);
@@ -314,7 +342,10 @@ static void cpu_units_of_text(ty_cpu *cpu, ty_buf *unit, int n)
     }
 }
 
-static int cpu_compile(ty_cpu *cpu, ty_error *err)
+typedef int cpu_texts_fn(ty_cpu *cpu, const char *const *text, int n, ty_error *err);
+
+/* Hands all kernels, cut into translation units, to `use`. */
+static int cpu_with_texts(ty_cpu *cpu, cpu_texts_fn *use, ty_error *err)
 {
     if (cpu->n_texts == 0)
         return 0;
@@ -326,16 +357,23 @@ static int cpu_compile(ty_cpu *cpu, ty_error *err)
     int rc = 0;
     for (int i = 0; i < n; i++) {
         text[i] = unit[i].data;
+        cpu->report.text_bytes += unit[i].len;
         if (unit[i].failed)
             rc = ty_error_set(err, TY_E_LIMIT, "out of memory for generated code");
     }
-    int64_t start = ty_clock_ns();
     if (rc == 0)
-        rc = ty_cc_build(text, n, &cpu->opt.cc, &cpu->lib, err);
-    cpu->report.cc_ms = (double)(ty_clock_ns() - start) * 1e-6;
-    cpu->report.cache_hit = cpu->lib.cache_hit;
+        rc = use(cpu, text, n, err);
     for (int i = 0; i < n; i++)
         ty_buf_fini(&unit[i]);
+    return rc;
+}
+
+static int cpu_compile(ty_cpu *cpu, const char *const *text, int n, ty_error *err)
+{
+    int64_t start = ty_clock_ns();
+    int rc = ty_cc_build(text, n, &cpu->opt.cc, &cpu->lib, err);
+    cpu->report.cc_ms = (double)(ty_clock_ns() - start) * 1e-6;
+    cpu->report.cache_hit = cpu->lib.cache_hit;
     return rc;
 }
 
@@ -367,11 +405,16 @@ static char *cpu_memory(size_t bytes, ty_error *err)
     return memory;
 }
 
-static int cpu_fill(ty_cpu *cpu, ty_error *err)
+static void cpu_size_slab(ty_cpu *cpu)
 {
     for (int i = 0; i < cpu->n_plans; i++)
         if ((size_t)cpu->plan[i]->slab_bytes > cpu->report.slab_bytes)
             cpu->report.slab_bytes = (size_t)cpu->plan[i]->slab_bytes;
+}
+
+static int cpu_fill(ty_cpu *cpu, ty_error *err)
+{
+    cpu_size_slab(cpu);
     cpu->slab = cpu_memory(cpu->report.slab_bytes, err);
     if (!cpu->slab)
         return -1;
@@ -384,12 +427,12 @@ static int cpu_fill(ty_cpu *cpu, ty_error *err)
     cpu->scratch = cpu_memory(cpu->report.scratch_bytes, err);
     if (!cpu->scratch)
         return -1;
-    if (cpu_compile(cpu, err) < 0)
+    if (cpu_with_texts(cpu, cpu_compile, err) < 0)
         return -1;
     return cpu_bind(cpu, err);
 }
 
-int ty_cpu_build(const ty_plan *const *plans, int n_plans, const ty_cpu_options *opt, ty_cpu **out, ty_error *err)
+static ty_cpu *cpu_new(const ty_plan *const *plans, int n_plans, const ty_cpu_options *opt)
 {
     ty_arena arena;
     ty_arena_init(&arena);
@@ -399,6 +442,12 @@ int ty_cpu_build(const ty_plan *const *plans, int n_plans, const ty_cpu_options 
     cpu->n_plans = n_plans;
     cpu->opt = *opt;
     cpu->tape = TY_NEW_ARRAY(&cpu->arena, cpu_tape, n_plans);
+    return cpu;
+}
+
+int ty_cpu_build(const ty_plan *const *plans, int n_plans, const ty_cpu_options *opt, ty_cpu **out, ty_error *err)
+{
+    ty_cpu *cpu = cpu_new(plans, n_plans, opt);
     omp_set_num_threads(opt->threads);
     if (cpu_fill(cpu, err) < 0) {
         ty_cpu_free(cpu);
@@ -406,6 +455,48 @@ int ty_cpu_build(const ty_plan *const *plans, int n_plans, const ty_cpu_options 
     }
     *out = cpu;
     return 0;
+}
+
+/* ---- measuring ---- */
+
+static int cpu_look_up(ty_cpu *cpu, const char *const *text, int n, ty_error *err)
+{
+    return ty_cc_find(text, n, &cpu->opt.cc, &cpu->report.cache_hit, err);
+}
+
+static int cpu_measure_plan(ty_cpu *cpu, const ty_plan *plan, ty_buf *scratch, ty_error *err)
+{
+    for (int at = 0; at < plan->n_order; at++) {
+        const ty_unit *u = &plan->f->unit[plan->order[at]];
+        ty_library_call call = {0};
+        if (u->kind == TY_UNIT_KERNEL)
+            cpu_render(cpu, plan, u->kernel, TY_NEW_ARRAY(&cpu->arena, int64_t, u->kernel->n_buffers), scratch);
+        else if (u->kind == TY_UNIT_LIBRARY && cpu_prepare(cpu, plan, u, &call, err) < 0)
+            return -1;
+        ty_library_release(&call);
+    }
+    return 0;
+}
+
+int ty_cpu_measure(const ty_plan *const *plans, int n_plans, const ty_cpu_options *opt, ty_cpu_report *out,
+                   ty_error *err)
+{
+    ty_cpu *cpu = cpu_new(plans, n_plans, opt);
+    ty_buf scratch;
+    ty_buf_init(&scratch, 16u << 20);
+    int rc = 0;
+    cpu_size_slab(cpu);
+    for (int i = 0; i < n_plans && rc == 0; i++)
+        rc = cpu_measure_plan(cpu, plans[i], &scratch, err);
+    if (rc == 0 && scratch.failed)
+        rc = ty_error_set(err, TY_E_LIMIT, "a generated kernel is larger than 16 MiB of text");
+    if (rc == 0)
+        rc = cpu_with_texts(cpu, cpu_look_up, err);
+    cpu->report.n_distinct_kernels = cpu->n_texts;
+    *out = cpu->report;
+    ty_buf_fini(&scratch);
+    ty_cpu_free(cpu);
+    return rc;
 }
 
 void ty_cpu_free(ty_cpu *cpu)

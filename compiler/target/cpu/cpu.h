@@ -23,6 +23,7 @@ typedef struct ty_cpu_options {
 typedef struct ty_cpu_report {
     int n_kernels, n_distinct_kernels, n_library_calls;
     size_t slab_bytes, scratch_bytes, constant_bytes;
+    size_t text_bytes; /* generated C */
     double cc_ms, prepare_ms;
     bool cache_hit;
 } ty_cpu_report;
@@ -30,6 +31,11 @@ typedef struct ty_cpu_report {
 /* plans[i]: a checked plan; all of the same graph, which must outlive the result (constants are read from it). */
 int ty_cpu_build(const ty_plan *const *plans, int n_plans, const ty_cpu_options *opt, ty_cpu **out, ty_error *err);
 void ty_cpu_free(ty_cpu *cpu);
+/* The report that ty_cpu_build would give, without its times: kernels are printed, library calls prepared and released,
+ * nothing is compiled and no slab allocated. cache_hit: the compiled kernels are in the cache. opt->state is not read.
+ */
+int ty_cpu_measure(const ty_plan *const *plans, int n_plans, const ty_cpu_options *opt, ty_cpu_report *out,
+                   ty_error *err);
 const ty_cpu_report *ty_cpu_report_of(const ty_cpu *cpu);
 /* Runs plan i. inputs[k]: bytes of graph input k (NULL where the tape does not read it). call_ns: NULL, or to how many
  * nanoseconds each call of the tape took, ty_cpu_n_calls(cpu, i) numbers. */

@@ -1,0 +1,185 @@
+/* work.c - kinds of work and counts of arithmetic, a row an op. See work.h. */
+#include "compiler/ops/work.h"
+
+typedef double work_count(const ty_graph *g, uint32_t node);
+
+static double work_elems(const ty_graph *g, ty_val v)
+{
+    return (double)ty_type_elems(ty_graph_type(g, v));
+}
+
+static double work_result(const ty_graph *g, uint32_t node)
+{
+    return work_elems(g, ty_val_make(node, 0));
+}
+
+static double work_operand(const ty_graph *g, uint32_t node)
+{
+    return work_elems(g, ty_graph_in(g, node, 0));
+}
+
+/* scatter, put: one addition for each number that comes in. */
+static double work_combined(const ty_graph *g, uint32_t node)
+{
+    return ty_graph_attr(g, node)->mode == TY_SET ? 0 : work_elems(g, ty_graph_in(g, node, 2));
+}
+
+/* 2 [batch] M N K. */
+static double work_dot(const ty_graph *g, uint32_t node)
+{
+    const ty_type *a = ty_graph_type(g, ty_graph_in(g, node, 0));
+    bool transposed = ty_graph_attr(g, node)->flags & 1;
+    return 2 * work_result(g, node) * (double)a->dim[a->rank - (transposed ? 2 : 1)];
+}
+
+/* 2 N O spatial (C/groups) window: each element of y is a sum over one output channel's weights. */
+static double work_conv_of(const ty_graph *g, ty_val y, ty_val w)
+{
+    int64_t channels = ty_graph_type(g, w)->dim[0];
+    return channels ? 2 * work_elems(g, y) * work_elems(g, w) / (double)channels : 0;
+}
+
+static double work_conv(const ty_graph *g, uint32_t node)
+{
+    return work_conv_of(g, ty_val_make(node, 0), ty_graph_in(g, node, 1));
+}
+
+static double work_conv_dx(const ty_graph *g, uint32_t node)
+{
+    return work_conv_of(g, ty_graph_in(g, node, 0), ty_graph_in(g, node, 1));
+}
+
+static double work_conv_dw(const ty_graph *g, uint32_t node)
+{
+    return work_conv_of(g, ty_graph_in(g, node, 1), ty_val_make(node, 0));
+}
+
+static double work_window(const ty_graph *g, uint32_t node)
+{
+    const ty_attr *attr = ty_graph_attr(g, node);
+    double n = 1;
+    for (uint32_t i = 0; i < attr->n; i++)
+        n *= (double)attr->size[i];
+    return n;
+}
+
+static double work_pool(const ty_graph *g, uint32_t node)
+{
+    return work_result(g, node) * work_window(g, node);
+}
+
+static double work_pool_sum_grad(const ty_graph *g, uint32_t node)
+{
+    return work_operand(g, node) * work_window(g, node);
+}
+
+typedef struct work_row {
+    bool known;
+    ty_work work;
+    work_count *count; /* NULL: none */
+} work_row;
+
+#define MOVES(op)       [TY_OP_##op] = {true, TY_WORK_ELEMENTWISE, NULL}
+#define ELEMENTWISE(op) [TY_OP_##op] = {true, TY_WORK_ELEMENTWISE, work_result}
+#define COMPOSITE(op)   [TY_OP_##op] = {true, TY_WORK_ELEMENTWISE, NULL}
+
+static const work_row work_rows[TY_N_OPS] = {
+    MOVES(INPUT),
+    MOVES(STATE),
+    MOVES(CONST),
+    MOVES(IOTA),
+    MOVES(RNG),
+    ELEMENTWISE(NEG),
+    ELEMENTWISE(ABS),
+    ELEMENTWISE(FLOOR),
+    ELEMENTWISE(RINT),
+    ELEMENTWISE(SQRT),
+    ELEMENTWISE(RSQRT),
+    ELEMENTWISE(EXP),
+    ELEMENTWISE(EXPM1),
+    ELEMENTWISE(LOG),
+    ELEMENTWISE(LOG1P),
+    ELEMENTWISE(SIN),
+    ELEMENTWISE(COS),
+    ELEMENTWISE(TANH),
+    ELEMENTWISE(ERF),
+    ELEMENTWISE(ATAN),
+    MOVES(NOT),
+    MOVES(CAST),
+    MOVES(BITCAST),
+    ELEMENTWISE(ADD),
+    ELEMENTWISE(SUB),
+    ELEMENTWISE(MUL),
+    ELEMENTWISE(DIV),
+    ELEMENTWISE(REM),
+    ELEMENTWISE(POW),
+    ELEMENTWISE(MAX),
+    ELEMENTWISE(MIN),
+    MOVES(AND),
+    MOVES(OR),
+    MOVES(XOR),
+    MOVES(SHL),
+    MOVES(SHR),
+    MOVES(EQ),
+    MOVES(LT),
+    MOVES(LE),
+    MOVES(SELECT),
+    MOVES(RESHAPE),
+    MOVES(TRANSPOSE),
+    MOVES(BROADCAST),
+    MOVES(SLICE),
+    MOVES(PAD),
+    MOVES(CONCAT),
+    MOVES(REVERSE),
+    [TY_OP_GATHER] = {true, TY_WORK_INDEXING, NULL},
+    [TY_OP_TAKE] = {true, TY_WORK_INDEXING, NULL},
+    [TY_OP_SCATTER] = {true, TY_WORK_INDEXING, work_combined},
+    [TY_OP_PUT] = {true, TY_WORK_INDEXING, work_combined},
+    [TY_OP_SORT] = {true, TY_WORK_INDEXING, NULL},
+    [TY_OP_REDUCE] = {true, TY_WORK_REDUCTION, work_operand},
+    [TY_OP_ARGREDUCE] = {true, TY_WORK_REDUCTION, NULL},
+    [TY_OP_SCAN] = {true, TY_WORK_REDUCTION, work_operand},
+    [TY_OP_DOT] = {true, TY_WORK_PRODUCT, work_dot},
+    [TY_OP_CONV] = {true, TY_WORK_CONVOLUTION, work_conv},
+    [TY_OP_CONV_DX] = {true, TY_WORK_CONVOLUTION, work_conv_dx},
+    [TY_OP_CONV_DW] = {true, TY_WORK_CONVOLUTION, work_conv_dw},
+    [TY_OP_POOL_MAX] = {true, TY_WORK_POOLING, work_pool},
+    [TY_OP_POOL_MAX_GRAD] = {true, TY_WORK_POOLING, work_operand},
+    [TY_OP_POOL_SUM] = {true, TY_WORK_POOLING, work_pool},
+    [TY_OP_POOL_SUM_GRAD] = {true, TY_WORK_POOLING, work_pool_sum_grad},
+    COMPOSITE(SOFTMAX),
+    COMPOSITE(NORM),
+    COMPOSITE(BATCHNORM),
+    COMPOSITE(XENT),
+    COMPOSITE(GELU),
+    COMPOSITE(SILU),
+    COMPOSITE(ATTENTION),
+    MOVES(ASSIGN),
+};
+
+ty_work ty_op_work(ty_op op)
+{
+    return work_rows[op].known ? work_rows[op].work : TY_N_WORKS;
+}
+
+double ty_node_flop(const ty_graph *g, uint32_t node)
+{
+    const work_row *row = &work_rows[ty_graph_op(g, node)];
+    return row->count ? row->count(g, node) : 0;
+}
+
+int ty_op_element_flop(ty_op op)
+{
+    return work_rows[op].count == work_result;
+}
+
+const char *ty_work_text(ty_work w)
+{
+    static const char *const text[TY_N_WORKS + 1] = {
+        [TY_WORK_PRODUCT] = "products",     [TY_WORK_CONVOLUTION] = "convolutions",
+        [TY_WORK_RECURRENT] = "recurrent",  [TY_WORK_ELEMENTWISE] = "elementwise",
+        [TY_WORK_REDUCTION] = "reductions", [TY_WORK_POOLING] = "pooling",
+        [TY_WORK_INDEXING] = "indexing",    [TY_WORK_OPTIMIZER] = "optimizer",
+        [TY_WORK_COPY] = "copies",          [TY_N_WORKS] = "unknown"};
+    return text[w];
+}
