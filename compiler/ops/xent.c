@@ -4,7 +4,7 @@
  *     term[r] = -(1 - e) p[y] - e / C sum(p),   weight[r] = weights[y] or 1
  * and both are 0 where y is the ignored label. The mean is the caller's: sum(term * weight) / sum(weight).
  * This is torch.nn.functional.cross_entropy, but that with both class weights and smoothing torch weighs each class's
- * share of sum(p) on its own, where here weights[y] weighs the row as a whole.
+ * share of sum(p) on its own, where here weights[y] weighs the row as a whole: compiler/passes/loss.c adds that share.
  */
 #include "compiler/ir/build.h"
 #include "compiler/ops/expect.h"

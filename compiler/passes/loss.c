@@ -13,7 +13,8 @@
 #include <string.h>
 
 typedef struct loss_rows {
-    ty_val term, weight; /* f32[R]; the loss is sum(term weight) / sum(weight) */
+    ty_val term, weight; /* f32[R]; the loss is (sum(term weight) + sum(spread)) / sum(weight) */
+    ty_val spread;       /* f32[R] or TY_NONE */
 } loss_rows;
 
 /* One of element, rows, vectors, whole. */
@@ -107,14 +108,29 @@ static ty_val loss_class_weights(ty_graph *g, const ty_loss_term *t, int64_t n_c
     return ty_b_const_copy(g, ty_type_make(TY_F32, 1, &n_classes), data);
 }
 
+/* Smoothing and class weights at once: the share that is spread over all classes weighs each by its own weight, in rows
+ * that count. r: without smoothing. */
+static loss_rows loss_spread(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val labels, ty_val weights, loss_rows r)
+{
+    double share = t->label_smoothing;
+    ty_val all = ty_b_sum(g, ty_b_mul(g, ty_b_softmax(g, x, 1, true), weights), 2, false);
+    ty_val ignored = ty_b_eq(g, labels, ty_b_full_like(g, labels, (double)t->ignore_index));
+    r.spread =
+        ty_b_select(g, ignored, ty_b_full_like(g, all, 0), ty_b_mul_s(g, all, -share / (double)ty_b_dim(g, x, 1)));
+    r.term = ty_b_mul_s(g, r.term, 1 - share);
+    return r;
+}
+
 static loss_rows loss_xent(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val labels)
 {
+    bool both = t->n_class_weights > 0 && t->label_smoothing > 0;
     ty_val in[3] = {x, labels, loss_class_weights(g, t, ty_b_dim(g, x, 1))};
-    ty_attr attr = {.index = t->ignore_index, .value = t->label_smoothing};
+    ty_attr attr = {.index = t->ignore_index, .value = both ? 0 : t->label_smoothing};
     ty_val term = ty_graph_emit(g, TY_OP_XENT, &attr, in, t->n_class_weights ? 3 : 2);
     if (term == TY_NONE)
-        return (loss_rows){TY_NONE, TY_NONE};
-    return (loss_rows){term, ty_val_make(ty_val_node(term), 1)};
+        return (loss_rows){TY_NONE, TY_NONE, TY_NONE};
+    loss_rows r = {term, ty_val_make(ty_val_node(term), 1), TY_NONE};
+    return both ? loss_spread(g, t, x, labels, in[2], r) : r;
 }
 
 static loss_rows loss_nll(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val labels)
@@ -125,7 +141,7 @@ static loss_rows loss_nll(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val l
     ty_val weights = loss_class_weights(g, t, ty_b_dim(g, x, 1));
     ty_val one = ty_b_full_like(g, picked, 1), zero = ty_b_full_like(g, picked, 0);
     ty_val weight = t->n_class_weights ? ty_b_gather(g, weights, safe, 0) : one;
-    return (loss_rows){ty_b_neg(g, picked), ty_b_select(g, ignored, zero, weight)};
+    return (loss_rows){ty_b_neg(g, picked), ty_b_select(g, ignored, zero, weight), TY_NONE};
 }
 
 /* u[y] / C * sum over c != y of max(0, margin - x[y] + x[c]); ignored rows 0 */
@@ -134,7 +150,7 @@ static loss_rows loss_multi_margin(ty_graph *g, const ty_loss_term *t, ty_val x,
     ty_val ignored = ty_b_eq(g, labels, ty_b_full_like(g, labels, (double)t->ignore_index));
     ty_val safe = ty_b_unsqueeze(g, ty_b_select(g, ignored, ty_b_full_like(g, labels, 0), labels), 1);
     if (safe == TY_NONE)
-        return (loss_rows){TY_NONE, TY_NONE};
+        return (loss_rows){TY_NONE, TY_NONE, TY_NONE};
     int64_t dim[2] = {ty_b_dim(g, x, 0), ty_b_dim(g, x, 1)};
     ty_val over = ty_b_add_s(g, ty_b_sub(g, x, ty_b_take(g, x, safe, 1)), t->margin);
     ty_val own = ty_b_eq(g, ty_b_iota(g, ty_type_make(TY_I64, 2, dim), 1), safe);
@@ -143,7 +159,7 @@ static loss_rows loss_multi_margin(ty_graph *g, const ty_loss_term *t, ty_val x,
     if (t->n_class_weights)
         term = ty_b_mul(g, term, ty_b_gather(g, loss_class_weights(g, t, dim[1]), ty_b_squeeze(g, safe, 1), 0));
     ty_val one = ty_b_full_like(g, term, 1), zero = ty_b_full_like(g, term, 0);
-    return (loss_rows){term, ty_b_select(g, ignored, zero, one)};
+    return (loss_rows){term, ty_b_select(g, ignored, zero, one), TY_NONE};
 }
 
 /* ---- terms of vectors: x, y [R, C]
@@ -490,10 +506,14 @@ static ty_loss_sums loss_classes(ty_graph *g, const loss_kind *kind, const ty_lo
     loss_rows r = kind->rows(g, t, rows, labels);
     if (in->sample_weight != TY_NONE) {
         ty_val shaped = ty_loss_match(g, in->sample_weight, in->target, "sample weights");
-        r.weight = ty_b_mul(g, r.weight, ty_b_flatten(g, ty_b_cast(g, shaped, TY_F32)));
+        ty_val w = ty_b_flatten(g, ty_b_cast(g, shaped, TY_F32));
+        r.weight = ty_b_mul(g, r.weight, w);
+        r.spread = r.spread == TY_NONE ? TY_NONE : ty_b_mul(g, r.spread, w);
     }
-    ty_val keep = ty_loss_class_mask(g, in->rows, x, t->class_axis);
-    return (ty_loss_sums){ty_loss_sum(g, ty_b_mul(g, r.term, r.weight), keep), ty_loss_sum(g, r.weight, keep)};
+    ty_val keep = ty_loss_class_mask(g, in->rows, x, t->class_axis), whole = ty_b_mul(g, r.term, r.weight);
+    if (r.spread != TY_NONE)
+        whole = ty_b_add(g, whole, r.spread);
+    return (ty_loss_sums){ty_loss_sum(g, whole, keep), ty_loss_sum(g, r.weight, keep)};
 }
 
 /* One number for each row of ty_loss_class_rows(x), flat f32[R]. */

@@ -4,16 +4,19 @@
  * that do not count can be left out. All arithmetic is f32.
  *
  * Beyond that file; x output, y target, m margin, mean over elements (rows, samples) weighed by the sample weights
+ *     softmax_cross_entropy with smoothing e and class weights u: as torch.nn.functional.cross_entropy, sum over rows
+ *         of -(1 - e) u_y p_y - e / C sum_c u_c p_c, divided by the sum of u_y
  *     softmax_cross_entropy with dense labels: y' = (1 - e) y + e / C; mean over rows of -sum_c u_c y'_c p_c, divided
- * by the number of rows even with class weights u (as torch.nn.functional.cross_entropy of probabilities) hinge: mean
- * of max(0, m - s x), s = 1 where y > 0, else -1: targets are 1 and -1, or 1 and 0 (Keras' hinge) multi_margin: rows of
- * C classes, mean of u[y] / C * sum over c != y of max(0, m - x[y] + x[c]) (torch.nn.functional.multi_margin_loss, p =
- * 1) cosine: mean over rows of 1 - cos(x, y), y a vector as x. The cosine with a vector of zeros is 0, without slope
+ *         by the number of rows even with class weights u (as torch.nn.functional.cross_entropy of probabilities)
+ *     hinge: mean of max(0, m - s x), s = 1 where y > 0, else -1: targets are 1 and -1, or 1 and 0 (Keras' hinge)
+ *     multi_margin: rows of C classes, mean of u[y] / C * sum over c != y of max(0, m - x[y] + x[c])
+ *         (torch.nn.functional.multi_margin_loss, p = 1)
+ *     cosine: mean over rows of 1 - cos(x, y), y a vector as x. The cosine with a vector of zeros is 0, without slope
  *     cosine_embedding: x and z two outputs: 1 - cos(x, z) where y > 0, else max(0, cos(x, z) - m)
  *         (torch.nn.functional.cosine_embedding_loss)
  *     contrastive: d = |x - z|; y d^2 / 2 + (1 - y) max(0, m - d)^2 / 2, y = 1: a pair that belongs together. The
- * margin form: Hadsell, Chopra, LeCun, Dimensionality Reduction by Learning an Invariant Mapping, 2006, eq. 4, whose Y
- *         is 1 - y
+ *         margin form: Hadsell, Chopra, LeCun, Dimensionality Reduction by Learning an Invariant Mapping, 2006, eq. 4,
+ *         whose Y is 1 - y
  *     ctc: ctc.h; mean over samples of the term divided by the label length (at least 1), as
  *         torch.nn.functional.ctc_loss with reduction="mean"
  *     l1, l2: sum of |w|, of w^2, over all elements of the tensors; not divided by anything
