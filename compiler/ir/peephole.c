@@ -399,6 +399,31 @@ static ty_val peep_reduce(ty_graph *g, const graph_draft *d)
     return TY_NONE;
 }
 
+/* ---- products ---- */
+
+/* v is x with its last two axes swapped: x, or TY_NONE. */
+static ty_val peep_swapped_matrix(const ty_graph *g, ty_val v)
+{
+    if (!peep_is(g, v, TY_OP_TRANSPOSE))
+        return TY_NONE;
+    const int64_t *perm = peep_attr(g, v)->lo;
+    int r = ty_b_rank(g, v);
+    for (int i = 0; i < r; i++)
+        if (perm[i] != (i < r - 2 ? i : r - 2 + (r - 1 - i)))
+            return TY_NONE;
+    return peep_in(g, v, 0);
+}
+
+/* A product reads either side transposed as well as it lies. */
+static ty_val peep_dot(ty_graph *g, const graph_draft *d)
+{
+    ty_val a = peep_swapped_matrix(g, d->in[0]), b = peep_swapped_matrix(g, d->in[1]);
+    if (a == TY_NONE && b == TY_NONE)
+        return TY_NONE;
+    bool trans_a = (d->attr.flags & 1) != (a != TY_NONE), trans_b = (d->attr.flags >> 1 & 1) != (b != TY_NONE);
+    return ty_b_dot(g, a != TY_NONE ? a : d->in[0], b != TY_NONE ? b : d->in[1], trans_a, trans_b);
+}
+
 /* ---- the table ---- */
 
 static peep_fn *const peep_rules[TY_N_OPS] = {
@@ -434,6 +459,7 @@ static peep_fn *const peep_rules[TY_N_OPS] = {
     [TY_OP_REVERSE] = peep_reverse,
     [TY_OP_GATHER] = peep_gather,
     [TY_OP_REDUCE] = peep_reduce,
+    [TY_OP_DOT] = peep_dot,
 };
 
 /* Bitwise the same with operands swapped. */

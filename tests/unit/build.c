@@ -250,6 +250,23 @@ static void test_matmul_shapes(void **state)
     }
 }
 
+/* A swap of the last two axes becomes a flag of the product; any other permutation stays. */
+static void test_products_read_transposed(void **state)
+{
+    (void)state;
+    ty_graph *g = ty_graph_new();
+    ty_val a = new_input(g, TY_F64, SHAPE(2, 3, 4)), b = new_input(g, TY_F64, SHAPE(2, 3, 5));
+    ty_val at = ty_b_transpose(g, a, (int64_t[]){0, 2, 1}), bt = ty_b_transpose(g, b, (int64_t[]){0, 2, 1});
+    assert_int_equal(ty_b_dot(g, at, b, false, false), ty_b_dot(g, a, b, true, false));
+    assert_int_equal(ty_b_dot(g, at, bt, false, true), ty_b_dot(g, a, b, true, false));
+    assert_int_equal(ty_b_dot(g, a, bt, true, true), ty_b_dot(g, a, b, true, false));
+    ty_val moved = ty_b_transpose(g, new_input(g, TY_F64, SHAPE(4, 2, 3)), (int64_t[]){1, 2, 0});
+    ty_val y = ty_b_dot(g, moved, b, true, false);
+    assert_int_equal(ty_graph_in(g, ty_val_node(y), 0), moved);
+    expect_ok(g);
+    ty_graph_free(g);
+}
+
 /* ---- simplified graphs against plain ones ---- */
 
 #define PAIRS 60
@@ -351,6 +368,11 @@ static void pair_other(pair_pool *p, int k)
         pair_add(p, TY_OP_CAST, &(ty_attr){.type = ty_type_scalar(dtypes[pick(p, 6)])}, &k, 1);
         return;
     }
+    const ty_type *t = ty_graph_type(p->plain, p->b[k]);
+    if (t->rank >= 2 && t->dtype == TY_F64 && ty_type_elems(t) <= 400 && pick(p, 3) == 0) {
+        pair_add(p, TY_OP_DOT, &(ty_attr){.flags = pick(p, 2) ? 1 : 2}, (int[]){k, other}, 2); /* a' a or a a' */
+        return;
+    }
     pair_add(p, pick(p, 2) ? TY_OP_LT : TY_OP_EQ, NULL, (int[]){k, other}, 2);
     pair_add(p, TY_OP_SELECT, NULL, (int[]){p->n - 1, k, other}, 3);
 }
@@ -443,6 +465,7 @@ int main(void)
         cmocka_unit_test(test_movement_identities),
         cmocka_unit_test(test_derived_forms),
         cmocka_unit_test(test_matmul_shapes),
+        cmocka_unit_test(test_products_read_transposed),
         cmocka_unit_test(test_simplified_means_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
