@@ -9,7 +9,8 @@
  *   peak_mb   peak resident memory of the process or, if greater, of a child it waited for (the C compiler); 10^6 bytes
  *   losses    of the first twenty steps
  *
- * followed by what only we know: where the compiling time went, planned bytes, kernels.
+ * followed by what only we know: ready_s, seconds from the start of the process to the beginning of the first step;
+ * where the compiling time went, phase by phase; planned bytes, kernels.
  *
  * With --calls, twelve more steps are timed call by call and a table is printed instead: medians, longest first, with
  * the memory that each call moves at least and its speed, and that as a share of what copying memory reaches here.
@@ -74,7 +75,7 @@ typedef struct job {
     int n_inputs;
     float losses[KEPT_LOSSES];
     double *step_ms; /* one a step */
-    double first_s;
+    double ready_s, first_s;
     bool calls; /* print where a step's time goes */
 } job;
 
@@ -225,6 +226,7 @@ static int job_train(job *j, ty_error *err)
     j->step_ms = calloc((size_t)j->steps, sizeof *j->step_ms);
     if (!j->step_ms)
         return ty_error_set(err, TY_E_LIMIT, "no memory for %d times", j->steps);
+    j->ready_s = seconds_since_start();
     for (int i = 0; i < j->steps; i++) {
         float loss = 0;
         int64_t start = ty_clock_ns();
@@ -269,6 +271,10 @@ static void put_report(ty_json_writer *w, const ty_compile_report *r)
     put_rounded(w, "lower_ms", r->lower_ms, 1);
     put_rounded(w, "plan_ms", r->plan_ms, 1);
     put_rounded(w, "cc_ms", r->cc_ms, 1);
+    ty_json_open_map(w, "phases_ms");
+    for (int i = 0; i < r->phases.n; i++)
+        put_rounded(w, r->phases.name[i], r->phases.ms[i], 2);
+    ty_json_close(w);
     ty_json_put_bool(w, "cache_hit", r->cache_hit);
     ty_json_put_int(w, "kernels", r->n_kernels);
     ty_json_put_int(w, "distinct_kernels", r->n_distinct_kernels);
@@ -297,6 +303,7 @@ static int job_print(job *j, ty_error *err)
     for (int i = 0; i < j->steps && i < KEPT_LOSSES; i++)
         ty_json_put_float32(&w, NULL, j->losses[i]);
     ty_json_close(&w);
+    put_rounded(&w, "ready_s", j->ready_s, 3);
     put_report(&w, ty_program_report(j->program));
     ty_json_close(&w);
     ty_buf_addc(&line, '\n');

@@ -13,11 +13,13 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/pages.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
 #include "compiler/model.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/step.h"
+#include "compiler/phases.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -68,6 +70,18 @@ static void compile_dump_kernels(const ty_compile_options *opt, const char *name
     ty_buf_fini(&text);
 }
 
+static void compile_dump_phases(const ty_compile_options *opt, const ty_compile_phases *phases)
+{
+    if (!opt || !opt->dump_dir)
+        return;
+    ty_buf text;
+    ty_buf_init(&text, 1u << 16);
+    for (int i = 0; i < phases->n; i++)
+        ty_buf_addf(&text, "%10.2f ms  %s\n", phases->ms[i], phases->name[i]);
+    compile_dump_text(opt->dump_dir, "compile.txt", &text);
+    ty_buf_fini(&text);
+}
+
 /* ---- options ---- */
 
 static int compile_cores(void)
@@ -93,33 +107,67 @@ static ty_compile_options compile_defaults(const ty_compile_options *given)
 
 /* ---- states ---- */
 
-static int compile_state(ty_program *p, int i, bool plan_only, ty_error *err)
-{
-    const ty_state *state = ty_graph_state(p->graph, i);
-    size_t bytes = ty_type_bytes(&state->type), element = ty_dtype_bytes((ty_dtype)state->type.dtype);
-    p->report.state_bytes += bytes;
-    if (plan_only)
-        return 0;
-    char *memory = aligned_alloc(64, (bytes + 63) / 64 * 64 + 64);
-    if (!memory)
-        return ty_error_set(err, TY_E_LIMIT, "no memory for %zu bytes of \"%s\"", bytes, state->name);
-    memset(memory, 0, bytes);
-    for (int s = 0; state->init && s < state->n_segments; s++)
-        if (state->init[s])
-            memcpy(memory + state->segments[s].offset * (int64_t)element, state->init[s],
-                   ty_type_bytes(&state->segments[s].type));
-    p->state[i] = memory;
-    return 0;
-}
-
+/* Zeros, which cost nothing until they are touched. */
 static int compile_states(ty_program *p, bool plan_only, ty_error *err)
 {
     int n = ty_graph_n_states(p->graph);
     p->state = TY_NEW_ARRAY(&p->arena, void *, n);
-    for (int i = 0; i < n; i++)
-        if (compile_state(p, i, plan_only, err) < 0)
-            return -1;
+    for (int i = 0; i < n; i++) {
+        const ty_state *state = ty_graph_state(p->graph, i);
+        size_t bytes = ty_type_bytes(&state->type);
+        p->report.state_bytes += bytes;
+        if (plan_only)
+            continue;
+        p->state[i] = ty_pages_new(bytes + 64);
+        if (!p->state[i])
+            return ty_error_set(err, TY_E_LIMIT, "no memory for %zu bytes of \"%s\"", bytes, state->name);
+    }
     return 0;
+}
+
+/* A part of a weight on its way from the model file to its arena. */
+typedef struct compile_part {
+    char *to;
+    const char *from;
+    size_t n_bytes;
+} compile_part;
+
+#define COMPILE_PART_BYTES ((size_t)2 << 20)
+
+static int compile_list_parts(const ty_program *p, compile_part *part)
+{
+    int n = 0;
+    for (int i = 0; i < ty_graph_n_states(p->graph); i++) {
+        const ty_state *state = ty_graph_state(p->graph, i);
+        size_t element = ty_dtype_bytes((ty_dtype)state->type.dtype);
+        for (int s = 0; state->init && s < state->n_segments; s++) {
+            size_t left = state->init[s] ? ty_type_bytes(&state->segments[s].type) : 0;
+            compile_part next = {(char *)p->state[i] + state->segments[s].offset * (int64_t)element, state->init[s], 0};
+            for (; left > 0; left -= next.n_bytes, next.to += next.n_bytes, next.from += next.n_bytes, n++) {
+                next.n_bytes = left < COMPILE_PART_BYTES ? left : COMPILE_PART_BYTES;
+                if (part)
+                    part[n] = next;
+            }
+        }
+    }
+    return n;
+}
+
+/* All threads copy: most of the time goes into touching memory for the first time, and into the file's pages. */
+static void compile_load_states(ty_program *p)
+{
+    int n = compile_list_parts(p, NULL);
+    ty_arena scratch;
+    ty_arena_init(&scratch);
+    compile_part *part = TY_NEW_ARRAY(&scratch, compile_part, n);
+    compile_list_parts(p, part);
+#pragma omp parallel for schedule(dynamic) num_threads(p->threads) if (n > 8)
+    for (int i = 0; i < n; i++) {
+        ty_pages_expect_copy(part[i].to, part[i].from, part[i].n_bytes);
+        memcpy(part[i].to, part[i].from, part[i].n_bytes);
+    }
+    ty_arena_fini(&scratch);
+    ty_phases_lap(&p->report.phases, "load weights");
 }
 
 /* ---- inputs, outputs ---- */
@@ -173,6 +221,20 @@ static int compile_hash(ty_program *p, const ty_compile_options *opt, ty_error *
 
 /* ---- back ends ---- */
 
+static int compile_plan(ty_program *p, int run, int fuse_for, ty_error *err)
+{
+    ty_phases_start(&p->report.phases);
+    if (ty_pass_fuse(p->graph, ty_program_tape_of((ty_run)run), fuse_for, &p->fusion[run], err) < 0)
+        return -1;
+    ty_phases_lap(&p->report.phases, "fuse");
+    if (ty_pass_plan(p->fusion[run], &p->plan[run], err) < 0)
+        return -1;
+    ty_phases_lap(&p->report.phases, "plan");
+    int rc = ty_plan_check(p->plan[run], err);
+    ty_phases_lap(&p->report.phases, "check");
+    return rc;
+}
+
 static int compile_plans(ty_program *p, const ty_compile_options *opt, const ty_plan **plans, int *n_plans,
                          ty_error *err)
 {
@@ -182,8 +244,7 @@ static int compile_plans(ty_program *p, const ty_compile_options *opt, const ty_
     for (int run = 0; run < TY_N_RUNS; run++) {
         if (!p->has[run])
             continue;
-        if (ty_pass_fuse(p->graph, ty_program_tape_of((ty_run)run), fuse_for, &p->fusion[run], err) < 0 ||
-            ty_pass_plan(p->fusion[run], &p->plan[run], err) < 0 || ty_plan_check(p->plan[run], err) < 0)
+        if (compile_plan(p, run, fuse_for, err) < 0)
             return -1;
         compile_dump_kernels(opt, names[run], p->plan[run]);
         p->plan_of[run] = *n_plans;
@@ -194,6 +255,15 @@ static int compile_plans(ty_program *p, const ty_compile_options *opt, const ty_
     return 0;
 }
 
+static int compile_run_cpu(ty_program *p, const ty_plan *const *plans, int n_plans, const ty_cpu_options *cpu,
+                           ty_error *err)
+{
+    if (ty_cpu_begin(plans, n_plans, cpu, &p->cpu, err) < 0)
+        return -1;
+    compile_load_states(p); /* while the C compiler works */
+    return ty_cpu_finish(p->cpu, err);
+}
+
 static int compile_cpu(ty_program *p, const ty_compile_options *opt, ty_error *err)
 {
     const ty_plan *plans[TY_N_RUNS];
@@ -202,11 +272,14 @@ static int compile_cpu(ty_program *p, const ty_compile_options *opt, ty_error *e
     if (compile_plans(p, opt, plans, &n_plans, err) < 0)
         return -1;
     p->report.plan_ms = compile_ms(start);
-    ty_cpu_options cpu = {
-        opt->threads, opt->deterministic_strict, {opt->cc, opt->work_dir, opt->cache_dir, opt->dump_dir}, p->state};
+    ty_cpu_options cpu = {opt->threads,
+                          opt->deterministic_strict,
+                          {opt->cc, opt->work_dir, opt->cache_dir, opt->dump_dir},
+                          p->state,
+                          &p->report.phases};
     ty_cpu_report planned;
     if (opt->plan_only ? ty_cpu_measure(plans, n_plans, &cpu, &planned, err)
-                       : ty_cpu_build(plans, n_plans, &cpu, &p->cpu, err))
+                       : compile_run_cpu(p, plans, n_plans, &cpu, err))
         return -1;
     const ty_cpu_report *r = opt->plan_only ? &planned : ty_cpu_report_of(p->cpu);
     p->report.n_kernels = r->n_kernels;
@@ -225,6 +298,7 @@ static int compile_interpreter(ty_program *p, ty_error *err)
     for (int run = 0; run < TY_N_RUNS; run++)
         for (int i = 0; i < p->n_outputs[run]; i++)
             p->result[run][i].data = ty_arena_alloc(&p->arena, ty_type_bytes(&p->result[run][i].type));
+    compile_load_states(p);
     return ty_interp_new(p->graph, &p->interp, err);
 }
 
@@ -232,12 +306,12 @@ typedef int compile_pass_fn(const ty_graph *in, ty_graph **out, ty_error *err);
 
 /* Passes from graph to graph, in order. */
 static const struct {
-    const char *dump;
+    const char *name, *dump;
     compile_pass_fn *run;
 } compile_passes[] = {
-    {"graph.1.lower.txt", ty_pass_lower},
-    {"graph.2.mask.txt", ty_pass_mask},
-    {"graph.3.split.txt", ty_pass_split},
+    {"lower", "graph.1.lower.txt", ty_pass_lower},
+    {"mask", "graph.2.mask.txt", ty_pass_mask},
+    {"split", "graph.3.split.txt", ty_pass_split},
 };
 
 static int compile_verify(const ty_graph *g, const char *after, ty_error *err)
@@ -254,6 +328,7 @@ static int compile_verify(const ty_graph *g, const char *after, ty_error *err)
 static int compile_lower(ty_program *p, const ty_compile_options *opt, ty_error *err)
 {
     int64_t start = ty_clock_ns();
+    ty_phases_start(&p->report.phases);
     compile_dump_graph(opt, "graph.0.step.txt", p->graph);
     if (ty_graph_failed(p->graph, err) || compile_verify(p->graph, "import", err) < 0)
         return -1;
@@ -263,6 +338,7 @@ static int compile_lower(ty_program *p, const ty_compile_options *opt, ty_error 
             return -1;
         ty_graph_free(p->graph);
         p->graph = next;
+        ty_phases_lap(&p->report.phases, compile_passes[i].name);
         compile_dump_graph(opt, compile_passes[i].dump, next);
         if (compile_verify(next, compile_passes[i].dump, err) < 0)
             return -1;
@@ -289,8 +365,10 @@ int ty_program_of_graph(ty_graph *g, uint32_t tapes, const ty_compile_options *g
         compile_constants(p);
         rc = compile_states(p, opt.plan_only, err);
     }
+    ty_phases_lap(&p->report.phases, "states");
     if (rc == 0 && !opt.plan_only)
         rc = compile_hash(p, &opt, err);
+    ty_phases_lap(&p->report.phases, "hash");
     if (rc == 0)
         rc = opt.backend == TY_BACKEND_CPU ? compile_cpu(p, &opt, err) : compile_interpreter(p, err);
     if (rc < 0) {
@@ -345,6 +423,10 @@ static int compile_step(ty_step *step, uint32_t tapes, const ty_compile_options 
         p->report.n_trained = step->n_trained;
         p->report.found = step->found;
         p->report.import_ms = import_ms;
+        ty_compile_phases all = step->phases;
+        ty_phases_add(&all, &p->report.phases);
+        p->report.phases = all;
+        compile_dump_phases(opt, &all);
         p->report.total_ms += import_ms;
         *out = p;
     } else {

@@ -307,9 +307,20 @@ typedef struct ty_program ty_program;
  * With spec.accumulate == 1 only LAST and EVAL exist. */
 typedef enum ty_run { TY_RUN_MICRO, TY_RUN_LAST, TY_RUN_EVAL, TY_N_RUNS } ty_run;
 
+/* Wall time by phase and pass, in the order in which they began; a pass that runs for each tape is one phase. What
+ * happens while the C compiler works (weights are copied, library calls prepared) counts for itself, "cc" is what is
+ * then still waited for. */
+enum { TY_MAX_COMPILE_PHASES = 32 };
+typedef struct ty_compile_phases {
+    const char *name[TY_MAX_COMPILE_PHASES];
+    double ms[TY_MAX_COMPILE_PHASES];
+    int n;
+    int64_t lap_ns; /* private */
+} ty_compile_phases;
+
 /* Time and memory of compiling, for the banner and reports; all true, none estimated. */
 typedef struct ty_compile_report {
-    double import_ms, graph_ms, lower_ms, plan_ms, cc_ms, total_ms;
+    double import_ms, lower_ms, plan_ms, cc_ms, total_ms; /* cc: from the start of the C compiler to its end */
     int n_graph_nodes, n_kernels, n_distinct_kernels, n_library_calls;
     bool cache_hit;
     size_t state_bytes; /* parameters, moments, statistics */
@@ -320,6 +331,7 @@ typedef struct ty_compile_report {
     size_t text_bytes;        /* generated C, of which compiling takes its time */
     int64_t n_trained;        /* numbers trained */
     ty_composite_count found; /* in the model as it is trained (inference: as it is applied) */
+    ty_compile_phases phases;
 } ty_compile_report;
 
 /* Training: outputs of LAST are "loss", "lr", "grad_norm"; of MICRO "loss"; of EVAL "loss" parts "loss.sum",

@@ -1,6 +1,7 @@
 /* program.c - memory and runs of a compiled graph. See compiler.h. */
 #include "compiler/program.h"
 
+#include "base/pages.h"
 #include "compiler/ops/ref.h"
 
 #include <stdlib.h>
@@ -24,7 +25,7 @@ void ty_program_free(ty_program *p)
         ty_fusion_free(p->fusion[i]);
     }
     for (int i = 0; p->state && i < ty_graph_n_states(p->graph); i++)
-        free(p->state[i]);
+        ty_pages_free(p->state[i], ty_type_bytes(&ty_graph_state(p->graph, i)->type) + 64);
     ty_graph_free(p->graph);
     ty_arena_fini(&p->facts);
     ty_arena arena = p->arena; /* the program lies in its own arena */

@@ -16,6 +16,7 @@
 #include "compiler/passes/range.h"
 #include "compiler/passes/schedule.h"
 #include "compiler/passes/step_draft.h"
+#include "compiler/phases.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -438,19 +439,51 @@ static int step_check_trained(const ty_step_draft *d, ty_error *err)
     return ty_error_help(err, "look at frozen and buffers, and at what the loss reads");
 }
 
-static int step_draft_all(ty_step_draft *d, ty_error *err)
+static int step_draft_model(ty_step_draft *d, ty_error *err)
 {
     if (ty_params_classify(&d->set, d->m, d->spec, &d->arena, err) < 0)
         return -1;
     step_add_inputs(d);
     step_add_leaves(d);
-    if (ty_graph_failed(d->g, err) || step_import(d, err) < 0 || ty_step_loss(d, err) < 0)
+    if (ty_graph_failed(d->g, err))
         return -1;
+    ty_phases_lap(&d->phases, "weights");
+    if (step_import(d, err) < 0)
+        return -1;
+    ty_phases_lap(&d->phases, "import");
+    return 0;
+}
+
+static int step_draft_parameters(ty_step_draft *d, ty_error *err)
+{
+    if (ty_step_loss(d, err) < 0)
+        return -1;
+    ty_phases_lap(&d->phases, "loss");
     if (ty_params_find_uses(&d->set, d->g, d->loss, err) < 0)
         return -1;
     ty_params_arrange(&d->set, d->spec);
-    if (step_check_trained(d, err) < 0 || step_gradient(d, err) < 0 || step_update(d, err) < 0 ||
-        step_buffers(d, err) < 0 || ty_step_eval(d, err) < 0 || step_random(d, err) < 0)
+    ty_phases_lap(&d->phases, "parameters");
+    return step_check_trained(d, err);
+}
+
+static int step_draft_training(ty_step_draft *d, ty_error *err)
+{
+    if (step_gradient(d, err) < 0)
+        return -1;
+    ty_phases_lap(&d->phases, "gradient");
+    if (step_update(d, err) < 0 || step_buffers(d, err) < 0)
+        return -1;
+    ty_phases_lap(&d->phases, "update");
+    if (ty_step_eval(d, err) < 0 || step_random(d, err) < 0)
+        return -1;
+    ty_phases_lap(&d->phases, "evaluation");
+    return 0;
+}
+
+static int step_draft_all(ty_step_draft *d, ty_error *err)
+{
+    ty_phases_start(&d->phases);
+    if (step_draft_model(d, err) < 0 || step_draft_parameters(d, err) < 0 || step_draft_training(d, err) < 0)
         return -1;
     step_place_params(d);
     return 0;
@@ -470,7 +503,10 @@ int ty_step_build(const ty_model *m, const ty_train_spec *spec, ty_step *out, ty
         out->n_trained = d.set.n_trained;
         out->found = d.train.found;
         step_list_weights(out, &d);
+        ty_phases_lap(&d.phases, "carry over");
         ty_range_list(out);
+        ty_phases_lap(&d.phases, "ranges");
+        out->phases = d.phases;
     }
     ty_graph_free(d.g);
     ty_arena_fini(&d.arena);

@@ -76,6 +76,7 @@ typedef struct ty_step {
     int n_inputs;
     int64_t n_trained;        /* numbers trained; tied ones count once */
     ty_composite_count found; /* in the model as it is trained; built for inference: as it is applied */
+    ty_compile_phases phases;
 } ty_step;
 
 /* All that lives in the step is in the graph's arena. On failure *out is empty. */

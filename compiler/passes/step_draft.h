@@ -27,6 +27,7 @@ typedef struct ty_step_draft {
     ty_val grad[TY_PARAM_MAX_GROUPS];     /* flat, of loss / accumulate */
     int ema_state[TY_PARAM_MAX_GROUPS];
     int step_state, seed_state, micro_state; /* the latter two -1 without random numbers */
+    ty_compile_phases phases;
 } ty_step_draft;
 
 /* Tapes that train: MICRO exists only with micro-batches. */

@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +48,16 @@ static const char *const cc_flags[] = {
 };
 #define CC_N_FLAGS    (sizeof cc_flags / sizeof *cc_flags)
 #define CC_PATH_BYTES 512
+
+/* Compilers at work, or a library that was found. */
+struct ty_cc_job {
+    ty_cc_options opt;
+    ty_cc_library lib;         /* of a hit */
+    char dir[CC_PATH_BYTES];   /* where they write; "" if nothing is compiled */
+    char entry[CC_PATH_BYTES]; /* of the cache, to be; "" without one */
+    pid_t pid[TY_CC_MAX_UNITS];
+    int n, n_started;
+};
 
 static int cc_spawn(const ty_cc_options *opt, const char *source, const char *object, const char *log, pid_t *pid,
                     ty_error *err)
@@ -112,26 +123,31 @@ static int cc_write_source(const char *dir, int unit, const char *text, char *pa
     return 0;
 }
 
-/* Starts all compilers, then waits for all, also after a failure: nobody is left behind. */
-static int cc_compile(const char *const *text, int n, const char *dir, const ty_cc_options *opt, ty_error *err)
+/* Starts a compiler for each text. What was started is in the job, also after a failure. */
+static int cc_compile(ty_cc_job *job, const char *const *text, ty_error *err)
 {
     char source[CC_PATH_BYTES], object[CC_PATH_BYTES], log[CC_PATH_BYTES];
-    pid_t pid[TY_CC_MAX_UNITS];
-    int started = 0, rc = 0;
-    for (; started < n && rc == 0; started++) {
-        rc = cc_write_source(dir, started, text[started], source, err);
-        if (rc == 0)
-            rc = cc_path(object, dir, started, ".so", err) < 0 || cc_path(log, dir, started, ".log", err) < 0 ? -1 : 0;
-        if (rc == 0)
-            rc = cc_spawn(opt, source, object, log, &pid[started], err);
-        if (rc < 0)
-            break;
+    for (; job->n_started < job->n; job->n_started++) {
+        int unit = job->n_started;
+        if (cc_write_source(job->dir, unit, text[unit], source, err) < 0 ||
+            cc_path(object, job->dir, unit, ".so", err) < 0 || cc_path(log, job->dir, unit, ".log", err) < 0 ||
+            cc_spawn(&job->opt, source, object, log, &job->pid[unit], err) < 0)
+            return -1;
     }
-    for (int i = 0; i < started; i++) {
-        cc_path(log, dir, i, ".log", NULL);
-        if (cc_wait(pid[i], log, rc == 0 ? err : NULL) < 0)
+    return 0;
+}
+
+/* Waits for all, also after a failure: nobody is left behind. */
+static int cc_wait_all(ty_cc_job *job, ty_error *err)
+{
+    char log[CC_PATH_BYTES];
+    int rc = 0;
+    for (int i = 0; i < job->n_started; i++) {
+        cc_path(log, job->dir, i, ".log", NULL);
+        if (cc_wait(job->pid[i], log, rc == 0 ? err : NULL) < 0)
             rc = -1;
     }
+    job->n_started = 0;
     return rc;
 }
 
@@ -224,23 +240,17 @@ static void cc_publish(const char *dir, int n, const char *entry)
         ty_file_remove_tree(dir, NULL);
 }
 
-static int cc_fresh(const char *const *text, int n, const ty_cc_options *opt, const char *entry, ty_cc_library *out,
-                    ty_error *err)
+static int cc_fresh(ty_cc_job *job, const char *const *text, ty_error *err)
 {
-    char dir[CC_PATH_BYTES];
-    const char *base = opt->cache_dir ? opt->cache_dir : opt->work_dir;
-    if (opt->cache_dir && ty_file_mkdirs(opt->cache_dir, 0700, err) < 0)
+    const char *base = job->opt.cache_dir ? job->opt.cache_dir : job->opt.work_dir;
+    if (job->opt.cache_dir && ty_file_mkdirs(job->opt.cache_dir, 0700, err) < 0)
         return ty_error_wrap(err, "kernel cache");
-    if (snprintf(dir, sizeof dir, "%s/ty-kernels-XXXXXX", base) >= (int)sizeof dir || !mkdtemp(dir))
+    if (snprintf(job->dir, sizeof job->dir, "%s/ty-kernels-XXXXXX", base) >= (int)sizeof job->dir ||
+        !mkdtemp(job->dir)) {
+        job->dir[0] = 0;
         return ty_error_errno(err, TY_E_NONE, errno, "making a work folder for kernels in %s", base);
-    int rc = cc_compile(text, n, dir, opt, err);
-    if (rc == 0)
-        rc = cc_open(dir, n, out, err);
-    if (rc == 0 && opt->cache_dir)
-        cc_publish(dir, n, entry);
-    else
-        ty_file_remove_tree(dir, NULL);
-    return rc;
+    }
+    return cc_compile(job, text, err);
 }
 
 static void cc_keep(const char *const *text, int n, const char *dir)
@@ -275,21 +285,64 @@ int ty_cc_find(const char *const *text, int n, const ty_cc_options *opt, bool *f
     return 0;
 }
 
-int ty_cc_build(const char *const *text, int n, const ty_cc_options *opt, ty_cc_library *out, ty_error *err)
+static int cc_begin(ty_cc_job *job, const char *const *text, ty_error *err)
 {
-    char entry[CC_PATH_BYTES] = "";
-    *out = (ty_cc_library){.n_handles = 0};
-    if (opt->keep_dir)
-        cc_keep(text, n, opt->keep_dir);
-    if (!opt->cache_dir)
-        return cc_fresh(text, n, opt, entry, out, err);
-    if (cc_entry(text, n, opt, entry, err) < 0)
+    if (job->opt.keep_dir)
+        cc_keep(text, job->n, job->opt.keep_dir);
+    if (!job->opt.cache_dir)
+        return cc_fresh(job, text, err);
+    if (cc_entry(text, job->n, &job->opt, job->entry, err) < 0)
         return -1;
-    if (ty_file_is_folder(entry) && cc_open(entry, n, out, NULL) == 0) {
-        out->cache_hit = true;
+    if (ty_file_is_folder(job->entry) && cc_open(job->entry, job->n, &job->lib, NULL) == 0) {
+        job->lib.cache_hit = true;
         return 0;
     }
-    return cc_fresh(text, n, opt, entry, out, err);
+    return cc_fresh(job, text, err);
+}
+
+int ty_cc_start(const char *const *text, int n, const ty_cc_options *opt, ty_cc_job **out, ty_error *err)
+{
+    ty_cc_job *job = calloc(1, sizeof *job);
+    if (!job)
+        return ty_error_set(err, TY_E_LIMIT, "no memory to start the C compiler");
+    job->opt = *opt;
+    job->n = n;
+    if (cc_begin(job, text, err) < 0) {
+        ty_cc_abandon(job);
+        return -1;
+    }
+    *out = job;
+    return 0;
+}
+
+int ty_cc_finish(ty_cc_job *job, ty_cc_library *out, ty_error *err)
+{
+    int rc = cc_wait_all(job, err);
+    if (rc == 0 && job->dir[0])
+        rc = cc_open(job->dir, job->n, &job->lib, err);
+    if (rc == 0 && job->dir[0] && job->entry[0]) {
+        cc_publish(job->dir, job->n, job->entry);
+        job->dir[0] = 0;
+    }
+    if (rc == 0) {
+        *out = job->lib;
+        job->lib.n_handles = 0;
+    }
+    ty_cc_abandon(job);
+    return rc;
+}
+
+void ty_cc_abandon(ty_cc_job *job)
+{
+    if (!job)
+        return;
+    for (int i = 0; i < job->n_started; i++)
+        kill(job->pid[i], SIGTERM);
+    cc_wait_all(job, NULL);
+    if (job->dir[0])
+        ty_file_remove_tree(job->dir, NULL);
+    ty_cc_close(&job->lib);
+    free(job);
 }
 
 void *ty_cc_symbol(const ty_cc_library *lib, const char *name)

@@ -28,9 +28,16 @@ typedef struct ty_cc_library {
     bool cache_hit;
 } ty_cc_library;
 
-/* Compiles n translation units. On failure the error carries the compiler's first lines. */
-int ty_cc_build(const char *const *text, int n, const ty_cc_options *opt, ty_cc_library *out, ty_error *err);
-/* Whether ty_cc_build would find these units in the cache. */
+/* Compilers at work. */
+typedef struct ty_cc_job ty_cc_job;
+
+/* Starts the compilation of n translation units, or finds them in the cache. text may be freed when it returns. */
+int ty_cc_start(const char *const *text, int n, const ty_cc_options *opt, ty_cc_job **out, ty_error *err);
+/* Waits for the end and loads the objects; the job is gone afterwards. A failure carries the compiler's first lines. */
+int ty_cc_finish(ty_cc_job *job, ty_cc_library *out, ty_error *err);
+/* Ends the compilers and removes what they wrote; NULL is fine. */
+void ty_cc_abandon(ty_cc_job *job);
+/* Whether ty_cc_start would find these units in the cache. */
 int ty_cc_find(const char *const *text, int n, const ty_cc_options *opt, bool *found, ty_error *err);
 /* A function by name; NULL if no unit has it. */
 void *ty_cc_symbol(const ty_cc_library *lib, const char *name);

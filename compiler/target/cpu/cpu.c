@@ -3,7 +3,9 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/pages.h"
 #include "compiler/ops/op.h"
+#include "compiler/phases.h"
 #include "compiler/target/cpu/library.h"
 #include "compiler/target/cpu/render.h"
 
@@ -25,6 +27,7 @@ typedef struct cpu_step {
     int threads;
     size_t bytes;  /* COPY */
     uint64_t hash; /* KERNEL: of its text */
+    uint32_t node; /* LIBRARY */
     ty_call_info info;
 } cpu_step;
 
@@ -57,8 +60,10 @@ struct ty_cpu {
     char *slab, *scratch;
     cpu_text *text; /* distinct kernels */
     int n_texts, cap_texts;
+    ty_cc_job *job; /* between begin and finish */
     ty_cc_library lib;
     ty_cpu_report report;
+    int64_t cc_start_ns;
 };
 
 /* Below this many scalar instructions a kernel runs on the calling thread: waking the others costs about as much. */
@@ -177,49 +182,50 @@ static void cpu_add_kernel(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, con
 
 /* ---- library calls ---- */
 
-static int cpu_prepare(ty_cpu *cpu, const ty_plan *plan, const ty_unit *u, ty_library_call *call, ty_error *err)
+static int cpu_prepare(ty_cpu *cpu, const ty_graph *g, uint32_t node, ty_library_call *call, ty_error *err)
 {
-    const ty_graph *g = plan->f->g;
-    const ty_node *n = ty_graph_node(g, u->node);
+    const ty_node *n = ty_graph_node(g, node);
     ty_type in[8], res[TY_MAX_RESULTS];
     for (int i = 0; i < (int)n->n_in; i++)
-        in[i] = *ty_graph_type(g, ty_graph_in(g, u->node, i));
+        in[i] = *ty_graph_type(g, ty_graph_in(g, node, i));
     for (uint32_t i = 0; i < n->n_res; i++)
-        res[i] = *ty_graph_type(g, ty_val_make(u->node, i));
-    ty_library_shape shape = {
-        ty_graph_attr(g, u->node), in, (int)n->n_in, res, n->n_res, cpu->opt.threads, cpu->opt.strict};
+        res[i] = *ty_graph_type(g, ty_val_make(node, i));
+    ty_library_shape shape = {ty_graph_attr(g, node), in, (int)n->n_in, res, n->n_res, cpu->opt.threads,
+                              cpu->opt.strict};
     if (ty_library_prepare((ty_op)n->op, &shape, call, err) < 0)
-        return ty_error_wrap(err, "%s", ty_graph_origin_of(g, u->node));
+        return ty_error_wrap(err, "%s", ty_graph_origin_of(g, node));
     if (call->scratch_bytes > cpu->report.scratch_bytes)
         cpu->report.scratch_bytes = call->scratch_bytes;
     cpu->report.n_library_calls++;
     return 0;
 }
 
-static int cpu_add_library(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u, cpu_step *step,
-                           ty_error *err)
+static void cpu_add_library(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u, cpu_step *step)
 {
     const ty_graph *g = plan->f->g;
     const ty_node *n = ty_graph_node(g, u->node);
-    int n_in = (int)n->n_in, n_res = n->n_res;
     step->kind = CPU_LIBRARY;
-    step->n_in = n_in;
-    step->n_ptr = n_in + n_res;
+    step->node = u->node;
+    step->n_in = (int)n->n_in;
+    step->n_ptr = step->n_in + n->n_res;
     step->ptr = TY_NEW_ARRAY(&cpu->arena, char *, step->n_ptr);
     step->info = (ty_call_info){.kind = TY_CALL_LIBRARY,
                                 .name = ty_op_row_of((ty_op)n->op)->text,
                                 .origin = ty_graph_origin_of(g, u->node),
                                 .threads = cpu->opt.threads};
-    for (int i = 0; i < n_in; i++) {
+    for (int i = 0; i < step->n_in; i++) {
         cpu_point(cpu, tape, plan, &step->ptr[i], ty_graph_in(g, u->node, i), 0);
         step->info.read_bytes += ty_type_bytes(ty_graph_type(g, ty_graph_in(g, u->node, i)));
     }
-    for (int i = 0; i < n_res; i++) {
-        ty_val v = ty_val_make(u->node, (uint32_t)i);
-        cpu_point(cpu, tape, plan, &step->ptr[n_in + i], v, 0);
-        step->info.written_bytes += ty_type_bytes(ty_graph_type(g, v));
+    for (uint32_t i = 0; i < n->n_res; i++) {
+        cpu_point(cpu, tape, plan, &step->ptr[step->n_in + (int)i], ty_val_make(u->node, i), 0);
+        step->info.written_bytes += ty_type_bytes(ty_graph_type(g, ty_val_make(u->node, i)));
     }
-    if (cpu_prepare(cpu, plan, u, &step->call, err) < 0)
+}
+
+static int cpu_prepare_step(ty_cpu *cpu, const ty_graph *g, cpu_step *step, ty_error *err)
+{
+    if (cpu_prepare(cpu, g, step->node, &step->call, err) < 0)
         return -1;
     step->info.how = step->call.text ? step->call.text : "";
     return 0;
@@ -278,16 +284,15 @@ static int cpu_max_steps(const ty_plan *plan)
     return n;
 }
 
-static int cpu_add_unit(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u, ty_buf *scratch,
-                        ty_error *err)
+static int cpu_add_unit(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u, ty_buf *scratch)
 {
     if (u->kind == TY_UNIT_ASSEMBLY)
         return cpu_add_assembly(cpu, tape, plan, u);
     cpu_step *step = &tape->step[tape->n_steps++];
     if (u->kind == TY_UNIT_KERNEL)
         cpu_add_kernel(cpu, tape, plan, u, step, scratch);
-    else if (cpu_add_library(cpu, tape, plan, u, step, err) < 0)
-        return -1;
+    else
+        cpu_add_library(cpu, tape, plan, u, step);
     cpu_unread_results(cpu, step, plan, u);
     return 0;
 }
@@ -300,7 +305,7 @@ static int cpu_add_tape(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, ty_err
     int rc = 0;
     for (int at = 0; at < plan->n_order && rc == 0; at++) {
         int i = tape->n_steps;
-        rc = cpu_add_unit(cpu, tape, plan, &plan->f->unit[plan->order[at]], &scratch, err);
+        rc = cpu_add_unit(cpu, tape, plan, &plan->f->unit[plan->order[at]], &scratch);
         for (; i < tape->n_steps; i++)
             tape->step[i].info.unit = at;
     }
@@ -370,9 +375,17 @@ static int cpu_with_texts(ty_cpu *cpu, cpu_texts_fn *use, ty_error *err)
 
 static int cpu_compile(ty_cpu *cpu, const char *const *text, int n, ty_error *err)
 {
-    int64_t start = ty_clock_ns();
-    int rc = ty_cc_build(text, n, &cpu->opt.cc, &cpu->lib, err);
-    cpu->report.cc_ms = (double)(ty_clock_ns() - start) * 1e-6;
+    cpu->cc_start_ns = ty_clock_ns();
+    return ty_cc_start(text, n, &cpu->opt.cc, &cpu->job, err);
+}
+
+static int cpu_await_compiler(ty_cpu *cpu, ty_error *err)
+{
+    if (!cpu->job)
+        return 0;
+    int rc = ty_cc_finish(cpu->job, &cpu->lib, err);
+    cpu->job = NULL;
+    cpu->report.cc_ms = (double)(ty_clock_ns() - cpu->cc_start_ns) * 1e-6;
     cpu->report.cache_hit = cpu->lib.cache_hit;
     return rc;
 }
@@ -396,13 +409,15 @@ static int cpu_bind(ty_cpu *cpu, ty_error *err)
 
 /* ---- building ---- */
 
-static char *cpu_memory(size_t bytes, ty_error *err)
+static size_t cpu_room(size_t bytes)
 {
-    size_t rounded = (bytes + 4095) / 4096 * 4096 + 4096;
-    char *memory = aligned_alloc(4096, rounded);
-    if (!memory)
-        ty_error_set(err, TY_E_LIMIT, "no memory for %zu bytes of temporaries", rounded);
-    return memory;
+    return bytes + 4096;
+}
+
+static int cpu_memory(size_t bytes, char **out, ty_error *err)
+{
+    *out = ty_pages_new(cpu_room(bytes));
+    return *out ? 0 : ty_error_set(err, TY_E_LIMIT, "no memory for %zu bytes of temporaries", bytes);
 }
 
 static void cpu_size_slab(ty_cpu *cpu)
@@ -415,21 +430,16 @@ static void cpu_size_slab(ty_cpu *cpu)
 static int cpu_fill(ty_cpu *cpu, ty_error *err)
 {
     cpu_size_slab(cpu);
-    cpu->slab = cpu_memory(cpu->report.slab_bytes, err);
-    if (!cpu->slab)
+    if (cpu_memory(cpu->report.slab_bytes, &cpu->slab, err) < 0)
         return -1;
-    int64_t start = ty_clock_ns();
     for (int i = 0; i < cpu->n_plans; i++)
         if (cpu_add_tape(cpu, &cpu->tape[i], cpu->plan[i], err) < 0)
             return -1;
-    cpu->report.prepare_ms = (double)(ty_clock_ns() - start) * 1e-6;
     cpu->report.n_distinct_kernels = cpu->n_texts;
-    cpu->scratch = cpu_memory(cpu->report.scratch_bytes, err);
-    if (!cpu->scratch)
-        return -1;
-    if (cpu_with_texts(cpu, cpu_compile, err) < 0)
-        return -1;
-    return cpu_bind(cpu, err);
+    ty_phases_lap(cpu->opt.phases, "render");
+    int rc = cpu_with_texts(cpu, cpu_compile, err);
+    ty_phases_lap(cpu->opt.phases, "start cc");
+    return rc;
 }
 
 static ty_cpu *cpu_new(const ty_plan *const *plans, int n_plans, const ty_cpu_options *opt)
@@ -445,16 +455,36 @@ static ty_cpu *cpu_new(const ty_plan *const *plans, int n_plans, const ty_cpu_op
     return cpu;
 }
 
-int ty_cpu_build(const ty_plan *const *plans, int n_plans, const ty_cpu_options *opt, ty_cpu **out, ty_error *err)
+int ty_cpu_begin(const ty_plan *const *plans, int n_plans, const ty_cpu_options *opt, ty_cpu **out, ty_error *err)
 {
     ty_cpu *cpu = cpu_new(plans, n_plans, opt);
     omp_set_num_threads(opt->threads);
+    ty_phases_start(opt->phases);
     if (cpu_fill(cpu, err) < 0) {
         ty_cpu_free(cpu);
         return -1;
     }
     *out = cpu;
     return 0;
+}
+
+int ty_cpu_finish(ty_cpu *cpu, ty_error *err)
+{
+    ty_phases_start(cpu->opt.phases);
+    for (int t = 0; t < cpu->n_plans; t++)
+        for (int i = 0; i < cpu->tape[t].n_steps; i++)
+            if (cpu->tape[t].step[i].kind == CPU_LIBRARY &&
+                cpu_prepare_step(cpu, cpu->plan[t]->f->g, &cpu->tape[t].step[i], err) < 0)
+                return -1;
+    if (cpu_memory(cpu->report.scratch_bytes, &cpu->scratch, err) < 0)
+        return -1;
+    ty_phases_lap(cpu->opt.phases, "prepare");
+    if (cpu_await_compiler(cpu, err) < 0)
+        return -1;
+    ty_phases_lap(cpu->opt.phases, "cc");
+    int rc = cpu_bind(cpu, err);
+    ty_phases_lap(cpu->opt.phases, "bind");
+    return rc;
 }
 
 /* ---- measuring ---- */
@@ -471,7 +501,7 @@ static int cpu_measure_plan(ty_cpu *cpu, const ty_plan *plan, ty_buf *scratch, t
         ty_library_call call = {0};
         if (u->kind == TY_UNIT_KERNEL)
             cpu_render(cpu, plan, u->kernel, TY_NEW_ARRAY(&cpu->arena, int64_t, u->kernel->n_buffers), scratch);
-        else if (u->kind == TY_UNIT_LIBRARY && cpu_prepare(cpu, plan, u, &call, err) < 0)
+        else if (u->kind == TY_UNIT_LIBRARY && cpu_prepare(cpu, plan->f->g, u->node, &call, err) < 0)
             return -1;
         ty_library_release(&call);
     }
@@ -507,9 +537,10 @@ void ty_cpu_free(ty_cpu *cpu)
         for (int i = 0; i < cpu->tape[t].n_steps; i++)
             if (cpu->tape[t].step[i].kind == CPU_LIBRARY)
                 ty_library_release(&cpu->tape[t].step[i].call);
+    ty_cc_abandon(cpu->job);
     ty_cc_close(&cpu->lib);
-    free(cpu->slab);
-    free(cpu->scratch);
+    ty_pages_free(cpu->slab, cpu_room(cpu->report.slab_bytes));
+    ty_pages_free(cpu->scratch, cpu_room(cpu->report.scratch_bytes));
     ty_arena arena = cpu->arena;
     ty_arena_fini(&arena);
 }

@@ -1,8 +1,13 @@
 /* cpu.h - a planned step on the CPU: compiled kernels, prepared library calls, one slab, one tape of calls.
  *
- * Building is slow and happens once; running allocates nothing. All tapes of a program share the slab, the scratch
- * memory and the state arenas. A run walks the tape: kernels are cut into equal parts over the threads (results do not
- * depend on how many), library calls use the same OpenMP threads.
+ * Building is slow and happens once; running allocates nothing. It has two halves, so that the caller can fill the
+ * state arenas while the C compiler is at work:
+ *
+ *     ty_cpu_begin(plans, n, &options, &cpu, err)    kernels become text, the C compiler starts
+ *     ty_cpu_finish(cpu, err)                        library calls are prepared, the C compiler is waited for
+ *
+ * All tapes of a program share the slab, the scratch memory and the state arenas. A run walks the tape: kernels are cut
+ * into equal parts over the threads (results do not depend on how many), library calls use the same OpenMP threads.
  */
 #ifndef TY_TARGET_CPU_CPU_H
 #define TY_TARGET_CPU_CPU_H
@@ -18,21 +23,25 @@ typedef struct ty_cpu_options {
     bool strict;
     ty_cc_options cc;
     void *const *state; /* memory of each state of the graph, 64-byte aligned, kept by the caller */
+    ty_compile_phases *phases;
 } ty_cpu_options;
 
 typedef struct ty_cpu_report {
     int n_kernels, n_distinct_kernels, n_library_calls;
     size_t slab_bytes, scratch_bytes, constant_bytes;
     size_t text_bytes; /* generated C */
-    double cc_ms, prepare_ms;
+    double cc_ms;      /* from the start of the C compiler to the last function found */
     bool cache_hit;
 } ty_cpu_report;
 
 /* plans[i]: a checked plan; all of the same graph, which must outlive the result (constants are read from it). */
-int ty_cpu_build(const ty_plan *const *plans, int n_plans, const ty_cpu_options *opt, ty_cpu **out, ty_error *err);
+int ty_cpu_begin(const ty_plan *const *plans, int n_plans, const ty_cpu_options *opt, ty_cpu **out, ty_error *err);
+/* After a failure too the caller frees `cpu`. */
+int ty_cpu_finish(ty_cpu *cpu, ty_error *err);
 void ty_cpu_free(ty_cpu *cpu);
-/* The report that ty_cpu_build would give, without its times: kernels are printed, library calls prepared and released,
- * nothing is compiled and no slab allocated. cache_hit: the compiled kernels are in the cache. opt->state is not read.
+/* The report that ty_cpu_finish would leave, without its times: kernels are printed, library calls prepared and
+ * released, nothing is compiled and no slab allocated. cache_hit: the compiled kernels are in the cache. opt->state is
+ * not read.
  */
 int ty_cpu_measure(const ty_plan *const *plans, int n_plans, const ty_cpu_options *opt, ty_cpu_report *out,
                    ty_error *err);

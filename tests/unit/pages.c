@@ -1,0 +1,73 @@
+/* base/pages.h: zero, aligned, lazily resident. */
+#include "base/pages.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const size_t sizes[] = {0, 1, 64, 65535, 65536, (4 << 20) - 1, 4 << 20, (4 << 20) + 1, 64 << 20};
+enum { N_SIZES = sizeof sizes / sizeof *sizes };
+
+static void zero_and_aligned(void **state)
+{
+    (void)state;
+    for (int i = 0; i < N_SIZES; i++) {
+        char *p = ty_pages_new(sizes[i]);
+        assert_non_null(p);
+        assert_int_equal((uintptr_t)p % (sizes[i] >= 65536 ? 4096 : 64), 0);
+        for (size_t k = 0; k < sizes[i]; k += 61)
+            assert_int_equal(p[k], 0);
+        if (sizes[i])
+            p[sizes[i] - 1] = 1;
+        ty_pages_free(p, sizes[i]);
+    }
+    ty_pages_free(NULL, 0);
+    ty_pages_free(NULL, 64 << 20);
+    assert_null(ty_pages_new(SIZE_MAX - 100));
+}
+
+static long resident_kb(void)
+{
+    char line[256];
+    long kb = -1;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "VmRSS: %ld kB", &kb) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return kb;
+}
+
+/* 1 GiB of which nothing is touched costs nothing; a part that is expected to be filled is there at once. */
+static void resident_when_touched(void **state)
+{
+    (void)state;
+    size_t bytes = (size_t)1 << 30, part = (size_t)16 << 20;
+    long before = resident_kb();
+    char *p = ty_pages_new(bytes), *from = ty_pages_new(part);
+    assert_non_null(p);
+    assert_non_null(from);
+    assert_true(resident_kb() - before < 64 << 10);
+    memset(from, 7, part);
+    ty_pages_expect_copy(p + 100, from, part);
+    memcpy(p + 100, from, part);
+    assert_int_equal(p[99], 0);
+    assert_int_equal(p[100], 7);
+    assert_int_equal(p[99 + part], 7);
+    assert_int_equal(p[100 + part], 0);
+    ty_pages_free(from, part);
+    ty_pages_free(p, bytes);
+    assert_true(resident_kb() - before < 64 << 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(zero_and_aligned), cmocka_unit_test(resident_when_touched)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
