@@ -60,3 +60,14 @@ const char *ty_count_text(int64_t count, char *out, size_t n)
     snprintf(out, n, "%s", text);
     return out;
 }
+
+const char *ty_si_text(double amount, const char *unit, char *out, size_t n)
+{
+    static const char prefix[] = " kMGTPE";
+    size_t i = 0;
+    for (; amount >= 999.5 && i + 2 < sizeof prefix; i++)
+        amount /= 1000;
+    int digits = i == 0 || amount >= 99.95 ? 0 : amount >= 9.995 ? 1 : 2;
+    snprintf(out, n, "%.*f %.*s%s", digits, amount, i > 0, &prefix[i], unit);
+    return out;
+}

@@ -11,5 +11,7 @@ const char *ty_duration_text(int64_t us, char *out, size_t n);
 const char *ty_bytes_text(uint64_t n_bytes, char *out, size_t n);
 /* Counts in prose: "1,797". */
 const char *ty_count_text(int64_t count, char *out, size_t n);
+/* Amounts by powers of a thousand, three digits: "8.18 GFLOP", "236 MFLOP", "12 FLOP". */
+const char *ty_si_text(double amount, const char *unit, char *out, size_t n);
 
 #endif

@@ -64,10 +64,6 @@ const ty_model_warning *ty_model_warning_at(const ty_model *m, int i);
 typedef const void *ty_find_weight(void *ctx, const char *name, const ty_type *type);
 /* Writes the model in the format in which it came, with weights from `find`. Durable and atomic. */
 int ty_model_write(const ty_model *m, const char *path, ty_find_weight *find, void *ctx, ty_error *err);
-/* Appends a complete list of what cannot be compiled, one error block a fault, with `batch` bound to free dims;
- * *n_faults is their number. */
-int ty_model_check(const ty_model *m, int64_t batch, ty_buf *report, int *n_faults, ty_error *err);
-
 /* Parts of a model that the compiler knows as a whole, whether the file has them whole or taken apart. */
 typedef enum ty_composite {
 #define COMPOSITE(NAME, ...) TY_COMPOSITE_##NAME,
@@ -85,6 +81,76 @@ const char *ty_composite_text(ty_composite kind); /* "layer norm" */
 const char *ty_composite_count_text(const ty_composite_count *c, char *out, size_t n);
 /* Counts those of a model without faults as it is trained, with `batch` bound to free dims. */
 int ty_model_count_composites(const ty_model *m, int64_t batch, ty_composite_count *out, ty_error *err);
+
+/* What a unit spends its time on; compiler/ops/work.h says what counts as arithmetic. */
+typedef enum ty_work {
+    TY_WORK_PRODUCT,     /* matrix products */
+    TY_WORK_CONVOLUTION, /* with both gradients */
+    TY_WORK_RECURRENT,   /* a recurrent layer as one call */
+    TY_WORK_ELEMENTWISE, /* generated loops without a reduction */
+    TY_WORK_REDUCTION,   /* generated loops with one: softmax, norms, losses, sums; scans */
+    TY_WORK_POOLING,
+    TY_WORK_INDEXING,  /* gathers, scatters, sorting */
+    TY_WORK_OPTIMIZER, /* clipping, schedule, update */
+    TY_WORK_COPY,
+    TY_N_WORKS
+} ty_work;
+const char *ty_work_text(ty_work w); /* "products" */
+
+/* ---- what a model is, before anything is spent on it ----------------------------------------------------------------
+ *
+ *     ty_model_summary s;
+ *     ty_model_summarize(model, &(ty_summary_options){.batch = 32}, &arena, &s, &err);
+ *     s.n_faults: what cannot be trained, all at once;   if 0: s.layer[], s.forward_flop[] ...
+ *
+ * The model is imported as it will be trained and its gradient built, for every weight and for outputs that are floats;
+ * no weight is read. Reads no data: a recipe may still ask for what the model cannot give.
+ */
+
+/* A free dimension that is not the batch: what to take it as. */
+typedef struct ty_free_dim {
+    const char *name; /* as the file names it */
+    int64_t value;
+} ty_free_dim;
+
+typedef struct ty_summary_options {
+    int64_t batch;           /* rows that the shapes are tried with; 0: 2 */
+    const ty_free_dim *dims; /* others are taken as 64 */
+    int n_dims;
+} ty_summary_options;
+
+/* Nodes of one module of the model (exporters that keep modules), or one node. In the order of the file. */
+typedef struct ty_layer_facts {
+    const char *name;                   /* "blocks.0.qkv"; "" if the file has no names */
+    const char *op;                     /* of its main node: "Conv" */
+    const char *shape;                  /* of its last result: "f32[N,64,56,56]" */
+    int n_nodes;                        /* that became arithmetic or data movement */
+    int64_t n_numbers;                  /* in the trainable weights that it reads first */
+    double forward_flop, backward_flop; /* a sample */
+} ty_layer_facts;
+
+typedef struct ty_model_summary {
+    int64_t batch; /* that the shapes were tried with */
+    const ty_free_dim *assumed;
+    int n_assumed;         /* free dims that options did not give */
+    const ty_error *fault; /* complete up to TY_SUMMARY_MAX_FAULTS */
+    int n_faults, n_faults_all;
+    const char *const *untrainable; /* float outputs without a gradient (beside others that have one) */
+    int n_untrainable;
+    /* If there are no faults: */
+    const ty_layer_facts *layer;
+    int n_layers;
+    int64_t n_numbers, n_trainable; /* in all weights; in those that are trained unless frozen */
+    size_t weight_bytes;
+    double forward_flop[TY_N_WORKS], backward_flop[TY_N_WORKS]; /* a sample */
+    ty_composite_count found;
+} ty_model_summary;
+
+#define TY_SUMMARY_MAX_FAULTS 64
+
+/* Everything lies in the arena. Fails only for lack of memory: faults of the model are results. */
+int ty_model_summarize(const ty_model *m, const ty_summary_options *opt, ty_arena *a, ty_model_summary *out,
+                       ty_error *err);
 
 /* ---- what to train ------------------------------------------------------------------------------------------------
  */
@@ -401,21 +467,6 @@ const char *ty_program_hash(const ty_program *p);
  *     for (int i = 0; i < t.n_units; i++)      t.unit[i].origin, .flop, .read_bytes ...
  *     for (int i = 0; i < t.n_buffers; i++)    alive at the peak if t.buffer[i].first <= t.peak <= t.buffer[i].last
  */
-
-/* What a unit spends its time on; compiler/ops/work.h says what counts as arithmetic. */
-typedef enum ty_work {
-    TY_WORK_PRODUCT,     /* matrix products */
-    TY_WORK_CONVOLUTION, /* with both gradients */
-    TY_WORK_RECURRENT,   /* a recurrent layer as one call */
-    TY_WORK_ELEMENTWISE, /* generated loops without a reduction */
-    TY_WORK_REDUCTION,   /* generated loops with one: softmax, norms, losses, sums; scans */
-    TY_WORK_POOLING,
-    TY_WORK_INDEXING,  /* gathers, scatters, sorting */
-    TY_WORK_OPTIMIZER, /* clipping, schedule, update */
-    TY_WORK_COPY,
-    TY_N_WORKS
-} ty_work;
-const char *ty_work_text(ty_work w); /* "products" */
 
 /* Which part of the step. */
 typedef enum ty_phase { TY_PHASE_FORWARD, TY_PHASE_BACKWARD, TY_PHASE_UPDATE, TY_N_PHASES } ty_phase;

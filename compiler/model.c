@@ -140,15 +140,16 @@ static int onnx_import(const ty_model *m, ty_graph *g, const ty_model_binding *b
     return 0;
 }
 
-static bool onnx_fault_is_new(const ty_error *faults, int n, const ty_error *fault)
+static ty_error *onnx_find_fault(ty_error *faults, int n, const ty_error *fault)
 {
     for (int i = 0; i < n; i++)
         if (strcmp(faults[i].place, fault->place) == 0)
-            return false;
-    return true;
+            return &faults[i];
+    return NULL;
 }
 
-/* First what no shape could heal, then what these shapes break at other places. */
+/* First what no shape could heal, then what these shapes break at other places. Where both know a node, the import also
+ * knows its inputs. */
 static int onnx_check(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_error *faults, int max)
 {
     int found = ty_onnx_check(m->impl, faults, max);
@@ -160,11 +161,12 @@ static int onnx_check(const ty_model *m, ty_graph *g, const ty_model_binding *b,
         return found;
     int known = stored;
     for (int i = 0; i < got.n_faults; i++) {
-        if (!onnx_fault_is_new(faults, known, &got.faults[i]))
-            continue;
-        if (stored < max)
+        ty_error *same = onnx_find_fault(faults, known, &got.faults[i]);
+        if (same)
+            *same = got.faults[i];
+        else if (stored < max)
             faults[stored++] = got.faults[i];
-        found++;
+        found += !same;
     }
     return found;
 }
@@ -499,42 +501,9 @@ static int model_bind_batch(const ty_model *m, ty_graph *g, int64_t batch, ty_va
     return ty_graph_failed(g, err) ? -1 : 0;
 }
 
-static int model_report(const ty_error *faults, int n, ty_buf *report, ty_error *err)
+int ty_model_faults(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_error *faults, int max)
 {
-    for (int i = 0; i < n; i++) {
-        size_t size = ty_error_format(&faults[i], NULL, 0) + 1;
-        char *text = malloc(size);
-        if (!text)
-            return ty_error_set(err, TY_E_LIMIT, "no memory for a report");
-        ty_error_format(&faults[i], text, size);
-        ty_buf_adds(report, text);
-        if (size > 1 && text[size - 2] != '\n')
-            ty_buf_addc(report, '\n');
-        free(text);
-    }
-    return report->failed ? ty_error_set(err, TY_E_LIMIT, "the report on %d faults is too long", n) : 0;
-}
-
-#define MODEL_MAX_FAULTS 64
-
-int ty_model_check(const ty_model *m, int64_t batch, ty_buf *report, int *n_faults, ty_error *err)
-{
-    ty_graph *g = ty_graph_new();
-    ty_error *faults = calloc(MODEL_MAX_FAULTS, sizeof *faults);
-    ty_val *inputs = TY_NEW_ARRAY(ty_graph_arena(g), ty_val, m->n_inputs);
-    ty_model_binding b = {.mode = TY_MODEL_TRAIN, .inputs = inputs};
-    b.seed = b.step = ty_b_scalar(g, TY_I64, 0);
-    int rc = faults ? 0 : ty_error_set(err, TY_E_LIMIT, "no memory to list faults");
-    if (rc == 0 && model_bind_batch(m, g, batch, inputs, &faults[0]) < 0) {
-        *n_faults = 1;
-        rc = model_report(faults, 1, report, err);
-    } else if (rc == 0) {
-        int n = *n_faults = m->format->check(m, g, &b, faults, MODEL_MAX_FAULTS);
-        rc = model_report(faults, n < MODEL_MAX_FAULTS ? n : MODEL_MAX_FAULTS, report, err);
-    }
-    free(faults);
-    ty_graph_free(g);
-    return rc;
+    return m->format->check(m, g, b, faults, max);
 }
 
 int ty_model_count_composites(const ty_model *m, int64_t batch, ty_composite_count *out, ty_error *err)

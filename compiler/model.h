@@ -39,6 +39,10 @@ typedef struct ty_model_values {
 /* Emits the model into g, raised (compiler/passes/raise.h); may be called again on the same graph. */
 int ty_model_import(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_model_values *values, ty_error *err);
 
+/* Everything that ty_model_import would refuse, found at once: faults[0 .. min(result, max) - 1] are filled. Returns
+ * the number found. g: an empty graph but for what b binds. */
+int ty_model_faults(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_error *faults, int max);
+
 /* Numbers by name, or -1. */
 int ty_model_find_input(const ty_model *m, const char *name);
 int ty_model_find_output(const ty_model *m, const char *name);

@@ -1,24 +1,40 @@
-/* command_check.c - `trainyard check MODEL`: everything in a model that cannot be compiled, at once. */
+/* command_check.c - `trainyard check MODEL`: what a model is, and everything in it that cannot be trained, at once. */
 #include "base/json.h"
 #include "base/quantity.h"
 #include "compiler/compiler.h"
 #include "entrypoint/command.h"
 #include "entrypoint/complain.h"
+#include "entrypoint/recipe.h"
+#include "entrypoint/spec.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { BATCH, JSON, N_OPTIONS };
+enum { BATCH, DIM, RECIPE, ALL, JSON, N_OPTIONS, MAX_BATCH = 1 << 24 };
 
 static const ty_option options[N_OPTIONS] = {
-    [BATCH] = {"--batch", "N", "rows that stand for a free batch dimension (default 1)", false},
+    [BATCH] = {"--batch", "N", "rows that stand for a free batch dimension (default 2)", false},
+    [DIM] = {"--dim", "NAME=N", "size of another free dimension (default 64)", true},
+    [RECIPE] = {"--recipe", "FILE", "check too that this train.yaml fits the model", false},
+    [ALL] = {"--all", NULL, "list every layer, also those without weights that compute little", false},
     [JSON] = {"--json", NULL, "one JSON object on stdout", false},
 };
 
+typedef struct check {
+    ty_arena arena;
+    const ty_arguments_given *given;
+    const char *path;
+    ty_model *model;
+    ty_model_summary summary;
+} check;
+
+/* ---- text ---- */
+
 static void value_text(const ty_model_value *v, char *out, size_t n)
 {
-    int len = snprintf(out, n, "%s[", ty_dtype_text(v->dtype));
+    int len = snprintf(out, n, "%s[", v->dtype < TY_N_DTYPES ? ty_dtype_text(v->dtype) : "?");
     for (int i = 0; i < v->rank && (size_t)len < n; i++) {
         const char *comma = i ? "," : "";
         if (v->dim[i] >= 0)
@@ -27,126 +43,352 @@ static void value_text(const ty_model_value *v, char *out, size_t n)
             len += snprintf(out + len, n - (size_t)len, "%s%.40s", comma, v->dim_name[i] ? v->dim_name[i] : "?");
     }
     if ((size_t)len < n)
-        snprintf(out + len, n - (size_t)len, "]");
+        snprintf(out + len, n - (size_t)len, "%s", v->rank < 0 ? "?]" : "]");
 }
 
-static int64_t count_numbers(const ty_model *m)
+static void print_values(const char *what, int n, const ty_model *m, const ty_model_value *(*at)(const ty_model *, int))
 {
-    int64_t n = 0;
-    for (int i = 0; i < ty_model_n_weights(m); i++) {
-        const ty_model_value *w = ty_model_weight(m, i);
-        int64_t elems = ty_dims_elems_checked(w->rank, w->dim, 1);
-        n += elems > 0 && w->trainable_hint ? elems : 0;
+    char text[320];
+    for (int i = 0; i < n; i++) {
+        value_text(at(m, i), text, sizeof text);
+        printf("  %-7s %-24s %s\n", what, at(m, i)->name, text);
     }
-    return n;
 }
 
-static void print_text(const ty_model *m, const char *path, const ty_buf *report, int n_faults)
+/* Names that are too long lose their middle. */
+static const char *cut(const char *text, size_t max, char *out)
 {
-    char text[320], count[32];
-    printf("%s: %s, %lld nodes, %d weights with %s numbers to train\n", path, ty_model_format(m),
-           (long long)ty_model_n_nodes(m), ty_model_n_weights(m), ty_count_text(count_numbers(m), count, sizeof count));
-    for (int i = 0; i < ty_model_n_inputs(m); i++) {
-        value_text(ty_model_input(m, i), text, sizeof text);
-        printf("  input   %-24s %s\n", ty_model_input(m, i)->name, text);
+    size_t len = strlen(text);
+    if (len <= max)
+        return text;
+    size_t tail = max - max / 3 - 2;
+    sprintf(out, "%.*s..%s", (int)(max / 3), text, text + len - tail);
+    return out;
+}
+
+static double total(const double *flop)
+{
+    double sum = 0;
+    for (int i = 0; i < TY_N_WORKS; i++)
+        sum += flop[i];
+    return sum;
+}
+
+/* Weights, or half a percent of the arithmetic. */
+static bool is_listed(const ty_layer_facts *l, const ty_model_summary *s, bool all)
+{
+    double flop = total(s->forward_flop) + total(s->backward_flop);
+    return all || l->n_numbers > 0 || l->forward_flop + l->backward_flop > 0.005 * flop;
+}
+
+static void print_layer(const ty_layer_facts *l)
+{
+    char name[64], shape[64], count[32], forward[32], backward[32];
+    printf("  %-36s %-20.20s %-24s %14s %12s %12s\n", cut(l->name, 36, name), l->op, cut(l->shape, 24, shape),
+           ty_count_text(l->n_numbers, count, sizeof count), ty_si_text(l->forward_flop, "", forward, sizeof forward),
+           ty_si_text(l->backward_flop, "", backward, sizeof backward));
+}
+
+static void print_layers(const ty_model_summary *s, bool all)
+{
+    ty_layer_facts rest = {.name = "", .op = "", .shape = ""};
+    int n_rest = 0;
+    printf("\n  %-36s %-20s %-24s %14s %12s %12s\n", "layer", "operator", "output", "numbers", "FLOP", "in gradient");
+    for (int i = 0; i < s->n_layers; i++) {
+        if (is_listed(&s->layer[i], s, all)) {
+            print_layer(&s->layer[i]);
+            continue;
+        }
+        n_rest++;
+        rest.forward_flop += s->layer[i].forward_flop;
+        rest.backward_flop += s->layer[i].backward_flop;
     }
-    for (int i = 0; i < ty_model_n_outputs(m); i++) {
-        value_text(ty_model_output(m, i), text, sizeof text);
-        printf("  output  %-24s %s\n", ty_model_output(m, i)->name, text);
-    }
+    char name[48];
+    snprintf(name, sizeof name, "%d more, without weights (--all)", n_rest);
+    rest.name = name;
+    if (n_rest > 0)
+        print_layer(&rest);
+    puts("");
+}
+
+static void print_arithmetic(const char *what, const double *a, const double *b)
+{
+    char text[32];
+    const char *before = ": ";
+    double each[TY_N_WORKS];
+    for (int i = 0; i < TY_N_WORKS; i++)
+        each[i] = a[i] + (b ? b[i] : 0);
+    printf("  %-11s %s a sample", what, ty_si_text(total(each), "FLOP", text, sizeof text));
+    for (int i = 0; i < TY_N_WORKS; i++)
+        if (each[i] > 0) {
+            printf("%s%s %s", before, ty_work_text((ty_work)i), ty_si_text(each[i], "", text, sizeof text));
+            before = ", ";
+        }
+    puts("");
+}
+
+static void print_totals(const ty_model_summary *s)
+{
+    char a[32], b[32], c[32], found[320];
+    printf("  weights     %s numbers, %s of them trained, %s\n", ty_count_text(s->n_numbers, a, sizeof a),
+           ty_count_text(s->n_trainable, b, sizeof b), ty_bytes_text(s->weight_bytes, c, sizeof c));
+    print_arithmetic("forward", s->forward_flop, NULL);
+    print_arithmetic("training", s->forward_flop, s->backward_flop);
+    if (ty_composite_count_text(&s->found, found, sizeof found)[0])
+        printf("  found       %s\n", found);
+}
+
+static void print_fault(const ty_error *fault)
+{
+    char text[TY_ERROR_MESSAGE_BYTES + TY_ERROR_PLACE_BYTES + TY_ERROR_DETAIL_BYTES * 2 + TY_ERROR_HELP_BYTES + 128];
+    size_t n = ty_error_format(fault, text, sizeof text);
+    printf("%s%s", text, n > 0 && text[n - 1] == '\n' ? "" : "\n");
+}
+
+static void print_notes(const ty_model *m, const ty_model_summary *s)
+{
     for (int i = 0; i < ty_model_n_warnings(m); i++)
         printf("warning: %s\n   = help: %s\n", ty_model_warning_at(m, i)->text, ty_model_warning_at(m, i)->help);
-    if (report->len > 0)
-        fputs(report->data, stdout);
-    if (n_faults == 0)
-        puts("all of it can be trained");
-    else
-        printf("%d fault%s\n", n_faults, n_faults == 1 ? "" : "s");
+    for (int i = 0; i < s->n_untrainable; i++)
+        printf("note: output \"%s\" has no gradient: no loss can read it\n", s->untrainable[i]);
+    for (int i = 0; i < s->n_assumed; i++)
+        printf("note: free dimension \"%s\" was taken as %lld\n   = help: --dim %s=N tries another size\n",
+               s->assumed[i].name, (long long)s->assumed[i].value, s->assumed[i].name);
 }
+
+static void print_text(const check *c)
+{
+    const ty_model *m = c->model;
+    const ty_model_summary *s = &c->summary;
+    char count[32];
+    printf("%s: %s, %s nodes\n", c->path, ty_model_format(m), ty_count_text(ty_model_n_nodes(m), count, sizeof count));
+    print_values("input", ty_model_n_inputs(m), m, ty_model_input);
+    print_values("output", ty_model_n_outputs(m), m, ty_model_output);
+    if (s->n_faults == 0) {
+        print_layers(s, c->given->value[ALL] != NULL);
+        print_totals(s);
+    }
+    print_notes(m, s);
+    for (int i = 0; i < s->n_faults; i++)
+        print_fault(&s->fault[i]);
+    if (s->n_faults_all == 0)
+        puts(c->given->value[RECIPE] ? "all of it can be trained, and the recipe fits" : "all of it can be trained");
+    else
+        printf("%d fault%s%s\n", s->n_faults_all, s->n_faults_all == 1 ? "" : "s",
+               s->n_faults_all > s->n_faults ? " in all" : "");
+}
+
+/* ---- JSON ---- */
 
 static void put_values(ty_json_writer *w, const ty_model *m, const char *key, int n,
                        const ty_model_value *(*at)(const ty_model *m, int i))
 {
-    char text[320];
-    ty_json_open_map(w, key);
+    ty_json_open_list(w, key);
     for (int i = 0; i < n; i++) {
-        value_text(at(m, i), text, sizeof text);
-        ty_json_put_string(w, at(m, i)->name, text);
+        const ty_model_value *v = at(m, i);
+        ty_json_open_map(w, NULL);
+        ty_json_put_string(w, "name", v->name);
+        ty_json_put_string(w, "dtype", v->dtype < TY_N_DTYPES ? ty_dtype_text(v->dtype) : NULL);
+        ty_json_open_list(w, "shape");
+        for (int k = 0; k < v->rank; k++)
+            if (v->dim[k] >= 0)
+                ty_json_put_int(w, NULL, v->dim[k]);
+            else
+                ty_json_put_string(w, NULL, v->dim_name[k] ? v->dim_name[k] : "?");
+        ty_json_close(w);
+        ty_json_close(w);
     }
     ty_json_close(w);
 }
 
-static void print_json(const ty_model *m, const char *path, const ty_buf *report, int n_faults)
+static void put_flop(ty_json_writer *w, const ty_model_summary *s)
 {
+    ty_json_open_map(w, "flop_per_sample");
+    ty_json_put_float(w, "forward", total(s->forward_flop));
+    ty_json_put_float(w, "training", total(s->forward_flop) + total(s->backward_flop));
+    ty_json_open_map(w, "by_work");
+    for (int i = 0; i < TY_N_WORKS; i++) {
+        if (s->forward_flop[i] + s->backward_flop[i] == 0)
+            continue;
+        ty_json_open_map(w, ty_work_text((ty_work)i));
+        ty_json_put_float(w, "forward", s->forward_flop[i]);
+        ty_json_put_float(w, "training", s->forward_flop[i] + s->backward_flop[i]);
+        ty_json_close(w);
+    }
+    ty_json_close(w);
+    ty_json_close(w);
+}
+
+static void put_layers(ty_json_writer *w, const ty_model_summary *s)
+{
+    ty_json_open_list(w, "layers");
+    for (int i = 0; i < s->n_layers; i++) {
+        const ty_layer_facts *l = &s->layer[i];
+        ty_json_open_map(w, NULL);
+        ty_json_put_string(w, "name", l->name);
+        ty_json_put_string(w, "operator", l->op);
+        ty_json_put_string(w, "output", l->shape);
+        ty_json_put_int(w, "numbers", l->n_numbers);
+        ty_json_put_float(w, "forward_flop", l->forward_flop);
+        ty_json_put_float(w, "backward_flop", l->backward_flop);
+        ty_json_close(w);
+    }
+    ty_json_close(w);
+}
+
+static void put_faults(ty_json_writer *w, const ty_model_summary *s)
+{
+    char code[16];
+    ty_json_open_list(w, "faults");
+    for (int i = 0; i < s->n_faults; i++) {
+        const ty_error *f = &s->fault[i];
+        snprintf(code, sizeof code, "E%04d", (int)f->code);
+        ty_json_open_map(w, NULL);
+        ty_json_put_string(w, "code", code);
+        ty_json_put_string(w, "message", f->message);
+        ty_json_put_string(w, "place", f->place[0] ? f->place : NULL);
+        ty_json_put_string(w, "detail", f->detail[0] ? f->detail : NULL);
+        ty_json_put_string(w, "help", f->help[0] ? f->help : NULL);
+        ty_json_close(w);
+    }
+    ty_json_close(w);
+}
+
+static void put_notes(ty_json_writer *w, const ty_model *m, const ty_model_summary *s)
+{
+    ty_json_open_list(w, "warnings");
+    for (int i = 0; i < ty_model_n_warnings(m); i++) {
+        ty_json_open_map(w, NULL);
+        ty_json_put_string(w, "text", ty_model_warning_at(m, i)->text);
+        ty_json_put_string(w, "help", ty_model_warning_at(m, i)->help);
+        ty_json_close(w);
+    }
+    ty_json_close(w);
+    ty_json_open_list(w, "outputs_without_gradient");
+    for (int i = 0; i < s->n_untrainable; i++)
+        ty_json_put_string(w, NULL, s->untrainable[i]);
+    ty_json_close(w);
+    ty_json_open_map(w, "assumed_dims");
+    for (int i = 0; i < s->n_assumed; i++)
+        ty_json_put_int(w, s->assumed[i].name, s->assumed[i].value);
+    ty_json_close(w);
+    ty_json_open_map(w, "composites");
+    for (int i = 0; i < TY_N_COMPOSITES; i++)
+        if (s->found.n[i] > 0)
+            ty_json_put_int(w, ty_composite_text((ty_composite)i), s->found.n[i]);
+    ty_json_close(w);
+}
+
+static void print_json(const check *c)
+{
+    const ty_model *m = c->model;
+    const ty_model_summary *s = &c->summary;
     ty_buf out;
     ty_json_writer w;
-    ty_buf_init(&out, (size_t)16 << 20);
+    ty_buf_init(&out, (size_t)64 << 20);
     ty_json_writer_init(&w, &out, TY_JSON_SPACED);
     ty_json_open_map(&w, NULL);
-    ty_json_put_string(&w, "model", path);
+    ty_json_put_int(&w, "schema", 1);
+    ty_json_put_string(&w, "model", c->path);
     ty_json_put_string(&w, "format", ty_model_format(m));
+    ty_json_put_bool(&w, "trainable", s->n_faults_all == 0);
+    ty_json_put_int(&w, "n_faults", s->n_faults_all);
+    put_faults(&w, s);
     ty_json_put_int(&w, "nodes", ty_model_n_nodes(m));
-    ty_json_put_int(&w, "numbers", count_numbers(m));
     put_values(&w, m, "inputs", ty_model_n_inputs(m), ty_model_input);
     put_values(&w, m, "outputs", ty_model_n_outputs(m), ty_model_output);
-    ty_json_open_list(&w, "warnings");
-    for (int i = 0; i < ty_model_n_warnings(m); i++)
-        ty_json_put_string(&w, NULL, ty_model_warning_at(m, i)->text);
-    ty_json_close(&w);
-    ty_json_put_int(&w, "faults", n_faults);
-    ty_json_put_string(&w, "report", report->data);
+    ty_json_put_int(&w, "numbers", s->n_numbers);
+    ty_json_put_int(&w, "trained_numbers", s->n_trainable);
+    ty_json_put_int(&w, "weight_bytes", (int64_t)s->weight_bytes);
+    ty_json_put_int(&w, "batch", s->batch);
+    put_flop(&w, s);
+    put_notes(&w, m, s);
+    put_layers(&w, s);
     ty_json_close(&w);
     puts(out.data);
     ty_buf_fini(&out);
 }
 
-static int parse_batch(const char *text, int64_t *batch, ty_error *err)
+/* ---- the command ---- */
+
+static int parse_count(const char *option, const char *text, int64_t *out, ty_error *err)
 {
     char *end;
-    *batch = 1;
-    if (!text)
-        return 0;
     errno = 0;
-    *batch = strtoll(text, &end, 10);
-    if (errno == 0 && *end == 0 && end != text && *batch >= 1 && *batch <= 1 << 24)
+    *out = strtoll(text, &end, 10);
+    if (errno == 0 && *end == 0 && end != text && *out >= 1 && *out <= MAX_BATCH)
         return 0;
-    return ty_error_set(err, TY_E_USAGE, "--batch needs a number from 1 to %d, found \"%s\"", 1 << 24, text);
+    return ty_error_set(err, TY_E_USAGE, "%s needs a number from 1 to %d, found \"%s\"", option, MAX_BATCH, text);
 }
 
-static int check(const ty_arguments_given *given, ty_model **m, ty_error *err)
+static int parse_dims(check *c, ty_summary_options *o, ty_error *err)
 {
-    int64_t batch;
-    int n_faults = 0;
-    ty_buf report;
-    if (parse_batch(given->value[BATCH], &batch, err) < 0 || ty_model_open(given->words[0], m, err) < 0)
+    ty_free_dim *dims = TY_NEW_ARRAY(&c->arena, ty_free_dim, c->given->n_repeated + 1);
+    for (int i = 0; i < c->given->n_repeated; i++) {
+        const char *word = c->given->repeated[i], *equals = strrchr(word, '=');
+        if (!equals || equals == word)
+            return ty_error_set(err, TY_E_USAGE, "--dim needs NAME=N, found \"%s\"", word);
+        dims[i].name = ty_arena_strndup(&c->arena, word, (size_t)(equals - word));
+        if (parse_count("--dim", equals + 1, &dims[i].value, err) < 0)
+            return -1;
+    }
+    o->dims = dims;
+    o->n_dims = c->given->n_repeated;
+    return 0;
+}
+
+static int check_recipe(check *c, ty_error *err)
+{
+    ty_recipe recipe;
+    ty_spec_plan plan;
+    if (ty_recipe_load(c->given->value[RECIPE], NULL, 0, &c->arena, &recipe, err) < 0)
         return -1;
-    ty_buf_init(&report, (size_t)4 << 20);
-    int rc = ty_model_check(*m, batch, &report, &n_faults, err);
-    if (rc == 0)
-        (given->value[JSON] ? print_json : print_text)(*m, given->words[0], &report, n_faults);
-    ty_buf_fini(&report);
-    return rc < 0 ? -1 : n_faults > 0 ? ty_error_exit_status(TY_E_UNSUPPORTED) : 0;
+    return ty_spec_plan_make(&recipe, c->model, &c->arena, &plan, err);
+}
+
+static int check_model(check *c, ty_error *err)
+{
+    ty_summary_options o = {0};
+    if ((c->given->value[BATCH] && parse_count("--batch", c->given->value[BATCH], &o.batch, err) < 0) ||
+        parse_dims(c, &o, err) < 0 || ty_model_open(c->path, &c->model, err) < 0 ||
+        (c->given->value[RECIPE] && check_recipe(c, err) < 0) ||
+        ty_model_summarize(c->model, &o, &c->arena, &c->summary, err) < 0)
+        return -1;
+    (c->given->value[JSON] ? print_json : print_text)(c);
+    return c->summary.n_faults > 0 ? ty_error_exit_status(c->summary.fault[0].code) : 0;
 }
 
 static int run(const ty_arguments_given *given)
 {
     ty_error err = {0};
-    ty_model *m = NULL;
-    int status = check(given, &m, &err);
+    check c = {.given = given, .path = given->words[0]};
+    ty_arena_init(&c.arena);
+    int status = check_model(&c, &err);
     if (status < 0)
-        status = given->value[JSON] ? ty_complain_json(&err) : ty_complain(&err);
-    ty_model_free(m);
+        status = err.code == TY_E_USAGE ? (ty_complain(&err), TY_EXIT_USAGE_ERROR)
+                 : given->value[JSON]   ? ty_complain_json(&err)
+                                        : ty_complain(&err);
+    ty_model_free(c.model);
+    ty_arena_fini(&c.arena);
     return status;
 }
 
-const ty_command_row ty_command_check = {"check",
-                                         "MODEL",
-                                         "list everything in a model that cannot be trained",
-                                         "    trainyard check model.onnx --batch 64\n",
-                                         options,
-                                         N_OPTIONS,
-                                         1,
-                                         1,
-                                         false,
-                                         false,
-                                         run};
+static const char page[] =
+    "Imports the model as training will and builds its gradient, without reading a weight. Faults are listed all at\n"
+    "once, each with its node, its inputs and what to do. Exit status: 0 it can be trained, 65 it cannot (or is no\n"
+    "model), 66 no such file, 78 the recipe does not fit, 2 wrong arguments.\n\n"
+    "FLOP: 2 for a multiply-add, 1 for other arithmetic, 0 for moving and comparing; a sample's share of a batch.\n\n"
+    "--json has these keys, and may get more: schema 1, model, format, trainable, n_faults, faults [code, message,\n"
+    "place, detail, help], nodes, inputs and outputs [name, dtype, shape: numbers or names], numbers,\n"
+    "trained_numbers, weight_bytes, batch, flop_per_sample {forward, training, by_work}, warnings [text, help],\n"
+    "outputs_without_gradient, assumed_dims, composites, layers [name, operator, output, numbers, forward_flop,\n"
+    "backward_flop]. What cannot be read at all is one object {error}.\n\n"
+    "    trainyard check model.onnx --batch 64\n"
+    "    trainyard check model.onnx --dim seq=512 --json\n"
+    "    trainyard check model.onnx --recipe train.yaml\n";
+
+const ty_command_row ty_command_check = {
+    "check", "MODEL", "say what a model is, and everything in it that cannot be trained",
+    page,    options, N_OPTIONS,
+    1,       1,       false,
+    false,   run};

@@ -10,6 +10,8 @@
  */
 #include "compiler/import/onnx_import.h"
 
+#include "base/suggest.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,30 +66,65 @@ void onnx_help(onnx_ctx *c, const char *fmt, ...)
     ty_error_help(&c->err, "%s", text);
 }
 
+/* What to do instead of an operator that we have not. */
+static const struct {
+    const char *op;
+    const char *help;
+} fault_help[] = {
+    {"NonZero", "the size of its result depends on the data; write the model with Where and a mask"},
+    {"Unique", "the size of its result depends on the data; take it out of the trained part of the model"},
+    {"Compress", "the size of its result depends on the data; use Gather with known positions, or Where and a mask"},
+    {"NonMaxSuppression", "cut the model before post-processing; nothing behind it can be trained"},
+    {"QLinearMatMul", "train the float model and quantize the result"},
+    {"QLinearConv", "train the float model and quantize the result"},
+    {"ConvInteger", "train the float model and quantize the result"},
+    {"StringNormalizer", "text is prepared before training, outside the model"},
+    {"StringConcat", "text is prepared before training, outside the model"},
+    {"StringSplit", "text is prepared before training, outside the model"},
+    {"RegexFullMatch", "text is prepared before training, outside the model"},
+    {"TfIdfVectorizer", "text is prepared before training, outside the model"},
+    {"ImageDecoder", "images are decoded by the data reader, outside the model"},
+    {"FusedMatMul", "export the model without ONNX Runtime's optimizer"},
+    {"SequenceMap", "write the loop over the sequence out, with one node for each entry"},
+    {"DFT", "compute spectra when the data are prepared, or as a product with the matrix of the transform"},
+    {"STFT", "compute spectra when the data are prepared, or as a Conv with the windowed transform as weights"},
+    {"MelWeightMatrix", "export with constant folding: the matrix is a constant"},
+    {"Multinomial",
+     "the choice has no gradient; draw with RandomUniformLike and the Gumbel trick, or outside the model"},
+    {"DeformConv", "use Conv, or GridSample in front of a Conv"},
+    {"RoiAlign", "use GridSample with the grid of each box"},
+    {"MaxRoiPool", "use GridSample with the grid of each box, and MaxPool behind it"},
+    {"Col2Im", "use ConvTranspose with an identity kernel, which adds up blocks in the same way"},
+    {"OptionalGetElement", "export the model with the optional input given"},
+    {"OptionalHasElement", "export the model with the optional input given"},
+};
+
+/* Names one edit or two away, where it is a name of ours that was meant. */
+static void suggest_name(onnx_ctx *c)
+{
+    ty_suggestion near = {.word = c->node->op_type};
+    int n;
+    const onnx_op_row *row = onnx_op_rows(&n);
+    for (int i = 0; i < n; i++)
+        if (onnx_domain_same(row[i].domain, c->node->domain))
+            ty_suggest_offer(&near, row[i].op_type);
+    if (near.best)
+        onnx_help(c, "did the exporter mean %s?", near.best);
+}
+
 void onnx_suggest(onnx_ctx *c)
 {
-    static const struct {
-        const char *op;
-        const char *help;
-    } table[] = {
-        {"NonZero", "the size of its result depends on the data; write the model with Where and a mask"},
-        {"Unique", "the size of its result depends on the data; take it out of the trained part of the model"},
-        {"Compress",
-         "the size of its result depends on the data; use Gather with known positions, or Where and a mask"},
-        {"NonMaxSuppression", "cut the model before post-processing; nothing behind it can be trained"},
-        {"QLinearMatMul", "train the float model and quantize the result"},
-        {"QLinearConv", "train the float model and quantize the result"},
-        {"ConvInteger", "train the float model and quantize the result"},
-        {"StringNormalizer", "text is prepared before training, outside the model"},
-        {"TfIdfVectorizer", "text is prepared before training, outside the model"},
-        {"ImageDecoder", "images are decoded by the data reader, outside the model"},
-        {"FusedMatMul", "export the model without ONNX Runtime's optimizer"},
-    };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        if (strcmp(table[i].op, c->node->op_type) == 0)
-            onnx_help(c, "%s", table[i].help);
+    for (size_t i = 0; i < sizeof fault_help / sizeof fault_help[0]; i++)
+        if (strcmp(fault_help[i].op, c->node->op_type) == 0) {
+            onnx_help(c, "%s", fault_help[i].help);
+            return;
+        }
     if (strcmp(c->node->domain, "com.microsoft") == 0)
         onnx_help(c, "operators of com.microsoft come from ONNX Runtime's optimizer: export the model without it");
+    else if (!onnx_domain_same(c->node->domain, ""))
+        onnx_help(c, "an operator of one's own: write the layer with standard operators, or export it as a function");
+    else
+        suggest_name(c);
 }
 
 /* ---- the lines under the place ------------------------------------------------------------------------------------
@@ -165,6 +202,9 @@ void onnx_fault_describe(const onnx_ctx *c, ty_error *err)
         snprintf(opset, sizeof opset, "opset %lld", (long long)c->opset);
     ty_error_at(err, "%.100s: %.120s, node #%lld \"%.120s\" (%.60s, %s%s)", c->imp->m->name, c->scope->where,
                 (long long)c->index, onnx_short(show, name), onnx_short(c->node->op_type, op), domain, opset);
+    char path[256];
+    if (onnx_module_path(c->node, path, sizeof path)[0])
+        ty_error_detail(err, "layer  %s", path);
     for (int i = 0; i < c->n_in && i < 8; i++)
         describe_input(c, i, err);
     const onnx_attr *bad = c->bad_attr ? onnx_find_attr(c, c->bad_attr) : NULL;

@@ -176,15 +176,21 @@ static void scopes_path(const char *list, char *out, size_t n)
     out[len] = 0;
 }
 
+const char *onnx_module_path(const onnx_node *node, char *out, size_t n)
+{
+    out[0] = 0;
+    for (size_t i = 0; i < node->metadata.n; i++) {
+        const onnx_pair *pair = ONNX_AT(node->metadata, onnx_pair, i);
+        if (strcmp(pair->key, "pkg.torch.onnx.name_scopes") == 0)
+            scopes_path(pair->value, out, n);
+    }
+    return out;
+}
+
 static void set_origin(const onnx_ctx *c)
 {
-    char path[256] = "", origin[400];
-    for (size_t i = 0; i < c->node->metadata.n; i++) {
-        const onnx_pair *pair = ONNX_AT(c->node->metadata, onnx_pair, i);
-        if (strcmp(pair->key, "pkg.torch.onnx.name_scopes") == 0)
-            scopes_path(pair->value, path, sizeof path);
-    }
-    if (!path[0]) {
+    char path[256], origin[400];
+    if (!onnx_module_path(c->node, path, sizeof path)[0]) {
         char name[128];
         onnx_short(c->node->name, name);
         snprintf(path, sizeof path, "%s", name[0] == '/' ? name + 1 : name);

@@ -188,6 +188,8 @@ void onnx_fault_describe(const onnx_ctx *c, ty_error *err);
 /* ---- driver (onnx_import.c)
  * ------------------------------------------------------------------------------------------- */
 
+/* The modules that a node lies in, if the exporter told, "layers.0/attn", or "". Returns out. */
+const char *onnx_module_path(const onnx_node *node, char *out, size_t n);
 /* Rows of onnx_ops.def; the number of one by domain and type, or -1. */
 const onnx_op_row *onnx_op_rows(int *n);
 /* Imports nodes into a scope; failing nodes are stored as faults. */

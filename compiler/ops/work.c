@@ -1,6 +1,8 @@
 /* work.c - kinds of work and counts of arithmetic, a row an op. See work.h. */
 #include "compiler/ops/work.h"
 
+#include "compiler/ops/op.h"
+
 typedef double work_count(const ty_graph *g, uint32_t node);
 
 static double work_elems(const ty_graph *g, ty_val v)
@@ -79,58 +81,23 @@ typedef struct work_row {
     work_count *count; /* NULL: none */
 } work_row;
 
-#define MOVES(op)       [TY_OP_##op] = {true, TY_WORK_ELEMENTWISE, NULL}
-#define ELEMENTWISE(op) [TY_OP_##op] = {true, TY_WORK_ELEMENTWISE, work_result}
-#define COMPOSITE(op)   [TY_OP_##op] = {true, TY_WORK_ELEMENTWISE, NULL}
+#define SELECTS(op) [TY_OP_##op] = {true, TY_WORK_ELEMENTWISE, NULL}
 
+/* What is not here goes by its class: ELEMENTWISE ops do one operation an element of the result, movement, composites
+ * and leaves none. */
 static const work_row work_rows[TY_N_OPS] = {
-    MOVES(INPUT),
-    MOVES(STATE),
-    MOVES(CONST),
-    MOVES(IOTA),
-    MOVES(RNG),
-    ELEMENTWISE(NEG),
-    ELEMENTWISE(ABS),
-    ELEMENTWISE(FLOOR),
-    ELEMENTWISE(RINT),
-    ELEMENTWISE(SQRT),
-    ELEMENTWISE(RSQRT),
-    ELEMENTWISE(EXP),
-    ELEMENTWISE(EXPM1),
-    ELEMENTWISE(LOG),
-    ELEMENTWISE(LOG1P),
-    ELEMENTWISE(SIN),
-    ELEMENTWISE(COS),
-    ELEMENTWISE(TANH),
-    ELEMENTWISE(ERF),
-    ELEMENTWISE(ATAN),
-    MOVES(NOT),
-    MOVES(CAST),
-    MOVES(BITCAST),
-    ELEMENTWISE(ADD),
-    ELEMENTWISE(SUB),
-    ELEMENTWISE(MUL),
-    ELEMENTWISE(DIV),
-    ELEMENTWISE(REM),
-    ELEMENTWISE(POW),
-    ELEMENTWISE(MAX),
-    ELEMENTWISE(MIN),
-    MOVES(AND),
-    MOVES(OR),
-    MOVES(XOR),
-    MOVES(SHL),
-    MOVES(SHR),
-    MOVES(EQ),
-    MOVES(LT),
-    MOVES(LE),
-    MOVES(SELECT),
-    MOVES(RESHAPE),
-    MOVES(TRANSPOSE),
-    MOVES(BROADCAST),
-    MOVES(SLICE),
-    MOVES(PAD),
-    MOVES(CONCAT),
-    MOVES(REVERSE),
+    SELECTS(NOT),
+    SELECTS(CAST),
+    SELECTS(BITCAST),
+    SELECTS(AND),
+    SELECTS(OR),
+    SELECTS(XOR),
+    SELECTS(SHL),
+    SELECTS(SHR),
+    SELECTS(EQ),
+    SELECTS(LT),
+    SELECTS(LE),
+    SELECTS(SELECT),
     [TY_OP_GATHER] = {true, TY_WORK_INDEXING, NULL},
     [TY_OP_TAKE] = {true, TY_WORK_INDEXING, NULL},
     [TY_OP_SCATTER] = {true, TY_WORK_INDEXING, work_combined},
@@ -147,30 +114,33 @@ static const work_row work_rows[TY_N_OPS] = {
     [TY_OP_POOL_MAX_GRAD] = {true, TY_WORK_POOLING, work_operand},
     [TY_OP_POOL_SUM] = {true, TY_WORK_POOLING, work_pool},
     [TY_OP_POOL_SUM_GRAD] = {true, TY_WORK_POOLING, work_pool_sum_grad},
-    COMPOSITE(SOFTMAX),
-    COMPOSITE(NORM),
-    COMPOSITE(BATCHNORM),
-    COMPOSITE(XENT),
-    COMPOSITE(GELU),
-    COMPOSITE(SILU),
-    COMPOSITE(ATTENTION),
-    MOVES(ASSIGN),
 };
+
+static work_row work_of(ty_op op)
+{
+    ty_op_class class_ = ty_op_row_of(op)->class_;
+    if (work_rows[op].known)
+        return work_rows[op];
+    if (class_ == TY_CLASS_ELEMENTWISE)
+        return (work_row){true, TY_WORK_ELEMENTWISE, work_result};
+    return (work_row){class_ != TY_CLASS_REDUCE && class_ != TY_CLASS_LIBRARY, TY_WORK_ELEMENTWISE, NULL};
+}
 
 ty_work ty_op_work(ty_op op)
 {
-    return work_rows[op].known ? work_rows[op].work : TY_N_WORKS;
+    work_row row = work_of(op);
+    return row.known ? row.work : TY_N_WORKS;
 }
 
 double ty_node_flop(const ty_graph *g, uint32_t node)
 {
-    const work_row *row = &work_rows[ty_graph_op(g, node)];
-    return row->count ? row->count(g, node) : 0;
+    work_row row = work_of(ty_graph_op(g, node));
+    return row.count ? row.count(g, node) : 0;
 }
 
 int ty_op_element_flop(ty_op op)
 {
-    return work_rows[op].count == work_result;
+    return work_of(op).count == work_result;
 }
 
 const char *ty_work_text(ty_work w)

@@ -17,7 +17,7 @@
 ty_work ty_op_work(ty_op op);
 /* Arithmetic of one node. */
 double ty_node_flop(const ty_graph *g, uint32_t node);
-/* Arithmetic of one element of a LOOP op: 0 or 1. */
+/* Arithmetic of one element of an ELEMENTWISE op: 0 or 1. */
 int ty_op_element_flop(ty_op op);
 
 #endif

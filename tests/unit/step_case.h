@@ -115,7 +115,7 @@ static inline int state_named(const ty_step *s, const char *name)
     return -1;
 }
 
-static const ty_step_weight *weight_named(const ty_step *s, const char *name)
+static inline const ty_step_weight *weight_named(const ty_step *s, const char *name)
 {
     for (int i = 0; i < s->n_weights; i++)
         if (strcmp(s->weights[i].name, name) == 0)

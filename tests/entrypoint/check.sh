@@ -1,0 +1,115 @@
+#!/bin/bash
+# check.sh - `trainyard check`: what a model is, in text and JSON; faults; exit statuses; arithmetic against PyTorch's.
+cd "$(dirname "$0")/../.." || exit 1
+. tests/entrypoint/harness.bash
+W=$SCRATCH/check
+mkdir -p "$W"
+ty() {
+    timeout -k 5 60 "$BIN/trainyard" "$@" >"$W/out" 2>"$W/err" </dev/null
+    rc=$?
+}
+golden() { # WHAT: $W/out is tests/golden/check/WHAT, byte for byte (GOLDEN=write makes it so)
+    [ "${GOLDEN:-}" = write ] && cp "$W/out" "tests/golden/check/$1"
+    same "$1" "" "$(diff "tests/golden/check/$1" "$W/out" | head -20)"
+}
+# number KEY...: the value of nested keys of the JSON in $W/out
+number() {
+    local text key
+    text=$(cat "$W/out")
+    for key in "$@"; do
+        [[ $text == *"\"$key\": "* ]] || { echo missing; return; }
+        text=${text#*"\"$key\": "}
+    done
+    echo "${text%%[,\}]*}"
+}
+
+case_name=text
+ty check examples/digits/model.onnx
+same "can be trained" 0 $rc
+same "nothing on stderr" "" "$(cat "$W/err")"
+golden digits.txt
+ty check examples/digits/model.onnx --all --batch 64
+costs() { grep -oE '^  (forward|training)|products [^,]*|convolutions [^,]*' "$1"; }
+same "a sample costs the same in any batch" "$(costs tests/golden/check/digits.txt)" "$(costs "$W/out")"
+has "--all" "$W/out" "MaxPool"
+
+case_name=json
+ty check examples/digits/model.onnx --json
+same "exit" 0 $rc
+golden digits.json
+
+case_name=faults
+sed 's/MaxPool/MaxPoop/g' examples/digits/model.onnx >"$W/two.onnx"
+(cd "$W" && timeout 60 "$BIN/trainyard" check two.onnx >out 2>err)
+same "cannot be trained" 65 $?
+golden two_faults.txt
+ty check "$W/two.onnx" --json
+same "the same status" 65 $rc
+same "both" 2 "$(number n_faults)"
+has "not trainable" "$W/out" '"trainable": false'
+has "what to do" "$W/out" '"help": "did the exporter mean MaxPool?"'
+
+case_name=recipe
+ty check examples/digits/model.onnx --recipe examples/digits/train.yaml
+same "fits" 0 $rc
+has "says so" "$W/out" "the recipe fits"
+sed 's/{logits: logits/{logits: logit/' examples/digits/train.yaml >"$W/train.yaml"
+ty check examples/digits/model.onnx --recipe "$W/train.yaml"
+same "another output" 78 $rc
+has "names it" "$W/err" '"logit"'
+
+case_name=arguments
+for bad in "--batch 0" "--batch x" "--dim seq" "--dim seq=0"; do
+    ty check examples/digits/model.onnx $bad
+    same "$bad" 2 $rc
+done
+
+# Products and convolutions of a sample, forward and with the gradient, by torch.utils.flop_counter (torch 2.15; attention by
+# its MATH back end, so that its products are seen): the counts must agree to the last one. Digits is in the tree; the
+# others are the benchmark's workloads, where bench/compare has written them, or under TY_WORKS.
+case_name=torch
+agrees() { # MODEL FORWARD TRAINING
+    ty check "$1" --json
+    local work forward=0 training=0
+    for work in products convolutions recurrent; do
+        [[ $(number by_work "$work" forward) == missing ]] && continue
+        forward=$(echo "$forward + $(number by_work $work forward)" | sed 's/\.0//g' | { read -r e; echo $(($e)); })
+        training=$(echo "$training + $(number by_work $work training)" | sed 's/\.0//g' | { read -r e; echo $(($e)); })
+    done
+    same "$1: forward" "$2" "$forward"
+    same "$1: training" "$3" "$training"
+}
+agrees examples/digits/model.onnx 183552 532224
+works=${TY_WORKS:-build/bench/works}
+while read -r name forward training; do
+    if [ -f "$works/$name/model.onnx" ]; then
+        agrees "$works/$name/model.onnx" "$forward" "$training"
+    else
+        skip "$name" "no $works/$name/model.onnx (bench/compare writes it)"
+    fi
+done <<'WORKS'
+mlp 1337344 3209216
+cnn 23984896 71565312
+lstm 119570432 357662720
+deepfm 340032 1020096
+chargpt 6052577280 18157731840
+gpt2 15963095040 47889285120
+bert 22348434432 67045303296
+resnet50 8178368512 24299077632
+WORKS
+
+# 100 MB and 443 nodes. CPU time, since others may use the machine; ten times, since clocks of processes are coarse.
+case_name=speed
+if [ "${TY_VARIANT:-release}" != release ]; then
+    skip "ready in 100 ms" "only a release build is quick"
+elif [ ! -f "$works/resnet50/model.onnx" ]; then
+    skip "ready in 100 ms" "no $works/resnet50/model.onnx"
+else
+    TIMEFORMAT='%U %S'
+    took=$({ time for _ in 1 2 3 4 5 6 7 8 9 10; do "$BIN/trainyard" check "$works/resnet50/model.onnx" >/dev/null; done; } 2>&1)
+    read -r user system <<<"$took"
+    ms=$(((10#${user/./} + 10#${system/./}) / 10))
+    ok "ready in 100 ms: $ms" test "$ms" -lt 100
+fi
+
+finish_tests
