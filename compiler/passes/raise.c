@@ -8,7 +8,8 @@
 #define RAISE_MAX_CONE 64 /* nodes of a pattern */
 
 /* The largest first: an attention holds what others might take for theirs. */
-static ty_raise_fn *const raise_patterns[] = {ty_raise_attention, ty_raise_norm, ty_raise_activation};
+static ty_raise_fn *const raise_patterns[] = {ty_raise_attention, ty_raise_cross_entropy, ty_raise_softmax,
+                                              ty_raise_norm, ty_raise_activation};
 
 /* ---- what patterns share ---- */
 
@@ -59,11 +60,12 @@ static bool raise_cone_add(raise_cone *cone, uint32_t node)
     return true;
 }
 
-/* Free to have twice: nothing is computed. */
-static bool raise_is_free(const ty_raise *r, uint32_t node)
+/* Free to have twice: nothing is computed, down to where the pattern ends. */
+static bool raise_is_free(const ty_raise *r, ty_val v, const ty_val *stop, int n_stop)
 {
-    ty_op op = ty_graph_op(r->g, node);
-    return op == TY_OP_CONST || op == TY_OP_IOTA || op == TY_OP_RESHAPE || op == TY_OP_BROADCAST;
+    while (!raise_is_stop(v, stop, n_stop) && (ty_raise_is(r, v, TY_OP_RESHAPE) || ty_raise_is(r, v, TY_OP_BROADCAST)))
+        v = ty_raise_in(r, v, 0);
+    return raise_is_stop(v, stop, n_stop) || ty_raise_is(r, v, TY_OP_CONST) || ty_raise_is(r, v, TY_OP_IOTA);
 }
 
 bool ty_raise_closed(const ty_raise *r, uint32_t root, const ty_val *stop, int n_stop)
@@ -79,7 +81,7 @@ bool ty_raise_closed(const ty_raise *r, uint32_t root, const ty_val *stop, int n
                 return false;
         }
     for (int i = 1; i < cone.n; i++)
-        if (cone.inside[i] != r->uses[cone.node[i]] && !raise_is_free(r, cone.node[i]))
+        if (cone.inside[i] != r->uses[cone.node[i]] && !raise_is_free(r, ty_val_make(cone.node[i], 0), stop, n_stop))
             return false;
     return true;
 }

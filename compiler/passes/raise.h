@@ -4,9 +4,9 @@
  * better gradient, and a target may have a kernel for it. The pass runs on each import of a model, before loss
  * and gradients exist, and replaces what it recognises by nodes of the composite. It means the same but for rounding.
  *
- * A pattern is a row of the table in raise.c and a function in its family's file: raise_norm.c, raise_activation.c,
- * raise_attention.c. Nodes are offered to the patterns from the last to the first, so that the outermost node of a
- * pattern comes first, and what a match has swallowed is not offered any more.
+ * A pattern is a row of the table in raise.c and a function in its family's file: raise_norm.c, raise_softmax.c,
+ * raise_activation.c, raise_attention.c. Nodes are offered to the patterns from the last to the first, so that the
+ * outermost node of a pattern comes first, and what a match has swallowed is not offered any more.
  */
 #ifndef TY_COMPILER_PASSES_RAISE_H
 #define TY_COMPILER_PASSES_RAISE_H
@@ -41,7 +41,7 @@ struct ty_raise_match {
 
 /* True if node is the last node of the pattern; fills *m, which is zeroed. */
 typedef bool ty_raise_fn(const ty_raise *r, uint32_t node, ty_raise_match *m);
-ty_raise_fn ty_raise_attention, ty_raise_norm, ty_raise_activation;
+ty_raise_fn ty_raise_attention, ty_raise_cross_entropy, ty_raise_softmax, ty_raise_norm, ty_raise_activation;
 
 static inline bool ty_raise_is(const ty_raise *r, ty_val v, ty_op op)
 {
@@ -60,6 +60,9 @@ ty_val ty_raise_unscaled(const ty_raise *r, ty_val v, double *factor);
 /* True if all that lies between root and stop[n_stop] serves root alone (constants and pure movement aside): if
  * something else needed a part, raising would compute that part twice. */
 bool ty_raise_closed(const ty_raise *r, uint32_t root, const ty_val *stop, int n_stop);
+
+/* True if v is a softmax of *x along *axis, or its logarithm, whole or in parts (raise_softmax.c). */
+bool ty_raise_is_softmax(const ty_raise *r, ty_val v, bool log, ty_val *x, int *axis);
 
 /* A value of [.., T, S] that has one number where s <= t + at and another elsewhere. */
 typedef struct ty_raise_step {

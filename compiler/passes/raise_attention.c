@@ -7,11 +7,15 @@
  * or k is read transposed by the product. Keys and values that were repeated for groups of queries are taken before
  * they were repeated.
  *
+ * PyTorch writes p == p ? p : 0 around a softmax p whose mask may hide a whole row. Where it can, the row of the result
+ * is 0.
+ *
  * A mask that hides just the future, however it was written (raise_mask.c), makes the attention causal and falls away.
  */
 #include "compiler/ir/build.h"
 #include "compiler/passes/raise.h"
 
+#include <float.h>
 #include <math.h>
 
 #define ATTENTION_CAUSAL 1u
@@ -26,6 +30,7 @@ typedef struct attention_find {
     bool k_swapped; /* k is [.., D, S] */
     ty_val mask;    /* added, or bool; TY_NONE: none */
     bool inverted;  /* bool mask: true hides */
+    bool guarded;   /* a row that the mask hides whole gives 0 */
     double fill;    /* in place of scores that a bool mask hides */
     double scale;
     ty_type scores;
@@ -118,19 +123,43 @@ static bool attention_is_chosen(const ty_raise *r, ty_val v, attention_find *f)
     return false;
 }
 
+/* v = p == p ? p : 0: p. Else v. */
+static ty_val attention_unguarded(const ty_raise *r, ty_val v)
+{
+    double zero;
+    if (!ty_raise_is(r, v, TY_OP_SELECT) || !ty_raise_is(r, ty_raise_in(r, v, 0), TY_OP_EQ) ||
+        !ty_graph_splat_value(r->g, ty_raise_in(r, v, 2), &zero) || zero != 0)
+        return v;
+    ty_val cond = ty_raise_in(r, v, 0), p = ty_raise_in(r, v, 1);
+    return ty_raise_in(r, cond, 0) == p && ty_raise_in(r, cond, 1) == p ? p : v;
+}
+
+/* No row of scores can become NaN by the mask: what it adds is finite. */
+static bool attention_mask_is_finite(const ty_raise *r, const attention_find *f)
+{
+    double a, b;
+    if (f->mask == TY_NONE)
+        return true;
+    return ty_raise_is(r, f->mask, TY_OP_SELECT) && ty_graph_splat_value(r->g, ty_raise_in(r, f->mask, 1), &a) &&
+           ty_graph_splat_value(r->g, ty_raise_in(r, f->mask, 2), &b) && isfinite(a) && isfinite(b);
+}
+
 static bool attention_is_softmax(const ty_raise *r, ty_val v, attention_find *f)
 {
-    v = attention_split(r, v);
-    if (!ty_raise_is(r, v, TY_OP_SOFTMAX))
-        return false;
-    const ty_attr *attr = ty_graph_attr(r->g, ty_val_node(v));
+    int axis;
+    ty_val all = attention_split(r, v);
+    v = attention_unguarded(r, all);
+    f->guarded = v != all;
     f->scores = *ty_graph_type(r->g, v);
-    if (attr->flags || attr->axis != f->scores.rank - 1 || f->scores.rank > TY_MAX_RANK - 1)
+    if (!ty_raise_is_softmax(r, v, false, &v, &axis) || axis != f->scores.rank - 1 || f->scores.rank > TY_MAX_RANK - 1)
         return false;
-    v = ty_raise_in(r, v, 0);
     f->fill = -INFINITY;
     f->mask = TY_NONE;
-    return attention_is_product(r, v, f) || attention_is_added(r, v, f) || attention_is_chosen(r, v, f);
+    if (attention_is_product(r, v, f) || attention_is_added(r, v, f)) {
+        f->guarded = f->guarded && !attention_mask_is_finite(r, f);
+        return true;
+    }
+    return attention_is_chosen(r, v, f) && !f->guarded;
 }
 
 /* ---- building ---- */
@@ -160,7 +189,8 @@ static bool attention_made_by(const ty_graph *g, ty_val v, ty_op op)
     return v != TY_NONE && ty_graph_op(g, ty_val_node(v)) == op;
 }
 
-/* x [.., H, S, D] repeats each of G heads H / G times: the value before that, [.., G, S, D]; else TY_NONE. */
+/* x [.., H, S, D] repeats each of G heads H / G times: the value before that, [.., G, S, D]; else TY_NONE. However the
+ * dims are grouped: in the order of elements, outer * inner ones became outer * times * inner. */
 static ty_val attention_before_repeat(ty_graph *to, ty_val x)
 {
     if (!attention_made_by(to, x, TY_OP_RESHAPE))
@@ -171,17 +201,38 @@ static ty_val attention_before_repeat(ty_graph *to, ty_val x)
         return TY_NONE;
     ty_val thin = ty_graph_in(to, ty_val_node(wide), 0);
     const ty_type *w = ty_graph_type(to, wide), *n = ty_graph_type(to, thin);
-    int r = w->rank;
-    if (r != t.rank + 1 || n->dim[r - 3] != 1 || w->dim[r - 2] != t.dim[t.rank - 2])
-        return TY_NONE;
-    for (int i = 0; i < r; i++)
-        if ((i != r - 3 && n->dim[i] != w->dim[i]) || (i < r - 4 && w->dim[i] != t.dim[i]))
+    int64_t outer = 1, times = 1, inner = 1, batch = 1;
+    for (int i = 0; i < w->rank; i++) {
+        if (n->dim[i] != w->dim[i] && times > 1)
             return TY_NONE;
-    t.dim[t.rank - 3] = w->dim[r - 4];
+        *(n->dim[i] != w->dim[i] ? &times : times > 1 ? &inner : &outer) *= w->dim[i];
+    }
+    for (int i = 0; i < t.rank - 3; i++)
+        batch *= t.dim[i];
+    if (inner != t.dim[t.rank - 2] * t.dim[t.rank - 1] || outer % batch != 0 ||
+        outer / batch * times != t.dim[t.rank - 3])
+        return TY_NONE;
+    t.dim[t.rank - 3] = outer / batch;
     return ty_b_reshape(to, thin, t.rank, t.dim);
 }
 
-/* attr.index: bit 0, k is [.., D, S]; bit 1, a true mask hides. attr.type: of the scores. */
+/* y where the added mask lets a row see anything, else 0. *mask becomes finite, so that no row is NaN. */
+static ty_val attention_guard(ty_graph *to, ty_val mask, ty_val y)
+{
+    ty_val most = ty_b_reduce(to, mask, TY_MAX, 1u << (ty_b_rank(to, mask) - 1), true);
+    ty_val seen = ty_b_lt(to, ty_b_full_like(to, most, -INFINITY), most);
+    const ty_type *t = ty_graph_type(to, y);
+    return ty_b_select(to, ty_b_broadcast(to, seen, t->rank, t->dim), y, ty_b_full_like(to, y, 0));
+}
+
+static ty_val attention_finite(ty_graph *to, ty_val mask)
+{
+    ty_dtype dtype = ty_b_dtype(to, mask);
+    double lowest = dtype == TY_F64 ? -DBL_MAX : dtype == TY_F16 ? -65504 : -0x1.fep127; /* bfloat16's, and float's */
+    return ty_b_binary(to, TY_OP_MAX, mask, ty_b_full_like(to, mask, lowest));
+}
+
+/* attr.index: bit 0, k is [.., D, S]; bit 1, a true mask hides; bit 2: guarded. attr.type: of the scores. */
 static ty_val attention_build(ty_graph *to, const ty_raise_match *m, const ty_type *type, const ty_val *in)
 {
     ty_val k =
@@ -197,7 +248,11 @@ static ty_val attention_build(ty_graph *to, const ty_raise_match *m, const ty_ty
     if (m->attr.index & 2)
         mask = ty_b_unary(to, TY_OP_NOT, mask);
     ty_attr attr = {.flags = m->attr.flags, .value = m->attr.value, .value2 = m->attr.value2};
-    ty_val y = ty_graph_emit(to, TY_OP_ATTENTION, &attr, (ty_val[]){q, k, v, mask}, 4);
+    bool guarded = m->attr.index & 4;
+    ty_val finite = guarded ? attention_finite(to, mask) : mask;
+    ty_val y = ty_graph_emit(to, TY_OP_ATTENTION, &attr, (ty_val[]){q, k, v, finite}, 4);
+    if (guarded)
+        y = attention_guard(to, mask, y);
     return ty_b_reshape(to, y, type->rank, type->dim);
 }
 
@@ -219,7 +274,7 @@ bool ty_raise_attention(const ty_raise *r, uint32_t node, ty_raise_match *m)
     m->attr.type = f.scores;
     m->attr.flags = causal ? ATTENTION_CAUSAL : 0;
     m->attr.value = f.scale;
-    m->attr.index = f.k_swapped;
+    m->attr.index = f.k_swapped | (f.guarded && !causal ? 4 : 0);
     if (!causal && f.mask != TY_NONE && ty_graph_type(r->g, f.mask)->dtype == TY_BOOL) {
         m->attr.index |= f.inverted ? 2 : 0;
         m->attr.value2 = f.fill;

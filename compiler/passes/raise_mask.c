@@ -73,19 +73,19 @@ static double mask_element(const ty_ref *r, int64_t at)
     return r->f ? r->f[at] : (double)r->i[at];
 }
 
-/* A table: the diagonal is where its first row changes. */
+/* A table, the same for every entry of the leading dims: the diagonal is where its first row changes. */
 static bool mask_table(const ty_ref *r, ty_raise_step *out)
 {
     int rank = r->type.rank;
-    int64_t n_s = r->type.dim[rank - 1], n_t = ty_type_elems(&r->type) / n_s, at = 0;
+    int64_t n_s = r->type.dim[rank - 1], n_t = r->type.dim[rank - 2], rows = ty_type_elems(&r->type) / n_s, at = 0;
     while (at + 1 < n_s && mask_element(r, at + 1) == mask_element(r, 0))
         at++;
     if (at + 1 == n_s)
         return false;
     *out = (ty_raise_step){true, at, {mask_element(r, 0), mask_element(r, at + 1)}};
-    for (int64_t t = 0; t < n_t; t++)
+    for (int64_t row = 0; row < rows; row++)
         for (int64_t s = 0; s < n_s; s++)
-            if (mask_element(r, t * n_s + s) != out->value[s > t + at])
+            if (mask_element(r, row * n_s + s) != out->value[s > row % n_t + at])
                 return false;
     return true;
 }
@@ -97,8 +97,7 @@ static bool mask_const(const ty_raise *r, ty_val v, ty_raise_step *out)
     int64_t n = ty_type_elems(t);
     ty_ref ref;
     ty_error err;
-    if (!data || t->rank < 2 || n < 1 || n > MASK_MAX_ELEMS || n != t->dim[t->rank - 1] * t->dim[t->rank - 2] ||
-        ty_ref_init(&ref, t, &err) < 0)
+    if (!data || t->rank < 2 || n < 1 || n > MASK_MAX_ELEMS || ty_ref_init(&ref, t, &err) < 0)
         return false;
     ty_ref_load(&ref, data);
     bool found = mask_table(&ref, out);

@@ -1,9 +1,10 @@
-/* raise_norm.c - layer norm and RMS norm.
+/* raise_norm.c - layer norm, RMS norm, and batch norm with the statistics of the batch.
  *
  *     d = x - mean(x) or x;   hat = d / sqrt(mean(d d) + eps);   y = hat scale + bias
  *
- * The mean is a sum over the last axes divided by their count; the root may be taken first and divided by, or be
- * multiplied with as a reciprocal. Scale and bias are values that are the same for all rows, and may be absent.
+ * The mean is a sum over the last axes divided by their count, or for batch norm over all axes but the channels; the
+ * root may be taken first and divided by, or be multiplied with as a reciprocal. Scale and bias are values that are the
+ * same for all rows (of all channels there is one each), and may be absent.
  */
 #include "compiler/ir/build.h"
 #include "compiler/passes/raise.h"
@@ -70,6 +71,18 @@ static bool norm_is_reciprocal_root(const ty_raise *r, ty_val v, ty_val *d, uint
     return norm_is_root(r, v, TY_OP_RSQRT, d, axes, eps);
 }
 
+/* d = x - mean of x over the axes: x, else TY_NONE. */
+static ty_val norm_centered(const ty_raise *r, ty_val d, uint32_t axes)
+{
+    uint32_t mean_axes;
+    ty_val x;
+    if (!ty_raise_is(r, d, TY_OP_SUB))
+        return TY_NONE;
+    ty_val mean = norm_of_row(r, ty_raise_in(r, d, 1), ty_graph_type(r->g, d), axes);
+    bool found = mean != TY_NONE && norm_is_mean(r, mean, &x, &mean_axes) && mean_axes == axes;
+    return found && x == ty_raise_in(r, d, 0) ? x : TY_NONE;
+}
+
 /* hat = d times or over one number a row. */
 static bool norm_is_scaled_row(const ty_raise *r, ty_val hat, ty_val d, ty_val factor, uint32_t *axes, double *eps)
 {
@@ -78,7 +91,10 @@ static bool norm_is_scaled_row(const ty_raise *r, ty_val hat, ty_val d, ty_val f
     if (row == TY_NONE || !(over ? norm_is_root(r, row, TY_OP_SQRT, &squared, axes, eps)
                                  : norm_is_reciprocal_root(r, row, &squared, axes, eps)))
         return false;
-    return squared == d && norm_of_row(r, factor, ty_graph_type(r->g, d), *axes) != TY_NONE;
+    bool same = squared == d; /* the variance may have been worked out with a mean of its own */
+    if (!same)
+        same = norm_centered(r, d, *axes) != TY_NONE && norm_centered(r, d, *axes) == norm_centered(r, squared, *axes);
+    return same && norm_of_row(r, factor, ty_graph_type(r->g, d), *axes) != TY_NONE;
 }
 
 static bool norm_is_hat(const ty_raise *r, ty_val hat, ty_val *d, uint32_t *axes, double *eps)
@@ -103,14 +119,14 @@ static int norm_last_axes(int rank, uint32_t axes)
     return n > 0 && axes == ((1u << n) - 1) << (rank - n) ? n : 0;
 }
 
-/* v is the same for all rows: a value with the elements of a row, else TY_NONE. */
-static ty_val norm_row_parameter(const ty_raise *r, ty_val v, const ty_type *x, int n)
+/* v differs along the axes `own` alone: a value with those elements, else TY_NONE. */
+static ty_val norm_parameter(const ty_raise *r, ty_val v, const ty_type *x, uint32_t own)
 {
     if (ty_raise_is(r, v, TY_OP_BROADCAST))
         v = ty_raise_in(r, v, 0);
     const ty_type *t = ty_graph_type(r->g, v);
     for (int i = 0; i < x->rank; i++)
-        if (t->rank != x->rank || t->dim[i] != (i < x->rank - n ? 1 : x->dim[i]))
+        if (t->rank != x->rank || t->dim[i] != (own >> i & 1 ? x->dim[i] : 1))
             return TY_NONE;
     return ty_raise_unshaped(r, v);
 }
@@ -125,40 +141,50 @@ static ty_val norm_build(ty_graph *to, const ty_raise_match *m, const ty_type *t
     return ty_graph_emit(to, TY_OP_NORM, &m->attr, (ty_val[]){in[0], row[0], row[1]}, 3);
 }
 
-/* hat is found below; what is left is its operand and whether the mean was taken away. */
-static bool norm_finish(const ty_raise *r, ty_val hat, ty_raise_match *m)
+static ty_val norm_build_batch(ty_graph *to, const ty_raise_match *m, const ty_type *type, const ty_val *in)
 {
-    uint32_t axes, mean_axes;
-    ty_val d, x, mean;
+    ty_val channel[2];
+    for (int k = 0; k < 2; k++)
+        channel[k] = in[1 + k] != TY_NONE ? ty_b_reshape(to, in[1 + k], 1, &type->dim[1])
+                                          : ty_b_full(to, (ty_dtype)type->dtype, 1, &type->dim[1], k == 0);
+    return ty_graph_emit(to, TY_OP_BATCHNORM, &m->attr, (ty_val[]){in[0], channel[0], channel[1]}, 3);
+}
+
+/* hat is found below; what is left is its operand and whether the mean was taken away. */
+static bool norm_finish(const ty_raise *r, ty_val hat, ty_raise_match *m, uint32_t *own)
+{
+    uint32_t axes;
+    ty_val d;
     double eps;
     if (!norm_is_hat(r, hat, &d, &axes, &eps))
         return false;
-    const ty_type *t = ty_graph_type(r->g, d);
-    int n = norm_last_axes(t->rank, axes);
-    if (n == 0)
+    int rank = ty_graph_type(r->g, d)->rank, n = norm_last_axes(rank, axes);
+    ty_val x = norm_centered(r, d, axes);
+    if (n > 0) {
+        *m = (ty_raise_match){.op = TY_OP_NORM, .n_in = 3, .build = norm_build};
+        m->attr = (ty_attr){.n = (uint32_t)n, .flags = x == TY_NONE ? NORM_RMS : 0, .value = eps};
+        *own = axes;
+    } else if (x != TY_NONE && rank >= 2 && axes == (((1u << rank) - 1) & ~2u)) {
+        *m = (ty_raise_match){.op = TY_OP_BATCHNORM, .n_in = 3, .build = norm_build_batch};
+        m->attr = (ty_attr){.value = eps};
+        *own = 2;
+    } else {
         return false;
-    *m = (ty_raise_match){.op = TY_OP_NORM, .in = {d, TY_NONE, TY_NONE}, .n_in = 3, .build = norm_build};
-    m->attr = (ty_attr){.n = (uint32_t)n, .flags = NORM_RMS, .value = eps};
-    if (!ty_raise_is(r, d, TY_OP_SUB))
-        return true;
-    mean = norm_of_row(r, ty_raise_in(r, d, 1), t, axes);
-    if (mean != TY_NONE && norm_is_mean(r, mean, &x, &mean_axes) && mean_axes == axes && x == ty_raise_in(r, d, 0)) {
-        m->attr.flags = 0;
-        m->in[0] = x;
     }
+    m->in[0] = x == TY_NONE ? d : x;
+    m->in[1] = m->in[2] = TY_NONE;
     return true;
 }
 
 /* v = hat scale, or hat alone. */
-static bool norm_is_scaled(const ty_raise *r, ty_val v, ty_raise_match *m)
+static bool norm_is_scaled(const ty_raise *r, ty_val v, ty_raise_match *m, uint32_t *own)
 {
-    if (norm_finish(r, v, m))
+    if (norm_finish(r, v, m, own))
         return true;
     for (int i = 0; i < 2 && ty_raise_is(r, v, TY_OP_MUL); i++) {
-        ty_val hat = ty_raise_in(r, v, i);
-        if (!norm_finish(r, hat, m))
+        if (!norm_finish(r, ty_raise_in(r, v, i), m, own))
             continue;
-        m->in[1] = norm_row_parameter(r, ty_raise_in(r, v, 1 - i), ty_graph_type(r->g, v), (int)m->attr.n);
+        m->in[1] = norm_parameter(r, ty_raise_in(r, v, 1 - i), ty_graph_type(r->g, v), *own);
         if (m->in[1] != TY_NONE)
             return true;
     }
@@ -167,10 +193,11 @@ static bool norm_is_scaled(const ty_raise *r, ty_val v, ty_raise_match *m)
 
 static bool norm_is_shifted(const ty_raise *r, ty_val v, ty_raise_match *m)
 {
+    uint32_t own;
     for (int i = 0; i < 2 && ty_raise_is(r, v, TY_OP_ADD); i++) {
-        if (!norm_is_scaled(r, ty_raise_in(r, v, i), m))
+        if (!norm_is_scaled(r, ty_raise_in(r, v, i), m, &own))
             continue;
-        m->in[2] = norm_row_parameter(r, ty_raise_in(r, v, 1 - i), ty_graph_type(r->g, v), (int)m->attr.n);
+        m->in[2] = norm_parameter(r, ty_raise_in(r, v, 1 - i), ty_graph_type(r->g, v), own);
         if (m->in[2] != TY_NONE)
             return true;
     }
@@ -180,7 +207,8 @@ static bool norm_is_shifted(const ty_raise *r, ty_val v, ty_raise_match *m)
 bool ty_raise_norm(const ty_raise *r, uint32_t node, ty_raise_match *m)
 {
     ty_val root = ty_val_make(node, 0);
-    if (!norm_is_shifted(r, root, m) && !norm_is_scaled(r, root, m))
+    uint32_t own;
+    if (!norm_is_shifted(r, root, m) && !norm_is_scaled(r, root, m, &own))
         return false;
     return ty_raise_closed(r, node, m->in, m->n_in);
 }

@@ -160,7 +160,7 @@ static void range_lookup(range_search *s, uint32_t id)
     const char *origin = ty_graph_origin_of(s->g, id);
     if (op == TY_OP_XENT) {
         limit.hi = ty_b_dim(s->g, table, 1) - 1;
-        limit.has_also = true;
+        limit.has_also = attr.index != TY_XENT_IGNORES_NONE;
         limit.also = attr.index;
         limit.what = ty_arena_printf(ty_graph_arena(s->g), "the %" PRId64 " classes of the loss", limit.hi + 1);
     } else {
