@@ -64,6 +64,10 @@ const ty_model_warning *ty_model_warning_at(const ty_model *m, int i);
 typedef const void *ty_find_weight(void *ctx, const char *name, const ty_type *type);
 /* Writes the model in the format in which it came, with weights from `find`. Durable and atomic. */
 int ty_model_write(const ty_model *m, const char *path, ty_find_weight *find, void *ctx, ty_error *err);
+/* Whether that makes a second file, PATH.data, with the weights: where ONNX cannot hold them in one (2 GiB). */
+bool ty_model_has_data_file(const ty_model *m);
+#define TY_MODEL_DATA_SUFFIX ".data"
+
 /* Parts of a model that the compiler knows as a whole, whether the file has them whole or taken apart. */
 typedef enum ty_composite {
 #define COMPOSITE(NAME, ...) TY_COMPOSITE_##NAME,

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +24,10 @@ typedef struct model_format {
     void (*close)(void *impl);
     int (*import)(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_model_values *values, ty_error *err);
     int (*check)(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_error *faults, int max);
-    int (*write)(const ty_model *m, ty_file_writer *w, ty_find_weight *find, void *ctx, ty_error *err);
-    void (*drop_pages)(const void *impl); /* NULL: has none to drop */
+    int (*write)(const ty_model *m, const char *path, ty_file_writer *w, ty_find_weight *find, void *ctx,
+                 ty_error *err);
+    bool (*has_data_file)(const ty_model *m); /* NULL: never */
+    void (*drop_pages)(const void *impl);     /* NULL: has none to drop */
 } model_format;
 
 struct ty_model {
@@ -171,16 +174,37 @@ static int onnx_check(const ty_model *m, ty_graph *g, const ty_model_binding *b,
     return found;
 }
 
-typedef struct onnx_target {
-    ty_file_writer *file;
-} onnx_target;
-
 static int onnx_sink_file(void *ctx, const void *bytes, size_t n, ty_error *err)
 {
-    return ty_file_writer_add(((onnx_target *)ctx)->file, bytes, n, err);
+    return ty_file_writer_add(ctx, bytes, n, err);
 }
 
-static int onnx_write(const ty_model *m, ty_file_writer *w, ty_find_weight *find, void *ctx, ty_error *err)
+static bool onnx_has_data_file(const ty_model *m)
+{
+    return ty_onnx_needs_two_files(m->impl);
+}
+
+/* The second file appears before the model that names it. */
+static int onnx_write_two(const ty_onnx *x, const ty_onnx_payload *payloads, int n, const char *path, ty_file_writer *w,
+                          ty_error *err)
+{
+    char data_path[PATH_MAX];
+    ty_file_writer data;
+    if (snprintf(data_path, sizeof data_path, "%s" TY_MODEL_DATA_SUFFIX, path) >= (int)sizeof data_path)
+        return ty_error_set(err, TY_E_LIMIT, "the path \"%s\" is too long", path);
+    if (ty_file_writer_open(&data, data_path, 0644, err) < 0)
+        return -1;
+    const char *slash = strrchr(data_path, '/');
+    if (ty_onnx_write_two_files(x, payloads, n, slash ? slash + 1 : data_path, onnx_sink_file, w, onnx_sink_file, &data,
+                                err) < 0) {
+        ty_file_writer_abandon(&data);
+        return -1;
+    }
+    return ty_file_writer_commit(&data, err);
+}
+
+static int onnx_write(const ty_model *m, const char *path, ty_file_writer *w, ty_find_weight *find, void *ctx,
+                      ty_error *err)
 {
     const ty_onnx *x = m->impl;
     ty_onnx_payload *payloads = calloc((size_t)m->n_weights + 1, sizeof *payloads);
@@ -192,8 +216,8 @@ static int onnx_write(const ty_model *m, ty_file_writer *w, ty_find_weight *find
         if (data)
             payloads[n++] = (ty_onnx_payload){i, data};
     }
-    onnx_target target = {w};
-    int rc = ty_onnx_write(x, payloads, n, onnx_sink_file, &target, err);
+    int rc = onnx_has_data_file(m) ? onnx_write_two(x, payloads, n, path, w, err)
+                                   : ty_onnx_write(x, payloads, n, onnx_sink_file, w, err);
     free(payloads);
     return rc;
 }
@@ -250,19 +274,20 @@ static int cmodel_check(const ty_model *m, ty_graph *g, const ty_model_binding *
 }
 
 /* The source has no weights in it: they belong into the safetensors file beside it. */
-static int cmodel_write(const ty_model *m, ty_file_writer *w, ty_find_weight *find, void *ctx, ty_error *err)
+static int cmodel_write(const ty_model *m, const char *path, ty_file_writer *w, ty_find_weight *find, void *ctx,
+                        ty_error *err)
 {
     size_t n;
     const char *text = ty_cmodel_source(m->impl, &n);
-    (void)find, (void)ctx;
+    (void)path, (void)find, (void)ctx;
     return ty_file_writer_add(w, text, n, err);
 }
 
 /* ---- the table -------------------------------------------------------------------------------------------------- */
 
 static const model_format model_formats[] = {
-    {cmodel_matches, cmodel_open, cmodel_close, cmodel_import, cmodel_check, cmodel_write, NULL},
-    {onnx_matches, onnx_open, onnx_close, onnx_import, onnx_check, onnx_write, onnx_drop_pages},
+    {cmodel_matches, cmodel_open, cmodel_close, cmodel_import, cmodel_check, cmodel_write, NULL, NULL},
+    {onnx_matches, onnx_open, onnx_close, onnx_import, onnx_check, onnx_write, onnx_has_data_file, onnx_drop_pages},
 };
 
 void ty_model_drop_pages(const ty_model *m)
@@ -472,6 +497,11 @@ int ty_model_import(const ty_model *m, ty_graph *g, const ty_model_binding *b, t
     return rc;
 }
 
+bool ty_model_has_data_file(const ty_model *m)
+{
+    return m->format->has_data_file && m->format->has_data_file(m);
+}
+
 /* ---- writing, checking ------------------------------------------------------------------------------------------ */
 
 int ty_model_write(const ty_model *m, const char *path, ty_find_weight *find, void *ctx, ty_error *err)
@@ -479,7 +509,7 @@ int ty_model_write(const ty_model *m, const char *path, ty_find_weight *find, vo
     ty_file_writer w;
     if (ty_file_writer_open(&w, path, 0644, err) < 0)
         return -1;
-    if (m->format->write(m, &w, find, ctx, err) < 0) {
+    if (m->format->write(m, path, &w, find, ctx, err) < 0) {
         ty_file_writer_abandon(&w);
         return -1;
     }

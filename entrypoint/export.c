@@ -25,6 +25,8 @@ static int write_files(const ty_export *e, ty_modeldir *md, ty_error *err)
     if (e->write_model(e->ctx, ty_modeldir_path(md, e->model_name), err) < 0 ||
         ty_modeldir_add(md, e->model_name, strncmp(e->format, "onnx", 4) == 0 ? "onnx" : "model", err) < 0)
         return -1;
+    if (e->data_name && ty_modeldir_add(md, e->data_name, "onnx data", err) < 0)
+        return -1;
     if (ty_safetensors_write(ty_modeldir_path(md, WEIGHTS_NAME), e->weights, e->n_weights, meta, 1, err) < 0)
         return -1;
     return ty_modeldir_add(md, WEIGHTS_NAME, "safetensors", err);

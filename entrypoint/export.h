@@ -14,6 +14,7 @@
 typedef struct ty_export {
     const char *folder;
     const char *model_name; /* "model.onnx" */
+    const char *data_name;  /* "model.onnx.data", which write_model makes too; NULL: it does not */
     const char *format;     /* "onnx opset 18" */
     const char *origin;     /* path of the model that training began with */
     const char *recipe_json;

@@ -356,6 +356,7 @@ int ty_session_export(ty_session *s, ty_error *err)
         values[n++] = (ty_value_named){"loss", s->last_loss};
     ty_export e = {.folder = s->job->model_folder,
                    .model_name = strncmp(format, "onnx", 4) == 0 ? "model.onnx" : "model.c",
+                   .data_name = ty_model_has_data_file(s->model) ? "model.onnx" TY_MODEL_DATA_SUFFIX : NULL,
                    .format = format,
                    .origin = s->recipe.model,
                    .recipe_json = recipe_json(s),

@@ -147,6 +147,12 @@ typedef int ty_onnx_sink(void *ctx, const void *bytes, size_t n, ty_error *err);
  * external files come inside. Fails with TY_E_LIMIT if the result would pass protobuf's 2 GiB. Nothing is buffered. */
 int ty_onnx_write(const ty_onnx *m, const ty_onnx_payload *payloads, int n_payloads, ty_onnx_sink *sink, void *ctx,
                   ty_error *err);
+/* Whether it passes 2 GiB, and has to be written by the next function. */
+bool ty_onnx_needs_two_files(const ty_onnx *m);
+/* The same with weights of 1 KiB or more in a second file, as external data that the model names `data_name`: a file
+ * in its folder. The second file is written first. */
+int ty_onnx_write_two_files(const ty_onnx *m, const ty_onnx_payload *payloads, int n_payloads, const char *data_name,
+                            ty_onnx_sink *sink, void *ctx, ty_onnx_sink *data_sink, void *data_ctx, ty_error *err);
 /* Bytes that ty_onnx_write would write. */
 uint64_t ty_onnx_written_bytes(const ty_onnx *m, const ty_onnx_payload *payloads, int n_payloads);
 

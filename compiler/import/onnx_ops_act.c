@@ -119,10 +119,19 @@ void onnx_op_mish(onnx_ctx *c)
     onnx_set(c, 0, ty_b_mul(c->g, x, ty_b_unary(c->g, TY_OP_TANH, ty_b_softplus(c->g, x))));
 }
 
+static ty_val swish(onnx_ctx *c, ty_val x)
+{
+    return ty_b_mul(c->g, x, ty_b_sigmoid(c->g, ty_b_mul_s(c->g, x, onnx_attr_float(c, "alpha", 1))));
+}
+
 void onnx_op_swish(onnx_ctx *c)
 {
-    ty_val x = onnx_in(c, 0);
-    onnx_set(c, 0, ty_b_mul(c->g, x, ty_b_sigmoid(c->g, ty_b_mul_s(c->g, x, onnx_attr_float(c, "alpha", 1)))));
+    onnx_set(c, 0, swish(c, onnx_in(c, 0)));
+}
+
+void onnx_op_swiglu(onnx_ctx *c)
+{
+    onnx_set(c, 0, ty_b_mul(c->g, swish(c, onnx_in(c, 0)), onnx_in(c, 1)));
 }
 
 /* x Phi(x), or Hendrycks and Gimpel's tanh form. */

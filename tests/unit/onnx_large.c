@@ -10,6 +10,7 @@
 #include "compiler/passes/step.h"
 #include "tests/unit/onnx_model.h"
 
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -143,8 +144,116 @@ static void test_large(void **state)
     ty_model_free(model);
 }
 
+/* ---- beyond 2 GiB ---- */
+
+enum { BEYOND = 33 }; /* weights of 64 MiB */
+
+/* The first weight as one that was trained; the others keep the file's bytes. */
+static const void *find_first(void *ctx, const char *name, const ty_type *type)
+{
+    (void)type;
+    return strcmp(name, "w0") == 0 ? ctx : NULL;
+}
+
+/* A model whose weights lie in a file of 2 GiB and more, sparse but for the first number of each. */
+static void write_beyond(const char *path, const char *data_path)
+{
+    model_text m;
+    model_begin(&m, 18);
+    model_input(&m, "x", 1, 2, (int64_t[]){-1, WIDTH});
+    FILE *d = fopen(data_path, "wb");
+    assert_non_null(d);
+    for (int i = 0; i < BEYOND; i++) {
+        char name[16], at[32];
+        const char *pair[2][2] = {{"location", "w.bin"}, {"offset", at}};
+        float first = (float)(i + 1);
+        ty_buf w, entry;
+        snprintf(name, sizeof name, "w%d", i);
+        snprintf(at, sizeof at, "%zu", (size_t)i * weight_bytes);
+        ty_buf_init(&w, 4096);
+        put_int(&w, 1, WIDTH);
+        put_int(&w, 1, WIDTH);
+        put_int(&w, 2, 1);
+        put_text(&w, 8, name);
+        for (int k = 0; k < 2; k++) {
+            ty_buf_init(&entry, 256);
+            put_text(&entry, 1, pair[k][0]);
+            put_text(&entry, 2, pair[k][1]);
+            put_sub(&w, 13, &entry);
+        }
+        put_int(&w, 14, 1);
+        put_sub(&m.graph, 5, &w);
+        assert_int_equal(fseek(d, (long)((size_t)i * weight_bytes), SEEK_SET), 0);
+        fwrite(&first, sizeof first, 1, d);
+    }
+    model_node(&m, "MatMul", "x,w0", "y", "");
+    model_output(&m, "y", 1);
+    model_end(&m);
+    fflush(d);
+    assert_int_equal(ftruncate(fileno(d), (long)(BEYOND * weight_bytes)), 0);
+    fclose(d);
+    FILE *f = fopen(path, "wb");
+    assert_int_equal(fwrite(m.file.data, 1, m.file.len, f), m.file.len);
+    fclose(f);
+    ty_buf_fini(&m.file);
+}
+
+static void test_beyond_two_gib_is_written_back(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/onnx-beyond-XXXXXX", path[64], data[64], out[64], out_data[80];
+    struct statvfs fs;
+    ty_model *m, *again;
+    ty_error err = {0};
+    if (statvfs("/tmp", &fs) < 0 || (uint64_t)fs.f_bavail * fs.f_frsize < (uint64_t)6 << 30) {
+        print_message("skip: /tmp has less than 6 GiB\n");
+        skip();
+    }
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/m.onnx", dir);
+    snprintf(data, sizeof data, "%s/w.bin", dir);
+    snprintf(out, sizeof out, "%s/out.onnx", dir);
+    snprintf(out_data, sizeof out_data, "%s" TY_MODEL_DATA_SUFFIX, out);
+    write_beyond(path, data);
+    float *fresh = calloc(1, weight_bytes);
+    assert_non_null(fresh);
+    fresh[0] = -7;
+    fresh[WIDTH * WIDTH - 1] = -8;
+    long own = resident_kib("RssAnon:");
+    int rc = ty_model_open(path, &m, &err);
+    bool two = rc == 0 && ty_model_has_data_file(m);
+    if (rc == 0)
+        rc = ty_model_write(m, out, find_first, fresh, &err);
+    own = resident_kib("RssAnon:") - own;
+    if (rc == 0)
+        rc = ty_model_open(out, &again, &err);
+    unlink(path);
+    unlink(data);
+    unlink(out);
+    unlink(out_data);
+    rmdir(dir);
+    if (rc < 0)
+        fail_msg("%s: %s", err.place, err.message);
+    assert_true(two);
+    print_message("%zu MiB: %ld KiB of memory\n", BEYOND * weight_bytes >> 20, own);
+#ifndef __SANITIZE_ADDRESS__
+    assert_true(own < 16 * 1024);
+#endif
+    assert_int_equal(ty_model_n_weights(again), BEYOND);
+    for (int i = 0; i < BEYOND; i++) {
+        const float *w = ty_model_weight(again, i)->data;
+        float first = i == 0 ? -7 : (float)(i + 1), last = i == 0 ? -8 : 0;
+        if (w[0] != first || w[WIDTH * WIDTH - 1] != last)
+            fail_msg("weight %d: %g ... %g", i, w[0], w[WIDTH * WIDTH - 1]);
+    }
+    free(fresh);
+    ty_model_free(again);
+    ty_model_free(m);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_large)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_large),
+                                       cmocka_unit_test(test_beyond_two_gib_is_written_back)};
     return cmocka_run_group_tests_name("onnx_large", tests, NULL, NULL);
 }

@@ -165,6 +165,59 @@ static void test_external_comes_inside(void **state)
     rmdir(dir);
 }
 
+/* Weights of 1 KiB and more go to the second file, new bytes and old ones; the smaller stay. */
+static void test_two_files_read_back(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/onnx_write_XXXXXX", model[64], data[64];
+    static float big[3][300];
+    model_text t;
+    ty_buf out, outside;
+    ty_onnx *again;
+    ty_error err = {0};
+    for (int i = 0; i < 900; i++)
+        big[i / 300][i % 300] = (float)i;
+    model_begin(&t, 18);
+    model_input(&t, "x", 1, SHAPE(300));
+    model_floats(&t, "kept", SHAPE(300), big[0]);
+    model_floats(&t, "small", SHAPE(2), big[1]);
+    model_floats(&t, "fresh", SHAPE(300), big[1]);
+    model_node(&t, "Add", "x,kept", "y", "");
+    model_output(&t, "y", 1);
+    ty_onnx *m = model_open(&t);
+    assert_false(ty_onnx_needs_two_files(m));
+    ty_onnx_payload p = {2, big[2]};
+    ty_buf_init(&out, 1 << 20);
+    ty_buf_init(&outside, 1 << 20);
+    if (ty_onnx_write_two_files(m, &p, 1, "w.data", sink_add, &out, sink_add, &outside, &err) < 0)
+        fail_msg("%s", err.message);
+    assert_true(out.len < 1024);
+    assert_int_equal(outside.len, 4096 + 1200);
+    assert_non_null(mkdtemp(dir));
+    snprintf(model, sizeof model, "%s/m.onnx", dir);
+    snprintf(data, sizeof data, "%s/w.data", dir);
+    FILE *f = fopen(model, "wb"), *d = fopen(data, "wb");
+    fwrite(out.data, 1, out.len, f);
+    fwrite(outside.data, 1, outside.len, d);
+    fclose(f);
+    fclose(d);
+    if (ty_onnx_open(model, &again, &err) < 0)
+        fail_msg("%s", err.message);
+    assert_memory_equal(ty_onnx_initializer_at(again, 0)->data, big[0], 1200);
+    assert_memory_equal(ty_onnx_initializer_at(again, 1)->data, big[1], 8);
+    assert_memory_equal(ty_onnx_initializer_at(again, 2)->data, big[2], 1200);
+    assert_string_equal(ty_onnx_initializer_at(again, 2)->name, "fresh");
+    assert_int_equal(((uintptr_t)ty_onnx_initializer_at(again, 2)->data) % 4096, 0);
+    ty_onnx_free(again);
+    ty_onnx_free(m);
+    ty_buf_fini(&out);
+    ty_buf_fini(&outside);
+    ty_buf_fini(&t.file);
+    unlink(model);
+    unlink(data);
+    rmdir(dir);
+}
+
 static void test_sink_error_stops(void **state)
 {
     (void)state;
@@ -183,7 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_changed),        cmocka_unit_test(test_only_the_payload_differs),
         cmocka_unit_test(test_all_storages_read_back), cmocka_unit_test(test_external_comes_inside),
-        cmocka_unit_test(test_sink_error_stops),
+        cmocka_unit_test(test_two_files_read_back),    cmocka_unit_test(test_sink_error_stops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
