@@ -221,6 +221,12 @@ static int compile_hash(ty_program *p, const ty_compile_options *opt, ty_error *
 
 /* ---- back ends ---- */
 
+/* What is fused decides roundings: with strict determinism it may not depend on the threads at hand. */
+static int compile_fuse_for(const ty_compile_options *opt)
+{
+    return opt->deterministic_strict ? 2 : ty_program_threads_of(opt->compiled_dir, opt->threads);
+}
+
 static int compile_plan(ty_program *p, int run, int fuse_for, ty_error *err)
 {
     ty_phases_start(&p->report.phases);
@@ -239,8 +245,7 @@ static int compile_plans(ty_program *p, const ty_compile_options *opt, const ty_
                          ty_error *err)
 {
     static const char *const names[TY_N_RUNS] = {"kernels.micro.txt", "kernels.last.txt", "kernels.eval.txt"};
-    /* What is fused decides roundings: with strict determinism it may not depend on the threads at hand. */
-    int fuse_for = opt->deterministic_strict ? 2 : opt->threads;
+    int fuse_for = compile_fuse_for(opt);
     for (int run = 0; run < TY_N_RUNS; run++) {
         if (!p->has[run])
             continue;
@@ -272,11 +277,21 @@ static int compile_cpu(ty_program *p, const ty_compile_options *opt, ty_error *e
     if (compile_plans(p, opt, plans, &n_plans, err) < 0)
         return -1;
     p->report.plan_ms = compile_ms(start);
-    ty_cpu_options cpu = {opt->threads,
-                          opt->deterministic_strict,
-                          {opt->cc, opt->work_dir, opt->cache_dir, opt->dump_dir},
-                          p->state,
-                          &p->report.phases};
+    ty_cache_field fact[TY_PROGRAM_FACTS];
+    int n_facts = ty_program_facts(p, opt, compile_fuse_for(opt), fact);
+    ty_cpu_options cpu = {.threads = opt->threads,
+                          .strict = opt->deterministic_strict,
+                          .objects = {.cc = {opt->cc, opt->work_dir},
+                                      .cache_dir = opt->cache_dir,
+                                      .cache_max_bytes = opt->cache_max_bytes,
+                                      .compiled_dir = opt->compiled_dir,
+                                      .output_dir = opt->output_dir,
+                                      .keep_dir = opt->dump_dir,
+                                      .fact = fact,
+                                      .n_facts = n_facts,
+                                      .note = opt->cache_note},
+                          .state = p->state,
+                          .phases = &p->report.phases};
     ty_cpu_report planned;
     if (opt->plan_only ? ty_cpu_measure(plans, n_plans, &cpu, &planned, err)
                        : compile_run_cpu(p, plans, n_plans, &cpu, err))
@@ -435,6 +450,14 @@ static int compile_step(ty_step *step, uint32_t tapes, const ty_compile_options 
     return rc;
 }
 
+static ty_compile_options compile_named(const ty_model *m, const ty_compile_options *given)
+{
+    ty_compile_options opt = given ? *given : (ty_compile_options){0};
+    if (!opt.model_name)
+        opt.model_name = ty_model_format(m);
+    return opt;
+}
+
 int ty_compile_train(const ty_model *m, const ty_train_spec *spec, const ty_compile_options *opt, ty_program **out,
                      ty_error *err)
 {
@@ -443,7 +466,8 @@ int ty_compile_train(const ty_model *m, const ty_train_spec *spec, const ty_comp
     if (ty_step_build(m, spec, &step, err) < 0)
         return -1;
     uint32_t tapes = TY_TAPE_LAST | (spec->no_eval ? 0 : TY_TAPE_EVAL) | (spec->accumulate > 1 ? TY_TAPE_MICRO : 0);
-    int rc = compile_step(&step, tapes, opt, compile_ms(start), out, err);
+    ty_compile_options named = compile_named(m, opt);
+    int rc = compile_step(&step, tapes, &named, compile_ms(start), out, err);
     ty_model_drop_pages(m); /* the weights have been copied into the arenas */
     return rc;
 }
@@ -455,5 +479,6 @@ int ty_compile_infer(const ty_model *m, const ty_binding *inputs, int n_inputs, 
     int64_t start = ty_clock_ns();
     if (ty_step_build_infer(m, inputs, n_inputs, &step, err) < 0)
         return -1;
-    return compile_step(&step, TY_TAPE_EVAL, opt, compile_ms(start), out, err);
+    ty_compile_options named = compile_named(m, opt);
+    return compile_step(&step, TY_TAPE_EVAL, &named, compile_ms(start), out, err);
 }

@@ -365,11 +365,30 @@ typedef struct ty_compile_options {
     bool deterministic_strict;
     const char *dump_dir;  /* graphs after every pass, kernels and plan are written here; NULL: none */
     const char *work_dir;  /* where generated C is compiled; NULL: $TMPDIR or /tmp */
-    const char *cache_dir; /* compiled kernels are kept and found here; NULL: no cache */
-    const char *cc;        /* C compiler; NULL: $CC or "cc" */
+    const char *cache_dir; /* compiled kernels are kept and found here; several folders are separated by ':', the first
+                              is written, all are read; NULL: no cache */
+    int64_t cache_max_bytes;  /* of the first folder: entries used longest ago go; 0: 256 MiB */
+    const char *compiled_dir; /* kernels that output_dir left, which are used as they are, without a C compiler; an
+                                 error if they are for another step or processor; NULL: none */
+    const char *output_dir;   /* compiled kernels are left here, to be used elsewhere; NULL: not */
+    const char *model_name;   /* for explanations of the cache; NULL: the model's format */
+    ty_buf *cache_note;       /* NULL, or gets in words why the cache did not have the kernels */
+    const char *cc;           /* C compiler; NULL: $CC or "cc" */
     bool plan_only; /* stop when everything is known but nothing allocated or compiled: the program cannot run and has
                        no state, but reports and describes itself. CPU only */
 } ty_compile_options;
+
+/* An entry of a cache folder. */
+typedef struct ty_cache_listed {
+    char name[16]; /* beginning of its name */
+    int64_t bytes, used_utc_s;
+    const char *model, *inputs; /* what it was compiled for; "" if unknown */
+} ty_cache_listed;
+
+/* Entries of a folder, the one used last first. A folder that is not there has none. */
+int ty_cache_list(const char *dir, ty_arena *a, ty_cache_listed **out, int *n, ty_error *err);
+/* Removes all entries, and nothing else. */
+int ty_cache_clear(const char *dir, int *n_removed, ty_error *err);
 
 typedef struct ty_program ty_program;
 

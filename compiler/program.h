@@ -47,4 +47,11 @@ int ty_program_of_graph(ty_graph *g, uint32_t tapes, const ty_compile_options *o
 /* The bit of a run. */
 ty_tape ty_program_tape_of(ty_run run);
 
+/* facts.c: fields that say what the kernels come from; returns how many, at most TY_PROGRAM_FACTS. threads: for which
+ * kernels were fused. */
+enum { TY_PROGRAM_FACTS = 8 };
+int ty_program_facts(ty_program *p, const ty_compile_options *opt, int threads, ty_cache_field *out);
+/* The threads that a folder of compiled kernels was fused for; `threads` if there is none. */
+int ty_program_threads_of(const char *compiled_dir, int threads);
+
 #endif

@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "entrypoint/command.h"
-#include "entrypoint/version.h"
+#include "base/version.h"
 
 #include <ctype.h>
 #include <stdio.h>

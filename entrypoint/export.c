@@ -6,7 +6,7 @@
 #include "base/quantity.h"
 #include "container/output/modeldir.h"
 #include "container/output/safetensors.h"
-#include "entrypoint/version.h"
+#include "base/version.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include "container/output/events.h"
 #include "container/output/metrics.h"
 #include "container/output/progress.h"
-#include "entrypoint/version.h"
+#include "base/version.h"
 
 #include <math.h>
 #include <stdlib.h>

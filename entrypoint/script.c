@@ -3,6 +3,7 @@
 #include "entrypoint/script.h"
 
 #include "base/buf.h"
+#include "base/executable.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "container/config/exit_status.h"
@@ -175,6 +176,17 @@ static int make_build_folder(ty_arena *a, const char **out, ty_error *err)
     return 0;
 }
 
+/* The folder is mounted noexec. The descriptor stays open until the program has taken our place. */
+static int execute_from_memory(const char *binary, ty_arena *a, ty_command *out, ty_error *err)
+{
+    int fd;
+    if (ty_executable_copy(binary, &fd, err) < 0)
+        return ty_error_help(err,
+                             "the folder of the compiled program is mounted noexec; set TMPDIR to one that is not");
+    out->path = ty_arena_printf(a, "/proc/self/fd/%d", fd);
+    return 0;
+}
+
 static int prepare_c(const ty_script *s, ty_arena *a, ty_command *out, ty_error *err)
 {
     const char *folder = NULL, *cc = getenv("CC");
@@ -195,7 +207,7 @@ static int prepare_c(const ty_script *s, ty_arena *a, ty_command *out, ty_error 
         return -1;
     const char *const head[4] = {binary};
     out->argv = join_argv(a, head, s->args);
-    return 0;
+    return ty_executable_is_forbidden(binary) ? execute_from_memory(binary, a, out, err) : 0;
 }
 
 typedef int prepare(const ty_script *s, ty_arena *a, ty_command *out, ty_error *err);
@@ -250,7 +262,7 @@ int ty_script_execute(const ty_command *c, int *exec_status, ty_error *err)
     if (c->cwd && chdir(c->cwd) < 0)
         return ty_error_errno(err, TY_E_NONE, errno, "cannot enter the code folder \"%s\"", c->cwd);
     fflush(NULL);
-    execv(c->argv[0], (char *const *)c->argv);
+    execv(c->path ? c->path : c->argv[0], (char *const *)c->argv);
     if (errno == ENOEXEC && c->shell_argv0) {
         int n = count_args(c->argv);
         const char *argv[n + 2];

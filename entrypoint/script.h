@@ -25,6 +25,7 @@ typedef struct ty_script {
 
 typedef struct ty_command {
     const char *const *argv; /* NULL-terminated; argv[0] is executed */
+    const char *path;        /* what is executed as argv[0]; NULL: argv[0] itself */
     const char *cwd;
     const char
         *shell_argv0; /* for a file that the kernel cannot execute (no "#!"): run /bin/sh with argv; NULL: never */

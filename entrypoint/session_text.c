@@ -5,7 +5,7 @@
 #include "entrypoint/session.h"
 #include "entrypoint/stop.h"
 #include "entrypoint/tally.h"
-#include "entrypoint/version.h"
+#include "base/version.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 #include "container/config/exit_status.h"
 #include "entrypoint/report.h"
 #include "entrypoint/supervise.h"
-#include "entrypoint/version.h"
+#include "base/version.h"
 
 #include <errno.h>
 #include <limits.h>

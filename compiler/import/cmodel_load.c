@@ -236,8 +236,8 @@ static int load_compile(const char *path, const char *cc, const char *dir, const
 
 static int load_symbols(const char *path, cmodel_object *o, ty_error *err)
 {
-    const int *version = dlsym(o->handle, "ty_model_version");
-    void *function = dlsym(o->handle, "model");
+    const int *version = dlsym(o->code.handle, "ty_model_version");
+    void *function = dlsym(o->code.handle, "model");
     if (!function) {
         ty_error_set(err, TY_E_MODEL_FILE, "there is no function model in it");
         ty_error_at(err, "%s", path);
@@ -253,15 +253,10 @@ static int load_symbols(const char *path, cmodel_object *o, ty_error *err)
     return 0;
 }
 
-static int load_open(const char *path, const char *dir, const char *object, cmodel_object *o, ty_error *err)
+static int load_open(const char *path, const char *object, cmodel_object *o, ty_error *err)
 {
-    o->handle = dlopen(object, RTLD_NOW | RTLD_LOCAL);
-    if (!o->handle) {
-        const char *reason = dlerror();
-        ty_error_set(err, TY_E_MODEL_FILE, "cannot load what was compiled: %s", reason ? reason : "unknown reason");
-        ty_error_at(err, "%s", path);
-        return ty_error_help(err, "if %s is mounted noexec, set TMPDIR to a folder that is not", dir);
-    }
+    if (ty_shared_object_open(object, &o->code, err) < 0)
+        return ty_error_wrap(err, "%s", path);
     if (load_symbols(path, o, err) == 0)
         return 0;
     cmodel_unload(o);
@@ -281,7 +276,7 @@ static int load_in(const char *path, const char *cc, const char *dir, int64_t ti
         return -1;
     if (load_compile(path, cc, dir, object, timeout_ms, err) < 0)
         return -1;
-    return load_open(path, dir, object, out, err);
+    return load_open(path, object, out, err);
 }
 
 static const char *load_setting(const char *name, const char *otherwise)
@@ -304,7 +299,6 @@ int cmodel_load(const char *path, const char *cc, int64_t timeout_ms, cmodel_obj
 
 void cmodel_unload(cmodel_object *o)
 {
-    if (o->handle)
-        dlclose(o->handle);
+    ty_shared_object_close(&o->code);
     *o = (cmodel_object){0};
 }

@@ -3,13 +3,14 @@
 #define TY_COMPILER_IMPORT_CMODEL_LOAD_H
 
 #include "base/error.h"
+#include "base/executable.h"
 
 #include <stdint.h>
 
 struct ty_net;
 
 typedef struct cmodel_object {
-    void *handle;
+    ty_shared_object code;
     void (*model)(struct ty_net *net);
 } cmodel_object;
 

@@ -60,8 +60,9 @@ struct ty_cpu {
     char *slab, *scratch;
     cpu_text *text; /* distinct kernels */
     int n_texts, cap_texts;
-    ty_cc_job *job; /* between begin and finish */
-    ty_cc_library lib;
+    ty_objects_job *job; /* between begin and finish */
+    ty_objects objects;
+    char kernels[TY_SHA256_HEX_BYTES];
     ty_cpu_report report;
     int64_t cc_start_ns;
 };
@@ -347,6 +348,22 @@ static void cpu_units_of_text(ty_cpu *cpu, ty_buf *unit, int n)
     }
 }
 
+/* All that is compiled, in the order of its lengths: the same however it is cut into units. */
+static int cpu_hash_texts(ty_cpu *cpu, ty_error *err)
+{
+    ty_sha256 h;
+    uint8_t digest[TY_SHA256_BYTES];
+    if (ty_sha256_init(&h, err) < 0)
+        return -1;
+    ty_sha256_add(&h, ty_render_prelude, strlen(ty_render_prelude));
+    for (int i = 0; i < cpu->n_texts; i++)
+        ty_sha256_add(&h, cpu->text[i].text, cpu->text[i].len + 1);
+    ty_sha256_final(&h, digest);
+    ty_sha256_hex(digest, cpu->kernels);
+    cpu->opt.objects.kernels = cpu->kernels;
+    return 0;
+}
+
 typedef int cpu_texts_fn(ty_cpu *cpu, const char *const *text, int n, ty_error *err);
 
 /* Hands all kernels, cut into translation units, to `use`. */
@@ -367,6 +384,8 @@ static int cpu_with_texts(ty_cpu *cpu, cpu_texts_fn *use, ty_error *err)
             rc = ty_error_set(err, TY_E_LIMIT, "out of memory for generated code");
     }
     if (rc == 0)
+        rc = cpu_hash_texts(cpu, err);
+    if (rc == 0)
         rc = use(cpu, text, n, err);
     for (int i = 0; i < n; i++)
         ty_buf_fini(&unit[i]);
@@ -376,17 +395,17 @@ static int cpu_with_texts(ty_cpu *cpu, cpu_texts_fn *use, ty_error *err)
 static int cpu_compile(ty_cpu *cpu, const char *const *text, int n, ty_error *err)
 {
     cpu->cc_start_ns = ty_clock_ns();
-    return ty_cc_start(text, n, &cpu->opt.cc, &cpu->job, err);
+    return ty_objects_start(text, n, &cpu->opt.objects, &cpu->job, err);
 }
 
 static int cpu_await_compiler(ty_cpu *cpu, ty_error *err)
 {
     if (!cpu->job)
         return 0;
-    int rc = ty_cc_finish(cpu->job, &cpu->lib, err);
+    int rc = ty_objects_finish(cpu->job, &cpu->objects, err);
     cpu->job = NULL;
     cpu->report.cc_ms = (double)(ty_clock_ns() - cpu->cc_start_ns) * 1e-6;
-    cpu->report.cache_hit = cpu->lib.cache_hit;
+    cpu->report.cache_hit = cpu->objects.cache_hit;
     return rc;
 }
 
@@ -399,7 +418,7 @@ static int cpu_bind(ty_cpu *cpu, ty_error *err)
             if (step->kind != CPU_KERNEL)
                 continue;
             snprintf(name, sizeof name, "ty_k_%016lx", (unsigned long)step->hash);
-            void *found = ty_cc_symbol(&cpu->lib, name);
+            void *found = ty_objects_symbol(&cpu->objects, name);
             if (!found)
                 return ty_error_set(err, TY_E_COMPILER, "compiled kernels lack %s", name);
             memcpy(&step->fn, &found, sizeof found);
@@ -491,7 +510,8 @@ int ty_cpu_finish(ty_cpu *cpu, ty_error *err)
 
 static int cpu_look_up(ty_cpu *cpu, const char *const *text, int n, ty_error *err)
 {
-    return ty_cc_find(text, n, &cpu->opt.cc, &cpu->report.cache_hit, err);
+    (void)text, (void)n;
+    return ty_objects_find(&cpu->opt.objects, &cpu->report.cache_hit, err);
 }
 
 static int cpu_measure_plan(ty_cpu *cpu, const ty_plan *plan, ty_buf *scratch, ty_error *err)
@@ -537,8 +557,8 @@ void ty_cpu_free(ty_cpu *cpu)
         for (int i = 0; i < cpu->tape[t].n_steps; i++)
             if (cpu->tape[t].step[i].kind == CPU_LIBRARY)
                 ty_library_release(&cpu->tape[t].step[i].call);
-    ty_cc_abandon(cpu->job);
-    ty_cc_close(&cpu->lib);
+    ty_objects_abandon(cpu->job);
+    ty_objects_close(&cpu->objects);
     ty_pages_free(cpu->slab, cpu_room(cpu->report.slab_bytes));
     ty_pages_free(cpu->scratch, cpu_room(cpu->report.scratch_bytes));
     ty_arena arena = cpu->arena;

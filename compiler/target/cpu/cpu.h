@@ -14,15 +14,15 @@
 
 #include "compiler/compiler.h"
 #include "compiler/passes/plan.h"
-#include "compiler/target/cpu/cc.h"
+#include "compiler/target/cpu/objects.h"
 
 typedef struct ty_cpu ty_cpu;
 
 typedef struct ty_cpu_options {
     int threads; /* >= 1 */
     bool strict;
-    ty_cc_options cc;
-    void *const *state; /* memory of each state of the graph, 64-byte aligned, kept by the caller */
+    ty_objects_options objects; /* kernels is filled in here */
+    void *const *state;         /* memory of each state of the graph, 64-byte aligned, kept by the caller */
     ty_compile_phases *phases;
 } ty_cpu_options;
 
