@@ -1,10 +1,14 @@
-/* onnx_ops_rnn.c - RNN, GRU and LSTM, unrolled over time.
+/* onnx_ops_rnn.c - RNN, GRU and LSTM.
  *
- * The input's part of all gates of all steps is one product; each step adds the state's part and applies the gates.
+ * A direction with the usual activations is the composite `rnn`, over the weights as they lay before the exporter put
+ * the gates into ONNX's order. What `rnn` does not know (other activations, clip, peepholes, lengths) is unrolled over
+ * time: the input's part of all gates of all steps is one product; each step adds the state's part and applies the
+ * gates.
  * Letters: T steps, B batch, I input size, H hidden size, D directions (1 or 2), G gates (RNN 1, GRU 3, LSTM 4).
  * Formulas and gate order (iofc, zrh): the ONNX text of the three operators.
  */
 #include "compiler/import/onnx_import.h"
+#include "compiler/ops/recurrence.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -195,6 +199,144 @@ static void read_bias(rnn *r, rnn_dir *d, int number)
     d->bias_x = ty_b_add(g, wb, rb);
 }
 
+static bool is_backward(const rnn *r, int number)
+{
+    return number == 1 || r->reverse_only;
+}
+
+/* ---- the usual kinds: one composite --------------------------------------------------------------------------------
+ */
+
+/* The activations are those of `rnn`, and nothing is asked for that it does not know. */
+static bool is_usual(const rnn *r, const rnn_dir *d)
+{
+    static const char *const usual[][3] = {{"Tanh"}, {"Sigmoid", "Tanh"}, {"Sigmoid", "Tanh", "Tanh"}};
+    ty_dtype dtype = onnx_dtype_of(r->c, r->x);
+    bool same = true, relu = r->kind == KIND_RNN && strcmp(r->act[d->first_act], "Relu") == 0;
+    for (int i = 0; i < r->n_acts; i++)
+        same &= strcmp(r->act[d->first_act + i], usual[r->kind][i]) == 0;
+    return (same || relu) && (dtype == TY_F32 || dtype == TY_F64) && r->len == TY_NONE && !(r->clip > 0) &&
+           !r->input_forget && !onnx_has(r->c, 7);
+}
+
+/* part is `slice` of a tensor, whole blocks of H rows: that tensor. from[0 .. *n) receives which blocks. */
+static ty_val blocks_of(const rnn *r, ty_val part, int64_t *from, int64_t *n)
+{
+    const ty_graph *g = r->c->g;
+    if (ty_graph_op(g, ty_val_node(part)) != TY_OP_SLICE)
+        return TY_NONE;
+    const ty_attr *slice = ty_graph_attr(g, ty_val_node(part));
+    *n = ty_b_dim(g, part, 0) / r->hidden;
+    if (slice->step[0] != 1 || slice->lo[0] % r->hidden != 0 || ty_b_dim(g, part, 0) % r->hidden != 0)
+        return TY_NONE;
+    for (int64_t b = 0; b < *n; b++)
+        from[b] = slice->lo[0] / r->hidden + b;
+    return ty_graph_in(g, ty_val_node(part), 0);
+}
+
+/* v puts the G blocks of H rows of another tensor into another order: that tensor, and where block b comes from. */
+static ty_val reordered_from(const rnn *r, ty_val v, int64_t *from)
+{
+    const ty_graph *g = r->c->g;
+    uint32_t node = ty_val_node(v), seen = 0;
+    ty_val source = TY_NONE;
+    if (ty_graph_op(g, node) != TY_OP_CONCAT || ty_graph_attr(g, node)->axis != 0)
+        return TY_NONE;
+    for (int64_t i = 0, done = 0, n = 0; i < ty_graph_node(g, node)->n_in; i++, done += n) {
+        ty_val whole = blocks_of(r, ty_graph_in(g, node, (int)i), from + done, &n);
+        if (whole == TY_NONE || (source != TY_NONE && whole != source))
+            return TY_NONE;
+        source = whole;
+    }
+    if (source == TY_NONE || !ty_type_same(ty_graph_type(g, source), ty_graph_type(g, v)))
+        return TY_NONE;
+    for (int b = 0; b < r->gates; b++)
+        seen |= 1u << from[b];
+    return seen == (1u << r->gates) - 1 ? source : TY_NONE;
+}
+
+enum { WHOLE_W, WHOLE_R, WHOLE_BIAS, WHOLE_RBIAS, WHOLE_N };
+
+/* Takes the exporter's reordering back, if all weights have the same: their gradients then need none either. block[k],
+ * the place of gate k, goes from ONNX's order to the order found. */
+static void undo_reordering(const rnn *r, ty_val *weight, int64_t *block)
+{
+    ty_val source[WHOLE_N] = {TY_NONE, TY_NONE, TY_NONE, TY_NONE};
+    int64_t from[TY_RNN_MAX_GATES], first[TY_RNN_MAX_GATES];
+    for (int i = 0; i < WHOLE_N; i++) {
+        if (weight[i] == TY_NONE)
+            continue;
+        source[i] = reordered_from(r, weight[i], i == 0 ? first : from);
+        if (source[i] == TY_NONE || (i > 0 && memcmp(from, first, sizeof *from * (size_t)r->gates) != 0))
+            return;
+    }
+    memcpy(weight, source, sizeof source);
+    for (int k = 0; k < r->gates; k++)
+        block[k] = first[block[k]];
+}
+
+/* The biases of x and of the state are one vector, but for the new gate of a GRU with linear_before_reset. */
+static ty_val whole_bias(const rnn *r, const ty_val *weight, int64_t new_block, bool apart)
+{
+    ty_graph *g = r->c->g;
+    int64_t gh = r->gates * r->hidden, dim = gh + (apart ? r->hidden : 0), lo = new_block * r->hidden;
+    ty_val of_x = weight[WHOLE_BIAS], of_h = weight[WHOLE_RBIAS], part[3];
+    int n = 0;
+    if (of_x == TY_NONE)
+        return ty_b_full(g, onnx_dtype_of(r->c, r->x), 1, &dim, 0);
+    if (!apart)
+        return ty_b_add(g, of_x, of_h);
+    ty_val own = ty_b_slice_axis(g, of_h, 0, lo, lo + r->hidden);
+    if (lo > 0)
+        part[n++] = ty_b_slice_axis(g, of_h, 0, 0, lo);
+    part[n++] = ty_b_full(g, onnx_dtype_of(r->c, r->x), 1, &r->hidden, 0);
+    if (lo + r->hidden < gh)
+        part[n++] = ty_b_slice_axis(g, of_h, 0, lo + r->hidden, gh);
+    ty_val sum = ty_b_add(g, of_x, ty_b_concat(g, part, n, 0));
+    return ty_b_concat(g, (ty_val[]){sum, own}, 2, 0);
+}
+
+static void read_biases(rnn *r, int number, ty_val *weight)
+{
+    int64_t gh = r->gates * r->hidden;
+    ty_val both = direction_of(r, 3, number);
+    weight[WHOLE_BIAS] = both == TY_NONE ? TY_NONE : ty_b_slice_axis(r->c->g, both, 0, 0, gh);
+    weight[WHOLE_RBIAS] = both == TY_NONE ? TY_NONE : ty_b_slice_axis(r->c->g, both, 0, gh, 2 * gh);
+}
+
+/* Direction `number` as one `rnn`; returns its outputs [T, B, H]. */
+static ty_val whole_direction(rnn *r, rnn_dir *d, int number)
+{
+    static const int64_t onnx_block[][TY_RNN_MAX_GATES] = {
+        {0},
+        {[TY_RNN_Z] = 0, [TY_RNN_R] = 1, [TY_RNN_N] = 2},
+        {[TY_RNN_I] = 0, [TY_RNN_O] = 1, [TY_RNN_F] = 2, [TY_RNN_G] = 3}};
+    ty_graph *g = r->c->g;
+    bool apart = r->kind == KIND_GRU && r->linear_before_reset;
+    bool relu = r->kind == KIND_RNN && strcmp(r->act[d->first_act], "Relu") == 0;
+    ty_attr attr = {.n = (uint32_t)r->gates,
+                    .flags = (is_backward(r, number) ? TY_RNN_BACKWARD : 0) | (apart ? TY_RNN_RESET_AFTER : 0) |
+                             (relu ? TY_RNN_RELU : 0)};
+    ty_val weight[WHOLE_N] = {d->w, d->r};
+    memcpy(attr.lo, onnx_block[r->kind], sizeof onnx_block[0]);
+    read_biases(r, number, weight);
+    if (ty_graph_failed(g, NULL))
+        return TY_NONE;
+    undo_reordering(r, weight, attr.lo);
+    ty_val in[] = {r->x, weight[WHOLE_W], weight[WHOLE_R], whole_bias(r, weight, attr.lo[TY_RNN_N], apart),
+                   d->h, d->state};
+    ty_val y = ty_graph_emit(g, TY_OP_RNN, &attr, in, r->kind == KIND_LSTM ? 6 : 5);
+    if (y == TY_NONE)
+        return TY_NONE;
+    int64_t last = is_backward(r, number) ? 0 : r->steps - 1;
+    d->h = ty_b_squeeze(g, ty_b_slice_axis(g, y, 0, last, last + 1), 0);
+    d->state = ty_val_make(ty_val_node(y), 1);
+    return y;
+}
+
+/* ---- what is unrolled -----------------------------------------------------------------------------------------------
+ */
+
 static ty_val activate(rnn *r, const rnn_dir *d, int k, ty_val x)
 {
     ty_graph *g = r->c->g;
@@ -278,24 +420,18 @@ static ty_val hold(rnn *r, rnn_dir *d, const rnn_dir *before, int64_t t)
     return y;
 }
 
-/* Runs direction `number`; y[t] receives the output of step t, [B, H]. */
-static void run_direction(rnn *r, rnn_dir *d, int number, ty_val *y)
+/* Direction `number`, step by step; returns its outputs [T, B, H]. */
+static ty_val unroll_direction(rnn *r, rnn_dir *d, int number)
 {
     static void (*const step[])(rnn *, rnn_dir *, ty_val) = {step_rnn, step_gru, step_lstm};
     ty_graph *g = r->c->g;
-    bool backward = number == 1 || r->reverse_only;
+    bool backward = is_backward(r, number);
     int64_t flat[] = {r->steps * r->batch, r->in}, gh = r->gates * r->hidden, row[] = {r->batch, gh};
-    *d = (rnn_dir){.first_act = number * r->n_acts,
-                   .w = direction_of(r, 1, number),
-                   .r = direction_of(r, 2, number),
-                   .h = initial(r, 5, number),
-                   .state = TY_NONE,
-                   .peephole = TY_NONE};
+    int64_t all[] = {r->steps, r->batch, r->hidden};
+    ty_val *y = onnx_alloc(r->c, (size_t)r->steps, sizeof *y);
     read_bias(r, d, number);
-    if (r->kind == KIND_LSTM) {
-        d->state = initial(r, 6, number);
+    if (r->kind == KIND_LSTM)
         d->peephole = direction_of(r, 7, number);
-    }
     ty_val xw = ty_b_dot(g, ty_b_reshape(g, r->x, 2, flat), d->w, false, true);
     xw = d->bias_x == TY_NONE ? xw : ty_b_add(g, xw, d->bias_x);
     for (int64_t k = 0; k < r->steps && !r->c->failed && !ty_graph_failed(g, NULL); k++) {
@@ -304,6 +440,20 @@ static void run_direction(rnn *r, rnn_dir *d, int number, ty_val *y)
         step[r->kind](r, d, ty_b_reshape(g, ty_b_slice_axis(g, xw, 0, t * r->batch, (t + 1) * r->batch), 2, row));
         y[t] = hold(r, d, &before, t);
     }
+    if (r->c->failed || ty_graph_failed(g, NULL))
+        return TY_NONE;
+    return ty_b_reshape(g, ty_b_concat(g, y, (int)r->steps, 0), 3, all);
+}
+
+static ty_val run_direction(rnn *r, rnn_dir *d, int number)
+{
+    *d = (rnn_dir){.first_act = number * r->n_acts,
+                   .w = direction_of(r, 1, number),
+                   .r = direction_of(r, 2, number),
+                   .h = initial(r, 5, number),
+                   .state = r->kind == KIND_LSTM ? initial(r, 6, number) : TY_NONE,
+                   .peephole = TY_NONE};
+    return is_usual(r, d) ? whole_direction(r, d, number) : unroll_direction(r, d, number);
 }
 
 /* Final states of the directions: [D, B, H], or [B, D, H] with layout 1. */
@@ -316,15 +466,14 @@ static ty_val final_state(rnn *r, const ty_val *state)
     return ty_b_concat(r->c->g, each, r->n_dirs, axis);
 }
 
-/* Y: [T, D, B, H], or [B, T, D, H]. y[d * T + t] is [B, H]. */
+/* Y: [T, D, B, H], or [B, T, D, H]. y[d] is [T, B, H]. */
 static ty_val all_outputs(rnn *r, const ty_val *y)
 {
     ty_graph *g = r->c->g;
     static const int64_t batch_first[] = {2, 0, 1, 3};
-    int64_t dim[] = {r->steps, 1, r->batch, r->hidden};
     ty_val each[2];
     for (int d = 0; d < r->n_dirs; d++)
-        each[d] = ty_b_reshape(g, ty_b_concat(g, y + d * r->steps, (int)r->steps, 0), 4, dim);
+        each[d] = ty_b_unsqueeze(g, y[d], 1);
     ty_val all = ty_b_concat(g, each, r->n_dirs, 1);
     return r->batch_first ? ty_b_transpose(g, all, batch_first) : all;
 }
@@ -333,12 +482,11 @@ void onnx_op_rnn(onnx_ctx *c)
 {
     rnn r;
     rnn_dir d[2];
-    ty_val h[2], state[2];
+    ty_val h[2], state[2], y[2];
     if (!rnn_read(c, &r))
         return;
-    ty_val *y = onnx_alloc(c, (size_t)(r.n_dirs * r.steps), sizeof *y);
     for (int k = 0; k < r.n_dirs; k++) {
-        run_direction(&r, &d[k], k, y + k * r.steps);
+        y[k] = run_direction(&r, &d[k], k);
         h[k] = d[k].h;
         state[k] = d[k].state;
     }

@@ -75,6 +75,13 @@ static double work_pool_sum_grad(const ty_graph *g, uint32_t node)
     return work_operand(g, node) * work_window(g, node);
 }
 
+/* The product of each step: 2 T B (G H) H, forward as back. The weights are operand 1. */
+static double work_recurrent(const ty_graph *g, uint32_t node)
+{
+    const ty_type *series = ty_graph_type(g, ty_graph_in(g, node, 0));
+    return 2 * (double)(series->dim[0] * series->dim[1]) * work_elems(g, ty_graph_in(g, node, 1));
+}
+
 typedef struct work_row {
     bool known;
     ty_work work;
@@ -114,6 +121,8 @@ static const work_row work_rows[TY_N_OPS] = {
     [TY_OP_POOL_MAX_GRAD] = {true, TY_WORK_POOLING, work_operand},
     [TY_OP_POOL_SUM] = {true, TY_WORK_POOLING, work_pool},
     [TY_OP_POOL_SUM_GRAD] = {true, TY_WORK_POOLING, work_pool_sum_grad},
+    [TY_OP_RNN_STEPS] = {true, TY_WORK_RECURRENT, work_recurrent},
+    [TY_OP_RNN_GRAD] = {true, TY_WORK_RECURRENT, work_recurrent},
 };
 
 static work_row work_of(ty_op op)

@@ -74,6 +74,19 @@ static void test_convolutions(void **state)
     ty_graph_free(g);
 }
 
+/* A vanilla layer, 5 steps of 2 rows and 3 units: each step multiplies with [3, 3], on the way back too. */
+static void test_recurrences(void **state)
+{
+    (void)state;
+    ty_graph *g = ty_graph_new();
+    ty_attr attr = {.n = 1};
+    ty_val xw = input(g, DIMS(5, 2, 3)), r = input(g, DIMS(3, 3)), h = input(g, DIMS(2, 3));
+    ty_val steps = ty_graph_emit(g, TY_OP_RNN_STEPS, &attr, (ty_val[]){xw, r, input(g, DIMS(3)), h}, 4);
+    flop_is(g, steps, 2.0 * 5 * 2 * 3 * 3);
+    flop_is(g, ty_graph_emit(g, TY_OP_RNN_GRAD, &attr, (ty_val[]){xw, r, steps}, 3), 2.0 * 5 * 2 * 3 * 3);
+    ty_graph_free(g);
+}
+
 static void test_numbers(void **state)
 {
     (void)state;
@@ -252,6 +265,7 @@ int main(void)
         cmocka_unit_test(test_every_op_has_its_work),
         cmocka_unit_test(test_products),
         cmocka_unit_test(test_convolutions),
+        cmocka_unit_test(test_recurrences),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_buffers),
         cmocka_unit_test(test_units),

@@ -28,7 +28,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#define GRADCHECK_MAX_IN 4
+#define GRADCHECK_MAX_IN 6
 
 typedef struct gradcheck_input {
     int rank;

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NATIVE_MAX_IN 3
+#define NATIVE_MAX_IN 6
 
 #define DIMS(...)                                                                \
     (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) \
@@ -56,7 +56,8 @@ static inline native_prepare native_of(ty_op op)
         {TY_OP_POOL_SUM, ty_native_prepare_pool_sum},   {TY_OP_POOL_SUM_GRAD, ty_native_prepare_pool_sum_grad},
         {TY_OP_SCATTER, ty_native_prepare_scatter},     {TY_OP_PUT, ty_native_prepare_put},
         {TY_OP_ARGREDUCE, ty_native_prepare_argreduce}, {TY_OP_SCAN, ty_native_prepare_scan},
-        {TY_OP_SORT, ty_native_prepare_sort},
+        {TY_OP_SORT, ty_native_prepare_sort},           {TY_OP_RNN_STEPS, ty_native_prepare_rnn_steps},
+        {TY_OP_RNN_GRAD, ty_native_prepare_rnn_grad},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (table[i].op == op)

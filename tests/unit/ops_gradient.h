@@ -18,7 +18,7 @@ typedef struct node_case {
     struct {
         ty_type type;
         const int64_t *data; /* as i64 or i32; NULL: the next of the checked inputs */
-    } fixed[4];
+    } fixed[6];
     gradcheck_case check;
 } node_case;
 
@@ -50,7 +50,7 @@ static inline ty_val node_results(ty_graph *g, ty_val v)
 static inline ty_val node_build(ty_graph *g, const ty_val *x, const void *ctx)
 {
     const node_case *c = ctx;
-    ty_val in[4];
+    ty_val in[6];
     int n_in = c->n_in ? c->n_in : c->check.n_in, next = 0;
     for (int k = 0; k < n_in; k++)
         in[k] = c->fixed[k].data ? ty_b_const(g, c->fixed[k].type, c->fixed[k].data) : x[next++];

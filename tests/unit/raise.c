@@ -637,7 +637,11 @@ static const real cases[] = {
     {"mlp_silu_mish_softplus", "1 SiLU"},
     {"cnn_group_instance_norm", "3 layer norm, 1 SiLU"},
     {"resnet_basic", "9 batch norm"},
-    {"lstm_char", ""},
+    {"lstm_char", "1 recurrence"},
+    {"gru_char", "1 recurrence"},
+    {"rnn_tanh_char", "1 recurrence"},
+    {"lstm_two_layer_rows", "2 recurrence"},
+    {"bilstm_truecase", "2 recurrence"},
     {"mlp_relu", ""},
 };
 
@@ -649,7 +653,7 @@ static const real works[] = {
     {"resnet50", "53 batch norm"},
     {"cnn", ""},
     {"mlp", ""},
-    {"lstm", ""},
+    {"lstm", "2 recurrence"},
     {"deepfm", ""},
 };
 
@@ -682,6 +686,63 @@ static void train_cases_have_what_they_have(void **state)
     if (n == 0) {
         print_message("skip: no shared data at TY_SHARED or ../shared\n");
         skip();
+    }
+}
+
+/* Imports with all weights bound to inputs, as for training. */
+static ty_graph *import_trained(const ty_model *m)
+{
+    ty_graph *g = ty_graph_new();
+    ty_error err = {0};
+    ty_val in[8], weight[64];
+    assert_true(ty_model_n_inputs(m) <= 8 && ty_model_n_weights(m) <= 64);
+    for (int i = 0; i < ty_model_n_inputs(m); i++) {
+        const ty_model_value *v = ty_model_input(m, i);
+        int64_t dim[TY_MAX_RANK];
+        for (int k = 0; k < v->rank; k++)
+            dim[k] = v->dim[k] < 0 ? 2 : v->dim[k];
+        in[i] = new_input(g, v->dtype, v->rank, dim);
+    }
+    for (int i = 0; i < ty_model_n_weights(m); i++) {
+        const ty_model_value *v = ty_model_weight(m, i);
+        weight[i] = ty_dtype_is_float(v->dtype) ? new_input(g, v->dtype, v->rank, v->dim) : TY_NONE;
+    }
+    ty_model_binding b = {.mode = TY_MODEL_TRAIN, .inputs = in, .weights = weight};
+    b.seed = b.step = ty_b_scalar(g, TY_I64, 0);
+    ty_model_values values;
+    if (ty_model_import(m, g, &b, &values, &err) < 0)
+        fail_msg("%s", err.message);
+    return g;
+}
+
+/* PyTorch's exporter puts the gates of all weights into ONNX's order; `rnn` takes them as they were. */
+static void recurrences_read_weights_as_they_lie(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"lstm_char", "gru_char", "rnn_tanh_char", "lstm_two_layer_rows",
+                                        "bilstm_truecase"};
+    const char *shared = getenv("TY_SHARED");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[512];
+        ty_model *m;
+        ty_error err = {0};
+        snprintf(path, sizeof path, "%s/data/train-cases/%s/model.onnx", shared ? shared : "../shared", names[i]);
+        if (access(path, R_OK) != 0) {
+            print_message("skip: no shared data at TY_SHARED or ../shared\n");
+            skip();
+        }
+        assert_int_equal(ty_model_open(path, &m, &err), 0);
+        ty_graph *g = import_trained(m);
+        int n = 0;
+        for (uint32_t id = 0; id < ty_graph_n_nodes(g); id++)
+            if (ty_graph_op(g, id) == TY_OP_RNN) {
+                n++;
+                assert_int_equal(ty_graph_op(g, ty_val_node(ty_graph_in(g, id, 1))), TY_OP_INPUT);
+                assert_int_equal(ty_graph_op(g, ty_val_node(ty_graph_in(g, id, 2))), TY_OP_INPUT);
+            }
+        assert_true(n > 0);
+        ty_graph_free(g);
+        ty_model_free(m);
     }
 }
 
@@ -746,6 +807,7 @@ int main(void)
         cmocka_unit_test(exported_forms_are_found),
         cmocka_unit_test(groups_keep_their_few_keys),
         cmocka_unit_test(train_cases_have_what_they_have),
+        cmocka_unit_test(recurrences_read_weights_as_they_lie),
         cmocka_unit_test(reports_say_what_was_found),
         cmocka_unit_test(workloads_have_what_they_have),
     };

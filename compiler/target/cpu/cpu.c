@@ -232,10 +232,10 @@ static int cpu_prepare_step(ty_cpu *cpu, const ty_graph *g, cpu_step *step, ty_e
     return 0;
 }
 
-/* Results without a reader have no place in the plan; the call still writes them. */
+/* Results without a reader have no place in the plan; most calls still write them. */
 static void cpu_unread_results(ty_cpu *cpu, cpu_step *step, const ty_plan *plan, const ty_unit *u)
 {
-    for (int i = step->n_in; step->kind == CPU_LIBRARY && i < step->n_ptr; i++)
+    for (int i = step->n_in; step->kind == CPU_LIBRARY && !step->call.skips_unread && i < step->n_ptr; i++)
         if (!step->ptr[i])
             step->ptr[i] = ty_arena_alloc(
                 &cpu->arena,

@@ -25,6 +25,8 @@ static const library_row library_rows[] = {
     {TY_OP_ARGREDUCE, false, ty_native_prepare_argreduce},
     {TY_OP_SCAN, false, ty_native_prepare_scan},
     {TY_OP_SORT, false, ty_native_prepare_sort},
+    {TY_OP_RNN_STEPS, true, ty_native_prepare_rnn_steps},
+    {TY_OP_RNN_GRAD, true, ty_native_prepare_rnn_grad},
 };
 
 static bool library_all_float32(const ty_library_shape *s)

@@ -18,7 +18,8 @@ typedef struct ty_library_call {
     void (*release)(void *prepared); /* frees `prepared`; may be NULL */
     void *prepared;
     size_t scratch_bytes;
-    const char *text; /* what was chosen, for the plan: "onednn jit:avx512_core", "native" */
+    bool skips_unread; /* out[k] may be NULL: nobody reads that result */
+    const char *text;  /* what was chosen, for the plan: "onednn jit:avx512_core", "native" */
 } ty_library_call;
 
 typedef struct ty_library_shape {

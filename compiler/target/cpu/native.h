@@ -16,6 +16,9 @@ ty_library_prepare_fn ty_native_prepare_scatter, ty_native_prepare_put;
 /* native_order.c */
 ty_library_prepare_fn ty_native_prepare_argreduce, ty_native_prepare_scan, ty_native_prepare_sort;
 
+/* native_rnn.c: f32. */
+ty_library_prepare_fn ty_native_prepare_rnn_steps, ty_native_prepare_rnn_grad;
+
 /* native_reference.c: any op by its row's reference function. */
 int ty_native_prepare_reference_of(ty_op op, const ty_library_shape *shape, ty_library_call *out, ty_error *err);
 

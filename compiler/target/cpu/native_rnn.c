@@ -1,0 +1,401 @@
+/* native_rnn.c - recurrent layers step by step: all steps in one call, float32.
+ *
+ * The recurrent weights are packed once a call (panel.h). A step is then, for each tile of rows and units, a product
+ * with what the step before has left and the gates on its result (native_rnn_cell.c), which is still in the nearest
+ * cache. All of it is one parallel region. Rows of the batch know nothing of each other: threads that share the rows
+ * out never wait for one another, but each reads all weights. Threads that share the units out read their own weights
+ * alone and wait for each other once a step. What is quicker depends on the sizes (rnn_split). Every element is
+ * computed in one way whoever computes it, so the bits do not depend on the threads.
+ */
+#include "compiler/target/cpu/native_rnn.h"
+
+#include "compiler/target/cpu/native.h"
+#include "compiler/target/cpu/panel.h"
+
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RNN_SERIAL_FLOPS 2e6 /* all steps together: less is not worth waking threads for */
+#define RNN_WAIT_COST    4e3 /* cycles that a step loses when threads wait for each other */
+#define RNN_LOAD_COST    4   /* cycles for a row of a panel from the second cache, however few rows it serves */
+#define RNN_ALIGN_FLOATS 16  /* a cache line */
+
+typedef struct rnn_call {
+    ty_recurrence r;
+    int64_t blocks; /* of TY_PANEL units */
+    int threads;
+    bool grad, two_parts; /* two_parts: GRU with the reset before the product */
+    ty_panel_fn *product;
+} rnn_call;
+
+/* The values of all steps; what nobody reads has room for `period` of them only. */
+typedef struct rnn_series {
+    float *data;
+    int64_t step, period; /* period 0: all are there */
+} rnn_series;
+
+static float *series_at(const rnn_series *s, int64_t i)
+{
+    return s->data + (s->period ? i % s->period : i) * s->step;
+}
+
+/* One run of a call. */
+typedef struct rnn_job {
+    const rnn_call *call;
+    const float *const *in;
+    rnn_series h, gates, kept, dpre, drec;
+    float *carry, *dh0;
+    float *panel;
+    float *sum;  /* a thread's part after the other */
+    float *free; /* scratch that is still free */
+} rnn_job;
+
+/* A thread's share: rows by blocks of units. */
+typedef struct rnn_part {
+    int64_t row, rows, block, end_block;
+    bool waits; /* others have other units of the same rows */
+    float *sum;
+} rnn_part;
+
+/* ---- sizes of scratch, in floats ---- */
+
+static int64_t rnn_rounded(int64_t floats)
+{
+    return (floats + RNN_ALIGN_FLOATS - 1) / RNN_ALIGN_FLOATS * RNN_ALIGN_FLOATS;
+}
+
+static int64_t rnn_panel_floats(const rnn_call *c)
+{
+    return c->blocks * c->r.width * TY_PANEL;
+}
+
+static int64_t rnn_sum_floats(const rnn_call *c)
+{
+    return c->r.gates * c->r.batch * TY_PANEL;
+}
+
+/* Gates of a step; states of two steps for each of h and c; gradients of two steps, twice; what is carried. */
+static int64_t rnn_spare_floats(const rnn_call *c)
+{
+    int64_t wide = rnn_rounded(c->r.batch * c->r.width), thin = rnn_rounded(c->r.batch * c->r.hidden);
+    return c->grad ? 4 * wide + thin : wide + 4 * thin;
+}
+
+static float *job_take(rnn_job *j, int64_t floats)
+{
+    float *at = j->free;
+    j->free += rnn_rounded(floats);
+    return at;
+}
+
+/* The result, or scratch for `period` steps of it. */
+static rnn_series job_series(rnn_job *j, void *result, int64_t width, int64_t period)
+{
+    rnn_series s = {result, j->call->r.batch * width, 0};
+    if (!result)
+        s = (rnn_series){job_take(j, period * rnn_rounded(s.step)), s.step, period};
+    return s;
+}
+
+/* ---- sharing out ---- */
+
+/* Cycles of a thread for a step where `rows` by `columns` threads share it. */
+static double rnn_cost(const rnn_call *c, int rows, int columns)
+{
+    int64_t height = (c->r.batch + rows - 1) / rows, blocks = (c->blocks + columns - 1) / columns;
+    int64_t each = height > RNN_LOAD_COST ? height : RNN_LOAD_COST;
+    return (double)(blocks * c->r.width * each) + (columns > 1 ? RNN_WAIT_COST : 0);
+}
+
+/* How many of n threads share out the columns; n / that many share out the rows. */
+static int rnn_split(const rnn_call *c, int n)
+{
+    int best = 1;
+    for (int columns = 2; columns <= n && columns <= c->blocks && !c->two_parts; columns++)
+        if (n % columns == 0 && rnn_cost(c, n / columns, columns) < rnn_cost(c, n / best, best))
+            best = columns;
+    return best;
+}
+
+static rnn_part rnn_part_of(const rnn_job *j, int thread, int n_threads)
+{
+    const rnn_call *c = j->call;
+    int columns = rnn_split(c, n_threads), rows = n_threads / columns, row = thread / columns,
+        column = thread % columns;
+    int64_t height = (c->r.batch + rows - 1) / rows, blocks = (c->blocks + columns - 1) / columns;
+    rnn_part p = {.row = row * height, .block = column * blocks, .waits = columns > 1};
+    p.rows = p.row >= c->r.batch ? 0 : p.row + height > c->r.batch ? c->r.batch - p.row : height;
+    p.end_block = p.block + blocks > c->blocks ? c->blocks : p.block + blocks;
+    p.sum = j->sum + thread * rnn_rounded(rnn_sum_floats(c));
+    return p;
+}
+
+static ty_rnn_tile rnn_tile_of(const rnn_call *c, const rnn_part *p, int64_t block)
+{
+    int64_t unit = block * TY_PANEL, left = c->r.hidden - unit;
+    return (ty_rnn_tile){p->row, p->rows, unit, left < TY_PANEL ? left : TY_PANEL, p->sum};
+}
+
+static void rnn_wait(const rnn_part *p)
+{
+    if (p->waits) {
+#pragma omp barrier
+    }
+}
+
+/* ---- packing ---- */
+
+/* Forward: panel [H, 32] for each block and gate: 32 rows of r, turned. Back: [G H, 32] for each block: 32 columns. */
+static float *rnn_panel(const rnn_job *j, int64_t block, int64_t gate)
+{
+    const ty_recurrence *r = &j->call->r;
+    int64_t rows_before = j->call->grad ? block * r->width + gate * r->hidden : (block * r->gates + gate) * r->hidden;
+    return j->panel + rows_before * TY_PANEL;
+}
+
+static void rnn_pack(const rnn_job *j)
+{
+    const ty_recurrence *r = &j->call->r;
+    const float *weight = j->in[j->call->grad ? TY_RGRAD_WEIGHT : TY_STEPS_WEIGHT];
+#pragma omp for collapse(2) schedule(static)
+    for (int64_t block = 0; block < j->call->blocks; block++)
+        for (int64_t k = 0; k < r->gates; k++) {
+            int64_t unit = block * TY_PANEL, n = r->hidden - unit < TY_PANEL ? r->hidden - unit : TY_PANEL;
+            if (j->call->grad) /* in the order of blocks: the gradient of all gates is one row */
+                ty_panel_pack(rnn_panel(j, block, k), weight + k * r->hidden * r->hidden + unit, r->hidden, r->hidden,
+                              n, 1);
+            else
+                ty_panel_pack(rnn_panel(j, block, k), weight + (r->block[k] * r->hidden + unit) * r->hidden, r->hidden,
+                              1, n, r->hidden);
+        }
+}
+
+/* ---- forward ---- */
+
+/* sum[k] of the tile = rows of a times the panel of gate `gate`. */
+static void forward_product(const rnn_job *j, const rnn_part *p, const float *a, int64_t block, int gate, int k)
+{
+    int64_t hidden = j->call->r.hidden;
+    j->call->product(a + p->row * hidden, hidden, p->rows, hidden, rnn_panel(j, block, gate),
+                     p->sum + k * p->rows * TY_PANEL);
+}
+
+static void forward_step(const rnn_job *j, const rnn_part *p, const ty_rnn_step *s)
+{
+    static ty_rnn_cell_fn *const cell[] = {
+        [TY_RNN_VANILLA] = ty_rnn_cell_vanilla, [TY_RNN_GRU] = ty_rnn_cell_gru, [TY_RNN_LSTM] = ty_rnn_cell_lstm};
+    const rnn_call *c = j->call;
+    int gates = c->two_parts ? 2 : c->r.gates;
+    for (int64_t block = p->block; block < p->end_block && p->rows > 0; block++) {
+        ty_rnn_tile tile = rnn_tile_of(c, p, block);
+        for (int k = 0; k < gates; k++)
+            forward_product(j, p, s->h, block, k, k);
+        (c->two_parts ? ty_rnn_cell_reset : cell[c->r.gates])(&c->r, &tile, s);
+    }
+    for (int64_t block = p->block; c->two_parts && block < p->end_block && p->rows > 0; block++) {
+        ty_rnn_tile tile = rnn_tile_of(c, p, block);
+        forward_product(j, p, s->kept, block, TY_RNN_N, 0);
+        ty_rnn_cell_new(&c->r, &tile, s);
+    }
+}
+
+static void forward_part(const rnn_job *j, const rnn_part *p)
+{
+    const ty_recurrence *r = &j->call->r;
+    bool lstm = r->gates == TY_RNN_LSTM;
+    for (int64_t k = 0; k < r->steps; k++) {
+        int64_t t = ty_recurrence_time(r, k), before = ty_recurrence_before(r, k), after = ty_recurrence_after(r, k);
+        ty_rnn_step s = {.xw = j->in[TY_STEPS_XW] + t * r->batch * r->width,
+                         .bias = j->in[TY_STEPS_BIAS],
+                         .h = series_at(&j->h, before),
+                         .c = series_at(&j->kept, before),
+                         .gates = series_at(&j->gates, t),
+                         .kept = series_at(&j->kept, lstm ? after : t),
+                         .h_new = series_at(&j->h, after)};
+        forward_step(j, p, &s);
+        rnn_wait(p);
+    }
+}
+
+static rnn_job job_begin(const rnn_call *c, const void *const *in, void *scratch)
+{
+    rnn_job j = {.call = c, .in = (const float *const *)in, .free = scratch};
+    j.panel = job_take(&j, rnn_panel_floats(c));
+    j.sum = job_take(&j, c->threads * rnn_rounded(rnn_sum_floats(c)));
+    return j;
+}
+
+static void forward_run(void *prepared, const void *const *in, void *const *out, void *scratch)
+{
+    const rnn_call *c = prepared;
+    const ty_recurrence *r = &c->r;
+    rnn_job j = job_begin(c, in, scratch);
+    size_t state_bytes = sizeof(float) * (size_t)(r->batch * r->hidden);
+    int64_t first = ty_recurrence_before(r, 0);
+    j.h = job_series(&j, out[TY_STEPS_H], r->hidden, 2);
+    j.kept = job_series(&j, out[TY_STEPS_KEPT], r->hidden, 2);
+    j.gates = job_series(&j, out[TY_STEPS_GATES], r->width, 1);
+    memcpy(series_at(&j.h, first), in[TY_STEPS_H0], state_bytes);
+    if (r->gates == TY_RNN_LSTM)
+        memcpy(series_at(&j.kept, first), in[TY_STEPS_C0], state_bytes);
+    if (r->gates == TY_RNN_VANILLA && out[TY_STEPS_KEPT])
+        memset(out[TY_STEPS_KEPT], 0, state_bytes * (size_t)r->steps);
+#pragma omp parallel num_threads(c->threads)
+    {
+        rnn_part p = rnn_part_of(&j, omp_get_thread_num(), omp_get_num_threads());
+        rnn_pack(&j);
+        forward_part(&j, &p);
+    }
+}
+
+/* ---- back ---- */
+
+/* The gradient that reaches a tile's states from the step after: its gates' gradients times the panel. */
+static void back_product(const rnn_job *j, const rnn_part *p, const float *drec, int64_t block)
+{
+    const rnn_call *c = j->call;
+    const ty_recurrence *r = &c->r;
+    const float *a = drec + p->row * r->width;
+    int64_t sum = p->rows * TY_PANEL;
+    if (!c->two_parts) {
+        c->product(a, r->width, p->rows, r->width, rnn_panel(j, block, 0), p->sum);
+        return;
+    }
+    for (int k = 0; k < 2; k++)
+        c->product(a + r->block[k] * r->hidden, r->width, p->rows, r->hidden, rnn_panel(j, block, r->block[k]),
+                   p->sum + k * sum);
+}
+
+/* drec_next: of the step after, NULL in the last one. */
+static void back_step(const rnn_job *j, const rnn_part *p, const ty_rnn_back *s, const float *drec_next)
+{
+    static ty_rnn_back_fn *const cell[] = {
+        [TY_RNN_VANILLA] = ty_rnn_back_vanilla, [TY_RNN_GRU] = ty_rnn_back_gru, [TY_RNN_LSTM] = ty_rnn_back_lstm};
+    const rnn_call *c = j->call;
+    const ty_recurrence *r = &c->r;
+    for (int64_t block = p->block; block < p->end_block && p->rows > 0; block++) {
+        ty_rnn_tile tile = rnn_tile_of(c, p, block);
+        if (drec_next)
+            back_product(j, p, drec_next, block);
+        else
+            memset(p->sum, 0, sizeof(float) * (size_t)(2 * p->rows * TY_PANEL));
+        (c->two_parts ? ty_rnn_back_new : cell[r->gates])(r, &tile, s);
+    }
+    for (int64_t block = p->block; c->two_parts && block < p->end_block && p->rows > 0; block++) {
+        ty_rnn_tile tile = rnn_tile_of(c, p, block);
+        c->product(s->dpre + p->row * r->width + r->block[TY_RNN_N] * r->hidden, r->width, p->rows, r->hidden,
+                   rnn_panel(j, block, r->block[TY_RNN_N]), p->sum);
+        ty_rnn_back_reset(r, &tile, s);
+    }
+}
+
+/* What reaches the first states. */
+static void back_first(const rnn_job *j, const rnn_part *p, const float *drec)
+{
+    const ty_recurrence *r = &j->call->r;
+    for (int64_t block = p->block; block < p->end_block && p->rows > 0; block++) {
+        ty_rnn_tile t = rnn_tile_of(j->call, p, block);
+        back_product(j, p, drec, block);
+        for (int64_t row = 0; row < t.rows; row++)
+            for (int64_t u = 0; u < t.units; u++) {
+                int64_t at = (t.row + row) * r->hidden + t.unit + u;
+                float sum = t.sum[row * TY_PANEL + u];
+                if (j->call->two_parts)
+                    sum += t.sum[(t.rows + row) * TY_PANEL + u];
+                j->dh0[at] = r->gates == TY_RNN_GRU ? sum + j->carry[at] : sum;
+            }
+    }
+}
+
+static void back_part(const rnn_job *j, const rnn_part *p)
+{
+    const ty_recurrence *r = &j->call->r;
+    int64_t plane = r->batch * r->hidden;
+    bool lstm = r->gates == TY_RNN_LSTM, gru = r->gates == TY_RNN_GRU;
+    const float *next = NULL;
+    for (int64_t k = r->steps - 1; k >= 0; k--) {
+        int64_t t = ty_recurrence_time(r, k), before = ty_recurrence_before(r, k), after = ty_recurrence_after(r, k);
+        ty_rnn_back s = {.dy = j->in[TY_RGRAD_DY] + t * plane,
+                         .h = j->in[TY_RGRAD_H] + before * plane,
+                         .h_new = j->in[TY_RGRAD_H] + after * plane,
+                         .carry = j->carry,
+                         .dpre = series_at(&j->dpre, t),
+                         .drec = series_at(&j->drec, t)};
+        if (lstm || gru)
+            s.gates = j->in[TY_RGRAD_GATES] + t * r->batch * r->width;
+        if (lstm) {
+            s.c = j->in[TY_RGRAD_KEPT] + before * plane;
+            s.c_new = j->in[TY_RGRAD_KEPT] + after * plane;
+        } else if (gru)
+            s.kept = j->in[TY_RGRAD_KEPT] + t * plane;
+        back_step(j, p, &s, next);
+        next = s.drec;
+        rnn_wait(p);
+    }
+    if (j->dh0)
+        back_first(j, p, next);
+}
+
+static void back_run(void *prepared, const void *const *in, void *const *out, void *scratch)
+{
+    const rnn_call *c = prepared;
+    const ty_recurrence *r = &c->r;
+    rnn_job j = job_begin(c, in, scratch);
+    size_t state_bytes = sizeof(float) * (size_t)(r->batch * r->hidden);
+    bool lstm = r->gates == TY_RNN_LSTM;
+    bool one = !r->reset_after; /* the two gradients are the same */
+    j.dpre = job_series(&j, one && !out[TY_RGRAD_DPRE] ? out[TY_RGRAD_DREC] : out[TY_RGRAD_DPRE], r->width, 2);
+    j.drec = one ? j.dpre : job_series(&j, out[TY_RGRAD_DREC], r->width, 2);
+    j.dh0 = out[TY_RGRAD_DH0];
+    j.carry = lstm && out[TY_RGRAD_DC0] ? out[TY_RGRAD_DC0] : job_take(&j, r->batch * r->hidden);
+    if (lstm)
+        memcpy(j.carry, in[TY_RGRAD_DC], state_bytes);
+    else
+        memset(j.carry, 0, state_bytes);
+#pragma omp parallel num_threads(c->threads)
+    {
+        rnn_part p = rnn_part_of(&j, omp_get_thread_num(), omp_get_num_threads());
+        rnn_pack(&j);
+        back_part(&j, &p);
+    }
+    if (one && out[TY_RGRAD_DREC] && out[TY_RGRAD_DPRE])
+        memcpy(out[TY_RGRAD_DREC], out[TY_RGRAD_DPRE], sizeof(float) * (size_t)(r->steps * r->batch * r->width));
+    if (!lstm && out[TY_RGRAD_DC0])
+        memset(out[TY_RGRAD_DC0], 0, state_bytes);
+}
+
+/* ---- preparing ---- */
+
+static int rnn_prepare(const ty_library_shape *shape, const ty_type *series, const ty_type *weight, bool grad,
+                       ty_library_call *out, ty_error *err)
+{
+    rnn_call *c = calloc(1, sizeof *c);
+    if (!c)
+        return ty_error_set(err, TY_E_LIMIT, "no memory for a prepared recurrence");
+    *c = (rnn_call){.r = ty_recurrence_of(shape->attr, series, weight->dim[1]), .grad = grad};
+    c->blocks = (c->r.hidden + TY_PANEL - 1) / TY_PANEL;
+    c->two_parts = c->r.gates == TY_RNN_GRU && !c->r.reset_after;
+    c->product = ty_panel_best();
+    double flops = 2.0 * (double)c->r.steps * (double)c->r.batch * (double)c->r.width * (double)c->r.hidden;
+    c->threads = flops < RNN_SERIAL_FLOPS ? 1 : shape->threads;
+    int64_t floats = rnn_rounded(rnn_panel_floats(c)) + rnn_rounded(c->threads * rnn_rounded(rnn_sum_floats(c))) +
+                     rnn_spare_floats(c);
+    *out = (ty_library_call){.run = grad ? back_run : forward_run,
+                             .release = free,
+                             .prepared = c,
+                             .scratch_bytes = sizeof(float) * (size_t)floats,
+                             .text = "native",
+                             .skips_unread = true};
+    return 0;
+}
+
+int ty_native_prepare_rnn_steps(const ty_library_shape *shape, ty_library_call *out, ty_error *err)
+{
+    return rnn_prepare(shape, &shape->in[TY_STEPS_XW], &shape->in[TY_STEPS_WEIGHT], false, out, err);
+}
+
+int ty_native_prepare_rnn_grad(const ty_library_shape *shape, ty_library_call *out, ty_error *err)
+{
+    return rnn_prepare(shape, &shape->in[TY_RGRAD_DY], &shape->in[TY_RGRAD_WEIGHT], true, out, err);
+}

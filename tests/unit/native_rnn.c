@@ -1,0 +1,152 @@
+/* native_rnn.c - recurrent layers step by step: hand-written code against the reference, for awkward sizes. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "compiler/ops/recurrence.h"
+#include "compiler/target/cpu/panel.h"
+#include "tests/unit/native_case.h"
+
+typedef struct layer {
+    int gates;
+    uint32_t flags;
+    int64_t block[TY_RNN_MAX_GATES];
+} layer;
+
+static const layer layers[] = {
+    {1, 0, {0}},          {1, TY_RNN_RELU, {0}}, {3, TY_RNN_RESET_AFTER, {1, 0, 2}},
+    {3, 0, {0, 1, 2}},    {3, 0, {2, 0, 1}},     {4, 0, {0, 1, 2, 3}},
+    {4, 0, {0, 2, 3, 1}},
+};
+enum { N_LAYERS = sizeof layers / sizeof *layers };
+
+/* Steps, batch, units. Threads come in at 2 million operations; few rows and many units make them share out units. */
+static const int64_t sizes[][3] = {{1, 1, 1}, {3, 2, 5}, {4, 7, 31}, {2, 13, 32}, {3, 5, 33}, {9, 37, 70}, {7, 3, 160}};
+enum { N_SIZES = sizeof sizes / sizeof *sizes };
+
+static ty_attr layer_attr(const layer *l, uint32_t backward)
+{
+    ty_attr a = {.n = (uint32_t)l->gates, .flags = l->flags | backward};
+    memcpy(a.lo, l->block, sizeof l->block);
+    return a;
+}
+
+/* With the weights of the state, operand 1, divided by `tame`: or errors grow from step to step. */
+static void compare_tamed(ty_op op, ty_attr attr, const ty_type *in, int n_in, double tame)
+{
+    native_buffers got;
+    native_make(&got, op, &attr, in, n_in, NATIVE_NOISE, 0);
+    for (int64_t i = 0, n = ty_type_elems(&in[1]); i < n; i++)
+        ((float *)got.in[1])[i] /= (float)tame;
+    native_call(&got, op, &attr, NULL, 1);
+    native_buffers want = got;
+    native_check(&got, op, &attr, want.out, 2e-5);
+    native_free_results(&want);
+    native_free_operands(&got);
+}
+
+static void steps_agree(void **state)
+{
+    (void)state;
+    for (int k = 0; k < N_LAYERS; k++)
+        for (int s = 0; s < N_SIZES; s++)
+            for (uint32_t backward = 0; backward < 2; backward++) {
+                int64_t t = sizes[s][0], b = sizes[s][1], h = sizes[s][2], wide = layers[k].gates * h;
+                int64_t bias = wide + (layers[k].flags & TY_RNN_RESET_AFTER ? h : 0);
+                ty_type state_type = TYPE(TY_F32, DIMS(b, h));
+                const ty_type in[] = {TYPE(TY_F32, DIMS(t, b, wide)), TYPE(TY_F32, DIMS(wide, h)),
+                                      TYPE(TY_F32, DIMS(bias)), state_type, state_type};
+                compare_tamed(TY_OP_RNN_STEPS, layer_attr(&layers[k], backward), in,
+                              layers[k].gates == TY_RNN_LSTM ? 5 : 4, sqrt((double)h));
+            }
+}
+
+/* Gates and states are noise here: the gradient is a function of them as of all operands. */
+static void grads_agree(void **state)
+{
+    (void)state;
+    static const int n_in[] = {[1] = 3, [3] = 5, [4] = 6};
+    for (int k = 0; k < N_LAYERS; k++)
+        for (int s = 0; s < N_SIZES; s++)
+            for (uint32_t backward = 0; backward < 2; backward++) {
+                int64_t t = sizes[s][0], b = sizes[s][1], h = sizes[s][2], wide = layers[k].gates * h;
+                ty_type kept = TYPE(TY_F32, DIMS(t + (layers[k].gates == TY_RNN_LSTM), b, h));
+                const ty_type in[] = {TYPE(TY_F32, DIMS(t, b, h)),
+                                      TYPE(TY_F32, DIMS(wide, h)),
+                                      TYPE(TY_F32, DIMS(t + 1, b, h)),
+                                      TYPE(TY_F32, DIMS(t, b, wide)),
+                                      kept,
+                                      TYPE(TY_F32, DIMS(b, h))};
+                compare_tamed(TY_OP_RNN_GRAD, layer_attr(&layers[k], backward), in, n_in[layers[k].gates], (double)h);
+            }
+}
+
+/* What nobody reads need not be given memory; the rest is the same. */
+static void unread_results_may_be_absent(void **state)
+{
+    (void)state;
+    for (int k = 0; k < N_LAYERS; k++) {
+        int64_t h = 33, b = 5, t = 4, wide = layers[k].gates * h;
+        int64_t bias = wide + (layers[k].flags & TY_RNN_RESET_AFTER ? h : 0);
+        ty_attr attr = layer_attr(&layers[k], 0);
+        ty_type state_type = TYPE(TY_F32, DIMS(b, h));
+        const ty_type in[] = {TYPE(TY_F32, DIMS(t, b, wide)), TYPE(TY_F32, DIMS(wide, h)), TYPE(TY_F32, DIMS(bias)),
+                              state_type, state_type};
+        native_buffers all;
+        native_make(&all, TY_OP_RNN_STEPS, &attr, in, layers[k].gates == TY_RNN_LSTM ? 5 : 4, NATIVE_NOISE, 0);
+        native_call(&all, TY_OP_RNN_STEPS, &attr, ty_native_prepare_rnn_steps, 1);
+        ty_library_shape shape = {&attr, all.in_type, all.n_in, all.res_type, all.n_res, 1, true};
+        ty_library_call call;
+        assert_int_equal(ty_native_prepare_rnn_steps(&shape, &call, NULL), 0);
+        assert_true(call.skips_unread);
+        for (int kept = 0; kept < all.n_res; kept++) {
+            void *out[TY_MAX_RESULTS] = {NULL};
+            out[kept] = calloc(1, ty_type_bytes(&all.res_type[kept]));
+            void *scratch = aligned_alloc(64, (call.scratch_bytes + 63) / 64 * 64);
+            call.run(call.prepared, (const void *const *)all.in, out, scratch);
+            assert_memory_equal(out[kept], all.out[kept], ty_type_bytes(&all.res_type[kept]));
+            free(scratch);
+            free(out[kept]);
+        }
+        call.release(call.prepared);
+        native_free_results(&all);
+        native_free_operands(&all);
+    }
+}
+
+static void panels_multiply(void **state)
+{
+    (void)state;
+    enum { K = 37, ROWS = 29, N = 21 };
+    static _Alignas(64) float panel[K * TY_PANEL], c[ROWS * TY_PANEL];
+    float a[ROWS * K], b[N * K];
+    uint32_t seed = 3;
+    for (int i = 0; i < ROWS * K; i++)
+        a[i] = (float)native_number(NATIVE_NOISE, native_random(&seed));
+    for (int i = 0; i < N * K; i++)
+        b[i] = (float)native_number(NATIVE_NOISE, native_random(&seed));
+    ty_panel_pack(panel, b, K, 1, N, K);
+    for (int rows = 1; rows <= ROWS; rows++) {
+        ty_panel_best()(a, K, rows, K, panel, c);
+        for (int r = 0; r < rows; r++)
+            for (int j = 0; j < TY_PANEL; j++) {
+                double want = 0;
+                for (int i = 0; j < N && i < K; i++)
+                    want += (double)a[r * K + i] * b[j * K + i];
+                assert_true(fabs(c[r * TY_PANEL + j] - want) < 1e-5);
+            }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(panels_multiply),
+        cmocka_unit_test(steps_agree),
+        cmocka_unit_test(grads_agree),
+        cmocka_unit_test(unread_results_may_be_absent),
+    };
+    return cmocka_run_group_tests_name("native_rnn", tests, NULL, NULL);
+}
