@@ -54,34 +54,66 @@ static ty_val reduce_keep(ty_graph *g, ty_val v, const ty_type *x, uint32_t axes
     return ty_b_reshape(g, v, x->rank, dim);
 }
 
-/* dy divided equally among the elements that equal the extremum (as torch.amax does). */
-static ty_val reduce_grad_extremum(ty_graph *g, ty_val x, ty_val y, ty_val dy, uint32_t axes)
-{
-    ty_val mask = ty_b_cast(g, ty_b_eq(g, x, y), ty_b_dtype(g, x));
-    ty_val count = ty_b_sum(g, mask, axes, true);
-    return ty_b_mul(g, mask, ty_b_div(g, dy, count));
-}
+/* The reduced axes laid out as one, the last: [rows, n]. */
+typedef struct reduce_rows {
+    int rank;
+    int64_t perm[TY_MAX_RANK], back[TY_MAX_RANK]; /* to the layout, and from it */
+    int64_t moved[TY_MAX_RANK];                   /* dims of x, permuted */
+    int64_t flat[2];
+} reduce_rows;
 
-/* Each element's factor is the product of all others: those before it times those after it. Unlike y / x this is right
- * where elements are zero. The axes are laid out as one, the last, for the running products. */
-static ty_val reduce_grad_prod(ty_graph *g, ty_val x, ty_val dy, uint32_t axes)
+static reduce_rows reduce_layout(const ty_type *t, uint32_t axes)
 {
-    const ty_type *t = ty_graph_type(g, x);
-    int64_t perm[TY_MAX_RANK] = {0}, back[TY_MAX_RANK] = {0}, moved[TY_MAX_RANK] = {0}, flat[2] = {1, 1};
+    reduce_rows r = {.rank = t->rank, .flat = {1, 1}};
     int n = 0;
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < t->rank; i++)
             if ((int)(axes >> i & 1) == pass) {
-                flat[pass] *= t->dim[i];
-                moved[n] = t->dim[i];
-                back[i] = n;
-                perm[n++] = i;
+                r.flat[pass] *= t->dim[i];
+                r.moved[n] = t->dim[i];
+                r.back[i] = n;
+                r.perm[n++] = i;
             }
-    ty_val rows = ty_b_reshape(g, ty_b_transpose(g, x, perm), 2, flat);
+    return r;
+}
+
+static ty_val reduce_to_rows(ty_graph *g, const reduce_rows *r, ty_val x)
+{
+    return ty_b_reshape(g, ty_b_transpose(g, x, r->perm), 2, r->flat);
+}
+
+static ty_val reduce_from_rows(ty_graph *g, const reduce_rows *r, ty_val rows)
+{
+    return ty_b_transpose(g, ty_b_reshape(g, rows, r->rank, r->moved), r->back);
+}
+
+/* dy divided equally among the elements that equal the extremum (as torch.amax does).
+ *
+ * What is compared lies in memory. Were it x with y, each kernel could compute x anew, with a product contracted into a
+ * sum here and not there, and no element would equal the extremum. The place that argreduce, a call, finds keeps the
+ * comparison out of the kernel that makes x, and its operand in memory. */
+static ty_val reduce_grad_extremum(ty_graph *g, ty_val x, ty_combine how, ty_val dy, uint32_t axes)
+{
+    reduce_rows r = reduce_layout(ty_graph_type(g, x), axes);
+    if (r.flat[1] == 0)
+        return ty_b_full_like(g, x, 0);
+    int64_t column[2] = {r.flat[0], 1};
+    ty_val rows = reduce_to_rows(g, &r, x), place = ty_b_argreduce(g, rows, how, 1, false);
+    ty_val best = ty_b_take(g, rows, ty_b_reshape(g, place, 2, column), 1);
+    ty_val mask = ty_b_cast(g, ty_b_eq(g, rows, best), ty_b_dtype(g, x));
+    ty_val share = ty_b_div(g, ty_b_reshape(g, dy, 2, column), ty_b_sum(g, mask, 2, true));
+    return reduce_from_rows(g, &r, ty_b_mul(g, mask, share));
+}
+
+/* Each element's factor is the product of all others: those before it times those after it. Unlike y / x this is right
+ * where elements are zero. */
+static ty_val reduce_grad_prod(ty_graph *g, ty_val x, ty_val dy, uint32_t axes)
+{
+    reduce_rows r = reduce_layout(ty_graph_type(g, x), axes);
+    ty_val rows = reduce_to_rows(g, &r, x);
     ty_val before = ty_b_scan(g, rows, TY_PROD, 1, true, false);
     ty_val after = ty_b_scan(g, rows, TY_PROD, 1, true, true);
-    ty_val others = ty_b_reshape(g, ty_b_mul(g, before, after), t->rank, moved);
-    return ty_b_mul(g, ty_b_transpose(g, others, back), dy);
+    return ty_b_mul(g, reduce_from_rows(g, &r, ty_b_mul(g, before, after)), dy);
 }
 
 void ty_op_grad_reduce(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *din)
@@ -98,7 +130,7 @@ void ty_op_grad_reduce(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *d
         din[0] = reduce_grad_prod(g, x, dy, attr->axes);
         break;
     default:
-        din[0] = reduce_grad_extremum(g, x, reduce_keep(g, ty_val_make(node, 0), t, attr->axes), dy, attr->axes);
+        din[0] = reduce_grad_extremum(g, x, (ty_combine)attr->mode, dy, attr->axes);
     }
 }
 
