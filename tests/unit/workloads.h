@@ -121,7 +121,7 @@ static inline ty_model *workload_lstm(void)
 {
     model_text m;
     model_begin(&m, 14);
-    model_input(&m, "x", 1, SHAPE(-1, 14, LSTM_IN));
+    model_input(&m, "x", 1, SHAPE(-1, 6, LSTM_IN));
     model_floats(&m, "w", SHAPE(1, 4 * LSTM_SIZE, LSTM_IN), workload_numbers(4 * LSTM_SIZE * LSTM_IN, 0));
     model_floats(&m, "r", SHAPE(1, 4 * LSTM_SIZE, LSTM_SIZE), workload_numbers(4 * LSTM_SIZE * LSTM_SIZE, 1));
     model_floats(&m, "b", SHAPE(1, 8 * LSTM_SIZE), workload_numbers(8 * LSTM_SIZE, 2));
@@ -144,7 +144,7 @@ static const workload workloads[] = {
     {"mlp", workload_mlp, "x", TY_F32, 1, 0, {48}, 0, 10, false},
     {"cnn", workload_cnn, "x", TY_F32, 3, 0, {2, 9, 9}, 0, 10, true},
     {"gpt", workload_gpt, "x", TY_I64, 1, 1, {20}, 31, 31, false},
-    {"lstm", workload_lstm, "x", TY_F32, 2, 0, {14, LSTM_IN}, 0, LSTM_CLASSES, false},
+    {"lstm", workload_lstm, "x", TY_F32, 2, 0, {6, LSTM_IN}, 0, LSTM_CLASSES, false},
 };
 enum { N_WORKLOADS = sizeof workloads / sizeof *workloads };
 
