@@ -207,7 +207,7 @@ void onnx_check_supported(onnx_ctx *c);
 const onnx_op_row *onnx_find_row(const onnx_importer *imp, const onnx_node *node);
 const onnx_function *onnx_find_function(const ty_onnx *m, const onnx_node *node);
 void onnx_index_rows(onnx_importer *imp);
-/* A constant of the model's bytes: aligned, the same address each time. `key` identifies it. */
+/* A constant of the model's bytes: the same address each time, aligned unless it is of floats. `key` identifies it. */
 ty_val onnx_model_const(const ty_onnx *m, ty_graph *g, const void *key, ty_type type, const void *data);
 
 /* ---- helpers that operator families share

@@ -186,8 +186,8 @@ int ty_onnx_read_tensor(const void *bytes, size_t n, ty_arena *arena, ty_tensor 
 /* ---- constants for graphs -------------------------------------------------------------------------------------------
  */
 
-/* Graphs know a large constant by its address. So what must be copied (unaligned or converted) is copied once, and the
- * second import of the same model finds the same bytes. */
+/* Graphs know a large constant by its address. So what must be copied (unaligned integers, or converted) is copied
+ * once, and the second import of the same model finds the same bytes. Floats stay in the mapped file at any address. */
 struct onnx_copies {
     ty_arena arena;
     struct {
@@ -242,8 +242,10 @@ ty_val onnx_model_const(const ty_onnx *m, ty_graph *g, const void *key, ty_type 
 {
     enum { COPIED_BYTES = 4096 }; /* what ty_b_const copies anyway */
     size_t n_bytes = ty_type_bytes(&type);
-    if (n_bytes > COPIED_BYTES)
-        return ty_b_const(g, type, onnx_aligned(m, key, data, n_bytes, ty_dtype_bytes((ty_dtype)type.dtype)));
+    if (n_bytes > COPIED_BYTES) {
+        size_t align = ty_dtype_is_float((ty_dtype)type.dtype) ? 1 : ty_dtype_bytes((ty_dtype)type.dtype);
+        return ty_b_const(g, type, onnx_aligned(m, key, data, n_bytes, align));
+    }
     uint64_t aligned[COPIED_BYTES / 8] = {0};
     if (n_bytes)
         memcpy(aligned, data, n_bytes);

@@ -103,8 +103,12 @@ static uint32_t kb_buffer(ty_kb *b, ty_val v)
         k->buffer = grown;
         k->cap_buffers = cap;
     }
-    k->buffer[k->n_buffers] = (ty_kbuffer){v, (ty_dtype)ty_graph_type(b->group->g, v)->dtype, false,
-                                           ty_type_elems(ty_graph_type(b->group->g, v))};
+    const ty_type *type = ty_graph_type(b->group->g, v);
+    uintptr_t constant = (uintptr_t)ty_graph_const_data(b->group->g, v);
+    k->buffer[k->n_buffers] = (ty_kbuffer){.val = v,
+                                           .dtype = (ty_dtype)type->dtype,
+                                           .unaligned = constant % ty_dtype_bytes((ty_dtype)type->dtype) != 0,
+                                           .span_elems = ty_type_elems(type)};
     return (uint32_t)k->n_buffers++;
 }
 

@@ -68,6 +68,7 @@ typedef struct ty_kbuffer {
     ty_val val;
     ty_dtype dtype;
     bool written;
+    bool unaligned;     /* a constant in a mapped file, at any address */
     int64_t span_elems; /* of the whole value */
 } ty_kbuffer;
 

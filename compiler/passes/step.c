@@ -321,8 +321,9 @@ static int step_random(ty_step_draft *d, ty_error *err)
 
 static ty_val step_constant(ty_graph *g, const ty_param *p)
 {
+    bool is_float = ty_dtype_is_float((ty_dtype)p->type.dtype);
     bool aligned = (uintptr_t)p->weight->data % ty_dtype_bytes((ty_dtype)p->type.dtype) == 0;
-    return aligned ? ty_b_const(g, p->type, p->weight->data) : ty_b_const_copy(g, p->type, p->weight->data);
+    return aligned || is_float ? ty_b_const(g, p->type, p->weight->data) : ty_b_const_copy(g, p->type, p->weight->data);
 }
 
 static ty_val step_slice(ty_graph *g, const ty_param *p, int state)

@@ -201,6 +201,14 @@ static int cpu_prepare(ty_cpu *cpu, const ty_graph *g, uint32_t node, ty_library
     return 0;
 }
 
+/* A constant at an address that the call cannot read gets a copy that it can. */
+static void cpu_align_constant(ty_cpu *cpu, const ty_plan *plan, ty_op op, ty_val v, char **at)
+{
+    bool readable = (uintptr_t)*at % 4 == 0 || ty_library_takes_any_address(op);
+    if (ty_plan_place(plan, v).kind == TY_PLACE_CONST && !readable)
+        *at = ty_arena_copy(&cpu->arena, *at, ty_type_bytes(ty_graph_type(plan->f->g, v)));
+}
+
 static void cpu_add_library(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u, cpu_step *step)
 {
     const ty_graph *g = plan->f->g;
@@ -216,6 +224,7 @@ static void cpu_add_library(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, co
                                 .threads = cpu->opt.threads};
     for (int i = 0; i < step->n_in; i++) {
         cpu_point(cpu, tape, plan, &step->ptr[i], ty_graph_in(g, u->node, i), 0);
+        cpu_align_constant(cpu, plan, (ty_op)n->op, ty_graph_in(g, u->node, i), &step->ptr[i]);
         step->info.read_bytes += ty_type_bytes(ty_graph_type(g, ty_graph_in(g, u->node, i)));
     }
     for (uint32_t i = 0; i < n->n_res; i++) {

@@ -8,26 +8,35 @@
 typedef struct library_row {
     ty_op op;
     bool float32_only; /* all operands and results are f32 */
+    bool any_address;  /* operands may lie at any address; else at a multiple of 4 */
     ty_library_prepare_fn *prepare;
 } library_row;
 
 static const library_row library_rows[] = {
-    {TY_OP_DOT, true, ty_onednn_prepare_dot},
-    {TY_OP_CONV, true, ty_onednn_prepare_conv},
-    {TY_OP_CONV_DX, true, ty_onednn_prepare_conv_dx},
-    {TY_OP_CONV_DW, true, ty_onednn_prepare_conv_dw},
-    {TY_OP_POOL_MAX, false, ty_native_prepare_pool_max},
-    {TY_OP_POOL_MAX_GRAD, false, ty_native_prepare_pool_max_grad},
-    {TY_OP_POOL_SUM, false, ty_native_prepare_pool_sum},
-    {TY_OP_POOL_SUM_GRAD, false, ty_native_prepare_pool_sum_grad},
-    {TY_OP_SCATTER, false, ty_native_prepare_scatter},
-    {TY_OP_PUT, false, ty_native_prepare_put},
-    {TY_OP_ARGREDUCE, false, ty_native_prepare_argreduce},
-    {TY_OP_SCAN, false, ty_native_prepare_scan},
-    {TY_OP_SORT, false, ty_native_prepare_sort},
-    {TY_OP_RNN_STEPS, true, ty_native_prepare_rnn_steps},
-    {TY_OP_RNN_GRAD, true, ty_native_prepare_rnn_grad},
+    {TY_OP_DOT, true, true, ty_onednn_prepare_dot},
+    {TY_OP_CONV, true, true, ty_onednn_prepare_conv},
+    {TY_OP_CONV_DX, true, true, ty_onednn_prepare_conv_dx},
+    {TY_OP_CONV_DW, true, true, ty_onednn_prepare_conv_dw},
+    {TY_OP_POOL_MAX, false, false, ty_native_prepare_pool_max},
+    {TY_OP_POOL_MAX_GRAD, false, false, ty_native_prepare_pool_max_grad},
+    {TY_OP_POOL_SUM, false, false, ty_native_prepare_pool_sum},
+    {TY_OP_POOL_SUM_GRAD, false, false, ty_native_prepare_pool_sum_grad},
+    {TY_OP_SCATTER, false, false, ty_native_prepare_scatter},
+    {TY_OP_PUT, false, false, ty_native_prepare_put},
+    {TY_OP_ARGREDUCE, false, false, ty_native_prepare_argreduce},
+    {TY_OP_SCAN, false, false, ty_native_prepare_scan},
+    {TY_OP_SORT, false, false, ty_native_prepare_sort},
+    {TY_OP_RNN_STEPS, true, false, ty_native_prepare_rnn_steps},
+    {TY_OP_RNN_GRAD, true, false, ty_native_prepare_rnn_grad},
 };
+
+bool ty_library_takes_any_address(ty_op op)
+{
+    for (size_t i = 0; i < sizeof library_rows / sizeof *library_rows; i++)
+        if (library_rows[i].op == op)
+            return library_rows[i].any_address;
+    return false;
+}
 
 static bool library_all_float32(const ty_library_shape *s)
 {

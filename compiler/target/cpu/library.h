@@ -13,7 +13,8 @@
 
 typedef struct ty_library_call {
     /* in[k], out[k]: dense row-major bytes of the operands and results, 4-byte aligned at least (views of arenas),
-     * never overlapping. scratch: scratch_bytes, 64-byte aligned, contents undefined. */
+     * never overlapping; operands of ops that take any address may be constants in a mapped file. scratch:
+     * scratch_bytes, 64-byte aligned, contents undefined. */
     void (*run)(void *prepared, const void *const *in, void *const *out, void *scratch);
     void (*release)(void *prepared); /* frees `prepared`; may be NULL */
     void *prepared;
@@ -37,5 +38,7 @@ typedef int ty_library_prepare_fn(const ty_library_shape *shape, ty_library_call
 /* Prepares a call of `op`. Fails with UNSUPPORTED if there is none for these types. */
 int ty_library_prepare(ty_op op, const ty_library_shape *shape, ty_library_call *out, ty_error *err);
 void ty_library_release(ty_library_call *call);
+/* Whether operands of `op` may lie at any address, as weights in a model file do. */
+bool ty_library_takes_any_address(ty_op op);
 
 #endif

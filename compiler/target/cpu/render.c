@@ -482,6 +482,12 @@ static void render_pointers(render *r)
         if (r->alias[i] != (uint32_t)i)
             continue;
         const ty_kbuffer *buffer = &r->k->buffer[i];
+        if (buffer->unaligned) {
+            ty_buf_addf(r->out,
+                        " typedef const %s t%d __attribute__((aligned(1))); t%d *restrict b%d = (t%d *)b[%d];\n",
+                        render_ctypes[buffer->dtype].memory, i, i, i, i, i);
+            continue;
+        }
         ty_buf_addf(r->out, " %s%s *restrict b%d = (%s *)b[%d];\n", buffer->written ? "" : "const ",
                     render_ctypes[buffer->dtype].memory, i, render_ctypes[buffer->dtype].memory, i);
     }
