@@ -4,7 +4,7 @@
  * and for the awkward ones. TY_EXHAUSTIVE=1 takes every float there is (an hour).
  */
 #include "base/tensor.h"
-#include "compiler/target/cpu/cc.h"
+#include "compiler/target/cpu/objects.h"
 #include "compiler/target/cpu/render.h"
 
 #include <float.h>
@@ -22,7 +22,7 @@
 
 typedef void map_fn(const void *x, void *y, long n);
 
-static ty_cc_library library;
+static ty_objects library;
 
 /* render.h states these bounds. */
 typedef struct function {
@@ -58,8 +58,11 @@ static int set_up(void **state)
                        "*restrict y, long n)\n{\n#pragma omp simd\n for (long i = 0; i < n; i++) y[i] = "
                        "ty_store_f16(x[i]);\n}\n");
     const char *units[] = {text.data}, *work = getenv("TMPDIR");
-    ty_cc_options opt = {.cc = "cc", .work_dir = work ? work : "/tmp"};
-    int rc = ty_cc_build(units, 1, &opt, &library, &err);
+    ty_objects_options opt = {.cc = {"cc", work ? work : "/tmp"}};
+    ty_objects_job *job = NULL;
+    int rc = ty_objects_start(units, 1, &opt, &job, &err);
+    if (rc == 0)
+        rc = ty_objects_finish(job, &library, &err);
     if (rc < 0)
         print_error("%s\n", err.message);
     ty_buf_fini(&text);
@@ -69,7 +72,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    ty_cc_close(&library);
+    ty_objects_close(&library);
     return 0;
 }
 
@@ -77,7 +80,7 @@ static map_fn *map_of(const char *name)
 {
     char symbol[32];
     snprintf(symbol, sizeof symbol, "map_%s", name);
-    void *found = ty_cc_symbol(&library, symbol);
+    void *found = ty_objects_symbol(&library, symbol);
     assert_non_null(found);
     map_fn *fn;
     memcpy(&fn, &found, sizeof fn);
