@@ -45,7 +45,9 @@ units: $(UNITS)
 tools: $(TOOLS)
 replays: $(TARGETS:%=$(B)/replay/%)
 
-$(B)/obj/entrypoint/%.o: BASICS += -DTY_COMMIT='"$(shell git rev-parse --short=10 HEAD 2>/dev/null || echo unknown)"'
+# Where there is no repository (an image is built without .git), the commit is given: make COMMIT=...
+COMMIT ?= $(shell git rev-parse --short=10 HEAD 2>/dev/null || echo unknown)
+$(B)/obj/entrypoint/%.o: BASICS += -DTY_COMMIT='"$(COMMIT)"'
 $(B)/obj/%.o: %.c Makefile
 	$(call say,CC)
 	@mkdir -p $(@D)

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "compiler/compiler.h"
 #include "container/input/npy.h"
+#include "entrypoint/cache_folder.h"
 #include "entrypoint/command.h"
 #include "entrypoint/complain.h"
 
@@ -141,7 +142,7 @@ static int infer(inference *f, const ty_arguments_given *given, ty_error *err)
     const char *folder = given->value[OUTPUT_DIR] ? given->value[OUTPUT_DIR] : ".";
     ty_compile_options o = {.backend = TY_BACKEND_CPU,
                             .threads = given->value[THREADS] ? atoi(given->value[THREADS]) : 0,
-                            .cache_dir = getenv("TRAINYARD_CACHE_DIR")};
+                            .cache_dir = ty_cache_folder(&f->arena)};
     if (ty_model_open(given->words[0], &f->model, err) < 0 || read_inputs(f, given, err) < 0 ||
         ty_compile_infer(f->model, f->bindings, f->n, &o, &f->program, err) < 0 ||
         ty_program_run(f->program, TY_RUN_EVAL, f->pointers, err) < 0)

@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "container/config/paths.h"
+#include "entrypoint/cache_folder.h"
 #include "entrypoint/command.h"
 #include "entrypoint/complain.h"
 #include "entrypoint/job.h"
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ORIGIN, DATA_DIR, OUTPUT_DIR, FRESH, PROGRESS, DUMP, N_OPTIONS };
+enum { ORIGIN, DATA_DIR, OUTPUT_DIR, FRESH, PROGRESS, COMPILED, DUMP, N_OPTIONS };
 
 static const ty_option options[N_OPTIONS] = {
     [ORIGIN] = {"--origin", NULL, "print every setting with its origin, and end", false},
@@ -22,6 +23,7 @@ static const ty_option options[N_OPTIONS] = {
                     false},
     [FRESH] = {"--fresh", NULL, "remove older checkpoints and start anew", false},
     [PROGRESS] = {"--progress", "MODE", "auto, plain, bar, none or json", false},
+    [COMPILED] = {"--compiled", "DIR", "use kernels that `trainyard compile` left there, and no C compiler", false},
     [DUMP] = {"--dump-dir", "DIR", "write graphs, kernels and memory plan of the compiler there", false},
 };
 
@@ -48,7 +50,8 @@ static int train(const ty_arguments_given *given, ty_arena *a, ty_error *err)
                   .dump_folder = given->value[DUMP],
                   .fresh = given->value[FRESH] != NULL,
                   .progress = given->value[PROGRESS],
-                  .cache_folder = getenv("TRAINYARD_CACHE_DIR")};
+                  .compiled_folder = given->value[COMPILED],
+                  .cache_folder = ty_cache_folder(a)};
     if (ty_log_from_environment(err) < 0 ||
         ty_overrides_parse(given->rest, a, &job.overrides, &job.n_overrides, err) < 0)
         return -1;

@@ -6,6 +6,7 @@
 #ifndef TY_ENTRYPOINT_JOB_H
 #define TY_ENTRYPOINT_JOB_H
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "entrypoint/override.h"
 
@@ -30,11 +31,12 @@ typedef struct ty_job {
     const char *checkpoint_folder;
     const char *output_folder; /* metrics.jsonl */
     const char *tensorboard_folder;
-    const char *name;         /* of the job, for the banner; NULL */
-    const char *dump_folder;  /* NULL: none */
-    const char *cache_folder; /* NULL: none */
-    bool fresh;               /* remove older checkpoints and start anew */
-    const char *progress;     /* "auto", "plain", "bar", "none", "json" */
+    const char *name;            /* of the job, for the banner; NULL */
+    const char *dump_folder;     /* NULL: none */
+    const char *cache_folder;    /* NULL: none; the recipe's own wins */
+    const char *compiled_folder; /* kernels compiled before; NULL: as the recipe says */
+    bool fresh;                  /* remove older checkpoints and start anew */
+    const char *progress;        /* "auto", "plain", "bar", "none", "json" */
 } ty_job;
 
 typedef enum ty_job_end { TY_JOB_COMPLETE, TY_JOB_STOPPED } ty_job_end;
@@ -45,6 +47,10 @@ typedef struct ty_job_progress {
     const char *phase; /* "recipe", "data", "model", "compile", "restore", "train", "export" */
     long long step;    /* -1: none */
 } ty_job_progress;
+
+/* precompile.c: opens a job as far as compiling. output_folder: compiled kernels are left there; NULL: nothing is
+ * compiled, and *cache_hit and `note` say whether the cache has them or why not. Folders for results are not needed. */
+int ty_job_compile(const ty_job *job, const char *output_folder, ty_buf *note, bool *cache_hit, ty_error *err);
 
 int ty_job_train(const ty_job *job, ty_job_end *end, ty_job_progress *progress, ty_error *err);
 

@@ -551,6 +551,8 @@ static int read_top(recipe_reader *rd, const ty_doc *root)
     r->log_every = t.log_every;
     r->deterministic_strict = t.deterministic == 1;
     r->tensorboard = t.tensorboard;
+    r->cache = t.cache && strcmp(t.cache, "none") != 0 ? ty_recipe_path(rd, t.cache) : t.cache;
+    r->compiled = ty_recipe_path(rd, t.compiled);
     if (read_inputs(rd, t.inputs) < 0 || read_loss(rd, t.loss) < 0 || read_optimizer(rd, t.optimizer) < 0 ||
         read_schedule(rd, t.schedule) < 0 || read_warmup(rd, t.warmup) < 0 || read_clip(rd, t.clip) < 0 ||
         read_lr_scale(rd, t.lr_scale) < 0 || read_ema(rd, t.ema) < 0 || ty_recipe_read_data(rd, t.data) < 0 ||

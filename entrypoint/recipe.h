@@ -132,6 +132,8 @@ typedef struct ty_recipe {
     bool checkpoint_stop_on_error;
     int64_t log_every;          /* steps between metric lines; 0: about 100 lines a run */
     const char *tensorboard;    /* folder, NULL: as the platform says; "none" is NULL with no_tensorboard */
+    const char *cache;          /* folder; NULL: as the job says; "none": no cache */
+    const char *compiled;       /* folder of kernels compiled before, or NULL */
     const ty_setting *settings; /* all keys with value and origin */
     int n_settings;
 } ty_recipe;

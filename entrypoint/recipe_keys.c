@@ -44,6 +44,10 @@ static const ty_bind_row top_rows[] = {
      .help = "steps between metric lines; 0: about 100 lines a run"},
     {"tensorboard", TY_BIND_STRING, TOP(tensorboard),
      .help = "folder of event files, relative to output/data; left out: output/tensorboard; none: no files"},
+    {"cache", TY_BIND_STRING, TOP(cache),
+     .help = "folder of compiled kernels, relative to the recipe; none: none; left out: $TRAINYARD_CACHE_DIR"},
+    {"compiled", TY_BIND_STRING, TOP(compiled),
+     .help = "folder that `trainyard compile` left, relative to the recipe: no C compiler is needed"},
 };
 
 static const char *const headers[] = {"auto", "yes", "no", NULL};

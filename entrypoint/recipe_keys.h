@@ -18,7 +18,7 @@ typedef struct recipe_top {
     const ty_doc *warmup, *lr_scale, *ema;
     int64_t batch_size, epochs, max_steps, accumulate, seed, threads, log_every;
     int deterministic;
-    const char *tensorboard;
+    const char *tensorboard, *cache, *compiled;
 } recipe_top;
 
 typedef struct recipe_data {

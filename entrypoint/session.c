@@ -199,6 +199,18 @@ static int plan_steps(ty_session *s, ty_error *err)
 
 /* ---- compiling ---- */
 
+static const char *cache_folder(const ty_session *s)
+{
+    const char *folder = s->recipe.cache ? s->recipe.cache : s->job->cache_folder;
+    return folder && strcmp(folder, "none") != 0 ? folder : NULL;
+}
+
+static int64_t cache_max_bytes(void)
+{
+    const char *mb = getenv("TRAINYARD_CACHE_MB");
+    return mb ? strtoll(mb, NULL, 10) << 20 : 0;
+}
+
 static int compile(ty_session *s, ty_error *err)
 {
     double start = ty_session_now_s();
@@ -207,7 +219,14 @@ static int compile(ty_session *s, ty_error *err)
                                   .threads = (int)s->recipe.threads,
                                   .deterministic_strict = s->recipe.deterministic_strict,
                                   .dump_dir = s->job->dump_folder,
-                                  .cache_dir = s->job->cache_folder};
+                                  .cache_dir = cache_folder(s),
+                                  .cache_max_bytes = cache_max_bytes(),
+                                  .compiled_dir =
+                                      s->job->compiled_folder ? s->job->compiled_folder : s->recipe.compiled,
+                                  .output_dir = s->compile_to,
+                                  .model_name = s->recipe.model,
+                                  .cache_note = s->cache_note,
+                                  .plan_only = s->cache_note && !s->compile_to};
     if (ty_spec_build(&s->recipe, &s->plan, s->train, per_epoch > 0 ? per_epoch : 1, s->loop.total_steps,
                       s->validation != NULL, &s->arena, &s->spec, err) < 0 ||
         ty_compile_train(s->model, &s->spec, &options, &s->program, err) < 0)
@@ -381,10 +400,12 @@ static int open_outputs(ty_session *s, ty_error *err)
 static const struct {
     const char *name;
     int (*run)(ty_session *s, ty_error *err);
+    bool to_compile; /* needed for that alone */
 } phases[] = {
-    {"recipe", open_recipe}, {"model", open_model},    {"model", check_folders}, {"data", open_all_data},
-    {"data", plan_steps},    {"compile", compile},     {"data", check_ranges},   {"restore", restore},
-    {"data", start_batches}, {"output", open_outputs},
+    {"recipe", open_recipe, true},   {"model", open_model, true}, {"model", check_folders, false},
+    {"data", open_all_data, true},   {"data", plan_steps, true},  {"compile", compile, true},
+    {"data", check_ranges, false},   {"restore", restore, false}, {"data", start_batches, false},
+    {"output", open_outputs, false},
 };
 
 int ty_session_open(ty_session *s, const ty_job *job, const char **phase, ty_error *err)
@@ -397,6 +418,14 @@ int ty_session_open(ty_session *s, const ty_job *job, const char **phase, ty_err
         if (phases[i].run(s, err) < 0)
             return -1;
     }
+    return 0;
+}
+
+int ty_session_open_to_compile(ty_session *s, ty_error *err)
+{
+    for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++)
+        if (phases[i].to_compile && phases[i].run(s, err) < 0)
+            return -1;
     return 0;
 }
 

@@ -26,6 +26,8 @@ typedef struct ty_session_times {
 } ty_session_times;
 
 typedef struct ty_session {
+    const char *compile_to; /* folder for compiled kernels, or NULL */
+    ty_buf *cache_note;     /* not NULL without compile_to: nothing is compiled */
     const ty_job *job;
     ty_arena arena;
     ty_recipe recipe;
@@ -58,6 +60,8 @@ typedef struct ty_session {
 
 /* phase: receives the name of the phase that failed. */
 int ty_session_open(ty_session *s, const ty_job *job, const char **phase, ty_error *err);
+/* Only what compiling needs: recipe, model, data, compile. The caller has filled job, arena and compile_to or note. */
+int ty_session_open_to_compile(ty_session *s, ty_error *err);
 void ty_session_close(ty_session *s);
 double ty_session_now_s(void);
 

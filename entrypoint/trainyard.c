@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const ty_command_row *const commands[] = {&ty_command_train, &ty_command_check, &ty_command_infer,
-                                                 &ty_command_explain, &ty_command_version};
+static const ty_command_row *const commands[] = {&ty_command_train,   &ty_command_check, &ty_command_infer,
+                                                 &ty_command_compile, &ty_command_cache, &ty_command_explain,
+                                                 &ty_command_version};
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
 /* ---- help ---- */
@@ -20,8 +21,8 @@ static void print_short_help(FILE *out)
 {
     fputs("usage: trainyard COMMAND [arguments]\n\ncommands\n", out);
     for (int i = 0; i < N_COMMANDS; i++)
-        fprintf(out, "  %-8s %-26s %s\n", commands[i]->name, commands[i]->words, commands[i]->summary);
-    fputs("  help     [COMMAND | recipe]         say more\n"
+        fprintf(out, "  %-8s %-30s %s\n", commands[i]->name, commands[i]->words, commands[i]->summary);
+    fputs("  help     [COMMAND | recipe]             say more\n"
           "\nexamples\n"
           "  trainyard check model.onnx\n"
           "  trainyard train train.yaml --data-dir=data --epochs=5\n",
@@ -202,7 +203,7 @@ static bool wants_help(int argc, char **argv)
 
 static bool computes(const char *name)
 {
-    static const char *const names[] = {"worker", "train", "run"};
+    static const char *const names[] = {"worker", "train", "run", "compile"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(name, names[i]) == 0)
             return true;

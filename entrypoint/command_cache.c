@@ -1,0 +1,131 @@
+/* command_cache.c - `trainyard cache list`, `clear`, `why-miss RECIPE`. */
+#include "base/log.h"
+#include "base/quantity.h"
+#include "compiler/compiler.h"
+#include "entrypoint/cache_folder.h"
+#include "entrypoint/command.h"
+#include "entrypoint/complain.h"
+#include "entrypoint/job.h"
+#include "entrypoint/overrides.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { DIR, DATA_DIR, N_OPTIONS };
+
+static const ty_option options[N_OPTIONS] = {
+    [DIR] = {"--dir", "DIR", "the cache; left out: $TRAINYARD_CACHE_DIR, or .cache/trainyard in the home folder",
+             false},
+    [DATA_DIR] = {"--data-dir", "DIR", "why-miss: folder that has the channels as folders or files", false},
+};
+
+typedef struct cache_request {
+    const ty_arguments_given *given;
+    const char *dir;
+    ty_arena *a;
+} cache_request;
+
+static int list(const cache_request *r, ty_error *err)
+{
+    ty_cache_listed *row;
+    int n;
+    int64_t all = 0;
+    if (ty_cache_list(r->dir, r->a, &row, &n, err) < 0)
+        return -1;
+    char size[32];
+    for (int i = 0; i < n; i++) {
+        char used[32] = "";
+        time_t at = (time_t)row[i].used_utc_s;
+        struct tm utc;
+        if (gmtime_r(&at, &utc))
+            strftime(used, sizeof used, "%Y-%m-%d %H:%M", &utc);
+        printf("%s  used %s  %9s  %s  %s\n", row[i].name, used,
+               ty_bytes_text((uint64_t)row[i].bytes, size, sizeof size), row[i].model, row[i].inputs);
+        all += row[i].bytes;
+    }
+    printf("%s: %d %s, %s\n", r->dir, n, n == 1 ? "entry" : "entries", ty_bytes_text((uint64_t)all, size, sizeof size));
+    return 0;
+}
+
+static int clear(const cache_request *r, ty_error *err)
+{
+    int n;
+    if (ty_cache_clear(r->dir, &n, err) < 0)
+        return -1;
+    printf("%s: %d %s removed\n", r->dir, n, n == 1 ? "entry" : "entries");
+    return 0;
+}
+
+static int why_miss(const cache_request *r, ty_error *err)
+{
+    bool hit;
+    ty_buf note;
+    ty_job job = {.recipe_path = r->given->words[1], .data_folder = r->given->value[DATA_DIR], .cache_folder = r->dir};
+    if (!job.recipe_path) {
+        ty_error_set(err, TY_E_USAGE, "why-miss needs a recipe");
+        return ty_error_help(err, "trainyard cache why-miss train.yaml");
+    }
+    if (ty_overrides_parse(r->given->rest, r->a, &job.overrides, &job.n_overrides, err) < 0)
+        return -1;
+    ty_buf_init(&note, 1 << 16);
+    int rc = ty_job_compile(&job, NULL, &note, &hit, err);
+    if (rc == 0)
+        printf("%s\n", hit ? "no miss: the cache has these kernels" : note.len ? note.data : "there is no cache");
+    ty_buf_fini(&note);
+    return rc;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(const cache_request *r, ty_error *err);
+} verbs[] = {{"list", list}, {"clear", clear}, {"why-miss", why_miss}};
+
+static int dispatch(const cache_request *r, ty_error *err)
+{
+    if (ty_log_from_environment(err) < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
+        if (strcmp(r->given->words[0], verbs[i].name) == 0)
+            return verbs[i].run(r, err);
+    ty_error_set(err, TY_E_USAGE, "cache: expected list, clear or why-miss, found \"%.100s\"", r->given->words[0]);
+    return ty_error_help(err, "`trainyard cache --help` says what they do");
+}
+
+static int run(const ty_arguments_given *given)
+{
+    ty_error err = {0};
+    ty_arena a;
+    ty_arena_init(&a);
+    cache_request r = {given, given->value[DIR] ? given->value[DIR] : ty_cache_folder(&a), &a};
+    int status;
+    if (!r.dir) {
+        ty_error_set(&err, TY_E_CONFIG,
+                     "there is no cache: TRAINYARD_CACHE_DIR is \"none\" or empty, or HOME is not set");
+        ty_error_help(&err, "name the folder: --dir=DIR");
+        status = -1;
+    } else {
+        status = dispatch(&r, &err);
+    }
+    if (status < 0)
+        status = ty_complain(&err);
+    if (err.code == TY_E_USAGE)
+        status = TY_EXIT_USAGE_ERROR;
+    ty_arena_fini(&a);
+    return status;
+}
+
+const ty_command_row ty_command_cache = {
+    "cache",
+    "list | clear | why-miss RECIPE",
+    "look into the cache of compiled kernels",
+    "    trainyard cache list                   entries, the one used last first\n"
+    "    trainyard cache clear                  removes all of them\n"
+    "    trainyard cache why-miss train.yaml    whether it has the kernels of a recipe, or what differs\n",
+    options,
+    N_OPTIONS,
+    1,
+    2,
+    true,
+    false,
+    run};

@@ -1,0 +1,127 @@
+#!/bin/bash
+# cache.sh - compiled kernels, kept and carried elsewhere: `trainyard cache`, `trainyard compile`, keys cache and compiled.
+cd "$(dirname "$0")/../.." || exit 1
+. tests/entrypoint/harness.bash
+W=$SCRATCH/cache
+mkdir -p "$W/data/train"
+cp examples/digits/model.onnx "$W/model.onnx"
+awk 'BEGIN { srand(1); for (r = 0; r < 64; r++) { for (c = 0; c < 64; c++) printf "%d,", int(17 * rand()); print r % 10 } }' \
+    >"$W/data/train/digits.csv"
+cat >"$W/train.yaml" <<'YAML'
+model: model.onnx
+inputs: {image: image}
+loss: {softmax_cross_entropy: {logits: logits, labels: label}}
+batch_size: 16
+threads: 2
+data:
+  train:
+    channel: train
+    format: csv
+    fields:
+      image: {columns: 0-63, shape: [1, 8, 8], scale: 0.0625}
+      label: {columns: 64, type: int64}
+YAML
+export HOME=$W/home TRAINYARD_CACHE_DIR=
+unset XDG_CACHE_HOME
+ty() {
+    timeout -k 5 120 "$BIN/trainyard" "$@" >"$W/out" 2>"$W/err" </dev/null
+    rc=$?
+}
+train() { ty train "$W/train.yaml" --data-dir="$W/data" --output-dir="$W/run" --fresh --progress=none "$@"; }
+weights() { sha256sum <"$W/run/model/model.safetensors"; }
+entries() { ls "$1" 2>/dev/null | grep -c .; }
+
+case_name=off
+train
+same "an empty TRAINYARD_CACHE_DIR: no cache" 0 $rc
+same "nothing in the home folder" 0 "$(entries "$HOME/.cache/trainyard")"
+reference=$(weights)
+ty cache list
+same "no cache to list" 78 $rc
+
+case_name=home
+unset TRAINYARD_CACHE_DIR
+train
+same "first run" 0 $rc
+lacks "compiled" "$W/err" "from the cache"
+same "kept in the home folder" 1 "$(entries "$HOME/.cache/trainyard")"
+train
+has "second run" "$W/err" "from the cache"
+same "the same weights" "$reference" "$(weights)"
+CC=/nonexistent train
+same "another compiler is another entry, and this one is not there" 71 $rc
+has "says so" "$W/err" "C compiler"
+
+case_name=commands
+ty cache list
+same "list" 0 $rc
+has "list: the model" "$W/out" "model.onnx"
+has "list: the inputs" "$W/out" "image f32[16,1,8,8]"
+has "list: the sum" "$W/out" "1 entry"
+ty cache why-miss "$W/train.yaml" --data-dir="$W/data"
+same "why-miss: none" 0 $rc
+has "why-miss: none" "$W/out" "no miss"
+ty cache why-miss "$W/train.yaml" --data-dir="$W/data" --batch_size=8
+has "why-miss: the batch" "$W/out" "inputs: then image f32[16,1,8,8], label i64[16], now image f32[8,1,8,8]"
+ty cache why-miss "$W/train.yaml" --data-dir="$W/data" --optimizer.sgd.lr=0.1
+has "why-miss: the optimizer" "$W/out" "states: then "
+train --batch_size=8
+has "train says why" "$W/err" "now image f32[8,1,8,8]"
+same "two entries" 2 "$(entries "$HOME/.cache/trainyard")"
+ty cache clear
+has "clear" "$W/out" "2 entries removed"
+ty cache why-miss "$W/train.yaml" --data-dir="$W/data"
+has "why-miss: empty" "$W/out" "has no entry"
+ty cache frobnicate
+same "unknown verb" 2 $rc
+ty cache why-miss
+same "why-miss without a recipe" 2 $rc
+
+case_name=recipe
+train --cache=kernels
+same "relative to the recipe" 1 "$(entries "$W/kernels")"
+train --cache=none
+lacks "none" "$W/err" "from the cache"
+train --cache=kernels
+has "found" "$W/err" "from the cache"
+echo x >>"$(echo "$W"/kernels/*/k0.so)"
+train --cache=kernels
+same "damage is no failure" 0 $rc
+has "damage is told" "$W/err" "damaged"
+same "the same weights" "$reference" "$(weights)"
+touch "$W/file"
+train --cache="$W/file"
+same "not to be written: no failure" 0 $rc
+same "one line" 1 "$(grep -c 'not kept' "$W/err")"
+
+case_name=compiled
+export TRAINYARD_CACHE_DIR=none
+ty compile "$W/train.yaml" --data-dir="$W/data" --output="$W/compiled/"
+same "compile" 0 $rc
+has "says what it is for" "$W/out" "--compiled=$W/compiled"
+CC=/nonexistent train --compiled="$W/compiled"
+same "no C compiler is needed" 0 $rc
+same "the same weights" "$reference" "$(weights)"
+CC=/nonexistent train --compiled="$W/compiled" --threads=3
+same "nor the same number of threads" 0 $rc
+sed -i 's/^data:/compiled: compiled\ndata:/' "$W/train.yaml"
+CC=/nonexistent train
+same "as a key of the recipe" 0 $rc
+CC=/nonexistent train --batch_size=8
+same "another step: refused" 78 $rc
+has "another step: why" "$W/err" "compiled for another step: inputs: then image f32[16,1,8,8]"
+sed -i 's/^\(field\tprocessor features\t\)/\1quantum /' "$W/compiled/entry.txt"
+CC=/nonexistent train
+same "another processor: refused" 78 $rc
+has "another processor: which feature" "$W/err" "compiled for: quantum"
+CC=/nonexistent train --compiled="$W/nothing"
+same "no such folder" 66 $rc
+mkdir -p "$W/mine" && touch "$W/mine/file"
+ty compile "$W/train.yaml" --data-dir="$W/data" --output="$W/mine"
+same "somebody's own folder stays" 73 $rc
+same "somebody's own file stays" 1 "$(entries "$W/mine")"
+
+case_name=commit
+same "make COMMIT=...: what version says" 1 "$(make -n -B COMMIT=0123abcdef build/release/obj/entrypoint/command_info.o V=1 | grep -c 'TY_COMMIT=.*0123abcdef')"
+
+finish_tests
