@@ -78,3 +78,20 @@ int ty_clone_finish(ty_clone *c, ty_graph **out, ty_error *err)
     *out = NULL;
     return -1;
 }
+
+int ty_clone_rewrite(const ty_graph *in, ty_clone_fn *fn, void *ctx, ty_graph **out, ty_error *err)
+{
+    uint32_t n = ty_graph_n_nodes(in);
+    uint8_t *live = calloc((size_t)n + 1, 1);
+    *out = NULL;
+    if (!live)
+        return ty_error_set(err, TY_E_LIMIT, "no memory for a pass over %u nodes", n);
+    ty_graph_mark_live(in, TY_TAPE_ALL, live);
+    ty_clone c;
+    ty_clone_begin(&c, in);
+    for (uint32_t id = 0; id < n && !ty_graph_failed(c.to, NULL); id++)
+        if (live[id] && !fn(&c, id, ctx))
+            ty_clone_node(&c, id);
+    free(live);
+    return ty_clone_finish(&c, out, err);
+}

@@ -10,11 +10,6 @@
 
 #include <stdlib.h>
 
-typedef struct mask_pass {
-    ty_clone clone;
-    ty_val *relu; /* by node of the old graph: for x <= 0, the ReLU of x in the new graph, or TY_NONE */
-} mask_pass;
-
 static bool mask_is_zero(const ty_graph *g, ty_val v)
 {
     double value;
@@ -31,46 +26,38 @@ static uint32_t mask_of_relu(const ty_graph *g, uint32_t select)
     return relu ? cond : TY_NONE;
 }
 
-static void mask_select(mask_pass *m, uint32_t id)
+/* ctx: by node of the old graph, for x <= 0, the ReLU of x in the new graph, or TY_NONE. */
+static bool mask_select(ty_clone *c, uint32_t id, void *ctx)
 {
-    ty_clone *c = &m->clone;
+    ty_val *relu = ctx;
+    if (ty_graph_op(c->from, id) != TY_OP_SELECT)
+        return false;
     uint32_t cond = ty_val_node(ty_graph_in(c->from, id, 0));
-    if (mask_of_relu(c->from, id) == cond) {
+    bool is_relu = mask_of_relu(c->from, id) == cond;
+    if (!is_relu && relu[cond] == TY_NONE)
+        return false;
+    if (is_relu) {
         ty_clone_node(c, id);
-        m->relu[cond] = c->map[ty_val_make(id, 0)];
-        return;
-    }
-    if (m->relu[cond] == TY_NONE) {
-        ty_clone_node(c, id);
-        return;
+        relu[cond] = c->map[ty_val_make(id, 0)];
+        return true;
     }
     ty_val in[3];
     ty_clone_inputs(c, id, in);
     ty_graph_origin(c->to, ty_graph_origin_of(c->from, id));
-    in[0] = ty_b_le(c->to, m->relu[cond], ty_b_full_like(c->to, m->relu[cond], 0));
+    in[0] = ty_b_le(c->to, relu[cond], ty_b_full_like(c->to, relu[cond], 0));
     c->map[ty_val_make(id, 0)] = ty_graph_emit(c->to, TY_OP_SELECT, NULL, in, 3);
+    return true;
 }
 
 int ty_pass_mask(const ty_graph *in, ty_graph **out, ty_error *err)
 {
     uint32_t n = ty_graph_n_nodes(in);
-    mask_pass m = {.relu = malloc(sizeof(ty_val) * ((size_t)n + 1))};
-    uint8_t *live = calloc((size_t)n + 1, 1);
-    if (!m.relu || !live) {
-        free(m.relu);
-        free(live);
+    ty_val *relu = malloc(sizeof(ty_val) * ((size_t)n + 1));
+    if (!relu)
         return ty_error_set(err, TY_E_LIMIT, "no memory for a pass over %u nodes", n);
-    }
-    ty_graph_mark_live(in, TY_TAPE_ALL, live);
-    ty_clone_begin(&m.clone, in);
-    for (uint32_t id = 0; id < n; id++) {
-        m.relu[id] = TY_NONE;
-        if (live[id] && ty_graph_op(in, id) == TY_OP_SELECT)
-            mask_select(&m, id);
-        else if (live[id])
-            ty_clone_node(&m.clone, id);
-    }
-    free(live);
-    free(m.relu);
-    return ty_clone_finish(&m.clone, out, err);
+    for (uint32_t id = 0; id < n; id++)
+        relu[id] = TY_NONE;
+    int rc = ty_clone_rewrite(in, mask_select, relu, out, err);
+    free(relu);
+    return rc;
 }

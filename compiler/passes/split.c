@@ -8,8 +8,6 @@
 #include "compiler/ir/clone.h"
 #include "compiler/passes/passes.h"
 
-#include <stdlib.h>
-
 #define SPLIT_PARTS     64
 #define SPLIT_MIN_ELEMS (1 << 17)
 
@@ -26,8 +24,11 @@ static ty_val split_combine(ty_graph *g, ty_combine how, ty_val a, ty_val b)
     return how == TY_SUM ? ty_b_add(g, a, b) : how == TY_MAX ? ty_b_max(g, a, b) : ty_b_min(g, a, b);
 }
 
-static void split_node(ty_clone *c, uint32_t id)
+static bool split_node(ty_clone *c, uint32_t id, void *ctx)
 {
+    (void)ctx;
+    if (!split_wants(c->from, id))
+        return false;
     ty_graph *g = c->to;
     ty_combine how = (ty_combine)ty_graph_attr(c->from, id)->mode;
     const ty_type *type = ty_graph_type(c->from, ty_val_make(id, 0));
@@ -41,23 +42,10 @@ static void split_node(ty_clone *c, uint32_t id)
     if (whole < n)
         sum = split_combine(g, how, sum, ty_b_reduce(g, ty_b_slice_axis(g, flat, 0, whole, n), how, 1, false));
     c->map[ty_val_make(id, 0)] = ty_b_reshape(g, sum, type->rank, type->dim);
+    return true;
 }
 
 int ty_pass_split(const ty_graph *in, ty_graph **out, ty_error *err)
 {
-    uint32_t n = ty_graph_n_nodes(in);
-    uint8_t *live = calloc((size_t)n + 1, 1);
-    if (!live)
-        return ty_error_set(err, TY_E_LIMIT, "no memory for a pass over %u nodes", n);
-    ty_graph_mark_live(in, TY_TAPE_ALL, live);
-    ty_clone c;
-    ty_clone_begin(&c, in);
-    for (uint32_t id = 0; id < n; id++) {
-        if (live[id] && split_wants(in, id))
-            split_node(&c, id);
-        else if (live[id])
-            ty_clone_node(&c, id);
-    }
-    free(live);
-    return ty_clone_finish(&c, out, err);
+    return ty_clone_rewrite(in, split_node, NULL, out, err);
 }
