@@ -617,6 +617,31 @@ static void groups_keep_their_few_keys(void **state)
     }
 }
 
+/* Rotary embedding and gated units are no composites because nothing is left to win: each is one kernel. */
+static void what_stays_is_one_kernel(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"rotary.script", "rotary.dynamo", "rotary_interleaved.script",
+                                        "rotary_interleaved.dynamo", "swiglu.dynamo"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char path[256];
+        ty_model *m;
+        ty_program *p;
+        ty_error err = {0};
+        snprintf(path, sizeof path, "tests/golden/raise/%s.onnx", files[i]);
+        assert_int_equal(ty_model_open(path, &m, &err), 0);
+        const ty_model_value *x = ty_model_input(m, 0);
+        ty_binding in = {x->name, ty_type_make(x->dtype, x->rank, x->dim)};
+        if (ty_compile_infer(m, &in, 1, &(ty_compile_options){.threads = 1}, &p, &err) < 0)
+            fail_msg("%s: %s", path, err.message);
+        if (ty_program_report(p)->n_kernels != 1 || ty_program_report(p)->n_library_calls != 0)
+            fail_msg("%s: %d kernels, %d library calls", path, ty_program_report(p)->n_kernels,
+                     ty_program_report(p)->n_library_calls);
+        ty_program_free(p);
+        ty_model_free(m);
+    }
+}
+
 /* ---- real files ---- */
 
 typedef struct real {
@@ -806,6 +831,7 @@ int main(void)
         cmocka_unit_test(batch_norms_that_are_none),
         cmocka_unit_test(exported_forms_are_found),
         cmocka_unit_test(groups_keep_their_few_keys),
+        cmocka_unit_test(what_stays_is_one_kernel),
         cmocka_unit_test(train_cases_have_what_they_have),
         cmocka_unit_test(recurrences_read_weights_as_they_lie),
         cmocka_unit_test(reports_say_what_was_found),
