@@ -15,16 +15,20 @@
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define RNN_SERIAL_FLOPS 2e6 /* all steps together: less is not worth waking threads for */
 #define RNN_WAIT_COST    4e3 /* cycles that a step loses when threads wait for each other */
-#define RNN_LOAD_COST    4   /* cycles for a row of a panel from the second cache, however few rows it serves */
-#define RNN_ALIGN_FLOATS 16  /* a cache line */
+#define RNN_NEAR_COST    4   /* cycles for a row of a panel from the second cache, hidden behind those of its rows */
+#define RNN_FAR_COST     25  /* more cycles for it where a thread's panels are larger than that cache */
+#define RNN_CACHE_BYTES  (1 << 20) /* of the second cache, where the system does not say */
+#define RNN_ALIGN_FLOATS 16        /* a cache line */
 
 typedef struct rnn_call {
     ty_recurrence r;
     int64_t blocks; /* of TY_PANEL units */
     int threads;
+    long cache_bytes;     /* for a thread's panels */
     bool grad, two_parts; /* two_parts: GRU with the reset before the product */
     ty_panel_fn *product;
 } rnn_call;
@@ -104,8 +108,10 @@ static rnn_series job_series(rnn_job *j, void *result, int64_t width, int64_t pe
 static double rnn_cost(const rnn_call *c, int rows, int columns)
 {
     int64_t height = (c->r.batch + rows - 1) / rows, blocks = (c->blocks + columns - 1) / columns;
-    int64_t each = height > RNN_LOAD_COST ? height : RNN_LOAD_COST;
-    return (double)(blocks * c->r.width * each) + (columns > 1 ? RNN_WAIT_COST : 0);
+    int64_t each = height > RNN_NEAR_COST ? height : RNN_NEAR_COST, lines = blocks * c->r.width;
+    if (lines * TY_PANEL * (int64_t)sizeof(float) > c->cache_bytes)
+        each += RNN_FAR_COST;
+    return (double)(lines * each) + (columns > 1 ? RNN_WAIT_COST : 0);
 }
 
 /* How many of n threads share out the columns; n / that many share out the rows. */
@@ -377,6 +383,8 @@ static int rnn_prepare(const ty_library_shape *shape, const ty_type *series, con
     c->blocks = (c->r.hidden + TY_PANEL - 1) / TY_PANEL;
     c->two_parts = c->r.gates == TY_RNN_GRU && !c->r.reset_after;
     c->product = ty_panel_best();
+    long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    c->cache_bytes = (cache > 0 ? cache : RNN_CACHE_BYTES) / 4 * 3; /* the rest is for what streams through */
     double flops = 2.0 * (double)c->r.steps * (double)c->r.batch * (double)c->r.width * (double)c->r.hidden;
     c->threads = flops < RNN_SERIAL_FLOPS ? 1 : shape->threads;
     int64_t floats = rnn_rounded(rnn_panel_floats(c)) + rnn_rounded(c->threads * rnn_rounded(rnn_sum_floats(c))) +
