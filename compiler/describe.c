@@ -75,7 +75,7 @@ static void describe_library(const ty_unit *u, const ty_graph *g, ty_arena *a, t
     out->text = ty_op_row_of((ty_op)n->op)->text;
     for (int i = 0; i < (int)n->n_in; i++) {
         const ty_type *in = ty_graph_type(g, ty_graph_in(g, u->node, i));
-        out->read_bytes += ty_type_bytes(in);
+        out->read_bytes += ty_fuse_is_implied(g, u->node, i) ? 0 : ty_type_bytes(in);
         out->text = ty_arena_printf(a, "%s %s", out->text, ty_type_text(in, type, sizeof type));
     }
     for (uint32_t i = 0; i < n->n_res; i++)

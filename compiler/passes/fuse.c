@@ -36,12 +36,31 @@ static bool fuse_is_assembly(const ty_graph *g, uint32_t node)
     return ty_type_elems(type) >= 1024;
 }
 
+bool ty_fuse_is_implied(const ty_graph *g, uint32_t node, int in)
+{
+    ty_op op = ty_graph_op(g, node);
+    if (in != 0 || (op != TY_OP_SCATTER && op != TY_OP_PUT))
+        return false;
+    ty_val v = ty_graph_in(g, node, 0);
+    while (ty_graph_op(g, ty_val_node(v)) == TY_OP_BROADCAST || ty_graph_op(g, ty_val_node(v)) == TY_OP_RESHAPE)
+        v = ty_graph_in(g, ty_val_node(v), 0);
+    if (ty_graph_op(g, ty_val_node(v)) != TY_OP_CONST)
+        return false;
+    const char *data = ty_graph_const_data(g, v);
+    size_t n = ty_type_bytes(ty_graph_type(g, v));
+    for (size_t i = 0; i < n && n <= 64; i++)
+        if (data[i])
+            return false;
+    return n <= 64;
+}
+
 static void fuse_pin_operands(ty_fusion *f, uint32_t node)
 {
     const ty_node *n = ty_graph_node(f->g, node);
     bool all = fuse_class(f->g, node) == TY_CLASS_LIBRARY || fuse_is_assembly(f->g, node);
     for (uint32_t i = 0; all && i < n->n_in; i++)
-        fuse_pin(f, ty_graph_in(f->g, node, (int)i));
+        if (!ty_fuse_is_implied(f->g, node, (int)i))
+            fuse_pin(f, ty_graph_in(f->g, node, (int)i));
     if (fuse_class(f->g, node) == TY_CLASS_EFFECT)
         fuse_pin(f, ty_graph_in(f->g, node, 0));
 }
@@ -135,7 +154,7 @@ static void fuse_loads_of_node(ty_fusion *f, ty_unit *u)
     u->load = TY_NEW_ARRAY(&f->arena, ty_val, n->n_in);
     for (uint32_t i = 0; i < n->n_in; i++) {
         ty_val in = ty_graph_in(f->g, u->node, (int)i);
-        if (in != TY_NONE)
+        if (in != TY_NONE && !ty_fuse_is_implied(f->g, u->node, (int)i))
             u->load[u->n_loads++] = ty_view_of(f->g, in).base;
     }
 }

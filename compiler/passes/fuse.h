@@ -51,6 +51,10 @@ typedef struct ty_view {
 } ty_view;
 ty_view ty_view_of(const ty_graph *g, ty_val v);
 
+/* Is operand `in` of a library call nothing but zeros, which the call fills in by itself? What scatter writes into, as
+ * an embedding's gradient does. It has no memory and its pointer is NULL. */
+bool ty_fuse_is_implied(const ty_graph *g, uint32_t node, int in);
+
 int ty_pass_fuse(const ty_graph *g, uint32_t tape, int n_threads, ty_fusion **out, ty_error *err);
 void ty_fusion_free(ty_fusion *f);
 

@@ -1,14 +1,16 @@
 /* split.c - reductions of a large tensor to one number become two steps, so that all threads take part.
  *
  * The gradient norm of a large model, the mean of a large loss: as one row they would run on one thread. The tensor is
- * cut into SPLIT_PARTS equal parts and a remainder; how many parts does not depend on the number of threads, so neither
- * do the bits.
+ * cut into equal parts, and a remainder if no convenient number divides it: without one the norm can join the kernel of
+ * the update, which reads the same gradient. How many parts does not depend on the number of threads, so neither do the
+ * bits.
  */
 #include "compiler/ir/build.h"
 #include "compiler/ir/clone.h"
 #include "compiler/passes/passes.h"
 
-#define SPLIT_PARTS     64
+#define SPLIT_PARTS     64 /* with a remainder, or at least, without one */
+#define SPLIT_MOST      1024
 #define SPLIT_MIN_ELEMS (1 << 17)
 
 static bool split_wants(const ty_graph *g, uint32_t id)
@@ -17,6 +19,14 @@ static bool split_wants(const ty_graph *g, uint32_t id)
         return false;
     return ty_type_elems(ty_graph_type(g, ty_val_make(id, 0))) == 1 &&
            ty_type_elems(ty_graph_type(g, ty_graph_in(g, id, 0))) >= SPLIT_MIN_ELEMS;
+}
+
+static int64_t split_parts(int64_t n)
+{
+    for (int64_t parts = SPLIT_PARTS; parts <= SPLIT_MOST; parts++)
+        if (n % parts == 0)
+            return parts;
+    return SPLIT_PARTS;
 }
 
 static ty_val split_combine(ty_graph *g, ty_combine how, ty_val a, ty_val b)
@@ -36,8 +46,8 @@ static bool split_node(ty_clone *c, uint32_t id, void *ctx)
     ty_clone_inputs(c, id, &in);
     ty_graph_origin(g, ty_graph_origin_of(c->from, id));
     ty_val flat = ty_b_flatten(g, in);
-    int64_t n = ty_b_dim(g, flat, 0), part = n / SPLIT_PARTS, whole = part * SPLIT_PARTS;
-    ty_val parts = ty_b_reshape(g, ty_b_slice_axis(g, flat, 0, 0, whole), 2, (const int64_t[]){SPLIT_PARTS, part});
+    int64_t n = ty_b_dim(g, flat, 0), n_parts = split_parts(n), part = n / n_parts, whole = part * n_parts;
+    ty_val parts = ty_b_reshape(g, ty_b_slice_axis(g, flat, 0, 0, whole), 2, (const int64_t[]){n_parts, part});
     ty_val sum = ty_b_reduce(g, ty_b_reduce(g, parts, how, 2, false), how, 1, false);
     if (whole < n)
         sum = split_combine(g, how, sum, ty_b_reduce(g, ty_b_slice_axis(g, flat, 0, whole, n), how, 1, false));

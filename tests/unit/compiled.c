@@ -403,6 +403,21 @@ static ty_graph *make_wild(uint64_t seed)
     return w.g;
 }
 
+/* Written into zeros that have no memory: by the native call, by the reference, and while the zeros are asked for too.
+ */
+static ty_graph *make_scatter_into_zeros(uint64_t seed)
+{
+    (void)seed;
+    ty_graph *g = ty_graph_new();
+    ty_val x = input(g, "x", 2, DIMS(50, 40)), zeros = ty_b_full(g, TY_F32, 2, DIMS(30, 40), 0);
+    ty_val all = ty_b_iota(g, ty_type_make(TY_I64, 1, DIMS(50)), 0);
+    ty_val index = ty_b_binary(g, TY_OP_REM, ty_b_mul_s(g, all, 7), ty_b_scalar(g, TY_I64, 30));
+    out(g, "native", ty_b_scatter(g, zeros, index, x, 0, TY_SUM));
+    out(g, "reference", ty_b_scatter(g, ty_b_cast(g, zeros, TY_BF16), index, ty_b_cast(g, x, TY_BF16), 0, TY_MAX));
+    out(g, "zeros", zeros);
+    return g;
+}
+
 /* ---- tests ---- */
 
 static void test_elementwise(void **state)
@@ -434,6 +449,12 @@ static void test_update(void **state)
 {
     (void)state;
     judge(make_update, 0, TY_RUN_LAST, 5, 1e-5);
+}
+
+static void test_scatter_into_zeros(void **state)
+{
+    (void)state;
+    judge(make_scatter_into_zeros, 0, TY_RUN_EVAL, 2, 1e-6);
 }
 
 static void test_random_graphs(void **state)
@@ -510,11 +531,17 @@ static void test_compiler_is_missing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_elementwise),   cmocka_unit_test(test_integers),
-        cmocka_unit_test(test_movement),      cmocka_unit_test(test_reductions),
-        cmocka_unit_test(test_gradient),      cmocka_unit_test(test_update),
-        cmocka_unit_test(test_random_graphs), cmocka_unit_test(test_bits_do_not_depend_on_threads),
-        cmocka_unit_test(test_calls),         cmocka_unit_test(test_compiler_is_missing),
+        cmocka_unit_test(test_elementwise),
+        cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_movement),
+        cmocka_unit_test(test_reductions),
+        cmocka_unit_test(test_gradient),
+        cmocka_unit_test(test_update),
+        cmocka_unit_test(test_scatter_into_zeros),
+        cmocka_unit_test(test_random_graphs),
+        cmocka_unit_test(test_bits_do_not_depend_on_threads),
+        cmocka_unit_test(test_calls),
+        cmocka_unit_test(test_compiler_is_missing),
     };
     return cmocka_run_group_tests_name("compiled", tests, NULL, NULL);
 }

@@ -223,6 +223,8 @@ static void cpu_add_library(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, co
                                 .origin = ty_graph_origin_of(g, u->node),
                                 .threads = cpu->opt.threads};
     for (int i = 0; i < step->n_in; i++) {
+        if (ty_fuse_is_implied(g, u->node, i))
+            continue;
         cpu_point(cpu, tape, plan, &step->ptr[i], ty_graph_in(g, u->node, i), 0);
         cpu_align_constant(cpu, plan, (ty_op)n->op, ty_graph_in(g, u->node, i), &step->ptr[i]);
         step->info.read_bytes += ty_type_bytes(ty_graph_type(g, ty_graph_in(g, u->node, i)));

@@ -27,8 +27,12 @@ static void reference_run(void *prepared, const void *const *in, void *const *ou
 {
     (void)scratch;
     reference_call *c = prepared;
-    for (int i = 0; i < c->n_in; i++)
-        ty_ref_load(&c->in[i], in[i]);
+    for (int i = 0; i < c->n_in; i++) {
+        if (in[i])
+            ty_ref_load(&c->in[i], in[i]);
+        else
+            reference_clear(&c->in[i]);
+    }
     for (int i = 0; i < c->n_res; i++)
         reference_clear(&c->res[i]);
     ty_op_row_of(c->op)->ref(&c->attr, c->in, c->n_in, c->res, NULL);

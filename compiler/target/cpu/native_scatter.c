@@ -1,6 +1,6 @@
 /* native_scatter.c - writing rows (scatter) and single elements (put) by number.
  *
- * The result starts as a copy of x. Updates that meet in one place combine in the order of the index whatever the
+ * The result starts as a copy of x, or as zeros where there is no x. Updates that meet in one place combine in the order of the index whatever the
  * number of threads is, because each place belongs to one thread, which goes through the whole index in order and takes
  * what is its own. How places are dealt out depends on the shape: whole slabs in front of the axis, or pieces of rows,
  * or, for an embedding's gradient (many short rows), rows by a hash of their number, which spreads frequent ones.
@@ -102,12 +102,18 @@ TY_CPU_INLINE bool scatter_is_inside(const scatter_call *c, int64_t at)
     return (uint64_t)at < (uint64_t)c->n;
 }
 
+/* from: NULL for zeros. */
 static void scatter_copy(const scatter_call *c, char *to, const char *from)
 {
     int64_t bytes = c->outer * c->n * c->inner * (int64_t)c->elem_bytes;
 #pragma omp parallel for schedule(static) num_threads(c->threads)
-    for (int64_t at = 0; at < bytes; at += SCATTER_COPY_BYTES)
-        memcpy(to + at, from + at, (size_t)(bytes - at < SCATTER_COPY_BYTES ? bytes - at : SCATTER_COPY_BYTES));
+    for (int64_t at = 0; at < bytes; at += SCATTER_COPY_BYTES) {
+        size_t n = (size_t)(bytes - at < SCATTER_COPY_BYTES ? bytes - at : SCATTER_COPY_BYTES);
+        if (from)
+            memcpy(to + at, from + at, n);
+        else
+            memset(to + at, 0, n);
+    }
 }
 
 /* ---- scatter ---- */
