@@ -1,9 +1,10 @@
 /* native_scatter.c - writing rows (scatter) and single elements (put) by number.
  *
- * The result starts as a copy of x, or as zeros where there is no x. Updates that meet in one place combine in the order of the index whatever the
- * number of threads is, because each place belongs to one thread, which goes through the whole index in order and takes
- * what is its own. How places are dealt out depends on the shape: whole slabs in front of the axis, or pieces of rows,
- * or, for an embedding's gradient (many short rows), rows by a hash of their number, which spreads frequent ones.
+ * The result starts as a copy of x, or as zeros where there is no x. Updates that meet in one place combine in the
+ * order of the index whatever the number of threads is, because each place belongs to one thread, which goes through
+ * the whole index in order and takes what is its own. How places are dealt out depends on the shape: whole slabs in
+ * front of the axis, or pieces of rows, or, for an embedding's gradient (many short rows), rows by a hash of their
+ * number, which spreads frequent ones.
  *
  * An index outside the axis writes nothing.
  */
