@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_STEPS = 4096, MAX_ACTS = 6 };
+enum { MAX_STEPS = 4096, MAX_ACTS = 6 }; /* MAX_STEPS: that are unrolled */
 
 typedef enum rnn_kind { KIND_RNN, KIND_GRU, KIND_LSTM } rnn_kind;
 
@@ -145,9 +145,9 @@ static bool rnn_read(onnx_ctx *c, rnn *r)
     r->batch = onnx_dim(c, r->x, 1);
     r->in = onnx_dim(c, r->x, 2);
     r->hidden = onnx_dim(c, onnx_in(c, 2), 2);
-    if (r->steps < 1 || r->steps > MAX_STEPS || r->hidden < 1) {
-        onnx_fail(c, TY_E_LIMIT, "%s: %lld steps; 1 to %d are possible", c->node->op_type, (long long)r->steps,
-                  MAX_STEPS);
+    if (r->steps < 1 || r->hidden < 1) {
+        onnx_fail(c, TY_E_LIMIT, "%s: %lld steps of %lld units; at least one of each is needed", c->node->op_type,
+                  (long long)r->steps, (long long)r->hidden);
         return false;
     }
     read_activations(r);
@@ -428,6 +428,12 @@ static ty_val unroll_direction(rnn *r, rnn_dir *d, int number)
     bool backward = is_backward(r, number);
     int64_t flat[] = {r->steps * r->batch, r->in}, gh = r->gates * r->hidden, row[] = {r->batch, gh};
     int64_t all[] = {r->steps, r->batch, r->hidden};
+    if (r->steps > MAX_STEPS) {
+        onnx_fail(r->c, TY_E_LIMIT,
+                  "%s: %lld steps; at most %d are possible with clip, peepholes, lengths or these activations",
+                  r->c->node->op_type, (long long)r->steps, MAX_STEPS);
+        return TY_NONE;
+    }
     ty_val *y = onnx_alloc(r->c, (size_t)r->steps, sizeof *y);
     read_bias(r, d, number);
     if (r->kind == KIND_LSTM)

@@ -74,7 +74,9 @@ int ty_op_infer_rnn_steps(const ty_attr *attr, const ty_type *const *in, int n_i
         ty_expect_type("h", in[TY_STEPS_H0], &state, err) < 0 ||
         steps_expect_cell(&r, n_in > TY_STEPS_C0 ? in[TY_STEPS_C0] : NULL, &state, err) < 0)
         return -1;
-    res[TY_STEPS_H] = steps_series(&r, dtype, r.steps + 1, r.hidden);
+    int64_t states[] = {r.steps + 1, r.batch, r.hidden};
+    if (ty_expect_result(dtype, 3, states, &res[TY_STEPS_H], err) < 0)
+        return -1;
     res[TY_STEPS_GATES] = gates;
     res[TY_STEPS_KEPT] = steps_series(&r, dtype, steps_n_kept(&r), r.hidden);
     return 0;

@@ -120,6 +120,11 @@ static void layers_refuse(void **state)
     case_refused(TY_OP_RNN, lstm, IN(x, w, r, TYPE(TY_F32, DIMS(20)), h, h), "bias: expected f32[16], found f32[20]");
     case_refused(TY_OP_RNN, lstm, IN(x, w, r, b, TYPE(TY_F64, DIMS(2, 4)), h), "h: expected f32[2,4]");
     case_refused(TY_OP_RNN, lstm, IN(TYPE(TY_F32, DIMS(0, 2, 3)), w, r, b, h, h), "at least one step");
+    enum { MANY = 1 << 30 };
+    case_refused(TY_OP_RNN_STEPS, (ty_attr){.n = 1},
+                 IN(TYPE(TY_F32, DIMS(1, MANY, MANY)), TYPE(TY_F32, DIMS(MANY, MANY)), TYPE(TY_F32, DIMS(MANY)),
+                    TYPE(TY_F32, DIMS(MANY, MANY))),
+                 "below 2^63");
     bad.lo[3] = 2;
     case_refused(TY_OP_RNN, bad, IN(x, w, r, b, h, h), "each of 0 to 3 once");
     bad = lstm;
