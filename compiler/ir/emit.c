@@ -46,6 +46,10 @@ static bool emit_check_inputs(ty_graph *g, const ty_op_row *row, const ty_val *i
             ty_graph_fail(g, TY_E_GRAPH, "%s: input %d is no value of this graph", row->text, i);
             return false;
         }
+        if (ty_graph_op(g, ty_val_node(in[i])) == TY_OP_ASSIGN) {
+            ty_graph_fail(g, TY_E_GRAPH, "%s: input %d is an assign, expected the value assigned", row->text, i);
+            return false;
+        }
     }
     return true;
 }

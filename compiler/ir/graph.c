@@ -416,6 +416,8 @@ int ty_graph_add_output(ty_graph *g, const char *name, ty_val v, uint32_t tapes)
         return -1;
     if (v == TY_NONE || ty_val_node(v) >= g->node.n)
         return (void)ty_graph_fail(g, TY_E_GRAPH, "output \"%s\" has no value", name), -1;
+    if (ty_graph_op(g, ty_val_node(v)) == TY_OP_ASSIGN)
+        return (void)ty_graph_fail(g, TY_E_GRAPH, "output \"%s\" is an assign, expected the value assigned", name), -1;
     for (int i = 0; i < ty_graph_n_outputs(g); i++)
         if (strcmp(ty_graph_output(g, i)->name, name) == 0 && (ty_graph_output(g, i)->tapes & tapes))
             return (void)ty_graph_fail(g, TY_E_GRAPH, "two outputs of one tape are named \"%s\"", name), -1;

@@ -53,6 +53,8 @@ static int verify_inputs(const ty_graph *g, uint32_t id, ty_error *err)
         if (ty_val_result(v) >= ty_graph_node(g, ty_val_node(v))->n_res)
             return ty_error_set(err, TY_E_GRAPH, "input %u is result %u of %%%u, which has %u", k, ty_val_result(v),
                                 ty_val_node(v), ty_graph_node(g, ty_val_node(v))->n_res);
+        if (ty_graph_op(g, ty_val_node(v)) == TY_OP_ASSIGN)
+            return ty_error_set(err, TY_E_GRAPH, "input %u is an assign, expected the value assigned", k);
     }
     return 0;
 }
