@@ -429,6 +429,7 @@ static void job_free(job *j)
 static int usage(void)
 {
     fprintf(stderr, "usage: ours WORK DIR [STEPS] [--cache DIR] [--threads N] [--cc PROGRAM] [--dump DIR] [--calls]\n"
+                    "            [--strict]\n"
                     "       WORK is one of");
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
         fprintf(stderr, " %s", works[i].name);
@@ -446,10 +447,13 @@ static const work *work_find(const char *name)
 
 static bool job_options(job *j, int argc, char **argv)
 {
-    static const struct option known[] = {
-        {"cache", required_argument, NULL, 'k'}, {"threads", required_argument, NULL, 't'},
-        {"cc", required_argument, NULL, 'c'},    {"dump", required_argument, NULL, 'd'},
-        {"calls", no_argument, NULL, 'l'},       {0}};
+    static const struct option known[] = {{"cache", required_argument, NULL, 'k'},
+                                          {"threads", required_argument, NULL, 't'},
+                                          {"cc", required_argument, NULL, 'c'},
+                                          {"dump", required_argument, NULL, 'd'},
+                                          {"calls", no_argument, NULL, 'l'},
+                                          {"strict", no_argument, NULL, 's'},
+                                          {0}};
     for (int o; (o = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         switch (o) {
         case 'k':
@@ -466,6 +470,9 @@ static bool job_options(job *j, int argc, char **argv)
             break;
         case 'l':
             j->calls = true;
+            break;
+        case 's':
+            j->options.deterministic_strict = true;
             break;
         default:
             return false;
