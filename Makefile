@@ -125,8 +125,8 @@ test: test-deps
 mutants: $(B)/tools/onnx_mutants
 	$(Q)TY_VARIANT=$(variant) tests/import/onnx_mutants.sh 10000
 
-# Only the program; `bench/compare` runs it beside PyTorch, JAX and TensorFlow.
-bench: $(B)/bench/ours
+# Only the programs; `bench/compare` runs ours beside PyTorch, JAX and TensorFlow.
+bench: $(B)/bench/ours $(B)/bench/scale
 
 fresh:
 	$(Q)tests/fresh.sh

@@ -247,36 +247,59 @@ static void fuse_users_drop(fuse_users *users, ty_val v, uint32_t unit)
     users->n[v] = n;
 }
 
-/* Does a path lead from `from` over a third unit to `to`? Depth first against the direction of data, from `to` back. */
-static bool fuse_path(const ty_fusion *f, uint32_t at, uint32_t from, uint32_t to, uint32_t *seen, uint32_t mark)
+typedef struct fuse_state {
+    ty_fusion *f;
+    fuse_users users;
+    uint32_t *rank;    /* per unit: its place in an order in which producers come first */
+    uint32_t *at;      /* unit by place */
+    uint32_t *waiting; /* units yet to be looked at by fuse_cycle */
+    uint32_t *seen;    /* per unit: mark of the latest search that came through it */
+    uint32_t mark;
+} fuse_state;
+
+/* Does a path lead from one of the two over a third unit to the other? Only from the one that comes first, and only
+ * over what lies between them: the search goes back from the later one and no further than the earlier, so that its
+ * cost does not grow with the graph. Marks what it has seen, the ancestors of the later one that lie between. */
+static bool fuse_cycle(fuse_state *s, uint32_t a, uint32_t b)
 {
-    const ty_unit *u = &f->unit[at];
-    for (int i = 0; i < u->n_loads; i++) {
-        uint32_t p = f->producer[u->load[i]];
-        if (p == TY_NONE || seen[p] == mark)
-            continue;
-        if (p == from) {
-            if (at != to)
+    const ty_fusion *f = s->f;
+    uint32_t from = s->rank[a] < s->rank[b] ? a : b, to = from == a ? b : a, n = 0;
+    s->mark++;
+    s->waiting[n++] = to;
+    while (n) {
+        uint32_t at = s->waiting[--n];
+        const ty_unit *u = &f->unit[at];
+        for (int i = 0; i < u->n_loads; i++) {
+            uint32_t p = f->producer[u->load[i]];
+            if (p == from && at != to)
                 return true;
-            continue;
+            if (p == TY_NONE || p == at || s->seen[p] == s->mark || s->rank[p] <= s->rank[from])
+                continue;
+            s->seen[p] = s->mark;
+            s->waiting[n++] = p;
         }
-        seen[p] = mark;
-        if (fuse_path(f, p, from, to, seen, mark))
-            return true;
     }
     return false;
 }
 
-typedef struct fuse_state {
-    ty_fusion *f;
-    fuse_users users;
-    uint32_t *seen;
-    uint32_t mark;
-} fuse_state;
-
-static bool fuse_cycle(fuse_state *s, uint32_t a, uint32_t b)
+/* Units a and b, between which fuse_cycle has just found no path, become unit a: it takes the place of the earlier one,
+ * behind what the later one needs. The dead one goes to the end of the stretch. */
+static void fuse_reorder(fuse_state *s, uint32_t a, uint32_t b)
 {
-    return fuse_path(s->f, b, a, b, s->seen, ++s->mark) || fuse_path(s->f, a, b, a, s->seen, ++s->mark);
+    uint32_t first = s->rank[a] < s->rank[b] ? s->rank[a] : s->rank[b];
+    uint32_t last = s->rank[a] < s->rank[b] ? s->rank[b] : s->rank[a], n_before = 0, n_behind = 0;
+    for (uint32_t r = first + 1; r < last; r++) {
+        uint32_t u = s->at[r];
+        if (s->seen[u] == s->mark)
+            s->at[first + n_before++] = u;
+        else
+            s->waiting[n_behind++] = u;
+    }
+    s->at[first + n_before] = a;
+    memcpy(&s->at[first + n_before + 1], s->waiting, sizeof *s->at * n_behind);
+    s->at[last] = b;
+    for (uint32_t r = first; r <= last; r++)
+        s->rank[s->at[r]] = r;
 }
 
 static bool fuse_only_used_by(const fuse_state *s, ty_val v, uint32_t a, uint32_t b)
@@ -389,6 +412,7 @@ static bool fuse_join(fuse_state *s, uint32_t a, uint32_t b)
             f->in_memory[gone[i]] = 1;
         return false;
     }
+    fuse_reorder(s, a, b);
     fuse_replace(s, a, b, &u);
     return true;
 }
@@ -434,7 +458,12 @@ static void fuse_join_all(ty_fusion *f)
     fuse_state s = {.f = f,
                     .users = {TY_NEW_ARRAY(&f->arena, uint32_t *, n_vals), TY_NEW_ARRAY(&f->arena, int, n_vals),
                               TY_NEW_ARRAY(&f->arena, int, n_vals)},
+                    .rank = TY_NEW_ARRAY(&f->arena, uint32_t, f->n_units + 1),
+                    .at = TY_NEW_ARRAY(&f->arena, uint32_t, f->n_units + 1),
+                    .waiting = TY_NEW_ARRAY(&f->arena, uint32_t, f->n_units + 1),
                     .seen = TY_NEW_ARRAY(&f->arena, uint32_t, f->n_units + 1)};
+    for (uint32_t u = 0; u < f->n_units; u++)
+        s.rank[u] = s.at[u] = u; /* units were made in the order of nodes */
     for (uint32_t a = 0; a < f->n_units; a++)
         for (int i = 0; i < f->unit[a].n_loads; i++)
             fuse_users_add(f, &s.users, f->unit[a].load[i], a);

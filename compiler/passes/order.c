@@ -90,10 +90,10 @@ static bool sched_may_donate(sched *s, int state, ty_val base)
         return false;
     if (sched_loads_state(f, u, state) && (u->kind != TY_UNIT_KERNEL || !sched_in_step(f, u->kernel, base, state)))
         return false;
+    s->mark++; /* one for all readers: what the search of one has passed does not lead to the producer */
     for (uint32_t r = 0; r < f->n_units; r++) {
         if (r == producer || f->unit[r].kind == TY_UNIT_DEAD || !sched_loads_state(f, &f->unit[r], state))
             continue;
-        s->mark++;
         if (sched_reaches(s, r, producer))
             return false; /* a reader needs the new value's unit first */
     }
