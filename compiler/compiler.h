@@ -529,10 +529,21 @@ typedef struct ty_tape_facts {
     int64_t slab_bytes, bound_bytes; /* the bound: no plan of this order can be smaller */
     int peak;                        /* first position with the most live bytes */
     int64_t peak_bytes;              /* live there */
+    int unfused_calls;               /* if every operation of the tape ran alone, as without a compiler ... */
+    double unfused_bytes;            /* ... and read its operands from memory and wrote its results there */
 } ty_tape_facts;
 
 /* Describes one tape of a compiled or planned program; everything lies in the arena or belongs to the program. */
 int ty_program_describe(const ty_program *p, ty_run run, ty_arena *a, ty_tape_facts *out, ty_error *err);
+
+/* What this machine can do at most, measured in some 100 ms: a product of oneDNN, a copy by all threads. */
+typedef struct ty_machine_ceilings {
+    int threads;
+    double flop_per_s;  /* f32 */
+    double bytes_per_s; /* read and written */
+} ty_machine_ceilings;
+
+int ty_machine_measure(int threads, ty_machine_ceilings *out, ty_error *err);
 
 /* Values that an integer input may take so that no lookup leaves its table: labels below the class count, ids below the
  * table's rows. */

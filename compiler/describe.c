@@ -269,6 +269,30 @@ static void describe_peak(ty_arena *a, ty_tape_facts *out)
     }
 }
 
+/* Leaves and views of other values need no call of their own. */
+static bool describe_is_call(const ty_graph *g, uint32_t node)
+{
+    ty_op_class class_ = ty_op_row_of(ty_graph_op(g, node))->class_;
+    ty_val v = ty_val_make(node, 0);
+    return class_ != TY_CLASS_LEAF && class_ != TY_CLASS_EFFECT && ty_view_of(g, v).base == v;
+}
+
+static void describe_unfused(const ty_plan *plan, ty_tape_facts *out)
+{
+    const ty_graph *g = plan->f->g;
+    for (uint32_t id = 0; id < ty_graph_n_nodes(g); id++) {
+        if (!plan->f->live[id] || !describe_is_call(g, id))
+            continue;
+        const ty_node *n = ty_graph_node(g, id);
+        out->unfused_calls++;
+        for (uint32_t i = 0; i < n->n_in; i++)
+            if (ty_graph_in(g, id, (int)i) != TY_NONE)
+                out->unfused_bytes += (double)ty_type_bytes(ty_graph_type(g, ty_graph_in(g, id, (int)i)));
+        for (uint32_t i = 0; i < n->n_res; i++)
+            out->unfused_bytes += (double)ty_type_bytes(ty_graph_type(g, ty_val_make(id, i)));
+    }
+}
+
 int ty_program_describe(const ty_program *p, ty_run run, ty_arena *a, ty_tape_facts *out, ty_error *err)
 {
     *out = (ty_tape_facts){0};
@@ -280,6 +304,7 @@ int ty_program_describe(const ty_program *p, ty_run run, ty_arena *a, ty_tape_fa
     out->slab_bytes = plan->slab_bytes;
     out->bound_bytes = plan->bound_bytes;
     describe_peak(a, out);
+    describe_unfused(plan, out);
     return 0;
 }
 

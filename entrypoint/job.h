@@ -36,6 +36,7 @@ typedef struct ty_job {
     const char *cache_folder;    /* NULL: none; the recipe's own wins */
     const char *compiled_folder; /* kernels compiled before; NULL: as the recipe says */
     bool fresh;                  /* remove older checkpoints and start anew */
+    bool plan_only;              /* the session is opened to plan, not to train */
     const char *progress;        /* "auto", "plain", "bar", "none", "json" */
 } ty_job;
 

@@ -535,6 +535,47 @@ static int read_checkpoint(recipe_reader *rd, const ty_doc *node)
     return 0;
 }
 
+static int read_batch_size(recipe_reader *rd, const ty_doc *node)
+{
+    ty_recipe *r = rd->r;
+    r->batch_size = 32;
+    if (!node || node->kind == TY_DOC_NULL)
+        return 0;
+    r->batch_auto = node->raw && strcmp(node->raw, "auto") == 0;
+    if (r->batch_auto)
+        return 0;
+    if (ty_doc_int(node, &r->batch_size, rd->err) < 0)
+        return ty_error_help(rd->err, "write a number of rows, or auto");
+    if (r->batch_size >= 1 && r->batch_size <= 1 << 24)
+        return 0;
+    return ty_doc_error(node, rd->err, TY_E_RANGE, NULL,
+                        "key \"batch_size\": expected auto, or an integer from 1 to %d, found %lld", 1 << 24,
+                        (long long)r->batch_size);
+}
+
+/* "8 GiB", "500MB" or a number of bytes. */
+static int read_memory(recipe_reader *rd, const ty_doc *node)
+{
+    static const struct {
+        const char *unit;
+        double bytes;
+    } units[] = {{"", 1},      {"B", 1},          {"kB", 1e3},       {"MB", 1e6},       {"GB", 1e9},
+                 {"TB", 1e12}, {"KiB", 1u << 10}, {"MiB", 1u << 20}, {"GiB", 1u << 30}, {"TiB", 1099511627776.0}};
+    if (!node || node->kind == TY_DOC_NULL)
+        return 0;
+    char *end, unit[8] = "", rest[2] = "";
+    double n = node->raw ? strtod(node->raw, &end) : -1;
+    if (node->raw && end != node->raw && sscanf(end, " %7[A-Za-z]%1s", unit, rest) <= 1)
+        for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+            if (strcmp(unit, units[i].unit) == 0 && n * units[i].bytes >= 1 && n * units[i].bytes <= 1e18) {
+                rd->r->memory_bytes = (uint64_t)(n * units[i].bytes);
+                return 0;
+            }
+    ty_doc_error(node, rd->err, TY_E_RANGE, NULL, "\"memory\": expected an amount of memory, found \"%s\"",
+                 node->raw ? node->raw : "");
+    return ty_error_help(rd->err, "write \"8 GiB\" or \"500 MB\"");
+}
+
 static int read_top(recipe_reader *rd, const ty_doc *root)
 {
     ty_recipe *r = rd->r;
@@ -542,7 +583,8 @@ static int read_top(recipe_reader *rd, const ty_doc *root)
     if (ty_recipe_bind(rd, "", ty_recipe_top_section.rows, ty_recipe_top_section.n_rows, root, &t) < 0)
         return -1;
     r->model = ty_recipe_path(rd, t.model);
-    r->batch_size = t.batch_size;
+    r->batch_rule = t.batch_rule;
+    r->batch_base = t.batch_base;
     r->epochs = t.epochs;
     r->max_steps = t.max_steps;
     r->accumulate = t.accumulate;
@@ -553,10 +595,11 @@ static int read_top(recipe_reader *rd, const ty_doc *root)
     r->tensorboard = t.tensorboard;
     r->cache = t.cache && strcmp(t.cache, "none") != 0 ? ty_recipe_path(rd, t.cache) : t.cache;
     r->compiled = ty_recipe_path(rd, t.compiled);
-    if (read_inputs(rd, t.inputs) < 0 || read_loss(rd, t.loss) < 0 || read_optimizer(rd, t.optimizer) < 0 ||
-        read_schedule(rd, t.schedule) < 0 || read_warmup(rd, t.warmup) < 0 || read_clip(rd, t.clip) < 0 ||
-        read_lr_scale(rd, t.lr_scale) < 0 || read_ema(rd, t.ema) < 0 || ty_recipe_read_data(rd, t.data) < 0 ||
-        read_metrics(rd, t.metrics) < 0 || read_checkpoint(rd, t.checkpoint) < 0 || check_plateau(rd) < 0)
+    if (read_batch_size(rd, t.batch_size) < 0 || read_memory(rd, t.memory) < 0 || read_inputs(rd, t.inputs) < 0 ||
+        read_loss(rd, t.loss) < 0 || read_optimizer(rd, t.optimizer) < 0 || read_schedule(rd, t.schedule) < 0 ||
+        read_warmup(rd, t.warmup) < 0 || read_clip(rd, t.clip) < 0 || read_lr_scale(rd, t.lr_scale) < 0 ||
+        read_ema(rd, t.ema) < 0 || ty_recipe_read_data(rd, t.data) < 0 || read_metrics(rd, t.metrics) < 0 ||
+        read_checkpoint(rd, t.checkpoint) < 0 || check_plateau(rd) < 0)
         return -1;
     return read_span(rd, t.evaluate_every, "evaluate_every", "1 epoch", &r->evaluate_every) < 0 ||
                    read_names(rd, t.frozen, "frozen", &r->frozen, &r->n_frozen) < 0 ||

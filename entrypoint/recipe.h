@@ -99,6 +99,8 @@ typedef struct ty_setting {
     const char *key, *value, *origin;
 } ty_setting;
 
+typedef enum ty_batch_rule { TY_BATCH_RULE_NONE, TY_BATCH_RULE_LINEAR, TY_BATCH_RULE_SQRT } ty_batch_rule;
+
 /* NULL-terminated lists of names. */
 typedef const char *const *ty_names;
 
@@ -113,6 +115,10 @@ typedef struct ty_recipe {
     ty_recipe_schedule schedule;
     ty_clip_kind clip;
     double clip_max;
+    bool batch_auto;       /* batch_size: auto. batch_size is then chosen when the data are known */
+    uint64_t memory_bytes; /* that the run may take; 0: what the container or the machine has */
+    int batch_rule;        /* ty_batch_rule: how lr follows the batch size */
+    int64_t batch_base;    /* batch size that lr is meant for */
     int64_t batch_size, epochs, max_steps /* 0: none */, accumulate, seed, threads /* 0: all cores */;
     bool deterministic_strict;
     ty_recipe_data train, validation;

@@ -4,6 +4,7 @@
 
 #define N(rows) (sizeof(rows) / sizeof((rows)[0]))
 
+static const char *const batch_rules[] = {"none", "linear", "sqrt", NULL};
 static const char *const determinism[] = {"default", "strict", NULL};
 
 #define TOP(name) offsetof(recipe_top, name)
@@ -18,7 +19,15 @@ static const ty_bind_row top_rows[] = {
      .help = "{steps: 500, start_factor: 0.1}: a linear rise in front of the schedule, which begins behind it"},
     {"clip", TY_BIND_NODE, TOP(clip),
      .help = "{global_norm: 1.0}, {norm: 1.0} or {value: 0.5}: limit of the gradient; left out: none"},
-    {"batch_size", TY_BIND_INT, TOP(batch_size), "32", .min = 1, .max = 1 << 24, .help = "rows of one batch"},
+    {"batch_size", TY_BIND_NODE, TOP(batch_size), "32",
+     .help = "rows of one batch, or auto: the largest multiple of 8 whose plan fits the memory"},
+    {"memory", TY_BIND_NODE, TOP(memory),
+     .help =
+         "\"8 GiB\": what the run may take, for batch_size auto; left out: the container's limit, else what is free"},
+    {"batch_size_rule", TY_BIND_CHOICE, TOP(batch_rule), "none", .choices = batch_rules,
+     .help = "lr times batch_size / batch_size_base (linear), or its root (sqrt)"},
+    {"batch_size_base", TY_BIND_INT, TOP(batch_base), "32", .min = 1, .max = 1 << 24,
+     .help = "batch size that lr is meant for, for batch_size_rule"},
     {"epochs", TY_BIND_INT, TOP(epochs), "1", .min = 1, .max = 1e9, .help = "passes over the training data"},
     {"max_steps", TY_BIND_INT, TOP(max_steps), "0", .min = 0, .max = 1e12,
      .help = "end after this many steps; 0: no such limit"},

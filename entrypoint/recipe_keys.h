@@ -16,7 +16,9 @@ typedef struct recipe_top {
     const ty_doc *inputs, *loss, *optimizer, *schedule, *clip, *data, *metrics, *checkpoint;
     const ty_doc *frozen, *no_decay, *buffers, *tied, *evaluate_every;
     const ty_doc *warmup, *lr_scale, *ema;
-    int64_t batch_size, epochs, max_steps, accumulate, seed, threads, log_every;
+    const ty_doc *batch_size, *memory;
+    int batch_rule;
+    int64_t batch_base, epochs, max_steps, accumulate, seed, threads, log_every;
     int deterministic;
     const char *tensorboard, *cache, *compiled;
 } recipe_top;

@@ -199,7 +199,7 @@ static int plan_steps(ty_session *s, ty_error *err)
 
 /* ---- compiling ---- */
 
-static const char *cache_folder(const ty_session *s)
+const char *ty_session_cache_folder(const ty_session *s)
 {
     const char *folder = s->recipe.cache ? s->recipe.cache : s->job->cache_folder;
     return folder && strcmp(folder, "none") != 0 ? folder : NULL;
@@ -219,7 +219,7 @@ static int compile(ty_session *s, ty_error *err)
                                   .threads = (int)s->recipe.threads,
                                   .deterministic_strict = s->recipe.deterministic_strict,
                                   .dump_dir = s->job->dump_folder,
-                                  .cache_dir = cache_folder(s),
+                                  .cache_dir = ty_session_cache_folder(s),
                                   .cache_max_bytes = cache_max_bytes(),
                                   .compiled_dir =
                                       s->job->compiled_folder ? s->job->compiled_folder : s->recipe.compiled,
@@ -265,17 +265,17 @@ static int check_ranges(ty_session *s, ty_error *err)
 
 /* ---- resuming ---- */
 
-static int hash_run(ty_session *s, ty_error *err)
+int ty_session_hash(const ty_session *s, int64_t batch, char *hex, ty_error *err)
 {
     char text[256];
     uint8_t digest[TY_SHA256_BYTES];
     int n =
         snprintf(text, sizeof text, "seed %lld batch %lld accumulate %lld shuffle %d samples %lld data %016llx",
-                 (long long)s->recipe.seed, (long long)s->recipe.batch_size, (long long)s->recipe.accumulate,
-                 s->recipe.train.shuffle, (long long)s->train->n_samples, (unsigned long long)s->train->fingerprint);
+                 (long long)s->recipe.seed, (long long)batch, (long long)s->recipe.accumulate, s->recipe.train.shuffle,
+                 (long long)s->train->n_samples, (unsigned long long)s->train->fingerprint);
     if (ty_sha256_bytes(text, (size_t)n, digest, err) < 0)
         return -1;
-    ty_sha256_hex(digest, s->run_hash);
+    ty_sha256_hex(digest, hex);
     return 0;
 }
 
@@ -348,8 +348,8 @@ static int restore(ty_session *s, ty_error *err)
                          .world_size = 1,
                          .on_error = s->recipe.checkpoint_stop_on_error ? TY_CHECKPOINT_STOP : TY_CHECKPOINT_WARN};
     list_state(s);
-    if (hash_run(s, err) < 0 || ty_checkpoints_open(&s->checkpoints, err) < 0 ||
-        (s->job->fresh && remove_checkpoints(s, err) < 0))
+    if (ty_session_hash(s, s->recipe.batch_size, s->run_hash, err) < 0 ||
+        ty_checkpoints_open(&s->checkpoints, err) < 0 || (s->job->fresh && remove_checkpoints(s, err) < 0))
         return ty_error_wrap(err, "checkpoint folder");
     if (ty_checkpoint_restore(&s->checkpoints, s->state, s->n_state, &s->arena, &found, err) < 0)
         return ty_error_help(err, "to start anew, empty the checkpoint folder %s (or --fresh)", s->checkpoints.dir);
@@ -400,12 +400,19 @@ static int open_outputs(ty_session *s, ty_error *err)
 static const struct {
     const char *name;
     int (*run)(ty_session *s, ty_error *err);
-    bool to_compile; /* needed for that alone */
+    enum { FOR_PLAN, FOR_COMPILE, FOR_RUN } need; /* FOR_PLAN: needed for all three */
 } phases[] = {
-    {"recipe", open_recipe, true},   {"model", open_model, true}, {"model", check_folders, false},
-    {"data", open_all_data, true},   {"data", plan_steps, true},  {"compile", compile, true},
-    {"data", check_ranges, false},   {"restore", restore, false}, {"data", start_batches, false},
-    {"output", open_outputs, false},
+    {"recipe", open_recipe, FOR_PLAN},
+    {"model", open_model, FOR_PLAN},
+    {"model", check_folders, FOR_RUN},
+    {"data", open_all_data, FOR_PLAN},
+    {"data", ty_session_choose_batch, FOR_PLAN},
+    {"data", plan_steps, FOR_PLAN},
+    {"compile", compile, FOR_COMPILE},
+    {"data", check_ranges, FOR_RUN},
+    {"restore", restore, FOR_RUN},
+    {"data", start_batches, FOR_RUN},
+    {"output", open_outputs, FOR_RUN},
 };
 
 int ty_session_open(ty_session *s, const ty_job *job, const char **phase, ty_error *err)
@@ -414,6 +421,8 @@ int ty_session_open(ty_session *s, const ty_job *job, const char **phase, ty_err
     s->times.started_s = ty_session_now_s();
     ty_arena_init(&s->arena);
     for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++) {
+        if (job->plan_only && phases[i].need != FOR_PLAN)
+            continue;
         *phase = phases[i].name;
         if (phases[i].run(s, err) < 0)
             return -1;
@@ -424,7 +433,7 @@ int ty_session_open(ty_session *s, const ty_job *job, const char **phase, ty_err
 int ty_session_open_to_compile(ty_session *s, ty_error *err)
 {
     for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++)
-        if (phases[i].to_compile && phases[i].run(s, err) < 0)
+        if (phases[i].need != FOR_RUN && phases[i].run(s, err) < 0)
             return -1;
     return 0;
 }

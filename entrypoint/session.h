@@ -55,15 +55,25 @@ typedef struct ty_session {
     double best;
     int64_t best_step;
     int64_t steps_done;
+    const char *batch_reason;       /* of batch_size auto, for the banner; NULL: it was given */
+    uint64_t planned_process_bytes; /* resident after the first plan; 0: none yet (budget.h) */
+    uint64_t announced_bytes;       /* peak that was announced */
     ty_session_times times;
 } ty_session;
 
-/* phase: receives the name of the phase that failed. */
+/* phase: receives the name of the phase that failed. With job->plan_only the run is opened as far as it can be planned:
+ * recipe, model, data, steps; nothing is compiled, restored or written. */
 int ty_session_open(ty_session *s, const ty_job *job, const char **phase, ty_error *err);
 /* Only what compiling needs: recipe, model, data, compile. The caller has filled job, arena and compile_to or note. */
 int ty_session_open_to_compile(ty_session *s, ty_error *err);
 void ty_session_close(ty_session *s);
 double ty_session_now_s(void);
+/* What fixes the order of samples, with this batch size, as 64 hexadecimal digits. */
+int ty_session_hash(const ty_session *s, int64_t batch, char *hex, ty_error *err);
+/* Where compiled kernels are kept: the recipe's folder, else the job's. NULL: nowhere. */
+const char *ty_session_cache_folder(const ty_session *s);
+/* session_batch.c, a phase: batch_size auto becomes a number, and lr follows the batch size if it shall. */
+int ty_session_choose_batch(ty_session *s, ty_error *err);
 
 /* The loop's callbacks over a session. */
 ty_loop_calls ty_session_calls(ty_session *s);

@@ -1,7 +1,9 @@
 /* session_text.c - the banner before a run and the summary after it. */
 #include "base/file.h"
 #include "base/quantity.h"
+#include "entrypoint/budget.h"
 #include "entrypoint/export.h"
+#include "entrypoint/memory.h"
 #include "entrypoint/session.h"
 #include "entrypoint/stop.h"
 #include "entrypoint/tally.h"
@@ -13,24 +15,6 @@
 static const char *seconds_text(double s, char *out, size_t n)
 {
     return ty_duration_text((int64_t)(s * 1e6), out, n);
-}
-
-/* Peak resident memory of this process so far, by the kernel's account. */
-static uint64_t peak_resident_bytes(void)
-{
-    char line[256];
-    unsigned long long kib = 0;
-    FILE *f = fopen("/proc/self/status", "re");
-    while (f && fgets(line, sizeof line, f) && sscanf(line, "VmHWM: %llu", &kib) != 1)
-        continue;
-    if (f)
-        fclose(f);
-    return kib * 1024;
-}
-
-static uint64_t planned_bytes(const ty_compile_report *r)
-{
-    return r->state_bytes + r->slab_bytes + r->constant_bytes + r->scratch_bytes;
 }
 
 void ty_session_banner(ty_session *s, ty_buf *out)
@@ -52,11 +36,18 @@ void ty_session_banner(ty_session *s, ty_buf *out)
     ty_buf_addf(out, "  plan        %lld steps of %lld rows, %lld epochs, seed %lld\n", (long long)s->loop.total_steps,
                 (long long)(s->recipe.batch_size * s->recipe.accumulate), (long long)s->recipe.epochs,
                 (long long)s->recipe.seed);
+    if (s->batch_reason)
+        ty_buf_addf(out, "  batch       %lld rows: %s\n", (long long)s->recipe.batch_size, s->batch_reason);
     ty_buf_addf(out, "  compiled    %d kernels, %d library calls in %s%s\n", c->n_kernels, c->n_library_calls,
                 seconds_text(s->times.compile_s, d, sizeof d), c->cache_hit ? " (from the cache)" : "");
-    ty_buf_addf(out, "  memory      %s planned (weights and moments %s, temporaries %s)\n",
-                ty_bytes_text(planned_bytes(c), a, sizeof a), ty_bytes_text(c->state_bytes, b, sizeof b),
-                ty_bytes_text(c->slab_bytes, d, sizeof d));
+    ty_budget need = ty_budget_of_program(s, s->program);
+    s->announced_bytes = need.total_bytes + need.mapped_bytes;
+    ty_buf_addf(out, "  memory      %s at the peak: weights and moments %s, temporaries %s, workspace %s, batches %s, ",
+                ty_bytes_text(s->announced_bytes, a, sizeof a), ty_bytes_text(need.state_bytes, b, sizeof b),
+                ty_bytes_text(need.slab_bytes, d, sizeof d), ty_bytes_text(need.scratch_bytes, (char[32]){0}, 32),
+                ty_bytes_text(need.input_bytes, (char[32]){0}, 32));
+    ty_buf_addf(out, "program and graphs %s, data %s\n", ty_bytes_text(need.process_bytes, a, sizeof a),
+                ty_bytes_text(need.mapped_bytes, b, sizeof b));
     ty_buf_addf(out, "  checkpoints %s%s\n", s->checkpoints.dir, s->resumed ? "" : " (none to resume from)");
 }
 
@@ -116,9 +107,9 @@ void ty_session_summary(const ty_session *s, ty_job_end end, bool exported, ty_b
     char planned[32], real[32];
     add_result(s, end, out);
     add_time(s, out);
-    ty_buf_addf(out, "  memory      peak %s planned for the model, %s real for the whole process\n",
-                ty_bytes_text(planned_bytes(ty_program_report(s->program)), planned, sizeof planned),
-                ty_bytes_text(peak_resident_bytes(), real, sizeof real));
+    ty_buf_addf(out, "  memory      peak %s, announced were %s\n",
+                ty_bytes_text(ty_memory_now().peak, real, sizeof real),
+                ty_bytes_text(s->announced_bytes, planned, sizeof planned));
     ty_buf_adds(out, "files\n");
     if (exported)
         ty_export_list(s->job->model_folder, out);

@@ -19,7 +19,7 @@ for word in --help -h help; do
     has "$word" "$W/out" "commands"
     same "$word: nothing on stderr" "" "$(cat "$W/err")"
 done
-for command in train check run compile cache version explain; do
+for command in train check plan run compile cache version explain; do
     ty help $command
     same "help $command" 0 $rc
     cp "$W/out" "$W/page"

@@ -19,7 +19,7 @@ same "an evaluation an epoch" 3 "$(grep -cE '^val step=[0-9]+ epoch=[0-9]+ val_l
 lacks "stdout holds nothing else" <(grep -vE '^(val )?step=' "$W/out") "="
 ok "it learned" awk -F'val_accuracy=' '/^val step=60/ {exit !($2 >= 0.9)}' "$W/out"
 same "newest checkpoints are kept" "step-00000050 step-00000055 step-00000060" "$(ls "$ML/checkpoints" | tr '\n' ' ' | sed 's/ $//')"
-for word in 'planned for the model' 'real for the whole process' 'input wait' 'trainyard run'; do
+for word in 'memory      peak' 'announced were' 'input wait' 'trainyard run'; do
     has "summary: $word" "$W/err" "$word"
 done
 same "nothing half-written" "" "$(leftovers)"

@@ -1,0 +1,185 @@
+/* budget.c - see budget.h. */
+#include "entrypoint/budget.h"
+
+#include "entrypoint/memory.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+enum { BUDGET_RING = 3, BUDGET_STEP = 8 };
+
+uint64_t ty_budget_input_bytes(const ty_session *s, int64_t batch)
+{
+    uint64_t row = sizeof(int64_t); /* the sample's number */
+    for (int i = 0; s->train && i < s->train->n_fields; i++)
+        row += ty_type_bytes(&s->train->field[i].type);
+    return row * (uint64_t)batch * BUDGET_RING * (s->validation ? 2 : 1);
+}
+
+static void budget_add_up(ty_budget *b)
+{
+    b->total_bytes = b->process_bytes + b->state_bytes + b->slab_bytes + b->scratch_bytes + b->input_bytes;
+}
+
+/* Text is parsed and kept; arrays are read where they lie, but for what was inflated. */
+static uint64_t budget_mapped(const ty_dataset *d)
+{
+    if (!d || strcmp(d->format, "csv") == 0 || d->stats.file_bytes <= d->stats.memory_bytes)
+        return 0;
+    return (uint64_t)(d->stats.file_bytes - d->stats.memory_bytes);
+}
+
+static ty_budget budget_of(const ty_session *s, const ty_compile_report *r, int64_t batch)
+{
+    return (ty_budget){.batch = batch,
+                       .state_bytes = r->state_bytes,
+                       .slab_bytes = r->slab_bytes,
+                       .scratch_bytes = r->scratch_bytes,
+                       .input_bytes = ty_budget_input_bytes(s, batch),
+                       .mapped_bytes = budget_mapped(s->train) + budget_mapped(s->validation)};
+}
+
+/* How much of n bytes the kernel has given pages to. */
+static uint64_t budget_resident(const char *bytes, size_t n)
+{
+    enum { PAGE = 4096, PAGES_AT_ONCE = 16384 };
+    unsigned char there[PAGES_AT_ONCE];
+    uintptr_t at = (uintptr_t)bytes / PAGE * PAGE, end = ((uintptr_t)bytes + n + PAGE - 1) / PAGE * PAGE;
+    uint64_t resident = 0;
+    for (; at < end; at += (uintptr_t)PAGES_AT_ONCE * PAGE) {
+        size_t pages = (end - at) / PAGE < PAGES_AT_ONCE ? (end - at) / PAGE : PAGES_AT_ONCE;
+        if (mincore((void *)at, pages * PAGE, there) < 0)
+            return 0;
+        for (size_t i = 0; i < pages; i++)
+            resident += there[i] & 1 ? PAGE : 0;
+    }
+    return resident;
+}
+
+/* States that hold initial values have their pages already; what starts at zero has none yet. */
+ty_budget ty_budget_of_program(const ty_session *s, const ty_program *p)
+{
+    ty_budget b = budget_of(s, ty_program_report(p), s->recipe.batch_size);
+    uint64_t held = ty_memory_now().resident, states = 0;
+    for (int i = 0; i < ty_program_n_states(p); i++) {
+        ty_tensor t = ty_program_state(p, i, NULL);
+        states += budget_resident(t.data, ty_type_bytes(&t.type));
+    }
+    b.process_bytes = held > states ? held - states : 0;
+    budget_add_up(&b);
+    return b;
+}
+
+int ty_budget_plan(ty_session *s, int64_t batch, ty_program **program, ty_budget *out, ty_error *err)
+{
+    ty_train_spec spec;
+    ty_program *p;
+    ty_recipe recipe = s->recipe;
+    ty_compile_options options = {.backend = TY_BACKEND_CPU,
+                                  .threads = (int)s->recipe.threads,
+                                  .deterministic_strict = s->recipe.deterministic_strict,
+                                  .cache_dir = ty_session_cache_folder(s),
+                                  .plan_only = true};
+    recipe.batch_size = batch;
+    int64_t per_epoch = s->loop.batches_per_epoch > 0 ? s->loop.batches_per_epoch : 1;
+    int64_t steps = s->loop.total_steps > 0 ? s->loop.total_steps : 1 << 20;
+    if (ty_spec_build(&recipe, &s->plan, s->train, per_epoch, steps, s->validation != NULL, &s->arena, &spec, err) <
+            0 ||
+        ty_compile_train(s->model, &spec, &options, &p, err) < 0)
+        return -1;
+    *out = budget_of(s, ty_program_report(p), batch);
+    if (s->planned_process_bytes == 0) /* once: later plans leave their traces */
+        s->planned_process_bytes = ty_memory_now().resident;
+    out->process_bytes = s->planned_process_bytes;
+    budget_add_up(out);
+    if (program)
+        *program = p;
+    else
+        ty_program_free(p);
+    return 0;
+}
+
+/* ---- searching ---- */
+
+static const ty_budget *budget_find(const ty_budget_list *l, int64_t batch)
+{
+    for (int i = 0; i < l->n; i++)
+        if (l->known[i].batch == batch)
+            return &l->known[i];
+    return NULL;
+}
+
+static int budget_at(ty_session *s, int64_t batch, ty_budget_list *l, const ty_budget **out, ty_error *err)
+{
+    *out = budget_find(l, batch);
+    if (*out)
+        return 0;
+    if (l->n == TY_BUDGET_MAX_KNOWN)
+        return ty_error_set(err, TY_E_LIMIT, "the largest batch was not found in %d plans", l->n);
+    ty_budget b;
+    if (ty_budget_plan(s, batch, NULL, &b, err) < 0)
+        return ty_error_wrap(err, "batch size %lld", (long long)batch);
+    int at = l->n++;
+    for (; at > 0 && l->known[at - 1].batch > batch; at--)
+        l->known[at] = l->known[at - 1];
+    l->known[at] = b;
+    *out = &l->known[at];
+    return 0;
+}
+
+/* Batches that are tried: 1 to 7, then multiples of 8. */
+static int64_t budget_round(double batch)
+{
+    int64_t b = batch < 1 ? 1 : batch > 1 << 24 ? 1 << 24 : (int64_t)batch;
+    return b < BUDGET_STEP ? b : b / BUDGET_STEP * BUDGET_STEP;
+}
+
+static int64_t budget_next(int64_t batch)
+{
+    return batch < BUDGET_STEP ? batch + 1 : batch + BUDGET_STEP;
+}
+
+static int64_t budget_previous(int64_t batch)
+{
+    return batch <= BUDGET_STEP ? batch - 1 : batch - BUDGET_STEP;
+}
+
+/* Where a straight line through the two known batches nearest to the limit meets it. */
+static double budget_guess(const ty_budget_list *l, uint64_t limit)
+{
+    int at = 0;
+    while (at + 2 < l->n && l->known[at + 1].total_bytes <= limit)
+        at++;
+    if (l->n < 2)
+        return 64;
+    const ty_budget *a = &l->known[at], *b = &l->known[at + 1];
+    double slope = ((double)b->total_bytes - (double)a->total_bytes) / (double)(b->batch - a->batch);
+    return slope > 0 ? (double)a->batch + ((double)limit - (double)a->total_bytes) / slope : 2.0 * (double)b->batch;
+}
+
+int ty_budget_largest(ty_session *s, uint64_t limit, int64_t max_batch, ty_budget_list *l, ty_budget *out,
+                      ty_error *err)
+{
+    int64_t fits = 0, fails = budget_next(budget_round((double)max_batch)); /* fits < answer + 1 step <= fails */
+    const ty_budget *b;
+    if (budget_at(s, 1, l, &b, err) < 0)
+        return -1;
+    *out = (ty_budget){0};
+    for (int i = 0; i < l->n; i++) {
+        if (l->known[i].total_bytes <= limit && l->known[i].batch > fits && l->known[i].batch < fails)
+            fits = l->known[i].batch;
+        if (l->known[i].total_bytes > limit && l->known[i].batch < fails)
+            fails = l->known[i].batch;
+    }
+    for (int turn = 0; fits > 0 && budget_next(fits) < fails; turn++) {
+        double guess = turn % 4 == 3 ? ((double)fits + (double)fails) / 2 : budget_guess(l, limit);
+        int64_t batch = budget_round(guess);
+        batch = batch <= fits ? budget_next(fits) : batch >= fails ? budget_previous(fails) : batch;
+        if (budget_at(s, batch, l, &b, err) < 0)
+            return -1;
+        *(b->total_bytes <= limit ? &fits : &fails) = batch;
+    }
+    if (fits > 0 && budget_at(s, fits, l, &b, err) == 0)
+        *out = *b;
+    return 0;
+}

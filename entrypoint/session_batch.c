@@ -1,0 +1,109 @@
+/* session_batch.c - `batch_size: auto`: the largest batch that the memory holds, and the one of before after a restart.
+ */
+#include "base/file.h"
+#include "base/log.h"
+#include "base/quantity.h"
+#include "entrypoint/budget.h"
+#include "entrypoint/memory.h"
+#include "entrypoint/session.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The hash of the newest readable checkpoint's run; "" if there is none. */
+static void newest_run(ty_session *s, char *hash)
+{
+    ty_checkpoint_entry *list;
+    size_t n = 0;
+    hash[0] = 0;
+    if (s->job->fresh || !s->job->checkpoint_folder ||
+        ty_checkpoints_list(s->job->checkpoint_folder, &s->arena, &list, &n, NULL) < 0)
+        return;
+    for (size_t i = 0; i < n && !hash[0]; i++) {
+        ty_buf text;
+        ty_manifest m;
+        const char *path = ty_arena_printf(&s->arena, "%s/%s", list[i].path, TY_MANIFEST_NAME);
+        ty_buf_init(&text, TY_MANIFEST_MAX_BYTES);
+        if (ty_file_read(path, &text, NULL) == 0 &&
+            ty_manifest_parse(text.data, text.len, path, &s->arena, &m, NULL) == 0)
+            memcpy(hash, m.state.recipe_hash, sizeof m.state.recipe_hash);
+        ty_buf_fini(&text);
+    }
+}
+
+/* A checkpoint bears the hash of its run, batch size included: the size that gives the same hash is the one it had. 0:
+ * there is no checkpoint, or it is of another run. */
+static int64_t batch_of_checkpoint(ty_session *s, int64_t max_batch)
+{
+    char wanted[TY_MANIFEST_HASH_BYTES], hash[TY_MANIFEST_HASH_BYTES];
+    newest_run(s, wanted);
+    for (int64_t b = 1; wanted[0] && b <= max_batch; b += b < 8 ? 1 : 8)
+        if (ty_session_hash(s, b, hash, NULL) == 0 && strcmp(hash, wanted) == 0)
+            return b;
+    return 0;
+}
+
+static int choose_largest(ty_session *s, int64_t max_batch, ty_error *err)
+{
+    const char *why = "the recipe's memory";
+    char limit_text[32], total_text[32];
+    ty_budget b;
+    ty_budget_list *known = TY_NEW(&s->arena, ty_budget_list);
+    uint64_t limit = s->recipe.memory_bytes ? s->recipe.memory_bytes : ty_memory_limit(&why);
+    ty_bytes_text(limit, limit_text, sizeof limit_text);
+    if (ty_budget_largest(s, (uint64_t)(TY_BUDGET_SHARE * (double)limit), max_batch, known, &b, err) < 0)
+        return ty_error_wrap(err, "batch_size: auto");
+    if (b.batch == 0) {
+        ty_error_set(err, TY_E_LIMIT, "batch_size: auto: one row needs %s, the limit is %s (%s)",
+                     ty_bytes_text(known->known[0].total_bytes, total_text, sizeof total_text), limit_text, why);
+        return ty_error_help(err, "give the run more memory, or take a smaller model");
+    }
+    s->recipe.batch_size = b.batch;
+    ty_bytes_text(b.total_bytes, total_text, sizeof total_text);
+    bool is_all = b.batch == max_batch || b.batch + 8 > max_batch;
+    s->batch_reason = is_all ? ty_arena_printf(&s->arena, "all %lld samples would fit: %s of %s (%s)",
+                                               (long long)s->train->n_samples, total_text, limit_text, why)
+                             : ty_arena_printf(&s->arena, "the largest multiple of 8 that fits: %s of %s (%s)",
+                                               total_text, limit_text, why);
+    return 0;
+}
+
+static int choose(ty_session *s, ty_error *err)
+{
+    int64_t max_batch = s->train->n_samples < 1 << 24 ? s->train->n_samples : 1 << 24;
+    if (max_batch < 1)
+        return ty_error_set(err, TY_E_DATA, "batch_size: auto: data.train has no samples");
+    int64_t before = batch_of_checkpoint(s, max_batch);
+    if (before == 0)
+        return choose_largest(s, max_batch, err);
+    s->recipe.batch_size = before;
+    s->batch_reason = "that of the checkpoint";
+    return 0;
+}
+
+/* Linear: Goyal et al., Accurate, Large Minibatch SGD (2017). Root: Krizhevsky, One weird trick (2014), and what Adam's
+ * noise scale asks for. */
+static void scale_rate(ty_session *s)
+{
+    char before[32], after[32];
+    double ratio = (double)s->recipe.batch_size / (double)s->recipe.batch_base;
+    double lr = s->recipe.optimizer.lr;
+    if (s->recipe.batch_rule == TY_BATCH_RULE_NONE)
+        return;
+    s->recipe.optimizer.lr *= s->recipe.batch_rule == TY_BATCH_RULE_LINEAR ? ratio : sqrt(ratio);
+    snprintf(before, sizeof before, "%.6g", lr);
+    snprintf(after, sizeof after, "%.6g", s->recipe.optimizer.lr);
+    ty_log_info("recipe", "lr %s for batches of %lld becomes %s for %lld (batch_size_rule)", before,
+                (long long)s->recipe.batch_base, after, (long long)s->recipe.batch_size);
+}
+
+int ty_session_choose_batch(ty_session *s, ty_error *err)
+{
+    if (s->recipe.batch_auto && choose(s, err) < 0)
+        return -1;
+    if (s->batch_reason)
+        ty_log_info("recipe", "batch_size auto is %lld: %s", (long long)s->recipe.batch_size, s->batch_reason);
+    scale_rate(s);
+    return 0;
+}

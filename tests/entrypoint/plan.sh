@@ -1,0 +1,116 @@
+#!/bin/bash
+# plan.sh - `trainyard plan`, and what rests on it: batch_size auto and the peak that is announced before training.
+cd "$(dirname "$0")/../.." || exit 1
+. tests/entrypoint/harness.bash
+W=$SCRATCH/plan
+mkdir -p "$W/data"
+examples/digits/data "$W/raw" || exit 1
+mkdir -p "$W/data/train" "$W/data/test"
+cp "$W/raw/train.csv" "$W/data/train/" && cp "$W/raw/test.csv" "$W/data/test/"
+ty() {
+    timeout -k 5 120 "$BIN/trainyard" "$@" >"$W/out" 2>"$W/err" </dev/null
+    rc=$?
+}
+plan() { ty plan examples/digits/train.yaml --data-dir="$W/data" "$@"; }
+# number KEY...: the first number behind these keys, one inside the other, of the JSON in $W/out
+number() {
+    local text key
+    text=$(cat "$W/out")
+    for key in "$@"; do
+        text=${text#*"\"$key\": "}
+    done
+    echo "${text%%[,\}]*}"
+}
+
+case_name=text
+plan
+same "exit" 0 $rc
+same "nothing on stderr" "" "$(cat "$W/err")"
+for word in 'at the peak' 'moments' 'largest buffers at the peak' 'conv1' 'largest batch' '32 GiB' 'at least' 'convolutions' \
+    'compiling' 'break-even'; do
+    has "says $word" "$W/out" "$word"
+done
+ok "no file is left behind" test ! -e run
+
+case_name=json
+plan --json
+same "exit" 0 $rc
+same "13,754 trained and 96 statistics" $((4 * (13754 + 96))) "$(number weight_bytes)"
+ok "two moments and a counter or two" test "$(number moment_bytes)" -ge $((2 * 4 * 13754)) -a \
+    "$(number moment_bytes)" -le $((2 * 4 * 13754 + 64))
+same "the total is the sum" "$(number memory total_bytes)" \
+    "$(($(number memory state_bytes) + $(number memory temporary_bytes) + $(number memory workspace_bytes) + $(number memory input_bytes) + $(number memory process_bytes)))"
+ok "the plan is no better than its bound" test "$(number memory temporary_bytes)" -ge "$(number bound_bytes)"
+same "the peak is the bound" "$(number bound_bytes)" "$(number peak bytes)"
+same "what is alive there adds up" "$(number peak bytes)" \
+    "$(($(number peak activations) + $(number peak temporaries) + $(number peak "gradients of activations") + $(number peak "gradients of weights")))"
+sizes=$(grep -o '"largest_buffers": \[[^]]*\]' "$W/out" | grep -o '"bytes": [0-9]*' | grep -o '[0-9]*')
+same "the largest come first" "$(sort -rn <<<"$sizes")" "$sizes"
+ok "at most twenty" test "$(wc -l <<<"$sizes")" -le 20
+
+case_name=batches
+plan --json --memory='30 MiB'
+limit=$((30 * 1048576 * 95 / 100))
+best=$(grep -o '"limit": "the recipe.s memory".*' "$W/out" | grep -o '"batch": [0-9]*' | head -1 | grep -o '[0-9]*')
+ok "a multiple of 8: $best" test $((best % 8)) = 0 -a "$best" -gt 64
+plan --json --batch_size="$best"
+ok "it fits" test "$(number memory total_bytes)" -le $((limit + 1048576)) # another process: some pages more or less
+plan --json --batch_size=$((best + 64))
+ok "and not much more would" test "$(number memory total_bytes)" -gt $((limit - 524288))
+
+case_name=svg
+plan --svg "$W/plan.svg"
+same "exit" 0 $rc
+has "a picture" "$W/plan.svg" '<svg xmlns="http://www.w3.org/2000/svg"'
+has "layers under the pointer" "$W/plan.svg" '<title>conv1'
+same "closed" "</svg>" "$(tail -1 "$W/plan.svg")"
+same "every tag" "$(grep -o '<title>' "$W/plan.svg" | wc -l)" "$(grep -o '</title></rect>' "$W/plan.svg" | wc -l)"
+
+case_name=arguments
+plan --memory=lots
+same "no amount" 78 $rc
+has "what to write" "$W/err" '8 GiB'
+plan --batch_size=autoo
+same "no number" 78 $rc
+plan --batch_size=auto --memory=1MB
+same "not one row" 71 $rc
+has "what one row needs" "$W/err" "one row needs"
+ty plan "$W/absent.yaml" --json
+same "no recipe" 66 $rc
+has "as JSON" "$W/out" '{"error": {"code": "E0700"'
+
+# ---- batch_size: auto ----
+case_name=auto
+train() { ty train examples/digits/train.yaml --data-dir="$W/data" --output-dir "$W/run" "$@"; }
+train --batch_size=auto --memory='40 MiB' --max_steps=2 --batch_size_rule=linear --batch_size_base=64
+same "exit" 0 $rc
+has "the banner says why" "$W/err" "rows: the largest multiple of 8 that fits"
+has "and against what" "$W/err" "of 40.0 MiB (the recipe's memory)"
+batch=$(grep -oE 'batch_size auto is [0-9]+' "$W/err" | grep -oE '[0-9]+$')
+ok "chosen: $batch" test "$batch" -ge 8 -a $((batch % 8)) = 0
+has "lr follows, as asked" "$W/err" "lr 0.003 for batches of 64 becomes $(awk "BEGIN {printf \"%.6g\", 0.003 * $batch / 64}") for $batch"
+train --batch_size=auto --memory='30 MiB' --max_steps=4
+same "again" 0 $rc
+has "the checkpoint's batch size stays" "$W/err" "batch_size auto is $batch: that of the checkpoint"
+has "and it goes on" "$W/err" "resuming at step 2 of 4"
+lacks "lr is left alone unless asked" "$W/err" "becomes"
+train --batch_size=auto --max_steps=1 --fresh
+has "all samples fit a machine" "$W/err" "all 1438 samples would fit"
+
+# ---- the peak that was announced ----
+case_name=announced
+bytes_of() { # TEXT: "18.2 MiB" in KiB
+    awk -v n="${1% *}" -v unit="${1#* }" 'BEGIN {split("B KiB MiB GiB", u, " "); for (i in u) if (u[i] == unit) printf "%d", n * 1024 ^ (i - 2)}'
+}
+train --fresh --max_steps=30
+line=$(grep -o 'memory      peak .*, announced were .*' "$W/err")
+real=${line#*peak } && real=${real%%,*} announced=${line##*were }
+real=$(bytes_of "$real") announced=$(bytes_of "$announced")
+if [ "${TY_VARIANT:-release}" = release ]; then
+    ok "real $real KiB, announced $announced KiB: within a tenth and 30 MB" \
+        awk "BEGIN {d = $real - $announced; exit !((d < 0 ? -d : d) < 0.1 * $real + 30000)}"
+else
+    skip "the peak that was announced" "sanitizers take memory of their own"
+fi
+
+finish_tests
