@@ -1,6 +1,7 @@
 /* compile.c - the passes, in order.
  *
  *   import, train mode, loss, autodiff, step tail   ty_step_build: one graph for the whole step, tapes as masks
+ *   attend                                          attention in tiles where that is faster
  *   lower                                           composites become loops and reductions
  *   mask                                            gradients of ReLUs read the result, not the operand
  *   split                                           large reductions to one number become two steps
@@ -324,9 +325,10 @@ static const struct {
     const char *name, *dump;
     compile_pass_fn *run;
 } compile_passes[] = {
-    {"lower", "graph.1.lower.txt", ty_pass_lower},
-    {"mask", "graph.2.mask.txt", ty_pass_mask},
-    {"split", "graph.3.split.txt", ty_pass_split},
+    {"attend", "graph.1.attend.txt", ty_pass_attend},
+    {"lower", "graph.2.lower.txt", ty_pass_lower},
+    {"mask", "graph.3.mask.txt", ty_pass_mask},
+    {"split", "graph.4.split.txt", ty_pass_split},
 };
 
 static int compile_verify(const ty_graph *g, const char *after, ty_error *err)

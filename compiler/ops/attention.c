@@ -24,6 +24,8 @@
 
 #define ATTENTION_CAUSAL 1u
 enum { ATTENTION_Q, ATTENTION_K, ATTENTION_V, ATTENTION_MASK, ATTENTION_N_IN };
+/* attention_grad(q, k, v, dy, mask?) */
+enum { ATTENTION_GRAD_DY = 3, ATTENTION_GRAD_MASK };
 
 /* ---- types ---- */
 
@@ -118,13 +120,19 @@ static double attention_masked(const ty_attr *attr, const ty_ref *mask, const ty
     return mask->i[place] ? score : attr->value2;
 }
 
-/* One query: row number `row` of all. p has room for its scores. */
-static void attention_row(const ty_attr *attr, const ty_ref *in, const ty_ref *mask, const attention_sizes *a,
-                          int64_t row, double *p, double *y)
+/* The head of k and v that query number `row` reads. */
+static int64_t attention_head_of(const attention_sizes *a, int64_t row)
 {
-    int64_t head = row / a->t, kv = head / a->heads * a->groups + head % a->heads / (a->heads / a->groups);
-    const double *q = in[ATTENTION_Q].f + row * a->d, *k = in[ATTENTION_K].f + kv * a->s * a->d;
-    const double *v = in[ATTENTION_V].f + kv * a->s * a->e;
+    int64_t head = row / a->t;
+    return head / a->heads * a->groups + head % a->heads / (a->heads / a->groups);
+}
+
+/* Probabilities of one query, row number `row` of all. p has room for its scores. */
+static void attention_probs(const ty_attr *attr, const ty_ref *in, const ty_ref *mask, const attention_sizes *a,
+                            int64_t row, double *p)
+{
+    const double *q = in[ATTENTION_Q].f + row * a->d;
+    const double *k = in[ATTENTION_K].f + attention_head_of(a, row) * a->s * a->d;
     ty_type scores = in[ATTENTION_Q].type;
     scores.dim[scores.rank - 1] = a->s;
     for (int64_t j = 0; j < a->s; j++) {
@@ -136,6 +144,13 @@ static void attention_row(const ty_attr *attr, const ty_ref *in, const ty_ref *m
             p[j] = -INFINITY;
     }
     ty_softmax_row(p, p, a->s, 1, false);
+}
+
+static void attention_row(const ty_attr *attr, const ty_ref *in, const ty_ref *mask, const attention_sizes *a,
+                          int64_t row, double *p, double *y)
+{
+    const double *v = in[ATTENTION_V].f + attention_head_of(a, row) * a->s * a->e;
+    attention_probs(attr, in, mask, a, row, p);
     for (int64_t j = 0; j < a->s; j++)
         for (int64_t i = 0; i < a->e; i++)
             y[row * a->e + i] += p[j] * v[j * a->e + i];
@@ -250,28 +265,108 @@ static ty_val attention_grad_unmasked(ty_graph *g, const ty_attr *attr, const at
     return ty_b_select(g, p->mask, dscores, ty_b_full_like(g, dscores, 0));
 }
 
-/* dv = P' dy, dP = dy v', dS from softmax, dq = scale dS k, dk = dS' (scale q). */
+/* dS of one query from dP, in place. */
+static void attention_softmax_back(const double *p, double *dp, int64_t n)
+{
+    double sum = 0;
+    for (int64_t j = 0; j < n; j++)
+        sum += p[j] * dp[j];
+    for (int64_t j = 0; j < n; j++)
+        dp[j] = p[j] * (dp[j] - sum);
+}
+
+/* dv = P' dy, dP = dy v', dS from softmax, dq = scale dS k, dk = scale dS' q, the mask's is dS: one query's part. */
+static void attention_row_back(const ty_attr *attr, const ty_ref *in, const ty_ref *mask, const attention_sizes *a,
+                               int64_t row, double *p, double *dp, ty_ref *res)
+{
+    int64_t kv = attention_head_of(a, row);
+    const double *q = in[ATTENTION_Q].f + row * a->d, *dy = in[ATTENTION_GRAD_DY].f + row * a->e;
+    const double *k = in[ATTENTION_K].f + kv * a->s * a->d, *v = in[ATTENTION_V].f + kv * a->s * a->e;
+    double *dq = res[ATTENTION_Q].f + row * a->d;
+    double *dk = res[ATTENTION_K].f + kv * a->s * a->d, *dv = res[ATTENTION_V].f + kv * a->s * a->e;
+    ty_type scores = in[ATTENTION_Q].type;
+    scores.dim[scores.rank - 1] = a->s;
+    attention_probs(attr, in, mask, a, row, p);
+    for (int64_t j = 0; j < a->s; j++) {
+        dp[j] = 0;
+        for (int64_t i = 0; i < a->e; i++) {
+            dv[j * a->e + i] += p[j] * dy[i];
+            dp[j] += dy[i] * v[j * a->e + i];
+        }
+    }
+    attention_softmax_back(p, dp, a->s);
+    for (int64_t j = 0; j < a->s; j++) {
+        int64_t place = mask ? attention_mask_at(&mask->type, &scores, row * a->s + j) : 0;
+        if (mask && mask->f)
+            res[ATTENTION_MASK].f[place] += dp[j];
+        double ds = mask && mask->i && !mask->i[place] ? 0 : dp[j] * attr->value;
+        for (int64_t i = 0; i < a->d; i++) {
+            dq[i] += ds * k[j * a->d + i];
+            dk[j * a->d + i] += ds * q[i];
+        }
+    }
+}
+
+int ty_op_infer_attention_grad(const ty_attr *attr, const ty_type *const *in, int n_in, ty_type *res, ty_error *err)
+{
+    const ty_type *mask = n_in > ATTENTION_GRAD_MASK ? in[ATTENTION_GRAD_MASK] : NULL;
+    const ty_type *forward[] = {in[ATTENTION_Q], in[ATTENTION_K], in[ATTENTION_V], mask};
+    ty_type y = {0};
+    if (ty_op_infer_attention(attr, forward, mask ? 4 : 3, &y, err) < 0 ||
+        ty_expect_type("dy", in[ATTENTION_GRAD_DY], &y, err) < 0)
+        return -1;
+    for (int i = ATTENTION_Q; i <= ATTENTION_V; i++)
+        res[i] = *in[i];
+    res[ATTENTION_MASK] = mask && mask->dtype != TY_BOOL ? *mask : ty_type_scalar((ty_dtype)y.dtype);
+    return 0;
+}
+
+int ty_op_ref_attention_grad(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
+{
+    attention_sizes a = attention_sizes_of(&in[ATTENTION_Q].type, &in[ATTENTION_K].type, &in[ATTENTION_V].type);
+    const ty_ref *mask = n_in > ATTENTION_GRAD_MASK ? &in[ATTENTION_GRAD_MASK] : NULL;
+    double *p = malloc(2 * sizeof(double) * (size_t)(a.s > 0 ? a.s : 1));
+    if (!p)
+        return ty_error_set(err, TY_E_LIMIT, "no memory for %" PRId64 " scores", a.s);
+    for (int64_t row = 0; row < a.outer * a.heads * a.t; row++)
+        attention_row_back(attr, in, mask, &a, row, p, p + a.s, res);
+    free(p);
+    return 0;
+}
+
+/* In primitives, from the probabilities that lower has built too. */
+void ty_op_lower_attention_grad(ty_graph *g, const ty_attr *attr, const ty_val *in, int n_in, ty_val *res)
+{
+    ty_val dy = in[ATTENTION_GRAD_DY], mask = n_in > ATTENTION_GRAD_MASK ? in[ATTENTION_GRAD_MASK] : TY_NONE;
+    ty_val forward[ATTENTION_N_IN] = {in[ATTENTION_Q], in[ATTENTION_K], in[ATTENTION_V], mask};
+    attention_parts p = attention_parts_of(g, attr, forward, ATTENTION_N_IN);
+    const ty_attr along = {.axis = p.rank - 1};
+    ty_val probs = TY_NONE;
+    if (p.scores == TY_NONE)
+        return;
+    ty_op_lower_softmax(g, &along, &p.scores, 1, &probs);
+    res[ATTENTION_V] = attention_gather(g, &p.size, ty_b_dot(g, probs, dy, true, false));
+    ty_val dscores = ty_softmax_back(g, probs, ty_b_dot(g, dy, p.v, false, true), p.rank - 1);
+    res[ATTENTION_MASK] = ty_b_scalar(g, ty_b_dtype(g, dy), 0);
+    if (p.mask != TY_NONE && ty_b_dtype(g, p.mask) != TY_BOOL) {
+        const ty_type like = *ty_graph_type(g, mask);
+        res[ATTENTION_MASK] = ty_b_unbroadcast(g, dscores, &like);
+    }
+    dscores = attention_grad_unmasked(g, attr, &p, dscores);
+    res[ATTENTION_Q] = ty_b_mul_s(g, ty_b_dot(g, dscores, p.k, false, false), attr->value);
+    res[ATTENTION_K] = attention_gather(g, &p.size, ty_b_dot(g, dscores, p.q, true, false));
+}
+
+/* Known as a whole, as attention itself is: both are taken apart, or neither (compiler/passes/attend.c). */
 void ty_op_grad_attention(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *din)
 {
     const ty_attr attr = *ty_graph_attr(g, node);
     int n_in = (int)ty_graph_node(g, node)->n_in;
-    ty_val in[ATTENTION_N_IN] = {TY_NONE, TY_NONE, TY_NONE, TY_NONE}, dscores = TY_NONE;
-    for (int k = 0; k < n_in; k++)
-        in[k] = ty_graph_in(g, node, k);
-    attention_parts p = attention_parts_of(g, &attr, in, n_in);
-    ty_val probs = ty_b_softmax(g, p.scores, p.rank - 1, false);
-    if (probs == TY_NONE)
-        return;
-    din[ATTENTION_V] = attention_gather(g, &p.size, ty_b_dot(g, probs, dres[0], true, false));
-    if (ty_graph_op(g, ty_val_node(probs)) != TY_OP_SOFTMAX)
-        return; /* of constants: nothing there asks for a gradient */
-    ty_val dprobs = ty_b_dot(g, dres[0], p.v, false, true);
-    ty_op_grad_softmax(g, ty_val_node(probs), &dprobs, &dscores);
-    if (p.mask != TY_NONE && ty_b_dtype(g, p.mask) != TY_BOOL) {
-        const ty_type like = *ty_graph_type(g, in[ATTENTION_MASK]);
-        din[ATTENTION_MASK] = ty_b_unbroadcast(g, dscores, &like);
-    }
-    dscores = attention_grad_unmasked(g, &attr, &p, dscores);
-    din[ATTENTION_Q] = ty_b_mul_s(g, ty_b_dot(g, dscores, p.k, false, false), attr.value);
-    din[ATTENTION_K] = attention_gather(g, &p.size, ty_b_dot(g, dscores, p.q, true, false));
+    ty_val in[] = {ty_graph_in(g, node, ATTENTION_Q), ty_graph_in(g, node, ATTENTION_K),
+                   ty_graph_in(g, node, ATTENTION_V), dres[0],
+                   n_in > ATTENTION_MASK ? ty_graph_in(g, node, ATTENTION_MASK) : TY_NONE};
+    ty_val d = ty_graph_emit(g, TY_OP_ATTENTION_GRAD, &attr, in, 5);
+    for (int k = 0; k < n_in && d != TY_NONE; k++)
+        if (k < ATTENTION_MASK || (in[4] != TY_NONE && ty_b_dtype(g, in[4]) != TY_BOOL))
+            din[k] = ty_val_make(ty_val_node(d), (uint32_t)k);
 }

@@ -75,17 +75,26 @@ void ty_op_lower_softmax(ty_graph *g, const ty_attr *attr, const ty_val *in, int
     res[0] = ty_b_cast(g, y, dtype);
 }
 
+ty_val ty_softmax_back(ty_graph *g, ty_val y, ty_val dy, int axis)
+{
+    ty_dtype dtype = ty_b_dtype(g, y), wide = ty_wide_dtype(dtype);
+    y = ty_b_cast(g, y, wide);
+    dy = ty_b_cast(g, dy, wide);
+    ty_val dx = ty_b_mul(g, y, ty_b_sub(g, dy, ty_b_sum(g, ty_b_mul(g, dy, y), 1u << axis, true)));
+    return ty_b_cast(g, dx, dtype);
+}
+
 /* softmax: dx = y (dy - sum(dy y)). Its logarithm: dx = dy - exp(y) sum(dy). */
 void ty_op_grad_softmax(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *din)
 {
     const ty_attr *attr = ty_graph_attr(g, node);
-    uint32_t axes = 1u << attr->axis;
-    ty_val x = ty_graph_in(g, node, 0);
-    ty_dtype dtype = ty_b_dtype(g, x), wide = ty_wide_dtype(dtype);
-    ty_val y = ty_b_cast(g, ty_val_make(node, 0), wide), dy = ty_b_cast(g, dres[0], wide), dx;
-    if (attr->flags & SOFTMAX_LOG)
-        dx = ty_b_sub(g, dy, ty_b_mul(g, ty_b_exp(g, y), ty_b_sum(g, dy, axes, true)));
-    else
-        dx = ty_b_mul(g, y, ty_b_sub(g, dy, ty_b_sum(g, ty_b_mul(g, dy, y), axes, true)));
+    int axis = (int)attr->axis;
+    if (!(attr->flags & SOFTMAX_LOG)) {
+        din[0] = ty_softmax_back(g, ty_val_make(node, 0), dres[0], axis);
+        return;
+    }
+    ty_dtype dtype = ty_b_dtype(g, dres[0]), wide = ty_wide_dtype(dtype);
+    ty_val y = ty_b_cast(g, ty_val_make(node, 0), wide), dy = ty_b_cast(g, dres[0], wide);
+    ty_val dx = ty_b_sub(g, dy, ty_b_mul(g, ty_b_exp(g, y), ty_b_sum(g, dy, 1u << axis, true)));
     din[0] = ty_b_cast(g, dx, dtype);
 }

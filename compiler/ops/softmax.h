@@ -8,5 +8,7 @@
 void ty_softmax_row(const double *x, double *y, int64_t n, int64_t stride, bool log_of);
 /* Log softmax along the axis, in primitives. */
 ty_val ty_softmax_log(ty_graph *g, ty_val x, int axis);
+/* y (dy - sum(dy y)): the gradient of softmax from its result, in primitives. */
+ty_val ty_softmax_back(ty_graph *g, ty_val y, ty_val dy, int axis);
 
 #endif

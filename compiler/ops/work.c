@@ -1,6 +1,7 @@
 /* work.c - kinds of work and counts of arithmetic, a row an op. See work.h. */
 #include "compiler/ops/work.h"
 
+#include "compiler/ops/attend.h"
 #include "compiler/ops/op.h"
 
 typedef double work_count(const ty_graph *g, uint32_t node);
@@ -32,6 +33,33 @@ static double work_dot(const ty_graph *g, uint32_t node)
     const ty_type *a = ty_graph_type(g, ty_graph_in(g, node, 0));
     bool transposed = ty_graph_attr(g, node)->flags & 1;
     return 2 * work_result(g, node) * (double)a->dim[a->rank - (transposed ? 2 : 1)];
+}
+
+/* Pairs of a query and a key that it sees. */
+static double work_attended(const ty_attend_sizes *a)
+{
+    double rows = (double)(a->outer * a->heads * a->t), keys = (double)a->s;
+    return rows * (a->causal ? keys - ((double)a->t - 1) / 2 : keys);
+}
+
+static ty_attend_sizes work_attend_sizes(const ty_graph *g, uint32_t node)
+{
+    return ty_attend_sizes_of(ty_graph_attr(g, node)->flags, ty_graph_type(g, ty_graph_in(g, node, 0)),
+                              ty_graph_type(g, ty_graph_in(g, node, 1)), ty_graph_type(g, ty_graph_in(g, node, 2)));
+}
+
+/* q k' and p v. */
+static double work_attend(const ty_graph *g, uint32_t node)
+{
+    ty_attend_sizes a = work_attend_sizes(g, node);
+    return 2 * work_attended(&a) * (double)(a.d + a.e);
+}
+
+/* q k' once more, p' dy, dy v', ds k, ds' q. */
+static double work_attend_grad(const ty_graph *g, uint32_t node)
+{
+    ty_attend_sizes a = work_attend_sizes(g, node);
+    return 2 * work_attended(&a) * (double)(3 * a.d + 2 * a.e);
 }
 
 /* 2 N O spatial (C/groups) window: each element of y is a sum over one output channel's weights. */
@@ -114,6 +142,8 @@ static const work_row work_rows[TY_N_OPS] = {
     [TY_OP_ARGREDUCE] = {true, TY_WORK_REDUCTION, NULL},
     [TY_OP_SCAN] = {true, TY_WORK_REDUCTION, work_operand},
     [TY_OP_DOT] = {true, TY_WORK_PRODUCT, work_dot},
+    [TY_OP_ATTEND] = {true, TY_WORK_PRODUCT, work_attend},
+    [TY_OP_ATTEND_GRAD] = {true, TY_WORK_PRODUCT, work_attend_grad},
     [TY_OP_CONV] = {true, TY_WORK_CONVOLUTION, work_conv},
     [TY_OP_CONV_DX] = {true, TY_WORK_CONVOLUTION, work_conv_dx},
     [TY_OP_CONV_DW] = {true, TY_WORK_CONVOLUTION, work_conv_dw},

@@ -16,6 +16,11 @@
 #define TY_ORIGIN_GRADIENT "gradient of "
 int ty_pass_autodiff(ty_graph *g, ty_val loss, const ty_val *wrt, int n_wrt, ty_val *grad, ty_error *err);
 
+/* attend.c - attention and its gradient become library calls that work in tiles, where that is faster than products and
+ * a softmax. Makes a new graph. Needs: attention whole, before lower. Keeps: names, states, outputs, effects, origins.
+ */
+int ty_pass_attend(const ty_graph *in, ty_graph **out, ty_error *err);
+
 /* lower.c - takes composites apart. Makes a new graph with the nodes live in any tape, in which no COMPOSITE is left.
  * Keeps: names, states, outputs, effects, origins. */
 int ty_pass_lower(const ty_graph *in, ty_graph **out, ty_error *err);

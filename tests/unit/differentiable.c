@@ -26,6 +26,9 @@ static const struct reason {
     {TY_OP_LE, "its result is a bool"},
 
     {TY_OP_ARGREDUCE, "its result is a place"},
+    {TY_OP_ATTENTION_GRAD, "a gradient itself: attention is not differentiated twice"},
+    {TY_OP_ATTEND, "made from attention when gradients stand"},
+    {TY_OP_ATTEND_GRAD, "made from attention_grad when gradients stand"},
     {TY_OP_POOL_MAX_GRAD, "a gradient itself; linear, but nobody differentiates twice through a max pool"},
     {TY_OP_ASSIGN, "an effect"},
 };

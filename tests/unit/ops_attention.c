@@ -99,6 +99,22 @@ static void attention_lowers(void **state)
                 IN(case_noise(DIMS(3, 2), 7), case_noise(DIMS(4, 2), 8), case_noise(DIMS(4, 1), 9)));
 }
 
+static void attention_gradients_lower(void **state)
+{
+    (void)state;
+    ty_ref q = case_noise(DIMS(2, 4, 3, 2), 1), k = case_noise(DIMS(2, 2, 5, 2), 2),
+           v = case_noise(DIMS(2, 2, 5, 3), 3), dy = case_noise(DIMS(2, 4, 3, 3), 10);
+    ty_ref added = case_noise(DIMS(2, 1, 3, 5), 4);
+    ty_ref chosen = INT(TY_BOOL, DIMS(1, 1, 3, 5), 0, 1, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1);
+    for (uint32_t causal = 0; causal < 2; causal++) {
+        ty_attr a = {.flags = causal, .value = 0.7, .value2 = -1e30};
+        node_lowers(TY_OP_ATTENTION_GRAD, a, IN(q, k, v, dy));
+        node_lowers(TY_OP_ATTENTION_GRAD, a, IN(q, k, v, dy, added));
+        node_lowers(TY_OP_ATTENTION_GRAD, a, IN(q, k, v, dy, chosen));
+    }
+    case_refused(TY_OP_ATTENTION_GRAD, (ty_attr){.value = 1}, IN(q, k, v, q), "dy: expected");
+}
+
 static void activation_gradients(void **state)
 {
     (void)state;
@@ -168,6 +184,7 @@ int main(void)
         cmocka_unit_test(attention_refuses),
         cmocka_unit_test(activations_lower),
         cmocka_unit_test(attention_lowers),
+        cmocka_unit_test(attention_gradients_lower),
         cmocka_unit_test(activation_gradients),
         cmocka_unit_test(attention_gradients),
         cmocka_unit_test(hidden_scores_have_no_gradient),

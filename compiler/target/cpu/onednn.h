@@ -41,7 +41,7 @@ int ty_onednn_threads(const ty_library_shape *shape, double flops);
 /* Sets the number of OpenMP threads for what follows on this thread; returns the one before. */
 int ty_onednn_use_threads(int threads);
 
-ty_library_prepare_fn ty_onednn_prepare_dot, ty_onednn_prepare_conv, ty_onednn_prepare_conv_dx,
-    ty_onednn_prepare_conv_dw;
+ty_library_prepare_fn ty_onednn_prepare_attend, ty_onednn_prepare_attend_grad, ty_onednn_prepare_dot,
+    ty_onednn_prepare_conv, ty_onednn_prepare_conv_dx, ty_onednn_prepare_conv_dw;
 
 #endif

@@ -1,0 +1,273 @@
+/* onednn_attend.c - attention in tiles of ATTEND_BLOCK queries: small products by oneDNN, the softmax between them
+ * here.
+ *
+ * A thread works on one head and one block of queries against all keys that the block may see: scores
+ * [ATTEND_BLOCK, S] stay in its cache. The gradient goes through the blocks of a head from last to first, since the
+ * last one sees every key and can write dk and dv where the others add to them. Cuts depend on shapes alone and each
+ * product runs on one thread: bits do not depend on the number of threads.
+ */
+#include "compiler/ops/attend.h"
+#include "compiler/target/cpu/clones.h"
+#include "compiler/target/cpu/onednn.h"
+
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ATTEND_BLOCK = 64, ATTEND_LANES = 16 };
+
+typedef struct attend_call {
+    const ty_onednn *lib;
+    ty_attend_sizes a;
+    float scale;
+    int threads;
+    int64_t ld; /* floats from one row of scores to the next */
+} attend_call;
+
+/* Matrices of one head; a row begins `ld` floats after the one before. */
+typedef struct attend_matrix {
+    const float *at;
+    int64_t ld;
+} attend_matrix;
+
+/* Head `head` of `heads` of x [outer, heads, rows, n] or [outer, rows, heads, n]. */
+static attend_matrix attend_head(const attend_call *c, const float *x, int64_t outer, int64_t heads, int64_t head,
+                                 int64_t rows, int64_t n)
+{
+    if (c->a.inside)
+        return (attend_matrix){x + (outer * rows * heads + head) * n, heads * n};
+    return (attend_matrix){x + (outer * heads + head) * rows * n, n};
+}
+
+static attend_matrix attend_rows(attend_matrix m, int64_t first)
+{
+    return (attend_matrix){m.at + first * m.ld, m.ld};
+}
+
+/* c [m, n] = alpha a b + beta c */
+static void attend_product(const attend_call *call, char trans_a, char trans_b, int64_t m, int64_t n, int64_t k,
+                           float alpha, attend_matrix a, attend_matrix b, float beta, attend_matrix c)
+{
+    call->lib->sgemm(trans_a, trans_b, m, n, k, alpha, a.at, a.ld, b.at, b.ld, beta, (float *)(uintptr_t)c.at, c.ld);
+}
+
+/* ---- rows of scores ---- */
+
+/* A float as the bits that hold it. */
+typedef union attend_bits {
+    uint32_t bits;
+    float value;
+} attend_bits;
+
+/* exp of x <= 0, to 1e-7 of the result: the polynomial of generated kernels (prelude.c). Below e^-87 it is e^-87, which
+ * is nothing beside the 1 that every row of a softmax holds. Without a comparison of floats, which would keep the loops
+ * around it from being vectorised: the larger negative float has the larger bits, adding and taking away 1.5 x 2^23
+ * rounds to an integer, and x - x is 0 or NaN. */
+TY_CPU_INLINE float attend_exp(float x)
+{
+    attend_bits d = {.value = x}, power;
+    d.bits = d.bits > 0xC2AE0000u ? 0xC2AE0000u : d.bits; /* of -87 */
+    float n = d.value * 0x1.715476p+0f + 0x1.8p23f - 0x1.8p23f;
+    float r = d.value - n * 0x1.62e400p-1f - n * 0x1.7f7d1cp-20f, p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * (r * r) + r + 1.0f;
+    power.bits = (uint32_t)((int32_t)n + 127) << 23;
+    return p * power.value + (x - x);
+}
+
+TY_CPU_INLINE float attend_max(const float *x, int64_t n)
+{
+    float most = -INFINITY;
+#pragma omp simd reduction(max : most)
+    for (int64_t i = 0; i < n; i++)
+        most = x[i] > most ? x[i] : most;
+    return most;
+}
+
+TY_CPU_INLINE float attend_sum(const float *x, int64_t n)
+{
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++)
+        sum += x[i];
+    return sum;
+}
+
+/* x <- exp(x - most) */
+TY_CPU_INLINE void attend_exps(float *x, int64_t n, float most)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        x[i] = attend_exp(x[i] - most);
+}
+
+/* A row of scores becomes exp(score - maximum), zero behind the n keys that it sees; returns 1 / sum. */
+TY_CPU_CLONES static float attend_forward_row(float *x, int64_t n, int64_t width, float *lse)
+{
+    float most = attend_max(x, n);
+    attend_exps(x, n, most);
+    float sum = attend_sum(x, n);
+    memset(x + n, 0, (size_t)(width - n) * sizeof *x);
+    *lse = most + logf(sum);
+    return 1 / sum;
+}
+
+TY_CPU_CLONES static void attend_scale_row(float *x, int64_t n, float by)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        x[i] *= by;
+}
+
+/* A row of scores becomes probabilities. */
+TY_CPU_CLONES static void attend_probs_row(float *x, int64_t n, int64_t width, float lse)
+{
+    attend_exps(x, n, lse);
+    memset(x + n, 0, (size_t)(width - n) * sizeof *x);
+}
+
+/* p <- scale p (dp - dy y'): the gradient of the products q k'. */
+TY_CPU_CLONES static void attend_back_row(float *p, const float *dp, int64_t n, const float *dy, const float *y,
+                                          int64_t e, float scale)
+{
+    float delta = 0;
+#pragma omp simd reduction(+ : delta)
+    for (int64_t i = 0; i < e; i++)
+        delta += dy[i] * y[i];
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        p[i] = scale * p[i] * (dp[i] - delta);
+}
+
+/* ---- blocks of queries ---- */
+
+/* Keys that query t sees. */
+static int64_t attend_seen(const ty_attend_sizes *a, int64_t t)
+{
+    return a->causal ? t + a->s - a->t + 1 : a->s;
+}
+
+static int64_t attend_blocks(const ty_attend_sizes *a)
+{
+    return (a->t + ATTEND_BLOCK - 1) / ATTEND_BLOCK;
+}
+
+static int64_t attend_block_rows(const ty_attend_sizes *a, int64_t first)
+{
+    return a->t - first < ATTEND_BLOCK ? a->t - first : ATTEND_BLOCK;
+}
+
+static void attend_forward_block(const attend_call *c, const float *const *in, float *const *out, int64_t head,
+                                 int64_t block, float *scores)
+{
+    const ty_attend_sizes *a = &c->a;
+    int64_t outer = head / a->heads, h = head % a->heads, g = h / (a->heads / a->groups);
+    int64_t first = block * ATTEND_BLOCK, rows = attend_block_rows(a, first), width = attend_seen(a, first + rows - 1);
+    attend_matrix q = attend_rows(attend_head(c, in[0], outer, a->heads, h, a->t, a->d), first);
+    attend_matrix k = attend_head(c, in[1], outer, a->groups, g, a->s, a->d);
+    attend_matrix v = attend_head(c, in[2], outer, a->groups, g, a->s, a->e);
+    attend_matrix y = attend_rows(attend_head(c, out[0], outer, a->heads, h, a->t, a->e), first);
+    attend_matrix s = {scores, c->ld};
+    float inverse[ATTEND_BLOCK];
+    attend_product(c, 'N', 'T', rows, width, a->d, c->scale, q, k, 0, s);
+    for (int64_t i = 0; i < rows; i++)
+        inverse[i] =
+            attend_forward_row(scores + i * c->ld, attend_seen(a, first + i), width, &out[1][head * a->t + first + i]);
+    attend_product(c, 'N', 'N', rows, a->e, width, 1, s, v, 0, y);
+    for (int64_t i = 0; i < rows; i++)
+        attend_scale_row((float *)(uintptr_t)attend_rows(y, i).at, a->e, inverse[i]);
+}
+
+/* The part of one block in dq, dk, dv. The first block of a head of keys to come writes dk and dv, later ones add. */
+static void attend_back_block(const attend_call *c, const float *const *in, float *const *out, int64_t head,
+                              int64_t block, bool add, float *p)
+{
+    const ty_attend_sizes *a = &c->a;
+    int64_t outer = head / a->heads, h = head % a->heads, g = h / (a->heads / a->groups);
+    int64_t first = block * ATTEND_BLOCK, rows = attend_block_rows(a, first), width = attend_seen(a, first + rows - 1);
+    attend_matrix q = attend_rows(attend_head(c, in[0], outer, a->heads, h, a->t, a->d), first);
+    attend_matrix dq = attend_rows(attend_head(c, out[0], outer, a->heads, h, a->t, a->d), first);
+    attend_matrix y = attend_rows(attend_head(c, in[3], outer, a->heads, h, a->t, a->e), first);
+    attend_matrix dy = attend_rows(attend_head(c, in[5], outer, a->heads, h, a->t, a->e), first);
+    attend_matrix k = attend_head(c, in[1], outer, a->groups, g, a->s, a->d);
+    attend_matrix v = attend_head(c, in[2], outer, a->groups, g, a->s, a->e);
+    attend_matrix dk = attend_head(c, out[1], outer, a->groups, g, a->s, a->d);
+    attend_matrix dv = attend_head(c, out[2], outer, a->groups, g, a->s, a->e);
+    attend_matrix s = {p, c->ld}, ds = {p + ATTEND_BLOCK * c->ld, c->ld};
+    float beta = add ? 1 : 0;
+    attend_product(c, 'N', 'T', rows, width, a->d, c->scale, q, k, 0, s);
+    for (int64_t i = 0; i < rows; i++)
+        attend_probs_row(p + i * c->ld, attend_seen(a, first + i), width, in[4][head * a->t + first + i]);
+    attend_product(c, 'T', 'N', width, a->e, rows, 1, s, dy, beta, dv);
+    attend_product(c, 'N', 'T', rows, width, a->e, 1, dy, v, 0, ds);
+    for (int64_t i = 0; i < rows; i++)
+        attend_back_row(p + i * c->ld, ds.at + i * c->ld, width, attend_rows(dy, i).at, attend_rows(y, i).at, a->e,
+                        c->scale);
+    attend_product(c, 'N', 'N', rows, a->d, width, 1, s, k, 0, dq);
+    attend_product(c, 'T', 'N', width, a->d, rows, 1, s, q, beta, dk);
+}
+
+/* ---- calls ---- */
+
+/* Products inside run on the thread that calls them, also where only one thread runs. */
+static void attend_run(void *prepared, const void *const *in, void *const *out, void *scratch)
+{
+    const attend_call *c = prepared;
+    int64_t blocks = attend_blocks(&c->a), n = c->a.outer * c->a.heads * blocks;
+    int before = ty_onednn_use_threads(1);
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (int64_t i = 0; i < n; i++)
+        attend_forward_block(c, (const float *const *)in, (float *const *)out, i / blocks, i % blocks,
+                             (float *)scratch + omp_get_thread_num() * ATTEND_BLOCK * c->ld);
+    ty_onednn_use_threads(before);
+}
+
+static void attend_run_back(void *prepared, const void *const *in, void *const *out, void *scratch)
+{
+    const attend_call *c = prepared;
+    int64_t blocks = attend_blocks(&c->a), shared = c->a.heads / c->a.groups;
+    int before = ty_onednn_use_threads(1);
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (int64_t i = 0; i < c->a.outer * c->a.groups; i++)
+        for (int64_t k = 0; k < shared * blocks; k++)
+            attend_back_block(c, (const float *const *)in, (float *const *)out, i * shared + k / blocks,
+                              blocks - 1 - k % blocks, k > 0,
+                              (float *)scratch + omp_get_thread_num() * 2 * ATTEND_BLOCK * c->ld);
+    ty_onednn_use_threads(before);
+}
+
+static int attend_prepare(const ty_library_shape *shape, bool back, ty_library_call *out, ty_error *err)
+{
+    const ty_onednn *lib;
+    if (ty_onednn_get(&lib, err) < 0)
+        return -1;
+    attend_call *c = calloc(1, sizeof *c);
+    if (!c)
+        return ty_error_set(err, TY_E_LIMIT, "no memory for a prepared attention");
+    ty_attend_sizes a = ty_attend_sizes_of(shape->attr->flags, &shape->in[0], &shape->in[1], &shape->in[2]);
+    *c = (attend_call){.lib = lib, .a = a, .scale = (float)shape->attr->value};
+    c->ld = (a.s + ATTEND_LANES - 1) / ATTEND_LANES * ATTEND_LANES;
+    c->threads = ty_onednn_threads(shape, 2.0 * (double)(a.outer * a.heads * a.t * a.s * (a.d + a.e)));
+    *out =
+        (ty_library_call){.run = back ? attend_run_back : attend_run,
+                          .release = free,
+                          .prepared = c,
+                          .scratch_bytes = (size_t)((back ? 2 : 1) * c->threads * ATTEND_BLOCK * c->ld) * sizeof(float),
+                          .text = "onednn sgemm in tiles"};
+    return 0;
+}
+
+int ty_onednn_prepare_attend(const ty_library_shape *shape, ty_library_call *out, ty_error *err)
+{
+    return attend_prepare(shape, false, out, err);
+}
+
+int ty_onednn_prepare_attend_grad(const ty_library_shape *shape, ty_library_call *out, ty_error *err)
+{
+    return attend_prepare(shape, true, out, err);
+}

@@ -1,0 +1,240 @@
+/* attend.c - tiled attention: when the pass takes it, and its numbers against the composite's reference in double. */
+#include "base/rng.h"
+#include "compiler/ir/build.h"
+#include "compiler/ir/text.h"
+#include "compiler/ops/op.h"
+#include "compiler/ops/ref.h"
+#include "compiler/passes/passes.h"
+#include "compiler/program.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { N_INPUTS = 4, N_OUTPUTS = 4 };
+
+typedef struct attend_case {
+    int64_t b, heads, groups, t, s, d, e;
+    bool causal, inside;
+    bool tiled; /* what the pass should say */
+} attend_case;
+
+static ty_val given(ty_graph *g, const attend_case *c, const char *name, int64_t heads, int64_t rows, int64_t n)
+{
+    int64_t inside[] = {c->b, rows, heads, n}, plain[] = {c->b, heads, rows, n};
+    ty_val v = ty_b_input(g, ty_graph_add_input(g, name, ty_type_make(TY_F32, 4, c->inside ? inside : plain)));
+    return c->inside ? ty_b_transpose(g, v, (int64_t[]){0, 2, 1, 3}) : v;
+}
+
+static void taken(ty_graph *g, const attend_case *c, const char *name, ty_val v)
+{
+    ty_graph_add_output(g, name, c->inside ? ty_b_transpose(g, v, (int64_t[]){0, 2, 1, 3}) : v, TY_TAPE_EVAL);
+}
+
+/* Attention and the gradient of sum(y dy). */
+static ty_graph *make(const attend_case *c)
+{
+    ty_graph *g = ty_graph_new();
+    ty_val q = given(g, c, "q", c->heads, c->t, c->d), k = given(g, c, "k", c->groups, c->s, c->d);
+    ty_val v = given(g, c, "v", c->groups, c->s, c->e), dy = given(g, c, "dy", c->heads, c->t, c->e);
+    ty_attr attr = {.flags = c->causal, .value = 0.3};
+    ty_val y = ty_graph_emit(g, TY_OP_ATTENTION, &attr, (ty_val[]){q, k, v}, 3), d[3];
+    ty_error err = {0};
+    ty_val loss = ty_b_sum(g, ty_b_mul(g, y, dy), 15, false);
+    if (ty_pass_autodiff(g, loss, (ty_val[]){q, k, v}, 3, d, &err) < 0)
+        fail_msg("%s", err.message);
+    taken(g, c, "y", y);
+    taken(g, c, "dq", d[0]);
+    taken(g, c, "dk", d[1]);
+    taken(g, c, "dv", d[2]);
+    return g;
+}
+
+static int count(const ty_graph *g, ty_op op)
+{
+    int n = 0;
+    uint8_t *live = calloc(ty_graph_n_nodes(g) + 1, 1);
+    assert_non_null(live);
+    ty_graph_mark_live(g, TY_TAPE_ALL, live);
+    for (uint32_t id = 0; id < ty_graph_n_nodes(g); id++)
+        n += live[id] && ty_graph_op(g, id) == op;
+    free(live);
+    return n;
+}
+
+static const attend_case cases[] = {
+    {2, 3, 3, 64, 64, 32, 32, false, true, true},   {2, 3, 3, 64, 64, 32, 32, true, true, true},
+    {1, 4, 2, 70, 70, 24, 20, true, true, true},    {3, 2, 1, 77, 150, 16, 48, true, false, true},
+    {2, 2, 2, 129, 65, 17, 19, false, false, true}, {1, 6, 2, 200, 200, 16, 16, true, false, true},
+    {2, 3, 3, 16, 64, 32, 32, false, true, false},  {2, 3, 3, 64, 33, 32, 32, true, true, false},
+    {2, 3, 3, 64, 64, 8, 32, false, true, false},   {1, 1, 1, 64, 64, 32, 32, false, true, false},
+};
+enum { N_CASES = sizeof cases / sizeof *cases };
+
+static void the_pass_chooses(void **state)
+{
+    (void)state;
+    for (int i = 0; i < N_CASES; i++) {
+        ty_graph *g = make(&cases[i]), *after = NULL;
+        ty_error err = {0};
+        assert_int_equal(ty_pass_attend(g, &after, &err), 0);
+        assert_int_equal(count(after, TY_OP_ATTEND), cases[i].tiled);
+        assert_int_equal(count(after, TY_OP_ATTEND_GRAD), cases[i].tiled);
+        assert_int_equal(count(after, TY_OP_ATTENTION) + count(after, TY_OP_ATTENTION_GRAD), cases[i].tiled ? 0 : 2);
+        if (cases[i].tiled)
+            assert_int_equal(count(after, TY_OP_TRANSPOSE), 0); /* as they lie */
+        ty_graph_free(g);
+        ty_graph_free(after);
+    }
+}
+
+static const char before_text[] = "graph\n"
+                                  "input 0 \"q\" f32[2,64,2,16]\n"
+                                  "%0 = input() {type=f32[2,64,2,16] index=0} : f32[2,64,2,16]\n"
+                                  "%1 = transpose(%0) {n=4 lo=[0 2 1 3]} : f32[2,2,64,16]\n"
+                                  "%2 = attention(%1, %1, %1) {flags=1 value=0x1p-2 value2=0x0p+0} : f32[2,2,64,16]\n"
+                                  "%3 = transpose(%2) {n=4 lo=[0 2 1 3]} : f32[2,64,2,16]\n"
+                                  "output \"y\" %3 eval\n";
+static const char after_text[] = "graph\n"
+                                 "input 0 \"q\" f32[2,64,2,16]\n"
+                                 "%0 = input() {type=f32[2,64,2,16] index=0} : f32[2,64,2,16]\n"
+                                 "%2 = attend(%0, %0, %0) {flags=3 value=0x1p-2} : f32[2,64,2,16], f32[2,2,64]\n"
+                                 "output \"y\" %2:0 eval\n";
+
+static ty_graph *parsed(const char *text)
+{
+    ty_graph *g = NULL;
+    ty_error err = {0};
+    if (ty_graph_parse(text, strlen(text), &g, &err) < 0)
+        fail_msg("%s", err.message);
+    return g;
+}
+
+/* What the pass leaves behind unread goes with the next one; what is read is as expected. */
+static void the_text_before_and_after(void **state)
+{
+    (void)state;
+    ty_graph *before = parsed(before_text), *expected = parsed(after_text), *after = NULL;
+    ty_error err = {0};
+    assert_int_equal(ty_pass_attend(before, &after, &err), 0);
+    ty_val y = ty_graph_output(after, 0)->val, z = ty_graph_output(expected, 0)->val;
+    assert_int_equal(ty_graph_op(after, ty_val_node(y)), TY_OP_ATTEND);
+    assert_memory_equal(ty_graph_attr(after, ty_val_node(y)), ty_graph_attr(expected, ty_val_node(z)), sizeof(ty_attr));
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(ty_graph_op(after, ty_val_node(ty_graph_in(after, ty_val_node(y), i))), TY_OP_INPUT);
+    ty_graph_free(before);
+    ty_graph_free(expected);
+    ty_graph_free(after);
+}
+
+/* ---- numbers ---- */
+
+static void noise(const ty_graph *g, void **in)
+{
+    for (int i = 0; i < N_INPUTS; i++) {
+        int64_t n = ty_type_elems(&ty_graph_input(g, i)->type);
+        float *x = in[i] = malloc(sizeof(float) * (size_t)n);
+        assert_non_null(x);
+        for (int64_t k = 0; k < n; k++)
+            x[k] = 3 * ty_rng_uniform(ty_rng_u32(5, (uint32_t)i, 0, (uint64_t)k)) - 1.5f;
+    }
+}
+
+static ty_program *compile(const attend_case *c, int threads)
+{
+    ty_error err = {0};
+    ty_program *p = NULL;
+    ty_compile_options opt = {.threads = threads};
+    if (ty_program_of_graph(make(c), TY_TAPE_EVAL, &opt, &p, &err) < 0)
+        fail_msg("%s", err.message);
+    return p;
+}
+
+static void expect_close(const char *what, const ty_tensor *found, const ty_ref *expected, int i)
+{
+    const float *x = found->data;
+    double most = 0;
+    for (int64_t k = 0; k < ty_type_elems(&found->type); k++)
+        most = fmax(most, fabs(expected->f[k]));
+    for (int64_t k = 0; k < ty_type_elems(&found->type); k++)
+        if (!(fabs(x[k] - expected->f[k]) <= 2e-6 * (1 + most) || (isnan(x[k]) && isnan(expected->f[k]))))
+            fail_msg("case %d, %s[%lld]: expected %.9g, found %.9g", i, what, (long long)k, expected->f[k], x[k]);
+}
+
+/* The interpreter runs the composites as they stand; compiled code runs tiles, with one thread and with three. */
+static void numbers_and_threads(void **state)
+{
+    (void)state;
+    for (int i = 0; i < N_CASES; i++) {
+        ty_graph *g = make(&cases[i]);
+        ty_program *one = compile(&cases[i], 1), *three = compile(&cases[i], 3);
+        ty_interp *judge = NULL;
+        ty_error err = {0};
+        void *in[N_INPUTS];
+        noise(g, in);
+        assert_int_equal(ty_interp_new(g, &judge, &err), 0);
+        assert_int_equal(ty_interp_run(judge, TY_TAPE_EVAL, (const void *const *)in, false, &err), 0);
+        assert_int_equal(ty_program_run(one, TY_RUN_EVAL, (const void *const *)in, &err), 0);
+        assert_int_equal(ty_program_run(three, TY_RUN_EVAL, (const void *const *)in, &err), 0);
+        for (int k = 0; k < N_OUTPUTS; k++) {
+            const char *name = ty_graph_output(g, k)->name;
+            const ty_tensor *x = ty_program_output(one, TY_RUN_EVAL, name);
+            expect_close(name, x, ty_interp_output(judge, k), i);
+            if (cases[i].tiled)
+                assert_memory_equal(x->data, ty_program_output(three, TY_RUN_EVAL, name)->data,
+                                    ty_type_bytes(&x->type));
+        }
+        for (int k = 0; k < N_INPUTS; k++)
+            free(in[k]);
+        ty_interp_free(judge);
+        ty_program_free(one);
+        ty_program_free(three);
+        ty_graph_free(g);
+    }
+}
+
+/* The references of the tiled forms say the same as those of the composites. */
+static void references_agree(void **state)
+{
+    (void)state;
+    for (int i = 0; i < N_CASES; i++) {
+        if (!cases[i].tiled)
+            continue;
+        ty_graph *g = make(&cases[i]), *tiled = NULL;
+        ty_interp *a = NULL, *b = NULL;
+        ty_error err = {0};
+        void *in[N_INPUTS];
+        noise(g, in);
+        assert_int_equal(ty_pass_attend(g, &tiled, &err), 0);
+        assert_int_equal(ty_interp_new(g, &a, &err), 0);
+        assert_int_equal(ty_interp_new(tiled, &b, &err), 0);
+        assert_int_equal(ty_interp_run(a, TY_TAPE_EVAL, (const void *const *)in, false, &err), 0);
+        assert_int_equal(ty_interp_run(b, TY_TAPE_EVAL, (const void *const *)in, false, &err), 0);
+        for (int k = 0; k < N_OUTPUTS; k++)
+            for (int64_t e = 0; e < ty_type_elems(&ty_interp_output(a, k)->type); e++)
+                assert_true(fabs(ty_interp_output(a, k)->f[e] - ty_interp_output(b, k)->f[e]) < 1e-12);
+        for (int k = 0; k < N_INPUTS; k++)
+            free(in[k]);
+        ty_interp_free(a);
+        ty_interp_free(b);
+        ty_graph_free(g);
+        ty_graph_free(tiled);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_pass_chooses),
+        cmocka_unit_test(the_text_before_and_after),
+        cmocka_unit_test(references_agree),
+        cmocka_unit_test(numbers_and_threads),
+    };
+    return cmocka_run_group_tests_name("attend", tests, NULL, NULL);
+}
