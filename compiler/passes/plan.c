@@ -1,6 +1,8 @@
 /* plan.c - a place for every value. See plan.h. */
 #include "compiler/passes/plan.h"
 
+#include "compiler/ops/recurrence.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,10 +150,46 @@ static void plan_in_place_of(planner *pl, const ty_kernel *k, const ty_kstore *s
     }
 }
 
+/* Library calls that write an element of a result after they have read that element of an operand, and do not read
+ * it again. */
+static const struct {
+    ty_op op;
+    uint32_t operand, result;
+} plan_overwrites[] = {{TY_OP_RNN_STEPS, TY_STEPS_XW, TY_STEPS_GATES}, {TY_OP_RNN_GRAD, TY_RGRAD_GATES, TY_RGRAD_DPRE}};
+
+/* The value whose memory the result may take: an operand that nobody needs later, or TY_NONE. */
+static ty_val plan_overwritten(const planner *pl, uint32_t node, uint32_t operand, ty_val result, int at)
+{
+    const ty_graph *g = pl->f->g;
+    uint32_t n_in = ty_graph_node(g, node)->n_in;
+    if (operand >= n_in)
+        return TY_NONE;
+    ty_val base = ty_view_of(g, ty_graph_in(g, node, (int)operand)).base;
+    for (uint32_t i = 0; i < n_in; i++)
+        if (i != operand && ty_view_of(g, ty_graph_in(g, node, (int)i)).base == base)
+            return TY_NONE;
+    bool free_ = plan_in_slab(pl, base) && !plan_is_whole(pl, base) && pl->p->last[base] == at;
+    return free_ && plan_bytes(g, base) == plan_bytes(g, result) ? base : TY_NONE;
+}
+
+static void plan_in_place_of_library(planner *pl, uint32_t node, int at)
+{
+    for (size_t i = 0; i < sizeof plan_overwrites / sizeof *plan_overwrites; i++) {
+        if (plan_overwrites[i].op != ty_graph_op(pl->f->g, node))
+            continue;
+        ty_val result = ty_val_make(node, plan_overwrites[i].result);
+        ty_val taken = plan_overwritten(pl, node, plan_overwrites[i].operand, result, at);
+        if (taken != TY_NONE && plan_in_slab(pl, result))
+            pl->shares[result] = pl->shares[taken];
+    }
+}
+
 static void plan_in_place(planner *pl)
 {
     for (int at = 0; at < pl->p->n_order; at++) {
         const ty_unit *u = &pl->f->unit[pl->p->order[at]];
+        if (u->kind == TY_UNIT_LIBRARY)
+            plan_in_place_of_library(pl, u->node, at);
         if (u->kind != TY_UNIT_KERNEL)
             continue;
         for (int s = 0; s < u->kernel->n_stores; s++)

@@ -116,6 +116,51 @@ static void unread_results_may_be_absent(void **state)
     }
 }
 
+/* A result may lie where the operand was that the plan lets it take: gates over xw, gradients over gates. */
+static void overwriting_changes_nothing(native_buffers *b, ty_op op, const ty_attr *attr, int operand, int result)
+{
+    ty_library_shape shape = {attr, b->in_type, b->n_in, b->res_type, b->n_res, 2, true};
+    ty_library_call call;
+    assert_int_equal(native_of(op)(&shape, &call, NULL), 0);
+    native_call(b, op, attr, native_of(op), 1);
+    void *scratch = aligned_alloc(64, (call.scratch_bytes + 63) / 64 * 64), *out[TY_MAX_RESULTS];
+    for (int k = 0; k < b->n_res; k++)
+        out[k] = k == result ? b->in[operand] : calloc(1, ty_type_bytes(&b->res_type[k]));
+    call.run(call.prepared, (const void *const *)b->in, out, scratch);
+    for (int k = 0; k < b->n_res; k++) {
+        assert_memory_equal(out[k], b->out[k], ty_type_bytes(&b->res_type[k]));
+        if (k != result)
+            free(out[k]);
+    }
+    free(scratch);
+    call.release(call.prepared);
+    native_free_results(b);
+    native_free_operands(b);
+}
+
+static void results_may_take_an_operand(void **state)
+{
+    (void)state;
+    for (int k = 0; k < N_LAYERS; k++) {
+        int64_t h = 70, b = 9, t = 6, wide = layers[k].gates * h;
+        int64_t bias = wide + (layers[k].flags & TY_RNN_RESET_AFTER ? h : 0);
+        bool lstm = layers[k].gates == TY_RNN_LSTM;
+        ty_attr attr = layer_attr(&layers[k], 0);
+        ty_type state_type = TYPE(TY_F32, DIMS(b, h)), gates = TYPE(TY_F32, DIMS(t, b, wide));
+        ty_type weight = TYPE(TY_F32, DIMS(wide, h));
+        const ty_type in[] = {gates, weight, TYPE(TY_F32, DIMS(bias)), state_type, state_type};
+        const ty_type back[] = {TYPE(TY_F32, DIMS(t, b, h)),        weight,    TYPE(TY_F32, DIMS(t + 1, b, h)), gates,
+                                TYPE(TY_F32, DIMS(t + lstm, b, h)), state_type};
+        native_buffers all;
+        native_make(&all, TY_OP_RNN_STEPS, &attr, in, lstm ? 5 : 4, NATIVE_NOISE, 0);
+        overwriting_changes_nothing(&all, TY_OP_RNN_STEPS, &attr, TY_STEPS_XW, TY_STEPS_GATES);
+        if (layers[k].gates == TY_RNN_VANILLA)
+            continue;
+        native_make(&all, TY_OP_RNN_GRAD, &attr, back, lstm ? 6 : 5, NATIVE_NOISE, 0);
+        overwriting_changes_nothing(&all, TY_OP_RNN_GRAD, &attr, TY_RGRAD_GATES, TY_RGRAD_DPRE);
+    }
+}
+
 static void panels_multiply(void **state)
 {
     (void)state;
@@ -147,6 +192,7 @@ int main(void)
         cmocka_unit_test(steps_agree),
         cmocka_unit_test(grads_agree),
         cmocka_unit_test(unread_results_may_be_absent),
+        cmocka_unit_test(results_may_take_an_operand),
     };
     return cmocka_run_group_tests_name("native_rnn", tests, NULL, NULL);
 }

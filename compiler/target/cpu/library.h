@@ -13,8 +13,9 @@
 
 typedef struct ty_library_call {
     /* in[k], out[k]: dense row-major bytes of the operands and results, 4-byte aligned at least (views of arenas),
-     * never overlapping; operands of ops that take any address may be constants in a mapped file; in[k] is NULL where
-     * ty_fuse_is_implied (passes/fuse.h). scratch: scratch_bytes, 64-byte aligned, contents undefined. */
+     * never overlapping but where plan.c lets a result take an operand (plan_overwrites); operands of ops that take any
+     * address may be constants in a mapped file; in[k] is NULL where ty_fuse_is_implied (passes/fuse.h). scratch:
+     * scratch_bytes, 64-byte aligned, contents undefined. */
     void (*run)(void *prepared, const void *const *in, void *const *out, void *scratch);
     void (*release)(void *prepared); /* frees `prepared`; may be NULL */
     void *prepared;

@@ -1,7 +1,8 @@
 /* native_rnn_cell.c - gates of a recurrent step, forward and back. See native_rnn.h; formulas in recurrence.h.
  *
- * Each function is a loop over a tile's rows around a loop over its units that vectorises: restrict pointers, unit
- * strides, no branches. The logistic function and tanh are one exponential each, e^x = 2^n (1 + p) with p = e^r - 1 for
+ * Each function is a loop over a tile's rows around a loop over its units that vectorises: unit strides, no branches,
+ * restrict pointers but for what may share memory: gates may be written over xw, dpre over gates, each element after it
+ * was read. The logistic function and tanh are one exponential each, e^x = 2^n (1 + p) with p = e^r - 1 for
  * |r| <= ln 2 / 2, by Cephes' polynomial as in prelude.c. tanh x = q / (q + 2) with q = e^2x - 1 keeps its digits near
  * 0, because q = 2^n p + (2^n - 1) does.
  */
@@ -93,8 +94,8 @@ TY_CPU_INLINE void vanilla_row(int64_t row, int64_t n, const ty_recurrence *r, c
                                const ty_rnn_step *s)
 {
     int64_t at = cell_thin(r, t, row);
-    const float *restrict sum = cell_sum(t, row, 0), *restrict xw = s->xw + at, *restrict bias = s->bias + t->unit;
-    float *restrict h = s->h_new + at, *restrict gate = s->gates + at;
+    const float *restrict sum = cell_sum(t, row, 0), *xw = s->xw + at, *restrict bias = s->bias + t->unit;
+    float *restrict h = s->h_new + at, *gate = s->gates + at;
     if (r->relu) {
 #pragma omp simd
         for (int64_t u = 0; u < n; u++) {
@@ -132,8 +133,8 @@ TY_CPU_CLONES void ty_rnn_back_vanilla(const ty_recurrence *r, const ty_rnn_tile
 
 TY_CPU_INLINE void lstm_row(int64_t row, int64_t n, const ty_recurrence *r, const ty_rnn_tile *t, const ty_rnn_step *s)
 {
-    const float *restrict sum[TY_RNN_LSTM], *restrict xw[TY_RNN_LSTM], *restrict bias[TY_RNN_LSTM];
-    float *restrict gate[TY_RNN_LSTM];
+    const float *restrict sum[TY_RNN_LSTM], *xw[TY_RNN_LSTM], *restrict bias[TY_RNN_LSTM];
+    float *gate[TY_RNN_LSTM];
     for (int k = 0; k < TY_RNN_LSTM; k++) {
         sum[k] = cell_sum(t, row, k);
         xw[k] = s->xw + cell_wide(r, t, row, k);
@@ -165,8 +166,8 @@ TY_CPU_CLONES void ty_rnn_cell_lstm(const ty_recurrence *r, const ty_rnn_tile *t
 TY_CPU_INLINE
     void lstm_back_row(int64_t row, int64_t n, const ty_recurrence *r, const ty_rnn_tile *t, const ty_rnn_back *s)
 {
-    const float *restrict gate[TY_RNN_LSTM];
-    float *restrict d[TY_RNN_LSTM];
+    const float *gate[TY_RNN_LSTM];
+    float *d[TY_RNN_LSTM];
     for (int k = 0; k < TY_RNN_LSTM; k++) {
         gate[k] = s->gates + cell_wide(r, t, row, k);
         d[k] = s->dpre + cell_wide(r, t, row, k);
@@ -195,8 +196,8 @@ TY_CPU_CLONES void ty_rnn_back_lstm(const ty_recurrence *r, const ty_rnn_tile *t
 
 TY_CPU_INLINE void gru_row(int64_t row, int64_t n, const ty_recurrence *r, const ty_rnn_tile *t, const ty_rnn_step *s)
 {
-    const float *restrict sum[TY_RNN_GRU], *restrict xw[TY_RNN_GRU], *restrict bias[TY_RNN_GRU];
-    float *restrict gate[TY_RNN_GRU];
+    const float *restrict sum[TY_RNN_GRU], *xw[TY_RNN_GRU], *restrict bias[TY_RNN_GRU];
+    float *gate[TY_RNN_GRU];
     for (int k = 0; k < TY_RNN_GRU; k++) {
         sum[k] = cell_sum(t, row, k);
         xw[k] = s->xw + cell_wide(r, t, row, k);
@@ -226,8 +227,8 @@ TY_CPU_CLONES void ty_rnn_cell_gru(const ty_recurrence *r, const ty_rnn_tile *t,
 TY_CPU_INLINE
     void gru_back_row(int64_t row, int64_t n, const ty_recurrence *r, const ty_rnn_tile *t, const ty_rnn_back *s)
 {
-    const float *restrict gate[TY_RNN_GRU];
-    float *restrict d[TY_RNN_GRU], *restrict rec[TY_RNN_GRU];
+    const float *gate[TY_RNN_GRU];
+    float *d[TY_RNN_GRU], *restrict rec[TY_RNN_GRU];
     for (int k = 0; k < TY_RNN_GRU; k++) {
         gate[k] = s->gates + cell_wide(r, t, row, k);
         d[k] = s->dpre + cell_wide(r, t, row, k);
@@ -259,11 +260,11 @@ TY_CPU_CLONES void ty_rnn_back_gru(const ty_recurrence *r, const ty_rnn_tile *t,
 TY_CPU_INLINE void reset_row(int64_t row, int64_t n, const ty_recurrence *r, const ty_rnn_tile *t, const ty_rnn_step *s)
 {
     int64_t z_at = cell_wide(r, t, row, TY_RNN_Z), r_at = cell_wide(r, t, row, TY_RNN_R), at = cell_thin(r, t, row);
-    const float *restrict z_bias = cell_bias(r, t, s->bias, TY_RNN_Z), *restrict z_x = s->xw + z_at;
-    const float *restrict r_bias = cell_bias(r, t, s->bias, TY_RNN_R), *restrict r_x = s->xw + r_at;
+    const float *restrict z_bias = cell_bias(r, t, s->bias, TY_RNN_Z), *z_x = s->xw + z_at;
+    const float *restrict r_bias = cell_bias(r, t, s->bias, TY_RNN_R), *r_x = s->xw + r_at;
     const float *restrict z_sum = cell_sum(t, row, TY_RNN_Z), *restrict r_sum = cell_sum(t, row, TY_RNN_R);
     const float *restrict h = s->h + at;
-    float *restrict z = s->gates + z_at, *restrict reset = s->gates + r_at, *restrict kept = s->kept + at;
+    float *z = s->gates + z_at, *reset = s->gates + r_at, *restrict kept = s->kept + at;
 #pragma omp simd
     for (int64_t u = 0; u < n; u++) {
         float open = cell_logistic(r_x[u] + r_bias[u] + r_sum[u]);
@@ -279,10 +280,10 @@ TY_CPU_CLONES void ty_rnn_cell_reset(const ty_recurrence *r, const ty_rnn_tile *
 TY_CPU_INLINE void new_row(int64_t row, int64_t n, const ty_recurrence *r, const ty_rnn_tile *t, const ty_rnn_step *s)
 {
     int64_t n_at = cell_wide(r, t, row, TY_RNN_N), at = cell_thin(r, t, row);
-    const float *restrict bias = cell_bias(r, t, s->bias, TY_RNN_N), *restrict xw = s->xw + n_at;
+    const float *restrict bias = cell_bias(r, t, s->bias, TY_RNN_N), *xw = s->xw + n_at;
     const float *restrict sum = cell_sum(t, row, 0), *restrict h = s->h + at;
     const float *restrict z = s->gates + cell_wide(r, t, row, TY_RNN_Z);
-    float *restrict fresh = s->gates + n_at, *restrict h_new = s->h_new + at;
+    float *fresh = s->gates + n_at, *restrict h_new = s->h_new + at;
 #pragma omp simd
     for (int64_t u = 0; u < n; u++) {
         float x = cell_tanh(xw[u] + bias[u] + sum[u]);
@@ -299,15 +300,15 @@ TY_CPU_INLINE
 {
     int64_t z_at = cell_wide(r, t, row, TY_RNN_Z), n_at = cell_wide(r, t, row, TY_RNN_N), at = cell_thin(r, t, row);
     const float *restrict z_sum = cell_sum(t, row, 0), *restrict r_sum = cell_sum(t, row, 1);
-    const float *restrict z = s->gates + z_at, *restrict fresh = s->gates + n_at;
+    const float *z_gate = s->gates + z_at, *n_gate = s->gates + n_at;
     const float *restrict dy = s->dy + at, *restrict h = s->h + at;
-    float *restrict dz = s->dpre + z_at, *restrict dn = s->dpre + n_at, *restrict carry = s->carry + at;
+    float *dz = s->dpre + z_at, *dn = s->dpre + n_at, *restrict carry = s->carry + at;
 #pragma omp simd
     for (int64_t u = 0; u < n; u++) {
-        float dh = dy[u] + (z_sum[u] + r_sum[u] + carry[u]);
-        dn[u] = dh * (1.0f - z[u]) * (1.0f - fresh[u] * fresh[u]);
-        dz[u] = dh * (h[u] - fresh[u]) * (z[u] * (1.0f - z[u]));
-        carry[u] = dh * z[u];
+        float dh = dy[u] + (z_sum[u] + r_sum[u] + carry[u]), z = z_gate[u], fresh = n_gate[u];
+        dn[u] = dh * (1.0f - z) * (1.0f - fresh * fresh);
+        dz[u] = dh * (h[u] - fresh) * (z * (1.0f - z));
+        carry[u] = dh * z;
     }
 }
 
@@ -318,12 +319,13 @@ TY_CPU_INLINE
     void reset_back_row(int64_t row, int64_t n, const ty_recurrence *r, const ty_rnn_tile *t, const ty_rnn_back *s)
 {
     int64_t r_at = cell_wide(r, t, row, TY_RNN_R), at = cell_thin(r, t, row);
-    const float *restrict sum = cell_sum(t, row, 0), *restrict reset = s->gates + r_at, *restrict h = s->h + at;
-    float *restrict dr = s->dpre + r_at, *restrict carry = s->carry + at;
+    const float *restrict sum = cell_sum(t, row, 0), *gate = s->gates + r_at, *restrict h = s->h + at;
+    float *dr = s->dpre + r_at, *restrict carry = s->carry + at;
 #pragma omp simd
     for (int64_t u = 0; u < n; u++) {
-        dr[u] = sum[u] * h[u] * (reset[u] * (1.0f - reset[u]));
-        carry[u] += sum[u] * reset[u];
+        float reset = gate[u];
+        dr[u] = sum[u] * h[u] * (reset * (1.0f - reset));
+        carry[u] += sum[u] * reset;
     }
 }
 
