@@ -193,6 +193,13 @@ static ty_graph *make_reductions(uint64_t seed)
     out(g, "largest of columns", ty_b_reduce(g, x, TY_MAX, 1, false));
     out(g, "least", ty_b_reduce(g, x, TY_MIN, 3, false));
     out(g, "product", ty_b_reduce(g, x, TY_PROD, 2, false));
+    ty_type plane = ty_type_make(TY_I64, 2, DIMS(70, 131)); /* in the first rows one NaN each, on the diagonal */
+    ty_val row = ty_b_iota(g, plane, 0), on = ty_b_eq(g, row, ty_b_iota(g, plane, 1));
+    ty_val hit = ty_b_binary(g, TY_OP_AND, on, ty_b_lt(g, row, ty_b_full_like(g, row, 35)));
+    ty_val holed = ty_b_select(g, hit, ty_b_full_like(g, x, NAN), x);
+    out(g, "largest or NaN", ty_b_reduce(g, holed, TY_MAX, 2, false));
+    out(g, "least or NaN", ty_b_reduce(g, holed, TY_MIN, 2, false));
+    out(g, "largest of all or NaN", ty_b_reduce(g, holed, TY_MAX, 3, false));
     ty_val mean = ty_b_mean(g, y, 13, true), var = ty_b_mean(g, ty_b_square(g, ty_b_sub(g, y, mean)), 13, true);
     out(g, "channel norm", ty_b_mul(g, ty_b_sub(g, y, mean), ty_b_unary(g, TY_OP_RSQRT, ty_b_add_s(g, var, 1e-5))));
     out(g, "middle", ty_b_sum(g, y, 6, false));

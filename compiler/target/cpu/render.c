@@ -281,9 +281,21 @@ static const char *render_accumulator(const render *r, const ty_kreduction *red)
     return render_is_blocked(r, red) ? "double" : render_ctypes[red->dtype].value;
 }
 
-static void render_combine(render *r, const ty_kreduction *red, const char *acc)
+/* The lanes of a vector are put together by a maximum that loses a NaN, so whether there was one is kept beside it. */
+static bool render_is_flagged(const render *r, const ty_kreduction *red)
 {
+    return r->column < 0 && (red->how == TY_MAX || red->how == TY_MIN) && ty_dtype_is_float(red->dtype);
+}
+
+static void render_combine(render *r, int number, const char *acc)
+{
+    const ty_kreduction *red = &r->k->reduction[number];
     render_line(r);
+    if (render_is_flagged(r, red)) {
+        ty_buf_addf(r->out, "%s = v%u %c %s ? v%u : %s, n%d |= v%u != v%u;\n", acc, red->value,
+                    red->how == TY_MAX ? '>' : '<', acc, red->value, acc, number, red->value, red->value);
+        return;
+    }
     if (red->how == TY_SUM || red->how == TY_PROD) {
         ty_buf_addf(r->out, "%s %s= v%u;\n", acc, red->how == TY_SUM ? "+" : "*", red->value);
         return;
@@ -298,9 +310,12 @@ static void render_simd(render *r, int stage)
     render_line(r);
     ty_buf_adds(r->out, "#pragma omp simd");
     for (int i = 0; i < r->k->n_reductions; i++)
-        if (r->k->reduction[i].stage == stage && r->column < 0)
-            ty_buf_addf(r->out, " reduction(%s: %c%d)", sign[r->k->reduction[i].how],
-                        render_is_blocked(r, &r->k->reduction[i]) ? 't' : 'r', i);
+        if (r->k->reduction[i].stage == stage && r->column < 0) {
+            const ty_kreduction *red = &r->k->reduction[i];
+            ty_buf_addf(r->out, " reduction(%s: %c%d)", sign[red->how], render_is_blocked(r, red) ? 't' : 'r', i);
+            if (render_is_flagged(r, red))
+                ty_buf_addf(r->out, " reduction(|: n%d)", i);
+        }
     ty_buf_adds(r->out, "\n");
 }
 
@@ -362,7 +377,7 @@ static void render_reduces(render *r, int stage)
             continue;
         bool blocked = render_is_blocked(r, &r->k->reduction[i]);
         snprintf(acc, sizeof acc, r->column >= 0 ? "r%d[c]" : blocked ? "t%d" : "r%d", i);
-        render_combine(r, &r->k->reduction[i], acc);
+        render_combine(r, i, acc);
     }
 }
 
@@ -433,14 +448,33 @@ static void render_innermost(render *r, int stage)
     render_close(r, 1);
 }
 
-static void render_loop_stage(render *r, int stage)
+/* Accumulators of a row, and what is made of them behind its loops. */
+static void render_begin_rows(render *r, int stage)
+{
+    for (int i = 0; i < r->k->n_reductions; i++) {
+        const ty_kreduction *red = &r->k->reduction[i];
+        if (red->stage != stage || r->column >= 0)
+            continue;
+        render_line(r);
+        ty_buf_addf(r->out, "%s r%d = %s;", render_accumulator(r, red), i, render_identity(red));
+        if (render_is_flagged(r, red))
+            ty_buf_addf(r->out, " int n%d = 0;", i);
+        ty_buf_adds(r->out, "\n");
+    }
+}
+
+static void render_end_rows(render *r, int stage)
 {
     for (int i = 0; i < r->k->n_reductions; i++)
-        if (r->k->reduction[i].stage == stage && r->column < 0) {
+        if (r->k->reduction[i].stage == stage && render_is_flagged(r, &r->k->reduction[i])) {
             render_line(r);
-            ty_buf_addf(r->out, "%s r%d = %s;\n", render_accumulator(r, &r->k->reduction[i]), i,
-                        render_identity(&r->k->reduction[i]));
+            ty_buf_addf(r->out, "if (n%d) r%d = __builtin_nanf(\"\");\n", i, i);
         }
+}
+
+static void render_loop_stage(render *r, int stage)
+{
+    render_begin_rows(r, stage);
     render_instrs(r, stage, 0);
     int opened = 0;
     for (int d = 0; d + 1 < r->n_inner + (r->column >= 0); d++, opened++) {
@@ -452,6 +486,7 @@ static void render_loop_stage(render *r, int stage)
     else
         render_innermost(r, stage);
     render_close(r, opened);
+    render_end_rows(r, stage);
 }
 
 static void render_row_stage(render *r, int stage)
