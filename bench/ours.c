@@ -76,6 +76,7 @@ typedef struct job {
     float losses[KEPT_LOSSES];
     double *step_ms; /* one a step */
     double ready_s, first_s;
+    ty_precision precision;
     bool calls; /* print where a step's time goes */
 } job;
 
@@ -163,6 +164,7 @@ static int job_compile(job *j, ty_error *err)
                           .schedule = {.kind = TY_SCHED_CONSTANT},
                           .accumulate = 1,
                           .seed = 1,
+                          .precision = j->precision,
                           .batch_norm_statistics = true,
                           .no_eval = true}; /* the peers do not evaluate either */
     return ty_compile_train(j->model, &spec, &j->options, &j->program, err);
@@ -430,6 +432,7 @@ static int usage(void)
 {
     fprintf(stderr, "usage: ours WORK DIR [STEPS] [--cache DIR] [--threads N] [--cc PROGRAM] [--dump DIR] [--calls]\n"
                     "            [--strict]\n"
+                    "       [--precision float32|bfloat16|float16]\n"
                     "       WORK is one of");
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
         fprintf(stderr, " %s", works[i].name);
@@ -445,6 +448,16 @@ static const work *work_find(const char *name)
     return NULL;
 }
 
+static ty_precision precision_find(const char *name)
+{
+    static const char *const names[] = {
+        [TY_PRECISION_FLOAT32] = "float32", [TY_PRECISION_BFLOAT16] = "bfloat16", [TY_PRECISION_FLOAT16] = "float16"};
+    for (int i = 0; i < TY_N_PRECISIONS; i++)
+        if (strcmp(names[i], name) == 0)
+            return (ty_precision)i;
+    return TY_N_PRECISIONS; /* the compiler refuses it */
+}
+
 static bool job_options(job *j, int argc, char **argv)
 {
     static const struct option known[] = {{"cache", required_argument, NULL, 'k'},
@@ -453,6 +466,7 @@ static bool job_options(job *j, int argc, char **argv)
                                           {"dump", required_argument, NULL, 'd'},
                                           {"calls", no_argument, NULL, 'l'},
                                           {"strict", no_argument, NULL, 's'},
+                                          {"precision", required_argument, NULL, 'p'},
                                           {0}};
     for (int o; (o = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         switch (o) {
@@ -464,6 +478,9 @@ static bool job_options(job *j, int argc, char **argv)
             break;
         case 'c':
             j->options.cc = optarg;
+            break;
+        case 'p':
+            j->precision = precision_find(optarg);
             break;
         case 'd':
             j->options.dump_dir = optarg;

@@ -323,6 +323,15 @@ typedef struct ty_metric {
     double threshold; /* precision, recall, f1 of single numbers: above it is positive (0: of logits) */
 } ty_metric;
 
+/* MIXED: products, convolutions and attention of 16-bit floats, all else float32 (compiler/passes/precision.h).
+ * FLOAT16 scales the loss by a factor that adapts itself (compiler/passes/loss_scale.h). */
+typedef enum ty_precision {
+    TY_PRECISION_FLOAT32,
+    TY_PRECISION_BFLOAT16,
+    TY_PRECISION_FLOAT16,
+    TY_N_PRECISIONS
+} ty_precision;
+
 typedef struct ty_train_spec {
     const ty_binding *inputs; /* model inputs, by the model's names, then targets and sample weights */
     int n_inputs;
@@ -348,6 +357,10 @@ typedef struct ty_train_spec {
     int n_metrics;
     int accumulate; /* micro-batches a step, >= 1 */
     uint64_t seed;
+    ty_precision precision;
+    const char *const *keep_float32; /* names or shell patterns of layers whose products stay float32 */
+    int n_keep_float32;
+    bool match_eager;           /* round after every operation on 16-bit floats, as PyTorch's autocast does */
     bool batch_norm_statistics; /* train mode: batch norm uses batch statistics (normally true) */
     bool eval_valid_rows; /* evaluation takes an extra input "valid" i64[]: only the first `valid` rows of the batch
                              count */

@@ -9,6 +9,7 @@
 #include "compiler/import/cmodel.h"
 #include "compiler/import/onnx.h"
 #include "compiler/ir/build.h"
+#include "compiler/passes/precision.h"
 #include "compiler/passes/raise.h"
 
 #include <errno.h>
@@ -464,8 +465,28 @@ static const ty_val *model_bind_all(model_draft *d, ty_graph *g, const ty_val *v
     return out;
 }
 
-/* What the draft gave, in g: outputs and updates are all that it is asked for. */
-static int model_raise(const ty_model *m, const model_draft *d, ty_graph *g, ty_model_values *values, ty_error *err)
+/* What the draft gave, in g. In mixed precision there is a graph in between, which stands for the draft. */
+static int model_carry_over(const model_draft *d, ty_graph *g, const ty_precision_rules *precision, ty_val *held, int n,
+                            ty_error *err)
+{
+    if (!precision)
+        return ty_pass_raise(d->g, g, d->bound, held, n, err);
+    model_draft raised = {.g = ty_graph_new()};
+    ty_val *same = TY_NEW_ARRAY(ty_graph_arena(raised.g), ty_val, d->n_bound + 1);
+    for (int i = 0; i < d->n_bound; i++) {
+        const ty_input *input = ty_graph_input(d->g, i);
+        same[i] = ty_b_input(raised.g, ty_graph_add_input(raised.g, input->name, input->type));
+    }
+    int rc = ty_pass_raise(d->g, raised.g, same, held, n, err);
+    if (rc == 0)
+        rc = ty_pass_precision(raised.g, g, d->bound, precision, held, n, err);
+    ty_graph_free(raised.g);
+    return rc;
+}
+
+/* Outputs and updates are all that the draft is asked for. */
+static int model_raise(const ty_model *m, const model_draft *d, ty_graph *g, const ty_precision_rules *precision,
+                       ty_model_values *values, ty_error *err)
 {
     int n = m->n_outputs + values->n_updates;
     ty_val *held = TY_NEW_ARRAY(ty_graph_arena(g), ty_val, n + 1);
@@ -473,7 +494,7 @@ static int model_raise(const ty_model *m, const model_draft *d, ty_graph *g, ty_
     memcpy(held, values->outputs, sizeof *held * (size_t)m->n_outputs);
     for (int i = 0; i < values->n_updates; i++)
         held[m->n_outputs + i] = values->updates[i].value;
-    if (ty_pass_raise(d->g, g, d->bound, held, n, err) < 0)
+    if (model_carry_over(d, g, precision, held, n, err) < 0)
         return -1;
     for (int i = 0; i < values->n_updates; i++)
         updates[i] = (ty_model_update){values->updates[i].weight, held[m->n_outputs + i]};
@@ -492,7 +513,7 @@ int ty_model_import(const ty_model *m, ty_graph *g, const ty_model_binding *b, t
     own.step = model_bind(&d, g, b->step);
     int rc = m->format->import(m, d.g, &own, values, err);
     if (rc == 0)
-        rc = model_raise(m, &d, g, values, err);
+        rc = model_raise(m, &d, g, b->precision, values, err);
     ty_graph_free(d.g);
     return rc;
 }

@@ -17,9 +17,10 @@ typedef enum ty_model_mode {
 
 typedef struct ty_model_binding {
     ty_model_mode mode;
-    const ty_val *inputs;  /* one a model input; its type is the static shape */
-    const ty_val *weights; /* one a weight; TY_NONE: a constant. NULL: all constants */
-    ty_val seed, step;     /* i64[] for random numbers */
+    const ty_val *inputs;                       /* one a model input; its type is the static shape */
+    const ty_val *weights;                      /* one a weight; TY_NONE: a constant. NULL: all constants */
+    ty_val seed, step;                          /* i64[] for random numbers */
+    const struct ty_precision_rules *precision; /* passes/precision.h; NULL: as in the file */
 } ty_model_binding;
 
 /* New value of a running statistic after a training step. */

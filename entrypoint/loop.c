@@ -41,6 +41,17 @@ static int refuse_not_finite(const loop *l, int64_t step, const char *what, doub
         err, "lower the learning rate, add clip: {global_norm: 1.0}, or look for extreme values in the data");
 }
 
+/* A scaled gradient overflows now and then: the program has skipped the update and lowers the scale. A scale that has
+ * fallen this far will not find finite gradients. */
+#define LEAST_LOSS_SCALE 0x1p-14
+
+static int check_gradient(const loop *l, int64_t step, ty_error *err)
+{
+    if (isfinite(l->last.grad_norm) || l->last.loss_scale > LEAST_LOSS_SCALE)
+        return 0;
+    return refuse_not_finite(l, step, "the norm of the gradient", l->last.grad_norm, err);
+}
+
 static int run_step(loop *l, int64_t step, ty_error *err)
 {
     for (int64_t m = 0; m < l->plan->accumulate; m++)
@@ -48,8 +59,8 @@ static int run_step(loop *l, int64_t step, ty_error *err)
             return -1;
     if (!isfinite(l->last.loss))
         return refuse_not_finite(l, step, "the loss", l->last.loss, err);
-    if (!isfinite(l->last.grad_norm))
-        return refuse_not_finite(l, step, "the norm of the gradient", l->last.grad_norm, err);
+    if (check_gradient(l, step, err) < 0)
+        return -1;
     l->loss_sum += l->last.loss;
     l->n_steps++;
     return 0;
@@ -59,7 +70,8 @@ static int report(loop *l, const ty_loop_position *at, ty_error *err)
 {
     if (!l->calls->report || l->n_steps == 0)
         return 0;
-    ty_loop_report r = {*at, l->loss_sum / (double)l->n_steps, l->last.lr, l->last.grad_norm, l->n_steps};
+    ty_loop_report r = {*at,       l->loss_sum / (double)l->n_steps, l->last.lr, l->last.grad_norm, l->last.loss_scale,
+                        l->n_steps};
     l->loss_sum = 0;
     l->n_steps = 0;
     return l->calls->report(l->calls->ctx, &r, err);

@@ -34,6 +34,7 @@ typedef struct ty_loop_plan {
 
 typedef struct ty_step_result {
     double loss, lr, grad_norm; /* grad_norm < 0: not known */
+    double loss_scale;          /* 0: the loss is not scaled. Else a gradient that is not finite skips the step */
 } ty_step_result;
 
 /* Where the run is, after a step. */
@@ -46,7 +47,7 @@ typedef struct ty_loop_position {
 typedef struct ty_loop_report {
     ty_loop_position at;
     double mean_loss; /* over the steps since */
-    double lr, grad_norm;
+    double lr, grad_norm, loss_scale;
     int64_t n_steps;
 } ty_loop_report;
 

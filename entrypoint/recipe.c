@@ -592,6 +592,8 @@ static int read_top(recipe_reader *rd, const ty_doc *root)
     r->threads = t.threads;
     r->log_every = t.log_every;
     r->deterministic_strict = t.deterministic == 1;
+    r->precision = (ty_precision)t.precision;
+    r->match_eager = t.match_eager;
     r->tensorboard = t.tensorboard;
     r->cache = t.cache && strcmp(t.cache, "none") != 0 ? ty_recipe_path(rd, t.cache) : t.cache;
     r->compiled = ty_recipe_path(rd, t.compiled);
@@ -604,6 +606,7 @@ static int read_top(recipe_reader *rd, const ty_doc *root)
     return read_span(rd, t.evaluate_every, "evaluate_every", "1 epoch", &r->evaluate_every) < 0 ||
                    read_names(rd, t.frozen, "frozen", &r->frozen, &r->n_frozen) < 0 ||
                    read_names(rd, t.no_decay, "no_decay", &r->no_decay, &r->n_no_decay) < 0 ||
+                   read_names(rd, t.keep_float32, "keep_float32", &r->keep_float32, &r->n_keep_float32) < 0 ||
                    read_names(rd, t.buffers, "buffers", &r->buffers, &r->n_buffers) < 0 || read_tied(rd, t.tied) < 0
                ? -1
                : 0;

@@ -121,12 +121,14 @@ typedef struct ty_recipe {
     int64_t batch_base;    /* batch size that lr is meant for */
     int64_t batch_size, epochs, max_steps /* 0: none */, accumulate, seed, threads /* 0: all cores */;
     bool deterministic_strict;
+    ty_precision precision;
+    bool match_eager;
     ty_recipe_data train, validation;
     ty_span evaluate_every;
     const ty_recipe_metric *metrics;
     int n_metrics;
-    ty_names frozen, no_decay, buffers;
-    int n_frozen, n_no_decay, n_buffers;
+    ty_names frozen, no_decay, buffers, keep_float32;
+    int n_frozen, n_no_decay, n_buffers, n_keep_float32;
     const ty_lr_scale *lr_scale; /* [n_lr_scale] */
     int n_lr_scale;
     double ema_decay; /* 0: no averages */

@@ -6,6 +6,7 @@
 
 static const char *const batch_rules[] = {"none", "linear", "sqrt", NULL};
 static const char *const determinism[] = {"default", "strict", NULL};
+static const char *const precisions[] = {"float32", "bfloat16", "float16", NULL}; /* as ty_precision */
 
 #define TOP(name) offsetof(recipe_top, name)
 static const ty_bind_row top_rows[] = {
@@ -49,6 +50,13 @@ static const ty_bind_row top_rows[] = {
     {"threads", TY_BIND_INT, TOP(threads), "0", .min = 0, .max = 4096, .help = "0: all cores"},
     {"deterministic", TY_BIND_CHOICE, TOP(deterministic), "default", .choices = determinism,
      .help = "default: same bits run to run; strict: also for any number of threads"},
+    {"precision", TY_BIND_CHOICE, TOP(precision), "float32", .choices = precisions,
+     .help =
+         "of products, convolutions and attention: float32, bfloat16, or float16 with a loss scale; all else float32"},
+    {"keep_float32", TY_BIND_NODE, TOP(keep_float32),
+     .help = "list of layers (names or shell patterns) whose products stay float32: [\"*lm_head*\"]"},
+    {"match_eager", TY_BIND_BOOL, TOP(match_eager), "false",
+     .help = "round after every operation on 16-bit numbers, as PyTorch's autocast does"},
     {"log_every", TY_BIND_INT, TOP(log_every), "0", .min = 0, .max = 1e9,
      .help = "steps between metric lines; 0: about 100 lines a run"},
     {"tensorboard", TY_BIND_STRING, TOP(tensorboard),

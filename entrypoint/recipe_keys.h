@@ -15,11 +15,12 @@ typedef struct recipe_top {
     const char *model;
     const ty_doc *inputs, *loss, *optimizer, *schedule, *clip, *data, *metrics, *checkpoint;
     const ty_doc *frozen, *no_decay, *buffers, *tied, *evaluate_every;
-    const ty_doc *warmup, *lr_scale, *ema;
+    const ty_doc *warmup, *lr_scale, *ema, *keep_float32;
     const ty_doc *batch_size, *memory;
     int batch_rule;
     int64_t batch_base, epochs, max_steps, accumulate, seed, threads, log_every;
-    int deterministic;
+    int deterministic, precision;
+    bool match_eager;
     const char *tensorboard, *cache, *compiled;
 } recipe_top;
 

@@ -74,7 +74,9 @@ static int call_batch(void *ctx, bool last, ty_step_result *result, ty_error *er
     double norm = read_number(s, run, "grad_norm");
     bool has_norm = ty_program_output(s->program, run, "grad_norm") != NULL;
     double lr = as_written((float)read_number(s, run, "lr"));
-    *result = (ty_step_result){read_number(s, run, "loss"), lr, has_norm ? norm : -1};
+    bool scaled = ty_program_output(s->program, run, "loss_scale") != NULL;
+    *result = (ty_step_result){read_number(s, run, "loss"), lr, has_norm ? norm : -1,
+                               scaled ? read_number(s, run, "loss_scale") : 0};
     if (s->times.first_step_s == 0)
         s->times.first_step_s = ty_session_now_s() - s->times.started_s;
     return 0;
@@ -244,10 +246,12 @@ static int call_report(void *ctx, const ty_loop_report *r, ty_error *err)
     double rows = (double)(r->n_steps * s->recipe.accumulate * s->recipe.batch_size);
     double span = busy - s->times.reported_s;
     s->times.reported_s = busy;
-    ty_value_named values[4] = {{"loss", r->mean_loss}, {"lr", r->lr}};
+    ty_value_named values[5] = {{"loss", r->mean_loss}, {"lr", r->lr}};
     int n = 2;
     if (r->grad_norm >= 0)
         values[n++] = (ty_value_named){"grad_norm", r->grad_norm};
+    if (r->loss_scale > 0)
+        values[n++] = (ty_value_named){"loss_scale", r->loss_scale};
     if (span > 0)
         values[n++] = (ty_value_named){"samples_per_s", rows / span};
     return ty_outputs_add(s->outputs, false, r->at.step, r->at.epoch, values, n, err);

@@ -2,6 +2,7 @@
 #include "compiler/ir/build.h"
 
 #include "compiler/ir/storage.h"
+#include "compiler/ops/expect.h"
 #include "compiler/ops/ref.h"
 #include "compiler/ops/refiter.h"
 
@@ -392,6 +393,14 @@ ty_val ty_b_scan(ty_graph *g, ty_val x, ty_combine how, int axis, bool exclusive
 ty_val ty_b_dot(ty_graph *g, ty_val a, ty_val b, bool trans_a, bool trans_b)
 {
     ty_attr attr = {.flags = (trans_a ? 1u : 0) | (trans_b ? 2u : 0)};
+    return ty_graph_emit(g, TY_OP_DOT, &attr, (ty_val[]){a, b}, 2);
+}
+
+ty_val ty_b_dot_wide(ty_graph *g, ty_val a, ty_val b, bool trans_a, bool trans_b)
+{
+    ty_attr attr = {.flags = (trans_a ? 1u : 0) | (trans_b ? 2u : 0)};
+    if (a != TY_NONE && ty_wide_dtype(ty_b_dtype(g, a)) != ty_b_dtype(g, a))
+        attr.flags |= 4u;
     return ty_graph_emit(g, TY_OP_DOT, &attr, (ty_val[]){a, b}, 2);
 }
 

@@ -10,7 +10,8 @@
  *            [.., H, T, S], or 1.
  *
  * lower and grad build the probabilities with the same functions; equal nodes exist once, so that the gradient uses
- * what the forward pass has computed.
+ * what the forward pass has computed. Of 16-bit floats the scores and the softmax are f32, and so may be the mask; what
+ * is kept for the gradient are the rounded probabilities.
  */
 #include "compiler/ir/build.h"
 #include "compiler/ops/expect.h"
@@ -32,7 +33,8 @@ enum { ATTENTION_GRAD_DY = 3, ATTENTION_GRAD_MASK };
 static int attention_expect_mask(const ty_type *mask, const ty_type *scores, ty_error *err)
 {
     char found[160], expected[160];
-    bool fits = mask->rank == scores->rank && (mask->dtype == TY_BOOL || mask->dtype == scores->dtype);
+    bool same = ty_wide_dtype((ty_dtype)mask->dtype) == ty_wide_dtype((ty_dtype)scores->dtype);
+    bool fits = mask->rank == scores->rank && (mask->dtype == TY_BOOL || same);
     for (int i = 0; fits && i < mask->rank; i++)
         fits = mask->dim[i] == 1 || mask->dim[i] == scores->dim[i];
     if (fits)
@@ -232,10 +234,12 @@ static attention_parts attention_parts_of(ty_graph *g, const ty_attr *attr, cons
     p.q = ty_b_mul_s(g, in[ATTENTION_Q], attr->value);
     p.k = attention_spread(g, &p.size, in[ATTENTION_K]);
     p.v = attention_spread(g, &p.size, in[ATTENTION_V]);
-    p.scores = ty_b_dot(g, p.q, p.k, false, true);
+    p.scores = ty_b_dot_wide(g, p.q, p.k, false, true);
     if (n_in > ATTENTION_MASK && in[ATTENTION_MASK] != TY_NONE && p.scores != TY_NONE) {
         const ty_type t = *ty_graph_type(g, p.scores);
         p.mask = ty_b_broadcast(g, in[ATTENTION_MASK], t.rank, t.dim);
+        if (ty_b_dtype(g, p.mask) != TY_BOOL)
+            p.mask = ty_b_cast(g, p.mask, (ty_dtype)t.dtype);
         p.scores = ty_b_dtype(g, in[ATTENTION_MASK]) == TY_BOOL
                        ? ty_b_select(g, p.mask, p.scores, ty_b_full_like(g, p.scores, attr->value2))
                        : ty_b_add(g, p.scores, p.mask);
@@ -252,7 +256,7 @@ void ty_op_lower_attention(ty_graph *g, const ty_attr *attr, const ty_val *in, i
     ty_val probs = TY_NONE;
     if (p.scores != TY_NONE)
         ty_op_lower_softmax(g, &along, &p.scores, 1, &probs);
-    res[0] = ty_b_dot(g, probs, p.v, false, false);
+    res[0] = ty_b_dot(g, ty_b_cast(g, probs, ty_b_dtype(g, p.v)), p.v, false, false);
 }
 
 /* ---- gradient ---- */
@@ -345,14 +349,17 @@ void ty_op_lower_attention_grad(ty_graph *g, const ty_attr *attr, const ty_val *
     if (p.scores == TY_NONE)
         return;
     ty_op_lower_softmax(g, &along, &p.scores, 1, &probs);
+    ty_dtype dtype = ty_b_dtype(g, p.v), wide = ty_wide_dtype(dtype);
+    probs = ty_b_cast(g, probs, dtype);
     res[ATTENTION_V] = attention_gather(g, &p.size, ty_b_dot(g, probs, dy, true, false));
-    ty_val dscores = ty_softmax_back(g, probs, ty_b_dot(g, dy, p.v, false, true), p.rank - 1);
-    res[ATTENTION_MASK] = ty_b_scalar(g, ty_b_dtype(g, dy), 0);
+    ty_val dprobs = ty_b_dot_wide(g, dy, p.v, false, true);
+    ty_val dscores = ty_softmax_back(g, ty_b_cast(g, probs, wide), dprobs, p.rank - 1);
+    res[ATTENTION_MASK] = ty_b_scalar(g, dtype, 0);
     if (p.mask != TY_NONE && ty_b_dtype(g, p.mask) != TY_BOOL) {
         const ty_type like = *ty_graph_type(g, mask);
-        res[ATTENTION_MASK] = ty_b_unbroadcast(g, dscores, &like);
+        res[ATTENTION_MASK] = ty_b_unbroadcast(g, ty_b_cast(g, dscores, (ty_dtype)like.dtype), &like);
     }
-    dscores = attention_grad_unmasked(g, attr, &p, dscores);
+    dscores = ty_b_cast(g, attention_grad_unmasked(g, attr, &p, dscores), dtype);
     res[ATTENTION_Q] = ty_b_mul_s(g, ty_b_dot(g, dscores, p.k, false, false), attr->value);
     res[ATTENTION_K] = attention_gather(g, &p.size, ty_b_dot(g, dscores, p.q, true, false));
 }

@@ -65,11 +65,14 @@ int ty_op_infer_conv_dx(const ty_attr *attr, const ty_type *const *in, int n_in,
     return 0;
 }
 
+/* The gradient of a weight may be f32 where x and dy have 16 bits: it is then not rounded. */
 int ty_op_infer_conv_dw(const ty_attr *attr, const ty_type *const *in, int n_in, ty_type *res, ty_error *err)
 {
-    ty_type y;
+    ty_type y, w = attr->type;
     (void)n_in;
-    if (conv_y_type(attr, in[0], &attr->type, &y, err) < 0 || ty_expect_type("dy", in[1], &y, err) < 0)
+    if (w.dtype == ty_wide_dtype((ty_dtype)in[0]->dtype))
+        w.dtype = in[0]->dtype;
+    if (conv_y_type(attr, in[0], &w, &y, err) < 0 || ty_expect_type("dy", in[1], &y, err) < 0)
         return -1;
     *res = attr->type;
     return 0;
@@ -149,8 +152,10 @@ int ty_op_ref_conv_dx(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *r
 int ty_op_ref_conv_dw(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
 {
     conv_shape s;
+    ty_type w = res[0].type;
     (void)n_in;
-    if (conv_shape_of(&s, attr, &in[0].type, &res[0].type, err) < 0)
+    w.dtype = in[0].type.dtype;
+    if (conv_shape_of(&s, attr, &in[0].type, &w, err) < 0)
         return -1;
     conv_all(&s, in[0].f, res[0].f, in[1].f, conv_row_w);
     return 0;
@@ -186,6 +191,7 @@ void ty_op_grad_conv_dw(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *
 {
     const ty_attr *attr = ty_graph_attr(g, node);
     ty_val x = ty_graph_in(g, node, 0), dy = ty_graph_in(g, node, 1);
-    din[0] = conv_emit(g, TY_OP_CONV_DX, attr, dy, dres[0], x);
-    din[1] = conv_emit(g, TY_OP_CONV, attr, x, dres[0], TY_NONE);
+    ty_val dw = ty_b_cast(g, dres[0], ty_b_dtype(g, x));
+    din[0] = conv_emit(g, TY_OP_CONV_DX, attr, dy, dw, x);
+    din[1] = conv_emit(g, TY_OP_CONV, attr, x, dw, TY_NONE);
 }

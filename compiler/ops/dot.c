@@ -1,4 +1,5 @@
-/* dot.c - the matrix product, batched, with either side stored transposed. */
+/* dot.c - the matrix product, batched, with either side stored transposed. Products of 16-bit floats are added up in
+ * wider numbers as all products are, and rounded once; with the flag `wide` the result is f32 and is not rounded. */
 #include "compiler/ir/build.h"
 #include "compiler/ops/expect.h"
 #include "compiler/ops/families.h"
@@ -9,6 +10,7 @@
 
 #define DOT_TRANS_A 1u
 #define DOT_TRANS_B 2u
+#define DOT_WIDE    4u
 
 typedef struct dot_shape {
     int64_t batch, m, n, k;
@@ -29,7 +31,7 @@ int ty_op_infer_dot(const ty_attr *attr, const ty_type *const *in, int n_in, ty_
     const ty_type *a = in[0], *b = in[1];
     char text[2][160];
     (void)n_in;
-    if (ty_expect_flags(attr, DOT_TRANS_A | DOT_TRANS_B, err) < 0 || ty_expect_number("a", a, err) < 0 ||
+    if (ty_expect_flags(attr, DOT_TRANS_A | DOT_TRANS_B | DOT_WIDE, err) < 0 || ty_expect_number("a", a, err) < 0 ||
         ty_expect_dtype("b", b, a->dtype, err) < 0 || ty_expect_rank("a", a, 2, TY_MAX_RANK, err) < 0 ||
         ty_expect_rank("b", b, a->rank, a->rank, err) < 0)
         return -1;
@@ -50,7 +52,7 @@ int ty_op_infer_dot(const ty_attr *attr, const ty_type *const *in, int n_in, ty_
         dim[i] = a->dim[i];
     dim[a->rank - 2] = s.m;
     dim[a->rank - 1] = s.n;
-    return ty_expect_result(a->dtype, a->rank, dim, res, err);
+    return ty_expect_result(attr->flags & DOT_WIDE ? ty_wide_dtype(a->dtype) : a->dtype, a->rank, dim, res, err);
 }
 
 /* One matrix of the batch; b is [k, n] row by row and a is read with strides. The innermost loop runs along rows of b
@@ -120,7 +122,7 @@ void ty_op_grad_dot(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *din)
 {
     uint32_t flags = ty_graph_attr(g, node)->flags;
     bool ta = flags & DOT_TRANS_A, tb = flags & DOT_TRANS_B;
-    ty_val a = ty_graph_in(g, node, 0), b = ty_graph_in(g, node, 1), dc = dres[0];
+    ty_val a = ty_graph_in(g, node, 0), b = ty_graph_in(g, node, 1), dc = ty_b_cast(g, dres[0], ty_b_dtype(g, a));
     din[0] = ta ? ty_b_dot(g, b, dc, tb, true) : ty_b_dot(g, dc, b, false, !tb);
     din[1] = tb ? ty_b_dot(g, dc, a, true, ta) : ty_b_dot(g, a, dc, !ta, false);
 }

@@ -13,6 +13,7 @@
 #include "compiler/passes/optimizer.h"
 #include "compiler/passes/parameters.h"
 #include "compiler/passes/passes.h"
+#include "compiler/passes/precision.h"
 #include "compiler/passes/range.h"
 #include "compiler/passes/schedule.h"
 #include "compiler/passes/step_draft.h"
@@ -91,6 +92,10 @@ static int step_bind_inputs(const ty_step_draft *d, ty_val *bound, ty_error *err
 
 static int step_import(ty_step_draft *d, ty_error *err)
 {
+    static const ty_dtype dtypes[TY_N_PRECISIONS] = {
+        [TY_PRECISION_BFLOAT16] = TY_BF16, [TY_PRECISION_FLOAT16] = TY_F16};
+    const ty_precision_rules rules = {dtypes[d->spec->precision], d->spec->keep_float32, d->spec->n_keep_float32,
+                                      d->spec->match_eager};
     ty_val *inputs = TY_NEW_ARRAY(&d->arena, ty_val, ty_model_n_inputs(d->m) + 1);
     ty_val *weights = TY_NEW_ARRAY(&d->arena, ty_val, d->set.n_params + 1);
     if (step_bind_inputs(d, inputs, err) < 0)
@@ -101,7 +106,8 @@ static int step_import(ty_step_draft *d, ty_error *err)
                           .inputs = inputs,
                           .weights = weights,
                           .seed = d->seed,
-                          .step = d->draw};
+                          .step = d->draw,
+                          .precision = d->spec->precision == TY_PRECISION_FLOAT32 ? NULL : &rules};
     if (ty_model_import(d->m, d->g, &b, &d->train, err) < 0)
         return -1;
     b.mode = TY_MODEL_EVAL;
@@ -130,12 +136,14 @@ static int step_gradient(ty_step_draft *d, ty_error *err)
         for (int i = 0; i < d->set.group[k].n_members; i++)
             wrt[n++] = d->set.param[d->set.group[k].member[i]].leaf;
     ty_val share = d->spec->accumulate > 1 ? ty_b_mul_s(d->g, d->loss, 1.0 / d->spec->accumulate) : d->loss;
-    if (ty_pass_autodiff(d->g, share, wrt, n, grad, err) < 0)
+    if (d->spec->precision == TY_PRECISION_FLOAT16)
+        ty_loss_scale_begin(d->g, &d->scale);
+    if (ty_pass_autodiff(d->g, ty_loss_scale_loss(d->g, &d->scale, share), wrt, n, grad, err) < 0)
         return -1;
     ty_graph_origin(d->g, "gradient");
     for (int k = 0, at = 0; k < d->set.n_groups; k++) {
         for (int i = 0; i < d->set.group[k].n_members; i++)
-            d->set.param[d->set.group[k].member[i]].grad = grad[at++];
+            d->set.param[d->set.group[k].member[i]].grad = ty_precision_widen(d->g, grad[at++]);
         d->grad[k] = step_flat(d, &d->set.group[k]);
     }
     ty_graph_origin(d->g, "");
@@ -168,6 +176,12 @@ static void step_accumulate(ty_step_draft *d)
     }
 }
 
+/* What the tape LAST leaves in a state, unless the step does not count. */
+static void step_assign(ty_step_draft *d, int state, ty_val v)
+{
+    ty_graph_add_assign(d->g, state, ty_loss_scale_guard(d->g, &d->scale, ty_b_state(d->g, state), v), TY_TAPE_LAST);
+}
+
 /* The average of the weights: after the first step the weights themselves, as in PyTorch's AveragedModel and Keras. */
 static void step_average(ty_step_draft *d, int k, const ty_opt_clock *clock, ty_val p)
 {
@@ -178,7 +192,7 @@ static void step_average(ty_step_draft *d, int k, const ty_opt_clock *clock, ty_
     ty_val first = ty_b_le(g, clock->k, ty_b_scalar(g, TY_F64, 1));
     ty_val share = ty_b_select(g, first, ty_b_scalar(g, TY_F64, 1), ty_b_scalar(g, TY_F64, 1 - d->spec->ema_decay));
     ty_val old = ty_b_state(g, state), step = ty_b_mul(g, ty_b_sub(g, p, old), ty_b_cast(g, share, TY_F32));
-    ty_graph_add_assign(g, state, ty_b_select(g, first, p, ty_b_add(g, old, step)), TY_TAPE_LAST);
+    step_assign(d, state, ty_b_select(g, first, p, ty_b_add(g, old, step)));
 }
 
 static ty_segments step_segments(const ty_param_group *group)
@@ -204,10 +218,10 @@ static void step_update_group(ty_step_draft *d, int k, const ty_opt_clock *commo
     }
     ty_val p = ty_b_state(d->g, group->state);
     p = ty_optimizer_update(d->g, o, &clock, &what, p, d->grad[k], moment, next);
-    ty_graph_add_assign(d->g, group->state, p, TY_TAPE_LAST);
+    step_assign(d, group->state, p);
     step_average(d, k, &clock, p);
     for (int i = 0; i < moments.n; i++)
-        ty_graph_add_assign(d->g, state[i], next[i], TY_TAPE_LAST);
+        step_assign(d, state[i], next[i]);
 }
 
 /* The factor that the plateau lowers: the first number of its state. */
@@ -233,12 +247,13 @@ static ty_opt_clock step_clock(ty_step_draft *d)
 {
     static const double one = 1;
     ty_val t = ty_b_cast(d->g, ty_b_state(d->g, d->step_state), TY_F64);
-    ty_opt_clock clock = {.k = ty_b_add_s(d->g, t, 1), .product = TY_NONE};
+    ty_val updates = d->scale.on ? ty_b_cast(d->g, d->scale.updates, TY_F64) : t;
+    ty_opt_clock clock = {.k = ty_b_add_s(d->g, updates, 1), .product = TY_NONE};
     clock.lr = ty_schedule_build(d->g, &d->spec->schedule, d->spec->optimizer.lr, t, step_plateau(d));
     if (ty_optimizer_needs_product(&d->spec->optimizer)) {
         int state = step_add_scalar(d, "nadam.product", TY_F64, &one);
         clock.product = ty_b_state(d->g, state);
-        ty_graph_add_assign(d->g, state, ty_optimizer_next_product(d->g, &d->spec->optimizer, &clock), TY_TAPE_LAST);
+        step_assign(d, state, ty_optimizer_next_product(d->g, &d->spec->optimizer, &clock));
     }
     return clock;
 }
@@ -250,8 +265,9 @@ static int step_update(ty_step_draft *d, ty_error *err)
         d->set.group[k].state = ty_params_add_state(&d->set, &d->set.group[k], d->g, "param", TY_STATE_PARAM, true);
     d->step_state = step_add_scalar(d, "step", TY_I64, NULL);
     ty_graph_add_assign(d->g, d->step_state, ty_b_add_s(d->g, ty_b_state(d->g, d->step_state), 1), TY_TAPE_LAST);
-    ty_opt_clock clock = step_clock(d);
     step_accumulate(d);
+    ty_loss_scale_unscale(d->g, &d->scale, d->grad, d->set.n_groups);
+    ty_opt_clock clock = step_clock(d);
     ty_val norm = ty_clip_norm(d->g, d->grad, d->set.n_groups);
     ty_graph_add_output(d->g, "grad_norm", norm, TY_TAPE_LAST);
     ty_graph_add_output(d->g, "lr", ty_b_cast(d->g, clock.lr, TY_F32), TY_TAPE_LAST);
@@ -261,6 +277,7 @@ static int step_update(ty_step_draft *d, ty_error *err)
     ty_clip_apply(d->g, d->spec->clip, d->spec->clip_max, norm, d->grad, segments, d->set.n_groups);
     for (int k = 0; k < d->set.n_groups; k++)
         step_update_group(d, k, &clock);
+    ty_loss_scale_end(d->g, &d->scale);
     ty_graph_origin(d->g, "");
     return ty_graph_failed(d->g, err) ? -1 : 0;
 }
@@ -425,6 +442,8 @@ static int step_check_spec(const ty_train_spec *spec, ty_error *err)
                             spec->ema_decay);
     if (spec->use_ema && spec->ema_decay == 0)
         return ty_error_set(err, TY_E_CONFIG, "ema: the averages are to be used, but their decay is 0");
+    if ((unsigned)spec->precision >= TY_N_PRECISIONS)
+        return ty_error_set(err, TY_E_INTERNAL, "precision: no kind %d", (int)spec->precision);
     if (spec->n_inputs < 1)
         return ty_error_set(err, TY_E_CONFIG, "inputs: expected at least one, found none");
     if (spec->eval_valid_rows && (spec->inputs[0].type.rank < 1 || spec->inputs[0].type.dim[0] < 1))

@@ -7,6 +7,7 @@
 #include "compiler/compiler.h"
 #include "compiler/model.h"
 #include "compiler/passes/loss.h"
+#include "compiler/passes/loss_scale.h"
 #include "compiler/passes/parameters.h"
 
 typedef struct ty_step_draft {
@@ -25,6 +26,7 @@ typedef struct ty_step_draft {
     ty_loss_sums *train_term, *eval_term; /* one a term */
     ty_val loss;                          /* of one micro-batch */
     ty_val grad[TY_PARAM_MAX_GROUPS];     /* flat, of loss / accumulate */
+    ty_loss_scale scale;
     int ema_state[TY_PARAM_MAX_GROUPS];
     int step_state, seed_state, micro_state; /* the latter two -1 without random numbers */
     ty_compile_phases phases;

@@ -14,7 +14,8 @@
 typedef struct trace {
     char text[4096];
     int64_t step, stop_before, nan_at, inf_norm_at; /* -1: never */
-    const char *fail;                               /* name of the call that fails */
+    double loss_scale;
+    const char *fail; /* name of the call that fails */
 } trace;
 
 static void note(trace *t, const char *fmt, ...) TY_PRINTF(2, 3);
@@ -39,7 +40,7 @@ static int on_batch(void *ctx, bool last, ty_step_result *r, ty_error *err)
     if (last) {
         t->step++;
         *r = (ty_step_result){t->step == t->nan_at ? NAN : (double)t->step, 0.5,
-                              t->step == t->inf_norm_at ? INFINITY : 1};
+                              t->step == t->inf_norm_at ? INFINITY : 1, t->loss_scale};
     }
     return outcome(t, "batch", err);
 }
@@ -144,6 +145,21 @@ static void not_finite_is_refused_before_it_is_saved(void **state)
     assert_string_equal(norm.text, "B");
 }
 
+/* With a scaled loss such a step was skipped, until the scale has fallen so far that it cannot help. */
+static void a_scaled_gradient_may_overflow(void **state)
+{
+    (void)state;
+    const ty_loop_plan plan = {0, 2, 2, 1, {0}, {0}, {0}};
+    ty_loop_result result;
+    ty_error err = {0};
+    trace skipped = {.stop_before = -1, .nan_at = -1, .inf_norm_at = 1, .loss_scale = 65536};
+    assert_int_equal(run(&skipped, &plan, &result, &err), 0);
+    assert_int_equal(result.steps_done, 2);
+    trace fallen = {.stop_before = -1, .nan_at = -1, .inf_norm_at = 1, .loss_scale = 0x1p-14};
+    assert_int_equal(run(&fallen, &plan, &result, &err), -1);
+    assert_int_equal(err.code, TY_E_NOT_FINITE);
+}
+
 static void a_failing_call_ends_the_run(void **state)
 {
     (void)state;
@@ -164,6 +180,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(traces),
         cmocka_unit_test(not_finite_is_refused_before_it_is_saved),
+        cmocka_unit_test(a_scaled_gradient_may_overflow),
         cmocka_unit_test(a_failing_call_ends_the_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

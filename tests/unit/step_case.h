@@ -39,7 +39,7 @@ static inline ty_model *open_text(model_text *t)
     return m;
 }
 
-static const float *numbers(int n, float start)
+static inline const float *numbers(int n, float start)
 {
     static float v[4][64];
     static int turn;

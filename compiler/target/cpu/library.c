@@ -1,5 +1,5 @@
-/* library.c - which implementation an op gets. The first row that takes the shapes wins; what no row
- * takes runs by the op's reference function. */
+/* library.c - which implementation an op gets. The first row that takes the shapes wins; 16-bit floats that no row
+ * takes are computed as float32 by one that takes those; what is left runs by the op's reference function. */
 #include "compiler/target/cpu/library.h"
 
 #include "compiler/target/cpu/native.h"
@@ -56,23 +56,43 @@ static bool library_is_empty(const ty_library_shape *s)
     return ty_type_elems(&s->res[0]) == 0;
 }
 
+static bool library_has_short_floats(const ty_library_shape *s)
+{
+    bool has = s->res[0].dtype == TY_F16 || s->res[0].dtype == TY_BF16;
+    for (int i = 0; i < s->n_in; i++)
+        has |= s->in[i].dtype == TY_F16 || s->in[i].dtype == TY_BF16;
+    return has;
+}
+
+/* One row: 1 if it took the shapes, 0 if they are not for it, -1 on a fault. */
+static int library_try(const library_row *row, const ty_library_shape *shape, bool widened, ty_library_call *out,
+                       ty_error *err)
+{
+    ty_error refused = {0};
+    int rc = widened ? ty_native_prepare_widened(row->op, shape, row->prepare, out, &refused)
+                     : row->prepare(shape, out, &refused);
+    if (rc == 0)
+        return 1;
+    if (refused.code == TY_E_UNSUPPORTED)
+        return 0;
+    if (err)
+        *err = refused;
+    return -1;
+}
+
 int ty_library_prepare(ty_op op, const ty_library_shape *shape, ty_library_call *out, ty_error *err)
 {
     if (library_is_empty(shape)) /* edge cases are the reference's */
         return ty_native_prepare_reference_of(op, shape, out, err);
-    for (size_t i = 0; i < sizeof library_rows / sizeof *library_rows; i++) {
-        const library_row *row = &library_rows[i];
-        ty_error refused = {0};
-        if (row->op != op || (row->float32_only && !library_all_float32(shape)))
-            continue;
-        if (row->prepare(shape, out, &refused) == 0)
-            return 0;
-        if (refused.code != TY_E_UNSUPPORTED) { /* that is a fault, not a "not these shapes" */
-            if (err)
-                *err = refused;
-            return -1;
+    for (int widened = 0; widened <= library_has_short_floats(shape); widened++)
+        for (size_t i = 0; i < sizeof library_rows / sizeof *library_rows; i++) {
+            const library_row *row = &library_rows[i];
+            if (row->op != op || (!widened && row->float32_only && !library_all_float32(shape)))
+                continue;
+            int taken = library_try(row, shape, widened, out, err);
+            if (taken)
+                return taken < 0 ? -1 : 0;
         }
-    }
     return ty_native_prepare_reference_of(op, shape, out, err);
 }
 

@@ -18,6 +18,9 @@ ty_library_prepare_fn ty_native_prepare_argreduce, ty_native_prepare_scan, ty_na
 
 /* native_rnn.c: f32. */
 ty_library_prepare_fn ty_native_prepare_rnn_steps, ty_native_prepare_rnn_grad;
+/* native_widen.c: an op with 16-bit floats among its types by `inner`, which takes float32. */
+int ty_native_prepare_widened(ty_op op, const ty_library_shape *shape, ty_library_prepare_fn *inner,
+                              ty_library_call *out, ty_error *err);
 
 /* native_reference.c: any op by its row's reference function. */
 int ty_native_prepare_reference_of(ty_op op, const ty_library_shape *shape, ty_library_call *out, ty_error *err);

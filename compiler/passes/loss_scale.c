@@ -1,0 +1,68 @@
+/* loss_scale.c - see loss_scale.h. */
+#include "compiler/passes/loss_scale.h"
+
+#include "compiler/ir/build.h"
+
+#include <float.h>
+
+static int loss_scale_state(ty_graph *g, const char *name, ty_dtype dtype, const void *init)
+{
+    ty_segment segment = {name, ty_type_scalar(dtype), 0};
+    ty_state state = {.name = name,
+                      .type = segment.type,
+                      .role = TY_STATE_COUNTER,
+                      .segments = &segment,
+                      .n_segments = 1,
+                      .init = init ? &init : NULL};
+    return ty_graph_add_state(g, &state);
+}
+
+void ty_loss_scale_begin(ty_graph *g, ty_loss_scale *s)
+{
+    static const float start = TY_LOSS_SCALE_START;
+    *s = (ty_loss_scale){.on = true, .finite = TY_NONE};
+    s->scale_state = loss_scale_state(g, "loss_scale", TY_F32, &start);
+    s->good_state = loss_scale_state(g, "loss_scale.good", TY_I64, NULL);
+    s->updates_state = loss_scale_state(g, "loss_scale.updates", TY_I64, NULL);
+    s->scale = ty_b_state(g, s->scale_state);
+    s->updates = ty_b_state(g, s->updates_state);
+}
+
+ty_val ty_loss_scale_loss(ty_graph *g, const ty_loss_scale *s, ty_val loss)
+{
+    return s->on ? ty_b_mul(g, loss, s->scale) : loss;
+}
+
+/* The scale is a power of two, so that dividing by it rounds nothing. */
+void ty_loss_scale_unscale(ty_graph *g, ty_loss_scale *s, ty_val *grad, int n)
+{
+    if (!s->on)
+        return;
+    ty_val inverse = ty_b_reciprocal(g, s->scale), most = ty_b_scalar(g, TY_F32, 0);
+    for (int i = 0; i < n; i++) {
+        most = ty_b_max(g, most, ty_b_reduce(g, ty_b_unary(g, TY_OP_ABS, grad[i]), TY_MAX, 1, false));
+        grad[i] = ty_b_mul(g, grad[i], inverse);
+    }
+    s->finite = ty_b_le(g, most, ty_b_scalar(g, TY_F32, FLT_MAX)); /* false for NaN, which max hands on */
+}
+
+ty_val ty_loss_scale_guard(ty_graph *g, const ty_loss_scale *s, ty_val old, ty_val new_value)
+{
+    return s->on ? ty_b_select(g, s->finite, new_value, old) : new_value;
+}
+
+void ty_loss_scale_end(ty_graph *g, const ty_loss_scale *s)
+{
+    if (!s->on)
+        return;
+    ty_val zero = ty_b_scalar(g, TY_I64, 0), good = ty_b_add_s(g, ty_b_state(g, s->good_state), 1);
+    ty_val grows = ty_b_le(g, ty_b_scalar(g, TY_I64, TY_LOSS_SCALE_INTERVAL), good);
+    ty_val larger = ty_b_min(g, ty_b_mul_s(g, s->scale, 2), ty_b_scalar(g, TY_F32, TY_LOSS_SCALE_MOST));
+    ty_val kept = ty_b_select(g, grows, larger, s->scale);
+    ty_graph_add_assign(g, s->scale_state, ty_b_select(g, s->finite, kept, ty_b_mul_s(g, s->scale, 0.5)), TY_TAPE_LAST);
+    ty_graph_add_assign(g, s->good_state, ty_b_select(g, s->finite, ty_b_select(g, grows, zero, good), zero),
+                        TY_TAPE_LAST);
+    ty_graph_add_assign(g, s->updates_state, ty_b_select(g, s->finite, ty_b_add_s(g, s->updates, 1), s->updates),
+                        TY_TAPE_LAST);
+    ty_graph_add_output(g, "loss_scale", s->scale, TY_TAPE_LAST);
+}

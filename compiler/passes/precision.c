@@ -1,0 +1,225 @@
+/* precision.c - see precision.h.
+ *
+ * Each value of the new graph has the type in which it was computed. The other form, where one is asked for, is a cast
+ * of it; equal casts exist once, so that a weight is cast once a step however many products read it.
+ */
+#include "compiler/passes/precision.h"
+
+#include "compiler/ir/build.h"
+#include "compiler/ir/clone.h"
+#include "compiler/ops/expect.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What becomes of an op; 0: float32, and under match_eager rounded if its operands were. */
+typedef enum precision_class { PRECISION_FOLLOWS, PRECISION_PRODUCT, PRECISION_MOVES, PRECISION_FULL } precision_class;
+
+/* FULL: the list that autocast computes in float32. */
+static const uint8_t precision_classes[TY_N_OPS] = {
+    [TY_OP_DOT] = PRECISION_PRODUCT,     [TY_OP_CONV] = PRECISION_PRODUCT,      [TY_OP_CONV_DX] = PRECISION_PRODUCT,
+    [TY_OP_CONV_DW] = PRECISION_PRODUCT, [TY_OP_ATTENTION] = PRECISION_PRODUCT,
+
+    [TY_OP_RESHAPE] = PRECISION_MOVES,   [TY_OP_TRANSPOSE] = PRECISION_MOVES,   [TY_OP_BROADCAST] = PRECISION_MOVES,
+    [TY_OP_SLICE] = PRECISION_MOVES,     [TY_OP_PAD] = PRECISION_MOVES,         [TY_OP_CONCAT] = PRECISION_MOVES,
+    [TY_OP_REVERSE] = PRECISION_MOVES,   [TY_OP_GATHER] = PRECISION_MOVES,      [TY_OP_TAKE] = PRECISION_MOVES,
+
+    [TY_OP_EXP] = PRECISION_FULL,        [TY_OP_EXPM1] = PRECISION_FULL,        [TY_OP_LOG] = PRECISION_FULL,
+    [TY_OP_LOG1P] = PRECISION_FULL,      [TY_OP_POW] = PRECISION_FULL,          [TY_OP_RSQRT] = PRECISION_FULL,
+    [TY_OP_SOFTMAX] = PRECISION_FULL,    [TY_OP_NORM] = PRECISION_FULL,         [TY_OP_XENT] = PRECISION_FULL,
+    [TY_OP_REDUCE] = PRECISION_FULL,     [TY_OP_SCAN] = PRECISION_FULL,
+};
+
+typedef struct precision_pass {
+    const ty_graph *in;
+    ty_clone clone;
+    const ty_precision_rules *rules;
+    uint8_t *live;
+} precision_pass;
+
+static bool precision_is_float(const ty_graph *g, ty_val v)
+{
+    return v != TY_NONE && ty_graph_type(g, v)->dtype == TY_F32;
+}
+
+static bool precision_is_short(const precision_pass *p, ty_val mapped)
+{
+    return mapped != TY_NONE && ty_graph_type(p->clone.to, mapped)->dtype == p->rules->dtype;
+}
+
+static bool precision_is_kept(const precision_pass *p, uint32_t id)
+{
+    const char *origin = ty_graph_origin_of(p->in, id);
+    for (int i = 0; i < p->rules->n_keep; i++)
+        if (fnmatch(p->rules->keep[i], origin, 0) == 0)
+            return true;
+    return false;
+}
+
+/* Operand k of a node, as `dtype` if it was a float32 of the old graph. */
+static ty_val precision_operand(precision_pass *p, uint32_t id, int k, ty_dtype dtype)
+{
+    ty_val old = ty_graph_in(p->in, id, k), v = old == TY_NONE ? TY_NONE : p->clone.map[old];
+    return precision_is_float(p->in, old) ? ty_b_cast(p->clone.to, v, dtype) : v;
+}
+
+/* How many operands are float32 in the old graph, and how many of these have 16 bits in the new one. Numbers that stand
+ * everywhere in a constant count as neither. */
+static void precision_count(const precision_pass *p, uint32_t id, int *floats, int *shorts)
+{
+    double number;
+    *floats = *shorts = 0;
+    for (uint32_t k = 0; k < ty_graph_node(p->in, id)->n_in; k++) {
+        ty_val old = ty_graph_in(p->in, id, (int)k);
+        if (!precision_is_float(p->in, old))
+            continue;
+        bool is_short = precision_is_short(p, p->clone.map[old]);
+        *floats += is_short || !ty_graph_splat_value(p->in, old, &number);
+        *shorts += is_short;
+    }
+}
+
+static bool precision_has_floats(const precision_pass *p, uint32_t id)
+{
+    for (uint32_t k = 0; k < ty_graph_node(p->in, id)->n_in; k++)
+        if (precision_is_float(p->in, ty_graph_in(p->in, id, (int)k)))
+            return true;
+    return false;
+}
+
+/* The mask of an attention is added to float32 scores. */
+static bool precision_operand_is_wide(ty_op op, int k)
+{
+    return op == TY_OP_ATTENTION && k == 3;
+}
+
+static void precision_emit(precision_pass *p, uint32_t id, ty_dtype dtype, bool round)
+{
+    const ty_node *n = ty_graph_node(p->in, id);
+    ty_attr attr = *ty_graph_attr(p->in, id);
+    ty_val *in = TY_NEW_ARRAY(ty_graph_arena(p->clone.to), ty_val, n->n_in + 1);
+    for (uint32_t k = 0; k < n->n_in; k++)
+        in[k] = precision_operand(p, id, (int)k, precision_operand_is_wide(n->op, (int)k) ? TY_F32 : dtype);
+    bool typed = precision_classes[n->op] == PRECISION_PRODUCT || precision_classes[n->op] == PRECISION_MOVES;
+    if (attr.type.dtype == TY_F32 && typed)
+        attr.type.dtype = (uint8_t)dtype;
+    ty_graph_origin(p->clone.to, ty_graph_origin_of(p->in, id));
+    ty_val first = ty_graph_emit(p->clone.to, n->op, &attr, in, (int)n->n_in);
+    for (int r = 0; r < n->n_res && first != TY_NONE; r++) {
+        ty_val v = ty_val_make(ty_val_node(first), (uint32_t)r);
+        bool rounded = round && precision_is_float(p->in, ty_val_make(id, (uint32_t)r));
+        p->clone.map[ty_val_make(id, (uint32_t)r)] = rounded ? ty_b_cast(p->clone.to, v, p->rules->dtype) : v;
+    }
+}
+
+static void precision_node(precision_pass *p, uint32_t id)
+{
+    ty_op op = ty_graph_op(p->in, id);
+    precision_class what = (precision_class)precision_classes[op];
+    int floats, shorts;
+    precision_count(p, id, &floats, &shorts);
+    bool all_short = shorts > 0 && shorts == floats;
+    if (!precision_has_floats(p, id))
+        ty_clone_node(&p->clone, id);
+    else if (what == PRECISION_PRODUCT && !precision_is_kept(p, id))
+        precision_emit(p, id, p->rules->dtype, false);
+    else if (what == PRECISION_MOVES && all_short)
+        precision_emit(p, id, p->rules->dtype, false);
+    else
+        precision_emit(p, id, TY_F32, p->rules->match_eager && what == PRECISION_FOLLOWS && all_short);
+}
+
+static void precision_mark(precision_pass *p, const ty_val *held, int n_held, uint32_t n)
+{
+    for (int i = 0; i < n_held; i++)
+        if (held[i] != TY_NONE)
+            p->live[ty_val_node(held[i])] = 1;
+    for (uint32_t id = n; id-- > 0;)
+        for (uint32_t k = 0; p->live[id] && k < ty_graph_node(p->in, id)->n_in; k++)
+            if (ty_graph_in(p->in, id, (int)k) != TY_NONE)
+                p->live[ty_val_node(ty_graph_in(p->in, id, (int)k))] = 1;
+}
+
+int ty_pass_precision(const ty_graph *in, ty_graph *to, const ty_val *bound, const ty_precision_rules *rules,
+                      ty_val *held, int n_held, ty_error *err)
+{
+    uint32_t n = ty_graph_n_nodes(in);
+    ty_arena arena;
+    if (ty_graph_failed(in, err) || ty_graph_failed(to, err))
+        return -1;
+    ty_arena_init(&arena);
+    precision_pass p = {.in = in, .rules = rules, .live = TY_NEW_ARRAY(&arena, uint8_t, n + 1)};
+    p.clone = (ty_clone){.from = in, .to = to, .map = TY_NEW_ARRAY(&arena, ty_val, 4 * (size_t)n + 1)};
+    for (size_t i = 0; i < 4 * (size_t)n; i++)
+        p.clone.map[i] = TY_NONE;
+    precision_mark(&p, held, n_held, n);
+    for (uint32_t id = 0; id < n && !ty_graph_failed(to, NULL); id++) {
+        if (p.live[id] && ty_graph_op(in, id) == TY_OP_INPUT)
+            p.clone.map[ty_val_make(id, 0)] = bound[ty_graph_attr(in, id)->index];
+        else if (p.live[id])
+            precision_node(&p, id);
+    }
+    for (int i = 0; i < n_held && !ty_graph_failed(to, NULL); i++)
+        if (held[i] != TY_NONE)
+            held[i] = ty_b_cast(to, p.clone.map[held[i]], (ty_dtype)ty_graph_type(in, held[i])->dtype);
+    ty_graph_origin(to, "");
+    ty_arena_fini(&arena);
+    return ty_graph_failed(to, err) ? -1 : 0;
+}
+
+/* ---- gradients of weights ---- */
+
+/* dot or conv_dw once more, with a float32 result. */
+static ty_val precision_widen_product(ty_graph *g, ty_val v)
+{
+    uint32_t id = ty_val_node(v);
+    ty_attr attr = *ty_graph_attr(g, id);
+    ty_val in[2] = {ty_graph_in(g, id, 0), ty_graph_in(g, id, 1)};
+    if (ty_graph_op(g, id) == TY_OP_DOT)
+        return ty_b_dot_wide(g, in[0], in[1], attr.flags & 1u, attr.flags & 2u);
+    attr.type.dtype = TY_F32;
+    return ty_graph_emit(g, TY_OP_CONV_DW, &attr, in, 2);
+}
+
+static bool precision_is_narrowed(const ty_graph *g, ty_val v)
+{
+    ty_dtype dtype = (ty_dtype)ty_graph_type(g, v)->dtype;
+    return ty_wide_dtype(dtype) != dtype;
+}
+
+/* v as float32: through movement down to products. */
+static ty_val precision_widened(ty_graph *g, ty_val v)
+{
+    uint32_t id = ty_val_node(v);
+    ty_op op = ty_graph_op(g, id);
+    if (op == TY_OP_DOT || op == TY_OP_CONV_DW)
+        return precision_widen_product(g, v);
+    if (op != TY_OP_RESHAPE && op != TY_OP_TRANSPOSE)
+        return ty_b_cast(g, v, TY_F32);
+    ty_attr attr = *ty_graph_attr(g, id);
+    ty_val in = precision_widened(g, ty_graph_in(g, id, 0));
+    if (op == TY_OP_RESHAPE)
+        attr.type.dtype = TY_F32;
+    return ty_graph_emit(g, op, &attr, &in, 1);
+}
+
+ty_val ty_precision_widen(ty_graph *g, ty_val gradient)
+{
+    if (gradient == TY_NONE || ty_graph_failed(g, NULL))
+        return gradient;
+    uint32_t id = ty_val_node(gradient);
+    ty_op op = ty_graph_op(g, id);
+    if (op == TY_OP_CAST && precision_is_narrowed(g, ty_graph_in(g, id, 0)))
+        return precision_widened(g, ty_graph_in(g, id, 0));
+    if (op != TY_OP_ADD && op != TY_OP_RESHAPE && op != TY_OP_TRANSPOSE)
+        return gradient;
+    ty_attr attr = *ty_graph_attr(g, id);
+    ty_val in[2] = {TY_NONE, TY_NONE};
+    int n_in = (int)ty_graph_node(g, id)->n_in;
+    for (int k = 0; k < n_in; k++)
+        in[k] = ty_graph_in(g, id, k);
+    for (int k = 0; k < n_in; k++)
+        in[k] = ty_precision_widen(g, in[k]);
+    return ty_graph_emit(g, op, &attr, in, n_in);
+}

@@ -1,0 +1,33 @@
+/* precision.h - mixed precision: products, convolutions and attention of 16-bit floats.
+ *
+ * The pass runs on each import of a model, after raise and before loss and gradients exist; the gradient then has the
+ * same precision by itself, since the gradient of a cast is a cast. What it makes is what PyTorch's autocast makes
+ * (pytorch.org/docs/stable/amp.html), but for what happens between two products: there all is float32, and a tensor
+ * between them is rounded once, where it is written, instead of after every operation.
+ *
+ *   products     dot, conv, attention: operands are cast, the result has 16 bits; sums inside are float32
+ *   movement     reshape, transpose, slice ...: as their operands are
+ *   all others   float32; the weights themselves, statistics, the loss and the optimizer are so in any case
+ */
+#ifndef TY_COMPILER_PASSES_PRECISION_H
+#define TY_COMPILER_PASSES_PRECISION_H
+
+#include "compiler/ir/graph.h"
+
+typedef struct ty_precision_rules {
+    ty_dtype dtype;          /* TY_BF16 or TY_F16 */
+    const char *const *keep; /* names or shell patterns of layers that stay float32 */
+    int n_keep;
+    bool match_eager; /* round after every operation on 16-bit floats, as autocast does */
+} ty_precision_rules;
+
+/* Carries over from `in` into `to` what held[n_held] need. Input i of `in` becomes bound[i], a value of `to`; `in` has
+ * no states. On success held[] are the values of `to`, of the types that they had. */
+int ty_pass_precision(const ty_graph *in, ty_graph *to, const ty_val *bound, const ty_precision_rules *rules,
+                      ty_val *held, int n_held, ty_error *err);
+
+/* The gradient of a weight that was cast to 16 bits is a product of 16 bits, cast to float32. Yields the same as a
+ * product whose float32 sums are not rounded in between; other values as they are. */
+ty_val ty_precision_widen(ty_graph *g, ty_val gradient);
+
+#endif

@@ -1,0 +1,197 @@
+/* precision.c - mixed precision: which products have 16 bits, that weights and their gradients have 32, compiled code
+ * against the interpreter, and the scale of the loss. Whole trainings are judged by tests/train/precision.sh. */
+#include "tests/unit/step_case.h"
+
+#include "compiler/passes/loss_scale.h"
+
+/* Products of the step by the types of operands and result. */
+typedef struct products {
+    int shorts;    /* 16 bits in, 16 out */
+    int widened;   /* 16 in, 32 out */
+    int full;      /* 32 in, 32 out */
+    int roundings; /* casts to 16 bits */
+} products;
+
+static products count_products(const ty_graph *g, ty_dtype dtype)
+{
+    products p = {0};
+    for (uint32_t id = 0; id < ty_graph_n_nodes(g); id++) {
+        ty_dtype out = (ty_dtype)ty_graph_type(g, ty_val_make(id, 0))->dtype;
+        if (ty_graph_op(g, id) == TY_OP_CAST)
+            p.roundings += out == dtype;
+        if (ty_graph_op(g, id) != TY_OP_DOT)
+            continue;
+        bool narrow = ty_graph_type(g, ty_graph_in(g, id, 0))->dtype == dtype;
+        p.shorts += narrow && out == dtype;
+        p.widened += narrow && out == TY_F32;
+        p.full += !narrow && out == TY_F32;
+    }
+    return p;
+}
+
+static void products_have_16_bits(void **state)
+{
+    (void)state;
+    static const char *const keep[] = {"sec*"};
+    static const struct {
+        const char *what;
+        ty_precision precision;
+        int n_keep;
+        products expected; /* roundings: not looked at */
+    } rows[] = {
+        /* forward twice (equal in training and evaluation), the gradient to the hidden layer, two to weights */
+        {"float32", TY_PRECISION_FLOAT32, 0, {0, 0, 5, 0}},
+        {"bfloat16", TY_PRECISION_BFLOAT16, 0, {3, 2, 0, 0}},
+        {"float16", TY_PRECISION_FLOAT16, 0, {3, 2, 0, 0}},
+        {"second layer kept", TY_PRECISION_BFLOAT16, 1, {1, 1, 3, 0}},
+    };
+    ty_model *m = two_layers();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        plan p;
+        plan_of(&p)->spec.precision = rows[i].precision;
+        p.spec.keep_float32 = keep;
+        p.spec.n_keep_float32 = rows[i].n_keep;
+        ty_step s = build(m, &p);
+        products found = count_products(s.g, rows[i].precision == TY_PRECISION_FLOAT16 ? TY_F16 : TY_BF16);
+        const products *e = &rows[i].expected;
+        if (found.shorts != e->shorts || found.widened != e->widened || found.full != e->full)
+            fail_msg("%s: expected %d, %d, %d products, found %d, %d, %d", rows[i].what, e->shorts, e->widened, e->full,
+                     found.shorts, found.widened, found.full);
+        for (int w = 0; w < s.n_weights; w++)
+            assert_int_equal(s.weights[w].type.dtype, TY_F32);
+        ty_step_fini(&s);
+    }
+    ty_model_free(m);
+}
+
+/* What lies between two products is rounded once, or after each operation. */
+static void match_eager_rounds_more(void **state)
+{
+    (void)state;
+    int roundings[2];
+    model_text t;
+    model_begin(&t, 20);
+    model_input(&t, "x", 1, SHAPE(-1, 4));
+    model_floats(&t, "w1", SHAPE(4, 8), numbers(32, 0.1f));
+    model_floats(&t, "w2", SHAPE(8, 3), numbers(24, -0.05f));
+    model_node(&t, "MatMul", "x,w1", "h0", "first");
+    model_node(&t, "Relu", "h0", "h1", "");
+    model_node(&t, "Sigmoid", "h1", "h2", "");
+    model_node(&t, "MatMul", "h2,w2", "y", "second");
+    model_output(&t, "y", 1);
+    ty_model *m = open_text(&t);
+    for (int eager = 0; eager < 2; eager++) {
+        plan p;
+        plan_of(&p)->spec.precision = TY_PRECISION_BFLOAT16;
+        p.spec.match_eager = eager;
+        ty_step s = build(m, &p);
+        roundings[eager] = count_products(s.g, TY_BF16).roundings;
+        ty_step_fini(&s);
+    }
+    if (roundings[1] <= roundings[0])
+        fail_msg("%d roundings, with match_eager %d", roundings[0], roundings[1]);
+    ty_model_free(m);
+}
+
+static ty_program *compile(const ty_model *m, const plan *p, ty_backend backend)
+{
+    ty_error err = {0};
+    ty_program *program;
+    ty_compile_options opt = {.backend = backend, .threads = 2, .dump_dir = getenv("DUMP")};
+    if (ty_compile_train(m, &p->spec, &opt, &program, &err) < 0)
+        fail_msg("%s", err.message);
+    return program;
+}
+
+static double step_loss(ty_program *p)
+{
+    ty_error err = {0};
+    const void *inputs[] = {batch_x, batch_t};
+    if (ty_program_run(p, TY_RUN_LAST, inputs, &err) < 0)
+        fail_msg("%s", err.message);
+    return (double)*(const float *)ty_program_output(p, TY_RUN_LAST, "loss")->data;
+}
+
+/* Both round at the same places, so they agree to float32, not to 16 bits; and full precision is near. */
+static void compiled_agrees_with_the_interpreter(void **state)
+{
+    (void)state;
+    ty_model *m = two_layers();
+    for (int k = TY_PRECISION_BFLOAT16; k <= TY_PRECISION_FLOAT16; k++) {
+        plan p, full;
+        plan_of(&full);
+        plan_of(&p)->spec.precision = (ty_precision)k;
+        ty_program *cpu = compile(m, &p, TY_BACKEND_CPU), *judge = compile(m, &p, TY_BACKEND_INTERPRETER);
+        ty_program *wide = compile(m, &full, TY_BACKEND_INTERPRETER);
+        for (int i = 0; i < 6; i++) {
+            double a = step_loss(cpu), b = step_loss(judge), c = step_loss(wide);
+            if (fabs(a - b) > 1e-4 * fabs(b) || fabs(b - c) > 2e-2 * fabs(c) || b == c)
+                fail_msg("step %d: compiled %.7g, interpreter %.7g, in float32 %.7g", i, a, b, c);
+        }
+        ty_program_free(cpu);
+        ty_program_free(judge);
+        ty_program_free(wide);
+    }
+    ty_model_free(m);
+}
+
+static ty_tensor state_of(const ty_program *p, const char *wanted)
+{
+    const char *name;
+    for (int i = 0; i < ty_program_n_states(p); i++) {
+        ty_tensor t = ty_program_state(p, i, &name);
+        if (strcmp(name, wanted) == 0)
+            return t;
+    }
+    fail_msg("no state \"%s\"", wanted);
+    return (ty_tensor){0};
+}
+
+/* The scale before and after one step from `before`, and whether the weights moved. */
+static void expect_scale(ty_program *p, float before, int64_t good, bool moves, float after, int64_t updates)
+{
+    float *scale = state_of(p, "loss_scale").data;
+    int64_t *count = state_of(p, "loss_scale.good").data;
+    ty_tensor weights = state_of(p, "param.0");
+    char old[512];
+    size_t bytes = ty_type_bytes(&weights.type);
+    assert_true(bytes <= sizeof old);
+    memcpy(old, weights.data, bytes);
+    *scale = before;
+    *count = good;
+    step_loss(p);
+    if (*scale != after || (memcmp(weights.data, old, bytes) != 0) != moves)
+        fail_msg("scale %g: expected %g, found %g; weights %s", (double)before, (double)after, (double)*scale,
+                 moves ? "should move" : "should stay");
+    assert_int_equal(*(const int64_t *)state_of(p, "loss_scale.updates").data, updates);
+}
+
+static void the_scale_adapts_itself(void **state)
+{
+    (void)state;
+    plan p;
+    plan_of(&p)->spec.precision = TY_PRECISION_FLOAT16;
+    ty_model *m = two_layers();
+    for (int backend = TY_BACKEND_CPU; backend <= TY_BACKEND_INTERPRETER; backend++) {
+        ty_program *program = compile(m, &p, (ty_backend)backend);
+        assert_true(*(float *)state_of(program, "loss_scale").data == (float)TY_LOSS_SCALE_START);
+        expect_scale(program, 1024, 0, true, 1024, 1);
+        expect_scale(program, 0x1p40f, 5, false, 0x1p39f, 1); /* overflows */
+        assert_int_equal(*(int64_t *)state_of(program, "loss_scale.good").data, 0);
+        expect_scale(program, 1024, TY_LOSS_SCALE_INTERVAL - 1, true, 2048, 2);
+        expect_scale(program, (float)(TY_LOSS_SCALE_MOST / 4096), 7, true, (float)(TY_LOSS_SCALE_MOST / 4096), 3);
+        ty_program_free(program);
+    }
+    ty_model_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_have_16_bits),
+        cmocka_unit_test(match_eager_rounds_more),
+        cmocka_unit_test(compiled_agrees_with_the_interpreter),
+        cmocka_unit_test(the_scale_adapts_itself),
+    };
+    return cmocka_run_group_tests(tests, make_path, remove_path);
+}
