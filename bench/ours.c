@@ -460,14 +460,11 @@ static ty_precision precision_find(const char *name)
 
 static bool job_options(job *j, int argc, char **argv)
 {
-    static const struct option known[] = {{"cache", required_argument, NULL, 'k'},
-                                          {"threads", required_argument, NULL, 't'},
-                                          {"cc", required_argument, NULL, 'c'},
-                                          {"dump", required_argument, NULL, 'd'},
-                                          {"calls", no_argument, NULL, 'l'},
-                                          {"strict", no_argument, NULL, 's'},
-                                          {"precision", required_argument, NULL, 'p'},
-                                          {0}};
+    static const struct option known[] = {
+        {"cache", required_argument, NULL, 'k'},     {"threads", required_argument, NULL, 't'},
+        {"cc", required_argument, NULL, 'c'},        {"dump", required_argument, NULL, 'd'},
+        {"calls", no_argument, NULL, 'l'},           {"strict", no_argument, NULL, 's'},
+        {"precision", required_argument, NULL, 'p'}, {0}};
     for (int o; (o = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         switch (o) {
         case 'k':
