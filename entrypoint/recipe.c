@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_SETTINGS = 1024, MAX_LIST = 4096, MAX_ROWS = 32, MAX_METRICS = 50 };
+enum { MAX_SETTINGS = 1024, MAX_LIST = 4096, MAX_ROWS = 64, MAX_METRICS = 50 };
 
 /* ---- settings with their origins ---- */
 
@@ -56,6 +56,8 @@ int ty_recipe_bind(recipe_reader *rd, const char *path, const ty_bind_row *rows,
                    void *out)
 {
     const ty_doc *origin[MAX_ROWS] = {0};
+    if (n_rows > MAX_ROWS)
+        return ty_error_set(rd->err, TY_E_INTERNAL, "\"%s\" has more than %d keys", path, MAX_ROWS);
     if (ty_bind(rows, n_rows, path, map, out, origin, rd->err) < 0)
         return -1;
     for (size_t i = 0; i < n_rows; i++)
