@@ -30,6 +30,8 @@ static const struct reason {
     {TY_OP_ATTEND, "made from attention when gradients stand"},
     {TY_OP_ATTEND_GRAD, "made from attention_grad when gradients stand"},
     {TY_OP_POOL_MAX_GRAD, "a gradient itself; linear, but nobody differentiates twice through a max pool"},
+    {TY_OP_RNN_STEPS, "made from rnn when gradients stand, or in its gradient"},
+    {TY_OP_RNN_GRAD, "a gradient itself: recurrent layers are not differentiated twice"},
     {TY_OP_ASSIGN, "an effect"},
 };
 
