@@ -26,9 +26,11 @@ static const ty_option options[N_OPTIONS] = {
 
 enum { N_LARGEST = 20, N_SIZES = 7, MAX_BATCH = 1 << 20 };
 
-/* Seconds of the C compiler: a start, and a rate for each unit of text (measured on 2 cores: 12 to 20 kB/s a core). */
-#define COMPILE_START_S     0.15
-#define COMPILE_BYTES_PER_S 60e3
+/* Seconds of gcc 12 for one translation unit on an idle core: of its start, and a rate for the text behind the prelude
+ * that all units begin with (measured on the benchmark's workloads; within a quarter). */
+#define COMPILE_START_S       0.05
+#define COMPILE_PRELUDE_BYTES 10e3
+#define COMPILE_BYTES_PER_S   60e3
 
 typedef struct work_row {
     int calls;
@@ -121,8 +123,9 @@ static void find_time(planned *p)
     p->unfused_s = products + (others > 0 ? others / p->machine.bytes_per_s : 0);
     const ty_compile_report *r = ty_program_report(p->program);
     p->compile_s = (r->import_ms + r->lower_ms + r->plan_ms) / 1000;
-    if (!r->cache_hit)
-        p->compile_s += COMPILE_START_S + (double)r->text_bytes / (COMPILE_BYTES_PER_S * p->machine.threads);
+    int units = r->n_distinct_kernels < p->machine.threads ? r->n_distinct_kernels : p->machine.threads;
+    if (!r->cache_hit && units > 0)
+        p->compile_s += COMPILE_START_S + ((double)r->text_bytes / units - COMPILE_PRELUDE_BYTES) / COMPILE_BYTES_PER_S;
 }
 
 static int find_batches(planned *p, ty_error *err)

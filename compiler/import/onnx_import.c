@@ -156,8 +156,16 @@ static void check_inputs(onnx_ctx *c)
             onnx_fail_input(c, i, TY_E_UNSUPPORTED, "is a sequence; a tensor is needed");
 }
 
+/* Where the last part of a path begins. */
+static size_t scopes_last(const char *path, size_t len)
+{
+    while (len > 0 && path[len - 1] != '/')
+        len--;
+    return len;
+}
+
 /* The module path that PyTorch's dynamo exporter leaves in the metadata: "['', 'layers.0', 'attn']" to "layers.0/attn".
- */
+ * A part that the next one repeats goes: "['blocks', 'blocks.0', 'blocks.0.up']" is "blocks.0.up". */
 static void scopes_path(const char *list, char *out, size_t n)
 {
     size_t len = 0;
@@ -165,11 +173,15 @@ static void scopes_path(const char *list, char *out, size_t n)
         const char *end = strchr(++p, '\'');
         if (!end)
             break;
-        if (end > p && len + (size_t)(end - p) + 2 < n) {
-            if (len)
+        size_t part = (size_t)(end - p), last = scopes_last(out, len);
+        bool repeats =
+            len > last && part > len - last && memcmp(p, out + last, len - last) == 0 && p[len - last] == '.';
+        len = repeats ? last : len;
+        if (part > 0 && len + part + 2 < n) {
+            if (len && !repeats)
                 out[len++] = '/';
-            memcpy(out + len, p, (size_t)(end - p));
-            len += (size_t)(end - p);
+            memcpy(out + len, p, part);
+            len += part;
         }
         p = end + 1;
     }

@@ -38,6 +38,17 @@ ty check examples/digits/model.onnx --json
 same "exit" 0 $rc
 golden digits.json
 
+# PyTorch's exporter writes each module with all that it lies in; a layer is the innermost one.
+case_name=modules
+model=${TY_SHARED:-../shared}/data/train-cases/llama_gqa/model.onnx
+if [ -f "$model" ]; then
+    ty check "$model"
+    ok "the innermost module, once" grep -qE '^  layers\.0\.q +' "$W/out"
+    lacks "no path of modules" "$W/out" "layers/"
+else
+    skip "names of nested modules" "no $model"
+fi
+
 case_name=faults
 sed 's/MaxPool/MaxPoop/g' examples/digits/model.onnx >"$W/two.onnx"
 (cd "$W" && timeout 60 "$BIN/trainyard" check two.onnx >out 2>err)
