@@ -37,7 +37,7 @@ say  = $(if $(filter 0,$(V)),@printf '  %-6s %s\n' $(1) $@)
 .SUFFIXES:
 .SECONDARY:
 MAKEFLAGS += --no-builtin-rules --no-print-directory
-.PHONY: all lib units tools replays deps test-deps run test mutants bench fresh fuzz format check-format clean help
+.PHONY: all lib units tools replays deps test-deps run test mutants bench fresh fuzz graphs format check-format clean help
 
 all: $(MAINS:entrypoint/%.c=$(BIN)/%)
 lib: $(LIB)
@@ -113,6 +113,12 @@ deps:
 test-deps: deps
 	$(Q)docker/install docker/packages.test
 
+# Random graphs, compiled and interpreted: `make graphs count=10000 first=1`.
+count = 1000
+first = 1
+graphs: $(B)/tools/graphs
+	$(Q)$< --first $(first) --count $(count)
+
 run: deps
 	$(Q)$(MAKE) all
 	$(Q)examples/digits/run $(BIN)/train build/digits
@@ -147,6 +153,7 @@ help:
 	@echo 'make bench       build the side-by-side benchmark; bench/compare runs it'
 	@echo 'make fresh       both of them in a bare container, from a clean checkout'
 	@echo 'make fuzz        build the fuzz targets; seconds=60 runs them     (target=NAME)'
+	@echo 'make graphs      random graphs, compiled and interpreted          (count=10000 first=1)'
 	@echo 'make mutants     10,000 damaged model files: taken or refused, nothing else'
 	@echo 'make format      clang-format over all sources; check-format only looks'
 	@echo 'make deps, make clean'

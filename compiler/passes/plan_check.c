@@ -25,16 +25,22 @@ static bool check_overlap(const ty_place *a, int64_t a_bytes, const ty_place *b,
            b->offset < a->offset + a_bytes;
 }
 
+/* Whatever is held in these bytes is gone. */
+static void check_drop(check *c, const ty_place *at, int64_t bytes)
+{
+    int n = 0;
+    for (int i = 0; i < c->n; i++)
+        if (!check_overlap(at, bytes, &c->held[i].at, c->held[i].bytes))
+            c->held[n++] = c->held[i];
+    c->n = n;
+}
+
 /* Parts of a concatenation stay when the whole "is written" over them in place. */
 static void check_write(check *c, ty_val v)
 {
     int64_t bytes = (int64_t)ty_type_bytes(ty_graph_type(c->p->f->g, v));
     ty_place at = ty_plan_place(c->p, v);
-    int n = 0;
-    for (int i = 0; i < c->n; i++)
-        if (!check_overlap(&at, bytes, &c->held[i].at, c->held[i].bytes))
-            c->held[n++] = c->held[i];
-    c->n = n;
+    check_drop(c, &at, bytes);
     c->held[c->n++] = (held){v, at, bytes};
 }
 
@@ -99,15 +105,28 @@ static int check_unit(check *c, const ty_unit *u, ty_error *err)
     return 0;
 }
 
-static int check_end(const check *c, ty_error *err)
+/* What is assigned without being written in place is copied into its state when all units are done. */
+static int check_copies(check *c, ty_error *err)
+{
+    for (int i = 0; i < c->p->n_copies; i++) {
+        ty_place to = {TY_PLACE_STATE, c->p->copy[i].state, 0};
+        int64_t bytes = (int64_t)ty_type_bytes(ty_graph_type(c->p->f->g, c->p->copy[i].value));
+        if (check_read(c, c->p->copy[i].value, "an assign", err) < 0)
+            return -1;
+        check_drop(c, &to, bytes);
+    }
+    return 0;
+}
+
+/* The caller reads outputs then. */
+static int check_end(check *c, ty_error *err)
 {
     const ty_graph *g = c->p->f->g;
+    if (check_copies(c, err) < 0)
+        return -1;
     for (int i = 0; i < ty_graph_n_outputs(g); i++)
         if ((ty_graph_output(g, i)->tapes & c->p->f->tape) &&
             check_read(c, ty_graph_output(g, i)->val, "the caller", err) < 0)
-            return -1;
-    for (int i = 0; i < c->p->n_copies; i++)
-        if (check_read(c, c->p->copy[i].value, "an assign", err) < 0)
             return -1;
     return 0;
 }
