@@ -15,49 +15,54 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LAYERS = 8, WIDTH = 4096 };
+enum { LAYERS = 8, WIDTH = 4096 };            /* 512 MiB */
+enum { MANY_LAYERS = 400, MANY_WIDTH = 256 }; /* 100 MiB, as many nodes as a ResNet-50 */
 
 static const size_t weight_bytes = (size_t)WIDTH * WIDTH * 4;
 
 /* Head of an initializer; its raw data follow. */
-static void put_weight_head(ty_buf *out, const char *name)
+static void put_weight_head(ty_buf *out, const char *name, int width)
 {
+    size_t n_bytes = (size_t)width * (size_t)width * 4;
     uint8_t head[TY_WIRE_HEAD_BYTES];
     ty_buf t;
     ty_buf_init(&t, 4096);
-    put_int(&t, 1, WIDTH);
-    put_int(&t, 1, WIDTH);
+    put_int(&t, 1, width);
+    put_int(&t, 1, width);
     put_int(&t, 2, 1);
     put_text(&t, 8, name);
-    ty_buf_add(&t, head, ty_wire_put_head(head, 9, weight_bytes));
-    ty_buf_add(out, head, ty_wire_put_head(head, 5, t.len + weight_bytes));
+    ty_buf_add(&t, head, ty_wire_put_head(head, 9, n_bytes));
+    ty_buf_add(out, head, ty_wire_put_head(head, 5, t.len + n_bytes));
     ty_buf_add(out, t.data, t.len);
     ty_buf_fini(&t);
 }
 
 /* Products in a row, with holes for weights. */
-static void write_model(FILE *f)
+static void write_model(FILE *f, int layers, int width)
 {
+    size_t n_bytes = (size_t)width * (size_t)width * 4;
     model_text m;
     uint8_t head[TY_WIRE_HEAD_BYTES];
-    ty_buf weight[LAYERS], file;
+    ty_buf *weight = calloc((size_t)layers, sizeof *weight), file;
     size_t n;
     model_begin(&m, 18);
     put_text(&m.graph, 10, "o"); /* a doc string: few weights lie at a multiple of 4 */
-    model_input(&m, "x0", 1, 2, (int64_t[]){-1, WIDTH});
-    for (int i = 0; i < LAYERS; i++) {
+    model_input(&m, "x0", 1, 2, (int64_t[]){-1, width});
+    for (int i = 0; i < layers; i++) {
         char in[64], out[32], name[32];
         snprintf(in, sizeof in, "x%d,layer%d.weight", i, i);
         snprintf(out, sizeof out, "x%d", i + 1);
         snprintf(name, sizeof name, "layer%d.weight", i);
         model_node(&m, "MatMul", in, out, name);
         ty_buf_init(&weight[i], 4096);
-        put_weight_head(&weight[i], name);
+        put_weight_head(&weight[i], name, width);
     }
-    model_output(&m, "x8", 1);
+    char last[32];
+    snprintf(last, sizeof last, "x%d", layers);
+    model_output(&m, last, 1);
     n = m.graph.len;
-    for (int i = 0; i < LAYERS; i++)
-        n += weight[i].len + weight_bytes;
+    for (int i = 0; i < layers; i++)
+        n += weight[i].len + n_bytes;
     ty_buf_init(&file, 1 << 16);
     put_int(&file, 1, 8);
     ty_buf opset;
@@ -68,9 +73,9 @@ static void write_model(FILE *f)
     ty_buf_add(&file, head, ty_wire_put_head(head, 7, n));
     ty_buf_add(&file, m.graph.data, m.graph.len);
     assert_int_equal(fwrite(file.data, 1, file.len, f), file.len);
-    for (int i = 0; i < LAYERS; i++) {
+    for (int i = 0; i < layers; i++) {
         assert_int_equal(fwrite(weight[i].data, 1, weight[i].len, f), weight[i].len);
-        assert_int_equal(fseek(f, (long)weight_bytes, SEEK_CUR), 0);
+        assert_int_equal(fseek(f, (long)n_bytes, SEEK_CUR), 0);
         ty_buf_fini(&weight[i]);
     }
     fflush(f);
@@ -79,6 +84,7 @@ static void write_model(FILE *f)
     ty_buf_fini(&m.graph);
     ty_buf_fini(&m.file);
     ty_buf_fini(&m.attrs);
+    free(weight);
 }
 
 static double cpu_seconds(void)
@@ -139,7 +145,7 @@ static void test_large(void **state)
     int fd = mkstemp(path);
     FILE *f = fdopen(fd, "wb");
     assert_non_null(f);
-    write_model(f);
+    write_model(f, LAYERS, WIDTH);
     fclose(f);
     double start = cpu_seconds();
     long own = resident_kib("RssAnon:"), mapped = resident_kib("RssFile:");
@@ -170,6 +176,38 @@ static void test_large(void **state)
     ty_step_fini(&step);
     infer_large(model, &binding);
     ty_model_free(model);
+}
+
+/* What `trainyard check` asks: layers, arithmetic, the gradient's too, within 100 ms. */
+static void test_summary(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/onnx-large-XXXXXX";
+    ty_error err = {0};
+    ty_model *model;
+    ty_model_summary summary;
+    ty_arena a;
+    ty_arena_init(&a);
+    FILE *f = fdopen(mkstemp(path), "wb");
+    assert_non_null(f);
+    write_model(f, MANY_LAYERS, MANY_WIDTH);
+    fclose(f);
+    double start = cpu_seconds();
+    int rc = ty_model_open(path, &model, &err);
+    unlink(path);
+    if (rc < 0 || ty_model_summarize(model, &(ty_summary_options){0}, &a, &summary, &err) < 0)
+        fail_msg("%s: %s", err.place, err.message);
+    double seconds = cpu_seconds() - start, product = 2.0 * MANY_WIDTH * MANY_WIDTH;
+    print_message("summary of 100 MiB: %.3f s\n", seconds);
+    assert_int_equal(summary.n_faults_all, 0);
+    assert_int_equal(summary.n_layers, MANY_LAYERS);
+    assert_true(summary.forward_flop[TY_WORK_PRODUCT] == MANY_LAYERS * product);
+    assert_true(summary.backward_flop[TY_WORK_PRODUCT] == (2 * MANY_LAYERS - 1) * product);
+#if defined __OPTIMIZE__ && !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ && !defined TY_DEBUG
+    assert_true(seconds < 0.1);
+#endif
+    ty_model_free(model);
+    ty_arena_fini(&a);
 }
 
 /* ---- weights at any address ---- */
@@ -369,7 +407,8 @@ static void test_beyond_two_gib_is_written_back(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_large), cmocka_unit_test(test_weights_at_any_address),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_large), cmocka_unit_test(test_summary),
+                                       cmocka_unit_test(test_weights_at_any_address),
                                        cmocka_unit_test(test_beyond_two_gib_is_written_back)};
     return cmocka_run_group_tests_name("onnx_large", tests, NULL, NULL);
 }
