@@ -196,6 +196,40 @@ static void damage_is_found(void **state)
     expect_run(&opt, true);
 }
 
+/* Every byte of a description replaced by what may hurt a reader: it is read or refused, and what it names stays plain.
+ */
+static void any_description_is_read_or_refused(void **state)
+{
+    static const char bad[] = {'\t', '\n', '\0', '/', (char)0xFF};
+    scratch *s = *state;
+    ty_objects_options opt = options_of(s, "cc");
+    ty_buf text;
+    int n_refused = 0;
+    expect_run(&opt, false);
+    ty_buf_init(&text, 1 << 20);
+    assert_int_equal(ty_file_read(ty_arena_printf(&s->a, "%s/entry.txt", entry_of(s)), &text, NULL), 0);
+    const char *path = ty_arena_printf(&s->a, "%s/entry.txt", s->work);
+    for (size_t i = 0; i < text.len; i += i < 64 || i + 200 > text.len ? 1 : 13)
+        for (size_t k = 0; k < sizeof bad; k++) {
+            ty_arena a;
+            ty_cache_entry entry;
+            char kept = text.data[i];
+            text.data[i] = bad[k];
+            FILE *f = fopen(path, "w");
+            assert_non_null(f);
+            fwrite(text.data, 1, text.len, f);
+            fclose(f);
+            text.data[i] = kept;
+            ty_arena_init(&a);
+            n_refused += ty_cache_read(s->work, &a, &entry, NULL) < 0;
+            for (int n = 0; n < entry.n_files; n++)
+                assert_null(strchr(entry.file[n], '/'));
+            ty_arena_fini(&a);
+        }
+    assert_true(n_refused > 100);
+    ty_buf_fini(&text);
+}
+
 /* A file stands where the folder should be: nobody can write there, root neither. */
 static void not_to_be_written(void **state)
 {
@@ -388,19 +422,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(key_fields),
-        TEST(machine_decides),
-        TEST(differences_in_words),
-        TEST(found_again_without_a_compiler),
-        TEST(damage_is_found),
-        TEST(not_to_be_written),
-        TEST(second_folder_is_read),
-        TEST(nearest_is_named),
-        TEST(compiled_once),
-        TEST(lock_is_waited_for),
-        TEST(oldest_go),
-        TEST(made_here_used_there),
-        TEST(foreign_folder_stays),
+        TEST(key_fields),           TEST(machine_decides),
+        TEST(differences_in_words), TEST(found_again_without_a_compiler),
+        TEST(damage_is_found),      TEST(any_description_is_read_or_refused),
+        TEST(not_to_be_written),    TEST(second_folder_is_read),
+        TEST(nearest_is_named),     TEST(compiled_once),
+        TEST(lock_is_waited_for),   TEST(oldest_go),
+        TEST(made_here_used_there), TEST(foreign_folder_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
