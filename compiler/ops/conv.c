@@ -10,7 +10,8 @@
 
 #include <inttypes.h>
 
-/* x [batch, groups * c, in..], w [groups * o, c, size..], y [batch, groups * o, out..] */
+/* x [batch, groups * c, in..], w [groups * o, c, size..], y [batch, groups * o, out..]; x and y channels-last if the
+ * flags say so */
 typedef struct conv_shape {
     ty_sliding slide;
     int64_t batch, groups, c, o;
@@ -23,7 +24,8 @@ static int conv_shape_of(conv_shape *s, const ty_attr *attr, const ty_type *x, c
         ty_expect_rank("w", w, 2 + (int)attr->n, 2 + (int)attr->n, err) < 0 ||
         ty_sliding_make(&s->slide, attr, x, w->dim + 2, err) < 0)
         return -1;
-    int64_t groups = attr->groups, c = x->dim[1], o = w->dim[0];
+    ty_type first = ty_sliding_first(attr, x);
+    int64_t groups = attr->groups, c = first.dim[1], o = w->dim[0];
     if (groups < 1 || c % groups || o % groups)
         return ty_error_set(err, TY_E_SHAPE,
                             "groups: expected a divisor of %" PRId64 " input and %" PRId64
@@ -33,7 +35,7 @@ static int conv_shape_of(conv_shape *s, const ty_attr *attr, const ty_type *x, c
         return ty_error_set(err, TY_E_SHAPE,
                             "w: expected %" PRId64 " channels (%" PRId64 " of x in %" PRId64 " groups), found %" PRId64,
                             c / groups, c, groups, w->dim[1]);
-    s->batch = x->dim[0];
+    s->batch = first.dim[0];
     s->groups = groups;
     s->c = c / groups;
     s->o = o / groups;
@@ -129,36 +131,41 @@ static void conv_all(const conv_shape *s, double *x, double *w, double *y, conv_
                            y + (plane * s->o + o) * s->slide.out_elems, row);
 }
 
-int ty_op_ref_conv(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
+/* `res` is the one of the three that is made. */
+static int conv_ref(const ty_attr *attr, const ty_ref *x, const ty_ref *w, const ty_ref *y, ty_ref *res,
+                    conv_row_fn *row, ty_error *err)
 {
     conv_shape s;
-    (void)n_in;
-    if (conv_shape_of(&s, attr, &in[0].type, &in[1].type, err) < 0)
+    ty_ref x_first, y_first;
+    ty_type w_type = w->type;
+    w_type.dtype = x->type.dtype; /* a gradient may be wider */
+    if (conv_shape_of(&s, attr, &x->type, &w_type, err) < 0 || ty_sliding_enter(attr, x, &x_first, err) < 0)
         return -1;
-    conv_all(&s, in[0].f, in[1].f, res[0].f, conv_row_y);
-    return 0;
+    int rc = ty_sliding_enter(attr, y, &y_first, err);
+    if (rc == 0) {
+        conv_all(&s, x_first.f, w->f, y_first.f, row);
+        ty_sliding_leave(attr, &y_first, y == res ? res : NULL);
+    }
+    ty_sliding_leave(attr, &x_first, x == res ? res : NULL);
+    return rc;
+}
+
+int ty_op_ref_conv(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
+{
+    (void)n_in;
+    return conv_ref(attr, &in[0], &in[1], res, res, conv_row_y, err);
 }
 
 int ty_op_ref_conv_dx(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
 {
-    conv_shape s;
     (void)n_in;
-    if (conv_shape_of(&s, attr, &res[0].type, &in[1].type, err) < 0)
-        return -1;
-    conv_all(&s, res[0].f, in[1].f, in[0].f, conv_row_x);
-    return 0;
+    return conv_ref(attr, res, &in[1], &in[0], res, conv_row_x, err);
 }
 
 int ty_op_ref_conv_dw(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
 {
-    conv_shape s;
-    ty_type w = res[0].type;
     (void)n_in;
-    w.dtype = in[0].type.dtype;
-    if (conv_shape_of(&s, attr, &in[0].type, &w, err) < 0)
-        return -1;
-    conv_all(&s, in[0].f, res[0].f, in[1].f, conv_row_w);
-    return 0;
+    return conv_ref(attr, &in[0], res, &in[1], res, conv_row_w, err);
 }
 
 /* One of the three ops with the geometry of `attr`. `like` gives the type of what it yields; unused by conv. */

@@ -16,7 +16,8 @@ static int pool_shape_of(ty_sliding *s, const ty_attr *attr, const ty_type *x, t
 {
     if (ty_expect_number("x", x, err) < 0 || ty_sliding_make(s, attr, x, attr->size, err) < 0)
         return -1;
-    return ty_sliding_result(s, attr, x->dtype, x->dim[0], x->dim[1], y, err);
+    ty_type first = ty_sliding_first(attr, x);
+    return ty_sliding_result(s, attr, x->dtype, first.dim[0], first.dim[1], y, err);
 }
 
 /* As above for a maximum: windows of padding alone have none, and positions must fit the index. */
@@ -94,18 +95,36 @@ static bool pool_exceeds(const ty_ref *x, int64_t a, int64_t b)
     return x->f[a] > x->f[b] || (isnan(x->f[a]) && !isnan(x->f[b]));
 }
 
-int ty_op_ref_pool_max(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
+/* The functions below see channels-first tensors; pool_laid brings the operands there and the results back. */
+typedef int pool_fn(const ty_sliding *s, const ty_ref *in, ty_ref *res, ty_error *err);
+
+/* At most two operands and two results. */
+static int pool_laid(const ty_attr *attr, const ty_sliding *s, pool_fn *fn, const ty_ref *in, int n_in, ty_ref *res,
+                     int n_res, ty_error *err)
 {
-    ty_sliding s;
-    ty_type y;
-    (void)n_in;
-    if (pool_max_shape_of(&s, attr, &in[0].type, &y, err) < 0)
-        return -1;
-    int64_t n = ty_type_elems(&y);
+    ty_ref from[2], to[2];
+    int n_from = 0, n_to = 0, rc = 0;
+    for (; n_from < n_in && rc == 0; n_from += rc == 0)
+        rc = ty_sliding_enter(attr, &in[n_from], &from[n_from], err);
+    for (; n_to < n_res && rc == 0; n_to += rc == 0)
+        rc = ty_sliding_enter(attr, &res[n_to], &to[n_to], err);
+    if (rc == 0)
+        rc = fn(s, from, to, err);
+    while (n_from > 0)
+        ty_sliding_leave(attr, &from[--n_from], NULL);
+    for (int k = 0; k < n_to; k++)
+        ty_sliding_leave(attr, &to[k], rc == 0 ? &res[k] : NULL);
+    return rc;
+}
+
+static int pool_max(const ty_sliding *s, const ty_ref *in, ty_ref *res, ty_error *err)
+{
+    (void)err;
+    int64_t n = ty_type_elems(&res[0].type);
     for (int64_t k = 0; k < n; k++) {
-        int64_t plane = k / s.out_elems * s.in_elems, best = -1;
-        for (int64_t tap = 0; tap < s.size_elems; tap++) {
-            int64_t at = pool_covered(&s, k % s.out_elems, tap);
+        int64_t plane = k / s->out_elems * s->in_elems, best = -1;
+        for (int64_t tap = 0; tap < s->size_elems; tap++) {
+            int64_t at = pool_covered(s, k % s->out_elems, tap);
             if (at >= 0 && (best < 0 || pool_exceeds(&in[0], plane + at, plane + best)))
                 best = at;
         }
@@ -118,53 +137,79 @@ int ty_op_ref_pool_max(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *
     return 0;
 }
 
-int ty_op_ref_pool_max_grad(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
+int ty_op_ref_pool_max(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
 {
     ty_sliding s;
     ty_type y;
-    (void)n_in;
-    if (pool_max_shape_of(&s, attr, &res[0].type, &y, err) < 0)
+    if (pool_max_shape_of(&s, attr, &in[0].type, &y, err) < 0)
         return -1;
-    int64_t n = ty_type_elems(&y);
+    return pool_laid(attr, &s, pool_max, in, n_in, res, 2, err);
+}
+
+static int pool_max_grad(const ty_sliding *s, const ty_ref *in, ty_ref *res, ty_error *err)
+{
+    int64_t n = ty_type_elems(&in[0].type);
     for (int64_t k = 0; k < n; k++) {
         int64_t at = in[1].i[k];
-        if (at < 0 || at >= s.in_elems)
+        if (at < 0 || at >= s->in_elems)
             return ty_error_set(err, TY_E_DATA_VALUE,
                                 "index: expected 0 to %" PRId64 ", found %" PRId64 " at element %" PRId64,
-                                s.in_elems - 1, at, k);
-        ty_combine_into(TY_SUM, &res[0], k / s.out_elems * s.in_elems + at, &in[0], k);
+                                s->in_elems - 1, at, k);
+        ty_combine_into(TY_SUM, &res[0], k / s->out_elems * s->in_elems + at, &in[0], k);
     }
     return 0;
 }
 
-/* The sum and its gradient move values between the same pairs of elements, in opposite directions. */
-static int pool_sum_move(const ty_attr *attr, const ty_type *x, const ty_ref *from, ty_ref *to, bool to_x,
-                         ty_error *err)
+int ty_op_ref_pool_max_grad(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
 {
     ty_sliding s;
     ty_type y;
-    if (pool_shape_of(&s, attr, x, &y, err) < 0)
+    if (pool_max_shape_of(&s, attr, &res[0].type, &y, err) < 0)
         return -1;
-    int64_t n = ty_type_elems(&y);
+    return pool_laid(attr, &s, pool_max_grad, in, n_in, res, 1, err);
+}
+
+/* The sum and its gradient move values between the same pairs of elements, in opposite directions. */
+static void pool_sum_move(const ty_sliding *s, int64_t n, const ty_ref *from, ty_ref *to, bool to_x)
+{
     for (int64_t k = 0; k < n; k++)
-        for (int64_t tap = 0; tap < s.size_elems; tap++) {
-            int64_t covered = pool_covered(&s, k % s.out_elems, tap), at = k / s.out_elems * s.in_elems + covered;
+        for (int64_t tap = 0; tap < s->size_elems; tap++) {
+            int64_t covered = pool_covered(s, k % s->out_elems, tap), at = k / s->out_elems * s->in_elems + covered;
             if (covered >= 0)
                 ty_combine_into(TY_SUM, to, to_x ? at : k, from, to_x ? k : at);
         }
+}
+
+static int pool_sum(const ty_sliding *s, const ty_ref *in, ty_ref *res, ty_error *err)
+{
+    (void)err;
+    pool_sum_move(s, ty_type_elems(&res->type), in, res, false);
+    return 0;
+}
+
+static int pool_sum_grad(const ty_sliding *s, const ty_ref *in, ty_ref *res, ty_error *err)
+{
+    (void)err;
+    pool_sum_move(s, ty_type_elems(&in->type), in, res, true);
     return 0;
 }
 
 int ty_op_ref_pool_sum(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
 {
-    (void)n_in;
-    return pool_sum_move(attr, &in[0].type, &in[0], &res[0], false, err);
+    ty_sliding s;
+    ty_type y;
+    if (pool_shape_of(&s, attr, &in[0].type, &y, err) < 0)
+        return -1;
+    return pool_laid(attr, &s, pool_sum, in, n_in, res, 1, err);
 }
 
 int ty_op_ref_pool_sum_grad(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
 {
-    (void)n_in;
-    return pool_sum_move(attr, &res[0].type, &in[0], &res[0], true, err);
+    ty_sliding s;
+    ty_type y;
+    if (pool_shape_of(&s, attr, &res[0].type, &y, err) < 0)
+        return -1;
+    return pool_laid(attr, &s, pool_sum_grad, in, n_in, res, 1, err);
 }
 
 void ty_op_grad_pool_max(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *din)

@@ -2,8 +2,70 @@
 #include "compiler/ops/sliding.h"
 
 #include "compiler/ops/expect.h"
+#include "compiler/ops/ref.h"
 
 #include <inttypes.h>
+
+/* ---- layouts ---- */
+
+ty_type ty_sliding_first(const ty_attr *attr, const ty_type *t)
+{
+    ty_type first = *t;
+    if (!(attr->flags & TY_SLIDING_LAST) || t->rank < 3)
+        return first;
+    first.dim[1] = t->dim[t->rank - 1];
+    for (int i = 2; i < t->rank; i++)
+        first.dim[i] = t->dim[i - 1];
+    return first;
+}
+
+ty_type ty_sliding_laid(const ty_attr *attr, const ty_type *first)
+{
+    ty_type laid = *first;
+    if (!(attr->flags & TY_SLIDING_LAST) || first->rank < 3)
+        return laid;
+    laid.dim[laid.rank - 1] = first->dim[1];
+    for (int i = 2; i < laid.rank; i++)
+        laid.dim[i - 1] = first->dim[i];
+    return laid;
+}
+
+/* Moves between [n, c, plane] and [n, plane, c]. */
+static void sliding_move(const ty_ref *first, const ty_ref *last, bool to_first)
+{
+    int64_t n = first->type.dim[0], c = first->type.dim[1], all = ty_type_elems(&first->type);
+    int64_t plane = n * c > 0 ? all / (n * c) : 0;
+    for (int64_t i = 0; i < all; i++) {
+        int64_t at = (i / (c * plane) * plane + i % plane) * c + i / plane % c;
+        if (first->f)
+            *(to_first ? &first->f[i] : &last->f[at]) = to_first ? last->f[at] : first->f[i];
+        else
+            *(to_first ? &first->i[i] : &last->i[at]) = to_first ? last->i[at] : first->i[i];
+    }
+}
+
+int ty_sliding_enter(const ty_attr *attr, const ty_ref *t, ty_ref *first, ty_error *err)
+{
+    *first = *t;
+    if (!(attr->flags & TY_SLIDING_LAST))
+        return 0;
+    ty_type type = ty_sliding_first(attr, &t->type);
+    if (ty_ref_init(first, &type, err) < 0)
+        return -1;
+    sliding_move(first, t, true);
+    return 0;
+}
+
+void ty_sliding_leave(const ty_attr *attr, ty_ref *first, ty_ref *to)
+{
+    if (!(attr->flags & TY_SLIDING_LAST))
+        return;
+    if (to)
+        sliding_move(first, to, false);
+    ty_ref_fini(first);
+}
+
+/* ---- windows ---- */
 
 /* Bound on every number of a window, so that sums and products of two stay inside 63 bits. */
 #define SLIDING_MAX INT32_MAX
@@ -57,13 +119,14 @@ int ty_sliding_make(ty_sliding *s, const ty_attr *attr, const ty_type *x, const 
     if (ty_sliding_expect_axes(attr, err) < 0)
         return -1;
     int n = (int)attr->n, ones = TY_SLIDING_AXES - n;
-    if (ty_expect_rank("x", x, 2 + n, 2 + n, err) < 0)
+    if (ty_expect_flags(attr, TY_SLIDING_LAST, err) < 0 || ty_expect_rank("x", x, 2 + n, 2 + n, err) < 0)
         return -1;
+    ty_type first = ty_sliding_first(attr, x);
     *s = (ty_sliding){.in_elems = 1, .out_elems = 1, .size_elems = 1};
     for (int i = 0; i < ones; i++)
         s->in[i] = s->out[i] = s->size[i] = s->step[i] = s->dil[i] = 1;
     for (int i = 0; i < n; i++)
-        if (sliding_axis(s, ones + i, attr, x, size, i, err) < 0)
+        if (sliding_axis(s, ones + i, attr, &first, size, i, err) < 0)
             return -1;
     if (ty_dims_elems_checked(TY_SLIDING_AXES, s->size, 1) < 0 ||
         ty_dims_elems_checked(TY_SLIDING_AXES, s->out, 1) < 0 || ty_dims_elems_checked(TY_SLIDING_AXES, s->in, 1) < 0)
@@ -105,7 +168,10 @@ int ty_sliding_result(const ty_sliding *s, const ty_attr *attr, ty_dtype dtype, 
     int64_t dim[2 + TY_SLIDING_AXES] = {n, c};
     for (int i = 0; i < (int)attr->n; i++)
         dim[2 + i] = s->out[TY_SLIDING_AXES - (int)attr->n + i];
-    return ty_expect_result(dtype, 2 + (int)attr->n, dim, res, err);
+    if (ty_expect_result(dtype, 2 + (int)attr->n, dim, res, err) < 0)
+        return -1;
+    *res = ty_sliding_laid(attr, res);
+    return 0;
 }
 
 void ty_sliding_span(const ty_sliding *s, int axis, int64_t k, int64_t *first, int64_t *end, int64_t *at)

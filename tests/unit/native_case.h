@@ -12,6 +12,7 @@
 
 #include "compiler/ops/op.h"
 #include "compiler/ops/ref.h"
+#include "compiler/ops/sliding.h"
 #include "compiler/target/cpu/native.h"
 
 #include <inttypes.h>
@@ -46,12 +47,15 @@ typedef struct native_buffers {
 
 typedef ty_library_prepare_fn *native_prepare;
 
-static inline native_prepare native_of(ty_op op)
+/* What prepares the op; pools of channels-last tensors have functions of their own. */
+static inline native_prepare native_of(ty_op op, bool last)
 {
     static const struct {
         ty_op op;
         native_prepare prepare;
     } table[] = {
+        {TY_OP_POOL_MAX, ty_native_prepare_last_max},   {TY_OP_POOL_MAX_GRAD, ty_native_prepare_last_max_grad},
+        {TY_OP_POOL_SUM, ty_native_prepare_last_sum},   {TY_OP_POOL_SUM_GRAD, ty_native_prepare_last_sum_grad},
         {TY_OP_POOL_MAX, ty_native_prepare_pool_max},   {TY_OP_POOL_MAX_GRAD, ty_native_prepare_pool_max_grad},
         {TY_OP_POOL_SUM, ty_native_prepare_pool_sum},   {TY_OP_POOL_SUM_GRAD, ty_native_prepare_pool_sum_grad},
         {TY_OP_SCATTER, ty_native_prepare_scatter},     {TY_OP_PUT, ty_native_prepare_put},
@@ -59,7 +63,7 @@ static inline native_prepare native_of(ty_op op)
         {TY_OP_SORT, ty_native_prepare_sort},           {TY_OP_RNN_STEPS, ty_native_prepare_rnn_steps},
         {TY_OP_RNN_GRAD, ty_native_prepare_rnn_grad},
     };
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+    for (size_t i = last ? 0 : 4; i < sizeof table / sizeof *table; i++)
         if (table[i].op == op)
             return table[i].prepare;
     return NULL;
@@ -181,7 +185,7 @@ static inline void native_check(native_buffers *b, ty_op op, const ty_attr *attr
 {
     native_buffers one;
     for (int threads = 1; threads <= 3; threads++) {
-        assert_string_equal(native_call(b, op, attr, native_of(op), threads), "native");
+        assert_string_equal(native_call(b, op, attr, native_of(op, attr->flags & TY_SLIDING_LAST), threads), "native");
         for (int r = 0; r < b->n_res; r++) {
             char what[160];
             ty_type_text(&b->in_type[0], what, sizeof what);

@@ -41,9 +41,9 @@ static const window windows[] = {
     {3, {1, 1, 30, 30, 30}, {2, 2, 2}, {2, 2, 2}, ONES, {1, 0, 1}, {1, 0, 1}},
 };
 
-static ty_attr window_attr(const window *w)
+static ty_attr window_attr(const window *w, uint32_t layout)
 {
-    ty_attr a = {.n = w->n};
+    ty_attr a = {.n = w->n, .flags = layout};
     for (uint32_t i = 0; i < w->n; i++) {
         a.size[i] = w->size[i];
         a.step[i] = w->step[i];
@@ -54,19 +54,23 @@ static ty_attr window_attr(const window *w)
     return a;
 }
 
-static ty_type window_x(const window *w)
+static ty_type window_x(const window *w, uint32_t layout)
 {
-    return ty_type_make(TY_F32, 2 + (int)w->n, w->dim);
+    ty_type first = ty_type_make(TY_F32, 2 + (int)w->n, w->dim);
+    return ty_sliding_laid(&(ty_attr){.flags = layout}, &first);
 }
 
-#define FOR_WINDOWS(w) for (const window *w = windows; w < windows + sizeof windows / sizeof *windows; w++)
+/* Every window in both layouts, channels-first and channels-last. */
+#define FOR_WINDOWS(w)                                                              \
+    for (uint32_t layout = 0; layout <= TY_SLIDING_LAST; layout += TY_SLIDING_LAST) \
+        for (const window *w = windows; w < windows + sizeof windows / sizeof *windows; w++)
 
 static void max_agrees(void **state)
 {
     (void)state;
     FOR_WINDOWS(w)
     for (native_fill fill = NATIVE_NOISE; fill <= NATIVE_LEAST; fill++)
-        native_agrees(TY_OP_POOL_MAX, window_attr(w), TYPES(window_x(w)), fill, 0);
+        native_agrees(TY_OP_POOL_MAX, window_attr(w, layout), TYPES(window_x(w, layout)), fill, 0);
 }
 
 /* Operands are made like any others, so the index points anywhere in the plane, as the op allows. */
@@ -75,10 +79,10 @@ static void max_grad_agrees(void **state)
     (void)state;
     FOR_WINDOWS(w)
     {
-        ty_attr attr = window_attr(w);
-        ty_type x = window_x(w), y[2];
+        ty_attr attr = window_attr(w, layout);
+        ty_type x = window_x(w, layout), y[2];
         assert_int_equal(ty_op_row_of(TY_OP_POOL_MAX)->infer(&attr, (const ty_type *[]){&x}, 1, y, NULL), 0);
-        int64_t plane = ty_type_elems(&x) / (x.dim[0] * x.dim[1]);
+        int64_t plane = ty_type_elems(&x) / (w->dim[0] * w->dim[1]);
         attr.type = x;
         native_agrees_below(TY_OP_POOL_MAX_GRAD, attr, TYPES(y[0], y[1]), NATIVE_NOISE, 1e-5, plane);
     }
@@ -105,11 +109,11 @@ static void sum_agrees(void **state)
     (void)state;
     FOR_WINDOWS(w)
     {
-        native_agrees(TY_OP_POOL_SUM, window_attr(w), TYPES(window_x(w)), NATIVE_NOISE, 1e-5);
-        native_agrees(TY_OP_POOL_SUM, window_attr(w), TYPES(window_x(w)), NATIVE_TIES, 1e-5);
+        native_agrees(TY_OP_POOL_SUM, window_attr(w, layout), TYPES(window_x(w, layout)), NATIVE_NOISE, 1e-5);
+        native_agrees(TY_OP_POOL_SUM, window_attr(w, layout), TYPES(window_x(w, layout)), NATIVE_TIES, 1e-5);
     }
     window far = {1, {1, 1, 2}, {1}, {2}, ONES, {0}, {3}}; /* a window of padding alone */
-    native_agrees(TY_OP_POOL_SUM, window_attr(&far), TYPES(window_x(&far)), NATIVE_NOISE, 0);
+    native_agrees(TY_OP_POOL_SUM, window_attr(&far, 0), TYPES(window_x(&far, 0)), NATIVE_NOISE, 0);
 }
 
 static void sum_grad_agrees(void **state)
@@ -117,18 +121,34 @@ static void sum_grad_agrees(void **state)
     (void)state;
     FOR_WINDOWS(w)
     {
-        ty_attr attr = window_attr(w);
-        ty_type x = window_x(w), y;
+        ty_attr attr = window_attr(w, layout);
+        ty_type x = window_x(w, layout), y;
         assert_int_equal(ty_op_row_of(TY_OP_POOL_SUM)->infer(&attr, (const ty_type *[]){&x}, 1, &y, NULL), 0);
         attr.type = x;
         native_agrees(TY_OP_POOL_SUM_GRAD, attr, TYPES(y), NATIVE_NOISE, 1e-5);
     }
 }
 
+/* Each of the two takes one layout, so that the list of calls finds the right one. */
+static void other_layouts_are_refused(void **state)
+{
+    (void)state;
+    for (uint32_t layout = 0; layout <= TY_SLIDING_LAST; layout += TY_SLIDING_LAST) {
+        ty_attr attr = window_attr(&windows[0], layout);
+        ty_type x = window_x(&windows[0], layout), y;
+        assert_int_equal(ty_op_row_of(TY_OP_POOL_SUM)->infer(&attr, (const ty_type *[]){&x}, 1, &y, NULL), 0);
+        ty_library_shape shape = {&attr, &x, 1, &y, 1, 1, true};
+        ty_library_call call;
+        ty_error err = {0};
+        assert_int_equal((layout ? ty_native_prepare_pool_sum : ty_native_prepare_last_sum)(&shape, &call, &err), -1);
+        assert_int_equal(err.code, TY_E_UNSUPPORTED);
+    }
+}
+
 static void other_dtypes_are_refused(void **state)
 {
     (void)state;
-    ty_attr attr = window_attr(&windows[0]);
+    ty_attr attr = window_attr(&windows[0], 0);
     ty_type x = TYPE(TY_F64, DIMS(2, 3, 8, 8)), y = TYPE(TY_F64, DIMS(2, 3, 4, 4));
     ty_library_shape shape = {&attr, &x, 1, &y, 1, 1, true};
     ty_library_call call;
@@ -140,8 +160,13 @@ static void other_dtypes_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(max_agrees), cmocka_unit_test(max_grad_agrees), cmocka_unit_test(max_grad_ignores_wild_index),
-        cmocka_unit_test(sum_agrees), cmocka_unit_test(sum_grad_agrees), cmocka_unit_test(other_dtypes_are_refused),
+        cmocka_unit_test(max_agrees),
+        cmocka_unit_test(max_grad_agrees),
+        cmocka_unit_test(max_grad_ignores_wild_index),
+        cmocka_unit_test(sum_agrees),
+        cmocka_unit_test(sum_grad_agrees),
+        cmocka_unit_test(other_dtypes_are_refused),
+        cmocka_unit_test(other_layouts_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,9 +8,12 @@
 
 #include "compiler/target/cpu/library.h"
 
-/* native_pool.c: f32. */
+/* native_pool.c: f32, channels-first. */
 ty_library_prepare_fn ty_native_prepare_pool_max, ty_native_prepare_pool_max_grad;
 ty_library_prepare_fn ty_native_prepare_pool_sum, ty_native_prepare_pool_sum_grad;
+/* native_pool_last.c: the same for channels-last tensors. */
+ty_library_prepare_fn ty_native_prepare_last_max, ty_native_prepare_last_max_grad;
+ty_library_prepare_fn ty_native_prepare_last_sum, ty_native_prepare_last_sum_grad;
 /* native_scatter.c: f32 and i64 data, i32 or i64 indices. */
 ty_library_prepare_fn ty_native_prepare_scatter, ty_native_prepare_put;
 /* native_order.c */

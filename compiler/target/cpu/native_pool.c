@@ -349,6 +349,8 @@ static int pool_prepare(const ty_library_shape *shape, const ty_type *x,
                         ty_error *err)
 {
     ty_sliding s;
+    if (shape->attr->flags & TY_SLIDING_LAST)
+        return ty_error_set(err, TY_E_UNSUPPORTED, "pooling: expected channels-first tensors");
     if (shape->in[0].dtype != TY_F32 || shape->res[0].dtype != TY_F32)
         return ty_error_set(err, TY_E_UNSUPPORTED, "pooling: expected f32, found %s",
                             ty_dtype_text((ty_dtype)shape->in[0].dtype));

@@ -1,8 +1,11 @@
 /* onednn_conv.c - convolution of float32 tensors and its two gradients.
  *
- * Our tensors are dense and channels-first. oneDNN is asked which layouts it would like best; where they differ from
- * ours the operand is reordered into scratch memory in front of the call, the result behind it.
+ * Channels-last tensors go in and come out as they are; only weights, which are small, are reordered. For tensors that
+ * are channels-first, and where oneDNN has nothing fast for channels-last ones, it is asked which layouts it would like
+ * best; where they differ from ours the operand is reordered into scratch memory in front of the call, the result
+ * behind it.
  */
+#include "compiler/ops/sliding.h"
 #include "compiler/target/cpu/onednn.h"
 
 #include <stdlib.h>
@@ -104,11 +107,8 @@ static void conv_release(void *prepared)
 
 /* ---- preparing ---- */
 
-static dnnl_format_tag_t conv_plain(int rank)
-{
-    static const dnnl_format_tag_t tag[] = {[3] = dnnl_abc, [4] = dnnl_abcd, [5] = dnnl_abcde, [6] = dnnl_abcdef};
-    return tag[rank];
-}
+static const dnnl_format_tag_t conv_first[] = {[3] = dnnl_abc, [4] = dnnl_abcd, [5] = dnnl_abcde, [6] = dnnl_abcdef};
+static const dnnl_format_tag_t conv_last[] = {[3] = dnnl_acb, [4] = dnnl_acdb, [5] = dnnl_acdeb};
 
 /* Shape of the weights with the group as an axis of its own, as oneDNN wants it. */
 static int conv_weight_dims(const ty_type *w, int64_t groups, int64_t *dims)
@@ -122,13 +122,28 @@ static int conv_weight_dims(const ty_type *w, int64_t groups, int64_t *dims)
     return rank;
 }
 
-static int conv_describe(const conv_call *c, conv_operand *o, int rank, const int64_t *dims, ty_error *err)
+static int conv_describe(const conv_call *c, conv_operand *o, int rank, const int64_t *dims, dnnl_format_tag_t ours,
+                         dnnl_format_tag_t theirs, ty_error *err)
 {
-    if (ty_onednn_status(c->lib->memory_desc_init_by_tag(&o->ours, rank, dims, dnnl_f32, conv_plain(rank)),
-                         "describing a tensor", err) < 0)
+    if (ty_onednn_status(c->lib->memory_desc_init_by_tag(&o->ours, rank, dims, dnnl_f32, ours), "describing a tensor",
+                         err) < 0)
         return -1;
-    return ty_onednn_status(c->lib->memory_desc_init_by_tag(&o->theirs, rank, dims, dnnl_f32, dnnl_format_tag_any),
+    return ty_onednn_status(c->lib->memory_desc_init_by_tag(&o->theirs, rank, dims, dnnl_f32, theirs),
                             "describing a tensor", err);
+}
+
+/* x, w and y as they are, and as oneDNN is asked to take them: `keep` asks it to take x and y as they are. */
+static int conv_describe_all(conv_call *c, const ty_attr *attr, const ty_type *const *xwy, bool keep, ty_error *err)
+{
+    int64_t dims[TY_MAX_RANK + 1];
+    int weight_rank = conv_weight_dims(xwy[1], attr->groups, dims);
+    ty_type x = ty_sliding_first(attr, xwy[0]), y = ty_sliding_first(attr, xwy[2]);
+    dnnl_format_tag_t ours = (attr->flags & TY_SLIDING_LAST ? conv_last : conv_first)[x.rank];
+    dnnl_format_tag_t theirs = keep ? ours : dnnl_format_tag_any;
+    if (conv_describe(c, &c->w, weight_rank, dims, conv_first[weight_rank], dnnl_format_tag_any, err) < 0 ||
+        conv_describe(c, &c->x, x.rank, x.dim, ours, theirs, err) < 0)
+        return -1;
+    return conv_describe(c, &c->y, y.rank, y.dim, ours, theirs, err);
 }
 
 static int conv_reorder(const conv_call *c, conv_operand *o, const dnnl_memory_desc_t *chosen, bool in,
@@ -223,21 +238,47 @@ static int conv_layouts(conv_call *c, dnnl_primitive_desc_t pd, ty_library_call 
                             err);
 }
 
-static int conv_fill(conv_call *c, const ty_attr *attr, const ty_type *x, const ty_type *w, const ty_type *y,
-                     ty_library_call *out, ty_error *err)
+/* The name of an implementation is a literal inside the library. */
+static const char *conv_text(const conv_call *c, dnnl_primitive_desc_t pd)
 {
-    int64_t dims[TY_MAX_RANK + 1];
-    int weight_rank = conv_weight_dims(w, attr->groups, dims);
-    if (conv_describe(c, &c->w, weight_rank, dims, err) < 0 || conv_describe(c, &c->x, x->rank, x->dim, err) < 0 ||
-        conv_describe(c, &c->y, y->rank, y->dim, err) < 0)
+    const char *text = NULL;
+    return c->lib->primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &text) == dnnl_success && text ? text : "";
+}
+
+/* Reference loops and the detour over a matrix of windows are what oneDNN has when it has nothing else. */
+static bool conv_is_slow(const conv_call *c, dnnl_primitive_desc_t pd)
+{
+    return strstr(conv_text(c, pd), "ref") || strstr(conv_text(c, pd), "gemm");
+}
+
+/* Chooses the implementation: for channels-last tensors one that takes them as they are, if a fast one does. */
+static int conv_choose_layout(conv_call *c, const ty_attr *attr, const ty_type *const *xwy, dnnl_primitive_desc_t *pd,
+                              ty_error *err)
+{
+    dnnl_primitive_desc_t kept = NULL;
+    if (attr->flags & TY_SLIDING_LAST) {
+        if (conv_describe_all(c, attr, xwy, true, err) < 0)
+            return -1;
+        if (conv_choose(c, attr, &kept, NULL) == 0 && !conv_is_slow(c, kept)) {
+            *pd = kept;
+            return 0;
+        }
+    }
+    if (kept)
+        c->lib->primitive_desc_destroy(kept);
+    if (conv_describe_all(c, attr, xwy, false, err) < 0)
         return -1;
+    return conv_choose(c, attr, pd, err);
+}
+
+static int conv_fill(conv_call *c, const ty_attr *attr, const ty_type *const *xwy, ty_library_call *out, ty_error *err)
+{
     dnnl_primitive_desc_t pd = NULL;
-    if (conv_choose(c, attr, &pd, err) < 0)
+    if (conv_choose_layout(c, attr, xwy, &pd, err) < 0)
         return -1;
     int rc = conv_layouts(c, pd, out, err);
-    const char *text = NULL;
-    if (rc == 0 && c->lib->primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &text) == dnnl_success)
-        out->text = text; /* a literal inside the library */
+    if (conv_text(c, pd)[0])
+        out->text = conv_text(c, pd);
     if (rc == 0)
         rc = ty_onednn_status(c->lib->primitive_create(&c->primitive, pd), "making a convolution", err);
     c->lib->primitive_desc_destroy(pd);
@@ -263,7 +304,7 @@ static int conv_prepare(int kind, const ty_library_shape *shape, const ty_type *
     c->threads = shape->strict ? 1 : ty_onednn_threads(shape, conv_flops(w, y));
     *out = (ty_library_call){.run = conv_run, .release = conv_release, .prepared = c, .text = "onednn"};
     int before = ty_onednn_use_threads(c->threads); /* oneDNN plans for the threads it finds */
-    int rc = conv_fill(c, shape->attr, x, w, y, out, err);
+    int rc = conv_fill(c, shape->attr, (const ty_type *const[]){x, w, y}, out, err);
     ty_onednn_use_threads(before);
     if (rc < 0)
         conv_release(c);
