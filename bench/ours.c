@@ -14,6 +14,7 @@
  *
  * With --calls, twelve more steps are timed call by call and a table is printed instead: medians, longest first, with
  * the memory that each call moves at least and its speed, and that as a share of what copying memory reaches here.
+ * With --without PASS a pass of the compiler is left out (ty_compile_options.skip_passes): what it is worth.
  */
 #include "base/clock.h"
 #include "base/file.h"
@@ -31,7 +32,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_INPUTS = 4, KEPT_LOSSES = 20, WARM_UP = 3 };
+enum { MAX_INPUTS = 4, MAX_WITHOUT = 8, KEPT_LOSSES = 20, WARM_UP = 3 };
 
 /* peers/works.py says the same; a change belongs into both, and into the tables of peer_jax.py and peer_tf.py. */
 typedef struct work {
@@ -77,7 +78,8 @@ typedef struct job {
     double *step_ms; /* one a step */
     double ready_s, first_s;
     ty_precision precision;
-    bool calls; /* print where a step's time goes */
+    const char *without[MAX_WITHOUT]; /* passes left out */
+    bool calls;                       /* print where a step's time goes */
 } job;
 
 /* ---- data ----------------------------------------------------------------------------------------------------------
@@ -431,8 +433,7 @@ static void job_free(job *j)
 static int usage(void)
 {
     fprintf(stderr, "usage: ours WORK DIR [STEPS] [--cache DIR] [--threads N] [--cc PROGRAM] [--dump DIR] [--calls]\n"
-                    "            [--strict]\n"
-                    "       [--precision float32|bfloat16|float16]\n"
+                    "            [--strict] [--without PASS]... [--precision float32|bfloat16|float16]\n"
                     "       WORK is one of");
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
         fprintf(stderr, " %s", works[i].name);
@@ -460,11 +461,15 @@ static ty_precision precision_find(const char *name)
 
 static bool job_options(job *j, int argc, char **argv)
 {
-    static const struct option known[] = {
-        {"cache", required_argument, NULL, 'k'},     {"threads", required_argument, NULL, 't'},
-        {"cc", required_argument, NULL, 'c'},        {"dump", required_argument, NULL, 'd'},
-        {"calls", no_argument, NULL, 'l'},           {"strict", no_argument, NULL, 's'},
-        {"precision", required_argument, NULL, 'p'}, {0}};
+    static const struct option known[] = {{"cache", required_argument, NULL, 'k'},
+                                          {"threads", required_argument, NULL, 't'},
+                                          {"cc", required_argument, NULL, 'c'},
+                                          {"dump", required_argument, NULL, 'd'},
+                                          {"calls", no_argument, NULL, 'l'},
+                                          {"strict", no_argument, NULL, 's'},
+                                          {"precision", required_argument, NULL, 'p'},
+                                          {"without", required_argument, NULL, 'w'},
+                                          {0}};
     for (int o; (o = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         switch (o) {
         case 'k':
@@ -481,6 +486,12 @@ static bool job_options(job *j, int argc, char **argv)
             break;
         case 'd':
             j->options.dump_dir = optarg;
+            break;
+        case 'w':
+            if (j->options.n_skip_passes == MAX_WITHOUT)
+                return false;
+            j->without[j->options.n_skip_passes++] = optarg;
+            j->options.skip_passes = j->without;
             break;
         case 'l':
             j->calls = true;

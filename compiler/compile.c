@@ -4,6 +4,7 @@
  *   attend                                          attention in tiles where that is faster
  *   lower                                           composites become loops and reductions
  *   mask                                            gradients of ReLUs read the result, not the operand
+ *   layout                                          convolutions and what lies between them become channels-last
  *   split                                           large reductions to one number become two steps
  *   for each tape: fuse, plan                       kernels, order and memory
  *   check                                           the plan is proven by other code than made it
@@ -325,11 +326,36 @@ static const struct {
     const char *name, *dump;
     compile_pass_fn *run;
 } compile_passes[] = {
-    {"attend", "graph.1.attend.txt", ty_pass_attend},
-    {"lower", "graph.2.lower.txt", ty_pass_lower},
-    {"mask", "graph.3.mask.txt", ty_pass_mask},
-    {"split", "graph.4.split.txt", ty_pass_split},
+    {"attend", "graph.1.attend.txt", ty_pass_attend}, {"lower", "graph.2.lower.txt", ty_pass_lower},
+    {"mask", "graph.3.mask.txt", ty_pass_mask},       {"layout", "graph.4.layout.txt", ty_pass_layout},
+    {"split", "graph.5.split.txt", ty_pass_split},
 };
+
+/* A pass can be left out if the others do not need it; lowering they do. */
+static bool compile_may_skip(const char *name)
+{
+    for (size_t i = 0; i < sizeof compile_passes / sizeof *compile_passes; i++)
+        if (compile_passes[i].run != ty_pass_lower && strcmp(compile_passes[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool compile_skips(const ty_compile_options *opt, const char *name)
+{
+    for (int i = 0; i < opt->n_skip_passes; i++)
+        if (strcmp(opt->skip_passes[i], name) == 0)
+            return true;
+    return false;
+}
+
+static int compile_check_skipped(const ty_compile_options *opt, ty_error *err)
+{
+    for (int i = 0; i < opt->n_skip_passes; i++)
+        if (!compile_may_skip(opt->skip_passes[i]))
+            return ty_error_set(err, TY_E_USAGE, "passes to skip: expected attend, mask, layout or split, found \"%s\"",
+                                opt->skip_passes[i]);
+    return 0;
+}
 
 static int compile_verify(const ty_graph *g, const char *after, ty_error *err)
 {
@@ -347,10 +373,13 @@ static int compile_lower(ty_program *p, const ty_compile_options *opt, ty_error 
     int64_t start = ty_clock_ns();
     ty_phases_start(&p->report.phases);
     compile_dump_graph(opt, "graph.0.step.txt", p->graph);
-    if (ty_graph_failed(p->graph, err) || compile_verify(p->graph, "import", err) < 0)
+    if (ty_graph_failed(p->graph, err) || compile_verify(p->graph, "import", err) < 0 ||
+        compile_check_skipped(opt, err) < 0)
         return -1;
     for (size_t i = 0; i < sizeof compile_passes / sizeof *compile_passes; i++) {
         ty_graph *next;
+        if (compile_skips(opt, compile_passes[i].name))
+            continue;
         if (compile_passes[i].run(p->graph, &next, err) < 0)
             return -1;
         ty_graph_free(p->graph);

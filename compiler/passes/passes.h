@@ -29,6 +29,11 @@ int ty_pass_lower(const ty_graph *in, ty_graph **out, ty_error *err);
  * Needs: the ReLU in its select form, before its gradient in id order. Keeps: everything else, bit for bit. */
 int ty_pass_mask(const ty_graph *in, ty_graph **out, ty_error *err);
 
+/* layout.c - convolutions and pools of f32 become channels-last, values between them follow, 1 x 1 convolutions become
+ * products. Makes a new graph. Needs: no composites. Keeps: states, inputs, outputs with their shapes; sums may run in
+ * another order. */
+int ty_pass_layout(const ty_graph *in, ty_graph **out, ty_error *err);
+
 /* split.c - reductions of a large tensor to one number become two steps. Makes a new graph. Keeps: everything else. */
 int ty_pass_split(const ty_graph *in, ty_graph **out, ty_error *err);
 
