@@ -2,9 +2,8 @@
  *
  *     y = (x - mean) * rstd * scale + bias,   rstd = 1 / sqrt(var + eps)
  *
- * x [N, C, ..]; mean and (biased) var are taken over all axes but C, in two passes: mean first, then the mean of the
- * squared deviations. They are results too, for running averages. With running statistics, as in inference, batch norm
- * is elementwise and needs no op.
+ * x [N, C, ..]; mean and (biased) var are taken over all axes but C. They are results too, for running averages. With
+ * running statistics, as in inference, batch norm is elementwise and needs no op.
  *
  * lower and grad build their statistics with the same function, so that equal nodes exist once.
  */
@@ -96,6 +95,66 @@ static ty_val batchnorm_per_channel(ty_graph *g, const batchnorm_parts *p, ty_va
     return ty_b_reshape(g, ty_b_cast(g, v, p->wide), p->rank, p->channel);
 }
 
+/* Statistics are gathered in blocks: the images of the batch, each cut along its first spatial axis into `parts`. */
+#define BATCHNORM_BLOCKS     16   /* at least, so that threads have work */
+#define BATCHNORM_BLOCK_ROWS 4096 /* at most, positions of a block, so that sums stay exact */
+#define BATCHNORM_LEAST_ROWS 8    /* below, positions of an image are too few for blocks */
+
+static int64_t batchnorm_cut(const ty_type *t, int64_t positions)
+{
+    int64_t cut = 1;
+    for (int64_t parts = 1; parts <= t->dim[2]; parts++) {
+        if (t->dim[2] % parts || positions / parts < BATCHNORM_LEAST_ROWS)
+            continue;
+        cut = parts;
+        if (t->dim[0] * parts >= BATCHNORM_BLOCKS && positions / parts <= BATCHNORM_BLOCK_ROWS)
+            break;
+    }
+    return cut;
+}
+
+/* Mean, and sum of squared distances to it, over `axes` of n elements each, in one pass over v; the axes are removed.
+ * What is summed are distances to the first element, which lies near the mean where it matters: Chan, Golub and
+ * LeVeque, "Algorithms for computing the sample variance" (1983). */
+static void batchnorm_moments(ty_graph *g, ty_val v, uint32_t axes, int64_t n, ty_val *mean, ty_val *squares)
+{
+    ty_val first = v;
+    for (int i = 0; i < ty_b_rank(g, v); i++)
+        if (axes >> i & 1)
+            first = ty_b_slice_axis(g, first, i, 0, 1);
+    ty_val d = ty_b_sub(g, v, first), sum = ty_b_sum(g, d, axes, false);
+    ty_val off = ty_b_mul_s(g, ty_b_square(g, sum), 1 / (double)n);
+    ty_val rest = ty_b_sub(g, ty_b_sum(g, ty_b_square(g, d), axes, false), off);
+    const ty_type *t = ty_graph_type(g, sum);
+    if (ty_graph_failed(g, NULL))
+        return;
+    *mean = ty_b_add(g, ty_b_reshape(g, first, t->rank, t->dim), ty_b_mul_s(g, sum, 1 / (double)n));
+    *squares = ty_b_max(g, rest, ty_b_full_like(g, rest, 0));
+}
+
+/* Mean and variance of x [N, C, spatial..]: of each block, then of the blocks together. */
+static void batchnorm_in_blocks(ty_graph *g, batchnorm_parts *p, ty_val x, int64_t positions)
+{
+    const ty_type t = *ty_graph_type(g, x);
+    int64_t parts = batchnorm_cut(&t, positions), blocks = t.dim[0] * parts, rows = positions / parts;
+    int64_t dim[TY_MAX_RANK] = {t.dim[0], t.dim[1], parts, t.dim[2] / parts};
+    uint32_t inside = p->axes & ~1u, between = 1u;
+    for (int i = 3; i < t.rank; i++)
+        dim[i + 1] = t.dim[i];
+    if (parts > 1) { /* [N, C, parts, ..] */
+        x = ty_b_reshape(g, x, t.rank + 1, dim);
+        inside = inside << 1 & ~4u;
+        between |= 4u;
+    }
+    ty_val mean = TY_NONE, squares = TY_NONE, spread = TY_NONE;
+    batchnorm_moments(g, x, inside, rows, &mean, &squares);
+    ty_val all = ty_b_sum(g, squares, between, false);
+    batchnorm_moments(g, mean, between, blocks, &mean, &spread);
+    all = ty_b_add(g, all, ty_b_mul_s(g, spread, (double)rows));
+    p->mean = ty_b_reshape(g, mean, p->rank, p->channel);
+    p->var = ty_b_reshape(g, ty_b_mul_s(g, all, 1 / (double)p->count), p->rank, p->channel);
+}
+
 static batchnorm_parts batchnorm_parts_of(ty_graph *g, const ty_attr *attr, ty_val x, ty_val scale)
 {
     const ty_type *t = ty_graph_type(g, x);
@@ -104,9 +163,15 @@ static batchnorm_parts batchnorm_parts_of(ty_graph *g, const ty_attr *attr, ty_v
     for (int i = 0; i < t->rank; i++)
         p.channel[i] = i == 1 ? t->dim[1] : 1;
     ty_val wide = ty_b_cast(g, x, p.wide);
-    p.mean = ty_b_mean(g, wide, p.axes, true);
-    p.centered = ty_b_sub(g, wide, p.mean);
-    p.var = ty_b_mean(g, ty_b_square(g, p.centered), p.axes, true);
+    int64_t positions = p.count / t->dim[0];
+    if (positions >= BATCHNORM_LEAST_ROWS && t->rank < TY_MAX_RANK) {
+        batchnorm_in_blocks(g, &p, wide, positions);
+        p.centered = ty_b_sub(g, wide, p.mean);
+    } else {
+        p.mean = ty_b_mean(g, wide, p.axes, true);
+        p.centered = ty_b_sub(g, wide, p.mean);
+        p.var = ty_b_mean(g, ty_b_square(g, p.centered), p.axes, true);
+    }
     p.rstd = ty_b_unary(g, TY_OP_RSQRT, ty_b_add_s(g, p.var, attr->value));
     p.scale = batchnorm_per_channel(g, &p, scale);
     return p;

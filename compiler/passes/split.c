@@ -1,6 +1,7 @@
-/* split.c - reductions of a large tensor to one number become two steps, so that all threads take part.
+/* split.c - reductions of a large tensor to one number, or to one row, become two steps, so that all threads take part.
  *
- * The gradient norm of a large model, the mean of a large loss: as one row they would run on one thread. The tensor is
+ * The gradient norm of a large model, the mean of a large loss: as one row they would run on one thread. The gradient
+ * of a bias, the sum of 100,000 rows of 64 columns: one block of columns, and a long chain of roundings. The tensor is
  * cut into equal parts, and a remainder if no convenient number divides it: without one the norm can join the kernel of
  * the update, which reads the same gradient. How many parts does not depend on the number of threads, so neither do the
  * bits.
@@ -12,13 +13,25 @@
 #define SPLIT_PARTS     64 /* with a remainder, or at least, without one */
 #define SPLIT_MOST      1024
 #define SPLIT_MIN_ELEMS (1 << 17)
+#define SPLIT_MIN_ROWS  2048
+
+/* The number of rows that are combined: leading axes are reduced and all others stay; 0: another kind of reduction. */
+static int64_t split_rows(const ty_type *x, uint32_t axes)
+{
+    int64_t rows = 1;
+    int i = 0;
+    for (; i < x->rank && axes >> i & 1; i++)
+        rows *= x->dim[i];
+    return i > 0 && axes == (1u << i) - 1 ? rows : 0;
+}
 
 static bool split_wants(const ty_graph *g, uint32_t id)
 {
     if (ty_graph_op(g, id) != TY_OP_REDUCE || ty_graph_attr(g, id)->mode == TY_PROD)
         return false;
-    return ty_type_elems(ty_graph_type(g, ty_val_make(id, 0))) == 1 &&
-           ty_type_elems(ty_graph_type(g, ty_graph_in(g, id, 0))) >= SPLIT_MIN_ELEMS;
+    const ty_type *x = ty_graph_type(g, ty_graph_in(g, id, 0));
+    bool one = ty_type_elems(ty_graph_type(g, ty_val_make(id, 0))) == 1;
+    return ty_type_elems(x) >= SPLIT_MIN_ELEMS && (one || split_rows(x, ty_graph_attr(g, id)->axes) >= SPLIT_MIN_ROWS);
 }
 
 static int64_t split_parts(int64_t n)
@@ -45,9 +58,12 @@ static bool split_node(ty_clone *c, uint32_t id, void *ctx)
     ty_val in;
     ty_clone_inputs(c, id, &in);
     ty_graph_origin(g, ty_graph_origin_of(c->from, id));
-    ty_val flat = ty_b_flatten(g, in);
-    int64_t n = ty_b_dim(g, flat, 0), n_parts = split_parts(n), part = n / n_parts, whole = part * n_parts;
-    ty_val parts = ty_b_reshape(g, ty_b_slice_axis(g, flat, 0, 0, whole), 2, (const int64_t[]){n_parts, part});
+    int64_t width = ty_type_elems(type), n = ty_type_elems(ty_graph_type(g, in)) / width;
+    int rank = width > 1 ? 2 : 1;
+    ty_val flat = ty_b_reshape(g, in, rank, (const int64_t[]){n, width});
+    int64_t n_parts = split_parts(n), part = n / n_parts, whole = part * n_parts;
+    ty_val parts =
+        ty_b_reshape(g, ty_b_slice_axis(g, flat, 0, 0, whole), rank + 1, (const int64_t[]){n_parts, part, width});
     ty_val sum = ty_b_reduce(g, ty_b_reduce(g, parts, how, 2, false), how, 1, false);
     if (whole < n)
         sum = split_combine(g, how, sum, ty_b_reduce(g, ty_b_slice_axis(g, flat, 0, whole, n), how, 1, false));
