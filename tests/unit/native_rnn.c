@@ -121,8 +121,8 @@ static void overwriting_changes_nothing(native_buffers *b, ty_op op, const ty_at
 {
     ty_library_shape shape = {attr, b->in_type, b->n_in, b->res_type, b->n_res, 2, true};
     ty_library_call call;
-    assert_int_equal(native_of(op)(&shape, &call, NULL), 0);
-    native_call(b, op, attr, native_of(op), 1);
+    assert_int_equal(native_of(op, false)(&shape, &call, NULL), 0);
+    native_call(b, op, attr, native_of(op, false), 1);
     void *scratch = aligned_alloc(64, (call.scratch_bytes + 63) / 64 * 64), *out[TY_MAX_RESULTS];
     for (int k = 0; k < b->n_res; k++)
         out[k] = k == result ? b->in[operand] : calloc(1, ty_type_bytes(&b->res_type[k]));
