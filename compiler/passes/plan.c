@@ -132,13 +132,19 @@ static bool plan_is_whole(const planner *pl, ty_val v)
     return producer != TY_NONE && pl->f->unit[producer].kind == TY_UNIT_ASSEMBLY;
 }
 
+/* Same number of elements of the same type: a kernel has one pointer for memory that it reads and writes. */
+static bool plan_same_array(const ty_graph *g, ty_val a, ty_val b)
+{
+    return ty_graph_type(g, a)->dtype == ty_graph_type(g, b)->dtype && plan_bytes(g, a) == plan_bytes(g, b);
+}
+
 static void plan_in_place_of(planner *pl, const ty_kernel *k, const ty_kstore *store, int at)
 {
     ty_val out = k->buffer[store->buffer].val;
     for (int i = 0; i < k->n_buffers; i++) {
         ty_val in = k->buffer[i].val;
         if (k->buffer[i].written || !plan_in_slab(pl, in) || plan_is_whole(pl, in) || pl->p->last[in] != at ||
-            plan_bytes(pl->f->g, in) != plan_bytes(pl->f->g, out) || !plan_reads_in_step(k, in, store))
+            !plan_same_array(pl->f->g, in, out) || !plan_reads_in_step(k, in, store))
             continue;
         bool taken = false;
         for (int s = 0; s < k->n_stores; s++)

@@ -642,8 +642,10 @@ static bool judge(uint64_t seed, int only, fault *f)
 {
     maker m;
     bool strict = seed % 4 == 0;
-    ty_compile_options cpu = {
-        .backend = TY_BACKEND_CPU, .threads = 1 + (int)(seed % 3), .deterministic_strict = strict};
+    ty_compile_options cpu = {.backend = TY_BACKEND_CPU,
+                              .threads = 1 + (int)(seed % 3),
+                              .deterministic_strict = strict,
+                              .dump_dir = getenv("TY_GRAPHS_DUMP")};
     ty_compile_options judge = {.backend = TY_BACKEND_INTERPRETER}, other = cpu;
     other.threads = 4;
     ty_program *p = compile(seed, only, &cpu, &m, f), *q = p ? compile(seed, only, &judge, &m, f) : NULL;

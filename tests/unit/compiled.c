@@ -425,6 +425,18 @@ static ty_graph *make_scatter_into_zeros(uint64_t seed)
     return g;
 }
 
+/* Numbers of rows that die where floats of as many bytes are born: one memory is not two types in a kernel. */
+static ty_graph *make_types_apart(uint64_t seed)
+{
+    (void)seed;
+    ty_graph *g = ty_graph_new();
+    ty_val x = input(g, "x", 1, DIMS(64)), zeros = ty_b_full(g, TY_F32, 1, DIMS(4), 0);
+    ty_val number = ty_b_mul_s(g, ty_b_iota(g, ty_type_make(TY_I32, 1, DIMS(64)), 0), 3);
+    ty_val index = ty_b_binary(g, TY_OP_REM, number, ty_b_scalar(g, TY_I32, 4));
+    out(g, "found", ty_b_gather(g, ty_b_scatter(g, zeros, index, x, 0, TY_SUM), index, 0));
+    return g;
+}
+
 /* ---- tests ---- */
 
 static void test_elementwise(void **state)
@@ -462,6 +474,12 @@ static void test_scatter_into_zeros(void **state)
 {
     (void)state;
     judge(make_scatter_into_zeros, 0, TY_RUN_EVAL, 2, 1e-6);
+}
+
+static void test_types_apart(void **state)
+{
+    (void)state;
+    judge(make_types_apart, 0, TY_RUN_EVAL, 1, 1e-6);
 }
 
 static void test_random_graphs(void **state)
@@ -545,6 +563,7 @@ int main(void)
         cmocka_unit_test(test_gradient),
         cmocka_unit_test(test_update),
         cmocka_unit_test(test_scatter_into_zeros),
+        cmocka_unit_test(test_types_apart),
         cmocka_unit_test(test_random_graphs),
         cmocka_unit_test(test_bits_do_not_depend_on_threads),
         cmocka_unit_test(test_calls),
