@@ -298,10 +298,30 @@ static const char *summary_module(ty_arena *a, const char *path)
     return out;
 }
 
+/* Of C models: "dir/model.c:14 linear h.0.mlp.up" is layer "h.0.mlp.up", op "linear". Without a name the line is the
+ * layer. */
+static bool summary_split_line(ty_arena *a, const char *origin, const char **layer, const char **op)
+{
+    const char *space = strchr(origin, ' '), *colon = space;
+    while (colon && colon > origin && *colon != ':')
+        colon--;
+    if (!space || colon <= origin + 2 || strncmp(colon - 2, ".c:", 3) != 0)
+        return false;
+    size_t n = strcspn(space + 1, " ");
+    const char *file = space;
+    while (file > origin && file[-1] != '/')
+        file--;
+    *op = ty_arena_strndup(a, space + 1, n);
+    *layer = space[1 + n] ? space + 2 + n : ty_arena_strndup(a, file, (size_t)(space - file));
+    return true;
+}
+
 /* "blocks.0/attn (MatMul #17)" is layer "blocks.0", op "MatMul". Without a path the whole text is the layer. */
 static void summary_split(ty_arena *a, const char *origin, const char **layer, const char **op)
 {
     const char *open = strrchr(origin, '('), *hash = open ? strstr(open, " #") : NULL;
+    if (!hash && summary_split_line(a, origin, layer, op))
+        return;
     *op = hash ? ty_arena_strndup(a, open + 1, (size_t)(hash - open - 1)) : "";
     bool has_path = hash && open - origin > 1;
     *layer = has_path ? summary_module(a, ty_arena_strndup(a, origin, (size_t)(open - origin - 1))) : origin;

@@ -49,7 +49,7 @@ static void fill_error(const ty_supervise_result *r, ty_error *err)
         ty_error_set(err, r->memory_exhausted ? TY_E_LIMIT : TY_E_INTERNAL, "the built-in trainer%s", cause);
     }
     if (r->memory_exhausted)
-        ty_error_help(err, "choose a smaller batch_size or an instance with more memory");
+        ty_error_help(err, "choose a smaller batch_size, or auto, or an instance with more memory");
 }
 
 static int64_t wall_ms(void)

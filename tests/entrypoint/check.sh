@@ -49,6 +49,11 @@ else
     skip "names of nested modules" "no $model"
 fi
 
+ty check examples/gpt-c/model.c
+same "a model in C" 0 $rc
+ok "its layers by the names of their weights" grep -qE '^  h\.0\.mlp\.up +linear +f32\[N,64,256\] +16,640 ' "$W/out"
+ok "or by the line" grep -qE '^  model\.c:[0-9]+ +matmul ' "$W/out"
+
 case_name=faults
 sed 's/MaxPool/MaxPoop/g' examples/digits/model.onnx >"$W/two.onnx"
 (cd "$W" && timeout 60 "$BIN/trainyard" check two.onnx >out 2>err)
