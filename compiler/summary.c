@@ -343,6 +343,7 @@ static int summary_find(const summarizer *s, summary_table *t, const char *origi
     const char *text = summary_layer_of(origin), *layer, *op;
     int at = text[0] ? ty_names_find(&t->origins, text) : -1;
     if (at < 0 && text[0] && may_add) {
+        text = ty_arena_strdup(s->a, text); /* the graph will be gone */
         summary_split(s->a, text, &layer, &op);
         int row = ty_names_find(&t->layers, layer);
         if (row < 0) {
@@ -353,7 +354,7 @@ static int summary_find(const summarizer *s, summary_table *t, const char *origi
         }
         at = t->n_origins++;
         t->origin[at] = (summary_origin){.layer = row, .op = op};
-        ty_names_put(&t->origins, ty_arena_strdup(s->a, text), at);
+        ty_names_put(&t->origins, text, at);
     }
     t->newest_text = origin;
     return t->newest = at;

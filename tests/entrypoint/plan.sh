@@ -48,9 +48,11 @@ sizes=$(grep -o '"largest_buffers": \[[^]]*\]' "$W/out" | grep -o '"bytes": [0-9
 same "the largest come first" "$(sort -rn <<<"$sizes")" "$sizes"
 ok "at most twenty" test "$(wc -l <<<"$sizes")" -le 20
 
+# Limits go by what the process itself takes, which is more in instrumented builds.
 case_name=batches
-plan --json --memory='30 MiB'
-limit=$((30 * 1048576 * 95 / 100))
+memory=$((($(number memory process_bytes) + 12000000) * 100 / 95))
+plan --json --memory=$memory
+limit=$((memory * 95 / 100))
 best=$(grep -o '"limit": "the recipe.s memory".*' "$W/out" | grep -o '"batch": [0-9]*' | head -1 | grep -o '[0-9]*')
 ok "a multiple of 8: $best" test $((best % 8)) = 0 -a "$best" -gt 64
 plan --json --batch_size="$best"
@@ -82,14 +84,14 @@ has "as JSON" "$W/out" '{"error": {"code": "E0700"'
 # ---- batch_size: auto ----
 case_name=auto
 train() { ty train examples/digits/train.yaml --data-dir="$W/data" --output-dir "$W/run" "$@"; }
-train --batch_size=auto --memory='40 MiB' --max_steps=2 --batch_size_rule=linear --batch_size_base=64
+train --batch_size=auto --memory=$((memory + 8000000)) --max_steps=2 --batch_size_rule=linear --batch_size_base=64
 same "exit" 0 $rc
 has "the banner says why" "$W/err" "rows: the largest multiple of 8 that fits"
-has "and against what" "$W/err" "of 40.0 MiB (the recipe's memory)"
+has "and against what" "$W/err" "(the recipe's memory)"
 batch=$(grep -oE 'batch_size auto is [0-9]+' "$W/err" | grep -oE '[0-9]+$')
 ok "chosen: $batch" test "$batch" -ge 8 -a $((batch % 8)) = 0
 has "lr follows, as asked" "$W/err" "lr 0.003 for batches of 64 becomes $(awk "BEGIN {printf \"%.6g\", 0.003 * $batch / 64}") for $batch"
-train --batch_size=auto --memory='30 MiB' --max_steps=4
+train --batch_size=auto --memory=$memory --max_steps=4
 same "again" 0 $rc
 has "the checkpoint's batch size stays" "$W/err" "batch_size auto is $batch: that of the checkpoint"
 has "and it goes on" "$W/err" "resuming at step 2 of 4"
