@@ -14,6 +14,7 @@ typedef struct library_row {
 
 static const library_row library_rows[] = {
     {TY_OP_DOT, true, true, ty_onednn_prepare_dot},
+    {TY_OP_DOT, false, true, ty_onednn_prepare_dot_bf16},
     {TY_OP_ATTEND, true, false, ty_onednn_prepare_attend},
     {TY_OP_ATTEND_GRAD, true, false, ty_onednn_prepare_attend_grad},
     {TY_OP_CONV, true, true, ty_onednn_prepare_conv},

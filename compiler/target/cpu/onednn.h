@@ -42,6 +42,6 @@ int ty_onednn_threads(const ty_library_shape *shape, double flops);
 int ty_onednn_use_threads(int threads);
 
 ty_library_prepare_fn ty_onednn_prepare_attend, ty_onednn_prepare_attend_grad, ty_onednn_prepare_dot,
-    ty_onednn_prepare_conv, ty_onednn_prepare_conv_dx, ty_onednn_prepare_conv_dw;
+    ty_onednn_prepare_dot_bf16, ty_onednn_prepare_conv, ty_onednn_prepare_conv_dx, ty_onednn_prepare_conv_dw;
 
 #endif
