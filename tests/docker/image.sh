@@ -39,6 +39,8 @@ check "--version" answer version 0 --version
 check "--version prints name and number" has "$scratch/version" '^trainyard [0-9]'
 check "--help" answer help 0 --help
 check "a command of trainyard" answer help-recipe 0 help recipe
+check "version --verbose" answer commit 0 version --verbose
+[ -n "${TY_IMAGE:-}" ] || check "the commit that the build was given" has "$scratch/commit" '^commit +test'
 check "serve is refused" answer serve 2 serve
 check "serve is told why" has "$scratch/serve" 'does not serve'
 check "train without a job ends in an error" not answer no-job 0 train
