@@ -15,6 +15,7 @@ BIN=$(realpath "${TY_BIN:-build/bin}")
 SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/entrypoint-XXXXXX")
 passed=0 failed=0 skipped=0 case_name=
 trap 'chmod -R u+w "$SCRATCH" 2>/dev/null; rm -rf "$SCRATCH"' EXIT
+export TRAINYARD_CACHE_DIR=none # nothing of an earlier run counts, and nothing is left in the home folder
 unset SAGEMAKER_PROGRAM SAGEMAKER_BASE_DIR TRAINYARD_GRACE_S TY_LOG
 unset "${!SM_@}"
 

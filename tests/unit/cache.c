@@ -248,6 +248,16 @@ static void second_folder_is_read(void **state)
     opt.cache_dir = ty_arena_printf(&s->a, "%s/empty:%s", s->dir, s->cache);
     expect_run(&opt, true);
     assert_false(ty_file_exists(ty_arena_printf(&s->a, "%s/empty", s->dir)));
+    opt.cache_dir = ty_arena_printf(&s->a, ":%s", s->cache);
+    expect_run(&opt, true);
+    opt.kernels = "5678"; /* nothing is written where only reading is asked for, and nothing to "" */
+    expect_run(&opt, false);
+    expect_run(&opt, false);
+    for (int i = 0; i < 2; i++) {
+        opt.cache_dir = i ? ":" : "";
+        expect_run(&opt, false);
+    }
+    entry_of(s);
 }
 
 static void nearest_is_named(void **state)

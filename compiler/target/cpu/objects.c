@@ -45,7 +45,7 @@ static const char *objects_folder(ty_objects_job *job, int i)
         at = strchr(at, ':');
         at = at ? at + 1 : NULL;
     }
-    return at && *at ? ty_arena_strndup(&job->arena, at, strcspn(at, ":")) : NULL;
+    return at ? ty_arena_strndup(&job->arena, at, strcspn(at, ":")) : NULL;
 }
 
 static int objects_new(const ty_objects_options *opt, ty_objects_job **out, ty_error *err)
@@ -56,8 +56,10 @@ static int objects_new(const ty_objects_options *opt, ty_objects_job **out, ty_e
     job->arena = arena;
     job->opt = *opt;
     job->lock = -1;
+    if (opt->cache_dir && !opt->cache_dir[strspn(opt->cache_dir, ":")])
+        job->opt.cache_dir = NULL;
     *out = job;
-    if (opt->cache_dir || opt->compiled_dir || opt->output_dir)
+    if (job->opt.cache_dir || opt->compiled_dir || opt->output_dir)
         return objects_key(job, err);
     return 0;
 }
@@ -99,7 +101,7 @@ static bool objects_in_cache(ty_objects_job *job)
         const char *folder = dir ? ty_arena_printf(&job->arena, "%s/%s", dir, job->hex) : NULL;
         if (!folder)
             return false;
-        if (!ty_file_is_folder(folder))
+        if (!*dir || !ty_file_is_folder(folder))
             continue;
         if (objects_load_entry(job, folder, &err) == 0) {
             ty_cache_touch(folder);
@@ -177,7 +179,7 @@ static int objects_begin(ty_objects_job *job, const char *const *text, int n, ty
     if (objects_in_cache(job))
         return 0;
     objects_say_miss(job);
-    job->dir = objects_folder(job, 0);
+    job->dir = *objects_folder(job, 0) ? objects_folder(job, 0) : NULL;
     if (job->dir && ty_file_mkdirs(job->dir, 0700, NULL) == 0)
         job->lock = ty_cache_lock(job->dir, job->hex, OBJECTS_WAIT_MS);
     if (job->lock >= 0 && objects_in_cache(job)) /* whoever had the lock has made it */
@@ -258,7 +260,7 @@ int ty_objects_find(const ty_objects_options *opt, bool *found, ty_error *err)
         const char *folder = ty_arena_printf(&job->arena, "%s/%s", objects_folder(job, i), job->hex);
         *found = ty_cache_read(folder, &job->arena, &entry, NULL) == 0 && ty_cache_verify(folder, &entry, NULL) == 0;
     }
-    if (rc == 0 && !*found && opt->note && opt->cache_dir)
+    if (rc == 0 && !*found && opt->note && job->opt.cache_dir)
         objects_say_miss(job);
     ty_objects_abandon(job);
     return rc;

@@ -17,7 +17,8 @@
 
 typedef struct ty_objects_options {
     ty_cc_options cc;
-    const char *cache_dir;      /* folders, separated by ':': the first is written, all are looked into; NULL: none */
+    const char *cache_dir;      /* folders, separated by ':': the first is written (not if it is empty, ":DIR"), all
+                                   are looked into; NULL, "": none */
     int64_t cache_max_bytes;    /* of the first folder; 0: 256 MiB */
     const char *compiled_dir;   /* made by output_dir: nothing else is used, and no C compiler; NULL: none */
     const char *output_dir;     /* what was compiled is left here; neither cache nor compiled_dir is read; NULL: not */
