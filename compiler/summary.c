@@ -445,19 +445,42 @@ static const char *summary_shape(const summarizer *s, const ty_type *type, const
     return ty_arena_printf(s->a, "%s]", text);
 }
 
-/* Shapes of the layers' results. With a batch of one more the graph has the same nodes, or the shapes stay as numbers.
- */
+/* The newest value of each layer in another draft of the same model; TY_NONE where there is none. */
+static ty_val *summary_last(const summarizer *s, const summary_draft *d, summary_table *t)
+{
+    const ty_graph *g = d->g;
+    ty_val *last = TY_NEW_ARRAY(s->a, ty_val, t->n_layers + 1);
+    uint8_t *live = TY_NEW_ARRAY(s->a, uint8_t, ty_graph_n_nodes(g) + 1);
+    for (int i = 0; i < t->n_layers; i++)
+        last[i] = TY_NONE;
+    ty_graph_mark_live(g, TY_TAPE_EVAL, live);
+    t->newest_text = NULL;
+    for (uint32_t id = 0; id < ty_graph_n_nodes(g); id++) {
+        ty_op op = ty_graph_op(g, id);
+        int at = live[id] && op != TY_OP_INPUT && op != TY_OP_CONST
+                     ? summary_find(s, t, ty_graph_origin_of(g, id), false)
+                     : -1;
+        if (at >= 0)
+            last[t->origin[at].layer] = ty_val_make(id, 0);
+    }
+    return last;
+}
+
+/* Shapes of the layers' results, held against those with a batch of one more. */
 static void summary_shapes(summarizer *s, const summary_draft *d, summary_table *t)
 {
     summary_draft more;
     ty_error ignored;
     int n_assumed = s->out->n_assumed;
-    bool same = summary_draft_forward(s, &more, s->out->batch + 1, &ignored) == 0 && more.n_forward == d->n_forward;
+    bool same = summary_draft_forward(s, &more, s->out->batch + 1, &ignored) == 0;
+    for (int i = 0; same && i < ty_model_n_outputs(s->m); i++)
+        if (more.values.outputs[i] != TY_NONE)
+            ty_graph_add_output(more.g, ty_model_output(s->m, i)->name, more.values.outputs[i], TY_TAPE_EVAL);
+    const ty_val *last = same ? summary_last(s, &more, t) : NULL;
     s->out->n_assumed = n_assumed;
     for (int i = 0; i < t->n_layers; i++) {
-        const ty_type *type = ty_graph_type(d->g, t->last[i]), *other = NULL;
-        if (same && ty_graph_op(more.g, ty_val_node(t->last[i])) == ty_graph_op(d->g, ty_val_node(t->last[i])))
-            other = ty_graph_type(more.g, t->last[i]);
+        const ty_type *type = ty_graph_type(d->g, t->last[i]);
+        const ty_type *other = last && last[i] != TY_NONE ? ty_graph_type(more.g, last[i]) : NULL;
         t->layer[i].shape = summary_shape(s, type, other && other->rank == type->rank ? other : NULL, 1);
     }
     ty_graph_free(more.g);

@@ -25,6 +25,7 @@ static void print_short_help(FILE *out)
     fputs("  help     [COMMAND | recipe]             say more\n"
           "\nexamples\n"
           "  trainyard check model.onnx\n"
+          "  trainyard plan train.yaml --data-dir=data --svg plan.svg\n"
           "  trainyard train train.yaml --data-dir=data --epochs=5\n",
           out);
 }

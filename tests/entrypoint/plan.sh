@@ -115,4 +115,15 @@ else
     skip "the peak that was announced" "sanitizers take memory of their own"
 fi
 
+# ---- compiled before ----
+case_name=cached
+export TRAINYARD_CACHE_DIR=$W/cache
+plan --json --max_steps=2
+has "not yet" "$W/out" '"compiled_before": false'
+fresh=$(number compile_s)
+train --fresh --max_steps=2
+plan --json --max_steps=2
+has "after a training the kernels are there" "$W/out" '"compiled_before": true'
+ok "which saves the C compiler's time: $fresh s, $(number compile_s) s" awk "BEGIN {exit !($(number compile_s) < $fresh)}"
+
 finish_tests
