@@ -427,11 +427,11 @@ static void summary_arithmetic(const summarizer *s, const ty_graph *lowered, con
 }
 
 /* "f32[N,64,2N]": other is the same value with a batch of one more. */
-static const char *summary_shape(const summarizer *s, const ty_type *type, const ty_type *other, int64_t by)
+static const char *summary_shape(const summarizer *s, const ty_type *type, const ty_type *other)
 {
     const char *text = ty_arena_printf(s->a, "%s[", ty_dtype_text((ty_dtype)type->dtype));
     for (int i = 0; i < type->rank; i++) {
-        int64_t slope = other ? (other->dim[i] - type->dim[i]) / by : 0, rest = type->dim[i] - slope * s->out->batch;
+        int64_t slope = other ? other->dim[i] - type->dim[i] : 0, rest = type->dim[i] - slope * s->out->batch;
         const char *comma = i ? "," : "";
         if (slope == 0)
             text = ty_arena_printf(s->a, "%s%s%lld", text, comma, (long long)type->dim[i]);
@@ -481,7 +481,7 @@ static void summary_shapes(summarizer *s, const summary_draft *d, summary_table 
     for (int i = 0; i < t->n_layers; i++) {
         const ty_type *type = ty_graph_type(d->g, t->last[i]);
         const ty_type *other = last && last[i] != TY_NONE ? ty_graph_type(more.g, last[i]) : NULL;
-        t->layer[i].shape = summary_shape(s, type, other && other->rank == type->rank ? other : NULL, 1);
+        t->layer[i].shape = summary_shape(s, type, other && other->rank == type->rank ? other : NULL);
     }
     ty_graph_free(more.g);
 }
