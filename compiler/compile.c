@@ -5,6 +5,7 @@
  *   lower                                           composites become loops and reductions
  *   mask                                            gradients of ReLUs read the result, not the operand
  *   layout                                          convolutions and what lies between them become channels-last
+ *   accumulate                                      scattered gradients are added into what they are added to
  *   split                                           large reductions to one number become two steps
  *   for each tape: fuse, plan                       kernels, order and memory
  *   check                                           the plan is proven by other code than made it
@@ -326,9 +327,12 @@ static const struct {
     const char *name, *dump;
     compile_pass_fn *run;
 } compile_passes[] = {
-    {"attend", "graph.1.attend.txt", ty_pass_attend}, {"lower", "graph.2.lower.txt", ty_pass_lower},
-    {"mask", "graph.3.mask.txt", ty_pass_mask},       {"layout", "graph.4.layout.txt", ty_pass_layout},
-    {"split", "graph.5.split.txt", ty_pass_split},
+    {"attend", "graph.1.attend.txt", ty_pass_attend},
+    {"lower", "graph.2.lower.txt", ty_pass_lower},
+    {"mask", "graph.3.mask.txt", ty_pass_mask},
+    {"layout", "graph.4.layout.txt", ty_pass_layout},
+    {"accumulate", "graph.5.accumulate.txt", ty_pass_accumulate},
+    {"split", "graph.6.split.txt", ty_pass_split},
 };
 
 /* A pass can be left out if the others do not need it; lowering they do. */

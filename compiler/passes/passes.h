@@ -34,6 +34,10 @@ int ty_pass_mask(const ty_graph *in, ty_graph **out, ty_error *err);
  * another order. */
 int ty_pass_layout(const ty_graph *in, ty_graph **out, ty_error *err);
 
+/* accumulate.c - x + scatter(0, i, u) becomes scatter(x, i, u). Makes a new graph. Needs: no composites. Keeps: names,
+ * states, outputs, effects, origins; sums up to rounding. */
+int ty_pass_accumulate(const ty_graph *in, ty_graph **out, ty_error *err);
+
 /* split.c - reductions of a large tensor to one number become two steps. Makes a new graph. Keeps: everything else. */
 int ty_pass_split(const ty_graph *in, ty_graph **out, ty_error *err);
 

@@ -161,7 +161,10 @@ static void plan_in_place_of(planner *pl, const ty_kernel *k, const ty_kstore *s
 static const struct {
     ty_op op;
     uint32_t operand, result;
-} plan_overwrites[] = {{TY_OP_RNN_STEPS, TY_STEPS_XW, TY_STEPS_GATES}, {TY_OP_RNN_GRAD, TY_RGRAD_GATES, TY_RGRAD_DPRE}};
+} plan_overwrites[] = {{TY_OP_RNN_STEPS, TY_STEPS_XW, TY_STEPS_GATES},
+                       {TY_OP_RNN_GRAD, TY_RGRAD_GATES, TY_RGRAD_DPRE},
+                       {TY_OP_SCATTER, 0, 0},
+                       {TY_OP_PUT, 0, 0}};
 
 /* The value whose memory the result may take: an operand that nobody needs later, or TY_NONE. */
 static ty_val plan_overwritten(const planner *pl, uint32_t node, uint32_t operand, ty_val result, int at)
@@ -178,6 +181,15 @@ static ty_val plan_overwritten(const planner *pl, uint32_t node, uint32_t operan
     return free_ && plan_bytes(g, base) == plan_bytes(g, result) ? base : TY_NONE;
 }
 
+/* The operand is written to where the result will lie inside a concatenation. */
+static void plan_become_part(planner *pl, ty_val operand, ty_val result)
+{
+    pl->shares[operand] = operand;
+    pl->whole[operand] = pl->whole[result];
+    pl->part_offset[operand] = pl->part_offset[result];
+    plan_touch(pl, pl->whole[operand], pl->p->first[operand]);
+}
+
 static void plan_in_place_of_library(planner *pl, uint32_t node, int at)
 {
     for (size_t i = 0; i < sizeof plan_overwrites / sizeof *plan_overwrites; i++) {
@@ -185,7 +197,9 @@ static void plan_in_place_of_library(planner *pl, uint32_t node, int at)
             continue;
         ty_val result = ty_val_make(node, plan_overwrites[i].result);
         ty_val taken = plan_overwritten(pl, node, plan_overwrites[i].operand, result, at);
-        if (taken != TY_NONE && plan_in_slab(pl, result))
+        if (taken != TY_NONE && pl->whole[result] != TY_NONE)
+            plan_become_part(pl, taken, result);
+        else if (taken != TY_NONE && plan_in_slab(pl, result))
             pl->shares[result] = pl->shares[taken];
     }
 }

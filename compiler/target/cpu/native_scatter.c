@@ -103,10 +103,10 @@ TY_CPU_INLINE bool scatter_is_inside(const scatter_call *c, int64_t at)
     return (uint64_t)at < (uint64_t)c->n;
 }
 
-/* from: NULL for zeros. */
+/* from: NULL for zeros; `to` itself where the plan let the result take the place of x. */
 static void scatter_copy(const scatter_call *c, char *to, const char *from)
 {
-    int64_t bytes = c->outer * c->n * c->inner * (int64_t)c->elem_bytes;
+    int64_t bytes = from == to ? 0 : c->outer * c->n * c->inner * (int64_t)c->elem_bytes;
 #pragma omp parallel for schedule(static) num_threads(c->threads)
     for (int64_t at = 0; at < bytes; at += SCATTER_COPY_BYTES) {
         size_t n = (size_t)(bytes - at < SCATTER_COPY_BYTES ? bytes - at : SCATTER_COPY_BYTES);
