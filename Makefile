@@ -132,7 +132,7 @@ mutants: $(B)/tools/onnx_mutants
 	$(Q)TY_VARIANT=$(variant) tests/import/onnx_mutants.sh 10000
 
 # Only the programs; `bench/compare` runs ours beside PyTorch, JAX and TensorFlow.
-bench: $(B)/bench/ours $(B)/bench/scale
+bench: $(B)/bench/ours $(B)/bench/scale $(B)/bench/products
 
 fresh:
 	$(Q)tests/fresh.sh

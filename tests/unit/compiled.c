@@ -210,6 +210,22 @@ static ty_graph *make_reductions(uint64_t seed)
     return g;
 }
 
+/* Every way of a product (compiler/target/cpu/onednn_dot.c): all transpositions, alone and in batches, odd and thin
+ * sizes, and a long sum over a transposed side. */
+static ty_graph *make_products(uint64_t seed)
+{
+    static const int64_t size[][4] = {
+        {1, 33, 17, 5}, {1, 1, 70, 3}, {1, 64, 1, 129}, {1, 70, 31, 1600}, {3, 20, 9, 31}};
+    const int64_t *s = size[seed];
+    ty_graph *g = ty_graph_new();
+    ty_val a[2] = {input(g, "a", 3, DIMS(s[0], s[1], s[3])), input(g, "a'", 3, DIMS(s[0], s[3], s[1]))};
+    ty_val b[2] = {input(g, "b", 3, DIMS(s[0], s[3], s[2])), input(g, "b'", 3, DIMS(s[0], s[2], s[3]))};
+    static const char *const names[] = {"NN", "TN", "NT", "TT"};
+    for (int i = 0; i < 4; i++)
+        out(g, names[i], ty_b_dot(g, a[i & 1], b[i >> 1], i & 1, i >> 1));
+    return g;
+}
+
 /* A loss and its gradient through products, a norm, and a softmax. */
 static ty_graph *make_gradient(uint64_t seed)
 {
@@ -459,6 +475,13 @@ static void test_reductions(void **state)
     (void)state;
     judge(make_reductions, 0, TY_RUN_EVAL, 1, 1e-5);
 }
+static void test_products(void **state)
+{
+    (void)state;
+    for (uint64_t size = 0; size < 5; size++)
+        judge(make_products, size, TY_RUN_EVAL, 2, size == 3 ? 1e-4 : 1e-5); /* sums of 1600 numbers */
+}
+
 static void test_gradient(void **state)
 {
     (void)state;
@@ -560,6 +583,7 @@ int main(void)
         cmocka_unit_test(test_integers),
         cmocka_unit_test(test_movement),
         cmocka_unit_test(test_reductions),
+        cmocka_unit_test(test_products),
         cmocka_unit_test(test_gradient),
         cmocka_unit_test(test_update),
         cmocka_unit_test(test_scatter_into_zeros),
