@@ -51,8 +51,7 @@ static const ty_bind_row top_rows[] = {
     {"deterministic", TY_BIND_CHOICE, TOP(deterministic), "default", .choices = determinism,
      .help = "default: same bits run to run; strict: also for any number of threads"},
     {"precision", TY_BIND_CHOICE, TOP(precision), "float32", .choices = precisions,
-     .help =
-         "of products, convolutions and attention; float16 with a loss scale; all else is float32"},
+     .help = "of products, convolutions and attention, all else float32; float16 has a loss scale"},
     {"keep_float32", TY_BIND_NODE, TOP(keep_float32),
      .help = "list of layers (names or shell patterns) whose products stay float32: [\"*lm_head*\"]"},
     {"match_eager", TY_BIND_BOOL, TOP(match_eager), "false",
