@@ -3,6 +3,9 @@
  * A ReLU is select(x <= 0, 0, x); autodiff asks x <= 0 again, so that x would have to stay in memory until backward.
  * Its result y answers the same question for every x, NaN too: y <= 0 just where x <= 0. Reading y instead lets x die
  * at the ReLU, which then runs in place; y is kept anyway, for the gradient of what reads it.
+ *
+ * Not so if only a maximum over windows reads y. Its gradient goes to elements of y that are some window's maximum, so
+ * the maximum answers for them: the gradient is masked where it is small, before it is spread, and y need not be kept.
  */
 #include "compiler/ir/build.h"
 #include "compiler/ir/clone.h"
@@ -26,6 +29,26 @@ static uint32_t mask_of_relu(const ty_graph *g, uint32_t select)
     return relu ? cond : TY_NONE;
 }
 
+/* If v, which `relu` masks, is the gradient of a maximum over windows of that ReLU: its node, else TY_NONE. */
+static uint32_t mask_pooled(const ty_clone *c, ty_val v, ty_val relu)
+{
+    uint32_t grad = ty_val_node(v);
+    if (ty_graph_op(c->from, grad) != TY_OP_POOL_MAX_GRAD)
+        return TY_NONE;
+    ty_val index = ty_graph_in(c->from, grad, 1);
+    bool own = ty_graph_op(c->from, ty_val_node(index)) == TY_OP_POOL_MAX && ty_val_result(index) == 1;
+    return own && c->map[ty_graph_in(c->from, ty_val_node(index), 0)] == relu ? grad : TY_NONE;
+}
+
+/* The gradient of the maximum, of a dy that is 0 where the maximum is. */
+static ty_val mask_before_pool(ty_clone *c, uint32_t grad)
+{
+    ty_val dy = c->map[ty_graph_in(c->from, grad, 0)], index = c->map[ty_graph_in(c->from, grad, 1)];
+    ty_val max = ty_val_make(ty_val_node(index), 0), none = ty_b_full_like(c->to, max, 0);
+    ty_val masked = ty_b_select(c->to, ty_b_le(c->to, max, none), none, dy);
+    return ty_graph_emit(c->to, TY_OP_POOL_MAX_GRAD, ty_graph_attr(c->from, grad), (ty_val[]){masked, index}, 2);
+}
+
 /* ctx: by node of the old graph, for x <= 0, the ReLU of x in the new graph, or TY_NONE. */
 static bool mask_select(ty_clone *c, uint32_t id, void *ctx)
 {
@@ -44,6 +67,11 @@ static bool mask_select(ty_clone *c, uint32_t id, void *ctx)
     ty_val in[3];
     ty_clone_inputs(c, id, in);
     ty_graph_origin(c->to, ty_graph_origin_of(c->from, id));
+    uint32_t pooled = mask_pooled(c, ty_graph_in(c->from, id, 2), relu[cond]);
+    if (pooled != TY_NONE && mask_is_zero(c->from, ty_graph_in(c->from, id, 1))) {
+        c->map[ty_val_make(id, 0)] = mask_before_pool(c, pooled);
+        return true;
+    }
     in[0] = ty_b_le(c->to, relu[cond], ty_b_full_like(c->to, relu[cond], 0));
     c->map[ty_val_make(id, 0)] = ty_graph_emit(c->to, TY_OP_SELECT, NULL, in, 3);
     return true;

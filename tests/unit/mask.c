@@ -82,8 +82,44 @@ static void gradients_ask_the_result(void **state)
     }
 }
 
+/* Overlapping windows, some without a positive element, ties and NaN: the mask moves in front of the pool's gradient.
+ */
+static void maxima_answer_for_their_operand(void **state)
+{
+    (void)state;
+    static const double x_data[10] = {-1, -2, -0.0, 3, 3, -5, NAN, 2, -7, -8}, dy_data[5] = {1, 2, 4, 8, 16};
+    double found[2][10];
+    ty_graph *g = ty_graph_new(), *after;
+    ty_error err = {0};
+    ty_val x = new_input(g, TY_F64, SHAPE(1, 1, 10)), dy = new_input(g, TY_F64, SHAPE(1, 1, 5));
+    ty_val zero = ty_b_full_like(g, x, 0), asked = ty_b_le(g, x, zero), y = ty_b_select(g, asked, zero, x);
+    ty_attr pool = {.n = 1, .size = {3}, .step = {2}, .dil = {1}, .lo = {1}};
+    ty_val max = ty_graph_emit(g, TY_OP_POOL_MAX, &pool, &y, 1);
+    pool.type = *ty_graph_type(g, x);
+    ty_val index = ty_val_make(ty_val_node(max), 1);
+    ty_val grad = ty_graph_emit(g, TY_OP_POOL_MAX_GRAD, &pool, (ty_val[]){dy, index}, 2);
+    ty_graph_add_output(g, "y", max, TY_TAPE_EVAL);
+    ty_graph_add_output(g, "dx", ty_b_select(g, asked, zero, grad), TY_TAPE_EVAL);
+    expect_ok(g);
+    assert_int_equal(ty_pass_mask(g, &after, &err), 0);
+    assert_int_equal(ty_graph_op(after, ty_val_node(ty_graph_output(after, 1)->val)), TY_OP_POOL_MAX_GRAD);
+    for (int k = 0; k < 2; k++) {
+        ty_interp *it;
+        assert_int_equal(ty_interp_new(k ? after : g, &it, &err), 0);
+        assert_int_equal(ty_interp_run(it, TY_TAPE_EVAL, (const void *[]){x_data, dy_data}, false, &err), 0);
+        memcpy(found[k], ty_interp_output(it, 1)->f, sizeof found[k]);
+        ty_interp_free(it);
+    }
+    for (int i = 0; i < 10; i++)
+        assert_true(found[0][i] == found[1][i]);
+    assert_true(found[0][3] + found[0][4] + found[0][6] > 0);
+    ty_graph_free(g);
+    ty_graph_free(after);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(gradients_ask_the_result)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(gradients_ask_the_result),
+                                       cmocka_unit_test(maxima_answer_for_their_operand)};
     return cmocka_run_group_tests_name("mask", tests, NULL, NULL);
 }
