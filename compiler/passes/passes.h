@@ -25,8 +25,8 @@ int ty_pass_attend(const ty_graph *in, ty_graph **out, ty_error *err);
  * Keeps: names, states, outputs, effects, origins. */
 int ty_pass_lower(const ty_graph *in, ty_graph **out, ty_error *err);
 
-/* mask.c - gradients of ReLUs read their mask from the result, so that the operand need not be kept; where only a maximum
- * over windows reads the result, from that maximum, before its gradient is spread. Makes a new graph.
+/* mask.c - gradients of ReLUs read their mask from the result, so that the operand need not be kept; where only a
+ * maximum over windows reads the result, from that maximum, before its gradient is spread. Makes a new graph.
  * Needs: the ReLU in its select form, before its gradient in id order. Keeps: everything else, bit for bit. */
 int ty_pass_mask(const ty_graph *in, ty_graph **out, ty_error *err);
 
