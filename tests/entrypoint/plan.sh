@@ -50,7 +50,7 @@ ok "at most twenty" test "$(wc -l <<<"$sizes")" -le 20
 
 # Limits go by what the process itself takes, which is more in instrumented builds.
 case_name=batches
-memory=$((($(number memory process_bytes) + 12000000) * 100 / 95))
+memory=$((($(number memory process_bytes) + 4000000) * 100 / 95))
 plan --json --memory=$memory
 limit=$((memory * 95 / 100))
 best=$(grep -o '"limit": "the recipe.s memory".*' "$W/out" | grep -o '"batch": [0-9]*' | head -1 | grep -o '[0-9]*')
@@ -84,7 +84,7 @@ has "as JSON" "$W/out" '{"error": {"code": "E0700"'
 # ---- batch_size: auto ----
 case_name=auto
 train() { ty train examples/digits/train.yaml --data-dir="$W/data" --output-dir "$W/run" "$@"; }
-train --batch_size=auto --memory=$((memory + 8000000)) --max_steps=2 --batch_size_rule=linear --batch_size_base=64
+train --batch_size=auto --memory=$((memory + 2000000)) --max_steps=2 --batch_size_rule=linear --batch_size_base=64
 same "exit" 0 $rc
 has "the banner says why" "$W/err" "rows: the largest multiple of 8 that fits"
 has "and against what" "$W/err" "(the recipe's memory)"
