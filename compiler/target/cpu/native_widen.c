@@ -62,8 +62,9 @@ static void widen_run(void *prepared, const void *const *in, void *const *out, v
     void *wide_out[TY_MAX_RESULTS];
     char *memory = scratch;
     for (int i = 0; i < c->n_in; i++) {
-        wide_in[i] = c->in[i].at == SIZE_MAX ? in[i] : memory + c->in[i].at;
-        if (c->in[i].at != SIZE_MAX)
+        bool copied = c->in[i].at != SIZE_MAX && in[i]; /* zeros that scatter fills in by itself stay NULL */
+        wide_in[i] = copied ? memory + c->in[i].at : in[i];
+        if (copied)
             widen_load(&c->in[i], in[i], (float *)(memory + c->in[i].at));
     }
     for (int i = 0; i < c->n_res; i++)
