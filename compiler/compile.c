@@ -356,7 +356,8 @@ static int compile_check_skipped(const ty_compile_options *opt, ty_error *err)
 {
     for (int i = 0; i < opt->n_skip_passes; i++)
         if (!compile_may_skip(opt->skip_passes[i]))
-            return ty_error_set(err, TY_E_USAGE, "passes to skip: expected attend, mask, layout or split, found \"%s\"",
+            return ty_error_set(err, TY_E_USAGE,
+                                "passes to skip: expected attend, mask, layout, accumulate or split, found \"%s\"",
                                 opt->skip_passes[i]);
     return 0;
 }
