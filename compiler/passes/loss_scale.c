@@ -59,10 +59,11 @@ void ty_loss_scale_end(ty_graph *g, const ty_loss_scale *s)
     ty_val grows = ty_b_le(g, ty_b_scalar(g, TY_I64, TY_LOSS_SCALE_INTERVAL), good);
     ty_val larger = ty_b_min(g, ty_b_mul_s(g, s->scale, 2), ty_b_scalar(g, TY_F32, TY_LOSS_SCALE_MOST));
     ty_val kept = ty_b_select(g, grows, larger, s->scale);
-    ty_graph_add_assign(g, s->scale_state, ty_b_select(g, s->finite, kept, ty_b_mul_s(g, s->scale, 0.5)), TY_TAPE_LAST);
+    ty_val next = ty_b_select(g, s->finite, kept, ty_b_mul_s(g, s->scale, 0.5));
+    ty_graph_add_assign(g, s->scale_state, next, TY_TAPE_LAST);
     ty_graph_add_assign(g, s->good_state, ty_b_select(g, s->finite, ty_b_select(g, grows, zero, good), zero),
                         TY_TAPE_LAST);
     ty_graph_add_assign(g, s->updates_state, ty_b_select(g, s->finite, ty_b_add_s(g, s->updates, 1), s->updates),
                         TY_TAPE_LAST);
-    ty_graph_add_output(g, "loss_scale", s->scale, TY_TAPE_LAST);
+    ty_graph_add_output(g, "loss_scale", next, TY_TAPE_LAST);
 }

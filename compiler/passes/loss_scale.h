@@ -31,7 +31,7 @@ ty_val ty_loss_scale_loss(ty_graph *g, const ty_loss_scale *s, ty_val loss);
 void ty_loss_scale_unscale(ty_graph *g, ty_loss_scale *s, ty_val *grad, int n);
 /* The new value of a state, or the old one if the step does not count. */
 ty_val ty_loss_scale_guard(ty_graph *g, const ty_loss_scale *s, ty_val old, ty_val new_value);
-/* Assigns the scale and its counters under the tape LAST; outputs "loss_scale". */
+/* Assigns the scale and its counters under the tape LAST; outputs "loss_scale", that of the next step. */
 void ty_loss_scale_end(ty_graph *g, const ty_loss_scale *s);
 
 #endif
