@@ -133,6 +133,10 @@ typedef struct ty_layer_facts {
     double forward_flop, backward_flop; /* a sample */
 } ty_layer_facts;
 
+/* The layer that an origin of the compiled program (ty_unit_facts, ty_call_info) belongs to, as summaries name it:
+ * "blocks.0/attn (MatMul #17)" is of "blocks.0". Lies in the arena or is the origin itself. */
+const char *ty_layer_of_origin(ty_arena *a, const char *origin);
+
 typedef struct ty_model_summary {
     int64_t batch; /* that the shapes were tried with */
     const ty_free_dim *assumed;

@@ -327,6 +327,13 @@ static void summary_split(ty_arena *a, const char *origin, const char **layer, c
     *layer = has_path ? summary_module(a, ty_arena_strndup(a, origin, (size_t)(open - origin - 1))) : origin;
 }
 
+const char *ty_layer_of_origin(ty_arena *a, const char *origin)
+{
+    const char *layer, *op;
+    summary_split(a, origin, &layer, &op);
+    return layer;
+}
+
 static const char *summary_layer_of(const char *origin)
 {
     size_t n = strlen(TY_ORIGIN_GRADIENT);

@@ -397,10 +397,13 @@ static int open_outputs(ty_session *s, ty_error *err)
     return ty_outputs_open(&config, &s->outputs, err);
 }
 
+/* Each includes those before it. */
+typedef enum phase_need { FOR_PLAN, FOR_COMPILE, FOR_STEPS, FOR_RUN } phase_need;
+
 static const struct {
     const char *name;
     int (*run)(ty_session *s, ty_error *err);
-    enum { FOR_PLAN, FOR_COMPILE, FOR_RUN } need; /* FOR_PLAN: needed for all three */
+    phase_need need;
 } phases[] = {
     {"recipe", open_recipe, FOR_PLAN},
     {"model", open_model, FOR_PLAN},
@@ -409,19 +412,16 @@ static const struct {
     {"data", ty_session_choose_batch, FOR_PLAN},
     {"data", plan_steps, FOR_PLAN},
     {"compile", compile, FOR_COMPILE},
-    {"data", check_ranges, FOR_RUN},
+    {"data", check_ranges, FOR_STEPS},
     {"restore", restore, FOR_RUN},
-    {"data", start_batches, FOR_RUN},
+    {"data", start_batches, FOR_STEPS},
     {"output", open_outputs, FOR_RUN},
 };
 
-int ty_session_open(ty_session *s, const ty_job *job, const char **phase, ty_error *err)
+static int open_to(ty_session *s, phase_need need, const char **phase, ty_error *err)
 {
-    *s = (ty_session){.job = job, .evaluated_step = -1};
-    s->times.started_s = ty_session_now_s();
-    ty_arena_init(&s->arena);
     for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++) {
-        if (job->plan_only && phases[i].need != FOR_PLAN)
+        if (phases[i].need > need)
             continue;
         *phase = phases[i].name;
         if (phases[i].run(s, err) < 0)
@@ -430,12 +430,24 @@ int ty_session_open(ty_session *s, const ty_job *job, const char **phase, ty_err
     return 0;
 }
 
+int ty_session_open(ty_session *s, const ty_job *job, const char **phase, ty_error *err)
+{
+    *s = (ty_session){.job = job, .evaluated_step = -1};
+    s->times.started_s = ty_session_now_s();
+    ty_arena_init(&s->arena);
+    return open_to(s, job->plan_only ? FOR_PLAN : FOR_RUN, phase, err);
+}
+
 int ty_session_open_to_compile(ty_session *s, ty_error *err)
 {
-    for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++)
-        if (phases[i].need != FOR_RUN && phases[i].run(s, err) < 0)
-            return -1;
-    return 0;
+    const char *phase;
+    return open_to(s, FOR_COMPILE, &phase, err);
+}
+
+int ty_session_open_for_steps(ty_session *s, ty_error *err)
+{
+    const char *phase;
+    return open_to(s, FOR_STEPS, &phase, err);
 }
 
 void ty_session_close(ty_session *s)

@@ -66,6 +66,9 @@ typedef struct ty_session {
 int ty_session_open(ty_session *s, const ty_job *job, const char **phase, ty_error *err);
 /* Only what compiling needs: recipe, model, data, compile. The caller has filled job, arena and compile_to or note. */
 int ty_session_open_to_compile(ty_session *s, ty_error *err);
+/* What running steps needs: the same, the data's values checked, batches read ahead. No folder for results: nothing is
+ * restored or written. */
+int ty_session_open_for_steps(ty_session *s, ty_error *err);
 void ty_session_close(ty_session *s);
 double ty_session_now_s(void);
 /* What fixes the order of samples, with this batch size, as 64 hexadecimal digits. */
@@ -75,6 +78,8 @@ const char *ty_session_cache_folder(const ty_session *s);
 /* session_batch.c, a phase: batch_size auto becomes a number, and lr follows the batch size if it shall. */
 int ty_session_choose_batch(ty_session *s, ty_error *err);
 
+/* Lets inputs[] point into a batch; fields: train_field or validation_field. */
+void ty_session_point_inputs(ty_session *s, const ty_batch *batch, const int *fields);
 /* The loop's callbacks over a session. */
 ty_loop_calls ty_session_calls(ty_session *s);
 /* Writes the trained model. */

@@ -46,7 +46,7 @@ static double read_number(const ty_session *s, ty_run run, const char *name)
     }
 }
 
-static void point_inputs(ty_session *s, const ty_batch *batch, const int *fields)
+void ty_session_point_inputs(ty_session *s, const ty_batch *batch, const int *fields)
 {
     for (int i = 0; i < s->plan.n_feeds; i++)
         s->inputs[i] = batch->field[fields[i]].data;
@@ -63,7 +63,7 @@ static int call_batch(void *ctx, bool last, ty_step_result *result, ty_error *er
     if (!batch)
         return ty_error_set(err, TY_E_INTERNAL, "the training data ended early");
     double ready = ty_session_now_s();
-    point_inputs(s, batch, s->train_field);
+    ty_session_point_inputs(s, batch, s->train_field);
     ty_run run = last ? TY_RUN_LAST : TY_RUN_MICRO;
     int rc = ty_program_run(s->program, run, s->inputs, err);
     ty_prefetch_release(s->batches, batch);
@@ -136,7 +136,7 @@ static int run_evaluation(ty_session *s, sums *all, bool *abandoned, ty_error *e
         *abandoned = ty_stop_count() > (s->spec.schedule.kind == TY_SCHED_PLATEAU ? 1 : 0);
         if (*abandoned)
             break;
-        point_inputs(s, batch, s->validation_field);
+        ty_session_point_inputs(s, batch, s->validation_field);
         rc = ty_program_run(s->program, TY_RUN_EVAL, s->inputs, err);
         if (rc == 0)
             rc = add_sums(s, all, err);
