@@ -36,7 +36,7 @@ enum { MAX_VALUES = 64, N_INPUTS = 5, MOVES = 26, MAX_ELEMS = 30000, RUNS = 3 };
 typedef struct value {
     ty_val v;
     bool exact;  /* multiples of 1/8, or integers */
-    bool coarse; /* bf16 on the way */
+    bool coarse; /* 16 bits on the way */
     bool grows;  /* of a gradient: not near 1 */
 } value;
 
@@ -110,7 +110,7 @@ static uint32_t some_axes(maker *m, ty_val x)
 static void keep(maker *m, ty_val v, bool exact, bool coarse)
 {
     if (v != TY_NONE && m->n < MAX_VALUES)
-        m->pool[m->n++] = (value){v, exact, coarse || ty_b_dtype(m->g, v) == TY_BF16, false};
+        m->pool[m->n++] = (value){v, exact, coarse || ty_dtype_bytes(ty_b_dtype(m->g, v)) == 2, false};
 }
 
 static void make_inputs(maker *m)
