@@ -51,8 +51,23 @@ static void read_loss(const ty_session *s, ty_profile *p)
     p->loss = loss && loss->data && loss->type.dtype == TY_F32 ? (double)*(const float *)loss->data : NAN;
 }
 
+/* 512 MiB of times. */
+#define MAX_TIMES (64e6)
+
+static int check_size(const ty_session *s, const ty_profile *p, ty_error *err)
+{
+    int n = ty_program_n_calls(s->program, TY_RUN_LAST);
+    if ((double)p->n_steps * (double)s->recipe.accumulate * (n + 1) <= MAX_TIMES)
+        return 0;
+    ty_error_set(err, TY_E_LIMIT, "%d steps of %lld micro-batches with %d calls are more times than the %.0f kept",
+                 p->n_steps, (long long)s->recipe.accumulate, n, MAX_TIMES);
+    return ty_error_help(err, "time fewer steps (--steps)");
+}
+
 static int run_steps(ty_session *s, ty_profile *p, ty_error *err)
 {
+    if (check_size(s, p, err) < 0)
+        return -1;
     int a_step = (int)s->recipe.accumulate;
     p->n_runs = p->n_steps * a_step;
     p->run = TY_NEW_ARRAY(&s->arena, ty_profile_run, p->n_runs);

@@ -98,6 +98,9 @@ same "no data" 66 $rc
 ty profile "$W/absent.yaml" --json
 same "no recipe" 66 $rc
 has "as JSON" "$W/out" '{"error": {"code": "E0700"'
+profile --steps=10000 --epochs=10000 --accumulate=200000
+same "more times than memory" 71 $rc
+has "what to do" "$W/err" "time fewer steps"
 profile --steps 1 --trace "$W/absent/trace.json"
 same "a trace into a folder that is not there" 66 $rc
 
