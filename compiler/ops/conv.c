@@ -9,6 +9,7 @@
 #include "compiler/ops/sliding.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 /* x [batch, groups * c, in..], w [groups * o, c, size..], y [batch, groups * o, out..]; x and y channels-last if the
  * flags say so */
@@ -83,52 +84,98 @@ int ty_op_infer_conv_dw(const ty_attr *attr, const ty_type *const *in, int n_in,
 /* What is done with n positions of a row: one weight, elements of x `step` apart, elements of y side by side. */
 typedef void conv_row_fn(double *x, double *w, double *y, int64_t n, int64_t step);
 
+/* Rows without gaps are apart, because the compiler makes vectors of them. Each y has its terms in the same order. */
 static void conv_row_y(double *x, double *w, double *y, int64_t n, int64_t step)
 {
+    double weight = *w;
+    if (step == 1) {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            y[i] += weight * x[i];
+        return;
+    }
     for (int64_t i = 0; i < n; i++)
-        y[i] += *w * x[i * step];
+        y[i] += weight * x[i * step];
 }
 
 static void conv_row_x(double *x, double *w, double *y, int64_t n, int64_t step)
 {
+    double weight = *w;
+    if (step == 1) {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            x[i] += weight * y[i];
+        return;
+    }
     for (int64_t i = 0; i < n; i++)
-        x[i * step] += *w * y[i];
+        x[i * step] += weight * y[i];
 }
 
 static void conv_row_w(double *x, double *w, double *y, int64_t n, int64_t step)
 {
+    double sum = *w;
     for (int64_t i = 0; i < n; i++)
-        *w += x[i * step] * y[i];
+        sum += x[i * step] * y[i];
+    *w = sum;
+}
+
+/* Where one tap of the window meets a plane: `depth` slices of `rows` rows of n positions, from x and y on, and how far
+ * apart slices and rows lie. */
+typedef struct conv_tap {
+    int64_t x, y, n, rows, depth;
+    int64_t x_row, y_row, x_slice, y_slice;
+} conv_tap;
+
+static conv_tap conv_tap_of(const ty_sliding *s, int64_t tap)
+{
+    int64_t k[3] = {tap / (s->size[1] * s->size[2]), tap / s->size[2] % s->size[1], tap % s->size[2]};
+    int64_t first[3], end[3], at[3];
+    for (int a = 0; a < 3; a++)
+        ty_sliding_span(s, a, k[a], &first[a], &end[a], &at[a]);
+    conv_tap t = {.x = (at[0] * s->in[1] + at[1]) * s->in[2] + at[2],
+                  .y = (first[0] * s->out[1] + first[1]) * s->out[2] + first[2],
+                  .n = end[2] - first[2],
+                  .rows = end[1] - first[1],
+                  .depth = end[0] - first[0],
+                  .x_row = s->step[1] * s->in[2],
+                  .y_row = s->out[2],
+                  .x_slice = s->step[0] * s->in[1] * s->in[2],
+                  .y_slice = s->out[1] * s->out[2]};
+    if (s->step[2] == 1 && t.n == t.x_row && t.n == t.y_row && t.rows > 0) { /* rows without gaps are one */
+        t.n *= t.rows;
+        t.rows = 1;
+    }
+    return t;
 }
 
 /* All taps of one window over one plane of x and of y; `w` is that window. */
-static void conv_plane(const ty_sliding *s, double *x, double *w, double *y, conv_row_fn *row)
+static void conv_plane(const ty_sliding *s, const conv_tap *taps, double *x, double *w, double *y, conv_row_fn *row)
 {
-    int64_t first[3], end[3], at[3];
     for (int64_t tap = 0; tap < s->size_elems; tap++) {
-        int64_t k[3] = {tap / (s->size[1] * s->size[2]), tap / s->size[2] % s->size[1], tap % s->size[2]};
-        for (int a = 0; a < 3; a++)
-            ty_sliding_span(s, a, k[a], &first[a], &end[a], &at[a]);
-        if (first[2] >= end[2])
-            continue;
-        for (int64_t d = first[0]; d < end[0]; d++)
-            for (int64_t h = first[1]; h < end[1]; h++) {
-                int64_t x_d = at[0] + (d - first[0]) * s->step[0], x_h = at[1] + (h - first[1]) * s->step[1];
-                row(x + (x_d * s->in[1] + x_h) * s->in[2] + at[2], w + tap,
-                    y + (d * s->out[1] + h) * s->out[2] + first[2], end[2] - first[2], s->step[2]);
-            }
+        const conv_tap *t = &taps[tap];
+        for (int64_t d = 0; d < t->depth && t->n > 0; d++)
+            for (int64_t h = 0; h < t->rows; h++)
+                row(x + t->x + d * t->x_slice + h * t->x_row, w + tap, y + t->y + d * t->y_slice + h * t->y_row, t->n,
+                    s->step[2]);
     }
 }
 
-static void conv_all(const conv_shape *s, double *x, double *w, double *y, conv_row_fn *row)
+static int conv_all(const conv_shape *s, double *x, double *w, double *y, conv_row_fn *row, ty_error *err)
 {
-    int64_t n_planes = s->batch * s->groups;
+    int64_t n_planes = s->batch * s->groups, n_taps = s->slide.size_elems;
+    conv_tap *taps = malloc(sizeof *taps * (size_t)(n_taps + 1));
+    if (!taps)
+        return ty_error_set(err, TY_E_LIMIT, "no memory for a window of %" PRId64 " taps", n_taps);
+    for (int64_t tap = 0; tap < n_taps; tap++)
+        taps[tap] = conv_tap_of(&s->slide, tap);
     for (int64_t plane = 0; plane < n_planes; plane++) /* batch and group together: both strides are the same */
         for (int64_t o = 0; o < s->o; o++)
             for (int64_t c = 0; c < s->c; c++)
-                conv_plane(&s->slide, x + (plane * s->c + c) * s->slide.in_elems,
-                           w + ((plane % s->groups * s->o + o) * s->c + c) * s->slide.size_elems,
+                conv_plane(&s->slide, taps, x + (plane * s->c + c) * s->slide.in_elems,
+                           w + ((plane % s->groups * s->o + o) * s->c + c) * n_taps,
                            y + (plane * s->o + o) * s->slide.out_elems, row);
+    free(taps);
+    return 0;
 }
 
 /* `res` is the one of the three that is made. */
@@ -143,7 +190,7 @@ static int conv_ref(const ty_attr *attr, const ty_ref *x, const ty_ref *w, const
         return -1;
     int rc = ty_sliding_enter(attr, y, &y_first, err);
     if (rc == 0) {
-        conv_all(&s, x_first.f, w->f, y_first.f, row);
+        rc = conv_all(&s, x_first.f, w->f, y_first.f, row, err);
         ty_sliding_leave(attr, &y_first, y == res ? res : NULL);
     }
     ty_sliding_leave(attr, &x_first, x == res ? res : NULL);

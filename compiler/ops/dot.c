@@ -64,6 +64,7 @@ static void dot_one_f(const dot_shape *s, const double *a, int64_t a_m, int64_t 
         for (int64_t k = 0; k < s->k; k++) {
             double v = a[m * a_m + k * a_k];
             const double *from = b + k * s->n;
+#pragma omp simd
             for (int64_t n = 0; n < s->n; n++)
                 row[n] += v * from[n];
         }

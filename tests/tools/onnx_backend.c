@@ -2,7 +2,8 @@
  *
  *     onnx_backend --backends            their names
  *     onnx_backend [-v] [--backend NAME] [--passed FILE] [--only TEXT] DIR...
- *     onnx_backend --gradient ...
+ *     onnx_backend --gradient ... [--operators FILE]
+ *     onnx_backend --rows                the operators that can be imported, DOMAIN:OPERATOR
  *
  * A case passes if every output has the expected dtype and shape and every element |a - b| <= 1e-7 + 1e-3 |b|, NaN
  * equal to NaN: the rule of ONNX's own runner. Inputs that an operator needs to know beforehand (shapes, axes, repeats)
@@ -14,9 +15,11 @@
  * (integers are constants; where the floats cannot all vary, only the first does) and judges that by central
  * differences in the interpreter (onnx_gradient.h). Inputs are moved a little, so that they do not lie on kinks; a case
  * is tried with three distances. Skipped: cases without a float input or output, and those whose derivative is 0
- * everywhere.
+ * everywhere. --operators appends the operators whose gradient was judged and is right, from cases of one node.
  */
 #include "compiler/import/onnx.h"
+#include "compiler/import/onnx_import.h"
+#include "compiler/import/onnx_tree.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/interpret.h"
 #include "compiler/ops/ref.h"
@@ -507,9 +510,39 @@ static int by_name(const void *a, const void *b)
 }
 
 typedef struct tally {
-    FILE *passed;
+    FILE *passed, *operators;
     int count[3];
 } tally;
+
+/* Takes or gives what no test datum can be. */
+static bool is_boxing(const onnx_node *node)
+{
+    return strstr(node->op_type, "Sequence") || strstr(node->op_type, "Optional");
+}
+
+/* DOMAIN:OPERATOR of the only node that computes, or of all in a chain through sequences or optionals. */
+static void print_operators(FILE *out, const ty_onnx *m)
+{
+    const ty_wire_list *nodes = &m->tree.graph->nodes;
+    int n = 0, n_boxing = 0;
+    for (size_t k = 0; k < nodes->n; k++) {
+        n += strcmp(ONNX_AT(*nodes, onnx_node, k)->op_type, "Constant") != 0;
+        n_boxing += is_boxing(ONNX_AT(*nodes, onnx_node, k));
+    }
+    for (size_t k = 0; k < nodes->n && (n == 1 || n == n_boxing); k++) {
+        const onnx_node *node = ONNX_AT(*nodes, onnx_node, k);
+        if (strcmp(node->op_type, "Constant") != 0)
+            fprintf(out, "%s:%s\n", node->domain ? node->domain : "", node->op_type);
+    }
+}
+
+static void print_rows(void)
+{
+    int n;
+    const onnx_op_row *rows = onnx_op_rows(&n);
+    for (int i = 0; i < n; i++)
+        printf("%s:%s\n", rows[i].domain, rows[i].op_type);
+}
 
 /* A case is as good as the worst of its data sets, which stand in a row. */
 static void report(tally *sum, item *const *items, int n)
@@ -523,6 +556,8 @@ static void report(tally *sum, item *const *items, int n)
         sum->count[worst->verdict]++;
         if (worst->verdict == PASSED && sum->passed)
             fprintf(sum->passed, "%s\n", worst->name);
+        if (worst->verdict == PASSED && sum->operators)
+            print_operators(sum->operators, worst->m);
         if (worst->verdict != PASSED || verbose)
             printf("%s %s%s%s\n", words[worst->verdict], worst->name, worst->verdict == PASSED ? "" : ": ",
                    worst->verdict == PASSED ? "" : worst->reason);
@@ -602,7 +637,12 @@ int main(int argc, char **argv)
             for (int k = 0; k < N_BACKENDS; k++)
                 puts(backends[k].name);
             return 0;
-        } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc)
+        } else if (strcmp(argv[i], "--rows") == 0) {
+            print_rows();
+            return 0;
+        } else if (strcmp(argv[i], "--operators") == 0 && i + 1 < argc)
+            sum.operators = fopen(argv[++i], "a");
+        else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc)
             only_text = argv[++i];
         else if (strcmp(argv[i], "--passed") == 0 && i + 1 < argc)
             sum.passed = fopen(argv[++i], "w");
