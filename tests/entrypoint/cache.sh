@@ -122,6 +122,6 @@ same "somebody's own folder stays" 73 $rc
 same "somebody's own file stays" 1 "$(entries "$W/mine")"
 
 case_name=commit
-same "make COMMIT=...: what version says" 1 "$(make -n -B COMMIT=0123abcdef build/release/obj/entrypoint/command_info.o V=1 | grep -c 'TY_COMMIT=.*0123abcdef')"
+same "make COMMIT=...: what version says" 1 "$(make -n -B variant="${TY_VARIANT:-release}" COMMIT=0123abcdef "${TY_BUILD:-build/release}/obj/entrypoint/command_info.o" V=1 | grep -c 'TY_COMMIT=.*0123abcdef')"
 
 finish_tests

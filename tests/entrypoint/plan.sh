@@ -58,7 +58,11 @@ ok "a multiple of 8: $best" test $((best % 8)) = 0 -a "$best" -gt 64
 plan --json --batch_size="$best"
 ok "it fits" test "$(number memory total_bytes)" -le $((limit + 1048576)) # another process: some pages more or less
 plan --json --batch_size=$((best + 64))
-ok "and not much more would" test "$(number memory total_bytes)" -gt $((limit - 524288))
+if [ "${TY_VARIANT:-release}" = release ]; then
+    ok "and not much more would" test "$(number memory total_bytes)" -gt $((limit - 524288))
+else
+    skip "and not much more would" "with sanitizers one process takes megabytes more than the next"
+fi
 
 case_name=svg
 plan --svg "$W/plan.svg"
