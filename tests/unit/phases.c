@@ -47,7 +47,7 @@ static void laps_add_up(void **state)
 static void more_names_than_room(void **state)
 {
     (void)state;
-    char names[TY_MAX_COMPILE_PHASES + 4][8];
+    char names[TY_MAX_COMPILE_PHASES + 4][16];
     ty_compile_phases p = {0};
     ty_phases_start(&p);
     for (int i = 0; i < TY_MAX_COMPILE_PHASES + 4; i++) {
