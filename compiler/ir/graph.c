@@ -400,6 +400,18 @@ int ty_graph_add_state(ty_graph *g, const ty_state *state)
     return ty_graph_n_states(g) - 1;
 }
 
+int ty_graph_add_counter(ty_graph *g, const char *name, ty_type type, const void *init)
+{
+    ty_segment segment = {name, type, 0};
+    ty_state state = {.name = name,
+                      .type = type,
+                      .role = TY_STATE_COUNTER,
+                      .segments = &segment,
+                      .n_segments = 1,
+                      .init = init ? &init : NULL};
+    return ty_graph_add_state(g, &state);
+}
+
 int ty_graph_n_outputs(const ty_graph *g)
 {
     return (int)g->output.n;

@@ -173,6 +173,8 @@ int ty_graph_add_input(ty_graph *g, const char *name, ty_type type);
 int ty_graph_n_inputs(const ty_graph *g);
 const ty_input *ty_graph_input(const ty_graph *g, int i);
 int ty_graph_add_state(ty_graph *g, const ty_state *state);
+/* A state of role COUNTER in one segment of its own name; init NULL: zeros. */
+int ty_graph_add_counter(ty_graph *g, const char *name, ty_type type, const void *init);
 int ty_graph_n_states(const ty_graph *g);
 const ty_state *ty_graph_state(const ty_graph *g, int i);
 int ty_graph_add_output(ty_graph *g, const char *name, ty_val v, uint32_t tapes);

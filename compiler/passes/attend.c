@@ -9,8 +9,6 @@
 #include "compiler/ops/attend.h"
 #include "compiler/passes/passes.h"
 
-#include <stdlib.h>
-
 enum { ATTEND_Q, ATTEND_K, ATTEND_V, ATTEND_DY, ATTEND_MAX_IN = 5 };
 
 /* Below this the products of one tile are too small for speed, while one call for all heads keeps it. Measured with
@@ -87,23 +85,17 @@ static void attend_node(ty_clone *c, uint32_t id)
     c->map[ty_val_make(id, 3)] = ty_b_scalar(g, TY_F32, 0); /* there is no mask */
 }
 
+static bool attend_rewrite(ty_clone *c, uint32_t id, void *ctx)
+{
+    (void)ctx;
+    ty_op op = ty_graph_op(c->from, id);
+    if ((op != TY_OP_ATTENTION && op != TY_OP_ATTENTION_GRAD) || !attend_pays(c->from, id))
+        return false;
+    attend_node(c, id);
+    return true;
+}
+
 int ty_pass_attend(const ty_graph *in, ty_graph **out, ty_error *err)
 {
-    *out = NULL;
-    uint32_t n_nodes = ty_graph_n_nodes(in);
-    uint8_t *live = calloc((size_t)n_nodes + 1, 1);
-    if (!live)
-        return ty_error_set(err, TY_E_LIMIT, "no memory for %u nodes", n_nodes);
-    ty_graph_mark_live(in, TY_TAPE_ALL, live);
-    ty_clone c;
-    ty_clone_begin(&c, in);
-    for (uint32_t id = 0; id < n_nodes && !ty_graph_failed(c.to, NULL); id++) {
-        ty_op op = ty_graph_op(in, id);
-        if (live[id] && (op == TY_OP_ATTENTION || op == TY_OP_ATTENTION_GRAD) && attend_pays(in, id))
-            attend_node(&c, id);
-        else if (live[id])
-            ty_clone_node(&c, id);
-    }
-    free(live);
-    return ty_clone_finish(&c, out, err);
+    return ty_clone_rewrite(in, attend_rewrite, NULL, out, err);
 }

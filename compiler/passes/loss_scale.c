@@ -5,25 +5,13 @@
 
 #include <float.h>
 
-static int loss_scale_state(ty_graph *g, const char *name, ty_dtype dtype, const void *init)
-{
-    ty_segment segment = {name, ty_type_scalar(dtype), 0};
-    ty_state state = {.name = name,
-                      .type = segment.type,
-                      .role = TY_STATE_COUNTER,
-                      .segments = &segment,
-                      .n_segments = 1,
-                      .init = init ? &init : NULL};
-    return ty_graph_add_state(g, &state);
-}
-
 void ty_loss_scale_begin(ty_graph *g, ty_loss_scale *s)
 {
     static const float start = TY_LOSS_SCALE_START;
     *s = (ty_loss_scale){.on = true, .finite = TY_NONE};
-    s->scale_state = loss_scale_state(g, "loss_scale", TY_F32, &start);
-    s->good_state = loss_scale_state(g, "loss_scale.good", TY_I64, NULL);
-    s->updates_state = loss_scale_state(g, "loss_scale.updates", TY_I64, NULL);
+    s->scale_state = ty_graph_add_counter(g, "loss_scale", ty_type_scalar(TY_F32), &start);
+    s->good_state = ty_graph_add_counter(g, "loss_scale.good", ty_type_scalar(TY_I64), NULL);
+    s->updates_state = ty_graph_add_counter(g, "loss_scale.updates", ty_type_scalar(TY_I64), NULL);
     s->scale = ty_b_state(g, s->scale_state);
     s->updates = ty_b_state(g, s->updates_state);
 }

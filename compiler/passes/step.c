@@ -153,18 +153,6 @@ static int step_gradient(ty_step_draft *d, ty_error *err)
 /* ---- states and update ----------------------------------------------------------------------------------------------
  */
 
-static int step_add_scalar(ty_step_draft *d, const char *name, ty_dtype dtype, const void *init)
-{
-    ty_segment segment = {name, ty_type_scalar(dtype), 0};
-    ty_state state = {.name = name,
-                      .type = segment.type,
-                      .role = TY_STATE_COUNTER,
-                      .segments = &segment,
-                      .n_segments = 1,
-                      .init = init ? &init : NULL};
-    return ty_graph_add_state(d->g, &state);
-}
-
 /* What earlier micro-batches have gathered comes in; LAST leaves zeros for the next step. */
 static void step_accumulate(ty_step_draft *d)
 {
@@ -228,18 +216,10 @@ static void step_update_group(ty_step_draft *d, int k, const ty_opt_clock *commo
 static ty_val step_plateau(ty_step_draft *d)
 {
     static const double start[TY_PLATEAU_NUMBERS] = {[TY_PLATEAU_FACTOR] = 1};
-    static const void *init = start;
     int64_t n = TY_PLATEAU_NUMBERS;
     if (d->spec->schedule.kind != TY_SCHED_PLATEAU)
         return TY_NONE;
-    ty_segment segment = {"plateau", ty_type_make(TY_F64, 1, &n), 0};
-    ty_state state = {.name = "plateau",
-                      .type = segment.type,
-                      .role = TY_STATE_COUNTER,
-                      .segments = &segment,
-                      .n_segments = 1,
-                      .init = &init};
-    ty_val all = ty_b_state(d->g, ty_graph_add_state(d->g, &state));
+    ty_val all = ty_b_state(d->g, ty_graph_add_counter(d->g, "plateau", ty_type_make(TY_F64, 1, &n), start));
     return ty_b_reshape(d->g, ty_b_slice_axis(d->g, all, 0, TY_PLATEAU_FACTOR, TY_PLATEAU_FACTOR + 1), 0, NULL);
 }
 
@@ -251,7 +231,7 @@ static ty_opt_clock step_clock(ty_step_draft *d)
     ty_opt_clock clock = {.k = ty_b_add_s(d->g, updates, 1), .product = TY_NONE};
     clock.lr = ty_schedule_build(d->g, &d->spec->schedule, d->spec->optimizer.lr, t, step_plateau(d));
     if (ty_optimizer_needs_product(&d->spec->optimizer)) {
-        int state = step_add_scalar(d, "nadam.product", TY_F64, &one);
+        int state = ty_graph_add_counter(d->g, "nadam.product", ty_type_scalar(TY_F64), &one);
         clock.product = ty_b_state(d->g, state);
         step_assign(d, state, ty_optimizer_next_product(d->g, &d->spec->optimizer, &clock));
     }
@@ -263,7 +243,7 @@ static int step_update(ty_step_draft *d, ty_error *err)
     ty_graph_origin(d->g, "update");
     for (int k = 0; k < d->set.n_groups; k++)
         d->set.group[k].state = ty_params_add_state(&d->set, &d->set.group[k], d->g, "param", TY_STATE_PARAM, true);
-    d->step_state = step_add_scalar(d, "step", TY_I64, NULL);
+    d->step_state = ty_graph_add_counter(d->g, "step", ty_type_scalar(TY_I64), NULL);
     ty_graph_add_assign(d->g, d->step_state, ty_b_add_s(d->g, ty_b_state(d->g, d->step_state), 1), TY_TAPE_LAST);
     step_accumulate(d);
     ty_loss_scale_unscale(d->g, &d->scale, d->grad, d->set.n_groups);
@@ -323,9 +303,9 @@ static int step_random(ty_step_draft *d, ty_error *err)
         return -1;
     if (!step_is_live(d, d->seed) && !step_is_live(d, d->draw))
         return 0;
-    d->seed_state = step_add_scalar(d, "seed", TY_I64, &d->spec->seed);
+    d->seed_state = ty_graph_add_counter(d->g, "seed", ty_type_scalar(TY_I64), &d->spec->seed);
     if (d->spec->accumulate > 1) {
-        d->micro_state = step_add_scalar(d, "micro", TY_I64, NULL);
+        d->micro_state = ty_graph_add_counter(d->g, "micro", ty_type_scalar(TY_I64), NULL);
         ty_val micro = ty_b_state(d->g, d->micro_state);
         ty_graph_add_assign(d->g, d->micro_state, ty_b_add_s(d->g, micro, 1), TY_TAPE_MICRO);
         ty_graph_add_assign(d->g, d->micro_state, ty_b_scalar(d->g, TY_I64, 0), TY_TAPE_LAST);
