@@ -164,7 +164,7 @@ static void compile_load_states(ty_program *p)
     ty_arena_init(&scratch);
     compile_part *part = TY_NEW_ARRAY(&scratch, compile_part, n);
     compile_list_parts(p, part);
-#pragma omp parallel for schedule(dynamic) num_threads(p->threads) if (n > 8)
+#pragma omp parallel for schedule(static, 1) num_threads(p->threads) if (n > 8)
     for (int i = 0; i < n; i++) {
         ty_pages_expect_copy(part[i].to, part[i].from, part[i].n_bytes);
         memcpy(part[i].to, part[i].from, part[i].n_bytes);
