@@ -52,6 +52,8 @@ int ty_file_writer_open(ty_file_writer *w, const char *path, mode_t mode, ty_err
 int ty_file_writer_add(ty_file_writer *w, const void *bytes, size_t n_bytes, ty_error *err);
 int ty_file_writer_commit(ty_file_writer *w, ty_error *err);
 void ty_file_writer_abandon(ty_file_writer *w);
+/* Whether the file could be written now: for who works long before there is something to write. Leaves nothing. */
+int ty_file_try(const char *path, ty_error *err);
 /* Whether a file of this name (no folder) is what a crashed writer leaves. */
 bool ty_file_is_temporary(const char *name);
 

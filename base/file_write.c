@@ -148,6 +148,17 @@ void ty_file_writer_abandon(ty_file_writer *w)
         writer_release(w);
 }
 
+int ty_file_try(const char *path, ty_error *err)
+{
+    ty_file_writer w;
+    if (ty_file_is_folder(path))
+        return ty_error_errno(err, TY_E_NONE, EISDIR, "%s", path);
+    if (ty_file_writer_open(&w, path, 0644, err) < 0)
+        return -1;
+    ty_file_writer_abandon(&w);
+    return 0;
+}
+
 bool ty_file_is_temporary(const char *name)
 {
     const char *mark = name[0] == '.' ? strstr(name, ".tmp-") : NULL;

@@ -556,6 +556,52 @@ typedef struct ty_tape_facts {
 /* Describes one tape of a compiled or planned program; everything lies in the arena or belongs to the program. */
 int ty_program_describe(const ty_program *p, ty_run run, ty_arena *a, ty_tape_facts *out, ty_error *err);
 
+/* ---- what is not finite ----
+ *
+ * ty_program_run_checked is ty_program_run, bit for bit, and looks at what every call has written:
+ *
+ *     ty_program_run_checked(p, TY_RUN_LAST, inputs, &arena, &check, err);
+ *     if (check.n_bad > 0)     check.bad[0].layer, .op, .index: where the first NaN or infinity came from
+ *     if (check.reached)       and it did harm: it is in the loss or in a state
+ *
+ * A value is bad where it holds a NaN and no operand does, or an infinity and no operand does. Constants of the model
+ * may be infinite (masks are), and an infinity that nobody notices (1 / (1 + inf)) harms nobody. Of a generated kernel
+ * that wrote something bad every operation is computed once more, alone, so that not the kernel is named but the
+ * operation; where that would take too much memory, the kernel. The interpreter is watched operation by operation.
+ */
+
+/* What a tensor holds. */
+typedef struct ty_numbers {
+    const char *text; /* "f32[64,256] dot of fc1", "f32[10] weight fc2.bias" */
+    int64_t n, n_nan, n_inf;
+    double lo, hi; /* of the finite ones; lo > hi: there are none */
+} ty_numbers;
+
+enum { TY_CHECK_MAX_OPERANDS = 8 };
+
+typedef struct ty_bad_value {
+    const char *op; /* "exp", "dot", "kernel of 7 operations over 64 x 256"; "input", "state": it came from outside */
+    const char *layer; /* the user's, as ty_layer_of_origin has it; of inputs and weights: their name */
+    ty_phase phase;
+    ty_type type;
+    int64_t index[TY_MAX_RANK]; /* of the first such element */
+    double value;               /* NAN, INFINITY or -INFINITY */
+    ty_numbers result, operand[TY_CHECK_MAX_OPERANDS];
+    int n_operands;
+} ty_bad_value;
+
+/* Add up over the runs of a step: start with {0}. */
+typedef struct ty_check {
+    ty_bad_value bad[2]; /* the first; if that was an infinity, the first NaN too */
+    int n_bad;
+    bool reached;
+    int64_t n_values, n_numbers; /* looked at */
+} ty_check;
+
+/* Texts lie in the arena. */
+int ty_program_run_checked(ty_program *p, ty_run run, const void *const *inputs, ty_arena *a, ty_check *check,
+                           ty_error *err);
+
 /* What this machine can do at most, measured in some 100 ms: a product of oneDNN, a copy by all threads. */
 typedef struct ty_machine_ceilings {
     int threads;

@@ -13,14 +13,14 @@
 
 /* ---- where from ---- */
 
-static ty_phase describe_phase(const char *origin)
+ty_phase ty_origin_phase(const char *origin)
 {
     if (strncmp(origin, "gradient", 8) == 0)
         return TY_PHASE_BACKWARD;
     return strcmp(origin, "update") == 0 ? TY_PHASE_UPDATE : TY_PHASE_FORWARD;
 }
 
-static const char *describe_layer(const char *origin)
+const char *ty_origin_of_forward(const char *origin)
 {
     size_t n = strlen(TY_ORIGIN_GRADIENT);
     while (strncmp(origin, TY_ORIGIN_GRADIENT, n) == 0)
@@ -108,7 +108,7 @@ static void describe_unit(const ty_plan *plan, const ty_unit *u, ty_arena *a, ty
 {
     const ty_graph *g = plan->f->g;
     const char *origin = ty_graph_origin_of(g, u->node);
-    *out = (ty_unit_facts){.phase = describe_phase(origin), .origin = describe_layer(origin)};
+    *out = (ty_unit_facts){.phase = ty_origin_phase(origin), .origin = ty_origin_of_forward(origin)};
     if (u->kind == TY_UNIT_KERNEL)
         describe_kernel(u, a, out);
     else if (u->kind == TY_UNIT_LIBRARY)
@@ -220,7 +220,7 @@ static ty_buffer_facts describe_buffer(const ty_graph *g, const slab_value *list
     const char *origin = ty_graph_origin_of(g, ty_val_node(largest->v));
     b.bytes = (end - b.offset + TY_PLAN_ALIGN - 1) / TY_PLAN_ALIGN * TY_PLAN_ALIGN;
     b.type = *ty_graph_type(g, largest->v);
-    b.origin = describe_layer(origin);
+    b.origin = ty_origin_of_forward(origin);
     b.use = describe_use(t, &b, origin);
     return b;
 }

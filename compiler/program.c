@@ -58,7 +58,7 @@ static void program_store_results(ty_program *p, ty_run run)
         ty_ref_store(ty_interp_output(p->interp, p->output[run][i]), p->result[run][i].data);
 }
 
-static int program_interpret(ty_program *p, ty_run run, const void *const *inputs, ty_error *err)
+int ty_program_interpret(ty_program *p, ty_run run, const void *const *inputs, ty_error *err)
 {
     program_load_states(p);
     if (ty_interp_run(p->interp, ty_program_tape_of(run), inputs, true, err) < 0)
@@ -69,18 +69,30 @@ static int program_interpret(ty_program *p, ty_run run, const void *const *input
 
 /* ---- running ---- */
 
-int ty_program_run_timed(ty_program *p, ty_run run, const void *const *inputs, int64_t *call_ns, ty_error *err)
+int ty_program_can_run(const ty_program *p, ty_run run, ty_error *err)
 {
     if (!p->has[run])
         return ty_error_set(err, TY_E_INTERNAL, "this program has no tape number %d", (int)run);
     if (!p->cpu && !p->interp)
         return ty_error_set(err, TY_E_INTERNAL, "this program was planned, not compiled: it cannot run");
-    if (p->backend == TY_BACKEND_INTERPRETER)
-        return program_interpret(p, run, inputs, err);
-    ty_cpu_run(p->cpu, p->plan_of[run], inputs, call_ns);
+    return 0;
+}
+
+void ty_program_point_results(ty_program *p, ty_run run, const void *const *inputs)
+{
     for (int i = 0; i < p->n_outputs[run]; i++)
         p->result[run][i].data = (void *)(uintptr_t)ty_cpu_value(
             p->cpu, p->plan_of[run], ty_graph_output(p->graph, p->output[run][i])->val, inputs);
+}
+
+int ty_program_run_timed(ty_program *p, ty_run run, const void *const *inputs, int64_t *call_ns, ty_error *err)
+{
+    if (ty_program_can_run(p, run, err) < 0)
+        return -1;
+    if (p->backend == TY_BACKEND_INTERPRETER)
+        return ty_program_interpret(p, run, inputs, err);
+    ty_cpu_run(p->cpu, p->plan_of[run], inputs, call_ns);
+    ty_program_point_results(p, run, inputs);
     return 0;
 }
 

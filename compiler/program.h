@@ -47,6 +47,16 @@ int ty_program_of_graph(ty_graph *g, uint32_t tapes, const ty_compile_options *o
 /* The bit of a run. */
 ty_tape ty_program_tape_of(ty_run run);
 
+/* program.c, what a run consists of: whether it can begin; all of it, with the interpreter; or, after a run of the
+ * target's tape, where its outputs are. */
+int ty_program_can_run(const ty_program *p, ty_run run, ty_error *err);
+int ty_program_interpret(ty_program *p, ty_run run, const void *const *inputs, ty_error *err);
+void ty_program_point_results(ty_program *p, ty_run run, const void *const *inputs);
+
+/* describe.c: which part of the step an origin is of, and the origin of what it is the gradient of. */
+ty_phase ty_origin_phase(const char *origin);
+const char *ty_origin_of_forward(const char *origin);
+
 /* facts.c: fields that say what the kernels come from; returns how many, at most TY_PROGRAM_FACTS. threads: for which
  * kernels were fused. */
 enum { TY_PROGRAM_FACTS = 8 };

@@ -264,7 +264,8 @@ static int profile(const ty_arguments_given *given, profiled *d, ty_error *err)
     d->steps = DEFAULT_STEPS;
     if (ty_log_from_environment(err) < 0 ||
         (given->value[STEPS] && parse_steps(given->value[STEPS], &d->steps, err) < 0) ||
-        ty_overrides_parse(given->rest, &d->arena, &job.overrides, &job.n_overrides, err) < 0)
+        ty_overrides_parse(given->rest, &d->arena, &job.overrides, &job.n_overrides, err) < 0 ||
+        (given->value[TRACE] && ty_file_try(given->value[TRACE], err) < 0))
         return -1;
     d->session = (ty_session){.job = &job, .evaluated_step = -1};
     ty_arena_init(&d->session.arena);

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Where a channel's files lie. */
 typedef struct ty_job_channel {
@@ -35,6 +36,7 @@ typedef struct ty_job {
     const char *dump_folder;     /* NULL: none */
     const char *cache_folder;    /* NULL: none; the recipe's own wins */
     const char *compiled_folder; /* kernels compiled before; NULL: as the recipe says */
+    int64_t replay_step;         /* 0: none. Else the state before this step (1 is the first) is restored, to look on */
     bool fresh;                  /* remove older checkpoints and start anew */
     bool plan_only;              /* the session is opened to plan, not to train */
     const char *progress;        /* "auto", "plain", "bar", "none", "json" */

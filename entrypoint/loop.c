@@ -37,8 +37,10 @@ static int refuse_not_finite(const loop *l, int64_t step, const char *what, doub
                  : value > 0  ? "inf"
                               : "-inf",
                  (long long)step + 1, (long long)at.epoch, (long long)at.batch);
-    return ty_error_help(
-        err, "lower the learning rate, add clip: {global_norm: 1.0}, or look for extreme values in the data");
+    return ty_error_help(err,
+                         "`trainyard replay %lld RECIPE` names the first layer; lower the learning rate, add clip: "
+                         "{global_norm: 1.0}, or look for extreme values in the data",
+                         (long long)step + 1);
 }
 
 /* A scaled gradient overflows now and then: the program has skipped the update and lowers the scale. A scale that has

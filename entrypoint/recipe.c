@@ -596,6 +596,7 @@ static int read_top(recipe_reader *rd, const ty_doc *root)
     r->deterministic_strict = t.deterministic == 1;
     r->precision = (ty_precision)t.precision;
     r->match_eager = t.match_eager;
+    r->debug = (ty_debug)t.debug;
     r->tensorboard = t.tensorboard;
     r->cache = t.cache && strcmp(t.cache, "none") != 0 ? ty_recipe_path(rd, t.cache) : t.cache;
     r->compiled = ty_recipe_path(rd, t.compiled);

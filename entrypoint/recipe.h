@@ -99,6 +99,10 @@ typedef struct ty_setting {
     const char *key, *value, *origin;
 } ty_setting;
 
+/* CHECK: the compiled step, with every value it writes looked at. INTERPRET: operation by operation in double, rounded
+ * after each, without a compiler. */
+typedef enum ty_debug { TY_DEBUG_NONE, TY_DEBUG_CHECK, TY_DEBUG_INTERPRET } ty_debug;
+
 typedef enum ty_batch_rule { TY_BATCH_RULE_NONE, TY_BATCH_RULE_LINEAR, TY_BATCH_RULE_SQRT } ty_batch_rule;
 
 /* NULL-terminated lists of names. */
@@ -123,6 +127,7 @@ typedef struct ty_recipe {
     bool deterministic_strict;
     ty_precision precision;
     bool match_eager;
+    ty_debug debug;
     ty_recipe_data train, validation;
     ty_span evaluate_every;
     const ty_recipe_metric *metrics;

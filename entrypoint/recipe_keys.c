@@ -6,6 +6,7 @@
 
 static const char *const batch_rules[] = {"none", "linear", "sqrt", NULL};
 static const char *const determinism[] = {"default", "strict", NULL};
+static const char *const debugs[] = {"false", "true", "interpret", NULL};         /* as ty_debug */
 static const char *const precisions[] = {"float32", "bfloat16", "float16", NULL}; /* as ty_precision */
 
 #define TOP(name) offsetof(recipe_top, name)
@@ -56,6 +57,9 @@ static const ty_bind_row top_rows[] = {
      .help = "list of layers (names or shell patterns) whose products stay float32: [\"*lm_head*\"]"},
     {"match_eager", TY_BIND_BOOL, TOP(match_eager), "false",
      .help = "round after every operation on 16-bit numbers, as PyTorch's autocast does"},
+    {"debug", TY_BIND_CHOICE, TOP(debug), "false", .choices = debugs,
+     .help =
+         "true: every value is looked at, NaN named by layer, dumps in output/data/compiler; interpret: uncompiled"},
     {"log_every", TY_BIND_INT, TOP(log_every), "0", .min = 0, .max = 1e9,
      .help = "steps between metric lines; 0: about 100 lines a run"},
     {"tensorboard", TY_BIND_STRING, TOP(tensorboard),

@@ -19,7 +19,7 @@ typedef struct recipe_top {
     const ty_doc *batch_size, *memory;
     int batch_rule;
     int64_t batch_base, epochs, max_steps, accumulate, seed, threads, log_every;
-    int deterministic, precision;
+    int deterministic, precision, debug;
     bool match_eager;
     const char *tensorboard, *cache, *compiled;
 } recipe_top;

@@ -215,18 +215,22 @@ static int compile(ty_session *s, ty_error *err)
 {
     double start = ty_session_now_s();
     int64_t per_epoch = s->loop.batches_per_epoch / s->loop.accumulate;
-    ty_compile_options options = {.backend = TY_BACKEND_CPU,
-                                  .threads = (int)s->recipe.threads,
-                                  .deterministic_strict = s->recipe.deterministic_strict,
-                                  .dump_dir = s->job->dump_folder,
-                                  .cache_dir = ty_session_cache_folder(s),
-                                  .cache_max_bytes = cache_max_bytes(),
-                                  .compiled_dir =
-                                      s->job->compiled_folder ? s->job->compiled_folder : s->recipe.compiled,
-                                  .output_dir = s->compile_to,
-                                  .model_name = s->recipe.model,
-                                  .cache_note = s->cache_note,
-                                  .plan_only = s->cache_note && !s->compile_to};
+    const char *dump = s->job->dump_folder;
+    if (!dump && s->recipe.debug != TY_DEBUG_NONE && s->job->output_folder)
+        dump = ty_arena_printf(&s->arena, "%s/compiler", s->job->output_folder);
+    s->is_checked = s->recipe.debug != TY_DEBUG_NONE;
+    ty_compile_options options = {
+        .backend = s->recipe.debug == TY_DEBUG_INTERPRET ? TY_BACKEND_INTERPRETER : TY_BACKEND_CPU,
+        .threads = (int)s->recipe.threads,
+        .deterministic_strict = s->recipe.deterministic_strict,
+        .dump_dir = dump,
+        .cache_dir = ty_session_cache_folder(s),
+        .cache_max_bytes = cache_max_bytes(),
+        .compiled_dir = s->job->compiled_folder ? s->job->compiled_folder : s->recipe.compiled,
+        .output_dir = s->compile_to,
+        .model_name = s->recipe.model,
+        .cache_note = s->cache_note,
+        .plan_only = s->cache_note && !s->compile_to};
     if (ty_spec_build(&s->recipe, &s->plan, s->train, per_epoch > 0 ? per_epoch : 1, s->loop.total_steps,
                       s->validation != NULL, &s->arena, &s->spec, err) < 0 ||
         ty_compile_train(s->model, &s->spec, &options, &s->program, err) < 0)
@@ -363,6 +367,26 @@ static int restore(ty_session *s, ty_error *err)
     return 0;
 }
 
+/* The newest state before the step that is replayed; the model's own weights where there is none. */
+static int restore_to_replay(ty_session *s, ty_error *err)
+{
+    int64_t step = s->job->replay_step;
+    ty_checkpoint_restored found = {0};
+    if (step == 0)
+        return 0;
+    if (step > s->loop.total_steps)
+        return ty_error_set(err, TY_E_USAGE, "step %lld: this recipe makes steps 1 to %lld", (long long)step,
+                            (long long)s->loop.total_steps);
+    s->checkpoints = (ty_checkpoints){.dir = s->job->checkpoint_folder, .world_size = 1, .before = step};
+    list_state(s);
+    if (ty_session_hash(s, s->recipe.batch_size, s->run_hash, err) < 0 ||
+        ty_checkpoint_restore(&s->checkpoints, s->state, s->n_state, &s->arena, &found, err) < 0)
+        return -1;
+    log_notes(&found.skipped, "skipped ");
+    s->restored_from = found.path;
+    return found.found ? take_position(s, &found, err) : 0;
+}
+
 /* ---- starting ---- */
 
 static int start_batches(ty_session *s, ty_error *err)
@@ -414,6 +438,7 @@ static const struct {
     {"compile", compile, FOR_COMPILE},
     {"data", check_ranges, FOR_STEPS},
     {"restore", restore, FOR_RUN},
+    {"restore", restore_to_replay, FOR_STEPS},
     {"data", start_batches, FOR_STEPS},
     {"output", open_outputs, FOR_RUN},
 };
@@ -458,5 +483,6 @@ void ty_session_close(ty_session *s)
     ty_dataset_close(s->validation);
     ty_dataset_close(s->train);
     ty_model_free(s->model);
+    ty_arena_fini(&s->check_arena);
     ty_arena_fini(&s->arena);
 }

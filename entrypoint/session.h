@@ -44,6 +44,7 @@ typedef struct ty_session {
     size_t n_state;
     char run_hash[65]; /* of what fixes the order of samples: a checkpoint of another one is refused */
     bool resumed;
+    const char *restored_from; /* replay: folder of the checkpoint; NULL: none, the model's own weights */
     ty_prefetch *batches;
     ty_loop_plan loop;
     ty_outputs *outputs;
@@ -59,6 +60,12 @@ typedef struct ty_session {
     uint64_t planned_process_bytes; /* resident after the first plan; 0: none yet (budget.h) */
     uint64_t announced_bytes;       /* peak that was announced */
     ty_session_times times;
+    bool is_checked; /* every value of a step is looked at */
+    bool in_step;    /* micro-batches of the step have been run, and more will follow */
+    ty_check check;  /* of the latest step that was */
+    ty_arena check_arena;
+    const char *bad_sample[2]; /* of check.bad[i]: "sample 17 (train.csv:19)"; NULL: its rows are no samples */
+    bool told_harmless;
 } ty_session;
 
 /* phase: receives the name of the phase that failed. With job->plan_only the run is opened as far as it can be planned:
@@ -80,6 +87,8 @@ int ty_session_choose_batch(ty_session *s, ty_error *err);
 
 /* Lets inputs[] point into a batch; fields: train_field or validation_field. */
 void ty_session_point_inputs(ty_session *s, const ty_batch *batch, const int *fields);
+/* Explains session.check: where the first NaN and the first infinity came from, a line each and one an operand. */
+void ty_session_explain(const ty_session *s, ty_buf *out);
 /* The loop's callbacks over a session. */
 ty_loop_calls ty_session_calls(ty_session *s);
 /* Writes the trained model. */

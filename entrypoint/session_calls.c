@@ -53,6 +53,54 @@ void ty_session_point_inputs(ty_session *s, const ty_batch *batch, const int *fi
     s->valid = batch->n_valid;
 }
 
+/* ---- checked steps ---- */
+
+/* Rows of a value whose first axis is the batch are samples. */
+static const char *find_sample(ty_session *s, const ty_bad_value *bad, const ty_batch *batch)
+{
+    char place[TY_ERROR_PLACE_BYTES];
+    if (bad->type.rank == 0 || bad->type.dim[0] != batch->n_rows || strcmp(bad->op, "state") == 0)
+        return NULL;
+    int64_t sample = batch->samples[bad->index[0]];
+    ty_dataset_place(s->train, s->plan.n_feeds > 0 ? s->train_field[0] : 0, sample, place, sizeof place);
+    return ty_arena_printf(&s->check_arena, "sample %lld (%s)", (long long)sample, place);
+}
+
+/* What is found belongs to a step: micro-batches add to it. */
+static int run_checked(ty_session *s, ty_run run, const ty_batch *batch, ty_error *err)
+{
+    if (!s->in_step) {
+        ty_arena_fini(&s->check_arena);
+        ty_arena_init(&s->check_arena);
+        s->check = (ty_check){0};
+    }
+    s->in_step = run == TY_RUN_MICRO;
+    int known = s->check.n_bad;
+    int rc = ty_program_run_checked(s->program, run, s->inputs, &s->check_arena, &s->check, err);
+    for (int i = known; i < s->check.n_bad; i++)
+        s->bad_sample[i] = find_sample(s, &s->check.bad[i], batch);
+    return rc;
+}
+
+/* The loop refuses a loss; weights that are lost it would notice a step later. */
+static int judge_checked(ty_session *s, const ty_step_result *result, ty_error *err)
+{
+    if (!s->is_checked || s->check.n_bad == 0 || !isfinite(result->loss))
+        return 0;
+    if (s->check.reached) {
+        ty_error_set(err, TY_E_NOT_FINITE, "weights or moments are not finite after step %lld, its loss still is",
+                     (long long)s->steps_done + 1);
+        return ty_error_help(err, "lower the learning rate, add clip: {global_norm: 1.0}, or keep the named operation "
+                                  "away from where its gradient is infinite");
+    }
+    if (!s->told_harmless && result->loss_scale == 0)
+        ty_log_warning("debug", "step %lld: %s in layer %s (%s) is not finite, which reaches neither loss nor weights",
+                       (long long)s->steps_done + 1, s->check.bad[0].result.text, s->check.bad[0].layer,
+                       s->check.bad[0].op);
+    s->told_harmless = true;
+    return 0;
+}
+
 static int call_batch(void *ctx, bool last, ty_step_result *result, ty_error *err)
 {
     ty_session *s = ctx;
@@ -65,7 +113,7 @@ static int call_batch(void *ctx, bool last, ty_step_result *result, ty_error *er
     double ready = ty_session_now_s();
     ty_session_point_inputs(s, batch, s->train_field);
     ty_run run = last ? TY_RUN_LAST : TY_RUN_MICRO;
-    int rc = ty_program_run(s->program, run, s->inputs, err);
+    int rc = s->is_checked ? run_checked(s, run, batch, err) : ty_program_run(s->program, run, s->inputs, err);
     ty_prefetch_release(s->batches, batch);
     s->times.input_wait_s += ready - start;
     s->times.compute_s += ty_session_now_s() - ready;
@@ -79,7 +127,7 @@ static int call_batch(void *ctx, bool last, ty_step_result *result, ty_error *er
                                scaled ? read_number(s, run, "loss_scale") : 0};
     if (s->times.first_step_s == 0)
         s->times.first_step_s = ty_session_now_s() - s->times.started_s;
-    return 0;
+    return judge_checked(s, result, err);
 }
 
 /* ---- evaluation ---- */
@@ -202,6 +250,8 @@ static int call_evaluate(void *ctx, const ty_loop_position *at, ty_error *err)
     s->evaluated_step = at->step;
     note_best(s, at->step);
     note_plateau(s, at->step);
+    if (!s->outputs) /* replay: only the rate follows */
+        return 0;
     ty_outputs_flush(s->outputs);
     return ty_outputs_add(s->outputs, true, at->step, at->epoch, s->latest, s->n_latest, err);
 }

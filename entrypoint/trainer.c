@@ -5,6 +5,7 @@
 #include "entrypoint/stop.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static void print_text(void (*write)(ty_session *s, ty_buf *out), ty_session *s)
@@ -33,13 +34,27 @@ static bool wants_model(const ty_session *s, const ty_loop_result *result)
     return !result->stopped || (result->steps_done > 0 && ty_stop_count() < 2 && s->program);
 }
 
+/* In debug mode it is known where what is not finite came from. */
+static int explain(const ty_session *s, ty_error *err)
+{
+    ty_buf text;
+    if (err->code != TY_E_NOT_FINITE || s->check.n_bad == 0)
+        return -1;
+    ty_buf_init(&text, 1 << 16);
+    ty_session_explain(s, &text);
+    for (char *line = text.data; *line; line += strcspn(line, "\n") + 1)
+        ty_error_detail(err, "%.*s", (int)strcspn(line, "\n"), line);
+    ty_buf_fini(&text);
+    return -1;
+}
+
 static int train(ty_session *s, ty_job_end *end, const char **phase, ty_error *err)
 {
     ty_loop_result result = {0};
     ty_loop_calls calls = ty_session_calls(s);
     *phase = "train";
     if (ty_loop_run(&s->loop, &calls, &result, err) < 0)
-        return -1;
+        return explain(s, err);
     s->steps_done = result.steps_done;
     *end = result.stopped ? TY_JOB_STOPPED : TY_JOB_COMPLETE;
     *phase = "export";

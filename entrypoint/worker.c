@@ -133,6 +133,28 @@ static bool is_of_the_recipe(const ty_hyperparameter *h)
     return h->kind == TY_RESERVED_NOT && h->value.kind != TY_VALUE_NULL;
 }
 
+static bool is_true(const worker *w, const char *name, bool absent)
+{
+    const ty_hyperparameter *h = ty_hyperparameters_find(&w->config.hyperparameters, name);
+    return h ? strcmp(h->text, "true") == 0 || strcmp(h->text, "1") == 0 : absent;
+}
+
+/* What clients of SageMaker's Training Compiler send. Its log lines are kept, since people search for them; whether it
+ * is enabled changes nothing here, where everything is compiled. */
+static bool compiler_debugs(const worker *w)
+{
+    if (!ty_hyperparameters_find(&w->config.hyperparameters, "sagemaker_training_compiler_enabled"))
+        return false;
+    ty_log_info("config", "Found configuration for Training Compiler");
+    if (!is_true(w, "sagemaker_training_compiler_enabled", false))
+        return false;
+    ty_log_info("config", "Configuring SM Training Compiler...");
+    if (!is_true(w, "sagemaker_training_compiler_debug_mode", false))
+        return false;
+    ty_log_info("config", "Training Compiler set to debug mode");
+    return true;
+}
+
 /* Hyperparameters first, arguments last: the later one wins. */
 static int list_overrides(worker *w, ty_job *job, ty_error *err)
 {
@@ -141,7 +163,9 @@ static int list_overrides(worker *w, ty_job *job, ty_error *err)
     int n_args, n = 0;
     if (ty_overrides_parse(w->args, &w->arena, &from_args, &n_args, err) < 0)
         return -1;
-    ty_recipe_override *out = TY_NEW_ARRAY(&w->arena, ty_recipe_override, h->n_items + (size_t)n_args);
+    ty_recipe_override *out = TY_NEW_ARRAY(&w->arena, ty_recipe_override, h->n_items + (size_t)n_args + 1);
+    if (compiler_debugs(w))
+        out[n++] = (ty_recipe_override){"debug", "true", "hyperparameter \"sagemaker_training_compiler_debug_mode\""};
     for (size_t i = 0; i < h->n_items; i++)
         if (is_of_the_recipe(&h->items[i]))
             out[n++] = (ty_recipe_override){h->items[i].name, h->items[i].text,

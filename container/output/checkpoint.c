@@ -336,6 +336,8 @@ int ty_checkpoint_restore(const ty_checkpoints *c, const ty_named_tensor *tensor
     for (size_t i = 0; i < n; i++) {
         ty_rankfile_fault fault;
         ty_error reason = {0};
+        if (c->before > 0 && list[i].step >= c->before)
+            continue;
         n_manifests += list[i].has_manifest;
         if (restore_one(c, &list[i], tensors, n_tensors, arena, out, &fault, &reason) == 0)
             return 0;

@@ -43,6 +43,7 @@ typedef struct ty_checkpoints {
     int keep;        /* how many complete ones to keep; below 1: all */
     ty_checkpoint_policy on_error;
     int rank, world_size; /* world_size 0 counts as 1 */
+    int64_t before;       /* only checkpoints of earlier steps than this are restored; 0: all */
     int n_failed;         /* saves that failed in a row; kept by ty_checkpoint_save */
 } ty_checkpoints;
 

@@ -70,6 +70,8 @@ same "exit" 0 $rc
 has "a picture" "$W/plan.svg" '<svg xmlns="http://www.w3.org/2000/svg"'
 has "layers under the pointer" "$W/plan.svg" '<title>conv1'
 same "closed" "</svg>" "$(tail -1 "$W/plan.svg")"
+ty plan examples/digits/train.yaml --data-dir="$W/no-data" --svg "$W/absent/plan.svg"
+has "a folder that is not there is refused before the data are looked for" "$W/err" "$W/absent"
 same "every tag" "$(grep -o '<title>' "$W/plan.svg" | wc -l)" "$(grep -o '</title></rect>' "$W/plan.svg" | wc -l)"
 
 case_name=arguments

@@ -49,7 +49,12 @@ near "phases add up" "$(for p in forward gradient update; do value layers '*' ${
 same "the largest first" "$(value layers '*' ms | sort -grs)" "$(value layers '*' ms)"
 same "a layer once" "" "$(value layers '*' layer | sort | uniq -d)"
 near "reached is the floor over the time" "$(value layers 0 reached)" "$(awk "BEGIN {print 100 * $(value layers 0 at_least_ms) / $(value layers 0 ms)}")"
-ok "a layer has both directions" awk "BEGIN {exit !($(value layers 0 forward_ms) > 0 && $(value layers 0 gradient_ms) > 0)}"
+# By calls, since a clock may read 0 for one.
+for direction in forward gradient; do
+    for layer in $(value layers 0 layer) conv1 hidden; do
+        ok "$layer has calls $direction" test "$(paste -d' ' <(value tape_calls '*' layer) <(value tape_calls '*' phase) | grep -cx "$layer $direction")" -ge 1
+    done
+done
 calls=$(value tape_calls | tr -d '[]')
 same "every call is in a kind" "$calls" "$(value work '*' calls | sum)"
 # 64 images through conv2, 16 to 32 channels, 3 x 3 on 4 x 4 pixels, three times: forward and two gradients.
@@ -103,5 +108,16 @@ same "more times than memory" 71 $rc
 has "what to do" "$W/err" "time fewer steps"
 profile --steps 1 --trace "$W/absent/trace.json"
 same "a trace into a folder that is not there" 66 $rc
+has "which" "$W/err" "$W/absent"
+profile --steps 10000 --trace "$W/absent/trace.json" --data-dir="$W/no-data"
+same "which is seen before anything else: no data either" "$W/absent" "$(grep -oF "$W/absent" "$W/err" | head -1)"
+mkdir "$W/locked" && chmod a-w "$W/locked"
+if touch "$W/locked/probe" 2>/dev/null; then
+    skip "a folder that cannot be written" "this user may write anywhere"
+else
+    profile --steps 10000 --trace "$W/locked/trace.json" --data-dir="$W/no-data"
+    ok "a folder that cannot be written" test $rc != 0
+    has "is refused before the data are looked for" "$W/err" "locked"
+fi
 
 finish_tests

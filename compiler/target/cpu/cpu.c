@@ -612,11 +612,22 @@ static void cpu_run_step(const cpu_step *step, char *scratch)
         memmove(step->ptr[0], step->ptr[1], step->bytes);
 }
 
-void ty_cpu_run(ty_cpu *cpu, int plan, const void *const *inputs, int64_t *call_ns)
+void ty_cpu_point_inputs(ty_cpu *cpu, int plan, const void *const *inputs)
 {
     const cpu_tape *tape = &cpu->tape[plan];
     for (int i = 0; i < tape->n_patches; i++)
         *tape->patch[i].at = (char *)(uintptr_t)inputs[tape->patch[i].input] + tape->patch[i].offset;
+}
+
+void ty_cpu_run_call(ty_cpu *cpu, int plan, int call)
+{
+    cpu_run_step(&cpu->tape[plan].step[call], cpu->scratch);
+}
+
+void ty_cpu_run(ty_cpu *cpu, int plan, const void *const *inputs, int64_t *call_ns)
+{
+    const cpu_tape *tape = &cpu->tape[plan];
+    ty_cpu_point_inputs(cpu, plan, inputs);
     int64_t before = call_ns ? ty_clock_ns() : 0;
     for (int i = 0; i < tape->n_steps; i++) {
         cpu_run_step(&tape->step[i], cpu->scratch);

@@ -49,6 +49,9 @@ const ty_cpu_report *ty_cpu_report_of(const ty_cpu *cpu);
 /* Runs plan i. inputs[k]: bytes of graph input k (NULL where the tape does not read it). call_ns: NULL, or to how many
  * nanoseconds each call of the tape took, ty_cpu_n_calls(cpu, i) numbers. */
 void ty_cpu_run(ty_cpu *cpu, int plan, const void *const *inputs, int64_t *call_ns);
+/* The same call by call, for who looks at values in between: first the inputs, then every call in order. */
+void ty_cpu_point_inputs(ty_cpu *cpu, int plan, const void *const *inputs);
+void ty_cpu_run_call(ty_cpu *cpu, int plan, int call);
 int ty_cpu_n_calls(const ty_cpu *cpu, int plan);
 void ty_cpu_call(const ty_cpu *cpu, int plan, int call, ty_call_info *out);
 /* Where a value of a plan lies after a run with these inputs. */
