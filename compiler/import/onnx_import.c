@@ -97,6 +97,8 @@ const onnx_item *onnx_lookup(const onnx_importer *imp, const onnx_scope *scope, 
 const onnx_op_row *onnx_find_row(const onnx_importer *imp, const onnx_node *node)
 {
     char key[128];
+    if (node->overload[0]) /* of one of the file's own functions; standard operators have none */
+        return NULL;
     int at = ty_names_find(&imp->op_rows, op_key(node->domain, node->op_type, key, sizeof key));
     return at < 0 ? NULL : &op_rows[at];
 }
@@ -241,12 +243,21 @@ static void check_outputs_new(onnx_ctx *c, const onnx_scope *scope)
 
 static void inline_function(onnx_ctx *c, onnx_scope *outer, const onnx_function *f);
 
+static void fail_overload(onnx_ctx *c)
+{
+    char name[128], overload[128];
+    onnx_fail(c, TY_E_MODEL_FILE, "the model has no function %s with overload \"%s\"",
+              onnx_short(c->node->op_type, name), onnx_short(c->node->overload, overload));
+}
+
 void onnx_check_supported(onnx_ctx *c)
 {
     const onnx_node *node = c->node;
     char name[128];
     if (c->opset < 0)
         onnx_fail(c, TY_E_MODEL_FILE, "the model imports no operator set \"%s\"", onnx_short(node->domain, name));
+    else if (!c->row && node->overload[0])
+        fail_overload(c);
     else if (!c->row)
         onnx_fail(c, TY_E_UNSUPPORTED, "unsupported operator %s", onnx_short(node->op_type, name)), onnx_suggest(c);
     else if (c->opset < c->row->since)

@@ -4,6 +4,7 @@
 #include "compiler/ops/families.h"
 #include "compiler/ops/refiter.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- types ---- */
@@ -92,6 +93,10 @@ int ty_op_infer_pad(const ty_attr *attr, const ty_type *const *in, int n_in, ty_
             return ty_error_set(err, TY_E_SHAPE, "padding of axis %d is %lld and %lld; expected 0 or more", i,
                                 (long long)lo, (long long)hi);
     }
+    bool is_float = ty_dtype_is_float((ty_dtype)in[0]->dtype);
+    if (!is_float && !(fabs(attr->value) < 0x1p63 && attr->value == trunc(attr->value)))
+        return ty_error_set(err, TY_E_ATTRIBUTE, "padding is filled with %g; expected a value of %s", attr->value,
+                            ty_dtype_text((ty_dtype)in[0]->dtype));
     return ty_expect_result((ty_dtype)in[0]->dtype, in[0]->rank, dim, res, err);
 }
 

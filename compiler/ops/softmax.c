@@ -10,13 +10,11 @@
 
 #include <math.h>
 
-#define SOFTMAX_LOG 1u
-
 int ty_op_infer_softmax(const ty_attr *attr, const ty_type *const *in, int n_in, ty_type *res, ty_error *err)
 {
     (void)n_in;
     if (ty_expect_float("x", in[0], err) < 0 || ty_expect_axis(attr, in[0], err) < 0 ||
-        ty_expect_flags(attr, SOFTMAX_LOG, err) < 0)
+        ty_expect_flags(attr, TY_SOFTMAX_LOG, err) < 0)
         return -1;
     *res = *in[0];
     return 0;
@@ -43,7 +41,7 @@ int ty_op_ref_softmax(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *r
     ty_refiter_split(&in[0].type, attr->axis, &outer, &n, &inner);
     for (int64_t row = 0; row < outer * inner; row++) {
         int64_t start = row / inner * n * inner + row % inner;
-        ty_softmax_row(in[0].f + start, res[0].f + start, n, inner, attr->flags & SOFTMAX_LOG);
+        ty_softmax_row(in[0].f + start, res[0].f + start, n, inner, attr->flags & TY_SOFTMAX_LOG);
     }
     return 0;
 }
@@ -66,7 +64,7 @@ void ty_op_lower_softmax(ty_graph *g, const ty_attr *attr, const ty_val *in, int
     ty_dtype dtype = ty_b_dtype(g, in[0]);
     ty_val x = ty_b_cast(g, in[0], ty_wide_dtype(dtype)), y;
     (void)n_in;
-    if (attr->flags & SOFTMAX_LOG) {
+    if (attr->flags & TY_SOFTMAX_LOG) {
         y = ty_softmax_log(g, x, axis);
     } else {
         ty_val e = ty_b_exp(g, softmax_shifted(g, x, axis));
@@ -89,7 +87,7 @@ void ty_op_grad_softmax(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *
 {
     const ty_attr *attr = ty_graph_attr(g, node);
     int axis = (int)attr->axis;
-    if (!(attr->flags & SOFTMAX_LOG)) {
+    if (!(attr->flags & TY_SOFTMAX_LOG)) {
         din[0] = ty_softmax_back(g, ty_val_make(node, 0), dres[0], axis);
         return;
     }

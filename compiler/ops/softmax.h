@@ -4,6 +4,8 @@
 
 #include "compiler/ir/graph.h"
 
+#define TY_SOFTMAX_LOG 1u /* flag of the composite: its logarithm */
+
 /* Softmax of n numbers `stride` apart, or its logarithm; the reference. */
 void ty_softmax_row(const double *x, double *y, int64_t n, int64_t stride, bool log_of);
 /* Log softmax along the axis, in primitives. */

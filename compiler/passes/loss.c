@@ -7,6 +7,7 @@
 #include "compiler/passes/loss.h"
 
 #include "compiler/ir/build.h"
+#include "compiler/ops/softmax.h"
 #include "compiler/passes/ctc.h"
 
 #include <inttypes.h>
@@ -142,6 +143,51 @@ static loss_rows loss_nll(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val l
     ty_val one = ty_b_full_like(g, picked, 1), zero = ty_b_full_like(g, picked, 0);
     ty_val weight = t->n_class_weights ? ty_b_gather(g, weights, safe, 0) : one;
     return (loss_rows){ty_b_neg(g, picked), ty_b_select(g, ignored, zero, weight), TY_NONE};
+}
+
+/* The axis of `from` that a reshape makes axis `axis` of `to`, with the same entries; -1: there is none. */
+static int loss_axis_before(const ty_type *to, int axis, const ty_type *from)
+{
+    int64_t outer = 1, before = 1;
+    for (int i = 0; i < axis; i++)
+        outer *= to->dim[i];
+    for (int i = 0; i < from->rank; before *= from->dim[i++])
+        if (before == outer && from->dim[i] == to->dim[axis])
+            return i;
+    return -1;
+}
+
+/* What x is the log-softmax of along `axis`, moved as x is behind it; TY_NONE if x is none. */
+static ty_val loss_logits(ty_graph *g, ty_val x, int axis)
+{
+    if (x == TY_NONE || axis < 0)
+        return TY_NONE;
+    uint32_t node = ty_val_node(x);
+    ty_op op = ty_graph_op(g, node);
+    const ty_attr attr = *ty_graph_attr(g, node);
+    const ty_type to = *ty_graph_type(g, x);
+    if (op == TY_OP_SOFTMAX)
+        return (attr.flags & TY_SOFTMAX_LOG) && attr.axis == axis ? ty_graph_in(g, node, 0) : TY_NONE;
+    if (op != TY_OP_RESHAPE && op != TY_OP_TRANSPOSE)
+        return TY_NONE;
+    ty_val from = ty_graph_in(g, node, 0);
+    bool turned = op == TY_OP_TRANSPOSE;
+    from = loss_logits(g, from, turned ? (int)attr.lo[axis] : loss_axis_before(&to, axis, ty_graph_type(g, from)));
+    if (from == TY_NONE)
+        return TY_NONE;
+    return turned ? ty_b_transpose(g, from, attr.lo) : ty_b_reshape(g, from, to.rank, to.dim);
+}
+
+/* The nll of x as the cross-entropy of what x is the log-softmax of; false if it is none. */
+static bool loss_join(ty_graph *g, const ty_loss_term *t, ty_val x, ty_val labels, loss_rows *out)
+{
+    ty_loss_term plain = *t;
+    ty_val logits = loss_logits(g, x, 1);
+    if (logits == TY_NONE)
+        return false;
+    plain.label_smoothing = 0;
+    *out = loss_xent(g, &plain, logits, labels);
+    return true;
 }
 
 /* u[y] / C * sum over c != y of max(0, margin - x[y] + x[c]); ignored rows 0 */
@@ -503,7 +549,9 @@ static ty_loss_sums loss_classes(ty_graph *g, const loss_kind *kind, const ty_lo
     ty_val rows = ty_loss_class_rows(g, x, t->class_axis);
     if (labels == TY_NONE || rows == TY_NONE)
         return (ty_loss_sums){TY_NONE, TY_NONE};
-    loss_rows r = kind->rows(g, t, rows, labels);
+    loss_rows r;
+    if (t->kind != TY_LOSS_NLL || in->is_kept || !loss_join(g, t, rows, labels, &r))
+        r = kind->rows(g, t, rows, labels);
     if (in->sample_weight != TY_NONE) {
         ty_val shaped = ty_loss_match(g, in->sample_weight, in->target, "sample weights");
         ty_val w = ty_b_flatten(g, ty_b_cast(g, shaped, TY_F32));

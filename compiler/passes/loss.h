@@ -32,9 +32,11 @@ typedef struct ty_loss_sums {
     ty_val sum, count;
 } ty_loss_sums;
 
-/* What a term reads. */
+/* What a term reads. The nll of an output that is a log-softmax is the cross-entropy of its logits: the composite, with
+ * one pass over the logits and nothing kept but them. */
 typedef struct ty_loss_operands {
     ty_val output;
+    bool is_kept;                         /* the output is computed anyway: nll reads it in place of its logits */
     ty_val target;                        /* TY_NONE for terms without */
     ty_val sample_weight;                 /* TY_NONE: all weigh the same */
     ty_val rows;                          /* bool[batch]: rows that count; TY_NONE: all do */

@@ -120,7 +120,23 @@ static bool sched_is_part(const ty_fusion *f, ty_val base)
     return false;
 }
 
-static void sched_assigns(sched *s)
+/* The caller reads outputs when all is done: an old state that the tape writes is gone by then. */
+static int sched_check_outputs(const ty_fusion *f, int state, ty_error *err)
+{
+    const ty_graph *g = f->g;
+    for (int i = 0; i < ty_graph_n_outputs(g); i++) {
+        const ty_output *o = ty_graph_output(g, i);
+        uint32_t base = ty_val_node(ty_view_of(g, o->val).base);
+        if ((o->tapes & f->tape) && ty_graph_op(g, base) == TY_OP_STATE && ty_graph_attr(g, base)->index == state)
+            return ty_error_set(err, TY_E_UNSUPPORTED,
+                                "output \"%s\" is the old value of state \"%s\" itself, which the same run overwrites; "
+                                "expected something computed from it",
+                                o->name, ty_graph_state(g, state)->name);
+    }
+    return 0;
+}
+
+static int sched_assigns(sched *s, ty_error *err)
 {
     const ty_graph *g = s->f->g;
     s->p->copy = TY_NEW_ARRAY(&s->p->arena, ty_plan_copy, ty_graph_n_effects(g));
@@ -129,6 +145,8 @@ static void sched_assigns(sched *s)
         if (!(e->tapes & s->f->tape))
             continue;
         int state = (int)ty_graph_attr(g, e->node)->index;
+        if (sched_check_outputs(s->f, state, err) < 0)
+            return -1;
         ty_val value = ty_graph_in(g, e->node, 0);
         ty_view view = ty_view_of(g, value);
         bool whole = ty_type_elems(ty_graph_type(g, view.base)) == ty_type_elems(ty_graph_type(g, value));
@@ -137,6 +155,7 @@ static void sched_assigns(sched *s)
         else
             s->p->copy[s->p->n_copies++] = (ty_plan_copy){state, value};
     }
+    return 0;
 }
 
 /* Units waiting for nothing more, smallest number of the main node first: a binary heap. */
@@ -224,6 +243,5 @@ int ty_plan_schedule(ty_plan *p, ty_error *err)
                .f = p->f,
                .before = TY_NEW_ARRAY(&p->arena, edge_list, p->f->n_units + 1),
                .seen = TY_NEW_ARRAY(&p->arena, uint32_t, p->f->n_units + 1)};
-    sched_assigns(&s);
-    return sched_order(&s, err);
+    return sched_assigns(&s, err) < 0 ? -1 : sched_order(&s, err);
 }

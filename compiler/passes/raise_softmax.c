@@ -8,11 +8,10 @@
  * So is the logarithm of a softmax, which is -inf where a log-softmax is not.
  */
 #include "compiler/ir/build.h"
+#include "compiler/ops/softmax.h"
 #include "compiler/passes/raise.h"
 
 #include <string.h>
-
-#define LOG_FLAG 1u
 
 /* ---- parts ---- */
 
@@ -119,7 +118,7 @@ bool ty_raise_is_softmax(const ty_raise *r, ty_val v, bool log, ty_val *x, int *
     const ty_attr *attr = ty_graph_attr(r->g, ty_val_node(v));
     *x = ty_raise_in(r, v, 0);
     *axis = (int)attr->axis;
-    return (attr->flags & LOG_FLAG) == (log ? LOG_FLAG : 0);
+    return (attr->flags & TY_SOFTMAX_LOG) == (log ? TY_SOFTMAX_LOG : 0);
 }
 
 bool ty_raise_softmax(const ty_raise *r, uint32_t node, ty_raise_match *m)
@@ -130,7 +129,7 @@ bool ty_raise_softmax(const ty_raise *r, uint32_t node, ty_raise_match *m)
         if (!ty_raise_is_softmax(r, root, log, &x, &axis) || !ty_raise_closed(r, node, &x, 1))
             continue;
         *m = (ty_raise_match){.op = TY_OP_SOFTMAX, .in = {x}, .n_in = 1};
-        m->attr = (ty_attr){.axis = axis, .flags = log ? LOG_FLAG : 0};
+        m->attr = (ty_attr){.axis = axis, .flags = log ? TY_SOFTMAX_LOG : 0};
         return true;
     }
     return false;

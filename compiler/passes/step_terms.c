@@ -59,6 +59,7 @@ static int terms_operands(const ty_step_draft *d, const char *output, const char
         return -1;
     *eval = *train;
     eval->output = d->eval.outputs[i];
+    eval->is_kept = true; /* outputs of the model are outputs of EVAL */
     eval->rows = d->rows;
     return 0;
 }

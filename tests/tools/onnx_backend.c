@@ -386,12 +386,12 @@ static bool try_gradient(item *t, bool few, const move *how)
     ty_val x[MAX_IO], y[MAX_IO];
     double *data[MAX_IO];
     gradient_job j = {.g = ty_graph_new(), .x = x, .y = y, .data = data, .reason = t->reason};
-    /* A derivative that passes a cast to 16 bits is rounded like the values. */
+    /* A derivative that passes a cast to 16 bits is rounded like the values, unless 16 bits hold it. */
     j.tolerance = 1e-5;
     for (int i = 0; i < t->n_in + t->n_want; i++) {
         const ty_type *type = i < t->n_in ? &t->in[i].type : &t->want[i - t->n_in].type;
         if (is_float(type) && ty_dtype_bytes((ty_dtype)type->dtype) == 2)
-            j.tolerance = 4e-3;
+            j.tolerance = 4e-3, j.sixteenths = true;
     }
     bool bound = import_variable(t, &j, few, how, x, y, data);
     if (bound && (j.n_x == 0 || j.n_y == 0)) {

@@ -1,7 +1,8 @@
 /* onnx_gradient.h - judges the gradient of a graph's outputs by central differences.
  *
  * f = sum of w * y over all outputs y, w between 0.5 and 1.5; elements of y that are not finite (masked scores) do not
- * count. x are states, which the interpreter keeps in double whatever their dtype; it does not round results either.
+ * count. Where 16-bit floats are on the way, the w are sixteenths, which bfloat16 holds exactly, as it does sums of
+ * them. x are states, which the interpreter keeps in double whatever their dtype; it does not round results either.
  * What is compared: the derivative along one random direction through all inputs at once, which every element's
  * gradient enters, and that of some elements alone. Elements of x that are not finite stay where they are.
  */
@@ -29,6 +30,7 @@ typedef struct gradient_job {
     double *const *data; /* values of x; changed and put back */
     int n_x, n_y;
     double tolerance; /* relative to 1 + |derivative| */
+    bool sixteenths;  /* weights that a 16-bit float holds */
     char *reason;     /* GRADIENT_REASON_BYTES */
 } gradient_job;
 
@@ -64,7 +66,8 @@ static inline double *gradient_weights(const gradient_job *j, int i, const doubl
     double *w = ty_arena_alloc(ty_graph_arena(j->g), sizeof *w * (size_t)(n + 1));
     *whole = true;
     for (int64_t k = 0; k < n; k++) {
-        w[k] = isfinite(y[k]) ? 0.5 + gradient_uniform(99 + (uint32_t)i, k) : 0;
+        double u = gradient_uniform(99 + (uint32_t)i, k);
+        w[k] = !isfinite(y[k]) ? 0 : 0.5 + (j->sixteenths ? floor(16 * u) / 16 : u);
         *whole &= w[k] != 0;
     }
     return w;

@@ -576,10 +576,27 @@ static void test_compiler_is_missing(void **state)
     assert_non_null(strstr(err.message, "/nonexistent/cc"));
 }
 
+/* Who reads an output after the run would find what the run has put in its place. */
+static void test_output_of_written_state_is_refused(void **state)
+{
+    (void)state;
+    ty_error err = {0};
+    ty_program *p = NULL;
+    ty_compile_options opt = {.threads = 1};
+    ty_graph *g = ty_graph_new();
+    ty_val w = ty_b_state(g, ty_graph_add_counter(g, "w", ty_type_scalar(TY_F64), NULL));
+    ty_graph_add_assign(g, 0, ty_b_add_s(g, w, 1), TY_TAPE_LAST);
+    ty_graph_add_output(g, "old", ty_b_reshape(g, w, 1, (int64_t[]){1}), TY_TAPE_LAST);
+    assert_int_equal(ty_program_of_graph(g, TY_TAPE_LAST, &opt, &p, &err), -1);
+    assert_int_equal(err.code, TY_E_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "output \"old\" is the old value of state \"w\""));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_elementwise),
+        cmocka_unit_test(test_output_of_written_state_is_refused),
         cmocka_unit_test(test_integers),
         cmocka_unit_test(test_movement),
         cmocka_unit_test(test_reductions),

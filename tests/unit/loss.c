@@ -265,6 +265,83 @@ static void likelihood_of_log_probabilities(void **state)
     expect_loss(&c, -1.5, 0.5);
 }
 
+/* ---- nll of a log-softmax ---- */
+
+static int count_ops(const ty_graph *g, ty_val root, ty_op op)
+{
+    static uint8_t needed[1000];
+    int n = 0;
+    memset(needed, 0, sizeof needed);
+    needed[ty_val_node(root)] = 1;
+    for (uint32_t id = ty_val_node(root) + 1; id-- > 0;) {
+        n += needed[id] && ty_graph_op(g, id) == op;
+        for (uint32_t k = 0; needed[id] && k < ty_graph_node(g, id)->n_in; k++)
+            if (ty_graph_in(g, id, (int)k) != TY_NONE)
+                needed[ty_val_node(ty_graph_in(g, id, (int)k))] = 1;
+    }
+    return n;
+}
+
+/* x [rank: dim] -> log-softmax (or softmax) along axis -> nll along class_axis of it seen as [seen] */
+typedef struct joined {
+    int rank;
+    int64_t dim[4];
+    int axis;
+    bool log, is_kept;
+    int seen_rank;
+    int64_t seen[4];
+    int class_axis, n_xent;
+} joined;
+
+static void expect_joined(const joined *j, int which)
+{
+    static const float x[12] = {1, 0, 2, 0, 3, 0, -1, 2, 4, 1, 0.5f, 0};
+    ty_graph *g = ty_graph_new();
+    ty_error err = {0};
+    ty_loss_sums s, apart;
+    ty_loss_term t = term_of(TY_LOSS_NLL);
+    t.class_axis = j->class_axis;
+    t.label_smoothing = 0.1; /* nothing to nll */
+    t.class_weights = (const double[]){10, 1, 0.5};
+    t.n_class_weights = 3;
+    int64_t n_labels = 4;
+    ty_val p = ty_b_softmax(g, new_input(g, TY_F32, j->rank, j->dim), j->axis, j->log);
+    ty_loss_operands in = {.output = ty_b_reshape(g, p, j->seen_rank, j->seen), .is_kept = j->is_kept};
+    in.target = ty_b_const(g, ty_type_make(TY_I64, 1, &n_labels), LABELS(2, 0, -100, 1));
+    in.target = ty_b_reshape(g, in.target, 2, (int64_t[]){2, 2});
+    in.sample_weight = in.rows = TY_NONE;
+    if (ty_loss_term_build(g, &t, &in, &s, &err) < 0)
+        fail_msg("%d: %s", which, err.message);
+    in.is_kept = true;
+    assert_int_equal(ty_loss_term_build(g, &t, &in, &apart, &err), 0);
+    assert_int_equal(count_ops(g, apart.sum, TY_OP_XENT), 0);
+    if (count_ops(g, s.sum, TY_OP_XENT) != j->n_xent || count_ops(g, s.sum, TY_OP_SOFTMAX) != !j->n_xent)
+        fail_msg("%d: %d cross-entropies, %d softmaxes", which, count_ops(g, s.sum, TY_OP_XENT),
+                 count_ops(g, s.sum, TY_OP_SOFTMAX));
+    const void *data[] = {x};
+    double sum = *(double *)evaluate(g, apart.sum, data, false), n = *(double *)evaluate(g, apart.count, data, false);
+    expect_near("sum", *(double *)evaluate(g, s.sum, data, false), sum);
+    expect_near("count", *(double *)evaluate(g, s.count, data, false), n);
+    ty_graph_free(g);
+}
+
+static void likelihood_of_log_softmax_is_cross_entropy(void **state)
+{
+    (void)state;
+    static const joined forms[] = {
+        {2, {4, 3}, 1, true, false, 3, {2, 2, 3}, 2, 1},       /* flattened rows, as language models have them */
+        {3, {2, 3, 2}, 1, true, false, 3, {2, 3, 2}, 1, 1},    /* classes before places */
+        {3, {2, 2, 3}, 2, true, false, 3, {2, 2, 3}, -1, 1},   /* */
+        {4, {2, 3, 1, 2}, 1, true, false, 3, {2, 3, 2}, 1, 1}, /* */
+        {3, {2, 2, 3}, 2, true, true, 3, {2, 2, 3}, -1, 0},    /* the log-softmax is there anyway */
+        {3, {2, 2, 3}, 1, true, false, 3, {2, 2, 3}, -1, 0},   /* along another axis */
+        {3, {2, 2, 3}, 2, false, false, 3, {2, 2, 3}, -1, 0},  /* no logarithm */
+        {2, {2, 6}, 1, true, false, 3, {2, 2, 3}, -1, 0},      /* over more than the classes */
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        expect_joined(&forms[i], (int)i);
+}
+
 static void classes_on_another_axis(void **state)
 {
     (void)state;
@@ -461,6 +538,7 @@ int main(void)
         cmocka_unit_test(cross_entropy),
         cmocka_unit_test(smoothing),
         cmocka_unit_test(likelihood_of_log_probabilities),
+        cmocka_unit_test(likelihood_of_log_softmax_is_cross_entropy),
         cmocka_unit_test(classes_on_another_axis),
         cmocka_unit_test(gradients_are_slopes),
         cmocka_unit_test(logits_of_zero_have_a_slope),

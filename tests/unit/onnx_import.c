@@ -519,6 +519,11 @@ static void equation(model_text *t)
     attr_text(t, "equation", "ij->ik");
 }
 
+static void overloaded(model_text *t)
+{
+    put_text(&t->attrs, 8, "fast"); /* a field of the node, beside its attributes */
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -544,6 +549,7 @@ static void test_refusals(void **state)
     refuse_node("TopK", 18, NULL, "x,four", "4 of 3 entries");
     refuse_node("Add", 18, NULL, "x,i", "Add: ");
     refuse_node("Squeeze", 18, NULL, "x,four", "axis 4 is outside");
+    refuse_node("Relu", 21, overloaded, "x", "the model has no function Relu with overload \"fast\"");
 }
 
 static void test_wrong_input_type(void **state)

@@ -84,6 +84,8 @@ static void test_wrong_arguments_are_refused(void **state)
     REFUSED(ty_b_slice(g, x, ((int64_t[]){0, 0}), ((int64_t[]){2, 3}), ((int64_t[]){1, 0})), "not a part");
     REFUSED(ty_b_pad(g, x, ((int64_t[]){-1, 0}), ((int64_t[]){0, 0}), 0), "0 or more");
     REFUSED(ty_b_pad(g, x, ((int64_t[]){INT64_MAX, 0}), ((int64_t[]){0, 0}), 0), "padding");
+    REFUSED(ty_b_pad(g, i, ((int64_t[]){1, 0}), ((int64_t[]){0, 0}), 1e30), "a value of i32");
+    REFUSED(ty_b_pad(g, i, ((int64_t[]){1, 0}), ((int64_t[]){0, 0}), 0.5), "a value of i32");
     REFUSED(ty_b_concat(g, ((ty_val[]){x, i}), 2, 0), "expected f32");
     REFUSED(ty_b_concat(g, ((ty_val[]){x, ty_b_flatten(g, x)}), 2, 0), "expected f32");
     REFUSED(ty_b_concat(g, &x, 1, 2), "axis");

@@ -33,7 +33,7 @@ static int remove_path(void **state)
     return 0;
 }
 
-/* x [N, 2] -> MatMul tower.first -> a, MatMul tower.second -> b */
+/* x [N, 2] -> MatMul tower.first -> a, MatMul tower.second -> b; LogSoftmax of a -> p */
 static ty_model *two_towers(void)
 {
     model_text t;
@@ -45,8 +45,11 @@ static ty_model *two_towers(void)
     model_floats(&t, "tower.second", SHAPE(IN, OUT), second);
     model_node(&t, "MatMul", "x,tower.first", "a", "");
     model_node(&t, "MatMul", "x,tower.second", "b", "");
+    attr_int(&t, "axis", -1);
+    model_node(&t, "LogSoftmax", "a", "p", "");
     model_output(&t, "a", 1);
     model_output(&t, "b", 1);
+    model_output(&t, "p", 1);
     model_end(&t);
     if (ty_file_write(model_path, t.file.data, t.file.len, 0600, &err) < 0 || ty_model_open(model_path, &m, &err) < 0)
         fail_msg("%s", err.message);
@@ -202,6 +205,51 @@ static void penalties_are_part_of_the_loss(void **state)
     end(&r);
 }
 
+static int count_live(const ty_graph *g, ty_tape tape, ty_op op)
+{
+    uint8_t *live = calloc(ty_graph_n_nodes(g) + 1, 1);
+    int n = 0;
+    assert_non_null(live);
+    ty_graph_mark_live(g, (uint32_t)tape, live);
+    for (uint32_t id = 0; id < ty_graph_n_nodes(g); id++)
+        n += live[id] && ty_graph_op(g, id) == op;
+    free(live);
+    return n;
+}
+
+/* The nll of the model's log-softmax trains as the cross-entropy of its logits does, and in training nothing is left of
+ * the log-softmax; in evaluation it is an output, and read. */
+static void likelihood_is_joined_in_training(void **state)
+{
+    (void)state;
+    plan p;
+    run r[2];
+    double eval[2];
+    for (int nll = 0; nll < 2; nll++) {
+        plan_of(&p, 1)->spec.eval_valid_rows = true;
+        p.term[0] = (ty_loss_term){.kind = nll ? TY_LOSS_NLL : TY_LOSS_SOFTMAX_CROSS_ENTROPY,
+                                   .output = nll ? "p" : "a",
+                                   .target = "label",
+                                   .weight = 1,
+                                   .ignore_index = -100,
+                                   .class_axis = -1};
+        r[nll] = start(&p);
+        run_tape(&r[nll], TY_TAPE_EVAL, 3);
+        eval[nll] = output_of(&r[nll], "loss.sum", TY_TAPE_EVAL)[0];
+        run_tape(&r[nll], TY_TAPE_LAST, BATCH);
+    }
+    expect_near("training", output_of(&r[1], "loss", TY_TAPE_LAST)[0], output_of(&r[0], "loss", TY_TAPE_LAST)[0]);
+    expect_near("evaluation", eval[1], eval[0]);
+    for (int k = 0; k < IN * OUT; k++)
+        expect_near("weight", ty_interp_state(r[1].it, 0)->f[k], ty_interp_state(r[0].it, 0)->f[k]);
+    assert_int_equal(count_live(r[1].s.g, TY_TAPE_LAST, TY_OP_SOFTMAX), 0);
+    assert_int_equal(count_live(r[1].s.g, TY_TAPE_LAST, TY_OP_XENT), 1);
+    assert_int_equal(count_live(r[1].s.g, TY_TAPE_EVAL, TY_OP_SOFTMAX), 1);
+    assert_int_equal(count_live(r[1].s.g, TY_TAPE_EVAL, TY_OP_XENT), 0);
+    end(&r[0]);
+    end(&r[1]);
+}
+
 /* Alone, l2's gradient is 2 w: a rate of 0.1 takes a fifth of each weight. Frozen weights have no part. */
 static void penalties_pull_weights_to_zero(void **state)
 {
@@ -294,9 +342,13 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pairs_read_two_outputs),         cmocka_unit_test(penalties_are_part_of_the_loss),
-        cmocka_unit_test(penalties_pull_weights_to_zero), cmocka_unit_test(penalties_follow_averages),
-        cmocka_unit_test(metrics_leave_their_parts),      cmocka_unit_test(refusals),
+        cmocka_unit_test(likelihood_is_joined_in_training),
+        cmocka_unit_test(pairs_read_two_outputs),
+        cmocka_unit_test(penalties_are_part_of_the_loss),
+        cmocka_unit_test(penalties_pull_weights_to_zero),
+        cmocka_unit_test(penalties_follow_averages),
+        cmocka_unit_test(metrics_leave_their_parts),
+        cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);
 }

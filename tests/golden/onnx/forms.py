@@ -51,6 +51,13 @@ def functions():
     cut = helper.make_node("Cut", ["a", "", "high"], ["y"], domain="local")
     case("function_left_out_input", [cut], {"a": a}, 18, [np.minimum(a, f32(0.25)) + a], weights={"high": np.array(0.25, f32)},
          domains=["local"], functions=[optional])
+    # Functions of one name, told apart by their overload (IR version 10); one of them calls another, one is none's.
+    sets = [helper.make_opsetid("", 21), helper.make_opsetid("local", 1)]
+    made = lambda nodes, overload: helper.make_function("local", "Act", ["a"], ["b"], nodes, sets, overload=overload)
+    acts = [made([node("Neg", "a", "b")], ""), made([node("Tanh", "a", "b")], "smooth"),
+            made([node("Act", "a", "h", domain="local", overload="smooth"), node("Add", "h a", "b")], "residual")]
+    calls = [node("Act", "a", "n", domain="local"), node("Act", "n", "y", domain="local", overload="residual")]
+    case("function_overload", calls, {"a": a}, 21, [np.tanh(-a) - a], domains=["local"], functions=acts)
 
 
 # ---- sequences and optionals ---------------------------------------------------------------------------------------
