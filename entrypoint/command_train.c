@@ -62,8 +62,7 @@ static int train(const ty_arguments_given *given, ty_arena *a, ty_error *err)
     job.checkpoint_folder = paths.checkpoints;
     job.output_folder = paths.output_data;
     job.tensorboard_folder = ty_arena_printf(a, "%s/tensorboard", paths.output);
-    ty_stop_install();
-    if (ty_file_mkdirs(base, 0755, err) < 0 || ty_job_train(&job, &end, NULL, err) < 0)
+    if (ty_stop_install(err) < 0 || ty_file_mkdirs(base, 0755, err) < 0 || ty_job_train(&job, &end, NULL, err) < 0)
         return -1;
     return end == TY_JOB_COMPLETE ? 0 : 128 + ty_stop_signal();
 }

@@ -1,30 +1,69 @@
-/* stop.c - the signal handler and its two words of state. */
+/* stop.c - the thread that waits for signals, and its two words of state. */
 #define _GNU_SOURCE
 #include "entrypoint/stop.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <unistd.h>
 
+static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 static int n_requests, first_signal; /* touched by __atomic builtins alone */
+static pthread_t listener;
+static sigset_t mask_before;
 
-static void on_signal(int number)
+static void request(int number)
 {
     int none = 0;
     __atomic_compare_exchange_n(&first_signal, &none, number, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-    if (__atomic_add_fetch(&n_requests, 1, __ATOMIC_SEQ_CST) < 3)
-        return;
-    _exit(128 + number);
+    if (__atomic_add_fetch(&n_requests, 1, __ATOMIC_SEQ_CST) >= 3)
+        _exit(128 + number);
 }
 
-void ty_stop_install(void)
+static sigset_t stop_signals(void)
 {
-    static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-    sigemptyset(&action.sa_mask);
+    sigset_t set;
+    sigemptyset(&set);
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
-        sigaction(signals[i], &action, NULL);
+        sigaddset(&set, signals[i]);
+    return set;
+}
+
+/* Ends by a signal that is sent to this thread alone: a cancellation could swallow a request. */
+static void *listen_for_signals(void *unused)
+{
+    sigset_t set = stop_signals();
+    sigaddset(&set, SIGRTMAX);
+    for (int number;;) {
+        if (sigwait(&set, &number) != 0)
+            continue;
+        if (number == SIGRTMAX)
+            return unused;
+        request(number);
+    }
+}
+
+/* The listener is born with every signal blocked: none but those it waits for are its business. */
+int ty_stop_install(ty_error *err)
+{
+    sigset_t set = stop_signals(), all, blocked;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &set, &mask_before);
+    pthread_sigmask(SIG_SETMASK, &all, &blocked);
+    int rc = pthread_create(&listener, NULL, listen_for_signals, NULL);
+    pthread_sigmask(SIG_SETMASK, rc == 0 ? &blocked : &mask_before, NULL);
+    if (rc != 0)
+        return ty_error_errno(err, TY_E_LIMIT, rc, "cannot start the thread that waits for signals");
+    pthread_setname_np(listener, "ty-signals");
+    return 0;
+}
+
+void ty_stop_uninstall(void)
+{
+    pthread_kill(listener, SIGRTMAX);
+    pthread_join(listener, NULL);
+    pthread_sigmask(SIG_SETMASK, &mask_before, NULL);
 }
 
 int ty_stop_count(void)

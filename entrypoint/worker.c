@@ -103,11 +103,12 @@ static int run_program(worker *w, const char *program, ty_error *err)
     environ = program_environment(w);
     if (ty_script_prepare(&script, &w->arena, &command, err) < 0)
         return ty_error_exit_status(err->code);
-    if (ty_stop_count() > 0)
-        return 128 + ty_stop_signal();
     const char *text = ty_command_text(&command, &w->arena);
     ty_log_info("script", "running: %s", text);
     ty_note_send(program, text);
+    ty_stop_uninstall();
+    if (ty_stop_count() > 0)
+        return 128 + ty_stop_signal();
     int status;
     ty_script_execute(&command, &status, err);
     return status;
@@ -276,8 +277,7 @@ int ty_worker_run(const char *const *args)
     ty_error err = {0};
     ty_arena_init(&w.arena);
     ty_note_keep();
-    ty_stop_install();
-    int status = run_job(&w, &err);
+    int status = ty_stop_install(&err) < 0 ? ty_error_exit_status(err.code) : run_job(&w, &err);
     /* A stop reaches our helpers (compiler, installer) too: that they died of it is no fault. */
     bool helper_was_stopped = err.code != TY_E_NONE && ty_stop_count() > 0 && w.progress.step < 0;
     if (helper_was_stopped)

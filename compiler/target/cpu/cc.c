@@ -49,6 +49,15 @@ struct ty_cc_job {
     int n, n_started;
 };
 
+/* Whatever our caller blocks: a compiler dies of the signals that it gets. */
+static int cc_unblock_signals(posix_spawnattr_t *attr)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    int rc = posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK);
+    return rc ? rc : posix_spawnattr_setsigmask(attr, &none);
+}
+
 static int cc_spawn(const ty_cc_options *opt, const char *source, const char *object, const char *log, pid_t *pid,
                     ty_error *err)
 {
@@ -65,7 +74,12 @@ static int cc_spawn(const ty_cc_options *opt, const char *source, const char *ob
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 2, log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-    int rc = posix_spawnp(pid, opt->cc, &actions, NULL, (char *const *)argv, environ);
+    posix_spawnattr_t attr;
+    posix_spawnattr_init(&attr);
+    int rc = cc_unblock_signals(&attr);
+    if (rc == 0)
+        rc = posix_spawnp(pid, opt->cc, &actions, &attr, (char *const *)argv, environ);
+    posix_spawnattr_destroy(&attr);
     posix_spawn_file_actions_destroy(&actions);
     if (rc == 0)
         return 0;

@@ -47,7 +47,10 @@ int ty_cpu_measure(const ty_plan *const *plans, int n_plans, const ty_cpu_option
                    ty_error *err);
 const ty_cpu_report *ty_cpu_report_of(const ty_cpu *cpu);
 /* Runs plan i. inputs[k]: bytes of graph input k (NULL where the tape does not read it). call_ns: NULL, or to how many
- * nanoseconds each call of the tape took, ty_cpu_n_calls(cpu, i) numbers. */
+ * nanoseconds each call of the tape took, ty_cpu_n_calls(cpu, i) numbers.
+ *
+ * No signal handler may run on the calling thread, nor on those it starts (they inherit its mask): oneDNN's sgemm keeps
+ * its stack pointer in a workspace on the heap. Block signals before the first run, as entrypoint/stop.h does. */
 void ty_cpu_run(ty_cpu *cpu, int plan, const void *const *inputs, int64_t *call_ns);
 /* The same call by call, for who looks at values in between: first the inputs, then every call in order. */
 void ty_cpu_point_inputs(ty_cpu *cpu, int plan, const void *const *inputs);
