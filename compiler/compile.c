@@ -331,8 +331,9 @@ static const struct {
     {"lower", "graph.2.lower.txt", ty_pass_lower},
     {"mask", "graph.3.mask.txt", ty_pass_mask},
     {"layout", "graph.4.layout.txt", ty_pass_layout},
-    {"accumulate", "graph.5.accumulate.txt", ty_pass_accumulate},
-    {"split", "graph.6.split.txt", ty_pass_split},
+    {"winograd", "graph.5.winograd.txt", ty_pass_winograd},
+    {"accumulate", "graph.6.accumulate.txt", ty_pass_accumulate},
+    {"split", "graph.7.split.txt", ty_pass_split},
 };
 
 /* A pass can be left out if the others do not need it; lowering they do. */
@@ -356,9 +357,10 @@ static int compile_check_skipped(const ty_compile_options *opt, ty_error *err)
 {
     for (int i = 0; i < opt->n_skip_passes; i++)
         if (!compile_may_skip(opt->skip_passes[i]))
-            return ty_error_set(err, TY_E_USAGE,
-                                "passes to skip: expected attend, mask, layout, accumulate or split, found \"%s\"",
-                                opt->skip_passes[i]);
+            return ty_error_set(
+                err, TY_E_USAGE,
+                "passes to skip: expected attend, mask, layout, winograd, accumulate or split, found \"%s\"",
+                opt->skip_passes[i]);
     return 0;
 }
 

@@ -392,7 +392,7 @@ typedef struct ty_compile_options {
     ty_buf *cache_note;       /* NULL, or gets in words why the cache did not have the kernels */
     const char *cc;           /* C compiler; NULL: $CC or "cc" */
     const char *const *skip_passes; /* names of passes to leave out, to see what each is worth: attend, mask, layout,
-                                       accumulate, split */
+                                       winograd, accumulate, split */
     int n_skip_passes;
     bool plan_only; /* stop when everything is known but nothing allocated or compiled: the program cannot run and has
                        no state, but reports and describes itself. CPU only */

@@ -119,7 +119,8 @@ int ty_sliding_make(ty_sliding *s, const ty_attr *attr, const ty_type *x, const 
     if (ty_sliding_expect_axes(attr, err) < 0)
         return -1;
     int n = (int)attr->n, ones = TY_SLIDING_AXES - n;
-    if (ty_expect_flags(attr, TY_SLIDING_LAST, err) < 0 || ty_expect_rank("x", x, 2 + n, 2 + n, err) < 0)
+    if (ty_expect_flags(attr, TY_SLIDING_LAST | TY_SLIDING_WINOGRAD, err) < 0 ||
+        ty_expect_rank("x", x, 2 + n, 2 + n, err) < 0)
         return -1;
     ty_type first = ty_sliding_first(attr, x);
     *s = (ty_sliding){.in_elems = 1, .out_elems = 1, .size_elems = 1};

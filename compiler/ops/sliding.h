@@ -12,7 +12,9 @@
 #include "compiler/ops/op.h"
 
 #define TY_SLIDING_AXES 3
-#define TY_SLIDING_LAST 1u /* in attr->flags: channels-last */
+/* In attr->flags. */
+#define TY_SLIDING_LAST     1u /* channels-last */
+#define TY_SLIDING_WINOGRAD 2u /* of a convolution: Winograd's tiles may compute it (compiler/passes/winograd.c) */
 
 typedef struct ty_sliding {
     int64_t in[TY_SLIDING_AXES], out[TY_SLIDING_AXES], size[TY_SLIDING_AXES];

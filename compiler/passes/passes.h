@@ -35,6 +35,10 @@ int ty_pass_mask(const ty_graph *in, ty_graph **out, ty_error *err);
  * another order. */
 int ty_pass_layout(const ty_graph *in, ty_graph **out, ty_error *err);
 
+/* winograd.c - marks the convolutions for which Winograd's algorithm is quicker. Makes a new graph. Needs: no
+ * composites. Keeps: all else; what is marked may round differently. */
+int ty_pass_winograd(const ty_graph *in, ty_graph **out, ty_error *err);
+
 /* accumulate.c - x + scatter(0, i, u) becomes scatter(x, i, u). Makes a new graph. Needs: no composites. Keeps: names,
  * states, outputs, effects, origins; sums up to rounding. */
 int ty_pass_accumulate(const ty_graph *in, ty_graph **out, ty_error *err);

@@ -1,0 +1,93 @@
+/* winograd.c - which convolutions may be computed with fewer multiplications.
+ *
+ * Windows of 3 x 3 that move by one overlap: a tile of 4 x 4 results needs 36 products a pair of channels where the
+ * definition has 144 (Winograd 1980; Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015, F(4x4,
+ * 3x3)). The price is to transform tiles and weights, which pays where there are many channels and enough tiles, and
+ * rounding: against sums in double a result is 4 to 7 times as far off as a plain one (1e-6 of its size), the gradient
+ * of the weights half as far, since its sums are shorter. Here such convolutions are marked; a target may do as it
+ * likes, and strict determinism computes them plainly.
+ */
+#include "compiler/ir/clone.h"
+#include "compiler/ops/op.h"
+#include "compiler/ops/sliding.h"
+#include "compiler/passes/passes.h"
+
+#include <stdlib.h>
+
+#define WINOGRAD_WINDOW   3
+#define WINOGRAD_TILE     4  /* results along an axis */
+#define WINOGRAD_CHANNELS 48 /* least; with fewer the transforms cost what the products save */
+
+/* One tile for this many weights of a filter's plane: below, transforming the weights outweighs the rest. */
+#define WINOGRAD_WEIGHTS_A_TILE 2
+
+static int64_t winograd_tiles(const ty_attr *attr, const ty_type *y)
+{
+    ty_type first = ty_sliding_first(attr, y);
+    int64_t tiles = first.dim[0];
+    for (int i = 2; i < first.rank; i++)
+        tiles *= (first.dim[i] + WINOGRAD_TILE - 1) / WINOGRAD_TILE;
+    return tiles;
+}
+
+static bool winograd_fits_window(const ty_attr *attr, const ty_type *w)
+{
+    bool fits = attr->n == 2 && attr->groups == 1;
+    for (uint32_t i = 0; i < attr->n; i++)
+        fits &= w->dim[2 + i] == WINOGRAD_WINDOW && attr->step[i] == 1 && attr->dil[i] == 1 && attr->lo[i] <= 1 &&
+                attr->hi[i] <= 1;
+    return fits;
+}
+
+static bool winograd_pays(const ty_attr *attr, const ty_type *w, const ty_type *y)
+{
+    int64_t most = w->dim[0] > w->dim[1] ? w->dim[0] : w->dim[1], least = w->dim[0] + w->dim[1] - most;
+    return y->dtype == TY_F32 && winograd_fits_window(attr, w) && least >= WINOGRAD_CHANNELS &&
+           winograd_tiles(attr, y) * WINOGRAD_WEIGHTS_A_TILE >= most;
+}
+
+static bool winograd_takes(const ty_graph *g, uint32_t id)
+{
+    const ty_attr *attr = ty_graph_attr(g, id);
+    const ty_type *res = ty_graph_type(g, ty_val_make(id, 0));
+    switch (ty_graph_op(g, id)) {
+    case TY_OP_CONV:
+        return winograd_pays(attr, ty_graph_type(g, ty_graph_in(g, id, 1)), res);
+    case TY_OP_CONV_DX:
+        return winograd_pays(attr, ty_graph_type(g, ty_graph_in(g, id, 1)), ty_graph_type(g, ty_graph_in(g, id, 0)));
+    case TY_OP_CONV_DW:
+        return winograd_pays(attr, res, ty_graph_type(g, ty_graph_in(g, id, 1)));
+    default:
+        return false;
+    }
+}
+
+static void winograd_mark(ty_clone *c, uint32_t id)
+{
+    ty_attr attr = *ty_graph_attr(c->from, id);
+    ty_val in[2];
+    ty_clone_inputs(c, id, in);
+    attr.flags |= TY_SLIDING_WINOGRAD;
+    ty_graph_origin(c->to, ty_graph_origin_of(c->from, id));
+    c->map[ty_val_make(id, 0)] = ty_graph_emit(c->to, ty_graph_op(c->from, id), &attr, in, 2);
+}
+
+int ty_pass_winograd(const ty_graph *in, ty_graph **out, ty_error *err)
+{
+    uint32_t n = ty_graph_n_nodes(in);
+    uint8_t *live = calloc((size_t)n + 1, 1);
+    *out = NULL;
+    if (!live)
+        return ty_error_set(err, TY_E_LIMIT, "no memory for a pass over %u nodes", n);
+    ty_graph_mark_live(in, TY_TAPE_ALL, live);
+    ty_clone c;
+    ty_clone_begin(&c, in);
+    for (uint32_t id = 0; id < n && !ty_graph_failed(c.to, NULL); id++) {
+        if (live[id] && winograd_takes(in, id))
+            winograd_mark(&c, id);
+        else if (live[id])
+            ty_clone_node(&c, id);
+    }
+    free(live);
+    return ty_clone_finish(&c, out, err);
+}
