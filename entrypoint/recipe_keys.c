@@ -58,8 +58,7 @@ static const ty_bind_row top_rows[] = {
     {"match_eager", TY_BIND_BOOL, TOP(match_eager), "false",
      .help = "round after every operation on 16-bit numbers, as PyTorch's autocast does"},
     {"debug", TY_BIND_CHOICE, TOP(debug), "false", .choices = debugs,
-     .help =
-         "true: every value is looked at, NaN named by layer, dumps in output/data/compiler; interpret: uncompiled"},
+     .help = "true: looks at every value, names a NaN by its layer, leaves dumps; interpret: uncompiled"},
     {"log_every", TY_BIND_INT, TOP(log_every), "0", .min = 0, .max = 1e9,
      .help = "steps between metric lines; 0: about 100 lines a run"},
     {"tensorboard", TY_BIND_STRING, TOP(tensorboard),
