@@ -19,7 +19,7 @@ typedef struct check_copy {
 
 enum { CHECK_MAX_COPIES = 64 };
 
-/* Elements of a value, and nodes, up to which the operations of a kernel are computed one by one. */
+/* Elements of a value up to which the operations of a kernel are computed one by one. */
 #define CHECK_TRACE_ELEMS 50000000
 
 typedef struct checker {
@@ -259,25 +259,14 @@ static const void *check_given(void *ctx, ty_val v)
     return check_is_outside(c, v) ? check_bytes(c, v) : NULL;
 }
 
-/* Marks what the unit computes, and the edge of it. False: too large. */
-static bool check_mark(const checker *c, const ty_unit *u, uint8_t *live)
+/* False: too large. */
+static bool check_mark(const checker *c, uint8_t *live)
 {
     const ty_graph *g = c->p->graph;
-    for (int i = 0; i < u->n_roots; i++)
-        live[ty_val_node(u->root[i])] = 1;
-    for (int i = 0; i < u->n_reduces; i++)
-        live[u->reduce[i]] = 1;
-    for (uint32_t node = ty_graph_n_nodes(g); node-- > 0;) {
-        if (!live[node])
-            continue;
-        if (ty_type_elems(ty_graph_type(g, ty_val_make(node, 0))) > CHECK_TRACE_ELEMS)
+    ty_unit_mark(c->plan->f, c->unit, live);
+    for (uint32_t node = 0; node < ty_graph_n_nodes(g); node++)
+        if (live[node] && ty_type_elems(ty_graph_type(g, ty_val_make(node, 0))) > CHECK_TRACE_ELEMS)
             return false;
-        if (check_is_outside(c, ty_val_make(node, 0)) || ty_graph_node(g, node)->n_res > 1)
-            continue;
-        for (uint32_t i = 0; i < ty_graph_node(g, node)->n_in; i++)
-            if (ty_graph_in(g, node, (int)i) != TY_NONE)
-                live[ty_val_node(ty_graph_in(g, node, (int)i))] = 1;
-    }
     return true;
 }
 
@@ -287,7 +276,7 @@ static bool check_trace(checker *c, const ty_unit *u)
     const ty_interp_watch watch = {.ctx = c, .see = check_see, .given = check_given};
     uint8_t *live = u->kind == TY_UNIT_KERNEL ? calloc(ty_graph_n_nodes(c->p->graph), 1) : NULL;
     c->unit = (uint32_t)(u - c->plan->f->unit);
-    bool traced = live && check_mark(c, u, live) && ty_interp_trace(c->p->graph, live, &watch, NULL) == 0;
+    bool traced = live && check_mark(c, live) && ty_interp_trace(c->p->graph, live, &watch, NULL) == 0;
     free(live);
     return traced;
 }

@@ -364,6 +364,20 @@ static int compile_check_skipped(const ty_compile_options *opt, ty_error *err)
     return 0;
 }
 
+static int compile_check_stop(const ty_compile_options *opt, ty_error *err)
+{
+    char names[256] = "step";
+    bool found = !opt->stop_after || strcmp(opt->stop_after, "step") == 0;
+    for (size_t i = 0; i < sizeof compile_passes / sizeof *compile_passes; i++) {
+        found |= opt->stop_after && strcmp(opt->stop_after, compile_passes[i].name) == 0;
+        snprintf(names + strlen(names), sizeof names - strlen(names), ", %s", compile_passes[i].name);
+    }
+    if (found)
+        return 0;
+    ty_error_set(err, TY_E_USAGE, "there is no pass \"%s\"", opt->stop_after);
+    return ty_error_help(err, "passes: %s", names);
+}
+
 static int compile_verify(const ty_graph *g, const char *after, ty_error *err)
 {
 #ifdef TY_DEBUG
@@ -381,10 +395,12 @@ static int compile_lower(ty_program *p, const ty_compile_options *opt, ty_error 
     ty_phases_start(&p->report.phases);
     compile_dump_graph(opt, "graph.0.step.txt", p->graph);
     if (ty_graph_failed(p->graph, err) || compile_verify(p->graph, "import", err) < 0 ||
-        compile_check_skipped(opt, err) < 0)
+        compile_check_skipped(opt, err) < 0 || compile_check_stop(opt, err) < 0)
         return -1;
     for (size_t i = 0; i < sizeof compile_passes / sizeof *compile_passes; i++) {
         ty_graph *next;
+        if (opt->stop_after && strcmp(opt->stop_after, i > 0 ? compile_passes[i - 1].name : "step") == 0)
+            break;
         if (compile_skips(opt, compile_passes[i].name))
             continue;
         if (compile_passes[i].run(p->graph, &next, err) < 0)
@@ -422,7 +438,7 @@ int ty_program_of_graph(ty_graph *g, uint32_t tapes, const ty_compile_options *g
     if (rc == 0 && !opt.plan_only)
         rc = compile_hash(p, &opt, err);
     ty_phases_lap(&p->report.phases, "hash");
-    if (rc == 0)
+    if (rc == 0 && !opt.stop_after)
         rc = opt.backend == TY_BACKEND_CPU ? compile_cpu(p, &opt, err) : compile_interpreter(p, err);
     if (rc < 0) {
         ty_program_free(p);

@@ -394,6 +394,8 @@ typedef struct ty_compile_options {
     const char *const *skip_passes; /* names of passes to leave out, to see what each is worth: attend, mask, layout,
                                        winograd, accumulate, split */
     int n_skip_passes;
+    const char *stop_after; /* "step", or the name of a pass: a program that has a graph, to be described, and nothing
+                               else; NULL: compile */
     bool plan_only; /* stop when everything is known but nothing allocated or compiled: the program cannot run and has
                        no state, but reports and describes itself. CPU only */
 } ty_compile_options;
@@ -601,6 +603,25 @@ typedef struct ty_check {
 /* Texts lie in the arena. */
 int ty_program_run_checked(ty_program *p, ty_run run, const void *const *inputs, ty_arena *a, ty_check *check,
                            ty_error *err);
+
+/* The operations of a tape, for who wants to draw them: what a unit is made of. */
+typedef struct ty_node_facts {
+    const char *text;   /* "%12 = exp(%11) : f32[64,256]", as dumps have it */
+    const char *origin; /* the user's layer, as of units */
+    ty_phase phase;
+    ty_work work; /* of the node if it ran alone */
+    bool is_leaf; /* an input, a state or a constant */
+    double bytes; /* of its results */
+    int unit;     /* that computes it: the first one, since cheap things are computed where they are used; -1: none */
+} ty_node_facts;
+
+typedef struct ty_graph_facts {
+    const ty_node_facts *node; /* live on the tape, in order */
+    int n_nodes;
+} ty_graph_facts;
+
+/* The graph as it is compiled or, with stop_after, as it was after that pass. Everything lies in the arena. */
+int ty_program_describe_graph(const ty_program *p, ty_run run, ty_arena *a, ty_graph_facts *out, ty_error *err);
 
 /* What this machine can do at most, measured in some 100 ms: a product of oneDNN, a copy by all threads. */
 typedef struct ty_machine_ceilings {

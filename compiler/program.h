@@ -53,6 +53,10 @@ int ty_program_can_run(const ty_program *p, ty_run run, ty_error *err);
 int ty_program_interpret(ty_program *p, ty_run run, const void *const *inputs, ty_error *err);
 void ty_program_point_results(ty_program *p, ty_run run, const void *const *inputs);
 
+/* describe_graph.c: mark[node] = 1 for what the unit computes, 2 for what it reads: leaves, and values that other units
+ * have put into memory. */
+void ty_unit_mark(const ty_fusion *f, uint32_t unit, uint8_t *mark);
+
 /* describe.c: which part of the step an origin is of, and the origin of what it is the gradient of. */
 ty_phase ty_origin_phase(const char *origin);
 const char *ty_origin_of_forward(const char *origin);

@@ -15,12 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DATA_DIR, STEPS, TRACE, COMPILED, DUMP, JSON, N_OPTIONS };
+enum { DATA_DIR, STEPS, TRACE, HTML, COMPILED, DUMP, JSON, N_OPTIONS };
 
 static const ty_option options[N_OPTIONS] = {
     [DATA_DIR] = {"--data-dir", "DIR", "folder that has the channels as folders or files", false},
     [STEPS] = {"--steps", "N", "steps that are timed, after 3 that are not (default 10)", false},
     [TRACE] = {"--trace", "FILE", "write every timed call as a time line for Perfetto or chrome://tracing", false},
+    [HTML] = {"--html", "FILE", "write the report as a page: roofline, tape, layers down to fused operations", false},
     [COMPILED] = {"--compiled", "DIR", "use kernels that `trainyard compile` left there, and no C compiler", false},
     [DUMP] = {"--dump-dir", "DIR", "write graphs, kernels and memory plan of the compiler there", false},
     [JSON] = {"--json", NULL, "one JSON object on stdout", false},
@@ -229,6 +230,18 @@ static int print_json(const profiled *d, ty_error *err)
     return rc;
 }
 
+static int write_page(profiled *d, const char *path, ty_error *err)
+{
+    ty_buf out;
+    ty_buf_init(&out, (size_t)MAX_TEXT_MB << 20);
+    int rc = ty_profile_html(&d->session, &d->profile, &out, err);
+    if (rc == 0)
+        rc = out.failed ? ty_error_set(err, TY_E_LIMIT, "the page is too large")
+                        : ty_file_write(path, out.data, out.len, 0644, err);
+    ty_buf_fini(&out);
+    return rc;
+}
+
 static int write_trace(const profiled *d, const char *path, ty_error *err)
 {
     ty_buf out;
@@ -265,7 +278,8 @@ static int profile(const ty_arguments_given *given, profiled *d, ty_error *err)
     if (ty_log_from_environment(err) < 0 ||
         (given->value[STEPS] && parse_steps(given->value[STEPS], &d->steps, err) < 0) ||
         ty_overrides_parse(given->rest, &d->arena, &job.overrides, &job.n_overrides, err) < 0 ||
-        (given->value[TRACE] && ty_file_try(given->value[TRACE], err) < 0))
+        (given->value[TRACE] && ty_file_try(given->value[TRACE], err) < 0) ||
+        (given->value[HTML] && ty_file_try(given->value[HTML], err) < 0))
         return -1;
     d->session = (ty_session){.job = &job, .evaluated_step = -1};
     ty_arena_init(&d->session.arena);
@@ -276,6 +290,8 @@ static int profile(const ty_arguments_given *given, profiled *d, ty_error *err)
         ty_log_warning("profile", "the loss is not finite: times may differ from those of a training that works");
     if (rc == 0 && given->value[TRACE])
         rc = write_trace(d, given->value[TRACE], err);
+    if (rc == 0 && given->value[HTML])
+        rc = write_page(d, given->value[HTML], err);
     if (rc == 0 && given->value[JSON])
         rc = print_json(d, err);
     else if (rc == 0)
@@ -319,7 +335,11 @@ static const char page[] =
     "--trace writes Chrome's Trace Event Format (ui.perfetto.dev, chrome://tracing): an event a call with name, kind\n"
     "of work, layer, FLOP and bytes; a lane for each tape, and one for waiting for data.\n"
     "\n"
+    "--html writes one page without network or script: kinds of work, every call against the machine's ceilings\n"
+    "(roofline), the tape of a step with its memory, and layers that unfold into calls and fused operations.\n"
+    "\n"
     "    trainyard profile train.yaml --data-dir=data\n"
+    "    trainyard profile train.yaml --data-dir=data --html profile.html\n"
     "    trainyard profile train.yaml --data-dir=data --steps=50 --trace trace.json\n";
 
 const ty_command_row ty_command_profile = {"profile",

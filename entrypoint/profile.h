@@ -75,6 +75,8 @@ int ty_profile_measure(ty_session *s, int steps, ty_profile *out, ty_error *err)
  * complete event a call with name, kind of work, layer, flop and bytes; a lane a tape, and one for waiting for data.
  * The format: "Trace Event Format", Google, docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU */
 void ty_profile_trace(const ty_profile *p, ty_buf *out);
+/* profile_html.c: the profile as a page (html.h): kinds of work, the roofline, the tape and the layers. */
+int ty_profile_html(ty_session *s, const ty_profile *p, ty_buf *out, ty_error *err);
 /* "micro", "last": as dumps call the tape. */
 const char *ty_profile_tape_text(ty_run tape);
 /* "forward", "gradient", "update". */

@@ -10,9 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const ty_command_row *const commands[] = {
-    &ty_command_train, &ty_command_check,   &ty_command_plan,  &ty_command_profile, &ty_command_replay,
-    &ty_command_infer, &ty_command_compile, &ty_command_cache, &ty_command_explain, &ty_command_version};
+static const ty_command_row *const commands[] = {&ty_command_train,   &ty_command_check,   &ty_command_plan,
+                                                 &ty_command_profile, &ty_command_graph,   &ty_command_replay,
+                                                 &ty_command_infer,   &ty_command_compile, &ty_command_cache,
+                                                 &ty_command_explain, &ty_command_version};
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
 /* ---- help ---- */
@@ -204,7 +205,7 @@ static bool wants_help(int argc, char **argv)
 
 static bool computes(const char *name)
 {
-    static const char *const names[] = {"worker", "train", "run", "compile", "plan", "profile", "replay"};
+    static const char *const names[] = {"worker", "train", "run", "compile", "plan", "profile", "replay", "graph"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(name, names[i]) == 0)
             return true;

@@ -248,11 +248,20 @@ static void print_node(const ty_graph *g, ty_buf *out, uint32_t id, bool elide_l
         ty_buf_adds(out, r > 0 ? ", " : " : ");
         print_type(out, ty_graph_type(g, ty_val_make(id, r)));
     }
+}
+
+static void print_origin(const ty_graph *g, ty_buf *out, uint32_t id)
+{
     if (*ty_graph_origin_of(g, id)) {
         ty_buf_adds(out, " @");
         print_string(out, ty_graph_origin_of(g, id));
     }
     ty_buf_addc(out, '\n');
+}
+
+void ty_graph_print_node(const ty_graph *g, uint32_t id, ty_buf *out)
+{
+    print_node(g, out, id, true);
 }
 
 static void print_ends(const ty_graph *g, ty_buf *out)
@@ -286,8 +295,10 @@ int ty_graph_print(const ty_graph *g, ty_buf *out, bool elide_large)
     }
     for (int i = 0; i < ty_graph_n_states(g); i++)
         print_state(g, out, i, elide_large);
-    for (uint32_t id = 0; id < ty_graph_n_nodes(g); id++)
+    for (uint32_t id = 0; id < ty_graph_n_nodes(g); id++) {
         print_node(g, out, id, elide_large);
+        print_origin(g, out, id);
+    }
     print_ends(g, out);
     return out->failed ? -1 : 0;
 }
