@@ -175,7 +175,7 @@ static const char page[] =
     "\n"
     "--after shows the graph before kernels were made of it, as --dump-dir writes it: after step (imported, with "
     "gradient\n"
-    "and update), attend, lower, mask, layout, accumulate or split. Widths are the memory of results.\n"
+    "and update), attend, lower and so on (a wrong name lists them). Widths are the memory of results.\n"
     "\n"
     "    trainyard graph train.yaml --data-dir=data --html graph.html\n"
     "    trainyard graph train.yaml --data-dir=data --html step.html --after step\n";
