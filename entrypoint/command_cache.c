@@ -108,9 +108,7 @@ static int run(const ty_arguments_given *given)
         status = dispatch(&r, &err);
     }
     if (status < 0)
-        status = ty_complain(&err);
-    if (err.code == TY_E_USAGE)
-        status = TY_EXIT_USAGE_ERROR;
+        status = ty_complain_of_command(&err, false);
     ty_arena_fini(&a);
     return status;
 }

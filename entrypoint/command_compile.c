@@ -46,7 +46,7 @@ static int run(const ty_arguments_given *given)
     ty_arena_init(&a);
     int status = compile(given, &a, &err);
     if (status < 0)
-        status = ty_complain(&err);
+        status = ty_complain_of_command(&err, false);
     ty_arena_fini(&a);
     return status;
 }

@@ -158,7 +158,7 @@ static int run(const ty_arguments_given *given)
     ty_arena_init(&g.arena);
     int status = graph(given, &g, &err);
     if (status < 0)
-        status = err.code == TY_E_USAGE ? (ty_complain(&err), TY_EXIT_USAGE_ERROR) : ty_complain(&err);
+        status = ty_complain_of_command(&err, false);
     ty_arena_fini(&g.arena);
     return status;
 }

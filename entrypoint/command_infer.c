@@ -157,9 +157,7 @@ static int run(const ty_arguments_given *given)
     ty_arena_init(&f.arena);
     int status = infer(&f, given, &err);
     if (status < 0)
-        status = err.code == TY_E_USAGE ? (ty_complain(&err), TY_EXIT_USAGE_ERROR)
-                 : given->value[JSON]   ? ty_complain_json(&err)
-                                        : ty_complain(&err);
+        status = ty_complain_of_command(&err, given->value[JSON]);
     for (int i = 0; f.tensors && i < f.n; i++)
         free(f.tensors[i].data);
     ty_program_free(f.program);

@@ -425,7 +425,7 @@ static int run(const ty_arguments_given *given)
     ty_arena_init(&p.arena);
     int status = plan(given, &p, &err);
     if (status < 0)
-        status = given->value[JSON] ? ty_complain_json(&err) : ty_complain(&err);
+        status = ty_complain_of_command(&err, given->value[JSON]);
     ty_arena_fini(&p.arena);
     return status;
 }

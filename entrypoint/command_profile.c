@@ -307,9 +307,7 @@ static int run(const ty_arguments_given *given)
     ty_arena_init(&d.arena);
     int status = profile(given, &d, &err);
     if (status < 0)
-        status = err.code == TY_E_USAGE ? (ty_complain(&err), TY_EXIT_USAGE_ERROR)
-                 : given->value[JSON]   ? ty_complain_json(&err)
-                                        : ty_complain(&err);
+        status = ty_complain_of_command(&err, given->value[JSON]);
     ty_arena_fini(&d.arena);
     return status;
 }

@@ -194,9 +194,7 @@ static int run(const ty_arguments_given *given)
     ty_arena_init(&r.arena);
     int status = replay(given, &r, &err);
     if (status < 0)
-        status = err.code == TY_E_USAGE ? (ty_complain(&err), TY_EXIT_USAGE_ERROR)
-                 : given->value[JSON]   ? ty_complain_json(&err)
-                                        : ty_complain(&err);
+        status = ty_complain_of_command(&err, given->value[JSON]);
     ty_arena_fini(&r.arena);
     return status;
 }

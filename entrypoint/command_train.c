@@ -74,7 +74,7 @@ static int run(const ty_arguments_given *given)
     ty_arena_init(&a);
     int status = train(given, &a, &err);
     if (status < 0)
-        status = ty_complain(&err);
+        status = ty_complain_of_command(&err, false);
     ty_arena_fini(&a);
     return status;
 }

@@ -2,6 +2,7 @@
 #include "entrypoint/complain.h"
 
 #include "base/json.h"
+#include "entrypoint/command.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,4 +52,12 @@ int ty_complain_json(const ty_error *err)
     puts(text.data);
     ty_buf_fini(&text);
     return ty_error_exit_status(err->code);
+}
+
+int ty_complain_of_command(const ty_error *err, bool as_json)
+{
+    if (err->code != TY_E_USAGE)
+        return as_json ? ty_complain_json(err) : ty_complain(err);
+    ty_complain(err);
+    return TY_EXIT_USAGE_ERROR;
 }
