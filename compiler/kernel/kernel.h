@@ -127,6 +127,14 @@ typedef struct ty_kgroup {
 ty_kernel *ty_kernel_build(const ty_kgroup *group);
 void ty_kernel_free(ty_kernel *k);
 
+/* cut.c: where along a loop variable the guards of a stage change (pads, the parts of a concatenation). cut[0] = 0 up
+ * to cut[n] = the extent; between two neighbours every guard that compares this variable alone is constant. Returns n,
+ * 1 if there is nothing to cut or it would take more than TY_K_MAX_CUTS pieces. */
+enum { TY_K_MAX_CUTS = 8 };
+int ty_kernel_cuts(const ty_kernel *k, int stage, int var, int64_t cut[TY_K_MAX_CUTS + 1]);
+/* 1 or 0 if a guard is that for all lo <= var < hi; -1: it changes, or depends on more. */
+int ty_kernel_guard(const ty_kernel *k, const ty_kinstr *guard, int var, int64_t lo, int64_t hi);
+
 /* Prints the kernel as text, for dumps. */
 void ty_kernel_print(const ty_kernel *k, ty_buf *out);
 

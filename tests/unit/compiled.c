@@ -178,6 +178,44 @@ static ty_graph *make_movement(uint64_t seed)
     return g;
 }
 
+/* Parts side by side along the last axis as the gradient of a split makes them: a sum of padded parts. */
+static ty_val side_by_side(ty_graph *g, const ty_val *part, int n)
+{
+    int64_t width = 0, at = 0;
+    ty_val sum = TY_NONE;
+    int rank = ty_graph_type(g, part[0])->rank;
+    for (int i = 0; i < n; i++)
+        width += ty_graph_type(g, part[i])->dim[rank - 1];
+    for (int i = 0; i < n; i++) {
+        int64_t own = ty_graph_type(g, part[i])->dim[rank - 1], lo[2] = {0}, hi[2] = {0};
+        lo[rank - 1] = at;
+        hi[rank - 1] = width - at - own;
+        ty_val padded = ty_b_pad(g, part[i], lo, hi, 0);
+        sum = i ? ty_b_add(g, sum, padded) : padded;
+        at += own;
+    }
+    return sum;
+}
+
+/* Loops are cut where a part ends, inside blocks of columns too. The last one has more parts than there are pieces. */
+static ty_graph *make_pieces(uint64_t seed)
+{
+    (void)seed;
+    ty_graph *g = ty_graph_new();
+    ty_val a = input(g, "a", 2, DIMS(90, 40)), b = input(g, "b", 2, DIMS(90, 70)), c = input(g, "c", 2, DIMS(90, 33));
+    ty_val parts[3] = {a, ty_b_neg(g, b), c}, many[10];
+    ty_val whole = ty_b_add_s(g, ty_b_square(g, side_by_side(g, parts, 3)), 0.25);
+    out(g, "whole", ty_b_exp(g, side_by_side(g, parts + 1, 2)));
+    out(g, "columns", ty_b_sum(g, whole, 1, false));
+    out(g, "row maxima", ty_b_reduce(g, whole, TY_MAX, 2, false));
+    ty_val flat[3] = {ty_b_flatten(g, a), ty_b_flatten(g, b), ty_b_flatten(g, c)};
+    out(g, "flat", ty_b_add_s(g, side_by_side(g, flat, 3), 3));
+    for (int i = 0; i < 10; i++)
+        many[i] = ty_b_mul_s(g, i & 1 ? a : c, i + 1);
+    out(g, "many columns", ty_b_sum(g, ty_b_square(g, side_by_side(g, many, 10)), 1, false));
+    return g;
+}
+
 /* Row chains, column sums and what reads them. */
 static ty_graph *make_reductions(uint64_t seed)
 {
@@ -470,6 +508,11 @@ static void test_movement(void **state)
     (void)state;
     judge(make_movement, 0, TY_RUN_EVAL, 1, 2e-6);
 }
+static void test_pieces(void **state)
+{
+    (void)state;
+    judge(make_pieces, 0, TY_RUN_EVAL, 1, 4e-6);
+}
 static void test_reductions(void **state)
 {
     (void)state;
@@ -599,6 +642,7 @@ int main(void)
         cmocka_unit_test(test_output_of_written_state_is_refused),
         cmocka_unit_test(test_integers),
         cmocka_unit_test(test_movement),
+        cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_reductions),
         cmocka_unit_test(test_products),
         cmocka_unit_test(test_gradient),

@@ -19,6 +19,8 @@ typedef struct render {
     int inner[TY_K_MAX_VARS]; /* loop variables inside a row, slowest first */
     int n_inner;
     int column; /* COLUMNS: the variable of the block, else -1 */
+    int cut;    /* variable of which the piece [cut_lo, cut_hi) is being written, or -1 */
+    int64_t cut_lo, cut_hi;
 } render;
 
 /* What a dtype is in memory and in registers, and the suffix of its functions. */
@@ -241,6 +243,10 @@ static void render_instr(render *r, uint32_t id)
         render_op(r, instr);
         break;
     case TY_K_INSIDE:
+        if (r->cut >= 0 && ty_kernel_guard(r->k, instr, r->cut, r->cut_lo, r->cut_hi) >= 0) {
+            ty_buf_adds(r->out, ty_kernel_guard(r->k, instr, r->cut, r->cut_lo, r->cut_hi) ? "1" : "0");
+            break;
+        }
         ty_buf_adds(r->out, "(unsigned long)(");
         render_ix(r, instr->addr);
         ty_buf_addf(r->out, " - %ldl) < %ldul", (long)instr->lo, (long)(instr->hi - instr->lo));
@@ -384,7 +390,8 @@ static void render_reduces(render *r, int stage)
 static void render_open_column(render *r)
 {
     render_line(r);
-    ty_buf_addf(r->out, "for (long c = 0; c < cn; c++) { const long i%d = c0 + c; (void)i%d;\n", r->column, r->column);
+    ty_buf_addf(r->out, "for (long c = %s; c < %s; c++) { const long i%d = c0 + c; (void)i%d;\n",
+                r->cut >= 0 ? "from" : "0", r->cut >= 0 ? "to" : "cn", r->column, r->column);
     r->indent++;
 }
 
@@ -403,6 +410,9 @@ static void render_open_loop(render *r, int var, const char *block)
     render_line(r);
     if (block)
         ty_buf_addf(r->out, "for (long i%d = %s; i%d < %s_end; i%d++) {\n", var, block, var, block, var);
+    else if (r->cut == var)
+        ty_buf_addf(r->out, "for (long i%d = %ldl; i%d < %ldl; i%d++) {\n", var, (long)r->cut_lo, var, (long)r->cut_hi,
+                    var);
     else
         ty_buf_addf(r->out, "for (long i%d = 0; i%d < %ldl; i%d++) {\n", var, var, (long)r->k->extent[var], var);
     r->indent++;
@@ -472,10 +482,40 @@ static void render_end_rows(render *r, int stage)
         }
 }
 
-static void render_loop_stage(render *r, int stage)
+static bool render_has_reductions(const render *r, int stage)
 {
-    render_begin_rows(r, stage);
-    render_instrs(r, stage, 0);
+    for (int i = 0; i < r->k->n_reductions; i++)
+        if (r->k->reduction[i].stage == stage)
+            return true;
+    return false;
+}
+
+/* The variable along which a stage is written piece by piece: the one whose loop is vectorised. In rows sums would be
+ * cut too, and their order with them. */
+static int render_cut_var(const render *r, int stage)
+{
+    if (r->column >= 0)
+        return r->column;
+    return render_has_reductions(r, stage) || r->n_inner == 0 ? -1 : r->inner[r->n_inner - 1];
+}
+
+static void render_open_piece(render *r, int var, int64_t lo, int64_t hi)
+{
+    r->cut = var;
+    r->cut_lo = lo;
+    r->cut_hi = hi;
+    if (r->column < 0)
+        return;
+    render_line(r);
+    ty_buf_addf(r->out, "if (c0 + cn > %ldl && c0 < %ldl) {\n", (long)lo, (long)hi);
+    r->indent++;
+    render_line(r);
+    ty_buf_addf(r->out, "const long from = c0 < %ldl ? %ldl - c0 : 0, to = c0 + cn > %ldl ? %ldl - c0 : cn;\n",
+                (long)lo, (long)lo, (long)hi, (long)hi);
+}
+
+static void render_loops(render *r, int stage)
+{
     int opened = 0;
     for (int d = 0; d + 1 < r->n_inner + (r->column >= 0); d++, opened++) {
         render_open_loop(r, r->inner[d], NULL);
@@ -486,6 +526,22 @@ static void render_loop_stage(render *r, int stage)
     else
         render_innermost(r, stage);
     render_close(r, opened);
+}
+
+/* All of a stage, in pieces if its guards change along the vectorised loop. */
+static void render_loop_stage(render *r, int stage)
+{
+    int64_t cut[TY_K_MAX_CUTS + 1];
+    int var = render_cut_var(r, stage), n = var >= 0 ? ty_kernel_cuts(r->k, stage, var, cut) : 1;
+    render_begin_rows(r, stage);
+    render_instrs(r, stage, 0);
+    for (int i = 0; i < n; i++) {
+        if (n > 1)
+            render_open_piece(r, var, cut[i], cut[i + 1]);
+        render_loops(r, stage);
+        render_close(r, n > 1 && r->column >= 0);
+        r->cut = -1;
+    }
     render_end_rows(r, stage);
 }
 
@@ -569,12 +625,24 @@ static bool render_is_flat(const ty_kernel *k)
 
 static void render_flat(render *r)
 {
-    int var = r->k->order[0];
-    ty_buf_addf(r->out, " #pragma omp simd\n for (long i%d = lo; i%d < hi; i%d++) {\n", var, var, var);
-    r->indent = 2;
-    render_instrs(r, 0, -1);
-    render_stores(r, 0);
-    ty_buf_adds(r->out, " }\n");
+    int64_t cut[TY_K_MAX_CUTS + 1];
+    int var = r->k->order[0], n = ty_kernel_cuts(r->k, 0, var, cut);
+    for (int i = 0; i < n; i++) {
+        long from = (long)cut[i], to = (long)cut[i + 1];
+        r->cut = n > 1 ? var : -1;
+        r->cut_lo = from;
+        r->cut_hi = to;
+        ty_buf_addf(r->out,
+                    n > 1 ? " {\n const long from = lo > %ldl ? lo : %ldl, to = hi < %ldl ? hi : %ldl;\n"
+                          : " {\n const long from = lo, to = hi;\n",
+                    from, from, to, to);
+        ty_buf_addf(r->out, " #pragma omp simd\n for (long i%d = from; i%d < to; i%d++) {\n", var, var, var);
+        r->indent = 2;
+        render_instrs(r, 0, -1);
+        render_stores(r, 0);
+        ty_buf_adds(r->out, " }\n }\n");
+    }
+    r->cut = -1;
 }
 
 static void render_lower_base(const ty_kernel *k, ty_ix addr, int64_t *base)
@@ -598,7 +666,7 @@ void ty_render_bases(const ty_kernel *k, const uint32_t *alias, int64_t *base)
 
 void ty_render_kernel(const ty_kernel *k, const uint32_t *alias, const int64_t *base, ty_buf *out)
 {
-    render r = {.k = k, .alias = alias, .base = base, .out = out, .column = -1};
+    render r = {.k = k, .alias = alias, .base = base, .out = out, .column = -1, .cut = -1};
     if (k->form == TY_FORM_COLUMNS)
         r.column = k->order[k->n_order - 1];
     for (int i = 0; i < k->n_order; i++)
