@@ -1,0 +1,148 @@
+/* What a cold start costs, by its causes: how often the C compiler is started, how many kernels it gets, and that a
+ * deep network asks no more of it than a shallow one. A warm start asks it nothing. Times are for bench/compare. */
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "compiler/compiler.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+enum { T = 8, THREADS = 2, SHALLOW = 2, DEEP = 24 };
+
+static const char model_text[] =
+    "#include <trainyard/model.h>\n"
+    "enum { C = 32, LAYERS = %d, V = 16 };\n"
+    "void model(ty_net *net)\n"
+    "{\n"
+    "    ty_var ids = ty_input(net, \"ids\", \"i64[batch,8]\");\n"
+    "    ty_var table = ty_parameter(net, \"wte.weight\", ty_dims(V, C), ty_normal(0, 0.02));\n"
+    "    ty_var x = ty_gather(net, table, ids, 0);\n"
+    "    for (int layer = 0; layer < LAYERS; layer++) {\n"
+    "        ty_var n = ty_layer_norm(net, ty_text(net, \"h.%%d.ln_1\", layer), x);\n"
+    "        x = ty_add(net, x, ty_multi_head_attention(net, ty_text(net, \"h.%%d.attn\", layer), n, 2, .causal = "
+    "true));\n"
+    "        n = ty_layer_norm(net, ty_text(net, \"h.%%d.ln_2\", layer), x);\n"
+    "        n = ty_gelu_tanh(net, ty_linear(net, ty_text(net, \"h.%%d.mlp.up\", layer), n, 4 * C));\n"
+    "        x = ty_add(net, x, ty_linear(net, ty_text(net, \"h.%%d.mlp.down\", layer), n, C));\n"
+    "    }\n"
+    "    ty_output(net, \"logits\", ty_matmul(net, x, ty_transpose(net, table, ty_dims(1, 0))));\n"
+    "}\n";
+
+typedef struct scratch {
+    ty_arena a;
+    char dir[64];
+    const char *cc, *calls, *cache; /* a compiler that writes a line into `calls` whenever it is started */
+} scratch;
+
+static const char *scratch_file(scratch *s, const char *name, const char *text, unsigned mode)
+{
+    const char *path = ty_arena_printf(&s->a, "%s/%s", s->dir, name);
+    assert_int_equal(ty_file_write(path, text, strlen(text), mode, NULL), 0);
+    return path;
+}
+
+static int set_up(void **state)
+{
+    scratch *s = calloc(1, sizeof *s);
+    ty_arena_init(&s->a);
+    strcpy(s->dir, "/tmp/ty-cold-test-XXXXXX");
+    assert_non_null(mkdtemp(s->dir));
+    s->calls = scratch_file(s, "calls", "", 0600);
+    s->cache = ty_arena_printf(&s->a, "%s/cache", s->dir);
+    s->cc = scratch_file(s, "cc", ty_arena_printf(&s->a, "#!/bin/sh\necho >>%s\nexec cc \"$@\"\n", s->calls), 0700);
+    *state = s;
+    ty_log_set_level(TY_LOG_ERROR);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    scratch *s = *state;
+    ty_file_remove_tree(s->dir, NULL);
+    ty_arena_fini(&s->a);
+    free(s);
+    return 0;
+}
+
+static int compilers_started(const scratch *s)
+{
+    struct stat st;
+    assert_int_equal(stat(s->calls, &st), 0);
+    return (int)st.st_size;
+}
+
+static ty_compile_report compile(scratch *s, int layers)
+{
+    int64_t dim[2] = {2, T};
+    ty_binding inputs[2] = {{"ids", ty_type_make(TY_I64, 2, dim)}, {"next", ty_type_make(TY_I64, 2, dim)}};
+    ty_loss_term loss = {.kind = TY_LOSS_SOFTMAX_CROSS_ENTROPY,
+                         .output = "logits",
+                         .target = "next",
+                         .weight = 1,
+                         .ignore_index = -100,
+                         .class_axis = -1};
+    ty_train_spec spec = {.inputs = inputs,
+                          .n_inputs = 2,
+                          .loss = &loss,
+                          .n_loss = 1,
+                          .optimizer = {.kind = TY_OPT_ADAMW, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8},
+                          .schedule = {.kind = TY_SCHED_CONSTANT},
+                          .accumulate = 1,
+                          .seed = 1};
+    ty_compile_options options = {
+        .backend = TY_BACKEND_CPU, .threads = THREADS, .cc = s->cc, .cache_dir = s->cache, .work_dir = s->dir};
+    const char *path = scratch_file(s, "model.c", ty_arena_printf(&s->a, model_text, layers), 0600);
+    ty_model *model = NULL;
+    ty_program *program = NULL;
+    ty_error err = {0};
+    if (ty_model_open(path, &model, &err) < 0 || ty_compile_train(model, &spec, &options, &program, &err) < 0)
+        fail_msg("%s", err.message);
+    ty_compile_report report = *ty_program_report(program);
+    ty_program_free(program);
+    ty_model_free(model);
+    return report;
+}
+
+/* The layers share their kernels, and all kernels are compiled by one compiler a thread. */
+static void depth_costs_no_compiler(void **state)
+{
+    scratch *s = *state;
+    ty_compile_report shallow = compile(s, SHALLOW);
+    int first = compilers_started(s);
+    ty_compile_report deep = compile(s, DEEP);
+    int second = compilers_started(s) - first;
+    assert_true(first >= 1 && first <= THREADS);
+    assert_true(second >= 1 && second <= THREADS);
+    assert_true(deep.n_kernels > 8 * shallow.n_kernels);
+    assert_in_range(deep.n_distinct_kernels, 1, shallow.n_distinct_kernels + 4);
+    assert_in_range(deep.text_bytes, 1, shallow.text_bytes * 6 / 5);
+}
+
+static void warm_start_compiles_nothing(void **state)
+{
+    scratch *s = *state;
+    ty_compile_report cold = compile(s, SHALLOW);
+    int started = compilers_started(s);
+    ty_compile_report warm = compile(s, SHALLOW);
+    assert_false(cold.cache_hit);
+    assert_true(warm.cache_hit);
+    assert_int_equal(compilers_started(s), started);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(depth_costs_no_compiler, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(warm_start_compiles_nothing, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
