@@ -275,7 +275,8 @@ static ty_val padded(maker *m, ty_val x)
     int64_t lo[TY_MAX_RANK] = {0}, hi[TY_MAX_RANK] = {0};
     for (int i = 0; i < ty_b_rank(m->g, x); i++)
         lo[i] = draw(m, 3), hi[i] = draw(m, 3);
-    return ty_b_pad(m->g, x, lo, hi, odds(m, 3) ? 0.5 : 0);
+    bool half = odds(m, 3) && ty_dtype_is_float((ty_dtype)ty_graph_type(m->g, x)->dtype);
+    return ty_b_pad(m->g, x, lo, hi, half ? 0.5 : 0);
 }
 
 static ty_val sliced(maker *m, ty_val x)
