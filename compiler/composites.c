@@ -29,11 +29,33 @@ const char *ty_composite_count_text(const ty_composite_count *c, char *out, size
     return out;
 }
 
+/* p c + reverse(p) s, reversed along an axis of 2. */
+static bool composites_is_rotary(const ty_graph *g, uint32_t id)
+{
+    for (int i = 0; i < 4; i++) {
+        uint32_t turned = ty_val_node(ty_graph_in(g, id, i & 1)), straight = ty_val_node(ty_graph_in(g, id, !(i & 1)));
+        if (ty_graph_op(g, turned) != TY_OP_MUL || ty_graph_op(g, straight) != TY_OP_MUL)
+            return false;
+        uint32_t swap = ty_val_node(ty_graph_in(g, turned, i >> 1));
+        if (ty_graph_op(g, swap) != TY_OP_REVERSE)
+            continue;
+        ty_val p = ty_graph_in(g, swap, 0);
+        const ty_type *t = ty_graph_type(g, p);
+        uint32_t axes = ty_graph_attr(g, swap)->axes;
+        bool last = t->dim[t->rank - 1] == 2 && axes == 1u << (t->rank - 1);
+        bool before = t->rank > 1 && t->dim[t->rank - 2] == 2 && axes == 1u << (t->rank - 2);
+        if ((last || before) && (ty_graph_in(g, straight, 0) == p || ty_graph_in(g, straight, 1) == p))
+            return true;
+    }
+    return false;
+}
+
 static void composites_count_node(const ty_graph *g, uint32_t id, ty_composite_count *c)
 {
     uint32_t flags = ty_graph_attr(g, id)->flags;
     for (int i = 0; i < TY_N_COMPOSITES; i++)
-        if (ty_graph_op(g, id) == composite_rows[i].op && (flags & composite_rows[i].mask) == composite_rows[i].flags)
+        if (ty_graph_op(g, id) == composite_rows[i].op && (flags & composite_rows[i].mask) == composite_rows[i].flags &&
+            (i != TY_COMPOSITE_ROTARY || composites_is_rotary(g, id)))
             c->n[i]++;
 }
 

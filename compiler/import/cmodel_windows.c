@@ -61,26 +61,26 @@ static bool window_of_conv(cmodel_net *net, const cmodel_call *c, const ty_conv_
 
 /* ---- convolution ------------------------------------------------------------------------------------------------ */
 
-static ty_init window_init(ty_init given, int64_t fan_in)
+static ty_init window_init(ty_init given, double fan_in)
 {
-    double bound = 1 / sqrt(fan_in > 0 ? (double)fan_in : 1);
+    double bound = 1 / sqrt(fan_in > 0 ? fan_in : 1);
     return given.kind == TY_INIT_DEFAULT ? (ty_init){TY_INIT_UNIFORM, -bound, bound} : given;
 }
 
 /* NAME.weight [first, second, kernel...]; PyTorch's fan_in is all but the first dimension. */
 static ty_val window_weight(cmodel_net *net, const cmodel_call *c, const window *w, int64_t first, int64_t second,
-                            ty_init init, int64_t *fan_in)
+                            ty_init init, double *fan_in)
 {
     int64_t dim[TY_MAX_RANK] = {first, second};
-    *fan_in = second;
+    *fan_in = (double)second;
     for (int i = 0; i < w->n; i++) {
         dim[i + 2] = w->attr.size[i];
-        *fan_in *= dim[i + 2];
+        *fan_in *= (double)dim[i + 2];
     }
     return cmodel_parameter(net, cmodel_join(net, c->args->name, "weight"), w->n + 2, dim, window_init(init, *fan_in));
 }
 
-static ty_val window_bias(cmodel_net *net, const cmodel_call *c, ty_val y, const ty_conv_options *o, int64_t fan_in)
+static ty_val window_bias(cmodel_net *net, const cmodel_call *c, ty_val y, const ty_conv_options *o, double fan_in)
 {
     if (o->no_bias || y == TY_NONE)
         return y;
@@ -94,7 +94,7 @@ static ty_val op_conv(cmodel_net *net, const cmodel_call *c)
 {
     const ty_conv_options *o = c->args->options;
     window w;
-    int64_t fan_in;
+    double fan_in;
     if (!window_of_conv(net, c, o, &w))
         return TY_NONE;
     int64_t channels = ty_b_dim(net->g, c->in[0], 1) / w.attr.groups;
@@ -111,17 +111,21 @@ static ty_val op_conv_transpose(cmodel_net *net, const cmodel_call *c)
     const ty_conv_options *o = c->args->options;
     ty_val x = c->in[0];
     window w;
-    int64_t fan_in, extra[TY_MAX_RANK], dim[TY_MAX_RANK] = {0};
+    double fan_in;
+    int64_t extra[TY_MAX_RANK], dim[TY_MAX_RANK] = {0};
     if (!window_of_conv(net, c, o, &w) ||
         !window_spread(net, "output paddings", o->output_padding, &o->output_paddings, w.n, 0, 0, extra))
         return TY_NONE;
     dim[0] = ty_b_dim(net->g, x, 0);
     dim[1] = c->args->count;
     for (int i = 0; i < w.n; i++) {
-        dim[i + 2] = (ty_b_dim(net->g, x, i + 2) - 1) * w.attr.step[i] - 2 * w.attr.lo[i] + w.extent[i] + extra[i];
-        if (extra[i] >= w.attr.step[i] || dim[i + 2] < 1)
-            return cmodel_fail(net, TY_E_SHAPE,
-                               "output padding must be smaller than the stride, and padding leave something");
+        int64_t reach, more = w.extent[i] + extra[i] - 2 * w.attr.lo[i];
+        bool overflow = __builtin_mul_overflow(ty_b_dim(net->g, x, i + 2) - 1, w.attr.step[i], &reach);
+        overflow = __builtin_add_overflow(reach, more, &dim[i + 2]) || overflow;
+        if (overflow || extra[i] >= w.attr.step[i] || dim[i + 2] < 1)
+            return cmodel_fail(
+                net, TY_E_SHAPE,
+                "output padding must be smaller than the stride, and padding leave something to address");
     }
     ty_val weight =
         window_weight(net, c, &w, ty_b_dim(net->g, x, 1), c->args->count / w.attr.groups, o->weight, &fan_in);

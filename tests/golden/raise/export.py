@@ -56,6 +56,42 @@ def interleaved(q):
     return torch.stack((even * a.cos() - odd * a.sin(), even * a.sin() + odd * a.cos()), dim=-1).flatten(-2)
 
 
+def half_angles():
+    return torch.outer(torch.arange(T).float(), 100.0 ** (-torch.arange(0, D, 2).float() / D))
+
+
+def by_halves(q, cos, sin):
+    a, b = q.chunk(2, dim=-1)
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)
+
+
+def every_two(x):  # GPT-J's rotate_every_two
+    return torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).flatten(-2)
+
+
+def by_every_two(q, a):
+    sin, cos = [torch.repeat_interleave(t, 2, 1) for t in (a.sin(), a.cos())]
+    return q * cos + every_two(q) * sin
+
+
+def by_pairs(q, a):  # torchtune
+    p = q.reshape(*q.shape[:-1], -1, 2)
+    return torch.stack((p[..., 0] * a.cos() - p[..., 1] * a.sin(), p[..., 1] * a.cos() + p[..., 0] * a.sin()), -1).flatten(-2)
+
+
+def partly(q, n=4):  # GPT-NeoX with rotary_pct below 1
+    a = torch.outer(torch.arange(T).float(), 100.0 ** (-torch.arange(0, n, 2).float() / n))
+    turned, rest, a = q[..., :n], q[..., n:], torch.cat((a, a), dim=-1)
+    swapped = torch.cat((-turned[..., n // 2 :], turned[..., : n // 2]), dim=-1)
+    return torch.cat((turned * a.cos() + swapped * a.sin(), rest), dim=-1)
+
+
+def from_positions(q, ids):  # as Hugging Face's LLaMA: the tables come with the batch
+    a = ids[:, None, :, None].float() * (100.0 ** (-torch.arange(0, D, 2).float() / D))
+    a = torch.cat((a, a), dim=-1)
+    return q * a.cos() + rotate_half(q) * a.sin()
+
+
 def batch_norm(x, biased=True):
     mean = x.mean(dim=(0, 2, 3), keepdim=True)
     d = x - mean
@@ -125,6 +161,12 @@ FORMS = {
     "xent_one_hot": (lambda x, y: -(F.log_softmax(x, -1) * F.one_hot(y, 5).to(x.dtype)).sum(-1).mean(), [L], 5),
     "rotary": (lambda x: qkv(x)[0] * angles().cos() + rotate_half(qkv(x)[0]) * angles().sin(), [X], None),
     "rotary_interleaved": (lambda x: interleaved(qkv(x)[0]), [X], None),
+    "rotary_halves": (lambda x: by_halves(qkv(x)[0], half_angles().cos(), half_angles().sin()), [X], None),
+    "rotary_every_two": (lambda x: by_every_two(qkv(x)[0], half_angles()), [X], None),
+    "rotary_pairs": (lambda x: by_pairs(qkv(x)[0], half_angles()), [X], None),
+    "rotary_partly": (lambda x: partly(qkv(x)[0]), [X], None),
+    "rotary_both": (lambda x: by_hand(*[by_halves(t, half_angles().cos(), half_angles().sin()) for t in (qkv(x)[0], qkv(x)[1] * 0.75)], qkv(x)[2]), [X], None),
+    "rotary_positions": (lambda x, ids: from_positions(qkv(x)[0], ids), [X, [B, T]], None),
 }
 
 
