@@ -127,9 +127,10 @@ test: test-deps
 	$(Q)$(MAKE) all units tools replays
 	$(Q)tests/run $(variant)
 
-# 10,000 damaged model files; `make test` runs the first 1,000.
-mutants: $(B)/tools/onnx_mutants
+# 10,000 damaged model files and 10,000 damaged data files; `make test` runs the first 1,000 of each.
+mutants: $(B)/tools/onnx_mutants $(B)/tools/data_mutants
 	$(Q)TY_VARIANT=$(variant) tests/import/onnx_mutants.sh 10000
+	$(Q)TY_VARIANT=$(variant) tests/import/data_mutants.sh 10000
 
 # Only the programs; `bench/compare` runs ours beside PyTorch, JAX and TensorFlow.
 bench: $(B)/bench/ours $(B)/bench/scale $(B)/bench/products
@@ -154,7 +155,7 @@ help:
 	@echo 'make fresh       both of them in a bare container, from a clean checkout'
 	@echo 'make fuzz        build the fuzz targets; seconds=60 runs them     (target=NAME)'
 	@echo 'make graphs      random graphs, compiled and interpreted          (count=10000 first=1)'
-	@echo 'make mutants     10,000 damaged model files: taken or refused, nothing else'
+	@echo 'make mutants     10,000 damaged model and data files each: taken or refused'
 	@echo 'make format      clang-format over all sources; check-format only looks'
 	@echo 'make deps, make clean'
 
