@@ -285,7 +285,7 @@ static void back_step(const rnn_job *j, const rnn_part *p, const ty_rnn_back *s,
         if (drec_next)
             back_product(j, p, drec_next, block);
         else
-            memset(p->sum, 0, sizeof(float) * (size_t)(2 * p->rows * TY_PANEL));
+            memset(p->sum, 0, sizeof(float) * (size_t)((c->two_parts ? 2 : 1) * p->rows * TY_PANEL));
         (c->two_parts ? ty_rnn_back_new : cell[r->gates])(r, &tile, s);
     }
     for (int64_t block = p->block; c->two_parts && block < p->end_block && p->rows > 0; block++) {
