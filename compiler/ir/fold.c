@@ -17,7 +17,8 @@
 #define FOLD_BROADCAST_ELEMS 4096      /* integers only: shapes and indices that importers look at */
 #define FOLD_INPUT_ELEMS     (1 << 22) /* inputs above this are not read */
 #define FOLD_MAX_INPUTS      4096
-#define FOLD_SPLAT_ELEMS     65536 /* larger constants are not searched for being one number */
+#define FOLD_STEPS           (1 << 22) /* of all nodes of a graph, see fold_steps: some hundredths of a second */
+#define FOLD_SPLAT_ELEMS     65536     /* larger constants are not searched for being one number */
 
 static bool fold_is_float(const ty_type *t)
 {
@@ -32,6 +33,21 @@ static ty_val fold_source(const ty_graph *g, ty_val v)
     if (ty_graph_op(g, ty_val_node(v)) == TY_OP_BROADCAST)
         v = ty_graph_in(g, ty_val_node(v), 0);
     return ty_graph_op(g, ty_val_node(v)) == TY_OP_CONST ? v : TY_NONE;
+}
+
+/* What products, windows and composites do beyond a pass over their elements: multiplications, or an upper bound. */
+static double fold_steps(const ty_graph *g, const graph_draft *d)
+{
+    double res = (double)ty_type_elems(&d->res[0]), each[2] = {1, 1}, windows = 1;
+    for (int i = 0; i < d->n_in && i < 2; i++)
+        each[i] = d->in[i] == TY_NONE ? 1 : (double)ty_type_elems(ty_graph_type(g, d->in[i]));
+    if (d->op == TY_OP_DOT) /* M N K = sqrt(M K * K N * M N) */
+        return sqrt(each[0] * each[1] * res);
+    if (d->op == TY_OP_CONV || d->op == TY_OP_CONV_DX || d->op == TY_OP_CONV_DW || d->op == TY_OP_ATTENTION)
+        return res * each[1];
+    for (uint32_t i = 0; i < d->attr.n && i < TY_MAX_RANK; i++)
+        windows *= d->attr.size[i] > 1 ? (double)d->attr.size[i] : 1;
+    return windows > 1 ? res * windows : 0;
 }
 
 static bool fold_wanted(const ty_graph *g, const graph_draft *d)
@@ -107,7 +123,11 @@ ty_val ty_graph_fold(ty_graph *g, const graph_draft *d)
         graph_const *c = &((graph_const *)g->constant.data)[attr->index];
         return ty_graph_const(g, &d->res[0], c->data, c->owned);
     }
-    return fold_wanted(g, d) ? fold_run(g, d) : TY_NONE;
+    double steps = fold_wanted(g, d) ? fold_steps(g, d) : INFINITY;
+    if (g->folded + steps > FOLD_STEPS)
+        return TY_NONE;
+    g->folded += steps;
+    return fold_run(g, d);
 }
 
 /* All elements of a const of n > 0 elements are the same bytes. */

@@ -36,6 +36,7 @@ struct ty_graph {
     ty_error err;
     bool failed;
     uint32_t origin;       /* of nodes built from now on */
+    double folded;         /* steps that folding has taken: fold.c */
     graph_array node;      /* ty_node */
     graph_array in;        /* ty_val */
     graph_array type;      /* const ty_type * */

@@ -51,6 +51,27 @@ static void test_broadcasting(void **state)
     ty_graph_free(g);
 }
 
+/* Products of constants are computed until that would take longer than a user notices. */
+static void test_folding_ends(void **state)
+{
+    (void)state;
+    static float ones[3 * 128 * 128];
+    ty_graph *g = ty_graph_new();
+    ty_val x[3], big;
+    for (int i = 0; i < 3 * 128 * 128; i++)
+        ones[i] = (float)(1 + i / (128 * 128));
+    for (int i = 0; i < 3; i++)
+        x[i] = ty_b_const(g, ty_type_make(TY_F32, SHAPE(128, 128)), ones + i * 128 * 128);
+    big = ty_b_const(g, ty_type_make(TY_F32, SHAPE(192, 256)), ones);
+    assert_true(is_op(g, ty_b_dot(g, big, big, false, true), TY_OP_DOT)); /* 192 * 256 * 192 */
+    assert_true(is_op(g, ty_b_dot(g, x[0], x[1], false, false), TY_OP_CONST));
+    assert_true(is_op(g, ty_b_dot(g, x[0], x[2], false, false), TY_OP_CONST));
+    assert_true(is_op(g, ty_b_dot(g, x[1], x[2], false, false), TY_OP_DOT)); /* the third of them is too many */
+    assert_true(is_op(g, ty_b_add(g, x[1], x[2]), TY_OP_CONST));
+    expect_ok(g);
+    ty_graph_free(g);
+}
+
 static void test_folding(void **state)
 {
     (void)state;
@@ -458,6 +479,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_broadcasting),
         cmocka_unit_test(test_folding),
+        cmocka_unit_test(test_folding_ends),
         cmocka_unit_test(test_large_weights_are_left_alone),
         cmocka_unit_test(test_splats),
         cmocka_unit_test(test_elementwise_identities),
