@@ -35,19 +35,28 @@ static ty_val fold_source(const ty_graph *g, ty_val v)
     return ty_graph_op(g, ty_val_node(v)) == TY_OP_CONST ? v : TY_NONE;
 }
 
-/* What products, windows and composites do beyond a pass over their elements: multiplications, or an upper bound. */
+/* Elements that a node reads and writes, and what products, windows and attention do beyond that: multiplications, or
+ * an upper bound. Elementwise nodes and those that move elements do not count: their size is bounded by their result's.
+ */
 static double fold_steps(const ty_graph *g, const graph_draft *d)
 {
-    double res = (double)ty_type_elems(&d->res[0]), each[2] = {1, 1}, windows = 1;
-    for (int i = 0; i < d->n_in && i < 2; i++)
-        each[i] = d->in[i] == TY_NONE ? 1 : (double)ty_type_elems(ty_graph_type(g, d->in[i]));
+    ty_op_class class_ = ty_op_row_of(d->op)->class_;
+    double res = (double)ty_type_elems(&d->res[0]), all = res, each[2] = {1, 1}, windows = 1;
+    if (class_ == TY_CLASS_ELEMENTWISE || class_ == TY_CLASS_LOOP)
+        return 0;
+    for (int i = 0; i < d->n_in; i++) {
+        double elems = d->in[i] == TY_NONE ? 0 : (double)ty_type_elems(ty_graph_type(g, d->in[i]));
+        all += elems;
+        if (i < 2)
+            each[i] = elems;
+    }
     if (d->op == TY_OP_DOT) /* M N K = sqrt(M K * K N * M N) */
-        return sqrt(each[0] * each[1] * res);
+        return all + sqrt(each[0] * each[1] * res);
     if (d->op == TY_OP_CONV || d->op == TY_OP_CONV_DX || d->op == TY_OP_CONV_DW || d->op == TY_OP_ATTENTION)
-        return res * each[1];
+        return all + res * each[1];
     for (uint32_t i = 0; i < d->attr.n && i < TY_MAX_RANK; i++)
         windows *= d->attr.size[i] > 1 ? (double)d->attr.size[i] : 1;
-    return windows > 1 ? res * windows : 0;
+    return all + res * windows;
 }
 
 static bool fold_wanted(const ty_graph *g, const graph_draft *d)
@@ -72,6 +81,15 @@ static bool fold_wanted(const ty_graph *g, const graph_draft *d)
     return true;
 }
 
+static void fold_fill(ty_ref *r, const ty_ref *one)
+{
+    int64_t n = ty_type_elems(&r->type);
+    for (int64_t k = 0; k < n && r->f; k++)
+        r->f[k] = one->f[0];
+    for (int64_t k = 0; k < n && r->i; k++)
+        r->i[k] = one->i[0];
+}
+
 /* The constant v in reference arithmetic, stretched if it is a splat. */
 static int fold_load(const ty_graph *g, ty_val v, ty_ref *r, ty_error *err)
 {
@@ -83,7 +101,9 @@ static int fold_load(const ty_graph *g, ty_val v, ty_ref *r, ty_error *err)
         return 0;
     ty_ref narrow = *r;
     int rc = ty_ref_init(r, ty_graph_type(g, v), err);
-    if (rc == 0)
+    if (rc == 0 && ty_type_elems(&narrow.type) == 1)
+        fold_fill(r, &narrow);
+    else if (rc == 0)
         rc = ty_op_row_of(TY_OP_BROADCAST)->ref(ty_graph_attr(g, ty_val_node(v)), &narrow, 1, r, err);
     ty_ref_fini(&narrow);
     return rc;
