@@ -225,6 +225,8 @@ static void describe_row(const ty_bind_row *row, char *out, size_t n)
     };
     if (row->type == TY_BIND_CHOICE)
         list_choices(row, out, n);
+    else if (row->form)
+        snprintf(out, n, "%s", row->form);
     else if (has_limits(row) && (row->type == TY_BIND_INT || row->type == TY_BIND_FLOAT))
         describe_range(row, out, n);
     else

@@ -39,6 +39,7 @@ typedef struct ty_bind_row {
     bool above_min;             /* min itself is not allowed */
     const char *const *choices; /* CHOICE: NULL-terminated */
     const char *help;           /* one line */
+    const char *form;           /* NODE: what it may be, for help: "an integer, or auto" */
 } ty_bind_row;
 
 /* Fills every row's field of *out. `map` may be NULL or a null: all defaults, and required keys are missing. `what`

@@ -4,6 +4,7 @@
 #include "compiler/compiler.h"
 #include "entrypoint/command.h"
 #include "entrypoint/complain.h"
+#include "entrypoint/data_look.h"
 #include "entrypoint/recipe.h"
 #include "entrypoint/spec.h"
 
@@ -12,12 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH, DIM, RECIPE, ALL, JSON, N_OPTIONS, MAX_BATCH = 1 << 24 };
+enum { BATCH, DIM, RECIPE, DATA_DIR, ALL, JSON, N_OPTIONS, MAX_BATCH = 1 << 24 };
 
 static const ty_option options[N_OPTIONS] = {
     [BATCH] = {"--batch", "N", "rows that stand for a free batch dimension (default 2)", false},
     [DIM] = {"--dim", "NAME=N", "size of another free dimension (default 64)", true},
-    [RECIPE] = {"--recipe", "FILE", "check too that this train.yaml fits the model", false},
+    [RECIPE] = {"--recipe", "FILE", "check too that this train.yaml and its data fit the model", false},
+    [DATA_DIR] = {"--data-dir", "DIR", "with --recipe: folder that has the channels as folders or files", false},
     [ALL] = {"--all", NULL, "list every layer, also those without weights that compute little", false},
     [JSON] = {"--json", NULL, "one JSON object on stdout", false},
 };
@@ -28,6 +30,8 @@ typedef struct check {
     const char *path;
     ty_model *model;
     ty_model_summary summary;
+    ty_data_look data[2];
+    int n_data;
 } check;
 
 /* ---- text ---- */
@@ -156,6 +160,34 @@ static void print_notes(const ty_model *m, const ty_model_summary *s)
                s->assumed[i].name, (long long)s->assumed[i].value, s->assumed[i].name);
 }
 
+static void print_data(const check *c)
+{
+    char count[32];
+    for (int i = 0; i < c->n_data; i++) {
+        const ty_data_look *d = &c->data[i];
+        if (d->why) {
+            printf("note: %s was not looked at: %s\n", d->name, d->why);
+            if (d->help)
+                printf("   = help: %s\n", d->help);
+        } else if (d->n_samples < 0) {
+            printf("  %-15s fits: %s, %s\n", d->name, d->format, d->path);
+        } else {
+            printf("  %-15s fits: %s samples, %s, %s\n", d->name, ty_count_text(d->n_samples, count, sizeof count),
+                   d->format, d->path);
+        }
+    }
+}
+
+static const char *verdict(const check *c)
+{
+    bool all = true;
+    for (int i = 0; i < c->n_data; i++)
+        all &= c->data[i].why == NULL;
+    if (!c->given->value[RECIPE])
+        return "all of it can be trained";
+    return all ? "all of it can be trained, and recipe and data fit" : "all of it can be trained, and the recipe fits";
+}
+
 static void print_text(const check *c)
 {
     const ty_model *m = c->model;
@@ -168,11 +200,12 @@ static void print_text(const check *c)
         print_layers(s, c->given->value[ALL] != NULL);
         print_totals(s);
     }
+    print_data(c);
     print_notes(m, s);
     for (int i = 0; i < s->n_faults; i++)
         print_fault(&s->fault[i]);
     if (s->n_faults_all == 0)
-        puts(c->given->value[RECIPE] ? "all of it can be trained, and the recipe fits" : "all of it can be trained");
+        puts(verdict(c));
     else
         printf("%d fault%s%s\n", s->n_faults_all, s->n_faults_all == 1 ? "" : "s",
                s->n_faults_all > s->n_faults ? " in all" : "");
@@ -279,6 +312,24 @@ static void put_notes(ty_json_writer *w, const ty_model *m, const ty_model_summa
     ty_json_close(w);
 }
 
+static void put_data(ty_json_writer *w, const check *c)
+{
+    ty_json_open_list(w, "data");
+    for (int i = 0; i < c->n_data; i++) {
+        const ty_data_look *d = &c->data[i];
+        ty_json_open_map(w, NULL);
+        ty_json_put_string(w, "name", d->name);
+        ty_json_put_string(w, "path", d->path);
+        ty_json_put_bool(w, "looked_at", d->why == NULL);
+        ty_json_put_string(w, "why_not", d->why);
+        ty_json_put_string(w, "format", d->format);
+        if (d->n_samples >= 0)
+            ty_json_put_int(w, "samples", d->n_samples);
+        ty_json_close(w);
+    }
+    ty_json_close(w);
+}
+
 static void print_json(const check *c)
 {
     const ty_model *m = c->model;
@@ -302,6 +353,8 @@ static void print_json(const check *c)
     ty_json_put_int(&w, "weight_bytes", (int64_t)s->weight_bytes);
     ty_json_put_int(&w, "batch", s->batch);
     put_flop(&w, s);
+    if (c->given->value[RECIPE])
+        put_data(&w, c);
     put_notes(&w, m, s);
     put_layers(&w, s);
     ty_json_close(&w);
@@ -343,7 +396,10 @@ static int check_recipe(check *c, ty_error *err)
     ty_spec_plan plan;
     if (ty_recipe_load(c->given->value[RECIPE], NULL, 0, &c->arena, &recipe, err) < 0)
         return -1;
-    return ty_spec_plan_make(&recipe, c->model, &c->arena, &plan, err);
+    if (ty_spec_plan_make(&recipe, c->model, &c->arena, &plan, err) < 0)
+        return -1;
+    c->n_data = ty_data_look_at(&recipe, &plan, c->given->value[DATA_DIR], &c->arena, c->data, err);
+    return c->n_data < 0 ? -1 : 0;
 }
 
 static int check_model(check *c, ty_error *err)
@@ -374,16 +430,18 @@ static int run(const ty_arguments_given *given)
 static const char page[] =
     "Imports the model as training will and builds its gradient, without reading a weight. Faults are listed all at\n"
     "once, each with its node, its inputs and what to do. Exit status: 0 it can be trained, 65 it cannot (or is no\n"
-    "model), 66 no such file, 78 the recipe does not fit, 2 wrong arguments.\n\n"
+    "model, or data do not fit it), 66 no such file, 78 the recipe does not fit model or data, 2 wrong arguments.\n\n"
+    "With --recipe, data that are here are looked at too: headers and first rows, types and shapes; no values.\n\n"
     "FLOP: 2 for a multiply-add, 1 for other arithmetic, 0 for moving and comparing; a sample's share of a batch.\n\n"
     "--json has these keys, and may get more: schema 1, model, format, trainable, n_faults, faults [code, message,\n"
     "place, detail, help], nodes, inputs and outputs [name, dtype, shape: numbers or names], numbers,\n"
     "trained_numbers, weight_bytes, batch, flop_per_sample {forward, training, by_work}, warnings [text, help],\n"
-    "outputs_without_gradient, assumed_dims, composites, layers [name, operator, output, numbers, forward_flop,\n"
+    "outputs_without_gradient, assumed_dims, composites, with --recipe data [name, path, looked_at, why_not, format,\n"
+    "samples], layers [name, operator, output, numbers, forward_flop,\n"
     "backward_flop]. What cannot be read at all is one object {error}.\n\n"
     "    trainyard check model.onnx --batch 64\n"
     "    trainyard check model.onnx --dim seq=512 --json\n"
-    "    trainyard check model.onnx --recipe train.yaml\n";
+    "    trainyard check model.onnx --recipe train.yaml --data-dir data\n";
 
 const ty_command_row ty_command_check = {
     "check", "MODEL", "say what a model is, and everything in it that cannot be trained",

@@ -12,18 +12,20 @@ static const char *const precisions[] = {"float32", "bfloat16", "float16", NULL}
 #define TOP(name) offsetof(recipe_top, name)
 static const ty_bind_row top_rows[] = {
     {"model", TY_BIND_STRING, TOP(model), .required = true, .help = "model file (.onnx or .c), relative to the recipe"},
-    {"inputs", TY_BIND_NODE, TOP(inputs), .help = "{model input: field}; left out: fields named like the inputs"},
-    {"loss", TY_BIND_NODE, TOP(loss), .required = true, .help = "{kind: {...}}, or a list of them that is added up"},
-    {"optimizer", TY_BIND_NODE, TOP(optimizer), .help = "{kind: {...}}; left out: adamw"},
-    {"schedule", TY_BIND_NODE, TOP(schedule),
+    {"inputs", TY_BIND_NODE, TOP(inputs), .form = "a map",
+     .help = "{model input: field}; left out: fields named like the inputs"},
+    {"loss", TY_BIND_NODE, TOP(loss), .required = true, .form = "a map, or a list of maps",
+     .help = "{kind: {...}}, or a list of them that is added up"},
+    {"optimizer", TY_BIND_NODE, TOP(optimizer), .form = "a map", .help = "{kind: {...}}; left out: adamw"},
+    {"schedule", TY_BIND_NODE, TOP(schedule), .form = "a map",
      .help = "{kind: {...}}: learning rate over the steps; left out: constant"},
-    {"warmup", TY_BIND_NODE, TOP(warmup),
+    {"warmup", TY_BIND_NODE, TOP(warmup), .form = "a map",
      .help = "{steps: 500, start_factor: 0.1}: a linear rise in front of the schedule, which begins behind it"},
-    {"clip", TY_BIND_NODE, TOP(clip),
+    {"clip", TY_BIND_NODE, TOP(clip), .form = "a map",
      .help = "{global_norm: 1.0}, {norm: 1.0} or {value: 0.5}: limit of the gradient; left out: none"},
-    {"batch_size", TY_BIND_NODE, TOP(batch_size), "32",
-     .help = "rows of one batch, or auto: the largest multiple of 8 whose plan fits the memory"},
-    {"memory", TY_BIND_NODE, TOP(memory),
+    {"batch_size", TY_BIND_NODE, TOP(batch_size), "32", .form = "an integer from 1 to 16777216, or auto",
+     .help = "rows of one batch; auto: the largest multiple of 8 whose plan fits the memory"},
+    {"memory", TY_BIND_NODE, TOP(memory), .form = "text",
      .help =
          "\"8 GiB\": what the run may take, for batch_size auto; left out: the container's limit, else what is free"},
     {"batch_size_rule", TY_BIND_CHOICE, TOP(batch_rule), "none", .choices = batch_rules,
@@ -35,25 +37,31 @@ static const ty_bind_row top_rows[] = {
      .help = "end after this many steps; 0: no such limit"},
     {"accumulate", TY_BIND_INT, TOP(accumulate), "1", .min = 1, .max = 1 << 20,
      .help = "batches whose gradients make one step"},
-    {"data", TY_BIND_NODE, TOP(data), .required = true, .help = "{train: {...}, validation: {...}}"},
-    {"metrics", TY_BIND_NODE, TOP(metrics), .help = "list of metrics of the validation data: [accuracy]"},
-    {"evaluate_every", TY_BIND_NODE, TOP(evaluate_every), "1 epoch",
+    {"data", TY_BIND_NODE, TOP(data), .required = true, .form = "a map", .help = "{train: {...}, validation: {...}}"},
+    {"metrics", TY_BIND_NODE, TOP(metrics), .form = "a list",
+     .help = "list of metrics of the validation data: [accuracy]"},
+    {"evaluate_every", TY_BIND_NODE, TOP(evaluate_every), "1 epoch", .form = "text",
      .help = "\"1 epoch\" or \"500 steps\"; always at the end"},
-    {"checkpoint", TY_BIND_NODE, TOP(checkpoint), .help = "{every: 1 epoch, keep: 3}"},
-    {"frozen", TY_BIND_NODE, TOP(frozen), .help = "list of weights (names or shell patterns) that are not trained"},
-    {"no_decay", TY_BIND_NODE, TOP(no_decay), .help = "list of weights without weight decay: [\"*.bias\"]"},
-    {"lr_scale", TY_BIND_NODE, TOP(lr_scale),
+    {"checkpoint", TY_BIND_NODE, TOP(checkpoint), .form = "a map", .help = "{every: 1 epoch, keep: 3}"},
+    {"frozen", TY_BIND_NODE, TOP(frozen), .form = "a list",
+     .help = "list of weights (names or shell patterns) that are not trained"},
+    {"no_decay", TY_BIND_NODE, TOP(no_decay), .form = "a list",
+     .help = "list of weights without weight decay: [\"*.bias\"]"},
+    {"lr_scale", TY_BIND_NODE, TOP(lr_scale), .form = "a map",
      .help = "{weight or shell pattern: factor of its learning rate}: {\"encoder.*\": 0.1}; the first match counts"},
-    {"ema", TY_BIND_NODE, TOP(ema), .help = "{decay: 0.999, use_ema: true}: averages of the weights; left out: none"},
-    {"buffers", TY_BIND_NODE, TOP(buffers), .help = "list of float constants of the model that are no weights"},
-    {"tied", TY_BIND_NODE, TOP(tied), .help = "lists of weights that are one: [[embed.weight, head.weight]]"},
+    {"ema", TY_BIND_NODE, TOP(ema), .form = "a map",
+     .help = "{decay: 0.999, use_ema: true}: averages of the weights; left out: none"},
+    {"buffers", TY_BIND_NODE, TOP(buffers), .form = "a list",
+     .help = "list of float constants of the model that are no weights"},
+    {"tied", TY_BIND_NODE, TOP(tied), .form = "a list of lists",
+     .help = "lists of weights that are one: [[embed.weight, head.weight]]"},
     {"seed", TY_BIND_INT, TOP(seed), "1", .min = 0, .max = 9.2e18, .help = "of shuffling, dropout and initial values"},
     {"threads", TY_BIND_INT, TOP(threads), "0", .min = 0, .max = 4096, .help = "0: all cores"},
     {"deterministic", TY_BIND_CHOICE, TOP(deterministic), "default", .choices = determinism,
      .help = "default: same bits run to run; strict: also for any number of threads"},
     {"precision", TY_BIND_CHOICE, TOP(precision), "float32", .choices = precisions,
      .help = "of products, convolutions and attention, all else float32; float16 has a loss scale"},
-    {"keep_float32", TY_BIND_NODE, TOP(keep_float32),
+    {"keep_float32", TY_BIND_NODE, TOP(keep_float32), .form = "a list",
      .help = "list of layers (names or shell patterns) whose products stay float32: [\"*lm_head*\"]"},
     {"match_eager", TY_BIND_BOOL, TOP(match_eager), "false",
      .help = "round after every operation on 16-bit numbers, as PyTorch's autocast does"},
@@ -83,20 +91,23 @@ static const ty_bind_row data_rows[] = {
     {"delimiter", TY_BIND_STRING, DATA(delimiter), .help = "csv: one character; left out: found in the first line"},
     {"shuffle", TY_BIND_BOOL, DATA(shuffle),
      .help = "train: a new order in every epoch (default true); validation: never"},
-    {"fields", TY_BIND_NODE, DATA(fields),
+    {"fields", TY_BIND_NODE, DATA(fields), .form = "a map, a list or same",
      .help = "{name: {...}}, or a list of names; validation: `same` as train (default)"},
 };
 
 #define FIELD(name) offsetof(recipe_field, name)
 static const ty_bind_row field_rows[] = {
-    {"columns", TY_BIND_NODE, FIELD(columns), .help = "csv: 0-63, 64, \"0-3,7\", -1 or names of the header"},
+    {"columns", TY_BIND_NODE, FIELD(columns), .form = "an integer or text",
+     .help = "csv: 0-63, 64, \"0-3,7\", -1 or names of the header"},
     {"member", TY_BIND_STRING, FIELD(member), .help = "npz: name of the array; left out: the field's name"},
     {"file", TY_BIND_STRING, FIELD(file), .help = "npy, idx: shell pattern of its files; left out: <field>*"},
     {"type", TY_BIND_STRING, FIELD(type), .help = "float32, int64 ...; left out: float32 for csv, else as stored"},
-    {"shape", TY_BIND_NODE, FIELD(shape), .help = "of one sample, without the batch: [1, 8, 8]; []: a number"},
+    {"shape", TY_BIND_NODE, FIELD(shape), .form = "a list of integers",
+     .help = "of one sample, without the batch: [1, 8, 8]; []: a number"},
     {"scale", TY_BIND_FLOAT, FIELD(scale), "1", .help = "stored value * scale + offset"},
     {"offset", TY_BIND_FLOAT, FIELD(offset), "0", .help = "see scale"},
-    {"missing", TY_BIND_NODE, FIELD(missing), .help = "value of an empty csv field; left out: refused"},
+    {"missing", TY_BIND_NODE, FIELD(missing), .form = "a number",
+     .help = "value of an empty csv field; left out: refused"},
 };
 
 #define LOSS(name) offsetof(recipe_loss, t.name)
@@ -111,7 +122,8 @@ static const ty_bind_row field_rows[] = {
         {"class_axis", TY_BIND_INT, offsetof(recipe_loss, class_axis),  "-1",                                   \
          .min = -8,    .max = 7,    .help = "axis of classes; -1: last"},                                       \
     {                                                                                                           \
-        "class_weights", TY_BIND_NODE, offsetof(recipe_loss, class_weights), .help = "list: one factor a class" \
+        "class_weights", TY_BIND_NODE, offsetof(recipe_loss, class_weights), .form = "a list of numbers",       \
+                                                                             .help = "list: one factor a class" \
     }
 
 static const ty_bind_row cross_entropy_rows[] = {
@@ -206,7 +218,7 @@ static const ty_bind_row ctc_rows[] = {
 };
 static const ty_bind_row penalty_rows[] = {
     {"weight", TY_BIND_FLOAT, LOSS(weight), "1", .help = "factor of this term"},
-    {"tensors", TY_BIND_NODE, offsetof(recipe_loss, tensors),
+    {"tensors", TY_BIND_NODE, offsetof(recipe_loss, tensors), .form = "a list",
      .help = "list of weights (names or shell patterns); left out: all that are trained"},
 };
 
@@ -255,7 +267,8 @@ static const recipe_kind losses[] = {
     {"beta1", TY_BIND_FLOAT, OPT(beta1), "0.9", .max = 1, .help = "decay of the first moment"},        \
         {"beta2", TY_BIND_FLOAT, OPT(beta2), "0.999", .max = 1, .help = "decay of the second moment"}, \
     {                                                                                                  \
-        "betas", TY_BIND_NODE, offsetof(recipe_optimizer, betas), .help = "[beta1, beta2] in one"      \
+        "betas", TY_BIND_NODE, offsetof(recipe_optimizer, betas), .form = "a list of two numbers",     \
+                                                                  .help = "[beta1, beta2] in one"      \
     }
 #define OPT_AMSGRAD                                                                              \
     {                                                                                            \
@@ -302,7 +315,8 @@ static const ty_bind_row lion_rows[] = {
     OPT_LR("1e-4"),
     {"beta1", TY_BIND_FLOAT, OPT(beta1), "0.9", .max = 1, .help = "share of the memory in the step"},
     {"beta2", TY_BIND_FLOAT, OPT(beta2), "0.99", .max = 1, .help = "decay of the memory"},
-    {"betas", TY_BIND_NODE, offsetof(recipe_optimizer, betas), .help = "[beta1, beta2] in one"},
+    {"betas", TY_BIND_NODE, offsetof(recipe_optimizer, betas), .form = "a list of two numbers",
+     .help = "[beta1, beta2] in one"},
     OPT_DECAY("0"),
 };
 static const ty_bind_row lamb_rows[] = {OPT_LR("1e-3"), OPT_BETAS, OPT_EPS("1e-6"), OPT_DECAY("0.01")};
@@ -381,7 +395,7 @@ static const recipe_kind optimizers[] = {
 static const char *const anneals[] = {"cos", "linear", NULL};
 
 static const ty_bind_row step_rows[] = {
-    {"step_size", TY_BIND_NODE, SCHED_SPAN(step_size), .required = true,
+    {"step_size", TY_BIND_NODE, SCHED_SPAN(step_size), .required = true, .form = "an integer or text",
      .help = "\"500 steps\" or \"10 epochs\" between drops"},
     {"gamma", TY_BIND_FLOAT, SCHED(gamma), "0.1", .max = 1e3, .help = "factor of each drop"},
 };
@@ -389,32 +403,32 @@ static const ty_bind_row exponential_rows[] = {
     {"gamma", TY_BIND_FLOAT, SCHED(gamma), .required = true, .max = 1e3, .help = "factor of each step"},
 };
 static const ty_bind_row polynomial_rows[] = {
-    {"total_steps", TY_BIND_NODE, SCHED_SPAN(total),
+    {"total_steps", TY_BIND_NODE, SCHED_SPAN(total), .form = "an integer or text",
      .help = "steps, or \"N epochs\", until 0; left out: the whole run"},
     {"power", TY_BIND_FLOAT, SCHED(power), "1", .max = 1e3, .help = "1: a line"},
     {"final_lr", TY_BIND_FLOAT, SCHED(final_lr), "0", .max = 1e6, .help = "where it ends"},
 };
 static const ty_bind_row linear_rows[] = {
-    {"total_steps", TY_BIND_NODE, SCHED_SPAN(total),
+    {"total_steps", TY_BIND_NODE, SCHED_SPAN(total), .form = "an integer or text",
      .help = "steps, or \"N epochs\", until final_lr; left out: the whole run"},
     {"final_lr", TY_BIND_FLOAT, SCHED(final_lr), "0", .max = 1e6, .help = "where the line ends"},
 };
 static const ty_bind_row cosine_decay_rows[] = {
-    {"decay_steps", TY_BIND_NODE, SCHED_SPAN(decay),
+    {"decay_steps", TY_BIND_NODE, SCHED_SPAN(decay), .form = "an integer or text",
      .help = "steps, or \"N epochs\", of falling; left out: the whole run"},
     {"final_lr", TY_BIND_FLOAT, SCHED(final_lr), "0", .max = 1e6, .help = "where the cosine ends"},
 };
 static const ty_bind_row cosine_restarts_rows[] = {
-    {"cycle_steps", TY_BIND_NODE, SCHED_SPAN(cycle), .required = true,
+    {"cycle_steps", TY_BIND_NODE, SCHED_SPAN(cycle), .required = true, .form = "an integer or text",
      .help = "steps, or \"N epochs\", of the first cycle"},
     {"cycle_mult", TY_BIND_FLOAT, SCHED(cycle_mult), "1", .min = 1, .max = 1e3,
      .help = "length of a cycle / length of the one before"},
     {"final_lr", TY_BIND_FLOAT, SCHED(final_lr), "0", .max = 1e6, .help = "where each cycle ends"},
 };
 static const ty_bind_row piecewise_rows[] = {
-    {"boundaries", TY_BIND_NODE, SCHED_SPAN(boundaries), .required = true,
+    {"boundaries", TY_BIND_NODE, SCHED_SPAN(boundaries), .required = true, .form = "a list of integers or texts",
      .help = "list of steps, or \"N epochs\", at which the rate changes"},
-    {"factors", TY_BIND_NODE, SCHED_SPAN(factors), .required = true,
+    {"factors", TY_BIND_NODE, SCHED_SPAN(factors), .required = true, .form = "a list of numbers",
      .help = "list of factors of lr, the first before the first boundary: [1, 0.1, 0.01]"},
 };
 static const char *const threshold_modes[] = {"rel", "abs", NULL};
@@ -432,16 +446,17 @@ static const ty_bind_row plateau_rows[] = {
      .help = "min: lower is better; auto: max for accuracy and the like"},
 };
 static const ty_bind_row warmup_cosine_rows[] = {
-    {"warmup_steps", TY_BIND_NODE, SCHED_SPAN(warmup), "0",
+    {"warmup_steps", TY_BIND_NODE, SCHED_SPAN(warmup), "0", .form = "an integer or text",
      .help = "steps, or \"N epochs\", of rising from start_factor * lr to lr"},
     {"start_factor", TY_BIND_FLOAT, SCHED(start_factor), "0", .max = 1,
      .help = "where the warmup starts, as a part of lr"},
-    {"decay_steps", TY_BIND_NODE, SCHED_SPAN(decay),
+    {"decay_steps", TY_BIND_NODE, SCHED_SPAN(decay), .form = "an integer or text",
      .help = "steps, or \"N epochs\", of falling; left out: the rest of the run"},
     {"final_lr", TY_BIND_FLOAT, SCHED(final_lr), "0", .max = 1e6, .help = "where the cosine ends"},
 };
 static const ty_bind_row one_cycle_rows[] = {
-    {"total_steps", TY_BIND_NODE, SCHED_SPAN(total), .help = "steps, or \"N epochs\"; left out: the whole run"},
+    {"total_steps", TY_BIND_NODE, SCHED_SPAN(total), .form = "an integer or text",
+     .help = "steps, or \"N epochs\"; left out: the whole run"},
     {"pct_start", TY_BIND_FLOAT, SCHED(pct_start), "0.3", .max = 1, .help = "share of the rise"},
     {"div_factor", TY_BIND_FLOAT, SCHED(div_factor), "25", .max = 1e12, .above_min = true, .help = "lr / first rate"},
     {"final_div_factor", TY_BIND_FLOAT, SCHED(final_div_factor), "1e4", .max = 1e12, .above_min = true,
@@ -465,7 +480,7 @@ static const recipe_kind schedules[] = {
 };
 
 static const ty_bind_row warmup_rows[] = {
-    {"steps", TY_BIND_NODE, offsetof(recipe_warmup, steps), .required = true,
+    {"steps", TY_BIND_NODE, offsetof(recipe_warmup, steps), .required = true, .form = "an integer or text",
      .help = "steps, or \"N epochs\", of rising to the schedule's first rate"},
     {"start_factor", TY_BIND_FLOAT, offsetof(recipe_warmup, start_factor), "0", .max = 1,
      .help = "where it starts, as a part of that rate"},
@@ -521,7 +536,7 @@ static const recipe_kind metric_kinds[] = {
 
 static const char *const checkpoint_policies[] = {"warn", "stop", NULL};
 static const ty_bind_row checkpoint_rows[] = {
-    {"every", TY_BIND_NODE, offsetof(recipe_checkpoint, every), "1 epoch",
+    {"every", TY_BIND_NODE, offsetof(recipe_checkpoint, every), "1 epoch", .form = "text",
      .help = "\"1 epoch\" or \"500 steps\"; always at the end and at a stop"},
     {"keep", TY_BIND_INT, offsetof(recipe_checkpoint, keep), "3", .min = 1, .max = 1e6,
      .help = "how many of the newest stay"},

@@ -81,7 +81,7 @@ static int open_data(ty_session *s, const ty_recipe_data *d, ty_dataset **out, t
         path = ty_arena_printf(&s->arena, "%s/%s", s->job->data_folder, d->channel);
     if (!path)
         return refuse_channel(s, d, err);
-    const ty_field *fields = d->fields == s->recipe.train.fields ? s->plan.fields : d->fields;
+    const ty_field *fields = ty_spec_fields(&s->recipe, &s->plan, d, &s->arena);
     ty_data_source source = {
         .paths = &path,
         .n_paths = 1,
@@ -97,22 +97,6 @@ static int open_data(ty_session *s, const ty_recipe_data *d, ty_dataset **out, t
     if (ty_dataset_open(&source, out, err) < 0)
         return -1;
     return refuse_missing(*out, fields, err);
-}
-
-/* Fields of the validation data that were declared on their own get the types that the training fields were given. */
-static void settle_validation_fields(ty_session *s)
-{
-    ty_recipe_data *v = &s->recipe.validation;
-    if (!v->given || v->fields == s->recipe.train.fields)
-        return;
-    ty_field *fields = ty_arena_copy(&s->arena, v->fields, (size_t)v->n_fields * sizeof *fields);
-    for (int i = 0; i < v->n_fields; i++)
-        for (int k = 0; k < s->plan.n_fields && !fields[i].dtype_given; k++)
-            if (strcmp(fields[i].name, s->plan.fields[k].name) == 0) {
-                fields[i].dtype = s->plan.fields[k].dtype;
-                fields[i].dtype_given = s->plan.fields[k].dtype_given;
-            }
-    v->fields = fields;
 }
 
 /* Which field of a data set feeds which input; both sets must give the same shapes. */
@@ -141,7 +125,6 @@ static int open_all_data(ty_session *s, ty_error *err)
     double start = ty_session_now_s();
     if (open_data(s, &s->recipe.train, &s->train, err) < 0)
         return ty_error_wrap(err, "data.train");
-    settle_validation_fields(s);
     if (s->recipe.validation.given && open_data(s, &s->recipe.validation, &s->validation, err) < 0)
         return ty_error_wrap(err, "data.validation");
     if (s->validation && s->validation->n_samples == 0) {

@@ -509,6 +509,30 @@ static int check_boundaries(const ty_recipe *r, const ty_schedule *s, ty_error *
     return 0;
 }
 
+/* Fields of the validation data that were declared on their own get the types that the training fields were given. */
+const ty_field *ty_spec_fields(const ty_recipe *r, const ty_spec_plan *plan, const ty_recipe_data *d, ty_arena *a)
+{
+    if (d->fields == r->train.fields)
+        return plan->fields;
+    ty_field *fields = ty_arena_copy(a, d->fields, (size_t)d->n_fields * sizeof *fields);
+    for (int i = 0; i < d->n_fields; i++)
+        for (int k = 0; k < plan->n_fields && !fields[i].dtype_given; k++)
+            if (strcmp(fields[i].name, plan->fields[k].name) == 0) {
+                fields[i].dtype = plan->fields[k].dtype;
+                fields[i].dtype_given = plan->fields[k].dtype_given;
+            }
+    return fields;
+}
+
+int ty_spec_check_data(const ty_recipe *r, const ty_spec_plan *plan, const ty_dataset *data, ty_error *err)
+{
+    ty_binding bound;
+    for (int i = 0; i < plan->n_feeds; i++)
+        if (bind_feed(r, &plan->feeds[i], data, &bound, err) < 0)
+            return -1;
+    return 0;
+}
+
 int ty_spec_build(const ty_recipe *r, const ty_spec_plan *plan, const ty_dataset *data, int64_t steps_per_epoch,
                   int64_t total_steps, bool has_validation, ty_arena *a, ty_train_spec *out, ty_error *err)
 {

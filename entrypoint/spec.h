@@ -33,6 +33,12 @@ typedef struct ty_spec_plan {
 
 int ty_spec_plan_make(const ty_recipe *r, const ty_model *m, ty_arena *a, ty_spec_plan *out, ty_error *err);
 
+/* Fields to open d with: those of d, with the types that the plan has filled in. */
+const ty_field *ty_spec_fields(const ty_recipe *r, const ty_spec_plan *plan, const ty_recipe_data *d, ty_arena *a);
+
+/* Whether types and shapes of a data set fit the model's inputs; ty_spec_build looks at that, too. */
+int ty_spec_check_data(const ty_recipe *r, const ty_spec_plan *plan, const ty_dataset *data, ty_error *err);
+
 /* steps_per_epoch and total_steps resolve spans of the schedule. Everything lies in the arena. */
 int ty_spec_build(const ty_recipe *r, const ty_spec_plan *plan, const ty_dataset *data, int64_t steps_per_epoch,
                   int64_t total_steps, bool has_validation, ty_arena *a, ty_train_spec *out, ty_error *err);

@@ -38,6 +38,8 @@ typedef struct ty_data_source {
     char csv_delimiter;        /* 0: tab for .tsv, else the most frequent of comma, tab, semicolon in the first line */
     bool no_map;               /* FastFile: read files instead of mapping them */
     size_t max_inflated_bytes; /* a compressed file's limit; 0: TY_BYTES_MAX_INFLATED */
+    bool types_only;           /* look at headers and the first rows: types and shapes are known then, and of arrays the
+                                * number of samples; values are neither read nor checked */
 } ty_data_source;
 
 /* What is known of one field over the whole dataset. */

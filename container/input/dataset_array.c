@@ -93,9 +93,9 @@ static int arrays_decode_npz(const ty_field *f, arrays_part *part, size_t max_by
 }
 
 /* Turns the part into native order, and lets the file go when nothing points into it any more. */
-static int arrays_settle(arrays_part *part, ty_error *err)
+static int arrays_settle(arrays_part *part, bool types_only, ty_error *err)
 {
-    if (!ty_array_is_native(&part->array)) {
+    if (!types_only && !ty_array_is_native(&part->array)) {
         uint8_t *native = malloc(part->array.n_bytes > 0 ? part->array.n_bytes : 1);
         if (native == NULL)
             return ty_error_set(err, TY_E_LIMIT, "no memory for an array of %zu bytes", part->array.n_bytes);
@@ -116,7 +116,7 @@ static int arrays_load_part(const ty_field *f, const ty_data_source *src, arrays
     size_t max = src->max_inflated_bytes != 0 ? src->max_inflated_bytes : TY_BYTES_MAX_INFLATED;
     if (ty_bytes_open(part->file->path, &options, &part->bytes, err) < 0)
         return -1;
-    if (decode(f, part, max, err) < 0 || arrays_settle(part, err) < 0)
+    if (decode(f, part, max, err) < 0 || arrays_settle(part, src->types_only, err) < 0)
         return -1;
     if (part->array.rank == 0)
         return ty_error_set(err, TY_E_DATA, "the array is one number, expected a first axis that counts the samples");
@@ -292,7 +292,7 @@ static int arrays_finish(ty_dataset *ds, const ty_data_source *src, ty_error *er
             return ty_error_at(err, "%s", last->file->path);
         }
         ds->n_samples = n;
-        for (int k = 0; ds->field[i].is_integer && k < af->n_parts; k++)
+        for (int k = 0; ds->field[i].is_integer && !src->types_only && k < af->n_parts; k++)
             if (arrays_scan_part(ds, i, &af->part[k], err) < 0)
                 return -1;
     }

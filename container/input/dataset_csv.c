@@ -18,6 +18,7 @@
 #include <strings.h>
 
 #define TABLE_MAX_COLUMNS (1 << 20)
+#define TABLE_LOOK_ROWS   100 /* with types_only */
 
 /* Records follow line by line except at these: (record, line) pairs let any record's line be found again. */
 typedef struct table_jump {
@@ -503,9 +504,10 @@ static int table_load_bytes(table_impl *t, int index, const ty_bytes *bytes, con
     }
     if (table_begin_file(t, &c, index, src->csv_header, err) < 0)
         return -1;
-    if (table_reserve(t, t->ds->n_samples + table_bound(t, &c), err) < 0)
+    int64_t most = src->types_only ? TABLE_LOOK_ROWS : table_bound(t, &c);
+    if (table_reserve(t, t->ds->n_samples + most, err) < 0)
         return -1;
-    while (ty_csv_more(&c))
+    while (ty_csv_more(&c) && !(src->types_only && t->ds->n_samples == most))
         if (table_read_record(t, &c, file, err) < 0)
             return -1;
     return 0;
@@ -524,7 +526,7 @@ static int table_load_file(table_impl *t, int index, const ty_data_source *src, 
 
 static int table_load(table_impl *t, const ty_data_source *src, ty_error *err)
 {
-    for (int i = 0; i < t->n_files; i++)
+    for (int i = 0; i < (src->types_only ? 1 : t->n_files); i++)
         if (table_load_file(t, i, src, err) < 0)
             return -1;
     if (table_reserve(t, t->ds->n_samples, err) < 0)

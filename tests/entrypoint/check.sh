@@ -76,6 +76,37 @@ case_name=recipe
 ty check examples/digits/model.onnx --recipe examples/digits/train.yaml
 same "fits" 0 $rc
 has "says so" "$W/out" "the recipe fits"
+
+# Data are looked at where they are: types and shapes, from headers and first rows.
+case_name=data
+has "not here" "$W/out" 'data.train was not looked at: where channel "train" lies is not known here'
+mkdir -p "$W/data/train" "$W/data/test"
+for i in $(seq 200); do
+    (for k in $(seq 64); do printf '%d,' $((k * i % 17)); done; echo $((i % 10)))
+done >"$W/data/train/digits.csv"
+head -20 "$W/data/train/digits.csv" >"$W/data/test/digits.csv"
+ty check examples/digits/model.onnx --recipe examples/digits/train.yaml --data-dir "$W/data"
+same "fits" 0 $rc
+has "says so" "$W/out" "all of it can be trained, and recipe and data fit"
+has "names it" "$W/out" "data.validation fits: csv, $W/data/test"
+ty check examples/digits/model.onnx --recipe examples/digits/train.yaml --data-dir "$W/data" --json
+has "in JSON" "$W/out" '"looked_at": true'
+cut -d, -f1-60 "$W/data/test/digits.csv" >"$W/short.csv" && mv "$W/short.csv" "$W/data/test/digits.csv"
+ty check examples/digits/model.onnx --recipe examples/digits/train.yaml --data-dir "$W/data"
+same "too few columns" 78 $rc
+has "says where" "$W/err" "data.validation: "
+has "says what" "$W/err" "the data have 60 columns"
+cp "$W/data/train/digits.csv" "$W/data/test/digits.csv"
+sed 's/0-63, shape: .1, 8, 8./0-48, shape: [1, 7, 7]/' examples/digits/train.yaml >"$W/seven.yaml"
+cp examples/digits/model.onnx "$W/model.onnx"
+ty check "$W/model.onnx" --recipe "$W/seven.yaml" --data-dir "$W/data"
+same "another shape" 65 $rc
+has "names both" "$W/err" '"image" is f32[batch,1,8,8], but field "image" gives f32[64,1,7,7]'
+rm "$W/data/train/digits.csv" && rmdir "$W/data/train"
+ty check examples/digits/model.onnx --recipe examples/digits/train.yaml --data-dir "$W/data"
+has "gone" "$W/out" "data.train was not looked at: $W/data/train is not there"
+
+case_name=recipe
 sed 's/{logits: logits/{logits: logit/' examples/digits/train.yaml >"$W/train.yaml"
 ty check examples/digits/model.onnx --recipe "$W/train.yaml"
 same "another output" 78 $rc
