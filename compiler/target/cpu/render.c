@@ -584,6 +584,24 @@ static void render_pointers(render *r)
     }
 }
 
+/* A run of RENDER_WIDE neighbouring blocks is walked as one: memory that is in no cache comes in longer stretches, and
+ * what the columns add up to stays the same. A single narrow block has a number of columns that the compiler knows. */
+#define RENDER_WIDE 4
+
+static void render_block(render *r, int64_t extent, int64_t blocks)
+{
+    if (blocks == 1) {
+        ty_buf_addf(r->out, "  const long w = 1, c0 = 0, cn = %ldl;\n", (long)extent);
+        return;
+    }
+    long b = (long)blocks, e = (long)extent;
+    ty_buf_addf(r->out, "  const long k0 = q %% %ldl, c0 = k0 * %d; q /= %ldl;\n", b, TY_COLUMN_BLOCK, b);
+    ty_buf_addf(r->out, "  const long left = %ldl - k0 < hi - p ? %ldl - k0 : hi - p, w = left < %d ? left : %d;\n", b,
+                b, RENDER_WIDE, RENDER_WIDE);
+    ty_buf_addf(r->out, "  const long cn = %ldl - c0 < w * %d ? %ldl - c0 : w * %d;\n", e, TY_COLUMN_BLOCK, e,
+                TY_COLUMN_BLOCK);
+}
+
 /* Outer variables from the unit number. */
 static void render_rows(render *r)
 {
@@ -595,9 +613,7 @@ static void render_rows(render *r)
     ty_buf_adds(r->out, "  long q = p;\n");
     if (r->column >= 0) {
         int64_t blocks = (k->extent[r->column] + TY_COLUMN_BLOCK - 1) / TY_COLUMN_BLOCK;
-        ty_buf_addf(r->out, "  const long c0 = q %% %ldl * %d, cn = %ldl - c0 < %d ? %ldl - c0 : %d; q /= %ldl;\n",
-                    (long)blocks, TY_COLUMN_BLOCK, (long)k->extent[r->column], TY_COLUMN_BLOCK,
-                    (long)k->extent[r->column], TY_COLUMN_BLOCK, (long)blocks);
+        render_block(r, k->extent[r->column], blocks);
     }
     for (int i = n - 1; i >= 0; i--) {
         if (i)
@@ -613,8 +629,8 @@ static void render_accumulators(render *r)
 {
     for (int i = 0; r->column >= 0 && i < r->k->n_reductions; i++) {
         const ty_kreduction *red = &r->k->reduction[i];
-        ty_buf_addf(r->out, "  %s r%d[%d];\n  for (int c = 0; c < %d; c++) r%d[c] = %s;\n",
-                    render_ctypes[red->dtype].value, i, TY_COLUMN_BLOCK, TY_COLUMN_BLOCK, i, render_identity(red));
+        ty_buf_addf(r->out, "  %s r%d[%d];\n  for (long c = 0; c < cn; c++) r%d[c] = %s;\n",
+                    render_ctypes[red->dtype].value, i, RENDER_WIDE * TY_COLUMN_BLOCK, i, render_identity(red));
     }
 }
 
@@ -628,14 +644,9 @@ static void render_flat(render *r)
     int64_t cut[TY_K_MAX_CUTS + 1];
     int var = r->k->order[0], n = ty_kernel_cuts(r->k, 0, var, cut);
     for (int i = 0; i < n; i++) {
-        long from = (long)cut[i], to = (long)cut[i + 1];
-        r->cut = n > 1 ? var : -1;
-        r->cut_lo = from;
-        r->cut_hi = to;
-        ty_buf_addf(r->out,
-                    n > 1 ? " {\n const long from = lo > %ldl ? lo : %ldl, to = hi < %ldl ? hi : %ldl;\n"
-                          : " {\n const long from = lo, to = hi;\n",
-                    from, from, to, to);
+        long a = (long)cut[i], b = (long)cut[i + 1];
+        r->cut = n > 1 ? var : -1, r->cut_lo = a, r->cut_hi = b;
+        ty_buf_addf(r->out, " {\n const long from = lo > %ldl ? lo : %ldl, to = hi < %ldl ? hi : %ldl;\n", a, a, b, b);
         ty_buf_addf(r->out, " #pragma omp simd\n for (long i%d = from; i%d < to; i%d++) {\n", var, var, var);
         r->indent = 2;
         render_instrs(r, 0, -1);
@@ -677,12 +688,12 @@ void ty_render_kernel(const ty_kernel *k, const uint32_t *alias, const int64_t *
     if (render_is_flat(k)) {
         render_flat(&r);
     } else {
-        ty_buf_adds(out, " for (long p = lo; p < hi; p++) {\n");
+        ty_buf_adds(out, r.column >= 0 ? " for (long p = lo; p < hi;) {\n" : " for (long p = lo; p < hi; p++) {\n");
         render_rows(&r);
         render_accumulators(&r);
         r.indent = 2;
         render_stages(&r);
-        ty_buf_adds(out, " }\n");
+        ty_buf_adds(out, r.column >= 0 ? "  p += w;\n }\n" : " }\n");
     }
     ty_buf_adds(out, "}\n");
 }
