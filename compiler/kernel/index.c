@@ -233,6 +233,31 @@ static void ix_split(ty_ix_pool *p, ty_ix a, int64_t d, ty_ix *whole, ty_ix *res
     *rest = ix_intern(p, &r);
 }
 
+static int64_t ix_common(int64_t a, int64_t b)
+{
+    for (a = a < 0 ? -a : a; b;) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* rest = g * big + small with 0 <= small < g, for a g > 1 that divides d; 0 if there is none. */
+static int64_t ix_factor(ty_ix_pool *p, ty_ix rest, int64_t d, ty_ix *big, ty_ix *small)
+{
+    const ty_ix_node node = p->node[rest];
+    for (int i = 0; i < node.n_terms; i++) {
+        int64_t g = ix_common(node.term[i].coef, d);
+        if (g == 1)
+            continue;
+        ix_split(p, rest, g, big, small);
+        if (p->node[*small].lo >= 0 && p->node[*small].hi < g)
+            return g;
+    }
+    return 0;
+}
+
 static ty_ix ix_divmod_atom(ty_ix_pool *p, ty_atom_kind kind, ty_ix arg, int64_t d)
 {
     const ty_ix_node node = p->node[arg];
@@ -255,6 +280,10 @@ ty_ix ty_ix_div(ty_ix_pool *p, ty_ix a, int64_t d)
     const ty_ix_node r = p->node[rest];
     if (r.lo >= 0 && r.hi < d)
         return whole;
+    ty_ix big, small;
+    int64_t g = r.lo >= 0 ? ix_factor(p, rest, d, &big, &small) : 0;
+    if (g) /* (g x + y) / (g e) = x / e */
+        return ty_ix_add(p, whole, ty_ix_div(p, big, d / g));
     if (r.n_terms == 1 && r.c == 0 && r.term[0].coef == 1 && p->atom[r.term[0].atom].kind == TY_ATOM_DIV) {
         const ty_atom inner = p->atom[r.term[0].atom]; /* (x / e) / d = x / (e d) */
         return ty_ix_add(p, whole, ty_ix_div(p, inner.arg, inner.d * d));
@@ -273,6 +302,10 @@ ty_ix ty_ix_mod(ty_ix_pool *p, ty_ix a, int64_t d)
     const ty_ix_node r = p->node[rest];
     if (r.lo >= 0 && r.hi < d)
         return rest;
+    ty_ix big, small;
+    int64_t g = r.lo >= 0 ? ix_factor(p, rest, d, &big, &small) : 0;
+    if (g) /* (g x + y) mod (g e) = g (x mod e) + y */
+        return ty_ix_add(p, ty_ix_mul(p, ty_ix_mod(p, big, d / g), g), small);
     return ix_divmod_atom(p, TY_ATOM_MOD, r.lo < 0 ? a : rest, d);
 }
 

@@ -4,8 +4,9 @@
  * an integer read from memory. Expressions are hash-consed in a pool: equal expressions have equal ids, so that "the
  * same element" is a comparison of two numbers. All values are >= 0 where they are used as addresses.
  *
- * The constructors simplify with the known ranges: (8 i + j) / 8 with 0 <= j < 8 is i, its remainder is j, and
- * d (x / d) + x mod d is x again, which undoes a reshape that a later one undoes. All memory is the arena's.
+ * The constructors simplify with the known ranges: (8 i + j) / 8 with 0 <= j < 8 is i, its remainder is j,
+ * (4 i + j) / 8 with 0 <= j < 4 is i / 2, and d (x / d) + x mod d is x again, which undoes a reshape that a later one
+ * undoes. All memory is the arena's.
  */
 #ifndef TY_COMPILER_KERNEL_INDEX_H
 #define TY_COMPILER_KERNEL_INDEX_H

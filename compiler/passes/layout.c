@@ -410,13 +410,21 @@ static layout_conv_types layout_types_of(const layout_pass *p, uint32_t id)
     }
 }
 
-/* Windows of one element, one after the other: a product of [positions, C] with the weights [O, C]. */
+/* Windows of one element: a product of [positions, C] with the weights [O, C]. */
 static bool layout_is_product(const ty_attr *attr, const ty_type *w)
 {
     bool product = attr->groups == 1;
     for (uint32_t i = 0; i < attr->n; i++)
-        product &= w->dim[2 + i] == 1 && attr->step[i] == 1 && attr->lo[i] == 0 && attr->hi[i] == 0;
+        product &= w->dim[2 + i] == 1 && attr->lo[i] == 0 && attr->hi[i] == 0;
     return product;
+}
+
+static bool layout_is_strided(const ty_attr *attr)
+{
+    bool strided = false;
+    for (uint32_t i = 0; i < attr->n; i++)
+        strided |= attr->step[i] != 1;
+    return strided;
 }
 
 /* x or y as a matrix [positions, channels]. */
@@ -428,18 +436,63 @@ static ty_val layout_matrix(layout_pass *p, ty_val old)
     return ty_b_reshape(p->clone.to, layout_get(p, old, &last), 2, dim);
 }
 
-static ty_val layout_product(layout_pass *p, uint32_t id, const layout_conv_types *t)
+/* x as a matrix of the positions that windows read. */
+static ty_val layout_read_matrix(layout_pass *p, ty_val old, const ty_attr *attr, const ty_type *y)
+{
+    const ty_type *t = layout_old_type(p, old);
+    int64_t lo[TY_MAX_RANK] = {0}, hi[TY_MAX_RANK], step[TY_MAX_RANK];
+    int64_t dim[2] = {ty_type_elems(y) / y->dim[1], t->dim[1]};
+    if (!layout_is_strided(attr))
+        return layout_matrix(p, old);
+    layout_perm last = layout_last(t->rank);
+    ty_type x = layout_permuted(t, &last);
+    for (int i = 0; i < x.rank; i++) {
+        hi[i] = x.dim[i];
+        step[i] = i > 0 && i + 1 < x.rank ? attr->step[i - 1] : 1;
+    }
+    return ty_b_reshape(p->clone.to, ty_b_slice(p->clone.to, layout_get(p, old, &last), lo, hi, step), 2, dim);
+}
+
+/* The other way: [positions, C] spread over x [N, spatial.., C], zeros between them. Each spatial axis a of n positions
+ * becomes [n, step], of which the first is set, and is then cut to x's size, which is never more. */
+static ty_val layout_spread(layout_pass *p, ty_val matrix, const ty_attr *attr, const ty_type *y, const ty_type *x)
 {
     ty_graph *g = p->clone.to;
-    ty_val a = layout_in(p, id, 0), b = layout_in(p, id, 1);
+    int64_t apart[TY_MAX_RANK], joined[TY_MAX_RANK], zero[TY_MAX_RANK] = {0}, more[TY_MAX_RANK] = {0};
+    int n = 0;
+    for (int i = 0; i < x->rank; i++) {
+        bool spatial = i > 0 && i + 1 < x->rank;
+        int64_t step = spatial ? attr->step[i - 1] : 1, count = spatial ? y->dim[i + 1] : x->dim[i];
+        apart[n++] = count;
+        if (step > 1) {
+            more[n] = step - 1;
+            apart[n++] = 1;
+        }
+        joined[i] = count * step;
+    }
+    ty_val spread = ty_b_pad(g, ty_b_reshape(g, matrix, n, apart), zero, more, 0);
+    return ty_b_slice(g, ty_b_reshape(g, spread, x->rank, joined), zero, x->dim, NULL);
+}
+
+static ty_val layout_product(layout_pass *p, uint32_t id, const layout_conv_types *t, const ty_type *to)
+{
+    ty_graph *g = p->clone.to;
+    const ty_attr *attr = ty_graph_attr(p->clone.from, id);
+    ty_val a = layout_in(p, id, 0), b = layout_in(p, id, 1), y;
     switch (ty_graph_op(p->clone.from, id)) {
     case TY_OP_CONV:
-        return ty_b_dot(g, layout_matrix(p, a), ty_b_reshape(g, layout_plain(p, b), 2, t->w->dim), false, true);
+        y = ty_b_reshape(g, layout_plain(p, b), 2, t->w->dim);
+        y = ty_b_dot(g, layout_read_matrix(p, a, attr, t->y), y, false, true);
+        break;
     case TY_OP_CONV_DX:
-        return ty_b_dot(g, layout_matrix(p, a), ty_b_reshape(g, layout_plain(p, b), 2, t->w->dim), false, false);
+        y = ty_b_dot(g, layout_matrix(p, a), ty_b_reshape(g, layout_plain(p, b), 2, t->w->dim), false, false);
+        if (layout_is_strided(attr))
+            y = layout_spread(p, y, attr, t->y, to);
+        break;
     default:
-        return ty_b_dot(g, layout_matrix(p, b), layout_matrix(p, a), true, false);
+        y = ty_b_dot(g, layout_matrix(p, b), layout_read_matrix(p, a, attr, t->y), true, false);
     }
+    return ty_b_reshape(g, y, to->rank, to->dim);
 }
 
 static ty_val layout_window(layout_pass *p, uint32_t id, const ty_type *to)
@@ -467,7 +520,7 @@ static bool layout_conv(layout_pass *p, uint32_t id)
     bool empty = ty_type_elems(t.x) == 0 || ty_type_elems(t.y) == 0;
     ty_val y;
     if (layout_is_product(ty_graph_attr(p->clone.from, id), t.w) && !empty)
-        y = ty_b_reshape(p->clone.to, layout_product(p, id, &t), to.rank, to.dim);
+        y = layout_product(p, id, &t, &to);
     else
         y = layout_window(p, id, &to);
     layout_set(p, ty_val_make(id, 0), y, &perm);

@@ -161,12 +161,11 @@ static void text_of_a_small_network(void **state)
 }
 
 /* Windows of 1 x 1 and their gradients are products; the batch is the only thing that is transposed. */
-static void products(void **state)
+static void expect_products(int64_t step)
 {
-    (void)state;
     ty_graph *g = ty_graph_new();
     ty_val x = new_input(g, TY_F32, SHAPE(2, 5, 3, 4)), w = new_input(g, TY_F32, SHAPE(7, 5, 1, 1));
-    ty_val y = conv(g, x, w, 1, 0, 1), grad[2];
+    ty_val y = conv(g, x, w, step, 0, 1), grad[2];
     output(g, ty_b_sum(g, y, 15, false));
     ty_val loss = ty_b_sum(g, ty_b_square(g, y), 15, false);
     assert_int_equal(ty_pass_autodiff(g, loss, (ty_val[]){x, w}, 2, grad, NULL), 0);
@@ -177,6 +176,13 @@ static void products(void **state)
     assert_int_equal(count(to, TY_OP_CONV) + count(to, TY_OP_CONV_DX) + count(to, TY_OP_CONV_DW), 0);
     assert_int_equal(count(to, TY_OP_TRANSPOSE), 1);
     ty_graph_free(to);
+}
+
+static void products(void **state)
+{
+    (void)state;
+    for (int64_t step = 1; step <= 3; step++)
+        expect_products(step);
 }
 
 /* Forward and backward of conv, scale, ReLU, residual, pools: the borders are the batch and the flattened plane. */
@@ -244,7 +250,8 @@ static const conv_case conv_cases[] = {
     {4, {2, 3, 7, 5}, 5, 3, 1, 1, 1},    {4, {1, 1, 9, 4}, 2, 2, 2, 0, 1},    {4, {3, 6, 5, 5}, 9, 3, 2, 1, 3},
     {4, {2, 4, 6, 6}, 4, 3, 1, 1, 4},    {4, {2, 5, 4, 3}, 7, 1, 1, 0, 1},    {4, {2, 5, 4, 3}, 7, 1, 2, 0, 1},
     {4, {1, 4, 1, 1}, 3, 1, 1, 0, 1},    {3, {2, 4, 11}, 6, 3, 2, 1, 2},      {3, {3, 2, 8}, 3, 1, 1, 0, 1},
-    {5, {1, 2, 4, 3, 5}, 3, 2, 1, 1, 1}, {5, {2, 2, 3, 3, 3}, 2, 1, 1, 0, 2},
+    {4, {2, 3, 7, 5}, 4, 1, 3, 0, 1},    {5, {1, 4, 4, 3, 5}, 3, 1, 2, 0, 1}, {5, {1, 2, 4, 3, 5}, 3, 2, 1, 1, 1},
+    {5, {2, 2, 3, 3, 3}, 2, 1, 1, 0, 2},
 };
 
 static ty_val case_input(ty_graph *g, const conv_case *c)
