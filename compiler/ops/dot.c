@@ -83,15 +83,19 @@ static void dot_one_i(const dot_shape *s, ty_dtype dtype, const int64_t *a, int6
         }
 }
 
+#define DOT_TILE 32
+
 /* Row-major [k, n] of b's matrix number `batch`: where it lies, or turned into `turned`. */
 static const void *dot_rows_of_b(const dot_shape *s, bool trans, const ty_ref *b, int64_t batch, ty_ref *turned)
 {
     int64_t start = batch * s->k * s->n;
     if (!trans)
         return b->f ? (const void *)(b->f + start) : (const void *)(b->i + start);
-    for (int64_t n = 0; n < s->n; n++)
-        for (int64_t k = 0; k < s->k; k++)
-            ty_refiter_copy(turned, k * s->n + n, b, start + n * s->k + k);
+    for (int64_t at = 0; at < s->n; at += DOT_TILE) /* tiles, so that neither side leaves the cache */
+        for (int64_t k0 = 0; k0 < s->k; k0 += DOT_TILE)
+            for (int64_t n = at; n < s->n && n < at + DOT_TILE; n++)
+                for (int64_t k = k0; k < s->k && k < k0 + DOT_TILE; k++)
+                    ty_refiter_copy(turned, k * s->n + n, b, start + n * s->k + k);
     return turned->f ? (const void *)turned->f : (const void *)turned->i;
 }
 

@@ -75,10 +75,12 @@ static ty_tensor read_tensor(ty_arena *arena, const char *name)
 static void open_model(vectors *v, const char *name)
 {
     ty_error err = {0};
-    size_t n;
     *v = (vectors){.rel = 1e-4, .abs = 1e-5};
     ty_arena_init(&v->arena);
-    read_file(&v->arena, name, &n);
+    if (access(shared(name), R_OK) != 0) {
+        print_message("skip: %s is not there\n", shared(name));
+        skip();
+    }
     if (ty_model_open(shared(name), &v->model, &err) < 0)
         fail_msg("%s: %s", name, err.message);
     v->n_in = ty_model_n_inputs(v->model);
@@ -388,31 +390,38 @@ static void put_graph(FILE *out, const ty_onnx *m, ty_bytes graph)
     }
 }
 
+/* A length of 5 bytes, whatever it is, so that it can be written when what it counts has been. */
+static void put_length(FILE *out, uint32_t n)
+{
+    for (int i = 0; i < 5; i++)
+        fputc((int)(n >> 7 * i & 0x7f) | (i < 4 ? 0x80 : 0), out);
+}
+
 /* The model of the file as a file of its own, with weights to train. */
 static void rewrite(const char *from, const char *to)
 {
     ty_onnx *m;
     ty_error err = {0};
     ty_wire_item item;
-    char *text = NULL;
-    size_t n = 0;
     if (ty_onnx_open(from, &m, &err) < 0)
         fail_msg("%s", err.message);
-    FILE *out = fopen(to, "wb"), *graph = open_memstream(&text, &n);
+    FILE *out = fopen(to, "wb");
     assert_non_null(out);
     for (ty_bytes in = m->bytes; ty_wire_next(&in, &item, &err) == 1;) {
         if (item.number != 7) {
             fwrite(item.whole.data, 1, item.whole.n, out);
             continue;
         }
-        put_graph(graph, m, item.body);
+        fputc(7 << 3 | 2, out);
+        long start = ftell(out);
+        put_length(out, 0);
+        put_graph(out, m, item.body);
+        long end = ftell(out);
+        assert_int_equal(fseek(out, start, SEEK_SET), 0);
+        put_length(out, (uint32_t)(end - start - 5));
+        assert_int_equal(fseek(out, end, SEEK_SET), 0);
     }
-    fclose(graph);
-    uint8_t head[TY_WIRE_HEAD_BYTES];
-    fwrite(head, 1, ty_wire_put_head(head, 7, n), out);
-    assert_int_equal(fwrite(text, 1, n, out), n);
     assert_int_equal(fclose(out), 0);
-    free(text);
     ty_onnx_free(m);
 }
 
