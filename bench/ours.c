@@ -14,6 +14,7 @@
  *
  * With --calls, twelve more steps are timed call by call and a table is printed instead: medians, longest first, with
  * the memory that each call moves at least and its speed, and that as a share of what copying memory reaches here.
+ * With --plan nothing runs: the buffers of the slab that live at the peak are listed, largest first.
  * With --without PASS a pass of the compiler is left out (ty_compile_options.skip_passes): what it is worth.
  */
 #include "base/clock.h"
@@ -405,6 +406,45 @@ static int job_calls(job *j, ty_error *err)
     return rc;
 }
 
+/* ---- what the slab holds at the peak -------------------------------------------------------------------------------
+ */
+
+static int compare_buffers(const void *a, const void *b)
+{
+    const ty_buffer_facts *x = *(const ty_buffer_facts *const *)a, *y = *(const ty_buffer_facts *const *)b;
+    return (x->bytes < y->bytes) - (x->bytes > y->bytes);
+}
+
+static void plan_print(const job *j, const ty_tape_facts *t, const ty_buffer_facts **live)
+{
+    const ty_compile_report *r = ty_program_report(j->program);
+    char type[160];
+    int n = 0;
+    for (int i = 0; i < t->n_buffers; i++)
+        if (t->buffer[i].first <= t->peak && t->buffer[i].last >= t->peak)
+            live[n++] = &t->buffer[i];
+    qsort(live, (size_t)n, sizeof *live, compare_buffers);
+    printf("%s: states %.1f MB, slab %.1f MB, bound %.1f MB, workspaces %.1f MB; peak at call %d of %d: %s\n",
+           j->work->name, 1e-6 * (double)r->state_bytes, 1e-6 * (double)t->slab_bytes, 1e-6 * (double)t->bound_bytes,
+           1e-6 * (double)r->scratch_bytes, t->peak, t->n_units,
+           t->peak < t->n_units ? t->unit[t->peak].origin : "the end");
+    for (int i = 0; i < n; i++)
+        printf("%9.3f MB %5d-%-5d %-24s %-22s %s\n", 1e-6 * (double)live[i]->bytes, live[i]->first, live[i]->last,
+               ty_buffer_use_text(live[i]->use), ty_type_text(&live[i]->type, type, sizeof type), live[i]->origin);
+}
+
+static int job_plan(const job *j, ty_error *err)
+{
+    ty_arena arena;
+    ty_tape_facts tape;
+    ty_arena_init(&arena);
+    int rc = ty_program_describe(j->program, TY_RUN_LAST, &arena, &tape, err);
+    if (rc == 0)
+        plan_print(j, &tape, TY_NEW_ARRAY(&arena, const ty_buffer_facts *, tape.n_buffers + 1));
+    ty_arena_fini(&arena);
+    return rc;
+}
+
 /* ---- all of it -----------------------------------------------------------------------------------------------------
  */
 
@@ -412,8 +452,11 @@ static int job_run(job *j, ty_error *err)
 {
     char path[1024];
     snprintf(path, sizeof path, "%s/model.onnx", j->folder);
-    if (ty_model_open(path, &j->model, err) < 0 || inputs_open(j, err) < 0 || job_compile(j, err) < 0 ||
-        job_train(j, err) < 0)
+    if (ty_model_open(path, &j->model, err) < 0 || inputs_open(j, err) < 0 || job_compile(j, err) < 0)
+        return -1;
+    if (j->options.plan_only)
+        return job_plan(j, err);
+    if (job_train(j, err) < 0)
         return -1;
     return j->calls ? job_calls(j, err) : job_print(j, err);
 }
@@ -433,7 +476,7 @@ static void job_free(job *j)
 static int usage(void)
 {
     fprintf(stderr, "usage: ours WORK DIR [STEPS] [--cache DIR] [--threads N] [--cc PROGRAM] [--dump DIR] [--calls]\n"
-                    "            [--strict] [--without PASS]... [--precision float32|bfloat16|float16]\n"
+                    "            [--plan] [--strict] [--without PASS]... [--precision float32|bfloat16|float16]\n"
                     "       WORK is one of");
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
         fprintf(stderr, " %s", works[i].name);
@@ -461,15 +504,12 @@ static ty_precision precision_find(const char *name)
 
 static bool job_options(job *j, int argc, char **argv)
 {
-    static const struct option known[] = {{"cache", required_argument, NULL, 'k'},
-                                          {"threads", required_argument, NULL, 't'},
-                                          {"cc", required_argument, NULL, 'c'},
-                                          {"dump", required_argument, NULL, 'd'},
-                                          {"calls", no_argument, NULL, 'l'},
-                                          {"strict", no_argument, NULL, 's'},
-                                          {"precision", required_argument, NULL, 'p'},
-                                          {"without", required_argument, NULL, 'w'},
-                                          {0}};
+    static const struct option known[] = {
+        {"cache", required_argument, NULL, 'k'},   {"threads", required_argument, NULL, 't'},
+        {"cc", required_argument, NULL, 'c'},      {"dump", required_argument, NULL, 'd'},
+        {"calls", no_argument, NULL, 'l'},         {"plan", no_argument, NULL, 'n'},
+        {"strict", no_argument, NULL, 's'},        {"precision", required_argument, NULL, 'p'},
+        {"without", required_argument, NULL, 'w'}, {0}};
     for (int o; (o = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         switch (o) {
         case 'k':
@@ -495,6 +535,9 @@ static bool job_options(job *j, int argc, char **argv)
             break;
         case 'l':
             j->calls = true;
+            break;
+        case 'n':
+            j->options.plan_only = true;
             break;
         case 's':
             j->options.deterministic_strict = true;

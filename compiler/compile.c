@@ -6,6 +6,7 @@
  *   mask                                            gradients of ReLUs read the result, not the operand
  *   layout                                          convolutions and what lies between them become channels-last
  *   accumulate                                      scattered gradients are added into what they are added to
+ *   bucket                                          large groups of weights are updated piece by piece
  *   split                                           large reductions to one number become two steps
  *   for each tape: fuse, plan                       kernels, order and memory
  *   check                                           the plan is proven by other code than made it
@@ -333,7 +334,8 @@ static const struct {
     {"layout", "graph.4.layout.txt", ty_pass_layout},
     {"winograd", "graph.5.winograd.txt", ty_pass_winograd},
     {"accumulate", "graph.6.accumulate.txt", ty_pass_accumulate},
-    {"split", "graph.7.split.txt", ty_pass_split},
+    {"bucket", "graph.7.bucket.txt", ty_pass_bucket},
+    {"split", "graph.8.split.txt", ty_pass_split},
 };
 
 /* A pass can be left out if the others do not need it; lowering they do. */
@@ -359,7 +361,7 @@ static int compile_check_skipped(const ty_compile_options *opt, ty_error *err)
         if (!compile_may_skip(opt->skip_passes[i]))
             return ty_error_set(
                 err, TY_E_USAGE,
-                "passes to skip: expected attend, mask, layout, winograd, accumulate or split, found \"%s\"",
+                "passes to skip: expected attend, mask, layout, winograd, accumulate, bucket or split, found \"%s\"",
                 opt->skip_passes[i]);
     return 0;
 }

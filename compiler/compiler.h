@@ -392,7 +392,7 @@ typedef struct ty_compile_options {
     ty_buf *cache_note;       /* NULL, or gets in words why the cache did not have the kernels */
     const char *cc;           /* C compiler; NULL: $CC or "cc" */
     const char *const *skip_passes; /* names of passes to leave out, to see what each is worth: attend, mask, layout,
-                                       winograd, accumulate, split */
+                                       winograd, accumulate, bucket, split */
     int n_skip_passes;
     const char *stop_after; /* "step", or the name of a pass: a program that has a graph, to be described, and nothing
                                else; NULL: compile */

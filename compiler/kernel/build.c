@@ -34,11 +34,20 @@ static int kb_reduction_of(const ty_kb *b, uint32_t node)
     return -1;
 }
 
+/* A stretch of a flat state is a buffer of its own: who reads which stretch decides when a part of the state may be
+ * overwritten (compiler/passes/order.c). */
+static bool kb_is_stretch(const ty_graph *g, ty_val v)
+{
+    uint32_t node = ty_val_node(v);
+    return ty_graph_op(g, node) == TY_OP_SLICE && ty_graph_op(g, ty_val_node(ty_graph_in(g, node, 0))) == TY_OP_STATE &&
+           ty_graph_type(g, v)->rank == 1 && ty_graph_attr(g, node)->step[0] == 1;
+}
+
 /* True if v is loaded, not computed, inside this kernel. */
 static bool kb_is_loaded(const ty_kb *b, ty_val v)
 {
     ty_op op = ty_graph_op(b->group->g, ty_val_node(v));
-    if (kb_is_leaf(op))
+    if (kb_is_leaf(op) || kb_is_stretch(b->group->g, v))
         return true;
     if (kb_is_root(b, v) || kb_reduction_of(b, ty_val_node(v)) >= 0)
         return false;

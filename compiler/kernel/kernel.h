@@ -63,7 +63,7 @@ typedef struct ty_kreduction {
     int stage;
 } ty_kreduction;
 
-/* A parameter of the kernel: the memory of one graph value. */
+/* A parameter of the kernel: the memory of one graph value, or of a slice of a flat state. */
 typedef struct ty_kbuffer {
     ty_val val;
     ty_dtype dtype;

@@ -154,8 +154,10 @@ static void fuse_loads_of_node(ty_fusion *f, ty_unit *u)
     u->load = TY_NEW_ARRAY(&f->arena, ty_val, n->n_in);
     for (uint32_t i = 0; i < n->n_in; i++) {
         ty_val in = ty_graph_in(f->g, u->node, (int)i);
-        if (in != TY_NONE && !ty_fuse_is_implied(f->g, u->node, (int)i))
-            u->load[u->n_loads++] = ty_view_of(f->g, in).base;
+        if (in == TY_NONE || ty_fuse_is_implied(f->g, u->node, (int)i))
+            continue;
+        ty_val base = ty_view_of(f->g, in).base;
+        u->load[u->n_loads++] = ty_graph_op(f->g, ty_val_node(base)) == TY_OP_STATE ? in : base;
     }
 }
 

@@ -27,7 +27,7 @@ typedef struct ty_unit {
     int n_reduces;
     ty_type domain;
     uint32_t reduced_axes;
-    ty_val *load; /* values in memory that it reads (bases of views) */
+    ty_val *load; /* values in memory that it reads: bases of views; of a state the view, which says what stretch */
     int n_loads;
 } ty_unit;
 

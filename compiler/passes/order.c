@@ -8,16 +8,36 @@ typedef struct edge_list {
     int n, cap;
 } edge_list;
 
+/* What a unit reads of a state, in elements. */
+typedef struct state_read {
+    uint32_t unit;
+    int64_t lo, hi;
+} state_read;
+
+typedef struct read_list {
+    state_read *read;
+    int n, cap;
+} read_list;
+
 typedef struct sched {
     ty_plan *p;
     const ty_fusion *f;
-    edge_list *before; /* per unit: units that must come earlier, beside the producers of its loads */
-    uint32_t *seen, mark;
+    edge_list *next;    /* per unit: units that must come later: who reads its results, who overwrites what it reads */
+    int *waits;         /* per unit: in how many of those lists it is */
+    read_list *readers; /* per state */
+    uint8_t *in_parts;  /* per value: parts of concatenations that lie in it, at most 2 counted */
+    uint32_t *seen, mark, *stack;
 } sched;
 
-static void sched_edge(sched *s, uint32_t unit, uint32_t earlier)
+/* A stretch of a state, in elements. */
+typedef struct stretch {
+    int state;
+    int64_t lo, hi;
+} stretch;
+
+static void sched_edge(sched *s, uint32_t earlier, uint32_t later)
 {
-    edge_list *e = &s->before[unit];
+    edge_list *e = &s->next[earlier];
     if (e->n == e->cap) {
         int cap = e->cap ? 2 * e->cap : 8;
         uint32_t *grown = TY_NEW_ARRAY(&s->p->arena, uint32_t, cap);
@@ -26,41 +46,74 @@ static void sched_edge(sched *s, uint32_t unit, uint32_t earlier)
         e->to = grown;
         e->cap = cap;
     }
-    e->to[e->n++] = earlier;
+    e->to[e->n++] = later;
+    s->waits[later]++;
 }
 
-/* Is `target` an ancestor of `unit`? */
-static bool sched_reaches(sched *s, uint32_t unit, uint32_t target)
+/* The stretch that a view of a state covers; state -1 if v is none. */
+static stretch sched_stretch(const ty_graph *g, ty_val v)
 {
-    if (unit == target)
-        return true;
-    s->seen[unit] = s->mark;
-    const ty_unit *u = &s->f->unit[unit];
-    for (int i = 0; i < u->n_loads; i++) {
-        uint32_t p = s->f->producer[u->load[i]];
-        if (p != TY_NONE && s->seen[p] != s->mark && sched_reaches(s, p, target))
-            return true;
-    }
-    for (int i = 0; i < s->before[unit].n; i++) {
-        uint32_t p = s->before[unit].to[i];
-        if (s->seen[p] != s->mark && sched_reaches(s, p, target))
-            return true;
-    }
-    return false;
+    ty_view view = ty_view_of(g, v);
+    uint32_t node = ty_val_node(view.base);
+    if (ty_graph_op(g, node) != TY_OP_STATE)
+        return (stretch){-1, 0, 0};
+    return (stretch){(int)ty_graph_attr(g, node)->index, view.offset, view.offset + ty_type_elems(ty_graph_type(g, v))};
 }
 
-static bool sched_loads_state(const ty_fusion *f, const ty_unit *u, int state)
+static void sched_add_reader(sched *s, uint32_t unit, stretch what)
 {
-    for (int i = 0; i < u->n_loads; i++) {
-        uint32_t node = ty_val_node(u->load[i]);
-        if (ty_graph_op(f->g, node) == TY_OP_STATE && ty_graph_attr(f->g, node)->index == state)
-            return true;
+    read_list *l = &s->readers[what.state];
+    if (l->n == l->cap) {
+        int cap = l->cap ? 2 * l->cap : 8;
+        state_read *grown = TY_NEW_ARRAY(&s->p->arena, state_read, cap);
+        if (l->n)
+            memcpy(grown, l->read, sizeof *grown * (size_t)l->n);
+        l->read = grown;
+        l->cap = cap;
     }
-    return false;
+    l->read[l->n++] = (state_read){unit, what.lo, what.hi};
+}
+
+static void sched_read(sched *s)
+{
+    const ty_fusion *f = s->f;
+    for (uint32_t u = 0; u < f->n_units; u++)
+        for (int i = 0; i < f->unit[u].n_loads; i++) {
+            ty_val v = f->unit[u].load[i];
+            stretch what = sched_stretch(f->g, v);
+            if (what.state >= 0)
+                sched_add_reader(s, u, what);
+            else if (f->producer[v] != TY_NONE && f->producer[v] != u)
+                sched_edge(s, f->producer[v], u);
+            if (f->unit[u].kind == TY_UNIT_ASSEMBLY && s->in_parts[v] < 2)
+                s->in_parts[v]++;
+        }
+}
+
+/* Marks all units that must come after this one. */
+static void sched_mark_later(sched *s, uint32_t unit)
+{
+    int n = 0;
+    s->mark++;
+    s->stack[n++] = unit;
+    while (n) {
+        const edge_list *e = &s->next[s->stack[--n]];
+        for (int i = 0; i < e->n; i++) {
+            if (s->seen[e->to[i]] == s->mark)
+                continue;
+            s->seen[e->to[i]] = s->mark;
+            s->stack[n++] = e->to[i];
+        }
+    }
+}
+
+static bool sched_meets(const state_read *r, stretch what)
+{
+    return r->lo < what.hi && what.lo < r->hi;
 }
 
 /* A kernel may overwrite what it reads if it reads each element just where it writes it, and not after that. */
-static bool sched_in_step(const ty_fusion *f, const ty_kernel *k, ty_val stored, int state)
+static bool sched_in_step(const ty_fusion *f, const ty_kernel *k, ty_val stored, stretch what)
 {
     ty_ix addr = 0;
     int stage = 0;
@@ -71,15 +124,17 @@ static bool sched_in_step(const ty_fusion *f, const ty_kernel *k, ty_val stored,
         const ty_kinstr *instr = &k->instr[i];
         if (instr->kop != TY_K_LOAD)
             continue;
-        uint32_t node = ty_val_node(k->buffer[instr->buffer].val);
-        if (ty_graph_op(f->g, node) == TY_OP_STATE && ty_graph_attr(f->g, node)->index == state &&
-            (instr->addr != addr || instr->stage > stage))
+        stretch read = sched_stretch(f->g, k->buffer[instr->buffer].val);
+        if (read.state != what.state || read.hi <= what.lo || what.hi <= read.lo)
+            continue;
+        if (read.lo != what.lo || read.hi != what.hi || instr->addr != addr || instr->stage > stage)
             return false;
     }
     return true;
 }
 
-static bool sched_may_donate(sched *s, int state, ty_val base)
+/* May the value be written over this stretch? Not if a reader of the old numbers needs the new ones first. */
+static bool sched_may_donate(sched *s, stretch what, ty_val base)
 {
     const ty_fusion *f = s->f;
     uint32_t producer = f->producer[base];
@@ -88,35 +143,55 @@ static bool sched_may_donate(sched *s, int state, ty_val base)
     const ty_unit *u = &f->unit[producer];
     if (u->kind == TY_UNIT_ASSEMBLY)
         return false;
-    if (sched_loads_state(f, u, state) && (u->kind != TY_UNIT_KERNEL || !sched_in_step(f, u->kernel, base, state)))
-        return false;
-    s->mark++; /* one for all readers: what the search of one has passed does not lead to the producer */
-    for (uint32_t r = 0; r < f->n_units; r++) {
-        if (r == producer || f->unit[r].kind == TY_UNIT_DEAD || !sched_loads_state(f, &f->unit[r], state))
+    sched_mark_later(s, producer);
+    const read_list *l = &s->readers[what.state];
+    for (int i = 0; i < l->n; i++) {
+        if (!sched_meets(&l->read[i], what))
             continue;
-        if (sched_reaches(s, r, producer))
-            return false; /* a reader needs the new value's unit first */
+        if (l->read[i].unit == producer && (u->kind != TY_UNIT_KERNEL || !sched_in_step(f, u->kernel, base, what)))
+            return false;
+        if (l->read[i].unit != producer && s->seen[l->read[i].unit] == s->mark)
+            return false;
     }
     return true;
 }
 
-static void sched_donate(sched *s, int state, ty_val base)
+static void sched_donate(sched *s, stretch what, ty_val base)
 {
     uint32_t producer = s->f->producer[base];
-    s->p->place[base] = (ty_place){TY_PLACE_STATE, state, 0};
-    for (uint32_t r = 0; r < s->f->n_units; r++)
-        if (r != producer && s->f->unit[r].kind != TY_UNIT_DEAD && sched_loads_state(s->f, &s->f->unit[r], state))
-            sched_edge(s, producer, r);
+    const read_list *l = &s->readers[what.state];
+    size_t element = ty_dtype_bytes((ty_dtype)ty_graph_type(s->f->g, base)->dtype);
+    s->p->place[base] = (ty_place){TY_PLACE_STATE, what.state, what.lo * (int64_t)element};
+    for (int i = 0; i < l->n; i++)
+        if (l->read[i].unit != producer && sched_meets(&l->read[i], what))
+            sched_edge(s, l->read[i].unit, producer);
 }
 
-/* Parts of concatenations get their place inside the whole and cannot be donated. */
-static bool sched_is_part(const ty_fusion *f, ty_val base)
+/* The parts of a concatenation that is a state's new value, each written over its stretch: an optimizer that updates a
+ * large group of weights piece by piece (bucket.c). All or none; what was ordered for a failed attempt stays ordered.
+ */
+static bool sched_donate_parts(sched *s, int state, ty_val whole)
 {
-    for (uint32_t u = 0; u < f->n_units; u++)
-        if (f->unit[u].kind == TY_UNIT_ASSEMBLY)
-            for (int i = 0; i < f->unit[u].n_loads; i++)
-                if (f->unit[u].load[i] == base)
-                    return true;
+    const ty_graph *g = s->f->g;
+    const ty_node *n = ty_graph_node(g, ty_val_node(whole));
+    int64_t at = 0;
+    uint32_t i = 0;
+    for (; i < n->n_in; i++) {
+        ty_val part = ty_graph_in(g, ty_val_node(whole), (int)i), base = ty_view_of(g, part).base;
+        int64_t elems = ty_type_elems(ty_graph_type(g, part));
+        stretch what = {state, at, at + elems};
+        if (ty_type_elems(ty_graph_type(g, base)) != elems || s->in_parts[base] != 1 ||
+            !sched_may_donate(s, what, base))
+            break;
+        sched_donate(s, what, base);
+        at += elems;
+    }
+    if (i == n->n_in) {
+        s->p->place[whole] = (ty_place){TY_PLACE_STATE, state, 0};
+        return true;
+    }
+    while (i-- > 0)
+        s->p->place[ty_view_of(g, ty_graph_in(g, ty_val_node(whole), (int)i)).base] = (ty_place){0};
     return false;
 }
 
@@ -136,6 +211,23 @@ static int sched_check_outputs(const ty_fusion *f, int state, ty_error *err)
     return 0;
 }
 
+/* Parts of other concatenations get their place inside the whole and cannot be donated. */
+static bool sched_donate_value(sched *s, int state, ty_val value)
+{
+    const ty_graph *g = s->f->g;
+    ty_val base = ty_view_of(g, value).base;
+    stretch all = {state, 0, ty_type_elems(ty_graph_type(g, value))};
+    uint32_t producer = s->f->producer[base];
+    if (ty_type_elems(ty_graph_type(g, base)) != all.hi || s->in_parts[base] || producer == TY_NONE)
+        return false;
+    if (s->f->unit[producer].kind == TY_UNIT_ASSEMBLY)
+        return s->p->place[base].kind == TY_PLACE_NONE && sched_donate_parts(s, state, base);
+    if (!sched_may_donate(s, all, base))
+        return false;
+    sched_donate(s, all, base);
+    return true;
+}
+
 static int sched_assigns(sched *s, ty_error *err)
 {
     const ty_graph *g = s->f->g;
@@ -148,11 +240,7 @@ static int sched_assigns(sched *s, ty_error *err)
         if (sched_check_outputs(s->f, state, err) < 0)
             return -1;
         ty_val value = ty_graph_in(g, e->node, 0);
-        ty_view view = ty_view_of(g, value);
-        bool whole = ty_type_elems(ty_graph_type(g, view.base)) == ty_type_elems(ty_graph_type(g, value));
-        if (whole && !sched_is_part(s->f, view.base) && sched_may_donate(s, state, view.base))
-            sched_donate(s, state, view.base);
-        else
+        if (!sched_donate_value(s, state, value))
             s->p->copy[s->p->n_copies++] = (ty_plan_copy){state, value};
     }
     return 0;
@@ -192,44 +280,26 @@ static uint32_t ready_pop(const ty_fusion *f, ready_heap *h)
     return top;
 }
 
-static void sched_count(sched *s, edge_list *next, int *waits)
-{
-    const ty_fusion *f = s->f;
-    edge_list *before = s->before;
-    sched forward = {.p = s->p, .f = f, .before = next};
-    for (uint32_t u = 0; u < f->n_units; u++) {
-        for (int i = 0; i < f->unit[u].n_loads; i++) {
-            uint32_t p = f->producer[f->unit[u].load[i]];
-            if (p != TY_NONE && p != u)
-                sched_edge(&forward, p, u), waits[u]++;
-        }
-        for (int i = 0; i < before[u].n; i++)
-            sched_edge(&forward, before[u].to[i], u), waits[u]++;
-    }
-}
-
 static int sched_order(sched *s, ty_error *err)
 {
     const ty_fusion *f = s->f;
     ty_plan *p = s->p;
-    int *waits = TY_NEW_ARRAY(&p->arena, int, f->n_units + 1), n_alive = 0;
-    edge_list *next = TY_NEW_ARRAY(&p->arena, edge_list, f->n_units + 1);
+    int n_alive = 0;
     ready_heap ready = {TY_NEW_ARRAY(&p->arena, uint32_t, f->n_units + 1), 0};
-    sched_count(s, next, waits);
     for (uint32_t u = 0; u < f->n_units; u++) {
         if (f->unit[u].kind == TY_UNIT_DEAD)
             continue;
         n_alive++;
-        if (waits[u] == 0)
+        if (s->waits[u] == 0)
             ready_push(f, &ready, u);
     }
     p->order = TY_NEW_ARRAY(&p->arena, uint32_t, n_alive + 1);
     while (ready.n) {
         uint32_t u = ready_pop(f, &ready);
         p->order[p->n_order++] = u;
-        for (int i = 0; i < next[u].n; i++)
-            if (--waits[next[u].to[i]] == 0)
-                ready_push(f, &ready, next[u].to[i]);
+        for (int i = 0; i < s->next[u].n; i++)
+            if (--s->waits[s->next[u].to[i]] == 0)
+                ready_push(f, &ready, s->next[u].to[i]);
     }
     if (p->n_order != n_alive)
         return ty_error_set(err, TY_E_INTERNAL, "schedule: %d of %d units wait for each other", n_alive - p->n_order,
@@ -239,9 +309,15 @@ static int sched_order(sched *s, ty_error *err)
 
 int ty_plan_schedule(ty_plan *p, ty_error *err)
 {
+    size_t n = p->f->n_units + 1, n_vals = (size_t)ty_graph_n_nodes(p->f->g) * TY_MAX_RESULTS + 1;
     sched s = {.p = p,
                .f = p->f,
-               .before = TY_NEW_ARRAY(&p->arena, edge_list, p->f->n_units + 1),
-               .seen = TY_NEW_ARRAY(&p->arena, uint32_t, p->f->n_units + 1)};
+               .next = TY_NEW_ARRAY(&p->arena, edge_list, n),
+               .waits = TY_NEW_ARRAY(&p->arena, int, n),
+               .readers = TY_NEW_ARRAY(&p->arena, read_list, ty_graph_n_states(p->f->g) + 1),
+               .in_parts = TY_NEW_ARRAY(&p->arena, uint8_t, n_vals),
+               .seen = TY_NEW_ARRAY(&p->arena, uint32_t, n),
+               .stack = TY_NEW_ARRAY(&p->arena, uint32_t, n)};
+    sched_read(&s);
     return sched_assigns(&s, err) < 0 ? -1 : sched_order(&s, err);
 }

@@ -43,6 +43,11 @@ int ty_pass_winograd(const ty_graph *in, ty_graph **out, ty_error *err);
  * states, outputs, effects, origins; sums up to rounding. */
 int ty_pass_accumulate(const ty_graph *in, ty_graph **out, ty_error *err);
 
+/* bucket.c - large groups of weights are updated piece by piece as their gradients come, so that never all gradients
+ * are in memory. Makes a new graph. Needs: gradients of a group as one concatenation; before split. Keeps: everything
+ * else; the norm of the gradient up to rounding. */
+int ty_pass_bucket(const ty_graph *in, ty_graph **out, ty_error *err);
+
 /* split.c - reductions of a large tensor to one number become two steps. Makes a new graph. Keeps: everything else. */
 int ty_pass_split(const ty_graph *in, ty_graph **out, ty_error *err);
 

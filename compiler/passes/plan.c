@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PLAN_SHARE 16 /* a part of at least one such share of its concatenation decides when that begins to live */
+
 typedef struct plan_item {
     ty_val v; /* representative of a class of values that share memory */
     int64_t bytes;
@@ -48,18 +50,36 @@ static void plan_leaf(planner *pl, uint32_t node)
 
 /* ---- concatenations ---- */
 
+/* The first unit that makes a good share of the concatenation. */
+static int plan_first_share(const planner *pl, uint32_t node)
+{
+    const ty_graph *g = pl->f->g;
+    int first = pl->p->n_order;
+    for (uint32_t i = 0; i < ty_graph_node(g, node)->n_in; i++) {
+        ty_val in = ty_graph_in(g, node, (int)i);
+        uint32_t producer = pl->f->producer[ty_view_of(g, in).base];
+        bool good = plan_bytes(g, in) * PLAN_SHARE >= plan_bytes(g, ty_val_make(node, 0));
+        if (good && producer != TY_NONE && pl->position[producer] < first)
+            first = pl->position[producer];
+    }
+    return first;
+}
+
+/* Not those that are made early and small: for their sake the whole would be kept from then on. */
 static void plan_parts_of(planner *pl, const ty_unit *u)
 {
     const ty_graph *g = pl->f->g;
     ty_val whole = ty_val_make(u->node, 0);
     int64_t offset = 0;
+    int first = plan_first_share(pl, u->node);
     for (uint32_t i = 0; i < ty_graph_node(g, u->node)->n_in; i++) {
         ty_val in = ty_graph_in(g, u->node, (int)i);
         ty_view view = ty_view_of(g, in);
         uint32_t producer = pl->f->producer[view.base];
         bool same = plan_bytes(g, view.base) == plan_bytes(g, in);
         bool free_ = pl->p->place[view.base].kind == TY_PLACE_NONE && pl->whole[view.base] == TY_NONE;
-        if (same && free_ && producer != TY_NONE && pl->f->unit[producer].kind != TY_UNIT_ASSEMBLY) {
+        bool late = producer != TY_NONE && (pl->position[producer] >= first || first == pl->p->n_order);
+        if (same && free_ && late && pl->f->unit[producer].kind != TY_UNIT_ASSEMBLY) {
             pl->whole[view.base] = whole;
             pl->part_offset[view.base] = offset;
         }
@@ -377,6 +397,9 @@ int ty_pass_plan(const ty_fusion *f, ty_plan **out, ty_error *err)
         ty_plan_free(p);
         return -1;
     }
+    pl.position = TY_NEW_ARRAY(&p->arena, int, f->n_units + 1);
+    for (int at = 0; at < p->n_order; at++)
+        pl.position[p->order[at]] = at;
     for (int at = 0; at < p->n_order; at++)
         if (f->unit[p->order[at]].kind == TY_UNIT_ASSEMBLY)
             plan_parts_of(&pl, &f->unit[p->order[at]]);
