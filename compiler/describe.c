@@ -15,7 +15,7 @@
 
 ty_phase ty_origin_phase(const char *origin)
 {
-    if (strncmp(origin, "gradient", 8) == 0)
+    if (ty_origin_is_gradient(origin))
         return TY_PHASE_BACKWARD;
     return strcmp(origin, "update") == 0 ? TY_PHASE_UPDATE : TY_PHASE_FORWARD;
 }

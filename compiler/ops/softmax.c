@@ -46,16 +46,20 @@ int ty_op_ref_softmax(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *r
     return 0;
 }
 
-/* x minus its maximum along the axis. */
-static ty_val softmax_shifted(ty_graph *g, ty_val x, int axis)
+ty_val ty_softmax_shifted(ty_graph *g, ty_val x, int axis)
 {
     return ty_b_sub(g, x, ty_b_reduce(g, x, TY_MAX, 1u << axis, true));
 }
 
+ty_val ty_softmax_log_sum(ty_graph *g, ty_val shifted, int axis)
+{
+    return ty_b_log(g, ty_b_sum(g, ty_b_exp(g, shifted), 1u << axis, true));
+}
+
 ty_val ty_softmax_log(ty_graph *g, ty_val x, int axis)
 {
-    ty_val shifted = softmax_shifted(g, x, axis);
-    return ty_b_sub(g, shifted, ty_b_log(g, ty_b_sum(g, ty_b_exp(g, shifted), 1u << axis, true)));
+    ty_val shifted = ty_softmax_shifted(g, x, axis);
+    return ty_b_sub(g, shifted, ty_softmax_log_sum(g, shifted, axis));
 }
 
 void ty_op_lower_softmax(ty_graph *g, const ty_attr *attr, const ty_val *in, int n_in, ty_val *res)
@@ -67,7 +71,7 @@ void ty_op_lower_softmax(ty_graph *g, const ty_attr *attr, const ty_val *in, int
     if (attr->flags & TY_SOFTMAX_LOG) {
         y = ty_softmax_log(g, x, axis);
     } else {
-        ty_val e = ty_b_exp(g, softmax_shifted(g, x, axis));
+        ty_val e = ty_b_exp(g, ty_softmax_shifted(g, x, axis));
         y = ty_b_mul(g, e, ty_b_reciprocal(g, ty_b_sum(g, e, 1u << axis, true))); /* one division a row */
     }
     res[0] = ty_b_cast(g, y, dtype);

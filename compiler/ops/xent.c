@@ -79,9 +79,11 @@ int ty_op_ref_xent(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res,
 typedef struct xent_parts {
     ty_dtype wide;
     int64_t rows, n;
-    ty_val p;     /* [R, C] log softmax */
+    ty_val p; /* [R, C] log softmax: shifted - log_sum [R, 1] */
+    ty_val shifted, log_sum;
     ty_val valid; /* [R] bool: not ignored */
     ty_val label; /* [R] i64; 0 in ignored rows, so that nothing is read outside */
+    ty_val hit;   /* [R, C] bool: the label's class */
 } xent_parts;
 
 static xent_parts xent_parts_of(ty_graph *g, const ty_attr *attr, ty_val logits, ty_val labels)
@@ -89,9 +91,14 @@ static xent_parts xent_parts_of(ty_graph *g, const ty_attr *attr, ty_val logits,
     const ty_type *t = ty_graph_type(g, logits);
     xent_parts x = {.wide = ty_wide_dtype(t->dtype), .rows = t->dim[0], .n = t->dim[1]};
     int64_t ignored = attr->index;
-    x.p = ty_softmax_log(g, ty_b_cast(g, logits, x.wide), 1);
+    x.shifted = ty_softmax_shifted(g, ty_b_cast(g, logits, x.wide), 1);
+    x.log_sum = ty_softmax_log_sum(g, x.shifted, 1);
+    x.p = ty_b_sub(g, x.shifted, x.log_sum);
     x.valid = ty_b_ne(g, labels, ty_b_const(g, ty_type_scalar(TY_I64), &ignored));
     x.label = ty_b_select(g, x.valid, labels, ty_b_scalar(g, TY_I64, 0));
+    int64_t column[2] = {x.rows, 1}, shape[2] = {x.rows, x.n};
+    ty_val number = ty_b_iota(g, ty_type_make(TY_I64, 2, shape), 1);
+    x.hit = ty_b_eq(g, number, ty_b_reshape(g, x.label, 2, column));
     return x;
 }
 
@@ -101,13 +108,19 @@ static ty_val xent_valid(ty_graph *g, const xent_parts *x, ty_val v)
     return ty_b_select(g, x->valid, v, ty_b_scalar(g, x->wide, 0));
 }
 
+/* [R]: p[y]. As a sum with one term that is not 0, in the same sweep as the exponentials: reading it at its place would
+ * keep all of the log softmax, or the logits, while their gradient is made; so it can be made in their place. */
+static ty_val xent_picked(ty_graph *g, const xent_parts *x)
+{
+    ty_val picked = ty_b_sum(g, ty_b_select(g, x->hit, x->shifted, ty_b_scalar(g, x->wide, 0)), 2, false);
+    return ty_b_sub(g, picked, ty_b_reshape(g, x->log_sum, 1, &x->rows));
+}
+
 void ty_op_lower_xent(ty_graph *g, const ty_attr *attr, const ty_val *in, int n_in, ty_val *res)
 {
     xent_parts x = xent_parts_of(g, attr, in[XENT_LOGITS], in[XENT_LABELS]);
-    int64_t column[2] = {x.rows, 1};
     double smoothing = attr->value;
-    ty_val picked = ty_b_take(g, x.p, ty_b_reshape(g, x.label, 2, column), 1);
-    ty_val term = ty_b_mul_s(g, ty_b_reshape(g, picked, 1, &x.rows), -(1 - smoothing));
+    ty_val term = ty_b_mul_s(g, xent_picked(g, &x), -(1 - smoothing));
     if (smoothing > 0)
         term = ty_b_sub(g, term, ty_b_mul_s(g, ty_b_sum(g, x.p, 2, false), smoothing / (double)x.n));
     ty_val weight = n_in > XENT_WEIGHTS && in[XENT_WEIGHTS] != TY_NONE ? ty_b_gather(g, in[XENT_WEIGHTS], x.label, 0)
@@ -119,12 +132,10 @@ void ty_op_lower_xent(ty_graph *g, const ty_attr *attr, const ty_val *in, int n_
 /* dterm[r] / dlogits[r, k] = softmax[k] - (1 - e) [k == y] - e / C, where the row counts. */
 static ty_val xent_grad_logits(ty_graph *g, const xent_parts *x, double smoothing, ty_val dterm)
 {
-    int64_t column[2] = {x->rows, 1}, shape[2] = {x->rows, x->n};
-    ty_val number = ty_b_iota(g, ty_type_make(TY_I64, 2, shape), 1);
-    ty_val hit = ty_b_eq(g, number, ty_b_reshape(g, x->label, 2, column));
+    int64_t column[2] = {x->rows, 1};
     ty_val low = ty_b_scalar(g, x->wide, smoothing / (double)x->n);
     ty_val high = ty_b_scalar(g, x->wide, 1 - smoothing + smoothing / (double)x->n);
-    ty_val slope = ty_b_sub(g, ty_b_exp(g, x->p), ty_b_select(g, hit, high, low));
+    ty_val slope = ty_b_sub(g, ty_b_exp(g, x->p), ty_b_select(g, x->hit, high, low));
     return ty_b_mul(g, slope, ty_b_reshape(g, xent_valid(g, x, dterm), 2, column));
 }
 

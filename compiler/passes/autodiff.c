@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct autodiff {
     ty_graph *g;
@@ -21,6 +22,11 @@ typedef struct autodiff {
 static bool autodiff_is_float(const ty_graph *g, ty_val v)
 {
     return ty_dtype_is_float(ty_b_dtype(g, v));
+}
+
+bool ty_origin_is_gradient(const char *origin)
+{
+    return strncmp(origin, "gradient", 8) == 0;
 }
 
 static void autodiff_mark_needed(autodiff *a, const ty_val *wrt, int n_wrt)

@@ -492,6 +492,7 @@ int ty_pass_fuse(const ty_graph *g, uint32_t tape, int n_threads, ty_fusion **ou
     memset(f->producer, 0xFF, sizeof *f->producer * n_vals);
     ty_graph_mark_live(g, tape, f->live);
     fuse_needs(f);
+    ty_fuse_again(f);
     if (fuse_units(f, err) < 0) {
         ty_fusion_free(f);
         return -1;

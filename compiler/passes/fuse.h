@@ -55,6 +55,10 @@ ty_view ty_view_of(const ty_graph *g, ty_val v);
  * an embedding's gradient does. It has no memory and its pointer is NULL. */
 bool ty_fuse_is_implied(const ty_graph *g, uint32_t node, int in);
 
+/* again.c: takes memory from values that backward can compute again for nearly nothing. After it is decided what gets
+ * memory, before there are units. */
+void ty_fuse_again(ty_fusion *f);
+
 int ty_pass_fuse(const ty_graph *g, uint32_t tape, int n_threads, ty_fusion **out, ty_error *err);
 void ty_fusion_free(ty_fusion *f);
 

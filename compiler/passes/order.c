@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#define SCHED_DELAY_BYTES ((int64_t)1 << 20) /* a result that may be worth delaying, ... */
+#define SCHED_DELAY_UNITS 8                  /* by at least so many units */
+
 typedef struct edge_list {
     uint32_t *to;
     int n, cap;
@@ -307,7 +310,68 @@ static int sched_order(sched *s, ty_error *err)
     return 0;
 }
 
-int ty_plan_schedule(ty_plan *p, ty_error *err)
+/* ---- delays ---- */
+
+/* Position of the last reader of every value. */
+static int *sched_last_reads(const sched *s)
+{
+    const ty_graph *g = s->f->g;
+    const ty_plan *p = s->p;
+    int *last = TY_NEW_ARRAY(&s->p->arena, int, (size_t)ty_graph_n_nodes(g) * TY_MAX_RESULTS + 1);
+    for (int at = 0; at < p->n_order; at++) {
+        const ty_unit *u = &s->f->unit[p->order[at]];
+        for (int i = 0; i < u->n_loads; i++)
+            last[u->load[i]] = at;
+    }
+    for (int i = 0; i < ty_graph_n_outputs(g); i++)
+        last[ty_view_of(g, ty_graph_output(g, i)->val).base] = p->n_order;
+    return last;
+}
+
+/* Bytes that the unit at this position makes, less those that would have to wait for it if it came later. */
+static int64_t sched_gain(const sched *s, const int *last, int at)
+{
+    const ty_graph *g = s->f->g;
+    const ty_unit *u = &s->f->unit[s->p->order[at]];
+    int64_t made = 0, kept = 0;
+    for (int i = 0; i < u->n_roots; i++)
+        made +=
+            s->p->place[u->root[i]].kind == TY_PLACE_NONE ? (int64_t)ty_type_bytes(ty_graph_type(g, u->root[i])) : 0;
+    for (int i = 0; i < u->n_loads; i++)
+        if (s->f->producer[u->load[i]] != TY_NONE && last[u->load[i]] == at)
+            kept += (int64_t)ty_type_bytes(ty_graph_type(g, u->load[i]));
+    return made >= SCHED_DELAY_BYTES ? made - 2 * kept : 0;
+}
+
+/* A large result that is not read for long, of small operands: the gradient of a tied table as the head sees it, which
+ * waits for what the embedding adds to it. Such a unit runs just before whoever needs it. */
+static void sched_delay(sched *s)
+{
+    ty_plan *p = s->p;
+    int *last = sched_last_reads(s), *position = TY_NEW_ARRAY(&p->arena, int, s->f->n_units + 1), n = 0;
+    uint32_t *order = TY_NEW_ARRAY(&p->arena, uint32_t, p->n_order + 1);
+    edge_list *late = TY_NEW_ARRAY(&p->arena, edge_list, p->n_order + 1); /* by position: who runs just before it */
+    sched lists = {.p = p, .next = late, .waits = TY_NEW_ARRAY(&p->arena, int, s->f->n_units + 1)};
+    for (int at = 0; at < p->n_order; at++)
+        position[p->order[at]] = at;
+    for (int at = 0; at < p->n_order; at++) {
+        const edge_list *e = &s->next[p->order[at]];
+        int to = p->n_order;
+        for (int i = 0; i < e->n; i++)
+            to = position[e->to[i]] < to ? position[e->to[i]] : to;
+        for (int i = 0; i < late[at].n; i++)
+            order[n++] = late[at].to[i];
+        if (to < p->n_order && to - at >= SCHED_DELAY_UNITS && sched_gain(s, last, at) > 0) {
+            sched_edge(&lists, (uint32_t)to, p->order[at]);
+            p->n_delayed++;
+        } else {
+            order[n++] = p->order[at];
+        }
+    }
+    p->order = order;
+}
+
+int ty_plan_schedule(ty_plan *p, bool delays, ty_error *err)
 {
     size_t n = p->f->n_units + 1, n_vals = (size_t)ty_graph_n_nodes(p->f->g) * TY_MAX_RESULTS + 1;
     sched s = {.p = p,
@@ -319,5 +383,9 @@ int ty_plan_schedule(ty_plan *p, ty_error *err)
                .seen = TY_NEW_ARRAY(&p->arena, uint32_t, n),
                .stack = TY_NEW_ARRAY(&p->arena, uint32_t, n)};
     sched_read(&s);
-    return sched_assigns(&s, err) < 0 ? -1 : sched_order(&s, err);
+    if (sched_assigns(&s, err) < 0 || sched_order(&s, err) < 0)
+        return -1;
+    if (delays)
+        sched_delay(&s);
+    return 0;
 }

@@ -14,6 +14,8 @@
  * through an op without a gradient. Contributions are added in reverse id order. Nodes get the origin of the node whose
  * gradient they compute, behind TY_ORIGIN_GRADIENT. Needs: nothing. Keeps: everything. */
 #define TY_ORIGIN_GRADIENT "gradient of "
+/* True for nodes that backward has made. */
+bool ty_origin_is_gradient(const char *origin);
 int ty_pass_autodiff(ty_graph *g, ty_val loss, const ty_val *wrt, int n_wrt, ty_val *grad, ty_error *err);
 
 /* attend.c - attention and its gradient become library calls that work in tiles, where that is faster than products and

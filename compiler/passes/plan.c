@@ -382,7 +382,7 @@ static void plan_init(planner *pl, ty_plan *p, const ty_fusion *f)
     }
 }
 
-int ty_pass_plan(const ty_fusion *f, ty_plan **out, ty_error *err)
+static int plan_make(const ty_fusion *f, bool delays, ty_plan **out, ty_error *err)
 {
     ty_arena arena;
     ty_arena_init(&arena);
@@ -393,7 +393,7 @@ int ty_pass_plan(const ty_fusion *f, ty_plan **out, ty_error *err)
     plan_init(&pl, p, f);
     for (uint32_t node = 0; node < ty_graph_n_nodes(f->g); node++)
         plan_leaf(&pl, node);
-    if (ty_plan_schedule(p, err) < 0) {
+    if (ty_plan_schedule(p, delays, err) < 0) {
         ty_plan_free(p);
         return -1;
     }
@@ -409,6 +409,25 @@ int ty_pass_plan(const ty_fusion *f, ty_plan **out, ty_error *err)
     plan_slab(&pl);
     plan_followers(&pl);
     *out = p;
+    return 0;
+}
+
+/* Where units can be delayed it is tried: results in place and parts of concatenations decide whether it pays. */
+int ty_pass_plan(const ty_fusion *f, ty_plan **out, ty_error *err)
+{
+    ty_plan *late;
+    if (plan_make(f, true, &late, err) < 0)
+        return -1;
+    *out = late;
+    if (late->n_delayed == 0)
+        return 0;
+    if (plan_make(f, false, out, err) < 0) {
+        ty_plan_free(late);
+        return -1;
+    }
+    bool pays = late->slab_bytes < (*out)->slab_bytes;
+    ty_plan_free(pays ? *out : late);
+    *out = pays ? late : *out;
     return 0;
 }
 

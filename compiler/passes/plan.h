@@ -40,12 +40,14 @@ typedef struct ty_plan {
     int *first, *last; /* per value index: lifetime in positions of `order` (n_order: until the next run) */
     ty_plan_copy *copy;
     int n_copies;
+    int n_delayed; /* units that wait with a large result until it is needed */
     int64_t slab_bytes;
     int64_t bound_bytes; /* largest sum of live bytes over the order: no plan can be smaller */
 } ty_plan;
 
-/* order.c: fills order, copies, and the places of donated values. */
-int ty_plan_schedule(ty_plan *p, ty_error *err);
+/* order.c: fills order, copies, and the places of donated values. With delays, units whose large results are needed
+ * much later wait. */
+int ty_plan_schedule(ty_plan *p, bool delays, ty_error *err);
 /* plan.c: all of it. */
 int ty_pass_plan(const ty_fusion *f, ty_plan **out, ty_error *err);
 void ty_plan_free(ty_plan *p);
