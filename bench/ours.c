@@ -15,6 +15,7 @@
  * With --calls, twelve more steps are timed call by call and a table is printed instead: medians, longest first, with
  * the memory that each call moves at least and its speed, and that as a share of what copying memory reaches here.
  * With --plan nothing runs: the buffers of the slab that live at the peak are listed, largest first.
+ * With --temporaries MB what would need more is computed again in backward (ty_compile_options.temporary_bytes).
  * With --without PASS a pass of the compiler is left out (ty_compile_options.skip_passes): what it is worth.
  */
 #include "base/clock.h"
@@ -428,6 +429,12 @@ static void plan_print(const job *j, const ty_tape_facts *t, const ty_buffer_fac
            j->work->name, 1e-6 * (double)r->state_bytes, 1e-6 * (double)t->slab_bytes, 1e-6 * (double)t->bound_bytes,
            1e-6 * (double)r->scratch_bytes, t->peak, t->n_units,
            t->peak < t->n_units ? t->unit[t->peak].origin : "the end");
+    for (int i = 0; i < r->remat.n_lines; i++)
+        printf("again: %.1f MB, %.2f %% %s %s - %s\n", 1e-6 * (double)r->remat.line[i].kept_bytes,
+               100 * r->remat.line[i].share, r->remat.line[i].products ? "all" : "loops", r->remat.line[i].from,
+               r->remat.line[i].to);
+    printf("remat: %.1f MB -> %.1f MB, %.2f %% more arithmetic\n", 1e-6 * (double)r->remat.without_bytes,
+           1e-6 * (double)r->remat.with_bytes, 100 * r->remat.share);
     for (int i = 0; i < n; i++)
         printf("%9.3f MB %5d-%-5d %-24s %-22s %s\n", 1e-6 * (double)live[i]->bytes, live[i]->first, live[i]->last,
                ty_buffer_use_text(live[i]->use), ty_type_text(&live[i]->type, type, sizeof type), live[i]->origin);
@@ -476,7 +483,8 @@ static void job_free(job *j)
 static int usage(void)
 {
     fprintf(stderr, "usage: ours WORK DIR [STEPS] [--cache DIR] [--threads N] [--cc PROGRAM] [--dump DIR] [--calls]\n"
-                    "            [--plan] [--strict] [--without PASS]... [--precision float32|bfloat16|float16]\n"
+                    "            [--plan] [--temporaries MB] [--strict] [--without PASS]... [--precision "
+                    "float32|bfloat16|float16]\n"
                     "       WORK is one of");
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
         fprintf(stderr, " %s", works[i].name);
@@ -504,12 +512,17 @@ static ty_precision precision_find(const char *name)
 
 static bool job_options(job *j, int argc, char **argv)
 {
-    static const struct option known[] = {
-        {"cache", required_argument, NULL, 'k'},   {"threads", required_argument, NULL, 't'},
-        {"cc", required_argument, NULL, 'c'},      {"dump", required_argument, NULL, 'd'},
-        {"calls", no_argument, NULL, 'l'},         {"plan", no_argument, NULL, 'n'},
-        {"strict", no_argument, NULL, 's'},        {"precision", required_argument, NULL, 'p'},
-        {"without", required_argument, NULL, 'w'}, {0}};
+    static const struct option known[] = {{"cache", required_argument, NULL, 'k'},
+                                          {"threads", required_argument, NULL, 't'},
+                                          {"cc", required_argument, NULL, 'c'},
+                                          {"dump", required_argument, NULL, 'd'},
+                                          {"calls", no_argument, NULL, 'l'},
+                                          {"plan", no_argument, NULL, 'n'},
+                                          {"temporaries", required_argument, NULL, 'm'},
+                                          {"strict", no_argument, NULL, 's'},
+                                          {"precision", required_argument, NULL, 'p'},
+                                          {"without", required_argument, NULL, 'w'},
+                                          {0}};
     for (int o; (o = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         switch (o) {
         case 'k':
@@ -535,6 +548,9 @@ static bool job_options(job *j, int argc, char **argv)
             break;
         case 'l':
             j->calls = true;
+            break;
+        case 'm':
+            j->options.temporary_bytes = (int64_t)(1e6 * atof(optarg));
             break;
         case 'n':
             j->options.plan_only = true;

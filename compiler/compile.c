@@ -8,6 +8,7 @@
  *   accumulate                                      scattered gradients are added into what they are added to
  *   bucket                                          large groups of weights are updated piece by piece
  *   split                                           large reductions to one number become two steps
+ *   fit                                             with a limit: parts of forward are computed again
  *   for each tape: fuse, plan                       kernels, order and memory
  *   check                                           the plan is proven by other code than made it
  *   render, compile, prepare                        C kernels, library calls, one tape of calls
@@ -18,6 +19,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/pages.h"
+#include "compiler/fit.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
 #include "compiler/model.h"
@@ -419,6 +421,17 @@ static int compile_lower(ty_program *p, const ty_compile_options *opt, ty_error 
     return 0;
 }
 
+static int compile_fit(ty_program *p, uint32_t tapes, const ty_compile_options *opt, ty_error *err)
+{
+    if (opt->temporary_bytes <= 0 || opt->backend != TY_BACKEND_CPU)
+        return 0;
+    if (ty_fit(&p->graph, tapes, opt->temporary_bytes, compile_fuse_for(opt), &p->arena, &p->report.remat, err) < 0)
+        return -1;
+    ty_phases_lap(&p->report.phases, "fit");
+    compile_dump_graph(opt, "graph.8.fit.txt", p->graph);
+    return compile_verify(p->graph, "fit", err);
+}
+
 int ty_program_of_graph(ty_graph *g, uint32_t tapes, const ty_compile_options *given, ty_program **out, ty_error *err)
 {
     ty_compile_options opt = compile_defaults(given);
@@ -431,6 +444,8 @@ int ty_program_of_graph(ty_graph *g, uint32_t tapes, const ty_compile_options *g
     p->threads = opt.threads;
     int64_t start = ty_clock_ns();
     int rc = compile_lower(p, &opt, err);
+    if (rc == 0)
+        rc = compile_fit(p, tapes, &opt, err);
     if (rc == 0) {
         compile_interface(p, tapes);
         compile_constants(p);

@@ -396,6 +396,8 @@ typedef struct ty_compile_options {
     int n_skip_passes;
     const char *stop_after; /* "step", or the name of a pass: a program that has a graph, to be described, and nothing
                                else; NULL: compile */
+    int64_t temporary_bytes; /* if training needs more temporaries, parts of forward are computed again in backward,
+                                until they fit or nothing is left: the report says how far it came. 0: no limit */
     bool plan_only; /* stop when everything is known but nothing allocated or compiled: the program cannot run and has
                        no state, but reports and describes itself. CPU only */
 } ty_compile_options;
@@ -429,6 +431,21 @@ typedef struct ty_compile_phases {
     int64_t lap_ns; /* private */
 } ty_compile_phases;
 
+/* Computed again in backward, not kept: from one layer to another, all of it or what lies between library calls. */
+typedef struct ty_remat_line {
+    const char *from, *to;
+    bool products;
+    int64_t kept_bytes; /* that need not be kept, roughly */
+    double share;       /* of the step's arithmetic, computed again */
+} ty_remat_line;
+
+typedef struct ty_remat_report {
+    ty_remat_line *line;
+    int n_lines;
+    double share;                     /* of the step's arithmetic, computed again in all */
+    size_t without_bytes, with_bytes; /* temporaries; 0: there was no limit */
+} ty_remat_report;
+
 /* Time and memory of compiling, for the banner and reports; all true, none estimated. */
 typedef struct ty_compile_report {
     double import_ms, lower_ms, plan_ms, cc_ms, total_ms; /* cc: from the start of the C compiler to its end */
@@ -440,6 +457,7 @@ typedef struct ty_compile_report {
     size_t constant_bytes;
     size_t scratch_bytes;     /* library workspaces */
     size_t text_bytes;        /* generated C, of which compiling takes its time */
+    ty_remat_report remat;    /* text lives as long as the program */
     int64_t n_trained;        /* numbers trained */
     ty_composite_count found; /* in the model as it is trained (inference: as it is applied) */
     ty_compile_phases phases;

@@ -74,6 +74,11 @@ static uint32_t scalar_reshape(ty_kb *b, uint32_t node, const ty_kpos *pos, uint
     return scalar_eval_in(b, node, 0, &flat, guard);
 }
 
+static uint32_t scalar_again(ty_kb *b, uint32_t node, const ty_kpos *pos, uint32_t guard)
+{
+    return scalar_eval_in(b, node, 0, pos, guard);
+}
+
 static uint32_t scalar_transpose(ty_kb *b, uint32_t node, const ty_kpos *pos, uint32_t guard)
 {
     const ty_attr *attr = ty_graph_attr(b->group->g, node);
@@ -222,17 +227,12 @@ static uint32_t scalar_take(ty_kb *b, uint32_t node, const ty_kpos *pos, uint32_
 }
 
 static ty_kscalar_fn *const scalar_table[TY_N_OPS] = {
-    [TY_OP_IOTA] = scalar_iota,
-    [TY_OP_RNG] = scalar_rng,
-    [TY_OP_RESHAPE] = scalar_reshape,
-    [TY_OP_TRANSPOSE] = scalar_transpose,
-    [TY_OP_BROADCAST] = scalar_broadcast,
-    [TY_OP_SLICE] = scalar_slice,
-    [TY_OP_PAD] = scalar_pad,
-    [TY_OP_CONCAT] = scalar_concat,
-    [TY_OP_REVERSE] = scalar_reverse,
-    [TY_OP_GATHER] = scalar_gather,
-    [TY_OP_TAKE] = scalar_take,
+    [TY_OP_IOTA] = scalar_iota,           [TY_OP_RNG] = scalar_rng,
+    [TY_OP_RESHAPE] = scalar_reshape,     [TY_OP_AGAIN] = scalar_again,
+    [TY_OP_TRANSPOSE] = scalar_transpose, [TY_OP_BROADCAST] = scalar_broadcast,
+    [TY_OP_SLICE] = scalar_slice,         [TY_OP_PAD] = scalar_pad,
+    [TY_OP_CONCAT] = scalar_concat,       [TY_OP_REVERSE] = scalar_reverse,
+    [TY_OP_GATHER] = scalar_gather,       [TY_OP_TAKE] = scalar_take,
 };
 
 ty_kscalar_fn *ty_kscalar_of(ty_op op)

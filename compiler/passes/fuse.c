@@ -392,14 +392,20 @@ static void fuse_replace(fuse_state *s, uint32_t a, uint32_t b, ty_unit *u)
         f->producer[u->root[i]] = a;
 }
 
+/* What is computed again in backward must not join what ran in forward, nor come before its turn (remat.h). */
+static bool fuse_same_era(const ty_fusion *f, const ty_unit *a, const ty_unit *b)
+{
+    return f->era[ty_val_node(a->root[0])] == f->era[ty_val_node(b->root[0])];
+}
+
 static bool fuse_join(fuse_state *s, uint32_t a, uint32_t b)
 {
     ty_fusion *f = s->f;
     const ty_unit ua = f->unit[a], ub = f->unit[b];
     ty_unit u = {.kind = TY_UNIT_KERNEL};
-    if (a == b || ua.kind != TY_UNIT_KERNEL || ub.kind != TY_UNIT_KERNEL || ua.n_roots + ub.n_roots > FUSE_MAX_ROOTS ||
-        ua.kernel->n_instrs + ub.kernel->n_instrs > FUSE_MAX_INSTRS || !fuse_domain(&ua, &ub, &u) ||
-        fuse_cycle(s, a, b))
+    if (a == b || ua.kind != TY_UNIT_KERNEL || ub.kind != TY_UNIT_KERNEL || !fuse_same_era(f, &ua, &ub) ||
+        ua.n_roots + ub.n_roots > FUSE_MAX_ROOTS || ua.kernel->n_instrs + ub.kernel->n_instrs > FUSE_MAX_INSTRS ||
+        !fuse_domain(&ua, &ub, &u) || fuse_cycle(s, a, b))
         return false;
     fuse_union_lists(f, &ua, &ub, &u);
     ty_val gone[FUSE_MAX_ROOTS];
@@ -475,6 +481,19 @@ static void fuse_join_all(ty_fusion *f)
     fuse_joining(&s, fuse_consumers, false);
 }
 
+static void fuse_eras(ty_fusion *f)
+{
+    f->era = TY_NEW_ARRAY(&f->arena, int, ty_graph_n_nodes(f->g) + 1);
+    for (uint32_t id = 0; id < ty_graph_n_nodes(f->g); id++) {
+        int era = ty_graph_op(f->g, id) == TY_OP_AGAIN ? (int)ty_graph_attr(f->g, id)->index : 0;
+        for (uint32_t i = 0; i < ty_graph_node(f->g, id)->n_in; i++) {
+            ty_val in = ty_graph_in(f->g, id, (int)i);
+            era = in != TY_NONE && f->era[ty_val_node(in)] > era ? f->era[ty_val_node(in)] : era;
+        }
+        f->era[id] = era;
+    }
+}
+
 int ty_pass_fuse(const ty_graph *g, uint32_t tape, int n_threads, ty_fusion **out, ty_error *err)
 {
     ty_arena arena;
@@ -491,6 +510,7 @@ int ty_pass_fuse(const ty_graph *g, uint32_t tape, int n_threads, ty_fusion **ou
     f->producer = TY_NEW_ARRAY(&f->arena, uint32_t, n_vals);
     memset(f->producer, 0xFF, sizeof *f->producer * n_vals);
     ty_graph_mark_live(g, tape, f->live);
+    fuse_eras(f);
     fuse_needs(f);
     ty_fuse_again(f);
     if (fuse_units(f, err) < 0) {

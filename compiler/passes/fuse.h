@@ -38,6 +38,7 @@ typedef struct ty_fusion {
     uint8_t *live;      /* per node */
     uint8_t *in_memory; /* per value index */
     uint8_t *pinned;    /* per value index: must stay in memory (library operand, output, assign, assembly) */
+    int *era;           /* per node: 0, or the latest `again` that it depends on */
     uint32_t *producer; /* per value index: unit that fills it, or TY_NONE (leaves) */
     ty_unit *unit;
     uint32_t n_units, cap_units;

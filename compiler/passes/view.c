@@ -35,6 +35,7 @@ static bool view_step(const ty_graph *g, uint32_t node, int64_t *offset)
     const ty_type *in, *out = ty_graph_type(g, ty_val_make(node, 0));
     switch (ty_graph_op(g, node)) {
     case TY_OP_RESHAPE:
+    case TY_OP_AGAIN:
         return true;
     case TY_OP_BROADCAST:
         in = ty_graph_type(g, ty_graph_in(g, node, 0));
