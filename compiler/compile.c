@@ -423,12 +423,12 @@ static int compile_lower(ty_program *p, const ty_compile_options *opt, ty_error 
 
 static int compile_fit(ty_program *p, uint32_t tapes, const ty_compile_options *opt, ty_error *err)
 {
-    if (opt->temporary_bytes <= 0 || opt->backend != TY_BACKEND_CPU)
+    if (opt->temporary_bytes <= 0 || opt->stop_after || opt->backend != TY_BACKEND_CPU)
         return 0;
     if (ty_fit(&p->graph, tapes, opt->temporary_bytes, compile_fuse_for(opt), &p->arena, &p->report.remat, err) < 0)
         return -1;
     ty_phases_lap(&p->report.phases, "fit");
-    compile_dump_graph(opt, "graph.8.fit.txt", p->graph);
+    compile_dump_graph(opt, "graph.9.fit.txt", p->graph);
     return compile_verify(p->graph, "fit", err);
 }
 

@@ -394,8 +394,8 @@ typedef struct ty_compile_options {
     const char *const *skip_passes; /* names of passes to leave out, to see what each is worth: attend, mask, layout,
                                        winograd, accumulate, bucket, split */
     int n_skip_passes;
-    const char *stop_after; /* "step", or the name of a pass: a program that has a graph, to be described, and nothing
-                               else; NULL: compile */
+    const char *stop_after;  /* "step", or the name of a pass: a program that has a graph, to be described, and nothing
+                                else; NULL: compile */
     int64_t temporary_bytes; /* if training needs more temporaries, parts of forward are computed again in backward,
                                 until they fit or nothing is left: the report says how far it came. 0: no limit */
     bool plan_only; /* stop when everything is known but nothing allocated or compiled: the program cannot run and has

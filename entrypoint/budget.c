@@ -1,6 +1,7 @@
 /* budget.c - see budget.h. */
 #include "entrypoint/budget.h"
 
+#include "base/quantity.h"
 #include "entrypoint/memory.h"
 
 #include <string.h>
@@ -70,7 +71,25 @@ ty_budget ty_budget_of_program(const ty_session *s, const ty_program *p)
     return b;
 }
 
-int ty_budget_plan(ty_session *s, int64_t batch, ty_program **program, ty_budget *out, ty_error *err)
+/* Memory that computing again must reach; 0: none. */
+static uint64_t budget_limit(const ty_session *s)
+{
+    if (s->recipe.remat == TY_REMAT_NONE || (s->recipe.batch_auto && s->recipe.remat != TY_REMAT_BATCH))
+        return 0;
+    return s->batch_limit_bytes ? s->batch_limit_bytes : s->recipe.memory_bytes;
+}
+
+/* Temporaries that a limit leaves beside all else; at least 1. Of the process, which is measured, so much that the same
+ * run comes to the same decision. */
+static int64_t budget_temporaries(const ty_budget *b, uint64_t limit)
+{
+    enum { ROUND = 16 << 20 };
+    uint64_t others = b->total_bytes - b->slab_bytes + ROUND - 1 - (b->process_bytes + ROUND - 1) % ROUND;
+    return limit > others ? (int64_t)(limit - others) : 1;
+}
+
+static int budget_plan_within(ty_session *s, int64_t batch, int64_t temporaries, ty_program **program, ty_budget *out,
+                              ty_error *err)
 {
     ty_train_spec spec;
     ty_program *p;
@@ -79,6 +98,7 @@ int ty_budget_plan(ty_session *s, int64_t batch, ty_program **program, ty_budget
                                   .threads = (int)s->recipe.threads,
                                   .deterministic_strict = s->recipe.deterministic_strict,
                                   .cache_dir = ty_session_cache_folder(s),
+                                  .temporary_bytes = temporaries,
                                   .plan_only = true};
     recipe.batch_size = batch;
     int64_t per_epoch = s->loop.batches_per_epoch > 0 ? s->loop.batches_per_epoch : 1;
@@ -99,6 +119,44 @@ int ty_budget_plan(ty_session *s, int64_t batch, ty_program **program, ty_budget
     return 0;
 }
 
+/* Sets s->temporary_bytes. */
+static int budget_plan_limited(ty_session *s, int64_t batch, uint64_t limit, ty_program **program, ty_budget *out,
+                               ty_error *err)
+{
+    if (budget_plan_within(s, batch, 0, program, out, err) < 0)
+        return -1;
+    s->temporary_bytes = 0;
+    if (limit == 0 || out->total_bytes <= limit)
+        return 0;
+    if (program)
+        ty_program_free(*program);
+    s->temporary_bytes = budget_temporaries(out, limit);
+    return budget_plan_within(s, batch, s->temporary_bytes, program, out, err);
+}
+
+int ty_budget_plan(ty_session *s, int64_t batch, ty_program **program, ty_budget *out, ty_error *err)
+{
+    return budget_plan_limited(s, batch, budget_limit(s), program, out, err);
+}
+
+int ty_budget_fit(ty_session *s, ty_error *err)
+{
+    char need[32], limit[32];
+    ty_budget b;
+    if (budget_limit(s) == 0)
+        return 0;
+    if (ty_budget_plan(s, s->recipe.batch_size, NULL, &b, err) < 0)
+        return -1;
+    if (b.total_bytes <= budget_limit(s))
+        return 0;
+    ty_error_set(err, TY_E_LIMIT,
+                 "memory: %lld rows need at least %s, of which %s are temporaries with all of forward computed again "
+                 "that can be; the limit is %s",
+                 (long long)b.batch, ty_bytes_text(b.total_bytes, need, sizeof need),
+                 ty_bytes_text(b.slab_bytes, (char[32]){0}, 32), ty_bytes_text(budget_limit(s), limit, sizeof limit));
+    return ty_error_help(err, "take a smaller batch_size (with accumulate for the same steps), or more memory");
+}
+
 /* ---- searching ---- */
 
 static const ty_budget *budget_find(const ty_budget_list *l, int64_t batch)
@@ -109,7 +167,9 @@ static const ty_budget *budget_find(const ty_budget_list *l, int64_t batch)
     return NULL;
 }
 
-static int budget_at(ty_session *s, int64_t batch, ty_budget_list *l, const ty_budget **out, ty_error *err)
+/* Computing again for the sake of a larger batch must be asked for. */
+static int budget_at(ty_session *s, int64_t batch, uint64_t limit, ty_budget_list *l, const ty_budget **out,
+                     ty_error *err)
 {
     *out = budget_find(l, batch);
     if (*out)
@@ -117,7 +177,7 @@ static int budget_at(ty_session *s, int64_t batch, ty_budget_list *l, const ty_b
     if (l->n == TY_BUDGET_MAX_KNOWN)
         return ty_error_set(err, TY_E_LIMIT, "the largest batch was not found in %d plans", l->n);
     ty_budget b;
-    if (ty_budget_plan(s, batch, NULL, &b, err) < 0)
+    if (budget_plan_limited(s, batch, s->recipe.remat == TY_REMAT_BATCH ? limit : 0, NULL, &b, err) < 0)
         return ty_error_wrap(err, "batch size %lld", (long long)batch);
     int at = l->n++;
     for (; at > 0 && l->known[at - 1].batch > batch; at--)
@@ -162,7 +222,9 @@ int ty_budget_largest(ty_session *s, uint64_t limit, int64_t max_batch, ty_budge
 {
     int64_t fits = 0, fails = budget_next(budget_round((double)max_batch)); /* fits < answer + 1 step <= fails */
     const ty_budget *b;
-    if (budget_at(s, 1, l, &b, err) < 0)
+    if (s->recipe.remat == TY_REMAT_BATCH) /* what was planned for another limit says nothing */
+        l->n = 0;
+    if (budget_at(s, 1, limit, l, &b, err) < 0)
         return -1;
     *out = (ty_budget){0};
     for (int i = 0; i < l->n; i++) {
@@ -175,11 +237,11 @@ int ty_budget_largest(ty_session *s, uint64_t limit, int64_t max_batch, ty_budge
         double guess = turn % 4 == 3 ? ((double)fits + (double)fails) / 2 : budget_guess(l, limit);
         int64_t batch = budget_round(guess);
         batch = batch <= fits ? budget_next(fits) : batch >= fails ? budget_previous(fails) : batch;
-        if (budget_at(s, batch, l, &b, err) < 0)
+        if (budget_at(s, batch, limit, l, &b, err) < 0)
             return -1;
         *(b->total_bytes <= limit ? &fits : &fails) = batch;
     }
-    if (fits > 0 && budget_at(s, fits, l, &b, err) == 0)
+    if (fits > 0 && budget_at(s, fits, limit, l, &b, err) == 0)
         *out = *b;
     return 0;
 }

@@ -17,8 +17,13 @@ typedef struct ty_budget {
     uint64_t mapped_bytes; /* data files that are mapped: resident while there is room for them */
 } ty_budget;
 
-/* Plans the session's step for `batch` rows. program (may be NULL) receives the planned program. */
+/* Plans the session's step for `batch` rows. program (may be NULL) receives the planned program. Where the recipe
+ * allows it and a limit asks for it, parts of forward are computed again: s->temporary_bytes says so to the compiler,
+ * else 0. */
 int ty_budget_plan(ty_session *s, int64_t batch, ty_program **program, ty_budget *out, ty_error *err);
+
+/* Before compiling: s->temporary_bytes for the recipe's batch, or an error if it cannot fit `memory`. */
+int ty_budget_fit(ty_session *s, ty_error *err);
 
 /* Budgets that were planned already; a search adds to them. */
 enum { TY_BUDGET_MAX_KNOWN = 256 };

@@ -172,6 +172,22 @@ static int64_t break_even(const planned *p)
 
 /* ---- text ---- */
 
+/* What is computed again, to fit the recipe's memory. */
+static void print_remat(const ty_remat_report *r)
+{
+    char a[32], b[32];
+    if (r->n_lines == 0)
+        return;
+    printf(
+        "\n\n  computed again in backward, to fit the recipe's memory: %.1f %% more arithmetic, temporaries %s, not %s",
+        100 * r->share, ty_bytes_text(r->with_bytes, a, sizeof a), ty_bytes_text(r->without_bytes, b, sizeof b));
+    for (int i = 0; i < r->n_lines; i++)
+        printf("\n    %12s  %5.2f %%  %s, from %s to %s", ty_bytes_text((uint64_t)r->line[i].kept_bytes, a, sizeof a),
+               100 * r->line[i].share,
+               r->line[i].products ? "products and convolutions too" : "between products and convolutions",
+               r->line[i].from, r->line[i].to);
+}
+
 static void print_memory(const planned *p)
 {
     char a[32], b[32];
@@ -204,6 +220,7 @@ static void print_memory(const planned *p)
                    ty_bytes_text(p->use_bytes[i], a, sizeof a));
             first = 0;
         }
+    print_remat(&ty_program_report(p->program)->remat);
     puts("\n\n  largest buffers at the peak");
     char type[160];
     for (int i = 0; i < p->n_largest; i++)

@@ -586,6 +586,7 @@ static int read_top(recipe_reader *rd, const ty_doc *root)
         return -1;
     r->model = ty_recipe_path(rd, t.model);
     r->batch_rule = t.batch_rule;
+    r->remat = t.remat;
     r->batch_base = t.batch_base;
     r->epochs = t.epochs;
     r->max_steps = t.max_steps;

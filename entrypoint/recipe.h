@@ -105,6 +105,10 @@ typedef enum ty_debug { TY_DEBUG_NONE, TY_DEBUG_CHECK, TY_DEBUG_INTERPRET } ty_d
 
 typedef enum ty_batch_rule { TY_BATCH_RULE_NONE, TY_BATCH_RULE_LINEAR, TY_BATCH_RULE_SQRT } ty_batch_rule;
 
+/* Forward computed again in backward: never; if a batch of the given size does not fit `memory` otherwise; also to find
+ * a larger batch for batch_size auto. */
+typedef enum ty_recipe_remat { TY_REMAT_NONE, TY_REMAT_AUTO, TY_REMAT_BATCH } ty_recipe_remat;
+
 /* NULL-terminated lists of names. */
 typedef const char *const *ty_names;
 
@@ -121,6 +125,7 @@ typedef struct ty_recipe {
     double clip_max;
     bool batch_auto;       /* batch_size: auto. batch_size is then chosen when the data are known */
     uint64_t memory_bytes; /* that the run may take; 0: what the container or the machine has */
+    int remat;             /* ty_recipe_remat */
     int batch_rule;        /* ty_batch_rule: how lr follows the batch size */
     int64_t batch_base;    /* batch size that lr is meant for */
     int64_t batch_size, epochs, max_steps /* 0: none */, accumulate, seed, threads /* 0: all cores */;

@@ -5,6 +5,7 @@
 #define N(rows) (sizeof(rows) / sizeof((rows)[0]))
 
 static const char *const batch_rules[] = {"none", "linear", "sqrt", NULL};
+static const char *const remats[] = {"none", "auto", "batch", NULL}; /* as ty_recipe_remat */
 static const char *const determinism[] = {"default", "strict", NULL};
 static const char *const debugs[] = {"false", "true", "interpret", NULL};         /* as ty_debug */
 static const char *const precisions[] = {"float32", "bfloat16", "float16", NULL}; /* as ty_precision */
@@ -26,8 +27,11 @@ static const ty_bind_row top_rows[] = {
     {"batch_size", TY_BIND_NODE, TOP(batch_size), "32", .form = "an integer from 1 to 16777216, or auto",
      .help = "rows of one batch; auto: the largest multiple of 8 whose plan fits the memory"},
     {"memory", TY_BIND_NODE, TOP(memory), .form = "text",
-     .help =
-         "\"8 GiB\": what the run may take, for batch_size auto; left out: the container's limit, else what is free"},
+     .help = "\"8 GiB\": what the run may take, for batch_size auto and remat; left out: the container's limit, else "
+             "what is free"},
+    {"remat", TY_BIND_CHOICE, TOP(remat), "auto", .choices = remats,
+     .help = "auto: where a given batch_size does not fit a given memory, backward computes parts of forward again; "
+             "batch: batch_size auto counts on it too"},
     {"batch_size_rule", TY_BIND_CHOICE, TOP(batch_rule), "none", .choices = batch_rules,
      .help = "lr times batch_size / batch_size_base (linear), or its root (sqrt)"},
     {"batch_size_base", TY_BIND_INT, TOP(batch_base), "32", .min = 1, .max = 1 << 24,

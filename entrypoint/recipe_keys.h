@@ -18,6 +18,7 @@ typedef struct recipe_top {
     const ty_doc *warmup, *lr_scale, *ema, *keep_float32;
     const ty_doc *batch_size, *memory;
     int batch_rule;
+    int remat;
     int64_t batch_base, epochs, max_steps, accumulate, seed, threads, log_every;
     int deterministic, precision, debug;
     bool match_eager;

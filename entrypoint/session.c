@@ -1,4 +1,5 @@
 /* session.c - opening a run, phase by phase. */
+#include "entrypoint/budget.h"
 #include "entrypoint/session.h"
 
 #include "base/clock.h"
@@ -198,6 +199,8 @@ static int compile(ty_session *s, ty_error *err)
 {
     double start = ty_session_now_s();
     int64_t per_epoch = s->loop.batches_per_epoch / s->loop.accumulate;
+    if (ty_budget_fit(s, err) < 0)
+        return -1;
     const char *dump = s->job->dump_folder;
     if (!dump && s->recipe.debug != TY_DEBUG_NONE && s->job->output_folder)
         dump = ty_arena_printf(&s->arena, "%s/compiler", s->job->output_folder);
@@ -213,6 +216,7 @@ static int compile(ty_session *s, ty_error *err)
         .output_dir = s->compile_to,
         .model_name = s->recipe.model,
         .cache_note = s->cache_note,
+        .temporary_bytes = s->temporary_bytes,
         .plan_only = s->cache_note && !s->compile_to};
     if (ty_spec_build(&s->recipe, &s->plan, s->train, per_epoch > 0 ? per_epoch : 1, s->loop.total_steps,
                       s->validation != NULL, &s->arena, &s->spec, err) < 0 ||

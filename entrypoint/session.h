@@ -58,6 +58,8 @@ typedef struct ty_session {
     int64_t steps_done;
     const char *batch_reason;       /* of batch_size auto, for the banner; NULL: it was given */
     uint64_t planned_process_bytes; /* resident after the first plan; 0: none yet (budget.h) */
+    uint64_t batch_limit_bytes;     /* while batch_size auto searches and after; 0: it was given */
+    int64_t temporary_bytes;        /* limit for the compiler; 0: none (budget.h) */
     uint64_t announced_bytes;       /* peak that was announced */
     ty_session_times times;
     bool is_checked; /* every value of a step is looked at */

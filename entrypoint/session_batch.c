@@ -52,6 +52,7 @@ static int choose_largest(ty_session *s, int64_t max_batch, ty_error *err)
     ty_budget_list *known = TY_NEW(&s->arena, ty_budget_list);
     uint64_t limit = s->recipe.memory_bytes ? s->recipe.memory_bytes : ty_memory_limit(&why);
     ty_bytes_text(limit, limit_text, sizeof limit_text);
+    s->batch_limit_bytes = (uint64_t)(TY_BUDGET_SHARE * (double)limit);
     if (ty_budget_largest(s, (uint64_t)(TY_BUDGET_SHARE * (double)limit), max_batch, known, &b, err) < 0)
         return ty_error_wrap(err, "batch_size: auto");
     if (b.batch == 0) {

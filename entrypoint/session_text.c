@@ -48,6 +48,12 @@ void ty_session_banner(ty_session *s, ty_buf *out)
                 ty_bytes_text(need.input_bytes, (char[32]){0}, 32));
     ty_buf_addf(out, "program and graphs %s, data %s\n", ty_bytes_text(need.process_bytes, a, sizeof a),
                 ty_bytes_text(need.mapped_bytes, b, sizeof b));
+    if (c->remat.n_lines > 0)
+        ty_buf_addf(out,
+                    "  again       %.1f %% more arithmetic: backward computes %d parts of forward again, temporaries "
+                    "%s, not %s\n",
+                    100 * c->remat.share, c->remat.n_lines, ty_bytes_text(c->remat.with_bytes, a, sizeof a),
+                    ty_bytes_text(c->remat.without_bytes, b, sizeof b));
     ty_buf_addf(out, "  checkpoints %s%s\n", s->checkpoints.dir, s->resumed ? "" : " (none to resume from)");
 }
 

@@ -105,6 +105,46 @@ lacks "lr is left alone unless asked" "$W/err" "becomes"
 train --batch_size=auto --max_steps=1 --fresh
 has "all samples fit a machine" "$W/err" "all 1438 samples would fit"
 
+# ---- less memory than the batch would take ----
+case_name=remat
+mkdir -p "$W/deep"
+sed -e 's/batch_size: 64/batch_size: 1024/' examples/digits-c/train.yaml >"$W/deep/train.yaml"
+cat >"$W/deep/model.c" <<'END'
+#include <stdio.h>
+#include <trainyard/model.h>
+void model(ty_net *net)
+{
+    char name[16];
+    ty_var x = ty_linear(net, "in", ty_flatten(net, ty_input(net, "image", "f32[batch,1,8,8]"), 1), 256);
+    for (int i = 0; i < 12; i++) {
+        snprintf(name, sizeof name, "hidden%d", i);
+        x = ty_gelu(net, ty_linear(net, name, x, 256));
+    }
+    ty_output(net, "logits", ty_linear(net, "out", x, 10));
+}
+END
+deep() { ty "$1" "$W/deep/train.yaml" --data-dir="$W/data" "${@:2}"; }
+losses() { grep -oE '\| loss [0-9.]+' "$W/err"; }
+deep plan --json
+total=$(number memory total_bytes) temporary=$(number memory temporary_bytes)
+deep train --output-dir "$W/run" --fresh --max_steps=3 --log_every=1
+all=$(losses)
+deep plan --memory=$((total - temporary / 3))
+same "exit" 0 $rc
+has "what is computed again, and what that costs" "$W/out" "computed again in backward, to fit the recipe's memory:"
+has "part by part" "$W/out" " %  between products and convolutions, from "
+deep plan --memory=$((total - temporary / 3)) --remat=none
+lacks "not if it may not" "$W/out" "computed again"
+deep train --output-dir "$W/run" --fresh --memory=$((total - temporary / 3)) --max_steps=3 --log_every=1
+same "it trains" 0 $rc
+has "and says so" "$W/err" "% more arithmetic: backward computes"
+ok "losses are printed" test -n "$all"
+same "to the same losses" "$all" "$(losses)"
+deep train --output-dir "$W/run" --fresh --memory=$((total - temporary)) --max_steps=3
+same "not where nothing helps" 71 $rc
+has "what it needs" "$W/err" "1024 rows need at least"
+has "what to do" "$W/err" "smaller batch_size"
+
 # ---- the peak that was announced ----
 case_name=announced
 bytes_of() { # TEXT: "18.2 MiB" in KiB
