@@ -131,10 +131,16 @@ static int compile_states(ty_program *p, bool plan_only, ty_error *err)
     return 0;
 }
 
+/* A part of a weight on its way from the model file to its arena. */
+typedef struct compile_part {
+    char *to;
+    const char *from;
+    size_t n_bytes;
+} compile_part;
+
 #define COMPILE_PART_BYTES ((size_t)2 << 20)
 
-/* Weights in pieces; part may be NULL, to count them. */
-static int compile_list_parts(const ty_program *p, ty_ahead_part *part)
+static int compile_list_parts(const ty_program *p, compile_part *part)
 {
     int n = 0;
     for (int i = 0; i < ty_graph_n_states(p->graph); i++) {
@@ -142,8 +148,7 @@ static int compile_list_parts(const ty_program *p, ty_ahead_part *part)
         size_t element = ty_dtype_bytes((ty_dtype)state->type.dtype);
         for (int s = 0; state->init && s < state->n_segments; s++) {
             size_t left = state->init[s] ? ty_type_bytes(&state->segments[s].type) : 0;
-            ty_ahead_part next = {(char *)p->state[i] + state->segments[s].offset * (int64_t)element, state->init[s],
-                                  0};
+            compile_part next = {(char *)p->state[i] + state->segments[s].offset * (int64_t)element, state->init[s], 0};
             for (; left > 0; left -= next.n_bytes, next.to += next.n_bytes, next.from += next.n_bytes, n++) {
                 next.n_bytes = left < COMPILE_PART_BYTES ? left : COMPILE_PART_BYTES;
                 if (part)
@@ -154,25 +159,20 @@ static int compile_list_parts(const ty_program *p, ty_ahead_part *part)
     return n;
 }
 
-static bool compile_has_products(const ty_graph *g)
-{
-    for (uint32_t node = 0; node < ty_graph_n_nodes(g); node++)
-        if (ty_graph_op(g, node) == TY_OP_DOT)
-            return true;
-    return false;
-}
-
-static void compile_start_ahead(ty_program *p, ty_backend backend)
-{
-    int n = compile_list_parts(p, NULL);
-    ty_ahead_part *part = TY_NEW_ARRAY(&p->arena, ty_ahead_part, n);
-    compile_list_parts(p, part);
-    ty_ahead_start(&p->ahead, part, n, p->threads, backend == TY_BACKEND_CPU && compile_has_products(p->graph));
-}
-
+/* All threads copy: most of the time goes into touching memory for the first time, and into the file's pages. */
 static void compile_load_states(ty_program *p)
 {
-    ty_ahead_fill(&p->ahead);
+    int n = compile_list_parts(p, NULL);
+    ty_arena scratch;
+    ty_arena_init(&scratch);
+    compile_part *part = TY_NEW_ARRAY(&scratch, compile_part, n);
+    compile_list_parts(p, part);
+#pragma omp parallel for schedule(static, 1) num_threads(p->threads) if (n > 8)
+    for (int i = 0; i < n; i++) {
+        ty_pages_expect_copy(part[i].to, part[i].from, part[i].n_bytes);
+        memcpy(part[i].to, part[i].from, part[i].n_bytes);
+    }
+    ty_arena_fini(&scratch);
     ty_phases_lap(&p->report.phases, "load weights");
 }
 
@@ -451,15 +451,12 @@ int ty_program_of_graph(ty_graph *g, uint32_t tapes, const ty_compile_options *g
         compile_constants(p);
         rc = compile_states(p, opt.plan_only, err);
     }
-    if (rc == 0 && !opt.plan_only)
-        compile_start_ahead(p, opt.backend);
     ty_phases_lap(&p->report.phases, "states");
     if (rc == 0 && !opt.plan_only)
         rc = compile_hash(p, &opt, err);
     ty_phases_lap(&p->report.phases, "hash");
     if (rc == 0 && !opt.stop_after)
         rc = opt.backend == TY_BACKEND_CPU ? compile_cpu(p, &opt, err) : compile_interpreter(p, err);
-    ty_ahead_end(&p->ahead);
     if (rc < 0) {
         ty_program_free(p);
         return -1;

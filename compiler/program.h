@@ -2,7 +2,6 @@
 #ifndef TY_COMPILER_PROGRAM_H
 #define TY_COMPILER_PROGRAM_H
 
-#include "compiler/ahead.h"
 #include "compiler/compiler.h"
 #include "compiler/ir/graph.h"
 #include "compiler/ir/interpret.h"
@@ -24,7 +23,6 @@ struct ty_program {
     int threads;
     ty_backend backend;
     void **state;      /* memory of each state */
-    ty_ahead ahead;    /* while it is compiled */
     ty_binding *input; /* of the graph */
     int n_inputs;
     ty_input_range *range; /* of each input; what is NULL where there is no limit; array may be NULL */

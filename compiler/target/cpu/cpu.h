@@ -45,9 +45,6 @@ void ty_cpu_free(ty_cpu *cpu);
  */
 int ty_cpu_measure(const ty_plan *const *plans, int n_plans, const ty_cpu_options *opt, ty_cpu_report *out,
                    ty_error *err);
-/* Lets oneDNN write its code for products of float32 now, on any thread: otherwise the first product waits for it.
- * Failures show where it is needed. */
-void ty_cpu_expect_products(void);
 const ty_cpu_report *ty_cpu_report_of(const ty_cpu *cpu);
 /* Runs plan i. inputs[k]: bytes of graph input k (NULL where the tape does not read it). call_ns: NULL, or to how many
  * nanoseconds each call of the tape took, ty_cpu_n_calls(cpu, i) numbers.

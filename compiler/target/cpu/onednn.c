@@ -2,17 +2,14 @@
 #include "compiler/target/cpu/onednn.h"
 
 #include "base/dl.h"
-#include "compiler/target/cpu/cpu.h"
 
 #include <omp.h>
-#include <pthread.h>
 #include <stddef.h>
 
 #define ONEDNN_SERIAL_FLOPS 2e6 /* some ten microseconds of one core */
 
 static ty_onednn onednn;
 static bool onednn_ready;
-static pthread_mutex_t onednn_opening = PTHREAD_MUTEX_INITIALIZER;
 
 int ty_onednn_status(dnnl_status_t status, const char *what, ty_error *err)
 {
@@ -25,7 +22,7 @@ int ty_onednn_status(dnnl_status_t status, const char *what, ty_error *err)
                         code == TY_E_UNSUPPORTED ? " (not implemented for these shapes)" : "");
 }
 
-static int onednn_open(ty_error *err)
+int ty_onednn_get(const ty_onednn **out, ty_error *err)
 {
     static const char *const names[] = {"libdnnl.so.2", NULL};
     static const ty_dl_symbol symbols[] = {
@@ -34,6 +31,7 @@ static int onednn_open(ty_error *err)
 #undef X
     };
     void *handle;
+    *out = &onednn;
     if (onednn_ready)
         return 0;
     if (ty_dl_open(names, symbols, sizeof symbols / sizeof *symbols, &onednn, &handle, err) < 0) {
@@ -46,28 +44,6 @@ static int onednn_open(ty_error *err)
         return -1;
     onednn_ready = true;
     return 0;
-}
-
-int ty_onednn_get(const ty_onednn **out, ty_error *err)
-{
-    *out = &onednn;
-    pthread_mutex_lock(&onednn_opening);
-    int rc = onednn_open(err);
-    pthread_mutex_unlock(&onednn_opening);
-    return rc;
-}
-
-/* The first sgemm of a process generates all forms of the kernel, whatever its own shape. */
-void ty_cpu_expect_products(void)
-{
-    enum { N = 32 };
-    const ty_onednn *lib;
-    float a[N * N] = {0}, c[N * N];
-    if (ty_onednn_get(&lib, NULL) < 0)
-        return;
-    int before = ty_onednn_use_threads(1);
-    lib->sgemm('N', 'N', N, N, N, 1, a, N, a, N, 0, c, N);
-    ty_onednn_use_threads(before);
 }
 
 int ty_onednn_threads(const ty_library_shape *shape, double flops)
