@@ -5,9 +5,9 @@
  * A seed decides a graph of some thirty values: elementwise ops, comparisons, movement, reductions, scans, sorts,
  * lookups and writes by number, products, convolutions, pools, softmax, norms, in f32, f64, bf16, i32 and i64, states
  * that are updated, and the gradient of a sum of some values. It is compiled for one to four threads (with strict
- * determinism for two numbers of them, which must give the same bits), run three times, and each output compared with
- * the interpreter, which rounds each value to its type and computes in double. The compiler checks its memory plan by
- * itself.
+ * determinism for two numbers of them, which must give the same bits; every fifth with as much of forward computed
+ * again in backward as can be), run three times, and each output compared with the interpreter, which rounds each value
+ * to its type and computes in double. The compiler checks its memory plan by itself.
  *
  * Values stay near 1, so that one tolerance serves. What jumps (comparisons, rounding, sorting) is only applied to
  * exact values: small multiples of 1/8 that were moved but not computed with.
@@ -646,6 +646,7 @@ static bool judge(uint64_t seed, int only, fault *f)
     ty_compile_options cpu = {.backend = TY_BACKEND_CPU,
                               .threads = 1 + (int)(seed % 3),
                               .deterministic_strict = strict,
+                              .temporary_bytes = seed % 5 == 1 ? 1 : 0,
                               .dump_dir = getenv("TY_GRAPHS_DUMP")};
     ty_compile_options judge = {.backend = TY_BACKEND_INTERPRETER}, other = cpu;
     other.threads = 4;
