@@ -33,7 +33,7 @@ typedef struct settings {
     int threads;
     const char *dump;
     ty_precision precision;
-    double within; /* relative, of losses in mixed precision */
+    double within; /* relative, of the curve of losses in mixed precision */
 } settings;
 
 typedef struct test_case {
@@ -328,11 +328,16 @@ static double expected_at(const test_case *c, const char *key, int64_t i)
     return !d ? NAN : d->kind == TY_DOC_INT ? (double)d->integer : d->number;
 }
 
-/* In mixed precision losses may be off by `within`; gradients and weights are not looked at. */
+/* In mixed precision the curve of losses may be off by `within` on average, the evaluation at the end by twice, and a
+ * single loss by three times as much: with small batches it is rounding itself that moves a single one (resnet_basic in
+ * float16: 1.7 to 2.1 % off, by the number of threads alone). Gradients and weights are not looked at. */
+#define WITHIN_EVALUATION 2
+#define WITHIN_STEP       3
+
 static double tolerance(const test_case *c, const char *key)
 {
     if (c->set.precision != TY_PRECISION_FLOAT32)
-        return c->set.within;
+        return c->set.within * (strncmp(key, "eval", 4) == 0 ? WITHIN_EVALUATION : WITHIN_STEP);
     return number(ty_doc_find(c->expected, "tolerance"), key, 1e-5);
 }
 
@@ -371,6 +376,7 @@ static void evaluate(test_case *c, int64_t batch, const char *key)
 static void train(test_case *c)
 {
     int64_t per_step = c->spec.accumulate;
+    double off = 0; /* sum over the steps, relative */
     for (int64_t t = 0; t < c->steps; t++) {
         double loss = 0;
         for (int64_t m = 0; m < per_step; m++) {
@@ -382,12 +388,15 @@ static void train(test_case *c)
                norm = expected_at(c, "grad_norm", t);
         compare(c, WORST_LOSS, loss, want, tolerance(c, t ? "losses" : "first_loss") * fabs(want),
                 "loss of step %" PRId64, t);
+        off += fabs(loss - want) / fabs(want);
         compare(c, WORST_LR, result(c, TY_RUN_LAST, "lr"), rate, LR_TOLERANCE * fabs(rate) + 1e-30,
                 "rate of step %" PRId64, t);
         if (c->set.precision == TY_PRECISION_FLOAT32)
             compare(c, WORST_NORM, result(c, TY_RUN_LAST, "grad_norm"), norm, tolerance(c, "grad_norm") * fabs(norm),
                     "gradient of step %" PRId64, t);
     }
+    if (c->set.precision != TY_PRECISION_FLOAT32)
+        compare(c, WORST_LOSS, off / (double)c->steps, 0, c->set.within, "losses, off on average");
 }
 
 /* ---- weights at the end ---------------------------------------------------------------------------------------------
