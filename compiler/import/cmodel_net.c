@@ -352,7 +352,7 @@ const cmodel_row cmodel_leaves[] = {
 
 const cmodel_row *cmodel_find_op(const char *name)
 {
-    const cmodel_row *const tables[] = {cmodel_leaves, cmodel_basics, cmodel_layers, cmodel_windows};
+    const cmodel_row *const tables[] = {cmodel_leaves, cmodel_basics, cmodel_layers, cmodel_windows, cmodel_onnx};
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const cmodel_row *row = tables[t]; row->name; row++)
             if (strcmp(row->name, name) == 0)

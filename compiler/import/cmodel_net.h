@@ -92,8 +92,8 @@ typedef struct cmodel_row {
     int arg;
 } cmodel_row;
 const cmodel_row *cmodel_find_op(const char *name);
-extern const cmodel_row cmodel_leaves[], cmodel_basics[], cmodel_layers[],
-    cmodel_windows[]; /* each ends with a NULL name */
+extern const cmodel_row cmodel_leaves[], cmodel_basics[], cmodel_layers[], cmodel_windows[],
+    cmodel_onnx[]; /* each ends with a NULL name */
 
 /* Initial bytes of a weight, f32, into out. */
 void cmodel_initialize(const char *name, const ty_type *type, ty_init init, uint64_t seed, float *out);

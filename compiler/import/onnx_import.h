@@ -68,6 +68,9 @@ typedef struct onnx_importer {
     int64_t n_good;                          /* nodes read before the first fault */
     int64_t fault_nodes[TY_ONNX_MAX_FAULTS]; /* node number of each stored fault */
     const char *fault_ops[TY_ONNX_MAX_FAULTS];
+    ty_names *asked; /* NULL, or gathers the names of attributes that operators look for; the first of them, too: */
+    const char *asked_name[32];
+    int n_asked;
 } onnx_importer;
 
 struct onnx_ctx;

@@ -105,8 +105,18 @@ static const onnx_attr *find_attr(const onnx_node *node, const onnx_scope *scope
     return attr;
 }
 
+static void note_asked(onnx_importer *imp, const char *name)
+{
+    if (!imp->asked || ty_names_find(imp->asked, name) >= 0)
+        return;
+    ty_names_put(imp->asked, name, imp->n_asked);
+    if (imp->n_asked < (int)(sizeof imp->asked_name / sizeof imp->asked_name[0]))
+        imp->asked_name[imp->n_asked++] = name;
+}
+
 const onnx_attr *onnx_find_attr(const onnx_ctx *c, const char *name)
 {
+    note_asked(c->imp, name);
     return find_attr(c->node, c->scope, name);
 }
 

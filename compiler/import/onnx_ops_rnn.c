@@ -150,6 +150,8 @@ static bool rnn_read(onnx_ctx *c, rnn *r)
                   (long long)r->steps, (long long)r->hidden);
         return false;
     }
+    if (onnx_attr_int(c, "hidden_size", r->hidden) != r->hidden)
+        onnx_fail_attr(c, "hidden_size", "is not the %lld of the weights", (long long)r->hidden);
     read_activations(r);
     if (c->failed || !check_shapes(r))
         return false;

@@ -164,6 +164,21 @@ typedef struct ty_args {
     const void *data, *options;
 } ty_args;
 
+/* Several tensors; {0} stands for one that is left out. Write ty_vars(x, w). */
+typedef struct ty_list {
+    const ty_var *var;
+    int64_t n;
+} ty_list;
+
+#define ty_vars(...)                                                                                                   \
+    ((ty_list){.var = (const ty_var[]){__VA_ARGS__}, .n = (int64_t)(sizeof((ty_var[]){__VA_ARGS__}) / sizeof(ty_var))})
+
+struct ty_onnx_call_ {
+    ty_list in;
+    ty_var *out;
+    int64_t n_out;
+};
+
 typedef struct ty_net_calls {
     ty_var (*apply)(ty_net *net, const char *op, const ty_var *in, int n_in, const ty_args *args);
     ty_shape (*shape)(ty_net *net, ty_var x);
@@ -440,6 +455,26 @@ __attribute__((format(printf, 2, 3))) static inline const char *ty_text_(ty_net 
 #define ty_cumsum(net, x, axis_)           TY_1_(net, "cumsum", x, .axis = axis_)
 /* NumPy's: leading axes broadcast, vectors are rows or columns. */
 #define ty_matmul(net, a, b) TY_2_(net, "matmul", a, b)
+
+/* ---- every other operator --------------------------------------------------------------------------------------- */
+
+/* Any operator that can be imported from a file, by its name in ONNX (opset 23; "com.microsoft.FastGelu" for those of
+ * another domain), with its inputs and attributes there. Attributes are a YAML map without braces, NULL for none:
+ *
+ *     ty_var y = ty_onnx(net, "DepthToSpace", ty_vars(x), "blocksize: 2, mode: CRD");
+ *     ty_var clipped = ty_onnx(net, "Clip", ty_vars(x, none, six), NULL);                  // ty_var none = {0}
+ *     ty_var out[3];
+ *     ty_onnx_results(net, "LSTM", ty_vars(x, w, r), "hidden_size: 32, activations: [Tanh, Tanh, Tanh]", out, 3);
+ *
+ * What ONNX wants as a constant (axes, shapes) is a ty_constant. Sequences and what has graphs inside (If, Loop, Scan)
+ * are left to C itself. ty_onnx is the first result; ty_onnx_results fills out with the first n_out, {0} where the
+ * operator leaves one out. */
+#define ty_onnx(net, op_, inputs_, attributes_) ty_onnx_(net, op_, inputs_, attributes_, NULL, 1)
+#define ty_onnx_results(net, op_, inputs_, attributes_, out_, n_out_)                                                  \
+    ((void)ty_onnx_(net, op_, inputs_, attributes_, out_, n_out_))
+#define ty_onnx_(net, op_, inputs_, attributes_, out_, n_out_)                                                         \
+    ty_apply0_(TY_AT_(net), "onnx",                                                                                    \
+               &(ty_args){.name = op_, .text = attributes_, .options = &(struct ty_onnx_call_){inputs_, out_, n_out_}})
 
 #endif /* TY_MODEL_TYPES_ONLY */
 #endif
