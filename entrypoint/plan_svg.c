@@ -1,6 +1,8 @@
 /* plan_svg.c - see plan_svg.h. */
 #include "entrypoint/plan_svg.h"
 
+#include "entrypoint/html.h"
+
 #include "base/quantity.h"
 
 #include <stdlib.h>
@@ -25,24 +27,6 @@ static double y_of(const ty_tape_facts *t, double bytes)
     return TOP + HEIGHT * (1 - bytes / (double)(t->slab_bytes > 0 ? t->slab_bytes : 1));
 }
 
-static void add_escaped(ty_buf *out, const char *text)
-{
-    for (; *text; text++)
-        switch (*text) {
-        case '<':
-            ty_buf_adds(out, "&lt;");
-            break;
-        case '>':
-            ty_buf_adds(out, "&gt;");
-            break;
-        case '&':
-            ty_buf_adds(out, "&amp;");
-            break;
-        default:
-            ty_buf_addc(out, (unsigned char)*text < 0x20 ? ' ' : *text);
-        }
-}
-
 static void add_head(const char *title, ty_buf *out)
 {
     ty_buf_addf(out,
@@ -51,7 +35,7 @@ static void add_head(const char *title, ty_buf *out)
                 "<style>.b rect{stroke:#fff;stroke-width:.4;fill-opacity:.86}.b rect:hover{fill-opacity:1;stroke:#000;"
                 "stroke-width:1.2}</style>\n<text x=\"%d\" y=\"32\" font-size=\"18\" font-weight=\"bold\">",
                 LEFT + WIDTH + RIGHT, TOP + HEIGHT + BOTTOM, LEFT);
-    add_escaped(out, title);
+    ty_html_text(title, out);
     ty_buf_adds(out, "</text>\n");
 }
 
@@ -98,7 +82,7 @@ static void add_buffers(const ty_tape_facts *t, ty_buf *out)
         double x = x_of(t, b->first), top = y_of(t, (double)(b->offset + b->bytes));
         ty_buf_addf(out, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"><title>", x, top,
                     x_of(t, last) - x, y_of(t, (double)b->offset) - top, use_colours[b->use]);
-        add_escaped(out, b->origin[0] ? b->origin : "(no layer)");
+        ty_html_text(b->origin[0] ? b->origin : "(no layer)", out);
         ty_buf_addf(out, "\n%s, %s, %s\ncalls %d to %d</title></rect>\n", ty_type_text(&b->type, type, sizeof type),
                     ty_bytes_text((uint64_t)b->bytes, size, sizeof size), ty_buffer_use_text(b->use), b->first,
                     b->last);
