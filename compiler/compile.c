@@ -357,29 +357,29 @@ static bool compile_skips(const ty_compile_options *opt, const char *name)
     return false;
 }
 
+static int compile_no_pass(const char *what, const char *name, ty_error *err)
+{
+    char names[256] = "";
+    for (size_t i = 0; i < sizeof compile_passes / sizeof *compile_passes; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "", compile_passes[i].name);
+    ty_error_set(err, TY_E_USAGE, "there is no pass \"%s\"%s", name, what);
+    return ty_error_help(err, "passes: step, %s", names);
+}
+
 static int compile_check_skipped(const ty_compile_options *opt, ty_error *err)
 {
     for (int i = 0; i < opt->n_skip_passes; i++)
         if (!compile_may_skip(opt->skip_passes[i]))
-            return ty_error_set(
-                err, TY_E_USAGE,
-                "passes to skip: expected attend, mask, layout, winograd, accumulate, bucket or split, found \"%s\"",
-                opt->skip_passes[i]);
+            return compile_no_pass(" that can be left out", opt->skip_passes[i], err);
     return 0;
 }
 
 static int compile_check_stop(const ty_compile_options *opt, ty_error *err)
 {
-    char names[256] = "step";
     bool found = !opt->stop_after || strcmp(opt->stop_after, "step") == 0;
-    for (size_t i = 0; i < sizeof compile_passes / sizeof *compile_passes; i++) {
-        found |= opt->stop_after && strcmp(opt->stop_after, compile_passes[i].name) == 0;
-        snprintf(names + strlen(names), sizeof names - strlen(names), ", %s", compile_passes[i].name);
-    }
-    if (found)
-        return 0;
-    ty_error_set(err, TY_E_USAGE, "there is no pass \"%s\"", opt->stop_after);
-    return ty_error_help(err, "passes: %s", names);
+    for (size_t i = 0; i < sizeof compile_passes / sizeof *compile_passes && !found; i++)
+        found = strcmp(opt->stop_after, compile_passes[i].name) == 0;
+    return found ? 0 : compile_no_pass("", opt->stop_after, err);
 }
 
 static int compile_verify(const ty_graph *g, const char *after, ty_error *err)

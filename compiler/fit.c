@@ -112,10 +112,8 @@ int ty_fit(ty_graph **g, uint32_t tapes, int64_t limit, int fuse_for, ty_arena *
     ty_remat *best = NULL;
     least = before;
     for (size_t i = 0; rc == 0 && before > limit && i < sizeof fit_segments / sizeof *fit_segments; i++) {
-        ty_remat *r = NULL;
-        rc = ty_remat_new(*g, fit_segments[i], &r, err);
-        if (rc == 0)
-            rc = fit_attempt(&f, r, ty_remat_n_items(r), &bytes, err);
+        ty_remat *r = ty_remat_new(*g, fit_segments[i]);
+        rc = fit_attempt(&f, r, ty_remat_n_items(r), &bytes, err);
         bool better = rc == 0 && bytes < least;
         if (better) {
             ty_remat_free(best);

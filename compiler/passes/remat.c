@@ -185,13 +185,12 @@ static void remat_items(ty_remat *r)
     }
 }
 
-int ty_remat_new(const ty_graph *g, int n_segments, ty_remat **out, ty_error *err)
+ty_remat *ty_remat_new(const ty_graph *g, int n_segments)
 {
     ty_arena arena;
     ty_arena_init(&arena);
     ty_remat *r = TY_NEW(&arena, ty_remat);
     size_t n = (size_t)ty_graph_n_nodes(g) + 1;
-    (void)err;
     r->arena = arena;
     r->g = g;
     r->live = TY_NEW_ARRAY(&r->arena, uint8_t, n);
@@ -204,8 +203,7 @@ int ty_remat_new(const ty_graph *g, int n_segments, ty_remat **out, ty_error *er
     remat_cut(r, n_segments);
     remat_cross(r);
     remat_items(r);
-    *out = r;
-    return 0;
+    return r;
 }
 
 int ty_remat_n_items(const ty_remat *r)

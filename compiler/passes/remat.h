@@ -7,7 +7,7 @@
  * is kept longest. The last segment is left out: backward begins with it.
  *
  *     ty_remat *r;
- *     ty_remat_new(g, 16, &r, &err);
+ *     ty_remat *r = ty_remat_new(g, 16);
  *     ty_remat_apply(r, n, &next, &err);       with the first n of ty_remat_n_items(r)
  *     ty_remat_free(r);
  *
@@ -30,7 +30,7 @@ typedef struct ty_remat_item {
 } ty_remat_item;
 
 /* Reads a lowered graph, which must live as long. */
-int ty_remat_new(const ty_graph *g, int n_segments, ty_remat **out, ty_error *err);
+ty_remat *ty_remat_new(const ty_graph *g, int n_segments);
 int ty_remat_n_items(const ty_remat *r);
 const ty_remat_item *ty_remat_item_of(const ty_remat *r, int i);
 /* A new graph that does the first n items. Keeps: everything, up to the rounding of fused multiplications. */
