@@ -135,6 +135,12 @@ has "what is computed again, and what that costs" "$W/out" "computed again in ba
 has "part by part" "$W/out" " %  between products and convolutions, from "
 deep plan --memory=$((total - temporary / 3)) --remat=none
 lacks "not if it may not" "$W/out" "computed again"
+operations() { grep -oE '[0-9]+ operations' "$W/out" | grep -oE '^[0-9]+'; }
+deep graph --html "$W/whole.html"
+whole=$(operations)
+deep graph --html "$W/again.html" --memory=$((total - temporary / 3))
+same "a picture of it" 0 $rc
+ok "has what is computed again: $whole, $(operations) operations" test "$(operations)" -gt "$whole"
 deep train --output-dir "$W/run" --fresh --memory=$((total - temporary / 3)) --max_steps=3 --log_every=1
 same "it trains" 0 $rc
 has "and says so" "$W/err" "% more arithmetic: backward computes"

@@ -58,4 +58,21 @@ static ty_model *open_text(const char *text)
     return open_model(write_text("model.c", text));
 }
 
+/* A program that infers with all inputs as they are declared. */
+static __attribute__((unused)) ty_program *infer_as_declared(const ty_model *m, ty_backend backend)
+{
+    ty_binding in[8];
+    ty_program *p;
+    ty_error err = {0};
+    int n = ty_model_n_inputs(m);
+    assert_true(n <= 8);
+    for (int i = 0; i < n; i++) {
+        const ty_model_value *d = ty_model_input(m, i);
+        in[i] = (ty_binding){d->name, ty_type_make(d->dtype, d->rank, d->dim)};
+    }
+    if (ty_compile_infer(m, in, n, &(ty_compile_options){.backend = backend, .threads = 1}, &p, &err) < 0)
+        fail_msg("%s: %s", err.place, err.message);
+    return p;
+}
+
 #endif

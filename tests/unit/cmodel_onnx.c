@@ -85,16 +85,8 @@ static void run_cases(ty_backend backend)
     ty_model *model = open_text(text.data);
     ty_buf_fini(&text);
     const float m[] = {1, 2, 3, 4, 5, 6}, d[] = {0, 1, 2, 3, 4, 5, 6, 7}, one[] = {1};
-    ty_binding in[3];
-    for (int i = 0; i < 3; i++) {
-        const ty_model_value *v = ty_model_input(model, i);
-        in[i] = (ty_binding){v->name, ty_type_make(v->dtype, v->rank, v->dim)};
-    }
-    ty_compile_options opt = {.backend = backend, .threads = 1};
     ty_error err = {0};
-    ty_program *p;
-    if (ty_compile_infer(model, in, 3, &opt, &p, &err) < 0)
-        fail_msg("%s: %s", err.place, err.message);
+    ty_program *p = infer_as_declared(model, backend);
     assert_int_equal(ty_program_run(p, TY_RUN_EVAL, (const void *[]){m, d, one}, &err), 0);
     for (int i = 0; i < N_CASES; i++) {
         char name[16];

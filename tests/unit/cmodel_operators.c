@@ -233,16 +233,8 @@ static void run_cases(ty_backend backend)
     for (int i = 0; i < 6; i++)
         m[i] = (float)i + 1, v[i] = (float)v_values[i];
     memcpy(c, x, sizeof c);
-    ty_binding in[5];
-    for (int i = 0; i < 5; i++) {
-        const ty_model_value *d = ty_model_input(model, i);
-        in[i] = (ty_binding){d->name, ty_type_make(d->dtype, d->rank, d->dim)};
-    }
-    ty_compile_options opt = {.backend = backend, .threads = 1};
     ty_error err = {0};
-    ty_program *p;
-    if (ty_compile_infer(model, in, 5, &opt, &p, &err) < 0)
-        fail_msg("%s: %s", err.place, err.message);
+    ty_program *p = infer_as_declared(model, backend);
     assert_int_equal(ty_program_run(p, TY_RUN_EVAL, (const void *[]){v, x, m, ids, c}, &err), 0);
     for (int i = 0; i < N_CASES; i++) {
         char name[16];

@@ -1,5 +1,5 @@
 /* Rotary embedding: what exporters write becomes the one form, near misses stay, and its gradient needs no x. The forms
- * of real exporters are in raise.c.
+ * of real exporters are in raise_files.c.
  */
 #include "tests/unit/raise_case.h"
 

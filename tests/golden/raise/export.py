@@ -1,4 +1,4 @@
-"""Small models as PyTorch's two exporters write them: tests/unit/raise.c knows what must be found in each.
+"""Small models as PyTorch's two exporters write them: tests/unit/raise_files.c knows what must be found in each.
 
     python3 tests/golden/raise/export.py [FOLDER]     writes FOLDER/NAME.EXPORTER.onnx (default: beside this file)
 
