@@ -6,6 +6,9 @@
 #ifndef TY_ENTRYPOINT_COMMAND_H
 #define TY_ENTRYPOINT_COMMAND_H
 
+#include "base/arena.h"
+#include "base/error.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -41,7 +44,9 @@ typedef struct ty_command_row {
     int min_words, max_words;
     bool takes_settings; /* unknown --key=value are settings */
     bool is_hidden;
-    int (*run)(const ty_arguments_given *given);
+    /* Returns the exit status, or -1 with *err set, which main tells (complain.h): as JSON where --json was given. The
+     * arena lives until then. */
+    int (*run)(const ty_arguments_given *given, ty_arena *a, ty_error *err);
 } ty_command_row;
 
 extern const ty_command_row ty_command_train, ty_command_check, ty_command_infer, ty_command_version,

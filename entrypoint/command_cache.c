@@ -4,7 +4,6 @@
 #include "compiler/compiler.h"
 #include "entrypoint/cache_folder.h"
 #include "entrypoint/command.h"
-#include "entrypoint/complain.h"
 #include "entrypoint/job.h"
 #include "entrypoint/overrides.h"
 
@@ -92,25 +91,13 @@ static int dispatch(const cache_request *r, ty_error *err)
     return ty_error_help(err, "`trainyard cache --help` says what they do");
 }
 
-static int run(const ty_arguments_given *given)
+static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
 {
-    ty_error err = {0};
-    ty_arena a;
-    ty_arena_init(&a);
-    cache_request r = {given, given->value[DIR] ? given->value[DIR] : ty_cache_folder(&a), &a};
-    int status;
-    if (!r.dir) {
-        ty_error_set(&err, TY_E_CONFIG,
-                     "there is no cache: TRAINYARD_CACHE_DIR is \"none\" or empty, or HOME is not set");
-        ty_error_help(&err, "name the folder: --dir=DIR");
-        status = -1;
-    } else {
-        status = dispatch(&r, &err);
-    }
-    if (status < 0)
-        status = ty_complain_of_command(&err, false);
-    ty_arena_fini(&a);
-    return status;
+    cache_request r = {given, given->value[DIR] ? given->value[DIR] : ty_cache_folder(a), a};
+    if (r.dir)
+        return dispatch(&r, err);
+    ty_error_set(err, TY_E_CONFIG, "there is no cache: TRAINYARD_CACHE_DIR is \"none\" or empty, or HOME is not set");
+    return ty_error_help(err, "name the folder: --dir=DIR");
 }
 
 const ty_command_row ty_command_cache = {

@@ -25,7 +25,7 @@ static const ty_option options[N_OPTIONS] = {
 };
 
 typedef struct check {
-    ty_arena arena;
+    ty_arena *arena;
     const ty_arguments_given *given;
     const char *path;
     ty_model *model;
@@ -376,12 +376,12 @@ static int parse_count(const char *option, const char *text, int64_t *out, ty_er
 
 static int parse_dims(check *c, ty_summary_options *o, ty_error *err)
 {
-    ty_free_dim *dims = TY_NEW_ARRAY(&c->arena, ty_free_dim, c->given->n_repeated + 1);
+    ty_free_dim *dims = TY_NEW_ARRAY(c->arena, ty_free_dim, c->given->n_repeated + 1);
     for (int i = 0; i < c->given->n_repeated; i++) {
         const char *word = c->given->repeated[i], *equals = strrchr(word, '=');
         if (!equals || equals == word)
             return ty_error_set(err, TY_E_USAGE, "--dim needs NAME=N, found \"%s\"", word);
-        dims[i].name = ty_arena_strndup(&c->arena, word, (size_t)(equals - word));
+        dims[i].name = ty_arena_strndup(c->arena, word, (size_t)(equals - word));
         if (parse_count("--dim", equals + 1, &dims[i].value, err) < 0)
             return -1;
     }
@@ -394,11 +394,11 @@ static int check_recipe(check *c, ty_error *err)
 {
     ty_recipe recipe;
     ty_spec_plan plan;
-    if (ty_recipe_load(c->given->value[RECIPE], NULL, 0, &c->arena, &recipe, err) < 0)
+    if (ty_recipe_load(c->given->value[RECIPE], NULL, 0, c->arena, &recipe, err) < 0)
         return -1;
-    if (ty_spec_plan_make(&recipe, c->model, &c->arena, &plan, err) < 0)
+    if (ty_spec_plan_make(&recipe, c->model, c->arena, &plan, err) < 0)
         return -1;
-    c->n_data = ty_data_look_at(&recipe, &plan, c->given->value[DATA_DIR], &c->arena, c->data, err);
+    c->n_data = ty_data_look_at(&recipe, &plan, c->given->value[DATA_DIR], c->arena, c->data, err);
     return c->n_data < 0 ? -1 : 0;
 }
 
@@ -408,22 +408,17 @@ static int check_model(check *c, ty_error *err)
     if ((c->given->value[BATCH] && parse_count("--batch", c->given->value[BATCH], &o.batch, err) < 0) ||
         parse_dims(c, &o, err) < 0 || ty_model_open(c->path, &c->model, err) < 0 ||
         (c->given->value[RECIPE] && check_recipe(c, err) < 0) ||
-        ty_model_summarize(c->model, &o, &c->arena, &c->summary, err) < 0)
+        ty_model_summarize(c->model, &o, c->arena, &c->summary, err) < 0)
         return -1;
     (c->given->value[JSON] ? print_json : print_text)(c);
     return c->summary.n_faults > 0 ? ty_error_exit_status(c->summary.fault[0].code) : 0;
 }
 
-static int run(const ty_arguments_given *given)
+static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
 {
-    ty_error err = {0};
-    check c = {.given = given, .path = given->words[0]};
-    ty_arena_init(&c.arena);
-    int status = check_model(&c, &err);
-    if (status < 0)
-        status = ty_complain_of_command(&err, given->value[JSON]);
+    check c = {.given = given, .path = given->words[0], .arena = a};
+    int status = check_model(&c, err);
     ty_model_free(c.model);
-    ty_arena_fini(&c.arena);
     return status;
 }
 

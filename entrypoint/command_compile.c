@@ -2,7 +2,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "entrypoint/command.h"
-#include "entrypoint/complain.h"
 #include "entrypoint/job.h"
 #include "entrypoint/overrides.h"
 
@@ -17,7 +16,7 @@ static const ty_option options[N_OPTIONS] = {
                   false},
 };
 
-static int compile(const ty_arguments_given *given, ty_arena *a, ty_error *err)
+static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
 {
     bool hit;
     ty_job job = {.recipe_path = given->words[0], .data_folder = given->value[DATA_DIR]};
@@ -37,18 +36,6 @@ static int compile(const ty_arguments_given *given, ty_arena *a, ty_error *err)
            "use them: trainyard train %s --compiled=%s\n",
            folder, job.recipe_path, folder);
     return 0;
-}
-
-static int run(const ty_arguments_given *given)
-{
-    ty_error err = {0};
-    ty_arena a;
-    ty_arena_init(&a);
-    int status = compile(given, &a, &err);
-    if (status < 0)
-        status = ty_complain_of_command(&err, false);
-    ty_arena_fini(&a);
-    return status;
 }
 
 const ty_command_row ty_command_compile = {

@@ -2,8 +2,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/quantity.h"
+#include "entrypoint/budget.h"
 #include "entrypoint/command.h"
-#include "entrypoint/complain.h"
 #include "entrypoint/graph_html.h"
 #include "entrypoint/html.h"
 #include "entrypoint/overrides.h"
@@ -23,7 +23,7 @@ static const ty_option options[N_OPTIONS] = {
 };
 
 typedef struct graphed {
-    ty_arena arena;
+    ty_arena *arena;
     ty_session session;
     ty_program *program;
     ty_run run;
@@ -37,14 +37,17 @@ static int compile(graphed *g, ty_error *err)
 {
     ty_session *s = &g->session;
     ty_train_spec spec;
+    if (ty_budget_fit(s, err) < 0)
+        return -1;
     int64_t per_epoch = s->loop.batches_per_epoch / s->loop.accumulate;
     ty_compile_options opt = {.backend = TY_BACKEND_CPU,
                               .threads = (int)s->recipe.threads,
                               .deterministic_strict = s->recipe.deterministic_strict,
                               .stop_after = g->after,
+                              .temporary_bytes = s->temporary_bytes,
                               .plan_only = true};
     if (ty_spec_build(&s->recipe, &s->plan, s->train, per_epoch > 0 ? per_epoch : 1, s->loop.total_steps,
-                      s->validation != NULL, &g->arena, &spec, err) < 0)
+                      s->validation != NULL, g->arena, &spec, err) < 0)
         return -1;
     if (g->run == TY_RUN_EVAL)
         spec.no_eval = false;
@@ -54,14 +57,14 @@ static int compile(graphed *g, ty_error *err)
 static int find_all(graphed *g, ty_error *err)
 {
     ty_machine_ceilings machine;
-    if (compile(g, err) < 0 || ty_program_describe_graph(g->program, g->run, &g->arena, &g->graph, err) < 0)
+    if (compile(g, err) < 0 || ty_program_describe_graph(g->program, g->run, g->arena, &g->graph, err) < 0)
         return -1;
-    g->drawing = (ty_drawing){.arena = &g->arena, .graph = &g->graph};
+    g->drawing = (ty_drawing){.arena = g->arena, .graph = &g->graph};
     if (g->after) {
         ty_drawing_of_nodes(&g->drawing);
         return 0;
     }
-    if (ty_program_describe(g->program, g->run, &g->arena, &g->tape, err) < 0 ||
+    if (ty_program_describe(g->program, g->run, g->arena, &g->tape, err) < 0 ||
         ty_machine_measure((int)g->session.recipe.threads, &machine, err) < 0)
         return -1;
     g->drawing.tape = &g->tape;
@@ -138,7 +141,7 @@ static int graph(const ty_arguments_given *given, graphed *g, ty_error *err)
     g->after = given->value[AFTER];
     g->run = given->value[EVAL] ? TY_RUN_EVAL : TY_RUN_LAST;
     if (ty_log_from_environment(err) < 0 ||
-        ty_overrides_parse(given->rest, &g->arena, &job.overrides, &job.n_overrides, err) < 0 ||
+        ty_overrides_parse(given->rest, g->arena, &job.overrides, &job.n_overrides, err) < 0 ||
         ty_file_try(path, err) < 0)
         return -1;
     int rc = ty_session_open(&g->session, &job, &phase, err);
@@ -151,16 +154,10 @@ static int graph(const ty_arguments_given *given, graphed *g, ty_error *err)
     return rc;
 }
 
-static int run(const ty_arguments_given *given)
+static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
 {
-    ty_error err = {0};
-    graphed g = {0};
-    ty_arena_init(&g.arena);
-    int status = graph(given, &g, &err);
-    if (status < 0)
-        status = ty_complain_of_command(&err, false);
-    ty_arena_fini(&g.arena);
-    return status;
+    graphed g = {.arena = a};
+    return graph(given, &g, err);
 }
 
 static const char page[] =

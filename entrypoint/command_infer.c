@@ -21,7 +21,7 @@ static const ty_option options[N_OPTIONS] = {
 };
 
 typedef struct inference {
-    ty_arena arena;
+    ty_arena *arena;
     ty_model *model;
     ty_program *program;
     ty_tensor *tensors; /* [n inputs], data owned */
@@ -44,7 +44,7 @@ static const char *input_names(inference *f)
 {
     const char *list = "";
     for (int i = 0; i < f->n; i++)
-        list = ty_arena_printf(&f->arena, "%s%s%s", list, i ? ", " : "", ty_model_input(f->model, i)->name);
+        list = ty_arena_printf(f->arena, "%s%s%s", list, i ? ", " : "", ty_model_input(f->model, i)->name);
     return list;
 }
 
@@ -76,9 +76,9 @@ static int read_input(inference *f, const char *word, ty_error *err)
 static int read_inputs(inference *f, const ty_arguments_given *given, ty_error *err)
 {
     f->n = ty_model_n_inputs(f->model);
-    f->tensors = TY_NEW_ARRAY(&f->arena, ty_tensor, f->n);
-    f->bindings = TY_NEW_ARRAY(&f->arena, ty_binding, f->n);
-    f->pointers = TY_NEW_ARRAY(&f->arena, const void *, f->n);
+    f->tensors = TY_NEW_ARRAY(f->arena, ty_tensor, f->n);
+    f->bindings = TY_NEW_ARRAY(f->arena, ty_binding, f->n);
+    f->pointers = TY_NEW_ARRAY(f->arena, const void *, f->n);
     for (int i = 0; i < given->n_repeated; i++)
         if (read_input(f, given->repeated[i], err) < 0)
             return -1;
@@ -94,7 +94,7 @@ static int read_inputs(inference *f, const ty_arguments_given *given, ty_error *
 /* A tensor name as a file name: what might lead elsewhere becomes '_'. */
 static const char *file_name(inference *f, const char *folder, const char *name)
 {
-    char *out = ty_arena_printf(&f->arena, "%s/%s.npy", folder, name);
+    char *out = ty_arena_printf(f->arena, "%s/%s.npy", folder, name);
     for (char *p = out + strlen(folder) + 1; *p; p++)
         if (*p == '/' || *p == '\\' || (unsigned char)*p < 0x20)
             *p = '_';
@@ -142,7 +142,7 @@ static int infer(inference *f, const ty_arguments_given *given, ty_error *err)
     const char *folder = given->value[OUTPUT_DIR] ? given->value[OUTPUT_DIR] : ".";
     ty_compile_options o = {.backend = TY_BACKEND_CPU,
                             .threads = given->value[THREADS] ? atoi(given->value[THREADS]) : 0,
-                            .cache_dir = ty_cache_folder(&f->arena)};
+                            .cache_dir = ty_cache_folder(f->arena)};
     if (ty_model_open(given->words[0], &f->model, err) < 0 || read_inputs(f, given, err) < 0 ||
         ty_compile_infer(f->model, f->bindings, f->n, &o, &f->program, err) < 0 ||
         ty_program_run(f->program, TY_RUN_EVAL, f->pointers, err) < 0)
@@ -150,19 +150,14 @@ static int infer(inference *f, const ty_arguments_given *given, ty_error *err)
     return write_outputs(f, folder, given->value[JSON] != NULL, err);
 }
 
-static int run(const ty_arguments_given *given)
+static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
 {
-    ty_error err = {0};
-    inference f = {0};
-    ty_arena_init(&f.arena);
-    int status = infer(&f, given, &err);
-    if (status < 0)
-        status = ty_complain_of_command(&err, given->value[JSON]);
+    inference f = {.arena = a};
+    int status = infer(&f, given, err);
     for (int i = 0; f.tensors && i < f.n; i++)
         free(f.tensors[i].data);
     ty_program_free(f.program);
     ty_model_free(f.model);
-    ty_arena_fini(&f.arena);
     return status;
 }
 

@@ -49,8 +49,9 @@ static void print_json(const fact *facts, size_t n)
     ty_buf_fini(&out);
 }
 
-static int run_version(const ty_arguments_given *given)
+static int run_version(const ty_arguments_given *given, ty_arena *a, ty_error *err)
 {
+    (void)a, (void)err;
     const fact facts[] = {
         {"version", TY_VERSION},     {"commit", TY_COMMIT},   {"compiler", __VERSION__},
         {"libyaml", yaml_version()}, {"zlib", zlibVersion()},
@@ -66,8 +67,9 @@ static int run_version(const ty_arguments_given *given)
     return 0;
 }
 
-static int run_explain(const ty_arguments_given *given)
+static int run_explain(const ty_arguments_given *given, ty_arena *a, ty_error *err)
 {
+    (void)a, (void)err;
     const char *text = given->words[0];
     char *end;
     text += toupper((unsigned char)*text) == 'E';

@@ -5,7 +5,6 @@
 #include "entrypoint/budget.h"
 #include "entrypoint/cache_folder.h"
 #include "entrypoint/command.h"
-#include "entrypoint/complain.h"
 #include "entrypoint/memory.h"
 #include "entrypoint/overrides.h"
 #include "entrypoint/plan_svg.h"
@@ -38,7 +37,7 @@ typedef struct work_row {
 } work_row;
 
 typedef struct planned {
-    ty_arena arena;
+    ty_arena *arena;
     ty_session session;
     ty_program *program;
     ty_budget budget;
@@ -70,7 +69,7 @@ static int by_bytes(const void *a, const void *b)
 static void find_peak(planned *p)
 {
     const ty_tape_facts *t = &p->tape;
-    const ty_buffer_facts **live = TY_NEW_ARRAY(&p->arena, const ty_buffer_facts *, t->n_buffers + 1);
+    const ty_buffer_facts **live = TY_NEW_ARRAY(p->arena, const ty_buffer_facts *, t->n_buffers + 1);
     int n = 0;
     for (int i = 0; i < t->n_buffers; i++) {
         const ty_buffer_facts *b = &t->buffer[i];
@@ -131,7 +130,7 @@ static void find_time(planned *p)
 static int find_batches(planned *p, ty_error *err)
 {
     static const char *const names[N_SIZES] = {"1 GiB", "2 GiB", "4 GiB", "8 GiB", "16 GiB", "32 GiB"};
-    ty_budget_list *known = TY_NEW(&p->arena, ty_budget_list);
+    ty_budget_list *known = TY_NEW(p->arena, ty_budget_list);
     known->known[known->n++] = p->budget;
     for (int i = N_SIZES - 1; i >= 0; i--) {
         p->size[i].name = names[i];
@@ -154,7 +153,7 @@ static int find_all(planned *p, ty_error *err)
 {
     ty_session *s = &p->session;
     if (ty_budget_plan(s, s->recipe.batch_size, &p->program, &p->budget, err) < 0 ||
-        ty_program_describe(p->program, TY_RUN_LAST, &p->arena, &p->tape, err) < 0 || find_batches(p, err) < 0 ||
+        ty_program_describe(p->program, TY_RUN_LAST, p->arena, &p->tape, err) < 0 || find_batches(p, err) < 0 ||
         ty_machine_measure((int)s->recipe.threads, &p->machine, err) < 0)
         return -1;
     find_states(p);
@@ -403,8 +402,8 @@ static int write_svg(const planned *p, const char *path, ty_error *err)
     ty_buf out;
     char size[32];
     ty_buf_init(&out, (size_t)256 << 20);
-    const char *title = ty_arena_printf((ty_arena *)&p->arena, "%s, batch %lld: %s of temporaries",
-                                        p->session.recipe.model, (long long)p->session.recipe.batch_size,
+    const char *title = ty_arena_printf(p->arena, "%s, batch %lld: %s of temporaries", p->session.recipe.model,
+                                        (long long)p->session.recipe.batch_size,
                                         ty_bytes_text((uint64_t)p->tape.slab_bytes, size, sizeof size));
     int rc = ty_plan_svg(&p->tape, title, &out);
     rc = rc < 0 ? ty_error_set(err, TY_E_LIMIT, "the picture is too large")
@@ -418,9 +417,9 @@ static int plan(const ty_arguments_given *given, planned *p, ty_error *err)
     const char *phase;
     ty_job job = {.recipe_path = given->words[0],
                   .data_folder = given->value[DATA_DIR],
-                  .cache_folder = ty_cache_folder(&p->arena),
+                  .cache_folder = ty_cache_folder(p->arena),
                   .plan_only = true};
-    if (ty_overrides_parse(given->rest, &p->arena, &job.overrides, &job.n_overrides, err) < 0 ||
+    if (ty_overrides_parse(given->rest, p->arena, &job.overrides, &job.n_overrides, err) < 0 ||
         (given->value[SVG] && ty_file_try(given->value[SVG], err) < 0))
         return -1;
     int rc = ty_session_open(&p->session, &job, &phase, err);
@@ -435,16 +434,10 @@ static int plan(const ty_arguments_given *given, planned *p, ty_error *err)
     return rc;
 }
 
-static int run(const ty_arguments_given *given)
+static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
 {
-    ty_error err = {0};
-    planned p = {0};
-    ty_arena_init(&p.arena);
-    int status = plan(given, &p, &err);
-    if (status < 0)
-        status = ty_complain_of_command(&err, given->value[JSON]);
-    ty_arena_fini(&p.arena);
-    return status;
+    planned p = {.arena = a};
+    return plan(given, &p, err);
 }
 
 static const char page[] =

@@ -5,7 +5,6 @@
 #include "base/quantity.h"
 #include "entrypoint/cache_folder.h"
 #include "entrypoint/command.h"
-#include "entrypoint/complain.h"
 #include "entrypoint/overrides.h"
 #include "entrypoint/profile.h"
 
@@ -32,7 +31,7 @@ enum { DEFAULT_STEPS = 10, SHOWN_LAYERS = 30, MAX_TEXT_MB = 1024 };
 #define BUSY 1.0 /* load average */
 
 typedef struct profiled {
-    ty_arena arena;
+    ty_arena *arena;
     ty_session session;
     ty_profile profile;
     int steps;
@@ -273,11 +272,11 @@ static int profile(const ty_arguments_given *given, profiled *d, ty_error *err)
                   .data_folder = given->value[DATA_DIR],
                   .dump_folder = given->value[DUMP],
                   .compiled_folder = given->value[COMPILED],
-                  .cache_folder = ty_cache_folder(&d->arena)};
+                  .cache_folder = ty_cache_folder(d->arena)};
     d->steps = DEFAULT_STEPS;
     if (ty_log_from_environment(err) < 0 ||
         (given->value[STEPS] && parse_steps(given->value[STEPS], &d->steps, err) < 0) ||
-        ty_overrides_parse(given->rest, &d->arena, &job.overrides, &job.n_overrides, err) < 0 ||
+        ty_overrides_parse(given->rest, d->arena, &job.overrides, &job.n_overrides, err) < 0 ||
         (given->value[TRACE] && ty_file_try(given->value[TRACE], err) < 0) ||
         (given->value[HTML] && ty_file_try(given->value[HTML], err) < 0))
         return -1;
@@ -300,16 +299,10 @@ static int profile(const ty_arguments_given *given, profiled *d, ty_error *err)
     return rc;
 }
 
-static int run(const ty_arguments_given *given)
+static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
 {
-    ty_error err = {0};
-    profiled d = {0};
-    ty_arena_init(&d.arena);
-    int status = profile(given, &d, &err);
-    if (status < 0)
-        status = ty_complain_of_command(&err, given->value[JSON]);
-    ty_arena_fini(&d.arena);
-    return status;
+    profiled d = {.arena = a};
+    return profile(given, &d, err);
 }
 
 static const char page[] =

@@ -5,7 +5,6 @@
 #include "container/config/paths.h"
 #include "entrypoint/cache_folder.h"
 #include "entrypoint/command.h"
-#include "entrypoint/complain.h"
 #include "entrypoint/overrides.h"
 #include "entrypoint/replay.h"
 
@@ -25,7 +24,7 @@ static const ty_option options[N_OPTIONS] = {
 };
 
 typedef struct replayed {
-    ty_arena arena;
+    ty_arena *arena;
     ty_session session;
     ty_replay replay;
 } replayed;
@@ -168,11 +167,11 @@ static int replay(const ty_arguments_given *given, replayed *r, ty_error *err)
                   .data_folder = given->value[DATA_DIR],
                   .dump_folder = given->value[DUMP],
                   .compiled_folder = given->value[COMPILED],
-                  .cache_folder = ty_cache_folder(&r->arena)};
+                  .cache_folder = ty_cache_folder(r->arena)};
     if (ty_log_from_environment(err) < 0 || parse_step(given->words[0], &job.replay_step, err) < 0 ||
-        ty_overrides_parse(given->rest, &r->arena, &job.overrides, &job.n_overrides, err) < 0)
+        ty_overrides_parse(given->rest, r->arena, &job.overrides, &job.n_overrides, err) < 0)
         return -1;
-    ty_paths_init(&paths, &r->arena, given->value[OUTPUT_DIR] ? given->value[OUTPUT_DIR] : "run");
+    ty_paths_init(&paths, r->arena, given->value[OUTPUT_DIR] ? given->value[OUTPUT_DIR] : "run");
     job.checkpoint_folder = paths.checkpoints;
     r->session = (ty_session){.job = &job, .evaluated_step = -1};
     ty_arena_init(&r->session.arena);
@@ -187,16 +186,10 @@ static int replay(const ty_arguments_given *given, replayed *r, ty_error *err)
     return rc;
 }
 
-static int run(const ty_arguments_given *given)
+static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
 {
-    ty_error err = {0};
-    replayed r = {0};
-    ty_arena_init(&r.arena);
-    int status = replay(given, &r, &err);
-    if (status < 0)
-        status = ty_complain_of_command(&err, given->value[JSON]);
-    ty_arena_fini(&r.arena);
-    return status;
+    replayed r = {.arena = a};
+    return replay(given, &r, err);
 }
 
 static const char page[] =

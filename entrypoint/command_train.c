@@ -4,7 +4,6 @@
 #include "container/config/paths.h"
 #include "entrypoint/cache_folder.h"
 #include "entrypoint/command.h"
-#include "entrypoint/complain.h"
 #include "entrypoint/job.h"
 #include "entrypoint/overrides.h"
 #include "entrypoint/recipe.h"
@@ -40,7 +39,7 @@ static int print_origin(const char *path, const ty_recipe_override *overrides, i
     return 0;
 }
 
-static int train(const ty_arguments_given *given, ty_arena *a, ty_error *err)
+static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
 {
     ty_paths paths;
     ty_job_end end;
@@ -65,18 +64,6 @@ static int train(const ty_arguments_given *given, ty_arena *a, ty_error *err)
     if (ty_stop_install(err) < 0 || ty_file_mkdirs(base, 0755, err) < 0 || ty_job_train(&job, &end, NULL, err) < 0)
         return -1;
     return end == TY_JOB_COMPLETE ? 0 : 128 + ty_stop_signal();
-}
-
-static int run(const ty_arguments_given *given)
-{
-    ty_error err = {0};
-    ty_arena a;
-    ty_arena_init(&a);
-    int status = train(given, &a, &err);
-    if (status < 0)
-        status = ty_complain_of_command(&err, false);
-    ty_arena_fini(&a);
-    return status;
 }
 
 const ty_command_row ty_command_train = {

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "base/suggest.h"
 #include "entrypoint/command.h"
+#include "entrypoint/complain.h"
 #include "entrypoint/recipe.h"
 #include "entrypoint/threads.h"
 #include "entrypoint/worker.h"
@@ -181,6 +182,26 @@ static int parse(const ty_command_row *c, int argc, char **argv, ty_arguments_gi
     return 0;
 }
 
+static bool wants_json(const ty_command_row *c, const ty_arguments_given *g)
+{
+    for (size_t i = 0; i < c->n_options; i++)
+        if (g->value[i] && strcmp(c->options[i].name, "--json") == 0)
+            return true;
+    return false;
+}
+
+static int run_parsed(const ty_command_row *c, const ty_arguments_given *g)
+{
+    ty_error err = {0};
+    ty_arena a;
+    ty_arena_init(&a);
+    int status = c->run(g, &a, &err);
+    if (status < 0)
+        status = ty_complain_of_command(&err, wants_json(c, g));
+    ty_arena_fini(&a);
+    return status;
+}
+
 static int run_command(const ty_command_row *c, int argc, char **argv)
 {
     ty_arguments_given g = {.rest = calloc((size_t)argc + 1, sizeof(char *))};
@@ -188,7 +209,7 @@ static int run_command(const ty_command_row *c, int argc, char **argv)
         return wrong(c, "out of memory", NULL);
     int status = parse(c, argc, argv, &g);
     if (status == 0)
-        status = c->run(&g);
+        status = run_parsed(c, &g);
     free(g.rest);
     if (fflush(stdout) != 0 && status == 0)
         status = 74;
