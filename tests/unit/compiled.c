@@ -132,6 +132,25 @@ static ty_graph *make_elementwise(uint64_t seed)
     return g;
 }
 
+/* 16-bit numbers: compared, ordered, widened; infinite and subnormal ones too. */
+static ty_graph *make_narrow(uint64_t type)
+{
+    static const double scale[] = {1, 1e5, 1e-7};
+    ty_graph *g = ty_graph_new();
+    ty_val x = input(g, "x", 2, DIMS(13, 37));
+    for (size_t i = 0; i < sizeof scale / sizeof *scale; i++) {
+        ty_val h = ty_b_cast(g, ty_b_mul_s(g, x, scale[i]), (ty_dtype)type), back = ty_b_reverse(g, h, 2);
+        ty_arena *a = ty_graph_arena(g);
+        out(g, ty_arena_printf(a, "rounded %g", scale[i]), h);
+        out(g, ty_arena_printf(a, "min %g", scale[i]), ty_b_min(g, h, back));
+        out(g, ty_arena_printf(a, "eq %g", scale[i]), ty_b_eq(g, h, back));
+        out(g, ty_arena_printf(a, "less %g", scale[i]), ty_b_lt(g, h, back));
+        out(g, ty_arena_printf(a, "greatest %g", scale[i]), ty_b_reduce(g, h, TY_MAX, 2, false));
+        out(g, ty_arena_printf(a, "wide %g", scale[i]), ty_b_cast(g, back, TY_F64));
+    }
+    return g;
+}
+
 static ty_graph *make_integers(uint64_t seed)
 {
     (void)seed;
@@ -493,6 +512,13 @@ static ty_graph *make_types_apart(uint64_t seed)
 
 /* ---- tests ---- */
 
+static void test_narrow(void **state)
+{
+    (void)state;
+    judge(make_narrow, TY_F16, TY_RUN_EVAL, 1, 4e-6);
+    judge(make_narrow, TY_BF16, TY_RUN_EVAL, 1, 4e-6);
+}
+
 static void test_elementwise(void **state)
 {
     (void)state;
@@ -639,6 +665,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_elementwise),
+        cmocka_unit_test(test_narrow),
         cmocka_unit_test(test_output_of_written_state_is_refused),
         cmocka_unit_test(test_integers),
         cmocka_unit_test(test_movement),
