@@ -14,6 +14,8 @@
  *
  * With --calls, twelve more steps are timed call by call and a table is printed instead: medians, longest first, with
  * the memory that each call moves at least and its speed, and that as a share of what copying memory reaches here.
+ * With --limit one JSON line says how near the step comes to what this machine can do: products at the speed of a large
+ * one, the optimizer's memory at that of copying, nothing else.
  * With --plan nothing runs: the buffers of the slab that live at the peak are listed, largest first.
  * With --temporaries MB what would need more is computed again in backward (ty_compile_options.temporary_bytes).
  * With --without PASS a pass of the compiler is left out (ty_compile_options.skip_passes): what it is worth.
@@ -81,7 +83,7 @@ typedef struct job {
     double ready_s, first_s;
     ty_precision precision;
     const char *without[MAX_WITHOUT]; /* passes left out */
-    bool calls;                       /* print where a step's time goes */
+    bool calls, limit;                /* print where a step's time goes */
 } job;
 
 /* ---- data ----------------------------------------------------------------------------------------------------------
@@ -380,6 +382,62 @@ static void calls_print(const job *j, call_row *rows, int n)
     }
 }
 
+static bool is_product(ty_work work)
+{
+    return work == TY_WORK_PRODUCT || work == TY_WORK_CONVOLUTION || work == TY_WORK_RECURRENT;
+}
+
+/* Milliseconds of the library's calls of products, and of the update's kernels. */
+static void limit_times(const call_row *rows, int n, double *products, double *update, double *sum)
+{
+    static const char *const names[] = {"dot", "conv", "rnn", "attend"};
+    *products = *update = *sum = 0;
+    for (int i = 0; i < n; i++) {
+        const ty_call_info *c = &rows[i].info;
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+            if (c->kind == TY_CALL_LIBRARY && strncmp(c->name, names[k], strlen(names[k])) == 0)
+                *products += rows[i].ms;
+        *update += strcmp(c->origin, "update") == 0 ? rows[i].ms : 0;
+        *sum += rows[i].ms;
+    }
+}
+
+/* The step beside its arithmetic limit: (FLOP of products / speed of a large product) + (bytes that the update must
+ * move / speed of copying). */
+static int limit_print(const job *j, const ty_tape_facts *t, const call_row *rows, int n, ty_error *err)
+{
+    double flop = 0, bytes = 0, products, update, sum;
+    ty_machine_ceilings top;
+    if (ty_machine_measure(j->options.threads, &top, err) < 0)
+        return -1;
+    for (int i = 0; i < t->n_units; i++) {
+        const ty_unit_facts *unit = &t->unit[i];
+        flop += is_product(unit->work) ? unit->flop : 0;
+        bytes += unit->phase == TY_PHASE_UPDATE ? (double)(unit->read_bytes + unit->written_bytes) : 0;
+    }
+    limit_times(rows, n, &products, &update, &sum);
+    double step = median(j->step_ms + WARM_UP, j->steps - WARM_UP);
+    double limit = 1e3 * flop / top.flop_per_s + 1e3 * bytes / top.bytes_per_s;
+    printf("{\"work\": \"%s\", \"step_ms\": %.3f, \"limit_ms\": %.3f, \"reached\": %.3f, \"product_gflop\": %.3f, "
+           "\"product_share\": %.3f, \"product_gflop_per_s\": %.1f, \"top_gflop_per_s\": %.1f, \"update_mb\": %.1f, "
+           "\"update_share\": %.3f, \"copy_gb_per_s\": %.1f}\n",
+           j->work->name, step, limit, limit / step, 1e-9 * flop, products / sum, 1e-6 * flop / products,
+           1e-9 * top.flop_per_s, 1e-6 * bytes, update / sum, 1e-9 * top.bytes_per_s);
+    return 0;
+}
+
+static int job_limit(const job *j, const call_row *rows, int n, ty_error *err)
+{
+    ty_arena arena;
+    ty_tape_facts tape;
+    ty_arena_init(&arena);
+    int rc = ty_program_describe(j->program, TY_RUN_LAST, &arena, &tape, err);
+    if (rc == 0)
+        rc = limit_print(j, &tape, rows, n, err);
+    ty_arena_fini(&arena);
+    return rc;
+}
+
 static int job_calls(job *j, ty_error *err)
 {
     int n = ty_program_n_calls(j->program, TY_RUN_LAST);
@@ -399,7 +457,9 @@ static int job_calls(job *j, ty_error *err)
         ty_program_call(j->program, TY_RUN_LAST, i, &rows[i].info);
         rows[i].ms = median(ms + i * TIMED_STEPS, TIMED_STEPS);
     }
-    if (rc == 0)
+    if (rc == 0 && j->limit)
+        rc = job_limit(j, rows, n, err);
+    else if (rc == 0)
         calls_print(j, rows, n);
     free(ns);
     free(ms);
@@ -465,7 +525,7 @@ static int job_run(job *j, ty_error *err)
         return job_plan(j, err);
     if (job_train(j, err) < 0)
         return -1;
-    return j->calls ? job_calls(j, err) : job_print(j, err);
+    return j->calls || j->limit ? job_calls(j, err) : job_print(j, err);
 }
 
 static void job_free(job *j)
@@ -483,7 +543,7 @@ static void job_free(job *j)
 static int usage(void)
 {
     fprintf(stderr, "usage: ours WORK DIR [STEPS] [--cache DIR] [--threads N] [--cc PROGRAM] [--dump DIR] [--calls]\n"
-                    "            [--plan] [--temporaries MB] [--strict] [--without PASS]... [--precision "
+                    "            [--limit] [--plan] [--temporaries MB] [--strict] [--without PASS]... [--precision "
                     "float32|bfloat16|float16]\n"
                     "       WORK is one of");
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
@@ -512,17 +572,13 @@ static ty_precision precision_find(const char *name)
 
 static bool job_options(job *j, int argc, char **argv)
 {
-    static const struct option known[] = {{"cache", required_argument, NULL, 'k'},
-                                          {"threads", required_argument, NULL, 't'},
-                                          {"cc", required_argument, NULL, 'c'},
-                                          {"dump", required_argument, NULL, 'd'},
-                                          {"calls", no_argument, NULL, 'l'},
-                                          {"plan", no_argument, NULL, 'n'},
-                                          {"temporaries", required_argument, NULL, 'm'},
-                                          {"strict", no_argument, NULL, 's'},
-                                          {"precision", required_argument, NULL, 'p'},
-                                          {"without", required_argument, NULL, 'w'},
-                                          {0}};
+    static const struct option known[] = {
+        {"cache", required_argument, NULL, 'k'},   {"threads", required_argument, NULL, 't'},
+        {"cc", required_argument, NULL, 'c'},      {"dump", required_argument, NULL, 'd'},
+        {"calls", no_argument, NULL, 'l'},         {"limit", no_argument, NULL, 'i'},
+        {"plan", no_argument, NULL, 'n'},          {"temporaries", required_argument, NULL, 'm'},
+        {"strict", no_argument, NULL, 's'},        {"precision", required_argument, NULL, 'p'},
+        {"without", required_argument, NULL, 'w'}, {0}};
     for (int o; (o = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         switch (o) {
         case 'k':
@@ -548,6 +604,9 @@ static bool job_options(job *j, int argc, char **argv)
             break;
         case 'l':
             j->calls = true;
+            break;
+        case 'i':
+            j->limit = true;
             break;
         case 'm':
             j->options.temporary_bytes = (int64_t)(1e6 * atof(optarg));
