@@ -1,11 +1,12 @@
 /* native_rnn.c - recurrent layers step by step: all steps in one call, float32.
  *
- * The recurrent weights are packed once a call (panel.h). A step is then, for each tile of rows and units, a product
- * with what the step before has left and the gates on its result (native_rnn_cell.c), which is still in the nearest
- * cache. All of it is one parallel region. Rows of the batch know nothing of each other: threads that share the rows
- * out never wait for one another, but each reads all weights. Threads that share the units out read their own weights
- * alone and wait for each other once a step. What is quicker depends on the sizes (rnn_split). Every element is
- * computed in one way whoever computes it, so the bits do not depend on the threads.
+ * The recurrent weights are packed once a call (panel.h). A step is then, for each thread's share of rows and units, a
+ * product with what the step before has left and the gates on its result (native_rnn_cell.c). The gates go row by row:
+ * the series are long and cold, and what is read in the order of memory comes in time. All of it is one parallel
+ * region. Rows of the batch know nothing of each other: threads that share the rows out never wait for one another, but
+ * each reads all weights. Threads that share the units out read their own weights alone and wait for each other once a
+ * step. What is quicker depends on the sizes (rnn_split). Every element is computed in one way whoever computes it, so
+ * the bits do not depend on the threads.
  */
 #include "compiler/target/cpu/native_rnn.h"
 
@@ -51,7 +52,7 @@ typedef struct rnn_job {
     rnn_series h, gates, kept, dpre, drec;
     float *carry, *dh0;
     float *panel;
-    float *sum;  /* a thread's part after the other */
+    float *sum;  /* of products: [gates, or at most 2 back][B][units of all blocks] */
     float *free; /* scratch that is still free */
 } rnn_job;
 
@@ -59,7 +60,6 @@ typedef struct rnn_job {
 typedef struct rnn_part {
     int64_t row, rows, block, end_block;
     bool waits; /* others have other units of the same rows */
-    float *sum;
 } rnn_part;
 
 /* ---- sizes of scratch, in floats ---- */
@@ -74,9 +74,15 @@ static int64_t rnn_panel_floats(const rnn_call *c)
     return c->blocks * c->r.width * TY_PANEL;
 }
 
+/* Of one product. */
 static int64_t rnn_sum_floats(const rnn_call *c)
 {
-    return c->r.gates * c->r.batch * TY_PANEL;
+    return c->r.batch * c->blocks * TY_PANEL;
+}
+
+static int rnn_n_sums(const rnn_call *c)
+{
+    return c->two_parts ? 2 : c->grad ? 1 : c->r.gates;
 }
 
 /* Gates of a step; states of two steps for each of h and c; gradients of two steps, twice; what is carried. */
@@ -133,14 +139,25 @@ static rnn_part rnn_part_of(const rnn_job *j, int thread, int n_threads)
     rnn_part p = {.row = row * height, .block = column * blocks, .waits = columns > 1};
     p.rows = p.row >= c->r.batch ? 0 : p.row + height > c->r.batch ? c->r.batch - p.row : height;
     p.end_block = p.block + blocks > c->blocks ? c->blocks : p.block + blocks;
-    p.sum = j->sum + thread * rnn_rounded(rnn_sum_floats(c));
     return p;
 }
 
-static ty_rnn_tile rnn_tile_of(const rnn_call *c, const rnn_part *p, int64_t block)
+static float *rnn_sum_at(const rnn_job *j, int k, int64_t row, int64_t block)
 {
-    int64_t unit = block * TY_PANEL, left = c->r.hidden - unit;
-    return (ty_rnn_tile){p->row, p->rows, unit, left < TY_PANEL ? left : TY_PANEL, p->sum};
+    return j->sum + k * rnn_sum_floats(j->call) + (row * j->call->blocks + block) * TY_PANEL;
+}
+
+static ty_rnn_tile rnn_tile_of(const rnn_job *j, const rnn_part *p)
+{
+    const rnn_call *c = j->call;
+    int64_t unit = p->block * TY_PANEL, end = p->end_block * TY_PANEL;
+    return (ty_rnn_tile){p->row,
+                         p->rows,
+                         unit,
+                         (end < c->r.hidden ? end : c->r.hidden) - unit,
+                         rnn_sum_at(j, 0, p->row, p->block),
+                         c->blocks * TY_PANEL,
+                         rnn_sum_floats(c)};
 }
 
 static void rnn_wait(const rnn_part *p)
@@ -179,12 +196,14 @@ static void rnn_pack(const rnn_job *j)
 
 /* ---- forward ---- */
 
-/* sum[k] of the tile = rows of a times the panel of gate `gate`. */
-static void forward_product(const rnn_job *j, const rnn_part *p, const float *a, int64_t block, int gate, int k)
+/* sum[k] = rows of a times the panels of gate `gate`, for `n` gates from that one and sum 0 on. */
+static void forward_products(const rnn_job *j, const rnn_part *p, const float *a, int gate, int n)
 {
     int64_t hidden = j->call->r.hidden;
-    j->call->product(a + p->row * hidden, hidden, p->rows, hidden, rnn_panel(j, block, gate),
-                     p->sum + k * p->rows * TY_PANEL);
+    for (int64_t block = p->block; block < p->end_block && p->rows > 0; block++)
+        for (int k = 0; k < n; k++)
+            j->call->product(a + p->row * hidden, hidden, p->rows, hidden, rnn_panel(j, block, gate + k),
+                             rnn_sum_at(j, k, p->row, block), j->call->blocks * TY_PANEL);
 }
 
 static void forward_step(const rnn_job *j, const rnn_part *p, const ty_rnn_step *s)
@@ -192,16 +211,11 @@ static void forward_step(const rnn_job *j, const rnn_part *p, const ty_rnn_step 
     static ty_rnn_cell_fn *const cell[] = {
         [TY_RNN_VANILLA] = ty_rnn_cell_vanilla, [TY_RNN_GRU] = ty_rnn_cell_gru, [TY_RNN_LSTM] = ty_rnn_cell_lstm};
     const rnn_call *c = j->call;
-    int gates = c->two_parts ? 2 : c->r.gates;
-    for (int64_t block = p->block; block < p->end_block && p->rows > 0; block++) {
-        ty_rnn_tile tile = rnn_tile_of(c, p, block);
-        for (int k = 0; k < gates; k++)
-            forward_product(j, p, s->h, block, k, k);
-        (c->two_parts ? ty_rnn_cell_reset : cell[c->r.gates])(&c->r, &tile, s);
-    }
-    for (int64_t block = p->block; c->two_parts && block < p->end_block && p->rows > 0; block++) {
-        ty_rnn_tile tile = rnn_tile_of(c, p, block);
-        forward_product(j, p, s->kept, block, TY_RNN_N, 0);
+    ty_rnn_tile tile = rnn_tile_of(j, p);
+    forward_products(j, p, s->h, 0, rnn_n_sums(c));
+    (c->two_parts ? ty_rnn_cell_reset : cell[c->r.gates])(&c->r, &tile, s);
+    if (c->two_parts) {
+        forward_products(j, p, s->kept, TY_RNN_N, 1);
         ty_rnn_cell_new(&c->r, &tile, s);
     }
 }
@@ -228,7 +242,7 @@ static rnn_job job_begin(const rnn_call *c, const void *const *in, void *scratch
 {
     rnn_job j = {.call = c, .in = (const float *const *)in, .free = scratch};
     j.panel = job_take(&j, rnn_panel_floats(c));
-    j.sum = job_take(&j, c->threads * rnn_rounded(rnn_sum_floats(c)));
+    j.sum = job_take(&j, rnn_n_sums(c) * rnn_sum_floats(c));
     return j;
 }
 
@@ -257,20 +271,27 @@ static void forward_run(void *prepared, const void *const *in, void *const *out,
 
 /* ---- back ---- */
 
-/* The gradient that reaches a tile's states from the step after: its gates' gradients times the panel. */
-static void back_product(const rnn_job *j, const rnn_part *p, const float *drec, int64_t block)
+/* sum[k] = the gradients of `width` gates' units, from block `from` of the weights on, times the panels. */
+static void back_product(const rnn_job *j, const rnn_part *p, const float *d, int64_t from, int64_t width, int k)
+{
+    const ty_recurrence *r = &j->call->r;
+    for (int64_t block = p->block; block < p->end_block && p->rows > 0; block++)
+        j->call->product(d + p->row * r->width + from * r->hidden, r->width, p->rows, width, rnn_panel(j, block, from),
+                         rnn_sum_at(j, k, p->row, block), j->call->blocks * TY_PANEL);
+}
+
+/* The gradient that reaches a share's states from the step after, whose gates' is drec; NULL: there is none. */
+static void back_products(const rnn_job *j, const rnn_part *p, const float *drec)
 {
     const rnn_call *c = j->call;
     const ty_recurrence *r = &c->r;
-    const float *a = drec + p->row * r->width;
-    int64_t sum = p->rows * TY_PANEL;
-    if (!c->two_parts) {
-        c->product(a, r->width, p->rows, r->width, rnn_panel(j, block, 0), p->sum);
-        return;
-    }
-    for (int k = 0; k < 2; k++)
-        c->product(a + r->block[k] * r->hidden, r->width, p->rows, r->hidden, rnn_panel(j, block, r->block[k]),
-                   p->sum + k * sum);
+    int n = rnn_n_sums(c);
+    for (int k = 0; k < n && drec; k++)
+        back_product(j, p, drec, c->two_parts ? r->block[k] : 0, c->two_parts ? r->hidden : r->width, k);
+    for (int64_t row = p->row; row < p->row + p->rows && !drec; row++)
+        for (int k = 0; k < n; k++)
+            memset(rnn_sum_at(j, k, row, p->block), 0,
+                   sizeof(float) * TY_PANEL * (size_t)(p->end_block > p->block ? p->end_block - p->block : 0));
 }
 
 /* drec_next: of the step after, NULL in the last one. */
@@ -279,20 +300,12 @@ static void back_step(const rnn_job *j, const rnn_part *p, const ty_rnn_back *s,
     static ty_rnn_back_fn *const cell[] = {
         [TY_RNN_VANILLA] = ty_rnn_back_vanilla, [TY_RNN_GRU] = ty_rnn_back_gru, [TY_RNN_LSTM] = ty_rnn_back_lstm};
     const rnn_call *c = j->call;
-    const ty_recurrence *r = &c->r;
-    for (int64_t block = p->block; block < p->end_block && p->rows > 0; block++) {
-        ty_rnn_tile tile = rnn_tile_of(c, p, block);
-        if (drec_next)
-            back_product(j, p, drec_next, block);
-        else
-            memset(p->sum, 0, sizeof(float) * (size_t)((c->two_parts ? 2 : 1) * p->rows * TY_PANEL));
-        (c->two_parts ? ty_rnn_back_new : cell[r->gates])(r, &tile, s);
-    }
-    for (int64_t block = p->block; c->two_parts && block < p->end_block && p->rows > 0; block++) {
-        ty_rnn_tile tile = rnn_tile_of(c, p, block);
-        c->product(s->dpre + p->row * r->width + r->block[TY_RNN_N] * r->hidden, r->width, p->rows, r->hidden,
-                   rnn_panel(j, block, r->block[TY_RNN_N]), p->sum);
-        ty_rnn_back_reset(r, &tile, s);
+    ty_rnn_tile tile = rnn_tile_of(j, p);
+    back_products(j, p, drec_next);
+    (c->two_parts ? ty_rnn_back_new : cell[c->r.gates])(&c->r, &tile, s);
+    if (c->two_parts) {
+        back_product(j, p, s->dpre, c->r.block[TY_RNN_N], c->r.hidden, 0);
+        ty_rnn_back_reset(&c->r, &tile, s);
     }
 }
 
@@ -300,18 +313,16 @@ static void back_step(const rnn_job *j, const rnn_part *p, const ty_rnn_back *s,
 static void back_first(const rnn_job *j, const rnn_part *p, const float *drec)
 {
     const ty_recurrence *r = &j->call->r;
-    for (int64_t block = p->block; block < p->end_block && p->rows > 0; block++) {
-        ty_rnn_tile t = rnn_tile_of(j->call, p, block);
-        back_product(j, p, drec, block);
-        for (int64_t row = 0; row < t.rows; row++)
-            for (int64_t u = 0; u < t.units; u++) {
-                int64_t at = (t.row + row) * r->hidden + t.unit + u;
-                float sum = t.sum[row * TY_PANEL + u];
-                if (j->call->two_parts)
-                    sum += t.sum[(t.rows + row) * TY_PANEL + u];
-                j->dh0[at] = r->gates == TY_RNN_GRU ? sum + j->carry[at] : sum;
-            }
-    }
+    ty_rnn_tile t = rnn_tile_of(j, p);
+    back_products(j, p, drec);
+    for (int64_t row = 0; row < t.rows; row++)
+        for (int64_t u = 0; u < t.units; u++) {
+            int64_t at = (t.row + row) * r->hidden + t.unit + u;
+            float sum = t.sum[row * t.sum_row + u];
+            if (j->call->two_parts)
+                sum += t.sum[t.sum_product + row * t.sum_row + u];
+            j->dh0[at] = r->gates == TY_RNN_GRU ? sum + j->carry[at] : sum;
+        }
 }
 
 static void back_part(const rnn_job *j, const rnn_part *p)
@@ -387,8 +398,8 @@ static int rnn_prepare(const ty_library_shape *shape, const ty_type *series, con
     c->cache_bytes = (cache > 0 ? cache : RNN_CACHE_BYTES) / 4 * 3; /* the rest is for what streams through */
     double flops = 2.0 * (double)c->r.steps * (double)c->r.batch * (double)c->r.width * (double)c->r.hidden;
     c->threads = flops < RNN_SERIAL_FLOPS ? 1 : shape->threads;
-    int64_t floats = rnn_rounded(rnn_panel_floats(c)) + rnn_rounded(c->threads * rnn_rounded(rnn_sum_floats(c))) +
-                     rnn_spare_floats(c);
+    int64_t floats =
+        rnn_rounded(rnn_panel_floats(c)) + rnn_rounded(rnn_n_sums(c) * rnn_sum_floats(c)) + rnn_spare_floats(c);
     *out = (ty_library_call){.run = grad ? back_run : forward_run,
                              .release = free,
                              .prepared = c,

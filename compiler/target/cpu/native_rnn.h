@@ -1,9 +1,8 @@
 /* native_rnn.h - between the loops over time (native_rnn.c) and what a step does beside its product
  * (native_rnn_cell.c).
  *
- * A tile is some rows of the batch by up to 32 hidden units. The product leaves the state's part of a tile's gates in
- * `sum`, one block of [rows, 32] a gate; a cell function makes of it what the step leaves behind. All pointers of a
- * step are to its first row.
+ * A tile is some rows of the batch by some hidden units. The product leaves the state's part of a tile's gates in
+ * `sum`; a cell function makes of it what the step leaves behind. All pointers of a step are to its first row.
  */
 #ifndef TY_TARGET_CPU_NATIVE_RNN_H
 #define TY_TARGET_CPU_NATIVE_RNN_H
@@ -11,8 +10,9 @@
 #include "compiler/ops/recurrence.h"
 
 typedef struct ty_rnn_tile {
-    int64_t row, rows, unit, units; /* units: at most TY_PANEL */
-    float *sum;                     /* [gates or 1][rows][TY_PANEL] */
+    int64_t row, rows, unit, units;
+    const float *sum;             /* of the tile's first row and unit */
+    int64_t sum_row, sum_product; /* floats from a row's sums to the next row's; from a product's to the next one's */
 } ty_rnn_tile;
 
 /* One step forward. */

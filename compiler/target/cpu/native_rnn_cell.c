@@ -9,7 +9,6 @@
 #include "compiler/target/cpu/native_rnn.h"
 
 #include "compiler/target/cpu/clones.h"
-#include "compiler/target/cpu/panel.h"
 
 #include <string.h>
 
@@ -72,7 +71,7 @@ TY_CPU_INLINE int64_t cell_thin(const ty_recurrence *r, const ty_rnn_tile *t, in
 
 TY_CPU_INLINE const float *cell_sum(const ty_rnn_tile *t, int64_t row, int k)
 {
-    return t->sum + (k * t->rows + row) * TY_PANEL;
+    return t->sum + k * t->sum_product + row * t->sum_row;
 }
 
 TY_CPU_INLINE const float *cell_bias(const ty_recurrence *r, const ty_rnn_tile *t, const float *bias, int k)
@@ -80,13 +79,9 @@ TY_CPU_INLINE const float *cell_bias(const ty_recurrence *r, const ty_rnn_tile *
     return bias + r->block[k] * r->hidden + t->unit;
 }
 
-/* A whole panel is a loop of constant length. */
 #define CELL_ROWS(function, tile, ...)               \
     for (int64_t row = 0; row < (tile)->rows; row++) \
-        if ((tile)->units == TY_PANEL)               \
-            function(row, TY_PANEL, __VA_ARGS__);    \
-        else                                         \
-            function(row, (tile)->units, __VA_ARGS__);
+        function(row, (tile)->units, __VA_ARGS__);
 
 /* ---- vanilla ---- */
 

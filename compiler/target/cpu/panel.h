@@ -2,8 +2,7 @@
  *
  * oneDNN packs its operands in every call, which is nothing beside a large product, but as much work as the product
  * itself where the left side has a few dozen rows: a step of a recurrence. Here the matrix is packed once, into panels
- * of 32 columns, each [k, 32], and multiplied panel by panel, so that what comes next can be done on a panel's result
- * while it is in the nearest cache.
+ * of 32 columns, each [k, 32], and multiplied panel by panel.
  *
  * Every element is one sum in the order of k, whatever the number of rows: the bits do not depend on how rows and
  * panels are dealt to threads. They do depend on whether the machine has fused multiply-add.
@@ -15,8 +14,10 @@
 
 #define TY_PANEL 32
 
-/* c[r * 32 + j] = sum over i of a[r * a_step + i] panel[i * 32 + j]. panel and c begin at multiples of 64. */
-typedef void ty_panel_fn(const float *a, int64_t a_step, int64_t rows, int64_t k, const float *panel, float *c);
+/* c[r * c_step + j] = sum over i of a[r * a_step + i] panel[i * 32 + j]. panel and c begin at multiples of 64 bytes,
+ * and c_step is a multiple of 32. */
+typedef void ty_panel_fn(const float *a, int64_t a_step, int64_t rows, int64_t k, const float *panel, float *c,
+                         int64_t c_step);
 
 /* The one for this machine. */
 ty_panel_fn *ty_panel_best(void);
