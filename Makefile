@@ -28,6 +28,7 @@ SOURCES = $(filter-out $(MAINS),$(wildcard base/*.c container/*.c container/*/*.
 LIB     = $(B)/libtrainyard.a
 UNITS   = $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/*.c))
 TOOLS   = $(patsubst tests/tools/%.c,$(B)/tools/%,$(wildcard tests/tools/*.c))
+FAKES   = $(patsubst tests/fakes/lib%.c,$(B)/fakes/lib%.so.1,$(wildcard tests/fakes/lib*.c))
 TARGETS = $(patsubst tests/fuzz/%.c,%,$(filter-out %.main.c,$(wildcard tests/fuzz/*.c)))
 
 Q   := $(if $(filter 0,$(V)),@)
@@ -37,12 +38,13 @@ say  = $(if $(filter 0,$(V)),@printf '  %-6s %s\n' $(1) $@)
 .SUFFIXES:
 .SECONDARY:
 MAKEFLAGS += --no-builtin-rules --no-print-directory
-.PHONY: all lib units tools replays deps test-deps run test mutants bench fresh fuzz graphs format check-format clean help
+.PHONY: all lib units tools fakes replays deps test-deps run test mutants bench fresh fuzz graphs format check-format clean help
 
 all: $(MAINS:entrypoint/%.c=$(BIN)/%)
 lib: $(LIB)
 units: $(UNITS)
 tools: $(TOOLS)
+fakes: $(FAKES)
 replays: $(TARGETS:%=$(B)/replay/%)
 
 # Where there is no repository (an image is built without .git), the commit is given: make COMMIT=...
@@ -63,6 +65,16 @@ $(BIN)/%: $(B)/obj/entrypoint/%.o $(LIB)
 	$(call say,LINK)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# NVIDIA's headers, if they are here: tests hold our declarations against them. Nothing else needs them.
+CUDA_HOME ?= /usr/local/cuda
+$(B)/obj/tests/unit/cuda_%.o: BASICS += -idirafter $(CUDA_HOME)/include
+
+# Libraries that stand in for ones that this machine lacks, for tests.
+$(B)/fakes/lib%.so.1: tests/fakes/lib%.c Makefile compiler/target/cuda/api.h
+	$(call say,CC)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(BASICS) -O1 -fPIC -shared -o $@ $<
 
 # Judges that run over folders of cases: tests/train-cases and tests/onnx-backend call them.
 $(B)/tools/%: $(B)/obj/tests/tools/%.o $(LIB)
@@ -124,7 +136,7 @@ run: deps
 	$(Q)examples/digits/run $(BIN)/train build/digits
 
 test: test-deps
-	$(Q)$(MAKE) all units tools replays
+	$(Q)$(MAKE) all units tools fakes replays
 	$(Q)tests/run $(variant)
 
 # 10,000 damaged model files and 10,000 damaged data files; `make test` runs the first 1,000 of each.

@@ -12,7 +12,7 @@ static void *open_first(const char *const *names, ty_error *err)
             return handle;
         const char *reason = dlerror();
         if (name == names) /* the first name is the preferred one; its failure is the one worth reading */
-            ty_error_set(err, TY_E_NOT_FOUND, "cannot open library %s: %s", *name, reason ? reason : "unknown reason");
+            ty_error_set(err, TY_E_NOT_FOUND, "cannot open library %s", reason ? reason : *name); /* has the name */
     }
     return NULL;
 }

@@ -13,7 +13,7 @@
 /* The formatter would push it to the right each time it runs. */
 /* clang-format off */
 #define ONEDNN_FUNCTIONS(X) \
-    X(engine_create) X(stream_create) X(sgemm) X(memory_desc_init_by_strides) X(memory_desc_init_by_tag) \
+    X(version) X(engine_create) X(stream_create) X(sgemm) X(memory_desc_init_by_strides) X(memory_desc_init_by_tag) \
     X(memory_desc_equal) X(memory_desc_get_size) X(memory_create) X(memory_destroy) X(memory_set_data_handle_v2) \
     X(primitive_attr_create) X(primitive_attr_destroy) X(primitive_attr_set_scratchpad_mode) \
     X(primitive_desc_create) X(primitive_desc_destroy) X(primitive_desc_query_md) X(primitive_desc_query) \

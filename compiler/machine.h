@@ -1,0 +1,54 @@
+/* machine.h - what this machine has for the compiler: processor, libraries that are opened at run time, GPUs; and what
+ * the lack of each costs.
+ *
+ *     ty_machine_facts m;
+ *     ty_machine_look(NULL, &arena, &m);
+ *     for (int i = 0; i < m.n_parts; i++)      m.part[i].title, .version, .where, or .why_not and .without
+ *     for (int i = 0; i < m.n_gpus; i++)       m.gpu[i].name, .capability, .bytes
+ *
+ * Looking opens the libraries, which takes some hundred milliseconds where CUDA is installed, and starts no GPU: only
+ * the driver is asked. Nothing that is missing is an error.
+ */
+#ifndef TY_COMPILER_MACHINE_H
+#define TY_COMPILER_MACHINE_H
+
+#include "base/arena.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A library or program. */
+typedef struct ty_machine_part {
+    const char *title;   /* "cuDNN" */
+    const char *version; /* "9.14.0"; NULL if it was not found */
+    const char *where;   /* path of its file; "" if unknown */
+    const char *why_not; /* not found: the reason, in the loader's words */
+    const char *without; /* what cannot be done without it */
+    bool is_needed;      /* to train on the CPU */
+} ty_machine_part;
+
+typedef struct ty_machine_gpu {
+    int number;       /* as the driver counts, after CUDA_VISIBLE_DEVICES */
+    const char *name; /* "NVIDIA H200" */
+    const char *uuid; /* "GPU-8-4-4-4-12 hexadecimal digits" */
+    int capability;   /* compute capability, 90 for 9.0 */
+    int n_multiprocessors;
+    int64_t bytes;      /* of memory */
+    const char *remark; /* NULL, or why it cannot be used with what was found */
+} ty_machine_gpu;
+
+typedef struct ty_machine_facts {
+    const char *processor;  /* "AMD EPYC" */
+    const char *extensions; /* of those that kernels and products use: "AVX-512, AVX512-BF16" */
+    int threads;            /* processors that this process may run on */
+    const ty_machine_part *part;
+    int n_parts;
+    const ty_machine_gpu *gpu;
+    int n_gpus;
+    const char *no_gpu; /* NULL, or why there is none: "the driver finds no device" */
+} ty_machine_facts;
+
+/* cc: the C compiler, NULL for $CC or "cc"; it is tried. */
+void ty_machine_look(const char *cc, ty_arena *a, ty_machine_facts *out);
+
+#endif

@@ -1,0 +1,115 @@
+/* devices.c - asks the driver. See devices.h. */
+#include "compiler/target/cuda/devices.h"
+
+#include "compiler/target/cuda/libraries.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_ARCHS = 64, NAME_BYTES = 128, UUID_BYTES = 48 };
+
+/* What NVRTC compiles for: 75 for sm_75, ascending. */
+typedef struct devices_archs {
+    int arch[MAX_ARCHS], n;
+    int major, minor; /* of NVRTC */
+} devices_archs;
+
+static void devices_ask_archs(devices_archs *out)
+{
+    const ty_nvrtc *lib;
+    int n = 0;
+    *out = (devices_archs){0};
+    if (ty_nvrtc_get(&lib, NULL) < 0 || lib->nvrtcVersion(&out->major, &out->minor) != 0 ||
+        lib->nvrtcGetNumSupportedArchs(&n) != 0 || n > MAX_ARCHS || lib->nvrtcGetSupportedArchs(out->arch) != 0)
+        return;
+    out->n = n;
+}
+
+static const char *devices_remark(const devices_archs *archs, int capability, ty_arena *a)
+{
+    if (archs->n == 0)
+        return "no kernels can be compiled for it: there is no NVRTC";
+    for (int i = 0; i < archs->n; i++)
+        if (archs->arch[i] == capability)
+            return NULL;
+    if (capability < archs->arch[0])
+        return ty_arena_printf(a, "CUDA %d compiles for compute capability %d.%d and up: use libraries of CUDA %d",
+                               archs->major, archs->arch[0] / 10, archs->arch[0] % 10, archs->major - 1);
+    return ty_arena_printf(a, "NVRTC %d.%d does not know compute capability %d.%d: use newer libraries", archs->major,
+                           archs->minor, capability / 10, capability % 10);
+}
+
+/* As nvidia-smi writes it: GPU-8-4-4-4-12. */
+static const char *devices_uuid_text(const char uuid[TY_CU_UUID_BYTES], ty_arena *a)
+{
+    char text[UUID_BYTES] = "GPU-";
+    for (int i = 0; i < TY_CU_UUID_BYTES; i++) {
+        size_t used = strlen(text);
+        bool dash = i == 4 || i == 6 || i == 8 || i == 10;
+        snprintf(text + used, sizeof text - used, "%s%02x", dash ? "-" : "", (unsigned char)uuid[i]);
+    }
+    return ty_arena_strdup(a, text);
+}
+
+static const char *devices_error(const ty_cu *lib, const char *what, unsigned error, ty_arena *a)
+{
+    const char *text = NULL;
+    if (lib->cuGetErrorString(error, &text) != TY_CU_SUCCESS || !text)
+        text = "no text for it";
+    return ty_arena_printf(a, "%s: error %u of the driver (%s)", what, error, text);
+}
+
+static void devices_ask(const ty_cu *lib, int number, const devices_archs *archs, ty_arena *a, ty_machine_gpu *out)
+{
+    char name[NAME_BYTES] = "";
+    CUdevice device;
+    char uuid[TY_CU_UUID_BYTES] = {0};
+    size_t bytes = 0;
+    int major = 0, minor = 0;
+    *out = (ty_machine_gpu){.number = number, .name = "", .uuid = ""};
+    unsigned error = lib->cuDeviceGet(&device, number);
+    error = error ? error : lib->cuDeviceGetName(name, sizeof name, device);
+    error = error ? error : lib->cuDeviceGetUuid((struct CUuuid_st *)uuid, device);
+    error = error ? error : lib->cuDeviceTotalMem_v2(&bytes, device);
+    error = error ? error : lib->cuDeviceGetAttribute(&major, TY_CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+    error = error ? error : lib->cuDeviceGetAttribute(&minor, TY_CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+    error = error ? error
+                  : lib->cuDeviceGetAttribute(&out->n_multiprocessors, TY_CU_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+    if (error) {
+        out->remark = devices_error(lib, "the device cannot be asked", error, a);
+        return;
+    }
+    out->name = ty_arena_strdup(a, name);
+    out->uuid = devices_uuid_text(uuid, a);
+    out->bytes = (int64_t)bytes;
+    out->capability = 10 * major + minor;
+    out->remark = devices_remark(archs, out->capability, a);
+}
+
+int ty_cuda_devices(ty_arena *a, const ty_machine_gpu **out, const char **why)
+{
+    const ty_cu *lib;
+    devices_archs archs;
+    int n = 0;
+    *out = NULL;
+    *why = "there is no driver";
+    if (ty_cu_get(&lib, NULL) < 0)
+        return 0;
+    unsigned error = lib->cuInit(0);
+    *why = "the driver finds no device";
+    if (error == TY_CU_ERROR_NO_DEVICE)
+        return 0;
+    if (error == TY_CU_SUCCESS)
+        error = lib->cuDeviceGetCount(&n);
+    if (error != TY_CU_SUCCESS) {
+        *why = devices_error(lib, "the driver does not start", error, a);
+        return 0;
+    }
+    devices_ask_archs(&archs);
+    ty_machine_gpu *gpu = TY_NEW_ARRAY(a, ty_machine_gpu, n + 1);
+    for (int i = 0; i < n; i++)
+        devices_ask(lib, i, &archs, a, &gpu[i]);
+    *out = gpu;
+    *why = n > 0 ? NULL : *why;
+    return n;
+}

@@ -1,0 +1,191 @@
+/* command_doctor.c - `trainyard doctor`: what this machine has, and what the lack of each thing costs. */
+#include "base/json.h"
+#include "base/quantity.h"
+#include "base/version.h"
+#include "compiler/machine.h"
+#include "entrypoint/command.h"
+#include "entrypoint/memory.h"
+
+#include <stdio.h>
+#include <sys/statvfs.h>
+
+enum { JSON, N_OPTIONS };
+
+static const ty_option options[N_OPTIONS] = {
+    [JSON] = {"--json", NULL, "one JSON object on stdout", false},
+};
+
+/* Folders that a training needs room in. */
+static const char *const folders[] = {"/dev/shm", "/tmp", "/opt/ml"};
+enum { N_FOLDERS = sizeof folders / sizeof *folders };
+
+typedef struct doctor {
+    ty_machine_facts machine;
+    uint64_t memory_bytes;
+    const char *memory_why;
+    uint64_t free_bytes[N_FOLDERS];
+    bool has[N_FOLDERS];
+} doctor;
+
+static void examine(doctor *d, ty_arena *a)
+{
+    ty_machine_look(NULL, a, &d->machine);
+    d->memory_bytes = ty_memory_limit(&d->memory_why);
+    for (int i = 0; i < N_FOLDERS; i++) {
+        struct statvfs fs;
+        d->has[i] = statvfs(folders[i], &fs) == 0;
+        d->free_bytes[i] = d->has[i] ? (uint64_t)fs.f_bavail * fs.f_frsize : 0;
+    }
+}
+
+static bool is_fit(const doctor *d)
+{
+    for (int i = 0; i < d->machine.n_parts; i++)
+        if (d->machine.part[i].is_needed && !d->machine.part[i].version)
+            return false;
+    return true;
+}
+
+/* ---- for people ---- */
+
+static void print_parts(const ty_machine_facts *m)
+{
+    for (int i = 0; i < m->n_parts; i++) {
+        const ty_machine_part *part = &m->part[i];
+        if (part->version)
+            printf("%-11s %-10s %s\n", part->title, part->version, part->where);
+        else
+            printf("%-11s %-10s without it: %s\n%-22s (%s)\n", part->title, part->is_needed ? "MISSING" : "none",
+                   part->without, "", part->why_not);
+    }
+}
+
+static void print_gpus(const ty_machine_facts *m)
+{
+    char memory[32];
+    if (m->n_gpus == 0)
+        printf("%-11s none: %s\n", "GPUs", m->no_gpu);
+    for (int i = 0; i < m->n_gpus; i++) {
+        const ty_machine_gpu *g = &m->gpu[i];
+        printf("GPU %-7d ", g->number);
+        if (g->capability)
+            printf("%s, compute capability %d.%d, %d multiprocessors, %s, %s\n", g->name, g->capability / 10,
+                   g->capability % 10, g->n_multiprocessors, ty_bytes_text((uint64_t)g->bytes, memory, sizeof memory),
+                   g->uuid);
+        if (g->remark)
+            printf("%s%s\n", g->capability ? "            " : "", g->remark);
+    }
+}
+
+static void print_text(const doctor *d)
+{
+    char text[32];
+    const ty_machine_facts *m = &d->machine;
+    puts(TY_VERSION_LINE);
+    printf("\n%-11s %s; %d %s; %s\n", "processor", m->processor, m->threads, m->threads == 1 ? "thread" : "threads",
+           *m->extensions ? m->extensions : "no vector extensions that are used");
+    printf("%-11s %s (%s)\n", "memory", ty_bytes_text(d->memory_bytes, text, sizeof text), d->memory_why);
+    for (int i = 0; i < N_FOLDERS; i++)
+        if (d->has[i])
+            printf("%-11s %s free\n", folders[i], ty_bytes_text(d->free_bytes[i], text, sizeof text));
+    puts("");
+    print_parts(m);
+    puts("");
+    print_gpus(m);
+    puts(is_fit(d) ? "\nFit to train on the CPU. This version does not train on GPUs yet."
+                   : "\nNOT fit to train: see MISSING above.");
+}
+
+/* ---- for programs ---- */
+
+static void put_parts(ty_json_writer *w, const ty_machine_facts *m)
+{
+    ty_json_open_list(w, "parts");
+    for (int i = 0; i < m->n_parts; i++) {
+        const ty_machine_part *part = &m->part[i];
+        ty_json_open_map(w, NULL);
+        ty_json_put_string(w, "name", part->title);
+        ty_json_put_bool(w, "found", part->version != NULL);
+        if (part->version) {
+            ty_json_put_string(w, "version", part->version);
+            ty_json_put_string(w, "where", part->where);
+        } else {
+            ty_json_put_string(w, "reason", part->why_not);
+            ty_json_put_string(w, "without", part->without);
+        }
+        ty_json_close(w);
+    }
+    ty_json_close(w);
+}
+
+static void put_gpus(ty_json_writer *w, const ty_machine_facts *m)
+{
+    ty_json_open_list(w, "gpus");
+    for (int i = 0; i < m->n_gpus; i++) {
+        const ty_machine_gpu *g = &m->gpu[i];
+        ty_json_open_map(w, NULL);
+        ty_json_put_int(w, "number", g->number);
+        ty_json_put_string(w, "name", g->name);
+        ty_json_put_string(w, "uuid", g->uuid);
+        ty_json_put_int(w, "compute_capability", g->capability);
+        ty_json_put_int(w, "multiprocessors", g->n_multiprocessors);
+        ty_json_put_int(w, "memory_bytes", g->bytes);
+        if (g->remark)
+            ty_json_put_string(w, "remark", g->remark);
+        ty_json_close(w);
+    }
+    ty_json_close(w);
+    if (m->no_gpu)
+        ty_json_put_string(w, "no_gpu", m->no_gpu);
+}
+
+static void print_json(const doctor *d)
+{
+    ty_buf out;
+    ty_json_writer w;
+    ty_buf_init(&out, 1 << 20);
+    ty_json_writer_init(&w, &out, TY_JSON_SPACED);
+    ty_json_open_map(&w, NULL);
+    ty_json_put_string(&w, "version", TY_VERSION);
+    ty_json_put_bool(&w, "fit", is_fit(d));
+    ty_json_put_string(&w, "processor", d->machine.processor);
+    ty_json_put_string(&w, "extensions", d->machine.extensions);
+    ty_json_put_int(&w, "threads", d->machine.threads);
+    ty_json_put_int(&w, "memory_bytes", (int64_t)d->memory_bytes);
+    ty_json_open_map(&w, "free_bytes");
+    for (int i = 0; i < N_FOLDERS; i++)
+        if (d->has[i])
+            ty_json_put_int(&w, folders[i], (int64_t)d->free_bytes[i]);
+    ty_json_close(&w);
+    put_parts(&w, &d->machine);
+    put_gpus(&w, &d->machine);
+    ty_json_close(&w);
+    puts(out.data);
+    ty_buf_fini(&out);
+}
+
+static int run_doctor(const ty_arguments_given *given, ty_arena *a, ty_error *err)
+{
+    (void)err;
+    doctor d = {0};
+    examine(&d, a);
+    if (given->value[JSON])
+        print_json(&d);
+    else
+        print_text(&d);
+    return is_fit(&d) ? 0 : 1;
+}
+
+const ty_command_row ty_command_doctor = {"doctor",
+                                          "",
+                                          "say what this machine has and what is missing",
+                                          "The C compiler is tried, libraries are opened, the GPU driver is asked. "
+                                          "Exit status 1 if something is missing that\n"
+                                          "training on the CPU needs; a missing GPU is not.\n",
+                                          options,
+                                          N_OPTIONS,
+                                          0,
+                                          0,
+                                          false,
+                                          false,
+                                          run_doctor};

@@ -1,0 +1,72 @@
+#!/bin/bash
+# doctor.sh - `trainyard doctor`: what is found, what is missing, and the GPUs of a driver that stands in for one.
+cd "$(dirname "$0")/../.." || exit 1
+. tests/entrypoint/harness.bash
+W=$SCRATCH/doctor
+mkdir -p "$W"
+doctor() { # [VARIABLE=VALUE ...] [-- WORDS]
+    local settings=()
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do
+        settings+=("$1")
+        shift
+    done
+    shift $(($# > 0))
+    env -u CUDA_HOME "${settings[@]}" timeout -k 5 120 "$BIN/trainyard" doctor "$@" >"$W/out" 2>"$W/err" </dev/null
+    rc=$?
+}
+fakes=$(realpath "${TY_BUILD:-build/release}")/fakes
+fake=LD_LIBRARY_PATH=$fakes
+h200='NVIDIA H200,90,132,150754820096'
+
+case_name=machine
+doctor
+same "fit" 0 $rc
+same "nothing on stderr" "" "$(cat "$W/err")"
+has "processor" "$W/out" "processor"
+has "oneDNN and its file" "$W/out" "libdnnl.so.2"
+has "says so" "$W/out" "Fit to train on the CPU."
+same "the compiler's own version" "$("${CC:-cc}" -dumpfullversion)" "$(awk '/^C compiler/ { print $3 }' "$W/out")"
+
+case_name=missing
+doctor CC=/nowhere/cc
+same "not fit" 1 $rc
+has "what" "$W/out" "C compiler  MISSING    without it: no kernels"
+has "why" "$W/out" '/nowhere/cc": No such file'
+has "verdict" "$W/out" "NOT fit"
+
+case_name=gpus
+doctor $fake "TY_FAKE_GPUS=$h200;Old Card,70,80,17179869184"
+same "fit" 0 $rc
+has "driver" "$W/out" "GPU driver  CUDA 13.0  $fakes/libcuda.so.1"
+has "facts" "$W/out" "GPU 0       NVIDIA H200, compute capability 9.0, 132 multiprocessors, 140.4 GiB, GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"
+has "the second" "$W/out" "GPU 1       Old Card, compute capability 7.0, 80 multiprocessors, 16.0 GiB, GPU-10111213"
+if grep -q '^NVRTC  *13' "$W/out"; then
+    has "which CUDA it needs" "$W/out" "            CUDA 13 compiles for compute capability 7.5 and up: use libraries of CUDA 12"
+    doctor $fake "TY_FAKE_GPUS=Next Card,199,80,17179869184"
+    has "a card of tomorrow" "$W/out" "does not know compute capability 19.9: use newer libraries"
+else
+    has "no compiler for it" "$W/out" "no kernels can be compiled for it: there is no NVRTC"
+    skip "cards that CUDA 13 does not know" "NVRTC 13 is not installed"
+fi
+
+case_name=driver
+doctor $fake TY_FAKE_CUINIT=100
+has "no device" "$W/out" "GPUs        none: the driver finds no device"
+doctor $fake TY_FAKE_CUINIT=803
+has "a driver that fails" "$W/out" "none: the driver does not start: error 803 of the driver (system has unsupported display driver"
+doctor $fake TY_FAKE_CUINIT=802
+has "an error without a text" "$W/out" "error 802 of the driver (no text for it)"
+doctor $fake "TY_FAKE_GPUS=$h200" TY_FAKE_DEVICE=999
+has "a device that fails" "$W/out" "GPU 0       the device cannot be asked: error 999"
+doctor $fake
+has "no GPU" "$W/out" "GPUs        none: the driver finds no device"
+
+case_name=json
+doctor $fake "TY_FAKE_GPUS=$h200" -- --json
+same "fit" 0 $rc
+same "one line" 1 "$(wc -l <"$W/out")"
+has "gpu" "$W/out" '"compute_capability": 90'
+has "memory" "$W/out" '"memory_bytes": 150754820096'
+has "verdict" "$W/out" '"fit": true'
+
+finish_tests

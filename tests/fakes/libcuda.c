@@ -1,0 +1,102 @@
+/* libcuda.c - a GPU driver for machines without one, as far as it is asked for facts.
+ *
+ *     TY_FAKE_GPUS="NVIDIA H200,90,132,150754820096;..."     name, compute capability, multiprocessors, bytes
+ *     TY_FAKE_CUINIT=803                                      what cuInit answers
+ *     TY_FAKE_DEVICE=999                                      what asking a device answers
+ */
+#include "compiler/target/cuda/api.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_GPUS = 8, VERSION = 13000, NOT_SET = 0 };
+
+typedef struct fake_gpu {
+    char name[64];
+    int capability, n_multiprocessors;
+    size_t bytes;
+} fake_gpu;
+
+static unsigned answer(const char *variable)
+{
+    const char *text = getenv(variable);
+    return text ? (unsigned)strtoul(text, NULL, 10) : NOT_SET;
+}
+
+/* Gpu number `wanted`, or how many there are if out is NULL. */
+static int find(int wanted, fake_gpu *out)
+{
+    const char *p = getenv("TY_FAKE_GPUS");
+    int n = 0, read;
+    fake_gpu g;
+    while (p && sscanf(p, "%63[^,],%d,%d,%zu%n", g.name, &g.capability, &g.n_multiprocessors, &g.bytes, &read) == 4) {
+        if (n++ == wanted && out)
+            *out = g;
+        p += read + (p[read] == ';');
+    }
+    return n;
+}
+
+unsigned cuInit(unsigned flags)
+{
+    (void)flags;
+    return answer("TY_FAKE_CUINIT");
+}
+
+unsigned cuDriverGetVersion(int *version)
+{
+    *version = VERSION;
+    return TY_CU_SUCCESS;
+}
+
+unsigned cuGetErrorString(unsigned error, const char **text)
+{
+    *text = error == 803 ? "system has unsupported display driver / cuda driver combination" : NULL;
+    return *text ? TY_CU_SUCCESS : 1;
+}
+
+unsigned cuDeviceGetCount(int *n)
+{
+    *n = find(0, NULL);
+    return TY_CU_SUCCESS;
+}
+
+unsigned cuDeviceGet(CUdevice *device, int number)
+{
+    *device = number;
+    return answer("TY_FAKE_DEVICE");
+}
+
+unsigned cuDeviceGetName(char *name, int size, CUdevice device)
+{
+    fake_gpu g = {0};
+    find(device, &g);
+    snprintf(name, (size_t)size, "%s", g.name);
+    return TY_CU_SUCCESS;
+}
+
+unsigned cuDeviceGetUuid(struct CUuuid_st *uuid, CUdevice device)
+{
+    for (int i = 0; i < TY_CU_UUID_BYTES; i++)
+        ((char *)uuid)[i] = (char)(16 * device + i);
+    return TY_CU_SUCCESS;
+}
+
+unsigned cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
+{
+    fake_gpu g = {0};
+    find(device, &g);
+    *bytes = g.bytes;
+    return TY_CU_SUCCESS;
+}
+
+unsigned cuDeviceGetAttribute(int *value, unsigned attribute, CUdevice device)
+{
+    fake_gpu g = {0};
+    find(device, &g);
+    *value = attribute == TY_CU_ATTRIBUTE_MULTIPROCESSOR_COUNT       ? g.n_multiprocessors
+             : attribute == TY_CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? g.capability / 10
+                                                                     : g.capability % 10;
+    return TY_CU_SUCCESS;
+}
