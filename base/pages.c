@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { MAPPED_BYTES = 4 << 20 };
+enum { MAPPED_BYTES = 256 << 10 };
 
 static void *map(size_t n_bytes)
 {
@@ -35,19 +35,26 @@ void ty_pages_free(void *pages, size_t n_bytes)
 }
 
 /* The numbers of MADV_POPULATE_READ and MADV_POPULATE_WRITE, which older headers lack. */
-enum { POPULATE_READ = 22, POPULATE_WRITE = 23, PAGE_BYTES = 4096 };
+enum { POPULATE_READ = 22, POPULATE_WRITE = 23, PAGE_BYTES = 4096, POPULATE_BYTES = 256 << 10 };
 
-/* Whole pages inside only: the others belong to neighbours too. */
+/* Whole pages inside only: the others belong to neighbours too. In short pieces: meanwhile no other thread can map
+ * memory. */
 static void populate(const void *at, size_t n_bytes, int how)
 {
     uintptr_t first = ((uintptr_t)at + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
     uintptr_t end = ((uintptr_t)at + n_bytes) / PAGE_BYTES * PAGE_BYTES;
-    if (end > first)
-        madvise((void *)first, end - first, how);
+    for (; first < end; first += POPULATE_BYTES)
+        if (madvise((void *)first, end - first < POPULATE_BYTES ? end - first : POPULATE_BYTES, how) < 0)
+            return;
 }
 
 void ty_pages_expect_copy(void *to, const void *from, size_t n_bytes)
 {
     populate(to, n_bytes, POPULATE_WRITE);
     populate(from, n_bytes, POPULATE_READ);
+}
+
+void ty_pages_expect_update(void *at, size_t n_bytes)
+{
+    populate(at, n_bytes, POPULATE_WRITE);
 }

@@ -22,6 +22,7 @@
 #include "compiler/fit.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
+#include "compiler/load.h"
 #include "compiler/model.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/step.h"
@@ -131,51 +132,6 @@ static int compile_states(ty_program *p, bool plan_only, ty_error *err)
     return 0;
 }
 
-/* A part of a weight on its way from the model file to its arena. */
-typedef struct compile_part {
-    char *to;
-    const char *from;
-    size_t n_bytes;
-} compile_part;
-
-#define COMPILE_PART_BYTES ((size_t)2 << 20)
-
-static int compile_list_parts(const ty_program *p, compile_part *part)
-{
-    int n = 0;
-    for (int i = 0; i < ty_graph_n_states(p->graph); i++) {
-        const ty_state *state = ty_graph_state(p->graph, i);
-        size_t element = ty_dtype_bytes((ty_dtype)state->type.dtype);
-        for (int s = 0; state->init && s < state->n_segments; s++) {
-            size_t left = state->init[s] ? ty_type_bytes(&state->segments[s].type) : 0;
-            compile_part next = {(char *)p->state[i] + state->segments[s].offset * (int64_t)element, state->init[s], 0};
-            for (; left > 0; left -= next.n_bytes, next.to += next.n_bytes, next.from += next.n_bytes, n++) {
-                next.n_bytes = left < COMPILE_PART_BYTES ? left : COMPILE_PART_BYTES;
-                if (part)
-                    part[n] = next;
-            }
-        }
-    }
-    return n;
-}
-
-/* All threads copy: most of the time goes into touching memory for the first time, and into the file's pages. */
-static void compile_load_states(ty_program *p)
-{
-    int n = compile_list_parts(p, NULL);
-    ty_arena scratch;
-    ty_arena_init(&scratch);
-    compile_part *part = TY_NEW_ARRAY(&scratch, compile_part, n);
-    compile_list_parts(p, part);
-#pragma omp parallel for schedule(static, 1) num_threads(p->threads) if (n > 8)
-    for (int i = 0; i < n; i++) {
-        ty_pages_expect_copy(part[i].to, part[i].from, part[i].n_bytes);
-        memcpy(part[i].to, part[i].from, part[i].n_bytes);
-    }
-    ty_arena_fini(&scratch);
-    ty_phases_lap(&p->report.phases, "load weights");
-}
-
 /* ---- inputs, outputs ---- */
 
 static void compile_interface(ty_program *p, uint32_t tapes)
@@ -271,7 +227,8 @@ static int compile_run_cpu(ty_program *p, const ty_plan *const *plans, int n_pla
 {
     if (ty_cpu_begin(plans, n_plans, cpu, &p->cpu, err) < 0)
         return -1;
-    compile_load_states(p); /* while the C compiler works */
+    ty_load_weights(p); /* while the C compiler works */
+    ty_phases_lap(&p->report.phases, "load weights");
     return ty_cpu_finish(p->cpu, err);
 }
 
@@ -319,7 +276,7 @@ static int compile_interpreter(ty_program *p, ty_error *err)
     for (int run = 0; run < TY_N_RUNS; run++)
         for (int i = 0; i < p->n_outputs[run]; i++)
             p->result[run][i].data = ty_arena_alloc(&p->arena, ty_type_bytes(&p->result[run][i].type));
-    compile_load_states(p);
+    ty_load_weights(p);
     return ty_interp_new(p->graph, &p->interp, err);
 }
 
@@ -432,7 +389,9 @@ static int compile_fit(ty_program *p, uint32_t tapes, const ty_compile_options *
     return compile_verify(p->graph, "fit", err);
 }
 
-int ty_program_of_graph(ty_graph *g, uint32_t tapes, const ty_compile_options *given, ty_program **out, ty_error *err)
+/* model: whose weights the states of the graph begin with, or NULL. */
+static int compile_graph(ty_graph *g, const ty_model *model, uint32_t tapes, const ty_compile_options *given,
+                         ty_program **out, ty_error *err)
 {
     ty_compile_options opt = compile_defaults(given);
     ty_arena arena;
@@ -451,6 +410,8 @@ int ty_program_of_graph(ty_graph *g, uint32_t tapes, const ty_compile_options *g
         compile_constants(p);
         rc = compile_states(p, opt.plan_only, err);
     }
+    if (rc == 0 && !opt.plan_only && !opt.stop_after)
+        rc = ty_load_start(p, model, err);
     ty_phases_lap(&p->report.phases, "states");
     if (rc == 0 && !opt.plan_only)
         rc = compile_hash(p, &opt, err);
@@ -464,6 +425,11 @@ int ty_program_of_graph(ty_graph *g, uint32_t tapes, const ty_compile_options *g
     p->report.total_ms = compile_ms(start);
     *out = p;
     return 0;
+}
+
+int ty_program_of_graph(ty_graph *g, uint32_t tapes, const ty_compile_options *opt, ty_program **out, ty_error *err)
+{
+    return compile_graph(g, NULL, tapes, opt, out, err);
 }
 
 /* ---- from a model ---- */
@@ -490,8 +456,8 @@ static void compile_ranges(ty_program *p, const ty_step *step)
 }
 
 /* Weights and ranges are copied out first: the graph they lie in is replaced by the lowered one. */
-static int compile_step(ty_step *step, uint32_t tapes, const ty_compile_options *opt, double import_ms,
-                        ty_program **out, ty_error *err)
+static int compile_step(ty_step *step, const ty_model *model, uint32_t tapes, const ty_compile_options *opt,
+                        double import_ms, ty_program **out, ty_error *err)
 {
     ty_graph *g = step->g;
     step->g = NULL;
@@ -500,7 +466,7 @@ static int compile_step(ty_step *step, uint32_t tapes, const ty_compile_options 
     compile_weights(&facts, step);
     compile_ranges(&facts, step);
     ty_program *p = NULL;
-    int rc = ty_program_of_graph(g, tapes, opt, &p, err);
+    int rc = compile_graph(g, model, tapes, opt, &p, err);
     if (rc == 0) {
         p->facts = facts.arena;
         p->weight = facts.weight;
@@ -538,7 +504,7 @@ int ty_compile_train(const ty_model *m, const ty_train_spec *spec, const ty_comp
         return -1;
     uint32_t tapes = TY_TAPE_LAST | (spec->no_eval ? 0 : TY_TAPE_EVAL) | (spec->accumulate > 1 ? TY_TAPE_MICRO : 0);
     ty_compile_options named = compile_named(m, opt);
-    int rc = compile_step(&step, tapes, &named, compile_ms(start), out, err);
+    int rc = compile_step(&step, m, tapes, &named, compile_ms(start), out, err);
     ty_model_drop_pages(m); /* the weights have been copied into the arenas */
     return rc;
 }
@@ -551,5 +517,5 @@ int ty_compile_infer(const ty_model *m, const ty_binding *inputs, int n_inputs, 
     if (ty_step_build_infer(m, inputs, n_inputs, &step, err) < 0)
         return -1;
     ty_compile_options named = compile_named(m, opt);
-    return compile_step(&step, TY_TAPE_EVAL, &named, compile_ms(start), out, err);
+    return compile_step(&step, m, TY_TAPE_EVAL, &named, compile_ms(start), out, err);
 }

@@ -2,6 +2,7 @@
 #include "compiler/program.h"
 
 #include "base/pages.h"
+#include "compiler/load.h"
 #include "compiler/ops/ref.h"
 
 #include <stdlib.h>
@@ -18,6 +19,7 @@ void ty_program_free(ty_program *p)
 {
     if (!p)
         return;
+    ty_load_end(p);
     ty_cpu_free(p->cpu);
     ty_interp_free(p->interp);
     for (int i = 0; i < TY_N_RUNS; i++) {
@@ -69,12 +71,13 @@ int ty_program_interpret(ty_program *p, ty_run run, const void *const *inputs, t
 
 /* ---- running ---- */
 
-int ty_program_can_run(const ty_program *p, ty_run run, ty_error *err)
+int ty_program_can_run(ty_program *p, ty_run run, ty_error *err)
 {
     if (!p->has[run])
         return ty_error_set(err, TY_E_INTERNAL, "this program has no tape number %d", (int)run);
     if (!p->cpu && !p->interp)
         return ty_error_set(err, TY_E_INTERNAL, "this program was planned, not compiled: it cannot run");
+    ty_load_end(p);
     return 0;
 }
 

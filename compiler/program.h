@@ -17,12 +17,15 @@ typedef struct ty_weight_place {
     bool trained;
 } ty_weight_place;
 
+typedef struct ty_load ty_load; /* load.h */
+
 struct ty_program {
     ty_arena arena;
     ty_graph *graph; /* lowered; owned */
     int threads;
     ty_backend backend;
     void **state;      /* memory of each state */
+    ty_load *load;     /* of what the states begin with; NULL: done */
     ty_binding *input; /* of the graph */
     int n_inputs;
     ty_input_range *range; /* of each input; what is NULL where there is no limit; array may be NULL */
@@ -47,9 +50,9 @@ int ty_program_of_graph(ty_graph *g, uint32_t tapes, const ty_compile_options *o
 /* The bit of a run. */
 ty_tape ty_program_tape_of(ty_run run);
 
-/* program.c, what a run consists of: whether it can begin; all of it, with the interpreter; or, after a run of the
- * target's tape, where its outputs are. */
-int ty_program_can_run(const ty_program *p, ty_run run, ty_error *err);
+/* program.c, what a run consists of: whether it can begin, for which the memory is made ready; all of it, with the
+ * interpreter; or, after a run of the target's tape, where its outputs are. */
+int ty_program_can_run(ty_program *p, ty_run run, ty_error *err);
 int ty_program_interpret(ty_program *p, ty_run run, const void *const *inputs, ty_error *err);
 void ty_program_point_results(ty_program *p, ty_run run, const void *const *inputs);
 

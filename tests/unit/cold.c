@@ -1,9 +1,11 @@
 /* What a cold start costs, by its causes: how often the C compiler is started, how many kernels it gets, and that a
- * deep network asks no more of it than a shallow one. A warm start asks it nothing. Times are for bench/compare. */
+ * deep network asks no more of it than a shallow one; a warm start asks it nothing; a first step finds its memory
+ * present. Times are for bench/compare. */
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "compiler/compiler.h"
+#include "compiler/load.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,15 +14,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <cmocka.h>
 
-enum { T = 8, THREADS = 2, SHALLOW = 2, DEEP = 24 };
+enum { T = 8, THREADS = 2, SHALLOW = 2, DEEP = 24, NARROW = 32, WIDE = 512 };
 
 static const char model_text[] =
     "#include <trainyard/model.h>\n"
-    "enum { C = 32, LAYERS = %d, V = 16 };\n"
+    "enum { C = %d, LAYERS = %d, V = 16 };\n"
     "void model(ty_net *net)\n"
     "{\n"
     "    ty_var ids = ty_input(net, \"ids\", \"i64[batch,8]\");\n"
@@ -80,7 +83,7 @@ static int compilers_started(const scratch *s)
     return (int)st.st_size;
 }
 
-static ty_compile_report compile(scratch *s, int layers)
+static ty_program *compile_program(scratch *s, int width, int layers)
 {
     int64_t dim[2] = {2, T};
     ty_binding inputs[2] = {{"ids", ty_type_make(TY_I64, 2, dim)}, {"next", ty_type_make(TY_I64, 2, dim)}};
@@ -100,15 +103,21 @@ static ty_compile_report compile(scratch *s, int layers)
                           .seed = 1};
     ty_compile_options options = {
         .backend = TY_BACKEND_CPU, .threads = THREADS, .cc = s->cc, .cache_dir = s->cache, .work_dir = s->dir};
-    const char *path = scratch_file(s, "model.c", ty_arena_printf(&s->a, model_text, layers), 0600);
+    const char *path = scratch_file(s, "model.c", ty_arena_printf(&s->a, model_text, width, layers), 0600);
     ty_model *model = NULL;
     ty_program *program = NULL;
     ty_error err = {0};
     if (ty_model_open(path, &model, &err) < 0 || ty_compile_train(model, &spec, &options, &program, &err) < 0)
         fail_msg("%s", err.message);
+    ty_model_free(model);
+    return program;
+}
+
+static ty_compile_report compile(scratch *s, int layers)
+{
+    ty_program *program = compile_program(s, NARROW, layers);
     ty_compile_report report = *ty_program_report(program);
     ty_program_free(program);
-    ty_model_free(model);
     return report;
 }
 
@@ -138,11 +147,37 @@ static void warm_start_compiles_nothing(void **state)
     assert_int_equal(compilers_started(s), started);
 }
 
+static long page_faults(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt;
+}
+
+/* What the first step changes is resident before it: weights, and moments, of which a step reads each page before it
+ * writes it and would pay for it twice. */
+static void first_step_finds_its_memory(void **state)
+{
+    scratch *s = *state;
+    int64_t ids[2 * T] = {1, 2, 3};
+    const void *inputs[2] = {ids, ids};
+    ty_error err = {0};
+    ty_program *p = compile_program(s, WIDE, SHALLOW);
+    ty_load_end(p);
+    long before = page_faults();
+    assert_int_equal(ty_program_run(p, TY_RUN_LAST, inputs, &err), 0);
+    long faults = page_faults() - before, pages = (long)(ty_program_report(p)->state_bytes / 4096);
+    assert_true(pages > 15000);
+    assert_in_range(faults, 0, pages / 4);
+    ty_program_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(depth_costs_no_compiler, set_up, tear_down),
         cmocka_unit_test_setup_teardown(warm_start_compiles_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(first_step_finds_its_memory, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

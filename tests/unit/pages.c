@@ -61,6 +61,9 @@ static void resident_when_touched(void **state)
     assert_int_equal(p[100], 7);
     assert_int_equal(p[99 + part], 7);
     assert_int_equal(p[100 + part], 0);
+    ty_pages_expect_update(p + 2 * part + 100, part);
+    assert_int_equal(p[2 * part + 99 + part], 0);
+    assert_in_range(resident_kb() - before, 3 * (part >> 10) - 1024, 4 * (part >> 10));
     ty_pages_free(from, part);
     ty_pages_free(p, bytes);
     assert_true(resident_kb() - before < 64 << 10);

@@ -42,4 +42,9 @@ void ty_library_release(ty_library_call *call);
 /* Whether operands of `op` may lie at any address, as weights in a model file do. */
 bool ty_library_takes_any_address(ty_op op);
 
+/* Whether the first call of a graph would wait for the library to write code for all its calls (30 to 40 ms); and that
+ * work, on this thread, without a fault: what cannot be done now shows when a call is prepared. */
+bool ty_library_is_slow_to_start(const ty_graph *g);
+void ty_library_warm_up(void);
+
 #endif

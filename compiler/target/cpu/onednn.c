@@ -4,12 +4,15 @@
 #include "base/dl.h"
 
 #include <omp.h>
+#include <pthread.h>
 #include <stddef.h>
 
-#define ONEDNN_SERIAL_FLOPS 2e6 /* some ten microseconds of one core */
+#define ONEDNN_IN_PLACE     0.00196 /* 1 / rows + 1 / columns, from its gemm_driver.cpp */
+#define ONEDNN_SERIAL_FLOPS 2e6     /* some ten microseconds of one core */
 
 static ty_onednn onednn;
 static bool onednn_ready;
+static pthread_mutex_t onednn_lock = PTHREAD_MUTEX_INITIALIZER; /* of both */
 
 int ty_onednn_status(dnnl_status_t status, const char *what, ty_error *err)
 {
@@ -22,7 +25,7 @@ int ty_onednn_status(dnnl_status_t status, const char *what, ty_error *err)
                         code == TY_E_UNSUPPORTED ? " (not implemented for these shapes)" : "");
 }
 
-int ty_onednn_get(const ty_onednn **out, ty_error *err)
+static int onednn_open(ty_error *err)
 {
     static const char *const names[] = {"libdnnl.so.2", NULL};
     static const ty_dl_symbol symbols[] = {
@@ -31,7 +34,6 @@ int ty_onednn_get(const ty_onednn **out, ty_error *err)
 #undef X
     };
     void *handle;
-    *out = &onednn;
     if (onednn_ready)
         return 0;
     if (ty_dl_open(names, symbols, sizeof symbols / sizeof *symbols, &onednn, &handle, err) < 0) {
@@ -46,6 +48,15 @@ int ty_onednn_get(const ty_onednn **out, ty_error *err)
     return 0;
 }
 
+int ty_onednn_get(const ty_onednn **out, ty_error *err)
+{
+    *out = &onednn;
+    pthread_mutex_lock(&onednn_lock);
+    int rc = onednn_open(err);
+    pthread_mutex_unlock(&onednn_lock);
+    return rc;
+}
+
 int ty_onednn_threads(const ty_library_shape *shape, double flops)
 {
     return flops < ONEDNN_SERIAL_FLOPS ? 1 : shape->threads;
@@ -57,4 +68,32 @@ int ty_onednn_use_threads(int threads)
     if (before != threads)
         omp_set_num_threads(threads);
     return before;
+}
+
+/* oneDNN 2.6's sgemm multiplies in place, without packing its operands, where a side of the result is shorter than
+ * about a thousand, and at the first such call it writes the code of all sixteen variants at once. */
+bool ty_library_is_slow_to_start(const ty_graph *g)
+{
+    for (uint32_t node = 0; node < ty_graph_n_nodes(g); node++) {
+        ty_op op = ty_graph_op(g, node);
+        const ty_type *t = op == TY_OP_DOT ? ty_graph_type(g, ty_val_make(node, 0)) : NULL;
+        if (op == TY_OP_ATTEND || op == TY_OP_ATTEND_GRAD)
+            return true;
+        if (t && t->dtype == TY_F32 && ty_type_elems(t) > 0 &&
+            1.0 / (double)t->dim[t->rank - 2] + 1.0 / (double)t->dim[t->rank - 1] >= ONEDNN_IN_PLACE)
+            return true;
+    }
+    return false;
+}
+
+void ty_library_warm_up(void)
+{
+    static const float one[8 * 8] = {1};
+    float product[8 * 8];
+    const ty_onednn *lib;
+    if (ty_onednn_get(&lib, NULL) < 0)
+        return;
+    int before = ty_onednn_use_threads(1);
+    lib->sgemm('N', 'N', 8, 8, 8, 1.0f, one, 8, one, 8, 0.0f, product, 8);
+    ty_onednn_use_threads(before);
 }

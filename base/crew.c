@@ -1,0 +1,98 @@
+/* crew.c - see crew.h. */
+#include "base/crew.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CREW_MAX_THREADS = 16 };
+
+struct ty_crew {
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* a job is done */
+    pthread_t thread[CREW_MAX_THREADS];
+    int n_threads, n_jobs;
+    int n_begun; /* jobs that somebody has taken: the first ones of the list */
+    bool *done;
+    ty_job job[];
+};
+
+/* The first job of from ... to - 1 that is not done, or `to`. */
+static int crew_gap(const ty_crew *crew, int from, int to)
+{
+    while (from < to && crew->done[from])
+        from++;
+    return from;
+}
+
+/* Does jobs until from ... to - 1 are done or none is left to begin. Holds the lock but while a job runs. */
+static void crew_work(ty_crew *crew, int from, int to)
+{
+    while (crew->n_begun < crew->n_jobs && (from = crew_gap(crew, from, to)) < to) {
+        int i = crew->n_begun++;
+        pthread_mutex_unlock(&crew->lock);
+        crew->job[i].run(&crew->job[i]);
+        pthread_mutex_lock(&crew->lock);
+        crew->done[i] = true;
+        pthread_cond_broadcast(&crew->changed);
+    }
+}
+
+static void *crew_thread(void *p)
+{
+    ty_crew *crew = p;
+    pthread_mutex_lock(&crew->lock);
+    crew_work(crew, 0, crew->n_jobs);
+    pthread_mutex_unlock(&crew->lock);
+    return NULL;
+}
+
+static void crew_start_threads(ty_crew *crew, int n)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (crew->n_threads < n && crew->n_threads < CREW_MAX_THREADS &&
+           pthread_create(&crew->thread[crew->n_threads], NULL, crew_thread, crew) == 0)
+        crew->n_threads++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+ty_crew *ty_crew_start(const ty_job *jobs, int n_jobs, int n_threads)
+{
+    size_t list = sizeof *jobs * (size_t)n_jobs;
+    ty_crew *crew = calloc(1, sizeof *crew + list + (size_t)n_jobs * sizeof *crew->done);
+    if (!crew)
+        return NULL;
+    pthread_mutex_init(&crew->lock, NULL);
+    pthread_cond_init(&crew->changed, NULL);
+    crew->n_jobs = n_jobs;
+    crew->done = (bool *)(crew->job + n_jobs);
+    if (n_jobs)
+        memcpy(crew->job, jobs, list);
+    crew_start_threads(crew, n_threads < n_jobs ? n_threads : n_jobs);
+    return crew;
+}
+
+void ty_crew_help(ty_crew *crew, int from, int to)
+{
+    pthread_mutex_lock(&crew->lock);
+    crew_work(crew, from, to);
+    while ((from = crew_gap(crew, from, to)) < to)
+        pthread_cond_wait(&crew->changed, &crew->lock);
+    pthread_mutex_unlock(&crew->lock);
+}
+
+void ty_crew_end(ty_crew *crew)
+{
+    if (!crew)
+        return;
+    ty_crew_help(crew, 0, crew->n_jobs);
+    for (int i = 0; i < crew->n_threads; i++)
+        pthread_join(crew->thread[i], NULL);
+    pthread_cond_destroy(&crew->changed);
+    pthread_mutex_destroy(&crew->lock);
+    free(crew);
+}

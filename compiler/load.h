@@ -1,0 +1,22 @@
+/* load.h - what is done beside the passes: weights go from the model's file to their arenas, memory that the step will
+ * change becomes present, the library that multiplies gets ready. Internal to compiler/.
+ *
+ *     ty_load_start(p, model)     when the arenas are there; other threads begin
+ *     ty_load_weights(p)          weights are in place, and the file's pages are given back
+ *     ty_load_end(p)              all is done: before the first run, or when the program goes
+ *
+ * Weights come first. On the way no more is resident than the weights twice, or all arenas once.
+ */
+#ifndef TY_COMPILER_LOAD_H
+#define TY_COMPILER_LOAD_H
+
+#include "compiler/model.h"
+#include "compiler/program.h"
+
+/* model: whose bytes the states begin with, which must live until ty_load_weights; NULL: memory of somebody else. */
+int ty_load_start(ty_program *p, const ty_model *model, ty_error *err);
+void ty_load_weights(ty_program *p);
+/* Does nothing the second time. */
+void ty_load_end(ty_program *p);
+
+#endif
