@@ -248,6 +248,10 @@ static ty_graph *make_reductions(uint64_t seed)
     out(g, "columns", ty_b_sum(g, ty_b_square(g, x), 1, false));
     out(g, "relu and columns", ty_b_mul(g, ty_b_relu(g, x), ty_b_mean(g, ty_b_relu(g, x), 1, true)));
     out(g, "largest of columns", ty_b_reduce(g, x, TY_MAX, 1, false));
+    ty_val wide = ty_b_mul(g, ty_b_reshape(g, x, 2, DIMS(1, 9170)), ty_b_reshape(g, y, 2, DIMS(945, 1)));
+    ty_val few = ty_b_slice_axis(g, wide, 0, 0, 11);
+    out(g, "wide columns", ty_b_sum(g, few, 1, false)); /* more than one run */
+    out(g, "largest of wide columns", ty_b_reduce(g, few, TY_MAX, 1, false));
     out(g, "least", ty_b_reduce(g, x, TY_MIN, 3, false));
     out(g, "product", ty_b_reduce(g, x, TY_PROD, 2, false));
     ty_type plane = ty_type_make(TY_I64, 2, DIMS(70, 131)); /* in the first rows one NaN each, on the diagonal */

@@ -6,6 +6,7 @@
 #include "compiler/target/cpu/render.h"
 
 #include "compiler/ops/op.h"
+#include "compiler/target/cpu/ctype.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -22,27 +23,6 @@ typedef struct render {
     int cut;    /* variable of which the piece [cut_lo, cut_hi) is being written, or -1 */
     int64_t cut_lo, cut_hi;
 } render;
-
-/* What a dtype is in memory and in registers, and the suffix of its functions. */
-typedef struct render_ctype {
-    const char *memory, *value, *suffix, *lowest, *highest;
-} render_ctype;
-
-static const render_ctype render_ctypes[TY_N_DTYPES] = {
-    [TY_BOOL] = {"unsigned char", "_Bool", "bool", "0", "1"},
-    [TY_I8] = {"signed char", "signed char", "i8", "-128", "127"},
-    [TY_U8] = {"unsigned char", "unsigned char", "u8", "0", "255"},
-    [TY_I16] = {"short", "short", "i16", "-32768", "32767"},
-    [TY_U16] = {"unsigned short", "unsigned short", "u16", "0", "65535"},
-    [TY_I32] = {"int", "int", "i32", "(-2147483647 - 1)", "2147483647"},
-    [TY_U32] = {"unsigned", "unsigned", "u32", "0", "4294967295u"},
-    [TY_I64] = {"long", "long", "i64", "(-9223372036854775807L - 1)", "9223372036854775807L"},
-    [TY_U64] = {"unsigned long", "unsigned long", "u64", "0", "18446744073709551615ul"},
-    [TY_F16] = {"unsigned short", "float", "f32", "-__builtin_inff()", "__builtin_inff()"},
-    [TY_BF16] = {"unsigned short", "float", "f32", "-__builtin_inff()", "__builtin_inff()"},
-    [TY_F32] = {"float", "float", "f32", "-__builtin_inff()", "__builtin_inff()"},
-    [TY_F64] = {"double", "double", "f64", "-__builtin_inf()", "__builtin_inf()"},
-};
 
 /* Forms of ops that are not the function of their name: %a %b %c operands, %t suffix of the result's functions. Index
  * 0: floats, 1: integers, 2: bool; NULL: as for floats, and for floats ty_<name>_<type>(%a, ...). */
@@ -161,14 +141,14 @@ static void render_cast(render *r, const ty_kinstr *instr)
     const ty_kinstr *from = &r->k->instr[instr->a];
     if (instr->op == TY_OP_BITCAST)
         ty_buf_addf(r->out, "({ %s s_ = v%u; %s d_; __builtin_memcpy(&d_, &s_, sizeof d_); d_; })",
-                    render_ctypes[from->dtype].value, instr->a, render_ctypes[instr->dtype].value);
+                    ty_ctypes[from->dtype].value, instr->a, ty_ctypes[instr->dtype].value);
     else if (instr->dtype == TY_BOOL)
         ty_buf_addf(r->out, "v%u != 0", instr->a);
     else if (ty_dtype_is_float(from->dtype) && !ty_dtype_is_float(instr->dtype))
-        ty_buf_addf(r->out, "ty_cast_%s_%s(v%u)", render_ctypes[from->dtype].suffix, render_ctypes[instr->dtype].suffix,
+        ty_buf_addf(r->out, "ty_cast_%s_%s(v%u)", ty_ctypes[from->dtype].suffix, ty_ctypes[instr->dtype].suffix,
                     instr->a);
     else
-        ty_buf_addf(r->out, "(%s)v%u", render_ctypes[instr->dtype].value, instr->a);
+        ty_buf_addf(r->out, "(%s)v%u", ty_ctypes[instr->dtype].value, instr->a);
 }
 
 /* The class of operands decides the form: a comparison of floats yields bool but compares floats. NULL: a function. */
@@ -185,7 +165,7 @@ static void render_call(render *r, const ty_kinstr *instr)
 {
     const ty_op_row *row = ty_op_row_of(instr->op);
     const uint32_t operand[3] = {instr->a, instr->b, instr->c};
-    ty_buf_addf(r->out, "ty_%s_%s(", row->text, render_ctypes[instr->dtype].suffix);
+    ty_buf_addf(r->out, "ty_%s_%s(", row->text, ty_ctypes[instr->dtype].suffix);
     for (int i = 0; i < row->min_in; i++)
         ty_buf_addf(r->out, "%sv%u", i ? ", " : "", operand[i]);
     ty_buf_addc(r->out, ')');
@@ -210,7 +190,7 @@ static void render_op(render *r, const ty_kinstr *instr)
         }
         p++;
         if (*p == 't')
-            ty_buf_adds(r->out, render_ctypes[instr->dtype].suffix);
+            ty_buf_adds(r->out, ty_ctypes[instr->dtype].suffix);
         else if (*p == 'i')
             ty_buf_addf(r->out, "%ldu", (long)instr->imm_int);
         else
@@ -223,7 +203,7 @@ static void render_instr(render *r, uint32_t id)
     const ty_kinstr *instr = &r->k->instr[id];
     bool small = instr->kop == TY_K_OP && (instr->dtype == TY_F16 || instr->dtype == TY_BF16);
     render_line(r);
-    ty_buf_addf(r->out, "const %s v%u = ", render_ctypes[instr->dtype].value, id);
+    ty_buf_addf(r->out, "const %s v%u = ", ty_ctypes[instr->dtype].value, id);
     if (small)
         ty_buf_addf(r->out, "ty_round_%s(", instr->dtype == TY_F16 ? "f16" : "bf16");
     switch (instr->kop) {
@@ -269,7 +249,7 @@ static void render_store(render *r, const ty_kstore *store)
 
 static const char *render_identity(const ty_kreduction *red)
 {
-    const render_ctype *type = &render_ctypes[red->dtype];
+    const ty_ctype *type = &ty_ctypes[red->dtype];
     return red->how == TY_MAX ? type->lowest : red->how == TY_MIN ? type->highest : red->how == TY_PROD ? "1" : "0";
 }
 
@@ -284,7 +264,7 @@ static bool render_is_blocked(const render *r, const ty_kreduction *red)
 
 static const char *render_accumulator(const render *r, const ty_kreduction *red)
 {
-    return render_is_blocked(r, red) ? "double" : render_ctypes[red->dtype].value;
+    return render_is_blocked(r, red) ? "double" : ty_ctypes[red->dtype].value;
 }
 
 /* The lanes of a vector are put together by a maximum that loses a NaN, so whether there was one is kept beside it. */
@@ -334,7 +314,7 @@ static void render_partials(render *r, int stage, bool before)
             continue;
         render_line(r);
         if (before)
-            ty_buf_addf(r->out, "%s t%d = 0;\n", render_ctypes[red->dtype].value, i);
+            ty_buf_addf(r->out, "%s t%d = 0;\n", ty_ctypes[red->dtype].value, i);
         else
             ty_buf_addf(r->out, "r%d += t%d;\n", i, i);
     }
@@ -576,18 +556,31 @@ static void render_pointers(render *r)
         if (buffer->unaligned) {
             ty_buf_addf(r->out,
                         " typedef const %s t%d __attribute__((aligned(1))); t%d *restrict b%d = (t%d *)b[%d];\n",
-                        render_ctypes[buffer->dtype].memory, i, i, i, i, i);
+                        ty_ctypes[buffer->dtype].memory, i, i, i, i, i);
             continue;
         }
         ty_buf_addf(r->out, " %s%s *restrict b%d = (%s *)b[%d];\n", buffer->written ? "" : "const ",
-                    render_ctypes[buffer->dtype].memory, i, render_ctypes[buffer->dtype].memory, i);
+                    ty_ctypes[buffer->dtype].memory, i, ty_ctypes[buffer->dtype].memory, i);
     }
 }
 
-/* A run of RENDER_WIDE neighbouring blocks is walked as one: memory that is in no cache comes in longer stretches, and
- * what the columns add up to stays the same. A single narrow block has a number of columns that the compiler knows. */
-#define RENDER_WIDE 4
+/* A run of neighbouring blocks is walked as one, so that memory that is in no cache comes in whole rows or long
+ * stretches of them: stretches of 1 KB in rows of 4 KB come at a third of the speed. What the columns add up to stays
+ * the same. The accumulators of a run stay in the first-level cache, of which they take at most half. */
+#define RENDER_RUN_BYTES (16 * 1024)
 
+static int render_run(const ty_kernel *k)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < k->n_reductions; i++)
+        bytes += TY_COLUMN_BLOCK * ty_dtype_bytes(k->reduction[i].dtype);
+    int64_t columns = k->extent[k->order[k->n_order - 1]], blocks = (columns + TY_COLUMN_BLOCK - 1) / TY_COLUMN_BLOCK;
+    int64_t most = bytes ? (int64_t)(RENDER_RUN_BYTES / bytes) : 1;
+    most = most > 1 ? most : 1;
+    return (int)(blocks < most ? blocks : most);
+}
+
+/* A single narrow block has a number of columns that the compiler knows. */
 static void render_block(render *r, int64_t extent, int64_t blocks)
 {
     if (blocks == 1) {
@@ -595,9 +588,10 @@ static void render_block(render *r, int64_t extent, int64_t blocks)
         return;
     }
     long b = (long)blocks, e = (long)extent;
+    int run = render_run(r->k);
     ty_buf_addf(r->out, "  const long k0 = q %% %ldl, c0 = k0 * %d; q /= %ldl;\n", b, TY_COLUMN_BLOCK, b);
     ty_buf_addf(r->out, "  const long left = %ldl - k0 < hi - p ? %ldl - k0 : hi - p, w = left < %d ? left : %d;\n", b,
-                b, RENDER_WIDE, RENDER_WIDE);
+                b, run, run);
     ty_buf_addf(r->out, "  const long cn = %ldl - c0 < w * %d ? %ldl - c0 : w * %d;\n", e, TY_COLUMN_BLOCK, e,
                 TY_COLUMN_BLOCK);
 }
@@ -630,7 +624,7 @@ static void render_accumulators(render *r)
     for (int i = 0; r->column >= 0 && i < r->k->n_reductions; i++) {
         const ty_kreduction *red = &r->k->reduction[i];
         ty_buf_addf(r->out, "  %s r%d[%d];\n  for (long c = 0; c < cn; c++) r%d[c] = %s;\n",
-                    render_ctypes[red->dtype].value, i, RENDER_WIDE * TY_COLUMN_BLOCK, i, render_identity(red));
+                    ty_ctypes[red->dtype].value, i, render_run(r->k) * TY_COLUMN_BLOCK, i, render_identity(red));
     }
 }
 
