@@ -77,6 +77,15 @@ static void fuse_count_uses(const ty_fusion *f, uint32_t *uses)
     }
 }
 
+/* What a broadcast repeats: its memory is the smaller one, and repeating costs nothing (the deviation of a row in a
+ * normalisation, which backward needs again). */
+static ty_val fuse_before_broadcast(const ty_graph *g, ty_val v)
+{
+    while (ty_graph_op(g, ty_val_node(v)) == TY_OP_BROADCAST)
+        v = ty_view_of(g, ty_graph_in(g, ty_val_node(v), 0)).base;
+    return v;
+}
+
 /* Scalar operations below v up to memory; decides in id order which shared values are worth memory. */
 static void fuse_decide(ty_fusion *f, uint32_t node, const uint32_t *uses, int *cost)
 {
@@ -96,10 +105,13 @@ static void fuse_decide(ty_fusion *f, uint32_t node, const uint32_t *uses, int *
         sum += in == TY_NONE || f->in_memory[in] ? 1 : cost[ty_val_node(in)];
     }
     bool view = ty_view_of(g, v).base != v;
-    bool scalar = ty_type_elems(ty_graph_type(g, v)) == 1;
-    if (!view && ((uses[v] > 1 && sum > (scalar ? 64 : FUSE_CHEAP)) || sum > FUSE_MAX_INSTRS / 4))
-        f->in_memory[v] = 1;
-    cost[node] = f->in_memory[v] ? 1 : (int)(sum > 100000 ? 100000 : sum);
+    ty_val source = fuse_before_broadcast(g, v);
+    bool scalar = ty_type_elems(ty_graph_type(g, source)) == 1;
+    if (!view && ((uses[v] > 1 && sum > (scalar ? 64 : FUSE_CHEAP)) || sum > FUSE_MAX_INSTRS / 4)) {
+        f->in_memory[source] = 1;
+        sum = 1;
+    }
+    cost[node] = (int)(sum > 100000 ? 100000 : sum);
 }
 
 static void fuse_needs(ty_fusion *f)
