@@ -357,6 +357,29 @@ ty_val ty_b_put(ty_graph *g, ty_val x, ty_val index, ty_val update, int axis, ty
     return ty_graph_emit(g, TY_OP_PUT, &attr, (ty_val[]){x, index, update}, 3);
 }
 
+ty_val ty_b_find_rows(ty_graph *g, ty_val i, int64_t n_rows, ty_val *order, ty_val *start)
+{
+    ty_val v = build_1(g, TY_OP_FIND_ROWS, &(ty_attr){.index = n_rows}, i);
+    *order = v == TY_NONE ? TY_NONE : ty_val_make(ty_val_node(v), 1);
+    *start = v == TY_NONE ? TY_NONE : ty_val_make(ty_val_node(v), 2);
+    return v;
+}
+
+ty_val ty_b_sum_rows(ty_graph *g, ty_val u, ty_val order, ty_val start)
+{
+    return ty_graph_emit(g, TY_OP_SUM_ROWS, NULL, (ty_val[]){u, order, start}, 3);
+}
+
+ty_val ty_b_get_rows(ty_graph *g, ty_val x, ty_val rows)
+{
+    return ty_graph_emit(g, TY_OP_GET_ROWS, NULL, (ty_val[]){x, rows}, 2);
+}
+
+ty_val ty_b_set_rows(ty_graph *g, ty_val x, ty_val rows, ty_val u)
+{
+    return ty_graph_emit(g, TY_OP_SET_ROWS, NULL, (ty_val[]){x, rows, u}, 3);
+}
+
 ty_val ty_b_sort(ty_graph *g, ty_val x, int axis, bool descending, ty_val *indices)
 {
     ty_val v = build_1(g, TY_OP_SORT, &(ty_attr){.axis = axis, .flags = descending}, x);

@@ -68,6 +68,11 @@ ty_val ty_b_gather(ty_graph *g, ty_val x, ty_val index, int axis);
 ty_val ty_b_take(ty_graph *g, ty_val x, ty_val index, int axis);
 ty_val ty_b_scatter(ty_graph *g, ty_val x, ty_val index, ty_val update, int axis, ty_combine mode);
 ty_val ty_b_put(ty_graph *g, ty_val x, ty_val index, ty_val update, int axis, ty_combine mode);
+/* The rows of a table of n_rows rows that i names; order and start for ty_b_sum_rows. */
+ty_val ty_b_find_rows(ty_graph *g, ty_val i, int64_t n_rows, ty_val *order, ty_val *start);
+ty_val ty_b_sum_rows(ty_graph *g, ty_val u, ty_val order, ty_val start);
+ty_val ty_b_get_rows(ty_graph *g, ty_val x, ty_val rows);
+ty_val ty_b_set_rows(ty_graph *g, ty_val x, ty_val rows, ty_val u);
 ty_val ty_b_sort(ty_graph *g, ty_val x, int axis, bool descending, ty_val *indices); /* indices may be NULL */
 ty_val ty_b_reduce(ty_graph *g, ty_val x, ty_combine how, uint32_t axes, bool keep_dims);
 ty_val ty_b_sum(ty_graph *g, ty_val x, uint32_t axes, bool keep_dims);

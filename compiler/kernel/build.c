@@ -370,7 +370,32 @@ static void kb_store(ty_kb *b, ty_val root)
     ty_ix addr = ty_kb_flat(b, &pos, type);
     uint32_t buffer = kb_buffer(b, root);
     k->buffer[buffer].written = true;
-    k->store[k->n_stores++] = (ty_kstore){buffer, value, addr, b->stage, row};
+    k->store[k->n_stores++] = (ty_kstore){buffer, value, TY_NONE, addr, b->stage, row};
+}
+
+/* Rows of a table, stored where a list says: the loop nest is over the new rows. The rest of the table is there
+ * already, since the result lies over the operand or a copy of it (compiler/passes/order.c, compiler/target/cpu/cpu.c).
+ */
+static void kb_store_rows(ty_kb *b, ty_val root)
+{
+    ty_kernel *k = b->k;
+    const ty_graph *g = b->group->g;
+    uint32_t node = ty_val_node(root);
+    const ty_type *type = ty_graph_type(g, root), *update = ty_graph_type(g, ty_graph_in(g, node, 2));
+    if (b->group->n_reduces || !ty_type_same_shape(update, b->group->domain)) {
+        b->failed = true;
+        return;
+    }
+    b->stage = 0;
+    ty_kpos pos = kb_position(b, update, false), at = pos;
+    uint32_t guard = ty_kb_row(b, ty_graph_in(g, node, 1), pos.v[0], type->dim[0], &at.v[0]);
+    uint32_t value = ty_kb_eval(b, ty_graph_in(g, node, 2), &pos, TY_NONE);
+    if (b->failed)
+        return;
+    ty_ix addr = ty_kb_flat(b, &at, type);
+    uint32_t buffer = kb_buffer(b, root);
+    k->buffer[buffer].written = true;
+    k->store[k->n_stores++] = (ty_kstore){buffer, value, guard, addr, 0, false};
 }
 
 static void kb_tables(ty_kb *b)
@@ -394,7 +419,10 @@ static void kb_fill(ty_kb *b)
     for (int i = 0; i < b->group->n_reduces && !b->failed; i++)
         kb_reduce(b, i);
     for (int i = 0; i < b->group->n_roots && !b->failed; i++)
-        kb_store(b, b->group->root[i]);
+        if (ty_graph_op(b->group->g, ty_val_node(b->group->root[i])) == TY_OP_SET_ROWS)
+            kb_store_rows(b, b->group->root[i]);
+        else
+            kb_store(b, b->group->root[i]);
     for (uint32_t i = 0; i < k->n_instrs; i++)
         k->n_stages = k->instr[i].stage >= k->n_stages ? k->instr[i].stage + 1 : k->n_stages;
     b->failed |= k->ix.overflow || k->n_stages == 0;

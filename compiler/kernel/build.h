@@ -52,6 +52,10 @@ ty_kpos ty_kb_flat_pos(ty_ix flat);
 typedef uint32_t ty_kscalar_fn(ty_kb *b, uint32_t node, const ty_kpos *pos, uint32_t guard);
 ty_kscalar_fn *ty_kscalar_of(ty_op op);
 
+/* Element k of a list of rows (rows.c) of a table of n rows, as an index; returns whether it is a row, as an
+ * instruction, the same one for the same k. */
+uint32_t ty_kb_row(ty_kb *b, ty_val rows, ty_ix k, int64_t n, ty_ix *row);
+
 /* Reads one element as number and as integer. */
 void ty_scalar_read(ty_dtype dtype, const void *data, double *number, int64_t *integer);
 

@@ -51,6 +51,7 @@ typedef struct ty_kinstr {
 
 typedef struct ty_kstore {
     uint32_t buffer, value;
+    uint32_t guard; /* bool instruction: stored only where it holds; TY_NONE: always */
     ty_ix addr;
     int stage;
     bool row; /* once a row, after the stage's loops, not in them */
@@ -99,6 +100,9 @@ typedef struct ty_kernel {
 
 #define TY_COLUMN_BLOCK 64
 
+/* The guard that all stores share and that does not change inside a row, so that the row can be left out where it is
+ * false; TY_NONE if there is none. */
+uint32_t ty_kernel_row_guard(const ty_kernel *k);
 /* Units of parallel work: rows of a ROWS kernel, column blocks of all outer points of a COLUMNS kernel. */
 int64_t ty_kernel_n_units(const ty_kernel *k);
 /* Work of one unit in scalar instructions, to decide how many threads are worth waking. */

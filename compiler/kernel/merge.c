@@ -107,6 +107,14 @@ void ty_kernel_merge_vars(ty_kernel *k)
     merge_inner_loop(k);
 }
 
+uint32_t ty_kernel_row_guard(const ty_kernel *k)
+{
+    uint32_t guard = k->n_stores && k->n_reductions == 0 ? k->store[0].guard : TY_NONE;
+    for (int i = 1; i < k->n_stores; i++)
+        guard = k->store[i].guard == guard ? guard : TY_NONE;
+    return guard != TY_NONE && (k->instr[guard].vars & ~k->outer) == 0 ? guard : TY_NONE;
+}
+
 static int64_t merge_extent_of(const ty_kernel *k, bool outer)
 {
     int64_t n = 1;

@@ -79,6 +79,9 @@ void ty_kernel_print(const ty_kernel *k, ty_buf *out)
     for (int i = 0; i < k->n_stores; i++) {
         ty_buf_addf(out, "  s%d b%u[", k->store[i].stage, k->store[i].buffer);
         print_ix(k, k->store[i].addr, out);
-        ty_buf_addf(out, "] = v%u\n", k->store[i].value);
+        ty_buf_addf(out, "] = v%u", k->store[i].value);
+        if (k->store[i].guard != TY_NONE)
+            ty_buf_addf(out, " if v%u", k->store[i].guard);
+        ty_buf_adds(out, "\n");
     }
 }

@@ -226,6 +226,32 @@ static uint32_t scalar_take(ty_kb *b, uint32_t node, const ty_kpos *pos, uint32_
     return scalar_eval_in(b, node, 0, &at, guard);
 }
 
+uint32_t ty_kb_row(ty_kb *b, ty_val rows, ty_ix k, int64_t n, ty_ix *row)
+{
+    uint32_t data = ty_kb_eval(b, rows, &(ty_kpos){.flat = false, .v = {k}}, TY_NONE);
+    *row = b->failed ? k : ty_ix_data(&b->k->ix, data, -1, n - 1, ty_kb_vars(b, data));
+    for (uint32_t i = 0; i < b->k->n_instrs; i++) {
+        const ty_kinstr *known = &b->k->instr[i];
+        if (known->kop == TY_K_INSIDE && known->addr == *row && known->lo == 0 && known->hi == n &&
+            known->stage == b->stage)
+            return i;
+    }
+    return scalar_inside(b, *row, 0, n);
+}
+
+/* Zeros where there is no row. */
+static uint32_t scalar_get_rows(ty_kb *b, uint32_t node, const ty_kpos *pos, uint32_t guard)
+{
+    const ty_type *x = scalar_in_type(b, node, 0);
+    ty_kpos at = ty_kb_vector(b, pos, scalar_type(b, node));
+    uint32_t inside = ty_kb_row(b, ty_graph_in(b->group->g, node, 1), at.v[0], x->dim[0], &at.v[0]);
+    if (b->failed)
+        return TY_NONE;
+    uint32_t in = scalar_eval_in(b, node, 0, &at, ty_kb_and(b, guard, inside));
+    ty_dtype dtype = (ty_dtype)x->dtype;
+    return ty_kb_op(b, TY_OP_SELECT, dtype, inside, in, scalar_number(b, dtype, 0));
+}
+
 static ty_kscalar_fn *const scalar_table[TY_N_OPS] = {
     [TY_OP_IOTA] = scalar_iota,           [TY_OP_RNG] = scalar_rng,
     [TY_OP_RESHAPE] = scalar_reshape,     [TY_OP_AGAIN] = scalar_again,
@@ -233,6 +259,7 @@ static ty_kscalar_fn *const scalar_table[TY_N_OPS] = {
     [TY_OP_SLICE] = scalar_slice,         [TY_OP_PAD] = scalar_pad,
     [TY_OP_CONCAT] = scalar_concat,       [TY_OP_REVERSE] = scalar_reverse,
     [TY_OP_GATHER] = scalar_gather,       [TY_OP_TAKE] = scalar_take,
+    [TY_OP_GET_ROWS] = scalar_get_rows,
 };
 
 ty_kscalar_fn *ty_kscalar_of(ty_op op)

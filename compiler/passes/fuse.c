@@ -54,6 +54,11 @@ bool ty_fuse_is_implied(const ty_graph *g, uint32_t node, int in)
     return n <= 64;
 }
 
+ty_val ty_fuse_rows_of(const ty_graph *g, ty_val v)
+{
+    return ty_graph_op(g, ty_val_node(v)) == TY_OP_SET_ROWS ? ty_graph_in(g, ty_val_node(v), 0) : TY_NONE;
+}
+
 static void fuse_pin_operands(ty_fusion *f, uint32_t node)
 {
     const ty_node *n = ty_graph_node(f->g, node);
@@ -63,6 +68,10 @@ static void fuse_pin_operands(ty_fusion *f, uint32_t node)
             fuse_pin(f, ty_graph_in(f->g, node, (int)i));
     if (fuse_class(f->g, node) == TY_CLASS_EFFECT)
         fuse_pin(f, ty_graph_in(f->g, node, 0));
+    if (ty_fuse_rows_of(f->g, ty_val_make(node, 0)) != TY_NONE) {
+        fuse_pin(f, ty_graph_in(f->g, node, 0));
+        fuse_pin(f, ty_val_make(node, 0));
+    }
 }
 
 static void fuse_count_uses(const ty_fusion *f, uint32_t *uses)
@@ -151,13 +160,23 @@ static ty_kernel *fuse_build(const ty_fusion *f, const ty_unit *u)
     return ty_kernel_build(&group);
 }
 
+static ty_val fuse_load_of(const ty_fusion *f, ty_val in)
+{
+    ty_val base = ty_view_of(f->g, in).base;
+    return ty_graph_op(f->g, ty_val_node(base)) == TY_OP_STATE ? in : base;
+}
+
+/* Tables of which it writes rows are read too: what it does not write stays. */
 static void fuse_loads_of_kernel(ty_fusion *f, ty_unit *u)
 {
-    u->load = TY_NEW_ARRAY(&f->arena, ty_val, u->kernel->n_buffers);
+    u->load = TY_NEW_ARRAY(&f->arena, ty_val, u->kernel->n_buffers + u->n_roots);
     u->n_loads = 0;
     for (int i = 0; i < u->kernel->n_buffers; i++)
         if (!u->kernel->buffer[i].written)
             u->load[u->n_loads++] = u->kernel->buffer[i].val;
+    for (int i = 0; i < u->n_roots; i++)
+        if (ty_fuse_rows_of(f->g, u->root[i]) != TY_NONE)
+            u->load[u->n_loads++] = fuse_load_of(f, ty_fuse_rows_of(f->g, u->root[i]));
 }
 
 static void fuse_loads_of_node(ty_fusion *f, ty_unit *u)
@@ -168,8 +187,7 @@ static void fuse_loads_of_node(ty_fusion *f, ty_unit *u)
         ty_val in = ty_graph_in(f->g, u->node, (int)i);
         if (in == TY_NONE || ty_fuse_is_implied(f->g, u->node, (int)i))
             continue;
-        ty_val base = ty_view_of(f->g, in).base;
-        u->load[u->n_loads++] = ty_graph_op(f->g, ty_val_node(base)) == TY_OP_STATE ? in : base;
+        u->load[u->n_loads++] = fuse_load_of(f, in);
     }
 }
 
@@ -204,7 +222,9 @@ static int fuse_add_node(ty_fusion *f, uint32_t node, ty_error *err)
         fuse_add_unit(f, &u);
         return 0;
     }
-    u.domain = *ty_graph_type(f->g, class_ == TY_CLASS_REDUCE ? ty_graph_in(f->g, node, 0) : v);
+    bool rows = ty_fuse_rows_of(f->g, v) != TY_NONE;
+    ty_val over = class_ == TY_CLASS_REDUCE ? ty_graph_in(f->g, node, 0) : rows ? ty_graph_in(f->g, node, 2) : v;
+    u.domain = *ty_graph_type(f->g, over);
     if (class_ == TY_CLASS_REDUCE) {
         u.reduce = ty_arena_copy(&f->arena, &node, sizeof node);
         u.n_reduces = 1;
@@ -361,6 +381,18 @@ static void fuse_union_lists(ty_fusion *f, const ty_unit *a, const ty_unit *b, t
             k == b->n_reduces || (i < a->n_reduces && a->reduce[i] < b->reduce[k]) ? a->reduce[i++] : b->reduce[k++];
 }
 
+/* A table of which rows are written must be there whole before: not in the same kernel. */
+static bool fuse_fills_table(const ty_fusion *f, const ty_unit *u)
+{
+    for (int i = 0; i < u->n_roots; i++) {
+        ty_val table = ty_fuse_rows_of(f->g, u->root[i]);
+        for (int k = 0; table != TY_NONE && k < u->n_roots; k++)
+            if (ty_view_of(f->g, table).base == u->root[k])
+                return true;
+    }
+    return false;
+}
+
 /* A kernel of few rows keeps threads idle; fine for small work only. */
 static bool fuse_starves(const ty_fusion *f, const ty_unit *a, const ty_unit *b, const ty_kernel *k)
 {
@@ -420,6 +452,8 @@ static bool fuse_join(fuse_state *s, uint32_t a, uint32_t b)
         !fuse_domain(&ua, &ub, &u) || fuse_cycle(s, a, b))
         return false;
     fuse_union_lists(f, &ua, &ub, &u);
+    if (fuse_fills_table(f, &u))
+        return false;
     ty_val gone[FUSE_MAX_ROOTS];
     int n_gone = fuse_internalise(s, a, b, &u, gone);
     u.kernel = u.n_roots ? fuse_build(f, &u) : NULL;

@@ -56,6 +56,10 @@ ty_view ty_view_of(const ty_graph *g, ty_val v);
  * an embedding's gradient does. It has no memory and its pointer is NULL. */
 bool ty_fuse_is_implied(const ty_graph *g, uint32_t node, int in);
 
+/* The table of which v is a copy with other rows (set_rows), which its kernel writes and nothing else; TY_NONE if v is
+ * something else. */
+ty_val ty_fuse_rows_of(const ty_graph *g, ty_val v);
+
 /* again.c: takes memory from values that backward can compute again for nearly nothing. After it is decided what gets
  * memory, before there are units. */
 void ty_fuse_again(ty_fusion *f);

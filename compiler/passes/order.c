@@ -136,6 +136,16 @@ static bool sched_in_step(const ty_fusion *f, const ty_kernel *k, ty_val stored,
     return true;
 }
 
+/* Rows of a table are written over that table and over nothing else: what they leave must be there. */
+static bool sched_is_own_table(const ty_graph *g, stretch what, ty_val base)
+{
+    ty_val table = ty_fuse_rows_of(g, base);
+    if (table == TY_NONE)
+        return true;
+    stretch old = sched_stretch(g, table);
+    return old.state == what.state && old.lo == what.lo && old.hi == what.hi;
+}
+
 /* May the value be written over this stretch? Not if a reader of the old numbers needs the new ones first. */
 static bool sched_may_donate(sched *s, stretch what, ty_val base)
 {
@@ -144,7 +154,7 @@ static bool sched_may_donate(sched *s, stretch what, ty_val base)
     if (producer == TY_NONE || s->p->place[base].kind != TY_PLACE_NONE)
         return false;
     const ty_unit *u = &f->unit[producer];
-    if (u->kind == TY_UNIT_ASSEMBLY)
+    if (u->kind == TY_UNIT_ASSEMBLY || !sched_is_own_table(f->g, what, base))
         return false;
     sched_mark_later(s, producer);
     const read_list *l = &s->readers[what.state];

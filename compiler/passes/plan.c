@@ -158,13 +158,21 @@ static bool plan_same_array(const ty_graph *g, ty_val a, ty_val b)
     return ty_graph_type(g, a)->dtype == ty_graph_type(g, b)->dtype && plan_bytes(g, a) == plan_bytes(g, b);
 }
 
+/* What lies where rows of a table will be written must be the table. */
+static bool plan_may_take(const ty_graph *g, ty_val out, ty_val in)
+{
+    ty_val table = ty_fuse_rows_of(g, out);
+    return table == TY_NONE || ty_view_of(g, table).base == in;
+}
+
 static void plan_in_place_of(planner *pl, const ty_kernel *k, const ty_kstore *store, int at)
 {
     ty_val out = k->buffer[store->buffer].val;
     for (int i = 0; i < k->n_buffers; i++) {
         ty_val in = k->buffer[i].val;
-        if (k->buffer[i].written || !plan_in_slab(pl, in) || plan_is_whole(pl, in) || pl->p->last[in] != at ||
-            !plan_same_array(pl->f->g, in, out) || !plan_reads_in_step(k, in, store))
+        if (k->buffer[i].written || !plan_may_take(pl->f->g, out, in) || !plan_in_slab(pl, in) ||
+            plan_is_whole(pl, in) || pl->p->last[in] != at || !plan_same_array(pl->f->g, in, out) ||
+            !plan_reads_in_step(k, in, store))
             continue;
         bool taken = false;
         for (int s = 0; s < k->n_stores; s++)
@@ -445,6 +453,12 @@ ty_place ty_plan_place(const ty_plan *p, ty_val v)
     ty_place place = p->place[view.base];
     place.offset += view.offset * (int64_t)ty_dtype_bytes((ty_dtype)ty_graph_type(p->f->g, v)->dtype);
     return place;
+}
+
+bool ty_plan_rows_in_place(const ty_plan *p, ty_val v)
+{
+    ty_place to = ty_plan_place(p, v), from = ty_plan_place(p, ty_fuse_rows_of(p->f->g, v));
+    return to.kind == from.kind && to.index == from.index && to.offset == from.offset;
 }
 
 bool ty_plan_part_in_place(const ty_plan *p, uint32_t node, int i)

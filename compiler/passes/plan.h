@@ -56,6 +56,8 @@ int ty_plan_check(const ty_plan *p, ty_error *err);
 
 /* Place of any value in memory, views included. */
 ty_place ty_plan_place(const ty_plan *p, ty_val v);
+/* True if the rows that make v (ty_fuse_rows_of) are written over the old table, which need not be copied first. */
+bool ty_plan_rows_in_place(const ty_plan *p, ty_val v);
 /* True if part `i` of the concatenation `node` was written in place and needs no copy. */
 bool ty_plan_part_in_place(const ty_plan *p, uint32_t node, int i);
 

@@ -122,9 +122,25 @@ static int check_assembly(check *c, const ty_unit *u, ty_error *err)
     return 0;
 }
 
+/* A table of which rows are written elsewhere is copied there before the kernel reads anything. */
+static int check_tables(check *c, const ty_unit *u, ty_error *err)
+{
+    for (int i = 0; i < u->n_roots; i++) {
+        ty_val old = ty_fuse_rows_of(c->p->f->g, u->root[i]);
+        if (old == TY_NONE || ty_plan_rows_in_place(c->p, u->root[i]))
+            continue;
+        if (check_read(c, old, "rows of a table", err) < 0)
+            return -1;
+        check_write(c, u->root[i]);
+    }
+    return 0;
+}
+
 static int check_unit(check *c, const ty_unit *u, ty_error *err)
 {
     const ty_graph *g = c->p->f->g;
+    if (check_tables(c, u, err) < 0)
+        return -1;
     for (int i = 0; i < u->n_loads; i++)
         if (check_read(c, u->load[i], ty_graph_origin_of(g, u->node), err) < 0)
             return -1;

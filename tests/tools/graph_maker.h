@@ -472,6 +472,35 @@ static void move_state(maker *m)
     keep(m, ty_b_mul_s(g, old, 0.75), false, x.coarse); /* the old number itself is gone when the step is done */
 }
 
+/* Some rows of a table, which is a state or another value, become a mixture of theirs and sums of a value's rows. They
+ * have no gradient: only behind one. */
+static void make_rows(maker *m)
+{
+    const value x = *pick(m, fits_f32);
+    ty_graph *g = m->g;
+    int64_t dim[TY_MAX_RANK], n = ty_b_dim(g, x.v, 0), rows_of_table = 1 + draw(m, 2 * n + 3);
+    for (int i = 0; i < ty_b_rank(g, x.v); i++)
+        dim[i] = i ? ty_b_dim(g, x.v, i) : rows_of_table;
+    ty_type type = ty_type_make(TY_F32, ty_b_rank(g, x.v), dim);
+    ty_state state = {.name = "table", .type = type, .role = TY_STATE_PARAM};
+    int number = odds(m, 2) ? -1 : ty_graph_add_state(g, &state);
+    ty_val table = number >= 0 ? ty_b_state(g, number) : ty_b_full(g, TY_F32, type.rank, dim, 0.5), order, start;
+    if (number < 0 && odds(m, 2))
+        table = ty_b_cast(g, ty_b_iota(g, type, 0), TY_F32);
+    ty_val rows = ty_b_find_rows(g, make_index(m, 1, &n, rows_of_table, 0), rows_of_table, &order, &start);
+    ty_val sums = ty_b_mul_s(g, ty_b_sum_rows(g, x.v, order, start), 0.25);
+    ty_val old = ty_b_mul_s(g, ty_b_get_rows(g, table, rows), 0.5);
+    ty_val next = ty_b_set_rows(g, table, rows, odds(m, 2) ? ty_b_add(g, old, sums) : sums);
+    if (number >= 0)
+        ty_graph_add_assign(g, number, next, TY_TAPE_LAST);
+    if (number < 0 || odds(m, 2))
+        keep(m, odds(m, 2) ? next : ty_b_mul_s(g, next, 0.5), false, x.coarse);
+    if (odds(m, 2))
+        keep(m, ty_b_mul_s(g, table, 0.75), false, x.coarse); /* what it was, which may have to stay until then */
+    for (int i = m->n - 2; i < m->n; i++)
+        m->pool[i].grows |= x.grows;
+}
+
 /* The gradient of a weighted sum of some values. */
 static void make_gradient(maker *m)
 {
@@ -517,6 +546,8 @@ static void make_graph(maker *m, uint64_t seed)
     }
     if (odds(m, 2) && !ty_graph_failed(m->g, NULL))
         make_gradient(m);
+    for (int n = (int)draw(m, 3); n > 0 && !ty_graph_failed(m->g, NULL) && ty_graph_n_states(m->g) < 4; n -= 2)
+        make_rows(m);
 }
 
 #endif

@@ -59,6 +59,7 @@ static inline native_prepare native_of(ty_op op, bool last)
         {TY_OP_POOL_MAX, ty_native_prepare_pool_max},   {TY_OP_POOL_MAX_GRAD, ty_native_prepare_pool_max_grad},
         {TY_OP_POOL_SUM, ty_native_prepare_pool_sum},   {TY_OP_POOL_SUM_GRAD, ty_native_prepare_pool_sum_grad},
         {TY_OP_SCATTER, ty_native_prepare_scatter},     {TY_OP_PUT, ty_native_prepare_put},
+        {TY_OP_FIND_ROWS, ty_native_prepare_find_rows}, {TY_OP_SUM_ROWS, ty_native_prepare_sum_rows},
         {TY_OP_ARGREDUCE, ty_native_prepare_argreduce}, {TY_OP_SCAN, ty_native_prepare_scan},
         {TY_OP_SORT, ty_native_prepare_sort},           {TY_OP_RNN_STEPS, ty_native_prepare_rnn_steps},
         {TY_OP_RNN_GRAD, ty_native_prepare_rnn_grad},

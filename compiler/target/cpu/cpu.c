@@ -24,6 +24,7 @@ typedef struct cpu_step {
     char **ptr; /* KERNEL: buffers; LIBRARY: operands, then results; COPY: to, from */
     int n_ptr, n_in;
     int64_t n_units; /* KERNEL */
+    bool dealt;      /* KERNEL: units go round the threads in small parts, since those at the end do nothing */
     int threads;
     size_t bytes;  /* COPY */
     uint64_t hash; /* KERNEL: of its text */
@@ -171,6 +172,7 @@ static void cpu_add_kernel(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, con
         cpu_point(cpu, tape, plan, &step->ptr[i], k->buffer[i].val,
                   base[i] * (int64_t)ty_dtype_bytes(k->buffer[i].dtype));
     step->n_units = ty_kernel_n_units(k);
+    step->dealt = ty_kernel_row_guard(k) != TY_NONE;
     double cost = (double)step->n_units * ty_kernel_unit_cost(k);
     step->threads = cost < CPU_SERIAL_COST || step->n_units < 2 ? 1 : cpu->opt.threads;
     step->info = (ty_call_info){.kind = TY_CALL_KERNEL,
@@ -290,16 +292,28 @@ static int cpu_add_assembly(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, co
 static int cpu_max_steps(const ty_plan *plan)
 {
     int n = plan->n_order + plan->n_copies;
-    for (int at = 0; at < plan->n_order; at++)
-        if (plan->f->unit[plan->order[at]].kind == TY_UNIT_ASSEMBLY)
-            n += (int)ty_graph_node(plan->f->g, plan->f->unit[plan->order[at]].node)->n_in;
+    for (int at = 0; at < plan->n_order; at++) {
+        const ty_unit *u = &plan->f->unit[plan->order[at]];
+        n += u->kind == TY_UNIT_ASSEMBLY ? (int)ty_graph_node(plan->f->g, u->node)->n_in : u->n_roots;
+    }
     return n;
+}
+
+/* A table of which a kernel writes rows, where it must not be written over the old one. */
+static void cpu_add_tables(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u)
+{
+    for (int i = 0; i < u->n_roots; i++) {
+        ty_val old = ty_fuse_rows_of(plan->f->g, u->root[i]);
+        if (old != TY_NONE && !ty_plan_rows_in_place(plan, u->root[i]))
+            cpu_add_copy(cpu, tape, plan, cpu_address(cpu, plan, u->root[i], NULL), old, &tape->step[tape->n_steps++]);
+    }
 }
 
 static int cpu_add_unit(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u, ty_buf *scratch)
 {
     if (u->kind == TY_UNIT_ASSEMBLY)
         return cpu_add_assembly(cpu, tape, plan, u);
+    cpu_add_tables(cpu, tape, plan, u);
     cpu_step *step = &tape->step[tape->n_steps++];
     if (u->kind == TY_UNIT_KERNEL)
         cpu_add_kernel(cpu, tape, plan, u, step, scratch);
@@ -583,6 +597,15 @@ const ty_cpu_report *ty_cpu_report_of(const ty_cpu *cpu)
 
 /* ---- running ---- */
 
+/* Units that do something come first and nobody knows how many they are. */
+static void cpu_run_dealt(const cpu_step *step)
+{
+    int64_t n = step->n_units, part = 64;
+#pragma omp parallel for schedule(static, 1) num_threads(step->threads)
+    for (int64_t lo = 0; lo < n; lo += part)
+        step->fn(step->ptr, lo, lo + part < n ? lo + part : n);
+}
+
 /* Equal parts, cut at multiples of 64 units where there are many, so that vector loops start at whole cache lines. */
 static void cpu_run_kernel(const cpu_step *step)
 {
@@ -591,6 +614,10 @@ static void cpu_run_kernel(const cpu_step *step)
         return;
     }
     int64_t n = step->n_units, grain = n >= 128 * step->threads ? 64 : 1;
+    if (step->dealt) {
+        cpu_run_dealt(step);
+        return;
+    }
 #pragma omp parallel num_threads(step->threads)
     {
         int64_t threads = omp_get_num_threads(); /* the system may give fewer than asked for */

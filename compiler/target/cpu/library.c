@@ -30,6 +30,8 @@ static const library_row library_rows[] = {
     {TY_OP_POOL_SUM_GRAD, false, false, ty_native_prepare_last_sum_grad},
     {TY_OP_SCATTER, false, false, ty_native_prepare_scatter},
     {TY_OP_PUT, false, false, ty_native_prepare_put},
+    {TY_OP_FIND_ROWS, false, false, ty_native_prepare_find_rows},
+    {TY_OP_SUM_ROWS, false, false, ty_native_prepare_sum_rows},
     {TY_OP_ARGREDUCE, false, false, ty_native_prepare_argreduce},
     {TY_OP_SCAN, false, false, ty_native_prepare_scan},
     {TY_OP_SORT, false, false, ty_native_prepare_sort},

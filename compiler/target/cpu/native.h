@@ -16,6 +16,8 @@ ty_library_prepare_fn ty_native_prepare_last_max, ty_native_prepare_last_max_gra
 ty_library_prepare_fn ty_native_prepare_last_sum, ty_native_prepare_last_sum_grad;
 /* native_scatter.c: f32 and i64 data, i32 or i64 indices. */
 ty_library_prepare_fn ty_native_prepare_scatter, ty_native_prepare_put;
+/* native_rows.c: f32 data, i32 or i64 indices. */
+ty_library_prepare_fn ty_native_prepare_find_rows, ty_native_prepare_sum_rows;
 /* native_order.c */
 ty_library_prepare_fn ty_native_prepare_argreduce, ty_native_prepare_scan, ty_native_prepare_sort;
 

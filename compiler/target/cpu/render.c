@@ -22,6 +22,7 @@ typedef struct render {
     int column; /* COLUMNS: the variable of the block, else -1 */
     int cut;    /* variable of which the piece [cut_lo, cut_hi) is being written, or -1 */
     int64_t cut_lo, cut_hi;
+    uint32_t row_guard; /* instruction: rows in which it is false are left out; TY_NONE: none are */
 } render;
 
 /* Forms of ops that are not the function of their name: %a %b %c operands, %t suffix of the result's functions. Index
@@ -240,6 +241,8 @@ static void render_store(render *r, const ty_kstore *store)
     ty_dtype dtype = r->k->buffer[store->buffer].dtype;
     const char *convert = dtype == TY_F16 ? "ty_store_f16" : dtype == TY_BF16 ? "ty_store_bf16" : "";
     render_line(r);
+    if (store->guard != r->row_guard)
+        ty_buf_addf(r->out, "if (v%u) ", store->guard);
     ty_buf_addf(r->out, "b%u[", r->alias[store->buffer]);
     render_ix_less(r, store->addr, r->base[store->buffer]);
     ty_buf_addf(r->out, "] = %s(v%u);\n", convert, store->value);
@@ -515,6 +518,10 @@ static void render_loop_stage(render *r, int stage)
     int var = render_cut_var(r, stage), n = var >= 0 ? ty_kernel_cuts(r->k, stage, var, cut) : 1;
     render_begin_rows(r, stage);
     render_instrs(r, stage, 0);
+    if (r->row_guard != TY_NONE) {
+        render_line(r);
+        ty_buf_addf(r->out, "if (!v%u) continue;\n", r->row_guard);
+    }
     for (int i = 0; i < n; i++) {
         if (n > 1)
             render_open_piece(r, var, cut[i], cut[i + 1]);
@@ -650,28 +657,10 @@ static void render_flat(render *r)
     r->cut = -1;
 }
 
-static void render_lower_base(const ty_kernel *k, ty_ix addr, int64_t *base)
-{
-    int64_t c = ty_ix_at(&k->ix, addr)->c;
-    *base = c < *base ? (c > 0 ? c : 0) : *base;
-}
-
-void ty_render_bases(const ty_kernel *k, const uint32_t *alias, int64_t *base)
-{
-    for (int i = 0; i < k->n_buffers; i++)
-        base[i] = INT64_MAX;
-    for (uint32_t i = 0; i < k->n_instrs; i++)
-        if (k->instr[i].kop == TY_K_LOAD)
-            render_lower_base(k, k->instr[i].addr, &base[alias[k->instr[i].buffer]]);
-    for (int i = 0; i < k->n_stores; i++)
-        render_lower_base(k, k->store[i].addr, &base[alias[k->store[i].buffer]]);
-    for (int i = 0; i < k->n_buffers; i++)
-        base[i] = base[alias[i]] == INT64_MAX ? 0 : base[alias[i]];
-}
-
 void ty_render_kernel(const ty_kernel *k, const uint32_t *alias, const int64_t *base, ty_buf *out)
 {
     render r = {.k = k, .alias = alias, .base = base, .out = out, .column = -1, .cut = -1};
+    r.row_guard = render_is_flat(k) ? TY_NONE : ty_kernel_row_guard(k);
     if (k->form == TY_FORM_COLUMNS)
         r.column = k->order[k->n_order - 1];
     for (int i = 0; i < k->n_order; i++)
