@@ -18,6 +18,8 @@
  * one, the optimizer's memory at that of copying, nothing else.
  * With --plan nothing runs: the buffers of the slab that live at the peak are listed, largest first.
  * With --temporaries MB what would need more is computed again in backward (ty_compile_options.temporary_bytes).
+ * With --sparse tables that are only gathered from are updated by rows (ty_train_spec.sparse_all): other sums,
+ * less work.
  * With --without PASS a pass of the compiler is left out (ty_compile_options.skip_passes): what it is worth.
  */
 #include "base/clock.h"
@@ -83,6 +85,7 @@ typedef struct job {
     double ready_s, first_s;
     ty_precision precision;
     const char *without[MAX_WITHOUT]; /* passes left out */
+    bool sparse;                      /* tables by rows */
     bool calls, limit;                /* print where a step's time goes */
 } job;
 
@@ -168,6 +171,7 @@ static int job_compile(job *j, ty_error *err)
                           .n_loss = 1,
                           .optimizer = job_optimizer(j->work),
                           .schedule = {.kind = TY_SCHED_CONSTANT},
+                          .sparse_all = j->sparse,
                           .accumulate = 1,
                           .seed = 1,
                           .precision = j->precision,
@@ -543,8 +547,8 @@ static void job_free(job *j)
 static int usage(void)
 {
     fprintf(stderr, "usage: ours WORK DIR [STEPS] [--cache DIR] [--threads N] [--cc PROGRAM] [--dump DIR] [--calls]\n"
-                    "            [--limit] [--plan] [--temporaries MB] [--strict] [--without PASS]... [--precision "
-                    "float32|bfloat16|float16]\n"
+                    "            [--limit] [--plan] [--temporaries MB] [--strict] [--sparse] [--without PASS]...\n"
+                    "            [--precision float32|bfloat16|float16]\n"
                     "       WORK is one of");
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
         fprintf(stderr, " %s", works[i].name);
@@ -572,13 +576,19 @@ static ty_precision precision_find(const char *name)
 
 static bool job_options(job *j, int argc, char **argv)
 {
-    static const struct option known[] = {
-        {"cache", required_argument, NULL, 'k'},   {"threads", required_argument, NULL, 't'},
-        {"cc", required_argument, NULL, 'c'},      {"dump", required_argument, NULL, 'd'},
-        {"calls", no_argument, NULL, 'l'},         {"limit", no_argument, NULL, 'i'},
-        {"plan", no_argument, NULL, 'n'},          {"temporaries", required_argument, NULL, 'm'},
-        {"strict", no_argument, NULL, 's'},        {"precision", required_argument, NULL, 'p'},
-        {"without", required_argument, NULL, 'w'}, {0}};
+    static const struct option known[] = {{"cache", required_argument, NULL, 'k'},
+                                          {"threads", required_argument, NULL, 't'},
+                                          {"cc", required_argument, NULL, 'c'},
+                                          {"dump", required_argument, NULL, 'd'},
+                                          {"calls", no_argument, NULL, 'l'},
+                                          {"limit", no_argument, NULL, 'i'},
+                                          {"plan", no_argument, NULL, 'n'},
+                                          {"temporaries", required_argument, NULL, 'm'},
+                                          {"sparse", no_argument, NULL, 'r'},
+                                          {"strict", no_argument, NULL, 's'},
+                                          {"precision", required_argument, NULL, 'p'},
+                                          {"without", required_argument, NULL, 'w'},
+                                          {0}};
     for (int o; (o = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         switch (o) {
         case 'k':
@@ -613,6 +623,9 @@ static bool job_options(job *j, int argc, char **argv)
             break;
         case 'n':
             j->options.plan_only = true;
+            break;
+        case 'r':
+            j->sparse = true;
             break;
         case 's':
             j->options.deterministic_strict = true;

@@ -349,6 +349,9 @@ typedef struct ty_train_spec {
     int n_frozen;
     const char *const *no_decay; /* likewise: weight decay 0 */
     int n_no_decay;
+    bool sparse_all; /* every table that the loss only gathers from is updated by rows: passes/tables.h */
+    const char *const *sparse_rows; /* else those of these names or shell patterns */
+    int n_sparse_rows;
     const ty_lr_scale *lr_scale;
     int n_lr_scale;
     double ema_decay;           /* 0: none. Else averages of the trained weights are kept in the states "ema.<group>" */

@@ -159,6 +159,14 @@ static int read_names(recipe_reader *rd, const ty_doc *node, const char *what, t
     return 0;
 }
 
+/* true, false, or names. */
+static int read_sparse_rows(recipe_reader *rd, const ty_doc *node)
+{
+    if (node && node->kind == TY_DOC_BOOL)
+        return ty_doc_bool(node, &rd->r->sparse_all, rd->err);
+    return read_names(rd, node, "sparse_rows", &rd->r->sparse_rows, &rd->r->n_sparse_rows);
+}
+
 static int read_tied(recipe_reader *rd, const ty_doc *node)
 {
     if (!node || node->kind == TY_DOC_NULL)
@@ -610,6 +618,7 @@ static int read_top(recipe_reader *rd, const ty_doc *root)
     return read_span(rd, t.evaluate_every, "evaluate_every", "1 epoch", &r->evaluate_every) < 0 ||
                    read_names(rd, t.frozen, "frozen", &r->frozen, &r->n_frozen) < 0 ||
                    read_names(rd, t.no_decay, "no_decay", &r->no_decay, &r->n_no_decay) < 0 ||
+                   read_sparse_rows(rd, t.sparse_rows) < 0 ||
                    read_names(rd, t.keep_float32, "keep_float32", &r->keep_float32, &r->n_keep_float32) < 0 ||
                    read_names(rd, t.buffers, "buffers", &r->buffers, &r->n_buffers) < 0 || read_tied(rd, t.tied) < 0
                ? -1

@@ -139,6 +139,9 @@ typedef struct ty_recipe {
     int n_metrics;
     ty_names frozen, no_decay, buffers, keep_float32;
     int n_frozen, n_no_decay, n_buffers, n_keep_float32;
+    bool sparse_all; /* tables by rows: all that can be, or these */
+    ty_names sparse_rows;
+    int n_sparse_rows;
     const ty_lr_scale *lr_scale; /* [n_lr_scale] */
     int n_lr_scale;
     double ema_decay; /* 0: no averages */

@@ -51,6 +51,9 @@ static const ty_bind_row top_rows[] = {
      .help = "list of weights (names or shell patterns) that are not trained"},
     {"no_decay", TY_BIND_NODE, TOP(no_decay), .form = "a list",
      .help = "list of weights without weight decay: [\"*.bias\"]"},
+    {"sparse_rows", TY_BIND_NODE, TOP(sparse_rows), "false", .form = "true, false or a list",
+     .help =
+         "tables (names or shell patterns) that a step updates only in the rows of its batch; true: all that can be"},
     {"lr_scale", TY_BIND_NODE, TOP(lr_scale), .form = "a map",
      .help = "{weight or shell pattern: factor of its learning rate}: {\"encoder.*\": 0.1}; the first match counts"},
     {"ema", TY_BIND_NODE, TOP(ema), .form = "a map",

@@ -15,7 +15,7 @@ typedef struct recipe_top {
     const char *model;
     const ty_doc *inputs, *loss, *optimizer, *schedule, *clip, *data, *metrics, *checkpoint;
     const ty_doc *frozen, *no_decay, *buffers, *tied, *evaluate_every;
-    const ty_doc *warmup, *lr_scale, *ema, *keep_float32;
+    const ty_doc *warmup, *lr_scale, *ema, *keep_float32, *sparse_rows;
     const ty_doc *batch_size, *memory;
     int batch_rule;
     int remat;

@@ -9,6 +9,7 @@ typedef struct opt_rule {
     const ty_optimizer *o;
     const ty_opt_clock *clock;
     double decay;
+    bool by_rows;
     const ty_segments *segments;
     ty_val p, grad;
     const ty_val *moment;
@@ -92,6 +93,17 @@ static ty_val sgd_update(const opt_rule *r)
     return opt_descend(r, r->p, r->clock->lr, step);
 }
 
+static const char *rows_plain(const ty_optimizer *o)
+{
+    (void)o;
+    return NULL;
+}
+
+static const char *sgd_rows(const ty_optimizer *o)
+{
+    return o->momentum == 0 ? NULL : "with momentum moves every row that was ever touched at every step";
+}
+
 static ty_opt_moments adam_moments(const ty_optimizer *o)
 {
     return (ty_opt_moments){o->amsgrad ? 3 : 2, {"m", "v", "x"}};
@@ -116,14 +128,9 @@ static ty_val adam_step(const opt_rule *r, ty_val p, ty_val g)
     return opt_descend(r, p, rate, ty_b_div(r->g, r->next[0], size));
 }
 
-static ty_val adam_update(const opt_rule *r)
+static const char *adam_rows(const ty_optimizer *o)
 {
-    return adam_step(r, r->p, opt_decayed(r));
-}
-
-static ty_val adamw_update(const opt_rule *r)
-{
-    return adam_step(r, opt_shrunk(r), r->grad);
+    return o->amsgrad ? "with amsgrad is defined for dense gradients only" : NULL;
 }
 
 static ty_val keras_adam_update(const opt_rule *r)
@@ -136,6 +143,17 @@ static ty_val keras_adam_update(const opt_rule *r)
     ty_val ratio = ty_b_div(b, opt_sqrt(r, opt_correction(r, r->o->beta2)), opt_correction(r, r->o->beta1));
     ty_val step = ty_b_div(b, r->next[0], ty_b_add_s(b, opt_sqrt(r, x), r->o->eps));
     return opt_descend(r, opt_shrunk(r), ty_b_mul(b, r->clock->lr, ratio), step);
+}
+
+/* Rows of a table as in SparseAdam, which adds eps where Keras does. */
+static ty_val adam_update(const opt_rule *r)
+{
+    return r->by_rows ? keras_adam_update(r) : adam_step(r, r->p, opt_decayed(r));
+}
+
+static ty_val adamw_update(const opt_rule *r)
+{
+    return r->by_rows ? keras_adam_update(r) : adam_step(r, opt_shrunk(r), r->grad);
 }
 
 static ty_opt_moments nadam_moments(const ty_optimizer *o)
@@ -439,31 +457,38 @@ static const struct opt_kind {
     ty_opt_moments (*moments)(const ty_optimizer *o);
     ty_val (*update)(const opt_rule *r);
     ty_val (*product)(ty_graph *g, const ty_optimizer *o, const ty_opt_clock *clock);
+    const char *(*rows)(const ty_optimizer *o); /* why it cannot update rows alone, or NULL; no function: never can */
 } opt_kinds[TY_N_OPTIMIZER_KINDS] = {
-    [TY_OPT_SGD] = {"sgd", sgd_moments, sgd_update, NULL},
-    [TY_OPT_ADAM] = {"adam", adam_moments, adam_update, NULL},
-    [TY_OPT_ADAMW] = {"adamw", adam_moments, adamw_update, NULL},
-    [TY_OPT_NADAM] = {"nadam", nadam_moments, nadam_update, nadam_product},
-    [TY_OPT_ADAMAX] = {"adamax", adamax_moments, adamax_update, NULL},
-    [TY_OPT_RMSPROP] = {"rmsprop", rmsprop_moments, rmsprop_update, NULL},
-    [TY_OPT_ADAGRAD] = {"adagrad", adagrad_moments, adagrad_update, NULL},
-    [TY_OPT_ADADELTA] = {"adadelta", adadelta_moments, adadelta_update, NULL},
-    [TY_OPT_LION] = {"lion", lion_moments, lion_update, NULL},
-    [TY_OPT_LAMB] = {"lamb", nadam_moments, lamb_update, NULL},
-    [TY_OPT_LARS] = {"lars", sgd_moments, lars_update, NULL},
-    [TY_OPT_FTRL] = {"ftrl", ftrl_moments, ftrl_update, NULL},
-    [TY_OPT_KERAS_SGD] = {"keras_sgd", sgd_moments, keras_sgd_update, NULL},
-    [TY_OPT_KERAS_ADAM] = {"keras_adam", adam_moments, keras_adam_update, NULL},
-    [TY_OPT_KERAS_NADAM] = {"keras_nadam", nadam_moments, keras_nadam_update, nadam_product},
-    [TY_OPT_KERAS_ADAMAX] = {"keras_adamax", adamax_moments, keras_adamax_update, NULL},
-    [TY_OPT_KERAS_RMSPROP] = {"keras_rmsprop", rmsprop_moments, keras_rmsprop_update, NULL},
-    [TY_OPT_KERAS_ADAGRAD] = {"keras_adagrad", adagrad_moments, keras_adagrad_update, NULL},
-    [TY_OPT_KERAS_ADADELTA] = {"keras_adadelta", adadelta_moments, keras_adadelta_update, NULL},
+    [TY_OPT_SGD] = {"sgd", sgd_moments, sgd_update, NULL, sgd_rows},
+    [TY_OPT_ADAM] = {"adam", adam_moments, adam_update, NULL, adam_rows},
+    [TY_OPT_ADAMW] = {"adamw", adam_moments, adamw_update, NULL, adam_rows},
+    [TY_OPT_NADAM] = {"nadam", nadam_moments, nadam_update, nadam_product, NULL},
+    [TY_OPT_ADAMAX] = {"adamax", adamax_moments, adamax_update, NULL, NULL},
+    [TY_OPT_RMSPROP] = {"rmsprop", rmsprop_moments, rmsprop_update, NULL, NULL},
+    [TY_OPT_ADAGRAD] = {"adagrad", adagrad_moments, adagrad_update, NULL, rows_plain},
+    [TY_OPT_ADADELTA] = {"adadelta", adadelta_moments, adadelta_update, NULL, NULL},
+    [TY_OPT_LION] = {"lion", lion_moments, lion_update, NULL, NULL},
+    [TY_OPT_LAMB] = {"lamb", nadam_moments, lamb_update, NULL, NULL},
+    [TY_OPT_LARS] = {"lars", sgd_moments, lars_update, NULL, NULL},
+    [TY_OPT_FTRL] = {"ftrl", ftrl_moments, ftrl_update, NULL, rows_plain},
+    [TY_OPT_KERAS_SGD] = {"keras_sgd", sgd_moments, keras_sgd_update, NULL, sgd_rows},
+    [TY_OPT_KERAS_ADAM] = {"keras_adam", adam_moments, keras_adam_update, NULL, adam_rows},
+    [TY_OPT_KERAS_NADAM] = {"keras_nadam", nadam_moments, keras_nadam_update, nadam_product, NULL},
+    [TY_OPT_KERAS_ADAMAX] = {"keras_adamax", adamax_moments, keras_adamax_update, NULL, NULL},
+    [TY_OPT_KERAS_RMSPROP] = {"keras_rmsprop", rmsprop_moments, keras_rmsprop_update, NULL, NULL},
+    [TY_OPT_KERAS_ADAGRAD] = {"keras_adagrad", adagrad_moments, keras_adagrad_update, NULL, rows_plain},
+    [TY_OPT_KERAS_ADADELTA] = {"keras_adadelta", adadelta_moments, keras_adadelta_update, NULL, NULL},
 };
 
 const char *ty_optimizer_text(ty_optimizer_kind kind)
 {
     return kind < TY_N_OPTIMIZER_KINDS ? opt_kinds[kind].text : "?";
+}
+
+const char *ty_optimizer_refuses_rows(const ty_optimizer *o)
+{
+    const struct opt_kind *kind = &opt_kinds[o->kind];
+    return kind->rows ? kind->rows(o) : "has no rule for some rows of a table alone";
 }
 
 ty_opt_moments ty_optimizer_moments(const ty_optimizer *o)
@@ -488,6 +513,7 @@ ty_val ty_optimizer_update(ty_graph *g, const ty_optimizer *o, const ty_opt_cloc
                      .o = o,
                      .clock = clock,
                      .decay = group->decay,
+                     .by_rows = group->by_rows,
                      .segments = &group->segments,
                      .p = p,
                      .grad = grad,

@@ -9,7 +9,8 @@
  * the recipe's (entrypoint/recipe_keys.c).
  *
  *   sgd adam adamw nadam adamax rmsprop adagrad adadelta
- *       PyTorch's, torch.optim. d joins the gradient (g + d p), except in adamw. amsgrad exists for adam and adamw.
+ *       PyTorch's, torch.optim. d joins the gradient (g + d p), except in adamw. amsgrad exists for adam and adamw. For
+ *       rows of a table adam and adamw are torch.optim.SparseAdam, which is keras_adam's formula below.
  *   lion        Chen et al. 2023, "Symbolic Discovery of Optimization Algorithms" (arXiv 2302.06675), algorithm 2
  *       c = beta1 m + (1 - beta1) g;  p -= lr (sign(c) + d p);  m = beta2 m + (1 - beta2) g
  *   lamb        You et al. 2019, "Large Batch Optimization for Deep Learning" (arXiv 1904.00962), algorithm 2, with the
@@ -68,11 +69,15 @@ bool ty_optimizer_needs_product(const ty_optimizer *o);
 typedef struct ty_opt_group {
     double decay;         /* weight decay: the optimizer's, or 0 */
     ty_segments segments; /* the tensors in the vector */
+    bool by_rows;         /* rows of a table (tables.h), for which ty_optimizer_refuses_rows knows no reason */
 } ty_opt_group;
 
 /* The update of one group. grad: clipped. next[i]: of moment i. Returns the next p. */
 ty_val ty_optimizer_update(ty_graph *g, const ty_optimizer *o, const ty_opt_clock *clock, const ty_opt_group *group,
                            ty_val p, ty_val grad, const ty_val *moment, ty_val *next);
+
+/* Why the rule cannot be applied to some rows of a table alone (tables.h): "keeps a momentum ..."; NULL: it can. */
+const char *ty_optimizer_refuses_rows(const ty_optimizer *o);
 
 /* "adamw" */
 const char *ty_optimizer_text(ty_optimizer_kind kind);

@@ -14,7 +14,7 @@
 /* ---- names ----------------------------------------------------------------------------------------------------------
  */
 
-static bool params_in_list(const char *name, const char *const *list, int n)
+bool ty_params_in_list(const char *name, const char *const *list, int n)
 {
     for (int i = 0; i < n; i++)
         if (strcmp(name, list[i]) == 0 || fnmatch(list[i], name, 0) == 0)
@@ -22,8 +22,7 @@ static bool params_in_list(const char *name, const char *const *list, int n)
     return false;
 }
 
-/* A pattern may match nothing; a plain name that matches nothing is a typing mistake. */
-static int params_check_names(const ty_model *m, const char *key, const char *const *list, int n, ty_error *err)
+int ty_params_check_names(const ty_model *m, const char *key, const char *const *list, int n, ty_error *err)
 {
     for (int i = 0; i < n; i++) {
         if (strpbrk(list[i], "*?[") || ty_model_find_weight(m, list[i]) >= 0)
@@ -54,11 +53,11 @@ static int params_scale(ty_param_set *set, const ty_model *m, const ty_train_spe
     set->scale[0] = 1;
     set->n_scales = 1;
     for (int k = 0; k < spec->n_lr_scale; k++)
-        if (params_check_names(m, "lr_scale", &spec->lr_scale[k].pattern, 1, err) < 0)
+        if (ty_params_check_names(m, "lr_scale", &spec->lr_scale[k].pattern, 1, err) < 0)
             return -1;
     for (int i = 0; i < set->n_params; i++) {
         int k = 0;
-        while (k < spec->n_lr_scale && !params_in_list(set->param[i].weight->name, &spec->lr_scale[k].pattern, 1))
+        while (k < spec->n_lr_scale && !ty_params_in_list(set->param[i].weight->name, &spec->lr_scale[k].pattern, 1))
             k++;
         if (k < spec->n_lr_scale && (set->param[i].scale = params_scale_number(set, spec->lr_scale[k].factor, err)) < 0)
             return -1;
@@ -97,8 +96,8 @@ static ty_param_role params_role(const ty_model *m, int i, const ty_train_spec *
         return TY_PARAM_CONSTANT;
     if (ty_model_weight_is_running(m, i))
         return TY_PARAM_RUNNING;
-    if (!w->trainable_hint || params_in_list(w->name, spec->buffers, spec->n_buffers) ||
-        params_in_list(w->name, spec->frozen, spec->n_frozen))
+    if (!w->trainable_hint || ty_params_in_list(w->name, spec->buffers, spec->n_buffers) ||
+        ty_params_in_list(w->name, spec->frozen, spec->n_frozen))
         return TY_PARAM_CONSTANT;
     return TY_PARAM_CANDIDATE;
 }
@@ -107,9 +106,9 @@ int ty_params_classify(ty_param_set *set, const ty_model *m, const ty_train_spec
 {
     *set = (ty_param_set){.n_params = ty_model_n_weights(m), .arena = arena};
     set->param = TY_NEW_ARRAY(arena, ty_param, set->n_params);
-    if (params_check_names(m, "frozen", spec->frozen, spec->n_frozen, err) < 0 ||
-        params_check_names(m, "no_decay", spec->no_decay, spec->n_no_decay, err) < 0 ||
-        params_check_names(m, "buffers", spec->buffers, spec->n_buffers, err) < 0)
+    if (ty_params_check_names(m, "frozen", spec->frozen, spec->n_frozen, err) < 0 ||
+        ty_params_check_names(m, "no_decay", spec->no_decay, spec->n_no_decay, err) < 0 ||
+        ty_params_check_names(m, "buffers", spec->buffers, spec->n_buffers, err) < 0)
         return -1;
     for (int i = 0; i < set->n_params; i++) {
         const ty_model_value *w = ty_model_weight(m, i);
@@ -117,7 +116,7 @@ int ty_params_classify(ty_param_set *set, const ty_model *m, const ty_train_spec
                                    .type = {.dtype = (uint8_t)w->dtype, .rank = (uint8_t)w->rank},
                                    .role = params_role(m, i, spec),
                                    .same_as = i,
-                                   .decays = !params_in_list(w->name, spec->no_decay, spec->n_no_decay),
+                                   .decays = !ty_params_in_list(w->name, spec->no_decay, spec->n_no_decay),
                                    .leaf = TY_NONE,
                                    .eval_leaf = TY_NONE,
                                    .first_use = UINT32_MAX,
@@ -136,8 +135,7 @@ int ty_params_classify(ty_param_set *set, const ty_model *m, const ty_train_spec
 /* ---- uses -----------------------------------------------------------------------------------------------------------
  */
 
-/* Marks all nodes that v depends on. */
-static void params_mark(const ty_graph *g, ty_val v, uint8_t *live)
+void ty_params_mark(const ty_graph *g, ty_val v, uint8_t *live)
 {
     live[ty_val_node(v)] = 1;
     for (uint32_t id = ty_val_node(v) + 1; id-- > 0;)
@@ -163,7 +161,7 @@ int ty_params_find_uses(ty_param_set *set, const ty_graph *g, ty_val loss, ty_er
     uint32_t n = ty_graph_n_nodes(g);
     uint8_t *live = TY_NEW_ARRAY(set->arena, uint8_t, n + 1);
     uint32_t *first = TY_NEW_ARRAY(set->arena, uint32_t, n + 1);
-    params_mark(g, loss, live);
+    ty_params_mark(g, loss, live);
     for (uint32_t id = n; id-- > 0;)
         for (uint32_t k = 0; live[id] && k < ty_graph_node(g, id)->n_in; k++)
             if (ty_graph_in(g, id, (int)k) != TY_NONE)
@@ -206,7 +204,7 @@ static void params_fill_group(ty_param_set *set, ty_param_group *group)
     int n = 0;
     for (int i = 0; i < set->n_params; i++) {
         const ty_param *p = &set->param[i];
-        if (p->trained && p->same_as == i && p->group == group->number)
+        if (p->trained && p->same_as == i && p->group == group->number && !group->by_rows == !p->n_gathers)
             entry[n++] = (params_entry){i, ty_type_elems(&p->type) % PARAMS_VECTOR_ELEMS != 0, p->first_use};
     }
     qsort(entry, (size_t)n, sizeof *entry, params_compare);
@@ -221,6 +219,17 @@ static void params_fill_group(ty_param_set *set, ty_param_group *group)
         group->member_elems[i] = ty_type_elems(&p->type);
         group->elems += group->member_elems[i];
     }
+}
+
+static void params_arrange_table(ty_param_set *set, int i, int number)
+{
+    ty_param *p = &set->param[i];
+    ty_param_group *group = &set->group[set->n_groups++];
+    p->group = number;
+    *group = (ty_param_group){
+        .number = number, .lr_factor = set->scale[p->scale], .state = -1, .by_rows = true, .table = p->type};
+    params_fill_group(set, group);
+    set->n_trained += group->elems;
 }
 
 void ty_params_arrange(ty_param_set *set, const ty_train_spec *spec)
@@ -238,6 +247,9 @@ void ty_params_arrange(ty_param_set *set, const ty_train_spec *spec)
         set->n_trained += group->elems;
         set->n_groups += group->n_members > 0;
     }
+    for (int i = 0, number = 2 * TY_PARAM_MAX_SCALES; i < set->n_params; i++)
+        if (set->param[i].n_gathers)
+            params_arrange_table(set, i, number++);
 }
 
 int ty_params_add_state(const ty_param_set *set, const ty_param_group *group, ty_graph *g, const char *prefix,

@@ -9,8 +9,9 @@
 #include "compiler/compiler.h"
 #include "compiler/ir/graph.h"
 
-#define TY_PARAM_MAX_SCALES 32 /* different factors of the learning rate, 1 among them */
-#define TY_PARAM_MAX_GROUPS (2 * TY_PARAM_MAX_SCALES)
+#define TY_PARAM_MAX_SCALES 32  /* different factors of the learning rate, 1 among them */
+#define TY_PARAM_MAX_TABLES 256 /* weights that are updated by rows */
+#define TY_PARAM_MAX_GROUPS (2 * TY_PARAM_MAX_SCALES + TY_PARAM_MAX_TABLES)
 
 typedef enum ty_param_role {
     TY_PARAM_CONSTANT,  /* never changes: its bytes are a constant of the graph */
@@ -34,6 +35,8 @@ typedef struct ty_param {
     int state, segment; /* state -1: none */
     int64_t offset;     /* elements in the state */
     ty_val grad;        /* in the draft, of the leaf's type */
+    ty_val *gather;     /* updated by rows (tables.h): all that the loss reads of it */
+    int n_gathers;      /* 0: updated whole */
 } ty_param;
 
 /* Weights of one flat arena, in order. */
@@ -44,7 +47,11 @@ typedef struct ty_param_group {
     int n_members;
     int64_t *member_elems;
     int64_t elems;
-    int state; /* of the parameters themselves */
+    int state;          /* of the parameters themselves */
+    bool by_rows;       /* one table, updated by rows (tables.h) */
+    ty_type table;      /* by_rows: its type */
+    ty_val rows;        /* by_rows: i64[k], of this step */
+    int64_t grad_elems; /* by_rows: elements of the gradient, which is that of k rows */
 } ty_param_group;
 
 typedef struct ty_param_set {
@@ -63,7 +70,13 @@ typedef struct ty_param_set {
 int ty_params_classify(ty_param_set *set, const ty_model *m, const ty_train_spec *spec, ty_arena *arena, ty_error *err);
 /* Decides what is trained: candidates that `loss` depends on. Refuses those that are no f32. */
 int ty_params_find_uses(ty_param_set *set, const ty_graph *g, ty_val loss, ty_error *err);
-/* Groups, order and offsets of what is trained. */
+/* Is the name one of the list, or matched by a pattern in it? */
+bool ty_params_in_list(const char *name, const char *const *list, int n);
+/* A pattern may match nothing; a plain name that matches nothing is refused, under the recipe's key. */
+int ty_params_check_names(const ty_model *m, const char *key, const char *const *list, int n, ty_error *err);
+/* Marks all nodes that v depends on. */
+void ty_params_mark(const ty_graph *g, ty_val v, uint8_t *live);
+/* Groups, order and offsets of what is trained; tables that are updated by rows are a group each, behind all others. */
 void ty_params_arrange(ty_param_set *set, const ty_train_spec *spec);
 /* Adds a state with the segments of a group, named "<prefix>.<group number>". init: with the bytes of the file. Returns
  * its number. */

@@ -17,6 +17,7 @@
 #include "compiler/passes/range.h"
 #include "compiler/passes/schedule.h"
 #include "compiler/passes/step_draft.h"
+#include "compiler/passes/tables.h"
 #include "compiler/phases.h"
 
 #include <stdio.h>
@@ -127,25 +128,50 @@ static ty_val step_flat(ty_step_draft *d, const ty_param_group *group)
     return group->n_members == 1 ? part[0] : ty_b_concat(d->g, part, group->n_members, 0);
 }
 
-static int step_gradient(ty_step_draft *d, ty_error *err)
+/* What the loss is differentiated by, group after group: weights, and of a table what is gathered from it. wrt NULL:
+ * only counts. */
+static int step_wrt(const ty_step_draft *d, ty_val *wrt)
 {
-    ty_val *wrt = TY_NEW_ARRAY(&d->arena, ty_val, d->set.n_params + 1);
-    ty_val *grad = TY_NEW_ARRAY(&d->arena, ty_val, d->set.n_params + 1);
     int n = 0;
     for (int k = 0; k < d->set.n_groups; k++)
-        for (int i = 0; i < d->set.group[k].n_members; i++)
-            wrt[n++] = d->set.param[d->set.group[k].member[i]].leaf;
+        for (int i = 0; i < d->set.group[k].n_members; i++) {
+            const ty_param *p = &d->set.param[d->set.group[k].member[i]];
+            int n_values = p->n_gathers ? p->n_gathers : 1;
+            for (int j = 0; wrt && j < n_values; j++)
+                wrt[n + j] = p->n_gathers ? p->gather[j] : p->leaf;
+            n += n_values;
+        }
+    return n;
+}
+
+/* Flat gradient of a group; grad: of its part of wrt. Returns how many of those it took. */
+static int step_group_gradient(ty_step_draft *d, int k, const ty_val *grad)
+{
+    ty_param_group *group = &d->set.group[k];
+    if (group->by_rows) {
+        d->grad[k] = ty_table_gradient(&d->set, group, d->g, grad);
+        return d->set.param[group->member[0]].n_gathers;
+    }
+    for (int i = 0; i < group->n_members; i++)
+        d->set.param[group->member[i]].grad = ty_precision_widen(d->g, grad[i]);
+    d->grad[k] = step_flat(d, group);
+    return group->n_members;
+}
+
+static int step_gradient(ty_step_draft *d, ty_error *err)
+{
+    int n = step_wrt(d, NULL);
+    ty_val *wrt = TY_NEW_ARRAY(&d->arena, ty_val, n + 1);
+    ty_val *grad = TY_NEW_ARRAY(&d->arena, ty_val, n + 1);
+    step_wrt(d, wrt);
     ty_val share = d->spec->accumulate > 1 ? ty_b_mul_s(d->g, d->loss, 1.0 / d->spec->accumulate) : d->loss;
     if (d->spec->precision == TY_PRECISION_FLOAT16)
         ty_loss_scale_begin(d->g, &d->scale);
     if (ty_pass_autodiff(d->g, ty_loss_scale_loss(d->g, &d->scale, share), wrt, n, grad, err) < 0)
         return -1;
     ty_graph_origin(d->g, "gradient");
-    for (int k = 0, at = 0; k < d->set.n_groups; k++) {
-        for (int i = 0; i < d->set.group[k].n_members; i++)
-            d->set.param[d->set.group[k].member[i]].grad = ty_precision_widen(d->g, grad[at++]);
-        d->grad[k] = step_flat(d, &d->set.group[k]);
-    }
+    for (int k = 0, at = 0; k < d->set.n_groups; k++)
+        at += step_group_gradient(d, k, &grad[at]);
     ty_graph_origin(d->g, "");
     return ty_graph_failed(d->g, err) ? -1 : 0;
 }
@@ -185,13 +211,26 @@ static void step_average(ty_step_draft *d, int k, const ty_opt_clock *clock, ty_
 
 static ty_segments step_segments(const ty_param_group *group)
 {
-    return (ty_segments){group->n_members, group->member_elems};
+    return (ty_segments){group->n_members, group->by_rows ? &group->grad_elems : group->member_elems};
+}
+
+/* The part of a state that the update works on. */
+static ty_val step_old(const ty_step_draft *d, const ty_param_group *group, int state)
+{
+    return group->by_rows ? ty_table_read(group, d->g, state) : ty_b_state(d->g, state);
+}
+
+/* v: the new part. */
+static void step_renew(ty_step_draft *d, const ty_param_group *group, int state, ty_val v)
+{
+    v = ty_loss_scale_guard(d->g, &d->scale, step_old(d, group, state), v);
+    ty_graph_add_assign(d->g, state, group->by_rows ? ty_table_write(group, d->g, state, v) : v, TY_TAPE_LAST);
 }
 
 static void step_update_group(ty_step_draft *d, int k, const ty_opt_clock *common)
 {
     ty_param_group *group = &d->set.group[k];
-    ty_opt_group what = {group->decay, step_segments(group)};
+    ty_opt_group what = {group->decay, step_segments(group), group->by_rows};
     ty_opt_clock clock = *common;
     if (group->lr_factor != 1)
         clock.lr = ty_b_mul_s(d->g, clock.lr, group->lr_factor);
@@ -202,14 +241,14 @@ static void step_update_group(ty_step_draft *d, int k, const ty_opt_clock *commo
     for (int i = 0; i < moments.n; i++) {
         const char *prefix = ty_arena_printf(&d->arena, "%s.%s", ty_optimizer_text(o->kind), moments.name[i]);
         state[i] = ty_params_add_state(&d->set, group, d->g, prefix, TY_STATE_MOMENT, false);
-        moment[i] = ty_b_state(d->g, state[i]);
+        moment[i] = step_old(d, group, state[i]);
     }
-    ty_val p = ty_b_state(d->g, group->state);
+    ty_val p = step_old(d, group, group->state);
     p = ty_optimizer_update(d->g, o, &clock, &what, p, d->grad[k], moment, next);
-    step_assign(d, group->state, p);
+    step_renew(d, group, group->state, p);
     step_average(d, k, &clock, p);
     for (int i = 0; i < moments.n; i++)
-        step_assign(d, state[i], next[i]);
+        step_renew(d, group, state[i], next[i]);
 }
 
 /* The factor that the plateau lowers: the first number of its state. */
@@ -459,7 +498,8 @@ static int step_draft_parameters(ty_step_draft *d, ty_error *err)
     if (ty_step_loss(d, err) < 0)
         return -1;
     ty_phases_lap(&d->phases, "loss");
-    if (ty_params_find_uses(&d->set, d->g, d->loss, err) < 0)
+    if (ty_params_find_uses(&d->set, d->g, d->loss, err) < 0 ||
+        ty_tables_find(&d->set, d->m, d->g, d->loss, d->spec, err) < 0)
         return -1;
     ty_params_arrange(&d->set, d->spec);
     ty_phases_lap(&d->phases, "parameters");

@@ -27,6 +27,7 @@
  *     "param.0"  parameters with weight decay, "param.1" those without, each one flat f32[P] with a segment a tensor; a
  * group without members does not exist, and if spec->optimizer.weight_decay is 0 all are in "param.0". Those of the
  * first factor in spec->lr_scale are "param.2" and "param.3", and so on
+ *     "param.<64 + i>"           a table that is updated by rows (tables.h), one each, in the model's order
  *     "ema.<group>"              averages of the parameters, if spec->ema_decay: after the first step the weights, then
  * ema = decay ema + (1 - decay) p
  *     "<kind>.<moment>.<group>"  "adam.m.0": as its group's parameters, same segments

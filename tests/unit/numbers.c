@@ -5,6 +5,7 @@
  * (compiled code is compared with that elsewhere), and the rules of optimizers compiled, too.
  *
  *     optimizers   weights after every step, from given gradients
+ *     tables       likewise, updated by rows, of two lookups in one table
  *     schedules    learning rates of twelve steps
  *     losses       the loss and its gradient by each output
  *     metrics      over 23 rows in batches of five, the last one not full
@@ -325,6 +326,93 @@ static void rules_are_compiled(void **state)
     follow_courses("optimizers.papers.json", TY_BACKEND_CPU);
 }
 
+/* ---- tables by rows -------------------------------------------------------------------------------------------------
+ */
+
+/* y = sum of table[i] * gi + sum of table[j] * gj + sum of bias * gb: what is looked up has the inputs as gradients. */
+static void open_lookups(training *t, const ty_doc *file)
+{
+    model_text m;
+    float w[24];
+    array table = array_of(ty_doc_find(file, "table")), bias = array_of(ty_doc_find(file, "bias"));
+    for (int i = 0; i < 24; i++)
+        w[i] = (float)(i < 21 ? table.v[i] : bias.v[i - 21]);
+    model_begin(&m, 13);
+    model_input(&m, "i", 7, SHAPE(1, 3));
+    model_input(&m, "j", 7, SHAPE(1, 2));
+    model_input(&m, "gi", 1, SHAPE(1, 3, 3));
+    model_input(&m, "gj", 1, SHAPE(1, 2, 3));
+    model_input(&m, "gb", 1, SHAPE(1, 3));
+    model_floats(&m, "table", SHAPE(7, 3), w);
+    model_floats(&m, "bias", SHAPE(3), w + 21);
+    model_node(&m, "Gather", "table,i", "ti", "first");
+    model_node(&m, "Gather", "table,j", "tj", "second");
+    const char *const products[3][3] = {{"ti,gi", "pi", "si"}, {"tj,gj", "pj", "sj"}, {"bias,gb", "pb", "sb"}};
+    for (int k = 0; k < 3; k++) {
+        model_node(&m, "Mul", products[k][0], products[k][1], "");
+        attr_int(&m, "keepdims", 0);
+        model_node(&m, "ReduceSum", products[k][1], products[k][2], "");
+    }
+    model_node(&m, "Add", "si,sj", "sij", "");
+    model_node(&m, "Add", "sij,sb", "y", "");
+    model_output(&m, "y", 1);
+    open_model(t, &m);
+}
+
+static void feed_lookups(training *t, const ty_doc *file, size_t step)
+{
+    array i = array_of(ty_doc_at(ty_doc_find(file, "first"), step));
+    array j = array_of(ty_doc_at(ty_doc_find(file, "second"), step));
+    array g = array_of(ty_doc_at(ty_doc_find(file, "gradients"), step));
+    int64_t numbers[5];
+    float all[18];
+    for (int k = 0; k < 5; k++)
+        numbers[k] = (int64_t)(k < 3 ? i.v[k] : j.v[k - 3]);
+    for (int k = 0; k < 18; k++)
+        all[k] = (float)g.v[k];
+    run(t, TY_RUN_LAST, (const void *[]){numbers, numbers + 3, all, all + 9, all + 15});
+}
+
+static void follow_table(const ty_doc *file, const ty_doc *c, ty_backend backend)
+{
+    static const char inputs_text[] =
+        "{\"i\": [[0, 0, 0]], \"j\": [[0, 0]], \"gi\": [[[0.5, 0, 0], [0, 0, 0], [0, 0, 0]]],"
+        " \"gj\": [[[0.5, 0, 0], [0, 0, 0]]], \"gb\": [[0.5, 0, 0]]}";
+    training t = {.about = c};
+    ty_doc *inputs;
+    ty_error err = {0};
+    assert_int_equal(ty_json_parse(&arena, "inputs", inputs_text, strlen(inputs_text), NULL, &inputs, &err), 0);
+    open_lookups(&t, file);
+    read_recipe(&t, inputs, NULL, 1);
+    compile(&t, inputs, NULL, false, backend);
+    const ty_doc *weights = ty_doc_find(c, "weights");
+    assert_int_equal(ty_doc_len(weights), 6);
+    for (size_t step = 0; step < 6; step++) {
+        feed_lookups(&t, file, step);
+        array want = array_of(ty_doc_at(weights, step));
+        for (int k = 0; k < 24; k++) {
+            const char *name = k < 21 ? "table" : "bias";
+            int at = k < 21 ? k : k - 21;
+            expect(&t, ty_arena_printf(&arena, "step %d, %s[%d]", (int)step + 1, name, at),
+                   (double)weight(&t, name)[at], want.v[k], 1);
+        }
+    }
+    end(&t);
+}
+
+static void tables_by_rows_are_others(void **state)
+{
+    static const char *const names[] = {"tables.torch.json", "tables.tensorflow.json"};
+    (void)state;
+    for (size_t n = 0; n < 2; n++) {
+        const ty_doc *file = golden(names[n]), *cases = ty_doc_find(file, "cases");
+        for (size_t i = 0; i < ty_doc_len(cases); i++) {
+            follow_table(file, ty_doc_at(cases, i), TY_BACKEND_INTERPRETER);
+            follow_table(file, ty_doc_at(cases, i), TY_BACKEND_CPU);
+        }
+    }
+}
+
 /* ---- schedules ------------------------------------------------------------------------------------------------------
  */
 
@@ -550,12 +638,13 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rules_are_compiled),          cmocka_unit_test(optimizers_are_keras),
-        cmocka_unit_test(optimizers_are_pytorchs),     cmocka_unit_test(optimizers_are_optax),
-        cmocka_unit_test(optimizers_are_their_papers), cmocka_unit_test(schedules_are_keras),
-        cmocka_unit_test(schedules_are_pytorchs),      cmocka_unit_test(losses_are_keras),
-        cmocka_unit_test(losses_are_pytorchs),         cmocka_unit_test(metrics_are_keras),
-        cmocka_unit_test(metrics_are_scikit_learns),   cmocka_unit_test(every_kind_was_judged),
+        cmocka_unit_test(tables_by_rows_are_others), cmocka_unit_test(rules_are_compiled),
+        cmocka_unit_test(optimizers_are_keras),      cmocka_unit_test(optimizers_are_pytorchs),
+        cmocka_unit_test(optimizers_are_optax),      cmocka_unit_test(optimizers_are_their_papers),
+        cmocka_unit_test(schedules_are_keras),       cmocka_unit_test(schedules_are_pytorchs),
+        cmocka_unit_test(losses_are_keras),          cmocka_unit_test(losses_are_pytorchs),
+        cmocka_unit_test(metrics_are_keras),         cmocka_unit_test(metrics_are_scikit_learns),
+        cmocka_unit_test(every_kind_was_judged),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

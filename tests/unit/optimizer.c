@@ -257,7 +257,7 @@ static rule_graph build_rule(const rule_case *c, const float *start)
         moment[i] = ty_b_state(r.g, r.moment[i]);
     }
     ty_opt_clock clock = {k, lr, ty_b_state(r.g, r.product)};
-    ty_opt_group group = {c->decay, {N_TENSORS, tensors}};
+    ty_opt_group group = {c->decay, {N_TENSORS, tensors}, false};
     ty_val p = ty_optimizer_update(r.g, &c->o, &clock, &group, ty_b_state(r.g, r.p), grad, moment, next);
     ty_graph_add_assign(r.g, r.p, p, TY_TAPE_LAST);
     for (int i = 0; i < moments.n; i++)

@@ -274,6 +274,21 @@ static void layers_averages_and_warmup(void **state)
     assert_true(r.ema_decay == 0 && r.n_lr_scale == 0 && r.schedule.ramp.n == 0);
 }
 
+static void rows_are_all_or_named(void **state)
+{
+    (void)state;
+    assert_true(
+        good("model: m.onnx\nloss: mse\nsparse_rows: true\ndata: {train: {fields: [x, t]}}\n", NULL, 0).sparse_all);
+    ty_recipe r =
+        good("model: m.onnx\nloss: mse\nsparse_rows: ['embed.*', user]\ndata: {train: {fields: [x, t]}}\n", NULL, 0);
+    assert_true(!r.sparse_all && r.n_sparse_rows == 2);
+    assert_string_equal(r.sparse_rows[1], "user");
+    r = good("model: m.onnx\nloss: mse\nsparse_rows: false\ndata: {train: {fields: [x, t]}}\n", NULL, 0);
+    assert_true(!r.sparse_all && r.n_sparse_rows == 0);
+    r = good(shortest, NULL, 0);
+    assert_true(!r.sparse_all && r.n_sparse_rows == 0);
+}
+
 static void a_plateau_knows_what_is_better(void **state)
 {
     (void)state;
@@ -396,6 +411,8 @@ static void faults(void **state)
         {"schedule: {piecewise: {boundaries: [1], factors: [1, -1]}}\n", TY_E_RANGE, "must not be negative"},
         {"schedule: {warmup_cosine: {warmup_steps: 3}}\nwarmup: {steps: 2}\n", TY_E_CONFIG, "warmup of its own"},
         {"warmup: {start_factor: 0.5}\n", TY_E_MISSING_KEY, "steps"},
+        {"sparse_rows: 3\n", TY_E_TYPE, "sparse_rows"},
+        {"sparse_row: true\n", TY_E_UNKNOWN_KEY, "did you mean \"sparse_rows\"?"},
         {"lr_scale: [a]\n", TY_E_TYPE, "lr_scale"},
         {"lr_scale: {a: -1}\n", TY_E_RANGE, "between 0 and 1e6"},
         {"ema: {decay: 1}\n", TY_E_RANGE, "decay"},
@@ -516,6 +533,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(metrics_take_their_keys, setup, teardown),
         cmocka_unit_test_setup_teardown(other_names_of_schedules_and_rules, setup, teardown),
         cmocka_unit_test_setup_teardown(layers_averages_and_warmup, setup, teardown),
+        cmocka_unit_test_setup_teardown(rows_are_all_or_named, setup, teardown),
         cmocka_unit_test_setup_teardown(a_plateau_knows_what_is_better, setup, teardown),
         cmocka_unit_test_setup_teardown(overrides, setup, teardown),
         cmocka_unit_test_setup_teardown(other_forms, setup, teardown),
