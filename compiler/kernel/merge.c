@@ -152,16 +152,26 @@ static double merge_touched(const ty_kernel *k, uint64_t vars)
     return n;
 }
 
+/* Elements of buffer b that loads touch: each address counts once, however often it is loaded. */
+static double merge_loaded(const ty_kernel *k, uint32_t b)
+{
+    double n = 0;
+    for (uint32_t i = 0; i < k->n_instrs; i++) {
+        const ty_kinstr *load = &k->instr[i];
+        bool known = load->kop != TY_K_LOAD || load->buffer != b;
+        for (uint32_t e = 0; e < i && !known; e++)
+            known = k->instr[e].kop == TY_K_LOAD && k->instr[e].buffer == b && k->instr[e].addr == load->addr;
+        if (!known)
+            n += merge_touched(k, ty_ix_at(&k->ix, load->addr)->vars);
+    }
+    return n;
+}
+
 void ty_kernel_traffic(const ty_kernel *k, size_t *read_bytes, size_t *written_bytes)
 {
     *read_bytes = *written_bytes = 0;
     for (int b = 0; b < k->n_buffers; b++) {
-        double most = 0, span = (double)k->buffer[b].span_elems;
-        for (uint32_t i = 0; i < k->n_instrs; i++)
-            if (k->instr[i].kop == TY_K_LOAD && k->instr[i].buffer == (uint32_t)b) {
-                double n = merge_touched(k, ty_ix_at(&k->ix, k->instr[i].addr)->vars);
-                most = n > most ? n : most;
-            }
+        double most = merge_loaded(k, (uint32_t)b), span = (double)k->buffer[b].span_elems;
         for (int s = 0; s < k->n_stores; s++)
             if (k->store[s].buffer == (uint32_t)b)
                 most = merge_touched(k, ty_ix_at(&k->ix, k->store[s].addr)->vars);

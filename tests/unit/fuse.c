@@ -1,4 +1,4 @@
-/* fuse.c - which values get memory, seen in the plan of a program. */
+/* fuse.c - which values get memory, and what kernels move, seen in the plan of a program. */
 #include "compiler/ir/build.h"
 #include "compiler/passes/passes.h"
 #include "compiler/program.h"
@@ -54,10 +54,32 @@ static void memory_is_before_the_broadcast(void **state)
     ty_program_free(p);
 }
 
+/* Both halves of x are read, and the whole counts; x twice at the same places is read once. */
+static void each_place_is_read_once(void **state)
+{
+    (void)state;
+    ty_error err = {0};
+    ty_program *p = NULL;
+    ty_compile_options opt = {.backend = TY_BACKEND_CPU, .threads = 2};
+    ty_call_info info;
+    ty_graph *g = ty_graph_new();
+    ty_val x = input(g, "x", ROWS, WIDTH);
+    ty_val left = ty_b_slice_axis(g, x, 1, 0, WIDTH / 2), right = ty_b_slice_axis(g, x, 1, WIDTH / 2, WIDTH);
+    ty_val far = ty_b_square(g, ty_b_sub(g, left, ty_b_mean(g, left, 2, true)));
+    ty_graph_add_output(g, "y", ty_b_sum(g, ty_b_mul(g, far, right), 2, false), TY_TAPE_EVAL);
+    assert_int_equal(ty_program_of_graph(g, TY_TAPE_EVAL, &opt, &p, &err), 0);
+    assert_int_equal(ty_program_n_calls(p, TY_RUN_EVAL), 1);
+    ty_program_call(p, TY_RUN_EVAL, 0, &info);
+    assert_int_equal(info.read_bytes, 4 * ROWS * WIDTH);
+    assert_int_equal(info.written_bytes, 4 * ROWS);
+    ty_program_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_is_before_the_broadcast),
+        cmocka_unit_test(each_place_is_read_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
