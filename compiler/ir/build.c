@@ -427,6 +427,14 @@ ty_val ty_b_dot_wide(ty_graph *g, ty_val a, ty_val b, bool trans_a, bool trans_b
     return ty_graph_emit(g, TY_OP_DOT, &attr, (ty_val[]){a, b}, 2);
 }
 
+ty_val ty_b_dot_add(ty_graph *g, ty_val a, ty_val b, ty_val c, bool trans_a, bool trans_b)
+{
+    ty_attr attr = {.flags = (trans_a ? 1u : 0) | (trans_b ? 2u : 0)};
+    if (a != TY_NONE && c != TY_NONE && ty_b_dtype(g, c) != ty_b_dtype(g, a))
+        attr.flags |= 4u;
+    return ty_graph_emit(g, TY_OP_DOT, &attr, (ty_val[]){a, b, c}, 3);
+}
+
 ty_val ty_b_softmax(ty_graph *g, ty_val x, int axis, bool log)
 {
     return build_1(g, TY_OP_SOFTMAX, &(ty_attr){.axis = axis, .flags = log}, x);

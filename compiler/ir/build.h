@@ -82,6 +82,8 @@ ty_val ty_b_scan(ty_graph *g, ty_val x, ty_combine how, int axis, bool exclusive
 
 /* contraction, window, composites: attributes as in ops.def */
 ty_val ty_b_dot(ty_graph *g, ty_val a, ty_val b, bool trans_a, bool trans_b);
+/* c + the product, as c's type; the product of 16-bit floats is not rounded if c is f32. */
+ty_val ty_b_dot_add(ty_graph *g, ty_val a, ty_val b, ty_val c, bool trans_a, bool trans_b);
 /* The product of 16-bit floats as f32, not rounded; other products as they are. */
 ty_val ty_b_dot_wide(ty_graph *g, ty_val a, ty_val b, bool trans_a, bool trans_b);
 /* NumPy matmul: broadcasts batch dims, handles vectors. */

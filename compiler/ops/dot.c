@@ -1,5 +1,6 @@
 /* dot.c - the matrix product, batched, with either side stored transposed. Products of 16-bit floats are added up in
- * wider numbers as all products are, and rounded once; with the flag `wide` the result is f32 and is not rounded. */
+ * wider numbers as all products are, and rounded once; with the flag `wide` the result is f32 and is not rounded. A
+ * third operand is what the product is added to: a sum over many rows that is made piece by piece. */
 #include "compiler/ir/build.h"
 #include "compiler/ops/expect.h"
 #include "compiler/ops/families.h"
@@ -7,6 +8,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define DOT_TRANS_A 1u
 #define DOT_TRANS_B 2u
@@ -30,7 +32,6 @@ int ty_op_infer_dot(const ty_attr *attr, const ty_type *const *in, int n_in, ty_
 {
     const ty_type *a = in[0], *b = in[1];
     char text[2][160];
-    (void)n_in;
     if (ty_expect_flags(attr, DOT_TRANS_A | DOT_TRANS_B | DOT_WIDE, err) < 0 || ty_expect_number("a", a, err) < 0 ||
         ty_expect_dtype("b", b, a->dtype, err) < 0 || ty_expect_rank("a", a, 2, TY_MAX_RANK, err) < 0 ||
         ty_expect_rank("b", b, a->rank, a->rank, err) < 0)
@@ -52,7 +53,9 @@ int ty_op_infer_dot(const ty_attr *attr, const ty_type *const *in, int n_in, ty_
         dim[i] = a->dim[i];
     dim[a->rank - 2] = s.m;
     dim[a->rank - 1] = s.n;
-    return ty_expect_result(attr->flags & DOT_WIDE ? ty_wide_dtype(a->dtype) : a->dtype, a->rank, dim, res, err);
+    if (ty_expect_result(attr->flags & DOT_WIDE ? ty_wide_dtype(a->dtype) : a->dtype, a->rank, dim, res, err) < 0)
+        return -1;
+    return n_in > 2 && in[2] ? ty_expect_type("c", in[2], res, err) : 0;
 }
 
 /* One matrix of the batch; b is [k, n] row by row and a is read with strides. The innermost loop runs along rows of b
@@ -76,7 +79,7 @@ static void dot_one_i(const dot_shape *s, ty_dtype dtype, const int64_t *a, int6
 {
     for (int64_t m = 0; m < s->m; m++)
         for (int64_t n = 0; n < s->n; n++) {
-            uint64_t sum = 0;
+            uint64_t sum = (uint64_t)c[m * s->n + n];
             for (int64_t k = 0; k < s->k; k++)
                 sum += (uint64_t)a[m * a_m + k * a_k] * (uint64_t)b[k * s->n + n];
             c[m * s->n + n] = ty_refiter_wrap(dtype, (int64_t)sum);
@@ -99,15 +102,26 @@ static const void *dot_rows_of_b(const dot_shape *s, bool trans, const ty_ref *b
     return turned->f ? (const void *)turned->f : (const void *)turned->i;
 }
 
+/* What the product is added to, in the place of the zeros that a result begins with. */
+static void dot_start_from(const ty_ref *c, ty_ref *res)
+{
+    size_t n = (size_t)ty_type_elems(&res->type);
+    if (c->f)
+        memcpy(res->f, c->f, n * sizeof *c->f);
+    else
+        memcpy(res->i, c->i, n * sizeof *c->i);
+}
+
 int ty_op_ref_dot(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
 {
     dot_shape s = dot_shape_of(attr, &in[0].type, &in[1].type);
     bool ta = attr->flags & DOT_TRANS_A, tb = attr->flags & DOT_TRANS_B;
     int64_t a_m = ta ? 1 : s.k, a_k = ta ? s.m : 1;
-    (void)n_in;
     void *turned = malloc((size_t)(s.k * s.n + 1) * 8);
     if (!turned)
         return ty_error_set(err, TY_E_LIMIT, "no memory to transpose %" PRId64 " x %" PRId64 " numbers", s.k, s.n);
+    if (n_in > 2)
+        dot_start_from(&in[2], res);
     ty_ref view = {.f = in[0].f ? turned : NULL, .i = in[0].f ? NULL : turned};
     for (int64_t batch = 0; batch < s.batch; batch++) {
         const void *b = dot_rows_of_b(&s, tb, &in[1], batch, &view);
@@ -130,4 +144,6 @@ void ty_op_grad_dot(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *din)
     ty_val a = ty_graph_in(g, node, 0), b = ty_graph_in(g, node, 1), dc = ty_b_cast(g, dres[0], ty_b_dtype(g, a));
     din[0] = ta ? ty_b_dot(g, b, dc, tb, true) : ty_b_dot(g, dc, b, false, !tb);
     din[1] = tb ? ty_b_dot(g, dc, a, true, ta) : ty_b_dot(g, a, dc, !ta, false);
+    if (ty_graph_node(g, node)->n_in > 2)
+        din[2] = dres[0];
 }

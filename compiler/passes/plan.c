@@ -192,7 +192,8 @@ static const struct {
 } plan_overwrites[] = {{TY_OP_RNN_STEPS, TY_STEPS_XW, TY_STEPS_GATES},
                        {TY_OP_RNN_GRAD, TY_RGRAD_GATES, TY_RGRAD_DPRE},
                        {TY_OP_SCATTER, 0, 0},
-                       {TY_OP_PUT, 0, 0}};
+                       {TY_OP_PUT, 0, 0},
+                       {TY_OP_DOT, 2, 0}};
 
 /* The value whose memory the result may take: an operand that nobody needs later, or TY_NONE. */
 static ty_val plan_overwritten(const planner *pl, uint32_t node, uint32_t operand, ty_val result, int at)
@@ -209,13 +210,20 @@ static ty_val plan_overwritten(const planner *pl, uint32_t node, uint32_t operan
     return free_ && plan_bytes(g, base) == plan_bytes(g, result) ? base : TY_NONE;
 }
 
-/* The operand is written to where the result will lie inside a concatenation. */
+/* The operand, and what has the same memory before it, is written to where the result will lie inside a concatenation.
+ */
 static void plan_become_part(planner *pl, ty_val operand, ty_val result)
 {
-    pl->shares[operand] = operand;
-    pl->whole[operand] = pl->whole[result];
-    pl->part_offset[operand] = pl->part_offset[result];
-    plan_touch(pl, pl->whole[operand], pl->p->first[operand]);
+    size_t n = (size_t)ty_graph_n_nodes(pl->f->g) * TY_MAX_RESULTS;
+    ty_val head = pl->shares[operand];
+    for (ty_val v = 0; v < n; v++) {
+        if (pl->shares[v] != head || !plan_in_slab(pl, v))
+            continue;
+        pl->shares[v] = v;
+        pl->whole[v] = pl->whole[result];
+        pl->part_offset[v] = pl->part_offset[result];
+        plan_touch(pl, pl->whole[v], pl->p->first[v]);
+    }
 }
 
 static void plan_in_place_of_library(planner *pl, uint32_t node, int at)

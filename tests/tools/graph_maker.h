@@ -401,6 +401,8 @@ static void move_dot(maker *m)
                                1 + draw(m, ty_b_dim(g, x.v, trans ? rank - 2 : rank - 1)));
     double n = (double)ty_b_dim(g, x.v, axis);
     ty_val v = ty_b_dot(g, x.v, y, !trans, trans);
+    if (odds(m, 4)) /* added to itself, and that in its place */
+        v = ty_b_dot_add(g, x.v, y, v, !trans, trans);
     v = odds(m, 2) ? ty_b_add_s(g, v, 0.5) : v;
     keep(m, tame(m, ty_b_mul_s(g, v, 1 / n)), false, x.coarse);
 }

@@ -282,6 +282,8 @@ static void test_products_read_transposed(void **state)
     assert_int_equal(ty_b_dot(g, at, b, false, false), ty_b_dot(g, a, b, true, false));
     assert_int_equal(ty_b_dot(g, at, bt, false, true), ty_b_dot(g, a, b, true, false));
     assert_int_equal(ty_b_dot(g, a, bt, true, true), ty_b_dot(g, a, b, true, false));
+    ty_val c = new_input(g, TY_F64, SHAPE(2, 4, 5));
+    assert_int_equal(ty_b_dot_add(g, at, bt, c, false, true), ty_b_dot_add(g, a, b, c, true, false));
     ty_val moved = ty_b_transpose(g, new_input(g, TY_F64, SHAPE(4, 2, 3)), (int64_t[]){1, 2, 0});
     ty_val y = ty_b_dot(g, moved, b, true, false);
     assert_int_equal(ty_graph_in(g, ty_val_node(y), 0), moved);

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#define MAX_INPUTS 4
+#define MAX_INPUTS 5
 
 static float *noise(int64_t n, uint32_t stream, double scale)
 {
@@ -281,9 +281,14 @@ static ty_graph *make_products(uint64_t seed)
     ty_graph *g = ty_graph_new();
     ty_val a[2] = {input(g, "a", 3, DIMS(s[0], s[1], s[3])), input(g, "a'", 3, DIMS(s[0], s[3], s[1]))};
     ty_val b[2] = {input(g, "b", 3, DIMS(s[0], s[3], s[2])), input(g, "b'", 3, DIMS(s[0], s[2], s[3]))};
-    static const char *const names[] = {"NN", "TN", "NT", "TT"};
-    for (int i = 0; i < 4; i++)
+    static const char *const names[] = {"NN", "TN", "NT", "TT"}, *const added[] = {"NN+", "TN+", "NT+", "TT+"};
+    ty_val c = input(g, "c", 3, DIMS(s[0], s[1], s[2])), sum = ty_b_mul_s(g, c, 0.5);
+    for (int i = 0; i < 4; i++) {
         out(g, names[i], ty_b_dot(g, a[i & 1], b[i >> 1], i & 1, i >> 1));
+        out(g, added[i], ty_b_dot_add(g, a[i & 1], b[i >> 1], c, i & 1, i >> 1)); /* c stays as it is */
+        sum = ty_b_dot_add(g, a[i & 1], b[i >> 1], sum, i & 1, i >> 1);           /* in its place */
+    }
+    out(g, "all four", sum);
     return g;
 }
 

@@ -25,6 +25,11 @@ static void dot_multiplies(void **state)
     case_expect(TY_OP_DOT, (ty_attr){.flags = 0},
                 IN(INT(TY_I32, DIMS(1, 2), 1 << 20, 3), INT(TY_I32, DIMS(2, 1), 1 << 12, -4)),
                 OUT(INT(TY_I32, DIMS(1, 1), -12))); /* 2^32 wraps away */
+    case_expect(TY_OP_DOT, (ty_attr){.flags = 0}, IN(a, b, F64(DIMS(2, 2), 1, -2, 0, 4)),
+                OUT(F64(DIMS(2, 2), 1 + 46, -2 + 52, 109, 4 + 124)));
+    case_expect(TY_OP_DOT, (ty_attr){.flags = 0},
+                IN(INT(TY_I32, DIMS(1, 1), 3), INT(TY_I32, DIMS(1, 1), 5), INT(TY_I32, DIMS(1, 1), -1)),
+                OUT(INT(TY_I32, DIMS(1, 1), 14)));
     ty_ref none = case_noise(DIMS(2, 0), 1), none_b = case_noise(DIMS(0, 1), 1);
     case_expect(TY_OP_DOT, (ty_attr){.flags = 0}, IN(none, none_b), OUT(F64(DIMS(2, 1), 0, 0)));
 }
@@ -44,6 +49,9 @@ static void dot_refuses(void **state)
                  "a: expected rank 2");
     case_refused(TY_OP_DOT, (ty_attr){.flags = 0}, IN(TYPE(TY_F32, DIMS(2, 3)), TYPE(TY_F64, DIMS(3, 2))),
                  "b: expected f32, found f64");
+    case_refused(TY_OP_DOT, (ty_attr){.flags = 0},
+                 IN(TYPE(TY_F32, DIMS(2, 3)), TYPE(TY_F32, DIMS(3, 4)), TYPE(TY_F32, DIMS(4, 2))),
+                 "c: expected f32[2,4], found f32[4,2]");
     case_refused(TY_OP_DOT, (ty_attr){.flags = 8}, IN(TYPE(TY_F32, DIMS(2, 3)), TYPE(TY_F32, DIMS(3, 2))), "flags");
     case_refused(TY_OP_DOT, (ty_attr){.flags = 0},
                  IN(TYPE(TY_F32, DIMS(INT64_C(1) << 40, 1)), TYPE(TY_F32, DIMS(1, INT64_C(1) << 40))), "below 2^63");
@@ -221,10 +229,12 @@ static void dot_gradients(void **state)
 {
     (void)state;
     for (uint32_t flags = 0; flags < 4; flags++) {
-        gradcheck_input a = GRAD_IN(2, 3), b = GRAD_IN(3, 4), at = GRAD_IN(3, 2), bt = GRAD_IN(4, 3);
+        gradcheck_input a = GRAD_IN(2, 3), b = GRAD_IN(3, 4), at = GRAD_IN(3, 2), bt = GRAD_IN(4, 3), c = GRAD_IN(2, 4);
         gradcheck_input a3 = GRAD_IN(2, 2, 3), b3 = GRAD_IN(2, 3, 1), at3 = GRAD_IN(2, 3, 2), bt3 = GRAD_IN(2, 1, 3);
         GRADCHECK_NODE("dot", TY_OP_DOT, .attr = {.flags = flags},
                        .check = {.n_in = 2, .in = {flags & 1 ? at : a, flags & 2 ? bt : b}});
+        GRADCHECK_NODE("dot added", TY_OP_DOT, .attr = {.flags = flags},
+                       .check = {.n_in = 3, .in = {flags & 1 ? at : a, flags & 2 ? bt : b, c}});
         GRADCHECK_NODE("batched dot", TY_OP_DOT, .attr = {.flags = flags},
                        .check = {.n_in = 2, .in = {flags & 1 ? at3 : a3, flags & 2 ? bt3 : b3}});
     }

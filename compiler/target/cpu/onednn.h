@@ -16,6 +16,7 @@
     X(version) X(engine_create) X(stream_create) X(sgemm) X(memory_desc_init_by_strides) X(memory_desc_init_by_tag) \
     X(memory_desc_equal) X(memory_desc_get_size) X(memory_create) X(memory_destroy) X(memory_set_data_handle_v2) \
     X(primitive_attr_create) X(primitive_attr_destroy) X(primitive_attr_set_scratchpad_mode) \
+    X(primitive_attr_set_post_ops) X(post_ops_create) X(post_ops_destroy) X(post_ops_append_sum) \
     X(primitive_desc_create) X(primitive_desc_destroy) X(primitive_desc_query_md) X(primitive_desc_query) \
     X(primitive_create) X(primitive_destroy) X(primitive_execute) X(reorder_primitive_desc_create) \
     X(matmul_desc_init) X(dilated_convolution_forward_desc_init) X(dilated_convolution_backward_data_desc_init) \

@@ -2,9 +2,10 @@
  *
  * One float32 matrix: oneDNN's sgemm, which takes both transpositions as they are. Many, or bfloat16, or a long sum
  * over a transposed left side (the gradient of a weight over many rows): a matmul primitive with the transposition in
- * the strides. A format of oneDNN's own for float32 weights gains nothing (measured: within 3 %) and would cost a
- * reorder each step. With strict determinism the rows are cut into fixed blocks, each multiplied by one thread;
- * bfloat16 is then left to native_widen.c.
+ * the strides. What the product is added to lies where the result will, or is copied there first. A format of oneDNN's
+ * own for float32 weights gains nothing (measured: within 3 %) and would cost a reorder each step. With strict
+ * determinism the rows are cut into fixed blocks, each multiplied by one thread; bfloat16 is then left to
+ * native_widen.c.
  */
 #include "compiler/target/cpu/onednn.h"
 
@@ -12,11 +13,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct dot_call {
     const ty_onednn *lib;
-    int64_t batch, m, n, k; /* a [batch, m, k], b [batch, k, n], result [batch, m, n] */
-    bool trans_a, trans_b;
+    int64_t batch, m, n, k;      /* a [batch, m, k], b [batch, k, n], result [batch, m, n] */
+    bool trans_a, trans_b, adds; /* adds: to the third operand */
     int threads;
     dnnl_primitive_t primitive; /* of a matmul */
     dnnl_memory_t a, b, c, scratch;
@@ -24,7 +26,8 @@ typedef struct dot_call {
 } dot_call;
 
 #define DOT_STRICT_ROWS    64
-#define DOT_CPUID_AMX_BF16 (1u << 22) /* leaf 7, edx */
+#define DOT_COPY_BYTES     ((size_t)1 << 20) /* piece of the copy of what is added to */
+#define DOT_CPUID_AMX_BF16 (1u << 22)        /* leaf 7, edx */
 /* From this k on, with m at least twice n, sgemm is slow with a transposed left side: 1536 x 384 x 2048 takes 1.2 times
  * as long as by matmul, while 768 x 768 x 1024 and 384 x 1536 x 2048 gain nothing (one core of an Emerald Rapids). */
 #define DOT_LONG_SUM 1536
@@ -33,13 +36,25 @@ static void dot_gemm(const dot_call *d, const float *a, const float *b, float *c
 {
     const float *from = d->trans_a ? a + row : a + row * d->k;
     d->lib->sgemm(d->trans_a ? 'T' : 'N', d->trans_b ? 'T' : 'N', rows, d->n, d->k, 1.0f, from,
-                  d->trans_a ? d->m : d->k, b, d->trans_b ? d->k : d->n, 0.0f, c + row * d->n, d->n);
+                  d->trans_a ? d->m : d->k, b, d->trans_b ? d->k : d->n, d->adds ? 1.0f : 0.0f, c + row * d->n, d->n);
+}
+
+/* The third operand, where the result will be. */
+static void dot_start(const dot_call *d, const void *const *in, void *out)
+{
+    size_t bytes = (size_t)(d->batch * d->m * d->n) * sizeof(float);
+    if (!d->adds || in[2] == out)
+        return;
+#pragma omp parallel for schedule(static) num_threads(d->threads)
+    for (size_t at = 0; at < bytes; at += DOT_COPY_BYTES)
+        memcpy((char *)out + at, (const char *)in[2] + at, bytes - at < DOT_COPY_BYTES ? bytes - at : DOT_COPY_BYTES);
 }
 
 static void dot_run_one(void *prepared, const void *const *in, void *const *out, void *scratch)
 {
     (void)scratch;
     const dot_call *d = prepared;
+    dot_start(d, in, out[0]);
     int before = ty_onednn_use_threads(d->threads);
     dot_gemm(d, in[0], in[1], out[0], 0, d->m);
     ty_onednn_use_threads(before);
@@ -51,6 +66,7 @@ static void dot_run_strict(void *prepared, const void *const *in, void *const *o
     (void)scratch;
     const dot_call *d = prepared;
     int64_t blocks = (d->m + DOT_STRICT_ROWS - 1) / DOT_STRICT_ROWS;
+    dot_start(d, in, out[0]);
 #pragma omp parallel for collapse(2) schedule(static)
     for (int64_t i = 0; i < d->batch; i++)
         for (int64_t block = 0; block < blocks; block++) {
@@ -64,6 +80,7 @@ static void dot_run_matmul(void *prepared, const void *const *in, void *const *o
 {
     const dot_call *d = prepared;
     const ty_onednn *lib = d->lib;
+    dot_start(d, in, out[0]);
     lib->memory_set_data_handle_v2(d->a, (void *)(uintptr_t)in[0], lib->stream);
     lib->memory_set_data_handle_v2(d->b, (void *)(uintptr_t)in[1], lib->stream);
     lib->memory_set_data_handle_v2(d->c, out[0], lib->stream);
@@ -78,10 +95,11 @@ static void dot_run_matmul(void *prepared, const void *const *in, void *const *o
 /* A sum over nothing is zero; no rows or columns is nothing to do. */
 static void dot_run_empty(void *prepared, const void *const *in, void *const *out, void *scratch)
 {
-    (void)in, (void)scratch;
+    (void)scratch;
     const dot_call *d = prepared;
     float *c = out[0];
-    for (int64_t i = 0; i < d->batch * d->m * d->n; i++)
+    dot_start(d, in, c);
+    for (int64_t i = 0; i < d->batch * d->m * d->n && !d->adds; i++)
         c[i] = 0.0f;
 }
 
@@ -111,6 +129,20 @@ static int dot_memory(const dot_call *d, int64_t rows, int64_t columns, bool tra
     return ty_onednn_status(d->lib->memory_create(out, desc, d->lib->engine, DNNL_MEMORY_NONE), "making a memory", err);
 }
 
+/* The result is added to what lies there. */
+static int dot_adding(const dot_call *d, dnnl_primitive_attr_t attr, ty_error *err)
+{
+    dnnl_post_ops_t ops = NULL;
+    int rc = ty_onednn_status(d->lib->post_ops_create(&ops), "making post-ops", err);
+    if (rc == 0)
+        rc = ty_onednn_status(d->lib->post_ops_append_sum(ops, 1.0f), "adding to a matrix", err);
+    if (rc == 0)
+        rc = ty_onednn_status(d->lib->primitive_attr_set_post_ops(attr, ops), "setting post-ops", err);
+    if (ops)
+        d->lib->post_ops_destroy(ops);
+    return rc;
+}
+
 static int dot_primitive(dot_call *d, const dnnl_memory_desc_t *desc, ty_library_call *out, ty_error *err)
 {
     const ty_onednn *lib = d->lib;
@@ -121,6 +153,8 @@ static int dot_primitive(dot_call *d, const dnnl_memory_desc_t *desc, ty_library
                               err);
     if (rc == 0)
         rc = ty_onednn_status(lib->primitive_attr_create(&attr), "making attributes", err);
+    if (rc == 0 && d->adds)
+        rc = dot_adding(d, attr, err);
     if (rc == 0) {
         lib->primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
         rc = ty_onednn_status(lib->primitive_desc_create(&pd, &matmul, attr, lib->engine, NULL), "choosing a matmul",
@@ -171,6 +205,7 @@ static dot_call *dot_new(const ty_library_shape *shape, ty_error *err)
     d->m = c->dim[c->rank - 2];
     d->n = c->dim[c->rank - 1];
     d->k = a->dim[a->rank - (d->trans_a ? 2 : 1)];
+    d->adds = shape->n_in > 2;
     d->threads = ty_onednn_threads(shape, 2.0 * (double)d->batch * (double)d->m * (double)d->n * (double)d->k);
     return d;
 }
@@ -182,8 +217,8 @@ static bool dot_sgemm_is_slow(const dot_call *d)
 
 static const char *dot_text(dot_call *d, const char *how)
 {
-    snprintf(d->text, sizeof d->text, "%s %c%c %" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64, how,
-             d->trans_a ? 'T' : 'N', d->trans_b ? 'T' : 'N', d->batch, d->m, d->n, d->k);
+    snprintf(d->text, sizeof d->text, "%s %c%c%s %" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64, how,
+             d->trans_a ? 'T' : 'N', d->trans_b ? 'T' : 'N', d->adds ? "+" : "", d->batch, d->m, d->n, d->k);
     return d->text;
 }
 
