@@ -5,6 +5,7 @@
  *   lower                                           composites become loops and reductions
  *   mask                                            gradients of ReLUs read the result, not the operand
  *   layout                                          convolutions and what lies between them become channels-last
+ *   chunk                                           large logits a few rows at a time, never all in memory
  *   accumulate                                      scattered gradients are added into what they are added to
  *   bucket                                          large groups of weights are updated piece by piece
  *   split                                           large reductions to one number become two steps
@@ -24,6 +25,7 @@
 #include "compiler/ir/verify.h"
 #include "compiler/load.h"
 #include "compiler/model.h"
+#include "compiler/passes/chunk.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/step.h"
 #include "compiler/phases.h"
@@ -292,9 +294,10 @@ static const struct {
     {"mask", "graph.3.mask.txt", ty_pass_mask},
     {"layout", "graph.4.layout.txt", ty_pass_layout},
     {"winograd", "graph.5.winograd.txt", ty_pass_winograd},
-    {"accumulate", "graph.6.accumulate.txt", ty_pass_accumulate},
-    {"bucket", "graph.7.bucket.txt", ty_pass_bucket},
-    {"split", "graph.8.split.txt", ty_pass_split},
+    {"chunk", "graph.6.chunk.txt", ty_pass_chunk},
+    {"accumulate", "graph.7.accumulate.txt", ty_pass_accumulate},
+    {"bucket", "graph.8.bucket.txt", ty_pass_bucket},
+    {"split", "graph.9.split.txt", ty_pass_split},
 };
 
 /* A pass can be left out if the others do not need it; lowering they do. */
@@ -385,7 +388,7 @@ static int compile_fit(ty_program *p, uint32_t tapes, const ty_compile_options *
     if (ty_fit(&p->graph, tapes, opt->temporary_bytes, compile_fuse_for(opt), &p->arena, &p->report.remat, err) < 0)
         return -1;
     ty_phases_lap(&p->report.phases, "fit");
-    compile_dump_graph(opt, "graph.9.fit.txt", p->graph);
+    compile_dump_graph(opt, "graph.10.fit.txt", p->graph);
     return compile_verify(p->graph, "fit", err);
 }
 
@@ -406,6 +409,7 @@ static int compile_graph(ty_graph *g, const ty_model *model, uint32_t tapes, con
     if (rc == 0)
         rc = compile_fit(p, tapes, &opt, err);
     if (rc == 0) {
+        p->report.chunk = ty_chunk_find(p->graph);
         compile_interface(p, tapes);
         compile_constants(p);
         rc = compile_states(p, opt.plan_only, err);

@@ -371,7 +371,8 @@ typedef struct ty_train_spec {
     bool batch_norm_statistics; /* train mode: batch norm uses batch statistics (normally true) */
     bool eval_valid_rows; /* evaluation takes an extra input "valid" i64[]: only the first `valid` rows of the batch
                              count */
-    bool no_eval; /* training only: the EVAL tape is not compiled, which saves time where nothing is evaluated */
+    bool no_eval;    /* training only: the EVAL tape is not compiled, which saves time where nothing is evaluated */
+    bool no_outputs; /* EVAL yields losses and metrics, not the model's outputs: large ones need not be whole then */
 } ty_train_spec;
 
 /* ---- compiling ----------------------------------------------------------------------------------------------------
@@ -449,6 +450,12 @@ typedef struct ty_remat_report {
     size_t without_bytes, with_bytes; /* temporaries; 0: there was no limit */
 } ty_remat_report;
 
+/* Logits of which a few rows are in memory at a time, the largest there are: bytes of a chunk, and of all rows. */
+typedef struct ty_chunk_report {
+    int64_t rows, of_rows, columns; /* 0: none */
+    size_t bytes, of_bytes;
+} ty_chunk_report;
+
 /* Time and memory of compiling, for the banner and reports; all true, none estimated. */
 typedef struct ty_compile_report {
     double import_ms, lower_ms, plan_ms, cc_ms, total_ms; /* cc: from the start of the C compiler to its end */
@@ -458,8 +465,9 @@ typedef struct ty_compile_report {
     size_t slab_bytes;  /* planned temporaries: the largest tape */
     size_t bound_bytes; /* lower bound: largest sum of live bytes */
     size_t constant_bytes;
-    size_t scratch_bytes;     /* library workspaces */
-    size_t text_bytes;        /* generated C, of which compiling takes its time */
+    size_t scratch_bytes; /* library workspaces */
+    size_t text_bytes;    /* generated C, of which compiling takes its time */
+    ty_chunk_report chunk;
     ty_remat_report remat;    /* text lives as long as the program */
     int64_t n_trained;        /* numbers trained */
     ty_composite_count found; /* in the model as it is trained (inference: as it is applied) */
@@ -467,8 +475,8 @@ typedef struct ty_compile_report {
 } ty_compile_report;
 
 /* Training: outputs of LAST are "loss", "lr", "grad_norm"; of MICRO "loss"; of EVAL "loss" parts "loss.sum",
- * "loss.count" (their quotient is the loss of the rows), metric sums and counts, and every model output by its name.
- * Inputs of a run are in the order of spec->inputs (then "valid"). */
+ * "loss.count" (their quotient is the loss of the rows), metric sums and counts, and every model output by its name
+ * unless spec->no_outputs. Inputs of a run are in the order of spec->inputs (then "valid"). */
 int ty_compile_train(const ty_model *m, const ty_train_spec *spec, const ty_compile_options *opt, ty_program **out,
                      ty_error *err);
 /* Inference: only EVAL exists; inputs in the order of the model's inputs with the given types. */

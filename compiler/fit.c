@@ -2,6 +2,7 @@
 #include "compiler/fit.h"
 
 #include "compiler/ops/work.h"
+#include "compiler/passes/chunk.h"
 #include "compiler/passes/fuse.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/plan.h"
@@ -11,6 +12,9 @@
 
 /* Numbers of segments that are tried: few segments keep little between them, but compute much of it at once. */
 static const int fit_segments[] = {16, 8, 32};
+
+/* Rows of a chunk of logits that are tried, cheapest first; fewer would make products slow. */
+static const int fit_chunk_rows[] = {512, 256, 128};
 
 typedef struct fit {
     uint32_t tapes;
@@ -68,6 +72,33 @@ static int fit_fewest(const fit *f, const ty_remat *r, int64_t limit, int *n, in
     return 0;
 }
 
+/* Logits in chunks: the largest that fit, else the smallest if these save anything. *bytes: before and after. */
+static int fit_chunk(const fit *f, ty_graph **g, int64_t limit, int64_t *bytes, ty_error *err)
+{
+    for (size_t i = 0; i<sizeof fit_chunk_rows / sizeof *fit_chunk_rows && * bytes> limit; i++) {
+        const ty_chunk_rule rule = {fit_chunk_rows[i], false};
+        ty_graph *next;
+        int64_t now = 0;
+        int n, rc = ty_chunk(*g, &rule, &next, &n, err);
+        if (rc < 0)
+            return -1;
+        if (n == 0)
+            continue;
+        bool last = i + 1 == sizeof fit_chunk_rows / sizeof *fit_chunk_rows;
+        rc = fit_slab(f, next, &now, err);
+        bool take = rc == 0 && (now <= limit || (last && now < *bytes));
+        ty_graph_free(take ? *g : next);
+        if (rc < 0)
+            return -1;
+        if (take) {
+            *g = next;
+            *bytes = now;
+            return 0;
+        }
+    }
+    return 0;
+}
+
 static double fit_flop(const ty_graph *g, uint32_t tapes)
 {
     ty_arena scratch;
@@ -111,7 +142,9 @@ int ty_fit(ty_graph **g, uint32_t tapes, int64_t limit, int fuse_for, ty_arena *
     int n_best = 0, rc = fit_slab(&f, *g, &before, err);
     ty_remat *best = NULL;
     least = before;
-    for (size_t i = 0; rc == 0 && before > limit && i < sizeof fit_segments / sizeof *fit_segments; i++) {
+    if (rc == 0)
+        rc = fit_chunk(&f, g, limit, &least, err);
+    for (size_t i = 0; rc == 0 && least > limit && i < sizeof fit_segments / sizeof *fit_segments; i++) {
         ty_remat *r = ty_remat_new(*g, fit_segments[i]);
         rc = fit_attempt(&f, r, ty_remat_n_items(r), &bytes, err);
         bool better = rc == 0 && bytes < least;

@@ -50,7 +50,7 @@ static int compile(graphed *g, ty_error *err)
                       s->validation != NULL, g->arena, &spec, err) < 0)
         return -1;
     if (g->run == TY_RUN_EVAL)
-        spec.no_eval = false;
+        spec.no_eval = spec.no_outputs = false;
     return ty_compile_train(s->model, &spec, &opt, &g->program, err);
 }
 

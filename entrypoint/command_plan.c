@@ -171,6 +171,15 @@ static int64_t break_even(const planned *p)
 
 /* ---- text ---- */
 
+static void print_chunk(const ty_chunk_report *c)
+{
+    char a[32], b[32];
+    if (c->rows > 0)
+        printf("\n\n  logits of %lld columns, %lld of %lld rows at a time: %s, not %s", (long long)c->columns,
+               (long long)c->rows, (long long)c->of_rows, ty_bytes_text(c->bytes, a, sizeof a),
+               ty_bytes_text(c->of_bytes, b, sizeof b));
+}
+
 /* What is computed again, to fit the recipe's memory. */
 static void print_remat(const ty_remat_report *r)
 {
@@ -219,6 +228,7 @@ static void print_memory(const planned *p)
                    ty_bytes_text(p->use_bytes[i], a, sizeof a));
             first = 0;
         }
+    print_chunk(&ty_program_report(p->program)->chunk);
     print_remat(&ty_program_report(p->program)->remat);
     puts("\n\n  largest buffers at the peak");
     char type[160];

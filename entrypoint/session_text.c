@@ -48,6 +48,10 @@ void ty_session_banner(ty_session *s, ty_buf *out)
                 ty_bytes_text(need.input_bytes, (char[32]){0}, 32));
     ty_buf_addf(out, "program and graphs %s, data %s\n", ty_bytes_text(need.process_bytes, a, sizeof a),
                 ty_bytes_text(need.mapped_bytes, b, sizeof b));
+    if (c->chunk.rows > 0)
+        ty_buf_addf(out, "  chunks      %lld of %lld rows of logits at a time: %s, not %s\n", (long long)c->chunk.rows,
+                    (long long)c->chunk.of_rows, ty_bytes_text(c->chunk.bytes, a, sizeof a),
+                    ty_bytes_text(c->chunk.of_bytes, b, sizeof b));
     if (c->remat.n_lines > 0)
         ty_buf_addf(out,
                     "  again       %.1f %% more arithmetic: backward computes %d parts of forward again, temporaries "

@@ -575,6 +575,7 @@ int ty_spec_build(const ty_recipe *r, const ty_spec_plan *plan, const ty_dataset
         .batch_norm_statistics = true,
         .eval_valid_rows = has_validation,
         .no_eval = !has_validation,
+        .no_outputs = true,
     };
     return check_boundaries(r, &out->schedule, err);
 }

@@ -41,6 +41,10 @@ int ty_pass_layout(const ty_graph *in, ty_graph **out, ty_error *err);
  * composites. Keeps: all else; what is marked may round differently. */
 int ty_pass_winograd(const ty_graph *in, ty_graph **out, ty_error *err);
 
+/* chunk.c - large logits are computed, reduced and differentiated a few rows at a time (chunk.h). Makes a new graph.
+ * Needs: no composites; before split. Keeps: everything else; sums over rows may round differently. */
+int ty_pass_chunk(const ty_graph *in, ty_graph **out, ty_error *err);
+
 /* accumulate.c - x + scatter(0, i, u) becomes scatter(x, i, u). Makes a new graph. Needs: no composites. Keeps: names,
  * states, outputs, effects, origins; sums up to rounding. */
 int ty_pass_accumulate(const ty_graph *in, ty_graph **out, ty_error *err);

@@ -30,6 +30,7 @@ struct ty_remat {
     uint8_t *crosses; /* by node: read by forward in a later segment */
     int *segment;     /* by node */
     int n_segments, n_items;
+    int64_t era; /* latest `again` there is (chunk.c) */
     ty_remat_item *item;
 };
 
@@ -57,11 +58,18 @@ static remat_kind remat_kind_of(const ty_remat *r, uint32_t id)
     return weight ? REMAT_WEIGHT : REMAT_FORWARD;
 }
 
+/* What comes after the first node of backward is backward too: of logits in chunks the second chunk's. */
 static void remat_kinds(ty_remat *r)
 {
     const ty_graph *g = r->g;
+    bool backward = false;
     for (uint32_t id = 0; id < ty_graph_n_nodes(g); id++) {
         r->kind[id] = (uint8_t)remat_kind_of(r, id);
+        if (r->kind[id] == REMAT_FORWARD && backward)
+            r->kind[id] = REMAT_BACKWARD;
+        backward |= r->kind[id] == REMAT_BACKWARD;
+        if (ty_graph_op(g, id) == TY_OP_AGAIN && ty_graph_attr(g, id)->index > r->era)
+            r->era = ty_graph_attr(g, id)->index;
         for (uint32_t i = 0; i < ty_graph_node(g, id)->n_in && r->kind[id] == REMAT_BACKWARD; i++)
             if (ty_graph_in(g, id, (int)i) != TY_NONE)
                 r->read[ty_val_node(ty_graph_in(g, id, (int)i))] = 1;
@@ -261,7 +269,7 @@ static ty_val remat_operand(remat_run *run, ty_val v, int segment)
         return v == TY_NONE ? TY_NONE : run->c.map[v];
     if (remat_copies(run, id) && run->r->segment[id] == segment)
         return remat_again(run, v);
-    ty_attr attr = {.index = run->r->n_segments - segment};
+    ty_attr attr = {.index = run->r->era + run->r->n_segments - segment};
     return ty_graph_emit(run->c.to, TY_OP_AGAIN, &attr, &run->c.map[v], 1);
 }
 

@@ -196,7 +196,8 @@ int ty_step_eval(ty_step_draft *d, ty_error *err)
     for (int i = 0; i < d->spec->n_metrics; i++)
         if (terms_metric(d, &d->spec->metrics[i], err) < 0)
             return -1;
-    for (int i = 0; i < ty_model_n_outputs(d->m); i++)
+    bool outputs = !d->spec->no_eval && !d->spec->no_outputs;
+    for (int i = 0; i < ty_model_n_outputs(d->m) && outputs; i++)
         ty_graph_add_output(d->g, ty_model_output(d->m, i)->name, d->eval.outputs[i], TY_TAPE_EVAL);
     ty_graph_origin(d->g, "");
     return ty_graph_failed(d->g, err) ? -1 : 0;

@@ -151,6 +151,32 @@ same "not where nothing helps" 71 $rc
 has "what it needs" "$W/err" "1024 rows need at least"
 has "what to do" "$W/err" "smaller batch_size"
 
+# ---- a large vocabulary ----
+case_name=chunks
+mkdir -p "$W/words"
+sed -e 's/batch_size: .*/batch_size: 1024/' examples/digits-c/train.yaml >"$W/words/train.yaml"
+cat >"$W/words/model.c" <<'END'
+#include <trainyard/model.h>
+void model(ty_net *net)
+{
+    ty_var x = ty_flatten(net, ty_input(net, "image", "f32[batch,1,8,8]"), 1);
+    ty_output(net, "logits", ty_linear(net, "out", ty_tanh(net, ty_linear(net, "in", x, 64)), 10000));
+}
+END
+words() { ty "$1" "$W/words/train.yaml" --data-dir="$W/data" "${@:2}"; }
+words plan
+same "exit" 0 $rc
+has "what is in chunks, and what whole logits would take" "$W/out" \
+    "logits of 10000 columns, 512 of 1024 rows at a time: 19.5 MiB, not 39.1 MiB"
+words plan --json
+chunked=$(number memory temporary_bytes)
+words plan --json --batch_size=1020
+ok "half the logits: $chunked bytes, and $(number memory temporary_bytes) with four rows fewer" \
+    test $(($(number memory temporary_bytes) - chunked)) -gt 18000000
+words train --output-dir "$W/run" --fresh --max_steps=2 --log_every=1
+same "it trains and evaluates" 0 $rc
+has "and says so" "$W/err" "512 of 1024 rows of logits at a time: 19.5 MiB, not 39.1 MiB"
+
 # ---- the peak that was announced ----
 case_name=announced
 bytes_of() { # TEXT: "18.2 MiB" in KiB
