@@ -6,6 +6,10 @@
  * front of the axis, or pieces of rows, or, for an embedding's gradient (many short rows), rows by a hash of their
  * number, which spreads frequent ones.
  *
+ * Nothing is sorted for a sum. Sorting the index first and adding up what goes to the same row (native_rows.c, which
+ * has to, since it makes no table) took 1.24 times as long as this for DeepFM's gradients (40,000 numbers of 117,581
+ * rows of 32 and of 1; median of 5 pairs of one thread, AMD EPYC), and did not yet write the table.
+ *
  * An index outside the axis writes nothing.
  */
 #include "compiler/target/cpu/native.h"
