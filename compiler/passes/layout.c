@@ -10,6 +10,7 @@
  */
 #include "compiler/ir/build.h"
 #include "compiler/ir/clone.h"
+#include "compiler/ops/expect.h"
 #include "compiler/ops/op.h"
 #include "compiler/ops/sliding.h"
 #include "compiler/passes/passes.h"
@@ -365,7 +366,8 @@ static bool layout_index(layout_pass *p, uint32_t id)
 static bool layout_takes_window(const layout_pass *p, uint32_t id)
 {
     const ty_type *t = layout_old_type(p, layout_in(p, id, 0));
-    return p->has_conv && t->dtype == TY_F32 && !(ty_graph_attr(p->clone.from, id)->flags & TY_SLIDING_LAST);
+    return p->has_conv && ty_wide_dtype((ty_dtype)t->dtype) == TY_F32 &&
+           !(ty_graph_attr(p->clone.from, id)->flags & TY_SLIDING_LAST);
 }
 
 static bool layout_pool(layout_pass *p, uint32_t id)
@@ -490,7 +492,8 @@ static ty_val layout_product(layout_pass *p, uint32_t id, const layout_conv_type
             y = layout_spread(p, y, attr, t->y, to);
         break;
     default:
-        y = ty_b_dot(g, layout_matrix(p, b), layout_read_matrix(p, a, attr, t->y), true, false);
+        y = (to->dtype == t->y->dtype ? ty_b_dot : ty_b_dot_wide)(g, layout_matrix(p, b),
+                                                                  layout_read_matrix(p, a, attr, t->y), true, false);
     }
     return ty_b_reshape(g, y, to->rank, to->dim);
 }

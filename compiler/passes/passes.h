@@ -32,9 +32,9 @@ int ty_pass_lower(const ty_graph *in, ty_graph **out, ty_error *err);
  * Needs: the ReLU in its select form, before its gradient in id order. Keeps: everything else, bit for bit. */
 int ty_pass_mask(const ty_graph *in, ty_graph **out, ty_error *err);
 
-/* layout.c - convolutions and pools of f32 become channels-last, values between them follow, 1 x 1 convolutions become
- * products. Makes a new graph. Needs: no composites. Keeps: states, inputs, outputs with their shapes; sums may run in
- * another order. */
+/* layout.c - convolutions and pools of f32, bf16 and f16 become channels-last, values between them follow, 1 x 1
+ * convolutions become products. Makes a new graph. Needs: no composites. Keeps: states, inputs, outputs with their
+ * shapes; sums may run in another order. */
 int ty_pass_layout(const ty_graph *in, ty_graph **out, ty_error *err);
 
 /* winograd.c - marks the convolutions for which Winograd's algorithm is quicker. Makes a new graph. Needs: no

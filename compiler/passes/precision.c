@@ -57,11 +57,22 @@ static bool precision_is_kept(const precision_pass *p, uint32_t id)
     return false;
 }
 
+/* v as `dtype`. A reshape is rounded before it: where it tears a permuted operand (layout.c), what is copied is then 16
+ * bits wide, in a kernel that sees the operand's own axes. */
+static ty_val precision_cast(ty_graph *g, ty_val v, ty_dtype dtype)
+{
+    uint32_t id = ty_val_node(v);
+    if (dtype == TY_F32 || v == TY_NONE || ty_graph_op(g, id) != TY_OP_RESHAPE || !precision_is_float(g, v))
+        return ty_b_cast(g, v, dtype);
+    const ty_type t = *ty_graph_type(g, v);
+    return ty_b_reshape(g, precision_cast(g, ty_graph_in(g, id, 0), dtype), t.rank, t.dim);
+}
+
 /* Operand k of a node, as `dtype` if it was a float32 of the old graph. */
 static ty_val precision_operand(precision_pass *p, uint32_t id, int k, ty_dtype dtype)
 {
     ty_val old = ty_graph_in(p->in, id, k), v = old == TY_NONE ? TY_NONE : p->clone.map[old];
-    return precision_is_float(p->in, old) ? ty_b_cast(p->clone.to, v, dtype) : v;
+    return precision_is_float(p->in, old) ? precision_cast(p->clone.to, v, dtype) : v;
 }
 
 /* How many operands are float32 in the old graph, and how many of these have 16 bits in the new one. Numbers that stand

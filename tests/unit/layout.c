@@ -468,6 +468,31 @@ static void needed_passes_are_not_skipped(void **state)
     }
 }
 
+/* Of 16 bits: the same, and gradients of weights stay float32, also where they are products. */
+static void short_floats(void **state)
+{
+    (void)state;
+    static const ty_dtype dtypes[] = {TY_BF16, TY_F16};
+    for (int k = 0; k < 4; k++) {
+        int64_t size = k / 2 ? 3 : 1;
+        ty_dtype dtype = dtypes[k % 2];
+        ty_graph *g = ty_graph_new();
+        ty_val x = ty_b_cast(g, new_input(g, TY_F32, SHAPE(2, 8, 6, 5)), dtype);
+        ty_val w = ty_b_cast(g, new_input(g, TY_F32, SHAPE(4, 8, size, size)), dtype);
+        ty_val y = conv(g, x, w, 1, size / 2, 1);
+        ty_attr a = window(2, 0, 1, size / 2);
+        a.type = ty_type_make(TY_F32, SHAPE(4, 8, size, size));
+        output(g, ty_b_cast(g, y, TY_F32));
+        output(g, ty_graph_emit(g, TY_OP_CONV_DW, &a, (ty_val[]){x, y}, 2));
+        ty_graph *to = expect_same(g);
+        assert_int_equal(count(to, TY_OP_DOT), size == 1 ? 2 : 0);
+        for (uint32_t id = 0; id < ty_graph_n_nodes(to); id++)
+            if (ty_graph_op(to, id) == TY_OP_CONV || ty_graph_op(to, id) == TY_OP_CONV_DW)
+                assert_true(ty_graph_attr(to, id)->flags & TY_SLIDING_LAST);
+        ty_graph_free(to);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -475,7 +500,7 @@ int main(void)
         cmocka_unit_test(only_borders_are_transposed),    cmocka_unit_test(without_convolution_nothing_moves),
         cmocka_unit_test(transposes_of_the_model_vanish), cmocka_unit_test(convolutions_and_gradients),
         cmocka_unit_test(ops_on_permuted_values),         cmocka_unit_test(compiled_with_and_without),
-        cmocka_unit_test(needed_passes_are_not_skipped),
+        cmocka_unit_test(needed_passes_are_not_skipped),  cmocka_unit_test(short_floats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

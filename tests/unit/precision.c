@@ -64,6 +64,43 @@ static void products_have_16_bits(void **state)
     ty_model_free(m);
 }
 
+/* What is reshaped for a product is rounded before, so that no kernel sees axes that were joined. */
+static void reshapes_are_rounded_before(void **state)
+{
+    (void)state;
+    int roundings = 0, torn = 0;
+    plan p;
+    model_text t;
+    model_begin(&t, 20);
+    model_input(&t, "x", 1, SHAPE(-1, 4));
+    model_floats(&t, "w1", SHAPE(4, 8), numbers(32, 0.1f));
+    model_floats(&t, "w2", SHAPE(2, 3), numbers(6, -0.05f));
+    model_ints(&t, "apart", 3, (const int64_t[]){-1, 4, 2});
+    model_ints(&t, "flat", 2, (const int64_t[]){-1, 3});
+    model_ints(&t, "middle", 1, (const int64_t[]){1});
+    model_node(&t, "MatMul", "x,w1", "h0", "first");
+    model_node(&t, "Relu", "h0", "h1", "");
+    model_node(&t, "Reshape", "h1,apart", "h2", "");
+    model_node(&t, "MatMul", "h2,w2", "h3", "second");
+    model_node(&t, "ReduceSum", "h3,middle", "h4", "");
+    model_node(&t, "Reshape", "h4,flat", "y", "");
+    model_output(&t, "y", 1);
+    ty_model *m = open_text(&t);
+    plan_of(&p)->spec.precision = TY_PRECISION_BFLOAT16;
+    ty_step s = build(m, &p);
+    for (uint32_t id = 0; id < ty_graph_n_nodes(s.g); id++) {
+        if (ty_graph_op(s.g, id) != TY_OP_CAST || ty_graph_type(s.g, ty_val_make(id, 0))->dtype != TY_BF16)
+            continue;
+        const ty_type *x = ty_graph_type(s.g, ty_graph_in(s.g, id, 0));
+        roundings += x->rank == 2 && x->dim[1] == 8;
+        torn += x->dim[x->rank - 1] == 2 && ty_graph_op(s.g, ty_val_node(ty_graph_in(s.g, id, 0))) == TY_OP_RESHAPE;
+    }
+    assert_int_equal(torn, 0);
+    assert_true(roundings > 0);
+    ty_step_fini(&s);
+    ty_model_free(m);
+}
+
 /* What lies between two products is rounded once, or after each operation. */
 static void match_eager_rounds_more(void **state)
 {
@@ -188,9 +225,8 @@ static void the_scale_adapts_itself(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_have_16_bits),
-        cmocka_unit_test(match_eager_rounds_more),
-        cmocka_unit_test(compiled_agrees_with_the_interpreter),
+        cmocka_unit_test(products_have_16_bits),   cmocka_unit_test(reshapes_are_rounded_before),
+        cmocka_unit_test(match_eager_rounds_more), cmocka_unit_test(compiled_agrees_with_the_interpreter),
         cmocka_unit_test(the_scale_adapts_itself),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);

@@ -3,12 +3,14 @@
 
 #include "base/dl.h"
 
+#include <cpuid.h>
 #include <omp.h>
 #include <pthread.h>
 #include <stddef.h>
 
-#define ONEDNN_IN_PLACE     0.00196 /* 1 / rows + 1 / columns, from its gemm_driver.cpp */
-#define ONEDNN_SERIAL_FLOPS 2e6     /* some ten microseconds of one core */
+#define ONEDNN_IN_PLACE       0.00196    /* 1 / rows + 1 / columns, from its gemm_driver.cpp */
+#define ONEDNN_SERIAL_FLOPS   2e6        /* some ten microseconds of one core */
+#define ONEDNN_CPUID_AMX_BF16 (1u << 22) /* leaf 7, edx */
 
 static ty_onednn onednn;
 static bool onednn_ready;
@@ -96,4 +98,11 @@ void ty_library_warm_up(void)
     int before = ty_onednn_use_threads(1);
     lib->sgemm('N', 'N', 8, 8, 8, 1.0f, one, 8, one, 8, 0.0f, product, 8);
     ty_onednn_use_threads(before);
+}
+
+bool ty_onednn_bf16_pays(void)
+{
+    unsigned eax, ebx, ecx, edx;
+    bool amx = __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (edx & ONEDNN_CPUID_AMX_BF16);
+    return __builtin_cpu_supports("avx512bf16") && (amx || __builtin_cpu_is("amd"));
 }

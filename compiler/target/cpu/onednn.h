@@ -39,6 +39,10 @@ int ty_onednn_status(dnnl_status_t status, const char *what, ty_error *err);
 /* Threads that a call of this much arithmetic gets: below a fraction of a millisecond waking others costs more than it
  * saves. With strict determinism a convolution has one thread always: oneDNN's sums depend on how many share it. */
 int ty_onednn_threads(const ty_library_shape *shape, double flops);
+/* Whether products of bfloat16 are faster than those of float32. AVX512-BF16 alone is so on AMD, where one instruction
+ * does twice the work of a float32 one; on Intel it does as much as two, and oneDNN 2.6 reaches 85 GFLOP/s a core with
+ * it where float32 reaches 150 (Sapphire Rapids without AMX). With AMX it is faster anywhere. */
+bool ty_onednn_bf16_pays(void);
 /* Sets the number of OpenMP threads for what follows on this thread; returns the one before. */
 int ty_onednn_use_threads(int threads);
 

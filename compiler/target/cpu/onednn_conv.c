@@ -1,4 +1,5 @@
-/* onednn_conv.c - convolution of float32 tensors and its two gradients.
+/* onednn_conv.c - convolution and its two gradients, of float32 tensors, and of bfloat16 where the processor multiplies
+ * these; the gradient of bfloat16 weights may be float32.
  *
  * Channels-last tensors go in and come out as they are; only weights, which are small, are reordered. For tensors that
  * are channels-first, where oneDNN has nothing fast for channels-last ones, and for Winograd's algorithm, it is asked
@@ -35,8 +36,8 @@ typedef struct conv_call {
     int64_t sum_offset;     /* of the gradients of a part, in the scratch memory */
     int64_t n_weights;
     int threads;
-    bool winograd, strict;
-    int kind; /* CONV_FORWARD, CONV_DATA or CONV_WEIGHTS */
+    bool winograd, strict, narrow; /* narrow: bfloat16 */
+    int kind;                      /* CONV_FORWARD, CONV_DATA or CONV_WEIGHTS */
 } conv_call;
 
 enum { CONV_FORWARD, CONV_DATA, CONV_WEIGHTS };
@@ -150,13 +151,14 @@ static int conv_weight_dims(const ty_type *w, int64_t groups, int64_t *dims)
     return rank;
 }
 
-static int conv_describe(const conv_call *c, conv_operand *o, int rank, const int64_t *dims, dnnl_format_tag_t ours,
-                         dnnl_format_tag_t theirs, ty_error *err)
+static int conv_describe(const conv_call *c, conv_operand *o, uint8_t dtype, int rank, const int64_t *dims,
+                         dnnl_format_tag_t ours, dnnl_format_tag_t theirs, ty_error *err)
 {
-    if (ty_onednn_status(c->lib->memory_desc_init_by_tag(&o->ours, rank, dims, dnnl_f32, ours), "describing a tensor",
+    dnnl_data_type_t type = dtype == TY_BF16 ? dnnl_bf16 : dnnl_f32;
+    if (ty_onednn_status(c->lib->memory_desc_init_by_tag(&o->ours, rank, dims, type, ours), "describing a tensor",
                          err) < 0)
         return -1;
-    return ty_onednn_status(c->lib->memory_desc_init_by_tag(&o->theirs, rank, dims, dnnl_f32, theirs),
+    return ty_onednn_status(c->lib->memory_desc_init_by_tag(&o->theirs, rank, dims, type, theirs),
                             "describing a tensor", err);
 }
 
@@ -170,10 +172,11 @@ static int conv_describe_all(conv_call *c, const ty_attr *attr, const ty_type *c
     y.dim[0] /= c->parts;
     dnnl_format_tag_t ours = (attr->flags & TY_SLIDING_LAST ? conv_last : conv_first)[x.rank];
     dnnl_format_tag_t theirs = keep ? ours : dnnl_format_tag_any;
-    if (conv_describe(c, &c->w, weight_rank, dims, conv_first[weight_rank], dnnl_format_tag_any, err) < 0 ||
-        conv_describe(c, &c->x, x.rank, x.dim, ours, theirs, err) < 0)
+    if (conv_describe(c, &c->w, xwy[1]->dtype, weight_rank, dims, conv_first[weight_rank], dnnl_format_tag_any, err) <
+            0 ||
+        conv_describe(c, &c->x, x.dtype, x.rank, x.dim, ours, theirs, err) < 0)
         return -1;
-    return conv_describe(c, &c->y, y.rank, y.dim, ours, theirs, err);
+    return conv_describe(c, &c->y, y.dtype, y.rank, y.dim, ours, theirs, err);
 }
 
 static int conv_reorder(const conv_call *c, conv_operand *o, const dnnl_memory_desc_t *chosen, bool in,
@@ -211,9 +214,11 @@ static dnnl_status_t conv_op_desc(const conv_call *c, int kind, const ty_attr *a
         hi[i] = attr->hi[i];
     }
     const dnnl_memory_desc_t *x = &c->x.theirs, *w = &c->w.theirs, *y = &c->y.theirs;
+    dnnl_memory_desc_t forward_w = *w;
+    forward_w.data_type = x->data_type; /* where the gradient's is wider */
     if (kind == CONV_FORWARD)
-        return c->lib->dilated_convolution_forward_desc_init(desc, dnnl_forward_training, how, x, w, NULL, y, strides,
-                                                             dilates, lo, hi);
+        return c->lib->dilated_convolution_forward_desc_init(desc, dnnl_forward_training, how, x, &forward_w, NULL, y,
+                                                             strides, dilates, lo, hi);
     if (kind == CONV_DATA)
         return c->lib->dilated_convolution_backward_data_desc_init(desc, how, x, w, y, strides, dilates, lo, hi);
     return c->lib->dilated_convolution_backward_weights_desc_init(desc, how, x, w, NULL, y, strides, dilates, lo, hi);
@@ -344,7 +349,11 @@ static int conv_fill(conv_call *c, const ty_attr *attr, const ty_type *const *xw
     dnnl_primitive_desc_t pd = NULL;
     if (conv_choose_layout(c, attr, xwy, &pd, err) < 0)
         return -1;
-    int rc = conv_layouts(c, pd, out, err);
+    int rc = 0;
+    if (c->narrow && conv_is_slow(c, pd)) /* float32 has something fast for any shape */
+        rc = ty_error_set(err, TY_E_UNSUPPORTED, "no fast convolution of these shapes");
+    if (rc == 0)
+        rc = conv_layouts(c, pd, out, err);
     if (conv_text(c, pd)[0])
         out->text = conv_text(c, pd);
     if (rc == 0)
@@ -359,16 +368,27 @@ static double conv_flops(const ty_type *w, const ty_type *y)
     return 2.0 * (double)ty_type_elems(w) / (double)w->dim[0] * (double)ty_type_elems(y);
 }
 
+/* True for types that there may be a call for. */
+static bool conv_takes(const ty_type *x, const ty_type *w, const ty_type *y)
+{
+    if (x->dtype == TY_BF16)
+        return ty_onednn_bf16_pays();
+    return x->dtype == TY_F32 && w->dtype == TY_F32 && y->dtype == TY_F32;
+}
+
 static int conv_prepare(int kind, const ty_library_shape *shape, const ty_type *x, const ty_type *w, const ty_type *y,
                         ty_library_call *out, ty_error *err)
 {
     const ty_onednn *lib;
+    if (!conv_takes(x, w, y))
+        return ty_error_set(err, TY_E_UNSUPPORTED, "no convolution of these types");
     if (ty_onednn_get(&lib, err) < 0)
         return -1;
     conv_call *c = calloc(1, sizeof *c);
     if (!c)
         return ty_error_set(err, TY_E_LIMIT, "no memory for a prepared convolution");
     *c = (conv_call){.lib = lib, .kind = kind, .parts = 1, .strict = shape->strict, .n_weights = ty_type_elems(w)};
+    c->narrow = x->dtype == TY_BF16;
     c->threads = shape->strict ? 1 : ty_onednn_threads(shape, conv_flops(w, y));
     *out = (ty_library_call){.run = conv_run, .release = conv_release, .prepared = c, .text = "onednn"};
     int before = ty_onednn_use_threads(c->threads); /* oneDNN plans for the threads it finds */

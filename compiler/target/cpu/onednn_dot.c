@@ -9,7 +9,6 @@
  */
 #include "compiler/target/cpu/onednn.h"
 
-#include <cpuid.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,9 +24,8 @@ typedef struct dot_call {
     char text[80]; /* what was chosen, and for which form and shape: batch x m x n x k */
 } dot_call;
 
-#define DOT_STRICT_ROWS    64
-#define DOT_COPY_BYTES     ((size_t)1 << 20) /* piece of the copy of what is added to */
-#define DOT_CPUID_AMX_BF16 (1u << 22)        /* leaf 7, edx */
+#define DOT_STRICT_ROWS 64
+#define DOT_COPY_BYTES  ((size_t)1 << 20) /* piece of the copy of what is added to */
 /* From this k on, with m at least twice n, sgemm is slow with a transposed left side: 1536 x 384 x 2048 takes 1.2 times
  * as long as by matmul, while 768 x 768 x 1024 and 384 x 1536 x 2048 gain nothing (one core of an Emerald Rapids). */
 #define DOT_LONG_SUM 1536
@@ -245,20 +243,10 @@ int ty_onednn_prepare_dot(const ty_library_shape *shape, ty_library_call *out, t
     return 0;
 }
 
-/* Whether products of bfloat16 are faster than those of float32. AVX512-BF16 alone is so on AMD, where one instruction
- * does twice the work of a float32 one; on Intel it does as much as two, and oneDNN 2.6 reaches 85 GFLOP/s a core with
- * it where float32 reaches 150 (Sapphire Rapids without AMX). With AMX it is faster anywhere. */
-static bool dot_bf16_pays(void)
-{
-    unsigned eax, ebx, ecx, edx;
-    bool amx = __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (edx & DOT_CPUID_AMX_BF16);
-    return __builtin_cpu_supports("avx512bf16") && (amx || __builtin_cpu_is("amd"));
-}
-
 /* Else bfloat16 is left to native_widen.c. */
 int ty_onednn_prepare_dot_bf16(const ty_library_shape *shape, ty_library_call *out, ty_error *err)
 {
-    if (shape->in[0].dtype != TY_BF16 || shape->strict || !dot_bf16_pays())
+    if (shape->in[0].dtype != TY_BF16 || shape->strict || !ty_onednn_bf16_pays())
         return ty_error_set(err, TY_E_UNSUPPORTED, "no product of these types");
     dot_call *d = dot_new(shape, err);
     if (!d)
