@@ -66,6 +66,12 @@ void GOMP_barrier(void)
         pthread_barrier_wait(&self->team->barrier);
 }
 
+/* The first thread of the team is the one; a barrier follows. */
+bool GOMP_single_start(void)
+{
+    return !self || self->id == 0;
+}
+
 int omp_get_thread_num(void)
 {
     return self ? self->id : 0;
