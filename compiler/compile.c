@@ -102,7 +102,7 @@ static int compile_cores(void)
 static ty_compile_options compile_defaults(const ty_compile_options *given)
 {
     ty_compile_options opt = given ? *given : (ty_compile_options){0};
-    opt.threads = opt.threads > 0 ? opt.threads : compile_cores();
+    opt.threads = opt.grid ? 1 : opt.threads > 0 ? opt.threads : compile_cores();
     if (!opt.cc)
         opt.cc = getenv("CC");
     if (!opt.cc || !opt.cc[0])
@@ -246,6 +246,7 @@ static int compile_cpu(ty_program *p, const ty_compile_options *opt, ty_error *e
     int n_facts = ty_program_facts(p, opt, compile_fuse_for(opt), fact);
     ty_cpu_options cpu = {.threads = opt->threads,
                           .strict = opt->deterministic_strict,
+                          .grid = opt->grid,
                           .objects = {.cc = {opt->cc, opt->work_dir},
                                       .cache_dir = opt->cache_dir,
                                       .cache_max_bytes = opt->cache_max_bytes,

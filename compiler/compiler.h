@@ -398,6 +398,7 @@ typedef struct ty_compile_options {
     const char *const *skip_passes; /* names of passes to leave out, to see what each is worth: attend, mask, layout,
                                        winograd, accumulate, bucket, split */
     int n_skip_passes;
+    bool grid;               /* kernels are printed as for a GPU and run on the host, a thread at a time: for tests */
     const char *stop_after;  /* "step", or the name of a pass: a program that has a graph, to be described, and nothing
                                 else; NULL: compile */
     int64_t temporary_bytes; /* if training needs more temporaries, parts of forward are computed again in backward,

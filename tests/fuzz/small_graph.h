@@ -9,6 +9,7 @@
 #include "compiler/ir/verify.h"
 #include "compiler/ops/op.h"
 #include "compiler/program.h"
+#include "compiler/kernel/text.h"
 #include "compiler/target/cpu/render.h"
 
 #include <stdio.h>
@@ -68,7 +69,7 @@ static inline void small_render(const ty_plan *plan, ty_buf *out)
         int64_t *base = calloc((size_t)n, sizeof *base);
         for (int i = 0; i < n; i++)
             alias[i] = (uint32_t)i;
-        ty_render_bases(u->kernel, alias, base);
+        ty_ktext_bases(u->kernel, alias, base);
         ty_render_kernel(u->kernel, alias, base, out);
         free(alias);
         free(base);

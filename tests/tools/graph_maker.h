@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "compiler/ir/build.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -162,7 +163,8 @@ static ty_val partner(maker *m, const value *x, bool *exact, bool *coarse)
     }
     if (odds(m, 2))
         return ty_b_reverse(g, x->v, some_axes(m, x->v));
-    return ty_b_reduce(g, x->v, odds(m, 2) ? TY_MAX : TY_MIN, some_axes(m, x->v), true);
+    uint32_t axes = some_axes(m, x->v);
+    return x->exact ? ty_b_reduce(g, x->v, odds(m, 2) ? TY_MAX : TY_MIN, axes, true) : ty_b_mean(g, x->v, axes, true);
 }
 
 static void move_binary(maker *m)
@@ -182,7 +184,11 @@ static void move_binary(maker *m)
         keep(m, tame(m, ty_b_mul(g, x.v, y)), false, coarse);
         break;
     case 3:
-        keep(m, odds(m, 2) ? ty_b_max(g, x.v, y) : ty_b_min(g, x.v, y), exact, coarse);
+        keep(m,
+             !exact       ? ty_b_mul_s(g, ty_b_add(g, x.v, y), 0.25)
+             : odds(m, 2) ? ty_b_max(g, x.v, y)
+                          : ty_b_min(g, x.v, y),
+             exact, coarse);
         break;
     case 4:
         keep(m, tame(m, ty_b_div(g, x.v, ty_b_add_s(g, ty_b_unary(g, TY_OP_ABS, y), 0.5))), false, coarse);
@@ -358,10 +364,10 @@ static void move_reduce(maker *m)
     ty_graph *g = m->g;
     uint32_t axes = some_axes(m, x.v);
     bool keep_dims = odds(m, 2) || axes == (1u << ty_b_rank(g, x.v)) - 1;
-    if (odds(m, 2))
-        keep(m, ty_b_mean(g, x.v, axes, keep_dims), false, x.coarse);
-    else if (odds(m, 4))
+    if (odds(m, 4))
         keep(m, tame(m, ty_b_reduce(g, tame(m, x.v), TY_PROD, axes, keep_dims)), false, x.coarse);
+    else if (!x.exact || odds(m, 3))
+        keep(m, ty_b_mean(g, x.v, axes, keep_dims), false, x.coarse);
     else
         keep(m, ty_b_reduce(g, x.v, odds(m, 2) ? TY_MAX : TY_MIN, axes, keep_dims), x.exact, x.coarse);
 }
@@ -383,8 +389,9 @@ static void move_scan(maker *m)
 {
     const value x = *pick(m, fits_f32);
     ty_graph *g = m->g;
-    ty_val v = ty_b_scan(g, x.v, TY_SUM, (int)draw(m, ty_b_rank(g, x.v)), odds(m, 2), odds(m, 2));
-    keep(m, tame(m, ty_b_mul_s(g, v, 0.25)), false, x.coarse);
+    int axis = (int)draw(m, ty_b_rank(g, x.v));
+    ty_val v = ty_b_scan(g, x.v, TY_SUM, axis, odds(m, 2), odds(m, 2));
+    keep(m, tame(m, ty_b_mul_s(g, v, fmin(0.25, 8.0 / (double)ty_b_dim(g, x.v, axis)))), false, x.coarse);
 }
 
 /* x x' or x' x, or with something cut from x, in batches if there are leading axes. */

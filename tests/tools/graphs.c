@@ -1,6 +1,6 @@
 /* graphs.c - random graphs: what is compiled against the interpreter.
  *
- *     graphs [--first SEED] [--count N] [--print SEED] [-v]
+ *     graphs [--first SEED] [--count N] [--print SEED] [--grid] [-v]
  *
  * A seed decides a graph of some thirty values: elementwise ops, comparisons, movement, reductions, scans, sorts,
  * lookups and writes by number, products, convolutions, pools, softmax, norms, in f32, f64, bf16, i32 and i64, states
@@ -9,8 +9,9 @@
  * again in backward as can be), run three times, and each output compared with the interpreter, which rounds each value
  * to its type and computes in double. The compiler checks its memory plan by itself.
  *
- * Values stay near 1, so that one tolerance serves. What jumps (comparisons, rounding, sorting) is only applied to
- * exact values: small multiples of 1/8 that were moved but not computed with.
+ * Values stay near 1, so that one tolerance serves. What jumps, itself or in its gradient (comparisons, rounding,
+ * sorting, maxima), is only applied to exact values: small multiples of 1/8 that were moved but not computed with. Of
+ * computed values two may be the same but for their rounding, and then the greatest is one or the other.
  *
  * Of a graph that fails, each value alone is tried as the only output, the oldest first, and the first that fails is
  * printed as text. The last line is "N passed, N failed, 0 skipped".
@@ -130,6 +131,8 @@ static bool agree(ty_program *p, ty_program *q, const maker *m, bool bits, fault
     return good;
 }
 
+static bool on_grid; /* kernels as for a GPU */
+
 static bool judge(uint64_t seed, int only, fault *f)
 {
     maker m;
@@ -138,7 +141,8 @@ static bool judge(uint64_t seed, int only, fault *f)
                               .threads = 1 + (int)(seed % 3),
                               .deterministic_strict = strict,
                               .temporary_bytes = seed % 5 == 1 ? 1 : 0,
-                              .dump_dir = getenv("TY_GRAPHS_DUMP")};
+                              .dump_dir = getenv("TY_GRAPHS_DUMP"),
+                              .grid = on_grid};
     ty_compile_options judge = {.backend = TY_BACKEND_INTERPRETER}, other = cpu;
     other.threads = 4;
     ty_program *p = compile(seed, only, &cpu, &m, f), *q = p ? compile(seed, only, &judge, &m, f) : NULL;
@@ -224,6 +228,7 @@ int main(int argc, char **argv)
     static const struct option known[] = {{"first", required_argument, NULL, 'f'},
                                           {"count", required_argument, NULL, 'c'},
                                           {"print", required_argument, NULL, 'p'},
+                                          {"grid", no_argument, NULL, 'g'},
                                           {0}};
     uint64_t first = 1, count = 100, n_failed = 0;
     bool verbose = false;
@@ -234,6 +239,8 @@ int main(int argc, char **argv)
             count = strtoull(optarg, NULL, 10);
         else if (o == 'v')
             verbose = true;
+        else if (o == 'g')
+            on_grid = true;
         else if (o == 'p')
             return print_graph(strtoull(optarg, NULL, 10), -1), 0;
         else

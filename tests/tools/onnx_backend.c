@@ -186,11 +186,11 @@ static bool compare_compiled(ty_program *p, item *t)
     return same;
 }
 
-static int run_compiled(ty_graph *g, item *const *items, int n, const void *const *inputs, ty_error *err)
+static int run_program(ty_graph *g, item *const *items, int n, const void *const *inputs, const ty_compile_options *opt,
+                       ty_error *err)
 {
-    ty_compile_options opt = {.backend = TY_BACKEND_CPU, .threads = 2};
     ty_program *p = NULL;
-    if (ty_program_of_graph(g, TY_TAPE_EVAL, &opt, &p, err) < 0)
+    if (ty_program_of_graph(g, TY_TAPE_EVAL, opt, &p, err) < 0)
         return -1;
     int rc = ty_program_run(p, TY_RUN_EVAL, inputs, err);
     for (int k = 0; rc == 0 && k < n; k++)
@@ -199,9 +199,20 @@ static int run_compiled(ty_graph *g, item *const *items, int n, const void *cons
     return rc;
 }
 
+static int run_compiled(ty_graph *g, item *const *items, int n, const void *const *inputs, ty_error *err)
+{
+    return run_program(g, items, n, inputs, &(ty_compile_options){.backend = TY_BACKEND_CPU, .threads = 2}, err);
+}
+
+static int run_grid(ty_graph *g, item *const *items, int n, const void *const *inputs, ty_error *err)
+{
+    return run_program(g, items, n, inputs, &(ty_compile_options){.backend = TY_BACKEND_CPU, .grid = true}, err);
+}
+
 static const backend backends[] = {
     {"interpreter", 1, run_interpreter},
     {"compiled", 64, run_compiled},
+    {"grid", 64, run_grid},
 };
 enum { N_BACKENDS = sizeof backends / sizeof backends[0] };
 

@@ -1,6 +1,6 @@
 /* train_cases.c - trains every case of a folder like shared/data/train-cases and compares with what PyTorch got.
  *
- *     train_cases [-v] [--interpreter] [--threads N] [--dump DIR] DIR [NAME...]
+ *     train_cases [-v] [--interpreter | --grid] [--threads N] [--dump DIR] DIR [NAME...]
  *
  * A case is a folder with recipe.yaml, model.onnx, batches, expected.json and final.npz; the README beside them says
  * what all of it means. Each case runs in a process of its own, so that a crash is one failed case. What a deviation
@@ -29,7 +29,7 @@
 #define MAX_NPZ_BYTES ((size_t)64 << 20)
 
 typedef struct settings {
-    bool verbose, interpreter;
+    bool verbose, interpreter, grid;
     int threads;
     const char *dump;
     ty_precision precision;
@@ -510,7 +510,8 @@ static void compile(test_case *c)
     ty_error err;
     ty_compile_options opt = {.backend = c->set.interpreter ? TY_BACKEND_INTERPRETER : TY_BACKEND_CPU,
                               .threads = c->set.threads,
-                              .dump_dir = c->set.dump};
+                              .dump_dir = c->set.dump,
+                              .grid = c->set.grid};
     if (ty_compile_train(c->model, &c->spec, &opt, &c->program, &err) < 0)
         die("compile", &err);
     int64_t trained = ty_program_report(c->program)->n_trained;
@@ -600,7 +601,7 @@ static bool wanted(const char *name, char *const *names, int n)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: train_cases [-v] [--interpreter] [--threads N] [--dump DIR]\n"
+    fprintf(stderr, "usage: train_cases [-v] [--interpreter | --grid] [--threads N] [--dump DIR]\n"
                     "                   [--precision bfloat16|float16 WITHIN] DIR [NAME...]\n");
     return 64;
 }
@@ -650,6 +651,8 @@ int main(int argc, char **argv)
             set.verbose = true;
         else if (strcmp(argv[i], "--interpreter") == 0)
             set.interpreter = true;
+        else if (strcmp(argv[i], "--grid") == 0)
+            set.grid = true;
         else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc)
             set.threads = atoi(argv[++i]);
         else if (strcmp(argv[i], "--precision") == 0 && i + 2 < argc) {

@@ -7,7 +7,9 @@
 #include "compiler/ops/op.h"
 #include "compiler/phases.h"
 #include "compiler/target/cpu/library.h"
+#include "compiler/kernel/text.h"
 #include "compiler/target/cpu/render.h"
+#include "compiler/target/cuda/render.h"
 
 #include <omp.h>
 #include <stdio.h>
@@ -152,9 +154,12 @@ static uint64_t cpu_render(ty_cpu *cpu, const ty_plan *plan, const ty_kernel *k,
 {
     uint32_t *alias = TY_NEW_ARRAY(&cpu->arena, uint32_t, k->n_buffers);
     cpu_alias(plan, k, alias);
-    ty_render_bases(k, alias, base);
+    ty_ktext_bases(k, alias, base);
     ty_buf_clear(scratch);
-    ty_render_kernel(k, alias, base, scratch);
+    if (cpu->opt.grid)
+        ty_grid_render_kernel(k, alias, base, scratch);
+    else
+        ty_render_kernel(k, alias, base, scratch);
     cpu->report.n_kernels++;
     return cpu_add_text(cpu, scratch);
 }
@@ -360,6 +365,7 @@ static void cpu_units_of_text(ty_cpu *cpu, ty_buf *unit, int n)
     qsort(cpu->text, (size_t)cpu->n_texts, sizeof *cpu->text, cpu_by_length);
     for (int i = 0; i < n; i++) {
         ty_buf_init(&unit[i], 1u << 30);
+        ty_buf_adds(&unit[i], cpu->opt.grid ? ty_grid_head : ty_render_head);
         ty_buf_adds(&unit[i], ty_render_prelude);
     }
     for (int i = 0; i < cpu->n_texts; i++) {
@@ -367,7 +373,9 @@ static void cpu_units_of_text(ty_cpu *cpu, ty_buf *unit, int n)
         for (int k = 1; k < n; k++)
             if (unit[k].len < unit[shortest].len)
                 shortest = k;
-        ty_buf_addf(&unit[shortest], "__attribute__((visibility(\"default\"))) void ty_k_%016lx",
+        ty_buf_addf(&unit[shortest],
+                    cpu->opt.grid ? "#undef TY_NAME\n#define TY_NAME ty_k_%016lx\n"
+                                  : "__attribute__((visibility(\"default\"))) void ty_k_%016lx",
                     (unsigned long)cpu->text[i].hash);
         ty_buf_add(&unit[shortest], cpu->text[i].text, cpu->text[i].len);
     }
@@ -380,6 +388,7 @@ static int cpu_hash_texts(ty_cpu *cpu, ty_error *err)
     uint8_t digest[TY_SHA256_BYTES];
     if (ty_sha256_init(&h, err) < 0)
         return -1;
+    ty_sha256_add(&h, ty_render_head, strlen(ty_render_head));
     ty_sha256_add(&h, ty_render_prelude, strlen(ty_render_prelude));
     for (int i = 0; i < cpu->n_texts; i++)
         ty_sha256_add(&h, cpu->text[i].text, cpu->text[i].len + 1);

@@ -21,6 +21,7 @@ typedef struct ty_cpu ty_cpu;
 typedef struct ty_cpu_options {
     int threads; /* >= 1 */
     bool strict;
+    bool grid; /* kernels in the CUDA dialect, on fibers of one thread (compiler/target/cuda/render.h): for tests */
     ty_objects_options objects; /* kernels is filled in here */
     void *const *state;         /* memory of each state of the graph, 64-byte aligned, kept by the caller */
     ty_compile_phases *phases;

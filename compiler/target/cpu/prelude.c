@@ -1,11 +1,14 @@
 /* prelude.c - the beginning of every generated translation unit. See render.h. */
 #include "compiler/target/cpu/render.h"
 
-const char ty_render_prelude[] =
+/* The words that differ from CUDA's (compiler/target/cuda/head.c). */
+const char ty_render_head[] =
     "/* Types are the target's: int 32, long 64 bits. No includes. */\n"
     "#define TY_FN static inline __attribute__((always_inline, const))\n"
     "TY_FN float ty_of_bits(unsigned u) { float f; __builtin_memcpy(&f, &u, 4); return f; }\n"
-    "TY_FN unsigned ty_to_bits(float f) { unsigned u; __builtin_memcpy(&u, &f, 4); return u; }\n"
+    "TY_FN unsigned ty_to_bits(float f) { unsigned u; __builtin_memcpy(&u, &f, 4); return u; }\n";
+
+const char ty_render_prelude[] =
     "TY_FN float ty_abs_f32(float x) { return __builtin_fabsf(x); }\n"
     "TY_FN double ty_abs_f64(double x) { return __builtin_fabs(x); }\n"
     "TY_FN float ty_floor_f32(float x) { return __builtin_floorf(x); }\n"
@@ -216,7 +219,8 @@ const char ty_render_prelude[] =
     "TY_CAST(u32, unsigned, 0, 4294967295u)\n"
     "TY_CAST(i64, long, (-9223372036854775807L - 1), 9223372036854775807L)\n"
     "TY_CAST(u64, unsigned long, 0, 18446744073709551615ul)\n"
-    "#ifdef __AVX512FP16__\n"
+    "#if defined TY_HALF /* the head has them */\n"
+    "#elif defined __AVX512FP16__\n"
     "TY_FN float ty_load_f16(unsigned short h) { _Float16 f; __builtin_memcpy(&f, &h, 2); return (float)f; }\n"
     "TY_FN unsigned short ty_store_f16(float x) { _Float16 f = (_Float16)x; unsigned short h; "
     "__builtin_memcpy(&h, &f, 2); return h; }\n"

@@ -5,256 +5,18 @@
  */
 #include "compiler/target/cpu/render.h"
 
-#include "compiler/ops/op.h"
-#include "compiler/target/cpu/ctype.h"
+#include "compiler/kernel/text.h"
 
-#include <math.h>
 #include <stdio.h>
 
 typedef struct render {
-    const ty_kernel *k;
-    const uint32_t *alias;
-    const int64_t *base;
-    ty_buf *out;
-    int indent;
+    ty_ktext t;
     int inner[TY_K_MAX_VARS]; /* loop variables inside a row, slowest first */
     int n_inner;
     int column; /* COLUMNS: the variable of the block, else -1 */
-    int cut;    /* variable of which the piece [cut_lo, cut_hi) is being written, or -1 */
-    int64_t cut_lo, cut_hi;
-    uint32_t row_guard; /* instruction: rows in which it is false are left out; TY_NONE: none are */
 } render;
 
-/* Forms of ops that are not the function of their name: %a %b %c operands, %t suffix of the result's functions. Index
- * 0: floats, 1: integers, 2: bool; NULL: as for floats, and for floats ty_<name>_<type>(%a, ...). */
-static const char *const render_ops[TY_N_OPS][3] = {
-    [TY_OP_NEG] = {"-%a", "-%a", NULL},
-    [TY_OP_ABS] = {NULL, "(%a < 0 ? -%a : %a)", NULL},
-    [TY_OP_RSQRT] = {"1 / ty_sqrt_%t(%a)", NULL, NULL},
-    [TY_OP_NOT] = {"~%a", "~%a", "!%a"},
-    [TY_OP_ADD] = {"%a + %b", NULL, "%a | %b"},
-    [TY_OP_SUB] = {"%a - %b", NULL, NULL},
-    [TY_OP_MUL] = {"%a * %b", NULL, "%a & %b"},
-    [TY_OP_DIV] = {"%a / %b", "(%b == 0 ? 0 : ty_divides(%b) ? %a / %b : -%a)", NULL},
-    [TY_OP_REM] = {NULL, "(%b == 0 || !ty_divides(%b) ? 0 : %a % %b)", NULL},
-    [TY_OP_POW] = {NULL, "ty_pow_int(%a, %b)", NULL},
-    [TY_OP_MAX] = {"(%a > %b || %a != %a ? %a : %b)", "(%a > %b ? %a : %b)", NULL},
-    [TY_OP_MIN] = {"(%a < %b || %a != %a ? %a : %b)", "(%a < %b ? %a : %b)", NULL},
-    [TY_OP_AND] = {"%a & %b", NULL, NULL},
-    [TY_OP_OR] = {"%a | %b", NULL, NULL},
-    [TY_OP_XOR] = {"%a ^ %b", NULL, NULL},
-    [TY_OP_SHL] = {"ty_shl(%a, %b)", NULL, NULL},
-    [TY_OP_SHR] = {"ty_shr(%a, %b)", NULL, NULL},
-    [TY_OP_EQ] = {"%a == %b", NULL, NULL},
-    [TY_OP_LT] = {"%a < %b", NULL, NULL},
-    [TY_OP_LE] = {"%a <= %b", NULL, NULL},
-    [TY_OP_SELECT] = {"%a ? %b : %c", NULL, NULL},
-    [TY_OP_RNG] = {"ty_rng(%a, %b, %c, %i)", NULL, NULL},
-};
-
-static void render_line(render *r)
-{
-    for (int i = 0; i < r->indent; i++)
-        ty_buf_adds(r->out, " ");
-}
-
-/* ---- index expressions ---- */
-
-static void render_ix_less(render *r, ty_ix ix, int64_t less);
-
-static void render_ix(render *r, ty_ix ix)
-{
-    render_ix_less(r, ix, 0);
-}
-
-static void render_atom(render *r, const ty_atom *atom)
-{
-    switch (atom->kind) {
-    case TY_ATOM_VAR:
-        ty_buf_addf(r->out, "i%u", atom->arg);
-        break;
-    case TY_ATOM_DATA:
-        ty_buf_addf(r->out, "(long)v%u", atom->arg);
-        break;
-    default:
-        ty_buf_adds(r->out, "(long)((unsigned long)(");
-        render_ix(r, atom->arg);
-        ty_buf_addf(r->out, ") %c %ldul)", atom->kind == TY_ATOM_DIV ? '/' : '%', (long)atom->d);
-    }
-}
-
-static void render_ix_less(render *r, ty_ix ix, int64_t less)
-{
-    const ty_ix_node *node = ty_ix_at(&r->k->ix, ix);
-    for (int i = 0; i < node->n_terms; i++) {
-        if (i)
-            ty_buf_adds(r->out, " + ");
-        if (node->term[i].coef != 1)
-            ty_buf_addf(r->out, "%ldl * ", (long)node->term[i].coef);
-        render_atom(r, &r->k->ix.atom[node->term[i].atom]);
-    }
-    if (node->c != less || node->n_terms == 0)
-        ty_buf_addf(r->out, "%s%ldl", node->n_terms ? " + " : "", (long)(node->c - less));
-}
-
-/* ---- instructions ---- */
-
-static void render_const(render *r, const ty_kinstr *instr)
-{
-    if (!ty_dtype_is_float(instr->dtype)) {
-        if (instr->dtype == TY_U64)
-            ty_buf_addf(r->out, "%luul", (unsigned long)instr->imm_int);
-        else if (instr->imm_int == INT64_MIN)
-            ty_buf_adds(r->out, "(-9223372036854775807L - 1)");
-        else
-            ty_buf_addf(r->out, "%ldl", (long)instr->imm_int);
-    } else if (isnan(instr->imm)) {
-        ty_buf_adds(r->out, "__builtin_nanf(\"\")");
-    } else if (isinf(instr->imm)) {
-        ty_buf_adds(r->out, instr->imm > 0 ? "__builtin_inff()" : "-__builtin_inff()");
-    } else {
-        ty_buf_addf(r->out, "%a%s", instr->imm, instr->dtype == TY_F64 ? "" : "f");
-    }
-}
-
-static void render_load(render *r, const ty_kinstr *instr)
-{
-    if (instr->guard != TY_NONE)
-        ty_buf_addf(r->out, "v%u ? ", instr->guard);
-    const char *convert = instr->dtype == TY_F16 ? "ty_load_f16" : instr->dtype == TY_BF16 ? "ty_load_bf16" : "";
-    ty_buf_addf(r->out, "%s(b%u[", convert, r->alias[instr->buffer]);
-    render_ix_less(r, instr->addr, r->base[instr->buffer]);
-    ty_buf_adds(r->out, "])");
-    if (instr->guard != TY_NONE)
-        ty_buf_adds(r->out, " : 0");
-}
-
-static void render_result(render *r, const ty_kinstr *instr)
-{
-    if (r->column >= 0)
-        ty_buf_addf(r->out, "r%u[c]", instr->reduction);
-    else
-        ty_buf_addf(r->out, "r%u", instr->reduction);
-}
-
-static void render_cast(render *r, const ty_kinstr *instr)
-{
-    const ty_kinstr *from = &r->k->instr[instr->a];
-    if (instr->op == TY_OP_BITCAST)
-        ty_buf_addf(r->out, "({ %s s_ = v%u; %s d_; __builtin_memcpy(&d_, &s_, sizeof d_); d_; })",
-                    ty_ctypes[from->dtype].value, instr->a, ty_ctypes[instr->dtype].value);
-    else if (instr->dtype == TY_BOOL)
-        ty_buf_addf(r->out, "v%u != 0", instr->a);
-    else if (ty_dtype_is_float(from->dtype) && !ty_dtype_is_float(instr->dtype))
-        ty_buf_addf(r->out, "ty_cast_%s_%s(v%u)", ty_ctypes[from->dtype].suffix, ty_ctypes[instr->dtype].suffix,
-                    instr->a);
-    else
-        ty_buf_addf(r->out, "(%s)v%u", ty_ctypes[instr->dtype].value, instr->a);
-}
-
-/* The class of operands decides the form: a comparison of floats yields bool but compares floats. NULL: a function. */
-static const char *render_form(const render *r, const ty_kinstr *instr)
-{
-    ty_dtype dtype = instr->op == TY_OP_SELECT || instr->op == TY_OP_RNG ? TY_F32 : r->k->instr[instr->a].dtype;
-    int class_ = ty_dtype_is_float(dtype) ? 0 : dtype == TY_BOOL ? 2 : 1;
-    const char *form = render_ops[instr->op][class_];
-    return form ? form : render_ops[instr->op][0];
-}
-
-/* The function of the prelude that has the op's name. */
-static void render_call(render *r, const ty_kinstr *instr)
-{
-    const ty_op_row *row = ty_op_row_of(instr->op);
-    const uint32_t operand[3] = {instr->a, instr->b, instr->c};
-    ty_buf_addf(r->out, "ty_%s_%s(", row->text, ty_ctypes[instr->dtype].suffix);
-    for (int i = 0; i < row->min_in; i++)
-        ty_buf_addf(r->out, "%sv%u", i ? ", " : "", operand[i]);
-    ty_buf_addc(r->out, ')');
-}
-
-static void render_op(render *r, const ty_kinstr *instr)
-{
-    if (instr->op == TY_OP_CAST || instr->op == TY_OP_BITCAST) {
-        render_cast(r, instr);
-        return;
-    }
-    const char *form = render_form(r, instr);
-    if (!form) {
-        render_call(r, instr);
-        return;
-    }
-    const uint32_t operand[3] = {instr->a, instr->b, instr->c};
-    for (const char *p = form; *p; p++) {
-        if (*p != '%' || p[1] == ' ') {
-            ty_buf_addc(r->out, *p);
-            continue;
-        }
-        p++;
-        if (*p == 't')
-            ty_buf_adds(r->out, ty_ctypes[instr->dtype].suffix);
-        else if (*p == 'i')
-            ty_buf_addf(r->out, "%ldu", (long)instr->imm_int);
-        else
-            ty_buf_addf(r->out, "v%u", operand[*p - 'a']);
-    }
-}
-
-static void render_instr(render *r, uint32_t id)
-{
-    const ty_kinstr *instr = &r->k->instr[id];
-    bool small = instr->kop == TY_K_OP && (instr->dtype == TY_F16 || instr->dtype == TY_BF16);
-    render_line(r);
-    ty_buf_addf(r->out, "const %s v%u = ", ty_ctypes[instr->dtype].value, id);
-    if (small)
-        ty_buf_addf(r->out, "ty_round_%s(", instr->dtype == TY_F16 ? "f16" : "bf16");
-    switch (instr->kop) {
-    case TY_K_CONST:
-        render_const(r, instr);
-        break;
-    case TY_K_LOAD:
-        render_load(r, instr);
-        break;
-    case TY_K_INDEX:
-        render_ix(r, instr->addr);
-        break;
-    case TY_K_RESULT:
-        render_result(r, instr);
-        break;
-    case TY_K_OP:
-        render_op(r, instr);
-        break;
-    case TY_K_INSIDE:
-        if (r->cut >= 0 && ty_kernel_guard(r->k, instr, r->cut, r->cut_lo, r->cut_hi) >= 0) {
-            ty_buf_adds(r->out, ty_kernel_guard(r->k, instr, r->cut, r->cut_lo, r->cut_hi) ? "1" : "0");
-            break;
-        }
-        ty_buf_adds(r->out, "(unsigned long)(");
-        render_ix(r, instr->addr);
-        ty_buf_addf(r->out, " - %ldl) < %ldul", (long)instr->lo, (long)(instr->hi - instr->lo));
-        break;
-    }
-    ty_buf_adds(r->out, small ? ");\n" : ";\n");
-}
-
-static void render_store(render *r, const ty_kstore *store)
-{
-    ty_dtype dtype = r->k->buffer[store->buffer].dtype;
-    const char *convert = dtype == TY_F16 ? "ty_store_f16" : dtype == TY_BF16 ? "ty_store_bf16" : "";
-    render_line(r);
-    if (store->guard != r->row_guard)
-        ty_buf_addf(r->out, "if (v%u) ", store->guard);
-    ty_buf_addf(r->out, "b%u[", r->alias[store->buffer]);
-    render_ix_less(r, store->addr, r->base[store->buffer]);
-    ty_buf_addf(r->out, "] = %s(v%u);\n", convert, store->value);
-}
-
 /* ---- reductions ---- */
-
-static const char *render_identity(const ty_kreduction *red)
-{
-    const ty_ctype *type = &ty_ctypes[red->dtype];
-    return red->how == TY_MAX ? type->lowest : red->how == TY_MIN ? type->highest : red->how == TY_PROD ? "1" : "0";
-}
 
 /* A float sum over a row runs in two levels: blocks of RENDER_BLOCK elements in float, the blocks in double. Means of
  * many elements come out as good as their inputs (normalisation magnifies their error), and vectors stay whole. */
@@ -278,55 +40,55 @@ static bool render_is_flagged(const render *r, const ty_kreduction *red)
 
 static void render_combine(render *r, int number, const char *acc)
 {
-    const ty_kreduction *red = &r->k->reduction[number];
-    render_line(r);
+    const ty_kreduction *red = &r->t.k->reduction[number];
+    ty_ktext_line(&r->t);
     if (render_is_flagged(r, red)) {
-        ty_buf_addf(r->out, "%s = v%u %c %s ? v%u : %s, n%d |= v%u != v%u;\n", acc, red->value,
+        ty_buf_addf(r->t.out, "%s = v%u %c %s ? v%u : %s, n%d |= v%u != v%u;\n", acc, red->value,
                     red->how == TY_MAX ? '>' : '<', acc, red->value, acc, number, red->value, red->value);
         return;
     }
     if (red->how == TY_SUM || red->how == TY_PROD) {
-        ty_buf_addf(r->out, "%s %s= v%u;\n", acc, red->how == TY_SUM ? "+" : "*", red->value);
+        ty_buf_addf(r->t.out, "%s %s= v%u;\n", acc, red->how == TY_SUM ? "+" : "*", red->value);
         return;
     }
-    ty_buf_addf(r->out, "%s = v%u %c %s || v%u != v%u ? v%u : %s;\n", acc, red->value, red->how == TY_MAX ? '>' : '<',
+    ty_buf_addf(r->t.out, "%s = v%u %c %s || v%u != v%u ? v%u : %s;\n", acc, red->value, red->how == TY_MAX ? '>' : '<',
                 acc, red->value, red->value, red->value, acc);
 }
 
 static void render_simd(render *r, int stage)
 {
     static const char *const sign[] = {[TY_SUM] = "+", [TY_MAX] = "max", [TY_MIN] = "min", [TY_PROD] = "*"};
-    render_line(r);
-    ty_buf_adds(r->out, "#pragma omp simd");
-    for (int i = 0; i < r->k->n_reductions; i++)
-        if (r->k->reduction[i].stage == stage && r->column < 0) {
-            const ty_kreduction *red = &r->k->reduction[i];
-            ty_buf_addf(r->out, " reduction(%s: %c%d)", sign[red->how], render_is_blocked(r, red) ? 't' : 'r', i);
+    ty_ktext_line(&r->t);
+    ty_buf_adds(r->t.out, "#pragma omp simd");
+    for (int i = 0; i < r->t.k->n_reductions; i++)
+        if (r->t.k->reduction[i].stage == stage && r->column < 0) {
+            const ty_kreduction *red = &r->t.k->reduction[i];
+            ty_buf_addf(r->t.out, " reduction(%s: %c%d)", sign[red->how], render_is_blocked(r, red) ? 't' : 'r', i);
             if (render_is_flagged(r, red))
-                ty_buf_addf(r->out, " reduction(|: n%d)", i);
+                ty_buf_addf(r->t.out, " reduction(|: n%d)", i);
         }
-    ty_buf_adds(r->out, "\n");
+    ty_buf_adds(r->t.out, "\n");
 }
 
 /* The partial sums of a block, before or behind its loop. */
 static void render_partials(render *r, int stage, bool before)
 {
-    for (int i = 0; i < r->k->n_reductions; i++) {
-        const ty_kreduction *red = &r->k->reduction[i];
+    for (int i = 0; i < r->t.k->n_reductions; i++) {
+        const ty_kreduction *red = &r->t.k->reduction[i];
         if (red->stage != stage || !render_is_blocked(r, red))
             continue;
-        render_line(r);
+        ty_ktext_line(&r->t);
         if (before)
-            ty_buf_addf(r->out, "%s t%d = 0;\n", ty_ctypes[red->dtype].value, i);
+            ty_buf_addf(r->t.out, "%s t%d = 0;\n", ty_ctypes[red->dtype].value, i);
         else
-            ty_buf_addf(r->out, "r%d += t%d;\n", i, i);
+            ty_buf_addf(r->t.out, "r%d += t%d;\n", i, i);
     }
 }
 
 static bool render_has_partials(const render *r, int stage)
 {
-    for (int i = 0; i < r->k->n_reductions; i++)
-        if (r->k->reduction[i].stage == stage && render_is_blocked(r, &r->k->reduction[i]))
+    for (int i = 0; i < r->t.k->n_reductions; i++)
+        if (r->t.k->reduction[i].stage == stage && render_is_blocked(r, &r->t.k->reduction[i]))
             return true;
     return false;
 }
@@ -346,25 +108,25 @@ static int render_depth(const render *r, const ty_kinstr *instr)
 
 static void render_instrs(render *r, int stage, int depth)
 {
-    for (uint32_t i = 0; i < r->k->n_instrs; i++)
-        if (r->k->instr[i].stage == stage && (depth < 0 || render_depth(r, &r->k->instr[i]) == depth))
-            render_instr(r, i);
+    for (uint32_t i = 0; i < r->t.k->n_instrs; i++)
+        if (r->t.k->instr[i].stage == stage && (depth < 0 || render_depth(r, &r->t.k->instr[i]) == depth))
+            ty_ktext_instr(&r->t, i);
 }
 
 static void render_stores(render *r, int stage)
 {
-    for (int i = 0; i < r->k->n_stores; i++)
-        if (r->k->store[i].stage == stage)
-            render_store(r, &r->k->store[i]);
+    for (int i = 0; i < r->t.k->n_stores; i++)
+        if (r->t.k->store[i].stage == stage)
+            ty_ktext_store(&r->t, &r->t.k->store[i]);
 }
 
 static void render_reduces(render *r, int stage)
 {
     char acc[32];
-    for (int i = 0; i < r->k->n_reductions; i++) {
-        if (r->k->reduction[i].stage != stage)
+    for (int i = 0; i < r->t.k->n_reductions; i++) {
+        if (r->t.k->reduction[i].stage != stage)
             continue;
-        bool blocked = render_is_blocked(r, &r->k->reduction[i]);
+        bool blocked = render_is_blocked(r, &r->t.k->reduction[i]);
         snprintf(acc, sizeof acc, r->column >= 0 ? "r%d[c]" : blocked ? "t%d" : "r%d", i);
         render_combine(r, i, acc);
     }
@@ -372,33 +134,33 @@ static void render_reduces(render *r, int stage)
 
 static void render_open_column(render *r)
 {
-    render_line(r);
-    ty_buf_addf(r->out, "for (long c = %s; c < %s; c++) { const long i%d = c0 + c; (void)i%d;\n",
-                r->cut >= 0 ? "from" : "0", r->cut >= 0 ? "to" : "cn", r->column, r->column);
-    r->indent++;
+    ty_ktext_line(&r->t);
+    ty_buf_addf(r->t.out, "for (long c = %s; c < %s; c++) { const long i%d = c0 + c; (void)i%d;\n",
+                r->t.cut >= 0 ? "from" : "0", r->t.cut >= 0 ? "to" : "cn", r->column, r->column);
+    r->t.indent++;
 }
 
 static void render_close(render *r, int n)
 {
     for (; n > 0; n--) {
-        r->indent--;
-        render_line(r);
-        ty_buf_adds(r->out, "}\n");
+        r->t.indent--;
+        ty_ktext_line(&r->t);
+        ty_buf_adds(r->t.out, "}\n");
     }
 }
 
 /* A loop over `var`, from block to block_end or over its whole extent. */
 static void render_open_loop(render *r, int var, const char *block)
 {
-    render_line(r);
+    ty_ktext_line(&r->t);
     if (block)
-        ty_buf_addf(r->out, "for (long i%d = %s; i%d < %s_end; i%d++) {\n", var, block, var, block, var);
-    else if (r->cut == var)
-        ty_buf_addf(r->out, "for (long i%d = %ldl; i%d < %ldl; i%d++) {\n", var, (long)r->cut_lo, var, (long)r->cut_hi,
-                    var);
+        ty_buf_addf(r->t.out, "for (long i%d = %s; i%d < %s_end; i%d++) {\n", var, block, var, block, var);
+    else if (r->t.cut == var)
+        ty_buf_addf(r->t.out, "for (long i%d = %ldl; i%d < %ldl; i%d++) {\n", var, (long)r->t.cut_lo, var,
+                    (long)r->t.cut_hi, var);
     else
-        ty_buf_addf(r->out, "for (long i%d = 0; i%d < %ldl; i%d++) {\n", var, var, (long)r->k->extent[var], var);
-    r->indent++;
+        ty_buf_addf(r->t.out, "for (long i%d = 0; i%d < %ldl; i%d++) {\n", var, var, (long)r->t.k->extent[var], var);
+    r->t.indent++;
 }
 
 static void render_columns(render *r, int stage)
@@ -415,17 +177,18 @@ static void render_columns(render *r, int stage)
 static void render_innermost(render *r, int stage)
 {
     int var = r->n_inner ? r->inner[r->n_inner - 1] : -1, opened = 0;
-    bool blocks = var >= 0 && render_has_partials(r, stage) && r->k->extent[var] > RENDER_BLOCK;
+    bool blocks = var >= 0 && render_has_partials(r, stage) && r->t.k->extent[var] > RENDER_BLOCK;
     if (blocks) {
-        long extent = (long)r->k->extent[var];
-        render_line(r);
-        ty_buf_addf(r->out, "for (long j = 0; j < %ldl; j += %d) { const long j_end = j + %d < %ldl ? j + %d : %ldl;\n",
-                    extent, RENDER_BLOCK, RENDER_BLOCK, extent, RENDER_BLOCK, extent);
-        r->indent++;
+        long extent = (long)r->t.k->extent[var];
+        ty_ktext_line(&r->t);
+        ty_buf_addf(r->t.out,
+                    "for (long j = 0; j < %ldl; j += %d) { const long j_end = j + %d < %ldl ? j + %d : %ldl;\n", extent,
+                    RENDER_BLOCK, RENDER_BLOCK, extent, RENDER_BLOCK, extent);
+        r->t.indent++;
     } else {
-        render_line(r);
-        ty_buf_adds(r->out, "{\n");
-        r->indent++;
+        ty_ktext_line(&r->t);
+        ty_buf_adds(r->t.out, "{\n");
+        r->t.indent++;
     }
     render_partials(r, stage, true);
     if (var >= 0) {
@@ -444,31 +207,31 @@ static void render_innermost(render *r, int stage)
 /* Accumulators of a row, and what is made of them behind its loops. */
 static void render_begin_rows(render *r, int stage)
 {
-    for (int i = 0; i < r->k->n_reductions; i++) {
-        const ty_kreduction *red = &r->k->reduction[i];
+    for (int i = 0; i < r->t.k->n_reductions; i++) {
+        const ty_kreduction *red = &r->t.k->reduction[i];
         if (red->stage != stage || r->column >= 0)
             continue;
-        render_line(r);
-        ty_buf_addf(r->out, "%s r%d = %s;", render_accumulator(r, red), i, render_identity(red));
+        ty_ktext_line(&r->t);
+        ty_buf_addf(r->t.out, "%s r%d = %s;", render_accumulator(r, red), i, ty_ktext_identity(red));
         if (render_is_flagged(r, red))
-            ty_buf_addf(r->out, " int n%d = 0;", i);
-        ty_buf_adds(r->out, "\n");
+            ty_buf_addf(r->t.out, " int n%d = 0;", i);
+        ty_buf_adds(r->t.out, "\n");
     }
 }
 
 static void render_end_rows(render *r, int stage)
 {
-    for (int i = 0; i < r->k->n_reductions; i++)
-        if (r->k->reduction[i].stage == stage && render_is_flagged(r, &r->k->reduction[i])) {
-            render_line(r);
-            ty_buf_addf(r->out, "if (n%d) r%d = __builtin_nanf(\"\");\n", i, i);
+    for (int i = 0; i < r->t.k->n_reductions; i++)
+        if (r->t.k->reduction[i].stage == stage && render_is_flagged(r, &r->t.k->reduction[i])) {
+            ty_ktext_line(&r->t);
+            ty_buf_addf(r->t.out, "if (n%d) r%d = __builtin_nanf(\"\");\n", i, i);
         }
 }
 
 static bool render_has_reductions(const render *r, int stage)
 {
-    for (int i = 0; i < r->k->n_reductions; i++)
-        if (r->k->reduction[i].stage == stage)
+    for (int i = 0; i < r->t.k->n_reductions; i++)
+        if (r->t.k->reduction[i].stage == stage)
             return true;
     return false;
 }
@@ -484,16 +247,16 @@ static int render_cut_var(const render *r, int stage)
 
 static void render_open_piece(render *r, int var, int64_t lo, int64_t hi)
 {
-    r->cut = var;
-    r->cut_lo = lo;
-    r->cut_hi = hi;
+    r->t.cut = var;
+    r->t.cut_lo = lo;
+    r->t.cut_hi = hi;
     if (r->column < 0)
         return;
-    render_line(r);
-    ty_buf_addf(r->out, "if (c0 + cn > %ldl && c0 < %ldl) {\n", (long)lo, (long)hi);
-    r->indent++;
-    render_line(r);
-    ty_buf_addf(r->out, "const long from = c0 < %ldl ? %ldl - c0 : 0, to = c0 + cn > %ldl ? %ldl - c0 : cn;\n",
+    ty_ktext_line(&r->t);
+    ty_buf_addf(r->t.out, "if (c0 + cn > %ldl && c0 < %ldl) {\n", (long)lo, (long)hi);
+    r->t.indent++;
+    ty_ktext_line(&r->t);
+    ty_buf_addf(r->t.out, "const long from = c0 < %ldl ? %ldl - c0 : 0, to = c0 + cn > %ldl ? %ldl - c0 : cn;\n",
                 (long)lo, (long)lo, (long)hi, (long)hi);
 }
 
@@ -515,19 +278,19 @@ static void render_loops(render *r, int stage)
 static void render_loop_stage(render *r, int stage)
 {
     int64_t cut[TY_K_MAX_CUTS + 1];
-    int var = render_cut_var(r, stage), n = var >= 0 ? ty_kernel_cuts(r->k, stage, var, cut) : 1;
+    int var = render_cut_var(r, stage), n = var >= 0 ? ty_kernel_cuts(r->t.k, stage, var, cut) : 1;
     render_begin_rows(r, stage);
     render_instrs(r, stage, 0);
-    if (r->row_guard != TY_NONE) {
-        render_line(r);
-        ty_buf_addf(r->out, "if (!v%u) continue;\n", r->row_guard);
+    if (r->t.row_guard != TY_NONE) {
+        ty_ktext_line(&r->t);
+        ty_buf_addf(r->t.out, "if (!v%u) continue;\n", r->t.row_guard);
     }
     for (int i = 0; i < n; i++) {
         if (n > 1)
             render_open_piece(r, var, cut[i], cut[i + 1]);
         render_loops(r, stage);
         render_close(r, n > 1 && r->column >= 0);
-        r->cut = -1;
+        r->t.cut = -1;
     }
     render_end_rows(r, stage);
 }
@@ -544,7 +307,7 @@ static void render_row_stage(render *r, int stage)
 
 static void render_stages(render *r)
 {
-    for (int stage = 0; stage < r->k->n_stages; stage++) {
+    for (int stage = 0; stage < r->t.k->n_stages; stage++) {
         if (stage & 1)
             render_row_stage(r, stage);
         else
@@ -556,17 +319,17 @@ static void render_stages(render *r)
 
 static void render_pointers(render *r)
 {
-    for (int i = 0; i < r->k->n_buffers; i++) {
-        if (r->alias[i] != (uint32_t)i)
+    for (int i = 0; i < r->t.k->n_buffers; i++) {
+        if (r->t.alias[i] != (uint32_t)i)
             continue;
-        const ty_kbuffer *buffer = &r->k->buffer[i];
+        const ty_kbuffer *buffer = &r->t.k->buffer[i];
         if (buffer->unaligned) {
-            ty_buf_addf(r->out,
+            ty_buf_addf(r->t.out,
                         " typedef const %s t%d __attribute__((aligned(1))); t%d *restrict b%d = (t%d *)b[%d];\n",
                         ty_ctypes[buffer->dtype].memory, i, i, i, i, i);
             continue;
         }
-        ty_buf_addf(r->out, " %s%s *restrict b%d = (%s *)b[%d];\n", buffer->written ? "" : "const ",
+        ty_buf_addf(r->t.out, " %s%s *restrict b%d = (%s *)b[%d];\n", buffer->written ? "" : "const ",
                     ty_ctypes[buffer->dtype].memory, i, ty_ctypes[buffer->dtype].memory, i);
     }
 }
@@ -591,47 +354,47 @@ static int render_run(const ty_kernel *k)
 static void render_block(render *r, int64_t extent, int64_t blocks)
 {
     if (blocks == 1) {
-        ty_buf_addf(r->out, "  const long w = 1, c0 = 0, cn = %ldl;\n", (long)extent);
+        ty_buf_addf(r->t.out, "  const long w = 1, c0 = 0, cn = %ldl;\n", (long)extent);
         return;
     }
     long b = (long)blocks, e = (long)extent;
-    int run = render_run(r->k);
-    ty_buf_addf(r->out, "  const long k0 = q %% %ldl, c0 = k0 * %d; q /= %ldl;\n", b, TY_COLUMN_BLOCK, b);
-    ty_buf_addf(r->out, "  const long left = %ldl - k0 < hi - p ? %ldl - k0 : hi - p, w = left < %d ? left : %d;\n", b,
-                b, run, run);
-    ty_buf_addf(r->out, "  const long cn = %ldl - c0 < w * %d ? %ldl - c0 : w * %d;\n", e, TY_COLUMN_BLOCK, e,
+    int run = render_run(r->t.k);
+    ty_buf_addf(r->t.out, "  const long k0 = q %% %ldl, c0 = k0 * %d; q /= %ldl;\n", b, TY_COLUMN_BLOCK, b);
+    ty_buf_addf(r->t.out, "  const long left = %ldl - k0 < hi - p ? %ldl - k0 : hi - p, w = left < %d ? left : %d;\n",
+                b, b, run, run);
+    ty_buf_addf(r->t.out, "  const long cn = %ldl - c0 < w * %d ? %ldl - c0 : w * %d;\n", e, TY_COLUMN_BLOCK, e,
                 TY_COLUMN_BLOCK);
 }
 
 /* Outer variables from the unit number. */
 static void render_rows(render *r)
 {
-    const ty_kernel *k = r->k;
+    const ty_kernel *k = r->t.k;
     int outer[TY_K_MAX_VARS], n = 0;
     for (int i = 0; i < k->n_order; i++)
         if (k->outer >> k->order[i] & 1 && k->order[i] != r->column)
             outer[n++] = k->order[i];
-    ty_buf_adds(r->out, "  long q = p;\n");
+    ty_buf_adds(r->t.out, "  long q = p;\n");
     if (r->column >= 0) {
         int64_t blocks = (k->extent[r->column] + TY_COLUMN_BLOCK - 1) / TY_COLUMN_BLOCK;
         render_block(r, k->extent[r->column], blocks);
     }
     for (int i = n - 1; i >= 0; i--) {
         if (i)
-            ty_buf_addf(r->out, "  const long i%d = q %% %ldl; q /= %ldl;\n", outer[i], (long)k->extent[outer[i]],
+            ty_buf_addf(r->t.out, "  const long i%d = q %% %ldl; q /= %ldl;\n", outer[i], (long)k->extent[outer[i]],
                         (long)k->extent[outer[i]]);
         else
-            ty_buf_addf(r->out, "  const long i%d = q;\n", outer[i]);
+            ty_buf_addf(r->t.out, "  const long i%d = q;\n", outer[i]);
     }
-    ty_buf_adds(r->out, "  (void)q;\n");
+    ty_buf_adds(r->t.out, "  (void)q;\n");
 }
 
 static void render_accumulators(render *r)
 {
-    for (int i = 0; r->column >= 0 && i < r->k->n_reductions; i++) {
-        const ty_kreduction *red = &r->k->reduction[i];
-        ty_buf_addf(r->out, "  %s r%d[%d];\n  for (long c = 0; c < cn; c++) r%d[c] = %s;\n",
-                    ty_ctypes[red->dtype].value, i, render_run(r->k) * TY_COLUMN_BLOCK, i, render_identity(red));
+    for (int i = 0; r->column >= 0 && i < r->t.k->n_reductions; i++) {
+        const ty_kreduction *red = &r->t.k->reduction[i];
+        ty_buf_addf(r->t.out, "  %s r%d[%d];\n  for (long c = 0; c < cn; c++) r%d[c] = %s;\n",
+                    ty_ctypes[red->dtype].value, i, render_run(r->t.k) * TY_COLUMN_BLOCK, i, ty_ktext_identity(red));
     }
 }
 
@@ -643,26 +406,28 @@ static bool render_is_flat(const ty_kernel *k)
 static void render_flat(render *r)
 {
     int64_t cut[TY_K_MAX_CUTS + 1];
-    int var = r->k->order[0], n = ty_kernel_cuts(r->k, 0, var, cut);
+    int var = r->t.k->order[0], n = ty_kernel_cuts(r->t.k, 0, var, cut);
     for (int i = 0; i < n; i++) {
         long a = (long)cut[i], b = (long)cut[i + 1];
-        r->cut = n > 1 ? var : -1, r->cut_lo = a, r->cut_hi = b;
-        ty_buf_addf(r->out, " {\n const long from = lo > %ldl ? lo : %ldl, to = hi < %ldl ? hi : %ldl;\n", a, a, b, b);
-        ty_buf_addf(r->out, " #pragma omp simd\n for (long i%d = from; i%d < to; i%d++) {\n", var, var, var);
-        r->indent = 2;
+        r->t.cut = n > 1 ? var : -1, r->t.cut_lo = a, r->t.cut_hi = b;
+        ty_buf_addf(r->t.out, " {\n const long from = lo > %ldl ? lo : %ldl, to = hi < %ldl ? hi : %ldl;\n", a, a, b,
+                    b);
+        ty_buf_addf(r->t.out, " #pragma omp simd\n for (long i%d = from; i%d < to; i%d++) {\n", var, var, var);
+        r->t.indent = 2;
         render_instrs(r, 0, -1);
         render_stores(r, 0);
-        ty_buf_adds(r->out, " }\n }\n");
+        ty_buf_adds(r->t.out, " }\n }\n");
     }
-    r->cut = -1;
+    r->t.cut = -1;
 }
 
 void ty_render_kernel(const ty_kernel *k, const uint32_t *alias, const int64_t *base, ty_buf *out)
 {
-    render r = {.k = k, .alias = alias, .base = base, .out = out, .column = -1, .cut = -1};
-    r.row_guard = render_is_flat(k) ? TY_NONE : ty_kernel_row_guard(k);
+    render r = {.t = {.k = k, .alias = alias, .base = base, .out = out, .cut = -1}, .column = -1};
+    r.t.row_guard = render_is_flat(k) ? TY_NONE : ty_kernel_row_guard(k);
     if (k->form == TY_FORM_COLUMNS)
         r.column = k->order[k->n_order - 1];
+    r.t.columns = r.column >= 0;
     for (int i = 0; i < k->n_order; i++)
         if (!(k->outer >> k->order[i] & 1))
             r.inner[r.n_inner++] = k->order[i];
@@ -674,7 +439,7 @@ void ty_render_kernel(const ty_kernel *k, const uint32_t *alias, const int64_t *
         ty_buf_adds(out, r.column >= 0 ? " for (long p = lo; p < hi;) {\n" : " for (long p = lo; p < hi; p++) {\n");
         render_rows(&r);
         render_accumulators(&r);
-        r.indent = 2;
+        r.t.indent = 2;
         render_stages(&r);
         ty_buf_adds(out, r.column >= 0 ? "  p += w;\n }\n" : " }\n");
     }

@@ -1,5 +1,5 @@
 /* ctype.c - the table of ctype.h. */
-#include "compiler/target/cpu/ctype.h"
+#include "compiler/kernel/ctype.h"
 
 const ty_ctype ty_ctypes[TY_N_DTYPES] = {
     [TY_BOOL] = {"unsigned char", "_Bool", "bool", "0", "1"},

@@ -1,0 +1,238 @@
+/* text.c - addresses and instructions as text. See text.h. */
+#include "compiler/kernel/text.h"
+
+#include "compiler/ops/op.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* Forms of ops that are not the function of their name: %a %b %c operands, %t suffix of the result's functions. Index
+ * 0: floats, 1: integers, 2: bool; NULL: as for floats, and for floats ty_<name>_<type>(%a, ...). */
+static const char *const text_ops[TY_N_OPS][3] = {
+    [TY_OP_NEG] = {"-%a", "-%a", NULL},
+    [TY_OP_ABS] = {NULL, "(%a < 0 ? -%a : %a)", NULL},
+    [TY_OP_RSQRT] = {"1 / ty_sqrt_%t(%a)", NULL, NULL},
+    [TY_OP_NOT] = {"~%a", "~%a", "!%a"},
+    [TY_OP_ADD] = {"%a + %b", NULL, "%a | %b"},
+    [TY_OP_SUB] = {"%a - %b", NULL, NULL},
+    [TY_OP_MUL] = {"%a * %b", NULL, "%a & %b"},
+    [TY_OP_DIV] = {"%a / %b", "(%b == 0 ? 0 : ty_divides(%b) ? %a / %b : -%a)", NULL},
+    [TY_OP_REM] = {NULL, "(%b == 0 || !ty_divides(%b) ? 0 : %a % %b)", NULL},
+    [TY_OP_POW] = {NULL, "ty_pow_int(%a, %b)", NULL},
+    [TY_OP_MAX] = {"(%a > %b || %a != %a ? %a : %b)", "(%a > %b ? %a : %b)", NULL},
+    [TY_OP_MIN] = {"(%a < %b || %a != %a ? %a : %b)", "(%a < %b ? %a : %b)", NULL},
+    [TY_OP_AND] = {"%a & %b", NULL, NULL},
+    [TY_OP_OR] = {"%a | %b", NULL, NULL},
+    [TY_OP_XOR] = {"%a ^ %b", NULL, NULL},
+    [TY_OP_SHL] = {"ty_shl(%a, %b)", NULL, NULL},
+    [TY_OP_SHR] = {"ty_shr(%a, %b)", NULL, NULL},
+    [TY_OP_EQ] = {"%a == %b", NULL, NULL},
+    [TY_OP_LT] = {"%a < %b", NULL, NULL},
+    [TY_OP_LE] = {"%a <= %b", NULL, NULL},
+    [TY_OP_SELECT] = {"%a ? %b : %c", NULL, NULL},
+    [TY_OP_RNG] = {"ty_rng(%a, %b, %c, %i)", NULL, NULL},
+};
+
+void ty_ktext_line(ty_ktext *t)
+{
+    for (int i = 0; i < t->indent; i++)
+        ty_buf_adds(t->out, " ");
+}
+
+/* ---- index expressions ---- */
+
+static void text_ix_less(ty_ktext *t, ty_ix ix, int64_t less);
+
+static void text_ix(ty_ktext *t, ty_ix ix)
+{
+    text_ix_less(t, ix, 0);
+}
+
+static void text_atom(ty_ktext *t, const ty_atom *atom)
+{
+    switch (atom->kind) {
+    case TY_ATOM_VAR:
+        ty_buf_addf(t->out, "i%u", atom->arg);
+        break;
+    case TY_ATOM_DATA:
+        ty_buf_addf(t->out, "(long)v%u", atom->arg);
+        break;
+    default:
+        ty_buf_adds(t->out, "(long)((unsigned long)(");
+        text_ix(t, atom->arg);
+        ty_buf_addf(t->out, ") %c %ldul)", atom->kind == TY_ATOM_DIV ? '/' : '%', (long)atom->d);
+    }
+}
+
+static void text_ix_less(ty_ktext *t, ty_ix ix, int64_t less)
+{
+    const ty_ix_node *node = ty_ix_at(&t->k->ix, ix);
+    for (int i = 0; i < node->n_terms; i++) {
+        if (i)
+            ty_buf_adds(t->out, " + ");
+        if (node->term[i].coef != 1)
+            ty_buf_addf(t->out, "%ldl * ", (long)node->term[i].coef);
+        text_atom(t, &t->k->ix.atom[node->term[i].atom]);
+    }
+    if (node->c != less || node->n_terms == 0)
+        ty_buf_addf(t->out, "%s%ldl", node->n_terms ? " + " : "", (long)(node->c - less));
+}
+
+/* ---- instructions ---- */
+
+static void text_const(ty_ktext *t, const ty_kinstr *instr)
+{
+    if (!ty_dtype_is_float(instr->dtype)) {
+        if (instr->dtype == TY_U64)
+            ty_buf_addf(t->out, "%luul", (unsigned long)instr->imm_int);
+        else if (instr->imm_int == INT64_MIN)
+            ty_buf_adds(t->out, "(-9223372036854775807L - 1)");
+        else
+            ty_buf_addf(t->out, "%ldl", (long)instr->imm_int);
+    } else if (isnan(instr->imm)) {
+        ty_buf_adds(t->out, "__builtin_nanf(\"\")");
+    } else if (isinf(instr->imm)) {
+        ty_buf_adds(t->out, instr->imm > 0 ? "__builtin_inff()" : "-__builtin_inff()");
+    } else {
+        ty_buf_addf(t->out, "%a%s", instr->imm, instr->dtype == TY_F64 ? "" : "f");
+    }
+}
+
+static void text_load(ty_ktext *t, const ty_kinstr *instr)
+{
+    if (instr->guard != TY_NONE)
+        ty_buf_addf(t->out, "v%u ? ", instr->guard);
+    const char *convert = instr->dtype == TY_F16 ? "ty_load_f16" : instr->dtype == TY_BF16 ? "ty_load_bf16" : "";
+    ty_buf_addf(t->out, "%s(b%u[", convert, t->alias[instr->buffer]);
+    text_ix_less(t, instr->addr, t->base[instr->buffer]);
+    ty_buf_adds(t->out, "])");
+    if (instr->guard != TY_NONE)
+        ty_buf_adds(t->out, " : 0");
+}
+
+static void text_result(ty_ktext *t, const ty_kinstr *instr)
+{
+    if (t->columns)
+        ty_buf_addf(t->out, "r%u[c]", instr->reduction);
+    else
+        ty_buf_addf(t->out, "r%u", instr->reduction);
+}
+
+static void text_cast(ty_ktext *t, const ty_kinstr *instr)
+{
+    const ty_kinstr *from = &t->k->instr[instr->a];
+    if (instr->op == TY_OP_BITCAST)
+        ty_buf_addf(t->out, "({ %s s_ = v%u; %s d_; __builtin_memcpy(&d_, &s_, sizeof d_); d_; })",
+                    ty_ctypes[from->dtype].value, instr->a, ty_ctypes[instr->dtype].value);
+    else if (instr->dtype == TY_BOOL)
+        ty_buf_addf(t->out, "v%u != 0", instr->a);
+    else if (ty_dtype_is_float(from->dtype) && !ty_dtype_is_float(instr->dtype))
+        ty_buf_addf(t->out, "ty_cast_%s_%s(v%u)", ty_ctypes[from->dtype].suffix, ty_ctypes[instr->dtype].suffix,
+                    instr->a);
+    else
+        ty_buf_addf(t->out, "(%s)v%u", ty_ctypes[instr->dtype].value, instr->a);
+}
+
+/* The class of operands decides the form: a comparison of floats yields bool but compares floats. NULL: a function. */
+static const char *text_form(const ty_ktext *t, const ty_kinstr *instr)
+{
+    ty_dtype dtype = instr->op == TY_OP_SELECT || instr->op == TY_OP_RNG ? TY_F32 : t->k->instr[instr->a].dtype;
+    int class_ = ty_dtype_is_float(dtype) ? 0 : dtype == TY_BOOL ? 2 : 1;
+    const char *form = text_ops[instr->op][class_];
+    return form ? form : text_ops[instr->op][0];
+}
+
+/* The function of the prelude that has the op's name. */
+static void text_call(ty_ktext *t, const ty_kinstr *instr)
+{
+    const ty_op_row *row = ty_op_row_of(instr->op);
+    const uint32_t operand[3] = {instr->a, instr->b, instr->c};
+    ty_buf_addf(t->out, "ty_%s_%s(", row->text, ty_ctypes[instr->dtype].suffix);
+    for (int i = 0; i < row->min_in; i++)
+        ty_buf_addf(t->out, "%sv%u", i ? ", " : "", operand[i]);
+    ty_buf_addc(t->out, ')');
+}
+
+static void text_op(ty_ktext *t, const ty_kinstr *instr)
+{
+    if (instr->op == TY_OP_CAST || instr->op == TY_OP_BITCAST) {
+        text_cast(t, instr);
+        return;
+    }
+    const char *form = text_form(t, instr);
+    if (!form) {
+        text_call(t, instr);
+        return;
+    }
+    const uint32_t operand[3] = {instr->a, instr->b, instr->c};
+    for (const char *p = form; *p; p++) {
+        if (*p != '%' || p[1] == ' ') {
+            ty_buf_addc(t->out, *p);
+            continue;
+        }
+        p++;
+        if (*p == 't')
+            ty_buf_adds(t->out, ty_ctypes[instr->dtype].suffix);
+        else if (*p == 'i')
+            ty_buf_addf(t->out, "%ldu", (long)instr->imm_int);
+        else
+            ty_buf_addf(t->out, "v%u", operand[*p - 'a']);
+    }
+}
+
+void ty_ktext_instr(ty_ktext *t, uint32_t id)
+{
+    const ty_kinstr *instr = &t->k->instr[id];
+    bool small = instr->kop == TY_K_OP && (instr->dtype == TY_F16 || instr->dtype == TY_BF16);
+    ty_ktext_line(t);
+    ty_buf_addf(t->out, "const %s v%u = ", ty_ctypes[instr->dtype].value, id);
+    if (small)
+        ty_buf_addf(t->out, "ty_round_%s(", instr->dtype == TY_F16 ? "f16" : "bf16");
+    switch (instr->kop) {
+    case TY_K_CONST:
+        text_const(t, instr);
+        break;
+    case TY_K_LOAD:
+        text_load(t, instr);
+        break;
+    case TY_K_INDEX:
+        text_ix(t, instr->addr);
+        break;
+    case TY_K_RESULT:
+        text_result(t, instr);
+        break;
+    case TY_K_OP:
+        text_op(t, instr);
+        break;
+    case TY_K_INSIDE:
+        if (t->cut >= 0 && ty_kernel_guard(t->k, instr, t->cut, t->cut_lo, t->cut_hi) >= 0) {
+            ty_buf_adds(t->out, ty_kernel_guard(t->k, instr, t->cut, t->cut_lo, t->cut_hi) ? "1" : "0");
+            break;
+        }
+        ty_buf_adds(t->out, "(unsigned long)(");
+        text_ix(t, instr->addr);
+        ty_buf_addf(t->out, " - %ldl) < %ldul", (long)instr->lo, (long)(instr->hi - instr->lo));
+        break;
+    }
+    ty_buf_adds(t->out, small ? ");\n" : ";\n");
+}
+
+void ty_ktext_store(ty_ktext *t, const ty_kstore *store)
+{
+    ty_dtype dtype = t->k->buffer[store->buffer].dtype;
+    const char *convert = dtype == TY_F16 ? "ty_store_f16" : dtype == TY_BF16 ? "ty_store_bf16" : "";
+    ty_ktext_line(t);
+    if (store->guard != t->row_guard)
+        ty_buf_addf(t->out, "if (v%u) ", store->guard);
+    ty_buf_addf(t->out, "b%u[", t->alias[store->buffer]);
+    text_ix_less(t, store->addr, t->base[store->buffer]);
+    ty_buf_addf(t->out, "] = %s(v%u);\n", convert, store->value);
+}
+
+/* ---- reductions ---- */
+
+const char *ty_ktext_identity(const ty_kreduction *red)
+{
+    const ty_ctype *type = &ty_ctypes[red->dtype];
+    return red->how == TY_MAX ? type->lowest : red->how == TY_MIN ? type->highest : red->how == TY_PROD ? "1" : "0";
+}

@@ -1,0 +1,38 @@
+/* text.h - the parts of a kernel that look the same in C and in CUDA C: addresses, instructions, stores (types are in
+ * ctype.h).
+ *
+ * Loop variable n is `i<n>`, instruction n `v<n>`, the result of reduction n `r<n>`, the memory of buffer n `b<n>`.
+ * What mathematics is not an operator is a function of a prelude, `ty_<op>_<type>`. A target writes loops around it.
+ */
+#ifndef TY_COMPILER_KERNEL_TEXT_H
+#define TY_COMPILER_KERNEL_TEXT_H
+
+#include "base/buf.h"
+#include "compiler/kernel/ctype.h"
+#include "compiler/kernel/kernel.h"
+
+typedef struct ty_ktext {
+    const ty_kernel *k;
+    const uint32_t *alias; /* buffer whose memory a buffer shares, or itself */
+    const int64_t *base;   /* by buffer: taken off its addresses */
+    ty_buf *out;
+    int indent;
+    bool columns; /* results of reductions are arrays: r<n>[c] */
+    int cut;      /* variable of which the piece [cut_lo, cut_hi) is being written, or -1 */
+    int64_t cut_lo, cut_hi;
+    uint32_t row_guard; /* instruction: rows in which it is false are left out by the loop; TY_NONE: none are */
+} ty_ktext;
+
+/* Spaces at the beginning of a line. */
+void ty_ktext_line(ty_ktext *t);
+/* `const <type> v<id> = ...;`: a line. */
+void ty_ktext_instr(ty_ktext *t, uint32_t id);
+/* `b<buffer>[...] = v<value>;`: a line, behind `if (v<guard>)` unless the whole row is left out. */
+void ty_ktext_store(ty_ktext *t, const ty_kstore *store);
+/* What a reduction begins with. */
+const char *ty_ktext_identity(const ty_kreduction *red);
+
+/* The largest bases that leave no address negative that was not; equal for buffers that share memory. */
+void ty_ktext_bases(const ty_kernel *k, const uint32_t *alias, int64_t *base);
+
+#endif

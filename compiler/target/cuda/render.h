@@ -1,0 +1,45 @@
+/* render.h - prints kernels as CUDA C.
+ *
+ * The text is C with a dozen words that a head defines: for the GPU in terms of CUDA (ty_cuda_head), for tests in terms
+ * of fibers on the host (ty_grid_head), so that what a GPU would compute can be judged without one. No word of the
+ * user's is in it.
+ *
+ *     TY_KERNEL(threads)  before the name      TY_THREAD, TY_BLOCK, TY_BLOCKS  numbers of the thread and of blocks
+ *     TY_SHARED           memory of a block    TY_BARRIER(), TY_WARP_BARRIER()
+ *     TY_SHUFFLE_F, _D, _L(v, mask)            the value of the lane whose number differs by mask: float, double, long
+ *
+ * How a kernel is laid over threads:
+ *     no reductions              a thread an element
+ *     rows of up to 4            a thread a row
+ *     rows of up to 1,024        a warp a row: lanes take elements in turn, partial results meet in a butterfly
+ *     longer rows                a block a row: likewise, then over shared memory in the order of the warps
+ *     columns                    a block 32 columns: 8 threads a column, whose partial results are added in order
+ * All trees are fixed: results are the same in every run, for any number of blocks.
+ */
+#ifndef TY_TARGET_CUDA_RENDER_H
+#define TY_TARGET_CUDA_RENDER_H
+
+#include "base/buf.h"
+#include "compiler/kernel/kernel.h"
+
+/* What the launch of a kernel must be. */
+typedef struct ty_cuda_launch {
+    int threads;    /* of a block */
+    int64_t blocks; /* that have something to do; fewer walk in strides */
+    bool has_barriers;
+} ty_cuda_launch;
+
+/* What every translation unit begins with; the prelude of mathematics follows. */
+extern const char ty_cuda_head[], ty_grid_head[];
+
+ty_cuda_launch ty_cuda_launch_of(const ty_kernel *k);
+
+/* Appends parameters and body (all but TY_KERNEL and the name). alias, base: as for ty_render_kernel. One pointer a
+ * buffer that is not another's alias, in their order. */
+void ty_cuda_render_kernel(const ty_kernel *k, const uint32_t *alias, const int64_t *base, ty_buf *out);
+
+/* The same for the host, under the CPU's signature: a device function and what runs it on the grid, named after
+ * TY_NAME, which must be defined. All of it is run where lo is 0. */
+void ty_grid_render_kernel(const ty_kernel *k, const uint32_t *alias, const int64_t *base, ty_buf *out);
+
+#endif
