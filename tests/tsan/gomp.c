@@ -27,7 +27,8 @@ typedef struct member {
     pthread_t thread;
 } member;
 
-static int n_wanted; /* by omp_set_num_threads; 0: two, as on the machines the tests are for */
+/* By omp_set_num_threads, which is each thread's own affair; 0: two, as on the machines the tests are for. */
+static _Thread_local int n_wanted;
 static _Thread_local const member *self;
 
 static void *member_main(void *arg)

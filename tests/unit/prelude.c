@@ -45,6 +45,7 @@ static int set_up(void **state)
     ty_buf text;
     ty_error err = {0};
     ty_buf_init(&text, 1 << 20);
+    ty_buf_adds(&text, ty_render_head);
     ty_buf_adds(&text, ty_render_prelude);
     for (int i = 0; i < N_FUNCTIONS; i++)
         ty_buf_addf(&text,
