@@ -30,8 +30,8 @@ static const ty_bind_row top_rows[] = {
      .help = "\"8 GiB\": what the run may take, for batch_size auto and remat; left out: the container's limit, else "
              "what is free"},
     {"remat", TY_BIND_CHOICE, TOP(remat), "auto", .choices = remats,
-     .help = "auto: logits in chunks and parts of forward computed again in backward, to fit a given memory; batch: "
-             "batch_size auto counts on it"},
+     .help =
+         "auto: logits in chunks, forward computed again, to fit a given memory; batch: batch_size auto counts on it"},
     {"batch_size_rule", TY_BIND_CHOICE, TOP(batch_rule), "none", .choices = batch_rules,
      .help = "lr times batch_size / batch_size_base (linear), or its root (sqrt)"},
     {"batch_size_base", TY_BIND_INT, TOP(batch_base), "32", .min = 1, .max = 1 << 24,
@@ -52,8 +52,7 @@ static const ty_bind_row top_rows[] = {
     {"no_decay", TY_BIND_NODE, TOP(no_decay), .form = "a list",
      .help = "list of weights without weight decay: [\"*.bias\"]"},
     {"sparse_rows", TY_BIND_NODE, TOP(sparse_rows), "false", .form = "true, false or a list",
-     .help =
-         "tables (names or shell patterns) that a step updates only in the rows of its batch; true: all that can be"},
+     .help = "tables that a step updates only in the rows of its batch: names or patterns; true: all that can be"},
     {"lr_scale", TY_BIND_NODE, TOP(lr_scale), .form = "a map",
      .help = "{weight or shell pattern: factor of its learning rate}: {\"encoder.*\": 0.1}; the first match counts"},
     {"ema", TY_BIND_NODE, TOP(ema), .form = "a map",
