@@ -4,6 +4,7 @@
 
 #include "base/rng.h"
 #include "compiler/ir/build.h"
+#include "compiler/passes/passes.h"
 
 #include <math.h>
 #include <stdbool.h>

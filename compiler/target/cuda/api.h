@@ -38,10 +38,22 @@ enum {
 
 /* ---- NVRTC: CUDA C to machine code ---- */
 
-#define TY_NVRTC_FUNCTIONS(X)                           \
-    X(unsigned, nvrtcVersion, (int *major, int *minor)) \
-    X(unsigned, nvrtcGetNumSupportedArchs, (int *n))    \
-    X(unsigned, nvrtcGetSupportedArchs, (int *archs))
+typedef struct _nvrtcProgram *nvrtcProgram;
+
+#define TY_NVRTC_FUNCTIONS(X)                                                                                 \
+    X(unsigned, nvrtcVersion, (int *major, int *minor))                                                       \
+    X(unsigned, nvrtcGetNumSupportedArchs, (int *n))                                                          \
+    X(unsigned, nvrtcGetSupportedArchs, (int *archs))                                                         \
+    X(const char *, nvrtcGetErrorString, (unsigned error))                                                    \
+    X(unsigned, nvrtcCreateProgram,                                                                           \
+      (nvrtcProgram * program, const char *text, const char *name, int n_headers, const char *const *headers, \
+       const char *const *header_names))                                                                      \
+    X(unsigned, nvrtcDestroyProgram, (nvrtcProgram * program))                                                \
+    X(unsigned, nvrtcCompileProgram, (nvrtcProgram program, int n_options, const char *const *options))       \
+    X(unsigned, nvrtcGetProgramLogSize, (nvrtcProgram program, size_t * bytes))                               \
+    X(unsigned, nvrtcGetProgramLog, (nvrtcProgram program, char *log))                                        \
+    X(unsigned, nvrtcGetCUBINSize, (nvrtcProgram program, size_t * bytes))                                    \
+    X(unsigned, nvrtcGetCUBIN, (nvrtcProgram program, char *cubin))
 
 /* ---- cuBLASLt: products; cuDNN: convolutions, attention; NCCL: several GPUs ---- */
 
