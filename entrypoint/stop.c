@@ -6,11 +6,13 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <time.h>
 #include <unistd.h>
 
 static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 static int n_requests, first_signal; /* touched by __atomic builtins alone */
 static pthread_t listener;
+static bool listening;
 static sigset_t mask_before;
 
 static void request(int number)
@@ -56,13 +58,26 @@ int ty_stop_install(ty_error *err)
     if (rc != 0)
         return ty_error_errno(err, TY_E_LIMIT, rc, "cannot start the thread that waits for signals");
     pthread_setname_np(listener, "ty-signals");
+    listening = true;
     return 0;
+}
+
+/* A thread's own signals go before the process's: the listener may have left while a request was waiting for it. */
+static void count_waiting(void)
+{
+    sigset_t set = stop_signals();
+    for (int number; (number = sigtimedwait(&set, NULL, &(struct timespec){0})) > 0;)
+        request(number);
 }
 
 void ty_stop_uninstall(void)
 {
+    if (!listening)
+        return;
+    listening = false;
     pthread_kill(listener, SIGRTMAX);
     pthread_join(listener, NULL);
+    count_waiting();
     pthread_sigmask(SIG_SETMASK, &mask_before, NULL);
 }
 

@@ -18,7 +18,7 @@
 int ty_stop_install(ty_error *err);
 
 /* Takes it back, before another program takes the process's place: a signal acts as it did before from here on, and
- * every one that came earlier is counted. */
+ * every one that came earlier is counted. Nothing happens where it is not installed. */
 void ty_stop_uninstall(void);
 
 int ty_stop_count(void);

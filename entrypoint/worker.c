@@ -278,7 +278,10 @@ int ty_worker_run(const char *const *args)
     ty_arena_init(&w.arena);
     ty_note_keep();
     int status = ty_stop_install(&err) < 0 ? ty_error_exit_status(err.code) : run_job(&w, &err);
-    /* A stop reaches our helpers (compiler, installer) too: that they died of it is no fault. */
+    /* A stop reaches our helpers (compiler, installer) too: that they died of it is no fault. It may be seen to end
+     * the helper before it is counted here. */
+    if (err.code != TY_E_NONE)
+        ty_stop_uninstall();
     bool helper_was_stopped = err.code != TY_E_NONE && ty_stop_count() > 0 && w.progress.step < 0;
     if (helper_was_stopped)
         status = 128 + ty_stop_signal();
