@@ -28,7 +28,8 @@ SOURCES = $(filter-out $(MAINS),$(wildcard base/*.c container/*.c container/*/*.
 LIB     = $(B)/libtrainyard.a
 UNITS   = $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/*.c))
 TOOLS   = $(patsubst tests/tools/%.c,$(B)/tools/%,$(wildcard tests/tools/*.c))
-FAKES   = $(patsubst tests/fakes/lib%.c,$(B)/fakes/lib%.so.1,$(wildcard tests/fakes/lib*.c))
+FAKES   = $(patsubst tests/fakes/lib%.c,$(B)/fakes/lib%.so.1,$(wildcard tests/fakes/lib*.c)) \
+          $(addprefix $(B)/fakes/gpu/,libnvrtc.so.13 libcublasLt.so.13 libcudnn.so.9)
 TARGETS = $(patsubst tests/fuzz/%.c,%,$(filter-out %.main.c,$(wildcard tests/fuzz/*.c)))
 
 Q   := $(if $(filter 0,$(V)),@)
@@ -38,7 +39,7 @@ say  = $(if $(filter 0,$(V)),@printf '  %-6s %s\n' $(1) $@)
 .SUFFIXES:
 .SECONDARY:
 MAKEFLAGS += --no-builtin-rules --no-print-directory
-.PHONY: all lib units tools fakes replays deps test-deps run test mutants bench fresh fuzz graphs format check-format clean help
+.PHONY: again all lib units tools fakes replays deps test-deps run bundle gpu-image test mutants cuda bench fresh fuzz graphs format check-format clean help
 
 all: $(MAINS:entrypoint/%.c=$(BIN)/%)
 lib: $(LIB)
@@ -49,7 +50,11 @@ replays: $(TARGETS:%=$(B)/replay/%)
 
 # Where there is no repository (an image is built without .git), the commit is given: make COMMIT=...
 COMMIT ?= $(shell git rev-parse --short=10 HEAD 2>/dev/null || echo unknown)
-$(B)/obj/entrypoint/%.o: BASICS += -DTY_COMMIT='"$(COMMIT)"'
+$(B)/obj/entrypoint/command_info.o: BASICS += -DTY_COMMIT='"$(COMMIT)"'
+$(B)/obj/entrypoint/command_info.o: $(B)/commit
+$(B)/commit: again
+	@mkdir -p $(@D)
+	@echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' >$@
 $(B)/obj/%.o: %.c Makefile
 	$(call say,CC)
 	@mkdir -p $(@D)
@@ -71,10 +76,19 @@ CUDA_HOME ?= /usr/local/cuda
 $(B)/obj/tests/unit/cuda_%.o: BASICS += -idirafter $(CUDA_HOME)/include
 
 # Libraries that stand in for ones that this machine lacks, for tests.
-$(B)/fakes/lib%.so.1: tests/fakes/lib%.c Makefile compiler/target/cuda/api.h
+$(B)/fakes/lib%.so.1: tests/fakes/lib%.c tests/fakes/driver.c tests/fakes/fake.h Makefile compiler/target/cuda/api.h
 	$(call say,CC)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(BASICS) -O1 -fPIC -shared -o $@ $<
+	$(Q)$(CC) $(BASICS) -O1 -fPIC -shared -o $@ $< $(if $(filter cuda,$*),tests/fakes/driver.c)
+
+# Beside the driver, in a folder of their own: ones that stand in for what is installed on some machines.
+$(B)/fakes/gpu/libnvrtc.so.13: tests/fakes/gpu/libnvrtc.c
+$(B)/fakes/gpu/libcublasLt.so.13: tests/fakes/gpu/libcublasLt.c
+$(B)/fakes/gpu/libcudnn.so.9: tests/fakes/gpu/libcudnn.c
+$(B)/fakes/gpu/%: tests/fakes/fake.h compiler/target/cuda/api.h compiler/target/cuda/head.c Makefile
+	$(call say,CC)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(BASICS) -O2 -fPIC -shared -o $@ $(filter tests/fakes/gpu/%,$^) compiler/target/cuda/head.c base/tensor.c
 
 # Judges that run over folders of cases: tests/train-cases and tests/onnx-backend call them.
 $(B)/tools/%: $(B)/obj/tests/tools/%.o $(LIB)
@@ -82,6 +96,8 @@ $(B)/tools/%: $(B)/obj/tests/tools/%.o $(LIB)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
+# Measures this machine's instructions, which generated kernels use too.
+$(B)/obj/bench/ceilings.o: BASICS += -march=native -mprefer-vector-width=512 -ffp-contract=fast -fno-math-errno
 $(B)/bench/%: $(B)/obj/bench/%.o $(LIB)
 	$(call say,LINK)
 	@mkdir -p $(@D)
@@ -135,6 +151,26 @@ run: deps
 	$(Q)$(MAKE) all
 	$(Q)examples/digits/run $(BIN)/train build/digits
 
+# A folder that runs on other Linuxes too, and a tar.gz of it. Its programs look for libraries beside themselves first, also for
+# those that others ask for: hence an RPATH, not a RUNPATH. Symbols stay, debug information and the build's path do not.
+BUNDLE_LDFLAGS = -Wl,-rpath,'$$ORIGIN/../lib' -Wl,--disable-new-dtags -Wl,-S
+$(B)/bundle/cc: $(B)/obj/bundle/cc.o
+	$(call say,LINK)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -Wl,-S -o $@ $^
+$(B)/bundle/%: $(B)/obj/entrypoint/%.o $(LIB)
+	$(call say,LINK)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) $(BUNDLE_LDFLAGS) -o $@ $^ $(LIBS)
+
+bundle: deps
+	$(Q)$(MAKE) $(B)/bundle/train $(B)/bundle/trainyard $(B)/bundle/cc
+	$(Q)bundle/make $(B)/bundle build/bundle $(COMMIT)
+
+# The image with NVIDIA's libraries, built and tried: downloads 1.1 GB, so `make test` leaves it out.
+gpu-image: $(B)/unit/cuda_compile all
+	$(Q)tests/docker/gpu
+
 test: test-deps
 	$(Q)$(MAKE) all units tools fakes replays
 	$(Q)tests/run $(variant)
@@ -144,13 +180,17 @@ mutants: $(B)/tools/onnx_mutants $(B)/tools/data_mutants
 	$(Q)TY_VARIANT=$(variant) tests/import/onnx_mutants.sh 10000
 	$(Q)TY_VARIANT=$(variant) tests/import/data_mutants.sh 10000
 
+# Kernels of all trainings, ONNX cases and workloads, compiled by NVRTC for four generations of GPUs: minutes, and no GPU.
+cuda: $(TOOLS) $(B)/bench/ours
+	$(Q)TY_BUILD=$(B) tests/cuda_kernels.sh --all
+
 # Only the programs; `bench/compare` runs ours beside PyTorch, JAX and TensorFlow.
-bench: $(B)/bench/ours $(B)/bench/scale $(B)/bench/products
+bench: $(B)/bench/ours $(B)/bench/scale $(B)/bench/products $(B)/bench/ceilings
 
 fresh:
 	$(Q)tests/fresh.sh
 
-C_FILES = $(shell find base container compiler dist estimator_spec entrypoint tests examples bench -name '*.[ch]')
+C_FILES = $(shell find base container compiler dist estimator_spec entrypoint bundle tests examples bench -name '*.[ch]')
 format:
 	$(Q)$(FORMAT) -i $(C_FILES)
 check-format:
@@ -163,11 +203,14 @@ help:
 	@echo 'make             build/bin/train and build/bin/trainyard'
 	@echo 'make run         train the digits example, from data to summary'
 	@echo 'make test        install what tests need, build, run everything   (variant=asan|ubsan|tsan too)'
+	@echo 'make bundle      build/bundle and build/bundle.tar.gz: runs on other Linuxes too'
 	@echo 'make bench       build the side-by-side benchmark; bench/compare runs it'
 	@echo 'make fresh       both of them in a bare container, from a clean checkout'
+	@echo 'make gpu-image   the image with NVIDIA'\''s libraries, built and tried    (downloads 1.1 GB)'
 	@echo 'make fuzz        build the fuzz targets; seconds=60 runs them     (target=NAME)'
 	@echo 'make graphs      random graphs, compiled and interpreted          (count=10000 first=1)'
 	@echo 'make mutants     10,000 damaged model and data files each: taken or refused'
+	@echo 'make cuda        kernels of everything as CUDA C, compiled by NVRTC: registers, spills, shared memory'
 	@echo 'make format      clang-format over all sources; check-format only looks'
 	@echo 'make deps, make clean'
 

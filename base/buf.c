@@ -77,11 +77,18 @@ int ty_buf_addc(ty_buf *b, char c)
 
 int ty_buf_addf(ty_buf *b, const char *fmt, ...)
 {
-    va_list args, again;
+    va_list args;
     va_start(args, fmt);
+    int rc = ty_buf_vaddf(b, fmt, args);
+    va_end(args);
+    return rc;
+}
+
+int ty_buf_vaddf(ty_buf *b, const char *fmt, va_list args)
+{
+    va_list again;
     va_copy(again, args);
     int len = vsnprintf(NULL, 0, fmt, args);
-    va_end(args);
     int rc = len < 0 ? -1 : buf_grow(b, (size_t)len);
     if (rc == 0) {
         vsnprintf(b->data + b->len, (size_t)len + 1, fmt, again);

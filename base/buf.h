@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,7 @@ int ty_buf_add(ty_buf *b, const void *bytes, size_t n);
 int ty_buf_adds(ty_buf *b, const char *s);
 int ty_buf_addc(ty_buf *b, char c);
 int ty_buf_addf(ty_buf *b, const char *fmt, ...) TY_PRINTF(2, 3);
+int ty_buf_vaddf(ty_buf *b, const char *fmt, va_list args) TY_PRINTF(2, 0); /* args is used up */
 /* Makes room for n more bytes, zeroed, and returns where they go, or NULL; fill from the front and commit with
  * len += (as many as were filled). */
 char *ty_buf_reserve(ty_buf *b, size_t n);

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <string.h>
+#include <unistd.h>
 
 static void *open_first(const char *const *names, ty_error *err)
 {
@@ -11,7 +12,9 @@ static void *open_first(const char *const *names, ty_error *err)
         if (handle)
             return handle;
         const char *reason = dlerror();
-        if (name == names) /* the first name is the preferred one; its failure is the one worth reading */
+        /* The first name is the preferred one; its failure is worth reading, and more so that of a file which is there.
+         */
+        if (name == names || (strchr(*name, '/') && access(*name, F_OK) == 0))
             ty_error_set(err, TY_E_NOT_FOUND, "cannot open library %s", reason ? reason : *name); /* has the name */
     }
     return NULL;

@@ -26,8 +26,9 @@ typedef struct ty_dl_symbol {
     bool optional;
 } ty_dl_symbol;
 
-/* Opens the first of the names that is there and fills the table. TY_E_NOT_FOUND if none is; TY_E_LIBRARY, naming the
- * symbol, if one is missing (the library is closed again). names is NULL-terminated. */
+/* Opens the first of the names that is there and fills the table. TY_E_NOT_FOUND if none is, with the loader's words
+ * about the first name, or about the last path that leads to a file; TY_E_LIBRARY, naming the symbol, if one is missing
+ * (the library is closed again). names is NULL-terminated. */
 int ty_dl_open(const char *const *names, const ty_dl_symbol *symbols, size_t n_symbols, void *table, void **handle,
                ty_error *err);
 /* NULL is fine. */

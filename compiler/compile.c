@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/pages.h"
+#include "base/toolchain.h"
 #include "compiler/fit.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
@@ -29,10 +30,10 @@
 #include "compiler/passes/passes.h"
 #include "compiler/passes/step.h"
 #include "compiler/phases.h"
+#include "compiler/target/cuda/build.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -103,14 +104,10 @@ static ty_compile_options compile_defaults(const ty_compile_options *given)
 {
     ty_compile_options opt = given ? *given : (ty_compile_options){0};
     opt.threads = opt.grid ? 1 : opt.threads > 0 ? opt.threads : compile_cores();
-    if (!opt.cc)
-        opt.cc = getenv("CC");
     if (!opt.cc || !opt.cc[0])
-        opt.cc = "cc";
-    if (!opt.work_dir)
-        opt.work_dir = getenv("TMPDIR");
+        opt.cc = ty_toolchain_cc();
     if (!opt.work_dir || !opt.work_dir[0])
-        opt.work_dir = "/tmp";
+        opt.work_dir = ty_toolchain_folder();
     return opt;
 }
 
@@ -274,6 +271,21 @@ static int compile_cpu(ty_program *p, const ty_compile_options *opt, ty_error *e
     return 0;
 }
 
+static int compile_cuda(ty_program *p, const ty_compile_options *opt, ty_error *err)
+{
+    const ty_plan *plans[TY_N_RUNS];
+    int n_plans = 0;
+    if (compile_plans(p, opt, plans, &n_plans, err) < 0 ||
+        (opt->cuda_dir && ty_cuda_leave(plans, n_plans, opt->cuda_dir, err) < 0))
+        return -1;
+    if (opt->plan_only)
+        return 0;
+    ty_load_weights(p);
+    ty_phases_lap(&p->report.phases, "load weights");
+    const ty_cuda_options cuda = {.threads = opt->threads, .state = p->state, .phases = &p->report.phases};
+    return ty_cuda_new(plans, n_plans, &cuda, &p->cuda, err);
+}
+
 static int compile_interpreter(ty_program *p, ty_error *err)
 {
     for (int run = 0; run < TY_N_RUNS; run++)
@@ -312,6 +324,11 @@ static bool compile_may_skip(const char *name)
 
 static bool compile_skips(const ty_compile_options *opt, const char *name)
 {
+    static const char *const cpu_only[] = {"attend", "layout",
+                                           "winograd"}; /* their ops and layouts are for its calls */
+    for (size_t i = 0; i < sizeof cpu_only / sizeof *cpu_only && opt->backend == TY_BACKEND_CUDA; i++)
+        if (strcmp(cpu_only[i], name) == 0)
+            return true;
     for (int i = 0; i < opt->n_skip_passes; i++)
         if (strcmp(opt->skip_passes[i], name) == 0)
             return true;
@@ -422,7 +439,9 @@ static int compile_graph(ty_graph *g, const ty_model *model, uint32_t tapes, con
         rc = compile_hash(p, &opt, err);
     ty_phases_lap(&p->report.phases, "hash");
     if (rc == 0 && !opt.stop_after)
-        rc = opt.backend == TY_BACKEND_CPU ? compile_cpu(p, &opt, err) : compile_interpreter(p, err);
+        rc = opt.backend == TY_BACKEND_CPU    ? compile_cpu(p, &opt, err)
+             : opt.backend == TY_BACKEND_CUDA ? compile_cuda(p, &opt, err)
+                                              : compile_interpreter(p, err);
     if (rc < 0) {
         ty_program_free(p);
         return -1;
@@ -510,7 +529,9 @@ int ty_compile_train(const ty_model *m, const ty_train_spec *spec, const ty_comp
     uint32_t tapes = TY_TAPE_LAST | (spec->no_eval ? 0 : TY_TAPE_EVAL) | (spec->accumulate > 1 ? TY_TAPE_MICRO : 0);
     ty_compile_options named = compile_named(m, opt);
     int rc = compile_step(&step, m, tapes, &named, compile_ms(start), out, err);
-    ty_model_drop_pages(m); /* the weights have been copied into the arenas */
+    /* load.c does so as soon as the weights are copied; here for what was read since, and for plans, which copy none.
+     */
+    ty_model_drop_pages(m);
     return rc;
 }
 

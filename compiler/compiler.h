@@ -378,7 +378,8 @@ typedef struct ty_train_spec {
 /* ---- compiling ----------------------------------------------------------------------------------------------------
  */
 
-typedef enum ty_backend { TY_BACKEND_CPU, TY_BACKEND_INTERPRETER } ty_backend;
+/* CUDA: the first GPU; TY_E_UNSUPPORTED where an op of the step has nothing that computes it there. */
+typedef enum ty_backend { TY_BACKEND_CPU, TY_BACKEND_INTERPRETER, TY_BACKEND_CUDA } ty_backend;
 
 typedef struct ty_compile_options {
     ty_backend backend;
@@ -394,11 +395,13 @@ typedef struct ty_compile_options {
     const char *output_dir;   /* compiled kernels are left here, to be used elsewhere; NULL: not */
     const char *model_name;   /* for explanations of the cache; NULL: the model's format */
     ty_buf *cache_note;       /* NULL, or gets in words why the cache did not have the kernels */
-    const char *cc;           /* C compiler; NULL: $CC or "cc" */
+    const char *cc;           /* C compiler; NULL: base/toolchain.h's */
     const char *const *skip_passes; /* names of passes to leave out, to see what each is worth: attend, mask, layout,
                                        winograd, accumulate, bucket, split */
     int n_skip_passes;
-    bool grid;               /* kernels are printed as for a GPU and run on the host, a thread at a time: for tests */
+    bool grid;            /* kernels are printed as for a GPU and run on the host, a thread at a time: for tests */
+    const char *cuda_dir; /* kernels are printed as CUDA C too and left here (compiler/target/cuda/build.h): for tests;
+                             NULL: not */
     const char *stop_after;  /* "step", or the name of a pass: a program that has a graph, to be described, and nothing
                                 else; NULL: compile */
     int64_t temporary_bytes; /* if training needs more temporaries, parts of forward are computed again in backward,
@@ -522,7 +525,10 @@ const ty_tensor *ty_program_output(const ty_program *p, ty_run run, const char *
 int ty_program_n_outputs(const ty_program *p, ty_run run);
 const char *ty_program_output_name(const ty_program *p, ty_run run, int i);
 
-/* State arenas, whole: for checkpoints. Write into them only between runs. */
+/* State arenas, whole: for checkpoints. Write into them only between runs. On a GPU they are copies: fetch before they
+ * are read, and say so after they were written. */
+int ty_program_fetch_states(ty_program *p, ty_error *err);
+void ty_program_states_changed(ty_program *p);
 int ty_program_n_states(const ty_program *p);
 ty_tensor ty_program_state(const ty_program *p, int i, const char **name);
 /* Named weights (parameters and buffers) as the model file names them. */
@@ -552,6 +558,7 @@ typedef struct ty_unit_facts {
     ty_phase phase;
     const char *origin; /* the user's layer: "blocks.0/attn (MatMul #17)", "loss", "update"; "" if unknown */
     const char *text;   /* "dot f32[64,784] f32[784,512]", "kernel of 12 operations over 64 x 512" */
+    const char *counts; /* of a kernel, how often each operation is done: "fma.f32 51200 exp.f32 512"; "" otherwise */
     double flop;
     size_t read_bytes, written_bytes; /* memory that must move at least: every element that is touched, once */
 } ty_unit_facts;

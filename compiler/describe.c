@@ -3,6 +3,7 @@
  * Reads plans only through their public face (plan.h, fuse.h, kernel.h), so that it stays true when passes change:
  * which values share memory is seen from where they lie and when they live, not from what the planner thought.
  */
+#include "compiler/ir/attr.h"
 #include "compiler/ops/op.h"
 #include "compiler/ops/work.h"
 #include "compiler/passes/passes.h"
@@ -51,6 +52,89 @@ static double kernel_flop(const ty_kernel *k)
     return flop;
 }
 
+static bool kernel_is(const ty_kernel *k, uint32_t i, ty_op op)
+{
+    return k->instr[i].kop == TY_K_OP && k->instr[i].op == op && ty_dtype_is_float(k->instr[i].dtype);
+}
+
+/* For each instruction how many instructions, stores and reductions take its value. */
+static const uint32_t *kernel_uses(const ty_kernel *k, ty_arena *a)
+{
+    uint32_t *uses = TY_NEW_ARRAY(a, uint32_t, k->n_instrs + 1);
+    for (uint32_t i = 0; i < k->n_instrs; i++) {
+        const uint32_t in[4] = {k->instr[i].a, k->instr[i].b, k->instr[i].c, k->instr[i].guard};
+        for (int n = 0; n < 4; n++)
+            uses[in[n] == TY_NONE ? k->n_instrs : in[n]]++;
+    }
+    for (int i = 0; i < k->n_stores; i++)
+        uses[k->store[i].value]++;
+    for (int i = 0; i < k->n_reductions; i++)
+        uses[k->reduction[i].value]++;
+    return uses;
+}
+
+/* A product that is only added to something is a part of a fused multiply-add: the one that instruction i adds, or
+ * TY_NONE. It must be computed as often as the sum. */
+static uint32_t kernel_product(const ty_kernel *k, const uint32_t *uses, uint32_t i)
+{
+    const ty_kinstr *sum = &k->instr[i];
+    const uint32_t in[2] = {sum->a, sum->b};
+    for (int n = 0; n < 2 && (kernel_is(k, i, TY_OP_ADD) || kernel_is(k, i, TY_OP_SUB)); n++)
+        if (kernel_is(k, in[n], TY_OP_MUL) && uses[in[n]] == 1 && k->instr[in[n]].vars == sum->vars)
+            return in[n];
+    return TY_NONE;
+}
+
+/* Whether a reduction adds up products that nothing else takes: they are in its multiply-adds, and count with it. */
+static bool kernel_is_in_sum(const ty_kernel *k, const uint32_t *uses, uint32_t i)
+{
+    for (int r = 0; r < k->n_reductions; r++)
+        if (k->reduction[r].how == TY_SUM && k->reduction[r].value == i)
+            return kernel_is(k, i, TY_OP_MUL) && uses[i] == 1;
+    return false;
+}
+
+typedef struct kernel_count {
+    const char *what; /* an op, "fma", or how a reduction combines: "sum" */
+    ty_dtype dtype;
+    double n;
+} kernel_count;
+
+static int kernel_add_count(kernel_count *all, int n, const char *what, ty_dtype dtype, double times)
+{
+    int i = 0;
+    while (i < n && (strcmp(all[i].what, what) != 0 || all[i].dtype != dtype))
+        i++;
+    all[i] = (kernel_count){what, dtype, times + (i < n ? all[i].n : 0)};
+    return i < n ? n : n + 1;
+}
+
+static const char *kernel_counts(const ty_kernel *k, ty_arena *a)
+{
+    const uint32_t *uses = kernel_uses(k, a);
+    kernel_count *all = TY_NEW_ARRAY(a, kernel_count, k->n_instrs + (uint32_t)k->n_reductions + 1);
+    const char *text = "";
+    int n = 0;
+    for (uint32_t i = 0; i < k->n_instrs; i++) {
+        const ty_kinstr *instr = &k->instr[i];
+        uint32_t product = instr->kop == TY_K_OP ? kernel_product(k, uses, i) : TY_NONE;
+        double times = kernel_times(k, instr->vars);
+        if (product != TY_NONE)
+            n = kernel_add_count(all, n, "mul", instr->dtype, -times);
+        if (instr->kop == TY_K_OP && !kernel_is_in_sum(k, uses, i))
+            n = kernel_add_count(all, n, product != TY_NONE ? "fma" : ty_op_row_of(instr->op)->text, instr->dtype,
+                                 times);
+    }
+    for (int i = 0; i < k->n_reductions; i++)
+        n = kernel_add_count(all, n, ty_combine_text[k->reduction[i].how], k->reduction[i].dtype,
+                             kernel_times(k, UINT64_MAX));
+    for (int i = 0; i < n; i++)
+        if (all[i].n > 0)
+            text = ty_arena_printf(a, "%s%s%s.%s %.0f", text, *text ? " " : "", all[i].what,
+                                   ty_dtype_text(all[i].dtype), all[i].n);
+    return text;
+}
+
 static void describe_kernel(const ty_unit *u, ty_arena *a, ty_unit_facts *out)
 {
     const ty_kernel *k = u->kernel;
@@ -63,6 +147,7 @@ static void describe_kernel(const ty_unit *u, ty_arena *a, ty_unit_facts *out)
         extents = ty_arena_printf(a, "%s%s%lld", extents, i ? " x " : " over ", (long long)k->extent[k->order[i]]);
     out->text = ty_arena_printf(a, "kernel of %d operation%s%s", n_ops, n_ops == 1 ? "" : "s", extents);
     out->flop = kernel_flop(k);
+    out->counts = kernel_counts(k, a);
     out->work = k->n_reductions ? TY_WORK_REDUCTION : TY_WORK_ELEMENTWISE;
 }
 
@@ -87,6 +172,7 @@ static void describe_library(const ty_unit *u, const ty_graph *g, ty_arena *a, t
 static void describe_copied(size_t bytes, ty_unit_facts *out)
 {
     out->work = TY_WORK_COPY;
+    out->counts = "";
     out->text = bytes > 0 ? "copy" : "parts in place: nothing to do";
     out->read_bytes = out->written_bytes = bytes;
 }
@@ -108,7 +194,7 @@ static void describe_unit(const ty_plan *plan, const ty_unit *u, ty_arena *a, ty
 {
     const ty_graph *g = plan->f->g;
     const char *origin = ty_graph_origin_of(g, u->node);
-    *out = (ty_unit_facts){.phase = ty_origin_phase(origin), .origin = ty_origin_of_forward(origin)};
+    *out = (ty_unit_facts){.phase = ty_origin_phase(origin), .origin = ty_origin_of_forward(origin), .counts = ""};
     if (u->kind == TY_UNIT_KERNEL)
         describe_kernel(u, a, out);
     else if (u->kind == TY_UNIT_LIBRARY)

@@ -16,6 +16,11 @@ static const int fit_segments[] = {16, 8, 32};
 /* Rows of a chunk of logits that are tried, cheapest first; fewer would make products slow. */
 static const int fit_chunk_rows[] = {512, 256, 128};
 
+enum {
+    N_SEGMENTS = sizeof fit_segments / sizeof *fit_segments,
+    N_CHUNK_ROWS = sizeof fit_chunk_rows / sizeof *fit_chunk_rows
+};
+
 typedef struct fit {
     uint32_t tapes;
     int fuse_for;
@@ -75,7 +80,7 @@ static int fit_fewest(const fit *f, const ty_remat *r, int64_t limit, int *n, in
 /* Logits in chunks: the largest that fit, else the smallest if these save anything. *bytes: before and after. */
 static int fit_chunk(const fit *f, ty_graph **g, int64_t limit, int64_t *bytes, ty_error *err)
 {
-    for (size_t i = 0; i<sizeof fit_chunk_rows / sizeof *fit_chunk_rows && * bytes> limit; i++) {
+    for (int i = 0; *bytes > limit && i < N_CHUNK_ROWS; i++) {
         const ty_chunk_rule rule = {fit_chunk_rows[i], false};
         ty_graph *next;
         int64_t now = 0;
@@ -84,7 +89,7 @@ static int fit_chunk(const fit *f, ty_graph **g, int64_t limit, int64_t *bytes, 
             return -1;
         if (n == 0)
             continue;
-        bool last = i + 1 == sizeof fit_chunk_rows / sizeof *fit_chunk_rows;
+        bool last = i + 1 == N_CHUNK_ROWS;
         rc = fit_slab(f, next, &now, err);
         bool take = rc == 0 && (now <= limit || (last && now < *bytes));
         ty_graph_free(take ? *g : next);
@@ -144,7 +149,7 @@ int ty_fit(ty_graph **g, uint32_t tapes, int64_t limit, int fuse_for, ty_arena *
     least = before;
     if (rc == 0)
         rc = fit_chunk(&f, g, limit, &least, err);
-    for (size_t i = 0; rc == 0 && least > limit && i < sizeof fit_segments / sizeof *fit_segments; i++) {
+    for (int i = 0; rc == 0 && least > limit && i < N_SEGMENTS; i++) {
         ty_remat *r = ty_remat_new(*g, fit_segments[i]);
         rc = fit_attempt(&f, r, ty_remat_n_items(r), &bytes, err);
         bool better = rc == 0 && bytes < least;

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "compiler/machine.h"
 
+#include "base/toolchain.h"
 #include "compiler/target/cpu/cc.h"
 #include "compiler/target/cpu/onednn.h"
 #include "compiler/target/cuda/devices.h"
@@ -10,7 +11,6 @@
 #include <dlfcn.h>
 #include <omp.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* What a part says of itself: a version, and an address in its file. */
@@ -29,8 +29,7 @@ static int ask_cc(const char *cc, ty_arena *a, machine_answer *out, ty_error *er
 {
     static const char *const text[] = {
         "__attribute__((visibility(\"default\"))) const char ty_version[] = __VERSION__;"};
-    const char *tmp = getenv("TMPDIR");
-    ty_cc_options options = {.cc = cc, .work_dir = tmp && *tmp ? tmp : "/tmp"};
+    ty_cc_options options = {.cc = cc, .work_dir = ty_toolchain_folder()};
     ty_cc_job *job;
     if (ty_cc_start(text, 1, &options, &job, err) < 0)
         return -1;
@@ -201,7 +200,7 @@ void ty_machine_look(const char *cc, ty_arena *a, ty_machine_facts *out)
 {
     ty_machine_part *part = TY_NEW_ARRAY(a, ty_machine_part, MACHINE_N_PARTS);
     if (!cc)
-        cc = getenv("CC") && *getenv("CC") ? getenv("CC") : "cc";
+        cc = ty_toolchain_cc();
     *out = (ty_machine_facts){.processor = machine_processor(a),
                               .extensions = machine_extensions(a),
                               .threads = omp_get_num_procs(),

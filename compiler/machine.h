@@ -48,7 +48,7 @@ typedef struct ty_machine_facts {
     const char *no_gpu; /* NULL, or why there is none: "the driver finds no device" */
 } ty_machine_facts;
 
-/* cc: the C compiler, NULL for $CC or "cc"; it is tried. */
+/* cc: the C compiler, NULL for base/toolchain.h's; it is tried. */
 void ty_machine_look(const char *cc, ty_arena *a, ty_machine_facts *out);
 
 #endif

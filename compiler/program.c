@@ -22,6 +22,7 @@ void ty_program_free(ty_program *p)
     ty_load_end(p);
     ty_cpu_free(p->cpu);
     ty_interp_free(p->interp);
+    ty_cuda_free(p->cuda);
     for (int i = 0; i < TY_N_RUNS; i++) {
         ty_plan_free(p->plan[i]);
         ty_fusion_free(p->fusion[i]);
@@ -75,7 +76,7 @@ int ty_program_can_run(ty_program *p, ty_run run, ty_error *err)
 {
     if (!p->has[run])
         return ty_error_set(err, TY_E_INTERNAL, "this program has no tape number %d", (int)run);
-    if (!p->cpu && !p->interp)
+    if (!p->cpu && !p->interp && !p->cuda)
         return ty_error_set(err, TY_E_INTERNAL, "this program was planned, not compiled: it cannot run");
     ty_load_end(p);
     return 0;
@@ -88,12 +89,39 @@ void ty_program_point_results(ty_program *p, ty_run run, const void *const *inpu
             p->cpu, p->plan_of[run], ty_graph_output(p->graph, p->output[run][i])->val, inputs);
 }
 
+/* ---- a GPU ---- */
+
+static int program_run_on_gpu(ty_program *p, ty_run run, const void *const *inputs, ty_error *err)
+{
+    if (!p->on_gpu && ty_cuda_upload(p->cuda, err) < 0)
+        return -1;
+    p->on_gpu = true;
+    if (ty_cuda_run(p->cuda, p->plan_of[run], inputs, err) < 0)
+        return -1;
+    for (int i = 0; i < p->n_outputs[run]; i++)
+        p->result[run][i].data = (void *)(uintptr_t)ty_cuda_value(p->cuda, p->plan_of[run],
+                                                                  ty_graph_output(p->graph, p->output[run][i])->val);
+    return 0;
+}
+
+int ty_program_fetch_states(ty_program *p, ty_error *err)
+{
+    return p->on_gpu ? ty_cuda_download(p->cuda, err) : 0;
+}
+
+void ty_program_states_changed(ty_program *p)
+{
+    p->on_gpu = false;
+}
+
 int ty_program_run_timed(ty_program *p, ty_run run, const void *const *inputs, int64_t *call_ns, ty_error *err)
 {
     if (ty_program_can_run(p, run, err) < 0)
         return -1;
     if (p->backend == TY_BACKEND_INTERPRETER)
         return ty_program_interpret(p, run, inputs, err);
+    if (p->backend == TY_BACKEND_CUDA)
+        return program_run_on_gpu(p, run, inputs, err);
     ty_cpu_run(p->cpu, p->plan_of[run], inputs, call_ns);
     ty_program_point_results(p, run, inputs);
     return 0;

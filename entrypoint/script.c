@@ -6,6 +6,7 @@
 #include "base/executable.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/toolchain.h"
 #include "container/config/exit_status.h"
 #include "container/config/redact.h"
 #include "entrypoint/spawn.h"
@@ -168,8 +169,7 @@ static int prepare_python(const ty_script *s, ty_arena *a, ty_command *out, ty_e
 /* A temporary folder of our own; it lives as long as the container. */
 static int make_build_folder(ty_arena *a, const char **out, ty_error *err)
 {
-    const char *tmp = getenv("TMPDIR");
-    char *folder = ty_arena_printf(a, "%s/trainyard-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    char *folder = ty_arena_printf(a, "%s/trainyard-XXXXXX", ty_toolchain_folder());
     if (!mkdtemp(folder))
         return ty_error_errno(err, TY_E_NONE, errno, "cannot create a folder for the compiled program: \"%s\"", folder);
     *out = folder;
@@ -189,9 +189,9 @@ static int execute_from_memory(const char *binary, ty_arena *a, ty_command *out,
 
 static int prepare_c(const ty_script *s, ty_arena *a, ty_command *out, ty_error *err)
 {
-    const char *folder = NULL, *cc = getenv("CC");
-    const char *const names[] = {cc && *cc ? cc : "cc", "gcc", NULL};
-    const char *compiler = cc && strchr(cc, '/') ? cc : find_in_path(a, names);
+    const char *folder = NULL, *cc = ty_toolchain_cc();
+    const char *const names[] = {cc, "gcc", NULL};
+    const char *compiler = strchr(cc, '/') ? cc : find_in_path(a, names);
     if (!compiler) {
         ty_error_set(err, TY_E_COMPILER, "\"%s\" needs a C compiler, and this image has none", s->program);
         return ty_error_help(err, "install gcc and libc6-dev in the image, or set CC to the compiler");

@@ -270,6 +270,25 @@ int ty_session_hash(const ty_session *s, int64_t batch, char *hex, ty_error *err
     return 0;
 }
 
+/* States are numbered groups of weights. Settings that sort weights into groups (sparse_rows, no_decay, lr_scale) can
+ * leave names and sizes of all states as they are and put others of the same size into them. */
+static void hash_layout(ty_session *s)
+{
+    s->layout = TY_FNV_START;
+    for (int i = 0; i < ty_program_n_tensors(s->program); i++) {
+        const char *name;
+        const char *data = ty_program_tensor(s->program, i, &name, NULL).data;
+        s->layout = ty_fnv1a(s->layout, name, strlen(name) + 1);
+        for (size_t k = 0; k < s->n_state; k++) {
+            ptrdiff_t offset = data - (const char *)s->state[k].data;
+            if (offset < 0 || offset >= (ptrdiff_t)ty_type_bytes(&s->state[k].type))
+                continue;
+            s->layout = ty_fnv1a(s->layout, s->state[k].name, strlen(s->state[k].name) + 1);
+            s->layout = ty_fnv1a(s->layout, &offset, sizeof offset);
+        }
+    }
+}
+
 static void list_state(ty_session *s)
 {
     s->n_state = (size_t)ty_program_n_states(s->program);
@@ -279,6 +298,7 @@ static void list_state(ty_session *s)
         s->state[i].type = t.type;
         s->state[i].data = t.data;
     }
+    hash_layout(s);
 }
 
 static int remove_checkpoints(ty_session *s, ty_error *err)
@@ -303,6 +323,11 @@ static void log_notes(const ty_checkpoint_notes *notes, const char *what)
         ty_log_info("checkpoint", "%s%s", what, notes->lines[i]);
 }
 
+void ty_session_plan_hash(const ty_session *s, char hash[TY_MANIFEST_HASH_BYTES])
+{
+    snprintf(hash, TY_MANIFEST_HASH_BYTES, "%.47s.%016llx", ty_program_hash(s->program), (unsigned long long)s->layout);
+}
+
 static int take_position(ty_session *s, const ty_checkpoint_restored *found, ty_error *err)
 {
     const ty_train_state *state = &found->state;
@@ -315,7 +340,19 @@ static int take_position(ty_session *s, const ty_checkpoint_restored *found, ty_
                              "go on with the recipe and data it was made with, or start anew (--fresh, or an empty "
                              "checkpoint folder)");
     }
-    if (state->plan_hash[0] && strcmp(state->plan_hash, ty_program_hash(s->program)) != 0)
+    char plan[TY_MANIFEST_HASH_BYTES];
+    const char *layout = strrchr(state->plan_hash, '.');
+    ty_session_plan_hash(s, plan);
+    if (layout && strcmp(layout, strrchr(plan, '.')) != 0) {
+        ty_error_set(err, TY_E_CHECKPOINT,
+                     "the checkpoint of step %lld has other weights together: with another sparse_rows, no_decay, "
+                     "weight_decay or lr_scale",
+                     (long long)state->step);
+        ty_error_at(err, "%s", found->path);
+        return ty_error_help(err, "go on with the settings it was made with, or start anew (--fresh, or an empty "
+                                  "checkpoint folder)");
+    }
+    if (state->plan_hash[0] && strcmp(state->plan_hash, plan) != 0)
         ty_log_warning("checkpoint", "the recipe has changed since the checkpoint: going on with the new settings");
     s->loop.first_step = state->step;
     s->resumed = true;

@@ -42,6 +42,7 @@ typedef struct ty_session {
     ty_checkpoints checkpoints;
     ty_named_tensor *state;
     size_t n_state;
+    uint64_t layout;   /* which weights lie where in the states: hash */
     char run_hash[65]; /* of what fixes the order of samples: a checkpoint of another one is refused */
     bool resumed;
     const char *restored_from; /* replay: folder of the checkpoint; NULL: none, the model's own weights */
@@ -82,6 +83,8 @@ void ty_session_close(ty_session *s);
 double ty_session_now_s(void);
 /* What fixes the order of samples, with this batch size, as 64 hexadecimal digits. */
 int ty_session_hash(const ty_session *s, int64_t batch, char *hex, ty_error *err);
+/* plan_hash of a checkpoint: the plan's, a dot, that of the layout. Checkpoints of older versions have no dot. */
+void ty_session_plan_hash(const ty_session *s, char hash[TY_MANIFEST_HASH_BYTES]);
 /* Where compiled kernels are kept: the recipe's folder, else the job's. NULL: nowhere. */
 const char *ty_session_cache_folder(const ty_session *s);
 /* session_batch.c, a phase: batch_size auto becomes a number, and lr follows the batch size if it shall. */

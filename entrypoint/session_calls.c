@@ -270,7 +270,7 @@ static int call_checkpoint(void *ctx, const ty_loop_position *at, ty_error *err)
                             .has_best = s->has_best,
                             .best_metric = s->has_best ? s->best : 0,
                             .best_step = s->best_step};
-    snprintf(state.plan_hash, sizeof state.plan_hash, "%s", ty_program_hash(s->program));
+    ty_session_plan_hash(s, state.plan_hash);
     snprintf(state.recipe_hash, sizeof state.recipe_hash, "%s", s->run_hash);
     ty_outputs_flush(s->outputs);
     int rc = ty_checkpoint_save(&s->checkpoints, &state, s->state, s->n_state, &save_err);

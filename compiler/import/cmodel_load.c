@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/toolchain.h"
 
 #define TY_MODEL_TYPES_ONLY
 #include "include/trainyard/model.h"
@@ -279,20 +280,14 @@ static int load_in(const char *path, const char *cc, const char *dir, int64_t ti
     return load_open(path, object, out, err);
 }
 
-static const char *load_setting(const char *name, const char *otherwise)
-{
-    const char *value = getenv(name);
-    return value && *value ? value : otherwise;
-}
-
 int cmodel_load(const char *path, const char *cc, int64_t timeout_ms, cmodel_object *out, ty_error *err)
 {
     char dir[PATH_BYTES];
     *out = (cmodel_object){0};
-    const char *base = load_setting("TMPDIR", "/tmp");
+    const char *base = ty_toolchain_folder();
     if (snprintf(dir, sizeof dir, "%s/ty-model-XXXXXX", base) >= (int)sizeof dir || !mkdtemp(dir))
         return ty_error_errno(err, TY_E_NONE, errno, "making a folder to compile a model in %s", base);
-    int rc = load_in(path, cc ? cc : load_setting("CC", "cc"), dir, timeout_ms, out, err);
+    int rc = load_in(path, cc ? cc : ty_toolchain_cc(), dir, timeout_ms, out, err);
     ty_file_remove_tree(dir, NULL);
     return rc;
 }

@@ -22,6 +22,8 @@
 int ty_graph_print(const ty_graph *g, ty_buf *out, bool elide_large);
 /* Appends one node as its line has it, but for origin and line end. */
 void ty_graph_print_node(const ty_graph *g, uint32_t id, ty_buf *out);
+/* Appends its attributes alone: " {axis=1 flags=0}", or nothing. */
+void ty_graph_print_attr(const ty_graph *g, uint32_t id, ty_buf *out);
 /* Parses the text (n bytes). Errors carry line and column. Initial bytes of states lie in the graph. */
 int ty_graph_parse(const char *text, size_t n, ty_graph **out, ty_error *err);
 

@@ -189,7 +189,7 @@ static uint32_t print_attr_mask(ty_op op)
     return op == TY_OP_CONST ? ty_attr_mask("type") : ty_attr_mask(ty_op_row_of(op)->attrs);
 }
 
-static void print_attr(const ty_graph *g, ty_buf *out, uint32_t id)
+void ty_graph_print_attr(const ty_graph *g, uint32_t id, ty_buf *out)
 {
     uint32_t mask = print_attr_mask(ty_graph_op(g, id));
     const char *before = " {";
@@ -238,7 +238,7 @@ static void print_node(const ty_graph *g, ty_buf *out, uint32_t id, bool elide_l
         print_value(g, out, ty_graph_in(g, id, (int)k));
     }
     ty_buf_addc(out, ')');
-    print_attr(g, out, id);
+    ty_graph_print_attr(g, id, out);
     if (n->op == TY_OP_CONST) {
         ty_val v = ty_val_make(id, 0);
         ty_buf_adds(out, " = ");

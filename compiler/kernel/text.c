@@ -39,9 +39,24 @@ void ty_ktext_line(ty_ktext *t)
         ty_buf_adds(t->out, " ");
 }
 
+void ty_ktext_linef(ty_ktext *t, const char *fmt, ...)
+{
+    va_list args;
+    ty_ktext_line(t);
+    va_start(args, fmt);
+    ty_buf_vaddf(t->out, fmt, args);
+    va_end(args);
+}
+
 /* ---- index expressions ---- */
 
 static void text_ix_less(ty_ktext *t, ty_ix ix, int64_t less);
+
+/* Behind a number in an address. */
+static const char *text_long(const ty_ktext *t)
+{
+    return t->narrow ? "" : "l";
+}
 
 static void text_ix(ty_ktext *t, ty_ix ix)
 {
@@ -58,9 +73,9 @@ static void text_atom(ty_ktext *t, const ty_atom *atom)
         ty_buf_addf(t->out, "(long)v%u", atom->arg);
         break;
     default:
-        ty_buf_adds(t->out, "(long)((unsigned long)(");
+        ty_buf_adds(t->out, t->narrow ? "(int)((unsigned)(" : "(long)((unsigned long)(");
         text_ix(t, atom->arg);
-        ty_buf_addf(t->out, ") %c %ldul)", atom->kind == TY_ATOM_DIV ? '/' : '%', (long)atom->d);
+        ty_buf_addf(t->out, ") %c %ldu%s)", atom->kind == TY_ATOM_DIV ? '/' : '%', (long)atom->d, text_long(t));
     }
 }
 
@@ -71,11 +86,11 @@ static void text_ix_less(ty_ktext *t, ty_ix ix, int64_t less)
         if (i)
             ty_buf_adds(t->out, " + ");
         if (node->term[i].coef != 1)
-            ty_buf_addf(t->out, "%ldl * ", (long)node->term[i].coef);
+            ty_buf_addf(t->out, "%ld%s * ", (long)node->term[i].coef, text_long(t));
         text_atom(t, &t->k->ix.atom[node->term[i].atom]);
     }
     if (node->c != less || node->n_terms == 0)
-        ty_buf_addf(t->out, "%s%ldl", node->n_terms ? " + " : "", (long)(node->c - less));
+        ty_buf_addf(t->out, "%s%ld%s", node->n_terms ? " + " : "", (long)(node->c - less), text_long(t));
 }
 
 /* ---- instructions ---- */
@@ -209,9 +224,10 @@ void ty_ktext_instr(ty_ktext *t, uint32_t id)
             ty_buf_adds(t->out, ty_kernel_guard(t->k, instr, t->cut, t->cut_lo, t->cut_hi) ? "1" : "0");
             break;
         }
-        ty_buf_adds(t->out, "(unsigned long)(");
+        ty_buf_adds(t->out, t->narrow ? "(unsigned)(" : "(unsigned long)(");
         text_ix(t, instr->addr);
-        ty_buf_addf(t->out, " - %ldl) < %ldul", (long)instr->lo, (long)(instr->hi - instr->lo));
+        ty_buf_addf(t->out, " - %ld%s) < %ldu%s", (long)instr->lo, text_long(t), (long)(instr->hi - instr->lo),
+                    text_long(t));
         break;
     }
     ty_buf_adds(t->out, small ? ");\n" : ";\n");
@@ -227,6 +243,48 @@ void ty_ktext_store(ty_ktext *t, const ty_kstore *store)
     ty_buf_addf(t->out, "b%u[", t->alias[store->buffer]);
     text_ix_less(t, store->addr, t->base[store->buffer]);
     ty_buf_addf(t->out, "] = %s(v%u);\n", convert, store->value);
+}
+
+/* ---- the width of indices ---- */
+
+#define TEXT_INT ((double)(1 << 30)) /* half of what an int holds: a sum may be one step beyond */
+
+static double text_largest(int64_t lo, int64_t hi)
+{
+    return fmax(fabs((double)lo), fabs((double)hi));
+}
+
+static bool text_node_fits(const ty_kernel *k, ty_ix ix, double more)
+{
+    const ty_ix_node *node = ty_ix_at(&k->ix, ix);
+    double sum = fabs((double)node->c) + more;
+    for (int i = 0; i < node->n_terms; i++) {
+        const ty_atom *atom = &k->ix.atom[node->term[i].atom];
+        bool divides = atom->kind == TY_ATOM_DIV || atom->kind == TY_ATOM_MOD;
+        sum += fabs((double)node->term[i].coef) * text_largest(atom->lo, atom->hi);
+        if (atom->data || (divides && ((double)atom->d > TEXT_INT || ty_ix_at(&k->ix, atom->arg)->lo < 0 ||
+                                       !text_node_fits(k, atom->arg, 0))))
+            return false;
+    }
+    return sum < TEXT_INT;
+}
+
+bool ty_ktext_fits_int(const ty_kernel *k, const int64_t *base)
+{
+    double points = 1;
+    bool fits = true;
+    for (int i = 0; i < k->n_order; i++)
+        points *= (double)k->extent[k->order[i]];
+    for (uint32_t i = 0; i < k->n_instrs && fits; i++) {
+        const ty_kinstr *instr = &k->instr[i];
+        if (instr->kop == TY_K_LOAD)
+            fits = text_node_fits(k, instr->addr, fabs((double)base[instr->buffer]));
+        else if (instr->kop == TY_K_INDEX || instr->kop == TY_K_INSIDE)
+            fits = text_node_fits(k, instr->addr, instr->kop == TY_K_INSIDE ? text_largest(instr->lo, instr->hi) : 0);
+    }
+    for (int i = 0; i < k->n_stores && fits; i++)
+        fits = text_node_fits(k, k->store[i].addr, fabs((double)base[k->store[i].buffer]));
+    return fits && points < TEXT_INT;
 }
 
 /* ---- reductions ---- */

@@ -17,6 +17,7 @@ typedef struct ty_ktext {
     const int64_t *base;   /* by buffer: taken off its addresses */
     ty_buf *out;
     int indent;
+    bool narrow;  /* loop variables are int, and so is the arithmetic of addresses: ty_ktext_fits_int */
     bool columns; /* results of reductions are arrays: r<n>[c] */
     int cut;      /* variable of which the piece [cut_lo, cut_hi) is being written, or -1 */
     int64_t cut_lo, cut_hi;
@@ -25,6 +26,8 @@ typedef struct ty_ktext {
 
 /* Spaces at the beginning of a line. */
 void ty_ktext_line(ty_ktext *t);
+/* A line: these spaces, then the text, which ends with its line end. */
+void ty_ktext_linef(ty_ktext *t, const char *fmt, ...) TY_PRINTF(2, 3);
 /* `const <type> v<id> = ...;`: a line. */
 void ty_ktext_instr(ty_ktext *t, uint32_t id);
 /* `b<buffer>[...] = v<value>;`: a line, behind `if (v<guard>)` unless the whole row is left out. */
@@ -32,6 +35,8 @@ void ty_ktext_store(ty_ktext *t, const ty_kstore *store);
 /* What a reduction begins with. */
 const char *ty_ktext_identity(const ty_kreduction *red);
 
+/* Whether no address, nor anything on the way to one, leaves the int. Numbers that come from memory have no bounds. */
+bool ty_ktext_fits_int(const ty_kernel *k, const int64_t *base);
 /* The largest bases that leave no address negative that was not; equal for buffers that share memory. */
 void ty_ktext_bases(const ty_kernel *k, const uint32_t *alias, int64_t *base);
 

@@ -81,6 +81,7 @@ typedef struct xent_parts {
     int64_t rows, n;
     ty_val p; /* [R, C] log softmax: shifted - log_sum [R, 1] */
     ty_val shifted, log_sum;
+    ty_val power; /* exp(shifted), of whose sum log_sum is the logarithm */
     ty_val valid; /* [R] bool: not ignored */
     ty_val label; /* [R] i64; 0 in ignored rows, so that nothing is read outside */
     ty_val hit;   /* [R, C] bool: the label's class */
@@ -92,6 +93,7 @@ static xent_parts xent_parts_of(ty_graph *g, const ty_attr *attr, ty_val logits,
     xent_parts x = {.wide = ty_wide_dtype(t->dtype), .rows = t->dim[0], .n = t->dim[1]};
     int64_t ignored = attr->index;
     x.shifted = ty_softmax_shifted(g, ty_b_cast(g, logits, x.wide), 1);
+    x.power = ty_b_exp(g, x.shifted);
     x.log_sum = ty_softmax_log_sum(g, x.shifted, 1);
     x.p = ty_b_sub(g, x.shifted, x.log_sum);
     x.valid = ty_b_ne(g, labels, ty_b_const(g, ty_type_scalar(TY_I64), &ignored));
@@ -129,13 +131,15 @@ void ty_op_lower_xent(ty_graph *g, const ty_attr *attr, const ty_val *in, int n_
     res[XENT_WEIGHT] = xent_valid(g, &x, weight);
 }
 
-/* dterm[r] / dlogits[r, k] = softmax[k] - (1 - e) [k == y] - e / C, where the row counts. */
+/* dterm[r] / dlogits[r, k] = softmax[k] - (1 - e) [k == y] - e / C, where the row counts. The softmax is exp(shifted)
+ * by its sum, not exp of its logarithm: the sum has these exponentials already. */
 static ty_val xent_grad_logits(ty_graph *g, const xent_parts *x, double smoothing, ty_val dterm)
 {
     int64_t column[2] = {x->rows, 1};
     ty_val low = ty_b_scalar(g, x->wide, smoothing / (double)x->n);
     ty_val high = ty_b_scalar(g, x->wide, 1 - smoothing + smoothing / (double)x->n);
-    ty_val slope = ty_b_sub(g, ty_b_exp(g, x->p), ty_b_select(g, x->hit, high, low));
+    ty_val softmax = ty_b_mul(g, x->power, ty_b_reciprocal(g, ty_b_sum(g, x->power, 2, true)));
+    ty_val slope = ty_b_sub(g, softmax, ty_b_select(g, x->hit, high, low));
     return ty_b_mul(g, slope, ty_b_reshape(g, xent_valid(g, x, dterm), 2, column));
 }
 

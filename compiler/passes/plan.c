@@ -463,6 +463,22 @@ ty_place ty_plan_place(const ty_plan *p, ty_val v)
     return place;
 }
 
+static bool plan_same_place(const ty_plan *p, ty_val a, ty_val b)
+{
+    ty_place x = ty_plan_place(p, a), y = ty_plan_place(p, b);
+    return x.kind == y.kind && x.index == y.index && x.offset == y.offset && x.kind != TY_PLACE_INPUT;
+}
+
+void ty_plan_aliases(const ty_plan *p, const ty_kernel *k, uint32_t *alias)
+{
+    for (int i = 0; i < k->n_buffers; i++) {
+        alias[i] = (uint32_t)i;
+        for (int j = 0; j < k->n_buffers && !k->buffer[i].written; j++)
+            if (k->buffer[j].written && plan_same_place(p, k->buffer[i].val, k->buffer[j].val))
+                alias[i] = (uint32_t)j;
+    }
+}
+
 bool ty_plan_rows_in_place(const ty_plan *p, ty_val v)
 {
     ty_place to = ty_plan_place(p, v), from = ty_plan_place(p, ty_fuse_rows_of(p->f->g, v));

@@ -56,6 +56,9 @@ int ty_plan_check(const ty_plan *p, ty_error *err);
 
 /* Place of any value in memory, views included. */
 ty_place ty_plan_place(const ty_plan *p, ty_val v);
+/* For a kernel of the plan: alias[i], the buffer whose pointer buffer i shares, or i. One that is read shares that of
+ * one which is written at the same place, so that a target's compiler sees the dependence. */
+void ty_plan_aliases(const ty_plan *p, const ty_kernel *k, uint32_t *alias);
 /* True if the rows that make v (ty_fuse_rows_of) are written over the old table, which need not be copied first. */
 bool ty_plan_rows_in_place(const ty_plan *p, ty_val v);
 /* True if part `i` of the concatenation `node` was written in place and needs no copy. */

@@ -45,7 +45,8 @@ typedef struct ty_train_state {
     bool has_best;
     double best_metric;
     int64_t best_step;
-    char plan_hash[TY_MANIFEST_HASH_BYTES];   /* of the memory plan and graph; "" if unused. [0-9a-zA-Z_.:-] only */
+    char plan_hash[TY_MANIFEST_HASH_BYTES];   /* of the memory plan, graph and layout of weights; "" if unused.
+                                                 [0-9a-zA-Z_.:-] only */
     char recipe_hash[TY_MANIFEST_HASH_BYTES]; /* of the recipe; likewise */
 } ty_train_state;
 

@@ -34,6 +34,39 @@ has "what" "$W/out" "C compiler  MISSING    without it: no kernels"
 has "why" "$W/out" '/nowhere/cc": No such file'
 has "verdict" "$W/out" "NOT fit"
 
+case_name=bundled
+mkdir -p "$W/moved here/bin" "$W/moved here/cc/bin"
+cp "$BIN/trainyard" "$W/moved here/bin/"
+printf '#!/bin/sh\nexec %s "$@"\n' "${CC:-cc}" >"$W/moved here/cc/bin/cc"
+chmod +x "$W/moved here/cc/bin/cc"
+ln -s "moved here/bin/trainyard" "$W/link"
+beside() { (unset CC && export _ "$@" && exec timeout -k 5 120 "$W/link" doctor) >"$W/out" 2>"$W/err" </dev/null; }
+beside
+has "the compiler beside it" "$W/out" "$W/moved here/cc/bin/cc"
+beside "CC=gcc"
+same "but not if CC names one" gcc "$(awk '/^C compiler/ { print $4 }' "$W/out")"
+chmod -x "$W/moved here/cc/bin/cc"
+beside
+same "the system's where there is none" cc "$(awk '/^C compiler/ { print $4 }' "$W/out")"
+
+case_name=search
+wheels="$W/site [1]" nvrtc=$fakes/libnvrtc.so.1
+mkdir -p "$wheels/nvidia/cuda_nvrtc/lib" "$wheels/nvidia/cu13/lib" "$W/toolkit/lib64" "$W/plain"
+cp "$nvrtc" "$wheels/nvidia/cuda_nvrtc/lib/libnvrtc.so.12"
+cp "$nvrtc" "$wheels/nvidia/cu13/lib/libnvrtc.so.13"
+cp "$nvrtc" "$W/toolkit/lib64/libnvrtc.so.12"
+cp "$nvrtc" "$W/plain/libnvrtc.so.13"
+finds() { # FOLDERS FILE
+    doctor "TRAINYARD_CUDA_DIR=$1"
+    has "$1" "$W/out" "NVRTC       13.98      $2"
+}
+finds "$wheels" "$wheels/nvidia/cu13/lib/libnvrtc.so.13"
+finds "$wheels/nvidia" "$wheels/nvidia/cu13/lib/libnvrtc.so.13"
+finds "$W/toolkit" "$W/toolkit/lib64/libnvrtc.so.12"
+finds "/nowhere:$W/plain:$W/toolkit" "$W/plain/libnvrtc.so.13"
+echo damaged >"$W/plain/libnvrtc.so.13"
+finds "$W/plain:$W/toolkit" "$W/toolkit/lib64/libnvrtc.so.12"
+
 case_name=gpus
 doctor $fake "TY_FAKE_GPUS=$h200;Old Card,70,80,17179869184"
 same "fit" 0 $rc

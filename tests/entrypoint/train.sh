@@ -168,6 +168,38 @@ run train --max_steps=20 --seed=2
 same "a checkpoint of another order of samples is refused" 65 $rc
 has "with a way out" "$ML/output/failure" "start anew"
 
+# Two tables of one shape: states keep their names and sizes whichever is updated by rows.
+job other_tables
+cat >"$ML/code/model.c" <<'C'
+#include <trainyard/model.h>
+void model(ty_net *net)
+{
+    ty_var ids = ty_input(net, "ids", "i64[batch,64]");
+    ty_var a = ty_embedding(net, "a", ids, 64, 1, .weight = ty_normal(0, 0.01));
+    ty_var b = ty_embedding(net, "b", ids, 64, 1, .weight = ty_normal(5, 0.01));
+    ty_output(net, "sum", ty_reduce_sum(net, ty_mul(net, a, b), ty_dims(1, 2), false));
+}
+C
+cat >"$ML/code/train.yaml" <<'Y'
+model: model.c
+loss: {mse: {output: sum, target: label}}
+optimizer: {adam: {lr: 1e-3}}
+batch_size: 16
+epochs: 3
+data: {train: {channel: train, fields: {ids: {columns: 0-63, type: int64}, label: {columns: 64, shape: []}}}}
+checkpoint: {every: 5 steps, keep: 3}
+Y
+run train --max_steps=10 '--sparse_rows=["a*"]'
+same "status" 0 $rc
+run train --max_steps=20 '--sparse_rows=["b*"]'
+same "a checkpoint of other tables is refused" 65 $rc
+has "and says which settings" "$ML/output/failure" "sparse_rows"
+run train --max_steps=20
+same "so is one where tables were updated by rows" 65 $rc
+run train --max_steps=20 '--sparse_rows=["a*"]'
+same "with its own settings it goes on" 0 $rc
+has "where it was" "$W/err" "resuming at step 10 of 20"
+
 job fresh
 "$BIN/trainyard" train "$ML/code/train.yaml" --data-dir "$ML/input/data" --output-dir "$W/run" --max_steps=10 >"$W/out" 2>"$W/err"
 same "trainyard train" 0 $?

@@ -5,6 +5,7 @@
  *     TY_FAKE_DEVICE=999                                      what asking a device answers
  */
 #include "compiler/target/cuda/api.h"
+#include "fake.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,4 +100,11 @@ unsigned cuDeviceGetAttribute(int *value, unsigned attribute, CUdevice device)
              : attribute == TY_CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? g.capability / 10
                                                                      : g.capability % 10;
     return TY_CU_SUCCESS;
+}
+
+size_t fake_gpu_bytes(int number)
+{
+    fake_gpu g = {0};
+    find(number, &g);
+    return g.bytes;
 }

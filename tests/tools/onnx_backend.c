@@ -3,6 +3,7 @@
  *     onnx_backend --backends            their names
  *     onnx_backend [-v] [--backend NAME] [--passed FILE] [--only TEXT] DIR...
  *     onnx_backend --gradient ... [--operators FILE]
+ *     onnx_backend --cuda FOLDER DIR...  kernels are left in FOLDER as CUDA C, nothing runs
  *     onnx_backend --rows                the operators that can be imported, DOMAIN:OPERATOR
  *
  * A case passes if every output has the expected dtype and shape and every element |a - b| <= 1e-7 + 1e-3 |b|, NaN
@@ -209,12 +210,29 @@ static int run_grid(ty_graph *g, item *const *items, int n, const void *const *i
     return run_program(g, items, n, inputs, &(ty_compile_options){.backend = TY_BACKEND_CPU, .grid = true}, err);
 }
 
+static const char *cuda_dir;
+
+/* Kernels are left in a folder as CUDA C; nothing runs. */
+static int run_cuda(ty_graph *g, item *const *items, int n, const void *const *inputs, ty_error *err)
+{
+    ty_program *p = NULL;
+    ty_compile_options opt = {.backend = TY_BACKEND_CUDA, .threads = 2, .plan_only = true, .cuda_dir = cuda_dir};
+    (void)inputs;
+    if (ty_program_of_graph(g, TY_TAPE_EVAL, &opt, &p, err) < 0)
+        return -1;
+    for (int k = 0; k < n; k++)
+        judge(items[k], true);
+    ty_program_free(p);
+    return 0;
+}
+
 static const backend backends[] = {
     {"interpreter", 1, run_interpreter},
     {"compiled", 64, run_compiled},
     {"grid", 64, run_grid},
 };
 enum { N_BACKENDS = sizeof backends / sizeof backends[0] };
+static const backend cuda_backend = {"cuda", 64, run_cuda}; /* no judge, so none of these */
 
 /* ---- items into graphs --------------------------------------------------------------------------------------------
  */
@@ -657,6 +675,8 @@ int main(int argc, char **argv)
             only_text = argv[++i];
         else if (strcmp(argv[i], "--passed") == 0 && i + 1 < argc)
             sum.passed = fopen(argv[++i], "w");
+        else if (strcmp(argv[i], "--cuda") == 0 && i + 1 < argc)
+            b = &cuda_backend, cuda_dir = argv[++i];
         else if (strcmp(argv[i], "--backend") == 0 && i + 1 < argc) {
             if (!(b = find_backend(argv[++i])))
                 return 64;
@@ -667,7 +687,8 @@ int main(int argc, char **argv)
     }
     if (n_folders == 0) {
         fprintf(stderr,
-                "usage: onnx_backend [-v] [--gradient | --backend NAME] [--only TEXT] [--passed FILE] DIR...\n");
+                "usage: onnx_backend [-v] [--gradient | --backend NAME | --cuda DIR] [--only TEXT] [--passed FILE]\n"
+                "                    DIR...\n");
         return 64;
     }
     if (sum.passed)

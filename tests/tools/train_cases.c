@@ -1,6 +1,9 @@
 /* train_cases.c - trains every case of a folder like shared/data/train-cases and compares with what PyTorch got.
  *
- *     train_cases [-v] [--interpreter | --grid] [--threads N] [--dump DIR] DIR [NAME...]
+ *     train_cases [-v] [--interpreter | --grid | --gpu] [--threads N] [--dump DIR] [--cuda DIR] DIR [NAME...]
+ *
+ * With --gpu what nothing computes on a GPU is left out. With --cuda nothing is trained: kernels are left in a folder
+ * as CUDA C (ty_compile_options.cuda_dir).
  *
  * A case is a folder with recipe.yaml, model.onnx, batches, expected.json and final.npz; the README beside them says
  * what all of it means. Each case runs in a process of its own, so that a crash is one failed case. What a deviation
@@ -26,12 +29,14 @@
 #define MAX_TERMS     4
 #define LR_TOLERANCE  1e-6
 #define CASE_SECONDS  300
+#define SKIPPED       77 /* exit status: nothing computes an op of the case on a GPU */
 #define MAX_NPZ_BYTES ((size_t)64 << 20)
 
 typedef struct settings {
-    bool verbose, interpreter, grid;
+    bool verbose, grid;
+    ty_backend backend;
     int threads;
-    const char *dump;
+    const char *dump, *cuda;
     ty_precision precision;
     double within; /* relative, of the curve of losses in mixed precision */
 } settings;
@@ -491,6 +496,8 @@ static void compare_weights(test_case *c)
     ty_zip_walk walk = {0};
     ty_zip_entry entry;
     ty_buf_init(&bytes, MAX_NPZ_BYTES);
+    if (ty_program_fetch_states(c->program, &err) < 0)
+        die("weights", &err);
     if (ty_file_read(path_in(c, "final.npz"), &bytes, &err) < 0 ||
         ty_zip_open((const uint8_t *)bytes.data, bytes.len, &zip, &err) < 0)
         die("final.npz", &err);
@@ -508,12 +515,19 @@ static void compare_weights(test_case *c)
 static void compile(test_case *c)
 {
     ty_error err;
-    ty_compile_options opt = {.backend = c->set.interpreter ? TY_BACKEND_INTERPRETER : TY_BACKEND_CPU,
+    ty_compile_options opt = {.backend = c->set.backend,
                               .threads = c->set.threads,
                               .dump_dir = c->set.dump,
-                              .grid = c->set.grid};
-    if (ty_compile_train(c->model, &c->spec, &opt, &c->program, &err) < 0)
-        die("compile", &err);
+                              .grid = c->set.grid,
+                              .cuda_dir = c->set.cuda,
+                              .plan_only = c->set.cuda};
+    if (ty_compile_train(c->model, &c->spec, &opt, &c->program, &err) < 0) {
+        if (c->set.backend != TY_BACKEND_CUDA || err.code != TY_E_UNSUPPORTED)
+            die("compile", &err);
+        printf("skip: %s: %s\n", c->folder, err.message);
+        fflush(stdout);
+        exit(SKIPPED);
+    }
     int64_t trained = ty_program_report(c->program)->n_trained;
     if (trained != (int64_t)number(c->expected, "parameters", -1))
         complain(c, "parameters: expected %.0f, found %" PRId64, number(c->expected, "parameters", -1), trained);
@@ -524,6 +538,16 @@ static double seconds_now(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Trains, and compares all that is recorded. */
+static void follow(test_case *c)
+{
+    evaluate(c, 0, "eval_loss_before");
+    train(c);
+    evaluate(c, (c->steps * c->spec.accumulate - 1) % c->n_batches, "eval_loss_after");
+    if (c->set.precision == TY_PRECISION_FLOAT32)
+        compare_weights(c);
 }
 
 static int run_case(const char *folder, const char *name, const settings *set)
@@ -544,11 +568,8 @@ static int run_case(const char *folder, const char *name, const settings *set)
     read_spec(c);
     compile(c);
     double compiled = seconds_now();
-    evaluate(c, 0, "eval_loss_before");
-    train(c);
-    evaluate(c, (c->steps * c->spec.accumulate - 1) % c->n_batches, "eval_loss_after");
-    if (set->precision == TY_PRECISION_FLOAT32)
-        compare_weights(c);
+    if (!set->cuda)
+        follow(c);
     printf("%-6s %-26s of tolerance: loss %3.0f%%, gradient %3.0f%%, evaluation %3.0f%%, weights %3.0f%%;  "
            "compile %.2f s, run %.2f s\n",
            c->n_faults ? "FAILED" : "ok", name, 100 * c->worst[WORST_LOSS], 100 * c->worst[WORST_NORM],
@@ -565,8 +586,10 @@ static int run_case(const char *folder, const char *name, const settings *set)
     return failed;
 }
 
-/* In a child; true if it passed. */
-static bool run_apart(const char *folder, const char *name, const settings *set)
+typedef enum outcome { PASSED, FAILED, LEFT_OUT, N_OUTCOMES } outcome;
+
+/* In a child. */
+static outcome run_apart(const char *folder, const char *name, const settings *set)
 {
     int status = 0;
     fflush(stdout);
@@ -579,13 +602,15 @@ static bool run_apart(const char *folder, const char *name, const settings *set)
     }
     if (child < 0 || waitpid(child, &status, 0) < 0) {
         printf("FAILED %s: no process\n", name);
-        return false;
+        return FAILED;
     }
     if (WIFSIGNALED(status))
         printf("FAILED %-26s died of signal %d\n", name, WTERMSIG(status));
+    else if (WEXITSTATUS(status) == SKIPPED)
+        return LEFT_OUT;
     else if (WEXITSTATUS(status) > 0)
         printf("FAILED %s\n", name);
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? PASSED : FAILED;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------------------------------
@@ -601,7 +626,7 @@ static bool wanted(const char *name, char *const *names, int n)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: train_cases [-v] [--interpreter | --grid] [--threads N] [--dump DIR]\n"
+    fprintf(stderr, "usage: train_cases [-v] [--interpreter | --grid | --gpu] [--threads N] [--dump DIR] [--cuda DIR]\n"
                     "                   [--precision bfloat16|float16 WITHIN] DIR [NAME...]\n");
     return 64;
 }
@@ -612,7 +637,7 @@ static int run_all(const char *dir, char *const *names, int n_names, const setti
     ty_error err;
     ty_file_entry *entries;
     size_t n;
-    int passed = 0, failed = 0;
+    int n_of[N_OUTCOMES] = {0};
     ty_arena_init(&arena);
     if (!ty_file_is_folder(dir)) {
         printf("skip: no folder %s\n0 passed, 0 failed, 1 skipped\n", dir);
@@ -625,14 +650,11 @@ static int run_all(const char *dir, char *const *names, int n_names, const setti
         if (!ty_file_exists(ty_arena_printf(&arena, "%s/recipe.yaml", folder)) ||
             !wanted(entries[i].name, names, n_names))
             continue;
-        if (run_apart(folder, entries[i].name, set))
-            passed++;
-        else
-            failed++;
+        n_of[run_apart(folder, entries[i].name, set)]++;
     }
     ty_arena_fini(&arena);
-    printf("%d passed, %d failed, 0 skipped\n", passed, failed);
-    return failed || passed == 0;
+    printf("%d passed, %d failed, %d skipped\n", n_of[PASSED], n_of[FAILED], n_of[LEFT_OUT]);
+    return n_of[FAILED] || n_of[PASSED] == 0;
 }
 
 static ty_precision precision_of(const char *name)
@@ -650,7 +672,9 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "-v") == 0)
             set.verbose = true;
         else if (strcmp(argv[i], "--interpreter") == 0)
-            set.interpreter = true;
+            set.backend = TY_BACKEND_INTERPRETER;
+        else if (strcmp(argv[i], "--gpu") == 0)
+            set.backend = TY_BACKEND_CUDA;
         else if (strcmp(argv[i], "--grid") == 0)
             set.grid = true;
         else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc)
@@ -660,6 +684,8 @@ int main(int argc, char **argv)
             set.within = atof(argv[++i]);
         } else if (strcmp(argv[i], "--dump") == 0 && i + 1 < argc)
             set.dump = argv[++i];
+        else if (strcmp(argv[i], "--cuda") == 0 && i + 1 < argc)
+            set.cuda = argv[++i], set.backend = TY_BACKEND_CUDA;
         else
             return usage();
     }

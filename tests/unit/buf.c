@@ -10,6 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+static int addf(ty_buf *b, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    int rc = ty_buf_vaddf(b, fmt, args);
+    va_end(args);
+    return rc;
+}
+
 static void test_appends(void **state)
 {
     (void)state;
@@ -19,9 +28,10 @@ static void test_appends(void **state)
     assert_int_equal(ty_buf_adds(&b, "ab"), 0);
     assert_int_equal(ty_buf_addc(&b, 'c'), 0);
     assert_int_equal(ty_buf_addf(&b, "-%03d", 7), 0);
+    assert_int_equal(addf(&b, "%c%d", 'n', 12), 0); /* behind what is there, and again after growing */
     assert_int_equal(ty_buf_add(&b, "\0x", 2), 0);
-    assert_memory_equal(b.data, "abc-007\0x", 10);
-    assert_int_equal(b.len, 9);
+    assert_memory_equal(b.data, "abc-007n12\0x", 13);
+    assert_int_equal(b.len, 12);
     ty_buf_clear(&b);
     assert_string_equal(b.data, "");
     ty_buf_fini(&b);
@@ -52,6 +62,7 @@ static void test_failure_sticks_until_clear(void **state)
     ty_buf_init(&b, 4);
     ty_buf_adds(&b, "ab");
     assert_int_equal(ty_buf_addf(&b, "%s", "cde"), -1);
+    assert_int_equal(addf(&b, "%c", 'c'), -1);
     assert_int_equal(ty_buf_addc(&b, 'c'), -1);
     assert_string_equal(b.data, "ab");
     assert_null(ty_buf_reserve(&b, 1));

@@ -1,6 +1,6 @@
-/* compiler/target/cpu/cache.h and objects.h: kernels kept, found, proven, explained; made once and used elsewhere. */
+/* compiler/target/cache.h and objects.h: kernels kept, found, proven, explained; made once and used elsewhere. */
 #define _GNU_SOURCE
-#include "compiler/target/cpu/cache.h"
+#include "compiler/target/cache.h"
 
 #include "base/file.h"
 #include "base/log.h"

@@ -1,11 +1,10 @@
 /* cuda_compile.c - every kernel of random graphs, as CUDA C, compiled by NVRTC for four generations of GPUs; and what
  * NVRTC refuses. Needs no GPU. */
-#include "compiler/kernel/text.h"
+#include "base/file.h"
+#include "base/log.h"
 #include "compiler/program.h"
-#include "compiler/target/cpu/render.h"
-#include "compiler/target/cuda/compile.h"
+#include "compiler/target/cuda/build.h"
 #include "compiler/target/cuda/libraries.h"
-#include "compiler/target/cuda/render.h"
 #include "tests/tools/graph_maker.h"
 
 #include <setjmp.h>
@@ -15,8 +14,7 @@
 
 #include <cmocka.h>
 
-/* Random kernels of many results spill a little: the assembler stops at 64 registers for more threads at a time. */
-enum { N_GRAPHS = 4, MOST_SPILLED = 64 };
+enum { N_GRAPHS = 4 };
 static const int capabilities[] = {75, 80, 90, 100};
 
 static bool have_nvrtc(void)
@@ -29,21 +27,8 @@ static bool have_nvrtc(void)
     return false;
 }
 
-/* Kernel k under the name k<number>. */
-static void add_kernel(const ty_kernel *k, int number, ty_buf *out)
-{
-    uint32_t alias[64];
-    int64_t base[64];
-    assert_true(k->n_buffers <= 64);
-    for (int i = 0; i < k->n_buffers; i++)
-        alias[i] = (uint32_t)i;
-    ty_ktext_bases(k, alias, base);
-    ty_buf_addf(out, "TY_KERNEL(%d) k%d", ty_cuda_launch_of(k).threads, number);
-    ty_cuda_render_kernel(k, alias, base, out);
-}
-
-/* All kernels of a random graph, behind those of the graphs before. */
-static int add_graph(uint64_t seed, int n, ty_buf *out)
+/* All kernels of a random graph, behind those of the graphs before. Returns how many. */
+static int add_graph(uint64_t seed, ty_ktexts *texts)
 {
     maker m;
     ty_error err = {0};
@@ -52,26 +37,40 @@ static int add_graph(uint64_t seed, int n, ty_buf *out)
     make_graph(&m, seed);
     for (int i = N_INPUTS; i < m.n; i++)
         ty_graph_add_output(m.g, ty_arena_printf(ty_graph_arena(m.g), "v%d", i), m.pool[i].v, TY_TAPE_LAST);
-    if (ty_program_of_graph(m.g, TY_TAPE_LAST, &plan, &p, &err) < 0)
+    if (ty_program_of_graph(m.g, TY_TAPE_LAST, &plan, &p, &err) < 0 ||
+        ty_cuda_add_plan(p->plan[TY_RUN_LAST], texts, NULL, &err) < 0)
         fail_msg("seed %d: %s", (int)seed, err.message);
-    const ty_fusion *f = p->fusion[TY_RUN_LAST];
-    for (uint32_t i = 0; i < f->n_units; i++)
-        if (f->unit[i].kind == TY_UNIT_KERNEL)
-            add_kernel(f->unit[i].kernel, n++, out);
+    int n = ty_program_report(p)->n_kernels;
     ty_program_free(p);
     return n;
 }
 
-static void check_object(const ty_cuda_object *o, int n)
+static int find_text(const ty_ktexts *texts, const char *name)
 {
-    assert_int_equal(o->n_kernels, n);
-    assert_true(o->bytes > 64);
-    assert_memory_equal(o->cubin, "\177ELF", 4);
-    for (int i = 0; i < n; i++) {
-        assert_int_equal(o->kernel[i].name[0], 'k');
-        assert_in_range(o->kernel[i].registers, 4, 255);
-        assert_in_range(o->kernel[i].spill_bytes, 0, MOST_SPILLED);
+    char of[TY_KTEXTS_NAME_BYTES];
+    int n = 0;
+    for (int i = 0; i < texts->n; i++) {
+        snprintf(of, sizeof of, TY_KTEXTS_NAME, (unsigned long)texts->one[i].hash);
+        n += strcmp(of, name) == 0;
     }
+    return n;
+}
+
+/* Each text is in one of the objects, once, and fits into registers. */
+static void check_code(const ty_ktexts *texts, const ty_cuda_code *code)
+{
+    int n = 0;
+    for (int o = 0; o < code->n; o++) {
+        const ty_cuda_object *object = &code->object[o];
+        assert_true(object->bytes > 64);
+        assert_memory_equal(object->cubin, "\177ELF", 4);
+        for (int i = 0; i < object->n_kernels; i++) {
+            assert_in_range(object->kernel[i].registers, 4, 64);
+            assert_int_equal(object->kernel[i].spill_bytes, 0);
+            n += find_text(texts, object->kernel[i].name);
+        }
+    }
+    assert_int_equal(n, texts->n);
 }
 
 static void test_kernels(void **state)
@@ -79,25 +78,135 @@ static void test_kernels(void **state)
     (void)state;
     if (!have_nvrtc())
         skip();
-    ty_buf text;
+    ty_arena arena;
+    ty_arena_init(&arena);
+    ty_ktexts texts = {.arena = &arena};
     int n = 0;
-    ty_buf_init(&text, 1 << 26);
-    ty_buf_adds(&text, ty_cuda_head);
-    ty_buf_adds(&text, ty_render_prelude);
     for (uint64_t seed = 1; seed <= N_GRAPHS; seed++)
-        n = add_graph(seed, n, &text);
-    assert_true(n > 10);
+        n += add_graph(seed, &texts);
+    assert_in_range(texts.n, 10, n - 1); /* some are the same */
     for (size_t i = 0; i < sizeof capabilities / sizeof *capabilities; i++) {
-        ty_arena arena;
-        ty_cuda_object object;
+        ty_cuda_code code;
         ty_error err = {0};
-        ty_arena_init(&arena);
-        if (ty_cuda_compile(text.data, capabilities[i], &arena, &object, &err) < 0)
+        ty_cuda_build_options opt = {.capability = capabilities[i], .threads = 2, .units = 1 + (int)i};
+        if (ty_cuda_build(&texts, &opt, &arena, &code, &err) < 0)
             fail_msg("sm_%d: %s", capabilities[i], err.message);
-        check_object(&object, n);
+        assert_int_equal(code.n, opt.units);
+        check_code(&texts, &code);
+    }
+    ty_arena_fini(&arena);
+}
+
+/* Memory of a block is told. */
+static void test_facts(void **state)
+{
+    (void)state;
+    if (!have_nvrtc())
+        skip();
+    static const char text[] = "extern \"C\" __global__ void k(double *x) {\n"
+                               " __shared__ double s[8];\n"
+                               " s[threadIdx.x % 8] = x[threadIdx.x]; __syncthreads();\n"
+                               " x[threadIdx.x] = s[(threadIdx.x + 1) % 8] / x[threadIdx.x + 1];\n}\n";
+    ty_arena arena;
+    ty_cuda_object object;
+    ty_error err = {0};
+    ty_arena_init(&arena);
+    assert_int_equal(ty_cuda_compile(text, 90, &arena, &object, &err), 0);
+    assert_int_equal(object.n_kernels, 1);
+    assert_int_equal(object.kernel[0].shared_bytes, 64);
+    ty_arena_fini(&arena);
+}
+
+/* One text, with `word` in it; hit: whether the cache must have it. */
+static void expect_cached(const char *dir, int capability, const char *word, bool hit)
+{
+    ty_arena arena;
+    ty_cuda_code code;
+    ty_error err = {0};
+    ty_buf note;
+    ty_arena_init(&arena);
+    ty_buf_init(&note, 1 << 16);
+    ty_ktexts texts = {.arena = &arena};
+    const char *text = ty_arena_printf(&arena, "TY_KERNEL(256) TY_NAME(float *x) { x[0] = %s; }\n", word);
+    ty_ktexts_add(&texts, text, strlen(text));
+    ty_cuda_build_options opt = {.capability = capability, .threads = 1, .cache_dir = dir, .note = &note};
+    if (ty_cuda_build(&texts, &opt, &arena, &code, &err) < 0)
+        fail_msg("%s", err.message);
+    assert_int_equal(code.n, 1);
+    assert_int_equal(code.cache_hit, hit);
+    assert_memory_equal(code.object[0].cubin, "\177ELF", 4);
+    assert_int_equal(note.len == 0, hit);
+    ty_buf_fini(&note);
+    ty_arena_fini(&arena);
+}
+
+/* Another architecture or text is another entry; one that was changed is made anew. */
+static void test_cached(void **state)
+{
+    (void)state;
+    if (!have_nvrtc())
+        skip();
+    char dir[] = "/tmp/ty-cubins-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    expect_cached(dir, 90, "1", false);
+    expect_cached(dir, 90, "1", true);
+    expect_cached(dir, 80, "1", false);
+    expect_cached(dir, 90, "2", false);
+    expect_cached(dir, 90, "1", true);
+    ty_arena arena;
+    ty_file_entry *entry;
+    size_t n = 0;
+    ty_arena_init(&arena);
+    assert_int_equal(ty_file_list(dir, &arena, &entry, &n, NULL), 0);
+    assert_int_equal(n, 3);
+    for (size_t i = 0; i < n; i++) {
+        const char *cubin = ty_arena_printf(&arena, "%s/%s/k0.cubin", dir, entry[i].name);
+        assert_true(ty_file_exists(cubin));
+        assert_int_equal(ty_file_write(cubin, "\177ELF", 4, 0644, NULL), 0);
+    }
+    ty_log_set_level(TY_LOG_ERROR);
+    expect_cached(dir, 90, "1", false);
+    expect_cached(dir, 90, "1", true);
+    ty_file_remove_tree(dir, NULL);
+    ty_arena_fini(&arena);
+}
+
+/* Indices are int where none can leave it: not where there are too many elements, nor where memory says which row. */
+static void test_width(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t n;
+        bool gathers;
+        const char *word, *other;
+    } rows[] = {
+        {1000, false, "for (int p0", "long"},
+        {(int64_t)1 << 29, false, "for (int p0", "long"},
+        {(int64_t)1 << 31, false, "for (long p0", "int p0"},
+        {1000, true, "for (long p0", "int p0"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ty_arena arena;
+        ty_error err = {0};
+        ty_program *p = NULL;
+        ty_graph *g = ty_graph_new();
+        ty_type floats = ty_type_make(TY_F32, 1, &rows[i].n), numbers = ty_type_make(TY_I64, 1, &rows[i].n);
+        ty_val x = ty_b_input(g, ty_graph_add_input(g, "x", floats));
+        if (rows[i].gathers)
+            x = ty_b_take(g, x, ty_b_input(g, ty_graph_add_input(g, "i", numbers)), 0);
+        ty_graph_add_output(g, "y", ty_b_unary(g, TY_OP_ABS, x), TY_TAPE_LAST);
+        ty_compile_options plan = {.backend = TY_BACKEND_CPU, .threads = 1, .plan_only = true};
+        ty_arena_init(&arena);
+        ty_ktexts texts = {.arena = &arena};
+        if (ty_program_of_graph(g, TY_TAPE_LAST, &plan, &p, &err) < 0 ||
+            ty_cuda_add_plan(p->plan[TY_RUN_LAST], &texts, NULL, &err) < 0)
+            fail_msg("%s", err.message);
+        assert_int_equal(texts.n, 1);
+        assert_non_null(strstr(texts.one[0].text, rows[i].word));
+        assert_null(strstr(texts.one[0].text, rows[i].other));
+        ty_program_free(p);
         ty_arena_fini(&arena);
     }
-    ty_buf_fini(&text);
 }
 
 static void test_refused(void **state)
@@ -126,6 +235,8 @@ static void test_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_kernels), cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_kernels), cmocka_unit_test(test_facts),
+                                       cmocka_unit_test(test_cached), cmocka_unit_test(test_width),
+                                       cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

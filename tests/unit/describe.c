@@ -210,6 +210,39 @@ static void test_units(void **state)
     ty_arena_fini(&a);
 }
 
+/* n of "WHAT n" in the counts of a kernel; 0 if it does no such thing. */
+static double count_of(const ty_unit_facts *unit, const char *what)
+{
+    const char *at = strstr(unit->counts, what);
+    return at ? strtod(at + strlen(what), NULL) : 0;
+}
+
+/* Adam, for each number: a root, a quotient; 4 products that are added at once, among them the sum of the gradients'
+ * squares, and 3 that are not. The norm of the gradients is one root more. Library calls are not counted. */
+static void test_counts(void **state)
+{
+    (void)state;
+    ty_arena a;
+    ty_model *model;
+    ty_arena_init(&a);
+    ty_program *p = digits(&model, true, (ty_compile_options){.threads = 2});
+    ty_tape_facts t = describe(p, TY_RUN_LAST, &a);
+    double roots = 0, quotients = 0, sums = 0, products = 0, trained = (double)ty_program_report(p)->n_trained;
+    for (int i = 0; i < t.n_units; i++) {
+        if (t.unit[i].work != TY_WORK_OPTIMIZER)
+            continue;
+        roots += count_of(&t.unit[i], "sqrt.f32 ");
+        quotients += count_of(&t.unit[i], "div.f32 ");
+        sums += count_of(&t.unit[i], "fma.f32 ");
+        products += count_of(&t.unit[i], "mul.f32 ");
+    }
+    assert_true(roots == trained + 1 && quotients == trained && sums == 4 * trained && products == 3 * trained);
+    assert_string_equal(unit_of(&t, TY_WORK_CONVOLUTION, TY_PHASE_FORWARD)->counts, "");
+    ty_program_free(p);
+    ty_model_free(model);
+    ty_arena_fini(&a);
+}
+
 /* A compiled program's calls are its units' calls, in their order, and move the units' bytes; planned alone it is the
  * same program. */
 static void test_calls(void **state)
@@ -269,6 +302,7 @@ int main(void)
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_buffers),
         cmocka_unit_test(test_units),
+        cmocka_unit_test(test_counts),
         cmocka_unit_test(test_calls),
         cmocka_unit_test(test_a_plan_does_not_run),
     };

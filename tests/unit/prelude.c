@@ -33,7 +33,7 @@ typedef struct function {
 } function;
 
 static const function functions[] = {
-    {"exp", exp, INFINITY, 1.0},     {"expm1", expm1, INFINITY, 1.5}, {"log", log, INFINITY, 1.0},
+    {"exp", exp, INFINITY, 0.9},     {"expm1", expm1, INFINITY, 1.5}, {"log", log, INFINITY, 1.0},
     {"log1p", log1p, INFINITY, 1.6}, {"tanh", tanh, INFINITY, 1.5},   {"erf", erf, INFINITY, 1.1},
     {"sin", sin, 0x1p30, 2.0},       {"cos", cos, 0x1p30, 2.0},       {"atan", atan, INFINITY, 2.5},
 };

@@ -122,6 +122,10 @@ static void test_libraries(void **state)
     assert_int_equal(ty_dl_open(absent, symbols, 2, &m, &handle, &err), -1);
     assert_int_equal(err.code, TY_E_NOT_FOUND);
     assert_null(handle);
+    /* Where a file is there, the reason is why it cannot be opened. */
+    static const char *const text[] = {"libno-such-thing.so.9", "/proc/self/maps", "/nowhere/libno.so.9", NULL};
+    assert_int_equal(ty_dl_open(text, symbols, 2, &m, &handle, &err), -1);
+    assert_non_null(strstr(err.message, "/proc/self/maps"));
 }
 
 int main(void)

@@ -2,12 +2,12 @@
 #include "compiler/target/cpu/cpu.h"
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/pages.h"
+#include "compiler/kernel/text.h"
+#include "compiler/kernel/texts.h"
 #include "compiler/ops/op.h"
 #include "compiler/phases.h"
 #include "compiler/target/cpu/library.h"
-#include "compiler/kernel/text.h"
 #include "compiler/target/cpu/render.h"
 #include "compiler/target/cuda/render.h"
 
@@ -48,21 +48,26 @@ typedef struct cpu_tape {
     int n_patches, cap_patches;
 } cpu_tape;
 
-typedef struct cpu_text {
-    uint64_t hash;
-    char *text;
-    size_t len;
-} cpu_text;
+/* What kernels are printed in. */
+typedef struct cpu_dialect {
+    ty_ktexts_words words;
+    void (*render)(const ty_kernel *k, const uint32_t *alias, const int64_t *base, ty_buf *out);
+} cpu_dialect;
+
+static const cpu_dialect cpu_c = {
+    {ty_render_head, ty_render_prelude, "__attribute__((visibility(\"default\"))) void ", ""}, ty_render_kernel};
+static const cpu_dialect cpu_grid = {{ty_grid_head, ty_render_prelude, "#undef TY_NAME\n#define TY_NAME ", "\n"},
+                                     ty_grid_render_kernel};
 
 struct ty_cpu {
     ty_arena arena;
     const ty_plan *const *plan;
     int n_plans;
     ty_cpu_options opt;
+    const cpu_dialect *dialect;
     cpu_tape *tape;
     char *slab, *scratch;
-    cpu_text *text; /* distinct kernels */
-    int n_texts, cap_texts;
+    ty_ktexts texts;     /* distinct kernels */
     ty_objects_job *job; /* between begin and finish */
     ty_objects objects;
     char kernels[TY_SHA256_HEX_BYTES];
@@ -114,54 +119,16 @@ static void cpu_point(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, char **a
 
 /* ---- kernels ---- */
 
-static bool cpu_same_place(const ty_plan *plan, ty_val a, ty_val b)
-{
-    ty_place x = ty_plan_place(plan, a), y = ty_plan_place(plan, b);
-    return x.kind == y.kind && x.index == y.index && x.offset == y.offset && x.kind != TY_PLACE_INPUT;
-}
-
-/* Buffers that share memory share the pointer of the written one, so that the compiler sees the dependence. */
-static void cpu_alias(const ty_plan *plan, const ty_kernel *k, uint32_t *alias)
-{
-    for (int i = 0; i < k->n_buffers; i++) {
-        alias[i] = (uint32_t)i;
-        for (int j = 0; j < k->n_buffers && !k->buffer[i].written; j++)
-            if (k->buffer[j].written && cpu_same_place(plan, k->buffer[i].val, k->buffer[j].val))
-                alias[i] = (uint32_t)j;
-    }
-}
-
-static uint64_t cpu_add_text(ty_cpu *cpu, const ty_buf *b)
-{
-    uint64_t hash = ty_fnv1a(14695981039346656037ull, b->data, b->len);
-    for (int i = 0; i < cpu->n_texts; i++)
-        if (cpu->text[i].hash == hash && cpu->text[i].len == b->len && memcmp(cpu->text[i].text, b->data, b->len) == 0)
-            return hash;
-    if (cpu->n_texts == cpu->cap_texts) {
-        int cap = cpu->cap_texts ? 2 * cpu->cap_texts : 64;
-        cpu_text *grown = TY_NEW_ARRAY(&cpu->arena, cpu_text, cap);
-        if (cpu->n_texts)
-            memcpy(grown, cpu->text, sizeof *grown * (size_t)cpu->n_texts);
-        cpu->text = grown;
-        cpu->cap_texts = cap;
-    }
-    cpu->text[cpu->n_texts++] = (cpu_text){hash, ty_arena_strndup(&cpu->arena, b->data, b->len), b->len};
-    return hash;
-}
-
 /* Adds the kernel's text; base[]: where each buffer's pointer points, in elements. Returns the text's hash. */
 static uint64_t cpu_render(ty_cpu *cpu, const ty_plan *plan, const ty_kernel *k, int64_t *base, ty_buf *scratch)
 {
     uint32_t *alias = TY_NEW_ARRAY(&cpu->arena, uint32_t, k->n_buffers);
-    cpu_alias(plan, k, alias);
+    ty_plan_aliases(plan, k, alias);
     ty_ktext_bases(k, alias, base);
     ty_buf_clear(scratch);
-    if (cpu->opt.grid)
-        ty_grid_render_kernel(k, alias, base, scratch);
-    else
-        ty_render_kernel(k, alias, base, scratch);
+    cpu->dialect->render(k, alias, base, scratch);
     cpu->report.n_kernels++;
-    return cpu_add_text(cpu, scratch);
+    return ty_ktexts_add(&cpu->texts, scratch->data, scratch->len);
 }
 
 static void cpu_add_kernel(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u, cpu_step *step,
@@ -181,7 +148,7 @@ static void cpu_add_kernel(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, con
     double cost = (double)step->n_units * ty_kernel_unit_cost(k);
     step->threads = cost < CPU_SERIAL_COST || step->n_units < 2 ? 1 : cpu->opt.threads;
     step->info = (ty_call_info){.kind = TY_CALL_KERNEL,
-                                .name = ty_arena_printf(&cpu->arena, "ty_k_%016lx", (unsigned long)step->hash),
+                                .name = ty_arena_printf(&cpu->arena, TY_KTEXTS_NAME, (unsigned long)step->hash),
                                 .how = k->form == TY_FORM_COLUMNS ? "columns" : "rows",
                                 .origin = k->origin,
                                 .threads = step->threads};
@@ -353,72 +320,29 @@ static int cpu_add_tape(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, ty_err
 
 /* ---- compiling ---- */
 
-static int cpu_by_length(const void *a, const void *b)
-{
-    const cpu_text *x = a, *y = b;
-    return x->len != y->len ? (x->len < y->len ? 1 : -1) : (x->hash > y->hash) - (x->hash < y->hash);
-}
-
-/* Longest text first into the shortest unit. */
-static void cpu_units_of_text(ty_cpu *cpu, ty_buf *unit, int n)
-{
-    qsort(cpu->text, (size_t)cpu->n_texts, sizeof *cpu->text, cpu_by_length);
-    for (int i = 0; i < n; i++) {
-        ty_buf_init(&unit[i], 1u << 30);
-        ty_buf_adds(&unit[i], cpu->opt.grid ? ty_grid_head : ty_render_head);
-        ty_buf_adds(&unit[i], ty_render_prelude);
-    }
-    for (int i = 0; i < cpu->n_texts; i++) {
-        int shortest = 0;
-        for (int k = 1; k < n; k++)
-            if (unit[k].len < unit[shortest].len)
-                shortest = k;
-        ty_buf_addf(&unit[shortest],
-                    cpu->opt.grid ? "#undef TY_NAME\n#define TY_NAME ty_k_%016lx\n"
-                                  : "__attribute__((visibility(\"default\"))) void ty_k_%016lx",
-                    (unsigned long)cpu->text[i].hash);
-        ty_buf_add(&unit[shortest], cpu->text[i].text, cpu->text[i].len);
-    }
-}
-
-/* All that is compiled, in the order of its lengths: the same however it is cut into units. */
-static int cpu_hash_texts(ty_cpu *cpu, ty_error *err)
-{
-    ty_sha256 h;
-    uint8_t digest[TY_SHA256_BYTES];
-    if (ty_sha256_init(&h, err) < 0)
-        return -1;
-    ty_sha256_add(&h, ty_render_head, strlen(ty_render_head));
-    ty_sha256_add(&h, ty_render_prelude, strlen(ty_render_prelude));
-    for (int i = 0; i < cpu->n_texts; i++)
-        ty_sha256_add(&h, cpu->text[i].text, cpu->text[i].len + 1);
-    ty_sha256_final(&h, digest);
-    ty_sha256_hex(digest, cpu->kernels);
-    cpu->opt.objects.kernels = cpu->kernels;
-    return 0;
-}
-
 typedef int cpu_texts_fn(ty_cpu *cpu, const char *const *text, int n, ty_error *err);
 
 /* Hands all kernels, cut into translation units, to `use`. */
 static int cpu_with_texts(ty_cpu *cpu, cpu_texts_fn *use, ty_error *err)
 {
-    if (cpu->n_texts == 0)
-        return 0;
-    int n = cpu->opt.threads < cpu->n_texts ? cpu->opt.threads : cpu->n_texts;
+    const ty_ktexts_words *words = &cpu->dialect->words;
+    int n = cpu->opt.threads < cpu->texts.n ? cpu->opt.threads : cpu->texts.n;
     n = n > TY_CC_MAX_UNITS ? TY_CC_MAX_UNITS : n;
+    if (n == 0)
+        return 0;
     ty_buf unit[TY_CC_MAX_UNITS];
     const char *text[TY_CC_MAX_UNITS];
-    cpu_units_of_text(cpu, unit, n);
-    int rc = 0;
+    for (int i = 0; i < n; i++)
+        ty_buf_init(&unit[i], 1u << 30);
+    ty_ktexts_sort(&cpu->texts);
+    cpu->report.text_bytes = ty_ktexts_deal(&cpu->texts, words, unit, n);
+    int rc = ty_ktexts_hash(&cpu->texts, words, cpu->kernels, err);
+    cpu->opt.objects.kernels = cpu->kernels;
     for (int i = 0; i < n; i++) {
         text[i] = unit[i].data;
-        cpu->report.text_bytes += unit[i].len;
         if (unit[i].failed)
             rc = ty_error_set(err, TY_E_LIMIT, "out of memory for generated code");
     }
-    if (rc == 0)
-        rc = cpu_hash_texts(cpu, err);
     if (rc == 0)
         rc = use(cpu, text, n, err);
     for (int i = 0; i < n; i++)
@@ -445,13 +369,13 @@ static int cpu_await_compiler(ty_cpu *cpu, ty_error *err)
 
 static int cpu_bind(ty_cpu *cpu, ty_error *err)
 {
-    char name[32];
+    char name[TY_KTEXTS_NAME_BYTES];
     for (int t = 0; t < cpu->n_plans; t++)
         for (int i = 0; i < cpu->tape[t].n_steps; i++) {
             cpu_step *step = &cpu->tape[t].step[i];
             if (step->kind != CPU_KERNEL)
                 continue;
-            snprintf(name, sizeof name, "ty_k_%016lx", (unsigned long)step->hash);
+            snprintf(name, sizeof name, TY_KTEXTS_NAME, (unsigned long)step->hash);
             void *found = ty_objects_symbol(&cpu->objects, name);
             if (!found)
                 return ty_error_set(err, TY_E_COMPILER, "compiled kernels lack %s", name);
@@ -488,7 +412,7 @@ static int cpu_fill(ty_cpu *cpu, ty_error *err)
     for (int i = 0; i < cpu->n_plans; i++)
         if (cpu_add_tape(cpu, &cpu->tape[i], cpu->plan[i], err) < 0)
             return -1;
-    cpu->report.n_distinct_kernels = cpu->n_texts;
+    cpu->report.n_distinct_kernels = cpu->texts.n;
     ty_phases_lap(cpu->opt.phases, "render");
     int rc = cpu_with_texts(cpu, cpu_compile, err);
     ty_phases_lap(cpu->opt.phases, "start cc");
@@ -501,9 +425,11 @@ static ty_cpu *cpu_new(const ty_plan *const *plans, int n_plans, const ty_cpu_op
     ty_arena_init(&arena);
     ty_cpu *cpu = TY_NEW(&arena, ty_cpu);
     cpu->arena = arena;
+    cpu->texts.arena = &cpu->arena;
     cpu->plan = ty_arena_copy(&cpu->arena, plans, sizeof *plans * (size_t)n_plans);
     cpu->n_plans = n_plans;
     cpu->opt = *opt;
+    cpu->dialect = opt->grid ? &cpu_grid : &cpu_c;
     cpu->tape = TY_NEW_ARRAY(&cpu->arena, cpu_tape, n_plans);
     return cpu;
 }
@@ -576,7 +502,7 @@ int ty_cpu_measure(const ty_plan *const *plans, int n_plans, const ty_cpu_option
         rc = ty_error_set(err, TY_E_LIMIT, "a generated kernel is larger than 16 MiB of text");
     if (rc == 0)
         rc = cpu_with_texts(cpu, cpu_look_up, err);
-    cpu->report.n_distinct_kernels = cpu->n_texts;
+    cpu->report.n_distinct_kernels = cpu->texts.n;
     *out = cpu->report;
     ty_buf_fini(&scratch);
     ty_cpu_free(cpu);

@@ -2,25 +2,20 @@
 #define _GNU_SOURCE
 #include "compiler/target/cpu/objects.h"
 
-#include "base/file.h"
-#include "base/log.h"
+#include "compiler/target/cached.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OBJECTS_PATH_BYTES = 512, OBJECTS_WAIT_MS = 300000 };
-#define OBJECTS_MAX_BYTES ((int64_t)256 << 20)
+enum { OBJECTS_PATH_BYTES = 512 };
 
 struct ty_objects_job {
     ty_objects_options opt;
     ty_arena arena;
-    ty_cache_key key;
-    char hex[TY_CACHE_HEX_BYTES];
-    const char *dir; /* folder of the cache that is written; NULL: none */
-    int lock;        /* of the entry, or -1 */
-    ty_cc_job *cc;   /* at work; NULL: found */
+    ty_cached cached;
+    ty_cc_job *cc; /* at work; NULL: found */
     ty_objects found;
 };
 
@@ -29,23 +24,12 @@ struct ty_objects_job {
 static int objects_key(ty_objects_job *job, ty_error *err)
 {
     const ty_objects_options *opt = &job->opt;
-    ty_cache_key_add_machine(&job->key, &job->arena, opt->cc.cc);
-    ty_cache_key_add(&job->key, &job->arena, true, "compiler flags", ty_cc_flags(&job->arena));
+    ty_cache_key_add_machine(&job->cached.key, &job->arena, opt->cc.cc);
+    ty_cache_key_add(&job->cached.key, &job->arena, true, "compiler flags", ty_cc_flags(&job->arena));
     for (int i = 0; i < opt->n_facts; i++)
-        ty_cache_key_add(&job->key, &job->arena, false, opt->fact[i].name, opt->fact[i].value);
-    ty_cache_key_add(&job->key, &job->arena, true, "kernels", opt->kernels);
-    return ty_cache_key_hex(&job->key, job->hex, err);
-}
-
-/* Folder number i of the list, or NULL behind the last one. */
-static const char *objects_folder(ty_objects_job *job, int i)
-{
-    const char *at = job->opt.cache_dir;
-    for (; at && i > 0; i--) {
-        at = strchr(at, ':');
-        at = at ? at + 1 : NULL;
-    }
-    return at ? ty_arena_strndup(&job->arena, at, strcspn(at, ":")) : NULL;
+        ty_cache_key_add(&job->cached.key, &job->arena, false, opt->fact[i].name, opt->fact[i].value);
+    ty_cache_key_add(&job->cached.key, &job->arena, true, "kernels", opt->kernels);
+    return ty_cache_key_hex(&job->cached.key, job->cached.hex, err);
 }
 
 static int objects_new(const ty_objects_options *opt, ty_objects_job **out, ty_error *err)
@@ -55,9 +39,13 @@ static int objects_new(const ty_objects_options *opt, ty_objects_job **out, ty_e
     ty_objects_job *job = TY_NEW(&arena, ty_objects_job);
     job->arena = arena;
     job->opt = *opt;
-    job->lock = -1;
     if (opt->cache_dir && !opt->cache_dir[strspn(opt->cache_dir, ":")])
         job->opt.cache_dir = NULL;
+    job->cached = (ty_cached){.arena = &job->arena,
+                              .dirs = job->opt.cache_dir,
+                              .max_bytes = opt->cache_max_bytes,
+                              .note = opt->note,
+                              .lock = -1};
     *out = job;
     if (job->opt.cache_dir || opt->compiled_dir || opt->output_dir)
         return objects_key(job, err);
@@ -83,34 +71,13 @@ static int objects_load(const char *folder, const char *const *name, int n, ty_o
     return 0;
 }
 
-static int objects_load_entry(ty_objects_job *job, const char *folder, ty_error *err)
+static int objects_load_entry(void *to, const char *folder, const ty_cache_entry *entry, ty_error *err)
 {
-    ty_cache_entry entry;
-    if (ty_cache_read(folder, &job->arena, &entry, err) < 0 || ty_cache_verify(folder, &entry, err) < 0 ||
-        objects_load(folder, entry.file, entry.n_files, &job->found, err) < 0)
+    ty_objects *found = to;
+    if (objects_load(folder, entry->file, entry->n_files, found, err) < 0)
         return -1;
-    job->found.cache_hit = true;
+    found->cache_hit = true;
     return 0;
-}
-
-static bool objects_in_cache(ty_objects_job *job)
-{
-    for (int i = 0;; i++) {
-        ty_error err = {0};
-        const char *dir = objects_folder(job, i);
-        const char *folder = dir ? ty_arena_printf(&job->arena, "%s/%s", dir, job->hex) : NULL;
-        if (!folder)
-            return false;
-        if (!*dir || !ty_file_is_folder(folder))
-            continue;
-        if (objects_load_entry(job, folder, &err) == 0) {
-            ty_cache_touch(folder);
-            return true;
-        }
-        ty_log_warning("cache", "a damaged entry is left out and compiled anew: %s", err.message);
-        if (i == 0)
-            ty_file_remove_tree(folder, NULL);
-    }
 }
 
 /* ---- compiled before ---- */
@@ -132,14 +99,14 @@ static int objects_of_folder(ty_objects_job *job, ty_error *err)
     if (ty_cache_read(dir, &job->arena, &entry, err) < 0)
         return ty_error_wrap(err, "folder of compiled kernels");
     ty_buf_init(&text, 1 << 16);
-    const char *then = ty_cache_key_value(&entry.key, features), *now = ty_cache_key_value(&job->key, features);
+    const char *then = ty_cache_key_value(&entry.key, features), *now = ty_cache_key_value(&job->cached.key, features);
     const char *kernels = ty_cache_key_value(&entry.key, "kernels");
     if (ty_cache_missing_words(then ? then : "", now,
                                "this processor lacks what the kernels were compiled for: ", &text))
         return objects_refuse(dir, &text, err);
     if (!kernels || strcmp(kernels, job->opt.kernels) != 0) {
         ty_buf_adds(&text, "compiled for another step: ");
-        ty_cache_difference(&entry.key, &job->key, TY_CACHE_STEP, &text);
+        ty_cache_difference(&entry.key, &job->cached.key, TY_CACHE_STEP, &text);
         return objects_refuse(dir, &text, err);
     }
     if (ty_cache_verify(dir, &entry, err) < 0 || objects_load(dir, entry.file, entry.n_files, &job->found, err) < 0) {
@@ -154,17 +121,6 @@ static int objects_of_folder(ty_objects_job *job, ty_error *err)
 
 /* ---- compiling ---- */
 
-static void objects_say_miss(ty_objects_job *job)
-{
-    ty_buf why;
-    ty_buf *out = job->opt.note ? job->opt.note : &why;
-    ty_buf_init(&why, 1 << 16);
-    ty_cache_explain(objects_folder(job, 0), &job->key, out);
-    if (!job->opt.note)
-        ty_log_info("cache", "kernels are compiled: %s", why.data);
-    ty_buf_fini(&why);
-}
-
 static int objects_begin(ty_objects_job *job, const char *const *text, int n, ty_error *err)
 {
     const ty_objects_options *opt = &job->opt;
@@ -176,13 +132,7 @@ static int objects_begin(ty_objects_job *job, const char *const *text, int n, ty
         return objects_of_folder(job, err);
     if (!opt->cache_dir)
         return ty_cc_start(text, n, &opt->cc, &job->cc, err);
-    if (objects_in_cache(job))
-        return 0;
-    objects_say_miss(job);
-    job->dir = *objects_folder(job, 0) ? objects_folder(job, 0) : NULL;
-    if (job->dir && ty_file_mkdirs(job->dir, 0700, NULL) == 0)
-        job->lock = ty_cache_lock(job->dir, job->hex, OBJECTS_WAIT_MS);
-    if (job->lock >= 0 && objects_in_cache(job)) /* whoever had the lock has made it */
+    if (ty_cached_find(&job->cached, objects_load_entry, &job->found))
         return 0;
     return ty_cc_start(text, n, &opt->cc, &job->cc, err);
 }
@@ -200,19 +150,6 @@ int ty_objects_start(const char *const *text, int n, const ty_objects_options *o
 
 /* ---- keeping ---- */
 
-static void objects_keep(ty_objects_job *job)
-{
-    ty_error err = {0};
-    if (!job->dir || ty_file_is_folder(ty_arena_printf(&job->arena, "%s/%s", job->dir, job->hex)))
-        return;
-    if (ty_file_mkdirs(job->dir, 0700, &err) < 0 ||
-        ty_cache_store(ty_cc_folder(job->cc), &job->key, ty_cc_n_units(job->cc),
-                       ty_arena_printf(&job->arena, "%s/%s", job->dir, job->hex), &err) < 0)
-        ty_log_warning("cache", "kernels are not kept for the next run: %s", err.message);
-    else
-        ty_cache_trim(job->dir, job->hex, job->opt.cache_max_bytes ? job->opt.cache_max_bytes : OBJECTS_MAX_BYTES);
-}
-
 static int objects_await(ty_objects_job *job, ty_error *err)
 {
     const char *name[TY_CC_MAX_UNITS];
@@ -222,9 +159,10 @@ static int objects_await(ty_objects_job *job, ty_error *err)
         name[i] = ty_arena_printf(&job->arena, "k%d.so", i);
     if (objects_load(ty_cc_folder(job->cc), name, ty_cc_n_units(job->cc), &job->found, err) < 0)
         return -1;
+    ty_cache_objects made = {.suffix = ".so", .n = ty_cc_n_units(job->cc), .folder = ty_cc_folder(job->cc)};
     if (job->opt.output_dir)
-        return ty_cache_store(ty_cc_folder(job->cc), &job->key, ty_cc_n_units(job->cc), job->opt.output_dir, err);
-    objects_keep(job);
+        return ty_cache_store(&made, &job->cached.key, job->opt.output_dir, err);
+    ty_cached_keep(&job->cached, &made);
     return 0;
 }
 
@@ -244,7 +182,7 @@ void ty_objects_abandon(ty_objects_job *job)
     if (!job)
         return;
     ty_cc_abandon(job->cc);
-    ty_cache_unlock(job->lock, job->dir, job->hex);
+    ty_cached_end(&job->cached);
     ty_objects_close(&job->found);
     ty_arena arena = job->arena;
     ty_arena_fini(&arena);
@@ -254,14 +192,7 @@ int ty_objects_find(const ty_objects_options *opt, bool *found, ty_error *err)
 {
     ty_objects_job *job;
     int rc = objects_new(opt, &job, err);
-    *found = false;
-    for (int i = 0; rc == 0 && !*found && objects_folder(job, i); i++) {
-        ty_cache_entry entry;
-        const char *folder = ty_arena_printf(&job->arena, "%s/%s", objects_folder(job, i), job->hex);
-        *found = ty_cache_read(folder, &job->arena, &entry, NULL) == 0 && ty_cache_verify(folder, &entry, NULL) == 0;
-    }
-    if (rc == 0 && !*found && opt->note && job->opt.cache_dir)
-        objects_say_miss(job);
+    *found = rc == 0 && ty_cached_is_there(&job->cached);
     ty_objects_abandon(job);
     return rc;
 }

@@ -12,7 +12,7 @@
 
 #include "base/buf.h"
 #include "base/executable.h"
-#include "compiler/target/cpu/cache.h"
+#include "compiler/target/cache.h"
 #include "compiler/target/cpu/cc.h"
 
 typedef struct ty_objects_options {

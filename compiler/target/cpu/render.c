@@ -5,6 +5,7 @@
  */
 #include "compiler/target/cpu/render.h"
 
+#include "compiler/kernel/keep.h"
 #include "compiler/kernel/text.h"
 
 #include <stdio.h>
@@ -421,7 +422,7 @@ static void render_flat(render *r)
     r->t.cut = -1;
 }
 
-void ty_render_kernel(const ty_kernel *k, const uint32_t *alias, const int64_t *base, ty_buf *out)
+static void render_kernel(const ty_kernel *k, const uint32_t *alias, const int64_t *base, ty_buf *out)
 {
     render r = {.t = {.k = k, .alias = alias, .base = base, .out = out, .cut = -1}, .column = -1};
     r.t.row_guard = render_is_flat(k) ? TY_NONE : ty_kernel_row_guard(k);
@@ -444,4 +445,13 @@ void ty_render_kernel(const ty_kernel *k, const uint32_t *alias, const int64_t *
         ty_buf_adds(out, r.column >= 0 ? "  p += w;\n }\n" : " }\n");
     }
     ty_buf_adds(out, "}\n");
+}
+
+void ty_render_kernel(const ty_kernel *k, const uint32_t *alias, const int64_t *base, ty_buf *out)
+{
+    ty_arena arena;
+    ty_kernel kept;
+    ty_arena_init(&arena);
+    render_kernel(ty_kernel_keep(k, alias, &arena, &kept) ? &kept : k, alias, base, out);
+    ty_arena_fini(&arena);
 }

@@ -4,16 +4,21 @@
 #include "compiler/target/cuda/libraries.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { LOG_SHOWN = 400 };
+#define COMPILE_OPTIONS "--ptxas-options=-v", "--disable-warnings"
 
 /* ---- what ptxas prints with -v ----
  *
  *     ptxas info    : Compiling entry function 'k' for 'sm_90'
  *     ptxas info    : Function properties for k
  *     ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
- *     ptxas info    : Used 24 registers, used 0 barriers
+ *     ptxas info    : Used 24 registers, used 1 barriers, 64 bytes smem
+ *
+ * Between the last two, functions that the kernel calls (slow cases of a division) have properties of their own, which
+ * count for it.
  */
 
 static int log_count(const char *log, const char *word)
@@ -22,6 +27,15 @@ static int log_count(const char *log, const char *word)
     for (const char *p = log; (p = strstr(p, word)); p++)
         n++;
     return n;
+}
+
+/* The number that stands before a word; 0 if the word is missing. */
+static int log_number_before(const char *text, const char *word)
+{
+    const char *at = strstr(text, word);
+    while (at && at > text && at[-1] >= '0' && at[-1] <= '9')
+        at--;
+    return at ? atoi(at) : 0;
 }
 
 static void log_line(const char *line, size_t n, ty_arena *a, ty_cuda_kernel_facts **kernel, int *n_kernels)
@@ -36,10 +50,11 @@ static void log_line(const char *line, size_t n, ty_arena *a, ty_cuda_kernel_fac
     } else if (last && (at = strchr(text, '.')) &&
                sscanf(at, ". %d bytes stack frame, %d bytes spill stores, %d bytes spill loads", &stack, &stores,
                       &loads) == 3) {
-        last->stack_bytes = stack;
-        last->spill_bytes = stores + loads;
+        last->stack_bytes += stack;
+        last->spill_bytes += stores + loads;
     } else if (last && (at = strstr(text, "Used ")) && sscanf(at, "Used %d registers", &registers) == 1) {
         last->registers = registers;
+        last->shared_bytes = log_number_before(at, " bytes smem");
     }
 }
 
@@ -77,8 +92,7 @@ static const char *compile_log(const ty_nvrtc *lib, nvrtcProgram program, ty_are
 static int compile_program(const ty_nvrtc *lib, nvrtcProgram program, int capability, ty_arena *a, ty_cuda_object *out,
                            ty_error *err)
 {
-    const char *options[] = {ty_arena_printf(a, "--gpu-architecture=sm_%d", capability), "--ptxas-options=-v",
-                             "--disable-warnings"};
+    const char *options[] = {COMPILE_OPTIONS, ty_arena_printf(a, "--gpu-architecture=sm_%d", capability)};
     unsigned status = lib->nvrtcCompileProgram(program, sizeof options / sizeof *options, options);
     const char *log = compile_log(lib, program, a);
     if (status != 0)
@@ -90,6 +104,19 @@ static int compile_program(const ty_nvrtc *lib, nvrtcProgram program, int capabi
     out->cubin = cubin;
     log_read(log, a, out);
     return compile_status(lib, lib->nvrtcGetCUBIN(program, cubin), "fetching the code", err);
+}
+
+const char *ty_cuda_compiler(ty_arena *a)
+{
+    static const char *const options[] = {COMPILE_OPTIONS};
+    const ty_nvrtc *lib;
+    int major = 0, minor = 0;
+    if (ty_nvrtc_get(&lib, NULL) < 0 || lib->nvrtcVersion(&major, &minor) != 0)
+        return NULL;
+    const char *text = ty_arena_printf(a, "NVRTC %d.%d", major, minor);
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        text = ty_arena_printf(a, "%s %s", text, options[i]);
+    return text;
 }
 
 int ty_cuda_compile(const char *text, int capability, ty_arena *a, ty_cuda_object *out, ty_error *err)

@@ -15,9 +15,10 @@
 /* A kernel as the assembler tells it. */
 typedef struct ty_cuda_kernel_facts {
     const char *name;
-    int registers;   /* of a thread */
-    int spill_bytes; /* of a thread: registers that did not fit, stored and loaded */
-    int stack_bytes; /* of a thread */
+    int registers;    /* of a thread */
+    int spill_bytes;  /* of a thread: registers that did not fit, stored and loaded */
+    int stack_bytes;  /* of a thread */
+    int shared_bytes; /* of a block */
 } ty_cuda_kernel_facts;
 
 typedef struct ty_cuda_object {
@@ -26,6 +27,9 @@ typedef struct ty_cuda_object {
     const ty_cuda_kernel_facts *kernel;
     int n_kernels;
 } ty_cuda_object;
+
+/* What decides the code beside text and architecture, in words: NVRTC's version and its options. NULL without NVRTC. */
+const char *ty_cuda_compiler(ty_arena *a);
 
 /* text: a head, a prelude, kernels. capability: 90 for sm_90. The object is the arena's. TY_E_NOT_FOUND without NVRTC,
  * TY_E_COMPILER with the first lines of its log. May run in several threads at a time once NVRTC is open. */

@@ -1,9 +1,13 @@
 /* head.c - the words of the CUDA dialect: on a GPU, and on the host for tests. See render.h. */
 #include "compiler/target/cuda/render.h"
 
-/* No CUDA header is needed: conversions of bits and of 16-bit numbers are intrinsics or single instructions. */
+/* Four blocks of 256 threads fit on a multiprocessor if a thread has no more than 64 registers, and are as many as the
+ * smallest (sm_75) can hold. Where nothing is said the assembler aims at more blocks, at 32 to 48 registers, and keeps
+ * in memory what they do not hold.
+ *
+ * No CUDA header is needed: conversions of bits and of 16-bit numbers are intrinsics or single instructions. */
 const char ty_cuda_head[] =
-    "#define TY_KERNEL(threads) extern \"C\" __global__ void __launch_bounds__(threads)\n"
+    "#define TY_KERNEL(threads) extern \"C\" __global__ void __launch_bounds__(threads, 4)\n"
     "#define TY_SHARED __shared__\n"
     "#define TY_THREAD ((int)threadIdx.x)\n"
     "#define TY_BLOCK ((long)blockIdx.x)\n"
@@ -63,7 +67,8 @@ const char ty_grid_head[] =
     "#include <ucontext.h>\n"
     "enum { GRID_MAX = 256, GRID_WARP = 32, GRID_STACK = 1 << 15 };\n"
     "typedef struct grid_group { int n, size; long turn; } grid_group;\n"
-    "typedef struct grid_fiber { jmp_buf at; _Bool begun, done; union { float f; double d; long l; } slot; } "
+    "typedef struct grid_fiber { jmp_buf at; void *stack; _Bool begun, done; union { float f; double d; long l; } "
+    "slot; } "
     "grid_fiber;\n"
     "static struct {\n"
     "    int thread, alive;\n"
@@ -121,7 +126,7 @@ const char ty_grid_head[] =
     "{\n"
     "    static ucontext_t start;\n"
     "    getcontext(&start);\n"
-    "    start.uc_stack.ss_sp = malloc(GRID_STACK);\n"
+    "    start.uc_stack.ss_sp = f->stack = malloc(GRID_STACK);\n"
     "    start.uc_stack.ss_size = GRID_STACK;\n"
     "    f->begun = 1;\n"
     "    makecontext(&start, grid_live, 0);\n"

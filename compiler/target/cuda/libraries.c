@@ -1,13 +1,16 @@
 /* libraries.c - opens NVIDIA's libraries. See libraries.h. */
 #include "compiler/target/cuda/libraries.h"
 
+#include "base/arena.h"
 #include "base/dl.h"
+#include "base/home.h"
 
+#include <glob.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { MAX_SONAMES = 3, MAX_FOLDERS = 2, PATH_BYTES = 512 };
+enum { MAX_SONAMES = 3, MAX_NAMES = 64 };
 
 /* A library: its sonames, the newest first, and its table. */
 typedef struct library {
@@ -15,7 +18,7 @@ typedef struct library {
     const ty_dl_symbol *symbols;
     size_t n_symbols;
     void *table;
-    bool is_driver; /* only where the loader looks: the toolkit's stub of it is no driver */
+    bool is_driver;
     bool open;
 } library;
 
@@ -51,26 +54,93 @@ static library cublaslt_library = {{"libcublasLt.so.13", "libcublasLt.so.12"}, L
 static library cudnn_library = {{"libcudnn.so.9"}, LIBRARY(cudnn)};
 static library nccl_library = {{"libnccl.so.2"}, LIBRARY(nccl)};
 
-/* All paths to try: each soname by itself, then in each folder. */
+/* ---- where to look ---- */
+
+/* Paths in the order in which they are tried; only files that are there, beside the bare sonames. */
+typedef struct search {
+    ty_arena arena;
+    const char *name[MAX_NAMES + 1];
+    int n;
+} search;
+
+static void search_add(search *s, const char *name)
+{
+    if (s->n < MAX_NAMES)
+        s->name[s->n++] = ty_arena_strdup(&s->arena, name);
+    s->name[s->n] = NULL;
+}
+
+/* A folder's name has no wildcards, whatever is in it. */
+static const char *search_quote(search *s, const char *folder, size_t length)
+{
+    char *quoted = ty_arena_alloc(&s->arena, 2 * length + 1), *p = quoted;
+    for (size_t i = 0; i < length; i++) {
+        if (strchr("*?[\\", folder[i]))
+            *p++ = '\\';
+        *p++ = folder[i];
+    }
+    *p = 0;
+    return quoted;
+}
+
+/* Files of the library's names in folders of the pattern below the quoted folder, the newest name first; of folders
+ * that differ in their version (cuda-12.9, cuda-13.0) the last one first. */
+static void search_glob(search *s, const char *folder, const char *pattern, const library *l)
+{
+    for (int i = 0; i < MAX_SONAMES && l->soname[i]; i++) {
+        glob_t found;
+        if (glob(ty_arena_printf(&s->arena, "%s%s/%s", folder, pattern, l->soname[i]), 0, NULL, &found) != 0)
+            continue;
+        for (size_t k = found.gl_pathc; k-- > 0;)
+            search_add(s, found.gl_pathv[k]);
+        globfree(&found);
+    }
+}
+
+/* Folders that the user names: toolkits, libraries, or what pip has filled. */
+static void search_named(search *s, const char *folders, const library *l)
+{
+    static const char *const patterns[] = {"", "/lib64", "/lib", "/nvidia/*/lib", "/*/lib"};
+    for (const char *p = folders; p && *p;) {
+        size_t n = strcspn(p, ":");
+        const char *folder = search_quote(s, p, n);
+        for (size_t i = 0; n > 0 && i < sizeof patterns / sizeof *patterns; i++)
+            search_glob(s, folder, patterns[i], l);
+        p += n + (p[n] == ':');
+    }
+}
+
+/* All names to try. The driver's library is where the loader looks and nowhere else: a toolkit has a stub of it, which
+ * is no driver. */
+static void search_fill(search *s, const library *l)
+{
+    const char *home = ty_home_folder(), *cuda_home = getenv("CUDA_HOME");
+    if (!l->is_driver)
+        search_named(s, getenv("TRAINYARD_CUDA_DIR"), l);
+    for (int i = 0; i < MAX_SONAMES && l->soname[i]; i++)
+        search_add(s, l->soname[i]);
+    if (l->is_driver)
+        return;
+    if (*home) {
+        search_glob(s, search_quote(s, home, strlen(home)), "/nvidia/*/lib", l);
+        search_glob(s, search_quote(s, home, strlen(home)), "/../nvidia/*/lib", l);
+    }
+    if (cuda_home && *cuda_home)
+        search_glob(s, search_quote(s, cuda_home, strlen(cuda_home)), "/lib64", l);
+    search_glob(s, "/usr/local/cuda", "/lib64", l);
+    search_glob(s, "/usr/local/cuda-", "*/lib64", l);
+}
+
 static int library_open(library *l, ty_error *err)
 {
-    char path[MAX_SONAMES * MAX_FOLDERS][PATH_BYTES];
-    const char *name[MAX_SONAMES * (MAX_FOLDERS + 1) + 1], *folder[MAX_FOLDERS];
-    const char *home = getenv("CUDA_HOME");
-    int n = 0, n_paths = 0, n_folders = 0;
+    search s = {.n = 0};
     void *handle;
-    if (home && *home)
-        folder[n_folders++] = home;
-    folder[n_folders++] = "/usr/local/cuda";
-    for (int i = 0; i < MAX_SONAMES && l->soname[i]; i++)
-        name[n++] = l->soname[i];
-    for (int f = 0; f < n_folders && !l->is_driver; f++)
-        for (int i = 0; i < MAX_SONAMES && l->soname[i]; i++) {
-            snprintf(path[n_paths], PATH_BYTES, "%s/lib64/%s", folder[f], l->soname[i]);
-            name[n++] = path[n_paths++];
-        }
-    name[n] = NULL;
-    l->open = l->open || ty_dl_open(name, l->symbols, l->n_symbols, l->table, &handle, err) == 0;
+    if (l->open)
+        return 0;
+    ty_arena_init(&s.arena);
+    search_fill(&s, l);
+    l->open = ty_dl_open(s.name, l->symbols, l->n_symbols, l->table, &handle, err) == 0;
+    ty_arena_fini(&s.arena);
     return l->open ? 0 : -1;
 }
 
@@ -83,5 +153,14 @@ static int library_open(library *l, ty_error *err)
 GETTER(cu)
 GETTER(nvrtc)
 GETTER(cublaslt)
-GETTER(cudnn)
 GETTER(nccl)
+
+/* cuDNN asks the loader for NVRTC and cuBLASLt by their sonames, and gets those that are open already wherever they
+ * were found. Its own parts it finds beside itself. */
+int ty_cudnn_get(const ty_cudnn **out, ty_error *err)
+{
+    *out = &cudnn;
+    library_open(&nvrtc_library, NULL);
+    library_open(&cublaslt_library, NULL);
+    return library_open(&cudnn_library, err);
+}

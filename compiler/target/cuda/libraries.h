@@ -1,8 +1,14 @@
 /* libraries.h - NVIDIA's libraries, opened by soname when they are first asked for.
  *
- * They are looked for where the loader looks (LD_LIBRARY_PATH, ldconfig's cache), then in $CUDA_HOME/lib64 and
- * /usr/local/cuda/lib64. An absent library is a normal answer: TY_E_NOT_FOUND with the loader's words. Tables live as
- * long as the process. Not for several threads at a time.
+ * They are looked for
+ *   1. in the folders of $TRAINYARD_CUDA_DIR, separated by ':': a toolkit, a folder of libraries, or pip's
+ * (site-packages or its nvidia/, where each wheel has a folder with a lib/ of its own);
+ *   2. where the loader looks: LD_LIBRARY_PATH, ldconfig's cache;
+ *   3. in pip's folder nvidia/, put beside the folder bin/ of this program or one level up;
+ *   4. in $CUDA_HOME/lib64, /usr/local/cuda/lib64 and /usr/local/cuda-VERSION/lib64.
+ * The driver's, which comes with the kernel module, only where the loader looks. In each place the newest soname wins.
+ * An absent library is a normal answer: TY_E_NOT_FOUND with the loader's words. Tables live as long as the process. Not
+ * for several threads at a time.
  */
 #ifndef TY_TARGET_CUDA_LIBRARIES_H
 #define TY_TARGET_CUDA_LIBRARIES_H

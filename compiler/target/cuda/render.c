@@ -7,16 +7,91 @@
 
 #define CUDA_THREADS     256
 #define CUDA_WARP        32
-#define CUDA_ROW_THREAD  4    /* longest row that one thread takes */
-#define CUDA_ROW_WARP    1024 /* longest row that one warp takes */
-#define CUDA_COLUMNS     32   /* columns of a block */
-#define CUDA_COLUMN_ROWS (CUDA_THREADS / CUDA_COLUMNS)
+#define CUDA_ROW_THREAD  4                             /* longest row that one thread takes */
+#define CUDA_ROW_WARP    1024                          /* longest row that one warp takes */
+#define CUDA_COLUMNS     32                            /* columns of a block */
+#define CUDA_WARPS       (CUDA_THREADS / CUDA_WARP)    /* of a block */
+#define CUDA_COLUMN_ROWS (CUDA_THREADS / CUDA_COLUMNS) /* threads of a column */
+
+/* Numbers inside of text. */
+#define CUDA_TEXT_OF(x) #x
+#define CUDA_TEXT(x)    CUDA_TEXT_OF(x)
+#define CUDA_WARP_OF    "TY_THREAD / " CUDA_TEXT(CUDA_WARP)
+#define CUDA_LANE_OF    "TY_THREAD % " CUDA_TEXT(CUDA_WARP)
+#define CUDA_COLUMN_OF  "TY_THREAD % " CUDA_TEXT(CUDA_COLUMNS)
 
 typedef enum cuda_form { CUDA_FLAT, CUDA_ROW_BY_THREAD, CUDA_ROW_BY_WARP, CUDA_ROW_BY_BLOCK, CUDA_BY_COLUMN } cuda_form;
+
+/* What a thread takes of a sequence. */
+typedef struct cuda_walk {
+    const char *first, *stride;
+    const char *only; /* "... && " where it takes none; NULL: always some */
+} cuda_walk;
+
+/* Partial results meet in an array of the block: threads write theirs, then each adds up n of them. */
+typedef struct cuda_meeting {
+    int slots;
+    const char *writer, *slot; /* "if (...) " or "" */
+    cuda_walk read;
+    int n;
+} cuda_meeting;
+
+static const cuda_meeting cuda_of_warps = {
+    CUDA_WARPS, "if (" CUDA_LANE_OF " == 0) ", CUDA_WARP_OF, {.first = "0", .stride = "1"}, CUDA_WARPS};
+static const cuda_meeting cuda_of_column = {
+    CUDA_THREADS, "", "TY_THREAD", {.first = CUDA_COLUMN_OF, .stride = CUDA_TEXT(CUDA_COLUMNS)}, CUDA_COLUMN_ROWS};
+
+/* How threads share the work. A point is a row; of FLAT, an element; of BY_COLUMN, a block of columns. */
+typedef struct cuda_layout {
+    const char *name;
+    int points; /* of a block at a time */
+    cuda_walk point, element;
+    const char *one;             /* the thread of a row that stores its scalars; NULL: the row has no other */
+    const char *barrier;         /* for the threads of a row; NULL likewise */
+    bool butterfly;              /* partial results of a warp meet, then */
+    const cuda_meeting *meeting; /* those of the block, unless NULL */
+} cuda_layout;
+
+static const cuda_layout cuda_layouts[] = {
+    [CUDA_FLAT] = {.name = "flat",
+                   .points = CUDA_THREADS,
+                   .point = {"TY_BLOCK * " CUDA_TEXT(CUDA_THREADS) " + TY_THREAD",
+                             "TY_BLOCKS * " CUDA_TEXT(CUDA_THREADS)}},
+    [CUDA_ROW_BY_THREAD] = {.name = "thread",
+                            .points = CUDA_THREADS,
+                            .point = {"TY_BLOCK * " CUDA_TEXT(CUDA_THREADS) " + TY_THREAD",
+                                      "TY_BLOCKS * " CUDA_TEXT(CUDA_THREADS)},
+                            .element = {"0", "1"}},
+    [CUDA_ROW_BY_WARP] = {.name = "warp",
+                          .points = CUDA_WARPS,
+                          .point = {"TY_BLOCK * " CUDA_TEXT(CUDA_WARPS) " + " CUDA_WARP_OF,
+                                    "TY_BLOCKS * " CUDA_TEXT(CUDA_WARPS)},
+                          .element = {CUDA_LANE_OF, CUDA_TEXT(CUDA_WARP)},
+                          .one = CUDA_LANE_OF " == 0",
+                          .barrier = "TY_WARP_BARRIER();",
+                          .butterfly = true},
+    [CUDA_ROW_BY_BLOCK] = {.name = "block",
+                           .points = 1,
+                           .point = {"TY_BLOCK", "TY_BLOCKS"},
+                           .element = {"TY_THREAD", CUDA_TEXT(CUDA_THREADS)},
+                           .one = "TY_THREAD == 0",
+                           .barrier = "TY_BARRIER();",
+                           .butterfly = true,
+                           .meeting = &cuda_of_warps},
+    [CUDA_BY_COLUMN] = {.name = "column",
+                        .points = 1,
+                        .point = {"TY_BLOCK", "TY_BLOCKS"},
+                        .element = {"TY_THREAD / " CUDA_TEXT(CUDA_COLUMNS), CUDA_TEXT(CUDA_COLUMN_ROWS),
+                                    "is_column && "},
+                        .one = "is_column && TY_THREAD < " CUDA_TEXT(CUDA_COLUMNS),
+                        .barrier = "TY_BARRIER();",
+                        .meeting = &cuda_of_column},
+};
 
 typedef struct cuda_text {
     ty_ktext t;
     cuda_form form;
+    const cuda_layout *layout;         /* of the form */
     int column;                        /* BY_COLUMN: its variable, else -1 */
     int outer[TY_K_MAX_VARS], n_outer; /* variables from slowest to fastest, without the column */
     int inner[TY_K_MAX_VARS], n_inner; /* likewise */
@@ -58,13 +133,8 @@ static cuda_text cuda_text_of(const ty_kernel *k)
     c.n_rows = cuda_extent(k, c.outer, c.n_outer);
     c.row = cuda_extent(k, c.inner, c.n_inner);
     c.form = cuda_form_of(&c);
+    c.layout = &cuda_layouts[c.form];
     return c;
-}
-
-/* Rows that a block has at a time; of BY_COLUMN, blocks of columns. */
-static int64_t cuda_rows_of_block(cuda_form form)
-{
-    return form == CUDA_ROW_BY_THREAD ? CUDA_THREADS : form == CUDA_ROW_BY_WARP ? CUDA_THREADS / CUDA_WARP : 1;
 }
 
 static int64_t cuda_column_blocks(const cuda_text *c)
@@ -72,14 +142,17 @@ static int64_t cuda_column_blocks(const cuda_text *c)
     return (c->t.k->extent[c->column] + CUDA_COLUMNS - 1) / CUDA_COLUMNS;
 }
 
+static int64_t cuda_points(const cuda_text *c)
+{
+    return c->n_rows * (c->form == CUDA_FLAT ? c->row : c->form == CUDA_BY_COLUMN ? cuda_column_blocks(c) : 1);
+}
+
 ty_cuda_launch ty_cuda_launch_of(const ty_kernel *k)
 {
     cuda_text c = cuda_text_of(k);
-    int64_t units = c.form == CUDA_FLAT        ? c.n_rows * c.row
-                    : c.form == CUDA_BY_COLUMN ? c.n_rows * cuda_column_blocks(&c)
-                                               : c.n_rows;
-    int64_t each = c.form == CUDA_FLAT ? CUDA_THREADS : cuda_rows_of_block(c.form);
-    return (ty_cuda_launch){CUDA_THREADS, (units + each - 1) / each, c.form > CUDA_ROW_BY_THREAD};
+    int64_t each = c.layout->points;
+    return (ty_cuda_launch){c.layout->name, CUDA_THREADS, (cuda_points(&c) + each - 1) / each,
+                            c.layout->barrier != NULL};
 }
 
 /* ---- loops ---- */
@@ -87,8 +160,18 @@ ty_cuda_launch ty_cuda_launch_of(const ty_kernel *k)
 static void cuda_close(cuda_text *c)
 {
     c->t.indent--;
-    ty_ktext_line(&c->t);
-    ty_buf_adds(c->t.out, "}\n");
+    ty_ktext_linef(&c->t, "}\n");
+}
+
+/* The type of loop variables; without a sign, as they are divided: by shifts and high words of products. */
+static const char *cuda_index(const cuda_text *c)
+{
+    return c->t.narrow ? "int" : "long";
+}
+
+static const char *cuda_number(const cuda_text *c)
+{
+    return c->t.narrow ? "unsigned" : "unsigned long";
 }
 
 /* Variables from the number of a point; the first one needs no remainder. `from` is used up. */
@@ -96,21 +179,20 @@ static void cuda_decode(cuda_text *c, const int *var, int n, const char *from)
 {
     for (int i = n - 1; i >= 0; i--) {
         long extent = (long)c->t.k->extent[var[i]];
-        ty_ktext_line(&c->t);
         if (i > 0)
-            ty_buf_addf(c->t.out, "const long i%d = %s %% %ldl; %s /= %ldl;\n", var[i], from, extent, from, extent);
+            ty_ktext_linef(&c->t, "const %s i%d = (%s)%s %% %ldu; %s = (%s)%s / %ldu;\n", cuda_index(c), var[i],
+                           cuda_number(c), from, extent, from, cuda_number(c), from, extent);
         else
-            ty_buf_addf(c->t.out, "const long i%d = %s;\n", var[i], from);
+            ty_ktext_linef(&c->t, "const %s i%d = %s;\n", cuda_index(c), var[i], from);
     }
 }
 
-static void cuda_open_points(cuda_text *c, const char *name, const char *first, const char *stride, int64_t n)
+static void cuda_open_points(cuda_text *c, const char *name, const cuda_walk *walk, int64_t n)
 {
-    ty_ktext_line(&c->t);
-    ty_buf_addf(c->t.out, "for (long %s0 = %s; %s0 < %ldl; %s0 += %s) {\n", name, first, name, (long)n, name, stride);
+    ty_ktext_linef(&c->t, "for (%s %s0 = %s; %s%s0 < %ld; %s0 += %s) {\n", cuda_index(c), name, walk->first,
+                   walk->only ? walk->only : "", name, (long)n, name, walk->stride);
     c->t.indent++;
-    ty_ktext_line(&c->t);
-    ty_buf_addf(c->t.out, "long %s = %s0; (void)%s;\n", name, name, name);
+    ty_ktext_linef(&c->t, "%s %s = %s0; (void)%s;\n", cuda_index(c), name, name, name);
 }
 
 /* ---- instructions ---- */
@@ -165,12 +247,11 @@ static const char *cuda_sum_type(const cuda_text *c, const ty_kreduction *red)
 /* acc and v become acc. A NaN stays. */
 static void cuda_combine(cuda_text *c, ty_combine how, const char *acc, const char *v)
 {
-    ty_ktext_line(&c->t);
     if (how == TY_SUM || how == TY_PROD)
-        ty_buf_addf(c->t.out, "%s %s= %s;\n", acc, how == TY_SUM ? "+" : "*", v);
+        ty_ktext_linef(&c->t, "%s %s= %s;\n", acc, how == TY_SUM ? "+" : "*", v);
     else
-        ty_buf_addf(c->t.out, "%s = %s %c %s || %s != %s ? %s : %s;\n", acc, v, how == TY_MAX ? '>' : '<', acc, v, v, v,
-                    acc);
+        ty_ktext_linef(&c->t, "%s = %s %c %s || %s != %s ? %s : %s;\n", acc, v, how == TY_MAX ? '>' : '<', acc, v, v, v,
+                       acc);
 }
 
 static void cuda_begin_sums(cuda_text *c, int stage)
@@ -179,8 +260,7 @@ static void cuda_begin_sums(cuda_text *c, int stage)
         const ty_kreduction *red = &c->t.k->reduction[i];
         if (red->stage != stage)
             continue;
-        ty_ktext_line(&c->t);
-        ty_buf_addf(c->t.out, "%s t%d = %s;\n", ty_ctypes[red->dtype].value, i, ty_ktext_identity(red));
+        ty_ktext_linef(&c->t, "%s t%d = %s;\n", ty_ctypes[red->dtype].value, i, ty_ktext_identity(red));
     }
 }
 
@@ -210,64 +290,30 @@ static void cuda_butterfly(cuda_text *c, int number)
     const char *type = cuda_sum_type(c, red);
     char acc[24];
     snprintf(acc, sizeof acc, "r%d", number);
-    ty_ktext_line(&c->t);
-    ty_buf_addf(c->t.out, "for (int m = %d; m > 0; m /= 2) {\n", CUDA_WARP / 2);
+    ty_ktext_linef(&c->t, "for (int m = %d; m > 0; m /= 2) {\n", CUDA_WARP / 2);
     c->t.indent++;
-    ty_ktext_line(&c->t);
-    ty_buf_addf(c->t.out, "const %s o = (%s)TY_SHUFFLE_%c(r%d, m);\n", type, type, cuda_shuffle_letter(c, red), number);
+    ty_ktext_linef(&c->t, "const %s o = (%s)TY_SHUFFLE_%c(r%d, m);\n", type, type, cuda_shuffle_letter(c, red), number);
     cuda_combine(c, red->how, acc, "o");
     cuda_close(c);
 }
 
-/* All threads of the block get what its warps come to, added in their order. Before the next row writes s comes the
- * barrier in front of the stage that uses the result. */
-static void cuda_over_warps(cuda_text *c, int number)
+/* Before the next row writes s comes the barrier in front of the stage that uses the result. */
+static void cuda_meet(cuda_text *c, int number)
 {
     const ty_kreduction *red = &c->t.k->reduction[number];
+    const cuda_meeting *m = c->layout->meeting;
+    const char *type = cuda_sum_type(c, red);
     char acc[24];
     snprintf(acc, sizeof acc, "r%d", number);
-    ty_ktext_line(&c->t);
-    ty_buf_addf(c->t.out, "TY_SHARED %s s%d[%d];\n", cuda_sum_type(c, red), number, CUDA_THREADS / CUDA_WARP);
-    ty_ktext_line(&c->t);
-    ty_buf_addf(c->t.out, "if (TY_THREAD %% %d == 0) s%d[TY_THREAD / %d] = r%d;\n", CUDA_WARP, number, CUDA_WARP,
-                number);
-    ty_ktext_line(&c->t);
-    ty_buf_addf(c->t.out, "TY_BARRIER();\n");
-    ty_ktext_line(&c->t);
-    ty_buf_addf(c->t.out, "r%d = s%d[0];\n", number, number);
-    ty_ktext_line(&c->t);
-    ty_buf_addf(c->t.out, "for (int w = 1; w < %d; w++) {\n", CUDA_THREADS / CUDA_WARP);
+    ty_ktext_linef(&c->t, "TY_SHARED %s s%d[%d];\n", type, number, m->slots);
+    ty_ktext_linef(&c->t, "%ss%d[%s] = r%d;\n", m->writer, number, m->slot, number);
+    ty_ktext_linef(&c->t, "TY_BARRIER();\n");
+    ty_ktext_linef(&c->t, "r%d = s%d[%s];\n", number, number, m->read.first);
+    ty_ktext_linef(&c->t, "for (int w = 1; w < %d; w++) {\n", m->n);
     c->t.indent++;
-    ty_ktext_line(&c->t);
-    ty_buf_addf(c->t.out, "const %s o = s%d[w];\n", cuda_sum_type(c, red), number);
+    ty_ktext_linef(&c->t, "const %s o = s%d[%s + w * %s];\n", type, number, m->read.first, m->read.stride);
     cuda_combine(c, red->how, acc, "o");
     cuda_close(c);
-}
-
-/* Eight threads a column: each gets what they come to, added in their order. */
-static void cuda_over_column(cuda_text *c, int number)
-{
-    const ty_kreduction *red = &c->t.k->reduction[number];
-    char acc[24];
-    snprintf(acc, sizeof acc, "r%d", number);
-    ty_ktext_line(&c->t);
-    ty_buf_addf(c->t.out, "TY_SHARED %s s%d[%d];\n", cuda_sum_type(c, red), number, CUDA_THREADS);
-    ty_ktext_line(&c->t);
-    ty_buf_addf(c->t.out, "s%d[TY_THREAD] = r%d;\n", number, number);
-    ty_ktext_line(&c->t);
-    ty_buf_addf(c->t.out, "TY_BARRIER();\n");
-    ty_ktext_line(&c->t);
-    ty_buf_addf(c->t.out, "r%d = s%d[TY_THREAD %% %d];\n", number, number, CUDA_COLUMNS);
-    ty_ktext_line(&c->t);
-    ty_buf_addf(c->t.out, "for (int w = 1; w < %d; w++) {\n", CUDA_COLUMN_ROWS);
-    c->t.indent++;
-    ty_ktext_line(&c->t);
-    ty_buf_addf(c->t.out, "const %s o = s%d[TY_THREAD %% %d + w * %d];\n", cuda_sum_type(c, red), number, CUDA_COLUMNS,
-                CUDA_COLUMNS);
-    cuda_combine(c, red->how, acc, "o");
-    cuda_close(c);
-    ty_ktext_line(&c->t);
-    ty_buf_addf(c->t.out, "TY_BARRIER();\n");
 }
 
 /* Partial results of threads become results that every thread of the row has. */
@@ -277,34 +323,21 @@ static void cuda_end_sums(cuda_text *c, int stage)
         const ty_kreduction *red = &c->t.k->reduction[i];
         if (red->stage != stage)
             continue;
-        ty_ktext_line(&c->t);
-        ty_buf_addf(c->t.out, "%s r%d = t%d;\n", cuda_sum_type(c, red), i, i);
-        if (c->form == CUDA_ROW_BY_WARP || c->form == CUDA_ROW_BY_BLOCK)
+        ty_ktext_linef(&c->t, "%s r%d = t%d;\n", cuda_sum_type(c, red), i, i);
+        if (c->layout->butterfly)
             cuda_butterfly(c, i);
-        if (c->form == CUDA_ROW_BY_BLOCK)
-            cuda_over_warps(c, i);
-        if (c->form == CUDA_BY_COLUMN)
-            cuda_over_column(c, i);
+        if (c->layout->meeting)
+            cuda_meet(c, i);
     }
 }
 
 /* ---- stages ---- */
 
-/* First element of a thread and its stride through a row. */
-static const struct {
-    const char *first, *stride;
-} cuda_walk[] = {
-    [CUDA_ROW_BY_THREAD] = {"0", "1"},
-    [CUDA_ROW_BY_WARP] = {"TY_THREAD % 32", "32"},
-    [CUDA_ROW_BY_BLOCK] = {"TY_THREAD", "256"},
-    [CUDA_BY_COLUMN] = {"is_column ? TY_THREAD / 32 : 0x7fffffffffffffffl", "8"},
-};
-
 static void cuda_loop_stage(cuda_text *c, int stage)
 {
     cuda_begin_sums(c, stage);
     cuda_instrs(c, stage, 0);
-    cuda_open_points(c, "e", cuda_walk[c->form].first, cuda_walk[c->form].stride, c->row);
+    cuda_open_points(c, "e", &c->layout->element, c->row);
     cuda_decode(c, c->inner, c->n_inner, "e");
     cuda_instrs(c, stage, 1);
     cuda_add_sums(c, stage);
@@ -313,44 +346,32 @@ static void cuda_loop_stage(cuda_text *c, int stage)
     cuda_end_sums(c, stage);
 }
 
-/* Scalars of a row: every thread computes them, one stores. */
+static void cuda_open_one(cuda_text *c)
+{
+    ty_ktext_linef(&c->t, "if (%s) {\n", c->layout->one);
+    c->t.indent++;
+}
+
+/* Scalars of a row: every thread computes them, one stores. But a column that is none must not be read. */
 static void cuda_row_stage(cuda_text *c, int stage)
 {
-    static const char *const who[] = {[CUDA_ROW_BY_THREAD] = "1",
-                                      [CUDA_ROW_BY_WARP] = "TY_THREAD % 32 == 0",
-                                      [CUDA_ROW_BY_BLOCK] = "TY_THREAD == 0",
-                                      [CUDA_BY_COLUMN] = "is_column && TY_THREAD < 32"};
-    bool guarded = c->form == CUDA_BY_COLUMN; /* a column that is none must not be read */
-    if (guarded) {
-        ty_ktext_line(&c->t);
-        ty_buf_addf(c->t.out, "if (%s) {\n", who[c->form]);
-        c->t.indent++;
-    }
+    bool only_one = c->form == CUDA_BY_COLUMN, is_open = c->layout->one && (only_one || cuda_has_stores(c, stage));
+    if (only_one)
+        cuda_open_one(c);
     cuda_instrs(c, stage, -1);
-    if (!guarded && cuda_has_stores(c, stage)) {
-        ty_ktext_line(&c->t);
-        ty_buf_addf(c->t.out, "if (%s) {\n", who[c->form]);
-        c->t.indent++;
-    }
+    if (is_open && !only_one)
+        cuda_open_one(c);
     cuda_stores(c, stage);
-    if (guarded || cuda_has_stores(c, stage))
+    if (is_open)
         cuda_close(c);
 }
 
 /* What one stage has written another may read. */
-static void cuda_between_stages(cuda_text *c)
-{
-    ty_ktext_line(&c->t);
-    ty_buf_adds(c->t.out, c->form == CUDA_ROW_BY_WARP     ? "TY_WARP_BARRIER();\n"
-                          : c->form == CUDA_ROW_BY_THREAD ? "\n"
-                                                          : "TY_BARRIER();\n");
-}
-
 static void cuda_stages(cuda_text *c)
 {
     for (int stage = 0; stage < c->t.k->n_stages; stage++) {
-        if (stage)
-            cuda_between_stages(c);
+        if (stage && c->layout->barrier)
+            ty_ktext_linef(&c->t, "%s\n", c->layout->barrier);
         if (stage & 1)
             cuda_row_stage(c, stage);
         else
@@ -367,38 +388,30 @@ static void cuda_flat(cuda_text *c)
         all[n++] = c->outer[i];
     for (int i = 0; i < c->n_inner; i++)
         all[n++] = c->inner[i];
-    cuda_open_points(c, "p", "TY_BLOCK * 256l + TY_THREAD", "TY_BLOCKS * 256l", c->n_rows * c->row);
     cuda_decode(c, all, n, "p");
     cuda_instrs(c, 0, -1);
     cuda_stores(c, 0);
-    cuda_close(c);
 }
 
-static void cuda_rows(cuda_text *c)
-{
-    static const char *const first[] = {[CUDA_ROW_BY_THREAD] = "TY_BLOCK * 256l + TY_THREAD",
-                                        [CUDA_ROW_BY_WARP] = "TY_BLOCK * 8l + TY_THREAD / 32",
-                                        [CUDA_ROW_BY_BLOCK] = "TY_BLOCK"};
-    static const char *const stride[] = {[CUDA_ROW_BY_THREAD] = "TY_BLOCKS * 256l",
-                                         [CUDA_ROW_BY_WARP] = "TY_BLOCKS * 8l",
-                                         [CUDA_ROW_BY_BLOCK] = "TY_BLOCKS"};
-    cuda_open_points(c, "p", first[c->form], stride[c->form], c->n_rows);
-    cuda_decode(c, c->outer, c->n_outer, "p");
-    cuda_stages(c);
-    cuda_close(c);
-}
-
-static void cuda_columns(cuda_text *c)
+static void cuda_column(cuda_text *c)
 {
     long blocks = (long)cuda_column_blocks(c), extent = (long)c->t.k->extent[c->column];
-    cuda_open_points(c, "p", "TY_BLOCK", "TY_BLOCKS", c->n_rows * blocks);
-    ty_ktext_line(&c->t);
-    ty_buf_addf(c->t.out, "const long i%d = p %% %ldl * %d + TY_THREAD %% %d; p /= %ldl;\n", c->column, blocks,
-                CUDA_COLUMNS, CUDA_COLUMNS, blocks);
-    ty_ktext_line(&c->t);
-    ty_buf_addf(c->t.out, "const int is_column = i%d < %ldl; (void)is_column;\n", c->column, extent);
-    cuda_decode(c, c->outer, c->n_outer, "p");
-    cuda_stages(c);
+    ty_ktext_linef(&c->t, "const %s i%d = p %% %ld * %d + %s; p /= %ld;\n", cuda_index(c), c->column, blocks,
+                   CUDA_COLUMNS, CUDA_COLUMN_OF, blocks);
+    ty_ktext_linef(&c->t, "const int is_column = i%d < %ld; (void)is_column;\n", c->column, extent);
+}
+
+static void cuda_body(cuda_text *c)
+{
+    cuda_open_points(c, "p", &c->layout->point, cuda_points(c));
+    if (c->form == CUDA_FLAT) {
+        cuda_flat(c);
+    } else {
+        if (c->form == CUDA_BY_COLUMN)
+            cuda_column(c);
+        cuda_decode(c, c->outer, c->n_outer, "p");
+        cuda_stages(c);
+    }
     cuda_close(c);
 }
 
@@ -419,6 +432,7 @@ void ty_cuda_render_kernel(const ty_kernel *k, const uint32_t *alias, const int6
     cuda_text c = cuda_text_of(k);
     c.t.alias = alias;
     c.t.base = base;
+    c.t.narrow = ty_ktext_fits_int(k, base);
     c.t.out = out;
     c.t.cut = -1;
     c.t.row_guard = TY_NONE;
@@ -426,12 +440,7 @@ void ty_cuda_render_kernel(const ty_kernel *k, const uint32_t *alias, const int6
     ty_buf_adds(out, "(");
     cuda_parameters(k, alias, out);
     ty_buf_adds(out, ")\n{\n");
-    if (c.form == CUDA_FLAT)
-        cuda_flat(&c);
-    else if (c.form == CUDA_BY_COLUMN)
-        cuda_columns(&c);
-    else
-        cuda_rows(&c);
+    cuda_body(&c);
     ty_buf_adds(out, "}\n");
 }
 

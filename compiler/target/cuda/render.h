@@ -24,8 +24,9 @@
 
 /* What the launch of a kernel must be. */
 typedef struct ty_cuda_launch {
-    int threads;    /* of a block */
-    int64_t blocks; /* that have something to do; fewer walk in strides */
+    const char *form; /* how it is laid over threads, in a word */
+    int threads;      /* of a block */
+    int64_t blocks;   /* that have something to do; fewer walk in strides */
     bool has_barriers;
 } ty_cuda_launch;
 

@@ -1,6 +1,6 @@
 /* cache.c - entries: written, read, proven, removed. See cache.h. */
 #define _GNU_SOURCE
-#include "compiler/target/cpu/cache.h"
+#include "compiler/target/cache.h"
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -91,17 +91,27 @@ static int cache_write(const char *folder, const char *name, const char *bytes, 
     return rc;
 }
 
-/* Copies object i and adds its line. */
-static int cache_store_object(const char *from, const char *to, int i, ty_buf *text, ty_error *err)
+static int cache_fetch_object(const ty_cache_objects *from, const char *name, int i, ty_buf *object, ty_error *err)
 {
-    char path[CACHE_PATH_BYTES], name[32], hex[TY_SHA256_HEX_BYTES];
+    char path[CACHE_PATH_BYTES];
+    if (!from->folder)
+        return ty_buf_add(object, from->bytes[i], from->n_bytes[i]) == 0
+                   ? 0
+                   : ty_error_set(err, TY_E_LIMIT, "no memory for compiled kernels");
+    if (!cache_path(path, from->folder, name, ""))
+        return ty_error_set(err, TY_E_LIMIT, "the path is too long: %s", from->folder);
+    return ty_file_read(path, object, err);
+}
+
+/* Copies object i and adds its line. */
+static int cache_store_object(const ty_cache_objects *from, const char *to, int i, ty_buf *text, ty_error *err)
+{
+    char name[32], hex[TY_SHA256_HEX_BYTES];
     uint8_t digest[TY_SHA256_BYTES];
     ty_buf object;
-    snprintf(name, sizeof name, "k%d.so", i);
-    if (!cache_path(path, from, name, ""))
-        return ty_error_set(err, TY_E_LIMIT, "the path is too long: %s", from);
+    snprintf(name, sizeof name, "k%d%s", i, from->suffix);
     ty_buf_init(&object, 1u << 30);
-    int rc = ty_file_read(path, &object, err);
+    int rc = cache_fetch_object(from, name, i, &object, err);
     if (rc == 0)
         rc = ty_sha256_bytes(object.data, object.len, digest, err);
     if (rc == 0)
@@ -112,13 +122,13 @@ static int cache_store_object(const char *from, const char *to, int i, ty_buf *t
     return rc;
 }
 
-static int cache_fill(const char *from, const ty_cache_key *key, int n_files, const char *to, ty_error *err)
+static int cache_fill(const ty_cache_objects *from, const ty_cache_key *key, const char *to, ty_error *err)
 {
     ty_buf text;
     int rc = 0;
     ty_buf_init(&text, CACHE_ENTRY_BYTES);
     cache_describe(key, &text);
-    for (int i = 0; i < n_files && rc == 0; i++)
+    for (int i = 0; i < from->n && rc == 0; i++)
         rc = cache_store_object(from, to, i, &text, err);
     if (rc == 0 && text.failed)
         rc = ty_error_set(err, TY_E_LIMIT, "the description of the kernels is too long");
@@ -139,7 +149,7 @@ static void cache_make_room(const char *to)
     ty_arena_fini(&a);
 }
 
-int ty_cache_store(const char *from, const ty_cache_key *key, int n_files, const char *to, ty_error *err)
+int ty_cache_store(const ty_cache_objects *objects, const ty_cache_key *key, const char *to, ty_error *err)
 {
     char work[CACHE_PATH_BYTES];
     const char *slash = strrchr(to, '/');
@@ -149,7 +159,7 @@ int ty_cache_store(const char *from, const ty_cache_key *key, int n_files, const
     if (!mkdtemp(work))
         return ty_error_errno(err, TY_E_CREATE, errno, "making a folder for compiled kernels beside %s", to);
     int rc = chmod(work, 0755) < 0 ? ty_error_errno(err, TY_E_CREATE, errno, "%s", work)
-                                   : cache_fill(from, key, n_files, work, err);
+                                   : cache_fill(objects, key, work, err);
     if (rc == 0) {
         cache_make_room(to);
         if (rename(work, to) < 0)
@@ -163,7 +173,8 @@ int ty_cache_store(const char *from, const ty_cache_key *key, int n_files, const
 static bool cache_is_object_name(const char *name)
 {
     int n = 0;
-    return name[0] == 'k' && sscanf(name, "k%*3[0-9].so%n", &n) == 0 && n > 0 && name[n] == 0;
+    bool numbered = name[0] == 'k' && sscanf(name, "k%*3[0-9]%n", &n) == 0 && n > 0;
+    return numbered && (strcmp(name + n, ".so") == 0 || strcmp(name + n, ".cubin") == 0);
 }
 
 static int cache_read_line(char *line, ty_arena *a, ty_cache_entry *out)

@@ -1,7 +1,7 @@
 /* cache.h - compiled kernels kept in a folder and found again.
  *
  *     DIR/<64 hex>/entry.txt    what the objects were made of and from, and their hashes
- *     DIR/<64 hex>/k0.so ...    one object a translation unit
+ *     DIR/<64 hex>/k0.so ...    one object a translation unit; k0.cubin ... for a GPU
  *     DIR/<64 hex>.lock         held by the process that compiles this entry
  *
  * The name is the SHA-256 of the fields that decide the objects: our version, the C compiler's program, its flags, the
@@ -13,8 +13,8 @@
  * at once compile once. The entries used longest ago go when the folder has grown past its limit. Whoever may write
  * into the folder may run code in this process: keep it yours.
  */
-#ifndef TY_TARGET_CPU_CACHE_H
-#define TY_TARGET_CPU_CACHE_H
+#ifndef TY_TARGET_CACHE_H
+#define TY_TARGET_CACHE_H
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -60,9 +60,18 @@ int ty_cache_read(const char *folder, ty_arena *a, ty_cache_entry *out, ty_error
 /* Whether every file is there with its hash; the error names the one that is not. */
 int ty_cache_verify(const char *folder, const ty_cache_entry *entry, ty_error *err);
 
-/* Copies k0.so ... k<n-1>.so out of `from`, with their description, to a folder that appears whole at `to`; a former
- * one of the same kind is replaced. The parent must be there. */
-int ty_cache_store(const char *from, const ty_cache_key *key, int n_files, const char *to, ty_error *err);
+/* Objects to be kept: k0<suffix> ... k<n-1><suffix> in a folder, or bytes. */
+typedef struct ty_cache_objects {
+    const char *suffix; /* ".so", ".cubin" */
+    int n;
+    const char *folder; /* NULL: bytes */
+    const void *bytes[TY_CACHE_MAX_FILES];
+    size_t n_bytes[TY_CACHE_MAX_FILES];
+} ty_cache_objects;
+
+/* Copies objects, with their description, to a folder that appears whole at `to`; a former one of the same kind is
+ * replaced. The parent must be there. */
+int ty_cache_store(const ty_cache_objects *objects, const ty_cache_key *key, const char *to, ty_error *err);
 /* Entries used longest ago go until all together have at most max_bytes; `keep` stays. */
 void ty_cache_trim(const char *dir, const char *keep, int64_t max_bytes);
 /* Notes that the entry was used now. */

@@ -1,6 +1,6 @@
 /* cache_key.c - what decides compiled kernels beside their text, and the first difference in words. See cache.h. */
 #define _GNU_SOURCE
-#include "compiler/target/cpu/cache.h"
+#include "compiler/target/cache.h"
 
 #include "base/file.h"
 #include "base/version.h"

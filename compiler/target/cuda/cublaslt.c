@@ -1,0 +1,285 @@
+/* cublaslt.c - see cublaslt.h. */
+#include "compiler/target/cuda/cublaslt.h"
+
+#include "compiler/target/cuda/libraries.h"
+
+#include <inttypes.h>
+
+/* ---- types ---- */
+
+typedef struct type_row {
+    ty_dtype dtype;
+    unsigned type, compute, scale;
+    const char *text; /* of `compute` */
+} type_row;
+
+static const type_row type_rows[] = {
+    {TY_F32, TY_CUDA_R_32F, TY_CUBLAS_COMPUTE_32F, TY_CUDA_R_32F, "f32"},
+    {TY_BF16, TY_CUDA_R_16BF, TY_CUBLAS_COMPUTE_32F, TY_CUDA_R_32F, "f32"},
+    {TY_F16, TY_CUDA_R_16F, TY_CUBLAS_COMPUTE_32F, TY_CUDA_R_32F, "f32"},
+    {TY_F64, TY_CUDA_R_64F, TY_CUBLAS_COMPUTE_64F, TY_CUDA_R_64F, "f64"},
+};
+
+static const type_row *type_of(ty_dtype dtype)
+{
+    for (size_t i = 0; i < sizeof type_rows / sizeof *type_rows; i++)
+        if (type_rows[i].dtype == dtype)
+            return &type_rows[i];
+    return NULL;
+}
+
+static const char *type_text(unsigned type)
+{
+    for (size_t i = 0; i < sizeof type_rows / sizeof *type_rows; i++)
+        if (type_rows[i].type == type)
+            return ty_dtype_text(type_rows[i].dtype);
+    return "?";
+}
+
+static const char *compute_text(unsigned compute)
+{
+    if (compute == TY_CUBLAS_COMPUTE_32F_FAST_TF32)
+        return "tf32";
+    for (size_t i = 0; i < sizeof type_rows / sizeof *type_rows; i++)
+        if (type_rows[i].compute == compute)
+            return type_rows[i].text;
+    return "?";
+}
+
+/* ---- shapes ---- */
+
+/* What lies by rows as [rows, columns] is, by columns, [columns, rows]. */
+static ty_cublaslt_matrix matrix_of(const ty_type *t, unsigned type)
+{
+    int64_t rows = t->dim[t->rank - 2], columns = t->dim[t->rank - 1];
+    return (ty_cublaslt_matrix){
+        .type = type, .rows = columns, .columns = rows, .leading = columns, .stride = rows * columns};
+}
+
+int ty_cublaslt_product_of(const ty_graph *g, uint32_t node, bool tf32, ty_cublaslt_product *out, ty_error *err)
+{
+    const ty_type *a = ty_graph_type(g, ty_graph_in(g, node, 0)), *b = ty_graph_type(g, ty_graph_in(g, node, 1));
+    const ty_type *c = ty_graph_type(g, ty_val_make(node, 0));
+    const type_row *in = type_of((ty_dtype)a->dtype), *res = type_of((ty_dtype)c->dtype);
+    uint32_t flags = ty_graph_attr(g, node)->flags;
+    if (!in || !res || a->dtype != b->dtype)
+        return ty_error_set(err, TY_E_UNSUPPORTED, "cuBLASLt does not multiply %s by %s into %s",
+                            ty_dtype_text((ty_dtype)a->dtype), ty_dtype_text((ty_dtype)b->dtype),
+                            ty_dtype_text((ty_dtype)c->dtype));
+    *out = (ty_cublaslt_product){.a = matrix_of(b, in->type),
+                                 .b = matrix_of(a, in->type),
+                                 .d = matrix_of(c, res->type),
+                                 .trans_a = flags & 2,
+                                 .trans_b = flags & 1,
+                                 .adds = ty_graph_node(g, node)->n_in > 2,
+                                 .batch = 1,
+                                 .compute = in->compute,
+                                 .scale = in->scale};
+    if (tf32 && in->dtype == TY_F32)
+        out->compute = TY_CUBLAS_COMPUTE_32F_FAST_TF32;
+    for (int i = 0; i < c->rank - 2; i++)
+        out->batch *= c->dim[i];
+    out->m = out->d.rows;
+    out->n = out->d.columns;
+    out->k = out->trans_a ? out->a.rows : out->a.columns;
+    return 0;
+}
+
+/* ---- text ---- */
+
+static void print_matrix(const char *name, const ty_cublaslt_matrix *x, ty_buf *out)
+{
+    ty_buf_addf(out, " %s %s[%" PRId64 ",%" PRId64 "]/%" PRId64 "+%" PRId64, name, type_text(x->type), x->rows,
+                x->columns, x->leading, x->stride);
+}
+
+void ty_cublaslt_print(const ty_cublaslt_product *p, ty_buf *out)
+{
+    ty_buf_addf(out, "%c%c%s %" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64 " in %s", p->trans_a ? 'T' : 'N',
+                p->trans_b ? 'T' : 'N', p->adds ? "+" : "", p->batch, p->m, p->n, p->k, compute_text(p->compute));
+    print_matrix("a", &p->a, out);
+    print_matrix("b", &p->b, out);
+    print_matrix("d", &p->d, out);
+}
+
+/* ---- on a GPU ---- */
+
+/* A product with its descriptors and the algorithm that cuBLASLt thinks best. */
+typedef struct cublaslt_call {
+    const ty_cublaslt *lib;
+    const ty_cuda_libraries *shared;
+    cublasLtMatmulDesc_t desc;
+    cublasLtMatrixLayout_t a, b, d;
+    cublasLtMatmulAlgo_t algo;
+    CUdeviceptr a_at, b_at, c_at, d_at; /* c: what is added, or the result */
+    union {
+        float f;
+        double d;
+    } one, beta; /* as the scale's type says */
+} cublaslt_call;
+
+static int cublaslt_status(const ty_cublaslt *lib, unsigned status, const char *what, ty_error *err)
+{
+    if (status == 0)
+        return 0;
+    return ty_error_set(err, TY_E_LIBRARY, "cuBLASLt: %s: %s", what, lib->cublasLtGetStatusString(status));
+}
+
+int ty_cublaslt_open(cublasLtHandle_t *out, ty_error *err)
+{
+    const ty_cublaslt *lib;
+    if (ty_cublaslt_get(&lib, err) < 0)
+        return -1;
+    return cublaslt_status(lib, lib->cublasLtCreate(out), "opening", err);
+}
+
+void ty_cublaslt_close(cublasLtHandle_t handle)
+{
+    const ty_cublaslt *lib;
+    if (handle && ty_cublaslt_get(&lib, NULL) == 0)
+        lib->cublasLtDestroy(handle);
+}
+
+static unsigned make_layout(const ty_cublaslt *lib, const ty_cublaslt_matrix *x, int64_t batch,
+                            cublasLtMatrixLayout_t *out)
+{
+    int32_t count = (int32_t)batch;
+    unsigned status =
+        lib->cublasLtMatrixLayoutCreate(out, x->type, (uint64_t)x->rows, (uint64_t)x->columns, x->leading);
+    if (status == 0 && batch > 1)
+        status =
+            lib->cublasLtMatrixLayoutSetAttribute(*out, TY_CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count);
+    if (status == 0 && batch > 1)
+        status = lib->cublasLtMatrixLayoutSetAttribute(*out, TY_CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &x->stride,
+                                                       sizeof x->stride);
+    return status;
+}
+
+static unsigned make_desc(const ty_cublaslt *lib, const ty_cublaslt_product *p, cublasLtMatmulDesc_t *out)
+{
+    static const int32_t op[] = {[false] = TY_CUBLAS_OP_N, [true] = TY_CUBLAS_OP_T};
+    unsigned status = lib->cublasLtMatmulDescCreate(out, p->compute, p->scale);
+    if (status == 0)
+        status = lib->cublasLtMatmulDescSetAttribute(*out, TY_CUBLASLT_MATMUL_DESC_TRANSA, &op[p->trans_a], sizeof *op);
+    if (status == 0)
+        status = lib->cublasLtMatmulDescSetAttribute(*out, TY_CUBLASLT_MATMUL_DESC_TRANSB, &op[p->trans_b], sizeof *op);
+    return status;
+}
+
+/* cuBLASLt may count on multiples of 256 unless it is told. */
+static uint32_t alignment_of(CUdeviceptr at)
+{
+    uint32_t bytes = 256;
+    while (at % bytes != 0)
+        bytes /= 2;
+    return bytes;
+}
+
+static unsigned make_preference(const cublaslt_call *call, cublasLtMatmulPreference_t *out)
+{
+    const ty_cublaslt *lib = call->lib;
+    const struct {
+        unsigned attribute;
+        CUdeviceptr at;
+    } aligned[] = {{TY_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, call->a_at},
+                   {TY_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, call->b_at},
+                   {TY_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, call->c_at},
+                   {TY_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, call->d_at}};
+    uint64_t most = call->shared->workspace_bytes;
+    unsigned status = lib->cublasLtMatmulPreferenceCreate(out);
+    if (status == 0)
+        status = lib->cublasLtMatmulPreferenceSetAttribute(*out, TY_CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most,
+                                                           sizeof most);
+    for (size_t i = 0; i < sizeof aligned / sizeof *aligned && status == 0; i++) {
+        uint32_t bytes = alignment_of(aligned[i].at);
+        status = lib->cublasLtMatmulPreferenceSetAttribute(*out, aligned[i].attribute, &bytes, sizeof bytes);
+    }
+    return status;
+}
+
+static int choose_algorithm(cublaslt_call *call, ty_error *err)
+{
+    const ty_cublaslt *lib = call->lib;
+    cublasLtMatmulPreference_t preference = NULL;
+    cublasLtMatmulHeuristicResult_t best = {0};
+    int found = 0;
+    unsigned status = make_preference(call, &preference);
+    if (status == 0)
+        status = lib->cublasLtMatmulAlgoGetHeuristic(call->shared->cublaslt, call->desc, call->a, call->b, call->d,
+                                                     call->d, preference, 1, &best, &found);
+    if (preference)
+        lib->cublasLtMatmulPreferenceDestroy(preference);
+    call->algo = best.algo;
+    if (status == 0 && found == 0)
+        return ty_error_set(err, TY_E_LIBRARY, "cuBLASLt: no algorithm for a product");
+    return cublaslt_status(lib, status, "choosing an algorithm", err);
+}
+
+static void call_release(void *prepared)
+{
+    cublaslt_call *call = prepared;
+    const cublasLtMatrixLayout_t layout[] = {call->a, call->b, call->d};
+    for (size_t i = 0; i < sizeof layout / sizeof *layout; i++)
+        if (layout[i])
+            call->lib->cublasLtMatrixLayoutDestroy(layout[i]);
+    if (call->desc)
+        call->lib->cublasLtMatmulDescDestroy(call->desc);
+}
+
+static int call_run(const void *prepared, ty_error *err)
+{
+    const cublaslt_call *call = prepared;
+    const ty_cuda_libraries *shared = call->shared;
+    unsigned status = call->lib->cublasLtMatmul(
+        shared->cublaslt, call->desc, &call->one, (void *)(uintptr_t)call->a_at, call->a, (void *)(uintptr_t)call->b_at,
+        call->b, &call->beta, (void *)(uintptr_t)call->c_at, call->d, (void *)(uintptr_t)call->d_at, call->d,
+        &call->algo, (void *)(uintptr_t)shared->workspace, shared->workspace_bytes, shared->stream);
+    return cublaslt_status(call->lib, status, "multiplying", err);
+}
+
+static void call_scale(cublaslt_call *call, const ty_cublaslt_product *p)
+{
+    if (p->scale == TY_CUDA_R_64F)
+        call->one.d = 1.0, call->beta.d = p->adds;
+    else
+        call->one.f = 1.0f, call->beta.f = p->adds;
+}
+
+/* Its first matrix is our second operand. */
+static void call_point(cublaslt_call *call, const ty_cublaslt_product *p, const CUdeviceptr *at)
+{
+    call->a_at = at[1];
+    call->b_at = at[0];
+    call->d_at = at[p->adds ? 3 : 2];
+    call->c_at = p->adds ? at[2] : call->d_at;
+}
+
+int ty_cublaslt_prepare(const ty_cuda_libraries *libraries, const ty_graph *g, uint32_t node, const CUdeviceptr *at,
+                        ty_cuda_library_call *out, ty_error *err)
+{
+    ty_cublaslt_product p;
+    cublaslt_call *call = TY_NEW(libraries->arena, cublaslt_call);
+    call->shared = libraries;
+    if (ty_cublaslt_get(&call->lib, err) < 0 || ty_cublaslt_product_of(g, node, libraries->tf32, &p, err) < 0)
+        return -1;
+    call_scale(call, &p);
+    call_point(call, &p, at);
+    unsigned status = make_desc(call->lib, &p, &call->desc);
+    status = status ? status : make_layout(call->lib, &p.a, p.batch, &call->a);
+    status = status ? status : make_layout(call->lib, &p.b, p.batch, &call->b);
+    status = status ? status : make_layout(call->lib, &p.d, p.batch, &call->d);
+    *out = (ty_cuda_library_call){call_run, call_release, call};
+    if (cublaslt_status(call->lib, status, "describing a product", err) == 0 && choose_algorithm(call, err) == 0)
+        return 0;
+    ty_cuda_library_release(out);
+    return -1;
+}
+
+int ty_cublaslt_describe(const ty_graph *g, uint32_t node, ty_buf *out, ty_error *err)
+{
+    ty_cublaslt_product p;
+    if (ty_cublaslt_product_of(g, node, false, &p, err) < 0)
+        return -1;
+    ty_cublaslt_print(&p, out);
+    return 0;
+}

@@ -1,0 +1,44 @@
+/* cudnn.h - convolutions by cuDNN: what it must be told, which no GPU is needed to know, and the call.
+ *
+ * Through cuDNN's graph of operations (cudnnBackend...), since its older functions are deprecated: descriptors of three
+ * tensors and of the windows, an operation, a graph of that one operation, then the engines that cuDNN proposes, best
+ * first. Taken is the first that gives the same bits in every run, keeps the precision, and fits into the workspace.
+ */
+#ifndef TY_TARGET_CUDA_CUDNN_H
+#define TY_TARGET_CUDA_CUDNN_H
+
+#include "compiler/ops/sliding.h"
+#include "compiler/target/cuda/library.h"
+
+enum { TY_CUDNN_RANK = 2 + TY_SLIDING_AXES };
+
+/* A tensor as cuDNN sees it: image (or filter), channel, spatial axes; strides say how it lies. */
+typedef struct ty_cudnn_tensor {
+    int64_t dim[TY_CUDNN_RANK], stride[TY_CUDNN_RANK];
+} ty_cudnn_tensor;
+
+/* y = x windowed with w; the op computes y (conv), x (conv_dx) or w (conv_dw) from the two others. */
+typedef struct ty_cudnn_conv {
+    ty_op op;
+    int n_axes; /* spatial: 2 or 3; one axis is seen as two */
+    int rank;   /* 2 + n_axes */
+    ty_cudnn_tensor x, w, y;
+    int64_t step[TY_SLIDING_AXES], dil[TY_SLIDING_AXES], lo[TY_SLIDING_AXES], hi[TY_SLIDING_AXES];
+    ty_dtype dtype;
+    unsigned type, compute; /* cudnnDataType_t: of the tensors, of sums */
+} ty_cudnn_conv;
+
+/* The convolution that `node` is. TY_E_UNSUPPORTED for types that cuDNN does not take. */
+int ty_cudnn_conv_of(const ty_graph *g, uint32_t node, ty_cudnn_conv *out, ty_error *err);
+/* Appends all of it, on one line. */
+void ty_cudnn_print(const ty_cudnn_conv *c, ty_buf *out);
+
+/* ---- on a GPU: rows of library.c ---- */
+
+int ty_cudnn_describe(const ty_graph *g, uint32_t node, ty_buf *out, ty_error *err);
+int ty_cudnn_prepare(const ty_cuda_libraries *libraries, const ty_graph *g, uint32_t node, const CUdeviceptr *at,
+                     ty_cuda_library_call *out, ty_error *err);
+int ty_cudnn_open(CUstream stream, cudnnHandle_t *out, ty_error *err);
+void ty_cudnn_close(cudnnHandle_t handle);
+
+#endif

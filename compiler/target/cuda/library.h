@@ -1,0 +1,48 @@
+/* library.h - ops that are not generated, on a GPU: which library computes them, what it is told, and the call.
+ *
+ * Describing needs no GPU: what a library is told is worked out from the node alone. Preparing needs one, happens once
+ * and may be slow; running gives the call to the stream and returns, so that it can be captured into a graph.
+ */
+#ifndef TY_TARGET_CUDA_LIBRARY_H
+#define TY_TARGET_CUDA_LIBRARY_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "compiler/ir/graph.h"
+#include "compiler/target/cuda/gpu.h"
+
+/* What calls share. */
+typedef struct ty_cuda_libraries {
+    cublasLtHandle_t cublaslt;
+    cudnnHandle_t cudnn; /* NULL: no call of the program needs it */
+    CUstream stream;
+    CUdeviceptr workspace; /* calls on one stream use it one after the other */
+    size_t workspace_bytes;
+    bool tf32;       /* float32 may be multiplied with ten bits of mantissa */
+    ty_arena *arena; /* of prepared calls */
+} ty_cuda_libraries;
+
+typedef struct ty_cuda_library_call {
+    int (*run)(const void *prepared, ty_error *err);
+    void (*release)(void *prepared);
+    void *prepared; /* NULL: there is no call */
+} ty_cuda_library_call;
+
+/* Opens cuBLASLt; cuDNN when the first call that needs it is prepared. The other fields are the caller's. After a
+ * failure too it is to be closed. */
+int ty_cuda_libraries_open(ty_cuda_libraries *libraries, ty_error *err);
+void ty_cuda_libraries_close(ty_cuda_libraries *libraries);
+
+/* Whether something computes the node on a GPU. */
+bool ty_cuda_library_has(const ty_graph *g, uint32_t node);
+/* at: where the operands are, then the results;what has none points at memory that nobody reads. The call is to be
+ * released. */
+int ty_cuda_library_prepare(ty_cuda_libraries *libraries, const ty_graph *g, uint32_t node, const CUdeviceptr *at,
+                            ty_cuda_library_call *out, ty_error *err);
+void ty_cuda_library_release(ty_cuda_library_call *call);
+
+/* Appends on one line: the op, the library, what it is told. `none yet` stands in the place of the library for an op
+ * that nothing computes on a GPU so far; then its attributes and types follow. */
+void ty_cuda_library_print(const ty_graph *g, uint32_t node, ty_buf *out);
+
+#endif

@@ -1,0 +1,313 @@
+/* tape.c - see tape.h. */
+#include "compiler/target/cuda/tape.h"
+
+#include "compiler/kernel/text.h"
+#include "compiler/ops/op.h"
+#include "compiler/target/cuda/build.h"
+#include "compiler/target/cuda/library.h"
+#include "compiler/target/cuda/own.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { TAPE_KERNEL_BYTES = 16 << 20 };
+
+/* A tape that grows. */
+typedef struct tape_list {
+    const ty_plan *plan;
+    ty_ktexts *texts;
+    ty_arena *arena;
+    ty_cuda_call *call;
+    uint64_t *kernel;
+    ty_val *constant;
+    int n_calls, n_kernels, n_constants;
+    ty_buf text; /* of one kernel */
+} tape_list;
+
+static ty_place tape_place(tape_list *t, ty_val v)
+{
+    ty_place place = ty_plan_place(t->plan, v);
+    if (place.kind != TY_PLACE_CONST)
+        return place;
+    ty_val constant = (ty_val)place.index;
+    place.index = 0;
+    while (place.index < t->n_constants && t->constant[place.index] != constant)
+        place.index++;
+    if (place.index == t->n_constants)
+        t->constant[t->n_constants++] = constant;
+    return place;
+}
+
+static ty_cuda_call *tape_add(tape_list *t, ty_cuda_call_kind kind, int unit, const char *origin)
+{
+    ty_cuda_call *call = &t->call[t->n_calls++];
+    *call = (ty_cuda_call){.kind = kind, .unit = unit, .origin = origin ? origin : ""};
+    return call;
+}
+
+/* ---- kernels ---- */
+
+static int tape_kernel(tape_list *t, uint64_t hash)
+{
+    for (int i = 0; i < t->n_kernels; i++)
+        if (t->kernel[i] == hash)
+            return i;
+    t->kernel[t->n_kernels] = hash;
+    return t->n_kernels++;
+}
+
+/* One pointer a buffer that is not another's alias, as ty_cuda_render_kernel has it. */
+static void tape_point(tape_list *t, const ty_kernel *k, const uint32_t *alias, const int64_t *base, ty_cuda_call *call)
+{
+    ty_place *at = TY_NEW_ARRAY(t->arena, ty_place, k->n_buffers);
+    for (int i = 0; i < k->n_buffers; i++) {
+        if (alias[i] != (uint32_t)i)
+            continue;
+        at[call->n_at] = tape_place(t, k->buffer[i].val);
+        at[call->n_at++].offset += base[i] * (int64_t)ty_dtype_bytes(k->buffer[i].dtype);
+    }
+    call->at = at;
+}
+
+static void tape_add_launch(tape_list *t, const ty_kernel *k, int unit)
+{
+    uint32_t *alias = TY_NEW_ARRAY(t->arena, uint32_t, k->n_buffers);
+    int64_t *base = TY_NEW_ARRAY(t->arena, int64_t, k->n_buffers);
+    ty_plan_aliases(t->plan, k, alias);
+    ty_ktext_bases(k, alias, base);
+    ty_cuda_call *call = tape_add(t, TY_CUDA_LAUNCH, unit, k->origin);
+    call->kernel = tape_kernel(t, ty_cuda_add_kernel(k, alias, base, t->texts, &t->text));
+    call->launch = ty_cuda_launch_of(k);
+    tape_point(t, k, alias, base, call);
+}
+
+/* ---- library calls ---- */
+
+static ty_cuda_call tape_library(tape_list *t, uint32_t node, int unit)
+{
+    const ty_graph *g = t->plan->f->g;
+    const ty_node *n = ty_graph_node(g, node);
+    ty_place *at = TY_NEW_ARRAY(t->arena, ty_place, n->n_in + n->n_res);
+    ty_cuda_call call = {.kind = TY_CUDA_LIBRARY,
+                         .unit = unit,
+                         .origin = ty_graph_origin_of(g, node),
+                         .node = node,
+                         .n_in = (int)n->n_in,
+                         .n_at = (int)(n->n_in + n->n_res),
+                         .at = at};
+    for (int i = 0; i < call.n_in; i++)
+        if (!ty_fuse_is_implied(g, node, i))
+            at[i] = tape_place(t, ty_graph_in(g, node, i));
+    for (uint32_t i = 0; i < n->n_res; i++)
+        at[call.n_in + (int)i] = tape_place(t, ty_val_make(node, i));
+    return call;
+}
+
+static void tape_add_library(tape_list *t, uint32_t node, int unit)
+{
+    ty_cuda_call call = tape_library(t, node, unit);
+    *tape_add(t, TY_CUDA_LIBRARY, unit, call.origin) = call;
+}
+
+/* ---- copies ---- */
+
+static void tape_copy(tape_list *t, ty_place to, ty_place from, size_t bytes, int unit, const char *origin)
+{
+    ty_cuda_call *call = tape_add(t, TY_CUDA_COPY, unit, origin);
+    ty_place at[2] = {to, from};
+    call->at = ty_arena_copy(t->arena, at, sizeof at);
+    call->n_at = 2;
+    call->bytes = bytes;
+}
+
+static void tape_add_copy(tape_list *t, ty_place to, ty_val from, int unit)
+{
+    const ty_graph *g = t->plan->f->g;
+    tape_copy(t, to, tape_place(t, from), ty_type_bytes(ty_graph_type(g, from)), unit,
+              ty_graph_origin_of(g, ty_val_node(from)));
+}
+
+static void tape_add_assembly(tape_list *t, uint32_t node, int unit)
+{
+    const ty_graph *g = t->plan->f->g;
+    ty_place to = ty_plan_place(t->plan, ty_val_make(node, 0));
+    for (uint32_t i = 0; i < ty_graph_node(g, node)->n_in; i++) {
+        ty_val in = ty_graph_in(g, node, (int)i);
+        if (!ty_plan_part_in_place(t->plan, node, (int)i))
+            tape_add_copy(t, to, in, unit);
+        to.offset += (int64_t)ty_type_bytes(ty_graph_type(g, in));
+    }
+}
+
+/* A table of which a kernel writes rows, where it must not be written over the old one. */
+static void tape_add_tables(tape_list *t, const ty_unit *u, int unit)
+{
+    for (int i = 0; i < u->n_roots; i++) {
+        ty_val old = ty_fuse_rows_of(t->plan->f->g, u->root[i]);
+        if (old != TY_NONE && !ty_plan_rows_in_place(t->plan, u->root[i]))
+            tape_add_copy(t, ty_plan_place(t->plan, u->root[i]), old, unit);
+    }
+}
+
+/* ---- kernels written by hand ---- */
+
+/* What they are given: where operands and results are. */
+typedef struct tape_own {
+    tape_list *list;
+    const ty_cuda_call *places; /* as of a library call */
+    uint32_t node;
+} tape_own;
+
+static void tape_own_launch(void *ctx, const ty_buf *text, ty_cuda_launch launch, const int *which, int n)
+{
+    tape_own *own = ctx;
+    tape_list *t = own->list;
+    ty_place *at = TY_NEW_ARRAY(t->arena, ty_place, n);
+    for (int i = 0; i < n; i++)
+        at[i] = own->places->at[which[i]];
+    ty_buf_clear(&t->text);
+    ty_buf_addf(&t->text, "TY_KERNEL(%d) TY_NAME", launch.threads);
+    ty_buf_add(&t->text, text->data, text->len);
+    t->text.failed |= text->failed;
+    ty_cuda_call *call = tape_add(t, TY_CUDA_LAUNCH, own->places->unit, own->places->origin);
+    call->kernel = tape_kernel(t, ty_ktexts_add(t->texts, t->text.data, t->text.len));
+    call->launch = launch;
+    call->at = at;
+    call->n_at = n;
+}
+
+static void tape_own_copy(void *ctx, int to, int from)
+{
+    tape_own *own = ctx;
+    const ty_graph *g = own->list->plan->f->g;
+    tape_copy(own->list, own->places->at[to], own->places->at[from],
+              ty_type_bytes(ty_graph_type(g, ty_val_make(own->node, 0))), own->places->unit, own->places->origin);
+}
+
+static bool tape_same_place(const ty_place *a, const ty_place *b)
+{
+    return a->kind == b->kind && a->index == b->index && a->offset == b->offset;
+}
+
+static void tape_add_own(tape_list *t, uint32_t node, int unit)
+{
+    ty_cuda_call places = tape_library(t, node, unit);
+    tape_own own = {t, &places, node};
+    const ty_cuda_own o = {.g = t->plan->f->g,
+                           .node = node,
+                           .starts_in_place = tape_same_place(&places.at[0], &places.at[places.n_in]),
+                           .starts_at_zero = places.at[0].kind == TY_PLACE_NONE,
+                           .ctx = &own,
+                           .launch = tape_own_launch,
+                           .copy = tape_own_copy};
+    ty_cuda_own_add(&o, NULL); /* it has said that it can */
+}
+
+/* ---- the list ---- */
+
+static void tape_add_unit(tape_list *t, int unit)
+{
+    const ty_unit *u = &t->plan->f->unit[t->plan->order[unit]];
+    if (u->kind == TY_UNIT_ASSEMBLY) {
+        tape_add_assembly(t, u->node, unit);
+        return;
+    }
+    tape_add_tables(t, u, unit);
+    if (u->kind == TY_UNIT_KERNEL)
+        tape_add_launch(t, u->kernel, unit);
+    else if (ty_cuda_own_has(t->plan->f->g, u->node))
+        tape_add_own(t, u->node, unit);
+    else
+        tape_add_library(t, u->node, unit);
+}
+
+static int tape_max_calls(const ty_plan *plan)
+{
+    int n = plan->n_order + plan->n_copies;
+    for (int at = 0; at < plan->n_order; at++) {
+        const ty_unit *u = &plan->f->unit[plan->order[at]];
+        n += u->kind == TY_UNIT_ASSEMBLY ? (int)ty_graph_node(plan->f->g, u->node)->n_in : u->n_roots;
+        n += u->kind == TY_UNIT_LIBRARY ? TY_CUDA_OWN_MAX : 0;
+    }
+    return n;
+}
+
+int ty_cuda_tape_of(const ty_plan *plan, ty_ktexts *texts, ty_arena *a, ty_cuda_tape *out, ty_error *err)
+{
+    int max = tape_max_calls(plan);
+    tape_list t = {.plan = plan,
+                   .texts = texts,
+                   .arena = a,
+                   .call = TY_NEW_ARRAY(a, ty_cuda_call, max),
+                   .kernel = TY_NEW_ARRAY(a, uint64_t, max),
+                   .constant = TY_NEW_ARRAY(a, ty_val, ty_graph_n_nodes(plan->f->g))};
+    ty_buf_init(&t.text, TAPE_KERNEL_BYTES);
+    for (int unit = 0; unit < plan->n_order; unit++)
+        tape_add_unit(&t, unit);
+    for (int i = 0; i < plan->n_copies; i++)
+        tape_add_copy(&t, (ty_place){TY_PLACE_STATE, plan->copy[i].state, 0}, plan->copy[i].value, plan->n_order + i);
+    int rc = t.text.failed ? ty_error_set(err, TY_E_LIMIT, "a generated kernel is larger than 16 MiB of text") : 0;
+    ty_buf_fini(&t.text);
+    *out = (ty_cuda_tape){t.call, t.n_calls, t.kernel, t.n_kernels, t.constant, t.n_constants};
+    return rc;
+}
+
+/* ---- text ---- */
+
+static void print_place(const ty_place *at, ty_buf *out)
+{
+    static const char *const name[] = {[TY_PLACE_NONE] = "-",
+                                       [TY_PLACE_SLAB] = "slab",
+                                       [TY_PLACE_INPUT] = "input",
+                                       [TY_PLACE_STATE] = "state",
+                                       [TY_PLACE_CONST] = "const"};
+    ty_buf_adds(out, name[at->kind]);
+    if (at->kind != TY_PLACE_NONE && at->kind != TY_PLACE_SLAB)
+        ty_buf_addf(out, " %" PRId64, at->index);
+    if (at->offset)
+        ty_buf_addf(out, "%+" PRId64, at->offset);
+}
+
+static void print_places(const ty_place *at, int n, const char *before, ty_buf *out)
+{
+    for (int i = 0; i < n; i++) {
+        ty_buf_adds(out, i == 0 ? before : ", ");
+        print_place(&at[i], out);
+    }
+}
+
+static void print_launch(const ty_cuda_call *call, const ty_plan *plan, ty_buf *out)
+{
+    (void)plan;
+    ty_buf_addf(out, "k%d<<<%" PRId64 ",%d>>>", call->kernel, call->launch.blocks, call->launch.threads);
+    print_places(call->at, call->n_at, " ", out);
+}
+
+static void print_library(const ty_cuda_call *call, const ty_plan *plan, ty_buf *out)
+{
+    ty_cuda_library_print(plan->f->g, call->node, out);
+    print_places(call->at, call->n_in, ": ", out);
+    print_places(call->at + call->n_in, call->n_at - call->n_in, " -> ", out);
+}
+
+static void print_copy(const ty_cuda_call *call, const ty_plan *plan, ty_buf *out)
+{
+    (void)plan;
+    ty_buf_addf(out, "copy %zu", call->bytes);
+    print_places(&call->at[1], 1, ": ", out);
+    print_places(&call->at[0], 1, " -> ", out);
+}
+
+void ty_cuda_tape_print(const ty_cuda_tape *tape, const ty_plan *plan, ty_buf *out)
+{
+    static void (*const print[])(const ty_cuda_call *, const ty_plan *, ty_buf *) = {
+        [TY_CUDA_LAUNCH] = print_launch, [TY_CUDA_LIBRARY] = print_library, [TY_CUDA_COPY] = print_copy};
+    ty_buf_addf(out, "tape: %d calls, %d kernels, %d constants, slab %" PRId64 "\n", tape->n_calls, tape->n_kernels,
+                tape->n_constants, plan->slab_bytes);
+    for (int i = 0; i < tape->n_calls; i++) {
+        const ty_cuda_call *call = &tape->call[i];
+        ty_buf_addf(out, "%d ", i);
+        print[call->kind](call, plan, out);
+        ty_buf_addf(out, "%s%s\n", *call->origin ? " | " : "", call->origin);
+    }
+}

@@ -1,0 +1,53 @@
+/* tape.h - what a GPU does in one run, in order: kernels launched, library calls, copies, and where their operands lie.
+ *
+ *     ty_cuda_tape_of(plan, &texts, &arena, &tape, err)      any machine; what is launched is added to the texts
+ *     ty_cuda_tape_print(&tape, plan, &buf)
+ *
+ * All calls go to one stream, so each sees what those before it have written. Nothing is waited for and nothing is
+ * allocated between them: a tape can be captured into one CUDA graph. Places are offsets into a few pieces of memory
+ * that outlive the tape (the slab, states, inputs, constants).
+ *
+ *     tape: 3 calls, 1 kernels, 0 constants, slab 8192
+ *     0 k0<<<32,256>>> input 0, slab | net.1/linear (Gemm #7)
+ *     1 dot by cublaslt TN 1x512x128x784 in f32 ...: input 0, state 0 -> slab+4096 | net.1/linear (Gemm #7)
+ *     2 copy 4: slab -> state 2+8
+ *
+ * Kernels and constants are numbered as they first appear.
+ */
+#ifndef TY_TARGET_CUDA_TAPE_H
+#define TY_TARGET_CUDA_TAPE_H
+
+#include "compiler/kernel/texts.h"
+#include "compiler/passes/plan.h"
+#include "compiler/target/cuda/render.h"
+
+typedef enum ty_cuda_call_kind { TY_CUDA_LAUNCH, TY_CUDA_LIBRARY, TY_CUDA_COPY } ty_cuda_call_kind;
+
+typedef struct ty_cuda_call {
+    ty_cuda_call_kind kind;
+    int kernel;            /* LAUNCH: number in the tape's list */
+    ty_cuda_launch launch; /* LAUNCH */
+    uint32_t node;         /* LIBRARY */
+    size_t bytes;          /* COPY */
+    /* LAUNCH: what its pointers point at; LIBRARY: operands, then results, of kind NONE where there is no memory (an
+     * operand that the call fills in by itself, a result that nobody reads); COPY: to, from. */
+    const ty_place *at;
+    int n_at, n_in; /* n_in: how many are operands, of LIBRARY */
+    int unit;       /* position in the plan's order; its length and more: copies at the end */
+    const char *origin;
+} ty_cuda_call;
+
+typedef struct ty_cuda_tape {
+    const ty_cuda_call *call;
+    int n_calls;
+    const uint64_t *kernel; /* texts of the kernels, by number */
+    int n_kernels;
+    const ty_val *constant; /* by the `index` of places of kind CONST, which is a number here and not the value */
+    int n_constants;
+} ty_cuda_tape;
+
+/* texts, arena: of the caller; the tape is the arena's. plan: checked; must outlive the tape. */
+int ty_cuda_tape_of(const ty_plan *plan, ty_ktexts *texts, ty_arena *a, ty_cuda_tape *out, ty_error *err);
+void ty_cuda_tape_print(const ty_cuda_tape *tape, const ty_plan *plan, ty_buf *out);
+
+#endif

@@ -1,0 +1,139 @@
+"""bench/compare: who runs when, with which cache, what the medians are of, and what is written."""
+import json
+import os
+import tempfile
+
+from cases import script
+
+WORDS = {"eager": "torch", "compile": "compile", "peer_jax.py": "jax"}
+
+
+class Machine:
+    """Stands in for processes: round n of a peer takes the times of its list."""
+
+    def __init__(self, compare, **times):
+        self.ran, self.times, self.at = [], times, {}
+        compare.run, compare.say = self.run, lambda text: None
+        compare.python_of = lambda environment: "python"
+        compare.ours.program = lambda name: name
+
+    def run(self, command, variables=None):
+        who = "ours" if command[0] == "ours" else next(WORDS[w] for w in map(os.path.basename, command) if w in WORDS)
+        n = self.at[who] = self.at.get(who, -1) + 1
+        steps = next((int(word) for word in command[-1:] if word.isdigit()), None)
+        self.ran.append((who, steps, variables))
+        if who in self.times and self.times[who] == "fails":
+            raise RuntimeError("no")
+        step, first = self.times[who][n]
+        return {"step_ms": step, "first_s": first, "peak_mb": 10 * first, "losses": [2.0, 1.0]}
+
+
+class Args:
+    steps, pairs, rounds, cold = None, 3, 3, 1
+
+
+def measured(work, peers, form, **times):
+    compare = script("compare")
+    compare.BUILD = "/nowhere"
+    machine = Machine(compare, **times)
+    runs, faults = getattr(compare, form)(work, peers, Args)
+    return compare, machine, runs, faults
+
+
+def test_pairs_alternate():
+    compare, machine, runs, _ = measured("mlp", ["torch", "jax"], "run_pairs", torch=[(8, 4)] * 3, jax=[(4, 2)] * 3,
+                                         ours=[(2, 1), (2, 1), (4, 1), (2, 1), (2, 1), (3, 1)])
+    assert [who for who, _, _ in machine.ran] == ["torch", "ours", "jax", "ours"] * 3
+    row = compare.summarise("mlp", "torch", runs["torch"], {})
+    assert row["ratios"]["step_ms"] == 0.25 and row["ours"]["step_ms"] == 2 and len(row["runs"]) == 3
+    assert compare.summarise("mlp", "jax", runs["jax"], {})["ratios"]["step_ms"] == 0.5
+
+
+def test_a_round_runs_ours_once_in_the_middle():
+    compare, machine, runs, _ = measured("mlp", ["torch", "jax"], "run_rounds", torch=[(8, 4), (16, 4), (4, 4)],
+                                         jax=[(4, 2)] * 3, ours=[(2, 1), (4, 1), (3, 1)])
+    there, back = ["torch", "ours", "jax"], ["jax", "ours", "torch"]
+    assert [who for who, _, _ in machine.ran] == there + back + there
+    row = compare.summarise("mlp", "torch", runs["torch"], {})
+    assert row["ratios"]["step_ms"] == 0.25  # of 2/8, 4/16, 3/4: within the round, not median by median
+    assert row["ours"]["step_ms"] == 3 and row["peer"]["step_ms"] == 8
+
+
+def test_first_steps_are_those_that_compiled():
+    compare, machine, runs, _ = measured("mlp", ["torch", "compile"], "run_rounds", torch=[(8, 4), (8, 5), (8, 6)],
+                                         compile=[(8, 40), (8, 9), (4, 9)], ours=[(2, 1), (2, 2), (2, 3)])
+    row = compare.summarise("mlp", "compile", runs["compile"], {})
+    assert row["peer"]["first_s"] == 40 and row["peer"]["peak_mb"] == 400 and row["ratios"]["first_s"] == 1 / 40
+    assert row["ratios"]["step_ms"] == 0.25 and [run["cold"] for run in row["runs"]] == [True, False, False]
+    row = compare.summarise("mlp", "torch", runs["torch"], {})  # keeps nothing: cold each time
+    assert row["peer"]["first_s"] == 5 and all(run["cold"] for run in row["runs"])
+
+
+def test_caches_are_emptied_for_cold_runs():
+    compare = script("compare")
+    with tempfile.TemporaryDirectory() as compare.BUILD:
+        check_caches(compare)
+
+
+def check_caches(compare):
+    folder = os.path.join(compare.BUILD, "cache-of-peers", "compile-mlp")
+    os.makedirs(folder)
+    assert compare.peer_variables("compile", "mlp", False) == {"TORCHINDUCTOR_CACHE_DIR": folder}
+    assert os.path.exists(folder)
+    assert compare.peer_variables("compile", "mlp", True) == {"TORCHINDUCTOR_CACHE_DIR": folder}
+    assert not os.path.exists(folder)
+    assert compare.peer_variables("jax", "mlp", True) == {}  # keeps nothing unless told to
+    assert compare.peer_variables("jax", "mlp", False)["JAX_COMPILATION_CACHE_DIR"].endswith("jax-mlp")
+    assert compare.peer_variables("torch", "mlp", False) == {}
+
+
+def test_later_rounds_of_long_steps_are_short():
+    _, machine, _, _ = measured("gpt2", ["torch"], "run_rounds", torch=[(8, 4)] * 3, ours=[(2, 1)] * 3)
+    assert [steps for _, steps, _ in machine.ran] == [None, None, 6, 6, 6, 6]
+
+
+def test_a_peer_that_fails_is_left_out():
+    for form in ("run_pairs", "run_rounds"):
+        _, machine, runs, faults = measured("mlp", ["torch", "jax"], form, torch="fails", jax=[(4, 2)] * 3,
+                                            ours=[(2, 1)] * 6)
+        assert faults == {"torch": "no"} and not runs["torch"] and len(runs["jax"]) == 3
+        assert [who for who, _, _ in machine.ran].count("torch") == 1
+
+
+def result(compare, **apart):
+    return {"date": "2026-01-02T03:04:05", "machine": {"cpu": "A", "cores": 2, "memory_mb": 1, "system": "S",
+                                                       "load_at_start": 0.1},
+            "versions": {"trainyard": "abc"}, "pairs": 5, "works": {}, "warm": {}, "failed": [], **apart}
+
+
+def refused(compare, *words):
+    try:
+        compare.continued(*words)
+    except SystemExit as fault:
+        return str(fault)
+    return ""
+
+
+def test_results_are_continued_on_the_same_terms_only():
+    compare = script("compare")
+    with tempfile.TemporaryDirectory() as compare.RESULTS_DIR:
+        compare.ROOT = compare.RESULTS_DIR
+        check_continued(compare)
+
+
+def check_continued(compare):
+    stem = os.path.join(compare.RESULTS_DIR, "x")
+    row = compare.summarise("mlp", "torch", [({"step_ms": 4, "first_s": 2, "peak_mb": 8, "losses": [1.0]},
+                                              {"step_ms": 1, "first_s": 1, "peak_mb": 1, "losses": [1.0]}, True)], {})
+    compare.write_results(result(compare, works={"mlp": {"torch": row}}, failed=[["cnn", "torch"]]), stem)
+    with open(stem + ".json", encoding="utf-8") as f:
+        assert json.load(f)["works"]["mlp"]["torch"]["ratios"]["step_ms"] == 0.25
+    with open(stem + ".md", encoding="utf-8") as f:
+        assert "| mlp | torch eager | 1 / 4 = **0.250** |" in f.read()
+    old, found = compare.continued("bench/results/x.json", result(compare), ["cnn"], ["torch"])
+    assert found == stem and list(old["works"]) == ["mlp"] and old["failed"] == []
+    assert "mlp beside torch eager is in it" in refused(compare, "x", result(compare), ["mlp"], ["torch"])
+    assert "commit abc, now def" in refused(compare, "x", result(compare, versions={"trainyard": "def"}), ["cnn"], [])
+    assert "day" in refused(compare, "x", result(compare, date="2026-01-03"), ["cnn"], [])
+    assert "rounds None, now 5" in refused(compare, "x", result(compare, rounds=5, cold=2), ["cnn"], [])
+    assert "y.json" in refused(compare, "y", result(compare), ["cnn"], [])

@@ -1,0 +1,45 @@
+#!/bin/bash
+# What a GPU is told to do in a step of the benchmarked workloads (compiler/target/cuda/tape.h), against golden texts:
+# the whole tape of mlp; of the others how often each library call and copy occurs, and how many kernels are launched.
+#     cuda_tape.sh --update      writes the golden texts anew
+cd "$(dirname "$0")/.." || exit 1
+ours=${TY_BUILD:-build/release}/bench/ours
+works=build/bench/works
+golden=tests/golden/cuda
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+passed=0 failed=0 skipped=0
+
+summary() { # of a tape on stdin
+    awk '/^tape:/ { print; next }
+         $2 ~ /^k[0-9]/ { launches++; next }
+         { sub(/^[0-9]+ /, ""); sub(/ \| .*/, ""); sub(/: .*/, ""); n[$0]++ }
+         END { print launches " launches"; for (what in n) print n[what] " " what | "LC_ALL=C sort -k2" }'
+}
+check() { # NAME FILE
+    if [ "$update" = --update ]; then
+        cp "$2" "$golden/$1"
+    elif diff -u "$golden/$1" "$2" >"$scratch/diff"; then
+        passed=$((passed + 1))
+    else
+        echo "FAILED: $golden/$1 (tests/cuda_tape.sh --update writes it anew, if the change is meant)"
+        head -n 20 "$scratch/diff"
+        failed=$((failed + 1))
+    fi
+}
+update=${1:-}
+[ -x "$ours" ] || make -s bench
+for work in mlp cnn lstm deepfm chargpt gpt2 bert resnet50; do
+    if [ ! -d "$works/$work" ]; then
+        echo "skip: the tape of $work: $works/$work is not there (bench/compare exports it)"
+        skipped=$((skipped + 1))
+        continue
+    fi
+    "$ours" "$work" "$works/$work" --threads 2 --cuda "$scratch/$work" >/dev/null || failed=$((failed + 1))
+    cat "$scratch/$work"/*.tape >"$scratch/tape"
+    [ $work = mlp ] && check mlp.tape "$scratch/tape"
+    summary <"$scratch/tape" >"$scratch/summary"
+    check "$work.calls" "$scratch/summary"
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]

@@ -1,0 +1,445 @@
+/* libcudnn.c - a stand-in for cuDNN's graph of operations, as far as one convolution goes: on the host, as work of the
+ * stand-in driver's stream. Attributes are kept as they are set; what is missing or does not fit when a descriptor is
+ * finished is refused, as cuDNN does. It proposes three engines, of which the first two will not do. */
+#include "compiler/target/cuda/api.h"
+#include "tests/fakes/fake.h"
+
+#include "base/tensor.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_ATTRIBUTES = 12, MAX_BYTES = 128, AXES = 3, OK = 0, BAD_PARAM = 2000, NOT_SUPPORTED = 3000, ENGINES = 3 };
+
+typedef struct attribute {
+    unsigned name, type;
+    int64_t n;
+    char bytes[MAX_BYTES];
+} attribute;
+
+typedef struct descriptor {
+    unsigned kind;
+    bool finished;
+    attribute attribute[MAX_ATTRIBUTES];
+    int n;
+    int64_t number; /* of an engine */
+    struct descriptor *graph;
+} descriptor;
+
+struct cudnnContext {
+    CUstream stream;
+    fake_do_fn *work;
+    fake_check_fn *check;
+};
+
+static int n_alive; /* descriptors */
+
+size_t cudnnGetVersion(void)
+{
+    return 91900;
+}
+
+const char *cudnnGetErrorString(unsigned status)
+{
+    return status == BAD_PARAM ? "CUDNN_STATUS_BAD_PARAM" : "CUDNN_STATUS_NOT_SUPPORTED";
+}
+
+unsigned cudnnCreate(cudnnHandle_t *handle)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    void *work = driver ? dlsym(driver, "fake_do") : NULL, *check = driver ? dlsym(driver, "fake_check") : NULL;
+    if (!work || !check)
+        return NOT_SUPPORTED;
+    *handle = calloc(1, sizeof **handle);
+    memcpy(&(*handle)->work, &work, sizeof work);
+    memcpy(&(*handle)->check, &check, sizeof check);
+    return OK;
+}
+
+unsigned cudnnDestroy(cudnnHandle_t handle)
+{
+    free(handle);
+    if (n_alive == 0)
+        return OK;
+    fprintf(stderr, "stand-in for cuDNN: %d descriptors are left behind\n", n_alive);
+    abort();
+}
+
+unsigned cudnnSetStream(cudnnHandle_t handle, CUstream stream)
+{
+    handle->stream = stream;
+    return OK;
+}
+
+/* ---- attributes ---- */
+
+unsigned cudnnBackendCreateDescriptor(unsigned kind, cudnnBackendDescriptor_t *out)
+{
+    descriptor *d = calloc(1, sizeof *d);
+    d->kind = kind;
+    *out = d;
+    n_alive++;
+    return OK;
+}
+
+unsigned cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t d)
+{
+    n_alive--;
+    free(d);
+    return OK;
+}
+
+static size_t value_bytes(unsigned type)
+{
+    switch (type) {
+    case TY_CUDNN_TYPE_DATA_TYPE:
+    case TY_CUDNN_TYPE_CONVOLUTION_MODE:
+    case TY_CUDNN_TYPE_HEUR_MODE:
+    case TY_CUDNN_TYPE_FLOAT:
+        return 4;
+    default:
+        return 8;
+    }
+}
+
+unsigned cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor_, unsigned name, unsigned type, int64_t n,
+                                  const void *values)
+{
+    descriptor *d = descriptor_;
+    if (d->finished || d->n == MAX_ATTRIBUTES || n < 1 || (size_t)n * value_bytes(type) > MAX_BYTES)
+        return BAD_PARAM;
+    attribute *a = &d->attribute[d->n++];
+    *a = (attribute){.name = name, .type = type, .n = n};
+    memcpy(a->bytes, values, (size_t)n * value_bytes(type));
+    if (type == TY_CUDNN_TYPE_BACKEND_DESCRIPTOR && !(*(descriptor *const *)values)->finished)
+        return BAD_PARAM; /* it must be finished before it is used */
+    return OK;
+}
+
+static const attribute *find(const descriptor *d, unsigned name)
+{
+    for (int i = 0; i < d->n; i++)
+        if (d->attribute[i].name == name)
+            return &d->attribute[i];
+    return NULL;
+}
+
+static descriptor *linked(const descriptor *d, unsigned name)
+{
+    descriptor *out = NULL;
+    const attribute *a = find(d, name);
+    if (a)
+        memcpy(&out, a->bytes, sizeof out);
+    return out;
+}
+
+static int64_t number(const descriptor *d, unsigned name, int i)
+{
+    int64_t out = 0;
+    const attribute *a = find(d, name);
+    if (a && i < a->n)
+        memcpy(&out, a->bytes + 8 * i, sizeof out);
+    return out;
+}
+
+static unsigned word(const descriptor *d, unsigned name)
+{
+    unsigned out = 0;
+    const attribute *a = find(d, name);
+    if (a)
+        memcpy(&out, a->bytes, sizeof out);
+    return out;
+}
+
+/* ---- what must be there ---- */
+
+static const struct {
+    unsigned kind, name[8];
+} needed[] = {
+    {TY_CUDNN_BACKEND_TENSOR_DESCRIPTOR,
+     {TY_CUDNN_ATTR_TENSOR_UNIQUE_ID, TY_CUDNN_ATTR_TENSOR_DATA_TYPE, TY_CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT,
+      TY_CUDNN_ATTR_TENSOR_DIMENSIONS, TY_CUDNN_ATTR_TENSOR_STRIDES}},
+    {TY_CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR,
+     {TY_CUDNN_ATTR_CONVOLUTION_COMP_TYPE, TY_CUDNN_ATTR_CONVOLUTION_CONV_MODE, TY_CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS,
+      TY_CUDNN_ATTR_CONVOLUTION_DILATIONS, TY_CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES,
+      TY_CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, TY_CUDNN_ATTR_CONVOLUTION_POST_PADDINGS}},
+    {TY_CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
+     {TY_CUDNN_ATTR_OPERATIONGRAPH_HANDLE, TY_CUDNN_ATTR_OPERATIONGRAPH_OPS}},
+    {TY_CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, {TY_CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, TY_CUDNN_ATTR_ENGINEHEUR_MODE}},
+    {TY_CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR,
+     {TY_CUDNN_ATTR_EXECUTION_PLAN_HANDLE, TY_CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG}},
+    {TY_CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR,
+     {TY_CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, TY_CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
+      TY_CUDNN_ATTR_VARIANT_PACK_WORKSPACE}},
+};
+
+/* ---- a convolution ---- */
+
+static const struct {
+    unsigned kind, windows, x, w, y;
+} operations[] = {
+    {TY_CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, TY_CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+     TY_CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, TY_CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+     TY_CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y},
+    {TY_CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+     TY_CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, TY_CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+     TY_CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, TY_CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY},
+    {TY_CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+     TY_CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, TY_CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+     TY_CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, TY_CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY},
+};
+
+/* One and two spatial axes are seen as three, with extents of 1 in front. */
+typedef struct tensor {
+    int64_t id, dim[2 + AXES], stride[2 + AXES];
+    unsigned type;
+} tensor;
+
+typedef struct conv {
+    unsigned kind;
+    tensor x, w, y;
+    int64_t step[AXES], dil[AXES], lo[AXES], hi[AXES];
+    char *x_at, *w_at, *y_at;
+} conv;
+
+static void read_tensor(const descriptor *d, tensor *t)
+{
+    const attribute *dims = find(d, TY_CUDNN_ATTR_TENSOR_DIMENSIONS);
+    int rank = (int)dims->n, skip = 2 + AXES - rank;
+    t->id = number(d, TY_CUDNN_ATTR_TENSOR_UNIQUE_ID, 0);
+    t->type = word(d, TY_CUDNN_ATTR_TENSOR_DATA_TYPE);
+    for (int i = 0; i < 2 + AXES; i++)
+        t->dim[i] = 1, t->stride[i] = 0;
+    for (int i = 0; i < rank; i++) {
+        int to = i < 2 ? i : i + skip;
+        t->dim[to] = number(d, TY_CUDNN_ATTR_TENSOR_DIMENSIONS, i);
+        t->stride[to] = number(d, TY_CUDNN_ATTR_TENSOR_STRIDES, i);
+    }
+}
+
+static void read_windows(const descriptor *d, conv *c)
+{
+    int n = (int)number(d, TY_CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 0);
+    for (int a = 0; a < AXES; a++)
+        c->step[a] = c->dil[a] = 1, c->lo[a] = c->hi[a] = 0;
+    for (int i = 0; i < n; i++) {
+        int a = AXES - n + i;
+        c->step[a] = number(d, TY_CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, i);
+        c->dil[a] = number(d, TY_CUDNN_ATTR_CONVOLUTION_DILATIONS, i);
+        c->lo[a] = number(d, TY_CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, i);
+        c->hi[a] = number(d, TY_CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, i);
+    }
+}
+
+/* False where the shapes contradict each other. */
+static bool read_conv(const descriptor *op, conv *c)
+{
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
+        if (operations[i].kind != op->kind)
+            continue;
+        const descriptor *windows = linked(op, operations[i].windows), *x = linked(op, operations[i].x);
+        const descriptor *w = linked(op, operations[i].w), *y = linked(op, operations[i].y);
+        if (!windows || !x || !w || !y)
+            return false;
+        c->kind = op->kind;
+        read_windows(windows, c);
+        read_tensor(x, &c->x);
+        read_tensor(w, &c->w);
+        read_tensor(y, &c->y);
+    }
+    bool good = c->x.dim[0] == c->y.dim[0] && c->w.dim[0] == c->y.dim[1] && c->x.dim[1] % c->w.dim[1] == 0 &&
+                c->w.dim[0] % (c->x.dim[1] / c->w.dim[1]) == 0;
+    for (int a = 0; a < AXES && good; a++)
+        good = c->lo[a] >= 0 && c->hi[a] >= 0 &&
+               c->y.dim[2 + a] ==
+                   (c->x.dim[2 + a] + c->lo[a] + c->hi[a] - (c->w.dim[2 + a] - 1) * c->dil[a] - 1) / c->step[a] + 1;
+    return good;
+}
+
+static bool is_operation(const descriptor *d)
+{
+    return d->kind >= TY_CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR &&
+           d->kind <= TY_CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR;
+}
+
+unsigned cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor_)
+{
+    descriptor *d = descriptor_;
+    conv c;
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+        for (int k = 0; needed[i].kind == d->kind && k < 8 && needed[i].name[k]; k++)
+            if (!find(d, needed[i].name[k]))
+                return BAD_PARAM;
+    if (d->finished || (is_operation(d) && !read_conv(d, &c)))
+        return BAD_PARAM;
+    if (d->kind == TY_CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
+        d->graph = linked(d, TY_CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)->graph;
+    d->finished = true;
+    return OK;
+}
+
+/* ---- engines: one that adds atomically, one with rounded inputs, one that will do ---- */
+
+static unsigned notes_of(int64_t engine, int64_t *n, void *values)
+{
+    static const unsigned note[ENGINES] = {TY_CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC,
+                                           TY_CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS};
+    *n = engine < ENGINES - 1;
+    if (*n)
+        memcpy(values, &note[engine], sizeof *note);
+    return OK;
+}
+
+unsigned cudnnBackendGetAttribute(const cudnnBackendDescriptor_t descriptor_, unsigned name, unsigned type,
+                                  int64_t most, int64_t *n, void *values)
+{
+    const descriptor *d = descriptor_;
+    descriptor **to = values;
+    const int64_t no_workspace = 0;
+    (void)type;
+    switch (name) {
+    case TY_CUDNN_ATTR_ENGINEHEUR_RESULTS:
+        *n = most < ENGINES ? most : ENGINES;
+        for (int64_t i = 0; i < *n; i++) {
+            to[i]->number = i;
+            to[i]->graph = linked(d, TY_CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+            to[i]->finished = true;
+        }
+        return d->finished ? OK : BAD_PARAM;
+    case TY_CUDNN_ATTR_ENGINECFG_ENGINE:
+        to[0]->number = d->number;
+        return OK;
+    case TY_CUDNN_ATTR_ENGINE_NUMERICAL_NOTE:
+        return notes_of(d->number, n, values);
+    case TY_CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
+        memcpy(values, &no_workspace, sizeof no_workspace);
+        return OK;
+    default:
+        return NOT_SUPPORTED;
+    }
+}
+
+/* ---- convolving ---- */
+
+static size_t element_bytes(unsigned type)
+{
+    return type == TY_CUDNN_DATA_DOUBLE ? 8 : type == TY_CUDNN_DATA_FLOAT ? 4 : 2;
+}
+
+static double get(const char *at, int64_t i, unsigned type)
+{
+    uint16_t half;
+    float f;
+    double d;
+    if (type == TY_CUDNN_DATA_DOUBLE)
+        return memcpy(&d, at + 8 * i, sizeof d), d;
+    if (type == TY_CUDNN_DATA_FLOAT)
+        return memcpy(&f, at + 4 * i, sizeof f), f;
+    memcpy(&half, at + 2 * i, sizeof half);
+    return type == TY_CUDNN_DATA_HALF ? ty_f16_to_f32(half) : ty_bf16_to_f32(half);
+}
+
+static void put(char *at, int64_t i, unsigned type, double value)
+{
+    float f = (float)value;
+    if (type == TY_CUDNN_DATA_DOUBLE)
+        memcpy(at + 8 * i, &value, sizeof value);
+    else if (type == TY_CUDNN_DATA_FLOAT)
+        memcpy(at + 4 * i, &f, sizeof f);
+    else {
+        uint16_t half = type == TY_CUDNN_DATA_HALF ? ty_f32_to_f16(f) : ty_f32_to_bf16(f);
+        memcpy(at + 2 * i, &half, sizeof half);
+    }
+}
+
+static int64_t elements(const tensor *t)
+{
+    int64_t last = 0;
+    for (int i = 0; i < 2 + AXES; i++)
+        last += (t->dim[i] - 1) * t->stride[i];
+    return last + 1;
+}
+
+static int64_t offset(const tensor *t, int64_t a, int64_t b, const int64_t *s)
+{
+    return a * t->stride[0] + b * t->stride[1] + s[0] * t->stride[2] + s[1] * t->stride[3] + s[2] * t->stride[4];
+}
+
+/* Position number i of a box. */
+static void unfold(int64_t i, const int64_t *extent, int64_t *out)
+{
+    out[2] = i % extent[2];
+    out[1] = i / extent[2] % extent[1];
+    out[0] = i / (extent[2] * extent[1]);
+}
+
+static void add_all(const conv *c, double *sum, int64_t image, int64_t filter, int64_t channel)
+{
+    const int64_t *out = c->y.dim + 2, *size = c->w.dim + 2, *in = c->x.dim + 2;
+    int64_t input = filter / (c->w.dim[0] / (c->x.dim[1] / c->w.dim[1])) * c->w.dim[1] + channel;
+    for (int64_t i = 0; i < out[0] * out[1] * out[2]; i++)
+        for (int64_t k = 0; k < size[0] * size[1] * size[2]; k++) {
+            int64_t o[AXES], tap[AXES], at[AXES];
+            bool inside = true;
+            unfold(i, out, o);
+            unfold(k, size, tap);
+            for (int a = 0; a < AXES; a++) {
+                at[a] = o[a] * c->step[a] - c->lo[a] + tap[a] * c->dil[a];
+                inside = inside && at[a] >= 0 && at[a] < in[a];
+            }
+            if (!inside)
+                continue;
+            int64_t x = offset(&c->x, image, input, at), w = offset(&c->w, filter, channel, tap);
+            int64_t y = offset(&c->y, image, filter, o);
+            if (c->kind == TY_CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR)
+                sum[y] += get(c->x_at, x, c->x.type) * get(c->w_at, w, c->w.type);
+            else if (c->kind == TY_CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR)
+                sum[x] += get(c->y_at, y, c->y.type) * get(c->w_at, w, c->w.type);
+            else
+                sum[w] += get(c->x_at, x, c->x.type) * get(c->y_at, y, c->y.type);
+        }
+}
+
+static void convolve(const void *given)
+{
+    const conv *c = given;
+    bool forward = c->kind == TY_CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR;
+    bool data = c->kind == TY_CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR;
+    const tensor *to = forward ? &c->y : data ? &c->x : &c->w;
+    char *at = forward ? c->y_at : data ? c->x_at : c->w_at;
+    int64_t n = elements(to);
+    double *sum = calloc((size_t)n, sizeof *sum);
+    for (int64_t image = 0; image < c->x.dim[0]; image++)
+        for (int64_t filter = 0; filter < c->w.dim[0]; filter++)
+            for (int64_t channel = 0; channel < c->w.dim[1]; channel++)
+                add_all(c, sum, image, filter, channel);
+    for (int64_t i = 0; i < n; i++)
+        put(at, i, to->type, sum[i]);
+    free(sum);
+}
+
+static char *address_of(const descriptor *pack, int64_t id)
+{
+    for (int i = 0; i < 3; i++)
+        if (number(pack, TY_CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, i) == id)
+            return (char *)(uintptr_t)number(pack, TY_CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, i);
+    return NULL;
+}
+
+unsigned cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_, cudnnBackendDescriptor_t pack_)
+{
+    const descriptor *plan = plan_, *pack = pack_;
+    conv c;
+    if (!plan->finished || !pack->finished || !read_conv(linked(plan->graph, TY_CUDNN_ATTR_OPERATIONGRAPH_OPS), &c))
+        return BAD_PARAM;
+    c.x_at = address_of(pack, c.x.id);
+    c.w_at = address_of(pack, c.w.id);
+    c.y_at = address_of(pack, c.y.id);
+    handle->check(c.x_at, (size_t)elements(&c.x) * element_bytes(c.x.type), "x of a convolution");
+    handle->check(c.w_at, (size_t)elements(&c.w) * element_bytes(c.w.type), "w of a convolution");
+    handle->check(c.y_at, (size_t)elements(&c.y) * element_bytes(c.y.type), "y of a convolution");
+    return handle->work(handle->stream, convolve, &c, sizeof c, "convolve");
+}

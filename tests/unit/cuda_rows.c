@@ -1,0 +1,110 @@
+/* cuda_rows.c - kernels as they are printed for a GPU, run by fibers on the host (compiler/target/cuda/head.c): rows
+ * and columns of every form and more of them than a grid of three blocks takes at a time, in three orders of threads,
+ * against the interpreter. Random graphs and trainings are run by tests/grid.sh. */
+#include "base/rng.h"
+#include "compiler/ir/build.h"
+#include "compiler/passes/passes.h"
+#include "compiler/program.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+/* x [rows, n] reduced over one axis, once or twice, and what makes use of it: as scalars of the row, and in the row.
+ * With one reduction a barrier between stages is all that keeps the next row's results from those of this one. */
+static ty_graph *make(int64_t rows, int64_t n, int axis, bool twice)
+{
+    ty_graph *g = ty_graph_new();
+    const int64_t dim[] = {rows, n};
+    ty_val x = ty_b_input(g, ty_graph_add_input(g, "x", ty_type_make(TY_F32, 2, dim)));
+    ty_val found = ty_b_sum(g, ty_b_mul(g, x, x), 1u << axis, true);
+    if (twice)
+        found = ty_b_add(g, found, ty_b_reduce(g, x, TY_MAX, 1u << axis, true));
+    ty_graph_add_output(g, "scalar", ty_b_unary(g, TY_OP_SQRT, found), TY_TAPE_EVAL);
+    ty_graph_add_output(g, "row", ty_b_div(g, x, ty_b_add_s(g, found, 1)), TY_TAPE_EVAL);
+    ty_graph_add_output(g, "flat", ty_b_add_s(g, ty_b_unary(g, TY_OP_TANH, x), 1), TY_TAPE_EVAL);
+    return g;
+}
+
+static ty_program *compile(ty_graph *g, const ty_compile_options *opt)
+{
+    ty_error err = {0};
+    ty_program *p = NULL;
+    if (ty_program_of_graph(g, TY_TAPE_EVAL, opt, &p, &err) < 0)
+        fail_msg("compiling: %s", err.message);
+    return p;
+}
+
+static void run(ty_program *p, const float *x)
+{
+    ty_error err = {0};
+    const void *inputs[] = {x};
+    if (ty_program_run(p, TY_RUN_EVAL, inputs, &err) < 0)
+        fail_msg("running: %s", err.message);
+}
+
+static void compare(ty_program *p, ty_program *q, const char *what)
+{
+    for (int i = 0; i < ty_program_n_outputs(p, TY_RUN_EVAL); i++) {
+        const char *name = ty_program_output_name(p, TY_RUN_EVAL, i);
+        const ty_tensor *found = ty_program_output(p, TY_RUN_EVAL, name);
+        const ty_tensor *expected = ty_program_output(q, TY_RUN_EVAL, name);
+        for (int64_t e = 0; e < ty_type_elems(&found->type); e++) {
+            double a = ((const float *)found->data)[e], b = ((const float *)expected->data)[e];
+            if (!(fabs(a - b) <= 1e-5 * (1 + fabs(b))))
+                fail_msg("%s: output \"%s\", element %lld: expected %.9g, found %.9g", what, name, (long long)e, b, a);
+        }
+    }
+}
+
+typedef struct form_case {
+    const char *what;
+    int64_t rows, n;
+    int axis;
+} form_case;
+
+static void check_form(const form_case *c, bool twice, int order, const float *x)
+{
+    char what[64], digit[] = {(char)('0' + order), 0};
+    snprintf(what, sizeof what, "%s, %s, order %d", c->what, twice ? "two reductions" : "one reduction", order);
+    setenv("TY_GRID_ORDER", digit, 1);
+    ty_program *p =
+        compile(make(c->rows, c->n, c->axis, twice), &(ty_compile_options){.backend = TY_BACKEND_CPU, .grid = true});
+    ty_program *q =
+        compile(make(c->rows, c->n, c->axis, twice), &(ty_compile_options){.backend = TY_BACKEND_INTERPRETER});
+    run(p, x);
+    run(q, x);
+    compare(p, q, what);
+    ty_program_free(p);
+    ty_program_free(q);
+}
+
+static void test_forms(void **state)
+{
+    (void)state;
+    static const form_case cases[] = {
+        {"a thread a row", 1000, 3, 1}, {"a warp a row", 40, 100, 1},     {"a warp a short row", 40, 7, 1},
+        {"a block a row", 11, 1500, 1}, {"a block a column", 70, 400, 0}, {"columns that are none", 5, 403, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t n = cases[i].rows * cases[i].n;
+        float *x = malloc(sizeof *x * (size_t)n);
+        assert_non_null(x);
+        for (int64_t e = 0; e < n; e++)
+            x[e] = (float)(ty_rng_u32(7, 0, 0, (uint64_t)e) * 0x1p-32);
+        for (int order = 0; order < 3; order++)
+            for (int twice = 0; twice < 2; twice++)
+                check_form(&cases[i], twice, order, x);
+        free(x);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_forms)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
