@@ -1,4 +1,6 @@
-"""What a result says of the machine it was measured on, and the name of its file."""
+"""What a result says of the machine it was measured on, the name of its file, and writing it."""
+import datetime
+import json
 import os
 import platform
 import re
@@ -11,6 +13,10 @@ def first_match(path, pattern):
         return found.group(1).strip() if found else ""
     except OSError:
         return ""
+
+
+def now():
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
 
 
 def machine():
@@ -36,3 +42,17 @@ def stem(folder, date, here, what=""):
         n += 1
         path = f"{name}-{n}"
     return path
+
+
+def write(path, content, text):
+    """PATH.json and PATH.md, each whole or not at all."""
+    for end, told in ((".json", json.dumps(content, indent=1) + "\n"), (".md", text)):
+        with open(path + end + ".part", "w", encoding="utf-8") as f:
+            f.write(told)
+        os.rename(path + end + ".part", path + end)
+
+
+def save(folder, what, date, here, content, text):
+    """FOLDER/DATE-MACHINE-WHAT.json, with date and machine before the content, and .md."""
+    os.makedirs(folder, exist_ok=True)
+    write(stem(folder, date, here, what), {"date": date, "machine": here, **content}, text)

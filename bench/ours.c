@@ -13,13 +13,15 @@
  * where the compiling time went, phase by phase; planned bytes, kernels.
  *
  * With --calls, twelve more steps are timed call by call and a table is printed instead: medians, longest first, with
- * the memory that each call moves at least and its speed, and that as a share of what copying memory reaches here.
+ * the memory that each call moves at least and its speed, and that as a share of what copying memory reaches here;
+ * then how often each kernel does which operation (ty_unit_facts.counts), one line a call, and the step's FLOP.
  * With --limit one JSON line says how near the step comes to what this machine can do: products at the speed of a large
  * one, the optimizer's memory at that of copying, nothing else.
  * With --plan nothing runs: the buffers of the slab that live at the peak are listed, largest first.
  * With --temporaries MB what would need more is computed again in backward (ty_compile_options.temporary_bytes).
  * With --sparse tables that are only gathered from are updated by rows (ty_train_spec.sparse_all): other sums,
  * less work.
+ * With --gpu it trains on the first GPU. With --cuda DIR nothing runs: the kernels are left there as CUDA C.
  * With --without PASS a pass of the compiler is left out (ty_compile_options.skip_passes): what it is worth.
  */
 #include "base/clock.h"
@@ -391,6 +393,31 @@ static bool is_product(ty_work work)
     return work == TY_WORK_PRODUCT || work == TY_WORK_CONVOLUTION || work == TY_WORK_RECURRENT;
 }
 
+/* Of each unit once: calls of one kernel may have other extents. Then the step's arithmetic. */
+static int counts_print(const job *j, const call_row *rows, int n, ty_error *err)
+{
+    ty_arena arena;
+    ty_tape_facts tape;
+    ty_arena_init(&arena);
+    int rc = ty_program_describe(j->program, TY_RUN_LAST, &arena, &tape, err);
+    for (int i = 0; i < n && rc == 0; i++) {
+        bool first = rows[i].info.kind == TY_CALL_KERNEL;
+        for (int k = 0; k < i && first; k++)
+            first = rows[k].info.unit != rows[i].info.unit;
+        if (first)
+            printf("counts %s: %s\n", rows[i].info.name, tape.unit[rows[i].info.unit].counts);
+    }
+    double products = 0, all = 0;
+    for (int i = 0; i < tape.n_units && rc == 0; i++) {
+        products += is_product(tape.unit[i].work) ? tape.unit[i].flop : 0;
+        all += tape.unit[i].flop;
+    }
+    if (rc == 0)
+        printf("flop: products %.0f, all %.0f\n", products, all);
+    ty_arena_fini(&arena);
+    return rc;
+}
+
 /* Milliseconds of the library's calls of products, and of the update's kernels. */
 static void limit_times(const call_row *rows, int n, double *products, double *update, double *sum)
 {
@@ -463,8 +490,10 @@ static int job_calls(job *j, ty_error *err)
     }
     if (rc == 0 && j->limit)
         rc = job_limit(j, rows, n, err);
-    else if (rc == 0)
+    else if (rc == 0) {
         calls_print(j, rows, n);
+        rc = counts_print(j, rows, n, err);
+    }
     free(ns);
     free(ms);
     free(rows);
@@ -526,7 +555,7 @@ static int job_run(job *j, ty_error *err)
     if (ty_model_open(path, &j->model, err) < 0 || inputs_open(j, err) < 0 || job_compile(j, err) < 0)
         return -1;
     if (j->options.plan_only)
-        return job_plan(j, err);
+        return j->options.cuda_dir ? 0 : job_plan(j, err);
     if (job_train(j, err) < 0)
         return -1;
     return j->calls || j->limit ? job_calls(j, err) : job_print(j, err);
@@ -548,7 +577,7 @@ static int usage(void)
 {
     fprintf(stderr, "usage: ours WORK DIR [STEPS] [--cache DIR] [--threads N] [--cc PROGRAM] [--dump DIR] [--calls]\n"
                     "            [--limit] [--plan] [--temporaries MB] [--strict] [--sparse] [--without PASS]...\n"
-                    "            [--precision float32|bfloat16|float16]\n"
+                    "            [--precision float32|bfloat16|float16] [--gpu] [--cuda DIR]\n"
                     "       WORK is one of");
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
         fprintf(stderr, " %s", works[i].name);
@@ -587,6 +616,8 @@ static bool job_options(job *j, int argc, char **argv)
                                           {"sparse", no_argument, NULL, 'r'},
                                           {"strict", no_argument, NULL, 's'},
                                           {"precision", required_argument, NULL, 'p'},
+                                          {"cuda", required_argument, NULL, 'u'},
+                                          {"gpu", no_argument, NULL, 'g'},
                                           {"without", required_argument, NULL, 'w'},
                                           {0}};
     for (int o; (o = getopt_long(argc, argv, "", known, NULL)) != -1;) {
@@ -626,6 +657,14 @@ static bool job_options(job *j, int argc, char **argv)
             break;
         case 'r':
             j->sparse = true;
+            break;
+        case 'u':
+            j->options.cuda_dir = optarg;
+            j->options.backend = TY_BACKEND_CUDA;
+            j->options.plan_only = true;
+            break;
+        case 'g':
+            j->options.backend = TY_BACKEND_CUDA;
             break;
         case 's':
             j->options.deterministic_strict = true;
