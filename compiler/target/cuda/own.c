@@ -31,22 +31,6 @@ int ty_cuda_own_add(const ty_cuda_own *o, ty_error *err)
     return ty_error_set(err, TY_E_UNSUPPORTED, "no kernel for %s on a GPU", ty_op_row_of(op)->text);
 }
 
-static void own_launch_nothing(void *ctx, const ty_buf *text, ty_cuda_launch launch, const int *which, int n)
-{
-    (void)ctx, (void)text, (void)launch, (void)which, (void)n;
-}
-
-static void own_copy_nothing(void *ctx, int to, int from)
-{
-    (void)ctx, (void)to, (void)from;
-}
-
-bool ty_cuda_own_has(const ty_graph *g, uint32_t node)
-{
-    return ty_cuda_own_add(&(ty_cuda_own){.g = g, .node = node, .launch = own_launch_nothing, .copy = own_copy_nothing},
-                           NULL) == 0;
-}
-
 const ty_type *ty_cuda_own_type(const ty_cuda_own *o, int i)
 {
     int n_in = (int)ty_graph_node(o->g, o->node)->n_in;

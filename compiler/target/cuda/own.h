@@ -5,7 +5,7 @@
  * threads run: where several values meet in one place, one thread brings them together in a fixed order.
  *
  *     ty_cuda_own o = {.g = g, .node = node, .ctx = list, .launch = ..., .copy = ...};
- *     if (ty_cuda_own_add(&o, err) < 0) ...          calls launch() and copy() in order
+ *     if (ty_cuda_own_add(&o, err) < 0) ...          calls launch() and copy() in order, or neither
  */
 #ifndef TY_TARGET_CUDA_OWN_H
 #define TY_TARGET_CUDA_OWN_H
@@ -31,12 +31,11 @@ struct ty_cuda_own {
     void (*copy)(void *ctx, int to, int from);
 };
 
-/* Whether there is a kernel for the node. */
-bool ty_cuda_own_has(const ty_graph *g, uint32_t node);
+/* Fails with UNSUPPORTED, before it calls anything, where there is no kernel for the node. */
 int ty_cuda_own_add(const ty_cuda_own *o, ty_error *err);
 
-/* own_index.c, own_line.c, own_sort.c, own_pool.c, own_rnn.c: one function an op. Fails with UNSUPPORTED, before it
- * calls anything, for types that it does not compute. o->launch NULL: is asked only. */
+/* own_index.c, own_line.c, own_sort.c, own_pool.c, own_rnn.c: one function an op. Fails as ty_cuda_own_add does,
+ * for types that it does not compute. */
 typedef int ty_cuda_own_fn(const ty_cuda_own *o, ty_error *err);
 ty_cuda_own_fn ty_cuda_own_scatter, ty_cuda_own_put;
 ty_cuda_own_fn ty_cuda_own_scan, ty_cuda_own_argreduce, ty_cuda_own_sort;

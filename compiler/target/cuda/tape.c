@@ -189,7 +189,8 @@ static bool tape_same_place(const ty_place *a, const ty_place *b)
     return a->kind == b->kind && a->index == b->index && a->offset == b->offset;
 }
 
-static void tape_add_own(tape_list *t, uint32_t node, int unit)
+/* False: there is none for the node. */
+static bool tape_add_own(tape_list *t, uint32_t node, int unit)
 {
     ty_cuda_call places = tape_library(t, node, unit);
     tape_own own = {t, &places, node};
@@ -200,7 +201,7 @@ static void tape_add_own(tape_list *t, uint32_t node, int unit)
                            .ctx = &own,
                            .launch = tape_own_launch,
                            .copy = tape_own_copy};
-    ty_cuda_own_add(&o, NULL); /* it has said that it can */
+    return ty_cuda_own_add(&o, NULL) == 0;
 }
 
 /* ---- the list ---- */
@@ -215,9 +216,7 @@ static void tape_add_unit(tape_list *t, int unit)
     tape_add_tables(t, u, unit);
     if (u->kind == TY_UNIT_KERNEL)
         tape_add_launch(t, u->kernel, unit);
-    else if (ty_cuda_own_has(t->plan->f->g, u->node))
-        tape_add_own(t, u->node, unit);
-    else
+    else if (!tape_add_own(t, u->node, unit))
         tape_add_library(t, u->node, unit);
 }
 
