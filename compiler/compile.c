@@ -301,16 +301,17 @@ typedef int compile_pass_fn(const ty_graph *in, ty_graph **out, ty_error *err);
 static const struct {
     const char *name, *dump;
     compile_pass_fn *run;
+    bool cpu_only; /* its ops and layouts are for the CPU's calls */
 } compile_passes[] = {
-    {"attend", "graph.1.attend.txt", ty_pass_attend},
-    {"lower", "graph.2.lower.txt", ty_pass_lower},
-    {"mask", "graph.3.mask.txt", ty_pass_mask},
-    {"layout", "graph.4.layout.txt", ty_pass_layout},
-    {"winograd", "graph.5.winograd.txt", ty_pass_winograd},
-    {"chunk", "graph.6.chunk.txt", ty_pass_chunk},
-    {"accumulate", "graph.7.accumulate.txt", ty_pass_accumulate},
-    {"bucket", "graph.8.bucket.txt", ty_pass_bucket},
-    {"split", "graph.9.split.txt", ty_pass_split},
+    {"attend", "graph.1.attend.txt", ty_pass_attend, true},
+    {"lower", "graph.2.lower.txt", ty_pass_lower, false},
+    {"mask", "graph.3.mask.txt", ty_pass_mask, false},
+    {"layout", "graph.4.layout.txt", ty_pass_layout, true},
+    {"winograd", "graph.5.winograd.txt", ty_pass_winograd, true},
+    {"chunk", "graph.6.chunk.txt", ty_pass_chunk, false},
+    {"accumulate", "graph.7.accumulate.txt", ty_pass_accumulate, false},
+    {"bucket", "graph.8.bucket.txt", ty_pass_bucket, false},
+    {"split", "graph.9.split.txt", ty_pass_split, false},
 };
 
 /* A pass can be left out if the others do not need it; lowering they do. */
@@ -322,15 +323,12 @@ static bool compile_may_skip(const char *name)
     return false;
 }
 
-static bool compile_skips(const ty_compile_options *opt, const char *name)
+static bool compile_skips(const ty_compile_options *opt, size_t pass)
 {
-    static const char *const cpu_only[] = {"attend", "layout",
-                                           "winograd"}; /* their ops and layouts are for its calls */
-    for (size_t i = 0; i < sizeof cpu_only / sizeof *cpu_only && opt->backend == TY_BACKEND_CUDA; i++)
-        if (strcmp(cpu_only[i], name) == 0)
-            return true;
+    if (compile_passes[pass].cpu_only && opt->backend == TY_BACKEND_CUDA)
+        return true;
     for (int i = 0; i < opt->n_skip_passes; i++)
-        if (strcmp(opt->skip_passes[i], name) == 0)
+        if (strcmp(opt->skip_passes[i], compile_passes[pass].name) == 0)
             return true;
     return false;
 }
@@ -383,7 +381,7 @@ static int compile_lower(ty_program *p, const ty_compile_options *opt, ty_error 
         ty_graph *next;
         if (opt->stop_after && strcmp(opt->stop_after, i > 0 ? compile_passes[i - 1].name : "step") == 0)
             break;
-        if (compile_skips(opt, compile_passes[i].name))
+        if (compile_skips(opt, i))
             continue;
         if (compile_passes[i].run(p->graph, &next, err) < 0)
             return -1;

@@ -4,7 +4,6 @@
 #include "base/crew.h"
 #include "base/file.h"
 #include "base/version.h"
-#include "compiler/kernel/text.h"
 #include "compiler/target/cpu/render.h"
 #include "compiler/target/cuda/libraries.h"
 #include "compiler/target/cuda/render.h"
@@ -12,54 +11,9 @@
 
 #include <string.h>
 
-enum { BUILD_KERNEL_BYTES = 16 << 20 };
-
 const ty_ktexts_words ty_cuda_words = {ty_cuda_head, ty_render_prelude, "#undef TY_NAME\n#define TY_NAME ", "\n"};
 
 /* ---- texts ---- */
-
-static void build_fact(const ty_kernel *k, uint64_t hash, ty_buf *facts)
-{
-    ty_cuda_launch launch = ty_cuda_launch_of(k);
-    size_t read, written;
-    ty_kernel_traffic(k, &read, &written);
-    ty_buf_addf(facts, TY_KTEXTS_NAME "\t%s\t%d\t%ld\t%zu\t%s\n", (unsigned long)hash, launch.form, launch.threads,
-                (long)launch.blocks, read + written, k->origin ? k->origin : "");
-}
-
-uint64_t ty_cuda_add_kernel(const ty_kernel *k, const uint32_t *alias, const int64_t *base, ty_ktexts *texts,
-                            ty_buf *scratch)
-{
-    ty_buf_clear(scratch);
-    ty_buf_addf(scratch, "TY_KERNEL(%d) TY_NAME", ty_cuda_launch_of(k).threads);
-    ty_cuda_render_kernel(k, alias, base, scratch);
-    return ty_ktexts_add(texts, scratch->data, scratch->len);
-}
-
-static void build_add_kernel(const ty_plan *plan, const ty_kernel *k, ty_ktexts *texts, ty_buf *text, ty_buf *facts)
-{
-    uint32_t *alias = TY_NEW_ARRAY(texts->arena, uint32_t, k->n_buffers);
-    int64_t *base = TY_NEW_ARRAY(texts->arena, int64_t, k->n_buffers);
-    ty_plan_aliases(plan, k, alias);
-    ty_ktext_bases(k, alias, base);
-    uint64_t hash = ty_cuda_add_kernel(k, alias, base, texts, text);
-    if (facts)
-        build_fact(k, hash, facts);
-}
-
-int ty_cuda_add_plan(const ty_plan *plan, ty_ktexts *texts, ty_buf *facts, ty_error *err)
-{
-    ty_buf text;
-    ty_buf_init(&text, BUILD_KERNEL_BYTES);
-    for (int at = 0; at < plan->n_order && !text.failed; at++) {
-        const ty_unit *u = &plan->f->unit[plan->order[at]];
-        if (u->kind == TY_UNIT_KERNEL)
-            build_add_kernel(plan, u->kernel, texts, &text, facts);
-    }
-    int rc = text.failed ? ty_error_set(err, TY_E_LIMIT, "a generated kernel is larger than 16 MiB of text") : 0;
-    ty_buf_fini(&text);
-    return rc;
-}
 
 /* What is left in a folder, by the end of its file's name. */
 typedef struct build_left {
@@ -89,9 +43,9 @@ static int build_write(const ty_ktexts *texts, build_left *left, const char *dir
 static int build_leave_plan(const ty_plan *plan, ty_ktexts *texts, build_left *left, ty_error *err)
 {
     ty_cuda_tape tape;
-    if (ty_cuda_add_plan(plan, texts, &left->facts, err) < 0 ||
-        ty_cuda_tape_of(plan, texts, texts->arena, &tape, err) < 0)
+    if (ty_cuda_tape_of(plan, texts, texts->arena, &tape, err) < 0)
         return -1;
+    ty_cuda_tape_print_facts(&tape, &left->facts);
     ty_cuda_tape_print(&tape, plan, &left->tapes);
     return 0;
 }

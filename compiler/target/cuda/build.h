@@ -1,7 +1,7 @@
 /* build.h - all kernels of a program: as CUDA C, each once, and as machine code, compiled on several threads.
  *
  *     ty_ktexts texts = {.arena = &arena};
- *     ty_cuda_add_plan(plan, &texts, NULL, err);       for each plan
+ *     ty_cuda_tape_of(plan, &texts, &arena, &tape, err);       for each plan
  *     ty_cuda_build(&texts, &(ty_cuda_build_options){.capability = 90, .threads = 2}, &arena, &code, err);
  *
  * A translation unit costs its kernels and, before them, the prelude; a program has as many units as threads compile.
@@ -36,15 +36,9 @@ typedef struct ty_cuda_code {
 /* What stands around the texts. */
 extern const ty_ktexts_words ty_cuda_words;
 
-/* Adds the text of one kernel and returns its hash. alias, base: as for ty_cuda_render_kernel. scratch: initialised;
- * look at its `failed`. */
-uint64_t ty_cuda_add_kernel(const ty_kernel *k, const uint32_t *alias, const int64_t *base, ty_ktexts *texts,
-                            ty_buf *scratch);
-/* Adds the kernels of a plan. facts: NULL, or gets a line for each: function, form, threads of a block, blocks, bytes
- * that it moves at least, origin; tabs between. */
-int ty_cuda_add_plan(const ty_plan *plan, ty_ktexts *texts, ty_buf *facts, ty_error *err);
 /* Leaves the kernels of plans in a folder for who compiles them elsewhere: <hash>.cu, where each follows
- * ty_cuda_words.lead, <hash>.txt, the facts, and <hash>.tape, what the GPU is told to do with them (tape.h). */
+ * ty_cuda_words.lead, <hash>.txt, facts of their launches, and <hash>.tape, what the GPU is told to do with them
+ * (tape.h). */
 int ty_cuda_leave(const ty_plan *const *plans, int n_plans, const char *dir, ty_error *err);
 
 /* Sorts the texts and compiles them, or finds them in the cache: the key is our version, NVRTC's and its options, the

@@ -33,6 +33,7 @@ typedef struct cuda_output {
 typedef struct cuda_program {
     ty_cuda_tape tape;
     ty_cuda_library_call *library; /* by call */
+    CUfunction *function;          /* by kernel */
     cuda_output *output;
     int n_outputs;
     bool *reads; /* by input */
@@ -56,7 +57,6 @@ struct ty_cuda {
     cuda_block spare; /* results that nobody reads go here */
     ty_val *constant; /* of all tapes */
     char *pinned;     /* host memory that the GPU reads and writes: inputs, then outputs */
-    size_t pinned_bytes;
 };
 
 /* ---- what can be computed ---- */
@@ -81,7 +81,7 @@ static int cuda_check_ops(ty_cuda *c, ty_error *err)
                  ? 0
                  : ty_error_set(err, TY_E_UNSUPPORTED, "nothing computes on a GPU yet: %.*s", (int)text.len, text.data);
     if (rc < 0)
-        ty_error_help(err, "train on the CPU: device: cpu");
+        ty_error_help(err, "train on the CPU");
     ty_buf_fini(&text);
     return rc;
 }
@@ -184,20 +184,10 @@ static int cuda_get_memory(ty_cuda *c, ty_error *err)
     return 0;
 }
 
-size_t ty_cuda_bytes(const ty_cuda *c)
-{
-    return c->slab.bytes + c->states.bytes + c->constants.bytes + c->inputs.bytes + c->spare.bytes + c->workspace.bytes;
-}
-
 /* ---- places ---- */
 
-static CUdeviceptr cuda_constant_address(const ty_cuda *c, ty_val v)
-{
-    return c->constants.at + c->constants.offset[cuda_constant_number(c, v)];
-}
-
-/* Of a place of a tape. What has none is a result that nobody reads, or an operand that the call does not look at. */
-static CUdeviceptr cuda_address(const ty_cuda *c, const cuda_program *p, const ty_place *at)
+/* What has no place is a result that nobody reads, or an operand that the call does not look at. */
+static CUdeviceptr cuda_address(const ty_cuda *c, const ty_place *at)
 {
     switch (at->kind) {
     case TY_PLACE_SLAB:
@@ -207,7 +197,8 @@ static CUdeviceptr cuda_address(const ty_cuda *c, const cuda_program *p, const t
     case TY_PLACE_INPUT:
         return c->inputs.at + c->inputs.offset[at->index] + (CUdeviceptr)at->offset;
     case TY_PLACE_CONST:
-        return cuda_constant_address(c, p->tape.constant[at->index]) + (CUdeviceptr)at->offset;
+        return c->constants.at + c->constants.offset[cuda_constant_number(c, (ty_val)at->index)] +
+               (CUdeviceptr)at->offset;
     default:
         return c->spare.at;
     }
@@ -253,9 +244,8 @@ static int cuda_pin(ty_cuda *c, ty_error *err)
     for (int p = 0; p < c->n_plans; p++)
         for (int i = 0; i < c->program[p].n_outputs; i++)
             cuda_add_bytes(&room, c->program[p].output[i].bytes);
-    c->pinned_bytes = room.bytes ? room.bytes : CUDA_ALIGN;
     void *at = NULL;
-    unsigned status = c->gpu.cu->cuMemHostAlloc(&at, c->pinned_bytes, 0);
+    unsigned status = c->gpu.cu->cuMemHostAlloc(&at, room.bytes ? room.bytes : CUDA_ALIGN, 0);
     if (ty_gpu_status(&c->gpu, status, "pinning memory for batches", err) < 0)
         return -1;
     c->pinned = at;
@@ -264,9 +254,7 @@ static int cuda_pin(ty_cuda *c, ty_error *err)
         for (int i = 0; i < c->program[p].n_outputs; i++) {
             cuda_output *out = &c->program[p].output[i];
             ty_place place = ty_plan_place(c->plan[p], out->value);
-            out->from = place.kind == TY_PLACE_CONST /* the value, not a number of the tape's */
-                            ? cuda_constant_address(c, (ty_val)place.index) + (CUdeviceptr)place.offset
-                            : cuda_address(c, &c->program[p], &place);
+            out->from = cuda_address(c, &place);
             out->to = c->pinned + cuda_add_bytes(&room, out->bytes);
         }
     return 0;
@@ -297,6 +285,15 @@ static int cuda_find_function(const ty_cuda *c, uint64_t kernel, CUfunction *out
     return ty_error_set(err, TY_E_COMPILER, "compiled kernels lack %s", name);
 }
 
+static int cuda_find_functions(ty_cuda *c, cuda_program *p, ty_error *err)
+{
+    p->function = TY_NEW_ARRAY(&c->arena, CUfunction, p->tape.n_kernels);
+    for (int i = 0; i < p->tape.n_kernels; i++)
+        if (cuda_find_function(c, p->tape.kernel[i], &p->function[i], err) < 0)
+            return -1;
+    return 0;
+}
+
 /* ---- library calls ---- */
 
 static int cuda_prepare_call(ty_cuda *c, cuda_program *p, int number, ty_error *err)
@@ -304,7 +301,7 @@ static int cuda_prepare_call(ty_cuda *c, cuda_program *p, int number, ty_error *
     const ty_cuda_call *call = &p->tape.call[number];
     CUdeviceptr *at = TY_NEW_ARRAY(&c->arena, CUdeviceptr, call->n_at);
     for (int i = 0; i < call->n_at; i++)
-        at[i] = cuda_address(c, p, &call->at[i]);
+        at[i] = cuda_address(c, &call->at[i]);
     if (ty_cuda_library_prepare(&c->libraries, c->g, call->node, at, &p->library[number], err) < 0)
         return ty_error_wrap(err, "%s", call->origin);
     return 0;
@@ -335,16 +332,13 @@ static int cuda_launch(ty_cuda *c, const cuda_program *p, const ty_cuda_call *ca
 {
     CUdeviceptr *address = TY_NEW_ARRAY(&c->arena, CUdeviceptr, call->n_at);
     void **parameter = TY_NEW_ARRAY(&c->arena, void *, call->n_at);
-    CUfunction function;
     for (int i = 0; i < call->n_at; i++) {
-        address[i] = cuda_address(c, p, &call->at[i]);
+        address[i] = cuda_address(c, &call->at[i]);
         parameter[i] = &address[i];
     }
-    if (cuda_find_function(c, p->tape.kernel[call->kernel], &function, err) < 0)
-        return -1;
     unsigned status =
-        c->gpu.cu->cuLaunchKernel(function, (unsigned)call->launch.blocks, 1, 1, (unsigned)call->launch.threads, 1, 1,
-                                  0, c->gpu.stream, parameter, NULL);
+        c->gpu.cu->cuLaunchKernel(p->function[call->kernel], (unsigned)call->launch.blocks, 1, 1,
+                                  (unsigned)call->launch.threads, 1, 1, 0, c->gpu.stream, parameter, NULL);
     return ty_gpu_status(&c->gpu, status, "launching a kernel", err);
 }
 
@@ -355,8 +349,8 @@ static int cuda_issue(ty_cuda *c, const cuda_program *p, int number, ty_error *e
         return cuda_launch(c, p, call, err);
     if (call->kind == TY_CUDA_LIBRARY)
         return p->library[number].run(p->library[number].prepared, err);
-    unsigned status = c->gpu.cu->cuMemcpyDtoDAsync_v2(cuda_address(c, p, &call->at[0]),
-                                                      cuda_address(c, p, &call->at[1]), call->bytes, c->gpu.stream);
+    unsigned status = c->gpu.cu->cuMemcpyDtoDAsync_v2(cuda_address(c, &call->at[0]), cuda_address(c, &call->at[1]),
+                                                      call->bytes, c->gpu.stream);
     return ty_gpu_status(&c->gpu, status, "copying on the GPU", err);
 }
 
@@ -419,16 +413,30 @@ static int cuda_tapes(ty_cuda *c, ty_error *err)
     return cuda_check_ops(c, err);
 }
 
+static int cuda_program_new(ty_cuda *c, cuda_program *p, ty_error *err)
+{
+    if (cuda_find_functions(c, p, err) < 0 || cuda_prepare(c, p, err) < 0)
+        return -1;
+    ty_phases_lap(c->opt.phases, "prepare");
+    int rc = cuda_capture(c, p, err);
+    ty_phases_lap(c->opt.phases, "capture");
+    return rc;
+}
+
 static int cuda_build(ty_cuda *c, ty_error *err)
 {
     if (cuda_tapes(c, err) < 0 || ty_gpu_open(c->opt.device, &c->gpu, err) < 0)
         return -1;
+    ty_phases_lap(c->opt.phases, "render");
     cuda_measure(c);
-    if (cuda_get_memory(c, err) < 0 || cuda_pin(c, err) < 0 || cuda_upload_constants(c, err) < 0 ||
-        cuda_load_modules(c, err) < 0 || cuda_open_libraries(c, err) < 0)
+    if (cuda_get_memory(c, err) < 0 || cuda_pin(c, err) < 0 || cuda_upload_constants(c, err) < 0)
         return -1;
+    ty_phases_lap(c->opt.phases, "memory");
+    if (cuda_load_modules(c, err) < 0 || cuda_open_libraries(c, err) < 0)
+        return -1;
+    ty_phases_lap(c->opt.phases, "nvrtc");
     for (int p = 0; p < c->n_plans; p++)
-        if (cuda_prepare(c, &c->program[p], err) < 0 || cuda_capture(c, &c->program[p], err) < 0)
+        if (cuda_program_new(c, &c->program[p], err) < 0)
             return -1;
     return 0;
 }

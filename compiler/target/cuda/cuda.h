@@ -19,11 +19,11 @@
 typedef struct ty_cuda ty_cuda;
 
 typedef struct ty_cuda_options {
-    int device;         /* number, from 0 */
-    int threads;        /* that compile kernels */
-    bool tf32;          /* float32 products with ten bits of mantissa */
-    void *const *state; /* the caller's memory of each state of the graph */
-    ty_compile_phases *phases;
+    int device;                /* number, from 0 */
+    int threads;               /* that compile kernels */
+    bool tf32;                 /* float32 products with ten bits of mantissa */
+    void *const *state;        /* the caller's memory of each state of the graph */
+    ty_compile_phases *phases; /* gets laps; not NULL */
 } ty_cuda_options;
 
 /* plans[i]: a checked plan; all of the same graph, which must outlive the result. TY_E_UNSUPPORTED names all ops that
@@ -37,7 +37,5 @@ int ty_cuda_download(ty_cuda *cuda, ty_error *err);
 int ty_cuda_run(ty_cuda *cuda, int plan, const void *const *inputs, ty_error *err);
 /* Bytes of the plan's output `v` in the host's memory, filled by each run of the plan. */
 const void *ty_cuda_value(const ty_cuda *cuda, int plan, ty_val v);
-/* Bytes of the GPU's memory in use: slab, states, constants, inputs, workspace. */
-size_t ty_cuda_bytes(const ty_cuda *cuda);
 
 #endif

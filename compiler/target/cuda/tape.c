@@ -3,7 +3,6 @@
 
 #include "compiler/kernel/text.h"
 #include "compiler/ops/op.h"
-#include "compiler/target/cuda/build.h"
 #include "compiler/target/cuda/library.h"
 #include "compiler/target/cuda/own.h"
 
@@ -24,16 +23,20 @@ typedef struct tape_list {
     ty_buf text; /* of one kernel */
 } tape_list;
 
+/* The number of a constant, or how many there are. */
+static int tape_constant_number(const ty_val *constant, int n, ty_val v)
+{
+    int i = 0;
+    while (i < n && constant[i] != v)
+        i++;
+    return i;
+}
+
 static ty_place tape_place(tape_list *t, ty_val v)
 {
     ty_place place = ty_plan_place(t->plan, v);
-    if (place.kind != TY_PLACE_CONST)
-        return place;
     ty_val constant = (ty_val)place.index;
-    place.index = 0;
-    while (place.index < t->n_constants && t->constant[place.index] != constant)
-        place.index++;
-    if (place.index == t->n_constants)
+    if (place.kind == TY_PLACE_CONST && tape_constant_number(t->constant, t->n_constants, constant) == t->n_constants)
         t->constant[t->n_constants++] = constant;
     return place;
 }
@@ -69,6 +72,14 @@ static void tape_point(tape_list *t, const ty_kernel *k, const uint32_t *alias, 
     call->at = at;
 }
 
+static uint64_t tape_add_text(tape_list *t, const ty_kernel *k, const uint32_t *alias, const int64_t *base)
+{
+    ty_buf_clear(&t->text);
+    ty_buf_addf(&t->text, "TY_KERNEL(%d) TY_NAME", ty_cuda_launch_of(k).threads);
+    ty_cuda_render_kernel(k, alias, base, &t->text);
+    return ty_ktexts_add(t->texts, t->text.data, t->text.len);
+}
+
 static void tape_add_launch(tape_list *t, const ty_kernel *k, int unit)
 {
     uint32_t *alias = TY_NEW_ARRAY(t->arena, uint32_t, k->n_buffers);
@@ -76,8 +87,11 @@ static void tape_add_launch(tape_list *t, const ty_kernel *k, int unit)
     ty_plan_aliases(t->plan, k, alias);
     ty_ktext_bases(k, alias, base);
     ty_cuda_call *call = tape_add(t, TY_CUDA_LAUNCH, unit, k->origin);
-    call->kernel = tape_kernel(t, ty_cuda_add_kernel(k, alias, base, t->texts, &t->text));
     call->launch = ty_cuda_launch_of(k);
+    call->kernel = tape_kernel(t, tape_add_text(t, k, alias, base));
+    size_t read, written;
+    ty_kernel_traffic(k, &read, &written);
+    call->bytes = read + written;
     tape_point(t, k, alias, base, call);
 }
 
@@ -158,13 +172,24 @@ typedef struct tape_own {
     uint32_t node;
 } tape_own;
 
+/* Of operand i, or of result i - n_in. */
+static size_t tape_value_bytes(const ty_graph *g, uint32_t node, int i)
+{
+    int n_in = (int)ty_graph_node(g, node)->n_in;
+    ty_val v = i < n_in ? ty_graph_in(g, node, i) : ty_val_make(node, (uint32_t)(i - n_in));
+    return ty_type_bytes(ty_graph_type(g, v));
+}
+
 static void tape_own_launch(void *ctx, const ty_buf *text, ty_cuda_launch launch, const int *which, int n)
 {
     tape_own *own = ctx;
     tape_list *t = own->list;
     ty_place *at = TY_NEW_ARRAY(t->arena, ty_place, n);
-    for (int i = 0; i < n; i++)
+    size_t bytes = 0;
+    for (int i = 0; i < n; i++) {
         at[i] = own->places->at[which[i]];
+        bytes += tape_value_bytes(t->plan->f->g, own->node, which[i]);
+    }
     ty_buf_clear(&t->text);
     ty_buf_addf(&t->text, "TY_KERNEL(%d) TY_NAME", launch.threads);
     ty_buf_add(&t->text, text->data, text->len);
@@ -172,6 +197,7 @@ static void tape_own_launch(void *ctx, const ty_buf *text, ty_cuda_launch launch
     ty_cuda_call *call = tape_add(t, TY_CUDA_LAUNCH, own->places->unit, own->places->origin);
     call->kernel = tape_kernel(t, ty_ktexts_add(t->texts, t->text.data, t->text.len));
     call->launch = launch;
+    call->bytes = bytes;
     call->at = at;
     call->n_at = n;
 }
@@ -253,7 +279,19 @@ int ty_cuda_tape_of(const ty_plan *plan, ty_ktexts *texts, ty_arena *a, ty_cuda_
 
 /* ---- text ---- */
 
-static void print_place(const ty_place *at, ty_buf *out)
+void ty_cuda_tape_print_facts(const ty_cuda_tape *tape, ty_buf *out)
+{
+    for (int i = 0; i < tape->n_calls; i++) {
+        const ty_cuda_call *call = &tape->call[i];
+        if (call->kind == TY_CUDA_LAUNCH)
+            ty_buf_addf(out, TY_KTEXTS_NAME "\t%s\t%d\t%" PRId64 "\t%zu\t%s\n",
+                        (unsigned long)tape->kernel[call->kernel], call->launch.form, call->launch.threads,
+                        call->launch.blocks, call->bytes, call->origin);
+    }
+}
+
+/* Constants by their number, which stays when others come into the graph. */
+static void print_place(const ty_cuda_tape *tape, const ty_place *at, ty_buf *out)
 {
     static const char *const name[] = {[TY_PLACE_NONE] = "-",
                                        [TY_PLACE_SLAB] = "slab",
@@ -261,52 +299,54 @@ static void print_place(const ty_place *at, ty_buf *out)
                                        [TY_PLACE_STATE] = "state",
                                        [TY_PLACE_CONST] = "const"};
     ty_buf_adds(out, name[at->kind]);
-    if (at->kind != TY_PLACE_NONE && at->kind != TY_PLACE_SLAB)
+    if (at->kind == TY_PLACE_CONST)
+        ty_buf_addf(out, " %d", tape_constant_number(tape->constant, tape->n_constants, (ty_val)at->index));
+    else if (at->kind != TY_PLACE_NONE && at->kind != TY_PLACE_SLAB)
         ty_buf_addf(out, " %" PRId64, at->index);
     if (at->offset)
         ty_buf_addf(out, "%+" PRId64, at->offset);
 }
 
-static void print_places(const ty_place *at, int n, const char *before, ty_buf *out)
+static void print_places(const ty_cuda_tape *tape, const ty_place *at, int n, const char *before, ty_buf *out)
 {
     for (int i = 0; i < n; i++) {
         ty_buf_adds(out, i == 0 ? before : ", ");
-        print_place(&at[i], out);
+        print_place(tape, &at[i], out);
     }
 }
 
-static void print_launch(const ty_cuda_call *call, const ty_plan *plan, ty_buf *out)
+static void print_launch(const ty_cuda_tape *tape, const ty_cuda_call *call, const ty_plan *plan, ty_buf *out)
 {
     (void)plan;
     ty_buf_addf(out, "k%d<<<%" PRId64 ",%d>>>", call->kernel, call->launch.blocks, call->launch.threads);
-    print_places(call->at, call->n_at, " ", out);
+    print_places(tape, call->at, call->n_at, " ", out);
 }
 
-static void print_library(const ty_cuda_call *call, const ty_plan *plan, ty_buf *out)
+static void print_library(const ty_cuda_tape *tape, const ty_cuda_call *call, const ty_plan *plan, ty_buf *out)
 {
     ty_cuda_library_print(plan->f->g, call->node, out);
-    print_places(call->at, call->n_in, ": ", out);
-    print_places(call->at + call->n_in, call->n_at - call->n_in, " -> ", out);
+    print_places(tape, call->at, call->n_in, ": ", out);
+    print_places(tape, call->at + call->n_in, call->n_at - call->n_in, " -> ", out);
 }
 
-static void print_copy(const ty_cuda_call *call, const ty_plan *plan, ty_buf *out)
+static void print_copy(const ty_cuda_tape *tape, const ty_cuda_call *call, const ty_plan *plan, ty_buf *out)
 {
     (void)plan;
     ty_buf_addf(out, "copy %zu", call->bytes);
-    print_places(&call->at[1], 1, ": ", out);
-    print_places(&call->at[0], 1, " -> ", out);
+    print_places(tape, &call->at[1], 1, ": ", out);
+    print_places(tape, &call->at[0], 1, " -> ", out);
 }
 
 void ty_cuda_tape_print(const ty_cuda_tape *tape, const ty_plan *plan, ty_buf *out)
 {
-    static void (*const print[])(const ty_cuda_call *, const ty_plan *, ty_buf *) = {
+    static void (*const print[])(const ty_cuda_tape *, const ty_cuda_call *, const ty_plan *, ty_buf *) = {
         [TY_CUDA_LAUNCH] = print_launch, [TY_CUDA_LIBRARY] = print_library, [TY_CUDA_COPY] = print_copy};
     ty_buf_addf(out, "tape: %d calls, %d kernels, %d constants, slab %" PRId64 "\n", tape->n_calls, tape->n_kernels,
                 tape->n_constants, plan->slab_bytes);
     for (int i = 0; i < tape->n_calls; i++) {
         const ty_cuda_call *call = &tape->call[i];
         ty_buf_addf(out, "%d ", i);
-        print[call->kind](call, plan, out);
+        print[call->kind](tape, call, plan, out);
         ty_buf_addf(out, "%s%s\n", *call->origin ? " | " : "", call->origin);
     }
 }

@@ -12,7 +12,7 @@
  *     1 dot by cublaslt TN 1x512x128x784 in f32 ...: input 0, state 0 -> slab+4096 | net.1/linear (Gemm #7)
  *     2 copy 4: slab -> state 2+8
  *
- * Kernels and constants are numbered as they first appear.
+ * Kernels and, in the text, constants are numbered as they first appear.
  */
 #ifndef TY_TARGET_CUDA_TAPE_H
 #define TY_TARGET_CUDA_TAPE_H
@@ -28,7 +28,7 @@ typedef struct ty_cuda_call {
     int kernel;            /* LAUNCH: number in the tape's list */
     ty_cuda_launch launch; /* LAUNCH */
     uint32_t node;         /* LIBRARY */
-    size_t bytes;          /* COPY */
+    size_t bytes; /* COPY; LAUNCH: that must move at least, of a kernel written by hand its operands and results */
     /* LAUNCH: what its pointers point at; LIBRARY: operands, then results, of kind NONE where there is no memory (an
      * operand that the call fills in by itself, a result that nobody reads); COPY: to, from. */
     const ty_place *at;
@@ -42,12 +42,14 @@ typedef struct ty_cuda_tape {
     int n_calls;
     const uint64_t *kernel; /* texts of the kernels, by number */
     int n_kernels;
-    const ty_val *constant; /* by the `index` of places of kind CONST, which is a number here and not the value */
+    const ty_val *constant; /* that calls read, each once; places of kind CONST have the value as `index` */
     int n_constants;
 } ty_cuda_tape;
 
 /* texts, arena: of the caller; the tape is the arena's. plan: checked; must outlive the tape. */
 int ty_cuda_tape_of(const ty_plan *plan, ty_ktexts *texts, ty_arena *a, ty_cuda_tape *out, ty_error *err);
 void ty_cuda_tape_print(const ty_cuda_tape *tape, const ty_plan *plan, ty_buf *out);
+/* A line a launch: function, form, threads of a block, blocks, bytes that must move at least, origin; tabs between. */
+void ty_cuda_tape_print_facts(const ty_cuda_tape *tape, ty_buf *out);
 
 #endif
