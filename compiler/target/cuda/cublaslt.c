@@ -125,12 +125,9 @@ static int cublaslt_status(const ty_cublaslt *lib, unsigned status, const char *
     return ty_error_set(err, TY_E_LIBRARY, "cuBLASLt: %s: %s", what, lib->cublasLtGetStatusString(status));
 }
 
-int ty_cublaslt_open(cublasLtHandle_t *out, ty_error *err)
+static int cublaslt_open(const ty_cublaslt *lib, ty_cuda_libraries *libraries, ty_error *err)
 {
-    const ty_cublaslt *lib;
-    if (ty_cublaslt_get(&lib, err) < 0)
-        return -1;
-    return cublaslt_status(lib, lib->cublasLtCreate(out), "opening", err);
+    return libraries->cublaslt ? 0 : cublaslt_status(lib, lib->cublasLtCreate(&libraries->cublaslt), "opening", err);
 }
 
 void ty_cublaslt_close(cublasLtHandle_t handle)
@@ -254,13 +251,14 @@ static void call_point(cublaslt_call *call, const ty_cublaslt_product *p, const 
     call->c_at = p->adds ? at[2] : call->d_at;
 }
 
-int ty_cublaslt_prepare(const ty_cuda_libraries *libraries, const ty_graph *g, uint32_t node, const CUdeviceptr *at,
+int ty_cublaslt_prepare(ty_cuda_libraries *libraries, const ty_graph *g, uint32_t node, const CUdeviceptr *at,
                         ty_cuda_library_call *out, ty_error *err)
 {
     ty_cublaslt_product p;
     cublaslt_call *call = TY_NEW(libraries->arena, cublaslt_call);
     call->shared = libraries;
-    if (ty_cublaslt_get(&call->lib, err) < 0 || ty_cublaslt_product_of(g, node, libraries->tf32, &p, err) < 0)
+    if (ty_cublaslt_get(&call->lib, err) < 0 || cublaslt_open(call->lib, libraries, err) < 0 ||
+        ty_cublaslt_product_of(g, node, libraries->tf32, &p, err) < 0)
         return -1;
     call_scale(call, &p);
     call_point(call, &p, at);

@@ -35,9 +35,8 @@ void ty_cublaslt_print(const ty_cublaslt_product *p, ty_buf *out);
 /* ---- on a GPU: a row of library.c ---- */
 
 int ty_cublaslt_describe(const ty_graph *g, uint32_t node, ty_buf *out, ty_error *err);
-int ty_cublaslt_prepare(const ty_cuda_libraries *libraries, const ty_graph *g, uint32_t node, const CUdeviceptr *at,
+int ty_cublaslt_prepare(ty_cuda_libraries *libraries, const ty_graph *g, uint32_t node, const CUdeviceptr *at,
                         ty_cuda_library_call *out, ty_error *err);
-int ty_cublaslt_open(cublasLtHandle_t *out, ty_error *err);
-void ty_cublaslt_close(cublasLtHandle_t handle);
+void ty_cublaslt_close(cublasLtHandle_t handle); /* NULL: nothing */
 
 #endif

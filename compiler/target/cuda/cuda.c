@@ -316,14 +316,13 @@ static int cuda_prepare(ty_cuda *c, cuda_program *p, ty_error *err)
     return 0;
 }
 
-static int cuda_open_libraries(ty_cuda *c, ty_error *err)
+static void cuda_share(ty_cuda *c)
 {
     c->libraries = (ty_cuda_libraries){.stream = c->gpu.stream,
                                        .workspace = c->workspace.at,
                                        .workspace_bytes = c->workspace.bytes,
                                        .tf32 = c->opt.tf32,
                                        .arena = &c->arena};
-    return ty_cuda_libraries_open(&c->libraries, err);
 }
 
 /* ---- the graph of a tape ---- */
@@ -432,9 +431,10 @@ static int cuda_build(ty_cuda *c, ty_error *err)
     if (cuda_get_memory(c, err) < 0 || cuda_pin(c, err) < 0 || cuda_upload_constants(c, err) < 0)
         return -1;
     ty_phases_lap(c->opt.phases, "memory");
-    if (cuda_load_modules(c, err) < 0 || cuda_open_libraries(c, err) < 0)
+    if (cuda_load_modules(c, err) < 0)
         return -1;
     ty_phases_lap(c->opt.phases, "nvrtc");
+    cuda_share(c);
     for (int p = 0; p < c->n_plans; p++)
         if (cuda_program_new(c, &c->program[p], err) < 0)
             return -1;

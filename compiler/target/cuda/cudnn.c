@@ -401,13 +401,25 @@ static conv_places places_of(ty_op op, const CUdeviceptr *at)
     return op == TY_OP_CONV_DX ? (conv_places){at[2], at[1], at[0]} : (conv_places){at[0], at[2], at[1]};
 }
 
-int ty_cudnn_prepare(const ty_cuda_libraries *libraries, const ty_graph *g, uint32_t node, const CUdeviceptr *at,
+static int cudnn_open(const ty_cudnn *lib, ty_cuda_libraries *libraries, ty_error *err)
+{
+    if (libraries->cudnn)
+        return 0;
+    unsigned status = lib->cudnnCreate(&libraries->cudnn);
+    status = status ? status : lib->cudnnSetStream(libraries->cudnn, libraries->stream);
+    if (status == 0)
+        return 0;
+    return ty_error_set(err, TY_E_LIBRARY, "cuDNN: opening: %s", lib->cudnnGetErrorString(status));
+}
+
+int ty_cudnn_prepare(ty_cuda_libraries *libraries, const ty_graph *g, uint32_t node, const CUdeviceptr *at,
                      ty_cuda_library_call *out, ty_error *err)
 {
     ty_cudnn_conv c;
     cudnn_call *call = TY_NEW(libraries->arena, cudnn_call);
     maker *m = &call->made;
-    if (ty_cudnn_get(&m->lib, err) < 0 || ty_cudnn_conv_of(g, node, &c, err) < 0)
+    if (ty_cudnn_get(&m->lib, err) < 0 || cudnn_open(m->lib, libraries, err) < 0 ||
+        ty_cudnn_conv_of(g, node, &c, err) < 0)
         return -1;
     conv_places places = places_of(c.op, at);
     call->handle = libraries->cudnn;
@@ -424,20 +436,6 @@ int ty_cudnn_prepare(const ty_cuda_libraries *libraries, const ty_graph *g, uint
     if (rc < 0)
         ty_cuda_library_release(out);
     return rc;
-}
-
-/* ---- opening ---- */
-
-int ty_cudnn_open(CUstream stream, cudnnHandle_t *out, ty_error *err)
-{
-    const ty_cudnn *lib;
-    if (ty_cudnn_get(&lib, err) < 0)
-        return -1;
-    unsigned status = lib->cudnnCreate(out);
-    status = status ? status : lib->cudnnSetStream(*out, stream);
-    if (status == 0)
-        return 0;
-    return ty_error_set(err, TY_E_LIBRARY, "cuDNN: opening: %s", lib->cudnnGetErrorString(status));
 }
 
 void ty_cudnn_close(cudnnHandle_t handle)

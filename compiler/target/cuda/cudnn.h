@@ -36,9 +36,8 @@ void ty_cudnn_print(const ty_cudnn_conv *c, ty_buf *out);
 /* ---- on a GPU: rows of library.c ---- */
 
 int ty_cudnn_describe(const ty_graph *g, uint32_t node, ty_buf *out, ty_error *err);
-int ty_cudnn_prepare(const ty_cuda_libraries *libraries, const ty_graph *g, uint32_t node, const CUdeviceptr *at,
+int ty_cudnn_prepare(ty_cuda_libraries *libraries, const ty_graph *g, uint32_t node, const CUdeviceptr *at,
                      ty_cuda_library_call *out, ty_error *err);
-int ty_cudnn_open(CUstream stream, cudnnHandle_t *out, ty_error *err);
-void ty_cudnn_close(cudnnHandle_t handle);
+void ty_cudnn_close(cudnnHandle_t handle); /* NULL: nothing */
 
 #endif

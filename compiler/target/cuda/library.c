@@ -10,7 +10,7 @@ typedef struct library_row {
     ty_op op;
     const char *library;
     int (*describe)(const ty_graph *g, uint32_t node, ty_buf *out, ty_error *err); /* fails if it does not take it */
-    int (*prepare)(const ty_cuda_libraries *libraries, const ty_graph *g, uint32_t node, const CUdeviceptr *at,
+    int (*prepare)(ty_cuda_libraries *libraries, const ty_graph *g, uint32_t node, const CUdeviceptr *at,
                    ty_cuda_library_call *out, ty_error *err);
 } library_row;
 
@@ -57,9 +57,6 @@ int ty_cuda_library_prepare(ty_cuda_libraries *libraries, const ty_graph *g, uin
     if (!row)
         return ty_error_set(err, TY_E_UNSUPPORTED, "nothing computes %s on a GPU",
                             ty_op_row_of(ty_graph_op(g, node))->text);
-    if (row->prepare == ty_cudnn_prepare && !libraries->cudnn &&
-        ty_cudnn_open(libraries->stream, &libraries->cudnn, err) < 0)
-        return -1;
     return row->prepare(libraries, g, node, at, out, err);
 }
 
@@ -68,11 +65,6 @@ void ty_cuda_library_release(ty_cuda_library_call *call)
     if (call->prepared)
         call->release(call->prepared);
     *call = (ty_cuda_library_call){.run = NULL};
-}
-
-int ty_cuda_libraries_open(ty_cuda_libraries *libraries, ty_error *err)
-{
-    return ty_cublaslt_open(&libraries->cublaslt, err);
 }
 
 void ty_cuda_libraries_close(ty_cuda_libraries *libraries)

@@ -13,8 +13,9 @@
 
 /* What calls share. */
 typedef struct ty_cuda_libraries {
+    /* each opened by the first call that is prepared with it; NULL: no call needs it */
     cublasLtHandle_t cublaslt;
-    cudnnHandle_t cudnn; /* NULL: no call of the program needs it */
+    cudnnHandle_t cudnn;
     CUstream stream;
     CUdeviceptr workspace; /* calls on one stream use it one after the other */
     size_t workspace_bytes;
@@ -28,9 +29,7 @@ typedef struct ty_cuda_library_call {
     void *prepared; /* NULL: there is no call */
 } ty_cuda_library_call;
 
-/* Opens cuBLASLt; cuDNN when the first call that needs it is prepared. The other fields are the caller's. After a
- * failure too it is to be closed. */
-int ty_cuda_libraries_open(ty_cuda_libraries *libraries, ty_error *err);
+/* Closes those that preparing has opened, after their calls were released. */
 void ty_cuda_libraries_close(ty_cuda_libraries *libraries);
 
 /* Whether something computes the node on a GPU. */
