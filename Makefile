@@ -83,12 +83,12 @@ $(B)/fakes/lib%.so.1: tests/fakes/lib%.c tests/fakes/driver.c tests/fakes/fake.h
 
 # Beside the driver, in a folder of their own: ones that stand in for what is installed on some machines.
 $(B)/fakes/gpu/libnvrtc.so.13: tests/fakes/gpu/libnvrtc.c
-$(B)/fakes/gpu/libcublasLt.so.13: tests/fakes/gpu/libcublasLt.c
-$(B)/fakes/gpu/libcudnn.so.9: tests/fakes/gpu/libcudnn.c
+$(B)/fakes/gpu/libcublasLt.so.13: tests/fakes/gpu/libcublasLt.c tests/fakes/gpu/element.h
+$(B)/fakes/gpu/libcudnn.so.9: tests/fakes/gpu/libcudnn.c tests/fakes/gpu/element.h
 $(B)/fakes/gpu/%: tests/fakes/fake.h compiler/target/cuda/api.h compiler/target/cuda/head.c Makefile
 	$(call say,CC)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(BASICS) -O2 -fPIC -shared -o $@ $(filter tests/fakes/gpu/%,$^) compiler/target/cuda/head.c base/tensor.c
+	$(Q)$(CC) $(BASICS) -O2 -fPIC -shared -o $@ $(filter tests/fakes/gpu/%.c,$^) compiler/target/cuda/head.c base/tensor.c
 
 # Judges that run over folders of cases: tests/train-cases and tests/onnx-backend call them.
 $(B)/tools/%: $(B)/obj/tests/tools/%.o $(LIB)

@@ -407,6 +407,7 @@ unsigned cuLaunchKernel(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned
         return 1; /* CUDA_ERROR_INVALID_VALUE */
     for (int i = 0; i < f->n; i++) {
         memcpy(&w.address[i], parameters[i], sizeof w.address[i]);
+        fake_check(w.address[i], 1, f->name);
     }
     snprintf(text, sizeof text, "%s<<<%u,%u>>>", f->name, grid_x, block_x);
     return fake_do(stream, run_kernel, &w, sizeof w, text);

@@ -2,12 +2,8 @@
  *
  * It holds descriptors against each other and operands against live memory, and ends the process where they do not fit.
  */
-#include "compiler/target/cuda/api.h"
-#include "tests/fakes/fake.h"
+#include "tests/fakes/gpu/element.h"
 
-#include "base/tensor.h"
-
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +21,7 @@ struct cublaslt_preference {
     uint64_t workspace;
 };
 struct cublasLtContext {
-    fake_do_fn *work;
-    fake_check_fn *check;
+    fake_driver driver;
 };
 
 enum { OK = 0, INVALID = 7, TEXT_BYTES = 64 };
@@ -43,13 +38,11 @@ const char *cublasLtGetStatusString(unsigned status)
 
 unsigned cublasLtCreate(cublasLtHandle_t *handle)
 {
-    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    void *work = driver ? dlsym(driver, "fake_do") : NULL, *check = driver ? dlsym(driver, "fake_check") : NULL;
-    if (!work || !check)
+    fake_driver driver;
+    if (!fake_driver_find(&driver))
         return INVALID;
     *handle = calloc(1, sizeof **handle);
-    memcpy(&(*handle)->work, &work, sizeof work);
-    memcpy(&(*handle)->check, &check, sizeof check);
+    (*handle)->driver = driver;
     return OK;
 }
 
@@ -165,41 +158,9 @@ unsigned cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulD
 
 /* ---- multiplying ---- */
 
-static size_t element_bytes(unsigned type)
+static ty_dtype dtype_of(unsigned type)
 {
-    return type == TY_CUDA_R_64F ? 8 : type == TY_CUDA_R_32F ? 4 : 2;
-}
-
-static double get(const char *at, int64_t i, unsigned type)
-{
-    uint16_t half;
-    float f;
-    double d;
-    switch (type) {
-    case TY_CUDA_R_32F:
-        memcpy(&f, at + 4 * i, sizeof f);
-        return f;
-    case TY_CUDA_R_64F:
-        memcpy(&d, at + 8 * i, sizeof d);
-        return d;
-    default:
-        memcpy(&half, at + 2 * i, sizeof half);
-        return type == TY_CUDA_R_16F ? ty_f16_to_f32(half) : ty_bf16_to_f32(half);
-    }
-}
-
-static void put(char *at, int64_t i, unsigned type, double value)
-{
-    uint16_t half;
-    float f = (float)value;
-    if (type == TY_CUDA_R_32F)
-        memcpy(at + 4 * i, &f, sizeof f);
-    else if (type == TY_CUDA_R_64F)
-        memcpy(at + 8 * i, &value, sizeof value);
-    else {
-        half = type == TY_CUDA_R_16F ? ty_f32_to_f16(f) : ty_f32_to_bf16(f);
-        memcpy(at + 2 * i, &half, sizeof half);
-    }
+    return type == TY_CUDA_R_64F ? TY_F64 : type == TY_CUDA_R_32F ? TY_F32 : type == TY_CUDA_R_16F ? TY_F16 : TY_BF16;
 }
 
 static double sum_of(const product *p, const char *a, const char *b, int64_t i, int64_t j)
@@ -207,8 +168,8 @@ static double sum_of(const product *p, const char *a, const char *b, int64_t i, 
     int64_t k = p->desc.trans_a ? p->a.rows : p->a.columns;
     double sum = 0;
     for (int64_t l = 0; l < k; l++)
-        sum += get(a, p->desc.trans_a ? i * p->a.leading + l : l * p->a.leading + i, p->a.type) *
-               get(b, p->desc.trans_b ? l * p->b.leading + j : j * p->b.leading + l, p->b.type);
+        sum += element_get(a, p->desc.trans_a ? i * p->a.leading + l : l * p->a.leading + i, dtype_of(p->a.type)) *
+               element_get(b, p->desc.trans_b ? l * p->b.leading + j : j * p->b.leading + l, dtype_of(p->b.type));
     return sum;
 }
 
@@ -216,14 +177,14 @@ static void multiply(const void *given)
 {
     const product *p = given;
     for (int32_t i = 0; i < p->d.batch; i++) {
-        const char *a = p->a_at + (size_t)(i * p->a.stride) * element_bytes(p->a.type);
-        const char *b = p->b_at + (size_t)(i * p->b.stride) * element_bytes(p->b.type);
+        const char *a = p->a_at + (size_t)(i * p->a.stride) * ty_dtype_bytes(dtype_of(p->a.type));
+        const char *b = p->b_at + (size_t)(i * p->b.stride) * ty_dtype_bytes(dtype_of(p->b.type));
         int64_t from = i * p->d.stride;
         for (int64_t column = 0; column < p->d.columns; column++)
             for (int64_t row = 0; row < p->d.rows; row++) {
                 int64_t at = from + column * p->d.leading + row;
-                double old = p->beta != 0 ? p->beta * get(p->c_at, at, p->c.type) : 0;
-                put(p->d_at, at, p->d.type, p->alpha * sum_of(p, a, b, row, column) + old);
+                double old = p->beta != 0 ? p->beta * element_get(p->c_at, at, dtype_of(p->c.type)) : 0;
+                element_put(p->d_at, at, dtype_of(p->d.type), p->alpha * sum_of(p, a, b, row, column) + old);
             }
     }
 }
@@ -232,7 +193,7 @@ static void check(cublasLtHandle_t handle, const void *at, const struct cublaslt
 {
     int64_t elements = (x->batch - 1) * x->stride + (x->columns - 1) * x->leading + x->rows;
     if (x->rows * x->columns > 0)
-        handle->check(at, (size_t)elements * element_bytes(x->type), what);
+        handle->driver.check(at, (size_t)elements * ty_dtype_bytes(dtype_of(x->type)), what);
 }
 
 unsigned cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha, const void *a_at,
@@ -246,15 +207,15 @@ unsigned cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cons
     (void)algo;
     if (!fits(&p))
         return INVALID;
-    p.alpha = get(alpha, 0, desc->scale);
-    p.beta = get(beta, 0, desc->scale);
+    p.alpha = element_get(alpha, 0, dtype_of(desc->scale));
+    p.beta = element_get(beta, 0, dtype_of(desc->scale));
     check(handle, a_at, a, "first matrix of a product");
     check(handle, b_at, b, "second matrix of a product");
     check(handle, d_at, d, "result of a product");
     if (p.beta != 0)
         check(handle, c_at, c, "what a product is added to");
     if (workspace_bytes)
-        handle->check(workspace, workspace_bytes, "workspace of a product");
+        handle->driver.check(workspace, workspace_bytes, "workspace of a product");
     snprintf(text, sizeof text, "matmul %ldx%ldx%ld", (long)d->rows, (long)d->columns, (long)d->batch);
-    return handle->work(stream, multiply, &p, sizeof p, text);
+    return handle->driver.work(stream, multiply, &p, sizeof p, text);
 }

@@ -1,16 +1,10 @@
 /* libcudnn.c - a stand-in for cuDNN's graph of operations, as far as one convolution goes: on the host, as work of the
  * stand-in driver's stream. Attributes are kept as they are set; what is missing or does not fit when a descriptor is
  * finished is refused, as cuDNN does. It proposes three engines, of which the first two will not do. */
-#include "compiler/target/cuda/api.h"
-#include "tests/fakes/fake.h"
+#include "tests/fakes/gpu/element.h"
 
-#include "base/tensor.h"
-
-#include <dlfcn.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { MAX_ATTRIBUTES = 12, MAX_BYTES = 128, AXES = 3, OK = 0, BAD_PARAM = 2000, NOT_SUPPORTED = 3000, ENGINES = 3 };
 
@@ -31,8 +25,7 @@ typedef struct descriptor {
 
 struct cudnnContext {
     CUstream stream;
-    fake_do_fn *work;
-    fake_check_fn *check;
+    fake_driver driver;
 };
 
 static int n_alive; /* descriptors */
@@ -49,13 +42,11 @@ const char *cudnnGetErrorString(unsigned status)
 
 unsigned cudnnCreate(cudnnHandle_t *handle)
 {
-    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    void *work = driver ? dlsym(driver, "fake_do") : NULL, *check = driver ? dlsym(driver, "fake_check") : NULL;
-    if (!work || !check)
+    fake_driver driver;
+    if (!fake_driver_find(&driver))
         return NOT_SUPPORTED;
     *handle = calloc(1, sizeof **handle);
-    memcpy(&(*handle)->work, &work, sizeof work);
-    memcpy(&(*handle)->check, &check, sizeof check);
+    (*handle)->driver = driver;
     return OK;
 }
 
@@ -324,35 +315,12 @@ unsigned cudnnBackendGetAttribute(const cudnnBackendDescriptor_t descriptor_, un
 
 /* ---- convolving ---- */
 
-static size_t element_bytes(unsigned type)
+static ty_dtype dtype_of(unsigned type)
 {
-    return type == TY_CUDNN_DATA_DOUBLE ? 8 : type == TY_CUDNN_DATA_FLOAT ? 4 : 2;
-}
-
-static double get(const char *at, int64_t i, unsigned type)
-{
-    uint16_t half;
-    float f;
-    double d;
-    if (type == TY_CUDNN_DATA_DOUBLE)
-        return memcpy(&d, at + 8 * i, sizeof d), d;
-    if (type == TY_CUDNN_DATA_FLOAT)
-        return memcpy(&f, at + 4 * i, sizeof f), f;
-    memcpy(&half, at + 2 * i, sizeof half);
-    return type == TY_CUDNN_DATA_HALF ? ty_f16_to_f32(half) : ty_bf16_to_f32(half);
-}
-
-static void put(char *at, int64_t i, unsigned type, double value)
-{
-    float f = (float)value;
-    if (type == TY_CUDNN_DATA_DOUBLE)
-        memcpy(at + 8 * i, &value, sizeof value);
-    else if (type == TY_CUDNN_DATA_FLOAT)
-        memcpy(at + 4 * i, &f, sizeof f);
-    else {
-        uint16_t half = type == TY_CUDNN_DATA_HALF ? ty_f32_to_f16(f) : ty_f32_to_bf16(f);
-        memcpy(at + 2 * i, &half, sizeof half);
-    }
+    return type == TY_CUDNN_DATA_DOUBLE  ? TY_F64
+           : type == TY_CUDNN_DATA_FLOAT ? TY_F32
+           : type == TY_CUDNN_DATA_HALF  ? TY_F16
+                                         : TY_BF16;
 }
 
 static int64_t elements(const tensor *t)
@@ -395,11 +363,11 @@ static void add_all(const conv *c, double *sum, int64_t image, int64_t filter, i
             int64_t x = offset(&c->x, image, input, at), w = offset(&c->w, filter, channel, tap);
             int64_t y = offset(&c->y, image, filter, o);
             if (c->kind == TY_CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR)
-                sum[y] += get(c->x_at, x, c->x.type) * get(c->w_at, w, c->w.type);
+                sum[y] += element_get(c->x_at, x, dtype_of(c->x.type)) * element_get(c->w_at, w, dtype_of(c->w.type));
             else if (c->kind == TY_CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR)
-                sum[x] += get(c->y_at, y, c->y.type) * get(c->w_at, w, c->w.type);
+                sum[x] += element_get(c->y_at, y, dtype_of(c->y.type)) * element_get(c->w_at, w, dtype_of(c->w.type));
             else
-                sum[w] += get(c->x_at, x, c->x.type) * get(c->y_at, y, c->y.type);
+                sum[w] += element_get(c->x_at, x, dtype_of(c->x.type)) * element_get(c->y_at, y, dtype_of(c->y.type));
         }
 }
 
@@ -417,7 +385,7 @@ static void convolve(const void *given)
             for (int64_t channel = 0; channel < c->w.dim[1]; channel++)
                 add_all(c, sum, image, filter, channel);
     for (int64_t i = 0; i < n; i++)
-        put(at, i, to->type, sum[i]);
+        element_put(at, i, dtype_of(to->type), sum[i]);
     free(sum);
 }
 
@@ -429,6 +397,11 @@ static char *address_of(const descriptor *pack, int64_t id)
     return NULL;
 }
 
+static void check(cudnnHandle_t handle, const void *at, const tensor *t, const char *what)
+{
+    handle->driver.check(at, (size_t)elements(t) * ty_dtype_bytes(dtype_of(t->type)), what);
+}
+
 unsigned cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_, cudnnBackendDescriptor_t pack_)
 {
     const descriptor *plan = plan_, *pack = pack_;
@@ -438,8 +411,8 @@ unsigned cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan
     c.x_at = address_of(pack, c.x.id);
     c.w_at = address_of(pack, c.w.id);
     c.y_at = address_of(pack, c.y.id);
-    handle->check(c.x_at, (size_t)elements(&c.x) * element_bytes(c.x.type), "x of a convolution");
-    handle->check(c.w_at, (size_t)elements(&c.w) * element_bytes(c.w.type), "w of a convolution");
-    handle->check(c.y_at, (size_t)elements(&c.y) * element_bytes(c.y.type), "y of a convolution");
-    return handle->work(handle->stream, convolve, &c, sizeof c, "convolve");
+    check(handle, c.x_at, &c.x, "x of a convolution");
+    check(handle, c.w_at, &c.w, "w of a convolution");
+    check(handle, c.y_at, &c.y, "y of a convolution");
+    return handle->driver.work(handle->stream, convolve, &c, sizeof c, "convolve");
 }
