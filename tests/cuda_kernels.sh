@@ -52,6 +52,8 @@ if grep '^skip:' "$scratch/log"; then
     exit 0
 fi
 refused unknown 'undefined' 'TY_KERNEL(256) TY_NAME(float *x) { x[0] = nothing; }'
+"$tools/cuda_own" --cuda "$scratch/own" >"$scratch/log" 2>&1 || { cat "$scratch/log"; failed=$((failed + 1)); }
+judged --no-spill "$scratch/own"
 # 80 numbers that are all alive at a time
 refused spilling 'bytes spilled in 1' 'TY_KERNEL(256) TY_NAME(float *x) {
  float v[80];

@@ -62,6 +62,14 @@ set -- $(tail -n 1 "$work/out")
 check "values of random graphs: at least 40" $?
 passed=$((passed + ${1:-0})) failed=$((failed + ${3:-1}))
 
+# ---- kernels written by hand, at sizes of more than one block ----
+for order in 0 1 2; do
+    on_gpu 2000000000 env TY_GRID_ORDER=$order "$build/tools/cuda_own" >"$work/out" 2>&1
+    grep FAILED "$work/out"
+    set -- $(tail -n 1 "$work/out")
+    passed=$((passed + ${1:-0})) failed=$((failed + ${3:-1}))
+done
+
 # ---- what the driver is asked for ----
 on_gpu 2000000000 env TY_FAKE_TRACE="$work/trace" "$build/tools/train_cases" --gpu "$cases" mlp_relu >"$work/out" 2>&1
 check "a training that is traced" $?

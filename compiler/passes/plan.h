@@ -16,7 +16,8 @@ typedef enum ty_place_kind {
     TY_PLACE_SLAB,
     TY_PLACE_INPUT,
     TY_PLACE_STATE,
-    TY_PLACE_CONST
+    TY_PLACE_CONST,
+    TY_PLACE_SCRATCH /* of a call while it runs: in tapes, never in a plan */
 } ty_place_kind;
 
 typedef struct ty_place {

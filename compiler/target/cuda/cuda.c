@@ -54,9 +54,10 @@ struct ty_cuda {
     CUmodule module[TY_CUDA_MAX_UNITS];
     int n_modules;
     cuda_block slab, states, constants, inputs, workspace;
-    cuda_block spare; /* results that nobody reads go here */
-    ty_val *constant; /* of all tapes */
-    char *pinned;     /* host memory that the GPU reads and writes: inputs, then outputs */
+    cuda_block spare;   /* results that nobody reads go here */
+    cuda_block scratch; /* of calls, one after the other */
+    ty_val *constant;   /* of all tapes */
+    char *pinned;       /* host memory that the GPU reads and writes: inputs, then outputs */
 };
 
 /* ---- what can be computed ---- */
@@ -163,6 +164,9 @@ static void cuda_measure(ty_cuda *c)
             c->slab.bytes = (size_t)c->plan[p]->slab_bytes;
     for (int p = 0; p < c->n_plans; p++)
         cuda_measure_unread(c, c->plan[p]);
+    for (int p = 0; p < c->n_plans; p++)
+        if ((size_t)c->program[p].tape.scratch_bytes > c->scratch.bytes)
+            c->scratch.bytes = (size_t)c->program[p].tape.scratch_bytes;
     c->workspace.bytes = CUDA_WORKSPACE_BYTES;
     cuda_number_constants(c);
 }
@@ -177,6 +181,7 @@ static int cuda_get_memory(ty_cuda *c, ty_error *err)
                      {&c->constants, "constants"},
                      {&c->inputs, "a batch"},
                      {&c->spare, "results that nobody reads"},
+                     {&c->scratch, "what calls need besides"},
                      {&c->workspace, "the workspace of products"}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (ty_gpu_alloc(&c->gpu, all[i].block->bytes, all[i].what, &all[i].block->at, err) < 0)
@@ -199,6 +204,8 @@ static CUdeviceptr cuda_address(const ty_cuda *c, const ty_place *at)
     case TY_PLACE_CONST:
         return c->constants.at + c->constants.offset[cuda_constant_number(c, (ty_val)at->index)] +
                (CUdeviceptr)at->offset;
+    case TY_PLACE_SCRATCH:
+        return c->scratch.at;
     default:
         return c->spare.at;
     }
@@ -476,8 +483,8 @@ void ty_cuda_free(ty_cuda *c)
     for (int p = 0; p < c->n_plans; p++)
         cuda_free_program(c, &c->program[p]);
     ty_cuda_libraries_close(&c->libraries);
-    const CUdeviceptr memory[] = {c->slab.at,   c->states.at, c->constants.at,
-                                  c->inputs.at, c->spare.at,  c->workspace.at};
+    const CUdeviceptr memory[] = {c->slab.at,  c->states.at,  c->constants.at, c->inputs.at,
+                                  c->spare.at, c->scratch.at, c->workspace.at};
     for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
         ty_gpu_free(&c->gpu, memory[i]);
     if (c->pinned)

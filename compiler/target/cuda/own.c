@@ -14,6 +14,8 @@ static const struct {
     {TY_OP_SCAN, ty_cuda_own_scan},
     {TY_OP_ARGREDUCE, ty_cuda_own_argreduce},
     {TY_OP_SORT, ty_cuda_own_sort},
+    {TY_OP_FIND_ROWS, ty_cuda_own_find_rows},
+    {TY_OP_SUM_ROWS, ty_cuda_own_sum_rows},
     {TY_OP_RNN_STEPS, ty_cuda_own_rnn_steps},
     {TY_OP_RNN_GRAD, ty_cuda_own_rnn_grad},
     {TY_OP_POOL_MAX, ty_cuda_own_pool_max},

@@ -29,16 +29,21 @@ struct ty_cuda_own {
     /* text: parameters and body of a kernel, which point at operands and results which[0 ... n-1], in order. */
     void (*launch)(void *ctx, const ty_buf *text, ty_cuda_launch launch, const int *which, int n);
     void (*copy)(void *ctx, int to, int from);
+    void (*scratch)(void *ctx, int64_t bytes); /* the op needs so much besides, at TY_CUDA_OWN_SCRATCH */
 };
+
+/* In which[]: memory that the op has for itself, from its first launch to its last; aligned as all memory is. */
+enum { TY_CUDA_OWN_SCRATCH = -1 };
 
 /* Fails with UNSUPPORTED, before it calls anything, where there is no kernel for the node. */
 int ty_cuda_own_add(const ty_cuda_own *o, ty_error *err);
 
-/* own_index.c, own_line.c, own_sort.c, own_pool.c, own_rnn.c: one function an op. Fails as ty_cuda_own_add does,
- * for types that it does not compute. */
+/* own_index.c, own_line.c, own_sort.c, own_rows.c, own_pool.c, own_rnn.c: one function an op. Fails as ty_cuda_own_add
+ * does, for types that it does not compute. */
 typedef int ty_cuda_own_fn(const ty_cuda_own *o, ty_error *err);
 ty_cuda_own_fn ty_cuda_own_scatter, ty_cuda_own_put;
 ty_cuda_own_fn ty_cuda_own_scan, ty_cuda_own_argreduce, ty_cuda_own_sort;
+ty_cuda_own_fn ty_cuda_own_find_rows, ty_cuda_own_sum_rows;
 ty_cuda_own_fn ty_cuda_own_rnn_steps, ty_cuda_own_rnn_grad;
 ty_cuda_own_fn ty_cuda_own_pool_max, ty_cuda_own_pool_max_grad, ty_cuda_own_pool_sum, ty_cuda_own_pool_sum_grad;
 

@@ -20,6 +20,7 @@ typedef struct tape_list {
     uint64_t *kernel;
     ty_val *constant;
     int n_calls, n_kernels, n_constants;
+    int64_t scratch_bytes;
     ty_buf text; /* of one kernel */
 } tape_list;
 
@@ -187,8 +188,9 @@ static void tape_own_launch(void *ctx, const ty_buf *text, ty_cuda_launch launch
     ty_place *at = TY_NEW_ARRAY(t->arena, ty_place, n);
     size_t bytes = 0;
     for (int i = 0; i < n; i++) {
-        at[i] = own->places->at[which[i]];
-        bytes += tape_value_bytes(t->plan->f->g, own->node, which[i]);
+        bool scratch = which[i] == TY_CUDA_OWN_SCRATCH;
+        at[i] = scratch ? (ty_place){.kind = TY_PLACE_SCRATCH} : own->places->at[which[i]];
+        bytes += scratch ? 0 : tape_value_bytes(t->plan->f->g, own->node, which[i]);
     }
     ty_buf_clear(&t->text);
     ty_buf_addf(&t->text, "TY_KERNEL(%d) TY_NAME", launch.threads);
@@ -210,6 +212,12 @@ static void tape_own_copy(void *ctx, int to, int from)
               ty_type_bytes(ty_graph_type(g, ty_val_make(own->node, 0))), own->places->unit, own->places->origin);
 }
 
+static void tape_own_scratch(void *ctx, int64_t bytes)
+{
+    tape_list *t = ((tape_own *)ctx)->list;
+    t->scratch_bytes = bytes > t->scratch_bytes ? bytes : t->scratch_bytes;
+}
+
 static bool tape_same_place(const ty_place *a, const ty_place *b)
 {
     return a->kind == b->kind && a->index == b->index && a->offset == b->offset;
@@ -226,7 +234,8 @@ static bool tape_add_own(tape_list *t, uint32_t node, int unit)
                            .starts_at_zero = places.at[0].kind == TY_PLACE_NONE,
                            .ctx = &own,
                            .launch = tape_own_launch,
-                           .copy = tape_own_copy};
+                           .copy = tape_own_copy,
+                           .scratch = tape_own_scratch};
     return ty_cuda_own_add(&o, NULL) == 0;
 }
 
@@ -273,7 +282,7 @@ int ty_cuda_tape_of(const ty_plan *plan, ty_ktexts *texts, ty_arena *a, ty_cuda_
         tape_add_copy(&t, (ty_place){TY_PLACE_STATE, plan->copy[i].state, 0}, plan->copy[i].value, plan->n_order + i);
     int rc = t.text.failed ? ty_error_set(err, TY_E_LIMIT, "a generated kernel is larger than 16 MiB of text") : 0;
     ty_buf_fini(&t.text);
-    *out = (ty_cuda_tape){t.call, t.n_calls, t.kernel, t.n_kernels, t.constant, t.n_constants};
+    *out = (ty_cuda_tape){t.call, t.n_calls, t.kernel, t.n_kernels, t.constant, t.n_constants, t.scratch_bytes};
     return rc;
 }
 
@@ -293,15 +302,13 @@ void ty_cuda_tape_print_facts(const ty_cuda_tape *tape, ty_buf *out)
 /* Constants by their number, which stays when others come into the graph. */
 static void print_place(const ty_cuda_tape *tape, const ty_place *at, ty_buf *out)
 {
-    static const char *const name[] = {[TY_PLACE_NONE] = "-",
-                                       [TY_PLACE_SLAB] = "slab",
-                                       [TY_PLACE_INPUT] = "input",
-                                       [TY_PLACE_STATE] = "state",
-                                       [TY_PLACE_CONST] = "const"};
+    static const char *const name[] = {
+        [TY_PLACE_NONE] = "-",      [TY_PLACE_SLAB] = "slab",   [TY_PLACE_INPUT] = "input",
+        [TY_PLACE_STATE] = "state", [TY_PLACE_CONST] = "const", [TY_PLACE_SCRATCH] = "scratch"};
     ty_buf_adds(out, name[at->kind]);
     if (at->kind == TY_PLACE_CONST)
         ty_buf_addf(out, " %d", tape_constant_number(tape->constant, tape->n_constants, (ty_val)at->index));
-    else if (at->kind != TY_PLACE_NONE && at->kind != TY_PLACE_SLAB)
+    else if (at->kind != TY_PLACE_NONE && at->kind != TY_PLACE_SLAB && at->kind != TY_PLACE_SCRATCH)
         ty_buf_addf(out, " %" PRId64, at->index);
     if (at->offset)
         ty_buf_addf(out, "%+" PRId64, at->offset);

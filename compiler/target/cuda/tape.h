@@ -44,6 +44,7 @@ typedef struct ty_cuda_tape {
     int n_kernels;
     const ty_val *constant; /* that calls read, each once; places of kind CONST have the value as `index` */
     int n_constants;
+    int64_t scratch_bytes; /* of the call that needs most: places of kind SCRATCH */
 } ty_cuda_tape;
 
 /* texts, arena: of the caller; the tape is the arena's. plan: checked; must outlive the tape. */
