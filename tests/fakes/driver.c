@@ -4,7 +4,11 @@
  * driver would only punish by chance ends the process with a message: an address outside live memory, memory or waiting
  * inside a capture, a parameter that is no address, something used after it was given back.
  *
+ * Work of a stream runs as late as the order that events ask for allows: when the host waits for it. So a host that
+ * reads or overwrites too early, and a stream that forgets to wait for another, come to wrong results.
+ *
  *     TY_FAKE_TRACE=FILE      a line for each call that changes something
+ *     TY_FAKE_STREAMS=ahead   work of every stream but a device's first runs as early as it may, instead
  */
 #define _GNU_SOURCE
 #include "fake.h"
@@ -60,16 +64,92 @@ typedef struct block {
 static block blocks[MAX_BLOCKS];
 static int n_blocks;
 static size_t used_bytes;
-static struct CUstream_st {
-    bool capturing;
-    struct CUgraph_st *graph; /* that is being captured */
-} the_stream;
-static bool has_context, has_stream;
+
+/* ---- streams: work in order, done when somebody needs it ---- */
+
+typedef struct work {
+    fake_work_fn *run;
+    void *given; /* a copy; owned */
+    size_t bytes;
+    CUstream after; /* not NULL: waits until that stream has come as far as `until` */
+    long until;
+    char text[NAME_BYTES];
+} work;
+
+struct CUgraph_st {
+    work *list;
+    int n;
+};
+
+struct CUstream_st {
+    CUgraph graph; /* that is being captured, or NULL */
+    work *list;    /* all that is not done */
+    int n_pending;
+    long issued, done;
+    long graphs; /* that were started */
+    bool first;
+    CUstream next;
+};
+
+struct CUevent_st {
+    CUstream stream; /* NULL: not recorded */
+    long until, graphs;
+    CUgraph graph; /* it was recorded in a capture */
+};
+
+static CUstream streams;
+static int n_events;
+static bool has_context;
+
+static void run_until(CUstream s, long until)
+{
+    while (s->done < until) {
+        work w = s->list[0];
+        memmove(s->list, s->list + 1, sizeof *s->list * (size_t)--s->n_pending);
+        s->done++;
+        if (w.after)
+            run_until(w.after, w.until);
+        else
+            w.run(w.given);
+        free(w.given);
+    }
+}
+
+static void run_all(void)
+{
+    for (CUstream s = streams; s; s = s->next)
+        run_until(s, s->issued);
+}
 
 static void no_capture(const char *what)
 {
-    if (the_stream.capturing)
-        fake_wrong("%s while a step is captured", what);
+    for (CUstream s = streams; s; s = s->next)
+        if (s->graph)
+            fake_wrong("%s while a step is captured", what);
+}
+
+static CUstream known(CUstream stream, const char *what)
+{
+    for (CUstream s = streams; s; s = s->next)
+        if (s == stream)
+            return s;
+    fake_wrong("%s on a stream that is not there", what);
+    return NULL;
+}
+
+static bool runs_ahead(CUstream s)
+{
+    const char *order = getenv("TY_FAKE_STREAMS");
+    return !s->first && order && strcmp(order, "ahead") == 0;
+}
+
+static void issue(CUstream s, work w)
+{
+    s->list = realloc(s->list, sizeof *s->list * (size_t)(s->n_pending + 1));
+    s->list[s->n_pending++] = w;
+    s->issued++;
+    if (runs_ahead(s))
+        run_until(s, s->issued);
 }
 
 void fake_check(const void *at, size_t bytes, const char *what)
@@ -97,9 +177,18 @@ static unsigned get(size_t bytes, bool host, void **out)
     return TY_CU_SUCCESS;
 }
 
+static bool is_host(const void *at)
+{
+    for (int i = 0; i < n_blocks; i++)
+        if ((const char *)at >= blocks[i].at && (const char *)at < blocks[i].at + blocks[i].bytes)
+            return blocks[i].host;
+    return false;
+}
+
 static unsigned give(void *at, bool host)
 {
     no_capture("memory is given back");
+    run_all(); /* as a driver does */
     for (int i = 0; i < n_blocks; i++)
         if (blocks[i].at == at && blocks[i].host == host) {
             used_bytes -= host ? 0 : blocks[i].bytes;
@@ -158,8 +247,10 @@ unsigned cuDevicePrimaryCtxRelease_v2(CUdevice device)
     (void)device;
     if (n_blocks > 0)
         fake_wrong("%d pieces of memory are left behind", n_blocks);
-    if (has_stream)
+    if (streams)
         fake_wrong("a stream is left behind");
+    if (n_events > 0)
+        fake_wrong("%d events are left behind", n_events);
     has_context = false;
     return TY_CU_SUCCESS;
 }
@@ -173,54 +264,102 @@ unsigned cuCtxSetCurrent(CUcontext context)
 unsigned cuStreamCreate(CUstream *stream, unsigned flags)
 {
     (void)flags;
-    has_stream = true;
-    *stream = &the_stream;
+    CUstream s = calloc(1, sizeof *s);
+    s->first = !streams;
+    s->next = streams;
+    streams = s;
+    *stream = s;
     return TY_CU_SUCCESS;
 }
 
 unsigned cuStreamDestroy_v2(CUstream stream)
 {
-    (void)stream;
-    has_stream = false;
+    known(stream, "giving back");
+    run_all();
+    for (CUstream *p = &streams; *p; p = &(*p)->next)
+        if (*p == stream) {
+            *p = stream->next;
+            break;
+        }
+    free(stream->list);
+    free(stream);
     return TY_CU_SUCCESS;
 }
 
 unsigned cuStreamSynchronize(CUstream stream)
 {
-    (void)stream;
     no_capture("the stream is waited for");
     trace("wait\n");
+    run_until(known(stream, "waiting"), stream->issued);
     return TY_CU_SUCCESS;
 }
 
-/* ---- work: done at once, or added to the graph that is being captured ---- */
+/* ---- events ---- */
 
-typedef struct work {
-    fake_work_fn *run;
-    void *given; /* a copy; owned */
-    size_t bytes;
-    char text[NAME_BYTES];
-} work;
+unsigned cuEventCreate(CUevent *event, unsigned flags)
+{
+    (void)flags;
+    no_capture("an event is made");
+    *event = calloc(1, sizeof **event);
+    n_events++;
+    return TY_CU_SUCCESS;
+}
 
-struct CUgraph_st {
-    work *list;
-    int n;
-};
+unsigned cuEventDestroy_v2(CUevent event)
+{
+    free(event);
+    n_events--;
+    return TY_CU_SUCCESS;
+}
+
+unsigned cuEventRecord(CUevent event, CUstream stream)
+{
+    known(stream, "an event is recorded");
+    *event = (struct CUevent_st){stream, stream->issued, stream->graphs, stream->graph};
+    if (!stream->graph)
+        trace("record\n");
+    return TY_CU_SUCCESS;
+}
+
+/* With how many graphs were started behind what is waited for. */
+unsigned cuEventSynchronize(CUevent event)
+{
+    no_capture("an event is waited for");
+    trace("await %ld\n", event->stream ? event->stream->graphs - event->graphs : 0);
+    if (event->stream)
+        run_until(event->stream, event->until);
+    return TY_CU_SUCCESS;
+}
+
+/* An event of a capture takes the stream that waits for it into the capture. */
+unsigned cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
+{
+    (void)flags;
+    known(stream, "waiting for an event");
+    if (event->graph) {
+        stream->graph = event->graph;
+        return TY_CU_SUCCESS;
+    }
+    trace("after\n");
+    if (event->stream)
+        issue(stream, (work){.after = event->stream, .until = event->until, .text = "after"});
+    return TY_CU_SUCCESS;
+}
+
+/* ---- work: issued, or added to the graph that is being captured ---- */
 
 unsigned fake_do(CUstream stream, fake_work_fn *run, const void *given, size_t bytes, const char *text)
 {
-    if (stream != &the_stream || !has_stream)
-        fake_wrong("%s on a stream that is not there", text);
-    if (!the_stream.capturing) {
+    work w = {.run = run, .given = memcpy(malloc(bytes), given, bytes), .bytes = bytes};
+    snprintf(w.text, sizeof w.text, "%s", text);
+    CUgraph g = known(stream, text)->graph;
+    if (!g) {
         trace("%s\n", text);
-        run(given);
+        issue(stream, w);
         return TY_CU_SUCCESS;
     }
-    CUgraph g = the_stream.graph;
     g->list = realloc(g->list, sizeof *g->list * (size_t)(g->n + 1));
-    work *w = &g->list[g->n++];
-    *w = (work){.run = run, .given = memcpy(malloc(bytes), given, bytes), .bytes = bytes};
-    snprintf(w->text, sizeof w->text, "%s", text);
+    g->list[g->n++] = w;
     return TY_CU_SUCCESS;
 }
 
@@ -228,18 +367,18 @@ unsigned cuStreamBeginCapture_v2(CUstream stream, unsigned mode)
 {
     (void)mode;
     no_capture("a capture begins");
-    stream->capturing = true;
-    stream->graph = calloc(1, sizeof *stream->graph);
+    known(stream, "a capture")->graph = calloc(1, sizeof *stream->graph);
     return TY_CU_SUCCESS;
 }
 
 unsigned cuStreamEndCapture(CUstream stream, CUgraph *graph)
 {
-    if (!stream->capturing)
+    *graph = known(stream, "a capture")->graph;
+    if (!*graph)
         fake_wrong("a capture ends that did not begin");
-    stream->capturing = false;
-    *graph = stream->graph;
-    stream->graph = NULL;
+    for (CUstream s = streams; s; s = s->next)
+        if (s->graph == *graph)
+            s->graph = NULL;
     trace("captured %d\n", (*graph)->n);
     return TY_CU_SUCCESS;
 }
@@ -257,29 +396,42 @@ unsigned cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned 
     return TY_CU_SUCCESS;
 }
 
-unsigned cuGraphLaunch(CUgraphExec exec, CUstream stream)
+static void run_graph(const void *given)
 {
-    (void)stream;
-    no_capture("a graph is started");
-    CUgraph g = (CUgraph)exec;
-    trace("graph %d\n", g->n);
+    const struct CUgraph_st *g = *(CUgraph const *)given;
     for (int i = 0; i < g->n; i++)
         g->list[i].run(g->list[i].given);
-    return TY_CU_SUCCESS;
 }
 
-unsigned cuGraphDestroy(CUgraph graph)
+unsigned cuGraphLaunch(CUgraphExec exec, CUstream stream)
+{
+    char text[NAME_BYTES];
+    CUgraph g = (CUgraph)exec;
+    no_capture("a graph is started");
+    snprintf(text, sizeof text, "graph %d", g->n);
+    known(stream, text)->graphs++;
+    return fake_do(stream, run_graph, &g, sizeof g, text);
+}
+
+static void free_graph(CUgraph graph)
 {
     for (int i = 0; i < graph->n; i++)
         free(graph->list[i].given);
     free(graph->list);
     free(graph);
+}
+
+unsigned cuGraphDestroy(CUgraph graph)
+{
+    free_graph(graph);
     return TY_CU_SUCCESS;
 }
 
 unsigned cuGraphExecDestroy(CUgraphExec exec)
 {
-    return cuGraphDestroy((CUgraph)exec);
+    run_all();
+    free_graph((CUgraph)exec);
+    return TY_CU_SUCCESS;
 }
 
 /* ---- copies ---- */
@@ -296,30 +448,37 @@ static void run_copy(const void *given)
     memmove(w->to, w->from, w->bytes);
 }
 
-static unsigned copy(void *to, const void *from, size_t bytes, CUstream stream, const char *how)
+/* host: the side that is the host's, or NULL. Where it is not pinned, a driver waits. */
+static unsigned copy(void *to, const void *from, size_t bytes, CUstream stream, const char *how, const void *host)
 {
     char text[NAME_BYTES];
-    snprintf(text, sizeof text, "%s %zu", how, bytes);
-    return fake_do(stream, run_copy, &(copy_work){to, from, bytes}, sizeof(copy_work), text);
+    bool unpinned = host && !is_host(host);
+    snprintf(text, sizeof text, "%s %zu%s", how, bytes, unpinned ? " unpinned" : "");
+    if (unpinned)
+        no_capture("memory that is not pinned is copied");
+    fake_do(stream, run_copy, &(copy_work){to, from, bytes}, sizeof(copy_work), text);
+    if (unpinned)
+        run_until(stream, stream->issued);
+    return TY_CU_SUCCESS;
 }
 
 unsigned cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
     fake_check((void *)(uintptr_t)to, bytes, "copy to the device");
-    return copy((void *)(uintptr_t)to, from, bytes, stream, "up");
+    return copy((void *)(uintptr_t)to, from, bytes, stream, "up", from);
 }
 
 unsigned cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
     fake_check((void *)(uintptr_t)from, bytes, "copy from the device");
-    return copy(to, (void *)(uintptr_t)from, bytes, stream, "down");
+    return copy(to, (void *)(uintptr_t)from, bytes, stream, "down", to);
 }
 
 unsigned cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
     fake_check((void *)(uintptr_t)to, bytes, "copy on the device");
     fake_check((void *)(uintptr_t)from, bytes, "copy on the device");
-    return copy((void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes, stream, "copy");
+    return copy((void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes, stream, "copy", NULL);
 }
 
 /* ---- modules and kernels ---- */

@@ -37,6 +37,8 @@ static void test_constants(void **state)
     assert_int_equal(TY_CU_UUID_BYTES, sizeof(CUuuid));
     assert_int_equal(TY_CU_ERROR_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY);
     assert_int_equal(TY_CU_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING);
+    assert_int_equal(TY_CU_EVENT_BLOCKING_SYNC, CU_EVENT_BLOCKING_SYNC);
+    assert_int_equal(TY_CU_EVENT_DISABLE_TIMING, CU_EVENT_DISABLE_TIMING);
     assert_int_equal(TY_CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
     assert_int_equal(TY_CUDA_R_32F, CUDA_R_32F);
     assert_int_equal(TY_CUDA_R_64F, CUDA_R_64F);

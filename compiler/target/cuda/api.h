@@ -19,6 +19,7 @@ typedef struct CUctx_st *CUcontext;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct cublasLtContext *cublasLtHandle_t;
@@ -52,6 +53,8 @@ enum {
     TY_CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
     TY_CU_UUID_BYTES = 16,
     TY_CU_STREAM_NON_BLOCKING = 1,
+    TY_CU_EVENT_BLOCKING_SYNC = 1,
+    TY_CU_EVENT_DISABLE_TIMING = 2,
     TY_CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1
 };
 
@@ -86,6 +89,11 @@ enum {
     X(unsigned, cuStreamCreate, (CUstream * stream, unsigned flags))                                               \
     X(unsigned, cuStreamDestroy_v2, (CUstream stream))                                                             \
     X(unsigned, cuStreamSynchronize, (CUstream stream))                                                            \
+    X(unsigned, cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags))                               \
+    X(unsigned, cuEventCreate, (CUevent * event, unsigned flags))                                                  \
+    X(unsigned, cuEventDestroy_v2, (CUevent event))                                                                \
+    X(unsigned, cuEventRecord, (CUevent event, CUstream stream))                                                   \
+    X(unsigned, cuEventSynchronize, (CUevent event))                                                               \
     X(unsigned, cuStreamBeginCapture_v2, (CUstream stream, unsigned mode))                                         \
     X(unsigned, cuStreamEndCapture, (CUstream stream, CUgraph * graph))                                            \
     X(unsigned, cuGraphInstantiateWithFlags, (CUgraphExec * exec, CUgraph graph, unsigned long long flags))        \
