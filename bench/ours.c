@@ -28,6 +28,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "compiler/compiler.h"
+#include "compiler/machine.h"
 #include "container/input/npy.h"
 #include "entrypoint/threads.h"
 

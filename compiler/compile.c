@@ -182,10 +182,13 @@ static int compile_hash(ty_program *p, const ty_compile_options *opt, ty_error *
 
 /* ---- back ends ---- */
 
-/* What is fused decides roundings: with strict determinism it may not depend on the threads at hand. */
+/* What is fused decides roundings: with strict determinism it may not depend on the threads at hand, and threads of the
+ * host are nothing to a GPU. */
 static int compile_fuse_for(const ty_compile_options *opt)
 {
-    return opt->deterministic_strict ? 2 : ty_program_threads_of(opt->compiled_dir, opt->threads);
+    return opt->deterministic_strict || opt->backend == TY_BACKEND_CUDA
+               ? 2
+               : ty_program_threads_of(opt->compiled_dir, opt->threads);
 }
 
 static int compile_plan(ty_program *p, int run, int fuse_for, ty_error *err)
@@ -271,19 +274,55 @@ static int compile_cpu(ty_program *p, const ty_compile_options *opt, ty_error *e
     return 0;
 }
 
+static void compile_report_cuda(ty_program *p, const ty_cuda_report *r)
+{
+    p->report.n_kernels = r->n_kernels;
+    p->report.n_distinct_kernels = r->n_distinct_kernels;
+    p->report.n_library_calls = r->n_library_calls;
+    p->report.slab_bytes = r->slab_bytes;
+    p->report.scratch_bytes = r->scratch_bytes;
+    p->report.text_bytes = r->text_bytes;
+    p->report.cache_hit = r->cache_hit;
+    p->report.device_batch_bytes = r->batch_bytes;
+    p->report.device_code_bytes = r->code_bytes;
+    p->report.device_bytes = r->total_bytes;
+    p->report.pinned_bytes = r->host_bytes;
+}
+
 static int compile_cuda(ty_program *p, const ty_compile_options *opt, ty_error *err)
 {
     const ty_plan *plans[TY_N_RUNS];
     int n_plans = 0;
+    int64_t start = ty_clock_ns();
     if (compile_plans(p, opt, plans, &n_plans, err) < 0 ||
         (opt->cuda_dir && ty_cuda_leave(plans, n_plans, opt->cuda_dir, err) < 0))
         return -1;
-    if (opt->plan_only)
+    p->report.plan_ms = compile_ms(start);
+    ty_cache_field fact[TY_PROGRAM_FACTS];
+    ty_cuda_options cuda = {.device = opt->gpu,
+                            .build = {.capability = opt->gpu_capability,
+                                      .threads = opt->threads,
+                                      .cache_dir = opt->cache_dir,
+                                      .cache_max_bytes = opt->cache_max_bytes,
+                                      .note = opt->cache_note,
+                                      .fact = fact,
+                                      .n_facts = ty_program_facts(p, opt, compile_fuse_for(opt), fact)},
+                            .state = p->state,
+                            .phases = &p->report.phases};
+    ty_cuda_report planned;
+    if (opt->plan_only && opt->cuda_dir) /* what nothing computes yet is left too */
         return 0;
-    ty_load_weights(p);
-    ty_phases_lap(&p->report.phases, "load weights");
-    const ty_cuda_options cuda = {.threads = opt->threads, .state = p->state, .phases = &p->report.phases};
-    return ty_cuda_new(plans, n_plans, &cuda, &p->cuda, err);
+    if (!opt->plan_only) {
+        ty_load_weights(p);
+        ty_phases_lap(&p->report.phases, "load weights");
+    }
+    start = ty_clock_ns();
+    if (opt->plan_only ? ty_cuda_measure(plans, n_plans, &cuda, &planned, err)
+                       : ty_cuda_new(plans, n_plans, &cuda, &p->cuda, err))
+        return -1;
+    p->report.cc_ms = opt->plan_only ? 0 : compile_ms(start);
+    compile_report_cuda(p, opt->plan_only ? &planned : ty_cuda_report_of(p->cuda));
+    return 0;
 }
 
 static int compile_interpreter(ty_program *p, ty_error *err)

@@ -378,12 +378,14 @@ typedef struct ty_train_spec {
 /* ---- compiling ----------------------------------------------------------------------------------------------------
  */
 
-/* CUDA: the first GPU; TY_E_UNSUPPORTED where an op of the step has nothing that computes it there. */
+/* CUDA: TY_E_UNSUPPORTED where an op of the step has nothing that computes it on a GPU. */
 typedef enum ty_backend { TY_BACKEND_CPU, TY_BACKEND_INTERPRETER, TY_BACKEND_CUDA } ty_backend;
 
 typedef struct ty_compile_options {
     ty_backend backend;
-    int threads; /* 0: all cores */
+    int gpu;            /* CUDA: its number, from 0 */
+    int gpu_capability; /* CUDA, plan_only: of the GPU whose kernels are looked for in the cache; 0: none */
+    int threads;        /* 0: all cores */
     bool deterministic_strict;
     const char *dump_dir;  /* graphs after every pass, kernels and plan are written here; NULL: none */
     const char *work_dir;  /* where generated C is compiled; NULL: $TMPDIR or /tmp */
@@ -407,7 +409,7 @@ typedef struct ty_compile_options {
     int64_t temporary_bytes; /* if training needs more temporaries, parts of forward are computed again in backward,
                                 until they fit or nothing is left: the report says how far it came. 0: no limit */
     bool plan_only; /* stop when everything is known but nothing allocated or compiled: the program cannot run and has
-                       no state, but reports and describes itself. CPU only */
+                       no state, but reports and describes itself */
 } ty_compile_options;
 
 /* An entry of a cache folder. */
@@ -470,7 +472,10 @@ typedef struct ty_compile_report {
     size_t bound_bytes; /* lower bound: largest sum of live bytes */
     size_t constant_bytes;
     size_t scratch_bytes; /* library workspaces */
-    size_t text_bytes;    /* generated C, of which compiling takes its time */
+    /* Of a GPU, where states, slab, constants and workspaces are the GPU's too: batches, what is left for code, and all
+     * together; of the host: memory that batches and outputs pass through. */
+    size_t device_batch_bytes, device_code_bytes, device_bytes, pinned_bytes;
+    size_t text_bytes; /* generated C, of which compiling takes its time */
     ty_chunk_report chunk;
     ty_remat_report remat;    /* text lives as long as the program */
     int64_t n_trained;        /* numbers trained */
@@ -490,6 +495,12 @@ void ty_program_free(ty_program *p);
 const ty_compile_report *ty_program_report(const ty_program *p);
 /* Runs one tape. inputs[i]: dense bytes of input i. Returns when results are there. */
 int ty_program_run(ty_program *p, ty_run run, const void *const *inputs, ty_error *err);
+/* The same in halves: a GPU goes on while the host prepares the next run; the CPU does all of it at the start. inputs
+ * are read before start returns. finish waits for the oldest run of the tape that was started, whose outputs are then
+ * there until the next start. So many runs may be started before the first is finished: more finish it unseen. */
+int ty_program_start(ty_program *p, ty_run run, const void *const *inputs, ty_error *err);
+int ty_program_finish(ty_program *p, ty_run run, ty_error *err);
+int ty_program_in_flight(const ty_program *p);
 
 /* ---- where the time goes ----
  *
@@ -659,15 +670,6 @@ typedef struct ty_graph_facts {
 
 /* The graph as it is compiled or, with stop_after, as it was after that pass. Everything lies in the arena. */
 int ty_program_describe_graph(const ty_program *p, ty_run run, ty_arena *a, ty_graph_facts *out, ty_error *err);
-
-/* What this machine can do at most, measured in some 100 ms: a product of oneDNN, a copy by all threads. */
-typedef struct ty_machine_ceilings {
-    int threads;
-    double flop_per_s;  /* f32 */
-    double bytes_per_s; /* read and written */
-} ty_machine_ceilings;
-
-int ty_machine_measure(int threads, ty_machine_ceilings *out, ty_error *err);
 
 /* Values that an integer input may take so that no lookup leaves its table: labels below the class count, ids below the
  * table's rows. */

@@ -13,6 +13,7 @@
 #define TY_COMPILER_MACHINE_H
 
 #include "base/arena.h"
+#include "base/error.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,5 +51,20 @@ typedef struct ty_machine_facts {
 
 /* cc: the C compiler, NULL for base/toolchain.h's; it is tried. */
 void ty_machine_look(const char *cc, ty_arena *a, ty_machine_facts *out);
+
+/* The GPU to train on. wanted: its number, or -1: the first that can be used. TY_E_NOT_FOUND with the reason where
+ * driver, NVRTC or cuBLASLt is missing, where there is no such device, or NVRTC cannot compile for it. */
+int ty_machine_find_gpu(int wanted, ty_arena *a, ty_machine_gpu *out, ty_error *err);
+/* Memory of a GPU that is free while this process has it open, which takes some itself; and all there is. */
+int ty_machine_gpu_memory(int number, size_t *free_bytes, size_t *total_bytes, ty_error *err);
+
+/* What this machine can do at most, measured in some 100 ms: a product of oneDNN, a copy by all threads. */
+typedef struct ty_machine_ceilings {
+    int threads;
+    double flop_per_s;  /* f32 */
+    double bytes_per_s; /* read and written */
+} ty_machine_ceilings;
+
+int ty_machine_measure(int threads, ty_machine_ceilings *out, ty_error *err);
 
 #endif

@@ -91,17 +91,39 @@ void ty_program_point_results(ty_program *p, ty_run run, const void *const *inpu
 
 /* ---- a GPU ---- */
 
-static int program_run_on_gpu(ty_program *p, ty_run run, const void *const *inputs, ty_error *err)
+static int program_start_on_gpu(ty_program *p, ty_run run, const void *const *inputs, ty_error *err)
 {
     if (!p->on_gpu && ty_cuda_upload(p->cuda, err) < 0)
         return -1;
     p->on_gpu = true;
-    if (ty_cuda_run(p->cuda, p->plan_of[run], inputs, err) < 0)
+    return ty_cuda_start(p->cuda, p->plan_of[run], inputs, err);
+}
+
+static int program_finish_on_gpu(ty_program *p, ty_run run, ty_error *err)
+{
+    if (ty_cuda_finish(p->cuda, p->plan_of[run], err) < 0)
         return -1;
     for (int i = 0; i < p->n_outputs[run]; i++)
         p->result[run][i].data = (void *)(uintptr_t)ty_cuda_value(p->cuda, p->plan_of[run],
                                                                   ty_graph_output(p->graph, p->output[run][i])->val);
     return 0;
+}
+
+int ty_program_in_flight(const ty_program *p)
+{
+    return p->cuda ? TY_CUDA_IN_FLIGHT : 1;
+}
+
+int ty_program_start(ty_program *p, ty_run run, const void *const *inputs, ty_error *err)
+{
+    if (p->backend != TY_BACKEND_CUDA)
+        return ty_program_run(p, run, inputs, err);
+    return ty_program_can_run(p, run, err) < 0 ? -1 : program_start_on_gpu(p, run, inputs, err);
+}
+
+int ty_program_finish(ty_program *p, ty_run run, ty_error *err)
+{
+    return p->backend == TY_BACKEND_CUDA ? program_finish_on_gpu(p, run, err) : 0;
 }
 
 int ty_program_fetch_states(ty_program *p, ty_error *err)
@@ -121,7 +143,9 @@ int ty_program_run_timed(ty_program *p, ty_run run, const void *const *inputs, i
     if (p->backend == TY_BACKEND_INTERPRETER)
         return ty_program_interpret(p, run, inputs, err);
     if (p->backend == TY_BACKEND_CUDA)
-        return program_run_on_gpu(p, run, inputs, err);
+        return program_start_on_gpu(p, run, inputs, err) < 0 || ty_cuda_drain(p->cuda, p->plan_of[run], err) < 0
+                   ? -1
+                   : program_finish_on_gpu(p, run, err);
     ty_cpu_run(p->cpu, p->plan_of[run], inputs, call_ns);
     ty_program_point_results(p, run, inputs);
     return 0;

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "compiler/compiler.h"
+#include "compiler/machine.h"
 
 /* What is drawn: of a call, or of an operation where there is no plan yet. */
 typedef struct ty_drawn {

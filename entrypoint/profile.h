@@ -20,6 +20,7 @@
 #ifndef TY_ENTRYPOINT_PROFILE_H
 #define TY_ENTRYPOINT_PROFILE_H
 
+#include "compiler/machine.h"
 #include "entrypoint/session.h"
 
 enum { TY_PROFILE_WARM_UP = 3, TY_PROFILE_MAX_STEPS = 10000 };

@@ -29,7 +29,7 @@ if [ ! -d "$cases" ]; then
     exit 0
 fi
 
-# ---- trainings: all that can be computed; both 16-bit types; threads of a block in another order ----
+# ---- trainings: all that can be computed; both 16-bit types; threads of a block, and streams, in another order ----
 train() { # AT-LEAST SETTINGS...
     least=$1
     shift
@@ -74,8 +74,9 @@ done
 on_gpu 2000000000 env TY_FAKE_TRACE="$work/trace" "$build/tools/train_cases" --gpu "$cases" mlp_relu >"$work/out" 2>&1
 check "a training that is traced" $?
 calls=$(awk '{ printf "%s ", $1 }' "$work/trace")
-echo "$calls" | grep -Eqx '(alloc )+pin (up )*wait (module )+(captured )+(up )+wait ((up )+graph wait )+((down )+wait )?((free|unpin) )+'
-check "all memory first, then kernels, then graphs; a step is a batch, one graph and one wait" $?
+step='(up record after copy record graph (down )+record (await )*)'
+echo "$calls" | grep -Eqx "(alloc )+(pin )+(up )*wait (module )+(captured )+(up )+wait $step+((down )+wait )?wait ((free|unpin) )+"
+check "all memory first, then kernels, then graphs; a step is a batch on its stream and one graph" $?
 awk '/^alloc/ { held += $2 } /^free/ { held -= $2 } END { exit held != 0 }' "$work/trace"
 check "all memory goes back" $?
 

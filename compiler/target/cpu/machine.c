@@ -1,6 +1,7 @@
 /* machine.c - what the machine can do at most: one product by oneDNN, one copy by all threads, the best of a few. */
 #include "base/clock.h"
 #include "compiler/compiler.h"
+#include "compiler/machine.h"
 #include "compiler/target/cpu/onednn.h"
 
 #include <omp.h>

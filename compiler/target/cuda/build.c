@@ -208,11 +208,16 @@ static void build_keep(ty_cached *c, const ty_cuda_code *code)
     ty_cached_keep(c, &objects);
 }
 
+static ty_cached build_cache(const ty_cuda_build_options *opt, ty_arena *a)
+{
+    return (ty_cached){
+        .arena = a, .dirs = opt->cache_dir, .max_bytes = opt->cache_max_bytes, .note = opt->note, .lock = -1};
+}
+
 static int build_cached(const ty_ktexts *texts, const ty_cuda_build_options *opt, ty_arena *a, ty_cuda_code *out,
                         ty_error *err)
 {
-    ty_cached c = {
-        .arena = a, .dirs = opt->cache_dir, .max_bytes = opt->cache_max_bytes, .note = opt->note, .lock = -1};
+    ty_cached c = build_cache(opt, a);
     build_found found = {a, out};
     if (build_key(texts, opt, &c, err) < 0)
         return -1;
@@ -238,4 +243,18 @@ int ty_cuda_build(ty_ktexts *texts, const ty_cuda_build_options *opt, ty_arena *
     ty_ktexts_sort(texts);
     return opt->cache_dir && opt->cache_dir[strspn(opt->cache_dir, ":")] ? build_cached(texts, opt, a, out, err)
                                                                          : build_compile(texts, opt, a, out, err);
+}
+
+int ty_cuda_is_built(ty_ktexts *texts, const ty_cuda_build_options *opt, ty_arena *a, bool *found, ty_error *err)
+{
+    ty_cached c = build_cache(opt, a);
+    const ty_nvrtc *lib;
+    *found = false;
+    ty_ktexts_sort(texts);
+    if (texts->n == 0 || ty_nvrtc_get(&lib, NULL) < 0)
+        return 0;
+    if (build_key(texts, opt, &c, err) < 0)
+        return -1;
+    *found = ty_cached_is_there(&c);
+    return 0;
 }

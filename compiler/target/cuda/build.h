@@ -45,5 +45,7 @@ int ty_cuda_leave(const ty_plan *const *plans, int n_plans, const char *dir, ty_
  * architecture, and all texts with what stands around them, however they were cut into units. What comes out is the
  * arena's. */
 int ty_cuda_build(ty_ktexts *texts, const ty_cuda_build_options *opt, ty_arena *a, ty_cuda_code *out, ty_error *err);
+/* Whether the cache has them; opt->note says why not. */
+int ty_cuda_is_built(ty_ktexts *texts, const ty_cuda_build_options *opt, ty_arena *a, bool *found, ty_error *err);
 
 #endif

@@ -4,29 +4,24 @@
 #include "compiler/ops/op.h"
 #include "compiler/phases.h"
 #include "compiler/target/cuda/build.h"
+#include "compiler/target/cuda/feed.h"
 #include "compiler/target/cuda/library.h"
+#include "compiler/target/cuda/memory.h"
 #include "compiler/target/cuda/tape.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* What cuBLASLt may use beside its operands: what NVIDIA advises for Hopper. */
-#define CUDA_WORKSPACE_BYTES ((size_t)32 << 20)
-#define CUDA_ALIGN           256
+/* What libraries take for their own code when a call of theirs first runs: so much is left to them. */
+#define CUDA_LIBRARY_BYTES ((size_t)128 << 20)
+/* Machine code of a kernel, before it is known. */
+#define CUDA_KERNEL_BYTES ((size_t)16 << 10)
 
-/* Memory of several things in one piece. */
-typedef struct cuda_block {
-    CUdeviceptr at;
-    size_t bytes;
-    size_t *offset; /* of each thing */
-    int n;
-} cuda_block;
-
-/* An output of a tape: on the GPU, and the host's copy. */
+/* An output of a tape: on the GPU, and the host's copies, which runs use in turn. */
 typedef struct cuda_output {
     ty_val value;
     CUdeviceptr from;
-    char *to;
+    char *to[TY_CUDA_IN_FLIGHT];
     size_t bytes;
 } cuda_output;
 
@@ -38,6 +33,8 @@ typedef struct cuda_program {
     int n_outputs;
     bool *reads; /* by input */
     CUgraphExec graph;
+    CUevent done[TY_CUDA_IN_FLIGHT];
+    long started, finished; /* runs */
 } cuda_program;
 
 struct ty_cuda {
@@ -53,11 +50,10 @@ struct ty_cuda {
     ty_cuda_code code;
     CUmodule module[TY_CUDA_MAX_UNITS];
     int n_modules;
-    cuda_block slab, states, constants, inputs, workspace;
-    cuda_block spare;   /* results that nobody reads go here */
-    cuda_block scratch; /* of calls, one after the other */
-    ty_val *constant;   /* of all tapes */
-    char *pinned;       /* host memory that the GPU reads and writes: inputs, then outputs */
+    ty_cuda_memory memory;
+    ty_feed feed;
+    char *pinned; /* host memory of all outputs */
+    ty_cuda_report report;
 };
 
 /* ---- what can be computed ---- */
@@ -82,133 +78,9 @@ static int cuda_check_ops(ty_cuda *c, ty_error *err)
                  ? 0
                  : ty_error_set(err, TY_E_UNSUPPORTED, "nothing computes on a GPU yet: %.*s", (int)text.len, text.data);
     if (rc < 0)
-        ty_error_help(err, "train on the CPU");
+        ty_error_help(err, "train on the CPU: device: cpu");
     ty_buf_fini(&text);
     return rc;
-}
-
-/* ---- memory ---- */
-
-static size_t cuda_add_bytes(cuda_block *b, size_t bytes)
-{
-    size_t at = b->bytes;
-    b->bytes += (bytes + CUDA_ALIGN - 1) / CUDA_ALIGN * CUDA_ALIGN;
-    return at;
-}
-
-static void cuda_add_thing(ty_cuda *c, cuda_block *b, int max, size_t bytes)
-{
-    if (!b->offset)
-        b->offset = TY_NEW_ARRAY(&c->arena, size_t, max);
-    b->offset[b->n++] = cuda_add_bytes(b, bytes);
-}
-
-/* The number of a constant, over all tapes, or how many there are. */
-static int cuda_constant_number(const ty_cuda *c, ty_val v)
-{
-    int n = 0;
-    while (n < c->constants.n && c->constant[n] != v)
-        n++;
-    return n;
-}
-
-static void cuda_add_constant(ty_cuda *c, ty_val v, int max)
-{
-    int n = cuda_constant_number(c, v);
-    if (n < c->constants.n)
-        return;
-    c->constant[n] = v;
-    cuda_add_thing(c, &c->constants, max, ty_type_bytes(ty_graph_type(c->g, v)));
-}
-
-/* Those that calls read, and those that are outputs. */
-static void cuda_number_constants(ty_cuda *c)
-{
-    int max = 0;
-    for (int p = 0; p < c->n_plans; p++)
-        max += c->program[p].tape.n_constants + c->program[p].n_outputs;
-    c->constant = TY_NEW_ARRAY(&c->arena, ty_val, max);
-    for (int p = 0; p < c->n_plans; p++) {
-        for (int i = 0; i < c->program[p].tape.n_constants; i++)
-            cuda_add_constant(c, c->program[p].tape.constant[i], max);
-        for (int i = 0; i < c->program[p].n_outputs; i++) {
-            ty_place at = ty_plan_place(c->plan[p], c->program[p].output[i].value);
-            if (at.kind == TY_PLACE_CONST)
-                cuda_add_constant(c, (ty_val)at.index, max);
-        }
-    }
-}
-
-/* Calls write results that have no place in the plan too. */
-static void cuda_measure_unread(ty_cuda *c, const ty_plan *plan)
-{
-    for (int i = 0; i < plan->n_order; i++) {
-        const ty_unit *u = &plan->f->unit[plan->order[i]];
-        for (uint32_t r = 0; u->kind == TY_UNIT_LIBRARY && r < ty_graph_node(c->g, u->node)->n_res; r++) {
-            ty_val v = ty_val_make(u->node, r);
-            size_t bytes = ty_type_bytes(ty_graph_type(c->g, v));
-            if (ty_plan_place(plan, v).kind == TY_PLACE_NONE && bytes > c->spare.bytes)
-                c->spare.bytes = bytes;
-        }
-    }
-}
-
-static void cuda_measure(ty_cuda *c)
-{
-    for (int i = 0; i < ty_graph_n_states(c->g); i++)
-        cuda_add_thing(c, &c->states, ty_graph_n_states(c->g), ty_type_bytes(&ty_graph_state(c->g, i)->type));
-    for (int i = 0; i < ty_graph_n_inputs(c->g); i++)
-        cuda_add_thing(c, &c->inputs, ty_graph_n_inputs(c->g), ty_type_bytes(&ty_graph_input(c->g, i)->type));
-    for (int p = 0; p < c->n_plans; p++)
-        if ((size_t)c->plan[p]->slab_bytes > c->slab.bytes)
-            c->slab.bytes = (size_t)c->plan[p]->slab_bytes;
-    for (int p = 0; p < c->n_plans; p++)
-        cuda_measure_unread(c, c->plan[p]);
-    for (int p = 0; p < c->n_plans; p++)
-        if ((size_t)c->program[p].tape.scratch_bytes > c->scratch.bytes)
-            c->scratch.bytes = (size_t)c->program[p].tape.scratch_bytes;
-    c->workspace.bytes = CUDA_WORKSPACE_BYTES;
-    cuda_number_constants(c);
-}
-
-static int cuda_get_memory(ty_cuda *c, ty_error *err)
-{
-    struct {
-        cuda_block *block;
-        const char *what;
-    } const all[] = {{&c->states, "weights and the optimizer's state"},
-                     {&c->slab, "temporaries"},
-                     {&c->constants, "constants"},
-                     {&c->inputs, "a batch"},
-                     {&c->spare, "results that nobody reads"},
-                     {&c->scratch, "what calls need besides"},
-                     {&c->workspace, "the workspace of products"}};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (ty_gpu_alloc(&c->gpu, all[i].block->bytes, all[i].what, &all[i].block->at, err) < 0)
-            return -1;
-    return 0;
-}
-
-/* ---- places ---- */
-
-/* What has no place is a result that nobody reads, or an operand that the call does not look at. */
-static CUdeviceptr cuda_address(const ty_cuda *c, const ty_place *at)
-{
-    switch (at->kind) {
-    case TY_PLACE_SLAB:
-        return c->slab.at + (CUdeviceptr)at->offset;
-    case TY_PLACE_STATE:
-        return c->states.at + c->states.offset[at->index] + (CUdeviceptr)at->offset;
-    case TY_PLACE_INPUT:
-        return c->inputs.at + c->inputs.offset[at->index] + (CUdeviceptr)at->offset;
-    case TY_PLACE_CONST:
-        return c->constants.at + c->constants.offset[cuda_constant_number(c, (ty_val)at->index)] +
-               (CUdeviceptr)at->offset;
-    case TY_PLACE_SCRATCH:
-        return c->scratch.at;
-    default:
-        return c->spare.at;
-    }
 }
 
 /* ---- outputs and inputs ---- */
@@ -244,25 +116,24 @@ static void cuda_find_inputs(ty_cuda *c, int number)
     }
 }
 
-/* The host's side of inputs lies as the GPU's does; outputs follow. */
+/* Room on the host for the outputs of all tapes, for each of the runs that may be under way. */
 static int cuda_pin(ty_cuda *c, ty_error *err)
 {
-    cuda_block room = {.bytes = c->inputs.bytes};
-    for (int p = 0; p < c->n_plans; p++)
-        for (int i = 0; i < c->program[p].n_outputs; i++)
-            cuda_add_bytes(&room, c->program[p].output[i].bytes);
     void *at = NULL;
-    unsigned status = c->gpu.cu->cuMemHostAlloc(&at, room.bytes ? room.bytes : CUDA_ALIGN, 0);
-    if (ty_gpu_status(&c->gpu, status, "pinning memory for batches", err) < 0)
+    if (c->report.pinned_bytes == 0)
+        return 0;
+    unsigned status = c->gpu.cu->cuMemHostAlloc(&at, c->report.pinned_bytes, 0);
+    if (ty_gpu_status(&c->gpu, status, "pinning memory for outputs", err) < 0)
         return -1;
     c->pinned = at;
-    room.bytes = c->inputs.bytes;
+    ty_cuda_block room = {.bytes = 0};
     for (int p = 0; p < c->n_plans; p++)
         for (int i = 0; i < c->program[p].n_outputs; i++) {
             cuda_output *out = &c->program[p].output[i];
             ty_place place = ty_plan_place(c->plan[p], out->value);
-            out->from = cuda_address(c, &place);
-            out->to = c->pinned + cuda_add_bytes(&room, out->bytes);
+            out->from = ty_cuda_memory_at(&c->memory, &place);
+            for (int k = 0; k < TY_CUDA_IN_FLIGHT; k++)
+                out->to[k] = c->pinned + ty_cuda_block_add(&room, out->bytes);
         }
     return 0;
 }
@@ -271,9 +142,11 @@ static int cuda_pin(ty_cuda *c, ty_error *err)
 
 static int cuda_load_modules(ty_cuda *c, ty_error *err)
 {
-    const ty_cuda_build_options build = {.capability = c->gpu.capability, .threads = c->opt.threads};
+    ty_cuda_build_options build = c->opt.build;
+    build.capability = c->gpu.capability;
     if (ty_cuda_build(&c->texts, &build, &c->arena, &c->code, err) < 0)
         return -1;
+    c->report.cache_hit = c->code.cache_hit;
     for (; c->n_modules < c->code.n; c->n_modules++) {
         unsigned status = c->gpu.cu->cuModuleLoadData(&c->module[c->n_modules], c->code.object[c->n_modules].cubin);
         if (ty_gpu_status(&c->gpu, status, "loading kernels", err) < 0)
@@ -308,7 +181,7 @@ static int cuda_prepare_call(ty_cuda *c, cuda_program *p, int number, ty_error *
     const ty_cuda_call *call = &p->tape.call[number];
     CUdeviceptr *at = TY_NEW_ARRAY(&c->arena, CUdeviceptr, call->n_at);
     for (int i = 0; i < call->n_at; i++)
-        at[i] = cuda_address(c, &call->at[i]);
+        at[i] = ty_cuda_memory_at(&c->memory, &call->at[i]);
     if (ty_cuda_library_prepare(&c->libraries, c->g, call->node, at, &p->library[number], err) < 0)
         return ty_error_wrap(err, "%s", call->origin);
     return 0;
@@ -326,8 +199,8 @@ static int cuda_prepare(ty_cuda *c, cuda_program *p, ty_error *err)
 static void cuda_share(ty_cuda *c)
 {
     c->libraries = (ty_cuda_libraries){.stream = c->gpu.stream,
-                                       .workspace = c->workspace.at,
-                                       .workspace_bytes = c->workspace.bytes,
+                                       .workspace = c->memory.block[TY_CUDA_WORKSPACE].at,
+                                       .workspace_bytes = c->memory.block[TY_CUDA_WORKSPACE].bytes,
                                        .tf32 = c->opt.tf32,
                                        .arena = &c->arena};
 }
@@ -339,7 +212,7 @@ static int cuda_launch(ty_cuda *c, const cuda_program *p, const ty_cuda_call *ca
     CUdeviceptr *address = TY_NEW_ARRAY(&c->arena, CUdeviceptr, call->n_at);
     void **parameter = TY_NEW_ARRAY(&c->arena, void *, call->n_at);
     for (int i = 0; i < call->n_at; i++) {
-        address[i] = cuda_address(c, &call->at[i]);
+        address[i] = ty_cuda_memory_at(&c->memory, &call->at[i]);
         parameter[i] = &address[i];
     }
     unsigned status =
@@ -355,8 +228,9 @@ static int cuda_issue(ty_cuda *c, const cuda_program *p, int number, ty_error *e
         return cuda_launch(c, p, call, err);
     if (call->kind == TY_CUDA_LIBRARY)
         return p->library[number].run(p->library[number].prepared, err);
-    unsigned status = c->gpu.cu->cuMemcpyDtoDAsync_v2(cuda_address(c, &call->at[0]), cuda_address(c, &call->at[1]),
-                                                      call->bytes, c->gpu.stream);
+    unsigned status =
+        c->gpu.cu->cuMemcpyDtoDAsync_v2(ty_cuda_memory_at(&c->memory, &call->at[0]),
+                                        ty_cuda_memory_at(&c->memory, &call->at[1]), call->bytes, c->gpu.stream);
     return ty_gpu_status(&c->gpu, status, "copying on the GPU", err);
 }
 
@@ -365,12 +239,6 @@ static int cuda_issue_all(ty_cuda *c, const cuda_program *p, ty_error *err)
     for (int i = 0; i < p->tape.n_calls; i++)
         if (cuda_issue(c, p, i, err) < 0)
             return ty_error_wrap(err, "%s", p->tape.call[i].origin);
-    for (int i = 0; i < p->n_outputs; i++) {
-        const cuda_output *out = &p->output[i];
-        unsigned status = c->gpu.cu->cuMemcpyDtoHAsync_v2(out->to, out->from, out->bytes, c->gpu.stream);
-        if (ty_gpu_status(&c->gpu, status, "copying an output", err) < 0)
-            return -1;
-    }
     return 0;
 }
 
@@ -398,10 +266,11 @@ static int cuda_capture(ty_cuda *c, cuda_program *p, ty_error *err)
 
 static int cuda_upload_constants(ty_cuda *c, ty_error *err)
 {
-    for (int i = 0; i < c->constants.n; i++) {
-        unsigned status = c->gpu.cu->cuMemcpyHtoDAsync_v2(
-            c->constants.at + c->constants.offset[i], ty_graph_const_data(c->g, c->constant[i]),
-            ty_type_bytes(ty_graph_type(c->g, c->constant[i])), c->gpu.stream);
+    const ty_cuda_block *b = &c->memory.block[TY_CUDA_CONSTANTS];
+    for (int i = 0; i < b->n; i++) {
+        ty_val v = c->memory.constant[i];
+        unsigned status = c->gpu.cu->cuMemcpyHtoDAsync_v2(b->at + b->offset[i], ty_graph_const_data(c->g, v),
+                                                          ty_type_bytes(ty_graph_type(c->g, v)), c->gpu.stream);
         if (ty_gpu_status(&c->gpu, status, "copying constants to the GPU", err) < 0)
             return -1;
     }
@@ -419,8 +288,61 @@ static int cuda_tapes(ty_cuda *c, ty_error *err)
     return cuda_check_ops(c, err);
 }
 
+static void cuda_count(const ty_cuda_tape *tape, ty_cuda_report *r)
+{
+    for (int i = 0; i < tape->n_calls; i++) {
+        r->n_kernels += tape->call[i].kind == TY_CUDA_LAUNCH;
+        r->n_library_calls += tape->call[i].kind == TY_CUDA_LIBRARY;
+    }
+}
+
+/* All that is known without a GPU. */
+static void cuda_measure(ty_cuda *c)
+{
+    const ty_cuda_block *b = c->memory.block;
+    const ty_cuda_tape **tape = TY_NEW_ARRAY(&c->arena, const ty_cuda_tape *, c->n_plans);
+    ty_cuda_block outputs = {.bytes = 0};
+    ty_cuda_report *r = &c->report;
+    for (int p = 0; p < c->n_plans; p++) {
+        tape[p] = &c->program[p].tape;
+        cuda_count(tape[p], r);
+        for (int i = 0; i < TY_CUDA_IN_FLIGHT * c->program[p].n_outputs; i++)
+            ty_cuda_block_add(&outputs, c->program[p].output[i / TY_CUDA_IN_FLIGHT].bytes);
+    }
+    ty_cuda_memory_measure(&c->memory, c->plan, tape, c->n_plans, &c->arena);
+    r->n_distinct_kernels = c->texts.n;
+    for (int i = 0; i < c->texts.n; i++)
+        r->text_bytes += c->texts.one[i].len;
+    r->slab_bytes = b[TY_CUDA_SLAB].bytes;
+    r->scratch_bytes = b[TY_CUDA_WORKSPACE].bytes + b[TY_CUDA_SPARE].bytes + b[TY_CUDA_SCRATCH].bytes;
+    r->batch_bytes = b[TY_CUDA_INPUTS].bytes + b[TY_CUDA_STAGED].bytes;
+    r->pinned_bytes = outputs.bytes;
+    r->host_bytes = outputs.bytes + b[TY_CUDA_STAGED].bytes;
+    r->code_bytes = (size_t)c->texts.n * CUDA_KERNEL_BYTES + (r->n_library_calls ? CUDA_LIBRARY_BYTES : 0);
+    r->total_bytes = ty_cuda_memory_bytes(&c->memory) + r->code_bytes;
+}
+
+/* Told before anything is compiled, let alone run. */
+static int cuda_check_memory(ty_cuda *c, ty_error *err)
+{
+    size_t free = 0, total = 0;
+    unsigned status = c->gpu.cu->cuMemGetInfo_v2(&free, &total);
+    if (ty_gpu_status(&c->gpu, status, "asking for free memory", err) < 0)
+        return -1;
+    if (c->report.total_bytes <= free)
+        return 0;
+    ty_error_set(err, TY_E_LIMIT, "no memory on the GPU for this training: %zu MB are needed, %zu of %zu MB are free",
+                 c->report.total_bytes / 1000000, free / 1000000, total / 1000000);
+    return ty_error_help(err, "take a smaller batch_size (with accumulate for the same steps)");
+}
+
 static int cuda_program_new(ty_cuda *c, cuda_program *p, ty_error *err)
 {
+    for (int i = 0; i < TY_CUDA_IN_FLIGHT; i++) {
+        unsigned status = c->gpu.cu->cuEventCreate(&p->done[i], TY_CU_EVENT_DISABLE_TIMING | TY_CU_EVENT_BLOCKING_SYNC);
+        if (ty_gpu_status(&c->gpu, status, "making an event", err) < 0)
+            return -1;
+    }
     if (cuda_find_functions(c, p, err) < 0 || cuda_prepare(c, p, err) < 0)
         return -1;
     ty_phases_lap(c->opt.phases, "prepare");
@@ -431,11 +353,15 @@ static int cuda_program_new(ty_cuda *c, cuda_program *p, ty_error *err)
 
 static int cuda_build(ty_cuda *c, ty_error *err)
 {
-    if (cuda_tapes(c, err) < 0 || ty_gpu_open(c->opt.device, &c->gpu, err) < 0)
+    const ty_cuda_block *b = c->memory.block;
+    if (cuda_tapes(c, err) < 0)
         return -1;
-    ty_phases_lap(c->opt.phases, "render");
     cuda_measure(c);
-    if (cuda_get_memory(c, err) < 0 || cuda_pin(c, err) < 0 || cuda_upload_constants(c, err) < 0)
+    ty_phases_lap(c->opt.phases, "render");
+    if (ty_gpu_open(c->opt.device, &c->gpu, err) < 0 || cuda_check_memory(c, err) < 0 ||
+        ty_cuda_memory_get(&c->memory, &c->gpu, err) < 0 || cuda_pin(c, err) < 0 ||
+        ty_feed_open(&c->feed, &c->gpu, b[TY_CUDA_STAGED].at, b[TY_CUDA_INPUTS].bytes, err) < 0 ||
+        cuda_upload_constants(c, err) < 0)
         return -1;
     ty_phases_lap(c->opt.phases, "memory");
     if (cuda_load_modules(c, err) < 0)
@@ -448,7 +374,7 @@ static int cuda_build(ty_cuda *c, ty_error *err)
     return 0;
 }
 
-int ty_cuda_new(const ty_plan *const *plans, int n_plans, const ty_cuda_options *opt, ty_cuda **out, ty_error *err)
+static ty_cuda *cuda_new(const ty_plan *const *plans, int n_plans, const ty_cuda_options *opt)
 {
     ty_arena arena;
     ty_arena_init(&arena);
@@ -460,6 +386,12 @@ int ty_cuda_new(const ty_plan *const *plans, int n_plans, const ty_cuda_options 
     c->n_plans = n_plans;
     c->g = plans[0]->f->g;
     c->program = TY_NEW_ARRAY(&c->arena, cuda_program, n_plans);
+    return c;
+}
+
+int ty_cuda_new(const ty_plan *const *plans, int n_plans, const ty_cuda_options *opt, ty_cuda **out, ty_error *err)
+{
+    ty_cuda *c = cuda_new(plans, n_plans, opt);
     if (cuda_build(c, err) < 0) {
         ty_cuda_free(c);
         return -1;
@@ -468,30 +400,57 @@ int ty_cuda_new(const ty_plan *const *plans, int n_plans, const ty_cuda_options 
     return 0;
 }
 
+int ty_cuda_measure(const ty_plan *const *plans, int n_plans, const ty_cuda_options *opt, ty_cuda_report *out,
+                    ty_error *err)
+{
+    ty_cuda *c = cuda_new(plans, n_plans, opt);
+    int rc = cuda_tapes(c, err);
+    if (rc == 0)
+        cuda_measure(c);
+    if (rc == 0 && opt->build.capability > 0)
+        rc = ty_cuda_is_built(&c->texts, &opt->build, &c->arena, &c->report.cache_hit, err);
+    *out = c->report;
+    ty_cuda_free(c);
+    return rc;
+}
+
+const ty_cuda_report *ty_cuda_report_of(const ty_cuda *c)
+{
+    return &c->report;
+}
+
 static void cuda_free_program(ty_cuda *c, cuda_program *p)
 {
     if (p->graph)
         c->gpu.cu->cuGraphExecDestroy(p->graph);
     for (int i = 0; p->library && i < p->tape.n_calls; i++)
         ty_cuda_library_release(&p->library[i]);
+    for (int i = 0; i < TY_CUDA_IN_FLIGHT; i++)
+        if (p->done[i])
+            c->gpu.cu->cuEventDestroy_v2(p->done[i]);
+}
+
+static void cuda_close(ty_cuda *c)
+{
+    ty_gpu_wait(&c->gpu, NULL); /* for what was started and not finished */
+    for (int p = 0; p < c->n_plans; p++)
+        cuda_free_program(c, &c->program[p]);
+    ty_cuda_libraries_close(&c->libraries);
+    ty_feed_close(&c->feed);
+    ty_cuda_memory_free(&c->memory, &c->gpu);
+    if (c->pinned)
+        c->gpu.cu->cuMemFreeHost(c->pinned);
+    for (int i = 0; i < c->n_modules; i++)
+        c->gpu.cu->cuModuleUnload(c->module[i]);
+    ty_gpu_close(&c->gpu);
 }
 
 void ty_cuda_free(ty_cuda *c)
 {
     if (!c)
         return;
-    for (int p = 0; p < c->n_plans; p++)
-        cuda_free_program(c, &c->program[p]);
-    ty_cuda_libraries_close(&c->libraries);
-    const CUdeviceptr memory[] = {c->slab.at,  c->states.at,  c->constants.at, c->inputs.at,
-                                  c->spare.at, c->scratch.at, c->workspace.at};
-    for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
-        ty_gpu_free(&c->gpu, memory[i]);
-    if (c->pinned)
-        c->gpu.cu->cuMemFreeHost(c->pinned);
-    for (int i = 0; i < c->n_modules; i++)
-        c->gpu.cu->cuModuleUnload(c->module[i]);
-    ty_gpu_close(&c->gpu);
+    if (c->gpu.stream)
+        cuda_close(c);
     ty_arena arena = c->arena;
     ty_arena_fini(&arena);
 }
@@ -500,8 +459,9 @@ void ty_cuda_free(ty_cuda *c)
 
 int ty_cuda_upload(ty_cuda *c, ty_error *err)
 {
-    for (int i = 0; i < c->states.n; i++) {
-        unsigned status = c->gpu.cu->cuMemcpyHtoDAsync_v2(c->states.at + c->states.offset[i], c->opt.state[i],
+    const ty_cuda_block *b = &c->memory.block[TY_CUDA_STATES];
+    for (int i = 0; i < b->n; i++) {
+        unsigned status = c->gpu.cu->cuMemcpyHtoDAsync_v2(b->at + b->offset[i], c->opt.state[i],
                                                           ty_type_bytes(&ty_graph_state(c->g, i)->type), c->gpu.stream);
         if (ty_gpu_status(&c->gpu, status, "copying states to the GPU", err) < 0)
             return -1;
@@ -511,8 +471,9 @@ int ty_cuda_upload(ty_cuda *c, ty_error *err)
 
 int ty_cuda_download(ty_cuda *c, ty_error *err)
 {
-    for (int i = 0; i < c->states.n; i++) {
-        unsigned status = c->gpu.cu->cuMemcpyDtoHAsync_v2(c->opt.state[i], c->states.at + c->states.offset[i],
+    const ty_cuda_block *b = &c->memory.block[TY_CUDA_STATES];
+    for (int i = 0; i < b->n; i++) {
+        unsigned status = c->gpu.cu->cuMemcpyDtoHAsync_v2(c->opt.state[i], b->at + b->offset[i],
                                                           ty_type_bytes(&ty_graph_state(c->g, i)->type), c->gpu.stream);
         if (ty_gpu_status(&c->gpu, status, "copying states from the GPU", err) < 0)
             return -1;
@@ -520,29 +481,65 @@ int ty_cuda_download(ty_cuda *c, ty_error *err)
     return ty_gpu_wait(&c->gpu, err);
 }
 
-int ty_cuda_run(ty_cuda *c, int plan, const void *const *inputs, ty_error *err)
+/* The inputs that the tape reads, in one copy with what lies between them. */
+static int cuda_send(ty_cuda *c, const cuda_program *p, const void *const *inputs, ty_error *err)
+{
+    const ty_cuda_block *b = &c->memory.block[TY_CUDA_INPUTS];
+    size_t first = b->bytes, end = 0;
+    char *room;
+    if (b->bytes == 0)
+        return 0;
+    if (ty_feed_room(&c->feed, &room, err) < 0)
+        return -1;
+    for (int i = 0; i < b->n; i++) {
+        size_t bytes = ty_type_bytes(&ty_graph_input(c->g, i)->type);
+        if (!p->reads[i] || bytes == 0)
+            continue;
+        memcpy(room + b->offset[i], inputs[i], bytes);
+        first = b->offset[i] < first ? b->offset[i] : first;
+        end = b->offset[i] + bytes;
+    }
+    return first < end ? ty_feed_send(&c->feed, b->at, first, end, err) : 0;
+}
+
+int ty_cuda_start(ty_cuda *c, int plan, const void *const *inputs, ty_error *err)
 {
     cuda_program *p = &c->program[plan];
-    for (int i = 0; i < c->inputs.n; i++) {
-        size_t bytes = ty_type_bytes(&ty_graph_input(c->g, i)->type);
-        if (!p->reads[i])
-            continue;
-        memcpy(c->pinned + c->inputs.offset[i], inputs[i], bytes);
-        unsigned status = c->gpu.cu->cuMemcpyHtoDAsync_v2(c->inputs.at + c->inputs.offset[i],
-                                                          c->pinned + c->inputs.offset[i], bytes, c->gpu.stream);
-        if (ty_gpu_status(&c->gpu, status, "copying a batch to the GPU", err) < 0)
-            return -1;
-    }
-    if (ty_gpu_status(&c->gpu, c->gpu.cu->cuGraphLaunch(p->graph, c->gpu.stream), "starting a step", err) < 0)
+    const ty_cu *cu = c->gpu.cu;
+    int slot = (int)(p->started % TY_CUDA_IN_FLIGHT);
+    if ((p->started - p->finished == TY_CUDA_IN_FLIGHT && ty_cuda_finish(c, plan, err) < 0) ||
+        cuda_send(c, p, inputs, err) < 0)
         return -1;
-    return ty_gpu_wait(&c->gpu, err);
+    unsigned status = cu->cuGraphLaunch(p->graph, c->gpu.stream);
+    for (int i = 0; i < p->n_outputs && status == TY_CU_SUCCESS; i++)
+        status = cu->cuMemcpyDtoHAsync_v2(p->output[i].to[slot], p->output[i].from, p->output[i].bytes, c->gpu.stream);
+    status = status ? status : cu->cuEventRecord(p->done[slot], c->gpu.stream);
+    p->started++;
+    return ty_gpu_status(&c->gpu, status, "starting a step", err);
+}
+
+int ty_cuda_finish(ty_cuda *c, int plan, ty_error *err)
+{
+    cuda_program *p = &c->program[plan];
+    if (p->started == p->finished)
+        return 0;
+    unsigned status = c->gpu.cu->cuEventSynchronize(p->done[p->finished++ % TY_CUDA_IN_FLIGHT]);
+    return ty_gpu_status(&c->gpu, status, "a step on the GPU", err);
+}
+
+int ty_cuda_drain(ty_cuda *c, int plan, ty_error *err)
+{
+    while (c->program[plan].finished < c->program[plan].started)
+        if (ty_cuda_finish(c, plan, err) < 0)
+            return -1;
+    return 0;
 }
 
 const void *ty_cuda_value(const ty_cuda *c, int plan, ty_val v)
 {
     const cuda_program *p = &c->program[plan];
-    for (int i = 0; i < p->n_outputs; i++)
+    for (int i = 0; i < p->n_outputs && p->finished > 0; i++)
         if (p->output[i].value == v)
-            return p->output[i].to;
+            return p->output[i].to[(p->finished - 1) % TY_CUDA_IN_FLIGHT];
     return NULL;
 }

@@ -3,10 +3,13 @@
  *
  *     ty_cuda_new(plans, n, &options, &cuda, err)     slow; gets all memory that will ever be used
  *     ty_cuda_upload(cuda, err)                       states, from the caller's memory to the GPU
- *     for (each step)
- *         ty_cuda_run(cuda, plan, inputs, err)        inputs up, one graph, outputs down
+ *     for (each step) {
+ *         ty_cuda_start(cuda, plan, inputs, err)      batch up, one graph, outputs down: asked for, not waited for
+ *         ty_cuda_finish(cuda, plan, err)             the oldest run that was started is done, its outputs are there
+ *     }
  *     ty_cuda_download(cuda, err)                     states, back to the caller's memory
  *
+ * Two runs of a plan may be started before the first is finished: while one computes, the next one's batch is copied.
  * Between upload and download the states live on the GPU, and the caller's copies are old. All functions are called
  * from the thread that opened it.
  */
@@ -15,27 +18,54 @@
 
 #include "compiler/compiler.h"
 #include "compiler/passes/plan.h"
+#include "compiler/target/cuda/build.h"
 
 typedef struct ty_cuda ty_cuda;
 
+/* Runs of a plan that may be under way. */
+enum { TY_CUDA_IN_FLIGHT = 2 };
+
 typedef struct ty_cuda_options {
-    int device;                /* number, from 0 */
-    int threads;               /* that compile kernels */
-    bool tf32;                 /* float32 products with ten bits of mantissa */
+    int device; /* number, from 0 */
+    bool tf32;  /* float32 products with ten bits of mantissa */
+    /* How kernels are compiled and kept. capability is the device's; to measure, not 0 if the cache is to be asked. */
+    ty_cuda_build_options build;
     void *const *state;        /* the caller's memory of each state of the graph */
     ty_compile_phases *phases; /* gets laps; not NULL */
 } ty_cuda_options;
 
+typedef struct ty_cuda_report {
+    int n_kernels, n_distinct_kernels, n_library_calls;
+    size_t slab_bytes, scratch_bytes; /* of the GPU, as are these: */
+    size_t batch_bytes;               /* inputs, and batches on their way */
+    size_t code_bytes;                /* left for kernels and libraries; an estimate */
+    size_t total_bytes;               /* all of them, with states and constants */
+    size_t host_bytes;                /* pinned memory of the host: batches and outputs */
+    size_t pinned_bytes;              /* of these: outputs */
+    size_t text_bytes;                /* CUDA C */
+    bool cache_hit;
+} ty_cuda_report;
+
 /* plans[i]: a checked plan; all of the same graph, which must outlive the result. TY_E_UNSUPPORTED names all ops that
- * nothing computes on a GPU; TY_E_LIMIT: the GPU's memory is too small, before anything has run. */
+ * nothing computes on a GPU; TY_E_LIMIT: the GPU's memory is too small, before anything is compiled or has run. */
 int ty_cuda_new(const ty_plan *const *plans, int n_plans, const ty_cuda_options *opt, ty_cuda **out, ty_error *err);
+/* What it would take, on any machine. cache_hit: the compiled kernels are in the cache. opt->state is not read. */
+int ty_cuda_measure(const ty_plan *const *plans, int n_plans, const ty_cuda_options *opt, ty_cuda_report *out,
+                    ty_error *err);
 void ty_cuda_free(ty_cuda *cuda);
+const ty_cuda_report *ty_cuda_report_of(const ty_cuda *cuda);
+/* Both wait until all that was started is done. */
 int ty_cuda_upload(ty_cuda *cuda, ty_error *err);
 int ty_cuda_download(ty_cuda *cuda, ty_error *err);
-/* inputs[k]: bytes of graph input k (NULL where the tape does not read it), which are no longer needed when it returns;
- * the outputs are then there. */
-int ty_cuda_run(ty_cuda *cuda, int plan, const void *const *inputs, ty_error *err);
-/* Bytes of the plan's output `v` in the host's memory, filled by each run of the plan. */
+/* inputs[k]: bytes of graph input k (NULL where the tape does not read it), which are no longer needed when it returns.
+ * Where two runs of the plan are under way it finishes the older one, whose outputs are lost. */
+int ty_cuda_start(ty_cuda *cuda, int plan, const void *const *inputs, ty_error *err);
+/* Waits for the oldest run of the plan that was started and not finished; there may be none. */
+int ty_cuda_finish(ty_cuda *cuda, int plan, ty_error *err);
+/* Finishes all runs of the plan that are under way. */
+int ty_cuda_drain(ty_cuda *cuda, int plan, ty_error *err);
+/* Bytes of the plan's output `v` in the host's memory, of the run that was finished last; valid until the next one
+  is started. NULL: it has no such output. */
 const void *ty_cuda_value(const ty_cuda *cuda, int plan, ty_val v);
 
 #endif

@@ -1,6 +1,7 @@
 /* devices.c - asks the driver. See devices.h. */
 #include "compiler/target/cuda/devices.h"
 
+#include "compiler/target/cuda/gpu.h"
 #include "compiler/target/cuda/libraries.h"
 
 #include <stdio.h>
@@ -112,4 +113,44 @@ int ty_cuda_devices(ty_arena *a, const ty_machine_gpu **out, const char **why)
     *out = gpu;
     *why = n > 0 ? NULL : *why;
     return n;
+}
+
+static int devices_check_libraries(ty_error *err)
+{
+    const ty_cu *cu;
+    const ty_nvrtc *nvrtc;
+    const ty_cublaslt *cublaslt;
+    if (ty_cu_get(&cu, err) < 0)
+        return ty_error_wrap(err, "no GPU driver");
+    if (ty_nvrtc_get(&nvrtc, err) < 0)
+        return ty_error_wrap(err, "no NVRTC");
+    return ty_cublaslt_get(&cublaslt, err) < 0 ? ty_error_wrap(err, "no cuBLASLt") : 0;
+}
+
+int ty_machine_find_gpu(int wanted, ty_arena *a, ty_machine_gpu *out, ty_error *err)
+{
+    const ty_machine_gpu *gpu;
+    const char *why;
+    if (devices_check_libraries(err) < 0)
+        return -1;
+    int n = ty_cuda_devices(a, &gpu, &why);
+    if (n == 0)
+        return ty_error_set(err, TY_E_NOT_FOUND, "%s", why);
+    if (wanted >= n)
+        return ty_error_set(err, TY_E_NOT_FOUND, "there is no GPU number %d: the driver shows %d", wanted, n);
+    int number = wanted < 0 ? 0 : wanted;
+    while (wanted < 0 && number + 1 < n && gpu[number].remark)
+        number++;
+    *out = gpu[number];
+    return out->remark ? ty_error_set(err, TY_E_NOT_FOUND, "GPU %d: %s", number, out->remark) : 0;
+}
+
+int ty_machine_gpu_memory(int number, size_t *free_bytes, size_t *total_bytes, ty_error *err)
+{
+    ty_gpu gpu;
+    if (ty_gpu_open(number, &gpu, err) < 0)
+        return -1;
+    int rc = ty_gpu_status(&gpu, gpu.cu->cuMemGetInfo_v2(free_bytes, total_bytes), "asking for free memory", err);
+    ty_gpu_close(&gpu);
+    return rc;
 }

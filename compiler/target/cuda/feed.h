@@ -1,0 +1,38 @@
+/* feed.h - batches on their way to a GPU: while a step computes, the next one's batch is copied.
+ *
+ *     ty_feed_open(&feed, &gpu, staged, bytes, err)
+ *     for (each step) {
+ *         ty_feed_room(&feed, &room, err)                pinned memory of the host, to be filled
+ *         ty_feed_send(&feed, to, first, end, err)       bytes first ... end-1 go to `to`, in front of the GPU's next
+ * work
+ *     }
+ *
+ * The host fills one of two pieces of pinned memory; a stream of its own copies it to the piece of the GPU's memory
+ * that goes with it, and an event lets the GPU's work wait for that. The work itself begins with a copy on the GPU to
+ * where the step reads, whose addresses never change. The host waits only where it is two batches ahead.
+ */
+#ifndef TY_TARGET_CUDA_FEED_H
+#define TY_TARGET_CUDA_FEED_H
+
+#include "compiler/target/cuda/gpu.h"
+
+enum { TY_FEED_SLOTS = 2 };
+
+typedef struct ty_feed {
+    const ty_gpu *gpu;
+    CUstream stream; /* of the copies */
+    size_t bytes;    /* of a batch */
+    char *pinned[TY_FEED_SLOTS];
+    CUdeviceptr staged; /* slot by slot */
+    CUevent arrived[TY_FEED_SLOTS], taken[TY_FEED_SLOTS];
+    long n; /* sent */
+} ty_feed;
+
+/* staged: TY_FEED_SLOTS times `bytes` of the GPU's memory. After a failure too it is to be closed. */
+int ty_feed_open(ty_feed *feed, const ty_gpu *gpu, CUdeviceptr staged, size_t bytes, ty_error *err);
+void ty_feed_close(ty_feed *feed);
+/* Memory that nothing reads any more. */
+int ty_feed_room(ty_feed *feed, char **out, ty_error *err);
+int ty_feed_send(ty_feed *feed, CUdeviceptr to, size_t first, size_t end, ty_error *err);
+
+#endif
