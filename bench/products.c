@@ -2,11 +2,11 @@
  *
  *     ours gpt2 DIR --calls | products [--threads N]
  *
- * Reads the table of calls (bench/README.md), and for each float32 product in it that went to oneDNN runs sgemm and a
- * matmul primitive on operands of its own: the same shape and transpositions, nothing around it. Operands are taken in
- * turn from memory larger than the caches, as in a step. One line a shape: how often it comes, its time in the step,
- * the bare times (medians), and step / best bare; the last line adds up. What is over 1 is what we lose around the
- * library.
+ * Reads the table of calls (bench/README.md), and for each float32 product in it runs oneDNN's sgemm and a matmul
+ * primitive on operands of its own: the same shape and transpositions, nothing around it. Operands are taken in turn
+ * from memory larger than the caches, as in a step. One line a shape: how often it comes, its time in the step, the
+ * bare times (medians), and step / best bare; the last line adds up. What is over 1 is what we lose around the library,
+ * or by not taking it.
  */
 #include "base/clock.h"
 
@@ -70,10 +70,10 @@ static int products_read(FILE *f, product *all)
     int n = 0;
     while (fgets(line, sizeof line, f)) {
         product p = {0};
-        const char *at = strstr(line, "library dot onednn ");
+        const char *at = strstr(line, "library dot ");
         double ms = strtod(line, NULL);
         if (!at || strstr(at, "bfloat16") ||
-            sscanf(at, "library dot onednn %*s %c%c %" SCNd64 "x%" SCNd64 "x%" SCNd64 "x%" SCNd64, &p.trans_a,
+            sscanf(at, "library dot %*s %*s %c%c %" SCNd64 "x%" SCNd64 "x%" SCNd64 "x%" SCNd64, &p.trans_a,
                    &p.trans_b, &p.batch, &p.m, &p.n, &p.k) != 6)
             continue;
         product *known = product_of(all, &n, &p);

@@ -6,7 +6,6 @@
 #include <cmocka.h>
 
 #include "compiler/ops/recurrence.h"
-#include "compiler/target/cpu/panel.h"
 #include "tests/unit/native_case.h"
 
 typedef struct layer {
@@ -161,34 +160,9 @@ static void results_may_take_an_operand(void **state)
     }
 }
 
-static void panels_multiply(void **state)
-{
-    (void)state;
-    enum { K = 37, ROWS = 29, N = 21, STEP = 2 * TY_PANEL };
-    static _Alignas(64) float panel[K * TY_PANEL], c[ROWS * STEP]; /* what lies beside a panel's result stays 0 */
-    float a[ROWS * K], b[N * K];
-    uint32_t seed = 3;
-    for (int i = 0; i < ROWS * K; i++)
-        a[i] = (float)native_number(NATIVE_NOISE, native_random(&seed));
-    for (int i = 0; i < N * K; i++)
-        b[i] = (float)native_number(NATIVE_NOISE, native_random(&seed));
-    ty_panel_pack(panel, b, K, 1, N, K);
-    for (int rows = 1; rows <= ROWS; rows++) {
-        ty_panel_best()(a, K, rows, K, panel, c, STEP);
-        for (int r = 0; r < rows; r++)
-            for (int j = 0; j < STEP; j++) {
-                double want = 0;
-                for (int i = 0; j < N && i < K; i++)
-                    want += (double)a[r * K + i] * b[j * K + i];
-                assert_true(fabs(c[r * STEP + j] - want) < 1e-5);
-            }
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(panels_multiply),
         cmocka_unit_test(steps_agree),
         cmocka_unit_test(grads_agree),
         cmocka_unit_test(unread_results_may_be_absent),

@@ -13,6 +13,7 @@ typedef struct library_row {
 } library_row;
 
 static const library_row library_rows[] = {
+    {TY_OP_DOT, true, true, ty_native_prepare_dot},
     {TY_OP_DOT, true, true, ty_onednn_prepare_dot},
     {TY_OP_DOT, false, true, ty_onednn_prepare_dot_bf16},
     {TY_OP_ATTEND, true, false, ty_onednn_prepare_attend},

@@ -8,6 +8,9 @@
 
 #include "compiler/target/cpu/library.h"
 
+/* native_dot.c: f32, where it pays, and wherever strict determinism is asked for. */
+ty_library_prepare_fn ty_native_prepare_dot;
+bool ty_native_dot_pays(const ty_attr *attr, const ty_type *result);
 /* native_pool.c: f32, channels-first. */
 ty_library_prepare_fn ty_native_prepare_pool_max, ty_native_prepare_pool_max_grad;
 ty_library_prepare_fn ty_native_prepare_pool_sum, ty_native_prepare_pool_sum_grad;

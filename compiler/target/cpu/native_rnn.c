@@ -31,7 +31,7 @@ typedef struct rnn_call {
     int threads;
     long cache_bytes;     /* for a thread's panels */
     bool grad, two_parts; /* two_parts: GRU with the reset before the product */
-    ty_panel_fn *product;
+    const ty_panel_kernels *panels;
 } rnn_call;
 
 /* The values of all steps; what nobody reads has room for `period` of them only. */
@@ -173,24 +173,26 @@ static void rnn_wait(const rnn_part *p)
 static float *rnn_panel(const rnn_job *j, int64_t block, int64_t gate)
 {
     const ty_recurrence *r = &j->call->r;
-    int64_t rows_before = j->call->grad ? block * r->width + gate * r->hidden : (block * r->gates + gate) * r->hidden;
-    return j->panel + rows_before * TY_PANEL;
+    if (j->call->grad) /* the panel's rows of the gate */
+        return j->panel + block * r->width * TY_PANEL + gate * r->hidden * j->call->panels->strip;
+    return j->panel + (block * r->gates + gate) * r->hidden * TY_PANEL;
 }
 
 static void rnn_pack(const rnn_job *j)
 {
     const ty_recurrence *r = &j->call->r;
+    const ty_panel_kernels *panels = j->call->panels;
     const float *weight = j->in[j->call->grad ? TY_RGRAD_WEIGHT : TY_STEPS_WEIGHT];
 #pragma omp for collapse(2) schedule(static)
     for (int64_t block = 0; block < j->call->blocks; block++)
         for (int64_t k = 0; k < r->gates; k++) {
             int64_t unit = block * TY_PANEL, n = r->hidden - unit < TY_PANEL ? r->hidden - unit : TY_PANEL;
             if (j->call->grad) /* in the order of blocks: the gradient of all gates is one row */
-                ty_panel_pack(rnn_panel(j, block, k), weight + k * r->hidden * r->hidden + unit, r->hidden, r->hidden,
-                              n, 1);
+                panels->pack(rnn_panel(j, block, k), r->width, weight + k * r->hidden * r->hidden + unit, r->hidden,
+                             r->hidden, n);
             else
-                ty_panel_pack(rnn_panel(j, block, k), weight + (r->block[k] * r->hidden + unit) * r->hidden, r->hidden,
-                              1, n, r->hidden);
+                panels->pack_turned(rnn_panel(j, block, k), r->hidden,
+                                    weight + (r->block[k] * r->hidden + unit) * r->hidden, r->hidden, r->hidden, n);
         }
 }
 
@@ -202,8 +204,8 @@ static void forward_products(const rnn_job *j, const rnn_part *p, const float *a
     int64_t hidden = j->call->r.hidden;
     for (int64_t block = p->block; block < p->end_block && p->rows > 0; block++)
         for (int k = 0; k < n; k++)
-            j->call->product(a + p->row * hidden, hidden, p->rows, hidden, rnn_panel(j, block, gate + k),
-                             rnn_sum_at(j, k, p->row, block), j->call->blocks * TY_PANEL);
+            j->call->panels->rows(a + p->row * hidden, hidden, p->rows, hidden, rnn_panel(j, block, gate + k), hidden,
+                                  rnn_sum_at(j, k, p->row, block), j->call->blocks * TY_PANEL, false);
 }
 
 static void forward_step(const rnn_job *j, const rnn_part *p, const ty_rnn_step *s)
@@ -276,8 +278,9 @@ static void back_product(const rnn_job *j, const rnn_part *p, const float *d, in
 {
     const ty_recurrence *r = &j->call->r;
     for (int64_t block = p->block; block < p->end_block && p->rows > 0; block++)
-        j->call->product(d + p->row * r->width + from * r->hidden, r->width, p->rows, width, rnn_panel(j, block, from),
-                         rnn_sum_at(j, k, p->row, block), j->call->blocks * TY_PANEL);
+        j->call->panels->rows(d + p->row * r->width + from * r->hidden, r->width, p->rows, width,
+                              rnn_panel(j, block, from), r->width, rnn_sum_at(j, k, p->row, block),
+                              j->call->blocks * TY_PANEL, false);
 }
 
 /* The gradient that reaches a share's states from the step after, whose gates' is drec; NULL: there is none. */
@@ -393,7 +396,7 @@ static int rnn_prepare(const ty_library_shape *shape, const ty_type *series, con
     *c = (rnn_call){.r = ty_recurrence_of(shape->attr, series, weight->dim[1]), .grad = grad};
     c->blocks = (c->r.hidden + TY_PANEL - 1) / TY_PANEL;
     c->two_parts = c->r.gates == TY_RNN_GRU && !c->r.reset_after;
-    c->product = ty_panel_best();
+    c->panels = ty_panel_best();
     long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
     c->cache_bytes = (cache > 0 ? cache : RNN_CACHE_BYTES) / 4 * 3; /* the rest is for what streams through */
     double flops = 2.0 * (double)c->r.steps * (double)c->r.batch * (double)c->r.width * (double)c->r.hidden;

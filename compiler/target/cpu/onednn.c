@@ -2,13 +2,13 @@
 #include "compiler/target/cpu/onednn.h"
 
 #include "base/dl.h"
+#include "compiler/target/cpu/native.h"
 
 #include <cpuid.h>
 #include <omp.h>
 #include <pthread.h>
 #include <stddef.h>
 
-#define ONEDNN_IN_PLACE       0.00196    /* 1 / rows + 1 / columns, from its gemm_driver.cpp */
 #define ONEDNN_SERIAL_FLOPS   2e6        /* some ten microseconds of one core */
 #define ONEDNN_CPUID_AMX_BF16 (1u << 22) /* leaf 7, edx */
 
@@ -72,8 +72,8 @@ int ty_onednn_use_threads(int threads)
     return before;
 }
 
-/* oneDNN 2.6's sgemm multiplies in place, without packing its operands, where a side of the result is shorter than
- * about a thousand, and at the first such call it writes the code of all sixteen variants at once. */
+/* At the first product that oneDNN 2.6's sgemm multiplies in place (native_dot.c says which) it writes the code of all
+ * sixteen variants at once. */
 bool ty_library_is_slow_to_start(const ty_graph *g)
 {
     for (uint32_t node = 0; node < ty_graph_n_nodes(g); node++) {
@@ -81,8 +81,8 @@ bool ty_library_is_slow_to_start(const ty_graph *g)
         const ty_type *t = op == TY_OP_DOT ? ty_graph_type(g, ty_val_make(node, 0)) : NULL;
         if (op == TY_OP_ATTEND || op == TY_OP_ATTEND_GRAD)
             return true;
-        if (t && t->dtype == TY_F32 && ty_type_elems(t) > 0 &&
-            1.0 / (double)t->dim[t->rank - 2] + 1.0 / (double)t->dim[t->rank - 1] >= ONEDNN_IN_PLACE)
+        if (t && t->dtype == TY_F32 && ty_type_elems(t) > 0 && !ty_native_dot_pays(ty_graph_attr(g, node), t) &&
+            1.0 / (double)t->dim[t->rank - 2] + 1.0 / (double)t->dim[t->rank - 1] >= TY_ONEDNN_IN_PLACE)
             return true;
     }
     return false;

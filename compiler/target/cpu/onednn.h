@@ -9,6 +9,10 @@
 
 #include <oneapi/dnnl/dnnl.h>
 
+/* Its sgemm multiplies operands where they lie, unpacked, if 1 / rows + 1 / columns of the result are this at least: a
+ * side is shorter than about a thousand. From oneDNN 2.6's gemm_driver.cpp. */
+#define TY_ONEDNN_IN_PLACE 0.00196
+
 /* Functions used, by name; one list for the table and for the search. */
 /* The formatter would push it to the right each time it runs. */
 /* clang-format off */

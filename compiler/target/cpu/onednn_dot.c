@@ -1,11 +1,10 @@
-/* onednn_dot.c - products of float32 matrices, and of bfloat16 where the processor multiplies these.
+/* onednn_dot.c - products of float32 matrices that native_dot.c leaves, and of bfloat16 where the processor multiplies
+ * these.
  *
- * One float32 matrix: oneDNN's sgemm, which takes both transpositions as they are. Many, or bfloat16, or a long sum
- * over a transposed left side (the gradient of a weight over many rows): a matmul primitive with the transposition in
- * the strides. What the product is added to lies where the result will, or is copied there first. A format of oneDNN's
- * own for float32 weights gains nothing (measured: within 3 %) and would cost a reorder each step. With strict
- * determinism the rows are cut into fixed blocks, each multiplied by one thread; bfloat16 is then left to
- * native_widen.c.
+ * One float32 matrix: oneDNN's sgemm, which takes both transpositions as they are. Many, or bfloat16: a matmul
+ * primitive with the transposition in the strides. What the product is added to lies where the result will, or is
+ * copied there first. A format of oneDNN's own for float32 weights gains nothing (measured: within 3 %) and would cost
+ * a reorder each step.
  */
 #include "compiler/target/cpu/onednn.h"
 
@@ -24,18 +23,7 @@ typedef struct dot_call {
     char text[80]; /* what was chosen, and for which form and shape: batch x m x n x k */
 } dot_call;
 
-#define DOT_STRICT_ROWS 64
-#define DOT_COPY_BYTES  ((size_t)1 << 20) /* piece of the copy of what is added to */
-/* From this k on, with m at least twice n, sgemm is slow with a transposed left side: 1536 x 384 x 2048 takes 1.2 times
- * as long as by matmul, while 768 x 768 x 1024 and 384 x 1536 x 2048 gain nothing (one core of an Emerald Rapids). */
-#define DOT_LONG_SUM 1536
-
-static void dot_gemm(const dot_call *d, const float *a, const float *b, float *c, int64_t row, int64_t rows)
-{
-    const float *from = d->trans_a ? a + row : a + row * d->k;
-    d->lib->sgemm(d->trans_a ? 'T' : 'N', d->trans_b ? 'T' : 'N', rows, d->n, d->k, 1.0f, from,
-                  d->trans_a ? d->m : d->k, b, d->trans_b ? d->k : d->n, d->adds ? 1.0f : 0.0f, c + row * d->n, d->n);
-}
+#define DOT_COPY_BYTES ((size_t)1 << 20) /* piece of the copy of what is added to */
 
 /* The third operand, where the result will be. */
 static void dot_start(const dot_call *d, const void *const *in, void *out)
@@ -54,24 +42,9 @@ static void dot_run_one(void *prepared, const void *const *in, void *const *out,
     const dot_call *d = prepared;
     dot_start(d, in, out[0]);
     int before = ty_onednn_use_threads(d->threads);
-    dot_gemm(d, in[0], in[1], out[0], 0, d->m);
+    d->lib->sgemm(d->trans_a ? 'T' : 'N', d->trans_b ? 'T' : 'N', d->m, d->n, d->k, 1.0f, in[0],
+                  d->trans_a ? d->m : d->k, in[1], d->trans_b ? d->k : d->n, d->adds ? 1.0f : 0.0f, out[0], d->n);
     ty_onednn_use_threads(before);
-}
-
-/* Inside a parallel region oneDNN works on the calling thread alone: the blocks decide the sums, not the threads. */
-static void dot_run_strict(void *prepared, const void *const *in, void *const *out, void *scratch)
-{
-    (void)scratch;
-    const dot_call *d = prepared;
-    int64_t blocks = (d->m + DOT_STRICT_ROWS - 1) / DOT_STRICT_ROWS;
-    dot_start(d, in, out[0]);
-#pragma omp parallel for collapse(2) schedule(static)
-    for (int64_t i = 0; i < d->batch; i++)
-        for (int64_t block = 0; block < blocks; block++) {
-            int64_t row = block * DOT_STRICT_ROWS, rows = d->m - row < DOT_STRICT_ROWS ? d->m - row : DOT_STRICT_ROWS;
-            dot_gemm(d, (const float *)in[0] + i * d->m * d->k, (const float *)in[1] + i * d->k * d->n,
-                     (float *)out[0] + i * d->m * d->n, row, rows);
-        }
 }
 
 static void dot_run_matmul(void *prepared, const void *const *in, void *const *out, void *scratch)
@@ -208,11 +181,6 @@ static dot_call *dot_new(const ty_library_shape *shape, ty_error *err)
     return d;
 }
 
-static bool dot_sgemm_is_slow(const dot_call *d)
-{
-    return d->trans_a && d->k >= DOT_LONG_SUM && d->m >= 2 * d->n;
-}
-
 static const char *dot_text(dot_call *d, const char *how)
 {
     snprintf(d->text, sizeof d->text, "%s %c%c%s %" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64, how,
@@ -228,9 +196,7 @@ int ty_onednn_prepare_dot(const ty_library_shape *shape, ty_library_call *out, t
     *out = (ty_library_call){.run = dot_run_one, .release = dot_release, .prepared = d};
     if (d->batch * d->m * d->n * d->k == 0)
         out->run = dot_run_empty, out->text = "nothing to multiply";
-    else if (shape->strict)
-        out->run = dot_run_strict, out->text = dot_text(d, "onednn blocks");
-    else if (d->batch == 1 && !dot_sgemm_is_slow(d))
+    else if (d->batch == 1)
         out->text = dot_text(d, "onednn sgemm");
     else {
         out->run = dot_run_matmul;

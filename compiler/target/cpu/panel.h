@@ -1,8 +1,10 @@
-/* panel.h - products of a few rows with a matrix that is used again and again: c [rows, 32] = a [rows, k] b [k, 32].
+/* panel.h - the inner loops of float32 products: c [rows, 32] = a [rows, k] b [k, 32], with b packed as a panel.
  *
- * oneDNN packs its operands in every call, which is nothing beside a large product, but as much work as the product
- * itself where the left side has a few dozen rows: a step of a recurrence. Here the matrix is packed once, into panels
- * of 32 columns, each [k, 32], and multiplied panel by panel.
+ * oneDNN packs its operands in every call, or multiplies them where they lie. The first is as much work as the product
+ * itself where the left side has a few dozen rows that meet the same matrix again and again: a step of a recurrence
+ * (native_rnn.c). The second is slow where rows lie a power of two apart (native_dot.c). Here the matrix is packed
+ * into panels of 32 columns, each [k, 32], and multiplied panel by panel. The left side is read where it lies if its
+ * rows are contiguous; else it is packed into tiles.
  *
  * Every element is one sum in the order of k, whatever the number of rows: the bits do not depend on how rows and
  * panels are dealt to threads. They do depend on whether the machine has fused multiply-add.
@@ -10,19 +12,40 @@
 #ifndef TY_TARGET_CPU_PANEL_H
 #define TY_TARGET_CPU_PANEL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define TY_PANEL 32
 
-/* c[r * c_step + j] = sum over i of a[r * a_step + i] panel[i * 32 + j]. panel and c begin at multiples of 64 bytes,
- * and c_step is a multiple of 32. */
-typedef void ty_panel_fn(const float *a, int64_t a_step, int64_t rows, int64_t k, const float *panel, float *c,
-                         int64_t c_step);
+/* A panel of `depth` rows lies as strips of `strip` columns, each [depth, strip]: its element (i, j) is
+ * panel[(j / strip * depth + i) * strip + j % strip]. Its rows from i on begin at panel + i * strip. It begins at a
+ * multiple of 64 bytes. */
 
-/* The one for this machine. */
-ty_panel_fn *ty_panel_best(void);
+/* c[r * c_step + j] = sum over i < k of a[r * a_step + i] panel(i, j), added to what is there if `adds`. All 32 columns
+ * are written. */
+typedef void ty_panel_rows_fn(const float *a, int64_t a_step, int64_t rows, int64_t k, const float *panel,
+                              int64_t depth, float *c, int64_t c_step, bool adds);
+/* The same with a packed by pack_tiles. */
+typedef void ty_panel_tiles_fn(const float *tiles, int64_t rows, int64_t k, const float *panel, int64_t depth, float *c,
+                               int64_t c_step, bool adds);
+/* Packs rows of a whose element (r, i) is a[i * k_step + r]: rows * k floats. */
+typedef void ty_panel_pack_tiles_fn(float *tiles, const float *a, int64_t rows, int64_t k, int64_t k_step);
+/* panel(i, j) <- b[i * step + j], or turned b[j * step + i], for i < k and j < n; zeros for the other columns. */
+typedef void ty_panel_pack_fn(float *panel, int64_t depth, const float *b, int64_t step, int64_t k, int64_t n);
 
-/* panel[i * 32 + j] <- b[i * k_step + j * n_step] for j < n, zeros for the other columns. */
-void ty_panel_pack(float *panel, const float *b, int64_t k, int64_t k_step, int64_t n, int64_t n_step);
+typedef struct ty_panel_kernels {
+    const char *name;
+    int tile_rows; /* at most, whose sums lie in registers */
+    int strip;
+    ty_panel_rows_fn *rows;
+    ty_panel_tiles_fn *tiles;
+    ty_panel_pack_tiles_fn *pack_tiles;
+    ty_panel_pack_fn *pack, *pack_turned;
+} ty_panel_kernels;
+
+#define TY_PANEL_KINDS 3
+/* Those that this machine can run, the quickest first; returns their number. */
+int ty_panel_usable(const ty_panel_kernels *out[TY_PANEL_KINDS]);
+const ty_panel_kernels *ty_panel_best(void);
 
 #endif
