@@ -339,33 +339,30 @@ typedef int compile_pass_fn(const ty_graph *in, ty_graph **out, ty_error *err);
 /* Passes from graph to graph, in order. */
 static const struct {
     const char *name, *dump;
-    compile_pass_fn *run;
-    bool cpu_only; /* its ops and layouts are for the CPU's calls */
+    compile_pass_fn *cpu, *cuda; /* NULL: not for this target, whose calls take neither its ops nor its layouts */
 } compile_passes[] = {
-    {"attend", "graph.1.attend.txt", ty_pass_attend, true},
-    {"lower", "graph.2.lower.txt", ty_pass_lower, false},
-    {"mask", "graph.3.mask.txt", ty_pass_mask, false},
-    {"layout", "graph.4.layout.txt", ty_pass_layout, true},
-    {"winograd", "graph.5.winograd.txt", ty_pass_winograd, true},
-    {"chunk", "graph.6.chunk.txt", ty_pass_chunk, false},
-    {"accumulate", "graph.7.accumulate.txt", ty_pass_accumulate, false},
-    {"bucket", "graph.8.bucket.txt", ty_pass_bucket, false},
-    {"split", "graph.9.split.txt", ty_pass_split, false},
+    {"attend", "graph.1.attend.txt", ty_pass_attend, ty_pass_attend_gpu},
+    {"lower", "graph.2.lower.txt", ty_pass_lower, ty_pass_lower},
+    {"mask", "graph.3.mask.txt", ty_pass_mask, ty_pass_mask},
+    {"layout", "graph.4.layout.txt", ty_pass_layout, NULL},
+    {"winograd", "graph.5.winograd.txt", ty_pass_winograd, NULL},
+    {"chunk", "graph.6.chunk.txt", ty_pass_chunk, ty_pass_chunk},
+    {"accumulate", "graph.7.accumulate.txt", ty_pass_accumulate, ty_pass_accumulate},
+    {"bucket", "graph.8.bucket.txt", ty_pass_bucket, ty_pass_bucket},
+    {"split", "graph.9.split.txt", ty_pass_split, ty_pass_split},
 };
 
 /* A pass can be left out if the others do not need it; lowering they do. */
 static bool compile_may_skip(const char *name)
 {
     for (size_t i = 0; i < sizeof compile_passes / sizeof *compile_passes; i++)
-        if (compile_passes[i].run != ty_pass_lower && strcmp(compile_passes[i].name, name) == 0)
+        if (compile_passes[i].cpu != ty_pass_lower && strcmp(compile_passes[i].name, name) == 0)
             return true;
     return false;
 }
 
 static bool compile_skips(const ty_compile_options *opt, size_t pass)
 {
-    if (compile_passes[pass].cpu_only && opt->backend == TY_BACKEND_CUDA)
-        return true;
     for (int i = 0; i < opt->n_skip_passes; i++)
         if (strcmp(opt->skip_passes[i], compile_passes[pass].name) == 0)
             return true;
@@ -420,9 +417,10 @@ static int compile_lower(ty_program *p, const ty_compile_options *opt, ty_error 
         ty_graph *next;
         if (opt->stop_after && strcmp(opt->stop_after, i > 0 ? compile_passes[i - 1].name : "step") == 0)
             break;
-        if (compile_skips(opt, i))
+        compile_pass_fn *run = opt->backend == TY_BACKEND_CUDA ? compile_passes[i].cuda : compile_passes[i].cpu;
+        if (!run || compile_skips(opt, i))
             continue;
-        if (compile_passes[i].run(p->graph, &next, err) < 0)
+        if (run(p->graph, &next, err) < 0)
             return -1;
         ty_graph_free(p->graph);
         p->graph = next;

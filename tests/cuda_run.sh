@@ -54,6 +54,14 @@ for order in 1 2; do
 done
 unset TY_GRID_ORDER
 
+# ---- attention in tiles: both 16-bit types, threads of a block in three orders ----
+for order in 0 1 2; do
+    TY_GRID_ORDER=$order on_gpu 2000000000 "$build/unit/cuda_attend" >"$work/out" 2>&1 && ! grep -q SKIPPED "$work/out"
+    status=$?
+    [ $status = 0 ] || cat "$work/out"
+    check "attention in tiles, threads in order $order" $status
+done
+
 # ---- values of random graphs, each by itself: writing by number, scans, pools of all shapes ----
 on_gpu 2000000000 "$build/tools/graphs" --gpu --first 1 --count 3 >"$work/out" 2>&1
 grep FAILED "$work/out"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # What a GPU is told to do in a step of the benchmarked workloads (compiler/target/cuda/tape.h), against golden texts:
-# the whole tape of mlp; of the others how often each library call and copy occurs, and how many kernels are launched.
+# the whole tape of mlp; of the others how often each library call and copy occurs, and how many kernels are launched;
+# in bfloat16 too where the passes do something else for it.
 #     cuda_tape.sh --update      writes the golden texts anew
 cd "$(dirname "$0")/.." || exit 1
 ours=${TY_BUILD:-build/release}/bench/ours
@@ -27,6 +28,11 @@ check() { # NAME FILE
         failed=$((failed + 1))
     fi
 }
+tape() { # WORK PRECISION
+    "$ours" "$1" "$works/$1" --threads 2 --precision "$2" --cuda "$scratch/$1.$2" >/dev/null || failed=$((failed + 1))
+    cat "$scratch/$1.$2"/*.tape >"$scratch/tape"
+    summary <"$scratch/tape" >"$scratch/summary"
+}
 update=${1:-}
 [ -x "$ours" ] || make -s bench
 for work in mlp cnn lstm deepfm chargpt gpt2 bert resnet50; do
@@ -35,11 +41,10 @@ for work in mlp cnn lstm deepfm chargpt gpt2 bert resnet50; do
         skipped=$((skipped + 1))
         continue
     fi
-    "$ours" "$work" "$works/$work" --threads 2 --cuda "$scratch/$work" >/dev/null || failed=$((failed + 1))
-    cat "$scratch/$work"/*.tape >"$scratch/tape"
+    tape $work float32
     [ $work = mlp ] && check mlp.tape "$scratch/tape"
-    summary <"$scratch/tape" >"$scratch/summary"
     check "$work.calls" "$scratch/summary"
+    case $work in chargpt | gpt2 | bert | resnet50) tape $work bfloat16 && check "$work.bf16.calls" "$scratch/summary" ;; esac
 done
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

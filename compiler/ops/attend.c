@@ -2,7 +2,7 @@
  * gradient that starts from it (arXiv:2205.14135). compiler/passes/attend.c says when they are used instead of products
  * and a softmax.
  *
- *     q [.., H, T, D], k [.., G, S, D], v [.., G, S, E] -> y [.., H, T, E], lse [.., H, T]
+ *     q [.., H, T, D], k [.., G, S, D], v [.., G, S, E] -> y [.., H, T, E], lse [.., H, T] (f32 where q has 16 bits)
  *
  * flags 1: causal, query t sees keys 0 to t + (S - T). flags 2: heads stand inside, q [.., T, H, D] and so on: what a
  * linear layer makes and takes, so that nothing is transposed.
@@ -70,7 +70,7 @@ int ty_op_infer_attend(const ty_attr *attr, const ty_type *const *in, int n_in, 
         dim[i] = q->dim[i];
     dim[r - 3] = a.heads;
     dim[r - 2] = a.t;
-    return ty_expect_result(q->dtype, r - 1, dim, &res[1], err);
+    return ty_expect_result(ty_wide_dtype((ty_dtype)q->dtype), r - 1, dim, &res[1], err);
 }
 
 int ty_op_infer_attend_grad(const ty_attr *attr, const ty_type *const *in, int n_in, ty_type *res, ty_error *err)

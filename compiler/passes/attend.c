@@ -16,20 +16,39 @@ enum { ATTEND_Q, ATTEND_K, ATTEND_V, ATTEND_DY, ATTEND_MAX_IN = 5 };
 #define ATTEND_MIN_ROWS 64
 #define ATTEND_MIN_HEAD 16
 
-static bool attend_pays(const ty_graph *g, uint32_t id)
+/* Of a GPU's kernels (compiler/target/cuda/own_attend.c), which have 64 queries a block: what they take is quicker than
+ * products, a softmax and the memory between them, unless a tile is nearly empty. */
+#define ATTEND_GPU_MIN_ROWS 16
+#define ATTEND_GPU_MAX_HEAD 128
+
+typedef bool attend_pays_fn(const ty_attend_sizes *a, ty_dtype dtype);
+
+static bool attend_pays_cpu(const ty_attend_sizes *a, ty_dtype dtype)
+{
+    return dtype == TY_F32 && a->t >= ATTEND_MIN_ROWS && a->s >= ATTEND_MIN_ROWS && a->d >= ATTEND_MIN_HEAD &&
+           a->e >= ATTEND_MIN_HEAD && a->outer * a->groups > 1;
+}
+
+static bool attend_pays_gpu(const ty_attend_sizes *a, ty_dtype dtype)
+{
+    return (dtype == TY_BF16 || dtype == TY_F16) && a->t >= ATTEND_GPU_MIN_ROWS && a->s >= ATTEND_GPU_MIN_ROWS &&
+           a->d >= 16 && a->e >= 16 && a->d % 16 == 0 && a->e % 16 == 0 && a->d <= ATTEND_GPU_MAX_HEAD &&
+           a->e <= ATTEND_GPU_MAX_HEAD;
+}
+
+static bool attend_pays(const ty_graph *g, uint32_t id, attend_pays_fn *pays)
 {
     const ty_node *node = ty_graph_node(g, id);
     int mask = node->op == TY_OP_ATTENTION ? 3 : 4;
     const ty_type *q = ty_graph_type(g, ty_graph_in(g, id, ATTEND_Q)),
                   *k = ty_graph_type(g, ty_graph_in(g, id, ATTEND_K));
     const ty_type *v = ty_graph_type(g, ty_graph_in(g, id, ATTEND_V));
-    if (q->dtype != TY_F32 || q->rank < 3 || ((int)node->n_in > mask && ty_graph_in(g, id, mask) != TY_NONE))
+    if (q->rank < 3 || ((int)node->n_in > mask && ty_graph_in(g, id, mask) != TY_NONE))
         return false;
     ty_attend_sizes a = ty_attend_sizes_of(0, q, k, v);
     if ((ty_graph_attr(g, id)->flags & TY_ATTEND_CAUSAL) && a.s < a.t)
         return false; /* a query without a key is NaN, which no sum of exponentials gives */
-    return a.t >= ATTEND_MIN_ROWS && a.s >= ATTEND_MIN_ROWS && a.d >= ATTEND_MIN_HEAD && a.e >= ATTEND_MIN_HEAD &&
-           a.outer * a.groups > 1;
+    return pays(&a, (ty_dtype)q->dtype);
 }
 
 /* Heads and rows change places. */
@@ -85,11 +104,11 @@ static void attend_node(ty_clone *c, uint32_t id)
     c->map[ty_val_make(id, 3)] = ty_b_scalar(g, TY_F32, 0); /* there is no mask */
 }
 
-static bool attend_rewrite(ty_clone *c, uint32_t id, void *ctx)
+static bool attend_rewrite(ty_clone *c, uint32_t id, void *pays)
 {
-    (void)ctx;
     ty_op op = ty_graph_op(c->from, id);
-    if ((op != TY_OP_ATTENTION && op != TY_OP_ATTENTION_GRAD) || !attend_pays(c->from, id))
+    if ((op != TY_OP_ATTENTION && op != TY_OP_ATTENTION_GRAD) ||
+        !attend_pays(c->from, id, *(attend_pays_fn *const *)pays))
         return false;
     attend_node(c, id);
     return true;
@@ -97,5 +116,12 @@ static bool attend_rewrite(ty_clone *c, uint32_t id, void *ctx)
 
 int ty_pass_attend(const ty_graph *in, ty_graph **out, ty_error *err)
 {
-    return ty_clone_rewrite(in, attend_rewrite, NULL, out, err);
+    attend_pays_fn *pays = attend_pays_cpu;
+    return ty_clone_rewrite(in, attend_rewrite, &pays, out, err);
+}
+
+int ty_pass_attend_gpu(const ty_graph *in, ty_graph **out, ty_error *err)
+{
+    attend_pays_fn *pays = attend_pays_gpu;
+    return ty_clone_rewrite(in, attend_rewrite, &pays, out, err);
 }

@@ -20,8 +20,9 @@ int ty_pass_autodiff(ty_graph *g, ty_val loss, const ty_val *wrt, int n_wrt, ty_
 
 /* attend.c - attention and its gradient become library calls that work in tiles, where that is faster than products and
  * a softmax. Makes a new graph. Needs: attention whole, before lower. Keeps: names, states, outputs, effects, origins.
- */
+ * On a CPU that is float32 of a certain size, on a GPU 16-bit numbers with heads of 16, 32 ... 128. */
 int ty_pass_attend(const ty_graph *in, ty_graph **out, ty_error *err);
+int ty_pass_attend_gpu(const ty_graph *in, ty_graph **out, ty_error *err);
 
 /* lower.c - takes composites apart. Makes a new graph with the nodes live in any tape, in which no COMPOSITE is left.
  * Keeps: names, states, outputs, effects, origins. */

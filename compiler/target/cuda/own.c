@@ -18,6 +18,8 @@ static const struct {
     {TY_OP_SUM_ROWS, ty_cuda_own_sum_rows},
     {TY_OP_RNN_STEPS, ty_cuda_own_rnn_steps},
     {TY_OP_RNN_GRAD, ty_cuda_own_rnn_grad},
+    {TY_OP_ATTEND, ty_cuda_own_attend},
+    {TY_OP_ATTEND_GRAD, ty_cuda_own_attend_grad},
     {TY_OP_POOL_MAX, ty_cuda_own_pool_max},
     {TY_OP_POOL_MAX_GRAD, ty_cuda_own_pool_max_grad},
     {TY_OP_POOL_SUM, ty_cuda_own_pool_sum},

@@ -1,0 +1,173 @@
+/* cuda_attend.c - attention in tiles on a GPU, in both 16-bit types: its numbers and those of its gradient against the
+ * composite's reference in double, and the same bits in every run. Without a GPU, or a library that stands in for its
+ * driver (tests/cuda_run.sh), there is nothing to run on. */
+#include "base/rng.h"
+#include "compiler/ir/build.h"
+#include "compiler/ops/ref.h"
+#include "compiler/passes/passes.h"
+#include "compiler/program.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { N_INPUTS = 4, N_OUTPUTS = 4 };
+
+typedef struct attend_case {
+    int64_t b, heads, groups, t, s, d, e;
+    bool causal, inside;
+    ty_dtype dtype;
+} attend_case;
+
+static ty_val given(ty_graph *g, const attend_case *c, const char *name, int64_t heads, int64_t rows, int64_t n)
+{
+    int64_t inside[] = {c->b, rows, heads, n}, plain[] = {c->b, heads, rows, n};
+    ty_val v = ty_b_input(g, ty_graph_add_input(g, name, ty_type_make(c->dtype, 4, c->inside ? inside : plain)));
+    return c->inside ? ty_b_transpose(g, v, (int64_t[]){0, 2, 1, 3}) : v;
+}
+
+static void taken(ty_graph *g, const attend_case *c, const char *name, ty_val v)
+{
+    ty_graph_add_output(g, name, c->inside ? ty_b_transpose(g, v, (int64_t[]){0, 2, 1, 3}) : v, TY_TAPE_EVAL);
+}
+
+/* Attention and the gradient of sum(y dy). */
+static ty_graph *make(const attend_case *c)
+{
+    ty_graph *g = ty_graph_new();
+    ty_val q = given(g, c, "q", c->heads, c->t, c->d), k = given(g, c, "k", c->groups, c->s, c->d);
+    ty_val v = given(g, c, "v", c->groups, c->s, c->e), dy = given(g, c, "dy", c->heads, c->t, c->e);
+    ty_attr attr = {.flags = c->causal, .value = 0.3};
+    ty_val y = ty_graph_emit(g, TY_OP_ATTENTION, &attr, (ty_val[]){q, k, v}, 3), d[3];
+    ty_error err = {0};
+    ty_val loss = ty_b_sum(g, ty_b_mul(g, y, dy), 15, false);
+    if (ty_pass_autodiff(g, loss, (ty_val[]){q, k, v}, 3, d, &err) < 0)
+        fail_msg("%s", err.message);
+    taken(g, c, "y", y);
+    taken(g, c, "dq", d[0]);
+    taken(g, c, "dk", d[1]);
+    taken(g, c, "dv", d[2]);
+    return g;
+}
+
+/* Ends of tiles, several queries to a key's head, more keys than queries, heads of two sizes, wide heads. */
+static const attend_case cases[] = {
+    {2, 3, 3, 64, 64, 32, 32, false, true, TY_BF16},  {1, 2, 2, 130, 130, 64, 64, true, true, TY_BF16},
+    {1, 4, 2, 70, 70, 32, 16, true, true, TY_F16},    {2, 2, 1, 77, 150, 16, 48, true, false, TY_F16},
+    {1, 2, 2, 129, 65, 16, 32, false, false, TY_F16}, {1, 2, 1, 16, 100, 128, 128, false, true, TY_BF16},
+    {1, 1, 1, 65, 65, 80, 112, true, false, TY_F16},
+};
+enum { N_CASES = sizeof cases / sizeof *cases };
+
+/* Both are bits of 16-bit numbers; memory of inputs is at odd places sometimes, as views are. */
+static void noise(const ty_graph *g, void **in)
+{
+    for (int i = 0; i < N_INPUTS; i++) {
+        const ty_type *type = &ty_graph_input(g, i)->type;
+        int64_t n = ty_type_elems(type);
+        uint16_t *x = in[i] = malloc(sizeof *x * (size_t)n);
+        assert_non_null(x);
+        for (int64_t k = 0; k < n; k++) {
+            float f = 3 * ty_rng_uniform(ty_rng_u32(5, (uint32_t)i, 0, (uint64_t)k)) - 1.5f;
+            x[k] = type->dtype == TY_F16 ? ty_f32_to_f16(f) : ty_f32_to_bf16(f);
+        }
+    }
+}
+
+static ty_program *compile(const attend_case *c)
+{
+    ty_error err = {0};
+    ty_program *p = NULL;
+    ty_compile_options opt = {.threads = 2, .backend = TY_BACKEND_CUDA};
+    if (ty_program_of_graph(make(c), TY_TAPE_EVAL, &opt, &p, &err) < 0)
+        fail_msg("%s", err.message);
+    return p;
+}
+
+/* Probabilities and their gradients are rounded to 16 bits before they are multiplied: half a unit of the last place
+ * of each, of which many are added up. */
+static void expect_close(const char *what, const ty_tensor *found, const ty_ref *expected, int i)
+{
+    const uint16_t *x = found->data;
+    bool f16 = found->type.dtype == TY_F16;
+    double most = 0, worst = 0;
+    int64_t n = ty_type_elems(&found->type);
+    for (int64_t k = 0; k < n; k++)
+        most = fmax(most, fabs(expected->f[k]));
+    for (int64_t k = 0; k < n; k++) {
+        double is = f16 ? ty_f16_to_f32(x[k]) : ty_bf16_to_f32(x[k]), off = fabs(is - expected->f[k]);
+        worst = fmax(worst, off / most);
+        if (!(off <= (f16 ? 1.0 / 1024 : 1.0 / 128) * most))
+            fail_msg("case %d, %s[%lld] of %lld: expected %.6g, found %.6g", i, what, (long long)k, (long long)n,
+                     expected->f[k], is);
+    }
+    if (getenv("TY_TEST_PRINT"))
+        printf("case %d, %s: off by at most %.2g of the greatest\n", i, what, worst);
+}
+
+static void judge(int i, ty_interp *judge, void **in, ty_error *err)
+{
+    ty_program *p = compile(&cases[i]);
+    void *first[N_OUTPUTS];
+    assert_int_equal(ty_program_run(p, TY_RUN_EVAL, (const void *const *)in, err), 0);
+    for (int k = 0; k < N_OUTPUTS; k++) {
+        static const char *const name[] = {"y", "dq", "dk", "dv"};
+        const ty_tensor *x = ty_program_output(p, TY_RUN_EVAL, name[k]);
+        expect_close(name[k], x, ty_interp_output(judge, k), i);
+        first[k] = memcpy(malloc(ty_type_bytes(&x->type)), x->data, ty_type_bytes(&x->type));
+    }
+    assert_int_equal(ty_program_run(p, TY_RUN_EVAL, (const void *const *)in, err), 0);
+    for (int k = 0; k < N_OUTPUTS; k++) {
+        static const char *const name[] = {"y", "dq", "dk", "dv"};
+        const ty_tensor *x = ty_program_output(p, TY_RUN_EVAL, name[k]);
+        assert_memory_equal(x->data, first[k], ty_type_bytes(&x->type));
+        free(first[k]);
+    }
+    ty_program_free(p);
+}
+
+static bool has_gpu(void)
+{
+    ty_error err = {0};
+    ty_program *p = NULL;
+    ty_compile_options opt = {.threads = 2, .backend = TY_BACKEND_CUDA};
+    int rc = ty_program_of_graph(make(&cases[0]), TY_TAPE_EVAL, &opt, &p, &err);
+    if (rc == 0)
+        ty_program_free(p);
+    else
+        printf("skip: %s\n", err.message);
+    return rc == 0 || err.code != TY_E_NOT_FOUND;
+}
+
+static void numbers(void **state)
+{
+    (void)state;
+    if (!has_gpu())
+        skip();
+    for (int i = 0; i < N_CASES; i++) {
+        ty_graph *g = make(&cases[i]);
+        ty_interp *reference = NULL;
+        ty_error err = {0};
+        void *in[N_INPUTS];
+        noise(g, in);
+        assert_int_equal(ty_interp_new(g, &reference, &err), 0);
+        assert_int_equal(ty_interp_run(reference, TY_TAPE_EVAL, (const void *const *)in, false, &err), 0);
+        judge(i, reference, in, &err);
+        for (int k = 0; k < N_INPUTS; k++)
+            free(in[k]);
+        ty_interp_free(reference);
+        ty_graph_free(g);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(numbers)};
+    return cmocka_run_group_tests_name("cuda_attend", tests, NULL, NULL);
+}
