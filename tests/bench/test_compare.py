@@ -3,7 +3,7 @@ import json
 import os
 import tempfile
 
-from cases import script
+from cases import given_up, script
 
 WORDS = {"eager": "torch", "compile": "compile", "peer_jax.py": "jax"}
 
@@ -100,18 +100,28 @@ def test_a_peer_that_fails_is_left_out():
         assert [who for who, _, _ in machine.ran].count("torch") == 1
 
 
+def odd_ones(**losses):
+    """Who disagrees with ours of loss 1, and who of those is said to be the odd one."""
+    compare = script("compare")
+    rows = {}
+    for peer, loss in losses.items():
+        runs = [{"peer": {"losses": [loss]}, "ours": {"losses": [1.0]}, "cold": True}]
+        rows[peer] = {"losses_agree": compare.compare_losses("mlp", runs[0]["peer"], runs[0]["ours"]) <= 1e-4, "runs": runs}
+    compare.find_odd_ones("mlp", rows)
+    return [peer for peer, row in rows.items() if not row["losses_agree"]], [p for p, row in rows.items() if row["odd"]]
+
+
+def test_a_peer_alone_against_all_is_the_odd_one():
+    assert odd_ones(torch=1.0, jax=1.00005, tf=1.0003) == (["tf"], ["tf"])
+    assert odd_ones(torch=1.0, tf=1.0003) == (["tf"], [])  # one against one says nothing
+    assert odd_ones(torch=1.0003, jax=1.0003, tf=1.0) == (["torch", "jax"], [])  # it is us
+    assert odd_ones(torch=1.0, jax=1.00008, tf=1.00012) == (["tf"], [])  # near one that we agree with
+
+
 def result(compare, **apart):
     return {"date": "2026-01-02T03:04:05", "machine": {"cpu": "A", "cores": 2, "memory_mb": 1, "system": "S",
                                                        "load_at_start": 0.1},
             "versions": {"trainyard": "abc"}, "pairs": 5, "works": {}, "warm": {}, "failed": [], **apart}
-
-
-def refused(compare, *words):
-    try:
-        compare.continued(*words)
-    except SystemExit as fault:
-        return str(fault)
-    return ""
 
 
 def test_results_are_continued_on_the_same_terms_only():
@@ -132,8 +142,8 @@ def check_continued(compare):
         assert "| mlp | torch eager | 1 / 4 = **0.250** |" in f.read()
     old, found = compare.continued("bench/results/x.json", result(compare), ["cnn"], ["torch"])
     assert found == stem and list(old["works"]) == ["mlp"] and old["failed"] == []
-    assert "mlp beside torch eager is in it" in refused(compare, "x", result(compare), ["mlp"], ["torch"])
-    assert "commit abc, now def" in refused(compare, "x", result(compare, versions={"trainyard": "def"}), ["cnn"], [])
-    assert "day" in refused(compare, "x", result(compare, date="2026-01-03"), ["cnn"], [])
-    assert "rounds None, now 5" in refused(compare, "x", result(compare, rounds=5, cold=2), ["cnn"], [])
-    assert "y.json" in refused(compare, "y", result(compare), ["cnn"], [])
+    assert "mlp beside torch eager is in it" in given_up(compare.continued, "x", result(compare), ["mlp"], ["torch"])
+    assert "commit abc, now def" in given_up(compare.continued, "x", result(compare, versions={"trainyard": "def"}), ["cnn"], [])
+    assert "day" in given_up(compare.continued, "x", result(compare, date="2026-01-03"), ["cnn"], [])
+    assert "rounds None, now 5" in given_up(compare.continued, "x", result(compare, rounds=5, cold=2), ["cnn"], [])
+    assert "y.json" in given_up(compare.continued, "y", result(compare), ["cnn"], [])

@@ -4,21 +4,13 @@ import os
 import stat
 import tempfile
 
-from cases import script
+from cases import given_up, script
 
 
 def written(folder, name, text):
     with open(os.path.join(folder, name), "w", encoding="utf-8") as f:
         f.write(text)
     os.chmod(f.name, stat.S_IRWXU)
-
-
-def given_up(call, *words):
-    try:
-        call(*words)
-    except SystemExit as fault:
-        return str(fault)
-    return ""
 
 
 def test_ours_is_run():
