@@ -24,8 +24,7 @@ static bool keep_same(const ty_kinstr *a, const ty_kinstr *b, const uint32_t *fi
     return same;
 }
 
-/* By instruction: the first one that computes the same. */
-static const uint32_t *keep_firsts(const ty_kernel *k, ty_arena *arena)
+const uint32_t *ty_kernel_firsts(const ty_kernel *k, ty_arena *arena)
 {
     uint32_t *first = TY_NEW_ARRAY(arena, uint32_t, k->n_instrs);
     for (uint32_t i = 0; i < k->n_instrs; i++)
@@ -169,7 +168,7 @@ bool ty_kernel_keep(const ty_kernel *k, const uint32_t *alias, ty_arena *arena, 
 {
     if (k->form != TY_FORM_ROWS || k->n_stages < 3 || k->n_order == 0)
         return false;
-    const uint32_t *first = keep_firsts(k, arena);
+    const uint32_t *first = ty_kernel_firsts(k, arena);
     for (int i = 0; i < k->n_stores; i++)
         if (keep_at(k, alias, first, i, arena, out))
             return true;

@@ -19,4 +19,7 @@
  * so it must not be read again. */
 bool ty_kernel_keep(const ty_kernel *k, const uint32_t *alias, ty_arena *arena, ty_kernel *out);
 
+/* By instruction: the first one that computes the same, in whatever stage. The arena's. */
+const uint32_t *ty_kernel_firsts(const ty_kernel *k, ty_arena *arena);
+
 #endif

@@ -113,14 +113,26 @@ static void text_const(ty_ktext *t, const ty_kinstr *instr)
     }
 }
 
-static void text_load(ty_ktext *t, const ty_kinstr *instr)
+void ty_ktext_element(ty_ktext *t, uint32_t buffer, ty_ix addr)
 {
+    ty_buf_addf(t->out, "b%u[", t->alias[buffer]);
+    text_ix_less(t, addr, t->base[buffer]);
+    ty_buf_adds(t->out, "]");
+}
+
+static void text_load(ty_ktext *t, uint32_t id)
+{
+    const ty_kinstr *instr = &t->k->instr[id];
+    const char *convert = instr->dtype == TY_F16 ? "ty_load_f16" : instr->dtype == TY_BF16 ? "ty_load_bf16" : "";
+    if (t->vector && t->vector[id]) {
+        ty_buf_addf(t->out, "%s(x%u[w])", convert, id);
+        return;
+    }
     if (instr->guard != TY_NONE)
         ty_buf_addf(t->out, "v%u ? ", instr->guard);
-    const char *convert = instr->dtype == TY_F16 ? "ty_load_f16" : instr->dtype == TY_BF16 ? "ty_load_bf16" : "";
-    ty_buf_addf(t->out, "%s(b%u[", convert, t->alias[instr->buffer]);
-    text_ix_less(t, instr->addr, t->base[instr->buffer]);
-    ty_buf_adds(t->out, "])");
+    ty_buf_addf(t->out, "%s(", convert);
+    ty_ktext_element(t, instr->buffer, instr->addr);
+    ty_buf_adds(t->out, ")");
     if (instr->guard != TY_NONE)
         ty_buf_adds(t->out, " : 0");
 }
@@ -201,6 +213,10 @@ void ty_ktext_instr(ty_ktext *t, uint32_t id)
     bool small = instr->kop == TY_K_OP && (instr->dtype == TY_F16 || instr->dtype == TY_BF16);
     ty_ktext_line(t);
     ty_buf_addf(t->out, "const %s v%u = ", ty_ctypes[instr->dtype].value, id);
+    if (t->from && t->from[id] != TY_NONE) {
+        ty_buf_addf(t->out, "h%u[j][w];\n", t->from[id]);
+        return;
+    }
     if (small)
         ty_buf_addf(t->out, "ty_round_%s(", instr->dtype == TY_F16 ? "f16" : "bf16");
     switch (instr->kop) {
@@ -208,7 +224,7 @@ void ty_ktext_instr(ty_ktext *t, uint32_t id)
         text_const(t, instr);
         break;
     case TY_K_LOAD:
-        text_load(t, instr);
+        text_load(t, id);
         break;
     case TY_K_INDEX:
         text_ix(t, instr->addr);
@@ -233,16 +249,22 @@ void ty_ktext_instr(ty_ktext *t, uint32_t id)
     ty_buf_adds(t->out, small ? ");\n" : ";\n");
 }
 
-void ty_ktext_store(ty_ktext *t, const ty_kstore *store)
+void ty_ktext_stored(ty_ktext *t, const ty_kstore *store)
 {
     ty_dtype dtype = t->k->buffer[store->buffer].dtype;
     const char *convert = dtype == TY_F16 ? "ty_store_f16" : dtype == TY_BF16 ? "ty_store_bf16" : "";
+    ty_buf_addf(t->out, "%s(v%u)", convert, store->value);
+}
+
+void ty_ktext_store(ty_ktext *t, const ty_kstore *store)
+{
     ty_ktext_line(t);
     if (store->guard != t->row_guard)
         ty_buf_addf(t->out, "if (v%u) ", store->guard);
-    ty_buf_addf(t->out, "b%u[", t->alias[store->buffer]);
-    text_ix_less(t, store->addr, t->base[store->buffer]);
-    ty_buf_addf(t->out, "] = %s(v%u);\n", convert, store->value);
+    ty_ktext_element(t, store->buffer, store->addr);
+    ty_buf_adds(t->out, " = ");
+    ty_ktext_stored(t, store);
+    ty_buf_adds(t->out, ";\n");
 }
 
 /* ---- the width of indices ---- */

@@ -21,7 +21,9 @@ typedef struct ty_ktext {
     bool columns; /* results of reductions are arrays: r<n>[c] */
     int cut;      /* variable of which the piece [cut_lo, cut_hi) is being written, or -1 */
     int64_t cut_lo, cut_hi;
-    uint32_t row_guard; /* instruction: rows in which it is false are left out by the loop; TY_NONE: none are */
+    const uint32_t *from;  /* by instruction: the one whose number is held, h<n>[j][w], or TY_NONE; NULL: nothing is */
+    const uint8_t *vector; /* by instruction: a load that is done, into x<n>[w]; NULL: none is */
+    uint32_t row_guard;    /* instruction: rows in which it is false are left out by the loop; TY_NONE: none are */
 } ty_ktext;
 
 /* Spaces at the beginning of a line. */
@@ -32,6 +34,10 @@ void ty_ktext_linef(ty_ktext *t, const char *fmt, ...) TY_PRINTF(2, 3);
 void ty_ktext_instr(ty_ktext *t, uint32_t id);
 /* `b<buffer>[...] = v<value>;`: a line, behind `if (v<guard>)` unless the whole row is left out. */
 void ty_ktext_store(ty_ktext *t, const ty_kstore *store);
+/* `b<buffer>[...]`: an element. */
+void ty_ktext_element(ty_ktext *t, uint32_t buffer, ty_ix addr);
+/* `v<value>` as it is in the buffer's memory. */
+void ty_ktext_stored(ty_ktext *t, const ty_kstore *store);
 /* What a reduction begins with. */
 const char *ty_ktext_identity(const ty_kreduction *red);
 

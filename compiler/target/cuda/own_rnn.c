@@ -125,8 +125,11 @@ static void rnn_through(ty_buf *text, const char *lo, const char *hi, const char
 
 static void rnn_launch(const ty_cuda_own *o, const own_rnn *x, ty_buf *text, const int *which, int n)
 {
-    const ty_cuda_launch launch = {
-        .form = "own", .threads = RNN_THREADS, .blocks = x->r.batch > 0 ? x->r.batch : 1, .has_barriers = true};
+    const ty_cuda_launch launch = {.form = "own",
+                                   .threads = RNN_THREADS,
+                                   .blocks = x->r.batch > 0 ? x->r.batch : 1,
+                                   .has_barriers = true,
+                                   .wide = true};
     ty_buf_adds(text, " }\n}\n");
     o->launch(o->ctx, text, launch, which, n);
     ty_buf_fini(text);

@@ -8,19 +8,18 @@
  *     TY_SHARED           memory of a block    TY_BARRIER(), TY_WARP_BARRIER()
  *     TY_SHUFFLE_F, _D, _L(v, mask)            the value of the lane whose number differs by mask: float, double, long
  *
- * How a kernel is laid over threads:
- *     no reductions              a thread an element
- *     rows of up to 4            a thread a row
- *     rows of up to 1,024        a warp a row: lanes take elements in turn, partial results meet in a butterfly
- *     longer rows                a block a row: likewise, then over shared memory in the order of the warps
- *     columns                    a block 32 columns: 8 threads a column, whose partial results are added in order
- * All trees are fixed: results are the same in every run, for any number of blocks.
+ *     TY_GET16(to, from)      16 bytes, likewise 8 and 4, from aligned memory to an array of the thread
+ *     TY_PUT16(from, to)      the other way; TY_ALIGNED before such an array
+ *     TY_WIDE_KERNEL(threads) a kernel whose threads may have twice as many registers; TY_UNROLL before a loop
+ *
+ * How a kernel is laid over threads is in layout.h. All trees are fixed: results are the same in every run, for any
+ * number of blocks.
  */
 #ifndef TY_TARGET_CUDA_RENDER_H
 #define TY_TARGET_CUDA_RENDER_H
 
 #include "base/buf.h"
-#include "compiler/kernel/kernel.h"
+#include "compiler/target/cuda/layout.h"
 
 /* What the launch of a kernel must be. */
 typedef struct ty_cuda_launch {
@@ -28,16 +27,15 @@ typedef struct ty_cuda_launch {
     int threads;      /* of a block */
     int64_t blocks;   /* that have something to do; fewer walk in strides */
     bool has_barriers;
+    bool wide; /* TY_WIDE_KERNEL */
 } ty_cuda_launch;
 
 /* What every translation unit begins with; the prelude of mathematics follows. */
 extern const char ty_cuda_head[], ty_grid_head[];
 
-ty_cuda_launch ty_cuda_launch_of(const ty_kernel *k);
-
-/* Appends parameters and body (all but TY_KERNEL and the name). alias, base: as for ty_render_kernel. One pointer a
- * buffer that is not another's alias, in their order. */
-void ty_cuda_render_kernel(const ty_kernel *k, const uint32_t *alias, const int64_t *base, ty_buf *out);
+/* Appends the kernel, from TY_KERNEL to its closing brace, under a name. One pointer a buffer that is not another's
+ * alias, in their order. */
+ty_cuda_launch ty_cuda_render_kernel(const ty_cuda_kernel *kernel, const char *name, ty_buf *out);
 
 /* The same for the host, under the CPU's signature: a device function and what runs it on the grid, named after
  * TY_NAME, which must be defined. All of it is run where lo is 0. */

@@ -73,12 +73,21 @@ static void tape_point(tape_list *t, const ty_kernel *k, const uint32_t *alias, 
     call->at = at;
 }
 
-static uint64_t tape_add_text(tape_list *t, const ty_kernel *k, const uint32_t *alias, const int64_t *base)
+/* Pieces of memory begin at multiples of 16 bytes. */
+static int tape_align(const ty_place *at)
 {
-    ty_buf_clear(&t->text);
-    ty_buf_addf(&t->text, "TY_KERNEL(%d) TY_NAME", ty_cuda_launch_of(k).threads);
-    ty_cuda_render_kernel(k, alias, base, &t->text);
-    return ty_ktexts_add(t->texts, t->text.data, t->text.len);
+    int64_t bytes = at->offset & -at->offset;
+    return bytes == 0 || bytes > 16 ? 16 : (int)bytes;
+}
+
+/* By buffer: bytes of which its address is a multiple. */
+static const int *tape_aligns(tape_list *t, const ty_kernel *k, const uint32_t *alias, const ty_cuda_call *call)
+{
+    int *align = TY_NEW_ARRAY(t->arena, int, k->n_buffers), n = 0;
+    for (int i = 0; i < k->n_buffers; i++)
+        if (alias[i] == (uint32_t)i)
+            align[i] = tape_align(&call->at[n++]);
+    return align;
 }
 
 static void tape_add_launch(tape_list *t, const ty_kernel *k, int unit)
@@ -88,12 +97,14 @@ static void tape_add_launch(tape_list *t, const ty_kernel *k, int unit)
     ty_plan_aliases(t->plan, k, alias);
     ty_ktext_bases(k, alias, base);
     ty_cuda_call *call = tape_add(t, TY_CUDA_LAUNCH, unit, k->origin);
-    call->launch = ty_cuda_launch_of(k);
-    call->kernel = tape_kernel(t, tape_add_text(t, k, alias, base));
+    tape_point(t, k, alias, base, call);
+    const ty_cuda_kernel kernel = {k, alias, base, tape_aligns(t, k, alias, call), TY_CUDA_FILL};
+    ty_buf_clear(&t->text);
+    call->launch = ty_cuda_render_kernel(&kernel, "TY_NAME", &t->text);
+    call->kernel = tape_kernel(t, ty_ktexts_add(t->texts, t->text.data, t->text.len));
     size_t read, written;
     ty_kernel_traffic(k, &read, &written);
     call->bytes = read + written;
-    tape_point(t, k, alias, base, call);
 }
 
 /* ---- library calls ---- */
@@ -193,7 +204,7 @@ static void tape_own_launch(void *ctx, const ty_buf *text, ty_cuda_launch launch
         bytes += scratch ? 0 : tape_value_bytes(t->plan->f->g, own->node, which[i]);
     }
     ty_buf_clear(&t->text);
-    ty_buf_addf(&t->text, "TY_KERNEL(%d) TY_NAME", launch.threads);
+    ty_buf_addf(&t->text, "%s(%d) TY_NAME", launch.wide ? "TY_WIDE_KERNEL" : "TY_KERNEL", launch.threads);
     ty_buf_add(&t->text, text->data, text->len);
     t->text.failed |= text->failed;
     ty_cuda_call *call = tape_add(t, TY_CUDA_LAUNCH, own->places->unit, own->places->origin);

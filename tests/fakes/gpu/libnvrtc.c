@@ -127,9 +127,11 @@ unsigned nvrtcCompileProgram(nvrtcProgram program, int n_options, const char *co
         return COMPILATION;
     snprintf(source, sizeof source, "%s/k.c", folder);
     snprintf(object, sizeof object, "%s/k.so", folder);
-    snprintf(command, sizeof command,
-             "cc -std=gnu17 -O1 -march=native -ffp-contract=fast -fno-math-errno -fwrapv -w -fPIC -shared -o %s %s -lm",
-             object, source);
+    snprintf(
+        command, sizeof command,
+        "cc -std=gnu17 -DGRID_ALIGNED -O1 -march=native -ffp-contract=fast -fno-math-errno -fwrapv -w -fPIC -shared "
+        "-o %s %s -lm",
+        object, source);
     int rc = write_source(source, program->text);
     rc = rc == 0 && system(command) == 0 ? read_image(program, object) : -1;
     if (rc < 0)

@@ -1,0 +1,203 @@
+/* layout.c - see layout.h. */
+#include "compiler/target/cuda/layout.h"
+
+#include <string.h>
+
+enum {
+    LAYOUT_ROW_THREAD = 4,    /* longest row that one thread takes */
+    LAYOUT_ROW_WARP = 1024,   /* that one warp takes */
+    LAYOUT_ROW_BLOCK = 8192,  /* that the registers of a block hold */
+    LAYOUT_WIDEST = 8,        /* neighbouring elements of a thread */
+    LAYOUT_STREAM_BYTES = 96, /* of the registers of a thread, for what it loads and stores at a time */
+    LAYOUT_HELD = 64,         /* numbers that a thread holds */
+    LAYOUT_SHARED = 32768,    /* bytes of a block's partial results */
+    LAYOUT_NUMBER = 8         /* bytes of the largest */
+};
+
+static int64_t layout_extent(const ty_kernel *k, const int *var, int n)
+{
+    int64_t points = 1;
+    for (int i = 0; i < n; i++)
+        points *= k->extent[var[i]];
+    return points;
+}
+
+static void layout_variables(const ty_kernel *k, ty_cuda_layout *l)
+{
+    l->column = k->form == TY_FORM_COLUMNS ? k->order[k->n_order - 1] : -1;
+    for (int i = 0; i < k->n_order; i++) {
+        int var = k->order[i];
+        if (!(k->outer >> var & 1))
+            l->inner[l->n_inner++] = var;
+        else if (var != l->column)
+            l->outer[l->n_outer++] = var;
+    }
+    l->n_rows = layout_extent(k, l->outer, l->n_outer);
+    l->row = layout_extent(k, l->inner, l->n_inner);
+}
+
+static ty_cuda_form layout_form(const ty_kernel *k, const ty_cuda_layout *l)
+{
+    if (l->column >= 0)
+        return TY_CUDA_BY_COLUMN;
+    if (k->n_reductions == 0 && k->n_stages == 1)
+        return TY_CUDA_FLAT;
+    return l->row <= LAYOUT_ROW_THREAD ? TY_CUDA_ROW_BY_THREAD
+           : l->row <= LAYOUT_ROW_WARP ? TY_CUDA_ROW_BY_WARP
+                                       : TY_CUDA_ROW_BY_BLOCK;
+}
+
+/* The fastest variable, if neighbouring points of it are neighbours of the loop: -1 if there is none. */
+static int layout_fast(const ty_kernel *k, const ty_cuda_layout *l)
+{
+    if (l->form == TY_CUDA_BY_COLUMN)
+        return l->column;
+    if (l->form == TY_CUDA_FLAT)
+        return k->n_order ? k->order[k->n_order - 1] : -1;
+    return l->form == TY_CUDA_ROW_BY_THREAD || l->n_inner == 0 ? -1 : l->inner[l->n_inner - 1];
+}
+
+/* ---- the width ---- */
+
+static int layout_align(const ty_cuda_kernel *kernel, uint32_t buffer)
+{
+    return kernel->align ? kernel->align[kernel->alias[buffer]] : 16;
+}
+
+/* Accesses at a width; returns bytes of registers that they need, 0 if there is none. */
+static int layout_accesses(const ty_cuda_kernel *kernel, ty_cuda_layout *l, int width, ty_arena *arena)
+{
+    const ty_kernel *k = kernel->k;
+    int *load = TY_NEW_ARRAY(arena, int, k->n_instrs + 1), *store = TY_NEW_ARRAY(arena, int, k->n_stores + 1),
+        bytes = 0;
+    l->at = ty_lanes_make(k, l->fast, width, arena);
+    for (uint32_t i = 0; i < k->n_instrs; i++) {
+        const ty_kinstr *instr = &k->instr[i];
+        if (instr->kop == TY_K_LOAD && !l->at.same[i] && !(instr->stage & 1))
+            load[i] = ty_lanes_access(&l->at, instr->addr, instr->guard, kernel->base[instr->buffer], instr->dtype,
+                                      layout_align(kernel, instr->buffer));
+        bytes += load[i] ? width * (int)ty_dtype_bytes(instr->dtype) : 0;
+    }
+    for (int i = 0; i < k->n_stores; i++) {
+        const ty_kstore *s = &k->store[i];
+        ty_dtype dtype = k->buffer[s->buffer].dtype;
+        if (!(s->stage & 1))
+            store[i] = ty_lanes_access(&l->at, s->addr, s->guard, kernel->base[s->buffer], dtype,
+                                       layout_align(kernel, s->buffer));
+        bytes += store[i] ? width * (int)ty_dtype_bytes(dtype) : 0;
+    }
+    l->load = load;
+    l->store = store;
+    return bytes / ((k->n_stages + 1) / 2);
+}
+
+/* Accesses wider than 16 bytes save nothing. */
+static bool layout_saves(const ty_kernel *k, const ty_cuda_layout *l, int width)
+{
+    for (uint32_t i = 0; i < k->n_instrs; i++)
+        if (l->load[i] && width * (int)ty_dtype_bytes(k->instr[i].dtype) <= 16)
+            return true;
+    for (int i = 0; i < k->n_stores; i++)
+        if (l->store[i] && width * (int)ty_dtype_bytes(k->buffer[k->store[i].buffer].dtype) <= 16)
+            return true;
+    return false;
+}
+
+/* Are enough threads left? A thread takes `width` elements. */
+static bool layout_fills(const ty_cuda_kernel *kernel, const ty_cuda_layout *l, int width)
+{
+    const ty_kernel *k = kernel->k;
+    int64_t fast = k->extent[l->fast], all = l->n_rows * l->row;
+    if (l->form == TY_CUDA_BY_COLUMN)
+        return fast >= TY_CUDA_WARP * width &&
+               l->n_rows * (fast / width) * (TY_CUDA_THREADS / TY_CUDA_WARP) >= kernel->threads / 2 &&
+               TY_CUDA_THREADS * width * k->n_reductions * LAYOUT_NUMBER <= LAYOUT_SHARED;
+    if (l->form == TY_CUDA_FLAT)
+        return all / width >= kernel->threads;
+    return l->row >= (l->form == TY_CUDA_ROW_BY_WARP ? width * 4 : width * TY_CUDA_THREADS);
+}
+
+static void layout_width(const ty_cuda_kernel *kernel, ty_cuda_layout *l, ty_arena *arena)
+{
+    const ty_kernel *k = kernel->k;
+    l->width = 1;
+    l->fast = layout_fast(k, l);
+    for (int width = LAYOUT_WIDEST; width > 1 && l->fast >= 0; width /= 2) {
+        if (k->extent[l->fast] % width || !layout_fills(kernel, l, width))
+            continue;
+        int bytes = layout_accesses(kernel, l, width, arena);
+        if (bytes == 0 || bytes > LAYOUT_STREAM_BYTES || !layout_saves(k, l, width))
+            continue;
+        l->width = width;
+        return;
+    }
+}
+
+/* ---- threads ---- */
+
+/* Fewer lanes for shorter rows, if the rows fill whole warps: all lanes of a warp take part in a butterfly. */
+static int layout_lanes_of_row(const ty_cuda_kernel *kernel, const ty_cuda_layout *l)
+{
+    int lanes = TY_CUDA_WARP;
+    while (lanes > 4 && l->row <= (int64_t)lanes * l->width && l->n_rows % (2 * TY_CUDA_WARP / lanes) == 0 &&
+           l->n_rows * (lanes / 2) >= kernel->threads)
+        lanes /= 2;
+    return lanes;
+}
+
+static int layout_lanes_of_columns(const ty_kernel *k, const ty_cuda_layout *l)
+{
+    int lanes = TY_CUDA_WARP;
+    while (lanes > 4 && (int64_t)(lanes / 2) * l->width >= k->extent[l->column])
+        lanes /= 2;
+    return lanes;
+}
+
+static void layout_threads(const ty_cuda_kernel *kernel, ty_cuda_layout *l)
+{
+    const ty_kernel *k = kernel->k;
+    switch (l->form) {
+    case TY_CUDA_FLAT:
+        l->points = l->n_rows * l->row / l->width;
+        l->points_per_block = TY_CUDA_THREADS;
+        break;
+    case TY_CUDA_BY_COLUMN:
+        l->lanes = layout_lanes_of_columns(k, l);
+        l->points = (k->extent[l->column] + l->lanes * l->width - 1) / (l->lanes * l->width) * l->n_rows;
+        l->points_per_block = 1;
+        break;
+    default:
+        l->lanes = l->form == TY_CUDA_ROW_BY_THREAD ? 1
+                   : l->form == TY_CUDA_ROW_BY_WARP ? layout_lanes_of_row(kernel, l)
+                                                    : TY_CUDA_THREADS;
+        l->points = l->n_rows;
+        l->points_per_block = TY_CUDA_THREADS / l->lanes;
+    }
+}
+
+/* ---- registers ---- */
+
+static void layout_hold(const ty_kernel *k, ty_cuda_layout *l, ty_arena *arena)
+{
+    bool fits = l->form == TY_CUDA_ROW_BY_WARP || (l->form == TY_CUDA_ROW_BY_BLOCK && l->row <= LAYOUT_ROW_BLOCK);
+    if (!fits || k->n_stages < 3)
+        return;
+    int64_t step = (int64_t)l->lanes * l->width, groups = (l->row + step - 1) / step;
+    l->hold = ty_kernel_hold(k, arena);
+    int64_t numbers = l->hold.n * groups * l->width;
+    if (l->hold.n == 0 || numbers > LAYOUT_HELD)
+        return;
+    l->groups = (int)groups;
+}
+
+ty_cuda_layout ty_cuda_layout_of(const ty_cuda_kernel *kernel, ty_arena *arena)
+{
+    ty_cuda_layout l = {.fast = -1, .lanes = 1, .width = 1};
+    layout_variables(kernel->k, &l);
+    l.form = layout_form(kernel->k, &l);
+    layout_width(kernel, &l, arena);
+    layout_threads(kernel, &l);
+    layout_hold(kernel->k, &l, arena);
+    l.wide = l.groups > 0 || (l.width > 1 && l.form != TY_CUDA_FLAT && l.form != TY_CUDA_BY_COLUMN);
+    return l;
+}
