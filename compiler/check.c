@@ -508,6 +508,7 @@ int ty_program_run_checked(ty_program *p, ty_run run, const void *const *inputs,
 {
     if (ty_program_can_run(p, run, err) < 0)
         return -1;
+    inputs = ty_program_inputs(p, inputs);
     checker c = {.p = p, .run = run, .plan = p->plan[run], .inputs = inputs, .a = a, .out = check};
     const ty_interp_watch watch = {.ctx = &c, .see = check_see};
     int rc = 0;

@@ -136,8 +136,9 @@ static int compile_states(ty_program *p, bool plan_only, ty_error *err)
 static void compile_interface(ty_program *p, uint32_t tapes)
 {
     const ty_graph *g = p->graph;
-    p->n_inputs = ty_graph_n_inputs(g);
+    p->n_inputs = ty_graph_n_inputs(g) - (p->replicas > 1); /* the last one is the replica's number */
     p->input = TY_NEW_ARRAY(&p->arena, ty_binding, p->n_inputs);
+    p->given = TY_NEW_ARRAY(&p->arena, const void *, p->n_inputs + 1);
     for (int i = 0; i < p->n_inputs; i++)
         p->input[i] = (ty_binding){ty_graph_input(g, i)->name, ty_graph_input(g, i)->type};
     for (int run = 0; run < TY_N_RUNS; run++) {
@@ -445,9 +446,19 @@ static int compile_fit(ty_program *p, uint32_t tapes, const ty_compile_options *
     return compile_verify(p->graph, "fit", err);
 }
 
-/* model: whose weights the states of the graph begin with, or NULL. */
-static int compile_graph(ty_graph *g, const ty_model *model, uint32_t tapes, const ty_compile_options *given,
-                         ty_program **out, ty_error *err)
+/* Calls between replicas need replicas, unless one speaks for all. */
+static int compile_check_replicas(const ty_program *p, const ty_compile_options *opt, ty_error *err)
+{
+    if (p->replicas == 1 || opt->replicas_alike || opt->plan_only || opt->stop_after || opt->backend == TY_BACKEND_CUDA)
+        return 0;
+    ty_error_set(err, TY_E_UNSUPPORTED, "replicas: %d on the CPU, where there is nothing yet that they exchange by",
+                 p->replicas);
+    return ty_error_help(err, "train on GPUs, or with one replica");
+}
+
+/* model: whose weights the states of the graph begin with, or NULL. replicas: that share a step. */
+static int compile_graph(ty_graph *g, const ty_model *model, int replicas, uint32_t tapes,
+                         const ty_compile_options *given, ty_program **out, ty_error *err)
 {
     ty_compile_options opt = compile_defaults(given);
     ty_arena arena;
@@ -455,10 +466,13 @@ static int compile_graph(ty_graph *g, const ty_model *model, uint32_t tapes, con
     ty_program *p = TY_NEW(&arena, ty_program);
     p->arena = arena;
     p->graph = g;
+    p->replicas = replicas > 1 ? replicas : 1;
     p->backend = opt.backend;
     p->threads = opt.threads;
     int64_t start = ty_clock_ns();
-    int rc = compile_lower(p, &opt, err);
+    int rc = compile_check_replicas(p, &opt, err);
+    if (rc == 0)
+        rc = compile_lower(p, &opt, err);
     if (rc == 0)
         rc = compile_fit(p, tapes, &opt, err);
     if (rc == 0) {
@@ -488,7 +502,7 @@ static int compile_graph(ty_graph *g, const ty_model *model, uint32_t tapes, con
 
 int ty_program_of_graph(ty_graph *g, uint32_t tapes, const ty_compile_options *opt, ty_program **out, ty_error *err)
 {
-    return compile_graph(g, NULL, tapes, opt, out, err);
+    return compile_graph(g, NULL, 1, tapes, opt, out, err);
 }
 
 /* ---- from a model ---- */
@@ -525,7 +539,7 @@ static int compile_step(ty_step *step, const ty_model *model, uint32_t tapes, co
     compile_weights(&facts, step);
     compile_ranges(&facts, step);
     ty_program *p = NULL;
-    int rc = compile_graph(g, model, tapes, opt, &p, err);
+    int rc = compile_graph(g, model, step->replicas, tapes, opt, &p, err);
     if (rc == 0) {
         p->facts = facts.arena;
         p->weight = facts.weight;

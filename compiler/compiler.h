@@ -97,6 +97,7 @@ typedef enum ty_work {
     TY_WORK_INDEXING,  /* gathers, scatters, sorting */
     TY_WORK_OPTIMIZER, /* clipping, schedule, update */
     TY_WORK_COPY,
+    TY_WORK_EXCHANGE, /* between replicas */
     TY_N_WORKS
 } ty_work;
 const char *ty_work_text(ty_work w); /* "products" */
@@ -363,6 +364,12 @@ typedef struct ty_train_spec {
     const ty_metric *metrics;
     int n_metrics;
     int accumulate; /* micro-batches a step, >= 1 */
+    int replicas;   /* that share each step, every one with a batch of its own of `inputs`' shapes; 0 or 1: one. The
+                       loss, its gradient and the metrics are those of all batches together (compiler/passes/across.h).
+                       "valid" counts all rows */
+    int64_t bucket_bytes;   /* gradients that replicas add up at once, at least; 0: 25 MiB */
+    bool batch_norm_across; /* the statistics of a batch norm too; else each replica has its own, and the running ones
+                               are their mean */
     uint64_t seed;
     ty_precision precision;
     const char *const *keep_float32; /* names or shell patterns of layers whose products stay float32 */
@@ -401,6 +408,8 @@ typedef struct ty_compile_options {
     const char *const *skip_passes; /* names of passes to leave out, to see what each is worth: attend, mask, layout,
                                        winograd, accumulate, bucket, split */
     int n_skip_passes;
+    bool replicas_alike;  /* of spec.replicas one is run, and whatever it gives the others they give too: a step whose
+                             replicas all have the same batch, for tests */
     bool grid;            /* kernels are printed as for a GPU and run on the host, a thread at a time: for tests */
     const char *cuda_dir; /* kernels are printed as CUDA C too and left here (compiler/target/cuda/build.h): for tests;
                              NULL: not */

@@ -127,7 +127,8 @@ static ty_onnx_binding onnx_binding(const ty_model_binding *b)
                              .inputs = b->inputs,
                              .initializers = b->weights,
                              .seed = b->seed,
-                             .step = b->step};
+                             .step = b->step,
+                             .batch_norm_replicas = b->batch_norm_replicas};
 }
 
 static int onnx_import(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_model_values *values,
@@ -511,6 +512,7 @@ int ty_model_import(const ty_model *m, ty_graph *g, const ty_model_binding *b, t
         own.weights = model_bind_all(&d, g, b->weights, m->n_weights);
     own.seed = model_bind(&d, g, b->seed);
     own.step = model_bind(&d, g, b->step);
+    own.batch_norm_replicas = b->batch_norm_replicas;
     int rc = m->format->import(m, d.g, &own, values, err);
     if (rc == 0)
         rc = model_raise(m, &d, g, b->precision, values, err);

@@ -21,6 +21,7 @@ typedef struct ty_model_binding {
     const ty_val *weights;                      /* one a weight; TY_NONE: a constant. NULL: all constants */
     ty_val seed, step;                          /* i64[] for random numbers */
     const struct ty_precision_rules *precision; /* passes/precision.h; NULL: as in the file */
+    int batch_norm_replicas; /* whose batches share the statistics of a batch norm; 0 or 1: none does */
 } ty_model_binding;
 
 /* New value of a running statistic after a training step. */

@@ -72,6 +72,17 @@ int ty_program_interpret(ty_program *p, ty_run run, const void *const *inputs, t
 
 /* ---- running ---- */
 
+/* Behind the caller's inputs stands the number of the replica, which is the first. */
+const void *const *ty_program_inputs(ty_program *p, const void *const *inputs)
+{
+    static const int64_t first = 0;
+    if (p->replicas == 1)
+        return inputs;
+    memcpy(p->given, inputs, sizeof *inputs * (size_t)p->n_inputs);
+    p->given[p->n_inputs] = &first;
+    return p->given;
+}
+
 int ty_program_can_run(ty_program *p, ty_run run, ty_error *err)
 {
     if (!p->has[run])
@@ -140,6 +151,7 @@ int ty_program_run_timed(ty_program *p, ty_run run, const void *const *inputs, i
 {
     if (ty_program_can_run(p, run, err) < 0)
         return -1;
+    inputs = ty_program_inputs(p, inputs);
     if (p->backend == TY_BACKEND_INTERPRETER)
         return ty_program_interpret(p, run, inputs, err);
     if (p->backend == TY_BACKEND_CUDA)

@@ -24,11 +24,13 @@ struct ty_program {
     ty_arena arena;
     ty_graph *graph; /* lowered; owned */
     int threads;
+    int replicas; /* that share a step */
     ty_backend backend;
     void **state;      /* memory of each state */
     ty_load *load;     /* of what the states begin with; NULL: done */
-    ty_binding *input; /* of the graph */
+    ty_binding *input; /* of the graph, but for the replica's number */
     int n_inputs;
+    const void **given;    /* inputs of a run, with that number behind them */
     ty_input_range *range; /* of each input; what is NULL where there is no limit; array may be NULL */
     ty_arena facts;        /* weights and ranges, which outlive the graph they came from */
     ty_weight_place *weight;
@@ -56,6 +58,8 @@ ty_tape ty_program_tape_of(ty_run run);
 /* program.c, what a run consists of: whether it can begin, for which the memory is made ready; all of it, with the
  * interpreter; or, after a run of the target's tape, where its outputs are. */
 int ty_program_can_run(ty_program *p, ty_run run, ty_error *err);
+/* All inputs of the graph. */
+const void *const *ty_program_inputs(ty_program *p, const void *const *inputs);
 int ty_program_interpret(ty_program *p, ty_run run, const void *const *inputs, ty_error *err);
 void ty_program_point_results(ty_program *p, ty_run run, const void *const *inputs);
 

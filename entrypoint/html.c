@@ -51,10 +51,11 @@ static const char style[] =
     ".w0{background:#4269d0;fill:#4269d0}.w1{background:#a463f2;fill:#a463f2}.w2{background:#ff8ab7;fill:#ff8ab7}"
     ".w3{background:#efb118;fill:#efb118}.w4{background:#ff725c;fill:#ff725c}.w5{background:#9c6b4e;fill:#9c6b4e}"
     ".w6{background:#6cc5b0;fill:#6cc5b0}.w7{background:#3ca951;fill:#3ca951}.w8{background:#9498a0;fill:#9498a0}"
+    ".w9{background:#97bbf5;fill:#97bbf5}"
     "@media(max-width:760px){body{padding:20px 14px}.r{grid-template-columns:1fr 1fr 1fr 70px}.r>*:nth-child(4),"
     ".r>*:nth-child(6){display:none}}";
 
-_Static_assert(TY_N_WORKS == 9, "a kind of work without a colour");
+_Static_assert(TY_N_WORKS == 10, "a kind of work without a colour");
 
 void ty_html_text(const char *text, ty_buf *out)
 {

@@ -97,8 +97,9 @@ static ty_val batch_norm_train(cmodel_net *net, const cmodel_call *c, const chan
 {
     ty_graph *g = net->g;
     const ty_norm_options *o = c->args->options;
-    ty_attr attr = {.value = norm_eps(o)};
-    int64_t n = ch->n ? ty_type_elems(ty_graph_type(g, c->in[0])) / ch->n : 0;
+    int replicas = net->binding && net->binding->batch_norm_replicas > 1 ? net->binding->batch_norm_replicas : 1;
+    ty_attr attr = {.value = norm_eps(o), .replicas = replicas > 1 ? replicas : 0};
+    int64_t n = ch->n ? ty_type_elems(ty_graph_type(g, c->in[0])) / ch->n * replicas : 0;
     double share = o->momentum > 0 ? o->momentum : 0.1;
     if (n < 2)
         return cmodel_fail(net, TY_E_SHAPE, "%lld value a channel has no variance to learn: use a larger batch",

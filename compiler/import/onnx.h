@@ -87,8 +87,9 @@ typedef struct ty_onnx_binding {
     ty_onnx_mode mode;
     const ty_val *inputs;       /* one a graph input; its type is the static shape. Constants are welcome. */
     const ty_val *initializers; /* one an initializer; TY_NONE: a constant. NULL: all constants. */
-    ty_val seed, step; /* i64[] for random numbers (Dropout, RandomNormalLike); TY_NONE: such nodes are refused */
-    int64_t stream;    /* node k draws from stream + k */
+    ty_val seed, step;       /* i64[] for random numbers (Dropout, RandomNormalLike); TY_NONE: such nodes are refused */
+    int64_t stream;          /* node k draws from stream + k */
+    int batch_norm_replicas; /* TRAIN: as ty_model_binding has it */
 } ty_onnx_binding;
 
 /* New value of a running statistic after a training step. */

@@ -74,13 +74,15 @@ static ty_val bn_blend(onnx_ctx *c, const bn_args *a, int input, ty_val fresh)
 static void bn_train(onnx_ctx *c, const bn_args *a, bool pytorch)
 {
     ty_graph *g = c->g;
-    ty_attr attr = {.value = a->eps};
+    int replicas = pytorch && c->imp->binding->batch_norm_replicas > 1 ? c->imp->binding->batch_norm_replicas : 1;
+    ty_attr attr = {.value = a->eps, .replicas = replicas > 1 ? replicas : 0};
     ty_val in[] = {a->x, a->scale, a->bias};
     ty_val y = ty_graph_emit(g, TY_OP_BATCHNORM, &attr, in, 3);
     if (y == TY_NONE)
         return;
     ty_val mean = ty_val_make(ty_val_node(y), 1), var = ty_val_make(ty_val_node(y), 2);
-    int64_t channels = onnx_dim(c, a->x, 1), n = channels ? ty_type_elems(onnx_type_of(c, a->x)) / channels : 0;
+    int64_t channels = onnx_dim(c, a->x, 1),
+            n = channels ? ty_type_elems(onnx_type_of(c, a->x)) / channels * replicas : 0;
     if (pytorch && n < 2) {
         onnx_fail(c, TY_E_SHAPE, "BatchNormalization: %lld value a channel has no variance to learn", (long long)n);
         onnx_help(c, "use a larger batch");

@@ -411,6 +411,18 @@ ty_val ty_b_scan(ty_graph *g, ty_val x, ty_combine how, int axis, bool exclusive
     return build_1(g, TY_OP_SCAN, &attr, x);
 }
 
+/* ---- of replicas ---- */
+
+ty_val ty_b_all_reduce(ty_graph *g, ty_val x, int64_t replicas)
+{
+    return replicas == 1 ? x : build_1(g, TY_OP_ALL_REDUCE, &(ty_attr){.replicas = replicas}, x);
+}
+
+ty_val ty_b_all_gather(ty_graph *g, ty_val x, int64_t replicas)
+{
+    return replicas == 1 ? x : build_1(g, TY_OP_ALL_GATHER, &(ty_attr){.replicas = replicas}, x);
+}
+
 /* ---- contraction and composites ---- */
 
 ty_val ty_b_dot(ty_graph *g, ty_val a, ty_val b, bool trans_a, bool trans_b)

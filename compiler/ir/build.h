@@ -80,6 +80,10 @@ ty_val ty_b_mean(ty_graph *g, ty_val x, uint32_t axes, bool keep_dims);
 ty_val ty_b_argreduce(ty_graph *g, ty_val x, ty_combine how, int axis, bool last);
 ty_val ty_b_scan(ty_graph *g, ty_val x, ty_combine how, int axis, bool exclusive, bool from_end);
 
+/* Of replicas, ops/across.c: x itself if there is one. */
+ty_val ty_b_all_reduce(ty_graph *g, ty_val x, int64_t replicas);
+ty_val ty_b_all_gather(ty_graph *g, ty_val x, int64_t replicas);
+
 /* contraction, window, composites: attributes as in ops.def */
 ty_val ty_b_dot(ty_graph *g, ty_val a, ty_val b, bool trans_a, bool trans_b);
 /* c + the product, as c's type; the product of 16-bit floats is not rounded if c is f32. */

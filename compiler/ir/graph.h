@@ -73,6 +73,7 @@ typedef struct ty_attr {
     int64_t dil[TY_MAX_RANK];  /* window dilation */
     double value;              /* epsilon, fill value, smoothing */
     double value2;
+    int64_t replicas; /* that take part */
 } ty_attr;
 
 typedef struct ty_node {

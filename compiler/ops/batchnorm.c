@@ -5,6 +5,10 @@
  * x [N, C, ..]; mean and (biased) var are taken over all axes but C. They are results too, for running averages. With
  * running statistics, as in inference, batch norm is elementwise and needs no op.
  *
+ * Over several replicas each has statistics of its own, mean_r and var_r over as many elements, and those of all are
+ *     mean = sum(mean_r) / R,   var = sum(var_r + (mean_r - mean)^2) / R,
+ * two sums over the replicas forward, and one back for what a replica's x does to the others through them.
+ *
  * lower and grad build their statistics with the same function, so that equal nodes exist once.
  */
 #include "compiler/ir/build.h"
@@ -26,6 +30,9 @@ int ty_op_infer_batchnorm(const ty_attr *attr, const ty_type *const *in, int n_i
         return -1;
     if (!(attr->value >= 0) || isinf(attr->value))
         return ty_error_set(err, TY_E_ATTRIBUTE, "epsilon: expected a number of at least 0, found %g", attr->value);
+    if (attr->replicas < 0 || attr->replicas > TY_MAX_REPLICAS)
+        return ty_error_set(err, TY_E_ATTRIBUTE, "replicas: expected 0 to %d, found %" PRId64, TY_MAX_REPLICAS,
+                            attr->replicas);
     if (ty_type_elems(x) == 0)
         return ty_error_set(err, TY_E_SHAPE, "x: expected at least one element a channel, found none");
     ty_type channel = ty_type_make(ty_wide_dtype(x->dtype), 1, &x->dim[1]);
@@ -82,7 +89,8 @@ int ty_op_ref_batchnorm(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref 
 typedef struct batchnorm_parts {
     uint32_t axes; /* all but C */
     ty_dtype wide;
-    int64_t count; /* elements a channel */
+    int64_t count; /* elements a channel, of all replicas */
+    int64_t replicas;
     int rank;
     int64_t channel[TY_MAX_RANK]; /* 1, C, 1 .. */
     ty_val mean, var, rstd;
@@ -155,10 +163,22 @@ static void batchnorm_in_blocks(ty_graph *g, batchnorm_parts *p, ty_val x, int64
     p->var = ty_b_reshape(g, ty_b_mul_s(g, all, 1 / (double)p->count), p->rank, p->channel);
 }
 
+/* What stands in the place of the replica's own statistics. */
+static void batchnorm_across(ty_graph *g, batchnorm_parts *p)
+{
+    double share = 1 / (double)p->replicas;
+    ty_val own = p->mean;
+    p->mean = ty_b_mul_s(g, ty_b_all_reduce(g, own, p->replicas), share);
+    ty_val off = ty_b_square(g, ty_b_sub(g, own, p->mean));
+    p->var = ty_b_mul_s(g, ty_b_all_reduce(g, ty_b_add(g, p->var, off), p->replicas), share);
+    p->count *= p->replicas;
+}
+
 static batchnorm_parts batchnorm_parts_of(ty_graph *g, const ty_attr *attr, ty_val x, ty_val scale)
 {
     const ty_type *t = ty_graph_type(g, x);
     batchnorm_parts p = {.axes = ((1u << t->rank) - 1) & ~2u, .wide = ty_wide_dtype(t->dtype), .rank = t->rank};
+    p.replicas = attr->replicas > 1 ? attr->replicas : 1;
     p.count = ty_type_elems(t) / t->dim[1];
     for (int i = 0; i < t->rank; i++)
         p.channel[i] = i == 1 ? t->dim[1] : 1;
@@ -166,12 +186,13 @@ static batchnorm_parts batchnorm_parts_of(ty_graph *g, const ty_attr *attr, ty_v
     int64_t positions = p.count / t->dim[0];
     if (positions >= BATCHNORM_LEAST_ROWS && t->rank < TY_MAX_RANK) {
         batchnorm_in_blocks(g, &p, wide, positions);
-        p.centered = ty_b_sub(g, wide, p.mean);
     } else {
         p.mean = ty_b_mean(g, wide, p.axes, true);
-        p.centered = ty_b_sub(g, wide, p.mean);
-        p.var = ty_b_mean(g, ty_b_square(g, p.centered), p.axes, true);
+        p.var = ty_b_mean(g, ty_b_square(g, ty_b_sub(g, wide, p.mean)), p.axes, true);
     }
+    if (p.replicas > 1)
+        batchnorm_across(g, &p);
+    p.centered = ty_b_sub(g, wide, p.mean);
     p.rstd = ty_b_unary(g, TY_OP_RSQRT, ty_b_add_s(g, p.var, attr->value));
     p.scale = batchnorm_per_channel(g, &p, scale);
     return p;
@@ -189,15 +210,28 @@ void ty_op_lower_batchnorm(ty_graph *g, const ty_attr *attr, const ty_val *in, i
     res[BATCHNORM_VAR] = ty_b_reshape(g, p.var, 1, &t->dim[1]);
 }
 
+/* Values of one shape over all replicas, at once. */
+static void batchnorm_reduce(ty_graph *g, const batchnorm_parts *p, ty_val *v, int n)
+{
+    if (p->replicas == 1)
+        return;
+    ty_val sum = ty_b_all_reduce(g, ty_b_concat(g, v, n, 0), p->replicas);
+    for (int i = 0; i < n; i++)
+        v[i] = ty_b_slice_axis(g, sum, 0, i, i + 1);
+}
+
 /* Through y: with hat = (x - mean) rstd,
- *     dbias = sum(dy), dscale = sum(dy hat), dx = scale rstd (dy - dbias / M - hat dscale / M).
+ *     dbias = sum(dy), dscale = sum(dy hat), dx = scale rstd (dy - dbias / M - hat dscale / M),
+ * where the gradients of scale and bias are those of the replica's loss and dx has to do with all.
  * din[0] is left in the wide dtype for batchnorm_grad_statistics to add to. */
 static void batchnorm_grad_y(ty_graph *g, const batchnorm_parts *p, ty_val dy, ty_val *din)
 {
     ty_val dbias = ty_b_sum(g, dy, p->axes, true);
     ty_val dscale = ty_b_mul(g, ty_b_sum(g, ty_b_mul(g, dy, p->centered), p->axes, true), p->rstd);
-    ty_val slope = ty_b_mul_s(g, ty_b_mul(g, dscale, p->rstd), 1 / (double)p->count);
-    ty_val dx = ty_b_sub(g, dy, ty_b_mul_s(g, dbias, 1 / (double)p->count));
+    ty_val all[2] = {dscale, dbias};
+    batchnorm_reduce(g, p, all, 2);
+    ty_val slope = ty_b_mul_s(g, ty_b_mul(g, all[0], p->rstd), 1 / (double)p->count);
+    ty_val dx = ty_b_sub(g, dy, ty_b_mul_s(g, all[1], 1 / (double)p->count));
     dx = ty_b_sub(g, dx, ty_b_mul(g, p->centered, slope));
     din[BATCHNORM_X] = ty_b_mul(g, dx, ty_b_mul(g, p->rstd, p->scale));
     din[BATCHNORM_SCALE] = dscale;
@@ -210,11 +244,14 @@ static void batchnorm_grad_statistics(ty_graph *g, const batchnorm_parts *p, ty_
     ty_val part[2] = {TY_NONE, TY_NONE};
     if (dmean != TY_NONE) {
         ty_val each = ty_b_mul_s(g, batchnorm_per_channel(g, p, dmean), 1 / (double)p->count);
+        each = ty_b_all_reduce(g, each, p->replicas);
         const ty_type *t = ty_graph_type(g, p->centered);
         part[0] = ty_b_broadcast(g, each, t->rank, t->dim);
     }
     if (dvar != TY_NONE)
-        part[1] = ty_b_mul(g, p->centered, ty_b_mul_s(g, batchnorm_per_channel(g, p, dvar), 2 / (double)p->count));
+        part[1] = ty_b_mul(
+            g, p->centered,
+            ty_b_all_reduce(g, ty_b_mul_s(g, batchnorm_per_channel(g, p, dvar), 2 / (double)p->count), p->replicas));
     for (int i = 0; i < 2; i++)
         if (part[i] != TY_NONE)
             *dx = *dx == TY_NONE ? part[i] : ty_b_add(g, *dx, part[i]);

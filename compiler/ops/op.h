@@ -51,6 +51,9 @@ typedef struct ty_op_row {
     ty_lower_fn *lower; /* NULL unless COMPOSITE */
 } ty_op_row;
 
+/* Of one step. */
+#define TY_MAX_REPLICAS 65536
+
 const ty_op_row *ty_op_row_of(ty_op op);
 static inline bool ty_op_is_elementwise(ty_op op)
 {

@@ -155,6 +155,8 @@ static const work_row work_rows[TY_N_OPS] = {
     [TY_OP_POOL_MAX_GRAD] = {true, TY_WORK_POOLING, work_operand},
     [TY_OP_POOL_SUM] = {true, TY_WORK_POOLING, work_pool},
     [TY_OP_POOL_SUM_GRAD] = {true, TY_WORK_POOLING, work_pool_sum_grad},
+    [TY_OP_ALL_REDUCE] = {true, TY_WORK_EXCHANGE, NULL},
+    [TY_OP_ALL_GATHER] = {true, TY_WORK_EXCHANGE, NULL},
     [TY_OP_RNN_STEPS] = {true, TY_WORK_RECURRENT, work_recurrent},
     [TY_OP_RNN_GRAD] = {true, TY_WORK_RECURRENT, work_recurrent},
 };
@@ -188,11 +190,16 @@ int ty_op_element_flop(ty_op op)
 
 const char *ty_work_text(ty_work w)
 {
-    static const char *const text[TY_N_WORKS + 1] = {
-        [TY_WORK_PRODUCT] = "products",     [TY_WORK_CONVOLUTION] = "convolutions",
-        [TY_WORK_RECURRENT] = "recurrent",  [TY_WORK_ELEMENTWISE] = "elementwise",
-        [TY_WORK_REDUCTION] = "reductions", [TY_WORK_POOLING] = "pooling",
-        [TY_WORK_INDEXING] = "indexing",    [TY_WORK_OPTIMIZER] = "optimizer",
-        [TY_WORK_COPY] = "copies",          [TY_N_WORKS] = "unknown"};
+    static const char *const text[TY_N_WORKS + 1] = {[TY_WORK_PRODUCT] = "products",
+                                                     [TY_WORK_CONVOLUTION] = "convolutions",
+                                                     [TY_WORK_RECURRENT] = "recurrent",
+                                                     [TY_WORK_ELEMENTWISE] = "elementwise",
+                                                     [TY_WORK_REDUCTION] = "reductions",
+                                                     [TY_WORK_POOLING] = "pooling",
+                                                     [TY_WORK_INDEXING] = "indexing",
+                                                     [TY_WORK_OPTIMIZER] = "optimizer",
+                                                     [TY_WORK_COPY] = "copies",
+                                                     [TY_WORK_EXCHANGE] = "exchange",
+                                                     [TY_N_WORKS] = "unknown"};
     return text[w];
 }

@@ -104,7 +104,8 @@ static ty_param_role params_role(const ty_model *m, int i, const ty_train_spec *
 
 int ty_params_classify(ty_param_set *set, const ty_model *m, const ty_train_spec *spec, ty_arena *arena, ty_error *err)
 {
-    *set = (ty_param_set){.n_params = ty_model_n_weights(m), .arena = arena};
+    *set = (ty_param_set){
+        .n_params = ty_model_n_weights(m), .replicas = spec->replicas > 1 ? spec->replicas : 1, .arena = arena};
     set->param = TY_NEW_ARRAY(arena, ty_param, set->n_params);
     if (ty_params_check_names(m, "frozen", spec->frozen, spec->n_frozen, err) < 0 ||
         ty_params_check_names(m, "no_decay", spec->no_decay, spec->n_no_decay, err) < 0 ||

@@ -62,6 +62,7 @@ typedef struct ty_param_set {
     double scale[TY_PARAM_MAX_SCALES]; /* [0] is 1 */
     int n_scales;
     int64_t n_trained; /* numbers */
+    int replicas;      /* that share a step */
     ty_arena *arena;   /* of all arrays */
 } ty_param_set;
 

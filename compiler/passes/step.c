@@ -9,6 +9,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/clone.h"
 #include "compiler/model.h"
+#include "compiler/passes/across.h"
 #include "compiler/passes/clip.h"
 #include "compiler/passes/optimizer.h"
 #include "compiler/passes/parameters.h"
@@ -35,15 +36,20 @@ static void step_add_inputs(ty_step_draft *d)
     d->input = TY_NEW_ARRAY(&d->arena, ty_val, spec->n_inputs + 1);
     for (int i = 0; i < spec->n_inputs; i++)
         d->input[i] = ty_b_input(d->g, ty_graph_add_input(d->g, spec->inputs[i].name, spec->inputs[i].type));
-    d->n_inputs = spec->n_inputs;
-    d->rows = TY_NONE;
-    if (!spec->eval_valid_rows || spec->n_inputs == 0)
+    ty_val valid = TY_NONE;
+    d->rows = d->replica = TY_NONE;
+    if (spec->eval_valid_rows)
+        valid = ty_b_input(d->g, ty_graph_add_input(d->g, "valid", ty_type_scalar(TY_I64)));
+    if (ty_across_replicas(spec) > 1)
+        d->replica = ty_b_input(d->g, ty_graph_add_input(d->g, TY_ACROSS_INPUT, ty_type_scalar(TY_I64)));
+    d->n_inputs = ty_graph_n_inputs(d->g);
+    if (valid == TY_NONE)
         return;
-    ty_val valid = ty_b_input(d->g, ty_graph_add_input(d->g, "valid", ty_type_scalar(TY_I64)));
     int64_t batch = spec->inputs[0].type.dim[0];
     ty_val number = ty_b_iota(d->g, ty_type_make(TY_I64, 1, &batch), 0);
+    if (d->replica != TY_NONE) /* rows of the replicas before it come first */
+        number = ty_b_add(d->g, number, ty_b_mul_s(d->g, d->replica, (double)batch));
     d->rows = ty_b_lt(d->g, number, ty_b_broadcast(d->g, valid, 1, &batch));
-    d->n_inputs++;
 }
 
 static ty_val step_add_leaf(ty_step_draft *d, int what, ty_type type)
@@ -108,7 +114,8 @@ static int step_import(ty_step_draft *d, ty_error *err)
                           .weights = weights,
                           .seed = d->seed,
                           .step = d->draw,
-                          .precision = d->spec->precision == TY_PRECISION_FLOAT32 ? NULL : &rules};
+                          .precision = d->spec->precision == TY_PRECISION_FLOAT32 ? NULL : &rules,
+                          .batch_norm_replicas = d->spec->batch_norm_across ? ty_across_replicas(d->spec) : 1};
     if (ty_model_import(d->m, d->g, &b, &d->train, err) < 0)
         return -1;
     b.mode = TY_MODEL_EVAL;
@@ -179,14 +186,26 @@ static int step_gradient(ty_step_draft *d, ty_error *err)
 /* ---- states and update ----------------------------------------------------------------------------------------------
  */
 
-/* What earlier micro-batches have gathered comes in; LAST leaves zeros for the next step. */
-static void step_accumulate(ty_step_draft *d)
+/* What earlier micro-batches have gathered comes in; LAST leaves zeros for the next step. Returns what was there. */
+static ty_val step_accumulate(ty_step_draft *d, int k)
 {
-    for (int k = 0; k < d->set.n_groups && d->spec->accumulate > 1; k++) {
-        int state = ty_params_add_state(&d->set, &d->set.group[k], d->g, "grad", TY_STATE_GRAD, false);
-        d->grad[k] = ty_b_add(d->g, ty_b_state(d->g, state), d->grad[k]);
-        ty_graph_add_assign(d->g, state, d->grad[k], TY_TAPE_MICRO);
-        ty_graph_add_assign(d->g, state, ty_b_full_like(d->g, d->grad[k], 0), TY_TAPE_LAST);
+    if (d->spec->accumulate == 1)
+        return TY_NONE;
+    int state = ty_params_add_state(&d->set, &d->set.group[k], d->g, "grad", TY_STATE_GRAD, false);
+    ty_val sums = ty_b_state(d->g, state);
+    d->grad[k] = ty_b_add(d->g, sums, d->grad[k]);
+    ty_graph_add_assign(d->g, state, d->grad[k], TY_TAPE_MICRO);
+    ty_graph_add_assign(d->g, state, ty_b_full_like(d->g, d->grad[k], 0), TY_TAPE_LAST);
+    return sums;
+}
+
+/* The step's gradient, of all micro-batches and of all replicas. Rows of tables are of all already. */
+static void step_whole_gradient(ty_step_draft *d)
+{
+    for (int k = 0; k < d->set.n_groups; k++) {
+        ty_val sums = step_accumulate(d, k);
+        if (ty_across_replicas(d->spec) > 1 && !d->set.group[k].by_rows)
+            d->grad[k] = ty_across_gradient(&d->set, &d->set.group[k], d->g, sums, d->spec);
     }
 }
 
@@ -284,7 +303,7 @@ static int step_update(ty_step_draft *d, ty_error *err)
         d->set.group[k].state = ty_params_add_state(&d->set, &d->set.group[k], d->g, "param", TY_STATE_PARAM, true);
     d->step_state = ty_graph_add_counter(d->g, "step", ty_type_scalar(TY_I64), NULL);
     ty_graph_add_assign(d->g, d->step_state, ty_b_add_s(d->g, ty_b_state(d->g, d->step_state), 1), TY_TAPE_LAST);
-    step_accumulate(d);
+    step_whole_gradient(d);
     ty_loss_scale_unscale(d->g, &d->scale, d->grad, d->set.n_groups);
     ty_opt_clock clock = step_clock(d);
     ty_val norm = ty_clip_norm(d->g, d->grad, d->set.n_groups);
@@ -306,7 +325,13 @@ static int step_update(ty_step_draft *d, ty_error *err)
 
 static int step_buffers(ty_step_draft *d, ty_error *err)
 {
-    for (int i = 0; i < d->train.n_updates; i++) {
+    int n = d->train.n_updates;
+    ty_val *value = TY_NEW_ARRAY(&d->arena, ty_val, n);
+    for (int i = 0; i < n; i++)
+        value[i] = d->train.updates[i].value;
+    if (!d->spec->batch_norm_across)
+        ty_across_mean(d->g, value, n, ty_across_replicas(d->spec));
+    for (int i = 0; i < n; i++) {
         ty_param *p = &d->set.param[d->train.updates[i].weight];
         if (p->role != TY_PARAM_RUNNING)
             return ty_error_set(err, TY_E_INTERNAL, "weight \"%s\" is updated but no running statistic",
@@ -319,7 +344,7 @@ static int step_buffers(ty_step_draft *d, ty_error *err)
                           .n_segments = 1,
                           .init = &p->weight->data};
         p->state = ty_graph_add_state(d->g, &state);
-        ty_graph_add_assign(d->g, p->state, d->train.updates[i].value, ty_step_train_tapes(d));
+        ty_graph_add_assign(d->g, p->state, value[i], ty_step_train_tapes(d));
     }
     return ty_graph_failed(d->g, err) ? -1 : 0;
 }
@@ -387,6 +412,8 @@ static int step_ema_state(const ty_step_draft *d, const ty_param *p)
 
 static ty_val step_replace_leaf(const ty_step_draft *d, ty_graph *g, int what)
 {
+    if (what == STEP_LEAF_SEED && d->replica != TY_NONE)
+        return ty_across_seed(g, ty_b_state(g, d->seed_state), ty_b_input(g, d->n_inputs - 1));
     if (what == STEP_LEAF_SEED)
         return ty_b_state(g, d->seed_state);
     if (what == STEP_LEAF_DRAW)
@@ -467,7 +494,7 @@ static int step_check_spec(const ty_train_spec *spec, ty_error *err)
         return ty_error_set(err, TY_E_CONFIG, "inputs: expected at least one, found none");
     if (spec->eval_valid_rows && (spec->inputs[0].type.rank < 1 || spec->inputs[0].type.dim[0] < 1))
         return ty_error_set(err, TY_E_SHAPE, "input \"%s\": expected a batch as its first dim", spec->inputs[0].name);
-    return 0;
+    return ty_across_check(spec, err);
 }
 
 static int step_check_trained(const ty_step_draft *d, ty_error *err)
@@ -541,6 +568,7 @@ int ty_step_build(const ty_model *m, const ty_train_spec *spec, ty_step *out, ty
         rc = step_carry_over(&d, &out->g, err);
     if (rc == 0) {
         out->n_trained = d.set.n_trained;
+        out->replicas = ty_across_replicas(spec);
         out->found = d.train.found;
         step_list_weights(out, &d);
         ty_phases_lap(&d.phases, "carry over");

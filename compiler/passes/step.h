@@ -9,7 +9,8 @@
  *     ty_pass_lower(step.g, ...), fuse, plan, generate
  *     ty_step_fini(&step);
  *
- * Inputs of the graph: spec->inputs in order, then "valid" i64[] if spec->eval_valid_rows.
+ * Inputs of the graph: spec->inputs in order, then "valid" i64[] if spec->eval_valid_rows, then "replica" i64[], the
+ * number of the replica, if spec->replicas > 1 (across.h tells what the step means then; "valid" counts all rows).
  *
  * Outputs, by tape
  *     MICRO  "loss" f32[]: of this micro-batch alone
@@ -75,6 +76,7 @@ typedef struct ty_step {
     int n_weights;
     ty_step_range *ranges; /* one a graph input */
     int n_inputs;
+    int replicas;             /* that share the step, at least 1 */
     int64_t n_trained;        /* numbers trained; tied ones count once */
     ty_composite_count found; /* in the model as it is trained; built for inference: as it is applied */
     ty_compile_phases phases;

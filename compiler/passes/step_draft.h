@@ -16,10 +16,11 @@ typedef struct ty_step_draft {
     ty_graph *g;
     ty_arena arena; /* working memory, of the build */
     ty_param_set set;
-    ty_val *input; /* spec->inputs */
-    ty_val rows;   /* bool[batch] by "valid", or TY_NONE */
-    int n_inputs;  /* of the step; those behind are leaves */
-    int *leaf;     /* by input number - n_inputs: number of the weight (+ n_params: of its average), or STEP_LEAF_... */
+    ty_val *input;  /* spec->inputs */
+    ty_val rows;    /* bool[batch] by "valid", or TY_NONE */
+    ty_val replica; /* its number, the last of the step's inputs; TY_NONE: there is one */
+    int n_inputs;   /* of the step; those behind are leaves */
+    int *leaf; /* by input number - n_inputs: number of the weight (+ n_params: of its average), or STEP_LEAF_... */
     int n_leaves;
     ty_val seed, draw; /* leaves for random numbers */
     ty_model_values train, eval;

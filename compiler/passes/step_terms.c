@@ -4,6 +4,7 @@
 
 #include "base/suggest.h"
 #include "compiler/ir/build.h"
+#include "compiler/passes/across.h"
 #include "compiler/passes/metric.h"
 #include "compiler/passes/penalty.h"
 
@@ -108,6 +109,13 @@ static ty_val terms_quotient(ty_graph *g, const ty_loss_term *t, const ty_loss_s
     return t->weight == 1 ? v : ty_b_mul_s(g, v, t->weight);
 }
 
+/* A replica's part of the loss: its own sums over the counts of all. */
+static void terms_across(const ty_step_draft *d)
+{
+    for (int i = 0; i < d->spec->n_loss; i++)
+        d->train_term[i].count = ty_b_all_reduce(d->g, d->train_term[i].count, ty_across_replicas(d->spec));
+}
+
 static ty_val terms_total(const ty_step_draft *d, const ty_loss_sums *terms)
 {
     ty_val sum = TY_NONE;
@@ -129,8 +137,10 @@ int ty_step_loss(ty_step_draft *d, ty_error *err)
     for (int i = 0; i < spec->n_loss; i++)
         if (terms_term(d, &spec->loss[i], &d->train_term[i], &d->eval_term[i], err) < 0)
             return -1;
+    terms_across(d);
     d->loss = terms_total(d, d->train_term);
-    ty_graph_add_output(d->g, "loss", d->loss, ty_step_train_tapes(d));
+    ty_graph_add_output(d->g, "loss", ty_b_all_reduce(d->g, d->loss, ty_across_replicas(d->spec)),
+                        ty_step_train_tapes(d));
     ty_graph_origin(d->g, "");
     return ty_graph_failed(d->g, err) ? -1 : 0;
 }
@@ -146,6 +156,16 @@ static ty_val terms_count_rows(const ty_step_draft *d)
     return ty_b_scalar(d->g, TY_F32, t->rank ? (double)t->dim[0] : 1);
 }
 
+/* Sums and counts of all replicas. */
+static void terms_eval_across(ty_step_draft *d)
+{
+    int replicas = ty_across_replicas(d->spec);
+    for (int i = 0; i < d->spec->n_loss; i++) {
+        d->eval_term[i].sum = ty_b_all_reduce(d->g, d->eval_term[i].sum, replicas);
+        d->eval_term[i].count = ty_b_all_reduce(d->g, d->eval_term[i].count, replicas);
+    }
+}
+
 static void terms_eval_loss(ty_step_draft *d)
 {
     ty_val sum, count;
@@ -154,7 +174,7 @@ static void terms_eval_loss(ty_step_draft *d)
         count = d->eval_term[0].count;
         sum = weight == 1 ? d->eval_term[0].sum : ty_b_mul_s(d->g, d->eval_term[0].sum, weight);
     } else {
-        count = terms_count_rows(d);
+        count = ty_b_all_reduce(d->g, terms_count_rows(d), ty_across_replicas(d->spec));
         sum = ty_b_mul(d->g, terms_total(d, d->eval_term), count);
     }
     ty_graph_add_output(d->g, "loss.sum", sum, TY_TAPE_EVAL);
@@ -184,7 +204,9 @@ static int terms_metric(ty_step_draft *d, const ty_metric *metric, ty_error *err
         return -1;
     for (int i = 0; i < parts.n; i++) {
         const char *name = ty_arena_printf(&d->arena, "%s.%s", metric->name, parts.suffix[i]);
-        ty_graph_add_output(d->g, name, parts.value[i], TY_TAPE_EVAL);
+        bool by_row = metric->kind == TY_METRIC_AUC;
+        ty_val all = (by_row ? ty_b_all_gather : ty_b_all_reduce)(d->g, parts.value[i], ty_across_replicas(d->spec));
+        ty_graph_add_output(d->g, name, all, TY_TAPE_EVAL);
     }
     return 0;
 }
@@ -192,6 +214,7 @@ static int terms_metric(ty_step_draft *d, const ty_metric *metric, ty_error *err
 int ty_step_eval(ty_step_draft *d, ty_error *err)
 {
     ty_graph_origin(d->g, "evaluation");
+    terms_eval_across(d);
     terms_eval_loss(d);
     for (int i = 0; i < d->spec->n_metrics; i++)
         if (terms_metric(d, &d->spec->metrics[i], err) < 0)

@@ -1,9 +1,11 @@
 /* train_cases.c - trains every case of a folder like shared/data/train-cases and compares with what PyTorch got.
  *
- *     train_cases [-v] [--interpreter | --grid | --gpu] [--threads N] [--dump DIR] [--cuda DIR] DIR [NAME...]
+ *     train_cases [-v] [--interpreter | --grid | --gpu] [--threads N] [--dump DIR] [--cuda DIR] [--replicas N]
+ *                 DIR [NAME...]
  *
- * With --gpu what nothing computes on a GPU is left out. With --cuda nothing is trained: kernels are left in a folder
- * as CUDA C (ty_compile_options.cuda_dir).
+ * With --replicas N the step is one that N replicas share, of which one is run and speaks for all: each has the case's
+ * batch, so that all numbers are the case's. With --gpu what nothing computes on a GPU is left out. With --cuda nothing
+ * is trained: kernels are left in a folder as CUDA C (ty_compile_options.cuda_dir).
  *
  * A case is a folder with recipe.yaml, model.onnx, batches, expected.json and final.npz; the README beside them says
  * what all of it means. Each case runs in a process of its own, so that a crash is one failed case. What a deviation
@@ -35,7 +37,7 @@
 typedef struct settings {
     bool verbose, grid;
     ty_backend backend;
-    int threads;
+    int threads, replicas;
     const char *dump, *cuda;
     ty_precision precision;
     double within; /* relative, of the curve of losses in mixed precision */
@@ -273,6 +275,9 @@ static void read_spec(test_case *c)
     const ty_doc *r = c->recipe, *inputs = ty_doc_find(r, "inputs"), *loss = ty_doc_find(r, "loss");
     c->spec = (ty_train_spec){.inputs = c->binding,
                               .precision = c->set.precision,
+                              .replicas = c->set.replicas,
+                              .bucket_bytes = 4096,
+                              .no_outputs = c->set.replicas > 1,
                               .loss = c->term,
                               .optimizer = read_optimizer(ty_doc_find(r, "optimizer")),
                               .schedule = read_schedule(ty_doc_find(r, "schedule")),
@@ -520,6 +525,7 @@ static void compile(test_case *c)
                               .dump_dir = c->set.dump,
                               .grid = c->set.grid,
                               .cuda_dir = c->set.cuda,
+                              .replicas_alike = true,
                               .plan_only = c->set.cuda};
     if (ty_compile_train(c->model, &c->spec, &opt, &c->program, &err) < 0) {
         if (c->set.backend != TY_BACKEND_CUDA || err.code != TY_E_UNSUPPORTED)
@@ -627,7 +633,7 @@ static bool wanted(const char *name, char *const *names, int n)
 static int usage(void)
 {
     fprintf(stderr, "usage: train_cases [-v] [--interpreter | --grid | --gpu] [--threads N] [--dump DIR] [--cuda DIR]\n"
-                    "                   [--precision bfloat16|float16 WITHIN] DIR [NAME...]\n");
+                    "                   [--replicas N] [--precision bfloat16|float16 WITHIN] DIR [NAME...]\n");
     return 64;
 }
 
@@ -679,6 +685,8 @@ int main(int argc, char **argv)
             set.grid = true;
         else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc)
             set.threads = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--replicas") == 0 && i + 1 < argc)
+            set.replicas = atoi(argv[++i]);
         else if (strcmp(argv[i], "--precision") == 0 && i + 2 < argc) {
             set.precision = precision_of(argv[++i]);
             set.within = atof(argv[++i]);

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Every training case in ../shared arrives at the recorded numbers, compiled and in the interpreter; and the judge can say
+# Every training case in ../shared arrives at the recorded numbers, compiled, in the interpreter, and shared by replicas; and the judge can say
 # no: with a rate changed by a thousandth, or one weight moved, a case must fail.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -13,7 +13,8 @@ fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-for backend in --interpreter ''; do
+# As a step of three replicas that all have the case's batch, the numbers are the same.
+for backend in --interpreter '' '--replicas 3'; do
     tests/train-cases $backend "$cases" >"$scratch/log" 2>&1
     grep -v '^ok ' "$scratch/log" | head -n 100
     read -r p _ f _ s _ < <(tail -n 1 "$scratch/log" | tr -d ',')

@@ -183,6 +183,8 @@ static void batchnorm_gradients(void **state)
                    .check = {.n_in = 3, .in = {GRAD_IN(2, 3, 2, 2), GRAD_IN(3), GRAD_IN(3)}});
     GRADCHECK_NODE("batchnorm of a matrix", TY_OP_BATCHNORM, .attr = {.value = 1e-3},
                    .check = {.n_in = 3, .in = {GRAD_IN(5, 2), GRAD_IN(2), GRAD_IN(2)}});
+    GRADCHECK_NODE("batchnorm over replicas", TY_OP_BATCHNORM, .attr = {.value = 0.1, .replicas = 3},
+                   .check = {.n_in = 3, .in = {GRAD_IN(2, 3, 2, 2), GRAD_IN(3), GRAD_IN(3)}});
     GRADCHECK_NODE("batchnorm of a row", TY_OP_BATCHNORM, .attr = {.value = 0.5},
                    .check = {.n_in = 3, .in = {GRAD_IN(1, 2, 3), GRAD_IN(2), GRAD_IN(2)}});
 }

@@ -1,0 +1,101 @@
+/* across.c - see across.h. */
+#include "compiler/passes/across.h"
+
+#include "compiler/ir/build.h"
+#include "compiler/ops/op.h"
+
+/* Bytes of a bucket: PyTorch's DistributedDataParallel (Li et al., "PyTorch Distributed", VLDB 2020) starts with a
+ * small one, so that the first one travels early, and takes 25 MB then. */
+#define ACROSS_FIRST_BYTES  ((int64_t)1 << 20)
+#define ACROSS_BUCKET_BYTES ((int64_t)25 << 20)
+
+/* Seeds of replicas are so far apart; odd, exact in a double. */
+#define ACROSS_SEEDS 0x9E3779B97F4A7
+
+int ty_across_replicas(const ty_train_spec *spec)
+{
+    return spec->replicas > 1 ? spec->replicas : 1;
+}
+
+int ty_across_check(const ty_train_spec *spec, ty_error *err)
+{
+    if (spec->replicas < 0 || spec->replicas > TY_MAX_REPLICAS)
+        return ty_error_set(err, TY_E_RANGE, "replicas: expected 1 to %d, found %d", TY_MAX_REPLICAS, spec->replicas);
+    if (spec->replicas > 1 && !spec->no_eval && !spec->no_outputs) {
+        ty_error_set(err, TY_E_UNSUPPORTED, "evaluation by %d replicas yields losses and metrics, not model outputs",
+                     spec->replicas);
+        return ty_error_help(err, "set no_outputs, or evaluate with one replica");
+    }
+    return 0;
+}
+
+/* ---- gradients ---- */
+
+/* The first member behind the bucket that begins with `first`. */
+static int across_bucket_end(const ty_param_group *group, int first, const ty_train_spec *spec)
+{
+    int64_t most = spec->bucket_bytes > 0 ? spec->bucket_bytes : ACROSS_BUCKET_BYTES, bytes = 0;
+    int end = first;
+    if (first == 0 && most > ACROSS_FIRST_BYTES)
+        most = ACROSS_FIRST_BYTES;
+    while (end < group->n_members && (end == first || bytes < most))
+        bytes += group->member_elems[end++] * (int64_t)sizeof(float);
+    return end;
+}
+
+/* Gradients of members first .. end - 1, flat. */
+static ty_val across_bucket(const ty_param_set *set, const ty_param_group *group, ty_graph *g, int first, int end)
+{
+    ty_val *part = TY_NEW_ARRAY(set->arena, ty_val, end - first);
+    for (int i = first; i < end; i++)
+        part[i - first] = ty_b_flatten(g, set->param[group->member[i]].grad);
+    return end - first == 1 ? part[0] : ty_b_concat(g, part, end - first, 0);
+}
+
+ty_val ty_across_gradient(const ty_param_set *set, const ty_param_group *group, ty_graph *g, ty_val sums,
+                          const ty_train_spec *spec)
+{
+    ty_val *bucket = TY_NEW_ARRAY(set->arena, ty_val, group->n_members);
+    int n = 0;
+    int64_t lo = 0;
+    for (int first = 0, end; first < group->n_members; first = end) {
+        end = across_bucket_end(group, first, spec);
+        ty_val own = across_bucket(set, group, g, first, end);
+        if (ty_graph_failed(g, NULL))
+            return TY_NONE;
+        int64_t hi = lo + ty_b_dim(g, own, 0);
+        if (sums != TY_NONE)
+            own = ty_b_add(g, ty_b_slice_axis(g, sums, 0, lo, hi), own);
+        bucket[n++] = ty_b_all_reduce(g, own, ty_across_replicas(spec));
+        lo = hi;
+    }
+    return n == 1 ? bucket[0] : ty_b_concat(g, bucket, n, 0);
+}
+
+/* ---- statistics ---- */
+
+void ty_across_mean(ty_graph *g, ty_val *v, int n, int replicas)
+{
+    if (replicas == 1 || n == 0)
+        return;
+    ty_arena *a = ty_graph_arena(g);
+    ty_val *flat = TY_NEW_ARRAY(a, ty_val, n);
+    for (int i = 0; i < n; i++)
+        flat[i] = ty_b_flatten(g, ty_b_cast(g, v[i], TY_F32));
+    ty_val all = ty_b_all_reduce(g, n == 1 ? flat[0] : ty_b_concat(g, flat, n, 0), replicas);
+    all = ty_b_mul_s(g, all, 1.0 / replicas);
+    int64_t at = 0;
+    for (int i = 0; i < n && !ty_graph_failed(g, NULL); i++) {
+        const ty_type t = *ty_graph_type(g, v[i]);
+        ty_val own = ty_b_slice_axis(g, all, 0, at, at + ty_type_elems(&t));
+        v[i] = ty_b_cast(g, ty_b_reshape(g, own, t.rank, t.dim), (ty_dtype)t.dtype);
+        at += ty_type_elems(&t);
+    }
+}
+
+/* ---- random numbers ---- */
+
+ty_val ty_across_seed(ty_graph *g, ty_val seed, ty_val replica)
+{
+    return ty_b_add(g, seed, ty_b_mul(g, replica, ty_b_scalar(g, TY_I64, (double)ACROSS_SEEDS)));
+}
