@@ -4,16 +4,21 @@
  * driver would only punish by chance ends the process with a message: an address outside live memory, memory or waiting
  * inside a capture, a parameter that is no address, something used after it was given back.
  *
+ * Each device has memory, streams and captures of its own, and is used by one thread at a time, whose current context
+ * says which it is.
+ *
  * Work of a stream runs as late as the order that events ask for allows: when the host waits for it. So a host that
  * reads or overwrites too early, and a stream that forgets to wait for another, come to wrong results.
  *
  *     TY_FAKE_TRACE=FILE      a line for each call that changes something
  *     TY_FAKE_STREAMS=ahead   work of every stream but a device's first runs as early as it may, instead
+ *     TY_FAKE_FAIL=1,5        the fifth graph that is started on device 1 fails
  */
 #define _GNU_SOURCE
 #include "fake.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,7 +28,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { MAX_BLOCKS = 256, ALIGN = 256, NAME_BYTES = 64 };
+enum { MAX_BLOCKS = 1024, ALIGN = 256, NAME_BYTES = 64, MAX_DEVICES = 8 };
+
+/* Over what devices share: lists of memory and functions, the trace. Never held while work runs. */
+static pthread_mutex_t shared = PTHREAD_MUTEX_INITIALIZER;
 
 static void trace(const char *fmt, ...)
 {
@@ -31,6 +39,7 @@ static void trace(const char *fmt, ...)
     const char *path = getenv("TY_FAKE_TRACE");
     if (!path)
         return;
+    pthread_mutex_lock(&shared);
     if (!file)
         file = fopen(path, "w");
     va_list args;
@@ -40,6 +49,7 @@ static void trace(const char *fmt, ...)
         fflush(file);
     }
     va_end(args);
+    pthread_mutex_unlock(&shared);
 }
 
 void fake_wrong(const char *fmt, ...)
@@ -59,11 +69,11 @@ typedef struct block {
     char *at;
     size_t bytes;
     bool host;
+    int device; /* that asked for it */
 } block;
 
 static block blocks[MAX_BLOCKS];
 static int n_blocks;
-static size_t used_bytes;
 
 /* ---- streams: work in order, done when somebody needs it ---- */
 
@@ -71,14 +81,18 @@ typedef struct work {
     fake_work_fn *run;
     void *given; /* a copy; owned */
     size_t bytes;
-    CUstream after; /* not NULL: waits until that stream has come as far as `until` */
+    CUstream after; /* not NULL: waits until that stream has come as far as `until`; in a graph, what of it stands in
+                       the list before `until` */
     long until;
+    CUstream stream; /* in a graph: that it was issued to */
     char text[NAME_BYTES];
 } work;
 
 struct CUgraph_st {
     work *list;
     int n;
+    CUstream origin; /* that was captured; others were taken in by events */
+    bool ahead;      /* work of the others as early as it may be */
 };
 
 struct CUstream_st {
@@ -97,9 +111,19 @@ struct CUevent_st {
     CUgraph graph; /* it was recorded in a capture */
 };
 
-static CUstream streams;
-static int n_events;
-static bool has_context;
+static struct CUctx_st {
+    int users; /* of the context */
+    CUstream streams;
+    int n_events;
+    size_t used_bytes;
+    int n_graphs; /* that were started */
+} devices[MAX_DEVICES];
+static __thread struct CUctx_st *now; /* the current context */
+
+static int number_now(void)
+{
+    return (int)(now - devices);
+}
 
 static void run_until(CUstream s, long until)
 {
@@ -117,20 +141,22 @@ static void run_until(CUstream s, long until)
 
 static void run_all(void)
 {
-    for (CUstream s = streams; s; s = s->next)
+    for (CUstream s = now->streams; s; s = s->next)
         run_until(s, s->issued);
 }
 
 static void no_capture(const char *what)
 {
-    for (CUstream s = streams; s; s = s->next)
+    if (!now || now->users == 0)
+        fake_wrong("%s without a context", what);
+    for (CUstream s = now->streams; s; s = s->next)
         if (s->graph)
             fake_wrong("%s while a step is captured", what);
 }
 
 static CUstream known(CUstream stream, const char *what)
 {
-    for (CUstream s = streams; s; s = s->next)
+    for (CUstream s = now ? now->streams : NULL; s; s = s->next)
         if (s == stream)
             return s;
     fake_wrong("%s on a stream that is not there", what);
@@ -152,53 +178,63 @@ static void issue(CUstream s, work w)
         run_until(s, s->issued);
 }
 
-void fake_check(const void *at, size_t bytes, const char *what)
+/* The piece that has these bytes, of this device or of the host; at NULL: there is none. */
+static block find_block(const void *at, size_t bytes)
 {
+    block found = {0};
+    pthread_mutex_lock(&shared);
     for (int i = 0; i < n_blocks; i++)
         if ((const char *)at >= blocks[i].at && (const char *)at + bytes <= blocks[i].at + blocks[i].bytes)
-            return;
+            found = blocks[i];
+    pthread_mutex_unlock(&shared);
+    return found.host || found.device == number_now() ? found : (block){0};
+}
+
+void fake_check(const void *at, size_t bytes, const char *what)
+{
+    if (find_block(at, bytes).at)
+        return;
     fake_wrong("%s: %zu bytes at %p are not inside memory of the device or pinned memory", what, bytes, at);
 }
 
 static unsigned get(size_t bytes, bool host, void **out)
 {
     no_capture("memory is asked for");
-    if (!has_context)
-        fake_wrong("memory without a context");
-    if (!host && used_bytes + bytes > fake_gpu_bytes(0))
+    if (!host && now->used_bytes + bytes > fake_gpu_bytes(number_now()))
         return TY_CU_ERROR_OUT_OF_MEMORY;
     if (n_blocks == MAX_BLOCKS || bytes == 0)
         fake_wrong("memory of %zu bytes, piece %d", bytes, n_blocks);
     size_t room = (bytes + ALIGN - 1) / ALIGN * ALIGN;
     *out = memset(aligned_alloc(ALIGN, room), 0xA5, room); /* nobody may count on zeros */
-    blocks[n_blocks++] = (block){*out, bytes, host};
-    used_bytes += host ? 0 : bytes;
+    pthread_mutex_lock(&shared);
+    blocks[n_blocks++] = (block){*out, bytes, host, number_now()};
+    pthread_mutex_unlock(&shared);
+    now->used_bytes += host ? 0 : bytes;
     trace("%s %zu\n", host ? "pin" : "alloc", bytes);
     return TY_CU_SUCCESS;
 }
 
 static bool is_host(const void *at)
 {
-    for (int i = 0; i < n_blocks; i++)
-        if ((const char *)at >= blocks[i].at && (const char *)at < blocks[i].at + blocks[i].bytes)
-            return blocks[i].host;
-    return false;
+    return find_block(at, 1).host;
 }
 
 static unsigned give(void *at, bool host)
 {
     no_capture("memory is given back");
     run_all(); /* as a driver does */
+    block b = find_block(at, 1);
+    if (b.at != at || b.host != host || b.device != number_now())
+        fake_wrong("memory that is not there is given back");
+    pthread_mutex_lock(&shared);
     for (int i = 0; i < n_blocks; i++)
-        if (blocks[i].at == at && blocks[i].host == host) {
-            used_bytes -= host ? 0 : blocks[i].bytes;
-            trace("%s %zu\n", host ? "unpin" : "free", blocks[i].bytes);
-            free(at);
+        if (blocks[i].at == at)
             blocks[i] = blocks[--n_blocks];
-            return TY_CU_SUCCESS;
-        }
-    fake_wrong("memory that is not there is given back");
-    return 1;
+    pthread_mutex_unlock(&shared);
+    now->used_bytes -= host ? 0 : b.bytes;
+    trace("%s %zu\n", host ? "unpin" : "free", b.bytes);
+    free(at);
+    return TY_CU_SUCCESS;
 }
 
 unsigned cuMemAlloc_v2(CUdeviceptr *at, size_t bytes)
@@ -227,8 +263,8 @@ unsigned cuMemFreeHost(void *at)
 
 unsigned cuMemGetInfo_v2(size_t *free, size_t *total)
 {
-    *total = fake_gpu_bytes(0);
-    *free = *total - used_bytes;
+    *total = fake_gpu_bytes(number_now());
+    *free = *total - now->used_bytes;
     return TY_CU_SUCCESS;
 }
 
@@ -236,38 +272,47 @@ unsigned cuMemGetInfo_v2(size_t *free, size_t *total)
 
 unsigned cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
-    (void)device;
-    has_context = true;
-    *context = (CUcontext)&has_context;
+    if (device < 0 || device >= MAX_DEVICES)
+        fake_wrong("a context of device %d", device);
+    devices[device].users++;
+    *context = &devices[device];
     return TY_CU_SUCCESS;
+}
+
+static void nothing_is_left(int device)
+{
+    for (int i = 0; i < n_blocks; i++)
+        if (blocks[i].device == device)
+            fake_wrong("%zu bytes of memory are left behind on device %d", blocks[i].bytes, device);
+    if (devices[device].streams)
+        fake_wrong("a stream is left behind on device %d", device);
+    if (devices[device].n_events > 0)
+        fake_wrong("%d events are left behind on device %d", devices[device].n_events, device);
 }
 
 unsigned cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
-    (void)device;
-    if (n_blocks > 0)
-        fake_wrong("%d pieces of memory are left behind", n_blocks);
-    if (streams)
-        fake_wrong("a stream is left behind");
-    if (n_events > 0)
-        fake_wrong("%d events are left behind", n_events);
-    has_context = false;
+    pthread_mutex_lock(&shared);
+    if (--devices[device].users == 0)
+        nothing_is_left(device);
+    pthread_mutex_unlock(&shared);
     return TY_CU_SUCCESS;
 }
 
 unsigned cuCtxSetCurrent(CUcontext context)
 {
-    (void)context;
+    now = context;
     return TY_CU_SUCCESS;
 }
 
 unsigned cuStreamCreate(CUstream *stream, unsigned flags)
 {
     (void)flags;
+    no_capture("a stream is made");
     CUstream s = calloc(1, sizeof *s);
-    s->first = !streams;
-    s->next = streams;
-    streams = s;
+    s->first = !now->streams;
+    s->next = now->streams;
+    now->streams = s;
     *stream = s;
     return TY_CU_SUCCESS;
 }
@@ -276,7 +321,7 @@ unsigned cuStreamDestroy_v2(CUstream stream)
 {
     known(stream, "giving back");
     run_all();
-    for (CUstream *p = &streams; *p; p = &(*p)->next)
+    for (CUstream *p = &now->streams; *p; p = &(*p)->next)
         if (*p == stream) {
             *p = stream->next;
             break;
@@ -301,21 +346,22 @@ unsigned cuEventCreate(CUevent *event, unsigned flags)
     (void)flags;
     no_capture("an event is made");
     *event = calloc(1, sizeof **event);
-    n_events++;
+    now->n_events++;
     return TY_CU_SUCCESS;
 }
 
 unsigned cuEventDestroy_v2(CUevent event)
 {
     free(event);
-    n_events--;
+    now->n_events--;
     return TY_CU_SUCCESS;
 }
 
 unsigned cuEventRecord(CUevent event, CUstream stream)
 {
     known(stream, "an event is recorded");
-    *event = (struct CUevent_st){stream, stream->issued, stream->graphs, stream->graph};
+    long until = stream->graph ? stream->graph->n : stream->issued;
+    *event = (struct CUevent_st){stream, until, stream->graphs, stream->graph};
     if (!stream->graph)
         trace("record\n");
     return TY_CU_SUCCESS;
@@ -331,6 +377,14 @@ unsigned cuEventSynchronize(CUevent event)
     return TY_CU_SUCCESS;
 }
 
+static void add_to_graph(CUstream stream, work w)
+{
+    CUgraph g = stream->graph;
+    w.stream = stream;
+    g->list = realloc(g->list, sizeof *g->list * (size_t)(g->n + 1));
+    g->list[g->n++] = w;
+}
+
 /* An event of a capture takes the stream that waits for it into the capture. */
 unsigned cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 {
@@ -338,6 +392,7 @@ unsigned cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
     known(stream, "waiting for an event");
     if (event->graph) {
         stream->graph = event->graph;
+        add_to_graph(stream, (work){.after = event->stream, .until = event->until, .text = "after"});
         return TY_CU_SUCCESS;
     }
     trace("after\n");
@@ -352,14 +407,12 @@ unsigned fake_do(CUstream stream, fake_work_fn *run, const void *given, size_t b
 {
     work w = {.run = run, .given = memcpy(malloc(bytes), given, bytes), .bytes = bytes};
     snprintf(w.text, sizeof w.text, "%s", text);
-    CUgraph g = known(stream, text)->graph;
-    if (!g) {
-        trace("%s\n", text);
-        issue(stream, w);
+    if (known(stream, text)->graph) {
+        add_to_graph(stream, w);
         return TY_CU_SUCCESS;
     }
-    g->list = realloc(g->list, sizeof *g->list * (size_t)(g->n + 1));
-    g->list[g->n++] = w;
+    trace("%s\n", text);
+    issue(stream, w);
     return TY_CU_SUCCESS;
 }
 
@@ -368,49 +421,8 @@ unsigned cuStreamBeginCapture_v2(CUstream stream, unsigned mode)
     (void)mode;
     no_capture("a capture begins");
     known(stream, "a capture")->graph = calloc(1, sizeof *stream->graph);
+    stream->graph->origin = stream;
     return TY_CU_SUCCESS;
-}
-
-unsigned cuStreamEndCapture(CUstream stream, CUgraph *graph)
-{
-    *graph = known(stream, "a capture")->graph;
-    if (!*graph)
-        fake_wrong("a capture ends that did not begin");
-    for (CUstream s = streams; s; s = s->next)
-        if (s->graph == *graph)
-            s->graph = NULL;
-    trace("captured %d\n", (*graph)->n);
-    return TY_CU_SUCCESS;
-}
-
-unsigned cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
-{
-    (void)flags;
-    CUgraph copy = malloc(sizeof *copy);
-    *copy = (struct CUgraph_st){malloc(sizeof *copy->list * (size_t)(graph->n + 1)), graph->n};
-    for (int i = 0; i < graph->n; i++) {
-        copy->list[i] = graph->list[i];
-        copy->list[i].given = memcpy(malloc(graph->list[i].bytes), graph->list[i].given, graph->list[i].bytes);
-    }
-    *exec = (CUgraphExec)copy;
-    return TY_CU_SUCCESS;
-}
-
-static void run_graph(const void *given)
-{
-    const struct CUgraph_st *g = *(CUgraph const *)given;
-    for (int i = 0; i < g->n; i++)
-        g->list[i].run(g->list[i].given);
-}
-
-unsigned cuGraphLaunch(CUgraphExec exec, CUstream stream)
-{
-    char text[NAME_BYTES];
-    CUgraph g = (CUgraph)exec;
-    no_capture("a graph is started");
-    snprintf(text, sizeof text, "graph %d", g->n);
-    known(stream, text)->graphs++;
-    return fake_do(stream, run_graph, &g, sizeof g, text);
 }
 
 static void free_graph(CUgraph graph)
@@ -419,6 +431,102 @@ static void free_graph(CUgraph graph)
         free(graph->list[i].given);
     free(graph->list);
     free(graph);
+}
+
+/* Runs what of stream `s` stands before place `until` and is not done, and what that waits for. */
+static void run_part(const struct CUgraph_st *g, bool *done, CUstream s, long until)
+{
+    for (long i = 0; i < until; i++) {
+        const work *w = &g->list[i];
+        if (w->stream != s || done[i])
+            continue;
+        done[i] = true;
+        if (w->after)
+            run_part(g, done, w->after, w->until);
+        else if (w->run)
+            w->run(w->given);
+    }
+}
+
+/* Work that nobody waits for is no part of a capture that a driver takes. */
+static bool is_joined(const struct CUgraph_st *g)
+{
+    struct CUgraph_st dry = {malloc(sizeof *g->list * (size_t)(g->n + 1)), g->n, g->origin, false};
+    bool *done = calloc((size_t)g->n + 1, sizeof *done), joined = true;
+    for (int i = 0; i < g->n; i++) {
+        dry.list[i] = g->list[i];
+        dry.list[i].run = NULL;
+    }
+    run_part(&dry, done, g->origin, g->n);
+    for (int i = 0; i < g->n; i++)
+        joined = joined && done[i];
+    free(dry.list);
+    free(done);
+    return joined;
+}
+
+unsigned cuStreamEndCapture(CUstream stream, CUgraph *graph)
+{
+    *graph = known(stream, "a capture")->graph;
+    if (!*graph)
+        fake_wrong("a capture ends that did not begin");
+    for (CUstream s = now->streams; s; s = s->next)
+        if (s->graph == *graph)
+            s->graph = NULL;
+    if (!is_joined(*graph)) {
+        free_graph(*graph);
+        *graph = NULL;
+        return 904; /* CUDA_ERROR_STREAM_CAPTURE_UNJOINED */
+    }
+    trace("captured %d\n", (*graph)->n);
+    return TY_CU_SUCCESS;
+}
+
+unsigned cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
+{
+    (void)flags;
+    CUgraph copy = malloc(sizeof *copy);
+    const char *order = getenv("TY_FAKE_STREAMS");
+    *copy = (struct CUgraph_st){malloc(sizeof *copy->list * (size_t)(graph->n + 1)), graph->n, graph->origin,
+                                order && strcmp(order, "ahead") == 0};
+    for (int i = 0; i < graph->n; i++) {
+        work *w = &copy->list[i];
+        *w = graph->list[i];
+        if (w->given)
+            w->given = memcpy(malloc(w->bytes), w->given, w->bytes);
+    }
+    *exec = (CUgraphExec)copy;
+    return TY_CU_SUCCESS;
+}
+
+static void run_graph(const void *given)
+{
+    const struct CUgraph_st *g = *(CUgraph const *)given;
+    bool *done = calloc((size_t)g->n + 1, sizeof *done);
+    for (int i = 0; i < g->n && g->ahead; i++)
+        run_part(g, done, g->list[i].stream, i + 1);
+    run_part(g, done, g->origin, g->n);
+    free(done);
+}
+
+static bool is_to_fail(void)
+{
+    const char *fail = getenv("TY_FAKE_FAIL");
+    int device, count;
+    now->n_graphs++;
+    return fail && sscanf(fail, "%d,%d", &device, &count) == 2 && device == number_now() && count == now->n_graphs;
+}
+
+unsigned cuGraphLaunch(CUgraphExec exec, CUstream stream)
+{
+    char text[NAME_BYTES];
+    CUgraph g = (CUgraph)exec;
+    no_capture("a graph is started");
+    if (is_to_fail())
+        return 700; /* CUDA_ERROR_ILLEGAL_ADDRESS */
+    snprintf(text, sizeof text, "graph %d", g->n);
+    known(stream, text)->graphs++;
+    return fake_do(stream, run_graph, &g, sizeof g, text);
 }
 
 unsigned cuGraphDestroy(CUgraph graph)
@@ -528,8 +636,10 @@ unsigned cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     if (!run || !n)
         return 500; /* CUDA_ERROR_NOT_FOUND */
     CUfunction f = malloc(sizeof *f);
+    pthread_mutex_lock(&shared);
     f->next = functions;
     functions = f;
+    pthread_mutex_unlock(&shared);
     f->n = *n;
     memcpy(&f->run, &run, sizeof run);
     snprintf(f->name, sizeof f->name, "%s", name);

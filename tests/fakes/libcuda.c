@@ -53,7 +53,9 @@ unsigned cuDriverGetVersion(int *version)
 
 unsigned cuGetErrorString(unsigned error, const char **text)
 {
-    *text = error == 803 ? "system has unsupported display driver / cuda driver combination" : NULL;
+    *text = error == 803   ? "system has unsupported display driver / cuda driver combination"
+            : error == 700 ? "an illegal memory access was encountered"
+                           : NULL;
     return *text ? TY_CU_SUCCESS : 1;
 }
 
