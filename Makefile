@@ -29,7 +29,7 @@ LIB     = $(B)/libtrainyard.a
 UNITS   = $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/*.c))
 TOOLS   = $(patsubst tests/tools/%.c,$(B)/tools/%,$(wildcard tests/tools/*.c))
 FAKES   = $(patsubst tests/fakes/lib%.c,$(B)/fakes/lib%.so.1,$(wildcard tests/fakes/lib*.c)) \
-          $(addprefix $(B)/fakes/gpu/,libnvrtc.so.13 libcublasLt.so.13 libcudnn.so.9)
+          $(addprefix $(B)/fakes/gpu/,libnvrtc.so.13 libcublasLt.so.13 libcudnn.so.9 libnccl.so.2)
 TARGETS = $(patsubst tests/fuzz/%.c,%,$(filter-out %.main.c,$(wildcard tests/fuzz/*.c)))
 
 Q   := $(if $(filter 0,$(V)),@)
@@ -85,6 +85,7 @@ $(B)/fakes/lib%.so.1: tests/fakes/lib%.c tests/fakes/driver.c tests/fakes/fake.h
 $(B)/fakes/gpu/libnvrtc.so.13: tests/fakes/gpu/libnvrtc.c
 $(B)/fakes/gpu/libcublasLt.so.13: tests/fakes/gpu/libcublasLt.c tests/fakes/gpu/element.h
 $(B)/fakes/gpu/libcudnn.so.9: tests/fakes/gpu/libcudnn.c tests/fakes/gpu/element.h
+$(B)/fakes/gpu/libnccl.so.2: tests/fakes/gpu/libnccl.c tests/fakes/gpu/element.h
 $(B)/fakes/gpu/%: tests/fakes/fake.h compiler/target/cuda/api.h compiler/target/cuda/head.c Makefile
 	$(call say,CC)
 	@mkdir -p $(@D)

@@ -310,6 +310,10 @@ static int compile_cuda(ty_program *p, const ty_compile_options *opt, ty_error *
                                       .n_facts = ty_program_facts(p, opt, compile_fuse_for(opt), fact)},
                             .state = p->state,
                             .phases = &p->report.phases};
+    const ty_mirror_options mirror = {.each = cuda,
+                                      .devices = opt->gpus ? opt->gpus : &opt->gpu,
+                                      .n = opt->gpus ? opt->n_gpus : 1,
+                                      .how = opt->cross_device};
     ty_cuda_report planned;
     if (opt->plan_only && opt->cuda_dir) /* what nothing computes yet is left too */
         return 0;
@@ -319,10 +323,10 @@ static int compile_cuda(ty_program *p, const ty_compile_options *opt, ty_error *
     }
     start = ty_clock_ns();
     if (opt->plan_only ? ty_cuda_measure(plans, n_plans, &cuda, &planned, err)
-                       : ty_cuda_new(plans, n_plans, &cuda, &p->cuda, err))
+                       : ty_mirror_new(plans, n_plans, &mirror, &p->cuda, err))
         return -1;
     p->report.cc_ms = opt->plan_only ? 0 : compile_ms(start);
-    compile_report_cuda(p, opt->plan_only ? &planned : ty_cuda_report_of(p->cuda));
+    compile_report_cuda(p, opt->plan_only ? &planned : ty_mirror_report_of(p->cuda));
     return 0;
 }
 
@@ -449,7 +453,11 @@ static int compile_fit(ty_program *p, uint32_t tapes, const ty_compile_options *
 /* Calls between replicas need replicas, unless one speaks for all. */
 static int compile_check_replicas(const ty_program *p, const ty_compile_options *opt, ty_error *err)
 {
-    if (p->replicas == 1 || opt->replicas_alike || opt->plan_only || opt->stop_after || opt->backend == TY_BACKEND_CUDA)
+    bool runs = !opt->plan_only && !opt->stop_after;
+    int n_gpus = opt->gpus ? opt->n_gpus : 1;
+    if (runs && opt->backend == TY_BACKEND_CUDA && n_gpus != p->replicas)
+        return ty_error_set(err, TY_E_CONFIG, "replicas: %d on %d GPUs, each of which runs one", p->replicas, n_gpus);
+    if (!runs || p->replicas == 1 || opt->replicas_alike || opt->backend == TY_BACKEND_CUDA)
         return 0;
     ty_error_set(err, TY_E_UNSUPPORTED, "replicas: %d on the CPU, where there is nothing yet that they exchange by",
                  p->replicas);

@@ -364,12 +364,9 @@ typedef struct ty_train_spec {
     const ty_metric *metrics;
     int n_metrics;
     int accumulate; /* micro-batches a step, >= 1 */
-    int replicas;   /* that share each step, every one with a batch of its own of `inputs`' shapes; 0 or 1: one. The
-                       loss, its gradient and the metrics are those of all batches together (compiler/passes/across.h).
-                       "valid" counts all rows */
+    int replicas;   /* that share each step, each with a batch of `inputs`' shapes: compiler/passes/across.h; 0: one */
     int64_t bucket_bytes;   /* gradients that replicas add up at once, at least; 0: 25 MiB */
-    bool batch_norm_across; /* the statistics of a batch norm too; else each replica has its own, and the running ones
-                               are their mean */
+    bool batch_norm_across; /* batch norm by the statistics of all replicas; else each has its own */
     uint64_t seed;
     ty_precision precision;
     const char *const *keep_float32; /* names or shell patterns of layers whose products stay float32 */
@@ -388,9 +385,13 @@ typedef struct ty_train_spec {
 /* CUDA: TY_E_UNSUPPORTED where an op of the step has nothing that computes it on a GPU. */
 typedef enum ty_backend { TY_BACKEND_CPU, TY_BACKEND_INTERPRETER, TY_BACKEND_CUDA } ty_backend;
 
+/* How replicas on the GPUs of a host add up: compiler/target/cuda/nccl.h. */
+typedef enum ty_cross_device { TY_CROSS_NCCL, TY_CROSS_HIERARCHICAL, TY_CROSS_ONE_DEVICE, TY_N_CROSS } ty_cross_device;
+enum { TY_MAX_GPUS = 64 };
+
 typedef struct ty_compile_options {
     ty_backend backend;
-    int gpu;            /* CUDA: its number, from 0 */
+    int gpu;            /* CUDA: its number, from 0; if gpus is NULL */
     int gpu_capability; /* CUDA, plan_only: of the GPU whose kernels are looked for in the cache; 0: none */
     int threads;        /* 0: all cores */
     bool deterministic_strict;
@@ -408,8 +409,10 @@ typedef struct ty_compile_options {
     const char *const *skip_passes; /* names of passes to leave out, to see what each is worth: attend, mask, layout,
                                        winograd, accumulate, bucket, split */
     int n_skip_passes;
-    bool replicas_alike;  /* of spec.replicas one is run, and whatever it gives the others they give too: a step whose
-                             replicas all have the same batch, for tests */
+    const int *gpus; /* CUDA: numbers of the GPUs of this host, each of which runs a replica: spec.replicas of them */
+    int n_gpus;      /* 0: one */
+    ty_cross_device cross_device;
+    bool replicas_alike;  /* of spec.replicas one is run and speaks for all, as if all had its batch: for tests */
     bool grid;            /* kernels are printed as for a GPU and run on the host, a thread at a time: for tests */
     const char *cuda_dir; /* kernels are printed as CUDA C too and left here (compiler/target/cuda/build.h): for tests;
                              NULL: not */
@@ -549,6 +552,8 @@ const char *ty_program_output_name(const ty_program *p, ty_run run, int i);
  * are read, and say so after they were written. */
 int ty_program_fetch_states(ty_program *p, ty_error *err);
 void ty_program_states_changed(ty_program *p);
+/* Fetches them, and refuses if replicas on several GPUs do not hold the same bytes. */
+int ty_program_check_replicas(ty_program *p, ty_error *err);
 int ty_program_n_states(const ty_program *p);
 ty_tensor ty_program_state(const ty_program *p, int i, const char **name);
 /* Named weights (parameters and buffers) as the model file names them. */

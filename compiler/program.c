@@ -22,7 +22,7 @@ void ty_program_free(ty_program *p)
     ty_load_end(p);
     ty_cpu_free(p->cpu);
     ty_interp_free(p->interp);
-    ty_cuda_free(p->cuda);
+    ty_mirror_free(p->cuda);
     for (int i = 0; i < TY_N_RUNS; i++) {
         ty_plan_free(p->plan[i]);
         ty_fusion_free(p->fusion[i]);
@@ -104,19 +104,19 @@ void ty_program_point_results(ty_program *p, ty_run run, const void *const *inpu
 
 static int program_start_on_gpu(ty_program *p, ty_run run, const void *const *inputs, ty_error *err)
 {
-    if (!p->on_gpu && ty_cuda_upload(p->cuda, err) < 0)
+    if (!p->on_gpu && ty_mirror_upload(p->cuda, err) < 0)
         return -1;
     p->on_gpu = true;
-    return ty_cuda_start(p->cuda, p->plan_of[run], inputs, err);
+    return ty_mirror_start(p->cuda, p->plan_of[run], inputs, err);
 }
 
 static int program_finish_on_gpu(ty_program *p, ty_run run, ty_error *err)
 {
-    if (ty_cuda_finish(p->cuda, p->plan_of[run], err) < 0)
+    if (ty_mirror_finish(p->cuda, p->plan_of[run], err) < 0)
         return -1;
     for (int i = 0; i < p->n_outputs[run]; i++)
-        p->result[run][i].data = (void *)(uintptr_t)ty_cuda_value(p->cuda, p->plan_of[run],
-                                                                  ty_graph_output(p->graph, p->output[run][i])->val);
+        p->result[run][i].data = (void *)(uintptr_t)ty_mirror_value(p->cuda, p->plan_of[run],
+                                                                    ty_graph_output(p->graph, p->output[run][i])->val);
     return 0;
 }
 
@@ -129,7 +129,7 @@ int ty_program_start(ty_program *p, ty_run run, const void *const *inputs, ty_er
 {
     if (p->backend != TY_BACKEND_CUDA)
         return ty_program_run(p, run, inputs, err);
-    return ty_program_can_run(p, run, err) < 0 ? -1 : program_start_on_gpu(p, run, inputs, err);
+    return ty_program_can_run(p, run, err) < 0 ? -1 : program_start_on_gpu(p, run, ty_program_inputs(p, inputs), err);
 }
 
 int ty_program_finish(ty_program *p, ty_run run, ty_error *err)
@@ -139,7 +139,12 @@ int ty_program_finish(ty_program *p, ty_run run, ty_error *err)
 
 int ty_program_fetch_states(ty_program *p, ty_error *err)
 {
-    return p->on_gpu ? ty_cuda_download(p->cuda, err) : 0;
+    return p->on_gpu ? ty_mirror_download(p->cuda, err) : 0;
+}
+
+int ty_program_check_replicas(ty_program *p, ty_error *err)
+{
+    return ty_program_fetch_states(p, err) < 0 ? -1 : p->on_gpu ? ty_mirror_check(p->cuda, err) : 0;
 }
 
 void ty_program_states_changed(ty_program *p)
@@ -155,7 +160,7 @@ int ty_program_run_timed(ty_program *p, ty_run run, const void *const *inputs, i
     if (p->backend == TY_BACKEND_INTERPRETER)
         return ty_program_interpret(p, run, inputs, err);
     if (p->backend == TY_BACKEND_CUDA)
-        return program_start_on_gpu(p, run, inputs, err) < 0 || ty_cuda_drain(p->cuda, p->plan_of[run], err) < 0
+        return program_start_on_gpu(p, run, inputs, err) < 0 || ty_mirror_drain(p->cuda, p->plan_of[run], err) < 0
                    ? -1
                    : program_finish_on_gpu(p, run, err);
     ty_cpu_run(p->cpu, p->plan_of[run], inputs, call_ns);

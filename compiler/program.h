@@ -7,7 +7,7 @@
 #include "compiler/ir/interpret.h"
 #include "compiler/passes/plan.h"
 #include "compiler/target/cpu/cpu.h"
-#include "compiler/target/cuda/cuda.h"
+#include "compiler/target/cuda/mirror.h"
 
 /* A weight of the model file and the memory where it lives now. */
 typedef struct ty_weight_place {
@@ -41,7 +41,7 @@ struct ty_program {
     ty_plan *plan[TY_N_RUNS];
     ty_cpu *cpu;                  /* TY_BACKEND_CPU */
     ty_interp *interp;            /* TY_BACKEND_INTERPRETER */
-    ty_cuda *cuda;                /* TY_BACKEND_CUDA */
+    ty_mirror *cuda;              /* TY_BACKEND_CUDA */
     bool on_gpu;                  /* the GPU has the states; what is in `state` may be old */
     int *output[TY_N_RUNS];       /* numbers of the graph's outputs on each tape */
     ty_tensor *result[TY_N_RUNS]; /* beside them */

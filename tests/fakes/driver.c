@@ -12,7 +12,8 @@
  *
  *     TY_FAKE_TRACE=FILE      a line for each call that changes something
  *     TY_FAKE_STREAMS=ahead   work of every stream but a device's first runs as early as it may, instead
- *     TY_FAKE_FAIL=1,5        the fifth graph that is started on device 1 fails
+ *     TY_FAKE_FAIL=1,5        the fifth graph that is started on device 1 is refused
+ *     TY_FAKE_FAIL=1,5,later  it never runs, which the host hears when it waits
  */
 #define _GNU_SOURCE
 #include "fake.h"
@@ -117,6 +118,7 @@ static struct CUctx_st {
     int n_events;
     size_t used_bytes;
     int n_graphs; /* that were started */
+    bool broken;  /* nothing runs any more */
 } devices[MAX_DEVICES];
 static __thread struct CUctx_st *now; /* the current context */
 
@@ -317,6 +319,18 @@ unsigned cuStreamCreate(CUstream *stream, unsigned flags)
     return TY_CU_SUCCESS;
 }
 
+unsigned cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+    *least = 0;
+    *greatest = -5;
+    return TY_CU_SUCCESS;
+}
+
+unsigned cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
+{
+    return priority > 0 || priority < -5 ? 1 : cuStreamCreate(stream, flags);
+}
+
 unsigned cuStreamDestroy_v2(CUstream stream)
 {
     known(stream, "giving back");
@@ -336,7 +350,7 @@ unsigned cuStreamSynchronize(CUstream stream)
     no_capture("the stream is waited for");
     trace("wait\n");
     run_until(known(stream, "waiting"), stream->issued);
-    return TY_CU_SUCCESS;
+    return now->broken ? 700 : TY_CU_SUCCESS;
 }
 
 /* ---- events ---- */
@@ -374,7 +388,7 @@ unsigned cuEventSynchronize(CUevent event)
     trace("await %ld\n", event->stream ? event->stream->graphs - event->graphs : 0);
     if (event->stream)
         run_until(event->stream, event->until);
-    return TY_CU_SUCCESS;
+    return now->broken ? 700 : TY_CU_SUCCESS;
 }
 
 static void add_to_graph(CUstream stream, work w)
@@ -522,8 +536,10 @@ unsigned cuGraphLaunch(CUgraphExec exec, CUstream stream)
     char text[NAME_BYTES];
     CUgraph g = (CUgraph)exec;
     no_capture("a graph is started");
-    if (is_to_fail())
-        return 700; /* CUDA_ERROR_ILLEGAL_ADDRESS */
+    if (is_to_fail() || now->broken) {
+        now->broken = true;
+        return strstr(getenv("TY_FAKE_FAIL"), "later") ? TY_CU_SUCCESS : 700; /* CUDA_ERROR_ILLEGAL_ADDRESS */
+    }
     snprintf(text, sizeof text, "graph %d", g->n);
     known(stream, text)->graphs++;
     return fake_do(stream, run_graph, &g, sizeof g, text);

@@ -1,10 +1,11 @@
 /* train_cases.c - trains every case of a folder like shared/data/train-cases and compares with what PyTorch got.
  *
  *     train_cases [-v] [--interpreter | --grid | --gpu] [--threads N] [--dump DIR] [--cuda DIR] [--replicas N]
- *                 DIR [NAME...]
+ *                 [--gpus N [--cross-device HOW]] DIR [NAME...]
  *
  * With --replicas N the step is one that N replicas share, of which one is run and speaks for all: each has the case's
- * batch, so that all numbers are the case's. With --gpu what nothing computes on a GPU is left out. With --cuda nothing
+ * batch, so that all numbers are the case's. With --gpu what nothing computes on a GPU is left out.
+ * With --gpus N the batch is divided among so many GPUs, which must end with the same bits. With --cuda nothing
  * is trained: kernels are left in a folder as CUDA C (ty_compile_options.cuda_dir).
  *
  * A case is a folder with recipe.yaml, model.onnx, batches, expected.json and final.npz; the README beside them says
@@ -37,7 +38,8 @@
 typedef struct settings {
     bool verbose, grid;
     ty_backend backend;
-    int threads, replicas;
+    int threads, replicas, n_gpus;
+    ty_cross_device cross_device;
     const char *dump, *cuda;
     ty_precision precision;
     double within; /* relative, of the curve of losses in mixed precision */
@@ -167,6 +169,17 @@ static const char *const *plain_list(test_case *c, const ty_doc *list, int *n)
 /* ---- recipe to spec -------------------------------------------------------------------------------------------------
  */
 
+/* The part of a batch that one GPU gets. */
+static void divide(test_case *c, ty_type *batch)
+{
+    if (batch->dim[0] % c->set.n_gpus) {
+        printf("skip: %s: %" PRId64 " rows for %d GPUs\n", c->folder, batch->dim[0], c->set.n_gpus);
+        fflush(stdout);
+        exit(SKIPPED);
+    }
+    batch->dim[0] /= c->set.n_gpus;
+}
+
 static void add_input(test_case *c, const char *name, const char *file)
 {
     for (int i = 0; i < c->spec.n_inputs; i++)
@@ -179,6 +192,8 @@ static void add_input(test_case *c, const char *name, const char *file)
     const ty_type *all = &c->stack[k].type;
     c->binding[k] = (ty_binding){name, ty_type_make((ty_dtype)all->dtype, all->rank - 1, all->dim + 1)};
     c->n_batches = all->dim[0];
+    if (c->set.n_gpus > 1 && all->rank > 1)
+        divide(c, &c->binding[k].type);
 }
 
 static void read_term(test_case *c, const ty_doc *d)
@@ -276,6 +291,7 @@ static void read_spec(test_case *c)
     c->spec = (ty_train_spec){.inputs = c->binding,
                               .precision = c->set.precision,
                               .replicas = c->set.replicas,
+                              .batch_norm_across = c->set.n_gpus > 1,
                               .bucket_bytes = 4096,
                               .no_outputs = c->set.replicas > 1,
                               .loss = c->term,
@@ -354,14 +370,23 @@ static double tolerance(const test_case *c, const char *key)
 /* ---- running --------------------------------------------------------------------------------------------------------
  */
 
+/* Of a batch, whatever part of it a GPU gets. */
+static size_t all_bytes(const test_case *c, int input)
+{
+    const ty_type *stack = &c->stack[input].type;
+    return stack->dim[0] ? ty_type_bytes(stack) / (size_t)stack->dim[0] : 0;
+}
+
 static void run(test_case *c, ty_run tape, int64_t batch)
 {
     const void *inputs[MAX_INPUTS];
     ty_error err;
     for (int i = 0; i < c->spec.n_inputs; i++)
-        inputs[i] = (const char *)c->stack[i].data + (size_t)batch * ty_type_bytes(&c->binding[i].type);
-    if (ty_program_run(c->program, tape, inputs, &err) < 0)
+        inputs[i] = (const char *)c->stack[i].data + (size_t)batch * all_bytes(c, i);
+    if (ty_program_run(c->program, tape, inputs, &err) < 0) {
+        ty_program_free(c->program);
         die("run", &err);
+    }
 }
 
 static double result(const test_case *c, ty_run tape, const char *name)
@@ -519,6 +544,7 @@ static void compare_weights(test_case *c)
 
 static void compile(test_case *c)
 {
+    static const int numbers[] = {0, 1, 2, 3, 4, 5, 6, 7};
     ty_error err;
     ty_compile_options opt = {.backend = c->set.backend,
                               .threads = c->set.threads,
@@ -526,6 +552,9 @@ static void compile(test_case *c)
                               .grid = c->set.grid,
                               .cuda_dir = c->set.cuda,
                               .replicas_alike = true,
+                              .gpus = c->set.n_gpus ? numbers : NULL,
+                              .n_gpus = c->set.n_gpus,
+                              .cross_device = c->set.cross_device,
                               .plan_only = c->set.cuda};
     if (ty_compile_train(c->model, &c->spec, &opt, &c->program, &err) < 0) {
         if (c->set.backend != TY_BACKEND_CUDA || err.code != TY_E_UNSUPPORTED)
@@ -554,6 +583,9 @@ static void follow(test_case *c)
     evaluate(c, (c->steps * c->spec.accumulate - 1) % c->n_batches, "eval_loss_after");
     if (c->set.precision == TY_PRECISION_FLOAT32)
         compare_weights(c);
+    ty_error err;
+    if (ty_program_check_replicas(c->program, &err) < 0)
+        die("replicas", &err);
 }
 
 static int run_case(const char *folder, const char *name, const settings *set)
@@ -633,7 +665,8 @@ static bool wanted(const char *name, char *const *names, int n)
 static int usage(void)
 {
     fprintf(stderr, "usage: train_cases [-v] [--interpreter | --grid | --gpu] [--threads N] [--dump DIR] [--cuda DIR]\n"
-                    "                   [--replicas N] [--precision bfloat16|float16 WITHIN] DIR [NAME...]\n");
+                    "                   [--replicas N] [--gpus N [--cross-device HOW]] [--precision bfloat16|float16 "
+                    "WITHIN] DIR [NAME...]\n");
     return 64;
 }
 
@@ -670,6 +703,13 @@ static ty_precision precision_of(const char *name)
                                           : TY_N_PRECISIONS;
 }
 
+static ty_cross_device cross_device_of(const char *name)
+{
+    return strcmp(name, "hierarchical_copy") == 0         ? TY_CROSS_HIERARCHICAL
+           : strcmp(name, "reduction_to_one_device") == 0 ? TY_CROSS_ONE_DEVICE
+                                                          : TY_CROSS_NCCL;
+}
+
 int main(int argc, char **argv)
 {
     settings set = {0};
@@ -687,6 +727,10 @@ int main(int argc, char **argv)
             set.threads = atoi(argv[++i]);
         else if (strcmp(argv[i], "--replicas") == 0 && i + 1 < argc)
             set.replicas = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--gpus") == 0 && i + 1 < argc)
+            set.n_gpus = set.replicas = atoi(argv[++i]), set.backend = TY_BACKEND_CUDA;
+        else if (strcmp(argv[i], "--cross-device") == 0 && i + 1 < argc)
+            set.cross_device = cross_device_of(argv[++i]);
         else if (strcmp(argv[i], "--precision") == 0 && i + 2 < argc) {
             set.precision = precision_of(argv[++i]);
             set.within = atof(argv[++i]);

@@ -40,6 +40,17 @@ static void test_constants(void **state)
     assert_int_equal(TY_CU_EVENT_BLOCKING_SYNC, CU_EVENT_BLOCKING_SYNC);
     assert_int_equal(TY_CU_EVENT_DISABLE_TIMING, CU_EVENT_DISABLE_TIMING);
     assert_int_equal(TY_CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    assert_int_equal(TY_NCCL_INT8, ncclInt8);
+    assert_int_equal(TY_NCCL_UINT8, ncclUint8);
+    assert_int_equal(TY_NCCL_INT32, ncclInt32);
+    assert_int_equal(TY_NCCL_UINT32, ncclUint32);
+    assert_int_equal(TY_NCCL_INT64, ncclInt64);
+    assert_int_equal(TY_NCCL_UINT64, ncclUint64);
+    assert_int_equal(TY_NCCL_FLOAT16, ncclFloat16);
+    assert_int_equal(TY_NCCL_FLOAT32, ncclFloat32);
+    assert_int_equal(TY_NCCL_FLOAT64, ncclFloat64);
+    assert_int_equal(TY_NCCL_BFLOAT16, ncclBfloat16);
+    assert_int_equal(TY_NCCL_SUM, ncclSum);
     assert_int_equal(TY_CUDA_R_32F, CUDA_R_32F);
     assert_int_equal(TY_CUDA_R_64F, CUDA_R_64F);
     assert_int_equal(TY_CUDA_R_16F, CUDA_R_16F);

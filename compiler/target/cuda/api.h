@@ -27,6 +27,7 @@ typedef struct cublaslt_desc *cublasLtMatmulDesc_t;
 typedef struct cublaslt_layout *cublasLtMatrixLayout_t;
 typedef struct cublaslt_preference *cublasLtMatmulPreference_t;
 typedef struct cudnnContext *cudnnHandle_t;
+typedef struct ncclComm *ncclComm_t;
 typedef void *cudnnBackendDescriptor_t;
 typedef struct cublasLtMatmulAlgo_t {
     uint64_t data[8];
@@ -87,6 +88,8 @@ enum {
       (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
        unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters, void **extra))                 \
     X(unsigned, cuStreamCreate, (CUstream * stream, unsigned flags))                                               \
+    X(unsigned, cuCtxGetStreamPriorityRange, (int *least, int *greatest))                                          \
+    X(unsigned, cuStreamCreateWithPriority, (CUstream * stream, unsigned flags, int priority))                     \
     X(unsigned, cuStreamDestroy_v2, (CUstream stream))                                                             \
     X(unsigned, cuStreamSynchronize, (CUstream stream))                                                            \
     X(unsigned, cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags))                               \
@@ -265,7 +268,37 @@ enum {
     X(unsigned, cudnnBackendExecute,                                                                           \
       (cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack))
 
-#define TY_NCCL_FUNCTIONS(X) X(unsigned, ncclGetVersion, (int *version))
+enum {
+    TY_NCCL_INT8 = 0,
+    TY_NCCL_UINT8 = 1,
+    TY_NCCL_INT32 = 2,
+    TY_NCCL_UINT32 = 3,
+    TY_NCCL_INT64 = 4,
+    TY_NCCL_UINT64 = 5,
+    TY_NCCL_FLOAT16 = 6,
+    TY_NCCL_FLOAT32 = 7,
+    TY_NCCL_FLOAT64 = 8,
+    TY_NCCL_BFLOAT16 = 9,
+    TY_NCCL_SUM = 0
+};
+
+#define TY_NCCL_FUNCTIONS(X)                                                                                           \
+    X(unsigned, ncclGetVersion, (int *version))                                                                        \
+    X(const char *, ncclGetErrorString, (unsigned result))                                                             \
+    X(const char *, ncclGetLastError, (ncclComm_t comm))                                                               \
+    X(unsigned, ncclCommInitAll, (ncclComm_t * comms, int n, const int *devices))                                      \
+    X(unsigned, ncclCommDestroy, (ncclComm_t comm))                                                                    \
+    X(unsigned, ncclCommAbort, (ncclComm_t comm))                                                                      \
+    X(unsigned, ncclAllReduce,                                                                                         \
+      (const void *from, void *to, size_t n, unsigned type, unsigned how, ncclComm_t comm, CUstream stream))           \
+    X(unsigned, ncclReduce,                                                                                            \
+      (const void *from, void *to, size_t n, unsigned type, unsigned how, int root, ncclComm_t comm, CUstream stream)) \
+    X(unsigned, ncclBroadcast,                                                                                         \
+      (const void *from, void *to, size_t n, unsigned type, int root, ncclComm_t comm, CUstream stream))               \
+    X(unsigned, ncclReduceScatter,                                                                                     \
+      (const void *from, void *to, size_t n_to, unsigned type, unsigned how, ncclComm_t comm, CUstream stream))        \
+    X(unsigned, ncclAllGather,                                                                                         \
+      (const void *from, void *to, size_t n_from, unsigned type, ncclComm_t comm, CUstream stream))
 
 #define TY_FIELD(result, name, parameters) result(*name) parameters;
 typedef struct ty_cu {

@@ -4,6 +4,7 @@
 #include "compiler/ops/op.h"
 #include "compiler/phases.h"
 #include "compiler/target/cuda/build.h"
+#include "compiler/target/cuda/exchange.h"
 #include "compiler/target/cuda/feed.h"
 #include "compiler/target/cuda/library.h"
 #include "compiler/target/cuda/memory.h"
@@ -14,6 +15,8 @@
 
 /* What libraries take for their own code when a call of theirs first runs: so much is left to them. */
 #define CUDA_LIBRARY_BYTES ((size_t)128 << 20)
+/* What NCCL takes for buffers between GPUs when they are connected. */
+#define CUDA_NCCL_BYTES ((size_t)256 << 20)
 /* Machine code of a kernel, before it is known. */
 #define CUDA_KERNEL_BYTES ((size_t)16 << 10)
 
@@ -52,6 +55,7 @@ struct ty_cuda {
     int n_modules;
     ty_cuda_memory memory;
     ty_feed feed;
+    ty_cuda_exchanges exchanges;
     char *pinned; /* host memory of all outputs */
     ty_cuda_report report;
 };
@@ -144,7 +148,9 @@ static int cuda_load_modules(ty_cuda *c, ty_error *err)
 {
     ty_cuda_build_options build = c->opt.build;
     build.capability = c->gpu.capability;
-    if (ty_cuda_build(&c->texts, &build, &c->arena, &c->code, err) < 0)
+    if (c->opt.like && c->opt.like->gpu.capability == c->gpu.capability)
+        c->code = c->opt.like->code;
+    else if (ty_cuda_build(&c->texts, &build, &c->arena, &c->code, err) < 0)
         return -1;
     c->report.cache_hit = c->code.cache_hit;
     for (; c->n_modules < c->code.n; c->n_modules++) {
@@ -221,6 +227,18 @@ static int cuda_launch(ty_cuda *c, const cuda_program *p, const ty_cuda_call *ca
     return ty_gpu_status(&c->gpu, status, "launching a kernel", err);
 }
 
+static int cuda_exchange(ty_cuda *c, const ty_cuda_call *call, ty_error *err)
+{
+    const ty_type *type = ty_graph_type(c->g, ty_graph_in(c->g, call->node, 0));
+    const ty_nccl_exchanged what = {.gather = ty_graph_op(c->g, call->node) == TY_OP_ALL_GATHER,
+                                    .dtype = (ty_dtype)type->dtype,
+                                    .n = ty_type_elems(type),
+                                    .from = ty_cuda_memory_at(&c->memory, &call->at[0]),
+                                    .to = ty_cuda_memory_at(&c->memory, &call->at[1]),
+                                    .number = call->exchange};
+    return ty_cuda_exchange_begin(&c->exchanges, &what, err);
+}
+
 static int cuda_issue(ty_cuda *c, const cuda_program *p, int number, ty_error *err)
 {
     const ty_cuda_call *call = &p->tape.call[number];
@@ -228,6 +246,10 @@ static int cuda_issue(ty_cuda *c, const cuda_program *p, int number, ty_error *e
         return cuda_launch(c, p, call, err);
     if (call->kind == TY_CUDA_LIBRARY)
         return p->library[number].run(p->library[number].prepared, err);
+    if (call->kind == TY_CUDA_EXCHANGE)
+        return cuda_exchange(c, call, err);
+    if (call->kind == TY_CUDA_WAIT)
+        return ty_cuda_exchange_wait(&c->exchanges, call->exchange, err);
     unsigned status =
         c->gpu.cu->cuMemcpyDtoDAsync_v2(ty_cuda_memory_at(&c->memory, &call->at[0]),
                                         ty_cuda_memory_at(&c->memory, &call->at[1]), call->bytes, c->gpu.stream);
@@ -296,6 +318,15 @@ static void cuda_count(const ty_cuda_tape *tape, ty_cuda_report *r)
     }
 }
 
+/* Of the tape that has most. */
+static int cuda_n_exchanges(const ty_cuda *c)
+{
+    int most = 0;
+    for (int p = 0; p < c->n_plans; p++)
+        most = c->program[p].tape.n_exchanges > most ? c->program[p].tape.n_exchanges : most;
+    return most;
+}
+
 /* All that is known without a GPU. */
 static void cuda_measure(ty_cuda *c)
 {
@@ -318,7 +349,8 @@ static void cuda_measure(ty_cuda *c)
     r->batch_bytes = b[TY_CUDA_INPUTS].bytes + b[TY_CUDA_STAGED].bytes;
     r->pinned_bytes = outputs.bytes;
     r->host_bytes = outputs.bytes + b[TY_CUDA_STAGED].bytes;
-    r->code_bytes = (size_t)c->texts.n * CUDA_KERNEL_BYTES + (r->n_library_calls ? CUDA_LIBRARY_BYTES : 0);
+    r->code_bytes = (size_t)c->texts.n * CUDA_KERNEL_BYTES + (r->n_library_calls ? CUDA_LIBRARY_BYTES : 0) +
+                    (cuda_n_exchanges(c) ? CUDA_NCCL_BYTES : 0);
     r->total_bytes = ty_cuda_memory_bytes(&c->memory) + r->code_bytes;
 }
 
@@ -368,6 +400,9 @@ static int cuda_build(ty_cuda *c, ty_error *err)
         return -1;
     ty_phases_lap(c->opt.phases, "nvrtc");
     cuda_share(c);
+    if (ty_cuda_exchanges_open(&c->exchanges, &c->gpu, c->opt.group, c->opt.replica, cuda_n_exchanges(c), &c->arena,
+                               err) < 0)
+        return -1;
     for (int p = 0; p < c->n_plans; p++)
         if (cuda_program_new(c, &c->program[p], err) < 0)
             return -1;
@@ -435,6 +470,7 @@ static void cuda_close(ty_cuda *c)
     ty_gpu_wait(&c->gpu, NULL); /* for what was started and not finished */
     for (int p = 0; p < c->n_plans; p++)
         cuda_free_program(c, &c->program[p]);
+    ty_cuda_exchanges_close(&c->exchanges);
     ty_cuda_libraries_close(&c->libraries);
     ty_feed_close(&c->feed);
     ty_cuda_memory_free(&c->memory, &c->gpu);
@@ -479,6 +515,14 @@ int ty_cuda_download(ty_cuda *c, ty_error *err)
             return -1;
     }
     return ty_gpu_wait(&c->gpu, err);
+}
+
+int ty_cuda_fetch(ty_cuda *c, int state, void *to, ty_error *err)
+{
+    const ty_cuda_block *b = &c->memory.block[TY_CUDA_STATES];
+    unsigned status = c->gpu.cu->cuMemcpyDtoHAsync_v2(to, b->at + b->offset[state],
+                                                      ty_type_bytes(&ty_graph_state(c->g, state)->type), c->gpu.stream);
+    return ty_gpu_status(&c->gpu, status, "copying a state from the GPU", err) < 0 ? -1 : ty_gpu_wait(&c->gpu, err);
 }
 
 /* The inputs that the tape reads, in one copy with what lies between them. */

@@ -19,6 +19,7 @@
 #include "compiler/compiler.h"
 #include "compiler/passes/plan.h"
 #include "compiler/target/cuda/build.h"
+#include "compiler/target/cuda/nccl.h"
 
 typedef struct ty_cuda ty_cuda;
 
@@ -32,6 +33,9 @@ typedef struct ty_cuda_options {
     ty_cuda_build_options build;
     void *const *state;        /* the caller's memory of each state of the graph */
     ty_compile_phases *phases; /* gets laps; not NULL */
+    ty_nccl_group *group;      /* of a step that replicas share, with */
+    int replica;               /* the number of this one; NULL: it is alone */
+    const ty_cuda *like;       /* of the same plans, outlives this one: its kernels are taken if they fit; or NULL */
 } ty_cuda_options;
 
 typedef struct ty_cuda_report {
@@ -57,6 +61,8 @@ const ty_cuda_report *ty_cuda_report_of(const ty_cuda *cuda);
 /* Both wait until all that was started is done. */
 int ty_cuda_upload(ty_cuda *cuda, ty_error *err);
 int ty_cuda_download(ty_cuda *cuda, ty_error *err);
+/* One state, by number, to any memory. */
+int ty_cuda_fetch(ty_cuda *cuda, int state, void *to, ty_error *err);
 /* inputs[k]: bytes of graph input k (NULL where the tape does not read it), which are no longer needed when it returns.
  * Where two runs of the plan are under way it finishes the older one, whose outputs are lost. */
 int ty_cuda_start(ty_cuda *cuda, int plan, const void *const *inputs, ty_error *err);

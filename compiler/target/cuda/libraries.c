@@ -6,6 +6,7 @@
 #include "base/home.h"
 
 #include <glob.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,17 +132,26 @@ static void search_fill(search *s, const library *l)
     search_glob(s, "/usr/local/cuda-", "*/lib64", l);
 }
 
-static int library_open(library *l, ty_error *err)
+/* Called with the lock. */
+static void library_find(library *l, ty_error *err)
 {
     search s = {.n = 0};
     void *handle;
-    if (l->open)
-        return 0;
     ty_arena_init(&s.arena);
     search_fill(&s, l);
     l->open = ty_dl_open(s.name, l->symbols, l->n_symbols, l->table, &handle, err) == 0;
     ty_arena_fini(&s.arena);
-    return l->open ? 0 : -1;
+}
+
+static int library_open(library *l, ty_error *err)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    if (!l->open)
+        library_find(l, err);
+    bool open = l->open;
+    pthread_mutex_unlock(&lock);
+    return open ? 0 : -1;
 }
 
 #define GETTER(name)                                          \

@@ -7,8 +7,8 @@
  *   3. in pip's folder nvidia/, put beside the folder bin/ of this program or one level up;
  *   4. in $CUDA_HOME/lib64, /usr/local/cuda/lib64 and /usr/local/cuda-VERSION/lib64.
  * The driver's, which comes with the kernel module, only where the loader looks. In each place the newest soname wins.
- * An absent library is a normal answer: TY_E_NOT_FOUND with the loader's words. Tables live as long as the process. Not
- * for several threads at a time.
+ * An absent library is a normal answer: TY_E_NOT_FOUND with the loader's words. Tables live as long as the process. For
+ * any thread.
  */
 #ifndef TY_TARGET_CUDA_LIBRARIES_H
 #define TY_TARGET_CUDA_LIBRARIES_H

@@ -3,9 +3,10 @@
  *     ty_cuda_tape_of(plan, &texts, &arena, &tape, err)      any machine; what is launched is added to the texts
  *     ty_cuda_tape_print(&tape, plan, &buf)
  *
- * All calls go to one stream, so each sees what those before it have written. Nothing is waited for and nothing is
- * allocated between them: a tape can be captured into one CUDA graph. Places are offsets into a few pieces of memory
- * that outlive the tape (the slab, states, inputs, constants).
+ * All calls go to one stream, so each sees what those before it have written, but for exchanges with other replicas:
+ * those go on beside what follows, until a call touches their memory, in front of which stands a wait (pending.h). The
+ * host waits for nothing and nothing is allocated between calls: a tape can be captured into one CUDA graph. Places are
+ * offsets into a few pieces of memory that outlive the tape (the slab, states, inputs, constants).
  *
  *     tape: 3 calls, 1 kernels, 0 constants, slab 8192
  *     0 k0<<<32,256>>> input 0, slab | net.1/linear (Gemm #7)
@@ -21,16 +22,24 @@
 #include "compiler/passes/plan.h"
 #include "compiler/target/cuda/render.h"
 
-typedef enum ty_cuda_call_kind { TY_CUDA_LAUNCH, TY_CUDA_LIBRARY, TY_CUDA_COPY } ty_cuda_call_kind;
+/* EXCHANGE: with other replicas, begun; WAIT: until an exchange is over. */
+typedef enum ty_cuda_call_kind {
+    TY_CUDA_LAUNCH,
+    TY_CUDA_LIBRARY,
+    TY_CUDA_COPY,
+    TY_CUDA_EXCHANGE,
+    TY_CUDA_WAIT
+} ty_cuda_call_kind;
 
 typedef struct ty_cuda_call {
     ty_cuda_call_kind kind;
     int kernel;            /* LAUNCH: number in the tape's list */
     ty_cuda_launch launch; /* LAUNCH */
-    uint32_t node;         /* LIBRARY */
+    uint32_t node;         /* LIBRARY, EXCHANGE */
+    int exchange;          /* EXCHANGE, WAIT: number, from 0 */
     size_t bytes; /* COPY; LAUNCH: that must move at least, of a kernel written by hand its operands and results */
     /* LAUNCH: what its pointers point at; LIBRARY: operands, then results, of kind NONE where there is no memory (an
-     * operand that the call fills in by itself, a result that nobody reads); COPY: to, from. */
+     * operand that the call fills in by itself, a result that nobody reads); COPY: to, from; EXCHANGE: from, to. */
     const ty_place *at;
     int n_at, n_in; /* n_in: how many are operands, of LIBRARY */
     int unit;       /* position in the plan's order; its length and more: copies at the end */
@@ -42,6 +51,7 @@ typedef struct ty_cuda_tape {
     int n_calls;
     const uint64_t *kernel; /* texts of the kernels, by number */
     int n_kernels;
+    int n_exchanges;
     const ty_val *constant; /* that calls read, each once; places of kind CONST have the value as `index` */
     int n_constants;
     int64_t scratch_bytes; /* of the call that needs most: places of kind SCRATCH */

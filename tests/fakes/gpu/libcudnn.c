@@ -28,7 +28,7 @@ struct cudnnContext {
     fake_driver driver;
 };
 
-static int n_alive; /* descriptors */
+static __thread int n_alive; /* descriptors of the thread, which alone uses its handle */
 
 size_t cudnnGetVersion(void)
 {

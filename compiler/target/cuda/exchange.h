@@ -1,0 +1,34 @@
+/* exchange.h - exchanges with other replicas, on a stream of their own beside a GPU's work.
+ *
+ *     ty_cuda_exchanges_open(&x, &gpu, group, replica, n, err)     n: the most that a tape has
+ *     ty_cuda_exchange_begin(&x, &what, err)       when all that was given to the GPU's stream so far is done
+ *     ty_cuda_exchange_wait(&x, number, err)       what the GPU's stream is given next begins when it is over
+ *     ty_cuda_exchanges_close(&x)
+ *
+ * Both only ask; they can be captured, together with what they stand between.
+ */
+#ifndef TY_TARGET_CUDA_EXCHANGE_H
+#define TY_TARGET_CUDA_EXCHANGE_H
+
+#include "base/arena.h"
+#include "compiler/target/cuda/gpu.h"
+#include "compiler/target/cuda/nccl.h"
+
+typedef struct ty_cuda_exchanges {
+    const ty_gpu *gpu;
+    ty_nccl_group *group;
+    int replica;
+    CUstream stream;
+    CUevent ready;
+    CUevent *over; /* by number */
+    int n;
+} ty_cuda_exchanges;
+
+/* Without a group, or with n = 0, nothing is made. After a failure too it is to be closed. */
+int ty_cuda_exchanges_open(ty_cuda_exchanges *x, const ty_gpu *gpu, ty_nccl_group *group, int replica, int n,
+                           ty_arena *a, ty_error *err);
+void ty_cuda_exchanges_close(ty_cuda_exchanges *x);
+int ty_cuda_exchange_begin(ty_cuda_exchanges *x, const ty_nccl_exchanged *what, ty_error *err);
+int ty_cuda_exchange_wait(ty_cuda_exchanges *x, int number, ty_error *err);
+
+#endif

@@ -1,0 +1,89 @@
+#!/bin/sh
+# The mirrored strategy on GPUs that tests/fakes stands in for: a batch divided among 2, 3 and 4 of them gives the numbers
+# of one device with the whole batch, all GPUs end with the same bits (train_cases asks for both), two runs are the same,
+# and a GPU that fails ends the training with its name.
+#     cuda_mirror.sh --all      all trainings on two GPUs (six minutes more)
+cd "$(dirname "$0")/.." || exit 1
+build=${TY_BUILD:-build/release}
+fakes=$(realpath "$build")/fakes
+cases=${TY_SHARED:-../shared}/data/train-cases
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+passed=0 failed=0 skipped=0
+gpu=Stand-in,90,4,2000000000
+
+on_gpus() { # SETTINGS...
+    LD_LIBRARY_PATH=$fakes/gpu:$fakes TY_FAKE_GPUS="$gpu;$gpu;$gpu;$gpu" timeout 900 "$build/tools/train_cases" "$@" \
+        >"$work/out" 2>&1
+}
+check() { # WHAT STATUS
+    if [ "$2" = 0 ]; then
+        passed=$((passed + 1))
+    else
+        echo "FAILED: $1"
+        head -n 6 "$work/out"
+        failed=$((failed + 1))
+    fi
+}
+if [ ! -d "$cases" ]; then
+    echo "skip: trainings on several GPUs: $cases is not there"
+    echo "0 passed, 0 failed, 1 skipped"
+    exit 0
+fi
+
+# ---- trainings: weights of samples and classes, left-out labels, two losses, micro-batches, clipping, batch norm ----
+train() { # AT-LEAST SETTINGS...
+    least=$1
+    shift
+    on_gpus "$@"
+    what=$*
+    set -- "$least" $(tail -n 1 "$work/out")
+    [ "${2:-0}" -ge "$1" ] && [ "${4:-1}" = 0 ]
+    check "trainings $what: $1 of them, and none that fails" $?
+    passed=$((passed + ${2:-0}))
+}
+names='mlp_relu vae_two_losses mlp_hard_sigmoid_tanh mlp_gelu matrix_factorization moe_topk t5_relative cnn_batchnorm'
+if [ "${1:-}" = --all ]; then
+    train 42 --gpus 2 "$cases"
+else
+    train 8 --gpus 2 "$cases" $names
+fi
+train 1 --gpus 3 "$cases" patchwork_slices
+for how in nccl hierarchical_copy reduction_to_one_device; do
+    train 2 --gpus 4 --cross-device $how "$cases" mlp_relu linear_regression
+done
+train 1 --gpus 2 --precision bfloat16 0.02 "$cases" mlp_relu
+train 1 --gpus 2 --precision float16 0.02 "$cases" mlp_gelu
+export TY_FAKE_STREAMS=ahead # exchanges as early as may be, not as late
+train 3 --gpus 2 "$cases" mlp_relu vae_two_losses moe_topk
+unset TY_FAKE_STREAMS
+
+# ---- the same run twice ----
+for run in 1 2; do
+    on_gpus -v --gpus 2 "$cases" mlp_relu
+    grep -o 'found.*' "$work/out" >"$work/run$run"
+done
+[ -s "$work/run1" ] && cmp -s "$work/run1" "$work/run2"
+check "two runs on two GPUs are the same" $?
+
+# ---- what goes wrong is named, and nobody hangs ----
+refused() { # WHAT WORDS SETTINGS...
+    what=$1 words=$2
+    shift 2
+    ! on_gpus "$@" && grep -q "$words" "$work/out" && ! grep -q 'died of signal' "$work/out"
+    check "$what" $?
+}
+for fail in 1,4 0,4; do
+    TY_FAKE_FAIL=$fail refused "GPU ${fail%,*} refuses a step" \
+        "GPU ${fail%,*}: starting a step: error 700 of the driver (an illegal memory access" --gpus 2 "$cases" mlp_relu
+    TY_FAKE_FAIL=$fail,later refused "GPU ${fail%,*} never ends a step" \
+        "GPU ${fail%,*}: a step on the GPU: error 700 of the driver" --gpus 2 "$cases" mlp_relu
+done
+TY_FAKE_NCCL=3 refused "NCCL says no" "connecting GPUs: error 3 of NCCL (internal error)" --gpus 2 "$cases" mlp_relu
+refused "halves of three GPUs" "hierarchical_copy is for an even number of GPUs, found 3" \
+    --gpus 3 --cross-device hierarchical_copy "$cases" patchwork_slices
+gpu=Stand-in,90,4,200000000
+refused "too little memory on each" "GPU 0: no memory on the GPU" --gpus 2 "$cases" mlp_relu
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]
