@@ -7,6 +7,7 @@
 typedef struct loop {
     const ty_loop_plan *plan;
     const ty_loop_calls *calls;
+    ty_loop_result *result;
     double loss_sum; /* since the last report */
     int64_t n_steps;
     int64_t evaluated, saved; /* steps at which it was done last; -1: never */
@@ -54,17 +55,11 @@ static int check_gradient(const loop *l, int64_t step, ty_error *err)
     return refuse_not_finite(l, step, "the norm of the gradient", l->last.grad_norm, err);
 }
 
-static int run_step(loop *l, int64_t step, ty_error *err)
+static int begin_step(loop *l, ty_error *err)
 {
     for (int64_t m = 0; m < l->plan->accumulate; m++)
-        if (l->calls->batch(l->calls->ctx, m + 1 == l->plan->accumulate, &l->last, err) < 0)
+        if (l->calls->batch(l->calls->ctx, m + 1 == l->plan->accumulate, err) < 0)
             return -1;
-    if (!isfinite(l->last.loss))
-        return refuse_not_finite(l, step, "the loss", l->last.loss, err);
-    if (check_gradient(l, step, err) < 0)
-        return -1;
-    l->loss_sum += l->last.loss;
-    l->n_steps++;
     return 0;
 }
 
@@ -95,37 +90,74 @@ static int save(loop *l, const ty_loop_position *at, ty_error *err)
     return l->calls->checkpoint(l->calls->ctx, at, err);
 }
 
-/* What is due after a step. */
+/* Takes the oldest step's result. */
+static int take(loop *l, ty_error *err)
+{
+    const ty_loop_plan *p = l->plan;
+    int64_t step = l->result->steps_done;
+    if (l->calls->result(l->calls->ctx, &l->last, err) < 0)
+        return -1;
+    if (!isfinite(l->last.loss))
+        return refuse_not_finite(l, step, "the loss", l->last.loss, err);
+    if (check_gradient(l, step, err) < 0)
+        return -1;
+    ty_loop_position at = ty_loop_position_at(p, step + 1);
+    l->loss_sum += l->last.loss;
+    l->n_steps++;
+    l->result->steps_done = at.step;
+    l->result->last_loss = l->last.loss;
+    if (l->calls->progress)
+        l->calls->progress(l->calls->ctx, &at, &l->last);
+    return ty_cadence_due(&p->report, p, at.step) ? report(l, &at, err) : 0;
+}
+
+static int take_until(loop *l, int64_t step, ty_error *err)
+{
+    while (l->result->steps_done < step)
+        if (take(l, err) < 0)
+            return -1;
+    return 0;
+}
+
+/* What is due after a step that was begun. */
 static int follow_up(loop *l, const ty_loop_position *at, ty_error *err)
 {
     const ty_loop_plan *p = l->plan;
-    if (l->calls->progress)
-        l->calls->progress(l->calls->ctx, at, &l->last);
-    if (ty_cadence_due(&p->report, p, at->step) && report(l, at, err) < 0)
+    bool evaluates = ty_cadence_due(&p->evaluate, p, at->step), saves = ty_cadence_due(&p->checkpoint, p, at->step);
+    int64_t under_way = evaluates || saves || p->in_flight < 1 ? 0 : p->in_flight - 1;
+    if (take_until(l, at->step - under_way, err) < 0 || (evaluates && evaluate(l, at, err) < 0))
         return -1;
-    if (ty_cadence_due(&p->evaluate, p, at->step) && evaluate(l, at, err) < 0)
+    return saves ? save(l, at, err) : 0;
+}
+
+static int end(loop *l, const ty_loop_position *at, ty_error *err)
+{
+    if (take_until(l, at->step, err) < 0 || report(l, at, err) < 0)
         return -1;
-    return ty_cadence_due(&p->checkpoint, p, at->step) ? save(l, at, err) : 0;
+    /* A stopped run that made no step has nothing to save; what it resumed from is still there. */
+    if (l->result->stopped)
+        return at->step > l->plan->first_step ? save(l, at, err) : 0;
+    return evaluate(l, at, err) < 0 ? -1 : save(l, at, err);
 }
 
 int ty_loop_run(const ty_loop_plan *plan, const ty_loop_calls *calls, ty_loop_result *result, ty_error *err)
 {
-    loop l = {.plan = plan, .calls = calls, .evaluated = -1, .saved = plan->first_step > 0 ? plan->first_step : -1};
+    loop l = {.plan = plan,
+              .calls = calls,
+              .result = result,
+              .evaluated = -1,
+              .saved = plan->first_step > 0 ? plan->first_step : -1};
     *result = (ty_loop_result){.steps_done = plan->first_step, .last_loss = NAN};
     ty_loop_position at = ty_loop_position_at(plan, plan->first_step);
     while (at.step < plan->total_steps) {
-        if (calls->stop_requested && calls->stop_requested(calls->ctx)) {
-            result->stopped = true;
-            /* A run that made no step has nothing to save; what it resumed from is still there. */
-            return report(&l, &at, err) < 0 || (at.step > plan->first_step && save(&l, &at, err) < 0) ? -1 : 0;
-        }
-        if (run_step(&l, at.step, err) < 0)
+        result->stopped = calls->stop_requested && calls->stop_requested(calls->ctx);
+        if (result->stopped)
+            break;
+        if (begin_step(&l, err) < 0)
             return -1;
         at = ty_loop_position_at(plan, at.step + 1);
-        result->steps_done = at.step;
-        result->last_loss = l.last.loss;
         if (follow_up(&l, &at, err) < 0)
             return -1;
     }
-    return report(&l, &at, err) < 0 || evaluate(&l, &at, err) < 0 || save(&l, &at, err) < 0 ? -1 : 0;
+    return end(&l, &at, err);
 }

@@ -9,6 +9,8 @@
  *   - a stop is obeyed between two steps: checkpoint (unless this step's is there), then return.
  *   - at the end of a complete run: evaluation and checkpoint, unless the last step had them.
  *   - a loss or gradient norm that is not finite is an error before anything of it is saved.
+ *   - several steps may be under way: a step's result is taken, judged and reported when in_flight - 1 more have begun,
+ *     and all results are taken before an evaluation, a checkpoint and the end.
  */
 #ifndef TY_ENTRYPOINT_LOOP_H
 #define TY_ENTRYPOINT_LOOP_H
@@ -30,6 +32,7 @@ typedef struct ty_loop_plan {
     int64_t batches_per_epoch; /* >= 1 */
     int64_t accumulate;        /* batches a step, >= 1 */
     ty_cadence report, evaluate, checkpoint;
+    int in_flight; /* steps that are begun before the first one's result is taken; 0 is 1 */
 } ty_loop_plan;
 
 typedef struct ty_step_result {
@@ -54,18 +57,20 @@ typedef struct ty_loop_report {
 /* All get `ctx`. Those that return int return -1 with err filled to end the run. Optional ones may be NULL. */
 typedef struct ty_loop_calls {
     void *ctx;
-    /* One batch through the model; `last`: of its step, weights are updated. Fills result if `last`. */
-    int (*batch)(void *ctx, bool last, ty_step_result *result, ty_error *err);
+    /* One batch through the model; `last`: of its step, weights are updated. May only begin. */
+    int (*batch)(void *ctx, bool last, ty_error *err);
+    /* Of the oldest step that was begun; waits for it. */
+    int (*result)(void *ctx, ty_step_result *result, ty_error *err);
     int (*evaluate)(void *ctx, const ty_loop_position *at, ty_error *err);   /* optional */
     int (*checkpoint)(void *ctx, const ty_loop_position *at, ty_error *err); /* optional */
     int (*report)(void *ctx, const ty_loop_report *report, ty_error *err);   /* optional */
     void (*progress)(void *ctx, const ty_loop_position *at,
-                     const ty_step_result *last); /* optional: after every step */
+                     const ty_step_result *last); /* optional: after every result */
     bool (*stop_requested)(void *ctx);            /* optional */
 } ty_loop_calls;
 
 typedef struct ty_loop_result {
-    int64_t steps_done; /* all of them, those before first_step too */
+    int64_t steps_done; /* whose results were taken, and those before first_step */
     bool stopped;       /* by request, before the last step */
     double last_loss;   /* NAN if no step was made */
 } ty_loop_result;

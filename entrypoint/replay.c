@@ -16,7 +16,8 @@ static int run_before(ty_session *s, int64_t step, ty_error *err)
 {
     ty_loop_plan plan = s->loop;
     ty_loop_calls all = ty_session_calls(s);
-    ty_loop_calls calls = {.ctx = s, .batch = all.batch, .evaluate = all.evaluate ? evaluate_if_due : NULL};
+    ty_loop_calls calls = {
+        .ctx = s, .batch = all.batch, .result = all.result, .evaluate = all.evaluate ? evaluate_if_due : NULL};
     ty_loop_result result;
     plan.total_steps = step - 1;
     s->is_checked = false;
@@ -35,7 +36,9 @@ int ty_replay_run(ty_session *s, ty_replay *out, ty_error *err)
     s->steps_done = step - 1;
     int rc = 0;
     for (int64_t i = 0; i < s->recipe.accumulate && rc == 0; i++)
-        rc = calls.batch(s, i + 1 == s->recipe.accumulate, &out->result, err);
+        rc = calls.batch(s, i + 1 == s->recipe.accumulate, err);
+    if (rc == 0)
+        rc = calls.result(s, &out->result, err);
     if (rc < 0 && err->code != TY_E_NOT_FINITE)
         return -1;
     *err = (ty_error){0};                           /* that something is not finite is the answer here */

@@ -101,7 +101,7 @@ static int judge_checked(ty_session *s, const ty_step_result *result, ty_error *
     return 0;
 }
 
-static int call_batch(void *ctx, bool last, ty_step_result *result, ty_error *err)
+static int call_batch(void *ctx, bool last, ty_error *err)
 {
     ty_session *s = ctx;
     const ty_batch *batch;
@@ -113,12 +113,21 @@ static int call_batch(void *ctx, bool last, ty_step_result *result, ty_error *er
     double ready = ty_session_now_s();
     ty_session_point_inputs(s, batch, s->train_field);
     ty_run run = last ? TY_RUN_LAST : TY_RUN_MICRO;
-    int rc = s->is_checked ? run_checked(s, run, batch, err) : ty_program_run(s->program, run, s->inputs, err);
+    int rc = s->is_checked ? run_checked(s, run, batch, err) : ty_program_start(s->program, run, s->inputs, err);
     ty_prefetch_release(s->batches, batch);
     s->times.input_wait_s += ready - start;
     s->times.compute_s += ty_session_now_s() - ready;
-    if (rc < 0 || !last)
-        return rc;
+    return rc;
+}
+
+static int call_result(void *ctx, ty_step_result *result, ty_error *err)
+{
+    ty_session *s = ctx;
+    ty_run run = TY_RUN_LAST;
+    double start = ty_session_now_s();
+    if (ty_program_finish(s->program, run, err) < 0)
+        return -1;
+    s->times.compute_s += ty_session_now_s() - start;
     double norm = read_number(s, run, "grad_norm");
     bool has_norm = ty_program_output(s->program, run, "grad_norm") != NULL;
     double lr = as_written((float)read_number(s, run, "lr"));
@@ -160,10 +169,40 @@ static int add_sums(const ty_session *s, sums *all, ty_error *err)
     return 0;
 }
 
+static int finish_batch(const ty_session *s, sums *all, ty_error *err)
+{
+    return ty_program_finish(s->program, TY_RUN_EVAL, err) < 0 ? -1 : add_sums(s, all, err);
+}
+
 static void free_sums(sums *all)
 {
     for (int i = 0; i < all->n; i++)
         ty_tally_fini(&all->metric[i]);
+}
+
+/* Batches are begun, and their results added up when as many are under way as may be. */
+static int evaluate_batches(ty_session *s, ty_prefetch *batches, sums *all, bool *abandoned, ty_error *err)
+{
+    const ty_batch *batch = NULL;
+    int under_way = 0, rc;
+    while ((rc = ty_prefetch_next(batches, &batch, err)) == 0 && batch) {
+        /* An evaluation that the rate depends on is not repeated after resuming: it is finished. */
+        *abandoned = ty_stop_count() > (s->spec.schedule.kind == TY_SCHED_PLATEAU ? 1 : 0);
+        if (*abandoned)
+            break;
+        ty_session_point_inputs(s, batch, s->validation_field);
+        rc = ty_program_start(s->program, TY_RUN_EVAL, s->inputs, err);
+        ty_prefetch_release(batches, batch);
+        if (rc == 0 && ++under_way == ty_program_in_flight(s->program)) {
+            under_way--;
+            rc = finish_batch(s, all, err);
+        }
+        if (rc < 0)
+            return -1;
+    }
+    while (rc == 0 && under_way-- > 0)
+        rc = finish_batch(s, all, err);
+    return rc;
 }
 
 static int run_evaluation(ty_session *s, sums *all, bool *abandoned, ty_error *err)
@@ -177,21 +216,7 @@ static int run_evaluation(ty_session *s, sums *all, bool *abandoned, ty_error *e
                                  .until_epoch = 1};
     if (ty_prefetch_start(&config, &batches, err) < 0)
         return -1;
-    const ty_batch *batch = NULL;
-    int rc;
-    while ((rc = ty_prefetch_next(batches, &batch, err)) == 0 && batch) {
-        /* An evaluation that the rate depends on is not repeated after resuming: it is finished. */
-        *abandoned = ty_stop_count() > (s->spec.schedule.kind == TY_SCHED_PLATEAU ? 1 : 0);
-        if (*abandoned)
-            break;
-        ty_session_point_inputs(s, batch, s->validation_field);
-        rc = ty_program_run(s->program, TY_RUN_EVAL, s->inputs, err);
-        if (rc == 0)
-            rc = add_sums(s, all, err);
-        if (rc < 0)
-            break;
-        ty_prefetch_release(batches, batch);
-    }
+    int rc = evaluate_batches(s, batches, all, abandoned, err);
     ty_prefetch_stop(batches);
     return rc;
 }
@@ -218,14 +243,20 @@ static void take_results(ty_session *s, sums *all)
 }
 
 /* Tells the plateau, whose numbers are a state of the program and so in every checkpoint. */
-static void note_plateau(ty_session *s, int64_t step)
+static int note_plateau(ty_session *s, int64_t step, ty_error *err)
 {
     const char *metric = s->recipe.schedule.metric ? s->recipe.schedule.metric : "loss";
-    for (size_t i = 0; i < s->n_state && s->spec.schedule.kind == TY_SCHED_PLATEAU; i++)
+    if (s->spec.schedule.kind != TY_SCHED_PLATEAU)
+        return 0;
+    if (ty_program_fetch_states(s->program, err) < 0)
+        return -1;
+    for (size_t i = 0; i < s->n_state; i++)
         for (int k = 0; k < s->n_latest && strcmp(s->state[i].name, "plateau") == 0; k++)
             if (strcmp(s->latest[k].name, metric) == 0 &&
                 ty_plateau_note(&s->spec.schedule, s->spec.optimizer.lr, s->state[i].data, s->latest[k].value))
                 ty_log_info("train", "step %lld: %s is on a plateau, the learning rate falls", (long long)step, metric);
+    ty_program_states_changed(s->program);
+    return 0;
 }
 
 static int call_evaluate(void *ctx, const ty_loop_position *at, ty_error *err)
@@ -249,7 +280,8 @@ static int call_evaluate(void *ctx, const ty_loop_position *at, ty_error *err)
         return 0;
     s->evaluated_step = at->step;
     note_best(s, at->step);
-    note_plateau(s, at->step);
+    if (note_plateau(s, at->step, err) < 0)
+        return -1;
     if (!s->outputs) /* replay: only the rate follows */
         return 0;
     ty_outputs_flush(s->outputs);
@@ -270,6 +302,8 @@ static int call_checkpoint(void *ctx, const ty_loop_position *at, ty_error *err)
                             .has_best = s->has_best,
                             .best_metric = s->has_best ? s->best : 0,
                             .best_step = s->best_step};
+    if (ty_program_fetch_states(s->program, err) < 0)
+        return ty_error_wrap(err, "checkpoint of step %lld", (long long)at->step);
     ty_session_plan_hash(s, state.plan_hash);
     snprintf(state.recipe_hash, sizeof state.recipe_hash, "%s", s->run_hash);
     ty_outputs_flush(s->outputs);
@@ -329,6 +363,7 @@ ty_loop_calls ty_session_calls(ty_session *s)
 {
     return (ty_loop_calls){.ctx = s,
                            .batch = call_batch,
+                           .result = call_result,
                            .evaluate = s->validation ? call_evaluate : NULL,
                            .checkpoint = call_checkpoint,
                            .report = call_report,
@@ -401,6 +436,8 @@ static const char *recipe_json(ty_session *s)
 int ty_session_export(ty_session *s, ty_error *err)
 {
     double start = ty_session_now_s();
+    if (ty_program_fetch_states(s->program, err) < 0)
+        return -1;
     model_writer writer = {s, list_weights(s)};
     const char *format = ty_model_format(s->model);
     ty_value_named values[TY_SESSION_MAX_METRICS + 1];

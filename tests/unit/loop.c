@@ -14,6 +14,7 @@
 typedef struct trace {
     char text[4096];
     int64_t step, stop_before, nan_at, inf_norm_at; /* -1: never */
+    int64_t taken;                                  /* results */
     double loss_scale;
     const char *fail; /* name of the call that fails */
 } trace;
@@ -33,16 +34,23 @@ static int outcome(trace *t, const char *name, ty_error *err)
     return t->fail && strcmp(t->fail, name) == 0 ? ty_error_set(err, TY_E_IO, "%s failed", name) : 0;
 }
 
-static int on_batch(void *ctx, bool last, ty_step_result *r, ty_error *err)
+static int on_batch(void *ctx, bool last, ty_error *err)
 {
     trace *t = ctx;
     note(t, last ? "B" : "b");
-    if (last) {
-        t->step++;
-        *r = (ty_step_result){t->step == t->nan_at ? NAN : (double)t->step, 0.5,
-                              t->step == t->inf_norm_at ? INFINITY : 1, t->loss_scale};
-    }
+    t->step += last;
     return outcome(t, "batch", err);
+}
+static int on_result(void *ctx, ty_step_result *r, ty_error *err)
+{
+    trace *t = ctx;
+    t->taken++;
+    assert_true(t->taken <= t->step);
+    if (t->step > t->taken)
+        note(t, "<%lld>", (long long)t->taken);
+    *r = (ty_step_result){t->taken == t->nan_at ? NAN : (double)t->taken, 0.5,
+                          t->taken == t->inf_norm_at ? INFINITY : 1, t->loss_scale};
+    return outcome(t, "result", err);
 }
 static int on_evaluate(void *ctx, const ty_loop_position *at, ty_error *err)
 {
@@ -69,11 +77,12 @@ static int run(trace *t, const ty_loop_plan *plan, ty_loop_result *result, ty_er
 {
     ty_loop_calls calls = {.ctx = t,
                            .batch = on_batch,
+                           .result = on_result,
                            .evaluate = on_evaluate,
                            .checkpoint = on_checkpoint,
                            .report = on_report,
                            .stop_requested = on_stop};
-    t->step = plan->first_step;
+    t->step = t->taken = plan->first_step;
     return ty_loop_run(plan, &calls, result, err);
 }
 
@@ -88,29 +97,60 @@ typedef struct row {
 
 #define NEVER .stop_before = -1
 static const row rows[] = {
-    {"plain", {0, 3, 3, 1, {0}, {0}, {0}}, NEVER, "BBB R3/3=2  E3  C3(1,0) ", 3, false},
+    {"plain", {0, 3, 3, 1, {0}, {0}, {0}, 1}, NEVER, "BBB R3/3=2  E3  C3(1,0) ", 3, false},
     {"by steps",
-     {0, 4, 10, 1, {2, false}, {0}, {3, false}},
+     {0, 4, 10, 1, {2, false}, {0}, {3, false}, 1},
      NEVER,
      "BB R2/2=1.5 B C3(0,3) B R4/2=3.5  E4  C4(0,4) ",
      4,
      false},
-    {"by epochs", {0, 4, 2, 1, {0}, {1, true}, {1, true}}, NEVER, "BB E2  C2(1,0) BB E4  C4(2,0)  R4/4=2.5 ", 4, false},
+    {"by epochs",
+     {0, 4, 2, 1, {0}, {1, true}, {1, true}, 1},
+     NEVER,
+     "BB E2  C2(1,0) BB E4  C4(2,0)  R4/4=2.5 ",
+     4,
+     false},
     {"every second epoch",
-     {0, 4, 1, 1, {0}, {2, true}, {3, true}},
+     {0, 4, 1, 1, {0}, {2, true}, {3, true}, 1},
      NEVER,
      "BB E2 B C3(3,0) B E4  R4/4=2.5  C4(4,0) ",
      4,
      false},
-    {"accumulate", {0, 2, 4, 2, {0}, {0}, {1, false}}, NEVER, "bB C1(0,2) bB C2(1,0)  R2/2=1.5  E2 ", 2, false},
-    {"steps across an epoch", {0, 3, 3, 2, {0}, {1, true}, {0}}, NEVER, "bBbB E2 bB E3  R3/3=2  C3(2,0) ", 3, false},
-    {"stop", {0, 5, 5, 1, {0}, {0}, {0}}, 2, "BB R2/2=1.5  C2(0,2) ", 2, true},
-    {"stop where a checkpoint is", {0, 5, 5, 1, {0}, {0}, {2, false}}, 2, "BB C2(0,2)  R2/2=1.5 ", 2, true},
-    {"stop before the first step", {0, 5, 5, 1, {0}, {0}, {0}}, 0, "", 0, true},
-    {"stop before the first step of a resumed run", {3, 5, 5, 1, {0}, {0}, {0}}, 3, "", 3, true},
-    {"stop at the very end is an end", {0, 2, 2, 1, {0}, {0}, {0}}, 2, "BB R2/2=1.5  E2  C2(1,0) ", 2, false},
-    {"resumed", {3, 5, 2, 1, {0}, {1, true}, {1, true}}, NEVER, "B E4  C4(2,0) B R5/2=4.5  E5  C5(2,1) ", 5, false},
-    {"resumed at the end", {5, 5, 2, 1, {0}, {0}, {0}}, NEVER, " E5 ", 5, false},
+    {"accumulate", {0, 2, 4, 2, {0}, {0}, {1, false}, 1}, NEVER, "bB C1(0,2) bB C2(1,0)  R2/2=1.5  E2 ", 2, false},
+    {"steps across an epoch", {0, 3, 3, 2, {0}, {1, true}, {0}, 1}, NEVER, "bBbB E2 bB E3  R3/3=2  C3(2,0) ", 3, false},
+    {"stop", {0, 5, 5, 1, {0}, {0}, {0}, 1}, 2, "BB R2/2=1.5  C2(0,2) ", 2, true},
+    {"stop where a checkpoint is", {0, 5, 5, 1, {0}, {0}, {2, false}, 1}, 2, "BB C2(0,2)  R2/2=1.5 ", 2, true},
+    {"stop before the first step", {0, 5, 5, 1, {0}, {0}, {0}, 1}, 0, "", 0, true},
+    {"stop before the first step of a resumed run", {3, 5, 5, 1, {0}, {0}, {0}, 1}, 3, "", 3, true},
+    {"stop at the very end is an end", {0, 2, 2, 1, {0}, {0}, {0}, 1}, 2, "BB R2/2=1.5  E2  C2(1,0) ", 2, false},
+    {"resumed", {3, 5, 2, 1, {0}, {1, true}, {1, true}, 1}, NEVER, "B E4  C4(2,0) B R5/2=4.5  E5  C5(2,1) ", 5, false},
+    {"resumed at the end", {5, 5, 2, 1, {0}, {0}, {0}, 1}, NEVER, " E5 ", 5, false},
+    /* <2>: the result of step 2 is taken while later ones are under way */
+    {"two under way",
+     {0, 4, 9, 1, {2, false}, {0}, {0}, 2},
+     NEVER,
+     "BB<1>B<2> R2/2=1.5 B<3> R4/2=3.5  E4  C4(0,4) ",
+     4,
+     false},
+    {"all are taken before a checkpoint",
+     {0, 4, 9, 1, {1, false}, {0}, {2, false}, 2},
+     NEVER,
+     "BB<1> R1/1=1  R2/1=2  C2(0,2) BB<3> R3/1=3  R4/1=4  C4(0,4)  E4 ",
+     4,
+     false},
+    {"and before an evaluation",
+     {0, 3, 2, 1, {0}, {1, true}, {0}, 3},
+     NEVER,
+     "BB<1> E2 B R3/3=2  E3  C3(1,1) ",
+     3,
+     false},
+    {"three under way, of micro-batches",
+     {0, 4, 9, 2, {0}, {0}, {0}, 3},
+     NEVER,
+     "bBbBbB<1>bB<2><3> R4/4=2.5  E4  C4(0,8) ",
+     4,
+     false},
+    {"a stop takes what is under way", {0, 5, 5, 1, {0}, {0}, {0}, 2}, 2, "BB<1> R2/2=1.5  C2(0,2) ", 2, true},
 };
 
 static void traces(void **state)
@@ -131,7 +171,7 @@ static void traces(void **state)
 static void not_finite_is_refused_before_it_is_saved(void **state)
 {
     (void)state;
-    const ty_loop_plan plan = {0, 5, 2, 1, {0}, {0}, {1, false}};
+    const ty_loop_plan plan = {0, 5, 2, 1, {0}, {0}, {1, false}, 1};
     ty_loop_result result;
     ty_error err = {0};
     trace t = {.stop_before = -1, .nan_at = 3, .inf_norm_at = -1};
@@ -139,6 +179,14 @@ static void not_finite_is_refused_before_it_is_saved(void **state)
     assert_int_equal(err.code, TY_E_NOT_FINITE);
     assert_non_null(strstr(err.message, "the loss is nan at step 3 (epoch 1, batch 0)"));
     assert_string_equal(t.text, "B C1(0,1) B C2(1,0) B");
+    ty_loop_plan two = plan; /* one step later, but as early as before where something is saved */
+    two.in_flight = 2;
+    trace late = {.stop_before = -1, .nan_at = 3, .inf_norm_at = -1};
+    two.checkpoint.n = 2;
+    assert_int_equal(run(&late, &two, &result, &err), -1);
+    assert_non_null(strstr(err.message, "the loss is nan at step 3 (epoch 1, batch 0)"));
+    assert_string_equal(late.text, "BB<1> C2(1,0) BB<3>");
+    assert_int_equal(result.steps_done, 2);
     trace norm = {.stop_before = -1, .nan_at = -1, .inf_norm_at = 1};
     assert_int_equal(run(&norm, &plan, &result, &err), -1);
     assert_non_null(strstr(err.message, "gradient is inf at step 1"));
@@ -149,7 +197,7 @@ static void not_finite_is_refused_before_it_is_saved(void **state)
 static void a_scaled_gradient_may_overflow(void **state)
 {
     (void)state;
-    const ty_loop_plan plan = {0, 2, 2, 1, {0}, {0}, {0}};
+    const ty_loop_plan plan = {0, 2, 2, 1, {0}, {0}, {0}, 1};
     ty_loop_result result;
     ty_error err = {0};
     trace skipped = {.stop_before = -1, .nan_at = -1, .inf_norm_at = 1, .loss_scale = 65536};
@@ -164,7 +212,7 @@ static void a_failing_call_ends_the_run(void **state)
 {
     (void)state;
     static const char *const names[] = {"batch", "evaluate", "checkpoint", "report"};
-    const ty_loop_plan plan = {0, 2, 1, 1, {1, false}, {1, false}, {1, false}};
+    const ty_loop_plan plan = {0, 2, 1, 1, {1, false}, {1, false}, {1, false}, 1};
     for (size_t i = 0; i < 4; i++) {
         trace t = {.stop_before = -1, .nan_at = -1, .inf_norm_at = -1, .fail = names[i]};
         ty_loop_result result;
