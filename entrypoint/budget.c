@@ -2,6 +2,7 @@
 #include "entrypoint/budget.h"
 
 #include "base/quantity.h"
+#include "entrypoint/device.h"
 #include "entrypoint/memory.h"
 
 #include <string.h>
@@ -19,7 +20,11 @@ uint64_t ty_budget_input_bytes(const ty_session *s, int64_t batch)
 
 static void budget_add_up(ty_budget *b)
 {
-    b->total_bytes = b->process_bytes + b->state_bytes + b->slab_bytes + b->scratch_bytes + b->input_bytes;
+    uint64_t others = b->on_gpu ? b->pinned_bytes : b->slab_bytes + b->scratch_bytes;
+    b->host_bytes = b->process_bytes + b->state_bytes + b->input_bytes + others;
+    b->total_bytes = b->on_gpu ? b->state_bytes + b->slab_bytes + b->scratch_bytes + b->constant_bytes +
+                                     b->batch_bytes + b->code_bytes
+                               : b->host_bytes;
 }
 
 /* Text is parsed and kept; arrays are read where they lie, but for what was inflated. */
@@ -37,6 +42,11 @@ static ty_budget budget_of(const ty_session *s, const ty_compile_report *r, int6
                        .slab_bytes = r->slab_bytes,
                        .scratch_bytes = r->scratch_bytes,
                        .input_bytes = ty_budget_input_bytes(s, batch),
+                       .on_gpu = r->device_bytes > 0,
+                       .constant_bytes = r->constant_bytes,
+                       .batch_bytes = r->device_batch_bytes,
+                       .code_bytes = r->device_code_bytes,
+                       .pinned_bytes = r->pinned_bytes,
                        .mapped_bytes = budget_mapped(s->train) + budget_mapped(s->validation)};
 }
 
@@ -100,6 +110,8 @@ static int budget_plan_within(ty_session *s, int64_t batch, int64_t temporaries,
                                   .cache_dir = ty_session_cache_folder(s),
                                   .temporary_bytes = temporaries,
                                   .plan_only = true};
+    ty_device_options(s, &options);
+    options.gpu_capability = 0; /* the cache is asked when it is compiled */
     recipe.batch_size = batch;
     int64_t per_epoch = s->loop.batches_per_epoch > 0 ? s->loop.batches_per_epoch : 1;
     int64_t steps = s->loop.total_steps > 0 ? s->loop.total_steps : 1 << 20;
@@ -136,7 +148,8 @@ static int budget_plan_limited(ty_session *s, int64_t batch, uint64_t limit, ty_
 
 int ty_budget_plan(ty_session *s, int64_t batch, ty_program **program, ty_budget *out, ty_error *err)
 {
-    return budget_plan_limited(s, batch, budget_limit(s), program, out, err);
+    int rc = budget_plan_limited(s, batch, budget_limit(s), program, out, err);
+    return rc < 0 && ty_device_give_up(s, err) ? budget_plan_limited(s, batch, budget_limit(s), program, out, err) : rc;
 }
 
 int ty_budget_fit(ty_session *s, ty_error *err)

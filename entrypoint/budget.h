@@ -1,5 +1,8 @@
 /* budget.h - the memory of a run before it begins, from the compiler's plan, and the batch that a limit allows.
  *
+ * On a GPU it is the GPU's memory that limits: states, slab, constants, workspaces, batches and code are there, and the
+ * host holds a copy of the states and what batches pass through.
+ *
  * Everything the process will hold is counted: what it holds already (program, libraries, graphs, data that were read
  * into memory), the states, the plan's slab, the workspaces of library calls, and the ring of batches that are read
  * ahead. The first is measured in the process that asks, the others are planned; nothing is guessed.
@@ -13,13 +16,17 @@ typedef struct ty_budget {
     int64_t batch;
     uint64_t process_bytes; /* program, libraries, graphs, data in memory */
     uint64_t state_bytes, slab_bytes, scratch_bytes, input_bytes;
-    uint64_t total_bytes;  /* of these: the process's own, which nobody can take back */
+    bool on_gpu;
+    uint64_t constant_bytes, batch_bytes, code_bytes; /* of the GPU */
+    uint64_t pinned_bytes;                            /* of the host */
+    uint64_t host_bytes;                              /* of these: the process's own, which nobody can take back */
+    uint64_t total_bytes;                             /* that must be there: of the GPU, else those of the host */
     uint64_t mapped_bytes; /* data files that are mapped: resident while there is room for them */
 } ty_budget;
 
 /* Plans the session's step for `batch` rows. program (may be NULL) receives the planned program. Where the recipe
  * allows it and a limit asks for it, parts of forward are computed again: s->temporary_bytes says so to the compiler,
- * else 0. */
+ * else 0. Where a GPU does not compute the step and the recipe leaves the choice, it is planned for the CPU. */
 int ty_budget_plan(ty_session *s, int64_t batch, ty_program **program, ty_budget *out, ty_error *err);
 
 /* Before compiling: s->temporary_bytes for the recipe's batch, or an error if it cannot fit `memory`. */

@@ -25,11 +25,15 @@ typedef struct doctor {
     const char *memory_why;
     uint64_t free_bytes[N_FOLDERS];
     bool has[N_FOLDERS];
+    ty_machine_gpu gpu;      /* that training takes */
+    const char *no_training; /* why there is none; NULL */
 } doctor;
 
 static void examine(doctor *d, ty_arena *a)
 {
+    ty_error err = {0};
     ty_machine_look(NULL, a, &d->machine);
+    d->no_training = ty_machine_find_gpu(-1, a, &d->gpu, &err) < 0 ? ty_arena_strdup(a, err.message) : NULL;
     d->memory_bytes = ty_memory_limit(&d->memory_why);
     for (int i = 0; i < N_FOLDERS; i++) {
         struct statvfs fs;
@@ -92,8 +96,12 @@ static void print_text(const doctor *d)
     print_parts(m);
     puts("");
     print_gpus(m);
-    puts(is_fit(d) ? "\nFit to train on the CPU. This version does not train on GPUs yet."
-                   : "\nNOT fit to train: see MISSING above.");
+    if (!is_fit(d))
+        puts("\nNOT fit to train: see MISSING above.");
+    else if (d->no_training)
+        printf("\nFit to train on the CPU. Not on a GPU: %s\n", d->no_training);
+    else
+        printf("\nFit to train on the CPU and on GPU %d, which device: auto takes (one at a time).\n", d->gpu.number);
 }
 
 /* ---- for programs ---- */
@@ -159,6 +167,10 @@ static void print_json(const doctor *d)
     ty_json_close(&w);
     put_parts(&w, &d->machine);
     put_gpus(&w, &d->machine);
+    if (d->no_training)
+        ty_json_put_string(&w, "not_on_gpu", d->no_training);
+    else
+        ty_json_put_int(&w, "trains_on_gpu", d->gpu.number);
     ty_json_close(&w);
     puts(out.data);
     ty_buf_fini(&out);

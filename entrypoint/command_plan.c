@@ -6,6 +6,7 @@
 #include "entrypoint//budget.h"
 #include "entrypoint/cache_folder.h"
 #include "entrypoint/command.h"
+#include "entrypoint/device.h"
 #include "entrypoint/memory.h"
 #include "entrypoint/overrides.h"
 #include "entrypoint/plan_svg.h"
@@ -97,6 +98,8 @@ static void find_states(planned *p)
 
 static double unit_seconds(const planned *p, double flop, double bytes, bool library)
 {
+    if (p->session.on_gpu) /* whose speed nobody has measured here */
+        return 0;
     double of_memory = bytes / p->machine.bytes_per_s, of_arithmetic = library ? flop / p->machine.flop_per_s : 0;
     return of_memory > of_arithmetic ? of_memory : of_arithmetic;
 }
@@ -119,6 +122,8 @@ static void find_time(planned *p)
         products += library ? seconds : 0;
         moved_by_products += library ? bytes : 0;
     }
+    if (p->session.on_gpu)
+        return;
     double others = p->tape.unfused_bytes - moved_by_products;
     p->unfused_s = products + (others > 0 ? others / p->machine.bytes_per_s : 0);
     const ty_compile_report *r = ty_program_report(p->program);
@@ -136,13 +141,8 @@ static int find_batches(planned *p, ty_error *err)
     for (int i = N_SIZES - 1; i >= 0; i--) {
         p->size[i].name = names[i];
         p->size[i].limit = (uint64_t)1 << (30 + i);
-        if (i == N_SIZES - 1) {
-            p->size[i].limit = ty_memory_limit(&p->size[i].name);
-            if (p->session.recipe.memory_bytes > 0) {
-                p->size[i].limit = p->session.recipe.memory_bytes;
-                p->size[i].name = "the recipe's memory";
-            }
-        }
+        if (i == N_SIZES - 1 && ty_session_memory(&p->session, &p->size[i].limit, &p->size[i].name, err) < 0)
+            return -1;
         uint64_t limit = (uint64_t)(TY_BUDGET_SHARE * (double)p->size[i].limit);
         if (ty_budget_largest(&p->session, limit, MAX_BATCH, known, &p->size[i].budget, err) < 0)
             return -1;
@@ -155,7 +155,7 @@ static int find_all(planned *p, ty_error *err)
     ty_session *s = &p->session;
     if (ty_budget_plan(s, s->recipe.batch_size, &p->program, &p->budget, err) < 0 ||
         ty_program_describe(p->program, TY_RUN_LAST, p->arena, &p->tape, err) < 0 || find_batches(p, err) < 0 ||
-        ty_machine_measure((int)s->recipe.threads, &p->machine, err) < 0)
+        (!s->on_gpu && ty_machine_measure((int)s->recipe.threads, &p->machine, err) < 0))
         return -1;
     find_states(p);
     find_peak(p);
@@ -201,7 +201,10 @@ static void print_memory(const planned *p)
 {
     char a[32], b[32];
     const ty_budget *m = &p->budget;
-    printf("  memory      %s at the peak\n", ty_bytes_text(m->total_bytes + m->mapped_bytes, a, sizeof a));
+    if (m->on_gpu)
+        printf("  GPU memory  %s at least\n", ty_bytes_text(m->total_bytes, a, sizeof a));
+    else
+        printf("  memory      %s at the peak\n", ty_bytes_text(m->total_bytes + m->mapped_bytes, a, sizeof a));
     const struct {
         const char *name;
         uint64_t bytes;
@@ -210,12 +213,18 @@ static void print_memory(const planned *p)
                 {"gradient sums", p->sum_bytes},
                 {"temporaries", m->slab_bytes},
                 {"workspace of libraries", m->scratch_bytes},
-                {"batches read ahead", m->input_bytes},
-                {"program, libraries, graphs, data in memory", m->process_bytes},
-                {"mapped data files, while there is room", m->mapped_bytes}};
+                {"constants", m->on_gpu ? m->constant_bytes : 0},
+                {"batches, two of them on their way", m->batch_bytes},
+                {"left for kernels and libraries", m->code_bytes},
+                {"batches read ahead", m->on_gpu ? 0 : m->input_bytes},
+                {"program, libraries, graphs, data in memory", m->on_gpu ? 0 : m->process_bytes},
+                {"mapped data files, while there is room", m->on_gpu ? 0 : m->mapped_bytes}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (rows[i].bytes > 0)
             printf("    %12s  %s\n", ty_bytes_text(rows[i].bytes, a, sizeof a), rows[i].name);
+    if (m->on_gpu)
+        printf("  memory      %s of the host, with a copy of weights and moments\n",
+               ty_bytes_text(m->host_bytes + m->mapped_bytes, a, sizeof a));
     printf("  temporaries %s planned, %s is the least any plan needs (%.1f %% over)\n",
            ty_bytes_text((uint64_t)p->tape.slab_bytes, a, sizeof a),
            ty_bytes_text((uint64_t)p->tape.bound_bytes, b, sizeof b),
@@ -256,6 +265,13 @@ static void print_batches(const planned *p)
     }
 }
 
+static void print_gpu(const planned *p)
+{
+    const ty_compile_report *r = ty_program_report(p->program);
+    printf("\n  step        no time is foretold for a GPU\n  compiling   %d kernels, %d of them different\n",
+           r->n_kernels, r->n_distinct_kernels);
+}
+
 static void print_time(const planned *p)
 {
     char a[32], b[32], c[32];
@@ -284,7 +300,7 @@ static void print_time(const planned *p)
         puts("  break-even  never: there is nothing to join");
 }
 
-static void print_text(const planned *p)
+static void print_text(planned *p)
 {
     const ty_session *s = &p->session;
     char a[32], b[32];
@@ -293,9 +309,10 @@ static void print_text(const planned *p)
     printf("  batch       %s rows%s%s, %s steps\n", ty_count_text(s->recipe.batch_size, a, sizeof a),
            s->batch_reason ? ": " : "", s->batch_reason ? s->batch_reason : "",
            ty_count_text(s->loop.total_steps, b, sizeof b));
+    printf("  device      %s\n", ty_device_text(&p->session));
     print_memory(p);
     print_batches(p);
-    print_time(p);
+    (s->on_gpu ? print_gpu : print_time)(p);
 }
 
 /* ---- JSON ---- */
@@ -309,6 +326,12 @@ static void put_budget(ty_json_writer *w, const char *key, const ty_budget *b)
     ty_json_put_int(w, "temporary_bytes", (int64_t)b->slab_bytes);
     ty_json_put_int(w, "workspace_bytes", (int64_t)b->scratch_bytes);
     ty_json_put_int(w, "input_bytes", (int64_t)b->input_bytes);
+    ty_json_put_bool(w, "on_gpu", b->on_gpu);
+    ty_json_put_int(w, "constant_bytes", (int64_t)b->constant_bytes);
+    ty_json_put_int(w, "batch_bytes", (int64_t)b->batch_bytes);
+    ty_json_put_int(w, "code_bytes", (int64_t)b->code_bytes);
+    ty_json_put_int(w, "pinned_bytes", (int64_t)b->pinned_bytes);
+    ty_json_put_int(w, "host_bytes", (int64_t)b->host_bytes);
     ty_json_put_int(w, "process_bytes", (int64_t)b->process_bytes);
     ty_json_put_int(w, "mapped_bytes", (int64_t)b->mapped_bytes);
     ty_json_close(w);
@@ -383,7 +406,7 @@ static void put_time(ty_json_writer *w, const planned *p)
     ty_json_put_int(w, "break_even_step", break_even(p));
 }
 
-static void print_json(const planned *p)
+static void print_json(planned *p)
 {
     const ty_session *s = &p->session;
     ty_buf out;
@@ -396,6 +419,7 @@ static void print_json(const planned *p)
     ty_json_put_string(&w, "model", s->recipe.model);
     ty_json_put_int(&w, "batch_size", s->recipe.batch_size);
     ty_json_put_string(&w, "batch_reason", s->batch_reason);
+    ty_json_put_string(&w, "device", ty_device_text(&p->session));
     ty_json_put_int(&w, "steps", s->loop.total_steps);
     ty_json_put_int(&w, "numbers_trained", ty_program_report(p->program)->n_trained);
     put_memory(&w, p);
@@ -462,8 +486,9 @@ static const char page[] =
     "the step at which compiling has paid, against one call an operation at the same ceilings.\n\n"
     "--json has these keys, and may get more: schema 1, recipe, model, batch_size, batch_reason, steps, "
     "numbers_trained,\n"
-    "memory {batch, total_bytes, state_bytes, temporary_bytes, workspace_bytes, input_bytes, process_bytes,\n"
-    "mapped_bytes (not in the total)},\n"
+    "device, memory {batch, total_bytes (of the GPU where on_gpu, else of the host), on_gpu, state_bytes, "
+    "temporary_bytes, workspace_bytes, input_bytes, process_bytes,\n"
+    "mapped_bytes (not in the total), constant_bytes, batch_bytes, code_bytes, pinned_bytes, host_bytes},\n"
     "weight_bytes, moment_bytes, gradient_sum_bytes, bound_bytes, peak, largest_buffers [bytes, use, type, layer],\n"
     "largest_batch [limit, limit_bytes, plan as memory; batch 0: not one row], machine {threads, flop_per_s,\n"
     "bytes_per_s}, step_at_least_s, work {calls, flop, bytes, at_least_s}, compile_s, compiled_before, kernels,\n"

@@ -103,6 +103,9 @@ typedef struct ty_setting {
  * after each, without a compiler. */
 typedef enum ty_debug { TY_DEBUG_NONE, TY_DEBUG_CHECK, TY_DEBUG_INTERPRET } ty_debug;
 
+/* AUTO: a GPU if one can be used and computes all of the step, else the CPU. */
+typedef enum ty_device { TY_DEVICE_AUTO, TY_DEVICE_CPU, TY_DEVICE_GPU } ty_device;
+
 typedef enum ty_batch_rule { TY_BATCH_RULE_NONE, TY_BATCH_RULE_LINEAR, TY_BATCH_RULE_SQRT } ty_batch_rule;
 
 /* Forward computed again in backward: never; if a batch of the given size does not fit `memory` otherwise; also to find
@@ -133,6 +136,8 @@ typedef struct ty_recipe {
     ty_precision precision;
     bool match_eager;
     ty_debug debug;
+    ty_device device;
+    int gpu; /* its number; -1: the first that can be used */
     ty_recipe_data train, validation;
     ty_span evaluate_every;
     const ty_recipe_metric *metrics;

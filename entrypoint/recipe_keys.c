@@ -62,6 +62,8 @@ static const ty_bind_row top_rows[] = {
     {"tied", TY_BIND_NODE, TOP(tied), .form = "a list of lists",
      .help = "lists of weights that are one: [[embed.weight, head.weight]]"},
     {"seed", TY_BIND_INT, TOP(seed), "1", .min = 0, .max = 9.2e18, .help = "of shuffling, dropout and initial values"},
+    {"device", TY_BIND_STRING, TOP(device), "auto",
+     .help = "auto: a GPU where one can be used, else the CPU; cpu: no GPU; gpu or gpu:1: that one or an error"},
     {"threads", TY_BIND_INT, TOP(threads), "0", .min = 0, .max = 4096, .help = "0: all cores"},
     {"deterministic", TY_BIND_CHOICE, TOP(deterministic), "default", .choices = determinism,
      .help = "default: same bits run to run; strict: also for any number of threads"},

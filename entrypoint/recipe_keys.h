@@ -22,7 +22,7 @@ typedef struct recipe_top {
     int64_t batch_base, epochs, max_steps, accumulate, seed, threads, log_every;
     int deterministic, precision, debug;
     bool match_eager;
-    const char *tensorboard, *cache, *compiled;
+    const char *tensorboard, *cache, *compiled, *device;
 } recipe_top;
 
 typedef struct recipe_data {

@@ -1,5 +1,6 @@
 /* session.c - opening a run, phase by phase. */
 #include "entrypoint/budget.h"
+#include "entrypoint/device.h"
 #include "entrypoint/session.h"
 
 #include "base/clock.h"
@@ -195,16 +196,12 @@ static int64_t cache_max_bytes(void)
     return mb ? strtoll(mb, NULL, 10) << 20 : 0;
 }
 
-static int compile(ty_session *s, ty_error *err)
+static int compile_once(ty_session *s, ty_error *err)
 {
-    double start = ty_session_now_s();
     int64_t per_epoch = s->loop.batches_per_epoch / s->loop.accumulate;
-    if (ty_budget_fit(s, err) < 0)
-        return -1;
     const char *dump = s->job->dump_folder;
     if (!dump && s->recipe.debug != TY_DEBUG_NONE && s->job->output_folder)
         dump = ty_arena_printf(&s->arena, "%s/compiler", s->job->output_folder);
-    s->is_checked = s->recipe.debug != TY_DEBUG_NONE;
     ty_compile_options options = {
         .backend = s->recipe.debug == TY_DEBUG_INTERPRET ? TY_BACKEND_INTERPRETER : TY_BACKEND_CPU,
         .threads = (int)s->recipe.threads,
@@ -218,10 +215,25 @@ static int compile(ty_session *s, ty_error *err)
         .cache_note = s->cache_note,
         .temporary_bytes = s->temporary_bytes,
         .plan_only = s->cache_note && !s->compile_to};
-    if (ty_spec_build(&s->recipe, &s->plan, s->train, per_epoch > 0 ? per_epoch : 1, s->loop.total_steps,
-                      s->validation != NULL, &s->arena, &s->spec, err) < 0 ||
-        ty_compile_train(s->model, &s->spec, &options, &s->program, err) < 0)
+    ty_device_options(s, &options);
+    return ty_spec_build(&s->recipe, &s->plan, s->train, per_epoch > 0 ? per_epoch : 1, s->loop.total_steps,
+                         s->validation != NULL, &s->arena, &s->spec, err) < 0
+               ? -1
+               : ty_compile_train(s->model, &s->spec, &options, &s->program, err);
+}
+
+static int compile(ty_session *s, ty_error *err)
+{
+    double start = ty_session_now_s();
+    s->is_checked = s->recipe.debug != TY_DEBUG_NONE;
+    int rc = ty_budget_fit(s, err) < 0 ? -1 : compile_once(s, err);
+    if (rc < 0 && ty_device_give_up(s, err))
+        rc = ty_budget_fit(s, err) < 0 ? -1 : compile_once(s, err);
+    if (rc < 0 && s->on_gpu && err->code == TY_E_LIMIT)
+        rc = ty_device_refuse(s, err);
+    if (rc < 0)
         return -1;
+    s->loop.in_flight = ty_program_in_flight(s->program);
     s->inputs = TY_NEW_ARRAY(&s->arena, const void *, s->plan.n_feeds + 1);
     s->inputs[s->plan.n_feeds] = &s->valid;
     s->times.compile_s = ty_session_now_s() - start;
@@ -353,7 +365,8 @@ static int take_position(ty_session *s, const ty_checkpoint_restored *found, ty_
                                   "checkpoint folder)");
     }
     if (state->plan_hash[0] && strcmp(state->plan_hash, plan) != 0)
-        ty_log_warning("checkpoint", "the recipe has changed since the checkpoint: going on with the new settings");
+        ty_log_warning("checkpoint",
+                       "the recipe or the device has changed since the checkpoint: going on as it is now");
     s->loop.first_step = state->step;
     s->resumed = true;
     s->has_best = state->has_best;
@@ -457,6 +470,7 @@ static const struct {
     {"model", open_model, FOR_PLAN},
     {"model", check_folders, FOR_RUN},
     {"data", open_all_data, FOR_PLAN},
+    {"device", ty_device_choose, FOR_PLAN},
     {"data", ty_session_choose_batch, FOR_PLAN},
     {"data", plan_steps, FOR_PLAN},
     {"compile", compile, FOR_COMPILE},

@@ -7,6 +7,7 @@
 #define TY_ENTRYPOINT_SESSION_H
 
 #include "compiler/compiler.h"
+#include "compiler/machine.h"
 #include "container/input/prefetch.h"
 #include "container/output/checkpoint.h"
 #include "entrypoint/job.h"
@@ -35,6 +36,9 @@ typedef struct ty_session {
     ty_spec_plan plan;
     ty_dataset *train, *validation; /* validation may be NULL */
     ty_train_spec spec;
+    bool on_gpu; /* device.h */
+    ty_machine_gpu gpu;
+    const char *why_cpu; /* NULL: the recipe says so, or on_gpu */
     ty_program *program;
     const int *train_field, *validation_field; /* [plan.n_feeds]: number of the field in the data set */
     const void **inputs;                       /* [plan.n_feeds + 1]: of the run to come, `valid` last */
@@ -89,6 +93,9 @@ void ty_session_plan_hash(const ty_session *s, char hash[TY_MANIFEST_HASH_BYTES]
 const char *ty_session_cache_folder(const ty_session *s);
 /* session_batch.c, a phase: batch_size auto becomes a number, and lr follows the batch size if it shall. */
 int ty_session_choose_batch(ty_session *s, ty_error *err);
+
+/* What the run may take: as the recipe says, else what the session's GPU has free, else the host's limit. */
+int ty_session_memory(const ty_session *s, uint64_t *limit, const char **why, ty_error *err);
 
 /* Lets inputs[] point into a batch; fields: train_field or validation_field. */
 void ty_session_point_inputs(ty_session *s, const ty_batch *batch, const int *fields);

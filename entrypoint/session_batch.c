@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/quantity.h"
 #include "entrypoint/budget.h"
+#include "entrypoint/device.h"
 #include "entrypoint/memory.h"
 #include "entrypoint/session.h"
 
@@ -44,13 +45,28 @@ static int64_t batch_of_checkpoint(ty_session *s, int64_t max_batch)
     return 0;
 }
 
+int ty_session_memory(const ty_session *s, uint64_t *limit, const char **why, ty_error *err)
+{
+    *why = "the recipe's memory";
+    *limit = s->recipe.memory_bytes;
+    if (*limit)
+        return 0;
+    *why = "free memory of the GPU";
+    if (s->on_gpu)
+        return ty_device_memory(s, limit, err);
+    *limit = ty_memory_limit(why);
+    return 0;
+}
+
 static int choose_largest(ty_session *s, int64_t max_batch, ty_error *err)
 {
-    const char *why = "the recipe's memory";
+    const char *why;
     char limit_text[32], total_text[32];
     ty_budget b;
     ty_budget_list *known = TY_NEW(&s->arena, ty_budget_list);
-    uint64_t limit = s->recipe.memory_bytes ? s->recipe.memory_bytes : ty_memory_limit(&why);
+    uint64_t limit;
+    if (ty_session_memory(s, &limit, &why, err) < 0)
+        return -1;
     ty_bytes_text(limit, limit_text, sizeof limit_text);
     s->batch_limit_bytes = (uint64_t)(TY_BUDGET_SHARE * (double)limit);
     if (ty_budget_largest(s, (uint64_t)(TY_BUDGET_SHARE * (double)limit), max_batch, known, &b, err) < 0)
@@ -77,7 +93,10 @@ static int choose(ty_session *s, ty_error *err)
         return ty_error_set(err, TY_E_DATA, "batch_size: auto: data.train has no samples");
     int64_t before = batch_of_checkpoint(s, max_batch);
     if (before == 0)
-        return choose_largest(s, max_batch, err);
+        return choose_largest(s, max_batch, err) < 0 &&
+                       (!ty_device_give_up(s, err) || choose_largest(s, max_batch, err) < 0)
+                   ? -1
+                   : 0;
     s->recipe.batch_size = before;
     s->batch_reason = "that of the checkpoint";
     return 0;

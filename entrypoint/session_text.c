@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "base/quantity.h"
 #include "entrypoint/budget.h"
+#include "entrypoint/device.h"
 #include "entrypoint/export.h"
 #include "entrypoint/memory.h"
 #include "entrypoint/session.h"
@@ -15,6 +16,35 @@
 static const char *seconds_text(double s, char *out, size_t n)
 {
     return ty_duration_text((int64_t)(s * 1e6), out, n);
+}
+
+static void add_gpu_memory(const ty_budget *need, ty_buf *out)
+{
+    char t[7][32];
+    ty_buf_addf(out, "  GPU memory  %s at least: weights and moments %s, temporaries %s, workspace %s, constants %s, ",
+                ty_bytes_text(need->total_bytes, t[0], 32), ty_bytes_text(need->state_bytes, t[1], 32),
+                ty_bytes_text(need->slab_bytes, t[2], 32), ty_bytes_text(need->scratch_bytes, t[3], 32),
+                ty_bytes_text(need->constant_bytes, t[4], 32));
+    ty_buf_addf(out, "batches %s, left for kernels and libraries %s\n", ty_bytes_text(need->batch_bytes, t[5], 32),
+                ty_bytes_text(need->code_bytes, t[6], 32));
+}
+
+static void add_memory(ty_session *s, ty_buf *out)
+{
+    char t[7][32];
+    ty_budget need = ty_budget_of_program(s, s->program);
+    s->announced_bytes = need.host_bytes + need.mapped_bytes;
+    if (need.on_gpu)
+        add_gpu_memory(&need, out);
+    ty_buf_addf(out, "  memory      %s at the peak: weights and moments %s, ",
+                ty_bytes_text(s->announced_bytes, t[0], 32), ty_bytes_text(need.state_bytes, t[1], 32));
+    if (need.on_gpu)
+        ty_buf_addf(out, "pinned %s, ", ty_bytes_text(need.pinned_bytes, t[2], 32));
+    else
+        ty_buf_addf(out, "temporaries %s, workspace %s, ", ty_bytes_text(need.slab_bytes, t[2], 32),
+                    ty_bytes_text(need.scratch_bytes, t[3], 32));
+    ty_buf_addf(out, "batches %s, program and graphs %s, data %s\n", ty_bytes_text(need.input_bytes, t[4], 32),
+                ty_bytes_text(need.process_bytes, t[5], 32), ty_bytes_text(need.mapped_bytes, t[6], 32));
 }
 
 void ty_session_banner(ty_session *s, ty_buf *out)
@@ -40,14 +70,8 @@ void ty_session_banner(ty_session *s, ty_buf *out)
         ty_buf_addf(out, "  batch       %lld rows: %s\n", (long long)s->recipe.batch_size, s->batch_reason);
     ty_buf_addf(out, "  compiled    %d kernels, %d library calls in %s%s\n", c->n_kernels, c->n_library_calls,
                 seconds_text(s->times.compile_s, d, sizeof d), c->cache_hit ? " (from the cache)" : "");
-    ty_budget need = ty_budget_of_program(s, s->program);
-    s->announced_bytes = need.total_bytes + need.mapped_bytes;
-    ty_buf_addf(out, "  memory      %s at the peak: weights and moments %s, temporaries %s, workspace %s, batches %s, ",
-                ty_bytes_text(s->announced_bytes, a, sizeof a), ty_bytes_text(need.state_bytes, b, sizeof b),
-                ty_bytes_text(need.slab_bytes, d, sizeof d), ty_bytes_text(need.scratch_bytes, (char[32]){0}, 32),
-                ty_bytes_text(need.input_bytes, (char[32]){0}, 32));
-    ty_buf_addf(out, "program and graphs %s, data %s\n", ty_bytes_text(need.process_bytes, a, sizeof a),
-                ty_bytes_text(need.mapped_bytes, b, sizeof b));
+    ty_buf_addf(out, "  device      %s\n", ty_device_text(s));
+    add_memory(s, out);
     if (c->chunk.rows > 0)
         ty_buf_addf(out, "  chunks      %lld of %lld rows of logits at a time: %s, not %s\n", (long long)c->chunk.rows,
                     (long long)c->chunk.of_rows, ty_bytes_text(c->chunk.bytes, a, sizeof a),

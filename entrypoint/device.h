@@ -1,0 +1,29 @@
+/* device.h - where a session computes: on a GPU if there is one that can, else on the CPU, and why.
+ *
+ *     ty_device_choose(s, err)              a phase: what the recipe says, and what is there
+ *     ty_device_options(s, &options)        of every compilation of the session's step
+ *     if (ty_compile_train(...) < 0 && ty_device_give_up(s, err)) ...      again, on the CPU now
+ *     if (... < 0 && err->code == TY_E_LIMIT)  ty_device_refuse(s, err)    says what takes the GPU's memory
+ *
+ * With `device: auto` a step that the GPU cannot compute (an op that nothing computes there, cuDNN that is missing) is
+ * no fault: the session goes on on the CPU, and the banner says why.
+ */
+#ifndef TY_ENTRYPOINT_DEVICE_H
+#define TY_ENTRYPOINT_DEVICE_H
+
+#include "entrypoint/session.h"
+
+int ty_device_choose(ty_session *s, ty_error *err);
+void ty_device_options(const ty_session *s, ty_compile_options *options);
+/* Whether what failed is a reason to compute on the CPU, and the recipe allows it; *err is empty then. */
+bool ty_device_give_up(ty_session *s, ty_error *err);
+/* *err becomes: what is needed and free, the largest buffers with their layers, the largest batch that would fit.
+ * Returns -1. */
+int ty_device_refuse(ty_session *s, ty_error *err);
+/* "GPU 0, NVIDIA H200 (compute capability 9.0)" or "CPU, 8 threads (no GPU driver: ...)". Lies in the session's arena.
+ */
+const char *ty_device_text(ty_session *s);
+/* Free memory of the session's GPU. */
+int ty_device_memory(const ty_session *s, uint64_t *free_bytes, ty_error *err);
+
+#endif
