@@ -25,7 +25,7 @@ static ty_lane_ix lanes_atom(const ty_lanes *l, const ty_atom *atom)
 {
     const ty_lane_ix same = {true, 0, 1};
     if (atom->kind == TY_ATOM_VAR)
-        return (int)atom->arg == l->var ? (ty_lane_ix){true, 1, l->width} : same;
+        return (int)atom->arg == l->var ? (ty_lane_ix){true, 1, l->anywhere ? 1 : l->width} : same;
     if (atom->kind == TY_ATOM_DATA)
         return l->same[atom->arg] ? same : (ty_lane_ix){.known = false};
     ty_lane_ix arg = ty_lanes_ix(l, atom->arg, 0);
@@ -66,11 +66,24 @@ static bool lanes_same(const ty_lanes *l, const ty_kinstr *instr)
     return at.known && at.step == 0 && lanes_same_operand(l, instr->guard);
 }
 
+static void lanes_find_same(ty_lanes *l, ty_arena *arena)
+{
+    l->same = TY_NEW_ARRAY(arena, uint8_t, l->k->n_instrs + 1);
+    for (uint32_t i = 0; i < l->k->n_instrs; i++)
+        l->same[i] = lanes_same(l, &l->k->instr[i]);
+}
+
 ty_lanes ty_lanes_make(const ty_kernel *k, int var, int64_t width, ty_arena *arena)
 {
-    ty_lanes l = {k, var, width, TY_NEW_ARRAY(arena, uint8_t, k->n_instrs + 1)};
-    for (uint32_t i = 0; i < k->n_instrs; i++)
-        l.same[i] = lanes_same(&l, &k->instr[i]);
+    ty_lanes l = {.k = k, .var = var, .width = width};
+    lanes_find_same(&l, arena);
+    return l;
+}
+
+ty_lanes ty_lanes_make_anywhere(const ty_kernel *k, int var, int64_t width, ty_ix begin, ty_arena *arena)
+{
+    ty_lanes l = {.k = k, .var = var, .width = width, .anywhere = true, .begin = begin};
+    lanes_find_same(&l, arena);
     return l;
 }
 
@@ -80,6 +93,8 @@ int ty_lanes_access(const ty_lanes *l, ty_ix addr, uint32_t guard, int64_t less,
     ty_lane_ix at = ty_lanes_ix(l, addr, less);
     if (!at.known || at.step != 1 || !lanes_same_operand(l, guard))
         return 0;
+    if (l->anywhere)
+        return addr == l->begin && align % bytes == 0 && l->width * size == bytes ? (int)bytes : 0;
     while (bytes > size && (bytes > l->width * size || align % bytes || at.unit * size % bytes))
         bytes /= 2;
     return bytes > size ? (int)bytes : 0;

@@ -15,6 +15,9 @@ typedef struct ty_lanes {
     int var;       /* the loop variable */
     int64_t width; /* a power of two that divides its extent */
     uint8_t *same; /* by instruction: the same at all points; from ty_lanes_make */
+    bool anywhere; /* first may be any number: the points are counted from where `begin` is aligned, not the variable */
+    ty_ix
+        begin; /* anywhere: the only address of which that is known, for elements of as many bytes as fill an access */
 } ty_lanes;
 
 /* An index at point first + n is that at first + step * n; that at first is a multiple of unit (0: is 0). */
@@ -24,6 +27,7 @@ typedef struct ty_lane_ix {
 } ty_lane_ix;
 
 /* arena: of `same`. */
+ty_lanes ty_lanes_make_anywhere(const ty_kernel *k, int var, int64_t width, ty_ix begin, ty_arena *arena);
 ty_lanes ty_lanes_make(const ty_kernel *k, int var, int64_t width, ty_arena *arena);
 /* Of ix - less. */
 ty_lane_ix ty_lanes_ix(const ty_lanes *l, ty_ix ix, int64_t less);

@@ -56,6 +56,14 @@ static ty_val make_scatter(ty_graph *g, const own_case *c, ty_val x, ty_val i, t
     return ty_b_scatter(g, ty_b_full(g, TY_F32, 2, dim, 0), i, x, 0, TY_SUM);
 }
 
+/* Not written by hand, but here wide accesses are seen to be aligned: long rows of an odd length, and columns. */
+static ty_val make_rows(ty_graph *g, const own_case *c, ty_val x, ty_val i, ty_val *also)
+{
+    (void)c, (void)i;
+    *also = ty_b_sum(g, x, 1, false);
+    return ty_b_sub(g, x, ty_b_reduce(g, x, TY_MAX, 2, true));
+}
+
 static const own_case cases[] = {
     {"sort, one tile", make_sort, 3, 700, 1, 1, false, 0},
     {"sort, five tiles, falling", make_sort, 2, 5000, 1, 1, true, 0},
@@ -65,6 +73,8 @@ static const own_case cases[] = {
     {"find_rows, fewer rows than numbers", make_places, 5000, 1, 300, 0, false, 30},
     {"sum_rows, narrow", make_sums, 4500, 5, 2000, 0, false, 10},
     {"sum_rows, wide and one row of many", make_sums, 900, 300, 50, 0, false, 60},
+    {"rows of an odd length", make_rows, 5, 9001, 1, 0, false, 0},
+    {"rows and columns", make_rows, 1100, 768, 1, 0, false, 0},
     {"scatter", make_scatter, 5000, 3, 40, 0, false, 20},
     {"scatter, wide", make_scatter, 2100, 130, 700, 0, false, 5},
 };

@@ -90,7 +90,8 @@ static void test_forms(void **state)
         {"a thread a row", 1000, 3, 1},   {"a warp a row", 40, 100, 1},       {"a warp a short row", 40, 7, 1},
         {"a block a row", 11, 1500, 1},   {"a block a column", 70, 400, 0},   {"columns that are none", 5, 403, 0},
         {"a few lanes a row", 64, 16, 1}, {"a row in registers", 20, 768, 1}, {"a block's registers", 5, 6144, 1},
-        {"several passes", 2, 8448, 1},   {"wide columns", 70, 4096, 0},      {"few columns", 300, 6, 0},
+        {"several passes", 2, 8448, 1},   {"odd rows", 5, 8203, 1},           {"wide columns", 70, 4096, 0},
+        {"few columns", 300, 6, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int64_t n = cases[i].rows * cases[i].n;

@@ -64,13 +64,13 @@ static int layout_align(const ty_cuda_kernel *kernel, uint32_t buffer)
     return kernel->align ? kernel->align[kernel->alias[buffer]] : 16;
 }
 
-/* Accesses at a width; returns bytes of registers that they need, 0 if there is none. */
-static int layout_accesses(const ty_cuda_kernel *kernel, ty_cuda_layout *l, int width, ty_arena *arena)
+/* Accesses of l->at; returns bytes of registers that they need, 0 if there is none. */
+static int layout_accesses(const ty_cuda_kernel *kernel, ty_cuda_layout *l, ty_arena *arena)
 {
     const ty_kernel *k = kernel->k;
+    int width = (int)l->at.width;
     int *load = TY_NEW_ARRAY(arena, int, k->n_instrs + 1), *store = TY_NEW_ARRAY(arena, int, k->n_stores + 1),
         bytes = 0;
-    l->at = ty_lanes_make(k, l->fast, width, arena);
     for (uint32_t i = 0; i < k->n_instrs; i++) {
         const ty_kinstr *instr = &k->instr[i];
         if (instr->kop == TY_K_LOAD && !l->at.same[i] && !(instr->stage & 1))
@@ -125,12 +125,35 @@ static void layout_width(const ty_cuda_kernel *kernel, ty_cuda_layout *l, ty_are
     for (int width = LAYOUT_WIDEST; width > 1 && l->fast >= 0; width /= 2) {
         if (k->extent[l->fast] % width || !layout_fills(kernel, l, width))
             continue;
-        int bytes = layout_accesses(kernel, l, width, arena);
+        l->at = ty_lanes_make(k, l->fast, width, arena);
+        int bytes = layout_accesses(kernel, l, arena);
         if (bytes == 0 || bytes > LAYOUT_STREAM_BYTES || !layout_saves(k, l, width))
             continue;
         l->width = width;
         return;
     }
+}
+
+/* Long rows that begin anywhere: groups of what the row writes, or of one thing that it reads, begin at its alignment.
+ * As many elements as fill 16 bytes. */
+static void layout_shift(const ty_cuda_kernel *kernel, ty_cuda_layout *l, ty_arena *arena)
+{
+    const ty_kernel *k = kernel->k;
+    if (l->form != TY_CUDA_ROW_BY_BLOCK || l->width > 1 || l->groups || l->n_inner != 1)
+        return;
+    for (int i = k->n_stores + (int)k->n_instrs; i-- > 0 && !l->shifted;) {
+        const ty_kinstr *load = &k->instr[i];
+        const ty_kstore *store = i < (int)k->n_instrs ? NULL : &k->store[i - (int)k->n_instrs];
+        if (store ? store->stage & 1 : load->kop != TY_K_LOAD || load->stage & 1)
+            continue;
+        l->begin = store ? store->buffer : load->buffer;
+        int width = 16 / (int)ty_dtype_bytes(k->buffer[l->begin].dtype);
+        if (width > LAYOUT_WIDEST || width < 2)
+            continue;
+        l->at = ty_lanes_make_anywhere(k, l->fast, width, store ? store->addr : load->addr, arena);
+        l->shifted = layout_accesses(kernel, l, arena) > 0;
+    }
+    l->width = l->shifted ? (int)l->at.width : 1;
 }
 
 /* ---- threads ---- */
@@ -198,6 +221,7 @@ ty_cuda_layout ty_cuda_layout_of(const ty_cuda_kernel *kernel, ty_arena *arena)
     layout_width(kernel, &l, arena);
     layout_threads(kernel, &l);
     layout_hold(kernel->k, &l, arena);
+    layout_shift(kernel, &l, arena);
     l.wide = l.groups > 0 || (l.width > 1 && l.form != TY_CUDA_FLAT && l.form != TY_CUDA_BY_COLUMN);
     return l;
 }

@@ -8,7 +8,8 @@
  *                                fit into a block
  *
  * Elements of a thread are neighbours where memory lets it read and write them 16 bytes at a time: the width. It is
- * smaller where a thread would have to keep too much, or too few threads would be left to fill a large GPU.
+ * smaller where a thread would have to keep too much, or too few threads would be left to fill a large GPU. Long rows
+ * of an odd length, such as the logits of a vocabulary, are taken from where memory is aligned; the ends one by one.
  */
 #ifndef TY_TARGET_CUDA_LAYOUT_H
 #define TY_TARGET_CUDA_LAYOUT_H
@@ -51,6 +52,8 @@ typedef struct ty_cuda_layout {
     int64_t points;                    /* that blocks walk through: groups of elements, rows, blocks of columns */
     int points_per_block;
     bool wide;        /* threads keep so much that only two blocks share a multiprocessor */
+    bool shifted;     /* groups of elements begin where memory is aligned, not with the row */
+    uint32_t begin;   /* shifted: the buffer of which that holds; its address is at.begin */
     ty_khold hold;    /* groups > 0 */
     ty_lanes at;      /* width > 1 */
     const int *load;  /* by instruction: bytes of an access, 0: one element */

@@ -383,6 +383,56 @@ static void cuda_lane_text(const cuda_text *c, char *out, size_t n)
         snprintf(out, n, "TY_THREAD %% %d", c->l.lanes);
 }
 
+/* How far behind a multiple of the width the row begins, in elements of the memory that is aligned. */
+static void cuda_shift(cuda_text *c)
+{
+    ty_ktext_linef(&c->t, "%s shift;\n", cuda_index(c));
+    ty_ktext_linef(&c->t, "{\n");
+    c->t.indent++;
+    ty_ktext_linef(&c->t, "const %s i%d = 0;\n", cuda_index(c), c->l.fast);
+    ty_ktext_line(&c->t);
+    ty_buf_adds(c->t.out, "shift = (int)((unsigned long)(&");
+    ty_ktext_element(&c->t, c->l.begin, c->l.at.begin);
+    ty_buf_addf(c->t.out, " - b%u) %% %du);\n", c->t.alias[c->l.begin], c->l.width);
+    cuda_close(c);
+}
+
+/* The same elements one by one: the first and the last of a row. */
+static void cuda_ends(cuda_text *c, int stage)
+{
+    const uint8_t *vector = c->t.vector;
+    int width = c->l.width;
+    c->t.vector = NULL;
+    c->l.width = 1;
+    ty_ktext_linef(&c->t, "for (%s i%d = e < 0 ? 0 : e; i%d < e + %d && i%d < %ld; i%d++) {\n", cuda_index(c),
+                   c->l.fast, c->l.fast, width, c->l.fast, (long)c->l.row, c->l.fast);
+    c->t.indent++;
+    cuda_group(c, stage);
+    cuda_close(c);
+    c->t.vector = vector;
+    c->l.width = width;
+}
+
+static void cuda_shifted_stage(cuda_text *c, int stage)
+{
+    cuda_begin_sums(c, stage);
+    cuda_instrs(c, stage, false);
+    ty_ktext_linef(&c->t, "for (%s e = TY_THREAD * %d - shift; e < %ld; e += %d) {\n", cuda_index(c), c->l.width,
+                   (long)c->l.row, c->l.lanes * c->l.width);
+    c->t.indent++;
+    ty_ktext_linef(&c->t, "if (e >= 0 && e <= %ld) {\n", (long)(c->l.row - c->l.width));
+    c->t.indent++;
+    ty_ktext_linef(&c->t, "const %s i%d = e;\n", cuda_index(c), c->l.fast);
+    cuda_group(c, stage);
+    c->t.indent--;
+    ty_ktext_linef(&c->t, "} else {\n");
+    c->t.indent++;
+    cuda_ends(c, stage);
+    cuda_close(c);
+    cuda_close(c);
+    cuda_end_sums(c, stage);
+}
+
 static void cuda_loop_stage(cuda_text *c, int stage)
 {
     int64_t step = (int64_t)c->l.lanes * c->l.width;
@@ -447,6 +497,8 @@ static void cuda_rows(cuda_text *c)
                                                              : "";
     cuda_decode(c, c->l.outer, c->l.n_outer, "p");
     cuda_declare_held(c);
+    if (c->l.shifted)
+        cuda_shift(c);
     for (int stage = 0; stage < c->t.k->n_stages; stage++) {
         if (stage % 2 && stage + 1 < c->t.k->n_stages && !cuda_has(c, stage))
             continue; /* the next one has its own barrier */
@@ -454,6 +506,8 @@ static void cuda_rows(cuda_text *c)
             ty_ktext_linef(&c->t, "%s", barrier);
         if (stage & 1)
             cuda_row_stage(c, stage);
+        else if (c->l.shifted)
+            cuda_shifted_stage(c, stage);
         else
             cuda_loop_stage(c, stage);
     }
