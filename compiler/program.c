@@ -152,6 +152,17 @@ void ty_program_states_changed(ty_program *p)
     p->on_gpu = false;
 }
 
+static int program_run_timed_on_gpu(ty_program *p, ty_run run, const void *const *inputs, int64_t *call_ns,
+                                    ty_error *err)
+{
+    if (!p->on_gpu && ty_mirror_upload(p->cuda, err) < 0)
+        return -1;
+    p->on_gpu = true;
+    return ty_cuda_run_timed(ty_mirror_alone(p->cuda), p->plan_of[run], inputs, call_ns, err) < 0
+               ? -1
+               : program_finish_on_gpu(p, run, err);
+}
+
 int ty_program_run_timed(ty_program *p, ty_run run, const void *const *inputs, int64_t *call_ns, ty_error *err)
 {
     if (ty_program_can_run(p, run, err) < 0)
@@ -159,6 +170,8 @@ int ty_program_run_timed(ty_program *p, ty_run run, const void *const *inputs, i
     inputs = ty_program_inputs(p, inputs);
     if (p->backend == TY_BACKEND_INTERPRETER)
         return ty_program_interpret(p, run, inputs, err);
+    if (p->backend == TY_BACKEND_CUDA && call_ns && ty_mirror_alone(p->cuda))
+        return program_run_timed_on_gpu(p, run, inputs, call_ns, err);
     if (p->backend == TY_BACKEND_CUDA)
         return program_start_on_gpu(p, run, inputs, err) < 0 || ty_mirror_drain(p->cuda, p->plan_of[run], err) < 0
                    ? -1
@@ -175,12 +188,17 @@ int ty_program_run(ty_program *p, ty_run run, const void *const *inputs, ty_erro
 
 int ty_program_n_calls(const ty_program *p, ty_run run)
 {
+    if (p->cuda && p->has[run] && ty_mirror_alone(p->cuda))
+        return ty_cuda_n_calls(ty_mirror_alone(p->cuda), p->plan_of[run]);
     return p->cpu && p->has[run] ? ty_cpu_n_calls(p->cpu, p->plan_of[run]) : 0;
 }
 
 void ty_program_call(const ty_program *p, ty_run run, int i, ty_call_info *out)
 {
-    ty_cpu_call(p->cpu, p->plan_of[run], i, out);
+    if (p->cuda)
+        ty_cuda_call_info(ty_mirror_alone(p->cuda), p->plan_of[run], i, out);
+    else
+        ty_cpu_call(p->cpu, p->plan_of[run], i, out);
 }
 
 int ty_program_n_inputs(const ty_program *p)

@@ -5,6 +5,7 @@
 #include "base/quantity.h"
 #include "entrypoint/cache_folder.h"
 #include "entrypoint/command.h"
+#include "entrypoint/device.h"
 #include "entrypoint/overrides.h"
 #include "entrypoint/profile.h"
 
@@ -102,7 +103,7 @@ static void print_layers(const ty_profile *p)
         print_row(p, &others);
 }
 
-static void print_text(const profiled *d)
+static void print_text(profiled *d)
 {
     const ty_session *s = &d->session;
     const ty_profile *p = &d->profile;
@@ -110,15 +111,21 @@ static void print_text(const profiled *d)
     printf("%s: %s (%s), batch %s", s->recipe.path, s->recipe.model, ty_model_format(s->model),
            ty_count_text(s->recipe.batch_size, a, sizeof a));
     printf(s->recipe.accumulate > 1 ? ", %lld micro-batches a step\n" : "\n", (long long)s->recipe.accumulate);
+    printf("  device      %s\n", ty_device_text(&d->session));
     print_totals(p);
     print_layers(p);
     print_head("kind of work");
     for (int i = 0; i < TY_N_WORKS; i++)
         if (p->work[i].calls > 0)
             print_row(p, &p->work[i]);
-    printf("\n  ceilings    %s of a large product, %s of a copy, measured before and after with %d threads\n",
-           ty_si_text(p->machine.flop_per_s, "FLOP/s", a, sizeof a),
-           ty_si_text(p->machine.bytes_per_s, "B/s", b, sizeof b), p->machine.threads);
+    if (s->on_gpu)
+        puts("\n  note        on a GPU calls are timed one by one, in steps of their own: a short one lasts as long as "
+             "the\n              host takes to ask for the next; the step above is one graph. Ceilings are not "
+             "measured");
+    else
+        printf("\n  ceilings    %s of a large product, %s of a copy, measured before and after with %d threads\n",
+               ty_si_text(p->machine.flop_per_s, "FLOP/s", a, sizeof a),
+               ty_si_text(p->machine.bytes_per_s, "B/s", b, sizeof b), p->machine.threads);
     if (p->load >= BUSY)
         printf("  note        the load average was %.1f before the first step: others may have slowed it down\n",
                p->load);

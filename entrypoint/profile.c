@@ -20,8 +20,11 @@ static int run_tape(ty_session *s, ty_run tape, int64_t epoch_ns, ty_profile_run
         return ty_error_set(err, TY_E_INTERNAL, "the training data ended early");
     ty_session_point_inputs(s, batch, s->train_field);
     int64_t start = ty_clock_ns();
-    int rc = ty_program_run_timed(s->program, tape, s->inputs, run ? run->call_ns : NULL, err);
+    /* A GPU's calls are timed one by one in a run of their own, the step as the graph that training runs. */
+    int rc = ty_program_run_timed(s->program, tape, s->inputs, run && !s->on_gpu ? run->call_ns : NULL, err);
     int64_t end = ty_clock_ns();
+    if (rc == 0 && run && s->on_gpu)
+        rc = ty_program_run_timed(s->program, tape, s->inputs, run->call_ns, err);
     ty_prefetch_release(s->batches, batch);
     if (run) {
         run->tape = tape;
@@ -110,8 +113,11 @@ static double call_median_ms(const ty_profile *p, ty_run tape, int i, double *ro
     return median(room, n);
 }
 
+/* 0: the machine was not measured. */
 static double call_floor_ms(const ty_profile *p, const ty_profile_call *c)
 {
+    if (p->machine.bytes_per_s == 0)
+        return 0;
     ty_work w = c->facts.work;
     bool library = w == TY_WORK_PRODUCT || w == TY_WORK_CONVOLUTION || w == TY_WORK_RECURRENT;
     double of_memory = c->bytes / p->machine.bytes_per_s;
@@ -216,6 +222,8 @@ static void find_step_times(ty_session *s, ty_profile *p)
 static int measure_machine(ty_session *s, ty_machine_ceilings *best, ty_error *err)
 {
     ty_machine_ceilings m;
+    if (s->on_gpu) /* a processor's say nothing about it */
+        return 0;
     if (ty_machine_measure((int)s->recipe.threads, &m, err) < 0)
         return -1;
     best->threads = m.threads;

@@ -205,6 +205,11 @@ has "its memory" "$W/out" "  GPU memory  "
 has "what fits it" "$W/out" "(free memory of the GPU)"
 words plan --json
 has "for programs" "$W/out" '"on_gpu": true'
+words profile --steps=2
+same "profile" 0 $?
+has "of the GPU" "$W/out" "  device      GPU 0, Stand-in"
+ok "a line for a layer" grep -qE '^ +[0-9.]+ +[0-9.]+ % .*linear hidden|^ +[0-9.]+ +[0-9.]+ % .*model.c' "$W/out"
+ok "and for products" grep -qE '^ +[0-9.]+ +[0-9.]+ % +[0-9]+ .* products$' "$W/out"
 words compile --output="$W/compiled"
 same "compile is for the CPU" 0 $?
 words compile --output="$W/compiled2" --device=gpu

@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MAX_BLOCKS = 1024, ALIGN = 256, NAME_BYTES = 64, MAX_DEVICES = 8 };
@@ -110,6 +111,8 @@ struct CUevent_st {
     CUstream stream; /* NULL: not recorded */
     long until, graphs;
     CUgraph graph; /* it was recorded in a capture */
+    bool timed;
+    long stamp_ns;
 };
 
 static struct CUctx_st {
@@ -357,9 +360,9 @@ unsigned cuStreamSynchronize(CUstream stream)
 
 unsigned cuEventCreate(CUevent *event, unsigned flags)
 {
-    (void)flags;
     no_capture("an event is made");
     *event = calloc(1, sizeof **event);
+    (*event)->timed = !(flags & TY_CU_EVENT_DISABLE_TIMING);
     now->n_events++;
     return TY_CU_SUCCESS;
 }
@@ -371,13 +374,32 @@ unsigned cuEventDestroy_v2(CUevent event)
     return TY_CU_SUCCESS;
 }
 
+/* When the stream has come to it. */
+static void stamp(const void *given)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    (*(CUevent const *)given)->stamp_ns = t.tv_sec * 1000000000l + t.tv_nsec;
+}
+
 unsigned cuEventRecord(CUevent event, CUstream stream)
 {
+    bool timed = event->timed;
     known(stream, "an event is recorded");
     long until = stream->graph ? stream->graph->n : stream->issued;
-    *event = (struct CUevent_st){stream, until, stream->graphs, stream->graph};
+    *event = (struct CUevent_st){stream, until, stream->graphs, stream->graph, timed, 0};
     if (!stream->graph)
         trace("record\n");
+    if (!stream->graph && event->timed)
+        issue(stream, (work){.run = stamp, .given = memcpy(malloc(sizeof event), &event, sizeof event)});
+    return TY_CU_SUCCESS;
+}
+
+unsigned cuEventElapsedTime(float *ms, CUevent from, CUevent to)
+{
+    if (!from->timed || !to->timed || !from->stamp_ns || !to->stamp_ns)
+        fake_wrong("a clock is read that has not run");
+    *ms = (float)(to->stamp_ns - from->stamp_ns) * 1e-6f;
     return TY_CU_SUCCESS;
 }
 

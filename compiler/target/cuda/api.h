@@ -96,6 +96,7 @@ enum {
     X(unsigned, cuEventCreate, (CUevent * event, unsigned flags))                                                  \
     X(unsigned, cuEventDestroy_v2, (CUevent event))                                                                \
     X(unsigned, cuEventRecord, (CUevent event, CUstream stream))                                                   \
+    X(unsigned, cuEventElapsedTime, (float *ms, CUevent from, CUevent to))                                         \
     X(unsigned, cuEventSynchronize, (CUevent event))                                                               \
     X(unsigned, cuStreamBeginCapture_v2, (CUstream stream, unsigned mode))                                         \
     X(unsigned, cuStreamEndCapture, (CUstream stream, CUgraph * graph))                                            \

@@ -38,6 +38,7 @@ typedef struct cuda_program {
     CUgraphExec graph;
     CUevent done[TY_CUDA_IN_FLIGHT];
     long started, finished; /* runs */
+    CUevent *clock;         /* around calls, for timed runs; NULL: there was none */
 } cuda_program;
 
 struct ty_cuda {
@@ -463,6 +464,9 @@ static void cuda_free_program(ty_cuda *c, cuda_program *p)
     for (int i = 0; i < TY_CUDA_IN_FLIGHT; i++)
         if (p->done[i])
             c->gpu.cu->cuEventDestroy_v2(p->done[i]);
+    for (int i = 0; p->clock && i <= p->tape.n_calls; i++)
+        if (p->clock[i])
+            c->gpu.cu->cuEventDestroy_v2(p->clock[i]);
 }
 
 static void cuda_close(ty_cuda *c)
@@ -546,20 +550,27 @@ static int cuda_send(ty_cuda *c, const cuda_program *p, const void *const *input
     return first < end ? ty_feed_send(&c->feed, b->at, first, end, err) : 0;
 }
 
-int ty_cuda_start(ty_cuda *c, int plan, const void *const *inputs, ty_error *err)
+/* Outputs to the host, and the mark of the end. */
+static int cuda_fetch_outputs(ty_cuda *c, cuda_program *p, ty_error *err)
 {
-    cuda_program *p = &c->program[plan];
     const ty_cu *cu = c->gpu.cu;
     int slot = (int)(p->started % TY_CUDA_IN_FLIGHT);
-    if ((p->started - p->finished == TY_CUDA_IN_FLIGHT && ty_cuda_finish(c, plan, err) < 0) ||
-        cuda_send(c, p, inputs, err) < 0)
-        return -1;
-    unsigned status = cu->cuGraphLaunch(p->graph, c->gpu.stream);
+    unsigned status = TY_CU_SUCCESS;
     for (int i = 0; i < p->n_outputs && status == TY_CU_SUCCESS; i++)
         status = cu->cuMemcpyDtoHAsync_v2(p->output[i].to[slot], p->output[i].from, p->output[i].bytes, c->gpu.stream);
     status = status ? status : cu->cuEventRecord(p->done[slot], c->gpu.stream);
     p->started++;
-    return ty_gpu_status(&c->gpu, status, "starting a step", err);
+    return ty_gpu_status(&c->gpu, status, "fetching the outputs of a step", err);
+}
+
+int ty_cuda_start(ty_cuda *c, int plan, const void *const *inputs, ty_error *err)
+{
+    cuda_program *p = &c->program[plan];
+    if ((p->started - p->finished == TY_CUDA_IN_FLIGHT && ty_cuda_finish(c, plan, err) < 0) ||
+        cuda_send(c, p, inputs, err) < 0)
+        return -1;
+    unsigned status = c->gpu.cu->cuGraphLaunch(p->graph, c->gpu.stream);
+    return ty_gpu_status(&c->gpu, status, "starting a step", err) < 0 ? -1 : cuda_fetch_outputs(c, p, err);
 }
 
 int ty_cuda_finish(ty_cuda *c, int plan, ty_error *err)
@@ -577,6 +588,83 @@ int ty_cuda_drain(ty_cuda *c, int plan, ty_error *err)
         if (ty_cuda_finish(c, plan, err) < 0)
             return -1;
     return 0;
+}
+
+/* ---- call by call ---- */
+
+static int cuda_make_clock(ty_cuda *c, cuda_program *p, ty_error *err)
+{
+    unsigned status = TY_CU_SUCCESS;
+    if (p->clock)
+        return 0;
+    p->clock = TY_NEW_ARRAY(&c->arena, CUevent, p->tape.n_calls + 1);
+    for (int i = 0; i <= p->tape.n_calls && status == TY_CU_SUCCESS; i++)
+        status = c->gpu.cu->cuEventCreate(&p->clock[i], 0);
+    return ty_gpu_status(&c->gpu, status, "making a clock", err);
+}
+
+static int cuda_issue_timed(ty_cuda *c, const cuda_program *p, ty_error *err)
+{
+    unsigned status = c->gpu.cu->cuEventRecord(p->clock[0], c->gpu.stream);
+    for (int i = 0; i < p->tape.n_calls; i++) {
+        if (cuda_issue(c, p, i, err) < 0)
+            return ty_error_wrap(err, "%s", p->tape.call[i].origin);
+        status = status ? status : c->gpu.cu->cuEventRecord(p->clock[i + 1], c->gpu.stream);
+    }
+    return ty_gpu_status(&c->gpu, status, "reading a clock", err);
+}
+
+int ty_cuda_run_timed(ty_cuda *c, int plan, const void *const *inputs, int64_t *call_ns, ty_error *err)
+{
+    cuda_program *p = &c->program[plan];
+    unsigned status = TY_CU_SUCCESS;
+    if (cuda_make_clock(c, p, err) < 0 || ty_cuda_drain(c, plan, err) < 0 || cuda_send(c, p, inputs, err) < 0 ||
+        cuda_issue_timed(c, p, err) < 0 || cuda_fetch_outputs(c, p, err) < 0 || ty_cuda_drain(c, plan, err) < 0)
+        return -1;
+    for (int i = 0; i < p->tape.n_calls && status == TY_CU_SUCCESS; i++) {
+        float ms = 0;
+        status = c->gpu.cu->cuEventElapsedTime(&ms, p->clock[i], p->clock[i + 1]);
+        call_ns[i] = (int64_t)(1e6 * (double)ms);
+    }
+    return ty_gpu_status(&c->gpu, status, "reading a clock", err);
+}
+
+int ty_cuda_n_calls(const ty_cuda *c, int plan)
+{
+    return c->program[plan].tape.n_calls;
+}
+
+/* Of all operands and results, each once. */
+static size_t cuda_node_bytes(const ty_graph *g, uint32_t node, bool results)
+{
+    const ty_node *n = ty_graph_node(g, node);
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < (results ? n->n_res : n->n_in); i++)
+        bytes += ty_type_bytes(ty_graph_type(g, results ? ty_val_make(node, i) : ty_graph_in(g, node, (int)i)));
+    return bytes;
+}
+
+void ty_cuda_call_info(const ty_cuda *c, int plan, int number, ty_call_info *out)
+{
+    static const ty_call_kind kind[] = {[TY_CUDA_LAUNCH] = TY_CALL_KERNEL, [TY_CUDA_LIBRARY] = TY_CALL_LIBRARY};
+    const cuda_program *p = &c->program[plan];
+    const ty_cuda_call *call = &p->tape.call[number];
+    bool computes = call->kind == TY_CUDA_LAUNCH || call->kind == TY_CUDA_LIBRARY;
+    *out = (ty_call_info){.kind = computes ? kind[call->kind] : TY_CALL_COPY,
+                          .name = "copy",
+                          .how = "",
+                          .origin = call->origin,
+                          .threads = call->launch.threads,
+                          .read_bytes = call->bytes,
+                          .written_bytes = call->kind == TY_CUDA_COPY ? call->bytes : 0,
+                          .unit = call->unit};
+    if (call->kind == TY_CUDA_LAUNCH)
+        out->name = "kernel", out->how = call->launch.form;
+    if (call->kind == TY_CUDA_LIBRARY) {
+        out->name = ty_op_row_of(ty_graph_op(c->g, call->node))->text;
+        out->read_bytes = cuda_node_bytes(c->g, call->node, false);
+        out->written_bytes = cuda_node_bytes(c->g, call->node, true);
+    }
 }
 
 const void *ty_cuda_value(const ty_cuda *c, int plan, ty_val v)

@@ -70,6 +70,11 @@ int ty_cuda_start(ty_cuda *cuda, int plan, const void *const *inputs, ty_error *
 int ty_cuda_finish(ty_cuda *cuda, int plan, ty_error *err);
 /* Finishes all runs of the plan that are under way. */
 int ty_cuda_drain(ty_cuda *cuda, int plan, ty_error *err);
+/* A run that is finished when it returns, its calls asked for one by one and not as a graph, with a clock of the GPU
+ * between them: nanoseconds of each call of the tape, for a short one those that the host takes to ask for the next. */
+int ty_cuda_run_timed(ty_cuda *cuda, int plan, const void *const *inputs, int64_t *call_ns, ty_error *err);
+int ty_cuda_n_calls(const ty_cuda *cuda, int plan);
+void ty_cuda_call_info(const ty_cuda *cuda, int plan, int call, ty_call_info *out);
 /* Bytes of the plan's output `v` in the host's memory, of the run that was finished last; valid until the next one
   is started. NULL: it has no such output. */
 const void *ty_cuda_value(const ty_cuda *cuda, int plan, ty_val v);

@@ -324,6 +324,11 @@ const void *ty_mirror_value(const ty_mirror *m, int plan, ty_val v)
     return ty_cuda_value(m->replica[0].cuda, plan, v);
 }
 
+ty_cuda *ty_mirror_alone(const ty_mirror *m)
+{
+    return m->opt.n == 1 ? m->replica[0].cuda : NULL;
+}
+
 const ty_cuda_report *ty_mirror_report_of(const ty_mirror *m)
 {
     return ty_cuda_report_of(m->replica[0].cuda);

@@ -32,6 +32,8 @@ int ty_mirror_new(const ty_plan *const *plans, int n_plans, const ty_mirror_opti
 void ty_mirror_free(ty_mirror *mirror); /* NULL is fine */
 /* Of one GPU. */
 const ty_cuda_report *ty_mirror_report_of(const ty_mirror *mirror);
+/* The only one, whose thread is the caller's; NULL where there are several. */
+ty_cuda *ty_mirror_alone(const ty_mirror *mirror);
 int ty_mirror_upload(ty_mirror *mirror, ty_error *err);
 int ty_mirror_download(ty_mirror *mirror, ty_error *err);
 int ty_mirror_start(ty_mirror *mirror, int plan, const void *const *inputs, ty_error *err);
