@@ -447,8 +447,8 @@ static void cuda_loop_stage(cuda_text *c, int stage)
         if (c->l.row % step)
             ty_ktext_linef(&c->t, "if (e >= %ld) continue;\n", (long)c->l.row);
     } else {
-        ty_ktext_linef(&c->t, "for (%s e0 = (%s) * %d; e0 < %ld; e0 += %ld) {\n", cuda_index(c), lane, c->l.width,
-                       (long)c->l.row, (long)step);
+        ty_ktext_linef(&c->t, "TY_UNROLL_4 for (%s e0 = (%s) * %d; e0 < %ld; e0 += %ld) {\n", cuda_index(c), lane,
+                       c->l.width, (long)c->l.row, (long)step);
         c->t.indent++;
         ty_ktext_linef(&c->t, "%s e = e0; (void)e;\n", cuda_index(c));
     }
@@ -551,8 +551,8 @@ static void cuda_columns(cuda_text *c)
     cuda_decode(c, c->l.outer, c->l.n_outer, "p");
     cuda_begin_sums(c, 0);
     ty_ktext_linef(&c->t, "const %s start = first + TY_THREAD %% %d * %d;\n", index, lanes, c->l.width);
-    ty_ktext_linef(&c->t, "for (%s e0 = TY_THREAD / %d; start < %ld && e0 < %ld; e0 += %d) {\n", index, lanes, extent,
-                   (long)c->l.row, TY_CUDA_THREADS / lanes);
+    ty_ktext_linef(&c->t, "TY_UNROLL_4 for (%s e0 = TY_THREAD / %d; start < %ld && e0 < %ld; e0 += %d) {\n", index,
+                   lanes, extent, (long)c->l.row, TY_CUDA_THREADS / lanes);
     c->t.indent++;
     ty_ktext_linef(&c->t, "const %s i%d = start;\n %s e = e0; (void)e;\n", index, c->l.column, index);
     cuda_decode(c, c->l.inner, c->l.n_inner, "e");
