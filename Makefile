@@ -155,7 +155,7 @@ run: deps
 # A folder that runs on other Linuxes too, and a tar.gz of it. Its programs look for libraries beside themselves first, also for
 # those that others ask for: hence an RPATH, not a RUNPATH. Symbols stay, debug information and the build's path do not.
 BUNDLE_LDFLAGS = -Wl,-rpath,'$$ORIGIN/../lib' -Wl,--disable-new-dtags -Wl,-S
-$(B)/bundle/cc: $(B)/obj/bundle/cc.o
+$(B)/bundle/cc: $(B)/obj/docker/bundle/cc.o
 	$(call say,LINK)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -Wl,-S -o $@ $^
@@ -166,7 +166,7 @@ $(B)/bundle/%: $(B)/obj/entrypoint/%.o $(LIB)
 
 bundle: deps
 	$(Q)$(MAKE) $(B)/bundle/train $(B)/bundle/trainyard $(B)/bundle/cc
-	$(Q)bundle/make $(B)/bundle build/bundle $(COMMIT)
+	$(Q)docker/bundle/make $(B)/bundle build/bundle $(COMMIT)
 
 # The image with NVIDIA's libraries, built and tried: downloads 1.1 GB, so `make test` leaves it out.
 gpu-image: $(B)/unit/cuda_compile all
@@ -191,7 +191,7 @@ bench: $(B)/bench/ours $(B)/bench/scale $(B)/bench/products $(B)/bench/ceilings
 fresh:
 	$(Q)tests/fresh.sh
 
-C_FILES = $(shell find base container compiler dist estimator_spec entrypoint bundle tests examples bench -name '*.[ch]')
+C_FILES = $(shell find base container compiler dist estimator_spec entrypoint docker tests examples bench -name '*.[ch]')
 format:
 	$(Q)$(FORMAT) -i $(C_FILES)
 check-format:

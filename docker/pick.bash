@@ -1,4 +1,4 @@
-# What `rootfs` (the image) and `bundle/make` share: choosing files of this Debian for a tree that has no Debian around it.
+# What `rootfs` (the image) and `docker/bundle/make` share: choosing files of this Debian for a tree that has no Debian around it.
 # Sourced, with pipefail set. Paths are collected in $work/files, by their place behind Debian's links (/lib is usr/lib).
 unset LD_LIBRARY_PATH LIBRARY_PATH CPATH C_INCLUDE_PATH GCC_EXEC_PREFIX COMPILER_PATH
 export LC_ALL=C
