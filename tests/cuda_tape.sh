@@ -46,5 +46,16 @@ for work in mlp cnn lstm deepfm chargpt gpt2 bert resnet50; do
     check "$work.calls" "$scratch/summary"
     case $work in chargpt | gpt2 | bert | resnet50) tape $work bfloat16 && check "$work.bf16.calls" "$scratch/summary" ;; esac
 done
+# A step that two replicas share: sums begin as gradients come, in the arena, and are waited for once.
+cases=${TY_SHARED:-../shared}/data/train-cases
+if [ -d "$cases" ]; then
+    "${ours%/bench/ours}/tools/train_cases" --replicas 2 --threads 2 --cuda "$scratch/shared" "$cases" mlp_relu >/dev/null ||
+        failed=$((failed + 1))
+    cat "$scratch/shared"/*.tape >"$scratch/tape"
+    check mlp_relu.shared.tape "$scratch/tape"
+else
+    echo "skip: the tape of a shared step: $cases is not there"
+    skipped=$((skipped + 1))
+fi
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

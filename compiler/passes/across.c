@@ -72,6 +72,50 @@ ty_val ty_across_gradient(const ty_param_set *set, const ty_param_group *group, 
     return n == 1 ? bucket[0] : ty_b_concat(g, bucket, n, 0);
 }
 
+/* ---- when they begin ---- */
+
+/* The node after which all that v is put together from is there. */
+static uint32_t across_ready(const ty_graph *g, ty_val v)
+{
+    static const uint8_t puts_together[TY_N_OPS] = {[TY_OP_CONCAT] = 1, [TY_OP_RESHAPE] = 1,   [TY_OP_CAST] = 1,
+                                                    [TY_OP_SLICE] = 1,  [TY_OP_TRANSPOSE] = 1, [TY_OP_ADD] = 1};
+    uint32_t id = ty_val_node(v), ready = 0;
+    ty_op op = ty_graph_op(g, id);
+    if (ty_op_row_of(op)->class_ == TY_CLASS_LEAF)
+        return 0;
+    if (!puts_together[op])
+        return id;
+    for (uint32_t i = 0; i < ty_graph_node(g, id)->n_in; i++) {
+        uint32_t one = across_ready(g, ty_graph_in(g, id, (int)i));
+        ready = one > ready ? one : ready;
+    }
+    return ready;
+}
+
+static bool across_is_early(const ty_graph *g, const uint8_t *live, uint32_t id)
+{
+    return live[id] && ty_graph_op(g, id) == TY_OP_ALL_REDUCE && ty_b_rank(g, ty_val_make(id, 0)) == 1;
+}
+
+void ty_across_find_early(const ty_graph *g, const uint8_t *live, ty_arena *a, const uint32_t **early)
+{
+    uint32_t n = ty_graph_n_nodes(g);
+    for (uint32_t id = 0; id < n; id++) {
+        uint32_t ready = across_is_early(g, live, id) ? across_ready(g, ty_graph_in(g, id, 0)) : id;
+        if (ready == id)
+            continue;
+        int k = 0;
+        while (early[ready] && early[ready][k] != TY_NONE)
+            k++;
+        uint32_t *list = TY_NEW_ARRAY(a, uint32_t, k + 2);
+        for (int i = 0; i < k; i++)
+            list[i] = early[ready][i];
+        list[k] = id;
+        list[k + 1] = TY_NONE;
+        early[ready] = list;
+    }
+}
+
 /* ---- statistics ---- */
 
 void ty_across_mean(ty_graph *g, ty_val *v, int n, int replicas)

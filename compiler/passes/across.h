@@ -36,6 +36,10 @@ ty_val ty_across_gradient(const ty_param_set *set, const ty_param_group *group, 
                           const ty_train_spec *spec);
 /* The mean over all replicas of each v[i], floats. */
 void ty_across_mean(ty_graph *g, ty_val *v, int n, int replicas);
+/* After node `id` of a draft has been carried over: what replicas sum of it and of what came before. early[id]: NULL,
+ * or such nodes, ended by TY_NONE; without them their sums would follow all of backward, where the draft has them. */
+void ty_across_find_early(const ty_graph *g, const uint8_t *live, ty_arena *a, const uint32_t **early);
+
 /* The seed of the replica of this number: the given one for replica 0. */
 ty_val ty_across_seed(ty_graph *g, ty_val seed, ty_val replica);
 

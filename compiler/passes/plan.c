@@ -2,6 +2,7 @@
 #include "compiler/passes/plan.h"
 
 #include "compiler/ops/recurrence.h"
+#include "compiler/ops/work.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -193,7 +194,8 @@ static const struct {
                        {TY_OP_RNN_GRAD, TY_RGRAD_GATES, TY_RGRAD_DPRE},
                        {TY_OP_SCATTER, 0, 0},
                        {TY_OP_PUT, 0, 0},
-                       {TY_OP_DOT, 2, 0}};
+                       {TY_OP_DOT, 2, 0},
+                       {TY_OP_ALL_REDUCE, 0, 0}};
 
 /* The value whose memory the result may take: an operand that nobody needs later, or TY_NONE. */
 static ty_val plan_overwritten(const planner *pl, uint32_t node, uint32_t operand, ty_val result, int at)
@@ -206,7 +208,8 @@ static ty_val plan_overwritten(const planner *pl, uint32_t node, uint32_t operan
     for (uint32_t i = 0; i < n_in; i++)
         if (i != operand && ty_view_of(g, ty_graph_in(g, node, (int)i)).base == base)
             return TY_NONE;
-    bool free_ = plan_in_slab(pl, base) && !plan_is_whole(pl, base) && pl->p->last[base] == at;
+    bool whole = plan_is_whole(pl, base) && ty_graph_op(g, node) != TY_OP_ALL_REDUCE; /* gradients side by side */
+    bool free_ = plan_in_slab(pl, base) && !whole && pl->p->last[base] == at;
     return free_ && plan_bytes(g, base) == plan_bytes(g, result) ? base : TY_NONE;
 }
 
@@ -251,6 +254,25 @@ static void plan_in_place(planner *pl)
         for (int s = 0; s < u->kernel->n_stores; s++)
             if (plan_in_slab(pl, u->kernel->buffer[u->kernel->store[s].buffer].val))
                 plan_in_place_of(pl, u->kernel, &u->kernel->store[s], at);
+    }
+}
+
+/* ---- exchanges ---- */
+
+/* What replicas exchange is on its way until somebody needs it: so long its memory is no one else's. */
+static void plan_exchanges(planner *pl)
+{
+    const ty_graph *g = pl->f->g;
+    for (int at = 0; at < pl->p->n_order; at++) {
+        const ty_unit *u = &pl->f->unit[pl->p->order[at]];
+        if (u->kind != TY_UNIT_LIBRARY || ty_op_work(ty_graph_op(g, u->node)) != TY_WORK_EXCHANGE)
+            continue;
+        ty_val to = ty_val_make(u->node, 0), from = ty_view_of(g, ty_graph_in(g, u->node, 0)).base;
+        int until = pl->p->last[pl->whole[to] == TY_NONE ? to : pl->whole[to]];
+        if (pl->p->first[from] >= 0)
+            plan_touch(pl, from, until);
+        if (pl->whole[from] != TY_NONE)
+            plan_touch(pl, pl->whole[from], until);
     }
 }
 
@@ -367,6 +389,17 @@ static void plan_slab(planner *pl)
     pl->p->bound_bytes = plan_bound(pl, items, n);
 }
 
+/* Inside the whole, which may be a part itself. */
+static ty_place plan_inside(const planner *pl, ty_val v)
+{
+    ty_place at = pl->p->place[v];
+    if (pl->whole[v] != TY_NONE) {
+        at = plan_inside(pl, pl->whole[v]);
+        at.offset += pl->part_offset[v];
+    }
+    return at;
+}
+
 /* Values that share memory or are parts follow the one that was placed. */
 static void plan_followers(planner *pl)
 {
@@ -375,10 +408,8 @@ static void plan_followers(planner *pl)
         if (pl->shares[v] != v)
             pl->p->place[v] = pl->p->place[pl->shares[v]];
     for (ty_val v = 0; v < n; v++)
-        if (pl->whole[v] != TY_NONE) {
-            pl->p->place[v] = pl->p->place[pl->whole[v]];
-            pl->p->place[v].offset += pl->part_offset[v];
-        }
+        if (pl->whole[v] != TY_NONE)
+            pl->p->place[v] = plan_inside(pl, v);
 }
 
 static void plan_init(planner *pl, ty_plan *p, const ty_fusion *f)
@@ -422,6 +453,7 @@ static int plan_make(const ty_fusion *f, bool delays, ty_plan **out, ty_error *e
     plan_lifetimes(&pl);
     plan_whole_lifetimes(&pl);
     plan_in_place(&pl);
+    plan_exchanges(&pl);
     plan_slab(&pl);
     plan_followers(&pl);
     *out = p;

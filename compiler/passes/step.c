@@ -433,11 +433,34 @@ static void step_place_params(ty_step_draft *d)
             d->set.param[d->set.group[k].member[i]].state = d->set.group[k].state;
 }
 
+/* With what it reads. */
+static void step_carry_early(ty_clone *c, uint32_t id)
+{
+    const ty_graph *g = c->from;
+    if (c->map[ty_val_make(id, 0)] != TY_NONE)
+        return;
+    for (uint32_t i = 0; i < ty_graph_node(g, id)->n_in; i++)
+        if (ty_graph_in(g, id, (int)i) != TY_NONE)
+            step_carry_early(c, ty_val_node(ty_graph_in(g, id, (int)i)));
+    ty_clone_node(c, id);
+}
+
+static void step_carry_node(const ty_step_draft *d, ty_clone *c, uint32_t id)
+{
+    int64_t input = ty_graph_op(d->g, id) == TY_OP_INPUT ? ty_graph_attr(d->g, id)->index : -1;
+    if (input >= d->n_inputs)
+        c->map[ty_val_make(id, 0)] = step_replace_leaf(d, c->to, d->leaf[input - d->n_inputs]);
+    else if (c->map[ty_val_make(id, 0)] == TY_NONE)
+        ty_clone_node(c, id);
+}
+
 static int step_carry_over(ty_step_draft *d, ty_graph **out, ty_error *err)
 {
     uint32_t n = ty_graph_n_nodes(d->g);
     uint8_t *live = TY_NEW_ARRAY(&d->arena, uint8_t, n + 1);
     ty_graph_mark_live(d->g, TY_TAPE_ALL, live);
+    const uint32_t **early = TY_NEW_ARRAY(&d->arena, const uint32_t *, n + 1);
+    ty_across_find_early(d->g, live, &d->arena, early);
     ty_clone c = {.from = d->g, .to = ty_graph_new(), .map = malloc(4 * sizeof(ty_val) * ((size_t)n + 1))};
     if (!c.map)
         ty_graph_fail(c.to, TY_E_LIMIT, "no memory to copy a graph of %u nodes", n);
@@ -448,11 +471,10 @@ static int step_carry_over(ty_step_draft *d, ty_graph **out, ty_error *err)
     for (int i = 0; i < ty_graph_n_states(d->g); i++)
         ty_graph_add_state(c.to, ty_graph_state(d->g, i));
     for (uint32_t id = 0; c.map && id < n; id++) {
-        int64_t input = ty_graph_op(d->g, id) == TY_OP_INPUT ? ty_graph_attr(d->g, id)->index : -1;
-        if (live[id] && input >= d->n_inputs)
-            c.map[ty_val_make(id, 0)] = step_replace_leaf(d, c.to, d->leaf[input - d->n_inputs]);
-        else if (live[id])
-            ty_clone_node(&c, id);
+        if (live[id])
+            step_carry_node(d, &c, id);
+        for (int i = 0; early[id] && early[id][i] != TY_NONE && !ty_graph_failed(c.to, NULL); i++)
+            step_carry_early(&c, early[id][i]);
     }
     return ty_clone_finish(&c, out, err);
 }
