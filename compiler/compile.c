@@ -441,7 +441,7 @@ static int compile_lower(ty_program *p, const ty_compile_options *opt, ty_error 
 
 static int compile_fit(ty_program *p, uint32_t tapes, const ty_compile_options *opt, ty_error *err)
 {
-    if (opt->temporary_bytes <= 0 || opt->stop_after || opt->backend != TY_BACKEND_CPU)
+    if (opt->temporary_bytes <= 0 || opt->stop_after || opt->backend == TY_BACKEND_INTERPRETER)
         return 0;
     if (ty_fit(&p->graph, tapes, opt->temporary_bytes, compile_fuse_for(opt), &p->arena, &p->report.remat, err) < 0)
         return -1;

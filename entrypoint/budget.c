@@ -94,7 +94,9 @@ static uint64_t budget_limit(const ty_session *s)
 static int64_t budget_temporaries(const ty_budget *b, uint64_t limit)
 {
     enum { ROUND = 16 << 20 };
-    uint64_t others = b->total_bytes - b->slab_bytes + ROUND - 1 - (b->process_bytes + ROUND - 1) % ROUND;
+    uint64_t others = b->total_bytes - b->slab_bytes;
+    if (!b->on_gpu)
+        others += ROUND - 1 - (b->process_bytes + ROUND - 1) % ROUND;
     return limit > others ? (int64_t)(limit - others) : 1;
 }
 

@@ -88,6 +88,16 @@ int ty_device_memory(const ty_session *s, uint64_t *free_bytes, ty_error *err)
 
 /* ---- refusing ---- */
 
+bool ty_device_fit(ty_session *s, ty_error *err)
+{
+    ty_error ignored = {0};
+    if (ty_device_memory(s, &s->batch_limit_bytes, &ignored) < 0 || ty_budget_fit(s, &ignored) < 0 ||
+        s->temporary_bytes == 0)
+        return false;
+    *err = (ty_error){0};
+    return true;
+}
+
 static const char *const device_uses[TY_N_BUFFER_USES] = {[TY_USE_ACTIVATION] = "activation",
                                                           [TY_USE_TEMPORARY] = "temporary",
                                                           [TY_USE_GRADIENT] = "gradient",

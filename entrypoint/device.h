@@ -3,7 +3,8 @@
  *     ty_device_choose(s, err)              a phase: what the recipe says, and what is there
  *     ty_device_options(s, &options)        of every compilation of the session's step
  *     if (ty_compile_train(...) < 0 && ty_device_give_up(s, err)) ...      again, on the CPU now
- *     if (... < 0 && err->code == TY_E_LIMIT)  ty_device_refuse(s, err)    says what takes the GPU's memory
+ *     if (... < 0 && err->code == TY_E_LIMIT && ty_device_fit(s, err)) ...      again, with less memory
+ *     else ty_device_refuse(s, err)         says what takes the GPU's memory
  *
  * With `device: auto` a step that the GPU cannot compute (an op that nothing computes there, cuDNN that is missing) is
  * no fault: the session goes on on the CPU, and the banner says why.
@@ -17,6 +18,9 @@ int ty_device_choose(ty_session *s, ty_error *err);
 void ty_device_options(const ty_session *s, ty_compile_options *options);
 /* Whether what failed is a reason to compute on the CPU, and the recipe allows it; *err is empty then. */
 bool ty_device_give_up(ty_session *s, ty_error *err);
+/* After TY_E_LIMIT: whether the step fits the GPU if parts of forward are computed again, and the recipe allows that;
+ * s->temporary_bytes tells the compiler, and *err is empty then. */
+bool ty_device_fit(ty_session *s, ty_error *err);
 /* *err becomes: what is needed and free, the largest buffers with their layers, the largest batch that would fit.
  * Returns -1. */
 int ty_device_refuse(ty_session *s, ty_error *err);

@@ -230,7 +230,7 @@ static int compile(ty_session *s, ty_error *err)
     if (rc < 0 && ty_device_give_up(s, err))
         rc = ty_budget_fit(s, err) < 0 ? -1 : compile_once(s, err);
     if (rc < 0 && s->on_gpu && err->code == TY_E_LIMIT)
-        rc = ty_device_refuse(s, err);
+        rc = ty_device_fit(s, err) ? compile_once(s, err) : ty_device_refuse(s, err);
     if (rc < 0)
         return -1;
     s->loop.in_flight = ty_program_in_flight(s->program);

@@ -180,6 +180,35 @@ GPUS="Little,90,4,177200000" gpu run --batch_size=auto --max_steps=1
 same "is found by itself" 0 $rc
 has "against the GPU's memory" "$W/err" "(free memory of the GPU)"
 
+small again
+sed -i 's/batch_size: 16/batch_size: 160/' "$ML/code/train.yaml"
+cat >"$ML/code/model.c" <<'C'
+#include <trainyard/model.h>
+
+void model(ty_net *net)
+{
+    ty_var x = ty_flatten(net, ty_input(net, "image", "f32[batch,1,8,8]"), 1);
+    for (int i = 0; i < 8; i++)
+        x = ty_add(net, x, ty_tanh(net, ty_linear(net, ty_text(net, "layer%d", i), x, 64)));
+    ty_output(net, "logits", ty_linear(net, "out", x, 10));
+}
+C
+gpu run --max_steps=2 --log_every=1
+numbers "$W/out" >"$W/all"
+rm -r "$ML/checkpoints"
+gpu "$BIN/trainyard" plan "$ML/code/train.yaml" --data-dir="$ML/input/data" --json >"$W/out"
+number() { grep -o "\"$1\": [0-9]*" "$W/out" | head -1 | grep -o '[0-9]*$'; }
+less="Little,90,4,$(($(number total_bytes) - $(number temporary_bytes) / 4))"
+GPUS=$less gpu run --max_steps=2 --log_every=1
+same "parts of forward are computed again to fit" 0 $rc
+has "and it says so" "$W/err" "% more arithmetic: backward computes"
+lacks "without a complaint" "$W/err" "error["
+numbers "$W/out" >"$W/again"
+alike "the same numbers" "$W/all" "$W/again"
+rm -r "$ML/checkpoints"
+GPUS=$less gpu run --max_steps=2 --remat=none
+same "not if it may not" 71 $rc
+
 # ---- the cache ----
 small cached
 export TRAINYARD_CACHE_DIR=$W/cache
