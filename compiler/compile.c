@@ -301,6 +301,7 @@ static int compile_cuda(ty_program *p, const ty_compile_options *opt, ty_error *
     p->report.plan_ms = compile_ms(start);
     ty_cache_field fact[TY_PROGRAM_FACTS];
     ty_cuda_options cuda = {.device = opt->gpu,
+                            .tune = !opt->deterministic_strict,
                             .build = {.capability = opt->gpu_capability,
                                       .threads = opt->threads,
                                       .cache_dir = opt->cache_dir,

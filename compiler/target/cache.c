@@ -172,9 +172,12 @@ int ty_cache_store(const ty_cache_objects *objects, const ty_cache_key *key, con
 
 static bool cache_is_object_name(const char *name)
 {
+    static const char *const suffix[] = {".so", ".cubin", ".algorithm"};
     int n = 0;
-    bool numbered = name[0] == 'k' && sscanf(name, "k%*3[0-9]%n", &n) == 0 && n > 0;
-    return numbered && (strcmp(name + n, ".so") == 0 || strcmp(name + n, ".cubin") == 0);
+    bool numbered = name[0] == 'k' && sscanf(name, "k%*3[0-9]%n", &n) == 0 && n > 0, known = false;
+    for (size_t i = 0; i < sizeof suffix / sizeof *suffix && numbered; i++)
+        known |= strcmp(name + n, suffix[i]) == 0;
+    return known;
 }
 
 static int cache_read_line(char *line, ty_arena *a, ty_cache_entry *out)

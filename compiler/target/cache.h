@@ -62,7 +62,7 @@ int ty_cache_verify(const char *folder, const ty_cache_entry *entry, ty_error *e
 
 /* Objects to be kept: k0<suffix> ... k<n-1><suffix> in a folder, or bytes. */
 typedef struct ty_cache_objects {
-    const char *suffix; /* ".so", ".cubin" */
+    const char *suffix; /* ".so", ".cubin", ".algorithm" */
     int n;
     const char *folder; /* NULL: bytes */
     const void *bytes[TY_CACHE_MAX_FILES];

@@ -103,6 +103,7 @@ struct CUstream_st {
     int n_pending;
     long issued, done;
     long graphs; /* that were started */
+    double ms;   /* that all work took, as it says itself */
     bool first;
     CUstream next;
 };
@@ -110,6 +111,7 @@ struct CUstream_st {
 struct CUevent_st {
     CUstream stream; /* NULL: not recorded */
     long until, graphs;
+    double ms;
     CUgraph graph; /* it was recorded in a capture */
     bool timed;
     long stamp_ns;
@@ -387,11 +389,13 @@ unsigned cuEventRecord(CUevent event, CUstream stream)
     bool timed = event->timed;
     known(stream, "an event is recorded");
     long until = stream->graph ? stream->graph->n : stream->issued;
-    *event = (struct CUevent_st){stream, until, stream->graphs, stream->graph, timed, 0};
+    *event = (struct CUevent_st){stream, until, stream->graphs, stream->ms, stream->graph, timed, 0};
     if (!stream->graph)
         trace("record\n");
-    if (!stream->graph && event->timed)
+    if (!stream->graph && event->timed) {
         issue(stream, (work){.run = stamp, .given = memcpy(malloc(sizeof event), &event, sizeof event)});
+        event->until = stream->issued; /* who waits for it waits for its clock */
+    }
     return TY_CU_SUCCESS;
 }
 
@@ -400,7 +404,14 @@ unsigned cuEventElapsedTime(float *ms, CUevent from, CUevent to)
     if (!from->timed || !to->timed || !from->stamp_ns || !to->stamp_ns)
         fake_wrong("a clock is read that has not run");
     *ms = (float)(to->stamp_ns - from->stamp_ns) * 1e-6f;
+    if (to->ms > from->ms) /* work has said what it takes: no clock of a busy machine */
+        *ms = (float)(to->ms - from->ms);
     return TY_CU_SUCCESS;
+}
+
+void fake_take(CUstream stream, double ms)
+{
+    known(stream, "work")->ms += ms;
 }
 
 /* With how many graphs were started behind what is waited for. */
@@ -444,6 +455,7 @@ unsigned fake_do(CUstream stream, fake_work_fn *run, const void *given, size_t b
     work w = {.run = run, .given = memcpy(malloc(bytes), given, bytes), .bytes = bytes};
     snprintf(w.text, sizeof w.text, "%s", text);
     if (known(stream, text)->graph) {
+        trace("capturing %s\n", text);
         add_to_graph(stream, w);
         return TY_CU_SUCCESS;
     }

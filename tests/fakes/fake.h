@@ -19,6 +19,10 @@ typedef void fake_work_fn(const void *given);
 typedef unsigned fake_do_fn(CUstream stream, fake_work_fn *run, const void *given, size_t bytes, const char *text);
 fake_do_fn fake_do;
 
+/* Milliseconds that work takes, for events. */
+typedef void fake_take_fn(CUstream stream, double ms);
+fake_take_fn fake_take;
+
 size_t fake_gpu_bytes(int number); /* memory of a GPU */
 /* Ends the process unless these bytes are inside live memory of the device or pinned memory. */
 typedef void fake_check_fn(const void *at, size_t bytes, const char *what);

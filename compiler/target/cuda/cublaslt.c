@@ -104,7 +104,7 @@ void ty_cublaslt_print(const ty_cublaslt_product *p, ty_buf *out)
 
 /* ---- on a GPU ---- */
 
-/* A product with its descriptors and the algorithm that cuBLASLt thinks best. */
+/* A product with its descriptors and algorithm. */
 typedef struct cublaslt_call {
     const ty_cublaslt *lib;
     const ty_cuda_libraries *shared;
@@ -183,33 +183,20 @@ static unsigned make_preference(const cublaslt_call *call, cublasLtMatmulPrefere
                    {TY_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, call->c_at},
                    {TY_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, call->d_at}};
     uint64_t most = call->shared->workspace_bytes;
+    const uint32_t scheme = TY_CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     unsigned status = lib->cublasLtMatmulPreferenceCreate(out);
     if (status == 0)
         status = lib->cublasLtMatmulPreferenceSetAttribute(*out, TY_CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most,
                                                            sizeof most);
+    /* parts of a sum that is split meet in float32, in a fixed order */
+    if (status == 0)
+        status = lib->cublasLtMatmulPreferenceSetAttribute(*out, TY_CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &scheme,
+                                                           sizeof scheme);
     for (size_t i = 0; i < sizeof aligned / sizeof *aligned && status == 0; i++) {
         uint32_t bytes = alignment_of(aligned[i].at);
         status = lib->cublasLtMatmulPreferenceSetAttribute(*out, aligned[i].attribute, &bytes, sizeof bytes);
     }
     return status;
-}
-
-static int choose_algorithm(cublaslt_call *call, ty_error *err)
-{
-    const ty_cublaslt *lib = call->lib;
-    cublasLtMatmulPreference_t preference = NULL;
-    cublasLtMatmulHeuristicResult_t best = {0};
-    int found = 0;
-    unsigned status = make_preference(call, &preference);
-    if (status == 0)
-        status = lib->cublasLtMatmulAlgoGetHeuristic(call->shared->cublaslt, call->desc, call->a, call->b, call->d,
-                                                     call->d, preference, 1, &best, &found);
-    if (preference)
-        lib->cublasLtMatmulPreferenceDestroy(preference);
-    call->algo = best.algo;
-    if (status == 0 && found == 0)
-        return ty_error_set(err, TY_E_LIBRARY, "cuBLASLt: no algorithm for a product");
-    return cublaslt_status(lib, status, "choosing an algorithm", err);
 }
 
 static void call_release(void *prepared)
@@ -230,8 +217,96 @@ static int call_run(const void *prepared, ty_error *err)
     unsigned status = call->lib->cublasLtMatmul(
         shared->cublaslt, call->desc, &call->one, (void *)(uintptr_t)call->a_at, call->a, (void *)(uintptr_t)call->b_at,
         call->b, &call->beta, (void *)(uintptr_t)call->c_at, call->d, (void *)(uintptr_t)call->d_at, call->d,
-        &call->algo, (void *)(uintptr_t)shared->workspace, shared->workspace_bytes, shared->stream);
+        &call->algo, (void *)(uintptr_t)shared->workspace, shared->workspace_bytes, shared->gpu->stream);
     return cublaslt_status(call->lib, status, "multiplying", err);
+}
+
+/* ---- which algorithm ---- */
+
+enum { ALGORITHMS = 8, TIMED_RUNS = 3 };
+
+/* What cuBLASLt proposes, best first. */
+typedef struct proposed {
+    cublaslt_call *call;
+    cublasLtMatmulAlgo_t algo[ALGORITHMS];
+    int n;
+} proposed;
+
+static int propose(cublaslt_call *call, int wanted, proposed *out, ty_error *err)
+{
+    const ty_cublaslt *lib = call->lib;
+    cublasLtMatmulPreference_t preference = NULL;
+    cublasLtMatmulHeuristicResult_t result[ALGORITHMS];
+    unsigned status = make_preference(call, &preference);
+    *out = (proposed){.call = call};
+    if (status == 0)
+        status = lib->cublasLtMatmulAlgoGetHeuristic(call->shared->cublaslt, call->desc, call->a, call->b, call->d,
+                                                     call->d, preference, wanted, result, &out->n);
+    if (preference)
+        lib->cublasLtMatmulPreferenceDestroy(preference);
+    for (int i = 0; i < out->n && status == 0; i++)
+        out->algo[i] = result[i].algo;
+    if (status == 0 && out->n == 0)
+        return ty_error_set(err, TY_E_LIBRARY, "cuBLASLt: no algorithm for a product");
+    return cublaslt_status(lib, status, "choosing an algorithm", err);
+}
+
+static int run_some(const cublaslt_call *call, int n, ty_error *err)
+{
+    int rc = 0;
+    for (int i = 0; i < n && rc == 0; i++)
+        rc = call_run(call, err);
+    return rc;
+}
+
+/* A first run loads the algorithm's code. */
+static int time_algorithm(void *ctx, int candidate, double *ms, ty_error *err)
+{
+    const proposed *p = ctx;
+    const ty_gpu *gpu = p->call->shared->gpu;
+    CUevent start = NULL, end = NULL;
+    float all = 0;
+    p->call->algo = p->algo[candidate];
+    unsigned status = gpu->cu->cuEventCreate(&start, 0);
+    status = status ? status : gpu->cu->cuEventCreate(&end, 0);
+    int rc = ty_gpu_status(gpu, status, "timing a product", err);
+    rc = rc < 0 ? rc : run_some(p->call, 1, err);
+    status = rc < 0 ? 0 : gpu->cu->cuEventRecord(start, gpu->stream);
+    rc = rc < 0 ? rc : run_some(p->call, TIMED_RUNS, err);
+    status = rc < 0 || status ? status : gpu->cu->cuEventRecord(end, gpu->stream);
+    status = rc < 0 || status ? status : gpu->cu->cuEventSynchronize(end);
+    status = rc < 0 || status ? status : gpu->cu->cuEventElapsedTime(&all, start, end);
+    if (start)
+        gpu->cu->cuEventDestroy_v2(start);
+    if (end)
+        gpu->cu->cuEventDestroy_v2(end);
+    *ms = all / TIMED_RUNS;
+    return rc < 0 ? rc : ty_gpu_status(gpu, status, "timing a product", err);
+}
+
+/* All that decides how quick an algorithm is, alignment included. */
+static void print_product(const cublaslt_call *call, const ty_cublaslt_product *p, ty_buf *out)
+{
+    ty_buf_addf(out, "cublaslt %zu ", call->lib->cublasLtGetVersion());
+    ty_cublaslt_print(p, out);
+    ty_buf_addf(out, " workspace %zu aligned %u %u %u %u", call->shared->workspace_bytes, alignment_of(call->a_at),
+                alignment_of(call->b_at), alignment_of(call->c_at), alignment_of(call->d_at));
+}
+
+static int choose_algorithm(cublaslt_call *call, ty_cuda_libraries *libraries, const ty_cublaslt_product *p,
+                            ty_error *err)
+{
+    proposed all;
+    ty_buf what;
+    if (propose(call, libraries->tuner.dirs ? ALGORITHMS : 1, &all, err) < 0)
+        return -1;
+    const ty_cuda_candidates candidates = {
+        .n = all.n, .identity = all.algo, .bytes = sizeof *all.algo, .time = time_algorithm, .ctx = &all};
+    ty_buf_init(&what, 4096);
+    print_product(call, p, &what);
+    call->algo = all.algo[what.failed ? 0 : ty_cuda_tune(&libraries->tuner, what.data, &candidates)];
+    ty_buf_fini(&what);
+    return 0;
 }
 
 static void call_scale(cublaslt_call *call, const ty_cublaslt_product *p)
@@ -267,7 +342,8 @@ int ty_cublaslt_prepare(ty_cuda_libraries *libraries, const ty_graph *g, uint32_
     status = status ? status : make_layout(call->lib, &p.b, p.batch, &call->b);
     status = status ? status : make_layout(call->lib, &p.d, p.batch, &call->d);
     *out = (ty_cuda_library_call){call_run, call_release, call};
-    if (cublaslt_status(call->lib, status, "describing a product", err) == 0 && choose_algorithm(call, err) == 0)
+    if (cublaslt_status(call->lib, status, "describing a product", err) == 0 &&
+        choose_algorithm(call, libraries, &p, err) == 0)
         return 0;
     ty_cuda_library_release(out);
     return -1;

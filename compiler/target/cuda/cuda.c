@@ -17,6 +17,8 @@
 #define CUDA_LIBRARY_BYTES ((size_t)128 << 20)
 /* What NCCL takes for buffers between GPUs when they are connected. */
 #define CUDA_NCCL_BYTES ((size_t)256 << 20)
+/* Choosing among algorithms of products takes no longer than this in all. */
+#define CUDA_TUNE_MS 2000
 /* Machine code of a kernel, before it is known. */
 #define CUDA_KERNEL_BYTES ((size_t)16 << 10)
 
@@ -203,12 +205,24 @@ static int cuda_prepare(ty_cuda *c, cuda_program *p, ty_error *err)
     return 0;
 }
 
+/* What products are timed on. */
+static const char *cuda_device(ty_cuda *c)
+{
+    char name[128] = "";
+    c->gpu.cu->cuDeviceGetName(name, sizeof name, c->gpu.device);
+    return ty_arena_printf(&c->arena, "%s sm_%d", name, c->gpu.capability);
+}
+
 static void cuda_share(ty_cuda *c)
 {
-    c->libraries = (ty_cuda_libraries){.stream = c->gpu.stream,
+    c->libraries = (ty_cuda_libraries){.gpu = &c->gpu,
                                        .workspace = c->memory.block[TY_CUDA_WORKSPACE].at,
                                        .workspace_bytes = c->memory.block[TY_CUDA_WORKSPACE].bytes,
                                        .tf32 = c->opt.tf32,
+                                       .tuner = {.dirs = c->opt.tune ? c->opt.build.cache_dir : NULL,
+                                                 .device = cuda_device(c),
+                                                 .left_ms = CUDA_TUNE_MS,
+                                                 .arena = &c->arena},
                                        .arena = &c->arena};
 }
 

@@ -29,6 +29,7 @@ enum { TY_CUDA_IN_FLIGHT = 2 };
 typedef struct ty_cuda_options {
     int device; /* number, from 0 */
     bool tf32;  /* float32 products with ten bits of mantissa */
+    bool tune;  /* algorithms of products are timed, if there is a cache that keeps the choice (tune.h) */
     /* How kernels are compiled and kept. capability is the device's; to measure, not 0 if the cache is to be asked. */
     ty_cuda_build_options build;
     void *const *state;        /* the caller's memory of each state of the graph */

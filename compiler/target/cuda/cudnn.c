@@ -406,7 +406,7 @@ static int cudnn_open(const ty_cudnn *lib, ty_cuda_libraries *libraries, ty_erro
     if (libraries->cudnn)
         return 0;
     unsigned status = lib->cudnnCreate(&libraries->cudnn);
-    status = status ? status : lib->cudnnSetStream(libraries->cudnn, libraries->stream);
+    status = status ? status : lib->cudnnSetStream(libraries->cudnn, libraries->gpu->stream);
     if (status == 0)
         return 0;
     return ty_error_set(err, TY_E_LIBRARY, "cuDNN: opening: %s", lib->cudnnGetErrorString(status));

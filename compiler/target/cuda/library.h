@@ -10,17 +10,19 @@
 #include "base/buf.h"
 #include "compiler/ir/graph.h"
 #include "compiler/target/cuda/gpu.h"
+#include "compiler/target/cuda/tune.h"
 
 /* What calls share. */
 typedef struct ty_cuda_libraries {
     /* each opened by the first call that is prepared with it; NULL: no call needs it */
     cublasLtHandle_t cublaslt;
     cudnnHandle_t cudnn;
-    CUstream stream;
+    const ty_gpu *gpu;
     CUdeviceptr workspace; /* calls on one stream use it one after the other */
     size_t workspace_bytes;
-    bool tf32;       /* float32 may be multiplied with ten bits of mantissa */
-    ty_arena *arena; /* of prepared calls */
+    bool tf32;           /* float32 may be multiplied with ten bits of mantissa */
+    ty_cuda_tuner tuner; /* timing writes into the results of calls: nothing there may be needed yet */
+    ty_arena *arena;     /* of prepared calls */
 } ty_cuda_libraries;
 
 typedef struct ty_cuda_library_call {

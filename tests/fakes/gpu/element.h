@@ -15,6 +15,7 @@
 typedef struct fake_driver {
     fake_do_fn *work;
     fake_check_fn *check;
+    fake_take_fn *take;
 } fake_driver;
 
 /* False without the driver in this process. */
@@ -22,9 +23,11 @@ static inline bool fake_driver_find(fake_driver *out)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     void *work = driver ? dlsym(driver, "fake_do") : NULL, *check = driver ? dlsym(driver, "fake_check") : NULL;
+    void *take = driver ? dlsym(driver, "fake_take") : NULL;
     memcpy(&out->work, &work, sizeof work);
     memcpy(&out->check, &check, sizeof check);
-    return work && check;
+    memcpy(&out->take, &take, sizeof take);
+    return work && check && take;
 }
 
 static inline double element_get(const char *at, int64_t i, ty_dtype type)

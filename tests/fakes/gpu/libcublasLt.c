@@ -19,6 +19,7 @@ struct cublaslt_layout {
 };
 struct cublaslt_preference {
     uint64_t workspace;
+    uint32_t schemes; /* by which parts of a split sum may meet */
 };
 struct cublasLtContext {
     fake_driver driver;
@@ -107,6 +108,7 @@ unsigned cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout, unsigne
 unsigned cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference)
 {
     *preference = calloc(1, sizeof **preference);
+    (*preference)->schemes = 7;
     return OK;
 }
 
@@ -121,6 +123,8 @@ unsigned cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t prefere
 {
     if (attribute == TY_CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES && bytes == sizeof preference->workspace)
         memcpy(&preference->workspace, value, bytes);
+    if (attribute == TY_CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK && bytes == sizeof preference->schemes)
+        memcpy(&preference->schemes, value, bytes);
     return OK;
 }
 
@@ -142,17 +146,26 @@ static int fits(const product *p)
            p->a.type == p->b.type && p->c.type == p->d.type && p->a.batch == p->d.batch && p->b.batch == p->d.batch;
 }
 
+/* What is proposed, best first, as the library thinks: how parts of a sum meet, and what a run takes. */
+static const struct {
+    uint32_t scheme;
+    double ms;
+} algorithms[] = {{0, 3}, {TY_CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, 1}, {1, 0.5}, {0, 2}};
+enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms };
+
 unsigned cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
                                         cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                         cublasLtMatmulPreference_t preference, int wanted,
                                         cublasLtMatmulHeuristicResult_t results[], int *found)
 {
     const product p = {.desc = *desc, .a = *a, .b = *b, .c = *c, .d = *d};
-    (void)handle, (void)preference;
+    (void)handle;
+    *found = 0;
     if (wanted < 1 || !fits(&p))
         return INVALID;
-    results[0] = (cublasLtMatmulHeuristicResult_t){.workspaceSize = 0};
-    *found = 1;
+    for (size_t i = 0; i < ALGORITHMS && *found < wanted; i++)
+        if ((algorithms[i].scheme & ~preference->schemes) == 0)
+            results[(*found)++] = (cublasLtMatmulHeuristicResult_t){.algo = {{i + 1}}};
     return OK;
 }
 
@@ -204,8 +217,7 @@ unsigned cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cons
     char text[TEXT_BYTES];
     product p = {
         .desc = *desc, .a = *a, .b = *b, .c = *c, .d = *d, .a_at = a_at, .b_at = b_at, .c_at = c_at, .d_at = d_at};
-    (void)algo;
-    if (!fits(&p))
+    if (!fits(&p) || algo->data[0] < 1 || algo->data[0] > ALGORITHMS)
         return INVALID;
     p.alpha = element_get(alpha, 0, dtype_of(desc->scale));
     p.beta = element_get(beta, 0, dtype_of(desc->scale));
@@ -216,6 +228,8 @@ unsigned cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cons
         check(handle, c_at, c, "what a product is added to");
     if (workspace_bytes)
         handle->driver.check(workspace, workspace_bytes, "workspace of a product");
-    snprintf(text, sizeof text, "matmul %ldx%ldx%ld", (long)d->rows, (long)d->columns, (long)d->batch);
+    snprintf(text, sizeof text, "matmul %ldx%ldx%ld algorithm %d", (long)d->rows, (long)d->columns, (long)d->batch,
+             (int)algo->data[0]);
+    handle->driver.take(stream, algorithms[algo->data[0] - 1].ms);
     return handle->driver.work(stream, multiply, &p, sizeof p, text);
 }

@@ -1,0 +1,202 @@
+/* cuda_tune.c - which of several algorithms is taken: by candidates that say how long they take, and, where there is a
+ * library that stands in for the GPU's driver (tests/cuda_run.sh), by what products of a program are told. */
+#include "base/file.h"
+#include "compiler/ir/build.h"
+#include "compiler/program.h"
+#include "compiler/target/cuda/tune.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { N = 4 };
+
+/* ---- candidates that say how long they take; below 0: they fail ---- */
+
+typedef struct said {
+    const double *ms;
+    int asked;
+} said;
+
+static int say(void *ctx, int candidate, double *ms, ty_error *err)
+{
+    said *s = ctx;
+    s->asked++;
+    *ms = s->ms[candidate];
+    return *ms < 0 ? ty_error_set(err, TY_E_LIBRARY, "it fails") : 0;
+}
+
+typedef struct asking {
+    const char *dirs, *device;
+    double left_ms;
+} asking;
+
+/* The choice of a tuner that knows nothing yet; asked: how many candidates ran. */
+static int chosen(const asking *how, const char *what, const double *ms, int *asked)
+{
+    static const char identity[N][5] = {"four", "kinds", "ways ", "more"};
+    ty_arena arena;
+    ty_arena_init(&arena);
+    said s = {.ms = ms};
+    ty_cuda_tuner t = {.dirs = how->dirs, .device = how->device, .left_ms = how->left_ms, .arena = &arena};
+    const ty_cuda_candidates c = {.n = N, .identity = identity, .bytes = sizeof *identity, .time = say, .ctx = &s};
+    int i = ty_cuda_tune(&t, what, &c);
+    *asked = s.asked;
+    assert_int_equal(ty_cuda_tune(&t, what, &c), i); /* it remembers */
+    if (how->dirs && how->left_ms > 0)
+        assert_int_equal(s.asked, *asked);
+    ty_arena_fini(&arena);
+    return i;
+}
+
+static char folder[] = "/tmp/ty-tune-XXXXXX";
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    return ty_file_remove_tree(folder, NULL);
+}
+
+static const double last_wins[N] = {3, 2, 2.5, 1}, hardly[N] = {3, 2.95, 3, 3.1}, first_fails[N] = {-1, 5, 4, 6};
+
+static void the_quickest_is_taken(void **state)
+{
+    const asking how = {folder, "a GPU", 1000};
+    int asked;
+    (void)state;
+    assert_int_equal(chosen(&how, "last wins", last_wins, &asked), 3);
+    assert_int_equal(asked, N);
+    assert_int_equal(chosen(&how, "hardly", hardly, &asked), 0);
+    assert_int_equal(chosen(&how, "first fails", first_fails, &asked), 2);
+}
+
+static void the_choice_is_kept(void **state)
+{
+    asking how = {folder, "a GPU", 1000};
+    int asked;
+    (void)state;
+    chosen(&how, "kept", last_wins, &asked);
+    assert_int_equal(chosen(&how, "kept", hardly, &asked), 3);
+    assert_int_equal(asked, 0);
+    how.device = "another GPU";
+    assert_int_equal(chosen(&how, "kept", hardly, &asked), 0);
+    assert_int_equal(asked, N);
+    how = (asking){folder, "a GPU", 0};
+    assert_int_equal(chosen(&how, "kept", hardly, &asked), 3); /* no time is needed to know it */
+}
+
+static void nothing_is_timed_without_a_cache_or_time(void **state)
+{
+    int asked;
+    (void)state;
+    assert_int_equal(chosen(&(asking){NULL, "a GPU", 1000}, "free", last_wins, &asked), 0);
+    assert_int_equal(asked, 0);
+    assert_int_equal(chosen(&(asking){"", "a GPU", 1000}, "free", last_wins, &asked), 0);
+    assert_int_equal(asked, 0);
+    assert_int_equal(chosen(&(asking){folder, "a GPU", 0}, "free", last_wins, &asked), 0);
+    assert_int_equal(asked, 0);
+    assert_int_equal(chosen(&(asking){folder, "a GPU", 1000}, "free", last_wins, &asked), 3); /* nothing was kept */
+}
+
+/* ---- products on the stand-in: of what it proposes algorithm 2 is the quickest that adds up in float32 ---- */
+
+static ty_graph *product(void)
+{
+    ty_graph *g = ty_graph_new();
+    ty_type type = ty_type_make(TY_F32, 2, (int64_t[]){3, 3});
+    ty_val x = ty_b_input(g, ty_graph_add_input(g, "x", type));
+    ty_val v[2] = {x, x};
+    ty_graph_add_output(g, "y", ty_graph_emit(g, TY_OP_DOT, &(ty_attr){.flags = 1}, v, 2), TY_TAPE_EVAL);
+    return g;
+}
+
+/* Lines of the trace from a byte on that have a word. */
+static int lines(const char *trace, const char *word, long from)
+{
+    char line[256];
+    int n = 0;
+    FILE *f = fopen(trace, "r");
+    assert_non_null(f);
+    fseek(f, from, SEEK_SET);
+    while (fgets(line, sizeof line, f))
+        n += strstr(line, word) != NULL;
+    fclose(f);
+    return n;
+}
+
+static long end_of(const char *trace)
+{
+    FILE *f = fopen(trace, "r");
+    long at = 0;
+    if (f && fseek(f, 0, SEEK_END) == 0)
+        at = ftell(f);
+    if (f)
+        fclose(f);
+    return at;
+}
+
+/* How many products are timed, and which algorithm is captured. */
+static void expect_program(const char *trace, const char *cache, bool strict, int timed, int algorithm)
+{
+    ty_error err = {0};
+    ty_program *p = NULL;
+    char word[64];
+    long from = end_of(trace);
+    ty_compile_options opt = {
+        .threads = 1, .backend = TY_BACKEND_CUDA, .cache_dir = cache, .deterministic_strict = strict};
+    if (ty_program_of_graph(product(), TY_TAPE_EVAL, &opt, &p, &err) < 0)
+        fail_msg("%s", err.message);
+    ty_program_free(p);
+    snprintf(word, sizeof word, "capturing matmul 3x3x1 algorithm %d", algorithm);
+    assert_int_equal(lines(trace, word, from), 1);
+    assert_int_equal(lines(trace, "matmul", from), 1 + timed);
+}
+
+static bool has_stand_in(const char *trace)
+{
+    ty_error err = {0};
+    ty_program *p = NULL;
+    ty_compile_options opt = {.threads = 1, .backend = TY_BACKEND_CUDA};
+    setenv("TY_FAKE_TRACE", trace, 1);
+    if (ty_program_of_graph(product(), TY_TAPE_EVAL, &opt, &p, &err) == 0)
+        ty_program_free(p);
+    return end_of(trace) > 0;
+}
+
+static void products_take_the_quickest(void **state)
+{
+    char trace[64], cache[64];
+    (void)state;
+    snprintf(trace, sizeof trace, "%s/trace", folder);
+    snprintf(cache, sizeof cache, "%s/cache", folder);
+    if (!has_stand_in(trace))
+        skip();
+    expect_program(trace, NULL, false, 0, 1);
+    expect_program(trace, cache, true, 0, 1);
+    expect_program(trace, cache, false, 3 * 4, 2); /* three that may be taken, once and three times */
+    expect_program(trace, cache, false, 0, 2);
+    expect_program(trace, cache, true, 0, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_quickest_is_taken),
+        cmocka_unit_test(the_choice_is_kept),
+        cmocka_unit_test(nothing_is_timed_without_a_cache_or_time),
+        cmocka_unit_test(products_take_the_quickest),
+    };
+    return cmocka_run_group_tests_name("cuda_tune", tests, make_folder, remove_folder);
+}
