@@ -135,9 +135,8 @@ static void render_reduces(render *r, int stage)
 
 static void render_open_column(render *r)
 {
-    ty_ktext_line(&r->t);
-    ty_buf_addf(r->t.out, "for (long c = %s; c < %s; c++) { const long i%d = c0 + c; (void)i%d;\n",
-                r->t.cut >= 0 ? "from" : "0", r->t.cut >= 0 ? "to" : "cn", r->column, r->column);
+    ty_ktext_linef(&r->t, "for (long c = %s; c < %s; c++) { const long i%d = c0 + c; (void)i%d;\n",
+                   r->t.cut >= 0 ? "from" : "0", r->t.cut >= 0 ? "to" : "cn", r->column, r->column);
     r->t.indent++;
 }
 
@@ -145,8 +144,7 @@ static void render_close(render *r, int n)
 {
     for (; n > 0; n--) {
         r->t.indent--;
-        ty_ktext_line(&r->t);
-        ty_buf_adds(r->t.out, "}\n");
+        ty_ktext_linef(&r->t, "}\n");
     }
 }
 
@@ -181,14 +179,12 @@ static void render_innermost(render *r, int stage)
     bool blocks = var >= 0 && render_has_partials(r, stage) && r->t.k->extent[var] > RENDER_BLOCK;
     if (blocks) {
         long extent = (long)r->t.k->extent[var];
-        ty_ktext_line(&r->t);
-        ty_buf_addf(r->t.out,
-                    "for (long j = 0; j < %ldl; j += %d) { const long j_end = j + %d < %ldl ? j + %d : %ldl;\n", extent,
-                    RENDER_BLOCK, RENDER_BLOCK, extent, RENDER_BLOCK, extent);
+        ty_ktext_linef(&r->t,
+                       "for (long j = 0; j < %ldl; j += %d) { const long j_end = j + %d < %ldl ? j + %d : %ldl;\n",
+                       extent, RENDER_BLOCK, RENDER_BLOCK, extent, RENDER_BLOCK, extent);
         r->t.indent++;
     } else {
-        ty_ktext_line(&r->t);
-        ty_buf_adds(r->t.out, "{\n");
+        ty_ktext_linef(&r->t, "{\n");
         r->t.indent++;
     }
     render_partials(r, stage, true);
@@ -224,8 +220,7 @@ static void render_end_rows(render *r, int stage)
 {
     for (int i = 0; i < r->t.k->n_reductions; i++)
         if (r->t.k->reduction[i].stage == stage && render_is_flagged(r, &r->t.k->reduction[i])) {
-            ty_ktext_line(&r->t);
-            ty_buf_addf(r->t.out, "if (n%d) r%d = __builtin_nanf(\"\");\n", i, i);
+            ty_ktext_linef(&r->t, "if (n%d) r%d = __builtin_nanf(\"\");\n", i, i);
         }
 }
 
@@ -253,12 +248,10 @@ static void render_open_piece(render *r, int var, int64_t lo, int64_t hi)
     r->t.cut_hi = hi;
     if (r->column < 0)
         return;
-    ty_ktext_line(&r->t);
-    ty_buf_addf(r->t.out, "if (c0 + cn > %ldl && c0 < %ldl) {\n", (long)lo, (long)hi);
+    ty_ktext_linef(&r->t, "if (c0 + cn > %ldl && c0 < %ldl) {\n", (long)lo, (long)hi);
     r->t.indent++;
-    ty_ktext_line(&r->t);
-    ty_buf_addf(r->t.out, "const long from = c0 < %ldl ? %ldl - c0 : 0, to = c0 + cn > %ldl ? %ldl - c0 : cn;\n",
-                (long)lo, (long)lo, (long)hi, (long)hi);
+    ty_ktext_linef(&r->t, "const long from = c0 < %ldl ? %ldl - c0 : 0, to = c0 + cn > %ldl ? %ldl - c0 : cn;\n",
+                   (long)lo, (long)lo, (long)hi, (long)hi);
 }
 
 static void render_loops(render *r, int stage)
@@ -283,8 +276,7 @@ static void render_loop_stage(render *r, int stage)
     render_begin_rows(r, stage);
     render_instrs(r, stage, 0);
     if (r->t.row_guard != TY_NONE) {
-        ty_ktext_line(&r->t);
-        ty_buf_addf(r->t.out, "if (!v%u) continue;\n", r->t.row_guard);
+        ty_ktext_linef(&r->t, "if (!v%u) continue;\n", r->t.row_guard);
     }
     for (int i = 0; i < n; i++) {
         if (n > 1)
