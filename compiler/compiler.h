@@ -505,7 +505,7 @@ int ty_compile_infer(const ty_model *m, const ty_binding *inputs, int n_inputs, 
                      ty_program **out, ty_error *err);
 void ty_program_free(ty_program *p);
 const ty_compile_report *ty_program_report(const ty_program *p);
-/* Runs one tape. inputs[i]: dense bytes of input i. Returns when results are there. */
+/* Runs one tape. inputs[i]: dense bytes of input i, for all GPUs. Returns when results are there. */
 int ty_program_run(ty_program *p, ty_run run, const void *const *inputs, ty_error *err);
 /* The same in halves: a GPU goes on while the host prepares the next run; the CPU does all of it at the start. inputs
  * are read before start returns. finish waits for the oldest run of the tape that was started, whose outputs are then
