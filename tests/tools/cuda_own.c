@@ -64,6 +64,15 @@ static ty_val make_rows(ty_graph *g, const own_case *c, ty_val x, ty_val i, ty_v
     return ty_b_sub(g, x, ty_b_reduce(g, x, TY_MAX, 2, true));
 }
 
+/* Likewise; but at 10, in the middle of a group, they stop lying side by side. */
+static ty_val make_parts(ty_graph *g, const own_case *c, ty_val x, ty_val i, ty_val *also)
+{
+    (void)i;
+    const ty_val part[] = {ty_b_slice_axis(g, x, 1, 0, 10), ty_b_slice_axis(g, x, 1, 2, c->n)};
+    *also = ty_b_reduce(g, x, TY_MAX, 1, false);
+    return ty_b_mul_s(g, ty_b_concat(g, part, 2, 1), 2);
+}
+
 static const own_case cases[] = {
     {"sort, one tile", make_sort, 3, 700, 1, 1, false, 0},
     {"sort, five tiles, falling", make_sort, 2, 5000, 1, 1, true, 0},
@@ -75,6 +84,7 @@ static const own_case cases[] = {
     {"sum_rows, wide and one row of many", make_sums, 900, 300, 50, 0, false, 60},
     {"rows of an odd length", make_rows, 5, 9001, 1, 0, false, 0},
     {"rows and columns", make_rows, 1100, 768, 1, 0, false, 0},
+    {"parts of rows", make_parts, 1100, 768, 1, 0, false, 0},
     {"scatter", make_scatter, 5000, 3, 40, 0, false, 20},
     {"scatter, wide", make_scatter, 2100, 130, 700, 0, false, 5},
 };

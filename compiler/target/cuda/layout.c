@@ -9,7 +9,7 @@ enum {
     LAYOUT_ROW_BLOCK = 8192,  /* that the registers of a block hold */
     LAYOUT_WIDEST = 8,        /* neighbouring elements of a thread */
     LAYOUT_STREAM_BYTES = 96, /* of the registers of a thread, for what it loads and stores at a time */
-    LAYOUT_HELD = 64,         /* numbers that a thread holds */
+    LAYOUT_HELD = 48,         /* numbers that a thread holds */
     LAYOUT_SHARED = 32768,    /* bytes of a block's partial results */
     LAYOUT_NUMBER = 8         /* bytes of the largest */
 };
@@ -200,17 +200,27 @@ static void layout_threads(const ty_cuda_kernel *kernel, ty_cuda_layout *l)
 
 /* ---- registers ---- */
 
-static void layout_hold(const ty_kernel *k, ty_cuda_layout *l, ty_arena *arena)
+/* Numbers that a thread would hold. */
+static int64_t layout_held(ty_cuda_layout *l)
+{
+    int64_t step = (int64_t)l->lanes * l->width;
+    l->groups = (int)((l->row + step - 1) / step);
+    return (int64_t)l->hold.n * l->groups * l->width;
+}
+
+/* What is too much for a warp is spread over a block. */
+static void layout_hold(const ty_cuda_kernel *kernel, ty_cuda_layout *l, ty_arena *arena)
 {
     bool fits = l->form == TY_CUDA_ROW_BY_WARP || (l->form == TY_CUDA_ROW_BY_BLOCK && l->row <= LAYOUT_ROW_BLOCK);
-    if (!fits || k->n_stages < 3)
+    if (!fits || kernel->k->n_stages < 3)
         return;
-    int64_t step = (int64_t)l->lanes * l->width, groups = (l->row + step - 1) / step;
-    l->hold = ty_kernel_hold(k, arena);
-    int64_t numbers = l->hold.n * groups * l->width;
-    if (l->hold.n == 0 || numbers > LAYOUT_HELD)
-        return;
-    l->groups = (int)groups;
+    l->hold = ty_kernel_hold(kernel->k, arena);
+    if (layout_held(l) > LAYOUT_HELD && l->form == TY_CUDA_ROW_BY_WARP) {
+        l->form = TY_CUDA_ROW_BY_BLOCK;
+        layout_threads(kernel, l);
+    }
+    if (l->hold.n == 0 || layout_held(l) > LAYOUT_HELD)
+        l->groups = 0;
 }
 
 ty_cuda_layout ty_cuda_layout_of(const ty_cuda_kernel *kernel, ty_arena *arena)
@@ -220,7 +230,7 @@ ty_cuda_layout ty_cuda_layout_of(const ty_cuda_kernel *kernel, ty_arena *arena)
     l.form = layout_form(kernel->k, &l);
     layout_width(kernel, &l, arena);
     layout_threads(kernel, &l);
-    layout_hold(kernel->k, &l, arena);
+    layout_hold(kernel, &l, arena);
     layout_shift(kernel, &l, arena);
     l.wide = l.groups > 0 || (l.width > 1 && l.form != TY_CUDA_FLAT && l.form != TY_CUDA_BY_COLUMN);
     return l;

@@ -3,7 +3,8 @@
  *     no reductions              a thread a few neighbouring elements
  *     rows of up to 4            a thread a row
  *     rows of up to 1,024        4 to 32 lanes of a warp a row, which hold what they need of it in registers
- *     longer rows                a block a row; up to 8,192 elements in registers, beyond them in several passes
+ *     longer rows                a block a row, as where a warp would hold too much; up to 8,192 elements in registers,
+ *                                beyond them in several passes
  *     columns                    up to 32 lanes side by side, each with a few columns; as many rows at a time as then
  *                                fit into a block
  *
