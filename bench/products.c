@@ -73,8 +73,8 @@ static int products_read(FILE *f, product *all)
         const char *at = strstr(line, "library dot ");
         double ms = strtod(line, NULL);
         if (!at || strstr(at, "bfloat16") ||
-            sscanf(at, "library dot %*s %*s %c%c %" SCNd64 "x%" SCNd64 "x%" SCNd64 "x%" SCNd64, &p.trans_a,
-                   &p.trans_b, &p.batch, &p.m, &p.n, &p.k) != 6)
+            sscanf(at, "library dot %*s %*s %c%c %" SCNd64 "x%" SCNd64 "x%" SCNd64 "x%" SCNd64, &p.trans_a, &p.trans_b,
+                   &p.batch, &p.m, &p.n, &p.k) != 6)
             continue;
         product *known = product_of(all, &n, &p);
         if (known) {
