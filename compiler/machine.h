@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "compiler/compiler.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,6 +56,12 @@ void ty_machine_look(const char *cc, ty_arena *a, ty_machine_facts *out);
 /* The GPU to train on. wanted: its number, or -1: the first that can be used. TY_E_NOT_FOUND with the reason where
  * driver, NVRTC or cuBLASLt is missing, where there is no such device, or NVRTC cannot compile for it. */
 int ty_machine_find_gpu(int wanted, ty_arena *a, ty_machine_gpu *out, ty_error *err);
+/* GPUs that train together, a replica on each. wanted[n_wanted]: their numbers; n_wanted 0: all that can be used and
+ * are of the first one's compute capability. More than one need NCCL. Errors as above; TY_E_CONFIG: they differ in
+ * compute capability, or `how` is not for so many; TY_E_LIBRARY: there is no NCCL. */
+int ty_machine_find_gpus(const int *wanted, int n_wanted, ty_cross_device how, ty_arena *a, ty_machine_gpu **out,
+                         int *n_out, ty_error *err);
+const char *ty_cross_device_text(ty_cross_device how); /* "hierarchical_copy" */
 /* Memory of a GPU that is free while this process has it open, which takes some itself; and all there is. */
 int ty_machine_gpu_memory(int number, size_t *free_bytes, size_t *total_bytes, ty_error *err);
 

@@ -43,10 +43,11 @@ static ty_budget budget_of(const ty_session *s, const ty_compile_report *r, int6
                        .scratch_bytes = r->scratch_bytes,
                        .input_bytes = ty_budget_input_bytes(s, batch),
                        .on_gpu = r->device_bytes > 0,
+                       .n_gpus = ty_device_replicas(s),
                        .constant_bytes = r->constant_bytes,
                        .batch_bytes = r->device_batch_bytes,
                        .code_bytes = r->device_code_bytes,
-                       .pinned_bytes = r->pinned_bytes,
+                       .pinned_bytes = r->pinned_bytes * (uint64_t)ty_device_replicas(s),
                        .mapped_bytes = budget_mapped(s->train) + budget_mapped(s->validation)};
 }
 
@@ -117,8 +118,8 @@ static int budget_plan_within(ty_session *s, int64_t batch, int64_t temporaries,
     recipe.batch_size = batch;
     int64_t per_epoch = s->loop.batches_per_epoch > 0 ? s->loop.batches_per_epoch : 1;
     int64_t steps = s->loop.total_steps > 0 ? s->loop.total_steps : 1 << 20;
-    if (ty_spec_build(&recipe, &s->plan, s->train, per_epoch, steps, s->validation != NULL, &s->arena, &spec, err) <
-            0 ||
+    if (ty_spec_build(&recipe, &s->plan, s->train, ty_device_replicas(s), per_epoch, steps, s->validation != NULL,
+                      &s->arena, &spec, err) < 0 ||
         ty_compile_train(s->model, &spec, &options, &p, err) < 0)
         return -1;
     *out = budget_of(s, ty_program_report(p), batch);
@@ -202,21 +203,21 @@ static int budget_at(ty_session *s, int64_t batch, uint64_t limit, ty_budget_lis
     return 0;
 }
 
-/* Batches that are tried: 1 to 7, then multiples of 8. */
-static int64_t budget_round(double batch)
+/* Batches that are tried: 1 to 7 rows on each of n devices, then multiples of 8. */
+static int64_t budget_round(double batch, int n)
 {
-    int64_t b = batch < 1 ? 1 : batch > 1 << 24 ? 1 << 24 : (int64_t)batch;
-    return b < BUDGET_STEP ? b : b / BUDGET_STEP * BUDGET_STEP;
+    int64_t b = batch < n ? 1 : batch > 1 << 24 ? (1 << 24) / n : (int64_t)batch / n;
+    return n * (b < BUDGET_STEP ? b : b / BUDGET_STEP * BUDGET_STEP);
 }
 
-static int64_t budget_next(int64_t batch)
+static int64_t budget_next(int64_t batch, int n)
 {
-    return batch < BUDGET_STEP ? batch + 1 : batch + BUDGET_STEP;
+    return batch < BUDGET_STEP * n ? batch + n : batch + BUDGET_STEP * n;
 }
 
-static int64_t budget_previous(int64_t batch)
+static int64_t budget_previous(int64_t batch, int n)
 {
-    return batch <= BUDGET_STEP ? batch - 1 : batch - BUDGET_STEP;
+    return batch <= BUDGET_STEP * n ? batch - n : batch - BUDGET_STEP * n;
 }
 
 /* Where a straight line through the two known batches nearest to the limit meets it. */
@@ -235,11 +236,12 @@ static double budget_guess(const ty_budget_list *l, uint64_t limit)
 int ty_budget_largest(ty_session *s, uint64_t limit, int64_t max_batch, ty_budget_list *l, ty_budget *out,
                       ty_error *err)
 {
-    int64_t fits = 0, fails = budget_next(budget_round((double)max_batch)); /* fits < answer + 1 step <= fails */
+    int n = ty_device_replicas(s);
+    int64_t fits = 0, fails = budget_next(budget_round((double)max_batch, n), n); /* fits < answer + 1 step <= fails */
     const ty_budget *b;
     if (s->recipe.remat == TY_REMAT_BATCH) /* what was planned for another limit says nothing */
         l->n = 0;
-    if (budget_at(s, 1, limit, l, &b, err) < 0)
+    if (budget_at(s, n, limit, l, &b, err) < 0)
         return -1;
     *out = (ty_budget){0};
     for (int i = 0; i < l->n; i++) {
@@ -248,10 +250,10 @@ int ty_budget_largest(ty_session *s, uint64_t limit, int64_t max_batch, ty_budge
         if (l->known[i].total_bytes > limit && l->known[i].batch < fails)
             fails = l->known[i].batch;
     }
-    for (int turn = 0; fits > 0 && budget_next(fits) < fails; turn++) {
+    for (int turn = 0; fits > 0 && budget_next(fits, n) < fails; turn++) {
         double guess = turn % 4 == 3 ? ((double)fits + (double)fails) / 2 : budget_guess(l, limit);
-        int64_t batch = budget_round(guess);
-        batch = batch <= fits ? budget_next(fits) : batch >= fails ? budget_previous(fails) : batch;
+        int64_t batch = budget_round(guess, n);
+        batch = batch <= fits ? budget_next(fits, n) : batch >= fails ? budget_previous(fails, n) : batch;
         if (budget_at(s, batch, limit, l, &b, err) < 0)
             return -1;
         *(b->total_bytes <= limit ? &fits : &fails) = batch;

@@ -13,10 +13,11 @@
 #include "entrypoint/session.h"
 
 typedef struct ty_budget {
-    int64_t batch;
+    int64_t batch;          /* rows, of all devices */
     uint64_t process_bytes; /* program, libraries, graphs, data in memory */
     uint64_t state_bytes, slab_bytes, scratch_bytes, input_bytes;
     bool on_gpu;
+    int n_gpus;                                       /* that each take so much */
     uint64_t constant_bytes, batch_bytes, code_bytes; /* of the GPU */
     uint64_t pinned_bytes;                            /* of the host */
     uint64_t host_bytes;                              /* of these: the process's own, which nobody can take back */
@@ -39,7 +40,8 @@ typedef struct ty_budget_list {
     int n;
 } ty_budget_list;
 
-/* The largest batch whose total is at most `limit`: a multiple of 8, or fewer than 8 rows; at most max_batch. Batch 0
+/* The largest batch whose total is at most `limit`: a multiple of 8, or fewer than 8 rows, on each device; at most
+ * max_batch. Batch 0
  * in *out: not even one row fits. Interpolates between what is known, and ends with a batch that was planned and fits,
  * whose successor was planned and does not. */
 int ty_budget_largest(ty_session *s, uint64_t limit, int64_t max_batch, ty_budget_list *known, ty_budget *out,

@@ -25,8 +25,11 @@ typedef struct doctor {
     const char *memory_why;
     uint64_t free_bytes[N_FOLDERS];
     bool has[N_FOLDERS];
-    ty_machine_gpu gpu;      /* that training takes */
-    const char *no_training; /* why there is none; NULL */
+    ty_machine_gpu gpu;       /* that training takes */
+    const char *no_training;  /* why there is none; NULL */
+    ty_machine_gpu *together; /* that strategy: mirrored takes */
+    int n_together;
+    const char *not_together; /* why not; NULL */
 } doctor;
 
 static void examine(doctor *d, ty_arena *a)
@@ -34,6 +37,8 @@ static void examine(doctor *d, ty_arena *a)
     ty_error err = {0};
     ty_machine_look(NULL, a, &d->machine);
     d->no_training = ty_machine_find_gpu(-1, a, &d->gpu, &err) < 0 ? ty_arena_strdup(a, err.message) : NULL;
+    if (ty_machine_find_gpus(NULL, 0, TY_CROSS_NCCL, a, &d->together, &d->n_together, &err) < 0)
+        d->not_together = ty_arena_strdup(a, err.message);
     d->memory_bytes = ty_memory_limit(&d->memory_why);
     for (int i = 0; i < N_FOLDERS; i++) {
         struct statvfs fs;
@@ -81,6 +86,27 @@ static void print_gpus(const ty_machine_facts *m)
     }
 }
 
+static void print_fitness(const doctor *d)
+{
+    if (!is_fit(d)) {
+        puts("\nNOT fit to train: see MISSING above.");
+        return;
+    }
+    if (d->no_training) {
+        printf("\nFit to train on the CPU. Not on a GPU: %s\n", d->no_training);
+        return;
+    }
+    printf("\nFit to train on the CPU and on GPU %d, which device: auto takes.\n", d->gpu.number);
+    if (d->not_together)
+        printf("Not on several GPUs: %s\n", d->not_together);
+    if (d->not_together || d->n_together < 2)
+        return;
+    printf("Fit to train on %d GPUs together, which strategy: mirrored takes:", d->n_together);
+    for (int i = 0; i < d->n_together; i++)
+        printf("%s %d", i ? "," : "", d->together[i].number);
+    puts(".");
+}
+
 static void print_text(const doctor *d)
 {
     char text[32];
@@ -96,12 +122,7 @@ static void print_text(const doctor *d)
     print_parts(m);
     puts("");
     print_gpus(m);
-    if (!is_fit(d))
-        puts("\nNOT fit to train: see MISSING above.");
-    else if (d->no_training)
-        printf("\nFit to train on the CPU. Not on a GPU: %s\n", d->no_training);
-    else
-        printf("\nFit to train on the CPU and on GPU %d, which device: auto takes (one at a time).\n", d->gpu.number);
+    print_fitness(d);
 }
 
 /* ---- for programs ---- */
@@ -171,6 +192,10 @@ static void print_json(const doctor *d)
         ty_json_put_string(&w, "not_on_gpu", d->no_training);
     else
         ty_json_put_int(&w, "trains_on_gpu", d->gpu.number);
+    ty_json_open_list(&w, "trains_mirrored");
+    for (int i = 0; !d->not_together && d->n_together > 1 && i < d->n_together; i++)
+        ty_json_put_int(&w, NULL, d->together[i].number);
+    ty_json_close(&w);
     ty_json_close(&w);
     puts(out.data);
     ty_buf_fini(&out);

@@ -47,7 +47,7 @@ static int compile(graphed *g, ty_error *err)
                               .stop_after = g->after,
                               .temporary_bytes = s->temporary_bytes,
                               .plan_only = true};
-    if (ty_spec_build(&s->recipe, &s->plan, s->train, per_epoch > 0 ? per_epoch : 1, s->loop.total_steps,
+    if (ty_spec_build(&s->recipe, &s->plan, s->train, 1, per_epoch > 0 ? per_epoch : 1, s->loop.total_steps,
                       s->validation != NULL, g->arena, &spec, err) < 0)
         return -1;
     if (g->run == TY_RUN_EVAL)

@@ -202,7 +202,8 @@ static void print_memory(const planned *p)
     char a[32], b[32];
     const ty_budget *m = &p->budget;
     if (m->on_gpu)
-        printf("  GPU memory  %s at least\n", ty_bytes_text(m->total_bytes, a, sizeof a));
+        printf("  GPU memory  %s at least%s\n", ty_bytes_text(m->total_bytes, a, sizeof a),
+               m->n_gpus > 1 ? ", on each GPU" : "");
     else
         printf("  memory      %s at the peak\n", ty_bytes_text(m->total_bytes + m->mapped_bytes, a, sizeof a));
     const struct {
@@ -327,6 +328,8 @@ static void put_budget(ty_json_writer *w, const char *key, const ty_budget *b)
     ty_json_put_int(w, "workspace_bytes", (int64_t)b->scratch_bytes);
     ty_json_put_int(w, "input_bytes", (int64_t)b->input_bytes);
     ty_json_put_bool(w, "on_gpu", b->on_gpu);
+    if (b->on_gpu)
+        ty_json_put_int(w, "gpus", b->n_gpus);
     ty_json_put_int(w, "constant_bytes", (int64_t)b->constant_bytes);
     ty_json_put_int(w, "batch_bytes", (int64_t)b->batch_bytes);
     ty_json_put_int(w, "code_bytes", (int64_t)b->code_bytes);
@@ -486,7 +489,8 @@ static const char page[] =
     "the step at which compiling has paid, against one call an operation at the same ceilings.\n\n"
     "--json has these keys, and may get more: schema 1, recipe, model, batch_size, batch_reason, steps, "
     "numbers_trained,\n"
-    "device, memory {batch, total_bytes (of the GPU where on_gpu, else of the host), on_gpu, state_bytes, "
+    "device, memory {batch, total_bytes (of the GPU where on_gpu, of each of `gpus`; else of the host), on_gpu, gpus, "
+    "state_bytes, "
     "temporary_bytes, workspace_bytes, input_bytes, process_bytes,\n"
     "mapped_bytes (not in the total), constant_bytes, batch_bytes, code_bytes, pinned_bytes, host_bytes},\n"
     "weight_bytes, moment_bytes, gradient_sum_bytes, bound_bytes, peak, largest_buffers [bytes, use, type, layer],\n"

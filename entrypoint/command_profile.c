@@ -273,6 +273,18 @@ static int parse_steps(const char *text, int *out, ty_error *err)
                         text);
 }
 
+/* Its calls lie between two clocks, and with several GPUs each waits for the others. */
+static int refuse_several(const profiled *d, ty_error *err)
+{
+    const ty_session *s = &d->session;
+    int n = ty_device_replicas(s);
+    if (n == 1)
+        return 0;
+    ty_error_set(err, TY_E_UNSUPPORTED, "profile times the calls of one device, found %d GPUs (strategy: mirrored)", n);
+    return ty_error_help(err, "one GPU with its rows: --strategy=one_device --device=gpu:%d --batch_size=%lld",
+                         s->gpu[0].number, (long long)(s->recipe.batch_size / n));
+}
+
 static int profile(const ty_arguments_given *given, profiled *d, ty_error *err)
 {
     ty_job job = {.recipe_path = given->words[0],
@@ -290,6 +302,8 @@ static int profile(const ty_arguments_given *given, profiled *d, ty_error *err)
     d->session = (ty_session){.job = &job, .evaluated_step = -1};
     ty_arena_init(&d->session.arena);
     int rc = ty_session_open_for_steps(&d->session, err);
+    if (rc == 0)
+        rc = refuse_several(d, err);
     if (rc == 0)
         rc = ty_profile_measure(&d->session, d->steps, &d->profile, err);
     if (rc == 0 && !isfinite(d->profile.loss))

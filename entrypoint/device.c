@@ -26,6 +26,43 @@ static const char *device_needs_cpu(const ty_session *s)
     return NULL;
 }
 
+/* The recipe's GPUs, or the one. */
+static int device_find(ty_session *s, ty_error *err)
+{
+    const ty_recipe *r = &s->recipe;
+    if (r->mirrored)
+        return ty_machine_find_gpus(r->gpu, r->n_gpus, r->cross_device, &s->arena, &s->gpu, &s->n_gpus, err);
+    s->gpu = TY_NEW(&s->arena, ty_machine_gpu);
+    s->n_gpus = 1;
+    return ty_machine_find_gpu(r->n_gpus ? r->gpu[0] : -1, &s->arena, s->gpu, err);
+}
+
+/* What is wrong with several is no reason to take the CPU where one would do. */
+static bool device_may_be_cpu(ty_session *s)
+{
+    ty_machine_gpu one;
+    return s->recipe.device == TY_DEVICE_AUTO &&
+           !(s->recipe.mirrored && ty_machine_find_gpu(-1, &s->arena, &one, NULL) == 0);
+}
+
+/* Each GPU has as many rows. */
+static int device_share_out(ty_session *s, ty_error *err)
+{
+    int64_t batch = s->recipe.batch_size, n = s->n_gpus;
+    int *number = TY_NEW_ARRAY(&s->arena, int, s->n_gpus);
+    for (int i = 0; i < s->n_gpus; i++)
+        number[i] = s->gpu[i].number;
+    s->gpu_number = number;
+    if (s->recipe.batch_auto || batch % n == 0)
+        return 0;
+    ty_error_set(err, TY_E_CONFIG,
+                 "batch_size: %lld rows cannot be shared out to %lld GPUs, each of which takes as many",
+                 (long long)batch, (long long)n);
+    ty_error_at(err, "%s", s->recipe.path);
+    return ty_error_help(err, "batch_size is of all GPUs together: take %lld, or name the GPUs (device: gpu:0,1)",
+                         (long long)((batch + n - 1) / n * n));
+}
+
 int ty_device_choose(ty_session *s, ty_error *err)
 {
     const char *why = device_needs_cpu(s);
@@ -38,12 +75,15 @@ int ty_device_choose(ty_session *s, ty_error *err)
         ty_error_set(err, TY_E_CONFIG, "device: gpu: %s", why);
         return ty_error_help(err, "device: auto or cpu");
     }
-    s->on_gpu = ty_machine_find_gpu(s->recipe.gpu, &s->arena, &s->gpu, err) == 0;
+    s->on_gpu = device_find(s, err) == 0;
     if (s->on_gpu)
-        return 0;
-    if (s->recipe.device == TY_DEVICE_GPU) {
-        ty_error_wrap(err, "device: gpu");
-        return ty_error_help(err, "`trainyard doctor` lists what is missing; device: cpu trains without a GPU");
+        return device_share_out(s, err);
+    if (!device_may_be_cpu(s)) {
+        ty_error_wrap(err, s->recipe.mirrored ? "strategy: mirrored" : "device: gpu");
+        return err->help[0] ? -1
+                            : ty_error_help(err, "`trainyard doctor` lists what is missing; %s",
+                                            s->recipe.mirrored ? "strategy: one_device trains on one GPU"
+                                                               : "device: cpu trains without a GPU");
     }
     s->why_cpu = ty_arena_strdup(&s->arena, err->message);
     *err = (ty_error){0};
@@ -66,24 +106,56 @@ void ty_device_options(const ty_session *s, ty_compile_options *options)
 {
     if (s->on_gpu)
         options->backend = TY_BACKEND_CUDA;
-    options->gpu = s->gpu.number;
-    options->gpu_capability = s->gpu.capability;
+    if (!s->on_gpu)
+        return;
+    options->gpu = s->gpu[0].number;
+    options->gpu_capability = s->gpu[0].capability;
+    options->gpus = s->n_gpus > 1 ? s->gpu_number : NULL;
+    options->n_gpus = s->n_gpus > 1 ? s->n_gpus : 0;
+    options->cross_device = s->recipe.cross_device;
+}
+
+int ty_device_replicas(const ty_session *s)
+{
+    return s->on_gpu ? s->n_gpus : 1;
+}
+
+/* "0, 1, NVIDIA H200"; of several names "0 NVIDIA H100 PCIe, 1 NVIDIA H100". */
+static const char *device_list(ty_session *s)
+{
+    bool alike = true;
+    const char *text = "";
+    for (int i = 1; i < s->n_gpus; i++)
+        alike = alike && strcmp(s->gpu[i].name, s->gpu[0].name) == 0;
+    for (int i = 0; i < s->n_gpus; i++)
+        text = ty_arena_printf(&s->arena, "%s%s%d%s%s", text, i ? ", " : "", s->gpu[i].number, alike ? "" : " ",
+                               alike ? "" : s->gpu[i].name);
+    return alike ? ty_arena_printf(&s->arena, "%s, %s", text, s->gpu[0].name) : text;
 }
 
 const char *ty_device_text(ty_session *s)
 {
-    if (s->on_gpu)
-        return ty_arena_printf(&s->arena, "GPU %d, %s (compute capability %d.%d)", s->gpu.number, s->gpu.name,
-                               s->gpu.capability / 10, s->gpu.capability % 10);
+    if (s->on_gpu) {
+        const char *text = ty_arena_printf(&s->arena, "GPU%s %s (compute capability %d.%d)", s->n_gpus > 1 ? "s" : "",
+                                           device_list(s), s->gpu[0].capability / 10, s->gpu[0].capability % 10);
+        return s->n_gpus == 1 ? text
+                              : ty_arena_printf(&s->arena, "%s, mirrored by %s, %lld rows each", text,
+                                                ty_cross_device_text(s->recipe.cross_device),
+                                                (long long)(s->recipe.batch_size / s->n_gpus));
+    }
     return s->why_cpu ? ty_arena_printf(&s->arena, "CPU: %s", s->why_cpu) : "CPU";
 }
 
 int ty_device_memory(const ty_session *s, uint64_t *free_bytes, ty_error *err)
 {
     size_t free = 0, total = 0;
-    int rc = ty_machine_gpu_memory(s->gpu.number, &free, &total, err);
-    *free_bytes = free;
-    return rc;
+    *free_bytes = UINT64_MAX;
+    for (int i = 0; i < s->n_gpus; i++) {
+        if (ty_machine_gpu_memory(s->gpu[i].number, &free, &total, err) < 0)
+            return -1;
+        *free_bytes = free < *free_bytes ? free : *free_bytes;
+    }
+    return 0;
 }
 
 /* ---- refusing ---- */
@@ -178,11 +250,10 @@ int ty_device_refuse(ty_session *s, ty_error *err)
     if (ty_device_memory(s, &limit, &refusal) < 0 || ty_budget_plan(s, s->recipe.batch_size, &p, &b, &refusal) < 0)
         return -1; /* with the error that was there */
     if (b.total_bytes > limit && ty_program_describe(p, TY_RUN_LAST, &s->arena, &tape, &refusal) == 0) {
-        ty_error_set(
-            &refusal, TY_E_LIMIT,
-            "batch_size %lld needs %s of the GPU's memory, %s are free (the largest buffers at the peak follow)",
-            (long long)s->recipe.batch_size, ty_bytes_text(b.total_bytes, need, sizeof need),
-            ty_bytes_text(limit, there, sizeof there));
+        ty_error_set(&refusal, TY_E_LIMIT,
+                     "batch_size %lld needs %s of %s memory, %s are free (the largest buffers at the peak follow)",
+                     (long long)s->recipe.batch_size, ty_bytes_text(b.total_bytes, need, sizeof need),
+                     s->n_gpus > 1 ? "each GPU's" : "the GPU's", ty_bytes_text(limit, there, sizeof there));
         device_tell_buffers(s, p, &tape, &refusal);
         device_tell_batch(s, limit, &refusal);
         *err = refusal;

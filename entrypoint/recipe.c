@@ -11,7 +11,6 @@
 #include "base/yaml.h"
 #include "entrypoint/recipe_reader.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -587,24 +586,6 @@ static int read_memory(recipe_reader *rd, const ty_doc *node)
     return ty_error_help(rd->err, "write \"8 GiB\" or \"500 MB\"");
 }
 
-/* "auto", "cpu", "gpu" or "gpu:1". */
-static int read_device(recipe_reader *rd, const char *text, const ty_doc *node)
-{
-    char rest[2] = "";
-    rd->r->gpu = -1;
-    if (strcmp(text, "auto") == 0 || strcmp(text, "cpu") == 0) {
-        rd->r->device = text[0] == 'a' ? TY_DEVICE_AUTO : TY_DEVICE_CPU;
-        return 0;
-    }
-    rd->r->device = TY_DEVICE_GPU;
-    if (strcmp(text, "gpu") == 0 || (strncmp(text, "gpu:", 4) == 0 && isdigit((unsigned char)text[4]) &&
-                                     strlen(text) < 8 && sscanf(text, "gpu:%d%1s", &rd->r->gpu, rest) == 1))
-        return 0;
-    ty_doc_error(node, rd->err, TY_E_RANGE, NULL, "key \"device\": expected auto, cpu, gpu or gpu:NUMBER, found \"%s\"",
-                 text);
-    return ty_error_help(rd->err, "`trainyard doctor` lists the GPUs with their numbers");
-}
-
 static int read_top(recipe_reader *rd, const ty_doc *root)
 {
     ty_recipe *r = rd->r;
@@ -625,10 +606,12 @@ static int read_top(recipe_reader *rd, const ty_doc *root)
     r->precision = (ty_precision)t.precision;
     r->match_eager = t.match_eager;
     r->debug = (ty_debug)t.debug;
+    r->mirrored = t.strategy == 1;
+    r->cross_device = (ty_cross_device)t.cross_device;
     r->tensorboard = t.tensorboard;
     r->cache = t.cache && strcmp(t.cache, "none") != 0 ? ty_recipe_path(rd, t.cache) : t.cache;
     r->compiled = ty_recipe_path(rd, t.compiled);
-    if (read_device(rd, t.device, ty_doc_find(root, "device")) < 0 || read_batch_size(rd, t.batch_size) < 0 ||
+    if (ty_recipe_read_device(rd, t.device, ty_doc_find(root, "device")) < 0 || read_batch_size(rd, t.batch_size) < 0 ||
         read_memory(rd, t.memory) < 0 || read_inputs(rd, t.inputs) < 0 || read_loss(rd, t.loss) < 0 ||
         read_optimizer(rd, t.optimizer) < 0 || read_schedule(rd, t.schedule) < 0 || read_warmup(rd, t.warmup) < 0 ||
         read_clip(rd, t.clip) < 0 || read_lr_scale(rd, t.lr_scale) < 0 || read_ema(rd, t.ema) < 0 ||

@@ -137,7 +137,10 @@ typedef struct ty_recipe {
     bool match_eager;
     ty_debug debug;
     ty_device device;
-    int gpu; /* its number; -1: the first that can be used */
+    int gpu[TY_MAX_GPUS]; /* their numbers, each once */
+    int n_gpus;           /* 0: the first that can be used, mirrored: all that can */
+    bool mirrored;        /* strategy: each GPU trains on rows of its own; else one does all */
+    ty_cross_device cross_device;
     ty_recipe_data train, validation;
     ty_span evaluate_every;
     const ty_recipe_metric *metrics;

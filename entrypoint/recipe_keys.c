@@ -7,6 +7,9 @@
 static const char *const batch_rules[] = {"none", "linear", "sqrt", NULL};
 static const char *const remats[] = {"none", "auto", "batch", NULL}; /* as ty_recipe_remat */
 static const char *const determinism[] = {"default", "strict", NULL};
+static const char *const strategies[] = {"one_device", "mirrored", NULL};
+static const char *const cross_devices[] = {"nccl", "hierarchical_copy", "reduction_to_one_device",
+                                            NULL};                                /* as ty_cross_device */
 static const char *const debugs[] = {"false", "true", "interpret", NULL};         /* as ty_debug */
 static const char *const precisions[] = {"float32", "bfloat16", "float16", NULL}; /* as ty_precision */
 
@@ -25,7 +28,7 @@ static const ty_bind_row top_rows[] = {
     {"clip", TY_BIND_NODE, TOP(clip), .form = "a map",
      .help = "{global_norm: 1.0}, {norm: 1.0} or {value: 0.5}: limit of the gradient; left out: none"},
     {"batch_size", TY_BIND_NODE, TOP(batch_size), "32", .form = "an integer from 1 to 16777216, or auto",
-     .help = "rows of one batch; auto: the largest multiple of 8 whose plan fits the memory"},
+     .help = "rows of a batch, of all GPUs; auto: the largest multiple of 8 a GPU that fits"},
     {"memory", TY_BIND_NODE, TOP(memory), .form = "text",
      .help = "\"8 GiB\": what the run may take, for batch_size auto and remat; left out: the container's limit, else "
              "what is free"},
@@ -63,7 +66,11 @@ static const ty_bind_row top_rows[] = {
      .help = "lists of weights that are one: [[embed.weight, head.weight]]"},
     {"seed", TY_BIND_INT, TOP(seed), "1", .min = 0, .max = 9.2e18, .help = "of shuffling, dropout and initial values"},
     {"device", TY_BIND_STRING, TOP(device), "auto",
-     .help = "auto: a GPU where one can be used, else the CPU; cpu: no GPU; gpu or gpu:1: that one or an error"},
+     .help = "auto: a GPU where one can be used, else the CPU; cpu: no GPU; gpu, gpu:1 or gpu:0,1: those or an error"},
+    {"strategy", TY_BIND_CHOICE, TOP(strategy), "one_device", .choices = strategies,
+     .help = "mirrored: all GPUs, or those of device, each with its part of the batch"},
+    {"cross_device", TY_BIND_CHOICE, TOP(cross_device), "nccl", .choices = cross_devices,
+     .help = "mirrored: how gradients are added up"},
     {"threads", TY_BIND_INT, TOP(threads), "0", .min = 0, .max = 4096, .help = "0: all cores"},
     {"deterministic", TY_BIND_CHOICE, TOP(deterministic), "default", .choices = determinism,
      .help = "default: same bits run to run; strict: also for any number of threads"},

@@ -20,7 +20,7 @@ typedef struct recipe_top {
     int batch_rule;
     int remat;
     int64_t batch_base, epochs, max_steps, accumulate, seed, threads, log_every;
-    int deterministic, precision, debug;
+    int deterministic, precision, debug, strategy, cross_device;
     bool match_eager;
     const char *tensorboard, *cache, *compiled, *device;
 } recipe_top;

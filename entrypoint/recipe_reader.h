@@ -1,4 +1,4 @@
-/* recipe_reader.h - what the files that read a recipe share. Private to recipe.c and recipe_data.c. */
+/* recipe_reader.h - what the files that read a recipe share. Private to recipe*.c. */
 #ifndef TY_ENTRYPOINT_RECIPE_READER_H
 #define TY_ENTRYPOINT_RECIPE_READER_H
 
@@ -19,5 +19,7 @@ int ty_recipe_bind(recipe_reader *rd, const char *path, const ty_bind_row *rows,
 const char *ty_recipe_path(recipe_reader *rd, const char *path);
 /* `data` into rd->r->train and validation. */
 int ty_recipe_read_data(recipe_reader *rd, const ty_doc *node);
+/* `device` into rd->r->device and gpu, against rd->r->mirrored; node: where it stands, or NULL. */
+int ty_recipe_read_device(recipe_reader *rd, const char *text, const ty_doc *node);
 
 #endif

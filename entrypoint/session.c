@@ -216,8 +216,8 @@ static int compile_once(ty_session *s, ty_error *err)
         .temporary_bytes = s->temporary_bytes,
         .plan_only = s->cache_note && !s->compile_to};
     ty_device_options(s, &options);
-    return ty_spec_build(&s->recipe, &s->plan, s->train, per_epoch > 0 ? per_epoch : 1, s->loop.total_steps,
-                         s->validation != NULL, &s->arena, &s->spec, err) < 0
+    return ty_spec_build(&s->recipe, &s->plan, s->train, ty_device_replicas(s), per_epoch > 0 ? per_epoch : 1,
+                         s->loop.total_steps, s->validation != NULL, &s->arena, &s->spec, err) < 0
                ? -1
                : ty_compile_train(s->model, &s->spec, &options, &s->program, err);
 }

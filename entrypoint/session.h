@@ -36,8 +36,10 @@ typedef struct ty_session {
     ty_spec_plan plan;
     ty_dataset *train, *validation; /* validation may be NULL */
     ty_train_spec spec;
-    bool on_gpu; /* device.h */
-    ty_machine_gpu gpu;
+    bool on_gpu;           /* device.h */
+    ty_machine_gpu *gpu;   /* [n_gpus]: several share each batch, which n_gpus divides */
+    const int *gpu_number; /* [n_gpus] */
+    int n_gpus;
     const char *why_cpu; /* NULL: the recipe says so, or on_gpu */
     ty_program *program;
     const int *train_field, *validation_field; /* [plan.n_feeds]: number of the field in the data set */

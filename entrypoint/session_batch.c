@@ -39,7 +39,8 @@ static int64_t batch_of_checkpoint(ty_session *s, int64_t max_batch)
 {
     char wanted[TY_MANIFEST_HASH_BYTES], hash[TY_MANIFEST_HASH_BYTES];
     newest_run(s, wanted);
-    for (int64_t b = 1; wanted[0] && b <= max_batch; b += b < 8 ? 1 : 8)
+    int n = ty_device_replicas(s);
+    for (int64_t b = n; wanted[0] && b <= max_batch; b += b < 8 * n ? n : 8 * n)
         if (ty_session_hash(s, b, hash, NULL) == 0 && strcmp(hash, wanted) == 0)
             return b;
     return 0;
@@ -51,7 +52,7 @@ int ty_session_memory(const ty_session *s, uint64_t *limit, const char **why, ty
     *limit = s->recipe.memory_bytes;
     if (*limit)
         return 0;
-    *why = "free memory of the GPU";
+    *why = s->n_gpus > 1 ? "free memory of each GPU" : "free memory of the GPU";
     if (s->on_gpu)
         return ty_device_memory(s, limit, err);
     *limit = ty_memory_limit(why);
@@ -72,17 +73,19 @@ static int choose_largest(ty_session *s, int64_t max_batch, ty_error *err)
     if (ty_budget_largest(s, (uint64_t)(TY_BUDGET_SHARE * (double)limit), max_batch, known, &b, err) < 0)
         return ty_error_wrap(err, "batch_size: auto");
     if (b.batch == 0) {
-        ty_error_set(err, TY_E_LIMIT, "batch_size: auto: one row needs %s, the limit is %s (%s)",
+        ty_error_set(err, TY_E_LIMIT, "batch_size: auto: one row%s needs %s, the limit is %s (%s)",
+                     ty_device_replicas(s) > 1 ? " on each GPU" : "",
                      ty_bytes_text(known->known[0].total_bytes, total_text, sizeof total_text), limit_text, why);
         return ty_error_help(err, "give the run more memory, or take a smaller model");
     }
     s->recipe.batch_size = b.batch;
     ty_bytes_text(b.total_bytes, total_text, sizeof total_text);
-    bool is_all = b.batch == max_batch || b.batch + 8 > max_batch;
+    int64_t step = 8 * (int64_t)ty_device_replicas(s);
+    bool is_all = b.batch == max_batch || b.batch + step > max_batch;
     s->batch_reason = is_all ? ty_arena_printf(&s->arena, "all %lld samples would fit: %s of %s (%s)",
                                                (long long)s->train->n_samples, total_text, limit_text, why)
-                             : ty_arena_printf(&s->arena, "the largest multiple of 8 that fits: %s of %s (%s)",
-                                               total_text, limit_text, why);
+                             : ty_arena_printf(&s->arena, "the largest multiple of %lld that fits: %s of %s (%s)",
+                                               (long long)step, total_text, limit_text, why);
     return 0;
 }
 
@@ -91,6 +94,9 @@ static int choose(ty_session *s, ty_error *err)
     int64_t max_batch = s->train->n_samples < 1 << 24 ? s->train->n_samples : 1 << 24;
     if (max_batch < 1)
         return ty_error_set(err, TY_E_DATA, "batch_size: auto: data.train has no samples");
+    if (max_batch < ty_device_replicas(s))
+        return ty_error_set(err, TY_E_DATA, "batch_size: auto: data.train has %lld samples, fewer than there are GPUs",
+                            (long long)max_batch);
     int64_t before = batch_of_checkpoint(s, max_batch);
     if (before == 0)
         return choose_largest(s, max_batch, err) < 0 &&

@@ -418,32 +418,33 @@ static void input_text(const ty_model_value *v, char *out, size_t n)
     snprintf(out + strlen(out), n - strlen(out), "]");
 }
 
-static int refuse_shape(const ty_recipe *r, const ty_feed *feed, const ty_type *type, ty_error *err)
+static int refuse_shape(const ty_recipe *r, int replicas, const ty_feed *feed, const ty_type *type, ty_error *err)
 {
     char found[160], wanted[320];
     input_text(feed->input, wanted, sizeof wanted);
     ty_error_set(err, TY_E_SHAPE, "model input \"%s\" is %s, but field \"%s\" gives %s", feed->name, wanted,
                  feed->field, ty_type_text(type, found, sizeof found));
     ty_error_at(err, "%s", r->path);
-    if (feed->input->rank > 0 && feed->input->dim[0] >= 0 && feed->input->dim[0] != r->batch_size)
+    if (feed->input->rank > 0 && feed->input->dim[0] >= 0 && feed->input->dim[0] != type->dim[0])
         return ty_error_help(err,
                              "the model's batch dimension is fixed: set batch_size: %lld, or export it with a free "
                              "batch dimension",
-                             (long long)feed->input->dim[0]);
+                             (long long)feed->input->dim[0] * replicas);
     return ty_error_help(err, "set the field's shape (without the batch) to what the model expects");
 }
 
-static int bind_feed(const ty_recipe *r, const ty_feed *feed, const ty_dataset *data, ty_binding *out, ty_error *err)
+static int bind_feed(const ty_recipe *r, int replicas, const ty_feed *feed, const ty_dataset *data, ty_binding *out,
+                     ty_error *err)
 {
     int field = ty_dataset_find(data, feed->field);
     if (field < 0)
         return ty_error_set(err, TY_E_INTERNAL, "the data set has lost field \"%s\"", feed->field);
     if (data->field[field].type.rank + 1 > TY_MAX_RANK)
         return ty_error_set(err, TY_E_SHAPE, "field \"%s\" has too many dimensions", feed->field);
-    ty_type type = batch_type(&data->field[field].type, r->batch_size);
+    ty_type type = batch_type(&data->field[field].type, r->batch_size / replicas);
     if (feed->input && !fits_input(feed->input, &type) &&
         (!take_shape(feed->input, &type) || !fits_input(feed->input, &type)))
-        return refuse_shape(r, feed, &type, err);
+        return refuse_shape(r, replicas, feed, &type, err);
     if (feed->output && !feed->is_label)
         take_shape(feed->output, &type);
     *out = (ty_binding){.name = feed->name, .type = type};
@@ -527,18 +528,20 @@ const ty_field *ty_spec_fields(const ty_recipe *r, const ty_spec_plan *plan, con
 int ty_spec_check_data(const ty_recipe *r, const ty_spec_plan *plan, const ty_dataset *data, ty_error *err)
 {
     ty_binding bound;
+    int replicas = r->mirrored && r->n_gpus > 0 ? r->n_gpus : 1; /* that are known without asking the machine */
     for (int i = 0; i < plan->n_feeds; i++)
-        if (bind_feed(r, &plan->feeds[i], data, &bound, err) < 0)
+        if (bind_feed(r, replicas, &plan->feeds[i], data, &bound, err) < 0)
             return -1;
     return 0;
 }
 
-int ty_spec_build(const ty_recipe *r, const ty_spec_plan *plan, const ty_dataset *data, int64_t steps_per_epoch,
-                  int64_t total_steps, bool has_validation, ty_arena *a, ty_train_spec *out, ty_error *err)
+int ty_spec_build(const ty_recipe *r, const ty_spec_plan *plan, const ty_dataset *data, int replicas,
+                  int64_t steps_per_epoch, int64_t total_steps, bool has_validation, ty_arena *a, ty_train_spec *out,
+                  ty_error *err)
 {
     ty_binding *inputs = TY_NEW_ARRAY(a, ty_binding, plan->n_feeds);
     for (int i = 0; i < plan->n_feeds; i++)
-        if (bind_feed(r, &plan->feeds[i], data, &inputs[i], err) < 0)
+        if (bind_feed(r, replicas, &plan->feeds[i], data, &inputs[i], err) < 0)
             return -1;
     *out = (ty_train_spec){
         .inputs = inputs,
@@ -567,6 +570,7 @@ int ty_spec_build(const ty_recipe *r, const ty_spec_plan *plan, const ty_dataset
         .metrics = plan->metrics,
         .n_metrics = r->n_metrics,
         .accumulate = (int)r->accumulate,
+        .replicas = replicas,
         .seed = (uint64_t)r->seed,
         .precision = r->precision,
         .keep_float32 = r->keep_float32,

@@ -39,8 +39,10 @@ const ty_field *ty_spec_fields(const ty_recipe *r, const ty_spec_plan *plan, con
 /* Whether types and shapes of a data set fit the model's inputs; ty_spec_build looks at that, too. */
 int ty_spec_check_data(const ty_recipe *r, const ty_spec_plan *plan, const ty_dataset *data, ty_error *err);
 
-/* steps_per_epoch and total_steps resolve spans of the schedule. Everything lies in the arena. */
-int ty_spec_build(const ty_recipe *r, const ty_spec_plan *plan, const ty_dataset *data, int64_t steps_per_epoch,
-                  int64_t total_steps, bool has_validation, ty_arena *a, ty_train_spec *out, ty_error *err);
+/* replicas: that share each batch, whose number divides it. steps_per_epoch and total_steps resolve spans of the
+ * schedule. Everything lies in the arena. */
+int ty_spec_build(const ty_recipe *r, const ty_spec_plan *plan, const ty_dataset *data, int replicas,
+                  int64_t steps_per_epoch, int64_t total_steps, bool has_validation, ty_arena *a, ty_train_spec *out,
+                  ty_error *err);
 
 #endif

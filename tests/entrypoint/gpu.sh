@@ -151,7 +151,7 @@ has "how many there are" "$W/err" "there is no GPU number 7: the driver shows 1"
 hyper '{"device": "tpu"}'
 run
 same "a word that is none" 78 $rc
-has "the words" "$W/err" "expected auto, cpu, gpu or gpu:NUMBER, found \"tpu\""
+has "the words" "$W/err" "expected auto, cpu, gpu, gpu:NUMBER or gpu:NUMBER,NUMBER (each once), found \"tpu\""
 hyper '{"device": "gpu:0", "max_steps": "2"}'
 gpu run
 same "by number, as a hyperparameter" 0 $rc

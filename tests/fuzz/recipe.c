@@ -51,7 +51,7 @@ static void specify(const ty_recipe *recipe, ty_arena *arena)
         data.field[i].name = f->name;
         data.field[i].type = ty_type_make(f->dtype, f->rank < 0 ? 0 : f->rank, f->dim);
     }
-    if (ty_spec_build(recipe, &plan, &data, 10, 100, recipe->validation.given, arena, &spec, &err) < 0)
+    if (ty_spec_build(recipe, &plan, &data, 1, 10, 100, recipe->validation.given, arena, &spec, &err) < 0)
         refused(&err);
     else if (spec.n_loss < 1 || spec.n_inputs < 1 || !spec.schedule.boundaries)
         abort();

@@ -167,7 +167,7 @@ static void compile(training *t, const ty_doc *inputs, const ty_doc *fields, boo
     if (ty_spec_plan_make(&t->recipe, t->model, &arena, &t->plan, &err) < 0)
         fail_msg("%s: %s", case_name(t), err.message);
     ty_dataset data = fields_only(&t->plan, fields, inputs);
-    if (ty_spec_build(&t->recipe, &t->plan, &data, 100, 1000, evaluates, &arena, &t->spec, &err) < 0 ||
+    if (ty_spec_build(&t->recipe, &t->plan, &data, 1, 100, 1000, evaluates, &arena, &t->spec, &err) < 0 ||
         ty_compile_train(t->model, &t->spec, &opt, &t->program, &err) < 0)
         fail_msg("%s: %s", case_name(t), err.message);
     seen_optimizer[t->spec.optimizer.kind] = seen_schedule[t->spec.schedule.kind] = true;

@@ -107,6 +107,35 @@ static void defaults(void **state)
     assert_null(r.loss[0].term.output);
 }
 
+static ty_recipe with(const char *lines)
+{
+    char text[512];
+    snprintf(text, sizeof text, "%s%s", lines, shortest);
+    return good(text, NULL, 0);
+}
+
+static void devices(void **state)
+{
+    (void)state;
+    ty_recipe r = with("");
+    assert_int_equal(r.device, TY_DEVICE_AUTO);
+    assert_int_equal(r.n_gpus, 0);
+    assert_false(r.mirrored);
+    r = with("device: gpu:3\n");
+    assert_int_equal(r.device, TY_DEVICE_GPU);
+    assert_int_equal(r.n_gpus, 1);
+    assert_int_equal(r.gpu[0], 3);
+    r = with("strategy: mirrored\ndevice: gpu:2,0\ncross_device: reduction_to_one_device\n");
+    assert_true(r.mirrored);
+    assert_int_equal(r.n_gpus, 2);
+    assert_int_equal(r.gpu[0], 2);
+    assert_int_equal(r.gpu[1], 0);
+    assert_int_equal(r.cross_device, TY_CROSS_ONE_DEVICE);
+    r = with("strategy: mirrored\ndevice: gpu\ncross_device: hierarchical_copy\n");
+    assert_int_equal(r.n_gpus, 0);
+    assert_int_equal(r.cross_device, TY_CROSS_HIERARCHICAL);
+}
+
 static void every_kind_is_reachable_with_pytorchs_defaults(void **state)
 {
     (void)state;
@@ -429,6 +458,16 @@ static void faults(void **state)
         {"inputs: [x]\n", TY_E_TYPE, "inputs"},
         {"seed: -1\n", TY_E_RANGE, "seed"},
         {"deterministic: very\n", TY_E_RANGE, "default or strict"},
+        {"device: tpu\n", TY_E_RANGE, "expected auto, cpu, gpu, gpu:NUMBER"},
+        {"device: \"gpu:\"\n", TY_E_RANGE, "gpu:NUMBER"},
+        {"device: gpu:1x\n", TY_E_RANGE, "train.yaml:1:9"},
+        {"device: gpu:99999999999\n", TY_E_RANGE, "gpu:NUMBER"},
+        {"strategy: mirrored\ndevice: gpu:1,\n", TY_E_RANGE, "gpu:NUMBER,NUMBER"},
+        {"strategy: mirrored\ndevice: gpu:2,1,2\n", TY_E_RANGE, "each once"},
+        {"device: gpu:0,1\n", TY_E_CONFIG, "strategy: mirrored trains on all of them"},
+        {"strategy: mirrored\ndevice: cpu\n", TY_E_CONFIG, "is for GPUs"},
+        {"strategy: tower\n", TY_E_RANGE, "one_device or mirrored"},
+        {"cross_device: ring\n", TY_E_RANGE, "hierarchical_copy"},
         {"batch_size: [\n", TY_E_SYNTAX, "train.yaml"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -528,6 +567,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_example_means_what_it_says, setup, teardown),
         cmocka_unit_test_setup_teardown(defaults, setup, teardown),
+        cmocka_unit_test_setup_teardown(devices, setup, teardown),
         cmocka_unit_test_setup_teardown(every_kind_is_reachable_with_pytorchs_defaults, setup, teardown),
         cmocka_unit_test_setup_teardown(losses_take_their_keys, setup, teardown),
         cmocka_unit_test_setup_teardown(metrics_take_their_keys, setup, teardown),

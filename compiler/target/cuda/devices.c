@@ -3,6 +3,7 @@
 
 #include "compiler/target/cuda/gpu.h"
 #include "compiler/target/cuda/libraries.h"
+#include "compiler/target/cuda/nccl.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -143,6 +144,43 @@ int ty_machine_find_gpu(int wanted, ty_arena *a, ty_machine_gpu *out, ty_error *
         number++;
     *out = gpu[number];
     return out->remark ? ty_error_set(err, TY_E_NOT_FOUND, "GPU %d: %s", number, out->remark) : 0;
+}
+
+/* Kernels are compiled once, for all of them. */
+static int devices_check_alike(const ty_machine_gpu *gpu, int n, ty_error *err)
+{
+    for (int i = 1; i < n; i++)
+        if (gpu[i].capability != gpu[0].capability) {
+            ty_error_set(err, TY_E_CONFIG,
+                         "GPUs that train together are of one compute capability: GPU %d has %d.%d, GPU %d has %d.%d",
+                         gpu[0].number, gpu[0].capability / 10, gpu[0].capability % 10, gpu[i].number,
+                         gpu[i].capability / 10, gpu[i].capability % 10);
+            return ty_error_help(err, "`trainyard doctor` lists them: name those that are alike");
+        }
+    return 0;
+}
+
+int ty_machine_find_gpus(const int *wanted, int n_wanted, ty_cross_device how, ty_arena *a, ty_machine_gpu **out,
+                         int *n_out, ty_error *err)
+{
+    const ty_machine_gpu *all;
+    const char *why;
+    ty_machine_gpu *gpu = TY_NEW_ARRAY(a, ty_machine_gpu, TY_MAX_GPUS);
+    int n = 0;
+    if (n_wanted > TY_MAX_GPUS)
+        return ty_error_set(err, TY_E_RANGE, "GPUs: expected 1 to %d, found %d", TY_MAX_GPUS, n_wanted);
+    for (; n < n_wanted; n++)
+        if (ty_machine_find_gpu(wanted[n], a, &gpu[n], err) < 0)
+            return -1;
+    if (n_wanted == 0 && ty_machine_find_gpu(-1, a, &gpu[n++], err) < 0)
+        return -1;
+    int there = n_wanted == 0 ? ty_cuda_devices(a, &all, &why) : 0;
+    for (int i = gpu[0].number + 1; i < there && n < TY_MAX_GPUS; i++)
+        if (!all[i].remark && all[i].capability == gpu[0].capability)
+            gpu[n++] = all[i];
+    *out = gpu;
+    *n_out = n;
+    return devices_check_alike(gpu, n, err) < 0 || (n > 1 && ty_nccl_check(n, how, err) < 0) ? -1 : 0;
 }
 
 int ty_machine_gpu_memory(int number, size_t *free_bytes, size_t *total_bytes, ty_error *err)

@@ -1,6 +1,7 @@
 /* nccl.c - see nccl.h. */
 #include "compiler/target/cuda/nccl.h"
 
+#include "compiler/machine.h"
 #include "compiler/target/cuda/libraries.h"
 
 #include <pthread.h>
@@ -70,12 +71,13 @@ static int nccl_connect_halves(ty_nccl_group *group, const int *devices, ty_erro
     return 0;
 }
 
-static int nccl_check(int n, ty_cross_device how, ty_error *err)
+int ty_nccl_check(int n, ty_cross_device how, ty_error *err)
 {
+    const ty_nccl *lib;
     if (n < 2 || n > TY_MAX_GPUS)
         return ty_error_set(err, TY_E_INTERNAL, "NCCL for %d GPUs", n);
     if (how != TY_CROSS_HIERARCHICAL || n % NCCL_GROUPS == 0)
-        return 0;
+        return ty_nccl_get(&lib, err) < 0 ? ty_error_wrap(err, "%d GPUs exchange gradients by NCCL", n) : 0;
     ty_error_set(err, TY_E_CONFIG, "cross_device: hierarchical_copy is for an even number of GPUs, found %d", n);
     return ty_error_help(err, "use nccl or reduction_to_one_device, or one GPU less");
 }
@@ -83,7 +85,7 @@ static int nccl_check(int n, ty_cross_device how, ty_error *err)
 int ty_nccl_open(const int *devices, int n, ty_cross_device how, ty_nccl_group **out, ty_error *err)
 {
     const ty_cu *driver;
-    if (nccl_check(n, how, err) < 0 || ty_cu_get(&driver, err) < 0)
+    if (ty_nccl_check(n, how, err) < 0 || ty_cu_get(&driver, err) < 0)
         return -1;
     ty_nccl_group *group = calloc(1, sizeof *group);
     if (!group)
@@ -91,8 +93,6 @@ int ty_nccl_open(const int *devices, int n, ty_cross_device how, ty_nccl_group *
     group->how = how;
     group->n = n;
     int rc = ty_nccl_get(&group->lib, err);
-    if (rc < 0)
-        ty_error_wrap(err, "%d GPUs exchange gradients by NCCL", n);
     if (rc == 0)
         rc = nccl_connect(group, group->all, n, devices, err);
     if (rc == 0 && how == TY_CROSS_HIERARCHICAL)

@@ -33,10 +33,9 @@ typedef struct ty_nccl_exchanged {
     int number; /* of the exchange in its tape, from 0 */
 } ty_nccl_exchanged;
 
-const char *ty_cross_device_text(ty_cross_device how); /* "hierarchical_copy" */
-
-/* devices: numbers, n >= 2. TY_E_CONFIG where `how` is not for so many; TY_E_LIBRARY: there is no NCCL, or it says no.
- */
+/* Whether n >= 2 GPUs can: TY_E_CONFIG where `how` is not for so many, TY_E_LIBRARY where there is no NCCL. */
+int ty_nccl_check(int n, ty_cross_device how, ty_error *err);
+/* devices: numbers, n of them. Errors as above; TY_E_LIBRARY: NCCL says no. */
 int ty_nccl_open(const int *devices, int n, ty_cross_device how, ty_nccl_group **out, ty_error *err);
 int ty_nccl_exchange(ty_nccl_group *group, int replica, const ty_nccl_exchanged *what, CUstream stream, ty_error *err);
 /* The group is of no use then, but to be closed. */

@@ -1,0 +1,53 @@
+/* recipe_device.c - `device`: where to train, and whether that fits `strategy`. */
+#include "entrypoint/recipe_reader.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "0,1": numbers, each once. */
+static bool device_numbers(ty_recipe *r, const char *text)
+{
+    char *end;
+    for (r->n_gpus = 0; r->n_gpus < TY_MAX_GPUS && isdigit((unsigned char)*text); text = end + 1) {
+        long number = strtol(text, &end, 10);
+        for (int i = 0; i < r->n_gpus; i++)
+            if (r->gpu[i] == number)
+                return false;
+        r->gpu[r->n_gpus++] = (int)number;
+        if (number > 9999 || *end != ',')
+            return number <= 9999 && *end == 0;
+    }
+    return false;
+}
+
+static int device_check_strategy(recipe_reader *rd, const ty_doc *node)
+{
+    const ty_recipe *r = rd->r;
+    if (!r->mirrored && r->n_gpus > 1) {
+        ty_doc_error(node, rd->err, TY_E_CONFIG, NULL,
+                     "key \"device\": strategy one_device trains on one GPU, found %d", r->n_gpus);
+        return ty_error_help(rd->err, "strategy: mirrored trains on all of them");
+    }
+    if (r->mirrored && r->device == TY_DEVICE_CPU) {
+        ty_doc_error(node, rd->err, TY_E_CONFIG, NULL, "key \"device\": strategy mirrored is for GPUs, found cpu");
+        return ty_error_help(rd->err, "device: auto takes the CPU where there is no GPU; or strategy: one_device");
+    }
+    return 0;
+}
+
+/* "auto", "cpu", "gpu", "gpu:1" or "gpu:0,1". */
+int ty_recipe_read_device(recipe_reader *rd, const char *text, const ty_doc *node)
+{
+    if (strcmp(text, "auto") == 0 || strcmp(text, "cpu") == 0) {
+        rd->r->device = text[0] == 'a' ? TY_DEVICE_AUTO : TY_DEVICE_CPU;
+        return device_check_strategy(rd, node);
+    }
+    rd->r->device = TY_DEVICE_GPU;
+    if (strcmp(text, "gpu") == 0 || (strncmp(text, "gpu:", 4) == 0 && device_numbers(rd->r, text + 4)))
+        return device_check_strategy(rd, node);
+    ty_doc_error(node, rd->err, TY_E_RANGE, NULL,
+                 "key \"device\": expected auto, cpu, gpu, gpu:NUMBER or gpu:NUMBER,NUMBER (each once), found \"%s\"",
+                 text);
+    return ty_error_help(rd->err, "`trainyard doctor` lists the GPUs with their numbers");
+}

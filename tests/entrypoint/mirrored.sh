@@ -1,0 +1,185 @@
+#!/bin/bash
+# mirrored.sh - `strategy: mirrored` from outside, on GPUs that tests/fakes stands in for: several train to the numbers of
+# one, resume to the same bits, stop when told to, and refuse in words what cannot be.
+cd "$(dirname "$0")/../.." || exit 1
+. tests/entrypoint/harness.bash
+. tests/entrypoint/job.bash
+FAKES=$(realpath "${TY_BUILD:-build/release}")/fakes
+CARD="Stand-in,90,4,2000000000"
+gpu() { LD_LIBRARY_PATH=${LIBS:-$FAKES/gpu}:$FAKES TY_FAKE_GPUS=${GPUS:-$CARD;$CARD} "$@"; }
+
+# A perceptron without anything random. 50 rows of validation do not fill their last batch: one GPU has none of its rows.
+small() {
+    job "$@"
+    rm "$ML/code/model.onnx"
+    sed -i 's/model.onnx/model.c/' "$ML/code/train.yaml"
+    recipe "strategy: mirrored"
+    cat >"$ML/code/model.c" <<'C'
+#include <trainyard/model.h>
+
+void model(ty_net *net)
+{
+    ty_var x = ty_flatten(net, ty_input(net, "image", "f32[batch,1,8,8]"), 1);
+    ty_output(net, "logits", ty_linear(net, "out", ty_relu(net, ty_linear(net, "hidden", x, 24)), 10));
+}
+C
+}
+# numbers: metric lines without speeds. alike WHAT A B: the same lines but for rounding.
+numbers() { grep -E '^(val )?step=' "$W/out" | sed 's/ samples_per_s=.*//'; }
+alike() {
+    if paste -d' ' <(tr ' ' '\n' <"$2") <(tr ' ' '\n' <"$3") | awk '
+        split($1, a, "=") == 2 && split($2, b, "=") == 2 && a[1] == b[1] {
+            n++; d = a[2] - b[2]; if (d < 0) d = -d; if (d > 3e-4 * a[2]) exit bad = 1; next }
+        $1 != $2 { exit bad = 1 }
+        END { exit bad || n < 4 }'; then pass; else fail "$1" "$(diff "$2" "$3" | head -6)"; fi
+}
+near() { # A B: weights, nearly
+    python3 - "$1/model/model.safetensors" "$2/model/model.safetensors" <<'P'
+import json, struct, sys
+def read(path):
+    data = open(path, "rb").read()
+    n = struct.unpack("<Q", data[:8])[0]
+    head = json.loads(data[8:8 + n])
+    head.pop("__metadata__", None)
+    return {k: struct.unpack("<%df" % ((v["data_offsets"][1] - v["data_offsets"][0]) // 4),
+                             data[8 + n + v["data_offsets"][0]:8 + n + v["data_offsets"][1]]) for k, v in head.items()}
+a, b = read(sys.argv[1]), read(sys.argv[2])
+assert a.keys() == b.keys() and len(a) == 4
+worst = max(abs(x - y) for k in a for x, y in zip(a[k], b[k]))
+sys.exit(not worst < 1e-4 * max(abs(x) for k in a for x in a[k]))
+P
+}
+refused() { # WHAT STATUS WORDS SETTINGS...
+    gpu run "${@:4}"
+    same "$1" "$2" $rc
+    has "$1: in words" "$W/err" "$3"
+}
+
+# ---- the same numbers ----
+small one
+gpu run --log_every=1 --strategy=one_device
+same "one GPU" 0 $rc
+has "the first" "$W/err" "  device      GPU 0, Stand-in (compute capability 9.0)"
+numbers >"$SCRATCH/one.numbers"
+ONE=$ML
+
+small two
+gpu run --log_every=1
+same "two GPUs" 0 $rc
+has "the banner names them" "$W/err" "  device      GPUs 0, 1, Stand-in (compute capability 9.0), mirrored by nccl, 8 rows each"
+has "the memory is that of each" "$W/err" ", on each of 2 GPUs"
+has "the batch is that of both" "$W/err" "60 steps of 16 rows"
+numbers >"$W/two.numbers"
+alike "the numbers of one" "$SCRATCH/one.numbers" "$W/two.numbers"
+ok "the weights of one, nearly" near "$ONE" "$ML"
+TWO=$(bits "$ML" 2>/dev/null)
+
+small named
+TY_FAKE_TRACE=$W/trace gpu run --device=gpu:1,0 --cross_device=reduction_to_one_device
+same "named ones" 0 $rc
+has "in this order" "$W/err" "GPUs 1, 0, Stand-in (compute capability 9.0), mirrored by reduction_to_one_device"
+ok "the same weights, nearly" near "$ONE" "$ML"
+has "by sums that go to one" "$W/trace" "capturing ncclBroadcast"
+small halves
+hyper '{"strategy": "mirrored", "device": "gpu:0,1", "cross_device": "hierarchical_copy", "max_steps": "3"}'
+TY_FAKE_TRACE=$W/trace gpu run
+same "as hyperparameters" 0 $rc
+has "by sums of parts" "$W/trace" "capturing ncclReduceScatter"
+has "in halves" "$W/err" "mirrored by hierarchical_copy"
+
+# ---- checkpoints ----
+small stopped
+gpu start
+ok "some steps" until_true 60 grep -q '^step=1[0-9] ' "$W/out"
+kill -TERM "$pid"
+finish
+same "stopped" 143 $rc
+has "with a checkpoint" "$W/err" "on request"
+gpu run
+same "resumed" 0 $rc
+has "from there" "$W/err" "resuming at step"
+lacks "by the same plan" "$W/err" "has changed since the checkpoint"
+same "as if it had never been stopped" "$TWO" "$(bits "$ML" 2>/dev/null)"
+
+small fewer
+gpu run --max_steps=20
+gpu run --max_steps=40 --strategy=one_device
+same "on one GPU" 0 $rc
+has "from the checkpoint of two" "$W/err" "resuming at step 20 of 40"
+has "and it says so" "$W/err" "the recipe or the device has changed since the checkpoint"
+GPUS="$CARD;$CARD;$CARD;$CARD" gpu run
+has "from that of one on four" "$W/err" "resuming at step 40 of 60"
+has "rows" "$W/err" "GPUs 0, 1, 2, 3, Stand-in (compute capability 9.0), mirrored by nccl, 4 rows each"
+ok "the weights of one, nearly" near "$ONE" "$ML"
+
+# ---- memory, batch_size auto ----
+small auto 2000
+planned() { # KEY SETTINGS...: a number of the plan
+    gpu "$BIN/trainyard" plan "$ML/code/train.yaml" --data-dir="$ML/input/data" --json "${@:2}" |
+        grep -o "\"$1\": [0-9]*" | head -1 | grep -o '[0-9]*$'
+}
+ok "a batch on two GPUs is half of it on each" test "$(planned batch_bytes --batch_size=128)" -lt \
+    $(($(planned batch_bytes --batch_size=64 --strategy=one_device) + 1024))
+little="Little,90,4,$(($(planned total_bytes --batch_size=1280) * 100 / 95))" less="Less,90,4,$(planned total_bytes --batch_size=640)"
+chosen() { grep -o 'batch_size auto is [0-9]*' "$W/err" | head -1 | grep -o '[0-9]*$'; }
+GPUS="$CARD;$little" gpu run --batch_size=auto --max_steps=1
+same "batch_size auto" 0 $rc
+has "of the GPU that has least" "$W/err" "(free memory of each GPU)"
+both=$(chosen)
+gpu run --batch_size=auto --max_steps=2
+ok "which is what fits ($both)" test "${both:-0}" -ge 1120 -a "${both:-0}" -le 1280
+same "as many on each" 0 $((${both:-1} % 16))
+same "the checkpoint's batch, whatever there is" "$both" "$(chosen)"
+rm -rf "$ML/checkpoints"
+GPUS="$less;$CARD" refused "too little memory" 71 "of each GPU's memory" --batch_size=1600
+fits=$(grep -o 'largest batch that fits is [0-9]*' "$W/err" | grep -o '[0-9]*$')
+ok "what would fit ($fits)" test "${fits:-0}" -ge 480 -a "${fits:-0}" -le 640
+
+# ---- what cannot be ----
+small wrong
+refused "rows that cannot be shared out" 78 "batch_size: 17 rows cannot be shared out to 2 GPUs" --batch_size=17
+has "how many can" "$W/err" "take 18"
+GPUS="$CARD;$CARD;$CARD" refused "halves of three" 78 "hierarchical_copy is for an even number of GPUs, found 3" \
+    --cross_device=hierarchical_copy --batch_size=15
+GPUS="$CARD;Older,80,4,2000000000" refused "unlike ones" 78 "GPU 0 has 9.0, GPU 1 has 8.0" --device=gpu:0,1
+GPUS="$CARD;Older,80,4,2000000000" gpu run --max_steps=1
+has "which are left out where none is named" "$W/err" "  device      GPU 0, Stand-in"
+rm -rf "$ML/checkpoints"
+refused "one that is not there" 66 "there is no GPU number 7: the driver shows 2" --device=gpu:0,7
+refused "one that is named twice" 78 "NUMBER,NUMBER (each once), found \"gpu:1,1\"" --device=gpu:1,1
+refused "no number" 78 "found \"gpu:0,\"" --device=gpu:0,
+refused "two for one device" 78 "strategy one_device trains on one GPU, found 2" --device=gpu:0,1 --strategy=one_device
+refused "the CPU" 78 "strategy mirrored is for GPUs, found cpu" --device=cpu
+refused "another word" 78 "expected one_device or mirrored" --strategy=mirrord
+mkdir "$W/libs"
+ln -s "$FAKES"/gpu/* "$W/libs"
+rm "$W/libs/libnccl.so.2"
+ln -s "$FAKES/gpu/libcudnn.so.9" "$W/libs/libnccl.so.2" # a library without its functions
+LIBS=$W/libs refused "no NCCL" 70 "2 GPUs exchange gradients by NCCL"
+has "what to do" "$W/err" "strategy: one_device"
+LIBS=$W/libs gpu "$BIN/trainyard" doctor >"$W/out"
+has "doctor knows" "$W/out" "Not on several GPUs: 2 GPUs exchange gradients by NCCL"
+run --max_steps=1
+same "no GPU at all" 0 $rc
+has "the CPU has the whole batch" "$W/err" "  device      CPU: no GPU driver"
+rm -rf "$ML/checkpoints"
+TY_FAKE_FAIL=1,4 refused "a GPU that fails" 70 "GPU 1: starting a step"
+
+# ---- commands ----
+words() { gpu "$BIN/trainyard" "$1" "$ML/code/train.yaml" --data-dir="$ML/input/data" "${@:2}" >"$W/out" 2>"$W/err"; }
+small commands
+words plan
+same "plan" 0 $?
+has "of both" "$W/out" "  device      GPUs 0, 1, Stand-in"
+has "of each" "$W/out" "at least, on each GPU"
+words plan --json
+has "for programs" "$W/out" '"gpus": 2'
+words profile --steps=2
+same "profile" 65 $?
+has "is one GPU's" "$W/err" "--strategy=one_device --device=gpu:0 --batch_size=8"
+gpu "$BIN/trainyard" doctor >"$W/out"
+has "doctor" "$W/out" "Fit to train on 2 GPUs together, which strategy: mirrored takes: 0, 1."
+gpu "$BIN/trainyard" doctor --json >"$W/out"
+ok "for programs" python3 -c 'import json, sys; sys.exit(json.load(open(sys.argv[1]))["trains_mirrored"] != [0, 1])' "$W/out"
+
+finish_tests
