@@ -117,7 +117,7 @@ if [ -x "$bin/trainyard" ] && [ -x "$bin/train" ]; then
     # The first column of the table names keys, the second kinds.
     awk '/^## The recipe/ {on = 1} /^## In a container/ {on = 0} on && /^\| `/' README.md | grep -o '`[a-z_.]*`' | tr -d '`' |
         sort -u | while read -r key; do
-        grep -qE "(^| )${key##*.}( |:|\$)" "$work/recipe" || echo "$key"
+        grep -qE "(^| )${key##*.}([ :;,]|\$)" "$work/recipe" || echo "$key"
     done | rule "keys and kinds of the README's table are those of \`trainyard help recipe\`"
     awk '/are aliases/,/^$/' README.md | grep -o '`[a-z_]*`' | tr -d '`' | while read -r alias; do
         grep -qE "^  $alias +" "$work/recipe" || echo "$alias"
