@@ -8,11 +8,14 @@
  * An exchange is given to a stream and can be captured. Three ways to add up, whose names are those of TensorFlow's
  * MirroredStrategy:
  *
- *   nccl                     ncclAllReduce: rings or trees, as NCCL knows the wires
- *   hierarchical copy        two groups, the first half of the GPUs and the second: each GPU of a group gets the
- * group's sum of a part of its own (ncclReduceScatter), adds it to that of its counterpart in the other group, and
- * hands it to its group (ncclAllGather). For wires that are quicker inside the groups than between them reduction to
- * one device  one GPU gets the sum (ncclReduce) and hands it to all (ncclBroadcast), the next GPU with each exchange
+ * - nccl: ncclAllReduce; rings or trees, as NCCL knows the wires.
+ *
+ * - hierarchical copy: two groups, the first half of the GPUs and the second. Each GPU of a group gets the group's sum
+ *   of a part of its own (ncclReduceScatter), adds it to that of its counterpart in the other group, and hands it to
+ *   its group (ncclAllGather). For wires that are quicker inside the groups than between them.
+ *
+ * - reduction to one device: one GPU gets the sum (ncclReduce) and hands it to all (ncclBroadcast), the next GPU with
+ *   each exchange.
  *
  * Each gives all replicas the same bits, and the same bits in every run.
  */
