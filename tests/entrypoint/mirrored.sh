@@ -4,8 +4,7 @@
 cd "$(dirname "$0")/../.." || exit 1
 . tests/entrypoint/harness.bash
 . tests/entrypoint/job.bash
-FAKES=$(realpath "${TY_BUILD:-build/release}")/fakes
-CARD="Stand-in,90,4,2000000000"
+. tests/entrypoint/gpu.bash
 gpu() { LD_LIBRARY_PATH=${LIBS:-$FAKES/gpu}:$FAKES TY_FAKE_GPUS=${GPUS:-$CARD;$CARD} "$@"; }
 
 # A perceptron without anything random. 50 rows of validation do not fill their last batch: one GPU has none of its rows.
@@ -24,31 +23,8 @@ void model(ty_net *net)
 }
 C
 }
-# numbers: metric lines without speeds. alike WHAT A B: the same lines but for rounding.
+# numbers: metric lines without speeds.
 numbers() { grep -E '^(val )?step=' "$W/out" | sed 's/ samples_per_s=.*//'; }
-alike() {
-    if paste -d' ' <(tr ' ' '\n' <"$2") <(tr ' ' '\n' <"$3") | awk '
-        split($1, a, "=") == 2 && split($2, b, "=") == 2 && a[1] == b[1] {
-            n++; d = a[2] - b[2]; if (d < 0) d = -d; if (d > 3e-4 * a[2]) exit bad = 1; next }
-        $1 != $2 { exit bad = 1 }
-        END { exit bad || n < 4 }'; then pass; else fail "$1" "$(diff "$2" "$3" | head -6)"; fi
-}
-near() { # A B: weights, nearly
-    python3 - "$1/model/model.safetensors" "$2/model/model.safetensors" <<'P'
-import json, struct, sys
-def read(path):
-    data = open(path, "rb").read()
-    n = struct.unpack("<Q", data[:8])[0]
-    head = json.loads(data[8:8 + n])
-    head.pop("__metadata__", None)
-    return {k: struct.unpack("<%df" % ((v["data_offsets"][1] - v["data_offsets"][0]) // 4),
-                             data[8 + n + v["data_offsets"][0]:8 + n + v["data_offsets"][1]]) for k, v in head.items()}
-a, b = read(sys.argv[1]), read(sys.argv[2])
-assert a.keys() == b.keys() and len(a) == 4
-worst = max(abs(x - y) for k in a for x, y in zip(a[k], b[k]))
-sys.exit(not worst < 1e-4 * max(abs(x) for k in a for x in a[k]))
-P
-}
 refused() { # WHAT STATUS WORDS SETTINGS...
     gpu run "${@:4}"
     same "$1" "$2" $rc
