@@ -17,51 +17,14 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { N_INPUTS = 4, N_OUTPUTS = 4 };
-
-typedef struct attend_case {
-    int64_t b, heads, groups, t, s, d, e;
-    bool causal, inside;
-    ty_dtype dtype;
-} attend_case;
-
-static ty_val given(ty_graph *g, const attend_case *c, const char *name, int64_t heads, int64_t rows, int64_t n)
-{
-    int64_t inside[] = {c->b, rows, heads, n}, plain[] = {c->b, heads, rows, n};
-    ty_val v = ty_b_input(g, ty_graph_add_input(g, name, ty_type_make(c->dtype, 4, c->inside ? inside : plain)));
-    return c->inside ? ty_b_transpose(g, v, (int64_t[]){0, 2, 1, 3}) : v;
-}
-
-static void taken(ty_graph *g, const attend_case *c, const char *name, ty_val v)
-{
-    ty_graph_add_output(g, name, c->inside ? ty_b_transpose(g, v, (int64_t[]){0, 2, 1, 3}) : v, TY_TAPE_EVAL);
-}
-
-/* Attention and the gradient of sum(y dy). */
-static ty_graph *make(const attend_case *c)
-{
-    ty_graph *g = ty_graph_new();
-    ty_val q = given(g, c, "q", c->heads, c->t, c->d), k = given(g, c, "k", c->groups, c->s, c->d);
-    ty_val v = given(g, c, "v", c->groups, c->s, c->e), dy = given(g, c, "dy", c->heads, c->t, c->e);
-    ty_attr attr = {.flags = c->causal, .value = 0.3};
-    ty_val y = ty_graph_emit(g, TY_OP_ATTENTION, &attr, (ty_val[]){q, k, v}, 3), d[3];
-    ty_error err = {0};
-    ty_val loss = ty_b_sum(g, ty_b_mul(g, y, dy), 15, false);
-    if (ty_pass_autodiff(g, loss, (ty_val[]){q, k, v}, 3, d, &err) < 0)
-        fail_msg("%s", err.message);
-    taken(g, c, "y", y);
-    taken(g, c, "dq", d[0]);
-    taken(g, c, "dk", d[1]);
-    taken(g, c, "dv", d[2]);
-    return g;
-}
+#include "tests/unit/attend_case.h"
 
 /* Ends of tiles, several queries to a key's head, more keys than queries, heads of two sizes, wide heads. */
 static const attend_case cases[] = {
-    {2, 3, 3, 64, 64, 32, 32, false, true, TY_BF16},  {1, 2, 2, 130, 130, 64, 64, true, true, TY_BF16},
-    {1, 4, 2, 70, 70, 32, 16, true, true, TY_F16},    {2, 2, 1, 77, 150, 16, 48, true, false, TY_F16},
-    {1, 2, 2, 129, 65, 16, 32, false, false, TY_F16}, {1, 2, 1, 16, 100, 128, 128, false, true, TY_BF16},
-    {1, 1, 1, 65, 65, 80, 112, true, false, TY_F16},
+    {TY_BF16, 2, 3, 3, 64, 64, 32, 32, false, true, true},  {TY_BF16, 1, 2, 2, 130, 130, 64, 64, true, true, true},
+    {TY_F16, 1, 4, 2, 70, 70, 32, 16, true, true, true},    {TY_F16, 2, 2, 1, 77, 150, 16, 48, true, false, true},
+    {TY_F16, 1, 2, 2, 129, 65, 16, 32, false, false, true}, {TY_BF16, 1, 2, 1, 16, 100, 128, 128, false, true, true},
+    {TY_F16, 1, 1, 1, 65, 65, 80, 112, true, false, true},
 };
 enum { N_CASES = sizeof cases / sizeof *cases };
 

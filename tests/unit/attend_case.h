@@ -1,0 +1,50 @@
+/* attend_case.h - graphs of attention and its gradient, for the units that compute them on the CPU and on a GPU.
+ * Include after cmocka.h.
+ */
+#ifndef TY_TESTS_UNIT_ATTEND_CASE_H
+#define TY_TESTS_UNIT_ATTEND_CASE_H
+
+#include "compiler/ir/build.h"
+#include "compiler/passes/passes.h"
+
+enum { N_INPUTS = 4, N_OUTPUTS = 4 };
+
+typedef struct attend_case {
+    ty_dtype dtype;
+    int64_t b, heads, groups, t, s, d, e;
+    bool causal, inside; /* inside: heads lie within rows */
+    bool tiled;          /* what the pass should say */
+} attend_case;
+
+static inline ty_val given(ty_graph *g, const attend_case *c, const char *name, int64_t heads, int64_t rows, int64_t n)
+{
+    int64_t inside[] = {c->b, rows, heads, n}, plain[] = {c->b, heads, rows, n};
+    ty_val v = ty_b_input(g, ty_graph_add_input(g, name, ty_type_make(c->dtype, 4, c->inside ? inside : plain)));
+    return c->inside ? ty_b_transpose(g, v, (int64_t[]){0, 2, 1, 3}) : v;
+}
+
+static inline void taken(ty_graph *g, const attend_case *c, const char *name, ty_val v)
+{
+    ty_graph_add_output(g, name, c->inside ? ty_b_transpose(g, v, (int64_t[]){0, 2, 1, 3}) : v, TY_TAPE_EVAL);
+}
+
+/* Attention and the gradient of sum(y dy). */
+static inline ty_graph *make(const attend_case *c)
+{
+    ty_graph *g = ty_graph_new();
+    ty_val q = given(g, c, "q", c->heads, c->t, c->d), k = given(g, c, "k", c->groups, c->s, c->d);
+    ty_val v = given(g, c, "v", c->groups, c->s, c->e), dy = given(g, c, "dy", c->heads, c->t, c->e);
+    ty_attr attr = {.flags = c->causal, .value = 0.3};
+    ty_val y = ty_graph_emit(g, TY_OP_ATTENTION, &attr, (ty_val[]){q, k, v}, 3), d[3];
+    ty_error err = {0};
+    ty_val loss = ty_b_sum(g, ty_b_mul(g, y, dy), 15, false);
+    if (ty_pass_autodiff(g, loss, (ty_val[]){q, k, v}, 3, d, &err) < 0)
+        fail_msg("%s", err.message);
+    taken(g, c, "y", y);
+    taken(g, c, "dq", d[0]);
+    taken(g, c, "dk", d[1]);
+    taken(g, c, "dv", d[2]);
+    return g;
+}
+
+#endif
