@@ -17,8 +17,8 @@
 #include "compiler/target/cpu/native.h"
 #include "compiler/target/cpu/onednn.h"
 #include "compiler/target/cpu/panel.h"
+#include "compiler/target/cpu/product.h"
 
-#include <inttypes.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,8 +34,7 @@ enum { DOT_SUM = 256, DOT_ROWS = 240, DOT_COLUMNS = 1024, DOT_ALIGN = 64 };
 
 typedef struct dot_call {
     const ty_panel_kernels *kernels;
-    int64_t batch, m, n, k;                    /* a [batch, m, k], b [batch, k, n], result [batch, m, n] */
-    bool trans_a, trans_b, adds;               /* adds: to the third operand */
+    ty_product of;
     int matrix_parts, row_parts, column_parts; /* threads are their product */
     int64_t panel_floats, tile_floats;         /* of a thread */
     char text[80];
@@ -60,10 +59,10 @@ static void dot_pack_right(const dot_part *p, int64_t column, int64_t n, int64_t
     const dot_call *d = p->call;
     for (int64_t j = 0; j < n; j += TY_PANEL) {
         int64_t width = least(TY_PANEL, n - j);
-        if (d->trans_b)
-            d->kernels->pack_turned(p->panels + j * k, k, p->b + (column + j) * d->k + at, d->k, k, width);
+        if (d->of.trans_b)
+            d->kernels->pack_turned(p->panels + j * k, k, p->b + (column + j) * d->of.k + at, d->of.k, k, width);
         else
-            d->kernels->pack(p->panels + j * k, k, p->b + at * d->n + column + j, d->n, k, width);
+            d->kernels->pack(p->panels + j * k, k, p->b + at * d->of.n + column + j, d->of.n, k, width);
     }
 }
 
@@ -72,10 +71,10 @@ static void dot_multiply(const dot_part *p, int64_t row, int64_t rows, int64_t a
                          float *c, int64_t c_step, bool adds)
 {
     const dot_call *d = p->call;
-    if (d->trans_a)
+    if (d->of.trans_a)
         d->kernels->tiles(p->tiles, rows, k, panel, k, c, c_step, adds);
     else
-        d->kernels->rows(p->a + row * d->k + at, d->k, rows, k, panel, k, c, c_step, adds);
+        d->kernels->rows(p->a + row * d->of.k + at, d->of.k, rows, k, panel, k, c, c_step, adds);
 }
 
 /* The last panel, of fewer columns than 32. */
@@ -83,9 +82,9 @@ static void dot_multiply_narrow(const dot_part *p, int64_t row, int64_t rows, in
                                 int64_t column, int64_t width, bool adds)
 {
     _Alignas(DOT_ALIGN) float whole[DOT_ROWS * TY_PANEL];
-    float *c = p->c + row * p->call->n + column;
+    float *c = p->c + row * p->call->of.n + column;
     dot_multiply(p, row, rows, at, k, panel, whole, TY_PANEL, false);
-    for (int64_t r = 0; r < rows; r++, c += p->call->n)
+    for (int64_t r = 0; r < rows; r++, c += p->call->of.n)
         for (int64_t j = 0; j < width; j++)
             c[j] = adds ? c[j] + whole[r * TY_PANEL + j] : whole[r * TY_PANEL + j];
 }
@@ -96,23 +95,23 @@ static void dot_start(const dot_part *p, int64_t row, int64_t rows, int64_t colu
     if (!p->adds_to || p->adds_to == p->c)
         return;
     for (int64_t r = row; r < row + rows; r++)
-        memcpy(p->c + r * p->call->n + column, p->adds_to + r * p->call->n + column, (size_t)n * sizeof *p->c);
+        memcpy(p->c + r * p->call->of.n + column, p->adds_to + r * p->call->of.n + column, (size_t)n * sizeof *p->c);
 }
 
 /* A block of rows times the packed columns. */
 static void dot_rows(const dot_part *p, int64_t row, int64_t rows, int64_t column, int64_t n, int64_t at, int64_t k)
 {
     const dot_call *d = p->call;
-    bool adds = at > 0 || d->adds;
+    bool adds = at > 0 || d->of.adds;
     if (at == 0)
         dot_start(p, row, rows, column, n);
-    if (d->trans_a)
-        d->kernels->pack_tiles(p->tiles, p->a + at * d->m + row, rows, k, d->m);
+    if (d->of.trans_a)
+        d->kernels->pack_tiles(p->tiles, p->a + at * d->of.m + row, rows, k, d->of.m);
     for (int64_t j = 0; j < n; j += TY_PANEL)
         if (n - j < TY_PANEL)
             dot_multiply_narrow(p, row, rows, at, k, p->panels + j * k, column + j, n - j, adds);
         else
-            dot_multiply(p, row, rows, at, k, p->panels + j * k, p->c + row * d->n + column + j, d->n, adds);
+            dot_multiply(p, row, rows, at, k, p->panels + j * k, p->c + row * d->of.n + column + j, d->of.n, adds);
 }
 
 static void dot_rectangle(const dot_part *p)
@@ -120,8 +119,8 @@ static void dot_rectangle(const dot_part *p)
     const dot_call *d = p->call;
     for (int64_t column = p->column; column < p->end_column; column += DOT_COLUMNS) {
         int64_t n = least(DOT_COLUMNS, p->end_column - column);
-        for (int64_t at = 0; at < d->k; at += DOT_SUM) {
-            int64_t k = least(DOT_SUM, d->k - at);
+        for (int64_t at = 0; at < d->of.k; at += DOT_SUM) {
+            int64_t k = least(DOT_SUM, d->of.k - at);
             dot_pack_right(p, column, n, at, k);
             for (int64_t row = p->row; row < p->end_row; row += DOT_ROWS)
                 dot_rows(p, row, least(DOT_ROWS, p->end_row - row), column, n, at, k);
@@ -140,15 +139,15 @@ static void dot_run_part(const dot_call *d, int t, const void *const *in, void *
 {
     int i = t / d->column_parts % d->row_parts, j = t % d->column_parts;
     dot_part p = {.call = d, .panels = buffer, .tiles = buffer + d->panel_floats};
-    p.row = dot_border(d->m, d->kernels->tile_rows, i, d->row_parts);
-    p.end_row = dot_border(d->m, d->kernels->tile_rows, i + 1, d->row_parts);
-    p.column = dot_border(d->n, TY_PANEL, j, d->column_parts);
-    p.end_column = dot_border(d->n, TY_PANEL, j + 1, d->column_parts);
-    for (int64_t one = t / (d->row_parts * d->column_parts); one < d->batch; one += d->matrix_parts) {
-        p.a = (const float *)in[0] + one * d->m * d->k;
-        p.b = (const float *)in[1] + one * d->k * d->n;
-        p.c = (float *)out + one * d->m * d->n;
-        p.adds_to = d->adds ? (const float *)in[2] + one * d->m * d->n : NULL;
+    p.row = dot_border(d->of.m, d->kernels->tile_rows, i, d->row_parts);
+    p.end_row = dot_border(d->of.m, d->kernels->tile_rows, i + 1, d->row_parts);
+    p.column = dot_border(d->of.n, TY_PANEL, j, d->column_parts);
+    p.end_column = dot_border(d->of.n, TY_PANEL, j + 1, d->column_parts);
+    for (int64_t one = t / (d->row_parts * d->column_parts); one < d->of.batch; one += d->matrix_parts) {
+        p.a = (const float *)in[0] + one * d->of.m * d->of.k;
+        p.b = (const float *)in[1] + one * d->of.k * d->of.n;
+        p.c = (float *)out + one * d->of.m * d->of.n;
+        p.adds_to = d->of.adds ? (const float *)in[2] + one * d->of.m * d->of.n : NULL;
         dot_rectangle(&p);
     }
 }
@@ -173,15 +172,15 @@ static int64_t dot_units(int64_t n, int64_t unit)
  * of a rectangle, one of the left side for all columns. */
 static double dot_share_cost(const dot_call *d, int row_parts, int column_parts)
 {
-    double rows = (double)(dot_units(dot_units(d->m, d->kernels->tile_rows), row_parts) * d->kernels->tile_rows);
-    double columns = (double)(dot_units(dot_units(d->n, TY_PANEL), column_parts) * TY_PANEL);
-    return rows * columns + DOT_PACK_COST * (columns + (d->trans_a ? rows : 0));
+    double rows = (double)(dot_units(dot_units(d->of.m, d->kernels->tile_rows), row_parts) * d->kernels->tile_rows);
+    double columns = (double)(dot_units(dot_units(d->of.n, TY_PANEL), column_parts) * TY_PANEL);
+    return rows * columns + DOT_PACK_COST * (columns + (d->of.trans_a ? rows : 0));
 }
 
 /* Matrices, if there are enough for all; else rectangles of each, as square as can be. */
 static void dot_deal(dot_call *d, int threads)
 {
-    d->matrix_parts = d->batch >= threads ? threads : 1;
+    d->matrix_parts = d->of.batch >= threads ? threads : 1;
     d->row_parts = d->column_parts = 1;
     threads /= d->matrix_parts;
     double best = dot_share_cost(d, threads, 1);
@@ -203,28 +202,14 @@ static int64_t dot_rounded(int64_t floats)
 /* Places for a thread's panels and tiles. */
 static size_t dot_measure(dot_call *d)
 {
-    int64_t k = least(d->k, DOT_SUM);
-    int64_t columns = least(DOT_COLUMNS, dot_units(dot_units(d->n, TY_PANEL), d->column_parts) * TY_PANEL);
+    int64_t k = least(d->of.k, DOT_SUM);
+    int64_t columns = least(DOT_COLUMNS, dot_units(dot_units(d->of.n, TY_PANEL), d->column_parts) * TY_PANEL);
     int64_t rows =
-        least(DOT_ROWS, dot_units(dot_units(d->m, d->kernels->tile_rows), d->row_parts) * d->kernels->tile_rows);
+        least(DOT_ROWS, dot_units(dot_units(d->of.m, d->kernels->tile_rows), d->row_parts) * d->kernels->tile_rows);
     d->panel_floats = dot_rounded(columns * k);
-    d->tile_floats = d->trans_a ? dot_rounded(rows * k) : 0;
+    d->tile_floats = d->of.trans_a ? dot_rounded(rows * k) : 0;
     int threads = d->matrix_parts * d->row_parts * d->column_parts;
     return (size_t)(threads * (d->panel_floats + d->tile_floats)) * sizeof(float);
-}
-
-static dot_call dot_of(const ty_library_shape *shape)
-{
-    const ty_type *a = &shape->in[0], *c = &shape->res[0];
-    dot_call d = {.kernels = ty_panel_best(), .batch = 1, .adds = shape->n_in > 2};
-    d.trans_a = shape->attr->flags & 1;
-    d.trans_b = shape->attr->flags & 2;
-    for (int i = 0; i < c->rank - 2; i++)
-        d.batch *= c->dim[i];
-    d.m = c->dim[c->rank - 2];
-    d.n = c->dim[c->rank - 1];
-    d.k = a->dim[a->rank - (d.trans_a ? 2 : 1)];
-    return d;
 }
 
 bool ty_native_dot_pays(const ty_attr *attr, const ty_type *result)
@@ -238,18 +223,17 @@ bool ty_native_dot_pays(const ty_attr *attr, const ty_type *result)
 
 int ty_native_prepare_dot(const ty_library_shape *shape, ty_library_call *out, ty_error *err)
 {
-    dot_call found = dot_of(shape);
-    if (found.batch * found.m * found.n * found.k == 0 ||
-        (!shape->strict && !ty_native_dot_pays(shape->attr, shape->res)))
+    ty_product of = ty_product_of(shape);
+    if (ty_product_flops(&of) == 0 || (!shape->strict && !ty_native_dot_pays(shape->attr, shape->res)))
         return ty_error_set(err, TY_E_UNSUPPORTED, "oneDNN multiplies these as fast");
     dot_call *d = malloc(sizeof *d);
     if (!d)
         return ty_error_set(err, TY_E_LIMIT, "no memory for a prepared product");
-    *d = found;
-    double flops = 2.0 * (double)d->batch * (double)d->m * (double)d->n * (double)d->k;
-    dot_deal(d, flops < DOT_SERIAL_FLOPS ? 1 : shape->threads);
-    snprintf(d->text, sizeof d->text, "native %s %c%c%s %" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64, d->kernels->name,
-             d->trans_a ? 'T' : 'N', d->trans_b ? 'T' : 'N', d->adds ? "+" : "", d->batch, d->m, d->n, d->k);
+    *d = (dot_call){.kernels = ty_panel_best(), .of = of};
+    dot_deal(d, ty_product_flops(&of) < DOT_SERIAL_FLOPS ? 1 : shape->threads);
+    char how[24];
+    snprintf(how, sizeof how, "native %s", d->kernels->name);
+    ty_product_text(&of, how, d->text, sizeof d->text);
     *out = (ty_library_call){.run = dot_run, .release = free, .prepared = d, .text = d->text};
     out->scratch_bytes = dot_measure(d);
     return 0;

@@ -7,20 +7,18 @@
  * a reorder each step.
  */
 #include "compiler/target/cpu/onednn.h"
+#include "compiler/target/cpu/product.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct dot_call {
     const ty_onednn *lib;
-    int64_t batch, m, n, k;      /* a [batch, m, k], b [batch, k, n], result [batch, m, n] */
-    bool trans_a, trans_b, adds; /* adds: to the third operand */
+    ty_product of;
     int threads;
     dnnl_primitive_t primitive; /* of a matmul */
     dnnl_memory_t a, b, c, scratch;
-    char text[80]; /* what was chosen, and for which form and shape: batch x m x n x k */
+    char text[80];
 } dot_call;
 
 #define DOT_COPY_BYTES ((size_t)1 << 20) /* piece of the copy of what is added to */
@@ -28,8 +26,8 @@ typedef struct dot_call {
 /* The third operand, where the result will be. */
 static void dot_start(const dot_call *d, const void *const *in, void *out)
 {
-    size_t bytes = (size_t)(d->batch * d->m * d->n) * sizeof(float);
-    if (!d->adds || in[2] == out)
+    size_t bytes = (size_t)(d->of.batch * d->of.m * d->of.n) * sizeof(float);
+    if (!d->of.adds || in[2] == out)
         return;
 #pragma omp parallel for schedule(static) num_threads(d->threads)
     for (size_t at = 0; at < bytes; at += DOT_COPY_BYTES)
@@ -42,8 +40,9 @@ static void dot_run_one(void *prepared, const void *const *in, void *const *out,
     const dot_call *d = prepared;
     dot_start(d, in, out[0]);
     int before = ty_onednn_use_threads(d->threads);
-    d->lib->sgemm(d->trans_a ? 'T' : 'N', d->trans_b ? 'T' : 'N', d->m, d->n, d->k, 1.0f, in[0],
-                  d->trans_a ? d->m : d->k, in[1], d->trans_b ? d->k : d->n, d->adds ? 1.0f : 0.0f, out[0], d->n);
+    d->lib->sgemm(d->of.trans_a ? 'T' : 'N', d->of.trans_b ? 'T' : 'N', d->of.m, d->of.n, d->of.k, 1.0f, in[0],
+                  d->of.trans_a ? d->of.m : d->of.k, in[1], d->of.trans_b ? d->of.k : d->of.n, d->of.adds ? 1.0f : 0.0f,
+                  out[0], d->of.n);
     ty_onednn_use_threads(before);
 }
 
@@ -70,7 +69,7 @@ static void dot_run_empty(void *prepared, const void *const *in, void *const *ou
     const dot_call *d = prepared;
     float *c = out[0];
     dot_start(d, in, c);
-    for (int64_t i = 0; i < d->batch * d->m * d->n && !d->adds; i++)
+    for (int64_t i = 0; i < d->of.batch * d->of.m * d->of.n && !d->of.adds; i++)
         c[i] = 0.0f;
 }
 
@@ -90,9 +89,9 @@ static void dot_release(void *prepared)
 static int dot_memory(const dot_call *d, int64_t rows, int64_t columns, bool transposed, uint8_t dtype,
                       dnnl_memory_t *out, dnnl_memory_desc_t *desc, ty_error *err)
 {
-    const dnnl_dims_t dims = {d->batch, rows, columns};
+    const dnnl_dims_t dims = {d->of.batch, rows, columns};
     const dnnl_dims_t strides = {rows * columns, transposed ? 1 : columns, transposed ? rows : 1};
-    int skip = d->batch == 1;
+    int skip = d->of.batch == 1;
     if (ty_onednn_status(d->lib->memory_desc_init_by_strides(desc, 3 - skip, dims + skip,
                                                              dtype == TY_BF16 ? dnnl_bf16 : dnnl_f32, strides + skip),
                          "describing a matrix", err) < 0)
@@ -124,7 +123,7 @@ static int dot_primitive(dot_call *d, const dnnl_memory_desc_t *desc, ty_library
                               err);
     if (rc == 0)
         rc = ty_onednn_status(lib->primitive_attr_create(&attr), "making attributes", err);
-    if (rc == 0 && d->adds)
+    if (rc == 0 && d->of.adds)
         rc = dot_adding(d, attr, err);
     if (rc == 0) {
         lib->primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
@@ -150,9 +149,9 @@ static int dot_matmul(dot_call *d, const ty_library_shape *shape, ty_library_cal
 {
     dnnl_memory_desc_t desc[3];
     int before = ty_onednn_use_threads(d->threads), rc = 0; /* oneDNN plans for the threads it finds */
-    if (dot_memory(d, d->m, d->k, d->trans_a, shape->in[0].dtype, &d->a, &desc[0], err) < 0 ||
-        dot_memory(d, d->k, d->n, d->trans_b, shape->in[1].dtype, &d->b, &desc[1], err) < 0 ||
-        dot_memory(d, d->m, d->n, false, shape->res[0].dtype, &d->c, &desc[2], err) < 0 ||
+    if (dot_memory(d, d->of.m, d->of.k, d->of.trans_a, shape->in[0].dtype, &d->a, &desc[0], err) < 0 ||
+        dot_memory(d, d->of.k, d->of.n, d->of.trans_b, shape->in[1].dtype, &d->b, &desc[1], err) < 0 ||
+        dot_memory(d, d->of.m, d->of.n, false, shape->res[0].dtype, &d->c, &desc[2], err) < 0 ||
         dot_primitive(d, desc, out, err) < 0)
         rc = -1;
     ty_onednn_use_threads(before);
@@ -169,22 +168,14 @@ static dot_call *dot_new(const ty_library_shape *shape, ty_error *err)
         ty_error_set(err, TY_E_LIMIT, "no memory for a prepared product");
         return NULL;
     }
-    const ty_type *a = &shape->in[0], *c = &shape->res[0];
-    *d = (dot_call){.lib = lib, .batch = 1, .trans_a = shape->attr->flags & 1, .trans_b = shape->attr->flags & 2};
-    for (int i = 0; i < c->rank - 2; i++)
-        d->batch *= c->dim[i];
-    d->m = c->dim[c->rank - 2];
-    d->n = c->dim[c->rank - 1];
-    d->k = a->dim[a->rank - (d->trans_a ? 2 : 1)];
-    d->adds = shape->n_in > 2;
-    d->threads = ty_onednn_threads(shape, 2.0 * (double)d->batch * (double)d->m * (double)d->n * (double)d->k);
+    *d = (dot_call){.lib = lib, .of = ty_product_of(shape)};
+    d->threads = ty_onednn_threads(shape, ty_product_flops(&d->of));
     return d;
 }
 
 static const char *dot_text(dot_call *d, const char *how)
 {
-    snprintf(d->text, sizeof d->text, "%s %c%c%s %" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64, how,
-             d->trans_a ? 'T' : 'N', d->trans_b ? 'T' : 'N', d->adds ? "+" : "", d->batch, d->m, d->n, d->k);
+    ty_product_text(&d->of, how, d->text, sizeof d->text);
     return d->text;
 }
 
@@ -194,9 +185,9 @@ int ty_onednn_prepare_dot(const ty_library_shape *shape, ty_library_call *out, t
     if (!d)
         return -1;
     *out = (ty_library_call){.run = dot_run_one, .release = dot_release, .prepared = d};
-    if (d->batch * d->m * d->n * d->k == 0)
+    if (ty_product_flops(&d->of) == 0)
         out->run = dot_run_empty, out->text = "nothing to multiply";
-    else if (d->batch == 1)
+    else if (d->of.batch == 1)
         out->text = dot_text(d, "onednn sgemm");
     else {
         out->run = dot_run_matmul;
@@ -220,7 +211,7 @@ int ty_onednn_prepare_dot_bf16(const ty_library_shape *shape, ty_library_call *o
     *out = (ty_library_call){
         .run = dot_run_matmul, .release = dot_release, .prepared = d, .text = dot_text(d, "onednn bfloat16")};
     ty_error refused;
-    if (d->batch * d->m * d->n * d->k > 0 && dot_matmul(d, shape, out, &refused) == 0)
+    if (ty_product_flops(&d->of) > 0 && dot_matmul(d, shape, out, &refused) == 0)
         return 0;
     dot_release(d);
     return ty_error_set(err, TY_E_UNSUPPORTED, "no product of these shapes");
