@@ -222,6 +222,7 @@ static int compile_plans(ty_program *p, const ty_compile_options *opt, const ty_
         if ((size_t)p->plan[run]->bound_bytes > p->report.bound_bytes)
             p->report.bound_bytes = (size_t)p->plan[run]->bound_bytes;
     }
+    ty_program_list_exchanges(p);
     return 0;
 }
 

@@ -161,8 +161,7 @@ typedef struct ty_model_summary {
 int ty_model_summarize(const ty_model *m, const ty_summary_options *opt, ty_arena *a, ty_model_summary *out,
                        ty_error *err);
 
-/* ---- what to train ------------------------------------------------------------------------------------------------
- */
+/* ---- what to train ---------------------------------------------------------------------------------------------- */
 
 typedef enum ty_loss_kind {
     TY_LOSS_MSE,
@@ -379,8 +378,7 @@ typedef struct ty_train_spec {
     bool no_outputs; /* EVAL yields losses and metrics, not the model's outputs: large ones need not be whole then */
 } ty_train_spec;
 
-/* ---- compiling ----------------------------------------------------------------------------------------------------
- */
+/* ---- compiling -------------------------------------------------------------------------------------------------- */
 
 /* CUDA: TY_E_UNSUPPORTED where an op of the step has nothing that computes it on a GPU. */
 typedef enum ty_backend { TY_BACKEND_CPU, TY_BACKEND_INTERPRETER, TY_BACKEND_CUDA } ty_backend;
@@ -412,6 +410,8 @@ typedef struct ty_compile_options {
     const int *gpus; /* CUDA: numbers of the GPUs of this host, each of which runs a replica: spec.replicas of them */
     int n_gpus;      /* 0: one */
     ty_cross_device cross_device;
+    const struct ty_exchange
+        *exchange;        /* CPU: replicas are other processes or threads (exchange.h); copied; NULL: none */
     bool replicas_alike;  /* of spec.replicas one is run and speaks for all, as if all had its batch: for tests */
     bool grid;            /* kernels are printed as for a GPU and run on the host, a thread at a time: for tests */
     const char *cuda_dir; /* kernels are printed as CUDA C too and left here (compiler/target/cuda/build.h): for tests;

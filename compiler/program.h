@@ -3,6 +3,7 @@
 #define TY_COMPILER_PROGRAM_H
 
 #include "compiler/compiler.h"
+#include "compiler/exchange.h"
 #include "compiler/ir/graph.h"
 #include "compiler/ir/interpret.h"
 #include "compiler/passes/plan.h"
@@ -24,7 +25,10 @@ struct ty_program {
     ty_arena arena;
     ty_graph *graph; /* lowered; owned */
     int threads;
-    int replicas; /* that share a step */
+    int replicas;         /* that share a step */
+    ty_exchange exchange; /* by which; begin NULL: none */
+    ty_exchange_call *exchanges;
+    int n_exchanges;
     ty_backend backend;
     void **state;      /* memory of each state */
     ty_load *load;     /* of what the states begin with; NULL: done */
@@ -54,6 +58,9 @@ struct ty_program {
 int ty_program_of_graph(ty_graph *g, uint32_t tapes, const ty_compile_options *opt, ty_program **out, ty_error *err);
 /* The bit of a run. */
 ty_tape ty_program_tape_of(ty_run run);
+
+/* exchange.c: lists the calls of all plans. */
+void ty_program_list_exchanges(ty_program *p);
 
 /* program.c, what a run consists of: whether it can begin, for which the memory is made ready; all of it, with the
  * interpreter; or, after a run of the target's tape, where its outputs are. */

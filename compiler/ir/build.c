@@ -423,6 +423,18 @@ ty_val ty_b_all_gather(ty_graph *g, ty_val x, int64_t replicas)
     return replicas == 1 ? x : build_1(g, TY_OP_ALL_GATHER, &(ty_attr){.replicas = replicas}, x);
 }
 
+ty_val ty_b_all_reduce_gradients(ty_graph *g, ty_val x, int64_t replicas, int state, int64_t lo, int64_t hi)
+{
+    ty_attr attr = {.replicas = replicas, .flags = TY_OF_GRADIENTS, .index = state, .n = 1, .lo = {lo}, .hi = {hi}};
+    return replicas == 1 ? x : build_1(g, TY_OP_ALL_REDUCE, &attr, x);
+}
+
+ty_val ty_b_all_gather_gradients(ty_graph *g, ty_val x, int64_t replicas)
+{
+    ty_attr attr = {.replicas = replicas, .flags = TY_OF_GRADIENTS};
+    return replicas == 1 ? x : build_1(g, TY_OP_ALL_GATHER, &attr, x);
+}
+
 /* ---- contraction and composites ---- */
 
 ty_val ty_b_dot(ty_graph *g, ty_val a, ty_val b, bool trans_a, bool trans_b)

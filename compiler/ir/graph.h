@@ -55,6 +55,9 @@ typedef enum ty_combine { TY_SUM, TY_MAX, TY_MIN, TY_PROD, TY_SET } ty_combine;
 /* `index` of a cross-entropy in which every label is a class. */
 #define TY_XENT_IGNORES_NONE INT64_MIN
 
+/* `flags` of what replicas do together. */
+enum { TY_OF_GRADIENTS = 1 };
+
 /* All that an op can be told beside its inputs. Each op reads the fields that its row in ops.def names; all others must
  * be zero, since attributes are compared as bytes. Lists have n entries. */
 typedef struct ty_attr {

@@ -66,7 +66,7 @@ ty_val ty_across_gradient(const ty_param_set *set, const ty_param_group *group, 
         int64_t hi = lo + ty_b_dim(g, own, 0);
         if (sums != TY_NONE)
             own = ty_b_add(g, ty_b_slice_axis(g, sums, 0, lo, hi), own);
-        bucket[n++] = ty_b_all_reduce(g, own, ty_across_replicas(spec));
+        bucket[n++] = ty_b_all_reduce_gradients(g, own, ty_across_replicas(spec), group->state, lo, hi);
         lo = hi;
     }
     return n == 1 ? bucket[0] : ty_b_concat(g, bucket, n, 0);

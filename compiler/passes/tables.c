@@ -137,7 +137,7 @@ ty_val ty_table_gradient(const ty_param_set *set, ty_param_group *group, ty_grap
     ty_val all = p->n_gathers == 1 ? index[0] : ty_b_concat(g, index, p->n_gathers, 0), order, start;
     ty_val update = p->n_gathers == 1 ? part[0] : ty_b_concat(g, part, p->n_gathers, 0);
     all = ty_b_all_gather(g, all, set->replicas);
-    update = ty_b_all_gather(g, update, set->replicas);
+    update = ty_b_all_gather_gradients(g, update, set->replicas);
     group->rows = ty_b_find_rows(g, all, table_rows(group), &order, &start);
     ty_val sums = ty_b_flatten(g, ty_b_sum_rows(g, update, order, start));
     group->grad_elems = ty_graph_failed(g, NULL) ? 0 : ty_b_dim(g, sums, 0);

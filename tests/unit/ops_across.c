@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "compiler/exchange.h"
 #include "tests/unit/ops_gradient.h"
 #include "tests/unit/step_case.h"
 
@@ -140,12 +141,48 @@ static void refusals(void **state)
     ty_model_free(m);
 }
 
+/* Without anything compiled: what is exchanged, in which order, and what may be rounded on its way. */
+static void schedule(void **state)
+{
+    (void)state;
+    ty_model *m = two_layers();
+    plan p;
+    plan_of(&p)->spec.replicas = 2;
+    p.spec.bucket_bytes = 1 << 20;
+    p.spec.no_outputs = true;
+    ty_program *program;
+    ty_error err = {0};
+    ty_buf text;
+    int n;
+    ty_buf_init(&text, 1 << 16);
+    assert_int_equal(ty_compile_train(m, &p.spec, &(ty_compile_options){.plan_only = true}, &program, &err), 0);
+    assert_int_equal(ty_program_schedule(program, &text, &err), 0);
+    const ty_exchange_call *call = ty_program_exchanges(program, &n);
+    ty_buf_add(&text, "", 1);
+    assert_string_equal(text.data, "2 replicas, 5 calls\n"
+                                   "0 last sum f32[1] loss\n"
+                                   "1 last sum f32[1] loss\n"
+                                   "2 last sum f32[67] may be rounded: gradients of w1 .. b1\n"
+                                   "    w1 f32[4,8] at 0\n"
+                                   "    b2 f32[3] at 32\n"
+                                   "    w2 f32[8,3] at 35\n"
+                                   "    b1 f32[8] at 59\n"
+                                   "3 eval sum f32[1] loss\n"
+                                   "4 eval sum f32[1] evaluation\n");
+    assert_int_equal(n, 5);
+    assert_true(call[2].gradients && !call[0].gradients && call[2].elems == 67 && call[4].run == TY_RUN_EVAL);
+    ty_buf_fini(&text);
+    ty_program_free(program);
+    ty_model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(values, case_setup, case_teardown),
         cmocka_unit_test_setup_teardown(gradients, case_setup, case_teardown),
         cmocka_unit_test(constants_fold),
+        cmocka_unit_test(schedule),
         cmocka_unit_test(gradients_travel_in_buckets),
         cmocka_unit_test(micro_batches_exchange_no_gradients),
         cmocka_unit_test(one_replica_leaves_no_trace),

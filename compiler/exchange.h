@@ -1,0 +1,58 @@
+/* exchange.h - what the replicas of a CPU program that are other processes, or other threads, exchange by.
+ *
+ * Each replica compiles the same step with ty_train_spec.replicas = how many they are, and runs it on rows of its own
+ * (compiler/passes/across.h says what the step means then). Where the step needs all of them it calls functions that it
+ * was given:
+ *
+ *     ty_exchange x = {.ctx = me, .replica = 3, .begin = my_begin, .wait = my_wait};
+ *     options.exchange = &x;                                     ty_compile_train(model, &spec, &options, &p, err);
+ *     ty_program_schedule(p, &text);                             the same text on all replicas, or they may not run
+ *     const ty_exchange_call *call = ty_program_exchanges(p, &n);
+ *
+ *     begin(ctx, 7, in, out, err)       call[7] may begin: returns at once, the bytes of `in` are there
+ *     wait(ctx, 7, err)                 returns when `out` is there
+ *
+ * All calls come from the thread that runs the program, in the order of the list within a run; waits come in the order
+ * of the begins, one a begin, and any number of begins may lie in front of a wait: so gradients travel while others are
+ * computed. Between begin and wait the program neither writes `in` nor touches `out`. They may be the same memory, and
+ * do not overlap otherwise; memory of one call is the same in every run.
+ *
+ * Each call must leave the same bits on all replicas, for then weights stay the same bits. A failure of either function
+ * is the run's, and the program is of no further use.
+ */
+#ifndef TY_COMPILER_EXCHANGE_H
+#define TY_COMPILER_EXCHANGE_H
+
+#include "compiler/compiler.h"
+
+typedef enum ty_exchange_kind {
+    TY_EXCHANGE_SUM,    /* out[i]: the sum over replicas of in[i] */
+    TY_EXCHANGE_GATHER, /* out: `in` of replica 0, then that of replica 1 ... */
+    TY_N_EXCHANGE_KINDS
+} ty_exchange_kind;
+const char *ty_exchange_text(ty_exchange_kind kind); /* "sum" */
+
+typedef struct ty_exchange_call {
+    ty_exchange_kind kind;
+    ty_dtype dtype;   /* of both */
+    int64_t elems;    /* of `in` */
+    ty_run run;       /* the tape it belongs to */
+    bool gradients;   /* numbers that may be rounded on their way. Others (counts, losses, metrics, statistics, row
+                         numbers)   must arrive as they are */
+    const char *name; /* for people: "gradients of fc2.bias .. fc1.weight", "update" */
+} ty_exchange_call;
+
+typedef struct ty_exchange {
+    void *ctx;
+    int replica; /* this one's number, from 0 */
+    int (*begin)(void *ctx, int call, const void *in, void *out, ty_error *err);
+    int (*wait)(void *ctx, int call, ty_error *err);
+} ty_exchange;
+
+/* All calls of all tapes, tape after tape, each in the order in which it begins; of a planned program too. They live as
+ * long as the program. */
+const ty_exchange_call *ty_program_exchanges(const ty_program *p, int *n);
+/* One line a call, and under a bucket of gradients one line a tensor: all that replicas must agree in. */
+int ty_program_schedule(const ty_program *p, ty_buf *out, ty_error *err);
+
+#endif
