@@ -1,0 +1,276 @@
+/* dist/comm: every collective on ranks that are threads. */
+#include "dist/comm/comm.h"
+
+#include "tests/unit/comm_case.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+enum { MAX_RANKS = 8 };
+
+/* The same function on every rank, each a thread; the sum of what they return. */
+typedef struct end {
+    ty_comm *c;
+    int (*run)(ty_comm *c);
+    int result;
+} end;
+
+static void *end_thread(void *p)
+{
+    end *e = p;
+    e->result = e->run(e->c);
+    ty_comm_close(e->c, true);
+    return NULL;
+}
+
+static int on_ranks(const ty_comm_options *o, int size, int (*run)(ty_comm *c))
+{
+    ty_comm *c[MAX_RANKS];
+    pthread_t thread[MAX_RANKS];
+    end e[MAX_RANKS];
+    ty_error err = {0};
+    assert_int_equal(ty_comm_open_threads(o, size, c, &err), 0);
+    int sum = 0;
+    for (int r = 0; r < size; r++) {
+        assert_int_equal(ty_comm_rank(c[r]), r);
+        assert_int_equal(ty_comm_size(c[r]), size);
+        e[r] = (end){c[r], run, 0};
+        assert_int_equal(pthread_create(&thread[r], NULL, end_thread, &e[r]), 0);
+    }
+    for (int r = 0; r < size; r++) {
+        pthread_join(thread[r], NULL);
+        sum += e[r].result;
+    }
+    return sum;
+}
+
+static void every_collective(void **state)
+{
+    (void)state;
+    for (int size = 1; size <= 4; size++)
+        assert_int_equal(on_ranks(&(ty_comm_options){.piece_bytes = 4096}, size, case_everything), 0);
+    assert_int_equal(on_ranks(&(ty_comm_options){.piece_bytes = 4096, .rank_order = true}, 3, case_everything), 0);
+}
+
+/* Several at a time, waited for in another order, and a run that waits for those before it. */
+static int several(ty_comm *c)
+{
+    enum { N = 20, ELEMS = 3000 };
+    static _Thread_local int32_t x[N][ELEMS];
+    uint64_t ticket[N];
+    int faults = 0;
+    for (int k = 0; k < N; k++) {
+        for (int i = 0; i < ELEMS; i++)
+            x[k][i] = i + k + ty_comm_rank(c);
+        ty_collective w = {.kind = TY_ALL_REDUCE, .dtype = TY_I32, .in = x[k], .out = x[k], .n = ELEMS};
+        faults -= ty_comm_begin(c, &w, &ticket[k], NULL);
+    }
+    int64_t one = 1;
+    ty_collective last = {.kind = TY_ALL_REDUCE, .dtype = TY_I64, .in = &one, .out = &one, .n = 1};
+    faults -= ty_comm_run(c, &last, NULL);
+    faults += one != ty_comm_size(c);
+    for (int k = N - 1; k >= 0; k--) {
+        faults += !ty_comm_test(c, ticket[k]); /* the run came after them */
+        faults -= ty_comm_wait(c, ticket[k], NULL);
+        for (int i = 0; i < ELEMS; i++)
+            faults += x[k][i] != (i + k) * ty_comm_size(c) + ty_comm_size(c) * (ty_comm_size(c) - 1) / 2;
+    }
+    ty_error err = {0};
+    faults += ty_comm_wait(c, ticket[0], &err) == 0; /* a ticket is good for once */
+    return faults + (err.code != TY_E_INTERNAL);
+}
+
+static void many_are_under_way(void **state)
+{
+    (void)state;
+    for (int size = 1; size <= 4; size++)
+        assert_int_equal(on_ranks(NULL, size, several), 0);
+}
+
+/* Two comms of the same ranks have orders of their own. */
+static int in_two_comms(ty_comm *c)
+{
+    ty_comm *other;
+    if (ty_comm_dup(c, &other, NULL) < 0)
+        return 1;
+    float a = 1, b = 2;
+    uint64_t first, second;
+    ty_collective wa = {.kind = TY_ALL_REDUCE, .dtype = TY_F32, .in = &a, .out = &a, .n = 1};
+    ty_collective wb = {.kind = TY_ALL_REDUCE, .dtype = TY_F32, .in = &b, .out = &b, .n = 1};
+    bool odd = ty_comm_rank(c) % 2;
+    int faults = -ty_comm_begin(odd ? c : other, odd ? &wa : &wb, &first, NULL);
+    faults -= ty_comm_begin(odd ? other : c, odd ? &wb : &wa, &second, NULL);
+    faults -= ty_comm_wait(odd ? c : other, first, NULL) + ty_comm_wait(odd ? other : c, second, NULL);
+    faults += a != (float)ty_comm_size(c) || b != 2 * (float)ty_comm_size(c);
+    ty_comm_close(other, true);
+    return faults;
+}
+
+static void orders_are_separate(void **state)
+{
+    (void)state;
+    assert_int_equal(on_ranks(NULL, 3, in_two_comms), 0);
+}
+
+/* Bits of a sum of numbers of very different size: into `all` of rank 0. */
+static float sums[6000];
+
+static int uneven_sum(ty_comm *c)
+{
+    static _Thread_local float x[6000];
+    for (int i = 0; i < 6000; i++)
+        x[i] = (float)(1 + i % 13 + ty_comm_rank(c)) / (float)(1 + (i * 31 + ty_comm_rank(c) * 17) % 1009);
+    ty_collective w = {.kind = TY_ALL_REDUCE, .dtype = TY_F32, .in = x, .out = x, .n = 6000};
+    int rc = ty_comm_run(c, &w, NULL);
+    if (ty_comm_rank(c) == 0)
+        memcpy(sums, x, sizeof sums);
+    return -rc;
+}
+
+static void rank_order_does_not_know_pieces(void **state)
+{
+    (void)state;
+    static float first[6000];
+    static const int64_t pieces[] = {4096, 5000, 1 << 20};
+    for (int k = 0; k < 3; k++) {
+        assert_int_equal(on_ranks(&(ty_comm_options){.piece_bytes = pieces[k], .rank_order = true}, 3, uneven_sum), 0);
+        if (k == 0)
+            memcpy(first, sums, sizeof first);
+        assert_memory_equal(first, sums, sizeof first);
+    }
+    for (int i = 0; i < 6000; i++) {
+        float expected = 0;
+        for (int r = 0; r < 3; r++)
+            expected += (float)(1 + i % 13 + r) / (float)(1 + (i * 31 + r * 17) % 1009);
+        assert_true(first[i] == expected);
+    }
+}
+
+/* --- what is refused --- */
+
+static int wrong_calls(ty_comm *c)
+{
+    const ty_collective wrong[] = {
+        {.kind = (ty_collective_kind)17},
+        {.kind = TY_ALL_REDUCE, .dtype = (ty_dtype)99},
+        {.kind = TY_ALL_REDUCE, .dtype = TY_F32, .n = -1},
+        {.kind = TY_ALL_REDUCE, .dtype = TY_BOOL, .reduce = TY_REDUCE_AVERAGE, .n = 1},
+        {.kind = TY_ALL_REDUCE, .dtype = TY_F32, .reduce = (ty_reduce)9, .n = 1},
+        {.kind = TY_ALL_REDUCE, .dtype = TY_F32, .wire = (ty_wire)9, .n = 1},
+        {.kind = TY_BROADCAST, .dtype = TY_F32, .n = 1, .root = 2},
+        {.kind = TY_BROADCAST, .dtype = TY_F32, .n = 1, .root = -1},
+        {.kind = TY_ALL_TO_ALL, .dtype = TY_F32, .n = 3},
+        {.kind = TY_ALL_TO_ALL, .dtype = TY_F32, .n = 3, .counts = (const int64_t[]){1, 2}},
+        {.kind = TY_REDUCE_SCATTER, .dtype = TY_F32, .n = 4, .counts = (const int64_t[]){1, 2}},
+        {.kind = TY_REDUCE_SCATTER, .dtype = TY_F32, .n = 1, .counts = (const int64_t[]){2, -1}},
+        {.kind = TY_ALL_GATHER, .dtype = TY_F32, .n = INT64_C(1) << 31},
+    };
+    int faults = 0;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        ty_error err = {0};
+        uint64_t ticket;
+        bool refused = ty_comm_begin(c, &wrong[i], &ticket, &err) < 0 && strncmp(err.message, "dist: ", 6) == 0;
+        if (!refused)
+            printf("call %zu was taken: %s\n", i, err.message);
+        faults += !refused;
+    }
+    return faults;
+}
+
+static void wrong_calls_are_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(on_ranks(NULL, 2, wrong_calls), 0);
+    ty_comm *c[1];
+    ty_error err = {0};
+    assert_int_equal(ty_comm_open_threads(NULL, 0, c, &err), -1);
+    assert_int_equal(ty_comm_open_threads(&(ty_comm_options){.piece_bytes = 100}, 1, c, &err), -1);
+    assert_string_equal(err.message, "dist: a piece has 4096 to 268435456 bytes, not 100");
+}
+
+/* One rank leaves without a word: the others' call fails, and every later one with the same words. */
+static int left_alone(ty_comm *c)
+{
+    float x = 1;
+    ty_error first = {0}, second = {0};
+    ty_collective w = {.kind = TY_ALL_REDUCE, .dtype = TY_F32, .in = &x, .out = &x, .n = 1};
+    if (ty_comm_rank(c) == 1)
+        return 0;
+    int faults = ty_comm_run(c, &w, &first) == 0;
+    faults += ty_comm_run(c, &w, &second) == 0;
+    return faults + (strcmp(first.message, second.message) != 0 || !strstr(first.message, "rank 1 has left"));
+}
+
+static void who_leaves_is_named(void **state)
+{
+    (void)state;
+    assert_int_equal(on_ranks(NULL, 2, left_alone), 0);
+}
+
+static int other_calls(ty_comm *c)
+{
+    float x[8] = {0};
+    ty_error err = {0};
+    ty_collective w = {.kind = TY_ALL_REDUCE, .dtype = TY_F32, .in = x, .out = x, .n = 4 + ty_comm_rank(c)};
+    return ty_comm_run(c, &w, &err) == 0 || !strstr(err.message, "different collectives");
+}
+
+static void different_calls_stop_all(void **state)
+{
+    (void)state;
+    assert_int_equal(on_ranks(NULL, 3, other_calls), 0);
+}
+
+/* --- texts --- */
+
+static const char *texts[3];
+static char told[3][TY_ERROR_MESSAGE_BYTES];
+
+static int compare_texts(ty_comm *c)
+{
+    ty_error err = {0};
+    int rc = ty_comm_compare(c, "schedules", texts[ty_comm_rank(c)], &err);
+    memcpy(told[ty_comm_rank(c)], err.message, sizeof told[0]);
+    float x = 1;
+    ty_collective w = {.kind = TY_ALL_REDUCE, .dtype = TY_F32, .in = &x, .out = &x, .n = 1};
+    return ty_comm_run(c, &w, NULL) < 0 ? -100 : rc; /* the comm is as good as before */
+}
+
+static void check_told(const char *expected)
+{
+    assert_int_equal(on_ranks(NULL, 3, compare_texts), *expected ? -3 : 0);
+    for (int r = 0; r < 3; r++)
+        assert_string_equal(told[r], expected);
+}
+
+static void first_difference_is_told(void **state)
+{
+    (void)state;
+    texts[0] = texts[1] = texts[2] = "bucket 0 entry 0: 'a' [2] f32\nbucket 0 entry 1: 'b' [3] f32\n";
+    check_told("");
+    texts[2] = "bucket 0 entry 0: 'a' [2] f32\nbucket 0 entry 1: 'b' [4] f32\n";
+    check_told("dist: schedules differ: bucket 0 entry 1: rank 0 'b' [3] f32, rank 2 'b' [4] f32");
+    texts[1] = "bucket 0 entry 0: 'a' [2] f32\n";
+    texts[2] = texts[0];
+    check_told("dist: schedules differ: rank 0 bucket 0 entry 1: 'b' [3] f32, rank 1 ends before");
+    texts[1] = "";
+    texts[2] = "x: y";
+    check_told("dist: schedules differ: rank 0 bucket 0 entry 0: 'a' [2] f32, rank 1 ends before");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_collective),         cmocka_unit_test(many_are_under_way),
+        cmocka_unit_test(orders_are_separate),      cmocka_unit_test(rank_order_does_not_know_pieces),
+        cmocka_unit_test(wrong_calls_are_refused),  cmocka_unit_test(who_leaves_is_named),
+        cmocka_unit_test(different_calls_stop_all), cmocka_unit_test(first_difference_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
