@@ -10,6 +10,7 @@ CLANG  = clang-14
 FORMAT = clang-format-14
 B      = build/$(variant)
 BIN    = $(if $(filter release,$(variant)),build,$(B))/bin
+PLUGINS = $(dir $(BIN))lib
 
 CFLAGS_release = -O2 -g1 -D_FORTIFY_SOURCE=2
 CFLAGS_debug   = -O0 -g3 -DTY_DEBUG
@@ -22,9 +23,8 @@ LDFLAGS = -pie -pthread -rdynamic -Wl,-z,relro -Wl,-z,now -Wl,--as-needed $(filt
 LIBS    = -ldnnl -lyaml -lcrypto -lz -lcurl -lm -ldl $(if $(filter tsan,$(variant)),,-lgomp)
 
 MAINS   = $(wildcard entrypoint/train.c entrypoint/trainyard.c)
-SOURCES = $(filter-out $(MAINS),$(wildcard base/*.c container/*.c container/*/*.c compiler/*.c compiler/*/*.c \
-          compiler/target/*/*.c dist/*.c dist/agent/*.c dist/comm/*.c dist/server/*.c dist/api/*.c \
-          estimator_spec/*.c entrypoint/*.c)) \
+SOURCES = $(filter-out $(MAINS) dist/plugin/%,$(wildcard base/*.c container/*.c container/*/*.c compiler/*.c compiler/*/*.c \
+          compiler/target/*/*.c dist/*.c dist/*/*.c estimator_spec/*.c entrypoint/*.c)) \
           $(if $(filter tsan,$(variant)),tests/tsan/gomp.c)
 LIB     = $(B)/libtrainyard.a
 UNITS   = $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/*.c))
@@ -40,9 +40,10 @@ say  = $(if $(filter 0,$(V)),@printf '  %-6s %s\n' $(1) $@)
 .SUFFIXES:
 .SECONDARY:
 MAKEFLAGS += --no-builtin-rules --no-print-directory
-.PHONY: again all lib units tools fakes replays deps test-deps run bundle gpu-image test mutants cuda bench fresh fuzz graphs format check-format clean help
+.PHONY: again all lib plugins units tools fakes replays deps test-deps run bundle gpu-image test mutants cuda bench fresh fuzz graphs format check-format clean help
 
-all: $(MAINS:entrypoint/%.c=$(BIN)/%)
+all: $(MAINS:entrypoint/%.c=$(BIN)/%) plugins
+plugins: $(foreach name,mpi pmix ucx,$(if $(wildcard dist/plugin/$(name).c),$(PLUGINS)/libtrainyard-$(name).so))
 lib: $(LIB)
 units: $(UNITS)
 tools: $(TOOLS)
@@ -71,6 +72,35 @@ $(BIN)/%: $(B)/obj/entrypoint/%.o $(LIB)
 	$(call say,LINK)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# Plug-ins (dist/plugin.h): shared objects, each with the one foreign library that it is for, with base/ and dist/ in copies
+# of its own, since the program that opens them may be anybody's.
+PIC_SOURCES = $(filter-out dist/plugin/%,$(wildcard base/*.c dist/*.c dist/*/*.c))
+PIC         = $(B)/libtrainyard.pic.a
+plugin_mpi  = ompi-c
+plugin_pmix = pmix
+plugin_ucx  = ucx
+packages    = $(shell pkg-config $(1) $(plugin_$(2)))
+PIC_CFLAGS  = $(filter-out -fPIE,$(CFLAGS)) -fPIC -fvisibility=hidden
+$(B)/pic/dist/plugin/%.o: BASICS += $(patsubst -I%,-isystem %,$(call packages,--cflags,$(firstword $(subst _, ,$(*F)))))
+$(B)/pic/%.o: %.c Makefile
+	$(call say,CC)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(PIC_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(PIC): $(PIC_SOURCES:%.c=$(B)/pic/%.o)
+	$(call say,AR)
+	@rm -f $@
+	$(Q)ar rcs $@ $^
+
+.SECONDEXPANSION:
+plugin_objects = $(patsubst %.c,$(B)/pic/%.o,$(wildcard dist/plugin/$(1).c dist/plugin/$(1)_*.c))
+$(PLUGINS)/libtrainyard-%.so: $$(call plugin_objects,$$*) $(PIC)
+	$(call say,LINK)
+	@mkdir -p $(@D)
+	$(if $(filter release,$(variant)),@ln -sfn ../lib $(B)/lib)
+	$(Q)$(CC) -shared $(filter-out -pie -rdynamic,$(LDFLAGS)) -Wl,--no-undefined -o $@ $^ \
+	    $(filter -l%,$(call packages,--libs,$*)) $(LIBS)
 
 # NVIDIA's headers, if they are here: tests hold our declarations against them. Nothing else needs them.
 CUDA_HOME ?= /usr/local/cuda
@@ -216,4 +246,4 @@ help:
 	@echo 'make format      clang-format over all sources; check-format only looks'
 	@echo 'make deps, make clean'
 
--include $(shell find build/$(variant)/obj build/fuzz/obj -name '*.d' 2>/dev/null)
+-include $(shell find build/$(variant)/obj build/$(variant)/pic build/fuzz/obj -name '*.d' 2>/dev/null)
