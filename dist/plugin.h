@@ -30,10 +30,11 @@
 #include <stddef.h>
 
 typedef struct ty_plugin {
-    const char *name;             /* as in the file's name */
-    int version;                  /* of the table; another one than wanted is refused */
-    const char *global;           /* soname of a library whose symbols its own parts need to see, NULL: none. Open MPI's
-                                   * components           are not linked with libmpi but expect its symbols to be everybody's. */
+    const char *name; /* as in the file's name */
+    int version;      /* of the table; another one than wanted is refused */
+    /* Soname of a library whose symbols its own parts need to see, NULL: none. Open MPI's components are not linked
+     * with libmpi but expect its symbols to be everybody's. */
+    const char *global;
     const char *(*library)(void); /* version of the foreign library: "Open MPI 4.1.4"; no call to it must precede */
     const void *table;
 } ty_plugin;
