@@ -120,8 +120,8 @@ static int comm_meet(ty_comm *c, ty_error *err)
 static int check_options(const ty_comm_options *o, ty_error *err)
 {
     if (o->piece_bytes && (o->piece_bytes < PIECE_MIN_BYTES || o->piece_bytes > PIECE_MAX_BYTES))
-        return ty_error_set(err, TY_E_RANGE, "a piece has %d to %d bytes, not %lld", PIECE_MIN_BYTES,
-                            PIECE_MAX_BYTES, (long long)o->piece_bytes);
+        return ty_error_set(err, TY_E_RANGE, "a piece has %d to %d bytes, not %lld", PIECE_MIN_BYTES, PIECE_MAX_BYTES,
+                            (long long)o->piece_bytes);
     return 0;
 }
 

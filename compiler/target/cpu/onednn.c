@@ -100,6 +100,12 @@ void ty_library_warm_up(void)
     ty_onednn_use_threads(before);
 }
 
+bool ty_onednn_is_wide(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+
 bool ty_onednn_bf16_pays(void)
 {
     unsigned eax, ebx, ecx, edx;
