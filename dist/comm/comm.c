@@ -195,6 +195,19 @@ int ty_comm_dup(ty_comm *c, ty_comm **dup, ty_error *err)
     return open_end(c->engine, group, &c->options, dup, err);
 }
 
+int ty_comm_subset(ty_comm *c, const int *ranks, int n, ty_comm **part, ty_error *err)
+{
+    ty_engine_group *group = NULL;
+    int key = -1;
+    *part = NULL;
+    for (int i = 0; i < n; i++)
+        if (ranks[i] == c->rank)
+            key = i;
+    if (c->engine->split(c->slot[0].all, key < 0 ? -1 : 0, key < 0 ? 0 : key, &group, err) < 0)
+        return ty_error_wrap(err, "dist");
+    return group ? open_end(c->engine, group, &c->options, part, err) : 0;
+}
+
 int ty_comm_rank(const ty_comm *c)
 {
     return c->rank;

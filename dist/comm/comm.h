@@ -129,6 +129,9 @@ int ty_comm_run(ty_comm *comm, const ty_collective *what, ty_error *err);
  * ranks call it, when nothing is under way. */
 int ty_comm_dup(ty_comm *comm, ty_comm **dup, ty_error *err);
 
+/* A comm of some of the ranks. */
+int ty_comm_subset(ty_comm *comm, const int *ranks, int n, ty_comm **part, ty_error *err);
+
 /* Texts that must be equal on all ranks, such as a schedule of collectives. Where they are not, the first line that
  * differs is told on all ranks. What stands before the first ": " of a line names it:
  *     "schedules differ: bucket 2 entry 5: rank 0 'conv1/w' [3,3,64,64] f32, rank 6 'conv1/w' [3,3,64,32] f32"
