@@ -40,9 +40,10 @@ say  = $(if $(filter 0,$(V)),@printf '  %-6s %s\n' $(1) $@)
 .SUFFIXES:
 .SECONDARY:
 MAKEFLAGS += --no-builtin-rules --no-print-directory
-.PHONY: again all lib plugins units tools fakes replays deps test-deps run bundle gpu-image test mutants cuda bench fresh fuzz graphs format check-format clean help
+.PHONY: again all lib plugins api install units tools fakes replays deps test-deps run bundle gpu-image test mutants cuda bench fresh fuzz graphs format check-format clean help
 
-all: $(MAINS:entrypoint/%.c=$(BIN)/%) plugins
+all: $(MAINS:entrypoint/%.c=$(BIN)/%) plugins api
+api: $(PLUGINS)/libtrainyard.so
 plugins: $(foreach name,mpi pmix ucx,$(if $(wildcard dist/plugin/$(name).c),$(PLUGINS)/libtrainyard-$(name).so))
 lib: $(LIB)
 units: $(UNITS)
@@ -101,6 +102,35 @@ $(PLUGINS)/libtrainyard-%.so: $$(call plugin_objects,$$*) $(PIC)
 	$(if $(filter release,$(variant)),@ln -sfn ../lib $(B)/lib)
 	$(Q)$(CC) -shared $(filter-out -pie -rdynamic,$(LDFLAGS)) -Wl,--no-undefined -o $@ $^ \
 	    $(filter -l%,$(call packages,--libs,$*)) $(LIBS)
+
+# The library of programs that users write (include/trainyard/trainyard.h): what dist/api needs of base/ and dist/, and nothing of
+# it to be seen but trainyard_*. Its own number changes when old programs could not go on with it.
+API_OBJECTS = $(patsubst %.c,$(B)/pic/%.o,$(wildcard dist/api/*.c))
+$(PLUGINS)/libtrainyard.so.1: $(API_OBJECTS) $(PIC) dist/api/exports
+	$(call say,LINK)
+	@mkdir -p $(@D)
+	$(if $(filter release,$(variant)),@ln -sfn ../lib $(B)/lib)
+	$(Q)$(CC) -shared $(filter-out -pie -rdynamic,$(LDFLAGS)) -Wl,--no-undefined -Wl,-soname,$(@F) \
+	    -Wl,--version-script=dist/api/exports -o $@ $(API_OBJECTS) $(PIC) $(LIBS)
+$(PLUGINS)/libtrainyard.so: $(PLUGINS)/libtrainyard.so.1
+	@ln -sfn $(<F) $@
+
+# Where programs, libraries and headers go; DESTDIR is put in front while packages are made.
+PREFIX  = /usr/local
+DESTDIR =
+INTO    = $(DESTDIR)$(PREFIX)
+VERSION = $(shell sed -n 's/.*TY_VERSION  *"\(.*\)"/\1/p' base/version.h)
+install: all
+	$(Q)install -d $(INTO)/bin $(INTO)/lib/pkgconfig $(INTO)/lib/trainyard $(INTO)/include/trainyard
+	$(Q)install -m 755 $(BIN)/train $(BIN)/trainyard $(INTO)/bin
+	$(Q)install -m 755 $(PLUGINS)/libtrainyard.so.1 $(INTO)/lib
+	$(Q)ln -sfn libtrainyard.so.1 $(INTO)/lib/libtrainyard.so
+	$(Q)for plugin in $(wildcard $(PLUGINS)/libtrainyard-*.so); do install -m 755 $$plugin $(INTO)/lib/trainyard; done
+	$(Q)install -m 644 include/trainyard/*.h $(INTO)/include/trainyard
+	$(Q)sed -e 's,@PREFIX@,$(PREFIX),' -e 's,@VERSION@,$(VERSION),' dist/api/trainyard.pc.in >$(INTO)/lib/pkgconfig/trainyard.pc
+
+# As programs of users include it: <trainyard/trainyard.h>.
+$(B)/obj/tests/unit/api.o: BASICS += -Iinclude
 
 # NVIDIA's headers, if they are here: tests hold our declarations against them. Nothing else needs them.
 CUDA_HOME ?= /usr/local/cuda
@@ -235,6 +265,7 @@ help:
 	@echo 'make             build/bin/train and build/bin/trainyard'
 	@echo 'make run         train the digits example, from data to summary'
 	@echo 'make test        install what tests need, build, run everything   (variant=asan|ubsan|tsan too)'
+	@echo 'make install     programs, libraries, headers and trainyard.pc     (PREFIX=/usr/local DESTDIR=)'
 	@echo 'make bundle      build/bundle and build/bundle.tar.gz: runs on other Linuxes too'
 	@echo 'make bench       build the side-by-side benchmark; bench/compare runs it'
 	@echo 'make fresh       both of them in a bare container, from a clean checkout'

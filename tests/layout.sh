@@ -31,7 +31,7 @@ includes() {
 includes base base/ | rule "base includes nothing but itself and libraries"
 includes container base/ container/ | rule "container includes base and itself only"
 includes compiler base/ compiler/ include/trainyard/ | rule "compiler includes base, itself and the public header only"
-includes dist base/ dist/ | rule "dist includes base and itself only"
+includes dist base/ dist/ include/trainyard/ | rule "dist includes base, itself and the public header only"
 includes estimator_spec base/ estimator_spec/ 'container/config/paths\.h' |
     rule "estimator_spec includes base, itself and container/config/paths.h only"
 grep -nE '^ *# *include *"entrypoint/' $(echo "$house" | grep -v ^entrypoint/) /dev/null |
