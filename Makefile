@@ -113,6 +113,7 @@ $(PLUGINS)/libtrainyard.so.1: $(API_OBJECTS) $(PIC) dist/api/exports
 	$(Q)$(CC) -shared $(filter-out -pie -rdynamic,$(LDFLAGS)) -Wl,--no-undefined -Wl,-soname,$(@F) \
 	    -Wl,--version-script=dist/api/exports -o $@ $(API_OBJECTS) $(PIC) $(LIBS)
 $(PLUGINS)/libtrainyard.so: $(PLUGINS)/libtrainyard.so.1
+	$(if $(filter release,$(variant)),@ln -sfn ../include $(PLUGINS)/../include)
 	@ln -sfn $(<F) $@
 
 # Where programs, libraries and headers go; DESTDIR is put in front while packages are made.

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/executable.h"
 #include "base/file.h"
+#include "base/home.h"
 #include "base/log.h"
 #include "base/toolchain.h"
 #include "container/config/exit_status.h"
@@ -20,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HELPER_OUTPUT_BYTES = 1 << 16, REPORT_LINES_BYTES = 700 };
+enum { HELPER_OUTPUT_BYTES = 1 << 16, REPORT_LINES_BYTES = 700, COMPILER_WORDS = 16 };
 
 static bool ends_with(const char *s, const char *suffix)
 {
@@ -187,6 +188,20 @@ static int execute_from_memory(const char *binary, ty_arena *a, ty_command *out,
     return 0;
 }
 
+/* The library for programs of many ranks, if it lies beside us; a program that does not use it is not linked with it.
+ */
+static void add_library(const char *argv[COMPILER_WORDS], ty_arena *a)
+{
+    const char *home = ty_home_folder();
+    int n = count_args(argv);
+    const char *const words[] = {ty_arena_printf(a, "-I%s/include", home), ty_arena_printf(a, "-L%s/lib", home),
+                                 ty_arena_printf(a, "-Wl,-rpath,%s/lib", home), "-Wl,--as-needed", "-ltrainyard"};
+    bool is_here = ty_file_exists(ty_arena_printf(a, "%s/include/trainyard/trainyard.h", home)) &&
+                   ty_file_exists(ty_arena_printf(a, "%s/lib/libtrainyard.so", home));
+    for (size_t i = 0; is_here && i < sizeof words / sizeof *words; i++)
+        argv[n++] = words[i];
+}
+
 static int prepare_c(const ty_script *s, ty_arena *a, ty_command *out, ty_error *err)
 {
     const char *folder = NULL, *cc = ty_toolchain_cc();
@@ -202,7 +217,8 @@ static int prepare_c(const ty_script *s, ty_arena *a, ty_command *out, ty_error 
     char *binary = ty_arena_printf(a, "%s/%s", folder, slash ? slash + 1 : s->program);
     binary[strlen(binary) - 2] = 0; /* without ".c" */
     ty_log_info("script", "compiling %s", s->program);
-    const char *const argv[] = {compiler, "-O2", "-I.", "-o", binary, s->program, "-lm", "-pthread", NULL};
+    const char *argv[COMPILER_WORDS] = {compiler, "-O2", "-I.", "-o", binary, s->program, "-lm", "-pthread"};
+    add_library(argv, a);
     if (run_helper(argv, s->code_folder, "CompileError", err) < 0)
         return -1;
     const char *const head[4] = {binary};

@@ -6,7 +6,7 @@
  *     NAME.sh            ./NAME, by its own first line; /bin/sh ./NAME if it has none
  *     any, setup.py      python -m pip install . (and requirements.txt), then python -m NAME
  *     NAME.py            python -m pip install -r requirements.txt if there is one, then python NAME
- *     NAME.c             cc -O2 into a temporary folder, then that program
+ *     NAME.c             cc -O2 into a temporary folder, with <trainyard/trainyard.h>, then that program
  *     anything else      ./NAME
  *
  * The program gets its arguments as an exact vector: no shell ever reads them.

@@ -111,7 +111,13 @@ if [ -x "$bin/trainyard" ] && [ -x "$bin/train" ]; then
     blocks yaml README.md >"$work/train.yaml"
     { [ -s "$work/train.yaml" ] || echo "the README shows no recipe"; "$bin/trainyard" train "$work/train.yaml" --origin 2>&1 >/dev/null; } |
         rule "the recipe of the README loads"
-    blocks c README.md >"$work/model.c"
+    blocks c README.md | awk '/^#include <stdio.h>/ {on = 0} /^#include <trainyard.model.h>/ {on = 1} on' >"$work/model.c"
+    blocks c README.md | awk '/^#include <trainyard.model.h>/ {on = 0} /^#include <stdio.h>/ {on = 1} on' >"$work/ranks.c"
+    lib=$(realpath "$bin/../lib")
+    if [ "$variant" = release ]; then
+        { gcc -Wall -Wextra -Werror -Iinclude -o "$work/ranks" "$work/ranks.c" "-L$lib" -ltrainyard "-Wl,-rpath,$lib" &&
+            "$work/ranks" >"$work/out" && grep -qx 'rank 0 of 1: 0' "$work/out"; } >"$work/err" 2>&1 || cat "$work/err" "$work/ranks.c"
+    fi | rule "the program of many ranks of the README runs"
     { "$bin/trainyard" check "$work/model.c" --batch 4 >"$work/err" 2>&1 || cat "$work/err"; } | rule "the C model of the README can be trained"
     "$bin/trainyard" help recipe >"$work/recipe" 2>&1
     # The first column of the table names keys, the second kinds.

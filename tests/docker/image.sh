@@ -48,13 +48,14 @@ check "train without a job says what is missing" has "$scratch/no-job" 'recipe|t
 # Where no entry point is kept, the platform looks for a program called train.
 check "train is found by its name" is "$(run_image by-name --entrypoint train -- --version)" 0
 
-# A C program of the user's: headers, start-up objects and libraries are there, with threads and OpenMP.
+# A C program of the user's: headers, start-up objects and libraries are there, with threads, OpenMP and the calls of many ranks.
 mkdir -p "$scratch/c/code"
 cat >"$scratch/c/code/train.c" <<'C'
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <trainyard/trainyard.h>
 static void *work(void *p) { *(double *)p = sqrt(*(double *)p); return NULL; }
 int main(int argc, char **argv)
 {
@@ -62,6 +63,8 @@ int main(int argc, char **argv)
     pthread_t t;
     if (pthread_create(&t, NULL, work, &x) || pthread_join(t, NULL))
         return 1;
+    if (trainyard_init(NULL) || trainyard_allreduce(trainyard_f64(&x, 1), NULL, NULL) || trainyard_shutdown())
+        return 2;
     FILE *f = fopen("/opt/ml/model/weights", "w");
     fprintf(f, "%g %s %s\n", x, argv[1], getenv("SM_MODEL_DIR"));
     return fclose(f) ? 1 : 0;

@@ -106,6 +106,25 @@ hyper '{"sagemaker_program": "train.c"}'
 run
 same "nothing is written into the code folder" 22 $rc
 
+if [ -e "$BIN/../include/trainyard/trainyard.h" ]; then
+    begin c_of_many_ranks
+    cat >"$ML/code/train.c" <<'C'
+#include <trainyard/trainyard.h>
+int main(void)
+{
+    float x = 23;
+    trainyard_init(0);
+    trainyard_allreduce(trainyard_f32(&x, 1), 0, 0);
+    return trainyard_shutdown() ? 1 : (int)x;
+}
+C
+    hyper '{"sagemaker_program": "train.c"}'
+    run
+    same "header and library are found" 23 $rc
+else
+    skip c_of_many_ranks "header and library lie beside the programs of the release variant alone"
+fi
+
 begin c_broken
 printf 'int main(void)\n{\n    return undeclared_thing;\n}\n' >"$ML/code/train.c"
 hyper '{"sagemaker_program": "train.c"}'
