@@ -55,14 +55,16 @@ static int advance(const comm_journey *j, comm_slot *slot, ty_error *err)
     return 0;
 }
 
-/* Looks at one slot: a new piece, or the next stage of the one under way. */
-static int tend(const comm_journey *j, comm_slot *slot, int64_t *next, bool *moved, ty_error *err)
+/* Looks at one slot: a new piece, or the next stage of the one under way. Which piece goes where is the same on all
+ * ranks, whichever slot is free first: a group carries out its calls in order. */
+static int tend(const comm_journey *j, comm_slot *slot, int64_t *next, int n_slots, bool *moved, ty_error *err)
 {
     bool done = false;
     if (!slot->busy) {
-        if (*next == j->n_pieces)
+        if (*next >= j->n_pieces)
             return 0;
-        ty_comm_take_piece(j, slot, (*next)++);
+        ty_comm_take_piece(j, slot, *next);
+        *next += n_slots;
         slot->busy = done = true;
     } else if (j->c->engine->test(slot->group, &done, err) < 0) {
         return -1;
@@ -74,13 +76,19 @@ static int tend(const comm_journey *j, comm_slot *slot, int64_t *next, bool *mov
 static int travel(const comm_journey *j, ty_error *err)
 {
     ty_comm *c = j->c;
-    int64_t next = 0;
+    int64_t next[COMM_SLOTS];
     int n_slots = may_block(c) ? 1 : COMM_SLOTS;
-    for (int look = 0; next < j->n_pieces || c->slot[0].busy || c->slot[1].busy; look++) {
+    bool open = j->n_pieces > 0;
+    for (int s = 0; s < n_slots; s++)
+        next[s] = s;
+    for (int look = 0; open; look++) {
         bool moved = false;
-        for (int s = 0; s < n_slots; s++)
-            if (tend(j, &c->slot[s], &next, &moved, err) < 0)
+        open = false;
+        for (int s = 0; s < n_slots; s++) {
+            if (tend(j, &c->slot[s], &next[s], n_slots, &moved, err) < 0)
                 return -1;
+            open = open || c->slot[s].busy || next[s] < j->n_pieces;
+        }
         if (moved)
             look = 0;
         else

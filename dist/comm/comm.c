@@ -2,6 +2,8 @@
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "dist/comm/comm_state.h"
 
+#include "dist/plugin.h"
+
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,11 +27,9 @@ static bool has_own_core(const ty_comm *c)
     return cores > (threads > 0 ? threads : cores);
 }
 
-static int count_local(ty_comm *c, ty_error *err)
+/* A number of each rank, to all. */
+static int gather_numbers(ty_comm *c, int32_t own, int32_t *all, ty_error *err)
 {
-    int32_t own = 0, host[COMM_MAX_RANKS];
-    if (c->engine->host(c->slot[0].all, &own, err) < 0)
-        return -1;
     int64_t *counts = c->slot[0].counts[0], *offsets = c->slot[0].counts[1];
     for (int r = 0; r < c->size; r++) {
         counts[r] = 1;
@@ -38,15 +38,36 @@ static int count_local(ty_comm *c, ty_error *err)
     ty_engine_call call = {.kind = TY_ENGINE_ALL_GATHER,
                            .elem_bytes = sizeof own,
                            .in = &own,
-                           .out = host,
+                           .out = all,
                            .out_counts = counts,
                            .out_offsets = offsets};
-    if (ty_comm_call(c, c->slot[0].all, &call, err) < 0)
+    return ty_comm_call(c, c->slot[0].all, &call, err);
+}
+
+static int count_local(ty_comm *c, ty_error *err)
+{
+    int32_t own = 0, host[COMM_MAX_RANKS];
+    if (c->engine->host(c->slot[0].all, &own, err) < 0 || gather_numbers(c, own, host, err) < 0)
         return -1;
     for (int r = 0; r < c->size; r++) {
         c->local_size += host[r] == own;
         c->local_rank += r < c->rank && host[r] == own;
     }
+    return 0;
+}
+
+/* Ranks wait in one way: a call that blocks on one and one that does not on another would not find each other. So all
+ * have cores to themselves, or none acts as if it had. */
+static int agree_on_waiting(ty_comm *c, ty_error *err)
+{
+    int32_t own[COMM_MAX_RANKS];
+    if (!c->engine->spins)
+        return 0;
+    if (gather_numbers(c, has_own_core(c), own, err) < 0)
+        return -1;
+    c->own_core = true;
+    for (int r = 0; r < c->size; r++)
+        c->own_core = c->own_core && own[r];
     return 0;
 }
 
@@ -93,13 +114,16 @@ static int comm_new(const ty_engine *engine, ty_engine_group *const group[COMM_S
         c->options.piece_bytes = PIECE_BYTES;
     c->rank = engine->rank(group[0]);
     c->size = engine->size(group[0]);
+    for (int s = 0; s < COMM_SLOTS; s++)
+        c->slot[s].all = group[s];
+    if (c->size > COMM_MAX_RANKS)
+        return ty_error_set(err, TY_E_LIMIT, "%d ranks, at most %d are possible", c->size, COMM_MAX_RANKS);
     c->end = &c->ops;
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->work, NULL);
     pthread_cond_init(&c->done, NULL);
     int rc = 0;
     for (int s = 0; s < COMM_SLOTS; s++) {
-        c->slot[s].all = group[s];
         rc = rc < 0 ? rc : make_slot(c, &c->slot[s], err);
     }
     return rc;
@@ -113,8 +137,7 @@ static int comm_meet(ty_comm *c, ty_error *err)
             return -1;
     if (!c->local_size && count_local(c, err) < 0)
         return -1;
-    c->own_core = has_own_core(c);
-    return 0;
+    return agree_on_waiting(c, err);
 }
 
 static int check_options(const ty_comm_options *o, ty_error *err)
@@ -137,15 +160,36 @@ static int open_end(const ty_engine *engine, ty_engine_group *group, const ty_co
     return ty_error_wrap(err, "dist");
 }
 
+/* The engine's name, by the environment where none is given: who started us says how many we are. */
+static const char *engine_name(const ty_comm_options *o)
+{
+    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "WORLD_SIZE"};
+    const char *named = o->engine ? o->engine : getenv("TRAINYARD_ENGINE");
+    for (int i = 0; i < 2 && !named; i++)
+        if (getenv(sizes[i]) && atoi(getenv(sizes[i])) > 1)
+            named = "mpi";
+    return named ? named : "self";
+}
+
 int ty_comm_open(const ty_comm_options *options, ty_comm **comm, ty_error *err)
 {
     ty_comm_options none = {0};
     const ty_comm_options *o = options ? options : &none;
-    const char *engine = o->engine ? o->engine : "self";
+    const char *name = engine_name(o);
+    const ty_engine *engine;
+    ty_engine_group *world = NULL;
     *comm = NULL;
-    if (strcmp(engine, "self") != 0)
-        return ty_error_set(err, TY_E_CONFIG, "dist: there is no engine \"%s\"", engine);
-    return ty_comm_open_threads(o, 1, comm, err);
+    if (strcmp(name, "self") == 0)
+        return ty_comm_open_threads(o, 1, comm, err);
+    if (strcmp(name, "mpi") != 0)
+        return ty_error_set(err, TY_E_CONFIG, "dist: there is no engine \"%s\", only \"self\" and \"mpi\"", name);
+    if (check_options(o, err) < 0 || ty_plugin_open(name, TY_ENGINE_VERSION, (const void **)&engine, err) < 0)
+        return ty_error_wrap(err, "dist");
+    if (engine->open(&world, err) == 0)
+        return open_end(engine, world, o, comm, err);
+    if (world)
+        engine->close(world, false);
+    return ty_error_wrap(err, "dist");
 }
 
 static int open_thread(ty_engine_group *const group[COMM_SLOTS], const ty_comm_options *o, ty_comm **comm,

@@ -129,7 +129,8 @@ int ty_comm_run(ty_comm *comm, const ty_collective *what, ty_error *err);
  * ranks call it, when nothing is under way. */
 int ty_comm_dup(ty_comm *comm, ty_comm **dup, ty_error *err);
 
-/* A comm of some of the ranks. */
+/* A comm of some of the ranks: number i of it is rank ranks[i] of this one. All ranks of `comm` call it with the same
+ * list, when nothing is under way; *part is NULL on those that are not in it. */
 int ty_comm_subset(ty_comm *comm, const int *ranks, int n, ty_comm **part, ty_error *err);
 
 /* Texts that must be equal on all ranks, such as a schedule of collectives. Where they are not, the first line that

@@ -4,8 +4,8 @@
  * started call goes on until test() says that it is done. At most one call of a group is under way.
  * Everything else (pieces, types on the wire, the order of sums, checks) is the comm's.
  *
- *     threads    ranks are threads of this process; size 1 serves as engine "self"    threads.c
- *     mpi        Open MPI, behind a plug-in                                           mpi.c
+ *     threads    ranks are threads of this process; one is "self"      threads.c
+ *     mpi        Open MPI, behind a plug-in                            dist/plugin/mpi.c
  */
 #ifndef TY_DIST_COMM_ENGINE_H
 #define TY_DIST_COMM_ENGINE_H
@@ -39,8 +39,11 @@ typedef struct ty_engine_call {
 
 typedef struct ty_engine_group ty_engine_group;
 
+#define TY_ENGINE_VERSION 1 /* of this table */
+
 typedef struct ty_engine {
     const char *name;
+    int (*open)(ty_engine_group **world, ty_error *err); /* the group of all ranks; NULL where it is opened otherwise */
     int (*rank)(const ty_engine_group *g);
     int (*size)(const ty_engine_group *g);
     /* Groups of the ranks that give the same color, in the order of (key, rank). color < 0: none, *out = NULL. */
