@@ -3,10 +3,12 @@
 #include "base/quantity.h"
 #include "base/version.h"
 #include "compiler/machine.h"
+#include "dist/plugin.h"
 #include "entrypoint/command.h"
 #include "entrypoint/memory.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/statvfs.h>
 
 enum { JSON, N_OPTIONS };
@@ -18,6 +20,16 @@ static const ty_option options[N_OPTIONS] = {
 /* Folders that a training needs room in. */
 static const char *const folders[] = {"/dev/shm", "/tmp", "/opt/ml"};
 enum { N_FOLDERS = sizeof folders / sizeof *folders };
+
+/* What plug-ins bring (dist/plugin.h). None is needed to train in one process. */
+static const struct {
+    const char *title, *plugin, *without;
+} libraries[] = {
+    {"Open MPI", "mpi", "no training in several processes or on several hosts"},
+    {"PMIx", "pmix", "no training in several processes or on several hosts"},
+    {"UCX", "ucx", "no parameter servers"},
+};
+enum { N_LIBRARIES = sizeof libraries / sizeof *libraries };
 
 typedef struct doctor {
     ty_machine_facts machine;
@@ -32,10 +44,42 @@ typedef struct doctor {
     const char *not_together; /* why not; NULL */
 } doctor;
 
+/* A library's version is the first number in what it says: "Open MPI v4.1.4, package: ..." is 4.1.4. */
+static const char *number_in(const char *text, ty_arena *a)
+{
+    const char *from = text + strcspn(text, "0123456789");
+    return ty_arena_printf(a, "%.*s", (int)strcspn(from, " ,"), from);
+}
+
+static ty_machine_part look_at_library(int i, ty_arena *a)
+{
+    ty_machine_part part = {.title = libraries[i].title, .where = "", .without = libraries[i].without};
+    ty_error err = {0};
+    const char *path, *version;
+    if (ty_plugin_look(libraries[i].plugin, &path, &version, &err) == 0) {
+        part.version = number_in(version, a);
+        part.where = ty_arena_strdup(a, path);
+    } else {
+        part.why_not = ty_arena_printf(a, "%s; %s", err.message, err.help);
+    }
+    return part;
+}
+
+/* The compiler's parts and, behind them, what many hosts need. */
+static void add_libraries(ty_machine_facts *m, ty_arena *a)
+{
+    ty_machine_part *all = TY_NEW_ARRAY(a, ty_machine_part, (size_t)m->n_parts + N_LIBRARIES);
+    memcpy(all, m->part, (size_t)m->n_parts * sizeof *all);
+    for (int i = 0; i < N_LIBRARIES; i++)
+        all[m->n_parts++] = look_at_library(i, a);
+    m->part = all;
+}
+
 static void examine(doctor *d, ty_arena *a)
 {
     ty_error err = {0};
     ty_machine_look(NULL, a, &d->machine);
+    add_libraries(&d->machine, a);
     d->no_training = ty_machine_find_gpu(-1, a, &d->gpu, &err) < 0 ? ty_arena_strdup(a, err.message) : NULL;
     if (ty_machine_find_gpus(NULL, 0, TY_CROSS_NCCL, a, &d->together, &d->n_together, &err) < 0)
         d->not_together = ty_arena_strdup(a, err.message);

@@ -49,6 +49,22 @@ chmod -x "$W/moved here/cc/bin/cc"
 beside
 same "the system's where there is none" cc "$(awk '/^C compiler/ { print $4 }' "$W/out")"
 
+case_name=libraries
+for row in "mpi libopenmpi3 Open.MPI" "pmix libpmix2 PMIx" "ucx libucx0 UCX"; do
+    read -r name package title <<<"$row"
+    doctor
+    if [ -e "$BIN/../lib/libtrainyard-$name.so" ]; then
+        same "$name: its version" "$(dpkg-query -W -f '${Version}' $package | sed -E 's/[-+].*//')" \
+            "$(sed -nE "s/^$title +([0-9.]+).*/\1/p" "$W/out")"
+        has "$name: its plug-in" "$W/out" "/lib/libtrainyard-$name.so"
+    else
+        skip "$name: its version" "no plug-in was built"
+    fi
+    doctor TRAINYARD_PLUGINS=/nowhere
+    same "$name: fit without" 0 $rc
+    has "$name: which plug-in is missing" "$W/out" "(there is no plug-in libtrainyard-$name.so; looked in /nowhere"
+done
+
 case_name=search
 wheels="$W/site [1]" nvrtc=$fakes/libnvrtc.so.1
 mkdir -p "$wheels/nvidia/cuda_nvrtc/lib" "$wheels/nvidia/cu13/lib" "$W/toolkit/lib64" "$W/plain"
