@@ -12,6 +12,7 @@
 #include "base/tensor.h"
 #include "dist/api/fault.h"
 
+#include <semaphore.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -66,7 +67,7 @@ typedef struct ty_call {
     bool stop;  /* a rank was told to stop */
 
     /* The channel's, and the table of handles'. */
-    bool done;
+    sem_t done;
     struct ty_call *next;
     int64_t handle;
     trainyard_tensor *tensors; /* owned */

@@ -28,7 +28,7 @@ typedef struct ty_channel {
     ty_error lost; /* why nothing can be called any more */
 
     pthread_mutex_t lock;
-    pthread_cond_t changed;
+    pthread_cond_t work;   /* only the thread waits for it */
     ty_call *first, *last; /* that wait */
     bool busy, ending, has_thread;
     pthread_t thread;
@@ -41,8 +41,9 @@ void ty_channel_close(ty_channel *channel);
 
 /* The call belongs to the channel until it is done. */
 void ty_channel_begin(ty_channel *channel, ty_call *call);
-void ty_channel_wait(ty_channel *channel, ty_call *call);
-bool ty_channel_is_done(ty_channel *channel, const ty_call *call);
+/* Of a call that was begun: until it is done; as often as one likes. */
+void ty_channel_wait(ty_call *call);
+bool ty_channel_is_done(ty_call *call);
 /* Begins and waits. */
 void ty_channel_do(ty_channel *channel, ty_call *call);
 

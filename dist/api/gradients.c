@@ -333,7 +333,7 @@ int ty_gradients_ready(ty_gradients *g, int i, const void *gradient, ty_error *e
 static int wait_bucket(ty_gradients *g, int b, ty_error *err)
 {
     ty_call *call = &g->trips[b].call;
-    ty_channel_wait(g->channel, call);
+    ty_channel_wait(call);
     if (call->code != TRAINYARD_OK && err->code == TY_E_NONE)
         *err = call->err;
     return call->code;

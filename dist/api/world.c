@@ -69,7 +69,7 @@ static int run_wave(wave *v, ty_call_kind kind, int *answer, ty_error *err)
         ty_channel_begin(v->channels[i], &v->calls[i]);
     }
     for (int i = 0; i < v->n; i++) {
-        ty_channel_wait(v->channels[i], &v->calls[i]);
+        ty_channel_wait(&v->calls[i]);
         if (code == TRAINYARD_OK && v->calls[i].code != TRAINYARD_OK) {
             code = v->calls[i].code;
             *err = v->calls[i].err;
@@ -85,7 +85,7 @@ static void drop_handles(ty_world *w)
     while (w->first) {
         handle *h = w->first;
         w->first = h->next;
-        ty_channel_wait(h->channel, h->call);
+        ty_channel_wait(h->call);
         ty_call_fini(h->call);
         free(h->call);
         free(h);
@@ -250,7 +250,7 @@ int ty_world_poll(ty_world *w, int64_t number, ty_error *err)
 {
     pthread_mutex_lock(&w->lock);
     handle *h = *find_handle(w, number);
-    int done = h ? ty_channel_is_done(h->channel, h->call) : -1;
+    int done = h ? ty_channel_is_done(h->call) : -1;
     pthread_mutex_unlock(&w->lock);
     return done >= 0 ? done : no_handle(number, err);
 }
@@ -264,7 +264,7 @@ int ty_world_wait(ty_world *w, int64_t number, ty_error *err)
     pthread_mutex_unlock(&w->lock);
     if (!h)
         return no_handle(number, err);
-    ty_channel_wait(h->channel, h->call);
+    ty_channel_wait(h->call);
     int code = h->call->code;
     if (code != TRAINYARD_OK)
         *err = h->call->err;

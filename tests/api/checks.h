@@ -884,6 +884,34 @@ static void gradients_any_order(void)
     free(memory);
 }
 
+/* What is ready travels while the rest is computed: a result is there before other gradients exist. */
+static void gradients_early(void)
+{
+    int rank = trainyard_rank(), size = trainyard_size();
+    trainyard_parameter list[N_PARAMETERS];
+    trainyard_gradients *g = NULL;
+    parameters(list);
+    CHECK_OK(trainyard_gradients_new(list, N_PARAMETERS, NULL, &g));
+    for (int step = 0; step < 3; step++) {
+        for (int p = N_PARAMETERS - 1; p >= 0; p--) {
+            write_gradient(trainyard_gradients_buffer(g, p), rank, p, step);
+            CHECK_OK(trainyard_gradients_ready(g, p, NULL));
+            if (p == 6 || p == 5) {
+                CHECK_FAILS(trainyard_gradients_wait_one(g, 4), TRAINYARD_E_STATE);
+                CHECK(p == 5 || trainyard_gradients_wait_one(g, 5) == TRAINYARD_E_STATE);
+            }
+            if (p == 4) { /* the types change behind 6 and behind 5: two buckets are complete */
+                CHECK_OK(trainyard_gradients_wait_one(g, 6));
+                CHECK_OK(trainyard_gradients_wait_one(g, 5));
+                CHECK(wrong_gradient(trainyard_gradients_buffer(g, 6), size, 6, step, 1.0 / size) == 0);
+                CHECK(wrong_gradient(trainyard_gradients_buffer(g, 5), size, 5, step, 1.0 / size) == 0);
+            }
+        }
+        CHECK_OK(trainyard_gradients_wait(g));
+    }
+    CHECK_OK(trainyard_gradients_free(g));
+}
+
 /* Sums, several passes, a parameter without a gradient, one that only one pass has. */
 static void gradients_passes(void)
 {
@@ -1078,6 +1106,7 @@ static const struct check {
     {"process sets", process_sets},
     {"process sets: refused", process_sets_refused},
     {"gradients: ready in any order", gradients_any_order},
+    {"gradients: results before all are ready", gradients_early},
     {"gradients: passes, missing ones", gradients_passes},
     {"gradients: fp16 and bf16 on the wire", gradients_compressed},
     {"gradients: refused", gradients_refused},
