@@ -1,0 +1,72 @@
+/* roll.h - who the workers are to one shard: incarnations, the order of their questions, clocks, silence.
+ *
+ * The rule that makes sums exact where messages are lost, repeated and overtaken: what a worker asks is done in the
+ * order of its sequence numbers, each once. One that comes too early is held until those before it are in (they are
+ * under way again, since nobody answered them); one that was done gets the same status again. So a shard keeps one
+ * number a worker and the last TY_ROLL_WINDOW statuses.
+ *
+ * A worker that was started again has a higher incarnation and counts from 1; what its predecessor still sends is
+ * refused. `oldest` in each message (the oldest question that is still open) lets a shard that was started again from a
+ * save find the place in a stream that it has not seen the beginning of.
+ *
+ * A push also has a step. A step of a worker counts once, whichever of its incarnations sends it, so that one that goes
+ * back to its last checkpoint may send again what the one before it had sent.
+ */
+#ifndef TY_DIST_SERVER_ROLL_H
+#define TY_DIST_SERVER_ROLL_H
+
+#include "dist/server/parcel.h"
+
+#define TY_ROLL_WINDOW 64 /* questions of one worker that may be open at one shard */
+
+typedef struct ty_held { /* a message that waits for its turn; owned */
+    void *bytes;
+    size_t n_bytes;
+    int64_t peer;
+} ty_held;
+
+typedef struct ty_worker {
+    uint64_t incarnation; /* 0: never heard of */
+    uint64_t next;        /* sequence number that is done next */
+    uint64_t step;        /* of the last push that counted */
+    uint64_t clock;       /* steps it says it is through with */
+    bool left;
+    int64_t heard_ms;
+    uint32_t status[TY_ROLL_WINDOW]; /* of question s: status[s % window] */
+    ty_held held[TY_ROLL_WINDOW];
+} ty_worker;
+
+typedef struct ty_roll {
+    ty_worker *worker;
+    int n;
+    uint64_t repeated, early, refused; /* questions, since the start */
+} ty_roll;
+
+typedef enum ty_turn {
+    TY_TURN_NOW,      /* do it, then ty_roll_done */
+    TY_TURN_AGAIN,    /* was done: answer with its status */
+    TY_TURN_HELD,     /* kept until its turn: bytes are owned by the roll now */
+    TY_TURN_DROP,     /* beyond the window: as if lost */
+    TY_TURN_REPLACED, /* of an incarnation that is gone */
+} ty_turn;
+
+int ty_roll_init(ty_roll *r, int n_workers, ty_error *err);
+void ty_roll_fini(ty_roll *r);
+
+/* Whose turn it is. m->worker < r->n was checked. m->sequence 0 is always NOW (or REPLACED). */
+ty_turn ty_roll_take(ty_roll *r, const ty_parcel *m, void *bytes, size_t n_bytes, int64_t peer, int64_t now_ms);
+/* Question `sequence` of the worker, whose turn it was, ended with this status. */
+void ty_roll_done(ty_roll *r, uint32_t worker, uint64_t sequence, uint32_t status);
+/* What was held and is next now: bytes are the caller's (free). False: nothing. */
+bool ty_roll_next(ty_roll *r, uint32_t worker, ty_held *out);
+uint32_t ty_roll_status(const ty_roll *r, uint32_t worker, uint64_t sequence);
+
+/* Workers of whom something was heard and who have not left. */
+int ty_roll_active(const ty_roll *r);
+int ty_roll_left(const ty_roll *r);
+/* Smallest clock of the workers that have not left; UINT64_MAX if all have. One never heard of counts as 0. */
+uint64_t ty_roll_slowest(const ty_roll *r);
+/* Those that were silent for longer than limit_ms count as left, until they say something again. Returns how many. */
+int ty_roll_silence(ty_roll *r, int64_t now_ms, int64_t limit_ms);
+
+#endif
