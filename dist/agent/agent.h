@@ -32,8 +32,9 @@
     7777 /* control link: the leader listens there; the others on theirs for the look at the network */
 
 typedef struct ty_agent_host {
-    const char *name;    /* "algo-1"; unique */
-    int ranks;           /* on this host, 0 or more. Ranks are numbered host by host, in the order of the list */
+    const char *name; /* "algo-1"; unique */
+    int ranks; /* on this host, 0 or more; at least one in all. Ranks are numbered host by host, in the order of the
+                  list */
     const char *address; /* numeric, in place of looking the name up; NULL: getaddrinfo(name). For tests on one machine
                           */
     int port;            /* 0: that of the options */
@@ -58,6 +59,11 @@ typedef struct ty_agent_options {
     int n_facts;                                /* at most 16 */
     const char *const *argv;                    /* of a rank, NULL-terminated; argv[0] with a '/', or found in PATH */
     const char *const *envp;                    /* base environment of a rank; what ranks need is added to it */
+    const char *tf_config;                      /* TF_CONFIG of this host's ranks; NULL: none is set */
+    int master_port;                            /* MASTER_PORT of the ranks; 0: 29500 */
+    bool without_mpi;                           /* ranks are no MPI programs: no PMIx server */
+    bool quiet;                                 /* the ranks' lines are not shown on this host */
+    bool gather;                                /* the leader shows the lines of all ranks; true */
     const char *cwd;                            /* NULL: ours */
     const char *record_folder;                  /* where the ranks' last operations are written at an abort; NULL */
     int meet_ms, link_ms;                       /* until all are there (600 s); until a silent host is lost (10 s) */
@@ -75,7 +81,7 @@ typedef struct ty_agent_options {
 #define TY_AGENT_DEFAULTS                                                                                      \
     {                                                                                                          \
         .meet_ms = 600000, .link_ms = 10000, .stall_warn_ms = 60000, .stall_end_ms = 600000, .grace_ms = 2000, \
-        .stop_ms = 110000, .restart_ms = 1000, .preflight = true,                                              \
+        .stop_ms = 110000, .restart_ms = 1000, .preflight = true, .gather = true,                              \
     }
 
 #define TY_CULPRIT_TEXT_BYTES 768
