@@ -100,7 +100,9 @@ static int travel(const comm_journey *j, ty_error *err)
 int ty_comm_carry(ty_comm *c, const ty_collective *what, ty_error *err)
 {
     comm_journey j = {0};
-    int rc = ty_comm_plan(c, what, &j, err);
+    int rc = ty_comm_has_levels(c) ? ty_comm_make_levels(c, err) : 0;
+    if (rc == 0)
+        rc = ty_comm_plan(c, what, &j, err);
     if (rc == 0)
         rc = travel(&j, err);
     ty_comm_journey_end(&j);

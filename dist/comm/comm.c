@@ -44,15 +44,28 @@ static int gather_numbers(ty_comm *c, int32_t own, int32_t *all, ty_error *err)
     return ty_comm_call(c, c->slot[0].all, &call, err);
 }
 
+/* Which ranks are on this host, and whether all hosts have as many. */
 static int count_local(ty_comm *c, ty_error *err)
 {
-    int32_t own = 0, host[COMM_MAX_RANKS];
-    if (c->engine->host(c->slot[0].all, &own, err) < 0 || gather_numbers(c, own, host, err) < 0)
+    int32_t own = 0, host[COMM_MAX_RANKS], n_like_own = 0;
+    if (c->engine->host(c->slot[0].all, &own, err) < 0)
         return -1;
+    if (c->options.ranks_per_host)
+        own = c->rank / c->options.ranks_per_host;
+    if (gather_numbers(c, own, host, err) < 0)
+        return -1;
+    c->host = own;
     for (int r = 0; r < c->size; r++) {
         c->local_size += host[r] == own;
         c->local_rank += r < c->rank && host[r] == own;
     }
+    for (int r = 0; r < c->size; r++) {
+        int like = 0;
+        for (int k = 0; k < c->size; k++)
+            like += host[k] == host[r];
+        n_like_own += like == c->local_size;
+    }
+    c->even = n_like_own == c->size;
     return 0;
 }
 
@@ -87,8 +100,10 @@ static int make_slot(ty_comm *c, comm_slot *slot, ty_error *err)
 
 static void free_slot(ty_comm *c, comm_slot *slot, bool cleanly)
 {
-    if (slot->all)
-        c->engine->close(slot->all, cleanly);
+    ty_engine_group *const groups[] = {slot->local, slot->cross, slot->all};
+    for (int i = 0; i < 3; i++)
+        if (groups[i])
+            c->engine->close(groups[i], cleanly);
     for (int i = 0; i < 4; i++)
         free(slot->counts[i]);
     free(slot->sent);
@@ -145,6 +160,8 @@ static int check_options(const ty_comm_options *o, ty_error *err)
     if (o->piece_bytes && (o->piece_bytes < PIECE_MIN_BYTES || o->piece_bytes > PIECE_MAX_BYTES))
         return ty_error_set(err, TY_E_RANGE, "a piece has %d to %d bytes, not %lld", PIECE_MIN_BYTES, PIECE_MAX_BYTES,
                             (long long)o->piece_bytes);
+    if (o->ranks_per_host < 0)
+        return ty_error_set(err, TY_E_RANGE, "%d ranks per host", o->ranks_per_host);
     return 0;
 }
 
@@ -198,8 +215,11 @@ static int open_thread(ty_engine_group *const group[COMM_SLOTS], const ty_comm_o
     if (comm_new(&ty_engine_threads, group, o, comm, err) < 0)
         return -1;
     ty_comm *c = *comm;
-    c->local_rank = c->rank;
-    c->local_size = c->size;
+    int per_host = o->ranks_per_host ? o->ranks_per_host : c->size;
+    c->host = c->rank / per_host;
+    c->local_rank = c->rank % per_host;
+    c->local_size = per_host < c->size - c->host * per_host ? per_host : c->size - c->host * per_host;
+    c->even = c->size % per_host == 0;
     return comm_meet(c, err);
 }
 
@@ -236,7 +256,9 @@ int ty_comm_dup(ty_comm *c, ty_comm **dup, ty_error *err)
     *dup = NULL;
     if (c->engine->split(c->slot[0].all, 0, c->rank, &group, err) < 0)
         return ty_error_wrap(err, "dist");
-    return open_end(c->engine, group, &c->options, dup, err);
+    ty_comm_options o = c->options;
+    o.stream++;
+    return open_end(c->engine, group, &o, dup, err);
 }
 
 int ty_comm_subset(ty_comm *c, const int *ranks, int n, ty_comm **part, ty_error *err)
@@ -249,7 +271,9 @@ int ty_comm_subset(ty_comm *c, const int *ranks, int n, ty_comm **part, ty_error
             key = i;
     if (c->engine->split(c->slot[0].all, key < 0 ? -1 : 0, key < 0 ? 0 : key, &group, err) < 0)
         return ty_error_wrap(err, "dist");
-    return group ? open_end(c->engine, group, &c->options, part, err) : 0;
+    ty_comm_options o = c->options;
+    o.page = NULL; /* what some of the ranks do is no measure for the others */
+    return group ? open_end(c->engine, group, &o, part, err) : 0;
 }
 
 int ty_comm_rank(const ty_comm *c)

@@ -21,11 +21,12 @@
  * Order of sums. Plain: the engine's, the same on all ranks and in each run of the same shape, but other for other
  * piece sizes, engines and layouts. rank_order: each element is ((x0 + x1) + x2) ..., in float32 for 16-bit floats,
  * so that bits depend on the ranks' numbers alone. Reduce-scatters and all sums of 16-bit floats are of that order
- * always. All ranks have the same bits in all modes.
+ * always. All ranks have the same bits in all modes. hierarchical: the ranks of a host first, then the hosts.
  *
- * Errors. What one rank asks for wrongly is told on all ranks (`checked`); the comm goes on after it. What the engine
- * says is final: the comm fails every later call with the same words. No call of a comm whose peers died returns by
- * itself with every engine: that is what the agent watches for.
+ * Errors. A call that cannot be right is refused where it is made. That all ranks make the same calls is the caller's
+ * care: a schedule that is known before is compared once (ty_comm_compare). What the engine says is final: the comm
+ * fails every later call with the same words. A call whose peers died does not return with every engine: that is what
+ * the agent watches for.
  *
  * Threads. Any thread may begin and wait; for one comm it is the caller's care that all ranks begin in one order.
  * A second comm (ty_comm_dup) has an order of its own.
@@ -35,6 +36,7 @@
 
 #include "base/error.h"
 #include "base/tensor.h"
+#include "dist/page.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -94,6 +96,7 @@ typedef struct ty_collective {
     const int64_t *counts;      /* [size] or NULL */
     const int64_t *from_counts; /* [size] or NULL; all_to_all only */
     int root;                   /* broadcast only */
+    int bucket;                 /* for messages: its number, from 1; 0: none */
 } ty_collective;
 
 /* Zeros are good defaults. */
@@ -101,6 +104,10 @@ typedef struct ty_comm_options {
     const char *engine;  /* "self", "mpi"; NULL: TRAINYARD_ENGINE, else mpi if WORLD_SIZE or OMPI_COMM_WORLD_SIZE > 1 */
     int64_t piece_bytes; /* 0: 1 MB. A piece has at least 4 KB */
     bool rank_order;     /* bits that depend on the ranks' numbers alone */
+    bool hierarchical;   /* sums of several hosts with several ranks each by levels; not with rank_order */
+    int ranks_per_host;  /* 0: those that the engine finds; else rank r is taken to be on host r / ranks_per_host */
+    ty_page *page;       /* where operations are written for whoever watches (dist/page.h); NULL: nowhere */
+    int stream;          /* of the page; each comm has its own, a dup the next one */
     int cores;           /* that this rank may use; 0: those it may run on, divided by the ranks of this host */
     int threads;         /* that compute on them; 0: OMP_NUM_THREADS, else all cores */
 } ty_comm_options;
@@ -124,6 +131,14 @@ int ty_comm_wait(ty_comm *comm, uint64_t ticket, ty_error *err);
 bool ty_comm_test(ty_comm *comm, uint64_t ticket); /* is it done? Then waiting does not block */
 /* Begins and waits; by the calling thread itself where nothing else is under way, which saves a change of threads. */
 int ty_comm_run(ty_comm *comm, const ty_collective *what, ty_error *err);
+
+/* What has been done since the comm was opened. waited_ns is what communication has cost those who compute. */
+typedef struct ty_comm_stats {
+    int64_t n_calls, n_bytes; /* carried out; of elements given, whatever they travelled as */
+    int64_t busy_ns;          /* while a call was carried out */
+    int64_t waited_ns;        /* in ty_comm_wait and ty_comm_run, of all threads together */
+} ty_comm_stats;
+void ty_comm_get_stats(ty_comm *comm, ty_comm_stats *stats);
 
 /* A second comm of the same ranks with an order and a thread of its own: one for gradients, one for all else. All
  * ranks call it, when nothing is under way. */

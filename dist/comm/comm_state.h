@@ -14,6 +14,7 @@ typedef struct comm_op {
     struct comm_op *next;
     uint64_t ticket;
     bool done;
+    int64_t took_ns;    /* to carry it out */
     ty_collective what; /* its name is `name` */
     char name[COMM_NAME_BYTES];
     ty_error err; /* of code TY_E_NONE if all went well */
@@ -22,8 +23,9 @@ typedef struct comm_op {
 /* A place for a piece under way. Each has groups of its own, because the stages of two pieces come in any order. */
 typedef struct comm_slot {
     ty_engine_group *all;
-    int64_t *counts[4]; /* [size] each, for one call */
-    void *sent, *got;   /* a piece each, and room for one element a rank more */
+    ty_engine_group *local, *cross; /* of this host; of all hosts, those with this local rank; NULL before first use */
+    int64_t *counts[4];             /* [size] each, for one call */
+    void *sent, *got;               /* a piece each, and room for one element a rank more */
     /* of the piece under way: */
     bool busy;
     int stage;
@@ -31,12 +33,16 @@ typedef struct comm_slot {
     const char *in;         /* what they work on */
     char *out;
     int64_t index, n; /* number of the piece; elements */
+    char *whole;      /* by levels: the piece, while out and n are this rank's part of it */
+    int64_t whole_n;
 } comm_slot;
 
 struct ty_comm {
     const ty_engine *engine;
     ty_comm_options options;
     int rank, size, local_rank, local_size;
+    int host;      /* a number that the ranks of this host share */
+    bool even;     /* all hosts have as many ranks */
     bool own_core; /* the comm's thread may spin */
     comm_slot slot[COMM_SLOTS];
 
@@ -48,6 +54,7 @@ struct ty_comm {
     comm_op *ops, **end; /* in order of begin: done ones and not done ones until they are waited for */
     comm_op *spare;
     ty_error failed; /* the engine's last words */
+    ty_comm_stats stats;
 };
 
 /* Carries out a collective; what is wrong with the engine fails the comm, too (carry.c). */
@@ -80,6 +87,8 @@ typedef struct comm_stage {
 } comm_stage;
 
 const comm_stage *ty_comm_stages(const comm_journey *j);
+bool ty_comm_has_levels(const ty_comm *c);          /* are sums made by levels? */
+int ty_comm_make_levels(ty_comm *c, ty_error *err); /* the groups that it takes; all ranks, once (levels.c) */
 int ty_comm_plan(ty_comm *c, const ty_collective *what, comm_journey *j, ty_error *err); /* checked before */
 void ty_comm_journey_end(comm_journey *j);
 /* Sets the slot for piece i. */

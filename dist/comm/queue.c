@@ -3,6 +3,8 @@
  * the engine. Ranks may differ in who carries a collective out; the order is the same. */
 #include "dist/comm/comm_state.h"
 
+#include "base/clock.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,6 +69,26 @@ static comm_op *op_first_open(const ty_comm *c)
 
 /* --- carrying out --- */
 
+static int64_t bytes_of(const ty_collective *w)
+{
+    return w->kind == TY_BARRIER ? 0 : w->n * (int64_t)ty_dtype_bytes(w->dtype);
+}
+
+/* The lock is not held. Says on the page what is being done, for whoever looks while it hangs. */
+static int carry_watched(ty_comm *c, comm_op *op)
+{
+    const ty_collective *w = &op->what;
+    int64_t start = ty_clock_ns();
+    ty_page_begin(c->options.page, c->options.stream, op->ticket, ty_collective_text(w->kind), op->name, w->bucket - 1,
+                  bytes_of(w));
+    int rc = ty_comm_carry(c, w, &op->err);
+    if (rc < 0)
+        ty_page_error(c->options.page, op->err.message);
+    ty_page_end(c->options.page, c->options.stream);
+    op->took_ns = ty_clock_ns() - start;
+    return rc;
+}
+
 /* The lock is held on entry and on return, not in between. */
 static void carry_op(ty_comm *c, comm_op *op)
 {
@@ -75,8 +97,11 @@ static void carry_op(ty_comm *c, comm_op *op)
         op->err = c->failed;
     } else {
         pthread_mutex_unlock(&c->lock);
-        int rc = ty_comm_carry(c, &op->what, &op->err);
+        int rc = carry_watched(c, op);
         pthread_mutex_lock(&c->lock);
+        c->stats.n_calls++;
+        c->stats.n_bytes += bytes_of(&op->what);
+        c->stats.busy_ns += op->took_ns;
         if (rc < 0 && c->failed.code == TY_E_NONE)
             c->failed = op->err;
     }
@@ -162,8 +187,10 @@ int ty_comm_wait(ty_comm *c, uint64_t ticket, ty_error *err)
 {
     pthread_mutex_lock(&c->lock);
     comm_op *op = op_find(c, ticket);
+    int64_t start = op && !op->done ? ty_clock_ns() : 0;
     while (op && !op->done)
         pthread_cond_wait(&c->done, &c->lock);
+    c->stats.waited_ns += start ? ty_clock_ns() - start : 0;
     int rc = op ? take_result(c, op, err)
                 : ty_error_set(err, TY_E_INTERNAL, "dist: ticket %llu was waited for before, or never given",
                                (unsigned long long)ticket);
@@ -186,6 +213,7 @@ int ty_comm_run(ty_comm *c, const ty_collective *what, ty_error *err)
     if (ty_comm_check(c, what, err) < 0)
         return ty_error_wrap(err, "dist");
     pthread_mutex_lock(&c->lock);
+    int64_t start = ty_clock_ns();
     int rc = begin(c, what, &op, err);
     while (rc == 0 && !op->done)
         if (!c->carrying && op_first_open(c) == op)
@@ -194,8 +222,16 @@ int ty_comm_run(ty_comm *c, const ty_collective *what, ty_error *err)
             pthread_cond_wait(&c->done, &c->lock);
     if (rc == 0)
         rc = take_result(c, op, err);
+    c->stats.waited_ns += ty_clock_ns() - start;
     pthread_mutex_unlock(&c->lock);
     return rc;
+}
+
+void ty_comm_get_stats(ty_comm *c, ty_comm_stats *stats)
+{
+    pthread_mutex_lock(&c->lock);
+    *stats = c->stats;
+    pthread_mutex_unlock(&c->lock);
 }
 
 static void free_list(comm_op *op)

@@ -2,8 +2,11 @@
  *
  *     plain sum        all_reduce
  *     ordered sum      all_to_all of the piece's parts; each rank adds up its part in rank order; all_gather
+ *     by levels        the ranks of a host share the piece out and add up their parts; of each part, the ranks of all
+ *                      hosts that have it make a sum, plain or on a wire; the ranks of a host gather the parts
  *     reduce_scatter   all_to_all; sum in rank order
  *
+ * By levels, each byte leaves a host once, and all ranks of a host use its network at the same time.
  * The ordered sum moves as many bytes as the best plain one. 16-bit floats always take it: they are added up in
  * float32 and rounded once on each way, where an engine would round after each rank.
  */
@@ -49,14 +52,15 @@ static void even_parts(comm_slot *slot, int size, int64_t n)
 }
 
 /* A call that sends counts[0] elements to each rank and gets `own` from each, into slot->got. */
-static void exchange(const comm_journey *j, comm_slot *slot, const void *from, int64_t own, ty_engine_call *call)
+static void exchange(const comm_journey *j, comm_slot *slot, ty_dtype dtype, const void *from, int64_t own,
+                     ty_engine_call *call)
 {
     for (int r = 0; r < j->c->engine->size(slot->group); r++) {
         slot->counts[2][r] = own;
         slot->counts[3][r] = own * r;
     }
     *call = (ty_engine_call){.kind = TY_ENGINE_ALL_TO_ALL,
-                             .elem_bytes = (int)ty_dtype_bytes(j->travels),
+                             .elem_bytes = (int)ty_dtype_bytes(dtype),
                              .in = from,
                              .out = slot->got,
                              .in_counts = slot->counts[0],
@@ -65,14 +69,27 @@ static void exchange(const comm_journey *j, comm_slot *slot, const void *from, i
                              .out_offsets = slot->counts[3]};
 }
 
-/* Adds up what exchange() got: `own` elements from each rank. */
-static void add_up(const comm_journey *j, comm_slot *slot, int64_t own, ty_dtype to, void *out)
+/* Adds up what exchange() got: `own` elements of `dtype` from each rank. */
+static void add_up(const comm_journey *j, comm_slot *slot, ty_dtype dtype, ty_reduce reduce, int64_t own, ty_dtype to,
+                   void *out)
 {
     const void *in[COMM_MAX_RANKS];
     int size = j->c->engine->size(slot->group);
     for (int r = 0; r < size; r++)
-        in[r] = (const char *)slot->got + (size_t)(own * r) * ty_dtype_bytes(j->travels);
-    ty_reduce_ranks(j->travels, reduce_after(j), in, size, j->c->size, to, out, own);
+        in[r] = (const char *)slot->got + (size_t)(own * r) * ty_dtype_bytes(dtype);
+    ty_reduce_ranks(dtype, reduce, in, size, j->c->size, to, out, own);
+}
+
+/* A call that gives even parts of n, each lying in its place, to all ranks of the slot's group. */
+static void gather_parts(const comm_journey *j, comm_slot *slot, ty_dtype dtype, void *whole, int64_t n,
+                         ty_engine_call *call)
+{
+    even_parts(slot, j->c->engine->size(slot->group), n);
+    *call = (ty_engine_call){.kind = TY_ENGINE_ALL_GATHER,
+                             .elem_bytes = (int)ty_dtype_bytes(dtype),
+                             .out = whole,
+                             .out_counts = slot->counts[0],
+                             .out_offsets = slot->counts[1]};
 }
 
 /* --- all_reduce, plain --- */
@@ -112,22 +129,18 @@ static bool ordered_scatter(const comm_journey *j, comm_slot *slot, ty_engine_ca
     even_parts(slot, size, slot->n);
     if (is_wired(j))
         ty_wire_narrow(j->travels, (const float *)slot->in, wire_scale(j), slot->sent, slot->n);
-    exchange(j, slot, is_wired(j) ? slot->sent : slot->in, slot->counts[0][j->c->engine->rank(slot->group)], call);
+    exchange(j, slot, j->travels, is_wired(j) ? slot->sent : slot->in, slot->counts[0][j->c->engine->rank(slot->group)],
+             call);
     return true;
 }
 
 static bool ordered_gather(const comm_journey *j, comm_slot *slot, ty_engine_call *call)
 {
-    int size = j->c->engine->size(slot->group), rank = j->c->engine->rank(slot->group);
-    even_parts(slot, size, slot->n);
+    int rank = j->c->engine->rank(slot->group);
     char *whole = is_wired(j) ? slot->sent : slot->out;
-    size_t bytes = ty_dtype_bytes(j->travels);
-    add_up(j, slot, slot->counts[0][rank], j->travels, whole + (size_t)slot->counts[1][rank] * bytes);
-    *call = (ty_engine_call){.kind = TY_ENGINE_ALL_GATHER,
-                             .elem_bytes = (int)bytes,
-                             .out = whole,
-                             .out_counts = slot->counts[0],
-                             .out_offsets = slot->counts[1]};
+    gather_parts(j, slot, j->travels, whole, slot->n, call);
+    add_up(j, slot, j->travels, reduce_after(j), slot->counts[0][rank], j->travels,
+           whole + (size_t)slot->counts[1][rank] * ty_dtype_bytes(j->travels));
     return true;
 }
 
@@ -140,6 +153,44 @@ static bool ordered_end(const comm_journey *j, comm_slot *slot, ty_engine_call *
 }
 
 static const comm_stage ordered_stages[] = {{ordered_scatter}, {ordered_gather}, {ordered_end}, {NULL}};
+
+/* --- all_reduce, by levels --- */
+
+static bool level_scatter(const comm_journey *j, comm_slot *slot, ty_engine_call *call)
+{
+    slot->group = slot->local;
+    slot->whole_n = slot->n;
+    even_parts(slot, j->c->local_size, slot->n);
+    exchange(j, slot, j->what->dtype, slot->in, slot->counts[0][j->c->engine->rank(slot->local)], call);
+    return true;
+}
+
+/* From here on the slot's range is this rank's part, among the ranks of all hosts that have it. */
+static bool level_sum(const comm_journey *j, comm_slot *slot, ty_engine_call *call)
+{
+    (void)call;
+    ty_reduce reduce = j->what->reduce == TY_REDUCE_AVERAGE ? TY_REDUCE_SUM : j->what->reduce;
+    int64_t offset, own = ty_comm_part(slot->n, j->c->local_size, j->c->engine->rank(slot->local), &offset);
+    slot->whole = slot->out;
+    slot->out += offset * elem_bytes(j);
+    slot->in = slot->out;
+    slot->n = own;
+    add_up(j, slot, j->what->dtype, reduce, own, j->what->dtype, slot->out);
+    slot->group = slot->cross;
+    return false;
+}
+
+static bool level_gather(const comm_journey *j, comm_slot *slot, ty_engine_call *call)
+{
+    slot->group = slot->local;
+    gather_parts(j, slot, j->what->dtype, slot->whole, slot->whole_n, call);
+    return true;
+}
+
+static const comm_stage level_stages[] = {{level_scatter}, {level_sum},    {plain_sum},
+                                          {plain_end},     {level_gather}, {NULL}};
+static const comm_stage level_wired_stages[] = {
+    {level_scatter}, {level_sum}, {ordered_scatter}, {ordered_gather}, {ordered_end}, {level_gather}, {NULL}};
 
 /* --- kinds whose pieces are stretches of each rank's part --- */
 
@@ -176,14 +227,15 @@ static bool scatter_exchange(const comm_journey *j, comm_slot *slot, ty_engine_c
     stretches(j, slot);
     if (is_wired(j))
         narrow_stretches(j, slot);
-    exchange(j, slot, is_wired(j) ? slot->sent : j->in, slot->counts[0][j->c->rank], call);
+    exchange(j, slot, j->travels, is_wired(j) ? slot->sent : j->in, slot->counts[0][j->c->rank], call);
     return true;
 }
 
 static bool scatter_sum(const comm_journey *j, comm_slot *slot, ty_engine_call *call)
 {
     (void)call;
-    add_up(j, slot, stretch(j, slot, j->c->rank), j->what->dtype, j->out + slot->index * j->piece * elem_bytes(j));
+    add_up(j, slot, j->travels, reduce_after(j), stretch(j, slot, j->c->rank), j->what->dtype,
+           j->out + slot->index * j->piece * elem_bytes(j));
     return false;
 }
 
@@ -265,6 +317,8 @@ const comm_stage *ty_comm_stages(const comm_journey *j)
 {
     if (j->what->kind != TY_ALL_REDUCE)
         return stages_of[j->what->kind];
-    bool half = j->travels == TY_F16 || j->travels == TY_BF16;
-    return half || (j->c->options.rank_order && j->c->size > 1) ? ordered_stages : plain_stages;
+    bool half = j->what->dtype == TY_F16 || j->what->dtype == TY_BF16;
+    if (ty_comm_has_levels(j->c) && !half)
+        return is_wired(j) ? level_wired_stages : level_stages;
+    return half || is_wired(j) || (j->c->options.rank_order && j->c->size > 1) ? ordered_stages : plain_stages;
 }

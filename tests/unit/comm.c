@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -56,6 +57,9 @@ static void every_collective(void **state)
     for (int size = 1; size <= 4; size++)
         assert_int_equal(on_ranks(&(ty_comm_options){.piece_bytes = 4096}, size, case_everything), 0);
     assert_int_equal(on_ranks(&(ty_comm_options){.piece_bytes = 4096, .rank_order = true}, 3, case_everything), 0);
+    ty_comm_options levels = {.piece_bytes = 4096, .hierarchical = true, .ranks_per_host = 2};
+    assert_int_equal(on_ranks(&levels, 4, case_everything), 0);
+    assert_int_equal(on_ranks(&levels, 3, case_everything), 0); /* hosts differ: no levels, the same results */
 }
 
 /* Several at a time, waited for in another order, and a run that waits for those before it. */
@@ -84,6 +88,91 @@ static int several(ty_comm *c)
     ty_error err = {0};
     faults += ty_comm_wait(c, ticket[0], &err) == 0; /* a ticket is good for once */
     return faults + (err.code != TY_E_INTERNAL);
+}
+
+/* By levels, hosts and local ranks are what they should be; bits of all ranks are equal. */
+static int on_levels(ty_comm *c)
+{
+    int rank = ty_comm_rank(c), faults = ty_comm_local_size(c) != 3 || ty_comm_local_rank(c) != rank % 3;
+    static _Thread_local float x[777], all[6 * 777];
+    for (int wire = 0; wire < TY_N_WIRES; wire++) {
+        for (int i = 0; i < 777; i++)
+            x[i] = (float)(i + rank) / (float)(1 + i % 5 + rank);
+        ty_collective sum = {
+            .kind = TY_ALL_REDUCE, .dtype = TY_F32, .wire = (ty_wire)wire, .in = x, .out = x, .n = 777};
+        ty_collective gather = {.kind = TY_ALL_GATHER, .dtype = TY_F32, .in = x, .out = all, .n = 777};
+        faults -= ty_comm_run(c, &sum, NULL) + ty_comm_run(c, &gather, NULL);
+        for (int r = 0; r < 6; r++)
+            faults += memcmp(all + r * 777, x, sizeof x) != 0;
+        for (int i = 0; i < 777; i++) {
+            double expected = 0;
+            for (int r = 0; r < 6; r++)
+                expected += (double)(float)(i + r) / (double)(float)(1 + i % 5 + r);
+            faults += x[i] < expected * 0.98 || x[i] > expected * 1.02;
+        }
+    }
+    return faults;
+}
+
+static void levels_agree(void **state)
+{
+    (void)state;
+    assert_int_equal(on_ranks(&(ty_comm_options){.hierarchical = true, .ranks_per_host = 3}, 6, on_levels), 0);
+}
+
+/* The page says what goes on, the statistics what went on. */
+static int watched(ty_comm *c)
+{
+    float x[100] = {0};
+    ty_comm_stats stats;
+    ty_collective w = {
+        .kind = TY_ALL_REDUCE, .name = "gradients", .dtype = TY_F32, .in = x, .out = x, .n = 100, .bucket = 3};
+    int faults = -ty_comm_run(c, &w, NULL) - ty_comm_run(c, &w, NULL);
+    ty_comm_get_stats(c, &stats);
+    return faults +
+           (stats.n_calls != 2 || stats.n_bytes != 800 || stats.busy_ns <= 0 || stats.waited_ns < stats.busy_ns);
+}
+
+static void the_page_is_written(void **state)
+{
+    (void)state;
+    ty_page *page;
+    ty_page_view view;
+    int fd;
+    assert_int_equal(ty_page_new(&page, &fd, NULL), 0);
+    assert_int_equal(on_ranks(&(ty_comm_options){.page = page, .stream = 1}, 1, watched), 0);
+    ty_page_read(page, &view);
+    assert_int_equal(view.streams[1].begun, 2);
+    assert_int_equal(view.streams[1].ended, 2);
+    assert_int_equal(view.streams[1].n_bytes, 400);
+    assert_int_equal(view.streams[1].bucket, 2);
+    assert_string_equal(view.streams[1].kind, "all_reduce");
+    assert_string_equal(view.streams[1].name, "gradients");
+    ty_page_close(page);
+    close(fd);
+    assert_int_equal(on_ranks(NULL, 2, watched), 0);
+}
+
+/* Ranks 2 and 0 of three, in this order. */
+static int some_ranks(ty_comm *c)
+{
+    ty_comm *part;
+    const int ranks[] = {2, 0};
+    int faults = -ty_comm_subset(c, ranks, 2, &part, NULL), rank = ty_comm_rank(c);
+    if (rank == 1)
+        return faults + (part != NULL);
+    int32_t x = rank, all[2] = {9, 9};
+    ty_collective w = {.kind = TY_ALL_GATHER, .dtype = TY_I32, .in = &x, .out = all, .n = 1};
+    faults -= ty_comm_run(part, &w, NULL);
+    faults += all[0] != 2 || all[1] != 0 || ty_comm_rank(part) != (rank == 0) || ty_comm_size(part) != 2;
+    ty_comm_close(part, true);
+    return faults;
+}
+
+static void a_part_has_an_order_of_its_own(void **state)
+{
+    (void)state;
+    assert_int_equal(on_ranks(NULL, 3, some_ranks), 0);
 }
 
 static void many_are_under_way(void **state)
@@ -267,10 +356,17 @@ static void first_difference_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_collective),         cmocka_unit_test(many_are_under_way),
-        cmocka_unit_test(orders_are_separate),      cmocka_unit_test(rank_order_does_not_know_pieces),
-        cmocka_unit_test(wrong_calls_are_refused),  cmocka_unit_test(who_leaves_is_named),
-        cmocka_unit_test(different_calls_stop_all), cmocka_unit_test(first_difference_is_told),
+        cmocka_unit_test(every_collective),
+        cmocka_unit_test(levels_agree),
+        cmocka_unit_test(the_page_is_written),
+        cmocka_unit_test(a_part_has_an_order_of_its_own),
+        cmocka_unit_test(many_are_under_way),
+        cmocka_unit_test(orders_are_separate),
+        cmocka_unit_test(rank_order_does_not_know_pieces),
+        cmocka_unit_test(wrong_calls_are_refused),
+        cmocka_unit_test(who_leaves_is_named),
+        cmocka_unit_test(different_calls_stop_all),
+        cmocka_unit_test(first_difference_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
