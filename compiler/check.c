@@ -435,7 +435,7 @@ static void check_result(checker *c, const ty_unit *u, ty_val v)
 }
 
 /* Calls of a unit follow each other; the copies of an assembly make nothing new. */
-static void check_run_calls(checker *c)
+static int check_run_calls(checker *c, ty_error *err)
 {
     int plan = c->p->plan_of[c->run];
     ty_cpu_point_inputs(c->p->cpu, plan, c->inputs);
@@ -446,12 +446,16 @@ static void check_run_calls(checker *c)
         bool looks = u && u->kind != TY_UNIT_ASSEMBLY;
         if (looks && !check_is_done(c->out))
             check_operands(c, u, check_save);
-        ty_cpu_run_call(c->p->cpu, plan, i);
+        if (ty_cpu_run_call(c->p->cpu, plan, i, err) < 0) {
+            check_drop_copies(c);
+            return -1;
+        }
         if (looks)
             check_results(c, u, check_result);
         check_drop_copies(c);
     }
     ty_program_point_results(c->p, c->run, c->inputs);
+    return 0;
 }
 
 /* ---- from outside, and in the end ---- */
@@ -519,7 +523,7 @@ int ty_program_run_checked(ty_program *p, ty_run run, const void *const *inputs,
         rc = ty_program_interpret(p, run, inputs, err);
         ty_interp_set_watch(p->interp, NULL);
     } else {
-        check_run_calls(&c);
+        rc = check_run_calls(&c, err);
     }
     check->reached |= rc == 0 && check_reached(&c);
     return rc;

@@ -37,6 +37,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define COMPILE_CPU_BUCKET_BYTES ((int64_t)4 << 20)
+
 static double compile_ms(int64_t since_ns)
 {
     return (double)(ty_clock_ns() - since_ns) * 1e-6;
@@ -259,6 +261,7 @@ static int compile_cpu(ty_program *p, const ty_compile_options *opt, ty_error *e
                                       .n_facts = n_facts,
                                       .note = opt->cache_note},
                           .state = p->state,
+                          .exchange = p->exchange.begin ? &p->exchange : NULL,
                           .phases = &p->report.phases};
     ty_cpu_report planned;
     if (opt->plan_only ? ty_cpu_measure(plans, n_plans, &cpu, &planned, err)
@@ -452,6 +455,19 @@ static int compile_fit(ty_program *p, uint32_t tapes, const ty_compile_options *
     return compile_verify(p->graph, "fit", err);
 }
 
+static int compile_check_exchange(const ty_program *p, const ty_compile_options *opt, ty_error *err)
+{
+    if (!opt->exchange) {
+        ty_error_set(err, TY_E_UNSUPPORTED, "replicas: %d on the CPU, and nothing that they exchange by", p->replicas);
+        return ty_error_help(err, "train with several processes, on GPUs, or with one replica");
+    }
+    if (opt->backend != TY_BACKEND_CPU)
+        return ty_error_set(err, TY_E_UNSUPPORTED, "replicas: %d in the interpreter, which knows one", p->replicas);
+    if (opt->exchange->replica < 0 || opt->exchange->replica >= p->replicas)
+        return ty_error_set(err, TY_E_RANGE, "replicas: number %d of %d", opt->exchange->replica, p->replicas);
+    return 0;
+}
+
 /* Calls between replicas need replicas, unless one speaks for all. */
 static int compile_check_replicas(const ty_program *p, const ty_compile_options *opt, ty_error *err)
 {
@@ -461,9 +477,15 @@ static int compile_check_replicas(const ty_program *p, const ty_compile_options 
         return ty_error_set(err, TY_E_CONFIG, "replicas: %d on %d GPUs, each of which runs one", p->replicas, n_gpus);
     if (!runs || p->replicas == 1 || opt->replicas_alike || opt->backend == TY_BACKEND_CUDA)
         return 0;
-    ty_error_set(err, TY_E_UNSUPPORTED, "replicas: %d on the CPU, where there is nothing yet that they exchange by",
-                 p->replicas);
-    return ty_error_help(err, "train on GPUs, or with one replica");
+    return compile_check_exchange(p, opt, err);
+}
+
+static void compile_take_exchange(ty_program *p, const ty_compile_options *opt)
+{
+    if (p->replicas == 1 || !opt->exchange || opt->replicas_alike || opt->backend != TY_BACKEND_CPU)
+        return;
+    p->exchange = *opt->exchange;
+    p->replica = opt->exchange->replica;
 }
 
 /* model: whose weights the states of the graph begin with, or NULL. replicas: that share a step. */
@@ -479,6 +501,7 @@ static int compile_graph(ty_graph *g, const ty_model *model, int replicas, uint3
     p->replicas = replicas > 1 ? replicas : 1;
     p->backend = opt.backend;
     p->threads = opt.threads;
+    compile_take_exchange(p, &opt);
     int64_t start = ty_clock_ns();
     int rc = compile_check_replicas(p, &opt, err);
     if (rc == 0)
@@ -578,9 +601,19 @@ static ty_compile_options compile_named(const ty_model *m, const ty_compile_opti
     return opt;
 }
 
-int ty_compile_train(const ty_model *m, const ty_train_spec *spec, const ty_compile_options *opt, ty_program **out,
+/* Between hosts a bucket takes longer on its way than between GPUs, and is cut into pieces anyway. */
+static ty_train_spec compile_with_buckets(const ty_train_spec *spec, const ty_compile_options *opt)
+{
+    ty_train_spec all = *spec;
+    if (all.bucket_bytes == 0 && (!opt || opt->backend != TY_BACKEND_CUDA))
+        all.bucket_bytes = COMPILE_CPU_BUCKET_BYTES;
+    return all;
+}
+
+int ty_compile_train(const ty_model *m, const ty_train_spec *given, const ty_compile_options *opt, ty_program **out,
                      ty_error *err)
 {
+    const ty_train_spec all = compile_with_buckets(given, opt), *spec = &all;
     ty_step step = {0};
     int64_t start = ty_clock_ns();
     if (ty_step_build(m, spec, &step, err) < 0)

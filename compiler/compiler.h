@@ -364,7 +364,7 @@ typedef struct ty_train_spec {
     int n_metrics;
     int accumulate; /* micro-batches a step, >= 1 */
     int replicas;   /* that share each step, each with a batch of `inputs`' shapes: compiler/passes/across.h; 0: one */
-    int64_t bucket_bytes;   /* gradients that replicas add up at once, at least; 0: 25 MiB */
+    int64_t bucket_bytes;   /* gradients that replicas add up at once, at least; 0: 4 MiB, on GPUs 25 */
     bool batch_norm_across; /* batch norm by the statistics of all replicas; else each has its own */
     uint64_t seed;
     ty_precision precision;

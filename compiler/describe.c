@@ -201,7 +201,7 @@ static void describe_unit(const ty_plan *plan, const ty_unit *u, ty_arena *a, ty
         describe_library(u, g, a, out);
     else
         describe_assembly(plan, u, out);
-    if (out->phase == TY_PHASE_UPDATE)
+    if (out->phase == TY_PHASE_UPDATE && out->work != TY_WORK_EXCHANGE)
         out->work = TY_WORK_OPTIMIZER;
 }
 

@@ -72,14 +72,13 @@ int ty_program_interpret(ty_program *p, ty_run run, const void *const *inputs, t
 
 /* ---- running ---- */
 
-/* Behind the caller's inputs stands the number of the replica, which is the first. */
+/* Behind the caller's inputs stands the number of the replica. */
 const void *const *ty_program_inputs(ty_program *p, const void *const *inputs)
 {
-    static const int64_t first = 0;
     if (p->replicas == 1)
         return inputs;
     memcpy(p->given, inputs, sizeof *inputs * (size_t)p->n_inputs);
-    p->given[p->n_inputs] = &first;
+    p->given[p->n_inputs] = &p->replica;
     return p->given;
 }
 
@@ -176,7 +175,8 @@ int ty_program_run_timed(ty_program *p, ty_run run, const void *const *inputs, i
         return program_start_on_gpu(p, run, inputs, err) < 0 || ty_mirror_drain(p->cuda, p->plan_of[run], err) < 0
                    ? -1
                    : program_finish_on_gpu(p, run, err);
-    ty_cpu_run(p->cpu, p->plan_of[run], inputs, call_ns);
+    if (ty_cpu_run(p->cpu, p->plan_of[run], inputs, call_ns, err) < 0)
+        return -1;
     ty_program_point_results(p, run, inputs);
     return 0;
 }

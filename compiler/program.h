@@ -26,7 +26,8 @@ struct ty_program {
     ty_graph *graph; /* lowered; owned */
     int threads;
     int replicas;         /* that share a step */
-    ty_exchange exchange; /* by which; begin NULL: none */
+    int64_t replica;      /* this one's number; 0 where one speaks for all, or runs several */
+    ty_exchange exchange; /* by which they do; begin NULL: by nothing that was given */
     ty_exchange_call *exchanges;
     int n_exchanges;
     ty_backend backend;

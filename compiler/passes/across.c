@@ -4,10 +4,12 @@
 #include "compiler/ir/build.h"
 #include "compiler/ops/op.h"
 
-/* Bytes of a bucket: PyTorch's DistributedDataParallel (Li et al., "PyTorch Distributed", VLDB 2020) starts with a
- * small one, so that the first one travels early, and takes 25 MB then. */
-#define ACROSS_FIRST_BYTES  ((int64_t)1 << 20)
+/* Bytes of a bucket where nothing is asked for: PyTorch's DistributedDataParallel (Li et al., "PyTorch Distributed",
+ * VLDB 2020) takes 25 MB. The first one is small, so that it travels early, and so is the last one, which nothing is
+ * computed beside. */
 #define ACROSS_BUCKET_BYTES ((int64_t)25 << 20)
+#define ACROSS_SMALL_BYTES  ((int64_t)1 << 20) /* at most, or this share of a bucket: */
+#define ACROSS_SMALL        16
 
 /* Seeds of replicas are so far apart; odd, exact in a double. */
 #define ACROSS_SEEDS 0x9E3779B97F4A7
@@ -31,14 +33,28 @@ int ty_across_check(const ty_train_spec *spec, ty_error *err)
 
 /* ---- gradients ---- */
 
-/* The first member behind the bucket that begins with `first`. */
-static int across_bucket_end(const ty_param_group *group, int first, const ty_train_spec *spec)
+typedef struct across_sizes {
+    int64_t most, small; /* bytes of a bucket; of the first and the last one */
+    int last;            /* first member of the last one; 0: there is one bucket */
+} across_sizes;
+
+static across_sizes across_sizes_of(const ty_param_group *group, const ty_train_spec *spec)
 {
-    int64_t most = spec->bucket_bytes > 0 ? spec->bucket_bytes : ACROSS_BUCKET_BYTES, bytes = 0;
-    int end = first;
-    if (first == 0 && most > ACROSS_FIRST_BYTES)
-        most = ACROSS_FIRST_BYTES;
-    while (end < group->n_members && (end == first || bytes < most))
+    int64_t most = spec->bucket_bytes > 0 ? spec->bucket_bytes : ACROSS_BUCKET_BYTES, small = most, bytes = 0;
+    if (most >= ACROSS_SMALL_BYTES)
+        small = most / ACROSS_SMALL < ACROSS_SMALL_BYTES ? most / ACROSS_SMALL : ACROSS_SMALL_BYTES;
+    int last = group->n_members;
+    while (last > 0 && bytes + group->member_elems[last - 1] * (int64_t)sizeof(float) <= small)
+        bytes += group->member_elems[--last] * (int64_t)sizeof(float);
+    return (across_sizes){most, small, last == group->n_members ? last - 1 : last};
+}
+
+/* The first member behind the bucket that begins with `first`. */
+static int across_bucket_end(const ty_param_group *group, int first, const across_sizes *sizes)
+{
+    int64_t most = first == 0 ? sizes->small : sizes->most, bytes = 0;
+    int end = first, stop = first < sizes->last ? sizes->last : group->n_members;
+    while (end < stop && (end == first || bytes < most))
         bytes += group->member_elems[end++] * (int64_t)sizeof(float);
     return end;
 }
@@ -56,10 +72,11 @@ ty_val ty_across_gradient(const ty_param_set *set, const ty_param_group *group, 
                           const ty_train_spec *spec)
 {
     ty_val *bucket = TY_NEW_ARRAY(set->arena, ty_val, group->n_members);
+    const across_sizes sizes = across_sizes_of(group, spec);
     int n = 0;
     int64_t lo = 0;
     for (int first = 0, end; first < group->n_members; first = end) {
-        end = across_bucket_end(group, first, spec);
+        end = across_bucket_end(group, first, &sizes);
         ty_val own = across_bucket(set, group, g, first, end);
         if (ty_graph_failed(g, NULL))
             return TY_NONE;

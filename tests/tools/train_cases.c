@@ -1,12 +1,13 @@
 /* train_cases.c - trains every case of a folder like shared/data/train-cases and compares with what PyTorch got.
  *
  *     train_cases [-v] [--interpreter | --grid | --gpu] [--threads N] [--dump DIR] [--cuda DIR] [--replicas N]
- *                 [--gpus N [--cross-device HOW]] DIR [NAME...]
+ *                 [--gpus N [--cross-device HOW]] [--ranks N] DIR [NAME...]
  *
  * With --replicas N the step is one that N replicas share, of which one is run and speaks for all: each has the case's
  * batch, so that all numbers are the case's. With --gpu what nothing computes on a GPU is left out.
- * With --gpus N the batch is divided among so many GPUs, which must end with the same bits. With --cuda nothing
- * is trained: kernels are left in a folder as CUDA C (ty_compile_options.cuda_dir).
+ * With --gpus N the batch is divided among so many GPUs, which must end with the same bits; with --ranks N among so
+ * many CPU programs, each on a thread of its own, which exchange by the memory of this process. With --cuda nothing is
+ * trained: kernels are left in a folder as CUDA C (ty_compile_options.cuda_dir).
  *
  * A case is a folder with recipe.yaml, model.onnx, batches, expected.json and final.npz; the README beside them says
  * what all of it means. Each case runs in a process of its own, so that a crash is one failed case. What a deviation
@@ -18,6 +19,7 @@
 #include "compiler/compiler.h"
 #include "container/input/npy.h"
 #include "container/input/zip.h"
+#include "tests/unit/exchange_threads.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -38,9 +40,9 @@
 typedef struct settings {
     bool verbose, grid;
     ty_backend backend;
-    int threads, replicas, n_gpus;
+    int threads, replicas, n_gpus, n_ranks;
     ty_cross_device cross_device;
-    const char *dump, *cuda;
+    const char *dump, *cuda, *cache;
     ty_precision precision;
     double within; /* relative, of the curve of losses in mixed precision */
 } settings;
@@ -56,7 +58,10 @@ typedef struct test_case {
     ty_tensor stack[MAX_INPUTS]; /* all batches of an input: [N, batch, ...] */
     int64_t n_batches;
     int64_t steps;
-    ty_program *program;
+    ty_program *program; /* of rank 0 */
+    ty_program *rank[EXCHANGE_MAX_REPLICAS];
+    exchange_group group;
+    exchange_member member[EXCHANGE_MAX_REPLICAS];
     settings set;
     int n_faults;
     double worst[5]; /* largest share of the tolerance, by kind */
@@ -169,15 +174,22 @@ static const char *const *plain_list(test_case *c, const ty_doc *list, int *n)
 /* ---- recipe to spec -------------------------------------------------------------------------------------------------
  */
 
-/* The part of a batch that one GPU gets. */
+/* Among how many GPUs or ranks a batch is divided. */
+static int n_parts(const test_case *c)
+{
+    return c->set.n_gpus > 1 ? c->set.n_gpus : c->set.n_ranks > 1 ? c->set.n_ranks : 1;
+}
+
+/* The part of a batch that one of them gets. */
 static void divide(test_case *c, ty_type *batch)
 {
-    if (batch->dim[0] % c->set.n_gpus) {
-        printf("skip: %s: %" PRId64 " rows for %d GPUs\n", c->folder, batch->dim[0], c->set.n_gpus);
+    int n = n_parts(c);
+    if (batch->dim[0] % n) {
+        printf("skip: %s: %" PRId64 " rows for %d replicas\n", c->folder, batch->dim[0], n);
         fflush(stdout);
         exit(SKIPPED);
     }
-    batch->dim[0] /= c->set.n_gpus;
+    batch->dim[0] /= n;
 }
 
 static void add_input(test_case *c, const char *name, const char *file)
@@ -192,7 +204,7 @@ static void add_input(test_case *c, const char *name, const char *file)
     const ty_type *all = &c->stack[k].type;
     c->binding[k] = (ty_binding){name, ty_type_make((ty_dtype)all->dtype, all->rank - 1, all->dim + 1)};
     c->n_batches = all->dim[0];
-    if (c->set.n_gpus > 1 && all->rank > 1)
+    if (n_parts(c) > 1 && all->rank > 1)
         divide(c, &c->binding[k].type);
 }
 
@@ -291,7 +303,7 @@ static void read_spec(test_case *c)
     c->spec = (ty_train_spec){.inputs = c->binding,
                               .precision = c->set.precision,
                               .replicas = c->set.replicas,
-                              .batch_norm_across = c->set.n_gpus > 1,
+                              .batch_norm_across = n_parts(c) > 1,
                               .bucket_bytes = 4096,
                               .no_outputs = c->set.replicas > 1,
                               .loss = c->term,
@@ -377,12 +389,31 @@ static size_t all_bytes(const test_case *c, int input)
     return stack->dim[0] ? ty_type_bytes(stack) / (size_t)stack->dim[0] : 0;
 }
 
+/* The rows of a batch, those of rank 0 first. */
+static void run_ranks(test_case *c, ty_run tape, const void *const *inputs)
+{
+    const void *part[EXCHANGE_MAX_REPLICAS][MAX_INPUTS];
+    exchange_run runs[EXCHANGE_MAX_REPLICAS] = {0};
+    for (int r = 0; r < c->set.n_ranks; r++) {
+        for (int i = 0; i < c->spec.n_inputs; i++)
+            part[r][i] = (const char *)inputs[i] + (size_t)r * ty_type_bytes(&c->binding[i].type);
+        runs[r] = (exchange_run){.program = c->rank[r], .run = tape, .inputs = part[r]};
+    }
+    const exchange_run *bad = exchange_run_all(runs, c->set.n_ranks);
+    if (bad)
+        die("run", &bad->err);
+}
+
 static void run(test_case *c, ty_run tape, int64_t batch)
 {
     const void *inputs[MAX_INPUTS];
     ty_error err;
     for (int i = 0; i < c->spec.n_inputs; i++)
         inputs[i] = (const char *)c->stack[i].data + (size_t)batch * all_bytes(c, i);
+    if (c->set.n_ranks > 1) {
+        run_ranks(c, tape, inputs);
+        return;
+    }
     if (ty_program_run(c->program, tape, inputs, &err) < 0) {
         ty_program_free(c->program);
         die("run", &err);
@@ -542,6 +573,23 @@ static void compare_weights(test_case *c)
 /* ---- a case ---------------------------------------------------------------------------------------------------------
  */
 
+static void compile_ranks(test_case *c, const ty_compile_options *given)
+{
+    ty_error err;
+    exchange_group_init(&c->group, c->set.n_ranks);
+    for (int r = 0; r < c->set.n_ranks; r++) {
+        c->member[r] = (exchange_member){&c->group, r};
+        ty_exchange x = exchange_of(&c->member[r]);
+        ty_compile_options opt = *given;
+        opt.exchange = &x;
+        opt.replicas_alike = false;
+        if (ty_compile_train(c->model, &c->spec, &opt, &c->rank[r], &err) < 0)
+            die("compile", &err);
+    }
+    c->program = c->rank[0];
+    exchange_group_start(&c->group, c->program);
+}
+
 static void compile(test_case *c)
 {
     static const int numbers[] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -555,8 +603,11 @@ static void compile(test_case *c)
                               .gpus = c->set.n_gpus ? numbers : NULL,
                               .n_gpus = c->set.n_gpus,
                               .cross_device = c->set.cross_device,
+                              .cache_dir = c->set.cache,
                               .plan_only = c->set.cuda};
-    if (ty_compile_train(c->model, &c->spec, &opt, &c->program, &err) < 0) {
+    if (c->set.n_ranks > 1) {
+        compile_ranks(c, &opt);
+    } else if (ty_compile_train(c->model, &c->spec, &opt, &c->program, &err) < 0) {
         if (c->set.backend != TY_BACKEND_CUDA || err.code != TY_E_UNSUPPORTED)
             die("compile", &err);
         printf("skip: %s: %s\n", c->folder, err.message);
@@ -575,6 +626,16 @@ static double seconds_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* All ranks hold the same bits. */
+static void compare_ranks(test_case *c)
+{
+    for (int r = 1; r < c->set.n_ranks; r++) {
+        const char *state = exchange_differing_state(c->program, c->rank[r]);
+        if (state)
+            complain(c, "rank %d: state \"%s\" has other bits than that of rank 0", r, state);
+    }
+}
+
 /* Trains, and compares all that is recorded. */
 static void follow(test_case *c)
 {
@@ -583,6 +644,7 @@ static void follow(test_case *c)
     evaluate(c, (c->steps * c->spec.accumulate - 1) % c->n_batches, "eval_loss_after");
     if (c->set.precision == TY_PRECISION_FLOAT32)
         compare_weights(c);
+    compare_ranks(c);
     ty_error err;
     if (ty_program_check_replicas(c->program, &err) < 0)
         die("replicas", &err);
@@ -616,6 +678,10 @@ static int run_case(const char *folder, const char *name, const settings *set)
         printf("  %d deviations in all\n", c->n_faults);
     int failed = c->n_faults != 0;
     ty_program_free(c->program);
+    for (int r = 1; r < c->set.n_ranks; r++)
+        ty_program_free(c->rank[r]);
+    if (c->set.n_ranks > 1)
+        exchange_group_fini(&c->group);
     ty_model_free(c->model);
     for (int i = 0; i < c->spec.n_inputs; i++)
         free(c->stack[i].data);
@@ -665,8 +731,8 @@ static bool wanted(const char *name, char *const *names, int n)
 static int usage(void)
 {
     fprintf(stderr, "usage: train_cases [-v] [--interpreter | --grid | --gpu] [--threads N] [--dump DIR] [--cuda DIR]\n"
-                    "                   [--replicas N] [--gpus N [--cross-device HOW]] [--precision bfloat16|float16 "
-                    "WITHIN] DIR [NAME...]\n");
+                    "                   [--replicas N] [--gpus N [--cross-device HOW]] [--ranks N] [--cache DIR]\n"
+                    "                   [--precision bfloat16|float16 WITHIN] DIR [NAME...]\n");
     return 64;
 }
 
@@ -729,6 +795,10 @@ int main(int argc, char **argv)
             set.replicas = atoi(argv[++i]);
         else if (strcmp(argv[i], "--gpus") == 0 && i + 1 < argc)
             set.n_gpus = set.replicas = atoi(argv[++i]), set.backend = TY_BACKEND_CUDA;
+        else if (strcmp(argv[i], "--ranks") == 0 && i + 1 < argc)
+            set.n_ranks = set.replicas = atoi(argv[++i]), set.threads = 1;
+        else if (strcmp(argv[i], "--cache") == 0 && i + 1 < argc)
+            set.cache = argv[++i];
         else if (strcmp(argv[i], "--cross-device") == 0 && i + 1 < argc)
             set.cross_device = cross_device_of(argv[++i]);
         else if (strcmp(argv[i], "--precision") == 0 && i + 2 < argc) {
@@ -741,7 +811,7 @@ int main(int argc, char **argv)
         else
             return usage();
     }
-    if (i >= argc)
+    if (i >= argc || set.n_ranks > EXCHANGE_MAX_REPLICAS)
         return usage();
     return run_all(argv[i], argv + i + 1, argc - i - 1, &set);
 }

@@ -137,7 +137,7 @@ static void refusals(void **state)
     ty_program *program;
     ty_error err = {0};
     assert_int_equal(ty_compile_train(m, &p.spec, NULL, &program, &err), -1);
-    assert_non_null(strstr(err.message, "replicas: 2 on the CPU"));
+    assert_non_null(strstr(err.message, "replicas: 2 on the CPU, and nothing"));
     ty_model_free(m);
 }
 

@@ -7,32 +7,15 @@
 #include "compiler/kernel/texts.h"
 #include "compiler/ops/op.h"
 #include "compiler/phases.h"
-#include "compiler/target/cpu/library.h"
 #include "compiler/target/cpu/render.h"
+#include "compiler/target/cpu/step.h"
 #include "compiler/target/cuda/render.h"
+#include "compiler/target/pending.h"
 
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef void cpu_kernel_fn(char *const *b, long lo, long hi);
-
-/* One call of a tape. */
-typedef struct cpu_step {
-    enum { CPU_KERNEL, CPU_LIBRARY, CPU_COPY } kind;
-    cpu_kernel_fn *fn;
-    ty_library_call call;
-    char **ptr; /* KERNEL: buffers; LIBRARY: operands, then results; COPY: to, from */
-    int n_ptr, n_in;
-    int64_t n_units; /* KERNEL */
-    bool dealt;      /* KERNEL: units go round the threads in small parts, since those at the end do nothing */
-    int threads;
-    size_t bytes;  /* COPY */
-    uint64_t hash; /* KERNEL: of its text */
-    uint32_t node; /* LIBRARY */
-    ty_call_info info;
-} cpu_step;
 
 /* A pointer that depends on the inputs of the run. */
 typedef struct cpu_patch {
@@ -42,10 +25,12 @@ typedef struct cpu_patch {
 } cpu_patch;
 
 typedef struct cpu_tape {
-    cpu_step *step;
+    ty_cpu_step *step;
     int n_steps;
     cpu_patch *patch;
     int n_patches, cap_patches;
+    ty_pending pending; /* while it is made */
+    int *begins;        /* the step that begins each exchange */
 } cpu_tape;
 
 /* What kernels are printed in. */
@@ -73,6 +58,7 @@ struct ty_cpu {
     char kernels[TY_SHA256_HEX_BYTES];
     ty_cpu_report report;
     int64_t cc_start_ns;
+    int n_exchanges; /* of all tapes so far */
 };
 
 /* Below this many scalar instructions a kernel runs on the calling thread: waking the others costs about as much. */
@@ -80,9 +66,8 @@ struct ty_cpu {
 
 /* ---- pointers ---- */
 
-static char *cpu_address(const ty_cpu *cpu, const ty_plan *plan, ty_val v, const void *const *inputs)
+static char *cpu_at(const ty_cpu *cpu, const ty_plan *plan, ty_place at, const void *const *inputs)
 {
-    ty_place at = ty_plan_place(plan, v);
     switch (at.kind) {
     case TY_PLACE_SLAB:
         return cpu->slab + at.offset;
@@ -95,6 +80,11 @@ static char *cpu_address(const ty_cpu *cpu, const ty_plan *plan, ty_val v, const
     default:
         return NULL;
     }
+}
+
+static char *cpu_address(const ty_cpu *cpu, const ty_plan *plan, ty_val v, const void *const *inputs)
+{
+    return cpu_at(cpu, plan, ty_plan_place(plan, v), inputs);
 }
 
 /* *at <- address of v, `offset` bytes on. */
@@ -131,12 +121,12 @@ static uint64_t cpu_render(ty_cpu *cpu, const ty_plan *plan, const ty_kernel *k,
     return ty_ktexts_add(&cpu->texts, scratch->data, scratch->len);
 }
 
-static void cpu_add_kernel(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u, cpu_step *step,
+static void cpu_add_kernel(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u, ty_cpu_step *step,
                            ty_buf *scratch)
 {
     const ty_kernel *k = u->kernel;
     int64_t *base = TY_NEW_ARRAY(&cpu->arena, int64_t, k->n_buffers);
-    step->kind = CPU_KERNEL;
+    step->kind = TY_CPU_KERNEL;
     step->hash = cpu_render(cpu, plan, k, base, scratch);
     step->n_ptr = k->n_buffers;
     step->ptr = TY_NEW_ARRAY(&cpu->arena, char *, k->n_buffers);
@@ -183,11 +173,11 @@ static void cpu_align_constant(ty_cpu *cpu, const ty_plan *plan, ty_op op, ty_va
         *at = ty_arena_copy(&cpu->arena, *at, ty_type_bytes(ty_graph_type(plan->f->g, v)));
 }
 
-static void cpu_add_library(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u, cpu_step *step)
+static void cpu_add_library(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u, ty_cpu_step *step)
 {
     const ty_graph *g = plan->f->g;
     const ty_node *n = ty_graph_node(g, u->node);
-    step->kind = CPU_LIBRARY;
+    step->kind = TY_CPU_LIBRARY;
     step->node = u->node;
     step->n_in = (int)n->n_in;
     step->n_ptr = step->n_in + n->n_res;
@@ -209,7 +199,7 @@ static void cpu_add_library(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, co
     }
 }
 
-static int cpu_prepare_step(ty_cpu *cpu, const ty_graph *g, cpu_step *step, ty_error *err)
+static int cpu_prepare_step(ty_cpu *cpu, const ty_graph *g, ty_cpu_step *step, ty_error *err)
 {
     if (cpu_prepare(cpu, g, step->node, &step->call, err) < 0)
         return -1;
@@ -218,23 +208,64 @@ static int cpu_prepare_step(ty_cpu *cpu, const ty_graph *g, cpu_step *step, ty_e
 }
 
 /* Results without a reader have no place in the plan; most calls still write them. */
-static void cpu_unread_results(ty_cpu *cpu, cpu_step *step, const ty_plan *plan, const ty_unit *u)
+static void cpu_unread_results(ty_cpu *cpu, ty_cpu_step *step, const ty_plan *plan, const ty_unit *u)
 {
-    for (int i = step->n_in; step->kind == CPU_LIBRARY && !step->call.skips_unread && i < step->n_ptr; i++)
+    for (int i = step->n_in; step->kind == TY_CPU_LIBRARY && !step->call.skips_unread && i < step->n_ptr; i++)
         if (!step->ptr[i])
             step->ptr[i] = ty_arena_alloc(
                 &cpu->arena,
                 ty_type_bytes(ty_graph_type(plan->f->g, ty_val_make(u->node, (uint32_t)(i - step->n_in)))));
 }
 
+/* ---- exchanges ---- */
+
+/* Waits for those that were begun, up to this one; -1: for none. Their time is that of the exchange's unit. */
+static void cpu_add_waits(cpu_tape *tape, int last)
+{
+    for (int i = tape->pending.n_over; i <= last; i++) {
+        const ty_cpu_step *begin = &tape->step[tape->begins[i]];
+        ty_cpu_step *step = &tape->step[tape->n_steps++];
+        *step = (ty_cpu_step){.kind = TY_CPU_WAIT, .exchange = begin->exchange, .info = begin->info};
+        step->info.how = "wait";
+        step->info.read_bytes = step->info.written_bytes = 0;
+    }
+    if (last >= 0)
+        ty_pending_over(&tape->pending, last);
+}
+
+/* They are carried out in order, so none needs to wait for another. */
+static void cpu_add_begin(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, uint32_t node, int unit)
+{
+    const ty_graph *g = plan->f->g;
+    ty_exchanged what = ty_pending_of_node(plan, node);
+    tape->begins[ty_pending_add(&tape->pending, what)] = tape->n_steps;
+    ty_cpu_step *step = &tape->step[tape->n_steps++];
+    step->kind = TY_CPU_BEGIN;
+    step->exchange = cpu->n_exchanges++;
+    step->n_ptr = 2;
+    step->ptr = TY_NEW_ARRAY(&cpu->arena, char *, 2);
+    cpu_point(cpu, tape, plan, &step->ptr[0], ty_graph_in(g, node, 0), 0);
+    cpu_point(cpu, tape, plan, &step->ptr[1], ty_val_make(node, 0), 0);
+    step->info = (ty_call_info){.kind = TY_CALL_LIBRARY,
+                                .name = ty_op_row_of(ty_graph_op(g, node))->text,
+                                .how = "begin",
+                                .origin = ty_graph_origin_of(g, node),
+                                .threads = 1,
+                                .read_bytes = (size_t)what.from_bytes,
+                                .written_bytes = (size_t)what.to_bytes,
+                                .unit = unit};
+}
+
 /* ---- copies ---- */
 
-static void cpu_add_copy(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, char *to, ty_val from, cpu_step *step)
+static void cpu_add_copy(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, ty_place to, ty_val from)
 {
-    step->kind = CPU_COPY;
+    cpu_add_waits(tape, ty_pending_before_copy(&tape->pending, plan, to, from));
+    ty_cpu_step *step = &tape->step[tape->n_steps++];
+    step->kind = TY_CPU_COPY;
     step->ptr = TY_NEW_ARRAY(&cpu->arena, char *, 2);
     step->n_ptr = 2;
-    step->ptr[0] = to;
+    step->ptr[0] = cpu_at(cpu, plan, to, NULL);
     step->bytes = ty_type_bytes(ty_graph_type(plan->f->g, from));
     cpu_point(cpu, tape, plan, &step->ptr[1], from, 0);
     step->info = (ty_call_info){.kind = TY_CALL_COPY,
@@ -246,17 +277,16 @@ static void cpu_add_copy(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, char 
                                 .written_bytes = step->bytes};
 }
 
-static int cpu_add_assembly(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u)
+static void cpu_add_assembly(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u)
 {
     const ty_graph *g = plan->f->g;
-    char *to = cpu_address(cpu, plan, ty_val_make(u->node, 0), NULL);
+    ty_place to = ty_plan_place(plan, ty_val_make(u->node, 0));
     for (uint32_t i = 0; i < ty_graph_node(g, u->node)->n_in; i++) {
         ty_val in = ty_graph_in(g, u->node, (int)i);
         if (!ty_plan_part_in_place(plan, u->node, (int)i))
-            cpu_add_copy(cpu, tape, plan, to, in, &tape->step[tape->n_steps++]);
-        to += ty_type_bytes(ty_graph_type(g, in));
+            cpu_add_copy(cpu, tape, plan, to, in);
+        to.offset += (int64_t)ty_type_bytes(ty_graph_type(g, in));
     }
-    return 0;
 }
 
 /* ---- tapes ---- */
@@ -268,7 +298,7 @@ static int cpu_max_steps(const ty_plan *plan)
         const ty_unit *u = &plan->f->unit[plan->order[at]];
         n += u->kind == TY_UNIT_ASSEMBLY ? (int)ty_graph_node(plan->f->g, u->node)->n_in : u->n_roots;
     }
-    return n;
+    return n + plan->n_order; /* waits: no more than exchanges */
 }
 
 /* A table of which a kernel writes rows, where it must not be written over the old one. */
@@ -277,43 +307,65 @@ static void cpu_add_tables(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, con
     for (int i = 0; i < u->n_roots; i++) {
         ty_val old = ty_fuse_rows_of(plan->f->g, u->root[i]);
         if (old != TY_NONE && !ty_plan_rows_in_place(plan, u->root[i]))
-            cpu_add_copy(cpu, tape, plan, cpu_address(cpu, plan, u->root[i], NULL), old, &tape->step[tape->n_steps++]);
+            cpu_add_copy(cpu, tape, plan, ty_plan_place(plan, u->root[i]), old);
     }
 }
 
-static int cpu_add_unit(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u, ty_buf *scratch)
+static bool cpu_is_exchange(const ty_cpu *cpu, const ty_plan *plan, const ty_unit *u)
 {
-    if (u->kind == TY_UNIT_ASSEMBLY)
-        return cpu_add_assembly(cpu, tape, plan, u);
+    return cpu->opt.exchange && u->kind == TY_UNIT_LIBRARY && ty_pending_is_exchange(plan->f->g, u->node);
+}
+
+static void cpu_add_unit(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u, ty_buf *scratch)
+{
+    if (u->kind == TY_UNIT_ASSEMBLY) {
+        cpu_add_assembly(cpu, tape, plan, u);
+        return;
+    }
     cpu_add_tables(cpu, tape, plan, u);
-    cpu_step *step = &tape->step[tape->n_steps++];
+    cpu_add_waits(tape, ty_pending_before_unit(&tape->pending, plan, u));
+    ty_cpu_step *step = &tape->step[tape->n_steps++];
     if (u->kind == TY_UNIT_KERNEL)
         cpu_add_kernel(cpu, tape, plan, u, step, scratch);
     else
         cpu_add_library(cpu, tape, plan, u, step);
     cpu_unread_results(cpu, step, plan, u);
-    return 0;
+}
+
+/* Calls belong to the unit at hand, but for those of exchanges, which know theirs. */
+static void cpu_add_position(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, int at, ty_buf *scratch)
+{
+    const ty_unit *u = &plan->f->unit[plan->order[at]];
+    int i = tape->n_steps;
+    if (cpu_is_exchange(cpu, plan, u))
+        cpu_add_begin(cpu, tape, plan, u->node, at);
+    else
+        cpu_add_unit(cpu, tape, plan, u, scratch);
+    for (; i < tape->n_steps; i++)
+        if (tape->step[i].kind != TY_CPU_WAIT)
+            tape->step[i].info.unit = at;
+}
+
+static void cpu_add_copies(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan)
+{
+    for (int i = 0; i < plan->n_copies; i++) {
+        cpu_add_copy(cpu, tape, plan, (ty_place){TY_PLACE_STATE, plan->copy[i].state, 0}, plan->copy[i].value);
+        tape->step[tape->n_steps - 1].info.unit = plan->n_order + i;
+    }
 }
 
 static int cpu_add_tape(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, ty_error *err)
 {
     ty_buf scratch;
     ty_buf_init(&scratch, 16u << 20);
-    tape->step = TY_NEW_ARRAY(&cpu->arena, cpu_step, cpu_max_steps(plan) + 1);
-    int rc = 0;
-    for (int at = 0; at < plan->n_order && rc == 0; at++) {
-        int i = tape->n_steps;
-        rc = cpu_add_unit(cpu, tape, plan, &plan->f->unit[plan->order[at]], &scratch);
-        for (; i < tape->n_steps; i++)
-            tape->step[i].info.unit = at;
-    }
-    for (int i = 0; i < plan->n_copies && rc == 0; i++) {
-        cpu_step *step = &tape->step[tape->n_steps++];
-        cpu_add_copy(cpu, tape, plan, cpu->opt.state[plan->copy[i].state], plan->copy[i].value, step);
-        step->info.unit = plan->n_order + i;
-    }
-    if (rc == 0 && scratch.failed)
-        rc = ty_error_set(err, TY_E_LIMIT, "a generated kernel is larger than 16 MiB of text");
+    tape->step = TY_NEW_ARRAY(&cpu->arena, ty_cpu_step, cpu_max_steps(plan) + 1);
+    tape->pending.list = TY_NEW_ARRAY(&cpu->arena, ty_exchanged, plan->n_order + 1);
+    tape->begins = TY_NEW_ARRAY(&cpu->arena, int, plan->n_order + 1);
+    for (int at = 0; at < plan->n_order; at++)
+        cpu_add_position(cpu, tape, plan, at, &scratch);
+    cpu_add_copies(cpu, tape, plan);
+    cpu_add_waits(tape, tape->pending.n - 1);
+    int rc = scratch.failed ? ty_error_set(err, TY_E_LIMIT, "a generated kernel is larger than 16 MiB of text") : 0;
     ty_buf_fini(&scratch);
     return rc;
 }
@@ -372,8 +424,8 @@ static int cpu_bind(ty_cpu *cpu, ty_error *err)
     char name[TY_KTEXTS_NAME_BYTES];
     for (int t = 0; t < cpu->n_plans; t++)
         for (int i = 0; i < cpu->tape[t].n_steps; i++) {
-            cpu_step *step = &cpu->tape[t].step[i];
-            if (step->kind != CPU_KERNEL)
+            ty_cpu_step *step = &cpu->tape[t].step[i];
+            if (step->kind != TY_CPU_KERNEL)
                 continue;
             snprintf(name, sizeof name, TY_KTEXTS_NAME, (unsigned long)step->hash);
             void *found = ty_objects_symbol(&cpu->objects, name);
@@ -452,7 +504,7 @@ int ty_cpu_finish(ty_cpu *cpu, ty_error *err)
     ty_phases_start(cpu->opt.phases);
     for (int t = 0; t < cpu->n_plans; t++)
         for (int i = 0; i < cpu->tape[t].n_steps; i++)
-            if (cpu->tape[t].step[i].kind == CPU_LIBRARY &&
+            if (cpu->tape[t].step[i].kind == TY_CPU_LIBRARY &&
                 cpu_prepare_step(cpu, cpu->plan[t]->f->g, &cpu->tape[t].step[i], err) < 0)
                 return -1;
     if (cpu_memory(cpu->report.scratch_bytes, &cpu->scratch, err) < 0)
@@ -515,7 +567,7 @@ void ty_cpu_free(ty_cpu *cpu)
         return;
     for (int t = 0; t < cpu->n_plans; t++)
         for (int i = 0; i < cpu->tape[t].n_steps; i++)
-            if (cpu->tape[t].step[i].kind == CPU_LIBRARY)
+            if (cpu->tape[t].step[i].kind == TY_CPU_LIBRARY)
                 ty_library_release(&cpu->tape[t].step[i].call);
     ty_objects_abandon(cpu->job);
     ty_objects_close(&cpu->objects);
@@ -532,48 +584,6 @@ const ty_cpu_report *ty_cpu_report_of(const ty_cpu *cpu)
 
 /* ---- running ---- */
 
-/* Units that do something come first and nobody knows how many they are. */
-static void cpu_run_dealt(const cpu_step *step)
-{
-    int64_t n = step->n_units, part = 64;
-#pragma omp parallel for schedule(static, 1) num_threads(step->threads)
-    for (int64_t lo = 0; lo < n; lo += part)
-        step->fn(step->ptr, lo, lo + part < n ? lo + part : n);
-}
-
-/* Equal parts, cut at multiples of 64 units where there are many, so that vector loops start at whole cache lines. */
-static void cpu_run_kernel(const cpu_step *step)
-{
-    if (step->threads == 1) {
-        step->fn(step->ptr, 0, step->n_units);
-        return;
-    }
-    int64_t n = step->n_units, grain = n >= 128 * step->threads ? 64 : 1;
-    if (step->dealt) {
-        cpu_run_dealt(step);
-        return;
-    }
-#pragma omp parallel num_threads(step->threads)
-    {
-        int64_t threads = omp_get_num_threads(); /* the system may give fewer than asked for */
-        int64_t part = ((n + threads - 1) / threads + grain - 1) / grain * grain;
-        int64_t lo = omp_get_thread_num() * part, hi = lo + part < n ? lo + part : n;
-        if (lo < hi)
-            step->fn(step->ptr, lo, hi);
-    }
-}
-
-static void cpu_run_step(const cpu_step *step, char *scratch)
-{
-    if (step->kind == CPU_KERNEL)
-        cpu_run_kernel(step);
-    else if (step->kind == CPU_LIBRARY)
-        step->call.run(step->call.prepared, (const void *const *)step->ptr, (void *const *)(step->ptr + step->n_in),
-                       scratch);
-    else
-        memmove(step->ptr[0], step->ptr[1], step->bytes);
-}
-
 void ty_cpu_point_inputs(ty_cpu *cpu, int plan, const void *const *inputs)
 {
     const cpu_tape *tape = &cpu->tape[plan];
@@ -581,24 +591,31 @@ void ty_cpu_point_inputs(ty_cpu *cpu, int plan, const void *const *inputs)
         *tape->patch[i].at = (char *)(uintptr_t)inputs[tape->patch[i].input] + tape->patch[i].offset;
 }
 
-void ty_cpu_run_call(ty_cpu *cpu, int plan, int call)
+int ty_cpu_run_call(ty_cpu *cpu, int plan, int call, ty_error *err)
 {
-    cpu_run_step(&cpu->tape[plan].step[call], cpu->scratch);
+    const ty_exchange *x = cpu->opt.exchange;
+    const ty_cpu_step *step = &cpu->tape[plan].step[call];
+    if (step->kind == TY_CPU_WAIT) /* it was waited for where it began */
+        return 0;
+    int rc = ty_cpu_step_run(step, cpu->scratch, x, err);
+    return rc == 0 && step->kind == TY_CPU_BEGIN ? x->wait(x->ctx, step->exchange, err) : rc;
 }
 
-void ty_cpu_run(ty_cpu *cpu, int plan, const void *const *inputs, int64_t *call_ns)
+int ty_cpu_run(ty_cpu *cpu, int plan, const void *const *inputs, int64_t *call_ns, ty_error *err)
 {
     const cpu_tape *tape = &cpu->tape[plan];
     ty_cpu_point_inputs(cpu, plan, inputs);
     int64_t before = call_ns ? ty_clock_ns() : 0;
     for (int i = 0; i < tape->n_steps; i++) {
-        cpu_run_step(&tape->step[i], cpu->scratch);
+        if (ty_cpu_step_run(&tape->step[i], cpu->scratch, cpu->opt.exchange, err) < 0)
+            return -1;
         if (call_ns) {
             int64_t now = ty_clock_ns();
             call_ns[i] = now - before;
             before = now;
         }
     }
+    return 0;
 }
 
 int ty_cpu_n_calls(const ty_cpu *cpu, int plan)

@@ -6,13 +6,16 @@
  *     ty_cpu_begin(plans, n, &options, &cpu, err)    kernels become text, the C compiler starts
  *     ty_cpu_finish(cpu, err)                        library calls are prepared, the C compiler is waited for
  *
+ * Exchanges with other replicas (compiler/exchange.h) begin where their operands are there and are waited for in front
+ * of the first call that touches their memory (compiler/target/pending.h); they are numbered through all plans.
+ *
  * All tapes of a program share the slab, the scratch memory and the state arenas. A run walks the tape: kernels are cut
  * into equal parts over the threads (results do not depend on how many), library calls use the same OpenMP threads.
  */
 #ifndef TY_TARGET_CPU_CPU_H
 #define TY_TARGET_CPU_CPU_H
 
-#include "compiler/compiler.h"
+#include "compiler/exchange.h"
 #include "compiler/passes/plan.h"
 #include "compiler/target/cpu/objects.h"
 
@@ -22,8 +25,9 @@ typedef struct ty_cpu_options {
     int threads; /* >= 1 */
     bool strict;
     bool grid; /* kernels in the CUDA dialect, on fibers of one thread (compiler/target/cuda/render.h): for tests */
-    ty_objects_options objects; /* kernels is filled in here */
-    void *const *state;         /* memory of each state of the graph, 64-byte aligned, kept by the caller */
+    ty_objects_options objects;  /* kernels is filled in here */
+    void *const *state;          /* memory of each state of the graph, 64-byte aligned, kept by the caller */
+    const ty_exchange *exchange; /* by which replicas exchange; NULL: one replica speaks for all (ops/across.c) */
     ty_compile_phases *phases;
 } ty_cpu_options;
 
@@ -48,14 +52,15 @@ int ty_cpu_measure(const ty_plan *const *plans, int n_plans, const ty_cpu_option
                    ty_error *err);
 const ty_cpu_report *ty_cpu_report_of(const ty_cpu *cpu);
 /* Runs plan i. inputs[k]: bytes of graph input k (NULL where the tape does not read it). call_ns: NULL, or to how many
- * nanoseconds each call of the tape took, ty_cpu_n_calls(cpu, i) numbers.
+ * nanoseconds each call of the tape took, ty_cpu_n_calls(cpu, i) numbers. Fails where an exchange does.
  *
  * No signal handler may run on the calling thread, nor on those it starts (they inherit its mask): oneDNN's sgemm keeps
  * its stack pointer in a workspace on the heap. Block signals before the first run, as entrypoint/stop.h does. */
-void ty_cpu_run(ty_cpu *cpu, int plan, const void *const *inputs, int64_t *call_ns);
-/* The same call by call, for who looks at values in between: first the inputs, then every call in order. */
+int ty_cpu_run(ty_cpu *cpu, int plan, const void *const *inputs, int64_t *call_ns, ty_error *err);
+/* The same call by call, for who looks at values in between: first the inputs, then every call in order. An exchange is
+ * over when its call returns. */
 void ty_cpu_point_inputs(ty_cpu *cpu, int plan, const void *const *inputs);
-void ty_cpu_run_call(ty_cpu *cpu, int plan, int call);
+int ty_cpu_run_call(ty_cpu *cpu, int plan, int call, ty_error *err);
 int ty_cpu_n_calls(const ty_cpu *cpu, int plan);
 void ty_cpu_call(const ty_cpu *cpu, int plan, int call, ty_call_info *out);
 /* Where a value of a plan lies after a run with these inputs. */

@@ -5,7 +5,7 @@
 #include "compiler/ops/op.h"
 #include "compiler/target/cuda/library.h"
 #include "compiler/target/cuda/own.h"
-#include "compiler/target/cuda/pending.h"
+#include "compiler/target/pending.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -22,7 +22,7 @@ typedef struct tape_list {
     ty_val *constant;
     int n_calls, n_kernels, n_constants;
     int64_t scratch_bytes;
-    ty_cuda_pending pending;
+    ty_pending pending;
     ty_buf text; /* of one kernel */
 } tape_list;
 
@@ -53,57 +53,25 @@ static ty_cuda_call *tape_add(tape_list *t, ty_cuda_call_kind kind, int unit, co
 
 /* ---- exchanges ---- */
 
-static bool tape_is_exchange(const ty_graph *g, uint32_t node)
+static void tape_wait(tape_list *t, int exchange, int unit)
 {
-    return ty_graph_op(g, node) == TY_OP_ALL_REDUCE || ty_graph_op(g, node) == TY_OP_ALL_GATHER;
-}
-
-static void tape_add_wait(tape_list *t, int exchange, int unit)
-{
+    if (exchange < 0)
+        return;
     tape_add(t, TY_CUDA_WAIT, unit, NULL)->exchange = exchange;
-    ty_cuda_pending_over(&t->pending, exchange);
-}
-
-/* In front of a call that reads or writes v: what must be over before. */
-static void tape_touch(tape_list *t, ty_val v, ty_place at, bool written, int unit)
-{
-    int64_t bytes = (int64_t)ty_type_bytes(ty_graph_type(t->plan->f->g, v));
-    int exchange = ty_cuda_pending_meets(&t->pending, &at, bytes, written);
-    if (exchange >= 0)
-        tape_add_wait(t, exchange, unit);
-}
-
-static void tape_touch_kernel(tape_list *t, const ty_kernel *k, int unit)
-{
-    for (int i = 0; i < k->n_buffers; i++)
-        tape_touch(t, k->buffer[i].val, ty_plan_place(t->plan, k->buffer[i].val), k->buffer[i].written, unit);
-}
-
-static void tape_touch_node(tape_list *t, uint32_t node, int unit)
-{
-    const ty_graph *g = t->plan->f->g;
-    for (uint32_t i = 0; i < ty_graph_node(g, node)->n_in; i++)
-        if (ty_graph_in(g, node, (int)i) != TY_NONE && !ty_fuse_is_implied(g, node, (int)i))
-            tape_touch(t, ty_graph_in(g, node, (int)i), ty_plan_place(t->plan, ty_graph_in(g, node, (int)i)), false,
-                       unit);
-    for (uint32_t i = 0; i < ty_graph_node(g, node)->n_res; i++)
-        tape_touch(t, ty_val_make(node, i), ty_plan_place(t->plan, ty_val_make(node, i)), true, unit);
+    ty_pending_over(&t->pending, exchange);
 }
 
 /* They come one after the other on a stream that goes on where the tape is: none needs to wait for another. */
 static void tape_add_exchange(tape_list *t, uint32_t node, int unit)
 {
     const ty_graph *g = t->plan->f->g;
-    ty_val from = ty_graph_in(g, node, 0), to = ty_val_make(node, 0);
-    ty_place at[2] = {tape_place(t, from), tape_place(t, to)};
+    ty_place at[2] = {tape_place(t, ty_graph_in(g, node, 0)), tape_place(t, ty_val_make(node, 0))};
     ty_cuda_call *call = tape_add(t, TY_CUDA_EXCHANGE, unit, ty_graph_origin_of(g, node));
     call->node = node;
     call->at = ty_arena_copy(t->arena, at, sizeof at);
     call->n_at = 2;
     call->n_in = 1;
-    call->exchange = ty_cuda_pending_add(
-        &t->pending, (ty_cuda_exchanged){at[0], at[1], (int64_t)ty_type_bytes(ty_graph_type(g, from)),
-                                         (int64_t)ty_type_bytes(ty_graph_type(g, to))});
+    call->exchange = ty_pending_add(&t->pending, ty_pending_of_node(t->plan, node));
 }
 
 /* ---- kernels ---- */
@@ -206,8 +174,7 @@ static void tape_copy(tape_list *t, ty_place to, ty_place from, size_t bytes, in
 static void tape_add_copy(tape_list *t, ty_place to, ty_val from, int unit)
 {
     const ty_graph *g = t->plan->f->g;
-    tape_touch(t, from, ty_plan_place(t->plan, from), false, unit);
-    tape_touch(t, from, to, true, unit);
+    tape_wait(t, ty_pending_before_copy(&t->pending, t->plan, to, from), unit);
     tape_copy(t, to, tape_place(t, from), ty_type_bytes(ty_graph_type(g, from)), unit,
               ty_graph_origin_of(g, ty_val_node(from)));
 }
@@ -318,17 +285,16 @@ static void tape_add_unit(tape_list *t, int unit)
         tape_add_assembly(t, u->node, unit);
         return;
     }
-    if (u->kind == TY_UNIT_LIBRARY && tape_is_exchange(t->plan->f->g, u->node)) {
+    if (u->kind == TY_UNIT_LIBRARY && ty_pending_is_exchange(t->plan->f->g, u->node)) {
         tape_add_exchange(t, u->node, unit);
         return;
     }
     tape_add_tables(t, u, unit);
+    tape_wait(t, ty_pending_before_unit(&t->pending, t->plan, u), unit);
     if (u->kind == TY_UNIT_KERNEL) {
-        tape_touch_kernel(t, u->kernel, unit);
         tape_add_launch(t, u->kernel, unit);
         return;
     }
-    tape_touch_node(t, u->node, unit);
     if (!tape_add_own(t, u->node, unit))
         tape_add_library(t, u->node, unit);
 }
@@ -353,14 +319,14 @@ int ty_cuda_tape_of(const ty_plan *plan, ty_ktexts *texts, ty_arena *a, ty_cuda_
                    .call = TY_NEW_ARRAY(a, ty_cuda_call, max),
                    .kernel = TY_NEW_ARRAY(a, uint64_t, max),
                    .constant = TY_NEW_ARRAY(a, ty_val, ty_graph_n_nodes(plan->f->g)),
-                   .pending = {.list = TY_NEW_ARRAY(a, ty_cuda_exchanged, plan->n_order)}};
+                   .pending = {.list = TY_NEW_ARRAY(a, ty_exchanged, plan->n_order)}};
     ty_buf_init(&t.text, TAPE_KERNEL_BYTES);
     for (int unit = 0; unit < plan->n_order; unit++)
         tape_add_unit(&t, unit);
     for (int i = 0; i < plan->n_copies; i++)
         tape_add_copy(&t, (ty_place){TY_PLACE_STATE, plan->copy[i].state, 0}, plan->copy[i].value, plan->n_order + i);
     if (t.pending.n_over < t.pending.n)
-        tape_add_wait(&t, t.pending.n - 1, plan->n_order + plan->n_copies);
+        tape_wait(&t, t.pending.n - 1, plan->n_order + plan->n_copies);
     int rc = t.text.failed ? ty_error_set(err, TY_E_LIMIT, "a generated kernel is larger than 16 MiB of text") : 0;
     ty_buf_fini(&t.text);
     *out = (ty_cuda_tape){t.call,      t.n_calls,  t.kernel,      t.n_kernels,
