@@ -7,12 +7,13 @@
  * dist/agent/ranks_environment.c.
  *
  * One thread calls all functions, the thread that lives longest: ranks are sent SIGKILL by the kernel when it ends. All
- * hooks are called from inside ty_ranks_turn() and may call anything here but ty_ranks_free().
+ * hooks are called from inside ty_ranks_turn(), lines() also from ty_ranks_free(); they may call anything here but
+ * these two.
  *
  *     start -> turn ... turn (whenever ty_ranks_fd() is readable) -> free
  *
  * Folders: one for sessions of PMIx and Open MPI ($TMPDIR, else /tmp) and one for shared memory between the ranks of
- * this host (/dev/shm where it can be written, else the same place), both 0700 and named trainyard-XXXXXX;
+ * this host (/dev/shm where it can be written, else the same place), both 0700 and named trainyard-ranks-XXXXXX;
  * ty_ranks_free() removes them with all that was left in them. What an agent left that was killed is removed by the
  * next that starts.
  */
@@ -49,9 +50,9 @@ typedef struct ty_ranks_options {
         *envp;       /* what ranks inherit; NULL: our environment. See ty_ranks_environment() for what is added */
     const char *cwd; /* NULL: ours */
     const char *const *page; /* [own ranks] values of TRAINYARD_PAGE, or NULL */
-    const int *passed_fds; /* [own ranks] a descriptor that the rank inherits under its own number, -1 none; or NULL */
-    bool without_mpi;      /* no PMIx server: ranks that are no MPI programs, such as those of a parameter server */
-    bool quiet;            /* do not write the ranks' lines to our stdout and stderr */
+    bool without_mpi;        /* no PMIx server: ranks that are no MPI programs, such as those of a parameter server */
+    bool terminal; /* standard output of ranks is a pseudo terminal, as mpirun gives: programs write line by line */
+    bool quiet;    /* do not write the ranks' lines to our stdout and stderr */
 
     /* Hooks. ctx is handed to each. */
     void *ctx;
@@ -64,7 +65,7 @@ typedef struct ty_ranks_options {
     /* A process has ended; all that it wrote was handed on before. wait_status as waitpid() gives it. May be NULL. */
     void (*ended)(void *ctx, int rank, pid_t pid, int wait_status);
     /* A rank called MPI_Abort (or PMIx_Abort) with this status; its end follows, with an exit status that means little.
-     * May be NULL. */
+     * text: what was said in PMIx_Abort, mostly "". May be NULL. */
     void (*aborted)(void *ctx, int rank, int status, const char *text);
 } ty_ranks_options;
 
@@ -88,8 +89,8 @@ int ty_ranks_living(const ty_ranks *r);
 pid_t ty_ranks_pid(const ty_ranks *r, int rank);
 /* Writes a line that came from another host as our own ranks' are written (by a thread: never blocks). */
 void ty_ranks_show(ty_ranks *r, int fd, const char *lines, size_t n_bytes);
-/* Kills what lives, with everything in the ranks' process groups, waits for it, hands on the last lines and removes the
- * folders. NULL is fine. */
+/* Kills what lives, with everything in the ranks' process groups, waits for the ranks, hands on the last lines and
+ * removes the folders. NULL is fine. */
 void ty_ranks_free(ty_ranks *r);
 
 /* Ends what stays between generations: the PMIx server. At the end of the process; ty_ranks_start() would open it anew.
