@@ -1,23 +1,30 @@
-#!/ bin / bash
-#Programs of users on several ranks : the checks of checks.h in a program that has nothing of ours but the \
-    header and the library,
-#alone and with 2 to 4 ranks under mpirun; a rank that is told to stop, one that leaves, a second init; \
-    what `make install`
-#leaves, and that a program is built from it by pkg - config alone.
-set - u cd "$(dirname " $0 ")/../.." || exit 1 bin = ${TY_BIN : -build / bin} variant = ${TY_VARIANT : -release} lib =
-    $(realpath "$bin/../lib") work = $(mktemp - d "${TMPDIR:-/tmp}/api-XXXXXX") trap 'rm -rf "$work"' EXIT passed =
-        0 failed = 0 skipped = 0 unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE TRAINYARD_ENGINE
+#!/bin/bash
+# Programs of users on several ranks: the checks of checks.h in a program that has nothing of ours but the header and the library,
+# alone and with 2 to 4 ranks under mpirun; a rank that is told to stop, one that leaves, a second init; what `make install`
+# leaves, and that a program is built from it by pkg-config alone.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+bin=${TY_BIN:-build/bin} variant=${TY_VARIANT:-release}
+lib=$(realpath "$bin/../lib")
+work=$(mktemp -d "${TMPDIR:-/tmp}/api-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+passed=0 failed=0 skipped=0
+unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE TRAINYARD_ENGINE
 
-        check()
-{
-#WHAT COMMAND... if "${@:2}";
-    then passed = $((passed + 1)) else failed = $((failed + 1)) echo "FAILED: $1" tail - n 25 "$work/log" fi
+check() { # WHAT COMMAND...
+    if "${@:2}"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $1"
+        tail -n 25 "$work/log"
+    fi
 }
-skip(){#COUNT REASON skipped = $((skipped + $1)) echo "skip: $2"} has()
-{
-    grep - qE "$1"
-              "$work/log";
+skip() { # COUNT REASON
+    skipped=$((skipped + $1))
+    echo "skip: $2"
 }
+has() { grep -qE "$1" "$work/log"; }
 
 case $variant in
 asan) flags=-fsanitize=address ;;
@@ -41,7 +48,7 @@ grep -oE '\btrainyard_[a-z_]+\(' include/trainyard/trainyard.h | tr -d '(' | sor
 nm -D --defined-only "$lib/libtrainyard.so" | awk '{print $3}' | sort -u | diff "$work/declared" - >"$work/log"
 check "and all that the header declares" test ! -s "$work/log"
 
-#ranks N SITUATION : status and output in $work / log, with a deadline that kills.
+# ranks N SITUATION: status and output in $work/log, with a deadline that kills.
 ranks() {
     if [ "$1" = 1 ]; then
         timeout -k 1 60 "$work/parallel" "$work" "$2" >"$work/log" 2>&1
@@ -51,7 +58,7 @@ ranks() {
             >"$work/log" 2>&1
     fi
 }
-#all_checks N : each check is a test.
+# all_checks N: each check is a test.
 all_checks() {
     ranks "$1" checks
     check "$1 ranks: all checks, and a good end" test $? = 0
