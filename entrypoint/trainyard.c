@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const ty_command_row *const commands[] = {&ty_command_train,   &ty_command_check,   &ty_command_plan,
-                                                 &ty_command_profile, &ty_command_graph,   &ty_command_replay,
-                                                 &ty_command_infer,   &ty_command_compile, &ty_command_cache,
-                                                 &ty_command_doctor,  &ty_command_explain, &ty_command_version};
+static const ty_command_row *const commands[] = {
+    &ty_command_train,  &ty_command_check,   &ty_command_plan,    &ty_command_profile, &ty_command_graph,
+    &ty_command_replay, &ty_command_infer,   &ty_command_compile, &ty_command_cache,   &ty_command_doctor,
+    &ty_command_perf,   &ty_command_explain, &ty_command_version};
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
 /* ---- help ---- */
@@ -160,7 +160,8 @@ static int take_option(const ty_command_row *c, char **argv, ty_arguments_given 
 static int parse(const ty_command_row *c, int argc, char **argv, ty_arguments_given *g)
 {
     for (int i = 0; i < argc;) {
-        bool is_option = strncmp(argv[i], "--", 2) == 0 && argv[i][2];
+        bool is_option =
+            (strncmp(argv[i], "--", 2) == 0 && argv[i][2]) || find_option(c, argv[i], strlen(argv[i])) >= 0;
         if (!is_option && g->n_words == TY_MAX_WORDS - 1)
             return wrong(c, "too many arguments", NULL);
         if (!is_option)

@@ -16,14 +16,23 @@ elif [ "${TY_VARIANT:-release}" != release ]; then
     echo "skip: Open MPI is not built for the variant ${TY_VARIANT}" && skipped=1 && close
 fi
 
-# ranks N TASK OPTION...: output of all ranks, and its status. Ranks share cores with whoever tests.
+# ranks N PROGRAM OPTION...: output of all ranks, and its status. Ranks share cores with whoever tests.
+transport=self,vader,tcp
 ranks() {
     local n=$1
     shift
-    timeout -k 5 60 mpirun -np "$n" --oversubscribe --bind-to none --mca pml ob1 --mca btl self,vader,tcp \
-        --mca btl_vader_single_copy_mechanism none "$build/tools/ranks" "$@" 2>&1
+    timeout -k 5 60 mpirun -np "$n" --oversubscribe --bind-to none --mca pml ob1 --mca btl "$transport" \
+        --mca btl_tcp_if_include lo --mca btl_vader_single_copy_mechanism none "$@" 2>&1
 }
-# check NAME N TASK OPTION... -- WORD...: ends well and says the words.
+verdict() { # NAME STATUS OUTPUT
+    if [ "$2" = 0 ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        printf 'FAILED: %s: status %s\n%s\n' "$1" "$2" "$(printf '%s\n' "$3" | head -n 30)"
+    fi
+}
+# check NAME N PROGRAM OPTION... -- WORD...: ends well and says the words.
 check() {
     local name=$1 output status args=()
     shift
@@ -32,17 +41,43 @@ check() {
     output=$(ranks "${args[@]}")
     status=$?
     for word; do [[ $output == *"$word"* ]] || status="$status, and \"$word\" is missing"; done
-    if [ "$status" = 0 ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        printf 'FAILED: %s: status %s\n%s\n' "$name" "$status" "$(printf '%s\n' "$output" | head -n 30)"
-    fi
+    verdict "$name" "$status" "$output"
 }
 
-check "one rank" 1 all -- "1 ranks"
-check "two ranks, many pieces, asleep between looks" 2 all --piece 4096 -- "2 ranks, 2 on this host"
-check "two ranks in calls that block" 2 all --cores 2 --threads 1 -- "2 ranks"
-check "three ranks in rank order, many pieces" 3 all --piece 4096 --rank-order -- "3 ranks"
-check "four ranks" 4 all -- "4 ranks, 4 on this host"
+tool=$build/tools/ranks
+check "one rank" 1 "$tool" some -- "1 ranks"
+check "two ranks, many pieces, asleep between looks" 2 "$tool" all --piece 4096 -- "2 ranks, 2 on this host"
+check "two ranks in calls that block" 2 "$tool" some --cores 2 --threads 1 -- "2 ranks"
+check "three ranks in rank order, many pieces" 3 "$tool" some --piece 4096 --rank-order -- "3 ranks"
+check "four ranks, two levels" 4 "$tool" some --hierarchical --per-host 2 -- "4 ranks, 2 on this host"
+for transport in self,vader self,tcp; do
+    for piece in 4096 1000000; do
+        check "rank order over $transport in pieces of $piece" 3 "$tool" order --rank-order --piece $piece -- "3 ranks"
+    done
+done
+transport=self,vader,tcp
+
+# trainyard perf
+perf=${TY_BIN:-build/bin}/trainyard
+json=$(mktemp)
+trap 'rm -f "$json"' EXIT
+check "perf: columns and verdict" 2 "$perf" perf -b 1K -e 64K -f 8 -w 1 -n 2 -J "$json" -- algbw busbw "65536         16384      f32" "0 OK"
+python3 - "$json" <<'END'
+import json, sys
+p = json.load(open(sys.argv[1]))
+assert p["ranks"] == 2 and [r["size"] for r in p["results"]] == [1024, 8192, 65536], p
+assert all(r[w]["wrong"] == 0 and r[w]["time_us"] > 0 for r in p["results"] for w in ("out_of_place", "in_place")), p
+END
+verdict "perf: JSON" $? "$(cat "$json")"
+for collective in all_reduce reduce_scatter all_gather broadcast all_to_all; do
+    check "perf: $collective of every type" 3 "$perf" perf $collective -d all -o all -b 3000 -e 3000 -w 0 -n 1 -- "0 OK"
+done
+check "perf on a 16-bit wire" 3 "$perf" perf -z bf16 -o average -b 5000 -e 5000 -w 0 -n 1 -- "average" "0 OK"
+check "perf alone" 1 "$perf" perf -e 64 -- "1 ranks" "0 OK"
+for wrong in "all_sum" "-e 3X" "-d f12" "-o mean" "-z f32" "-f 1" "-n 0" "-b 5 -e 4"; do
+    # shellcheck disable=SC2086
+    output=$("$perf" perf $wrong 2>&1)
+    [ $? != 0 ] && [[ $output == *perf:* ]]
+    verdict "perf $wrong is refused" $? "$output"
+done
 close

@@ -13,7 +13,7 @@
 static const struct {
     const char *name;
     int (*run)(ty_comm *c);
-} tasks[] = {{"all", case_everything}};
+} tasks[] = {{"all", case_everything}, {"some", case_something}, {"order", case_rank_order}};
 
 int main(int argc, char **argv)
 {
@@ -25,6 +25,10 @@ int main(int argc, char **argv)
             o.piece_bytes = atoll(argv[++i]);
         else if (strcmp(argv[i], "--rank-order") == 0)
             o.rank_order = true;
+        else if (strcmp(argv[i], "--hierarchical") == 0)
+            o.hierarchical = true;
+        else if (strcmp(argv[i], "--per-host") == 0 && i + 1 < argc)
+            o.ranks_per_host = atoi(argv[++i]);
         else if (strcmp(argv[i], "--cores") == 0 && i + 1 < argc)
             o.cores = atoi(argv[++i]);
         else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc)

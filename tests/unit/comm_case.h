@@ -262,16 +262,61 @@ static int case_moves(ty_comm *c, ty_dtype dtype, int64_t n)
     return faults;
 }
 
-/* Every kind, type and way to reduce, of lengths around those of pieces. Returns the number of wrong results. */
-static inline int case_everything(ty_comm *c)
+/* Kinds and ways to reduce, of lengths around those of pieces, for every step-th type. The number of wrong results. */
+static inline int case_types(ty_comm *c, int step)
 {
-    static const int64_t lengths[] = {0, 1, 3, 64, 1023, 4099};
+    static const int64_t lengths[] = {4099, 3, 1023, 0, 64, 1};
     int faults = 0;
-    for (int dtype = 0; dtype < TY_N_DTYPES; dtype++)
-        for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++)
+    for (int dtype = 0; dtype < TY_N_DTYPES; dtype += step)
+        for (int k = 0; k < (step > 1 ? 2 : 6); k++)
             faults += case_sums(c, (ty_dtype)dtype, lengths[k]) + case_moves(c, (ty_dtype)dtype, lengths[k]);
     ty_collective barrier = {.kind = TY_BARRIER};
     return faults - ty_comm_run(c, &barrier, NULL);
+}
+
+static inline int case_everything(ty_comm *c)
+{
+    return case_types(c, 1);
+}
+
+static inline int case_something(ty_comm *c)
+{
+    return case_types(c, 4);
+}
+
+/* Numbers of very different size, whose sum has other bits in every order. */
+static float case_uneven(int r, int i)
+{
+    return (float)(1 + i % 13 + r) / (float)(1 + (i * 31 + r * 17) % 1009);
+}
+
+static float case_travelled(float x, ty_wire wire)
+{
+    return wire == TY_WIRE_AS_IS ? x
+           : wire == TY_WIRE_F16 ? ty_f16_to_f32(ty_f32_to_f16(x))
+                                 : ty_bf16_to_f32(ty_f32_to_bf16(x));
+}
+
+/* Sums in rank order: the bits are those of additions one after the other, whatever carries them. */
+static inline int case_rank_order(ty_comm *c)
+{
+    enum { N = 6000 };
+    int faults = 0;
+    float *x = malloc(N * sizeof *x);
+    for (int wire = 0; wire < TY_N_WIRES; wire++) {
+        for (int i = 0; i < N; i++)
+            x[i] = case_uneven(ty_comm_rank(c), i);
+        ty_collective w = {.kind = TY_ALL_REDUCE, .dtype = TY_F32, .wire = (ty_wire)wire, .in = x, .out = x, .n = N};
+        faults -= ty_comm_run(c, &w, NULL);
+        for (int i = 0; i < N; i++) {
+            float sum = case_travelled(case_uneven(0, i), (ty_wire)wire);
+            for (int r = 1; r < ty_comm_size(c); r++)
+                sum += case_travelled(case_uneven(r, i), (ty_wire)wire);
+            faults += x[i] != case_travelled(sum, (ty_wire)wire);
+        }
+    }
+    free(x);
+    return faults;
 }
 
 #endif

@@ -1,0 +1,43 @@
+/* perf.h - how fast collectives are, and whether they are right: sizes, times, bandwidths, as nccl-tests measure them.
+ *
+ *     algbw   bytes / time
+ *     busbw   algbw x what a link carries of each byte: 2 (n-1) / n for all_reduce, (n-1) / n for reduce_scatter,
+ *             all_gather and all_to_all, 1 for broadcast. It compares with the speed of the hardware for any number of
+ *             ranks (NVIDIA/nccl-tests, doc/PERFORMANCE.md).
+ */
+#ifndef TY_DIST_COMM_PERF_H
+#define TY_DIST_COMM_PERF_H
+
+#include "dist/comm/comm.h"
+
+typedef struct ty_perf_options {
+    ty_collective_kind kind;      /* not barrier */
+    int64_t min_bytes, max_bytes; /* of a rank's whole tensor: the longer one of in and out */
+    int64_t step_bytes;           /* added from size to size; 0: multiplied by factor */
+    int factor;                   /* 2 or more */
+    ty_dtype dtype;
+    ty_reduce reduce;
+    ty_wire wire;
+    int warmups, iterations;
+    bool check; /* the results of one more run */
+} ty_perf_options;
+
+/* The bandwidths are in 10^9 bytes a second; the time is of one call, a mean over iterations and ranks. */
+typedef struct ty_perf_way {
+    double us, algbw, busbw;
+    int64_t wrong; /* elements, of all ranks; -1: not checked */
+} ty_perf_way;
+
+typedef struct ty_perf_row {
+    int64_t n_bytes, count; /* count: elements that a call was given, as `n` of ty_collective */
+    ty_dtype dtype;
+    ty_reduce reduce;
+    int root; /* -1: there is none */
+    ty_perf_way out_of_place, in_place;
+} ty_perf_row;
+
+/* All ranks run it with equal options; `tell` is called on all of them, size by size. */
+int ty_perf_run(ty_comm *comm, const ty_perf_options *options, void (*tell)(void *ctx, const ty_perf_row *row),
+                void *ctx, ty_error *err);
+
+#endif
