@@ -227,7 +227,7 @@ $(B)/bundle/%: $(B)/obj/entrypoint/%.o $(LIB)
 	$(Q)$(CC) $(LDFLAGS) $(BUNDLE_LDFLAGS) -o $@ $^ $(LIBS)
 
 bundle: deps
-	$(Q)$(MAKE) $(B)/bundle/train $(B)/bundle/trainyard $(B)/bundle/cc
+	$(Q)$(MAKE) $(B)/bundle/train $(B)/bundle/trainyard $(B)/bundle/cc plugins
 	$(Q)docker/bundle/make $(B)/bundle build/bundle $(COMMIT)
 
 # The image with NVIDIA's libraries, built and tried: downloads 1.1 GB, so `make test` leaves it out.

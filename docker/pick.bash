@@ -49,6 +49,18 @@ add_headers() {
         tr -s ' \\' '\n' | grep '^/usr/include/' >>"$work/files"
 }
 
+# add_of_mpi: what ranks need that Open MPI, PMIx and UCX open by themselves, and our plug-ins, which lead to the libraries.
+# Of Open MPI's components all that TCP and shared memory, direct start and mpirun can come to: no networks whose libraries are
+# tens of megabytes (openib, ofi, psm, ucx below MPI), no other launchers, no OpenSHMEM, no MPI-IO, no monitoring.
+add_of_mpi() {
+    local folder=/usr/lib/x86_64-linux-gnu
+    add /usr/local/lib/trainyard/*.so /usr/bin/mpirun /usr/bin/orted
+    add $(ls "$folder"/openmpi/lib/openmpi3/mca_*.so | grep -vE '_(ofi|psm2?|openib|ucx|monitoring|slurm|flux|gridengine|simulator)\.so|/mca_(atomic|memheap|scoll|spml|sshmem|io|fs|fbtl|fcoll|sharedfp)_|reachable_netlink')
+    add /etc/openmpi/openmpi-mca-params.conf /usr/share/openmpi/help-*.txt
+    add "$folder"/pmix2/lib/pmix/*.so "$folder"/pmix2/share/pmix/help-*.txt "$folder"/pmix2/share/pmix-mca-params.conf
+    add "$folder"/ucx/libuct_cma.so.0
+}
+
 # find_opened PROGRAM...: prints the libraries that our programs open only when they need them: whatever name of one they
 # carry and this Debian has. NVIDIA's are the host's.
 find_opened() {
