@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "dist/agent/agent_state.h"
 
+#include "base/file.h"
 #include "base/log.h"
 
 #include <stdio.h>
@@ -367,6 +368,21 @@ static void look_for_stalls(agent *a)
     }
 }
 
+/* Output of another host's rank. When our own ranks have ended there is no thread that writes any more; what comes then
+ * is the end of a job. */
+static int on_lines(agent *a, int host, ty_reader *r, ty_error *err)
+{
+    int fd = ty_get_number(r, 1) == 2 ? 2 : 1;
+    if (r->failed)
+        return ty_error_set(err, TY_E_DATA, "message \"lines\" of %s is empty", host_of(a, host));
+    size_t n = (size_t)(r->end - r->at);
+    if (a->ranks)
+        ty_ranks_show(a->ranks, fd, (const char *)r->at, n);
+    else if (!a->o->quiet)
+        ty_file_write_all(fd, r->at, n, "output", NULL);
+    return 0;
+}
+
 /* ---- time ---- */
 
 void lead_second(agent *a)
@@ -430,12 +446,8 @@ int lead_on(agent *a, int host, int kind, ty_reader *r, ty_error *err)
         return on_gone(a, host, r, err);
     case TY_MESSAGE_STOP:
         return on_stop(a, host);
-    case TY_MESSAGE_LINES: {
-        int fd = (int)ty_get_number(r, 1);
-        if (!r->failed && a->ranks && r->end > r->at)
-            ty_ranks_show(a->ranks, fd == 2 ? 2 : 1, (const char *)r->at, (size_t)(r->end - r->at));
-        return 0;
-    }
+    case TY_MESSAGE_LINES:
+        return on_lines(a, host, r, err);
     default:
         return ty_error_set(err, TY_E_DATA, "message %d from %s is none that a leader takes", kind, host_of(a, host));
     }

@@ -49,10 +49,10 @@ static void lose_errno(agent *a, connection *c, int number)
     char why[96];
     if (c->connecting)
         snprintf(why, sizeof why, "%s", strerror(number));
-    else if (number == ETIMEDOUT)
-        snprintf(why, sizeof why, "no answer for %.1f s", (double)(ty_clock_ms() - c->heard_ms) / 1000);
-    else
+    else if (number == ECONNRESET || number == EPIPE)
         snprintf(why, sizeof why, "its agent closed the link");
+    else /* a timeout, or no route any more */
+        snprintf(why, sizeof why, "no answer for %.1f s", (double)(ty_clock_ms() - c->heard_ms) / 1000);
     lose(a, c, TY_E_IO, why);
 }
 
