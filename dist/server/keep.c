@@ -9,7 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KEEP_FORMAT = 1, KEEP_HEAD_BYTES = 16, KEEP_MAX_MANIFEST = 1 << 20 };
+enum {
+    KEEP_FORMAT = 1,
+    KEEP_HEAD_BYTES = 16,
+    KEEP_MAX_MANIFEST = 1 << 20,
+    KEEP_WORKER = 5 + TY_ROLL_STEPS / 64, /* numbers of a worker */
+};
 #define KEEP_MAX_JSON ((size_t)64 << 20)
 
 static const char keep_magic[8] = "TYSHARD1";
@@ -46,11 +51,11 @@ static void keep_json(const ty_shard *s, ty_buf *out)
     ty_json_open_list(&w, "workers");
     for (int i = 0; i < s->roll.n; i++) {
         const ty_worker *k = &s->roll.worker[i];
-        const int64_t number[] = {(int64_t)k->incarnation, (int64_t)k->next, (int64_t)k->step, (int64_t)k->clock,
-                                  k->left};
+        const int64_t number[5] = {(int64_t)k->incarnation, (int64_t)k->next, (int64_t)k->step, (int64_t)k->clock,
+                                   k->left};
         ty_json_open_list(&w, NULL);
-        for (int j = 0; j < 5; j++)
-            ty_json_put_int(&w, NULL, number[j]);
+        for (int j = 0; j < KEEP_WORKER; j++)
+            ty_json_put_int(&w, NULL, j < 5 ? number[j] : (int64_t)k->counted[j - 5]);
         ty_json_close(&w);
     }
     ty_json_close(&w);
@@ -332,26 +337,26 @@ static int parts_take(keep_reader *r, const ty_doc *parts, ty_error *err)
     return r->left == 0 ? 0 : ty_error_set(err, TY_E_CHECKPOINT, "%zu bytes behind the last part", r->left);
 }
 
-/* With the same shards a shard goes on with its own record of what workers had asked; otherwise only their steps are
- * taken, of which the largest counts: what any shard had counted is in the save. */
+/* A shard goes on with its own record of what workers had asked. With another number of shards there is none that is
+ * only its own; then workers begin behind the save, with steps that it has not seen. */
 static int workers_take(keep_reader *r, const ty_doc *workers, bool own, ty_error *err)
 {
     for (size_t i = 0; i < ty_doc_len(workers); i++) {
-        int64_t number[5];
-        if (list_ints(ty_doc_at(workers, i), number, 5, err) < 0)
+        int64_t number[KEEP_WORKER];
+        if (list_ints(ty_doc_at(workers, i), number, KEEP_WORKER, err) < 0)
             return -1;
-        if (i >= (size_t)r->s->roll.n)
+        if (i >= (size_t)r->s->roll.n || !own)
             continue;
         ty_worker *w = &r->s->roll.worker[i];
-        if (own && w->incarnation == 0 && number[0] > 0) {
+        if (w->incarnation == 0 && number[0] > 0) {
             w->incarnation = (uint64_t)number[0];
             w->next = number[1] > 0 ? (uint64_t)number[1] : 1;
             w->heard_ms = r->s->now_ms;
         }
-        if (own && number[2] > 0)
-            w->step = (uint64_t)number[2];
-        if (own && number[3] > 0)
-            w->clock = (uint64_t)number[3];
+        w->step = number[2] > 0 ? (uint64_t)number[2] : 0;
+        w->clock = number[3] > 0 ? (uint64_t)number[3] : 0;
+        for (int j = 5; j < KEEP_WORKER; j++)
+            w->counted[j - 5] = (uint64_t)number[j];
     }
     return 0;
 }

@@ -7,11 +7,16 @@
  * brings a save together.
  *
  * What is kept is the logical variable: a shard that loads reads all files and takes the rows that are its own under
- * its own catalogue, so that any number of shards, parts and either placement can load any save. Files: 8 bytes
- * "TYSHARD1", 8 bytes length of the JSON, JSON, zeros up to a multiple of 8, arrays, 4 bytes CRC-32C of it all JSON:
- * {"format": 1, "shard": 0, "version": 812, "ready": true, "workers": [[incarnation, next, step, clock, left]],
- *            "catalogue": {...}, "parts": [[variable, part, rows]]}
- *     arrays, a part after the other: ids (hashed only), weights, slots
+ * its own catalogue, so that any number of shards, parts and either placement can load any save. A shard's file:
+ *
+ *     8 bytes    "TYSHARD1"
+ *     8 bytes    length of the JSON, a multiple of 8
+ *     JSON       {"format": 1, "shard": 0, "version": 812, "ready": true,
+ *                 "workers": [[incarnation, next, step, clock, left, counted (16 words)], ...],
+ *                 "catalogue": {...}, "parts": [[variable, part, rows], ...]}, blanks
+ *     arrays     a part after the other: ids (hashed only), weights, slots
+ *     4 bytes    CRC-32C of all that
+ *
  * What workers had asked is kept too: a server that comes back counts no push of the save a second time.
  */
 #ifndef TY_DIST_SERVER_KEEP_H

@@ -14,8 +14,8 @@
  *     COMMIT  TEXT tag, TEXT manifest         shard 0 writes it
  *     LOAD    TEXT tag
  *     STAT    -                               answer: TEXT JSON
- *     LEAVE   -                               this worker will not come back (or, with `step` = n, worker n - 1 will
- * not) BEAT    -                               I live; no answer
+ *     LEAVE   -                               this worker will not come back (with `step` n > 0: worker n - 1 will not)
+ *     BEAT    -                               I live; no answer
  *
  * Bytes come from the network: ty_parcel_read looks at every length before anything else looks at a part. All numbers
  * are little-endian, blocks start at multiples of 8.

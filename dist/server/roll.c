@@ -2,6 +2,7 @@
 #include "dist/server/roll.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 int ty_roll_init(ty_roll *r, int n_workers, ty_error *err)
 {
@@ -102,6 +103,26 @@ bool ty_roll_next(ty_roll *r, uint32_t worker, ty_held *out)
 uint32_t ty_roll_status(const ty_roll *r, uint32_t worker, uint64_t sequence)
 {
     return r->worker[worker].status[sequence % TY_ROLL_WINDOW];
+}
+
+bool ty_roll_counted(const ty_worker *w, uint64_t step)
+{
+    uint64_t bit = step % TY_ROLL_STEPS;
+    if (step > w->step)
+        return false;
+    return w->step - step >= TY_ROLL_STEPS || (w->counted[bit / 64] >> bit % 64 & 1);
+}
+
+void ty_roll_count(ty_worker *w, uint64_t step)
+{
+    uint64_t skipped = step > w->step ? step - w->step : 0, bit = step % TY_ROLL_STEPS;
+    if (skipped >= TY_ROLL_STEPS)
+        memset(w->counted, 0, sizeof w->counted);
+    for (uint64_t s = w->step + 1; skipped < TY_ROLL_STEPS && s < step; s++)
+        w->counted[s % TY_ROLL_STEPS / 64] &= ~(UINT64_C(1) << s % 64);
+    w->counted[bit / 64] |= UINT64_C(1) << bit % 64;
+    if (step > w->step)
+        w->step = step;
 }
 
 int ty_roll_active(const ty_roll *r)

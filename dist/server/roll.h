@@ -10,14 +10,16 @@
  * save find the place in a stream that it has not seen the beginning of.
  *
  * A push also has a step. A step of a worker counts once, whichever of its incarnations sends it, so that one that goes
- * back to its last checkpoint may send again what the one before it had sent.
+ * back to its last checkpoint may send again what the one before it had sent, and a shard that fell back to a save gets
+ * again what it lost, in whatever order.
  */
 #ifndef TY_DIST_SERVER_ROLL_H
 #define TY_DIST_SERVER_ROLL_H
 
 #include "dist/server/parcel.h"
 
-#define TY_ROLL_WINDOW 64 /* questions of one worker that may be open at one shard */
+#define TY_ROLL_WINDOW 64   /* questions of one worker that may be open at one shard */
+#define TY_ROLL_STEPS  1024 /* of a worker that are told apart; older ones count as counted */
 
 typedef struct ty_held { /* a message that waits for its turn; owned */
     void *bytes;
@@ -26,10 +28,11 @@ typedef struct ty_held { /* a message that waits for its turn; owned */
 } ty_held;
 
 typedef struct ty_worker {
-    uint64_t incarnation; /* 0: never heard of */
-    uint64_t next;        /* sequence number that is done next */
-    uint64_t step;        /* of the last push that counted */
-    uint64_t clock;       /* steps it says it is through with */
+    uint64_t incarnation;                 /* 0: never heard of */
+    uint64_t next;                        /* sequence number that is done next */
+    uint64_t step;                        /* the largest of a push that counted */
+    uint64_t counted[TY_ROLL_STEPS / 64]; /* bit s % TY_ROLL_STEPS: step s counted, for the last so many up to `step` */
+    uint64_t clock;                       /* steps it says it is through with */
     bool left;
     int64_t heard_ms;
     uint32_t status[TY_ROLL_WINDOW]; /* of question s: status[s % window] */
@@ -60,6 +63,10 @@ void ty_roll_done(ty_roll *r, uint32_t worker, uint64_t sequence, uint32_t statu
 /* What was held and is next now: bytes are the caller's (free). False: nothing. */
 bool ty_roll_next(ty_roll *r, uint32_t worker, ty_held *out);
 uint32_t ty_roll_status(const ty_roll *r, uint32_t worker, uint64_t sequence);
+
+/* Whether a push of this step (from 1) had counted; from then on it has. */
+bool ty_roll_counted(const ty_worker *w, uint64_t step);
+void ty_roll_count(ty_worker *w, uint64_t step);
 
 /* Workers of whom something was heard and who have not left. */
 int ty_roll_active(const ty_roll *r);

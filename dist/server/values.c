@@ -330,7 +330,7 @@ int ty_shard_push(ty_shard *s, const ty_parcel *m, const void *bytes, uint32_t *
     int64_t *places;
     if (!s->ready)
         return ty_error_set(err, TY_E_CONFIG, "a gradient for values that nobody has set so far");
-    if (m->step && m->step <= w->step) {
+    if (m->step && ty_roll_counted(w, m->step)) {
         s->counts.again++;
         *flags |= TY_PARCEL_IS_LATE;
         return 0;
@@ -349,7 +349,7 @@ int ty_shard_push(ty_shard *s, const ty_parcel *m, const void *bytes, uint32_t *
     if (rc < 0)
         return -1;
     if (m->step)
-        w->step = m->step;
+        ty_roll_count(w, m->step);
     ty_shard_close_step(s);
     return 0;
 }
