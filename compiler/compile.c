@@ -561,6 +561,18 @@ static void compile_ranges(ty_program *p, const ty_step *step)
     }
 }
 
+static void compile_parts(ty_program *p, const ty_step *step)
+{
+    ty_step_parts *parts = TY_NEW_ARRAY(&p->arena, ty_step_parts, step->n_parts + 1);
+    for (int i = 0; i < step->n_parts; i++) {
+        ty_shards *shards = ty_arena_copy(&p->arena, step->parts[i].shards, sizeof *shards);
+        shards->piece = ty_arena_copy(&p->arena, shards->piece, sizeof *shards->piece * (size_t)shards->n);
+        parts[i] = (ty_step_parts){step->parts[i].state, step->parts[i].elems, shards};
+    }
+    p->parts = parts;
+    p->n_parts = step->n_parts;
+}
+
 /* Weights and ranges are copied out first: the graph they lie in is replaced by the lowered one. */
 static int compile_step(ty_step *step, const ty_model *model, uint32_t tapes, const ty_compile_options *opt,
                         double import_ms, ty_program **out, ty_error *err)
@@ -571,6 +583,7 @@ static int compile_step(ty_step *step, const ty_model *model, uint32_t tapes, co
     ty_arena_init(&facts.arena);
     compile_weights(&facts, step);
     compile_ranges(&facts, step);
+    compile_parts(&facts, step);
     ty_program *p = NULL;
     int rc = compile_graph(g, model, step->replicas, tapes, opt, &p, err);
     if (rc == 0) {
@@ -578,6 +591,9 @@ static int compile_step(ty_step *step, const ty_model *model, uint32_t tapes, co
         p->weight = facts.weight;
         p->n_weights = facts.n_weights;
         p->range = facts.range;
+        p->parts = facts.parts;
+        p->n_parts = facts.n_parts;
+        ty_program_list_exchanges(p);
         p->report.n_trained = step->n_trained;
         p->report.found = step->found;
         p->report.import_ms = import_ms;
@@ -616,6 +632,8 @@ int ty_compile_train(const ty_model *m, const ty_train_spec *given, const ty_com
     const ty_train_spec all = compile_with_buckets(given, opt), *spec = &all;
     ty_step step = {0};
     int64_t start = ty_clock_ns();
+    if (spec->optimizer_sharding && spec->replicas > 1 && opt && opt->backend == TY_BACKEND_CUDA)
+        return ty_error_set(err, TY_E_UNSUPPORTED, "optimizer_sharding: not on GPUs");
     if (ty_step_build(m, spec, &step, err) < 0)
         return -1;
     uint32_t tapes = TY_TAPE_LAST | (spec->no_eval ? 0 : TY_TAPE_EVAL) | (spec->accumulate > 1 ? TY_TAPE_MICRO : 0);

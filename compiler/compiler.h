@@ -338,9 +338,8 @@ typedef enum ty_precision {
 
 typedef struct ty_train_spec {
     const ty_binding *inputs; /* model inputs, by the model's names, then targets and sample weights */
-    int n_inputs;
+    int n_inputs, n_loss;
     const ty_loss_term *loss;
-    int n_loss;
     ty_optimizer optimizer;
     ty_schedule schedule;
     ty_clip_kind clip;
@@ -364,8 +363,9 @@ typedef struct ty_train_spec {
     int n_metrics;
     int accumulate; /* micro-batches a step, >= 1 */
     int replicas;   /* that share each step, each with a batch of `inputs`' shapes: compiler/passes/across.h; 0: one */
-    int64_t bucket_bytes;   /* gradients that replicas add up at once, at least; 0: 4 MiB, on GPUs 25 */
-    bool batch_norm_across; /* batch norm by the statistics of all replicas; else each has its own */
+    int64_t bucket_bytes;    /* gradients that replicas add up at once, at least; 0: 4 MiB, on GPUs 25 */
+    bool optimizer_sharding; /* each replica keeps the moments of its part of the weights: compiler/passes/shard.h */
+    bool batch_norm_across;  /* batch norm by the statistics of all replicas; else each has its own */
     uint64_t seed;
     ty_precision precision;
     const char *const *keep_float32; /* names or shell patterns of layers whose products stay float32 */

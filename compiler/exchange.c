@@ -6,9 +6,10 @@
 #include "compiler/program.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static const char *const exchange_texts[TY_N_EXCHANGE_KINDS] = {
-    [TY_EXCHANGE_SUM] = "sum", [TY_EXCHANGE_GATHER] = "gather"};
+    [TY_EXCHANGE_SUM] = "sum", [TY_EXCHANGE_GATHER] = "gather", [TY_EXCHANGE_PART] = "part"};
 
 const char *ty_exchange_text(ty_exchange_kind kind)
 {
@@ -51,16 +52,35 @@ static uint32_t exchange_at(const ty_plan *plan, int at)
     return is_one ? u->node : TY_NONE;
 }
 
+static ty_exchange_kind exchange_kind(ty_op op)
+{
+    return op == TY_OP_ALL_GATHER       ? TY_EXCHANGE_GATHER
+           : op == TY_OP_REDUCE_SCATTER ? TY_EXCHANGE_PART
+                                        : TY_EXCHANGE_SUM;
+}
+
 static void exchange_add(ty_program *p, ty_run run, uint32_t node)
 {
     const ty_type *in = ty_graph_type(p->graph, ty_graph_in(p->graph, node, 0));
-    p->exchanges[p->n_exchanges++] = (ty_exchange_call){
-        .kind = ty_graph_op(p->graph, node) == TY_OP_ALL_GATHER ? TY_EXCHANGE_GATHER : TY_EXCHANGE_SUM,
-        .dtype = (ty_dtype)in->dtype,
-        .elems = ty_type_elems(in),
-        .run = run,
-        .gradients = ty_graph_attr(p->graph, node)->flags & TY_OF_GRADIENTS,
-        .name = exchange_name(p, node)};
+    p->exchanges[p->n_exchanges++] =
+        (ty_exchange_call){.kind = exchange_kind(ty_graph_op(p->graph, node)),
+                           .dtype = (ty_dtype)in->dtype,
+                           .elems = ty_type_elems(in),
+                           .run = run,
+                           .gradients = ty_graph_attr(p->graph, node)->flags & TY_OF_GRADIENTS,
+                           .name = exchange_name(p, node)};
+}
+
+/* One for each piece that replicas have parts of. */
+static void exchange_add_parts(ty_program *p, const ty_step_parts *parts)
+{
+    for (int i = 0; i < parts->shards->n; i++)
+        if (!parts->shards->piece[i].whole)
+            p->exchanges[p->n_exchanges++] = (ty_exchange_call){.kind = TY_EXCHANGE_GATHER,
+                                                                .dtype = TY_F32,
+                                                                .elems = parts->shards->piece[i].elems,
+                                                                .run = TY_N_RUNS,
+                                                                .name = ty_graph_state(p->graph, parts->state)->name};
 }
 
 void ty_program_list_exchanges(ty_program *p)
@@ -69,11 +89,16 @@ void ty_program_list_exchanges(ty_program *p)
     for (int run = 0; run < TY_N_RUNS; run++)
         for (int at = 0; p->plan[run] && at < p->plan[run]->n_order; at++)
             n += exchange_at(p->plan[run], at) != TY_NONE;
+    for (int i = 0; i < p->n_parts; i++)
+        n += p->parts[i].shards->n;
     p->exchanges = TY_NEW_ARRAY(&p->arena, ty_exchange_call, n + 1);
+    p->n_exchanges = 0;
     for (int run = 0; run < TY_N_RUNS; run++)
         for (int at = 0; p->plan[run] && at < p->plan[run]->n_order; at++)
             if (exchange_at(p->plan[run], at) != TY_NONE)
                 exchange_add(p, (ty_run)run, exchange_at(p->plan[run], at));
+    for (int i = 0; i < p->n_parts; i++)
+        exchange_add_parts(p, &p->parts[i]);
 }
 
 const ty_exchange_call *ty_program_exchanges(const ty_program *p, int *n)
@@ -95,6 +120,13 @@ static void schedule_tensors(const ty_program *p, uint32_t node, ty_buf *out)
                     state->segments[i].offset - ty_graph_attr(p->graph, node)->lo[0]);
 }
 
+static void schedule_call(const ty_program *p, int call, const char *when, ty_buf *out)
+{
+    const ty_exchange_call *c = &p->exchanges[call];
+    ty_buf_addf(out, "%d %s %s %s[%" PRId64 "] %s%s\n", call, when, ty_exchange_text(c->kind), ty_dtype_text(c->dtype),
+                c->elems, c->gradients ? "may be rounded: " : "", c->name);
+}
+
 static void schedule_run(const ty_program *p, int run, int *call, ty_buf *out)
 {
     static const char *const runs[TY_N_RUNS] = {"micro", "last", "eval"};
@@ -103,9 +135,7 @@ static void schedule_run(const ty_program *p, int run, int *call, ty_buf *out)
         uint32_t node = exchange_at(plan, at);
         if (node == TY_NONE)
             continue;
-        const ty_exchange_call *c = &p->exchanges[*call];
-        ty_buf_addf(out, "%d %s %s %s[%" PRId64 "] %s%s\n", (*call)++, runs[run], ty_exchange_text(c->kind),
-                    ty_dtype_text(c->dtype), c->elems, c->gradients ? "may be rounded: " : "", c->name);
+        schedule_call(p, (*call)++, runs[run], out);
         schedule_tensors(p, node, out);
     }
 }
@@ -116,5 +146,69 @@ int ty_program_schedule(const ty_program *p, ty_buf *out, ty_error *err)
     ty_buf_addf(out, "%d replicas, %d calls\n", p->replicas, p->n_exchanges);
     for (int run = 0; run < TY_N_RUNS; run++)
         schedule_run(p, run, &call, out);
+    for (; call < p->n_exchanges; call++)
+        schedule_call(p, call, "whole", out);
     return out->failed ? ty_error_set(err, TY_E_LIMIT, "the schedule of exchanges is too long") : 0;
+}
+
+/* ---- parts ---- */
+
+/* The number in the list of parts, or -1. */
+static int parts_number(const ty_program *p, int state)
+{
+    for (int i = 0; i < p->n_parts; i++)
+        if (p->parts[i].state == state)
+            return i;
+    return -1;
+}
+
+int64_t ty_program_whole_elems(const ty_program *p, int state)
+{
+    int i = parts_number(p, state);
+    return i < 0 ? 0 : p->parts[i].elems;
+}
+
+/* The call that gathers the first piece of a state. */
+static int parts_first_call(const ty_program *p, int number)
+{
+    int call = 0;
+    while (call < p->n_exchanges && p->exchanges[call].run != TY_N_RUNS)
+        call++;
+    for (int i = 0; i < number; i++)
+        for (int k = 0; k < p->parts[i].shards->n; k++)
+            call += !p->parts[i].shards->piece[k].whole;
+    return call;
+}
+
+int ty_program_gather_state(ty_program *p, int state, void *whole, ty_error *err)
+{
+    int number = parts_number(p, state);
+    if (number < 0 || !p->exchange.begin)
+        return ty_error_set(err, TY_E_INTERNAL, "state %d has no parts on other replicas", state);
+    const ty_shards *s = p->parts[number].shards;
+    const float *own = p->state[state];
+    int call = parts_first_call(p, number);
+    for (int i = 0; i < s->n; i++) {
+        const ty_shard_piece *piece = &s->piece[i];
+        float *to = (float *)whole + piece->lo;
+        if (piece->whole) {
+            memcpy(to, own + piece->at, sizeof *own * (size_t)piece->elems);
+            continue;
+        }
+        if (p->exchange.begin(p->exchange.ctx, call, own + piece->at, to, err) < 0 ||
+            p->exchange.wait(p->exchange.ctx, call, err) < 0)
+            return ty_error_wrap(err, "state \"%s\"", ty_graph_state(p->graph, state)->name);
+        call++;
+    }
+    return 0;
+}
+
+void ty_program_take_part(ty_program *p, int state, const void *whole)
+{
+    int number = parts_number(p, state);
+    for (int i = 0; number >= 0 && i < p->parts[number].shards->n; i++) {
+        const ty_shard_piece *piece = &p->parts[number].shards->piece[i];
+        const float *from = (const float *)whole + piece->lo + (piece->whole ? 0 : p->replica * piece->elems);
+        memcpy((float *)p->state[state] + piece->at, from, sizeof(float) * (size_t)piece->elems);
+    }
 }

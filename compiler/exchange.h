@@ -28,6 +28,7 @@
 typedef enum ty_exchange_kind {
     TY_EXCHANGE_SUM,    /* out[i]: the sum over replicas of in[i] */
     TY_EXCHANGE_GATHER, /* out: `in` of replica 0, then that of replica 1 ... */
+    TY_EXCHANGE_PART,   /* out: of the sum the replica's own elems / replicas elements, replica 0's first */
     TY_N_EXCHANGE_KINDS
 } ty_exchange_kind;
 const char *ty_exchange_text(ty_exchange_kind kind); /* "sum" */
@@ -36,9 +37,9 @@ typedef struct ty_exchange_call {
     ty_exchange_kind kind;
     ty_dtype dtype;   /* of both */
     int64_t elems;    /* of `in` */
-    ty_run run;       /* the tape it belongs to */
-    bool gradients;   /* numbers that may be rounded on their way. Others (counts, losses, metrics, statistics, row
-                         numbers)   must arrive as they are */
+    ty_run run;       /* the tape it belongs to; TY_N_RUNS: none, ty_program_gather_state */
+    bool gradients;   /* numbers that may be rounded on their way. Others (counts, losses, metrics, statistics, numbers
+                         of rows, weights) must arrive as they are */
     const char *name; /* for people: "gradients of fc2.bias .. fc1.weight", "update" */
 } ty_exchange_call;
 
@@ -54,5 +55,18 @@ typedef struct ty_exchange {
 const ty_exchange_call *ty_program_exchanges(const ty_program *p, int *n);
 /* One line a call, and under a bucket of gradients one line a tensor: all that replicas must agree in. */
 int ty_program_schedule(const ty_program *p, ty_buf *out, ty_error *err);
+
+/* ---- states of which each replica has a part ----
+ *
+ * With ty_train_spec.optimizer_sharding the states of moments are parts: ty_program_state() has that of this replica.
+ * Their whole is laid out as the same state of one replica, so that what is saved whole can be resumed by any number:
+ *
+ *     for each state i with (elems = ty_program_whole_elems(p, i)) > 0
+ *         ty_program_gather_state(p, i, whole, err)     all replicas, state by state: whole f32[elems] on each
+ *         ty_program_take_part(p, i, whole)             this replica's part of it, between two runs; asks nobody
+ */
+int64_t ty_program_whole_elems(const ty_program *p, int state); /* 0: the state is whole as it is */
+int ty_program_gather_state(ty_program *p, int state, void *whole, ty_error *err);
+void ty_program_take_part(ty_program *p, int state, const void *whole);
 
 #endif

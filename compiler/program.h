@@ -7,6 +7,7 @@
 #include "compiler/ir/graph.h"
 #include "compiler/ir/interpret.h"
 #include "compiler/passes/plan.h"
+#include "compiler/passes/shard.h"
 #include "compiler/target/cpu/cpu.h"
 #include "compiler/target/cuda/mirror.h"
 
@@ -30,6 +31,8 @@ struct ty_program {
     ty_exchange exchange; /* by which they do; begin NULL: by nothing that was given */
     ty_exchange_call *exchanges;
     int n_exchanges;
+    const ty_step_parts *parts; /* states of which each replica has a part */
+    int n_parts;
     ty_backend backend;
     void **state;      /* memory of each state */
     ty_load *load;     /* of what the states begin with; NULL: done */
@@ -60,7 +63,7 @@ int ty_program_of_graph(ty_graph *g, uint32_t tapes, const ty_compile_options *o
 /* The bit of a run. */
 ty_tape ty_program_tape_of(ty_run run);
 
-/* exchange.c: lists the calls of all plans. */
+/* exchange.c: lists the calls of all plans, and those that bring parts of states together. */
 void ty_program_list_exchanges(ty_program *p);
 
 /* program.c, what a run consists of: whether it can begin, for which the memory is made ready; all of it, with the

@@ -429,6 +429,13 @@ ty_val ty_b_all_reduce_gradients(ty_graph *g, ty_val x, int64_t replicas, int st
     return replicas == 1 ? x : build_1(g, TY_OP_ALL_REDUCE, &attr, x);
 }
 
+ty_val ty_b_reduce_scatter_gradients(ty_graph *g, ty_val x, ty_val replica, int64_t replicas, int state, int64_t lo,
+                                     int64_t hi)
+{
+    ty_attr attr = {.replicas = replicas, .flags = TY_OF_GRADIENTS, .index = state, .n = 1, .lo = {lo}, .hi = {hi}};
+    return ty_graph_emit(g, TY_OP_REDUCE_SCATTER, &attr, (ty_val[]){x, replica}, 2);
+}
+
 ty_val ty_b_all_gather_gradients(ty_graph *g, ty_val x, int64_t replicas)
 {
     ty_attr attr = {.replicas = replicas, .flags = TY_OF_GRADIENTS};

@@ -85,6 +85,8 @@ ty_val ty_b_all_reduce(ty_graph *g, ty_val x, int64_t replicas);
 ty_val ty_b_all_gather(ty_graph *g, ty_val x, int64_t replicas);
 /* The same of gradients, which may be rounded on their way: a sum of those of elements lo .. hi - 1 of a state. */
 ty_val ty_b_all_reduce_gradients(ty_graph *g, ty_val x, int64_t replicas, int state, int64_t lo, int64_t hi);
+ty_val ty_b_reduce_scatter_gradients(ty_graph *g, ty_val x, ty_val replica, int64_t replicas, int state, int64_t lo,
+                                     int64_t hi);
 ty_val ty_b_all_gather_gradients(ty_graph *g, ty_val x, int64_t replicas);
 
 /* contraction, window, composites: attributes as in ops.def */

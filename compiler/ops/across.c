@@ -42,6 +42,20 @@ int ty_op_infer_all_gather(const ty_attr *attr, const ty_type *const *in, int n_
     return ty_expect_result((ty_dtype)in[0]->dtype, in[0]->rank, dim, res, err);
 }
 
+int ty_op_infer_reduce_scatter(const ty_attr *attr, const ty_type *const *in, int n_in, ty_type *res, ty_error *err)
+{
+    (void)n_in;
+    if (across_expect_replicas(attr, err) < 0 || ty_expect_number("x", in[0], err) < 0 ||
+        ty_expect_rank("x", in[0], 1, 1, err) < 0 || ty_expect_rank("replica", in[1], 0, 0, err) < 0 ||
+        ty_expect_dtype("replica", in[1], TY_I64, err) < 0)
+        return -1;
+    if (in[0]->dim[0] % attr->replicas)
+        return ty_error_set(err, TY_E_SHAPE, "x: %" PRId64 " elements are no equal parts for %" PRId64 " replicas",
+                            in[0]->dim[0], attr->replicas);
+    int64_t dim = in[0]->dim[0] / attr->replicas;
+    return ty_expect_result((ty_dtype)in[0]->dtype, 1, &dim, res, err);
+}
+
 int ty_op_ref_all_reduce(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
 {
     int64_t n = ty_type_elems(&in[0].type);
@@ -49,6 +63,18 @@ int ty_op_ref_all_reduce(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref
     for (int64_t r = 0; r < attr->replicas; r++)
         for (int64_t k = 0; k < n; k++)
             ty_combine_into(TY_SUM, &res[0], k, &in[0], k);
+    return 0;
+}
+
+int ty_op_ref_reduce_scatter(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
+{
+    int64_t n = ty_type_elems(&res[0].type), replica = (int64_t)in[1].f[0];
+    (void)n_in;
+    if (replica < 0 || replica >= attr->replicas)
+        return ty_error_set(err, TY_E_RANGE, "replica: number %" PRId64 " of %" PRId64, replica, attr->replicas);
+    for (int64_t r = 0; r < attr->replicas; r++)
+        for (int64_t k = 0; k < n; k++)
+            ty_combine_into(TY_SUM, &res[0], k, &in[0], replica * n + k);
     return 0;
 }
 

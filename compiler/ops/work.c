@@ -157,6 +157,7 @@ static const work_row work_rows[TY_N_OPS] = {
     [TY_OP_POOL_SUM_GRAD] = {true, TY_WORK_POOLING, work_pool_sum_grad},
     [TY_OP_ALL_REDUCE] = {true, TY_WORK_EXCHANGE, NULL},
     [TY_OP_ALL_GATHER] = {true, TY_WORK_EXCHANGE, NULL},
+    [TY_OP_REDUCE_SCATTER] = {true, TY_WORK_EXCHANGE, NULL},
     [TY_OP_RNN_STEPS] = {true, TY_WORK_RECURRENT, work_recurrent},
     [TY_OP_RNN_GRAD] = {true, TY_WORK_RECURRENT, work_recurrent},
 };

@@ -3,6 +3,7 @@
 
 #include "compiler/ir/build.h"
 #include "compiler/ops/op.h"
+#include "compiler/passes/shard.h"
 
 /* Bytes of a bucket where nothing is asked for: PyTorch's DistributedDataParallel (Li et al., "PyTorch Distributed",
  * VLDB 2020) takes 25 MB. The first one is small, so that it travels early, and so is the last one, which nothing is
@@ -28,7 +29,7 @@ int ty_across_check(const ty_train_spec *spec, ty_error *err)
                      spec->replicas);
         return ty_error_help(err, "set no_outputs, or evaluate with one replica");
     }
-    return 0;
+    return ty_shard_check(spec, err);
 }
 
 /* ---- gradients ---- */
@@ -59,6 +60,15 @@ static int across_bucket_end(const ty_param_group *group, int first, const acros
     return end;
 }
 
+int ty_across_buckets(const ty_param_group *group, const ty_train_spec *spec, int *end)
+{
+    const across_sizes sizes = across_sizes_of(group, spec);
+    int n = 0;
+    for (int first = 0; first < group->n_members; first = end[n++])
+        end[n] = across_bucket_end(group, first, &sizes);
+    return n;
+}
+
 /* Gradients of members first .. end - 1, flat. */
 static ty_val across_bucket(const ty_param_set *set, const ty_param_group *group, ty_graph *g, int first, int end)
 {
@@ -72,18 +82,17 @@ ty_val ty_across_gradient(const ty_param_set *set, const ty_param_group *group, 
                           const ty_train_spec *spec)
 {
     ty_val *bucket = TY_NEW_ARRAY(set->arena, ty_val, group->n_members);
-    const across_sizes sizes = across_sizes_of(group, spec);
-    int n = 0;
+    int *end = TY_NEW_ARRAY(set->arena, int, group->n_members + 1);
+    int n = ty_across_buckets(group, spec, end);
     int64_t lo = 0;
-    for (int first = 0, end; first < group->n_members; first = end) {
-        end = across_bucket_end(group, first, &sizes);
-        ty_val own = across_bucket(set, group, g, first, end);
+    for (int i = 0; i < n; i++) {
+        ty_val own = across_bucket(set, group, g, i ? end[i - 1] : 0, end[i]);
         if (ty_graph_failed(g, NULL))
             return TY_NONE;
         int64_t hi = lo + ty_b_dim(g, own, 0);
         if (sums != TY_NONE)
             own = ty_b_add(g, ty_b_slice_axis(g, sums, 0, lo, hi), own);
-        bucket[n++] = ty_b_all_reduce_gradients(g, own, ty_across_replicas(spec), group->state, lo, hi);
+        bucket[i] = ty_b_all_reduce_gradients(g, own, ty_across_replicas(spec), group->state, lo, hi);
         lo = hi;
     }
     return n == 1 ? bucket[0] : ty_b_concat(g, bucket, n, 0);
@@ -111,7 +120,8 @@ static uint32_t across_ready(const ty_graph *g, ty_val v)
 
 static bool across_is_early(const ty_graph *g, const uint8_t *live, uint32_t id)
 {
-    return live[id] && ty_graph_op(g, id) == TY_OP_ALL_REDUCE && ty_b_rank(g, ty_val_make(id, 0)) == 1;
+    ty_op op = ty_graph_op(g, id);
+    return live[id] && (op == TY_OP_ALL_REDUCE || op == TY_OP_REDUCE_SCATTER) && ty_b_rank(g, ty_val_make(id, 0)) == 1;
 }
 
 void ty_across_find_early(const ty_graph *g, const uint8_t *live, ty_arena *a, const uint32_t **early)

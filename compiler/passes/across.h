@@ -30,6 +30,8 @@ int ty_across_replicas(const ty_train_spec *spec);
 /* Refuses numbers of replicas that cannot be, and what has no meaning for several. */
 int ty_across_check(const ty_train_spec *spec, ty_error *err);
 
+/* end[i]: the member of a group behind its bucket i; room for all members. Returns how many buckets there are. */
+int ty_across_buckets(const ty_param_group *group, const ty_train_spec *spec, int *end);
 /* The gradient of a group of weights, of all replicas, flat; sums: what earlier micro-batches have left, flat, or
  * TY_NONE. Reads the members' own gradients (ty_param.grad). */
 ty_val ty_across_gradient(const ty_param_set *set, const ty_param_group *group, ty_graph *g, ty_val sums,

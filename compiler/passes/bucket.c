@@ -134,7 +134,9 @@ static void bucket_use(bucketing *b, uint32_t id, uint32_t in)
     ty_op op = ty_graph_op(g, id);
     int group = b->of[in];
     b->part[id] = BUCKET_BEHIND;
-    if (op == TY_OP_ASSIGN || (op == TY_OP_REDUCE && ty_graph_attr(g, id)->mode == TY_SUM))
+    if (op == TY_OP_ASSIGN && in == b->group[group].concat)
+        b->group[group].whole = true; /* made of pieces already: shard.h */
+    else if (op == TY_OP_ASSIGN || (op == TY_OP_REDUCE && ty_graph_attr(g, id)->mode == TY_SUM))
         bucket_take(b, group, in, op == TY_OP_REDUCE);
     else if (ty_op_row_of(op)->class_ == TY_CLASS_ELEMENTWISE)
         bucket_elementwise(b, id, group);

@@ -3,14 +3,19 @@
 
 #include "compiler/ir/build.h"
 
-ty_val ty_clip_norm(ty_graph *g, const ty_val *grad, int n_groups)
+ty_val ty_clip_squares(ty_graph *g, const ty_val *grad, int n)
 {
     ty_val sum = ty_b_scalar(g, TY_F32, 0);
-    for (int i = 0; i < n_groups; i++) {
+    for (int i = 0; i < n; i++) {
         ty_val squares = ty_b_sum(g, ty_b_square(g, grad[i]), 1, false);
         sum = i == 0 ? squares : ty_b_add(g, sum, squares);
     }
-    return ty_b_unary(g, TY_OP_SQRT, sum);
+    return sum;
+}
+
+ty_val ty_clip_norm(ty_graph *g, const ty_val *grad, int n_groups)
+{
+    return ty_b_unary(g, TY_OP_SQRT, ty_clip_squares(g, grad, n_groups));
 }
 
 static ty_val clip_value(ty_graph *g, ty_val grad, double max, ty_val norm, const ty_segments *segments)

@@ -6,6 +6,8 @@
 #include "compiler/ir/graph.h"
 #include "compiler/passes/segment.h"
 
+/* The sum of all squares: f32[]. */
+ty_val ty_clip_squares(ty_graph *g, const ty_val *grad, int n);
 /* Square root of the sum of all squares: f32[]. */
 ty_val ty_clip_norm(ty_graph *g, const ty_val *grad, int n_groups);
 

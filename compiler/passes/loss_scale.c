@@ -4,6 +4,7 @@
 #include "compiler/ir/build.h"
 
 #include <float.h>
+#include <math.h>
 
 void ty_loss_scale_begin(ty_graph *g, ty_loss_scale *s)
 {
@@ -22,7 +23,16 @@ ty_val ty_loss_scale_loss(ty_graph *g, const ty_loss_scale *s, ty_val loss)
 }
 
 /* The scale is a power of two, so that dividing by it rounds nothing. */
-void ty_loss_scale_unscale(ty_graph *g, ty_loss_scale *s, ty_val *grad, int n)
+/* The most of one's own, or infinity if that of any replica is not finite. */
+static ty_val loss_scale_across(ty_graph *g, ty_val most, int replicas)
+{
+    ty_val zero = ty_b_scalar(g, TY_F32, 0), bad = ty_b_scalar(g, TY_F32, 1);
+    bad = ty_b_select(g, ty_b_le(g, most, ty_b_scalar(g, TY_F32, FLT_MAX)), zero, bad);
+    bad = ty_b_all_reduce(g, bad, replicas);
+    return ty_b_select(g, ty_b_le(g, bad, zero), zero, ty_b_scalar(g, TY_F32, INFINITY));
+}
+
+void ty_loss_scale_unscale(ty_graph *g, ty_loss_scale *s, ty_val *grad, int n, int n_own, int replicas)
 {
     if (!s->on)
         return;
@@ -30,6 +40,8 @@ void ty_loss_scale_unscale(ty_graph *g, ty_loss_scale *s, ty_val *grad, int n)
     for (int i = 0; i < n; i++) {
         most = ty_b_max(g, most, ty_b_reduce(g, ty_b_unary(g, TY_OP_ABS, grad[i]), TY_MAX, 1, false));
         grad[i] = ty_b_mul(g, grad[i], inverse);
+        if (i + 1 == n_own)
+            most = loss_scale_across(g, most, replicas);
     }
     s->finite = ty_b_le(g, most, ty_b_scalar(g, TY_F32, FLT_MAX)); /* false for NaN, which max hands on */
 }

@@ -27,8 +27,9 @@ typedef struct ty_loss_scale {
 void ty_loss_scale_begin(ty_graph *g, ty_loss_scale *s);
 /* The loss to differentiate. As all functions below: what is given, if the scale is not on. */
 ty_val ty_loss_scale_loss(ty_graph *g, const ty_loss_scale *s, ty_val loss);
-/* Divides each grad[i] (flat, f32) and finds out whether all are finite. */
-void ty_loss_scale_unscale(ty_graph *g, ty_loss_scale *s, ty_val *grad, int n);
+/* Divides each grad[i] (flat, f32) and finds out whether all are finite. Of the first n_own each of so many replicas
+ * has a part of its own. */
+void ty_loss_scale_unscale(ty_graph *g, ty_loss_scale *s, ty_val *grad, int n, int n_own, int replicas);
 /* The new value of a state, or the old one if the step does not count. */
 ty_val ty_loss_scale_guard(ty_graph *g, const ty_loss_scale *s, ty_val old, ty_val new_value);
 /* Assigns the scale and its counters under the tape LAST; outputs "loss_scale", that of the next step. */

@@ -183,143 +183,6 @@ static int step_gradient(ty_step_draft *d, ty_error *err)
     return ty_graph_failed(d->g, err) ? -1 : 0;
 }
 
-/* ---- states and update ----------------------------------------------------------------------------------------------
- */
-
-/* What earlier micro-batches have gathered comes in; LAST leaves zeros for the next step. Returns what was there. */
-static ty_val step_accumulate(ty_step_draft *d, int k)
-{
-    if (d->spec->accumulate == 1)
-        return TY_NONE;
-    int state = ty_params_add_state(&d->set, &d->set.group[k], d->g, "grad", TY_STATE_GRAD, false);
-    ty_val sums = ty_b_state(d->g, state);
-    d->grad[k] = ty_b_add(d->g, sums, d->grad[k]);
-    ty_graph_add_assign(d->g, state, d->grad[k], TY_TAPE_MICRO);
-    ty_graph_add_assign(d->g, state, ty_b_full_like(d->g, d->grad[k], 0), TY_TAPE_LAST);
-    return sums;
-}
-
-/* The step's gradient, of all micro-batches and of all replicas. Rows of tables are of all already. */
-static void step_whole_gradient(ty_step_draft *d)
-{
-    for (int k = 0; k < d->set.n_groups; k++) {
-        ty_val sums = step_accumulate(d, k);
-        if (ty_across_replicas(d->spec) > 1 && !d->set.group[k].by_rows)
-            d->grad[k] = ty_across_gradient(&d->set, &d->set.group[k], d->g, sums, d->spec);
-    }
-}
-
-/* What the tape LAST leaves in a state, unless the step does not count. */
-static void step_assign(ty_step_draft *d, int state, ty_val v)
-{
-    ty_graph_add_assign(d->g, state, ty_loss_scale_guard(d->g, &d->scale, ty_b_state(d->g, state), v), TY_TAPE_LAST);
-}
-
-/* The average of the weights: after the first step the weights themselves, as in PyTorch's AveragedModel and Keras. */
-static void step_average(ty_step_draft *d, int k, const ty_opt_clock *clock, ty_val p)
-{
-    if (d->spec->ema_decay == 0)
-        return;
-    ty_graph *g = d->g;
-    int state = d->ema_state[k] = ty_params_add_state(&d->set, &d->set.group[k], g, "ema", TY_STATE_MOMENT, true);
-    ty_val first = ty_b_le(g, clock->k, ty_b_scalar(g, TY_F64, 1));
-    ty_val share = ty_b_select(g, first, ty_b_scalar(g, TY_F64, 1), ty_b_scalar(g, TY_F64, 1 - d->spec->ema_decay));
-    ty_val old = ty_b_state(g, state), step = ty_b_mul(g, ty_b_sub(g, p, old), ty_b_cast(g, share, TY_F32));
-    step_assign(d, state, ty_b_select(g, first, p, ty_b_add(g, old, step)));
-}
-
-static ty_segments step_segments(const ty_param_group *group)
-{
-    return (ty_segments){group->n_members, group->by_rows ? &group->grad_elems : group->member_elems};
-}
-
-/* The part of a state that the update works on. */
-static ty_val step_old(const ty_step_draft *d, const ty_param_group *group, int state)
-{
-    return group->by_rows ? ty_table_read(group, d->g, state) : ty_b_state(d->g, state);
-}
-
-/* v: the new part. */
-static void step_renew(ty_step_draft *d, const ty_param_group *group, int state, ty_val v)
-{
-    v = ty_loss_scale_guard(d->g, &d->scale, step_old(d, group, state), v);
-    ty_graph_add_assign(d->g, state, group->by_rows ? ty_table_write(group, d->g, state, v) : v, TY_TAPE_LAST);
-}
-
-static void step_update_group(ty_step_draft *d, int k, const ty_opt_clock *common)
-{
-    ty_param_group *group = &d->set.group[k];
-    ty_opt_group what = {group->decay, step_segments(group), group->by_rows};
-    ty_opt_clock clock = *common;
-    if (group->lr_factor != 1)
-        clock.lr = ty_b_mul_s(d->g, clock.lr, group->lr_factor);
-    const ty_optimizer *o = &d->spec->optimizer;
-    ty_opt_moments moments = ty_optimizer_moments(o);
-    ty_val moment[TY_OPT_MAX_MOMENTS], next[TY_OPT_MAX_MOMENTS];
-    int state[TY_OPT_MAX_MOMENTS];
-    for (int i = 0; i < moments.n; i++) {
-        const char *prefix = ty_arena_printf(&d->arena, "%s.%s", ty_optimizer_text(o->kind), moments.name[i]);
-        state[i] = ty_params_add_state(&d->set, group, d->g, prefix, TY_STATE_MOMENT, false);
-        moment[i] = step_old(d, group, state[i]);
-    }
-    ty_val p = step_old(d, group, group->state);
-    p = ty_optimizer_update(d->g, o, &clock, &what, p, d->grad[k], moment, next);
-    step_renew(d, group, group->state, p);
-    step_average(d, k, &clock, p);
-    for (int i = 0; i < moments.n; i++)
-        step_renew(d, group, state[i], next[i]);
-}
-
-/* The factor that the plateau lowers: the first number of its state. */
-static ty_val step_plateau(ty_step_draft *d)
-{
-    static const double start[TY_PLATEAU_NUMBERS] = {[TY_PLATEAU_FACTOR] = 1};
-    int64_t n = TY_PLATEAU_NUMBERS;
-    if (d->spec->schedule.kind != TY_SCHED_PLATEAU)
-        return TY_NONE;
-    ty_val all = ty_b_state(d->g, ty_graph_add_counter(d->g, "plateau", ty_type_make(TY_F64, 1, &n), start));
-    return ty_b_reshape(d->g, ty_b_slice_axis(d->g, all, 0, TY_PLATEAU_FACTOR, TY_PLATEAU_FACTOR + 1), 0, NULL);
-}
-
-static ty_opt_clock step_clock(ty_step_draft *d)
-{
-    static const double one = 1;
-    ty_val t = ty_b_cast(d->g, ty_b_state(d->g, d->step_state), TY_F64);
-    ty_val updates = d->scale.on ? ty_b_cast(d->g, d->scale.updates, TY_F64) : t;
-    ty_opt_clock clock = {.k = ty_b_add_s(d->g, updates, 1), .product = TY_NONE};
-    clock.lr = ty_schedule_build(d->g, &d->spec->schedule, d->spec->optimizer.lr, t, step_plateau(d));
-    if (ty_optimizer_needs_product(&d->spec->optimizer)) {
-        int state = ty_graph_add_counter(d->g, "nadam.product", ty_type_scalar(TY_F64), &one);
-        clock.product = ty_b_state(d->g, state);
-        step_assign(d, state, ty_optimizer_next_product(d->g, &d->spec->optimizer, &clock));
-    }
-    return clock;
-}
-
-static int step_update(ty_step_draft *d, ty_error *err)
-{
-    ty_graph_origin(d->g, "update");
-    for (int k = 0; k < d->set.n_groups; k++)
-        d->set.group[k].state = ty_params_add_state(&d->set, &d->set.group[k], d->g, "param", TY_STATE_PARAM, true);
-    d->step_state = ty_graph_add_counter(d->g, "step", ty_type_scalar(TY_I64), NULL);
-    ty_graph_add_assign(d->g, d->step_state, ty_b_add_s(d->g, ty_b_state(d->g, d->step_state), 1), TY_TAPE_LAST);
-    step_whole_gradient(d);
-    ty_loss_scale_unscale(d->g, &d->scale, d->grad, d->set.n_groups);
-    ty_opt_clock clock = step_clock(d);
-    ty_val norm = ty_clip_norm(d->g, d->grad, d->set.n_groups);
-    ty_graph_add_output(d->g, "grad_norm", norm, TY_TAPE_LAST);
-    ty_graph_add_output(d->g, "lr", ty_b_cast(d->g, clock.lr, TY_F32), TY_TAPE_LAST);
-    ty_segments *segments = TY_NEW_ARRAY(&d->arena, ty_segments, d->set.n_groups);
-    for (int k = 0; k < d->set.n_groups; k++)
-        segments[k] = step_segments(&d->set.group[k]);
-    ty_clip_apply(d->g, d->spec->clip, d->spec->clip_max, norm, d->grad, segments, d->set.n_groups);
-    for (int k = 0; k < d->set.n_groups; k++)
-        step_update_group(d, k, &clock);
-    ty_loss_scale_end(d->g, &d->scale);
-    ty_graph_origin(d->g, "");
-    return ty_graph_failed(d->g, err) ? -1 : 0;
-}
-
 /* ---- statistics -----------------------------------------------------------------------------------------------------
  */
 
@@ -499,6 +362,18 @@ static void step_list_weights(ty_step *s, const ty_step_draft *d)
     }
 }
 
+static void step_list_parts(ty_step *s, const ty_step_draft *d)
+{
+    ty_arena *a = ty_graph_arena(s->g);
+    s->n_parts = d->n_parts;
+    s->parts = TY_NEW_ARRAY(a, ty_step_parts, d->n_parts + 1);
+    for (int i = 0; i < d->n_parts; i++) {
+        ty_shards *shards = ty_arena_copy(a, d->parts[i].shards, sizeof *shards);
+        shards->piece = ty_arena_copy(a, shards->piece, sizeof *shards->piece * (size_t)shards->n);
+        s->parts[i] = (ty_step_parts){d->parts[i].state, d->parts[i].elems, shards};
+    }
+}
+
 static int step_check_spec(const ty_train_spec *spec, ty_error *err)
 {
     if (spec->accumulate < 1)
@@ -560,7 +435,7 @@ static int step_draft_training(ty_step_draft *d, ty_error *err)
     if (step_gradient(d, err) < 0)
         return -1;
     ty_phases_lap(&d->phases, "gradient");
-    if (step_update(d, err) < 0 || step_buffers(d, err) < 0)
+    if (ty_step_update(d, err) < 0 || step_buffers(d, err) < 0)
         return -1;
     ty_phases_lap(&d->phases, "update");
     if (ty_step_eval(d, err) < 0 || step_random(d, err) < 0)
@@ -593,6 +468,7 @@ int ty_step_build(const ty_model *m, const ty_train_spec *spec, ty_step *out, ty
         out->replicas = ty_across_replicas(spec);
         out->found = d.train.found;
         step_list_weights(out, &d);
+        step_list_parts(out, &d);
         ty_phases_lap(&d.phases, "carry over");
         ty_range_list(out);
         ty_phases_lap(&d.phases, "ranges");

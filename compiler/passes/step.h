@@ -47,6 +47,7 @@
 
 #include "compiler/compiler.h"
 #include "compiler/ir/graph.h"
+#include "compiler/passes/shard.h"
 
 /* Where the present value of a weight of the model is. */
 typedef struct ty_step_weight {
@@ -76,6 +77,8 @@ typedef struct ty_step {
     int n_weights;
     ty_step_range *ranges; /* one a graph input */
     int n_inputs;
+    ty_step_parts *parts; /* states of which each replica has a part */
+    int n_parts;
     int replicas;             /* that share the step, at least 1 */
     int64_t n_trained;        /* numbers trained; tied ones count once */
     ty_composite_count found; /* in the model as it is trained; built for inference: as it is applied */

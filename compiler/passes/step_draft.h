@@ -1,5 +1,5 @@
-/* step_draft.h - the step while it is built. Private to step.c, which builds it, and step_terms.c, which adds what the
- * recipe names: the terms of the loss and the metrics.
+/* step_draft.h - the step while it is built. Private to step.c, which builds it, step_terms.c, which adds what the
+ * recipe names, the terms of the loss and the metrics, and step_update.c.
  */
 #ifndef TY_COMPILER_PASSES_STEP_DRAFT_H
 #define TY_COMPILER_PASSES_STEP_DRAFT_H
@@ -9,6 +9,7 @@
 #include "compiler/passes/loss.h"
 #include "compiler/passes/loss_scale.h"
 #include "compiler/passes/parameters.h"
+#include "compiler/passes/shard.h"
 
 typedef struct ty_step_draft {
     const ty_model *m;
@@ -24,9 +25,12 @@ typedef struct ty_step_draft {
     int n_leaves;
     ty_val seed, draw; /* leaves for random numbers */
     ty_model_values train, eval;
-    ty_loss_sums *train_term, *eval_term; /* one a term */
-    ty_val loss;                          /* of one micro-batch */
-    ty_val grad[TY_PARAM_MAX_GROUPS];     /* flat, of loss / accumulate */
+    ty_loss_sums *train_term, *eval_term;  /* one a term */
+    ty_val loss;                           /* of one micro-batch */
+    ty_val grad[TY_PARAM_MAX_GROUPS];      /* flat, of loss / accumulate */
+    ty_shards shards[TY_PARAM_MAX_GROUPS]; /* n 0: the group's update is not divided among replicas */
+    ty_step_parts *parts;                  /* states of which each replica has a part */
+    int n_parts;
     ty_loss_scale scale;
     int ema_state[TY_PARAM_MAX_GROUPS];
     int step_state, seed_state, micro_state; /* the latter two -1 without random numbers */
@@ -40,6 +44,8 @@ int ty_step_find_input(const ty_step_draft *d, const char *name);
 
 /* After the model's import: the terms on both tapes, d->loss and its output. */
 int ty_step_loss(ty_step_draft *d, ty_error *err);
+/* After the gradient: states of weights and moments, and what they become. */
+int ty_step_update(ty_step_draft *d, ty_error *err);
 /* After the loss: the outputs of EVAL. */
 int ty_step_eval(ty_step_draft *d, ty_error *err);
 

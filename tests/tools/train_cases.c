@@ -1,13 +1,14 @@
 /* train_cases.c - trains every case of a folder like shared/data/train-cases and compares with what PyTorch got.
  *
  *     train_cases [-v] [--interpreter | --grid | --gpu] [--threads N] [--dump DIR] [--cuda DIR] [--replicas N]
- *                 [--gpus N [--cross-device HOW]] [--ranks N] DIR [NAME...]
+ *                 [--gpus N [--cross-device HOW]] [--ranks N [--shard]] DIR [NAME...]
  *
  * With --replicas N the step is one that N replicas share, of which one is run and speaks for all: each has the case's
  * batch, so that all numbers are the case's. With --gpu what nothing computes on a GPU is left out.
  * With --gpus N the batch is divided among so many GPUs, which must end with the same bits; with --ranks N among so
- * many CPU programs, each on a thread of its own, which exchange by the memory of this process. With --cuda nothing is
- * trained: kernels are left in a folder as CUDA C (ty_compile_options.cuda_dir).
+ * many CPU programs, each on a thread of its own, which exchange by the memory of this process; with --shard each of
+ * them has moments of its own part of the weights. With --cuda nothing is trained: kernels are left in a folder as
+ * CUDA C (ty_compile_options.cuda_dir).
  *
  * A case is a folder with recipe.yaml, model.onnx, batches, expected.json and final.npz; the README beside them says
  * what all of it means. Each case runs in a process of its own, so that a crash is one failed case. What a deviation
@@ -41,6 +42,7 @@ typedef struct settings {
     bool verbose, grid;
     ty_backend backend;
     int threads, replicas, n_gpus, n_ranks;
+    bool shard;
     ty_cross_device cross_device;
     const char *dump, *cuda, *cache;
     ty_precision precision;
@@ -305,6 +307,7 @@ static void read_spec(test_case *c)
                               .replicas = c->set.replicas,
                               .batch_norm_across = n_parts(c) > 1,
                               .bucket_bytes = 4096,
+                              .optimizer_sharding = c->set.shard,
                               .no_outputs = c->set.replicas > 1,
                               .loss = c->term,
                               .optimizer = read_optimizer(ty_doc_find(r, "optimizer")),
@@ -730,9 +733,10 @@ static bool wanted(const char *name, char *const *names, int n)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: train_cases [-v] [--interpreter | --grid | --gpu] [--threads N] [--dump DIR] [--cuda DIR]\n"
-                    "                   [--replicas N] [--gpus N [--cross-device HOW]] [--ranks N] [--cache DIR]\n"
-                    "                   [--precision bfloat16|float16 WITHIN] DIR [NAME...]\n");
+    fprintf(stderr,
+            "usage: train_cases [-v] [--interpreter | --grid | --gpu] [--threads N] [--dump DIR] [--cuda DIR]\n"
+            "                   [--replicas N] [--gpus N [--cross-device HOW]] [--ranks N [--shard]] [--cache DIR]\n"
+            "                   [--precision bfloat16|float16 WITHIN] DIR [NAME...]\n");
     return 64;
 }
 
@@ -797,6 +801,8 @@ int main(int argc, char **argv)
             set.n_gpus = set.replicas = atoi(argv[++i]), set.backend = TY_BACKEND_CUDA;
         else if (strcmp(argv[i], "--ranks") == 0 && i + 1 < argc)
             set.n_ranks = set.replicas = atoi(argv[++i]), set.threads = 1;
+        else if (strcmp(argv[i], "--shard") == 0)
+            set.shard = true;
         else if (strcmp(argv[i], "--cache") == 0 && i + 1 < argc)
             set.cache = argv[++i];
         else if (strcmp(argv[i], "--cross-device") == 0 && i + 1 < argc)

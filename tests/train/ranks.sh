@@ -23,7 +23,7 @@ cp -r "$cases/$border" "$scratch/border/"
 chmod -R u+w "$scratch/border"
 sed -i 's/lr: 0\.01,/lr: 0.00999999,/' "$scratch/border/$border/recipe.yaml"
 
-# ranks N FOLDER [NAME...]
+# ranks N [--shard] FOLDER [NAME...]
 ranks() {
     "$tool" --ranks "$1" --cache "$scratch/cache" "${@:2}" >"$scratch/log" 2>&1
     grep -vE '^ok |^skip: .* rows for |^[0-9T:.-]+Z I |passed, ' "$scratch/log" | head -n 60
@@ -32,6 +32,8 @@ ranks() {
 }
 ranks 2 "$cases" $(ls "$cases" | grep -vE "^($border|README.*)\$")
 ranks 2 "$scratch/border"
+# Each with the moments of its part of the weights.
+ranks 2 --shard "$cases" mlp_relu linear_regression cnn_batchnorm gpt_tied deepfm lstm_char vae_two_losses
 # The batches of most cases are powers of two: those that three ranks can share.
 ranks 3 "$cases"
 echo "$passed passed, $failed failed, $skipped skipped"

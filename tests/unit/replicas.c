@@ -283,6 +283,125 @@ static void looked_at(void **state)
     ty_model_free(m);
 }
 
+/* ---- the update divided ---- */
+
+static plan *divided(plan *p)
+{
+    plan_of(p)->spec.optimizer =
+        (ty_optimizer){.kind = TY_OPT_ADAMW, .lr = 0.05, .weight_decay = 0.1, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-3};
+    p->spec.optimizer_sharding = true;
+    return p;
+}
+
+static void parts_of_moments(void **state)
+{
+    (void)state;
+    plan p;
+    expect_one_training(divided(&p));
+    p.spec.bucket_bytes = 1;
+    expect_one_training(&p);
+    p.spec.clip = TY_CLIP_GLOBAL_NORM;
+    p.spec.clip_max = 0.1;
+    p.spec.accumulate = 2;
+    expect_one_training(&p);
+    p.spec.ema_decay = 0.9;
+    p.spec.use_ema = true;
+    expect_one_training(&p);
+}
+
+/* Who updates a weight does not show in it. */
+static void same_bits_divided(void **state)
+{
+    (void)state;
+    ty_model *m = two_layers();
+    plan p;
+    shared s[2];
+    exchange_run runs[REPLICAS];
+    for (int i = 0; i < 2; i++) {
+        divided(&p)->spec.optimizer_sharding = i;
+        share(&s[i], m, &p);
+        for (int t = 0; t < STEPS; t++)
+            assert_null(run_shared(&s[i], TY_RUN_LAST, runs));
+    }
+    ty_tensor a = ty_program_state(s[0].program[0], 0, NULL), b = ty_program_state(s[1].program[1], 0, NULL);
+    assert_int_equal(ty_type_elems(&a.type), 67);
+    assert_memory_equal(a.data, b.data, ty_type_bytes(&a.type));
+    unshare(&s[0]);
+    unshare(&s[1]);
+    ty_model_free(m);
+}
+
+static int state_of(const ty_program *p, const char *wanted)
+{
+    for (int i = 0; i < ty_program_n_states(p); i++) {
+        const char *name;
+        ty_program_state(p, i, &name);
+        if (strcmp(name, wanted) == 0)
+            return i;
+    }
+    fail_msg("no state %s", wanted);
+    return -1;
+}
+
+typedef struct gathered {
+    ty_program *program;
+    int state;
+    float whole[67];
+    int rc;
+} gathered;
+
+static void *gather(void *arg)
+{
+    gathered *g = arg;
+    ty_error err;
+    g->rc = ty_program_gather_state(g->program, g->state, g->whole, &err);
+    return NULL;
+}
+
+/* The 67 moments of two replicas: 32 of each, and 3 that both have. Brought together they are those of one device, and
+ * a replica that takes its part of the whole has its own again. */
+static void whole_moments(void **state)
+{
+    (void)state;
+    ty_model *m = two_layers();
+    plan p, alone;
+    shared s;
+    exchange_run runs[REPLICAS];
+    gathered all[REPLICAS];
+    pthread_t thread[REPLICAS];
+    ty_error err = {0};
+    divided(&alone);
+    alone.spec.inputs = alone.input;
+    alone.spec.loss = alone.term;
+    ty_program *whole = compile_for(m, &alone, NULL);
+    share(&s, m, divided(&p));
+    assert_int_equal(ty_program_run(whole, TY_RUN_LAST, (const void *[]){batch_x, labels}, &err), 0);
+    assert_null(run_shared(&s, TY_RUN_LAST, runs));
+    for (int r = 0; r < REPLICAS; r++) {
+        all[r] = (gathered){.program = s.program[r], .state = state_of(s.program[r], "adamw.v.0")};
+        assert_int_equal(ty_program_whole_elems(s.program[r], all[r].state), 67);
+        assert_int_equal(pthread_create(&thread[r], NULL, gather, &all[r]), 0);
+    }
+    for (int r = 0; r < REPLICAS; r++) {
+        pthread_join(thread[r], NULL);
+        assert_int_equal(all[r].rc, 0);
+        const float *want = ty_program_state(whole, state_of(whole, "adamw.v.0"), NULL).data;
+        for (int i = 0; i < 67; i++)
+            expect_near("moment", (double)all[r].whole[i], (double)want[i]);
+        ty_tensor own = ty_program_state(s.program[r], all[r].state, NULL);
+        float before[35];
+        assert_int_equal(ty_type_elems(&own.type), 35);
+        memcpy(before, own.data, sizeof before);
+        memset(own.data, 0, sizeof before);
+        ty_program_take_part(s.program[r], all[r].state, all[r].whole);
+        assert_memory_equal(before, own.data, sizeof before);
+        assert_int_equal(ty_program_whole_elems(s.program[r], state_of(s.program[r], "param.0")), 0);
+    }
+    ty_program_free(whole);
+    unshare(&s);
+    ty_model_free(m);
+}
+
 static void refused(const ty_compile_options *opt, const char *words)
 {
     ty_model *m = two_layers();
@@ -306,6 +425,16 @@ static void refusals(void **state)
     refused(&(ty_compile_options){.exchange = &x, .backend = TY_BACKEND_INTERPRETER}, "2 in the interpreter");
     x.replica = 2;
     refused(&(ty_compile_options){.exchange = &x}, "replicas: number 2 of 2");
+    ty_error err;
+    plan p;
+    divided(&p)->spec.replicas = 2;
+    p.spec.clip = TY_CLIP_NORM;
+    assert_int_equal(ty_shard_check(&p.spec, &err), -1);
+    p.spec.clip = TY_CLIP_NONE;
+    p.spec.optimizer.kind = TY_OPT_LAMB;
+    assert_int_equal(ty_shard_check(&p.spec, &err), -1);
+    p.spec.replicas = 1;
+    assert_int_equal(ty_shard_check(&p.spec, &err), 0);
 }
 
 int main(void)
@@ -316,6 +445,9 @@ int main(void)
         cmocka_unit_test(clipped_by_the_norm_of_all),
         cmocka_unit_test(micro_batches),
         cmocka_unit_test(averages),
+        cmocka_unit_test(parts_of_moments),
+        cmocka_unit_test(same_bits_divided),
+        cmocka_unit_test(whole_moments),
         cmocka_unit_test(buckets_travel_together),
         cmocka_unit_test(one_fails),
         cmocka_unit_test(looked_at),
