@@ -2,6 +2,7 @@
 
 #include "dist/api/carry.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,10 +20,13 @@ static int lose(ty_channel *c, ty_error *err)
     return TRAINYARD_E_LOST;
 }
 
-static int exchange_words(ty_channel *c, const ty_word *mine, ty_error *err)
+/* What whoever looks at a rank that waits here is told: the first line of what it calls. */
+static int exchange_words(ty_channel *c, const ty_word *mine, const ty_call *call, const ty_buf *text, ty_error *err)
 {
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(text->data, "\n"), text->data);
     ty_collective gather = {.kind = TY_ALL_GATHER,
-                            .name = "what is called",
+                            .name = name[0] ? name : ty_carry_text(call->kind),
                             .dtype = TY_U8,
                             .in = mine,
                             .out = c->words,
@@ -219,7 +223,7 @@ static int run_rounds(ty_channel *c, ty_call *call, ty_buf *text)
         ty_word mine;
         ty_buf_clear(text);
         ty_call_word(call, c->told && atomic_load(c->told) != 0, text, &mine);
-        code = exchange_words(c, &mine, &call->err);
+        code = exchange_words(c, &mine, call, text, &call->err);
         if (code != TRAINYARD_OK)
             return code;
         note_joined(c);

@@ -5,6 +5,7 @@
 #include "dist/api/ask.h"
 #include "dist/api/record.h"
 #include "dist/api/world.h"
+#include "dist/page.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@ enum state { NOT_YET, OPEN, OVER };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static enum state state;
 static ty_world *world;
+static ty_page *page;               /* where the agent of this host sees what this rank is at; or NULL */
 static atomic_int told;             /* by a signal: lock-free */
 static _Thread_local ty_world *own; /* of a thread that is a rank */
 
@@ -96,6 +98,8 @@ static int open_job(const trainyard_settings *s, ty_error *err)
                                .piece_bytes = s->piece_bytes,
                                .rank_order = s->deterministic || (deterministic && strcmp(deterministic, "1") == 0)};
     ty_comm *comm;
+    options.page = page = ty_page_from_environment();
+    ty_page_phase(page, TY_PHASE_START);
     if (s->piece_bytes < 0)
         return ty_fault(err, TRAINYARD_E_ARGUMENT, "piece_bytes is negative");
     if (ty_comm_open(&options, &comm, err) < 0)
@@ -114,6 +118,7 @@ PUBLIC int trainyard_init(const trainyard_settings *settings)
                                : (int)tell(open_job(&s, &err), &err);
     if (code == TRAINYARD_OK) {
         state = OPEN;
+        ty_page_phase(page, TY_PHASE_STEP);
         if (!s.own_signals)
             catch_signal();
     }
@@ -131,6 +136,7 @@ PUBLIC int trainyard_shutdown(void)
     state = OVER;
     world = NULL;
     pthread_mutex_unlock(&lock);
+    ty_page_phase(page, TY_PHASE_FINISHED);
     return (int)tell(ty_world_close(w, &err), &err);
 }
 
@@ -250,7 +256,12 @@ PUBLIC int trainyard_join(void)
 {
     ty_error err = {0};
     ty_world *w = open_world();
-    return w ? (int)tell(ty_world_join(w, &err), &err) : TRAINYARD_E_STATE;
+    if (!w)
+        return TRAINYARD_E_STATE;
+    ty_page_phase(page, TY_PHASE_FINISHED);
+    int code = ty_world_join(w, &err);
+    ty_page_phase(page, TY_PHASE_STEP);
+    return (int)tell(code, &err);
 }
 
 /* ---- collectives, later ---- */
@@ -460,7 +471,10 @@ PUBLIC int trainyard_write(const char *path, const void *bytes, size_t n_bytes)
         call.fault = ty_fault(&call.err, TRAINYARD_E_ARGUMENT, "no path");
     else if (!bytes && n_bytes > 0)
         call.fault = ty_fault(&call.err, TRAINYARD_E_ARGUMENT, "bytes is NULL");
-    return now(&call);
+    ty_page_phase(page, TY_PHASE_SAVE);
+    int code = now(&call);
+    ty_page_phase(page, TY_PHASE_STEP);
+    return code;
 }
 
 /* Rank 0 looks before the ranks meet, so that they all learn of its failure. */
@@ -519,6 +533,7 @@ PUBLIC int trainyard_metrics(int64_t step, int64_t epoch, const char *const *nam
     for (int i = 0; i < n && !call.fault; i++)
         ty_buf_addf(&text, "%s%s", i ? " " : "", names[i]);
     call.details = text.data;
+    ty_page_step(page, step);
     int code = now(&call);
     ty_buf_fini(&text);
     return code == TRAINYARD_OK && trainyard_rank() == 0 ? print_metrics(step, epoch, names, values, n) : code;

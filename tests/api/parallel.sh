@@ -4,7 +4,7 @@
 # leaves, and that a program is built from it by pkg-config alone.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-bin=${TY_BIN:-build/bin} variant=${TY_VARIANT:-release}
+bin=${TY_BIN:-build/bin} variant=${TY_VARIANT:-release} TY_BUILD=${TY_BUILD:-build/release}
 lib=$(realpath "$bin/../lib")
 work=$(mktemp -d "${TMPDIR:-/tmp}/api-XXXXXX")
 trap 'rm -rf "$work"' EXIT
@@ -76,6 +76,16 @@ else
     sizes='1 2 3 4'
 fi
 for n in $sizes; do all_checks "$n"; done
+if [ "$sizes" != 1 ] && [ -x "$TY_BUILD/tools/launch" ]; then
+    # The ranks of two hosts, started as the agents start them.
+    mkdir "$work/hosts"
+    timeout -k 1 60 "$TY_BUILD/tools/launch" --hosts 2,1 "$work/parallel" "$work/hosts" checks >"$work/log" 2>&1
+    check "2 hosts without mpirun: all checks, and a good end" test $? = 0
+    check "2 hosts without mpirun: none is left out" \
+        test "$(grep -cF '[1,0]<stdout>:ok ' "$work/log")" = "$(grep -cE '^    \{"' tests/api/checks.h)"
+else
+    skip 2 "2 hosts: no plug-in for Open MPI, or the tools are not built"
+fi
 ranks 1 twice
 check "a second init is refused" has '^code -1: trainyard_init was called twice'
 if [ "$sizes" != 1 ]; then
