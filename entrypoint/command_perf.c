@@ -1,16 +1,24 @@
 /* command_perf.c - `trainyard perf`: collectives over the engine in use, with the options and columns of nccl-tests.
  * Runs on every rank; rank 0 prints. */
+#define _GNU_SOURCE /* environ */
 #include "base/file.h"
 #include "base/json.h"
+#include "dist/agent/agent.h"
 #include "dist/comm/perf.h"
 #include "entrypoint/command.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 enum {
+    RANKS,
     MIN,
     MAX,
     FACTOR,
@@ -28,6 +36,7 @@ enum {
 };
 
 static const ty_option options[] = {
+    [RANKS] = {"--ranks", "N", "start N ranks on this machine and measure them", false},
     [MIN] = {"-b", "SIZE", "smallest size, as 8, 64K or 1M (default 8)", false},
     [MAX] = {"-e", "SIZE", "largest size (default 64M)", false},
     [FACTOR] = {"-f", "N", "each size is N times the one before (default 2)", false},
@@ -259,9 +268,8 @@ static int measure(request *r, ty_comm *c, ty_error *err)
     return 0;
 }
 
-static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
+static int run_rank(const ty_arguments_given *given, ty_error *err)
 {
-    (void)a;
     request r = {.given = given};
     ty_comm *c;
     if (take_options(&r, err) < 0 || ty_comm_open(&r.comm, &c, err) < 0)
@@ -275,6 +283,80 @@ static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
     return rc < 0 ? rc : r.wrong > 0;
 }
 
+/* --- ranks of this machine --- */
+
+enum { MAX_LOCAL_RANKS = 256 };
+
+/* Of a port that nobody listens on; 0 if that cannot be found out. */
+static int free_port(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool found =
+        fd >= 0 && bind(fd, (struct sockaddr *)&at, n) == 0 && getsockname(fd, (struct sockaddr *)&at, &n) == 0;
+    if (fd >= 0)
+        close(fd);
+    return found ? ntohs(at.sin_port) : 0;
+}
+
+/* The command of a rank: ours, without --ranks. */
+static void command_of_rank(const ty_arguments_given *given, const char *self, const char **argv)
+{
+    int n = 0;
+    argv[n++] = self;
+    argv[n++] = "perf";
+    for (int i = 0; i < given->n_words; i++)
+        argv[n++] = given->words[i];
+    for (int i = 0; i < N_OPTIONS; i++) {
+        if (i == RANKS || !given->value[i])
+            continue;
+        argv[n++] = options[i].name;
+        if (options[i].value)
+            argv[n++] = given->value[i];
+    }
+    argv[n] = NULL;
+}
+
+static int run_agent(const ty_arguments_given *given, int n_ranks, ty_error *err)
+{
+    char self[PATH_MAX] = "";
+    unsigned char secret[32];
+    const char *argv[TY_MAX_WORDS + 2 * N_OPTIONS + 3];
+    ty_agent_host host = {.name = "localhost", .ranks = n_ranks, .address = "127.0.0.1", .port = free_port()};
+    if (readlink("/proc/self/exe", self, sizeof self - 1) < 0 ||
+        getrandom(secret, sizeof secret, 0) < (ssize_t)sizeof secret)
+        return ty_error_set(err, TY_E_LIMIT,
+                            "perf: the system does not say where this program is, or has no random numbers");
+    command_of_rank(given, self, argv);
+    ty_agent_options o = {.job = "perf",
+                          .secret = secret,
+                          .secret_bytes = sizeof secret,
+                          .hosts = &host,
+                          .n_hosts = 1,
+                          .interface = "lo",
+                          .argv = argv,
+                          .envp = (const char *const *)environ,
+                          .stall_warn_ms = 60000,
+                          .stall_end_ms = 600000};
+    ty_agent_end end;
+    if (ty_agent_run(&o, &end, err) < 0)
+        return -1;
+    return end.failed ? ty_error_set(err, TY_E_USER_PROGRAM, "perf: %s", end.first.text) : end.status;
+}
+
+static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
+{
+    (void)a;
+    request r = {.given = given};
+    int n_ranks = 0;
+    if (take_options(&r, err) < 0 || take_int(&r, RANKS, 0, &n_ranks, err) < 0)
+        return -1;
+    if (n_ranks > MAX_LOCAL_RANKS)
+        return wrong_value(RANKS, given->value[RANKS], err);
+    return n_ranks ? run_agent(given, n_ranks, err) : run_rank(given, err);
+}
+
 const ty_command_row ty_command_perf = {
     "perf",
     "[COLLECTIVE]",
@@ -283,7 +365,7 @@ const ty_command_row ty_command_perf = {
     "nccl-tests: algbw is bytes by time, busbw what a link carries, in 10^9 bytes a second. Every rank of a job runs "
     "the\n"
     "command; alone it measures one rank. Exit status 1 if a result was wrong.\n\n"
-    "    mpirun -np 4 trainyard perf -b 1K -e 64M -f 4\n"
+    "    trainyard perf --ranks 4 -b 1K -e 64M -f 4\n"
     "    mpirun -np 2 trainyard perf all_gather -d bf16 -J gather.json\n",
     options,
     N_OPTIONS,

@@ -73,6 +73,13 @@ for collective in all_reduce reduce_scatter all_gather broadcast all_to_all; do
     check "perf: $collective of every type" 3 "$perf" perf $collective -d all -o all -b 3000 -e 3000 -w 0 -n 1 -- "0 OK"
 done
 check "perf on a 16-bit wire" 3 "$perf" perf -z bf16 -o average -b 5000 -e 5000 -w 0 -n 1 -- "average" "0 OK"
+output=$(timeout -k 5 60 "$perf" perf --ranks 2 all_gather -e 64 -n 2 2>&1)
+status=$?
+[[ $output == *"2 ranks"*"0 OK"* ]] || status="$status, and it does not say so"
+verdict "perf starts its ranks itself" "$status" "$output"
+output=$("$perf" perf --ranks 2 -o mean 2>&1)
+[ $? != 0 ] && [[ $output == *"-o mean"* && $output != *"<stdout>"* ]]
+verdict "perf: ranks that would refuse are not started" $? "$output"
 check "perf alone" 1 "$perf" perf -e 64 -- "1 ranks" "0 OK"
 for wrong in "all_sum" "-e 3X" "-d f12" "-o mean" "-z f32" "-f 1" "-n 0" "-b 5 -e 4"; do
     # shellcheck disable=SC2086
