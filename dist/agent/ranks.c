@@ -145,7 +145,8 @@ static int start_processes(ty_ranks *r, const ty_ranks_options *o, const ty_rank
             ty_ranks_stream_open(&p->streams[1], p->rank, 2, false, err) < 0 ||
             (r->server && ty_ranks_server_environment(r->server, p->rank, &more, err) < 0))
             return -1;
-        char **envp = ty_ranks_environment(&r->arena, o, place, inherited, more, i);
+        p->streams[0].tag.plain = p->streams[1].tag.plain = o->plain;
+        char **envp = o->plain ? (char **)inherited : ty_ranks_environment(&r->arena, o, place, inherited, more, i);
         if (r->server)
             ty_ranks_server_free_environment(r->server, more);
         if (start_process(r, o, p, envp, err) < 0)
@@ -222,14 +223,14 @@ int ty_ranks_start(const ty_ranks_options *o, ty_ranks **out, ty_error *err)
     int rc = open_events(r, err);
     if (rc == 0)
         rc = make_folders(r, err);
-    if (rc == 0 && !o->without_mpi)
+    if (rc == 0 && !o->without_mpi && !o->plain)
         rc = ty_ranks_server_open(&r->server, o, r->session.path, r->wake_fd, err);
     if (rc == 0) {
         const ty_ranks_place place = {
             .session_folder = r->session.path,
             .shared_folder = r->shared.path,
             .cores = o->cores > 0 ? o->cores : count_cores(),
-            .copies_allowed = r->n == 1 || o->without_mpi || ty_ranks_copies_allowed(),
+            .copies_allowed = r->n == 1 || o->without_mpi || o->plain || ty_ranks_copies_allowed(),
         };
         rc = start_processes(r, o, &place, err);
     }

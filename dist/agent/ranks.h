@@ -51,6 +51,7 @@ typedef struct ty_ranks_options {
     const char *cwd; /* NULL: ours */
     const char *const *page; /* [own ranks] values of TRAINYARD_PAGE, or NULL */
     bool without_mpi;        /* no PMIx server: ranks that are no MPI programs, such as those of a parameter server */
+    bool plain; /* not a rank but a launcher of ranks, such as mpirun: its environment and its lines stay as they are */
     bool terminal; /* standard output of ranks is a pseudo terminal, as mpirun gives: programs write line by line */
     bool quiet;    /* do not write the ranks' lines to our stdout and stderr */
 

@@ -11,8 +11,8 @@ typedef struct ty_ranks_folder {
     int fd;                           /* holds the lock that says "in use" */
 } ty_ranks_folder;
 
-/* Makes <parent>/trainyard-ranks-XXXXXX with mode 0700, after removing those in `parent` that belong to nobody any more. A
- * folder is in use while a process has it locked (flock), which works across PID namespaces that share /tmp. */
+/* Makes <parent>/trainyard-ranks-XXXXXX with mode 0700, after removing those in `parent` that belong to nobody any
+ * more. A folder is in use while a process has it locked (flock), which works across PID namespaces that share /tmp. */
 int ty_ranks_folder_make(ty_ranks_folder *f, const char *parent, ty_error *err);
 /* Removes it with its contents; nothing if there is none. */
 void ty_ranks_folder_remove(ty_ranks_folder *f);

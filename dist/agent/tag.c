@@ -28,7 +28,7 @@ void ty_tag_fini(ty_tag *t)
 /* What has begun, and the piece that completes it. */
 static int put_line(ty_tag *t, const char *piece, size_t n, ty_buf *lines)
 {
-    int rc = ty_buf_addf(lines, "[1,%d]<%s>:", t->rank, t->fd == 2 ? "stderr" : "stdout");
+    int rc = t->plain ? 0 : ty_buf_addf(lines, "[1,%d]<%s>:", t->rank, t->fd == 2 ? "stderr" : "stdout");
     if (rc == 0)
         rc = ty_buf_add(lines, t->partial.data, t->partial.len);
     if (rc == 0)

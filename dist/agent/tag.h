@@ -19,6 +19,7 @@ enum { TY_TAG_LINE_BYTES = 1 << 20 };
 /* One stream of one rank. */
 typedef struct ty_tag {
     int rank, fd;   /* fd: 1 or 2 */
+    bool plain;     /* lines are whole, but get no tag */
     ty_buf partial; /* a line that has begun */
 } ty_tag;
 
