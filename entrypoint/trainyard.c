@@ -1,6 +1,7 @@
 /* trainyard.c - the command line: a table of commands, their arguments, their help. */
 #define _GNU_SOURCE
 #include "base/suggest.h"
+#include "dist/agent/remote.h"
 #include "entrypoint/command.h"
 #include "entrypoint/complain.h"
 #include "entrypoint/recipe.h"
@@ -241,6 +242,8 @@ int main(int argc, char **argv)
         ty_threads_settle(argv);
     if (strcmp(name, "worker") == 0) /* the child of `train` */
         return ty_worker_run((const char *const *)argv + 2);
+    if (strcmp(name, "rsh") == 0) /* what mpirun takes for a remote shell */
+        return ty_remote_client(argc - 2, (const char *const *)argv + 2);
     if (argc < 2 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         return print_help(NULL);
     if (strcmp(name, "help") == 0)

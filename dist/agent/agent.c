@@ -290,6 +290,7 @@ static int prepare(agent *a)
 static void finish(agent *a)
 {
     own_ranks_free(a);
+    own_remote_free(a);
     for (connection *c = a->connections; c; c = c->next)
         connection_drop(a, c);
     connections_sweep(a);

@@ -62,6 +62,9 @@ typedef struct ty_agent_options {
     const char *tf_config;                      /* TF_CONFIG of this host's ranks; NULL: none is set */
     int master_port;                            /* MASTER_PORT of the ranks; 0: 29500 */
     bool without_mpi;                           /* ranks are no MPI programs: no PMIx server */
+    const char *mpirun_client;                  /* argv is mpirun, which runs on the first host (1 rank there, 0 on all
+                                                 * others) and starts its own ranks on the others through this program:
+                                                 * the command line of remote.h's client. NULL: argv are the ranks */
     bool quiet;                                 /* the ranks' lines are not shown on this host */
     bool gather;                                /* the leader shows the lines of all ranks; true */
     const char *cwd;                            /* NULL: ours */

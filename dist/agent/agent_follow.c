@@ -223,6 +223,7 @@ static int on_end(agent *a, ty_reader *r, ty_error *err)
         return -1;
     a->has_end = true;
     own_ranks_free(a);
+    own_remote_free(a);
     if (a->leads)
         return 0; /* the others hang up first */
     connection_drop(a, a->to_leader);
@@ -248,6 +249,8 @@ int follow_on(agent *a, int kind, ty_reader *r, ty_error *err)
         return on_abort(a, r, err);
     case TY_MESSAGE_END:
         return on_end(a, r, err);
+    case TY_MESSAGE_REMOTE:
+        return own_remote_on(a, 0, r, err);
     case TY_MESSAGE_STOP:
         end_ranks(a, a->o->stop_ms);
         return 0;

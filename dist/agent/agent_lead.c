@@ -448,6 +448,8 @@ int lead_on(agent *a, int host, int kind, ty_reader *r, ty_error *err)
         return on_stop(a, host);
     case TY_MESSAGE_LINES:
         return on_lines(a, host, r, err);
+    case TY_MESSAGE_REMOTE:
+        return own_remote_on(a, host, r, err);
     default:
         return ty_error_set(err, TY_E_DATA, "message %d from %s is none that a leader takes", kind, host_of(a, host));
     }

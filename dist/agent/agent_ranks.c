@@ -149,8 +149,66 @@ static void fill_map(agent *a, ty_ranks_host *hosts, ty_ranks_options *o)
     o->n_hosts = n;
 }
 
+/* ---- mpirun ---- */
+
+static void remote_send(void *ctx, int to, const void *frame, size_t n_bytes)
+{
+    agent *a = ctx;
+    ty_buf b;
+    ty_buf_init(&b, TY_LINK_PAYLOAD_BYTES);
+    ty_put_number(&b, (uint64_t)a->generation, 4);
+    ty_buf_add(&b, frame, n_bytes);
+    if (a->leads)
+        agent_tell_host(a, to, TY_MESSAGE_REMOTE, &b);
+    else
+        agent_tell_leader(a, TY_MESSAGE_REMOTE, &b);
+    ty_buf_fini(&b);
+}
+
+static void remote_ready(agent *a, void *owner, uint32_t events)
+{
+    (void)owner;
+    (void)events;
+    ty_error err = {0};
+    if (a->remote && ty_remote_turn(a->remote, &err) < 0)
+        ty_log_error("dist", "%s", err.message);
+}
+
+static int own_remote_open(agent *a, ty_error *err)
+{
+    own_remote_free(a);
+    if (!a->o->mpirun_client)
+        return 0;
+    const ty_remote_options o = {
+        .hosts = a->host_name, .n_hosts = a->o->n_hosts, .self = a->o->self, .ctx = a, .send = remote_send};
+    if (ty_remote_open(&o, &a->remote, err) < 0)
+        return -1;
+    a->remote_source = (source){remote_ready, NULL};
+    return agent_watch(a, ty_remote_fd(a->remote), &a->remote_source, EPOLLIN, true, err);
+}
+
+void own_remote_free(agent *a)
+{
+    if (a->remote)
+        epoll_ctl(a->epoll_fd, EPOLL_CTL_DEL, ty_remote_fd(a->remote), NULL);
+    ty_remote_free(a->remote);
+    a->remote = NULL;
+}
+
+int own_remote_on(agent *a, int from, ty_reader *r, ty_error *err)
+{
+    int generation = (int)ty_get_number(r, 4);
+    if (r->failed)
+        return ty_error_set(err, TY_E_DATA, "message \"remote\" is too short");
+    if (!a->remote || generation != a->generation)
+        return 0; /* of an mpirun that is gone */
+    return ty_remote_received(a->remote, from, r->at, (size_t)(r->end - r->at), err);
+}
+
 int own_ranks_start(agent *a, ty_error *err)
 {
+    if (own_remote_open(a, err) < 0)
+        return -1;
     if (a->n_own == 0)
         return 0;
     const char **names = TY_NEW_ARRAY(&a->arena, const char *, a->n_own);
@@ -165,7 +223,10 @@ int own_ranks_start(agent *a, ty_error *err)
                           .tf_config = a->o->tf_config,
                           .cores = a->hello.cores,
                           .argv = a->o->argv,
-                          .envp = a->o->envp,
+                          .envp = a->remote ? (const char *const *)ty_remote_environment(
+                                                  a->remote, &a->arena, a->o->envp, a->o->mpirun_client)
+                                            : a->o->envp,
+                          .plain = a->remote != NULL,
                           .cwd = a->o->cwd,
                           .page = names,
                           .without_mpi = a->o->without_mpi,

@@ -22,6 +22,7 @@
 #include "dist/agent/message.h"
 #include "dist/agent/preflight.h"
 #include "dist/agent/ranks.h"
+#include "dist/agent/remote.h"
 #include "dist/agent/resolver.h"
 #include "dist/agent/watch.h"
 
@@ -109,6 +110,8 @@ struct agent {
     char waits_for[512]; /* "algo-3 (name unresolved)" */
     ty_ranks *ranks;
     source ranks_source;
+    ty_remote *remote; /* where mpirun starts the ranks; else NULL */
+    source remote_source;
     ty_page **pages;       /* [n_own] */
     int *page_fds;         /* [n_own] */
     int64_t kill_ms;       /* ranks that still live are killed then; 0: not planned */
@@ -174,6 +177,10 @@ void follow_second(agent *a);
 
 int own_ranks_start(agent *a, ty_error *err);
 void own_ranks_free(agent *a);
+/* What mpirun had started here, which is not this host's ranks: it stays until the job, or its generation, has ended.
+ */
+void own_remote_free(agent *a);
+int own_remote_on(agent *a, int from, ty_reader *r, ty_error *err);
 /* The last operations of each rank, into the record folder. */
 void own_ranks_record(agent *a);
 void own_ranks_tell_pages(agent *a);

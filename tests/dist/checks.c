@@ -161,7 +161,7 @@ static int check_hosts(void)
     MPI_Comm_rank(local, &r);
     MPI_Comm_size(local, &n);
     MPI_Comm_free(&local);
-    return r != atoi(getenv("LOCAL_RANK")) || n != atoi(getenv("LOCAL_WORLD_SIZE"));
+    return r != atoi(getenv("OMPI_COMM_WORLD_LOCAL_RANK")) || n != atoi(getenv("OMPI_COMM_WORLD_LOCAL_SIZE"));
 }
 
 static int check_gather(void)

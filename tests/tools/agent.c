@@ -9,6 +9,7 @@
  *     --meet MS --link MS --warn MS --stall MS --grace MS --stop MS --restarts N --pause MS
  *     --record FOLDER  --look              the look at the network first
  *     --mpi            ranks are MPI programs
+ *     --mpirun CLIENT  the program is mpirun, and CLIENT what it takes for a remote shell
  *
  *     agent rank stall R | agent rank shrink R
  *
@@ -103,6 +104,8 @@ static void set_option(ty_agent_options *o, const char *name, char *value, const
         o->interface = value;
     else if (strcmp(name, "--secret") == 0)
         o->secret = value;
+    else if (strcmp(name, "--mpirun") == 0)
+        o->mpirun_client = value;
     else if (strcmp(name, "--job") == 0)
         o->job = value;
     else if (strcmp(name, "--record") == 0)
