@@ -3,6 +3,7 @@
  * libcrypto is opened at the first SHA-256 and not before: it would cost every start a millisecond and every process
  * 0.4 MB of relocated pages, and the supervisor, which is a process for the whole job, never hashes.
  */
+#define _GNU_SOURCE
 #include "base/hash.h"
 
 #include "base/dl.h"
@@ -88,6 +89,47 @@ int ty_sha256_bytes(const void *bytes, size_t n_bytes, uint8_t digest[TY_SHA256_
     ty_sha256_add(&h, bytes, n_bytes);
     ty_sha256_final(&h, digest);
     return 0;
+}
+
+enum { BLOCK_BYTES = 64 }; /* of SHA-256 */
+
+/* SHA-256(the key's block with every byte xor `pad` | bytes). */
+static int hash_padded(const uint8_t block[BLOCK_BYTES], uint8_t pad, const void *bytes, size_t n_bytes,
+                       uint8_t digest[TY_SHA256_BYTES], ty_error *err)
+{
+    ty_sha256 h;
+    uint8_t padded[BLOCK_BYTES];
+    for (int i = 0; i < BLOCK_BYTES; i++)
+        padded[i] = block[i] ^ pad;
+    if (ty_sha256_init(&h, err) < 0)
+        return -1;
+    ty_sha256_add(&h, padded, sizeof padded);
+    ty_sha256_add(&h, bytes, n_bytes);
+    ty_sha256_final(&h, digest);
+    return 0;
+}
+
+int ty_hmac_sha256(const void *key, size_t key_bytes, const void *bytes, size_t n_bytes, uint8_t code[TY_SHA256_BYTES],
+                   ty_error *err)
+{
+    uint8_t block[BLOCK_BYTES] = {0}, inner[TY_SHA256_BYTES];
+    if (key_bytes > sizeof block && ty_sha256_bytes(key, key_bytes, block, err) < 0)
+        return -1;
+    if (key_bytes <= sizeof block)
+        memcpy(block, key, key_bytes);
+    int rc = hash_padded(block, 0x36, bytes, n_bytes, inner, err);
+    if (rc == 0)
+        rc = hash_padded(block, 0x5c, inner, sizeof inner, code, err);
+    explicit_bzero(block, sizeof block);
+    return rc;
+}
+
+bool ty_same_code(const uint8_t a[TY_SHA256_BYTES], const uint8_t b[TY_SHA256_BYTES])
+{
+    volatile uint8_t difference = 0; /* volatile: no early end */
+    for (int i = 0; i < TY_SHA256_BYTES; i++)
+        difference |= a[i] ^ b[i];
+    return difference == 0;
 }
 
 static int add_descriptor(ty_sha256 *h, int fd, const char *path, ty_error *err)

@@ -26,6 +26,12 @@ int ty_sha256_file(const char *path, uint8_t digest[TY_SHA256_BYTES], ty_error *
 /* Lower-case hex; returns out. */
 const char *ty_sha256_hex(const uint8_t digest[TY_SHA256_BYTES], char out[TY_SHA256_HEX_BYTES]);
 
+/* HMAC-SHA256 (RFC 2104): a code that only who has the key can make. */
+int ty_hmac_sha256(const void *key, size_t key_bytes, const void *bytes, size_t n_bytes, uint8_t code[TY_SHA256_BYTES],
+                   ty_error *err);
+/* Compares codes without telling by its time where they differ. */
+bool ty_same_code(const uint8_t a[TY_SHA256_BYTES], const uint8_t b[TY_SHA256_BYTES]);
+
 /* CRC-32C (Castagnoli, as in iSCSI, RFC 3720). Start with 0; feed the result back in for more bytes. */
 uint32_t ty_crc32c(uint32_t crc, const void *bytes, size_t n_bytes);
 /* What ty_crc32c does on processors without the instruction; the two agree. */

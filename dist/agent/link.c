@@ -5,10 +5,9 @@
 #define _GNU_SOURCE
 #include "dist/agent/link.h"
 
+#include "base/hash.h"
+
 #include <errno.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -17,15 +16,6 @@
 enum { MAGIC_BYTES = 8, GREETING_BYTES = MAGIC_BYTES + TY_LINK_NONCE_BYTES };
 
 /* ---- keys and codes ---- */
-
-static int hmac(const uint8_t *key, size_t key_bytes, const void *bytes, size_t n_bytes, uint8_t out[TY_LINK_MAC_BYTES],
-                ty_error *err)
-{
-    unsigned int out_bytes = TY_LINK_MAC_BYTES;
-    if (key_bytes > INT32_MAX || !HMAC(EVP_sha256(), key, (int)key_bytes, bytes, n_bytes, out, &out_bytes))
-        return ty_error_set(err, TY_E_LIBRARY, "libcrypto: HMAC-SHA256 failed");
-    return 0;
-}
 
 int ty_link_key(const void *secret, size_t n_bytes, const char *job, uint8_t key[TY_LINK_KEY_BYTES], ty_error *err)
 {
@@ -36,7 +26,7 @@ int ty_link_key(const void *secret, size_t n_bytes, const char *job, uint8_t key
     ty_buf_adds(&text, job);
     int rc = text.failed || n_bytes == 0
                  ? ty_error_set(err, TY_E_RANGE, "the job's %s", text.failed ? "name is too long" : "secret is empty")
-                 : hmac(secret, n_bytes, text.data, text.len, key, err);
+                 : ty_hmac_sha256(secret, n_bytes, text.data, text.len, key, err);
     ty_buf_fini(&text);
     return rc;
 }
@@ -48,7 +38,7 @@ static int prove(const ty_link *l, const char *word, uint8_t out[TY_LINK_MAC_BYT
     memcpy(text, word, strlen(word));
     memcpy(text + 16, l->listening ? l->other_nonce : l->own_nonce, TY_LINK_NONCE_BYTES);
     memcpy(text + 16 + TY_LINK_NONCE_BYTES, l->listening ? l->own_nonce : l->other_nonce, TY_LINK_NONCE_BYTES);
-    return hmac(l->key, sizeof l->key, text, sizeof text, out, err);
+    return ty_hmac_sha256(l->key, sizeof l->key, text, sizeof text, out, err);
 }
 
 static void put_number(uint8_t *at, uint64_t value, int n_bytes)
@@ -86,9 +76,9 @@ void ty_link_fini(ty_link *l)
 {
     ty_buf_fini(&l->in);
     ty_buf_fini(&l->out);
-    OPENSSL_cleanse(l->key, sizeof l->key);
-    OPENSSL_cleanse(l->send_key, sizeof l->send_key);
-    OPENSSL_cleanse(l->receive_key, sizeof l->receive_key);
+    explicit_bzero(l->key, sizeof l->key);
+    explicit_bzero(l->send_key, sizeof l->send_key);
+    explicit_bzero(l->receive_key, sizeof l->receive_key);
 }
 
 void ty_link_sent(ty_link *l, size_t n_bytes)
@@ -137,7 +127,7 @@ static int take_proof(ty_link *l, ty_error *err)
     uint8_t expected[TY_LINK_MAC_BYTES];
     if (prove(l, l->listening ? "connect" : "listen", expected, err) < 0)
         return -1;
-    if (CRYPTO_memcmp(expected, l->in.data, sizeof expected) != 0)
+    if (!ty_same_code(expected, (const uint8_t *)l->in.data))
         return ty_error_set(err, TY_E_PERMISSION, "authentication failed: the other side has another secret");
     if (l->listening && send_proof(l, err) < 0)
         return -1;
@@ -154,9 +144,9 @@ static int take_frame(ty_link *l, const uint8_t *bytes, size_t payload_bytes, fr
 {
     uint8_t expected[TY_LINK_MAC_BYTES];
     size_t covered = TY_LINK_HEAD_BYTES + payload_bytes;
-    if (hmac(l->receive_key, sizeof l->receive_key, bytes, covered, expected, err) < 0)
+    if (ty_hmac_sha256(l->receive_key, sizeof l->receive_key, bytes, covered, expected, err) < 0)
         return -1;
-    if (CRYPTO_memcmp(expected, bytes + covered, sizeof expected) != 0)
+    if (!ty_same_code(expected, bytes + covered))
         return ty_error_set(err, TY_E_DATA, "a frame fails its check: bytes were changed on the way");
     uint64_t counter = get_number(bytes + 8, 8);
     if (counter != l->received)
@@ -243,7 +233,7 @@ int ty_link_send(ty_link *l, int kind, const void *payload, size_t n_bytes, ty_e
     put_number(head + 4, (uint64_t)kind, 2);
     put_number(head + 8, l->sent, 8);
     if (ty_buf_add(&l->out, head, sizeof head) < 0 || ty_buf_add(&l->out, payload, n_bytes) < 0 ||
-        hmac(l->send_key, sizeof l->send_key, l->out.data + start, sizeof head + n_bytes, mac, err) < 0 ||
+        ty_hmac_sha256(l->send_key, sizeof l->send_key, l->out.data + start, sizeof head + n_bytes, mac, err) < 0 ||
         ty_buf_add(&l->out, mac, sizeof mac) < 0) {
         l->state = TY_LINK_FAILED;
         return ty_error_set(err, TY_E_LIMIT, "%zu bytes wait to be sent and the other side takes none", start);

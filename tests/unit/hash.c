@@ -59,6 +59,39 @@ static void test_sha256_in_pieces_and_of_files(void **state)
 }
 
 /* RFC 3720, B.4, and the check value of the CRC catalogue. */
+/* RFC 4231, cases 1, 2 and 6. */
+static void test_hmac(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t byte; /* 0: the key is a text */
+        size_t n_bytes;
+        const char *key, *text, *code;
+    } rows[] = {
+        {0x0b, 20, NULL, "Hi There", "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"},
+        {0, 4, "Jefe", "what do ya want for nothing?",
+         "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"},
+        {0xaa, 131, NULL, "Test Using Larger Than Block-Size Key - Hash Key First",
+         "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        uint8_t key[131], code[TY_SHA256_BYTES], other[TY_SHA256_BYTES];
+        char hex[TY_SHA256_HEX_BYTES];
+        memset(key, rows[i].byte, sizeof key);
+        if (rows[i].key)
+            memcpy(key, rows[i].key, rows[i].n_bytes);
+        assert_int_equal(ty_hmac_sha256(key, rows[i].n_bytes, rows[i].text, strlen(rows[i].text), code, NULL), 0);
+        assert_string_equal(ty_sha256_hex(code, hex), rows[i].code);
+        memcpy(other, code, sizeof code);
+        assert_true(ty_same_code(code, other));
+        for (size_t k = 0; k < sizeof other; k++) {
+            other[k] ^= 0x80;
+            assert_false(ty_same_code(code, other));
+            other[k] ^= 0x80;
+        }
+    }
+}
+
 static void test_crc32c(void **state)
 {
     (void)state;
@@ -101,7 +134,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sha256), cmocka_unit_test(test_sha256_in_pieces_and_of_files),
         cmocka_unit_test(test_crc32c), cmocka_unit_test(test_crc32c_table_agrees_with_the_instruction),
-        cmocka_unit_test(test_fnv),
+        cmocka_unit_test(test_fnv),    cmocka_unit_test(test_hmac),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
