@@ -111,13 +111,14 @@ on() { # HOST COMMAND...
 }
 
 pids_on() { # HOST [REGEX]
-    local space process line
+    local space pid words line
     space=$(readlink "/proc/${keeper[$1]}/ns/pid")
-    for process in /proc/[0-9]*; do
-        [ "$(readlink "$process/ns/pid" 2>/dev/null)" = "$space" ] || continue
-        line=$(tr '\0' ' ' 2>/dev/null <"$process/cmdline")
-        [[ ${process#/proc/} == "${keeper[$1]}" || $line == "sleep 1000 " ]] && continue
-        [[ $line =~ ${2:-} ]] && echo "${process#/proc/}"
+    for pid in $(find /proc/[0-9]*/ns/pid -printf '%p %l\n' 2>/dev/null | awk -v s="$space" '$2 == s {print $1}'); do
+        pid=${pid#/proc/} pid=${pid%/ns/pid} words=()
+        mapfile -d '' -t words 2>/dev/null <"/proc/$pid/cmdline"
+        line=${words[*]}
+        [[ $pid == "${keeper[$1]}" || $line == "sleep 1000" ]] && continue
+        [[ $line =~ ${2:-} ]] && echo "$pid"
     done
 }
 
