@@ -45,6 +45,11 @@ check() {
 }
 
 tool=$build/tools/ranks
+gone=$(mktemp)
+json=$(mktemp)
+trap 'rm -f "$gone" "$json"' EXIT
+timeout -k 5 60 "$build/tools/launch" --hosts 2 "$tool" lose >"$gone" 2>&1 & # five seconds of waiting, beside the others
+leaver=$!
 check "one rank" 1 "$tool" some -- "1 ranks"
 check "two ranks, many pieces, asleep between looks" 2 "$tool" all --piece 4096 -- "2 ranks, 2 on this host"
 check "two ranks in calls that block" 2 "$tool" some --cores 2 --threads 1 -- "2 ranks"
@@ -57,10 +62,23 @@ for transport in self,vader self,tcp; do
 done
 transport=self,vader,tcp
 
+# The same bits wherever ranks are, and two levels, on hosts that the tool makes of this one.
+on_hosts() { # NAME HOSTS OPTION... -- WORDS
+    local name=$1 hosts=$2 output status args=()
+    shift 2
+    while [ "$1" != -- ]; do args+=("$1") && shift; done
+    output=$(timeout -k 5 60 "$build/tools/launch" --hosts "$hosts" "$tool" "${args[@]}" 2>&1)
+    status=$?
+    [[ $output == *"$2"* ]] || status="$status, and \"$2\" is missing"
+    verdict "$name" "$status" "$output"
+}
+on_hosts "rank order, one host of two" 2 order --rank-order -- "2 ranks, 2 on this host: 0 faults"
+on_hosts "rank order, two hosts of one" 1,1 order --rank-order --piece 4096 -- "2 ranks, 1 on this host: 0 faults"
+on_hosts "rank order, uneven hosts" 2,1 order --rank-order --hierarchical -- "3 ranks, 2 on this host: 0 faults"
+on_hosts "two hosts of two ranks, by levels" 2,2 some --hierarchical -- "4 ranks, 2 on this host: 0 faults"
+
 # trainyard perf
 perf=${TY_BIN:-build/bin}/trainyard
-json=$(mktemp)
-trap 'rm -f "$json"' EXIT
 check "perf: columns and verdict" 2 "$perf" perf -b 1K -e 64K -f 8 -w 1 -n 2 -J "$json" -- algbw busbw "65536         16384      f32" "0 OK"
 python3 - "$json" <<'END'
 import json, sys
@@ -87,4 +105,6 @@ for wrong in "all_sum" "-e 3X" "-d f12" "-o mean" "-z f32" "-f 1" "-n 0" "-b 5 -
     [ $? != 0 ] && [[ $output == *perf:* ]]
     verdict "perf $wrong is refused" $? "$output"
 done
+wait $leaver
+verdict "a rank takes its leave though the other is gone" $? "$(cat "$gone")"
 close

@@ -10,8 +10,17 @@
 #include "tests/unit/comm_case.h"
 
 #include <time.h>
+#include <unistd.h>
 
 /* --- what a rank can be asked to do --- */
+
+/* Rank 1 is gone when the others take their leave. */
+static int lose_one(ty_comm *c)
+{
+    if (ty_comm_rank(c) == 1)
+        _exit(0);
+    return 0;
+}
 
 /* Adds up 1 MB again and again, 10 ms after each other, until somebody ends it, or `rounds` times; what it does is on
  * its page. */
@@ -45,7 +54,11 @@ static int add_up_for_ever(ty_comm *c)
 static const struct {
     const char *name;
     int (*run)(ty_comm *c);
-} tasks[] = {{"all", case_everything}, {"some", case_something}, {"order", case_rank_order}, {"loop", add_up_for_ever}};
+} tasks[] = {{"all", case_everything},
+             {"some", case_something},
+             {"order", case_rank_order},
+             {"lose", lose_one},
+             {"loop", add_up_for_ever}};
 
 int main(int argc, char **argv)
 {
