@@ -4,6 +4,7 @@
 
 #include "dist/comm/comm.h"
 #include "dist/comm/engine.h"
+#include "dist/comm/event.h"
 
 #include <pthread.h>
 
@@ -47,7 +48,7 @@ struct ty_comm {
     comm_slot slot[COMM_SLOTS];
 
     pthread_mutex_t lock;
-    pthread_cond_t work, done; /* something was begun; something is done, or nobody carries out */
+    comm_event changed; /* something was begun or is done, or nobody carries out */
     pthread_t thread;
     bool has_thread, closing, carrying; /* carrying: a thread is in comm_carry */
     uint64_t last_ticket;

@@ -69,6 +69,15 @@ static comm_op *op_first_open(const ty_comm *c)
 
 /* --- carrying out --- */
 
+/* The lock is held on entry and on return, not in between. */
+static void sleep_until_changed(ty_comm *c)
+{
+    unsigned seen = comm_event_now(&c->changed);
+    pthread_mutex_unlock(&c->lock);
+    comm_event_wait(&c->changed, seen);
+    pthread_mutex_lock(&c->lock);
+}
+
 static int64_t bytes_of(const ty_collective *w)
 {
     return w->kind == TY_BARRIER ? 0 : w->n * (int64_t)ty_dtype_bytes(w->dtype);
@@ -107,8 +116,7 @@ static void carry_op(ty_comm *c, comm_op *op)
     }
     c->carrying = false;
     op->done = true;
-    pthread_cond_broadcast(&c->done);
-    pthread_cond_signal(&c->work);
+    comm_event_raise(&c->changed);
 }
 
 static void *comm_thread(void *p)
@@ -124,7 +132,7 @@ static void *comm_thread(void *p)
         else if (c->closing)
             break;
         else
-            pthread_cond_wait(&c->work, &c->lock);
+            sleep_until_changed(c);
     }
     pthread_mutex_unlock(&c->lock);
     return NULL;
@@ -165,7 +173,7 @@ int ty_comm_begin(ty_comm *c, const ty_collective *what, uint64_t *ticket, ty_er
     if (rc == 0) {
         *ticket = op->ticket;
         if (c->has_thread)
-            pthread_cond_signal(&c->work);
+            comm_event_raise(&c->changed);
         else
             carry_op(c, op); /* alone: there is nothing to wait for */
     }
@@ -189,7 +197,7 @@ int ty_comm_wait(ty_comm *c, uint64_t ticket, ty_error *err)
     comm_op *op = op_find(c, ticket);
     int64_t start = op && !op->done ? ty_clock_ns() : 0;
     while (op && !op->done)
-        pthread_cond_wait(&c->done, &c->lock);
+        sleep_until_changed(c);
     c->stats.waited_ns += start ? ty_clock_ns() - start : 0;
     int rc = op ? take_result(c, op, err)
                 : ty_error_set(err, TY_E_INTERNAL, "dist: ticket %llu was waited for before, or never given",
@@ -219,7 +227,7 @@ int ty_comm_run(ty_comm *c, const ty_collective *what, ty_error *err)
         if (!c->carrying && op_first_open(c) == op)
             carry_op(c, op);
         else
-            pthread_cond_wait(&c->done, &c->lock);
+            sleep_until_changed(c);
     if (rc == 0)
         rc = take_result(c, op, err);
     c->stats.waited_ns += ty_clock_ns() - start;
@@ -249,7 +257,7 @@ void ty_comm_queue_end(ty_comm *c, bool cleanly)
     c->closing = true;
     for (comm_op *op = c->ops; op && !cleanly; op = op->next)
         op->done = op->done || op != op_first_open(c) || !c->carrying;
-    pthread_cond_broadcast(&c->work);
+    comm_event_raise(&c->changed);
     pthread_mutex_unlock(&c->lock);
     if (c->has_thread)
         pthread_join(c->thread, NULL);

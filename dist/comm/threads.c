@@ -5,6 +5,7 @@
  * A call is carried out in start(), by the comm's thread of each rank. Sums are in rank order.
  */
 #include "dist/comm/engine.h"
+#include "dist/comm/event.h"
 #include "dist/comm/reduce.h"
 
 #include <pthread.h>
@@ -21,7 +22,7 @@ typedef struct split_post {
 /* What the ends of a group share. */
 typedef struct board {
     pthread_mutex_t lock;
-    pthread_cond_t changed;
+    comm_event changed;
     int size, open, arrived;
     uint64_t round;              /* of meetings of all */
     int left;                    /* a rank that closed its end, or -1 */
@@ -39,7 +40,6 @@ static void board_free(board *b)
     if (!b)
         return;
     pthread_mutex_destroy(&b->lock);
-    pthread_cond_destroy(&b->changed);
     free(b->call);
     free(b->split);
     free(b);
@@ -51,7 +51,6 @@ static board *board_new(int size)
     if (!b)
         return NULL;
     pthread_mutex_init(&b->lock, NULL);
-    pthread_cond_init(&b->changed, NULL);
     b->size = b->open = size;
     b->left = -1;
     b->call = calloc((size_t)size, sizeof *b->call);
@@ -94,10 +93,14 @@ static int meet(ty_engine_group *g, ty_error *err)
     if (++b->arrived == b->size) {
         b->arrived = 0;
         b->round++;
-        pthread_cond_broadcast(&b->changed);
+        comm_event_raise(&b->changed);
     }
-    while (b->round == round && b->left < 0)
-        pthread_cond_wait(&b->changed, &b->lock);
+    while (b->round == round && b->left < 0) {
+        unsigned seen = comm_event_now(&b->changed);
+        pthread_mutex_unlock(&b->lock);
+        comm_event_wait(&b->changed, seen);
+        pthread_mutex_lock(&b->lock);
+    }
     bool met = b->round != round;
     int left = b->left;
     pthread_mutex_unlock(&b->lock);
@@ -264,7 +267,7 @@ static void threads_close(ty_engine_group *g, bool cleanly)
     if (b->left < 0)
         b->left = g->rank;
     int open = --b->open;
-    pthread_cond_broadcast(&b->changed);
+    comm_event_raise(&b->changed);
     pthread_mutex_unlock(&b->lock);
     if (!open)
         board_free(b);
