@@ -2,19 +2,37 @@
  * is polled; where the thread has a core to itself it is one, in calls that block, which MPI carries out fastest. */
 #include "dist/comm/comm_state.h"
 
+#include <sys/prctl.h>
 #include <time.h>
 
-/* Looks before the first sleep, and the sleeps: short enough to feed the network, long enough to leave the core. */
-enum { QUICK_LOOKS = 20, SLEEP_MIN_US = 20, SLEEP_MAX_US = 100 };
+/* Looks before the first sleep (some 30 us: small sums end before it), and the sleeps: short enough to feed the
+ * network, long enough to leave the core to those who compute. */
+enum { QUICK_LOOKS = 100, SLEEP_MIN_US = 20, SLEEP_MAX_US = 100, SLACK_NS = 1000 };
 
-/* Between two looks at calls under way. */
-static void pause_between_looks(int look)
+/* Looks of one thread at calls under way. */
+typedef struct looks {
+    int n;
+    int slack; /* of the thread's timers before the first sleep, in ns; -1: it has not slept */
+} looks;
+
+static const looks no_looks = {0, -1};
+
+/* Between two looks. The kernel adds 50 us to a sleep of 20 unless it is told that we mean it. */
+static void pause_between_looks(looks *l)
 {
-    if (look < QUICK_LOOKS)
+    int us = SLEEP_MIN_US + (l->n - QUICK_LOOKS);
+    if (l->n++ < QUICK_LOOKS)
         return;
-    int us = SLEEP_MIN_US + (look - QUICK_LOOKS);
+    if (l->slack < 0 && (l->slack = prctl(PR_GET_TIMERSLACK)) > SLACK_NS)
+        prctl(PR_SET_TIMERSLACK, (unsigned long)SLACK_NS);
     struct timespec t = {0, 1000L * (us < SLEEP_MAX_US ? us : SLEEP_MAX_US)};
     nanosleep(&t, NULL);
+}
+
+static void end_of_looks(const looks *l)
+{
+    if (l->slack > SLACK_NS)
+        prctl(PR_SET_TIMERSLACK, (unsigned long)l->slack);
 }
 
 static bool may_block(const ty_comm *c)
@@ -29,13 +47,15 @@ int ty_comm_call(ty_comm *c, ty_engine_group *g, const ty_engine_call *call, ty_
     if (c->engine->start(g, call, err) < 0)
         return -1;
     bool done = false;
-    for (int look = 0; !done; look++) {
-        if (c->engine->test(g, &done, err) < 0)
-            return -1;
+    looks l = no_looks;
+    int rc = 0;
+    while (rc == 0 && !done) {
+        rc = c->engine->test(g, &done, err);
         if (!done)
-            pause_between_looks(look);
+            pause_between_looks(&l);
     }
-    return 0;
+    end_of_looks(&l);
+    return rc;
 }
 
 /* Takes the piece on until a call is under way. In blocking mode calls are carried out here, so that the piece has
@@ -73,28 +93,35 @@ static int tend(const comm_journey *j, comm_slot *slot, int64_t *next, int n_slo
     return done ? advance(j, slot, err) : 0;
 }
 
-static int travel(const comm_journey *j, ty_error *err)
+/* Looks at all slots once; *open: there is something left to do. */
+static int tend_all(const comm_journey *j, int64_t *next, int n_slots, bool *moved, bool *open, ty_error *err)
 {
-    ty_comm *c = j->c;
-    int64_t next[COMM_SLOTS];
-    int n_slots = may_block(c) ? 1 : COMM_SLOTS;
-    bool open = j->n_pieces > 0;
-    for (int s = 0; s < n_slots; s++)
-        next[s] = s;
-    for (int look = 0; open; look++) {
-        bool moved = false;
-        open = false;
-        for (int s = 0; s < n_slots; s++) {
-            if (tend(j, &c->slot[s], &next[s], n_slots, &moved, err) < 0)
-                return -1;
-            open = open || c->slot[s].busy || next[s] < j->n_pieces;
-        }
-        if (moved)
-            look = 0;
-        else
-            pause_between_looks(look);
+    *moved = *open = false;
+    for (int s = 0; s < n_slots; s++) {
+        if (tend(j, &j->c->slot[s], &next[s], n_slots, moved, err) < 0)
+            return -1;
+        *open = *open || j->c->slot[s].busy || next[s] < j->n_pieces;
     }
     return 0;
+}
+
+static int travel(const comm_journey *j, ty_error *err)
+{
+    int64_t next[COMM_SLOTS];
+    int rc = 0, n_slots = may_block(j->c) ? 1 : COMM_SLOTS;
+    bool open = j->n_pieces > 0, moved;
+    looks l = no_looks;
+    for (int s = 0; s < n_slots; s++)
+        next[s] = s;
+    while (rc == 0 && open) {
+        rc = tend_all(j, next, n_slots, &moved, &open, err);
+        if (moved)
+            l.n = 0;
+        else if (rc == 0 && open)
+            pause_between_looks(&l);
+    }
+    end_of_looks(&l);
+    return rc;
 }
 
 int ty_comm_carry(ty_comm *c, const ty_collective *what, ty_error *err)

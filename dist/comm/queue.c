@@ -123,7 +123,6 @@ static void *comm_thread(void *p)
 {
     ty_comm *c = p;
     prctl(PR_SET_NAME, "ty-comm");
-    prctl(PR_SET_TIMERSLACK, 1000UL); /* sleeps between looks are of 20 us; the default adds 50 */
     pthread_mutex_lock(&c->lock);
     for (;;) {
         comm_op *op = c->carrying ? NULL : op_first_open(c);
