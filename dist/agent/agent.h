@@ -65,6 +65,7 @@ typedef struct ty_agent_options {
     const char *mpirun_client;                  /* argv is mpirun, which runs on the first host (1 rank there, 0 on all
                                                  * others) and starts its own ranks on the others through this program:
                                                  * the command line of remote.h's client. NULL: argv are the ranks */
+    bool terminal;                              /* their standard output is a pseudo terminal, as under mpirun */
     bool quiet;                                 /* the ranks' lines are not shown on this host */
     bool gather;                                /* the leader shows the lines of all ranks; true */
     const char *cwd;                            /* NULL: ours */

@@ -230,6 +230,7 @@ int own_ranks_start(agent *a, ty_error *err)
                           .cwd = a->o->cwd,
                           .page = names,
                           .without_mpi = a->o->without_mpi,
+                          .terminal = a->o->terminal,
                           .quiet = a->o->quiet,
                           .ctx = a,
                           .fence = on_fence,

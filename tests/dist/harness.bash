@@ -34,6 +34,10 @@ finish_tests() {
     exit $((failed != 0))
 }
 need_mpicc() {
+    if [ "${TY_VARIANT:-release}" != release ]; then
+        skip "MPI and PMIx are not built for the variant $TY_VARIANT"
+        finish_tests
+    fi
     command -v mpicc >/dev/null && [ -e "$BUILD/lib/libtrainyard-pmix.so" ] && return
     skip "no mpicc, or no PMIx plug-in: nothing is launched (packages libopenmpi-dev, libpmix-dev)"
     finish_tests

@@ -7,6 +7,11 @@ if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then
     finish_tests
     exit
 fi
+if [ "${TY_VARIANT:-release}" != release ]; then
+    skip "mpirun" "MPI is not built for the variant $TY_VARIANT"
+    finish_tests
+    exit
+fi
 need_hosts
 hosts_up 2
 AGENT=$(realpath "${TY_BUILD:-build/release}/tools/agent") PORT=$((20000 + $$ % 10000))
