@@ -27,7 +27,8 @@ static void remove_if_stale(const char *path)
 {
     struct stat st;
     int fd = open_folder(path);
-    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0) {
+    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+        rmdir(path) < 0) { /* an empty one is not worth a word; perhaps it was made just now */
         ty_log_info("launch", "removing %s, which a process that was killed left behind", path);
         ty_file_remove_tree(path, NULL);
     }
