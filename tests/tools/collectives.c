@@ -7,8 +7,9 @@
  * tensor, by turns, medians.
  *
  * overlap: steps of `compute-ms` in `buckets` parts, after each of which a bucket of gradients is summed. Medians of:
- * computing alone, communication alone, one after the other, and both at once, which is how a training does it. The
- * last line of rank 0 is JSON.
+ * computing alone, communication alone, one after the other, and both at once, which is how a training does it. With
+ * --asleep the computing takes its time without a core, as if a device did it: a machine with few cores then has some
+ * to spare. The last line of rank 0 is JSON.
  */
 #include "base/clock.h"
 #include "dist/comm/engine.h"
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { MAX_TURNS = 101, MAX_BUCKETS = 64 };
 
@@ -24,6 +26,7 @@ typedef struct settings {
     ty_comm_options comm;
     int compute_ms, mb, n_buckets, turns;
     ty_wire wire;
+    bool asleep;
 } settings;
 
 static void fail(const ty_error *err)
@@ -133,7 +136,8 @@ typedef struct step {
     ty_comm *c;
     float *gradients;
     int64_t bucket; /* elements */
-    int64_t rounds; /* of a part */
+    int64_t rounds; /* of a part; 0: it sleeps */
+    int64_t sleep_ns;
     int n_buckets;
     ty_wire wire;
 } step;
@@ -162,7 +166,10 @@ static double run_step(const step *p, bool computes, bool communicates, bool at_
     int64_t start = ty_clock_ns();
     for (int b = 0; b < p->n_buckets && computes; b++) {
         ty_collective w = bucket_call(p, b);
-        churn(p->rounds);
+        if (p->rounds)
+            churn(p->rounds);
+        else
+            nanosleep(&(struct timespec){p->sleep_ns / 1000000000, p->sleep_ns % 1000000000}, NULL);
         if (communicates && at_once && ty_comm_begin(p->c, &w, &ticket[b], &err) < 0)
             fail(&err);
     }
@@ -181,9 +188,14 @@ static double run_step(const step *p, bool computes, bool communicates, bool at_
 static void measure_overlap(ty_comm *c, const settings *s)
 {
     int64_t n = (int64_t)s->mb << 18;
-    step p = {c, calloc((size_t)n, sizeof(float)), n / s->n_buckets, 0, s->n_buckets, s->wire};
+    step p = {.c = c,
+              .gradients = calloc((size_t)n, sizeof(float)),
+              .bucket = n / s->n_buckets,
+              .n_buckets = s->n_buckets,
+              .wire = s->wire};
     double compute[MAX_TURNS], comm[MAX_TURNS], serial[MAX_TURNS], both[MAX_TURNS];
-    p.rounds = rounds_of_ms(s->compute_ms) / s->n_buckets;
+    p.rounds = s->asleep ? 0 : rounds_of_ms(s->compute_ms) / s->n_buckets;
+    p.sleep_ns = (int64_t)s->compute_ms * 1000000 / s->n_buckets;
     for (int t = 0; t < s->turns; t++) {
         compute[t] = run_step(&p, true, false, false);
         comm[t] = run_step(&p, false, true, false);
@@ -223,6 +235,8 @@ static settings read_settings(char **argv)
             s.n_buckets = number(argv, &i);
         else if (strcmp(argv[i], "--turns") == 0)
             s.turns = number(argv, &i);
+        else if (strcmp(argv[i], "--asleep") == 0)
+            s.asleep = true;
         else if (strcmp(argv[i], "--rank-order") == 0)
             s.comm.rank_order = true;
         else if (strcmp(argv[i], "--wire") == 0 && argv[i + 1])
