@@ -606,7 +606,9 @@ static int read_top(recipe_reader *rd, const ty_doc *root)
     r->precision = (ty_precision)t.precision;
     r->match_eager = t.match_eager;
     r->debug = (ty_debug)t.debug;
-    r->mirrored = t.strategy == 1;
+    r->strategy = (ty_strategy)t.strategy;
+    r->processes_per_host = t.processes_per_host;
+    r->mirrored = r->strategy == TY_STRATEGY_MIRRORED;
     r->cross_device = (ty_cross_device)t.cross_device;
     r->tensorboard = t.tensorboard;
     r->cache = t.cache && strcmp(t.cache, "none") != 0 ? ty_recipe_path(rd, t.cache) : t.cache;
@@ -616,7 +618,8 @@ static int read_top(recipe_reader *rd, const ty_doc *root)
         read_optimizer(rd, t.optimizer) < 0 || read_schedule(rd, t.schedule) < 0 || read_warmup(rd, t.warmup) < 0 ||
         read_clip(rd, t.clip) < 0 || read_lr_scale(rd, t.lr_scale) < 0 || read_ema(rd, t.ema) < 0 ||
         ty_recipe_read_data(rd, t.data) < 0 || read_metrics(rd, t.metrics) < 0 ||
-        read_checkpoint(rd, t.checkpoint) < 0 || check_plateau(rd) < 0)
+        read_checkpoint(rd, t.checkpoint) < 0 || ty_recipe_read_distributed(rd, t.distributed) < 0 ||
+        check_plateau(rd) < 0)
         return -1;
     return read_span(rd, t.evaluate_every, "evaluate_every", "1 epoch", &r->evaluate_every) < 0 ||
                    read_names(rd, t.frozen, "frozen", &r->frozen, &r->n_frozen) < 0 ||

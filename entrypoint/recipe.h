@@ -106,6 +106,32 @@ typedef enum ty_debug { TY_DEBUG_NONE, TY_DEBUG_CHECK, TY_DEBUG_INTERPRET } ty_d
 /* AUTO: a GPU if one can be used and computes all of the step, else the CPU. */
 typedef enum ty_device { TY_DEVICE_AUTO, TY_DEVICE_CPU, TY_DEVICE_GPU } ty_device;
 
+/* Who shares each batch. AUTO: what the job's hyperparameters say; else all hosts of the job, or the GPUs that `device`
+ * names, or one device. cluster.h makes ranks of it. */
+typedef enum ty_strategy {
+    TY_STRATEGY_AUTO,
+    TY_STRATEGY_ONE_DEVICE,
+    TY_STRATEGY_MIRRORED,              /* GPUs of one host in one process; on a CPU that host's ranks */
+    TY_STRATEGY_MULTI_WORKER_MIRRORED, /* a process a host */
+    TY_STRATEGY_DATA_PARALLEL,         /* processes_per_host on each host */
+    TY_STRATEGY_TOWER,                 /* ranks of one host */
+    TY_STRATEGY_PARAMETER_SERVER,
+    TY_N_STRATEGIES
+} ty_strategy;
+const char *ty_strategy_name(ty_strategy strategy); /* "data_parallel" */
+
+typedef enum ty_recipe_wire { TY_RECIPE_WIRE_NONE, TY_RECIPE_WIRE_FLOAT16, TY_RECIPE_WIRE_BFLOAT16 } ty_recipe_wire;
+
+/* `distributed`: how several ranks train together. */
+typedef struct ty_recipe_distributed {
+    int64_t bucket_bytes; /* 0: the compiler's */
+    ty_recipe_wire wire;
+    bool hierarchical, sync_batch_norm;
+    int64_t stall_seconds; /* 0: never */
+    int64_t restarts, meet_seconds, port;
+    const char *interface; /* NULL: the platform's */
+} ty_recipe_distributed;
+
 typedef enum ty_batch_rule { TY_BATCH_RULE_NONE, TY_BATCH_RULE_LINEAR, TY_BATCH_RULE_SQRT } ty_batch_rule;
 
 /* Forward computed again in backward: never; if a batch of the given size does not fit `memory` otherwise; also to find
@@ -139,7 +165,10 @@ typedef struct ty_recipe {
     ty_device device;
     int gpu[TY_MAX_GPUS]; /* their numbers, each once */
     int n_gpus;           /* 0: the first that can be used, mirrored: all that can */
-    bool mirrored;        /* strategy: each GPU trains on rows of its own; else one does all */
+    ty_strategy strategy;
+    int64_t processes_per_host; /* 0: not given */
+    ty_recipe_distributed distributed;
+    bool mirrored; /* by strategy: each GPU trains on rows of its own; else one does all */
     ty_cross_device cross_device;
     ty_recipe_data train, validation;
     ty_span evaluate_every;
@@ -173,6 +202,9 @@ int ty_recipe_load(const char *path, const ty_recipe_override *overrides, int n_
 /* The same from text, for tests; relative paths are taken against `folder`. */
 int ty_recipe_parse(const char *name, const char *text, size_t len, const char *folder,
                     const ty_recipe_override *overrides, int n_overrides, ty_arena *a, ty_recipe *out, ty_error *err);
+
+/* Where a setting's value stands: "train.yaml:4", "default", "hyperparameter \"strategy\""; NULL: no such key. */
+const char *ty_recipe_origin(const ty_recipe *r, const char *key);
 
 /* Steps that a span means when an epoch has steps_per_epoch steps. */
 int64_t ty_span_steps(const ty_span *span, int64_t steps_per_epoch);

@@ -1,4 +1,4 @@
-/* recipe_device.c - `device`: where to train, and whether that fits `strategy`. */
+/* recipe_device.c - where to train, alone or with others: `device`, whether that fits `strategy`, `distributed`. */
 #include "entrypoint/recipe_reader.h"
 
 #include <ctype.h>
@@ -25,14 +25,41 @@ static int device_check_strategy(recipe_reader *rd, const ty_doc *node)
 {
     const ty_recipe *r = rd->r;
     if (!r->mirrored && r->n_gpus > 1) {
-        ty_doc_error(node, rd->err, TY_E_CONFIG, NULL,
-                     "key \"device\": strategy one_device trains on one GPU, found %d", r->n_gpus);
+        ty_doc_error(node, rd->err, TY_E_CONFIG, NULL, "key \"device\": strategy %s trains on one GPU, found %d",
+                     ty_strategy_name(r->strategy), r->n_gpus);
         return ty_error_help(rd->err, "strategy: mirrored trains on all of them");
     }
-    if (r->mirrored && r->device == TY_DEVICE_CPU) {
+    if (r->mirrored && r->device == TY_DEVICE_CPU && r->processes_per_host < 2) {
         ty_doc_error(node, rd->err, TY_E_CONFIG, NULL, "key \"device\": strategy mirrored is for GPUs, found cpu");
-        return ty_error_help(rd->err, "device: auto takes the CPU where there is no GPU; or strategy: one_device");
+        return ty_error_help(rd->err,
+                             "device: auto takes the CPU where there is no GPU; processes_per_host: 2 makes two "
+                             "replicas of a CPU; or strategy: one_device");
     }
+    return 0;
+}
+
+const char *ty_strategy_name(ty_strategy strategy)
+{
+    static const char *const names[TY_N_STRATEGIES] = {
+        "auto", "one_device", "mirrored", "multi_worker_mirrored", "data_parallel", "tower", "parameter_server"};
+    return names[strategy];
+}
+
+int ty_recipe_read_distributed(recipe_reader *rd, const ty_doc *node)
+{
+    recipe_distributed d = {0};
+    const recipe_section *s = &ty_recipe_distributed_section;
+    if (ty_recipe_bind(rd, "distributed", s->rows, s->n_rows, node, &d) < 0)
+        return -1;
+    rd->r->distributed = (ty_recipe_distributed){.bucket_bytes = d.bucket_bytes,
+                                                 .wire = (ty_recipe_wire)d.wire,
+                                                 .hierarchical = d.hierarchical,
+                                                 .sync_batch_norm = d.sync_batch_norm,
+                                                 .stall_seconds = d.stall_seconds,
+                                                 .restarts = d.restarts,
+                                                 .meet_seconds = d.meet_seconds,
+                                                 .port = d.port,
+                                                 .interface = d.interface};
     return 0;
 }
 

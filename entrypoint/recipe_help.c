@@ -63,10 +63,19 @@ int ty_recipe_help(ty_buf *out)
     add_section(&ty_recipe_ema_section, out);
     add_choice(&ty_recipe_metric_choice, out);
     add_section(&ty_recipe_checkpoint_section, out);
+    add_section(&ty_recipe_distributed_section, out);
     ty_buf_adds(out, "\naliases (* is the kind chosen there)\n");
     for (size_t i = 0; i < ty_recipe_n_aliases; i++)
         ty_buf_addf(out, "  %-28s %s\n", ty_recipe_aliases[i].alias, ty_recipe_aliases[i].path);
     return out->failed ? -1 : 0;
+}
+
+const char *ty_recipe_origin(const ty_recipe *r, const char *key)
+{
+    for (int i = 0; i < r->n_settings; i++)
+        if (strcmp(r->settings[i].key, key) == 0)
+            return r->settings[i].origin;
+    return NULL;
 }
 
 int ty_recipe_print_origin(const ty_recipe *r, ty_buf *out)

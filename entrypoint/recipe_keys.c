@@ -7,7 +7,8 @@
 static const char *const batch_rules[] = {"none", "linear", "sqrt", NULL};
 static const char *const remats[] = {"none", "auto", "batch", NULL}; /* as ty_recipe_remat */
 static const char *const determinism[] = {"default", "strict", NULL};
-static const char *const strategies[] = {"one_device", "mirrored", NULL};
+static const char *const strategies[] = {"auto",          "one_device", "mirrored",         "multi_worker_mirrored",
+                                         "data_parallel", "tower",      "parameter_server", NULL}; /* as ty_strategy */
 static const char *const cross_devices[] = {"nccl", "hierarchical_copy", "reduction_to_one_device",
                                             NULL};                                /* as ty_cross_device */
 static const char *const debugs[] = {"false", "true", "interpret", NULL};         /* as ty_debug */
@@ -67,8 +68,13 @@ static const ty_bind_row top_rows[] = {
     {"seed", TY_BIND_INT, TOP(seed), "1", .min = 0, .max = 9.2e18, .help = "of shuffling, dropout and initial values"},
     {"device", TY_BIND_STRING, TOP(device), "auto",
      .help = "auto: a GPU where one can be used, else the CPU; cpu: no GPU; gpu, gpu:1 or gpu:0,1: those or an error"},
-    {"strategy", TY_BIND_CHOICE, TOP(strategy), "one_device", .choices = strategies,
-     .help = "mirrored: all GPUs, or those of device, each with its part of the batch"},
+    {"strategy", TY_BIND_CHOICE, TOP(strategy), "auto", .choices = strategies,
+     .help = "who shares each batch: auto: all hosts of the job; mirrored: the GPUs of one host; data_parallel: "
+             "processes_per_host on each host"},
+    {"processes_per_host", TY_BIND_INT, TOP(processes_per_host), "0", .min = 0, .max = 1024,
+     .help = "ranks on each host, each with its part of the batch; 0: as the job's hyperparameters say, else 1"},
+    {"distributed", TY_BIND_NODE, TOP(distributed), .form = "a map",
+     .help = "{wire: bfloat16, restarts: 2}: how several ranks train together"},
     {"cross_device", TY_BIND_CHOICE, TOP(cross_device), "nccl", .choices = cross_devices,
      .help = "mirrored: how gradients are added up"},
     {"threads", TY_BIND_INT, TOP(threads), "0", .min = 0, .max = 4096, .help = "0: all cores"},
@@ -559,12 +565,35 @@ static const ty_bind_row checkpoint_rows[] = {
      .help = "a failed save: warn (two in a row stop the run) or stop"},
 };
 
+static const char *const wires[] = {"none", "float16", "bfloat16", NULL}; /* as ty_recipe_wire */
+#define DIST(name) offsetof(recipe_distributed, name)
+static const ty_bind_row distributed_rows[] = {
+    {"bucket_bytes", TY_BIND_INT, DIST(bucket_bytes), "0", .min = 0, .max = 1e12,
+     .help = "gradients that travel together, at least; 0: chosen by the compiler"},
+    {"wire", TY_BIND_CHOICE, DIST(wire), "none", .choices = wires,
+     .help = "what float32 gradients travel as: none as they are, else half the bytes, rounded"},
+    {"hierarchical", TY_BIND_BOOL, DIST(hierarchical), "false",
+     .help = "add up within each host first, then between hosts"},
+    {"sync_batch_norm", TY_BIND_BOOL, DIST(sync_batch_norm), "false",
+     .help = "batch norm by the statistics of all ranks' rows; else each rank has its own"},
+    {"stall_seconds", TY_BIND_INT, DIST(stall_seconds), "600", .min = 0, .max = 1e6,
+     .help = "end a job in which some ranks wait this long for one that does nothing; 0: never"},
+    {"restarts", TY_BIND_INT, DIST(restarts), "0", .min = 0, .max = 1000,
+     .help = "after a failure start all ranks anew from the newest checkpoint, so many times"},
+    {"meet_seconds", TY_BIND_INT, DIST(meet_seconds), "600", .min = 1, .max = 1e6,
+     .help = "how long hosts wait for each other at the start"},
+    {"interface", TY_BIND_STRING, DIST(interface),
+     .help = "network interface between hosts; left out: the platform's, else found out"},
+    {"port", TY_BIND_INT, DIST(port), "7777", .min = 1, .max = 65535, .help = "of the link between the hosts' agents"},
+};
+
 #define SECTION(name, path, help, rows) const recipe_section name = {path, help, rows, N(rows)}
 SECTION(ty_recipe_top_section, "", "keys of train.yaml", top_rows);
 SECTION(ty_recipe_data_section, "data.train, data.validation", "where samples come from", data_rows);
 SECTION(ty_recipe_field_section, "data.train.fields.NAME", "one quantity of a sample", field_rows);
 SECTION(ty_recipe_warmup_section, "warmup", "a rise in front of the schedule", warmup_rows);
 SECTION(ty_recipe_ema_section, "ema", "averages of the trained weights", ema_rows);
+SECTION(ty_recipe_distributed_section, "distributed", "several ranks that train together", distributed_rows);
 SECTION(ty_recipe_checkpoint_section, "checkpoint", "saving the state of the run", checkpoint_rows);
 
 #define CHOICE(name, key, help, kinds) const recipe_choice name = {key, help, kinds, N(kinds)}

@@ -16,10 +16,10 @@ typedef struct recipe_top {
     const ty_doc *inputs, *loss, *optimizer, *schedule, *clip, *data, *metrics, *checkpoint;
     const ty_doc *frozen, *no_decay, *buffers, *tied, *evaluate_every;
     const ty_doc *warmup, *lr_scale, *ema, *keep_float32, *sparse_rows;
-    const ty_doc *batch_size, *memory;
+    const ty_doc *batch_size, *memory, *distributed;
     int batch_rule;
     int remat;
-    int64_t batch_base, epochs, max_steps, accumulate, seed, threads, log_every;
+    int64_t batch_base, epochs, max_steps, accumulate, seed, threads, log_every, processes_per_host;
     int deterministic, precision, debug, strategy, cross_device;
     bool match_eager;
     const char *tensorboard, *cache, *compiled, *device;
@@ -82,6 +82,13 @@ typedef struct recipe_checkpoint {
     int on_error;
 } recipe_checkpoint;
 
+typedef struct recipe_distributed {
+    int64_t bucket_bytes, stall_seconds, restarts, meet_seconds, port;
+    int wire;
+    bool hierarchical, sync_batch_norm;
+    const char *interface;
+} recipe_distributed;
+
 typedef struct recipe_section {
     const char *path; /* "data.train" */
     const char *help;
@@ -105,7 +112,7 @@ typedef struct recipe_choice {
 } recipe_choice;
 
 extern const recipe_section ty_recipe_top_section, ty_recipe_data_section, ty_recipe_field_section,
-    ty_recipe_checkpoint_section, ty_recipe_warmup_section, ty_recipe_ema_section;
+    ty_recipe_checkpoint_section, ty_recipe_distributed_section, ty_recipe_warmup_section, ty_recipe_ema_section;
 extern const recipe_choice ty_recipe_loss_choice, ty_recipe_optimizer_choice, ty_recipe_schedule_choice,
     ty_recipe_clip_choice, ty_recipe_metric_choice;
 

@@ -19,7 +19,9 @@ int ty_recipe_bind(recipe_reader *rd, const char *path, const ty_bind_row *rows,
 const char *ty_recipe_path(recipe_reader *rd, const char *path);
 /* `data` into rd->r->train and validation. */
 int ty_recipe_read_data(recipe_reader *rd, const ty_doc *node);
-/* `device` into rd->r->device and gpu, against rd->r->mirrored; node: where it stands, or NULL. */
+/* `distributed` into rd->r->distributed. */
+int ty_recipe_read_distributed(recipe_reader *rd, const ty_doc *node);
+/* `device` into rd->r->device and gpu, against rd->r->strategy; node: where it stands, or NULL. */
 int ty_recipe_read_device(recipe_reader *rd, const char *text, const ty_doc *node);
 
 #endif

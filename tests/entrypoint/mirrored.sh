@@ -126,7 +126,7 @@ refused "one that is named twice" 78 "NUMBER,NUMBER (each once), found \"gpu:1,1
 refused "no number" 78 "found \"gpu:0,\"" --device=gpu:0,
 refused "two for one device" 78 "strategy one_device trains on one GPU, found 2" --device=gpu:0,1 --strategy=one_device
 refused "the CPU" 78 "strategy mirrored is for GPUs, found cpu" --device=cpu
-refused "another word" 78 "expected one_device or mirrored" --strategy=mirrord
+refused "another word" 78 "one_device, mirrored, multi_worker_mirrored" --strategy=mirrord
 mkdir "$W/libs"
 ln -s "$FAKES"/gpu/* "$W/libs"
 rm "$W/libs/libnccl.so.2"

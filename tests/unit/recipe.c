@@ -136,6 +136,32 @@ static void devices(void **state)
     assert_int_equal(r.cross_device, TY_CROSS_HIERARCHICAL);
 }
 
+static void several_ranks(void **state)
+{
+    (void)state;
+    ty_recipe r = with("");
+    assert_int_equal(r.strategy, TY_STRATEGY_AUTO);
+    assert_int_equal(r.processes_per_host, 0);
+    assert_int_equal(r.distributed.stall_seconds, 600);
+    assert_int_equal(r.distributed.port, 7777);
+    assert_null(r.distributed.interface);
+    r = with("strategy: data_parallel\nprocesses_per_host: 4\ndistributed: {wire: bfloat16, restarts: 2, "
+             "hierarchical: true, sync_batch_norm: true, bucket_bytes: 4096, interface: eth1}\n");
+    assert_int_equal(r.strategy, TY_STRATEGY_DATA_PARALLEL);
+    assert_string_equal(ty_strategy_name(r.strategy), "data_parallel");
+    assert_int_equal(r.processes_per_host, 4);
+    assert_int_equal(r.distributed.wire, TY_RECIPE_WIRE_BFLOAT16);
+    assert_int_equal(r.distributed.restarts, 2);
+    assert_true(r.distributed.hierarchical && r.distributed.sync_batch_norm);
+    assert_int_equal(r.distributed.bucket_bytes, 4096);
+    assert_string_equal(r.distributed.interface, "eth1");
+    assert_non_null(strstr(ty_recipe_origin(&r, "processes_per_host"), "train.yaml"));
+    assert_string_equal(ty_recipe_origin(&r, "distributed.stall_seconds"), "default");
+    assert_null(ty_recipe_origin(&r, "distributed.nothing"));
+    r = with("strategy: mirrored\ndevice: cpu\nprocesses_per_host: 2\n");
+    assert_true(r.mirrored);
+}
+
 static void every_kind_is_reachable_with_pytorchs_defaults(void **state)
 {
     (void)state;
@@ -466,7 +492,10 @@ static void faults(void **state)
         {"strategy: mirrored\ndevice: gpu:2,1,2\n", TY_E_RANGE, "each once"},
         {"device: gpu:0,1\n", TY_E_CONFIG, "strategy: mirrored trains on all of them"},
         {"strategy: mirrored\ndevice: cpu\n", TY_E_CONFIG, "is for GPUs"},
-        {"strategy: tower\n", TY_E_RANGE, "one_device or mirrored"},
+        {"strategy: ring\n", TY_E_RANGE, "one_device, mirrored, multi_worker_mirrored"},
+        {"processes_per_host: -1\n", TY_E_RANGE, "processes_per_host"},
+        {"distributed: {wire: float8}\n", TY_E_RANGE, "none, float16 or bfloat16"},
+        {"distributed: {restart: 1}\n", TY_E_UNKNOWN_KEY, "restarts"},
         {"cross_device: ring\n", TY_E_RANGE, "hierarchical_copy"},
         {"batch_size: [\n", TY_E_SYNTAX, "train.yaml"},
     };
@@ -568,6 +597,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_example_means_what_it_says, setup, teardown),
         cmocka_unit_test_setup_teardown(defaults, setup, teardown),
         cmocka_unit_test_setup_teardown(devices, setup, teardown),
+        cmocka_unit_test_setup_teardown(several_ranks, setup, teardown),
         cmocka_unit_test_setup_teardown(every_kind_is_reachable_with_pytorchs_defaults, setup, teardown),
         cmocka_unit_test_setup_teardown(losses_take_their_keys, setup, teardown),
         cmocka_unit_test_setup_teardown(metrics_take_their_keys, setup, teardown),
