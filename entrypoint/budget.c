@@ -15,7 +15,7 @@ uint64_t ty_budget_input_bytes(const ty_session *s, int64_t batch)
     uint64_t row = sizeof(int64_t); /* the sample's number */
     for (int i = 0; s->train && i < s->train->n_fields; i++)
         row += ty_type_bytes(&s->train->field[i].type);
-    return row * (uint64_t)batch * BUDGET_RING * (s->validation ? 2 : 1);
+    return row * (uint64_t)(batch / ty_company_size(s->job->company)) * BUDGET_RING * (s->validation ? 2 : 1);
 }
 
 static void budget_add_up(ty_budget *b)
@@ -43,7 +43,7 @@ static ty_budget budget_of(const ty_session *s, const ty_compile_report *r, int6
                        .scratch_bytes = r->scratch_bytes,
                        .input_bytes = ty_budget_input_bytes(s, batch),
                        .on_gpu = r->device_bytes > 0,
-                       .n_gpus = ty_device_replicas(s),
+                       .n_gpus = s->on_gpu ? s->n_gpus : 1,
                        .constant_bytes = r->constant_bytes,
                        .batch_bytes = r->device_batch_bytes,
                        .code_bytes = r->device_code_bytes,

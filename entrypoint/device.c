@@ -63,8 +63,30 @@ static int device_share_out(ty_session *s, ty_error *err)
                          (long long)((batch + n - 1) / n * n));
 }
 
+/* Ranks take the same part of each batch, and compute on the CPU: what they exchange is in memory. */
+static int device_share_with_company(ty_session *s, ty_error *err)
+{
+    int64_t batch = s->recipe.batch_size, n = ty_company_size(s->job->company);
+    if (s->recipe.device == TY_DEVICE_GPU) {
+        ty_error_set(err, TY_E_UNSUPPORTED, "device: gpu: %lld ranks exchange gradients in the host's memory so far",
+                     (long long)n);
+        return ty_error_help(err, "device: cpu or auto; on one host with GPUs, strategy: mirrored");
+    }
+    if (s->recipe.device == TY_DEVICE_AUTO)
+        s->why_cpu = "several ranks compute on CPUs so far";
+    if (s->recipe.batch_auto || batch % n == 0)
+        return 0;
+    ty_error_set(err, TY_E_CONFIG,
+                 "batch_size: %lld rows cannot be shared out to %lld ranks, each of which takes as many",
+                 (long long)batch, (long long)n);
+    ty_error_at(err, "%s", s->recipe.path);
+    return ty_error_help(err, "batch_size is of all ranks together: take %lld", (long long)((batch + n - 1) / n * n));
+}
+
 int ty_device_choose(ty_session *s, ty_error *err)
 {
+    if (s->job->company)
+        return device_share_with_company(s, err);
     const char *why = device_needs_cpu(s);
     if (s->recipe.device == TY_DEVICE_CPU)
         return 0;
@@ -106,6 +128,7 @@ void ty_device_options(const ty_session *s, ty_compile_options *options)
 {
     if (s->on_gpu)
         options->backend = TY_BACKEND_CUDA;
+    options->exchange = ty_company_exchange(s->job->company);
     if (!s->on_gpu)
         return;
     options->gpu = s->gpu[0].number;
@@ -117,7 +140,7 @@ void ty_device_options(const ty_session *s, ty_compile_options *options)
 
 int ty_device_replicas(const ty_session *s)
 {
-    return s->on_gpu ? s->n_gpus : 1;
+    return s->on_gpu ? s->n_gpus : ty_company_size(s->job->company);
 }
 
 /* "0, 1, NVIDIA H200"; of several names "0 NVIDIA H100 PCIe, 1 NVIDIA H100". */
@@ -143,7 +166,11 @@ const char *ty_device_text(ty_session *s)
                                                 ty_cross_device_text(s->recipe.cross_device),
                                                 (long long)(s->recipe.batch_size / s->n_gpus));
     }
-    return s->why_cpu ? ty_arena_printf(&s->arena, "CPU: %s", s->why_cpu) : "CPU";
+    const char *text = s->why_cpu ? ty_arena_printf(&s->arena, "CPU: %s", s->why_cpu) : "CPU";
+    int n = ty_company_size(s->job->company);
+    return n == 1 ? text
+                  : ty_arena_printf(&s->arena, "%s; %d ranks, %lld rows each", text, n,
+                                    (long long)(s->recipe.batch_size / n));
 }
 
 int ty_device_memory(const ty_session *s, uint64_t *free_bytes, ty_error *err)

@@ -24,7 +24,7 @@ bool ty_device_fit(ty_session *s, ty_error *err);
 /* *err becomes: what is needed and free, the largest buffers with their layers, the largest batch that would fit.
  * Returns -1. */
 int ty_device_refuse(ty_session *s, ty_error *err);
-/* On how many devices a batch is shared out: 1 but for the mirrored strategy on several GPUs. */
+/* On how many devices a batch is shared out: GPUs of the mirrored strategy, or ranks; else 1. */
 int ty_device_replicas(const ty_session *s);
 /* "GPU 0, NVIDIA H200 (compute capability 9.0)", "GPUs 0, 1, NVIDIA H200 (...), mirrored by nccl, 32 rows each" or
  * "CPU, 8 threads (no GPU driver: ...)". Lies in the session's arena.

@@ -19,6 +19,7 @@ typedef struct ty_job_channel {
     const char *name, *path;
     const char *content_type; /* "" if not given */
     bool no_map;              /* read files instead of mapping them */
+    bool sharded;             /* each host has files of its own */
 } ty_job_channel;
 
 typedef struct ty_job {
@@ -39,6 +40,7 @@ typedef struct ty_job {
     int64_t replay_step;         /* 0: none. Else the state before this step (1 is the first) is restored, to look on */
     bool fresh;                  /* remove older checkpoints and start anew */
     bool plan_only;              /* the session is opened to plan, not to train */
+    struct ty_company *company;  /* the ranks that train together, this one among them (company.h); NULL: alone */
     const char *progress;        /* "auto", "plain", "bar", "none", "json" */
 } ty_job;
 

@@ -57,7 +57,7 @@ int ty_outputs_open(const ty_outputs_config *c, ty_outputs **out, ty_error *err)
                                 .version = TY_VERSION,
                                 .config_digest = c->config_digest,
                                 .model_digest = "",
-                                .world_size = 1,
+                                .world_size = c->world_size > 0 ? c->world_size : 1,
                                 .seed = c->seed,
                                 .resumed_step = o->resume_step};
     if (ty_metrics_file_open(c->metrics_path, &header, &o->file, err) < 0 ||
@@ -109,15 +109,15 @@ int ty_outputs_add(ty_outputs *o, bool validation, int64_t step, int64_t epoch, 
 }
 
 void ty_outputs_progress(ty_outputs *o, char event, int64_t step, int64_t epoch, double loss, double samples_per_s,
-                         double data_share)
+                         double data_share, double comm_share)
 {
     ty_progress_state state = {.step = step,
                                .epoch = epoch,
                                .loss = loss,
                                .samples_per_s = samples_per_s,
                                .data_share = data_share,
-                               .comm_share = -1,
-                               .compute_share = 1 - data_share};
+                               .comm_share = comm_share,
+                               .compute_share = 1 - data_share - (comm_share > 0 ? comm_share : 0)};
     ty_progress_event what = event == 'c'   ? TY_PROGRESS_CHECKPOINT
                              : event == 'e' ? TY_PROGRESS_EPOCH
                                             : TY_PROGRESS_STEP;

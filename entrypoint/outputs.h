@@ -25,6 +25,7 @@ typedef struct ty_outputs_config {
     const char *progress;           /* mode; NULL: auto */
     const char *config_digest;
     uint64_t seed;
+    int world_size; /* ranks that train together; 0 is 1 */
     int64_t first_step, total_steps;
     bool resumed;
 } ty_outputs_config;
@@ -33,9 +34,10 @@ int ty_outputs_open(const ty_outputs_config *config, ty_outputs **out, ty_error 
 /* One report of a split. Values in the order to print. */
 int ty_outputs_add(ty_outputs *o, bool validation, int64_t step, int64_t epoch, const ty_value_named *values, int n,
                    ty_error *err);
-/* Shares are parts of the time since the run began. event: 's' a step, 'e' an epoch, 'c' a checkpoint. */
+/* Shares are parts of the time since the run began; comm_share below 0: nobody to wait for. event: 's' a step, 'e' an
+ * epoch, 'c' a checkpoint. */
 void ty_outputs_progress(ty_outputs *o, char event, int64_t step, int64_t epoch, double loss, double samples_per_s,
-                         double data_share);
+                         double data_share, double comm_share);
 /* Brings everything to the disk: at checkpoints and at the end of epochs. */
 void ty_outputs_flush(ty_outputs *o);
 /* NULL is fine. */

@@ -98,6 +98,10 @@ static void write_success(const ty_paths *paths)
  * told. */
 static bool ended_as_told(const ty_supervise_result *r, int status)
 {
+    char number[16];
+    note_value(r->note, "stopped", number, sizeof number);
+    if (number[0] && status == 128 + (int)strtol(number, NULL, 10))
+        return true;
     return r->stop_signal != 0 && !r->killed && status == 128 + r->stop_signal;
 }
 
@@ -136,15 +140,27 @@ void ty_note_keep(void)
         fcntl(note_fd(), F_SETFD, FD_CLOEXEC);
 }
 
-void ty_note_send(const char *program, const char *command)
+static void note_close_with(const char *note, size_t n)
 {
     int fd = note_fd();
     unsetenv(TY_NOTE_FD_VARIABLE);
     if (fd < 0)
         return;
-    char note[TY_NOTE_BYTES / 4];
-    int n = snprintf(note, sizeof note, "program %.200s\ncommand %.600s\n", program, command);
-    ssize_t written = write(fd, note, (size_t)n);
+    ssize_t written = write(fd, note, n);
     (void)written; /* without the note the report only lacks the name */
     close(fd);
+}
+
+void ty_note_send(const char *program, const char *command)
+{
+    char note[TY_NOTE_BYTES / 4];
+    int n = snprintf(note, sizeof note, "program %.200s\ncommand %.600s\n", program, command);
+    note_close_with(note, (size_t)n);
+}
+
+void ty_note_stopped(int signal)
+{
+    char note[32];
+    int n = snprintf(note, sizeof note, "stopped %d\n", signal);
+    note_close_with(note, (size_t)n);
 }

@@ -21,5 +21,7 @@ void ty_note_keep(void);
 /* Sends the note, once: the program's name and its command line as one text, secrets masked by the caller. Closes
  * the pipe and removes the variable, so that the program does not see them. Does nothing without a supervisor. */
 void ty_note_send(const char *program, const char *command);
+/* Sends that the job was stopped by this signal on another host: a supervisor that saw none takes it for its own. */
+void ty_note_stopped(int signal);
 
 #endif

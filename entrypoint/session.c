@@ -1,6 +1,7 @@
 /* session.c - opening a run, phase by phase. */
 #include "entrypoint/budget.h"
 #include "entrypoint/device.h"
+#include "entrypoint/doing.h"
 #include "entrypoint/session.h"
 
 #include "base/clock.h"
@@ -25,6 +26,8 @@ static int open_recipe(ty_session *s, ty_error *err)
 
 static int check_folders(ty_session *s, ty_error *err)
 {
+    if (!ty_company_leads(s->job->company))
+        return 0;
     return ty_export_check(s->job->model_folder, err);
 }
 
@@ -73,7 +76,7 @@ static int refuse_missing(const ty_dataset *ds, const ty_field *fields, ty_error
     return 0;
 }
 
-static int open_data(ty_session *s, const ty_recipe_data *d, ty_dataset **out, ty_error *err)
+static int open_data(ty_session *s, const ty_recipe_data *d, ty_dataset **out, bool *sharded, ty_error *err)
 {
     const ty_job_channel *channel = d->channel ? find_channel(s->job, d->channel) : NULL;
     const char *path = d->path;
@@ -83,6 +86,7 @@ static int open_data(ty_session *s, const ty_recipe_data *d, ty_dataset **out, t
         path = ty_arena_printf(&s->arena, "%s/%s", s->job->data_folder, d->channel);
     if (!path)
         return refuse_channel(s, d, err);
+    *sharded = s->job->company && !d->path && channel && channel->sharded;
     const ty_field *fields = ty_spec_fields(&s->recipe, &s->plan, d, &s->arena);
     ty_data_source source = {
         .paths = &path,
@@ -125,9 +129,10 @@ static int map_fields(ty_session *s, const ty_dataset *ds, const char *which, co
 static int open_all_data(ty_session *s, ty_error *err)
 {
     double start = ty_session_now_s();
-    if (open_data(s, &s->recipe.train, &s->train, err) < 0)
+    if (open_data(s, &s->recipe.train, &s->train, &s->train_sharded, err) < 0)
         return ty_error_wrap(err, "data.train");
-    if (s->recipe.validation.given && open_data(s, &s->recipe.validation, &s->validation, err) < 0)
+    if (s->recipe.validation.given &&
+        open_data(s, &s->recipe.validation, &s->validation, &s->validation_sharded, err) < 0)
         return ty_error_wrap(err, "data.validation");
     if (s->validation && s->validation->n_samples == 0) {
         ty_log_warning("data", "data.validation has no samples: nothing is evaluated");
@@ -142,27 +147,19 @@ static int open_all_data(ty_session *s, ty_error *err)
     return s->validation ? map_fields(s, s->validation, "validation", &s->validation_field, err) : 0;
 }
 
-static ty_sampler_config train_sampler(const ty_session *s)
-{
-    return (ty_sampler_config){.n_samples = s->train->n_samples,
-                               .batch_size = s->recipe.batch_size,
-                               .shuffle = s->recipe.train.shuffle,
-                               .seed = (uint64_t)s->recipe.seed,
-                               .stream = TY_STREAM_SHUFFLE,
-                               .n_shards = 1,
-                               .tail = TY_TAIL_DROP};
-}
-
 /* How many batches and steps there will be. */
 static int plan_steps(ty_session *s, ty_error *err)
 {
     ty_sampler sampler;
-    ty_sampler_config config = train_sampler(s);
+    ty_sampler_config config = ty_session_sampler(s, false);
     const ty_recipe *r = &s->recipe;
     if (ty_sampler_init(&sampler, &config, err) < 0)
         return ty_error_wrap(err, "data.train");
     int64_t batches = sampler.n_batches;
     ty_sampler_fini(&sampler);
+    if (s->train_sharded && ty_company_least(s->job->company, "batches of an epoch", &batches, err) < 0)
+        return -1;
+    s->epoch_batches = s->train_sharded ? batches : 0;
     int64_t total = batches > INT64_MAX / r->epochs ? INT64_MAX : batches * r->epochs;
     total /= r->accumulate;
     if (r->max_steps > 0 && total > r->max_steps)
@@ -225,6 +222,7 @@ static int compile_once(ty_session *s, ty_error *err)
 static int compile(ty_session *s, ty_error *err)
 {
     double start = ty_session_now_s();
+    ty_doing_now(TY_DOING_COMPILE);
     s->is_checked = s->recipe.debug != TY_DEBUG_NONE;
     int rc = ty_budget_fit(s, err) < 0 ? -1 : compile_once(s, err);
     if (rc < 0 && ty_device_give_up(s, err))
@@ -232,6 +230,8 @@ static int compile(ty_session *s, ty_error *err)
     if (rc < 0 && s->on_gpu && err->code == TY_E_LIMIT)
         rc = ty_device_fit(s, err) ? compile_once(s, err) : ty_device_refuse(s, err);
     if (rc < 0)
+        return -1;
+    if (ty_session_agree_on_schedule(s, err) < 0)
         return -1;
     s->loop.in_flight = ty_program_in_flight(s->program);
     s->inputs = TY_NEW_ARRAY(&s->arena, const void *, s->plan.n_feeds + 1);
@@ -275,7 +275,7 @@ int ty_session_hash(const ty_session *s, int64_t batch, char *hex, ty_error *err
     int n =
         snprintf(text, sizeof text, "seed %lld batch %lld accumulate %lld shuffle %d samples %lld data %016llx",
                  (long long)s->recipe.seed, (long long)batch, (long long)s->recipe.accumulate, s->recipe.train.shuffle,
-                 (long long)s->train->n_samples, (unsigned long long)s->train->fingerprint);
+                 (long long)s->n_samples, (unsigned long long)(s->train_sharded ? 0 : s->train->fingerprint));
     if (ty_sha256_bytes(text, (size_t)n, digest, err) < 0)
         return -1;
     ty_sha256_hex(digest, hex);
@@ -378,7 +378,7 @@ static int take_position(ty_session *s, const ty_checkpoint_restored *found, ty_
     return 0;
 }
 
-static int restore(ty_session *s, ty_error *err)
+static int restore_newest(ty_session *s, ty_error *err)
 {
     double start = ty_session_now_s();
     ty_checkpoint_restored found = {0};
@@ -388,7 +388,6 @@ static int restore(ty_session *s, ty_error *err)
                          .keep = (int)s->recipe.checkpoint_keep,
                          .world_size = 1,
                          .on_error = s->recipe.checkpoint_stop_on_error ? TY_CHECKPOINT_STOP : TY_CHECKPOINT_WARN};
-    list_state(s);
     if (ty_session_hash(s, s->recipe.batch_size, s->run_hash, err) < 0 ||
         ty_checkpoints_open(&s->checkpoints, err) < 0 || (s->job->fresh && remove_checkpoints(s, err) < 0))
         return ty_error_wrap(err, "checkpoint folder");
@@ -399,8 +398,19 @@ static int restore(ty_session *s, ty_error *err)
         return -1;
     if (ty_checkpoints_tidy(&s->checkpoints, &s->arena, &notes, err) == 0)
         log_notes(&notes, "");
-    s->steps_done = s->loop.first_step;
     s->times.restore_s = ty_session_now_s() - start;
+    return 0;
+}
+
+/* Only rank 0 reads: the folder is its own host's. */
+static int restore(ty_session *s, ty_error *err)
+{
+    list_state(s);
+    if (ty_company_leads(s->job->company) && restore_newest(s, err) < 0)
+        return -1;
+    if (ty_session_share_state(s, err) < 0)
+        return -1;
+    s->steps_done = s->loop.first_step;
     return 0;
 }
 
@@ -429,7 +439,8 @@ static int restore_to_replay(ty_session *s, ty_error *err)
 static int start_batches(ty_session *s, ty_error *err)
 {
     ty_loop_position at = ty_loop_position_at(&s->loop, s->loop.first_step);
-    ty_prefetch_config config = {.dataset = s->train, .sampler = train_sampler(s), .start = {at.epoch, at.batch}};
+    ty_prefetch_config config = {
+        .dataset = s->train, .sampler = ty_session_sampler(s, false), .start = {at.epoch, at.batch}};
     return ty_prefetch_start(&config, &s->batches, err);
 }
 
@@ -445,12 +456,15 @@ static const char *tensorboard_folder(ty_session *s)
 
 static int open_outputs(ty_session *s, ty_error *err)
 {
+    if (!ty_company_leads(s->job->company))
+        return 0;
     ty_outputs_config config = {
         .metrics_path = ty_arena_printf(&s->arena, "%s/metrics.jsonl", s->job->output_folder),
         .tensorboard_folder = tensorboard_folder(s),
         .progress = s->job->progress,
         .config_digest = ty_program_hash(s->program),
         .seed = (uint64_t)s->recipe.seed,
+        .world_size = ty_company_size(s->job->company),
         .first_step = s->loop.first_step,
         .total_steps = s->loop.total_steps,
         .resumed = s->resumed,
@@ -470,6 +484,7 @@ static const struct {
     {"model", open_model, FOR_PLAN},
     {"model", check_folders, FOR_RUN},
     {"data", open_all_data, FOR_PLAN},
+    {"data", ty_session_agree_on_data, FOR_PLAN},
     {"device", ty_device_choose, FOR_PLAN},
     {"data", ty_session_choose_batch, FOR_PLAN},
     {"data", plan_steps, FOR_PLAN},

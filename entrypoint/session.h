@@ -10,6 +10,7 @@
 #include "compiler/machine.h"
 #include "container/input/prefetch.h"
 #include "container/output/checkpoint.h"
+#include "entrypoint/company.h"
 #include "entrypoint/job.h"
 #include "entrypoint/loop.h"
 #include "entrypoint/outputs.h"
@@ -54,6 +55,10 @@ typedef struct ty_session {
     const char *restored_from; /* replay: folder of the checkpoint; NULL: none, the model's own weights */
     ty_prefetch *batches;
     ty_loop_plan loop;
+    bool train_sharded, validation_sharded; /* each host has samples of its own, which its ranks share */
+    int64_t epoch_batches;                  /* sharded: batches that all hosts have; 0: as the data say */
+    int64_t n_samples;                      /* of data.train, on all hosts */
+    ty_error stop_err;                      /* the company could not be asked whether to stop; reported by the step */
     ty_outputs *outputs;
     ty_value_named latest[TY_SESSION_MAX_METRICS]; /* of the latest evaluation, and the last training loss */
     int n_latest;
@@ -95,6 +100,19 @@ void ty_session_plan_hash(const ty_session *s, char hash[TY_MANIFEST_HASH_BYTES]
 const char *ty_session_cache_folder(const ty_session *s);
 /* session_batch.c, a phase: batch_size auto becomes a number, and lr follows the batch size if it shall. */
 int ty_session_choose_batch(ty_session *s, ty_error *err);
+
+/* session_company.c: what a session settles with the ranks that it trains with; nothing happens where it is alone.
+ * The recipe and the data must be the same on all ranks; how many batches an epoch has is agreed. */
+int ty_session_agree_on_data(ty_session *s, ty_error *err);
+/* The batch that was chosen: the smallest. */
+int ty_session_agree_on_batch(ty_session *s, ty_error *err);
+/* Before the first exchange: all ranks have the same schedule. */
+int ty_session_agree_on_schedule(ty_session *s, ty_error *err);
+/* All ranks begin with rank 0's states and position. */
+int ty_session_share_state(ty_session *s, ty_error *err);
+/* Rows of a batch that this session computes, and which. */
+int64_t ty_session_rows(const ty_session *s);
+ty_sampler_config ty_session_sampler(const ty_session *s, bool validation);
 
 /* What the run may take: as the recipe says, else what the session's GPU has free, else the host's limit. */
 int ty_session_memory(const ty_session *s, uint64_t *limit, const char **why, ty_error *err);

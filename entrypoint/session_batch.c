@@ -55,7 +55,7 @@ int ty_session_memory(const ty_session *s, uint64_t *limit, const char **why, ty
     *why = s->n_gpus > 1 ? "free memory of each GPU" : "free memory of the GPU";
     if (s->on_gpu)
         return ty_device_memory(s, limit, err);
-    *limit = ty_memory_limit(why);
+    *limit = ty_memory_limit(why) / (uint64_t)ty_company_local_size(s->job->company);
     return 0;
 }
 
@@ -74,7 +74,7 @@ static int choose_largest(ty_session *s, int64_t max_batch, ty_error *err)
         return ty_error_wrap(err, "batch_size: auto");
     if (b.batch == 0) {
         ty_error_set(err, TY_E_LIMIT, "batch_size: auto: one row%s needs %s, the limit is %s (%s)",
-                     ty_device_replicas(s) > 1 ? " on each GPU" : "",
+                     s->on_gpu && s->n_gpus > 1 ? " on each GPU" : "",
                      ty_bytes_text(known->known[0].total_bytes, total_text, sizeof total_text), limit_text, why);
         return ty_error_help(err, "give the run more memory, or take a smaller model");
     }
@@ -95,8 +95,8 @@ static int choose(ty_session *s, ty_error *err)
     if (max_batch < 1)
         return ty_error_set(err, TY_E_DATA, "batch_size: auto: data.train has no samples");
     if (max_batch < ty_device_replicas(s))
-        return ty_error_set(err, TY_E_DATA, "batch_size: auto: data.train has %lld samples, fewer than there are GPUs",
-                            (long long)max_batch);
+        return ty_error_set(err, TY_E_DATA, "batch_size: auto: data.train has %lld samples, fewer than there are %s",
+                            (long long)max_batch, s->on_gpu ? "GPUs" : "ranks");
     int64_t before = batch_of_checkpoint(s, max_batch);
     if (before == 0)
         return choose_largest(s, max_batch, err) < 0 &&
@@ -126,7 +126,7 @@ static void scale_rate(ty_session *s)
 
 int ty_session_choose_batch(ty_session *s, ty_error *err)
 {
-    if (s->recipe.batch_auto && choose(s, err) < 0)
+    if (s->recipe.batch_auto && (choose(s, err) < 0 || ty_session_agree_on_batch(s, err) < 0))
         return -1;
     if (s->batch_reason)
         ty_log_info("recipe", "batch_size auto is %lld: %s", (long long)s->recipe.batch_size, s->batch_reason);

@@ -1,5 +1,6 @@
 /* session_calls.c - what the loop does with a session: a batch, an evaluation, a checkpoint, a report. */
 #include "base/log.h"
+#include "entrypoint/doing.h"
 #include "entrypoint/export.h"
 #include "entrypoint/session.h"
 #include "entrypoint/stop.h"
@@ -50,7 +51,8 @@ void ty_session_point_inputs(ty_session *s, const ty_batch *batch, const int *fi
 {
     for (int i = 0; i < s->plan.n_feeds; i++)
         s->inputs[i] = batch->field[fields[i]].data;
-    s->valid = batch->n_valid;
+    /* Counted over the rows of all ranks, of which ours come behind those of the ranks before us. */
+    s->valid = ty_company_rank(s->job->company) * batch->n_rows + batch->n_valid;
 }
 
 /* ---- checked steps ---- */
@@ -106,11 +108,18 @@ static int call_batch(void *ctx, bool last, ty_error *err)
     ty_session *s = ctx;
     const ty_batch *batch;
     double start = ty_session_now_s();
+    if (s->stop_err.code != TY_E_NONE) {
+        *err = s->stop_err;
+        return -1;
+    }
+    ty_doing_step(s->steps_done + 1);
+    ty_doing_now(TY_DOING_DATA);
     if (ty_prefetch_next(s->batches, &batch, err) < 0)
         return ty_error_wrap(err, "data.train");
     if (!batch)
         return ty_error_set(err, TY_E_INTERNAL, "the training data ended early");
     double ready = ty_session_now_s();
+    ty_doing_now(TY_DOING_STEP);
     ty_session_point_inputs(s, batch, s->train_field);
     ty_run run = last ? TY_RUN_LAST : TY_RUN_MICRO;
     int rc = s->is_checked ? run_checked(s, run, batch, err) : ty_program_start(s->program, run, s->inputs, err);
@@ -187,7 +196,10 @@ static int evaluate_batches(ty_session *s, ty_prefetch *batches, sums *all, bool
     int under_way = 0, rc;
     while ((rc = ty_prefetch_next(batches, &batch, err)) == 0 && batch) {
         /* An evaluation that the rate depends on is not repeated after resuming: it is finished. */
-        *abandoned = ty_stop_count() > (s->spec.schedule.kind == TY_SCHED_PLATEAU ? 1 : 0);
+        int requests;
+        if (ty_company_stopping(s->job->company, ty_stop_count(), &requests, err) < 0)
+            return -1;
+        *abandoned = requests > (s->spec.schedule.kind == TY_SCHED_PLATEAU ? 1 : 0);
         if (*abandoned)
             break;
         ty_session_point_inputs(s, batch, s->validation_field);
@@ -205,15 +217,20 @@ static int evaluate_batches(ty_session *s, ty_prefetch *batches, sums *all, bool
     return rc;
 }
 
+/* All ranks take part in each batch of an evaluation: those whose host has fewer add rows that do not count. */
+static int agree_on_batches(ty_session *s, ty_sampler_config *config, ty_error *err)
+{
+    int64_t rows = config->batch_size * config->n_shards;
+    config->epoch_batches = (config->n_samples + rows - 1) / rows;
+    return ty_company_most(s->job->company, "batches of an evaluation", &config->epoch_batches, err);
+}
+
 static int run_evaluation(ty_session *s, sums *all, bool *abandoned, ty_error *err)
 {
     ty_prefetch *batches;
-    ty_prefetch_config config = {.dataset = s->validation,
-                                 .sampler = {.n_samples = s->validation->n_samples,
-                                             .batch_size = s->recipe.batch_size,
-                                             .n_shards = 1,
-                                             .tail = TY_TAIL_PAD},
-                                 .until_epoch = 1};
+    ty_prefetch_config config = {.dataset = s->validation, .sampler = ty_session_sampler(s, true), .until_epoch = 1};
+    if (s->validation_sharded && agree_on_batches(s, &config.sampler, err) < 0)
+        return -1;
     if (ty_prefetch_start(&config, &batches, err) < 0)
         return -1;
     int rc = evaluate_batches(s, batches, all, abandoned, err);
@@ -269,6 +286,7 @@ static int call_evaluate(void *ctx, const ty_loop_position *at, ty_error *err)
         return 0;
     for (int i = 0; i < all.n; i++)
         all.metric[i].kind = s->plan.metrics[i].kind;
+    ty_doing_now(TY_DOING_EVALUATE);
     int rc = run_evaluation(s, &all, &abandoned, err);
     s->times.evaluate_s += ty_session_now_s() - start;
     if (rc == 0 && !abandoned)
@@ -294,6 +312,9 @@ static int call_checkpoint(void *ctx, const ty_loop_position *at, ty_error *err)
 {
     ty_session *s = ctx;
     ty_error save_err = {0};
+    if (!ty_company_leads(s->job->company))
+        return 0;
+    ty_doing_now(TY_DOING_SAVE);
     double start = ty_session_now_s();
     ty_train_state state = {.step = at->step,
                             .epoch = at->epoch,
@@ -326,6 +347,8 @@ static int call_checkpoint(void *ctx, const ty_loop_position *at, ty_error *err)
 static int call_report(void *ctx, const ty_loop_report *r, ty_error *err)
 {
     ty_session *s = ctx;
+    if (!s->outputs)
+        return 0;
     double busy = s->times.compute_s + s->times.input_wait_s;
     double rows = (double)(r->n_steps * s->recipe.accumulate * s->recipe.batch_size);
     double span = busy - s->times.reported_s;
@@ -346,17 +369,22 @@ static void call_progress(void *ctx, const ty_loop_position *at, const ty_step_r
     ty_session *s = ctx;
     double busy = s->times.compute_s + s->times.input_wait_s;
     double rows = (double)((at->step - s->loop.first_step) * s->recipe.accumulate * s->recipe.batch_size);
+    double waited = s->job->company ? busy > 0 ? ty_company_waited_s(s->job->company) / busy : 0 : -1;
     s->steps_done = at->step;
     s->last_loss = last->loss;
+    if (!s->outputs)
+        return;
     char event = at->batch == 0 ? 'e' : 's';
     ty_outputs_progress(s->outputs, event, at->step, at->epoch, last->loss, busy > 0 ? rows / busy : 0,
-                        busy > 0 ? s->times.input_wait_s / busy : 0);
+                        busy > 0 ? s->times.input_wait_s / busy : 0, waited);
 }
 
 static bool call_stop_requested(void *ctx)
 {
-    (void)ctx;
-    return ty_stop_count() > 0;
+    ty_session *s = ctx;
+    int requests = 0;
+    ty_company_stopping(s->job->company, ty_stop_count(), &requests, &s->stop_err);
+    return requests > 0;
 }
 
 ty_loop_calls ty_session_calls(ty_session *s)

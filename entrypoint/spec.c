@@ -571,6 +571,8 @@ int ty_spec_build(const ty_recipe *r, const ty_spec_plan *plan, const ty_dataset
         .n_metrics = r->n_metrics,
         .accumulate = (int)r->accumulate,
         .replicas = replicas,
+        .bucket_bytes = r->distributed.bucket_bytes,
+        .batch_norm_across = r->distributed.sync_batch_norm,
         .seed = (uint64_t)r->seed,
         .precision = r->precision,
         .keep_float32 = r->keep_float32,

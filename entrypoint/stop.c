@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
-static int n_requests, first_signal; /* touched by __atomic builtins alone */
+static int n_requests, first_signal, ends_at_once; /* touched by __atomic builtins alone */
 static pthread_t listener;
 static bool listening;
 static sigset_t mask_before;
@@ -19,7 +19,8 @@ static void request(int number)
 {
     int none = 0;
     __atomic_compare_exchange_n(&first_signal, &none, number, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-    if (__atomic_add_fetch(&n_requests, 1, __ATOMIC_SEQ_CST) >= 3)
+    int n = __atomic_add_fetch(&n_requests, 1, __ATOMIC_SEQ_CST);
+    if (n >= 3 || __atomic_load_n(&ends_at_once, __ATOMIC_SEQ_CST))
         _exit(128 + number);
 }
 
@@ -79,6 +80,11 @@ void ty_stop_uninstall(void)
     pthread_join(listener, NULL);
     count_waiting();
     pthread_sigmask(SIG_SETMASK, &mask_before, NULL);
+}
+
+void ty_stop_ends_at_once(bool on)
+{
+    __atomic_store_n(&ends_at_once, on, __ATOMIC_SEQ_CST);
 }
 
 int ty_stop_count(void)

@@ -14,12 +14,17 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
+
 /* Call it before any other thread starts: threads inherit the mask. Fails with TY_E_LIMIT where no thread can start. */
 int ty_stop_install(ty_error *err);
 
 /* Takes it back, before another program takes the process's place: a signal acts as it did before from here on, and
  * every one that came earlier is counted. Nothing happens where it is not installed. */
 void ty_stop_uninstall(void);
+
+/* While on, the first request ends the process at once, with 128 + signal: where nothing would be lost yet. */
+void ty_stop_ends_at_once(bool on);
 
 int ty_stop_count(void);
 int ty_stop_signal(void); /* the first that came; 0: none */

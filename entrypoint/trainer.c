@@ -1,5 +1,6 @@
 /* trainer.c - the built-in trainer: open, train, write the model, tell. */
 #include "base/log.h"
+#include "entrypoint/doing.h"
 #include "entrypoint/job.h"
 #include "entrypoint/session.h"
 #include "entrypoint/stop.h"
@@ -53,18 +54,24 @@ static int train(ty_session *s, ty_job_end *end, const char **phase, ty_error *e
     ty_loop_result result = {0};
     ty_loop_calls calls = ty_session_calls(s);
     *phase = "train";
+    /* From here on a stop costs a checkpoint; until all are here it ends each rank by itself. */
+    if (ty_company_meet(s->job->company, "begin", err) < 0)
+        return -1;
+    ty_stop_ends_at_once(false);
     if (ty_loop_run(&s->loop, &calls, &result, err) < 0)
         return explain(s, err);
     s->steps_done = result.steps_done;
     *end = result.stopped ? TY_JOB_STOPPED : TY_JOB_COMPLETE;
     *phase = "export";
-    bool exported = wants_model(s, &result);
+    bool leads = ty_company_leads(s->job->company), exported = leads && wants_model(s, &result);
+    ty_doing_now(leads ? TY_DOING_SAVE : TY_DOING_FINISHED);
     if (exported && ty_session_export(s, err) < 0)
         return -1;
     ty_outputs_close(s->outputs);
     s->outputs = NULL;
-    print_summary(s, *end, exported);
-    return 0;
+    if (leads)
+        print_summary(s, *end, exported);
+    return ty_company_meet(s->job->company, "end", err);
 }
 
 int ty_job_train(const ty_job *job, ty_job_end *end, ty_job_progress *progress, ty_error *err)
@@ -74,7 +81,8 @@ int ty_job_train(const ty_job *job, ty_job_end *end, ty_job_progress *progress, 
     *end = TY_JOB_COMPLETE;
     int rc = ty_session_open(&s, job, &phase, err);
     if (rc == 0) {
-        print_text(ty_session_banner, &s);
+        if (ty_company_leads(job->company))
+            print_text(ty_session_banner, &s);
         rc = train(&s, end, &phase, err);
     } else if (ty_stop_count() > 0) {
         /* The signal reaches our helpers too: a compiler that died of it is no fault. */

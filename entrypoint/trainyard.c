@@ -228,7 +228,8 @@ static bool wants_help(int argc, char **argv)
 
 static bool computes(const char *name)
 {
-    static const char *const names[] = {"worker", "train", "run", "compile", "plan", "profile", "replay", "graph"};
+    static const char *const names[] = {"worker", "rank",    "train",  "run",  "compile",
+                                        "plan",   "profile", "replay", "graph"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(name, names[i]) == 0)
             return true;
@@ -244,6 +245,8 @@ int main(int argc, char **argv)
         return ty_worker_run((const char *const *)argv + 2);
     if (strcmp(name, "rsh") == 0) /* what mpirun takes for a remote shell */
         return ty_remote_client(argc - 2, (const char *const *)argv + 2);
+    if (strcmp(name, "rank") == 0) /* the worker's, of a job of several */
+        return ty_worker_run_rank((const char *const *)argv + 2);
     if (argc < 2 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         return print_help(NULL);
     if (strcmp(name, "help") == 0)

@@ -12,8 +12,10 @@
 #include "entrypoint/code.h"
 #include "entrypoint/complain.h"
 #include "entrypoint/job.h"
+#include "entrypoint/launch.h"
 #include "entrypoint/locate.h"
 #include "entrypoint/overrides.h"
+#include "entrypoint/rank.h"
 #include "entrypoint/report.h"
 #include "entrypoint/script.h"
 #include "entrypoint/stop.h"
@@ -31,6 +33,9 @@ typedef struct worker {
     bool config_read;
     const char *const *args;
     ty_job_progress progress;
+    bool is_rank;        /* of the built-in trainer */
+    bool awaited;        /* other hosts wait for this one, and must be told if it cannot come */
+    ty_launch_end first; /* that failed, of all ranks: where first.status is not 0 */
 } worker;
 
 /* Hyperparameters of other trainers' estimators that say nothing to a recipe. */
@@ -60,6 +65,12 @@ static int fail(worker *w, ty_error *err, int status)
     failure.exit_status = status;
     failure.time_ms = ty_clock_utc_ms();
     failure.host = w->config_read ? w->config.resources.current_host : NULL;
+    if (err->code == TY_E_RANK) {
+        failure.host = w->first.host[0] ? w->first.host : NULL;
+        failure.phase = w->first.phase[0] ? w->first.phase : NULL;
+        failure.rank = w->first.rank;
+        failure.step = w->first.step;
+    }
     if (ty_file_mkdirs(paths.output, 0755, &write_err) < 0 ||
         ty_failure_write(&failure, paths.failure, paths.failure_json, NULL, &write_err) < 0)
         ty_log_warning("worker", "no failure file: %s", write_err.message);
@@ -95,16 +106,75 @@ static const char *const *program_arguments(worker *w)
     return out;
 }
 
+/* ---- several ranks ---- */
+
+/* The agent's part of the worker, for a program or for ranks of the trainer. */
+static int run_ranks(worker *w, ty_launch *launch, ty_error *err)
+{
+    launch->config = &w->config;
+    w->awaited = false;
+    w->progress.phase = "ranks";
+    if (ty_launch_ranks(launch, &w->arena, &w->first, err) < 0)
+        return w->first.status ? w->first.status : ty_error_exit_status(err->code);
+    if (w->first.stopped && w->first.status > 128 && ty_stop_count() == 0)
+        ty_note_stopped(w->first.status - 128);
+    return w->first.status;
+}
+
+/* Other hosts have read their own files, may have found nothing wrong with them, and would wait. */
+static void tell_others(worker *w, const ty_error *trouble)
+{
+    ty_error ignored = {0};
+    ty_launch launch = {.config = &w->config, .trouble = trouble};
+    ty_launch_end end;
+    ty_log_info("dist", "telling the other hosts that this one cannot begin");
+    ty_launch_ranks(&launch, &w->arena, &end, &ignored);
+}
+
+/* Whether a program is one of several ranks; TF_CONFIG is set where there is a cluster to tell. */
+static int map_program(worker *w, ty_cluster *cluster, ty_error *err)
+{
+    ty_hardware hardware = ty_hardware_detect();
+    if (ty_cluster_make(cluster, &w->arena, &w->config, &hardware, NULL, err) < 0)
+        return -1;
+    if (cluster->tf_config)
+        setenv("TF_CONFIG", cluster->tf_config, 1);
+    w->awaited = cluster->starts_ranks && cluster->n_hosts > 1;
+    return 0;
+}
+
+static int run_program_ranks(worker *w, const ty_cluster *cluster, const ty_command *command, ty_error *err)
+{
+    const char *const *argv = command->argv;
+    if (command->path) {
+        int n = 0;
+        while (argv[n])
+            n++;
+        const char **other = TY_NEW_ARRAY(&w->arena, const char *, n + 1);
+        memcpy(other, argv, (size_t)n * sizeof *other);
+        other[0] = command->path;
+        argv = other;
+    }
+    if (cluster->mpi_options)
+        ty_log_warning("dist", "words for mpirun are not looked at, since ranks are started without it: %s",
+                       cluster->mpi_options);
+    ty_launch launch = {.cluster = cluster, .argv = argv, .cwd = command->cwd};
+    return run_ranks(w, &launch, err);
+}
+
 static int run_program(worker *w, const char *program, ty_error *err)
 {
     ty_command command;
+    ty_cluster cluster;
     ty_script script = {.program = program, .code_folder = w->config.paths.code, .args = program_arguments(w)};
     w->progress.phase = "script";
     environ = program_environment(w);
-    if (ty_script_prepare(&script, &w->arena, &command, err) < 0)
+    if (map_program(w, &cluster, err) < 0 || ty_script_prepare(&script, &w->arena, &command, err) < 0)
         return ty_error_exit_status(err->code);
     const char *text = ty_command_text(&command, &w->arena);
     ty_log_info("script", "running: %s", text);
+    if (cluster.starts_ranks)
+        return run_program_ranks(w, &cluster, &command, err);
     ty_note_send(program, text);
     ty_stop_uninstall();
     if (ty_stop_count() > 0)
@@ -122,7 +192,7 @@ static ty_job_channel *list_channels(worker *w)
     ty_job_channel *out = TY_NEW_ARRAY(&w->arena, ty_job_channel, c->n_items);
     for (size_t i = 0; i < c->n_items; i++)
         out[i] = (ty_job_channel){c->items[i].name, c->items[i].path, c->items[i].content_type,
-                                  c->items[i].mode == TY_INPUT_FAST_FILE};
+                                  c->items[i].mode == TY_INPUT_FAST_FILE, c->items[i].sharded};
     return out;
 }
 
@@ -212,17 +282,46 @@ static int make_job(worker *w, const char *recipe, ty_job *job, ty_error *err)
                : 0;
 }
 
-static int run_trainer(worker *w, const char *recipe, ty_error *err)
+/* The same executable as a rank, with the same arguments. */
+static const char *const *rank_command(worker *w)
+{
+    int n = 0;
+    while (w->args[n])
+        n++;
+    const char **argv = TY_NEW_ARRAY(&w->arena, const char *, n + 3);
+    argv[0] = "/proc/self/exe";
+    argv[1] = "rank";
+    memcpy(argv + 2, w->args, (size_t)n * sizeof *argv);
+    return argv;
+}
+
+static int map_ranks(worker *w, const ty_job *job, ty_recipe *recipe, ty_cluster *cluster, ty_error *err)
+{
+    ty_hardware hardware = {0}; /* the trainer's ranks are not counted by GPUs */
+    return ty_recipe_load(job->recipe_path, job->overrides, job->n_overrides, &w->arena, recipe, err) < 0 ||
+                   ty_cluster_make(cluster, &w->arena, &w->config, &hardware, recipe, err) < 0
+               ? -1
+               : 0;
+}
+
+static int run_trainer(worker *w, const char *named, ty_error *err)
 {
     ty_job job;
+    ty_recipe recipe;
+    ty_cluster cluster;
     ty_job_end end;
     w->progress.phase = "config";
-    if (w->config.resources.n_hosts > 1) {
-        ty_error_set(err, TY_E_UNSUPPORTED, "the built-in trainer runs on one host; this job has %zu",
-                     w->config.resources.n_hosts);
+    w->awaited = !w->is_rank && w->config.resources.n_hosts > 1;
+    if (make_job(w, named, &job, err) < 0 || map_ranks(w, &job, &recipe, &cluster, err) < 0)
         return ty_error_exit_status(err->code);
+    if (cluster.starts_ranks && !w->is_rank) {
+        ty_launch launch = {.cluster = &cluster, .how = &recipe.distributed, .argv = rank_command(w)};
+        return run_ranks(w, &launch, err);
     }
-    if (make_job(w, recipe, &job, err) < 0 || ty_job_train(&job, &end, &w->progress, err) < 0)
+    w->awaited = false;
+    int rc = w->is_rank ? ty_rank_train(&job, &recipe, &end, &w->progress, err)
+                        : ty_job_train(&job, &end, &w->progress, err);
+    if (rc < 0)
         return ty_error_exit_status(err->code);
     return end == TY_JOB_COMPLETE ? 0 : 128 + ty_stop_signal();
 }
@@ -262,18 +361,21 @@ static int fetch_code(worker *w, ty_error *err)
 
 static int run_job(worker *w, ty_error *err)
 {
-    if (prepare(w, err) < 0 || fetch_code(w, err) < 0)
+    if (prepare(w, err) < 0)
         return ty_error_exit_status(err->code);
     const char *program = w->config.program.entry_point;
-    bool is_named = program && *program;
-    if (is_named && !ty_recipe_is_name(program))
+    bool is_named = program && *program, is_program = is_named && !ty_recipe_is_name(program);
+    w->awaited = !w->is_rank && w->config.resources.n_hosts > 1 && !is_program;
+    if (!w->is_rank && fetch_code(w, err) < 0)
+        return ty_error_exit_status(err->code);
+    if (is_program)
         return run_program(w, program, err);
     return run_trainer(w, is_named ? program : NULL, err);
 }
 
-int ty_worker_run(const char *const *args)
+static int run(const char *const *args, bool is_rank)
 {
-    worker w = {.args = args};
+    worker w = {.args = args, .is_rank = is_rank, .first = {.rank = -1, .step = -1}};
     ty_error err = {0};
     ty_arena_init(&w.arena);
     ty_note_keep();
@@ -285,8 +387,23 @@ int ty_worker_run(const char *const *args)
     bool helper_was_stopped = err.code != TY_E_NONE && ty_stop_count() > 0 && w.progress.step < 0;
     if (helper_was_stopped)
         status = 128 + ty_stop_signal();
-    else if (err.code != TY_E_NONE)
+    else if (err.code != TY_E_NONE && w.is_rank)
+        ty_complain(&err);
+    else if (err.code != TY_E_NONE) {
+        if (w.awaited)
+            tell_others(&w, &err);
         status = fail(&w, &err, status);
+    }
     ty_arena_fini(&w.arena);
     return status;
+}
+
+int ty_worker_run(const char *const *args)
+{
+    return run(args, false);
+}
+
+int ty_worker_run_rank(const char *const *args)
+{
+    return run(args, true);
 }

@@ -24,6 +24,9 @@ static int sampler_check(const ty_sampler_config *c, ty_error *err)
                      (long long)c->n_samples, (long long)sampler_global_rows(c));
         return ty_error_help(err, "choose a batch_size of at most %lld", (long long)(c->n_samples / c->n_shards));
     }
+    if (c->tail == TY_TAIL_DROP && c->epoch_batches > c->n_samples / sampler_global_rows(c))
+        return ty_error_set(err, TY_E_RANGE, "an epoch of %lld batches, and the data hold %lld",
+                            (long long)c->epoch_batches, (long long)(c->n_samples / sampler_global_rows(c)));
     return 0;
 }
 
@@ -36,6 +39,8 @@ int ty_sampler_init(ty_sampler *s, const ty_sampler_config *config, ty_error *er
         return -1;
     int64_t n = s->config.n_samples, rows = sampler_global_rows(&s->config);
     s->n_batches = s->config.tail == TY_TAIL_DROP ? n / rows : n / rows + (n % rows != 0);
+    if (s->config.epoch_batches > 0)
+        s->n_batches = s->config.epoch_batches;
     if (s->config.shuffle) {
         s->permutation = n <= INT64_MAX / 8 ? malloc((size_t)n * sizeof *s->permutation) : NULL;
         if (s->permutation == NULL)

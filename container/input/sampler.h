@@ -31,6 +31,8 @@ typedef struct ty_sampler_config {
     uint32_t stream;         /* TY_STREAM_SHUFFLE */
     int64_t shard, n_shards; /* n_shards 0 counts as 1 */
     ty_tail tail;
+    int64_t epoch_batches; /* of an epoch, where processes with samples of their own agreed on a number; 0: what is
+                              there. TY_TAIL_DROP: at most that; TY_TAIL_PAD may have more, without valid rows */
 } ty_sampler_config;
 
 typedef struct ty_position {

@@ -228,9 +228,12 @@ static int check_options(const ty_agent_options *o, ty_error *err)
 {
     int64_t ranks = 0;
     for (int i = 0; i < o->n_hosts; i++) {
-        if (o->hosts[i].ranks < 0 || (i > 0 && strcmp(o->hosts[i - 1].name, o->hosts[i].name) >= 0))
-            return ty_error_set(err, TY_E_CONFIG, "hosts are not sorted by name, or one is named twice: \"%s\"",
-                                o->hosts[i].name);
+        bool twice = false;
+        for (int k = 0; k < i && !twice; k++)
+            twice = strcmp(o->hosts[k].name, o->hosts[i].name) == 0;
+        if (o->hosts[i].ranks < 0 || twice)
+            return ty_error_set(err, TY_E_CONFIG, "host \"%s\" has %d ranks, or is named twice", o->hosts[i].name,
+                                o->hosts[i].ranks);
         ranks += o->hosts[i].ranks;
     }
     if (o->n_hosts < 1 || o->self < 0 || o->self >= o->n_hosts || o->n_facts > 16)

@@ -3,7 +3,7 @@
  * The worker of each host calls ty_agent_run once; it returns when the job is over, on all hosts with the same story.
  * Every host works the same options out of the same files: nothing that is to be executed ever comes from the network.
  *
- *     meet      the first host in sorted order leads: it listens, the others knock until it opens. Both sides prove
+ *     meet      the first host of the list leads: it listens, the others knock until it opens. Both sides prove
  *               that they have the job's secret, then tell who they are (meeting.h)
  *     look      who reaches whom, how fast; shared memory, limits, clocks; printed as one table (preflight.h)
  *     launch    the leader says start: each agent forks its ranks (ranks.h) and exchanges what they publish
@@ -50,7 +50,7 @@ typedef struct ty_agent_options {
     const char *job;                            /* name of the job, the same on all hosts */
     const void *secret;                         /* the job's secret: link.h tells where it may come from */
     size_t secret_bytes;                        /* at least 1 */
-    const ty_agent_host *hosts;                 /* [n_hosts], sorted by name: the first one leads */
+    const ty_agent_host *hosts;                 /* [n_hosts], in the same order on all of them: the first one leads */
     int n_hosts, self;                          /* self: index of ours */
     const char *interface;                      /* user's or platform's wish ("eth0"); NULL: chosen (address.h) */
     const char *platform_interface;             /* what resourceconfig.json says, second choice; NULL: nothing */

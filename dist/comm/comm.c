@@ -3,6 +3,7 @@
 #include "dist/comm/comm_state.h"
 
 #include "dist/plugin.h"
+#include "dist/page.h"
 
 #include <sched.h>
 #include <stdlib.h>

@@ -36,13 +36,13 @@
 
 #include "base/error.h"
 #include "base/tensor.h"
-#include "dist/page.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 typedef struct ty_comm ty_comm;
+typedef struct ty_page ty_page; /* dist/page.h */
 
 /* Bool: sum and max are "or", product and min are "and", there is no average. Sums of integers wrap; their average is
  * the sum divided, cut towards zero. */

@@ -4,6 +4,7 @@
 #include "dist/comm/comm_state.h"
 
 #include "base/clock.h"
+#include "dist/page.h"
 
 #include <signal.h>
 #include <stdio.h>

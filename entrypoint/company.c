@@ -1,0 +1,198 @@
+/* company.c - see company.h. */
+#include "entrypoint/company.h"
+
+#include "base/clock.h"
+
+#include <stdlib.h>
+
+struct ty_company {
+    ty_comm *tapes, *session;
+    ty_wire wire;
+    ty_exchange exchange;
+    const ty_exchange_call *calls; /* [n_calls] */
+    uint64_t *tickets;             /* [n_calls] */
+    int n_calls;
+    int64_t waited_us;
+    int32_t asked, answer; /* the question about stopping that is under way, and its answer */
+    uint64_t question;
+    bool is_asking;
+};
+
+/* ---- what tapes exchange ---- */
+
+static int company_begin(void *ctx, int call, const void *in, void *out, ty_error *err)
+{
+    ty_company *c = ctx;
+    const ty_exchange_call *x = &c->calls[call];
+    bool sums = x->kind == TY_EXCHANGE_SUM;
+    ty_collective what = {.kind = sums ? TY_ALL_REDUCE : TY_ALL_GATHER,
+                          .name = x->name,
+                          .dtype = x->dtype,
+                          .reduce = TY_REDUCE_SUM,
+                          .wire = x->gradients && x->dtype == TY_F32 && sums ? c->wire : TY_WIRE_AS_IS,
+                          .in = in,
+                          .out = out,
+                          .n = x->elems};
+    return ty_comm_begin(c->tapes, &what, &c->tickets[call], err);
+}
+
+static int company_wait(void *ctx, int call, ty_error *err)
+{
+    ty_company *c = ctx;
+    int64_t start = ty_clock_us();
+    int rc = ty_comm_wait(c->tapes, c->tickets[call], err);
+    if (c->calls[call].run != TY_RUN_EVAL)
+        c->waited_us += ty_clock_us() - start;
+    return rc;
+}
+
+const ty_exchange *ty_company_exchange(ty_company *c)
+{
+    return c ? &c->exchange : NULL;
+}
+
+void ty_company_expect(ty_company *c, const ty_exchange_call *calls, int n)
+{
+    if (!c)
+        return;
+    free(c->tickets);
+    c->tickets = calloc((size_t)n + 1, sizeof *c->tickets);
+    c->calls = calls;
+    c->n_calls = c->tickets ? n : 0;
+}
+
+double ty_company_waited_s(const ty_company *c)
+{
+    return c ? (double)c->waited_us / 1e6 : 0;
+}
+
+/* ---- life ---- */
+
+int ty_company_of(ty_comm *comm, ty_wire wire, ty_company **out, ty_error *err)
+{
+    ty_company *c = calloc(1, sizeof *c);
+    if (!c) {
+        ty_comm_close(comm, false);
+        return ty_error_set(err, TY_E_LIMIT, "out of memory");
+    }
+    *c = (ty_company){.tapes = comm, .wire = wire};
+    c->exchange = (ty_exchange){.ctx = c, .replica = ty_comm_rank(comm), .begin = company_begin, .wait = company_wait};
+    if (ty_comm_dup(comm, &c->session, err) < 0) {
+        ty_company_free(c, false);
+        return -1;
+    }
+    *out = c;
+    return 0;
+}
+
+void ty_company_free(ty_company *c, bool cleanly)
+{
+    if (!c)
+        return;
+    ty_error ignored = {0};
+    if (cleanly && c->is_asking)
+        ty_comm_wait(c->session, c->question, &ignored);
+    ty_comm_close(c->session, cleanly);
+    ty_comm_close(c->tapes, cleanly);
+    free(c->tickets);
+    free(c);
+}
+
+/* ---- who we are ---- */
+
+int ty_company_rank(const ty_company *c)
+{
+    return c ? ty_comm_rank(c->tapes) : 0;
+}
+
+int ty_company_size(const ty_company *c)
+{
+    return c ? ty_comm_size(c->tapes) : 1;
+}
+
+int ty_company_local_rank(const ty_company *c)
+{
+    return c ? ty_comm_local_rank(c->tapes) : 0;
+}
+
+int ty_company_local_size(const ty_company *c)
+{
+    return c ? ty_comm_local_size(c->tapes) : 1;
+}
+
+bool ty_company_leads(const ty_company *c)
+{
+    return ty_company_rank(c) == 0;
+}
+
+/* ---- questions ---- */
+
+static int company_number(ty_company *c, const char *name, ty_reduce reduce, int64_t *v, ty_error *err)
+{
+    if (!c)
+        return 0;
+    ty_collective what = {
+        .kind = TY_ALL_REDUCE, .name = name, .dtype = TY_I64, .reduce = reduce, .in = v, .out = v, .n = 1};
+    return ty_comm_run(c->session, &what, err);
+}
+
+int ty_company_least(ty_company *c, const char *name, int64_t *v, ty_error *err)
+{
+    return company_number(c, name, TY_REDUCE_MIN, v, err);
+}
+
+int ty_company_most(ty_company *c, const char *name, int64_t *v, ty_error *err)
+{
+    return company_number(c, name, TY_REDUCE_MAX, v, err);
+}
+
+int ty_company_total(ty_company *c, const char *name, int64_t *v, ty_error *err)
+{
+    return company_number(c, name, TY_REDUCE_SUM, v, err);
+}
+
+int ty_company_share(ty_company *c, const char *name, void *bytes, size_t n_bytes, ty_error *err)
+{
+    if (!c || n_bytes == 0)
+        return 0;
+    ty_collective what = {
+        .kind = TY_BROADCAST, .name = name, .dtype = TY_U8, .in = bytes, .out = bytes, .n = (int64_t)n_bytes};
+    return ty_comm_run(c->session, &what, err);
+}
+
+int ty_company_compare(ty_company *c, const char *what, const char *text, ty_error *err)
+{
+    return c ? ty_comm_compare(c->session, what, text, err) : 0;
+}
+
+int ty_company_meet(ty_company *c, const char *name, ty_error *err)
+{
+    ty_collective what = {.kind = TY_BARRIER, .name = name};
+    return c ? ty_comm_run(c->session, &what, err) : 0;
+}
+
+int ty_company_stopping(ty_company *c, int mine, int *all, ty_error *err)
+{
+    *all = mine;
+    if (!c)
+        return 0;
+    *all = 0;
+    if (c->is_asking) {
+        c->is_asking = false;
+        if (ty_comm_wait(c->session, c->question, err) < 0)
+            return -1;
+        *all = c->answer;
+    }
+    c->asked = mine;
+    ty_collective what = {.kind = TY_ALL_REDUCE,
+                          .name = "stop",
+                          .dtype = TY_I32,
+                          .reduce = TY_REDUCE_MAX,
+                          .in = &c->asked,
+                          .out = &c->answer,
+                          .n = 1};
+    if (ty_comm_begin(c->session, &what, &c->question, err) < 0)
+        return -1;
+    c->is_asking = true;
+    return 0;
+}

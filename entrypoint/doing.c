@@ -1,0 +1,43 @@
+/* doing.c - see doing.h. */
+#include "entrypoint/doing.h"
+
+#include "dist/page.h"
+
+static ty_page *page; /* of this process; NULL: nobody watches */
+
+static const ty_phase doing_phases[TY_N_DOINGS] = {
+    [TY_DOING_START] = TY_PHASE_START,      [TY_DOING_COMPILE] = TY_PHASE_COMPILE,   [TY_DOING_DATA] = TY_PHASE_DATA,
+    [TY_DOING_STEP] = TY_PHASE_STEP,        [TY_DOING_EVALUATE] = TY_PHASE_EVALUATE, [TY_DOING_SAVE] = TY_PHASE_SAVE,
+    [TY_DOING_FINISHED] = TY_PHASE_FINISHED};
+
+void ty_doing_open(void)
+{
+    page = ty_page_from_environment();
+    ty_page_phase(page, TY_PHASE_START);
+}
+
+void ty_doing_now(ty_doing what)
+{
+    ty_page_phase(page, doing_phases[what]);
+}
+
+void ty_doing_step(int64_t step)
+{
+    ty_page_step(page, step);
+}
+
+void ty_doing_failed(const char *text)
+{
+    ty_page_error(page, text);
+}
+
+struct ty_page *ty_doing_page(void)
+{
+    return page;
+}
+
+void ty_doing_close(void)
+{
+    ty_page_close(page);
+    page = NULL;
+}

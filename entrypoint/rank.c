@@ -1,0 +1,41 @@
+/* rank.c - see rank.h. */
+#include "entrypoint/rank.h"
+
+#include "entrypoint/company.h"
+#include "entrypoint/doing.h"
+#include "entrypoint/stop.h"
+
+static const ty_wire rank_wires[] = {[TY_RECIPE_WIRE_NONE] = TY_WIRE_AS_IS,
+                                     [TY_RECIPE_WIRE_FLOAT16] = TY_WIRE_F16,
+                                     [TY_RECIPE_WIRE_BFLOAT16] = TY_WIRE_BF16};
+
+static int rank_find_company(const ty_recipe *recipe, ty_company **out, ty_error *err)
+{
+    ty_comm *comm;
+    ty_comm_options options = {.rank_order = recipe->deterministic_strict,
+                               .hierarchical = recipe->distributed.hierarchical,
+                               .page = ty_doing_page(),
+                               .threads = (int)recipe->threads};
+    if (ty_comm_open(&options, &comm, err) < 0)
+        return -1;
+    return ty_company_of(comm, rank_wires[recipe->distributed.wire], out, err);
+}
+
+int ty_rank_train(ty_job *job, const ty_recipe *recipe, ty_job_end *end, ty_job_progress *progress, ty_error *err)
+{
+    ty_company *company = NULL;
+    ty_stop_ends_at_once(true);
+    ty_doing_open();
+    int rc = rank_find_company(recipe, &company, err);
+    if (rc == 0) {
+        job->company = company;
+        rc = ty_job_train(job, end, progress, err);
+    }
+    if (rc < 0)
+        ty_doing_failed(err->message);
+    else
+        ty_doing_now(TY_DOING_FINISHED);
+    ty_company_free(company, rc == 0);
+    ty_doing_close();
+    return rc;
+}

@@ -1,0 +1,149 @@
+/* session_company.c - what a session settles with the ranks that it trains with. */
+#include "base/log.h"
+#include "entrypoint/session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int64_t ty_session_rows(const ty_session *s)
+{
+    return s->recipe.batch_size / ty_company_size(s->job->company);
+}
+
+/* Of samples that all ranks see, a rank takes its rows of each global batch; of those that only its host has, it and
+ * the other ranks of the host share each batch of the host. */
+ty_sampler_config ty_session_sampler(const ty_session *s, bool validation)
+{
+    const ty_company *c = s->job->company;
+    bool of_host = validation ? s->validation_sharded : s->train_sharded;
+    ty_sampler_config config = {.n_samples = (validation ? s->validation : s->train)->n_samples,
+                                .batch_size = ty_session_rows(s),
+                                .shard = of_host ? ty_company_local_rank(c) : ty_company_rank(c),
+                                .n_shards = of_host ? ty_company_local_size(c) : ty_company_size(c),
+                                .tail = TY_TAIL_PAD};
+    if (validation)
+        return config;
+    config.shuffle = s->recipe.train.shuffle;
+    config.seed = (uint64_t)s->recipe.seed;
+    config.stream = TY_STREAM_SHUFFLE;
+    config.tail = TY_TAIL_DROP;
+    config.epoch_batches = s->epoch_batches;
+    return config;
+}
+
+/* ---- recipe and data ---- */
+
+/* What may differ from host to host without changing a number of the training. */
+static bool is_of_the_host(const char *key)
+{
+    static const char *const keys[] = {"threads",  "memory",      "cache",
+                                       "compiled", "tensorboard", "distributed.interface"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (strcmp(key, keys[i]) == 0)
+            return true;
+    return false;
+}
+
+static void add_data(const ty_dataset *d, bool sharded, const char *name, ty_buf *out)
+{
+    if (!d)
+        ty_buf_addf(out, "data.%s: none\n", name);
+    else if (sharded)
+        ty_buf_addf(out, "data.%s: each host has its own files\n", name);
+    else
+        ty_buf_addf(out, "data.%s: %lld samples, %s, files %016llx\n", name, (long long)d->n_samples, d->format,
+                    (unsigned long long)d->fingerprint);
+}
+
+/* A value of several lines would be cut into lines that have no name. */
+static void add_setting(const ty_setting *setting, ty_buf *out)
+{
+    ty_buf_addf(out, "%s: ", setting->key);
+    for (const char *p = setting->value; *p; p++)
+        ty_buf_addc(out, *p == '\n' ? ' ' : *p);
+    ty_buf_addc(out, '\n');
+}
+
+static int agree_on_samples(ty_session *s, ty_error *err)
+{
+    ty_company *c = s->job->company;
+    int64_t of_this_host = ty_company_local_rank(c) == 0 ? s->train->n_samples : 0;
+    if (!s->train_sharded)
+        return 0;
+    if (ty_company_total(c, "samples", &of_this_host, err) < 0)
+        return -1;
+    s->n_samples = of_this_host;
+    ty_log_info("data", "this host has %lld of %lld samples", (long long)s->train->n_samples, (long long)s->n_samples);
+    return 0;
+}
+
+int ty_session_agree_on_data(ty_session *s, ty_error *err)
+{
+    ty_buf text;
+    s->n_samples = s->train->n_samples;
+    if (!s->job->company)
+        return 0;
+    ty_buf_init(&text, 1 << 20);
+    for (int i = 0; i < s->recipe.n_settings; i++)
+        if (!is_of_the_host(s->recipe.settings[i].key))
+            add_setting(&s->recipe.settings[i], &text);
+    add_data(s->train, s->train_sharded, "train", &text);
+    add_data(s->validation, s->validation_sharded, "validation", &text);
+    int rc = text.failed ? ty_error_set(err, TY_E_LIMIT, "the recipe has more settings than can be compared")
+                         : ty_company_compare(s->job->company, "recipe and data", text.data, err);
+    if (rc < 0 && err->code == TY_E_GRAPH) /* what differs is a setting or a file */
+        err->code = TY_E_CONFIG;
+    ty_buf_fini(&text);
+    return rc < 0 ? -1 : agree_on_samples(s, err);
+}
+
+int ty_session_agree_on_batch(ty_session *s, ty_error *err)
+{
+    return ty_company_least(s->job->company, "batch_size", &s->recipe.batch_size, err);
+}
+
+/* ---- the program ---- */
+
+int ty_session_agree_on_schedule(ty_session *s, ty_error *err)
+{
+    ty_buf text;
+    int n = 0;
+    if (!s->job->company || s->cache_note)
+        return 0;
+    const ty_exchange_call *calls = ty_program_exchanges(s->program, &n);
+    ty_company_expect(s->job->company, calls, n);
+    ty_buf_init(&text, 64 << 20);
+    int rc = ty_program_schedule(s->program, &text, err);
+    if (rc == 0)
+        rc = ty_company_compare(s->job->company, "schedules", text.data, err);
+    ty_buf_fini(&text);
+    return rc;
+}
+
+/* ---- the beginning ---- */
+
+/* Bytes of rank 0, as they are: the same program on the same kind of machine, which was compared. */
+typedef struct start {
+    int64_t step, best_step;
+    double best;
+    int32_t resumed, has_best;
+} start;
+
+int ty_session_share_state(ty_session *s, ty_error *err)
+{
+    ty_company *c = s->job->company;
+    start from = {s->loop.first_step, s->best_step, s->best, s->resumed, s->has_best};
+    if (!c)
+        return 0;
+    if (ty_company_share(c, "position", &from, sizeof from, err) < 0)
+        return -1;
+    s->loop.first_step = from.step;
+    s->best_step = from.best_step;
+    s->best = from.best;
+    s->resumed = from.resumed;
+    s->has_best = from.has_best;
+    for (size_t i = 0; i < s->n_state; i++)
+        if (ty_company_share(c, s->state[i].name, s->state[i].data, ty_type_bytes(&s->state[i].type), err) < 0)
+            return -1;
+    return 0;
+}
