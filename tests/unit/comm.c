@@ -1,5 +1,6 @@
 /* dist/comm: every collective on ranks that are threads. */
 #include "dist/comm/comm.h"
+#include "dist/page.h"
 
 #include "tests/unit/comm_case.h"
 

@@ -1,0 +1,211 @@
+#!/bin/bash
+# train.sh - the built-in trainer on several hosts and ranks, from outside: `train` beside `train`, each with its own
+# /opt/ml, on addresses of this machine. One result however the ranks are spread, one culprit however one dies, one
+# checkpoint whoever is told to stop, and any other number of ranks goes on from it.
+cd "$(dirname "$0")/../.." || exit 1
+. tests/entrypoint/harness.bash
+. tests/entrypoint/job.bash
+. tests/entrypoint/gpu.bash
+if [ ! -e "$BIN/../lib/libtrainyard-mpi.so" ] && [ ! -e "$BIN/../lib/trainyard/libtrainyard-mpi.so" ]; then
+    skip "several hosts" "libtrainyard-mpi.so was not built"
+    finish_tests
+    exit
+fi
+export TRAINYARD_CACHE_DIR=$SCRATCH/cache OMP_NUM_THREADS=1
+PORT=$((20000 + $$ % 20000))
+LIMIT=${LIMIT:-100}
+
+# tree NAME HOSTS: a perceptron without anything random, on hosts algo-1 .. algo-HOSTS, whose trees are $W/algo-N.
+tree() {
+    local n hosts='' addresses=''
+    job "$1"
+    rm "$ML/code/model.onnx"
+    sed -i 's/model.onnx/model.c/' "$ML/code/train.yaml"
+    recipe "device: cpu"
+    cat >"$ML/code/model.c" <<'C'
+#include <trainyard/model.h>
+
+void model(ty_net *net)
+{
+    ty_var x = ty_flatten(net, ty_input(net, "image", "f32[batch,1,8,8]"), 1);
+    ty_output(net, "logits", ty_linear(net, "out", ty_relu(net, ty_linear(net, "hidden", x, 24)), 10));
+}
+C
+    HOSTS=$2 PORT=$((PORT + 1))
+    for ((n = 1; n <= HOSTS; n++)); do
+        hosts+=${hosts:+, }\"algo-$n\"
+        addresses+=${addresses:+,}algo-$n=127.0.0.$n:$PORT
+    done
+    export TRAINYARD_HOST_ADDRESSES=$addresses
+    for ((n = 1; n <= HOSTS; n++)); do
+        cp -r "$ML" "$W/algo-$n"
+        echo "{\"current_host\": \"algo-$n\", \"hosts\": [$hosts], \"network_interface_name\": \"lo\"}" \
+            >"$W/algo-$n/input/config/resourceconfig.json"
+    done
+}
+# hosts_start [SETTINGS...], hosts_end: streams in $W/out.N and $W/err.N, exit statuses in $statuses.
+hosts_start() {
+    local n
+    pids=()
+    for ((n = 1; n <= HOSTS; n++)); do
+        SAGEMAKER_BASE_DIR=$W/algo-$n timeout -k 5 "$LIMIT" "$BIN/train" --log_every=1 "$@" \
+            >"$W/out.$n" 2>"$W/err.$n" </dev/null &
+        pids+=($!)
+    done
+}
+hosts_end() {
+    local p
+    statuses=
+    for p in "${pids[@]}"; do
+        wait "$p"
+        statuses+="${statuses:+ }$?"
+    done
+    cp "$W/err.1" "$W/err"
+}
+hosts_run() { hosts_start "$@" && hosts_end; }
+# numbers FILE: metric lines, without what stands in front of a rank's and without speeds.
+numbers() { sed 's/^\[1,[0-9]*\]<stdout>: *//' "$1" | grep -E '^(val )?step=' | sed 's/ samples_per_s=.*//'; }
+# ranks_of TREE: process ids of its ranks.
+ranks_of() {
+    local p
+    for p in /proc/[0-9]*; do
+        [[ "$(tr '\0' ' ' <"$p/cmdline" 2>/dev/null)" == *" rank "* ]] || continue
+        tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -qx "SAGEMAKER_BASE_DIR=$1" && echo "${p#/proc/}"
+    done 2>/dev/null
+}
+has_steps() { [ "$(numbers "$1" | grep -c ^step=)" -ge "$2" ]; }
+none_left() { [ -z "$(ranks_of "$W/algo-1")$(ranks_of "$W/algo-2")" ]; }
+
+tree one 1
+SAGEMAKER_BASE_DIR=$W/algo-1 run --log_every=1
+same "one process" 0 $rc
+lacks "which is no rank" "$W/err" "ranks on"
+numbers "$W/out" >"$SCRATCH/one.numbers"
+ONE=$W/algo-1
+
+# ---- one result ----
+for case in "2 1" "2 2" "1 2"; do
+    tree "ranks_${case/ /x}" "${case% *}"
+    hosts_run --processes_per_host="${case#* }"
+    same "exit statuses" "$(printf '0 %.0s' $(seq "$HOSTS") | xargs)" "$statuses"
+    numbers "$W/out.1" >"$W/numbers"
+    alike "the numbers of one process" "$SCRATCH/one.numbers" "$W/numbers"
+    ok "the weights of one process, nearly" near "$ONE" "$W/algo-1"
+    has "exposed communication" "$W/err.1" "  comm  "
+    has "in the banner" "$W/err.1" "$((HOSTS * ${case#* })) ranks, $((16 / HOSTS / ${case#* })) rows each"
+    [ "$HOSTS" = 1 ] && continue
+    ok "the other host writes no model" test ! -e "$W/algo-2/model/model.safetensors"
+    ok "nor checkpoints" test ! -e "$W/algo-2/checkpoints/step-00000060"
+    ok "both say that all is well" test -e "$W/algo-1/output/success" -a -e "$W/algo-2/output/success"
+    same "rank 0 alone logs" 1 "$(cat "$W"/out.[1-9] | sed 's/^\[1,[0-9]*\]<stdout>: *//' | grep -c '^step=60 ')"
+done
+for case in "2 1" "1 2"; do
+    tree "strict_${case/ /x}" "${case% *}"
+    hosts_run --processes_per_host="${case#* }" --deterministic=strict
+    cat "$W/algo-1/model/model.safetensors" "$W/algo-1"/checkpoints/step-00000060/rank-00000.bin | sha256sum \
+        >"$SCRATCH/strict.${case/ /x}"
+done
+same "strict: the same bits however ranks are spread" "$(cat "$SCRATCH/strict.2x1")" "$(cat "$SCRATCH/strict.1x2")"
+
+# ---- any other number of ranks goes on ----
+tree resume 2
+hosts_run --max_steps=20
+same "two ranks" "0 0" "$statuses"
+HOSTS=1
+echo '{"current_host": "algo-1", "hosts": ["algo-1"]}' >"$W/algo-1/input/config/resourceconfig.json"
+hosts_run --max_steps=40
+same "one goes on" 0 "$statuses"
+has "where they were" "$W/err.1" "resuming at step 20 of 40"
+hosts_run --processes_per_host=4
+same "four go on" 0 "$statuses"
+has "where it was" "$W/err.1" "resuming at step 40 of 60"
+numbers "$W/out.1" >"$W/numbers"
+alike "to the same end" <(grep -E 'step=(4[1-9]|5.|60) ' "$SCRATCH/one.numbers") "$W/numbers"
+ok "and weights, nearly" near "$ONE" "$W/algo-1"
+
+# ---- files of its own for each host ----
+tree sharded 2
+for n in 1 2; do
+    echo '{"train": {"S3DistributionType": "ShardedByS3Key", "ContentType": "text/csv"}, "test": {}}' \
+        >"$W/algo-$n/input/config/inputdataconfig.json"
+done
+digits 200 1 >"$W/algo-1/input/data/train/part.csv"
+digits 90 2 >"$W/algo-2/input/data/train/part.csv"
+hosts_run --processes_per_host=2
+same "exit statuses" "0 0" "$statuses"
+has "as many batches as the smaller part has" "$W/err.1" "33 steps of 16 rows"
+has "and all samples are told" "$W/err.1" "this host has 200 of 290 samples"
+rm "$W/algo-2/input/data/train/part.csv"
+rm -r "$W"/algo-?/output "$W"/algo-?/checkpoints
+hosts_run
+same "no file for one host" "66 66" "$statuses"
+same "one story" "$(sed -n 1p "$W/algo-1/output/failure")" "$(sed -n 1p "$W/algo-2/output/failure")"
+has "which names the host" "$W/algo-1/output/failure" "algo-2"
+
+# ---- failures ----
+tree killed 2
+hosts_start --processes_per_host=2 --epochs=100000
+ok "it trains" until_true 60 has_steps "$W/out.1" 5
+victim=$(ranks_of "$W/algo-2" | tail -n 1)
+start_ms=$(date +%s%3N)
+kill -9 "$victim"
+hosts_end
+took_ms=$(($(date +%s%3N) - start_ms))
+same "exit statuses" "137 137" "$statuses"
+for n in 1 2; do has "the culprit, on algo-$n" "$W/algo-$n/output/failure" "(algo-2, pid $victim) was killed by signal 9"; done
+same "one story" "$(sed -n 1p "$W/algo-1/output/failure")" "$(sed -n 1p "$W/algo-2/output/failure")"
+ok "soon ($took_ms ms)" test $took_ms -lt 10000
+ok "nobody is left" until_true 5 none_left
+
+tree stopped 2
+hosts_start --processes_per_host=2 --epochs=100000 --checkpoint.every="1000000 steps"
+ok "it trains" until_true 60 has_steps "$W/out.1" 5
+kill -TERM "$(children_of "${pids[1]}" | head -n 1)" # of algo-2 alone
+hosts_end
+same "told on one host, both stop" "143 143" "$statuses"
+same "one checkpoint" 1 "$(find "$W/algo-1/checkpoints" -name MANIFEST.json | wc -l)"
+same "none on the other" 0 "$(find "$W/algo-2/checkpoints" -name MANIFEST.json 2>/dev/null | wc -l)"
+ok "a model" test -e "$W/algo-1/model/model.safetensors"
+ok "no failure" test ! -e "$W/algo-1/output/failure" -a ! -e "$W/algo-2/output/failure"
+has "what it says" "$W/err.1" "stopped after step"
+
+# ---- starting all ranks anew ----
+tree again 2
+hosts_start --distributed.restarts=1 --epochs=10
+ok "it trains" until_true 60 has_steps "$W/out.1" 20
+kill -9 "$(ranks_of "$W/algo-2" | head -n 1)"
+hosts_end
+same "a rank was killed, the job goes on" "0 0" "$statuses"
+has "from the newest checkpoint" "$W/err.1" "resuming at step"
+same "a step that was made twice had the same numbers" 200 "$(numbers "$W/out.1" | grep ^step= | sort -u | wc -l)"
+numbers "$W/out.1" | sort -u | sort -t= -k2,2n | grep -E '^step=([1-9]|[1-5][0-9]) ' >"$W/numbers"
+alike "those of a run that nothing happened to" <(grep -E '^step=([1-9]|[1-5][0-9]) ' "$SCRATCH/one.numbers") "$W/numbers"
+
+# ---- what differs between hosts ----
+refused() { # WHAT STATUS WORDS
+    same "$1: exit statuses" "$2 $2" "$statuses"
+    for n in 1 2; do has "$1: in words on algo-$n" "$W/algo-$n/output/failure" "$3"; done
+}
+tree recipes 2
+sed -i 's/lr: 1e-3/lr: 2e-3/' "$W/algo-2/code/train.yaml"
+hosts_run
+refused "another recipe" 78 "optimizer.adamw.lr"
+tree data 2
+digits 320 3 | head -n 300 >"$W/algo-2/input/data/train/part.csv"
+hosts_run
+refused "other data" 78 "data.train"
+tree broken 2
+sed -i 's/epochs/epocs/' "$W/algo-2/code/train.yaml"
+hosts_run
+same "a recipe that cannot be read: exit statuses" "78 78" "$statuses"
+has "where it lies" "$W/algo-2/output/failure" 'did you mean "epochs"'
+has "and on the other host" "$W/algo-1/output/failure" 'epocs'
+tree both 2
+for n in 1 2; do
+    echo '{"sagemaker_mpi_enabled": "true"}' >"$W/algo-$n/input/config/hyperparameters.json"
+done
+hosts_run --strategy=one_device
+same "a contradiction: exit statuses" "78 78" "$statuses"
+has "both places" "$W/algo-1/output/failure" 'hyperparameter "sagemaker_mpi_enabled" asks for data_parallel'
+
+finish_tests
