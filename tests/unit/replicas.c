@@ -70,15 +70,21 @@ static void unshare(shared *s)
     exchange_group_fini(&s->group);
 }
 
-static const exchange_run *run_shared(shared *s, ty_run run, exchange_run *runs)
+static const exchange_run *run_shared_on(shared *s, ty_run run, const void *const *whole, exchange_run *runs)
 {
     const void *inputs[REPLICAS][2];
     for (int r = 0; r < REPLICAS; r++) {
-        inputs[r][0] = batch_x + r * 4 * BATCH / REPLICAS;
-        inputs[r][1] = labels + r * BATCH / REPLICAS;
+        for (int i = 0; i < 2; i++)
+            inputs[r][i] =
+                (const char *)whole[i] + (size_t)r * ty_type_bytes(&ty_program_input(s->program[r], i)->type);
         runs[r] = (exchange_run){.program = s->program[r], .run = run, .inputs = inputs[r]};
     }
     return exchange_run_all(runs, REPLICAS);
+}
+
+static const exchange_run *run_shared(shared *s, ty_run run, exchange_run *runs)
+{
+    return run_shared_on(s, run, (const void *[]){batch_x, labels}, runs);
 }
 
 static double number_of(const ty_program *p, ty_run run, const char *name)
@@ -99,17 +105,15 @@ static void expect_same_weights(const ty_program *whole, const ty_program *part)
 
 static void expect_same_numbers(const ty_program *whole, const shared *s, ty_run run)
 {
-    const char *const train[] = {"loss", "grad_norm", NULL}, *const eval[] = {"loss.sum", "loss.count", NULL};
-    const char *const *names = run == TY_RUN_LAST ? train : eval;
-    for (int i = 0; names[i]; i++)
-        for (int r = 0; r < REPLICAS; r++)
+    static const char *const names[] = {"loss", "grad_norm", "loss.sum", "loss.count", "hits.sum", "hits.count"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (int r = 0; r < REPLICAS && ty_program_output(whole, run, names[i]); r++)
             expect_near(names[i], number_of(s->program[r], run, names[i]), number_of(whole, run, names[i]));
 }
 
-/* Trains both ways. */
-static void expect_one_training(const plan *given)
+/* Trains both ways. Frees the model. */
+static void expect_one_training_of(ty_model *m, const void *x, const plan *given)
 {
-    ty_model *m = two_layers();
     plan p = *given;
     p.spec.inputs = p.input;
     p.spec.loss = p.term;
@@ -118,23 +122,28 @@ static void expect_one_training(const plan *given)
     share(&s, m, &p);
     ty_error err = {0};
     exchange_run runs[REPLICAS];
-    const void *inputs[] = {batch_x, labels};
+    const void *inputs[] = {x, labels};
     for (int t = 0; t < STEPS; t++) {
         for (int micro = 0; micro < p.spec.accumulate; micro++) {
             ty_run run = micro + 1 < p.spec.accumulate ? TY_RUN_MICRO : TY_RUN_LAST;
             assert_int_equal(ty_program_run(whole, run, inputs, &err), 0);
-            assert_null(run_shared(&s, run, runs));
+            assert_null(run_shared_on(&s, run, inputs, runs));
         }
         expect_same_numbers(whole, &s, TY_RUN_LAST);
     }
     assert_int_equal(ty_program_run(whole, TY_RUN_EVAL, inputs, &err), 0);
-    assert_null(run_shared(&s, TY_RUN_EVAL, runs));
+    assert_null(run_shared_on(&s, TY_RUN_EVAL, inputs, runs));
     expect_same_numbers(whole, &s, TY_RUN_EVAL);
     expect_same_weights(whole, s.program[0]);
     assert_null(exchange_differing_state(s.program[0], s.program[1]));
     ty_program_free(whole);
     unshare(&s);
     ty_model_free(m);
+}
+
+static void expect_one_training(const plan *given)
+{
+    expect_one_training_of(two_layers(), batch_x, given);
 }
 
 static void plain(void **state)
@@ -173,6 +182,61 @@ static void micro_batches(void **state)
     plan_of(&p)->spec.accumulate = 3;
     p.spec.optimizer.momentum = 0.9;
     p.spec.bucket_bytes = 1;
+    expect_one_training(&p);
+}
+
+/* Rows that both name, rows that one names twice, and a table of which most rows are named by nobody. */
+static ty_model *lookups(void)
+{
+    model_text t;
+    model_begin(&t, 18);
+    model_input(&t, "x", 7, SHAPE(-1));
+    model_floats(&t, "table", SHAPE(15, 4), numbers(60, 0.1f));
+    model_floats(&t, "w", SHAPE(4, 3), numbers(12, -0.05f));
+    model_node(&t, "Gather", "table,x", "e", "embed");
+    model_node(&t, "MatMul", "e,w", "y", "head");
+    model_output(&t, "y", 1);
+    return open_text(&t);
+}
+
+static void tables_by_rows(void **state)
+{
+    (void)state;
+    static const int64_t rows[BATCH] = {7, 2, 7, 7};
+    const ty_optimizer_kind kinds[] = {TY_OPT_SGD, TY_OPT_ADAM};
+    for (size_t i = 0; i < 2; i++) {
+        plan p;
+        plan_of(&p)->spec.optimizer =
+            (ty_optimizer){.kind = kinds[i], .lr = 0.05, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-3};
+        p.input[0].type = ty_type_make(TY_I64, SHAPE(BATCH));
+        p.spec.sparse_all = true;
+        p.spec.clip = TY_CLIP_GLOBAL_NORM;
+        p.spec.clip_max = 0.1;
+        expect_one_training_of(lookups(), rows, &p);
+        p.spec.optimizer_sharding = true;
+        expect_one_training_of(lookups(), rows, &p);
+    }
+}
+
+static void metrics(void **state)
+{
+    (void)state;
+    const ty_metric hits = {.kind = TY_METRIC_ACCURACY, .name = "hits", .output = "y", .target = "t"};
+    plan p;
+    plan_of(&p)->spec.metrics = &hits;
+    p.spec.n_metrics = 1;
+    expect_one_training(&p);
+}
+
+static void scaled_loss(void **state)
+{
+    (void)state;
+    plan p;
+    plan_of(&p)->spec.precision = TY_PRECISION_FLOAT16;
+    p.spec.keep_float32 = (const char *const[]){"*"}; /* what is rounded would depend on the batch */
+    p.spec.n_keep_float32 = 1;
+    expect_one_training(&p);
+    p.spec.optimizer_sharding = true;
     expect_one_training(&p);
 }
 
@@ -445,6 +509,9 @@ int main(void)
         cmocka_unit_test(clipped_by_the_norm_of_all),
         cmocka_unit_test(micro_batches),
         cmocka_unit_test(averages),
+        cmocka_unit_test(tables_by_rows),
+        cmocka_unit_test(metrics),
+        cmocka_unit_test(scaled_loss),
         cmocka_unit_test(parts_of_moments),
         cmocka_unit_test(same_bits_divided),
         cmocka_unit_test(whole_moments),
