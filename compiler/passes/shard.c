@@ -99,12 +99,9 @@ ty_val ty_shard_weights(const ty_param_set *set, const ty_param_group *group, ty
     return p->whole ? all : ty_b_gather(g, ty_b_reshape(g, all, 2, dim), replica, 0);
 }
 
-ty_val ty_shard_join(const ty_param_set *set, ty_graph *g, const ty_shards *s, const ty_val *piece)
+ty_val ty_shard_hand_on(const ty_param_set *set, ty_graph *g, const ty_shards *s, int i, ty_val own)
 {
-    ty_val *part = TY_NEW_ARRAY(set->arena, ty_val, s->n);
-    for (int i = 0; i < s->n; i++)
-        part[i] = s->piece[i].whole ? piece[i] : ty_b_all_gather(g, piece[i], set->replicas);
-    return s->n == 1 ? part[0] : ty_b_concat(g, part, s->n, 0);
+    return s->piece[i].whole ? own : ty_b_all_gather(g, own, set->replicas);
 }
 
 int ty_shard_add_state(const ty_param_set *set, const ty_param_group *group, ty_graph *g, const char *prefix,

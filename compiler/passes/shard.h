@@ -49,8 +49,8 @@ void ty_shard_gradients(const ty_param_set *set, const ty_param_group *group, ty
 /* The weights of piece i before the update, as this replica updates them. */
 ty_val ty_shard_weights(const ty_param_set *set, const ty_param_group *group, ty_graph *g, ty_val replica,
                         const ty_shards *s, int i);
-/* The group's arena from the new weights of all pieces, of all replicas. */
-ty_val ty_shard_join(const ty_param_set *set, ty_graph *g, const ty_shards *s, const ty_val *piece);
+/* The new weights of piece i, of all replicas, from this one's own. */
+ty_val ty_shard_hand_on(const ty_param_set *set, ty_graph *g, const ty_shards *s, int i, ty_val own);
 /* A state of moments, zeros. */
 int ty_shard_add_state(const ty_param_set *set, const ty_param_group *group, ty_graph *g, const char *prefix,
                        const ty_shards *s);

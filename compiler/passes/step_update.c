@@ -142,12 +142,13 @@ static void step_update_shards(ty_step_draft *d, int k, const ty_opt_clock *cloc
             moment[j] = ty_b_slice_axis(g, ty_b_state(g, state[j]), 0, p->at, p->at + p->elems);
         weights[i] = ty_optimizer_update(g, &d->spec->optimizer, clock, &what, old, p->grad, moment, next);
         weights[i] = ty_loss_scale_guard(g, &d->scale, old, weights[i]);
+        weights[i] = ty_shard_hand_on(&d->set, g, s, i, weights[i]);
         for (int j = 0; j < n_moments; j++)
             part[j][i] = ty_loss_scale_guard(g, &d->scale, moment[j], next[j]);
     }
     if (ty_graph_failed(g, NULL))
         return;
-    ty_val all = ty_shard_join(&d->set, g, s, weights);
+    ty_val all = s->n == 1 ? weights[0] : ty_b_concat(g, weights, s->n, 0);
     ty_graph_add_assign(g, group->state, all, TY_TAPE_LAST);
     step_average(d, k, clock, all);
     for (int j = 0; j < n_moments; j++)
