@@ -23,6 +23,7 @@ check "NVIDIA's libraries are the host's" is "$(find "$bundle" -name 'libcu*' -o
 for package in libdnnl2 libssl3 libgomp1 libyaml-0-2 zlib1g gcc-12 cpp-12 binutils-x86-64-linux-gnu libc6-dev; do
     check "it has $package" grep -q "^$package " "$bundle/share/packages"
 done
+for name in mpi pmix ucx; do check "the plug-in $name" [ -x "$bundle/lib/trainyard/libtrainyard-$name.so" ]; done
 check "every package's licence" is "$(unlicensed)" ""
 check "the manual is filled in" not grep -q '@' "$bundle/README.md"
 

@@ -21,7 +21,8 @@ check "nothing that everybody may write, except the two scratch folders" \
     not grep -vE ' (tmp|var/tmp)/$' <(grep -E '^[^l].......w' "$scratch/listing")
 
 # A file of a package is there with the package's licence.
-for package in gcc-12 cpp-12 binutils-x86-64-linux-gnu libc6 libdnnl2 libgomp1 libyaml-0-2 zlib1g libssl3 ca-certificates; do
+for package in gcc-12 cpp-12 binutils-x86-64-linux-gnu libc6 libdnnl2 libgomp1 libyaml-0-2 zlib1g libssl3 ca-certificates \
+    libopenmpi3 openmpi-bin libpmix2 libucx0 libhwloc15 libevent-core-2.1-7; do
     check "the licence of $package" grep -qxF "usr/share/doc/$package/copyright" "$scratch/names"
     check "the record of $package" grep -qxF "var/lib/dpkg/status.d/$package" "$scratch/names"
 done
@@ -41,6 +42,15 @@ check "--help" answer help 0 --help
 check "a command of trainyard" answer help-recipe 0 help recipe
 check "version --verbose" answer commit 0 version --verbose
 [ -n "${TY_IMAGE:-}" ] || check "the commit that the build was given" has "$scratch/commit" '^commit +test'
+check "doctor" answer doctor 0 doctor
+for library in "Open MPI" PMIx UCX; do
+    check "$library is found" has "$scratch/doctor" "^$library +[0-9].* /usr/local/lib/trainyard/libtrainyard-[a-z]+\.so\$"
+done
+# What Open MPI opens by itself: one rank, and mpirun, which starts one here.
+check "a rank" answer rank 0 perf -b 1K -e 1K
+check "mpirun" is "$(run_image mpirun "${hardened[@]}" -e OMPI_ALLOW_RUN_AS_ROOT=1 --entrypoint mpirun -- \
+    -np 2 --oversubscribe /usr/local/bin/trainyard perf -b 1K -e 1K)" 0
+check "two ranks of it" has "$scratch/mpirun" '2 ranks'
 check "serve is refused" answer serve 2 serve
 check "serve is told why" has "$scratch/serve" 'does not serve'
 check "train without a job ends in an error" not answer no-job 0 train
