@@ -48,7 +48,7 @@ for library in "Open MPI" PMIx UCX; do
 done
 # What Open MPI opens by itself: one rank, and mpirun, which starts one here.
 check "a rank" answer rank 0 perf -b 1K -e 1K
-check "mpirun" is "$(run_image mpirun "${hardened[@]}" -e OMPI_ALLOW_RUN_AS_ROOT=1 --entrypoint mpirun -- \
+check "mpirun" is "$(run_image mpirun "${hardened[@]}" --entrypoint mpirun -- --mca plm isolated \
     -np 2 --oversubscribe /usr/local/bin/trainyard perf -b 1K -e 1K)" 0
 check "two ranks of it" has "$scratch/mpirun" '2 ranks'
 check "serve is refused" answer serve 2 serve
