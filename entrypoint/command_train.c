@@ -7,13 +7,14 @@
 #include "entrypoint/job.h"
 #include "entrypoint/overrides.h"
 #include "entrypoint/recipe.h"
+#include "entrypoint/served.h"
 #include "entrypoint/stop.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ORIGIN, DATA_DIR, OUTPUT_DIR, FRESH, PROGRESS, COMPILED, DUMP, N_OPTIONS };
+enum { ORIGIN, DATA_DIR, OUTPUT_DIR, FRESH, PROGRESS, COMPILED, DUMP, SERVERS, WORKER, SERVER_MODE, N_OPTIONS };
 
 static const ty_option options[N_OPTIONS] = {
     [ORIGIN] = {"--origin", NULL, "print every setting with its origin, and end", false},
@@ -24,6 +25,11 @@ static const ty_option options[N_OPTIONS] = {
     [PROGRESS] = {"--progress", "MODE", "auto, plain, bar, none or json", false},
     [COMPILED] = {"--compiled", "DIR", "use kernels that `trainyard compile` left there, and no C compiler", false},
     [DUMP] = {"--dump-dir", "DIR", "write graphs, kernels and memory plan of the compiler there", false},
+    [SERVERS] = {"--servers", "ADDRESSES", "weights live in these parameter servers (host:port,host:port)", false},
+    [WORKER] = {"--worker", "K/N", "with --servers: this is worker K of N, each with its own data (default 0/1)",
+                false},
+    [SERVER_MODE] = {"--server-mode", "MODE", "with --servers: async (default), bounded:STEPS, sync or sync:BACKUP",
+                     false},
 };
 
 static int print_origin(const char *path, const ty_recipe_override *overrides, int n, ty_arena *a, ty_error *err)
@@ -56,6 +62,13 @@ static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
         return -1;
     if (given->value[ORIGIN])
         return print_origin(job.recipe_path, job.overrides, job.n_overrides, a, err);
+    ty_served_options served;
+    if (given->value[SERVERS]) {
+        if (ty_served_parse(given->value[SERVERS], given->value[WORKER], given->value[SERVER_MODE], a, &served, err) <
+            0)
+            return -1;
+        job.served = &served;
+    }
     ty_paths_init(&paths, a, base);
     job.model_folder = paths.model;
     job.checkpoint_folder = paths.checkpoints;

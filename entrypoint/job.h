@@ -41,7 +41,8 @@ typedef struct ty_job {
     bool fresh;                  /* remove older checkpoints and start anew */
     bool plan_only;              /* the session is opened to plan, not to train */
     struct ty_company *company;  /* the ranks that train together, this one among them (company.h); NULL: alone */
-    const char *progress;        /* "auto", "plain", "bar", "none", "json" */
+    const struct ty_served_options *served; /* weights live in parameter servers (served.h); NULL: here */
+    const char *progress;                   /* "auto", "plain", "bar", "none", "json" */
 } ty_job;
 
 typedef enum ty_job_end { TY_JOB_COMPLETE, TY_JOB_STOPPED } ty_job_end;

@@ -213,10 +213,11 @@ static int compile_once(ty_session *s, ty_error *err)
         .temporary_bytes = s->temporary_bytes,
         .plan_only = s->cache_note && !s->compile_to};
     ty_device_options(s, &options);
-    return ty_spec_build(&s->recipe, &s->plan, s->train, ty_device_replicas(s), per_epoch > 0 ? per_epoch : 1,
-                         s->loop.total_steps, s->validation != NULL, &s->arena, &s->spec, err) < 0
-               ? -1
-               : ty_compile_train(s->model, &s->spec, &options, &s->program, err);
+    if (ty_spec_build(&s->recipe, &s->plan, s->train, ty_device_replicas(s), per_epoch > 0 ? per_epoch : 1,
+                      s->loop.total_steps, s->validation != NULL, &s->arena, &s->spec, err) < 0 ||
+        (s->job->served && ty_served_prepare(&s->spec, &s->served_rule, err) < 0))
+        return -1;
+    return ty_compile_train(s->model, &s->spec, &options, &s->program, err);
 }
 
 static int compile(ty_session *s, ty_error *err)
@@ -434,6 +435,21 @@ static int restore_to_replay(ty_session *s, ty_error *err)
     return found.found ? take_position(s, &found, err) : 0;
 }
 
+/* Weights that live elsewhere. */
+static int open_served(ty_session *s, ty_error *err)
+{
+    if (!s->job->served)
+        return 0;
+    if (ty_company_size(s->job->company) > 1)
+        return ty_error_set(err, TY_E_CONFIG, "parameter servers: a worker is one rank, this is one of %d",
+                            ty_company_size(s->job->company));
+    if (s->on_gpu) {
+        ty_error_set(err, TY_E_CONFIG, "parameter servers: workers train on CPUs");
+        return ty_error_help(err, "device: cpu");
+    }
+    return ty_served_open(s->job->served, &s->served_rule, s->program, s->loop.first_step, &s->served, err);
+}
+
 /* ---- starting ---- */
 
 static int start_batches(ty_session *s, ty_error *err)
@@ -492,6 +508,7 @@ static const struct {
     {"data", check_ranges, FOR_STEPS},
     {"restore", restore, FOR_RUN},
     {"restore", restore_to_replay, FOR_STEPS},
+    {"servers", open_served, FOR_RUN},
     {"data", start_batches, FOR_STEPS},
     {"output", open_outputs, FOR_RUN},
 };
@@ -530,6 +547,7 @@ int ty_session_open_for_steps(ty_session *s, ty_error *err)
 
 void ty_session_close(ty_session *s)
 {
+    ty_served_close(s->served, s->loop.total_steps > 0 && s->steps_done == s->loop.total_steps);
     ty_outputs_close(s->outputs);
     ty_prefetch_stop(s->batches);
     ty_program_free(s->program);

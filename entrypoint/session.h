@@ -15,6 +15,7 @@
 #include "entrypoint/loop.h"
 #include "entrypoint/outputs.h"
 #include "entrypoint/recipe.h"
+#include "entrypoint/served.h"
 #include "entrypoint/spec.h"
 
 enum { TY_SESSION_MAX_METRICS = 60 };
@@ -53,6 +54,8 @@ typedef struct ty_session {
     char run_hash[65]; /* of what fixes the order of samples: a checkpoint of another one is refused */
     bool resumed;
     const char *restored_from; /* replay: folder of the checkpoint; NULL: none, the model's own weights */
+    ty_rule served_rule;       /* with job->served */
+    ty_served *served;         /* NULL: weights live here */
     ty_prefetch *batches;
     ty_loop_plan loop;
     bool train_sharded, validation_sharded; /* each host has samples of its own, which its ranks share */

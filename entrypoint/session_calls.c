@@ -122,6 +122,8 @@ static int call_batch(void *ctx, bool last, ty_error *err)
     ty_doing_now(TY_DOING_STEP);
     ty_session_point_inputs(s, batch, s->train_field);
     ty_run run = last ? TY_RUN_LAST : TY_RUN_MICRO;
+    if (s->served && ty_served_settle(s->served, err) < 0)
+        return -1;
     int rc = s->is_checked ? run_checked(s, run, batch, err) : ty_program_start(s->program, run, s->inputs, err);
     ty_prefetch_release(s->batches, batch);
     s->times.input_wait_s += ready - start;
@@ -143,6 +145,8 @@ static int call_result(void *ctx, ty_step_result *result, ty_error *err)
     bool scaled = ty_program_output(s->program, run, "loss_scale") != NULL;
     *result = (ty_step_result){read_number(s, run, "loss"), lr, has_norm ? norm : -1,
                                scaled ? read_number(s, run, "loss_scale") : 0};
+    if (s->served && ty_served_push(s->served, lr, err) < 0)
+        return -1;
     if (s->times.first_step_s == 0)
         s->times.first_step_s = ty_session_now_s() - s->times.started_s;
     return judge_checked(s, result, err);
@@ -287,7 +291,9 @@ static int call_evaluate(void *ctx, const ty_loop_position *at, ty_error *err)
     for (int i = 0; i < all.n; i++)
         all.metric[i].kind = s->plan.metrics[i].kind;
     ty_doing_now(TY_DOING_EVALUATE);
-    int rc = run_evaluation(s, &all, &abandoned, err);
+    int rc = s->served ? ty_served_settle(s->served, err) : 0;
+    if (rc == 0)
+        rc = run_evaluation(s, &all, &abandoned, err);
     s->times.evaluate_s += ty_session_now_s() - start;
     if (rc == 0 && !abandoned)
         take_results(s, &all);
@@ -323,12 +329,14 @@ static int call_checkpoint(void *ctx, const ty_loop_position *at, ty_error *err)
                             .has_best = s->has_best,
                             .best_metric = s->has_best ? s->best : 0,
                             .best_step = s->best_step};
-    if (ty_program_fetch_states(s->program, err) < 0)
+    if ((s->served && ty_served_settle(s->served, err) < 0) || ty_program_fetch_states(s->program, err) < 0)
         return ty_error_wrap(err, "checkpoint of step %lld", (long long)at->step);
     ty_session_plan_hash(s, state.plan_hash);
     snprintf(state.recipe_hash, sizeof state.recipe_hash, "%s", s->run_hash);
     ty_outputs_flush(s->outputs);
     int rc = ty_checkpoint_save(&s->checkpoints, &state, s->state, s->n_state, &save_err);
+    if (s->served && rc == 0)
+        ty_served_save(s->served);
     s->times.checkpoint_s += ty_session_now_s() - start;
     if (rc == 0) {
         ty_log_info("checkpoint", "step %lld saved", (long long)at->step);
@@ -464,7 +472,7 @@ static const char *recipe_json(ty_session *s)
 int ty_session_export(ty_session *s, ty_error *err)
 {
     double start = ty_session_now_s();
-    if (ty_program_fetch_states(s->program, err) < 0)
+    if ((s->served && ty_served_settle(s->served, err) < 0) || ty_program_fetch_states(s->program, err) < 0)
         return -1;
     model_writer writer = {s, list_weights(s)};
     const char *format = ty_model_format(s->model);

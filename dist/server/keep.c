@@ -129,6 +129,10 @@ int ty_keep_save(const ty_shard *s, const char *tag, char *row, size_t room, ty_
     snprintf(path, sizeof path, "%s/%s", s->options.folder, tag);
     if (ty_file_mkdirs(path, 0755, err) < 0)
         return -1;
+    /* A tag may be used again: from now on it is no save, until the new one is complete. */
+    snprintf(path, sizeof path, "%s/%s/manifest.json", s->options.folder, tag);
+    if (ty_file_remove(path, err) < 0)
+        return -1;
     snprintf(path, sizeof path, "%s/%s/%s", s->options.folder, tag,
              file_name(name, s->options.number, s->catalogue.shards));
     if (ty_file_writer_open(&w.file, path, 0644, err) < 0)

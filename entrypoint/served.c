@@ -1,0 +1,308 @@
+/* served.c - see served.h. */
+#include "entrypoint/served.h"
+
+#include "base/hash.h"
+#include "base/log.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SERVED_PATIENCE_MS = 600000 };
+
+struct ty_served {
+    ty_served_options options;
+    ty_arena arena;
+    ty_catalogue catalogue;
+    ty_client *client;
+    ty_client_dense *weight, *gradient; /* [n], in the program's states */
+    ty_tensor *memory;                  /* [n_memory]: states that gradients are read from */
+    int n, n_memory;
+    double rate;  /* of the rule */
+    int64_t step; /* pushed last */
+    ty_client_ticket *pulling;
+    int saves;    /* so far */
+    bool unsaved; /* they have no folder */
+};
+
+/* ---- what servers can do ---- */
+
+static int served_refuse(const char *what, ty_error *err)
+{
+    ty_error_set(err, TY_E_CONFIG, "parameter servers: %s", what);
+    return ty_error_help(err, "leave it out, or train without --servers");
+}
+
+static const struct {
+    ty_optimizer_kind kind;
+    ty_rule_kind rule;
+} served_rules[] = {
+    {TY_OPT_SGD, TY_RULE_SGD},         {TY_OPT_KERAS_SGD, TY_RULE_SGD},
+    {TY_OPT_ADAM, TY_RULE_ADAM},       {TY_OPT_KERAS_ADAM, TY_RULE_KERAS_ADAM},
+    {TY_OPT_ADAGRAD, TY_RULE_ADAGRAD}, {TY_OPT_KERAS_ADAGRAD, TY_RULE_KERAS_ADAGRAD},
+    {TY_OPT_FTRL, TY_RULE_FTRL},
+};
+
+static int served_rule(const ty_optimizer *o, ty_rule *rule, ty_error *err)
+{
+    size_t k = 0, n = sizeof served_rules / sizeof *served_rules;
+    while (k < n && served_rules[k].kind != o->kind)
+        k++;
+    if (k == n)
+        return served_refuse("optimizers are sgd, adam, adagrad, Keras' three of them, and ftrl", err);
+    if (o->amsgrad || o->dampening != 0 || o->lr_decay != 0 || o->l2_shrinkage != 0 ||
+        (o->kind == TY_OPT_FTRL && o->lr_power != -0.5))
+        return served_refuse("amsgrad, dampening, lr_decay, l2_shrinkage and other lr_power are not for them", err);
+    *rule = (ty_rule){.kind = served_rules[k].rule, .rate = o->lr};
+    bool averages = o->kind == TY_OPT_ADAM || o->kind == TY_OPT_KERAS_ADAM;
+    if (rule->kind == TY_RULE_SGD) {
+        rule->momentum = o->momentum;
+        rule->nesterov = o->nesterov;
+    } else if (averages) {
+        rule->beta1 = o->beta1;
+        rule->beta2 = o->beta2;
+        rule->eps = o->eps;
+    } else {
+        rule->initial = o->initial_accumulator;
+        rule->eps = o->kind == TY_OPT_FTRL ? 0 : o->eps;
+    }
+    if (o->kind == TY_OPT_FTRL) {
+        rule->l1 = o->l1;
+        rule->l2 = o->l2;
+        rule->beta = o->beta;
+    }
+    return ty_rule_check(rule, err);
+}
+
+int ty_served_prepare(ty_train_spec *spec, ty_rule *rule, ty_error *err)
+{
+    if (served_rule(&spec->optimizer, rule, err) < 0)
+        return -1;
+    if (spec->optimizer.weight_decay != 0)
+        return served_refuse("weight decay is not for them", err);
+    if (spec->accumulate > 1)
+        return served_refuse("accumulate is not for them: take larger batches", err);
+    if (spec->ema_decay != 0)
+        return served_refuse("averages of weights (ema) are not for them", err);
+    if (spec->n_lr_scale > 0)
+        return served_refuse("lr_scale is not for them", err);
+    if (spec->sparse_all || spec->n_sparse_rows > 0)
+        return served_refuse("sparse_rows is not for them: tables are pulled and pushed whole", err);
+    spec->optimizer = (ty_optimizer){.kind = TY_OPT_SGD, .lr = spec->optimizer.lr, .momentum = 0.5};
+    return 0;
+}
+
+/* ---- weights and gradients in the program ---- */
+
+/* The state called PREFIX.NUMBER whose other part (param.NUMBER) has the weight at `offset`; NULL: there is none. */
+static void *served_find(const ty_program *p, const void *weight, const char *prefix)
+{
+    for (int i = 0; i < ty_program_n_states(p); i++) {
+        const char *name, *other;
+        ty_tensor t = ty_program_state(p, i, &name);
+        ptrdiff_t offset = (const char *)weight - (const char *)t.data;
+        char wanted[64];
+        if (strncmp(name, "param.", 6) != 0 || offset < 0 || offset >= (ptrdiff_t)ty_type_bytes(&t.type))
+            continue;
+        snprintf(wanted, sizeof wanted, "%s.%s", prefix, name + 6);
+        for (int k = 0; k < ty_program_n_states(p); k++) {
+            ty_tensor m = ty_program_state(p, k, &other);
+            if (strcmp(other, wanted) == 0)
+                return (char *)m.data + offset;
+        }
+    }
+    return NULL;
+}
+
+static int served_list(ty_served *r, ty_program *p, const ty_rule *rule, ty_error *err)
+{
+    int n = ty_program_n_tensors(p);
+    ty_partitioner parts = {TY_PARTITION_MIN_SIZE, 0, r->catalogue.shards};
+    r->catalogue.variable = TY_NEW_ARRAY(&r->arena, ty_shard_variable, n);
+    r->weight = TY_NEW_ARRAY(&r->arena, ty_client_dense, n);
+    r->gradient = TY_NEW_ARRAY(&r->arena, ty_client_dense, n);
+    for (int i = 0; i < n; i++) {
+        const char *name;
+        bool trained;
+        ty_tensor t = ty_program_tensor(p, i, &name, &trained);
+        float *gradient = trained ? served_find(p, t.data, "sgd.m") : NULL;
+        if (!trained)
+            continue;
+        if (t.type.dtype != TY_F32 || gradient == NULL)
+            return ty_error_set(err, TY_E_UNSUPPORTED, "parameter servers: weight \"%s\" is not float32 in an arena",
+                                name);
+        int64_t rows = t.type.rank ? t.type.dim[0] : 1, elems = ty_type_elems(&t.type);
+        ty_shard_variable v = {.name = name, .rows = rows, .width = elems / rows, .rule = *rule};
+        v.parts = ty_partition_count(&parts, rows, v.width * (int64_t)sizeof(float));
+        r->weight[r->n] = (ty_client_dense){r->n, t.data, false};
+        r->gradient[r->n] = (ty_client_dense){r->n, gradient, false};
+        r->catalogue.variable[r->n++] = v;
+    }
+    r->catalogue.n_variables = r->n;
+    return ty_catalogue_place(&r->catalogue, &r->arena, err);
+}
+
+/* The states of gradients, which begin each step at zero. */
+static void served_memory(ty_served *r, ty_program *p)
+{
+    r->memory = TY_NEW_ARRAY(&r->arena, ty_tensor, ty_program_n_states(p));
+    for (int i = 0; i < ty_program_n_states(p); i++) {
+        const char *name;
+        ty_tensor t = ty_program_state(p, i, &name);
+        if (strncmp(name, "sgd.m.", 6) == 0)
+            r->memory[r->n_memory++] = t;
+    }
+}
+
+static void served_clear(ty_served *r)
+{
+    for (int i = 0; i < r->n_memory; i++)
+        memset(r->memory[i].data, 0, ty_type_bytes(&r->memory[i].type));
+}
+
+/* ---- a step ---- */
+
+static int served_pull(ty_served *r, ty_error *err)
+{
+    ty_client_batch all = {.dense = r->weight, .n_dense = r->n};
+    return ty_client_pull(r->client, &all, (uint64_t)r->step, &r->pulling, err);
+}
+
+int ty_served_settle(ty_served *r, ty_error *err)
+{
+    ty_client_ticket *t = r->pulling;
+    r->pulling = NULL;
+    return t ? ty_client_take(r->client, t, err) : 0;
+}
+
+int ty_served_push(ty_served *r, double rate, ty_error *err)
+{
+    ty_client_batch all = {.dense = r->gradient, .n_dense = r->n};
+    float scale = r->rate > 0 ? (float)(rate / r->rate) : 1;
+    if (ty_client_push(r->client, &all, (uint64_t)++r->step, scale, err) < 0)
+        return -1;
+    served_clear(r);
+    if (r->options.mode == TY_SERVER_BOUNDED && ty_client_clock(r->client, (uint64_t)r->step, err) < 0)
+        return -1;
+    return served_pull(r, err);
+}
+
+/* ---- opening and closing ---- */
+
+static int served_begin(ty_served *r, ty_error *err)
+{
+    ty_client_options o = {.transport = {.name = "ucx", .interface = r->options.interface},
+                           .servers = r->options.servers,
+                           .n_servers = r->options.n_servers,
+                           .job = ty_fnv1a(TY_FNV_START, "trainyard", 9),
+                           .worker = r->options.worker,
+                           .catalogue = &r->catalogue,
+                           .patience_ms = SERVED_PATIENCE_MS};
+    ty_client_batch all = {.dense = r->weight, .n_dense = r->n};
+    if (ty_client_open(&o, &r->client, err) < 0)
+        return -1;
+    if (r->options.worker == 0 && !ty_client_ready(r->client) &&
+        (ty_client_set(r->client, &all, err) < 0 || ty_client_start(r->client, err) < 0))
+        return -1;
+    if (ty_client_wait_ready(r->client, SERVED_PATIENCE_MS, err) < 0)
+        return -1;
+    return served_pull(r, err);
+}
+
+int ty_served_open(const ty_served_options *o, const ty_rule *rule, ty_program *p, int64_t steps_done, ty_served **out,
+                   ty_error *err)
+{
+    ty_served *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return ty_error_set(err, TY_E_LIMIT, "no memory for a served training");
+    ty_arena_init(&r->arena);
+    r->options = *o;
+    r->rate = rule->rate;
+    r->step = steps_done;
+    r->catalogue = (ty_catalogue){
+        .mode = o->mode, .staleness = o->staleness, .backup = o->backup, .workers = o->workers, .shards = o->n_servers};
+    if (served_list(r, p, rule, err) < 0 || served_begin(r, err) < 0) {
+        ty_served_close(r, false);
+        return -1;
+    }
+    served_memory(r, p);
+    served_clear(r);
+    *out = r;
+    return 0;
+}
+
+void ty_served_save(ty_served *r)
+{
+    ty_error err = {0};
+    char tag[16];
+    if (r->options.worker != 0 || r->unsaved)
+        return;
+    snprintf(tag, sizeof tag, "save-%d", r->saves++ % 2);
+    if (ty_client_save(r->client, tag, &err) == 0)
+        return;
+    r->unsaved = err.code == TY_E_CONFIG;
+    if (!r->unsaved)
+        ty_log_warning("server", "%s; training goes on", err.message);
+}
+
+static void served_tell(ty_served *r)
+{
+    ty_client_stat s;
+    ty_error ignored;
+    if (ty_client_flush(r->client, &ignored) == 0 && ty_client_stats(r->client, &s, &ignored) == 0)
+        ty_log_info("server", "gradients: staleness mean %.2f, p99 %" PRId64 ", max %" PRId64 "; %" PRId64 " too late",
+                    s.staleness_mean, s.staleness_p99, s.staleness_max, s.late);
+}
+
+void ty_served_close(ty_served *r, bool finished)
+{
+    ty_error ignored;
+    if (r == NULL)
+        return;
+    if (r->pulling)
+        ty_served_settle(r, &ignored);
+    if (finished)
+        served_tell(r);
+    ty_client_close(r->client, finished);
+    ty_arena_fini(&r->arena);
+    free(r);
+}
+
+/* ---- words ---- */
+
+static int served_mode(const char *text, ty_served_options *out, ty_error *err)
+{
+    char end;
+    if (strcmp(text, "async") == 0 || strcmp(text, "sync") == 0) {
+        out->mode = text[0] == 'a' ? TY_SERVER_ASYNC : TY_SERVER_SYNC;
+        return 0;
+    }
+    if (sscanf(text, "bounded:%d%c", &out->staleness, &end) == 1 && out->staleness >= 0) {
+        out->mode = TY_SERVER_BOUNDED;
+        return 0;
+    }
+    if (sscanf(text, "sync:%d%c", &out->backup, &end) == 1 && out->backup >= 0) {
+        out->mode = TY_SERVER_SYNC;
+        return 0;
+    }
+    return ty_error_set(err, TY_E_USAGE, "expected async, bounded:STEPS, sync or sync:BACKUP, found \"%.60s\"", text);
+}
+
+int ty_served_parse(const char *servers, const char *worker, const char *mode, ty_arena *a, ty_served_options *out,
+                    ty_error *err)
+{
+    char end;
+    *out = (ty_served_options){.workers = 1};
+    if (worker && (sscanf(worker, "%d/%d%c", &out->worker, &out->workers, &end) != 2 || out->worker < 0 ||
+                   out->worker >= out->workers))
+        return ty_error_set(err, TY_E_USAGE, "expected a worker as 0/2, the first of two; found \"%.60s\"", worker);
+    if (served_mode(mode ? mode : "async", out, err) < 0)
+        return -1;
+    char *text = ty_arena_strdup(a, servers), *rest = NULL;
+    const char **list = TY_NEW_ARRAY(a, const char *, strlen(servers) + 1);
+    for (char *s = strtok_r(text, ",", &rest); s; s = strtok_r(NULL, ",", &rest))
+        list[out->n_servers++] = s;
+    out->servers = list;
+    return out->n_servers ? 0 : ty_error_set(err, TY_E_USAGE, "expected addresses of servers, found none");
+}

@@ -1,0 +1,166 @@
+#!/bin/bash
+# Training whose weights live in parameter servers: `trainyard server` and `trainyard train --servers`, on loopback. One worker in
+# sync mode must get what a run without servers gets; on real clicks two asynchronous workers must reach its AUC.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+TY_BUILD=${TY_BUILD:-build/release} TY_BIN=${TY_BIN:-build/bin} TY_SHARED=${TY_SHARED:-../shared}
+passed=0 failed=0 skipped=0
+dir=$(mktemp -d)
+pids=()
+# shellcheck disable=SC2317
+cleanup() {
+    for pid in "${pids[@]:-}"; do [ -n "$pid" ] && kill -KILL "$pid" 2>/dev/null; done
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+close() {
+    echo "$passed passed, $failed failed, $skipped skipped"
+    [ "$failed" = 0 ]
+    exit
+}
+if [ "${TY_VARIANT:-release}" != release ]; then
+    echo "skip: UCX is not built for the variant $TY_VARIANT" && skipped=1 && close
+elif [ ! -e "$TY_BUILD/lib/libtrainyard-ucx.so" ]; then
+    echo "skip: no plug-in for UCX" && skipped=1 && close
+fi
+export TRAINYARD_CACHE_DIR=$dir/cache
+recipe=examples/deepfm-c/train.yaml
+
+result() { # NAME STATUS
+    if [ "$2" = 0 ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $1"
+        tail -n 8 "$dir"/*.log 2>/dev/null
+    fi
+}
+# servers N OPTION...: started; addresses in $servers.
+servers() {
+    local k n=$1
+    shift
+    servers=
+    serving=()
+    for ((k = 0; k < n; k++)); do
+        : >"$dir/server$k.log"
+        "$TY_BIN/trainyard" server --listen=127.0.0.1:0 --number=$k "$@" >"$dir/server$k.log" 2>&1 &
+        pids+=($!)
+        serving[k]=$!
+        timeout 20 tail -n +1 -f "$dir/server$k.log" | grep -qm 1 '^serving shard' || return 1
+        servers+=${servers:+,}$(sed -n 's/^serving shard .* at //p' "$dir/server$k.log")
+    done
+}
+# train NAME DATA OPTION...: ends with the run's status.
+train() {
+    local name=$1 data=$2
+    shift 2
+    timeout 120 "$TY_BIN/trainyard" train $recipe --data-dir="$data" --output-dir="$dir/$name" --device=cpu --threads=1 \
+        --metrics='[auc]' --progress=plain "$@" >"$dir/$name.log" 2>&1
+}
+# gone PID: it ends by itself, well.
+gone() {
+    timeout 20 tail -s 0.05 -f --pid="$1" /dev/null
+    kill -0 "$1" 2>/dev/null && return 1
+    wait "$1"
+}
+# number NAME WORD: the last evaluation's, or with WORD best the best.
+loss_of() { sed -n 's/^ *validation  loss \([0-9.]*\) .*/\1/p' "$dir/$1.log" | tail -n 1; }
+best_auc() { sed -n 's/.*(best \([0-9.]*\) at.*/\1/p' "$dir/$1.log" | tail -n 1; }
+near() { awk -v a="$1" -v b="$2" -v d="$3" 'BEGIN {exit !(a != "" && b != "" && a - b < d && b - a < d)}'; }
+
+# Clicks of our own making: what is clicked depends on two fields.
+awk 'BEGIN {
+    srand(7)
+    print "Id,Label" > "/dev/stdout"
+    for (n = 0; n < 1200; n++) {
+        a = int(rand() * 4); b = int(rand() * 5)
+        line = n "," (rand() < (a == b ? 0.8 : 0.2) ? 1 : 0)
+        for (f = 0; f < 13; f++) line = line "," int(rand() * 9)
+        for (f = 0; f < 26; f++) line = line "," (f == 0 ? "a" a : f == 1 ? "b" b : "c" int(rand() * 3))
+        print line
+    }
+}' >"$dir/clicks.csv"
+examples/deepfm-c/data "$dir/clicks.csv" "$dir/data"
+
+# split DATA: worker 0 and worker 1 get every second row each.
+split() {
+    local w
+    for w in 0 1; do
+        mkdir -p "$1.$w/train" "$1.$w/test"
+        awk "NR % 2 == $w" "$1/train/clicks.csv" >"$1.$w/train/clicks.csv"
+        cp "$1/test/clicks.csv" "$1.$w/test/"
+    done
+}
+split "$dir/data"
+
+# One worker and two servers, sync: the same steps as without, up to rounding.
+alone() {
+    local status=0
+    train plain "$dir/data" || status=1
+    servers 2 --saves="$dir/saves" || status=1
+    train alone "$dir/data" --servers="$servers" --worker=0/1 --server-mode=sync || status=1
+    gone "${serving[0]}" && gone "${serving[1]}" || status=1
+    near "$(loss_of plain)" "$(loss_of alone)" 0.0002 || status=1
+    result "one worker in sync mode: the loss of a run without servers ($(loss_of plain), $(loss_of alone))" $status
+}
+alone
+
+# Servers that go on from the save at its end have seen all its steps: a worker that makes them again changes nothing.
+again() {
+    local status=0
+    servers 2 --saves="$dir/saves" --resume || status=1
+    train again "$dir/data" --servers="$servers" --worker=0/1 --server-mode=sync --checkpoint.every='1000 steps' || status=1
+    gone "${serving[0]}" && gone "${serving[1]}" || status=1
+    grep -q 'goes on from save save-' "$dir/server1.log" || status=1
+    near "$(loss_of alone)" "$(loss_of again)" 0.00001 || status=1
+    result "servers that go on from a save ($(loss_of alone), $(loss_of again))" $status
+}
+again
+
+# both NAME DATA SERVERS MODE OPTION...: two workers at once.
+both() {
+    local name=$1 data=$2 n=$3 mode=$4 w pid=() status=0
+    shift 4
+    servers "$n" || return 1
+    for w in 0 1; do
+        train "$name$w" "$data.$w" --servers="$servers" --worker=$w/2 --server-mode="$mode" "$@" &
+        pid[w]=$!
+        pids+=($!)
+    done
+    for w in 0 1; do wait "${pid[w]}" || status=1; done
+    for ((w = 0; w < n; w++)); do gone "${serving[w]}" || status=1; done
+    return $status
+}
+for mode in async bounded:2 sync; do
+    both "two-${mode%:*}" "$dir/data" 1 $mode && grep -q 'gradients: staleness' "$dir/two-${mode%:*}0.log"
+    result "two workers, $mode: train, and all processes end" $?
+done
+
+# What servers cannot do is refused by name, before anything is asked of them.
+refused() { # WORDS OPTION...
+    local words=$1
+    shift
+    ! train refused "$dir/data" --servers=127.0.0.1:9 "$@" && grep -q "$words" "$dir/refused.log"
+    result "refused: $words" $?
+}
+refused 'weight decay' --optimizer.adam.weight_decay=0.1
+refused 'accumulate' --accumulate=2
+refused 'expected a worker' --worker=2/2
+refused 'expected async' --server-mode=later
+
+# The real ones.
+clicks=$TY_SHARED/data/criteo-ctr
+if [ -r "$clicks/raw.train.tiny.csv" ] && [ -r "$clicks/raw.test.tiny.csv" ]; then
+    { cat "$clicks/raw.train.tiny.csv" && tail -n +2 "$clicks/raw.test.tiny.csv"; } >"$dir/real.csv"
+    examples/deepfm-c/data "$dir/real.csv" "$dir/real"
+    split "$dir/real"
+    train real "$dir/real" && both async "$dir/real" 1 async
+    status=$?
+    reached=$(printf '%s\n' "$(best_auc async0)" "$(best_auc async1)" | sort -n | tail -n 1)
+    awk -v a="$reached" -v b="$(best_auc real)" 'BEGIN {exit !(a > 0 && b > 0 && a > b - 0.005)}' || status=1
+    result "real clicks: AUC $(best_auc real) alone, $reached with 2 asynchronous workers" $status
+    echo "AUC on real clicks: $(best_auc real) alone, $reached with 2 asynchronous workers"
+else
+    echo "skip: no clicks in $clicks" && skipped=$((skipped + 1))
+fi
+close
