@@ -7,9 +7,12 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "dist/agent/agent.h"
+#include "dist/agent/remote_mpirun.h"
 #include "entrypoint/report.h"
 #include "entrypoint/stop.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +59,8 @@ static void launch_hosts(launch *x)
         hosts[i] = (ty_agent_host){.name = c ? c->host[i].name : r->hosts[i], .ranks = c ? c->host[i].ranks : 1};
         hosts[i].address = launch_address(x, addresses, hosts[i].name, &hosts[i].port);
     }
+    for (int i = 0; x->l->by_mpirun && i < n; i++) /* mpirun itself is the only rank that agents start */
+        hosts[i].ranks = i == 0;
     x->options.hosts = hosts;
     x->options.n_hosts = n;
     x->options.self = c ? c->self : (int)r->host_index;
@@ -109,6 +114,50 @@ static void launch_facts(launch *x)
     x->facts[2] = (ty_agent_fact){"ranks on each host", ty_arena_strndup(x->a, map, strnlen(map, LAUNCH_FACT_CHARS))};
     x->options.facts = x->facts;
     x->options.n_facts = trouble ? 1 : 3;
+}
+
+/* ---- mpirun ---- */
+
+/* The variables that the platform's toolkit hands to all ranks by name. */
+static const char *const *launch_exported(launch *x, const char *const *envp)
+{
+    int n = 0, kept = 0;
+    while (envp[n])
+        n++;
+    const char **names = TY_NEW_ARRAY(x->a, const char *, n + 1);
+    for (int i = 0; i < n; i++)
+        if (strncmp(envp[i], "SM_", 3) == 0 || strncmp(envp[i], "PYTHONPATH=", 11) == 0)
+            names[kept++] = ty_arena_strndup(x->a, envp[i], strcspn(envp[i], "="));
+    return names;
+}
+
+/* The platform's command line for mpirun, which finds other hosts through our agents. */
+static int launch_mpirun(launch *x, ty_error *err)
+{
+    const ty_cluster *c = x->l->cluster;
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    const char **names = TY_NEW_ARRAY(x->a, const char *, c->n_hosts);
+    for (int i = 0; i < c->n_hosts; i++)
+        names[i] = c->host[i].name;
+    if (n < 0)
+        return ty_error_errno(err, TY_E_NONE, errno, "cannot tell where this program lies: /proc/self/exe");
+    ty_mpirun m = {.hosts = names,
+                   .n_hosts = c->n_hosts,
+                   .processes_per_host = c->host[0].ranks,
+                   .n_processes = c->n_ranks,
+                   .interface = x->l->config->resources.network_interface,
+                   .options = c->mpi_options,
+                   .instance_type = x->l->config->resources.instance_type,
+                   .names = launch_exported(x, x->options.envp),
+                   .envp = x->options.envp,
+                   .argv = x->l->argv};
+    char **words;
+    if (ty_mpirun_command(&m, x->a, &words, err) < 0)
+        return -1;
+    x->options.argv = (const char *const *)words;
+    x->options.mpirun_client = ty_arena_printf(x->a, "%.*s rsh", (int)n, self);
+    return 0;
 }
 
 static bool launch_is_stopping(void *unused)
@@ -171,7 +220,7 @@ int ty_launch_ranks(const ty_launch *l, ty_arena *a, ty_launch_end *end, ty_erro
         ty_log_info("dist", "%d ranks on %d host%s (%s by %s): %s", l->cluster->n_ranks, l->cluster->n_hosts,
                     l->cluster->n_hosts == 1 ? "" : "s", ty_strategy_name(l->cluster->strategy),
                     l->cluster->strategy_at, ty_cluster_text(l->cluster, a));
-    if (ty_agent_run(&x.options, &over, err) < 0) {
+    if ((l->by_mpirun && launch_mpirun(&x, err) < 0) || ty_agent_run(&x.options, &over, err) < 0) {
         end->status = ty_error_exit_status(err->code);
         return -1;
     }

@@ -26,6 +26,7 @@ typedef struct ty_launch {
     const ty_error *trouble;               /* NULL; else why this host cannot begin: nothing is started anywhere */
     const char *const *argv, *const *envp; /* of a rank; envp is ours where NULL */
     const char *cwd;                       /* NULL: ours */
+    bool by_mpirun;                        /* argv is a program that mpirun starts, with the cluster's words for it */
 } ty_launch;
 
 typedef struct ty_launch_end {

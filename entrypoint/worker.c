@@ -155,10 +155,8 @@ static int run_program_ranks(worker *w, const ty_cluster *cluster, const ty_comm
         other[0] = command->path;
         argv = other;
     }
-    if (cluster->mpi_options)
-        ty_log_warning("dist", "words for mpirun are not looked at, since ranks are started without it: %s",
-                       cluster->mpi_options);
-    ty_launch launch = {.cluster = cluster, .argv = argv, .cwd = command->cwd};
+    ty_launch launch = {
+        .cluster = cluster, .argv = argv, .cwd = command->cwd, .by_mpirun = cluster->mpi_options != NULL};
     return run_ranks(w, &launch, err);
 }
 
