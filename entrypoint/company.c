@@ -20,12 +20,15 @@ struct ty_company {
 
 /* ---- what tapes exchange ---- */
 
+static const ty_collective_kind company_kinds[TY_N_EXCHANGE_KINDS] = {
+    [TY_EXCHANGE_SUM] = TY_ALL_REDUCE, [TY_EXCHANGE_GATHER] = TY_ALL_GATHER, [TY_EXCHANGE_PART] = TY_REDUCE_SCATTER};
+
 static int company_begin(void *ctx, int call, const void *in, void *out, ty_error *err)
 {
     ty_company *c = ctx;
     const ty_exchange_call *x = &c->calls[call];
-    bool sums = x->kind == TY_EXCHANGE_SUM;
-    ty_collective what = {.kind = sums ? TY_ALL_REDUCE : TY_ALL_GATHER,
+    bool sums = x->kind != TY_EXCHANGE_GATHER;
+    ty_collective what = {.kind = company_kinds[x->kind],
                           .name = x->name,
                           .dtype = x->dtype,
                           .reduce = TY_REDUCE_SUM,
@@ -41,7 +44,7 @@ static int company_wait(void *ctx, int call, ty_error *err)
     ty_company *c = ctx;
     int64_t start = ty_clock_us();
     int rc = ty_comm_wait(c->tapes, c->tickets[call], err);
-    if (c->calls[call].run != TY_RUN_EVAL)
+    if (c->calls[call].run == TY_RUN_MICRO || c->calls[call].run == TY_RUN_LAST)
         c->waited_us += ty_clock_us() - start;
     return rc;
 }

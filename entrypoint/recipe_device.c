@@ -54,6 +54,7 @@ int ty_recipe_read_distributed(recipe_reader *rd, const ty_doc *node)
     rd->r->distributed = (ty_recipe_distributed){.bucket_bytes = d.bucket_bytes,
                                                  .wire = (ty_recipe_wire)d.wire,
                                                  .hierarchical = d.hierarchical,
+                                                 .optimizer_sharding = d.optimizer_sharding,
                                                  .sync_batch_norm = d.sync_batch_norm,
                                                  .stall_seconds = d.stall_seconds,
                                                  .restarts = d.restarts,

@@ -574,6 +574,8 @@ static const ty_bind_row distributed_rows[] = {
      .help = "what float32 gradients travel as: none as they are, else half the bytes, rounded"},
     {"hierarchical", TY_BIND_BOOL, DIST(hierarchical), "false",
      .help = "add up within each host first, then between hosts"},
+    {"optimizer_sharding", TY_BIND_BOOL, DIST(optimizer_sharding), "false",
+     .help = "each rank keeps the optimizer's moments of its part of the weights alone"},
     {"sync_batch_norm", TY_BIND_BOOL, DIST(sync_batch_norm), "false",
      .help = "batch norm by the statistics of all ranks' rows; else each rank has its own"},
     {"stall_seconds", TY_BIND_INT, DIST(stall_seconds), "600", .min = 0, .max = 1e6,

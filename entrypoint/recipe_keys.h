@@ -85,7 +85,7 @@ typedef struct recipe_checkpoint {
 typedef struct recipe_distributed {
     int64_t bucket_bytes, stall_seconds, restarts, meet_seconds, port;
     int wire;
-    bool hierarchical, sync_batch_norm;
+    bool hierarchical, optimizer_sharding, sync_batch_norm;
     const char *interface;
 } recipe_distributed;
 

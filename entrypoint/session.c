@@ -407,9 +407,13 @@ static int restore_newest(ty_session *s, ty_error *err)
 static int restore(ty_session *s, ty_error *err)
 {
     list_state(s);
-    if (ty_company_leads(s->job->company) && restore_newest(s, err) < 0)
-        return -1;
-    if (ty_session_share_state(s, err) < 0)
+    int rc = ty_session_gather_state(s, err);
+    if (rc == 0 && ty_company_leads(s->job->company))
+        rc = restore_newest(s, err);
+    if (rc == 0)
+        rc = ty_session_share_state(s, err);
+    ty_session_release_state(s);
+    if (rc < 0)
         return -1;
     s->steps_done = s->loop.first_step;
     return 0;

@@ -111,7 +111,11 @@ int ty_session_agree_on_data(ty_session *s, ty_error *err);
 int ty_session_agree_on_batch(ty_session *s, ty_error *err);
 /* Before the first exchange: all ranks have the same schedule. */
 int ty_session_agree_on_schedule(ty_session *s, ty_error *err);
-/* All ranks begin with rank 0's states and position. */
+/* States that ranks keep in parts stand whole in s->state from the first call to the second, on all ranks: for saving,
+ * and for restoring, after which each takes its part. */
+int ty_session_gather_state(ty_session *s, ty_error *err);
+void ty_session_release_state(ty_session *s);
+/* All ranks begin with rank 0's states and position. The states were gathered. */
 int ty_session_share_state(ty_session *s, ty_error *err);
 /* Rows of a batch that this session computes, and which. */
 int64_t ty_session_rows(const ty_session *s);

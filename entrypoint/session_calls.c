@@ -314,13 +314,9 @@ static int call_evaluate(void *ctx, const ty_loop_position *at, ty_error *err)
 
 /* ---- checkpoints ---- */
 
-static int call_checkpoint(void *ctx, const ty_loop_position *at, ty_error *err)
+static int save(ty_session *s, const ty_loop_position *at, ty_error *err)
 {
-    ty_session *s = ctx;
     ty_error save_err = {0};
-    if (!ty_company_leads(s->job->company))
-        return 0;
-    ty_doing_now(TY_DOING_SAVE);
     double start = ty_session_now_s();
     ty_train_state state = {.step = at->step,
                             .epoch = at->epoch,
@@ -348,6 +344,18 @@ static int call_checkpoint(void *ctx, const ty_loop_position *at, ty_error *err)
     }
     ty_log_warning("checkpoint", "%s; training goes on", save_err.message);
     return 0;
+}
+
+/* Rank 0 writes, and the others go on; states that are kept in parts are gathered by all. */
+static int call_checkpoint(void *ctx, const ty_loop_position *at, ty_error *err)
+{
+    ty_session *s = ctx;
+    ty_doing_now(TY_DOING_SAVE);
+    int rc = ty_session_gather_state(s, err);
+    if (rc == 0 && ty_company_leads(s->job->company))
+        rc = save(s, at, err);
+    ty_session_release_state(s);
+    return rc;
 }
 
 /* ---- reports ---- */

@@ -3,6 +3,7 @@
 #include "entrypoint/session.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int64_t ty_session_rows(const ty_session *s)
@@ -120,6 +121,34 @@ int ty_session_agree_on_schedule(ty_session *s, ty_error *err)
     return rc;
 }
 
+/* ---- states in parts ---- */
+
+int ty_session_gather_state(ty_session *s, ty_error *err)
+{
+    for (size_t i = 0; i < s->n_state; i++) {
+        int64_t elems = ty_program_whole_elems(s->program, (int)i);
+        if (elems == 0)
+            continue;
+        s->state[i].type = ty_type_make(TY_F32, 1, &elems);
+        s->state[i].data = malloc((size_t)elems * sizeof(float));
+        if (!s->state[i].data)
+            return ty_error_set(err, TY_E_LIMIT, "no memory for the whole of state \"%s\", %lld numbers",
+                                s->state[i].name, (long long)elems);
+        if (ty_program_gather_state(s->program, (int)i, s->state[i].data, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+void ty_session_release_state(ty_session *s)
+{
+    for (size_t i = 0; i < s->n_state; i++)
+        if (ty_program_whole_elems(s->program, (int)i) > 0) {
+            free(s->state[i].data);
+            s->state[i].data = NULL;
+        }
+}
+
 /* ---- the beginning ---- */
 
 /* Bytes of rank 0, as they are: the same program on the same kind of machine, which was compared. */
@@ -145,5 +174,8 @@ int ty_session_share_state(ty_session *s, ty_error *err)
     for (size_t i = 0; i < s->n_state; i++)
         if (ty_company_share(c, s->state[i].name, s->state[i].data, ty_type_bytes(&s->state[i].type), err) < 0)
             return -1;
+    for (size_t i = 0; i < s->n_state; i++)
+        if (ty_program_whole_elems(s->program, (int)i) > 0)
+            ty_program_take_part(s->program, (int)i, s->state[i].data);
     return 0;
 }

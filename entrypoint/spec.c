@@ -572,6 +572,7 @@ int ty_spec_build(const ty_recipe *r, const ty_spec_plan *plan, const ty_dataset
         .accumulate = (int)r->accumulate,
         .replicas = replicas,
         .bucket_bytes = r->distributed.bucket_bytes,
+        .optimizer_sharding = r->distributed.optimizer_sharding && replicas > 1,
         .batch_norm_across = r->distributed.sync_batch_norm,
         .seed = (uint64_t)r->seed,
         .precision = r->precision,

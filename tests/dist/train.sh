@@ -107,6 +107,25 @@ for case in "2 1" "1 2"; do
 done
 same "strict: the same bits however ranks are spread" "$(cat "$SCRATCH/strict.2x1")" "$(cat "$SCRATCH/strict.1x2")"
 
+tree sharding 2
+hosts_run --processes_per_host=2 --distributed.optimizer_sharding=true
+same "moments in parts: exit statuses" "0 0" "$statuses"
+numbers "$W/out.1" >"$W/numbers"
+alike "the numbers of one process" "$SCRATCH/one.numbers" "$W/numbers"
+echo '{"current_host": "algo-1", "hosts": ["algo-1"]}' >"$W/algo-1/input/config/resourceconfig.json"
+rm -r "$W/algo-1/checkpoints/step-00000055" "$W/algo-1/checkpoints/step-00000060"
+HOSTS=1
+hosts_run
+same "one process goes on from what they left" 0 "$statuses"
+has "where they were" "$W/err.1" "resuming at step 50 of 60"
+numbers "$W/out.1" >"$W/numbers"
+alike "to the same end" <(grep -E 'step=(5[1-9]|60) ' "$SCRATCH/one.numbers") "$W/numbers"
+rm -r "$W/algo-1/checkpoints/step-00000055" "$W/algo-1/checkpoints/step-00000060"
+hosts_run --processes_per_host=4 --distributed.optimizer_sharding=true
+has "and in parts again" "$W/err.1" "resuming at step 50 of 60"
+numbers "$W/out.1" >"$W/numbers"
+alike "as well" <(grep -E 'step=(5[1-9]|60) ' "$SCRATCH/one.numbers") "$W/numbers"
+
 # ---- any other number of ranks goes on ----
 tree resume 2
 hosts_run --max_steps=20
