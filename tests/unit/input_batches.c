@@ -93,6 +93,32 @@ static void shards_divide_the_same_global_batches(void **state)
         }
 }
 
+/* Hosts with samples of their own agree on a number of batches. */
+static void an_epoch_may_have_an_agreed_length(void **state)
+{
+    (void)state;
+    int64_t out[MAX_ROWS];
+    ty_error err = {0};
+    ty_sampler s;
+    ty_sampler_config c = config_of(10, 3, true, TY_TAIL_DROP);
+    c.epoch_batches = 2;
+    assert_ok(ty_sampler_init(&s, &c, &err), &err);
+    assert_int_equal(s.n_batches, 2);
+    assert_int_equal(ty_sampler_after(&s, (ty_position){.batch = 1}).epoch, 1);
+    ty_sampler_fini(&s);
+    c.epoch_batches = 4;
+    assert_int_equal(ty_sampler_init(&s, &c, &err), -1);
+    assert_says(&err, "an epoch of 4 batches, and the data hold 3");
+    c = config_of(4, 3, false, TY_TAIL_PAD);
+    c.epoch_batches = 3;
+    err = (ty_error){0};
+    assert_ok(ty_sampler_init(&s, &c, &err), &err);
+    assert_int_equal(ty_sampler_batch(&s, (ty_position){.batch = 0}, out), 3);
+    assert_int_equal(ty_sampler_batch(&s, (ty_position){.batch = 1}, out), 1);
+    assert_int_equal(ty_sampler_batch(&s, (ty_position){.batch = 2}, out), 0);
+    ty_sampler_fini(&s);
+}
+
 static void impossible_samplers_are_refused(void **state)
 {
     (void)state;
@@ -340,6 +366,7 @@ int main(void)
         cmocka_unit_test(an_epoch_holds_every_sample_once),
         cmocka_unit_test(orders_differ_by_epoch_and_seed_and_repeat_exactly),
         cmocka_unit_test(shards_divide_the_same_global_batches),
+        cmocka_unit_test(an_epoch_may_have_an_agreed_length),
         cmocka_unit_test(impossible_samplers_are_refused),
         cmocka_unit_test(steps_and_positions_agree),
         cmocka_unit_test(batches_come_in_order_with_their_rows),

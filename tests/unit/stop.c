@@ -47,11 +47,32 @@ static void test_none_is_made_up(void **state)
     assert_int_equal(ty_stop_count(), 0);
 }
 
+/* A rank that has computed nothing yet ends with the signal's status, and nobody waits for it. */
+static void test_at_once(void **state)
+{
+    (void)state;
+    pid_t pid = fork();
+    if (pid == 0) {
+        ty_error err = {0};
+        ty_stop_ends_at_once(true);
+        if (ty_stop_install(&err) == 0)
+            kill(getpid(), SIGTERM);
+        for (;;)
+            pause();
+    }
+    int status = 0;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 128 + SIGTERM);
+    ty_stop_ends_at_once(false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_none_is_lost),
         cmocka_unit_test(test_none_is_made_up),
+        cmocka_unit_test(test_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,139 @@
+/* What a session asks the ranks that it trains with, here threads of one process. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "entrypoint/company.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { RANKS = 3 };
+
+typedef struct rank {
+    ty_comm *comm;
+    int (*run)(ty_company *c, ty_error *err);
+    int rc;
+    ty_error err;
+} rank;
+
+static void *run_rank(void *arg)
+{
+    rank *r = arg;
+    ty_company *c = NULL;
+    r->rc = ty_company_of(r->comm, TY_WIRE_AS_IS, &c, &r->err);
+    if (r->rc == 0)
+        r->rc = r->run(c, &r->err);
+    ty_company_free(c, true);
+    return NULL;
+}
+
+static void together(rank *ranks, int (*run)(ty_company *c, ty_error *err))
+{
+    ty_error err = {0};
+    ty_comm *comm[RANKS];
+    pthread_t thread[RANKS];
+    if (ty_comm_open_threads(NULL, RANKS, comm, &err) < 0)
+        fail_msg("%s", err.message);
+    for (int i = 0; i < RANKS; i++) {
+        ranks[i] = (rank){.comm = comm[i], .run = run};
+        assert_int_equal(pthread_create(&thread[i], NULL, run_rank, &ranks[i]), 0);
+    }
+    for (int i = 0; i < RANKS; i++)
+        pthread_join(thread[i], NULL);
+}
+
+static int ask(ty_company *c, ty_error *err)
+{
+    int me = ty_company_rank(c), wrong = ty_company_size(c) != RANKS || ty_company_leads(c) != (me == 0);
+    int64_t least = 10 - me, most = 10 - me, total = 1 << (8 * me);
+    char bytes[16];
+    snprintf(bytes, sizeof bytes, "of rank %d", me);
+    if (ty_company_least(c, "least", &least, err) < 0 || ty_company_most(c, "most", &most, err) < 0 ||
+        ty_company_total(c, "total", &total, err) < 0 || ty_company_share(c, "bytes", bytes, sizeof bytes, err) < 0 ||
+        ty_company_share(c, "nothing", NULL, 0, err) < 0 || ty_company_compare(c, "texts", "a: 1\n", err) < 0 ||
+        ty_company_meet(c, "end", err) < 0)
+        return -1;
+    return wrong + (least != 8) + (most != 10) + (total != 0x010101) + (strcmp(bytes, "of rank 0") != 0);
+}
+
+static void answers_are_the_same_on_all(void **state)
+{
+    (void)state;
+    rank ranks[RANKS];
+    together(ranks, ask);
+    for (int i = 0; i < RANKS; i++)
+        if (ranks[i].rc != 0)
+            fail_msg("rank %d: %d %s", i, ranks[i].rc, ranks[i].err.message);
+}
+
+/* Rank 1 is asked to stop in step 3: all obey in front of step 4. */
+static int stop(ty_company *c, ty_error *err)
+{
+    int all = 0, step = 0;
+    while (all == 0 && step < 100) {
+        int mine = ty_company_rank(c) == 1 && step >= 3 ? 2 : 0;
+        if (ty_company_stopping(c, mine, &all, err) < 0)
+            return -1;
+        step += all == 0;
+    }
+    return all == 2 ? step : -2;
+}
+
+static void all_stop_after_the_same_step(void **state)
+{
+    (void)state;
+    rank ranks[RANKS];
+    together(ranks, stop);
+    for (int i = 0; i < RANKS; i++)
+        assert_int_equal(ranks[i].rc, 4);
+}
+
+static int differ(ty_company *c, ty_error *err)
+{
+    return ty_company_compare(c, "recipe", ty_company_rank(c) == 2 ? "seed: 1\nlr: 2\n" : "seed: 1\nlr: 1\n", err);
+}
+
+static void what_differs_is_told_on_all(void **state)
+{
+    (void)state;
+    rank ranks[RANKS];
+    together(ranks, differ);
+    for (int i = 0; i < RANKS; i++) {
+        assert_int_equal(ranks[i].rc, -1);
+        assert_non_null(strstr(ranks[i].err.message, "lr: rank 0 1, rank 2 2"));
+    }
+}
+
+static void alone(void **state)
+{
+    (void)state;
+    ty_error err = {0};
+    int64_t v = 7;
+    int all;
+    assert_int_equal(ty_company_rank(NULL), 0);
+    assert_int_equal(ty_company_size(NULL), 1);
+    assert_true(ty_company_leads(NULL));
+    assert_null(ty_company_exchange(NULL));
+    assert_int_equal(ty_company_least(NULL, "v", &v, &err) + ty_company_share(NULL, "v", &v, 8, &err) +
+                         ty_company_meet(NULL, "end", &err) + ty_company_compare(NULL, "v", "", &err),
+                     0);
+    assert_int_equal(ty_company_stopping(NULL, 2, &all, &err), 0);
+    assert_int_equal(all, 2);
+    assert_int_equal(v, 7);
+    ty_company_free(NULL, true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(answers_are_the_same_on_all),
+        cmocka_unit_test(all_stop_after_the_same_step),
+        cmocka_unit_test(what_differs_is_told_on_all),
+        cmocka_unit_test(alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
