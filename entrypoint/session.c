@@ -21,7 +21,14 @@ double ty_session_now_s(void)
 
 static int open_recipe(ty_session *s, ty_error *err)
 {
-    return ty_recipe_load(s->job->recipe_path, s->job->overrides, s->job->n_overrides, &s->arena, &s->recipe, err);
+    if (ty_recipe_load(s->job->recipe_path, s->job->overrides, s->job->n_overrides, &s->arena, &s->recipe, err) < 0)
+        return -1;
+    if (!s->job->company && s->recipe.processes_per_host > 1)
+        ty_log_warning("recipe",
+                       "processes_per_host is %lld: ranks are started by `train`; this is one process with "
+                       "the whole batch",
+                       (long long)s->recipe.processes_per_host);
+    return 0;
 }
 
 static int check_folders(ty_session *s, ty_error *err)
