@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -226,6 +227,8 @@ int ty_launch_ranks(const ty_launch *l, ty_arena *a, ty_launch_end *end, ty_erro
     }
     end->status = over.status;
     end->stopped = over.stopped;
+    if (over.stopped && over.status == 0 && over.generation == 0) /* no rank was ever started */
+        end->status = 128 + (ty_stop_count() > 0 ? ty_stop_signal() : SIGTERM);
     if (!over.failed)
         return 0;
     launch_take_culprit(&x, &over, end, err);

@@ -188,6 +188,15 @@ ok "a model" test -e "$W/algo-1/model/model.safetensors"
 ok "no failure" test ! -e "$W/algo-1/output/failure" -a ! -e "$W/algo-2/output/failure"
 has "what it says" "$W/err.1" "stopped after step"
 
+tree waiting 2
+HOSTS=1
+hosts_start
+ok "it waits for the other host" until_true 20 grep -q "algo-2" "$W/err.1"
+kill -TERM "$(children_of "${pids[0]}" | head -n 1)"
+hosts_end
+same "told to stop while it waits" 143 "$statuses"
+ok "no failure, no success" test ! -e "$W/algo-1/output/failure" -a ! -e "$W/algo-1/output/success"
+
 # ---- starting all ranks anew ----
 tree again 2
 hosts_start --distributed.restarts=1 --epochs=10
