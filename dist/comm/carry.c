@@ -2,31 +2,43 @@
  * is polled; where the thread has a core to itself it is one, in calls that block, which MPI carries out fastest. */
 #include "dist/comm/comm_state.h"
 
+#include "base/clock.h"
+
 #include <sys/prctl.h>
 #include <time.h>
 
-/* Looks before the first sleep (some 30 us: small sums end before it), and the sleeps: short enough to feed the
+/* How long it looks without a break, which small sums end within, and the sleeps then: short enough to feed the
  * network, long enough to leave the core to those who compute. */
-enum { QUICK_LOOKS = 100, SLEEP_MIN_US = 20, SLEEP_MAX_US = 100, SLACK_NS = 1000 };
+enum { QUICK_NS = 50000, SLEEP_MIN_US = 20, SLEEP_MAX_US = 100, SLACK_NS = 1000 };
 
 /* Looks of one thread at calls under way. */
 typedef struct looks {
-    int n;
+    int64_t since_ns; /* the first one after something moved; 0: there was none */
+    int sleeps;
     int slack; /* of the thread's timers before the first sleep, in ns; -1: it has not slept */
 } looks;
 
-static const looks no_looks = {0, -1};
+static const looks no_looks = {.slack = -1};
 
 /* Between two looks. The kernel adds 50 us to a sleep of 20 unless it is told that we mean it. */
 static void pause_between_looks(looks *l)
 {
-    int us = SLEEP_MIN_US + (l->n - QUICK_LOOKS);
-    if (l->n++ < QUICK_LOOKS)
+    int64_t now = ty_clock_ns();
+    if (!l->since_ns)
+        l->since_ns = now;
+    if (now - l->since_ns < QUICK_NS)
         return;
     if (l->slack < 0 && (l->slack = prctl(PR_GET_TIMERSLACK)) > SLACK_NS)
         prctl(PR_SET_TIMERSLACK, (unsigned long)SLACK_NS);
+    int us = SLEEP_MIN_US + l->sleeps++;
     struct timespec t = {0, 1000L * (us < SLEEP_MAX_US ? us : SLEEP_MAX_US)};
     nanosleep(&t, NULL);
+}
+
+static void something_moved(looks *l)
+{
+    l->since_ns = 0;
+    l->sleeps = 0;
 }
 
 static void end_of_looks(const looks *l)
@@ -116,7 +128,7 @@ static int travel(const comm_journey *j, ty_error *err)
     while (rc == 0 && open) {
         rc = tend_all(j, next, n_slots, &moved, &open, err);
         if (moved)
-            l.n = 0;
+            something_moved(&l);
         else if (rc == 0 && open)
             pause_between_looks(&l);
     }

@@ -65,12 +65,14 @@ static size_t common_label(const char *a, const char *b)
 }
 
 /* Of all ranks, the one whose texts part first; equal ones: the lowest rank. */
-static int tell(const ty_comm *c, const char *what, const difference *all, ty_error *err)
+static int tell(const ty_comm *c, const char *what, difference *all, ty_error *err)
 {
     int who = -1;
-    for (int r = 0; r < c->size; r++)
+    for (int r = 0; r < c->size; r++) {
+        all[r].mine[LINE_BYTES - 1] = all[r].first[LINE_BYTES - 1] = 0;
         if (all[r].line && (who < 0 || all[r].line < all[who].line))
             who = r;
+    }
     if (who < 0)
         return 0;
     const difference *d = &all[who];
