@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "dist/agent/agent.h"
 #include "dist/comm/perf.h"
+#include "dist/page.h"
 #include "entrypoint/command.h"
 
 #include <arpa/inet.h>
@@ -272,14 +273,20 @@ static int run_rank(const ty_arguments_given *given, ty_error *err)
 {
     request r = {.given = given};
     ty_comm *c;
-    if (take_options(&r, err) < 0 || ty_comm_open(&r.comm, &c, err) < 0)
+    if (take_options(&r, err) < 0)
         return -1;
+    r.comm.page = ty_page_from_environment();
+    if (ty_comm_open(&r.comm, &c, err) < 0) {
+        ty_page_close(r.comm.page);
+        return -1;
+    }
     begin(&r, c);
     int rc = measure(&r, c, err);
     if (rc == 0)
         rc = end(&r, err);
     ty_buf_fini(&r.json);
     ty_comm_close(c, rc == 0);
+    ty_page_close(r.comm.page);
     return rc < 0 ? rc : r.wrong > 0;
 }
 

@@ -136,7 +136,8 @@ static int comm_new(const ty_engine *engine, ty_engine_group *const group[COMM_S
         return ty_error_set(err, TY_E_LIMIT, "%d ranks, at most %d are possible", c->size, COMM_MAX_RANKS);
     c->end = &c->ops;
     pthread_mutex_init(&c->lock, NULL);
-    int rc = 0;
+    c->start = calloc((size_t)c->size + 1, sizeof *c->start);
+    int rc = c->start ? 0 : ty_error_set(err, TY_E_LIMIT, "no memory for the parts of %d ranks", c->size);
     for (int s = 0; s < COMM_SLOTS; s++) {
         rc = rc < 0 ? rc : make_slot(c, &c->slot[s], err);
     }
@@ -303,5 +304,6 @@ void ty_comm_close(ty_comm *c, bool cleanly)
     for (int s = COMM_SLOTS - 1; s >= 0; s--)
         free_slot(c, &c->slot[s], cleanly && c->failed.code == TY_E_NONE);
     pthread_mutex_destroy(&c->lock);
+    free(c->start);
     free(c);
 }

@@ -46,6 +46,7 @@ struct ty_comm {
     bool even;     /* all hosts have as many ranks */
     bool own_core; /* the comm's thread may spin */
     comm_slot slot[COMM_SLOTS];
+    int64_t *start; /* [size + 1] of the call under way: start[0] is 0 */
 
     pthread_mutex_t lock;
     comm_event changed; /* something was begun or is done, or nobody carries out */

@@ -172,9 +172,7 @@ static int plan_parts(comm_journey *j, ty_error *err)
 {
     ty_comm *c = j->c;
     int64_t n_out = 0;
-    j->start = calloc((size_t)c->size + 1, sizeof *j->start);
-    if (!j->start)
-        return ty_error_set(err, TY_E_LIMIT, "no memory for the parts of %d ranks", c->size);
+    j->start = c->start;
     int64_t longest = find_parts(j, &n_out);
     j->piece = j->piece / c->size > 1 ? j->piece / c->size : 1;
     j->n_pieces = (longest + j->piece - 1) / j->piece;
@@ -213,7 +211,6 @@ int ty_comm_plan(ty_comm *c, const ty_collective *w, comm_journey *j, ty_error *
 void ty_comm_journey_end(comm_journey *j)
 {
     free(j->copy);
-    free(j->start);
 }
 
 void ty_comm_take_piece(const comm_journey *j, comm_slot *slot, int64_t i)
