@@ -122,6 +122,20 @@ static int64_t table_rows(const ty_param_group *group)
     return group->table.dim[0];
 }
 
+/* Where replicas together ask for so many rows that these are more bytes than the table's gradient, which is moved
+ * twice to be added up, once for its parts and once for their sums. */
+static bool table_travels_whole(const ty_param_set *set, const ty_param_group *group, int64_t asked)
+{
+    return set->replicas > 1 && asked > 2 * table_rows(group) / set->replicas;
+}
+
+static ty_val table_add_up(ty_graph *g, ty_val own, const int64_t *dim, int replicas)
+{
+    const ty_attr attr = {.replicas = replicas, .flags = TY_OF_GRADIENTS};
+    ty_val flat = ty_b_flatten(g, own);
+    return ty_b_reshape(g, ty_graph_emit(g, TY_OP_ALL_REDUCE, &attr, &flat, 1), 2, dim);
+}
+
 ty_val ty_table_gradient(const ty_param_set *set, ty_param_group *group, ty_graph *g, const ty_val *dres)
 {
     const ty_param *p = &set->param[group->member[0]];
@@ -136,10 +150,16 @@ ty_val ty_table_gradient(const ty_param_set *set, ty_param_group *group, ty_grap
     }
     ty_val all = p->n_gathers == 1 ? index[0] : ty_b_concat(g, index, p->n_gathers, 0), order, start;
     ty_val update = p->n_gathers == 1 ? part[0] : ty_b_concat(g, part, p->n_gathers, 0);
+    if (ty_graph_failed(g, NULL))
+        return TY_NONE;
+    int64_t asked = ty_b_dim(g, all, 0), dim[2] = {table_rows(group), width};
+    bool whole = table_travels_whole(set, group, asked);
+    ty_val own = whole ? ty_b_scatter(g, ty_b_full(g, TY_F32, 2, dim, 0), all, update, 0, TY_SUM) : TY_NONE;
     all = ty_b_all_gather(g, all, set->replicas);
-    update = ty_b_all_gather_gradients(g, update, set->replicas);
     group->rows = ty_b_find_rows(g, all, table_rows(group), &order, &start);
-    ty_val sums = ty_b_flatten(g, ty_b_sum_rows(g, update, order, start));
+    ty_val sums = whole ? ty_b_get_rows(g, table_add_up(g, own, dim, set->replicas), group->rows)
+                        : ty_b_sum_rows(g, ty_b_all_gather_gradients(g, update, set->replicas), order, start);
+    sums = ty_b_flatten(g, sums);
     group->grad_elems = ty_graph_failed(g, NULL) ? 0 : ty_b_dim(g, sums, 0);
     return sums;
 }

@@ -10,6 +10,9 @@
  *   update     the optimizer's rule on those rows of weight and moments. All others keep weight and moments: nothing
  *              decays where a batch does not look. The step k is the step's, not the row's
  *
+ * With replicas the numbers of rows and their gradients of all are brought together, or, where that is fewer bytes, the
+ * gradients of the whole table are added up.
+ *
  * This is torch.optim.SparseAdam for adam and adamw, torch.optim.SGD and Adagrad with sparse gradients; for keras_adam
  * it is tensorflow_addons.optimizers.LazyAdam, for ftrl and keras_adagrad TensorFlow's ResourceSparseApplyFtrlV2 and
  * ResourceSparseApplyAdagradV2, for keras_sgd its scatter_sub. In sgd and adagrad, and Keras' forms of them, a gradient
