@@ -375,8 +375,6 @@ void ty_ranks_show(ty_ranks *r, int fd, const char *lines, size_t n_bytes)
 
 static void end_process(ty_ranks *r, rank_process *p)
 {
-    if (p->pid > 0)
-        kill(-p->pid, SIGKILL); /* also what an ended rank has left in its group */
     if (p->has_watcher)
         pthread_join(p->watcher, NULL);
     while (p->pid > 0 && waitpid(p->pid, NULL, 0) < 0 && errno == EINTR)
@@ -394,7 +392,7 @@ void ty_ranks_free(ty_ranks *r)
         return;
     for (int i = 0; i < r->n; i++)
         if (r->processes[i].pid > 0)
-            kill(-r->processes[i].pid, SIGKILL); /* all at once: none sees the others go */
+            kill(-r->processes[i].pid, SIGKILL); /* also what an ended rank has left in its group */
     for (int i = 0; i < r->n; i++)
         end_process(r, &r->processes[i]);
     ty_ranks_server_close(r->server);

@@ -144,6 +144,9 @@ static void test_environment_variants(void **state)
     expect(e, "OMPI_MCA_btl_tcp_if_include", NULL);
     expect(e, "NCCL_SOCKET_IFNAME", NULL);
     expect(e, "TRAINYARD_PAGE", NULL);
+    place.cores = 2; /* a core for each */
+    expect(ty_ranks_environment(&a, &o, &place, inherited, NULL, 1), "OMPI_MCA_mpi_yield_when_idle", NULL);
+    place.cores = 1;
     o.without_mpi = true;
     o.self = 2;
     e = ty_ranks_environment(&a, &o, &place, NULL, NULL, 0);
