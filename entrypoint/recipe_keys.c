@@ -68,9 +68,7 @@ static const ty_bind_row top_rows[] = {
     {"seed", TY_BIND_INT, TOP(seed), "1", .min = 0, .max = 9.2e18, .help = "of shuffling, dropout and initial values"},
     {"device", TY_BIND_STRING, TOP(device), "auto",
      .help = "auto: a GPU where one can be used, else the CPU; cpu: no GPU; gpu, gpu:1 or gpu:0,1: those or an error"},
-    {"strategy", TY_BIND_CHOICE, TOP(strategy), "auto", .choices = strategies,
-     .help = "who shares each batch: auto: all hosts of the job; mirrored: the GPUs of one host; data_parallel: "
-             "processes_per_host on each host"},
+    {"strategy", TY_BIND_CHOICE, TOP(strategy), "auto", .choices = strategies, .help = "who shares each batch"},
     {"processes_per_host", TY_BIND_INT, TOP(processes_per_host), "0", .min = 0, .max = 1024,
      .help = "ranks on each host, each with its part of the batch; 0: as the job's hyperparameters say, else 1"},
     {"distributed", TY_BIND_NODE, TOP(distributed), .form = "a map",
