@@ -34,8 +34,7 @@ static const ty_bind_row top_rows[] = {
      .help = "\"8 GiB\": what the run may take, for batch_size auto and remat; left out: the container's limit, else "
              "what is free"},
     {"remat", TY_BIND_CHOICE, TOP(remat), "auto", .choices = remats,
-     .help =
-         "auto: logits in chunks, forward computed again, to fit a given memory; batch: batch_size auto counts on it"},
+     .help = "auto: logits in chunks, forward computed again, to fit a memory; batch: batch_size auto counts on it"},
     {"batch_size_rule", TY_BIND_CHOICE, TOP(batch_rule), "none", .choices = batch_rules,
      .help = "lr times batch_size / batch_size_base (linear), or its root (sqrt)"},
     {"batch_size_base", TY_BIND_INT, TOP(batch_base), "32", .min = 1, .max = 1 << 24,
