@@ -1,4 +1,4 @@
-/* One rank of a job of processes: all checks, or one situation that ends the process. parallel FOLDER [SITUATION] */
+/* One rank of a job of processes: all checks, or one situation that ends the process. parallel [FOLDER [SITUATION]] */
 #include "checks.h"
 
 #include <signal.h>
@@ -61,7 +61,7 @@ int main(int argc, char **argv)
         int (*run)(void);
     } situations[] = {{"checks", all_checks}, {"stop", stop}, {"leave", leave}, {"twice", twice}};
     const char *name = argc > 2 ? argv[2] : "checks";
-    folder = argv[1];
+    folder = argc > 1 ? argv[1] : getenv("SM_OUTPUT_DATA_DIR"); /* of a job */
     if (trainyard_init(NULL) != TRAINYARD_OK) {
         fprintf(stderr, "%s\n", trainyard_error());
         return 1;

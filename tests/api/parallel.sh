@@ -86,6 +86,20 @@ if [ "$sizes" != 1 ] && [ -x "$TY_BUILD/tools/launch" ]; then
 else
     skip 2 "2 hosts: no plug-in for Open MPI, or the tools are not built"
 fi
+if [ "$sizes" != 1 ] && [ "$variant" = release ]; then
+    # A job of train whose program is compiled there, and is three ranks.
+    mkdir -p "$work/ml/input/config" "$work/ml/code"
+    cp tests/api/checks.h "$work/ml/code/" && { echo '#define _GNU_SOURCE'; cat tests/api/parallel.c; } >"$work/ml/code/train.c"
+    echo '{"sagemaker_program": "train.c", "sagemaker_mpi_enabled": "true", "sagemaker_mpi_num_of_processes_per_host": "3"}' \
+        >"$work/ml/input/config/hyperparameters.json"
+    echo '{"current_host": "algo-1", "hosts": ["algo-1"], "network_interface_name": "lo"}' >"$work/ml/input/config/resourceconfig.json"
+    SAGEMAKER_BASE_DIR=$work/ml timeout -k 1 90 "$bin/train" >"$work/log" 2>&1
+    check "a job of 3 ranks: all checks, and a good end" test $? = 0
+    check "a job of 3 ranks: none is left out" \
+        test "$(grep -cF '[1,0]<stdout>:ok ' "$work/log")" = "$(grep -cE '^    \{"' tests/api/checks.h)"
+else
+    skip 2 "a job of 3 ranks: no plug-in for Open MPI, or not the release variant"
+fi
 ranks 1 twice
 check "a second init is refused" has '^code -1: trainyard_init was called twice'
 if [ "$sizes" != 1 ]; then
