@@ -138,6 +138,8 @@ static int on_map(agent *a, ty_reader *r, ty_error *err)
         return -1;
     a->phase = PHASE_LOOK;
     a->waits_for[0] = 0;
+    if (a->resolver)
+        ty_resolver_settle(a->resolver);
     if (a->map.preflight && a->preflight && ty_preflight_go(a->preflight, a->map.hosts, a->o->n_hosts, NULL) == 0) {
         a->preflight_source = (source){looked, NULL};
         return agent_watch(a, ty_preflight_fd(a->preflight), &a->preflight_source, EPOLLIN, true, err);

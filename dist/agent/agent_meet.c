@@ -119,11 +119,10 @@ void meet_stranger(agent *a, const connection *c, const char *why)
     ty_log_warning("dist", "a connection from %s was refused: %s (told once for each address)", c->from, why);
 }
 
-bool meet_knows(agent *a, const char *address)
+/* Who has named an interface may well use addresses that no name leads to. */
+static bool knows(agent *a, const char *address)
 {
-    if (a->o->interface || ty_resolver_owner(a->resolver, address) >= 0)
-        return true;
-    return false;
+    return a->o->interface || ty_resolver_owner(a->resolver, address) >= 0;
 }
 
 static int count_strangers(const agent *a)
@@ -143,9 +142,10 @@ static void accept_one(agent *a, int fd, const struct sockaddr_storage *from)
     snprintf(text, sizeof text, "%s:%d", address, port);
     connection stand_in = {.fd = -1};
     snprintf(stand_in.from, sizeof stand_in.from, "%s", text);
-    if (!meet_knows(a, address))
-        meet_stranger(a, &stand_in, "no host of this job has this address");
-    else if (count_strangers(a) >= LONELY_LINKS + a->o->n_hosts)
+    if (!knows(a, address)) {
+        if (ty_resolver_complete(a->resolver)) /* else it may be one whose name is not known yet: it will call again */
+            meet_stranger(a, &stand_in, "no host of this job has this address");
+    } else if (count_strangers(a) >= LONELY_LINKS + a->o->n_hosts)
         meet_stranger(a, &stand_in, "too many connections that have not said who they are");
     else {
         connection *c = connection_new(a, fd, true, text);

@@ -153,9 +153,8 @@ int meet_prepare(agent *a); /* address, hello, listening */
 void meet_second(agent *a); /* once a second while PHASE_MEET */
 void meet_tick(agent *a);
 void meet_hello(agent *a, connection *c, const ty_hello *hello);
-/* From an address that may call. Tells of each other once. */
+/* Tells of a connection that was refused, once for each address and reason. */
 void meet_stranger(agent *a, const connection *c, const char *why);
-bool meet_knows(agent *a, const char *address);
 
 /* ---- agent_lead.c ---- */
 

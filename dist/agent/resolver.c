@@ -177,13 +177,28 @@ int ty_resolver_owner(ty_resolver *r, const char *address)
     return owner;
 }
 
-void ty_resolver_stop(ty_resolver *r)
+bool ty_resolver_complete(ty_resolver *r)
 {
-    if (!r)
-        return;
+    bool complete = true;
+    pthread_mutex_lock(&r->lock);
+    for (int i = 0; i < r->n; i++)
+        complete = complete && r->entries[i].n > 0;
+    pthread_mutex_unlock(&r->lock);
+    return complete;
+}
+
+void ty_resolver_settle(ty_resolver *r)
+{
     pthread_mutex_lock(&r->lock);
     r->stop = true;
     pthread_cond_signal(&r->ended);
     pthread_mutex_unlock(&r->lock);
+}
+
+void ty_resolver_stop(ty_resolver *r)
+{
+    if (!r)
+        return;
+    ty_resolver_settle(r);
     drop(r);
 }

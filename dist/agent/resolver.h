@@ -20,6 +20,10 @@ int ty_resolver_start(const char *const *names, const char *const *fixed, int n,
 bool ty_resolver_get(ty_resolver *r, int i, char address[TY_ADDRESS_TEXT_BYTES], char failure[64]);
 /* Which name has this address, as far as is known; -1: none. */
 int ty_resolver_owner(ty_resolver *r, const char *address);
+/* True once every name has an address. */
+bool ty_resolver_complete(ty_resolver *r);
+/* Asks no more; what is known stays. */
+void ty_resolver_settle(ty_resolver *r);
 /* Returns at once; the thread ends when the name service lets it. NULL is fine. */
 void ty_resolver_stop(ty_resolver *r);
 

@@ -77,6 +77,19 @@ start_on 3 "" true
 ends 1 2 3
 same "statuses" "0 0 0 " "$ended"
 
+begin stranger
+MAP=algo-1:1,algo-2:1
+for i in 1 2; do start_on $i "" sh -c "$linger" "$W"; done
+ok "started" until_true 20 ranks_up 2
+for i in 1 2 3; do LIMIT=2 on algo-3 bash -c 'exec 3<>/dev/tcp/10.9.0.11/7777 && cat <&3' >"$W/heard" 2>/dev/null; done
+same "nothing is said to it" 0 "$(stat -c %s "$W/heard")"
+same "told once" 1 "$(grep -c 'from 10.9.0.13:[0-9]* was refused: no host of this job has this address' "$W/1.err")"
+kill -TERM "$(pids_on algo-2 '^[^ ]*/agent --hosts' | head -n 1)"
+ends 1 2
+same "statuses" "0 0 " "$ended"
+same "nothing changed" "end: status 0 stopped generation 0" "$(end_of 1)"
+MAP=
+
 begin unknown_name
 forget algo-1 algo-3
 for i in 1 2; do start_on $i "--meet 2500" true; done
