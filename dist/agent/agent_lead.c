@@ -334,15 +334,16 @@ static int on_pages(agent *a, int host, ty_reader *r, ty_error *err)
     for (int i = 0; i < n && !r->failed; i++) {
         ty_page_view view;
         int rank = (int)ty_get_number(r, 4);
+        bool stopped = ty_get_number(r, 1) != 0;
         ty_get_page(r, &view);
         if (r->failed || rank < 0 || rank >= a->n_ranks || a->lead.ranks[rank].host != host)
             return ty_error_set(err, TY_E_DATA, "message \"pages\" of %s is wrong", host_of(a, host));
         if (generation != a->generation)
             continue;
         ty_rank_state *state = &a->lead.ranks[rank];
-        /* Texts travel only while something waits: keep what is known of the same operation. */
         state->page = view;
         state->known = true;
+        state->stopped = stopped;
         state->heard_ms = a->now_ms;
     }
     return ty_get_end(r, "pages", err);

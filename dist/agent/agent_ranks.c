@@ -261,6 +261,18 @@ void own_ranks_free(agent *a)
 
 /* ---- pages ---- */
 
+/* Whether a signal has stopped it: the letter behind the name in /proc/PID/stat. */
+static bool is_stopped(pid_t pid)
+{
+    char path[64], line[256] = "";
+    snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+    FILE *file = fopen(path, "re");
+    const char *name_end = file && fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
+    if (file)
+        fclose(file);
+    return name_end && (name_end[1] && (name_end[2] == 'T' || name_end[2] == 't'));
+}
+
 void own_ranks_tell_pages(agent *a)
 {
     ty_buf b;
@@ -271,6 +283,7 @@ void own_ranks_tell_pages(agent *a)
         ty_page_view view;
         ty_page_read(a->pages[i], &view);
         ty_put_number(&b, (uint64_t)(a->first_rank + i), 4);
+        ty_put_number(&b, is_stopped(ty_ranks_pid(a->ranks, a->first_rank + i)), 1);
         ty_put_page(&b, &view);
     }
     agent_tell_leader(a, TY_MESSAGE_PAGES, &b);

@@ -205,6 +205,8 @@ static void add_missing(ty_buf *b, const ty_rank_state *ranks, int rank, const c
     ty_buf_addf(b, "%d (%s", rank, host_name[r->host]);
     if (r->ended)
         ty_buf_adds(b, ", has ended");
+    else if (r->stopped)
+        ty_buf_addf(b, ", stopped by a signal, phase \"%s\"", ty_phase_name(r->page.phase));
     else if (r->page.phase != TY_PHASE_NONE)
         ty_buf_addf(b, ", phase \"%s\", %lld s", ty_phase_name(r->page.phase),
                     (long long)((r->page.phase_ms + now_ms - r->heard_ms) / 1000));

@@ -25,6 +25,7 @@ enum { TY_BLAME_MS = 250 };
 typedef struct ty_rank_state {
     int host;
     bool known, ended; /* a page came; its process is gone */
+    bool stopped;      /* by a signal, as a debugger or SIGSTOP does: it will do nothing by itself */
     int64_t heard_ms;  /* when that was, by the leader's clock */
     ty_page_view page;
 } ty_rank_state;
