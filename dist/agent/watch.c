@@ -94,6 +94,7 @@ void ty_blame(const ty_failure *f, const char *const *host_name, const ty_rank_s
         snprintf(out->phase, sizeof out->phase, "%s", ty_phase_name(f->exit.phase));
         blame_exit(&f->exit, host, n_ranks, &b);
     } else {
+        out->rank = f->kind == TY_FAILURE_STALL ? f->exit.rank : -1;
         blame_host(f, host, ranks, n_ranks, &b);
     }
     snprintf(out->text, sizeof out->text, "%s", b.data);

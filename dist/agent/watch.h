@@ -40,7 +40,7 @@ typedef enum ty_failure_kind {
 typedef struct ty_failure {
     ty_failure_kind kind;
     int host;
-    ty_exit exit;   /* of TY_FAILURE_EXIT */
+    ty_exit exit;   /* of TY_FAILURE_EXIT; of a stall only the rank that is missing, -1 for none */
     int status;     /* of the others: exit status of the job */
     char text[512]; /* of the others: "no answer for 10.0 s on eth0 10.0.1.7", or the whole sentence of a stall */
 } ty_failure;

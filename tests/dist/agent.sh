@@ -221,6 +221,13 @@ has "warned" "$W/0.err" "stall: all-reduce #3 (step 812, bucket 3 'dense_2/kerne
 has "who" <(echo "$end") "Arrived: 0 1 3. Missing: 2 (b, phase \"data\","
 same "a record a rank" 4 "$(ls "$W/record" | wc -l)"
 has "of its operations" "$W/record/operations-rank-1.jsonl" '"number":3,"kind":"all-reduce","name":"dense_2/kernel","bucket":3'
+has "the rank that is missing" <(echo "$end") "rank 2 host 1"
+begin stopped_rank
+agents a:2,b:1 "--warn 500 --stall 4000" "$AGENT" rank stall 2
+ok "it stalls" until_true 20 grep -q "stall: " "$W/0.err"
+for pid in $(children_of "$(agent_pid 1)"); do kill -STOP "$pid"; done
+all_end
+has "who" <(echo "$end") "Missing: 2 (b, stopped by a signal"
 begin uneven_data
 agents a:1,b:1 "--warn 500 --stall 1000" "$AGENT" rank shrink 1
 all_end
