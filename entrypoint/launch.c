@@ -21,7 +21,7 @@
 
 extern char **environ;
 
-enum { LAUNCH_FACTS = 4, LAUNCH_STOP_MS = 110000, LAUNCH_FACT_CHARS = 250 };
+enum { LAUNCH_FACTS = 4, LAUNCH_STOP_MS = 110000, LAUNCH_TELL_MS = 120000, LAUNCH_FACT_CHARS = 250 };
 
 typedef struct launch {
     const ty_launch *l;
@@ -190,6 +190,8 @@ static void launch_options(launch *x)
             o->stall_warn_ms = o->stall_end_ms / 2;
         o->max_restarts = (int)how->restarts;
     }
+    if (l->trouble) /* nobody is worth much waiting for */
+        o->meet_ms = LAUNCH_TELL_MS;
     launch_hosts(x);
     launch_secret(x);
     launch_facts(x);
