@@ -96,7 +96,7 @@ case_stopped_rank() {
     all_end
     within 8000
     # Where it was stopped within a sum, one that still waits for its part of that sum may be named beside it.
-    ok "who" grep -qE 'Missing: (0 \(.*, )?1 \(algo-2, phase "step",' <<<"$end"
+    ok "who, and why" grep -qE 'Missing: (0 \(.*, )?1 \(algo-2, stopped by a signal, phase "step",' <<<"$end"
     same "on all" 1 "$(wc -l <<<"$end")"
     clean algo-1 algo-2
 }
