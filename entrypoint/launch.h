@@ -4,11 +4,12 @@
  * stay away, for then the others would wait until their patience ends: it comes to the meeting with its trouble in
  * place of a good word, which nobody else has, and so all hosts end at once, each with the reason of that one.
  *
- * Beside the recipe (`distributed`) two variables tell what only the outside knows:
- *     TRAINYARD_SECRET          what agents prove to each other that they belong to this job, the same on all hosts.
- *                               Without it, job name, ARN and hosts stand for it: that keeps two jobs apart, no
- * attacker TRAINYARD_HOST_ADDRESSES  "algo-1=10.0.0.5,algo-2=10.0.0.6:7778": where names cannot be looked up, as in
- * tests
+ * Beside the recipe (`distributed`) two variables tell what only the outside knows.
+ *
+ * TRAINYARD_SECRET: what agents prove to each other that they belong to this job, the same on all hosts. Without it,
+ * job name, ARN and hosts stand for it: that keeps two jobs apart, but no attacker.
+ *
+ * TRAINYARD_HOST_ADDRESSES, "algo-1=10.0.0.5,algo-2=10.0.0.6:7778": where names cannot be looked up, as in tests.
  */
 #ifndef TY_ENTRYPOINT_LAUNCH_H
 #define TY_ENTRYPOINT_LAUNCH_H
