@@ -309,6 +309,7 @@ int ty_post_wait(ty_post *p, ty_question *q, int64_t timeout_ms, ty_error *err)
         else if (pthread_cond_timedwait(&p->answered, &p->lock, &until) != 0)
             break;
     bool done = q->done;
+    q->told = done;
     pthread_mutex_unlock(&p->lock);
     if (!done)
         return ty_error_set(err, TY_E_IO, "parameter server %s (shard %d) did not answer in %.1f s",
@@ -327,6 +328,8 @@ void ty_post_free(ty_post *p, ty_question *q)
     pthread_mutex_lock(&p->lock);
     bool done = q->done;
     q->forgotten = true;
+    if (done && !q->told && q->err.code != TY_E_NONE && p->failure.code == TY_E_NONE)
+        p->failure = q->err;
     pthread_mutex_unlock(&p->lock);
     if (done) {
         free(q->answer);

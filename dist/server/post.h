@@ -23,7 +23,7 @@ typedef struct ty_question {
     ty_buf bytes;
     int64_t due_ms, heard_ms;
     int interval_ms;
-    bool forgotten;
+    bool told, forgotten; /* told: how it went */
 } ty_question;
 
 int ty_post_open(const ty_client_options *o, ty_post **out, ty_error *err);
@@ -34,7 +34,8 @@ void ty_post_close(ty_post *p);
 ty_question *ty_post_ask(ty_post *p, int shard, ty_buf *message, bool sequenced, ty_error *err);
 /* Waits until it is done, and returns how it went; the answer is readable then. timeout_ms 0: as long as it takes. */
 int ty_post_wait(ty_post *p, ty_question *q, int64_t timeout_ms, ty_error *err);
-/* Gives it back; one that is not done goes on, and if it fails, ty_post_settle tells. NULL is fine. */
+/* Gives it back; one that is not done goes on. If it failed and nobody waited for it, ty_post_settle tells. NULL is
+ * fine. */
 void ty_post_free(ty_post *p, ty_question *q);
 /* Waits for the forgotten ones; the first failure since the last call. */
 int ty_post_settle(ty_post *p, bool wait, ty_error *err);

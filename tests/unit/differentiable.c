@@ -35,6 +35,7 @@ static const struct reason {
     {TY_OP_GET_ROWS, "reads states for an update"},
     {TY_OP_SET_ROWS, "writes states in an update"},
     {TY_OP_ALL_GATHER, "made for metrics and for updates by rows"},
+    {TY_OP_REDUCE_SCATTER, "made for updates that replicas divide"},
     {TY_OP_RNN_STEPS, "made from rnn when gradients stand, or in its gradient"},
     {TY_OP_RNN_GRAD, "a gradient itself: recurrent layers are not differentiated twice"},
     {TY_OP_ASSIGN, "an effect"},
