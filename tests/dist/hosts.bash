@@ -17,6 +17,7 @@
 # Two names of one machine for the same file are the same file: only /tmp, /dev/shm and /etc/hosts differ between hosts, while
 # this tree and $HOSTS are where they are here.
 . tests/entrypoint/harness.bash
+export CCACHE_DISABLE=1 # a compiler behind ccache would leave its files on the hosts, where nothing may be left
 HOSTS=$SCRATCH/hosts
 declare -A keeper=() # of a host: its first process
 trap 'hosts_down; chmod -R u+w "$SCRATCH" 2>/dev/null; rm -rf "$SCRATCH"' EXIT
