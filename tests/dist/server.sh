@@ -97,18 +97,31 @@ killed_worker() {
 }
 killed_worker
 
-# A server is killed after a save, and started again from it on the same port.
+# held: waits until all workers have stopped themselves.
+held() {
+    local pid tries
+    for pid in "${working[@]}"; do
+        for ((tries = 0; tries < 2000; tries++)); do
+            grep -q '^State:.T' "/proc/$pid/status" && continue 2
+            sleep 0.01
+        done
+        return 1
+    done
+}
+# A server is killed after a save, and started again from it on the same port. Its workers hold meanwhile: a slow machine
+# would else kill it when they have ended, and what came after the save is lost with nobody to push it again.
 killed_server() {
     local status=0
     reset
     mkdir "$dir/saves"
     server 0 127.0.0.1:0 0 1 "folder=$dir/saves" || status=1
     server 1 127.0.0.1:0 1 1 "folder=$dir/saves" || status=1
-    worker 0 "$(addresses)" 2 0 2 60 save=20 pause=10
-    worker 1 "$(addresses)" 2 1 2 60 pause=10
-    line_of "$dir/worker0.out" '^step 30$' || status=1
+    worker 0 "$(addresses)" 2 0 2 60 save=20 hold=30 pause=10
+    worker 1 "$(addresses)" 2 1 2 60 hold=30 pause=10
+    held || status=1
     [ -e "$dir/saves/half/manifest.json" ] || status=1
     kill -KILL "${serving[1]}"
+    kill -CONT "${working[@]}"
     ended "${serving[1]}" 5
     server 1 "${at[1]}" 1 1 "folder=$dir/saves" resume || status=1
     ended "${working[0]}" 40 || status=1

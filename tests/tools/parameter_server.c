@@ -2,15 +2,17 @@
  *
  *     parameter_server server LISTEN FIRST SHARDS [folder=F] [resume] [drop=P]
  *         prints "at ADDRESS", serves until all workers have left
- *     parameter_server worker ADDRESSES SHARDS WORKER WORKERS STEPS [save=S] [pause=MS] [drop=P]
+ *     parameter_server worker ADDRESSES SHARDS WORKER WORKERS STEPS [save=S] [hold=S] [pause=MS] [drop=P]
  *         pushes whole numbers at rate 1, step after step, prints "step N" each; worker 0 sets first values and saves
- *         after step S. Where a server was started again, all is pushed again: each step counts once.
+ *         after step S; stops itself (SIGSTOP) after the first step S of hold until it is told to go on.
+ *         Where a server was started again, all is pushed again: each step counts once.
  *     parameter_server check ADDRESSES SHARDS WORKERS STEPS
  *         holds every sum against what all workers' steps add up to; makes the workers leave
  * ADDRESSES are separated by commas. */
 #include "dist/server/client.h"
 #include "dist/server/server.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +22,7 @@ enum { BIAS, TABLE, HASHED, N_VARIABLES, WIDTH = 4, ROWS = 1000, NAMED = 32 };
 
 typedef struct settings {
     const char *folder;
-    int resume, drop, save, pause;
+    int resume, drop, save, hold, pause;
     const char *servers[64];
     int n_servers;
 } settings;
@@ -42,7 +44,7 @@ static settings parse(char **args, int n, char *addresses)
         else if (strcmp(args[i], "resume") == 0)
             s.resume = 1;
         else if (sscanf(args[i], "drop=%d", &s.drop) + sscanf(args[i], "save=%d", &s.save) +
-                     sscanf(args[i], "pause=%d", &s.pause) <=
+                     sscanf(args[i], "hold=%d", &s.hold) + sscanf(args[i], "pause=%d", &s.pause) <=
                  0)
             exit(64);
     }
@@ -181,6 +183,8 @@ static int work(const settings *s, const ty_catalogue *c, int worker, int steps)
                 die(&err);
             printf("step %d\n", step);
             fflush(stdout);
+            if (restarts == 0 && step == s->hold) /* else a slow test would see the step when all is over */
+                raise(SIGSTOP);
             if (s->pause) /* the tests need time to kill somebody */
                 nanosleep(&(struct timespec){0, s->pause * 1000000L}, NULL);
         }
