@@ -40,7 +40,9 @@ say  = $(if $(filter 0,$(V)),@printf '  %-6s %s\n' $(1) $@)
 .SUFFIXES:
 .SECONDARY:
 MAKEFLAGS += --no-builtin-rules --no-print-directory
-.PHONY: again all lib plugins api install units tools fakes replays deps test-deps run bundle gpu-image test mutants cuda bench fresh fuzz graphs format check-format clean help
+# What the main commands build with: all cores, unless the caller has said how many.
+JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+.PHONY: again all lib plugins api install units tools fakes replays deps test-deps run bundle gpu-image test mutants cuda bench fresh fuzz graphs kills format check-format clean help
 
 all: $(MAINS:entrypoint/%.c=$(BIN)/%) plugins api
 api: $(PLUGINS)/libtrainyard.so
@@ -211,7 +213,7 @@ graphs: $(B)/tools/graphs
 	$(Q)$< --first $(first) --count $(count)
 
 run: deps
-	$(Q)$(MAKE) all
+	$(Q)$(MAKE) $(JOBS) all
 	$(Q)examples/digits/run $(BIN)/train build/digits
 
 # A folder that runs on other Linuxes too, and a tar.gz of it. Its programs look for libraries beside themselves first, also for
@@ -227,7 +229,7 @@ $(B)/bundle/%: $(B)/obj/entrypoint/%.o $(LIB)
 	$(Q)$(CC) $(LDFLAGS) $(BUNDLE_LDFLAGS) -o $@ $^ $(LIBS)
 
 bundle: deps
-	$(Q)$(MAKE) $(B)/bundle/train $(B)/bundle/trainyard $(B)/bundle/cc plugins
+	$(Q)$(MAKE) $(JOBS) $(B)/bundle/train $(B)/bundle/trainyard $(B)/bundle/cc plugins
 	$(Q)docker/bundle/make $(B)/bundle build/bundle $(COMMIT)
 
 # The image with NVIDIA's libraries, built and tried: downloads 1.1 GB, so `make test` leaves it out.
@@ -235,8 +237,14 @@ gpu-image: $(B)/unit/cuda_compile all
 	$(Q)tests/docker/gpu
 
 test: test-deps
-	$(Q)$(MAKE) all units tools fakes replays
+	$(Q)$(MAKE) $(JOBS) all units tools fakes replays
 	$(Q)tests/run $(variant)
+
+# The long one: `make test` kills 60 times.
+kills:
+	$(Q)$(MAKE) $(JOBS) all
+	$(Q)tests/entrypoint/kill_sweep.sh $(count)
+kills: count = 200
 
 # 10,000 damaged model files and 10,000 damaged data files; `make test` runs the first 1,000 of each.
 mutants: $(B)/tools/onnx_mutants $(B)/tools/data_mutants
@@ -273,6 +281,7 @@ help:
 	@echo 'make gpu-image   the image with NVIDIA'\''s libraries, built and tried    (downloads 1.1 GB)'
 	@echo 'make fuzz        build the fuzz targets; seconds=60 runs them     (target=NAME)'
 	@echo 'make graphs      random graphs, compiled and interpreted          (count=10000 first=1)'
+	@echo 'make kills       SIGKILL at random moments of short trainings      (count=200)'
 	@echo 'make mutants     10,000 damaged model and data files each: taken or refused'
 	@echo 'make cuda        kernels of everything as CUDA C, compiled by NVRTC: registers, spills, shared memory'
 	@echo 'make format      clang-format over all sources; check-format only looks'
