@@ -41,7 +41,8 @@ say  = $(if $(filter 0,$(V)),@printf '  %-6s %s\n' $(1) $@)
 .SECONDARY:
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 # What the main commands build with: all cores, unless the caller has said how many.
-JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+CORES := $(shell nproc)
+JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(CORES))
 .PHONY: again all lib plugins api install units tools fakes replays deps test-deps run bundle gpu-image test mutants cuda bench fresh fuzz graphs kills format check-format clean help
 
 all: $(MAINS:entrypoint/%.c=$(BIN)/%) plugins api
