@@ -24,7 +24,7 @@ static int rank_find_company(const ty_recipe *recipe, ty_company **out, ty_error
 int ty_rank_train(ty_job *job, const ty_recipe *recipe, ty_job_end *end, ty_job_progress *progress, ty_error *err)
 {
     ty_company *company = NULL;
-    ty_stop_ends_at_once(true);
+    ty_stop_ends_after(0);
     ty_doing_open();
     int rc = rank_find_company(recipe, &company, err);
     if (rc == 0) {

@@ -2,6 +2,9 @@
 #define _GNU_SOURCE
 #include "entrypoint/stop.h"
 
+#include "base/clock.h"
+
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -10,7 +13,7 @@
 #include <unistd.h>
 
 static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
-static int n_requests, first_signal, ends_at_once; /* touched by __atomic builtins alone */
+static int n_requests, first_signal, ends_after_ms = TY_STOP_NEVER; /* touched by __atomic builtins alone */
 static pthread_t listener;
 static bool listening;
 static sigset_t mask_before;
@@ -20,7 +23,7 @@ static void request(int number)
     int none = 0;
     __atomic_compare_exchange_n(&first_signal, &none, number, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     int n = __atomic_add_fetch(&n_requests, 1, __ATOMIC_SEQ_CST);
-    if (n >= 3 || __atomic_load_n(&ends_at_once, __ATOMIC_SEQ_CST))
+    if (n >= 3 || __atomic_load_n(&ends_after_ms, __ATOMIC_SEQ_CST) == 0)
         _exit(128 + number);
 }
 
@@ -33,17 +36,35 @@ static sigset_t stop_signals(void)
     return set;
 }
 
+/* The next signal, or -1 when the time is over that a request leaves to the process. */
+static int next_signal(const sigset_t *set, int64_t asked_ms)
+{
+    int after_ms = __atomic_load_n(&ends_after_ms, __ATOMIC_SEQ_CST);
+    if (asked_ms == 0 || after_ms == TY_STOP_NEVER)
+        return sigwaitinfo(set, NULL);
+    int64_t left_ms = asked_ms + after_ms - ty_clock_ms();
+    left_ms = left_ms > 0 ? left_ms : 0;
+    int number = sigtimedwait(set, NULL, &(struct timespec){left_ms / 1000, left_ms % 1000 * 1000000});
+    bool over = number < 0 && errno == EAGAIN && ty_clock_ms() >= asked_ms + after_ms;
+    if (over && __atomic_load_n(&ends_after_ms, __ATOMIC_SEQ_CST) != TY_STOP_NEVER)
+        _exit(128 + ty_stop_signal());
+    return number;
+}
+
 /* Ends by a signal that is sent to this thread alone: a cancellation could swallow a request. */
 static void *listen_for_signals(void *unused)
 {
     sigset_t set = stop_signals();
+    int64_t asked_ms = 0; /* when the first request came; 0: none has */
     sigaddset(&set, SIGRTMAX);
-    for (int number;;) {
-        if (sigwait(&set, &number) != 0)
-            continue;
+    for (;;) {
+        int number = next_signal(&set, asked_ms);
         if (number == SIGRTMAX)
             return unused;
+        if (number < 0)
+            continue;
         request(number);
+        asked_ms = asked_ms ? asked_ms : ty_clock_ms();
     }
 }
 
@@ -82,9 +103,9 @@ void ty_stop_uninstall(void)
     pthread_sigmask(SIG_SETMASK, &mask_before, NULL);
 }
 
-void ty_stop_ends_at_once(bool on)
+void ty_stop_ends_after(int ms)
 {
-    __atomic_store_n(&ends_at_once, on, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&ends_after_ms, ms, __ATOMIC_SEQ_CST);
 }
 
 int ty_stop_count(void)

@@ -14,8 +14,6 @@
 
 #include "base/error.h"
 
-#include <stdbool.h>
-
 /* Call it before any other thread starts: threads inherit the mask. Fails with TY_E_LIMIT where no thread can start. */
 int ty_stop_install(ty_error *err);
 
@@ -23,8 +21,11 @@ int ty_stop_install(ty_error *err);
  * every one that came earlier is counted. Nothing happens where it is not installed. */
 void ty_stop_uninstall(void);
 
-/* While on, the first request ends the process at once, with 128 + signal: where nothing would be lost yet. */
-void ty_stop_ends_at_once(bool on);
+/* The first request ends the process, with 128 + signal: at once (0), so many milliseconds later, or never, as at the
+ * start. For where nothing would be lost yet. A time is for a request that may come while this process and others make
+ * up their minds: who then says never has not been asked too late, and goes on. It is to be said before the request. */
+enum { TY_STOP_NEVER = -1 };
+void ty_stop_ends_after(int ms);
 
 int ty_stop_count(void);
 int ty_stop_signal(void); /* the first that came; 0: none */

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { BEGIN_MS = 3000 }; /* all have been asked to stop by then, and whoever was to meet has met */
+
 static void print_text(void (*write)(ty_session *s, ty_buf *out), ty_session *s)
 {
     ty_buf text;
@@ -49,15 +51,25 @@ static int explain(const ty_session *s, ty_error *err)
     return -1;
 }
 
+/* Until all are here a stop ends each rank by itself; from then on it costs a checkpoint, which takes all of them. So a
+ * rank that is here no longer ends at once: were it alone in that, the others would have gone on without it. They
+ * cannot have if the meeting stays without an end; then it ends a little later. */
+static int begin_together(ty_company *company, ty_error *err)
+{
+    if (company)
+        ty_stop_ends_after(BEGIN_MS);
+    int rc = ty_company_meet(company, "begin", err);
+    ty_stop_ends_after(TY_STOP_NEVER);
+    return rc;
+}
+
 static int train(ty_session *s, ty_job_end *end, const char **phase, ty_error *err)
 {
     ty_loop_result result = {0};
     ty_loop_calls calls = ty_session_calls(s);
     *phase = "train";
-    /* From here on a stop costs a checkpoint; until all are here it ends each rank by itself. */
-    if (ty_company_meet(s->job->company, "begin", err) < 0)
+    if (begin_together(s->job->company, err) < 0)
         return -1;
-    ty_stop_ends_at_once(false);
     if (ty_loop_run(&s->loop, &calls, &result, err) < 0)
         return explain(s, err);
     s->steps_done = result.steps_done;

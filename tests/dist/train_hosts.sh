@@ -65,7 +65,7 @@ clean() {
     done
 }
 nothing_on() { [ -z "$(left_on "$1")" ]; }
-rank_on() { pids_on "$1" '^/proc/self/exe rank ' | head -n 1; }
+rank_on() { pids_on "$1" '^[^ ]*/trainyard rank ' | head -n 1; }
 loss() { grep -o '"split":"validation".*' "$1/output/data/metrics.jsonl" | tail -n 1 | grep -o '"loss":[0-9.e-]*'; }
 
 train_on three_hosts 3 --batch_size=24

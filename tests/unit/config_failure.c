@@ -55,6 +55,35 @@ static void test_rank(void **state)
                               "first\nprogress 99%\nlast \xef\xbf\xbd bad\n");
 }
 
+/* What names rank and end by itself is not told again, before it or behind it. */
+static void test_rank_once(void **state)
+{
+    static const struct {
+        const char *message, *line;
+    } rows[] = {
+        {"rank 3 (algo-2, pid 312) was killed by signal 9 (KILL) in step 812; stopping 8 ranks",
+         "E0540 rank 3 (algo-2, pid 312) was killed by signal 9 (KILL) in step 812; stopping 8 ranks\n"},
+        {"rank 3 (algo-2) ended", "E0540 rank 3 (algo-2) ended\n"},
+        {"rank 3 (algo-21, pid 312) ended", "E0540 rank 3 (algo-2): rank 3 (algo-21, pid 312) ended: exit code 3\n"},
+        {"rank 31 (algo-2, pid 312) ended", "E0540 rank 3 (algo-2): rank 31 (algo-2, pid 312) ended: exit code 3\n"},
+    };
+    char text[TY_FAILURE_MAX_BYTES + 1];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        ty_error err = {0};
+        ty_failure f = ty_failure_none();
+        ty_error_set(&err, TY_E_RANK, "%s", rows[i].message);
+        f.error = &err;
+        f.host = "algo-2";
+        f.rank = 3;
+        f.exit_status = i == 0 ? 137 : 3;
+        ty_failure_text(&f, text);
+        text[strcspn(text, "\n") + 1] = '\0';
+        assert_string_equal(text, rows[i].line);
+    }
+}
+
 static void test_nothing_known(void **state)
 {
     char text[TY_FAILURE_MAX_BYTES + 1];
@@ -300,6 +329,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TREE_TEST(test_config_error),
         TREE_TEST(test_rank),
+        TREE_TEST(test_rank_once),
         TREE_TEST(test_nothing_known),
         TREE_TEST(test_limits),
         TREE_TEST(test_long_message_in_full),

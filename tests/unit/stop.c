@@ -5,9 +5,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "entrypoint/stop.h"
 
+#include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,24 +51,43 @@ static void test_none_is_made_up(void **state)
     assert_int_equal(ty_stop_count(), 0);
 }
 
-/* A rank that has computed nothing yet ends with the signal's status, and nobody waits for it. */
-static void test_at_once(void **state)
+/* A process that says when it would end, is asked, and then perhaps that it goes on, which it does for 300 ms. */
+static int end_of(int ends_after_ms, bool goes_on)
 {
-    (void)state;
     pid_t pid = fork();
     if (pid == 0) {
         ty_error err = {0};
-        ty_stop_ends_at_once(true);
+        ty_stop_ends_after(ends_after_ms);
         if (ty_stop_install(&err) == 0)
             kill(getpid(), SIGTERM);
-        for (;;)
-            pause();
+        while (goes_on && ty_stop_count() == 0)
+            sched_yield();
+        if (goes_on)
+            ty_stop_ends_after(TY_STOP_NEVER);
+        poll(NULL, 0, goes_on ? 300 : -1);
+        _exit(7);
     }
     int status = 0;
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 128 + SIGTERM);
-    ty_stop_ends_at_once(false);
+    return WEXITSTATUS(status);
+}
+
+/* A rank that has computed nothing yet ends with the signal's status, and nobody waits for it. */
+static void test_at_once(void **state)
+{
+    (void)state;
+    assert_int_equal(end_of(0, false), 128 + SIGTERM);
+}
+
+/* One that meets the others ends as well, but has the time to find that they have met. */
+static void test_a_little_later(void **state)
+{
+    (void)state;
+    int64_t start_us = ty_clock_us();
+    assert_int_equal(end_of(100, false), 128 + SIGTERM);
+    assert_in_range(ty_clock_us() - start_us, 100000, 10000000);
+    assert_int_equal(end_of(200, true), 7);
 }
 
 int main(void)
@@ -73,6 +96,7 @@ int main(void)
         cmocka_unit_test(test_none_is_lost),
         cmocka_unit_test(test_none_is_made_up),
         cmocka_unit_test(test_at_once),
+        cmocka_unit_test(test_a_little_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
