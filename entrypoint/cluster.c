@@ -19,6 +19,8 @@ typedef struct cluster_maker {
     ty_error *err;
 } cluster_maker;
 
+#define CLUSTER_LIBRARY_FLAG "sagemaker_distributed_dataparallel_enabled"
+
 /* In the order in which the platform's own images look at them: the first that is on counts. */
 static const struct {
     const char *flag;
@@ -28,7 +30,7 @@ static const struct {
     {"sagemaker_parameter_server_enabled", TY_STRATEGY_PARAMETER_SERVER, NULL, NULL, NULL},
     {"sagemaker_mpi_enabled", TY_STRATEGY_DATA_PARALLEL, "sagemaker_mpi_num_of_processes_per_host",
      "sagemaker_mpi_num_processes", "sagemaker_mpi_custom_mpi_options"},
-    {"sagemaker_distributed_dataparallel_enabled", TY_STRATEGY_DATA_PARALLEL, NULL, NULL,
+    {CLUSTER_LIBRARY_FLAG, TY_STRATEGY_DATA_PARALLEL, "sagemaker_mpi_num_of_processes_per_host", NULL,
      "sagemaker_distributed_dataparallel_custom_mpi_options"},
     {"sagemaker_multi_worker_mirrored_strategy_enabled", TY_STRATEGY_MULTI_WORKER_MIRRORED, NULL, NULL, NULL},
 };
@@ -110,6 +112,14 @@ static int cluster_strategy(cluster_maker *m, int row)
 }
 
 /* ---- hosts ---- */
+
+/* What the client that made the job says, else the platform's file: what mpirun's line asks EFA's settings for. */
+static const char *cluster_type_of_job(const cluster_maker *m)
+{
+    const ty_value *v = cluster_value(m, "sagemaker_instance_type");
+    const char *said = v && v->kind != TY_VALUE_NULL ? ty_value_text(v) : NULL;
+    return said && *said ? said : m->config->resources.instance_type;
+}
 
 static const char *cluster_instance_type(const ty_resources *r, const char *host)
 {
@@ -236,6 +246,7 @@ static int cluster_count(cluster_maker *m, int row, ty_cluster_host *host)
         return -1;
     for (int i = 0; i < c->n_hosts; i++) {
         int ranks = each > 0 ? each : cluster_default_ranks(m, &host[i]);
+        host[i].room = ranks;
         if (all > 0) /* hosts are filled one after the other, as mpirun does */
             ranks = c->n_ranks + ranks > all ? all - c->n_ranks : ranks;
         host[i].ranks = ranks;
@@ -279,12 +290,13 @@ int ty_cluster_make(ty_cluster *c, ty_arena *a, const ty_container_config *confi
     ty_cluster_host *host;
     int row = cluster_flag_row(&m);
     bool takes_part = cluster_takes_part(&m, row);
-    *c = (ty_cluster){0};
+    *c = (ty_cluster){.instance_type = cluster_type_of_job(&m)};
     if (cluster_strategy(&m, takes_part ? row : -1) < 0 || cluster_hosts(&m, takes_part, &host) < 0 ||
         cluster_check_hosts(&m) < 0 || cluster_count(&m, takes_part ? row : -1, host) < 0)
         return -1;
     const char *options = m.flag ? ty_value_text(cluster_value(&m, cluster_flags[row].options)) : NULL;
     c->mpi_options = options && *options ? options : NULL;
+    c->data_parallel_library = m.flag && strcmp(m.flag, CLUSTER_LIBRARY_FLAG) == 0;
     c->starts_ranks = cluster_starts_ranks(&m);
     cluster_tell_tensorflow(&m);
     return 0;

@@ -27,6 +27,7 @@ typedef struct ty_cluster_host {
     const char *role; /* "worker"; of parameter servers "master" for the first host */
     const char *instance_type;
     int ranks, first_rank;
+    int room; /* for ranks: more than it has where the job named a number of all ranks */
 } ty_cluster_host;
 
 typedef struct ty_cluster {
@@ -34,10 +35,12 @@ typedef struct ty_cluster {
     const char *strategy_at; /* what said so: "train.yaml:4", "hyperparameter \"sagemaker_mpi_enabled\"", "the job" */
     const ty_cluster_host *host; /* [n_hosts] that train together; ours alone if it takes no part */
     int n_hosts, self;
-    int n_ranks;             /* of all hosts */
-    bool starts_ranks;       /* several ranks, or a program that is to be a rank */
-    const char *mpi_options; /* more words for mpirun; NULL: none. Then mpirun starts the ranks of a program */
-    const char *tf_config;   /* NULL: none is set */
+    int n_ranks;                /* of all hosts */
+    bool starts_ranks;          /* several ranks, or a program that is to be a rank */
+    const char *mpi_options;    /* more words for mpirun; NULL: none. Then mpirun starts the ranks of a program */
+    bool data_parallel_library; /* asked for as SageMaker's own: its mpirun line and its smddprun, if it is here */
+    const char *instance_type;  /* of the job: hyperparameter "sagemaker_instance_type", else that of this host */
+    const char *tf_config;      /* NULL: none is set */
 } ty_cluster;
 
 /* recipe: what is to be trained; NULL: a user's program, which decides by itself what its ranks do.

@@ -139,17 +139,21 @@ static int launch_mpirun(launch *x, ty_error *err)
     char self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     const char **names = TY_NEW_ARRAY(x->a, const char *, c->n_hosts);
-    for (int i = 0; i < c->n_hosts; i++)
+    int *room = TY_NEW_ARRAY(x->a, int, c->n_hosts);
+    for (int i = 0; i < c->n_hosts; i++) {
         names[i] = c->host[i].name;
+        room[i] = c->host[i].room;
+    }
     if (n < 0)
         return ty_error_errno(err, TY_E_NONE, errno, "cannot tell where this program lies: /proc/self/exe");
     ty_mpirun m = {.hosts = names,
                    .n_hosts = c->n_hosts,
-                   .processes_per_host = c->host[0].ranks,
+                   .processes = room,
                    .n_processes = c->n_ranks,
                    .interface = x->l->config->resources.network_interface,
                    .options = c->mpi_options,
-                   .instance_type = x->l->config->resources.instance_type,
+                   .data_parallel = c->data_parallel_library,
+                   .instance_type = c->instance_type,
                    .names = launch_exported(x, x->options.envp),
                    .envp = x->options.envp,
                    .argv = x->l->argv};

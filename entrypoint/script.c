@@ -37,15 +37,20 @@ static int count_args(const char *const *args)
     return n;
 }
 
-/* {head..., args...}; head ends at its first NULL. */
-static const char *const *join_argv(ty_arena *a, const char *const head[4], const char *const *args)
+static const char *const *join_head(ty_arena *a, const char *const *head, int n_head, const char *const *args)
 {
-    int n_head = count_args(head), n_args = count_args(args);
+    int n_args = count_args(args);
     const char **argv = TY_NEW_ARRAY(a, const char *, n_head + n_args + 1);
     memcpy(argv, head, (size_t)n_head * sizeof *argv);
     if (n_args > 0)
         memcpy(argv + n_head, args, (size_t)n_args * sizeof *argv);
     return argv;
+}
+
+/* {head..., args...}; head ends at its first NULL. */
+static const char *const *join_argv(ty_arena *a, const char *const head[4], const char *const *args)
+{
+    return join_head(a, head, count_args(head), args);
 }
 
 static const char *in_code_folder(const ty_script *s, ty_arena *a, const char *name)
@@ -153,6 +158,7 @@ static int prepare_package(const ty_script *s, ty_arena *a, ty_command *out, ty_
     if (ends_with(module, ".py"))
         module[strlen(module) - 3] = 0;
     const char *const head[4] = {python, "-m", module};
+    out->is_python = true;
     out->argv = join_argv(a, head, s->args);
     return 0;
 }
@@ -163,6 +169,7 @@ static int prepare_python(const ty_script *s, ty_arena *a, ty_command *out, ty_e
     if (find_python(s, a, &python, err) < 0 || install_requirements(s, a, python, err) < 0)
         return -1;
     const char *const head[4] = {python, s->program};
+    out->is_python = true;
     out->argv = join_argv(a, head, s->args);
     return 0;
 }
@@ -270,6 +277,38 @@ int ty_script_prepare(const ty_script *s, ty_arena *a, ty_command *out, ty_error
             (!kinds[k].needs || ty_file_exists(in_code_folder(s, a, kinds[k].needs))))
             return kinds[k].prepare(s, a, out, err);
     return -1; /* not reached: the last row takes all */
+}
+
+/* ---- one of several ranks ---- */
+
+static bool has_mpi4py(const char *python)
+{
+    const char *const argv[] = {
+        python, "-c", "import importlib.util, sys; sys.exit(importlib.util.find_spec('mpi4py') is None)", NULL};
+    ty_buf output;
+    int wait_status = -1;
+    ty_buf_init(&output, HELPER_OUTPUT_BYTES);
+    int rc = ty_spawn_capture(argv, NULL, false, &output, &wait_status, NULL);
+    ty_buf_fini(&output);
+    return rc == 0 && wait_status == 0;
+}
+
+void ty_script_as_rank(ty_command *c, bool data_parallel, ty_arena *a)
+{
+    static const char *const names[] = {"smddprun", NULL};
+    const char *runner = data_parallel && !c->path ? find_in_path(a, names) : NULL;
+    const char *head[4] = {NULL};
+    int n = 0;
+    if (runner)
+        head[n++] = "smddprun";
+    if (c->is_python && has_mpi4py(c->argv[0])) {
+        head[n++] = c->argv[0];
+        head[n++] = "-m";
+        head[n++] = "mpi4py";
+        c->argv++;
+    }
+    if (n > 0)
+        c->argv = join_head(a, head, n, c->argv);
 }
 
 int ty_script_execute(const ty_command *c, int *exec_status, ty_error *err)

@@ -170,6 +170,8 @@ static int run_program(worker *w, const char *program, ty_error *err)
     environ = program_environment(w);
     if (map_program(w, &cluster, err) < 0 || ty_script_prepare(&script, &w->arena, &command, err) < 0)
         return ty_error_exit_status(err->code);
+    if (cluster.starts_ranks)
+        ty_script_as_rank(&command, cluster.data_parallel_library, &w->arena);
     const char *text = ty_command_text(&command, &w->arena);
     ty_log_info("script", "running: %s", text);
     if (cluster.starts_ranks)

@@ -254,6 +254,8 @@ static void prepare_leader(agent *a)
     l->ranks = TY_NEW_ARRAY(&a->arena, ty_rank_state, a->n_ranks);
     l->blobs = TY_NEW_ARRAY(&a->arena, ty_buf, n);
     l->in_fence = TY_NEW_ARRAY(&a->arena, bool, n);
+    l->lines_got = TY_NEW_ARRAY(&a->arena, uint64_t, n);
+    l->lines_told = TY_NEW_ARRAY(&a->arena, uint64_t, n);
     for (int i = 0; i < n; i++) {
         ty_buf_init(&l->blobs[i], TY_LINK_PAYLOAD_BYTES);
         for (int k = 0; k < a->o->hosts[i].ranks; k++)

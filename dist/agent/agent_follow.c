@@ -251,6 +251,9 @@ int follow_on(agent *a, int kind, ty_reader *r, ty_error *err)
         return on_abort(a, r, err);
     case TY_MESSAGE_END:
         return on_end(a, r, err);
+    case TY_MESSAGE_TAKEN:
+        own_ranks_taken(a, ty_get_number(r, 8));
+        return ty_get_end(r, "taken", err);
     case TY_MESSAGE_REMOTE:
         return own_remote_on(a, 0, r, err);
     case TY_MESSAGE_STOP:

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { GOODBYE_MS = 5000 };
+enum { GOODBYE_MS = 5000, TOLD_BYTES = 1 << 20 };
 
 static const char *host_of(const agent *a, int host)
 {
@@ -377,11 +377,29 @@ static int on_lines(agent *a, int host, ty_reader *r, ty_error *err)
     if (r->failed)
         return ty_error_set(err, TY_E_DATA, "message \"lines\" of %s is empty", host_of(a, host));
     size_t n = (size_t)(r->end - r->at);
+    a->lead.lines_got[host] += n;
     if (a->ranks)
         ty_ranks_show(a->ranks, fd, (const char *)r->at, n);
     else if (!a->o->quiet)
         ty_file_write_all(fd, r->at, n, "output", NULL);
     return 0;
+}
+
+/* Hosts are told how much of their output is taken, unless whoever reads ours is slow: then they pause, in time. */
+static void tell_taken(agent *a)
+{
+    if (a->ranks && ty_ranks_is_full(a->ranks))
+        return;
+    for (int i = 1; i < a->o->n_hosts; i++) {
+        if (!a->lead.member[i] || a->lead.lines_got[i] - a->lead.lines_told[i] < TOLD_BYTES)
+            continue;
+        ty_buf b;
+        ty_buf_init(&b, 16);
+        ty_put_number(&b, a->lead.lines_got[i], 8);
+        agent_tell_host(a, i, TY_MESSAGE_TAKEN, &b);
+        a->lead.lines_told[i] = a->lead.lines_got[i];
+        ty_buf_fini(&b);
+    }
 }
 
 /* ---- time ---- */
@@ -413,6 +431,7 @@ void lead_second(agent *a)
 
 void lead_tick(agent *a)
 {
+    tell_taken(a);
     if (a->lead.has_failure && !a->lead.decided && a->now_ms >= a->lead.decide_ms) {
         decide(a);
         look_at_ends(a);

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LINES_QUEUE_BYTES = 8 << 20, RECORD_BYTES = 1 << 20 };
+enum { LINES_AHEAD_BYTES = 4 << 20, RECORD_BYTES = 1 << 20 };
 
 /* ---- memory ---- */
 
@@ -55,27 +55,32 @@ static void on_fence(void *ctx, uint64_t number, const void *blob, size_t n_byte
     ty_buf_fini(&b);
 }
 
-/* The leader shows the lines of all ranks. Where it cannot take them so fast they are dropped and counted: output must
- * not stop training. Each host has its own in full. */
+/* The leader shows the lines of all ranks. Where it cannot take them so fast the ranks that write them wait, as they
+ * do for whoever reads our own output: no line is lost, and none waits in memory without bound. */
 static void on_lines(void *ctx, int rank, int fd, const char *lines, size_t n_bytes)
 {
     agent *a = ctx;
     (void)rank;
     if (a->leads || !a->o->gather || !a->to_leader)
         return;
-    if (a->to_leader->link.out.len > LINES_QUEUE_BYTES) {
-        if (a->dropped_bytes == 0)
-            ty_log_warning("dist", "the leader cannot take output so fast; it shows only part of this host's");
-        a->dropped_bytes += (int64_t)n_bytes;
-        return;
-    }
     ty_buf b;
     ty_buf_init(&b, TY_LINK_PAYLOAD_BYTES);
     ty_put_number(&b, (uint64_t)fd, 1);
     ty_buf_add(&b, lines, n_bytes);
-    if (!b.failed)
+    if (!b.failed) {
         agent_tell_leader(a, TY_MESSAGE_LINES, &b);
+        a->lines_sent += n_bytes;
+    }
+    if (a->ranks && a->lines_sent - a->lines_taken > LINES_AHEAD_BYTES)
+        ty_ranks_hold(a->ranks, true);
     ty_buf_fini(&b);
+}
+
+void own_ranks_taken(agent *a, uint64_t n_bytes)
+{
+    a->lines_taken = n_bytes;
+    if (a->ranks && a->lines_sent - a->lines_taken <= LINES_AHEAD_BYTES)
+        ty_ranks_hold(a->ranks, false);
 }
 
 static void tell_exit(agent *a, int rank, pid_t pid, int wait_status, bool aborted, const char *text)

@@ -70,9 +70,10 @@ typedef struct leader_state {
     int64_t decide_ms, restart_ms; /* when; 0: not planned */
     ty_culprit culprit;
     int restarts;
-    uint64_t fence; /* number of the one that is being gathered */
-    ty_buf *blobs;  /* [n_hosts] */
-    bool *in_fence; /* [n_hosts] */
+    uint64_t fence;                   /* number of the one that is being gathered */
+    ty_buf *blobs;                    /* [n_hosts] */
+    bool *in_fence;                   /* [n_hosts] */
+    uint64_t *lines_got, *lines_told; /* [n_hosts]: bytes of their output, and what of it they were told is taken */
     int64_t stall_told_ms;
     int64_t end_by_ms; /* members have this long to hang up */
     char strangers[64][128];
@@ -112,10 +113,10 @@ struct agent {
     source ranks_source;
     ty_remote *remote; /* where mpirun starts the ranks; else NULL */
     source remote_source;
-    ty_page **pages;       /* [n_own] */
-    int *page_fds;         /* [n_own] */
-    int64_t kill_ms;       /* ranks that still live are killed then; 0: not planned */
-    int64_t dropped_bytes; /* of output that the leader could not take */
+    ty_page **pages;                  /* [n_own] */
+    int *page_fds;                    /* [n_own] */
+    int64_t kill_ms;                  /* ranks that still live are killed then; 0: not planned */
+    uint64_t lines_sent, lines_taken; /* bytes of our ranks' output for the leader, and what of it it has taken */
     bool asked_to_stop, has_end;
     int memory_percent;
 
@@ -183,6 +184,8 @@ int own_remote_on(agent *a, int from, ty_reader *r, ty_error *err);
 /* The last operations of each rank, into the record folder. */
 void own_ranks_record(agent *a);
 void own_ranks_tell_pages(agent *a);
+/* The leader has taken so many bytes of the ranks' output: they go on if they were held. */
+void own_ranks_taken(agent *a, uint64_t n_bytes);
 int host_memory_percent(void);
 
 #endif

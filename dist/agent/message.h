@@ -33,6 +33,7 @@ typedef enum ty_message {
     TY_MESSAGE_BEAT,        /* text: who is waited for, or nothing; each second */
     TY_MESSAGE_ABORT,       /* generation u32, ty_culprit */
     TY_MESSAGE_END,         /* ty_agent_end: all is over */
+    TY_MESSAGE_TAKEN,       /* u64: bytes of this host's lines that the leader has taken, of all that were sent */
     /* both ways */
     TY_MESSAGE_STOP = 64, /* somebody is asked to stop; from the leader: stop */
     TY_MESSAGE_LINES,     /* rank u32, descriptor u8, lines: a rank's output for the leader */

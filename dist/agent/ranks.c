@@ -56,6 +56,7 @@ struct ty_ranks {
     ty_tag_writer *writer;
     ty_ranks_folder session, shared;
     int epoll_fd, wake_fd;
+    bool is_held;   /* by ty_ranks_hold */
     bool is_paused; /* whoever reads our output is slow: the ranks wait, too */
     pthread_mutex_t lock;
 };
@@ -265,10 +266,10 @@ static void read_stream(ty_ranks *r, ty_ranks_stream *s, size_t max_bytes, bool 
     ty_buf_fini(&lines);
 }
 
-/* While the writer has more than enough, output stays in the ranks' pipes. */
+/* While the writer has more than enough, or whoever is sent the lines, output stays in the ranks' pipes. */
 static int pause_if_full(ty_ranks *r, ty_error *err)
 {
-    bool full = ty_tag_writer_is_full(r->writer);
+    bool full = ty_tag_writer_is_full(r->writer) || r->is_held;
     if (full == r->is_paused)
         return 0;
     r->is_paused = full;
@@ -369,6 +370,21 @@ pid_t ty_ranks_pid(const ty_ranks *r, int rank)
 void ty_ranks_show(ty_ranks *r, int fd, const char *lines, size_t n_bytes)
 {
     ty_tag_writer_add(r->writer, fd, lines, n_bytes);
+}
+
+bool ty_ranks_is_full(ty_ranks *r)
+{
+    return ty_tag_writer_is_full(r->writer);
+}
+
+void ty_ranks_hold(ty_ranks *r, bool on)
+{
+    uint64_t one = 1;
+    if (r->is_held == on)
+        return;
+    r->is_held = on;
+    ssize_t written = write(r->wake_fd, &one, sizeof one); /* the next turn does it */
+    (void)written;
 }
 
 /* ---- end ---- */

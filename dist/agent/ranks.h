@@ -90,6 +90,12 @@ int ty_ranks_living(const ty_ranks *r);
 pid_t ty_ranks_pid(const ty_ranks *r, int rank);
 /* Writes a line that came from another host as our own ranks' are written (by a thread: never blocks). */
 void ty_ranks_show(ty_ranks *r, int fd, const char *lines, size_t n_bytes);
+/* More lines wait than should: whoever sends them here had better pause. The descriptor of ty_ranks_fd tells when that
+ * is over. */
+bool ty_ranks_is_full(ty_ranks *r);
+/* While on, output stays in the ranks' pipes, and so the ranks wait that write it; what they wrote before they ended is
+ * read nevertheless. */
+void ty_ranks_hold(ty_ranks *r, bool on);
 /* Kills what lives, with everything in the ranks' process groups, waits for the ranks, hands on the last lines and
  * removes the folders. NULL is fine. */
 void ty_ranks_free(ty_ranks *r);

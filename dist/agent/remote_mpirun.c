@@ -85,11 +85,12 @@ static const struct {
     {"ml.p5.48xlarge", false},   {"ml.trn1.32xlarge", true},  {"ml.p6e-gb200.36xlarge", true},
 };
 
-static void add_efa(word_list *l, const char *instance_type)
+static void add_efa(word_list *l, const ty_mpirun *m)
 {
-    for (size_t i = 0; instance_type && i < sizeof efa_rows / sizeof *efa_rows; i++)
-        if (strcmp(efa_rows[i].type, instance_type) == 0) {
-            add_export(l, "FI_PROVIDER", "efa");
+    for (size_t i = 0; m->instance_type && i < sizeof efa_rows / sizeof *efa_rows; i++)
+        if (strcmp(efa_rows[i].type, m->instance_type) == 0) {
+            if (!m->data_parallel) /* which has it in any case */
+                add_export(l, "FI_PROVIDER", "efa");
             add_export(l, "NCCL_PROTO", "simple");
             if (efa_rows[i].rdma)
                 add_export(l, "FI_EFA_USE_DEVICE_RDMA", "1");
@@ -105,64 +106,108 @@ static bool is_set(const char *const *envp, const char *name)
     return false;
 }
 
+/* The data parallel library's line names none: its ranks find them elsewhere, ours in what our agents hand on. */
 static void add_exports(word_list *l, const ty_mpirun *m)
 {
     static const char *const credentials[] = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"};
     const char *const *envp = m->envp ? m->envp : (const char *const *)environ;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3 && !m->data_parallel; i++)
         if (is_set(envp, credentials[i]))
             add_export(l, credentials[i], NULL);
-    for (const char *const *name = m->names; name && *name; name++)
+    for (const char *const *name = m->names; name && *name && !m->data_parallel; name++)
         add_export(l, *name, NULL);
 }
 
+/* "a:2,b:2". One process is left unsaid; the data parallel library says it, but on a single host says nothing. */
 static char *host_list(const ty_mpirun *m, ty_arena *a)
 {
     char *text = ty_arena_strdup(a, "");
     for (int i = 0; i < m->n_hosts; i++) {
+        bool counts = m->data_parallel ? m->n_hosts > 1 : m->processes[i] != 1;
         text = ty_arena_printf(a, "%s%s%s", text, i ? "," : "", m->hosts[i]);
-        if (m->processes_per_host != 1)
-            text = ty_arena_printf(a, "%s:%d", text, m->processes_per_host);
+        if (counts)
+            text = ty_arena_printf(a, "%s:%d", text, m->processes[i]);
     }
     return text;
+}
+
+/* ---- the line ---- */
+
+static int count_processes(const ty_mpirun *m)
+{
+    int n = m->n_processes;
+    for (int i = 0; i < m->n_hosts && m->n_processes == 0; i++)
+        n += m->processes[i];
+    return n;
+}
+
+static void add_words(word_list *l, const char *const *words)
+{
+    for (; words && *words; words++)
+        add(l, *words);
+}
+
+static void add_places(word_list *l, const ty_mpirun *m)
+{
+    add_parameter(l, "btl_tcp_if_include", m->interface);
+    add_parameter(l, "oob_tcp_if_include", m->interface);
+    add_parameter(l, "plm_rsh_no_tree_spawn", "1");
+    if (!m->data_parallel)
+        add_words(l, (const char *const[]){"-bind-to", "none", "-map-by", "slot", NULL});
+    add_parameter(l, "pml", "ob1");
+    add_parameter(l, "btl", "^openib");
+    add_parameter(l, "orte_abort_on_non_zero_status", "1");
+    add_parameter(l, "btl_vader_single_copy_mechanism", "none");
+    if (m->data_parallel)
+        add_parameter(l, "plm_rsh_num_concurrent", ty_arena_printf(l->arena, "%d", m->n_hosts));
+}
+
+static void add_settings(word_list *l, const ty_mpirun *m, const char *nccl_debug)
+{
+    if (!m->data_parallel)
+        add_export(l, "NCCL_MIN_NRINGS", "4");
+    add_export(l, "NCCL_SOCKET_IFNAME", m->interface);
+    add_export(l, "NCCL_DEBUG", nccl_debug);
+    add_export(l, "LD_LIBRARY_PATH", NULL);
+    add_export(l, "PATH", NULL);
+    if (m->data_parallel) {
+        add_export(l, m->n_hosts > 1 ? "SMDATAPARALLEL_USE_HOMOGENEOUS" : "SMDATAPARALLEL_USE_SINGLENODE", "1");
+        add_export(l, "FI_PROVIDER", "efa");
+        add_export(l, "RDMAV_FORK_SAFE", "1");
+    }
+    if (m->preload)
+        add_export(l, "LD_PRELOAD", m->preload);
+}
+
+/* Where the library's servers are. */
+static void add_server(word_list *l, const ty_mpirun *m)
+{
+    if (!m->data_parallel || m->n_hosts == 1)
+        return;
+    add_export(l, "SMDATAPARALLEL_SERVER_ADDR", m->hosts[0]);
+    add_export(l, "SMDATAPARALLEL_SERVER_PORT", "7592");
+    add_export(l, "SAGEMAKER_INSTANCE_TYPE", m->instance_type ? m->instance_type : "");
 }
 
 int ty_mpirun_command(const ty_mpirun *m, ty_arena *a, char ***words, ty_error *err)
 {
     word_list l = {.arena = a}, options = {.arena = a};
     const char *nccl_debug = "INFO";
-    int n = m->n_processes ? m->n_processes : m->n_hosts * m->processes_per_host;
     if (parse_options(m->options ? m->options : "", &options, &nccl_debug, err) < 0)
         return -1;
-    const char *const begin[] = {
-        "mpirun",        "--host",       host_list(m, a), "-np", ty_arena_printf(a, "%d", n), "--allow-run-as-root",
-        "--display-map", "--tag-output",
-    };
-    for (size_t i = 0; i < sizeof begin / sizeof *begin; i++)
-        add(&l, begin[i]);
-    add_parameter(&l, "btl_tcp_if_include", m->interface);
-    add_parameter(&l, "oob_tcp_if_include", m->interface);
-    add_parameter(&l, "plm_rsh_no_tree_spawn", "1");
-    const char *const places[] = {"-bind-to", "none", "-map-by", "slot"};
-    for (int i = 0; i < 4; i++)
-        add(&l, places[i]);
-    add_parameter(&l, "pml", "ob1");
-    add_parameter(&l, "btl", "^openib");
-    add_parameter(&l, "orte_abort_on_non_zero_status", "1");
-    add_parameter(&l, "btl_vader_single_copy_mechanism", "none");
-    add_export(&l, "NCCL_MIN_NRINGS", "4");
-    add_export(&l, "NCCL_SOCKET_IFNAME", m->interface);
-    add_export(&l, "NCCL_DEBUG", nccl_debug);
-    add_export(&l, "LD_LIBRARY_PATH", NULL);
-    add_export(&l, "PATH", NULL);
-    if (m->preload)
-        add_export(&l, "LD_PRELOAD", m->preload);
-    for (size_t i = 0; i < options.n; i++)
-        add(&l, options.words[i]);
-    add_efa(&l, m->instance_type);
+    add_words(&l, (const char *const[]){"mpirun", "--host", host_list(m, a), "-np",
+                                        ty_arena_printf(a, "%d", count_processes(m)), "--allow-run-as-root", NULL});
+    if (m->data_parallel)
+        add_words(&l, (const char *const[]){"--tag-output", "--oversubscribe", NULL});
+    else
+        add_words(&l, (const char *const[]){"--display-map", "--tag-output", NULL});
+    add_places(&l, m);
+    add_settings(&l, m, nccl_debug);
+    add_words(&l, (const char *const *)options.words);
+    add_efa(&l, m);
+    add_server(&l, m);
     add_exports(&l, m);
-    for (const char *const *word = m->argv; *word; word++)
-        add(&l, *word);
+    add_words(&l, m->argv);
     *words = l.words;
     return 0;
 }

@@ -1,16 +1,20 @@
-/* remote_mpirun.h - the command line by which the platform's own toolkit starts mpirun, word for word: programs that
- * read it, and options that count on what stands before them, find what they know. */
+/* remote_mpirun.h - the command lines by which the platform's own toolkit starts mpirun, word for word: programs that
+ * read them, and options that count on what stands before them, find what they know. There are two: for MPI, and for
+ * SageMaker's data parallel library, whose settings travel with it. */
 #ifndef TY_DIST_AGENT_REMOTE_MPIRUN_H
 #define TY_DIST_AGENT_REMOTE_MPIRUN_H
 
 #include "base/arena.h"
 #include "base/error.h"
 
+#include <stdbool.h>
+
 typedef struct ty_mpirun {
     const char *const *hosts; /* [n_hosts], the leader first */
     int n_hosts;
-    int processes_per_host;
-    int n_processes;           /* 0: n_hosts * processes_per_host */
+    const int *processes;      /* [n_hosts]: what each has room for */
+    int n_processes;           /* 0: as many as there is room for */
+    bool data_parallel;        /* the line of the data parallel library */
     const char *interface;     /* "eth0" */
     const char *options;       /* the user's own, as one text: words at blanks; "--NCCL_DEBUG X" is ours. NULL: none */
     const char *preload;       /* a library for LD_PRELOAD, as the toolkit gives its own; NULL: none */

@@ -53,6 +53,30 @@ same "the same end" "end: status 0 generation 0" "$end"
 for i in 0 1 2 3; do has "the leader shows rank $i" "$W/0" "rank $i of 4"; done
 lacks "others show their own" "$W/1" "rank 3 of 4"
 
+# The leader's reader takes nothing until the other host's rank has been made to wait: memory holds some megabytes of 16.
+begin slow_reader
+mkfifo "$W/pipe"
+PORT=$((PORT + 1))
+agent=()
+(until_true 30 test -e "$W/go"; exec grep -c '<stdout>:a line' >"$W/lines") <"$W/pipe" &
+reader=$!
+timeout -k 1 60 "$AGENT" --hosts a:1,b:1 --self 0 --port $PORT -- true >"$W/pipe" 2>"$W/0.err" </dev/null &
+agent+=($!)
+timeout -k 1 60 "$AGENT" --hosts a:1,b:1 --self 1 --port $PORT -- sh -c 'echo $$ >"$0/pid"; exec seq -f "a line of sixty-four bytes, and each arrives: %018g" 250000' "$W" \
+    >/dev/null 2>"$W/1.err" </dev/null &
+agent+=($!)
+written() { awk '/^wchar/ {print $2}' "/proc/$(cat "$W/pid")/io"; }
+waits() { # it has written a part, and nothing more for a while
+    local before
+    before=$(written) && [ "${before:-0}" -gt 1000000 ] && sleep 0.3 && [ "$before" = "$(written)" ]
+}
+ok "the rank waits" until_true 30 waits
+touch "$W/go"
+for i in 0 1; do wait "${agent[$i]}" && agent[i]=well; done
+wait $reader
+same "both end well" "well well" "${agent[*]}"
+same "every line arrives" 250000 "$(cat "$W/lines")"
+
 begin one_host
 agents solo:2 "" sh -c 'exit $((RANK * 4))'
 all_end

@@ -334,4 +334,32 @@ finish
 same "143" 143 $rc
 ok "no failure file" test ! -e "$ML/output/failure"
 
+# Ranks run as the platform's toolkit has them run: through smddprun and mpi4py, where these are installed.
+if [ -e "$BIN/../lib/libtrainyard-pmix.so" ]; then
+    begin ranks_of_a_library
+    echo 'ranks of nothing' >"$ML/code/train.py"
+    hyper '{"sagemaker_program": "train.py", "sagemaker_distributed_dataparallel_enabled": "true", "sagemaker_mpi_num_of_processes_per_host": "2", "x": "1"}'
+    mkdir "$W/path"
+    printf '#!/bin/sh\necho "smddprun: $*"\nexec "$@"\n' >"$W/path/smddprun"
+    printf '#!/bin/sh\n[ "$1" = -c ] && exit 0\necho "python: $*, rank $RANK of $WORLD_SIZE"\n' >"$W/path/python"
+    chmod +x "$W/path/smddprun" "$W/path/python"
+    RUN_PATH=$W/path:$PATH run
+    same "status" 0 $rc
+    same "both ranks, through both" "python: -m mpi4py train.py -x 1, rank 0 of 2
+python: -m mpi4py train.py -x 1, rank 1 of 2
+smddprun: $W/path/python -m mpi4py train.py -x 1
+smddprun: $W/path/python -m mpi4py train.py -x 1" "$(sed 's/^\[1,[0-9]*\]<stdout>://' "$W/out" | sort)"
+    begin ranks_without_libraries
+    echo 'ranks of nothing' >"$ML/code/train.py"
+    hyper '{"sagemaker_program": "train.py", "sagemaker_mpi_enabled": "true", "sagemaker_mpi_num_of_processes_per_host": "2"}'
+    mkdir "$W/path"
+    printf '#!/bin/sh\n[ "$1" = -c ] && exit 1\necho "python: $*"\n' >"$W/path/python"
+    chmod +x "$W/path/python"
+    RUN_PATH=$W/path:$PATH run
+    same "as it is" "python: train.py
+python: train.py" "$(sed 's/^\[1,[0-9]*\]<stdout>://' "$W/out")"
+else
+    skip "ranks through a library's runner" "the plug-in for PMIx was not built"
+fi
+
 finish_tests

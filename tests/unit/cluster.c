@@ -218,10 +218,36 @@ static void words_for_mpirun(void **state)
     assert_int_equal(make(t, &g, &c, &err), 0);
     assert_null(c.mpi_options);
     assert_string_equal(c.strategy_at, "hyperparameter \"sagemaker_mpi_enabled\"");
+    assert_false(c.data_parallel_library);
+}
+
+/* SageMaker's data parallel library: words, processes a host and the instance type that its client sends. */
+static void library(void **state)
+{
+    tree *t = *state;
+    ty_cluster c;
+    ty_error err;
+    given g = {THREE,
+               "{\"sagemaker_distributed_dataparallel_enabled\": \"true\", "
+               "\"sagemaker_distributed_dataparallel_custom_mpi_options\": \"-verbose\", "
+               "\"sagemaker_instance_type\": \"ml.p3.16xlarge\", \"sagemaker_mpi_custom_mpi_options\": \"-x A=1\"}",
+               NULL, 8};
+    assert_int_equal(make(t, &g, &c, &err), 0);
+    assert_true(c.data_parallel_library && c.starts_ranks);
+    assert_string_equal(c.mpi_options, "-verbose");
+    assert_string_equal(c.instance_type, "ml.p3.16xlarge");
+    assert_string_equal(ty_cluster_text(&c, &t->arena), "algo-1:8 algo-2:8 algo-3:8");
+    g.hyperparameters = "{\"sagemaker_distributed_dataparallel_enabled\": \"true\", "
+                        "\"sagemaker_mpi_num_of_processes_per_host\": \"2\"}";
+    assert_int_equal(make(t, &g, &c, &err), 0);
+    assert_string_equal(ty_cluster_text(&c, &t->arena), "algo-1:2 algo-2:2 algo-3:2");
+    assert_int_equal(c.host[2].room, 2);
+    assert_null(c.mpi_options);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TREE_TEST(maps), TREE_TEST(contradictions), TREE_TEST(words_for_mpirun)};
+    const struct CMUnitTest tests[] = {TREE_TEST(maps), TREE_TEST(contradictions), TREE_TEST(words_for_mpirun),
+                                       TREE_TEST(library)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 static const char *const two_hosts[] = {"algo-1", "algo-2"};
+static const int two_each[] = {2, 2}, one_each[] = {1, 1};
 
 /* ---- the command line ---- */
 
@@ -45,7 +46,7 @@ static void test_command_line(void **state)
     const char *const shell[] = {"/bin/sh", "-c", "./train.sh -v --lr 35", NULL};
     ty_mpirun m = {.hosts = two_hosts,
                    .n_hosts = 2,
-                   .processes_per_host = 2,
+                   .processes = two_each,
                    .interface = "ethw3",
                    .options = "-v --lr 35",
                    .preload = "/shim.so",
@@ -66,7 +67,7 @@ static void test_command_line(void **state)
     const char *const program[] = {"/opt/ml/code/app", "a b", NULL};
     m = (ty_mpirun){.hosts = two_hosts,
                     .n_hosts = 1,
-                    .processes_per_host = 1,
+                    .processes = one_each,
                     .n_processes = 3,
                     .interface = "eth0",
                     .options = "  --NCCL_DEBUG WARN\n-x FOO=1 ",
@@ -88,6 +89,71 @@ static void test_command_line(void **state)
     m.options = "-v --NCCL_DEBUG";
     assert_int_equal(ty_mpirun_command(&m, &a, &words, &err), -1);
     assert_int_equal(err.code, TY_E_CONFIG);
+    ty_arena_fini(&a);
+}
+
+static void test_command_line_of_uneven_hosts(void **state)
+{
+    (void)state;
+    ty_arena a;
+    char **words;
+    ty_error err = {0};
+    ty_arena_init(&a);
+    const char *const none[] = {NULL}, *const program[] = {"./app", NULL};
+    const int uneven[] = {4, 1};
+    ty_mpirun m = {
+        .hosts = two_hosts, .n_hosts = 2, .processes = uneven, .interface = "eth0", .envp = none, .argv = program};
+    assert_int_equal(ty_mpirun_command(&m, &a, &words, &err), 0);
+    assert_int_equal(strncmp(joined(&a, words), "mpirun --host algo-1:4,algo-2 -np 5 --allow", 43), 0);
+    ty_arena_fini(&a);
+}
+
+/* What the toolkit starts for SageMaker's data parallel library: on several hosts, on one, on one with EFA. */
+static void test_command_line_of_data_parallel(void **state)
+{
+    (void)state;
+    ty_arena a;
+    char **words;
+    ty_error err = {0};
+    ty_arena_init(&a);
+    const char *const names[] = {"SM_HOSTS", NULL}, *const keys[] = {"AWS_SESSION_TOKEN=t", NULL};
+    const char *const program[] = {"smddprun", "/usr/bin/python3", "-m", "mpi4py", "train.py", "--lr", "1", NULL};
+    const int eight[] = {8, 8};
+    ty_mpirun m = {.hosts = two_hosts,
+                   .n_hosts = 2,
+                   .processes = eight,
+                   .interface = "eth0",
+                   .options = "--NCCL_DEBUG WARN -verbose",
+                   .preload = "/shim.so",
+                   .instance_type = "ml.p3.16xlarge",
+                   .names = names,
+                   .envp = keys,
+                   .argv = program,
+                   .data_parallel = true};
+    assert_int_equal(ty_mpirun_command(&m, &a, &words, &err), 0);
+    assert_string_equal(
+        joined(&a, words),
+        "mpirun --host algo-1:8,algo-2:8 -np 16 --allow-run-as-root --tag-output --oversubscribe "
+        "-mca btl_tcp_if_include eth0 -mca oob_tcp_if_include eth0 -mca plm_rsh_no_tree_spawn 1 "
+        "-mca pml ob1 -mca btl ^openib -mca orte_abort_on_non_zero_status 1 "
+        "-mca btl_vader_single_copy_mechanism none -mca plm_rsh_num_concurrent 2 "
+        "-x NCCL_SOCKET_IFNAME=eth0 -x NCCL_DEBUG=WARN -x LD_LIBRARY_PATH -x PATH "
+        "-x SMDATAPARALLEL_USE_HOMOGENEOUS=1 -x FI_PROVIDER=efa -x RDMAV_FORK_SAFE=1 -x LD_PRELOAD=/shim.so -verbose "
+        "-x SMDATAPARALLEL_SERVER_ADDR=algo-1 -x SMDATAPARALLEL_SERVER_PORT=7592 "
+        "-x SAGEMAKER_INSTANCE_TYPE=ml.p3.16xlarge smddprun /usr/bin/python3 -m mpi4py train.py --lr 1");
+    m.n_hosts = 1;
+    m.options = m.preload = NULL;
+    m.instance_type = "ml.p4d.24xlarge";
+    m.argv = program + 1;
+    assert_int_equal(ty_mpirun_command(&m, &a, &words, &err), 0);
+    assert_string_equal(joined(&a, words),
+                        "mpirun --host algo-1 -np 8 --allow-run-as-root --tag-output --oversubscribe "
+                        "-mca btl_tcp_if_include eth0 -mca oob_tcp_if_include eth0 -mca plm_rsh_no_tree_spawn 1 "
+                        "-mca pml ob1 -mca btl ^openib -mca orte_abort_on_non_zero_status 1 "
+                        "-mca btl_vader_single_copy_mechanism none -mca plm_rsh_num_concurrent 1 "
+                        "-x NCCL_SOCKET_IFNAME=eth0 -x NCCL_DEBUG=INFO -x LD_LIBRARY_PATH -x PATH "
+                        "-x SMDATAPARALLEL_USE_SINGLENODE=1 -x FI_PROVIDER=efa -x RDMAV_FORK_SAFE=1 "
+                        "-x NCCL_PROTO=simple -x FI_EFA_USE_DEVICE_RDMA=1 /usr/bin/python3 -m mpi4py train.py --lr 1");
     ty_arena_fini(&a);
 }
 
@@ -366,8 +432,13 @@ static void test_wrong_frames(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_command_line), cmocka_unit_test(test_commands),     cmocka_unit_test(test_session),
-        cmocka_unit_test(test_ends),         cmocka_unit_test(test_wrong_frames),
+        cmocka_unit_test(test_command_line),
+        cmocka_unit_test(test_command_line_of_uneven_hosts),
+        cmocka_unit_test(test_command_line_of_data_parallel),
+        cmocka_unit_test(test_commands),
+        cmocka_unit_test(test_session),
+        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_wrong_frames),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
