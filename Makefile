@@ -262,7 +262,7 @@ bench: $(B)/bench/ours $(B)/bench/scale $(B)/bench/products $(B)/bench/ceilings
 fresh:
 	$(Q)tests/fresh.sh
 
-C_FILES = $(shell find base container compiler dist estimator_spec entrypoint docker tests examples bench -name '*.[ch]')
+C_FILES = $(shell find $(wildcard base container compiler dist estimator_spec entrypoint docker tests examples bench) -name '*.[ch]')
 format:
 	$(Q)$(FORMAT) -i $(C_FILES)
 check-format:
