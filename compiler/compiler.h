@@ -372,8 +372,8 @@ typedef struct ty_train_spec {
     int n_keep_float32;
     bool match_eager;           /* round after every operation on 16-bit floats, as PyTorch's autocast does */
     bool batch_norm_statistics; /* train mode: batch norm uses batch statistics (normally true) */
-    bool eval_valid_rows; /* evaluation takes an extra input "valid" i64[]: only the first `valid` rows of the batch
-                             count */
+    bool eval_valid_rows; /* evaluation takes an extra input "valid" i64[]: only the batch's first `valid` rows count */
+    bool train_valid_rows; /* training takes it too: the loss is the mean over rows that count */
     bool no_eval;    /* training only: the EVAL tape is not compiled, which saves time where nothing is evaluated */
     bool no_outputs; /* EVAL yields losses and metrics, not the model's outputs: large ones need not be whole then */
 } ty_train_spec;

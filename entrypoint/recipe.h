@@ -37,6 +37,12 @@ typedef struct ty_span {
     const ty_doc *at; /* for messages; NULL for a default */
 } ty_span;
 
+/* What becomes of samples that fill no whole batch at the end of an epoch, and of hosts whose files end first
+ * (data-sharded channels): the epoch ends with the last batch that is full everywhere; it goes on, and samples from the
+ * start of the epoch take the free places; or those take part without counting, neither in the loss nor in gradients.
+ */
+typedef enum ty_remainder { TY_REMAINDER_DROP, TY_REMAINDER_PAD, TY_REMAINDER_JOIN } ty_remainder;
+
 /* One set of samples: data.train or data.validation. */
 typedef struct ty_recipe_data {
     bool given;
@@ -47,6 +53,7 @@ typedef struct ty_recipe_data {
     int header;          /* ty_csv_header */
     const char *delimiter;
     bool shuffle;
+    int remainder;          /* train: ty_remainder */
     const ty_field *fields; /* [n_fields] */
     int n_fields;
     const ty_doc *at;

@@ -105,10 +105,15 @@ static int read_data(recipe_reader *rd, const char *name, const ty_doc *node, co
                             .header = d.header,
                             .delimiter = d.delimiter,
                             .at = node,
-                            .shuffle = shuffle && shuffle->kind == TY_DOC_BOOL ? d.shuffle : !same};
+                            .shuffle = shuffle && shuffle->kind == TY_DOC_BOOL ? d.shuffle : !same,
+                            .remainder = d.remainder};
     out->channel = d.channel ? d.channel : d.path ? NULL : ty_arena_strdup(rd->a, name);
     if (same && shuffle && d.shuffle)
         return ty_doc_error(shuffle, rd->err, TY_E_CONFIG, NULL, "validation data is never shuffled");
+    const ty_doc *remainder = ty_doc_find(node, "remainder");
+    if (same && remainder && d.remainder != TY_REMAINDER_JOIN)
+        return ty_doc_error(remainder, rd->err, TY_E_CONFIG, NULL,
+                            "validation counts every sample once: its remainder is always join");
     if (d.delimiter && strlen(d.delimiter) != 1)
         return ty_doc_error(ty_doc_find(node, "delimiter"), rd->err, TY_E_RANGE, NULL, "a delimiter is one character");
     bool wants_same = !d.fields || (d.fields->kind == TY_DOC_STRING && strcmp(d.fields->string, "same") == 0);

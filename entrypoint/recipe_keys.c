@@ -95,6 +95,7 @@ static const ty_bind_row top_rows[] = {
      .help = "folder that `trainyard compile` left, relative to the recipe: no C compiler is needed"},
 };
 
+static const char *const remainders[] = {"drop", "pad", "join", NULL}; /* ty_remainder */
 static const char *const headers[] = {"auto", "yes", "no", NULL};
 
 #define DATA(name) offsetof(recipe_data, name)
@@ -109,6 +110,8 @@ static const ty_bind_row data_rows[] = {
     {"delimiter", TY_BIND_STRING, DATA(delimiter), .help = "csv: one character; left out: found in the first line"},
     {"shuffle", TY_BIND_BOOL, DATA(shuffle),
      .help = "train: a new order in every epoch (default true); validation: never"},
+    {"remainder", TY_BIND_CHOICE, DATA(remainder), "drop", .choices = remainders,
+     .help = "train: samples that fill no batch: left out, filled up with others, or with rows that do not count"},
     {"fields", TY_BIND_NODE, DATA(fields), .form = "a map, a list or same",
      .help = "{name: {...}}, or a list of names; validation: `same` as train (default)"},
 };

@@ -29,6 +29,7 @@ typedef struct recipe_data {
     const char *channel, *path, *pattern, *format, *delimiter;
     int header;
     bool shuffle;
+    int remainder;
     const ty_doc *fields;
 } recipe_data;
 

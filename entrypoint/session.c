@@ -164,7 +164,7 @@ static int plan_steps(ty_session *s, ty_error *err)
         return ty_error_wrap(err, "data.train");
     int64_t batches = sampler.n_batches;
     ty_sampler_fini(&sampler);
-    if (s->train_sharded && ty_company_least(s->job->company, "batches of an epoch", &batches, err) < 0)
+    if (s->train_sharded && ty_session_agree_on_epoch(s, &batches, err) < 0)
         return -1;
     s->epoch_batches = s->train_sharded ? batches : 0;
     int64_t total = batches > INT64_MAX / r->epochs ? INT64_MAX : batches * r->epochs;
@@ -278,12 +278,14 @@ static int check_ranges(ty_session *s, ty_error *err)
 
 int ty_session_hash(const ty_session *s, int64_t batch, char *hex, ty_error *err)
 {
+    static const char *const remainder[] = {"", " pad", " join"}; /* checkpoints from before it could be chosen: drop */
     char text[256];
     uint8_t digest[TY_SHA256_BYTES];
     int n =
-        snprintf(text, sizeof text, "seed %lld batch %lld accumulate %lld shuffle %d samples %lld data %016llx",
+        snprintf(text, sizeof text, "seed %lld batch %lld accumulate %lld shuffle %d samples %lld data %016llx%s",
                  (long long)s->recipe.seed, (long long)batch, (long long)s->recipe.accumulate, s->recipe.train.shuffle,
-                 (long long)s->n_samples, (unsigned long long)(s->train_sharded ? 0 : s->train->fingerprint));
+                 (long long)s->n_samples, (unsigned long long)(s->train_sharded ? 0 : s->train->fingerprint),
+                 remainder[s->recipe.train.remainder]);
     if (ty_sha256_bytes(text, (size_t)n, digest, err) < 0)
         return -1;
     ty_sha256_hex(digest, hex);

@@ -109,6 +109,8 @@ int ty_session_choose_batch(ty_session *s, ty_error *err);
 int ty_session_agree_on_data(ty_session *s, ty_error *err);
 /* The batch that was chosen: the smallest. */
 int ty_session_agree_on_batch(ty_session *s, ty_error *err);
+/* Batches of an epoch that all take part in: the fewest of any rank, or the most where nothing is dropped. */
+int ty_session_agree_on_epoch(ty_session *s, int64_t *batches, ty_error *err);
 /* Before the first exchange: all ranks have the same schedule. */
 int ty_session_agree_on_schedule(ty_session *s, ty_error *err);
 /* States that ranks keep in parts stand whole in s->state from the first call to the second, on all ranks: for saving,

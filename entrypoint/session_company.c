@@ -27,7 +27,7 @@ ty_sampler_config ty_session_sampler(const ty_session *s, bool validation)
     config.shuffle = s->recipe.train.shuffle;
     config.seed = (uint64_t)s->recipe.seed;
     config.stream = TY_STREAM_SHUFFLE;
-    config.tail = TY_TAIL_DROP;
+    config.tail = s->recipe.train.remainder == TY_REMAINDER_DROP ? TY_TAIL_DROP : TY_TAIL_PAD;
     config.epoch_batches = s->epoch_batches;
     return config;
 }
@@ -96,6 +96,13 @@ int ty_session_agree_on_data(ty_session *s, ty_error *err)
         err->code = TY_E_CONFIG;
     ty_buf_fini(&text);
     return rc < 0 ? -1 : agree_on_samples(s, err);
+}
+
+int ty_session_agree_on_epoch(ty_session *s, int64_t *batches, ty_error *err)
+{
+    bool drop = s->recipe.train.remainder == TY_REMAINDER_DROP;
+    int rc = (drop ? ty_company_least : ty_company_most)(s->job->company, "batches of an epoch", batches, err);
+    return rc < 0 ? -1 : 0;
 }
 
 int ty_session_agree_on_batch(ty_session *s, ty_error *err)

@@ -581,6 +581,7 @@ int ty_spec_build(const ty_recipe *r, const ty_spec_plan *plan, const ty_dataset
         .match_eager = r->match_eager,
         .batch_norm_statistics = true,
         .eval_valid_rows = has_validation,
+        .train_valid_rows = r->train.remainder == TY_REMAINDER_JOIN,
         .no_eval = !has_validation,
         .no_outputs = true,
     };

@@ -38,7 +38,7 @@ static void step_add_inputs(ty_step_draft *d)
         d->input[i] = ty_b_input(d->g, ty_graph_add_input(d->g, spec->inputs[i].name, spec->inputs[i].type));
     ty_val valid = TY_NONE;
     d->rows = d->replica = TY_NONE;
-    if (spec->eval_valid_rows)
+    if (spec->eval_valid_rows || spec->train_valid_rows)
         valid = ty_b_input(d->g, ty_graph_add_input(d->g, "valid", ty_type_scalar(TY_I64)));
     if (ty_across_replicas(spec) > 1)
         d->replica = ty_b_input(d->g, ty_graph_add_input(d->g, TY_ACROSS_INPUT, ty_type_scalar(TY_I64)));
@@ -389,7 +389,8 @@ static int step_check_spec(const ty_train_spec *spec, ty_error *err)
         return ty_error_set(err, TY_E_INTERNAL, "precision: no kind %d", (int)spec->precision);
     if (spec->n_inputs < 1)
         return ty_error_set(err, TY_E_CONFIG, "inputs: expected at least one, found none");
-    if (spec->eval_valid_rows && (spec->inputs[0].type.rank < 1 || spec->inputs[0].type.dim[0] < 1))
+    if ((spec->eval_valid_rows || spec->train_valid_rows) &&
+        (spec->inputs[0].type.rank < 1 || spec->inputs[0].type.dim[0] < 1))
         return ty_error_set(err, TY_E_SHAPE, "input \"%s\": expected a batch as its first dim", spec->inputs[0].name);
     return ty_across_check(spec, err);
 }

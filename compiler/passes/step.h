@@ -9,8 +9,9 @@
  *     ty_pass_lower(step.g, ...), fuse, plan, generate
  *     ty_step_fini(&step);
  *
- * Inputs of the graph: spec->inputs in order, then "valid" i64[] if spec->eval_valid_rows, then "replica" i64[], the
- * number of the replica, if spec->replicas > 1 (across.h tells what the step means then; "valid" counts all rows).
+ * Inputs of the graph: spec->inputs in order, then "valid" i64[] if spec->eval_valid_rows or train_valid_rows, then
+ * "replica" i64[], the number of the replica, if spec->replicas > 1 (across.h tells what the step means then; "valid"
+ * counts all rows).
  *
  * Outputs, by tape
  *     MICRO  "loss" f32[]: of this micro-batch alone

@@ -56,6 +56,8 @@ static int terms_operands(const ty_step_draft *d, const char *output, const char
     if (i < 0)
         return terms_no_output(d, output, err);
     *train = (ty_loss_operands){.output = d->train.outputs[i], .rows = TY_NONE};
+    if (d->spec->train_valid_rows)
+        train->rows = d->rows;
     if (terms_operand(d, target, &train->target, err) < 0 || terms_operand(d, weight, &train->sample_weight, err) < 0)
         return -1;
     *eval = *train;

@@ -142,6 +142,20 @@ numbers "$W/out.1" >"$W/numbers"
 alike "to the same end" <(grep -E 'step=(4[1-9]|5.|60) ' "$SCRATCH/one.numbers") "$W/numbers"
 ok "and weights, nearly" near "$ONE" "$W/algo-1"
 
+# ---- the end of an epoch: 330 rows are 20 batches and 10 rows ----
+for remainder in pad join; do
+    for ranks in 1 2 4; do
+        tree "${remainder}_$ranks" 1
+        digits 330 1 >"$W/algo-1/input/data/train/part.csv"
+        hosts_run --processes_per_host="$ranks" --data.train.remainder="$remainder"
+        same "$remainder, $ranks ranks: exit status" 0 "$statuses"
+        numbers "$W/out.1" >"$SCRATCH/$remainder.$ranks"
+    done
+    same "$remainder: 3 x 21 steps" 63 "$(grep -c '^step=' "$SCRATCH/$remainder.1")"
+    for ranks in 2 4; do alike "$remainder: one result" "$SCRATCH/$remainder.1" "$SCRATCH/$remainder.$ranks"; done
+done
+ok "rows that count and rows that do not" test "$(grep '^step=21 ' "$SCRATCH/pad.1")" != "$(grep '^step=21 ' "$SCRATCH/join.1")"
+
 # ---- files of its own for each host ----
 tree sharded 2
 for n in 1 2; do
@@ -154,6 +168,10 @@ hosts_run --processes_per_host=2
 same "exit statuses" "0 0" "$statuses"
 has "as many batches as the smaller part has" "$W/err.1" "33 steps of 16 rows"
 has "and all samples are told" "$W/err.1" "this host has 200 of 290 samples"
+rm -r "$W"/algo-?/output "$W"/algo-?/checkpoints
+hosts_run --processes_per_host=2 --data.train.remainder=join
+same "one host has no more rows: exit statuses" "0 0" "$statuses"
+has "as many batches as the larger part has" "$W/err.1" "75 steps of 16 rows"
 rm "$W/algo-2/input/data/train/part.csv"
 rm -r "$W"/algo-?/output "$W"/algo-?/checkpoints
 hosts_run

@@ -63,6 +63,19 @@ same "as hyperparameters" 0 $rc
 has "by sums of parts" "$W/trace" "capturing ncclReduceScatter"
 has "in halves" "$W/err" "mirrored by hierarchical_copy"
 
+# ---- 330 rows: the last batch of an epoch has 10, eight of them on the first GPU ----
+for gpus in "$CARD" "$CARD;$CARD"; do
+    small "join_${#gpus}" 330
+    GPUS=$gpus gpu run --log_every=1 --data.train.remainder=join --strategy="$([ "$gpus" = "$CARD" ] && echo one_device || echo mirrored)"
+    same "rows that do not count" 0 $rc
+    has "one more step an epoch" "$W/err" "63 steps of 16 rows"
+    numbers >"$SCRATCH/join.${#gpus}"
+done
+small join_cpu 330
+run --log_every=1 --data.train.remainder=join --device=cpu --strategy=one_device
+numbers >"$SCRATCH/join.cpu"
+for gpus in "$CARD" "$CARD;$CARD"; do alike "the numbers of a CPU" "$SCRATCH/join.cpu" "$SCRATCH/join.${#gpus}"; done
+
 # ---- checkpoints ----
 small stopped
 gpu start

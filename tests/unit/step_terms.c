@@ -184,6 +184,35 @@ static void pairs_read_two_outputs(void **state)
     end(&r);
 }
 
+/* Weights after a step with n of the batch's rows: as a batch of n, or as the first n of a larger one. */
+static void weights_after(int n, bool masked, double loss[1], double w[2][IN * OUT])
+{
+    plan p;
+    plan_of(&p, 1)->spec.train_valid_rows = masked;
+    for (int i = 0; i < 3 && !masked; i++)
+        p.input[i].type.dim[0] = n;
+    run r = start(&p);
+    run_tape(&r, TY_TAPE_LAST, n);
+    loss[0] = output_of(&r, "loss", TY_TAPE_LAST)[0];
+    for (int i = 0; i < IN * OUT; i++)
+        for (int k = 0; k < 2; k++)
+            w[k][i] = ty_interp_state(r.it, 0)->f[k * IN * OUT + i];
+    end(&r);
+}
+
+static void rows_that_do_not_count_do_not_train(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= BATCH; n++) {
+        double loss[2], w[2][2][IN * OUT];
+        weights_after(n, false, &loss[0], w[0]);
+        weights_after(n, true, &loss[1], w[1]);
+        expect_near("loss", loss[1], loss[0]);
+        for (int i = 0; i < 2 * IN * OUT; i++)
+            expect_near("weight", w[1][i / (IN * OUT)][i % (IN * OUT)], w[0][i / (IN * OUT)][i % (IN * OUT)]);
+    }
+}
+
 static void penalties_are_part_of_the_loss(void **state)
 {
     (void)state;
@@ -342,13 +371,10 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(likelihood_is_joined_in_training),
-        cmocka_unit_test(pairs_read_two_outputs),
-        cmocka_unit_test(penalties_are_part_of_the_loss),
-        cmocka_unit_test(penalties_pull_weights_to_zero),
-        cmocka_unit_test(penalties_follow_averages),
-        cmocka_unit_test(metrics_leave_their_parts),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(likelihood_is_joined_in_training),    cmocka_unit_test(pairs_read_two_outputs),
+        cmocka_unit_test(rows_that_do_not_count_do_not_train), cmocka_unit_test(penalties_are_part_of_the_loss),
+        cmocka_unit_test(penalties_pull_weights_to_zero),      cmocka_unit_test(penalties_follow_averages),
+        cmocka_unit_test(metrics_leave_their_parts),           cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);
 }
