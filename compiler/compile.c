@@ -2,6 +2,7 @@
  *
  *   import, train mode, loss, autodiff, step tail   ty_step_build: one graph for the whole step, tapes as masks
  *   attend                                          attention in tiles where that is faster
+ *   epilogue                                        on a GPU, what follows a product becomes part of it
  *   lower                                           composites become loops and reductions
  *   mask                                            gradients of ReLUs read the result, not the operand
  *   layout                                          convolutions and what lies between them become channels-last
@@ -38,6 +39,9 @@
 #include <unistd.h>
 
 #define COMPILE_CPU_BUCKET_BYTES ((int64_t)4 << 20)
+#define COMPILE_EPILOGUE         "epilogue" /* a pass */
+
+enum { COMPILE_MAX_SKIPPED = 16 };
 
 static double compile_ms(int64_t since_ns)
 {
@@ -352,6 +356,7 @@ static const struct {
     compile_pass_fn *cpu, *cuda; /* NULL: not for this target, whose calls take neither its ops nor its layouts */
 } compile_passes[] = {
     {"attend", "graph.1.attend.txt", ty_pass_attend, ty_pass_attend_gpu},
+    {COMPILE_EPILOGUE, "graph.1.epilogue.txt", NULL, ty_pass_epilogue},
     {"lower", "graph.2.lower.txt", ty_pass_lower, ty_pass_lower},
     {"mask", "graph.3.mask.txt", ty_pass_mask, ty_pass_mask},
     {"layout", "graph.4.layout.txt", ty_pass_layout, NULL},
@@ -626,14 +631,11 @@ static ty_train_spec compile_with_buckets(const ty_train_spec *spec, const ty_co
     return all;
 }
 
-int ty_compile_train(const ty_model *m, const ty_train_spec *given, const ty_compile_options *opt, ty_program **out,
-                     ty_error *err)
+static int compile_train(const ty_model *m, const ty_train_spec *spec, const ty_compile_options *opt, ty_program **out,
+                         ty_error *err)
 {
-    const ty_train_spec all = compile_with_buckets(given, opt), *spec = &all;
     ty_step step = {0};
     int64_t start = ty_clock_ns();
-    if (spec->optimizer_sharding && spec->replicas > 1 && opt && opt->backend == TY_BACKEND_CUDA)
-        return ty_error_set(err, TY_E_UNSUPPORTED, "optimizer_sharding: not on GPUs");
     if (ty_step_build(m, spec, &step, err) < 0)
         return -1;
     uint32_t tapes = TY_TAPE_LAST | (spec->no_eval ? 0 : TY_TAPE_EVAL) | (spec->accumulate > 1 ? TY_TAPE_MICRO : 0);
@@ -642,6 +644,43 @@ int ty_compile_train(const ty_model *m, const ty_train_spec *given, const ty_com
     /* load.c does so as soon as the weights are copied; here for what was read since, and for plans, which copy none.
      */
     ty_model_drop_pages(m);
+    return rc;
+}
+
+/* Which epilogues cuBLASLt has for a product shows when it is asked on the GPU: where it lacks one, all are left out.
+ * True if that may help; *again is then what to compile with. */
+static bool compile_without_epilogues(const ty_compile_options *opt, const ty_error *why, const char **names,
+                                      ty_compile_options *again)
+{
+    if (!opt || opt->backend != TY_BACKEND_CUDA || why->code != TY_E_UNSUPPORTED || opt->plan_only ||
+        opt->n_skip_passes >= COMPILE_MAX_SKIPPED)
+        return false;
+    for (int i = 0; i < opt->n_skip_passes; i++) {
+        names[i] = opt->skip_passes[i];
+        if (strcmp(names[i], COMPILE_EPILOGUE) == 0)
+            return false;
+    }
+    names[opt->n_skip_passes] = COMPILE_EPILOGUE;
+    *again = *opt;
+    again->skip_passes = names;
+    again->n_skip_passes++;
+    return true;
+}
+
+int ty_compile_train(const ty_model *m, const ty_train_spec *given, const ty_compile_options *opt, ty_program **out,
+                     ty_error *err)
+{
+    const ty_train_spec spec = compile_with_buckets(given, opt);
+    const char *names[COMPILE_MAX_SKIPPED];
+    ty_compile_options again;
+    ty_error why = {0};
+    if (spec.optimizer_sharding && spec.replicas > 1 && opt && opt->backend == TY_BACKEND_CUDA)
+        return ty_error_set(err, TY_E_UNSUPPORTED, "optimizer_sharding: not on GPUs");
+    int rc = compile_train(m, &spec, opt, out, &why);
+    if (rc < 0 && compile_without_epilogues(opt, &why, names, &again))
+        return compile_train(m, &spec, &again, out, err);
+    if (rc < 0 && err)
+        *err = why;
     return rc;
 }
 

@@ -47,6 +47,9 @@ names=$(cd "$cases" && for f in */recipe.yaml; do echo "${f%/*}"; done)
 train "$(echo "$names" | wc -l)" "$cases" $names
 train 3 --precision bfloat16 0.02 "$cases" mlp_relu gpt_tied vae_two_losses
 train 3 --precision float16 0.02 "$cases" linear_regression mlp_gelu vae_two_losses
+export TY_FAKE_EPILOGUES=none # of products, which other GPUs or shapes may lack
+train 1 "$cases" mlp_gelu
+unset TY_FAKE_EPILOGUES
 # an assignment before a function reaches what it runs in some shells only
 for order in 1 2; do
     export TY_GRID_ORDER=$order

@@ -6,6 +6,7 @@
  *
  * The gradients keep nothing but x: what they share with the forward pass are equal nodes, which exist once.
  */
+#include "compiler/ops/activation.h"
 #include "compiler/ir/build.h"
 #include "compiler/ops/expect.h"
 #include "compiler/ops/families.h"
@@ -29,13 +30,44 @@ static double gelu_tanh_argument(double x)
     return sqrt(2 / M_PI) * (x + GELU_CUBIC * x * x * x);
 }
 
+double ty_gelu_tanh(double x)
+{
+    return 0.5 * x * (1 + tanh(gelu_tanh_argument(x)));
+}
+
+double ty_gelu_tanh_slope(double x)
+{
+    double t = tanh(gelu_tanh_argument(x));
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * sqrt(2 / M_PI) * (1 + 3 * GELU_CUBIC * x * x);
+}
+
+static double gelu_erf_slope(double x)
+{
+    return 0.5 * (1 + erf(x * M_SQRT1_2)) + x * exp(-0.5 * x * x) / sqrt(2 * M_PI);
+}
+
+int ty_op_infer_gelu_grad(const ty_attr *attr, const ty_type *const *in, int n_in, ty_type *res, ty_error *err)
+{
+    return ty_op_infer_activation(attr, in, n_in, res, err) < 0 ? -1 : ty_expect_type("dy", in[1], in[0], err);
+}
+
 int ty_op_ref_gelu(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
 {
     int64_t n = ty_type_elems(&in[0].type);
     (void)n_in, (void)err;
     for (int64_t k = 0; k < n; k++) {
         double x = in[0].f[k];
-        res[0].f[k] = 0.5 * x * (1 + (attr->flags & GELU_TANH ? tanh(gelu_tanh_argument(x)) : erf(x * M_SQRT1_2)));
+        res[0].f[k] = attr->flags & GELU_TANH ? ty_gelu_tanh(x) : 0.5 * x * (1 + erf(x * M_SQRT1_2));
+    }
+    return 0;
+}
+
+int ty_op_ref_gelu_grad(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
+{
+    (void)n_in, (void)err;
+    for (int64_t k = 0; k < ty_type_elems(&in[0].type); k++) {
+        double x = in[0].f[k];
+        res[0].f[k] = in[1].f[k] * (attr->flags & GELU_TANH ? ty_gelu_tanh_slope(x) : gelu_erf_slope(x));
     }
     return 0;
 }
@@ -81,15 +113,21 @@ static ty_val gelu_grad_inner(ty_graph *g, const ty_attr *attr, ty_val x, ty_val
     return ty_b_mul(g, ty_b_mul(g, x, argument), slope);
 }
 
-void ty_op_grad_gelu(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *din)
+void ty_op_lower_gelu_grad(ty_graph *g, const ty_attr *attr, const ty_val *in, int n_in, ty_val *res)
 {
-    const ty_attr *attr = ty_graph_attr(g, node);
-    ty_dtype dtype = ty_b_dtype(g, dres[0]);
-    ty_val x = ty_b_cast(g, ty_graph_in(g, node, 0), ty_wide_dtype(dtype));
+    ty_dtype dtype = ty_b_dtype(g, in[0]);
+    ty_val x = ty_b_cast(g, in[0], ty_wide_dtype(dtype));
     ty_val inner = gelu_inner(g, attr, x);
     ty_val slope = ty_b_mul_s(g, ty_b_add_s(g, inner, 1), 0.5);
+    (void)n_in;
     slope = ty_b_add(g, slope, gelu_grad_inner(g, attr, x, inner));
-    din[0] = ty_b_cast(g, ty_b_mul(g, ty_b_cast(g, dres[0], ty_wide_dtype(dtype)), slope), dtype);
+    res[0] = ty_b_cast(g, ty_b_mul(g, ty_b_cast(g, in[1], ty_wide_dtype(dtype)), slope), dtype);
+}
+
+void ty_op_grad_gelu(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *din)
+{
+    const ty_attr attr = *ty_graph_attr(g, node);
+    din[0] = ty_graph_emit(g, TY_OP_GELU_GRAD, &attr, (ty_val[]){ty_graph_in(g, node, 0), dres[0]}, 2);
 }
 
 void ty_op_lower_silu(ty_graph *g, const ty_attr *attr, const ty_val *in, int n_in, ty_val *res)

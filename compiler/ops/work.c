@@ -146,6 +146,7 @@ static const work_row work_rows[TY_N_OPS] = {
     [TY_OP_ARGREDUCE] = {true, TY_WORK_REDUCTION, NULL},
     [TY_OP_SCAN] = {true, TY_WORK_REDUCTION, work_operand},
     [TY_OP_DOT] = {true, TY_WORK_PRODUCT, work_dot},
+    [TY_OP_LINEAR] = {true, TY_WORK_PRODUCT, work_dot},
     [TY_OP_ATTEND] = {true, TY_WORK_PRODUCT, work_attend},
     [TY_OP_ATTEND_GRAD] = {true, TY_WORK_PRODUCT, work_attend_grad},
     [TY_OP_CONV] = {true, TY_WORK_CONVOLUTION, work_conv},

@@ -38,6 +38,11 @@ int ty_pass_mask(const ty_graph *in, ty_graph **out, ty_error *err);
  * shapes; sums may run in another order. */
 int ty_pass_layout(const ty_graph *in, ty_graph **out, ty_error *err);
 
+/* epilogue.c - biases, GELU, ReLU and their gradients become part of the products before them (compiler/ops/linear.h).
+ * Makes a new graph. Needs: gelu and gelu_grad whole; before lower. Keeps: everything else; what is taken rounds
+ * differently in 16 bits. */
+int ty_pass_epilogue(const ty_graph *in, ty_graph **out, ty_error *err);
+
 /* winograd.c - marks the convolutions for which Winograd's algorithm is quicker. Makes a new graph. Needs: no
  * composites. Keeps: all else; what is marked may round differently. */
 int ty_pass_winograd(const ty_graph *in, ty_graph **out, ty_error *err);

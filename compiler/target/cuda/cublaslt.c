@@ -1,6 +1,7 @@
 /* cublaslt.c - see cublaslt.h. */
 #include "compiler/target/cuda/cublaslt.h"
 
+#include "compiler/ops/linear.h"
 #include "compiler/target/cuda/libraries.h"
 
 #include <inttypes.h>
@@ -46,6 +47,57 @@ static const char *compute_text(unsigned compute)
     return "?";
 }
 
+/* ---- epilogues ---- */
+
+/* Its A is our b. */
+static const struct {
+    unsigned epilogue;
+    const char *text;
+} epilogue_rows[TY_N_LINEAR_KINDS] = {
+    [TY_LINEAR_BIAS] = {TY_CUBLASLT_EPILOGUE_BIAS, "bias"},
+    [TY_LINEAR_RELU] = {TY_CUBLASLT_EPILOGUE_RELU_BIAS, "relu_bias"},
+    [TY_LINEAR_RELU_KEEP] = {TY_CUBLASLT_EPILOGUE_RELU_AUX_BIAS, "relu_aux_bias"},
+    [TY_LINEAR_GELU] = {TY_CUBLASLT_EPILOGUE_GELU_BIAS, "gelu_bias"},
+    [TY_LINEAR_GELU_KEEP] = {TY_CUBLASLT_EPILOGUE_GELU_AUX_BIAS, "gelu_aux_bias"},
+    [TY_LINEAR_RELU_GRAD] = {TY_CUBLASLT_EPILOGUE_DRELU, "drelu"},
+    [TY_LINEAR_RELU_GRAD_SUM] = {TY_CUBLASLT_EPILOGUE_DRELU_BGRAD, "drelu_bgrad"},
+    [TY_LINEAR_GELU_GRAD] = {TY_CUBLASLT_EPILOGUE_DGELU, "dgelu"},
+    [TY_LINEAR_GELU_GRAD_SUM] = {TY_CUBLASLT_EPILOGUE_DGELU_BGRAD, "dgelu_bgrad"},
+    [TY_LINEAR_SUM_A] = {TY_CUBLASLT_EPILOGUE_BGRADB, "bgradb"},
+    [TY_LINEAR_SUM_B] = {TY_CUBLASLT_EPILOGUE_BGRADA, "bgrada"},
+};
+
+static bool part_is_kept(ty_linear_part part)
+{
+    return part == TY_LINEAR_ARGUMENTS || part == TY_LINEAR_BITS;
+}
+
+static bool part_is_bias(ty_linear_part part)
+{
+    return part == TY_LINEAR_COLUMNS || part == TY_LINEAR_ROWS;
+}
+
+static void epilogue_of(const ty_graph *g, uint32_t node, ty_cublaslt_product *p)
+{
+    ty_linear_kind kind = (ty_linear_kind)ty_graph_attr(g, node)->index;
+    ty_linear_part x = ty_linear_operand(kind), second = ty_linear_result(kind);
+    p->adds = false;
+    p->epilogue = epilogue_rows[kind].epilogue;
+    p->biases = part_is_bias(x) || part_is_bias(second);
+    if (part_is_kept(x) || part_is_kept(second)) {
+        bool bits = x == TY_LINEAR_BITS || second == TY_LINEAR_BITS;
+        p->aux_leading = bits ? 8 * ty_linear_row_bytes(p->m) : p->m;
+    }
+}
+
+static const char *epilogue_text(unsigned epilogue)
+{
+    for (size_t i = 0; i < TY_N_LINEAR_KINDS; i++)
+        if (epilogue_rows[i].epilogue == epilogue)
+            return epilogue_rows[i].text;
+    return "?";
+}
+
 /* ---- shapes ---- */
 
 /* What lies by rows as [rows, columns] is, by columns, [columns, rows]. */
@@ -73,6 +125,7 @@ int ty_cublaslt_product_of(const ty_graph *g, uint32_t node, bool tf32, ty_cubla
                                  .trans_b = flags & 1,
                                  .adds = ty_graph_node(g, node)->n_in > 2,
                                  .batch = 1,
+                                 .epilogue = TY_CUBLASLT_EPILOGUE_DEFAULT,
                                  .compute = in->compute,
                                  .scale = in->scale};
     if (tf32 && in->dtype == TY_F32)
@@ -82,6 +135,8 @@ int ty_cublaslt_product_of(const ty_graph *g, uint32_t node, bool tf32, ty_cubla
     out->m = out->d.rows;
     out->n = out->d.columns;
     out->k = out->trans_a ? out->a.rows : out->a.columns;
+    if (ty_graph_op(g, node) == TY_OP_LINEAR)
+        epilogue_of(g, node, out);
     return 0;
 }
 
@@ -100,6 +155,10 @@ void ty_cublaslt_print(const ty_cublaslt_product *p, ty_buf *out)
     print_matrix("a", &p->a, out);
     print_matrix("b", &p->b, out);
     print_matrix("d", &p->d, out);
+    if (p->epilogue != TY_CUBLASLT_EPILOGUE_DEFAULT)
+        ty_buf_addf(out, " then %s", epilogue_text(p->epilogue));
+    if (p->aux_leading > 0)
+        ty_buf_addf(out, "/%" PRId64, p->aux_leading);
 }
 
 /* ---- on a GPU ---- */
@@ -112,6 +171,7 @@ typedef struct cublaslt_call {
     cublasLtMatrixLayout_t a, b, d;
     cublasLtMatmulAlgo_t algo;
     CUdeviceptr a_at, b_at, c_at, d_at; /* c: what is added, or the result */
+    CUdeviceptr bias_at, aux_at;        /* of an epilogue, or 0 */
     union {
         float f;
         double d;
@@ -160,6 +220,29 @@ static unsigned make_desc(const ty_cublaslt *lib, const ty_cublaslt_product *p, 
         status = lib->cublasLtMatmulDescSetAttribute(*out, TY_CUBLASLT_MATMUL_DESC_TRANSA, &op[p->trans_a], sizeof *op);
     if (status == 0)
         status = lib->cublasLtMatmulDescSetAttribute(*out, TY_CUBLASLT_MATMUL_DESC_TRANSB, &op[p->trans_b], sizeof *op);
+    return status;
+}
+
+static unsigned set_epilogue(const cublaslt_call *call, const ty_cublaslt_product *p)
+{
+    const void *bias = (const void *)(uintptr_t)call->bias_at, *aux = (const void *)(uintptr_t)call->aux_at;
+    const uint32_t epilogue = p->epilogue;
+    const struct {
+        unsigned attribute;
+        const void *value;
+        size_t bytes;
+        bool wanted;
+    } set[] = {
+        {TY_CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue, epilogue != TY_CUBLASLT_EPILOGUE_DEFAULT},
+        {TY_CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias, p->biases},
+        {TY_CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &aux, sizeof aux, p->aux_leading > 0},
+        {TY_CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &p->aux_leading, sizeof p->aux_leading, p->aux_leading > 0},
+    };
+    unsigned status = 0;
+    for (size_t i = 0; i < sizeof set / sizeof *set && status == 0; i++)
+        if (set[i].wanted)
+            status =
+                call->lib->cublasLtMatmulDescSetAttribute(call->desc, set[i].attribute, set[i].value, set[i].bytes);
     return status;
 }
 
@@ -232,7 +315,16 @@ typedef struct proposed {
     int n;
 } proposed;
 
-static int propose(cublaslt_call *call, int wanted, proposed *out, ty_error *err)
+/* Which epilogues it has depends on the GPU, on types and on shapes. */
+static int no_algorithm(const ty_cublaslt_product *p, ty_error *err)
+{
+    if (p->epilogue == TY_CUBLASLT_EPILOGUE_DEFAULT)
+        return ty_error_set(err, TY_E_LIBRARY, "cuBLASLt: no algorithm for a product");
+    return ty_error_set(err, TY_E_UNSUPPORTED, "cuBLASLt: no algorithm for a product with the epilogue %s",
+                        epilogue_text(p->epilogue));
+}
+
+static int propose(cublaslt_call *call, const ty_cublaslt_product *p, int wanted, proposed *out, ty_error *err)
 {
     const ty_cublaslt *lib = call->lib;
     cublasLtMatmulPreference_t preference = NULL;
@@ -246,8 +338,8 @@ static int propose(cublaslt_call *call, int wanted, proposed *out, ty_error *err
         lib->cublasLtMatmulPreferenceDestroy(preference);
     for (int i = 0; i < out->n && status == 0; i++)
         out->algo[i] = result[i].algo;
-    if (status == 0 && out->n == 0)
-        return ty_error_set(err, TY_E_LIBRARY, "cuBLASLt: no algorithm for a product");
+    if (out->n == 0 && (status == 0 || status == TY_CUBLAS_STATUS_NOT_SUPPORTED))
+        return no_algorithm(p, err);
     return cublaslt_status(lib, status, "choosing an algorithm", err);
 }
 
@@ -298,7 +390,7 @@ static int choose_algorithm(cublaslt_call *call, ty_cuda_libraries *libraries, c
 {
     proposed all;
     ty_buf what;
-    if (propose(call, libraries->tuner.dirs ? ALGORITHMS : 1, &all, err) < 0)
+    if (propose(call, p, libraries->tuner.dirs ? ALGORITHMS : 1, &all, err) < 0)
         return -1;
     const ty_cuda_candidates candidates = {
         .n = all.n, .identity = all.algo, .bytes = sizeof *all.algo, .time = time_algorithm, .ctx = &all};
@@ -317,13 +409,22 @@ static void call_scale(cublaslt_call *call, const ty_cublaslt_product *p)
         call->one.f = 1.0f, call->beta.f = p->adds;
 }
 
-/* Its first matrix is our second operand. */
-static void call_point(cublaslt_call *call, const ty_cublaslt_product *p, const CUdeviceptr *at)
+/* Its first matrix is our second operand. at: operands, then results. */
+static void call_point(cublaslt_call *call, const ty_graph *g, uint32_t node, const ty_cublaslt_product *p,
+                       const CUdeviceptr *at)
 {
+    uint32_t n_in = ty_graph_node(g, node)->n_in;
     call->a_at = at[1];
     call->b_at = at[0];
-    call->d_at = at[p->adds ? 3 : 2];
+    call->d_at = at[n_in];
     call->c_at = p->adds ? at[2] : call->d_at;
+    if (ty_graph_op(g, node) != TY_OP_LINEAR)
+        return;
+    ty_linear_kind kind = (ty_linear_kind)ty_graph_attr(g, node)->index;
+    if (p->biases)
+        call->bias_at = part_is_bias(ty_linear_operand(kind)) ? at[2] : at[n_in + 1];
+    if (p->aux_leading > 0)
+        call->aux_at = part_is_kept(ty_linear_operand(kind)) ? at[2] : at[n_in + 1];
 }
 
 int ty_cublaslt_prepare(ty_cuda_libraries *libraries, const ty_graph *g, uint32_t node, const CUdeviceptr *at,
@@ -336,8 +437,9 @@ int ty_cublaslt_prepare(ty_cuda_libraries *libraries, const ty_graph *g, uint32_
         ty_cublaslt_product_of(g, node, libraries->tf32, &p, err) < 0)
         return -1;
     call_scale(call, &p);
-    call_point(call, &p, at);
+    call_point(call, g, node, &p, at);
     unsigned status = make_desc(call->lib, &p, &call->desc);
+    status = status ? status : set_epilogue(call, &p);
     status = status ? status : make_layout(call->lib, &p.a, p.batch, &call->a);
     status = status ? status : make_layout(call->lib, &p.b, p.batch, &call->b);
     status = status ? status : make_layout(call->lib, &p.d, p.batch, &call->d);

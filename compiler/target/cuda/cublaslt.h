@@ -24,10 +24,15 @@ typedef struct ty_cublaslt_product {
     int64_t batch, m, n, k;
     unsigned compute; /* cublasComputeType_t */
     unsigned scale;   /* cudaDataType_t of alpha and beta */
+    /* Of the op `linear`: its epilogue, else DEFAULT; what it reads or writes besides are the node's x and its second
+     * result (compiler/ops/linear.h). */
+    unsigned epilogue;
+    bool biases;         /* a vector of biases is read, or written as their gradient */
+    int64_t aux_leading; /* of what is kept for the gradient, in elements or bits; 0: nothing is */
 } ty_cublaslt_product;
 
-/* The product that the dot `node` is. tf32: float32 may be multiplied with ten bits of mantissa. TY_E_UNSUPPORTED for
- * types that cuBLASLt does not multiply (integers). */
+/* The product that `node`, a dot or linear, is. tf32: float32 may be multiplied with ten bits of mantissa.
+ * TY_E_UNSUPPORTED for types that cuBLASLt does not multiply (integers). */
 int ty_cublaslt_product_of(const ty_graph *g, uint32_t node, bool tf32, ty_cublaslt_product *out, ty_error *err);
 /* Appends `NT 768x2048x3072 of 12 a f32[..] ...`: all of it, on one line. */
 void ty_cublaslt_print(const ty_cublaslt_product *p, ty_buf *out);

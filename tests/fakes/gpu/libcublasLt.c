@@ -1,9 +1,11 @@
 /* libcublasLt.c - a stand-in for cuBLASLt: products in double on the host, as work of the stand-in driver's stream.
  *
  * It holds descriptors against each other and operands against live memory, and ends the process where they do not fit.
+ * With TY_FAKE_EPILOGUES=none it has no epilogues.
  */
 #include "tests/fakes/gpu/element.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,9 @@
 struct cublaslt_desc {
     unsigned compute, scale;
     int32_t trans_a, trans_b;
+    uint32_t epilogue;
+    char *bias, *aux;
+    int64_t aux_leading;
 };
 struct cublaslt_layout {
     unsigned type;
@@ -56,7 +61,7 @@ unsigned cublasLtDestroy(cublasLtHandle_t handle)
 unsigned cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc, unsigned compute, unsigned scale)
 {
     *desc = calloc(1, sizeof **desc);
-    **desc = (struct cublaslt_desc){compute, scale, 0, 0};
+    **desc = (struct cublaslt_desc){.compute = compute, .scale = scale, .epilogue = TY_CUBLASLT_EPILOGUE_DEFAULT};
     return OK;
 }
 
@@ -68,13 +73,22 @@ unsigned cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc)
 
 unsigned cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, unsigned attribute, const void *value, size_t bytes)
 {
-    int32_t *at = attribute == TY_CUBLASLT_MATMUL_DESC_TRANSA   ? &desc->trans_a
-                  : attribute == TY_CUBLASLT_MATMUL_DESC_TRANSB ? &desc->trans_b
-                                                                : NULL;
-    if (!at || bytes != sizeof *at)
-        return INVALID;
-    memcpy(at, value, bytes);
-    return OK;
+    const struct {
+        unsigned attribute;
+        void *at;
+        size_t bytes;
+    } known[] = {{TY_CUBLASLT_MATMUL_DESC_TRANSA, &desc->trans_a, sizeof desc->trans_a},
+                 {TY_CUBLASLT_MATMUL_DESC_TRANSB, &desc->trans_b, sizeof desc->trans_b},
+                 {TY_CUBLASLT_MATMUL_DESC_EPILOGUE, &desc->epilogue, sizeof desc->epilogue},
+                 {TY_CUBLASLT_MATMUL_DESC_BIAS_POINTER, &desc->bias, sizeof desc->bias},
+                 {TY_CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &desc->aux, sizeof desc->aux},
+                 {TY_CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &desc->aux_leading, sizeof desc->aux_leading}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].attribute == attribute && known[i].bytes == bytes) {
+            memcpy(known[i].at, value, bytes);
+            return OK;
+        }
+    return INVALID;
 }
 
 unsigned cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, unsigned type, uint64_t rows, uint64_t columns,
@@ -128,6 +142,32 @@ unsigned cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t prefere
     return OK;
 }
 
+/* ---- epilogues ---- */
+
+enum { GELU = 32, DGELU = 64, RELU = 2, DRELU = 8, BIAS = 4, BGRAD = 16, AUX = 128 };
+
+static bool sums_operand(uint32_t epilogue)
+{
+    return epilogue == TY_CUBLASLT_EPILOGUE_BGRADA || epilogue == TY_CUBLASLT_EPILOGUE_BGRADB;
+}
+
+static bool has_bias(uint32_t epilogue)
+{
+    return epilogue & (BIAS | BGRAD) || sums_operand(epilogue);
+}
+
+/* What is kept: a bit an element for a ReLU, in rows of whole 128; the arguments of a GELU, in groups of 8. */
+static bool epilogue_fits(const struct cublaslt_desc *desc, const struct cublaslt_layout *d)
+{
+    uint32_t e = desc->epilogue;
+    if (e == TY_CUBLASLT_EPILOGUE_DEFAULT)
+        return true;
+    int64_t group = e & (RELU | DRELU) ? 128 : 8;
+    bool kept = !(e & AUX) || (desc->aux && (uintptr_t)desc->aux % 16 == 0 && desc->aux_leading >= d->rows &&
+                               desc->aux_leading % group == 0);
+    return d->batch == 1 && kept && (!has_bias(e) || desc->bias);
+}
+
 /* ---- shapes ---- */
 
 typedef struct product {
@@ -143,7 +183,8 @@ static int fits(const product *p)
     int64_t m = p->desc.trans_a ? p->a.columns : p->a.rows, k = p->desc.trans_a ? p->a.rows : p->a.columns;
     int64_t l = p->desc.trans_b ? p->b.columns : p->b.rows, n = p->desc.trans_b ? p->b.rows : p->b.columns;
     return k == l && m == p->d.rows && n == p->d.columns && m == p->c.rows && n == p->c.columns &&
-           p->a.type == p->b.type && p->c.type == p->d.type && p->a.batch == p->d.batch && p->b.batch == p->d.batch;
+           p->a.type == p->b.type && p->c.type == p->d.type && p->a.batch == p->d.batch && p->b.batch == p->d.batch &&
+           epilogue_fits(&p->desc, &p->d);
 }
 
 /* What is proposed, best first, as the library thinks: how parts of a sum meet, and what a run takes. */
@@ -163,6 +204,8 @@ unsigned cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulD
     *found = 0;
     if (wanted < 1 || !fits(&p))
         return INVALID;
+    if (desc->epilogue != TY_CUBLASLT_EPILOGUE_DEFAULT && getenv("TY_FAKE_EPILOGUES"))
+        return TY_CUBLAS_STATUS_NOT_SUPPORTED;
     for (size_t i = 0; i < ALGORITHMS && *found < wanted; i++)
         if ((algorithms[i].scheme & ~preference->schemes) == 0)
             results[(*found)++] = (cublasLtMatmulHeuristicResult_t){.algo = {{i + 1}}};
@@ -186,9 +229,61 @@ static double sum_of(const product *p, const char *a, const char *b, int64_t i, 
     return sum;
 }
 
+/* Of the tanh form: its derivative where `slope`. */
+static double gelu(double x, bool slope)
+{
+    double t = tanh(0.7978845608028654 * (x + 0.044715 * x * x * x));
+    double du = 0.7978845608028654 * (1 + 3 * 0.044715 * x * x);
+    return slope ? 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * du : 0.5 * x * (1 + t);
+}
+
+static void keep_bit(const product *p, int64_t bit, bool on)
+{
+    char *byte = &p->desc.aux[bit / 8];
+    *byte = (char)((*byte & ~(1 << bit % 8)) | on << bit % 8);
+}
+
+/* What becomes of a number of the product. */
+static double follow(const product *p, double v, int64_t row, int64_t column)
+{
+    uint32_t e = p->desc.epilogue;
+    int64_t kept = column * p->desc.aux_leading + row;
+    ty_dtype type = dtype_of(p->d.type);
+    if (e == TY_CUBLASLT_EPILOGUE_DEFAULT || sums_operand(e))
+        return v;
+    if (e & DGELU)
+        return v * gelu(element_get(p->desc.aux, kept, type), true);
+    if (e & DRELU)
+        return p->desc.aux[kept / 8] >> kept % 8 & 1 ? v : 0;
+    if (e & BIAS)
+        v += element_get(p->desc.bias, row, type);
+    if (e & AUX && e & GELU)
+        element_put(p->desc.aux, kept, type, v);
+    if (e & AUX && e & RELU)
+        keep_bit(p, kept, v > 0);
+    return e & GELU ? gelu(v, false) : e & RELU && v <= 0 ? 0 : v;
+}
+
+/* Gradients of biases: sums of the result over its columns, or of an operand over what is contracted. */
+static void add_up(const product *p, const double *sums)
+{
+    bool trans_a = p->desc.trans_a, trans_b = p->desc.trans_b, b = p->desc.epilogue == TY_CUBLASLT_EPILOGUE_BGRADB;
+    int64_t k = trans_a ? p->a.rows : p->a.columns, n = b ? p->d.columns : p->d.rows;
+    const struct cublaslt_layout *x = b ? &p->b : &p->a;
+    bool along = b ? !trans_b : trans_a; /* the operand's columns are contracted */
+    for (int64_t i = 0; i < n; i++) {
+        double sum = sums[i];
+        for (int64_t l = 0; l < k && sums_operand(p->desc.epilogue); l++)
+            sum +=
+                element_get(b ? p->b_at : p->a_at, along ? i * x->leading + l : l * x->leading + i, dtype_of(x->type));
+        element_put(p->desc.bias, i, dtype_of(p->d.type), sum);
+    }
+}
+
 static void multiply(const void *given)
 {
     const product *p = given;
+    double *sums = calloc((size_t)(p->d.rows + p->d.columns + 1), sizeof *sums);
     for (int32_t i = 0; i < p->d.batch; i++) {
         const char *a = p->a_at + (size_t)(i * p->a.stride) * ty_dtype_bytes(dtype_of(p->a.type));
         const char *b = p->b_at + (size_t)(i * p->b.stride) * ty_dtype_bytes(dtype_of(p->b.type));
@@ -197,9 +292,29 @@ static void multiply(const void *given)
             for (int64_t row = 0; row < p->d.rows; row++) {
                 int64_t at = from + column * p->d.leading + row;
                 double old = p->beta != 0 ? p->beta * element_get(p->c_at, at, dtype_of(p->c.type)) : 0;
-                element_put(p->d_at, at, dtype_of(p->d.type), p->alpha * sum_of(p, a, b, row, column) + old);
+                double v = follow(p, p->alpha * sum_of(p, a, b, row, column) + old, row, column);
+                element_put(p->d_at, at, dtype_of(p->d.type), v);
+                sums[row] += p->desc.epilogue & BGRAD ? v : 0;
             }
     }
+    if (p->desc.epilogue & BGRAD || sums_operand(p->desc.epilogue))
+        add_up(p, sums);
+    free(sums);
+}
+
+static void check_epilogue(cublasLtHandle_t handle, const product *p)
+{
+    uint32_t e = p->desc.epilogue;
+    size_t one = ty_dtype_bytes(dtype_of(p->d.type));
+    size_t kept = (size_t)(p->desc.aux_leading * (p->d.columns - 1) + p->d.rows);
+    if (e == TY_CUBLASLT_EPILOGUE_DEFAULT || p->d.rows * p->d.columns == 0)
+        return;
+    if (has_bias(e))
+        handle->driver.check(p->desc.bias, one * (size_t)(e == TY_CUBLASLT_EPILOGUE_BGRADB ? p->d.columns : p->d.rows),
+                             "bias of a product");
+    if (e & AUX)
+        handle->driver.check(p->desc.aux, e & (RELU | DRELU) ? (kept + 7) / 8 : kept * one,
+                             "what a product keeps for its gradient");
 }
 
 static void check(cublasLtHandle_t handle, const void *at, const struct cublaslt_layout *x, const char *what)
@@ -224,6 +339,7 @@ unsigned cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cons
     check(handle, a_at, a, "first matrix of a product");
     check(handle, b_at, b, "second matrix of a product");
     check(handle, d_at, d, "result of a product");
+    check_epilogue(handle, &p);
     if (p.beta != 0)
         check(handle, c_at, c, "what a product is added to");
     if (workspace_bytes)
