@@ -21,8 +21,4 @@ typedef struct ty_ranks_child {
 /* TY_E_NOT_FOUND, TY_E_PERMISSION, TY_E_USER_PROGRAM (no program) or what errno says. */
 int ty_ranks_child_start(const ty_ranks_child *o, pid_t *pid, ty_error *err);
 
-/* For a child of fork() that runs no other program: ends it at once, without what the parent left to be done at exit.
- */
-void ty_ranks_child_end(int status) __attribute__((noreturn));
-
 #endif

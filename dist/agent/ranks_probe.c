@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "dist/agent/ranks_probe.h"
 
-#include "dist/agent/ranks_child.h"
+#include "base/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@ static void be_read(int alive_fd)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     while (read(alive_fd, &none, 1) < 0 && errno == EINTR)
         continue;
-    ty_ranks_child_end(0);
+    ty_child_end(0);
 }
 
 static void read_other(pid_t other)
@@ -32,7 +32,7 @@ static void read_other(pid_t other)
     bool equal = process_vm_readv(other, &here, 1, &there, 1, 0) == (ssize_t)sizeof copy;
     for (size_t i = 0; equal && i < sizeof copy; i++)
         equal = copy[i] == probe_text[i];
-    ty_ranks_child_end(equal ? 0 : 1);
+    ty_child_end(equal ? 0 : 1);
 }
 
 static int wait_for(pid_t child)
