@@ -1,26 +1,53 @@
 /* carry.c - a collective is cut into pieces, and pieces go through stages. Two pieces are under way where the engine
- * is polled; where the thread has a core to itself it is one, in calls that block, which MPI carries out fastest. */
+ * goes on by itself: while the parts of one are added up, the other one travels, and a link is used in both directions.
+ *
+ * Waiting is looking (engine test): first without a break, then with sleeps in between, which leave the core to those
+ * who compute. Where a core has nothing else to do it looks on: the comm's thread has one to itself, or who computes
+ * waits for us. */
 #include "dist/comm/comm_state.h"
 
 #include "base/clock.h"
 
+#include <sched.h>
 #include <sys/prctl.h>
 #include <time.h>
 
-/* How long it looks without a break, which small sums end within, and the sleeps then: short enough to feed the
- * network, long enough to leave the core to those who compute. */
-enum { QUICK_NS = 50000, SLEEP_MIN_US = 20, SLEEP_MAX_US = 100, SLACK_NS = 1000 };
+/* Looks without a break, which small sums end within; how long it looks on where a core is free; and the sleeps: short
+ * enough to feed the network. A core that is gone for longer than SHARED_NS when it is offered to others is not free.
+ */
+enum {
+    QUICK_NS = 50000,
+    LOOK_ON_NS = 2000000,
+    SHARED_NS = 200000,
+    SLEEP_MIN_US = 20,
+    SLEEP_MAX_US = 100,
+    SLACK_NS = 1000
+};
 
 /* Looks of one thread at calls under way. */
 typedef struct looks {
+    ty_comm *c;
     int64_t since_ns; /* the first one after something moved; 0: there was none */
     int sleeps;
-    int slack; /* of the thread's timers before the first sleep, in ns; -1: it has not slept */
+    int slack;   /* of the thread's timers before the first sleep, in ns; -1: it has not slept */
+    bool shared; /* others want this core */
 } looks;
 
-static const looks no_looks = {.slack = -1};
+static bool has_free_core(const looks *l)
+{
+    return !l->shared && (l->c->own_core || atomic_load_explicit(&l->c->n_waiting, memory_order_relaxed) > 0);
+}
 
-/* Between two looks. The kernel adds 50 us to a sleep of 20 unless it is told that we mean it. */
+/* The kernel adds 50 us to a sleep of 20 unless it is told that we mean it. */
+static void sleep_between_looks(looks *l)
+{
+    if (l->slack < 0 && (l->slack = prctl(PR_GET_TIMERSLACK)) > SLACK_NS)
+        prctl(PR_SET_TIMERSLACK, (unsigned long)SLACK_NS);
+    int us = SLEEP_MIN_US + l->sleeps++;
+    struct timespec t = {0, 1000L * (us < SLEEP_MAX_US ? us : SLEEP_MAX_US)};
+    nanosleep(&t, NULL);
+}
+
 static void pause_between_looks(looks *l)
 {
     int64_t now = ty_clock_ns();
@@ -28,11 +55,12 @@ static void pause_between_looks(looks *l)
         l->since_ns = now;
     if (now - l->since_ns < QUICK_NS)
         return;
-    if (l->slack < 0 && (l->slack = prctl(PR_GET_TIMERSLACK)) > SLACK_NS)
-        prctl(PR_SET_TIMERSLACK, (unsigned long)SLACK_NS);
-    int us = SLEEP_MIN_US + l->sleeps++;
-    struct timespec t = {0, 1000L * (us < SLEEP_MAX_US ? us : SLEEP_MAX_US)};
-    nanosleep(&t, NULL);
+    if (now - l->since_ns > LOOK_ON_NS || !has_free_core(l)) {
+        sleep_between_looks(l);
+        return;
+    }
+    sched_yield();
+    l->shared = ty_clock_ns() - now > SHARED_NS;
 }
 
 static void something_moved(looks *l)
@@ -47,9 +75,10 @@ static void end_of_looks(const looks *l)
         prctl(PR_SET_TIMERSLACK, (unsigned long)l->slack);
 }
 
+/* An engine that waits without spinning carries calls out as they are started. */
 static bool may_block(const ty_comm *c)
 {
-    return c->own_core || !c->engine->spins;
+    return !c->engine->spins;
 }
 
 int ty_comm_call(ty_comm *c, ty_engine_group *g, const ty_engine_call *call, ty_error *err)
@@ -59,7 +88,7 @@ int ty_comm_call(ty_comm *c, ty_engine_group *g, const ty_engine_call *call, ty_
     if (c->engine->start(g, call, err) < 0)
         return -1;
     bool done = false;
-    looks l = no_looks;
+    looks l = {.c = c, .slack = -1};
     int rc = 0;
     while (rc == 0 && !done) {
         rc = c->engine->test(g, &done, err);
@@ -122,7 +151,7 @@ static int travel(const comm_journey *j, ty_error *err)
     int64_t next[COMM_SLOTS];
     int rc = 0, n_slots = may_block(j->c) ? 1 : COMM_SLOTS;
     bool open = j->n_pieces > 0, moved;
-    looks l = no_looks;
+    looks l = {.c = j->c, .slack = -1};
     for (int s = 0; s < n_slots; s++)
         next[s] = s;
     while (rc == 0 && open) {

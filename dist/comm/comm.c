@@ -70,21 +70,6 @@ static int count_local(ty_comm *c, ty_error *err)
     return 0;
 }
 
-/* Ranks wait in one way: a call that blocks on one and one that does not on another would not find each other. So all
- * have cores to themselves, or none acts as if it had. */
-static int agree_on_waiting(ty_comm *c, ty_error *err)
-{
-    int32_t own[COMM_MAX_RANKS];
-    if (!c->engine->spins)
-        return 0;
-    if (gather_numbers(c, has_own_core(c), own, err) < 0)
-        return -1;
-    c->own_core = true;
-    for (int r = 0; r < c->size; r++)
-        c->own_core = c->own_core && own[r];
-    return 0;
-}
-
 static int make_slot(ty_comm *c, comm_slot *slot, ty_error *err)
 {
     size_t bytes = (size_t)c->options.piece_bytes + (size_t)c->size * sizeof(double);
@@ -152,7 +137,11 @@ static int comm_meet(ty_comm *c, ty_error *err)
             return -1;
     if (!c->local_size && count_local(c, err) < 0)
         return -1;
-    return agree_on_waiting(c, err);
+    c->own_core = has_own_core(c);
+    if (c->options.timeline && ty_timeline_open(c->options.timeline, c->rank, &c->timeline, err) < 0)
+        return -1;
+    c->options.timeline = NULL; /* the caller's */
+    return 0;
 }
 
 static int check_options(const ty_comm_options *o, ty_error *err)
@@ -190,12 +179,14 @@ static const char *engine_name(const ty_comm_options *o)
 
 int ty_comm_open(const ty_comm_options *options, ty_comm **comm, ty_error *err)
 {
-    ty_comm_options none = {0};
-    const ty_comm_options *o = options ? options : &none;
+    ty_comm_options full = options ? *options : (ty_comm_options){0};
+    const ty_comm_options *o = &full;
     const char *name = engine_name(o);
     const ty_engine *engine;
     ty_engine_group *world = NULL;
     *comm = NULL;
+    if (!full.timeline)
+        full.timeline = getenv(TY_TIMELINE_VARIABLE);
     if (strcmp(name, "self") == 0)
         return ty_comm_open_threads(o, 1, comm, err);
     if (strcmp(name, "mpi") != 0)
@@ -258,7 +249,10 @@ int ty_comm_dup(ty_comm *c, ty_comm **dup, ty_error *err)
         return ty_error_wrap(err, "dist");
     ty_comm_options o = c->options;
     o.stream++;
-    return open_end(c->engine, group, &o, dup, err);
+    if (open_end(c->engine, group, &o, dup, err) < 0)
+        return -1;
+    (*dup)->timeline = ty_timeline_share(c->timeline);
+    return 0;
 }
 
 int ty_comm_subset(ty_comm *c, const int *ranks, int n, ty_comm **part, ty_error *err)
@@ -304,6 +298,7 @@ void ty_comm_close(ty_comm *c, bool cleanly)
     for (int s = COMM_SLOTS - 1; s >= 0; s--)
         free_slot(c, &c->slot[s], cleanly && c->failed.code == TY_E_NONE);
     pthread_mutex_destroy(&c->lock);
+    ty_timeline_close(c->timeline);
     free(c->start);
     free(c);
 }

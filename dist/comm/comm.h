@@ -15,13 +15,13 @@
  *     ty_comm_close(c, true);
  *
  * Long tensors travel in pieces, of which at most two are on their way: large calls are slower in every MPI, and
- * conversion and sum of one piece overlap with the travel of the other. Whether a waiting thread spins or sleeps is
- * decided by the cores that are to spare (options: cores, threads).
+ * conversion and sum of one piece overlap with the travel of the other. A thread that carries out sleeps between its
+ * looks at them, unless it has a core to itself (options: cores, threads) or those who compute wait for it.
  *
- * Order of sums. Plain: the engine's, the same on all ranks and in each run of the same shape, but other for other
- * piece sizes, engines and layouts. rank_order: each element is ((x0 + x1) + x2) ..., in float32 for 16-bit floats,
- * so that bits depend on the ranks' numbers alone. Reduce-scatters and all sums of 16-bit floats are of that order
- * always. All ranks have the same bits in all modes. hierarchical: the ranks of a host first, then the hosts.
+ * Order of sums. rank_order: each element is ((x0 + x1) + x2) ..., in float32 for 16-bit floats, so that bits depend on
+ * the ranks' numbers alone. Without it an engine may have an order of its own, the same on all ranks and in each run of
+ * the same shape. Reduce-scatters, all sums of 16-bit floats and, over MPI, all sums but hierarchical ones are of rank
+ * order always. All ranks have the same bits in all modes. hierarchical: the ranks of a host first, then the hosts.
  *
  * Errors. A call that cannot be right is refused where it is made. That all ranks make the same calls is the caller's
  * care: a schedule that is known before is compared once (ty_comm_compare). What the engine says is final: the comm
@@ -108,8 +108,10 @@ typedef struct ty_comm_options {
     int ranks_per_host;  /* 0: those that the engine finds; else rank r is taken to be on host r / ranks_per_host */
     ty_page *page;       /* where operations are written for whoever watches (dist/page.h); NULL: nowhere */
     int stream;          /* of the page; each comm has its own, a dup the next one */
-    int cores;           /* that this rank may use; 0: those it may run on, divided by the ranks of this host */
-    int threads;         /* that compute on them; 0: OMP_NUM_THREADS, else all cores */
+    const char
+        *timeline; /* folder for a picture of what was done when (timeline.h); NULL: TRAINYARD_TIMELINE, or none */
+    int cores;     /* that this rank may use; 0: those it may run on, divided by the ranks of this host */
+    int threads;   /* that compute on them; 0: OMP_NUM_THREADS, else all cores */
 } ty_comm_options;
 
 /* Opens this rank's end; all ranks of the job do so. */

@@ -5,6 +5,7 @@
 #include "dist/comm/comm.h"
 #include "dist/comm/engine.h"
 #include "dist/comm/event.h"
+#include "dist/comm/timeline.h"
 
 #include <pthread.h>
 
@@ -15,6 +16,7 @@ typedef struct comm_op {
     struct comm_op *next;
     uint64_t ticket;
     bool done;
+    int64_t begun_ns;   /* by ty_clock_ns */
     int64_t took_ns;    /* to carry it out */
     ty_collective what; /* its name is `name` */
     char name[COMM_NAME_BYTES];
@@ -44,7 +46,7 @@ struct ty_comm {
     int rank, size, local_rank, local_size;
     int host;      /* a number that the ranks of this host share */
     bool even;     /* all hosts have as many ranks */
-    bool own_core; /* the comm's thread may spin */
+    bool own_core; /* the comm's thread has a core that nobody computes on */
     comm_slot slot[COMM_SLOTS];
     int64_t *start; /* [size + 1] of the call under way: start[0] is 0 */
 
@@ -52,11 +54,13 @@ struct ty_comm {
     comm_event changed; /* something was begun or is done, or nobody carries out */
     pthread_t thread;
     bool has_thread, closing, carrying; /* carrying: a thread is in comm_carry */
+    atomic_int n_waiting;               /* threads that wait for an operation, or carry one out for themselves */
     uint64_t last_ticket;
     comm_op *ops, **end; /* in order of begin: done ones and not done ones until they are waited for */
     comm_op *spare;
     ty_error failed; /* the engine's last words */
     ty_comm_stats stats;
+    ty_timeline *timeline; /* shared with dups; NULL: none */
 };
 
 /* Carries out a collective; what is wrong with the engine fails the comm, too (carry.c). */

@@ -32,6 +32,7 @@ static comm_op *op_append(ty_comm *c, const ty_collective *what)
     op->ticket = ++c->last_ticket;
     op->done = false;
     op->err.code = TY_E_NONE;
+    op->begun_ns = ty_clock_ns();
     op->what = *what;
     snprintf(op->name, sizeof op->name, "%s", what->name ? what->name : ty_collective_text(what->kind));
     op->what.name = op->name;
@@ -96,6 +97,12 @@ static int carry_watched(ty_comm *c, comm_op *op)
         ty_page_error(c->options.page, op->err.message);
     ty_page_end(c->options.page, c->options.stream);
     op->took_ns = ty_clock_ns() - start;
+    ty_timeline_carried(c->timeline, c->options.stream,
+                        &(ty_timeline_call){.what = w,
+                                            .bytes = bytes_of(w),
+                                            .begun_ns = op->begun_ns,
+                                            .start_ns = start,
+                                            .end_ns = start + op->took_ns});
     return rc;
 }
 
@@ -196,9 +203,15 @@ int ty_comm_wait(ty_comm *c, uint64_t ticket, ty_error *err)
     pthread_mutex_lock(&c->lock);
     comm_op *op = op_find(c, ticket);
     int64_t start = op && !op->done ? ty_clock_ns() : 0;
+    atomic_fetch_add(&c->n_waiting, 1);
     while (op && !op->done)
         sleep_until_changed(c);
-    c->stats.waited_ns += start ? ty_clock_ns() - start : 0;
+    atomic_fetch_sub(&c->n_waiting, 1);
+    if (start) {
+        int64_t end = ty_clock_ns();
+        c->stats.waited_ns += end - start;
+        ty_timeline_waited(c->timeline, c->options.stream, op->name, start, end);
+    }
     int rc = op ? take_result(c, op, err)
                 : ty_error_set(err, TY_E_INTERNAL, "dist: ticket %llu was waited for before, or never given",
                                (unsigned long long)ticket);
@@ -223,11 +236,13 @@ int ty_comm_run(ty_comm *c, const ty_collective *what, ty_error *err)
     pthread_mutex_lock(&c->lock);
     int64_t start = ty_clock_ns();
     int rc = begin(c, what, &op, err);
+    atomic_fetch_add(&c->n_waiting, 1);
     while (rc == 0 && !op->done)
         if (!c->carrying && op_first_open(c) == op)
             carry_op(c, op);
         else
             sleep_until_changed(c);
+    atomic_fetch_sub(&c->n_waiting, 1);
     if (rc == 0)
         rc = take_result(c, op, err);
     c->stats.waited_ns += ty_clock_ns() - start;

@@ -1,14 +1,17 @@
 /* stages.c - the ways of each kind of collective: which calls of the engine its pieces go through.
  *
- *     plain sum        all_reduce
+ *     plain sum        all_reduce, where the engine adds up at no cost: threads
  *     ordered sum      all_to_all of the piece's parts; each rank adds up its part in rank order; all_gather
+ *     small sum        all_gather; each rank adds up all, in rank order
  *     by levels        the ranks of a host share the piece out and add up their parts; of each part, the ranks of all
  *                      hosts that have it make a sum, plain or on a wire; the ranks of a host gather the parts
  *     reduce_scatter   all_to_all; sum in rank order
  *
  * By levels, each byte leaves a host once, and all ranks of a host use its network at the same time.
  * The ordered sum moves as many bytes as the best plain one. 16-bit floats always take it: they are added up in
- * float32 and rounded once on each way, where an engine would round after each rank.
+ * float32 and rounded once on each way, where an engine would round after each rank. Over MPI all sums take it: that of
+ * Open MPI 4.1 which does not block goes up and down a tree for less than four ranks, so that each link is idle in one
+ * direction; and the one that blocks spins.
  */
 #include "dist/comm/comm_state.h"
 #include "dist/comm/reduce.h"
@@ -153,6 +156,32 @@ static bool ordered_end(const comm_journey *j, comm_slot *slot, ty_engine_call *
 }
 
 static const comm_stage ordered_stages[] = {{ordered_scatter}, {ordered_gather}, {ordered_end}, {NULL}};
+
+/* --- all_reduce of few elements: one way there is all the time it takes --- */
+
+static bool small_gather(const comm_journey *j, comm_slot *slot, ty_engine_call *call)
+{
+    for (int r = 0; r < j->c->size; r++) {
+        slot->counts[0][r] = slot->n;
+        slot->counts[1][r] = slot->n * r;
+    }
+    *call = (ty_engine_call){.kind = TY_ENGINE_ALL_GATHER,
+                             .elem_bytes = (int)elem_bytes(j),
+                             .in = slot->in,
+                             .out = slot->got,
+                             .out_counts = slot->counts[0],
+                             .out_offsets = slot->counts[1]};
+    return true;
+}
+
+static bool small_sum(const comm_journey *j, comm_slot *slot, ty_engine_call *call)
+{
+    (void)call;
+    add_up(j, slot, j->what->dtype, j->what->reduce, slot->n, j->what->dtype, slot->out);
+    return false;
+}
+
+static const comm_stage small_stages[] = {{small_gather}, {small_sum}, {NULL}};
 
 /* --- all_reduce, by levels --- */
 
@@ -313,12 +342,24 @@ static const comm_stage *const stages_of[TY_N_COLLECTIVES] = {
     [TY_ALL_TO_ALL] = swap_stages,        [TY_BARRIER] = barrier_stages,
 };
 
+/* In all, of all ranks: less than a round trip costs on most networks. */
+enum { SMALL_BYTES = 32 << 10 };
+
+static bool is_small(const comm_journey *j)
+{
+    return j->what->n * j->c->size <= min_of(SMALL_BYTES, j->c->options.piece_bytes) / elem_bytes(j);
+}
+
 const comm_stage *ty_comm_stages(const comm_journey *j)
 {
     if (j->what->kind != TY_ALL_REDUCE)
         return stages_of[j->what->kind];
-    bool half = j->what->dtype == TY_F16 || j->what->dtype == TY_BF16;
+    bool half = j->what->dtype == TY_F16 || j->what->dtype == TY_BF16, ours = j->c->engine->spins;
     if (ty_comm_has_levels(j->c) && !half)
-        return is_wired(j) ? level_wired_stages : level_stages;
-    return half || is_wired(j) || (j->c->options.rank_order && j->c->size > 1) ? ordered_stages : plain_stages;
+        return is_wired(j) || ours ? level_wired_stages : level_stages;
+    if (half || is_wired(j))
+        return ordered_stages;
+    if ((!j->c->options.rank_order && !ours) || j->c->size == 1)
+        return plain_stages;
+    return is_small(j) ? small_stages : ordered_stages;
 }

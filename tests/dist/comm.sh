@@ -1,6 +1,6 @@
 #!/bin/bash
 # Collectives of processes: build/.../tools/ranks as ranks of mpirun, every kind, type and way to reduce, with waiting that
-# blocks and waiting that sleeps, in one piece and in many, in plain and in rank order.
+# looks on and waiting that sleeps, in one piece and in many, in plain and in rank order.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 build=${TY_BUILD:-build/release} passed=0 failed=0 skipped=0
@@ -52,7 +52,7 @@ timeout -k 5 60 "$build/tools/launch" --hosts 2 "$tool" lose >"$gone" 2>&1 & # f
 leaver=$!
 check "one rank" 1 "$tool" some -- "1 ranks"
 check "two ranks, many pieces, asleep between looks" 2 "$tool" all --piece 4096 -- "2 ranks, 2 on this host"
-check "two ranks in calls that block" 2 "$tool" some --cores 2 --threads 1 -- "2 ranks"
+check "two ranks with cores of their own" 2 "$tool" some --cores 2 --threads 1 -- "2 ranks"
 check "three ranks in rank order, many pieces" 3 "$tool" some --piece 4096 --rank-order -- "3 ranks"
 check "four ranks, two levels" 4 "$tool" some --hierarchical --per-host 2 -- "4 ranks, 2 on this host"
 for transport in self,vader self,tcp; do

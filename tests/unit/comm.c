@@ -1,4 +1,5 @@
 /* dist/comm: every collective on ranks that are threads. */
+#include "base/json.h"
 #include "dist/comm/comm.h"
 #include "dist/page.h"
 
@@ -333,6 +334,56 @@ static void first_difference_is_told(void **state)
     check_told("dist: schedules differ: rank 0 bucket 0 entry 0: 'a' [2] f32, rank 1 ends before");
 }
 
+/* A call with a name that JSON must escape, in a comm and in its dup. */
+static int two_lanes(ty_comm *c)
+{
+    ty_comm *dup;
+    float x = 1;
+    uint64_t ticket;
+    ty_error err = {0};
+    ty_collective w = {.kind = TY_ALL_REDUCE, .name = "the \"first\"", .dtype = TY_F32, .in = &x, .out = &x, .n = 1};
+    if (ty_comm_dup(c, &dup, &err) < 0)
+        return -1;
+    int rc = ty_comm_begin(c, &w, &ticket, &err) < 0 || ty_comm_wait(c, ticket, &err) < 0 ||
+             ty_comm_run(dup, &(ty_collective){.kind = TY_BARRIER}, &err) < 0;
+    ty_comm_close(dup, true);
+    return -rc;
+}
+
+static void a_timeline_is_json(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/timeline-XXXXXX", path[64], head[128];
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(on_ranks(&(ty_comm_options){.timeline = folder}, 2, two_lanes), 0);
+    for (int r = 0; r < 2; r++) {
+        ty_arena a;
+        ty_doc *doc;
+        ty_error err = {0};
+        int lanes = 0;
+        ty_arena_init(&a);
+        snprintf(path, sizeof path, "%s/collectives-rank-%05d.json", folder, r);
+        assert_int_equal(ty_json_read(&a, path, NULL, &doc, &err), 0);
+        const ty_doc *events = ty_doc_find(doc, "traceEvents");
+        for (size_t i = 0; i < ty_doc_len(events); i++) {
+            const ty_doc *e = ty_doc_at(events, i), *args = ty_doc_find(e, "args");
+            snprintf(head, sizeof head, "%s %s", ty_doc_find(e, "ph")->raw, ty_doc_find(e, "name")->raw);
+            if (args && ty_doc_find(args, "bytes") && strcmp(head, "X the \"first\"") == 0)
+                lanes |= 1;
+            if (args && ty_doc_find(args, "bytes") && strcmp(head, "X barrier") == 0)
+                lanes |= 2;
+        }
+        assert_int_equal(lanes, 3);
+        ty_arena_fini(&a);
+        unlink(path);
+    }
+    rmdir(folder);
+    ty_comm *c;
+    ty_error err = {0};
+    assert_int_equal(ty_comm_open_threads(&(ty_comm_options){.timeline = "/proc/none"}, 1, &c, &err), -1);
+    assert_non_null(strstr(err.message, "the timeline of collectives"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -347,6 +398,7 @@ int main(void)
         cmocka_unit_test(who_leaves_is_named),
         cmocka_unit_test(different_calls_stop_all),
         cmocka_unit_test(first_difference_is_told),
+        cmocka_unit_test(a_timeline_is_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
