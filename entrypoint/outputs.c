@@ -108,16 +108,17 @@ int ty_outputs_add(ty_outputs *o, bool validation, int64_t step, int64_t epoch, 
     return 0;
 }
 
-void ty_outputs_progress(ty_outputs *o, char event, int64_t step, int64_t epoch, double loss, double samples_per_s,
-                         double data_share, double comm_share)
+void ty_outputs_progress(ty_outputs *o, char event, int64_t step, int64_t epoch, double loss,
+                         const ty_outputs_pace *pace)
 {
     ty_progress_state state = {.step = step,
                                .epoch = epoch,
                                .loss = loss,
-                               .samples_per_s = samples_per_s,
-                               .data_share = data_share,
-                               .comm_share = comm_share,
-                               .compute_share = 1 - data_share - (comm_share > 0 ? comm_share : 0)};
+                               .samples_per_s = pace->samples_per_s,
+                               .data_share = pace->data_share,
+                               .comm_share = pace->comm_share,
+                               .compute_share = 1 - pace->data_share - (pace->comm_share > 0 ? pace->comm_share : 0),
+                               .comm_ms = pace->comm_ms};
     ty_progress_event what = event == 'c'   ? TY_PROGRESS_CHECKPOINT
                              : event == 'e' ? TY_PROGRESS_EPOCH
                                             : TY_PROGRESS_STEP;

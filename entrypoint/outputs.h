@@ -34,10 +34,15 @@ int ty_outputs_open(const ty_outputs_config *config, ty_outputs **out, ty_error 
 /* One report of a split. Values in the order to print. */
 int ty_outputs_add(ty_outputs *o, bool validation, int64_t step, int64_t epoch, const ty_value_named *values, int n,
                    ty_error *err);
-/* Shares are parts of the time since the run began; comm_share below 0: nobody to wait for. event: 's' a step, 'e' an
- * epoch, 'c' a checkpoint. */
-void ty_outputs_progress(ty_outputs *o, char event, int64_t step, int64_t epoch, double loss, double samples_per_s,
-                         double data_share, double comm_share);
+/* How quick it is, since the run began. Shares are parts of the time. */
+typedef struct ty_outputs_pace {
+    double samples_per_s;
+    double data_share, comm_share; /* waited for data; for other ranks, below 0: there are none */
+    double comm_ms;                /* of a step, waited for other ranks */
+} ty_outputs_pace;
+/* event: 's' a step, 'e' an epoch, 'c' a checkpoint. */
+void ty_outputs_progress(ty_outputs *o, char event, int64_t step, int64_t epoch, double loss,
+                         const ty_outputs_pace *pace);
 /* Brings everything to the disk: at checkpoints and at the end of epochs. */
 void ty_outputs_flush(ty_outputs *o);
 /* NULL is fine. */

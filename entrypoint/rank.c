@@ -5,16 +5,22 @@
 #include "entrypoint/doing.h"
 #include "entrypoint/stop.h"
 
+#include <limits.h>
+#include <stdio.h>
+
 static const ty_wire rank_wires[] = {[TY_RECIPE_WIRE_NONE] = TY_WIRE_AS_IS,
                                      [TY_RECIPE_WIRE_FLOAT16] = TY_WIRE_F16,
                                      [TY_RECIPE_WIRE_BFLOAT16] = TY_WIRE_BF16};
 
-static int rank_find_company(const ty_recipe *recipe, ty_company **out, ty_error *err)
+static int rank_find_company(const ty_job *job, const ty_recipe *recipe, ty_company **out, ty_error *err)
 {
     ty_comm *comm;
+    char timeline[PATH_MAX];
+    snprintf(timeline, sizeof timeline, "%s/timeline", job->output_folder);
     ty_comm_options options = {.rank_order = recipe->deterministic_strict,
                                .hierarchical = recipe->distributed.hierarchical,
                                .page = ty_doing_page(),
+                               .timeline = recipe->distributed.timeline ? timeline : NULL,
                                .threads = (int)recipe->threads};
     if (ty_comm_open(&options, &comm, err) < 0)
         return -1;
@@ -26,7 +32,7 @@ int ty_rank_train(ty_job *job, const ty_recipe *recipe, ty_job_end *end, ty_job_
     ty_company *company = NULL;
     ty_stop_ends_after(0);
     ty_doing_open();
-    int rc = rank_find_company(recipe, &company, err);
+    int rc = rank_find_company(job, recipe, &company, err);
     if (rc == 0) {
         job->company = company;
         rc = ty_job_train(job, end, progress, err);

@@ -133,7 +133,7 @@ typedef enum ty_recipe_wire { TY_RECIPE_WIRE_NONE, TY_RECIPE_WIRE_FLOAT16, TY_RE
 typedef struct ty_recipe_distributed {
     int64_t bucket_bytes; /* 0: the compiler's */
     ty_recipe_wire wire;
-    bool hierarchical, optimizer_sharding, sync_batch_norm;
+    bool hierarchical, optimizer_sharding, sync_batch_norm, timeline;
     int64_t stall_seconds; /* 0: never */
     int64_t restarts, meet_seconds, port;
     const char *interface; /* NULL: the platform's */

@@ -56,6 +56,7 @@ int ty_recipe_read_distributed(recipe_reader *rd, const ty_doc *node)
                                                  .hierarchical = d.hierarchical,
                                                  .optimizer_sharding = d.optimizer_sharding,
                                                  .sync_batch_norm = d.sync_batch_norm,
+                                                 .timeline = d.timeline,
                                                  .stall_seconds = d.stall_seconds,
                                                  .restarts = d.restarts,
                                                  .meet_seconds = d.meet_seconds,

@@ -578,6 +578,8 @@ static const ty_bind_row distributed_rows[] = {
      .help = "each rank keeps the optimizer's moments of its part of the weights alone"},
     {"sync_batch_norm", TY_BIND_BOOL, DIST(sync_batch_norm), "false",
      .help = "batch norm by the statistics of all ranks' rows; else each rank has its own"},
+    {"timeline", TY_BIND_BOOL, DIST(timeline), "false",
+     .help = "write what each rank exchanged when to output/data/timeline/, for chrome://tracing"},
     {"stall_seconds", TY_BIND_INT, DIST(stall_seconds), "600", .min = 0, .max = 1e6,
      .help = "end a job in which some ranks wait this long for one that does nothing; 0: never"},
     {"restarts", TY_BIND_INT, DIST(restarts), "0", .min = 0, .max = 1000,

@@ -86,7 +86,7 @@ typedef struct recipe_checkpoint {
 typedef struct recipe_distributed {
     int64_t bucket_bytes, stall_seconds, restarts, meet_seconds, port;
     int wire;
-    bool hierarchical, optimizer_sharding, sync_batch_norm;
+    bool hierarchical, optimizer_sharding, sync_batch_norm, timeline;
     const char *interface;
 } recipe_distributed;
 

@@ -24,8 +24,9 @@ typedef struct ty_session_times {
     double started_s;                    /* monotonic */
     double data_s, compile_s, restore_s; /* opening */
     double compute_s, input_wait_s, evaluate_s, checkpoint_s, export_s;
-    double first_step_s; /* from the start to the end of the first step; 0: none yet */
-    double reported_s;   /* compute + wait at the last report */
+    double first_step_s;    /* from the start to the end of the first step; 0: none yet */
+    double reported_s;      /* compute + wait at the last report */
+    double reported_comm_s; /* waited for other ranks, likewise */
 } ty_session_times;
 
 typedef struct ty_session {

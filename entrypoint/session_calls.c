@@ -367,9 +367,11 @@ static int call_report(void *ctx, const ty_loop_report *r, ty_error *err)
         return 0;
     double busy = s->times.compute_s + s->times.input_wait_s;
     double rows = (double)(r->n_steps * s->recipe.accumulate * s->recipe.batch_size);
-    double span = busy - s->times.reported_s;
+    double span = busy - s->times.reported_s, waited = ty_company_waited_s(s->job->company);
+    double waited_ms = 1e3 * (waited - s->times.reported_comm_s) / (double)r->n_steps;
     s->times.reported_s = busy;
-    ty_value_named values[5] = {{"loss", r->mean_loss}, {"lr", r->lr}};
+    s->times.reported_comm_s = waited;
+    ty_value_named values[6] = {{"loss", r->mean_loss}, {"lr", r->lr}};
     int n = 2;
     if (r->grad_norm >= 0)
         values[n++] = (ty_value_named){"grad_norm", r->grad_norm};
@@ -377,6 +379,8 @@ static int call_report(void *ctx, const ty_loop_report *r, ty_error *err)
         values[n++] = (ty_value_named){"loss_scale", r->loss_scale};
     if (span > 0)
         values[n++] = (ty_value_named){"samples_per_s", rows / span};
+    if (s->job->company)
+        values[n++] = (ty_value_named){"comm_ms", waited_ms};
     return ty_outputs_add(s->outputs, false, r->at.step, r->at.epoch, values, n, err);
 }
 
@@ -384,15 +388,23 @@ static void call_progress(void *ctx, const ty_loop_position *at, const ty_step_r
 {
     ty_session *s = ctx;
     double busy = s->times.compute_s + s->times.input_wait_s;
-    double rows = (double)((at->step - s->loop.first_step) * s->recipe.accumulate * s->recipe.batch_size);
-    double waited = s->job->company ? busy > 0 ? ty_company_waited_s(s->job->company) / busy : 0 : -1;
+    double steps = (double)(at->step - s->loop.first_step), waited = ty_company_waited_s(s->job->company);
+    double rows = steps * (double)(s->recipe.accumulate * s->recipe.batch_size);
+    ty_outputs_pace pace = {.comm_share = s->job->company ? 0 : -1};
+    if (busy > 0) {
+        pace.samples_per_s = rows / busy;
+        pace.data_share = s->times.input_wait_s / busy;
+    }
+    if (busy > 0 && s->job->company) {
+        pace.comm_share = waited / busy;
+        pace.comm_ms = 1e3 * waited / steps;
+    }
     s->steps_done = at->step;
     s->last_loss = last->loss;
     if (!s->outputs)
         return;
     char event = at->batch == 0 ? 'e' : 's';
-    ty_outputs_progress(s->outputs, event, at->step, at->epoch, last->loss, busy > 0 ? rows / busy : 0,
-                        busy > 0 ? s->times.input_wait_s / busy : 0, waited);
+    ty_outputs_progress(s->outputs, event, at->step, at->epoch, last->loss, &pace);
 }
 
 static bool call_stop_requested(void *ctx)

@@ -107,18 +107,21 @@ static double eta_s(const ty_progress *p, int64_t step)
 
 struct share {
     const char *name;
-    double share;
+    double share, step_ms; /* step_ms 0: not shown */
 };
 
 static void add_shares(ty_buf *out, const ty_progress_state *s)
 {
-    const struct share shares[] = {{"data", s->data_share}, {"comm", s->comm_share}, {"compute", s->compute_share}};
+    const struct share shares[] = {
+        {"data", s->data_share, 0}, {"comm", s->comm_share, s->comm_ms}, {"compute", s->compute_share, 0}};
     const char *before = " | ";
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
         if (!(shares[i].share >= 0))
             continue;
         ty_buf_addf(out, "%s%s %.0f%%", before, shares[i].name, 100 * shares[i].share);
         before = " ";
+        if (shares[i].step_ms > 0)
+            ty_buf_addf(out, " (%.3g ms a step)", shares[i].step_ms);
     }
 }
 
@@ -152,6 +155,7 @@ static void add_json(ty_buf *out, const ty_progress *p, const ty_progress_state 
     add_json_number(out, "eta_s", eta_s(p, s->step), eta_s(p, s->step) >= 0);
     add_json_number(out, "data_share", s->data_share, s->data_share >= 0);
     add_json_number(out, "comm_share", s->comm_share, s->comm_share >= 0);
+    add_json_number(out, "comm_ms", s->comm_ms, s->comm_share >= 0);
     add_json_number(out, "compute_share", s->compute_share, s->compute_share >= 0);
     ty_buf_addc(out, '}');
 }

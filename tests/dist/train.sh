@@ -73,6 +73,19 @@ ranks_of() {
         tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -qx "SAGEMAKER_BASE_DIR=$1" && echo "${p#/proc/}"
     done 2>/dev/null
 }
+# timelines RANKS: each rank's file is JSON in which each of 60 steps sums gradients.
+timelines() {
+    python3 - "$1" "$W"/algo-*/output/data/timeline/collectives-rank-*.json <<'P'
+import json, sys
+files = [json.load(open(f)) for f in sys.argv[2:]]
+assert len(files) == int(sys.argv[1]), sys.argv
+for f in files:
+    spans = [e for e in f["traceEvents"] if e["ph"] == "X"]
+    sums = [e for e in spans if e["name"].startswith("gradients") and e["cat"] == "all_reduce"]
+    assert len(sums) >= 60 and all(e["dur"] > 0 and e["args"]["bytes"] > 0 for e in sums), len(sums)
+    assert any(e["cat"] == "wait" for e in spans)
+P
+}
 has_steps() { [ "$(numbers "$1" | grep -c ^step=)" -ge "$2" ]; }
 none_left() { [ -z "$(ranks_of "$W/algo-1")$(ranks_of "$W/algo-2")" ]; }
 
@@ -86,12 +99,15 @@ ONE=$W/algo-1
 # ---- one result ----
 for case in "2 1" "2 2" "1 2"; do
     tree "ranks_${case/ /x}" "${case% *}"
-    hosts_run --processes_per_host="${case#* }"
+    hosts_run --processes_per_host="${case#* }" --distributed.timeline=true
     same "exit statuses" "$(printf '0 %.0s' $(seq "$HOSTS") | xargs)" "$statuses"
     numbers "$W/out.1" >"$W/numbers"
     alike "the numbers of one process" "$SCRATCH/one.numbers" "$W/numbers"
     ok "the weights of one process, nearly" near "$ONE" "$W/algo-1"
-    has "exposed communication" "$W/err.1" "  comm  "
+    has "exposed communication, at the end" "$W/err.1" "  comm  "
+    has "in metric lines" "$W/out.1" " comm_ms="
+    has "in the file of metrics" "$W/algo-1/output/data/metrics.jsonl" '"comm_ms":'
+    ok "and as a picture of each rank" timelines $((HOSTS * ${case#* }))
     has "in the banner" "$W/err.1" "$((HOSTS * ${case#* })) ranks, $((16 / HOSTS / ${case#* })) rows each"
     [ "$HOSTS" = 1 ] && continue
     ok "the other host writes no model" test ! -e "$W/algo-2/model/model.safetensors"

@@ -188,6 +188,16 @@ static void test_json_and_none(void **state)
     assert_string_equal(text,
                         "{\"step\":10,\"epoch\":0,\"total_steps\":20,\"loss\":null,\"samples_per_s\":100.5,\"eta_s\":5,"
                         "\"data_share\":0.03,\"compute_share\":0.97}\n");
+    ty_progress_init(&p, fd[1], TY_PROGRESS_JSON, 0, 0, 0);
+    s.comm_share = 0.25;
+    s.comm_ms = 12.5;
+    ty_progress_update(&p, TY_PROGRESS_STEP, &s, 5);
+    read_all(fd[0], text, sizeof text);
+    assert_non_null(strstr(text, ",\"comm_share\":0.25,\"comm_ms\":12.5,\"compute_share\""));
+    ty_progress_init(&p, fd[1], TY_PROGRESS_PLAIN, 0, 0, 0);
+    ty_progress_update(&p, TY_PROGRESS_EPOCH, &s, 5);
+    read_all(fd[0], text, sizeof text);
+    assert_non_null(strstr(text, "data 3% comm 25% (12.5 ms a step) compute 97%"));
     ty_progress_init(&p, fd[1], TY_PROGRESS_NONE, 0, 20, 0);
     ty_progress_update(&p, TY_PROGRESS_EPOCH, &s, 5);
     ty_progress_finish(&p, &s, 5);

@@ -145,15 +145,16 @@ static void several_ranks(void **state)
     assert_int_equal(r.distributed.stall_seconds, 600);
     assert_int_equal(r.distributed.port, 7777);
     assert_null(r.distributed.interface);
-    r = with(
-        "strategy: data_parallel\nprocesses_per_host: 4\ndistributed: {wire: bfloat16, restarts: 2, "
-        "hierarchical: true, optimizer_sharding: true, sync_batch_norm: true, bucket_bytes: 4096, interface: eth1}\n");
+    r = with("strategy: data_parallel\nprocesses_per_host: 4\ndistributed: {wire: bfloat16, restarts: 2, "
+             "hierarchical: true, optimizer_sharding: true, sync_batch_norm: true, timeline: true, bucket_bytes: 4096, "
+             "interface: eth1}\n");
     assert_int_equal(r.strategy, TY_STRATEGY_DATA_PARALLEL);
     assert_string_equal(ty_strategy_name(r.strategy), "data_parallel");
     assert_int_equal(r.processes_per_host, 4);
     assert_int_equal(r.distributed.wire, TY_RECIPE_WIRE_BFLOAT16);
     assert_int_equal(r.distributed.restarts, 2);
-    assert_true(r.distributed.hierarchical && r.distributed.optimizer_sharding && r.distributed.sync_batch_norm);
+    assert_true(r.distributed.hierarchical && r.distributed.optimizer_sharding && r.distributed.sync_batch_norm &&
+                r.distributed.timeline);
     assert_int_equal(r.distributed.bucket_bytes, 4096);
     assert_string_equal(r.distributed.interface, "eth1");
     assert_non_null(strstr(ty_recipe_origin(&r, "processes_per_host"), "train.yaml"));
