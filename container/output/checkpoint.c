@@ -69,6 +69,28 @@ int ty_checkpoints_open(ty_checkpoints *c, ty_error *err)
 
 /* Saving. */
 
+static int64_t part_begin(int64_t elems, int rank, int world_size)
+{
+    return (int64_t)((__int128)elems * rank / world_size);
+}
+
+size_t ty_checkpoint_parts(const ty_named_tensor *tensors, size_t n_tensors, int rank, int world_size,
+                           ty_named_tensor *parts)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < n_tensors; i++) {
+        const ty_named_tensor *t = &tensors[i];
+        int64_t elems = ty_type_elems(&t->type), from = part_begin(elems, rank, world_size);
+        int64_t part = part_begin(elems, rank + 1, world_size) - from;
+        if (world_size == 1)
+            parts[n++] = *t;
+        else if (part > 0)
+            parts[n++] = (ty_named_tensor){t->name, ty_type_make(t->type.dtype, 1, &part),
+                                           (char *)t->data + (size_t)from * ty_dtype_bytes(t->type.dtype)};
+    }
+    return n;
+}
+
 int ty_checkpoint_write_rank(const ty_checkpoints *c, int64_t step, const ty_named_tensor *tensors, size_t n_tensors,
                              ty_manifest_file *out, ty_error *err)
 {
@@ -278,8 +300,7 @@ int ty_checkpoint_verify(const char *path, ty_arena *arena, ty_manifest *out, ty
     return 0;
 }
 
-/* All ranks must come to the same choice, so that every rank looks at the files of all; the content it checks is its
- * own. */
+/* Before any of a file's content is read: what is not there, or not whole, leaves the tensors as they are. */
 static int check_sizes(const char *path, const ty_manifest *m, ty_arena *arena, ty_error *err)
 {
     for (int rank = 0; rank < m->world_size; rank++) {
@@ -302,15 +323,20 @@ static int restore_one(const ty_checkpoints *c, const ty_checkpoint_entry *entry
     *fault = TY_RANKFILE_DAMAGED;
     if (!entry->has_manifest)
         return ty_error_set(err, TY_E_CHECKPOINT, "it has no " TY_MANIFEST_NAME ", so it was never completed");
-    if (read_manifest(entry->path, arena, &m, err) < 0 || check_sizes(entry->path, &m, arena, err) < 0)
+    if (read_manifest(entry->path, arena, &m, err) < 0)
         return -1;
-    if (m.world_size != world_size(c)) {
-        *fault = TY_RANKFILE_MISMATCH;
-        return ty_error_set(err, TY_E_CHECKPOINT, "saved by %d ranks, this run has %d", m.world_size, world_size(c));
+    bool elsewhere = m.world_size > 1 && c->fetch;
+    if (!elsewhere && check_sizes(entry->path, &m, arena, err) < 0)
+        return -1;
+    ty_named_tensor *parts = TY_NEW_ARRAY(arena, ty_named_tensor, n_tensors + 1);
+    for (int file = 0; file < m.world_size; file++) {
+        const ty_rankfile_id id = {.rank = file, .world_size = m.world_size, .step = m.state.step};
+        size_t n = ty_checkpoint_parts(tensors, n_tensors, file, m.world_size, parts);
+        int rc = elsewhere ? c->fetch(c->fetch_ctx, entry->path, &m, file, parts, n, fault, err)
+                           : ty_rankfile_read(entry->path, &id, &m.files[file], parts, n, fault, err);
+        if (rc < 0)
+            return -1;
     }
-    const ty_rankfile_id id = {.rank = c->rank, .world_size = m.world_size, .step = m.state.step};
-    if (ty_rankfile_read(entry->path, &id, &m.files[c->rank], tensors, n_tensors, fault, err) < 0)
-        return -1;
     out->found = true;
     out->path = entry->path;
     out->state = m.state;

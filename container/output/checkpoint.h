@@ -28,6 +28,7 @@
 #include "base/error.h"
 #include "container/output/manifest.h"
 #include "container/output/named_tensor.h"
+#include "container/output/rankfile.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,13 +39,20 @@ typedef enum ty_checkpoint_policy {
     TY_CHECKPOINT_STOP, /* the first failed save stops the run */
 } ty_checkpoint_policy;
 
+/* Gets the tensors of one file of a checkpoint, from wherever it lies: `parts` are filled with what rank `file` of
+ * those that saved it had written. As ty_rankfile_read, whose faults it tells. */
+typedef int ty_checkpoint_fetch(void *ctx, const char *path, const ty_manifest *m, int file,
+                                const ty_named_tensor *parts, size_t n_parts, ty_rankfile_fault *fault, ty_error *err);
+
 typedef struct ty_checkpoints {
     const char *dir; /* the folder of all checkpoints */
     int keep;        /* how many complete ones to keep; below 1: all */
     ty_checkpoint_policy on_error;
-    int rank, world_size; /* world_size 0 counts as 1 */
-    int64_t before;       /* only checkpoints of earlier steps than this are restored; 0: all */
-    int n_failed;         /* saves that failed in a row; kept by ty_checkpoint_save */
+    int rank, world_size;       /* world_size 0 counts as 1 */
+    int64_t before;             /* only checkpoints of earlier steps than this are restored; 0: all */
+    int n_failed;               /* saves that failed in a row; kept by ty_checkpoint_save */
+    ty_checkpoint_fetch *fetch; /* for checkpoints of several ranks; NULL: all files lie in the folder */
+    void *fetch_ctx;
 } ty_checkpoints;
 
 /* Lines to be logged, in an arena of the caller. */
@@ -66,8 +74,15 @@ int ty_checkpoint_save(ty_checkpoints *c, const ty_train_state *state, const ty_
 /* Whether the policy says to stop after the saves that failed. */
 bool ty_checkpoints_must_stop(const ty_checkpoints *c);
 
-/* The halves of a save, for many ranks: every rank writes its file and sends *out to rank 0; when all could, rank 0
- * commits with the lines in the order of ranks. After a failure anywhere every rank abandons. */
+/* A save by many ranks that have the same tensors divides them: of n elements rank r of R has those from n * r / R up
+ * to n * (r + 1) / R, as one dimension, and leaves out tensors of which it has none. R = 1: the tensors as they are.
+ * Into parts[n_tensors]; returns how many there are. */
+size_t ty_checkpoint_parts(const ty_named_tensor *tensors, size_t n_tensors, int rank, int world_size,
+                           ty_named_tensor *parts);
+
+/* The halves of such a save: every rank writes its parts into its own folder, which may be everybody's, and sends *out
+ * to rank 0; when all could, rank 0 commits with the lines in the order of ranks. After a failure anywhere every rank
+ * abandons. */
 int ty_checkpoint_write_rank(const ty_checkpoints *c, int64_t step, const ty_named_tensor *tensors, size_t n_tensors,
                              ty_manifest_file *out, ty_error *err);
 int ty_checkpoint_commit(const ty_checkpoints *c, const ty_train_state *state, const ty_manifest_file *files,
@@ -103,8 +118,9 @@ typedef struct ty_checkpoint_restored {
 
 /* Fills `tensors` from the newest valid checkpoint. found = false when no save was ever acknowledged here: the folder
  * is empty, or holds only folders without a manifest. Fails when there are manifests but no valid checkpoint (then the
- * tensors' content is undefined), and when the newest whole one belongs to other tensors or another world size: names,
- * types and shapes must be those of the model exactly, and the message says which is not. */
+ * tensors' content is undefined), and when the newest whole one belongs to other tensors: names,
+ * types and shapes must be those of the model exactly, and the message says which is not. It does not matter how many
+ * ranks saved it and how many there are now. */
 int ty_checkpoint_restore(const ty_checkpoints *c, const ty_named_tensor *tensors, size_t n_tensors, ty_arena *arena,
                           ty_checkpoint_restored *out, ty_error *err);
 
