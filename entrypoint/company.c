@@ -4,6 +4,7 @@
 #include "base/clock.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct ty_company {
     ty_comm *tapes, *session;
@@ -156,11 +157,31 @@ int ty_company_total(ty_company *c, const char *name, int64_t *v, ty_error *err)
 
 int ty_company_share(ty_company *c, const char *name, void *bytes, size_t n_bytes, ty_error *err)
 {
+    return ty_company_share_of(c, 0, name, bytes, n_bytes, err);
+}
+
+int ty_company_share_of(ty_company *c, int rank, const char *name, void *bytes, size_t n_bytes, ty_error *err)
+{
     if (!c || n_bytes == 0)
         return 0;
-    ty_collective what = {
-        .kind = TY_BROADCAST, .name = name, .dtype = TY_U8, .in = bytes, .out = bytes, .n = (int64_t)n_bytes};
+    ty_collective what = {.kind = TY_BROADCAST,
+                          .name = name,
+                          .dtype = TY_U8,
+                          .in = bytes,
+                          .out = bytes,
+                          .n = (int64_t)n_bytes,
+                          .root = rank};
     return ty_comm_run(c->session, &what, err);
+}
+
+int ty_company_gather(ty_company *c, const char *name, const void *mine, size_t n_bytes, void *all, ty_error *err)
+{
+    ty_collective what = {
+        .kind = TY_ALL_GATHER, .name = name, .dtype = TY_U8, .in = mine, .out = all, .n = (int64_t)n_bytes};
+    if (c)
+        return ty_comm_run(c->session, &what, err);
+    memcpy(all, mine, n_bytes);
+    return 0;
 }
 
 int ty_company_compare(ty_company *c, const char *what, const char *text, ty_error *err)

@@ -38,8 +38,11 @@ double ty_company_waited_s(const ty_company *c);
 int ty_company_least(ty_company *c, const char *name, int64_t *v, ty_error *err);
 int ty_company_most(ty_company *c, const char *name, int64_t *v, ty_error *err);
 int ty_company_total(ty_company *c, const char *name, int64_t *v, ty_error *err);
-/* All ranks get rank 0's bytes. */
+/* All ranks get rank 0's bytes, or another's. */
 int ty_company_share(ty_company *c, const char *name, void *bytes, size_t n_bytes, ty_error *err);
+int ty_company_share_of(ty_company *c, int rank, const char *name, void *bytes, size_t n_bytes, ty_error *err);
+/* The bytes of all ranks, in their order, on all of them: all[size][n_bytes]. */
+int ty_company_gather(ty_company *c, const char *name, const void *mine, size_t n_bytes, void *all, ty_error *err);
 /* The texts of all ranks must be equal; else the first line that differs is the error on all ranks. */
 int ty_company_compare(ty_company *c, const char *what, const char *text, ty_error *err);
 /* Waits until all are here. */

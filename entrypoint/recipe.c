@@ -542,6 +542,7 @@ static int read_checkpoint(recipe_reader *rd, const ty_doc *node)
         return -1;
     rd->r->checkpoint_keep = c.keep;
     rd->r->checkpoint_stop_on_error = c.on_error == 1;
+    rd->r->checkpoint_sharded = c.sharded;
     return 0;
 }
 

@@ -194,7 +194,7 @@ typedef struct ty_recipe {
     int n_tied;
     ty_span checkpoint_every;
     int64_t checkpoint_keep;
-    bool checkpoint_stop_on_error;
+    bool checkpoint_stop_on_error, checkpoint_sharded;
     int64_t log_every;          /* steps between metric lines; 0: about 100 lines a run */
     const char *tensorboard;    /* folder, NULL: as the platform says; "none" is NULL with no_tensorboard */
     const char *cache;          /* folder; NULL: as the job says; "none": no cache */

@@ -563,6 +563,8 @@ static const ty_bind_row checkpoint_rows[] = {
      .help = "how many of the newest stay"},
     {"on_error", TY_BIND_CHOICE, offsetof(recipe_checkpoint, on_error), "warn", .choices = checkpoint_policies,
      .help = "a failed save: warn (two in a row stop the run) or stop"},
+    {"sharded", TY_BIND_BOOL, offsetof(recipe_checkpoint, sharded), "false",
+     .help = "each of several ranks writes its part, into its own host's folder; else rank 0 writes all"},
 };
 
 static const char *const wires[] = {"none", "float16", "bfloat16", NULL}; /* as ty_recipe_wire */

@@ -81,6 +81,7 @@ typedef struct recipe_checkpoint {
     const ty_doc *every;
     int64_t keep;
     int on_error;
+    bool sharded;
 } recipe_checkpoint;
 
 typedef struct recipe_distributed {

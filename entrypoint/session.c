@@ -388,16 +388,23 @@ static int take_position(ty_session *s, const ty_checkpoint_restored *found, ty_
     return 0;
 }
 
+static void describe_checkpoints(ty_session *s)
+{
+    bool in_parts = s->recipe.checkpoint_sharded;
+    s->checkpoints =
+        (ty_checkpoints){.dir = s->job->checkpoint_folder,
+                         .keep = (int)s->recipe.checkpoint_keep,
+                         .rank = in_parts ? ty_company_rank(s->job->company) : 0,
+                         .world_size = in_parts ? ty_company_size(s->job->company) : 1,
+                         .on_error = s->recipe.checkpoint_stop_on_error ? TY_CHECKPOINT_STOP : TY_CHECKPOINT_WARN};
+    ty_session_fetch_parts(s);
+}
+
 static int restore_newest(ty_session *s, ty_error *err)
 {
     double start = ty_session_now_s();
     ty_checkpoint_restored found = {0};
     ty_checkpoint_notes notes = {0};
-    s->checkpoints =
-        (ty_checkpoints){.dir = s->job->checkpoint_folder,
-                         .keep = (int)s->recipe.checkpoint_keep,
-                         .world_size = 1,
-                         .on_error = s->recipe.checkpoint_stop_on_error ? TY_CHECKPOINT_STOP : TY_CHECKPOINT_WARN};
     if (ty_session_hash(s, s->recipe.batch_size, s->run_hash, err) < 0 ||
         ty_checkpoints_open(&s->checkpoints, err) < 0 || (s->job->fresh && remove_checkpoints(s, err) < 0))
         return ty_error_wrap(err, "checkpoint folder");
@@ -412,13 +419,26 @@ static int restore_newest(ty_session *s, ty_error *err)
     return 0;
 }
 
-/* Only rank 0 reads: the folder is its own host's. */
+/* Rank 0 restores, from its own host's folder; of what is not there the others are asked. */
+static int restore_together(ty_session *s, ty_error *err)
+{
+    ty_error ignored = {0};
+    if (!ty_company_leads(s->job->company)) {
+        if (s->recipe.checkpoint_sharded && ty_checkpoints_open(&s->checkpoints, err) < 0)
+            return -1;
+        return ty_session_answer_questions(s, err);
+    }
+    int rc = restore_newest(s, err);
+    return ty_session_end_questions(s, rc < 0 ? &ignored : err) < 0 ? -1 : rc;
+}
+
 static int restore(ty_session *s, ty_error *err)
 {
     list_state(s);
+    describe_checkpoints(s);
     int rc = ty_session_gather_state(s, err);
-    if (rc == 0 && ty_company_leads(s->job->company))
-        rc = restore_newest(s, err);
+    if (rc == 0)
+        rc = restore_together(s, err);
     if (rc == 0)
         rc = ty_session_share_state(s, err);
     ty_session_release_state(s);

@@ -120,6 +120,13 @@ int ty_session_gather_state(ty_session *s, ty_error *err);
 void ty_session_release_state(ty_session *s);
 /* All ranks begin with rank 0's states and position. The states were gathered. */
 int ty_session_share_state(ty_session *s, ty_error *err);
+/* session_shards.c: checkpoints of which each rank writes its part, by all ranks together, with whole states. */
+int ty_session_save_parts(ty_session *s, const ty_train_state *state, ty_error *err);
+/* What rank 0 restores may lie in parts with other hosts: it asks, they answer until it says that it has no more
+ * questions, which it does in any case. */
+void ty_session_fetch_parts(ty_session *s);
+int ty_session_end_questions(ty_session *s, ty_error *err);
+int ty_session_answer_questions(ty_session *s, ty_error *err);
 /* Rows of a batch that this session computes, and which. */
 int64_t ty_session_rows(const ty_session *s);
 ty_sampler_config ty_session_sampler(const ty_session *s, bool validation);

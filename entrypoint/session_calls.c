@@ -314,6 +314,11 @@ static int call_evaluate(void *ctx, const ty_loop_position *at, ty_error *err)
 
 /* ---- checkpoints ---- */
 
+static bool saves_parts(const ty_session *s)
+{
+    return s->job->company && s->recipe.checkpoint_sharded;
+}
+
 static int save(ty_session *s, const ty_loop_position *at, ty_error *err)
 {
     ty_error save_err = {0};
@@ -329,8 +334,10 @@ static int save(ty_session *s, const ty_loop_position *at, ty_error *err)
         return ty_error_wrap(err, "checkpoint of step %lld", (long long)at->step);
     ty_session_plan_hash(s, state.plan_hash);
     snprintf(state.recipe_hash, sizeof state.recipe_hash, "%s", s->run_hash);
-    ty_outputs_flush(s->outputs);
-    int rc = ty_checkpoint_save(&s->checkpoints, &state, s->state, s->n_state, &save_err);
+    if (s->outputs)
+        ty_outputs_flush(s->outputs);
+    int rc = saves_parts(s) ? ty_session_save_parts(s, &state, &save_err)
+                            : ty_checkpoint_save(&s->checkpoints, &state, s->state, s->n_state, &save_err);
     if (s->served && rc == 0)
         ty_served_save(s->served);
     s->times.checkpoint_s += ty_session_now_s() - start;
@@ -346,13 +353,14 @@ static int save(ty_session *s, const ty_loop_position *at, ty_error *err)
     return 0;
 }
 
-/* Rank 0 writes, and the others go on; states that are kept in parts are gathered by all. */
+/* Rank 0 writes, and the others go on, unless each writes its part; states that are kept in parts are gathered by all.
+ */
 static int call_checkpoint(void *ctx, const ty_loop_position *at, ty_error *err)
 {
     ty_session *s = ctx;
     ty_doing_now(TY_DOING_SAVE);
     int rc = ty_session_gather_state(s, err);
-    if (rc == 0 && ty_company_leads(s->job->company))
+    if (rc == 0 && (ty_company_leads(s->job->company) || saves_parts(s)))
         rc = save(s, at, err);
     ty_session_release_state(s);
     return rc;

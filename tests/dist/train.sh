@@ -195,6 +195,42 @@ same "no file for one host" "66 66" "$statuses"
 same "one story" "$(sed -n 1p "$W/algo-1/output/failure")" "$(sed -n 1p "$W/algo-2/output/failure")"
 has "which names the host" "$W/algo-1/output/failure" "algo-2"
 
+# ---- checkpoints in parts ----
+# Hosts have a folder each, so none has all parts; and any number of ranks goes on from them.
+tree parts 2
+hosts_run --processes_per_host=2 --checkpoint.sharded=true --max_steps=40
+same "exit statuses" "0 0" "$statuses"
+for n in 1 2; do
+    same "each rank's part lies on its host, algo-$n" "rank-0000$((2 * n - 2)).bin rank-0000$((2 * n - 1)).bin" \
+        "$(cd "$W/algo-$n/checkpoints/step-00000040" && ls rank-* | xargs)"
+    same "old ones are deleted, on algo-$n" 3 "$(ls "$W/algo-$n/checkpoints" | wc -l)"
+done
+same "one manifest" "$(sha256sum <"$W/algo-1/checkpoints/step-00000040/MANIFEST.json")" \
+    "$(sha256sum <"$W/algo-2/checkpoints/step-00000040/MANIFEST.json")"
+cp -r "$W" "$SCRATCH/parts.kept"
+hosts_run
+same "two ranks go on from the parts of four" "0 0" "$statuses"
+has "from there" "$W/err.1" "resuming at step 40"
+cat <(grep -E '^(val )?step=' "$SCRATCH/one.numbers" | grep -E 'step=(4[1-9]|[56][0-9]) ') >"$W/expected"
+numbers "$W/out.1" | grep -E 'step=(4[1-9]|[56][0-9]) ' >"$W/numbers"
+alike "the numbers of one process" "$W/expected" "$W/numbers"
+for n in 1 2; do rm -rf "$W/algo-$n" && cp -r "$SCRATCH/parts.kept/algo-$n" "$W/algo-$n"; done
+cp "$W"/algo-2/checkpoints/step-00000040/rank-* "$W/algo-1/checkpoints/step-00000040"
+echo '{"current_host": "algo-1", "hosts": ["algo-1"], "network_interface_name": "lo"}' >"$W/algo-1/input/config/resourceconfig.json"
+HOSTS=1
+hosts_run --processes_per_host=1
+same "one process, from a folder with all parts" 0 "$statuses"
+has "from there" "$W/err.1" "resuming at step 40"
+numbers "$W/out.1" | grep -E 'step=(4[1-9]|[56][0-9]) ' >"$W/numbers"
+alike "the numbers of one process" "$W/expected" "$W/numbers"
+HOSTS=2
+for n in 1 2; do rm -rf "$W/algo-$n" && cp -r "$SCRATCH/parts.kept/algo-$n" "$W/algo-$n"; done
+rm "$W/algo-2/checkpoints/step-00000040/rank-00003.bin"
+hosts_run --processes_per_host=2 --checkpoint.sharded=true
+same "a part that nobody has" "0 0" "$statuses"
+has "is told" "$W/err.1" "rank-00003.bin: no host has it"
+has "and an older checkpoint taken" "$W/err.1" "resuming at step 35"
+
 # ---- failures ----
 tree killed 2
 hosts_start --processes_per_host=2 --epochs=100000

@@ -50,14 +50,18 @@ static int ask(ty_company *c, ty_error *err)
 {
     int me = ty_company_rank(c), wrong = ty_company_size(c) != RANKS || ty_company_leads(c) != (me == 0);
     int64_t least = 10 - me, most = 10 - me, total = 1 << (8 * me);
-    char bytes[16];
+    char bytes[16], last[16], all[RANKS][16];
     snprintf(bytes, sizeof bytes, "of rank %d", me);
+    memcpy(last, bytes, sizeof last);
     if (ty_company_least(c, "least", &least, err) < 0 || ty_company_most(c, "most", &most, err) < 0 ||
         ty_company_total(c, "total", &total, err) < 0 || ty_company_share(c, "bytes", bytes, sizeof bytes, err) < 0 ||
+        ty_company_gather(c, "all", last, sizeof last, all, err) < 0 ||
+        ty_company_share_of(c, RANKS - 1, "last", last, sizeof last, err) < 0 ||
         ty_company_share(c, "nothing", NULL, 0, err) < 0 || ty_company_compare(c, "texts", "a: 1\n", err) < 0 ||
         ty_company_meet(c, "end", err) < 0)
         return -1;
-    return wrong + (least != 8) + (most != 10) + (total != 0x010101) + (strcmp(bytes, "of rank 0") != 0);
+    return wrong + (least != 8) + (most != 10) + (total != 0x010101) + (strcmp(bytes, "of rank 0") != 0) +
+           (strcmp(last, "of rank 2") != 0) + (strcmp(all[0], bytes) != 0) + (strcmp(all[RANKS - 1], last) != 0);
 }
 
 static void answers_are_the_same_on_all(void **state)
@@ -114,6 +118,9 @@ static void alone(void **state)
     ty_error err = {0};
     int64_t v = 7;
     int all;
+    char one[2] = "a", same[2];
+    assert_int_equal(ty_company_gather(NULL, "v", one, sizeof one, same, &err), 0);
+    assert_string_equal(same, one);
     assert_int_equal(ty_company_rank(NULL), 0);
     assert_int_equal(ty_company_size(NULL), 1);
     assert_true(ty_company_leads(NULL));
