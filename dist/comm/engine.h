@@ -51,7 +51,7 @@ typedef struct ty_engine {
     int (*host)(ty_engine_group *g, int *host, ty_error *err); /* a number that ranks of one host share */
     int (*start)(ty_engine_group *g, const ty_engine_call *call, ty_error *err);
     int (*test)(ty_engine_group *g, bool *done, ty_error *err); /* never blocks */
-    /* Start and wait in one. A comm takes it where the engine does not spin, that is, keep a core busy all the while. */
+    /* Start and wait in one; taken where the engine does not spin, that is, keep a core busy all the while. */
     int (*run)(ty_engine_group *g, const ty_engine_call *call, ty_error *err);
     bool spins;
     void (*close)(ty_engine_group *g, bool cleanly);
