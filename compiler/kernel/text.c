@@ -214,7 +214,7 @@ void ty_ktext_instr(ty_ktext *t, uint32_t id)
     ty_ktext_line(t);
     ty_buf_addf(t->out, "const %s v%u = ", ty_ctypes[instr->dtype].value, id);
     if (t->from && t->from[id] != TY_NONE) {
-        ty_buf_addf(t->out, "h%u[j][w];\n", t->from[id]);
+        ty_buf_addf(t->out, "%s%u[j][w]%s;\n", t->held, t->from[id], t->held_at);
         return;
     }
     if (small)

@@ -21,9 +21,10 @@ typedef struct ty_ktext {
     bool columns; /* results of reductions are arrays: r<n>[c] */
     int cut;      /* variable of which the piece [cut_lo, cut_hi) is being written, or -1 */
     int64_t cut_lo, cut_hi;
-    const uint32_t *from;  /* by instruction: the one whose number is held, h<n>[j][w], or TY_NONE; NULL: nothing is */
-    const uint8_t *vector; /* by instruction: a load that is done, into x<n>[w]; NULL: none is */
-    uint32_t row_guard;    /* instruction: rows in which it is false are left out by the loop; TY_NONE: none are */
+    const uint32_t *from;       /* by instruction: the one whose number is held, or TY_NONE; NULL: nothing is */
+    const char *held, *held_at; /* what stands before and behind <n>[j][w] where number n is held */
+    const uint8_t *vector;      /* by instruction: a load that is done, into x<n>[w]; NULL: none is */
+    uint32_t row_guard;         /* instruction: rows in which it is false are left out by the loop; TY_NONE: none are */
 } ty_ktext;
 
 /* Spaces at the beginning of a line. */

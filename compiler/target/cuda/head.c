@@ -13,6 +13,7 @@ const char ty_cuda_head[] =
     "#define TY_ALIGNED __align__(16)\n"
     "#define TY_UNROLL _Pragma(\"unroll\")\n"
     "#define TY_UNROLL_4 _Pragma(\"unroll 4\")\n"
+    "#define TY_UNROLL_1 _Pragma(\"unroll 1\")\n"
     "#define TY_GET16(to, from) (*(uint4 *)(to) = *(const uint4 *)(from))\n"
     "#define TY_GET8(to, from) (*(uint2 *)(to) = *(const uint2 *)(from))\n"
     "#define TY_GET4(to, from) (*(unsigned *)(to) = *(const unsigned *)(from))\n"
@@ -158,7 +159,8 @@ const char ty_cuda_head[] =
 /* Threads of a block are fibers that take turns. TY_GRID_ORDER says how: 0: each goes on to its next barrier, the first
  * one first; 1: a warp goes on as far as it can before another does, the last one first; 2: likewise, from the middle.
  * A barrier that not all of its threads reach ends the process, and a thread that runs on past a missing barrier reads
- * what another has not written. A fiber lives on from block to block; it begins on a stack of its own by makecontext,
+ * what another has not written: TY_GRID_WITHOUT leaves out one barrier of a translation unit, by its number, for tests
+ * that see whether that is found. A fiber lives on from block to block; it begins on a stack of its own by makecontext,
  * and from then on jumps, since swapcontext asks the kernel for signal masks each time. */
 const char ty_grid_head[] =
     "#include <setjmp.h>\n"
@@ -185,6 +187,7 @@ const char ty_grid_head[] =
     "#define TY_ALIGNED __attribute__((aligned(16)))\n"
     "#define TY_UNROLL\n"
     "#define TY_UNROLL_4\n"
+    "#define TY_UNROLL_1\n"
     "static inline void grid_move(void *to, const void *from, const void *memory, unsigned long n)\n"
     "{\n"
     "#ifdef GRID_ALIGNED\n"
@@ -205,7 +208,7 @@ const char ty_grid_head[] =
     "#define TY_THREAD (*(volatile int *)&grid.thread)\n"
     "#define TY_BLOCK (grid.block)\n"
     "#define TY_BLOCKS (grid.blocks)\n"
-    "#define TY_BARRIER() grid_wait(&grid.all)\n"
+    "#define TY_BARRIER() grid_barrier(__COUNTER__)\n"
     "#define TY_WARP_BARRIER() grid_wait(&grid.warp[TY_THREAD / GRID_WARP])\n"
     "static void __attribute__((noinline)) grid_leave(void)\n"
     "{\n"
@@ -217,6 +220,12 @@ const char ty_grid_head[] =
     "    if (++g->n == g->size) { g->n = 0; g->turn++; }\n"
     "    grid.moved++;\n"
     "    do grid_leave(); while (*(volatile long *)&g->turn == turn);\n"
+    "}\n"
+    "static void __attribute__((noinline)) grid_barrier(int number)\n"
+    "{\n"
+    "    static int without = -2;\n"
+    "    if (without == -2) without = getenv(\"TY_GRID_WITHOUT\") ? atoi(getenv(\"TY_GRID_WITHOUT\")) : -1;\n"
+    "    if (number != without) grid_wait(&grid.all);\n"
     "}\n"
     "#define GRID_SHUFFLE(letter, type)                                    \\\n"
     "    static type __attribute__((noinline)) grid_shuffle_##letter(type v, int mask) \\\n"

@@ -6,12 +6,18 @@
 enum {
     LAYOUT_ROW_THREAD = 4,    /* longest row that one thread takes */
     LAYOUT_ROW_WARP = 1024,   /* that one warp takes */
-    LAYOUT_ROW_BLOCK = 8192,  /* that the registers of a block hold */
+    LAYOUT_ROW_BLOCK = 16384, /* that a block holds in registers and shared memory */
     LAYOUT_WIDEST = 8,        /* neighbouring elements of a thread */
     LAYOUT_STREAM_BYTES = 96, /* of the registers of a thread, for what it loads and stores at a time */
-    LAYOUT_HELD = 48,         /* numbers that a thread holds */
-    LAYOUT_SHARED = 32768,    /* bytes of a block's partial results */
-    LAYOUT_NUMBER = 8         /* bytes of the largest */
+    LAYOUT_HELD = 48,         /* registers in which a thread holds numbers */
+    LAYOUT_HELD_BESIDE = 32,  /* likewise, where more of them are in shared memory */
+    LAYOUT_REGISTER = 4,      /* bytes */
+    LAYOUT_SHARED = 32768,    /* bytes of a block's partial results, of its tiles, and of what it holds of a row */
+    LAYOUT_NUMBER = 8,        /* bytes of the largest */
+    LAYOUT_POINTERS = 16,     /* more buffers than that fill registers with their addresses */
+    LAYOUT_ACROSS = 8,        /* fewest rows side by side: a sector of memory, of floats */
+    LAYOUT_TILE = 16,         /* smallest extents that are worth a tile, */
+    LAYOUT_TILED = 1 << 14    /* and points of the kernel */
 };
 
 static int64_t layout_extent(const ty_kernel *k, const int *var, int n)
@@ -36,15 +42,115 @@ static void layout_variables(const ty_kernel *k, ty_cuda_layout *l)
     l->row = layout_extent(k, l->inner, l->n_inner);
 }
 
-static ty_cuda_form layout_form(const ty_kernel *k, const ty_cuda_layout *l)
+/* ---- memory that runs across ---- */
+
+typedef struct layout_directions {
+    ty_lanes along, across;
+    int64_t n_along, n_across; /* bytes that lie side by side in a row, and over neighbouring rows */
+} layout_directions;
+
+static void layout_direct(layout_directions *d, ty_ix addr, ty_dtype dtype)
 {
+    ty_lane_ix along = ty_lanes_ix(&d->along, addr, 0), across = ty_lanes_ix(&d->across, addr, 0);
+    if (along.known && along.step == 1)
+        d->n_along += (int64_t)ty_dtype_bytes(dtype);
+    else if (along.step != 0 && across.known && across.step == 1)
+        d->n_across += (int64_t)ty_dtype_bytes(dtype);
+}
+
+/* Does more of the memory run across the rows than along them? */
+static bool layout_runs_across(const ty_kernel *k, const ty_cuda_layout *l, ty_arena *arena)
+{
+    if (l->n_outer == 0 || l->n_inner == 0)
+        return false;
+    layout_directions d = {.along = ty_lanes_make(k, l->inner[l->n_inner - 1], 1, arena),
+                           .across = ty_lanes_make(k, l->outer[l->n_outer - 1], 1, arena)};
+    for (uint32_t i = 0; i < k->n_instrs; i++)
+        if (k->instr[i].kop == TY_K_LOAD && !(k->instr[i].stage & 1))
+            layout_direct(&d, k->instr[i].addr, k->instr[i].dtype);
+    for (int i = 0; i < k->n_stores; i++)
+        if (!(k->store[i].stage & 1))
+            layout_direct(&d, k->store[i].addr, k->buffer[k->store[i].buffer].dtype);
+    return d.n_across > d.n_along;
+}
+
+/* How many rows a block takes side by side: as many as leave it enough company, 0 if it cannot. */
+static int layout_rows_across(const ty_cuda_kernel *kernel, const ty_cuda_layout *l, ty_arena *arena)
+{
+    int rows = TY_CUDA_WARP;
+    if (l->row <= LAYOUT_ROW_THREAD || l->n_rows % LAYOUT_ACROSS ||
+        kernel->k->n_reductions * TY_CUDA_THREADS * LAYOUT_NUMBER > LAYOUT_SHARED ||
+        !layout_runs_across(kernel->k, l, arena))
+        return 0;
+    while (rows > LAYOUT_ACROSS && (l->n_rows % rows || l->n_rows / rows * TY_CUDA_THREADS < kernel->threads))
+        rows /= 2;
+    return rows;
+}
+
+/* The variable along which a load lies in memory, where that is not the fastest one, and how far it jumps from point to
+ * point of the fastest one: -1 if its address is no such sum. */
+static int layout_turned(const ty_kernel *k, const ty_kinstr *load, int fast)
+{
+    bool inside = load->kop != TY_K_LOAD || load->guard != TY_NONE || ty_ix_at(&k->ix, load->addr)->data;
+    int turned = -1;
+    if (inside || ty_ix_coef(&k->ix, load->addr, (uint32_t)fast, &inside) <= 1)
+        return -1;
+    for (int i = 0; i < k->n_order && turned < 0; i++)
+        if (ty_ix_coef(&k->ix, load->addr, (uint32_t)k->order[i], &inside) == 1)
+            turned = k->order[i];
+    return inside || (turned >= 0 && k->extent[turned] < LAYOUT_TILE) ? -1 : turned;
+}
+
+/* Loads that lie along one and the same other variable; tiles are larger where all of them are small. */
+static bool layout_tiles(const ty_cuda_kernel *kernel, ty_cuda_layout *l, ty_arena *arena)
+{
+    const ty_kernel *k = kernel->k;
+    int fast = k->n_order ? k->order[k->n_order - 1] : -1, bytes = 0, largest = 0;
+    if (k->n_order < 2 || k->extent[fast] < LAYOUT_TILE || l->n_rows * l->row < LAYOUT_TILED)
+        return false;
+    l->tiled = TY_NEW_ARRAY(arena, uint8_t, k->n_instrs + 1);
+    l->turned = -1;
+    for (uint32_t i = 0; i < k->n_instrs; i++) {
+        int turned = layout_turned(k, &k->instr[i], fast), each = (int)ty_dtype_bytes(k->instr[i].dtype);
+        if (turned < 0 || (l->turned >= 0 && turned != l->turned))
+            continue;
+        l->turned = turned;
+        l->tiled[i] = 1;
+        bytes += each;
+        largest = each > largest ? each : largest;
+    }
+    l->edge =
+        largest <= 2 && l->n_rows * l->row / (4 * TY_CUDA_WARP * TY_CUDA_WARP) * TY_CUDA_THREADS >= kernel->threads
+            ? 2 * TY_CUDA_WARP
+            : TY_CUDA_WARP;
+    return l->turned >= 0 && bytes * l->edge * (l->edge + LAYOUT_REGISTER) <= LAYOUT_SHARED;
+}
+
+static int64_t layout_count_tiles(const ty_kernel *k, const ty_cuda_layout *l)
+{
+    int64_t n = 1;
+    for (int i = 0; i < k->n_order; i++) {
+        int64_t extent = k->extent[k->order[i]];
+        bool on_side = k->order[i] == l->fast || k->order[i] == l->turned;
+        n *= on_side ? (extent + l->edge - 1) / l->edge : extent;
+    }
+    return n;
+}
+
+/* ---- the form ---- */
+
+static ty_cuda_form layout_form(const ty_cuda_kernel *kernel, ty_cuda_layout *l, ty_arena *arena)
+{
+    const ty_kernel *k = kernel->k;
     if (l->column >= 0)
         return TY_CUDA_BY_COLUMN;
     if (k->n_reductions == 0 && k->n_stages == 1)
-        return TY_CUDA_FLAT;
-    return l->row <= LAYOUT_ROW_THREAD ? TY_CUDA_ROW_BY_THREAD
-           : l->row <= LAYOUT_ROW_WARP ? TY_CUDA_ROW_BY_WARP
-                                       : TY_CUDA_ROW_BY_BLOCK;
+        return layout_tiles(kernel, l, arena) ? TY_CUDA_TILES : TY_CUDA_FLAT;
+    l->points_per_block = layout_rows_across(kernel, l, arena);
+    return l->points_per_block           ? TY_CUDA_ROWS_ACROSS
+           : l->row <= LAYOUT_ROW_THREAD ? TY_CUDA_ROW_BY_THREAD
+           : l->row <= LAYOUT_ROW_WARP   ? TY_CUDA_ROW_BY_WARP
+                                         : TY_CUDA_ROW_BY_BLOCK;
 }
 
 /* The fastest variable, if neighbouring points of it are neighbours of the loop: -1 if there is none. */
@@ -52,9 +158,11 @@ static int layout_fast(const ty_kernel *k, const ty_cuda_layout *l)
 {
     if (l->form == TY_CUDA_BY_COLUMN)
         return l->column;
-    if (l->form == TY_CUDA_FLAT)
+    if (l->form == TY_CUDA_FLAT || l->form == TY_CUDA_TILES)
         return k->n_order ? k->order[k->n_order - 1] : -1;
-    return l->form == TY_CUDA_ROW_BY_THREAD || l->n_inner == 0 ? -1 : l->inner[l->n_inner - 1];
+    return l->form == TY_CUDA_ROW_BY_THREAD || l->form == TY_CUDA_ROWS_ACROSS || l->n_inner == 0
+               ? -1
+               : l->inner[l->n_inner - 1];
 }
 
 /* ---- the width ---- */
@@ -122,7 +230,7 @@ static void layout_width(const ty_cuda_kernel *kernel, ty_cuda_layout *l, ty_are
     const ty_kernel *k = kernel->k;
     l->width = 1;
     l->fast = layout_fast(k, l);
-    for (int width = LAYOUT_WIDEST; width > 1 && l->fast >= 0; width /= 2) {
+    for (int width = LAYOUT_WIDEST; width > 1 && l->fast >= 0 && l->form != TY_CUDA_TILES; width /= 2) {
         if (k->extent[l->fast] % width || !layout_fills(kernel, l, width))
             continue;
         l->at = ty_lanes_make(k, l->fast, width, arena);
@@ -189,6 +297,14 @@ static void layout_threads(const ty_cuda_kernel *kernel, ty_cuda_layout *l)
         l->points = (k->extent[l->column] + l->lanes * l->width - 1) / (l->lanes * l->width) * l->n_rows;
         l->points_per_block = 1;
         break;
+    case TY_CUDA_TILES:
+        l->points = layout_count_tiles(k, l);
+        l->points_per_block = 1;
+        break;
+    case TY_CUDA_ROWS_ACROSS:
+        l->points = l->n_rows;
+        l->lanes = TY_CUDA_THREADS / l->points_per_block;
+        break;
     default:
         l->lanes = l->form == TY_CUDA_ROW_BY_THREAD ? 1
                    : l->form == TY_CUDA_ROW_BY_WARP ? layout_lanes_of_row(kernel, l)
@@ -200,38 +316,63 @@ static void layout_threads(const ty_cuda_kernel *kernel, ty_cuda_layout *l)
 
 /* ---- registers ---- */
 
-/* Numbers that a thread would hold. */
-static int64_t layout_held(ty_cuda_layout *l)
+/* Bytes of what is held of an element. */
+static int layout_held_bytes(const ty_kernel *k, const ty_cuda_layout *l)
+{
+    int bytes = 0;
+    for (uint32_t i = 0; i < k->n_instrs; i++)
+        if (l->hold.held[i])
+            bytes += ty_dtype_bytes(k->instr[i].dtype) > LAYOUT_REGISTER ? LAYOUT_NUMBER : LAYOUT_REGISTER;
+    return bytes;
+}
+
+/* Registers in which a thread would hold all that it takes of a row. */
+static int64_t layout_held(const ty_kernel *k, ty_cuda_layout *l)
 {
     int64_t step = (int64_t)l->lanes * l->width;
     l->groups = (int)((l->row + step - 1) / step);
-    return (int64_t)l->hold.n * l->groups * l->width;
+    return (int64_t)layout_held_bytes(k, l) / LAYOUT_REGISTER * l->groups * l->width;
+}
+
+/* What is too much for registers goes into shared memory, if all of the rest has room there. */
+static void layout_spare(const ty_kernel *k, ty_cuda_layout *l)
+{
+    int bytes = layout_held_bytes(k, l) * l->width, groups = LAYOUT_HELD_BESIDE * LAYOUT_REGISTER / bytes;
+    l->spare = l->groups - groups;
+    l->groups = groups;
+    if (l->form == TY_CUDA_ROW_BY_BLOCK && groups > 0 && l->spare * bytes * TY_CUDA_THREADS <= LAYOUT_SHARED)
+        return;
+    l->spare = l->groups = 0;
 }
 
 /* What is too much for a warp is spread over a block. */
 static void layout_hold(const ty_cuda_kernel *kernel, ty_cuda_layout *l, ty_arena *arena)
 {
-    bool fits = l->form == TY_CUDA_ROW_BY_WARP || (l->form == TY_CUDA_ROW_BY_BLOCK && l->row <= LAYOUT_ROW_BLOCK);
+    bool fits = l->form == TY_CUDA_ROW_BY_WARP || l->form == TY_CUDA_ROWS_ACROSS ||
+                (l->form == TY_CUDA_ROW_BY_BLOCK && l->row <= LAYOUT_ROW_BLOCK);
     if (!fits || kernel->k->n_stages < 3)
         return;
     l->hold = ty_kernel_hold(kernel->k, arena);
-    if (layout_held(l) > LAYOUT_HELD && l->form == TY_CUDA_ROW_BY_WARP) {
+    if (layout_held(kernel->k, l) > LAYOUT_HELD && l->form == TY_CUDA_ROW_BY_WARP) {
         l->form = TY_CUDA_ROW_BY_BLOCK;
         layout_threads(kernel, l);
     }
-    if (l->hold.n == 0 || layout_held(l) > LAYOUT_HELD)
+    if (l->hold.n == 0)
         l->groups = 0;
+    else if (layout_held(kernel->k, l) > LAYOUT_HELD)
+        layout_spare(kernel->k, l);
 }
 
 ty_cuda_layout ty_cuda_layout_of(const ty_cuda_kernel *kernel, ty_arena *arena)
 {
     ty_cuda_layout l = {.fast = -1, .lanes = 1, .width = 1};
     layout_variables(kernel->k, &l);
-    l.form = layout_form(kernel->k, &l);
+    l.form = layout_form(kernel, &l, arena);
     layout_width(kernel, &l, arena);
     layout_threads(kernel, &l);
     layout_hold(kernel, &l, arena);
     layout_shift(kernel, &l, arena);
-    l.wide = l.groups > 0 || (l.width > 1 && l.form != TY_CUDA_FLAT && l.form != TY_CUDA_BY_COLUMN);
+    l.wide = l.groups > 0 || kernel->k->n_buffers > LAYOUT_POINTERS ||
+             (l.width > 1 && l.form != TY_CUDA_FLAT && l.form != TY_CUDA_BY_COLUMN);
     return l;
 }

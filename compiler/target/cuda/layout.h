@@ -1,10 +1,13 @@
 /* layout.h - how a kernel is laid over the threads of a GPU: decided here, printed by render.c.
  *
  *     no reductions              a thread a few neighbouring elements
+ *     turned operands            tiles, which a block turns in shared memory
  *     rows of up to 4            a thread a row
  *     rows of up to 1,024        4 to 32 lanes of a warp a row, which hold what they need of it in registers
  *     longer rows                a block a row, as where a warp would hold too much; up to 8,192 elements in registers,
- *                                beyond them in several passes
+ *                                up to 16,384 the rest in shared memory, beyond them in several passes
+ *     rows side by side          up to 32 rows a block, a thread of each beside the next: where memory runs across the
+ *                                rows, as in a softmax over channels that come first
  *     columns                    up to 32 lanes side by side, each with a few columns; as many rows at a time as then
  *                                fit into a block
  *
@@ -25,7 +28,9 @@ typedef enum ty_cuda_form {
     TY_CUDA_ROW_BY_THREAD,
     TY_CUDA_ROW_BY_WARP,
     TY_CUDA_ROW_BY_BLOCK,
-    TY_CUDA_BY_COLUMN
+    TY_CUDA_ROWS_ACROSS,
+    TY_CUDA_BY_COLUMN,
+    TY_CUDA_TILES
 } ty_cuda_form;
 
 /* A kernel and its memory. By buffer: what it shares and what is taken off its addresses (compiler/kernel/text.h);
@@ -50,6 +55,7 @@ typedef struct ty_cuda_layout {
     int width;                         /* neighbouring elements, or columns, of a thread */
     int lanes;                         /* threads of a row; of columns: side by side */
     int groups;                        /* rows in registers: how often a thread takes `width` elements; else 0 */
+    int spare;                         /* as often again, of which the numbers are in shared memory */
     int64_t points;                    /* that blocks walk through: groups of elements, rows, blocks of columns */
     int points_per_block;
     bool wide;        /* threads keep so much that only two blocks share a multiprocessor */
@@ -59,6 +65,8 @@ typedef struct ty_cuda_layout {
     ty_lanes at;      /* width > 1 */
     const int *load;  /* by instruction: bytes of an access, 0: one element */
     const int *store; /* by store */
+    int turned, edge; /* TILES: the variable along which turned operands lie; points on a side of a tile */
+    uint8_t *tiled;   /* TILES: by instruction: it is a load of a turned operand */
 } ty_cuda_layout;
 
 /* All memory is the arena's. */

@@ -1,0 +1,53 @@
+/* emit.h - a kernel in the words of the CUDA dialect, as far as its layout does not matter (emit.c, emit_sums.c), and
+ * the body that each layout gives it (emit_rows.c, emit_tiles.c). For render.c, which writes the kernel around it.
+ *
+ * Text is appended at the indentation of the moment. `w` numbers the neighbouring elements, or columns, of a thread,
+ * `j` the groups of such elements that it holds, `e` an element of the row, `p` a point that blocks walk through.
+ */
+#ifndef TY_TARGET_CUDA_EMIT_H
+#define TY_TARGET_CUDA_EMIT_H
+
+#include "compiler/kernel/text.h"
+#include "compiler/target/cuda/layout.h"
+
+typedef struct ty_cuda_emit {
+    ty_ktext t;
+    ty_cuda_layout l;
+    ty_arena arena;
+    uint8_t *before; /* by instruction: the same for all rows */
+    int dear;        /* operations of those */
+} ty_cuda_emit;
+
+static inline bool ty_emit_is_columns(const ty_cuda_emit *c)
+{
+    return c->l.form == TY_CUDA_BY_COLUMN;
+}
+/* The type of loop variables; how a dtype lies in memory. */
+const char *ty_emit_index(const ty_cuda_emit *c);
+const char *ty_emit_memory(ty_dtype dtype);
+/* Ends a block of text. */
+void ty_emit_close(ty_cuda_emit *c);
+/* Variables from the number of a point; the first one needs no remainder. `from` is used up. */
+void ty_emit_decode(ty_cuda_emit *c, const int *var, int n, const char *from);
+
+/* Instructions of a stage, inside the loop over elements or outside of it. */
+void ty_emit_instrs(ty_cuda_emit *c, int stage, bool in_loop);
+void ty_emit_stores(ty_cuda_emit *c, int stage);
+/* All that a stage does with the elements that a thread takes at a time. */
+void ty_emit_group(ty_cuda_emit *c, int stage);
+
+/* A thread's number in its row, as text. */
+void ty_emit_lane(const ty_cuda_emit *c, char *out, size_t n);
+/* Partial results t<n> of a thread: declared, added to, and brought together as r<n>, which every thread of the row
+ * has; of columns as r<n> of the threads that have one. Behind ty_emit_end_column_sums two blocks of text are open. */
+void ty_emit_begin_sums(ty_cuda_emit *c, int stage);
+void ty_emit_add_sums(ty_cuda_emit *c, int stage);
+void ty_emit_end_sums(ty_cuda_emit *c, int stage);
+void ty_emit_end_column_sums(ty_cuda_emit *c, int columns);
+
+/* Bodies. */
+void ty_emit_rows(ty_cuda_emit *c);
+void ty_emit_columns(ty_cuda_emit *c);
+void ty_emit_tiles(ty_cuda_emit *c);
+
+#endif

@@ -1,0 +1,196 @@
+/* emit_rows.c - kernels with rows, stage by stage, and with columns. See emit.h. */
+#include "compiler/target/cuda/emit.h"
+
+#include <stdio.h>
+
+enum { EMIT_LOADS = 8 }; /* that one turn of a loop may have if four are to be under way at a time */
+
+/* How far behind a multiple of the width the row begins, in elements of the memory that is aligned. */
+static void emit_shift(ty_cuda_emit *c)
+{
+    ty_ktext_linef(&c->t, "%s shift;\n", ty_emit_index(c));
+    ty_ktext_linef(&c->t, "{\n");
+    c->t.indent++;
+    ty_ktext_linef(&c->t, "const %s i%d = 0;\n", ty_emit_index(c), c->l.fast);
+    ty_ktext_line(&c->t);
+    ty_buf_adds(c->t.out, "shift = (int)((unsigned long)(&");
+    ty_ktext_element(&c->t, c->l.begin, c->l.at.begin);
+    ty_buf_addf(c->t.out, " - b%u) %% %du);\n", c->t.alias[c->l.begin], c->l.width);
+    ty_emit_close(c);
+}
+
+/* The same elements one by one: the first and the last of a row. */
+static void emit_ends(ty_cuda_emit *c, int stage)
+{
+    const uint8_t *vector = c->t.vector;
+    int width = c->l.width;
+    c->t.vector = NULL;
+    c->l.width = 1;
+    ty_ktext_linef(&c->t, "for (%s i%d = e < 0 ? 0 : e; i%d < e + %d && i%d < %ld; i%d++) {\n", ty_emit_index(c),
+                   c->l.fast, c->l.fast, width, c->l.fast, (long)c->l.row, c->l.fast);
+    c->t.indent++;
+    ty_emit_group(c, stage);
+    ty_emit_close(c);
+    c->t.vector = vector;
+    c->l.width = width;
+}
+
+static void emit_shifted_stage(ty_cuda_emit *c, int stage)
+{
+    ty_emit_begin_sums(c, stage);
+    ty_emit_instrs(c, stage, false);
+    ty_ktext_linef(&c->t, "for (%s e = TY_THREAD * %d - shift; e < %ld; e += %d) {\n", ty_emit_index(c), c->l.width,
+                   (long)c->l.row, c->l.lanes * c->l.width);
+    c->t.indent++;
+    ty_ktext_linef(&c->t, "if (e >= 0 && e <= %ld) {\n", (long)(c->l.row - c->l.width));
+    c->t.indent++;
+    ty_ktext_linef(&c->t, "const %s i%d = e;\n", ty_emit_index(c), c->l.fast);
+    ty_emit_group(c, stage);
+    c->t.indent--;
+    ty_ktext_linef(&c->t, "} else {\n");
+    c->t.indent++;
+    emit_ends(c, stage);
+    ty_emit_close(c);
+    ty_emit_close(c);
+    ty_emit_end_sums(c, stage);
+}
+
+/* How many turns of a loop are under way at a time: no more loads than registers take. */
+static const char *emit_unroll(const ty_cuda_emit *c, int stage)
+{
+    int loads = 0;
+    for (uint32_t i = 0; i < c->t.k->n_instrs; i++)
+        loads += c->t.k->instr[i].kop == TY_K_LOAD && c->t.k->instr[i].stage == stage;
+    return loads * c->l.width <= EMIT_LOADS ? "TY_UNROLL_4" : "TY_UNROLL_1";
+}
+
+/* The elements of a row that a thread takes, some of them again and again: groups [first, first + n) that it holds. */
+static void emit_held_groups(ty_cuda_emit *c, int stage, int first, int n)
+{
+    int64_t step = (int64_t)c->l.lanes * c->l.width;
+    char lane[32];
+    ty_emit_lane(c, lane, sizeof lane);
+    ty_ktext_linef(&c->t, "TY_UNROLL for (int j = 0; j < %d; j++) {\n", n);
+    c->t.indent++;
+    ty_ktext_linef(&c->t, "%s e = ((j + %d) * %d + %s) * %d;\n", ty_emit_index(c), first, c->l.lanes, lane, c->l.width);
+    if ((first + n) * step > c->l.row)
+        ty_ktext_linef(&c->t, "if (e >= %ld) continue;\n", (long)c->l.row);
+    ty_emit_decode(c, c->l.inner, c->l.n_inner, "e");
+    ty_emit_group(c, stage);
+    ty_emit_close(c);
+}
+
+/* In registers, then what these do not take: in shared memory, of which each thread sees its own part alone. */
+static void emit_held(ty_cuda_emit *c, int stage)
+{
+    emit_held_groups(c, stage, 0, c->l.groups);
+    if (c->l.spare == 0)
+        return;
+    c->t.held = "q", c->t.held_at = "[TY_THREAD]";
+    emit_held_groups(c, stage, c->l.groups, c->l.spare);
+    c->t.held = "h", c->t.held_at = "";
+}
+
+static void emit_loop_stage(ty_cuda_emit *c, int stage)
+{
+    char lane[32];
+    ty_emit_lane(c, lane, sizeof lane);
+    ty_emit_begin_sums(c, stage);
+    ty_emit_instrs(c, stage, false);
+    if (c->l.groups) {
+        emit_held(c, stage);
+    } else {
+        ty_ktext_linef(&c->t, "%s for (%s e0 = (%s) * %d; e0 < %ld; e0 += %ld) {\n", emit_unroll(c, stage),
+                       ty_emit_index(c), lane, c->l.width, (long)c->l.row, (long)c->l.lanes * c->l.width);
+        c->t.indent++;
+        ty_ktext_linef(&c->t, "%s e = e0; (void)e;\n", ty_emit_index(c));
+        ty_emit_decode(c, c->l.inner, c->l.n_inner, "e");
+        ty_emit_group(c, stage);
+        ty_emit_close(c);
+    }
+    ty_emit_end_sums(c, stage);
+}
+
+static bool emit_has(const ty_cuda_emit *c, int stage)
+{
+    for (uint32_t i = 0; i < c->t.k->n_instrs; i++)
+        if (c->t.k->instr[i].stage == stage)
+            return true;
+    for (int i = 0; i < c->t.k->n_stores; i++)
+        if (c->t.k->store[i].stage == stage)
+            return true;
+    return false;
+}
+
+/* Scalars of a row: every thread computes them, one stores. */
+static void emit_row_stage(ty_cuda_emit *c, int stage)
+{
+    char lane[32];
+    ty_emit_lane(c, lane, sizeof lane);
+    ty_emit_instrs(c, stage, false);
+    ty_ktext_linef(&c->t, "if (%s == 0) {\n", lane);
+    c->t.indent++;
+    ty_emit_stores(c, stage);
+    ty_emit_close(c);
+}
+
+static void emit_declare_held(ty_cuda_emit *c)
+{
+    for (uint32_t i = 0; c->l.groups && i < c->t.k->n_instrs; i++) {
+        const char *type = ty_ctypes[c->t.k->instr[i].dtype].value;
+        if (!c->l.hold.held[i])
+            continue;
+        ty_ktext_linef(&c->t, "%s h%u[%d][%d];\n", type, i, c->l.groups, c->l.width);
+        if (c->l.spare)
+            ty_ktext_linef(&c->t, "TY_SHARED %s q%u[%d][%d][%d];\n", type, i, c->l.spare, c->l.width, TY_CUDA_THREADS);
+    }
+}
+
+/* What one stage has written another may read. */
+void ty_emit_rows(ty_cuda_emit *c)
+{
+    static const char *const barriers[] = {[TY_CUDA_ROW_BY_THREAD] = "",
+                                           [TY_CUDA_ROW_BY_WARP] = "TY_WARP_BARRIER();\n",
+                                           [TY_CUDA_ROW_BY_BLOCK] = "TY_BARRIER();\n",
+                                           [TY_CUDA_ROWS_ACROSS] = "TY_BARRIER();\n"};
+    const char *barrier = barriers[c->l.form];
+    ty_emit_decode(c, c->l.outer, c->l.n_outer, "p");
+    emit_declare_held(c);
+    if (c->l.shifted)
+        emit_shift(c);
+    for (int stage = 0; stage < c->t.k->n_stages; stage++) {
+        if (stage % 2 && stage + 1 < c->t.k->n_stages && !emit_has(c, stage))
+            continue; /* the next one has its own barrier */
+        if (stage && *barrier)
+            ty_ktext_linef(&c->t, "%s", barrier);
+        if (stage & 1)
+            emit_row_stage(c, stage);
+        else if (c->l.shifted)
+            emit_shifted_stage(c, stage);
+        else
+            emit_loop_stage(c, stage);
+    }
+}
+
+void ty_emit_columns(ty_cuda_emit *c)
+{
+    int lanes = c->l.lanes, columns = lanes * c->l.width;
+    long extent = (long)c->t.k->extent[c->l.column], blocks = (extent + columns - 1) / columns;
+    const char *index = ty_emit_index(c);
+    ty_ktext_linef(&c->t, "const %s first = p %% %ld * %d; p /= %ld;\n", index, blocks, columns, blocks);
+    ty_emit_decode(c, c->l.outer, c->l.n_outer, "p");
+    ty_emit_begin_sums(c, 0);
+    ty_ktext_linef(&c->t, "const %s start = first + TY_THREAD %% %d * %d;\n", index, lanes, c->l.width);
+    ty_ktext_linef(&c->t, "%s for (%s e0 = TY_THREAD / %d; start < %ld && e0 < %ld; e0 += %d) {\n", emit_unroll(c, 0),
+                   index, lanes, extent, (long)c->l.row, TY_CUDA_THREADS / lanes);
+    c->t.indent++;
+    ty_ktext_linef(&c->t, "const %s i%d = start;\n %s e = e0; (void)e;\n", index, c->l.column, index);
+    ty_emit_decode(c, c->l.inner, c->l.n_inner, "e");
+    ty_emit_group(c, 0);
+    ty_emit_close(c);
+    ty_emit_end_column_sums(c, columns);
+    ty_emit_instrs(c, 1, true);
+    ty_emit_stores(c, 1);
+    ty_emit_close(c);
+    ty_ktext_linef(&c->t, "TY_BARRIER();\n"); /* before the next ones write s */
+}
