@@ -310,6 +310,7 @@ static int compile_cuda(ty_program *p, const ty_compile_options *opt, ty_error *
     ty_cache_field fact[TY_PROGRAM_FACTS];
     ty_cuda_options cuda = {.device = opt->gpu,
                             .tune = !opt->deterministic_strict,
+                            .tf32 = opt->tf32,
                             .build = {.capability = opt->gpu_capability,
                                       .threads = opt->threads,
                                       .cache_dir = opt->cache_dir,
@@ -359,7 +360,7 @@ static const struct {
     {COMPILE_EPILOGUE, "graph.1.epilogue.txt", NULL, ty_pass_epilogue},
     {"lower", "graph.2.lower.txt", ty_pass_lower, ty_pass_lower},
     {"mask", "graph.3.mask.txt", ty_pass_mask, ty_pass_mask},
-    {"layout", "graph.4.layout.txt", ty_pass_layout, NULL},
+    {"layout", "graph.4.layout.txt", ty_pass_layout, ty_pass_layout_gpu},
     {"winograd", "graph.5.winograd.txt", ty_pass_winograd, NULL},
     {"chunk", "graph.6.chunk.txt", ty_pass_chunk, ty_pass_chunk},
     {"accumulate", "graph.7.accumulate.txt", ty_pass_accumulate, ty_pass_accumulate},
@@ -433,6 +434,8 @@ static int compile_lower(ty_program *p, const ty_compile_options *opt, ty_error 
         if (opt->stop_after && strcmp(opt->stop_after, i > 0 ? compile_passes[i - 1].name : "step") == 0)
             break;
         compile_pass_fn *run = opt->backend == TY_BACKEND_CUDA ? compile_passes[i].cuda : compile_passes[i].cpu;
+        if (opt->tf32 && run == ty_pass_layout_gpu)
+            run = ty_pass_layout_gpu_tf32;
         if (!run || compile_skips(opt, i))
             continue;
         if (run(p->graph, &next, err) < 0)

@@ -407,6 +407,7 @@ typedef struct ty_compile_options {
     const char *const *skip_passes; /* names of passes to leave out, to see what each is worth: attend, epilogue, mask,
                                        layout, winograd, accumulate, bucket, split */
     int n_skip_passes;
+    bool tf32;       /* CUDA: products and convolutions of float32 with ten bits of mantissa */
     const int *gpus; /* CUDA: numbers of the GPUs of this host, each of which runs a replica: spec.replicas of them */
     int n_gpus;      /* 0: one */
     ty_cross_device cross_device;

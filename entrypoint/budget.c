@@ -110,6 +110,7 @@ static int budget_plan_within(ty_session *s, int64_t batch, int64_t temporaries,
     ty_compile_options options = {.backend = TY_BACKEND_CPU,
                                   .threads = (int)s->recipe.threads,
                                   .deterministic_strict = s->recipe.deterministic_strict,
+                                  .tf32 = s->recipe.tf32,
                                   .cache_dir = ty_session_cache_folder(s),
                                   .temporary_bytes = temporaries,
                                   .plan_only = true};

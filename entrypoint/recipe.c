@@ -606,6 +606,7 @@ static int read_top(recipe_reader *rd, const ty_doc *root)
     r->deterministic_strict = t.deterministic == 1;
     r->precision = (ty_precision)t.precision;
     r->match_eager = t.match_eager;
+    r->tf32 = t.tf32;
     r->debug = (ty_debug)t.debug;
     r->strategy = (ty_strategy)t.strategy;
     r->processes_per_host = t.processes_per_host;

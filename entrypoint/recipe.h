@@ -168,6 +168,7 @@ typedef struct ty_recipe {
     bool deterministic_strict;
     ty_precision precision;
     bool match_eager;
+    bool tf32;
     ty_debug debug;
     ty_device device;
     int gpu[TY_MAX_GPUS]; /* their numbers, each once */

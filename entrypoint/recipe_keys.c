@@ -83,6 +83,8 @@ static const ty_bind_row top_rows[] = {
      .help = "list of layers (names or shell patterns) whose products stay float32: [\"*lm_head*\"]"},
     {"match_eager", TY_BIND_BOOL, TOP(match_eager), "false",
      .help = "round after every operation on 16-bit numbers, as PyTorch's autocast does"},
+    {"tf32", TY_BIND_BOOL, TOP(tf32), "false",
+     .help = "on a GPU: float32 products and convolutions with ten bits of mantissa, which is faster"},
     {"debug", TY_BIND_CHOICE, TOP(debug), "false", .choices = debugs,
      .help = "true: looks at every value, names a NaN by its layer, leaves dumps; interpret: uncompiled"},
     {"log_every", TY_BIND_INT, TOP(log_every), "0", .min = 0, .max = 1e9,

@@ -22,6 +22,7 @@ typedef struct recipe_top {
     int64_t batch_base, epochs, max_steps, accumulate, seed, threads, log_every, processes_per_host;
     int deterministic, precision, debug, strategy, cross_device;
     bool match_eager;
+    bool tf32;
     const char *tensorboard, *cache, *compiled, *device;
 } recipe_top;
 

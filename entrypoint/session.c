@@ -210,6 +210,7 @@ static int compile_once(ty_session *s, ty_error *err)
         .backend = s->recipe.debug == TY_DEBUG_INTERPRET ? TY_BACKEND_INTERPRETER : TY_BACKEND_CPU,
         .threads = (int)s->recipe.threads,
         .deterministic_strict = s->recipe.deterministic_strict,
+        .tf32 = s->recipe.tf32,
         .dump_dir = dump,
         .cache_dir = ty_session_cache_folder(s),
         .cache_max_bytes = cache_max_bytes(),

@@ -50,6 +50,8 @@ train 3 --precision float16 0.02 "$cases" linear_regression mlp_gelu vae_two_los
 export TY_FAKE_EPILOGUES=none # of products, which other GPUs or shapes may lack
 train 1 "$cases" mlp_gelu
 unset TY_FAKE_EPILOGUES
+train 2 --tf32 "$cases" cnn_batchnorm conv1d_causal # channels-last
+train 1 --precision bfloat16 0.05 "$cases" cnn_batchnorm
 # an assignment before a function reaches what it runs in some shells only
 for order in 1 2; do
     export TY_GRID_ORDER=$order

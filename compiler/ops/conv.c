@@ -18,8 +18,10 @@ typedef struct conv_shape {
     int64_t batch, groups, c, o;
 } conv_shape;
 
-static int conv_shape_of(conv_shape *s, const ty_attr *attr, const ty_type *x, const ty_type *w, ty_error *err)
+static int conv_shape_of(conv_shape *s, const ty_attr *attr, const ty_type *x, const ty_type *given, ty_error *err)
 {
+    const ty_attr laid = ty_sliding_of_weights(attr);
+    const ty_type as_first = ty_sliding_first(&laid, given), *w = &as_first;
     if (ty_sliding_expect_axes(attr, err) < 0 || ty_expect_float("x", x, err) < 0 ||
         ty_expect_dtype("w", w, x->dtype, err) < 0 ||
         ty_expect_rank("w", w, 2 + (int)attr->n, 2 + (int)attr->n, err) < 0 ||
@@ -183,17 +185,20 @@ static int conv_ref(const ty_attr *attr, const ty_ref *x, const ty_ref *w, const
                     conv_row_fn *row, ty_error *err)
 {
     conv_shape s;
-    ty_ref x_first, y_first;
+    ty_ref first[3]; /* x, w, y */
     ty_type w_type = w->type;
+    const ty_attr of_weights = ty_sliding_of_weights(attr), *laid[] = {attr, &of_weights, attr};
+    const ty_ref *given[] = {x, w, y};
     w_type.dtype = x->type.dtype; /* a gradient may be wider */
-    if (conv_shape_of(&s, attr, &x->type, &w_type, err) < 0 || ty_sliding_enter(attr, x, &x_first, err) < 0)
+    if (conv_shape_of(&s, attr, &x->type, &w_type, err) < 0)
         return -1;
-    int rc = ty_sliding_enter(attr, y, &y_first, err);
-    if (rc == 0) {
-        rc = conv_all(&s, x_first.f, w->f, y_first.f, row, err);
-        ty_sliding_leave(attr, &y_first, y == res ? res : NULL);
-    }
-    ty_sliding_leave(attr, &x_first, x == res ? res : NULL);
+    int rc = 0, n = 0;
+    while (n < 3 && (rc = ty_sliding_enter(laid[n], given[n], &first[n], err)) == 0)
+        n++;
+    if (rc == 0)
+        rc = conv_all(&s, first[0].f, first[1].f, first[2].f, row, err);
+    while (n-- > 0)
+        ty_sliding_leave(laid[n], &first[n], given[n] == res ? res : NULL);
     return rc;
 }
 

@@ -30,6 +30,11 @@ ty_type ty_sliding_laid(const ty_attr *attr, const ty_type *first)
     return laid;
 }
 
+ty_attr ty_sliding_of_weights(const ty_attr *attr)
+{
+    return (ty_attr){.flags = attr->flags & TY_SLIDING_WEIGHTS_LAST ? TY_SLIDING_LAST : 0};
+}
+
 /* Moves between [n, c, plane] and [n, plane, c]. */
 static void sliding_move(const ty_ref *first, const ty_ref *last, bool to_first)
 {
@@ -119,7 +124,7 @@ int ty_sliding_make(ty_sliding *s, const ty_attr *attr, const ty_type *x, const 
     if (ty_sliding_expect_axes(attr, err) < 0)
         return -1;
     int n = (int)attr->n, ones = TY_SLIDING_AXES - n;
-    if (ty_expect_flags(attr, TY_SLIDING_LAST | TY_SLIDING_WINOGRAD, err) < 0 ||
+    if (ty_expect_flags(attr, TY_SLIDING_LAST | TY_SLIDING_WINOGRAD | TY_SLIDING_WEIGHTS_LAST, err) < 0 ||
         ty_expect_rank("x", x, 2 + n, 2 + n, err) < 0)
         return -1;
     ty_type first = ty_sliding_first(attr, x);

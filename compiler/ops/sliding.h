@@ -3,7 +3,8 @@
  * Output position o covers the input positions o * step - lo + k * dil, k < size, that are inside [0, in). One and two
  * spatial axes are seen as three with leading 1s, so that one loop nest serves all.
  *
- * With TY_SLIDING_LAST in an op's flags x and y (and an index) are [N, spatial.., C] instead; weights stay as they are.
+ * With TY_SLIDING_LAST in an op's flags x and y (and an index) are [N, spatial.., C] instead; weights [O, C, spatial..]
+ * stay as they are unless TY_SLIDING_WEIGHTS_LAST makes them [O, spatial.., C].
  * Positions in a spatial plane, as the index of a maximum holds them, do not depend on the layout.
  */
 #ifndef TY_COMPILER_OPS_SLIDING_H
@@ -13,8 +14,9 @@
 
 #define TY_SLIDING_AXES 3
 /* In attr->flags. */
-#define TY_SLIDING_LAST     1u /* channels-last */
-#define TY_SLIDING_WINOGRAD 2u /* of a convolution: Winograd's tiles may compute it (compiler/passes/winograd.c) */
+#define TY_SLIDING_LAST         1u /* channels-last */
+#define TY_SLIDING_WINOGRAD     2u /* of a convolution: Winograd's tiles may compute it (compiler/passes/winograd.c) */
+#define TY_SLIDING_WEIGHTS_LAST 4u /* of a convolution: its weights are channels-last too */
 
 typedef struct ty_sliding {
     int64_t in[TY_SLIDING_AXES], out[TY_SLIDING_AXES], size[TY_SLIDING_AXES];
@@ -25,6 +27,8 @@ typedef struct ty_sliding {
 /* The type of x or y as [N, C, spatial..], and of that the type in the layout that attr names. */
 ty_type ty_sliding_first(const ty_attr *attr, const ty_type *t);
 ty_type ty_sliding_laid(const ty_attr *attr, const ty_type *first);
+/* What the weights are to those functions: attributes by which they lie as x would. */
+ty_attr ty_sliding_of_weights(const ty_attr *attr);
 
 /* For reference functions: *first becomes t seen as [N, C, spatial..], t itself or a copy; leave frees the copy, after
  * writing it into `to` unless that is NULL. */

@@ -28,6 +28,8 @@ typedef struct layout_pass {
     ty_clone clone;
     layout_perm *perm; /* by value of the old graph: how clone.map's value relates to it */
     bool has_conv;
+    bool gpu;     /* weights are channels-last too, and gradients of weights have the type of what they are of */
+    bool float32; /* on a GPU: convolutions of float32 too */
 } layout_pass;
 
 /* ---- permutations ---- */
@@ -370,6 +372,14 @@ static bool layout_takes_window(const layout_pass *p, uint32_t id)
            !(ty_graph_attr(p->clone.from, id)->flags & TY_SLIDING_LAST);
 }
 
+/* On a GPU tensor cores want channels-last; without them, in float32, cuDNN has kernels for channels-first alone, and
+ * would turn both ways. */
+static bool layout_takes_conv(const layout_pass *p, uint32_t id)
+{
+    const ty_type *t = ty_graph_type(p->clone.from, ty_graph_in(p->clone.from, id, 0));
+    return !p->gpu || p->float32 || t->dtype != TY_F32;
+}
+
 static bool layout_pool(layout_pass *p, uint32_t id)
 {
     const ty_graph *from = p->clone.from;
@@ -505,24 +515,33 @@ static ty_val layout_window(layout_pass *p, uint32_t id, const ty_type *to)
     layout_perm last = layout_last(to->rank);
     ty_val a = layout_in(p, id, 0), b = layout_in(p, id, 1);
     attr.flags |= TY_SLIDING_LAST;
-    if (op == TY_OP_CONV_DX)
+    if (op != TY_OP_CONV)
         attr.type = *to;
-    ty_val in[2] = {layout_get(p, a, &last), op == TY_OP_CONV_DW ? layout_get(p, b, &last) : layout_plain(p, b)};
-    return ty_graph_emit(p->clone.to, op, &attr, in, 2);
+    if (!p->gpu) {
+        ty_val in[2] = {layout_get(p, a, &last), op == TY_OP_CONV_DW ? layout_get(p, b, &last) : layout_plain(p, b)};
+        return ty_graph_emit(p->clone.to, op, &attr, in, 2);
+    }
+    attr.flags |= TY_SLIDING_WEIGHTS_LAST;
+    ty_val in[2] = {layout_get(p, a, &last), layout_get(p, b, &last)};
+    if (op == TY_OP_CONV_DW) /* cuDNN does not write it wider than what it reads */
+        attr.type.dtype = layout_old_type(p, a)->dtype;
+    return ty_b_cast(p->clone.to, ty_graph_emit(p->clone.to, op, &attr, in, 2), (ty_dtype)to->dtype);
 }
 
 static bool layout_conv(layout_pass *p, uint32_t id)
 {
-    if (!layout_takes_window(p, id))
+    if (!layout_takes_window(p, id) || !layout_takes_conv(p, id))
         return false;
     layout_conv_types t = layout_types_of(p, id);
     const ty_type *res = layout_old_type(p, ty_val_make(id, 0));
     bool weights = ty_graph_op(p->clone.from, id) == TY_OP_CONV_DW;
-    layout_perm perm = weights ? layout_identity() : layout_last(res->rank);
-    ty_type to = layout_permuted(res, &perm);
+    const ty_attr *attr = ty_graph_attr(p->clone.from, id);
     bool empty = ty_type_elems(t.x) == 0 || ty_type_elems(t.y) == 0;
+    bool product = layout_is_product(attr, t.w) && !empty && !(p->gpu && layout_is_strided(attr));
+    layout_perm perm = weights && (product || !p->gpu) ? layout_identity() : layout_last(res->rank);
+    ty_type to = layout_permuted(res, &perm);
     ty_val y;
-    if (layout_is_product(ty_graph_attr(p->clone.from, id), t.w) && !empty)
+    if (product)
         y = layout_product(p, id, &t, &to);
     else
         y = layout_window(p, id, &to);
@@ -593,19 +612,20 @@ static void layout_leave(layout_pass *p)
     }
 }
 
-static bool layout_has_conv(const ty_graph *g, const uint8_t *live)
+static bool layout_has_conv(const layout_pass *p, const uint8_t *live)
 {
+    const ty_graph *g = p->clone.from;
     for (uint32_t id = 0; id < ty_graph_n_nodes(g); id++)
-        if (live[id] && ty_graph_op(g, id) == TY_OP_CONV)
+        if (live[id] && ty_graph_op(g, id) == TY_OP_CONV && layout_takes_conv(p, id))
             return true;
     return false;
 }
 
-int ty_pass_layout(const ty_graph *in, ty_graph **out, ty_error *err)
+static int layout_run(const ty_graph *in, bool gpu, bool float32, ty_graph **out, ty_error *err)
 {
     uint32_t n = ty_graph_n_nodes(in);
     size_t n_vals = (size_t)n * TY_MAX_RESULTS;
-    layout_pass p = {.perm = malloc((n_vals + 1) * sizeof *p.perm)};
+    layout_pass p = {.perm = malloc((n_vals + 1) * sizeof *p.perm), .gpu = gpu, .float32 = float32};
     uint8_t *live = calloc((size_t)n + 1, 1);
     if (!p.perm || !live) {
         free(p.perm);
@@ -615,8 +635,8 @@ int ty_pass_layout(const ty_graph *in, ty_graph **out, ty_error *err)
     for (size_t v = 0; v < n_vals; v++)
         p.perm[v] = layout_identity();
     ty_graph_mark_live(in, TY_TAPE_ALL, live);
-    p.has_conv = layout_has_conv(in, live);
     ty_clone_begin(&p.clone, in);
+    p.has_conv = layout_has_conv(&p, live);
     for (uint32_t id = 0; id < n; id++)
         if (live[id])
             layout_node(&p, id);
@@ -624,4 +644,19 @@ int ty_pass_layout(const ty_graph *in, ty_graph **out, ty_error *err)
     free(live);
     free(p.perm);
     return ty_clone_finish(&p.clone, out, err);
+}
+
+int ty_pass_layout(const ty_graph *in, ty_graph **out, ty_error *err)
+{
+    return layout_run(in, false, false, out, err);
+}
+
+int ty_pass_layout_gpu(const ty_graph *in, ty_graph **out, ty_error *err)
+{
+    return layout_run(in, true, false, out, err);
+}
+
+int ty_pass_layout_gpu_tf32(const ty_graph *in, ty_graph **out, ty_error *err)
+{
+    return layout_run(in, true, true, out, err);
 }

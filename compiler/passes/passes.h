@@ -37,6 +37,10 @@ int ty_pass_mask(const ty_graph *in, ty_graph **out, ty_error *err);
  * convolutions become products. Makes a new graph. Needs: no composites. Keeps: states, inputs, outputs with their
  * shapes; sums may run in another order. */
 int ty_pass_layout(const ty_graph *in, ty_graph **out, ty_error *err);
+/* For a GPU: convolutions of 16 bits, weights too; with tf32 those of float32 as well, else they stay. Strided ones
+ * stay convolutions. A weight's gradient is rounded to 16 bits. */
+int ty_pass_layout_gpu(const ty_graph *in, ty_graph **out, ty_error *err);
+int ty_pass_layout_gpu_tf32(const ty_graph *in, ty_graph **out, ty_error *err);
 
 /* epilogue.c - biases, GELU, ReLU and their gradients become part of the products before them (compiler/ops/linear.h).
  * Makes a new graph. Needs: gelu and gelu_grad whole; before lower. Keeps: everything else; what is taken rounds

@@ -39,7 +39,7 @@
 #define MAX_NPZ_BYTES ((size_t)64 << 20)
 
 typedef struct settings {
-    bool verbose, grid;
+    bool verbose, grid, tf32;
     ty_backend backend;
     int threads, replicas, n_gpus, n_ranks;
     bool shard;
@@ -601,6 +601,7 @@ static void compile(test_case *c)
                               .threads = c->set.threads,
                               .dump_dir = c->set.dump,
                               .grid = c->set.grid,
+                              .tf32 = c->set.tf32,
                               .cuda_dir = c->set.cuda,
                               .replicas_alike = true,
                               .gpus = c->set.n_gpus ? numbers : NULL,
@@ -736,7 +737,7 @@ static int usage(void)
     fprintf(stderr,
             "usage: train_cases [-v] [--interpreter | --grid | --gpu] [--threads N] [--dump DIR] [--cuda DIR]\n"
             "                   [--replicas N] [--gpus N [--cross-device HOW]] [--ranks N [--shard]] [--cache DIR]\n"
-            "                   [--precision bfloat16|float16 WITHIN] DIR [NAME...]\n");
+            "                   [--precision bfloat16|float16 WITHIN] [--tf32] DIR [NAME...]\n");
     return 64;
 }
 
@@ -801,6 +802,8 @@ int main(int argc, char **argv)
             set.n_gpus = set.replicas = atoi(argv[++i]), set.backend = TY_BACKEND_CUDA;
         else if (strcmp(argv[i], "--ranks") == 0 && i + 1 < argc)
             set.n_ranks = set.replicas = atoi(argv[++i]), set.threads = 1;
+        else if (strcmp(argv[i], "--tf32") == 0)
+            set.tf32 = true;
         else if (strcmp(argv[i], "--shard") == 0)
             set.shard = true;
         else if (strcmp(argv[i], "--cache") == 0 && i + 1 < argc)

@@ -10,12 +10,14 @@
 
 /* ---- the interpreter on both graphs ---- */
 
+static int (*pass)(const ty_graph *in, ty_graph **out, ty_error *err) = ty_pass_layout; /* that is tried */
+
 static ty_graph *laid_out(const ty_graph *g)
 {
     ty_graph *to;
     ty_error err = {0};
     expect_ok(g);
-    if (ty_pass_layout(g, &to, &err) < 0 || ty_graph_verify(to, &err) < 0)
+    if (pass(g, &to, &err) < 0 || ty_graph_verify(to, &err) < 0)
         fail_msg("%s", err.message);
     return to;
 }
@@ -281,6 +283,59 @@ static void convolutions_and_gradients(void **state)
     }
 }
 
+static int count_weights_last(const ty_graph *g)
+{
+    int n = 0;
+    for (uint32_t id = 0; id < ty_graph_n_nodes(g); id++) {
+        ty_op op = ty_graph_op(g, id);
+        n += (op == TY_OP_CONV || op == TY_OP_CONV_DX || op == TY_OP_CONV_DW) &&
+             ty_graph_attr(g, id)->flags & TY_SLIDING_WEIGHTS_LAST;
+    }
+    return n;
+}
+
+/* As tensor cores read them: weights are turned too, and strided windows of one element stay convolutions. In float32
+ * without TF32 nothing is. */
+static void on_a_gpu(void **state)
+{
+    pass = ty_pass_layout_gpu_tf32;
+    convolutions_and_gradients(state);
+    for (int tf32 = 0; tf32 < 2; tf32++) {
+        ty_graph *g = ty_graph_new(), *to;
+        ty_val x = new_input(g, TY_F32, SHAPE(2, 8, 6, 6)), w = new_input(g, TY_F32, SHAPE(4, 8, 3, 3));
+        ty_val v = new_input(g, TY_F32, SHAPE(4, 4, 1, 1));
+        pass = tf32 ? ty_pass_layout_gpu_tf32 : ty_pass_layout_gpu;
+        output(g, conv(g, conv(g, x, w, 1, 1, 1), v, 2, 0, 1));
+        to = expect_same(g);
+        assert_int_equal(count_weights_last(to), tf32 ? 2 : 0);
+        ty_graph_free(to);
+    }
+    pass = ty_pass_layout;
+}
+
+/* The weight's gradient was wider than 16 bits and is rounded on the way: cuDNN writes the type that it reads. */
+static void gradients_of_weights_on_a_gpu(void **state)
+{
+    (void)state;
+    ty_graph *g = ty_graph_new();
+    ty_val x = ty_b_cast(g, new_input(g, TY_F32, SHAPE(2, 8, 6, 6)), TY_BF16);
+    ty_attr a = window(2, 0, 1, 1);
+    a.type = ty_type_make(TY_F32, SHAPE(8, 8, 3, 3));
+    output(g, ty_graph_emit(g, TY_OP_CONV, &(ty_attr){.n = 2, .groups = 1, .step = {1, 1}, .dil = {1, 1}},
+                            (ty_val[]){x, ty_b_cast(g, new_input(g, TY_F32, SHAPE(8, 8, 1, 1)), TY_BF16)}, 2));
+    output(g, ty_graph_emit(g, TY_OP_CONV_DW, &a, (ty_val[]){x, x}, 2));
+    pass = ty_pass_layout_gpu;
+    ty_graph *to = laid_out(g);
+    pass = ty_pass_layout;
+    for (uint32_t id = 0; id < ty_graph_n_nodes(to); id++)
+        if (ty_graph_op(to, id) == TY_OP_CONV_DW)
+            assert_int_equal(ty_graph_type(to, ty_val_make(id, 0))->dtype, TY_BF16);
+    assert_int_equal(ty_graph_type(to, ty_graph_output(to, 1)->val)->dtype, TY_F32);
+    assert_int_equal(count_weights_last(to), 1);
+    ty_graph_free(g);
+    ty_graph_free(to);
+}
+
 /* Each builds something on y [2, 6, 4, 5], which comes from a convolution. */
 typedef ty_val layout_case(ty_graph *g, ty_val y);
 
@@ -496,11 +551,18 @@ static void short_floats(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_of_a_small_network),        cmocka_unit_test(products),
-        cmocka_unit_test(only_borders_are_transposed),    cmocka_unit_test(without_convolution_nothing_moves),
-        cmocka_unit_test(transposes_of_the_model_vanish), cmocka_unit_test(convolutions_and_gradients),
-        cmocka_unit_test(ops_on_permuted_values),         cmocka_unit_test(compiled_with_and_without),
-        cmocka_unit_test(needed_passes_are_not_skipped),  cmocka_unit_test(short_floats),
+        cmocka_unit_test(text_of_a_small_network),
+        cmocka_unit_test(products),
+        cmocka_unit_test(only_borders_are_transposed),
+        cmocka_unit_test(without_convolution_nothing_moves),
+        cmocka_unit_test(transposes_of_the_model_vanish),
+        cmocka_unit_test(convolutions_and_gradients),
+        cmocka_unit_test(ops_on_permuted_values),
+        cmocka_unit_test(compiled_with_and_without),
+        cmocka_unit_test(on_a_gpu),
+        cmocka_unit_test(gradients_of_weights_on_a_gpu),
+        cmocka_unit_test(needed_passes_are_not_skipped),
+        cmocka_unit_test(short_floats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

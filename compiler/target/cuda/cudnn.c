@@ -5,6 +5,7 @@
 #include "compiler/target/cuda/libraries.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* ---- what it is told ---- */
 
@@ -82,18 +83,23 @@ int ty_cudnn_conv_of(const ty_graph *g, uint32_t node, ty_cudnn_conv *out, ty_er
     const ty_attr *attr = ty_graph_attr(g, node);
     const ty_type *x, *w, *y;
     ty_sliding s;
-    bool last = attr->flags & TY_SLIDING_LAST;
+    bool last = attr->flags & TY_SLIDING_LAST, w_last = attr->flags & TY_SLIDING_WEIGHTS_LAST;
     conv_operands(g, node, &x, &w, &y);
+    const ty_attr of_weights = ty_sliding_of_weights(attr);
+    const ty_type w_first = ty_sliding_first(&of_weights, w);
     int n_axes = attr->n < 3 ? 2 : 3;
     *out =
         (ty_cudnn_conv){.op = ty_graph_op(g, node), .n_axes = n_axes, .rank = 2 + n_axes, .dtype = (ty_dtype)x->dtype};
-    if (conv_types(out, err) < 0 || ty_sliding_make(&s, attr, x, w->dim + 2, err) < 0)
+    if (conv_types(out, err) < 0 || ty_sliding_make(&s, attr, x, w_first.dim + 2, err) < 0)
         return -1;
+    if (w->dtype != x->dtype || y->dtype != x->dtype)
+        return ty_error_set(err, TY_E_UNSUPPORTED, "cuDNN does not convolve %s into %s", ty_dtype_text(out->dtype),
+                            ty_dtype_text((ty_dtype)(w->dtype != x->dtype ? w->dtype : y->dtype)));
     if (ty_type_elems(x) * ty_type_elems(w) * ty_type_elems(y) == 0)
         return ty_error_set(err, TY_E_UNSUPPORTED, "cuDNN does not convolve nothing");
     ty_type x_first = ty_sliding_first(attr, x), y_first = ty_sliding_first(attr, y);
     tensor_of(out, x_first.dim[0], x_first.dim[1], s.in, last, &out->x);
-    tensor_of(out, w->dim[0], w->dim[1], s.size, false, &out->w);
+    tensor_of(out, w_first.dim[0], w_first.dim[1], s.size, w_last, &out->w);
     tensor_of(out, y_first.dim[0], y_first.dim[1], s.out, last, &out->y);
     conv_windows(&s, out);
     return 0;
@@ -147,7 +153,8 @@ typedef struct maker {
     cudnnBackendDescriptor_t all[MAKER_MAX];
     int n;
     unsigned status;
-    const char *what; /* failed */
+    const char *what;             /* failed */
+    cudnnBackendDescriptor_t gpu; /* what is known of a GPU that is not here; NULL: the handle's is asked */
 } maker;
 
 static void maker_note(maker *m, unsigned status, const char *what)
@@ -290,7 +297,8 @@ static cudnnBackendDescriptor_t make_operation(maker *m, const ty_cudnn_conv *c,
 static cudnnBackendDescriptor_t make_graph(maker *m, cudnnHandle_t handle, cudnnBackendDescriptor_t operation)
 {
     cudnnBackendDescriptor_t d = maker_new(m, TY_CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-    maker_set(m, d, TY_CUDNN_ATTR_OPERATIONGRAPH_HANDLE, TY_CUDNN_TYPE_HANDLE, 1, &handle);
+    if (handle)
+        maker_set(m, d, TY_CUDNN_ATTR_OPERATIONGRAPH_HANDLE, TY_CUDNN_TYPE_HANDLE, 1, &handle);
     maker_set_descriptor(m, d, TY_CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
     maker_finish(m, d, "a graph of one convolution");
     return d;
@@ -324,7 +332,10 @@ static cudnnBackendDescriptor_t make_plan(maker *m, cudnnHandle_t handle, cudnnB
 {
     int64_t bytes = 0, n = 0;
     cudnnBackendDescriptor_t d = maker_new(m, TY_CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-    maker_set(m, d, TY_CUDNN_ATTR_EXECUTION_PLAN_HANDLE, TY_CUDNN_TYPE_HANDLE, 1, &handle);
+    if (m->gpu)
+        maker_set_descriptor(m, d, TY_CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, m->gpu);
+    else
+        maker_set(m, d, TY_CUDNN_ATTR_EXECUTION_PLAN_HANDLE, TY_CUDNN_TYPE_HANDLE, 1, &handle);
     maker_set_descriptor(m, d, TY_CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
     if (m->status != 0 || m->lib->cudnnBackendFinalize(d) != 0 ||
         m->lib->cudnnBackendGetAttribute(d, TY_CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, TY_CUDNN_TYPE_INT64, 1, &n,
@@ -342,6 +353,8 @@ static cudnnBackendDescriptor_t choose_plan(maker *m, const ty_cuda_libraries *l
     cudnnBackendDescriptor_t d = maker_new(m, TY_CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     maker_set_descriptor(m, d, TY_CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
     maker_set(m, d, TY_CUDNN_ATTR_ENGINEHEUR_MODE, TY_CUDNN_TYPE_HEUR_MODE, 1, &mode);
+    if (m->gpu)
+        maker_set_descriptor(m, d, TY_CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, m->gpu);
     if (m->status != 0 || m->lib->cudnnBackendFinalize(d) != 0)
         return NULL;
     for (int i = 0; i < MAKER_MAX_ENGINES; i++)
@@ -354,6 +367,53 @@ static cudnnBackendDescriptor_t choose_plan(maker *m, const ty_cuda_libraries *l
         if (engine_will_do(m, config[i], c, libraries->tf32))
             plan = make_plan(m, libraries->cudnn, config[i], libraries->workspace_bytes);
     return plan;
+}
+
+/* cuDNN's fallbacks are slow, and asked for last. */
+static cudnnBackendDescriptor_t find_plan(maker *m, const ty_cuda_libraries *libraries, const ty_cudnn_conv *c,
+                                          cudnnBackendDescriptor_t graph)
+{
+    cudnnBackendDescriptor_t plan = choose_plan(m, libraries, c, graph, TY_CUDNN_HEUR_MODE_A);
+    return plan ? plan : choose_plan(m, libraries, c, graph, TY_CUDNN_HEUR_MODE_FALLBACK);
+}
+
+static int no_plan(const ty_cuda_libraries *libraries, ty_error *err)
+{
+    return ty_error_set(err, TY_E_LIBRARY, "cuDNN: no engine for a convolution within %zu MB of workspace",
+                        libraries->workspace_bytes / 1000000);
+}
+
+/* ---- a GPU that is not here ---- */
+
+static void make_gpu(maker *m, const char *properties)
+{
+    cudnnBackendDescriptor_t d = maker_new(m, TY_CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+    maker_set(m, d, TY_CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, TY_CUDNN_TYPE_CHAR, (int64_t)strlen(properties),
+              properties);
+    maker_finish(m, d, "the properties of a GPU");
+    m->gpu = d;
+}
+
+int ty_cudnn_try(const ty_graph *g, uint32_t node, const char *properties, const ty_cuda_libraries *libraries,
+                 int64_t *workspace_bytes, ty_error *err)
+{
+    static const conv_places aligned = {4096, 8192, 12288};
+    maker m = {.n = 0};
+    ty_cudnn_conv c;
+    int64_t n = 0;
+    if (ty_cudnn_get(&m.lib, err) < 0 || ty_cudnn_conv_of(g, node, &c, err) < 0)
+        return -1;
+    make_gpu(&m, properties);
+    cudnnBackendDescriptor_t graph = make_graph(&m, NULL, make_operation(&m, &c, &aligned));
+    cudnnBackendDescriptor_t plan = find_plan(&m, libraries, &c, graph);
+    int rc = maker_error(&m, err);
+    if (rc == 0)
+        rc = plan ? 0 : no_plan(libraries, err);
+    if (rc == 0)
+        m.lib->cudnnBackendGetAttribute(plan, TY_CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, TY_CUDNN_TYPE_INT64, 1, &n,
+                                        workspace_bytes);
+    maker_release(&m);
+    return rc;
 }
 
 /* ---- the call ---- */
@@ -425,14 +485,11 @@ int ty_cudnn_prepare(ty_cuda_libraries *libraries, const ty_graph *g, uint32_t n
     call->handle = libraries->cudnn;
     *out = (ty_cuda_library_call){call_run, call_release, call};
     cudnnBackendDescriptor_t graph = make_graph(m, libraries->cudnn, make_operation(m, &c, &places));
-    call->plan = choose_plan(m, libraries, &c, graph, TY_CUDNN_HEUR_MODE_A);
-    if (!call->plan)
-        call->plan = choose_plan(m, libraries, &c, graph, TY_CUDNN_HEUR_MODE_FALLBACK);
+    call->plan = find_plan(m, libraries, &c, graph);
     call->pack = make_pack(m, &places, libraries->workspace);
     int rc = maker_error(m, err);
     if (rc == 0 && !call->plan)
-        rc = ty_error_set(err, TY_E_LIBRARY, "cuDNN: no engine for a convolution within %zu MB of workspace",
-                          libraries->workspace_bytes / 1000000);
+        rc = no_plan(libraries, err);
     if (rc < 0)
         ty_cuda_library_release(out);
     return rc;

@@ -242,7 +242,7 @@ static bool read_conv(const descriptor *op, conv *c)
         read_tensor(y, &c->y);
     }
     bool good = c->x.dim[0] == c->y.dim[0] && c->w.dim[0] == c->y.dim[1] && c->x.dim[1] % c->w.dim[1] == 0 &&
-                c->w.dim[0] % (c->x.dim[1] / c->w.dim[1]) == 0;
+                c->w.dim[0] % (c->x.dim[1] / c->w.dim[1]) == 0 && c->x.type == c->w.type && c->x.type == c->y.type;
     for (int a = 0; a < AXES && good; a++)
         good = c->lo[a] >= 0 && c->hi[a] >= 0 &&
                c->y.dim[2 + a] ==

@@ -1,0 +1,133 @@
+/* Which convolutions cuDNN computes on GPUs that are not here: the real library, where it is installed (from 9.8 on),
+ * told what is known of a GPU, proposes engines and plans them. Nothing runs. */
+#include "tests/unit/evaluate.h"
+
+#include "compiler/ops/sliding.h"
+#include "compiler/target/cuda/cudnn.h"
+#include "compiler/target/cuda/libraries.h"
+
+enum { FIRST_VERSION = 90800, WORKSPACE = 256 << 20, SMALL = 16 << 20 };
+
+/* Of an H100; other generations differ here by what decides: the capability and its shared memory. */
+static const char *properties_of(int capability)
+{
+    static char text[1024];
+    snprintf(text, sizeof text,
+             "{\"deviceVer\":%d,\"multiProcessorCount\":132,\"maxSharedMemoryPerBlockOptin\":%d,"
+             "\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],\"driverVer\":13000,"
+             "\"maxSharedMemoryPerBlock\":49152,\"reservedSharedMemoryPerBlock\":1024,\"totalGlobalMem\":85028110336,"
+             "\"cudaDeviceId\":0,\"deviceName\":\"a GPU\",\"regsPerBlock\":65536,\"warpSize\":32,"
+             "\"maxRegistersPerSM\":65536,\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,\"maxThreadsPerSM\":2048,"
+             "\"pciDeviceId\":0,\"isTccDriver\":0,\"supportCoopLaunch\":1,\"smClockRateKHz\":1980000,"
+             "\"memClockRateKHz\":2619000,\"l2CacheSize\":52428800}",
+             10 * capability, capability >= 90 ? 232448 : 166912);
+    return text;
+}
+
+/* Channels in and out, extent, window, step, padding: of the layers of a ResNet, and a depthwise one. */
+typedef struct layer {
+    int64_t in, out, extent, window, step, pad, groups;
+} layer;
+
+static const layer layers[] = {{3, 64, 224, 7, 2, 3, 1},   {64, 64, 56, 3, 1, 1, 1},  {256, 512, 56, 1, 2, 0, 1},
+                               {128, 128, 56, 3, 2, 1, 1}, {512, 512, 7, 3, 1, 1, 1}, {64, 64, 28, 3, 1, 1, 64}};
+
+static ty_type laid(ty_dtype dtype, bool last, int64_t n, int64_t c, int64_t extent)
+{
+    return last ? ty_type_make(dtype, SHAPE(n, extent, extent, c)) : ty_type_make(dtype, SHAPE(n, c, extent, extent));
+}
+
+static ty_graph *convolution(ty_op op, ty_dtype dtype, bool last, const layer *l, ty_dtype weights, uint32_t *node)
+{
+    ty_graph *g = ty_graph_new();
+    int64_t out = (l->extent + 2 * l->pad - l->window) / l->step + 1;
+    ty_type x = laid(dtype, last, 8, l->in, l->extent), y = laid(dtype, last, 8, l->out, out);
+    ty_type w = laid(dtype, last, l->out, l->in / l->groups, l->window);
+    ty_attr attr = {.flags = last ? TY_SLIDING_LAST | TY_SLIDING_WEIGHTS_LAST : 0, .n = 2, .groups = l->groups};
+    for (int i = 0; i < 2; i++)
+        attr.step[i] = l->step, attr.dil[i] = 1, attr.lo[i] = attr.hi[i] = l->pad;
+    if (op == TY_OP_CONV_DX)
+        attr.type = x;
+    if (op == TY_OP_CONV_DW) {
+        attr.type = w;
+        attr.type.dtype = weights;
+    }
+    const ty_type *a = op == TY_OP_CONV_DX ? &y : &x, *b = op == TY_OP_CONV_DW ? &y : &w;
+    ty_val in[2] = {ty_b_input(g, ty_graph_add_input(g, "a", *a)), ty_b_input(g, ty_graph_add_input(g, "b", *b))};
+    *node = ty_val_node(ty_graph_emit(g, op, &attr, in, 2));
+    expect_ok(g);
+    return g;
+}
+
+static bool is_there(void)
+{
+    const ty_cudnn *lib;
+    if (ty_cudnn_get(&lib, NULL) == 0 && lib->cudnnGetVersion() >= FIRST_VERSION)
+        return true;
+    print_message("skip: cuDNN from 9.8 on is not installed: no convolution is planned\n");
+    return false;
+}
+
+/* Bytes of workspace that a plan takes; fails without one. */
+static int64_t planned(ty_op op, ty_dtype dtype, bool last, const layer *l, int capability, bool tf32)
+{
+    uint32_t node;
+    ty_error err = {0};
+    int64_t bytes = -1;
+    const ty_cuda_libraries libraries = {.workspace_bytes = WORKSPACE, .tf32 = tf32};
+    ty_graph *g = convolution(op, dtype, last, l, dtype, &node);
+    if (ty_cudnn_try(g, node, properties_of(capability), &libraries, &bytes, &err) < 0)
+        fail_msg("%s of %s, layer %ld, sm_%d: %s", ty_op_row_of(op)->text, ty_dtype_text(dtype), (long)(l - layers),
+                 capability, err.message);
+    ty_graph_free(g);
+    return bytes;
+}
+
+static const ty_op ops[] = {TY_OP_CONV, TY_OP_CONV_DX, TY_OP_CONV_DW};
+
+static void channels_last_is_planned(void **state)
+{
+    static const int capabilities[] = {80, 90, 100};
+    (void)state;
+    for (size_t c = 0; is_there() && c < sizeof capabilities / sizeof *capabilities; c++)
+        for (size_t l = 0; l < sizeof layers / sizeof *layers; l++)
+            for (size_t o = 0; o < sizeof ops / sizeof *ops; o++)
+                planned(ops[o], l % 2 ? TY_BF16 : TY_F16, true, &layers[l], capabilities[c], false);
+}
+
+/* The reason for the layout: channels-first, 16 bits and TF32 are turned into room of their own in every call. */
+static void channels_first_is_turned(void **state)
+{
+    (void)state;
+    for (size_t o = 0; is_there() && o < sizeof ops / sizeof *ops; o++) {
+        const layer *l = &layers[1];
+        int64_t tensor = 2 * 8 * l->in * l->extent * l->extent;
+        assert_true(planned(ops[o], TY_BF16, true, l, 90, false) < SMALL);
+        assert_true(planned(ops[o], TY_BF16, false, l, 90, false) >= tensor);
+        assert_true(planned(ops[o], TY_F32, true, l, 90, true) < SMALL);
+        assert_true(planned(ops[o], TY_F32, false, l, 90, false) < SMALL); /* without TF32 it is the other way */
+    }
+}
+
+/* cuDNN has nothing that writes a weight's gradient wider than what it reads: such a node is no call of its. */
+static void wider_gradients_are_refused(void **state)
+{
+    (void)state;
+    uint32_t node;
+    ty_error err = {0};
+    ty_cudnn_conv c;
+    ty_graph *g = convolution(TY_OP_CONV_DW, TY_BF16, true, &layers[1], TY_F32, &node);
+    assert_int_equal(ty_cudnn_conv_of(g, node, &c, &err), -1);
+    assert_int_equal(err.code, TY_E_UNSUPPORTED);
+    ty_graph_free(g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(channels_last_is_planned),
+        cmocka_unit_test(channels_first_is_turned),
+        cmocka_unit_test(wider_gradients_are_refused),
+    };
+    return cmocka_run_group_tests_name("cudnn_plans", tests, NULL, NULL);
+}
