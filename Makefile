@@ -141,10 +141,11 @@ CUDA_HOME ?= /usr/local/cuda
 $(B)/obj/tests/unit/cuda_%.o: BASICS += -idirafter $(CUDA_HOME)/include
 
 # Libraries that stand in for ones that this machine lacks, for tests.
-$(B)/fakes/lib%.so.1: tests/fakes/lib%.c tests/fakes/driver.c tests/fakes/fake.h Makefile compiler/target/cuda/api.h
+FAKE_DRIVER = $(addprefix tests/fakes/,driver.c memory.c stream.c graph.c kernel.c)
+$(B)/fakes/lib%.so.1: tests/fakes/lib%.c $(FAKE_DRIVER) tests/fakes/driver.h tests/fakes/fake.h Makefile compiler/target/cuda/api.h
 	$(call say,CC)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(BASICS) -O1 -fPIC -shared -o $@ $< $(if $(filter cuda,$*),tests/fakes/driver.c)
+	$(Q)$(CC) $(BASICS) -O1 -fPIC -shared -o $@ $< $(if $(filter cuda,$*),$(FAKE_DRIVER))
 
 # Beside the driver, in a folder of their own: ones that stand in for what is installed on some machines.
 $(B)/fakes/gpu/libnvrtc.so.13: tests/fakes/gpu/libnvrtc.c
@@ -164,10 +165,11 @@ $(B)/tools/%: $(B)/obj/tests/tools/%.o $(LIB)
 
 # Measures this machine's instructions, which generated kernels use too.
 $(B)/obj/bench/ceilings.o: BASICS += -march=native -mprefer-vector-width=512 -ffp-contract=fast -fno-math-errno
+$(B)/bench/ours: $(B)/obj/bench/ours_input.o
 $(B)/bench/%: $(B)/obj/bench/%.o $(LIB)
 	$(call say,LINK)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) $(LIBS)
 
 $(B)/unit/%: $(B)/obj/tests/unit/%.o $(LIB)
 	$(call say,LINK)

@@ -21,15 +21,16 @@
  * With --temporaries MB what would need more is computed again in backward (ty_compile_options.temporary_bytes).
  * With --sparse tables that are only gathered from are updated by rows (ty_train_spec.sparse_all): other sums,
  * less work.
- * With --gpu it trains on the first GPU. With --cuda DIR nothing runs: the kernels are left there as CUDA C.
- * With --without PASS a pass of the compiler is left out (ty_compile_options.skip_passes): what it is worth.
+ * With --gpu it trains on the first GPU. With --batch ROWS batches have so many, those of the first one repeated. With
+ * --cuda DIR nothing runs: the kernels are left there as CUDA C. With --without PASS a pass of the compiler is left out
+ * (ty_compile_options.skip_passes): what it is worth.
  */
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "bench/ours_input.h"
 #include "compiler/compiler.h"
 #include "compiler/machine.h"
-#include "container/input/npy.h"
 #include "entrypoint/threads.h"
 
 #include <getopt.h>
@@ -63,25 +64,15 @@ static const work works[] = {
     {"resnet50", TY_LOSS_SOFTMAX_CROSS_ENTROPY, TY_OPT_SGD, 1e-4, 6},
 };
 
-/* One input of the step: an array [batches, B, ...] in a mapped file. */
-typedef struct input {
-    const char *name;
-    ty_file_view view;
-    const uint8_t *data;
-    ty_type type; /* of one batch */
-    int64_t batches;
-    size_t batch_bytes;
-    void *aligned; /* a batch is copied here if it does not begin at a multiple of 64 */
-} input;
-
 typedef struct job {
     const work *work;
     const char *folder;
     int steps;
+    int64_t rows; /* of a batch; 0: as in the file */
     ty_compile_options options;
     ty_model *model;
     ty_program *program;
-    input inputs[MAX_INPUTS];
+    ours_input inputs[MAX_INPUTS];
     int n_inputs;
     float losses[KEPT_LOSSES];
     double *step_ms; /* one a step */
@@ -94,27 +85,6 @@ typedef struct job {
 
 /* ---- data ----------------------------------------------------------------------------------------------------------
  */
-
-static int input_open(input *in, const char *name, const char *path, ty_error *err)
-{
-    ty_array a;
-    in->name = name;
-    if (ty_file_map(path, &in->view, err) < 0)
-        return -1;
-    if (ty_npy_parse(in->view.bytes, in->view.n_bytes, &a, err) < 0)
-        return ty_error_at(err, "%s", path);
-    if (!ty_array_is_native(&a) || a.rank < 2 || a.dim[0] < 1) {
-        ty_error_set(err, TY_E_DATA, "expected a little-endian array [batches, B, ...] in C order, found rank %d",
-                     a.rank);
-        return ty_error_at(err, "%s", path);
-    }
-    in->data = a.data;
-    in->type = ty_type_make(a.dtype, a.rank - 1, a.dim + 1);
-    in->batches = a.dim[0];
-    in->batch_bytes = ty_type_bytes(&in->type);
-    in->aligned = aligned_alloc(64, (in->batch_bytes + 63) / 64 * 64);
-    return in->aligned ? 0 : ty_error_set(err, TY_E_LIMIT, "no memory for a batch of %zu bytes", in->batch_bytes);
-}
 
 /* Model input i comes from x<i>.npy, the target from y.npy. */
 static int inputs_open(job *j, ty_error *err)
@@ -129,16 +99,11 @@ static int inputs_open(job *j, ty_error *err)
             snprintf(path, sizeof path, "%s/x%d.npy", j->folder, i);
         else
             snprintf(path, sizeof path, "%s/y.npy", j->folder);
-        if (input_open(&j->inputs[i], i < n ? ty_model_input(j->model, i)->name : "y", path, err) < 0)
+        if (ours_input_open(&j->inputs[i], i < n ? ty_model_input(j->model, i)->name : "y", path, err) < 0 ||
+            (j->rows > 0 && ours_input_resize(&j->inputs[i], j->rows, err) < 0))
             return -1;
     }
     return 0;
-}
-
-static const void *input_batch(const input *in, int step)
-{
-    const uint8_t *at = in->data + (size_t)(step % in->batches) * in->batch_bytes;
-    return (uintptr_t)at % 64 == 0 ? at : memcpy(in->aligned, at, in->batch_bytes);
 }
 
 /* ---- the recipe ----------------------------------------------------------------------------------------------------
@@ -222,38 +187,46 @@ static double peak_mb(void)
     return 1024e-6 * (double)(children.ru_maxrss > own_kb ? children.ru_maxrss : own_kb);
 }
 
-static int job_step(job *j, int step, float *loss, ty_error *err)
+static int job_begin(job *j, int step, ty_error *err)
 {
     const void *inputs[MAX_INPUTS];
     for (int i = 0; i < j->n_inputs; i++)
-        inputs[i] = input_batch(&j->inputs[i], step);
-    if (ty_program_run(j->program, TY_RUN_LAST, inputs, err) < 0)
+        inputs[i] = ours_input_batch(&j->inputs[i], step);
+    return ty_program_start(j->program, TY_RUN_LAST, inputs, err);
+}
+
+static int job_end(job *j, int step, ty_error *err)
+{
+    if (ty_program_finish(j->program, TY_RUN_LAST, err) < 0)
         return -1;
     const ty_tensor *t = ty_program_output(j->program, TY_RUN_LAST, "loss");
     if (!t || t->type.dtype != TY_F32)
         return ty_error_set(err, TY_E_INTERNAL, "expected an output \"loss\" of type f32");
-    *loss = *(const float *)t->data;
+    if (step < KEPT_LOSSES)
+        j->losses[step] = *(const float *)t->data;
     return 0;
 }
 
+/* On a GPU a step's result is taken when the next one has begun, but for the first one's, whose end is told. */
 static int job_train(job *j, ty_error *err)
 {
+    int late = ty_program_in_flight(j->program) > 1, rc = 0;
     j->step_ms = calloc((size_t)j->steps, sizeof *j->step_ms);
     if (!j->step_ms)
         return ty_error_set(err, TY_E_LIMIT, "no memory for %d times", j->steps);
     j->ready_s = seconds_since_start();
-    for (int i = 0; i < j->steps; i++) {
-        float loss = 0;
+    for (int i = 0; i < j->steps && rc == 0; i++) {
         int64_t start = ty_clock_ns();
-        if (job_step(j, i, &loss, err) < 0)
-            return ty_error_wrap(err, "step %d", i + 1);
+        rc = job_begin(j, i, err);
+        if (rc == 0 && (i == 0 || !late || i > 1))
+            rc = job_end(j, i > 1 ? i - late : i, err);
         j->step_ms[i] = 1e-6 * (double)(ty_clock_ns() - start);
         if (i == 0)
             j->first_s = seconds_since_start();
-        if (i < KEPT_LOSSES)
-            j->losses[i] = loss;
+        if (rc < 0)
+            return ty_error_wrap(err, "step %d", i + 1);
     }
-    return 0;
+    return late && j->steps > 1 ? job_end(j, j->steps - 1, err) : 0;
 }
 
 static int compare_doubles(const void *a, const void *b)
@@ -284,6 +257,8 @@ static void put_report(ty_json_writer *w, const ty_compile_report *r)
     put_rounded(w, "compile_ms", r->total_ms, 1);
     put_rounded(w, "import_ms", r->import_ms, 1);
     put_rounded(w, "lower_ms", r->lower_ms, 1);
+    ty_json_put_int(w, "device_bytes", (int64_t)r->device_bytes);
+    ty_json_put_int(w, "device_code_bytes", (int64_t)r->device_code_bytes);
     put_rounded(w, "plan_ms", r->plan_ms, 1);
     put_rounded(w, "cc_ms", r->cc_ms, 1);
     ty_json_open_map(w, "phases_ms");
@@ -311,6 +286,7 @@ static int job_print(job *j, ty_error *err)
     ty_json_open_map(&w, NULL);
     ty_json_put_string(&w, "work", j->work->name);
     ty_json_put_string(&w, "peer", "trainyard");
+    ty_json_put_int(&w, "batch", j->inputs[0].type.dim[0]);
     put_rounded(&w, "first_s", j->first_s, 3);
     put_rounded(&w, "step_ms", median(j->step_ms + later, j->steps - later), 3);
     put_rounded(&w, "peak_mb", peak_mb(), 1);
@@ -480,7 +456,7 @@ static int job_calls(job *j, ty_error *err)
     for (int step = 0; step < TIMED_STEPS && rc == 0; step++) {
         const void *inputs[MAX_INPUTS];
         for (int i = 0; i < j->n_inputs; i++)
-            inputs[i] = input_batch(&j->inputs[i], step);
+            inputs[i] = ours_input_batch(&j->inputs[i], step);
         rc = ty_program_run_timed(j->program, TY_RUN_LAST, inputs, ns, err);
         for (int i = 0; i < n; i++)
             ms[i * TIMED_STEPS + step] = 1e-6 * (double)ns[i];
@@ -566,11 +542,8 @@ static void job_free(job *j)
 {
     ty_program_free(j->program);
     ty_model_free(j->model);
-    for (int i = 0; i < MAX_INPUTS; i++) {
-        free(j->inputs[i].aligned);
-        if (j->inputs[i].view.bytes)
-            ty_file_unmap(&j->inputs[i].view);
-    }
+    for (int i = 0; i < MAX_INPUTS; i++)
+        ours_input_close(&j->inputs[i]);
     free(j->step_ms);
 }
 
@@ -578,7 +551,7 @@ static int usage(void)
 {
     fprintf(stderr, "usage: ours WORK DIR [STEPS] [--cache DIR] [--threads N] [--cc PROGRAM] [--dump DIR] [--calls]\n"
                     "            [--limit] [--plan] [--temporaries MB] [--strict] [--sparse] [--without PASS]...\n"
-                    "            [--precision float32|bfloat16|float16] [--gpu] [--cuda DIR]\n"
+                    "            [--precision float32|bfloat16|float16] [--gpu] [--cuda DIR] [--batch ROWS]\n"
                     "       WORK is one of");
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
         fprintf(stderr, " %s", works[i].name);
@@ -619,6 +592,7 @@ static bool job_options(job *j, int argc, char **argv)
                                           {"precision", required_argument, NULL, 'p'},
                                           {"cuda", required_argument, NULL, 'u'},
                                           {"gpu", no_argument, NULL, 'g'},
+                                          {"batch", required_argument, NULL, 'b'},
                                           {"without", required_argument, NULL, 'w'},
                                           {0}};
     for (int o; (o = getopt_long(argc, argv, "", known, NULL)) != -1;) {
@@ -628,6 +602,9 @@ static bool job_options(job *j, int argc, char **argv)
             break;
         case 't':
             j->options.threads = atoi(optarg);
+            break;
+        case 'b':
+            j->rows = atoll(optarg);
             break;
         case 'c':
             j->options.cc = optarg;

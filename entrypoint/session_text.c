@@ -25,7 +25,7 @@ static void add_gpu_memory(const ty_budget *need, ty_buf *out)
                 ty_bytes_text(need->total_bytes, t[0], 32), ty_bytes_text(need->state_bytes, t[1], 32),
                 ty_bytes_text(need->slab_bytes, t[2], 32), ty_bytes_text(need->scratch_bytes, t[3], 32),
                 ty_bytes_text(need->constant_bytes, t[4], 32));
-    ty_buf_addf(out, "batches %s, left for kernels and libraries %s", ty_bytes_text(need->batch_bytes, t[5], 32),
+    ty_buf_addf(out, "batches %s, kernels and libraries %s", ty_bytes_text(need->batch_bytes, t[5], 32),
                 ty_bytes_text(need->code_bytes, t[6], 32));
     if (need->n_gpus > 1)
         ty_buf_addf(out, ", on each of %d GPUs", need->n_gpus);

@@ -94,8 +94,8 @@ on_gpu 2000000000 env TY_FAKE_TRACE="$work/trace" "$build/tools/train_cases" --g
 check "a training that is traced" $?
 calls=$(awk '$1 != "capturing" { printf "%s ", $1 }' "$work/trace")
 step='(up record after copy record graph (down )+record (await )*)'
-echo "$calls" | grep -Eqx "(alloc )+(pin )+(up )*wait (module )+(captured )+(up )+wait $step+((down )+wait )*wait ((free|unpin) )+"
-check "all memory first, then kernels, then graphs; a step is a batch on its stream and one graph" $?
+echo "$calls" | grep -Eqx "(alloc )+(pin )+(up )*wait (module )+((matmul )*wait captured )+(up )+wait $step+((down )+wait )*wait ((free|unpin) )+"
+check "all memory first, then kernels, code of libraries, graphs; a step is a batch on its stream and one graph" $?
 awk '/^alloc/ { held += $2 } /^free/ { held -= $2 } END { exit held != 0 }' "$work/trace"
 check "all memory goes back" $?
 

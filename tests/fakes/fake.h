@@ -9,6 +9,7 @@
 
 /* What the stand-in for NVRTC hands out as machine code: this, then a shared object. */
 #define FAKE_MAGIC 0x454B4146u
+#define FAKE_NAMES 0x454D414Eu /* instead, if nothing runs: a line a kernel, its name and number of parameters */
 typedef struct fake_image {
     uint32_t magic;
     size_t bytes;
@@ -24,6 +25,7 @@ typedef void fake_take_fn(CUstream stream, double ms);
 fake_take_fn fake_take;
 
 size_t fake_gpu_bytes(int number); /* memory of a GPU */
+int fake_device(void);             /* number of the current context's device; -1: there is none */
 /* Ends the process unless these bytes are inside live memory of the device or pinned memory. */
 typedef void fake_check_fn(const void *at, size_t bytes, const char *what);
 fake_check_fn fake_check;

@@ -4,13 +4,10 @@
 #include "compiler/ops/op.h"
 #include "compiler/phases.h"
 #include "compiler/target/cuda/build.h"
-#include "compiler/target/cuda/exchange.h"
-#include "compiler/target/cuda/feed.h"
-#include "compiler/target/cuda/library.h"
-#include "compiler/target/cuda/memory.h"
-#include "compiler/target/cuda/tape.h"
+#include "compiler/target/cuda/inside.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* What libraries take for their own code when a call of theirs first runs: so much is left to them. */
@@ -21,47 +18,6 @@
 #define CUDA_TUNE_MS 2000
 /* Machine code of a kernel, before it is known. */
 #define CUDA_KERNEL_BYTES ((size_t)16 << 10)
-
-/* An output of a tape: on the GPU, and the host's copies, which runs use in turn. */
-typedef struct cuda_output {
-    ty_val value;
-    CUdeviceptr from;
-    char *to[TY_CUDA_IN_FLIGHT];
-    size_t bytes;
-} cuda_output;
-
-typedef struct cuda_program {
-    ty_cuda_tape tape;
-    ty_cuda_library_call *library; /* by call */
-    CUfunction *function;          /* by kernel */
-    cuda_output *output;
-    int n_outputs;
-    bool *reads; /* by input */
-    CUgraphExec graph;
-    CUevent done[TY_CUDA_IN_FLIGHT];
-    long started, finished; /* runs */
-    CUevent *clock;         /* around calls, for timed runs; NULL: there was none */
-} cuda_program;
-
-struct ty_cuda {
-    ty_arena arena;
-    ty_cuda_options opt;
-    const ty_plan *const *plan;
-    int n_plans;
-    const ty_graph *g;
-    ty_gpu gpu;
-    ty_cuda_libraries libraries;
-    cuda_program *program; /* by plan */
-    ty_ktexts texts;
-    ty_cuda_code code;
-    CUmodule module[TY_CUDA_MAX_UNITS];
-    int n_modules;
-    ty_cuda_memory memory;
-    ty_feed feed;
-    ty_cuda_exchanges exchanges;
-    char *pinned; /* host memory of all outputs */
-    ty_cuda_report report;
-};
 
 /* ---- what can be computed ---- */
 
@@ -213,6 +169,13 @@ static const char *cuda_device(ty_cuda *c)
     return ty_arena_printf(&c->arena, "%s sm_%d", name, c->gpu.capability);
 }
 
+/* Replicas on GPUs of a kind take the first one's choice: it was timed once, and all have the same bits. */
+static const ty_cuda_tuned *cuda_known_products(ty_cuda *c)
+{
+    const ty_cuda *like = c->opt.like;
+    return like && strcmp(cuda_device(c), like->libraries.tuner.device) == 0 ? like->libraries.tuner.tuned : NULL;
+}
+
 static void cuda_share(ty_cuda *c)
 {
     c->libraries = (ty_cuda_libraries){.gpu = &c->gpu,
@@ -222,81 +185,9 @@ static void cuda_share(ty_cuda *c)
                                        .tuner = {.dirs = c->opt.tune ? c->opt.build.cache_dir : NULL,
                                                  .device = cuda_device(c),
                                                  .left_ms = CUDA_TUNE_MS,
+                                                 .tuned = cuda_known_products(c),
                                                  .arena = &c->arena},
                                        .arena = &c->arena};
-}
-
-/* ---- the graph of a tape ---- */
-
-static int cuda_launch(ty_cuda *c, const cuda_program *p, const ty_cuda_call *call, ty_error *err)
-{
-    CUdeviceptr *address = TY_NEW_ARRAY(&c->arena, CUdeviceptr, call->n_at);
-    void **parameter = TY_NEW_ARRAY(&c->arena, void *, call->n_at);
-    for (int i = 0; i < call->n_at; i++) {
-        address[i] = ty_cuda_memory_at(&c->memory, &call->at[i]);
-        parameter[i] = &address[i];
-    }
-    unsigned status =
-        c->gpu.cu->cuLaunchKernel(p->function[call->kernel], (unsigned)call->launch.blocks, 1, 1,
-                                  (unsigned)call->launch.threads, 1, 1, 0, c->gpu.stream, parameter, NULL);
-    return ty_gpu_status(&c->gpu, status, "launching a kernel", err);
-}
-
-static int cuda_exchange(ty_cuda *c, const ty_cuda_call *call, ty_error *err)
-{
-    const ty_type *type = ty_graph_type(c->g, ty_graph_in(c->g, call->node, 0));
-    const ty_nccl_exchanged what = {.gather = ty_graph_op(c->g, call->node) == TY_OP_ALL_GATHER,
-                                    .dtype = (ty_dtype)type->dtype,
-                                    .n = ty_type_elems(type),
-                                    .from = ty_cuda_memory_at(&c->memory, &call->at[0]),
-                                    .to = ty_cuda_memory_at(&c->memory, &call->at[1]),
-                                    .number = call->exchange};
-    return ty_cuda_exchange_begin(&c->exchanges, &what, err);
-}
-
-static int cuda_issue(ty_cuda *c, const cuda_program *p, int number, ty_error *err)
-{
-    const ty_cuda_call *call = &p->tape.call[number];
-    if (call->kind == TY_CUDA_LAUNCH)
-        return cuda_launch(c, p, call, err);
-    if (call->kind == TY_CUDA_LIBRARY)
-        return p->library[number].run(p->library[number].prepared, err);
-    if (call->kind == TY_CUDA_EXCHANGE)
-        return cuda_exchange(c, call, err);
-    if (call->kind == TY_CUDA_WAIT)
-        return ty_cuda_exchange_wait(&c->exchanges, call->exchange, err);
-    unsigned status =
-        c->gpu.cu->cuMemcpyDtoDAsync_v2(ty_cuda_memory_at(&c->memory, &call->at[0]),
-                                        ty_cuda_memory_at(&c->memory, &call->at[1]), call->bytes, c->gpu.stream);
-    return ty_gpu_status(&c->gpu, status, "copying on the GPU", err);
-}
-
-static int cuda_issue_all(ty_cuda *c, const cuda_program *p, ty_error *err)
-{
-    for (int i = 0; i < p->tape.n_calls; i++)
-        if (cuda_issue(c, p, i, err) < 0)
-            return ty_error_wrap(err, "%s", p->tape.call[i].origin);
-    return 0;
-}
-
-/* What is issued meanwhile does not run: it becomes the graph. */
-static int cuda_capture(ty_cuda *c, cuda_program *p, ty_error *err)
-{
-    const ty_cu *cu = c->gpu.cu;
-    CUgraph graph = NULL;
-    unsigned status = cu->cuStreamBeginCapture_v2(c->gpu.stream, TY_CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
-    if (ty_gpu_status(&c->gpu, status, "capturing a step", err) < 0)
-        return -1;
-    int rc = cuda_issue_all(c, p, err);
-    status = cu->cuStreamEndCapture(c->gpu.stream, &graph);
-    if (rc == 0)
-        rc = ty_gpu_status(&c->gpu, status, "capturing a step", err);
-    if (rc == 0)
-        rc = ty_gpu_status(&c->gpu, cu->cuGraphInstantiateWithFlags(&p->graph, graph, 0), "making a graph of a step",
-                           err);
-    if (graph)
-        cu->cuGraphDestroy(graph);
-    return rc;
 }
 
 /* ---- building ---- */
@@ -376,6 +267,7 @@ static int cuda_check_memory(ty_cuda *c, ty_error *err)
     unsigned status = c->gpu.cu->cuMemGetInfo_v2(&free, &total);
     if (ty_gpu_status(&c->gpu, status, "asking for free memory", err) < 0)
         return -1;
+    c->free_bytes = free;
     if (c->report.total_bytes <= free)
         return 0;
     ty_error_set(err, TY_E_LIMIT, "no memory on the GPU for this training: %zu MB are needed, %zu of %zu MB are free",
@@ -393,9 +285,27 @@ static int cuda_program_new(ty_cuda *c, cuda_program *p, ty_error *err)
     if (cuda_find_functions(c, p, err) < 0 || cuda_prepare(c, p, err) < 0)
         return -1;
     ty_phases_lap(c->opt.phases, "prepare");
-    int rc = cuda_capture(c, p, err);
+    int rc = ty_cuda_warm(c, p, err);
+    ty_phases_lap(c->opt.phases, "warm");
+    if (rc == 0)
+        rc = ty_cuda_capture(c, p, err);
     ty_phases_lap(c->opt.phases, "capture");
     return rc;
+}
+
+/* What kernels, libraries and graphs hold is known once they are loaded, and takes the place of the estimate. Of the
+ * memory that is gone, what was asked for is known; another process on the GPU counts here too. */
+static int cuda_correct(ty_cuda *c, ty_error *err)
+{
+    size_t free = 0, total = 0, asked = ty_cuda_memory_bytes(&c->memory);
+    unsigned status = c->gpu.cu->cuMemGetInfo_v2(&free, &total);
+    if (ty_gpu_status(&c->gpu, status, "asking for free memory", err) < 0)
+        return -1;
+    size_t gone = c->free_bytes > free ? c->free_bytes - free : 0;
+    c->report.code_bytes = gone > asked ? gone - asked : 0;
+    c->report.total_bytes = asked + c->report.code_bytes;
+    c->report.is_measured = true;
+    return 0;
 }
 
 static int cuda_build(ty_cuda *c, ty_error *err)
@@ -421,7 +331,7 @@ static int cuda_build(ty_cuda *c, ty_error *err)
     for (int p = 0; p < c->n_plans; p++)
         if (cuda_program_new(c, &c->program[p], err) < 0)
             return -1;
-    return 0;
+    return cuda_correct(c, err);
 }
 
 static ty_cuda *cuda_new(const ty_plan *const *plans, int n_plans, const ty_cuda_options *opt)
@@ -496,6 +406,7 @@ static void cuda_close(ty_cuda *c)
         c->gpu.cu->cuMemFreeHost(c->pinned);
     for (int i = 0; i < c->n_modules; i++)
         c->gpu.cu->cuModuleUnload(c->module[i]);
+    free(c->look);
     ty_gpu_close(&c->gpu);
 }
 
@@ -507,185 +418,4 @@ void ty_cuda_free(ty_cuda *c)
         cuda_close(c);
     ty_arena arena = c->arena;
     ty_arena_fini(&arena);
-}
-
-/* ---- running ---- */
-
-int ty_cuda_upload(ty_cuda *c, ty_error *err)
-{
-    const ty_cuda_block *b = &c->memory.block[TY_CUDA_STATES];
-    for (int i = 0; i < b->n; i++) {
-        unsigned status = c->gpu.cu->cuMemcpyHtoDAsync_v2(b->at + b->offset[i], c->opt.state[i],
-                                                          ty_type_bytes(&ty_graph_state(c->g, i)->type), c->gpu.stream);
-        if (ty_gpu_status(&c->gpu, status, "copying states to the GPU", err) < 0)
-            return -1;
-    }
-    return ty_gpu_wait(&c->gpu, err);
-}
-
-int ty_cuda_download(ty_cuda *c, ty_error *err)
-{
-    const ty_cuda_block *b = &c->memory.block[TY_CUDA_STATES];
-    for (int i = 0; i < b->n; i++) {
-        unsigned status = c->gpu.cu->cuMemcpyDtoHAsync_v2(c->opt.state[i], b->at + b->offset[i],
-                                                          ty_type_bytes(&ty_graph_state(c->g, i)->type), c->gpu.stream);
-        if (ty_gpu_status(&c->gpu, status, "copying states from the GPU", err) < 0)
-            return -1;
-    }
-    return ty_gpu_wait(&c->gpu, err);
-}
-
-int ty_cuda_fetch(ty_cuda *c, int state, void *to, ty_error *err)
-{
-    const ty_cuda_block *b = &c->memory.block[TY_CUDA_STATES];
-    unsigned status = c->gpu.cu->cuMemcpyDtoHAsync_v2(to, b->at + b->offset[state],
-                                                      ty_type_bytes(&ty_graph_state(c->g, state)->type), c->gpu.stream);
-    return ty_gpu_status(&c->gpu, status, "copying a state from the GPU", err) < 0 ? -1 : ty_gpu_wait(&c->gpu, err);
-}
-
-/* The inputs that the tape reads, in one copy with what lies between them. */
-static int cuda_send(ty_cuda *c, const cuda_program *p, const void *const *inputs, ty_error *err)
-{
-    const ty_cuda_block *b = &c->memory.block[TY_CUDA_INPUTS];
-    size_t first = b->bytes, end = 0;
-    char *room;
-    if (b->bytes == 0)
-        return 0;
-    if (ty_feed_room(&c->feed, &room, err) < 0)
-        return -1;
-    for (int i = 0; i < b->n; i++) {
-        size_t bytes = ty_type_bytes(&ty_graph_input(c->g, i)->type);
-        if (!p->reads[i] || bytes == 0)
-            continue;
-        memcpy(room + b->offset[i], inputs[i], bytes);
-        first = b->offset[i] < first ? b->offset[i] : first;
-        end = b->offset[i] + bytes;
-    }
-    return first < end ? ty_feed_send(&c->feed, b->at, first, end, err) : 0;
-}
-
-/* Outputs to the host, and the mark of the end. */
-static int cuda_fetch_outputs(ty_cuda *c, cuda_program *p, ty_error *err)
-{
-    const ty_cu *cu = c->gpu.cu;
-    int slot = (int)(p->started % TY_CUDA_IN_FLIGHT);
-    unsigned status = TY_CU_SUCCESS;
-    for (int i = 0; i < p->n_outputs && status == TY_CU_SUCCESS; i++)
-        status = cu->cuMemcpyDtoHAsync_v2(p->output[i].to[slot], p->output[i].from, p->output[i].bytes, c->gpu.stream);
-    status = status ? status : cu->cuEventRecord(p->done[slot], c->gpu.stream);
-    p->started++;
-    return ty_gpu_status(&c->gpu, status, "fetching the outputs of a step", err);
-}
-
-int ty_cuda_start(ty_cuda *c, int plan, const void *const *inputs, ty_error *err)
-{
-    cuda_program *p = &c->program[plan];
-    if ((p->started - p->finished == TY_CUDA_IN_FLIGHT && ty_cuda_finish(c, plan, err) < 0) ||
-        cuda_send(c, p, inputs, err) < 0)
-        return -1;
-    unsigned status = c->gpu.cu->cuGraphLaunch(p->graph, c->gpu.stream);
-    return ty_gpu_status(&c->gpu, status, "starting a step", err) < 0 ? -1 : cuda_fetch_outputs(c, p, err);
-}
-
-int ty_cuda_finish(ty_cuda *c, int plan, ty_error *err)
-{
-    cuda_program *p = &c->program[plan];
-    if (p->started == p->finished)
-        return 0;
-    unsigned status = c->gpu.cu->cuEventSynchronize(p->done[p->finished++ % TY_CUDA_IN_FLIGHT]);
-    return ty_gpu_status(&c->gpu, status, "a step on the GPU", err);
-}
-
-int ty_cuda_drain(ty_cuda *c, int plan, ty_error *err)
-{
-    while (c->program[plan].finished < c->program[plan].started)
-        if (ty_cuda_finish(c, plan, err) < 0)
-            return -1;
-    return 0;
-}
-
-/* ---- call by call ---- */
-
-static int cuda_make_clock(ty_cuda *c, cuda_program *p, ty_error *err)
-{
-    unsigned status = TY_CU_SUCCESS;
-    if (p->clock)
-        return 0;
-    p->clock = TY_NEW_ARRAY(&c->arena, CUevent, p->tape.n_calls + 1);
-    for (int i = 0; i <= p->tape.n_calls && status == TY_CU_SUCCESS; i++)
-        status = c->gpu.cu->cuEventCreate(&p->clock[i], 0);
-    return ty_gpu_status(&c->gpu, status, "making a clock", err);
-}
-
-static int cuda_issue_timed(ty_cuda *c, const cuda_program *p, ty_error *err)
-{
-    unsigned status = c->gpu.cu->cuEventRecord(p->clock[0], c->gpu.stream);
-    for (int i = 0; i < p->tape.n_calls; i++) {
-        if (cuda_issue(c, p, i, err) < 0)
-            return ty_error_wrap(err, "%s", p->tape.call[i].origin);
-        status = status ? status : c->gpu.cu->cuEventRecord(p->clock[i + 1], c->gpu.stream);
-    }
-    return ty_gpu_status(&c->gpu, status, "reading a clock", err);
-}
-
-int ty_cuda_run_timed(ty_cuda *c, int plan, const void *const *inputs, int64_t *call_ns, ty_error *err)
-{
-    cuda_program *p = &c->program[plan];
-    unsigned status = TY_CU_SUCCESS;
-    if (cuda_make_clock(c, p, err) < 0 || ty_cuda_drain(c, plan, err) < 0 || cuda_send(c, p, inputs, err) < 0 ||
-        cuda_issue_timed(c, p, err) < 0 || cuda_fetch_outputs(c, p, err) < 0 || ty_cuda_drain(c, plan, err) < 0)
-        return -1;
-    for (int i = 0; i < p->tape.n_calls && status == TY_CU_SUCCESS; i++) {
-        float ms = 0;
-        status = c->gpu.cu->cuEventElapsedTime(&ms, p->clock[i], p->clock[i + 1]);
-        call_ns[i] = (int64_t)(1e6 * (double)ms);
-    }
-    return ty_gpu_status(&c->gpu, status, "reading a clock", err);
-}
-
-int ty_cuda_n_calls(const ty_cuda *c, int plan)
-{
-    return c->program[plan].tape.n_calls;
-}
-
-/* Of all operands and results, each once. */
-static size_t cuda_node_bytes(const ty_graph *g, uint32_t node, bool results)
-{
-    const ty_node *n = ty_graph_node(g, node);
-    size_t bytes = 0;
-    for (uint32_t i = 0; i < (results ? n->n_res : n->n_in); i++)
-        bytes += ty_type_bytes(ty_graph_type(g, results ? ty_val_make(node, i) : ty_graph_in(g, node, (int)i)));
-    return bytes;
-}
-
-void ty_cuda_call_info(const ty_cuda *c, int plan, int number, ty_call_info *out)
-{
-    static const ty_call_kind kind[] = {[TY_CUDA_LAUNCH] = TY_CALL_KERNEL, [TY_CUDA_LIBRARY] = TY_CALL_LIBRARY};
-    const cuda_program *p = &c->program[plan];
-    const ty_cuda_call *call = &p->tape.call[number];
-    bool computes = call->kind == TY_CUDA_LAUNCH || call->kind == TY_CUDA_LIBRARY;
-    *out = (ty_call_info){.kind = computes ? kind[call->kind] : TY_CALL_COPY,
-                          .name = "copy",
-                          .how = "",
-                          .origin = call->origin,
-                          .threads = call->launch.threads,
-                          .read_bytes = call->bytes,
-                          .written_bytes = call->kind == TY_CUDA_COPY ? call->bytes : 0,
-                          .unit = call->unit};
-    if (call->kind == TY_CUDA_LAUNCH)
-        out->name = "kernel", out->how = call->launch.form;
-    if (call->kind == TY_CUDA_LIBRARY) {
-        out->name = ty_op_row_of(ty_graph_op(c->g, call->node))->text;
-        out->read_bytes = cuda_node_bytes(c->g, call->node, false);
-        out->written_bytes = cuda_node_bytes(c->g, call->node, true);
-    }
-}
-
-const void *ty_cuda_value(const ty_cuda *c, int plan, ty_val v)
-{
-    const cuda_program *p = &c->program[plan];
-    for (int i = 0; i < p->n_outputs && p->finished > 0; i++)
-        if (p->output[i].value == v)
-            return p->output[i].to[(p->finished - 1) % TY_CUDA_IN_FLIGHT];
-    return NULL;
 }

@@ -43,12 +43,12 @@ typedef struct ty_cuda_report {
     int n_kernels, n_distinct_kernels, n_library_calls;
     size_t slab_bytes, scratch_bytes; /* of the GPU, as are these: */
     size_t batch_bytes;               /* inputs, and batches on their way */
-    size_t code_bytes;                /* left for kernels and libraries; an estimate */
+    size_t code_bytes;                /* of kernels and libraries: an estimate, or what they hold (is_measured) */
     size_t total_bytes;               /* all of them, with states and constants */
     size_t host_bytes;                /* pinned memory of the host: batches and outputs */
     size_t pinned_bytes;              /* of these: outputs */
     size_t text_bytes;                /* CUDA C */
-    bool cache_hit;
+    bool cache_hit, is_measured;
 } ty_cuda_report;
 
 /* plans[i]: a checked plan; all of the same graph, which must outlive the result. TY_E_UNSUPPORTED names all ops that
@@ -74,6 +74,13 @@ int ty_cuda_drain(ty_cuda *cuda, int plan, ty_error *err);
 /* A run that is finished when it returns, its calls asked for one by one and not as a graph, with a clock of the GPU
  * between them: nanoseconds of each call of the tape, for a short one those that the host takes to ask for the next. */
 int ty_cuda_run_timed(ty_cuda *cuda, int plan, const void *const *inputs, int64_t *call_ns, ty_error *err);
+/* A run whose values are looked at: begin, each call in order, end; a call is done when it returns. The outputs are
+ * there after the end. In between, look gives the bytes of a value that the tape keeps in memory, as they are now, in
+ * memory of the host: a state in the caller's own, another until the next look at it. NULL: it is in no memory. */
+int ty_cuda_calls_begin(ty_cuda *cuda, int plan, const void *const *inputs, ty_error *err);
+int ty_cuda_calls_run(ty_cuda *cuda, int plan, int call, ty_error *err);
+int ty_cuda_calls_end(ty_cuda *cuda, int plan, ty_error *err);
+const void *ty_cuda_look(ty_cuda *cuda, int plan, ty_val v, const void *const *inputs);
 int ty_cuda_n_calls(const ty_cuda *cuda, int plan);
 void ty_cuda_call_info(const ty_cuda *cuda, int plan, int call, ty_call_info *out);
 /* Bytes of the plan's output `v` in the host's memory, of the run that was finished last; valid until the next one

@@ -15,7 +15,7 @@
 struct ty_cuda_tuned {
     const char *what;
     const void *identity;
-    ty_cuda_tuned *next;
+    const ty_cuda_tuned *next;
 };
 
 static int tune_number(const ty_cuda_candidates *c, const void *identity)

@@ -23,7 +23,7 @@ typedef struct ty_cuda_tuner {
     const char *device; /* what is timed on */
     double left_ms;     /* that timing may still take; what comes later takes the first candidate */
     ty_arena *arena;
-    ty_cuda_tuned *tuned; /* private: what is known already */
+    const ty_cuda_tuned *tuned; /* what is known already: NULL, or of another one that outlives this one */
 } ty_cuda_tuner;
 
 typedef struct ty_cuda_candidates {

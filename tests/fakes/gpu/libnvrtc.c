@@ -103,6 +103,32 @@ static int write_source(const char *path, const char *text)
     return fclose(f);
 }
 
+/* What a kernel is asked by, where none runs. */
+static int name_kernels(nvrtcProgram program)
+{
+    static const char mark[] = "#define TY_NAME ";
+    char name[MAX_NAME], *text = NULL;
+    size_t bytes = 0;
+    FILE *f = open_memstream(&text, &bytes);
+    for (const char *p = program->text; f && (p = strstr(p, mark)); p++) {
+        const char *open = strchr(p, '(');
+        const char *at = open ? strchr(open + 1, '(') : NULL;
+        int n = 1;
+        for (; at && *at != ')'; at++)
+            n += *at == ',';
+        if (at && sscanf(p + sizeof mark - 1, "%63s", name) == 1)
+            fprintf(f, "%s %d\n", name, n);
+    }
+    if (!f || fclose(f) != 0)
+        return -1;
+    program->bytes = sizeof(fake_image) + bytes + 1;
+    program->image = calloc(1, program->bytes);
+    memcpy(program->image, &(fake_image){FAKE_NAMES, bytes}, sizeof(fake_image));
+    memcpy(program->image + sizeof(fake_image), text, bytes);
+    free(text);
+    return 0;
+}
+
 static int read_image(nvrtcProgram program, const char *path)
 {
     FILE *f = fopen(path, "rb");
@@ -122,7 +148,10 @@ static int read_image(nvrtcProgram program, const char *path)
 unsigned nvrtcCompileProgram(nvrtcProgram program, int n_options, const char *const *options)
 {
     char folder[] = "/tmp/ty-fake-nvrtc-XXXXXX", source[PATH_BYTES], object[PATH_BYTES], command[COMMAND_BYTES];
+    const char *run = getenv("TY_FAKE_RUN");
     (void)n_options, (void)options;
+    if (run && strcmp(run, "none") == 0)
+        return name_kernels(program) == 0 ? SUCCESS : COMPILATION;
     if (!mkdtemp(folder))
         return COMPILATION;
     snprintf(source, sizeof source, "%s/k.c", folder);

@@ -1,0 +1,85 @@
+/* capture.c - the calls of a tape as work of a stream, and caught as one graph. See inside.h. */
+#include "compiler/target/cuda/inside.h"
+
+#include "compiler/ops/op.h"
+
+/* ---- calls ---- */
+
+static int cuda_launch(ty_cuda *c, const cuda_program *p, const ty_cuda_call *call, ty_error *err)
+{
+    CUdeviceptr *address = TY_NEW_ARRAY(&c->arena, CUdeviceptr, call->n_at);
+    void **parameter = TY_NEW_ARRAY(&c->arena, void *, call->n_at);
+    for (int i = 0; i < call->n_at; i++) {
+        address[i] = ty_cuda_memory_at(&c->memory, &call->at[i]);
+        parameter[i] = &address[i];
+    }
+    unsigned status =
+        c->gpu.cu->cuLaunchKernel(p->function[call->kernel], (unsigned)call->launch.blocks, 1, 1,
+                                  (unsigned)call->launch.threads, 1, 1, 0, c->gpu.stream, parameter, NULL);
+    return ty_gpu_status(&c->gpu, status, "launching a kernel", err);
+}
+
+static int cuda_exchange(ty_cuda *c, const ty_cuda_call *call, ty_error *err)
+{
+    const ty_type *type = ty_graph_type(c->g, ty_graph_in(c->g, call->node, 0));
+    const ty_nccl_exchanged what = {.gather = ty_graph_op(c->g, call->node) == TY_OP_ALL_GATHER,
+                                    .dtype = (ty_dtype)type->dtype,
+                                    .n = ty_type_elems(type),
+                                    .from = ty_cuda_memory_at(&c->memory, &call->at[0]),
+                                    .to = ty_cuda_memory_at(&c->memory, &call->at[1]),
+                                    .number = call->exchange};
+    return ty_cuda_exchange_begin(&c->exchanges, &what, err);
+}
+
+int ty_cuda_issue(ty_cuda *c, const cuda_program *p, int number, ty_error *err)
+{
+    const ty_cuda_call *call = &p->tape.call[number];
+    if (call->kind == TY_CUDA_LAUNCH)
+        return cuda_launch(c, p, call, err);
+    if (call->kind == TY_CUDA_LIBRARY)
+        return p->library[number].run(p->library[number].prepared, err);
+    if (call->kind == TY_CUDA_EXCHANGE)
+        return cuda_exchange(c, call, err);
+    if (call->kind == TY_CUDA_WAIT)
+        return ty_cuda_exchange_wait(&c->exchanges, call->exchange, err);
+    unsigned status =
+        c->gpu.cu->cuMemcpyDtoDAsync_v2(ty_cuda_memory_at(&c->memory, &call->at[0]),
+                                        ty_cuda_memory_at(&c->memory, &call->at[1]), call->bytes, c->gpu.stream);
+    return ty_gpu_status(&c->gpu, status, "copying on the GPU", err);
+}
+
+static int cuda_issue_all(ty_cuda *c, const cuda_program *p, ty_error *err)
+{
+    for (int i = 0; i < p->tape.n_calls; i++)
+        if (ty_cuda_issue(c, p, i, err) < 0)
+            return ty_error_wrap(err, "%s", p->tape.call[i].origin);
+    return 0;
+}
+
+int ty_cuda_warm(ty_cuda *c, const cuda_program *p, ty_error *err)
+{
+    for (int i = 0; i < p->tape.n_calls; i++)
+        if (p->tape.call[i].kind == TY_CUDA_LIBRARY && ty_cuda_issue(c, p, i, err) < 0)
+            return ty_error_wrap(err, "%s", p->tape.call[i].origin);
+    return ty_gpu_wait(&c->gpu, err);
+}
+
+/* What is issued meanwhile does not run: it becomes the graph. */
+int ty_cuda_capture(ty_cuda *c, cuda_program *p, ty_error *err)
+{
+    const ty_cu *cu = c->gpu.cu;
+    CUgraph graph = NULL;
+    unsigned status = cu->cuStreamBeginCapture_v2(c->gpu.stream, TY_CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    if (ty_gpu_status(&c->gpu, status, "capturing a step", err) < 0)
+        return -1;
+    int rc = cuda_issue_all(c, p, err);
+    status = cu->cuStreamEndCapture(c->gpu.stream, &graph);
+    if (rc == 0)
+        rc = ty_gpu_status(&c->gpu, status, "capturing a step", err);
+    if (rc == 0)
+        rc = ty_gpu_status(&c->gpu, cu->cuGraphInstantiateWithFlags(&p->graph, graph, 0), "making a graph of a step",
+                           err);
+    if (graph)
+        cu->cuGraphDestroy(graph);
+    return rc;
+}
