@@ -236,13 +236,21 @@ static void check_see(void *ctx, const ty_interp *it, uint32_t node)
 
 /* ---- call by call ---- */
 
+/* A value where the plan keeps it, as it is now; of a GPU a copy. NULL: nowhere. */
+static const void *check_memory(const checker *c, ty_val v)
+{
+    int plan = c->p->plan_of[c->run];
+    return c->p->cuda ? ty_cuda_look(ty_mirror_alone(c->p->cuda), plan, v, c->inputs)
+                      : ty_cpu_value(c->p->cpu, plan, v, c->inputs);
+}
+
 static const void *check_bytes(const checker *c, ty_val v)
 {
     for (int i = 0; i < c->n_copies; i++)
         if (c->copy[i].v == v)
             return c->copy[i].bytes;
     const void *constant = ty_graph_const_data(c->p->graph, v);
-    return constant ? constant : ty_cpu_value(c->p->cpu, c->p->plan_of[c->run], v, c->inputs);
+    return constant ? constant : check_memory(c, v);
 }
 
 static bool check_is_outside(const checker *c, ty_val v)
@@ -399,7 +407,7 @@ static void check_name_call(checker *c, const ty_unit *u, ty_val v, ty_bad_value
 static void check_judge(checker *c, const ty_unit *u, ty_val v)
 {
     const ty_type *t = ty_graph_type(c->p->graph, v);
-    const void *data = ty_cpu_value(c->p->cpu, c->p->plan_of[c->run], v, c->inputs);
+    const void *data = check_memory(c, v);
     int n_before = c->out->n_bad;
     check_list from = check_operand_numbers(c, u);
     ty_numbers result = check_numbers((ty_dtype)t->dtype, data, ty_type_elems(t));
@@ -429,24 +437,53 @@ static void check_result(checker *c, const ty_unit *u, ty_val v)
         return;
     c->out->n_values++;
     c->out->n_numbers += ty_type_elems(t);
-    const void *data = ty_cpu_value(c->p->cpu, c->p->plan_of[c->run], v, c->inputs);
+    const void *data = check_memory(c, v);
     if (data && !check_is_done(c->out) && !check_all_finite((ty_dtype)t->dtype, data, ty_type_elems(t)))
         check_judge(c, u, v);
+}
+
+static int check_begin(checker *c, ty_error *err)
+{
+    int plan = c->p->plan_of[c->run];
+    if (c->p->cuda)
+        return ty_cuda_calls_begin(ty_mirror_alone(c->p->cuda), plan, c->inputs, err);
+    ty_cpu_point_inputs(c->p->cpu, plan, c->inputs);
+    return 0;
+}
+
+static int check_call(checker *c, int call, ty_error *err)
+{
+    int plan = c->p->plan_of[c->run];
+    return c->p->cuda ? ty_cuda_calls_run(ty_mirror_alone(c->p->cuda), plan, call, err)
+                      : ty_cpu_run_call(c->p->cpu, plan, call, err);
+}
+
+/* States are in the caller's memory afterwards, wherever they live. */
+static int check_end(checker *c, ty_error *err)
+{
+    if (!c->p->cuda) {
+        ty_program_point_results(c->p, c->run, c->inputs);
+        return 0;
+    }
+    return ty_cuda_calls_end(ty_mirror_alone(c->p->cuda), c->p->plan_of[c->run], err) < 0 ||
+                   ty_program_finish(c->p, c->run, err) < 0
+               ? -1
+               : ty_program_fetch_states(c->p, err);
 }
 
 /* Calls of a unit follow each other; the copies of an assembly make nothing new. */
 static int check_run_calls(checker *c, ty_error *err)
 {
-    int plan = c->p->plan_of[c->run];
-    ty_cpu_point_inputs(c->p->cpu, plan, c->inputs);
-    for (int i = 0, n = ty_cpu_n_calls(c->p->cpu, plan); i < n; i++) {
+    if (check_begin(c, err) < 0)
+        return -1;
+    for (int i = 0, n = ty_program_n_calls(c->p, c->run); i < n; i++) {
         ty_call_info info;
-        ty_cpu_call(c->p->cpu, plan, i, &info);
+        ty_program_call(c->p, c->run, i, &info);
         const ty_unit *u = info.unit < c->plan->n_order ? &c->plan->f->unit[c->plan->order[info.unit]] : NULL;
         bool looks = u && u->kind != TY_UNIT_ASSEMBLY;
         if (looks && !check_is_done(c->out))
             check_operands(c, u, check_save);
-        if (ty_cpu_run_call(c->p->cpu, plan, i, err) < 0) {
+        if (check_call(c, i, err) < 0) {
             check_drop_copies(c);
             return -1;
         }
@@ -454,8 +491,7 @@ static int check_run_calls(checker *c, ty_error *err)
             check_results(c, u, check_result);
         check_drop_copies(c);
     }
-    ty_program_point_results(c->p, c->run, c->inputs);
-    return 0;
+    return check_end(c, err);
 }
 
 /* ---- from outside, and in the end ---- */
@@ -511,6 +547,10 @@ int ty_program_run_checked(ty_program *p, ty_run run, const void *const *inputs,
                            ty_error *err)
 {
     if (ty_program_can_run(p, run, err) < 0)
+        return -1;
+    if (p->cuda && !ty_mirror_alone(p->cuda))
+        return ty_error_set(err, TY_E_UNSUPPORTED, "values are looked at on one GPU, found several");
+    if (p->cuda && (ty_program_settle_on_gpu(p, err) < 0 || ty_program_fetch_states(p, err) < 0))
         return -1;
     inputs = ty_program_inputs(p, inputs);
     checker c = {.p = p, .run = run, .plan = p->plan[run], .inputs = inputs, .a = a, .out = check};

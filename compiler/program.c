@@ -101,12 +101,17 @@ void ty_program_point_results(ty_program *p, ty_run run, const void *const *inpu
 
 /* ---- a GPU ---- */
 
-static int program_start_on_gpu(ty_program *p, ty_run run, const void *const *inputs, ty_error *err)
+int ty_program_settle_on_gpu(ty_program *p, ty_error *err)
 {
     if (!p->on_gpu && ty_mirror_upload(p->cuda, err) < 0)
         return -1;
     p->on_gpu = true;
-    return ty_mirror_start(p->cuda, p->plan_of[run], inputs, err);
+    return 0;
+}
+
+static int program_start_on_gpu(ty_program *p, ty_run run, const void *const *inputs, ty_error *err)
+{
+    return ty_program_settle_on_gpu(p, err) < 0 ? -1 : ty_mirror_start(p->cuda, p->plan_of[run], inputs, err);
 }
 
 static int program_finish_on_gpu(ty_program *p, ty_run run, ty_error *err)
@@ -154,10 +159,8 @@ void ty_program_states_changed(ty_program *p)
 static int program_run_timed_on_gpu(ty_program *p, ty_run run, const void *const *inputs, int64_t *call_ns,
                                     ty_error *err)
 {
-    if (!p->on_gpu && ty_mirror_upload(p->cuda, err) < 0)
-        return -1;
-    p->on_gpu = true;
-    return ty_cuda_run_timed(ty_mirror_alone(p->cuda), p->plan_of[run], inputs, call_ns, err) < 0
+    return ty_program_settle_on_gpu(p, err) < 0 ||
+                   ty_mirror_run_timed(p->cuda, p->plan_of[run], inputs, call_ns, err) < 0
                ? -1
                : program_finish_on_gpu(p, run, err);
 }
@@ -169,7 +172,7 @@ int ty_program_run_timed(ty_program *p, ty_run run, const void *const *inputs, i
     inputs = ty_program_inputs(p, inputs);
     if (p->backend == TY_BACKEND_INTERPRETER)
         return ty_program_interpret(p, run, inputs, err);
-    if (p->backend == TY_BACKEND_CUDA && call_ns && ty_mirror_alone(p->cuda))
+    if (p->backend == TY_BACKEND_CUDA && call_ns)
         return program_run_timed_on_gpu(p, run, inputs, call_ns, err);
     if (p->backend == TY_BACKEND_CUDA)
         return program_start_on_gpu(p, run, inputs, err) < 0 || ty_mirror_drain(p->cuda, p->plan_of[run], err) < 0
@@ -188,15 +191,15 @@ int ty_program_run(ty_program *p, ty_run run, const void *const *inputs, ty_erro
 
 int ty_program_n_calls(const ty_program *p, ty_run run)
 {
-    if (p->cuda && p->has[run] && ty_mirror_alone(p->cuda))
-        return ty_cuda_n_calls(ty_mirror_alone(p->cuda), p->plan_of[run]);
+    if (p->cuda && p->has[run])
+        return ty_cuda_n_calls(ty_mirror_first(p->cuda), p->plan_of[run]);
     return p->cpu && p->has[run] ? ty_cpu_n_calls(p->cpu, p->plan_of[run]) : 0;
 }
 
 void ty_program_call(const ty_program *p, ty_run run, int i, ty_call_info *out)
 {
     if (p->cuda)
-        ty_cuda_call_info(ty_mirror_alone(p->cuda), p->plan_of[run], i, out);
+        ty_cuda_call_info(ty_mirror_first(p->cuda), p->plan_of[run], i, out);
     else
         ty_cpu_call(p->cpu, p->plan_of[run], i, out);
 }

@@ -72,6 +72,8 @@ int ty_program_can_run(ty_program *p, ty_run run, ty_error *err);
 /* All inputs of the graph. */
 const void *const *ty_program_inputs(ty_program *p, const void *const *inputs);
 int ty_program_interpret(ty_program *p, ty_run run, const void *const *inputs, ty_error *err);
+/* The states are on the GPU. */
+int ty_program_settle_on_gpu(ty_program *p, ty_error *err);
 void ty_program_point_results(ty_program *p, ty_run run, const void *const *inputs);
 
 /* describe_graph.c: mark[node] = 1 for what the unit computes, 2 for what it reads: leaves, and values that other units

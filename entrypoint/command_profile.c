@@ -118,6 +118,11 @@ static void print_text(profiled *d)
     for (int i = 0; i < TY_N_WORKS; i++)
         if (p->work[i].calls > 0)
             print_row(p, &p->work[i]);
+    if (s->on_gpu && s->n_gpus > 1)
+        printf("\n  note        a call's time is that on the GPU, of %d, where it took longest; a sum that they share "
+               "lasts "
+               "until\n              the last of them has come\n",
+               s->n_gpus);
     if (s->on_gpu)
         puts("\n  note        on a GPU calls are timed one by one, in steps of their own: a short one lasts as long as "
              "the\n              host takes to ask for the next; the step above is one graph. Ceilings are not "
@@ -273,18 +278,6 @@ static int parse_steps(const char *text, int *out, ty_error *err)
                         text);
 }
 
-/* Its calls lie between two clocks, and with several GPUs each waits for the others. */
-static int refuse_several(const profiled *d, ty_error *err)
-{
-    const ty_session *s = &d->session;
-    int n = ty_device_replicas(s);
-    if (n == 1)
-        return 0;
-    ty_error_set(err, TY_E_UNSUPPORTED, "profile times the calls of one device, found %d GPUs (strategy: mirrored)", n);
-    return ty_error_help(err, "one GPU with its rows: --strategy=one_device --device=gpu:%d --batch_size=%lld",
-                         s->gpu[0].number, (long long)(s->recipe.batch_size / n));
-}
-
 static int profile(const ty_arguments_given *given, profiled *d, ty_error *err)
 {
     ty_job job = {.recipe_path = given->words[0],
@@ -302,8 +295,6 @@ static int profile(const ty_arguments_given *given, profiled *d, ty_error *err)
     d->session = (ty_session){.job = &job, .evaluated_step = -1};
     ty_arena_init(&d->session.arena);
     int rc = ty_session_open_for_steps(&d->session, err);
-    if (rc == 0)
-        rc = refuse_several(d, err);
     if (rc == 0)
         rc = ty_profile_measure(&d->session, d->steps, &d->profile, err);
     if (rc == 0 && !isfinite(d->profile.loss))

@@ -5,6 +5,7 @@
 #include "container/config/paths.h"
 #include "entrypoint/cache_folder.h"
 #include "entrypoint/command.h"
+#include "entrypoint/device.h"
 #include "entrypoint/overrides.h"
 #include "entrypoint/replay.h"
 
@@ -61,7 +62,7 @@ static void print_found(const replayed *r)
         puts("which reaches neither the loss nor a weight");
 }
 
-static void print_text(const replayed *r)
+static void print_text(replayed *r)
 {
     const ty_session *s = &r->session;
     const ty_step_result *result = &r->replay.result;
@@ -69,6 +70,7 @@ static void print_text(const replayed *r)
            (long long)r->replay.at.epoch, (long long)r->replay.at.batch,
            (long long)(s->recipe.batch_size * s->recipe.accumulate),
            s->recipe.debug == TY_DEBUG_INTERPRET ? ", interpreted" : "");
+    printf("  device      %s\n", ty_device_text(&r->session));
     print_from(r);
     printf("  loss        %.9g, lr %g", result->loss, result->lr);
     if (isnan(result->grad_norm))
@@ -119,7 +121,7 @@ static void put_bad(ty_json_writer *w, const ty_bad_value *bad, const char *samp
     ty_json_close(w);
 }
 
-static void print_json(const replayed *r)
+static void print_json(replayed *r)
 {
     const ty_session *s = &r->session;
     ty_buf out;
@@ -129,6 +131,7 @@ static void print_json(const replayed *r)
     ty_json_open_map(&w, NULL);
     ty_json_put_int(&w, "schema", 1);
     ty_json_put_string(&w, "recipe", s->recipe.path);
+    ty_json_put_string(&w, "device", ty_device_text(&r->session));
     ty_json_put_int(&w, "step", r->replay.at.step + 1);
     ty_json_put_int(&w, "epoch", r->replay.at.epoch);
     ty_json_put_int(&w, "batch", r->replay.at.batch);
@@ -203,7 +206,7 @@ static const char page[] =
     "\n"
     "The exit status is 0 if loss, gradient norm, weights and moments are finite after the step, 65 if one is not.\n"
     "\n"
-    "--json has these keys, and may get more: schema 1, recipe, step, epoch, batch, checkpoint (null: none),\n"
+    "--json has these keys, and may get more: schema 1, recipe, device, step, epoch, batch, checkpoint (null: none),\n"
     "checkpoint_step, loss, lr, grad_norm, wrong, numbers (looked at), first [found (nan, inf, -inf), layer, op, "
     "phase,\n"
     "type, index, sample, value, n, n_nan, n_inf, least, most (of the finite ones), operands [value, n, n_nan, n_inf,\n"

@@ -19,10 +19,10 @@ static const char *device_needs_cpu(const ty_session *s)
         return "kernels that were compiled before are the CPU's";
     if (s->compile_to)
         return "kernels are compiled for the CPU; those of a GPU are kept in the cache";
-    if (s->job->replay_step > 0)
-        return "values of a step are looked at on the CPU";
-    if (s->recipe.debug != TY_DEBUG_NONE)
-        return "debug looks at values, which the CPU does";
+    if (s->recipe.debug == TY_DEBUG_INTERPRET)
+        return "debug: interpret computes operation by operation, which the CPU does";
+    if (s->recipe.mirrored && (s->job->replay_step > 0 || s->recipe.debug != TY_DEBUG_NONE))
+        return "values are looked at on one device, which with strategy: mirrored is the CPU";
     return NULL;
 }
 

@@ -59,6 +59,10 @@ ok "most results are waited for when the next step is there ($(awaits))" test "$
 same "no memory that is not pinned is copied in a step" 0 \
     "$(awk '/^graph/ { on = 1; next } /^(wait|down|await|record)/ { if ($1 != "record") on = 0 } on && /unpinned/ { n++ } END { print n + 0 }' "$W/trace")"
 
+small held
+TY_FAKE_HELD=335544320 gpu run --max_steps=1
+has "what libraries hold is asked for" "$W/err" "kernels and libraries 320"
+
 small ahead
 TY_FAKE_STREAMS=ahead gpu run
 same "streams in another order" "$GPU_BITS" "$(bits "$ML" 2>/dev/null)"
@@ -133,15 +137,15 @@ has "the words" "$W/err" "expected auto, cpu, gpu, gpu:NUMBER or gpu:NUMBER,NUMB
 hyper '{"device": "gpu:0", "max_steps": "2"}'
 gpu run
 same "by number, as a hyperparameter" 0 $rc
-hyper '{"device": "gpu", "debug": "true"}'
+hyper '{"device": "gpu", "debug": "interpret"}'
 gpu run
-same "debug is the CPU's" 78 $rc
-has "and says so" "$W/err" "debug looks at values"
-hyper '{"debug": "true", "max_steps": "2"}'
+same "operation by operation is the CPU's" 78 $rc
+has "and says so" "$W/err" "debug: interpret computes operation by operation"
+hyper '{"debug": "interpret", "max_steps": "2"}'
 rm -rf "$ML/checkpoints"
 gpu run
 same "where the device is free" 0 $rc
-has "it is taken" "$W/err" "  device      CPU: debug looks at values"
+has "it is taken" "$W/err" "  device      CPU: debug: interpret computes"
 
 # ---- memory ----
 small little
@@ -223,6 +227,15 @@ words compile --output="$W/compiled2" --device=gpu
 same "not for a GPU" 78 $?
 gpu "$BIN/trainyard" replay 1 "$ML/code/train.yaml" --data-dir="$ML/input/data" --device=gpu >"$W/out" 2>"$W/err"
 same "replay" 0 $?
+has "on the GPU" "$W/out" "  device      GPU 0, Stand-in"
+has "all is well" "$W/out" "nothing is wrong"
+sed -i "s/ty_linear(net, \"hidden\", x, 24)/ty_exp(net, ty_scale(net, x, 200))/" "$ML/code/model.c"
+for device in cpu gpu; do
+    gpu "$BIN/trainyard" replay 1 "$ML/code/train.yaml" --data-dir="$ML/input/data" --device=$device \
+        >"$W/$device" 2>"$W/err"
+    same "what blows up, $device" 65 $?
+done
+same "is found where the CPU finds it" "$(grep -o '^first [a-z]* *layer [^ ]* [a-z]*' "$W/cpu")" "$(grep -o '^first [a-z]* *layer [^ ]* [a-z]*' "$W/gpu")"
 gpu "$BIN/trainyard" doctor >"$W/out"
 has "doctor" "$W/out" "Fit to train on the CPU and on GPU 0"
 

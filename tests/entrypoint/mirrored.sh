@@ -164,8 +164,13 @@ has "of each" "$W/out" "at least, on each GPU"
 words plan --json
 has "for programs" "$W/out" '"gpus": 2'
 words profile --steps=2
-same "profile" 65 $?
-has "is one GPU's" "$W/err" "--strategy=one_device --device=gpu:0 --batch_size=8"
+same "profile" 0 $?
+has "of both" "$W/out" "  device      GPUs 0, 1, Stand-in"
+has "what both share too" "$W/out" "on the GPU, of 2, where it took longest"
+ok "with the sums" grep -qE ' (communication|exchanges?|sums?)' "$W/out"
+gpu "$BIN/trainyard" replay 1 "$ML/code/train.yaml" --data-dir="$ML/input/data" >"$W/out" 2>"$W/err"
+same "replay" 0 $?
+has "says where" "$W/out" "  device      CPU: values are looked at on one device"
 gpu "$BIN/trainyard" doctor >"$W/out"
 has "doctor" "$W/out" "Fit to train on 2 GPUs together, which strategy: mirrored takes: 0, 1."
 gpu "$BIN/trainyard" doctor --json >"$W/out"

@@ -14,6 +14,7 @@ struct mirror_replica {
     int number, device;
     ty_cuda *cuda;
     const void **input; /* of a run: its own rows */
+    int64_t *call_ns;   /* of a timed run; its length is that of the longest tape */
     int64_t told;       /* the number, as an input of the graph */
     ty_compile_phases phases;
     pthread_t thread;
@@ -29,7 +30,7 @@ struct ty_mirror {
     ty_nccl_group *group; /* NULL: there is one replica */
     mirror_replica *replica;
     /* Arguments of the job at hand. */
-    int at_plan;
+    int at_plan, n_timed;
     const void *const *inputs;
     /* Between the caller's thread and the replicas'. */
     pthread_mutex_t lock;
@@ -322,6 +323,36 @@ int ty_mirror_drain(ty_mirror *m, int plan, ty_error *err)
 const void *ty_mirror_value(const ty_mirror *m, int plan, ty_val v)
 {
     return ty_cuda_value(m->replica[0].cuda, plan, v);
+}
+
+static int mirror_run_timed(mirror_replica *r, ty_error *err)
+{
+    mirror_take_rows(r);
+    return ty_cuda_run_timed(r->cuda, r->mirror->at_plan, r->input, r->call_ns, err);
+}
+
+int ty_mirror_run_timed(ty_mirror *m, int plan, const void *const *inputs, int64_t *call_ns, ty_error *err)
+{
+    int n = ty_cuda_n_calls(m->replica[0].cuda, plan);
+    for (int i = 0; i < m->opt.n; i++)
+        if (!m->replica[i].call_ns || m->n_timed < n)
+            m->replica[i].call_ns = TY_NEW_ARRAY(&m->arena, int64_t, n + 1);
+    m->n_timed = n > m->n_timed ? n : m->n_timed;
+    m->at_plan = plan;
+    m->inputs = inputs;
+    if (mirror_do(m, mirror_run_timed, err) < 0)
+        return -1;
+    for (int i = 0; i < n; i++) {
+        call_ns[i] = m->replica[0].call_ns[i];
+        for (int k = 1; k < m->opt.n; k++)
+            call_ns[i] = m->replica[k].call_ns[i] > call_ns[i] ? m->replica[k].call_ns[i] : call_ns[i];
+    }
+    return 0;
+}
+
+const ty_cuda *ty_mirror_first(const ty_mirror *m)
+{
+    return m->replica[0].cuda;
 }
 
 ty_cuda *ty_mirror_alone(const ty_mirror *m)

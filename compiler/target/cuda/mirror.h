@@ -34,6 +34,10 @@ void ty_mirror_free(ty_mirror *mirror); /* NULL is fine */
 const ty_cuda_report *ty_mirror_report_of(const ty_mirror *mirror);
 /* The only one, whose thread is the caller's; NULL where there are several. */
 ty_cuda *ty_mirror_alone(const ty_mirror *mirror);
+/* A run call by call, on all GPUs at the same time: nanoseconds of each call on the GPU where it took longest. */
+int ty_mirror_run_timed(ty_mirror *mirror, int plan, const void *const *inputs, int64_t *call_ns, ty_error *err);
+/* The first GPU's, to ask what its calls are: all have the same. */
+const ty_cuda *ty_mirror_first(const ty_mirror *mirror);
 int ty_mirror_upload(ty_mirror *mirror, ty_error *err);
 int ty_mirror_download(ty_mirror *mirror, ty_error *err);
 int ty_mirror_start(ty_mirror *mirror, int plan, const void *const *inputs, ty_error *err);
