@@ -4,8 +4,8 @@
 # in bfloat16 too where the passes do something else for it.
 #     cuda_tape.sh --update      writes the golden texts anew
 cd "$(dirname "$0")/.." || exit 1
+. tests/works.bash
 ours=${TY_BUILD:-build/release}/bench/ours
-works=build/bench/works
 golden=tests/golden/cuda
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -29,18 +29,14 @@ check() { # NAME FILE
     fi
 }
 tape() { # WORK PRECISION
-    "$ours" "$1" "$works/$1" --threads 2 --precision "$2" --cuda "$scratch/$1.$2" >/dev/null || failed=$((failed + 1))
+    "$ours" "$1" "$scratch/works/$1" --threads 2 --precision "$2" --cuda "$scratch/$1.$2" >/dev/null || failed=$((failed + 1))
     cat "$scratch/$1.$2"/*.tape >"$scratch/tape"
     summary <"$scratch/tape" >"$scratch/summary"
 }
 update=${1:-}
 [ -x "$ours" ] || make -s bench
-for work in mlp cnn lstm deepfm chargpt gpt2 bert resnet50; do
-    if [ ! -d "$works/$work" ]; then
-        echo "skip: the tape of $work: $works/$work is not there (bench/compare exports it)"
-        skipped=$((skipped + 1))
-        continue
-    fi
+for work in $works; do
+    make_work $work "$scratch/works/$work"
     tape $work float32
     [ $work = mlp ] && check mlp.tape "$scratch/tape"
     check "$work.calls" "$scratch/summary"
