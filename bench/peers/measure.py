@@ -10,6 +10,8 @@ import resource
 import statistics
 import time
 
+BLOCK_S = 0.01 if os.environ.get("TY_BENCH_TINY") else 0.5
+
 
 def since_start():
     ticks = int(open("/proc/self/stat").read().rsplit(")", 1)[1].split()[19])
@@ -29,3 +31,27 @@ def run(step, steps, **what):
     print(json.dumps(dict(what, first_s=round(first, 3), step_ms=round(1e3 * statistics.median(later), 3),
                           peak_mb=round(kb * 1024 / 1e6, 1), losses=[float(f"{x:.7g}") for x in losses[:20]])),
           flush=True)
+
+
+def run_together(step, wait, held, blocks=8, **what):
+    """On a GPU: step(i) only begins step i and returns its loss, wait() waits for all of them. step_ms is the median over
+    blocks of steps, each waited for at its end; a block takes BLOCK_S. held() tells of memory in the end."""
+    losses = [step(0)]
+    wait()
+    first, n = since_start(), 1
+
+    def block(steps):
+        nonlocal n
+        t = time.perf_counter()
+        for _ in range(steps):
+            losses.append(step(n))
+            n += 1
+        wait()
+        return (time.perf_counter() - t) / steps
+
+    block(3)
+    each = max(1, min(200, round(BLOCK_S / block(2))))
+    times = [block(each) for _ in range(blocks)]
+    print(json.dumps(dict(what, first_s=round(first, 3), step_ms=round(1e3 * statistics.median(times), 4),
+                          steps=n, least_ms=round(1e3 * min(times), 4), most_ms=round(1e3 * max(times), 4), **held(),
+                          losses=[float(f"{float(x):.7g}") for x in losses[:20]])), flush=True)

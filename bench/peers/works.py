@@ -221,18 +221,18 @@ class Bottleneck(nn.Module):
 
 
 class ResNet50(nn.Module):
-    """ResNet-50 v1.5. x [B,3,224,224] -> logits [B,1000]."""
+    """ResNet-50 v1.5. x [B,3,224,224] -> logits [B,1000]. counts: blocks of each stage; width: channels of the first."""
 
-    def __init__(self):
+    def __init__(self, counts=(3, 4, 6, 3), width=64):
         super().__init__()
-        self.c, self.b = nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64)
-        blocks, cin = [], 64
-        for mid, n, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
+        self.c, self.b = nn.Conv2d(3, width, 7, 2, 3, bias=False), nn.BatchNorm2d(width)
+        blocks, cin = [], width
+        for stage, n in enumerate(counts):
             for i in range(n):
-                blocks.append(Bottleneck(cin, mid, stride if i == 0 else 1))
-                cin = mid * 4
+                blocks.append(Bottleneck(cin, width << stage, 2 if stage and i == 0 else 1))
+                cin = 4 * (width << stage)
         self.blocks = nn.Sequential(*blocks)
-        self.fc = nn.Linear(2048, 1000)
+        self.fc = nn.Linear(cin, 1000)
 
     def forward(self, x):
         x = F.max_pool2d(F.relu(self.b(self.c(x))), 3, 2, 1)
@@ -294,7 +294,8 @@ def batches(name):
         x, y = windows(ids, WORKS[name]["batch"], WORKS[name]["length"], rng)
         return [x], y
     if name == "gpt2":  # tokens of a Zipf-like law stand for text: the work is the same
-        ids = np.minimum((50257 ** rng.random(200000) - 1).astype(np.int64), 50256)
+        vocabulary = WORKS[name].get("vocabulary", 50257)
+        ids = np.minimum((vocabulary ** rng.random(200000) - 1).astype(np.int64), vocabulary - 1)
         x, y = windows(ids, WORKS[name]["batch"], WORKS[name]["length"], rng)
         return [x], y
     if name == "bert":
@@ -302,8 +303,9 @@ def batches(name):
         y = (x[..., 1] % 2).astype(np.int64)
         return [x], y
     if name == "resnet50":
-        x = rng.standard_normal((8, WORKS[name]["batch"], 3, 224, 224), np.float32)
-        y = rng.integers(0, 1000, (8, WORKS[name]["batch"]))
+        size, n = WORKS[name].get("size", 224), min(STEPS, 8)
+        x = rng.standard_normal((n, WORKS[name]["batch"], 3, size, size), np.float32)
+        y = rng.integers(0, 1000, (n, WORKS[name]["batch"]))
         return [x], y
     if name == "deepfm":
         ids, values, label = criteo()
@@ -331,10 +333,10 @@ def model(name):
     return WORKS[name]["make"]()
 
 
-def optimizer(name, params):
+def optimizer(name, params, **how):
     w = WORKS[name]
     if w["opt"] == SGD:
-        return torch.optim.SGD(params, lr=w["lr"], momentum=0.9)
+        return torch.optim.SGD(params, lr=w["lr"], momentum=0.9, **how)
     if w["opt"] == ADAM:
-        return torch.optim.Adam(params, lr=w["lr"])
-    return torch.optim.AdamW(params, lr=w["lr"], weight_decay=0.01)
+        return torch.optim.Adam(params, lr=w["lr"], **how)
+    return torch.optim.AdamW(params, lr=w["lr"], weight_decay=0.01, **how)

@@ -1,0 +1,76 @@
+#!/bin/bash
+# gpu.sh - bench/gpu from packing to the table, on tiny workloads and libraries that stand in for NVIDIA's: every part
+# runs, what fails is written down and the rest goes on, a part alone adds to what is there.
+# Needs a Python with PyTorch, JAX and onnx ($BENCH_PYTHON, or build/bench/venv); some minutes.
+cd "$(dirname "$0")/../.." || exit 1
+build=${TY_BUILD:-build/release}
+python=${BENCH_PYTHON:-build/bench/venv/bin/python}
+passed=0 failed=0
+check() { # WHAT COMMAND...
+    local what=$1
+    shift
+    if "$@"; then
+        passed=$((passed + 1))
+    else
+        echo "FAILED: $what"
+        failed=$((failed + 1))
+    fi
+}
+shared=$(realpath "${TY_SHARED:-../shared}")
+if [ ! -x "$python" ] || [ ! -d "$shared/data/train-cases" ]; then
+    echo "skip: bench/gpu: $python or $shared/data/train-cases is not there"
+    echo "0 passed, 0 failed, 1 skipped"
+    exit 0
+fi
+fakes=$(realpath "$build")/fakes
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+kit=$work/kit
+export BENCH_PYTHON=$(realpath -s "$python") TY_BENCH_TINY=1 TY_BENCH_DEVICE=cpu TY_SHARED=$shared
+
+# ---- a machine: what asks for the GPU's memory, what looks for races ----
+mkdir -p "$work/path"
+cat >"$work/path/nvidia-smi" <<'C'
+#!/bin/sh
+[ $# = 0 ] && echo "|   0  Stand-in H200             On  |" && exit
+while echo 1234; do sleep 1; done
+C
+cat >"$work/path/compute-sanitizer" <<'C'
+#!/bin/sh
+tool=$2
+while [ "$1" != 9 ]; do shift; done
+shift
+"$@" || exit 9
+[ "$tool" = racecheck ] && echo "========= RACECHECK SUMMARY: 1 hazard displayed" && exit 9
+echo "========= ERROR SUMMARY: 0 errors"
+C
+chmod +x "$work"/path/*
+there() { # WORDS...
+    env PATH="$work/path:$PATH" LD_LIBRARY_PATH="$fakes/gpu:$fakes" TRAINYARD_CUDA_DIR="$fakes/gpu" TY_SHARED= \
+        TY_FAKE_GPUS="Stand-in,90,4,4000000000" "$kit/gpu" "$@" >>"$work/said" 2>&1
+}
+has() { "$BENCH_PYTHON" -c "import json, sys; f = json.load(open(sys.argv[1])); assert $1, f" "$work"/out/gpu-*.json; }
+
+check "it packs" bench/gpu pack "$kit" >"$work/packed"
+check "64 MiB may travel" test "$(du -sm "$kit" | cut -f 1)" -lt 60
+there run "$work/out" --seconds 1500
+check "what fails is told" test $? = 1
+cat "$work/said" | grep FAILED
+check "racecheck has found something" has '[x["what"] for x in f["failed"]] == ["racecheck"]'
+check "cases pass, with the same bits" has 'f["cases"]["passed"] == f["cases"]["of"] > 2 and f["cases"]["same_bits_again"]'
+check "memcheck is clean" has 'f["sanitizer"]["memcheck"]["clean"]'
+check "all are measured on all workloads" has 'all(len(w) == 6 for w in f["works"].values()) and len(f["works"]) == 5'
+check "losses agree" has 'all(w["trainyard"]["loss_off"] < 0.05 for w in f["works"].values())'
+check "steps are taken apart" has 'all(p["calls"] > 10 and p["kernels_gb_per_s"] is None for p in f["profile"].values())'
+check "logs come along" test -s "$work/out/logs.tar.gz"
+there check "$work/out"
+check "one part again" has 'f["failed"] == [] and len(f["works"]) == 5'
+check "a table" "$BENCH_PYTHON" -c '
+import importlib.machinery, json, sys
+gpu = importlib.machinery.SourceFileLoader("gpu", "bench/gpu").load_module()
+text = gpu.table(json.load(open(sys.argv[1])))
+assert "| gpt2 | torch compile |" in text and "racecheck: NOT clean" in text, text' "$work"/out/gpu-*.json
+rm -rf bench/__pycache__
+[ "$failed" = 0 ] || tail -n 30 "$work/said"
+echo "$passed passed, $failed failed, 0 skipped"
+[ "$failed" = 0 ]
