@@ -7,6 +7,7 @@
  *   mask                                            gradients of ReLUs read the result, not the operand
  *   layout                                          convolutions and what lies between them become channels-last
  *   chunk                                           large logits a few rows at a time, never all in memory
+ *   align                                           on a GPU, odd rows of 16-bit products get zeros
  *   accumulate                                      scattered gradients are added into what they are added to
  *   bucket                                          large groups of weights are updated piece by piece
  *   split                                           large reductions to one number become two steps
@@ -40,8 +41,7 @@
 
 #define COMPILE_CPU_BUCKET_BYTES ((int64_t)4 << 20)
 #define COMPILE_EPILOGUE         "epilogue" /* a pass */
-
-enum { COMPILE_MAX_SKIPPED = 16 };
+#define COMPILE_MAX_SKIPPED      16
 
 static double compile_ms(int64_t since_ns)
 {
@@ -363,6 +363,7 @@ static const struct {
     {"layout", "graph.4.layout.txt", ty_pass_layout, ty_pass_layout_gpu},
     {"winograd", "graph.5.winograd.txt", ty_pass_winograd, NULL},
     {"chunk", "graph.6.chunk.txt", ty_pass_chunk, ty_pass_chunk},
+    {"align", "graph.6.align.txt", NULL, ty_pass_align},
     {"accumulate", "graph.7.accumulate.txt", ty_pass_accumulate, ty_pass_accumulate},
     {"bucket", "graph.8.bucket.txt", ty_pass_bucket, ty_pass_bucket},
     {"split", "graph.9.split.txt", ty_pass_split, ty_pass_split},

@@ -404,8 +404,7 @@ typedef struct ty_compile_options {
     const char *model_name;   /* for explanations of the cache; NULL: the model's format */
     ty_buf *cache_note;       /* NULL, or gets in words why the cache did not have the kernels */
     const char *cc;           /* C compiler; NULL: base/toolchain.h's */
-    const char *const *skip_passes; /* names of passes to leave out, to see what each is worth: attend, epilogue, mask,
-                                       layout, winograd, accumulate, bucket, split */
+    const char *const *skip_passes; /* passes to leave out (compile.c's table), to see what each is worth */
     int n_skip_passes;
     bool tf32;       /* CUDA: products and convolutions of float32 with ten bits of mantissa */
     const int *gpus; /* CUDA: numbers of the GPUs of this host, each of which runs a replica: spec.replicas of them */
