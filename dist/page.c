@@ -40,7 +40,7 @@ struct ty_page {
 static const char *const phase_names[TY_PHASES] = {
     [TY_PHASE_NONE] = "unknown", [TY_PHASE_START] = "start",       [TY_PHASE_COMPILE] = "compile",
     [TY_PHASE_DATA] = "data",    [TY_PHASE_STEP] = "step",         [TY_PHASE_EVALUATE] = "evaluate",
-    [TY_PHASE_SAVE] = "save",    [TY_PHASE_FINISHED] = "finished",
+    [TY_PHASE_SAVE] = "save",    [TY_PHASE_FINISHED] = "finished", [TY_PHASE_SERVE] = "serve",
 };
 
 #define PUT(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)

@@ -45,6 +45,7 @@ typedef enum ty_phase {
     TY_PHASE_EVALUATE,
     TY_PHASE_SAVE,
     TY_PHASE_FINISHED, /* it has no more steps to do */
+    TY_PHASE_SERVE,    /* a parameter server: others train */
     TY_PHASES
 } ty_phase;
 

@@ -163,11 +163,6 @@ static int cluster_hosts(cluster_maker *m, bool takes_part, ty_cluster_host **ou
 static int cluster_check_hosts(const cluster_maker *m)
 {
     const ty_cluster *c = m->c;
-    if (m->recipe && c->strategy == TY_STRATEGY_PARAMETER_SERVER) {
-        ty_error_set(m->err, TY_E_UNSUPPORTED, "strategy is parameter_server (%s), which the built-in trainer has not",
-                     c->strategy_at);
-        return ty_error_help(m->err, "strategy: data_parallel trains on all hosts, with the sums of all ranks");
-    }
     bool of_one = c->strategy == TY_STRATEGY_ONE_DEVICE || c->strategy == TY_STRATEGY_MIRRORED ||
                   c->strategy == TY_STRATEGY_TOWER;
     if (!of_one || c->n_hosts == 1 || !m->recipe)
@@ -230,6 +225,12 @@ static int cluster_given(const cluster_maker *m, int row, int *out)
     return 0;
 }
 
+/* As on the platform: each host has a server beside its workers. A user's program starts its own. */
+static int cluster_servers(const cluster_maker *m)
+{
+    return m->recipe && m->c->strategy == TY_STRATEGY_PARAMETER_SERVER;
+}
+
 /* A rank of a program has a GPU if there are any. What we train ourselves in several processes computes on CPUs, one
  * rank a host. */
 static int cluster_default_ranks(const cluster_maker *m, const ty_cluster_host *h)
@@ -249,9 +250,13 @@ static int cluster_count(cluster_maker *m, int row, ty_cluster_host *host)
         host[i].room = ranks;
         if (all > 0) /* hosts are filled one after the other, as mpirun does */
             ranks = c->n_ranks + ranks > all ? all - c->n_ranks : ranks;
-        host[i].ranks = ranks;
+        host[i].servers = cluster_servers(m);
+        host[i].ranks = ranks + host[i].servers;
         host[i].first_rank = c->n_ranks;
-        c->n_ranks += ranks;
+        host[i].first_worker = c->n_workers;
+        c->n_ranks += host[i].ranks;
+        c->n_workers += ranks;
+        c->n_servers += host[i].servers;
         if (c->n_ranks > TY_CLUSTER_MAX_RANKS)
             return ty_error_set(m->err, TY_E_RANGE, "%d hosts have more than %d ranks together", c->n_hosts,
                                 TY_CLUSTER_MAX_RANKS);
@@ -305,7 +310,11 @@ int ty_cluster_make(ty_cluster *c, ty_arena *a, const ty_container_config *confi
 const char *ty_cluster_text(const ty_cluster *c, ty_arena *a)
 {
     const char *text = "";
-    for (int i = 0; i < c->n_hosts; i++)
-        text = ty_arena_printf(a, "%s%s%s:%d", text, i ? " " : "", c->host[i].name, c->host[i].ranks);
+    for (int i = 0; i < c->n_hosts; i++) {
+        const ty_cluster_host *h = &c->host[i];
+        text = ty_arena_printf(a, "%s%s%s:%d", text, i ? " " : "", h->name, h->ranks - h->servers);
+        if (h->servers)
+            text = ty_arena_printf(a, "%s+%d", text, h->servers);
+    }
     return text;
 }

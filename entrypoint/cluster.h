@@ -7,6 +7,7 @@
  *
  *     ty_cluster_make(&c, &arena, &config, &hardware, recipe, err)
  *     c.host[c.self].first_rank ... + ranks - 1      are ours
+ *     c.host[c.self].servers                         the last so many of them are parameter servers, the others workers
  *     c.starts_ranks                                 whether an agent starts them (dist/agent/agent.h)
  *     c.tf_config                                    what TensorFlow programs are told
  *
@@ -27,7 +28,8 @@ typedef struct ty_cluster_host {
     const char *role; /* "worker"; of parameter servers "master" for the first host */
     const char *instance_type;
     int ranks, first_rank;
-    int room; /* for ranks: more than it has where the job named a number of all ranks */
+    int room;                  /* for ranks: more than it has where the job named a number of all ranks */
+    int servers, first_worker; /* of the ranks, the last are servers; number of the host's first worker among all */
 } ty_cluster_host;
 
 typedef struct ty_cluster {
@@ -36,6 +38,7 @@ typedef struct ty_cluster {
     const ty_cluster_host *host; /* [n_hosts] that train together; ours alone if it takes no part */
     int n_hosts, self;
     int n_ranks;                /* of all hosts */
+    int n_workers, n_servers;   /* of these: with parameter servers both, else all are workers */
     bool starts_ranks;          /* several ranks, or a program that is to be a rank */
     const char *mpi_options;    /* more words for mpirun; NULL: none. Then mpirun starts the ranks of a program */
     bool data_parallel_library; /* asked for as SageMaker's own: its mpirun line and its smddprun, if it is here */
@@ -50,7 +53,7 @@ typedef struct ty_cluster {
 int ty_cluster_make(ty_cluster *c, ty_arena *a, const ty_container_config *config, const ty_hardware *hardware,
                     const ty_recipe *recipe, ty_error *err);
 
-/* "algo-1:2 algo-2:2": for logs, and for hosts to compare. */
+/* "algo-1:2 algo-2:2", with parameter servers "algo-1:1+1 algo-2:1+1": for logs, and for hosts to compare. */
 const char *ty_cluster_text(const ty_cluster *c, ty_arena *a);
 
 #endif

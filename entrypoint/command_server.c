@@ -1,9 +1,9 @@
 /* command_server.c - `trainyard server`: a parameter server, for workers that `trainyard train --servers` starts. */
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "dist/server/server.h"
 #include "entrypoint/command.h"
+#include "entrypoint/served.h"
 #include "entrypoint/stop.h"
 
 #include <stdio.h>
@@ -39,17 +39,20 @@ static int serve(const ty_server_options *o, ty_error *err)
 static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
 {
     (void)a;
+    uint8_t key[TY_SEAL_KEY_BYTES];
     const char *number = given->value[NUMBER], *silence = given->value[SILENCE], *saves = given->value[SAVES];
     ty_server_options o = {.transport = {.name = "ucx",
                                          .listen = given->value[LISTEN] ? given->value[LISTEN] : "0.0.0.0:8891",
                                          .interface = given->value[INTERFACE]},
                            .first_shard = number ? atoi(number) : 0,
                            .n_shards = 1,
-                           .job = ty_fnv1a(TY_FNV_START, "trainyard", 9),
+                           .job = TY_SERVED_JOB,
+                           .key = key,
                            .folder = saves,
                            .resume = given->value[RESUME] != NULL,
                            .silence_ms = silence ? (int64_t)(atof(silence) * 1000) : SERVER_SILENCE_MS};
-    if (ty_log_from_environment(err) < 0 || (saves && ty_file_mkdirs(saves, 0755, err) < 0))
+    if (ty_served_key(key, err) < 0 || ty_log_from_environment(err) < 0 ||
+        (saves && ty_file_mkdirs(saves, 0755, err) < 0))
         return -1;
     return serve(&o, err);
 }

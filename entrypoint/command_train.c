@@ -63,10 +63,13 @@ static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
     if (given->value[ORIGIN])
         return print_origin(job.recipe_path, job.overrides, job.n_overrides, a, err);
     ty_served_options served;
+    uint8_t key[TY_SEAL_KEY_BYTES];
     if (given->value[SERVERS]) {
         if (ty_served_parse(given->value[SERVERS], given->value[WORKER], given->value[SERVER_MODE], a, &served, err) <
-            0)
+                0 ||
+            ty_served_key(key, err) < 0)
             return -1;
+        served.key = key;
         job.served = &served;
     }
     ty_paths_init(&paths, a, base);

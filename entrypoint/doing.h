@@ -15,6 +15,7 @@ typedef enum ty_doing {
     TY_DOING_EVALUATE,
     TY_DOING_SAVE,
     TY_DOING_FINISHED,
+    TY_DOING_SERVE,
     TY_N_DOINGS
 } ty_doing;
 

@@ -8,6 +8,7 @@
 #include "base/version.h"
 #include "dist/agent/agent.h"
 #include "dist/agent/remote_mpirun.h"
+#include "dist/server/seal.h"
 #include "entrypoint/report.h"
 #include "entrypoint/stop.h"
 
@@ -57,7 +58,9 @@ static void launch_hosts(launch *x)
     int n = c ? c->n_hosts : (int)r->n_hosts;
     ty_agent_host *hosts = TY_NEW_ARRAY(x->a, ty_agent_host, n);
     for (int i = 0; i < n; i++) {
-        hosts[i] = (ty_agent_host){.name = c ? c->host[i].name : r->hosts[i], .ranks = c ? c->host[i].ranks : 1};
+        hosts[i] = (ty_agent_host){.name = c ? c->host[i].name : r->hosts[i],
+                                   .ranks = c ? c->host[i].ranks : 1,
+                                   .servers = c ? c->host[i].servers : 0};
         hosts[i].address = launch_address(x, addresses, hosts[i].name, &hosts[i].port);
     }
     for (int i = 0; x->l->by_mpirun && i < n; i++) /* mpirun itself is the only rank that agents start */
@@ -81,15 +84,30 @@ static void launch_secret(launch *x)
     x->options.secret_bytes = strlen(secret);
 }
 
+/* Ranks do not get the secret, but what servers and workers prove to each other is made of it. */
+static int launch_server_key(launch *x, const char **out, ty_error *err)
+{
+    uint8_t key[TY_SEAL_KEY_BYTES];
+    char hex[TY_SHA256_HEX_BYTES];
+    *out = NULL;
+    if (!x->l->cluster || x->l->cluster->n_servers == 0)
+        return 0;
+    if (ty_seal_key(x->options.secret, x->options.secret_bytes, x->options.job, key, err) < 0)
+        return -1;
+    *out = ty_arena_printf(x->a, TY_SERVER_KEY_VARIABLE "=%s", ty_sha256_hex(key, hex));
+    return 0;
+}
+
 /* A rank needs neither the secret nor the note pipe of our supervisor. */
-static const char *const *launch_environment(launch *x)
+static const char *const *launch_environment(launch *x, const char *server_key)
 {
     const char *const *from = x->l->envp ? x->l->envp : (const char *const *)environ;
-    static const char *const left_out[] = {TY_SECRET_VARIABLE "=", TY_NOTE_FD_VARIABLE "=", TY_ADDRESSES_VARIABLE "="};
+    static const char *const left_out[] = {TY_SECRET_VARIABLE "=", TY_NOTE_FD_VARIABLE "=", TY_ADDRESSES_VARIABLE "=",
+                                           TY_SERVER_KEY_VARIABLE "="};
     int n = 0, kept = 0;
     while (from[n])
         n++;
-    const char **out = TY_NEW_ARRAY(x->a, const char *, n + 1);
+    const char **out = TY_NEW_ARRAY(x->a, const char *, n + 2);
     for (int i = 0; i < n; i++) {
         bool drop = false;
         for (size_t k = 0; k < sizeof left_out / sizeof left_out[0]; k++)
@@ -97,6 +115,7 @@ static const char *const *launch_environment(launch *x)
         if (!drop)
             out[kept++] = from[i];
     }
+    out[kept] = server_key;
     return out;
 }
 
@@ -171,8 +190,9 @@ static bool launch_is_stopping(void *unused)
     return ty_stop_count() > 0;
 }
 
-static void launch_options(launch *x)
+static int launch_options(launch *x, ty_error *err)
 {
+    const char *server_key;
     const ty_launch *l = x->l;
     const ty_recipe_distributed *how = l->how;
     x->options = (ty_agent_options)TY_AGENT_DEFAULTS;
@@ -199,7 +219,11 @@ static void launch_options(launch *x)
     launch_hosts(x);
     launch_secret(x);
     launch_facts(x);
-    o->envp = launch_environment(x);
+    o->without_mpi = l->cluster && l->cluster->n_servers > 0;
+    if (launch_server_key(x, &server_key, err) < 0)
+        return -1;
+    o->envp = launch_environment(x, server_key);
+    return 0;
 }
 
 /* ---- the end ---- */
@@ -222,12 +246,15 @@ int ty_launch_ranks(const ty_launch *l, ty_arena *a, ty_launch_end *end, ty_erro
     launch x = {.l = l, .a = a};
     ty_agent_end over = {0};
     *end = (ty_launch_end){.rank = -1, .step = -1};
-    launch_options(&x);
-    if (l->cluster)
+    int rc = launch_options(&x, err);
+    if (l->cluster && l->cluster->n_servers > 0)
+        ty_log_info("dist", "workers + parameter servers of each host (%s): %s", l->cluster->strategy_at,
+                    ty_cluster_text(l->cluster, a));
+    else if (l->cluster)
         ty_log_info("dist", "%d ranks on %d host%s (%s by %s): %s", l->cluster->n_ranks, l->cluster->n_hosts,
                     l->cluster->n_hosts == 1 ? "" : "s", ty_strategy_name(l->cluster->strategy),
                     l->cluster->strategy_at, ty_cluster_text(l->cluster, a));
-    if ((l->by_mpirun && launch_mpirun(&x, err) < 0) || ty_agent_run(&x.options, &over, err) < 0) {
+    if (rc < 0 || (l->by_mpirun && launch_mpirun(&x, err) < 0) || ty_agent_run(&x.options, &over, err) < 0) {
         end->status = ty_error_exit_status(err->code);
         return -1;
     }

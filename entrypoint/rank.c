@@ -3,6 +3,7 @@
 
 #include "entrypoint/company.h"
 #include "entrypoint/doing.h"
+#include "entrypoint/rank_served.h"
 #include "entrypoint/stop.h"
 
 #include <limits.h>
@@ -27,16 +28,23 @@ static int rank_find_company(const ty_job *job, const ty_recipe *recipe, ty_comp
     return ty_company_of(comm, rank_wires[recipe->distributed.wire], out, err);
 }
 
-int ty_rank_train(ty_job *job, const ty_recipe *recipe, ty_job_end *end, ty_job_progress *progress, ty_error *err)
+static int rank_train(ty_job *job, const ty_recipe *recipe, ty_company **company, ty_job_end *end,
+                      ty_job_progress *progress, ty_error *err)
+{
+    if (rank_find_company(job, recipe, company, err) < 0)
+        return -1;
+    job->company = *company;
+    return ty_job_train(job, end, progress, err);
+}
+
+int ty_rank_train(ty_job *job, const ty_recipe *recipe, const ty_cluster *cluster, ty_job_end *end,
+                  ty_job_progress *progress, ty_error *err)
 {
     ty_company *company = NULL;
     ty_stop_ends_after(0);
     ty_doing_open();
-    int rc = rank_find_company(job, recipe, &company, err);
-    if (rc == 0) {
-        job->company = company;
-        rc = ty_job_train(job, end, progress, err);
-    }
+    int rc = cluster->n_servers > 0 ? ty_rank_with_servers(job, recipe, cluster, end, progress, err)
+                                    : rank_train(job, recipe, &company, end, progress, err);
     if (rc < 0)
         ty_doing_failed(err->message);
     else

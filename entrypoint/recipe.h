@@ -129,6 +129,20 @@ const char *ty_strategy_name(ty_strategy strategy); /* "data_parallel" */
 
 typedef enum ty_recipe_wire { TY_RECIPE_WIRE_NONE, TY_RECIPE_WIRE_FLOAT16, TY_RECIPE_WIRE_BFLOAT16 } ty_recipe_wire;
 
+/* How parameter servers count gradients, and how weights are cut into parts for them (dist/server/partition.h). */
+typedef enum ty_recipe_server_mode { TY_RECIPE_ASYNC, TY_RECIPE_BOUNDED, TY_RECIPE_SYNC } ty_recipe_server_mode;
+typedef enum ty_recipe_partitioner {
+    TY_RECIPE_PARTS_MIN_SIZE,
+    TY_RECIPE_PARTS_MAX_SIZE,
+    TY_RECIPE_PARTS_FIXED
+} ty_recipe_partitioner;
+
+typedef struct ty_recipe_servers {
+    ty_recipe_server_mode mode;
+    ty_recipe_partitioner partitioner;
+    int64_t staleness, backup_workers, part_bytes, port;
+} ty_recipe_servers;
+
 /* `distributed`: how several ranks train together. */
 typedef struct ty_recipe_distributed {
     int64_t bucket_bytes; /* 0: the compiler's */
@@ -137,6 +151,7 @@ typedef struct ty_recipe_distributed {
     int64_t stall_seconds; /* 0: never */
     int64_t restarts, meet_seconds, port;
     const char *interface; /* NULL: the platform's */
+    ty_recipe_servers servers;
 } ty_recipe_distributed;
 
 typedef enum ty_batch_rule { TY_BATCH_RULE_NONE, TY_BATCH_RULE_LINEAR, TY_BATCH_RULE_SQRT } ty_batch_rule;

@@ -61,7 +61,13 @@ int ty_recipe_read_distributed(recipe_reader *rd, const ty_doc *node)
                                                  .restarts = d.restarts,
                                                  .meet_seconds = d.meet_seconds,
                                                  .port = d.port,
-                                                 .interface = d.interface};
+                                                 .interface = d.interface,
+                                                 .servers = {.mode = (ty_recipe_server_mode)d.server_mode,
+                                                             .partitioner = (ty_recipe_partitioner)d.partitioner,
+                                                             .staleness = d.staleness,
+                                                             .backup_workers = d.backup_workers,
+                                                             .part_bytes = d.part_bytes,
+                                                             .port = d.server_port}};
     return 0;
 }
 

@@ -87,7 +87,8 @@ typedef struct recipe_checkpoint {
 
 typedef struct recipe_distributed {
     int64_t bucket_bytes, stall_seconds, restarts, meet_seconds, port;
-    int wire;
+    int64_t staleness, backup_workers, part_bytes, server_port;
+    int wire, server_mode, partitioner;
     bool hierarchical, optimizer_sharding, sync_batch_norm, timeline;
     const char *interface;
 } recipe_distributed;

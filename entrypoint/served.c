@@ -1,15 +1,16 @@
 /* served.c - see served.h. */
 #include "entrypoint/served.h"
 
-#include "base/hash.h"
 #include "base/log.h"
+#include "entrypoint/launch.h"
+#include "entrypoint/stop.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SERVED_PATIENCE_MS = 600000 };
+enum { SERVED_PATIENCE_MS = 600000, SERVED_JOIN_MS = 60000, SERVED_LEAVE_MS = 10000 };
 
 struct ty_served {
     ty_served_options options;
@@ -17,13 +18,17 @@ struct ty_served {
     ty_catalogue catalogue;
     ty_client *client;
     ty_client_dense *weight, *gradient; /* [n], in the program's states */
+    ty_client_dense *slot;              /* [n_slots]: worker 0 of a job; what a checkpoint has of the rules' memory */
     ty_tensor *memory;                  /* [n_memory]: states that gradients are read from */
-    int n, n_memory;
-    double rate;  /* of the rule */
-    int64_t step; /* pushed last */
+    int n, n_slots, n_memory;
+    int64_t version;   /* of the servers' values, in a checkpoint */
+    float position[2]; /* of worker 0 at the start, for the others: steps / 2^20, and what is over */
+    double rate;       /* of the rule */
+    int64_t step;      /* pushed last */
     ty_client_ticket *pulling;
     int saves;    /* so far */
     bool unsaved; /* they have no folder */
+    bool joined;
 };
 
 /* ---- what servers can do ---- */
@@ -31,7 +36,7 @@ struct ty_served {
 static int served_refuse(const char *what, ty_error *err)
 {
     ty_error_set(err, TY_E_CONFIG, "parameter servers: %s", what);
-    return ty_error_help(err, "leave it out, or train without --servers");
+    return ty_error_help(err, "leave it out, or train without parameter servers");
 }
 
 static const struct {
@@ -118,8 +123,10 @@ static void *served_find(const ty_program *p, const void *weight, const char *pr
 static int served_list(ty_served *r, ty_program *p, const ty_rule *rule, ty_error *err)
 {
     int n = ty_program_n_tensors(p);
-    ty_partitioner parts = {TY_PARTITION_MIN_SIZE, 0, r->catalogue.shards};
-    r->catalogue.variable = TY_NEW_ARRAY(&r->arena, ty_shard_variable, n);
+    ty_partitioner parts = r->options.partitioner;
+    if (parts.kind != TY_PARTITION_MAX_SIZE)
+        parts.max_shards = r->catalogue.shards;
+    r->catalogue.variable = TY_NEW_ARRAY(&r->arena, ty_shard_variable, n + 1);
     r->weight = TY_NEW_ARRAY(&r->arena, ty_client_dense, n);
     r->gradient = TY_NEW_ARRAY(&r->arena, ty_client_dense, n);
     for (int i = 0; i < n; i++) {
@@ -135,11 +142,14 @@ static int served_list(ty_served *r, ty_program *p, const ty_rule *rule, ty_erro
         int64_t rows = t.type.rank ? t.type.dim[0] : 1, elems = ty_type_elems(&t.type);
         ty_shard_variable v = {.name = name, .rows = rows, .width = elems / rows, .rule = *rule};
         v.parts = ty_partition_count(&parts, rows, v.width * (int64_t)sizeof(float));
-        r->weight[r->n] = (ty_client_dense){r->n, t.data, false};
-        r->gradient[r->n] = (ty_client_dense){r->n, gradient, false};
+        r->weight[r->n] = (ty_client_dense){r->n, t.data, 0, false};
+        r->gradient[r->n] = (ty_client_dense){r->n, gradient, 0, false};
         r->catalogue.variable[r->n++] = v;
     }
     r->catalogue.n_variables = r->n;
+    if (r->options.is_job) /* its rule is never applied */
+        r->catalogue.variable[r->catalogue.n_variables++] = (ty_shard_variable){
+            .name = "trainyard.position", .rows = 1, .width = 2, .parts = 1, .rule = {.kind = TY_RULE_SGD, .rate = 1}};
     return ty_catalogue_place(&r->catalogue, &r->arena, err);
 }
 
@@ -161,6 +171,57 @@ static void served_clear(ty_served *r)
         memset(r->memory[i].data, 0, ty_type_bytes(&r->memory[i].type));
 }
 
+/* ---- what a checkpoint has of servers ---- */
+
+static bool served_leads(const ty_served *r)
+{
+    return r->options.is_job && r->options.worker == 0;
+}
+
+static int served_slots(ty_served *r, const ty_rule *rule, ty_error *err)
+{
+    int each = ty_rule_slots(rule);
+    r->slot = TY_NEW_ARRAY(&r->arena, ty_client_dense, r->n * each);
+    for (int i = 0; i < r->n * each; i++) {
+        const ty_shard_variable *v = &r->catalogue.variable[i / each];
+        float *values = calloc((size_t)(v->rows * v->width) + 1, sizeof *values);
+        if (values == NULL)
+            return ty_error_set(err, TY_E_LIMIT, "no memory for what servers keep of \"%s\"", v->name);
+        r->slot[r->n_slots++] = (ty_client_dense){i / each, values, i % each + 1, false};
+    }
+    return 0;
+}
+
+bool ty_served_state(ty_served *r, int i, const char **name, ty_tensor *out)
+{
+    if (r == NULL || !served_leads(r) || i > r->n_slots)
+        return false;
+    if (i == r->n_slots) {
+        *name = "servers.version";
+        *out = (ty_tensor){.type = ty_type_make(TY_I64, 0, NULL), .data = &r->version};
+        return true;
+    }
+    const ty_client_dense *d = &r->slot[i];
+    const ty_shard_variable *v = &r->catalogue.variable[d->variable];
+    const int64_t dims[2] = {v->rows, v->width};
+    *name = ty_arena_printf(&r->arena, "servers.%d.%s", d->slot, v->name);
+    *out = (ty_tensor){.type = ty_type_make(TY_F32, 2, dims), .data = d->values};
+    return true;
+}
+
+int ty_served_fetch(ty_served *r, ty_error *err)
+{
+    ty_client_ticket *t;
+    ty_client_batch all = {.dense = r->slot, .n_dense = r->n_slots};
+    if (!served_leads(r))
+        return 0;
+    if (ty_client_flush(r->client, err) < 0 || ty_client_pull(r->client, &all, (uint64_t)r->step, &t, err) < 0 ||
+        ty_client_take(r->client, t, err) < 0)
+        return -1;
+    r->version = (int64_t)ty_client_version(r->client, true);
+    return 0;
+}
+
 /* ---- a step ---- */
 
 static int served_pull(ty_served *r, ty_error *err)
@@ -169,11 +230,20 @@ static int served_pull(ty_served *r, ty_error *err)
     return ty_client_pull(r->client, &all, (uint64_t)r->step, &r->pulling, err);
 }
 
+/* In sync mode a worker that was too slow goes on with the step that the others are at: what it computes of steps that
+ * are over would never count. */
 int ty_served_settle(ty_served *r, ty_error *err)
 {
     ty_client_ticket *t = r->pulling;
     r->pulling = NULL;
-    return t ? ty_client_take(r->client, t, err) : 0;
+    if (t == NULL)
+        return 0;
+    if (ty_client_take(r->client, t, err) < 0)
+        return -1;
+    int64_t version = (int64_t)ty_client_version(r->client, false);
+    if (r->options.is_job && r->options.mode == TY_SERVER_SYNC && version > r->step)
+        r->step = version;
+    return 0;
 }
 
 int ty_served_push(ty_served *r, double rate, ty_error *err)
@@ -190,28 +260,76 @@ int ty_served_push(ty_served *r, double rate, ty_error *err)
 
 /* ---- opening and closing ---- */
 
-static int served_begin(ty_served *r, ty_error *err)
+static bool served_is_stopping(void)
+{
+    return ty_stop_count() > 0;
+}
+
+/* The first values: the program's weights, and of a job that goes on what its checkpoint had beside them. */
+static int served_begin(ty_served *r, bool resumed, ty_error *err)
+{
+    ty_client_batch all = {.dense = r->weight, .n_dense = r->n};
+    ty_client_batch slots = {.dense = r->slot, .n_dense = r->n_slots};
+    ty_client_dense position = {r->n, r->position, 0, false};
+    if (ty_client_set(r->client, &all, err) < 0)
+        return -1;
+    if (r->options.is_job && ty_client_set(r->client, &(ty_client_batch){.dense = &position, .n_dense = 1}, err) < 0)
+        return -1;
+    if (resumed && r->n_slots > 0 && ty_client_set(r->client, &slots, err) < 0)
+        return -1;
+    return ty_client_start(r->client, resumed ? (uint64_t)r->version : 0, err);
+}
+
+/* Where worker 0 begins, so do the others. */
+static int served_follow(ty_served *r, int64_t *steps_done, ty_error *err)
+{
+    ty_client_ticket *t;
+    ty_client_dense position = {r->n, r->position, 0, false};
+    ty_client_batch all = {.dense = &position, .n_dense = 1};
+    if (!r->options.is_job)
+        return 0;
+    if (ty_client_pull(r->client, &all, 0, &t, err) < 0 || ty_client_take(r->client, t, err) < 0)
+        return -1;
+    *steps_done = ((int64_t)r->position[0] << 20) + (int64_t)r->position[1];
+    return 0;
+}
+
+static int served_connect(ty_served *r, bool resumed, int64_t *steps_done, ty_error *err)
 {
     ty_client_options o = {.transport = {.name = "ucx", .interface = r->options.interface},
                            .servers = r->options.servers,
                            .n_servers = r->options.n_servers,
-                           .job = ty_fnv1a(TY_FNV_START, "trainyard", 9),
+                           .job = TY_SERVED_JOB,
+                           .key = r->options.key,
                            .worker = r->options.worker,
                            .catalogue = &r->catalogue,
-                           .patience_ms = SERVED_PATIENCE_MS};
-    ty_client_batch all = {.dense = r->weight, .n_dense = r->n};
+                           .stopping = r->options.is_job ? served_is_stopping : NULL,
+                           .patience_ms = r->options.patience_ms ? r->options.patience_ms : SERVED_PATIENCE_MS};
+    r->position[0] = (float)(*steps_done >> 20);
+    r->position[1] = (float)(*steps_done & 0xfffff);
     if (ty_client_open(&o, &r->client, err) < 0)
         return -1;
-    if (r->options.worker == 0 && !ty_client_ready(r->client) &&
-        (ty_client_set(r->client, &all, err) < 0 || ty_client_start(r->client, err) < 0))
+    if (r->options.worker == 0 && !ty_client_ready(r->client) && served_begin(r, resumed, err) < 0)
         return -1;
-    if (ty_client_wait_ready(r->client, SERVED_PATIENCE_MS, err) < 0)
+    if (ty_client_wait_ready(r->client, SERVED_PATIENCE_MS, err) < 0 || served_follow(r, steps_done, err) < 0)
         return -1;
+    bool counts_steps = r->options.is_job && r->options.mode == TY_SERVER_SYNC;
+    r->step = counts_steps ? (int64_t)ty_client_version(r->client, false) : *steps_done;
     return served_pull(r, err);
 }
 
-int ty_served_open(const ty_served_options *o, const ty_rule *rule, ty_program *p, int64_t steps_done, ty_served **out,
-                   ty_error *err)
+int ty_served_open(ty_served *r, bool resumed, int64_t *steps_done, ty_error *err)
+{
+    if (served_connect(r, resumed, steps_done, err) < 0) {
+        ty_client_close(r->client, err->code == TY_E_STOPPED);
+        r->client = NULL;
+        return -1;
+    }
+    served_clear(r);
+    return 0;
+}
+
+int ty_served_new(const ty_served_options *o, const ty_rule *rule, ty_program *p, ty_served **out, ty_error *err)
 {
     ty_served *r = calloc(1, sizeof *r);
     if (r == NULL)
@@ -219,16 +337,59 @@ int ty_served_open(const ty_served_options *o, const ty_rule *rule, ty_program *
     ty_arena_init(&r->arena);
     r->options = *o;
     r->rate = rule->rate;
-    r->step = steps_done;
     r->catalogue = (ty_catalogue){
         .mode = o->mode, .staleness = o->staleness, .backup = o->backup, .workers = o->workers, .shards = o->n_servers};
-    if (served_list(r, p, rule, err) < 0 || served_begin(r, err) < 0) {
+    if (served_list(r, p, rule, err) < 0 || (served_leads(r) && served_slots(r, rule, err) < 0)) {
         ty_served_close(r, false);
         return -1;
     }
     served_memory(r, p);
-    served_clear(r);
     *out = r;
+    return 0;
+}
+
+int ty_served_join(ty_served *r, bool stopped, ty_error *err)
+{
+    ty_error late = {0};
+    if (!served_leads(r) || r->joined)
+        return 0;
+    if (ty_served_settle(r, err) < 0)
+        return -1;
+    if (!stopped && ty_client_alone(r->client, false, 0, err) < 0) {
+        stopped = err->code == TY_E_STOPPED;
+        if (!stopped)
+            return -1;
+        *err = (ty_error){0};
+    }
+    if (stopped && ty_client_alone(r->client, true, SERVED_JOIN_MS, &late) < 0)
+        ty_log_warning("server", "not all workers have left: %s", late.message);
+    r->joined = true;
+    return served_pull(r, err) < 0 ? -1 : ty_served_settle(r, err);
+}
+
+static void served_tell(ty_served *r)
+{
+    ty_client_stat s;
+    ty_error ignored;
+    if (ty_client_flush(r->client, &ignored) == 0 && ty_client_stats(r->client, &s, &ignored) == 0)
+        ty_log_info("server",
+                    "%" PRId64 " gradients, staleness mean %.2f, p99 %" PRId64 ", max %" PRId64 "; %" PRId64
+                    " too late",
+                    s.version, s.staleness_mean, s.staleness_p99, s.staleness_max, s.late);
+}
+
+int ty_served_leave(ty_served *r, ty_error *err)
+{
+    ty_error late = {0};
+    if (r == NULL || !r->options.is_job)
+        return 0;
+    if (ty_served_settle(r, err) < 0 || ty_client_flush(r->client, err) < 0)
+        return -1;
+    if (r->options.worker == 0)
+        served_tell(r);
+    /* Nobody waits for the first worker but servers, which end when they have heard it. */
+    if (ty_client_leave(r->client, SERVED_LEAVE_MS, r->options.worker ? err : &late) < 0 && r->options.worker)
+        return -1;
     return 0;
 }
 
@@ -236,7 +397,7 @@ void ty_served_save(ty_served *r)
 {
     ty_error err = {0};
     char tag[16];
-    if (r->options.worker != 0 || r->unsaved)
+    if (r->options.worker != 0 || r->unsaved || r->options.is_job)
         return;
     snprintf(tag, sizeof tag, "save-%d", r->saves++ % 2);
     if (ty_client_save(r->client, tag, &err) == 0)
@@ -246,25 +407,18 @@ void ty_served_save(ty_served *r)
         ty_log_warning("server", "%s; training goes on", err.message);
 }
 
-static void served_tell(ty_served *r)
-{
-    ty_client_stat s;
-    ty_error ignored;
-    if (ty_client_flush(r->client, &ignored) == 0 && ty_client_stats(r->client, &s, &ignored) == 0)
-        ty_log_info("server", "gradients: staleness mean %.2f, p99 %" PRId64 ", max %" PRId64 "; %" PRId64 " too late",
-                    s.staleness_mean, s.staleness_p99, s.staleness_max, s.late);
-}
-
 void ty_served_close(ty_served *r, bool finished)
 {
     ty_error ignored;
     if (r == NULL)
         return;
-    if (r->pulling)
+    if (r->client && r->pulling && !r->options.is_job)
         ty_served_settle(r, &ignored);
-    if (finished)
+    if (r->client && finished && !r->options.is_job)
         served_tell(r);
-    ty_client_close(r->client, finished);
+    ty_client_close(r->client, finished && !r->options.is_job);
+    for (int i = 0; i < r->n_slots; i++)
+        free(r->slot[i].values);
     ty_arena_fini(&r->arena);
     free(r);
 }
@@ -289,11 +443,19 @@ static int served_mode(const char *text, ty_served_options *out, ty_error *err)
     return ty_error_set(err, TY_E_USAGE, "expected async, bounded:STEPS, sync or sync:BACKUP, found \"%.60s\"", text);
 }
 
+int ty_served_key(uint8_t key[TY_SEAL_KEY_BYTES], ty_error *err)
+{
+    const char *secret = getenv(TY_SECRET_VARIABLE);
+    if (secret == NULL || *secret == '\0')
+        secret = "trainyard";
+    return ty_seal_key(secret, strlen(secret), "", key, err);
+}
+
 int ty_served_parse(const char *servers, const char *worker, const char *mode, ty_arena *a, ty_served_options *out,
                     ty_error *err)
 {
     char end;
-    *out = (ty_served_options){.workers = 1};
+    *out = (ty_served_options){.workers = 1, .partitioner = {TY_PARTITION_MIN_SIZE, 0, 0}};
     if (worker && (sscanf(worker, "%d/%d%c", &out->worker, &out->workers, &end) != 2 || out->worker < 0 ||
                    out->worker >= out->workers))
         return ty_error_set(err, TY_E_USAGE, "expected a worker as 0/2, the first of two; found \"%.60s\"", worker);

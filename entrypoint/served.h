@@ -6,6 +6,11 @@
  * what the update made of the weights is overwritten by those that are pulled next. The rule that counts is the
  * recipe's, applied by the servers; the schedule's rate travels with each push.
  *
+ * In a job (`is_job`) the workers are ranks of one training: they split its samples, and worker 0 alone reads and
+ * writes checkpoints and writes the model. A checkpoint has what servers keep beside weights, so that a job goes on
+ * from worker 0's folder alone, with any number of servers and workers. At its end worker 0 waits until all others have
+ * left, so that what is measured, saved and written has all their steps.
+ *
  * A pull is begun as soon as a step is pushed, and waited for before the weights are read: so reading the next batch
  * hides it.
  */
@@ -14,6 +19,7 @@
 
 #include "compiler/compiler.h"
 #include "dist/server/client.h"
+#include "dist/server/seal.h"
 
 typedef struct ty_served_options {
     const char *const *servers; /* addresses, a shard each */
@@ -22,26 +28,48 @@ typedef struct ty_served_options {
     ty_server_mode mode;
     int staleness, backup;
     const char *interface; /* or NULL */
+    ty_partitioner partitioner;
+    const uint8_t *key;  /* [TY_SEAL_KEY_BYTES] what servers and workers prove to each other (dist/server/seal.h) */
+    int64_t patience_ms; /* with a server that does not answer; 0: 10 minutes */
+    bool is_job;
+    int local, locals; /* job: this worker of those of its host */
 } ty_served_options;
+
+/* The number that tells jobs apart by accident; against intent there is the key. */
+#define TY_SERVED_JOB UINT64_C(0x747261696e796172)
 
 typedef struct ty_served ty_served;
 
 /* Makes of a specification that of a worker, and *rule of its optimizer. TY_E_CONFIG: what servers cannot do, such as
  * weight decay, averages or accumulation, by name. */
 int ty_served_prepare(ty_train_spec *spec, ty_rule *rule, ty_error *err);
-/* Servers get the program's weights as first values, unless they have some; then these are on their way here. */
-int ty_served_open(const ty_served_options *o, const ty_rule *rule, ty_program *p, int64_t steps_done, ty_served **out,
-                   ty_error *err);
+/* Lists the program's weights; nobody is called yet. */
+int ty_served_new(const ty_served_options *o, const ty_rule *rule, ty_program *p, ty_served **out, ty_error *err);
+/* What a checkpoint of worker 0 of a job has beside the program's states: name, type and memory of number i; false:
+ * there are no more. */
+bool ty_served_state(ty_served *r, int i, const char **name, ty_tensor *out);
+/* Servers get the program's weights as first values, or, `resumed`, all that a checkpoint had, unless they have some;
+ * then these are on their way here. *steps_done: of this worker; in a job it becomes where worker 0 begins. */
+int ty_served_open(ty_served *r, bool resumed, int64_t *steps_done, ty_error *err);
 /* Waits for the weights that were asked for last. Before anything reads them. */
 int ty_served_settle(ty_served *r, ty_error *err);
 /* The gradient of the next step, at this rate, goes out; the next weights are asked for. */
 int ty_served_push(ty_served *r, double rate, ty_error *err);
+/* Job, worker 0: what ty_served_state lists becomes what servers have now. */
+int ty_served_fetch(ty_served *r, ty_error *err);
+/* Job, worker 0: waits until all other workers have left, then for the weights of then; others go on at once.
+ * `stopped`: for those that came, a minute at most. Once: later calls do nothing. */
+int ty_served_join(ty_served *r, bool stopped, ty_error *err);
+/* Job: this worker is through. Before it is closed, after it was successful. */
+int ty_served_leave(ty_served *r, ty_error *err);
 /* Servers that have a folder save, in two places by turns. From worker 0 only; the others do nothing. A save that fails
  * is a warning: training goes on. */
 void ty_served_save(ty_served *r);
 /* NULL is fine. `finished`: no other worker needs to wait for this one any more. */
 void ty_served_close(ty_served *r, bool finished);
 
+/* What commands prove to each other: of the secret in TRAINYARD_SECRET; without it of a word that everybody knows. */
+int ty_served_key(uint8_t key[TY_SEAL_KEY_BYTES], ty_error *err);
 /* "127.0.0.1:8891,10.0.0.2:8891", "0/2" and "async", "bounded:4", "sync" or "sync:1" into options. */
 int ty_served_parse(const char *servers, const char *worker, const char *mode, ty_arena *a, ty_served_options *out,
                     ty_error *err);

@@ -23,7 +23,7 @@ static int open_recipe(ty_session *s, ty_error *err)
 {
     if (ty_recipe_load(s->job->recipe_path, s->job->overrides, s->job->n_overrides, &s->arena, &s->recipe, err) < 0)
         return -1;
-    if (!s->job->company && s->recipe.processes_per_host > 1)
+    if (!s->job->company && !s->job->served && s->recipe.processes_per_host > 1)
         ty_log_warning("recipe",
                        "processes_per_host is %lld: ranks are started by `train`; this is one process with "
                        "the whole batch",
@@ -33,7 +33,7 @@ static int open_recipe(ty_session *s, ty_error *err)
 
 static int check_folders(ty_session *s, ty_error *err)
 {
-    if (!ty_company_leads(s->job->company))
+    if (!ty_session_leads(s))
         return 0;
     return ty_export_check(s->job->model_folder, err);
 }
@@ -93,7 +93,8 @@ static int open_data(ty_session *s, const ty_recipe_data *d, ty_dataset **out, b
         path = ty_arena_printf(&s->arena, "%s/%s", s->job->data_folder, d->channel);
     if (!path)
         return refuse_channel(s, d, err);
-    *sharded = s->job->company && !d->path && channel && channel->sharded;
+    bool together = s->job->company || (s->job->served && s->job->served->is_job);
+    *sharded = together && !d->path && channel && channel->sharded;
     const ty_field *fields = ty_spec_fields(&s->recipe, &s->plan, d, &s->arena);
     ty_data_source source = {
         .paths = &path,
@@ -378,7 +379,7 @@ static int take_position(ty_session *s, const ty_checkpoint_restored *found, ty_
     if (state->plan_hash[0] && strcmp(state->plan_hash, plan) != 0)
         ty_log_warning("checkpoint",
                        "the recipe or the device has changed since the checkpoint: going on as it is now");
-    s->loop.first_step = state->step;
+    s->loop.first_step = state->step / ty_session_updates(s);
     s->resumed = true;
     s->has_best = state->has_best;
     s->best = state->best_metric;
@@ -406,8 +407,8 @@ static int restore_newest(ty_session *s, ty_error *err)
     double start = ty_session_now_s();
     ty_checkpoint_restored found = {0};
     ty_checkpoint_notes notes = {0};
-    if (ty_session_hash(s, s->recipe.batch_size, s->run_hash, err) < 0 ||
-        ty_checkpoints_open(&s->checkpoints, err) < 0 || (s->job->fresh && remove_checkpoints(s, err) < 0))
+    if (ty_session_hash(s, s->whole_batch, s->run_hash, err) < 0 || ty_checkpoints_open(&s->checkpoints, err) < 0 ||
+        (s->job->fresh && remove_checkpoints(s, err) < 0))
         return ty_error_wrap(err, "checkpoint folder");
     if (ty_checkpoint_restore(&s->checkpoints, s->state, s->n_state, &s->arena, &found, err) < 0)
         return ty_error_help(err, "to start anew, empty the checkpoint folder %s (or --fresh)", s->checkpoints.dir);
@@ -424,7 +425,7 @@ static int restore_newest(ty_session *s, ty_error *err)
 static int restore_together(ty_session *s, ty_error *err)
 {
     ty_error ignored = {0};
-    if (!ty_company_leads(s->job->company)) {
+    if (!ty_session_leads(s)) {
         if (s->recipe.checkpoint_sharded && ty_checkpoints_open(&s->checkpoints, err) < 0)
             return -1;
         return ty_session_answer_questions(s, err);
@@ -436,6 +437,8 @@ static int restore_together(ty_session *s, ty_error *err)
 static int restore(ty_session *s, ty_error *err)
 {
     list_state(s);
+    if (ty_session_list_served(s, err) < 0)
+        return -1;
     describe_checkpoints(s);
     int rc = ty_session_gather_state(s, err);
     if (rc == 0)
@@ -461,27 +464,12 @@ static int restore_to_replay(ty_session *s, ty_error *err)
                             (long long)s->loop.total_steps);
     s->checkpoints = (ty_checkpoints){.dir = s->job->checkpoint_folder, .world_size = 1, .before = step};
     list_state(s);
-    if (ty_session_hash(s, s->recipe.batch_size, s->run_hash, err) < 0 ||
+    if (ty_session_hash(s, s->whole_batch, s->run_hash, err) < 0 ||
         ty_checkpoint_restore(&s->checkpoints, s->state, s->n_state, &s->arena, &found, err) < 0)
         return -1;
     log_notes(&found.skipped, "skipped ");
     s->restored_from = found.path;
     return found.found ? take_position(s, &found, err) : 0;
-}
-
-/* Weights that live elsewhere. */
-static int open_served(ty_session *s, ty_error *err)
-{
-    if (!s->job->served)
-        return 0;
-    if (ty_company_size(s->job->company) > 1)
-        return ty_error_set(err, TY_E_CONFIG, "parameter servers: a worker is one rank, this is one of %d",
-                            ty_company_size(s->job->company));
-    if (s->on_gpu) {
-        ty_error_set(err, TY_E_CONFIG, "parameter servers: workers train on CPUs");
-        return ty_error_help(err, "device: cpu");
-    }
-    return ty_served_open(s->job->served, &s->served_rule, s->program, s->loop.first_step, &s->served, err);
 }
 
 /* ---- starting ---- */
@@ -506,7 +494,7 @@ static const char *tensorboard_folder(ty_session *s)
 
 static int open_outputs(ty_session *s, ty_error *err)
 {
-    if (!ty_company_leads(s->job->company))
+    if (!ty_session_leads(s))
         return 0;
     ty_outputs_config config = {
         .metrics_path = ty_arena_printf(&s->arena, "%s/metrics.jsonl", s->job->output_folder),
@@ -514,7 +502,7 @@ static int open_outputs(ty_session *s, ty_error *err)
         .progress = s->job->progress,
         .config_digest = ty_program_hash(s->program),
         .seed = (uint64_t)s->recipe.seed,
-        .world_size = ty_company_size(s->job->company),
+        .world_size = s->job->served ? s->job->served->workers : ty_company_size(s->job->company),
         .first_step = s->loop.first_step,
         .total_steps = s->loop.total_steps,
         .resumed = s->resumed,
@@ -537,12 +525,13 @@ static const struct {
     {"data", ty_session_agree_on_data, FOR_PLAN},
     {"device", ty_device_choose, FOR_PLAN},
     {"data", ty_session_choose_batch, FOR_PLAN},
+    {"data", ty_session_share_batch, FOR_PLAN},
     {"data", plan_steps, FOR_PLAN},
     {"compile", compile, FOR_COMPILE},
     {"data", check_ranges, FOR_STEPS},
     {"restore", restore, FOR_RUN},
     {"restore", restore_to_replay, FOR_STEPS},
-    {"servers", open_served, FOR_RUN},
+    {"servers", ty_session_open_served, FOR_RUN},
     {"data", start_batches, FOR_STEPS},
     {"output", open_outputs, FOR_RUN},
 };

@@ -57,6 +57,7 @@ typedef struct ty_session {
     const char *restored_from; /* replay: folder of the checkpoint; NULL: none, the model's own weights */
     ty_rule served_rule;       /* with job->served */
     ty_served *served;         /* NULL: weights live here */
+    int64_t whole_batch;       /* served: rows of a step of the servers, of which recipe.batch_size are this worker's */
     ty_prefetch *batches;
     ty_loop_plan loop;
     bool train_sharded, validation_sharded; /* each host has samples of its own, which its ranks share */
@@ -104,6 +105,19 @@ void ty_session_plan_hash(const ty_session *s, char hash[TY_MANIFEST_HASH_BYTES]
 const char *ty_session_cache_folder(const ty_session *s);
 /* session_batch.c, a phase: batch_size auto becomes a number, and lr follows the batch size if it shall. */
 int ty_session_choose_batch(ty_session *s, ty_error *err);
+
+/* session_served.c: a session whose weights live in parameter servers; nothing happens in others. */
+/* Whether this session writes: rank 0, or worker 0. */
+bool ty_session_leads(const ty_session *s);
+/* A phase: in sync mode workers share a batch. */
+int ty_session_share_batch(ty_session *s, ty_error *err);
+/* A phase, before states are restored: what servers keep joins the states of a checkpoint. And one after. */
+int ty_session_list_served(ty_session *s, ty_error *err);
+int ty_session_open_served(ty_session *s, ty_error *err);
+/* How many updates of the weights a step of this session stands for. Checkpoints are numbered by updates. */
+int64_t ty_session_updates(const ty_session *s);
+/* Before weights are measured, saved or exported at the end of the run. */
+int ty_session_join(ty_session *s, int64_t step, ty_error *err);
 
 /* session_company.c: what a session settles with the ranks that it trains with; nothing happens where it is alone.
  * The recipe and the data must be the same on all ranks; how many batches an epoch has is agreed. */

@@ -291,7 +291,9 @@ static int call_evaluate(void *ctx, const ty_loop_position *at, ty_error *err)
     for (int i = 0; i < all.n; i++)
         all.metric[i].kind = s->plan.metrics[i].kind;
     ty_doing_now(TY_DOING_EVALUATE);
-    int rc = s->served ? ty_served_settle(s->served, err) : 0;
+    int rc = at->step >= s->loop.total_steps ? ty_session_join(s, at->step, err) : 0;
+    if (rc == 0 && s->served)
+        rc = ty_served_settle(s->served, err);
     if (rc == 0)
         rc = run_evaluation(s, &all, &abandoned, err);
     s->times.evaluate_s += ty_session_now_s() - start;
@@ -323,14 +325,16 @@ static int save(ty_session *s, const ty_loop_position *at, ty_error *err)
 {
     ty_error save_err = {0};
     double start = ty_session_now_s();
-    ty_train_state state = {.step = at->step,
+    ty_train_state state = {.step = at->step * ty_session_updates(s),
                             .epoch = at->epoch,
                             .batch = at->batch,
                             .seed = (uint64_t)s->recipe.seed,
                             .has_best = s->has_best,
                             .best_metric = s->has_best ? s->best : 0,
                             .best_step = s->best_step};
-    if ((s->served && ty_served_settle(s->served, err) < 0) || ty_program_fetch_states(s->program, err) < 0)
+    if ((s->served && (ty_session_join(s, at->step, err) < 0 || ty_served_settle(s->served, err) < 0 ||
+                       ty_served_fetch(s->served, err) < 0)) ||
+        ty_program_fetch_states(s->program, err) < 0)
         return ty_error_wrap(err, "checkpoint of step %lld", (long long)at->step);
     ty_session_plan_hash(s, state.plan_hash);
     snprintf(state.recipe_hash, sizeof state.recipe_hash, "%s", s->run_hash);
@@ -360,7 +364,7 @@ static int call_checkpoint(void *ctx, const ty_loop_position *at, ty_error *err)
     ty_session *s = ctx;
     ty_doing_now(TY_DOING_SAVE);
     int rc = ty_session_gather_state(s, err);
-    if (rc == 0 && (ty_company_leads(s->job->company) || saves_parts(s)))
+    if (rc == 0 && (ty_session_leads(s) || saves_parts(s)))
         rc = save(s, at, err);
     ty_session_release_state(s);
     return rc;
@@ -425,14 +429,16 @@ static bool call_stop_requested(void *ctx)
 
 ty_loop_calls ty_session_calls(ty_session *s)
 {
-    return (ty_loop_calls){.ctx = s,
-                           .batch = call_batch,
-                           .result = call_result,
-                           .evaluate = s->validation ? call_evaluate : NULL,
-                           .checkpoint = call_checkpoint,
-                           .report = call_report,
-                           .progress = call_progress,
-                           .stop_requested = call_stop_requested};
+    return (ty_loop_calls){
+        .ctx = s,
+        .batch = call_batch,
+        .result = call_result,
+        .evaluate =
+            s->validation && (!s->job->served || ty_session_leads(s) || !s->job->served->is_job) ? call_evaluate : NULL,
+        .checkpoint = call_checkpoint,
+        .report = call_report,
+        .progress = call_progress,
+        .stop_requested = call_stop_requested};
 }
 
 /* ---- the result ---- */
@@ -500,7 +506,8 @@ static const char *recipe_json(ty_session *s)
 int ty_session_export(ty_session *s, ty_error *err)
 {
     double start = ty_session_now_s();
-    if ((s->served && ty_served_settle(s->served, err) < 0) || ty_program_fetch_states(s->program, err) < 0)
+    if ((s->served && (ty_session_join(s, s->steps_done, err) < 0 || ty_served_settle(s->served, err) < 0)) ||
+        ty_program_fetch_states(s->program, err) < 0)
         return -1;
     model_writer writer = {s, list_weights(s)};
     const char *format = ty_model_format(s->model);

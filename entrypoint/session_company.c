@@ -16,12 +16,17 @@ int64_t ty_session_rows(const ty_session *s)
 ty_sampler_config ty_session_sampler(const ty_session *s, bool validation)
 {
     const ty_company *c = s->job->company;
+    const ty_served_options *served = s->job->served;
     bool of_host = validation ? s->validation_sharded : s->train_sharded;
     ty_sampler_config config = {.n_samples = (validation ? s->validation : s->train)->n_samples,
                                 .batch_size = ty_session_rows(s),
                                 .shard = of_host ? ty_company_local_rank(c) : ty_company_rank(c),
                                 .n_shards = of_host ? ty_company_local_size(c) : ty_company_size(c),
                                 .tail = TY_TAIL_PAD};
+    if (served && served->is_job && !validation) {
+        config.shard = of_host ? served->local : served->worker;
+        config.n_shards = of_host ? served->locals : served->workers;
+    }
     if (validation)
         return config;
     config.shuffle = s->recipe.train.shuffle;

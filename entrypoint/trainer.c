@@ -75,7 +75,7 @@ static int train(ty_session *s, ty_job_end *end, const char **phase, ty_error *e
     s->steps_done = result.steps_done;
     *end = result.stopped ? TY_JOB_STOPPED : TY_JOB_COMPLETE;
     *phase = "export";
-    bool leads = ty_company_leads(s->job->company), exported = leads && wants_model(s, &result);
+    bool leads = ty_session_leads(s), exported = leads && wants_model(s, &result);
     ty_doing_now(leads ? TY_DOING_SAVE : TY_DOING_FINISHED);
     if (exported && ty_session_export(s, err) < 0)
         return -1;
@@ -83,6 +83,8 @@ static int train(ty_session *s, ty_job_end *end, const char **phase, ty_error *e
     s->outputs = NULL;
     if (leads)
         print_summary(s, *end, exported);
+    if (s->served && ty_served_leave(s->served, err) < 0)
+        return -1;
     return ty_company_meet(s->job->company, "end", err);
 }
 
@@ -93,7 +95,7 @@ int ty_job_train(const ty_job *job, ty_job_end *end, ty_job_progress *progress, 
     *end = TY_JOB_COMPLETE;
     int rc = ty_session_open(&s, job, &phase, err);
     if (rc == 0) {
-        if (ty_company_leads(job->company))
+        if (ty_session_leads(&s))
             print_text(ty_session_banner, &s);
         rc = train(&s, end, &phase, err);
     } else if (ty_stop_count() > 0) {

@@ -324,7 +324,7 @@ static int run_trainer(worker *w, const char *named, ty_error *err)
         return run_ranks(w, &launch, err);
     }
     w->awaited = false;
-    int rc = w->is_rank ? ty_rank_train(&job, &recipe, &end, &w->progress, err)
+    int rc = w->is_rank ? ty_rank_train(&job, &recipe, &cluster, &end, &w->progress, err)
                         : ty_job_train(&job, &end, &w->progress, err);
     if (rc < 0)
         return ty_error_exit_status(err->code);

@@ -33,8 +33,9 @@
 
 typedef struct ty_agent_host {
     const char *name; /* "algo-1"; unique */
-    int ranks; /* on this host, 0 or more; at least one in all. Ranks are numbered host by host, in the order of the
-                  list */
+    int ranks;   /* on this host, 0 or more; at least one in all. Ranks are numbered host by host, in the order of the
+                    list */
+    int servers; /* of these ranks: the last so many are parameter servers */
     const char *address; /* numeric, in place of looking the name up; NULL: getaddrinfo(name). For tests on one machine
                           */
     int port;            /* 0: that of the options */

@@ -148,7 +148,7 @@ static void fill_map(agent *a, ty_ranks_host *hosts, ty_ranks_options *o)
             o->self = n;
         if (a->o->hosts[i].ranks > 0)
             hosts[n++] = (ty_ranks_host){a->host_name[i], a->o->n_hosts > 1 ? a->map.hosts[i].address : NULL,
-                                         a->o->hosts[i].ranks};
+                                         a->o->hosts[i].ranks, a->o->hosts[i].servers};
     }
     o->hosts = hosts;
     o->n_hosts = n;

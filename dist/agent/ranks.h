@@ -32,6 +32,7 @@ typedef struct ty_ranks_host {
     const char *name;    /* "algo-1", unique */
     const char *address; /* of the chosen interface, as text; NULL: the name */
     int ranks;           /* >= 1 */
+    int servers;         /* of these: the last so many are parameter servers, beside which the others compute */
 } ty_ranks_host;
 
 typedef struct ty_ranks_options {

@@ -58,6 +58,19 @@ static const char *master_port(ty_arena *a, const rank_facts *f)
     return number(a, f->o->master_port ? f->o->master_port : 29500);
 }
 
+/* "10.0.1.7,10.0.1.8": of all hosts, in their order, for jobs whose ranks call each other by address. */
+static const char *addresses(ty_arena *a, const rank_facts *f)
+{
+    const char *text = "";
+    bool has_servers = false;
+    for (int i = 0; i < f->o->n_hosts; i++) {
+        const ty_ranks_host *host = &f->o->hosts[i];
+        text = ty_arena_printf(a, "%s%s%s", text, i ? "," : "", host->address ? host->address : "127.0.0.1");
+        has_servers |= host->servers > 0;
+    }
+    return has_servers ? text : NULL;
+}
+
 static const char *tf_config(ty_arena *a, const rank_facts *f)
 {
     (void)a;
@@ -72,7 +85,8 @@ static const char *page(ty_arena *a, const rank_facts *f)
 
 static const char *threads(ty_arena *a, const rank_facts *f)
 {
-    int each = f->place->cores / f->local_size;
+    int computing = f->local_size - f->o->hosts[f->o->self].servers;
+    int each = f->place->cores / (computing > 0 ? computing : 1);
     return number(a, each > 1 ? each : 1);
 }
 
@@ -170,6 +184,7 @@ static const rank_row rank_rows[] = {
     {"MASTER_ADDR", master_address, OF_MAP},
     {"MASTER_PORT", master_port, OF_MAP},
     {"TF_CONFIG", tf_config, OF_MAP},
+    {"TRAINYARD_RANK_ADDRESSES", addresses, OF_MAP},
     {"OMPI_COMM_WORLD_RANK", rank, OF_MAP},
     {"OMPI_COMM_WORLD_SIZE", size, OF_MAP},
     {"OMPI_COMM_WORLD_LOCAL_RANK", local_rank, OF_MAP},
@@ -216,6 +231,7 @@ static const char *const foreign_marks[] = {
     "JSM_",
     "TRAINYARD_PAGE=",
     "TRAINYARD_ENGINE=",
+    "TRAINYARD_RANK_ADDRESSES=",
 };
 
 static bool begins(const char *text, const char *prefix)

@@ -40,6 +40,8 @@ static int exit_status_of(const ty_exit *e)
 /* " in step 812", or where the rank was if there is no step yet. */
 static void add_where(ty_buf *b, const ty_exit *e)
 {
+    if (e->phase == TY_PHASE_SERVE)
+        return;
     if (e->step >= 0)
         ty_buf_addf(b, " in step %lld", (long long)e->step);
     else if (e->phase != TY_PHASE_NONE)
@@ -48,7 +50,8 @@ static void add_where(ty_buf *b, const ty_exit *e)
 
 static void blame_exit(const ty_exit *e, const char *host, int n_ranks, ty_buf *b)
 {
-    ty_buf_addf(b, "rank %d (%s, pid %d) ", e->rank, host, (int)e->pid);
+    ty_buf_addf(b, "rank %d%s (%s, pid %d) ", e->rank, e->phase == TY_PHASE_SERVE ? ", a parameter server" : "", host,
+                (int)e->pid);
     if (e->aborted)
         ty_buf_addf(b, "called MPI_Abort with %d", WEXITSTATUS(e->wait_status));
     else if (WIFSIGNALED(e->wait_status))

@@ -10,11 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CLIENT_LEAVE_MS = 3000 };
+enum { CLIENT_LEAVE_MS = 3000, CLIENT_TURN_MS = 200 };
 
 struct ty_client {
     ty_post *post;
     const ty_catalogue *catalogue;
+    bool (*stopping)(void);
     uint64_t *seen;    /* [shards] version of what was taken last */
     uint64_t *version; /* [all parts] of what the caller has of dense parts */
     int *first;        /* [variables] */
@@ -152,7 +153,8 @@ static void add_dense(ty_client *c, ty_buf *m, const ty_client_dense *d, bool wi
 {
     const ty_shard_variable *v = &c->catalogue->variable[d->variable];
     for (int p = 0; p < v->parts; p++) {
-        ty_part part = {.kind = TY_PART_DENSE, .variable = (uint32_t)d->variable, .part = (uint32_t)p};
+        ty_part part = {
+            .kind = TY_PART_DENSE, .variable = (uint32_t)d->variable, .part = (uint32_t)p, .slot = (uint32_t)d->slot};
         if (with_values)
             part.n_values = (uint64_t)(ty_shard_variable_rows(v, p) * v->width);
         else
@@ -292,7 +294,8 @@ static int take_dense(taker *k, const ty_client_dense *d, ty_error *err)
             return ty_error_set(err, TY_E_DATA, "shard %d sent nothing of \"%s\"", v->shard[p], v->name);
         if (part.n_values)
             dense_copy(v, p, d->values, (float *)(uintptr_t)part.values, false);
-        *have = part.version;
+        if (d->slot == 0)
+            *have = part.version;
     }
     return 0;
 }
@@ -403,10 +406,10 @@ bool ty_client_ready(ty_client *c)
     return ty_post_ready(c->post);
 }
 
-int ty_client_start(ty_client *c, ty_error *err)
+int ty_client_start(ty_client *c, uint64_t version, ty_error *err)
 {
     static const char *const no_text[2];
-    return ask_all(c, &(ty_parcel){.kind = TY_PARCEL_READY}, no_text, -1, false, 0, NULL, err);
+    return ask_all(c, &(ty_parcel){.kind = TY_PARCEL_READY, .step = version}, no_text, -1, false, 0, NULL, err);
 }
 
 /* A pull of nothing is answered when values are there. */
@@ -499,6 +502,8 @@ static int stat_add(ty_client_stat *s, const char *text, double *staled, ty_erro
         s->bad += stat_number(d, "bad");
         s->repeated += stat_number(d, "repeated");
         s->early += stat_number(d, "early");
+        s->strange += stat_number(d, "strange");
+        s->replayed += stat_number(d, "replayed");
         s->active = (int)larger(s->active, stat_number(d, "active"));
         s->staleness_p99 = larger(s->staleness_p99, stat_number(d, "staleness_p99"));
         s->staleness_max = larger(s->staleness_max, stat_number(d, "staleness_max"));
@@ -532,6 +537,52 @@ int ty_client_leave_for(ty_client *c, int who, ty_error *err)
     return ask_all(c, &head, no_text, -1, false, 0, NULL, err);
 }
 
+uint64_t ty_client_version(ty_client *c, bool furthest)
+{
+    uint64_t version = c->seen[0];
+    for (int k = 1; k < c->catalogue->shards; k++)
+        if (furthest ? c->seen[k] > version : c->seen[k] < version)
+            version = c->seen[k];
+    return version;
+}
+
+/* Looks now and then whether it shall stop. */
+static int alone_wait(ty_client *c, ty_question *q, ty_error *err)
+{
+    while (ty_post_wait(c->post, q, CLIENT_TURN_MS, err) < 0) {
+        if (q->told)
+            return -1;
+        if (c->stopping && c->stopping())
+            return ty_error_set(err, TY_E_STOPPED, "stopped while other workers were waited for");
+        *err = (ty_error){0};
+    }
+    return 0;
+}
+
+int ty_client_alone(ty_client *c, bool came, int64_t timeout_ms, ty_error *err)
+{
+    static const char *const no_text[2];
+    ty_parcel head = {.kind = TY_PARCEL_ALONE, .step = came};
+    if (ty_client_flush(c, err) < 0)
+        return -1;
+    if (timeout_ms > 0)
+        return ask_all(c, &head, no_text, -1, true, timeout_ms, NULL, err);
+    ty_buf *m = messages_new(c, &head, err);
+    ty_question **q = m ? ask_each(c, m, true, err) : NULL;
+    int rc = q ? 0 : -1;
+    for (int k = 0; rc == 0 && k < c->catalogue->shards; k++)
+        rc = alone_wait(c, q[k], err);
+    return q ? ask_free(c, q, rc) : -1;
+}
+
+int ty_client_leave(ty_client *c, int64_t timeout_ms, ty_error *err)
+{
+    static const char *const no_text[2];
+    if (ty_client_flush(c, err) < 0)
+        return -1;
+    return ask_all(c, &(ty_parcel){.kind = TY_PARCEL_LEAVE}, no_text, -1, false, timeout_ms, NULL, err);
+}
+
 int ty_client_restarts(ty_client *c)
 {
     return ty_post_restarts(c->post);
@@ -547,6 +598,7 @@ int ty_client_open(const ty_client_options *o, ty_client **out, ty_error *err)
     if (c == NULL)
         return ty_error_set(err, TY_E_LIMIT, "no memory for a client");
     c->catalogue = cat;
+    c->stopping = o->stopping;
     c->first = calloc((size_t)cat->n_variables, sizeof *c->first);
     for (int v = 0; c->first && v < cat->n_variables; v++) {
         c->first[v] = parts;
@@ -557,7 +609,7 @@ int ty_client_open(const ty_client_options *o, ty_client **out, ty_error *err)
     int rc = c->first && c->seen && c->version ? ty_post_open(o, &c->post, err)
                                                : ty_error_set(err, TY_E_LIMIT, "no memory for a client");
     if (rc < 0 || client_hello(c, err) < 0) {
-        ty_client_close(c, false);
+        ty_client_close(c, err->code == TY_E_STOPPED);
         return ty_error_wrap(err, "parameter servers");
     }
     *out = c;
@@ -566,14 +618,11 @@ int ty_client_open(const ty_client_options *o, ty_client **out, ty_error *err)
 
 void ty_client_close(ty_client *c, bool leave)
 {
-    static const char *const no_text[2];
     ty_error ignored;
     if (c == NULL)
         return;
-    if (c->post && leave) {
-        ty_client_flush(c, &ignored);
-        ask_all(c, &(ty_parcel){.kind = TY_PARCEL_LEAVE}, no_text, -1, false, CLIENT_LEAVE_MS, NULL, &ignored);
-    }
+    if (c->post && leave)
+        ty_client_leave(c, CLIENT_LEAVE_MS, &ignored);
     if (c->post)
         ty_post_close(c->post);
     free(c->first);

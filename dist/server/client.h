@@ -4,7 +4,7 @@
  *     ty_client_open(&options, &c, err);              // hello to all shards
  *     if (chief && !ty_client_ready(c)) {             // first values: the model's, once
  *         ty_client_set(c, &all, err);
- *         ty_client_start(c, err);
+ *         ty_client_start(c, 0, err);
  *     }
  *     for (step = 1; ; step++) {
  *         ty_client_pull(c, &batch, step - 1, &next, err)  ...  ty_client_take(c, next, err)
@@ -33,17 +33,20 @@ typedef struct ty_client_options {
     const char *const *servers;     /* addresses; shard k is at servers[k / (shards / n_servers)] */
     int n_servers;
     uint64_t job;
+    const uint8_t *key; /* [TY_SEAL_KEY_BYTES] copied; NULL: none (seal.h) */
     int worker;
     uint64_t incarnation;          /* larger than that of any process that was this worker before; 0: the time now */
     const ty_catalogue *catalogue; /* placed; must outlive the client */
     int resend_ms;                 /* the first time; 0: 200. Then longer and longer, up to 2 s */
-    int64_t patience_ms;           /* a server that answers nothing for so long is lost; 0: 60 s */
+    bool (*stopping)(void); /* questions to a server that has no values yet fail with TY_E_STOPPED then; NULL: never */
+    int64_t patience_ms;    /* a server that answers nothing for so long is lost; 0: 60 s */
 } ty_client_options;
 
 /* A dense variable, whole: values [rows][width]. */
 typedef struct ty_client_dense {
     int variable;
     float *values;
+    int slot;  /* pull, set: 0 its values, k those of the rule's slot k - 1 */
     bool keep; /* pull: values are still those of the last pull into them; what did not change is not sent */
 } ty_client_dense;
 
@@ -64,6 +67,7 @@ typedef struct ty_client_batch { /* what one step reads, or its gradients */
 
 typedef struct ty_client_stat {                                       /* over all shards */
     int64_t version, rows, pushes, late, again, bad, repeated, early; /* version: of the shard that is furthest */
+    int64_t strange, replayed;                                        /* dropped: seal.h */
     int active;                                                       /* workers */
     double staleness_mean;
     int64_t staleness_p99, staleness_max; /* of the shard where it is largest */
@@ -76,7 +80,8 @@ void ty_client_close(ty_client *c, bool leave);
 /* Whether values are there (set by the chief, or from a save). */
 bool ty_client_ready(ty_client *c);
 int ty_client_set(ty_client *c, const ty_client_batch *values, ty_error *err);
-int ty_client_start(ty_client *c, ty_error *err);
+/* They are those of `version`: how many pushes (sync: steps) they have seen. */
+int ty_client_start(ty_client *c, uint64_t version, ty_error *err);
 /* Waits until the chief has called ty_client_start. */
 int ty_client_wait_ready(ty_client *c, int64_t timeout_ms, ty_error *err);
 
@@ -98,6 +103,13 @@ int ty_client_load(ty_client *c, const char *tag, ty_error *err);
 int ty_client_stats(ty_client *c, ty_client_stat *out, ty_error *err);
 /* Worker `who` will not come back: nobody waits for it. */
 int ty_client_leave_for(ty_client *c, int who, ty_error *err);
+/* Pushes (sync: steps) that the values taken last had seen: of the shard that is furthest, or behind all others. */
+uint64_t ty_client_version(ty_client *c, bool furthest);
+/* Flushes, and waits until all other workers have left; `came`: all that ever came. timeout_ms 0: as long as it takes,
+ * or until options.stopping says so (TY_E_STOPPED). */
+int ty_client_alone(ty_client *c, bool came, int64_t timeout_ms, ty_error *err);
+/* Flushes and leaves: nobody waits for this worker any more. */
+int ty_client_leave(ty_client *c, int64_t timeout_ms, ty_error *err);
 /* How often a server was found to be another process than before: pushes since its last save are gone. */
 int ty_client_restarts(ty_client *c);
 

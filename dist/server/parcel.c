@@ -6,18 +6,18 @@
 
 /* A part's head on the wire; its ids, values and bytes follow, each block filled up to a multiple of 8. */
 typedef struct part_head {
-    uint32_t kind, variable, part, flags;
+    uint32_t kind, variable, part, slot;
     uint64_t version, n_ids, n_values, n_bytes;
 } part_head;
 
-_Static_assert(sizeof(ty_parcel) == 88 && sizeof(part_head) == 48, "no holes: these are the bytes on the wire");
+_Static_assert(sizeof(ty_parcel) == 112 && sizeof(part_head) == 48, "no holes: these are the bytes on the wire");
 
 static const char *const names[TY_N_PARCELS] = {
-    [TY_PARCEL_HELLO] = "HELLO",   [TY_PARCEL_SET] = "SET",       [TY_PARCEL_READY] = "READY",
-    [TY_PARCEL_PULL] = "PULL",     [TY_PARCEL_PUSH] = "PUSH",     [TY_PARCEL_CLOCK] = "CLOCK",
-    [TY_PARCEL_SAVE] = "SAVE",     [TY_PARCEL_COMMIT] = "COMMIT", [TY_PARCEL_LOAD] = "LOAD",
-    [TY_PARCEL_STAT] = "STAT",     [TY_PARCEL_LEAVE] = "LEAVE",   [TY_PARCEL_BEAT] = "BEAT",
-    [TY_PARCEL_ANSWER] = "ANSWER",
+    [TY_PARCEL_HELLO] = "HELLO", [TY_PARCEL_SET] = "SET",       [TY_PARCEL_READY] = "READY",
+    [TY_PARCEL_PULL] = "PULL",   [TY_PARCEL_PUSH] = "PUSH",     [TY_PARCEL_CLOCK] = "CLOCK",
+    [TY_PARCEL_SAVE] = "SAVE",   [TY_PARCEL_COMMIT] = "COMMIT", [TY_PARCEL_LOAD] = "LOAD",
+    [TY_PARCEL_STAT] = "STAT",   [TY_PARCEL_LEAVE] = "LEAVE",   [TY_PARCEL_BEAT] = "BEAT",
+    [TY_PARCEL_ALONE] = "ALONE", [TY_PARCEL_ANSWER] = "ANSWER",
 };
 
 const char *ty_parcel_text(unsigned kind)
@@ -51,7 +51,7 @@ static int parcel_walk(const char *body, const ty_parcel *m, ty_error *err)
         size_t bytes = part_bytes(&h, n - at);
         if (bytes == 0)
             return ty_error_set(err, TY_E_DATA, "part %u of %u goes past the end", k + 1, m->n_parts);
-        if (h.kind == 0 || h.kind >= TY_N_PARTS || h.flags != 0)
+        if (h.kind == 0 || h.kind >= TY_N_PARTS || (h.slot != 0 && h.kind != TY_PART_DENSE))
             return ty_error_set(err, TY_E_DATA, "part %u of %u has the unknown kind %u", k + 1, m->n_parts, h.kind);
         at += bytes;
     }
@@ -88,7 +88,7 @@ bool ty_parcel_next(const void *bytes, size_t *at, ty_part *part)
     const char *from = (const char *)bytes + sizeof m + *at;
     part_head h;
     memcpy(&h, from, sizeof h);
-    *part = (ty_part){h.kind, h.variable, h.part, h.flags, h.version, h.n_ids, h.n_values, h.n_bytes, NULL, NULL, NULL};
+    *part = (ty_part){h.kind, h.variable, h.part, h.slot, h.version, h.n_ids, h.n_values, h.n_bytes, NULL, NULL, NULL};
     from += sizeof h;
     part->ids = (const int64_t *)(const void *)from;
     from += h.n_ids * sizeof(int64_t);
@@ -119,7 +119,7 @@ ty_parcel *ty_parcel_head(ty_buf *out)
 
 float *ty_parcel_add(ty_buf *out, const ty_part *p)
 {
-    part_head h = {p->kind, p->variable, p->part, 0, p->version, p->n_ids, p->n_values, p->n_bytes};
+    part_head h = {p->kind, p->variable, p->part, p->slot, p->version, p->n_ids, p->n_values, p->n_bytes};
     size_t bytes = part_bytes(&h, TY_PARCEL_MAX_BYTES);
     char *to = bytes ? ty_buf_reserve(out, bytes) : NULL;
     if (to == NULL) {

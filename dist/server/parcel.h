@@ -6,7 +6,7 @@
  *
  *     HELLO   TEXT catalogue                  answer: whether values are there (READY)
  *     SET     DENSE or ROWS with values       first values of variables; nothing happens once READY was said
- *     READY   -                               values are there; workers that waited may pull
+ *     READY   -                               values are there, those of version `step`; workers that waited may pull
  *     PULL    DENSE (version) | ROWS ids      answer: the same parts with values; `step` is how many steps must be in
  *     PUSH    DENSE gradient | ROWS ids, gradients      all parts together are one push of `step`
  *     CLOCK   -                               I am through with `step`; answered when I may go on
@@ -16,6 +16,7 @@
  *     STAT    -                               answer: TEXT JSON
  *     LEAVE   -                               this worker will not come back (with `step` n > 0: worker n - 1 will not)
  *     BEAT    -                               I live; no answer
+ *     ALONE   -                               answered when all other workers have left (with `step` 1: all that came)
  *
  * Bytes come from the network: ty_parcel_read looks at every length before anything else looks at a part. All numbers
  * are little-endian, blocks start at multiples of 8.
@@ -30,6 +31,7 @@
 
 #define TY_PARCEL_MAX_BYTES ((size_t)1 << 30)
 #define TY_PARCEL_MAX_PARTS 8192
+#define TY_SEAL_KEY_BYTES   32
 
 typedef enum ty_parcel_kind {
     TY_PARCEL_HELLO = 1,
@@ -44,6 +46,7 @@ typedef enum ty_parcel_kind {
     TY_PARCEL_STAT,
     TY_PARCEL_LEAVE,
     TY_PARCEL_BEAT,
+    TY_PARCEL_ALONE,
     TY_PARCEL_ANSWER,
     TY_N_PARCELS
 } ty_parcel_kind;
@@ -55,6 +58,7 @@ enum {
     TY_PARCEL_IS_LATE = 4,       /* this push came too late, or for the second time: it was not counted */
     TY_PARCEL_WANTS_HELLO = 8,   /* this shard knows no catalogue: it was started anew */
     TY_PARCEL_WANTS_VALUES = 16, /* nobody has said READY so far */
+    TY_PARCEL_IS_NUMBER = 32,    /* the question was not made for this process: `incarnation` is its number (seal.h) */
 };
 
 /* As on the wire. */
@@ -73,17 +77,19 @@ typedef struct ty_parcel {
     uint32_t flags;
     uint32_t n_parts;
     uint64_t body_bytes;
+    uint64_t counter; /* of what this process has sent to the shard: seal.h */
+    uint8_t code[16];
 } ty_parcel;
 
 #define TY_PARCEL_MAGIC  0x53505954u /* "TYPS" */
-#define TY_PARCEL_FORMAT 1
+#define TY_PARCEL_FORMAT 2
 
 typedef enum ty_part_kind { TY_PART_DENSE = 1, TY_PART_ROWS, TY_PART_TEXT, TY_N_PARTS } ty_part_kind;
 
 typedef struct ty_part {
     uint32_t kind, variable;
-    uint32_t part, flags; /* DENSE: which part of the variable. Flags: none so far, 0 */
-    uint64_t version;     /* DENSE, PULL: have this one; answer: this is it, and without values if it is the same */
+    uint32_t part, slot; /* DENSE: which part of the variable; slot 0 is its values, k those of the rule's slot k - 1 */
+    uint64_t version;    /* DENSE, PULL: have this one; answer: this is it, and without values if it is the same */
     uint64_t n_ids, n_values, n_bytes;
     const int64_t *ids;
     const float *values;

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "dist/server/roll.h"
+#include "dist/server/seal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +22,14 @@ typedef struct post_shard {
     int64_t peer;
     const char *address;
     uint64_t sequence; /* of the last question */
+    uint64_t counter;  /* of the last message */
     uint64_t server;   /* incarnation that answered last */
     bool ready;
 } post_shard;
 
 struct ty_post {
     ty_client_options options;
+    uint8_t key[TY_SEAL_KEY_BYTES];
     uint64_t incarnation, token;
     ty_transport transport;
     pthread_t thread;
@@ -66,19 +69,44 @@ static ty_parcel *post_address(const ty_post *p, ty_buf *b, int shard, uint64_t 
     return head;
 }
 
-static void post_copy(ty_post *p, int shard, const ty_buf *b)
+/* For the server's process of this number (seal.h). */
+static void post_copy(ty_post *p, int shard, const ty_buf *b, uint64_t server)
 {
-    void *copy = malloc(b->len);
+    ty_error ignored;
+    ty_parcel *copy = malloc(b->len);
     if (copy == NULL)
         return; /* as if it had been lost */
     memcpy(copy, b->data, b->len);
-    ty_transport_send(&p->transport, p->shard[shard].peer, copy, b->len);
+    copy->counter = ++p->shard[shard].counter;
+    if (ty_seal(copy, b->len, p->options.key, server, &ignored) < 0)
+        free(copy);
+    else
+        ty_transport_send(&p->transport, p->shard[shard].peer, copy, b->len);
+}
+
+/* Says nothing but: who are you? */
+static void post_probe(ty_post *p, int shard)
+{
+    ty_buf b;
+    ty_buf_init(&b, sizeof(ty_parcel) + 1);
+    ty_parcel_begin(&b, &(ty_parcel){.kind = TY_PARCEL_BEAT});
+    if (!b.failed) {
+        post_address(p, &b, shard, 0, 0);
+        post_copy(p, shard, &b, 0);
+    }
+    ty_buf_fini(&b);
 }
 
 static void post_send(ty_post *p, ty_question *q, int64_t now)
 {
     post_address(p, &q->bytes, q->shard, q->sequence, q->sequence ? post_oldest(p, q->shard) : q->token);
-    post_copy(p, q->shard, &q->bytes);
+    uint64_t server = p->shard[q->shard].server;
+    /* A server that is another process by now cannot know the number that we have: it is asked for its own. */
+    if (p->options.key && (server == 0 || q->sent > 1))
+        post_probe(p, q->shard);
+    if (p->options.key == NULL || server)
+        post_copy(p, q->shard, &q->bytes, server);
+    q->sent++;
     q->due_ms = now + q->interval_ms;
     q->interval_ms += q->interval_ms / 2;
     if (q->interval_ms > POST_SLOWEST_MS)
@@ -88,7 +116,7 @@ static void post_send(ty_post *p, ty_question *q, int64_t now)
 static void post_hello(ty_post *p, int shard)
 {
     post_address(p, &p->hello, shard, 0, 0);
-    post_copy(p, shard, &p->hello);
+    post_copy(p, shard, &p->hello, p->shard[shard].server);
 }
 
 static void post_beat(ty_post *p, int64_t now)
@@ -102,7 +130,7 @@ static void post_beat(ty_post *p, int64_t now)
     for (int k = 0; k < p->n_shards && !b.failed; k++)
         if (p->shard[k].server) {
             post_address(p, &b, k, 0, 0);
-            post_copy(p, k, &b);
+            post_copy(p, k, &b, p->shard[k].server);
         }
     ty_buf_fini(&b);
 }
@@ -126,8 +154,14 @@ static void question_end(ty_post *p, int at)
 
 static void post_lost(ty_post *p, int64_t now)
 {
+    bool stopping = p->options.stopping && p->options.stopping();
     for (int i = 0; i < p->n_open;) {
         ty_question *q = p->open[i];
+        if (stopping && !p->shard[q->shard].ready && ty_parcel_head(&q->bytes)->kind != TY_PARCEL_LEAVE) {
+            ty_error_set(&q->err, TY_E_STOPPED, "stopped before there were values");
+            question_end(p, i);
+            continue;
+        }
         if (now - q->heard_ms <= p->options.patience_ms) {
             i++;
             continue;
@@ -139,9 +173,12 @@ static void post_lost(ty_post *p, int64_t now)
     }
 }
 
-static void post_know(ty_post *p, const ty_parcel *a)
+static void post_know(ty_post *p, const ty_parcel *a, int64_t now)
 {
     post_shard *k = &p->shard[a->shard];
+    for (int i = 0; a->incarnation != k->server && i < p->n_open; i++)
+        if (p->open[i]->shard == (int)a->shard && (a->flags & TY_PARCEL_IS_NUMBER))
+            p->open[i]->due_ms = now; /* it could not take what was sent so far */
     if (k->server && a->incarnation != k->server) {
         p->restarts++;
         ty_log_warning("server",
@@ -167,10 +204,13 @@ static bool post_answer(ty_post *p, ty_delivery d, int64_t now)
 {
     ty_parcel a;
     ty_error err;
-    if (ty_parcel_read(d.bytes, d.n_bytes, &a, &err) < 0 || a.kind != TY_PARCEL_ANSWER || a.job != p->options.job ||
+    if (!ty_seal_holds(d.bytes, d.n_bytes, p->options.key, p->incarnation) ||
+        ty_parcel_read(d.bytes, d.n_bytes, &a, &err) < 0 || a.kind != TY_PARCEL_ANSWER || a.job != p->options.job ||
         a.shard >= (uint32_t)p->n_shards)
         return false;
-    post_know(p, &a);
+    post_know(p, &a, now);
+    if (a.flags & TY_PARCEL_IS_NUMBER)
+        return false;
     if (a.flags & TY_PARCEL_WANTS_HELLO)
         post_hello(p, (int)a.shard);
     for (int i = 0; i < p->n_open; i++) {
@@ -416,6 +456,8 @@ int ty_post_open(const ty_client_options *o, ty_post **out, ty_error *err)
     if (p == NULL)
         return ty_error_set(err, TY_E_LIMIT, "no memory for a worker's questions");
     p->options = *o;
+    if (o->key)
+        p->options.key = memcpy(p->key, o->key, sizeof p->key);
     p->options.resend_ms = o->resend_ms ? o->resend_ms : POST_RESEND_MS;
     p->options.patience_ms = o->patience_ms ? o->patience_ms : POST_PATIENCE_MS;
     p->incarnation = o->incarnation ? o->incarnation : (uint64_t)ty_clock_utc_ms();

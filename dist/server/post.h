@@ -22,8 +22,8 @@ typedef struct ty_question {
     uint64_t sequence, token;
     ty_buf bytes;
     int64_t due_ms, heard_ms;
-    int interval_ms;
-    bool told, forgotten; /* told: how it went */
+    int interval_ms, sent; /* sent: how often */
+    bool told, forgotten;  /* told: how it went */
 } ty_question;
 
 int ty_post_open(const ty_client_options *o, ty_post **out, ty_error *err);

@@ -67,7 +67,9 @@ ty_turn ty_roll_take(ty_roll *r, const ty_parcel *m, void *bytes, size_t n_bytes
         w->next = 1;
     }
     w->heard_ms = now_ms;
-    w->left = false;
+    /* One that has left comes back with a question, not with what was still on its way. */
+    if (m->kind != TY_PARCEL_BEAT && (m->sequence == 0 || m->sequence >= w->next))
+        w->left = false;
     if (m->sequence == 0)
         return TY_TURN_NOW;
     worker_skip(w, m->oldest <= m->sequence ? m->oldest : m->sequence);
@@ -139,6 +141,14 @@ int ty_roll_left(const ty_roll *r)
     for (int i = 0; i < r->n; i++)
         n += r->worker[i].left;
     return n;
+}
+
+bool ty_roll_alone(const ty_roll *r, uint32_t worker, bool came)
+{
+    for (int i = 0; i < r->n; i++)
+        if (i != (int)worker && !r->worker[i].left && (!came || r->worker[i].incarnation != 0))
+            return false;
+    return true;
 }
 
 uint64_t ty_roll_slowest(const ty_roll *r)

@@ -16,7 +16,7 @@
 #ifndef TY_DIST_SERVER_ROLL_H
 #define TY_DIST_SERVER_ROLL_H
 
-#include "dist/server/parcel.h"
+#include "dist/server/seal.h"
 
 #define TY_ROLL_WINDOW 64   /* questions of one worker that may be open at one shard */
 #define TY_ROLL_STEPS  1024 /* of a worker that are told apart; older ones count as counted */
@@ -34,6 +34,7 @@ typedef struct ty_worker {
     uint64_t counted[TY_ROLL_STEPS / 64]; /* bit s % TY_ROLL_STEPS: step s counted, for the last so many up to `step` */
     uint64_t clock;                       /* steps it says it is through with */
     bool left;
+    ty_seal_window window;
     int64_t heard_ms;
     uint32_t status[TY_ROLL_WINDOW]; /* of question s: status[s % window] */
     ty_held held[TY_ROLL_WINDOW];
@@ -71,6 +72,8 @@ void ty_roll_count(ty_worker *w, uint64_t step);
 /* Workers of whom something was heard and who have not left. */
 int ty_roll_active(const ty_roll *r);
 int ty_roll_left(const ty_roll *r);
+/* Whether all workers but this one have left; `came`: all of whom something was heard. */
+bool ty_roll_alone(const ty_roll *r, uint32_t worker, bool came);
 /* Smallest clock of the workers that have not left; UINT64_MAX if all have. One never heard of counts as 0. */
 uint64_t ty_roll_slowest(const ty_roll *r);
 /* Those that were silent for longer than limit_ms count as left, until they say something again. Returns how many. */

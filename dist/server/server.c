@@ -21,6 +21,7 @@ typedef struct server_shard {
 struct ty_server {
     ty_server_options options;
     char *folder;
+    uint8_t key[TY_SEAL_KEY_BYTES];
     ty_transport transport;
     server_shard shard[SERVER_MAX_SHARDS];
     ty_queue answers;
@@ -29,7 +30,7 @@ struct ty_server {
     pthread_mutex_t lock;
     pthread_cond_t over;
     int n_finished;
-    bool failed;
+    bool failed, no_more; /* no_more: read by shards without the lock */
     ty_error err;
 };
 
@@ -44,7 +45,8 @@ static void server_answer(void *ctx, int64_t peer, void *bytes, size_t n_bytes)
 
 static void server_look(server_shard *k)
 {
-    if (k->finished || !ty_shard_finished(&k->shard))
+    bool no_more = __atomic_load_n(&k->server->no_more, __ATOMIC_RELAXED);
+    if (k->finished || !(ty_shard_finished(&k->shard) || (no_more && ty_shard_deserted(&k->shard))))
         return;
     k->finished = true;
     pthread_mutex_lock(&k->server->lock);
@@ -135,6 +137,7 @@ static int server_run(ty_server *s, ty_error *err)
                               .job = s->options.job,
                               .incarnation = incarnation,
                               .folder = s->folder,
+                              .key = s->options.key,
                               .resume = s->options.resume,
                               .silence_ms = s->options.silence_ms,
                               .answer = server_answer,
@@ -164,6 +167,8 @@ int ty_server_start(const ty_server_options *o, ty_server **out, ty_error *err)
         return ty_error_set(err, TY_E_LIMIT, "no memory for a server");
     s->options = *o;
     s->folder = o->folder ? strdup(o->folder) : NULL;
+    if (o->key)
+        s->options.key = memcpy(s->key, o->key, sizeof s->key);
     server_init(s);
     if (server_run(s, err) < 0) {
         ty_error second = {0};
@@ -194,6 +199,11 @@ bool ty_server_wait(ty_server *s, int timeout_ms)
     bool over = s->n_finished == s->options.n_shards || s->failed;
     pthread_mutex_unlock(&s->lock);
     return over;
+}
+
+void ty_server_expect_no_more(ty_server *s)
+{
+    __atomic_store_n(&s->no_more, true, __ATOMIC_RELAXED);
 }
 
 /* Shards first, so that what they still answer is sent before the transport closes. */

@@ -21,6 +21,7 @@ typedef struct ty_server_options {
     uint64_t job;                   /* the same number on all hosts of a job, another for other jobs */
     const char *folder;             /* of saves; NULL: none */
     bool resume;
+    const uint8_t *key; /* [TY_SEAL_KEY_BYTES] copied; NULL: none (seal.h) */
     int64_t silence_ms; /* a worker that says nothing for so long is waited for no more; 0: never */
 } ty_server_options;
 
@@ -32,6 +33,8 @@ const char *ty_server_address(const ty_server *s);
 /* Whether all workers have left; waits up to timeout_ms for that. Also true when the transport failed, which
  * ty_server_stop tells. */
 bool ty_server_wait(ty_server *s, int timeout_ms);
+/* Nobody new will come: from now on it is over when all workers that came have left. */
+void ty_server_expect_no_more(ty_server *s);
 /* Ends its threads and frees it. -1 if it had failed. */
 int ty_server_stop(ty_server *s, ty_error *err);
 

@@ -74,11 +74,12 @@ static ty_parcel answer_head(const ty_shard *s, const ty_parcel *to, uint32_t fl
                        .flags = flags | (s->ready ? TY_PARCEL_IS_READY : 0)};
 }
 
-static void answer_send(ty_shard *s, int64_t peer, ty_buf *b)
+/* `to`: the incarnation of the worker's process that asked. */
+static void answer_send(ty_shard *s, int64_t peer, uint64_t to, ty_buf *b)
 {
     size_t n;
     ty_error err;
-    if (ty_parcel_end(b, &err) < 0) {
+    if (ty_parcel_end(b, &err) < 0 || ty_seal(b->data, b->len, s->options.key, to, &err) < 0) {
         ty_log_error("server", "%s", err.message);
         ty_buf_fini(b);
         return;
@@ -97,7 +98,7 @@ static void answer_text(ty_shard *s, const ty_parcel *to, int64_t peer, uint32_t
     ty_parcel_begin(&b, &head);
     if (text)
         ty_parcel_add(&b, &(ty_part){.kind = TY_PART_TEXT, .n_bytes = strlen(text), .bytes = text});
-    answer_send(s, peer, &b);
+    answer_send(s, peer, to->incarnation, &b);
 }
 
 static void answer_error(ty_shard *s, const ty_parcel *to, int64_t peer, uint32_t flags, const ty_error *err)
@@ -183,6 +184,8 @@ static bool shard_may_answer(const ty_shard *s, const ty_parcel *m)
 {
     if (m->kind == TY_PARCEL_PULL)
         return s->ready && (s->catalogue.mode != TY_SERVER_SYNC || s->version >= m->step);
+    if (m->kind == TY_PARCEL_ALONE)
+        return ty_roll_alone(&s->roll, m->worker, m->step == 1);
     uint64_t behind = (uint64_t)s->catalogue.staleness;
     return s->catalogue.mode != TY_SERVER_BOUNDED || m->step <= behind || ty_roll_slowest(&s->roll) >= m->step - behind;
 }
@@ -214,7 +217,7 @@ static void shard_answer_values(ty_shard *s, const ty_parcel *m, const void *byt
 {
     ty_error err = {0};
     ty_buf b;
-    if (m->kind == TY_PARCEL_CLOCK) {
+    if (m->kind != TY_PARCEL_PULL) {
         answer_text(s, m, peer, 0, 0, NULL);
         return;
     }
@@ -226,7 +229,7 @@ static void shard_answer_values(ty_shard *s, const ty_parcel *m, const void *byt
         answer_error(s, m, peer, 0, &err);
         return;
     }
-    answer_send(s, peer, &b);
+    answer_send(s, peer, m->incarnation, &b);
 }
 
 /* Answers what need not wait any more. */
@@ -249,7 +252,7 @@ static void shard_wake(ty_shard *s)
 
 /* ---- questions ---- */
 
-/* PULL and CLOCK. True if the bytes are kept. */
+/* PULL, CLOCK and ALONE. True if the bytes are kept. */
 static bool shard_ask(ty_shard *s, const ty_parcel *m, void *bytes, size_t n_bytes, int64_t peer)
 {
     ty_worker *w = &s->roll.worker[m->worker];
@@ -331,6 +334,8 @@ static void shard_stat(ty_shard *s, const ty_parcel *m, int64_t peer)
     ty_json_put_int(&w, "repeated", (int64_t)s->roll.repeated);
     ty_json_put_int(&w, "early", (int64_t)s->roll.early);
     ty_json_put_int(&w, "refused", (int64_t)s->roll.refused);
+    ty_json_put_int(&w, "strange", (int64_t)c->strange);
+    ty_json_put_int(&w, "replayed", (int64_t)c->replayed);
     ty_json_put_int(&w, "staled", (int64_t)staled);
     ty_json_put_float(&w, "staleness_mean", staled ? (double)c->staleness_sum / (double)staled : 0);
     ty_json_put_int(&w, "staleness_p99", (int64_t)staleness_p99(c));
@@ -371,6 +376,8 @@ static bool shard_do(ty_shard *s, const ty_parcel *m, void *bytes, size_t n_byte
         shard_leave(s, m, peer);
         return false;
     case TY_PARCEL_READY:
+        if (!s->ready && m->step > s->version)
+            s->version = m->step;
         s->ready = true;
         shard_wake(s);
         break;
@@ -382,6 +389,7 @@ static bool shard_do(ty_shard *s, const ty_parcel *m, void *bytes, size_t n_byte
         break;
     case TY_PARCEL_PULL:
     case TY_PARCEL_CLOCK:
+    case TY_PARCEL_ALONE:
         ty_roll_done(&s->roll, m->worker, m->sequence, 0);
         return shard_ask(s, m, bytes, n_bytes, peer);
     default:
@@ -401,7 +409,7 @@ static bool shard_do(ty_shard *s, const ty_parcel *m, void *bytes, size_t n_byte
 /* One that was done before and whose answer was lost. */
 static bool shard_again(ty_shard *s, const ty_parcel *m, void *bytes, size_t n_bytes, int64_t peer)
 {
-    if (m->kind == TY_PARCEL_PULL || m->kind == TY_PARCEL_CLOCK)
+    if (m->kind == TY_PARCEL_PULL || m->kind == TY_PARCEL_CLOCK || m->kind == TY_PARCEL_ALONE)
         return shard_ask(s, m, bytes, n_bytes, peer);
     uint32_t status = ty_roll_status(&s->roll, m->worker, m->sequence);
     answer_text(s, m, peer, 0, status, status ? ty_error_meaning((ty_code)status) : NULL);
@@ -462,11 +470,39 @@ static bool shard_turn(ty_shard *s, const ty_parcel *m, void *bytes, size_t n_by
     return false;
 }
 
+/* Who cannot prove the key gets no answer; who has it and does not know this process gets its number. */
+static bool shard_trusts(ty_shard *s, void *bytes, size_t n_bytes, int64_t peer)
+{
+    ty_parcel m = {0};
+    memcpy(&m, bytes, n_bytes < sizeof m ? n_bytes : sizeof m);
+    if (!ty_seal_holds(bytes, n_bytes, s->options.key, s->options.incarnation)) {
+        if (n_bytes >= sizeof m && m.kind != TY_PARCEL_ANSWER && ty_seal_holds(bytes, n_bytes, s->options.key, 0))
+            answer_text(s, &(ty_parcel){.worker = m.worker, .incarnation = m.incarnation}, peer, TY_PARCEL_IS_NUMBER, 0,
+                        NULL);
+        else if (s->counts.strange++ == 0)
+            ty_log_warning("server", "shard %d: dropped a message that does not prove the job's secret",
+                           s->options.number);
+        return false;
+    }
+    if (s->options.key == NULL || !s->known || m.worker >= (uint32_t)s->roll.n ||
+        m.incarnation < s->roll.worker[m.worker].incarnation ||
+        ty_seal_is_new(&s->roll.worker[m.worker].window, m.incarnation, m.counter))
+        return true;
+    if (s->counts.replayed++ == 0)
+        ty_log_warning("server", "shard %d: dropped a message of worker %u that had come before", s->options.number,
+                       m.worker);
+    return false;
+}
+
 void ty_shard_take(ty_shard *s, void *bytes, size_t n_bytes, int64_t peer, int64_t now_ms)
 {
     ty_parcel m;
     ty_error err = {0};
     s->now_ms = now_ms;
+    if (!shard_trusts(s, bytes, n_bytes, peer)) {
+        free(bytes);
+        return;
+    }
     if (ty_parcel_read(bytes, n_bytes, &m, &err) < 0) {
         if (s->counts.bad++ == 0)
             ty_log_warning("server", "dropped what is no message: %s", err.message);
@@ -500,6 +536,11 @@ void ty_shard_tick(ty_shard *s, int64_t now_ms)
                    gone == 1 ? "is" : "are");
     ty_shard_close_step(s);
     shard_wake(s);
+}
+
+bool ty_shard_deserted(const ty_shard *s)
+{
+    return !s->known || ty_roll_active(&s->roll) == 0;
 }
 
 bool ty_shard_finished(const ty_shard *s)

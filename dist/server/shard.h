@@ -28,6 +28,7 @@ typedef struct ty_shard_options {
     const char *folder;   /* of saves; NULL: SAVE and LOAD are refused */
     bool resume;          /* begin with the newest complete save in the folder, if there is one */
     int64_t silence_ms;   /* a worker that says nothing for so long counts as gone; 0: never */
+    const uint8_t *key;   /* [TY_SEAL_KEY_BYTES] messages must prove; NULL: they need not (threads of one process) */
     int64_t max_rows;     /* of all hashed tables of this shard; 0: 2^31 */
     /* bytes are the callee's (free). */
     void (*answer)(void *ctx, int64_t peer, void *bytes, size_t n_bytes);
@@ -36,6 +37,7 @@ typedef struct ty_shard_options {
 
 typedef struct ty_shard_counts {
     uint64_t pushes, late, bad, again; /* applied; too late for their step; not understood; steps that counted before */
+    uint64_t strange, replayed;        /* without the job's key; with a counter that had come */
     uint64_t staleness[TY_SHARD_STALENESS_STEPS + 1];
     uint64_t staleness_sum, staleness_max;
 } ty_shard_counts;
@@ -81,6 +83,8 @@ void ty_shard_fini(ty_shard *s);
 void ty_shard_take(ty_shard *s, void *bytes, size_t n_bytes, int64_t peer, int64_t now_ms);
 /* To be called now and then: who is silent, who need not wait any more. */
 void ty_shard_tick(ty_shard *s, int64_t now_ms);
+/* Whether nobody is here: all workers that came have left. */
+bool ty_shard_deserted(const ty_shard *s);
 /* Whether all workers of the catalogue came and left: there is nothing more to do. */
 bool ty_shard_finished(const ty_shard *s);
 

@@ -5,8 +5,8 @@
  *
  *     local   between threads of one process: tests, and servers beside workers
  *     ucx     active messages over TCP (libtrainyard-ucx.so, dist/plugin/ucx.c). Endpoints have error mode PEER: a dead
- *             peer is an error of its endpoint and of nothing else. Not authenticated and not encrypted: listen on the
- *             interface of the job, and rely on its network.
+ *             peer is an error of its endpoint and of nothing else. Not encrypted: listen on the interface of the job,
+ * and rely on its network. Who may speak is told by seal.h.
  *
  * A transport belongs to one thread, but for wake.
  */

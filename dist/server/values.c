@@ -21,6 +21,9 @@ static int values_check_part(const ty_shard *s, const ty_part *p, bool has_value
     uint64_t width = (uint64_t)r->variable->width, rows = p->kind == TY_PART_ROWS ? p->n_ids : (uint64_t)r->n;
     if (p->kind == TY_PART_TEXT || (p->kind == TY_PART_DENSE && (r->variable->hashed || p->n_ids)))
         return ty_error_set(err, TY_E_DATA, "variable \"%s\": a part of kind %u is not for it", name, p->kind);
+    if (p->slot > (uint32_t)ty_rule_slots(&r->variable->rule))
+        return ty_error_set(err, TY_E_DATA, "variable \"%s\": slot %u of %d", name, p->slot,
+                            ty_rule_slots(&r->variable->rule));
     if (p->n_values != (has_values ? rows * width : 0))
         return ty_error_set(err, TY_E_SHAPE, "variable \"%s\": expected %" PRIu64 " values, found %" PRIu64, name,
                             has_values ? rows * width : 0, p->n_values);
@@ -99,7 +102,7 @@ int ty_shard_set(ty_shard *s, const void *bytes, ty_error *err)
         ty_rows *r = ty_shard_part(s, p.variable, p.part);
         size_t width = (size_t)r->variable->width;
         if (p.kind == TY_PART_DENSE)
-            memcpy(r->weight, p.values, p.n_values * sizeof(float));
+            memcpy(p.slot ? r->slot[p.slot - 1] : r->weight, p.values, p.n_values * sizeof(float));
         for (size_t k = 0; k < p.n_ids; k++)
             memcpy(r->weight + (size_t)places[done + k] * width, p.values + k * width, width * sizeof(float));
         done += p.n_ids;
@@ -119,10 +122,10 @@ int ty_shard_pull(ty_shard *s, const void *bytes, ty_buf *answer, ty_error *err)
     while (ty_parcel_next(bytes, &at, &p)) {
         ty_rows *r = ty_shard_part(s, p.variable, p.part);
         size_t width = (size_t)r->variable->width;
-        ty_part a = {.kind = p.kind, .variable = p.variable, .part = p.part, .version = r->version};
-        if (p.kind == TY_PART_DENSE && p.version != r->version) {
+        ty_part a = {.kind = p.kind, .variable = p.variable, .part = p.part, .slot = p.slot, .version = r->version};
+        if (p.kind == TY_PART_DENSE && (p.slot || p.version != r->version)) {
             a.n_values = (uint64_t)r->n * width;
-            a.values = r->weight;
+            a.values = p.slot ? r->slot[p.slot - 1] : r->weight;
         }
         if (p.kind == TY_PART_ROWS)
             a.n_values = p.n_ids * width;
@@ -324,6 +327,16 @@ static int push_sync(ty_shard *s, const ty_parcel *m, const void *bytes, const i
     return 0;
 }
 
+static int push_check_slots(const void *bytes, ty_error *err)
+{
+    size_t at = 0;
+    ty_part p;
+    while (ty_parcel_next(bytes, &at, &p))
+        if (p.slot)
+            return ty_error_set(err, TY_E_DATA, "a gradient of variable %u for a rule's slot", p.variable);
+    return 0;
+}
+
 int ty_shard_push(ty_shard *s, const ty_parcel *m, const void *bytes, uint32_t *flags, ty_error *err)
 {
     ty_worker *w = &s->roll.worker[m->worker];
@@ -335,7 +348,7 @@ int ty_shard_push(ty_shard *s, const ty_parcel *m, const void *bytes, uint32_t *
         *flags |= TY_PARCEL_IS_LATE;
         return 0;
     }
-    if (values_check(s, bytes, true, &places, err) < 0)
+    if (push_check_slots(bytes, err) < 0 || values_check(s, bytes, true, &places, err) < 0)
         return -1;
     push_staleness(s, m);
     int rc;

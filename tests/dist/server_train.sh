@@ -132,7 +132,7 @@ both() {
     return $status
 }
 for mode in async bounded:2 sync; do
-    both "two-${mode%:*}" "$dir/data" 1 $mode && grep -q 'gradients: staleness' "$dir/two-${mode%:*}0.log"
+    both "two-${mode%:*}" "$dir/data" 1 $mode && grep -q 'gradients, staleness' "$dir/two-${mode%:*}0.log"
     result "two workers, $mode: train, and all processes end" $?
 done
 

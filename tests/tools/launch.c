@@ -273,7 +273,7 @@ static void parse_hosts(const char *text)
     for (n_hosts = 0; *text && n_hosts < MAX_HOSTS; n_hosts++) {
         char *end;
         snprintf(names[n_hosts], sizeof names[n_hosts], "algo-%d", (n_hosts + 1) % 100);
-        hosts[n_hosts] = (ty_ranks_host){names[n_hosts], "127.0.0.1", (int)strtol(text, &end, 10)};
+        hosts[n_hosts] = (ty_ranks_host){names[n_hosts], "127.0.0.1", (int)strtol(text, &end, 10), 0};
         text = *end == ',' ? end + 1 : end;
     }
 }

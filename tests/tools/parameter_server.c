@@ -113,7 +113,7 @@ static void push(ty_client *c, int worker, int step)
     }
     for (int i = 0; i < NAMED; i++)
         far[i] = ids[i] * 1000000007;
-    ty_client_dense d = {BIAS, bias, false};
+    ty_client_dense d = {BIAS, bias, 0, false};
     ty_client_rows r[2] = {{TABLE, ids, NAMED, rows}, {HASHED, far, NAMED, hashed}};
     if (ty_client_push(c, &(ty_client_batch){&d, 1, r, 2}, (uint64_t)step, 1, &err) < 0)
         die(&err);
@@ -128,7 +128,7 @@ static void pull_all(ty_client *c, float bias[7], float *table, float *hashed)
         ids[i] = i;
         far[i] = i * 1000000007;
     }
-    ty_client_dense d = {BIAS, bias, false};
+    ty_client_dense d = {BIAS, bias, 0, false};
     ty_client_rows r[2] = {{TABLE, ids, ROWS, table}, {HASHED, far, ROWS, hashed}};
     if (ty_client_pull(c, &(ty_client_batch){&d, 1, r, 2}, 0, &t, &err) < 0 || ty_client_take(c, t, &err) < 0)
         die(&err);
@@ -158,9 +158,9 @@ static void first_values(ty_client *client)
     ty_error err = {0};
     for (int64_t i = 0; i < ROWS; i++)
         ids[i] = i;
-    ty_client_dense d = {BIAS, bias, false};
+    ty_client_dense d = {BIAS, bias, 0, false};
     ty_client_rows r = {TABLE, ids, ROWS, table};
-    if (ty_client_set(client, &(ty_client_batch){&d, 1, &r, 1}, &err) < 0 || ty_client_start(client, &err) < 0)
+    if (ty_client_set(client, &(ty_client_batch){&d, 1, &r, 1}, &err) < 0 || ty_client_start(client, 0, &err) < 0)
         die(&err);
 }
 

@@ -107,6 +107,15 @@ static void maps(void **state)
          "{\"cluster\": {\"master\": [\"algo-1:2222\"], \"ps\": [\"algo-1:2223\", \"algo-2:2223\", \"algo-3:2223\"], "
          "\"worker\": [\"algo-2:2222\", \"algo-3:2222\"]}, \"environment\": \"cloud\", "
          "\"task\": {\"index\": 0, \"type\": \"worker\"}}"},
+        {{THREE, "{\"sagemaker_parameter_server_enabled\": \"true\"}", "processes_per_host: 2\n", 4},
+         TY_STRATEGY_PARAMETER_SERVER,
+         "algo-1:2+1 algo-2:2+1 algo-3:2+1",
+         1,
+         true,
+         "{\"cluster\": {\"master\": [\"algo-1:2222\"], \"ps\": [\"algo-1:2223\", \"algo-2:2223\", \"algo-3:2223\"], "
+         "\"worker\": [\"algo-2:2222\", \"algo-3:2222\"]}, \"environment\": \"cloud\", "
+         "\"task\": {\"index\": 0, \"type\": \"worker\"}}"},
+        {{ONE, NULL, "strategy: parameter_server\n", 0}, TY_STRATEGY_PARAMETER_SERVER, "algo-1:1+1", 0, true, NULL},
         {{ONE, "{\"sagemaker_parameter_server_enabled\": \"true\", \"sagemaker_mpi_enabled\": \"true\"}", NULL, 2},
          TY_STRATEGY_DATA_PARALLEL,
          "algo-1:2",
@@ -171,10 +180,10 @@ static void contradictions(void **state)
          "processes_per_host is 4 (train.yaml:1)",
          "\"sagemaker_mpi_num_of_processes_per_host\" is 2"},
         {{THREE, NULL, "strategy: one_device\n", 0}, TY_E_CONFIG, "trains on one host", "this job has 3"},
-        {{THREE, "{\"sagemaker_parameter_server_enabled\": \"true\"}", "", 0},
-         TY_E_UNSUPPORTED,
-         "strategy is parameter_server",
-         "sagemaker_parameter_server_enabled"},
+        {{THREE, "{\"sagemaker_parameter_server_enabled\": \"true\"}", "strategy: data_parallel\n", 0},
+         TY_E_CONFIG,
+         "strategy is data_parallel (train.yaml:1)",
+         "\"sagemaker_parameter_server_enabled\" asks for parameter_server"},
         {{THREE, NULL, "strategy: tower\n", 0}, TY_E_CONFIG, "trains on one host", "this job has 3"},
         {{ONE, NULL, "strategy: one_device\nprocesses_per_host: 2\n", 0},
          TY_E_CONFIG,

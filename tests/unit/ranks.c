@@ -24,7 +24,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const ty_ranks_host three_hosts[] = {{"algo-1", "10.0.0.1", 2}, {"algo-2", "10.0.0.2", 3}, {"algo-3", NULL, 1}};
+static const ty_ranks_host three_hosts[] = {
+    {"algo-1", "10.0.0.1", 2, 0}, {"algo-2", "10.0.0.2", 3, 0}, {"algo-3", NULL, 1, 0}};
 
 /* ---- what they are told ---- */
 
@@ -198,7 +199,7 @@ static void seen_fini(seen *s)
 static ty_ranks *start(seen *s, const char *script, int n, bool terminal)
 {
     const char *const argv[] = {"sh", "-c", script, NULL};
-    const ty_ranks_host host = {"algo-1", NULL, n};
+    const ty_ranks_host host = {"algo-1", NULL, n, 0};
     const ty_ranks_options o = {.job = "unit",
                                 .hosts = &host,
                                 .n_hosts = 1,
@@ -338,7 +339,7 @@ static void test_no_program(void **state)
     assert_non_null(strstr(err.message, "/nowhere/program"));
     o.self = 3;
     assert_int_equal(ty_ranks_start(&o, &r, &err), -1);
-    const ty_ranks_host none = {"algo-1", NULL, 0};
+    const ty_ranks_host none = {"algo-1", NULL, 0, 0};
     o.hosts = &none, o.n_hosts = 1, o.self = 0;
     assert_int_equal(ty_ranks_start(&o, &r, &err), -1);
     assert_non_null(strstr(err.message, "algo-1"));

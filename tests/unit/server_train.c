@@ -2,6 +2,7 @@
  * rate is 1, so that sums are exact and a push that is lost or counted twice shows in the last digit. */
 #include "base/file.h"
 #include "dist/server/client.h"
+#include "dist/server/seal.h"
 #include "dist/server/server.h"
 
 #include <pthread.h>
@@ -45,6 +46,7 @@ typedef struct net { /* servers and what they have in common */
 } net;
 
 static int64_t nets;
+static const uint8_t key[TY_SEAL_KEY_BYTES] = "what all of a job have in common";
 
 static void net_server(net *n, int i, bool resume)
 {
@@ -55,6 +57,7 @@ static void net_server(net *n, int i, bool resume)
         .first_shard = i * each,
         .n_shards = each,
         .job = 7,
+        .key = key,
         .folder = n->folder,
         .resume = resume};
     if (ty_server_start(&o, &n->server[i], &err) < 0)
@@ -91,6 +94,7 @@ static ty_client *net_client(net *n, int worker, uint64_t incarnation)
                            .servers = n->names,
                            .n_servers = n->n_servers,
                            .job = 7,
+                           .key = key,
                            .worker = worker,
                            .incarnation = incarnation,
                            .catalogue = &n->catalogue,
@@ -116,8 +120,8 @@ static void values_init(values *v)
         v->ids[i] = ROWS - 1 - i;
         v->far[i] = (int64_t)i * 1000003 - 25;
     }
-    v->dense[0] = (ty_client_dense){BIAS, v->bias, false};
-    v->dense[1] = (ty_client_dense){KERNEL, v->kernel, false};
+    v->dense[0] = (ty_client_dense){BIAS, v->bias, 0, false};
+    v->dense[1] = (ty_client_dense){KERNEL, v->kernel, 0, false};
     v->rows[0] = (ty_client_rows){TABLE, v->ids, ROWS, v->table};
     v->rows[1] = (ty_client_rows){HASHED, v->far, ROWS, v->hashed};
     v->all = (ty_client_batch){v->dense, 2, v->rows, 2};
@@ -145,7 +149,7 @@ static void begin_zero(ty_client *c)
     values_init(&v);
     ty_client_batch set = {v.dense, 2, v.rows, 1};
     check(ty_client_set(c, &set, &err), &err);
-    check(ty_client_start(c, &err), &err);
+    check(ty_client_start(c, 0, &err), &err);
 }
 
 /* A push of one step of a worker: -1 everywhere dense, -1 and -2 on some rows, twice on one. */
@@ -518,7 +522,7 @@ static void refusals(void **state)
     check(ty_catalogue_place(&other, &n.arena, &err), &err);
     ty_client *second;
     ty_client_options o = {
-        .transport = {.name = "local"}, .servers = n.names, .n_servers = 1, .job = 7, .catalogue = &other};
+        .transport = {.name = "local"}, .servers = n.names, .n_servers = 1, .job = 7, .key = key, .catalogue = &other};
     assert_int_equal(ty_client_open(&o, &second, &err), -1);
     assert_non_null(strstr(err.message, "\"bias\": expected 5 rows of 1, found 6 rows of 1"));
     o.catalogue = &n.catalogue;
@@ -531,12 +535,47 @@ static void refusals(void **state)
     net_end(&n);
 }
 
+/* What a checkpoint has: the rule's memory and how many pushes it is of; and waiting for others to leave. */
+static void goes_on(void **state)
+{
+    (void)state;
+    net n;
+    ty_error err = {0};
+    ty_client_ticket *t;
+    float weight[5] = {0}, memory[5] = {1, 2, 3, 4, 5}, gradient[5] = {1, 1, 1, 1, 1}, seen[5];
+    net_begin(&n, 2, 2, 2, TY_SERVER_ASYNC, 0, NULL);
+    n.catalogue.variable[BIAS].rule = (ty_rule){.kind = TY_RULE_SGD, .rate = 1, .momentum = 0.5};
+    ty_client *c = net_client(&n, 0, 5), *other = net_client(&n, 1, 5);
+    ty_client_dense parts[] = {{BIAS, weight, 0, false}, {BIAS, memory, 1, false}};
+    ty_client_dense pushed = {BIAS, gradient, 0, false}, wrong = {BIAS, gradient, 2, false},
+                    slot = {BIAS, seen, 1, false};
+    check(ty_client_set(c, &(ty_client_batch){.dense = parts, .n_dense = 2}, &err), &err);
+    check(ty_client_start(c, 40, &err), &err);
+    check(ty_client_push(c, &(ty_client_batch){.dense = &pushed, .n_dense = 1}, 1, 1, &err), &err);
+    check(ty_client_flush(c, &err), &err);
+    check(ty_client_pull(c, &(ty_client_batch){.dense = &slot, .n_dense = 1}, 0, &t, &err), &err);
+    check(ty_client_take(c, t, &err), &err);
+    for (int i = 0; i < 5; i++)
+        assert_true(seen[i] == 0.5F * memory[i] + 1);
+    assert_int_equal(ty_client_version(c, true), 41);
+    check(ty_client_push(c, &(ty_client_batch){.dense = &wrong, .n_dense = 1}, 2, 1, &err), &err);
+    assert_int_equal(ty_client_flush(c, &err), -1);
+    assert_non_null(strstr(err.message, "slot"));
+    assert_int_equal(ty_client_alone(c, false, 50, &err), -1);
+    check(ty_client_leave(other, 5000, &err), &err);
+    check(ty_client_alone(c, false, 0, &err), &err);
+    check(ty_client_alone(c, true, 5000, &err), &err);
+    ty_client_close(other, false);
+    ty_client_close(c, true);
+    net_end(&n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exact_sums),  cmocka_unit_test(worker_again), cmocka_unit_test(saves),
         cmocka_unit_test(sync_backup), cmocka_unit_test(sync_all),     cmocka_unit_test(bounded),
-        cmocka_unit_test(staleness),   cmocka_unit_test(refusals),
+        cmocka_unit_test(staleness),   cmocka_unit_test(refusals),     cmocka_unit_test(goes_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

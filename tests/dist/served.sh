@@ -1,0 +1,177 @@
+#!/bin/bash
+# served.sh - jobs with parameter servers, from outside: `train` beside `train`, each with its own /opt/ml, as hosts of one machine. In
+# sync mode they get what one process gets, however hosts, workers and servers are spread and wherever they go on; asynchronous ones
+# lose no gradient of any worker; one culprit however one dies, one checkpoint whoever is told to stop; no stranger is listened to.
+cd "$(dirname "$0")/../.." || exit 1
+. tests/entrypoint/harness.bash
+. tests/entrypoint/job.bash
+. tests/entrypoint/gpu.bash
+if [ "${TY_VARIANT:-release}" != release ] || [ ! -e "$BIN/../lib/libtrainyard-ucx.so" ]; then
+    skip "parameter servers" "libtrainyard-ucx.so is of the release variant, and needs UCX"
+    finish_tests
+    exit
+fi
+export TRAINYARD_CACHE_DIR=$SCRATCH/cache OMP_NUM_THREADS=1
+PORT=$((20000 + $$ % 20000))
+LIMIT=${LIMIT:-60}
+
+# tree NAME HOSTS: a perceptron without anything random, on hosts algo-1 .. algo-HOSTS, whose trees are $W/algo-N.
+tree() {
+    local n hosts=''
+    job "$1"
+    rm "$ML/code/model.onnx"
+    sed -i 's/model.onnx/model.c/; s/adamw/adam/; s/keep: 3/keep: 9/' "$ML/code/train.yaml"
+    recipe "strategy: ${strategy-parameter_server}"
+    cat >"$ML/code/model.c" <<'C'
+#include <trainyard/model.h>
+
+void model(ty_net *net)
+{
+    ty_var x = ty_flatten(net, ty_input(net, "image", "f32[batch,1,8,8]"), 1);
+    ty_output(net, "logits", ty_linear(net, "out", ty_relu(net, ty_linear(net, "hidden", x, 24)), 10));
+}
+C
+    for ((n = 1; n <= $2; n++)); do cp -r "$ML" "$W/algo-$n"; done
+    hosts "$2"
+}
+# hosts N: the job has so many from now on.
+hosts() {
+    local n list='' addresses=''
+    HOSTS=$1 PORT=$((PORT + 8))
+    for ((n = 1; n <= HOSTS; n++)); do
+        list+=${list:+, }\"algo-$n\"
+        addresses+=${addresses:+,}algo-$n=127.0.0.1:$((PORT + n))
+    done
+    export TRAINYARD_HOST_ADDRESSES=$addresses
+    for ((n = 1; n <= HOSTS; n++)); do
+        echo "{\"current_host\": \"algo-$n\", \"hosts\": [$list], \"network_interface_name\": \"lo\"}" \
+            >"$W/algo-$n/input/config/resourceconfig.json"
+    done
+}
+hosts_start() {
+    local n
+    pids=()
+    for ((n = 1; n <= HOSTS; n++)); do
+        SAGEMAKER_BASE_DIR=$W/algo-$n timeout -k 5 "$LIMIT" "$BIN/train" --log_every=1 --distributed.server_port=$((PORT + 5)) "$@" \
+            >"$W/out.$n" 2>"$W/err.$n" </dev/null &
+        pids+=($!)
+    done
+}
+hosts_end() {
+    local p
+    statuses=
+    for p in "${pids[@]}"; do
+        wait "$p"
+        statuses+="${statuses:+ }$?"
+    done
+}
+hosts_run() { hosts_start "$@" && hosts_end; }
+numbers() { sed 's/^\[1,[0-9]*\]<stdout>: *//' "$1" | grep -E '^(val )?step=' | sed 's/ \(samples_per_s\|grad_norm\|loss\)=.*//'; }
+losses() { sed 's/^\[1,[0-9]*\]<stdout>: *//' "$1" | grep -E "^val step=" | tail -n 1; }
+ranks_of() {
+    local p
+    for p in /proc/[0-9]*; do
+        [[ "$(tr '\0' ' ' <"$p/cmdline" 2>/dev/null)" == *" rank "* ]] || continue
+        tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -qx "SAGEMAKER_BASE_DIR=$1" && echo "${p#/proc/}"
+    done 2>/dev/null
+}
+rank_of() { # TREE LOCAL_RANK
+    local p
+    for p in $(ranks_of "$1"); do tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | grep -qx "LOCAL_RANK=$2" && echo "$p"; done
+}
+has_steps() { [ "$(numbers "$1" | grep -c ^step=)" -ge "$2" ]; }
+none_left() { [ -z "$(ranks_of "$W/algo-1")$(ranks_of "$W/algo-2")" ]; }
+checkpoints() { find "$W/$1/checkpoints" -name MANIFEST.json 2>/dev/null | wc -l; }
+# all_of N: the weights that were written have seen so many gradients.
+all_of() { has "all gradients are in the model" "$W/err.1" "server: $1 gradients, staleness"; }
+
+strategy=one_device tree one 1
+SAGEMAKER_BASE_DIR=$W/algo-1 run --log_every=1
+same "one process" 0 $rc
+cp "$W/out" "$W/out.1"
+ONE=$W
+losses "$ONE/out.1" >"$ONE/end"
+
+# ---- in sync mode: the numbers of one process ----
+tree sync 2
+hosts_run --processes_per_host=2 --distributed.server_mode=sync --max_steps=20
+same "exit statuses" "0 0" "$statuses"
+has "the map" "$W/err.1" "algo-1:2+1 algo-2:2+1"
+all_of 20
+ok "the other host writes no model" test ! -e "$W/algo-2/model/model.safetensors"
+same "nor checkpoints" 0 "$(checkpoints algo-2)"
+hosts 1
+hosts_run --distributed.server_mode=sync --max_steps=40 --distributed.partitioner=fixed
+same "one worker and one server go on" 0 "$statuses"
+has "where they were" "$W/err.1" "resuming at step 20 of 40"
+hosts 2
+hosts_run --distributed.server_mode=sync
+same "two and two go on" "0 0" "$statuses"
+has "where it was" "$W/err.1" "resuming at step 40 of 60"
+losses "$W/out.1" >"$W/end"
+alike "to the end of one process" "$ONE/end" "$W/end"
+ok "and weights, nearly" near "$ONE/algo-1" "$W/algo-1"
+
+# ---- asynchronous, by the platform's hyperparameter; worker 0 has fewer samples and is the first to end ----
+strategy=auto tree async 2
+for n in 1 2; do
+    echo '{"sagemaker_parameter_server_enabled": "true"}' >"$W/algo-$n/input/config/hyperparameters.json"
+    echo '{"train": {"S3DistributionType": "ShardedByS3Key", "ContentType": "text/csv"}, "test": {}}' \
+        >"$W/algo-$n/input/config/inputdataconfig.json"
+done
+digits 64 1 >"$W/algo-1/input/data/train/part.csv"
+digits 640 2 >"$W/algo-2/input/data/train/part.csv"
+hosts_run --distributed.server_mode=bounded --distributed.staleness=100000
+same "exit statuses" "0 0" "$statuses"
+has "who asked for it" "$W/err.1" 'hyperparameter "sagemaker_parameter_server_enabled"'
+all_of $((3 * 4 + 3 * 40))
+ok "the model of the first worker" test -s "$W/algo-1/model/model.safetensors"
+tree backup 2
+hosts_run --processes_per_host=2 --distributed.server_mode=sync --distributed.backup_workers=1 --epochs=1
+same "with a backup worker: exit statuses" "0 0" "$statuses"
+
+# ---- stopped, and on ----
+tree stopped 2
+hosts_start --epochs=100000 --checkpoint.every="1000000 steps"
+ok "it trains" until_true 60 has_steps "$W/out.1" 5
+kill -TERM "$(children_of "${pids[1]}" | head -n 1)" # of algo-2 alone
+hosts_end
+same "told on one host, both stop" "143 143" "$statuses"
+same "one checkpoint" "1 0" "$(checkpoints algo-1) $(checkpoints algo-2)"
+ok "a model" test -e "$W/algo-1/model/model.safetensors"
+ok "no failure" test ! -e "$W/algo-1/output/failure" -a ! -e "$W/algo-2/output/failure"
+ok "nobody is left" until_true 5 none_left
+
+# ---- failures ----
+# killed WHO LOCAL_RANK WORDS: of algo-2.
+killed() {
+    local victim start_ms took_ms n
+    tree "killed_$1" 2
+    hosts_start --epochs=100000
+    ok "it trains" until_true 60 has_steps "$W/out.1" 5
+    victim=$(rank_of "$W/algo-2" "$2")
+    start_ms=$(date +%s%3N)
+    kill -9 "$victim"
+    hosts_end
+    took_ms=$(($(date +%s%3N) - start_ms))
+    same "exit statuses" "137 137" "$statuses"
+    for n in 1 2; do has "the culprit, on algo-$n" "$W/algo-$n/output/failure" "$3(algo-2, pid $victim) was killed by signal 9"; done
+    ok "soon ($took_ms ms)" test $took_ms -lt 10000
+    ok "nobody is left" until_true 5 none_left
+}
+killed worker 0 "rank 2 "
+killed server 1 "rank 3, a parameter server "
+
+# ---- all ranks anew, and a stranger ----
+tree again 2
+hosts_start --distributed.restarts=1 --epochs=30
+ok "it trains" until_true 60 has_steps "$W/out.1" 20
+stranger() { TRAINYARD_SECRET=guessed timeout -s KILL 3 "$BIN/trainyard" train "$W/algo-1/code/train.yaml" --data-dir="$W/algo-1/input/data" --output-dir="$W/x" \
+    --strategy=one_device --device=cpu --servers="127.0.0.1:$((PORT + 5)),127.0.0.1:$((PORT + 6))" --worker=0/2 >"$W/stranger" 2>&1; }
+ok "a stranger gets no answer" eval '! stranger'
+kill -9 "$(rank_of "$W/algo-2" 1)"
+hosts_end
+same "a server was killed, the job goes on" "0 0" "$statuses"
+same "the stranger is told of once" 1 "$(grep -c "shard 0: dropped a message that does not prove" "$W/err.1")"
+has "from the newest checkpoint" "$W/err.1" "resuming at step"
+finish_tests
