@@ -53,18 +53,18 @@ has() { "$BENCH_PYTHON" -c "import json, sys; f = json.load(open(sys.argv[1])); 
 
 check "it packs" bench/gpu pack "$kit" >"$work/packed"
 check "64 MiB may travel" test "$(du -sm "$kit" | cut -f 1)" -lt 60
-there run "$work/out" --seconds 1500
+there run "$work/out" --seconds 1500 --works gpt2,resnet50
 check "what fails is told" test $? = 1
 cat "$work/said" | grep FAILED
 check "racecheck has found something" has '[x["what"] for x in f["failed"]] == ["racecheck"]'
 check "cases pass, with the same bits" has 'f["cases"]["passed"] == f["cases"]["of"] > 2 and f["cases"]["same_bits_again"]'
 check "memcheck is clean" has 'f["sanitizer"]["memcheck"]["clean"]'
-check "all are measured on all workloads" has 'all(len(w) == 6 for w in f["works"].values()) and len(f["works"]) == 5'
+check "all are measured on all workloads" has 'all(len(w) == 6 for w in f["works"].values()) and len(f["works"]) == 2'
 check "losses agree" has 'all(w["trainyard"]["loss_off"] < 0.05 for w in f["works"].values())'
 check "steps are taken apart" has 'all(p["calls"] > 10 and p["kernels_gb_per_s"] is None for p in f["profile"].values())'
 check "logs come along" test -s "$work/out/logs.tar.gz"
 there check "$work/out"
-check "one part again" has 'f["failed"] == [] and len(f["works"]) == 5'
+check "one part again" has 'f["failed"] == [] and len(f["works"]) == 2'
 check "a table" "$BENCH_PYTHON" -c '
 import importlib.machinery, json, sys
 gpu = importlib.machinery.SourceFileLoader("gpu", "bench/gpu").load_module()

@@ -90,6 +90,8 @@ unsigned cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
     if (device < 0 || device >= MAX_DEVICES)
         fake_wrong("a context of device %d", device);
+    if (fake_is_forked())
+        return fake_is_forked();
     devices[device].users++;
     *context = &devices[device];
     return TY_CU_SUCCESS;

@@ -25,6 +25,7 @@ typedef void fake_take_fn(CUstream stream, double ms);
 fake_take_fn fake_take;
 
 size_t fake_gpu_bytes(int number); /* memory of a GPU */
+unsigned fake_is_forked(void);     /* what a driver answers to a fork of its process; 0 else */
 int fake_device(void);             /* number of the current context's device; -1: there is none */
 /* Ends the process unless these bytes are inside live memory of the device or pinned memory. */
 typedef void fake_check_fn(const void *at, size_t bytes, const char *what);

@@ -10,8 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { MAX_GPUS = 8, VERSION = 13000, NOT_SET = 0 };
+enum { MAX_GPUS = 8, VERSION = 13000, NOT_SET = 0, NOT_INITIALIZED = 3 };
 
 typedef struct fake_gpu {
     char name[64];
@@ -39,10 +40,19 @@ static int find(int wanted, fake_gpu *out)
     return n;
 }
 
+/* The process that has a driver; a child made by fork() has a broken copy of it. */
+static pid_t owner;
+
+unsigned fake_is_forked(void)
+{
+    return owner && owner != getpid() ? NOT_INITIALIZED : TY_CU_SUCCESS;
+}
+
 unsigned cuInit(unsigned flags)
 {
     (void)flags;
-    return answer("TY_FAKE_CUINIT");
+    owner = owner ? owner : getpid();
+    return fake_is_forked() ? NOT_INITIALIZED : answer("TY_FAKE_CUINIT");
 }
 
 unsigned cuDriverGetVersion(int *version)
@@ -62,7 +72,7 @@ unsigned cuGetErrorString(unsigned error, const char **text)
 unsigned cuDeviceGetCount(int *n)
 {
     *n = find(0, NULL);
-    return TY_CU_SUCCESS;
+    return fake_is_forked();
 }
 
 unsigned cuDeviceGet(CUdevice *device, int number)
