@@ -204,6 +204,15 @@ void ty_page_end(ty_page *page, int stream)
     __atomic_store_n(&s->ended, number, __ATOMIC_RELEASE);
 }
 
+/* What was read before stays before what is read now: whether it was whole. ThreadSanitizer knows no fences, and misses
+ * none, since every access is atomic. */
+static void reads_before(void)
+{
+#ifndef __SANITIZE_THREAD__
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+#endif
+}
+
 static int64_t age_ms(int64_t now_us, int64_t then_us)
 {
     return then_us > 0 && then_us < now_us ? (now_us - then_us) / 1000 : 0;
@@ -221,7 +230,7 @@ static void read_stream(const page_stream *s, int64_t now_us, ty_page_stream_vie
         out->ended = begun;
     get_text(out->kind, s->kind, sizeof out->kind);
     get_text(out->name, s->name, sizeof out->name);
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    reads_before();
     if (GET(s->begun) != begun || GET(s->begun_us) == 0)
         out->kind[0] = out->name[0] = 0;
 }
@@ -256,7 +265,7 @@ static bool ring_get(const ty_page_op *op, ty_page_op *out)
                         .bucket = GET(op->bucket)};
     get_text(out->kind, op->kind, sizeof out->kind);
     get_text(out->name, op->name, sizeof out->name);
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    reads_before();
     return number != 0 && GET(op->number) == number;
 }
 

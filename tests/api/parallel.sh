@@ -89,7 +89,7 @@ fi
 if [ "$sizes" != 1 ] && [ "$variant" = release ]; then
     # A job of train whose program is compiled there, and is three ranks.
     mkdir -p "$work/ml/input/config" "$work/ml/code"
-    cp tests/api/checks.h "$work/ml/code/" && { echo '#define _GNU_SOURCE'; cat tests/api/parallel.c; } >"$work/ml/code/train.c"
+    cp tests/api/*.h "$work/ml/code/" && { echo '#define _GNU_SOURCE'; cat tests/api/parallel.c; } >"$work/ml/code/train.c"
     echo '{"sagemaker_program": "train.c", "sagemaker_mpi_enabled": "true", "sagemaker_mpi_num_of_processes_per_host": "3"}' \
         >"$work/ml/input/config/hyperparameters.json"
     echo '{"current_host": "algo-1", "hosts": ["algo-1"], "network_interface_name": "lo"}' >"$work/ml/input/config/resourceconfig.json"
