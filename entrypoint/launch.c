@@ -128,10 +128,10 @@ static void launch_facts(launch *x)
     if (trouble)
         state = ty_arena_printf(x->a, "%s: %.*s%s%.*s", host, 160, trouble->message, trouble->place[0] ? ", at " : "",
                                 60, trouble->place);
-    x->facts[0] = (ty_agent_fact){"the job's configuration", ty_arena_strndup(x->a, state, strnlen(state, 250))};
+    x->facts[0] = (ty_agent_fact){"the job's configuration", ty_arena_printf(x->a, "%.*s", LAUNCH_FACT_CHARS, state)};
     x->facts[1] = (ty_agent_fact){"the version of trainyard", TY_VERSION};
     const char *map = trouble ? "" : ty_cluster_text(x->l->cluster, x->a);
-    x->facts[2] = (ty_agent_fact){"ranks on each host", ty_arena_strndup(x->a, map, strnlen(map, LAUNCH_FACT_CHARS))};
+    x->facts[2] = (ty_agent_fact){"ranks on each host", ty_arena_printf(x->a, "%.*s", LAUNCH_FACT_CHARS, map)};
     x->options.facts = x->facts;
     x->options.n_facts = trouble ? 1 : 3;
 }
