@@ -14,11 +14,9 @@ cleanup() {
 }
 trap cleanup EXIT
 
-if [ "${TY_VARIANT:-release}" != release ]; then
-    echo "skip: UCX is not built for the variant $TY_VARIANT"
-    echo "0 passed, 0 failed, 1 skipped"
-    exit 0
-elif [ ! -e "$TY_BUILD/lib/libtrainyard-ucx.so" ]; then
+# UCX writes its own code over that of mmap(), where sanitizers have written theirs.
+[ "${TY_VARIANT:-release}" = release ] || export UCX_MEM_MMAP_HOOK_MODE=none UCX_MEM_EVENTS=no
+if [ ! -e "$TY_BUILD/lib/libtrainyard-ucx.so" ]; then
     echo "skip: no plug-in for UCX"
     echo "0 passed, 0 failed, 1 skipped"
     exit 0
