@@ -26,7 +26,8 @@ fake_take_fn fake_take;
 
 size_t fake_gpu_bytes(int number); /* memory of a GPU */
 unsigned fake_is_forked(void);     /* what a driver answers to a fork of its process; 0 else */
-int fake_device(void);             /* number of the current context's device; -1: there is none */
+typedef int fake_device_fn(void);  /* number of the current context's device; -1: there is none */
+fake_device_fn fake_device;
 /* Ends the process unless these bytes are inside live memory of the device or pinned memory. */
 typedef void fake_check_fn(const void *at, size_t bytes, const char *what);
 fake_check_fn fake_check;

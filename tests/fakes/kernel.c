@@ -13,7 +13,7 @@
 
 struct CUfunc_st {
     void (*run)(void **parameters, int threads, long blocks);
-    int n;
+    int n, device;
     char name[NAME_BYTES];
     struct CUfunc_st *next; /* all that were asked for: handles live as long as the process */
 };
@@ -85,6 +85,7 @@ unsigned cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     functions = f;
     pthread_mutex_unlock(&shared);
     f->n = n ? *n : counted;
+    f->device = number_now();
     memcpy(&f->run, &run, sizeof run);
     snprintf(f->name, sizeof f->name, "%s", name);
     *function = f;
@@ -115,6 +116,8 @@ unsigned cuLaunchKernel(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned
 {
     kernel_work w = {.f = f, .threads = (int)block_x, .blocks = (long)grid_x};
     char text[NAME_BYTES + 40];
+    if (f->device != number_now())
+        fake_wrong("%s of device %d is launched while device %d is current", f->name, f->device, number_now());
     if (grid_x == 0 || grid_x > 0x7fffffffu || grid_y * grid_z * block_y * block_z != 1 || block_x > 1024 ||
         shared_bytes || extra || f->n > MAX_PARAMETERS)
         return INVALID;

@@ -9,6 +9,8 @@
 
 #include <dlfcn.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* What of the driver a library's handle holds. */
@@ -16,6 +18,8 @@ typedef struct fake_driver {
     fake_do_fn *work;
     fake_check_fn *check;
     fake_take_fn *take;
+    fake_device_fn *now;
+    int device; /* that was current when the handle was made */
 } fake_driver;
 
 /* False without the driver in this process. */
@@ -26,8 +30,21 @@ static inline bool fake_driver_find(fake_driver *out)
     void *take = driver ? dlsym(driver, "fake_take") : NULL;
     memcpy(&out->work, &work, sizeof work);
     memcpy(&out->check, &check, sizeof check);
+    void *device = driver ? dlsym(driver, "fake_device") : NULL;
     memcpy(&out->take, &take, sizeof take);
-    return work && check && take;
+    memcpy(&out->now, &device, sizeof device);
+    out->device = device ? out->now() : -1;
+    return work && check && take && device;
+}
+
+/* A handle is its device's. */
+static inline void fake_driver_is_current(const fake_driver *d, const char *what)
+{
+    if (d->now() == d->device)
+        return;
+    fprintf(stderr, "stand-in driver: %s with a handle of device %d while device %d is current\n", what, d->device,
+            d->now());
+    abort();
 }
 
 static inline double element_get(const char *at, int64_t i, ty_dtype type)

@@ -332,6 +332,7 @@ unsigned cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cons
     char text[TEXT_BYTES];
     product p = {
         .desc = *desc, .a = *a, .b = *b, .c = *c, .d = *d, .a_at = a_at, .b_at = b_at, .c_at = c_at, .d_at = d_at};
+    fake_driver_is_current(&handle->driver, "a product");
     if (!fits(&p) || algo->data[0] < 1 || algo->data[0] > ALGORITHMS)
         return INVALID;
     p.alpha = element_get(alpha, 0, dtype_of(desc->scale));

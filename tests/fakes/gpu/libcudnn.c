@@ -406,6 +406,7 @@ unsigned cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan
 {
     const descriptor *plan = plan_, *pack = pack_;
     conv c;
+    fake_driver_is_current(&handle->driver, "a convolution");
     if (!plan->finished || !pack->finished || !read_conv(linked(plan->graph, TY_CUDNN_ATTR_OPERATIONGRAPH_OPS), &c))
         return BAD_PARAM;
     c.x_at = address_of(pack, c.x.id);
