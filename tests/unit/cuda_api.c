@@ -51,6 +51,8 @@ static void test_constants(void **state)
     assert_int_equal(TY_NCCL_FLOAT64, ncclFloat64);
     assert_int_equal(TY_NCCL_BFLOAT16, ncclBfloat16);
     assert_int_equal(TY_NCCL_SUM, ncclSum);
+    assert_int_equal(TY_NCCL_SUCCESS, ncclSuccess);
+    assert_int_equal(TY_NCCL_IN_PROGRESS, ncclInProgress);
     assert_int_equal(TY_CUDA_R_32F, CUDA_R_32F);
     assert_int_equal(TY_CUDA_R_64F, CUDA_R_64F);
     assert_int_equal(TY_CUDA_R_16F, CUDA_R_16F);

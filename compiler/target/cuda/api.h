@@ -28,6 +28,10 @@ typedef struct cublaslt_layout *cublasLtMatrixLayout_t;
 typedef struct cublaslt_preference *cublasLtMatmulPreference_t;
 typedef struct cudnnContext *cudnnHandle_t;
 typedef struct ncclComm *ncclComm_t;
+typedef struct ncclConfig ncclConfig_t;
+typedef struct ncclUniqueId {
+    char internal[128];
+} ncclUniqueId;
 typedef void *cudnnBackendDescriptor_t;
 typedef struct cublasLtMatmulAlgo_t {
     uint64_t data[8];
@@ -304,7 +308,9 @@ enum {
     TY_NCCL_FLOAT32 = 7,
     TY_NCCL_FLOAT64 = 8,
     TY_NCCL_BFLOAT16 = 9,
-    TY_NCCL_SUM = 0
+    TY_NCCL_SUM = 0,
+    TY_NCCL_SUCCESS = 0,
+    TY_NCCL_IN_PROGRESS = 7
 };
 
 #define TY_NCCL_FUNCTIONS(X)                                                                                           \
@@ -312,6 +318,10 @@ enum {
     X(const char *, ncclGetErrorString, (unsigned result))                                                             \
     X(const char *, ncclGetLastError, (ncclComm_t comm))                                                               \
     X(unsigned, ncclCommInitAll, (ncclComm_t * comms, int n, const int *devices))                                      \
+    X(unsigned, ncclGetUniqueId, (ncclUniqueId * id))                                                                  \
+    X(unsigned, ncclCommInitRank, (ncclComm_t * comm, int n, ncclUniqueId id, int rank))                               \
+    X(unsigned, ncclCommSplit, (ncclComm_t comm, int color, int key, ncclComm_t *out, ncclConfig_t *config))           \
+    X(unsigned, ncclCommGetAsyncError, (ncclComm_t comm, unsigned *error))                                             \
     X(unsigned, ncclCommDestroy, (ncclComm_t comm))                                                                    \
     X(unsigned, ncclCommAbort, (ncclComm_t comm))                                                                      \
     X(unsigned, ncclAllReduce,                                                                                         \
