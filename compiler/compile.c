@@ -320,10 +320,16 @@ static int compile_cuda(ty_program *p, const ty_compile_options *opt, ty_error *
                                       .n_facts = ty_program_facts(p, opt, compile_fuse_for(opt), fact)},
                             .state = p->state,
                             .phases = &p->report.phases};
+    const ty_nccl_others others = {.replica = (int)p->replica,
+                                   .n = p->replicas,
+                                   .inside = opt->cross_inside > 0 ? opt->cross_inside : p->replicas / 2,
+                                   .ctx = p->exchange.ctx,
+                                   .meet = p->exchange.meet};
     const ty_mirror_options mirror = {.each = cuda,
                                       .devices = opt->gpus ? opt->gpus : &opt->gpu,
                                       .n = opt->gpus ? opt->n_gpus : 1,
-                                      .how = opt->cross_device};
+                                      .how = opt->cross_device,
+                                      .others = p->exchange.meet ? &others : NULL};
     ty_cuda_report planned;
     if (opt->plan_only && opt->cuda_dir) /* what nothing computes yet is left too */
         return 0;
@@ -464,39 +470,6 @@ static int compile_fit(ty_program *p, uint32_t tapes, const ty_compile_options *
     return compile_verify(p->graph, "fit", err);
 }
 
-static int compile_check_exchange(const ty_program *p, const ty_compile_options *opt, ty_error *err)
-{
-    if (!opt->exchange) {
-        ty_error_set(err, TY_E_UNSUPPORTED, "replicas: %d on the CPU, and nothing that they exchange by", p->replicas);
-        return ty_error_help(err, "train with several processes, on GPUs, or with one replica");
-    }
-    if (opt->backend != TY_BACKEND_CPU)
-        return ty_error_set(err, TY_E_UNSUPPORTED, "replicas: %d in the interpreter, which knows one", p->replicas);
-    if (opt->exchange->replica < 0 || opt->exchange->replica >= p->replicas)
-        return ty_error_set(err, TY_E_RANGE, "replicas: number %d of %d", opt->exchange->replica, p->replicas);
-    return 0;
-}
-
-/* Calls between replicas need replicas, unless one speaks for all. */
-static int compile_check_replicas(const ty_program *p, const ty_compile_options *opt, ty_error *err)
-{
-    bool runs = !opt->plan_only && !opt->stop_after;
-    int n_gpus = opt->gpus ? opt->n_gpus : 1;
-    if (runs && opt->backend == TY_BACKEND_CUDA && n_gpus != p->replicas)
-        return ty_error_set(err, TY_E_CONFIG, "replicas: %d on %d GPUs, each of which runs one", p->replicas, n_gpus);
-    if (!runs || p->replicas == 1 || opt->replicas_alike || opt->backend == TY_BACKEND_CUDA)
-        return 0;
-    return compile_check_exchange(p, opt, err);
-}
-
-static void compile_take_exchange(ty_program *p, const ty_compile_options *opt)
-{
-    if (p->replicas == 1 || !opt->exchange || opt->replicas_alike || opt->backend != TY_BACKEND_CPU)
-        return;
-    p->exchange = *opt->exchange;
-    p->replica = opt->exchange->replica;
-}
-
 /* model: whose weights the states of the graph begin with, or NULL. replicas: that share a step. */
 static int compile_graph(ty_graph *g, const ty_model *model, int replicas, uint32_t tapes,
                          const ty_compile_options *given, ty_program **out, ty_error *err)
@@ -510,9 +483,8 @@ static int compile_graph(ty_graph *g, const ty_model *model, int replicas, uint3
     p->replicas = replicas > 1 ? replicas : 1;
     p->backend = opt.backend;
     p->threads = opt.threads;
-    compile_take_exchange(p, &opt);
     int64_t start = ty_clock_ns();
-    int rc = compile_check_replicas(p, &opt, err);
+    int rc = ty_program_take_exchange(p, &opt, err);
     if (rc == 0)
         rc = compile_lower(p, &opt, err);
     if (rc == 0)

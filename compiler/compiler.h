@@ -410,8 +410,8 @@ typedef struct ty_compile_options {
     const int *gpus; /* CUDA: numbers of the GPUs of this host, each of which runs a replica: spec.replicas of them */
     int n_gpus;      /* 0: one */
     ty_cross_device cross_device;
-    const struct ty_exchange
-        *exchange;        /* CPU: replicas are other processes or threads (exchange.h); copied; NULL: none */
+    int cross_inside; /* hierarchical: replicas of a group, which divides their number; 0: half of them */
+    const struct ty_exchange *exchange; /* replicas are other processes or threads (exchange.h); copied; NULL: none */
     bool replicas_alike;  /* of spec.replicas one is run and speaks for all, as if all had its batch: for tests */
     bool grid;            /* kernels are printed as for a GPU and run on the host, a thread at a time: for tests */
     const char *cuda_dir; /* kernels are printed as CUDA C too and left here (compiler/target/cuda/build.h): for tests;

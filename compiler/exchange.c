@@ -16,6 +16,44 @@ const char *ty_exchange_text(ty_exchange_kind kind)
     return exchange_texts[kind];
 }
 
+/* ---- what a program is given ---- */
+
+static int exchange_check(const ty_program *p, const ty_compile_options *opt, ty_error *err)
+{
+    if (!opt->exchange) {
+        ty_error_set(err, TY_E_UNSUPPORTED, "replicas: %d on the CPU, and nothing that they exchange by", p->replicas);
+        return ty_error_help(err, "train with several processes, on GPUs, or with one replica");
+    }
+    if (opt->backend == TY_BACKEND_INTERPRETER)
+        return ty_error_set(err, TY_E_UNSUPPORTED, "replicas: %d in the interpreter, which knows one", p->replicas);
+    if (opt->backend == TY_BACKEND_CUDA && !opt->exchange->meet)
+        return ty_error_set(err, TY_E_UNSUPPORTED, "replicas: %d on GPUs, and no way to find each other", p->replicas);
+    if (opt->exchange->replica < 0 || opt->exchange->replica >= p->replicas)
+        return ty_error_set(err, TY_E_RANGE, "replicas: number %d of %d", opt->exchange->replica, p->replicas);
+    return 0;
+}
+
+/* Calls between replicas need replicas, unless one speaks for all. */
+static int exchange_check_replicas(const ty_program *p, const ty_compile_options *opt, ty_error *err)
+{
+    bool runs = !opt->plan_only && !opt->stop_after, alone = opt->backend == TY_BACKEND_CUDA && !opt->exchange;
+    int n_gpus = opt->gpus ? opt->n_gpus : 1;
+    if (runs && alone && n_gpus != p->replicas)
+        return ty_error_set(err, TY_E_CONFIG, "replicas: %d on %d GPUs, each of which runs one", p->replicas, n_gpus);
+    if (!runs || p->replicas == 1 || opt->replicas_alike || alone)
+        return 0;
+    return exchange_check(p, opt, err);
+}
+
+int ty_program_take_exchange(ty_program *p, const ty_compile_options *opt, ty_error *err)
+{
+    if (p->replicas > 1 && opt->exchange && !opt->replicas_alike && opt->backend != TY_BACKEND_INTERPRETER) {
+        p->exchange = *opt->exchange;
+        p->replica = opt->exchange->replica;
+    }
+    return exchange_check_replicas(p, opt, err);
+}
+
 /* ---- the list ---- */
 
 /* The tensors whose gradients a node adds up: segments first .. end - 1 of a state; NULL if there are none. */

@@ -1,4 +1,4 @@
-/* exchange.h - what the replicas of a CPU program that are other processes, or other threads, exchange by.
+/* exchange.h - what the replicas of a program that are other processes, or other threads, exchange by.
  *
  * Each replica compiles the same step with ty_train_spec.replicas = how many they are, and runs it on rows of its own
  * (compiler/passes/across.h says what the step means then). Where the step needs all of them it calls functions that it
@@ -19,6 +19,11 @@
  *
  * Each call must leave the same bits on all replicas, for then weights stay the same bits. A failure of either function
  * is the run's, and the program is of no further use.
+ *
+ * Programs on GPUs, one a replica, exchange by NCCL (compiler/target/cuda/nccl.h): begin and wait are not called then.
+ * What NCCL needs is that the replicas find each other, once, while they are compiled:
+ *
+ *     meet(ctx, ready, bytes, n_bytes, err)       called by every replica whose plan stands, whatever became of it
  */
 #ifndef TY_COMPILER_EXCHANGE_H
 #define TY_COMPILER_EXCHANGE_H
@@ -48,6 +53,9 @@ typedef struct ty_exchange {
     int replica; /* this one's number, from 0 */
     int (*begin)(void *ctx, int call, const void *in, void *out, ty_error *err);
     int (*wait)(void *ctx, int call, ty_error *err);
+    /* Where all replicas are ready, all get the bytes of replica 0. Else -1, with the same code of error for all, so
+     * that all do the same about it; who is not ready has given its own in *err. NULL: they cannot be on GPUs. */
+    int (*meet)(void *ctx, bool ready, void *bytes, size_t n_bytes, ty_error *err);
 } ty_exchange;
 
 /* All calls of all tapes, tape after tape, each in the order in which it begins; of a planned program too. They live as
@@ -55,6 +63,9 @@ typedef struct ty_exchange {
 const ty_exchange_call *ty_program_exchanges(const ty_program *p, int *n);
 /* One line a call, and under a bucket of gradients one line a tensor: all that replicas must agree in. */
 int ty_program_schedule(const ty_program *p, ty_buf *out, ty_error *err);
+
+/* After a failure on a GPU: the program waits for no other replica any more, and is only to be freed. Any thread. */
+void ty_program_let_go(ty_program *p);
 
 /* ---- states of which each replica has a part ----
  *

@@ -61,6 +61,11 @@ int ty_machine_find_gpu(int wanted, ty_arena *a, ty_machine_gpu *out, ty_error *
  * compute capability, or `how` is not for so many; TY_E_LIBRARY: there is no NCCL. */
 int ty_machine_find_gpus(const int *wanted, int n_wanted, ty_cross_device how, ty_arena *a, ty_machine_gpu **out,
                          int *n_out, ty_error *err);
+/* The GPU of one of n_places processes that share this host's, place 0 the first of those that the list above would be
+ * made of, which several hosts may exchange with by NCCL. TY_E_NOT_FOUND where there are fewer GPUs than places; other
+ * errors as above. */
+int ty_machine_find_gpu_at(const int *wanted, int n_wanted, int place, int n_places, ty_arena *a, ty_machine_gpu *out,
+                           ty_error *err);
 const char *ty_cross_device_text(ty_cross_device how); /* "hierarchical_copy" */
 /* Memory of a GPU that is free while this process has it open, which takes some itself; and all there is. */
 int ty_machine_gpu_memory(int number, size_t *free_bytes, size_t *total_bytes, ty_error *err);

@@ -146,6 +146,12 @@ int ty_program_fetch_states(ty_program *p, ty_error *err)
     return p->on_gpu ? ty_mirror_download(p->cuda, err) : 0;
 }
 
+void ty_program_let_go(ty_program *p)
+{
+    if (p)
+        ty_mirror_let_go(p->cuda);
+}
+
 int ty_program_check_replicas(ty_program *p, ty_error *err)
 {
     return ty_program_fetch_states(p, err) < 0 ? -1 : p->on_gpu ? ty_mirror_check(p->cuda, err) : 0;

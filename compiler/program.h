@@ -63,6 +63,8 @@ int ty_program_of_graph(ty_graph *g, uint32_t tapes, const ty_compile_options *o
 /* The bit of a run. */
 ty_tape ty_program_tape_of(ty_run run);
 
+/* exchange.c: takes what replicas exchange by from the options, and refuses where there is nothing. */
+int ty_program_take_exchange(ty_program *p, const ty_compile_options *opt, ty_error *err);
 /* exchange.c: lists the calls of all plans, and those that bring parts of states together. */
 void ty_program_list_exchanges(ty_program *p);
 

@@ -325,6 +325,8 @@ static int cuda_build(ty_cuda *c, ty_error *err)
         return -1;
     ty_phases_lap(c->opt.phases, "nvrtc");
     cuda_share(c);
+    if (c->opt.join && c->opt.join(c->opt.join_ctx, &c->opt.group, err) < 0)
+        return -1;
     if (ty_cuda_exchanges_open(&c->exchanges, &c->gpu, c->opt.group, c->opt.replica, cuda_n_exchanges(c), &c->arena,
                                err) < 0)
         return -1;

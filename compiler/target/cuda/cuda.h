@@ -36,7 +36,11 @@ typedef struct ty_cuda_options {
     ty_compile_phases *phases; /* gets laps; not NULL */
     ty_nccl_group *group;      /* of a step that replicas share, with */
     int replica;               /* the number of this one; NULL: it is alone */
-    const ty_cuda *like;       /* of the same plans, outlives this one: its kernels are taken if they fit; or NULL */
+    /* Or: gets the group, when all else is ready and the GPU's context is the current one; NULL: there is none to get
+     */
+    int (*join)(void *ctx, ty_nccl_group **group, ty_error *err);
+    void *join_ctx;
+    const ty_cuda *like; /* of the same plans, outlives this one: its kernels are taken if they fit; or NULL */
 } ty_cuda_options;
 
 typedef struct ty_cuda_report {

@@ -160,12 +160,11 @@ static int devices_check_alike(const ty_machine_gpu *gpu, int n, ty_error *err)
     return 0;
 }
 
-int ty_machine_find_gpus(const int *wanted, int n_wanted, ty_cross_device how, ty_arena *a, ty_machine_gpu **out,
-                         int *n_out, ty_error *err)
+/* Those that are wanted, or all that can be used and are like the first. */
+static int devices_find(const int *wanted, int n_wanted, ty_arena *a, ty_machine_gpu *gpu, ty_error *err)
 {
     const ty_machine_gpu *all;
     const char *why;
-    ty_machine_gpu *gpu = TY_NEW_ARRAY(a, ty_machine_gpu, TY_MAX_GPUS);
     int n = 0;
     if (n_wanted > TY_MAX_GPUS)
         return ty_error_set(err, TY_E_RANGE, "GPUs: expected 1 to %d, found %d", TY_MAX_GPUS, n_wanted);
@@ -178,9 +177,36 @@ int ty_machine_find_gpus(const int *wanted, int n_wanted, ty_cross_device how, t
     for (int i = gpu[0].number + 1; i < there && n < TY_MAX_GPUS; i++)
         if (!all[i].remark && all[i].capability == gpu[0].capability)
             gpu[n++] = all[i];
+    return n;
+}
+
+int ty_machine_find_gpus(const int *wanted, int n_wanted, ty_cross_device how, ty_arena *a, ty_machine_gpu **out,
+                         int *n_out, ty_error *err)
+{
+    ty_machine_gpu *gpu = TY_NEW_ARRAY(a, ty_machine_gpu, TY_MAX_GPUS);
+    int n = devices_find(wanted, n_wanted, a, gpu, err);
+    if (n < 0)
+        return -1;
     *out = gpu;
     *n_out = n;
     return devices_check_alike(gpu, n, err) < 0 || (n > 1 && ty_nccl_check(n, how, err) < 0) ? -1 : 0;
+}
+
+int ty_machine_find_gpu_at(const int *wanted, int n_wanted, int place, int n_places, ty_arena *a, ty_machine_gpu *out,
+                           ty_error *err)
+{
+    const ty_nccl *nccl;
+    ty_machine_gpu *gpu = TY_NEW_ARRAY(a, ty_machine_gpu, TY_MAX_GPUS);
+    int n = devices_find(wanted, n_wanted, a, gpu, err);
+    if (n < 0)
+        return -1;
+    if (n < n_places) {
+        ty_error_set(err, TY_E_NOT_FOUND, "%d ranks on this host, each with a GPU of its own, and %d GPU%s", n_places,
+                     n, n == 1 ? "" : "s");
+        return ty_error_help(err, "`trainyard doctor` lists the GPUs; processes_per_host: %d makes as many ranks", n);
+    }
+    *out = gpu[place];
+    return ty_nccl_get(&nccl, err) < 0 ? ty_error_wrap(err, "ranks exchange gradients by NCCL") : 0;
 }
 
 int ty_machine_gpu_memory(int number, size_t *free_bytes, size_t *total_bytes, ty_error *err)

@@ -27,6 +27,8 @@ struct ty_mirror {
     const ty_plan *const *plan;
     int n_plans;
     const ty_graph *g;
+    ty_nccl_others others;
+    bool has_others, has_met;
     ty_nccl_group *group; /* NULL: there is one replica */
     mirror_replica *replica;
     /* Arguments of the job at hand. */
@@ -43,6 +45,12 @@ struct ty_mirror {
 };
 
 /* ---- threads ---- */
+
+/* What is said of a failure is what NCCL has noticed, if it has: all else comes of it. */
+static int mirror_judge(const ty_mirror *m, int rc, ty_error *err)
+{
+    return m->group && ty_nccl_failed(m->group, err) < 0 ? -1 : rc;
+}
 
 /* Only the first error is kept: the others come of it. */
 static void mirror_answer(mirror_replica *r, int rc, ty_error *err)
@@ -70,7 +78,7 @@ static void *mirror_thread(void *given)
             pthread_cond_wait(&m->asked, &m->lock);
         mirror_job *job = m->job;
         pthread_mutex_unlock(&m->lock);
-        mirror_answer(r, job ? job(r, &err) : 0, &err);
+        mirror_answer(r, job ? mirror_judge(m, job(r, &err), &err) : 0, &err);
         if (!job)
             return NULL;
     }
@@ -98,7 +106,7 @@ static void mirror_ask(ty_mirror *m, mirror_job *job)
 static int mirror_do(ty_mirror *m, mirror_job *job, ty_error *err)
 {
     if (m->opt.n == 1)
-        return job(&m->replica[0], err);
+        return mirror_judge(m, job(&m->replica[0], err), err);
     if (!m->failed)
         mirror_ask(m, job);
     if (m->failed && err)
@@ -119,6 +127,17 @@ static int mirror_start_threads(ty_mirror *m, ty_error *err)
 
 /* ---- building ---- */
 
+/* The group of a GPU that is alone here. */
+static int mirror_join(void *given, ty_nccl_group **out, ty_error *err)
+{
+    ty_mirror *m = given;
+    m->has_met = true;
+    if (ty_nccl_join(&m->others, m->opt.how, &m->group, err) < 0)
+        return -1;
+    *out = m->group;
+    return 0;
+}
+
 static int mirror_build(mirror_replica *r, const ty_cuda *like, ty_error *err)
 {
     ty_mirror *m = r->mirror;
@@ -127,6 +146,11 @@ static int mirror_build(mirror_replica *r, const ty_cuda *like, ty_error *err)
     opt.group = m->group;
     opt.replica = r->number;
     opt.like = like;
+    if (m->has_others) {
+        opt.replica = m->others.replica;
+        opt.join = mirror_join;
+        opt.join_ctx = m;
+    }
     opt.phases = like ? &r->phases : opt.phases;
     return ty_cuda_new(m->plan, m->n_plans, &opt, &r->cuda, err);
 }
@@ -144,6 +168,8 @@ static int mirror_build_others(mirror_replica *r, ty_error *err)
 
 static int mirror_check_devices(const ty_mirror_options *opt, ty_error *err)
 {
+    if (opt->others && opt->n != 1)
+        return ty_error_set(err, TY_E_INTERNAL, "%d GPUs of a process whose replicas are elsewhere too", opt->n);
     if (opt->n < 1 || opt->n > TY_MAX_GPUS)
         return ty_error_set(err, TY_E_RANGE, "GPUs: expected 1 to %d, found %d", TY_MAX_GPUS, opt->n);
     for (int i = 0; i < opt->n; i++)
@@ -160,6 +186,8 @@ static ty_mirror *mirror_empty(const ty_plan *const *plans, int n_plans, const t
     ty_mirror *m = TY_NEW(&arena, ty_mirror);
     m->arena = arena;
     m->opt = *opt;
+    m->has_others = opt->others != NULL;
+    m->others = opt->others ? *opt->others : (ty_nccl_others){0};
     m->plan = ty_arena_copy(&m->arena, plans, sizeof *plans * (size_t)n_plans);
     m->n_plans = n_plans;
     m->g = plans[0]->f->g;
@@ -185,6 +213,9 @@ int ty_mirror_new(const ty_plan *const *plans, int n_plans, const ty_mirror_opti
     if ((opt->n > 1 && ty_nccl_open(opt->devices, opt->n, opt->how, &m->group, err) < 0) ||
         mirror_start_threads(m, err) < 0 || mirror_do(m, mirror_build_first, err) < 0 ||
         mirror_do(m, mirror_build_others, err) < 0) {
+        if (m->has_others && !m->has_met)
+            m->others.meet(m->others.ctx, false, NULL, 0, err);
+        ty_mirror_let_go(m);
         ty_mirror_free(m);
         return -1;
     }
@@ -212,6 +243,12 @@ static void mirror_end_threads(ty_mirror *m)
     mirror_ask(m, NULL);
     for (int i = 0; i < n; i++)
         pthread_join(m->replica[i].thread, NULL);
+}
+
+void ty_mirror_let_go(ty_mirror *m)
+{
+    if (m && m->group)
+        ty_nccl_abort(m->group);
 }
 
 void ty_mirror_free(ty_mirror *m)

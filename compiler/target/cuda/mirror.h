@@ -1,5 +1,5 @@
 /* mirror.h - a planned step on one GPU or on several of this host, the mirrored strategy: every GPU has all weights and
- * runs the same tapes on rows of its own.
+ * runs the same tapes on rows of its own. Or on one GPU, with replicas in other processes.
  *
  *     ty_mirror_new(plans, n_plans, &options, &mirror, err)
  *     ... then as cuda.h has it, with ty_mirror_ in front
@@ -8,6 +8,9 @@
  * answered. What a run is given are the rows of all replicas, those of replica 0 first; the last input of the graph is
  * the replica's number, whatever is given for it. States go to all GPUs and come back from the first, results come from
  * the first: what is not the same on all is no output of a step that replicas share (compiler/passes/across.h).
+ *
+ * With replicas in other processes (`others`) there is one GPU here, rows and number of a run are this replica's own,
+ * and states go to it and come from it alone.
  *
  * Where one GPU fails, those that wait for it are let go (nccl.h), and the error is that of the first that failed, by
  * number: "GPU 2: starting a step: ...". Every later call fails with it.
@@ -25,14 +28,17 @@ typedef struct ty_mirror_options {
     const int *devices;   /* numbers, each once */
     int n;                /* 1 to TY_MAX_GPUS; with 1 there are no threads */
     ty_cross_device how;
+    const ty_nccl_others *others; /* NULL: all replicas are here. Copied; n is 1 then */
 } ty_mirror_options;
 
 int ty_mirror_new(const ty_plan *const *plans, int n_plans, const ty_mirror_options *opt, ty_mirror **out,
                   ty_error *err);
 void ty_mirror_free(ty_mirror *mirror); /* NULL is fine */
+/* Nobody here waits for a replica any more, and the mirror is only to be freed. Any thread. */
+void ty_mirror_let_go(ty_mirror *mirror);
 /* Of one GPU. */
 const ty_cuda_report *ty_mirror_report_of(const ty_mirror *mirror);
-/* The only one, whose thread is the caller's; NULL where there are several. */
+/* The only one here, whose thread is the caller's; NULL where there are several. */
 ty_cuda *ty_mirror_alone(const ty_mirror *mirror);
 /* A run call by call, on all GPUs at the same time: nanoseconds of each call on the GPU where it took longest. */
 int ty_mirror_run_timed(ty_mirror *mirror, int plan, const void *const *inputs, int64_t *call_ns, ty_error *err);

@@ -1,7 +1,9 @@
-/* nccl.h - what replicas on the GPUs of one host exchange, by NCCL.
+/* nccl.h - what replicas on GPUs exchange, by NCCL.
  *
- *     ty_nccl_open(devices, n, how, &group, err)            one thread, before the replicas' threads begin
+ *     ty_nccl_open(devices, n, how, &group, err)            the GPUs of this host, a thread each: before those begin
+ *     ty_nccl_join(&others, how, &group, err)               a GPU a process: this one's, which is the current context's
  *     ty_nccl_exchange(group, replica, &what, stream, err)  by each replica, all of them in the same order
+ *     ty_nccl_failed(group, err)                            after a wait: whether what was waited for is of any use
  *     ty_nccl_abort(group)                                  any thread: who waits for a replica waits no more
  *     ty_nccl_close(group)                                  when all their work is done
  *
@@ -10,14 +12,21 @@
  *
  * - nccl: ncclAllReduce; rings or trees, as NCCL knows the wires.
  *
- * - hierarchical copy: two groups, the first half of the GPUs and the second. Each GPU of a group gets the group's sum
- *   of a part of its own (ncclReduceScatter), adds it to that of its counterpart in the other group, and hands it to
- *   its group (ncclAllGather). For wires that are quicker inside the groups than between them.
+ * - hierarchical copy: groups of as many GPUs, the hosts, or the first half of a host's GPUs and the second. Each GPU
+ *   of a group gets the group's sum of a part of its own (ncclReduceScatter), adds it to that of its counterparts in
+ *   the other groups, and hands it to its group (ncclAllGather). For wires that are quicker inside the groups than
+ *   between them.
  *
  * - reduction to one device: one GPU gets the sum (ncclReduce) and hands it to all (ncclBroadcast), the next GPU with
  *   each exchange.
  *
- * Each gives all replicas the same bits, and the same bits in every run.
+ * Each gives all replicas the same bits, and the same bits in every run of the same layout; in which order NCCL adds up
+ * is its own affair.
+ *
+ * What waits for a replica that is gone waits for ever, on the GPU. So a thread asks NCCL ten times a second what
+ * became of the communicators (ncclCommGetAsyncError) and aborts all of them where something has: streams and graphs
+ * then come to their ends, with numbers that mean nothing, and ty_nccl_failed says what NCCL said. A GPU of this host
+ * that is gone NCCL does not notice; who learns of it otherwise aborts.
  */
 #ifndef TY_TARGET_CUDA_NCCL_H
 #define TY_TARGET_CUDA_NCCL_H
@@ -25,6 +34,8 @@
 #include "base/tensor.h"
 #include "compiler/compiler.h"
 #include "compiler/target/cuda/api.h"
+
+#include <stdbool.h>
 
 typedef struct ty_nccl_group ty_nccl_group;
 
@@ -36,11 +47,26 @@ typedef struct ty_nccl_exchanged {
     int number; /* of the exchange in its tape, from 0 */
 } ty_nccl_exchanged;
 
-/* Whether n >= 2 GPUs can: TY_E_CONFIG where `how` is not for so many, TY_E_LIBRARY where there is no NCCL. */
+/* Replicas of which this process has one. */
+typedef struct ty_nccl_others {
+    int replica, n; /* this one's number, of how many */
+    int inside;     /* hierarchical copy: replicas 0 to inside - 1 are a group, and so on; divides n */
+    void *ctx;
+    /* By all replicas, once: where each is ready they all get replica 0's bytes, else -1 for all. Who is not ready has
+     * the reason in *err already. */
+    int (*meet)(void *ctx, bool ready, void *bytes, size_t n_bytes, ty_error *err);
+} ty_nccl_others;
+
+/* Whether n >= 2 GPUs of this host can: TY_E_CONFIG where `how` is not for so many, TY_E_LIBRARY where there is no
+ * NCCL. */
 int ty_nccl_check(int n, ty_cross_device how, ty_error *err);
 /* devices: numbers, n of them. Errors as above; TY_E_LIBRARY: NCCL says no. */
 int ty_nccl_open(const int *devices, int n, ty_cross_device how, ty_nccl_group **out, ty_error *err);
+/* The current context of the calling thread is the GPU's. Waits for all replicas. */
+int ty_nccl_join(const ty_nccl_others *others, ty_cross_device how, ty_nccl_group **out, ty_error *err);
 int ty_nccl_exchange(ty_nccl_group *group, int replica, const ty_nccl_exchanged *what, CUstream stream, ty_error *err);
+/* TY_E_LIBRARY with NCCL's words where it has noticed that something is wrong. */
+int ty_nccl_failed(ty_nccl_group *group, ty_error *err);
 /* The group is of no use then, but to be closed. */
 void ty_nccl_abort(ty_nccl_group *group);
 void ty_nccl_close(ty_nccl_group *group); /* NULL is fine */
