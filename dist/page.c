@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PAGE_MAGIC UINT64_C(0x3165676150797274) /* "tryPage1": the layout's name and version */
+#define PAGE_MAGIC UINT64_C(0x3265676150797274) /* "tryPage2": the layout's name and version */
 
 typedef struct page_stream {
     uint64_t begun, ended, slot; /* slot: of the ring, where the last one begun lies */
@@ -29,7 +29,7 @@ typedef struct page_stream {
 
 struct ty_page {
     uint64_t magic;
-    int32_t phase, has_error;
+    int32_t phase, has_error, aborted;
     int64_t phase_us, step;
     char error[TY_PAGE_ERROR_BYTES];
     page_stream streams[TY_PAGE_STREAMS];
@@ -121,6 +121,17 @@ int ty_page_open(const char *path, ty_page **page, ty_error *err)
     if (rc == 0)
         *page = opened;
     return rc;
+}
+
+void ty_page_abort(ty_page *page)
+{
+    if (page)
+        __atomic_store_n(&page->aborted, 1, __ATOMIC_RELEASE);
+}
+
+bool ty_page_is_aborted(const ty_page *page)
+{
+    return page && __atomic_load_n(&page->aborted, __ATOMIC_ACQUIRE);
 }
 
 ty_page *ty_page_from_environment(void)

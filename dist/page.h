@@ -58,6 +58,11 @@ typedef struct ty_page ty_page;
 int ty_page_new(ty_page **page, int *fd, ty_error *err);
 void ty_page_path(int fd, char out[64]);
 
+/* The job has failed, and the rank is told to end (TERM): for whoever asks whether it is a stop that it may take its
+ * time for. */
+void ty_page_abort(ty_page *page);
+bool ty_page_is_aborted(const ty_page *page);
+
 /* The rank's side. TY_E_NOT_FOUND, TY_E_PERMISSION ...: no page there; TY_E_DATA: not a page, or another version's. */
 int ty_page_open(const char *path, ty_page **page, ty_error *err);
 /* The page that TRAINYARD_PAGE names; NULL without one, and where it cannot be opened: nothing depends on being seen.

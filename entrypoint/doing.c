@@ -31,6 +31,16 @@ void ty_doing_failed(const char *text)
     ty_page_error(page, text);
 }
 
+/* A checkpoint that is half written may still become whole. */
+bool ty_doing_is_over(void)
+{
+    ty_page_view view;
+    if (!ty_page_is_aborted(page))
+        return false;
+    ty_page_read(page, &view);
+    return view.phase != TY_PHASE_SAVE;
+}
+
 struct ty_page *ty_doing_page(void)
 {
     return page;

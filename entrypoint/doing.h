@@ -5,6 +5,7 @@
 #ifndef TY_ENTRYPOINT_DOING_H
 #define TY_ENTRYPOINT_DOING_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef enum ty_doing {
@@ -24,6 +25,8 @@ void ty_doing_open(void);
 void ty_doing_now(ty_doing what);
 void ty_doing_step(int64_t step); /* the step in progress, from 1 */
 void ty_doing_failed(const char *text);
+/* Whether the job has failed elsewhere, and nothing is under way here that is worth being finished. Any thread. */
+bool ty_doing_is_over(void);
 /* Where comms write what they carry out; NULL: nobody watches. */
 struct ty_page *ty_doing_page(void);
 void ty_doing_close(void);

@@ -43,6 +43,7 @@ int ty_rank_train(ty_job *job, const ty_recipe *recipe, const ty_cluster *cluste
     ty_company *company = NULL;
     ty_stop_ends_after(0);
     ty_doing_open();
+    ty_stop_ends_if(ty_doing_is_over);
     int rc = cluster->n_servers > 0 ? ty_rank_with_servers(job, recipe, cluster, end, progress, err)
                                     : rank_train(job, recipe, &company, end, progress, err);
     if (rc < 0)
@@ -50,6 +51,7 @@ int ty_rank_train(ty_job *job, const ty_recipe *recipe, const ty_cluster *cluste
     else
         ty_doing_now(TY_DOING_FINISHED);
     ty_company_free(company, rc == 0);
+    ty_stop_ends_if(NULL);
     ty_doing_close();
     return rc;
 }

@@ -18,12 +18,30 @@ static pthread_t listener;
 static bool listening;
 static sigset_t mask_before;
 
+static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
+static bool (*asked)(void);
+
+void ty_stop_ends_if(bool (*is_over)(void))
+{
+    pthread_mutex_lock(&asking);
+    asked = is_over;
+    pthread_mutex_unlock(&asking);
+}
+
+static bool is_over(void)
+{
+    pthread_mutex_lock(&asking);
+    bool over = asked && asked();
+    pthread_mutex_unlock(&asking);
+    return over;
+}
+
 static void request(int number)
 {
     int none = 0;
     __atomic_compare_exchange_n(&first_signal, &none, number, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     int n = __atomic_add_fetch(&n_requests, 1, __ATOMIC_SEQ_CST);
-    if (n >= 3 || __atomic_load_n(&ends_after_ms, __ATOMIC_SEQ_CST) == 0)
+    if (n >= 3 || __atomic_load_n(&ends_after_ms, __ATOMIC_SEQ_CST) == 0 || is_over())
         _exit(128 + number);
 }
 

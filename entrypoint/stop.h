@@ -27,6 +27,10 @@ void ty_stop_uninstall(void);
 enum { TY_STOP_NEVER = -1 };
 void ty_stop_ends_after(int ms);
 
+/* A request ends the process at once where this says so, too; asked by the thread that waits for signals. NULL: never.
+ * When it returns, nobody asks what was given before. */
+void ty_stop_ends_if(bool (*is_over)(void));
+
 int ty_stop_count(void);
 int ty_stop_signal(void); /* the first that came; 0: none */
 

@@ -11,9 +11,9 @@
  *     end       every host is told the same end: all ranks returned 0, or who was first to fail, or a stop
  *     again     after a failure, if asked: all ranks of all hosts are started anew, the agents stay
  *
- * Abort is TERM to the ranks' process groups, KILL two seconds later. The first culprit is decided by the leader, in
- * the order in which it learns of failures within a short moment, death by signal before a status (a rank whose peer
- * was killed often leaves with an error of its own), and everybody reports that one.
+ * Abort is a mark on the ranks' pages and TERM to their process groups, KILL two seconds later. The first culprit is
+ * decided by the leader, in the order in which it learns of failures within a short moment, death by signal before a
+ * status (a rank whose peer was killed often leaves with an error of its own), and everybody reports that one.
  *
  * One thread, one epoll. The caller's signals are left alone: `stopping` is asked ten times a second. When the first
  * host of any is asked to stop, the ranks of all hosts get TERM, and from then on ranks that end are no failures.

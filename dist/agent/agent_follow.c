@@ -48,6 +48,12 @@ static void end_ranks(agent *a, int in_ms)
     a->kill_ms = a->now_ms + in_ms;
 }
 
+static void abort_ranks(agent *a)
+{
+    own_ranks_abort(a);
+    end_ranks(a, a->o->grace_ms);
+}
+
 void follow_tick(agent *a)
 {
     if (a->ranks && a->kill_ms && a->now_ms >= a->kill_ms) {
@@ -94,7 +100,7 @@ void follow_lost_leader(agent *a, const char *why)
     ty_log_error("dist", "%s; stopping the ranks of this host", a->end->first.text);
     own_ranks_record(a);
     if (a->ranks)
-        end_ranks(a, a->o->grace_ms);
+        abort_ranks(a);
     else
         agent_over(a, 0);
 }
@@ -215,7 +221,7 @@ static int on_abort(agent *a, ty_reader *r, ty_error *err)
         return 0;
     ty_log_error("dist", "%s", culprit.text);
     own_ranks_record(a);
-    end_ranks(a, a->o->grace_ms);
+    abort_ranks(a);
     return 0;
 }
 

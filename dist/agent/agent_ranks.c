@@ -249,6 +249,12 @@ int own_ranks_start(agent *a, ty_error *err)
     return agent_watch(a, ty_ranks_fd(a->ranks), &a->ranks_source, EPOLLIN, true, err);
 }
 
+void own_ranks_abort(agent *a)
+{
+    for (int i = 0; i < a->n_own; i++)
+        ty_page_abort(a->pages[i]);
+}
+
 void own_ranks_free(agent *a)
 {
     if (a->ranks)

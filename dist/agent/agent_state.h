@@ -183,6 +183,7 @@ void own_remote_free(agent *a);
 int own_remote_on(agent *a, int from, ty_reader *r, ty_error *err);
 /* The last operations of each rank, into the record folder. */
 void own_ranks_record(agent *a);
+void own_ranks_abort(agent *a); /* writes on their pages that the job has failed */
 void own_ranks_tell_pages(agent *a);
 /* The leader has taken so many bytes of the ranks' output: they go on if they were held. */
 void own_ranks_taken(agent *a, uint64_t n_bytes);

@@ -53,9 +53,16 @@ static void test_other_process(void **state)
         ty_page_begin(mine, 0, 2, "all-reduce", "dense_2/kernel", 3, 4096);
         ty_page_error(mine, "the first");
         ty_page_error(mine, "the second");
+        if (ty_page_is_aborted(mine)) /* not that anybody has said so */
+            _exit(1);
+        ty_page_abort(mine); /* as the agent would; here to see it on the other side */
         kill(getpid(), SIGKILL);
     }
-    waitpid(child, NULL, 0);
+    int status;
+    waitpid(child, &status, 0);
+    assert_true(WIFSIGNALED(status));
+    assert_true(ty_page_is_aborted(page));
+    assert_false(ty_page_is_aborted(NULL));
     ty_page_view view;
     ty_page_read(page, &view);
     assert_int_equal(view.step, 812);

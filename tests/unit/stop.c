@@ -90,6 +90,27 @@ static void test_a_little_later(void **state)
     assert_int_equal(end_of(200, true), 7);
 }
 
+static bool yes(void)
+{
+    return true;
+}
+
+static bool no(void)
+{
+    return false;
+}
+
+static void test_at_once_if_it_is_over(void **state)
+{
+    (void)state;
+    ty_stop_ends_if(yes);
+    assert_int_equal(end_of(TY_STOP_NEVER, false), 128 + SIGTERM);
+    ty_stop_ends_if(no);
+    assert_int_equal(end_of(TY_STOP_NEVER, true), 7);
+    ty_stop_ends_if(NULL);
+    assert_int_equal(end_of(TY_STOP_NEVER, true), 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -97,6 +118,7 @@ int main(void)
         cmocka_unit_test(test_none_is_made_up),
         cmocka_unit_test(test_at_once),
         cmocka_unit_test(test_a_little_later),
+        cmocka_unit_test(test_at_once_if_it_is_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
