@@ -47,7 +47,7 @@ static ty_budget budget_of(const ty_session *s, const ty_compile_report *r, int6
                        .constant_bytes = r->constant_bytes,
                        .batch_bytes = r->device_batch_bytes,
                        .code_bytes = r->device_code_bytes,
-                       .pinned_bytes = r->pinned_bytes * (uint64_t)ty_device_replicas(s),
+                       .pinned_bytes = r->pinned_bytes * (uint64_t)(s->on_gpu ? s->n_gpus : 1),
                        .mapped_bytes = budget_mapped(s->train) + budget_mapped(s->validation)};
 }
 

@@ -231,11 +231,17 @@ static int cluster_servers(const cluster_maker *m)
     return m->recipe && m->c->strategy == TY_STRATEGY_PARAMETER_SERVER;
 }
 
-/* A rank of a program has a GPU if there are any. What we train ourselves in several processes computes on CPUs, one
- * rank a host. */
+/* A rank has a GPU if there are any, whether it is a program or ours; those of ours that compute on CPUs are one a host
+ * and use all cores. */
 static int cluster_default_ranks(const cluster_maker *m, const ty_cluster_host *h)
 {
-    int gpus = m->recipe || m->c->strategy != TY_STRATEGY_DATA_PARALLEL ? 0 : cluster_gpus_of(m, h->instance_type);
+    const ty_recipe *r = m->recipe;
+    bool has_gpus = m->c->strategy == TY_STRATEGY_DATA_PARALLEL;
+    if (r) {
+        has_gpus |= m->c->strategy == TY_STRATEGY_MULTI_WORKER_MIRRORED;
+        has_gpus &= r->device != TY_DEVICE_CPU && !ty_recipe_ranks_on_cpus(r);
+    }
+    int gpus = !has_gpus ? 0 : r && r->n_gpus ? r->n_gpus : cluster_gpus_of(m, h->instance_type);
     return gpus > 0 ? gpus : 1;
 }
 

@@ -42,6 +42,8 @@ typedef struct doctor {
     ty_machine_gpu *together; /* that strategy: mirrored takes */
     int n_together;
     const char *not_together; /* why not; NULL */
+    int n_ranks;              /* of this host that can have a GPU each */
+    const char *not_as_ranks; /* why not; NULL */
 } doctor;
 
 /* A library's version is the first number in what it says: "Open MPI v4.1.4, package: ..." is 4.1.4. */
@@ -83,6 +85,9 @@ static void examine(doctor *d, ty_arena *a)
     d->no_training = ty_machine_find_gpu(-1, a, &d->gpu, &err) < 0 ? ty_arena_strdup(a, err.message) : NULL;
     if (ty_machine_find_gpus(NULL, 0, TY_CROSS_NCCL, a, &d->together, &d->n_together, &err) < 0)
         d->not_together = ty_arena_strdup(a, err.message);
+    d->n_ranks = d->n_together > 0 ? d->n_together : 1;
+    if (ty_machine_find_gpu_at(NULL, 0, 0, d->n_ranks, a, &(ty_machine_gpu){0}, &err) < 0)
+        d->not_as_ranks = ty_arena_strdup(a, err.message);
     d->memory_bytes = ty_memory_limit(&d->memory_why);
     for (int i = 0; i < N_FOLDERS; i++) {
         struct statvfs fs;
@@ -141,6 +146,11 @@ static void print_fitness(const doctor *d)
         return;
     }
     printf("\nFit to train on the CPU and on GPU %d, which device: auto takes.\n", d->gpu.number);
+    if (d->not_as_ranks)
+        printf("Not as ranks with a GPU each: %s\n", d->not_as_ranks);
+    else
+        printf("Fit for %d rank%s on this host with a GPU each, which strategy: data_parallel starts.\n", d->n_ranks,
+               d->n_ranks == 1 ? "" : "s");
     if (d->not_together)
         printf("Not on several GPUs: %s\n", d->not_together);
     if (d->not_together || d->n_together < 2)
@@ -236,6 +246,7 @@ static void print_json(const doctor *d)
         ty_json_put_string(&w, "not_on_gpu", d->no_training);
     else
         ty_json_put_int(&w, "trains_on_gpu", d->gpu.number);
+    ty_json_put_int(&w, "gpu_ranks", d->no_training || d->not_as_ranks ? 0 : d->n_ranks);
     ty_json_open_list(&w, "trains_mirrored");
     for (int i = 0; !d->not_together && d->n_together > 1 && i < d->n_together; i++)
         ty_json_put_int(&w, NULL, d->together[i].number);

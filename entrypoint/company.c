@@ -17,6 +17,7 @@ struct ty_company {
     int32_t asked, answer; /* the question about stopping that is under way, and its answer */
     uint64_t question;
     bool is_asking;
+    int ranks_a_host; /* 0: not the same everywhere */
 };
 
 /* ---- what tapes exchange ---- */
@@ -50,6 +51,24 @@ static int company_wait(void *ctx, int call, ty_error *err)
     return rc;
 }
 
+/* What is wrong is a code: the least of all codes is everybody's, so that all do the same about it. */
+static int company_meet_gpus(void *ctx, bool ready, void *bytes, size_t n_bytes, ty_error *err)
+{
+    ty_company *c = ctx;
+    ty_error lost = {0};
+    int64_t code = ready ? INT64_MAX : (int64_t)err->code;
+    if (ty_company_least(c, "GPUs are ready", &code, &lost) < 0) {
+        *err = lost;
+        return -1;
+    }
+    if (code == INT64_MAX)
+        return ty_company_share(c, "what GPUs find each other by", bytes, n_bytes, err);
+    if (ready)
+        ty_error_set(err, (ty_code)code, "another rank cannot train on its GPU");
+    err->code = (ty_code)code;
+    return -1;
+}
+
 const ty_exchange *ty_company_exchange(ty_company *c)
 {
     return c ? &c->exchange : NULL;
@@ -72,6 +91,16 @@ double ty_company_waited_s(const ty_company *c)
 
 /* ---- life ---- */
 
+static int company_find_hosts(ty_company *c, ty_error *err)
+{
+    int64_t least = ty_comm_local_size(c->tapes), most = least;
+    if (ty_company_least(c, "ranks of a host", &least, err) < 0 ||
+        ty_company_most(c, "ranks of a host", &most, err) < 0)
+        return -1;
+    c->ranks_a_host = least == most ? (int)least : 0;
+    return 0;
+}
+
 int ty_company_of(ty_comm *comm, ty_wire wire, ty_company **out, ty_error *err)
 {
     ty_company *c = calloc(1, sizeof *c);
@@ -80,8 +109,12 @@ int ty_company_of(ty_comm *comm, ty_wire wire, ty_company **out, ty_error *err)
         return ty_error_set(err, TY_E_LIMIT, "out of memory");
     }
     *c = (ty_company){.tapes = comm, .wire = wire};
-    c->exchange = (ty_exchange){.ctx = c, .replica = ty_comm_rank(comm), .begin = company_begin, .wait = company_wait};
-    if (ty_comm_dup(comm, &c->session, err) < 0) {
+    c->exchange = (ty_exchange){.ctx = c,
+                                .replica = ty_comm_rank(comm),
+                                .begin = company_begin,
+                                .wait = company_wait,
+                                .meet = company_meet_gpus};
+    if (ty_comm_dup(comm, &c->session, err) < 0 || company_find_hosts(c, err) < 0) {
         ty_company_free(c, false);
         return -1;
     }
@@ -122,6 +155,11 @@ int ty_company_local_rank(const ty_company *c)
 int ty_company_local_size(const ty_company *c)
 {
     return c ? ty_comm_local_size(c->tapes) : 1;
+}
+
+int ty_company_ranks_a_host(const ty_company *c)
+{
+    return c ? c->ranks_a_host : 1;
 }
 
 bool ty_company_leads(const ty_company *c)

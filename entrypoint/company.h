@@ -28,6 +28,8 @@ int ty_company_local_rank(const ty_company *c); /* among the ranks of this host 
 int ty_company_local_size(const ty_company *c);
 bool ty_company_leads(const ty_company *c);
 
+/* Ranks of each host, where all hosts have as many; else 0. */
+int ty_company_ranks_a_host(const ty_company *c);
 /* The exchange of a program that is compiled for this company; NULL alone. After compiling, the list of its calls. */
 const ty_exchange *ty_company_exchange(ty_company *c);
 void ty_company_expect(ty_company *c, const ty_exchange_call *calls, int n);

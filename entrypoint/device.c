@@ -21,8 +21,10 @@ static const char *device_needs_cpu(const ty_session *s)
         return "kernels are compiled for the CPU; those of a GPU are kept in the cache";
     if (s->recipe.debug == TY_DEBUG_INTERPRET)
         return "debug: interpret computes operation by operation, which the CPU does";
-    if (s->recipe.mirrored && (s->job->replay_step > 0 || s->recipe.debug != TY_DEBUG_NONE))
-        return "values are looked at on one device, which with strategy: mirrored is the CPU";
+    if ((s->recipe.mirrored || s->job->company) && (s->job->replay_step > 0 || s->recipe.debug != TY_DEBUG_NONE))
+        return "values are looked at on one device, which of several is the CPU";
+    if (s->job->served)
+        return "workers of parameter servers train on CPUs";
     return NULL;
 }
 
@@ -63,17 +65,11 @@ static int device_share_out(ty_session *s, ty_error *err)
                          (long long)((batch + n - 1) / n * n));
 }
 
-/* Ranks take the same part of each batch, and compute on the CPU: what they exchange is in memory. */
+/* ---- ranks: as many rows for each, and a GPU for each or for none ---- */
+
 static int device_share_with_company(ty_session *s, ty_error *err)
 {
     int64_t batch = s->recipe.batch_size, n = ty_company_size(s->job->company);
-    if (s->recipe.device == TY_DEVICE_GPU) {
-        ty_error_set(err, TY_E_UNSUPPORTED, "device: gpu: %lld ranks exchange gradients in the host's memory so far",
-                     (long long)n);
-        return ty_error_help(err, "device: cpu or auto; on one host with GPUs, strategy: mirrored");
-    }
-    if (s->recipe.device == TY_DEVICE_AUTO)
-        s->why_cpu = "several ranks compute on CPUs so far";
     if (s->recipe.batch_auto || batch % n == 0)
         return 0;
     ty_error_set(err, TY_E_CONFIG,
@@ -83,10 +79,88 @@ static int device_share_with_company(ty_session *s, ty_error *err)
     return ty_error_help(err, "batch_size is of all ranks together: take %lld", (long long)((batch + n - 1) / n * n));
 }
 
+/* The GPU of the rank's place on its host. */
+static int device_find_own(ty_session *s, ty_error *err)
+{
+    const ty_recipe *r = &s->recipe;
+    const ty_company *c = s->job->company;
+    s->gpu = TY_NEW(&s->arena, ty_machine_gpu);
+    s->n_gpus = 1;
+    return ty_machine_find_gpu_at(r->gpu, r->n_gpus, ty_company_local_rank(c), ty_company_local_size(c), &s->arena,
+                                  s->gpu, err);
+}
+
+/* All ranks of one kind: update and weights are computed on each, and must be the same bits. */
+static int device_check_alike(ty_session *s, ty_error *err)
+{
+    int capability = s->gpu[0].capability;
+    const char *text = ty_arena_printf(&s->arena, "compute capability: %d.%d", capability / 10, capability % 10);
+    if (ty_company_compare(s->job->company, "GPUs", text, err) == 0)
+        return 0;
+    err->code = err->code == TY_E_GRAPH ? TY_E_CONFIG : err->code; /* what differs is a machine */
+    return -1;
+}
+
+/* Each has a GPU, or the recipe lets all go on without. */
+static int device_agree_on_gpus(ty_session *s, ty_error *err)
+{
+    bool must = s->recipe.device == TY_DEVICE_GPU;
+    int64_t has = device_find_own(s, err) == 0;
+    if (!has && must) {
+        ty_error_wrap(err, "device: gpu");
+        return err->help[0] ? -1
+                            : ty_error_help(err, "`trainyard doctor` lists what is missing; device: cpu trains "
+                                                 "without GPUs");
+    }
+    if (!has) {
+        s->why_cpu = ty_arena_strdup(&s->arena, err->message);
+        *err = (ty_error){0};
+    }
+    if (ty_company_least(s->job->company, "GPUs", &has, err) < 0)
+        return -1;
+    s->on_gpu = has;
+    if (!has && !s->why_cpu)
+        s->why_cpu = "another rank has no GPU";
+    if (!has)
+        return 0;
+    int *number = TY_NEW(&s->arena, int);
+    *number = s->gpu[0].number;
+    s->gpu_number = number;
+    return device_check_alike(s, err);
+}
+
+static int device_choose_in_company(ty_session *s, ty_error *err)
+{
+    const char *why = ty_recipe_ranks_on_cpus(&s->recipe);
+    why = why ? why : device_needs_cpu(s);
+    if (device_share_with_company(s, err) < 0)
+        return -1;
+    if (s->recipe.device == TY_DEVICE_CPU)
+        return 0;
+    if (!why)
+        return device_agree_on_gpus(s, err);
+    s->why_cpu = why;
+    if (s->recipe.device == TY_DEVICE_AUTO)
+        return 0;
+    ty_error_set(err, TY_E_CONFIG, "device: gpu, with several ranks: %s", why);
+    return ty_error_help(err, "leave it out, or train with device: cpu");
+}
+
+int ty_device_agree(ty_session *s, ty_error *err)
+{
+    int64_t on_gpu = s->on_gpu;
+    if (ty_company_least(s->job->company, "GPUs", &on_gpu, err) < 0)
+        return -1;
+    if (s->on_gpu && !on_gpu)
+        s->why_cpu = "another rank cannot train on its GPU";
+    s->on_gpu = on_gpu;
+    return 0;
+}
+
 int ty_device_choose(ty_session *s, ty_error *err)
 {
     if (s->job->company)
-        return device_share_with_company(s, err);
+        return device_choose_in_company(s, err);
     const char *why = device_needs_cpu(s);
     if (s->recipe.device == TY_DEVICE_CPU)
         return 0;
@@ -124,6 +198,18 @@ bool ty_device_give_up(ty_session *s, ty_error *err)
     return true;
 }
 
+/* Ranks by hosts, where that makes a difference. */
+static ty_cross_device device_cross(const ty_session *s, int *inside)
+{
+    const ty_company *c = s->job->company;
+    int each = ty_company_ranks_a_host(c), n = ty_company_size(c);
+    bool by_hosts = c && each > 1 && each < n;
+    *inside = by_hosts ? each : 0;
+    if (!c || s->recipe.cross_device != TY_CROSS_NCCL)
+        return s->recipe.cross_device;
+    return s->recipe.distributed.hierarchical && by_hosts ? TY_CROSS_HIERARCHICAL : TY_CROSS_NCCL;
+}
+
 void ty_device_options(const ty_session *s, ty_compile_options *options)
 {
     if (s->on_gpu)
@@ -135,12 +221,12 @@ void ty_device_options(const ty_session *s, ty_compile_options *options)
     options->gpu_capability = s->gpu[0].capability;
     options->gpus = s->n_gpus > 1 ? s->gpu_number : NULL;
     options->n_gpus = s->n_gpus > 1 ? s->n_gpus : 0;
-    options->cross_device = s->recipe.cross_device;
+    options->cross_device = device_cross(s, &options->cross_inside);
 }
 
 int ty_device_replicas(const ty_session *s)
 {
-    return s->on_gpu ? s->n_gpus : ty_company_size(s->job->company);
+    return s->on_gpu && !s->job->company ? s->n_gpus : ty_company_size(s->job->company);
 }
 
 /* "0, 1, NVIDIA H200"; of several names "0 NVIDIA H100 PCIe, 1 NVIDIA H100". */
@@ -159,8 +245,13 @@ static const char *device_list(ty_session *s)
 const char *ty_device_text(ty_session *s)
 {
     if (s->on_gpu) {
+        int ranks = ty_company_size(s->job->company), inside;
         const char *text = ty_arena_printf(&s->arena, "GPU%s %s (compute capability %d.%d)", s->n_gpus > 1 ? "s" : "",
                                            device_list(s), s->gpu[0].capability / 10, s->gpu[0].capability % 10);
+        if (s->job->company)
+            return ty_arena_printf(&s->arena, "%s; %d ranks, a GPU each, joined by %s, %lld rows each", text, ranks,
+                                   ty_cross_device_text(device_cross(s, &inside)),
+                                   (long long)(s->recipe.batch_size / ranks));
         return s->n_gpus == 1 ? text
                               : ty_arena_printf(&s->arena, "%s, mirrored by %s, %lld rows each", text,
                                                 ty_cross_device_text(s->recipe.cross_device),
@@ -190,8 +281,14 @@ int ty_device_memory(const ty_session *s, uint64_t *free_bytes, ty_error *err)
 bool ty_device_fit(ty_session *s, ty_error *err)
 {
     ty_error ignored = {0};
-    if (ty_device_memory(s, &s->batch_limit_bytes, &ignored) < 0 || ty_budget_fit(s, &ignored) < 0 ||
-        s->temporary_bytes == 0)
+    int64_t least;
+    if (ty_device_memory(s, &s->batch_limit_bytes, &ignored) < 0)
+        return false;
+    least = (int64_t)s->batch_limit_bytes; /* all ranks plan for the GPU that has least */
+    if (ty_company_least(s->job->company, "memory of GPUs", &least, &ignored) < 0)
+        return false;
+    s->batch_limit_bytes = (uint64_t)least;
+    if (ty_budget_fit(s, &ignored) < 0 || s->temporary_bytes == 0)
         return false;
     *err = (ty_error){0};
     return true;

@@ -6,6 +6,8 @@
  *     if (... < 0 && err->code == TY_E_LIMIT && ty_device_fit(s, err)) ...      again, with less memory
  *     else ty_device_refuse(s, err)         says what takes the GPU's memory
  *
+ * A rank among others takes the GPU of its place among those of its host, and either all ranks have one or none.
+ *
  * With `device: auto` a step that the GPU cannot compute (an op that nothing computes there, cuDNN that is missing) is
  * no fault: the session goes on on the CPU, and the banner says why.
  */
@@ -15,6 +17,8 @@
 #include "entrypoint/session.h"
 
 int ty_device_choose(ty_session *s, ty_error *err);
+/* Ranks alone: if one of them cannot go on on its GPU, none does. */
+int ty_device_agree(ty_session *s, ty_error *err);
 void ty_device_options(const ty_session *s, ty_compile_options *options);
 /* Whether what failed is a reason to compute on the CPU, and the recipe allows it; *err is empty then. */
 bool ty_device_give_up(ty_session *s, ty_error *err);
@@ -26,7 +30,8 @@ bool ty_device_fit(ty_session *s, ty_error *err);
 int ty_device_refuse(ty_session *s, ty_error *err);
 /* On how many devices a batch is shared out: GPUs of the mirrored strategy, or ranks; else 1. */
 int ty_device_replicas(const ty_session *s);
-/* "GPU 0, NVIDIA H200 (compute capability 9.0)", "GPUs 0, 1, NVIDIA H200 (...), mirrored by nccl, 32 rows each" or
+/* "GPU 0, NVIDIA H200 (compute capability 9.0)", "GPU 0, ... (...); 4 ranks, a GPU each, joined by nccl, 8 rows each",
+ * "GPUs 0, 1, NVIDIA H200 (...), mirrored by nccl, 32 rows each" or
  * "CPU, 8 threads (no GPU driver: ...)". Lies in the session's arena.
  */
 const char *ty_device_text(ty_session *s);

@@ -24,7 +24,8 @@ static bool device_numbers(ty_recipe *r, const char *text)
 static int device_check_strategy(recipe_reader *rd, const ty_doc *node)
 {
     const ty_recipe *r = rd->r;
-    if (!r->mirrored && r->n_gpus > 1) {
+    bool has_ranks = r->strategy == TY_STRATEGY_DATA_PARALLEL || r->strategy == TY_STRATEGY_MULTI_WORKER_MIRRORED;
+    if (!r->mirrored && !has_ranks && r->n_gpus > 1) {
         ty_doc_error(node, rd->err, TY_E_CONFIG, NULL, "key \"device\": strategy %s trains on one GPU, found %d",
                      ty_strategy_name(r->strategy), r->n_gpus);
         return ty_error_help(rd->err, "strategy: mirrored trains on all of them");
@@ -36,6 +37,17 @@ static int device_check_strategy(recipe_reader *rd, const ty_doc *node)
                              "replicas of a CPU; or strategy: one_device");
     }
     return 0;
+}
+
+const char *ty_recipe_ranks_on_cpus(const ty_recipe *r)
+{
+    if (r->distributed.optimizer_sharding)
+        return "distributed.optimizer_sharding keeps moments in parts on CPUs only";
+    if (r->distributed.wire != TY_RECIPE_WIRE_NONE)
+        return "distributed.wire rounds gradients between CPUs only; between GPUs they travel as they are";
+    if (r->deterministic_strict)
+        return "deterministic: strict adds up in the order of the ranks, which NCCL does not promise";
+    return NULL;
 }
 
 const char *ty_strategy_name(ty_strategy strategy)

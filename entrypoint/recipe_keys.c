@@ -69,7 +69,7 @@ static const ty_bind_row top_rows[] = {
      .help = "auto: a GPU where one can be used, else the CPU; cpu: no GPU; gpu, gpu:1 or gpu:0,1: those or an error"},
     {"strategy", TY_BIND_CHOICE, TOP(strategy), "auto", .choices = strategies, .help = "who shares each batch"},
     {"processes_per_host", TY_BIND_INT, TOP(processes_per_host), "0", .min = 0, .max = 1024,
-     .help = "ranks on each host, each with its part of the batch; 0: as the job's hyperparameters say, else 1"},
+     .help = "ranks on each host, each with its part of the batch; 0: as the job says, else one, or one a GPU"},
     {"distributed", TY_BIND_NODE, TOP(distributed), .form = "a map",
      .help = "{wire: bfloat16, restarts: 2}: how several ranks train together"},
     {"cross_device", TY_BIND_CHOICE, TOP(cross_device), "nccl", .choices = cross_devices,

@@ -143,6 +143,8 @@ int ty_session_end_questions(ty_session *s, ty_error *err);
 int ty_session_answer_questions(ty_session *s, ty_error *err);
 /* Rows of a batch that this session computes, and which. */
 int64_t ty_session_rows(const ty_session *s);
+/* Whether the host knows how long steps waited for other ranks: between GPUs that is inside the graph of a step. */
+bool ty_session_sees_waits(const ty_session *s);
 ty_sampler_config ty_session_sampler(const ty_session *s, bool validation);
 
 /* What the run may take: as the recipe says, else what the session's GPU has free, else the host's limit. */

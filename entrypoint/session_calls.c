@@ -391,7 +391,7 @@ static int call_report(void *ctx, const ty_loop_report *r, ty_error *err)
         values[n++] = (ty_value_named){"loss_scale", r->loss_scale};
     if (span > 0)
         values[n++] = (ty_value_named){"samples_per_s", rows / span};
-    if (s->job->company)
+    if (ty_session_sees_waits(s))
         values[n++] = (ty_value_named){"comm_ms", waited_ms};
     return ty_outputs_add(s->outputs, false, r->at.step, r->at.epoch, values, n, err);
 }
@@ -402,12 +402,12 @@ static void call_progress(void *ctx, const ty_loop_position *at, const ty_step_r
     double busy = s->times.compute_s + s->times.input_wait_s;
     double steps = (double)(at->step - s->loop.first_step), waited = ty_company_waited_s(s->job->company);
     double rows = steps * (double)(s->recipe.accumulate * s->recipe.batch_size);
-    ty_outputs_pace pace = {.comm_share = s->job->company ? 0 : -1};
+    ty_outputs_pace pace = {.comm_share = ty_session_sees_waits(s) ? 0 : -1};
     if (busy > 0) {
         pace.samples_per_s = rows / busy;
         pace.data_share = s->times.input_wait_s / busy;
     }
-    if (busy > 0 && s->job->company) {
+    if (busy > 0 && ty_session_sees_waits(s)) {
         pace.comm_share = waited / busy;
         pace.comm_ms = 1e3 * waited / steps;
     }

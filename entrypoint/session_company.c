@@ -37,6 +37,11 @@ ty_sampler_config ty_session_sampler(const ty_session *s, bool validation)
     return config;
 }
 
+bool ty_session_sees_waits(const ty_session *s)
+{
+    return s->job->company && !s->on_gpu;
+}
+
 /* ---- recipe and data ---- */
 
 /* What may differ from host to host without changing a number of the training. */

@@ -131,7 +131,7 @@ static void add_time(const ty_session *s, ty_buf *out)
         ty_buf_addf(out, "  first step  after %s\n", seconds_text(t->first_step_s, text, sizeof text));
     int64_t steps = s->steps_done - s->loop.first_step;
     double busy = t->compute_s + t->input_wait_s;
-    if (s->job->company && steps > 0) {
+    if (ty_session_sees_waits(s) && steps > 0) {
         double waited = ty_company_waited_s(s->job->company);
         ty_buf_addf(out, "  comm        %s a step exposed (%.0f %%), on %d ranks\n",
                     seconds_text(waited / (double)steps, text, sizeof text), busy > 0 ? 100 * waited / busy : 0,

@@ -1,5 +1,6 @@
 /* trainer.c - the built-in trainer: open, train, write the model, tell. */
 #include "base/log.h"
+#include "compiler/exchange.h"
 #include "entrypoint/doing.h"
 #include "entrypoint/job.h"
 #include "entrypoint/session.h"
@@ -105,6 +106,8 @@ int ty_job_train(const ty_job *job, ty_job_end *end, ty_job_progress *progress, 
         ty_log_info("train", "stopped on request in phase %s, before the first step", phase);
         rc = 0;
     }
+    if (rc < 0) /* who waits for us on a GPU learns of it when we end; we wait for nobody */
+        ty_program_let_go(s.program);
     if (progress)
         *progress = (ty_job_progress){phase, s.loop.total_steps > 0 ? (long long)s.steps_done : -1};
     ty_session_close(&s);

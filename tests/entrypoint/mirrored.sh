@@ -147,7 +147,8 @@ ln -s "$FAKES/gpu/libcudnn.so.9" "$W/libs/libnccl.so.2" # a library without its 
 LIBS=$W/libs refused "no NCCL" 70 "2 GPUs exchange gradients by NCCL"
 has "what to do" "$W/err" "strategy: one_device"
 LIBS=$W/libs gpu "$BIN/trainyard" doctor >"$W/out"
-has "doctor knows" "$W/out" "Not on several GPUs: 2 GPUs exchange gradients by NCCL"
+has "doctor knows" "$W/out" "Not as ranks with a GPU each: ranks exchange gradients by NCCL"
+has "of both" "$W/out" "Not on several GPUs: 2 GPUs exchange gradients by NCCL"
 run --max_steps=1
 same "no GPU at all" 0 $rc
 has "the CPU has the whole batch" "$W/err" "  device      CPU: no GPU driver"
@@ -172,7 +173,8 @@ gpu "$BIN/trainyard" replay 1 "$ML/code/train.yaml" --data-dir="$ML/input/data" 
 same "replay" 0 $?
 has "says where" "$W/out" "  device      CPU: values are looked at on one device"
 gpu "$BIN/trainyard" doctor >"$W/out"
-has "doctor" "$W/out" "Fit to train on 2 GPUs together, which strategy: mirrored takes: 0, 1."
+has "doctor" "$W/out" "Fit for 2 ranks on this host with a GPU each"
+has "and together" "$W/out" "Fit to train on 2 GPUs together, which strategy: mirrored takes: 0, 1."
 gpu "$BIN/trainyard" doctor --json >"$W/out"
 ok "for programs" python3 -c 'import json, sys; sys.exit(json.load(open(sys.argv[1]))["trains_mirrored"] != [0, 1])' "$W/out"
 

@@ -141,7 +141,21 @@ static void maps(void **state)
          0,
          false,
          NULL},
-        {{MIXED, NULL, "", 4}, TY_STRATEGY_DATA_PARALLEL, "algo-1:1 algo-2:1 algo-3:1 algo-4:1", 2, true, NULL},
+        /* ranks of ours: a GPU each, unless they compute on CPUs */
+        {{MIXED, NULL, "", 4}, TY_STRATEGY_DATA_PARALLEL, "algo-1:4 algo-2:1 algo-3:4 algo-4:8", 2, true, NULL},
+        {{THREE, NULL, "strategy: data_parallel\ndevice: gpu:0,1\n", 4},
+         TY_STRATEGY_DATA_PARALLEL,
+         "algo-1:2 algo-2:2 algo-3:2",
+         1,
+         true,
+         NULL},
+        {{THREE, NULL, "device: cpu\n", 4}, TY_STRATEGY_DATA_PARALLEL, "algo-1:1 algo-2:1 algo-3:1", 1, true, NULL},
+        {{THREE, NULL, "distributed: {wire: bfloat16}\n", 4},
+         TY_STRATEGY_DATA_PARALLEL,
+         "algo-1:1 algo-2:1 algo-3:1",
+         1,
+         true,
+         NULL},
     };
     tree *t = *state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
