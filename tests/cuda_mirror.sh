@@ -80,6 +80,9 @@ for fail in 1,4 0,4; do
         "GPU ${fail%,*}: a step on the GPU: error 700 of the driver" --gpus 2 "$cases" mlp_relu
 done
 TY_FAKE_NCCL=3 refused "NCCL says no" "connecting GPUs: error 3 of NCCL (internal error)" --gpus 2 "$cases" mlp_relu
+TY_FAKE_NCCL_STUCK=6,9 refused "a sum that never ends" \
+    "exchanging with other GPUs: error 6 of NCCL (remote process exited or there was a network error)" --gpus 2 \
+    "$cases" mlp_relu
 refused "halves of three GPUs" "hierarchical_copy is for an even number of GPUs, found 3" \
     --gpus 3 --cross-device hierarchical_copy "$cases" patchwork_slices
 gpu=Stand-in,90,4,200000000
