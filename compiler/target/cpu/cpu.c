@@ -8,6 +8,7 @@
 #include "compiler/ops/op.h"
 #include "compiler/phases.h"
 #include "compiler/target/cpu/render.h"
+#include "compiler/target/cpu/share.h"
 #include "compiler/target/cpu/step.h"
 #include "compiler/target/cuda/render.h"
 #include "compiler/target/pending.h"
@@ -37,12 +38,13 @@ typedef struct cpu_tape {
 typedef struct cpu_dialect {
     ty_ktexts_words words;
     void (*render)(const ty_kernel *k, const uint32_t *alias, const int64_t *base, ty_buf *out);
+    bool shares; /* kernels that differ in sizes alone may share their loops */
 } cpu_dialect;
 
 static const cpu_dialect cpu_c = {
-    {ty_render_head, ty_render_prelude, "__attribute__((visibility(\"default\"))) void ", ""}, ty_render_kernel};
-static const cpu_dialect cpu_grid = {{ty_grid_head, ty_render_prelude, "#undef TY_NAME\n#define TY_NAME ", "\n"},
-                                     ty_grid_render_kernel};
+    {ty_render_head, ty_render_prelude, "__attribute__((visibility(\"default\"))) void ", ""}, ty_render_kernel, true};
+static const cpu_dialect cpu_grid = {
+    {ty_grid_head, ty_render_prelude, "#undef TY_NAME\n#define TY_NAME ", "\n"}, ty_grid_render_kernel, false};
 
 struct ty_cpu {
     ty_arena arena;
@@ -387,7 +389,8 @@ static int cpu_with_texts(ty_cpu *cpu, cpu_texts_fn *use, ty_error *err)
     for (int i = 0; i < n; i++)
         ty_buf_init(&unit[i], 1u << 30);
     ty_ktexts_sort(&cpu->texts);
-    cpu->report.text_bytes = ty_ktexts_deal(&cpu->texts, words, unit, n);
+    ty_ktexts texts = cpu->dialect->shares ? ty_share_texts(&cpu->texts, words->lead) : cpu->texts;
+    cpu->report.text_bytes = ty_ktexts_deal(&texts, words, unit, n);
     int rc = ty_ktexts_hash(&cpu->texts, words, cpu->kernels, err);
     cpu->opt.objects.kernels = cpu->kernels;
     for (int i = 0; i < n; i++) {

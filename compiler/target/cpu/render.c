@@ -331,30 +331,33 @@ static void render_pointers(render *r)
  * stretches of them: stretches of 1 KB in rows of 4 KB come at a third of the speed. What the columns add up to stays
  * the same. The accumulators of a run stay in the first-level cache, of which they take at most half. */
 #define RENDER_RUN_BYTES (16 * 1024)
+#define RENDER_APART     16 /* elements between accumulators, lest a column's lie whole pages apart */
 
 static int render_run(const ty_kernel *k)
 {
     size_t bytes = 0;
     for (int i = 0; i < k->n_reductions; i++)
         bytes += TY_COLUMN_BLOCK * ty_dtype_bytes(k->reduction[i].dtype);
-    int64_t columns = k->extent[k->order[k->n_order - 1]], blocks = (columns + TY_COLUMN_BLOCK - 1) / TY_COLUMN_BLOCK;
-    int64_t most = bytes ? (int64_t)(RENDER_RUN_BYTES / bytes) : 1;
-    most = most > 1 ? most : 1;
-    return (int)(blocks < most ? blocks : most);
+    int64_t columns = k->extent[k->order[k->n_order - 1]];
+    return columns <= TY_COLUMN_BLOCK || bytes == 0 ? 1
+           : bytes < RENDER_RUN_BYTES               ? (int)(RENDER_RUN_BYTES / bytes)
+                                                    : 1;
 }
 
 /* A single narrow block has a number of columns that the compiler knows. */
-static void render_block(render *r, int64_t extent, int64_t blocks)
+static void render_block(render *r, int64_t extent)
 {
-    if (blocks == 1) {
+    if (extent <= TY_COLUMN_BLOCK) {
         ty_buf_addf(r->t.out, "  const long w = 1, c0 = 0, cn = %ldl;\n", (long)extent);
         return;
     }
-    long b = (long)blocks, e = (long)extent;
+    long e = (long)extent;
     int run = render_run(r->t.k);
-    ty_buf_addf(r->t.out, "  const long k0 = q %% %ldl, c0 = k0 * %d; q /= %ldl;\n", b, TY_COLUMN_BLOCK, b);
-    ty_buf_addf(r->t.out, "  const long left = %ldl - k0 < hi - p ? %ldl - k0 : hi - p, w = left < %d ? left : %d;\n",
-                b, b, run, run);
+    ty_buf_addf(r->t.out, "  const long blocks = (%ldl + %d) / %d, k0 = q %% blocks, c0 = k0 * %d; q /= blocks;\n", e,
+                TY_COLUMN_BLOCK - 1, TY_COLUMN_BLOCK, TY_COLUMN_BLOCK);
+    ty_buf_addf(r->t.out,
+                "  const long left = blocks - k0 < hi - p ? blocks - k0 : hi - p, w = left < %d ? left : %d;\n", run,
+                run);
     ty_buf_addf(r->t.out, "  const long cn = %ldl - c0 < w * %d ? %ldl - c0 : w * %d;\n", e, TY_COLUMN_BLOCK, e,
                 TY_COLUMN_BLOCK);
 }
@@ -368,10 +371,8 @@ static void render_rows(render *r)
         if (k->outer >> k->order[i] & 1 && k->order[i] != r->column)
             outer[n++] = k->order[i];
     ty_buf_adds(r->t.out, "  long q = p;\n");
-    if (r->column >= 0) {
-        int64_t blocks = (k->extent[r->column] + TY_COLUMN_BLOCK - 1) / TY_COLUMN_BLOCK;
-        render_block(r, k->extent[r->column], blocks);
-    }
+    if (r->column >= 0)
+        render_block(r, k->extent[r->column]);
     for (int i = n - 1; i >= 0; i--) {
         if (i)
             ty_buf_addf(r->t.out, "  const long i%d = q %% %ldl; q /= %ldl;\n", outer[i], (long)k->extent[outer[i]],
@@ -387,7 +388,8 @@ static void render_accumulators(render *r)
     for (int i = 0; r->column >= 0 && i < r->t.k->n_reductions; i++) {
         const ty_kreduction *red = &r->t.k->reduction[i];
         ty_buf_addf(r->t.out, "  %s r%d[%d];\n  for (long c = 0; c < cn; c++) r%d[c] = %s;\n",
-                    ty_ctypes[red->dtype].value, i, render_run(r->t.k) * TY_COLUMN_BLOCK, i, ty_ktext_identity(red));
+                    ty_ctypes[red->dtype].value, i, render_run(r->t.k) * TY_COLUMN_BLOCK + RENDER_APART, i,
+                    ty_ktext_identity(red));
     }
 }
 
