@@ -44,7 +44,8 @@ def main():
             return works.WORKS[name]["loss"](net(*a[:-1]).float(), a[-1])
 
     if how != "eager":
-        forward = torch.compile(forward, mode="max-autotune" if how == "autotune" else None)
+        mode = {"mode": "max-autotune"} if how == "autotune" else {}
+        forward = torch.compile(forward, **({"backend": "aot_eager"} if gpu_works.TINY else mode))
 
     def step(i):
         i %= len(y)
