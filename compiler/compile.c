@@ -189,13 +189,12 @@ static int compile_hash(ty_program *p, const ty_compile_options *opt, ty_error *
 
 /* ---- back ends ---- */
 
-/* What is fused decides roundings: with strict determinism it may not depend on the threads at hand, and threads of the
- * host are nothing to a GPU. */
+/* What is fused decides roundings: with strict determinism it may not depend on the threads at hand. */
 static int compile_fuse_for(const ty_compile_options *opt)
 {
-    return opt->deterministic_strict || opt->backend == TY_BACKEND_CUDA
-               ? 2
-               : ty_program_threads_of(opt->compiled_dir, opt->threads);
+    if (opt->backend == TY_BACKEND_CUDA)
+        return TY_FUSE_GPU;
+    return opt->deterministic_strict ? 2 : ty_program_threads_of(opt->compiled_dir, opt->threads);
 }
 
 static int compile_plan(ty_program *p, int run, int fuse_for, ty_error *err)
@@ -372,7 +371,7 @@ static const struct {
     {"align", "graph.6.align.txt", NULL, ty_pass_align},
     {"accumulate", "graph.7.accumulate.txt", ty_pass_accumulate, ty_pass_accumulate},
     {"bucket", "graph.8.bucket.txt", ty_pass_bucket, ty_pass_bucket},
-    {"split", "graph.9.split.txt", ty_pass_split, ty_pass_split},
+    {"split", "graph.9.split.txt", ty_pass_split, ty_pass_split_gpu},
 };
 
 /* A pass can be left out if the others do not need it; lowering they do. */

@@ -6,10 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FUSE_MAX_INSTRS  480
-#define FUSE_MAX_ROOTS   24
-#define FUSE_SMALL_ELEMS 16384 /* below this, waking more threads does not pay */
-#define FUSE_CHEAP       4     /* scalar operations that may be computed again instead of stored */
+#define FUSE_MAX_INSTRS 480
+#define FUSE_MAX_ROOTS  24
+#define FUSE_CHEAP      4 /* scalar operations that may be computed again instead of stored */
+
+/* Below 16,384 elements waking more threads does not pay. */
+static const ty_fuse_limits fuse_host = {.instrs = FUSE_MAX_INSTRS, .buffers = 40, .large = 16384};
+/* Below four million elements another launch and another read cost more than idle multiprocessors; above, all 132 of a
+ * large GPU are wanted. */
+static const ty_fuse_limits fuse_gpu = {.instrs = 400, .buffers = 24, .large = 1 << 22, .units = 132};
+
+static ty_fuse_limits fuse_limits(int n_threads)
+{
+    ty_fuse_limits limits = n_threads == TY_FUSE_GPU ? fuse_gpu : fuse_host;
+    limits.units = n_threads > 1 ? 2 * n_threads : limits.units;
+    return limits;
+}
 
 static ty_op_class fuse_class(const ty_graph *g, uint32_t node)
 {
@@ -396,9 +408,14 @@ static bool fuse_fills_table(const ty_fusion *f, const ty_unit *u)
 /* A kernel of few rows keeps threads idle; fine for small work only. */
 static bool fuse_starves(const ty_fusion *f, const ty_unit *a, const ty_unit *b, const ty_kernel *k)
 {
-    bool big_loop = (!a->n_reduces && ty_type_elems(&a->domain) > FUSE_SMALL_ELEMS) ||
-                    (!b->n_reduces && ty_type_elems(&b->domain) > FUSE_SMALL_ELEMS);
-    return f->n_threads > 1 && big_loop && ty_kernel_n_units(k) < 2 * f->n_threads;
+    bool big_loop = (!a->n_reduces && ty_type_elems(&a->domain) > f->limits.large) ||
+                    (!b->n_reduces && ty_type_elems(&b->domain) > f->limits.large);
+    return big_loop && ty_kernel_n_units(k) < f->limits.units;
+}
+
+static bool fuse_is_too_large(const ty_fusion *f, const ty_kernel *k)
+{
+    return (int)k->n_instrs > f->limits.instrs || k->n_buffers > f->limits.buffers;
 }
 
 /* Roots that nobody outside reads lose their memory; returns how many values were taken out (into gone). */
@@ -457,7 +474,7 @@ static bool fuse_join(fuse_state *s, uint32_t a, uint32_t b)
     ty_val gone[FUSE_MAX_ROOTS];
     int n_gone = fuse_internalise(s, a, b, &u, gone);
     u.kernel = u.n_roots ? fuse_build(f, &u) : NULL;
-    if (u.kernel && (fuse_starves(f, &ua, &ub, u.kernel) || u.kernel->n_buffers > 40)) {
+    if (u.kernel && (fuse_starves(f, &ua, &ub, u.kernel) || fuse_is_too_large(f, u.kernel))) {
         ty_kernel_free(u.kernel);
         u.kernel = NULL;
     }
@@ -548,7 +565,7 @@ int ty_pass_fuse(const ty_graph *g, uint32_t tape, int n_threads, ty_fusion **ou
     f->arena = arena;
     f->g = g;
     f->tape = tape;
-    f->n_threads = n_threads;
+    f->limits = fuse_limits(n_threads);
     size_t n_nodes = ty_graph_n_nodes(g), n_vals = n_nodes * TY_MAX_RESULTS + 1;
     f->live = TY_NEW_ARRAY(&f->arena, uint8_t, n_nodes + 1);
     f->in_memory = TY_NEW_ARRAY(&f->arena, uint8_t, n_vals);

@@ -15,6 +15,18 @@
 #include "compiler/ir/graph.h"
 #include "compiler/kernel/kernel.h"
 
+/* How far joining goes. Threads of a host share a kernel by its rows: a large loop is not joined to fewer rows than
+ * keep them busy. A GPU has more of them, and less room in each: the addresses of many buffers alone fill its
+ * registers. */
+typedef struct ty_fuse_limits {
+    int instrs, buffers; /* of a joined kernel */
+    int64_t large;       /* elements of a loop that needs company, */
+    int64_t units;       /* rows, or blocks of columns, that are enough for it */
+} ty_fuse_limits;
+
+/* In place of a number of threads: for a GPU. */
+enum { TY_FUSE_GPU = 0 };
+
 typedef enum ty_unit_kind { TY_UNIT_KERNEL, TY_UNIT_LIBRARY, TY_UNIT_ASSEMBLY, TY_UNIT_DEAD } ty_unit_kind;
 
 typedef struct ty_unit {
@@ -42,7 +54,7 @@ typedef struct ty_fusion {
     uint32_t *producer; /* per value index: unit that fills it, or TY_NONE (leaves) */
     ty_unit *unit;
     uint32_t n_units, cap_units;
-    int n_threads;
+    ty_fuse_limits limits;
 } ty_fusion;
 
 /* A value that is a contiguous part of another one: reshapes and contiguous slices. */
@@ -64,6 +76,7 @@ ty_val ty_fuse_rows_of(const ty_graph *g, ty_val v);
  * memory, before there are units. */
 void ty_fuse_again(ty_fusion *f);
 
+/* n_threads: of the host, or TY_FUSE_GPU. */
 int ty_pass_fuse(const ty_graph *g, uint32_t tape, int n_threads, ty_fusion **out, ty_error *err);
 void ty_fusion_free(ty_fusion *f);
 

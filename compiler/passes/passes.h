@@ -68,7 +68,9 @@ int ty_pass_accumulate(const ty_graph *in, ty_graph **out, ty_error *err);
  * else; the norm of the gradient up to rounding. */
 int ty_pass_bucket(const ty_graph *in, ty_graph **out, ty_error *err);
 
-/* split.c - reductions of a large tensor to one number become two steps. Makes a new graph. Keeps: everything else. */
+/* split.c - reductions of a large tensor to one number become two steps; for a GPU also those to a few hundred. Makes a
+ * new graph. Keeps: everything else. */
 int ty_pass_split(const ty_graph *in, ty_graph **out, ty_error *err);
+int ty_pass_split_gpu(const ty_graph *in, ty_graph **out, ty_error *err);
 
 #endif

@@ -5,6 +5,9 @@
  * cut into equal parts, and a remainder if no convenient number divides it: without one the norm can join the kernel of
  * the update, which reads the same gradient. How many parts does not depend on the number of threads, so neither do the
  * bits.
+ *
+ * On a GPU a reduction is also split whose results are too few for it: of a batch of images to a number a channel,
+ * where the batch comes first, each image by itself and then over them; of a few long rows, each in parts.
  */
 #include "compiler/ir/build.h"
 #include "compiler/ir/clone.h"
@@ -14,6 +17,9 @@
 #define SPLIT_MOST      1024
 #define SPLIT_MIN_ELEMS (1 << 17)
 #define SPLIT_MIN_ROWS  2048
+#define SPLIT_GPU_ELEMS (1 << 22)
+#define SPLIT_GPU_ROWS  132 /* results: a block for each multiprocessor of a large GPU */
+#define SPLIT_GPU_LONG  32  /* rows that are worth taking apart, though what reads them is then another kernel */
 
 /* The number of rows that are combined: leading axes are reduced and all others stay; 0: another kind of reduction. */
 static int64_t split_rows(const ty_type *x, uint32_t axes)
@@ -47,9 +53,8 @@ static ty_val split_combine(ty_graph *g, ty_combine how, ty_val a, ty_val b)
     return how == TY_SUM ? ty_b_add(g, a, b) : how == TY_MAX ? ty_b_max(g, a, b) : ty_b_min(g, a, b);
 }
 
-static bool split_node(ty_clone *c, uint32_t id, void *ctx)
+static bool split_whole(ty_clone *c, uint32_t id)
 {
-    (void)ctx;
     if (!split_wants(c->from, id))
         return false;
     ty_graph *g = c->to;
@@ -71,7 +76,65 @@ static bool split_node(ty_clone *c, uint32_t id, void *ctx)
     return true;
 }
 
+/* ---- for a GPU ---- */
+
+/* Axes to combine first; 0: all at once. */
+static uint32_t split_inner_axes(const ty_type *x, uint32_t axes)
+{
+    uint32_t inner = axes & ~1u;
+    return axes & 1 && inner && x->dim[0] > 1 ? inner : 0;
+}
+
+/* Elements of a row, if the last axes are reduced and no others; else 0. */
+static int64_t split_row(const ty_type *x, uint32_t axes)
+{
+    int64_t n = 1;
+    int i = x->rank;
+    for (; i > 0 && axes >> (i - 1) & 1; i--)
+        n *= x->dim[i - 1];
+    return axes >> i << i == axes && (axes & ((1u << i) - 1)) == 0 ? n : 0;
+}
+
+static bool split_few(ty_clone *c, uint32_t id)
+{
+    if (ty_graph_op(c->from, id) != TY_OP_REDUCE || ty_graph_attr(c->from, id)->mode == TY_PROD)
+        return false;
+    ty_graph *g = c->to;
+    ty_combine how = (ty_combine)ty_graph_attr(c->from, id)->mode;
+    const ty_type *x = ty_graph_type(c->from, ty_graph_in(c->from, id, 0)),
+                  *type = ty_graph_type(c->from, ty_val_make(id, 0));
+    uint32_t axes = ty_graph_attr(c->from, id)->axes, inner = split_inner_axes(x, axes);
+    int64_t rows = ty_type_elems(type), n = split_row(x, axes), parts = n ? split_parts(n) : 1;
+    if (ty_type_elems(x) < SPLIT_GPU_ELEMS || rows >= SPLIT_GPU_ROWS ||
+        (!inner && (n == 0 || n % parts || rows > SPLIT_GPU_LONG)))
+        return false;
+    ty_val in;
+    ty_clone_inputs(c, id, &in);
+    ty_graph_origin(g, ty_graph_origin_of(c->from, id));
+    ty_val sum = inner
+                     ? ty_b_reduce(g, in, how, inner, false)
+                     : ty_b_reduce(g, ty_b_reshape(g, in, 3, (const int64_t[]){rows, parts, n / parts}), how, 4, false);
+    sum = ty_b_reduce(g, sum, how, inner ? 1 : 2, false);
+    c->map[ty_val_make(id, 0)] = ty_b_reshape(g, sum, type->rank, type->dim);
+    return true;
+}
+
+/* ---- the pass ---- */
+
+static bool split_node(ty_clone *c, uint32_t id, void *ctx)
+{
+    const bool *gpu = ctx;
+    return split_whole(c, id) || (*gpu && split_few(c, id));
+}
+
 int ty_pass_split(const ty_graph *in, ty_graph **out, ty_error *err)
 {
-    return ty_clone_rewrite(in, split_node, NULL, out, err);
+    bool gpu = false;
+    return ty_clone_rewrite(in, split_node, &gpu, out, err);
+}
+
+int ty_pass_split_gpu(const ty_graph *in, ty_graph **out, ty_error *err)
+{
+    bool gpu = true;
+    return ty_clone_rewrite(in, split_node, &gpu, out, err);
 }

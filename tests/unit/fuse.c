@@ -1,5 +1,8 @@
 /* fuse.c - which values get memory, and what kernels move, seen in the plan of a program. */
+#include "base/rng.h"
 #include "compiler/ir/build.h"
+#include "compiler/ir/interpret.h"
+#include "compiler/ops/op.h"
 #include "compiler/passes/passes.h"
 #include "compiler/program.h"
 
@@ -7,6 +10,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <cmocka.h>
 
 enum { ROWS = 70, WIDTH = 96 };
@@ -75,11 +79,159 @@ static void each_place_is_read_once(void **state)
     ty_program_free(p);
 }
 
+/* ---- what joins for a GPU ---- */
+
+/* Rows less their mean: one kernel, or one for the mean and one for the rest. */
+static ty_graph *make_centred(int64_t rows, int64_t columns)
+{
+    ty_graph *g = ty_graph_new();
+    ty_val x = input(g, "x", rows, columns);
+    ty_graph_add_output(g, "y", ty_b_sub(g, x, ty_b_mean(g, x, 2, true)), TY_TAPE_EVAL);
+    return g;
+}
+
+/* The largest number of buffers of a kernel goes to *most; returns the number of kernels. The graph's end. */
+static int kernels_of(ty_graph *g, int n_threads, int *most)
+{
+    ty_fusion *f = NULL;
+    ty_error err = {0};
+    int n = 0;
+    assert_int_equal(ty_pass_fuse(g, TY_TAPE_EVAL, n_threads, &f, &err), 0);
+    *most = 0;
+    for (uint32_t u = 0; u < f->n_units; u++)
+        if (f->unit[u].kind == TY_UNIT_KERNEL) {
+            n++;
+            *most = f->unit[u].kernel->n_buffers > *most ? f->unit[u].kernel->n_buffers : *most;
+        }
+    ty_fusion_free(f);
+    ty_graph_free(g);
+    return n;
+}
+
+static void few_rows_keep_a_large_loop_apart_on_a_gpu(void **state)
+{
+    (void)state;
+    int most;
+    assert_int_equal(kernels_of(make_centred(64, 1 << 17), 2, &most), 1);
+    assert_int_equal(kernels_of(make_centred(64, 1 << 17), TY_FUSE_GPU, &most), 2);
+    assert_int_equal(kernels_of(make_centred(64, 1024), TY_FUSE_GPU, &most), 1);
+    assert_int_equal(kernels_of(make_centred(512, 1 << 14), TY_FUSE_GPU, &most), 1);
+}
+
+/* Pairs of inputs, each with a result of its own: alike in shape, joined by the one factor that all read. */
+static ty_graph *make_pairs(int n)
+{
+    ty_graph *g = ty_graph_new();
+    ty_val by = input(g, "by", ROWS, WIDTH);
+    for (int i = 0; i < n; i++) {
+        char name[2][8] = {{'x', (char)('a' + i)}, {'y', (char)('a' + i)}};
+        ty_graph_add_output(g, name[1], ty_b_mul(g, by, input(g, name[0], ROWS, WIDTH)), TY_TAPE_EVAL);
+    }
+    return g;
+}
+
+static void a_kernel_of_a_gpu_has_no_more_buffers_than_registers_address(void **state)
+{
+    (void)state;
+    int most;
+    assert_int_equal(kernels_of(make_pairs(16), 2, &most), 1);
+    assert_int_equal(most, 33);
+    assert_in_range(kernels_of(make_pairs(16), TY_FUSE_GPU, &most), 2, 3);
+    assert_in_range(most, 12, 24);
+}
+
+/* ---- reductions to a few numbers, for a GPU ---- */
+
+static int reductions_of(const ty_graph *g)
+{
+    int n = 0;
+    for (uint32_t node = 0; node < ty_graph_n_nodes(g); node++)
+        n += ty_graph_op(g, node) == TY_OP_REDUCE;
+    return n;
+}
+
+static int split_reductions(int rank, const int64_t *dim, uint32_t axes, bool gpu)
+{
+    ty_graph *g = ty_graph_new(), *out;
+    ty_error err = {0};
+    ty_val x = ty_b_input(g, ty_graph_add_input(g, "x", ty_type_make(TY_F32, rank, dim)));
+    ty_graph_add_output(g, "y", ty_b_reduce(g, x, TY_MAX, axes, false), TY_TAPE_EVAL);
+    assert_int_equal((gpu ? ty_pass_split_gpu : ty_pass_split)(g, &out, &err), 0);
+    const ty_type *before = ty_graph_type(g, ty_graph_output(g, 0)->val),
+                  *after = ty_graph_type(out, ty_graph_output(out, 0)->val);
+    assert_true(ty_type_same(before, after));
+    int n = reductions_of(out);
+    ty_graph_free(g);
+    ty_graph_free(out);
+    return n;
+}
+
+static void few_results_are_split_on_a_gpu(void **state)
+{
+    (void)state;
+    const int64_t images[] = {32, 64, 56, 56}, few[] = {2, 64, 56, 56}, rows[] = {16, 1 << 19}, logits[] = {128, 50257};
+    assert_int_equal(split_reductions(4, images, 13, true), 2); /* to a number a channel */
+    assert_int_equal(split_reductions(4, images, 13, false), 1);
+    assert_int_equal(split_reductions(4, few, 13, true), 1);    /* a small tensor */
+    assert_int_equal(split_reductions(4, images, 12, true), 1); /* 2,048 results are enough */
+    assert_int_equal(split_reductions(2, rows, 2, true), 2);
+    assert_int_equal(split_reductions(2, logits, 2, true), 1); /* stays with what reads the rows */
+}
+
+/* Numbers of two graphs of one input and one output. */
+static void expect_same(const ty_graph *a, const ty_graph *b, const float *x)
+{
+    const ty_graph *graph[] = {a, b};
+    const void *inputs[] = {x};
+    ty_interp *it[2];
+    ty_error err = {0};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(ty_interp_new(graph[i], &it[i], &err), 0);
+        assert_int_equal(ty_interp_run(it[i], TY_TAPE_EVAL, inputs, false, &err), 0);
+    }
+    const ty_ref *found = ty_interp_output(it[1], 0), *expected = ty_interp_output(it[0], 0);
+    for (int64_t e = 0; e < ty_type_elems(&expected->type); e++)
+        assert_true(found->f[e] == expected->f[e]);
+    ty_interp_free(it[0]);
+    ty_interp_free(it[1]);
+}
+
+static void check_split(int rank, const int64_t *dim, uint32_t axes)
+{
+    ty_graph *g = ty_graph_new(), *out;
+    ty_error err = {0};
+    ty_type type = ty_type_make(TY_F32, rank, dim);
+    int64_t n = ty_type_elems(&type);
+    float *x = malloc(sizeof *x * (size_t)n);
+    assert_non_null(x);
+    for (int64_t e = 0; e < n; e++)
+        x[e] = (float)(ty_rng_u32(3, 0, 0, (uint64_t)e) * 0x1p-32);
+    ty_val v = ty_b_input(g, ty_graph_add_input(g, "x", type));
+    ty_graph_add_output(g, "y", ty_b_reduce(g, v, TY_MAX, axes, false), TY_TAPE_EVAL);
+    assert_int_equal(ty_pass_split_gpu(g, &out, &err), 0);
+    assert_int_equal(reductions_of(out), 2);
+    expect_same(g, out, x);
+    ty_graph_free(g);
+    ty_graph_free(out);
+    free(x);
+}
+
+static void what_is_split_is_the_same(void **state)
+{
+    (void)state;
+    check_split(4, (const int64_t[]){32, 9, 120, 128}, 13);
+    check_split(2, (const int64_t[]){8, (1 << 19) + 1024}, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_is_before_the_broadcast),
         cmocka_unit_test(each_place_is_read_once),
+        cmocka_unit_test(few_rows_keep_a_large_loop_apart_on_a_gpu),
+        cmocka_unit_test(a_kernel_of_a_gpu_has_no_more_buffers_than_registers_address),
+        cmocka_unit_test(few_results_are_split_on_a_gpu),
+        cmocka_unit_test(what_is_split_is_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
