@@ -6,8 +6,9 @@
  * of tensors into buckets; each is updated, written over its stretch of the arenas (order.c), and its gradients' memory
  * is free again while backward goes on.
  *
- * With several replicas a part is a sum over them that is still on its way when its operand is there: the update of a
- * bucket then waits until the sum of the next one has begun.
+ * With several replicas a part is a sum over them that is still on its way when its operand is there. On a slow network
+ * most of them are until backward is over, and an update that waits for one would keep backward waiting, too: so updates
+ * come after the last sum has begun, bucket by bucket, each while the next ones travel. Their memory is not free before.
  *
  * Not where an element of the update depends on all gradients, as with clipping by the global norm or a loss scale:
  * then there is nothing to gain. The norm that is only reported becomes sums of BUCKET_ROW squares, whose sum is taken
@@ -203,8 +204,7 @@ static void bucket_cut(bucketing *b, bucket_group *t)
         t->part[t->n_buckets] = i + 1;
         t->at[t->n_buckets] = at;
     }
-    /* Sums over replicas are on their way for a while: each bucket waits until the next one sets out. */
-    for (int k = 0; k + 1 < t->n_buckets && ty_graph_op(g, t->ready[k]) == TY_OP_ALL_REDUCE; k++)
+    for (int k = t->n_buckets - 2; k >= 0 && ty_graph_op(g, t->ready[k]) == TY_OP_ALL_REDUCE; k--)
         t->ready[k] = t->ready[k + 1] > t->ready[k] ? t->ready[k + 1] : t->ready[k];
     t->whole |= t->n_buckets < 2 || t->n_taken == 0;
     for (int r = 0; r < t->n_taken; r++) {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE_BYTES = 1 << 20, PIECE_MIN_BYTES = 4096, PIECE_MAX_BYTES = 1 << 28 };
+enum { PIECE_BYTES = 1 << 19, PIECE_MIN_BYTES = 4096, PIECE_MAX_BYTES = 1 << 28 };
 
 /* --- opening --- */
 

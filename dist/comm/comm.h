@@ -102,7 +102,7 @@ typedef struct ty_collective {
 /* Zeros are good defaults. */
 typedef struct ty_comm_options {
     const char *engine;  /* "self", "mpi"; NULL: TRAINYARD_ENGINE, else mpi if WORLD_SIZE or OMPI_COMM_WORLD_SIZE > 1 */
-    int64_t piece_bytes; /* 0: 1 MB. A piece has at least 4 KB */
+    int64_t piece_bytes; /* 0: 512 KB. A piece has at least 4 KB */
     bool rank_order;     /* bits that depend on the ranks' numbers alone */
     bool hierarchical;   /* sums of several hosts with several ranks each by levels; not with rank_order */
     int ranks_per_host;  /* 0: those that the engine finds; else rank r is taken to be on host r / ranks_per_host */
