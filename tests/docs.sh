@@ -70,7 +70,7 @@ blocks '' ARCHITECTURE.md | head -n 8 | grep -oE '[a-z]+/' | while read -r folde
 done | rule "the drawing shows folders that exist"
 for doc in $docs; do
     { words "$doc"; cat "$doc"; } | grep -oE '\b(TRAINYARD|SAGEMAKER|TY)_[A-Z0-9_]+' | sort -u | while read -r name; do
-        grep -rqF "$name" --include='*.[ch]' --include='*.def' --include='*.sh' --include=run base container compiler entrypoint tests ||
+        grep -rqF "$name" --include='*.[ch]' --include='*.def' --include='*.sh' --include=run base container compiler dist entrypoint tests ||
             [[ $name == TY_OP_TAN ]] || echo "$doc: $name"
     done
 done | rule "every variable and macro named in the documents is in the sources"
