@@ -281,6 +281,7 @@ static int usage(void)
 
 int main(int argc, char **argv)
 {
+    setvbuf(stdout, NULL, _IOLBF, 0); /* minutes pass between lines */
     settings set = {.capability = {75, 80, 90, 100}, .n_capabilities = 4, .build = {.threads = 2}};
     const ty_nvrtc *lib;
     ty_error err = {0};
