@@ -1,46 +1,24 @@
-#!/bin/sh
+#!/bin/bash
 # The mirrored strategy on GPUs that tests/fakes stands in for: a batch divided among 2, 3 and 4 of them gives the numbers
 # of one device with the whole batch, all GPUs end with the same bits (train_cases asks for both), two runs are the same,
 # and a GPU that fails ends the training with its name.
 #     cuda_mirror.sh --all      all trainings on two GPUs (six minutes more)
 cd "$(dirname "$0")/.." || exit 1
-build=${TY_BUILD:-build/release}
-fakes=$(realpath "$build")/fakes
-cases=${TY_SHARED:-../shared}/data/train-cases
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-passed=0 failed=0 skipped=0
-gpu=Stand-in,90,4,2000000000
+. tests/cuda.bash
+memory=2000000000
+need_cases "trainings on several GPUs"
 
-on_gpus() { # SETTINGS...
-    LD_LIBRARY_PATH=$fakes/gpu:$fakes TY_FAKE_GPUS="$gpu;$gpu;$gpu;$gpu" timeout 900 "$build/tools/train_cases" "$@" \
-        >"$work/out" 2>&1
+mirrored() { # SETTINGS...
+    on_gpus 4 $memory "$build/tools/train_cases" "$@"
 }
-check() { # WHAT STATUS
-    if [ "$2" = 0 ]; then
-        passed=$((passed + 1))
-    else
-        echo "FAILED: $1"
-        head -n 6 "$work/out"
-        failed=$((failed + 1))
-    fi
-}
-if [ ! -d "$cases" ]; then
-    echo "skip: trainings on several GPUs: $cases is not there"
-    echo "0 passed, 0 failed, 1 skipped"
-    exit 0
-fi
 
 # ---- trainings: weights of samples and classes, left-out labels, two losses, micro-batches, clipping, batch norm ----
 train() { # AT-LEAST SETTINGS...
-    least=$1
+    local least=$1
     shift
-    on_gpus "$@"
-    what=$*
-    set -- "$least" $(tail -n 1 "$work/out")
-    [ "${2:-0}" -ge "$1" ] && [ "${4:-1}" = 0 ]
-    check "trainings $what: $1 of them, and none that fails" $?
-    passed=$((passed + ${2:-0}))
+    mirrored "$@"
+    count "$least"
+    check "trainings $*: $least of them, and none that fails" $?
 }
 names='mlp_relu vae_two_losses mlp_hard_sigmoid_tanh mlp_gelu matrix_factorization moe_topk t5_relative cnn_batchnorm'
 if [ "${1:-}" = --all ]; then
@@ -60,7 +38,7 @@ unset TY_FAKE_STREAMS
 
 # ---- the same run twice ----
 for run in 1 2; do
-    on_gpus -v --gpus 2 "$cases" mlp_relu
+    mirrored -v --gpus 2 "$cases" mlp_relu
     grep -o 'found.*' "$work/out" >"$work/run$run"
 done
 [ -s "$work/run1" ] && cmp -s "$work/run1" "$work/run2"
@@ -70,7 +48,7 @@ check "two runs on two GPUs are the same" $?
 refused() { # WHAT WORDS SETTINGS...
     what=$1 words=$2
     shift 2
-    ! on_gpus "$@" && grep -q "$words" "$work/out" && ! grep -q 'died of signal' "$work/out"
+    ! mirrored "$@" && grep -q "$words" "$work/out" && ! grep -q 'died of signal' "$work/out"
     check "$what" $?
 }
 for fail in 1,4 0,4; do
@@ -85,8 +63,7 @@ TY_FAKE_NCCL_STUCK=6,9 refused "a sum that never ends" \
     "$cases" mlp_relu
 refused "halves of three GPUs" "hierarchical_copy is for an even number of GPUs, found 3" \
     --gpus 3 --cross-device hierarchical_copy "$cases" patchwork_slices
-gpu=Stand-in,90,4,200000000
+memory=200000000
 refused "too little memory on each" "GPU 0: no memory on the GPU" --gpus 2 "$cases" mlp_relu
 
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" = 0 ]
+finish
