@@ -6,9 +6,10 @@
  * of tensors into buckets; each is updated, written over its stretch of the arenas (order.c), and its gradients' memory
  * is free again while backward goes on.
  *
- * With several replicas a part is a sum over them that is still on its way when its operand is there. On a slow network
- * most of them are until backward is over, and an update that waits for one would keep backward waiting, too: so updates
- * come after the last sum has begun, bucket by bucket, each while the next ones travel. Their memory is not free before.
+ * With several replicas a part is a sum over them that is still on its way when its operand is there. On a slow
+ * network most of them are until backward is over, and an update that waits for one would keep backward waiting: so
+ * updates come after the last sum has begun, bucket by bucket, each while the next ones travel. Their memory is not
+ * free before.
  *
  * Not where an element of the update depends on all gradients, as with clipping by the global norm or a loss scale:
  * then there is nothing to gain. The norm that is only reported becomes sums of BUCKET_ROW squares, whose sum is taken
