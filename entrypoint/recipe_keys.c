@@ -596,16 +596,14 @@ static const ty_bind_row distributed_rows[] = {
      .help = "network interface between hosts; left out: the platform's, else found out"},
     {"port", TY_BIND_INT, DIST(port), "7777", .min = 1, .max = 65535, .help = "of the link between the hosts' agents"},
     {"server_mode", TY_BIND_CHOICE, DIST(server_mode), "async", .choices = server_modes,
-     .help = "parameter servers: a gradient counts when it comes (async), the same but for workers that are ahead "
-             "(bounded), or a step is the mean of all workers' (sync)"},
+     .help = "parameter servers: gradients count as they come, nobody runs ahead, or steps are of all workers"},
     {"staleness", TY_BIND_INT, DIST(staleness), "4", .min = 0, .max = 1e6,
      .help = "server_mode bounded: how many steps a worker may be ahead of the slowest"},
     {"backup_workers", TY_BIND_INT, DIST(backup_workers), "0", .min = 0, .max = 1000,
      .help = "server_mode sync: so many workers are not waited for; what comes too late is dropped"},
     {"partitioner", TY_BIND_CHOICE, DIST(partitioner), "min_size", .choices = partitioners,
-     .help = "parts of a weight: one a server, of part_bytes at least (min_size), of part_bytes at most (max_size), or "
-             "one a server whatever its size (fixed)"},
-    {"part_bytes", TY_BIND_INT, DIST(part_bytes), "262144", .min = 1, .max = 1e9, .help = "see partitioner"},
+     .help = "parameter servers: how weights are cut, as TensorFlow's partitioners of these names do"},
+    {"part_bytes", TY_BIND_INT, DIST(part_bytes), "262144", .min = 1, .max = 1e9, .help = "of a part at least (min_size) or at most (max_size)"},
     {"server_port", TY_BIND_INT, DIST(server_port), "2223", .min = 1, .max = 65535, .help = "of parameter servers"},
 };
 
