@@ -603,7 +603,8 @@ static const ty_bind_row distributed_rows[] = {
      .help = "server_mode sync: so many workers are not waited for; what comes too late is dropped"},
     {"partitioner", TY_BIND_CHOICE, DIST(partitioner), "min_size", .choices = partitioners,
      .help = "parameter servers: how weights are cut, as TensorFlow's partitioners of these names do"},
-    {"part_bytes", TY_BIND_INT, DIST(part_bytes), "262144", .min = 1, .max = 1e9, .help = "of a part at least (min_size) or at most (max_size)"},
+    {"part_bytes", TY_BIND_INT, DIST(part_bytes), "262144", .min = 1, .max = 1e9,
+     .help = "of a part at least (min_size) or at most (max_size)"},
     {"server_port", TY_BIND_INT, DIST(server_port), "2223", .min = 1, .max = 65535, .help = "of parameter servers"},
 };
 

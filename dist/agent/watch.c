@@ -235,7 +235,7 @@ static void tell_stall(const ty_rank_state *ranks, int n_ranks, const char *cons
         ty_buf_addf(b, "'%s' ", s->name);
     ty_buf_addf(b, "%s) waits %lld s. ", size, (long long)(all->wait_ms / 1000));
     for (int i = 0; i < n_ranks; i++)
-        arrived[i] = ranks[i].page.streams[stream].begun >= out->number;
+        arrived[i] = ranks[i].page.streams[stream].begun >= out->number && !ranks[i].stopped;
     ty_buf_adds(b, out->first_missing < 0 ? "All ranks have begun it; waiting: " : "Arrived: ");
     for (int i = 0; i < n_ranks && out->first_missing < 0; i++)
         arrived[i] = waited_ms(&ranks[i], stream, now_ms) >= 0;
@@ -263,6 +263,15 @@ static void tell_end_of_data(const ty_rank_state *ranks, const ty_stall *stall, 
                 stall->first_missing, (long long)r->page.step);
 }
 
+/* A rank that a signal has stopped within the operation is to blame, though it has begun it. */
+static int first_missing(const ty_rank_state *ranks, int n_ranks, const standing *all)
+{
+    for (int i = 0; i < n_ranks; i++)
+        if (ranks[i].stopped && !ranks[i].ended)
+            return i;
+    return all->least < all->most ? all->slowest : -1;
+}
+
 bool ty_watch_stall(const ty_rank_state *ranks, int n_ranks, const char *const *host_name, int64_t now_ms,
                     int64_t min_ms, ty_stall *out)
 {
@@ -279,7 +288,7 @@ bool ty_watch_stall(const ty_rank_state *ranks, int n_ranks, const char *const *
     ty_arena arena;
     ty_arena_init(&arena);
     out->wait_ms = worst.wait_ms;
-    out->first_missing = worst.least < worst.most ? worst.slowest : -1;
+    out->first_missing = first_missing(ranks, n_ranks, &worst);
     out->number = worst.least < worst.most ? worst.least + 1 : worst.most;
     ty_buf b;
     ty_buf_init(&b, sizeof out->text - 1);
