@@ -8,6 +8,7 @@
 #include "compiler/ir/verify.h"
 #include "compiler/ops/op.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -75,6 +76,27 @@ static inline void expect_ints(ty_graph *g, ty_val v, const void *const *inputs,
     for (int k = 0; k < n; k++)
         if (found[k] != expected[k])
             fail_msg("element %d: expected %lld, found %lld", k, (long long)expected[k], (long long)found[k]);
+}
+
+/* Both graphs by the interpreter without rounding: the outputs differ by the order of sums alone. */
+static inline void expect_same_outputs(const ty_graph *before, const ty_graph *after, ty_tape tape,
+                                       const void *const *inputs)
+{
+    const ty_graph *both[] = {before, after};
+    ty_interp *it[2];
+    ty_error err = {0};
+    for (int k = 0; k < 2; k++)
+        if (ty_interp_new(both[k], &it[k], &err) < 0 || ty_interp_run(it[k], tape, inputs, false, &err) < 0)
+            fail_msg("%s", err.message);
+    for (int o = 0; o < ty_graph_n_outputs(before); o++) {
+        const ty_ref *a = ty_interp_output(it[0], o), *b = ty_interp_output(it[1], o);
+        assert_true(ty_type_same(&a->type, &b->type));
+        for (int64_t i = 0; i < ty_type_elems(&a->type); i++)
+            if (!(fabs(a->f[i] - b->f[i]) <= 1e-9 * (1 + fabs(a->f[i]))))
+                fail_msg("output %d, element %ld: expected %.12g, found %.12g", o, (long)i, a->f[i], b->f[i]);
+    }
+    ty_interp_free(it[0]);
+    ty_interp_free(it[1]);
 }
 
 /* print, parse, print: the same text, and a sound graph. */
