@@ -68,6 +68,17 @@ while :; do
 done
 KEEP
 
+# end_all: waits for the jobs in ${running[@]}; exit statuses in $statuses. nothing_on HOST: no process, file or memory is left.
+end_all() {
+    local pid
+    statuses=
+    for pid in "${running[@]}"; do
+        wait "$pid" 2>/dev/null
+        statuses+="${statuses:+ }$?"
+    done
+}
+nothing_on() { [ -z "$(left_on "$1")" ]; }
+
 host_up() { # NUMBER
     local host=algo-$1 net place=$HOSTS/algo-$1 parent
     net=$(space "$host")

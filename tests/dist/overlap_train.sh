@@ -68,13 +68,8 @@ start() {
         running+=($!)
     done
 }
-end_all() {
-    local p
-    statuses=
-    for p in "${running[@]}"; do
-        wait "$p"
-        statuses+="${statuses:+ }$?"
-    done
+both_end() {
+    end_all
     [ "$statuses" = "0 0" ] || fail "both train" "$statuses: $(tail -n 3 "$W"/err.*)"
 }
 # comms_to CORE: the threads of comms leave those who compute.
@@ -119,12 +114,12 @@ hides() {
     wide "rows_$1"
     for try in 1 2 3; do
         start 1 "$1"
-        end_all
+        both_end
         compute=$(step_ms "$1")
         comm=$(comm_ms)
         start 2 "$1"
         comms_to 1
-        end_all
+        both_end
         step=$(step_ms $((2 * $1)))
         ratio=$(awk "BEGIN {m = $compute > $comm ? $compute : $comm; printf \"%.3f\", $step / m}")
         echo "$1 rows a rank, try $try: computing $compute ms, communication $comm ms, both $step ms, ratio $ratio;" \

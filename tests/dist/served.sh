@@ -11,76 +11,21 @@ if [ "${TY_VARIANT:-release}" != release ] || [ ! -e "$BIN/../lib/libtrainyard-u
     finish_tests
     exit
 fi
-export TRAINYARD_CACHE_DIR=$SCRATCH/cache OMP_NUM_THREADS=1
-PORT=$((20000 + $$ % 20000))
 LIMIT=${LIMIT:-60}
-
-# tree NAME HOSTS: a perceptron without anything random, on hosts algo-1 .. algo-HOSTS, whose trees are $W/algo-N.
-tree() {
-    local n hosts=''
-    job "$1"
-    rm "$ML/code/model.onnx"
-    sed -i 's/model.onnx/model.c/; s/adamw/adam/; s/keep: 3/keep: 9/' "$ML/code/train.yaml"
+. tests/dist/trees.bash
+tree_recipe() {
+    sed -i 's/adamw/adam/; s/keep: 3/keep: 9/' "$ML/code/train.yaml"
     recipe "strategy: ${strategy-parameter_server}"
-    cat >"$ML/code/model.c" <<'C'
-#include <trainyard/model.h>
-
-void model(ty_net *net)
-{
-    ty_var x = ty_flatten(net, ty_input(net, "image", "f32[batch,1,8,8]"), 1);
-    ty_output(net, "logits", ty_linear(net, "out", ty_relu(net, ty_linear(net, "hidden", x, 24)), 10));
 }
-C
-    for ((n = 1; n <= $2; n++)); do cp -r "$ML" "$W/algo-$n"; done
-    hosts "$2"
-}
-# hosts N: the job has so many from now on.
-hosts() {
-    local n list='' addresses=''
-    HOSTS=$1 PORT=$((PORT + 8))
-    for ((n = 1; n <= HOSTS; n++)); do
-        list+=${list:+, }\"algo-$n\"
-        addresses+=${addresses:+,}algo-$n=127.0.0.1:$((PORT + n))
-    done
-    export TRAINYARD_HOST_ADDRESSES=$addresses
-    for ((n = 1; n <= HOSTS; n++)); do
-        echo "{\"current_host\": \"algo-$n\", \"hosts\": [$list], \"network_interface_name\": \"lo\"}" \
-            >"$W/algo-$n/input/config/resourceconfig.json"
-    done
-}
-hosts_start() {
-    local n
-    pids=()
-    for ((n = 1; n <= HOSTS; n++)); do
-        SAGEMAKER_BASE_DIR=$W/algo-$n timeout -k 5 "$LIMIT" "$BIN/train" --log_every=1 --distributed.server_port=$((PORT + 5)) "$@" \
-            >"$W/out.$n" 2>"$W/err.$n" </dev/null &
-        pids+=($!)
-    done
-}
-hosts_end() {
-    local p
-    statuses=
-    for p in "${pids[@]}"; do
-        wait "$p"
-        statuses+="${statuses:+ }$?"
-    done
-}
-hosts_run() { hosts_start "$@" && hosts_end; }
+host_address() { echo "127.0.0.1:$((PORT + $1))"; } # UCX connects to no other address of this machine
+host_settings() { echo "--distributed.server_port=$((PORT + 5))"; }
+# Without what depends on the order in which gradients come.
 numbers() { sed 's/^\[1,[0-9]*\]<stdout>: *//' "$1" | grep -E '^(val )?step=' | sed 's/ \(samples_per_s\|grad_norm\|loss\)=.*//'; }
 losses() { sed 's/^\[1,[0-9]*\]<stdout>: *//' "$1" | grep -E "^val step=" | tail -n 1; }
-ranks_of() {
-    local p
-    for p in /proc/[0-9]*; do
-        [[ "$(tr '\0' ' ' <"$p/cmdline" 2>/dev/null)" == *" rank "* ]] || continue
-        tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -qx "SAGEMAKER_BASE_DIR=$1" && echo "${p#/proc/}"
-    done 2>/dev/null
-}
 rank_of() { # TREE LOCAL_RANK
     local p
     for p in $(ranks_of "$1"); do tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | grep -qx "LOCAL_RANK=$2" && echo "$p"; done
 }
-has_steps() { [ "$(numbers "$1" | grep -c ^step=)" -ge "$2" ]; }
-none_left() { [ -z "$(ranks_of "$W/algo-1")$(ranks_of "$W/algo-2")" ]; }
 checkpoints() { find "$W/$1/checkpoints" -name MANIFEST.json 2>/dev/null | wc -l; }
 # all_of N: the weights that were written have seen so many gradients.
 all_of() { has "all gradients are in the model" "$W/err.1" "server: $1 gradients, staleness"; }

@@ -4,6 +4,7 @@
 # pulled ends the job with its name.
 cd "$(dirname "$0")/../.." || exit 1
 . tests/dist/hosts.bash
+. tests/clicks.bash
 export OMP_NUM_THREADS=1
 [ "${TY_VARIANT:-release}" = release ] || { skip "parameter servers on hosts" "UCX is of the release variant"; finish_tests; exit; }
 [ -e "$BIN/../lib/libtrainyard-ucx.so" ] || { skip "parameter servers on hosts" "the plug-in for UCX was not built"; finish_tests; exit; }
@@ -17,17 +18,7 @@ if [ -r "$clicks/raw.train.tiny.csv" ] && [ -r "$clicks/raw.test.tiny.csv" ]; th
 else
     skip "the AUC on real clicks" "no clicks in $clicks"
     real=
-    awk 'BEGIN {
-        srand(7)
-        print "Id,Label"
-        for (n = 0; n < 600; n++) {
-            a = int(rand() * 4); b = int(rand() * 5)
-            line = n "," (rand() < (a == b ? 0.8 : 0.2) ? 1 : 0)
-            for (f = 0; f < 13; f++) line = line "," int(rand() * 9)
-            for (f = 0; f < 26; f++) line = line "," (f == 0 ? "a" a : f == 1 ? "b" b : "c" int(rand() * 3))
-            print line
-        }
-    }' >"$SCRATCH/clicks.csv"
+    made_clicks 600 >"$SCRATCH/clicks.csv"
 fi
 examples/deepfm-c/data "$SCRATCH/clicks.csv" "$SCRATCH/data"
 
@@ -47,16 +38,7 @@ train_on() {
         running+=($!)
     done
 }
-end_all() {
-    local pid
-    statuses=
-    for pid in "${running[@]}"; do
-        wait "$pid" 2>/dev/null
-        statuses+="${statuses:+ }$?"
-    done
-}
 auc() { sed -n 's/.*val_auc=\([0-9.]*\).*/\1/p' "$W/out.1" | sort -n | tail -n 1; }
-nothing_on() { [ -z "$(left_on "$1")" ]; }
 
 train_on sync --distributed.server_mode=sync
 end_all

@@ -68,18 +68,8 @@ loss_of() { sed -n 's/^ *validation  loss \([0-9.]*\) .*/\1/p' "$dir/$1.log" | t
 best_auc() { sed -n 's/.*(best \([0-9.]*\) at.*/\1/p' "$dir/$1.log" | tail -n 1; }
 near() { awk -v a="$1" -v b="$2" -v d="$3" 'BEGIN {exit !(a != "" && b != "" && a - b < d && b - a < d)}'; }
 
-# Clicks of our own making: what is clicked depends on two fields.
-awk 'BEGIN {
-    srand(7)
-    print "Id,Label" > "/dev/stdout"
-    for (n = 0; n < 1200; n++) {
-        a = int(rand() * 4); b = int(rand() * 5)
-        line = n "," (rand() < (a == b ? 0.8 : 0.2) ? 1 : 0)
-        for (f = 0; f < 13; f++) line = line "," int(rand() * 9)
-        for (f = 0; f < 26; f++) line = line "," (f == 0 ? "a" a : f == 1 ? "b" b : "c" int(rand() * 3))
-        print line
-    }
-}' >"$dir/clicks.csv"
+. tests/clicks.bash
+made_clicks 1200 >"$dir/clicks.csv"
 examples/deepfm-c/data "$dir/clicks.csv" "$dir/data"
 
 # split DATA: worker 0 and worker 1 get every second row each.

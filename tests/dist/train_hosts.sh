@@ -10,24 +10,10 @@ export OMP_NUM_THREADS=1
 need_hosts
 hosts_up 3
 
-# A perceptron in which nothing is random.
-read -r -d '' model_c <<'C'
-#include <trainyard/model.h>
-
-void model(ty_net *net)
-{
-    ty_var x = ty_flatten(net, ty_input(net, "image", "f32[batch,1,8,8]"), 1);
-    ty_output(net, "logits", ty_linear(net, "out", ty_relu(net, ty_linear(net, "hidden", x, 24)), 10));
-}
-C
-
 # train_on NAME HOSTS ARGUMENT...: `train` on algo-1 .. algo-HOSTS; $W/algo-N/ is the tree of each, $W/out.N and $W/err.N its streams.
 train_on() {
     local n list='' hosts=$2
-    job "$1"
-    rm "$ML/code/model.onnx"
-    sed -i 's/model.onnx/model.c/' "$ML/code/train.yaml"
-    echo "$model_c" >"$ML/code/model.c"
+    perceptron "$1"
     recipe "device: cpu"
     recipe "deterministic: strict"
     for ((n = 1; n <= hosts; n++)); do list+=${list:+, }\"algo-$n\"; done
@@ -37,15 +23,6 @@ train_on() {
         echo "{\"current_host\": \"algo-$n\", \"hosts\": [$list]}" >"$W/algo-$n/input/config/resourceconfig.json"
         on "algo-$n" env SAGEMAKER_BASE_DIR="$W/algo-$n" "$BIN/train" --log_every=1 "${@:3}" >"$W/out.$n" 2>"$W/err.$n" </dev/null &
         running+=($!)
-    done
-}
-# end_all: exit statuses in $statuses.
-end_all() {
-    local pid
-    statuses=
-    for pid in "${running[@]}"; do
-        wait "$pid" 2>/dev/null
-        statuses+="${statuses:+ }$?"
     done
 }
 steps() { cat "$W/out.1" "$W/err.1" 2>/dev/null | grep -q 'step=[0-9]*5 '; }
@@ -64,7 +41,6 @@ clean() {
         if until_true 5 nothing_on "algo-$n"; then pass; else fail "nothing is left on algo-$n" "$(left_on "algo-$n")"; fi
     done
 }
-nothing_on() { [ -z "$(left_on "$1")" ]; }
 rank_on() { pids_on "$1" '^[^ ]*/trainyard rank ' | head -n 1; }
 loss() { grep -o '"split":"validation".*' "$1/output/data/metrics.jsonl" | tail -n 1 | grep -o '"loss":[0-9.e-]*'; }
 

@@ -2,9 +2,14 @@
 # job.bash and gpu.bash.
 #
 #   need_mpi WHAT               ends the test where the plug-in for Open MPI is not there
-#   tree NAME HOSTS             see below; recipe `device: cpu`
+#   tree NAME HOSTS             see below
 #   hosts_start, hosts_end, hosts_run [SETTINGS...]
-#   host_environment NAME       more variables of a host, a word each: to be replaced
+#
+# To be replaced where a test needs others:
+#   tree_recipe                 adds to the recipe: `device: cpu`
+#   host_address N              of its agent
+#   host_environment NAME       more variables of a host, a word each
+#   host_settings               of every run, a word each
 export TRAINYARD_CACHE_DIR=$SCRATCH/cache OMP_NUM_THREADS=1
 PORT=$((20000 + $$ % 20000))
 LIMIT=${LIMIT:-100}
@@ -15,32 +20,29 @@ need_mpi() {
     exit
 }
 host_environment() { :; }
+host_settings() { :; }
 
 # tree NAME HOSTS: a perceptron without anything random, on hosts algo-1 .. algo-HOSTS, whose trees are $W/algo-N.
+tree_recipe() { recipe "device: cpu"; }
 tree() {
-    local n hosts='' addresses=''
-    job "$1"
-    rm "$ML/code/model.onnx"
-    sed -i 's/model.onnx/model.c/' "$ML/code/train.yaml"
-    recipe "device: cpu"
-    cat >"$ML/code/model.c" <<'C'
-#include <trainyard/model.h>
-
-void model(ty_net *net)
-{
-    ty_var x = ty_flatten(net, ty_input(net, "image", "f32[batch,1,8,8]"), 1);
-    ty_output(net, "logits", ty_linear(net, "out", ty_relu(net, ty_linear(net, "hidden", x, 24)), 10));
+    local n
+    perceptron "$1"
+    tree_recipe
+    for ((n = 1; n <= $2; n++)); do cp -r "$ML" "$W/algo-$n"; done
+    hosts "$2"
 }
-C
-    HOSTS=$2 PORT=$((PORT + 1))
+# hosts N: the job has so many from now on, at addresses that nobody had before.
+host_address() { echo "127.0.0.$1:$PORT"; }
+hosts() {
+    local n list='' addresses=''
+    HOSTS=$1 PORT=$((PORT + 8))
     for ((n = 1; n <= HOSTS; n++)); do
-        hosts+=${hosts:+, }\"algo-$n\"
-        addresses+=${addresses:+,}algo-$n=127.0.0.$n:$PORT
+        list+=${list:+, }\"algo-$n\"
+        addresses+=${addresses:+,}algo-$n=$(host_address "$n")
     done
     export TRAINYARD_HOST_ADDRESSES=$addresses
     for ((n = 1; n <= HOSTS; n++)); do
-        cp -r "$ML" "$W/algo-$n"
-        echo "{\"current_host\": \"algo-$n\", \"hosts\": [$hosts], \"network_interface_name\": \"lo\"}" \
+        echo "{\"current_host\": \"algo-$n\", \"hosts\": [$list], \"network_interface_name\": \"lo\"}" \
             >"$W/algo-$n/input/config/resourceconfig.json"
     done
 }
@@ -50,7 +52,8 @@ hosts_start() {
     pids=()
     for ((n = 1; n <= HOSTS; n++)); do
         # shellcheck disable=SC2046
-        env $(host_environment "algo-$n") SAGEMAKER_BASE_DIR="$W/algo-$n" timeout -k 5 "$LIMIT" "$BIN/train" --log_every=1 "$@" \
+        env $(host_environment "algo-$n") SAGEMAKER_BASE_DIR="$W/algo-$n" timeout -k 5 "$LIMIT" "$BIN/train" --log_every=1 \
+            $(host_settings) "$@" \
             >"$W/out.$n" 2>"$W/err.$n" </dev/null &
         pids+=($!)
     done

@@ -6,10 +6,7 @@ set -u
 . "$(dirname "$0")/engine.bash"
 
 need_image
-network=trainyard-test-$$
-docker network create "$network" >"$scratch/network" 2>&1 || skip_all "no network between containers: $(tail -n 1 "$scratch/network")"
-trap 'for host in algo-1 algo-2; do docker rm -f -v "$network-$host"; done >"$scratch/removed" 2>&1
-    docker network rm -f "$network" >"$scratch/removed" 2>&1; finish' EXIT
+. "$(dirname "$0")/pair.bash"
 now_ms() { date +%s%3N; }
 
 # begin NAME ARGUMENT...: both hosts, with fresh trees $scratch/NAME-algo-N, begin to train.
@@ -17,24 +14,15 @@ begin() {
     local host
     name=$1
     for host in algo-1 algo-2; do
-        docker rm -f -v "$network-$host" >"$scratch/removed" 2>&1
         [ -d "$scratch/$name-$host" ] || make_tree "$name-$host"
         cat >"$scratch/$name-$host/input/config/resourceconfig.json" <<JSON
 {"current_host": "$host", "current_instance_type": "local", "current_group_name": "homogeneousCluster",
  "hosts": ["algo-1", "algo-2"], "network_interface_name": "eth0",
  "instance_groups": [{"instance_group_name": "homogeneousCluster", "instance_type": "local", "hosts": ["algo-1", "algo-2"]}]}
 JSON
-        docker run -d --name "$network-$host" --hostname "$host" --network "$network" --network-alias "$host" --stop-timeout 60 \
-            --read-only --user 1000:1000 --cap-drop ALL --security-opt no-new-privileges \
-            -v "$scratch/$name-$host:/opt/ml" "$image" train "${@:2}" >"$scratch/id" 2>&1 || cat "$scratch/id"
+        host_run "$host" "$scratch/$name-$host" "${@:2}"
     done
 }
-# status HOST: waits for its end, 200 s at most, and prints the exit status; $scratch/NAME-HOST.log is what it said.
-status() {
-    timeout 200 docker wait "$network-$1" 2>"$scratch/wait" || echo "no end"
-    docker logs "$network-$1" >"$scratch/$name-$1.log" 2>&1
-}
-trains() { timeout 120 docker logs -f "$network-algo-1" 2>&1 | grep -aqm 1 'step=[0-9]\{2,\}'; }
 # both_end STATUS1 STATUS2
 both_end() {
     check "$name: algo-1's exit code" is "$(status algo-1)" "$1"
@@ -45,7 +33,6 @@ accurate() {
     grep '"split":"validation"' "$1" | tail -n 1 | grep -o '"accuracy":[0-9.e-]*' |
         awk -F : '$2 >= 0.97 {good = 1} {print "accuracy " $2} END {exit !good}'
 }
-empty() { is "$(find "$1" -type f)" ""; }
 
 begin whole
 both_end 0 0

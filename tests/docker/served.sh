@@ -5,22 +5,10 @@ set -u
 . "$(dirname "$0")/engine.bash"
 
 need_image
-network=trainyard-served-$$
-docker network create "$network" >"$scratch/network" 2>&1 || skip_all "no network between containers: $(tail -n 1 "$scratch/network")"
-trap 'for host in algo-1 algo-2; do docker rm -f -v "$network-$host"; done >"$scratch/removed" 2>&1
-    docker network rm -f "$network" >"$scratch/removed" 2>&1; finish' EXIT
+. "$(dirname "$0")/pair.bash"
+. tests/clicks.bash
 
-awk 'BEGIN {
-    srand(7)
-    print "Id,Label"
-    for (n = 0; n < 1500; n++) {
-        a = int(rand() * 4); b = int(rand() * 5)
-        line = n "," (rand() < (a == b ? 0.8 : 0.2) ? 1 : 0)
-        for (f = 0; f < 13; f++) line = line "," int(rand() * 9)
-        for (f = 0; f < 26; f++) line = line "," (f == 0 ? "a" a : f == 1 ? "b" b : "c" int(rand() * 3))
-        print line
-    }
-}' >"$scratch/clicks.csv"
+made_clicks 1500 >"$scratch/clicks.csv"
 examples/deepfm-c/data "$scratch/clicks.csv" "$scratch/data" >"$scratch/made" 2>&1
 
 # begin NAME ARGUMENT...: both hosts, with trees $scratch/NAME-algo-N, begin to train.
@@ -28,7 +16,6 @@ begin() {
     local host tree
     name=$1
     for host in algo-1 algo-2; do
-        docker rm -f -v "$network-$host" >"$scratch/removed" 2>&1
         tree=$scratch/$name-$host
         mkdir -p "$tree/input/config" "$tree/code" "$tree/input/data"
         cp examples/deepfm-c/model.c examples/deepfm-c/train.yaml "$tree/code"
@@ -39,17 +26,9 @@ begin() {
             >"$tree/input/config/resourceconfig.json"
         chown -R 1000:1000 "$tree"
         chmod 755 "$scratch"
-        docker run -d --name "$network-$host" --hostname "$host" --network "$network" --network-alias "$host" --stop-timeout 60 \
-            --read-only --user 1000:1000 --cap-drop ALL --security-opt no-new-privileges \
-            -v "$tree:/opt/ml" "$image" train "${@:2}" >"$scratch/id" 2>&1 || cat "$scratch/id"
+        host_run "$host" "$tree" "${@:2}"
     done
 }
-status() {
-    timeout 200 docker wait "$network-$1" 2>"$scratch/wait" || echo "no end"
-    docker logs "$network-$1" >"$scratch/$name-$1.log" 2>&1
-}
-trains() { timeout 120 docker logs -f "$network-algo-1" 2>&1 | grep -aqm 1 'step=[0-9]\{2,\}'; }
-empty() { is "$(find "$1" -type f)" ""; }
 
 begin whole
 for host in algo-1 algo-2; do

@@ -1,6 +1,7 @@
 # job.bash - sourced after harness.bash: a job for the built-in trainer, small enough to run in a moment.
 #
 #   job NAME [ROWS]       a tree as begin() makes it, with recipe, model and two CSV channels of ten made-up classes
+#   perceptron NAME [ROWS]  the same with a model in C that draws no random numbers
 #   recipe LINES          appends to train.yaml (keys may not stand twice: use hyperparameters to change what is there)
 #   bits TREE             one line that stands for all bits of the trained model
 MODEL=$PWD/examples/digits/model.onnx
@@ -40,6 +41,20 @@ data:
 metrics: [accuracy]
 checkpoint: {every: 5 steps, keep: 3}
 Y
+}
+perceptron() {
+    job "$@"
+    rm "$ML/code/model.onnx"
+    sed -i 's/model.onnx/model.c/' "$ML/code/train.yaml"
+    cat >"$ML/code/model.c" <<'C'
+#include <trainyard/model.h>
+
+void model(ty_net *net)
+{
+    ty_var x = ty_flatten(net, ty_input(net, "image", "f32[batch,1,8,8]"), 1);
+    ty_output(net, "logits", ty_linear(net, "out", ty_relu(net, ty_linear(net, "hidden", x, 24)), 10));
+}
+C
 }
 recipe() { printf '%s\n' "$1" >>"$ML/code/train.yaml"; }
 bits() { cat "$1/model/model.onnx" "$1/model/model.safetensors" | sha256sum; }

@@ -9,19 +9,8 @@ gpu() { LD_LIBRARY_PATH=${LIBS:-$FAKES/gpu}:$FAKES TY_FAKE_GPUS=${GPUS:-$CARD;$C
 
 # A perceptron without anything random. 50 rows of validation do not fill their last batch: one GPU has none of its rows.
 small() {
-    job "$@"
-    rm "$ML/code/model.onnx"
-    sed -i 's/model.onnx/model.c/' "$ML/code/train.yaml"
+    perceptron "$@"
     recipe "strategy: mirrored"
-    cat >"$ML/code/model.c" <<'C'
-#include <trainyard/model.h>
-
-void model(ty_net *net)
-{
-    ty_var x = ty_flatten(net, ty_input(net, "image", "f32[batch,1,8,8]"), 1);
-    ty_output(net, "logits", ty_linear(net, "out", ty_relu(net, ty_linear(net, "hidden", x, 24)), 10));
-}
-C
 }
 # numbers: metric lines without speeds.
 numbers() { grep -E '^(val )?step=' "$W/out" | sed 's/ samples_per_s=.*//'; }
