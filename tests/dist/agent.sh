@@ -10,13 +10,13 @@ CYCLES=${AGENT_CYCLES:-10}
 [ "${TY_VARIANT:-release}" = release ] || CYCLES=3
 export TMPDIR=$SCRATCH
 now_ms() { date +%s%3N; }
-PORT=$((20000 + $$ % 10000))
+. tests/ports.bash
 
 # agents "HOST:RANKS,..." "OPTIONS" PROGRAM ARGS...: one agent a host in the background; ids in agent[].
 agents() {
     local hosts=$1 options=$2 i=0 host
     shift 2
-    PORT=$((PORT + 1))
+    ports 1
     agent=()
     for host in ${hosts//,/ }; do
         # shellcheck disable=SC2086
@@ -56,7 +56,7 @@ lacks "others show their own" "$W/1" "rank 3 of 4"
 # The leader's reader takes nothing until the other host's rank has been made to wait: memory holds some megabytes of 16.
 begin slow_reader
 mkfifo "$W/pipe"
-PORT=$((PORT + 1))
+ports 1
 agent=()
 (until_true 30 test -e "$W/go"; exec grep -c '<stdout>:a line' >"$W/lines") <"$W/pipe" &
 reader=$!
@@ -171,7 +171,7 @@ all_end
 same "statuses" "137 137" "$statuses"
 
 begin stop_while_waiting
-PORT=$((PORT + 1))
+ports 1
 timeout -k 1 60 "$AGENT" --hosts a:1,b:1 --self 0 --port $PORT -- true >"$W/0" 2>"$W/0.err" &
 agent=($!)
 ok "it waits" until_true 10 grep -q "uses lo" "$W/0.err"
@@ -199,7 +199,7 @@ same "statuses" "99 99" "$statuses"
 same "the same words" 'never began: dist: program differs: a has "sha256:aa", b has "sha256:bb"' "$end"
 
 begin missing_host
-PORT=$((PORT + 1))
+ports 1
 timeout -k 1 60 "$AGENT" --hosts 127.0.0.1:1,nobody.invalid:1 --self 0 --port $PORT --address names --interface lo \
     --meet 1500 -- true >"$W/0" 2>"$W/0.err"
 same "status" 99 $?

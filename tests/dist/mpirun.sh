@@ -14,7 +14,8 @@ if [ "${TY_VARIANT:-release}" != release ]; then
 fi
 need_hosts
 hosts_up 2
-AGENT=$(realpath "${TY_BUILD:-build/release}/tools/agent") PORT=$((20000 + $$ % 10000))
+AGENT=$(realpath "${TY_BUILD:-build/release}/tools/agent")
+. tests/ports.bash
 CLIENT="$BIN/trainyard rsh"
 CHECKS=$SCRATCH/mpi-checks
 mpicc -O1 -o "$CHECKS" tests/dist/checks.c || exit 1
@@ -25,8 +26,8 @@ mpirun=(mpirun --host algo-1:2,algo-2:2 -np 4 --allow-run-as-root --tag-output -
 
 # job [OPTIONS --] PROGRAM...: both agents; statuses in $statuses, what they print in $W/0 and $W/1.
 job() {
-    PORT=$((PORT + 1))
     local i pids=()
+    ports 1
     for i in 0 1; do
         LIMIT=50 on algo-$((i + 1)) "$AGENT" --hosts algo-1:1,algo-2:0 --address names --self $i --port $PORT --interface eth0 \
             --mpirun "$CLIENT" -- "${mpirun[@]}" "$@" >"$W/$i" 2>"$W/$i.err" </dev/null &

@@ -11,7 +11,7 @@
 #   host_environment NAME       more variables of a host, a word each
 #   host_settings               of every run, a word each
 export TRAINYARD_CACHE_DIR=$SCRATCH/cache OMP_NUM_THREADS=1
-PORT=$((20000 + $$ % 20000))
+. tests/ports.bash
 LIMIT=${LIMIT:-100}
 need_mpi() {
     [ -e "$BIN/../lib/libtrainyard-mpi.so" ] || [ -e "$BIN/../lib/trainyard/libtrainyard-mpi.so" ] && return
@@ -35,7 +35,8 @@ tree() {
 host_address() { echo "127.0.0.$1:$PORT"; }
 hosts() {
     local n list='' addresses=''
-    HOSTS=$1 PORT=$((PORT + 8))
+    HOSTS=$1
+    ports 8
     for ((n = 1; n <= HOSTS; n++)); do
         list+=${list:+, }\"algo-$n\"
         addresses+=${addresses:+,}algo-$n=$(host_address "$n")

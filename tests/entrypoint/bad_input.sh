@@ -4,6 +4,7 @@
 cd "$(dirname "$0")/../.." || exit 1
 . tests/entrypoint/harness.bash
 . tests/entrypoint/job.bash
+. tests/ports.bash
 ERRORS=$SCRATCH/messages
 CONFIG() { printf '%s' "$2" >"$ML/input/config/$1.json"; }
 # say FILE-RELATIVE-TO-CODE SED-SCRIPT
@@ -40,8 +41,8 @@ job hp_type && CONFIG hyperparameters '{"epochs": "many"}' && bad 78 E0105 'hype
 job hp_range && CONFIG hyperparameters '{"batch_size": "0"}' && bad 78 E0106 'from 1 to'
 job hosts_missing && CONFIG resourceconfig '{"current_host": "a"}' && bad 78 resourceconfig.json hosts
 job host_stranger && CONFIG resourceconfig '{"current_host": "z", "hosts": ["a"]}' && bad 78 '"z"'
-job hosts_absent && CONFIG resourceconfig '{"current_host": "a", "hosts": ["a", "b"], "network_interface_name": "lo"}' &&
-    CONFIG hyperparameters '{"distributed.meet_seconds": "1", "distributed.port": "'$((20000 + $$ % 20000))'"}' &&
+job hosts_absent && ports 1 && CONFIG resourceconfig '{"current_host": "a", "hosts": ["a", "b"], "network_interface_name": "lo"}' &&
+    CONFIG hyperparameters '{"distributed.meet_seconds": "1", "distributed.port": "'$PORT'"}' &&
     bad 78 '1 of 2 hosts did not arrive within 1 s: b'
 job channel_mode && CONFIG inputdataconfig '{"train": {"TrainingInputMode": "Teleport"}, "test": {}}' && bad 78 Teleport
 job channel_name && CONFIG inputdataconfig '{"../train": {}}' && bad 78 inputdataconfig.json
