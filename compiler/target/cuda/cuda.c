@@ -304,7 +304,6 @@ static int cuda_correct(ty_cuda *c, ty_error *err)
     size_t gone = c->free_bytes > free ? c->free_bytes - free : 0;
     c->report.code_bytes = gone > asked ? gone - asked : 0;
     c->report.total_bytes = asked + c->report.code_bytes;
-    c->report.is_measured = true;
     return 0;
 }
 

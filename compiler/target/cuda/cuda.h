@@ -47,12 +47,12 @@ typedef struct ty_cuda_report {
     int n_kernels, n_distinct_kernels, n_library_calls;
     size_t slab_bytes, scratch_bytes; /* of the GPU, as are these: */
     size_t batch_bytes;               /* inputs, and batches on their way */
-    size_t code_bytes;                /* of kernels and libraries: an estimate, or what they hold (is_measured) */
+    size_t code_bytes;                /* of kernels and libraries: an estimate until they are loaded */
     size_t total_bytes;               /* all of them, with states and constants */
     size_t host_bytes;                /* pinned memory of the host: batches and outputs */
     size_t pinned_bytes;              /* of these: outputs */
     size_t text_bytes;                /* CUDA C */
-    bool cache_hit, is_measured;
+    bool cache_hit;
 } ty_cuda_report;
 
 /* plans[i]: a checked plan; all of the same graph, which must outlive the result. TY_E_UNSUPPORTED names all ops that

@@ -28,7 +28,7 @@ struct ty_mirror {
     int n_plans;
     const ty_graph *g;
     ty_nccl_others others;
-    bool has_others, has_met;
+    bool has_met;
     ty_nccl_group *group; /* NULL: there is one replica */
     mirror_replica *replica;
     /* Arguments of the job at hand. */
@@ -146,7 +146,7 @@ static int mirror_build(mirror_replica *r, const ty_cuda *like, ty_error *err)
     opt.group = m->group;
     opt.replica = r->number;
     opt.like = like;
-    if (m->has_others) {
+    if (m->others.meet) {
         opt.replica = m->others.replica;
         opt.join = mirror_join;
         opt.join_ctx = m;
@@ -186,8 +186,8 @@ static ty_mirror *mirror_empty(const ty_plan *const *plans, int n_plans, const t
     ty_mirror *m = TY_NEW(&arena, ty_mirror);
     m->arena = arena;
     m->opt = *opt;
-    m->has_others = opt->others != NULL;
     m->others = opt->others ? *opt->others : (ty_nccl_others){0};
+    m->opt.others = NULL; /* the caller's */
     m->plan = ty_arena_copy(&m->arena, plans, sizeof *plans * (size_t)n_plans);
     m->n_plans = n_plans;
     m->g = plans[0]->f->g;
@@ -213,7 +213,7 @@ int ty_mirror_new(const ty_plan *const *plans, int n_plans, const ty_mirror_opti
     if ((opt->n > 1 && ty_nccl_open(opt->devices, opt->n, opt->how, &m->group, err) < 0) ||
         mirror_start_threads(m, err) < 0 || mirror_do(m, mirror_build_first, err) < 0 ||
         mirror_do(m, mirror_build_others, err) < 0) {
-        if (m->has_others && !m->has_met)
+        if (m->others.meet && !m->has_met)
             m->others.meet(m->others.ctx, false, NULL, 0, err);
         ty_mirror_let_go(m);
         ty_mirror_free(m);

@@ -236,11 +236,22 @@ static int nccl_connect_others(ty_nccl_group *group, const ty_nccl_others *o, ty
     return nccl_status(group, status, "connecting GPUs of several hosts", all, err);
 }
 
+/* All replicas have the same numbers: all refuse, or none. */
+static int nccl_check_inside(const ty_nccl_others *o, ty_cross_device how, ty_error *err)
+{
+    if (how != TY_CROSS_HIERARCHICAL || (o->inside > 0 && o->n % o->inside == 0))
+        return 0;
+    ty_error_set(err, TY_E_CONFIG,
+                 "cross_device: hierarchical_copy is for groups of equal size, found %d ranks and %d in each", o->n,
+                 o->inside);
+    return ty_error_help(err, "use nccl or reduction_to_one_device, or one rank less");
+}
+
 int ty_nccl_join(const ty_nccl_others *o, ty_cross_device how, ty_nccl_group **out, ty_error *err)
 {
     const ty_nccl *lib;
     ty_nccl_group *group = NULL;
-    if (ty_nccl_get(&lib, err) == 0)
+    if (nccl_check_inside(o, how, err) == 0 && ty_nccl_get(&lib, err) == 0)
         group = nccl_new(how, o->n, err);
     if (!group) {
         o->meet(o->ctx, false, NULL, 0, err);
