@@ -178,3 +178,9 @@ bool ty_graph_splat_value(const ty_graph *g, ty_val v, double *out)
     *out = one.f ? f : (double)i;
     return one.f || (i >= -(INT64_C(1) << 53) && i <= INT64_C(1) << 53 && !(type->dtype == TY_U64 && i < 0));
 }
+
+bool ty_graph_is_zero(const ty_graph *g, ty_val v)
+{
+    double value;
+    return ty_graph_splat_value(g, v, &value) && value == 0;
+}

@@ -195,6 +195,7 @@ const void *ty_graph_const_data(const ty_graph *g, ty_val v);
 /* True if all elements of v are one constant number (a const, or a const seen through broadcast, reshape and the like),
  * which goes to *out. False for integers that a double cannot hold. */
 bool ty_graph_splat_value(const ty_graph *g, ty_val v, double *out);
+bool ty_graph_is_zero(const ty_graph *g, ty_val v); /* that, and 0 */
 
 /* The one generic constructor: interns attr, infers types, folds constants, simplifies, hash-conses. All typed
  * constructors of build.h end here. `attr` may be NULL. Returns result 0 of the node (others: ty_val_make). */

@@ -24,19 +24,13 @@ static uint32_t *accumulate_uses(const ty_graph *g, const uint8_t *live)
     return uses;
 }
 
-static bool accumulate_is_zero(const ty_graph *g, ty_val v)
-{
-    double value;
-    return ty_graph_splat_value(g, v, &value) && value == 0;
-}
-
 /* v is a sum scattered into zeros that only one node reads. */
 static bool accumulate_is_scattered(const ty_graph *g, ty_val v, const uint32_t *uses)
 {
     uint32_t id = ty_val_node(v);
     ty_op op = ty_graph_op(g, id);
     return (op == TY_OP_SCATTER || op == TY_OP_PUT) && ty_graph_attr(g, id)->mode == TY_SUM && uses[v] == 1 &&
-           accumulate_is_zero(g, ty_graph_in(g, id, 0));
+           ty_graph_is_zero(g, ty_graph_in(g, id, 0));
 }
 
 /* x + scatter(0, i, u) -> scatter(x, i, u); false if the node is no such sum. */

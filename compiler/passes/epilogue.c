@@ -88,12 +88,6 @@ static bool is_op(const epilogue *p, uint32_t node, ty_op op)
     return node != TY_NONE && ty_graph_op(p->g, node) == op;
 }
 
-static bool is_zero(const ty_graph *g, ty_val v)
-{
-    double value;
-    return ty_graph_splat_value(g, v, &value) && value == 0;
-}
-
 /* A cast to the type of products, or a reshape: the same numbers as a call will have them. */
 static bool is_on_the_way(const epilogue *p, uint32_t node, ty_dtype dtype)
 {
@@ -122,7 +116,7 @@ static bool is_bias_sum(const epilogue *p, uint32_t node)
     if (!is_op(p, node, TY_OP_REDUCE) || ty_graph_attr(p->g, node)->mode != TY_SUM)
         return false;
     int rank = ty_graph_type(p->g, ty_graph_in(p->g, node, 0))->rank;
-    return ty_graph_attr(p->g, node)->axes == (1u << (rank - 1)) - 1;
+    return rank > 1 && ty_graph_attr(p->g, node)->axes == (1u << (rank - 1)) - 1;
 }
 
 /* Nobody reads v but in the products' type; a sum may, if `sums`. */
@@ -267,15 +261,6 @@ static bool take_gelu(epilogue *p, ty_clone *c, uint32_t id)
     return true;
 }
 
-/* select(x <= 0, 0, x): the comparison, or TY_NONE. */
-static uint32_t relu_comparison(const epilogue *p, uint32_t select)
-{
-    uint32_t le = ty_val_node(ty_graph_in(p->g, select, 0));
-    bool relu = is_op(p, le, TY_OP_LE) && is_zero(p->g, ty_graph_in(p->g, le, 1)) &&
-                is_zero(p->g, ty_graph_in(p->g, select, 1)) && ty_graph_in(p->g, select, 2) == ty_graph_in(p->g, le, 0);
-    return relu ? le : TY_NONE;
-}
-
 /* The gradient of an activation, of dy, that can be an epilogue of the product that makes dy. */
 static bool gradient_of(const epilogue *p, uint32_t id, ty_val dy, product *out)
 {
@@ -294,8 +279,8 @@ static bool relu_keeps(const epilogue *p, uint32_t le, uint32_t relu, ty_dtype d
         if (node == relu)
             continue;
         if (!is_op(p, node, TY_OP_SELECT) || ty_graph_in(p->g, node, 0) != cond ||
-            !is_zero(p->g, ty_graph_in(p->g, node, 1)) || !gradient_of(p, node, ty_graph_in(p->g, node, 2), &dy) ||
-            dy.dtype != dtype)
+            !ty_graph_is_zero(p->g, ty_graph_in(p->g, node, 1)) ||
+            !gradient_of(p, node, ty_graph_in(p->g, node, 2), &dy) || dy.dtype != dtype)
             return false;
         some = true;
     }
@@ -304,7 +289,7 @@ static bool relu_keeps(const epilogue *p, uint32_t le, uint32_t relu, ty_dtype d
 
 static bool take_relu(epilogue *p, ty_clone *c, uint32_t id)
 {
-    uint32_t le = relu_comparison(p, id);
+    uint32_t le = ty_mask_of_relu(p->g, id);
     ty_val s = ty_graph_in(p->g, id, 2), v = ty_val_make(id, 0), y, second;
     biased b;
     if (le == TY_NONE || n_readers(p, s) != 2 || !biased_of(p, s, &b) || !is_rounded(p, v, b.product.dtype, false) ||

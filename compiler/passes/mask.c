@@ -13,19 +13,12 @@
 
 #include <stdlib.h>
 
-static bool mask_is_zero(const ty_graph *g, ty_val v)
-{
-    double value;
-    return ty_graph_splat_value(g, v, &value) && value == 0;
-}
-
-/* The node of x <= 0 if `select` is the ReLU of x, else TY_NONE. */
-static uint32_t mask_of_relu(const ty_graph *g, uint32_t select)
+uint32_t ty_mask_of_relu(const ty_graph *g, uint32_t select)
 {
     uint32_t cond = ty_val_node(ty_graph_in(g, select, 0));
-    if (ty_graph_op(g, cond) != TY_OP_LE || !mask_is_zero(g, ty_graph_in(g, cond, 1)))
+    if (ty_graph_op(g, cond) != TY_OP_LE || !ty_graph_is_zero(g, ty_graph_in(g, cond, 1)))
         return TY_NONE;
-    bool relu = mask_is_zero(g, ty_graph_in(g, select, 1)) && ty_graph_in(g, select, 2) == ty_graph_in(g, cond, 0);
+    bool relu = ty_graph_is_zero(g, ty_graph_in(g, select, 1)) && ty_graph_in(g, select, 2) == ty_graph_in(g, cond, 0);
     return relu ? cond : TY_NONE;
 }
 
@@ -56,7 +49,7 @@ static bool mask_select(ty_clone *c, uint32_t id, void *ctx)
     if (ty_graph_op(c->from, id) != TY_OP_SELECT)
         return false;
     uint32_t cond = ty_val_node(ty_graph_in(c->from, id, 0));
-    bool is_relu = mask_of_relu(c->from, id) == cond;
+    bool is_relu = ty_mask_of_relu(c->from, id) == cond;
     if (!is_relu && relu[cond] == TY_NONE)
         return false;
     if (is_relu) {
@@ -68,7 +61,7 @@ static bool mask_select(ty_clone *c, uint32_t id, void *ctx)
     ty_clone_inputs(c, id, in);
     ty_graph_origin(c->to, ty_graph_origin_of(c->from, id));
     uint32_t pooled = mask_pooled(c, ty_graph_in(c->from, id, 2), relu[cond]);
-    if (pooled != TY_NONE && mask_is_zero(c->from, ty_graph_in(c->from, id, 1))) {
+    if (pooled != TY_NONE && ty_graph_is_zero(c->from, ty_graph_in(c->from, id, 1))) {
         c->map[ty_val_make(id, 0)] = mask_before_pool(c, pooled);
         return true;
     }

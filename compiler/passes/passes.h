@@ -32,6 +32,8 @@ int ty_pass_lower(const ty_graph *in, ty_graph **out, ty_error *err);
  * maximum over windows reads the result, from that maximum, before its gradient is spread. Makes a new graph.
  * Needs: the ReLU in its select form, before its gradient in id order. Keeps: everything else, bit for bit. */
 int ty_pass_mask(const ty_graph *in, ty_graph **out, ty_error *err);
+/* The node of x <= 0 if `select` is the ReLU of x, else TY_NONE. */
+uint32_t ty_mask_of_relu(const ty_graph *g, uint32_t select);
 
 /* layout.c - convolutions and pools of f32, bf16 and f16 become channels-last, values between them follow, 1 x 1
  * convolutions become products. Makes a new graph. Needs: no composites. Keeps: states, inputs, outputs with their
