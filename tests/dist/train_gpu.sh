@@ -42,7 +42,7 @@ lacks "no number that nobody has measured" "$W/err.1" "  comm  "
 spread 2 2 hierarchical_copy --processes_per_host=2 --distributed.hierarchical=true --strategy=multi_worker_mirrored
 
 on_gpus odd 1 5
-hosts_run --strategy=data_parallel --cross_device=hierarchical_copy --batch_size=20 --max_steps=2
+hosts_run --strategy=data_parallel --cross_device=hierarchical_copy --processes_per_host=5 --batch_size=20 --max_steps=2
 same "groups of two, and five ranks" 78 "$statuses"
 has "in words" "$W/err.1" "hierarchical_copy is for groups of equal size, found 5 ranks and 2 in each"
 
