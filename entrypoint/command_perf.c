@@ -2,6 +2,7 @@
  * Runs on every rank; rank 0 prints. */
 #define _GNU_SOURCE /* environ */
 #include "base/file.h"
+#include "base/home.h"
 #include "base/json.h"
 #include "dist/agent/agent.h"
 #include "dist/comm/perf.h"
@@ -10,7 +11,6 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -327,12 +327,11 @@ static void command_of_rank(const ty_arguments_given *given, const char *self, c
 
 static int run_agent(const ty_arguments_given *given, int n_ranks, ty_error *err)
 {
-    char self[PATH_MAX] = "";
+    const char *self = ty_home_program();
     unsigned char secret[32];
     const char *argv[TY_MAX_WORDS + 2 * N_OPTIONS + 3];
     ty_agent_host host = {.name = "localhost", .ranks = n_ranks, .address = "127.0.0.1", .port = free_port()};
-    if (readlink("/proc/self/exe", self, sizeof self - 1) < 0 ||
-        getrandom(secret, sizeof secret, 0) < (ssize_t)sizeof secret)
+    if (!*self || getrandom(secret, sizeof secret, 0) < (ssize_t)sizeof secret)
         return ty_error_set(err, TY_E_LIMIT,
                             "perf: the system does not say where this program is, or has no random numbers");
     command_of_rank(given, self, argv);

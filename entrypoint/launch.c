@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/home.h"
 #include "base/log.h"
 #include "base/version.h"
 #include "dist/agent/agent.h"
@@ -12,8 +13,6 @@
 #include "entrypoint/report.h"
 #include "entrypoint/stop.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,16 +154,15 @@ static const char *const *launch_exported(launch *x, const char *const *envp)
 static int launch_mpirun(launch *x, ty_error *err)
 {
     const ty_cluster *c = x->l->cluster;
-    char self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    const char *self = ty_home_program();
     const char **names = TY_NEW_ARRAY(x->a, const char *, c->n_hosts);
     int *room = TY_NEW_ARRAY(x->a, int, c->n_hosts);
     for (int i = 0; i < c->n_hosts; i++) {
         names[i] = c->host[i].name;
         room[i] = c->host[i].room;
     }
-    if (n < 0)
-        return ty_error_errno(err, TY_E_NONE, errno, "cannot tell where this program lies: /proc/self/exe");
+    if (!*self)
+        return ty_error_set(err, TY_E_INTERNAL, "cannot tell where this program lies: /proc/self/exe");
     ty_mpirun m = {.hosts = names,
                    .n_hosts = c->n_hosts,
                    .processes = room,
@@ -180,7 +178,7 @@ static int launch_mpirun(launch *x, ty_error *err)
     if (ty_mpirun_command(&m, x->a, &words, err) < 0)
         return -1;
     x->options.argv = (const char *const *)words;
-    x->options.mpirun_client = ty_arena_printf(x->a, "%.*s rsh", (int)n, self);
+    x->options.mpirun_client = ty_arena_printf(x->a, "%s rsh", self);
     return 0;
 }
 

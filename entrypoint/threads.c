@@ -1,6 +1,8 @@
 /* threads.c - see threads.h. */
 #include "entrypoint/threads.h"
 
+#include "base/home.h"
+
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -16,11 +18,9 @@ void ty_threads_settle(char **argv)
     }
     if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT"))
         return;
-    char self[4096];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1); /* by its own name, for those who look at ps */
-    if (n <= 0)
+    const char *self = ty_home_program(); /* by its own name, for those who look at ps */
+    if (!*self)
         return;
-    self[n] = 0;
     setenv(MARK, "1", 1);
     setenv("GOMP_SPINCOUNT", SPINS, 1);
     execv(self, argv);

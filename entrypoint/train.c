@@ -10,6 +10,7 @@
  */
 #define _GNU_SOURCE
 #include "base/arena.h"
+#include "base/home.h"
 #include "container/config/exit_status.h"
 #include "entrypoint/report.h"
 #include "entrypoint/supervise.h"
@@ -46,15 +47,11 @@ static const char help_text[] =
 /* "<folder of this program>/trainyard". */
 static int find_sibling(char *out, size_t n, ty_error *err)
 {
-    ssize_t len = readlink("/proc/self/exe", out, n - 1);
-    if (len < 0)
-        return ty_error_errno(err, TY_E_NONE, errno, "cannot tell where this program lies: /proc/self/exe");
-    out[len] = 0;
-    char *slash = strrchr(out, '/');
-    size_t dir_len = slash ? (size_t)(slash - out) + 1 : 0;
-    if (dir_len + sizeof "trainyard" > n)
+    const char *self = ty_home_program(), *slash = strrchr(self, '/');
+    if (!slash)
+        return ty_error_set(err, TY_E_INTERNAL, "cannot tell where this program lies: /proc/self/exe");
+    if (snprintf(out, n, "%.*s/trainyard", (int)(slash - self), self) >= (int)n)
         return ty_error_set(err, TY_E_LIMIT, "the path of this program is too long");
-    memcpy(out + dir_len, "trainyard", sizeof "trainyard");
     return 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/home.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "container/config/container_config.h"
@@ -20,7 +21,6 @@
 #include "entrypoint/script.h"
 #include "entrypoint/stop.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -287,14 +287,12 @@ static int make_job(worker *w, const char *recipe, ty_job *job, ty_error *err)
  * still lies there. */
 static const char *const *rank_command(worker *w)
 {
-    char self[PATH_MAX];
-    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
-    self[len > 0 ? len : 0] = '\0';
+    const char *self = ty_home_program();
     int n = 0;
     while (w->args[n])
         n++;
     const char **argv = TY_NEW_ARRAY(&w->arena, const char *, n + 3);
-    argv[0] = access(self, X_OK) == 0 ? ty_arena_strdup(&w->arena, self) : "/proc/self/exe";
+    argv[0] = access(self, X_OK) == 0 ? self : "/proc/self/exe";
     argv[1] = "rank";
     memcpy(argv + 2, w->args, (size_t)n * sizeof *argv);
     return argv;
