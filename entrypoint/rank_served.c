@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "dist/agent/ranks_environment.h"
 #include "dist/server/server.h"
 #include "entrypoint/doing.h"
 #include "entrypoint/launch.h"
@@ -26,15 +27,16 @@ typedef struct rank_place {
 
 static int rank_addresses(const ty_cluster *c, int64_t port, ty_arena *a, const char ***out, ty_error *err)
 {
-    const char *text = getenv("TRAINYARD_RANK_ADDRESSES");
+    const char *text = getenv(TY_RANK_ADDRESSES_VARIABLE);
     const char **host = TY_NEW_ARRAY(a, const char *, c->n_hosts), **server = TY_NEW_ARRAY(a, const char *, c->n_hosts);
     char *rest = ty_arena_strdup(a, text ? text : "");
     for (int i = 0; i < c->n_hosts; i++) {
         int same = 0;
         host[i] = strsep(&rest, ",");
         if (host[i] == NULL || host[i][0] == '\0')
-            return ty_error_set(err, TY_E_INTERNAL, "TRAINYARD_RANK_ADDRESSES: expected %d addresses, found \"%.200s\"",
-                                c->n_hosts, text ? text : "");
+            return ty_error_set(err, TY_E_INTERNAL,
+                                TY_RANK_ADDRESSES_VARIABLE ": expected %d addresses, found \"%.200s\"", c->n_hosts,
+                                text ? text : "");
         for (int k = 0; k < i; k++)
             same += strcmp(host[k], host[i]) == 0;
         server[i] = ty_arena_printf(a, strchr(host[i], ':') ? "[%s]:%d" : "%s:%d", host[i], (int)port + same);

@@ -184,7 +184,7 @@ static const rank_row rank_rows[] = {
     {"MASTER_ADDR", master_address, OF_MAP},
     {"MASTER_PORT", master_port, OF_MAP},
     {"TF_CONFIG", tf_config, OF_MAP},
-    {"TRAINYARD_RANK_ADDRESSES", addresses, OF_MAP},
+    {TY_RANK_ADDRESSES_VARIABLE, addresses, OF_MAP},
     {"OMPI_COMM_WORLD_RANK", rank, OF_MAP},
     {"OMPI_COMM_WORLD_SIZE", size, OF_MAP},
     {"OMPI_COMM_WORLD_LOCAL_RANK", local_rank, OF_MAP},
@@ -231,7 +231,7 @@ static const char *const foreign_marks[] = {
     "JSM_",
     "TRAINYARD_PAGE=",
     "TRAINYARD_ENGINE=",
-    "TRAINYARD_RANK_ADDRESSES=",
+    TY_RANK_ADDRESSES_VARIABLE "=",
 };
 
 static bool begins(const char *text, const char *prefix)

@@ -11,6 +11,9 @@
 #include "base/arena.h"
 #include "dist/agent/ranks.h"
 
+/* Of each rank: the addresses of all hosts by their number, separated by commas. */
+#define TY_RANK_ADDRESSES_VARIABLE "TRAINYARD_RANK_ADDRESSES"
+
 /* What this host adds to the map. */
 typedef struct ty_ranks_place {
     const char *session_folder; /* of PMIx and Open MPI */
