@@ -75,21 +75,11 @@ static void end_of_looks(const looks *l)
         prctl(PR_SET_TIMERSLACK, (unsigned long)l->slack);
 }
 
-/* An engine that waits without spinning carries calls out as they are started. */
-static bool may_block(const ty_comm *c)
-{
-    return !c->engine->spins;
-}
-
 int ty_comm_call(ty_comm *c, ty_engine_group *g, const ty_engine_call *call, ty_error *err)
 {
-    if (may_block(c))
-        return c->engine->run(g, call, err);
-    if (c->engine->start(g, call, err) < 0)
-        return -1;
-    bool done = false;
     looks l = {.c = c, .slack = -1};
-    int rc = 0;
+    int rc = c->engine->start(g, call, err);
+    bool done = !c->engine->goes_on;
     while (rc == 0 && !done) {
         rc = c->engine->test(g, &done, err);
         if (!done)
@@ -99,18 +89,16 @@ int ty_comm_call(ty_comm *c, ty_engine_group *g, const ty_engine_call *call, ty_
     return rc;
 }
 
-/* Takes the piece on until a call is under way. In blocking mode calls are carried out here, so that the piece has
- * ended when this returns. */
+/* Takes the piece on until a call is under way. Where calls do not go on, the piece has ended when this returns. */
 static int advance(const comm_journey *j, comm_slot *slot, ty_error *err)
 {
     while (j->stages[slot->stage].enter) {
         ty_engine_call call = {0};
         if (!j->stages[slot->stage++].enter(j, slot, &call))
             continue;
-        if (!may_block(j->c))
-            return j->c->engine->start(slot->group, &call, err);
-        if (j->c->engine->run(slot->group, &call, err) < 0)
-            return -1;
+        int rc = j->c->engine->start(slot->group, &call, err);
+        if (rc < 0 || j->c->engine->goes_on)
+            return rc;
     }
     slot->busy = false;
     return 0;
@@ -149,7 +137,7 @@ static int tend_all(const comm_journey *j, int64_t *next, int n_slots, bool *mov
 static int travel(const comm_journey *j, ty_error *err)
 {
     int64_t next[COMM_SLOTS];
-    int rc = 0, n_slots = may_block(j->c) ? 1 : COMM_SLOTS;
+    int rc = 0, n_slots = j->c->engine->goes_on ? COMM_SLOTS : 1;
     bool open = j->n_pieces > 0, moved;
     looks l = {.c = j->c, .slack = -1};
     for (int s = 0; s < n_slots; s++)

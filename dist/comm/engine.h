@@ -1,7 +1,8 @@
 /* engine.h - what carries bytes between ranks: the table of functions behind a comm.
  *
  * An engine offers groups of ranks with five calls, each of which all ranks of the group start in the same order. A
- * started call goes on until test() says that it is done. At most one call of a group is under way.
+ * started call goes on until test() says that it is done, or is over when start() returns, if the engine says so. At
+ * most one call of a group is under way.
  * Everything else (pieces, types on the wire, the order of sums, checks) is the comm's.
  *
  *     threads    ranks are threads of this process; one is "self"      threads.c
@@ -39,7 +40,7 @@ typedef struct ty_engine_call {
 
 typedef struct ty_engine_group ty_engine_group;
 
-#define TY_ENGINE_VERSION 1 /* of this table */
+#define TY_ENGINE_VERSION 2 /* of this table */
 
 typedef struct ty_engine {
     const char *name;
@@ -51,9 +52,7 @@ typedef struct ty_engine {
     int (*host)(ty_engine_group *g, int *host, ty_error *err); /* a number that ranks of one host share */
     int (*start)(ty_engine_group *g, const ty_engine_call *call, ty_error *err);
     int (*test)(ty_engine_group *g, bool *done, ty_error *err); /* never blocks */
-    /* Start and wait in one; taken where the engine does not spin, that is, keep a core busy all the while. */
-    int (*run)(ty_engine_group *g, const ty_engine_call *call, ty_error *err);
-    bool spins;
+    bool goes_on; /* after start(), until test() finds the end; false: start() waits, without keeping a core busy */
     void (*close)(ty_engine_group *g, bool cleanly);
 } ty_engine;
 

@@ -354,7 +354,7 @@ const comm_stage *ty_comm_stages(const comm_journey *j)
 {
     if (j->what->kind != TY_ALL_REDUCE)
         return stages_of[j->what->kind];
-    bool half = j->what->dtype == TY_F16 || j->what->dtype == TY_BF16, ours = j->c->engine->spins;
+    bool half = j->what->dtype == TY_F16 || j->what->dtype == TY_BF16, ours = j->c->engine->goes_on;
     if (ty_comm_has_levels(j->c) && !half)
         return is_wired(j) || ours ? level_wired_stages : level_stages;
     if (half || is_wired(j))

@@ -282,6 +282,5 @@ const ty_engine ty_engine_threads = {
     .host = threads_host,
     .start = threads_start,
     .test = threads_test,
-    .run = threads_start,
     .close = threads_close,
 };

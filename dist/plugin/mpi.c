@@ -1,9 +1,9 @@
 /* mpi.c - the engine "mpi": ranks are processes of one MPI job (dist/comm/engine.h). Linked with Open MPI, and the only
  * file that is.
  *
- * Each group is a communicator of its own with at most one request. MPI is asked for threads that call it at the same
- * time (THREAD_MULTIPLE), since several comms may be in use. Where it allows one thread at a time only, every call is
- * short (start, test) and made under a lock.
+ * Each group is a communicator of its own with at most one call under way. MPI is asked for threads that call it at the
+ * same time (THREAD_MULTIPLE), since several comms may be in use. Where it allows one thread at a time only, every call
+ * is short (start, test) and made under a lock.
  *
  * A peer that dies is not noticed here: Open MPI 4.1 then waits for ever. The agent ends the job.
  */
@@ -16,7 +16,6 @@
 #include <mpi.h>
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -32,7 +31,6 @@ struct ty_engine_group {
     int rank, size;
     int n_requests;       /* of the call under way */
     MPI_Request *request; /* [2 size] */
-    int *counts;          /* [4][size] */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of `open_groups`, and of MPI where `one_at_a_time` */
@@ -105,15 +103,6 @@ static MPI_Op op_of(ty_reduce reduce)
                                          : MPI_SUM;
 }
 
-/* Counts as MPI wants them. */
-static const int *ints(ty_engine_group *g, int which, const int64_t *from)
-{
-    int *to = g->counts + (size_t)which * (size_t)g->size;
-    for (int r = 0; r < g->size; r++)
-        to[r] = (int)from[r];
-    return to;
-}
-
 /* Messages of one call: each is a request of the group. */
 static int send_part(ty_engine_group *g, int to, const void *from, int64_t offset, int64_t n, int elem_bytes)
 {
@@ -130,16 +119,13 @@ static int receive_part(ty_engine_group *g, int from, void *to, int64_t offset, 
              : MPI_SUCCESS;
 }
 
-/* Each kind as a call that blocks, or as one that does not. Parts that do not block are single messages: Open MPI 4.1's
- * MPI_Ialltoallv loses count of the calls where a rank has nothing to send and nothing to get, and hangs; and sending
- * each part to its rank is how it does it, too. */
-static int call_all_reduce(ty_engine_group *g, const ty_engine_call *c, bool block)
+/* Parts are single messages: Open MPI 4.1's MPI_Ialltoallv loses count of the calls where a rank has nothing to send
+ * and nothing to get, and hangs; and sending each part to its rank is how it does it, too. */
+static int start_all_reduce(ty_engine_group *g, const ty_engine_call *c)
 {
     const void *in = c->in == c->out ? MPI_IN_PLACE : c->in;
-    MPI_Datatype t = type_of(c->dtype);
-    MPI_Op op = op_of(c->reduce);
-    return block ? MPI_Allreduce(in, c->out, (int)c->n, t, op, g->comm)
-                 : MPI_Iallreduce(in, c->out, (int)c->n, t, op, g->comm, &g->request[g->n_requests++]);
+    return MPI_Iallreduce(in, c->out, (int)c->n, type_of(c->dtype), op_of(c->reduce), g->comm,
+                          &g->request[g->n_requests++]);
 }
 
 static int start_all_to_all(ty_engine_group *g, const ty_engine_call *c)
@@ -159,15 +145,6 @@ static int start_all_to_all(ty_engine_group *g, const ty_engine_call *c)
     return rc;
 }
 
-static int call_all_to_all(ty_engine_group *g, const ty_engine_call *c, bool block)
-{
-    MPI_Datatype t = type_of_bytes(c->elem_bytes);
-    if (!block)
-        return start_all_to_all(g, c);
-    return MPI_Alltoallv(c->in, ints(g, 0, c->in_counts), ints(g, 1, c->in_offsets), t, c->out,
-                         ints(g, 2, c->out_counts), ints(g, 3, c->out_offsets), t, g->comm);
-}
-
 static int start_all_gather(ty_engine_group *g, const ty_engine_call *c)
 {
     int rc = MPI_SUCCESS, bytes = c->elem_bytes;
@@ -184,45 +161,33 @@ static int start_all_gather(ty_engine_group *g, const ty_engine_call *c)
     return rc;
 }
 
-static int call_all_gather(ty_engine_group *g, const ty_engine_call *c, bool block)
+static int start_broadcast(ty_engine_group *g, const ty_engine_call *c)
 {
-    MPI_Datatype t = type_of_bytes(c->elem_bytes);
-    if (!block)
-        return start_all_gather(g, c);
-    const char *own = (const char *)c->out + c->out_offsets[g->rank] * c->elem_bytes;
-    if (c->in && c->in != own && c->out_counts[g->rank])
-        memcpy((char *)(uintptr_t)own, c->in, (size_t)(c->out_counts[g->rank] * c->elem_bytes));
-    return MPI_Allgatherv(MPI_IN_PLACE, 0, t, c->out, ints(g, 2, c->out_counts), ints(g, 3, c->out_offsets), t,
-                          g->comm);
+    return MPI_Ibcast(c->out, (int)c->n, type_of_bytes(c->elem_bytes), c->root, g->comm, &g->request[g->n_requests++]);
 }
 
-static int call_broadcast(ty_engine_group *g, const ty_engine_call *c, bool block)
-{
-    MPI_Datatype t = type_of_bytes(c->elem_bytes);
-    return block ? MPI_Bcast(c->out, (int)c->n, t, c->root, g->comm)
-                 : MPI_Ibcast(c->out, (int)c->n, t, c->root, g->comm, &g->request[g->n_requests++]);
-}
-
-static int call_barrier(ty_engine_group *g, const ty_engine_call *c, bool block)
+static int start_barrier(ty_engine_group *g, const ty_engine_call *c)
 {
     (void)c;
-    return block ? MPI_Barrier(g->comm) : MPI_Ibarrier(g->comm, &g->request[g->n_requests++]);
+    return MPI_Ibarrier(g->comm, &g->request[g->n_requests++]);
 }
 
 static const struct {
-    int (*call)(ty_engine_group *g, const ty_engine_call *c, bool block);
+    int (*start)(ty_engine_group *g, const ty_engine_call *c);
     const char *name;
 } kinds[] = {
-    [TY_ENGINE_ALL_REDUCE] = {call_all_reduce, "all_reduce"}, [TY_ENGINE_ALL_TO_ALL] = {call_all_to_all, "all_to_all"},
-    [TY_ENGINE_ALL_GATHER] = {call_all_gather, "all_gather"}, [TY_ENGINE_BROADCAST] = {call_broadcast, "broadcast"},
-    [TY_ENGINE_BARRIER] = {call_barrier, "barrier"},
+    [TY_ENGINE_ALL_REDUCE] = {start_all_reduce, "all_reduce"},
+    [TY_ENGINE_ALL_TO_ALL] = {start_all_to_all, "all_to_all"},
+    [TY_ENGINE_ALL_GATHER] = {start_all_gather, "all_gather"},
+    [TY_ENGINE_BROADCAST] = {start_broadcast, "broadcast"},
+    [TY_ENGINE_BARRIER] = {start_barrier, "barrier"},
 };
 
 static int mpi_start(ty_engine_group *g, const ty_engine_call *call, ty_error *err)
 {
     enter();
     g->n_requests = 0;
-    int rc = kinds[call->kind].call(g, call, false);
+    int rc = kinds[call->kind].start(g, call);
     leave();
     return verdict(rc, kinds[call->kind].name, err);
 }
@@ -235,21 +200,6 @@ static int mpi_test(ty_engine_group *g, bool *done, ty_error *err)
     leave();
     *done = flag;
     return verdict(rc, "test", err);
-}
-
-static int mpi_run(ty_engine_group *g, const ty_engine_call *call, ty_error *err)
-{
-    bool done = false;
-    if (!one_at_a_time)
-        return verdict(kinds[call->kind].call(g, call, true), kinds[call->kind].name, err);
-    if (mpi_start(g, call, err) < 0)
-        return -1;
-    while (!done) {
-        if (mpi_test(g, &done, err) < 0)
-            return -1;
-        sched_yield();
-    }
-    return 0;
 }
 
 /* --- groups --- */
@@ -266,10 +216,8 @@ static int mpi_size(const ty_engine_group *g)
 
 static void group_free(ty_engine_group *g)
 {
-    if (g) {
-        free(g->counts);
+    if (g)
         free(g->request);
-    }
     free(g);
 }
 
@@ -282,10 +230,9 @@ static int group_of(MPI_Comm comm, ty_engine_group **out, ty_error *err)
         MPI_Comm_rank(comm, &g->rank);
         MPI_Comm_size(comm, &g->size);
         MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-        g->counts = calloc((size_t)g->size * 4, sizeof *g->counts);
         g->request = calloc((size_t)g->size * 2, sizeof *g->request);
     }
-    if (!g || !g->counts || !g->request) {
+    if (!g || !g->request) {
         group_free(g);
         return ty_error_set(err, TY_E_LIMIT, "no memory for a group of ranks");
     }
@@ -431,8 +378,7 @@ static const ty_engine mpi_engine = {
     .host = mpi_host,
     .start = mpi_start,
     .test = mpi_test,
-    .run = mpi_run,
-    .spins = true,
+    .goes_on = true,
     .close = mpi_close,
 };
 
