@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 
 /* --- the list; the lock is held --- */
@@ -200,22 +201,25 @@ static int take_result(ty_comm *c, comm_op *op, ty_error *err)
 
 int ty_comm_wait(ty_comm *c, uint64_t ticket, ty_error *err)
 {
+    char name[sizeof((comm_op *)NULL)->name] = "";
     pthread_mutex_lock(&c->lock);
     comm_op *op = op_find(c, ticket);
-    int64_t start = op && !op->done ? ty_clock_ns() : 0;
+    int64_t end = 0, start = op && !op->done ? ty_clock_ns() : 0;
     atomic_fetch_add(&c->n_waiting, 1);
     while (op && !op->done)
         sleep_until_changed(c);
     atomic_fetch_sub(&c->n_waiting, 1);
     if (start) {
-        int64_t end = ty_clock_ns();
+        end = ty_clock_ns();
         c->stats.waited_ns += end - start;
-        ty_timeline_waited(c->timeline, c->options.stream, op->name, start, end);
+        memcpy(name, op->name, sizeof name);
     }
     int rc = op ? take_result(c, op, err)
                 : ty_error_set(err, TY_E_INTERNAL, "dist: ticket %llu was waited for before, or never given",
                                (unsigned long long)ticket);
     pthread_mutex_unlock(&c->lock);
+    if (start)
+        ty_timeline_waited(c->timeline, c->options.stream, name, start, end);
     return rc;
 }
 

@@ -17,7 +17,9 @@ enum { EVENT_BYTES = 4096, PATH_BYTES = 4096 };
 struct ty_timeline {
     pthread_mutex_t lock;
     FILE *file;
-    int rank, n_owners, n_events;
+    int rank, n_owners;
+    int n_events;   /* of collectives; the names of lanes come beside them */
+    bool begun;     /* something was written: the next one needs a comma */
     int64_t day_ns; /* the day's clock less ty_clock_ns */
     uint32_t named; /* streams whose lanes have names */
 };
@@ -48,7 +50,8 @@ static void event_close(ty_json_writer *w, ty_buf *text, ty_timeline *t)
 {
     ty_json_close(w);
     if (!text->failed)
-        fprintf(t->file, "%s\n%s", t->n_events++ ? "," : "", text->data);
+        fprintf(t->file, "%s\n%s", t->begun ? "," : "", text->data);
+    t->begun = t->begun || !text->failed;
     ty_buf_fini(text);
 }
 
@@ -85,17 +88,19 @@ static int lane_of(ty_timeline *t, int stream, bool waits)
     return 2 * stream + waits;
 }
 
-/* Is there room for one more? The last one says that there is none. */
-static bool has_room(ty_timeline *t)
+/* Takes the place of an event. Behind the last one stands that there is no more room. */
+static bool take_place(ty_timeline *t)
 {
-    if (t->n_events == TIMELINE_MAX_EVENTS) {
+    if (t->n_events > TIMELINE_MAX_EVENTS)
+        return false;
+    if (t->n_events++ == TIMELINE_MAX_EVENTS) {
         ty_json_writer w;
         ty_buf text;
         event_open(&w, &text, t, "i", "the file is full: later collectives are not here", 0);
         ty_json_put_float(&w, "ts", (double)(day_clock_ns() / 1000));
         event_close(&w, &text, t);
     }
-    return t->n_events < TIMELINE_MAX_EVENTS;
+    return t->n_events <= TIMELINE_MAX_EVENTS;
 }
 
 void ty_timeline_carried(ty_timeline *t, int stream, const ty_timeline_call *call)
@@ -106,7 +111,7 @@ void ty_timeline_carried(ty_timeline *t, int stream, const ty_timeline_call *cal
         return;
     const char *kind = ty_collective_text(call->what->kind);
     pthread_mutex_lock(&t->lock);
-    if (has_room(t)) {
+    if (take_place(t)) {
         int lane = lane_of(t, stream, false);
         event_open(&w, &text, t, "X", call->what->name ? call->what->name : kind, lane);
         ty_json_put_string(&w, "cat", kind);
@@ -128,7 +133,7 @@ void ty_timeline_waited(ty_timeline *t, int stream, const char *name, int64_t st
     if (!t)
         return;
     pthread_mutex_lock(&t->lock);
-    if (has_room(t)) {
+    if (take_place(t)) {
         int lane = lane_of(t, stream, true);
         event_open(&w, &text, t, "X", name, lane);
         ty_json_put_string(&w, "cat", "wait");

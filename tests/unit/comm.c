@@ -1,6 +1,7 @@
 /* dist/comm: every collective on ranks that are threads. */
 #include "base/json.h"
 #include "dist/comm/comm.h"
+#include "dist/comm/timeline.h"
 #include "dist/page.h"
 
 #include "tests/unit/comm_case.h"
@@ -384,6 +385,34 @@ static void a_timeline_is_json(void **state)
     assert_non_null(strstr(err.message, "the timeline of collectives"));
 }
 
+/* The last event that fits opens a lane, whose names take nobody's place. */
+static void a_full_timeline_says_so_once(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/timeline-XXXXXX", path[64], line[512];
+    int waits = 0, ends = 0, lanes = 0;
+    ty_timeline *t;
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(ty_timeline_open(folder, 0, &t, NULL), 0);
+    for (int i = 0; i < TIMELINE_MAX_EVENTS + 3; i++)
+        ty_timeline_waited(t, i >= TIMELINE_MAX_EVENTS - 1, "w", i, i + 1);
+    ty_timeline_close(t);
+    snprintf(path, sizeof path, "%s/collectives-rank-00000.json", folder);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        waits += strstr(line, "\"ph\":\"X\"") != NULL;
+        ends += strstr(line, "the file is full") != NULL;
+        lanes += strstr(line, "thread_name") != NULL;
+    }
+    fclose(f);
+    unlink(path);
+    rmdir(folder);
+    assert_int_equal(waits, TIMELINE_MAX_EVENTS);
+    assert_int_equal(ends, 1);
+    assert_int_equal(lanes, 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -399,6 +428,7 @@ int main(void)
         cmocka_unit_test(different_calls_stop_all),
         cmocka_unit_test(first_difference_is_told),
         cmocka_unit_test(a_timeline_is_json),
+        cmocka_unit_test(a_full_timeline_says_so_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
