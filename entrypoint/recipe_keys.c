@@ -49,7 +49,7 @@ static const ty_bind_row top_rows[] = {
      .help = "list of metrics of the validation data: [accuracy]"},
     {"evaluate_every", TY_BIND_NODE, TOP(evaluate_every), "1 epoch", .form = "text",
      .help = "\"1 epoch\" or \"500 steps\"; always at the end"},
-    {"checkpoint", TY_BIND_NODE, TOP(checkpoint), .form = "a map", .help = "{every: 1 epoch, keep: 3}"},
+    {"checkpoint", TY_BIND_NODE, TOP(checkpoint), .form = "a map", .help = "{every: 1 epoch, keep: 3, sharded: false}"},
     {"frozen", TY_BIND_NODE, TOP(frozen), .form = "a list",
      .help = "list of weights (names or shell patterns) that are not trained"},
     {"no_decay", TY_BIND_NODE, TOP(no_decay), .form = "a list",
