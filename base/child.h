@@ -18,13 +18,13 @@
 
 typedef struct ty_child_program {
     const char *const *argv; /* NULL-terminated; argv[0] with a '/' is a path, else searched in PATH */
-    char *const *envp;       /* NULL: ours, as `prepare` leaves it */
+    char *const *envp;       /* NULL: ours */
     const char *cwd;         /* NULL: ours */
     const sigset_t *mask;    /* signals blocked in the program; NULL: none. Actions are the default ones */
     bool own_group;          /* leads a process group of its own, which exists when this returns */
     int death_signal;        /* what the kernel sends it when the thread that started it ends; 0: nothing */
-    /* In the child, before anything else of the above but its group and death signal. 0, or -1 with errno. May be NULL.
-     */
+    /* In the child, before anything else of the above but its group and death signal: system calls alone, no memory and
+     * no environment. 0, or -1 with errno. May be NULL. */
     int (*prepare)(void *ctx);
     void *ctx;
 } ty_child_program;

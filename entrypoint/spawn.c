@@ -32,15 +32,27 @@ static int place_fd(int fd, int at)
     return dup2(fd, at);
 }
 
-static int pass_fd(int fd, const char *name)
+static int keep_fd(int fd)
 {
-    if (fd < 0)
-        return 0;
-    char number[16];
-    snprintf(number, sizeof number, "%d", fd);
-    if (fcntl(fd, F_SETFD, 0) < 0)
-        return -1;
-    return setenv(name, number, 1);
+    return fd < 0 ? 0 : fcntl(fd, F_SETFD, 0);
+}
+
+/* Our environment with "NAME=NUMBER" in it, made here and not in the child, which may not take memory. variable stays
+ * where it is. NULL: no memory. */
+static char **environment_with(char *variable)
+{
+    size_t n = 0, kept = 0, name_bytes = strcspn(variable, "=") + 1;
+    while (environ[n])
+        n++;
+    char **all = malloc((n + 2) * sizeof *all);
+    if (!all)
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(environ[i], variable, name_bytes) != 0)
+            all[kept++] = environ[i];
+    all[kept++] = variable;
+    all[kept] = NULL;
+    return all;
 }
 
 typedef struct spawned {
@@ -55,14 +67,25 @@ static int prepare(void *ctx)
     if (o->own_group && s->foreground)
         take_terminal();
     bool done = place_fd(o->stdout_fd, STDOUT_FILENO) >= 0 && place_fd(o->stderr_fd, STDERR_FILENO) >= 0 &&
-                pass_fd(o->passed_fd, o->passed_fd_name) >= 0;
+                keep_fd(o->passed_fd) >= 0;
     return done ? 0 : -1;
 }
 
 int ty_spawn(const ty_spawn_options *o, pid_t *pid, int *exec_status, ty_error *err)
 {
     spawned s = {o, isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp()};
+    char variable[64], **envp = NULL;
+    if (o->passed_fd >= 0) {
+        snprintf(variable, sizeof variable, "%s=%d", o->passed_fd_name, o->passed_fd);
+        envp = environment_with(variable);
+    }
+    if (o->passed_fd >= 0 && !envp) {
+        if (exec_status)
+            *exec_status = 71;
+        return ty_error_set(err, TY_E_LIMIT, "cannot start \"%s\": no memory for its environment", o->argv[0]);
+    }
     ty_child_program p = {.argv = o->argv,
+                          .envp = envp,
                           .cwd = o->cwd,
                           .mask = o->mask,
                           .own_group = o->own_group,
@@ -70,6 +93,7 @@ int ty_spawn(const ty_spawn_options *o, pid_t *pid, int *exec_status, ty_error *
                           .prepare = prepare,
                           .ctx = &s};
     int exec_errno, rc = ty_child_start(&p, pid, &exec_errno, err);
+    free(envp);
     if (rc < 0 && exec_status)
         *exec_status = exec_errno ? ty_exec_status(exec_errno) : 71;
     return rc;

@@ -21,14 +21,14 @@ enum { TY_EXIT_CANNOT_EXECUTE = 126, TY_EXIT_NOT_FOUND = 127 };
 int ty_exec_status(int errno_value);
 
 typedef struct ty_spawn_options {
-    const char *const *argv;  /* NULL-terminated; argv[0] with a '/' is a path, else searched in PATH */
-    const char *cwd;          /* NULL: ours */
-    const sigset_t *mask;     /* NULL: no signal blocked */
-    int stdout_fd, stderr_fd; /* what the child gets as 1 and 2; -1: ours */
-    int passed_fd;            /* kept open in the child, its number in the variable passed_fd_name; -1: none */
-    const char *passed_fd_name;
-    bool own_group;    /* the child leads a process group of its own, in the foreground if we are */
-    bool dies_with_us; /* the kernel sends it SIGTERM if we die without a word */
+    const char *const *argv;    /* NULL-terminated; argv[0] with a '/' is a path, else searched in PATH */
+    const char *cwd;            /* NULL: ours */
+    const sigset_t *mask;       /* NULL: no signal blocked */
+    int stdout_fd, stderr_fd;   /* what the child gets as 1 and 2; -1: ours */
+    int passed_fd;              /* kept open in the child, its number in the variable passed_fd_name; -1: none */
+    const char *passed_fd_name; /* at most 48 bytes */
+    bool own_group;             /* the child leads a process group of its own, in the foreground if we are */
+    bool dies_with_us;          /* the kernel sends it SIGTERM if we die without a word */
 } ty_spawn_options;
 
 #define TY_SPAWN_DEFAULTS                                 \
