@@ -231,6 +231,7 @@ static void launch_take_culprit(const launch *x, const ty_agent_end *from, ty_la
     const ty_culprit *c = &from->first;
     end->rank = c->rank;
     end->step = c->step;
+    end->is_named = c->pid > 0 || c->rank < 0; /* what a stall waits for stands at the end of its sentence */
     snprintf(end->phase, sizeof end->phase, "%s", c->phase);
     if (c->host >= 0 && c->host < x->options.n_hosts)
         snprintf(end->host, sizeof end->host, "%s", x->options.hosts[c->host].name);

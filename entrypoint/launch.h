@@ -38,6 +38,7 @@ typedef struct ty_launch_end {
     char host[256], phase[16];
     int rank;
     int64_t step;
+    bool is_named; /* the error's message begins with that rank or host */
 } ty_launch_end;
 
 /* Runs the ranks of this host until all ranks of all hosts have ended. -1: they failed, or never began; the error is

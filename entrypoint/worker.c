@@ -70,6 +70,7 @@ static int fail(worker *w, ty_error *err, int status)
         failure.host = w->first.host[0] ? w->first.host : NULL;
         failure.phase = w->first.phase[0] ? w->first.phase : NULL;
         failure.rank = w->first.rank;
+        failure.names_culprit = w->first.is_named;
         failure.step = w->first.step;
     }
     if (ty_file_mkdirs(paths.output, 0755, &write_err) < 0 ||

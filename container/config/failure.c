@@ -117,22 +117,12 @@ static void failure_add_line(ty_buf *out, const ty_buf *line, size_t max_bytes)
     ty_buf_addc(out, '\n');
 }
 
-/* Whether the message begins with the very rank: "rank 3 (algo-2, pid 312) was killed ..." */
-static bool failure_names_culprit(const ty_failure *f)
-{
-    char rank[32];
-    size_t n = (size_t)snprintf(rank, sizeof rank, "rank %d (", f->rank), m = f->host != NULL ? strlen(f->host) : 0;
-
-    return f->error != NULL && f->rank >= 0 && m > 0 && strncmp(f->error->message, rank, n) == 0 &&
-           strncmp(f->error->message + n, f->host, m) == 0 && strchr(",)", f->error->message[n + m]) != NULL;
-}
-
 /* "E0520 rank 3 (algo-2): " */
 static void failure_culprit(ty_buf *line, const ty_failure *f)
 {
     if (f->error != NULL && f->error->code != TY_E_NONE)
         ty_buf_addf(line, "E%04d ", (int)f->error->code);
-    if (failure_names_culprit(f))
+    if (f->names_culprit)
         return;
     if (f->rank >= 0)
         ty_buf_addf(line, "rank %d", f->rank);
@@ -153,7 +143,7 @@ static bool failure_cause(ty_buf *line, const ty_failure *f)
     const char *place = f->error != NULL ? f->error->place : "";
 
     failure_culprit(line, f);
-    if (f->exit_status >= 0 && !failure_names_culprit(f)) /* else it says as well how the rank ended */
+    if (f->exit_status >= 0 && !f->names_culprit)
         ty_exit_status_text(f->exit_status, ending, sizeof ending);
 
     bool place_fits = message != NULL && place[0] != '\0' &&

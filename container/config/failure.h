@@ -28,6 +28,7 @@ typedef struct ty_failure {
     const ty_error *error;   /* code, message, place and help */
     const char *host;        /* of the culprit, as in resourceconfig.json */
     int rank;                /* of the culprit */
+    bool names_culprit;      /* the error's message begins with who it was, and says how it ended: told once */
     const char *phase;       /* "config", "compile", "train" ... */
     int64_t step;            /* last step that was finished */
     int exit_status;         /* the culprit's, 128 + n for signal n */

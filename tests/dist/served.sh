@@ -101,6 +101,7 @@ killed() {
     took_ms=$(($(date +%s%3N) - start_ms))
     same "exit statuses" "137 137" "$statuses"
     for n in 1 2; do has "the culprit, on algo-$n" "$W/algo-$n/output/failure" "$3(algo-2, pid $victim) was killed by signal 9"; done
+    same "who is told once" 1 "$(head -n 1 "$W/algo-1/output/failure" | grep -o algo-2 | wc -l)"
     ok "soon ($took_ms ms)" test $took_ms -lt 10000
     ok "nobody is left" until_true 5 none_left
 }

@@ -59,13 +59,16 @@ static void test_rank(void **state)
 static void test_rank_once(void **state)
 {
     static const struct {
-        const char *message, *line;
+        const char *message;
+        bool names_culprit;
+        const char *line;
     } rows[] = {
-        {"rank 3 (algo-2, pid 312) was killed by signal 9 (KILL) in step 812; stopping 8 ranks",
+        {"rank 3 (algo-2, pid 312) was killed by signal 9 (KILL) in step 812; stopping 8 ranks", true,
          "E0540 rank 3 (algo-2, pid 312) was killed by signal 9 (KILL) in step 812; stopping 8 ranks\n"},
-        {"rank 3 (algo-2) ended", "E0540 rank 3 (algo-2) ended\n"},
-        {"rank 3 (algo-21, pid 312) ended", "E0540 rank 3 (algo-2): rank 3 (algo-21, pid 312) ended: exit code 3\n"},
-        {"rank 31 (algo-2, pid 312) ended", "E0540 rank 3 (algo-2): rank 31 (algo-2, pid 312) ended: exit code 3\n"},
+        {"rank 3, a parameter server (algo-2, pid 312) ended", true,
+         "E0540 rank 3, a parameter server (algo-2, pid 312) ended\n"},
+        {"stall: all-reduce #7 waits 61 s. Missing: 3", false,
+         "E0540 rank 3 (algo-2): stall: all-reduce #7 waits 61 s. Missing: 3: exit code 3\n"},
     };
     char text[TY_FAILURE_MAX_BYTES + 1];
 
@@ -77,6 +80,7 @@ static void test_rank_once(void **state)
         f.error = &err;
         f.host = "algo-2";
         f.rank = 3;
+        f.names_culprit = rows[i].names_culprit;
         f.exit_status = i == 0 ? 137 : 3;
         ty_failure_text(&f, text);
         text[strcspn(text, "\n") + 1] = '\0';
