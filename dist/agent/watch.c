@@ -170,6 +170,12 @@ static void add_ranks(ty_buf *b, const bool *in, int n)
     }
 }
 
+/* Stopped by a signal, before the operation or within it: then it is to blame, though it may have begun it. */
+static bool holds_up(const ty_rank_state *r, int stream, uint64_t number)
+{
+    return r->stopped && !r->ended && r->page.streams[stream].ended < number;
+}
+
 /* How things stand in one stream. */
 typedef struct standing {
     uint64_t least, most; /* numbers begun, over all ranks */
@@ -235,7 +241,7 @@ static void tell_stall(const ty_rank_state *ranks, int n_ranks, const char *cons
         ty_buf_addf(b, "'%s' ", s->name);
     ty_buf_addf(b, "%s) waits %lld s. ", size, (long long)(all->wait_ms / 1000));
     for (int i = 0; i < n_ranks; i++)
-        arrived[i] = ranks[i].page.streams[stream].begun >= out->number && !ranks[i].stopped;
+        arrived[i] = ranks[i].page.streams[stream].begun >= out->number && !holds_up(&ranks[i], stream, out->number);
     ty_buf_adds(b, out->first_missing < 0 ? "All ranks have begun it; waiting: " : "Arrived: ");
     for (int i = 0; i < n_ranks && out->first_missing < 0; i++)
         arrived[i] = waited_ms(&ranks[i], stream, now_ms) >= 0;
@@ -263,11 +269,10 @@ static void tell_end_of_data(const ty_rank_state *ranks, const ty_stall *stall, 
                 stall->first_missing, (long long)r->page.step);
 }
 
-/* A rank that a signal has stopped within the operation is to blame, though it has begun it. */
-static int first_missing(const ty_rank_state *ranks, int n_ranks, const standing *all)
+static int first_missing(const ty_rank_state *ranks, int n_ranks, const standing *all, int stream, uint64_t number)
 {
     for (int i = 0; i < n_ranks; i++)
-        if (ranks[i].stopped && !ranks[i].ended)
+        if (holds_up(&ranks[i], stream, number))
             return i;
     return all->least < all->most ? all->slowest : -1;
 }
@@ -288,8 +293,8 @@ bool ty_watch_stall(const ty_rank_state *ranks, int n_ranks, const char *const *
     ty_arena arena;
     ty_arena_init(&arena);
     out->wait_ms = worst.wait_ms;
-    out->first_missing = first_missing(ranks, n_ranks, &worst);
     out->number = worst.least < worst.most ? worst.least + 1 : worst.most;
+    out->first_missing = first_missing(ranks, n_ranks, &worst, out->stream, out->number);
     ty_buf b;
     ty_buf_init(&b, sizeof out->text - 1);
     tell_stall(ranks, n_ranks, host_name, now_ms, &worst, out->stream, TY_NEW_ARRAY(&arena, bool, n_ranks), out, &b);

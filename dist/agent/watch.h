@@ -55,7 +55,8 @@ typedef struct ty_stall {
     int stream;
     uint64_t number;
     int64_t wait_ms;   /* of the longest waiting */
-    int first_missing; /* rank, one that a signal has stopped first; -1: all have begun, and some do not get through */
+    int first_missing; /* rank, one that a signal has stopped in it or before it first; -1: all have begun, and some do
+                          not get through */
     char text[512];
 } ty_stall;
 

@@ -195,6 +195,10 @@ static void test_streams_and_ends(void **state)
     assert_int_equal(stall.first_missing, 1);
     assert_non_null(
         strstr(stall.text, "Arrived: 0. Missing: 1 (algo-2, stopped by a signal, phase \"step\", step 9)."));
+    ranks[1].page.streams[2].ended = 2; /* behind it: whatever keeps rank 0, it is not that */
+    assert_true(ty_watch_stall(ranks, 2, names, 0, 60000, &stall));
+    assert_int_equal(stall.first_missing, -1);
+    assert_non_null(strstr(stall.text, "All ranks have begun it; waiting: 0."));
     assert_false(ty_watch_stall(ranks, 2, names, 0, 90001, &stall));
     assert_false(ty_watch_stall(ranks, 0, names, 0, 1, &stall));
 }
