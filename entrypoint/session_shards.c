@@ -186,6 +186,7 @@ static int fetch_part(void *ctx, const char *path, const ty_manifest *m, int fil
     const char *slash = strrchr(path, '/');
     shard_question q = {.file = file, .world_size = m->world_size, .step = m->state.step, .expected = m->files[file]};
     snprintf(q.folder, sizeof q.folder, "%s", slash ? slash + 1 : path);
+    *fault = TY_RANKFILE_FINE; /* unless it is the file's: a rank that is gone damages no checkpoint */
     return ty_company_share(s->job->company, "question", &q, sizeof q, err) < 0
                ? -1
                : answer_together(s, &q, parts, n_parts, fault, err);

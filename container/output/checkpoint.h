@@ -40,7 +40,8 @@ typedef enum ty_checkpoint_policy {
 } ty_checkpoint_policy;
 
 /* Gets the tensors of one file of a checkpoint, from wherever it lies: `parts` are filled with what rank `file` of
- * those that saved it had written. As ty_rankfile_read, whose faults it tells. */
+ * those that saved it had written. As ty_rankfile_read, whose faults it tells; TY_RANKFILE_FINE with -1: no file is at
+ * fault, but whoever was asked for it does not answer. */
 typedef int ty_checkpoint_fetch(void *ctx, const char *path, const ty_manifest *m, int file,
                                 const ty_named_tensor *parts, size_t n_parts, ty_rankfile_fault *fault, ty_error *err);
 
@@ -110,7 +111,8 @@ int ty_checkpoints_list(const char *dir, ty_arena *arena, ty_checkpoint_entry **
 int ty_checkpoint_verify(const char *path, ty_arena *arena, ty_manifest *out, ty_error *err);
 
 typedef struct ty_checkpoint_restored {
-    bool found; /* false: no folder of ours is there, a new run may begin */
+    bool found;      /* false: no folder of ours is there, a new run may begin */
+    bool unanswered; /* on failure: `fetch` got no answer, which says nothing of any checkpoint */
     const char *path;
     ty_train_state state;
     ty_checkpoint_notes skipped; /* "step-00001300: rank-00000.bin: SHA-256 differs ...", newest first */
@@ -118,9 +120,9 @@ typedef struct ty_checkpoint_restored {
 
 /* Fills `tensors` from the newest valid checkpoint. found = false when no save was ever acknowledged here: the folder
  * is empty, or holds only folders without a manifest. Fails when there are manifests but no valid checkpoint (then the
- * tensors' content is undefined), and when the newest whole one belongs to other tensors: names,
- * types and shapes must be those of the model exactly, and the message says which is not. It does not matter how many
- * ranks saved it and how many there are now. */
+ * tensors' content is undefined), when `fetch` got no answer, and when the newest whole one belongs to other tensors:
+ * names, types and shapes must be those of the model exactly, and the message says which is not. It does not matter how
+ * many ranks saved it and how many there are now. */
 int ty_checkpoint_restore(const ty_checkpoints *c, const ty_named_tensor *tensors, size_t n_tensors, ty_arena *arena,
                           ty_checkpoint_restored *out, ty_error *err);
 

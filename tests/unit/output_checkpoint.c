@@ -464,6 +464,37 @@ static void test_parts_elsewhere(void **state)
     free(back);
 }
 
+static int fetch_from_nobody(void *ctx, const char *path, const ty_manifest *m, int file, const ty_named_tensor *parts,
+                             size_t n_parts, ty_rankfile_fault *fault, ty_error *err)
+{
+    (void)path, (void)m, (void)file, (void)parts, (void)n_parts;
+    ++*(int *)ctx;
+    *fault = TY_RANKFILE_FINE;
+    return ty_error_set(err, TY_E_IO, "rank 1 is gone");
+}
+
+/* Who does not answer says nothing of the checkpoint: no older one is tried, and nobody is told to empty the folder. */
+static void test_no_answer(void **state)
+{
+    ty_error err = {0};
+    ty_arena arena;
+    ty_checkpoint_restored r;
+    int n_asked = 0;
+    ty_checkpoints c = checkpoints(state);
+    struct model *m = model_new(4);
+    ty_arena_init(&arena);
+    save_parts(state, m, 2);
+    save(&c, 3);
+    c.fetch = fetch_from_nobody;
+    c.fetch_ctx = &n_asked;
+    assert_error(ty_checkpoint_restore(&c, m->tensors, 4, &arena, &r, &err), TY_E_IO, "rank 1 is gone");
+    assert_true(r.unanswered && !r.found);
+    assert_int_equal(n_asked, 1);
+    assert_string_equal(err.help, "");
+    ty_arena_fini(&arena);
+    free(m);
+}
+
 static void test_policy(void **state)
 {
     ty_error err;
@@ -671,6 +702,7 @@ int main(void)
         SCRATCH_TEST(test_tidy),        SCRATCH_TEST(test_many_ranks), SCRATCH_TEST(test_parts_elsewhere),
         SCRATCH_TEST(test_policy),      SCRATCH_TEST(test_full_disk),  SCRATCH_TEST(test_no_inodes),
         SCRATCH_TEST(test_forbidden),   SCRATCH_TEST(test_odd_files),  SCRATCH_TEST(test_forged_index),
+        SCRATCH_TEST(test_no_answer),
     };
     return cmocka_run_group_tests_name("output: checkpoints", tests, NULL, NULL);
 }
