@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,16 +56,11 @@ static int company_wait(void *ctx, int call, ty_error *err)
 static int company_meet_gpus(void *ctx, bool ready, void *bytes, size_t n_bytes, ty_error *err)
 {
     ty_company *c = ctx;
-    ty_error lost = {0};
     int64_t code = ready ? INT64_MAX : (int64_t)err->code;
-    if (ty_company_least(c, "GPUs are ready", &code, &lost) < 0) {
-        *err = lost;
+    if (ty_company_worst(c, "GPUs are ready", &code, TY_E_RANK, err) < 0)
         return -1;
-    }
     if (code == INT64_MAX)
         return ty_company_share(c, "what GPUs find each other by", bytes, n_bytes, err);
-    if (ready)
-        ty_error_set(err, (ty_code)code, "another rank cannot train on its GPU");
     err->code = (ty_code)code;
     return -1;
 }
@@ -191,6 +187,34 @@ int ty_company_most(ty_company *c, const char *name, int64_t *v, ty_error *err)
 int ty_company_total(ty_company *c, const char *name, int64_t *v, ty_error *err)
 {
     return company_number(c, name, TY_REDUCE_SUM, v, err);
+}
+
+typedef struct company_word {
+    int64_t v;
+    char text[400];
+} company_word;
+
+int ty_company_worst(ty_company *c, const char *name, int64_t *v, ty_code code, ty_error *err)
+{
+    company_word mine = {.v = *v};
+    ty_error lost = {0};
+    int n = ty_company_size(c), worst = ty_company_rank(c);
+    company_word *all = calloc((size_t)n, sizeof *all);
+    if (!all)
+        return ty_error_set(err, TY_E_LIMIT, "%s: no memory for the words of %d ranks", name, n);
+    snprintf(mine.text, sizeof mine.text, "%.399s", err->message);
+    int rc = ty_company_gather(c, name, &mine, sizeof mine, all, &lost);
+    for (int i = 0; i < n && rc == 0; i++)
+        worst = all[i].v < all[worst].v ? i : worst;
+    if (rc < 0) {
+        *err = lost;
+    } else if (all[worst].v < *v) {
+        *v = all[worst].v;
+        *err = (ty_error){0};
+        ty_error_set(err, code, "rank %d: %s", worst, all[worst].text);
+    }
+    free(all);
+    return rc;
 }
 
 int ty_company_share(ty_company *c, const char *name, void *bytes, size_t n_bytes, ty_error *err)

@@ -146,15 +146,24 @@ static int device_choose_in_company(ty_session *s, ty_error *err)
     return ty_error_help(err, "leave it out, or train with device: cpu");
 }
 
-int ty_device_agree(ty_session *s, ty_error *err)
+/* What becomes of all ranks, the worst first. */
+typedef enum device_outlook { OUTLOOK_CPU, OUTLOOK_NO_MEMORY, OUTLOOK_FINE } device_outlook;
+
+int ty_device_agree(ty_session *s, int rc, ty_error *err)
 {
-    int64_t on_gpu = s->on_gpu;
-    if (ty_company_least(s->job->company, "GPUs", &on_gpu, err) < 0)
+    if (rc < 0 && !(s->on_gpu && err->code == TY_E_LIMIT))
+        return -1; /* without a question: the others wait in it until the agent ends them */
+    int64_t mine = !s->on_gpu ? OUTLOOK_CPU : rc < 0 ? OUTLOOK_NO_MEMORY : OUTLOOK_FINE, all = mine;
+    if (ty_company_worst(s->job->company, "GPUs", &all, TY_E_LIMIT, err) < 0)
         return -1;
-    if (s->on_gpu && !on_gpu)
-        s->why_cpu = "another rank cannot train on its GPU";
-    s->on_gpu = on_gpu;
-    return 0;
+    if (all == mine)
+        return rc;
+    if (all == OUTLOOK_NO_MEMORY)
+        return -1;
+    s->on_gpu = false;
+    s->why_cpu = "another rank cannot train on its GPU";
+    *err = (ty_error){0};
+    return ty_budget_fit(s, err);
 }
 
 int ty_device_choose(ty_session *s, ty_error *err)
@@ -281,11 +290,10 @@ int ty_device_memory(const ty_session *s, uint64_t *free_bytes, ty_error *err)
 bool ty_device_fit(ty_session *s, ty_error *err)
 {
     ty_error ignored = {0};
-    int64_t least;
-    if (ty_device_memory(s, &s->batch_limit_bytes, &ignored) < 0)
-        return false;
-    least = (int64_t)s->batch_limit_bytes; /* all ranks plan for the GPU that has least */
-    if (ty_company_least(s->job->company, "memory of GPUs", &least, &ignored) < 0)
+    bool is_known = ty_device_memory(s, &s->batch_limit_bytes, &ignored) == 0;
+    int64_t least = is_known ? (int64_t)s->batch_limit_bytes : 0; /* all ranks plan for the GPU that has least */
+    ignored = (ty_error){0};
+    if (ty_company_least(s->job->company, "memory of GPUs", &least, &ignored) < 0 || least == 0)
         return false;
     s->batch_limit_bytes = (uint64_t)least;
     if (ty_budget_fit(s, &ignored) < 0 || s->temporary_bytes == 0)

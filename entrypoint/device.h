@@ -17,13 +17,15 @@
 #include "entrypoint/session.h"
 
 int ty_device_choose(ty_session *s, ty_error *err);
-/* Ranks alone: if one of them cannot go on on its GPU, none does. */
-int ty_device_agree(ty_session *s, ty_error *err);
+/* rc: of ty_budget_fit, with its error. Of several ranks either all go on on their GPUs or none, and where one has too
+ * little memory there, all have: TY_E_LIMIT, and ty_device_fit is next. Another error ends this rank, and so the job.
+ */
+int ty_device_agree(ty_session *s, int rc, ty_error *err);
 void ty_device_options(const ty_session *s, ty_compile_options *options);
 /* Whether what failed is a reason to compute on the CPU, and the recipe allows it; *err is empty then. */
 bool ty_device_give_up(ty_session *s, ty_error *err);
-/* After TY_E_LIMIT: whether the step fits the GPU if parts of forward are computed again, and the recipe allows that;
- * s->temporary_bytes tells the compiler, and *err is empty then. */
+/* After TY_E_LIMIT, on all ranks: whether the step fits the GPU if parts of forward are computed again, and the recipe
+ * allows that; s->temporary_bytes tells the compiler, and *err is empty then. */
 bool ty_device_fit(ty_session *s, ty_error *err);
 /* *err becomes: what is needed and free, the largest buffers with their layers, the largest batch that would fit.
  * Returns -1. */

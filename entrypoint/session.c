@@ -234,7 +234,9 @@ static int compile(ty_session *s, ty_error *err)
     double start = ty_session_now_s();
     ty_doing_now(TY_DOING_COMPILE);
     s->is_checked = s->recipe.debug != TY_DEBUG_NONE;
-    int rc = ty_budget_fit(s, err) < 0 || ty_device_agree(s, err) < 0 ? -1 : compile_once(s, err);
+    int rc = ty_device_agree(s, ty_budget_fit(s, err), err);
+    if (rc == 0)
+        rc = compile_once(s, err);
     if (rc < 0 && ty_device_give_up(s, err))
         rc = ty_budget_fit(s, err) < 0 ? -1 : compile_once(s, err);
     if (rc < 0 && s->on_gpu && err->code == TY_E_LIMIT)

@@ -112,6 +112,11 @@ for case in "distributed.wire=float16 distributed.wire rounds" "deterministic=st
     same "${case%% *}" 78 "$statuses"
     has "${case%% *}, in words" "$W/algo-1/output/failure" "${case#* }"
 done
+on_gpus short 2 1
+echo "memory: 1 MB" >>"$W/algo-2/code/train.yaml"
+hosts_run
+same "too little memory on one host: exit statuses" "71 71" "$statuses"
+for n in 1 2; do has "in words on algo-$n" "$W/algo-$n/output/failure" "memory: 16 rows need at least"; done
 on_gpus refuses 2 1
 TY_FAKE_NCCL=3 hosts_run
 same "NCCL says no: exit statuses" "70 70" "$statuses"
