@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TURN_MS = 100, EVENTS = 64, SECOND_MS = 1000 };
+enum { TURN_MS = 100, EVENTS = 64, SECOND_MS = 1000, ASLEEP_MS = 1000 };
 
 /* ---- telling ---- */
 
@@ -185,9 +185,27 @@ static void look_for_stop(agent *a)
     agent_tell_leader(a, TY_MESSAGE_STOP, NULL);
 }
 
+/* What time it is. A turn that took far longer than it waits was none: the machine was moved or overcommitted, and so
+ * long nobody could be heard. That is no silence of theirs. */
+static void tell_time(agent *a)
+{
+    int64_t before_ms = a->now_ms;
+    a->now_ms = ty_clock_ms();
+    if (a->now_ms - before_ms < ASLEEP_MS)
+        return;
+    int64_t asleep_ms = a->now_ms - before_ms;
+    a->woke_ms = a->now_ms;
+    a->kill_ms += a->kill_ms ? asleep_ms : 0; /* nor did those use it who were given time to end */
+    a->lead.end_by_ms += a->lead.end_by_ms ? asleep_ms : 0;
+    for (connection *c = a->connections; c; c = c->next) {
+        c->heard_ms += asleep_ms;
+        c->born_ms += asleep_ms;
+    }
+}
+
 static void pass_time(agent *a)
 {
-    a->now_ms = ty_clock_ms();
+    tell_time(a);
     look_for_stop(a);
     if (a->phase == PHASE_MEET || (a->leads && a->phase != PHASE_OVER))
         meet_tick(a);
@@ -211,7 +229,7 @@ static int turn(agent *a)
     int n = epoll_wait(a->epoll_fd, events, EVENTS, a->queue.len > 0 ? 0 : TURN_MS);
     if (n < 0 && errno != EINTR)
         return ty_error_errno(a->err, TY_E_INTERNAL, errno, "epoll");
-    a->now_ms = ty_clock_ms();
+    tell_time(a);
     for (int i = 0; i < n && a->phase != PHASE_OVER; i++) {
         source *s = events[i].data.ptr;
         s->ready(a, s->owner, events[i].events);
@@ -254,6 +272,7 @@ static void prepare_leader(agent *a)
     l->ranks = TY_NEW_ARRAY(&a->arena, ty_rank_state, a->n_ranks);
     l->blobs = TY_NEW_ARRAY(&a->arena, ty_buf, n);
     l->in_fence = TY_NEW_ARRAY(&a->arena, bool, n);
+    l->known = TY_NEW_ARRAY(&a->arena, bool, n);
     l->lines_got = TY_NEW_ARRAY(&a->arena, uint64_t, n);
     l->lines_told = TY_NEW_ARRAY(&a->arena, uint64_t, n);
     for (int i = 0; i < n; i++) {

@@ -210,6 +210,17 @@ static int on_beat(agent *a, ty_reader *r, ty_error *err)
     return ty_get_end(r, "beat", err);
 }
 
+static int on_ask(agent *a, ty_reader *r, ty_error *err)
+{
+    int generation = (int)ty_get_number(r, 4);
+    if (ty_get_end(r, "ask", err) < 0)
+        return -1;
+    if (generation == a->generation)
+        own_ranks_tell_ends(a);
+    tell_number(a, TY_MESSAGE_KNOWN, generation);
+    return 0;
+}
+
 static int on_abort(agent *a, ty_reader *r, ty_error *err)
 {
     ty_culprit culprit;
@@ -253,6 +264,8 @@ int follow_on(agent *a, int kind, ty_reader *r, ty_error *err)
         return on_fence_all(a, r, err);
     case TY_MESSAGE_BEAT:
         return on_beat(a, r, err);
+    case TY_MESSAGE_ASK:
+        return on_ask(a, r, err);
     case TY_MESSAGE_ABORT:
         return on_abort(a, r, err);
     case TY_MESSAGE_END:

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { GOODBYE_MS = 5000, TOLD_BYTES = 1 << 20 };
+enum { GOODBYE_MS = 5000, TOLD_BYTES = 1 << 20, AWAKE_MS = 2000 };
 
 static const char *host_of(const agent *a, int host)
 {
@@ -169,15 +169,47 @@ static int on_fence(agent *a, int host, ty_reader *r, ty_error *err)
 
 /* ---- failures ---- */
 
+static void ask_all(agent *a)
+{
+    ty_buf b;
+    ty_buf_init(&b, 16);
+    ty_put_number(&b, (uint64_t)a->generation, 4);
+    memset(a->lead.known, 0, (size_t)a->o->n_hosts * sizeof *a->lead.known);
+    agent_tell_all(a, TY_MESSAGE_ASK, &b);
+    ty_buf_fini(&b);
+}
+
+/* Nobody can tell of anything that came before the first failure; who is lost has been told of as such. */
+static bool all_known(const agent *a)
+{
+    for (int i = 0; i < a->o->n_hosts; i++)
+        if (!a->lead.known[i] && !a->lead.gone[i] && (i == a->o->self || a->lead.member[i]))
+            return false;
+    return true;
+}
+
+static int on_known(agent *a, int host, ty_reader *r, ty_error *err)
+{
+    int generation = (int)ty_get_number(r, 4);
+    if (ty_get_end(r, "known", err) < 0)
+        return -1;
+    if (generation == a->generation)
+        a->lead.known[host] = true;
+    return 0;
+}
+
 static void note_failure(agent *a, const ty_failure *f)
 {
     if (a->lead.decided || a->lead.told_end)
         return;
-    if (!a->lead.has_failure)
-        a->lead.decide_ms = a->now_ms + TY_BLAME_MS;
-    if (!a->lead.has_failure || ty_blame_rather(&a->lead.failure, f))
+    bool is_first = !a->lead.has_failure;
+    if (is_first || ty_blame_rather(&a->lead.failure, f))
         a->lead.failure = *f;
     a->lead.has_failure = true;
+    if (!is_first)
+        return;
+    a->lead.decide_ms = a->now_ms + TY_BLAME_MS;
+    ask_all(a); /* last: who cannot be asked is lost, which is noted in here */
 }
 
 static void decide(agent *a)
@@ -355,6 +387,7 @@ static void look_for_stalls(agent *a)
     int warn_ms = a->o->stall_warn_ms, end_ms = a->o->stall_end_ms;
     int min_ms = warn_ms > 0 && (end_ms <= 0 || warn_ms < end_ms) ? warn_ms : end_ms;
     if (min_ms <= 0 || a->lead.has_failure || a->lead.stopping || !a->lead.running ||
+        (a->woke_ms && a->now_ms - a->woke_ms < AWAKE_MS) || /* ranks that slept as well need a moment to go on */
         !ty_watch_stall(a->lead.ranks, a->n_ranks, a->host_name, a->now_ms, min_ms, &stall))
         return;
     if (end_ms > 0 && stall.wait_ms >= end_ms) {
@@ -432,7 +465,7 @@ void lead_second(agent *a)
 void lead_tick(agent *a)
 {
     tell_taken(a);
-    if (a->lead.has_failure && !a->lead.decided && a->now_ms >= a->lead.decide_ms) {
+    if (a->lead.has_failure && !a->lead.decided && a->now_ms >= a->lead.decide_ms && all_known(a)) {
         decide(a);
         look_at_ends(a);
     }
@@ -464,6 +497,8 @@ int lead_on(agent *a, int host, int kind, ty_reader *r, ty_error *err)
         return on_fault(a, host, r, err);
     case TY_MESSAGE_GONE:
         return on_gone(a, host, r, err);
+    case TY_MESSAGE_KNOWN:
+        return on_known(a, host, r, err);
     case TY_MESSAGE_STOP:
         return on_stop(a, host);
     case TY_MESSAGE_LINES:

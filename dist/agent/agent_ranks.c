@@ -127,6 +127,13 @@ static void ranks_ready(agent *a, void *owner, uint32_t events)
         ty_log_error("dist", "%s", err.message);
 }
 
+void own_ranks_tell_ends(agent *a)
+{
+    if (a->ranks)
+        ty_ranks_look(a->ranks);
+    ranks_ready(a, NULL, 0);
+}
+
 static int make_pages(agent *a, const char **names, ty_error *err)
 {
     for (int i = 0; i < a->n_own; i++) {

@@ -66,6 +66,7 @@ typedef struct leader_state {
     bool running;         /* ranks of this generation have been started, and are not gone everywhere */
     bool stopping, told_end;
     bool has_failure, decided; /* decided: everybody knows */
+    bool *known;               /* [n_hosts]: what had ended there after the first failure has been told */
     ty_failure failure;
     int64_t decide_ms, restart_ms; /* when; 0: not planned */
     ty_culprit culprit;
@@ -99,6 +100,7 @@ struct agent {
     connection *connections; /* all of them */
     ty_buf queue;            /* what this host tells itself */
     int64_t now_ms, began_ms, second_ms, told_waiting_ms;
+    int64_t woke_ms; /* when this process, or its machine, last went on after it had not run for a while */
 
     /* every host */
     phase phase;
@@ -185,6 +187,8 @@ int own_remote_on(agent *a, int from, ty_reader *r, ty_error *err);
 void own_ranks_record(agent *a);
 void own_ranks_abort(agent *a); /* writes on their pages that the job has failed */
 void own_ranks_tell_pages(agent *a);
+/* Tells of all that have ended, whether or not their end has made itself known. */
+void own_ranks_tell_ends(agent *a);
 /* The leader has taken so many bytes of the ranks' output: they go on if they were held. */
 void own_ranks_taken(agent *a, uint64_t n_bytes);
 int host_memory_percent(void);

@@ -25,6 +25,7 @@ typedef enum ty_message {
     TY_MESSAGE_EXIT,      /* ty_exit: a rank has ended */
     TY_MESSAGE_FAULT,     /* generation u32, exit status u32, text: this host cannot go on */
     TY_MESSAGE_GONE,      /* generation u32: no rank is left on this host */
+    TY_MESSAGE_KNOWN, /* generation u32: every rank of this host that had ended when it was asked has been told of */
     /* from the leader */
     TY_MESSAGE_REFUSE = 32, /* text: the job cannot begin */
     TY_MESSAGE_MAP,         /* ty_map: all are here */
@@ -33,6 +34,7 @@ typedef enum ty_message {
     TY_MESSAGE_BEAT,        /* text: who is waited for, or nothing; each second */
     TY_MESSAGE_ABORT,       /* generation u32, ty_culprit */
     TY_MESSAGE_END,         /* ty_agent_end: all is over */
+    TY_MESSAGE_ASK,         /* generation u32: a rank has failed somewhere; what has ended here? */
     TY_MESSAGE_TAKEN,       /* u64: bytes of this host's lines that the leader has taken, of all that were sent */
     /* both ways */
     TY_MESSAGE_STOP = 64, /* somebody is asked to stop; from the leader: stop */

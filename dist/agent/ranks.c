@@ -69,17 +69,25 @@ static int count_cores(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-static void *watch_process(void *arg)
+/* Waits for its end, or with WNOHANG only looks. */
+static void note_end(rank_process *p, int options)
 {
-    rank_process *p = arg;
     siginfo_t info = {0};
-    while (waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+    while (waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOWAIT | options) < 0 && errno == EINTR)
         continue;
+    if (options & WNOHANG && info.si_pid == 0)
+        return; /* it lives */
     pthread_mutex_lock(&p->owner->lock);
     p->has_ended = true;
     p->wait_status = info.si_code == CLD_EXITED ? (info.si_status & 0xff) << 8
                                                 : info.si_status | (info.si_code == CLD_DUMPED ? 0x80 : 0);
     pthread_mutex_unlock(&p->owner->lock);
+}
+
+static void *watch_process(void *arg)
+{
+    rank_process *p = arg;
+    note_end(p, 0);
     uint64_t one = 1;
     ssize_t written = write(p->owner->wake_fd, &one, sizeof one);
     (void)written; /* fails only when it is already as awake as it gets */
@@ -313,6 +321,13 @@ static void tell_server_news(ty_ranks *r)
             ty_ranks_server_answer(r->server, fence, blob.data, blob.len);
     }
     ty_buf_fini(&blob);
+}
+
+void ty_ranks_look(ty_ranks *r)
+{
+    for (int i = 0; i < r->n; i++)
+        if (r->processes[i].pid > 0 && !r->processes[i].is_told)
+            note_end(&r->processes[i], WNOHANG);
 }
 
 int ty_ranks_turn(ty_ranks *r, ty_error *err)

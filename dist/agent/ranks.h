@@ -81,6 +81,8 @@ int ty_ranks_start(const ty_ranks_options *o, ty_ranks **r, ty_error *err);
 int ty_ranks_fd(const ty_ranks *r);
 /* Does what is to be done now and calls the hooks. Never blocks. */
 int ty_ranks_turn(ty_ranks *r, ty_error *err);
+/* What has ended by now is told of by the next turn, also where that would have come to it only later. */
+void ty_ranks_look(ty_ranks *r);
 /* Answers the fence. A number that is not open is ignored (an answer that comes after a restart). */
 void ty_ranks_fence_done(ty_ranks *r, uint64_t fence, const void *all, size_t n_bytes);
 /* To the process groups of all ranks that have not ended. */

@@ -4,7 +4,8 @@
  *
  * First culprit. Failures come in the order in which hosts notice them, and one of them is the cause of the others: a
  * rank whose peer was killed soon leaves with an error of its own, and it may be the first that is heard of. So the
- * leader listens a moment longer (TY_BLAME_MS) after the first failure and takes the weightiest, the earliest of these:
+ * leader asks all hosts after the first failure, and listens until each has told what had ended there or is lost, but
+ * for a moment (TY_BLAME_MS) at least. It takes the weightiest, the earliest of these:
  *
  *     a rank killed by a signal that comes from outside or from a fault (KILL, SEGV, BUS, ILL, FPE), a lost host
  *     a rank that called MPI_Abort, or was killed by another signal

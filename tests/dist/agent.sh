@@ -116,6 +116,20 @@ touch "$W/go"
 all_end
 has "culprit" <(echo "$end") "rank 3 host 1 signal 9"
 
+# The killed rank's agent comes to it only after another rank has left with an error of its own.
+begin late_news
+agents a:1,b:1 "" sh -c 'echo $$ >"$0/tmp$RANK"; mv "$0/tmp$RANK" "$0/up$RANK"; while [ ! -e "$0/go" ]; do sleep 0.02; done; exit 1' "$W"
+ok "started" until_true 20 ranks_up 2
+slow=$(agent_pid 1)
+kill -STOP "$slow"
+kill -9 "$(rank_pid 1)"
+touch "$W/go"
+ok "the other leaves" until_true 20 gone "$(rank_pid 0)"
+sleep 0.6 # longer than a leader listens that does not ask
+kill -CONT "$slow"
+all_end
+has "culprit" <(echo "$end") "rank 1 host 1 signal 9"
+
 begin kill_agent
 agents a:1,b:2,c:1 "" sh -c "$linger" "$W"
 ok "started" until_true 20 ranks_up 4
@@ -146,7 +160,7 @@ ok "in time: $took ms" test $took -lt 2000
 
 # The whole host is frozen: nothing is closed, nothing answers.
 begin frozen_agent
-agents a:1,b:1 "--link 1500" sh -c "$linger" "$W"
+agents a:1,b:1 "--link 3000" sh -c "$linger" "$W"
 ok "started" until_true 20 ranks_up 2
 frozen=$(agent_pid 1)
 kill -STOP "$frozen"
@@ -154,6 +168,19 @@ wait "${agent[0]}"
 has "culprit" "$W/0" "lost b (no answer for"
 kill -KILL "$frozen"
 wait "${agent[1]}"
+
+# All machines are frozen, as virtual ones are that move: who was asleep himself has heard nobody, and loses nobody.
+begin asleep
+agents a:1,b:1 "--link 3000" sh -c "$linger" "$W"
+ok "started" until_true 20 ranks_up 2
+both=("$(agent_pid 0)" "$(agent_pid 1)")
+kill -STOP "${both[@]}"
+sleep 3.5
+kill -CONT "${both[@]}"
+sleep 1.5 # it is looked at once a second
+kill -TERM "${both[0]}"
+all_end
+same "nobody was lost" "end: status 0 stopped generation 0" "$end"
 
 begin stop_one_stops_all
 agents a:1,b:2,c:1 "" sh -c "$linger" "$W"
