@@ -26,7 +26,7 @@ skip() { # COUNT REASON
 }
 has() { grep -qE "$1" "$work/log"; }
 
-[ "$variant" = release ] && seconds=60 || seconds=200
+[ "$variant" = release ] && seconds=600 || seconds=1200
 case $variant in
 asan) flags=-fsanitize=address ;;
 ubsan) flags=-fsanitize=undefined ;;
@@ -82,7 +82,7 @@ for n in $sizes; do all_checks "$n"; done
 if [ "$sizes" != 1 ] && [ -x "$TY_BUILD/tools/launch" ]; then
     # The ranks of two hosts, started as the agents start them.
     mkdir "$work/hosts"
-    timeout -k 1 60 "$TY_BUILD/tools/launch" --hosts 2,1 "$work/parallel" "$work/hosts" checks >"$work/log" 2>&1
+    timeout -k 1 600 "$TY_BUILD/tools/launch" --hosts 2,1 "$work/parallel" "$work/hosts" checks >"$work/log" 2>&1
     check "2 hosts without mpirun: all checks, and a good end" test $? = 0
     check "2 hosts without mpirun: none is left out" \
         test "$(grep -cF '[1,0]<stdout>:ok ' "$work/log")" = "$(grep -cE '^    \{"' tests/api/checks.h)"
@@ -96,7 +96,7 @@ if [ "$sizes" != 1 ] && [ "$variant" = release ]; then
     echo '{"sagemaker_program": "train.c", "sagemaker_mpi_enabled": "true", "sagemaker_mpi_num_of_processes_per_host": "3"}' \
         >"$work/ml/input/config/hyperparameters.json"
     echo '{"current_host": "algo-1", "hosts": ["algo-1"], "network_interface_name": "lo"}' >"$work/ml/input/config/resourceconfig.json"
-    SAGEMAKER_BASE_DIR=$work/ml timeout -k 1 90 "$bin/train" >"$work/log" 2>&1
+    SAGEMAKER_BASE_DIR=$work/ml timeout -k 1 600 "$bin/train" >"$work/log" 2>&1
     check "a job of 3 ranks: all checks, and a good end" test $? = 0
     check "a job of 3 ranks: none is left out" \
         test "$(grep -cF '[1,0]<stdout>:ok ' "$work/log")" = "$(grep -cE '^    \{"' tests/api/checks.h)"

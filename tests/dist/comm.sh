@@ -21,7 +21,7 @@ transport=self,vader,tcp
 ranks() {
     local n=$1
     shift
-    timeout -k 5 60 mpirun -np "$n" --oversubscribe --bind-to none --mca pml ob1 --mca btl "$transport" \
+    timeout -k 5 600 mpirun -np "$n" --oversubscribe --bind-to none --mca pml ob1 --mca btl "$transport" \
         --mca btl_tcp_if_include lo --mca btl_vader_single_copy_mechanism none "$@" 2>&1
 }
 verdict() { # NAME STATUS OUTPUT
@@ -48,7 +48,7 @@ tool=$build/tools/ranks
 gone=$(mktemp)
 json=$(mktemp)
 trap 'rm -f "$gone" "$json"' EXIT
-timeout -k 5 60 "$build/tools/launch" --hosts 2 "$tool" lose >"$gone" 2>&1 & # five seconds of waiting, beside the others
+timeout -k 5 600 "$build/tools/launch" --hosts 2 "$tool" lose >"$gone" 2>&1 & # five seconds of waiting, beside the others
 leaver=$!
 check "one rank" 1 "$tool" some -- "1 ranks"
 check "two ranks, many pieces, asleep between looks" 2 "$tool" all --piece 4096 -- "2 ranks, 2 on this host"
@@ -67,7 +67,7 @@ on_hosts() { # NAME HOSTS OPTION... -- WORDS
     local name=$1 hosts=$2 output status args=()
     shift 2
     while [ "$1" != -- ]; do args+=("$1") && shift; done
-    output=$(timeout -k 5 60 "$build/tools/launch" --hosts "$hosts" "$tool" "${args[@]}" 2>&1)
+    output=$(timeout -k 5 600 "$build/tools/launch" --hosts "$hosts" "$tool" "${args[@]}" 2>&1)
     status=$?
     [[ $output == *"$2"* ]] || status="$status, and \"$2\" is missing"
     verdict "$name" "$status" "$output"
@@ -91,7 +91,7 @@ for collective in all_reduce reduce_scatter all_gather broadcast all_to_all; do
     check "perf: $collective of every type" 3 "$perf" perf $collective -d all -o all -b 3000 -e 3000 -w 0 -n 1 -- "0 OK"
 done
 check "perf on a 16-bit wire" 3 "$perf" perf -z bf16 -o average -b 5000 -e 5000 -w 0 -n 1 -- "average" "0 OK"
-output=$(timeout -k 5 60 "$perf" perf --ranks 2 all_gather -e 64 -n 2 2>&1)
+output=$(timeout -k 5 600 "$perf" perf --ranks 2 all_gather -e 64 -n 2 2>&1)
 status=$?
 [[ $output == *"2 ranks"*"0 OK"* ]] || status="$status, and it does not say so"
 verdict "perf starts its ranks itself" "$status" "$output"

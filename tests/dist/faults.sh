@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/dist/hosts.bash
 TOOLS=$(realpath "${TY_BUILD:-build/release}/tools")
 AGENT=$TOOLS/agent RANKS=$TOOLS/ranks
-CYCLES=${1:-10} LIMIT=60
+CYCLES=${1:-10} LIMIT=300
 [ "${TY_VARIANT:-release}" = release ] || { skip "faults" "times are those of the release variant"; finish_tests; exit; }
 [ -e "$TOOLS/../lib/libtrainyard-mpi.so" ] || { skip "faults" "the plug-in for Open MPI was not built"; finish_tests; exit; }
 need_hosts

@@ -43,12 +43,12 @@ need_mpicc() {
     finish_tests
 }
 ranks() {
-    timeout -k 5 "${LIMIT:-60}" "$RANKS" "$@" >"$OUT" 2>"$ERR" </dev/null
+    timeout -k 5 "${LIMIT:-300}" "$RANKS" "$@" >"$OUT" 2>"$ERR" </dev/null
     rc=$?
 }
-# until_true SECONDS COMMAND...
+# until_true SECONDS COMMAND...: waits for a condition. SECONDS are those of a quick machine: only who fails waits ten times as long.
 until_true() {
-    local end=$((SECONDS + $1))
+    local end=$((SECONDS + 10 * $1))
     shift
     until "$@" 2>/dev/null; do
         [ $SECONDS -ge $end ] && return 1

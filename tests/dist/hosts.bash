@@ -4,7 +4,7 @@
 #   need_hosts               ends the test as skipped, with the reason, where this machine does not allow them (root, ip, nft)
 #   hosts_up N               algo-1 .. algo-N: eth0 10.9.0.11 .. on one switch, docker0 with the same 172.17.0.1 on each, and its
 #                            own name, /etc/hosts, /dev/shm, /tmp and processes. $HOSTS/algo-1/ is a folder for each
-#   on HOST COMMAND...       runs it there, in the folder and with the environment of here; killed after $LIMIT seconds (60)
+#   on HOST COMMAND...       runs it there, in the folder and with the environment of here; killed after $LIMIT seconds (300)
 #   pids_on HOST [REGEX]     processes there whose command line matches: ids as seen from here
 #   cable HOST down|up       its link to the switch
 #   silence HOST on|off      its packets are lost in both directions, and nobody is told
@@ -119,7 +119,7 @@ on() { # HOST COMMAND...
     local host=$1
     shift
     nsenter --target "${keeper[$host]}" --net --uts --ipc --mount --pid --wd="$PWD" -- \
-        timeout -s KILL "${LIMIT:-60}" "$@"
+        timeout -s KILL "${LIMIT:-300}" "$@"
 }
 
 pids_on() { # HOST [REGEX]

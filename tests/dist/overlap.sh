@@ -20,7 +20,7 @@ slow_link() {
 }
 slow_link true 2>/dev/null || skip "no right to shape a link"
 measure() {
-    slow_link timeout -k 5 60 mpirun -np $ranks --oversubscribe --bind-to none --mca pml ob1 --mca btl self,tcp \
+    slow_link timeout -k 5 600 mpirun -np $ranks --oversubscribe --bind-to none --mca pml ob1 --mca btl self,tcp \
         --mca btl_tcp_if_include lo "$build/tools/collectives" overlap --turns 3 "$@"
 }
 # With fewer cores than two a rank the computing is done elsewhere: it sleeps.

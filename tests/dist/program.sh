@@ -22,7 +22,7 @@ tree() {
 both() {
     local n pids=()
     for n in 1 2; do
-        SAGEMAKER_BASE_DIR=$W/algo-$n LIMIT=50 on algo-$n "$BIN/train" >"$W/out.$n" 2>"$W/err.$n" </dev/null &
+        SAGEMAKER_BASE_DIR=$W/algo-$n LIMIT=300 on algo-$n "$BIN/train" >"$W/out.$n" 2>"$W/err.$n" </dev/null &
         pids+=($!)
     done
     wait "${pids[0]}"
@@ -40,7 +40,7 @@ same "statuses" "0 0" "$statuses"
 same "who they are" "0/4=0@algo-1 1/4=1@algo-1 2/4=0@algo-2 3/4=1@algo-2" "$(said)"
 ok "success on both" test -e "$W/algo-1/output/success" -a -e "$W/algo-2/output/success"
 
-tree fails "{$MPI}" '[ "$RANK" = 3 ] && exit 7; sleep 30'
+tree fails "{$MPI}" '[ "$RANK" = 3 ] && exit 7; sleep 1000'
 both
 same "statuses" "7 7" "$statuses"
 for n in 1 2; do has "the culprit, on algo-$n" "$W/algo-$n/output/failure" "rank 3 (algo-2"; done

@@ -1,10 +1,10 @@
 #!/bin/bash
 # ranks.sh [CYCLES] - Open MPI's programs started by our agents' part: two hosts and more on this machine, without mpirun.
-# CYCLES: how often jobs are started and ended in a row (50).
+# CYCLES: how often jobs are started and ended in a row (20).
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/dist/harness.bash
-cycles=${1:-50}
+cycles=${1:-20}
 need_mpicc
 checks=$SCRATCH/checks
 mpicc -O1 -o "$checks" tests/dist/checks.c || exit 1
@@ -44,7 +44,7 @@ same "status of a kill" 137 $rc
 has "culprit" "$ERR" 'first culprit: rank 1 was killed by 9'
 same "nothing runs" "" "$(running)"
 begin exits
-ranks --without-mpi sh -c '[ $RANK = 3 ] && exit 3; sleep 100'
+ranks --without-mpi sh -c '[ $RANK = 3 ] && exit 3; sleep 1000'
 same "status" 3 $rc
 has "culprit" "$ERR" 'first culprit: rank 3 ended with 3'
 begin absent
@@ -76,7 +76,7 @@ has "standard error is not" "$ERR" "[1,0]<stderr>:no"
 
 # ---- start and end, again and again ----
 begin cycles
-LIMIT=$((cycles * 5 + 60)) ranks --hosts 1,1 --quiet --cycles "$cycles" "$checks" hello
+LIMIT=$((cycles * 30 + 300)) ranks --hosts 1,1 --quiet --cycles "$cycles" "$checks" hello
 same "status of $cycles jobs in a row" 0 $rc
 same "no more descriptors or threads" "" "$(cat "$ERR")"
 same "nothing runs" "" "$(running)"

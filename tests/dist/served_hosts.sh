@@ -34,7 +34,7 @@ train_on() {
     for n in 1 2; do
         cp -r "$ML" "$W/algo-$n"
         echo "{\"current_host\": \"algo-$n\", \"hosts\": [\"algo-1\", \"algo-2\"]}" >"$W/algo-$n/input/config/resourceconfig.json"
-        LIMIT=150 on "algo-$n" env SAGEMAKER_BASE_DIR="$W/algo-$n" "$BIN/train" --metrics='[auc]' "${@:2}" >"$W/out.$n" 2>"$W/err.$n" </dev/null &
+        LIMIT=600 on "algo-$n" env SAGEMAKER_BASE_DIR="$W/algo-$n" "$BIN/train" --metrics='[auc]' "${@:2}" >"$W/out.$n" 2>"$W/err.$n" </dev/null &
         running+=($!)
     done
 }

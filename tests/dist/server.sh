@@ -44,7 +44,7 @@ server() {
 }
 # line_of FILE PATTERN: waits until the file has such a line.
 line_of() {
-    timeout 20 tail -n +1 -f --pid=$$ "$1" 2>/dev/null | grep -qm 1 "$2"
+    timeout 200 tail -n +1 -f --pid=$$ "$1" 2>/dev/null | grep -qm 1 "$2"
 }
 worker() { # NUMBER ARGUMENT...: started
     local number=$1
@@ -68,12 +68,24 @@ grid() {
     reset
     for ((k = 0; k < s; k++)); do server $k 127.0.0.1:0 $k 1 drop=10 || status=1; done
     for ((k = 0; k < w; k++)); do worker $k "$(addresses)" "$s" $k "$w" 20 drop=10; done
-    for ((k = 0; k < w; k++)); do ended "${working[k]}" 30 || status=1; done
-    timeout 20 "$tool" check "$(addresses)" "$s" "$w" 20 >"$dir/check.out" 2>"$dir/check.err" || status=1
-    for ((k = 0; k < s; k++)); do ended "${serving[k]}" 10 || status=1; done
+    for ((k = 0; k < w; k++)); do ended "${working[k]}" 300 || status=1; done
+    timeout 200 "$tool" check "$(addresses)" "$s" "$w" 20 >"$dir/check.out" 2>"$dir/check.err" || status=1
+    for ((k = 0; k < s; k++)); do ended "${serving[k]}" 100 || status=1; done
     result "$s servers, $w workers, 10 % dropped: exact sums" $status
 }
 for s in 1 2 3; do for w in 1 2 3; do grid $s $w; done; done
+
+# held PID...: waits until these workers have stopped themselves.
+held() {
+    local pid tries
+    for pid; do
+        for ((tries = 0; tries < 20000; tries++)); do
+            grep -q '^State:.T' "/proc/$pid/status" && continue 2
+            sleep 0.01
+        done
+        return 1
+    done
+}
 
 # A worker is killed, and the one that takes its place begins at step 1 again.
 killed_worker() {
@@ -82,30 +94,19 @@ killed_worker() {
     server 0 127.0.0.1:0 0 1 drop=10 || status=1
     server 1 127.0.0.1:0 1 1 drop=10 || status=1
     worker 0 "$(addresses)" 2 0 2 60 drop=10
-    worker 1 "$(addresses)" 2 1 2 60 drop=10 pause=10
-    line_of "$dir/worker1.out" '^step 15$' || status=1
+    worker 1 "$(addresses)" 2 1 2 60 drop=10 hold=15 pause=10
+    held "${working[1]}" || status=1
     { kill -KILL "${working[1]}"; } 2>/dev/null
-    ended "${working[1]}" 5
+    ended "${working[1]}" 50
     worker 1 "$(addresses)" 2 1 2 60 drop=10
-    ended "${working[0]}" 30 || status=1
-    ended "${working[1]}" 30 || status=1
-    timeout 20 "$tool" check "$(addresses)" 2 2 60 >"$dir/check.out" 2>"$dir/check.err" || status=1
+    ended "${working[0]}" 300 || status=1
+    ended "${working[1]}" 300 || status=1
+    timeout 200 "$tool" check "$(addresses)" 2 2 60 >"$dir/check.out" 2>"$dir/check.err" || status=1
     grep -qE ' [1-9][0-9]* again' "$dir/check.out" || status=1
     result "a worker killed and started again: exact sums" $status
 }
 killed_worker
 
-# held: waits until all workers have stopped themselves.
-held() {
-    local pid tries
-    for pid in "${working[@]}"; do
-        for ((tries = 0; tries < 2000; tries++)); do
-            grep -q '^State:.T' "/proc/$pid/status" && continue 2
-            sleep 0.01
-        done
-        return 1
-    done
-}
 # A server is killed after a save, and started again from it on the same port. Its workers hold meanwhile: a slow machine
 # would else kill it when they have ended, and what came after the save is lost with nobody to push it again.
 killed_server() {
@@ -116,23 +117,23 @@ killed_server() {
     server 1 127.0.0.1:0 1 1 "folder=$dir/saves" || status=1
     worker 0 "$(addresses)" 2 0 2 60 save=20 hold=30 pause=10
     worker 1 "$(addresses)" 2 1 2 60 hold=30 pause=10
-    held || status=1
+    held "${working[@]}" || status=1
     [ -e "$dir/saves/half/manifest.json" ] || status=1
     kill -KILL "${serving[1]}"
     kill -CONT "${working[@]}"
-    ended "${serving[1]}" 5
+    ended "${serving[1]}" 50
     server 1 "${at[1]}" 1 1 "folder=$dir/saves" resume || status=1
-    ended "${working[0]}" 40 || status=1
-    ended "${working[1]}" 40 || status=1
+    ended "${working[0]}" 400 || status=1
+    ended "${working[1]}" 400 || status=1
     grep -q 'goes on from save half' "$dir/server1.err" || status=1
-    timeout 20 "$tool" check "$(addresses)" 2 2 60 >"$dir/check.out" 2>"$dir/check.err" || status=1
+    timeout 200 "$tool" check "$(addresses)" 2 2 60 >"$dir/check.out" 2>"$dir/check.err" || status=1
     result "a server killed and started again from its save: exact sums" $status
 }
 killed_server
 
 # The plug-in is told by name where it is missing.
 mkdir "$dir/none"
-TRAINYARD_PLUGINS=$dir/none timeout 10 "$tool" server 127.0.0.1:0 0 1 >"$dir/none.out" 2>&1
+TRAINYARD_PLUGINS=$dir/none timeout 100 "$tool" server 127.0.0.1:0 0 1 >"$dir/none.out" 2>&1
 [ $? = 1 ] && grep -q 'libtrainyard-ucx' "$dir/none.out"
 result "no plug-in: one message" $?
 

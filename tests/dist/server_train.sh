@@ -46,7 +46,7 @@ servers() {
         "$TY_BIN/trainyard" server --listen=127.0.0.1:0 --number=$k "$@" >"$dir/server$k.log" 2>&1 &
         pids+=($!)
         serving[k]=$!
-        timeout 20 tail -n +1 -f "$dir/server$k.log" | grep -qm 1 '^serving shard' || return 1
+        timeout 200 tail -n +1 -f "$dir/server$k.log" | grep -qm 1 '^serving shard' || return 1
         servers+=${servers:+,}$(sed -n 's/^serving shard .* at //p' "$dir/server$k.log")
     done
 }
@@ -54,12 +54,12 @@ servers() {
 train() {
     local name=$1 data=$2
     shift 2
-    timeout 120 "$TY_BIN/trainyard" train $recipe --data-dir="$data" --output-dir="$dir/$name" --device=cpu --threads=1 \
+    timeout 1200 "$TY_BIN/trainyard" train $recipe --data-dir="$data" --output-dir="$dir/$name" --device=cpu --threads=1 \
         --metrics='[auc]' --progress=plain "$@" >"$dir/$name.log" 2>&1
 }
 # gone PID: it ends by itself, well.
 gone() {
-    timeout 20 tail -s 0.05 -f --pid="$1" /dev/null
+    timeout 200 tail -s 0.05 -f --pid="$1" /dev/null
     kill -0 "$1" 2>/dev/null && return 1
     wait "$1"
 }

@@ -12,7 +12,7 @@
 #   host_settings               of every run, a word each
 export TRAINYARD_CACHE_DIR=$SCRATCH/cache OMP_NUM_THREADS=1
 . tests/ports.bash
-LIMIT=${LIMIT:-100}
+LIMIT=${LIMIT:-900}
 need_mpi() {
     [ -e "$BIN/../lib/libtrainyard-mpi.so" ] || [ -e "$BIN/../lib/trainyard/libtrainyard-mpi.so" ] && return
     skip "$1" "libtrainyard-mpi.so was not built"

@@ -24,7 +24,7 @@ YAML
 export HOME=$W/home TRAINYARD_CACHE_DIR=
 unset XDG_CACHE_HOME
 ty() {
-    timeout -k 5 120 "$BIN/trainyard" "$@" >"$W/out" 2>"$W/err" </dev/null
+    timeout -k 5 600 "$BIN/trainyard" "$@" >"$W/out" 2>"$W/err" </dev/null
     rc=$?
 }
 train() { ty train "$W/train.yaml" --data-dir="$W/data" --output-dir="$W/run" --fresh --progress=none "$@"; }

@@ -5,7 +5,7 @@ cd "$(dirname "$0")/../.." || exit 1
 W=$SCRATCH/check
 mkdir -p "$W"
 ty() {
-    timeout -k 5 60 "$BIN/trainyard" "$@" >"$W/out" 2>"$W/err" </dev/null
+    timeout -k 5 600 "$BIN/trainyard" "$@" >"$W/out" 2>"$W/err" </dev/null
     rc=$?
 }
 golden() { # WHAT: $W/out is tests/golden/check/WHAT, byte for byte (GOLDEN=write makes it so)
@@ -63,7 +63,7 @@ ok "or by the line" grep -qE '^  model\.c:[0-9]+ +matmul ' "$W/out"
 
 case_name=faults
 sed 's/MaxPool/MaxPoop/g' examples/digits/model.onnx >"$W/two.onnx"
-(cd "$W" && timeout 60 "$BIN/trainyard" check two.onnx >out 2>err)
+(cd "$W" && timeout 600 "$BIN/trainyard" check two.onnx >out 2>err)
 same "cannot be trained" 65 $?
 golden two_faults.txt
 ty check "$W/two.onnx" --json

@@ -5,7 +5,7 @@ cd "$(dirname "$0")/../.." || exit 1
 W=$SCRATCH/cli
 mkdir -p "$W"
 ty() {
-    timeout -k 5 60 "$BIN/trainyard" "$@" >"$W/out" 2>"$W/err" </dev/null
+    timeout -k 5 600 "$BIN/trainyard" "$@" >"$W/out" 2>"$W/err" </dev/null
     rc=$?
 }
 
@@ -74,14 +74,19 @@ has "compiler" "$W/out" "compiler"
 ty version --json
 has "json" "$W/out" '"version": "'
 if [ "${TY_VARIANT:-release}" = release ]; then
-    best=999999
+    # Of 20 each, one after the other: what this shell, its machine and a program that does nothing take is in both.
+    best=999999 least=999999
     for _ in $(seq 20); do
         begun=$(date +%s%N)
         "$BIN/trainyard" version >/dev/null
         took=$((($(date +%s%N) - begun) / 1000))
         [ $took -lt $best ] && best=$took
+        begun=$(date +%s%N)
+        /bin/true
+        took=$((($(date +%s%N) - begun) / 1000))
+        [ $took -lt $least ] && least=$took
     done
-    ok "starts in 5 ms (with fork and exec of this shell): best of 20 is $best us" test $best -lt 7000
+    ok "starts in 5 ms, or in four times what /bin/true takes: $best us, $least us" test $best -lt $((least > 1250 ? 4 * least : 5000))
 else
     skip "start-up time" "only a release build is quick"
 fi

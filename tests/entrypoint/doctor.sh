@@ -11,7 +11,7 @@ doctor() { # [VARIABLE=VALUE ...] [-- WORDS]
         shift
     done
     shift $(($# > 0))
-    env -u CUDA_HOME "${settings[@]}" timeout -k 5 120 "$BIN/trainyard" doctor "$@" >"$W/out" 2>"$W/err" </dev/null
+    env -u CUDA_HOME "${settings[@]}" timeout -k 5 600 "$BIN/trainyard" doctor "$@" >"$W/out" 2>"$W/err" </dev/null
     rc=$?
 }
 fakes=$(realpath "${TY_BUILD:-build/release}")/fakes
@@ -40,7 +40,7 @@ cp "$BIN/trainyard" "$W/moved here/bin/"
 printf '#!/bin/sh\nexec %s "$@"\n' "${CC:-cc}" >"$W/moved here/cc/bin/cc"
 chmod +x "$W/moved here/cc/bin/cc"
 ln -s "moved here/bin/trainyard" "$W/link"
-beside() { (unset CC && export _ "$@" && exec timeout -k 5 120 "$W/link" doctor) >"$W/out" 2>"$W/err" </dev/null; }
+beside() { (unset CC && export _ "$@" && exec timeout -k 5 600 "$W/link" doctor) >"$W/out" 2>"$W/err" </dev/null; }
 beside
 has "the compiler beside it" "$W/out" "$W/moved here/cc/bin/cc"
 beside "CC=gcc"

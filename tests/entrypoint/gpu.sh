@@ -69,10 +69,7 @@ same "streams in another order" "$GPU_BITS" "$(bits "$ML" 2>/dev/null)"
 
 # ---- checkpoints ----
 small stopped
-gpu start
-ok "some steps" until_true 60 grep -q '^step=1[0-9] ' "$W/out"
-kill -TERM "$pid"
-finish
+stopped_after '^step=1[0-9] ' gpu start
 same "stopped" 143 $rc
 has "checkpoint at the stop" "$W/err" "on request"
 gpu run

@@ -28,7 +28,7 @@ batch_size: 16
 data: {train: {channel: train, format: csv, fields: {x: {columns: 0-7, shape: [8]}, label: {columns: 8, type: int64}}}}
 Y
 ty() {
-    timeout -k 5 240 "$BIN/trainyard" "$@" >"$W/out" 2>"$W/err" </dev/null
+    timeout -k 5 600 "$BIN/trainyard" "$@" >"$W/out" 2>"$W/err" </dev/null
     rc=$?
 }
 count() { grep -oF "$2" "$1" | wc -l; }

@@ -28,7 +28,7 @@ begin() {
 }
 hyper() { printf '%s\n' "$1" >"$ML/input/config/hyperparameters.json"; }
 run() {
-    timeout -k 5 "${LIMIT:-60}" env "PATH=${RUN_PATH:-$PATH}" "$BIN/train" "$@" >"$W/out" 2>"$W/err" </dev/null
+    timeout -k 5 "${LIMIT:-300}" env "PATH=${RUN_PATH:-$PATH}" "$BIN/train" "$@" >"$W/out" 2>"$W/err" </dev/null
     rc=$?
 }
 start() {
@@ -39,9 +39,23 @@ finish() {
     wait "$pid"
     rc=$?
 }
-# until_true SECONDS COMMAND...: waits for a condition.
+# stopped_after PATTERN COMMAND...: a run (by COMMAND, which is or calls start) that is told to stop when its output has such a
+# line. It may be at its end by then, if this machine is slow to tell us: then again from the beginning, up to ten times.
+stopped_after() {
+    local try
+    for ((try = 0; try < 10; try++)); do
+        rm -rf "$ML/output" "$ML/checkpoints" "$ML/model"
+        "${@:2}"
+        until_true 60 shown_or_over "$1"
+        kill -TERM "$pid" 2>/dev/null
+        finish
+        [ $rc = 0 ] || return
+    done
+}
+shown_or_over() { grep -q "$1" "$W/out" || ! kill -0 "$pid"; }
+# until_true SECONDS COMMAND...: waits for a condition. SECONDS are those of a quick machine: only who fails waits ten times as long.
 until_true() {
-    local end=$((SECONDS + $1))
+    local end=$((SECONDS + 10 * $1))
     shift
     until "$@" 2>/dev/null; do
         [ $SECONDS -ge $end ] && return 1

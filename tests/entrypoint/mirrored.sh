@@ -67,10 +67,7 @@ for gpus in "$CARD" "$CARD;$CARD"; do alike "the numbers of a CPU" "$SCRATCH/joi
 
 # ---- checkpoints ----
 small stopped
-gpu start
-ok "some steps" until_true 60 grep -q '^step=1[0-9] ' "$W/out"
-kill -TERM "$pid"
-finish
+stopped_after '^step=1[0-9] ' gpu start
 same "stopped" 143 $rc
 has "with a checkpoint" "$W/err" "on request"
 gpu run

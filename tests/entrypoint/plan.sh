@@ -8,7 +8,7 @@ examples/digits/data "$W/raw" || exit 1
 mkdir -p "$W/data/train" "$W/data/test"
 cp "$W/raw/train.csv" "$W/data/train/" && cp "$W/raw/test.csv" "$W/data/test/"
 ty() {
-    timeout -k 5 120 "$BIN/trainyard" "$@" >"$W/out" 2>"$W/err" </dev/null
+    timeout -k 5 600 "$BIN/trainyard" "$@" >"$W/out" 2>"$W/err" </dev/null
     rc=$?
 }
 plan() { ty plan examples/digits/train.yaml --data-dir="$W/data" "$@"; }

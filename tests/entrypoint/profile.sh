@@ -8,7 +8,7 @@ examples/digits/data "$W/raw" || exit 1
 cp "$W/raw/train.csv" "$W/data/train/" && cp "$W/raw/test.csv" "$W/data/test/"
 TOOL=$(realpath "${TY_BUILD:-build/${TY_VARIANT:-release}}/tools/json_value")
 ty() {
-    timeout -k 5 240 "$BIN/trainyard" "$@" >"$W/out" 2>"$W/err" </dev/null
+    timeout -k 5 600 "$BIN/trainyard" "$@" >"$W/out" 2>"$W/err" </dev/null
     rc=$?
 }
 profile() { ty profile examples/digits/train.yaml --data-dir="$W/data" "$@"; }

@@ -6,7 +6,7 @@ TOOL=$(realpath "${TY_BUILD:-build/${TY_VARIANT:-release}}/tools/json_value")
 DIGITS=$(realpath examples/digits-c)
 value() { "$TOOL" "$W/out" "$@"; } # of the JSON on stdout
 ty() {
-    timeout -k 5 "${LIMIT:-120}" "$BIN/trainyard" "$@" >"$W/out" 2>"$W/err" </dev/null
+    timeout -k 5 "${LIMIT:-600}" "$BIN/trainyard" "$@" >"$W/out" 2>"$W/err" </dev/null
     rc=$?
 }
 export TRAINYARD_CACHE_DIR=$SCRATCH/cache

@@ -324,7 +324,7 @@ has "place" "$W/err" "hyperparameters.json:2"
 begin term_while_compiling
 # The signal reaches the compiler too; that it dies of it is no fault of the program.
 echo 'int main(void) { return 0; }' >"$ML/code/train.c"
-printf '#!/bin/sh\ntouch %s/compiling; exec sleep 30\n' "$W" >"$W/slow-cc"
+printf '#!/bin/sh\ntouch %s/compiling; exec sleep 1000\n' "$W" >"$W/slow-cc"
 chmod +x "$W/slow-cc"
 hyper '{"sagemaker_program": "train.c"}'
 CC=$W/slow-cc start

@@ -76,7 +76,7 @@ done
 
 # ---- stopping and resuming ----
 # stop_at STEP SIGNAL: a run that is told to stop once its log shows that step. It may be past the end by then.
-reached() { grep -q "^step=$1 " "$W/out" || ! kill -0 "$pid"; }
+reached() { awk -F'[= ]' -v n="$1" '/^step=/ && $2 >= n {found = 1} END {exit !found}' "$W/out" || ! kill -0 "$pid"; }
 stop_at() {
     start train --log_every=1 "${@:3}"
     until_true 60 reached "$1" || fail "step $1 was not reached"
@@ -118,10 +118,14 @@ same "130" 130 $rc
 job long
 run train --epochs=20
 LONG=$(bits "$ML") LONG_TREE=$ML
-job interrupted
-stops=0
-while stop_at $((stops * 40 + 3)) TERM --epochs=20 && [ $rc = 143 ] && [ $stops -lt 20 ]; do
-    stops=$((stops + 1))
+# A slow machine may see a step only when the run is near its end: again, then.
+for try in 1 2 3 4 5; do
+    job interrupted_$try
+    stops=0
+    while stop_at $((stops * 40 + 3)) TERM --epochs=20 && [ $rc = 143 ] && [ $stops -lt 20 ]; do
+        stops=$((stops + 1))
+    done
+    [ $stops -lt 2 ] || break
 done
 ok "it was interrupted $stops times" test $stops -ge 2
 same "and came to its end" 0 $rc
@@ -141,7 +145,7 @@ run train --accumulate=2
 same "with accumulation, the same bits" "$ACCUMULATED" "$(bits "$ML")"
 
 job stopped_while_compiling
-printf '#!/bin/sh\ntouch %s/compiling; exec sleep 30\n' "$W" >"$W/slow-cc"
+printf '#!/bin/sh\ntouch %s/compiling; exec sleep 1000\n' "$W" >"$W/slow-cc"
 chmod +x "$W/slow-cc"
 CC=$W/slow-cc start
 ok "compiling" until_true 20 test -e "$W/compiling"

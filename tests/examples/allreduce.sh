@@ -30,7 +30,7 @@ on() {
     shift
     [ "$ranks" = 1 ] || set -- env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe --bind-to none \
         --mca pml ob1 --mca btl self,vader,tcp --mca btl_vader_single_copy_mechanism none -np "$ranks" "$@"
-    timeout -k 1 100 "$@" >"$work/log" 2>&1
+    timeout -k 1 600 "$@" >"$work/log" 2>&1
 }
 # like_one: every line of the log says what one rank said, to four digits.
 like_one() {
@@ -69,7 +69,7 @@ if [ -n "$several" ]; then
         check "C, $ranks ranks: as one" like_one
         cp "$work/all" "$work/one"
     done
-    on 2 bash -c 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then (sleep 1; kill -TERM $$) & fi; exec "$@"' - \
+    on 2 bash -c 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then (until grep -q "epoch=" "$0"; do sleep 0.05; done; kill -TERM $$) & fi; exec "$@"' "$work/log" \
         "$work/train" "${sets[@]}" "$work/stopped" 1000000
     check "C: SIGTERM at one of two ranks: all end well" test $? = 0
     check "C: and a checkpoint is there" test -s "$work/stopped"

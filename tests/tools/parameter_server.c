@@ -145,7 +145,7 @@ static ty_client *client_open(const settings *s, const ty_catalogue *c, int work
                            .worker = worker,
                            .catalogue = c,
                            .resend_ms = 20,
-                           .patience_ms = 30000};
+                           .patience_ms = 300000};
     if (ty_client_open(&o, &client, &err) < 0)
         die(&err);
     return client;
@@ -171,7 +171,7 @@ static int work(const settings *s, const ty_catalogue *c, int worker, int steps)
     int restarts = 0;
     if (worker == 0 && !ty_client_ready(client))
         first_values(client);
-    if (ty_client_wait_ready(client, 30000, &err) < 0)
+    if (ty_client_wait_ready(client, 300000, &err) < 0)
         die(&err);
     do {
         restarts = ty_client_restarts(client);

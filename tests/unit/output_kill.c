@@ -88,7 +88,7 @@ static void judge(const char *dir, int64_t acknowledged, int kill)
 static void await_save(const volatile int64_t *acknowledged)
 {
     const int64_t before = *acknowledged;
-    for (int ms = 0; *acknowledged == before && ms < 30000; ms++)
+    for (int ms = 0; *acknowledged == before && ms < 300000; ms++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 

@@ -99,7 +99,7 @@ static ty_client *net_client(net *n, int worker, uint64_t incarnation)
                            .incarnation = incarnation,
                            .catalogue = &n->catalogue,
                            .resend_ms = 5,
-                           .patience_ms = 20000};
+                           .patience_ms = 120000};
     if (ty_client_open(&o, &c, &err) < 0)
         fail_msg("%s", err.message);
     return c;
@@ -562,9 +562,9 @@ static void goes_on(void **state)
     assert_int_equal(ty_client_flush(c, &err), -1);
     assert_non_null(strstr(err.message, "slot"));
     assert_int_equal(ty_client_alone(c, false, 50, &err), -1);
-    check(ty_client_leave(other, 5000, &err), &err);
+    check(ty_client_leave(other, 60000, &err), &err);
     check(ty_client_alone(c, false, 0, &err), &err);
-    check(ty_client_alone(c, true, 5000, &err), &err);
+    check(ty_client_alone(c, true, 60000, &err), &err);
     ty_client_close(other, false);
     ty_client_close(c, true);
     net_end(&n);

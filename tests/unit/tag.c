@@ -107,7 +107,7 @@ static void test_writer(void **state)
     pthread_t reader;
     pthread_create(&reader, NULL, read_all, got);
     struct pollfd p = {.fd = room, .events = POLLIN};
-    int has_room = poll(&p, 1, 30000);
+    int has_room = poll(&p, 1, 300000);
     ty_tag_writer_close(w);
     dup2(saved, STDOUT_FILENO); /* the last one to have the pipe's end */
     pthread_join(reader, NULL);
