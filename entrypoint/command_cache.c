@@ -65,7 +65,7 @@ static int why_miss(const cache_request *r, ty_error *err)
         ty_error_set(err, TY_E_USAGE, "why-miss needs a recipe");
         return ty_error_help(err, "trainyard cache why-miss train.yaml");
     }
-    if (ty_overrides_parse(r->given->rest, r->a, &job.overrides, &job.n_overrides, err) < 0)
+    if (ty_overrides_take(r->given, r->a, &job, err) < 0)
         return -1;
     ty_buf_init(&note, 1 << 16);
     int rc = ty_job_compile(&job, NULL, &note, &hit, err);

@@ -1,6 +1,5 @@
 /* command_graph.c - `trainyard graph RECIPE --html FILE`: the step that would be trained, as a picture. */
 #include "base/file.h"
-#include "base/log.h"
 #include "base/quantity.h"
 #include "compiler/machine.h"
 #include "entrypoint//budget.h"
@@ -141,9 +140,7 @@ static int graph(const ty_arguments_given *given, graphed *g, ty_error *err)
     ty_job job = {.recipe_path = given->words[0], .data_folder = given->value[DATA_DIR], .plan_only = true};
     g->after = given->value[AFTER];
     g->run = given->value[EVAL] ? TY_RUN_EVAL : TY_RUN_LAST;
-    if (ty_log_from_environment(err) < 0 ||
-        ty_overrides_parse(given->rest, g->arena, &job.overrides, &job.n_overrides, err) < 0 ||
-        ty_file_try(path, err) < 0)
+    if (ty_overrides_take(given, g->arena, &job, err) < 0 || ty_file_try(path, err) < 0)
         return -1;
     int rc = ty_session_open(&g->session, &job, &phase, err);
     if (rc == 0)

@@ -457,7 +457,7 @@ static int plan(const ty_arguments_given *given, planned *p, ty_error *err)
                   .data_folder = given->value[DATA_DIR],
                   .cache_folder = ty_cache_folder(p->arena),
                   .plan_only = true};
-    if (ty_overrides_parse(given->rest, p->arena, &job.overrides, &job.n_overrides, err) < 0 ||
+    if (ty_overrides_take(given, p->arena, &job, err) < 0 ||
         (given->value[SVG] && ty_file_try(given->value[SVG], err) < 0))
         return -1;
     int rc = ty_session_open(&p->session, &job, &phase, err);

@@ -286,9 +286,8 @@ static int profile(const ty_arguments_given *given, profiled *d, ty_error *err)
                   .compiled_folder = given->value[COMPILED],
                   .cache_folder = ty_cache_folder(d->arena)};
     d->steps = DEFAULT_STEPS;
-    if (ty_log_from_environment(err) < 0 ||
-        (given->value[STEPS] && parse_steps(given->value[STEPS], &d->steps, err) < 0) ||
-        ty_overrides_parse(given->rest, d->arena, &job.overrides, &job.n_overrides, err) < 0 ||
+    if ((given->value[STEPS] && parse_steps(given->value[STEPS], &d->steps, err) < 0) ||
+        ty_overrides_take(given, d->arena, &job, err) < 0 ||
         (given->value[TRACE] && ty_file_try(given->value[TRACE], err) < 0) ||
         (given->value[HTML] && ty_file_try(given->value[HTML], err) < 0))
         return -1;

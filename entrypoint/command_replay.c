@@ -1,6 +1,5 @@
 /* command_replay.c - `trainyard replay STEP RECIPE`: one step again, and where its first NaN or infinity came from. */
 #include "base/json.h"
-#include "base/log.h"
 #include "base/quantity.h"
 #include "container/config/paths.h"
 #include "entrypoint/cache_folder.h"
@@ -171,8 +170,7 @@ static int replay(const ty_arguments_given *given, replayed *r, ty_error *err)
                   .dump_folder = given->value[DUMP],
                   .compiled_folder = given->value[COMPILED],
                   .cache_folder = ty_cache_folder(r->arena)};
-    if (ty_log_from_environment(err) < 0 || parse_step(given->words[0], &job.replay_step, err) < 0 ||
-        ty_overrides_parse(given->rest, r->arena, &job.overrides, &job.n_overrides, err) < 0)
+    if (parse_step(given->words[0], &job.replay_step, err) < 0 || ty_overrides_take(given, r->arena, &job, err) < 0)
         return -1;
     ty_paths_init(&paths, r->arena, given->value[OUTPUT_DIR] ? given->value[OUTPUT_DIR] : "run");
     job.checkpoint_folder = paths.checkpoints;

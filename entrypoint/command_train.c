@@ -1,6 +1,5 @@
 /* command_train.c - `trainyard train RECIPE`: the built-in trainer without a container. */
 #include "base/file.h"
-#include "base/log.h"
 #include "container/config/paths.h"
 #include "entrypoint/cache_folder.h"
 #include "entrypoint/command.h"
@@ -57,8 +56,7 @@ static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
                   .progress = given->value[PROGRESS],
                   .compiled_folder = given->value[COMPILED],
                   .cache_folder = ty_cache_folder(a)};
-    if (ty_log_from_environment(err) < 0 ||
-        ty_overrides_parse(given->rest, a, &job.overrides, &job.n_overrides, err) < 0)
+    if (ty_overrides_take(given, a, &job, err) < 0)
         return -1;
     if (given->value[ORIGIN])
         return print_origin(job.recipe_path, job.overrides, job.n_overrides, a, err);
