@@ -40,6 +40,9 @@ typedef struct ty_model_value {
 
 /* Opens by content: ONNX, or C source (NAME.c, include/trainyard/model.h). Maps the file; weights are not copied. */
 int ty_model_open(const char *path, ty_model **out, ty_error *err);
+/* What is compiled of a model in C stays in a folder, and needs no C compiler where it is found there again. */
+int ty_model_keep(const ty_model *m, const char *folder, ty_error *err);
+int ty_model_open_kept(const char *path, const char *folder, ty_model **out, ty_error *err);
 void ty_model_free(ty_model *m);
 const char *ty_model_format(const ty_model *m); /* "onnx opset 18", for the banner */
 int ty_model_n_inputs(const ty_model *m);
@@ -393,13 +396,11 @@ typedef struct ty_compile_options {
     int gpu_capability; /* CUDA, plan_only: of the GPU whose kernels are looked for in the cache; 0: none */
     int threads;        /* 0: all cores */
     bool deterministic_strict;
-    const char *dump_dir;  /* graphs after every pass, kernels and plan are written here; NULL: none */
-    const char *work_dir;  /* where generated C is compiled; NULL: $TMPDIR or /tmp */
-    const char *cache_dir; /* compiled kernels are kept and found here; several folders are separated by ':', the first
-                              is written, all are read; NULL: no cache */
-    int64_t cache_max_bytes;  /* of the first folder: entries used longest ago go; 0: 256 MiB */
-    const char *compiled_dir; /* kernels that output_dir left, which are used as they are, without a C compiler; an
-                                 error if they are for another step or processor; NULL: none */
+    const char *dump_dir;    /* graphs after every pass, kernels and plan are written here; NULL: none */
+    const char *work_dir;    /* where generated C is compiled; NULL: $TMPDIR or /tmp */
+    const char *cache_dir;   /* of compiled kernels, ':' between folders: all are read, the first written; NULL: none */
+    int64_t cache_max_bytes; /* of the first folder: entries used longest ago go; 0: 256 MiB */
+    const char *compiled_dir; /* what output_dir left, without a C compiler: for this step and processor; NULL: none */
     const char *output_dir;   /* compiled kernels are left here, to be used elsewhere; NULL: not */
     const char *model_name;   /* for explanations of the cache; NULL: the model's format */
     ty_buf *cache_note;       /* NULL, or gets in words why the cache did not have the kernels */
@@ -416,8 +417,7 @@ typedef struct ty_compile_options {
     bool grid;            /* kernels are printed as for a GPU and run on the host, a thread at a time: for tests */
     const char *cuda_dir; /* kernels are printed as CUDA C too and left here (compiler/target/cuda/build.h): for tests;
                              NULL: not */
-    const char *stop_after;  /* "step", or the name of a pass: a program that has a graph, to be described, and nothing
-                                else; NULL: compile */
+    const char *stop_after;  /* "step", or a pass: the program has that graph, to be described; NULL: compile */
     int64_t temporary_bytes; /* if training needs more temporaries, parts of forward are computed again in backward,
                                 until they fit or nothing is left: the report says how far it came. 0: no limit */
     bool plan_only; /* stop when everything is known but nothing allocated or compiled: the program cannot run and has

@@ -21,14 +21,16 @@
 
 typedef struct model_format {
     bool (*matches)(const char *path, const uint8_t *head, size_t n);
-    int (*open)(ty_model *m, const char *path, ty_error *err); /* sets impl and the lists */
+    /* Sets impl and the lists. kept: as ty_model_open_kept. */
+    int (*open)(ty_model *m, const char *path, const char *kept, ty_error *err);
     void (*close)(void *impl);
     int (*import)(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_model_values *values, ty_error *err);
     int (*check)(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_error *faults, int max);
     int (*write)(const ty_model *m, const char *path, ty_file_writer *w, ty_find_weight *find, void *ctx,
                  ty_error *err);
-    bool (*has_data_file)(const ty_model *m); /* NULL: never */
-    void (*drop_pages)(const void *impl);     /* NULL: has none to drop */
+    bool (*has_data_file)(const ty_model *m);                         /* NULL: never */
+    void (*drop_pages)(const void *impl);                             /* NULL: has none to drop */
+    int (*keep)(const void *impl, const char *folder, ty_error *err); /* NULL: has no code */
 } model_format;
 
 struct ty_model {
@@ -103,9 +105,10 @@ static void onnx_warn(ty_model *m, const ty_onnx *x)
         m->warning[i] = (ty_model_warning){list[i].text, list[i].help};
 }
 
-static int onnx_open(ty_model *m, const char *path, ty_error *err)
+static int onnx_open(ty_model *m, const char *path, const char *kept, ty_error *err)
 {
     ty_onnx *x;
+    (void)kept;
     if (ty_onnx_open(path, &x, err) < 0)
         return -1;
     m->impl = x;
@@ -233,10 +236,10 @@ static bool cmodel_matches(const char *path, const uint8_t *head, size_t n)
     return len > 2 && strcmp(path + len - 2, ".c") == 0;
 }
 
-static int cmodel_open(ty_model *m, const char *path, ty_error *err)
+static int cmodel_open(ty_model *m, const char *path, const char *kept, ty_error *err)
 {
     ty_cmodel *c;
-    if (ty_cmodel_open(path, &c, err) < 0)
+    if (ty_cmodel_open(path, kept, &c, err) < 0)
         return -1;
     const ty_cmodel_lists *l = ty_cmodel_list(c);
     m->impl = c;
@@ -285,12 +288,24 @@ static int cmodel_write(const ty_model *m, const char *path, ty_file_writer *w, 
     return ty_file_writer_add(w, text, n, err);
 }
 
+static int cmodel_keep_code(const void *impl, const char *folder, ty_error *err)
+{
+    return ty_cmodel_keep(impl, folder, err);
+}
+
 /* ---- the table -------------------------------------------------------------------------------------------------- */
 
 static const model_format model_formats[] = {
-    {cmodel_matches, cmodel_open, cmodel_close, cmodel_import, cmodel_check, cmodel_write, NULL, NULL},
-    {onnx_matches, onnx_open, onnx_close, onnx_import, onnx_check, onnx_write, onnx_has_data_file, onnx_drop_pages},
+    {cmodel_matches, cmodel_open, cmodel_close, cmodel_import, cmodel_check, cmodel_write, NULL, NULL,
+     cmodel_keep_code},
+    {onnx_matches, onnx_open, onnx_close, onnx_import, onnx_check, onnx_write, onnx_has_data_file, onnx_drop_pages,
+     NULL},
 };
+
+int ty_model_keep(const ty_model *m, const char *folder, ty_error *err)
+{
+    return m->format->keep ? m->format->keep(m->impl, folder, err) : 0;
+}
 
 void ty_model_drop_pages(const ty_model *m)
 {
@@ -330,6 +345,11 @@ static int model_detect(const char *path, const model_format **out, ty_error *er
 
 int ty_model_open(const char *path, ty_model **out, ty_error *err)
 {
+    return ty_model_open_kept(path, NULL, out, err);
+}
+
+int ty_model_open_kept(const char *path, const char *kept, ty_model **out, ty_error *err)
+{
     const model_format *format = NULL;
     *out = NULL;
     if (model_detect(path, &format, err) < 0)
@@ -339,7 +359,7 @@ int ty_model_open(const char *path, ty_model **out, ty_error *err)
         return ty_error_set(err, TY_E_LIMIT, "no memory for a model");
     ty_arena_init(&m->arena);
     m->format = format;
-    if (format->open(m, path, err) < 0) {
+    if (format->open(m, path, kept, err) < 0) {
         ty_model_free(m);
         return -1;
     }

@@ -1,6 +1,5 @@
 /* command_compile.c - `trainyard compile RECIPE --output DIR`: kernels for a machine without a C compiler. */
 #include "base/file.h"
-#include "base/log.h"
 #include "entrypoint/command.h"
 #include "entrypoint/job.h"
 #include "entrypoint/overrides.h"
@@ -16,13 +15,39 @@ static const ty_option options[N_OPTIONS] = {
                   false},
 };
 
+/* As a shell reads it back. */
+static void print_word(const char *word)
+{
+    if (*word &&
+        strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=.,:/@%") == strlen(word)) {
+        printf(" %s", word);
+        return;
+    }
+    fputs(" '", stdout);
+    for (; *word; word++)
+        fputs(*word == '\'' ? "'\\''" : (char[]){*word, 0}, stdout);
+    putchar('\'');
+}
+
+/* The training that finds them: with the same data and settings it is the same step. */
+static void print_use(const ty_arguments_given *given, const char *folder, ty_arena *a)
+{
+    printf("%s: compiled kernels for this recipe and processors like this one\nuse them: trainyard train", folder);
+    print_word(given->words[0]);
+    if (given->value[DATA_DIR])
+        print_word(ty_arena_printf(a, "--data-dir=%s", given->value[DATA_DIR]));
+    for (int i = 0; i < given->n_rest; i++)
+        print_word(given->rest[i]);
+    print_word(ty_arena_printf(a, "--compiled=%s", folder));
+    putchar('\n');
+}
+
 static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
 {
     bool hit;
     ty_job job = {.recipe_path = given->words[0], .data_folder = given->value[DATA_DIR]};
     const char *output = given->value[OUTPUT] ? given->value[OUTPUT] : "compiled";
-    if (ty_log_from_environment(err) < 0 ||
-        ty_overrides_parse(given->rest, a, &job.overrides, &job.n_overrides, err) < 0)
+    if (ty_overrides_take(given, a, &job, err) < 0)
         return -1;
     char *folder = ty_arena_strdup(a, output);
     for (size_t n = strlen(folder); n > 1 && folder[n - 1] == '/'; n--)
@@ -32,9 +57,7 @@ static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
         return -1;
     if (ty_job_compile(&job, folder, NULL, &hit, err) < 0)
         return -1;
-    printf("%s: compiled kernels for this recipe and processors like this one\n"
-           "use them: trainyard train %s --compiled=%s\n",
-           folder, job.recipe_path, folder);
+    print_use(given, folder, a);
     return 0;
 }
 
@@ -44,7 +67,8 @@ const ty_command_row ty_command_compile = {
     "compile a recipe's kernels for machines without a C compiler",
     "The folder holds objects, what they were compiled for, and which features of the processor they need; all of it "
     "is\n"
-    "checked when they are used. A model written in C is compiled when it is opened and still needs a C compiler.\n\n"
+    "checked when they are used. A model written in C lies there compiled, too, unless it includes files of its "
+    "own.\n\n"
     "    trainyard compile train.yaml --data-dir=data --output=compiled\n"
     "    trainyard train train.yaml --data-dir=data --compiled=compiled\n",
     options,

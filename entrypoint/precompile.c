@@ -7,6 +7,8 @@ int ty_job_compile(const ty_job *job, const char *output_folder, ty_buf *note, b
     ty_session s = {.job = job, .compile_to = output_folder, .cache_note = note, .evaluated_step = -1};
     ty_arena_init(&s.arena);
     int rc = ty_session_open_to_compile(&s, err);
+    if (rc == 0 && output_folder)
+        rc = ty_model_keep(s.model, output_folder, err);
     if (rc == 0)
         *cache_hit = ty_program_report(s.program)->cache_hit;
     ty_session_close(&s);

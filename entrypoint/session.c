@@ -38,9 +38,14 @@ static int check_folders(ty_session *s, ty_error *err)
     return ty_export_check(s->job->model_folder, err);
 }
 
+static const char *compiled_folder(const ty_session *s)
+{
+    return s->job->compiled_folder ? s->job->compiled_folder : s->recipe.compiled;
+}
+
 static int open_model(ty_session *s, ty_error *err)
 {
-    if (ty_model_open(s->recipe.model, &s->model, err) < 0)
+    if (ty_model_open_kept(s->recipe.model, s->compile_to ? NULL : compiled_folder(s), &s->model, err) < 0)
         return -1;
     return ty_spec_plan_make(&s->recipe, s->model, &s->arena, &s->plan, err);
 }
@@ -207,20 +212,20 @@ static int compile_once(ty_session *s, ty_error *err)
     const char *dump = s->job->dump_folder;
     if (!dump && s->recipe.debug != TY_DEBUG_NONE && s->job->output_folder)
         dump = ty_arena_printf(&s->arena, "%s/compiler", s->job->output_folder);
-    ty_compile_options options = {
-        .backend = s->recipe.debug == TY_DEBUG_INTERPRET ? TY_BACKEND_INTERPRETER : TY_BACKEND_CPU,
-        .threads = (int)s->recipe.threads,
-        .deterministic_strict = s->recipe.deterministic_strict,
-        .tf32 = s->recipe.tf32,
-        .dump_dir = dump,
-        .cache_dir = ty_session_cache_folder(s),
-        .cache_max_bytes = cache_max_bytes(),
-        .compiled_dir = s->job->compiled_folder ? s->job->compiled_folder : s->recipe.compiled,
-        .output_dir = s->compile_to,
-        .model_name = s->recipe.model,
-        .cache_note = s->cache_note,
-        .temporary_bytes = s->temporary_bytes,
-        .plan_only = s->cache_note && !s->compile_to};
+    ty_compile_options options = {.backend =
+                                      s->recipe.debug == TY_DEBUG_INTERPRET ? TY_BACKEND_INTERPRETER : TY_BACKEND_CPU,
+                                  .threads = (int)s->recipe.threads,
+                                  .deterministic_strict = s->recipe.deterministic_strict,
+                                  .tf32 = s->recipe.tf32,
+                                  .dump_dir = dump,
+                                  .cache_dir = ty_session_cache_folder(s),
+                                  .cache_max_bytes = cache_max_bytes(),
+                                  .compiled_dir = compiled_folder(s),
+                                  .output_dir = s->compile_to,
+                                  .model_name = s->recipe.model,
+                                  .cache_note = s->cache_note,
+                                  .temporary_bytes = s->temporary_bytes,
+                                  .plan_only = s->cache_note && !s->compile_to};
     ty_device_options(s, &options);
     if (ty_spec_build(&s->recipe, &s->plan, s->train, ty_device_replicas(s), per_epoch > 0 ? per_epoch : 1,
                       s->loop.total_steps, s->validation != NULL, &s->arena, &s->spec, err) < 0 ||

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "compiler/import/cmodel_kept.h"
 #include "compiler/import/cmodel_load.h"
 #include "compiler/import/cmodel_net.h"
 #include "compiler/import/cmodel_weights.h"
@@ -24,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FREE_TRAIN = 32, FREE_EVAL = 64, SOURCE_BYTES = 4 << 20 };
+enum { FREE_TRAIN = 32, FREE_EVAL = 64, SOURCE_BYTES = 4 << 20, KEPT_OBJECT_BYTES = 4096 };
 
 struct ty_cmodel {
     ty_arena arena;
@@ -310,7 +311,17 @@ static int open_lists(ty_cmodel *m, ty_error *err)
     return list_all(m, &net[0], &net[1], err) < 0 ? -1 : fill_weights(m, &net[0], err);
 }
 
-int ty_cmodel_open(const char *path, ty_cmodel **out, ty_error *err)
+static int open_code(ty_cmodel *m, const char *kept, ty_error *err)
+{
+    char object[KEPT_OBJECT_BYTES];
+    int found = kept ? cmodel_find_kept(kept, &m->source, object, sizeof object, err) : 0;
+    if (found < 0)
+        return -1;
+    return found ? cmodel_load_object(m->path, object, &m->object, err)
+                 : cmodel_load(m->path, NULL, CMODEL_COMPILE_MS, &m->object, err);
+}
+
+int ty_cmodel_open(const char *path, const char *kept, ty_cmodel **out, ty_error *err)
 {
     ty_error local;
     err = err ? err : &local;
@@ -322,8 +333,8 @@ int ty_cmodel_open(const char *path, ty_cmodel **out, ty_error *err)
     ty_arena_init(&m->file.arena);
     ty_buf_init(&m->source, SOURCE_BYTES);
     m->path = ty_arena_strdup(&m->arena, path);
-    if (ty_file_read(path, &m->source, err) < 0 || cmodel_load(path, NULL, CMODEL_COMPILE_MS, &m->object, err) < 0 ||
-        rehearse(m, err) < 0 || open_lists(m, err) < 0) {
+    if (ty_file_read(path, &m->source, err) < 0 || open_code(m, kept, err) < 0 || rehearse(m, err) < 0 ||
+        open_lists(m, err) < 0) {
         ty_cmodel_free(m);
         return -1;
     }
@@ -340,6 +351,17 @@ void ty_cmodel_free(ty_cmodel *m)
     ty_buf_fini(&m->source);
     ty_arena_fini(&m->arena);
     free(m);
+}
+
+int ty_cmodel_keep(const ty_cmodel *m, const char *folder, ty_error *err)
+{
+    if (m->object.bytes.len > 0 && cmodel_stands_alone(m->source.data))
+        return cmodel_keep(folder, &m->source, &m->object.bytes, err);
+    ty_log_warning("model",
+                   "%s includes files of its own: its code is not kept, and a machine without a C compiler "
+                   "cannot open it",
+                   m->path);
+    return 0;
 }
 
 const ty_cmodel_lists *ty_cmodel_list(const ty_cmodel *m)

@@ -36,9 +36,8 @@ __asm__(".pushsection .rodata\n"
         "ty_cmodel_header: .incbin \"include/trainyard/model.h\"\n"
         ".byte 0\n"
         ".popsection\n");
-extern const char ty_cmodel_header[];
 
-enum { OUTPUT_BYTES = 1 << 16, DETAIL_BYTES = 1200, DETAIL_LINES = 14, PATH_BYTES = 512 };
+enum { OUTPUT_BYTES = 1 << 16, DETAIL_BYTES = 1200, DETAIL_LINES = 14, PATH_BYTES = 512, OBJECT_BYTES = 64 << 20 };
 
 /* ---- a child with a time limit ---------------------------------------------------------------------------------- */
 
@@ -254,8 +253,9 @@ static int load_symbols(const char *path, cmodel_object *o, ty_error *err)
     return 0;
 }
 
-static int load_open(const char *path, const char *object, cmodel_object *o, ty_error *err)
+int cmodel_load_object(const char *path, const char *object, cmodel_object *o, ty_error *err)
 {
+    *o = (cmodel_object){0};
     if (ty_shared_object_open(object, &o->code, err) < 0)
         return ty_error_wrap(err, "%s", path);
     if (load_symbols(path, o, err) == 0)
@@ -277,7 +277,13 @@ static int load_in(const char *path, const char *cc, const char *dir, int64_t ti
         return -1;
     if (load_compile(path, cc, dir, object, timeout_ms, err) < 0)
         return -1;
-    return load_open(path, object, out, err);
+    if (cmodel_load_object(path, object, out, err) < 0)
+        return -1;
+    ty_buf_init(&out->bytes, OBJECT_BYTES);
+    if (ty_file_read(object, &out->bytes, err) == 0)
+        return 0;
+    cmodel_unload(out);
+    return -1;
 }
 
 int cmodel_load(const char *path, const char *cc, int64_t timeout_ms, cmodel_object *out, ty_error *err)
@@ -295,5 +301,6 @@ int cmodel_load(const char *path, const char *cc, int64_t timeout_ms, cmodel_obj
 void cmodel_unload(cmodel_object *o)
 {
     ty_shared_object_close(&o->code);
+    ty_buf_fini(&o->bytes);
     *o = (cmodel_object){0};
 }

@@ -2,6 +2,7 @@
 #ifndef TY_COMPILER_IMPORT_CMODEL_LOAD_H
 #define TY_COMPILER_IMPORT_CMODEL_LOAD_H
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/executable.h"
 
@@ -12,7 +13,11 @@ struct ty_net;
 typedef struct cmodel_object {
     ty_shared_object code;
     void (*model)(struct ty_net *net);
+    ty_buf bytes; /* of the object as the compiler wrote it; none where it was compiled before */
 } cmodel_object;
+
+/* The text of trainyard/model.h as it was when this program was built. */
+extern const char ty_cmodel_header[];
 
 #define CMODEL_COMPILE_MS  60000
 #define CMODEL_REHEARSE_MS 20000
@@ -20,6 +25,8 @@ typedef struct cmodel_object {
 /* Compiles path with cc (NULL: $CC, or cc) and loads the object. An error of the source has the file and line that the
  * compiler named, and the compiler's first lines as details; warnings are logged. */
 int cmodel_load(const char *path, const char *cc, int64_t timeout_ms, cmodel_object *out, ty_error *err);
+/* Loads code that was compiled before (cmodel_kept.h). path: the source, for messages. */
+int cmodel_load_object(const char *path, const char *object, cmodel_object *out, ty_error *err);
 void cmodel_unload(cmodel_object *o);
 
 #endif

@@ -98,7 +98,7 @@ case_name=compiled
 export TRAINYARD_CACHE_DIR=none
 ty compile "$W/train.yaml" --data-dir="$W/data" --output="$W/compiled/"
 same "compile" 0 $rc
-has "says what it is for" "$W/out" "--compiled=$W/compiled"
+has "says how it is used" "$W/out" "trainyard train $W/train.yaml --data-dir=$W/data --compiled=$W/compiled"
 CC=/nonexistent train --compiled="$W/compiled"
 same "no C compiler is needed" 0 $rc
 same "the same weights" "$reference" "$(weights)"
@@ -120,6 +120,49 @@ mkdir -p "$W/mine" && touch "$W/mine/file"
 ty compile "$W/train.yaml" --data-dir="$W/data" --output="$W/mine"
 same "somebody's own folder stays" 73 $rc
 same "somebody's own file stays" 1 "$(entries "$W/mine")"
+
+# A model in C is compiled when it is opened: its code goes along.
+case_name=model-in-c
+cat >"$W/model.c" <<'C'
+#include <trainyard/model.h>
+void model(ty_net *net)
+{
+    ty_var x = ty_flatten(net, ty_input(net, "image", "f32[batch,1,8,8]"), 1);
+    ty_output(net, "logits", ty_linear(net, "out", ty_relu(net, ty_linear(net, "hidden", x, 16)), 10));
+}
+C
+sed -i -e 's/^model: .*/model: model.c/' -e '/^compiled:/d' "$W/train.yaml"
+train --max_steps=2
+same "trained with a compiler" 0 $rc
+reference=$(weights)
+ty compile "$W/train.yaml" --data-dir="$W/data" --output="$W/code" --max_steps=2 --no_decay='[]'
+same "compile" 0 $rc
+use=$(sed -n 's/^use them: trainyard //p' "$W/out")
+has "settings are words of a shell" "$W/out" "--max_steps=2 '--no_decay=[]' --compiled=$W/code"
+eval "CC=/nonexistent ty $use --output-dir='$W/run' --fresh --progress=none"
+same "no C compiler is needed" 0 $rc
+same "the same weights" "$reference" "$(weights)"
+CC=/nonexistent ty profile "$W/train.yaml" --data-dir="$W/data" --steps=1 --compiled="$W/code" --max_steps=2
+same "nor by profile" 0 $rc
+cp "$W/code/model.so" "$W/kept.so"
+echo x >>"$W/code/model.so"
+CC=/nonexistent train --max_steps=2 --compiled="$W/code"
+same "damaged code is refused" 78 $rc
+has "with the file" "$W/err" "model.so is not what was written"
+cp "$W/kept.so" "$W/code/model.so"
+sed -i 's/"hidden", x, 16/"hidden", x, 24/' "$W/model.c"
+train --max_steps=2 --compiled="$W/code"
+same "of another source it is refused, compiler or not" 78 $rc
+has "and why" "$W/err" "compiled from another source"
+echo 'enum { WIDTH = 16 };' >"$W/width.h"
+sed -i -e 's/"hidden", x, 24/"hidden", x, WIDTH/' -e '1a # include "width.h"' "$W/model.c"
+ty compile "$W/train.yaml" --data-dir="$W/data" --output="$W/code" --max_steps=2
+same "a model of several files compiles" 0 $rc
+has "but is not kept" "$W/err" "includes files of its own: its code is not kept"
+ok "nor is what lay there before" test ! -e "$W/code/model.so" -a ! -e "$W/code/model.txt"
+train --max_steps=2 --compiled="$W/code"
+same "with a compiler it is used" 0 $rc
+same "the same weights" "$reference" "$(weights)"
 
 case_name=commit
 same "make COMMIT=...: what version says" 1 "$(make -n -B variant="${TY_VARIANT:-release}" COMMIT=0123abcdef "${TY_BUILD:-build/release}/obj/entrypoint/command_info.o" V=1 | grep -c 'TY_COMMIT=.*0123abcdef')"
