@@ -37,6 +37,15 @@ static int ask_free(ty_client *c, ty_question **q, int rc)
     return rc;
 }
 
+/* Of questions that were given up, the server may wait for ever before it answers some. */
+static int ask_drop(ty_client *c, ty_question **q)
+{
+    for (int k = 0; k < c->catalogue->shards; k++)
+        ty_post_drop(c->post, q[k]);
+    free(q);
+    return -1;
+}
+
 /* Sends messages[k] to shard k, if it has a head; all are taken over. */
 static ty_question **ask_each(ty_client *c, ty_buf *messages, bool sequenced, ty_error *err)
 {
@@ -118,7 +127,7 @@ static int ask_all(ty_client *c, const ty_parcel *head, const char *const text[2
         *out = q;
         return 0;
     }
-    return ask_free(c, q, rc);
+    return rc < 0 ? ask_drop(c, q) : ask_free(c, q, rc);
 }
 
 /* ---- batches ---- */
@@ -572,7 +581,9 @@ int ty_client_alone(ty_client *c, bool came, int64_t timeout_ms, ty_error *err)
     int rc = q ? 0 : -1;
     for (int k = 0; rc == 0 && k < c->catalogue->shards; k++)
         rc = alone_wait(c, q[k], err);
-    return q ? ask_free(c, q, rc) : -1;
+    if (q == NULL)
+        return -1;
+    return rc < 0 ? ask_drop(c, q) : ask_free(c, q, rc);
 }
 
 int ty_client_leave(ty_client *c, int64_t timeout_ms, ty_error *err)

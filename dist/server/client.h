@@ -106,7 +106,7 @@ int ty_client_leave_for(ty_client *c, int who, ty_error *err);
 /* Pushes (sync: steps) that the values taken last had seen: of the shard that is furthest, or behind all others. */
 uint64_t ty_client_version(ty_client *c, bool furthest);
 /* Flushes, and waits until all other workers have left; `came`: all that ever came. timeout_ms 0: as long as it takes,
- * or until options.stopping says so (TY_E_STOPPED). */
+ * or until options.stopping says so (TY_E_STOPPED). Given up, it leaves nothing behind that a flush would wait for. */
 int ty_client_alone(ty_client *c, bool came, int64_t timeout_ms, ty_error *err);
 /* Flushes and leaves: nobody waits for this worker any more. */
 int ty_client_leave(ty_client *c, int64_t timeout_ms, ty_error *err);

@@ -377,6 +377,21 @@ void ty_post_free(ty_post *p, ty_question *q)
     }
 }
 
+void ty_post_drop(ty_post *p, ty_question *q)
+{
+    if (q == NULL)
+        return;
+    pthread_mutex_lock(&p->lock);
+    for (int i = 0; i < p->n_open; i++)
+        if (p->open[i] == q)
+            p->open[i] = p->open[--p->n_open];
+    pthread_cond_broadcast(&p->answered); /* there is room for another one */
+    pthread_mutex_unlock(&p->lock);
+    ty_buf_fini(&q->bytes);
+    free(q->answer);
+    free(q);
+}
+
 int ty_post_settle(ty_post *p, bool wait, ty_error *err)
 {
     pthread_mutex_lock(&p->lock);

@@ -37,6 +37,8 @@ int ty_post_wait(ty_post *p, ty_question *q, int64_t timeout_ms, ty_error *err);
 /* Gives it back; one that is not done goes on. If it failed and nobody waited for it, ty_post_settle tells. NULL is
  * fine. */
 void ty_post_free(ty_post *p, ty_question *q);
+/* Gives up what may never be answered: it is not sent again, and nobody waits for it. NULL is fine. */
+void ty_post_drop(ty_post *p, ty_question *q);
 /* Waits for the forgotten ones; the first failure since the last call. */
 int ty_post_settle(ty_post *p, bool wait, ty_error *err);
 

@@ -43,6 +43,7 @@ typedef struct net { /* servers and what they have in common */
     const char *names[MAX];
     ty_server *server[MAX];
     const char *folder;
+    bool (*stopping)(void);
 } net;
 
 static int64_t nets;
@@ -99,6 +100,7 @@ static ty_client *net_client(net *n, int worker, uint64_t incarnation)
                            .incarnation = incarnation,
                            .catalogue = &n->catalogue,
                            .resend_ms = 5,
+                           .stopping = n->stopping,
                            .patience_ms = 120000};
     if (ty_client_open(&o, &c, &err) < 0)
         fail_msg("%s", err.message);
@@ -570,12 +572,49 @@ static void goes_on(void **state)
     net_end(&n);
 }
 
+static bool told_to_stop;
+
+static bool is_told_to_stop(void)
+{
+    return told_to_stop;
+}
+
+/* Who gives up waiting for others goes on: what it pushes then is in, and a flush does not wait for them either. */
+static void gives_up(void **state)
+{
+    (void)state;
+    net n;
+    values v;
+    ty_error err = {0};
+    net_begin(&n, 2, 2, 2, TY_SERVER_ASYNC, 10, NULL);
+    n.stopping = is_told_to_stop;
+    ty_client *c = net_client(&n, 0, 1);
+    begin_zero(c);
+    told_to_stop = true;
+    push_one(c, 0, 1);
+    assert_int_equal(ty_client_alone(c, false, 0, &err), -1);
+    assert_int_equal(err.code, TY_E_STOPPED);
+    check(ty_client_flush(c, &err), &err);
+    push_one(c, 0, 2);
+    assert_int_equal(ty_client_alone(c, false, 20, &err), -1);
+    assert_int_equal(err.code, TY_E_IO);
+    check(ty_client_flush(c, &err), &err);
+    values_init(&v);
+    pull(c, &v, 0);
+    assert_true(v.bias[0] == 2);
+    check(ty_client_alone(c, true, 120000, &err), &err); /* nobody else came */
+    check(ty_client_leave(c, 120000, &err), &err);
+    ty_client_close(c, false);
+    net_end(&n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exact_sums),  cmocka_unit_test(worker_again), cmocka_unit_test(saves),
         cmocka_unit_test(sync_backup), cmocka_unit_test(sync_all),     cmocka_unit_test(bounded),
         cmocka_unit_test(staleness),   cmocka_unit_test(refusals),     cmocka_unit_test(goes_on),
+        cmocka_unit_test(gives_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
