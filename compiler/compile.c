@@ -214,7 +214,8 @@ static int compile_plan(ty_program *p, int run, int fuse_for, ty_error *err)
 static int compile_plans(ty_program *p, const ty_compile_options *opt, const ty_plan **plans, int *n_plans,
                          ty_error *err)
 {
-    static const char *const names[TY_N_RUNS] = {"kernels.micro.txt", "kernels.last.txt", "kernels.eval.txt"};
+    static const char *const names[TY_N_RUNS] = {"kernels.micro.txt", "kernels.last.txt", "kernels.eval.txt",
+                                                 "kernels.rows.txt"};
     int fuse_for = compile_fuse_for(opt);
     for (int run = 0; run < TY_N_RUNS; run++) {
         if (!p->has[run])
@@ -613,7 +614,8 @@ static int compile_train(const ty_model *m, const ty_train_spec *spec, const ty_
     int64_t start = ty_clock_ns();
     if (ty_step_build(m, spec, &step, err) < 0)
         return -1;
-    uint32_t tapes = TY_TAPE_LAST | (spec->no_eval ? 0 : TY_TAPE_EVAL) | (spec->accumulate > 1 ? TY_TAPE_MICRO : 0);
+    uint32_t tapes = TY_TAPE_LAST | (spec->no_eval ? 0 : TY_TAPE_EVAL) | (spec->accumulate > 1 ? TY_TAPE_MICRO : 0) |
+                     (spec->row_lists ? TY_TAPE_ROWS : 0);
     ty_compile_options named = compile_named(m, opt);
     int rc = compile_step(&step, m, tapes, &named, compile_ms(start), out, err);
     /* load.c does so as soon as the weights are copied; here for what was read since, and for plans, which copy none.

@@ -354,6 +354,7 @@ typedef struct ty_train_spec {
     bool sparse_all; /* every table that the loss only gathers from is updated by rows: passes/tables.h */
     const char *const *sparse_rows; /* else those of these names or shell patterns */
     int n_sparse_rows;
+    bool row_lists; /* with them: ROWS exists, and momentum may be kept, since the caller clears it after each step */
     const ty_lr_scale *lr_scale;
     int n_lr_scale;
     double ema_decay;           /* 0: none. Else averages of the trained weights are kept in the states "ema.<group>" */
@@ -438,13 +439,12 @@ int ty_cache_clear(const char *dir, int *n_removed, ty_error *err);
 
 typedef struct ty_program ty_program;
 
-/* Tapes to run. MICRO: gradient of one micro-batch is added up. LAST: gradient, then update. EVAL: forward and metrics.
- * With spec.accumulate == 1 only LAST and EVAL exist. */
-typedef enum ty_run { TY_RUN_MICRO, TY_RUN_LAST, TY_RUN_EVAL, TY_N_RUNS } ty_run;
+/* Tapes to run. MICRO: gradient of one micro-batch is added up (with spec.accumulate > 1). LAST: gradient, then update.
+ * EVAL: forward and metrics. ROWS: which rows of tables a batch names (with spec.row_lists). */
+typedef enum ty_run { TY_RUN_MICRO, TY_RUN_LAST, TY_RUN_EVAL, TY_RUN_ROWS, TY_N_RUNS } ty_run;
 
 /* Wall time by phase and pass, in the order in which they began; a pass that runs for each tape is one phase. What
- * happens while the C compiler works (weights are copied, library calls prepared) counts for itself, "cc" is what is
- * then still waited for. */
+ * happens while the C compiler works counts for itself, "cc" is what is then still waited for. */
 enum { TY_MAX_COMPILE_PHASES = 32 };
 typedef struct ty_compile_phases {
     const char *name[TY_MAX_COMPILE_PHASES];
@@ -497,7 +497,8 @@ typedef struct ty_compile_report {
 
 /* Training: outputs of LAST are "loss", "lr", "grad_norm"; of MICRO "loss"; of EVAL "loss" parts "loss.sum",
  * "loss.count" (their quotient is the loss of the rows), metric sums and counts, and every model output by its name
- * unless spec->no_outputs. Inputs of a run are in the order of spec->inputs (then "valid"). */
+ * unless spec->no_outputs; of ROWS "rows.<weight>" i64[n]: rows of that table, rising, then -1 for each that is missing
+ * to n. Inputs of a run are in the order of spec->inputs (then "valid"). */
 int ty_compile_train(const ty_model *m, const ty_train_spec *spec, const ty_compile_options *opt, ty_program **out,
                      ty_error *err);
 /* Inference: only EVAL exists; inputs in the order of the model's inputs with the given types. */
@@ -535,8 +536,7 @@ typedef struct ty_call_info {
     int unit;                         /* position on the tape: number in ty_tape_facts */
 } ty_call_info;
 
-/* 0 for the interpreter. */
-int ty_program_n_calls(const ty_program *p, ty_run run);
+int ty_program_n_calls(const ty_program *p, ty_run run); /* 0 for the interpreter */
 /* Text lives as long as the program. */
 void ty_program_call(const ty_program *p, ty_run run, int i, ty_call_info *out);
 int ty_program_run_timed(ty_program *p, ty_run run, const void *const *inputs, int64_t *call_ns, ty_error *err);

@@ -167,7 +167,7 @@ static void schedule_call(const ty_program *p, int call, const char *when, ty_bu
 
 static void schedule_run(const ty_program *p, int run, int *call, ty_buf *out)
 {
-    static const char *const runs[TY_N_RUNS] = {"micro", "last", "eval"};
+    static const char *const runs[TY_N_RUNS] = {"micro", "last", "eval", "rows"};
     const ty_plan *plan = p->plan[run];
     for (int at = 0; plan && at < plan->n_order; at++) {
         uint32_t node = exchange_at(plan, at);

@@ -30,8 +30,9 @@ static const char *facts_states(ty_program *p, ty_buf *text)
 
 static const char *facts_tapes(ty_program *p)
 {
-    return ty_arena_printf(&p->arena, "%s%s%s", p->has[TY_RUN_LAST] ? "train " : "",
-                           p->has[TY_RUN_MICRO] ? "accumulate " : "", p->has[TY_RUN_EVAL] ? "evaluate" : "");
+    return ty_arena_printf(&p->arena, "%s%s%s%s", p->has[TY_RUN_LAST] ? "train " : "",
+                           p->has[TY_RUN_MICRO] ? "accumulate " : "", p->has[TY_RUN_EVAL] ? "evaluate" : "",
+                           p->has[TY_RUN_ROWS] ? " rows" : "");
 }
 
 int ty_program_facts(ty_program *p, const ty_compile_options *opt, int threads, ty_cache_field *out)

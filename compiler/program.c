@@ -10,8 +10,10 @@
 
 ty_tape ty_program_tape_of(ty_run run)
 {
-    static const ty_tape tape[TY_N_RUNS] = {
-        [TY_RUN_MICRO] = TY_TAPE_MICRO, [TY_RUN_LAST] = TY_TAPE_LAST, [TY_RUN_EVAL] = TY_TAPE_EVAL};
+    static const ty_tape tape[TY_N_RUNS] = {[TY_RUN_MICRO] = TY_TAPE_MICRO,
+                                            [TY_RUN_LAST] = TY_TAPE_LAST,
+                                            [TY_RUN_EVAL] = TY_TAPE_EVAL,
+                                            [TY_RUN_ROWS] = TY_TAPE_ROWS};
     return tape[run];
 }
 

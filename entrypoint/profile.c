@@ -248,7 +248,7 @@ int ty_profile_measure(ty_session *s, int steps, ty_profile *out, ty_error *err)
 const char *ty_profile_tape_text(ty_run tape)
 {
     static const char *const text[TY_N_RUNS] = {
-        [TY_RUN_MICRO] = "micro", [TY_RUN_LAST] = "last", [TY_RUN_EVAL] = "eval"};
+        [TY_RUN_MICRO] = "micro", [TY_RUN_LAST] = "last", [TY_RUN_EVAL] = "eval", [TY_RUN_ROWS] = "rows"};
     return text[tape];
 }
 

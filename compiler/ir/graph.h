@@ -123,8 +123,10 @@ typedef enum ty_tape {
     TY_TAPE_LAST = 2,  /* forward, backward, update */
     TY_TAPE_EVAL = 4,  /* forward and metrics as in inference */
     TY_TAPE_INIT = 8,  /* initial values of states */
-    TY_TAPE_ALL = 15
+    TY_TAPE_ROWS = 16, /* which rows of tables the batch names */
+    TY_TAPE_ALL = 31
 } ty_tape;
+enum { TY_N_TAPES = 5 };
 
 typedef struct ty_input {
     const char *name;

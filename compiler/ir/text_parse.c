@@ -69,11 +69,11 @@ static int parse_tapes(parser *s, uint32_t *out)
     do {
         uint32_t tape = 0;
         ty_scan_word(&s->scan, word);
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < TY_N_TAPES; i++)
             if (strcmp(word, ty_tape_words[i].text) == 0)
                 tape = ty_tape_words[i].tape;
         if (!tape)
-            return ty_scan_fail(&s->scan, "expected micro, last, eval or init, found \"%s\"", word);
+            return ty_scan_fail(&s->scan, "expected micro, last, eval, init or rows, found \"%s\"", word);
         *out |= tape;
     } while (ty_scan_accept(&s->scan, '|'));
     return 0;

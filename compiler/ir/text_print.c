@@ -12,8 +12,11 @@
 #include <string.h>
 
 const char *const ty_role_text[TY_N_STATE_ROLES] = {"param", "buffer", "grad", "moment", "counter"};
-const ty_tape_word ty_tape_words[4] = {
-    {"micro", TY_TAPE_MICRO}, {"last", TY_TAPE_LAST}, {"eval", TY_TAPE_EVAL}, {"init", TY_TAPE_INIT}};
+const ty_tape_word ty_tape_words[TY_N_TAPES] = {{"micro", TY_TAPE_MICRO},
+                                                {"last", TY_TAPE_LAST},
+                                                {"eval", TY_TAPE_EVAL},
+                                                {"init", TY_TAPE_INIT},
+                                                {"rows", TY_TAPE_ROWS}};
 
 static void print_string(ty_buf *out, const char *s)
 {
@@ -38,7 +41,7 @@ static void print_type(ty_buf *out, const ty_type *t)
 static void print_tapes(ty_buf *out, uint32_t tapes)
 {
     const char *between = " ";
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < TY_N_TAPES; i++) {
         if (!(tapes & ty_tape_words[i].tape))
             continue;
         ty_buf_addf(out, "%s%s", between, ty_tape_words[i].text);

@@ -10,7 +10,7 @@ typedef struct ty_tape_word {
 } ty_tape_word;
 
 extern const char *const ty_role_text[TY_N_STATE_ROLES];
-extern const ty_tape_word ty_tape_words[4];
+extern const ty_tape_word ty_tape_words[TY_N_TAPES];
 
 /* Constants up to this size are lists of numbers, larger ones bytes. */
 #define TEXT_LISTED_ELEMS 64

@@ -179,6 +179,7 @@ static int step_gradient(ty_step_draft *d, ty_error *err)
     ty_graph_origin(d->g, "gradient");
     for (int k = 0, at = 0; k < d->set.n_groups; k++)
         at += step_group_gradient(d, k, &grad[at]);
+    ty_tables_tell(&d->set, d->spec, d->g);
     ty_graph_origin(d->g, "");
     return ty_graph_failed(d->g, err) ? -1 : 0;
 }

@@ -13,7 +13,7 @@
 
 static int tables_check_spec(const ty_train_spec *spec, ty_error *err)
 {
-    const char *why = ty_optimizer_refuses_rows(&spec->optimizer);
+    const char *why = spec->row_lists ? NULL : ty_optimizer_refuses_rows(&spec->optimizer);
     if (why)
         return ty_error_set(err, TY_E_CONFIG, "sparse_rows: %s %s", ty_optimizer_text(spec->optimizer.kind), why);
     if (spec->accumulate > 1) {
@@ -162,6 +162,16 @@ ty_val ty_table_gradient(const ty_param_set *set, ty_param_group *group, ty_grap
     sums = ty_b_flatten(g, sums);
     group->grad_elems = ty_graph_failed(g, NULL) ? 0 : ty_b_dim(g, sums, 0);
     return sums;
+}
+
+void ty_tables_tell(const ty_param_set *set, const ty_train_spec *spec, ty_graph *g)
+{
+    for (int k = 0; spec->row_lists && k < set->n_groups; k++) {
+        const ty_param_group *group = &set->group[k];
+        const char *name = set->param[group->member[0]].weight->name;
+        if (group->by_rows)
+            ty_graph_add_output(g, ty_arena_printf(set->arena, "rows.%s", name), group->rows, TY_TAPE_ROWS);
+    }
 }
 
 /* A state as [rows, width]. */

@@ -36,6 +36,8 @@ int ty_tables_find(ty_param_set *set, const ty_model *m, const ty_graph *g, ty_v
 /* Of gradients dres[k] of the table's gathers: the table's rows, and their sums as one flat vector. Fills
  * group->rows. */
 ty_val ty_table_gradient(const ty_param_set *set, ty_param_group *group, ty_graph *g, const ty_val *dres);
+/* With spec->row_lists, after the gradients: the rows of each table are outputs of the tape ROWS. */
+void ty_tables_tell(const ty_param_set *set, const ty_train_spec *spec, ty_graph *g);
 /* The group's rows of a state, flat. */
 ty_val ty_table_read(const ty_param_group *group, ty_graph *g, int state);
 /* The state with new rows, flat. */

@@ -241,6 +241,67 @@ static void a_step_that_does_not_count_changes_nothing(void **state)
     ty_model_free(m);
 }
 
+static float *table_memory(ty_program *p)
+{
+    for (int i = 0; i < ty_program_n_states(p); i++) {
+        const char *name;
+        ty_tensor t = ty_program_state(p, i, &name);
+        if (strncmp(name, "sgd.m.", 6) == 0 && ty_type_elems(&t.type) == ROWS * WIDTH)
+            return t.data;
+    }
+    fail_msg("no momentum of the table");
+    return NULL;
+}
+
+/* The tape ROWS names the rows that a step then moves; with a momentum that is cleared after each step this has the
+ * gradient, of which nobody needs to look at other rows. */
+static void rows_are_told(void **state)
+{
+    static const ty_backend backends[] = {TY_BACKEND_CPU, TY_BACKEND_INTERPRETER};
+    (void)state;
+    ty_model *m = lookup_model(WIDTH, false);
+    for (int b = 0; b < 2; b++) {
+        plan p;
+        plan_of(&p, TY_OPT_SGD, WIDTH)->spec.row_lists = true;
+        p.spec.optimizer.momentum = 0.5;
+        ty_program *program = compile(m, &p, backends[b], 1);
+        float *memory = table_memory(program), before[WIDTH];
+        for (int s = 0; s < 3; s++) {
+            int64_t index[LOOKUPS];
+            float target[LOOKUPS * WIDTH] = {0};
+            bool named[ROWS] = {false};
+            int n = 0, n_named = 0;
+            ty_error err = {0};
+            for (int k = 0; k < LOOKUPS; k++)
+                named[index[k] = (k * k % 17) * (3 + s) * 60 % ROWS] = true;
+            for (int i = 0; i < ROWS; i++)
+                n_named += named[i];
+            const void *inputs[] = {index, target};
+            assert_int_equal(ty_program_run(program, TY_RUN_ROWS, inputs, &err), 0);
+            const ty_tensor *list = ty_program_output(program, TY_RUN_ROWS, "rows.table");
+            assert_non_null(list);
+            const int64_t *row = list->data;
+            for (; n < ty_type_elems(&list->type) && row[n] >= 0; n++)
+                assert_true(named[row[n]] && (n == 0 || row[n] > row[n - 1]));
+            assert_int_equal(n, n_named);
+            for (int k = n; k < ty_type_elems(&list->type); k++)
+                assert_int_equal(row[k], -1);
+            memcpy(before, tensor(program, "table") + index[0] * WIDTH, sizeof before);
+            assert_int_equal(ty_program_run(program, TY_RUN_LAST, inputs, &err), 0);
+            for (int k = 0; k < WIDTH; k++) {
+                float moved = before[k] - 0.5f * memory[index[0] * WIDTH + k];
+                assert_true(fabsf(tensor(program, "table")[index[0] * WIDTH + k] - moved) < 1e-6f);
+            }
+            for (int i = 0; i < ROWS * WIDTH; i++) {
+                assert_true(named[i / WIDTH] || memory[i] == 0);
+                memory[i] = 0;
+            }
+        }
+        ty_program_free(program);
+    }
+    ty_model_free(m);
+}
+
 static void expect_refused(const ty_model *m, const plan *p, const char *message, const char *help)
 {
     ty_error err = {0};
@@ -302,6 +363,7 @@ int main(void)
         cmocka_unit_test(other_rows_keep_their_bits),
         cmocka_unit_test(temporaries_follow_the_batch),
         cmocka_unit_test(a_step_that_does_not_count_changes_nothing),
+        cmocka_unit_test(rows_are_told),
         cmocka_unit_test(what_is_not_defined_is_refused),
         cmocka_unit_test(rules_are_known),
     };
