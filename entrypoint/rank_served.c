@@ -102,8 +102,6 @@ static int rank_serve(const rank_place *p, ty_job_end *end, ty_error *err)
 
 /* ---- a worker ---- */
 
-static const ty_server_mode rank_modes[] = {
-    [TY_RECIPE_ASYNC] = TY_SERVER_ASYNC, [TY_RECIPE_BOUNDED] = TY_SERVER_BOUNDED, [TY_RECIPE_SYNC] = TY_SERVER_SYNC};
 static const ty_partitioner_kind rank_partitioners[] = {[TY_RECIPE_PARTS_MIN_SIZE] = TY_PARTITION_MIN_SIZE,
                                                         [TY_RECIPE_PARTS_MAX_SIZE] = TY_PARTITION_MAX_SIZE,
                                                         [TY_RECIPE_PARTS_FIXED] = TY_PARTITION_FIXED};
@@ -127,16 +125,16 @@ static int rank_work(const rank_place *p, const ty_cluster *c, ty_job *job, cons
                                 .n_servers = c->n_servers,
                                 .worker = p->worker,
                                 .workers = c->n_workers,
-                                .mode = rank_modes[how->mode],
+                                .mode = how->mode,
                                 .partitioner = {rank_partitioners[how->partitioner], how->part_bytes, 0},
                                 .key = p->key,
                                 .is_job = true,
                                 .local = p->local,
                                 .locals = p->locals,
                                 .patience_ms = recipe->distributed.stall_seconds * 1000};
-    if (how->mode == TY_RECIPE_BOUNDED)
+    if (how->mode == TY_SERVER_BOUNDED)
         served.staleness = (int)how->staleness;
-    if (how->mode == TY_RECIPE_SYNC)
+    if (how->mode == TY_SERVER_SYNC)
         served.backup = (int)how->backup_workers;
     rank_on_cpu(job, recipe, a);
     job->served = &served;

@@ -25,6 +25,7 @@
 #include "base/error.h"
 #include "compiler/compiler.h"
 #include "container/input/dataset.h"
+#include "dist/server/catalogue.h"
 #include "entrypoint/override.h"
 
 #include <stdbool.h>
@@ -129,8 +130,7 @@ const char *ty_strategy_name(ty_strategy strategy); /* "data_parallel" */
 
 typedef enum ty_recipe_wire { TY_RECIPE_WIRE_NONE, TY_RECIPE_WIRE_FLOAT16, TY_RECIPE_WIRE_BFLOAT16 } ty_recipe_wire;
 
-/* How parameter servers count gradients, and how weights are cut into parts for them (dist/server/partition.h). */
-typedef enum ty_recipe_server_mode { TY_RECIPE_ASYNC, TY_RECIPE_BOUNDED, TY_RECIPE_SYNC } ty_recipe_server_mode;
+/* How weights are cut into parts for parameter servers (dist/server/partition.h). */
 typedef enum ty_recipe_partitioner {
     TY_RECIPE_PARTS_MIN_SIZE,
     TY_RECIPE_PARTS_MAX_SIZE,
@@ -138,7 +138,7 @@ typedef enum ty_recipe_partitioner {
 } ty_recipe_partitioner;
 
 typedef struct ty_recipe_servers {
-    ty_recipe_server_mode mode;
+    ty_server_mode mode;
     ty_recipe_partitioner partitioner;
     int64_t staleness, backup_workers, part_bytes, port;
 } ty_recipe_servers;

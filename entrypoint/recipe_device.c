@@ -74,7 +74,7 @@ int ty_recipe_read_distributed(recipe_reader *rd, const ty_doc *node)
                                                  .meet_seconds = d.meet_seconds,
                                                  .port = d.port,
                                                  .interface = d.interface,
-                                                 .servers = {.mode = (ty_recipe_server_mode)d.server_mode,
+                                                 .servers = {.mode = (ty_server_mode)d.server_mode,
                                                              .partitioner = (ty_recipe_partitioner)d.partitioner,
                                                              .staleness = d.staleness,
                                                              .backup_workers = d.backup_workers,

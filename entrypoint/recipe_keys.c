@@ -570,7 +570,7 @@ static const ty_bind_row checkpoint_rows[] = {
 };
 
 static const char *const wires[] = {"none", "float16", "bfloat16", NULL};          /* as ty_recipe_wire */
-static const char *const server_modes[] = {"async", "bounded", "sync", NULL};      /* as ty_recipe_server_mode */
+static const char *const server_modes[] = {"async", "bounded", "sync", NULL};      /* as ty_server_mode */
 static const char *const partitioners[] = {"min_size", "max_size", "fixed", NULL}; /* as ty_recipe_partitioner */
 #define DIST(name) offsetof(recipe_distributed, name)
 static const ty_bind_row distributed_rows[] = {
