@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "entrypoint/launch.h"
+#include "entrypoint/served_tables.h"
 #include "entrypoint/stop.h"
 
 #include <inttypes.h>
@@ -17,19 +18,27 @@ struct ty_served {
     ty_arena arena;
     ty_catalogue catalogue;
     ty_client *client;
-    ty_client_dense *weight, *gradient; /* [n], in the program's states */
-    ty_client_dense *slot;              /* [n_slots]: worker 0 of a job; what a checkpoint has of the rules' memory */
-    ty_tensor *memory;                  /* [n_memory]: states that gradients are read from */
+    ty_client_dense *weight, *gradient; /* [n], in the program's states; the last ones are tables that travel by rows */
+    ty_served_tables tables;
+    ty_client_dense *slot; /* [n_slots]: worker 0 of a job; what a checkpoint has of the rules' memory */
+    ty_tensor *memory;     /* [n_memory]: states that gradients are read from, but for tables' */
     int n, n_slots, n_memory;
-    int64_t version;   /* of the servers' values, in a checkpoint */
-    float position[2]; /* of worker 0 at the start, for the others: steps / 2^20, and what is over */
-    double rate;       /* of the rule */
-    int64_t step;      /* pushed last */
-    ty_client_ticket *pulling;
-    int saves;    /* so far */
-    bool unsaved; /* they have no folder */
+    int64_t version;             /* of the servers' values, in a checkpoint */
+    float position[2];           /* of worker 0 at the start, for the others: steps / 2^20, and what is over */
+    double rate;                 /* of the rule */
+    int64_t step;                /* pushed last */
+    int64_t pushes, moved_bytes; /* steps of this worker, and what they pulled and pushed */
+    ty_client_ticket *pulling;   /* all weights are on their way */
+    bool whole;                  /* with tables: all rows are the servers' */
+    int saves;                   /* so far */
+    bool unsaved;                /* they have no folder */
     bool joined;
 };
+
+bool ty_served_is_job(const ty_served_options *o)
+{
+    return o && o->is_job;
+}
 
 /* ---- what servers can do ---- */
 
@@ -92,8 +101,10 @@ int ty_served_prepare(ty_train_spec *spec, ty_rule *rule, ty_error *err)
         return served_refuse("averages of weights (ema) are not for them", err);
     if (spec->n_lr_scale > 0)
         return served_refuse("lr_scale is not for them", err);
-    if (spec->sparse_all || spec->n_sparse_rows > 0)
-        return served_refuse("sparse_rows is not for them: tables are pulled and pushed whole", err);
+    spec->row_lists = spec->sparse_all || spec->n_sparse_rows > 0;
+    if (spec->row_lists && rule->kind == TY_RULE_SGD && rule->momentum != 0)
+        return served_refuse("with sparse_rows, momentum would move every row that was ever touched at every step",
+                             err);
     spec->optimizer = (ty_optimizer){.kind = TY_OPT_SGD, .lr = spec->optimizer.lr, .momentum = 0.5};
     return 0;
 }
@@ -120,31 +131,52 @@ static void *served_find(const ty_program *p, const void *weight, const char *pr
     return NULL;
 }
 
-static int served_list(ty_served *r, ty_program *p, const ty_rule *rule, ty_error *err)
+/* Weights that are one have one name here. */
+static bool served_has(const ty_served *r, const void *weight)
 {
-    int n = ty_program_n_tensors(p);
+    for (int i = 0; i < r->n; i++)
+        if (r->weight[i].values == weight)
+            return true;
+    return false;
+}
+
+static int served_add(ty_served *r, ty_program *p, const char *name, const ty_tensor *t, const ty_rule *rule,
+                      ty_error *err)
+{
+    float *gradient = served_find(p, t->data, "sgd.m");
+    if (t->type.dtype != TY_F32 || gradient == NULL)
+        return ty_error_set(err, TY_E_UNSUPPORTED, "parameter servers: weight \"%s\" is not float32 in an arena", name);
     ty_partitioner parts = r->options.partitioner;
     if (parts.kind != TY_PARTITION_MAX_SIZE)
         parts.max_shards = r->catalogue.shards;
+    int64_t rows = t->type.rank ? t->type.dim[0] : 1, elems = ty_type_elems(&t->type);
+    bool by_rows = ty_served_tables_find(&r->tables, name) > 0;
+    ty_shard_variable *v = &r->catalogue.variable[r->n];
+    *v = (ty_shard_variable){
+        .name = name, .rows = rows, .width = elems / rows, .table = by_rows, .mod = by_rows, .rule = *rule};
+    v->parts = ty_partition_count(&parts, rows, v->width * (int64_t)sizeof(float));
+    if (by_rows)
+        ty_served_tables_add(&r->tables, r->n, v, t->data, gradient, &r->arena);
+    r->weight[r->n] = (ty_client_dense){r->n, t->data, 0, false};
+    r->gradient[r->n] = (ty_client_dense){r->n, gradient, 0, false};
+    r->n++;
+    return 0;
+}
+
+static int served_list(ty_served *r, ty_program *p, const ty_rule *rule, ty_error *err)
+{
+    int n = ty_program_n_tensors(p);
     r->catalogue.variable = TY_NEW_ARRAY(&r->arena, ty_shard_variable, n + 1);
     r->weight = TY_NEW_ARRAY(&r->arena, ty_client_dense, n);
     r->gradient = TY_NEW_ARRAY(&r->arena, ty_client_dense, n);
-    for (int i = 0; i < n; i++) {
+    ty_served_tables_init(&r->tables, p, n, &r->arena);
+    for (int k = 0; k < 2 * n; k++) { /* twice: tables in the end */
         const char *name;
         bool trained;
-        ty_tensor t = ty_program_tensor(p, i, &name, &trained);
-        float *gradient = trained ? served_find(p, t.data, "sgd.m") : NULL;
-        if (!trained)
-            continue;
-        if (t.type.dtype != TY_F32 || gradient == NULL)
-            return ty_error_set(err, TY_E_UNSUPPORTED, "parameter servers: weight \"%s\" is not float32 in an arena",
-                                name);
-        int64_t rows = t.type.rank ? t.type.dim[0] : 1, elems = ty_type_elems(&t.type);
-        ty_shard_variable v = {.name = name, .rows = rows, .width = elems / rows, .rule = *rule};
-        v.parts = ty_partition_count(&parts, rows, v.width * (int64_t)sizeof(float));
-        r->weight[r->n] = (ty_client_dense){r->n, t.data, 0, false};
-        r->gradient[r->n] = (ty_client_dense){r->n, gradient, 0, false};
-        r->catalogue.variable[r->n++] = v;
+        ty_tensor t = ty_program_tensor(p, k % n, &name, &trained);
+        bool table = ty_served_tables_find(&r->tables, name) > 0;
+        if (trained && table == (k >= n) && !served_has(r, t.data) && served_add(r, p, name, &t, rule, err) < 0)
+            return -1;
     }
     r->catalogue.n_variables = r->n;
     if (r->options.is_job) /* its rule is never applied */
@@ -153,14 +185,17 @@ static int served_list(ty_served *r, ty_program *p, const ty_rule *rule, ty_erro
     return ty_catalogue_place(&r->catalogue, &r->arena, err);
 }
 
-/* The states of gradients, which begin each step at zero. */
+/* The states of gradients, which begin each step at zero. A table has one of its own. */
 static void served_memory(ty_served *r, ty_program *p)
 {
     r->memory = TY_NEW_ARRAY(&r->arena, ty_tensor, ty_program_n_states(p));
     for (int i = 0; i < ty_program_n_states(p); i++) {
         const char *name;
         ty_tensor t = ty_program_state(p, i, &name);
-        if (strncmp(name, "sgd.m.", 6) == 0)
+        bool table = false;
+        for (int k = 0; k < r->tables.n; k++)
+            table |= t.data == r->tables.table[k].gradient;
+        if (strncmp(name, "sgd.m.", 6) == 0 && !table)
             r->memory[r->n_memory++] = t;
     }
 }
@@ -209,14 +244,19 @@ bool ty_served_state(ty_served *r, int i, const char **name, ty_tensor *out)
     return true;
 }
 
-int ty_served_fetch(ty_served *r, ty_error *err)
+/* Asks, and waits. */
+static int served_get(ty_served *r, const ty_client_batch *b, int64_t step, ty_error *err)
 {
     ty_client_ticket *t;
+    return ty_client_pull(r->client, b, (uint64_t)step, &t, err) < 0 ? -1 : ty_client_take(r->client, t, err);
+}
+
+int ty_served_fetch(ty_served *r, ty_error *err)
+{
     ty_client_batch all = {.dense = r->slot, .n_dense = r->n_slots};
     if (!served_leads(r))
         return 0;
-    if (ty_client_flush(r->client, err) < 0 || ty_client_pull(r->client, &all, (uint64_t)r->step, &t, err) < 0 ||
-        ty_client_take(r->client, t, err) < 0)
+    if (ty_client_flush(r->client, err) < 0 || served_get(r, &all, r->step, err) < 0)
         return -1;
     r->version = (int64_t)ty_client_version(r->client, true);
     return 0;
@@ -224,34 +264,67 @@ int ty_served_fetch(ty_served *r, ty_error *err)
 
 /* ---- a step ---- */
 
+/* Asks for all weights. With tables nothing is asked for before it is known which rows. */
 static int served_pull(ty_served *r, ty_error *err)
 {
     ty_client_batch all = {.dense = r->weight, .n_dense = r->n};
-    return ty_client_pull(r->client, &all, (uint64_t)r->step, &r->pulling, err);
+    r->whole = false;
+    return r->tables.n ? 0 : ty_client_pull(r->client, &all, (uint64_t)r->step, &r->pulling, err);
 }
 
 /* In sync mode a worker that was too slow goes on with the step that the others are at: what it computes of steps that
  * are over would never count. */
-int ty_served_settle(ty_served *r, ty_error *err)
+static void served_catch_up(ty_served *r)
 {
-    ty_client_ticket *t = r->pulling;
-    r->pulling = NULL;
-    if (t == NULL)
-        return 0;
-    if (ty_client_take(r->client, t, err) < 0)
-        return -1;
     int64_t version = (int64_t)ty_client_version(r->client, false);
     if (r->options.is_job && r->options.mode == TY_SERVER_SYNC && version > r->step)
         r->step = version;
+}
+
+int ty_served_settle(ty_served *r, ty_error *err)
+{
+    ty_client_ticket *t = r->pulling;
+    ty_client_batch all = {.dense = r->weight, .n_dense = r->n};
+    r->pulling = NULL;
+    if (t == NULL && (r->tables.n == 0 || r->whole))
+        return 0;
+    int64_t before = ty_client_bytes(r->client);
+    if ((t ? ty_client_take(r->client, t, err) : served_get(r, &all, r->step, err)) < 0)
+        return -1;
+    if (t) /* of a step */
+        r->moved_bytes += ty_client_bytes(r->client) - before;
+    r->whole = true;
+    served_catch_up(r);
+    return 0;
+}
+
+int ty_served_read(ty_served *r, const void *const *inputs, ty_error *err)
+{
+    ty_client_batch named = {
+        .dense = r->weight, .n_dense = r->n - r->tables.n, .rows = r->tables.rows, .n_rows = r->tables.n};
+    if (r->tables.n == 0)
+        return ty_served_settle(r, err);
+    int64_t before = ty_client_bytes(r->client);
+    if (ty_served_tables_name(&r->tables, inputs, err) < 0 || served_get(r, &named, r->step, err) < 0)
+        return -1;
+    r->moved_bytes += ty_client_bytes(r->client) - before;
+    ty_served_tables_put(&r->tables);
+    r->whole = false;
+    served_catch_up(r);
     return 0;
 }
 
 int ty_served_push(ty_served *r, double rate, ty_error *err)
 {
-    ty_client_batch all = {.dense = r->gradient, .n_dense = r->n};
+    ty_client_batch all = {
+        .dense = r->gradient, .n_dense = r->n - r->tables.n, .rows = r->tables.rows, .n_rows = r->tables.n};
     float scale = r->rate > 0 ? (float)(rate / r->rate) : 1;
+    int64_t before = ty_client_bytes(r->client);
+    ty_served_tables_take(&r->tables);
     if (ty_client_push(r->client, &all, (uint64_t)++r->step, scale, err) < 0)
         return -1;
+    r->moved_bytes += ty_client_bytes(r->client) - before;
+    r->pushes++;
     served_clear(r);
     if (r->options.mode == TY_SERVER_BOUNDED && ty_client_clock(r->client, (uint64_t)r->step, err) < 0)
         return -1;
@@ -283,12 +356,11 @@ static int served_begin(ty_served *r, bool resumed, ty_error *err)
 /* Where worker 0 begins, so do the others. */
 static int served_follow(ty_served *r, int64_t *steps_done, ty_error *err)
 {
-    ty_client_ticket *t;
     ty_client_dense position = {r->n, r->position, 0, false};
     ty_client_batch all = {.dense = &position, .n_dense = 1};
     if (!r->options.is_job)
         return 0;
-    if (ty_client_pull(r->client, &all, 0, &t, err) < 0 || ty_client_take(r->client, t, err) < 0)
+    if (served_get(r, &all, 0, err) < 0)
         return -1;
     *steps_done = ((int64_t)r->position[0] << 20) + (int64_t)r->position[1];
     return 0;
@@ -326,6 +398,7 @@ int ty_served_open(ty_served *r, bool resumed, int64_t *steps_done, ty_error *er
         return -1;
     }
     served_clear(r);
+    ty_served_tables_clear(&r->tables);
     return 0;
 }
 
@@ -353,7 +426,7 @@ int ty_served_join(ty_served *r, bool stopped, ty_error *err)
     ty_error late = {0};
     if (!served_leads(r) || r->joined)
         return 0;
-    if (ty_served_settle(r, err) < 0)
+    if (r->pulling && ty_served_settle(r, err) < 0)
         return -1;
     if (!stopped && ty_client_alone(r->client, false, 0, err) < 0) {
         stopped = err->code == TY_E_STOPPED;
@@ -374,8 +447,9 @@ static void served_tell(ty_served *r)
     if (ty_client_flush(r->client, &ignored) == 0 && ty_client_stats(r->client, &s, &ignored) == 0)
         ty_log_info("server",
                     "%" PRId64 " gradients, staleness mean %.2f, p99 %" PRId64 ", max %" PRId64 "; %" PRId64
-                    " too late",
-                    s.version, s.staleness_mean, s.staleness_p99, s.staleness_max, s.late);
+                    " too late; %.1f kB a step",
+                    s.version, s.staleness_mean, s.staleness_p99, s.staleness_max, s.late,
+                    r->pushes ? (double)r->moved_bytes / (double)r->pushes / 1e3 : 0);
 }
 
 int ty_served_leave(ty_served *r, ty_error *err)
@@ -383,7 +457,7 @@ int ty_served_leave(ty_served *r, ty_error *err)
     ty_error late = {0};
     if (r == NULL || !r->options.is_job)
         return 0;
-    if (ty_served_settle(r, err) < 0 || ty_client_flush(r->client, err) < 0)
+    if ((r->pulling && ty_served_settle(r, err) < 0) || ty_client_flush(r->client, err) < 0)
         return -1;
     if (r->options.worker == 0)
         served_tell(r);

@@ -12,7 +12,8 @@
  * left, so that what is measured, saved and written has all their steps.
  *
  * A pull is begun as soon as a step is pushed, and waited for before the weights are read: so reading the next batch
- * hides it.
+ * hides it. With sparse_rows tables travel by the rows that a batch names, both ways, and the pull waits for the batch;
+ * whole tables are pulled where something reads them: an evaluation, a checkpoint, the model.
  */
 #ifndef TY_ENTRYPOINT_SERVED_H
 #define TY_ENTRYPOINT_SERVED_H
@@ -40,6 +41,9 @@ typedef struct ty_served_options {
 
 typedef struct ty_served ty_served;
 
+/* Whether workers are ranks of one training. NULL: no. */
+bool ty_served_is_job(const ty_served_options *o);
+
 /* Makes of a specification that of a worker, and *rule of its optimizer. TY_E_CONFIG: what servers cannot do, such as
  * weight decay, averages or accumulation, by name. */
 int ty_served_prepare(ty_train_spec *spec, ty_rule *rule, ty_error *err);
@@ -51,8 +55,10 @@ bool ty_served_state(ty_served *r, int i, const char **name, ty_tensor *out);
 /* Servers get the program's weights as first values, or, `resumed`, all that a checkpoint had, unless they have some;
  * then these are on their way here. *steps_done: of this worker; in a job it becomes where worker 0 begins. */
 int ty_served_open(ty_served *r, bool resumed, int64_t *steps_done, ty_error *err);
-/* Waits for the weights that were asked for last. Before anything reads them. */
+/* All weights are the servers'. Before anything but a step reads them. */
 int ty_served_settle(ty_served *r, ty_error *err);
+/* Those are that a step with these inputs reads. */
+int ty_served_read(ty_served *r, const void *const *inputs, ty_error *err);
 /* The gradient of the next step, at this rate, goes out; the next weights are asked for. */
 int ty_served_push(ty_served *r, double rate, ty_error *err);
 /* Job, worker 0: what ty_served_state lists becomes what servers have now. */

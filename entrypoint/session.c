@@ -98,7 +98,7 @@ static int open_data(ty_session *s, const ty_recipe_data *d, ty_dataset **out, b
         path = ty_arena_printf(&s->arena, "%s/%s", s->job->data_folder, d->channel);
     if (!path)
         return refuse_channel(s, d, err);
-    bool together = s->job->company || (s->job->served && s->job->served->is_job);
+    bool together = s->job->company || ty_served_is_job(s->job->served);
     *sharded = together && !d->path && channel && channel->sharded;
     const ty_field *fields = ty_spec_fields(&s->recipe, &s->plan, d, &s->arena);
     ty_data_source source = {

@@ -122,7 +122,7 @@ static int call_batch(void *ctx, bool last, ty_error *err)
     ty_doing_now(TY_DOING_STEP);
     ty_session_point_inputs(s, batch, s->train_field);
     ty_run run = last ? TY_RUN_LAST : TY_RUN_MICRO;
-    if (s->served && ty_served_settle(s->served, err) < 0)
+    if (s->served && ty_served_read(s->served, s->inputs, err) < 0)
         return -1;
     int rc = s->is_checked ? run_checked(s, run, batch, err) : ty_program_start(s->program, run, s->inputs, err);
     ty_prefetch_release(s->batches, batch);
@@ -433,8 +433,7 @@ ty_loop_calls ty_session_calls(ty_session *s)
         .ctx = s,
         .batch = call_batch,
         .result = call_result,
-        .evaluate =
-            s->validation && (!s->job->served || ty_session_leads(s) || !s->job->served->is_job) ? call_evaluate : NULL,
+        .evaluate = s->validation && (ty_session_leads(s) || !ty_served_is_job(s->job->served)) ? call_evaluate : NULL,
         .checkpoint = call_checkpoint,
         .report = call_report,
         .progress = call_progress,

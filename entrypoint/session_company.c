@@ -23,7 +23,7 @@ ty_sampler_config ty_session_sampler(const ty_session *s, bool validation)
                                 .shard = of_host ? ty_company_local_rank(c) : ty_company_rank(c),
                                 .n_shards = of_host ? ty_company_local_size(c) : ty_company_size(c),
                                 .tail = TY_TAIL_PAD};
-    if (served && served->is_job && !validation) {
+    if (ty_served_is_job(served) && !validation) {
         config.shard = of_host ? served->local : served->worker;
         config.n_shards = of_host ? served->locals : served->workers;
     }

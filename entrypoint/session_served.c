@@ -5,7 +5,7 @@
 
 static bool is_job(const ty_session *s)
 {
-    return s->job->served && s->job->served->is_job;
+    return ty_served_is_job(s->job->served);
 }
 
 bool ty_session_leads(const ty_session *s)

@@ -19,6 +19,7 @@ struct ty_client {
     uint64_t *seen;    /* [shards] version of what was taken last */
     uint64_t *version; /* [all parts] of what the caller has of dense parts */
     int *first;        /* [variables] */
+    int64_t bytes;
 };
 
 struct ty_client_ticket {
@@ -54,8 +55,10 @@ static ty_question **ask_each(ty_client *c, ty_buf *messages, bool sequenced, ty
     for (int k = 0; k < n; k++) {
         if (q == NULL || failed || messages[k].len == 0)
             ty_buf_fini(&messages[k]);
-        else
+        else {
+            c->bytes += (int64_t)messages[k].len;
             failed = (q[k] = ty_post_ask(c->post, k, &messages[k], sequenced, err)) == NULL;
+        }
     }
     free(messages);
     if (q && failed) {
@@ -262,7 +265,8 @@ int ty_client_pull(ty_client *c, const ty_client_batch *b, uint64_t step, ty_cli
     if (rc < 0) {
         messages_drop(c, m);
     } else {
-        messages_prune(c, m);
+        if (c->catalogue->mode != TY_SERVER_SYNC) /* there each shard says which step it is at */
+            messages_prune(c, m);
         t->question = ask_each(c, m, true, err);
     }
     if (t->question == NULL) {
@@ -343,8 +347,10 @@ int ty_client_take(ty_client *c, ty_client_ticket *t, ty_error *err)
     for (int i = 0; i < t->batch.n_rows && rc == 0; i++)
         rc = take_rows(&k, &t->batch.rows[i], &t->split[i], err);
     for (int s = 0; s < c->catalogue->shards && rc == 0; s++)
-        if (t->question[s])
+        if (t->question[s]) {
             c->seen[s] = ((const ty_parcel *)t->question[s]->answer)->seen;
+            c->bytes += (int64_t)t->question[s]->n_bytes;
+        }
     free(k.at);
     ticket_free(c, t);
     return rc;
@@ -592,6 +598,11 @@ int ty_client_leave(ty_client *c, int64_t timeout_ms, ty_error *err)
     if (ty_client_flush(c, err) < 0)
         return -1;
     return ask_all(c, &(ty_parcel){.kind = TY_PARCEL_LEAVE}, no_text, -1, false, timeout_ms, NULL, err);
+}
+
+int64_t ty_client_bytes(const ty_client *c)
+{
+    return c->bytes;
 }
 
 int ty_client_restarts(ty_client *c)

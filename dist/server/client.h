@@ -110,6 +110,8 @@ uint64_t ty_client_version(ty_client *c, bool furthest);
 int ty_client_alone(ty_client *c, bool came, int64_t timeout_ms, ty_error *err);
 /* Flushes and leaves: nobody waits for this worker any more. */
 int ty_client_leave(ty_client *c, int64_t timeout_ms, ty_error *err);
+/* Bytes of all questions, and of answers that had values: each once, however often they were sent. */
+int64_t ty_client_bytes(const ty_client *c);
 /* How often a server was found to be another process than before: pushes since its last save are gone. */
 int ty_client_restarts(ty_client *c);
 

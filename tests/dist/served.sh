@@ -1,7 +1,8 @@
 #!/bin/bash
 # served.sh - jobs with parameter servers, from outside: `train` beside `train`, each with its own /opt/ml, as hosts of one machine. In
-# sync mode they get what one process gets, however hosts, workers and servers are spread and wherever they go on; asynchronous ones
-# lose no gradient of any worker; one culprit however one dies, one checkpoint whoever is told to stop; no stranger is listened to.
+# sync mode they get what one process gets, however hosts, workers and servers are spread and wherever they go on, also with tables
+# that travel by rows; asynchronous ones lose no gradient of any worker; one culprit however one dies, one checkpoint whoever is told
+# to stop; no stranger is listened to.
 cd "$(dirname "$0")/../.." || exit 1
 . tests/entrypoint/harness.bash
 . tests/entrypoint/job.bash
@@ -16,6 +17,24 @@ LIMIT=${LIMIT:-900}
 tree_recipe() {
     sed -i 's/adamw/adam/; s/keep: 3/keep: 9/' "$ML/code/train.yaml"
     recipe "strategy: ${strategy-parameter_server}"
+    [ -z "${by_rows-}" ] || tables
+}
+# In place of the perceptron: each pixel's value has a row of its own in two tables; a batch names a third of them.
+tables() {
+    sed -i 's/shape: .1, 8, 8., scale: 0.0625/shape: [64], type: int64/' "$ML/code/train.yaml"
+    recipe "sparse_rows: true"
+    cat >"$ML/code/model.c" <<'C'
+#include <trainyard/model.h>
+
+void model(ty_net *net)
+{
+    ty_var place = ty_mul(net, ty_iota(net, "i64", ty_dims(64), 0), ty_number(net, "i64", 32));
+    ty_var ids = ty_add(net, ty_input(net, "image", "i64[batch,64]"), place);
+    ty_var e = ty_reduce_sum(net, ty_embedding(net, "deep", ids, 2048, 8, .weight = ty_normal(0, 0.1)), ty_dims(1), false);
+    ty_var wide = ty_reduce_sum(net, ty_embedding(net, "wide", ids, 2048, 10, .weight = ty_normal(0, 0.1)), ty_dims(1), false);
+    ty_output(net, "logits", ty_add(net, wide, ty_linear(net, "out", e, 10)));
+}
+C
 }
 host_address() { echo "127.0.0.1:$((PORT + $1))"; } # UCX connects to no other address of this machine
 host_settings() { echo "--distributed.server_port=$((PORT + 5))"; }
@@ -30,6 +49,7 @@ checkpoints() { find "$W/$1/checkpoints" -name MANIFEST.json 2>/dev/null | wc -l
 # all_of N: the weights that were written have seen so many gradients.
 all_of() { has "all gradients are in the model" "$W/err.1" "server: $1 gradients, staleness"; }
 
+by_rows=1
 strategy=one_device tree one 1
 SAGEMAKER_BASE_DIR=$W/algo-1 run --log_every=1
 same "one process" 0 $rc
@@ -49,6 +69,8 @@ hosts 1
 hosts_run --distributed.server_mode=sync --max_steps=40 --distributed.partitioner=fixed
 same "one worker and one server go on" 0 "$statuses"
 has "where they were" "$W/err.1" "resuming at step 20 of 40"
+moved=$(sed -n 's/.* \([0-9]*\)\.[0-9] kB a step$/\1/p' "$W/err.1")
+ok "tables travel by rows ($moved kB a step, whole 297)" test "$moved" -lt 150
 hosts 2
 hosts_run --distributed.server_mode=sync
 same "two and two go on" "0 0" "$statuses"
@@ -56,6 +78,11 @@ has "where it was" "$W/err.1" "resuming at step 40 of 60"
 losses "$W/out.1" >"$W/end"
 alike "to the end of one process" "$ONE/end" "$W/end"
 ok "and weights, nearly" near "$ONE/algo-1" "$W/algo-1"
+
+tree backup 2
+hosts_run --processes_per_host=2 --distributed.server_mode=sync --distributed.backup_workers=1 --epochs=1
+same "with a backup worker: exit statuses" "0 0" "$statuses"
+by_rows=
 
 # ---- asynchronous, by the platform's hyperparameter; worker 0 has fewer samples and is the first to end ----
 strategy=auto tree async 2
@@ -71,9 +98,6 @@ same "exit statuses" "0 0" "$statuses"
 has "who asked for it" "$W/err.1" 'hyperparameter "sagemaker_parameter_server_enabled"'
 all_of $((3 * 4 + 3 * 40))
 ok "the model of the first worker" test -s "$W/algo-1/model/model.safetensors"
-tree backup 2
-hosts_run --processes_per_host=2 --distributed.server_mode=sync --distributed.backup_workers=1 --epochs=1
-same "with a backup worker: exit statuses" "0 0" "$statuses"
 
 # ---- stopped, and on ----
 tree stopped 2

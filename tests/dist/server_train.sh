@@ -1,6 +1,7 @@
 #!/bin/bash
 # Training whose weights live in parameter servers: `trainyard server` and `trainyard train --servers`, on loopback. One worker in
-# sync mode must get what a run without servers gets; on real clicks two asynchronous workers must reach its AUC.
+# sync mode must get what a run without servers gets, whether tables travel whole or by rows; on real clicks two asynchronous workers
+# must reach its AUC.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 TY_BUILD=${TY_BUILD:-build/release} TY_BIN=${TY_BIN:-build/bin} TY_SHARED=${TY_SHARED:-../shared}
@@ -65,7 +66,9 @@ gone() {
 }
 # number NAME WORD: the last evaluation's, or with WORD best the best.
 loss_of() { sed -n 's/^ *validation  loss \([0-9.]*\) .*/\1/p' "$dir/$1.log" | tail -n 1; }
-best_auc() { sed -n 's/.*(best \([0-9.]*\) at.*/\1/p' "$dir/$1.log" | tail -n 1; }
+auc_of() { sed -n 's/^ *validation .* auc \([0-9.]*\) .*/\1/p' "$dir/$1.log" | tail -n 1; }
+moved() { sed -n 's/.* \([0-9.]*\) kB a step$/\1/p' "$dir/$1.log"; }
+mean() { awk '{s += $1} END {if (NR) printf "%.4f", s / NR}'; }
 near() { awk -v a="$1" -v b="$2" -v d="$3" 'BEGIN {exit !(a != "" && b != "" && a - b < d && b - a < d)}'; }
 
 . tests/clicks.bash
@@ -84,16 +87,20 @@ split() {
 split "$dir/data"
 
 # One worker and two servers, sync: the same steps as without, up to rounding.
-alone() {
+alone() { # ROWS
     local status=0
-    train plain "$dir/data" || status=1
+    train "plain-$1" "$dir/data" --sparse_rows="$1" || status=1
+    rm -rf "$dir/saves"
     servers 2 --saves="$dir/saves" || status=1
-    train alone "$dir/data" --servers="$servers" --worker=0/1 --server-mode=sync || status=1
+    train "alone-$1" "$dir/data" --servers="$servers" --worker=0/1 --server-mode=sync --sparse_rows="$1" || status=1
     gone "${serving[0]}" && gone "${serving[1]}" || status=1
-    near "$(loss_of plain)" "$(loss_of alone)" 0.0002 || status=1
-    result "one worker in sync mode: the loss of a run without servers ($(loss_of plain), $(loss_of alone))" $status
+    near "$(loss_of "plain-$1")" "$(loss_of "alone-$1")" 0.0002 || status=1
+    result "one worker in sync mode: the loss of a run without servers ($(loss_of "plain-$1"), $(loss_of "alone-$1"))" $status
 }
-alone
+alone false
+alone true
+awk -v whole="$(moved alone-false)" -v rows="$(moved alone-true)" 'BEGIN {exit !(rows > 0 && rows < whole / 2)}'
+result "by rows less is moved: $(moved alone-true) kB a step, whole $(moved alone-false)" $?
 
 # Servers that go on from the save at its end have seen all its steps: a worker that makes them again changes nothing.
 again() {
@@ -102,8 +109,8 @@ again() {
     train again "$dir/data" --servers="$servers" --worker=0/1 --server-mode=sync --checkpoint.every='1000 steps' || status=1
     gone "${serving[0]}" && gone "${serving[1]}" || status=1
     grep -q 'goes on from save save-' "$dir/server1.log" || status=1
-    near "$(loss_of alone)" "$(loss_of again)" 0.00001 || status=1
-    result "servers that go on from a save ($(loss_of alone), $(loss_of again))" $status
+    near "$(loss_of alone-true)" "$(loss_of again)" 0.00001 || status=1
+    result "servers that go on from a save ($(loss_of alone-true), $(loss_of again))" $status
 }
 again
 
@@ -134,7 +141,8 @@ refused() { # WORDS OPTION...
     result "refused: $words" $?
 }
 refused 'weight decay' --optimizer.adam.weight_decay=0.1
-refused 'accumulate' --accumulate=2
+refused 'accumulate' --accumulate=2 --sparse_rows=false
+refused 'momentum would move every row' --optimizer='{sgd: {lr: 0.1, momentum: 0.9}}'
 refused 'expected a worker' --worker=2/2
 refused 'expected async' --server-mode=later
 
@@ -144,12 +152,16 @@ if [ -r "$clicks/raw.train.tiny.csv" ] && [ -r "$clicks/raw.test.tiny.csv" ]; th
     { cat "$clicks/raw.train.tiny.csv" && tail -n +2 "$clicks/raw.test.tiny.csv"; } >"$dir/real.csv"
     examples/deepfm-c/data "$dir/real.csv" "$dir/real"
     split "$dir/real"
-    train real "$dir/real" && both async "$dir/real" 1 async
-    status=$?
-    reached=$(printf '%s\n' "$(best_auc async0)" "$(best_auc async1)" | sort -n | tail -n 1)
-    awk -v a="$reached" -v b="$(best_auc real)" 'BEGIN {exit !(a > 0 && b > 0 && a > b - 0.005)}' || status=1
-    result "real clicks: AUC $(best_auc real) alone, $reached with 2 asynchronous workers" $status
-    echo "AUC on real clicks: $(best_auc real) alone, $reached with 2 asynchronous workers"
+    # Of one seed alone the difference is noise, as large as what is allowed.
+    status=0
+    for seed in 1 2 3; do
+        train real-$seed "$dir/real" --seed=$seed && both async-$seed- "$dir/real" 1 async --seed=$seed || status=1
+        auc_of real-$seed >>"$dir/in_step" && auc_of async-$seed-0 >>"$dir/async"
+    done
+    in_step=$(mean <"$dir/in_step") async=$(mean <"$dir/async")
+    awk -v a="$async" -v b="$in_step" 'BEGIN {exit !(a > 0.6 && b > 0.6 && a > b - 0.005)}' || status=1
+    result "real clicks, mean AUC of 3 seeds: $in_step alone, $async with 2 asynchronous workers" $status
+    echo "AUC on real clicks, mean of 3 seeds: $in_step alone, $async with 2 asynchronous workers"
 else
     echo "skip: no clicks in $clicks" && skipped=$((skipped + 1))
 fi
