@@ -8,6 +8,7 @@
 #include "dist/comm/perf.h"
 #include "dist/page.h"
 #include "entrypoint/command.h"
+#include "entrypoint/perf_gpu.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -32,6 +33,7 @@ enum {
     WIRE,
     PIECE,
     JSON_FILE,
+    DEVICE,
     RANK_ORDER,
     LEVELS
 };
@@ -50,6 +52,7 @@ static const ty_option options[] = {
     [WIRE] = {"-z", "f16|bf16", "what f32 travels as", false},
     [PIECE] = {"-p", "SIZE", "bytes of a piece (default 1M)", false},
     [JSON_FILE] = {"-J", "FILE", "results as JSON too", false},
+    [DEVICE] = {"--device", "auto|cpu|gpu", "gpu: by NCCL, a GPU each (default: if all have one)", false},
     [RANK_ORDER] = {"--rank-order", NULL, "sums in the order of the ranks", false},
     [LEVELS] = {"--hierarchical", NULL, "sums within hosts first", false},
 };
@@ -60,6 +63,8 @@ typedef struct request {
     const ty_arguments_given *given;
     ty_perf_options perf;
     ty_comm_options comm;
+    ty_perf_gpu *gpu; /* NULL: the comm carries */
+    bool may_gpu, must_gpu;
     int reduce, dtype; /* -1: all */
     bool speaks;       /* rank 0 */
     ty_buf json;
@@ -143,6 +148,27 @@ static int take_kind(request *r, ty_error *err)
     return ty_error_help(err, "all_reduce, reduce_scatter, all_gather, broadcast or all_to_all");
 }
 
+/* What only the comm has. */
+static const int of_comm[] = {WIRE, PIECE, RANK_ORDER, LEVELS};
+
+static int take_device(request *r, ty_error *err)
+{
+    const char *device = r->given->value[DEVICE];
+    r->must_gpu = device && strcmp(device, "gpu") == 0;
+    r->may_gpu = !device || r->must_gpu || strcmp(device, "auto") == 0;
+    if (!r->may_gpu && strcmp(device, "cpu") != 0)
+        return wrong_value(DEVICE, device, err);
+    for (size_t i = 0; i < sizeof of_comm / sizeof *of_comm; i++) {
+        if (!r->given->value[of_comm[i]])
+            continue;
+        r->may_gpu = false;
+        if (r->must_gpu)
+            return ty_error_set(err, TY_E_USAGE, "perf: %s is not for GPUs: NCCL decides that",
+                                options[of_comm[i]].name);
+    }
+    return 0;
+}
+
 static int take_options(request *r, ty_error *err)
 {
     int check = 1;
@@ -152,7 +178,7 @@ static int take_options(request *r, ty_error *err)
         take_number(r, STEP, 0, &r->perf.step_bytes, err) < 0 || take_int(r, FACTOR, 2, &r->perf.factor, err) < 0 ||
         take_int(r, WARMUPS, 5, &r->perf.warmups, err) < 0 ||
         take_int(r, ITERATIONS, 20, &r->perf.iterations, err) < 0 || take_int(r, CHECK, 1, &check, err) < 0 ||
-        take_number(r, PIECE, 0, &r->comm.piece_bytes, err) < 0)
+        take_number(r, PIECE, 0, &r->comm.piece_bytes, err) < 0 || take_device(r, err) < 0)
         return -1;
     r->perf.check = check != 0;
     r->comm.rank_order = r->given->value[RANK_ORDER] != NULL;
@@ -164,6 +190,10 @@ static int take_options(request *r, ty_error *err)
 
 static void print_way(const ty_perf_way *w)
 {
+    if (w->us < 0) {
+        printf("  %9s %7s %7s %6s", "N/A", "N/A", "N/A", "N/A");
+        return;
+    }
     printf("  %9.*f %7.2f %7.2f ", w->us < 100 ? 2 : 0, w->us, w->algbw, w->busbw);
     if (w->wrong < 0)
         printf("%6s", "N/A");
@@ -173,6 +203,10 @@ static void print_way(const ty_perf_way *w)
 
 static void put_way(request *r, const char *key, const ty_perf_way *w)
 {
+    if (w->us < 0) {
+        ty_json_put_null(&r->w, key);
+        return;
+    }
     ty_json_open_map(&r->w, key);
     ty_json_put_float(&r->w, "time_us", w->us);
     ty_json_put_float(&r->w, "algbw_gbs", w->algbw);
@@ -217,6 +251,7 @@ static void begin(request *r, ty_comm *c)
     ty_json_writer_init(&r->w, &r->json, TY_JSON_SPACED);
     ty_json_open_map(&r->w, NULL);
     ty_json_put_string(&r->w, "collective", ty_collective_text(p->kind));
+    ty_json_put_string(&r->w, "carried_by", r->gpu ? ty_perf_gpu_text(r->gpu) : "cpu");
     ty_json_put_int(&r->w, "ranks", ty_comm_size(c));
     ty_json_put_int(&r->w, "ranks_per_host", ty_comm_local_size(c));
     ty_json_put_int(&r->w, "warmups", p->warmups);
@@ -225,8 +260,11 @@ static void begin(request *r, ty_comm *c)
     r->speaks = ty_comm_rank(c) == 0;
     if (!r->speaks)
         return;
-    printf("# %s, %d ranks, %d on this host; %d warm-ups, %d calls, results %s\n#\n", ty_collective_text(p->kind),
+    printf("# %s, %d ranks, %d on this host; %d warm-ups, %d calls, results %s\n", ty_collective_text(p->kind),
            ty_comm_size(c), ty_comm_local_size(c), p->warmups, p->iterations, p->check ? "checked" : "not checked");
+    if (r->gpu)
+        printf("# by %s\n", ty_perf_gpu_text(r->gpu));
+    printf("#\n");
     printf("# %56s %33s\n", "out-of-place", "in-place");
     printf("#%11s %13s %8s %8s %6s  %9s %7s %7s %6s  %9s %7s %7s %6s\n", "size", "count", "type", "redop", "root",
            "time", "algbw", "busbw", "wrong", "time", "algbw", "busbw", "wrong");
@@ -260,13 +298,28 @@ static int measure(request *r, ty_comm *c, ty_error *err)
     for (int dtype = 0; dtype < TY_N_DTYPES; dtype++)
         for (int reduce = 0; reduce < (reduces ? TY_N_REDUCES : 1); reduce++) {
             bool possible = r->dtype >= 0 || dtype != TY_BOOL || reduce != TY_REDUCE_AVERAGE;
+            if (r->gpu && reduces && r->dtype < 0)
+                possible = ty_perf_gpu_reduces((ty_dtype)dtype);
             bool wanted = (r->dtype < 0 || r->dtype == dtype) && (!reduces || r->reduce < 0 || r->reduce == reduce);
             r->perf.dtype = (ty_dtype)dtype;
             r->perf.reduce = (ty_reduce)reduce;
-            if (possible && wanted && ty_perf_run(c, &r->perf, tell, r, err) < 0)
+            if (possible && wanted && ty_perf_run(c, ty_perf_gpu_carrier(r->gpu), &r->perf, tell, r, err) < 0)
                 return -1;
         }
     return 0;
+}
+
+static int run_open(request *r, ty_comm *c, ty_error *err)
+{
+    if (r->may_gpu && ty_perf_gpu_open(c, r->must_gpu, &r->gpu, err) < 0)
+        return -1;
+    begin(r, c);
+    int rc = measure(r, c, err);
+    if (rc == 0)
+        rc = end(r, err);
+    ty_buf_fini(&r->json);
+    ty_perf_gpu_close(r->gpu, rc == 0);
+    return rc;
 }
 
 static int run_rank(const ty_arguments_given *given, ty_error *err)
@@ -280,11 +333,7 @@ static int run_rank(const ty_arguments_given *given, ty_error *err)
         ty_page_close(r.comm.page);
         return -1;
     }
-    begin(&r, c);
-    int rc = measure(&r, c, err);
-    if (rc == 0)
-        rc = end(&r, err);
-    ty_buf_fini(&r.json);
+    int rc = run_open(&r, c, err);
     ty_comm_close(c, rc == 0);
     ty_page_close(r.comm.page);
     return rc < 0 ? rc : r.wrong > 0;
@@ -370,7 +419,8 @@ const ty_command_row ty_command_perf = {
     "COLLECTIVE is all_reduce (default), reduce_scatter, all_gather, broadcast or all_to_all. Columns are those of\n"
     "nccl-tests: algbw is bytes by time, busbw what a link carries, in 10^9 bytes a second. Every rank of a job runs "
     "the\n"
-    "command; alone it measures one rank. Exit status 1 if a result was wrong.\n\n"
+    "command; alone it measures one rank. Where every rank has a GPU of its own, NCCL is measured, as in training.\n"
+    "Exit status 1 if a result was wrong.\n\n"
     "    trainyard perf --ranks 4 -b 1K -e 64M -f 4\n"
     "    mpirun -np 2 trainyard perf all_gather -d bf16 -J gather.json\n",
     options,

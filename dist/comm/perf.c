@@ -1,7 +1,8 @@
 /* perf.c - see perf.h.
  *
  * What ranks give repeats after three elements, so that data and expected results are made and compared in blocks:
- * element i of rank r is (i + r) % 3, small enough that sums are exact in every type.
+ * element i of rank r is (i + r) % 3, small enough that sums are exact in every type. Numbers are compared as their
+ * bits, of which neighbours of a float differ by one.
  */
 #include "dist/comm/perf.h"
 
@@ -10,16 +11,57 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PERIOD = 3, BLOCK_ELEMS = PERIOD * 512 };
+enum { PERIOD = 3, BLOCK_ELEMS = PERIOD * 16384 };
 
 typedef struct bench {
     ty_comm *c;
+    const ty_perf_carrier *carrier;
     const ty_perf_options *o;
     int rank, size;
     int64_t elem; /* bytes */
-    char *a, *b;
-    char block[BLOCK_ELEMS * 8];
+    char *a, *b;  /* the carrier's */
+    char *block;  /* what is given or expected: up to BLOCK_ELEMS elements, and as many of what has come */
 } bench;
+
+/* ---- the comm as a carrier ---- */
+
+static int host_alloc(void *ctx, size_t bytes, char **out, ty_error *err)
+{
+    (void)ctx;
+    *out = malloc(bytes);
+    return *out ? 0 : ty_error_set(err, TY_E_LIMIT, "perf: no memory for two tensors of %zu bytes", bytes);
+}
+
+static void host_free(void *ctx, char *at)
+{
+    (void)ctx;
+    free(at);
+}
+
+static int host_put(void *ctx, char *to, const void *from, size_t bytes, ty_error *err)
+{
+    (void)ctx, (void)err;
+    memcpy(to, from, bytes);
+    return 0;
+}
+
+static int host_get(void *ctx, void *to, const char *from, size_t bytes, ty_error *err)
+{
+    return host_put(ctx, to, from, bytes, err);
+}
+
+static int host_run(void *ctx, const ty_collective *what, ty_error *err)
+{
+    return ty_comm_run(ctx, what, err);
+}
+
+static int host_wait(void *ctx, ty_error *err)
+{
+    (void)ctx, (void)err;
+    return 0;
+}
+
+/* ---- data ---- */
 
 static void put_elem(ty_dtype dtype, void *to, int64_t i, int64_t x)
 {
@@ -65,34 +107,51 @@ static int64_t reduced(const bench *b, int64_t i)
     return x;
 }
 
-/* The block of elements from `first` on: of rank r, or (r < 0) of the reduction. */
-static void make_block(bench *b, int r, int64_t first)
+static int64_t block_of(int64_t n)
 {
-    for (int64_t i = 0; i < BLOCK_ELEMS; i++)
+    return n < BLOCK_ELEMS ? n : BLOCK_ELEMS;
+}
+
+/* The block of n elements from `first` on: of rank r, or (r < 0) of the reduction. */
+static void make_block(bench *b, int r, int64_t first, int64_t n)
+{
+    for (int64_t i = 0; i < block_of(n); i++)
         put_elem(b->o->dtype, b->block, i, r < 0 ? reduced(b, (first + i) % PERIOD) : given(b, r, first + i));
 }
 
-static void fill(bench *b, char *to, int64_t n)
+static int fill(bench *b, char *to, int64_t n, ty_error *err)
 {
-    make_block(b, b->rank, 0);
+    make_block(b, b->rank, 0, n);
     for (int64_t i = 0; i < n; i += BLOCK_ELEMS)
-        memcpy(to + i * b->elem, b->block, (size_t)((n - i < BLOCK_ELEMS ? n - i : BLOCK_ELEMS) * b->elem));
+        if (b->carrier->put(b->carrier->ctx, to + i * b->elem, b->block, (size_t)(block_of(n - i) * b->elem), err) < 0)
+            return -1;
+    return 0;
 }
 
-/* Elements of `from` that are not the ones from `first` on. */
-static int64_t count_wrong(bench *b, const char *from, int64_t n, int r, int64_t first)
+/* Averages of floats may be parts that were divided before they were added up, each rounded. */
+static bool is_wrong(const bench *b, const char *found, const char *expected)
 {
-    int64_t wrong = 0;
-    make_block(b, r, first);
+    int64_t x = 0, y = 0, rounded = b->o->reduce == TY_REDUCE_AVERAGE && ty_dtype_is_float(b->o->dtype) ? b->size : 0;
+    memcpy(&x, found, (size_t)b->elem);
+    memcpy(&y, expected, (size_t)b->elem);
+    return x < y - rounded || x > y + rounded;
+}
+
+/* Elements of `from` that are not the ones from `first` on, added to *wrong. */
+static int count_wrong(bench *b, const char *from, int64_t n, int r, int64_t first, int64_t *wrong, ty_error *err)
+{
+    char *found = b->block + BLOCK_ELEMS * b->elem;
+    make_block(b, r, first, n);
     for (int64_t i = 0; i < n; i += BLOCK_ELEMS) {
-        int64_t m = n - i < BLOCK_ELEMS ? n - i : BLOCK_ELEMS;
-        const char *part = from + i * b->elem;
-        if (memcmp(part, b->block, (size_t)(m * b->elem)) == 0)
+        int64_t m = block_of(n - i);
+        if (b->carrier->get(b->carrier->ctx, found, from + i * b->elem, (size_t)(m * b->elem), err) < 0)
+            return -1;
+        if (memcmp(found, b->block, (size_t)(m * b->elem)) == 0)
             continue;
         for (int64_t k = 0; k < m; k++)
-            wrong += memcmp(part + k * b->elem, b->block + k * b->elem, (size_t)b->elem) != 0;
+            *wrong += is_wrong(b, found + k * b->elem, b->block + k * b->elem);
     }
-    return wrong;
+    return 0;
 }
 
 /* Where a call reads and writes, for a tensor of n elements. */
@@ -116,19 +175,20 @@ static ty_collective call_for(const bench *b, int64_t n, bool in_place)
     return w;
 }
 
-static int64_t wrong_elems(bench *b, const ty_collective *w, int64_t n)
+static int wrong_elems(bench *b, const ty_collective *w, int64_t n, int64_t *wrong, ty_error *err)
 {
-    int64_t part = n / b->size, wrong = 0;
+    int64_t part = n / b->size;
     if (w->kind == TY_ALL_REDUCE)
-        return count_wrong(b, w->out, n, -1, 0);
+        return count_wrong(b, w->out, n, -1, 0, wrong, err);
     if (w->kind == TY_REDUCE_SCATTER)
-        return count_wrong(b, w->out, part, -1, part * b->rank);
+        return count_wrong(b, w->out, part, -1, part * b->rank, wrong, err);
     if (w->kind == TY_BROADCAST)
-        return count_wrong(b, w->out, n, 0, 0);
+        return count_wrong(b, w->out, n, 0, 0, wrong, err);
     for (int r = 0; r < b->size; r++)
-        wrong += count_wrong(b, (const char *)w->out + part * r * b->elem, part, r,
-                             w->kind == TY_ALL_GATHER ? 0 : part * b->rank);
-    return wrong;
+        if (count_wrong(b, (const char *)w->out + part * r * b->elem, part, r,
+                        w->kind == TY_ALL_GATHER ? 0 : part * b->rank, wrong, err) < 0)
+            return -1;
+    return 0;
 }
 
 static int meet(bench *b, ty_error *err)
@@ -136,26 +196,38 @@ static int meet(bench *b, ty_error *err)
     return ty_comm_run(b->c, &(ty_collective){.kind = TY_BARRIER, .name = "perf"}, err);
 }
 
+/* So many calls, done when it returns. */
+static int carry(bench *b, const ty_collective *w, int n, ty_error *err)
+{
+    for (int i = 0; i < n; i++)
+        if (b->carrier->run(b->carrier->ctx, w, err) < 0)
+            return -1;
+    return b->carrier->wait(b->carrier->ctx, err);
+}
+
+static int check_results(bench *b, const ty_collective *w, int64_t n, int64_t *wrong, ty_error *err)
+{
+    if (fill(b, (char *)(uintptr_t)w->in, w->n, err) < 0 || carry(b, w, 1, err) < 0)
+        return -1;
+    return wrong_elems(b, w, n, wrong, err);
+}
+
 /* One size, one way. */
 static int measure(bench *b, int64_t n, bool in_place, ty_perf_way *way, ty_error *err)
 {
     ty_collective w = call_for(b, n, in_place);
-    int64_t start = 0, wrong = 0;
-    fill(b, (char *)(uintptr_t)w.in, w.n);
-    for (int i = -b->o->warmups; i < b->o->iterations; i++) {
-        if (i == 0 && meet(b, err) < 0)
-            return -1;
-        start = i <= 0 ? ty_clock_ns() : start;
-        if (ty_comm_run(b->c, &w, err) < 0)
-            return -1;
-    }
+    int64_t wrong = 0;
+    *way = (ty_perf_way){.us = -1, .wrong = -1};
+    if (in_place && w.kind == TY_ALL_TO_ALL && !b->carrier->exchanges_in_place)
+        return 0;
+    if (fill(b, (char *)(uintptr_t)w.in, w.n, err) < 0 || carry(b, &w, b->o->warmups, err) < 0 || meet(b, err) < 0)
+        return -1;
+    int64_t start = ty_clock_ns();
+    if (carry(b, &w, b->o->iterations, err) < 0)
+        return -1;
     way->us = (double)(ty_clock_ns() - start) / 1e3 / b->o->iterations;
-    if (b->o->check) {
-        fill(b, (char *)(uintptr_t)w.in, w.n);
-        if (ty_comm_run(b->c, &w, err) < 0)
-            return -1;
-        wrong = wrong_elems(b, &w, n);
-    }
+    if (b->o->check && check_results(b, &w, n, &wrong, err) < 0)
+        return -1;
     ty_collective mean = {.kind = TY_ALL_REDUCE, .name = "perf", .dtype = TY_F64, .reduce = TY_REDUCE_AVERAGE, .n = 1};
     ty_collective sum = {.kind = TY_ALL_REDUCE, .name = "perf", .dtype = TY_I64, .n = 1};
     mean.in = mean.out = &way->us;
@@ -222,19 +294,36 @@ static int run_sizes(bench *b, void (*tell)(void *ctx, const ty_perf_row *row), 
     return 0;
 }
 
-int ty_perf_run(ty_comm *comm, const ty_perf_options *o, void (*tell)(void *ctx, const ty_perf_row *row), void *ctx,
-                ty_error *err)
+int ty_perf_run(ty_comm *comm, const ty_perf_carrier *carrier, const ty_perf_options *o,
+                void (*tell)(void *ctx, const ty_perf_row *row), void *ctx, ty_error *err)
 {
+    const ty_perf_carrier host = {.ctx = comm,
+                                  .alloc = host_alloc,
+                                  .free = host_free,
+                                  .put = host_put,
+                                  .get = host_get,
+                                  .run = host_run,
+                                  .wait = host_wait,
+                                  .exchanges_in_place = true};
+    bench b = {.c = comm,
+               .carrier = carrier ? carrier : &host,
+               .o = o,
+               .rank = ty_comm_rank(comm),
+               .size = ty_comm_size(comm),
+               .elem = (int64_t)ty_dtype_bytes(o->dtype)};
+    size_t bytes = (size_t)o->max_bytes + 64;
     if (check_options(o, err) < 0)
         return -1;
-    bench b = {.c = comm, .o = o, .rank = ty_comm_rank(comm), .size = ty_comm_size(comm)};
-    b.elem = (int64_t)ty_dtype_bytes(o->dtype);
-    b.a = malloc((size_t)o->max_bytes + 64);
-    b.b = malloc((size_t)o->max_bytes + 64);
-    int rc = b.a && b.b ? run_sizes(&b, tell, ctx, err)
-                        : ty_error_set(err, TY_E_LIMIT, "perf: no memory for two tensors of %lld bytes",
-                                       (long long)o->max_bytes);
-    free(b.a);
-    free(b.b);
+    b.block = malloc((size_t)(2 * BLOCK_ELEMS * b.elem));
+    int rc = b.block ? 0 : ty_error_set(err, TY_E_LIMIT, "perf: no memory for numbers to compare with");
+    if (rc == 0)
+        rc = b.carrier->alloc(b.carrier->ctx, bytes, &b.a, err);
+    if (rc == 0)
+        rc = b.carrier->alloc(b.carrier->ctx, bytes, &b.b, err);
+    if (rc == 0)
+        rc = run_sizes(&b, tell, ctx, err);
+    b.carrier->free(b.carrier->ctx, b.a);
+    b.carrier->free(b.carrier->ctx, b.b);
+    free(b.block);
     return rc;
 }

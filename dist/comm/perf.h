@@ -22,10 +22,23 @@ typedef struct ty_perf_options {
     bool check; /* the results of one more run */
 } ty_perf_options;
 
+/* What carries, and where tensors lie, if that is not the comm and the host's memory: GPUs. Addresses are its own; all
+ * calls come from the thread that measures. */
+typedef struct ty_perf_carrier {
+    void *ctx;
+    int (*alloc)(void *ctx, size_t bytes, char **out, ty_error *err);
+    void (*free)(void *ctx, char *at);                                              /* NULL: nothing */
+    int (*put)(void *ctx, char *to, const void *from, size_t bytes, ty_error *err); /* from the host's memory */
+    int (*get)(void *ctx, void *to, const char *from, size_t bytes, ty_error *err);
+    int (*run)(void *ctx, const ty_collective *what, ty_error *err); /* may still be under way when it returns */
+    int (*wait)(void *ctx, ty_error *err);                           /* until all that was run is done */
+    bool exchanges_in_place;                                         /* an all_to_all's `in` may be its `out` */
+} ty_perf_carrier;
+
 /* The bandwidths are in 10^9 bytes a second; the time is of one call, a mean over iterations and ranks. */
 typedef struct ty_perf_way {
-    double us, algbw, busbw;
-    int64_t wrong; /* elements, of all ranks; -1: not checked */
+    double us, algbw, busbw; /* us < 0: the carrier has no such way */
+    int64_t wrong;           /* elements, of all ranks; -1: not checked */
 } ty_perf_way;
 
 typedef struct ty_perf_row {
@@ -36,8 +49,9 @@ typedef struct ty_perf_row {
     ty_perf_way out_of_place, in_place;
 } ty_perf_row;
 
-/* All ranks run it with equal options; `tell` is called on all of them, size by size. */
-int ty_perf_run(ty_comm *comm, const ty_perf_options *options, void (*tell)(void *ctx, const ty_perf_row *row),
-                void *ctx, ty_error *err);
+/* All ranks run it with equal options; `tell` is called on all of them, size by size. carrier: NULL for the comm
+ * itself, by which ranks meet and compare in any case. */
+int ty_perf_run(ty_comm *comm, const ty_perf_carrier *carrier, const ty_perf_options *options,
+                void (*tell)(void *ctx, const ty_perf_row *row), void *ctx, ty_error *err);
 
 #endif

@@ -51,6 +51,10 @@ static void test_constants(void **state)
     assert_int_equal(TY_NCCL_FLOAT64, ncclFloat64);
     assert_int_equal(TY_NCCL_BFLOAT16, ncclBfloat16);
     assert_int_equal(TY_NCCL_SUM, ncclSum);
+    assert_int_equal(TY_NCCL_PROD, ncclProd);
+    assert_int_equal(TY_NCCL_MAX, ncclMax);
+    assert_int_equal(TY_NCCL_MIN, ncclMin);
+    assert_int_equal(TY_NCCL_AVG, ncclAvg);
     assert_int_equal(TY_NCCL_SUCCESS, ncclSuccess);
     assert_int_equal(TY_NCCL_IN_PROGRESS, ncclInProgress);
     assert_int_equal(TY_CUDA_R_32F, CUDA_R_32F);

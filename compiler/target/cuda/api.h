@@ -309,6 +309,10 @@ enum {
     TY_NCCL_FLOAT64 = 8,
     TY_NCCL_BFLOAT16 = 9,
     TY_NCCL_SUM = 0,
+    TY_NCCL_PROD = 1,
+    TY_NCCL_MAX = 2,
+    TY_NCCL_MIN = 3,
+    TY_NCCL_AVG = 4,
     TY_NCCL_SUCCESS = 0,
     TY_NCCL_IN_PROGRESS = 7
 };
@@ -333,7 +337,11 @@ enum {
     X(unsigned, ncclReduceScatter,                                                                                     \
       (const void *from, void *to, size_t n_to, unsigned type, unsigned how, ncclComm_t comm, CUstream stream))        \
     X(unsigned, ncclAllGather,                                                                                         \
-      (const void *from, void *to, size_t n_from, unsigned type, ncclComm_t comm, CUstream stream))
+      (const void *from, void *to, size_t n_from, unsigned type, ncclComm_t comm, CUstream stream))                    \
+    X(unsigned, ncclGroupStart, (void))                                                                                \
+    X(unsigned, ncclGroupEnd, (void))                                                                                  \
+    X(unsigned, ncclSend, (const void *from, size_t n, unsigned type, int peer, ncclComm_t comm, CUstream stream))     \
+    X(unsigned, ncclRecv, (void *to, size_t n, unsigned type, int peer, ncclComm_t comm, CUstream stream))
 
 #define TY_FIELD(result, name, parameters) result(*name) parameters;
 typedef struct ty_cu {

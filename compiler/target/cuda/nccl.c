@@ -5,6 +5,7 @@
 #include "compiler/target/cuda/libraries.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -405,4 +406,71 @@ int ty_nccl_exchange(ty_nccl_group *group, int replica, const ty_nccl_exchanged 
     if (what->n == 0)
         return 0;
     return what->gather ? nccl_gather(&call, err) : sums[group->how](&call, err);
+}
+
+/* ---- calls of a team ---- */
+
+static const unsigned nccl_reduces[TY_N_TEAM_REDUCES] = {[TY_TEAM_SUM] = TY_NCCL_SUM,
+                                                         [TY_TEAM_PRODUCT] = TY_NCCL_PROD,
+                                                         [TY_TEAM_MAX] = TY_NCCL_MAX,
+                                                         [TY_TEAM_MIN] = TY_NCCL_MIN,
+                                                         [TY_TEAM_AVERAGE] = TY_NCCL_AVG};
+
+bool ty_nccl_reduces(ty_dtype dtype)
+{
+    return nccl_type(dtype) >= 0;
+}
+
+void ty_nccl_version(char *out, size_t bytes)
+{
+    const ty_nccl *lib;
+    int v = 0;
+    bool known = ty_nccl_get(&lib, NULL) == 0 && lib->ncclGetVersion(&v) == TY_NCCL_SUCCESS;
+    snprintf(out, bytes, known ? "%d.%d.%d" : "", v / 10000, v / 100 % 100, v % 100);
+}
+
+/* Who sends to each and gets from each asks for all of it at once: one by one, each would wait for the other. */
+static unsigned nccl_send_parts(const ty_nccl_group *group, const char *from, char *to, size_t part, CUstream stream)
+{
+    const ty_nccl *lib = group->lib;
+    ncclComm_t comm = group->all[0];
+    unsigned status = lib->ncclGroupStart();
+    for (int i = 0; i < group->n && status == TY_NCCL_SUCCESS; i++) {
+        status = lib->ncclSend(from + (size_t)i * part, part, TY_NCCL_INT8, i, comm, stream);
+        if (status == TY_NCCL_SUCCESS)
+            status = lib->ncclRecv(to + (size_t)i * part, part, TY_NCCL_INT8, i, comm, stream);
+    }
+    unsigned ended = lib->ncclGroupEnd();
+    return status ? status : ended;
+}
+
+/* What is only moved goes as bytes: NCCL has fewer types than we have. */
+static unsigned nccl_ask(const ty_nccl_group *group, const ty_team_call *c, CUstream stream)
+{
+    const ty_nccl *lib = group->lib;
+    ncclComm_t comm = group->all[0];
+    size_t n = (size_t)c->n, bytes = n * ty_dtype_bytes(c->dtype), members = (size_t)group->n;
+    unsigned type = (unsigned)nccl_type(c->dtype), how = nccl_reduces[c->reduce];
+    switch (c->kind) {
+    case TY_TEAM_ALL_REDUCE:
+        return lib->ncclAllReduce(c->from, c->to, n, type, how, comm, stream);
+    case TY_TEAM_REDUCE_SCATTER:
+        return lib->ncclReduceScatter(c->from, c->to, n / members, type, how, comm, stream);
+    case TY_TEAM_ALL_GATHER:
+        return lib->ncclAllGather(c->from, c->to, bytes, TY_NCCL_INT8, comm, stream);
+    case TY_TEAM_BROADCAST:
+        return lib->ncclBroadcast(c->from, c->to, bytes, TY_NCCL_INT8, 0, comm, stream);
+    default:
+        return nccl_send_parts(group, c->from, c->to, bytes / members, stream);
+    }
+}
+
+int ty_nccl_call(ty_nccl_group *group, const ty_team_call *what, CUstream stream, ty_error *err)
+{
+    bool reduces = what->kind == TY_TEAM_ALL_REDUCE || what->kind == TY_TEAM_REDUCE_SCATTER;
+    if (reduces && nccl_type(what->dtype) < 0)
+        return ty_error_set(err, TY_E_UNSUPPORTED, "NCCL does not add up %s", ty_dtype_text(what->dtype));
+    if (what->n == 0)
+        return 0;
+    return nccl_status(group, nccl_ask(group, what, stream), "exchanging with other GPUs", group->all[0], err);
 }

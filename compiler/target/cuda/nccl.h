@@ -34,6 +34,7 @@
 #include "base/tensor.h"
 #include "compiler/compiler.h"
 #include "compiler/target/cuda/api.h"
+#include "compiler/team.h"
 
 #include <stdbool.h>
 
@@ -65,6 +66,10 @@ int ty_nccl_open(const int *devices, int n, ty_cross_device how, ty_nccl_group *
 /* The current context of the calling thread is the GPU's. Waits for all replicas. */
 int ty_nccl_join(const ty_nccl_others *others, ty_cross_device how, ty_nccl_group **out, ty_error *err);
 int ty_nccl_exchange(ty_nccl_group *group, int replica, const ty_nccl_exchanged *what, CUstream stream, ty_error *err);
+/* What a member of a team asks for, outside of any tape. */
+int ty_nccl_call(ty_nccl_group *group, const ty_team_call *what, CUstream stream, ty_error *err);
+bool ty_nccl_reduces(ty_dtype dtype);
+void ty_nccl_version(char *out, size_t bytes); /* "2.28.9", or "" */
 /* TY_E_LIBRARY with NCCL's words where it has noticed that something is wrong. */
 int ty_nccl_failed(ty_nccl_group *group, ty_error *err);
 /* The group is of no use then, but to be closed. */

@@ -6,6 +6,7 @@
  * that died waits on until the communicator is aborted; that one died is known to who asks.
  *
  *     TY_FAKE_NCCL=3            what connecting answers
+ *     TY_FAKE_NCCL_WRONG=1      sums are wrong in their first number
  *     TY_FAKE_NCCL_DIR=FOLDER   where processes meet (/dev/shm)
  *     TY_FAKE_NCCL_DEAF=1       nobody notices that a replica died
  *     TY_FAKE_NCCL_STUCK=6,5    the fifth call of replica 0 never ends, and NCCL then says error 6
@@ -28,7 +29,7 @@ enum { INVALID = 4, INVALID_USAGE = 5, REMOTE = 6 };
 #define HEAD_BYTES ((size_t)1 << 16)
 #define SLOT_BYTES ((size_t)64 << 20) /* the largest operand; only what is used takes memory */
 
-typedef enum kind { ALL_REDUCE, REDUCE, BROADCAST, REDUCE_SCATTER, ALL_GATHER } kind;
+typedef enum kind { ALL_REDUCE, REDUCE, BROADCAST, REDUCE_SCATTER, ALL_GATHER, ALL_TO_ALL } kind;
 
 /* What all ranks of a communicator see. Each call has two meetings: all have come, all have read. */
 typedef struct board {
@@ -39,7 +40,7 @@ typedef struct board {
         char host[TEXT_BYTES];
         kind kind; /* the call it has come with */
         size_t n;
-        unsigned type;
+        unsigned type, how;
         int root;
     } rank[MAX_RANKS];
 } board;
@@ -59,10 +60,20 @@ typedef struct call {
     kind kind;
     const char *from;
     char *to;
-    size_t n; /* as NCCL counts: of REDUCE_SCATTER results, of ALL_GATHER operands */
-    unsigned type;
+    size_t n; /* as NCCL counts: of REDUCE_SCATTER results, of ALL_GATHER operands, of ALL_TO_ALL a part */
+    unsigned type, how;
     int root;
+    const char *part_from[MAX_RANKS]; /* ALL_TO_ALL */
+    char *part_to[MAX_RANKS];
 } call;
+
+/* Between ncclGroupStart and ncclGroupEnd of a thread: a part to each and one from each. */
+static _Thread_local struct {
+    bool open;
+    int n_sent, n_received;
+    CUstream stream;
+    call call;
+} group;
 
 unsigned ncclGetVersion(int *version)
 {
@@ -290,22 +301,44 @@ static int64_t whole_get(const char *at, int64_t i, ty_dtype type)
     return v;
 }
 
-/* Of all ranks; integers wrap in their own bytes. */
-static void sum(const struct ncclComm *c, char *to, size_t first, size_t n, ty_dtype type)
+enum { SUM, PRODUCT, MAX, MIN, AVERAGE };
+
+#define COMBINE(how, x, y)                      \
+    ((how) == PRODUCT ? (x) * (y)               \
+     : (how) == MAX   ? ((y) > (x) ? (y) : (x)) \
+     : (how) == MIN   ? ((y) < (x) ? (y) : (x)) \
+                      : (x) + (y))
+
+/* An average's parts are divided before they are added up, as NCCL does it. */
+static void combine_float(const struct ncclComm *c, char *to, int64_t i, int64_t at, ty_dtype type, unsigned how)
 {
-    for (size_t i = 0; i < n; i++) {
-        int64_t at = (int64_t)(first + i), whole = 0;
-        if (ty_dtype_is_float(type)) {
-            element_put(to, (int64_t)i, type, element_get(slot(c, 0), at, type));
-            for (int r = 1; r < c->n; r++)
-                element_put(to, (int64_t)i, type,
-                            element_get(to, (int64_t)i, type) + element_get(slot(c, r), at, type));
-            continue;
-        }
-        for (int r = 0; r < c->n; r++)
-            whole += whole_get(slot(c, r), at, type);
-        memcpy(to + i * ty_dtype_bytes(type), &whole, ty_dtype_bytes(type));
+    double part = how == AVERAGE ? 1.0 / c->n : 1.0;
+    element_put(to, i, type, element_get(slot(c, 0), at, type) * part);
+    for (int r = 1; r < c->n; r++) {
+        double x = element_get(to, i, type), y = element_get(slot(c, r), at, type) * part;
+        element_put(to, i, type, COMBINE(how, x, y));
     }
+}
+
+/* Integers wrap in their own bytes; those that are compared are small here, so that a sign does not matter. */
+static void combine_whole(const struct ncclComm *c, char *to, int64_t i, int64_t at, ty_dtype type, unsigned how)
+{
+    int64_t x = whole_get(slot(c, 0), at, type);
+    for (int r = 1; r < c->n; r++) {
+        int64_t y = whole_get(slot(c, r), at, type);
+        x = COMBINE(how, x, y);
+    }
+    x = how == AVERAGE ? x / c->n : x;
+    memcpy(to + (size_t)i * ty_dtype_bytes(type), &x, ty_dtype_bytes(type));
+}
+
+/* Of all ranks. */
+static void combine(const struct ncclComm *c, char *to, size_t first, size_t n, ty_dtype type, unsigned how)
+{
+    for (size_t i = 0; i < n; i++)
+        (ty_dtype_is_float(type) ? combine_float : combine_whole)(c, to, (int64_t)i, (int64_t)(first + i), type, how);
+    if (n > 0 && getenv("TY_FAKE_NCCL_WRONG"))
+        to[0] ^= 1;
 }
 
 static void take_result(const call *c)
@@ -319,8 +352,11 @@ static void take_result(const call *c)
             memcpy(c->to + (size_t)r * bytes, slot(c->comm, r), bytes);
     else if (c->kind == BROADCAST)
         memcpy(c->to, slot(c->comm, c->root), bytes);
+    else if (c->kind == ALL_TO_ALL)
+        for (int r = 0; r < c->comm->n; r++)
+            memcpy(c->part_to[r], slot(c->comm, r) + (size_t)c->comm->rank * bytes, bytes);
     else
-        sum(c->comm, c->to, c->kind == REDUCE_SCATTER ? (size_t)c->comm->rank * c->n : 0, c->n, type);
+        combine(c->comm, c->to, c->kind == REDUCE_SCATTER ? (size_t)c->comm->rank * c->n : 0, c->n, type, c->how);
 }
 
 static void check_same(const call *c)
@@ -328,7 +364,7 @@ static void check_same(const call *c)
     const board *b = c->comm->board;
     for (int i = 0; i < c->comm->n; i++) {
         if (b->rank[i].kind == c->kind && b->rank[i].n == c->n && b->rank[i].type == c->type &&
-            b->rank[i].root == c->root)
+            b->rank[i].how == c->how && b->rank[i].root == c->root)
             continue;
         fprintf(stderr, "stand-in NCCL: rank %d is in call %d of %zu, rank %d in call %d of %zu\n", c->comm->rank,
                 (int)c->kind, c->n, i, (int)b->rank[i].kind, b->rank[i].n);
@@ -338,7 +374,8 @@ static void check_same(const call *c)
 
 static size_t operand_bytes(const call *c)
 {
-    return c->n * ty_dtype_bytes(dtype_of(c->type)) * (c->kind == REDUCE_SCATTER ? (size_t)c->comm->n : 1);
+    size_t parts = c->kind == REDUCE_SCATTER || c->kind == ALL_TO_ALL ? (size_t)c->comm->n : 1;
+    return parts * c->n * ty_dtype_bytes(dtype_of(c->type));
 }
 
 /* A call that never ends, until it is called off. */
@@ -362,11 +399,16 @@ static void run(const void *given)
     int me = c->comm->rank;
     if (is_stuck(c->comm) || __atomic_load_n(&c->comm->aborted, __ATOMIC_SEQ_CST))
         return;
-    if (c->kind != BROADCAST || c->root == me)
+    size_t part = c->n * ty_dtype_bytes(dtype_of(c->type));
+    if (c->kind == ALL_TO_ALL)
+        for (int r = 0; r < c->comm->n; r++)
+            memcpy(slot(c->comm, me) + (size_t)r * part, c->part_from[r], part);
+    else if (c->kind != BROADCAST || c->root == me)
         memcpy(slot(c->comm, me), c->from, operand_bytes(c));
     b->rank[me].kind = c->kind;
     b->rank[me].n = c->n;
     b->rank[me].type = c->type;
+    b->rank[me].how = c->how;
     b->rank[me].root = c->root;
     if (!meet(c->comm))
         return;
@@ -381,10 +423,16 @@ static unsigned ask(call c, CUstream stream, const char *name)
 {
     char text[TEXT_BYTES];
     size_t bytes = c.n * ty_dtype_bytes(dtype_of(c.type)), all = bytes * (size_t)c.comm->n;
-    if (__atomic_load_n(&c.comm->aborted, __ATOMIC_SEQ_CST) || operand_bytes(&c) > SLOT_BYTES)
+    if (__atomic_load_n(&c.comm->aborted, __ATOMIC_SEQ_CST) || operand_bytes(&c) > SLOT_BYTES || group.open)
         return INVALID;
-    c.comm->driver.check(c.from, c.kind == REDUCE_SCATTER ? all : bytes, name);
-    c.comm->driver.check(c.to, c.kind == ALL_GATHER ? all : bytes, name);
+    for (int r = 0; c.kind == ALL_TO_ALL && r < c.comm->n; r++) {
+        c.comm->driver.check(c.part_from[r], bytes, name);
+        c.comm->driver.check(c.part_to[r], bytes, name);
+    }
+    if (c.kind != ALL_TO_ALL) {
+        c.comm->driver.check(c.from, c.kind == REDUCE_SCATTER ? all : bytes, name);
+        c.comm->driver.check(c.to, c.kind == ALL_GATHER ? all : bytes, name);
+    }
     snprintf(text, sizeof text, "%s %zu", name, c.n);
     return c.comm->driver.work(stream, run, &c, sizeof c, text);
 }
@@ -392,30 +440,83 @@ static unsigned ask(call c, CUstream stream, const char *name)
 unsigned ncclAllReduce(const void *from, void *to, size_t n, unsigned type, unsigned how, ncclComm_t comm,
                        CUstream stream)
 {
-    (void)how;
-    return ask((call){comm, ALL_REDUCE, from, to, n, type, 0}, stream, "ncclAllReduce");
+    const call c = {.comm = comm, .kind = ALL_REDUCE, .from = from, .to = to, .n = n, .type = type, .how = how};
+    return ask(c, stream, "ncclAllReduce");
 }
 
 unsigned ncclReduce(const void *from, void *to, size_t n, unsigned type, unsigned how, int root, ncclComm_t comm,
                     CUstream stream)
 {
-    (void)how;
-    return ask((call){comm, REDUCE, from, to, n, type, root}, stream, "ncclReduce");
+    const call c = {
+        .comm = comm, .kind = REDUCE, .from = from, .to = to, .n = n, .type = type, .how = how, .root = root};
+    return ask(c, stream, "ncclReduce");
 }
 
 unsigned ncclBroadcast(const void *from, void *to, size_t n, unsigned type, int root, ncclComm_t comm, CUstream stream)
 {
-    return ask((call){comm, BROADCAST, from, to, n, type, root}, stream, "ncclBroadcast");
+    const call c = {.comm = comm, .kind = BROADCAST, .from = from, .to = to, .n = n, .type = type, .root = root};
+    return ask(c, stream, "ncclBroadcast");
 }
 
 unsigned ncclReduceScatter(const void *from, void *to, size_t n, unsigned type, unsigned how, ncclComm_t comm,
                            CUstream stream)
 {
-    (void)how;
-    return ask((call){comm, REDUCE_SCATTER, from, to, n, type, 0}, stream, "ncclReduceScatter");
+    const call c = {.comm = comm, .kind = REDUCE_SCATTER, .from = from, .to = to, .n = n, .type = type, .how = how};
+    return ask(c, stream, "ncclReduceScatter");
 }
 
 unsigned ncclAllGather(const void *from, void *to, size_t n, unsigned type, ncclComm_t comm, CUstream stream)
 {
-    return ask((call){comm, ALL_GATHER, from, to, n, type, 0}, stream, "ncclAllGather");
+    const call c = {.comm = comm, .kind = ALL_GATHER, .from = from, .to = to, .n = n, .type = type};
+    return ask(c, stream, "ncclAllGather");
+}
+
+/* ---- parts to each: the one shape of a group that this stand-in knows ---- */
+
+unsigned ncclGroupStart(void)
+{
+    memset(&group, 0, sizeof group);
+    group.open = true;
+    return 0;
+}
+
+/* All of a group have one communicator, stream, type and length, and each peer stands in it once. */
+static bool fits(ncclComm_t comm, size_t n, unsigned type, int peer, CUstream stream)
+{
+    bool first = group.n_sent + group.n_received == 0;
+    if (!group.open || peer < 0 || peer >= comm->n)
+        return false;
+    if (first) {
+        group.stream = stream;
+        group.call = (call){.comm = comm, .kind = ALL_TO_ALL, .n = n, .type = type};
+    }
+    return group.call.comm == comm && group.stream == stream && group.call.n == n && group.call.type == type;
+}
+
+unsigned ncclSend(const void *from, size_t n, unsigned type, int peer, ncclComm_t comm, CUstream stream)
+{
+    if (!fits(comm, n, type, peer, stream) || group.call.part_from[peer])
+        return INVALID_USAGE;
+    group.call.part_from[peer] = from;
+    group.n_sent++;
+    return 0;
+}
+
+unsigned ncclRecv(void *to, size_t n, unsigned type, int peer, ncclComm_t comm, CUstream stream)
+{
+    if (!fits(comm, n, type, peer, stream) || group.call.part_to[peer])
+        return INVALID_USAGE;
+    group.call.part_to[peer] = to;
+    group.n_received++;
+    return 0;
+}
+
+unsigned ncclGroupEnd(void)
+{
+    bool whole =
+        group.open && group.n_sent == group.n_received && (group.n_sent == 0 || group.n_sent == group.call.comm->n);
+    group.open = false;
+    if (!whole)
+        return INVALID_USAGE;
+    return group.n_sent == 0 ? 0 : ask(group.call, group.stream, "ncclSend and ncclRecv");
 }
