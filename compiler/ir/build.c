@@ -446,23 +446,23 @@ ty_val ty_b_all_gather_gradients(ty_graph *g, ty_val x, int64_t replicas)
 
 ty_val ty_b_dot(ty_graph *g, ty_val a, ty_val b, bool trans_a, bool trans_b)
 {
-    ty_attr attr = {.flags = (trans_a ? 1u : 0) | (trans_b ? 2u : 0)};
+    ty_attr attr = {.flags = (trans_a ? TY_DOT_TRANS_A : 0) | (trans_b ? TY_DOT_TRANS_B : 0)};
     return ty_graph_emit(g, TY_OP_DOT, &attr, (ty_val[]){a, b}, 2);
 }
 
 ty_val ty_b_dot_wide(ty_graph *g, ty_val a, ty_val b, bool trans_a, bool trans_b)
 {
-    ty_attr attr = {.flags = (trans_a ? 1u : 0) | (trans_b ? 2u : 0)};
+    ty_attr attr = {.flags = (trans_a ? TY_DOT_TRANS_A : 0) | (trans_b ? TY_DOT_TRANS_B : 0)};
     if (a != TY_NONE && ty_wide_dtype(ty_b_dtype(g, a)) != ty_b_dtype(g, a))
-        attr.flags |= 4u;
+        attr.flags |= TY_DOT_WIDE;
     return ty_graph_emit(g, TY_OP_DOT, &attr, (ty_val[]){a, b}, 2);
 }
 
 ty_val ty_b_dot_add(ty_graph *g, ty_val a, ty_val b, ty_val c, bool trans_a, bool trans_b)
 {
-    ty_attr attr = {.flags = (trans_a ? 1u : 0) | (trans_b ? 2u : 0)};
+    ty_attr attr = {.flags = (trans_a ? TY_DOT_TRANS_A : 0) | (trans_b ? TY_DOT_TRANS_B : 0)};
     if (a != TY_NONE && c != TY_NONE && ty_b_dtype(g, c) != ty_b_dtype(g, a))
-        attr.flags |= 4u;
+        attr.flags |= TY_DOT_WIDE;
     return ty_graph_emit(g, TY_OP_DOT, &attr, (ty_val[]){a, b, c}, 3);
 }
 

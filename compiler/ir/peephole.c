@@ -420,8 +420,9 @@ static ty_val peep_dot(ty_graph *g, const graph_draft *d)
     ty_val a = peep_swapped_matrix(g, d->in[0]), b = peep_swapped_matrix(g, d->in[1]);
     if (a == TY_NONE && b == TY_NONE)
         return TY_NONE;
-    bool trans_a = (d->attr.flags & 1) != (a != TY_NONE), trans_b = (d->attr.flags >> 1 & 1) != (b != TY_NONE);
-    ty_attr attr = {.flags = (d->attr.flags & ~3u) | (uint32_t)trans_a | (uint32_t)trans_b << 1};
+    ty_attr attr = {.flags = d->attr.flags};
+    attr.flags ^= a != TY_NONE ? TY_DOT_TRANS_A : 0;
+    attr.flags ^= b != TY_NONE ? TY_DOT_TRANS_B : 0;
     ty_val in[3] = {a != TY_NONE ? a : d->in[0], b != TY_NONE ? b : d->in[1], d->n_in > 2 ? d->in[2] : TY_NONE};
     return ty_graph_emit(g, TY_OP_DOT, &attr, in, d->n_in);
 }

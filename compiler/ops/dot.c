@@ -10,10 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DOT_TRANS_A 1u
-#define DOT_TRANS_B 2u
-#define DOT_WIDE    4u
-
 typedef struct dot_shape {
     int64_t batch, m, n, k;
 } dot_shape;
@@ -21,7 +17,7 @@ typedef struct dot_shape {
 static dot_shape dot_shape_of(const ty_attr *attr, const ty_type *a, const ty_type *b)
 {
     int r = a->rank;
-    bool ta = attr->flags & DOT_TRANS_A, tb = attr->flags & DOT_TRANS_B;
+    bool ta = attr->flags & TY_DOT_TRANS_A, tb = attr->flags & TY_DOT_TRANS_B;
     dot_shape s = {1, a->dim[r - 2 + ta], b->dim[r - 1 - tb], a->dim[r - 1 - ta]};
     for (int i = 0; i < r - 2; i++)
         s.batch *= a->dim[i];
@@ -32,9 +28,9 @@ int ty_op_infer_dot(const ty_attr *attr, const ty_type *const *in, int n_in, ty_
 {
     const ty_type *a = in[0], *b = in[1];
     char text[2][160];
-    if (ty_expect_flags(attr, DOT_TRANS_A | DOT_TRANS_B | DOT_WIDE, err) < 0 || ty_expect_number("a", a, err) < 0 ||
-        ty_expect_dtype("b", b, a->dtype, err) < 0 || ty_expect_rank("a", a, 2, TY_MAX_RANK, err) < 0 ||
-        ty_expect_rank("b", b, a->rank, a->rank, err) < 0)
+    if (ty_expect_flags(attr, TY_DOT_TRANS_A | TY_DOT_TRANS_B | TY_DOT_WIDE, err) < 0 ||
+        ty_expect_number("a", a, err) < 0 || ty_expect_dtype("b", b, a->dtype, err) < 0 ||
+        ty_expect_rank("a", a, 2, TY_MAX_RANK, err) < 0 || ty_expect_rank("b", b, a->rank, a->rank, err) < 0)
         return -1;
     ty_type_text(a, text[0], sizeof text[0]);
     ty_type_text(b, text[1], sizeof text[1]);
@@ -43,17 +39,17 @@ int ty_op_infer_dot(const ty_attr *attr, const ty_type *const *in, int n_in, ty_
             return ty_error_set(err, TY_E_SHAPE, "b: expected batch axis %d to be %" PRId64 " as in a %s, found %s", i,
                                 a->dim[i], text[0], text[1]);
     dot_shape s = dot_shape_of(attr, a, b);
-    int64_t b_k = b->dim[a->rank - (attr->flags & DOT_TRANS_B ? 1 : 2)];
+    int64_t b_k = b->dim[a->rank - (attr->flags & TY_DOT_TRANS_B ? 1 : 2)];
     if (b_k != s.k)
         return ty_error_set(err, TY_E_SHAPE, "b: expected %" PRId64 " rows to contract with a %s%s, found %s%s", s.k,
-                            text[0], attr->flags & DOT_TRANS_A ? " transposed" : "", text[1],
-                            attr->flags & DOT_TRANS_B ? " transposed" : "");
+                            text[0], attr->flags & TY_DOT_TRANS_A ? " transposed" : "", text[1],
+                            attr->flags & TY_DOT_TRANS_B ? " transposed" : "");
     int64_t dim[TY_MAX_RANK] = {0};
     for (int i = 0; i < a->rank - 2; i++)
         dim[i] = a->dim[i];
     dim[a->rank - 2] = s.m;
     dim[a->rank - 1] = s.n;
-    if (ty_expect_result(attr->flags & DOT_WIDE ? ty_wide_dtype(a->dtype) : a->dtype, a->rank, dim, res, err) < 0)
+    if (ty_expect_result(attr->flags & TY_DOT_WIDE ? ty_wide_dtype(a->dtype) : a->dtype, a->rank, dim, res, err) < 0)
         return -1;
     return n_in > 2 && in[2] ? ty_expect_type("c", in[2], res, err) : 0;
 }
@@ -115,7 +111,7 @@ static void dot_start_from(const ty_ref *c, ty_ref *res)
 int ty_op_ref_dot(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
 {
     dot_shape s = dot_shape_of(attr, &in[0].type, &in[1].type);
-    bool ta = attr->flags & DOT_TRANS_A, tb = attr->flags & DOT_TRANS_B;
+    bool ta = attr->flags & TY_DOT_TRANS_A, tb = attr->flags & TY_DOT_TRANS_B;
     int64_t a_m = ta ? 1 : s.k, a_k = ta ? s.m : 1;
     void *turned = malloc((size_t)(s.k * s.n + 1) * 8);
     if (!turned)
@@ -140,7 +136,7 @@ int ty_op_ref_dot(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, 
 void ty_op_grad_dot(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *din)
 {
     uint32_t flags = ty_graph_attr(g, node)->flags;
-    bool ta = flags & DOT_TRANS_A, tb = flags & DOT_TRANS_B;
+    bool ta = flags & TY_DOT_TRANS_A, tb = flags & TY_DOT_TRANS_B;
     ty_val a = ty_graph_in(g, node, 0), b = ty_graph_in(g, node, 1), dc = ty_b_cast(g, dres[0], ty_b_dtype(g, a));
     din[0] = ta ? ty_b_dot(g, b, dc, tb, true) : ty_b_dot(g, dc, b, false, !tb);
     din[1] = tb ? ty_b_dot(g, dc, a, true, ta) : ty_b_dot(g, a, dc, !ta, false);

@@ -31,7 +31,7 @@ static double work_combined(const ty_graph *g, uint32_t node)
 static double work_dot(const ty_graph *g, uint32_t node)
 {
     const ty_type *a = ty_graph_type(g, ty_graph_in(g, node, 0));
-    bool transposed = ty_graph_attr(g, node)->flags & 1;
+    bool transposed = ty_graph_attr(g, node)->flags & TY_DOT_TRANS_A;
     return 2 * work_result(g, node) * (double)a->dim[a->rank - (transposed ? 2 : 1)];
 }
 

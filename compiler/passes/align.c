@@ -15,8 +15,6 @@
 
 #include <stdlib.h>
 
-#define ALIGN_TRANS_A  1u
-#define ALIGN_TRANS_B  2u
 #define ALIGN_ELEMENTS 8    /* of 2 bytes, in 16 */
 #define ALIGN_TO       64   /* a whole tile in the smallest direction that kernels have */
 #define ALIGN_MIN      1024 /* below that the product is small anyway */
@@ -40,7 +38,7 @@ static int64_t align_up(int64_t n, bool counts)
 /* What counts is which sizes are those of rows in memory. */
 static align_sizes align_wanted(const align_sizes *s, uint32_t flags)
 {
-    bool trans_a = flags & ALIGN_TRANS_A, trans_b = flags & ALIGN_TRANS_B;
+    bool trans_a = flags & TY_DOT_TRANS_A, trans_b = flags & TY_DOT_TRANS_B;
     return (align_sizes){align_up(s->m, trans_a), align_up(s->n, true), align_up(s->k, !trans_a || trans_b)};
 }
 
@@ -65,7 +63,7 @@ static bool align_dot(ty_clone *c, uint32_t id, void *ctx)
         return false;
     const ty_attr attr = *ty_graph_attr(from, id);
     const ty_type *a = ty_graph_type(from, ty_graph_in(from, id, 0));
-    bool trans_a = attr.flags & ALIGN_TRANS_A, trans_b = attr.flags & ALIGN_TRANS_B;
+    bool trans_a = attr.flags & TY_DOT_TRANS_A, trans_b = attr.flags & TY_DOT_TRANS_B;
     const align_sizes s = {y->dim[0], y->dim[1], a->dim[trans_a ? 0 : 1]}, to = align_wanted(&s, attr.flags);
     if (ty_dtype_bytes((ty_dtype)a->dtype) != 2 || !ty_dtype_is_float((ty_dtype)a->dtype) ||
         (to.m == s.m && to.n == s.n && to.k == s.k))

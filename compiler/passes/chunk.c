@@ -77,7 +77,8 @@ static chunk_read chunk_cut_if(bool cut)
 static chunk_read chunk_read_of_dot(const chunking *k, uint32_t id, int i)
 {
     ty_val y = ty_val_make(id, 0);
-    bool one = chunk_type(k, y)->rank == 2 && !(ty_graph_attr(k->g, id)->flags & 1) && !chunk_is_wide(k, y);
+    bool one =
+        chunk_type(k, y)->rank == 2 && !(ty_graph_attr(k->g, id)->flags & TY_DOT_TRANS_A) && !chunk_is_wide(k, y);
     return !one ? CHUNK_NO : i == 1 ? CHUNK_WHOLE : CHUNK_CUT;
 }
 
@@ -174,7 +175,8 @@ static bool chunk_is_sum(const chunking *k, uint32_t id)
     if (ty_graph_op(g, id) == TY_OP_REDUCE)
         return a->mode == TY_SUM && (a->axes & 1) && chunk_can_cut(k, ty_graph_in(g, id, 0));
     return ty_graph_op(g, id) == TY_OP_DOT && ty_graph_node(g, id)->n_in == 2 &&
-           chunk_type(k, ty_val_make(id, 0))->rank == 2 && (a->flags & 3) == 1 &&
+           chunk_type(k, ty_val_make(id, 0))->rank == 2 &&
+           (a->flags & (TY_DOT_TRANS_A | TY_DOT_TRANS_B)) == TY_DOT_TRANS_A &&
            chunk_can_cut(k, ty_graph_in(g, id, 0)) && chunk_can_cut(k, ty_graph_in(g, id, 1));
 }
 
@@ -257,7 +259,8 @@ static ty_val chunk_rows_from(const ty_graph *g, uint32_t id)
 
 static bool chunk_is_root(const ty_graph *g, uint32_t id, const ty_chunk_rule *rule)
 {
-    if (ty_graph_op(g, id) != TY_OP_DOT || ty_graph_node(g, id)->n_in != 2 || (ty_graph_attr(g, id)->flags & 1))
+    if (ty_graph_op(g, id) != TY_OP_DOT || ty_graph_node(g, id)->n_in != 2 ||
+        (ty_graph_attr(g, id)->flags & TY_DOT_TRANS_A))
         return false;
     const ty_type *t = ty_graph_type(g, ty_val_make(id, 0)), *x = ty_graph_type(g, ty_graph_in(g, id, 0));
     if (t->rank != 2 || chunk_rows_from(g, id) != TY_NONE || t->dim[0] < 2 * rule->rows ||
@@ -474,7 +477,7 @@ ty_chunk_report ty_chunk_find(const ty_graph *g)
     ty_chunk_report found = {0};
     for (uint32_t id = 0; id < ty_graph_n_nodes(g); id++) {
         const ty_type *t = ty_graph_type(g, ty_val_make(id, 0));
-        if (ty_graph_op(g, id) != TY_OP_DOT || t->rank != 2 || (ty_graph_attr(g, id)->flags & 1))
+        if (ty_graph_op(g, id) != TY_OP_DOT || t->rank != 2 || (ty_graph_attr(g, id)->flags & TY_DOT_TRANS_A))
             continue;
         ty_val x = ty_graph_in(g, id, 0), all = chunk_rows_from(g, id);
         size_t row = (size_t)t->dim[1] * ty_dtype_bytes((ty_dtype)t->dtype);

@@ -4,7 +4,8 @@
  * its gradient reads the argument and the next product's gradient, writes its own and adds up a bias's. As epilogues
  * they read and write nothing of their own. Taken is only what is rounded to the product's type anyway: the next reader
  * of the result is a call, through casts to that type. A bias in front of a sum or of a transpose is not taken, since a
- * kernel that exists in any case adds it on its way.
+ * kernel that exists in any case adds it on its way. A bias's gradient whose operand is a call's result is added up by
+ * the product that reads it too, the gradient of the weight (SUM_A, SUM_B), so that no kernel reads it once more.
  *
  * Of the exact GELU there is no epilogue. In 16 bits a bias is rounded before it is added, the argument that is kept
  * for the gradient is rounded, and so is the gradient of the bias: as a network computed in 16 bits has it everywhere.
@@ -19,9 +20,7 @@
 
 #include <stdlib.h>
 
-#define DOT_TRANS_A 1u
-#define DOT_TRANS_B 2u
-#define GELU_TANH   1u
+#define GELU_TANH 1u
 
 typedef struct epilogue {
     const ty_graph *g;
@@ -331,7 +330,7 @@ static bool take_sum(epilogue *p, ty_clone *c, uint32_t id)
         uint32_t flags = ty_graph_attr(p->g, one.dot)->flags;
         ty_val c_in = ty_b_reshape(c->to, c->map[other], 2, (int64_t[]){one.m, one.n});
         ty_val y = ty_b_dot_add(c->to, c->map[ty_graph_in(p->g, one.dot, 0)], c->map[ty_graph_in(p->g, one.dot, 1)],
-                                c_in, flags & DOT_TRANS_A, flags & DOT_TRANS_B);
+                                c_in, flags & TY_DOT_TRANS_A, flags & TY_DOT_TRANS_B);
         c->map[v] = as_old(c, y, v);
         return true;
     }
@@ -382,7 +381,7 @@ static uint32_t weight_product(const epilogue *p, ty_val v, int64_t n, ty_linear
         uint32_t flags = ty_graph_attr(p->g, node)->flags;
         ty_val a = ty_graph_in(p->g, node, 0), b = ty_graph_in(p->g, node, 1);
         *kind = a == v ? TY_LINEAR_SUM_A : TY_LINEAR_SUM_B;
-        if (a != b && (a == v ? flags & DOT_TRANS_A && dot.m == n : !(flags & DOT_TRANS_B) && dot.n == n))
+        if (a != b && (a == v ? flags & TY_DOT_TRANS_A && dot.m == n : !(flags & TY_DOT_TRANS_B) && dot.n == n))
             return node;
     }
     return TY_NONE;

@@ -188,7 +188,7 @@ static ty_val precision_widen_product(ty_graph *g, ty_val v)
     ty_attr attr = *ty_graph_attr(g, id);
     ty_val in[2] = {ty_graph_in(g, id, 0), ty_graph_in(g, id, 1)};
     if (ty_graph_op(g, id) == TY_OP_DOT)
-        return ty_b_dot_wide(g, in[0], in[1], attr.flags & 1u, attr.flags & 2u);
+        return ty_b_dot_wide(g, in[0], in[1], attr.flags & TY_DOT_TRANS_A, attr.flags & TY_DOT_TRANS_B);
     attr.type.dtype = TY_F32;
     return ty_graph_emit(g, TY_OP_CONV_DW, &attr, in, 2);
 }

@@ -20,8 +20,6 @@
 
 #define ATTENTION_CAUSAL 1u
 #define ATTENTION_HIDDEN (-1e9) /* what is added to, or put for, a score that shall not count */
-#define DOT_TRANS_A      1u
-#define DOT_TRANS_B      2u
 
 enum { ATTENTION_Q, ATTENTION_K, ATTENTION_V, ATTENTION_MASK };
 
@@ -89,11 +87,11 @@ static bool attention_is_product(const ty_raise *r, ty_val v, attention_find *f)
     if (!ty_raise_is(r, v, TY_OP_DOT))
         return false;
     uint32_t flags = ty_graph_attr(r->g, ty_val_node(v))->flags;
-    if (flags & DOT_TRANS_A)
+    if (flags & TY_DOT_TRANS_A)
         return false;
     f->q = ty_raise_unscaled(r, ty_raise_in(r, v, 0), &f->scale);
     f->k = ty_raise_unscaled(r, ty_raise_in(r, v, 1), &f->scale);
-    f->k_swapped = !(flags & DOT_TRANS_B);
+    f->k_swapped = !(flags & TY_DOT_TRANS_B);
     if (f->k_swapped)
         f->k = attention_split(r, f->k);
     return !f->k_swapped || ty_raise_is(r, f->k, TY_OP_TRANSPOSE);

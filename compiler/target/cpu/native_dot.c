@@ -218,7 +218,7 @@ bool ty_native_dot_pays(const ty_attr *attr, const ty_type *result)
     if (result->dtype != TY_F32 || result->rank != 2 || ty_onednn_is_wide())
         return false;
     double m = (double)result->dim[0], n = (double)result->dim[1];
-    bool trans_b = attr->flags & 2;
+    bool trans_b = attr->flags & TY_DOT_TRANS_B;
     return m * n >= DOT_LEAST_ELEMS && 1 / m + 1 / n >= TY_ONEDNN_IN_PLACE && (!trans_b || m >= DOT_TURNED_ROWS);
 }
 

@@ -8,8 +8,8 @@ ty_product ty_product_of(const ty_library_shape *shape)
 {
     const ty_type *a = &shape->in[0], *c = &shape->res[0];
     ty_product p = {.batch = 1, .adds = shape->n_in > 2};
-    p.trans_a = shape->attr->flags & 1;
-    p.trans_b = shape->attr->flags & 2;
+    p.trans_a = shape->attr->flags & TY_DOT_TRANS_A;
+    p.trans_b = shape->attr->flags & TY_DOT_TRANS_B;
     for (int i = 0; i < c->rank - 2; i++)
         p.batch *= c->dim[i];
     p.m = c->dim[c->rank - 2];
