@@ -361,19 +361,27 @@ typedef int compile_pass_fn(const ty_graph *in, ty_graph **out, ty_error *err);
 static const struct {
     const char *name, *dump;
     compile_pass_fn *cpu, *cuda; /* NULL: not for this target, whose calls take neither its ops nor its layouts */
+    compile_pass_fn *cuda_tf32;  /* in place of `cuda` where tensor cores take float32; NULL: the same */
 } compile_passes[] = {
-    {"attend", "graph.1.attend.txt", ty_pass_attend, ty_pass_attend_gpu},
-    {COMPILE_EPILOGUE, "graph.1.epilogue.txt", NULL, ty_pass_epilogue},
-    {"lower", "graph.2.lower.txt", ty_pass_lower, ty_pass_lower},
-    {"mask", "graph.3.mask.txt", ty_pass_mask, ty_pass_mask},
-    {"layout", "graph.4.layout.txt", ty_pass_layout, ty_pass_layout_gpu},
-    {"winograd", "graph.5.winograd.txt", ty_pass_winograd, NULL},
-    {"chunk", "graph.6.chunk.txt", ty_pass_chunk, ty_pass_chunk},
-    {"align", "graph.6.align.txt", NULL, ty_pass_align},
-    {"accumulate", "graph.7.accumulate.txt", ty_pass_accumulate, ty_pass_accumulate},
-    {"bucket", "graph.8.bucket.txt", ty_pass_bucket, ty_pass_bucket},
-    {"split", "graph.9.split.txt", ty_pass_split, ty_pass_split_gpu},
+    {"attend", "graph.1.attend.txt", ty_pass_attend, ty_pass_attend_gpu, NULL},
+    {COMPILE_EPILOGUE, "graph.1.epilogue.txt", NULL, ty_pass_epilogue, NULL},
+    {"lower", "graph.2.lower.txt", ty_pass_lower, ty_pass_lower, NULL},
+    {"mask", "graph.3.mask.txt", ty_pass_mask, ty_pass_mask, NULL},
+    {"layout", "graph.4.layout.txt", ty_pass_layout, ty_pass_layout_gpu, ty_pass_layout_gpu_tf32},
+    {"winograd", "graph.5.winograd.txt", ty_pass_winograd, NULL, NULL},
+    {"chunk", "graph.6.chunk.txt", ty_pass_chunk, ty_pass_chunk, NULL},
+    {"align", "graph.6.align.txt", NULL, ty_pass_align, NULL},
+    {"accumulate", "graph.7.accumulate.txt", ty_pass_accumulate, ty_pass_accumulate, NULL},
+    {"bucket", "graph.8.bucket.txt", ty_pass_bucket, ty_pass_bucket, NULL},
+    {"split", "graph.9.split.txt", ty_pass_split, ty_pass_split_gpu, NULL},
 };
+
+static compile_pass_fn *compile_pass_of(const ty_compile_options *opt, size_t pass)
+{
+    if (opt->backend != TY_BACKEND_CUDA)
+        return compile_passes[pass].cpu;
+    return opt->tf32 && compile_passes[pass].cuda_tf32 ? compile_passes[pass].cuda_tf32 : compile_passes[pass].cuda;
+}
 
 /* A pass can be left out if the others do not need it; lowering they do. */
 static bool compile_may_skip(const char *name)
@@ -440,9 +448,7 @@ static int compile_lower(ty_program *p, const ty_compile_options *opt, ty_error 
         ty_graph *next;
         if (opt->stop_after && strcmp(opt->stop_after, i > 0 ? compile_passes[i - 1].name : "step") == 0)
             break;
-        compile_pass_fn *run = opt->backend == TY_BACKEND_CUDA ? compile_passes[i].cuda : compile_passes[i].cpu;
-        if (opt->tf32 && run == ty_pass_layout_gpu)
-            run = ty_pass_layout_gpu_tf32;
+        compile_pass_fn *run = compile_pass_of(opt, i);
         if (!run || compile_skips(opt, i))
             continue;
         if (run(p->graph, &next, err) < 0)
@@ -607,36 +613,46 @@ static ty_train_spec compile_with_buckets(const ty_train_spec *spec, const ty_co
     return all;
 }
 
-static int compile_train(const ty_model *m, const ty_train_spec *spec, const ty_compile_options *opt, ty_program **out,
-                         ty_error *err)
+/* What a program is made of: a training, or (spec NULL) a model with its inputs. */
+typedef struct compile_source {
+    const ty_model *model;
+    const ty_train_spec *spec;
+    const ty_binding *inputs;
+    int n_inputs;
+} compile_source;
+
+static uint32_t compile_tapes(const ty_train_spec *spec)
+{
+    if (!spec)
+        return TY_TAPE_EVAL;
+    return TY_TAPE_LAST | (spec->no_eval ? 0 : TY_TAPE_EVAL) | (spec->accumulate > 1 ? TY_TAPE_MICRO : 0) |
+           (spec->row_lists ? TY_TAPE_ROWS : 0);
+}
+
+static int compile_once(const compile_source *from, const ty_compile_options *opt, ty_program **out, ty_error *err)
 {
     ty_step step = {0};
     int64_t start = ty_clock_ns();
-    if (ty_step_build(m, spec, &step, err) < 0)
+    if (from->spec ? ty_step_build(from->model, from->spec, &step, err)
+                   : ty_step_build_infer(from->model, from->inputs, from->n_inputs, &step, err))
         return -1;
-    uint32_t tapes = TY_TAPE_LAST | (spec->no_eval ? 0 : TY_TAPE_EVAL) | (spec->accumulate > 1 ? TY_TAPE_MICRO : 0) |
-                     (spec->row_lists ? TY_TAPE_ROWS : 0);
-    ty_compile_options named = compile_named(m, opt);
-    int rc = compile_step(&step, m, tapes, &named, compile_ms(start), out, err);
+    ty_compile_options named = compile_named(from->model, opt);
+    int rc = compile_step(&step, from->model, compile_tapes(from->spec), &named, compile_ms(start), out, err);
     /* load.c does so as soon as the weights are copied; here for what was read since, and for plans, which copy none.
      */
-    ty_model_drop_pages(m);
+    if (from->spec)
+        ty_model_drop_pages(from->model);
     return rc;
 }
 
-/* Which epilogues cuBLASLt has for a product shows when it is asked on the GPU: where it lacks one, all are left out.
- * True if that may help; *again is then what to compile with. */
-static bool compile_without_epilogues(const ty_compile_options *opt, const ty_error *why, const char **names,
-                                      ty_compile_options *again)
+/* Which epilogues cuBLASLt has for a product shows when it is asked on the GPU. True if the pass that makes them can be
+ * left out; *again is then what to compile with. */
+static bool compile_without_epilogues(const ty_compile_options *opt, const char **names, ty_compile_options *again)
 {
-    if (!opt || opt->backend != TY_BACKEND_CUDA || why->code != TY_E_UNSUPPORTED || opt->plan_only ||
-        opt->n_skip_passes >= COMPILE_MAX_SKIPPED)
+    if (opt->n_skip_passes >= COMPILE_MAX_SKIPPED)
         return false;
-    for (int i = 0; i < opt->n_skip_passes; i++) {
+    for (int i = 0; i < opt->n_skip_passes; i++)
         names[i] = opt->skip_passes[i];
-        if (strcmp(names[i], COMPILE_EPILOGUE) == 0)
-            return false;
-    }
     names[opt->n_skip_passes] = COMPILE_EPILOGUE;
     *again = *opt;
     again->skip_passes = names;
@@ -644,30 +660,31 @@ static bool compile_without_epilogues(const ty_compile_options *opt, const ty_er
     return true;
 }
 
-int ty_compile_train(const ty_model *m, const ty_train_spec *given, const ty_compile_options *opt, ty_program **out,
-                     ty_error *err)
+/* Where a product lacks its epilogue, all are left out. Among ranks with a GPU each the code is that of all. */
+static int compile_from(const compile_source *from, const ty_compile_options *opt, ty_program **out, ty_error *err)
 {
-    const ty_train_spec spec = compile_with_buckets(given, opt);
     const char *names[COMPILE_MAX_SKIPPED];
     ty_compile_options again;
     ty_error why = {0};
-    if (spec.optimizer_sharding && spec.replicas > 1 && opt && opt->backend == TY_BACKEND_CUDA)
-        return ty_error_set(err, TY_E_UNSUPPORTED, "optimizer_sharding: not on GPUs");
-    int rc = compile_train(m, &spec, opt, out, &why);
-    if (rc < 0 && compile_without_epilogues(opt, &why, names, &again))
-        return compile_train(m, &spec, &again, out, err);
+    int rc = compile_once(from, opt, out, &why);
+    if (rc < 0 && why.code == TY_E_NO_EPILOGUE && compile_without_epilogues(opt, names, &again))
+        return compile_once(from, &again, out, err);
     if (rc < 0 && err)
         *err = why;
     return rc;
 }
 
+int ty_compile_train(const ty_model *m, const ty_train_spec *given, const ty_compile_options *opt, ty_program **out,
+                     ty_error *err)
+{
+    const ty_train_spec spec = compile_with_buckets(given, opt);
+    if (spec.optimizer_sharding && spec.replicas > 1 && opt && opt->backend == TY_BACKEND_CUDA)
+        return ty_error_set(err, TY_E_UNSUPPORTED, "optimizer_sharding: not on GPUs");
+    return compile_from(&(compile_source){.model = m, .spec = &spec}, opt, out, err);
+}
+
 int ty_compile_infer(const ty_model *m, const ty_binding *inputs, int n_inputs, const ty_compile_options *opt,
                      ty_program **out, ty_error *err)
 {
-    ty_step step = {0};
-    int64_t start = ty_clock_ns();
-    if (ty_step_build_infer(m, inputs, n_inputs, &step, err) < 0)
-        return -1;
-    ty_compile_options named = compile_named(m, opt);
-    return compile_step(&step, m, TY_TAPE_EVAL, &named, compile_ms(start), out, err);
+    return compile_from(&(compile_source){.model = m, .inputs = inputs, .n_inputs = n_inputs}, opt, out, err);
 }

@@ -121,8 +121,8 @@ int ty_cublaslt_product_of(const ty_graph *g, uint32_t node, bool tf32, ty_cubla
     *out = (ty_cublaslt_product){.a = matrix_of(b, in->type),
                                  .b = matrix_of(a, in->type),
                                  .d = matrix_of(c, res->type),
-                                 .trans_a = flags & 2,
-                                 .trans_b = flags & 1,
+                                 .trans_a = flags & TY_DOT_TRANS_B,
+                                 .trans_b = flags & TY_DOT_TRANS_A,
                                  .adds = ty_graph_node(g, node)->n_in > 2,
                                  .batch = 1,
                                  .epilogue = TY_CUBLASLT_EPILOGUE_DEFAULT,
@@ -320,7 +320,7 @@ static int no_algorithm(const ty_cublaslt_product *p, ty_error *err)
 {
     if (p->epilogue == TY_CUBLASLT_EPILOGUE_DEFAULT)
         return ty_error_set(err, TY_E_LIBRARY, "cuBLASLt: no algorithm for a product");
-    return ty_error_set(err, TY_E_UNSUPPORTED, "cuBLASLt: no algorithm for a product with the epilogue %s",
+    return ty_error_set(err, TY_E_NO_EPILOGUE, "cuBLASLt: no algorithm for a product with the epilogue %s",
                         epilogue_text(p->epilogue));
 }
 

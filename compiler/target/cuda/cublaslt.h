@@ -40,6 +40,7 @@ void ty_cublaslt_print(const ty_cublaslt_product *p, ty_buf *out);
 /* ---- on a GPU: a row of library.c ---- */
 
 int ty_cublaslt_describe(const ty_graph *g, uint32_t node, ty_buf *out, ty_error *err);
+/* TY_E_NO_EPILOGUE: there is no algorithm for the product with its epilogue on this GPU. */
 int ty_cublaslt_prepare(ty_cuda_libraries *libraries, const ty_graph *g, uint32_t node, const CUdeviceptr *at,
                         ty_cuda_library_call *out, ty_error *err);
 void ty_cublaslt_close(cublasLtHandle_t handle); /* NULL: nothing */
