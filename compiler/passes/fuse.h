@@ -25,7 +25,7 @@ typedef struct ty_fuse_limits {
 } ty_fuse_limits;
 
 /* In place of a number of threads: for a GPU. */
-enum { TY_FUSE_GPU = 0 };
+enum { TY_FUSE_GPU = -1 };
 
 typedef enum ty_unit_kind { TY_UNIT_KERNEL, TY_UNIT_LIBRARY, TY_UNIT_ASSEMBLY, TY_UNIT_DEAD } ty_unit_kind;
 

@@ -33,8 +33,6 @@ static int64_t split_rows(const ty_type *x, uint32_t axes)
 
 static bool split_wants(const ty_graph *g, uint32_t id)
 {
-    if (ty_graph_op(g, id) != TY_OP_REDUCE || ty_graph_attr(g, id)->mode == TY_PROD)
-        return false;
     const ty_type *x = ty_graph_type(g, ty_graph_in(g, id, 0));
     bool one = ty_type_elems(ty_graph_type(g, ty_val_make(id, 0))) == 1;
     return ty_type_elems(x) >= SPLIT_MIN_ELEMS && (one || split_rows(x, ty_graph_attr(g, id)->axes) >= SPLIT_MIN_ROWS);
@@ -97,8 +95,6 @@ static int64_t split_row(const ty_type *x, uint32_t axes)
 
 static bool split_few(ty_clone *c, uint32_t id)
 {
-    if (ty_graph_op(c->from, id) != TY_OP_REDUCE || ty_graph_attr(c->from, id)->mode == TY_PROD)
-        return false;
     ty_graph *g = c->to;
     ty_combine how = (ty_combine)ty_graph_attr(c->from, id)->mode;
     const ty_type *x = ty_graph_type(c->from, ty_graph_in(c->from, id, 0)),
@@ -124,6 +120,8 @@ static bool split_few(ty_clone *c, uint32_t id)
 static bool split_node(ty_clone *c, uint32_t id, void *ctx)
 {
     const bool *gpu = ctx;
+    if (ty_graph_op(c->from, id) != TY_OP_REDUCE || ty_graph_attr(c->from, id)->mode == TY_PROD)
+        return false;
     return split_whole(c, id) || (*gpu && split_few(c, id));
 }
 

@@ -70,6 +70,17 @@ static void expect_text(const char *text, const ty_ktexts_one *kernel)
     assert_string_equal(got, own);
 }
 
+/* The one text that three become, in which each of them is still to be found. */
+static const char *one_of_three(ty_arena *a, const char *const text[3])
+{
+    ty_ktexts from = texts_of(a, text, 3), to = ty_share_texts(&from, LEAD);
+    assert_int_equal(to.n, 1);
+    assert_int_equal(from.n, 3);
+    for (int i = 0; i < from.n; i++)
+        expect_text(to.one[0].text, &from.one[i]);
+    return to.one[0].text;
+}
+
 static void test_sizes_become_parameters(void **state)
 {
     (void)state;
@@ -77,13 +88,9 @@ static void test_sizes_become_parameters(void **state)
     ty_arena_init(&a);
     const char *text[] = {text_scaled(&a, 49, 4, 256, 5, 7), text_scaled(&a, 49, 4, 1024, 5, 9),
                           text_scaled(&a, 49, 4, 64, 5, 7)};
-    ty_ktexts from = texts_of(&a, text, 3), to = ty_share_texts(&from, LEAD);
-    assert_int_equal(to.n, 1);
-    assert_non_null(strstr(to.one[0].text, "const long ty_n0, const float ty_n1)"));
-    assert_null(strstr(to.one[0].text, "ty_n2")); /* the same number twice is one parameter */
-    assert_int_equal(from.n, 3);
-    for (int i = 0; i < from.n; i++)
-        expect_text(to.one[0].text, &from.one[i]);
+    const char *one = one_of_three(&a, text);
+    assert_non_null(strstr(one, "const long ty_n0, const float ty_n1)"));
+    assert_null(strstr(one, "ty_n2")); /* the same number twice is one parameter */
     ty_arena_fini(&a);
 }
 
@@ -127,11 +134,7 @@ static void test_rows_may_be_divided(void **state)
     ty_arena_init(&a);
     const char *text[] = {text_scaled(&a, 49, 40, 256, 5, 7), text_scaled(&a, 49, 80, 256, 5, 7),
                           text_scaled(&a, 49, 160, 256, 5, 7)};
-    ty_ktexts from = texts_of(&a, text, 3), to = ty_share_texts(&from, LEAD);
-    assert_int_equal(to.n, 1);
-    assert_non_null(strstr(to.one[0].text, "q % ty_n0"));
-    for (int i = 0; i < from.n; i++)
-        expect_text(to.one[0].text, &from.one[i]);
+    assert_non_null(strstr(one_of_three(&a, text), "q % ty_n0"));
     ty_arena_fini(&a);
 }
 

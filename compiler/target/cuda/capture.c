@@ -5,17 +5,12 @@
 
 /* ---- calls ---- */
 
-static int cuda_launch(ty_cuda *c, const cuda_program *p, const ty_cuda_call *call, ty_error *err)
+static int cuda_launch(ty_cuda *c, const cuda_program *p, int number, ty_error *err)
 {
-    CUdeviceptr *address = TY_NEW_ARRAY(&c->arena, CUdeviceptr, call->n_at);
-    void **parameter = TY_NEW_ARRAY(&c->arena, void *, call->n_at);
-    for (int i = 0; i < call->n_at; i++) {
-        address[i] = ty_cuda_memory_at(&c->memory, &call->at[i]);
-        parameter[i] = &address[i];
-    }
+    const ty_cuda_call *call = &p->tape.call[number];
     unsigned status =
         c->gpu.cu->cuLaunchKernel(p->function[call->kernel], (unsigned)call->launch.blocks, 1, 1,
-                                  (unsigned)call->launch.threads, 1, 1, 0, c->gpu.stream, parameter, NULL);
+                                  (unsigned)call->launch.threads, 1, 1, 0, c->gpu.stream, p->parameter[number], NULL);
     return ty_gpu_status(&c->gpu, status, "launching a kernel", err);
 }
 
@@ -35,7 +30,7 @@ int ty_cuda_issue(ty_cuda *c, const cuda_program *p, int number, ty_error *err)
 {
     const ty_cuda_call *call = &p->tape.call[number];
     if (call->kind == TY_CUDA_LAUNCH)
-        return cuda_launch(c, p, call, err);
+        return cuda_launch(c, p, number, err);
     if (call->kind == TY_CUDA_LIBRARY)
         return p->library[number].run(p->library[number].prepared, err);
     if (call->kind == TY_CUDA_EXCHANGE)

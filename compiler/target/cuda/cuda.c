@@ -139,6 +139,23 @@ static int cuda_find_functions(ty_cuda *c, cuda_program *p, ty_error *err)
     return 0;
 }
 
+/* Where a launch finds what it works on is the same in every run. */
+static void cuda_find_parameters(ty_cuda *c, cuda_program *p)
+{
+    p->parameter = TY_NEW_ARRAY(&c->arena, void **, p->tape.n_calls);
+    for (int k = 0; k < p->tape.n_calls; k++) {
+        const ty_cuda_call *call = &p->tape.call[k];
+        if (call->kind != TY_CUDA_LAUNCH)
+            continue;
+        CUdeviceptr *address = TY_NEW_ARRAY(&c->arena, CUdeviceptr, call->n_at);
+        p->parameter[k] = TY_NEW_ARRAY(&c->arena, void *, call->n_at);
+        for (int i = 0; i < call->n_at; i++) {
+            address[i] = ty_cuda_memory_at(&c->memory, &call->at[i]);
+            p->parameter[k][i] = &address[i];
+        }
+    }
+}
+
 /* ---- library calls ---- */
 
 static int cuda_prepare_call(ty_cuda *c, cuda_program *p, int number, ty_error *err)
@@ -282,6 +299,7 @@ static int cuda_program_new(ty_cuda *c, cuda_program *p, ty_error *err)
         if (ty_gpu_status(&c->gpu, status, "making an event", err) < 0)
             return -1;
     }
+    cuda_find_parameters(c, p);
     if (cuda_find_functions(c, p, err) < 0 || cuda_prepare(c, p, err) < 0)
         return -1;
     ty_phases_lap(c->opt.phases, "prepare");

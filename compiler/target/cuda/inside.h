@@ -26,6 +26,7 @@ typedef struct cuda_program {
     ty_cuda_tape tape;
     ty_cuda_library_call *library; /* by call */
     CUfunction *function;          /* by kernel */
+    void ***parameter;             /* by call, of a launch: pointers to the addresses that it is given */
     cuda_output *output;
     int n_outputs;
     bool *reads; /* by input */
