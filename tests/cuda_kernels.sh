@@ -111,7 +111,7 @@ mkdir "$scratch/golden" "$scratch/shared"
 tar -xf tests/golden/onnx/cases.tar.xz -C "$scratch/golden"
 tar -xf "$shared/data/models/onnx/backend-cases.tar.xz" -C "$scratch/shared"
 "$tools/onnx_backend" --cuda "$scratch/onnx" /usr/include/onnx/backend/test/data "$scratch/shared" "$scratch/golden" |
-    tail -n 1 | sed 's/^/kernels of the ONNX project'"'"'s cases are printed: /'
+    tail -n 1 | sed 's/ passed, .*/ cases of the ONNX project have kernels; operators that no importer knows have none/'
 judged --no-spill "$scratch"/train-float32 "$scratch"/train-bfloat16 "$scratch"/train-float16 "$scratch/onnx"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]
