@@ -259,7 +259,7 @@ cuda: $(TOOLS) $(B)/bench/ours
 	$(Q)TY_BUILD=$(B) tests/cuda_kernels.sh --all
 
 # Only the programs; `bench/compare` runs ours beside PyTorch, JAX and TensorFlow.
-bench: $(B)/bench/ours $(B)/bench/scale $(B)/bench/products $(B)/bench/ceilings
+bench: $(addprefix $(B)/bench/,ours scale products ceilings overhead)
 
 fresh:
 	$(Q)tests/fresh.sh
