@@ -1,4 +1,4 @@
-/* products.c - the products of a step beside bare calls of oneDNN of the same shapes.
+/* products.c - the products and convolutions of a step beside bare calls of oneDNN of the same shapes.
  *
  *     ours gpt2 DIR --calls | products [--threads N]
  *
@@ -6,19 +6,21 @@
  * primitive on operands of its own: the same shape and transpositions, nothing around it. Operands are taken in turn
  * from memory larger than the caches, as in a step. One line a shape: how often it comes, its time in the step, the
  * bare times (medians), and step / best bare; the last line adds up. What is over 1 is what we lose around the library,
- * or by not taking it.
+ * or by not taking it. Convolutions follow, in the same way (products_conv.c).
  */
 #include "base/clock.h"
 
 #include <inttypes.h>
-#include <oneapi/dnnl/dnnl.h>
 #include <omp.h>
 #include <stdbool.h>
+
+#include "bench/products.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_SHAPES = 256, ROUNDS = 7 };
+enum { MAX_SHAPES = 256, ROUNDS = PRODUCTS_ROUNDS };
 #define POOL_FLOATS ((size_t)96 << 20)
 
 typedef struct product {
@@ -28,20 +30,13 @@ typedef struct product {
     double step_ms; /* all of them */
 } product;
 
-typedef struct bench {
-    dnnl_engine_t engine;
-    dnnl_stream_t stream;
-    float *pool;
-    size_t at; /* next operand */
-} bench;
-
 static int compare(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-static float *operand(bench *b, int64_t n)
+float *bench_operand(bench *b, int64_t n)
 {
     size_t floats = ((size_t)n + 15) / 16 * 16;
     if (b->at + floats > POOL_FLOATS)
@@ -72,6 +67,8 @@ static int products_read(FILE *f, product *all)
         product p = {0};
         const char *at = strstr(line, "library dot ");
         double ms = strtod(line, NULL);
+        if (bench_conv_read(line))
+            continue;
         if (!at || strstr(at, "bfloat16") ||
             sscanf(at, "library dot %*s %*s %c%c %" SCNd64 "x%" SCNd64 "x%" SCNd64 "x%" SCNd64, &p.trans_a, &p.trans_b,
                    &p.batch, &p.m, &p.n, &p.k) != 6)
@@ -89,16 +86,31 @@ static int products_read(FILE *f, product *all)
 
 static void run_sgemm(bench *b, const product *p)
 {
-    const float *x = operand(b, p->m * p->k), *w = operand(b, p->k * p->n);
-    float *y = operand(b, p->m * p->n);
+    const float *x = bench_operand(b, p->m * p->k), *w = bench_operand(b, p->k * p->n);
+    float *y = bench_operand(b, p->m * p->n);
     dnnl_sgemm(p->trans_a, p->trans_b, p->m, p->n, p->k, 1, x, p->trans_a == 'T' ? p->m : p->k, w,
                p->trans_b == 'T' ? p->k : p->n, 0, y, p->n);
 }
 
-static double median_ms(double *ms)
+double bench_median_ms(double ms[ROUNDS])
 {
     qsort(ms, ROUNDS, sizeof *ms, compare);
     return ms[ROUNDS / 2];
+}
+
+double bench_primitive_ms(bench *b, dnnl_primitive_t primitive, dnnl_exec_arg_t *args, const size_t *bytes, int n)
+{
+    double ms[ROUNDS];
+    for (int i = -1; i < ROUNDS; i++) {
+        for (int k = 0; k < n; k++)
+            dnnl_memory_set_data_handle_v2(args[k].memory, bench_operand(b, (int64_t)(bytes[k] / sizeof(float))),
+                                           b->stream);
+        int64_t start = ty_clock_ns();
+        dnnl_primitive_execute(primitive, b->stream, n, args);
+        if (i >= 0)
+            ms[i] = 1e-6 * (double)(ty_clock_ns() - start);
+    }
+    return bench_median_ms(ms);
 }
 
 static double sgemm_ms(bench *b, const product *p)
@@ -112,7 +124,7 @@ static double sgemm_ms(bench *b, const product *p)
         run_sgemm(b, p);
         ms[i] = 1e-6 * (double)(ty_clock_ns() - start);
     }
-    return median_ms(ms);
+    return bench_median_ms(ms);
 }
 
 static dnnl_memory_desc_t describe(const product *p, int64_t rows, int64_t columns, bool turned)
@@ -134,7 +146,6 @@ static double matmul_ms(bench *b, const product *p)
     dnnl_primitive_desc_t pd;
     dnnl_primitive_t primitive;
     dnnl_exec_arg_t args[3] = {{DNNL_ARG_SRC, NULL}, {DNNL_ARG_WEIGHTS, NULL}, {DNNL_ARG_DST, NULL}};
-    double ms[ROUNDS];
     if (dnnl_matmul_desc_init(&op, &desc[0], &desc[1], NULL, &desc[2]) != dnnl_success ||
         dnnl_primitive_desc_create(&pd, &op, NULL, b->engine, NULL) != dnnl_success)
         return -1;
@@ -142,19 +153,14 @@ static double matmul_ms(bench *b, const product *p)
         return -1;
     for (int i = 0; i < 3; i++)
         dnnl_memory_create(&args[i].memory, &desc[i], b->engine, b->pool);
-    for (int i = -1; i < ROUNDS; i++) {
-        for (int k = 0; k < 3; k++)
-            dnnl_memory_set_data_handle_v2(args[k].memory, operand(b, elems[k]), b->stream);
-        int64_t start = ty_clock_ns();
-        dnnl_primitive_execute(primitive, b->stream, 3, args);
-        if (i >= 0)
-            ms[i] = 1e-6 * (double)(ty_clock_ns() - start);
-    }
+    const size_t bytes[3] = {sizeof(float) * (size_t)elems[0], sizeof(float) * (size_t)elems[1],
+                             sizeof(float) * (size_t)elems[2]};
+    double ms = bench_primitive_ms(b, primitive, args, bytes, 3);
     for (int i = 0; i < 3; i++)
         dnnl_memory_destroy(args[i].memory);
     dnnl_primitive_destroy(primitive);
     dnnl_primitive_desc_destroy(pd);
-    return median_ms(ms);
+    return ms;
 }
 
 /* ---- the table ---- */
@@ -201,6 +207,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < POOL_FLOATS; i++)
         b.pool[i] = (float)(i % 13) * 0.1f;
     products_print(&b, all, n);
+    bench_conv_print(&b);
     free(b.pool);
     return 0;
 }

@@ -43,7 +43,7 @@ def test_a_table_is_judged():
 
 def test_a_table_is_printed():
     kernels = script("kernels")
-    told = {**kernels.read_calls(CALLS), "bare": 1.034}
+    told = {**kernels.read_calls(CALLS), "bare": 1.034, "bare_conv": None}
     rows = kernels.judged(told, CEILINGS, Options, COSTS.get)
     text = kernels.table([{"work": "mlp", "threads": 2, **told, "kernels": rows}])
     assert "| mlp | 2 | `ty_k_bb` columns | update | 1 | 10.0% | 9.5 | 95% | 5% | memory |\n" in text
@@ -54,7 +54,7 @@ def test_a_table_is_printed():
 def test_runs_make_medians():
     kernels = script("kernels")
     runs = [{**kernels.read_calls(CALLS.replace("10.0000 ", f"{ms}.0000 ").replace("100.000 ms", f"{10 * ms}.000 ms")),
-             "bare": None} for ms in (10, 30, 20)]
+             "bare": None, "bare_conv": None} for ms in (10, 30, 20)]
     told = kernels.middle(runs)
     assert told["step_ms"] == 200 and told["kernels"]["ty_k_bb"]["ms"] == 20 and told["bare"] is None
 
@@ -101,3 +101,11 @@ def test_kernels_without_arithmetic_are_told():
     text = kernels.proof([{"work": "mlp", "threads": 2, "ceilings": CEILINGS, "kernels": rows}])
     assert "- mlp ty_k_cc: 0.000 of 9.000 ms for no arithmetic\n" in text
     assert "- mlp ty_k_aa: 31.000 of 40.000 ms for exp.f32 2000000, div.f32 2000000, add.f64 1000000\n" in text
+
+
+def test_what_was_replayed_is_read():
+    kernels = script("kernels")
+    text = ("product  times\nNN 1x2x3x4  1\nall: step 2.4 ms, bare 2.5 ms, step / bare 0.970; 0.5 GFLOP\n"
+            "conv  1\nconvolutions: step 22.0 ms, bare 11.0 ms, step / bare 2.000; 4.1 GFLOP\n")
+    assert kernels.bare_ratios(text) == {"bare": 0.97, "bare_conv": 2.0}
+    assert kernels.bare_ratios(text.split("conv")[0]) == {"bare": 0.97, "bare_conv": None}

@@ -7,9 +7,11 @@
  * of the call, the result behind it. Winograd's takes a few images at a time, so that the copies stay small; the
  * gradients of weights that the parts yield are added up in order.
  */
+#include "base/buf.h"
 #include "compiler/ops/sliding.h"
 #include "compiler/target/cpu/onednn.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +40,7 @@ typedef struct conv_call {
     int threads;
     bool winograd, strict, narrow; /* narrow: bfloat16 */
     int kind;                      /* CONV_FORWARD, CONV_DATA or CONV_WEIGHTS */
+    char text[192];
 } conv_call;
 
 enum { CONV_FORWARD, CONV_DATA, CONV_WEIGHTS };
@@ -344,6 +347,35 @@ static int conv_choose_layout(conv_call *c, const ty_attr *attr, const ty_type *
     return conv_choose(c, attr, pd, err);
 }
 
+static void conv_tell_each(ty_buf *out, char what, const int64_t *number, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        ty_buf_addf(out, "%c%lld", i ? 'x' : what, (long long)number[i]);
+}
+
+/* "brgconv:avx512_core 64x32x26x26 by 64x32x3x3 s1x1 p0x0+0x0 d1x1 g1": images, channels, positions; stride, padding in
+ * front and behind, dilation, groups. bench/products reads it back. */
+static void conv_tell(conv_call *c, const char *how, const ty_attr *attr, const ty_type *const *xwy)
+{
+    ty_buf text;
+    ty_type x = ty_sliding_first(attr, xwy[0]);
+    ty_buf_init(&text, sizeof c->text);
+    ty_buf_adds(&text, *how ? how : "onednn");
+    conv_tell_each(&text, ' ', x.dim, x.rank);
+    ty_buf_adds(&text, " by");
+    conv_tell_each(&text, ' ', xwy[1]->dim, xwy[1]->rank);
+    ty_buf_adds(&text, " ");
+    conv_tell_each(&text, 's', attr->step, attr->n);
+    ty_buf_adds(&text, " ");
+    conv_tell_each(&text, 'p', attr->lo, attr->n);
+    conv_tell_each(&text, '+', attr->hi, attr->n);
+    ty_buf_adds(&text, " ");
+    conv_tell_each(&text, 'd', attr->dil, attr->n);
+    ty_buf_addf(&text, " g%lld", (long long)attr->groups);
+    snprintf(c->text, sizeof c->text, "%s", text.data ? text.data : how);
+    ty_buf_fini(&text);
+}
+
 static int conv_fill(conv_call *c, const ty_attr *attr, const ty_type *const *xwy, ty_library_call *out, ty_error *err)
 {
     dnnl_primitive_desc_t pd = NULL;
@@ -354,8 +386,8 @@ static int conv_fill(conv_call *c, const ty_attr *attr, const ty_type *const *xw
         rc = ty_error_set(err, TY_E_UNSUPPORTED, "no fast convolution of these shapes");
     if (rc == 0)
         rc = conv_layouts(c, pd, out, err);
-    if (conv_text(c, pd)[0])
-        out->text = conv_text(c, pd);
+    conv_tell(c, conv_text(c, pd), attr, xwy);
+    out->text = c->text;
     if (rc == 0)
         rc = ty_onednn_status(c->lib->primitive_create(&c->primitive, pd), "making a convolution", err);
     c->lib->primitive_desc_destroy(pd);
