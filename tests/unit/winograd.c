@@ -52,10 +52,11 @@ static ty_graph *case_graph(const conv_case *c, uint32_t flags)
 
 static const conv_case rules[] = {
     {8, 64, 64, 56, 56, 3, 1, 1, 1, true},    {8, 48, 80, 20, 13, 3, 1, 0, 1, true},
-    {8, 256, 256, 14, 14, 3, 1, 1, 1, true},                                          /* 128 tiles */
-    {7, 256, 256, 14, 14, 3, 1, 1, 1, false},                                         /* 112 */
-    {8, 512, 512, 7, 7, 3, 1, 1, 1, false},   {8, 32, 64, 56, 56, 3, 1, 1, 1, false}, /* few channels */
-    {8, 64, 64, 56, 56, 3, 2, 1, 1, false},                                           /* windows too far apart */
+    {8, 256, 256, 14, 14, 3, 1, 1, 1, true},  /* 128 tiles */
+    {7, 256, 256, 14, 14, 3, 1, 1, 1, false}, /* 112 */
+    {8, 512, 512, 7, 7, 3, 1, 1, 1, false},   {8, 32, 64, 56, 56, 3, 1, 1, 1, true},
+    {8, 32, 32, 56, 56, 3, 1, 1, 1, false},                                           /* few channels */
+    {8, 24, 96, 56, 56, 3, 1, 1, 1, false},   {8, 64, 64, 56, 56, 3, 2, 1, 1, false}, /* windows too far apart */
     {8, 64, 64, 56, 56, 5, 1, 1, 1, false},                                           /* too large */
     {8, 64, 64, 56, 56, 3, 1, 2, 1, false},                                           /* too far outside */
     {8, 64, 128, 56, 56, 3, 1, 1, 2, false},                                          /* in groups */
@@ -146,6 +147,7 @@ static void numbers_are_those_of_the_definition(void **state)
     (void)state;
     static const conv_case cases[] = {
         {4, 64, 48, 17, 22, 3, 1, 1, 1, true},
+        {4, 32, 64, 26, 26, 3, 1, 0, 1, true},
         {5, 48, 64, 13, 12, 3, 1, 0, 1, true},
         {6, 48, 48, 62, 62, 3, 1, 1, 1, true}, /* 8.8 MB: in two parts */
     };
