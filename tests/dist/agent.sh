@@ -233,7 +233,7 @@ ports 1
 timeout -k 1 $LIMIT "$AGENT" --hosts 127.0.0.1:1,nobody.invalid:1 --self 0 --port $PORT --address names --interface lo \
     --meet 1500 -- true >"$W/0" 2>"$W/0.err"
 same "status" 99 $?
-has "why" "$W/0" "1 of 2 hosts did not arrive within 2 s: nobody.invalid (name unresolved)"
+ok "why" grep -qE '1 of 2 hosts did not arrive within [0-9]+ s: nobody\.invalid \(name unresolved\)' "$W/0"
 
 begin port_taken
 agents a:1,b:1 "--meet 200000" sh -c "$linger" "$W"
