@@ -130,7 +130,7 @@ static void break_output_result(sound *d)
 }
 static void break_tapes(sound *d)
 {
-    d->output->tapes = 16;
+    d->output->tapes = 32;
 }
 static void break_effect(sound *d)
 {
@@ -173,7 +173,7 @@ static void test_broken_graphs_are_refused(void **state)
         {break_segment_order, "out of order"},
         {break_output, "output \"y\" is no value"},
         {break_output_result, "output \"y\" is no value"},
-        {break_tapes, "no known tape (0x10)"},
+        {break_tapes, "no known tape (0x20)"},
         {break_effect, "effect 0 is no assign"},
         {break_effect_tapes, "effect 0 belongs to no known tape"},
         {break_assign_twice, "assigned twice"},
