@@ -1,28 +1,31 @@
 /* crew.c - see crew.h. */
 #include "base/crew.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { CREW_MAX_THREADS = 16 };
 
 struct ty_crew {
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* a job is done */
+    pthread_cond_t changed; /* a job is done, or there are more, or there will be none */
     pthread_t thread[CREW_MAX_THREADS];
     int n_threads, n_jobs;
     int n_begun; /* jobs that somebody has taken: the first ones of the list */
-    bool *done;
-    ty_job job[];
+    bool ends;
+    struct crew_job {
+        ty_job job;
+        bool done;
+    } * list;
 };
 
 /* The first job of from ... to - 1 that is not done, or `to`. */
 static int crew_gap(const ty_crew *crew, int from, int to)
 {
-    while (from < to && crew->done[from])
+    while (from < to && crew->list[from].done)
         from++;
     return from;
 }
@@ -32,10 +35,11 @@ static void crew_work(ty_crew *crew, int from, int to)
 {
     while (crew->n_begun < crew->n_jobs && (from = crew_gap(crew, from, to)) < to) {
         int i = crew->n_begun++;
+        const ty_job job = crew->list[i].job; /* the list may move */
         pthread_mutex_unlock(&crew->lock);
-        crew->job[i].run(&crew->job[i]);
+        job.run(&job);
         pthread_mutex_lock(&crew->lock);
-        crew->done[i] = true;
+        crew->list[i].done = true;
         pthread_cond_broadcast(&crew->changed);
     }
 }
@@ -44,7 +48,12 @@ static void *crew_thread(void *p)
 {
     ty_crew *crew = p;
     pthread_mutex_lock(&crew->lock);
-    crew_work(crew, 0, crew->n_jobs);
+    for (;;) {
+        crew_work(crew, 0, INT_MAX); /* while there is one to begin, one is not done: it stops there */
+        if (crew->ends)
+            break;
+        pthread_cond_wait(&crew->changed, &crew->lock);
+    }
     pthread_mutex_unlock(&crew->lock);
     return NULL;
 }
@@ -60,20 +69,37 @@ static void crew_start_threads(ty_crew *crew, int n)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+static int crew_append(ty_crew *crew, const ty_job *jobs, int n_jobs)
+{
+    struct crew_job *list = realloc(crew->list, sizeof *list * ((size_t)crew->n_jobs + (size_t)n_jobs + 1));
+    if (!list)
+        return -1;
+    crew->list = list;
+    for (int i = 0; i < n_jobs; i++)
+        list[crew->n_jobs++] = (struct crew_job){jobs[i], false};
+    return 0;
+}
+
 ty_crew *ty_crew_start(const ty_job *jobs, int n_jobs, int n_threads)
 {
-    size_t list = sizeof *jobs * (size_t)n_jobs;
-    ty_crew *crew = calloc(1, sizeof *crew + list + (size_t)n_jobs * sizeof *crew->done);
-    if (!crew)
+    ty_crew *crew = calloc(1, sizeof *crew);
+    if (!crew || crew_append(crew, jobs, n_jobs) < 0) {
+        free(crew);
         return NULL;
+    }
     pthread_mutex_init(&crew->lock, NULL);
     pthread_cond_init(&crew->changed, NULL);
-    crew->n_jobs = n_jobs;
-    crew->done = (bool *)(crew->job + n_jobs);
-    if (n_jobs)
-        memcpy(crew->job, jobs, list);
     crew_start_threads(crew, n_threads < n_jobs ? n_threads : n_jobs);
     return crew;
+}
+
+int ty_crew_add(ty_crew *crew, const ty_job *jobs, int n_jobs)
+{
+    pthread_mutex_lock(&crew->lock);
+    int rc = crew_append(crew, jobs, n_jobs);
+    pthread_cond_broadcast(&crew->changed);
+    pthread_mutex_unlock(&crew->lock);
+    return rc;
 }
 
 void ty_crew_help(ty_crew *crew, int from, int to)
@@ -90,9 +116,14 @@ void ty_crew_end(ty_crew *crew)
     if (!crew)
         return;
     ty_crew_help(crew, 0, crew->n_jobs);
+    pthread_mutex_lock(&crew->lock);
+    crew->ends = true;
+    pthread_cond_broadcast(&crew->changed);
+    pthread_mutex_unlock(&crew->lock);
     for (int i = 0; i < crew->n_threads; i++)
         pthread_join(crew->thread[i], NULL);
     pthread_cond_destroy(&crew->changed);
     pthread_mutex_destroy(&crew->lock);
+    free(crew->list);
     free(crew);
 }

@@ -28,6 +28,8 @@ typedef struct ty_crew ty_crew;
 /* Copies the list. What the jobs point at must live until ty_crew_end. Where no thread can be started (n_threads 0, a
  * limit of the system) the caller does it all, when it helps. NULL: no memory; no job has been begun. */
 ty_crew *ty_crew_start(const ty_job *jobs, int n_jobs, int n_threads);
+/* Appends jobs. -1: no memory, and none of them will be done. Only the thread that started a crew adds to it. */
+int ty_crew_add(ty_crew *crew, const ty_job *jobs, int n_jobs);
 /* Takes part until jobs from ... to - 1 are done or none is left to begin, then waits until these are. */
 void ty_crew_help(ty_crew *crew, int from, int to);
 /* Takes part until all are done, and frees the crew. NULL is fine. */

@@ -2,12 +2,20 @@
 #define _GNU_SOURCE
 #include "base/pages.h"
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
-enum { MAPPED_BYTES = 256 << 10 };
+enum { MAPPED_BYTES = 256 << 10, PAGE_BYTES = 4096, HUGE_BYTES = 2 << 20 };
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
 
 static void *map(size_t n_bytes)
 {
@@ -15,10 +23,26 @@ static void *map(size_t n_bytes)
     return pages == MAP_FAILED ? NULL : pages;
 }
 
+/* From a multiple of HUGE_BYTES on: what is mapped too much on both sides is given back. */
+static void *map_aligned(size_t n_bytes)
+{
+    size_t whole = (n_bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    char *all = map(whole + HUGE_BYTES);
+    if (!all)
+        return NULL;
+    size_t before = (HUGE_BYTES - (uintptr_t)all % HUGE_BYTES) % HUGE_BYTES;
+    if (before)
+        munmap(all, before);
+    munmap(all + before + whole, HUGE_BYTES - before);
+    return all + before;
+}
+
 void *ty_pages_new(size_t n_bytes)
 {
     if (n_bytes > SIZE_MAX / 2)
         return NULL;
+    if (n_bytes >= HUGE_BYTES)
+        return map_aligned(n_bytes);
     if (n_bytes >= MAPPED_BYTES)
         return map(n_bytes);
     size_t align = n_bytes >= 65536 ? 4096 : 64, bytes = (n_bytes + align) / align * align;
@@ -35,23 +59,54 @@ void ty_pages_free(void *pages, size_t n_bytes)
 }
 
 /* The numbers of MADV_POPULATE_READ and MADV_POPULATE_WRITE, which older headers lack. */
-enum { POPULATE_READ = 22, POPULATE_WRITE = 23, PAGE_BYTES = 4096, POPULATE_BYTES = 256 << 10 };
+enum { POPULATE_READ = 22, POPULATE_WRITE = 23, POPULATE_BYTES = 256 << 10 };
 
-/* Whole pages inside only: the others belong to neighbours too. In short pieces: meanwhile no other thread can map
- * memory. */
+/* A huge page that is there takes 0.2 ms, its 512 small ones 0.6 ms; one that the host must find first 5 ms. */
+#define HUGE_SLOW_NS 1500000
+
+static atomic_bool huge_is_slow;
+
+/* Time that this thread has computed: it may have been stopped meanwhile. */
+static int64_t computed_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static int populate_huge(uintptr_t at)
+{
+    int64_t start = computed_ns();
+    madvise((void *)at, HUGE_BYTES, MADV_HUGEPAGE);
+    int rc = madvise((void *)at, HUGE_BYTES, POPULATE_WRITE);
+    if (computed_ns() - start > HUGE_SLOW_NS)
+        atomic_store_explicit(&huge_is_slow, true, memory_order_relaxed);
+    return rc;
+}
+
+/* Whole pages inside only: the others belong to neighbours too. In short pieces, which end where a huge page may begin:
+ * meanwhile no other thread can map memory. */
 static void populate(const void *at, size_t n_bytes, int how)
 {
     uintptr_t first = ((uintptr_t)at + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
     uintptr_t end = ((uintptr_t)at + n_bytes) / PAGE_BYTES * PAGE_BYTES;
-    for (; first < end; first += POPULATE_BYTES)
-        if (madvise((void *)first, end - first < POPULATE_BYTES ? end - first : POPULATE_BYTES, how) < 0)
-            return;
+    int rc = 0;
+    for (size_t part; first < end && rc == 0; first += part) {
+        bool huge = how == POPULATE_WRITE && first % HUGE_BYTES == 0 && end - first >= HUGE_BYTES &&
+                    !atomic_load_explicit(&huge_is_slow, memory_order_relaxed);
+        part = huge ? HUGE_BYTES : least(least(end - first, POPULATE_BYTES), HUGE_BYTES - first % HUGE_BYTES);
+        rc = huge ? populate_huge(first) : madvise((void *)first, part, how);
+    }
 }
 
-void ty_pages_expect_copy(void *to, const void *from, size_t n_bytes)
+size_t ty_pages_part(const void *at, size_t n_bytes)
 {
-    populate(to, n_bytes, POPULATE_WRITE);
-    populate(from, n_bytes, POPULATE_READ);
+    return least(n_bytes, HUGE_BYTES - (uintptr_t)at % HUGE_BYTES);
+}
+
+void ty_pages_expect_read(const void *at, size_t n_bytes)
+{
+    populate(at, n_bytes, POPULATE_READ);
 }
 
 void ty_pages_expect_update(void *at, size_t n_bytes)

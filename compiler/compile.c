@@ -237,9 +237,13 @@ static int compile_run_cpu(ty_program *p, const ty_plan *const *plans, int n_pla
 {
     if (ty_cpu_begin(plans, n_plans, cpu, &p->cpu, err) < 0)
         return -1;
+    ty_load_expect(p, ty_cpu_slab(p->cpu), ty_cpu_report_of(p->cpu)->slab_bytes);
     ty_load_weights(p); /* while the C compiler works */
     ty_phases_lap(&p->report.phases, "load weights");
-    return ty_cpu_finish(p->cpu, err);
+    if (ty_cpu_finish(p->cpu, err) < 0)
+        return -1;
+    ty_load_expect(p, ty_cpu_workspace(p->cpu), ty_cpu_report_of(p->cpu)->scratch_bytes);
+    return 0;
 }
 
 static int compile_cpu(ty_program *p, const ty_compile_options *opt, ty_error *err)
@@ -633,9 +637,12 @@ static int compile_once(const compile_source *from, const ty_compile_options *op
 {
     ty_step step = {0};
     int64_t start = ty_clock_ns();
+    ty_load_ahead(opt);
     if (from->spec ? ty_step_build(from->model, from->spec, &step, err)
-                   : ty_step_build_infer(from->model, from->inputs, from->n_inputs, &step, err))
+                   : ty_step_build_infer(from->model, from->inputs, from->n_inputs, &step, err)) {
+        ty_load_give_up();
         return -1;
+    }
     ty_compile_options named = compile_named(from->model, opt);
     int rc = compile_step(&step, from->model, compile_tapes(from->spec), &named, compile_ms(start), out, err);
     /* load.c does so as soon as the weights are copied; here for what was read since, and for plans, which copy none.

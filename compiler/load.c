@@ -9,9 +9,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* One job's bytes: about a millisecond. */
-#define LOAD_PART_BYTES ((size_t)2 << 20)
-
 struct ty_load {
     ty_crew *crew;
     const ty_model *model;
@@ -19,14 +16,36 @@ struct ty_load {
     atomic_int left;    /* weights' jobs that are not done */
 };
 
+typedef struct load_arena {
+    const ty_state *state;
+    char *memory;
+} load_arena;
+
 /* ---- jobs ---- */
 
-/* The last one gives the file's pages back, before memory for anything else becomes present. */
-static void load_weight(const ty_job *job)
+/* What segment s of the arena has in [to, to + n_bytes), if it begins with bytes of the model. */
+static void load_segment(const load_arena *arena, int s, char *to, size_t n_bytes)
+{
+    const ty_state *state = arena->state;
+    size_t element = ty_dtype_bytes((ty_dtype)state->type.dtype);
+    char *first = arena->memory + (size_t)state->segments[s].offset * element;
+    char *end = first + ty_type_bytes(&state->segments[s].type);
+    char *at = first > to ? first : to, *stop = end < to + n_bytes ? end : to + n_bytes;
+    if (!state->init[s] || at >= stop)
+        return;
+    const char *from = (const char *)state->init[s] + (at - first);
+    ty_pages_expect_read(from, (size_t)(stop - at));
+    memcpy(at, from, (size_t)(stop - at));
+}
+
+/* A part of an arena. The last one gives the file's pages back, before memory for anything else becomes present. */
+static void load_weights(const ty_job *job)
 {
     ty_load *load = job->shared;
-    ty_pages_expect_copy(job->to, job->from, job->n_bytes);
-    memcpy(job->to, job->from, job->n_bytes);
+    const load_arena *arena = job->from;
+    ty_pages_expect_update(job->to, job->n_bytes);
+    for (int s = 0; s < arena->state->n_segments; s++)
+        load_segment(arena, s, job->to, job->n_bytes);
     if (atomic_fetch_sub(&load->left, 1) == 1 && load->model)
         ty_model_drop_pages(load->model);
 }
@@ -47,6 +66,7 @@ static void load_library(const ty_job *job)
 typedef struct load_list {
     ty_load *load;
     ty_job *job; /* NULL: only counted */
+    ty_arena *arena;
     int n;
 } load_list;
 
@@ -58,25 +78,27 @@ static void load_add(load_list *list, ty_job job)
     list->n++;
 }
 
-static void load_add_bytes(load_list *list, char *to, const char *from, size_t n_bytes)
+/* In parts of about a millisecond; kind: from, run and n_bytes of the whole. */
+static void load_add_parts(load_list *list, char *to, ty_job kind)
 {
-    for (size_t at = 0, part; at < n_bytes; at += part) {
-        part = n_bytes - at < LOAD_PART_BYTES ? n_bytes - at : LOAD_PART_BYTES;
-        load_add(list, from ? (ty_job){load_weight, to + at, from + at, part, NULL}
-                            : (ty_job){load_zeros, to + at, NULL, part, NULL});
+    for (size_t at = 0, part; at < kind.n_bytes; at += part) {
+        part = ty_pages_part(to + at, kind.n_bytes - at);
+        load_add(list, (ty_job){kind.run, to + at, kind.from, part, NULL});
     }
 }
 
-/* The segments of a state that begin with bytes of the model, or those that begin with zeros. */
-static void load_add_state(load_list *list, const ty_state *state, char *memory, bool zeros)
+static void load_add_state(load_list *list, const ty_program *p, int i, bool zeros)
 {
-    size_t element = ty_dtype_bytes((ty_dtype)state->type.dtype);
-    if (!state->init && zeros)
-        load_add_bytes(list, memory, NULL, ty_type_bytes(&state->type));
-    for (int s = 0; state->init && s < state->n_segments; s++)
-        if (!state->init[s] == zeros)
-            load_add_bytes(list, memory + (size_t)state->segments[s].offset * element, state->init[s],
-                           ty_type_bytes(&state->segments[s].type));
+    const ty_state *state = ty_graph_state(p->graph, i);
+    const load_arena *arena = NULL;
+    if (!state->init != zeros)
+        return;
+    if (!zeros && list->job) {
+        const load_arena all = {state, p->state[i]};
+        arena = ty_arena_copy(list->arena, &all, sizeof all);
+    }
+    load_add_parts(list, p->state[i],
+                   (ty_job){zeros ? load_zeros : load_weights, NULL, arena, ty_type_bytes(&state->type), NULL});
 }
 
 static void load_add_all(const ty_program *p, load_list *list)
@@ -86,8 +108,23 @@ static void load_add_all(const ty_program *p, load_list *list)
     for (int zeros = 0; zeros < 2; zeros++) {
         *(zeros ? &list->load->zeros : &list->load->weights) = list->n;
         for (int i = 0; i < ty_graph_n_states(p->graph); i++)
-            load_add_state(list, ty_graph_state(p->graph, i), p->state[i], zeros);
+            load_add_state(list, p, i, zeros);
     }
+}
+
+/* ---- ahead of the graph ---- */
+
+void ty_load_ahead(const ty_compile_options *options)
+{
+    static const ty_compile_options none = {.backend = TY_BACKEND_CPU};
+    const ty_compile_options *o = options ? options : &none;
+    if (o->backend == TY_BACKEND_CPU && !o->plan_only && !o->output_dir && !o->deterministic_strict && o->threads != 1)
+        ty_library_expect();
+}
+
+void ty_load_give_up(void)
+{
+    ty_library_await();
 }
 
 /* ---- beside the passes ---- */
@@ -95,11 +132,11 @@ static void load_add_all(const ty_program *p, load_list *list)
 int ty_load_start(ty_program *p, const ty_model *model, ty_error *err)
 {
     ty_load *load = TY_NEW(&p->arena, ty_load);
-    load_list list = {load, NULL, 0};
+    load_list list = {load, NULL, &p->arena, 0};
     load_add_all(p, &list);
     ty_arena scratch;
     ty_arena_init(&scratch);
-    list = (load_list){load, TY_NEW_ARRAY(&scratch, ty_job, list.n), 0};
+    list = (load_list){load, TY_NEW_ARRAY(&scratch, ty_job, list.n), &p->arena, 0};
     load_add_all(p, &list);
     load->model = model;
     atomic_init(&load->left, load->zeros - load->weights);
@@ -114,6 +151,19 @@ int ty_load_start(ty_program *p, const ty_model *model, ty_error *err)
 void ty_load_weights(ty_program *p)
 {
     ty_crew_help(p->load->crew, p->load->weights, p->load->zeros);
+}
+
+void ty_load_expect(ty_program *p, void *memory, size_t n_bytes)
+{
+    ty_arena scratch;
+    load_list list = {p->load, NULL, NULL, 0};
+    const ty_job kind = {.run = load_zeros, .n_bytes = n_bytes};
+    load_add_parts(&list, memory, kind);
+    ty_arena_init(&scratch);
+    list = (load_list){p->load, TY_NEW_ARRAY(&scratch, ty_job, list.n + 1), NULL, 0};
+    load_add_parts(&list, memory, kind);
+    ty_crew_add(p->load->crew, list.job, list.n); /* else it becomes present page by page */
+    ty_arena_fini(&scratch);
 }
 
 void ty_load_end(ty_program *p)

@@ -4,6 +4,7 @@
 #include "base/pages.h"
 #include "compiler/load.h"
 #include "compiler/ops/ref.h"
+#include "compiler/target/cpu/library.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ void ty_program_free(ty_program *p)
     if (!p)
         return;
     ty_load_end(p);
+    ty_library_await();
     ty_cpu_free(p->cpu);
     ty_interp_free(p->interp);
     ty_mirror_free(p->cuda);

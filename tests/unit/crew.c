@@ -88,8 +88,53 @@ static void some_are_waited_for(void **state)
     sem_destroy(&g.open);
 }
 
+/* Jobs that come later are done too, by a thread that has run out of work, or by the caller where there is none. */
+static void more_are_added(void **state)
+{
+    (void)state;
+    for (int threads = 0; threads < 3; threads++) {
+        atomic_int done[N_JOBS] = {0}, sum = 0;
+        ty_job job[N_JOBS];
+        for (int i = 0; i < N_JOBS; i++)
+            job[i] = (ty_job){count, &done[i], NULL, 1, &sum};
+        ty_crew *crew = ty_crew_start(job, 3, threads);
+        assert_non_null(crew);
+        ty_crew_help(crew, 0, 3);
+        for (int at = 3, n; at < N_JOBS; at += n) {
+            n = at < 100 ? 1 : N_JOBS - at;
+            assert_int_equal(ty_crew_add(crew, job + at, n), 0);
+            if (at % 2)
+                ty_crew_help(crew, at, at + n);
+        }
+        ty_crew_end(crew);
+        assert_int_equal(atomic_load(&sum), N_JOBS);
+        for (int i = 0; i < N_JOBS; i++)
+            assert_int_equal(atomic_load(&done[i]), 1);
+    }
+}
+
+/* The caller does nothing until a thread, which had nothing left to do, has begun what was added. */
+static void a_thread_waits_for_more(void **state)
+{
+    (void)state;
+    atomic_int done = 0, sum = 0;
+    gate g = {.blocks_term = false};
+    sem_init(&g.begun, 0, 0);
+    sem_init(&g.open, 0, 1);
+    ty_job first = {count, &done, NULL, 1, &sum}, later = {.run = wait_at_gate, .shared = &g};
+    ty_crew *crew = ty_crew_start(&first, 1, 1);
+    assert_non_null(crew);
+    ty_crew_help(crew, 0, 1);
+    assert_int_equal(ty_crew_add(crew, &later, 1), 0);
+    sem_wait(&g.begun);
+    ty_crew_end(crew);
+    sem_destroy(&g.begun);
+    sem_destroy(&g.open);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_once), cmocka_unit_test(some_are_waited_for)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_once), cmocka_unit_test(some_are_waited_for),
+                                       cmocka_unit_test(more_are_added), cmocka_unit_test(a_thread_waits_for_more)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,7 +55,8 @@ static void resident_when_touched(void **state)
     assert_non_null(from);
     assert_true(resident_kb() - before < 64 << 10);
     memset(from, 7, part);
-    ty_pages_expect_copy(p + 100, from, part);
+    ty_pages_expect_update(p + 100, part);
+    ty_pages_expect_read(from, part);
     memcpy(p + 100, from, part);
     assert_int_equal(p[99], 0);
     assert_int_equal(p[100], 7);
@@ -69,8 +70,34 @@ static void resident_when_touched(void **state)
     assert_true(resident_kb() - before < 64 << 10);
 }
 
+/* Parts end where a huge page may begin, wherever the first one starts; together they are the whole. */
+static void parts_end_at_huge_pages(void **state)
+{
+    (void)state;
+    size_t huge = (size_t)2 << 20, bytes = 3 * huge + 5000;
+    char *p = ty_pages_new(bytes);
+    assert_non_null(p);
+    assert_int_equal((uintptr_t)p % huge, 0);
+    static const size_t from[] = {0, 1, 4096, 5000};
+    for (size_t i = 0; i < sizeof from / sizeof *from; i++) {
+        size_t at = from[i], parts = 0;
+        for (size_t part; at < bytes; at += part, parts++) {
+            part = ty_pages_part(p + at, bytes - at);
+            assert_in_range(part, 1, huge);
+            ty_pages_expect_update(p + at, part);
+            assert_true(at + part == bytes || (uintptr_t)(p + at + part) % huge == 0);
+        }
+        assert_int_equal(at, bytes);
+        assert_int_equal(parts, 4);
+    }
+    for (size_t k = 0; k < bytes; k += 61)
+        assert_int_equal(p[k], 0);
+    ty_pages_free(p, bytes);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(zero_and_aligned), cmocka_unit_test(resident_when_touched)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(zero_and_aligned), cmocka_unit_test(resident_when_touched),
+                                       cmocka_unit_test(parts_end_at_huge_pages)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -585,6 +585,16 @@ const ty_cpu_report *ty_cpu_report_of(const ty_cpu *cpu)
     return &cpu->report;
 }
 
+char *ty_cpu_slab(const ty_cpu *cpu)
+{
+    return cpu->slab;
+}
+
+char *ty_cpu_workspace(const ty_cpu *cpu)
+{
+    return cpu->scratch;
+}
+
 /* ---- running ---- */
 
 void ty_cpu_point_inputs(ty_cpu *cpu, int plan, const void *const *inputs)

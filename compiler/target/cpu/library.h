@@ -46,5 +46,10 @@ bool ty_library_takes_any_address(ty_op op);
  * work, on this thread, without a fault: what cannot be done now shows when a call is prepared. */
 bool ty_library_is_slow_to_start(const ty_graph *g);
 void ty_library_warm_up(void);
+/* The same on a thread of its own, before there is a graph, on processors where nearly every graph comes to it: then no
+ * graph is slow any more, and a call that comes too early waits for it. ty_library_await returns when the thread has
+ * gone: before the process may end. */
+void ty_library_expect(void);
+void ty_library_await(void);
 
 #endif

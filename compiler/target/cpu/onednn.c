@@ -1,6 +1,7 @@
 /* onednn.c - opens oneDNN. See onednn.h. */
 #include "compiler/target/cpu/onednn.h"
 
+#include "base/crew.h"
 #include "base/dl.h"
 #include "compiler/target/cpu/native.h"
 
@@ -72,22 +73,6 @@ int ty_onednn_use_threads(int threads)
     return before;
 }
 
-/* At the first product that oneDNN 2.6's sgemm multiplies in place (native_dot.c says which) it writes the code of all
- * sixteen variants at once. */
-bool ty_library_is_slow_to_start(const ty_graph *g)
-{
-    for (uint32_t node = 0; node < ty_graph_n_nodes(g); node++) {
-        ty_op op = ty_graph_op(g, node);
-        const ty_type *t = op == TY_OP_DOT ? ty_graph_type(g, ty_val_make(node, 0)) : NULL;
-        if (op == TY_OP_ATTEND || op == TY_OP_ATTEND_GRAD)
-            return true;
-        if (t && t->dtype == TY_F32 && ty_type_elems(t) > 0 && !ty_native_dot_pays(ty_graph_attr(g, node), t) &&
-            1.0 / (double)t->dim[t->rank - 2] + 1.0 / (double)t->dim[t->rank - 1] >= TY_ONEDNN_IN_PLACE)
-            return true;
-    }
-    return false;
-}
-
 void ty_library_warm_up(void)
 {
     static const float one[8 * 8] = {1};
@@ -98,6 +83,67 @@ void ty_library_warm_up(void)
     int before = ty_onednn_use_threads(1);
     lib->sgemm('N', 'N', 8, 8, 8, 1.0f, one, 8, one, 8, 0.0f, product, 8);
     ty_onednn_use_threads(before);
+}
+
+/* ---- ahead of the graph ---- */
+
+static struct {
+    pthread_mutex_t lock;
+    ty_crew *crew; /* at it */
+    bool begun;    /* once in a process */
+} ahead = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void ahead_run(const ty_job *job)
+{
+    (void)job;
+    ty_library_warm_up();
+}
+
+/* With AVX-512 all products of float32 are oneDNN's (native_dot.c). */
+void ty_library_expect(void)
+{
+    const ty_job job = {.run = ahead_run};
+    if (!ty_onednn_is_wide())
+        return;
+    pthread_mutex_lock(&ahead.lock);
+    if (!ahead.begun)
+        ahead.crew = ty_crew_start(&job, 1, 1);
+    ahead.begun |= ahead.crew != NULL;
+    pthread_mutex_unlock(&ahead.lock);
+}
+
+void ty_library_await(void)
+{
+    pthread_mutex_lock(&ahead.lock);
+    ty_crew_end(ahead.crew);
+    ahead.crew = NULL;
+    pthread_mutex_unlock(&ahead.lock);
+}
+
+static bool ahead_has_begun(void)
+{
+    pthread_mutex_lock(&ahead.lock);
+    bool begun = ahead.begun;
+    pthread_mutex_unlock(&ahead.lock);
+    return begun;
+}
+
+/* At the first product that oneDNN 2.6's sgemm multiplies in place (native_dot.c says which) it writes the code of all
+ * sixteen variants at once. */
+bool ty_library_is_slow_to_start(const ty_graph *g)
+{
+    if (ahead_has_begun())
+        return false;
+    for (uint32_t node = 0; node < ty_graph_n_nodes(g); node++) {
+        ty_op op = ty_graph_op(g, node);
+        const ty_type *t = op == TY_OP_DOT ? ty_graph_type(g, ty_val_make(node, 0)) : NULL;
+        if (op == TY_OP_ATTEND || op == TY_OP_ATTEND_GRAD)
+            return true;
+        if (t && t->dtype == TY_F32 && ty_type_elems(t) > 0 && !ty_native_dot_pays(ty_graph_attr(g, node), t) &&
+            1.0 / (double)t->dim[t->rank - 2] + 1.0 / (double)t->dim[t->rank - 1] >= TY_ONEDNN_IN_PLACE)
+            return true;
+    }
+    return false;
 }
 
 bool ty_onednn_is_wide(void)
