@@ -127,6 +127,14 @@ void ty_roll_count(ty_worker *w, uint64_t step)
         w->step = step;
 }
 
+int ty_roll_awaited(const ty_roll *r, uint64_t step)
+{
+    int n = 0;
+    for (int i = 0; i < r->n; i++)
+        n += !r->worker[i].left && !ty_roll_counted(&r->worker[i], step);
+    return n;
+}
+
 int ty_roll_active(const ty_roll *r)
 {
     int n = 0;

@@ -69,6 +69,8 @@ uint32_t ty_roll_status(const ty_roll *r, uint32_t worker, uint64_t sequence);
 bool ty_roll_counted(const ty_worker *w, uint64_t step);
 void ty_roll_count(ty_worker *w, uint64_t step);
 
+/* Workers who have not left and of whom no push of this step has counted. */
+int ty_roll_awaited(const ty_roll *r, uint64_t step);
 /* Workers of whom something was heard and who have not left. */
 int ty_roll_active(const ty_roll *r);
 int ty_roll_left(const ty_roll *r);

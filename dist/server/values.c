@@ -301,8 +301,9 @@ static void close_rows(ty_shard *s, ty_shard_pending *a)
 
 void ty_shard_close_step(ty_shard *s)
 {
-    int need = s->catalogue.workers - ty_roll_left(&s->roll) - s->catalogue.backup;
-    if (s->catalogue.mode != TY_SERVER_SYNC || s->n_added == 0 || s->n_added < need)
+    /* Who has left may have given this step its gradient before: it is not how many are there that counts. */
+    if (s->catalogue.mode != TY_SERVER_SYNC || s->n_added == 0 ||
+        ty_roll_awaited(&s->roll, s->version + 1) > s->catalogue.backup)
         return;
     s->version++;
     for (int i = 0; i < s->n_rows; i++)

@@ -413,6 +413,38 @@ static void sync_all(void **state)
     net_end(&n);
 }
 
+/* Who leaves right after its last push is in that step's mean, and the others are waited for all the same. */
+static void sync_leaves(void **state)
+{
+    (void)state;
+    net n;
+    ty_client *c[3];
+    ty_client_stat stat;
+    ty_error err = {0};
+    values v;
+    net_begin(&n, 1, 1, 3, TY_SERVER_SYNC, 0, NULL);
+    for (int w = 0; w < 3; w++)
+        c[w] = net_client(&n, w, 2);
+    begin_zero(c[0]);
+    for (int w = 0; w < 2; w++) {
+        push_one(c[w], w, 1);
+        check(ty_client_flush(c[w], &err), &err);
+        check(ty_client_leave(c[w], 60000, &err), &err);
+    }
+    check(ty_client_stats(c[2], &stat, &err), &err);
+    assert_int_equal(stat.version, 0);
+    push_one(c[2], 2, 1);
+    values_init(&v);
+    pull(c[2], &v, 1);
+    for (int i = 0; i < DENSE * WIDTH; i++)
+        assert_true(v.kernel[i] == 2);
+    check(ty_client_stats(c[2], &stat, &err), &err);
+    assert_true(stat.version == 1 && stat.pushes == 3 && stat.late == 0);
+    for (int w = 0; w < 3; w++)
+        ty_client_close(c[w], w == 2);
+    net_end(&n);
+}
+
 typedef struct runner {
     ty_client *client;
     pthread_mutex_t lock;
@@ -613,8 +645,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exact_sums),  cmocka_unit_test(worker_again), cmocka_unit_test(saves),
         cmocka_unit_test(sync_backup), cmocka_unit_test(sync_all),     cmocka_unit_test(bounded),
-        cmocka_unit_test(staleness),   cmocka_unit_test(refusals),     cmocka_unit_test(goes_on),
-        cmocka_unit_test(gives_up),
+        cmocka_unit_test(sync_leaves), cmocka_unit_test(staleness),    cmocka_unit_test(refusals),
+        cmocka_unit_test(goes_on),     cmocka_unit_test(gives_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
