@@ -394,6 +394,8 @@ static int take_position(ty_session *s, const ty_checkpoint_restored *found, ty_
     ty_log_info("checkpoint", "resuming at step %lld of %lld from %s%s", (long long)state->step,
                 (long long)s->loop.total_steps, found->path,
                 found->skipped.n_lines ? " (newer ones were not valid)" : "");
+    if (s->loop.first_step >= s->loop.total_steps)
+        ty_log_info("checkpoint", "nothing is left to train: more epochs or max_steps go on, --fresh starts anew");
     return 0;
 }
 

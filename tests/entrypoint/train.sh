@@ -28,6 +28,7 @@ WHOLE=$(bits "$ML") WHOLE_TREE=$ML
 run
 same "again: nothing left to do" 0 $rc
 has "and it says from where" "$W/err" "resuming at step 60 of 60"
+has "and that nothing is left" "$W/err" "nothing is left to train"
 same "the same model" "$WHOLE" "$(bits "$ML")"
 
 job twice
