@@ -1,6 +1,8 @@
 /* order.c - donation of states and the order of units. See plan.h. */
 #include "compiler/passes/plan.h"
 
+#include "compiler/ops/work.h"
+
 #include <string.h>
 
 #define SCHED_DELAY_BYTES ((int64_t)1 << 20) /* a result that may be worth delaying, ... */
@@ -29,6 +31,7 @@ typedef struct sched {
     int *waits;         /* per unit: in how many of those lists it is */
     read_list *readers; /* per state */
     uint8_t *in_parts;  /* per value: parts of concatenations that lie in it, at most 2 counted */
+    uint8_t *urgent;    /* per unit: nothing but exchanges between replicas waits for it */
     uint32_t *seen, mark, *stack;
 } sched;
 
@@ -259,33 +262,36 @@ static int sched_assigns(sched *s, ty_error *err)
     return 0;
 }
 
-/* Units waiting for nothing more, smallest number of the main node first: a binary heap. */
+/* Units waiting for nothing more, urgent ones and then the smallest number of the main node first: a binary heap. */
 typedef struct ready_heap {
     uint32_t *unit;
     int n;
 } ready_heap;
 
-static bool ready_less(const ty_fusion *f, uint32_t a, uint32_t b)
+static bool ready_less(const sched *s, uint32_t a, uint32_t b)
 {
-    return f->unit[a].node != f->unit[b].node ? f->unit[a].node < f->unit[b].node : a < b;
+    const ty_unit *x = &s->f->unit[a], *y = &s->f->unit[b];
+    if (s->urgent[a] != s->urgent[b])
+        return s->urgent[a];
+    return x->node != y->node ? x->node < y->node : a < b;
 }
 
-static void ready_push(const ty_fusion *f, ready_heap *h, uint32_t unit)
+static void ready_push(const sched *s, ready_heap *h, uint32_t unit)
 {
     int at = h->n++;
-    for (; at > 0 && ready_less(f, unit, h->unit[(at - 1) / 2]); at = (at - 1) / 2)
+    for (; at > 0 && ready_less(s, unit, h->unit[(at - 1) / 2]); at = (at - 1) / 2)
         h->unit[at] = h->unit[(at - 1) / 2];
     h->unit[at] = unit;
 }
 
-static uint32_t ready_pop(const ty_fusion *f, ready_heap *h)
+static uint32_t ready_pop(const sched *s, ready_heap *h)
 {
     uint32_t top = h->unit[0], last = h->unit[--h->n];
     int at = 0;
     for (int child; (child = 2 * at + 1) < h->n; at = child) {
-        if (child + 1 < h->n && ready_less(f, h->unit[child + 1], h->unit[child]))
+        if (child + 1 < h->n && ready_less(s, h->unit[child + 1], h->unit[child]))
             child++;
-        if (!ready_less(f, h->unit[child], last))
+        if (!ready_less(s, h->unit[child], last))
             break;
         h->unit[at] = h->unit[child];
     }
@@ -293,31 +299,60 @@ static uint32_t ready_pop(const ty_fusion *f, ready_heap *h)
     return top;
 }
 
-static int sched_order(sched *s, ty_error *err)
+static int sched_order_once(sched *s, ty_error *err)
 {
     const ty_fusion *f = s->f;
     ty_plan *p = s->p;
     int n_alive = 0;
+    int *waits = ty_arena_copy(&p->arena, s->waits, sizeof *waits * (f->n_units + 1));
     ready_heap ready = {TY_NEW_ARRAY(&p->arena, uint32_t, f->n_units + 1), 0};
     for (uint32_t u = 0; u < f->n_units; u++) {
         if (f->unit[u].kind == TY_UNIT_DEAD)
             continue;
         n_alive++;
-        if (s->waits[u] == 0)
-            ready_push(f, &ready, u);
+        if (waits[u] == 0)
+            ready_push(s, &ready, u);
     }
+    p->n_order = 0;
     p->order = TY_NEW_ARRAY(&p->arena, uint32_t, n_alive + 1);
     while (ready.n) {
-        uint32_t u = ready_pop(f, &ready);
+        uint32_t u = ready_pop(s, &ready);
         p->order[p->n_order++] = u;
         for (int i = 0; i < s->next[u].n; i++)
-            if (--s->waits[s->next[u].to[i]] == 0)
-                ready_push(f, &ready, s->next[u].to[i]);
+            if (--waits[s->next[u].to[i]] == 0)
+                ready_push(s, &ready, s->next[u].to[i]);
     }
     if (p->n_order != n_alive)
         return ty_error_set(err, TY_E_INTERNAL, "schedule: %d of %d units wait for each other", n_alive - p->n_order,
                             n_alive);
     return 0;
+}
+
+/* Exchanges, and what is computed for them alone: a weight's gradient, which travels while the gradient of the layer
+ * before is computed. True if there are any. Takes an order in which readers come behind what they read. */
+static bool sched_find_urgent(sched *s)
+{
+    const ty_fusion *f = s->f;
+    bool any = false;
+    for (int at = s->p->n_order - 1; at >= 0; at--) {
+        uint32_t u = s->p->order[at];
+        const edge_list *e = &s->next[u];
+        bool urgent = e->n > 0;
+        for (int i = 0; i < e->n; i++)
+            urgent = urgent && s->urgent[e->to[i]];
+        bool exchange =
+            f->unit[u].kind == TY_UNIT_LIBRARY && ty_op_work(ty_graph_op(f->g, f->unit[u].node)) == TY_WORK_EXCHANGE;
+        s->urgent[u] = urgent || exchange;
+        any = any || exchange;
+    }
+    return any;
+}
+
+static int sched_order(sched *s, ty_error *err)
+{
+    if (sched_order_once(s, err) < 0)
+        return -1;
+    return sched_find_urgent(s) ? sched_order_once(s, err) : 0;
 }
 
 /* ---- delays ---- */
@@ -390,6 +425,7 @@ int ty_plan_schedule(ty_plan *p, bool delays, ty_error *err)
                .waits = TY_NEW_ARRAY(&p->arena, int, n),
                .readers = TY_NEW_ARRAY(&p->arena, read_list, ty_graph_n_states(p->f->g) + 1),
                .in_parts = TY_NEW_ARRAY(&p->arena, uint8_t, n_vals),
+               .urgent = TY_NEW_ARRAY(&p->arena, uint8_t, n),
                .seen = TY_NEW_ARRAY(&p->arena, uint32_t, n),
                .stack = TY_NEW_ARRAY(&p->arena, uint32_t, n)};
     sched_read(&s);
