@@ -8,8 +8,9 @@
  *
  * With several replicas a part is a sum over them that is still on its way when its operand is there. On a slow
  * network most of them are until backward is over, and an update that waits for one would keep backward waiting: so
- * updates come after the last sum has begun, bucket by bucket, each while the next ones travel. Their memory is not
- * free before.
+ * updates come after the last sum has begun, bucket by bucket, each while the next ones travel; on a CPU even in the
+ * next step, in front of what needs the weights. Their memory is not free before. Small groups are cut likewise: not
+ * memory is saved there but time.
  *
  * Not where an element of the update depends on all gradients, as with clipping by the global norm or a loss scale:
  * then there is nothing to gain. The norm that is only reported becomes sums of BUCKET_ROW squares, whose sum is taken
@@ -24,6 +25,7 @@
 
 #define BUCKET_MIN_GROUP ((int64_t)2 << 20)   /* elements: smaller groups stay whole */
 #define BUCKET_MIN       ((int64_t)512 << 10) /* elements of a bucket, */
+#define BUCKET_SHARED    ((int64_t)16 << 10)  /* likewise with several replicas, */
 #define BUCKET_MOST      64                   /* or this share of the group if that is more */
 #define BUCKET_ROW       256
 #define BUCKET_TAKEN     16 /* results of a group: new weights, moments, averages, a norm */
@@ -74,10 +76,26 @@ static int64_t bucket_elems(const ty_graph *g, uint32_t node)
     return ty_type_elems(ty_graph_type(g, ty_val_make(node, 0)));
 }
 
+/* The node after which v is there but for its shape and type: flattening is asked for when all gradients are known. */
+static uint32_t bucket_made_by(const ty_graph *g, ty_val v)
+{
+    while (ty_graph_op(g, ty_val_node(v)) == TY_OP_RESHAPE || ty_graph_op(g, ty_val_node(v)) == TY_OP_CAST)
+        v = ty_graph_in(g, ty_val_node(v), 0);
+    return ty_val_node(v);
+}
+
+/* Is the first part a sum over replicas? Then all are. */
+static bool bucket_is_shared(const ty_graph *g, uint32_t concat)
+{
+    return ty_graph_op(g, bucket_made_by(g, ty_graph_in(g, concat, 0))) == TY_OP_ALL_REDUCE;
+}
+
 static bool bucket_is_concat(const ty_graph *g, uint32_t id)
 {
-    return ty_graph_op(g, id) == TY_OP_CONCAT && ty_graph_type(g, ty_val_make(id, 0))->rank == 1 &&
-           ty_graph_node(g, id)->n_in > 1 && bucket_elems(g, id) >= BUCKET_MIN_GROUP;
+    if (ty_graph_op(g, id) != TY_OP_CONCAT || ty_graph_type(g, ty_val_make(id, 0))->rank != 1 ||
+        ty_graph_node(g, id)->n_in < 2)
+        return false;
+    return bucket_elems(g, id) >= (bucket_is_shared(g, id) ? 2 * BUCKET_SHARED : BUCKET_MIN_GROUP);
 }
 
 /* Can one stretch of v be computed from the same stretch of states and from scalars? */
@@ -176,21 +194,14 @@ static void bucket_find(bucketing *b, const uint8_t *live)
     }
 }
 
-/* The node after which v is there but for its shape and type: flattening is asked for when all gradients are known. */
-static uint32_t bucket_made_by(const ty_graph *g, ty_val v)
-{
-    while (ty_graph_op(g, ty_val_node(v)) == TY_OP_RESHAPE || ty_graph_op(g, ty_val_node(v)) == TY_OP_CAST)
-        v = ty_graph_in(g, ty_val_node(v), 0);
-    return ty_val_node(v);
-}
-
 /* Borders at the ends of tensors. */
 static void bucket_cut(bucketing *b, bucket_group *t)
 {
     const ty_graph *g = b->c.from;
     int n_in = (int)ty_graph_node(g, t->concat)->n_in;
     int64_t total = bucket_elems(g, t->concat), at = 0;
-    int64_t least = total / BUCKET_MOST > BUCKET_MIN ? total / BUCKET_MOST : BUCKET_MIN;
+    int64_t least = bucket_is_shared(g, t->concat) ? BUCKET_SHARED : BUCKET_MIN;
+    least = total / BUCKET_MOST > least ? total / BUCKET_MOST : least;
     t->part = TY_NEW_ARRAY(&b->arena, int, n_in + 1);
     t->at = TY_NEW_ARRAY(&b->arena, int64_t, n_in + 1);
     t->ready = TY_NEW_ARRAY(&b->arena, uint32_t, n_in + 1);
