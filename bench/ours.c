@@ -210,7 +210,7 @@ static int job_end(job *j, int step, ty_error *err)
 /* On a GPU a step's result is taken when the next one has begun, but for the first one's, whose end is told. */
 static int job_train(job *j, ty_error *err)
 {
-    int late = ty_program_in_flight(j->program) > 1, rc = 0;
+    int late = ty_program_in_flight(j->program, TY_RUN_LAST) > 1, rc = 0;
     j->step_ms = calloc((size_t)j->steps, sizeof *j->step_ms);
     if (!j->step_ms)
         return ty_error_set(err, TY_E_LIMIT, "no memory for %d times", j->steps);

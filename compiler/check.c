@@ -462,6 +462,7 @@ static int check_call(checker *c, int call, ty_error *err)
 static int check_end(checker *c, ty_error *err)
 {
     if (!c->p->cuda) {
+        c->p->n_open = c->run == TY_RUN_LAST ? 0 : c->p->n_open;
         ty_program_point_results(c->p, c->run, c->inputs);
         return 0;
     }
@@ -550,7 +551,7 @@ int ty_program_run_checked(ty_program *p, ty_run run, const void *const *inputs,
         return -1;
     if (p->cuda && !ty_mirror_alone(p->cuda))
         return ty_error_set(err, TY_E_UNSUPPORTED, "values are looked at on one GPU, found several");
-    if (p->cuda && (ty_program_settle_on_gpu(p, err) < 0 || ty_program_fetch_states(p, err) < 0))
+    if ((p->cuda && ty_program_settle_on_gpu(p, err) < 0) || ty_program_fetch_states(p, err) < 0)
         return -1;
     inputs = ty_program_inputs(p, inputs);
     checker c = {.p = p, .run = run, .plan = p->plan[run], .inputs = inputs, .a = a, .out = check};

@@ -506,19 +506,19 @@ int ty_compile_infer(const ty_model *m, const ty_binding *inputs, int n_inputs, 
                      ty_program **out, ty_error *err);
 void ty_program_free(ty_program *p);
 const ty_compile_report *ty_program_report(const ty_program *p);
-/* Runs one tape. inputs[i]: dense bytes of input i, for all GPUs. Returns when results are there. */
+/* Runs one tape. inputs[i]: dense bytes of input i, for all GPUs. Returns when results and states are there. */
 int ty_program_run(ty_program *p, ty_run run, const void *const *inputs, ty_error *err);
-/* The same in halves: a GPU goes on while the host prepares the next run; the CPU does all of it at the start. inputs
- * are read before start returns. finish waits for the oldest run of the tape that was started, whose outputs are then
- * there until the next start. So many runs may be started before the first is finished: more finish it unseen. */
+/* The same in halves: a GPU goes on while the host prepares the next run; replicas on CPUs leave what waits for others
+ * to it. inputs are read before start returns. finish waits for the oldest run of the tape that was started, whose
+ * outputs are then there until the next start. in_flight: how many may be started; one more finishes the oldest, and
+ * all but one are finished before another tape than MICRO runs or states are fetched. */
 int ty_program_start(ty_program *p, ty_run run, const void *const *inputs, ty_error *err);
 int ty_program_finish(ty_program *p, ty_run run, ty_error *err);
-int ty_program_in_flight(const ty_program *p);
+int ty_program_in_flight(const ty_program *p, ty_run run);
 
 /* ---- where the time goes ----
  *
- * A tape is a sequence of calls. ty_program_run_timed is ty_program_run with a clock read between them, which costs
- * some 40 ns a call:
+ * A tape is a sequence of calls. ty_program_run_timed is ty_program_run with a clock read between them (40 ns a call):
  *
  *     int n = ty_program_n_calls(p, TY_RUN_LAST);
  *     ty_program_run_timed(p, TY_RUN_LAST, inputs, ns, err);     // ns[n]
@@ -548,8 +548,8 @@ const ty_tensor *ty_program_output(const ty_program *p, ty_run run, const char *
 int ty_program_n_outputs(const ty_program *p, ty_run run);
 const char *ty_program_output_name(const ty_program *p, ty_run run, int i);
 
-/* State arenas, whole: for checkpoints. Write into them only between runs. On a GPU they are copies: fetch before they
- * are read, and say so after they were written. */
+/* State arenas, whole: for checkpoints. Write into them only between runs. Fetch before they are read or written (on a
+ * GPU they are copies, on a CPU a run may have left updates to the next), and say so after they were written. */
 int ty_program_fetch_states(ty_program *p, ty_error *err);
 void ty_program_states_changed(ty_program *p);
 /* Fetches them, and refuses if replicas on several GPUs do not hold the same bytes. */

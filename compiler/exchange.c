@@ -4,6 +4,7 @@
 #include "compiler/ops/op.h"
 #include "compiler/ops/work.h"
 #include "compiler/program.h"
+#include "compiler/target/halves.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -90,6 +91,11 @@ static uint32_t exchange_at(const ty_plan *plan, int at)
     return is_one ? u->node : TY_NONE;
 }
 
+static int64_t exchange_elems(const ty_program *p, uint32_t node)
+{
+    return ty_type_elems(ty_graph_type(p->graph, ty_graph_in(p->graph, node, 0)));
+}
+
 static ty_exchange_kind exchange_kind(ty_op op)
 {
     return op == TY_OP_ALL_GATHER       ? TY_EXCHANGE_GATHER
@@ -97,16 +103,35 @@ static ty_exchange_kind exchange_kind(ty_op op)
                                         : TY_EXCHANGE_SUM;
 }
 
-static void exchange_add(ty_program *p, ty_run run, uint32_t node)
+/* first .. end: elements of the operand. */
+static void exchange_add(ty_program *p, ty_run run, uint32_t node, int64_t first, int64_t end)
 {
-    const ty_type *in = ty_graph_type(p->graph, ty_graph_in(p->graph, node, 0));
+    p->exchange_node[p->n_exchanges] = node;
     p->exchanges[p->n_exchanges++] =
         (ty_exchange_call){.kind = exchange_kind(ty_graph_op(p->graph, node)),
-                           .dtype = (ty_dtype)in->dtype,
-                           .elems = ty_type_elems(in),
+                           .dtype = (ty_dtype)ty_graph_type(p->graph, ty_graph_in(p->graph, node, 0))->dtype,
+                           .elems = end - first,
+                           .first = first,
                            .run = run,
                            .gradients = ty_graph_attr(p->graph, node)->flags & TY_OF_GRADIENTS,
                            .name = exchange_name(p, node)};
+}
+
+/* Those of a tape, in the order in which they begin. */
+static void exchange_add_run(ty_program *p, ty_run run)
+{
+    const ty_plan *plan = p->plan[run];
+    ty_halves halves = {-1, TY_NEW_ARRAY(&p->arena, int64_t, plan->n_order + 1)};
+    if (p->backend == TY_BACKEND_CPU)
+        halves = ty_halves_of(plan, &p->arena);
+    for (int at = 0; at < plan->n_order; at++) {
+        uint32_t node = exchange_at(plan, at);
+        if (node != TY_NONE)
+            exchange_add(p, run, node, 0, halves.head[at] ? halves.head[at] : exchange_elems(p, node));
+        for (int k = at - 1; at == halves.last && k >= 0; k--)
+            if (halves.head[k])
+                exchange_add(p, run, exchange_at(plan, k), halves.head[k], exchange_elems(p, exchange_at(plan, k)));
+    }
 }
 
 /* One for each piece that replicas have parts of. */
@@ -126,15 +151,15 @@ void ty_program_list_exchanges(ty_program *p)
     int n = 0;
     for (int run = 0; run < TY_N_RUNS; run++)
         for (int at = 0; p->plan[run] && at < p->plan[run]->n_order; at++)
-            n += exchange_at(p->plan[run], at) != TY_NONE;
+            n += exchange_at(p->plan[run], at) != TY_NONE ? 2 : 0;
     for (int i = 0; i < p->n_parts; i++)
         n += p->parts[i].shards->n;
     p->exchanges = TY_NEW_ARRAY(&p->arena, ty_exchange_call, n + 1);
+    p->exchange_node = TY_NEW_ARRAY(&p->arena, uint32_t, n + 1);
     p->n_exchanges = 0;
     for (int run = 0; run < TY_N_RUNS; run++)
-        for (int at = 0; p->plan[run] && at < p->plan[run]->n_order; at++)
-            if (exchange_at(p->plan[run], at) != TY_NONE)
-                exchange_add(p, (ty_run)run, exchange_at(p->plan[run], at));
+        if (p->plan[run])
+            exchange_add_run(p, (ty_run)run);
     for (int i = 0; i < p->n_parts; i++)
         exchange_add_parts(p, &p->parts[i]);
 }
@@ -158,34 +183,24 @@ static void schedule_tensors(const ty_program *p, uint32_t node, ty_buf *out)
                     state->segments[i].offset - ty_graph_attr(p->graph, node)->lo[0]);
 }
 
-static void schedule_call(const ty_program *p, int call, const char *when, ty_buf *out)
+static void schedule_call(const ty_program *p, int call, ty_buf *out)
 {
+    static const char *const runs[TY_N_RUNS + 1] = {"micro", "last", "eval", "rows", "whole"};
     const ty_exchange_call *c = &p->exchanges[call];
-    ty_buf_addf(out, "%d %s %s %s[%" PRId64 "] %s%s\n", call, when, ty_exchange_text(c->kind), ty_dtype_text(c->dtype),
-                c->elems, c->gradients ? "may be rounded: " : "", c->name);
-}
-
-static void schedule_run(const ty_program *p, int run, int *call, ty_buf *out)
-{
-    static const char *const runs[TY_N_RUNS] = {"micro", "last", "eval", "rows"};
-    const ty_plan *plan = p->plan[run];
-    for (int at = 0; plan && at < plan->n_order; at++) {
-        uint32_t node = exchange_at(plan, at);
-        if (node == TY_NONE)
-            continue;
-        schedule_call(p, (*call)++, runs[run], out);
-        schedule_tensors(p, node, out);
-    }
+    ty_buf_addf(out, "%d %s %s %s[%" PRId64 "] %s%s", call, runs[c->run], ty_exchange_text(c->kind),
+                ty_dtype_text(c->dtype), c->elems, c->gradients ? "may be rounded: " : "", c->name);
+    if (c->first)
+        ty_buf_addf(out, ", from element %" PRId64, c->first);
+    ty_buf_addf(out, "\n");
+    if (c->run != TY_N_RUNS && c->first == 0)
+        schedule_tensors(p, p->exchange_node[call], out);
 }
 
 int ty_program_schedule(const ty_program *p, ty_buf *out, ty_error *err)
 {
-    int call = 0;
     ty_buf_addf(out, "%d replicas, %d calls\n", p->replicas, p->n_exchanges);
-    for (int run = 0; run < TY_N_RUNS; run++)
-        schedule_run(p, run, &call, out);
-    for (; call < p->n_exchanges; call++)
-        schedule_call(p, call, "whole", out);
+    for (int call = 0; call < p->n_exchanges; call++)
+        schedule_call(p, call, out);
     return out->failed ? ty_error_set(err, TY_E_LIMIT, "the schedule of exchanges is too long") : 0;
 }
 
@@ -223,6 +238,8 @@ int ty_program_gather_state(ty_program *p, int state, void *whole, ty_error *err
     int number = parts_number(p, state);
     if (number < 0 || !p->exchange.begin)
         return ty_error_set(err, TY_E_INTERNAL, "state %d has no parts on other replicas", state);
+    if (ty_program_fetch_states(p, err) < 0)
+        return -1;
     const ty_shards *s = p->parts[number].shards;
     const float *own = p->state[state];
     int call = parts_first_call(p, number);

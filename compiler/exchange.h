@@ -12,10 +12,12 @@
  *     begin(ctx, 7, in, out, err)       call[7] may begin: returns at once, the bytes of `in` are there
  *     wait(ctx, 7, err)                 returns when `out` is there
  *
- * All calls come from the thread that runs the program, in the order of the list within a run; waits come in the order
- * of the begins, one a begin, and any number of begins may lie in front of a wait: so gradients travel while others are
- * computed. Between begin and wait the program neither writes `in` nor touches `out`. They may be the same memory, and
- * do not overlap otherwise; memory of one call is the same in every run.
+ * All calls come from the thread that runs the program, begins in the order of the list within a run; waits come in any
+ * order, one a begin, and any number of begins may lie in front of a wait: so gradients travel while others are
+ * computed. Where runs are started and finished (ty_program_start), the wait for what a run has begun may come in the
+ * next one, behind begins of its own, but before the same call begins again. Between begin and wait the program neither
+ * writes `in` nor touches `out`. They may be the same memory, and do not overlap otherwise; memory of one call is the
+ * same in every run.
  *
  * Each call must leave the same bits on all replicas, for then weights stay the same bits. A failure of either function
  * is the run's, and the program is of no further use.
@@ -42,6 +44,7 @@ typedef struct ty_exchange_call {
     ty_exchange_kind kind;
     ty_dtype dtype;   /* of both */
     int64_t elems;    /* of `in` */
+    int64_t first;    /* of a sum in two halves (compiler/target/halves.h), of the second one: elements before it */
     ty_run run;       /* the tape it belongs to; TY_N_RUNS: none, ty_program_gather_state */
     bool gradients;   /* numbers that may be rounded on their way. Others (counts, losses, metrics, statistics, numbers
                          of rows, weights) must arrive as they are */

@@ -22,6 +22,7 @@ void ty_program_free(ty_program *p)
 {
     if (!p)
         return;
+    bool late = p->cpu && ty_cpu_is_late(p->cpu); /* exchanges may be writing: their memory goes with the process */
     ty_load_end(p);
     ty_library_await();
     ty_cpu_free(p->cpu);
@@ -31,7 +32,7 @@ void ty_program_free(ty_program *p)
         ty_plan_free(p->plan[i]);
         ty_fusion_free(p->fusion[i]);
     }
-    for (int i = 0; p->state && i < ty_graph_n_states(p->graph); i++)
+    for (int i = 0; p->state && !late && i < ty_graph_n_states(p->graph); i++)
         ty_pages_free(p->state[i], ty_type_bytes(&ty_graph_state(p->graph, i)->type) + 64);
     ty_graph_free(p->graph);
     ty_arena_fini(&p->facts);
@@ -99,8 +100,7 @@ int ty_program_can_run(ty_program *p, ty_run run, ty_error *err)
 void ty_program_point_results(ty_program *p, ty_run run, const void *const *inputs)
 {
     for (int i = 0; i < p->n_outputs[run]; i++)
-        p->result[run][i].data = (void *)(uintptr_t)ty_cpu_value(
-            p->cpu, p->plan_of[run], ty_graph_output(p->graph, p->output[run][i])->val, inputs);
+        p->result[run][i].data = (void *)(uintptr_t)ty_cpu_output(p->cpu, p->plan_of[run], p->output[run][i], inputs);
 }
 
 /* ---- a GPU ---- */
@@ -128,25 +128,58 @@ static int program_finish_on_gpu(ty_program *p, ty_run run, ty_error *err)
     return 0;
 }
 
-int ty_program_in_flight(const ty_program *p)
+/* ---- runs in halves ---- */
+
+/* On a CPU the last run that was started may have left updates for the next one (compiler/target/cpu/late.h). */
+static bool program_may_be_late(const ty_program *p, ty_run run)
 {
-    return p->cuda ? TY_CUDA_IN_FLIGHT : 1;
+    return p->cpu && p->has[run] && ty_cpu_has_late(p->cpu, p->plan_of[run]);
+}
+
+int ty_program_in_flight(const ty_program *p, ty_run run)
+{
+    return p->cuda ? TY_CUDA_IN_FLIGHT : program_may_be_late(p, run) ? 2 : 1;
+}
+
+static int program_start_on_cpu(ty_program *p, ty_run run, const void *const *inputs, ty_error *err)
+{
+    if (ty_cpu_start(p->cpu, p->plan_of[run], inputs, err) < 0)
+        return -1;
+    ty_program_point_results(p, run, inputs);
+    if (program_may_be_late(p, run))
+        p->n_open = p->n_open < 2 ? p->n_open + 1 : 2;
+    return 0;
 }
 
 int ty_program_start(ty_program *p, ty_run run, const void *const *inputs, ty_error *err)
 {
-    if (p->backend != TY_BACKEND_CUDA)
+    if (p->backend == TY_BACKEND_INTERPRETER)
         return ty_program_run(p, run, inputs, err);
-    return ty_program_can_run(p, run, err) < 0 ? -1 : program_start_on_gpu(p, run, ty_program_inputs(p, inputs), err);
+    if (ty_program_can_run(p, run, err) < 0)
+        return -1;
+    inputs = ty_program_inputs(p, inputs);
+    return p->cpu ? program_start_on_cpu(p, run, inputs, err) : program_start_on_gpu(p, run, inputs, err);
+}
+
+/* Of two open runs the second has made what the first one had left. */
+static int program_finish_on_cpu(ty_program *p, ty_run run, ty_error *err)
+{
+    if (!program_may_be_late(p, run) || p->n_open == 0)
+        return 0;
+    return --p->n_open == 0 ? ty_cpu_catch_up(p->cpu, err) : 0;
 }
 
 int ty_program_finish(ty_program *p, ty_run run, ty_error *err)
 {
-    return p->backend == TY_BACKEND_CUDA ? program_finish_on_gpu(p, run, err) : 0;
+    return p->backend == TY_BACKEND_CUDA ? program_finish_on_gpu(p, run, err)
+           : p->cpu                      ? program_finish_on_cpu(p, run, err)
+                                         : 0;
 }
 
 int ty_program_fetch_states(ty_program *p, ty_error *err)
 {
+    if (p->cpu)
+        return ty_cpu_catch_up(p->cpu, err);
     return p->on_gpu ? ty_mirror_download(p->cuda, err) : 0;
 }
 
@@ -188,6 +221,8 @@ int ty_program_run_timed(ty_program *p, ty_run run, const void *const *inputs, i
         return program_start_on_gpu(p, run, inputs, err) < 0 || ty_mirror_drain(p->cuda, p->plan_of[run], err) < 0
                    ? -1
                    : program_finish_on_gpu(p, run, err);
+    if (run == TY_RUN_LAST)
+        p->n_open = 0;
     if (ty_cpu_run(p->cpu, p->plan_of[run], inputs, call_ns, err) < 0)
         return -1;
     ty_program_point_results(p, run, inputs);

@@ -30,6 +30,7 @@ struct ty_program {
     int64_t replica;      /* this one's number; 0 where one speaks for all, or runs several */
     ty_exchange exchange; /* by which they do; begin NULL: by nothing that was given */
     ty_exchange_call *exchanges;
+    uint32_t *exchange_node; /* of those of tapes */
     int n_exchanges;
     const ty_step_parts *parts; /* states of which each replica has a part */
     int n_parts;
@@ -50,6 +51,7 @@ struct ty_program {
     ty_cpu *cpu;                  /* TY_BACKEND_CPU */
     ty_interp *interp;            /* TY_BACKEND_INTERPRETER */
     ty_mirror *cuda;              /* TY_BACKEND_CUDA */
+    int n_open;                   /* on a CPU: runs of LAST that were started and not finished, at most 2 */
     bool on_gpu;                  /* the GPU has the states; what is in `state` may be old */
     int *output[TY_N_RUNS];       /* numbers of the graph's outputs on each tape */
     ty_tensor *result[TY_N_RUNS]; /* beside them */

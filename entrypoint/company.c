@@ -26,6 +26,17 @@ struct ty_company {
 static const ty_collective_kind company_kinds[TY_N_EXCHANGE_KINDS] = {
     [TY_EXCHANGE_SUM] = TY_ALL_REDUCE, [TY_EXCHANGE_GATHER] = TY_ALL_GATHER, [TY_EXCHANGE_PART] = TY_REDUCE_SCATTER};
 
+enum { COMPANY_FEW_BYTES = 32 << 10 };
+
+/* Counts, losses and statistics, which a step waits for, do not stand in line behind gradients: those of the step
+ * before may still be on their way when forward begins. Both comms see the same calls in the same order on all ranks.
+ */
+static ty_comm *company_comm(const ty_company *c, int call)
+{
+    const ty_exchange_call *x = &c->calls[call];
+    return x->elems * (int64_t)ty_dtype_bytes(x->dtype) <= COMPANY_FEW_BYTES ? c->session : c->tapes;
+}
+
 static int company_begin(void *ctx, int call, const void *in, void *out, ty_error *err)
 {
     ty_company *c = ctx;
@@ -39,14 +50,14 @@ static int company_begin(void *ctx, int call, const void *in, void *out, ty_erro
                           .in = in,
                           .out = out,
                           .n = x->elems};
-    return ty_comm_begin(c->tapes, &what, &c->tickets[call], err);
+    return ty_comm_begin(company_comm(c, call), &what, &c->tickets[call], err);
 }
 
 static int company_wait(void *ctx, int call, ty_error *err)
 {
     ty_company *c = ctx;
     int64_t start = ty_clock_us();
-    int rc = ty_comm_wait(c->tapes, c->tickets[call], err);
+    int rc = ty_comm_wait(company_comm(c, call), c->tickets[call], err);
     if (c->calls[call].run == TY_RUN_MICRO || c->calls[call].run == TY_RUN_LAST)
         c->waited_us += ty_clock_us() - start;
     return rc;

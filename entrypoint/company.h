@@ -3,9 +3,10 @@
  *     ty_company_of(comm, wire, &company, err)       in a process that an agent started as a rank
  *     company == NULL                                a session that trains alone: every call below accepts that
  *
- * Two comms (dist/comm/comm.h): one carries what the program's tapes exchange, the other all that the session asks its
- * company between steps. So a question of the session never stands in line behind gradients, and both have an order
- * of their own that is the same on all ranks. Calls that ask something are made by all ranks in the same order.
+ * Two comms (dist/comm/comm.h): one carries what the program's tapes exchange, the other what is small: counts and
+ * losses of tapes, and all that the session asks its company between steps. So they never stand in line behind
+ * gradients, and both have an order of their own that is the same on all ranks. Calls that ask something are made by
+ * all ranks in the same order.
  *
  * Whoever is rank 0 leads: it reads checkpoints and hands out what they hold, writes all results and prints metrics.
  * The other ranks compute.

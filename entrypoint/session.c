@@ -250,7 +250,7 @@ static int compile(ty_session *s, ty_error *err)
         return -1;
     if (ty_session_agree_on_schedule(s, err) < 0)
         return -1;
-    s->loop.in_flight = ty_program_in_flight(s->program);
+    s->loop.in_flight = s->is_checked ? 1 : ty_program_in_flight(s->program, TY_RUN_LAST);
     s->inputs = TY_NEW_ARRAY(&s->arena, const void *, s->plan.n_feeds + 1);
     s->inputs[s->plan.n_feeds] = &s->valid;
     s->times.compile_s = ty_session_now_s() - start;

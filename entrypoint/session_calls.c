@@ -209,7 +209,7 @@ static int evaluate_batches(ty_session *s, ty_prefetch *batches, sums *all, bool
         ty_session_point_inputs(s, batch, s->validation_field);
         rc = ty_program_start(s->program, TY_RUN_EVAL, s->inputs, err);
         ty_prefetch_release(batches, batch);
-        if (rc == 0 && ++under_way == ty_program_in_flight(s->program)) {
+        if (rc == 0 && ++under_way == ty_program_in_flight(s->program, TY_RUN_EVAL)) {
             under_way--;
             rc = finish_batch(s, all, err);
         }

@@ -565,6 +565,7 @@ int ty_pass_fuse(const ty_graph *g, uint32_t tape, int n_threads, ty_fusion **ou
     f->arena = arena;
     f->g = g;
     f->tape = tape;
+    f->on_gpu = n_threads == TY_FUSE_GPU;
     f->limits = fuse_limits(n_threads);
     size_t n_nodes = ty_graph_n_nodes(g), n_vals = n_nodes * TY_MAX_RESULTS + 1;
     f->live = TY_NEW_ARRAY(&f->arena, uint8_t, n_nodes + 1);

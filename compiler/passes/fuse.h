@@ -54,6 +54,7 @@ typedef struct ty_fusion {
     uint32_t *producer; /* per value index: unit that fills it, or TY_NONE (leaves) */
     ty_unit *unit;
     uint32_t n_units, cap_units;
+    bool on_gpu;
     ty_fuse_limits limits;
 } ty_fusion;
 

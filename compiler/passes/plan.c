@@ -259,13 +259,19 @@ static void plan_in_place(planner *pl)
 
 /* ---- exchanges ---- */
 
+static bool plan_is_exchange(const planner *pl, int at)
+{
+    const ty_unit *u = &pl->f->unit[pl->p->order[at]];
+    return u->kind == TY_UNIT_LIBRARY && ty_op_work(ty_graph_op(pl->f->g, u->node)) == TY_WORK_EXCHANGE;
+}
+
 /* What replicas exchange is on its way until somebody needs it: so long its memory is no one else's. */
 static void plan_exchanges(planner *pl)
 {
     const ty_graph *g = pl->f->g;
     for (int at = 0; at < pl->p->n_order; at++) {
         const ty_unit *u = &pl->f->unit[pl->p->order[at]];
-        if (u->kind != TY_UNIT_LIBRARY || ty_op_work(ty_graph_op(g, u->node)) != TY_WORK_EXCHANGE)
+        if (!plan_is_exchange(pl, at))
             continue;
         ty_val to = ty_val_make(u->node, 0), from = ty_view_of(g, ty_graph_in(g, u->node, 0)).base;
         int until = pl->p->last[pl->whole[to] == TY_NONE ? to : pl->whole[to]];
@@ -274,6 +280,39 @@ static void plan_exchanges(planner *pl)
         if (pl->whole[from] != TY_NONE)
             plan_touch(pl, pl->whole[from], until);
     }
+}
+
+/* Alive in all of the run, and in the next one. */
+static void plan_keep(planner *pl, ty_val v)
+{
+    for (v = ty_view_of(pl->f->g, v).base; v != TY_NONE && pl->p->first[v] >= 0; v = pl->whole[v]) {
+        plan_touch(pl, v, 0);
+        plan_touch(pl, v, pl->p->n_order);
+    }
+}
+
+/* What replicas on CPUs update behind their last exchange is left to the next run (compiler/target/cpu/late.h), which
+ * writes over none of its memory before: else it would have to wait. */
+static void plan_late(planner *pl)
+{
+    const ty_graph *g = pl->f->g;
+    int last = pl->p->n_order - 1;
+    while (last >= 0 && !plan_is_exchange(pl, last))
+        last--;
+    if (last < 0 || pl->f->on_gpu || pl->f->tape != TY_TAPE_LAST)
+        return;
+    for (int at = 0; at < pl->p->n_order; at++) {
+        const ty_unit *u = &pl->f->unit[pl->p->order[at]];
+        for (int i = 0; at > last && i < u->n_roots; i++)
+            plan_keep(pl, u->root[i]);
+        for (int i = 0; at > last && i < u->n_loads; i++)
+            plan_keep(pl, u->load[i]);
+        if (plan_is_exchange(pl, at) && pl->p->last[ty_val_make(u->node, 0)] > last)
+            plan_keep(pl, ty_graph_in(g, u->node, 0));
+    }
+    for (int i = 0; i < ty_graph_n_outputs(g); i++)
+        if (ty_graph_output(g, i)->tapes & pl->f->tape)
+            plan_keep(pl, ty_graph_output(g, i)->val);
 }
 
 /* ---- packing ---- */
@@ -454,6 +493,7 @@ static int plan_make(const ty_fusion *f, bool delays, ty_plan **out, ty_error *e
     plan_whole_lifetimes(&pl);
     plan_in_place(&pl);
     plan_exchanges(&pl);
+    plan_late(&pl);
     plan_slab(&pl);
     plan_followers(&pl);
     *out = p;

@@ -1,14 +1,16 @@
 #!/bin/bash
 # overlap_train.sh - communication behind computing in whole trainings: on two hosts with 1 Gbit/s between them, a step of
-# `train` takes at most 1.25 times the longer one of computing and communication, where a core is to spare.
+# `train` takes at most 1.25 times the longer one of computing and communication, where a core is to spare: where
+# communication takes six times as long as computing, and where it takes twice, two thirds and four tenths as long.
 #
-# No gradient travels before the first layers of backward have run, so that a step takes at least forward, those and the
-# communication: where that and computing take equally long this alone is 1.4. So one training communicates far longer than
-# it computes, and one computes longer; ROWS="32 160 400 640" shows what lies between.
+# Gradients travel through backward and through forward of the next step. The link is idle from when the last layer's
+# weights are there until its gradient is: an equal share of all layers, which leaves 1.17 where both take equally long.
 #
 # Both hosts are on this machine: their computing shares one core, their comms' threads another. Computing alone is what
 # both take on that core when each trains by itself, with the rows of a rank; communication alone is what the gradient's
-# bytes take on the link (build/.../tools/collectives, the same core). Three tries, since others use the machine, too.
+# bytes take on the link (build/.../tools/collectives, the same core). Others use the machine, too: three tries, and after a
+# slow one both are measured once more. If one is not what it was, to a tenth, the try says nothing; if none of the slow
+# ones says anything, this machine is too busy to judge: skipped.
 cd "$(dirname "$0")/../.." || exit 1
 . tests/dist/hosts.bash
 . tests/entrypoint/job.bash
@@ -108,15 +110,20 @@ comm_ms() {
 TOOLS=${TY_BUILD:-build/release}/tools
 [[ $TOOLS == /* ]] && TOOLS=$(realpath --relative-to="$PWD" "$TOOLS")
 
+# alone ROWS: computing and communication into $compute and $comm.
+alone() {
+    start 1 "$1"
+    both_end
+    compute=$(step_ms "$1")
+    comm=$(comm_ms)
+}
+near() { awk "BEGIN {exit !($1 <= 1.1 * $2 && $2 <= 1.1 * $1)}"; }
 # hides ROWS: three tries.
 hides() {
-    local try compute comm step ratio
+    local try compute comm step ratio before judged=
     wide "rows_$1"
     for try in 1 2 3; do
-        start 1 "$1"
-        both_end
-        compute=$(step_ms "$1")
-        comm=$(comm_ms)
+        alone "$1"
         start 2 "$1"
         comms_to 1
         both_end
@@ -124,9 +131,19 @@ hides() {
         ratio=$(awk "BEGIN {m = $compute > $comm ? $compute : $comm; printf \"%.3f\", $step / m}")
         echo "$1 rows a rank, try $try: computing $compute ms, communication $comm ms, both $step ms, ratio $ratio;" \
             "$(grep -o 'comm  .*' "$W/err.1")"
-        awk "BEGIN {exit !($ratio <= 1.25)}" && break
+        if awk "BEGIN {exit !($ratio <= 1.25)}"; then
+            ok "$1 rows a rank: a step takes at most 1.25 of the longer one: $ratio" true
+            return
+        fi
+        before=($compute $comm)
+        alone "$1"
+        near "${before[0]}" "$compute" && near "${before[1]}" "$comm" && judged="$judged $ratio"
     done
-    ok "$1 rows a rank: a step takes at most 1.25 of the longer one: $ratio" awk "BEGIN {exit !($ratio <= 1.25)}"
+    if [ -n "$judged" ]; then
+        fail "$1 rows a rank: a step takes at most 1.25 of the longer one" "ratios$judged"
+    else
+        skip "$1 rows a rank" "the machine is too busy to judge: ratio $ratio"
+    fi
 }
-for rows in ${ROWS:-32 640}; do hides "$rows"; done
+for rows in ${ROWS:-32 160 400 640}; do hides "$rows"; done
 finish_tests

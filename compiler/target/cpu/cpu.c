@@ -1,74 +1,32 @@
-/* cpu.c - builds and runs tapes on the CPU. See cpu.h. */
-#include "compiler/target/cpu/cpu.h"
+/* cpu.c - builds tapes on the CPU. See cpu.h. */
+#include "compiler/target/cpu/inside.h"
 
 #include "base/clock.h"
 #include "base/pages.h"
 #include "compiler/kernel/text.h"
-#include "compiler/kernel/texts.h"
 #include "compiler/ops/op.h"
 #include "compiler/phases.h"
+#include "compiler/target/cpu/late.h"
 #include "compiler/target/cpu/render.h"
 #include "compiler/target/cpu/share.h"
-#include "compiler/target/cpu/step.h"
 #include "compiler/target/cuda/render.h"
-#include "compiler/target/pending.h"
 
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A pointer that depends on the inputs of the run. */
-typedef struct cpu_patch {
-    char **at;
-    int input;
-    int64_t offset;
-} cpu_patch;
-
-typedef struct cpu_tape {
-    ty_cpu_step *step;
-    int n_steps;
-    cpu_patch *patch;
-    int n_patches, cap_patches;
-    ty_pending pending; /* while it is made */
-    int *begins;        /* the step that begins each exchange */
-} cpu_tape;
-
-/* What kernels are printed in. */
-typedef struct cpu_dialect {
-    ty_ktexts_words words;
-    void (*render)(const ty_kernel *k, const uint32_t *alias, const int64_t *base, ty_buf *out);
-    bool shares; /* kernels that differ in sizes alone may share their loops */
-} cpu_dialect;
-
 static const cpu_dialect cpu_c = {
     {ty_render_head, ty_render_prelude, "__attribute__((visibility(\"default\"))) void ", ""}, ty_render_kernel, true};
 static const cpu_dialect cpu_grid = {
     {ty_grid_head, ty_render_prelude, "#undef TY_NAME\n#define TY_NAME ", "\n"}, ty_grid_render_kernel, false};
-
-struct ty_cpu {
-    ty_arena arena;
-    const ty_plan *const *plan;
-    int n_plans;
-    ty_cpu_options opt;
-    const cpu_dialect *dialect;
-    cpu_tape *tape;
-    char *slab, *scratch;
-    ty_ktexts texts;     /* distinct kernels */
-    ty_objects_job *job; /* between begin and finish */
-    ty_objects objects;
-    char kernels[TY_SHA256_HEX_BYTES];
-    ty_cpu_report report;
-    int64_t cc_start_ns;
-    int n_exchanges; /* of all tapes so far */
-};
 
 /* Below this many scalar instructions a kernel runs on the calling thread: waking the others costs about as much. */
 #define CPU_SERIAL_COST 250000.0
 
 /* ---- pointers ---- */
 
-static char *cpu_at(const ty_cpu *cpu, const ty_plan *plan, ty_place at, const void *const *inputs)
+char *ty_cpu_address(const ty_cpu *cpu, const ty_plan *plan, ty_place at, const void *const *inputs)
 {
     switch (at.kind) {
     case TY_PLACE_SLAB:
@@ -84,9 +42,17 @@ static char *cpu_at(const ty_cpu *cpu, const ty_plan *plan, ty_place at, const v
     }
 }
 
-static char *cpu_address(const ty_cpu *cpu, const ty_plan *plan, ty_val v, const void *const *inputs)
+/* Notes that a step touches so many bytes there. */
+static void cpu_reach(const ty_cpu *cpu, const ty_plan *plan, ty_cpu_step *step, ty_place at, int64_t bytes,
+                      bool written)
 {
-    return cpu_at(cpu, plan, ty_plan_place(plan, v), inputs);
+    if (at.kind != TY_PLACE_NONE && at.kind != TY_PLACE_CONST)
+        step->reach[step->n_reach++] = (ty_cpu_reach){ty_cpu_address(cpu, plan, at, NULL), bytes, written};
+}
+
+static void cpu_reach_value(const ty_cpu *cpu, const ty_plan *plan, ty_cpu_step *step, ty_val v, bool written)
+{
+    cpu_reach(cpu, plan, step, ty_plan_place(plan, v), (int64_t)ty_type_bytes(ty_graph_type(plan->f->g, v)), written);
 }
 
 /* *at <- address of v, `offset` bytes on. */
@@ -94,7 +60,7 @@ static void cpu_point(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, char **a
 {
     ty_place place = ty_plan_place(plan, v);
     if (place.kind != TY_PLACE_INPUT) {
-        char *address = cpu_address(cpu, plan, v, NULL);
+        char *address = ty_cpu_address(cpu, plan, place, NULL);
         *at = address ? address + offset : NULL;
         return;
     }
@@ -132,9 +98,12 @@ static void cpu_add_kernel(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, con
     step->hash = cpu_render(cpu, plan, k, base, scratch);
     step->n_ptr = k->n_buffers;
     step->ptr = TY_NEW_ARRAY(&cpu->arena, char *, k->n_buffers);
-    for (int i = 0; i < k->n_buffers; i++)
+    step->reach = TY_NEW_ARRAY(&cpu->arena, ty_cpu_reach, k->n_buffers);
+    for (int i = 0; i < k->n_buffers; i++) {
         cpu_point(cpu, tape, plan, &step->ptr[i], k->buffer[i].val,
                   base[i] * (int64_t)ty_dtype_bytes(k->buffer[i].dtype));
+        cpu_reach_value(cpu, plan, step, k->buffer[i].val, k->buffer[i].written);
+    }
     step->n_units = ty_kernel_n_units(k);
     step->dealt = ty_kernel_row_guard(k) != TY_NONE;
     double cost = (double)step->n_units * ty_kernel_unit_cost(k);
@@ -184,6 +153,7 @@ static void cpu_add_library(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, co
     step->n_in = (int)n->n_in;
     step->n_ptr = step->n_in + n->n_res;
     step->ptr = TY_NEW_ARRAY(&cpu->arena, char *, step->n_ptr);
+    step->reach = TY_NEW_ARRAY(&cpu->arena, ty_cpu_reach, step->n_ptr);
     step->info = (ty_call_info){.kind = TY_CALL_LIBRARY,
                                 .name = ty_op_row_of((ty_op)n->op)->text,
                                 .origin = ty_graph_origin_of(g, u->node),
@@ -193,10 +163,12 @@ static void cpu_add_library(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, co
             continue;
         cpu_point(cpu, tape, plan, &step->ptr[i], ty_graph_in(g, u->node, i), 0);
         cpu_align_constant(cpu, plan, (ty_op)n->op, ty_graph_in(g, u->node, i), &step->ptr[i]);
+        cpu_reach_value(cpu, plan, step, ty_graph_in(g, u->node, i), false);
         step->info.read_bytes += ty_type_bytes(ty_graph_type(g, ty_graph_in(g, u->node, i)));
     }
     for (uint32_t i = 0; i < n->n_res; i++) {
         cpu_point(cpu, tape, plan, &step->ptr[step->n_in + (int)i], ty_val_make(u->node, i), 0);
+        cpu_reach_value(cpu, plan, step, ty_val_make(u->node, i), true);
         step->info.written_bytes += ty_type_bytes(ty_graph_type(g, ty_val_make(u->node, i)));
     }
 }
@@ -227,7 +199,8 @@ static void cpu_add_waits(cpu_tape *tape, int last)
     for (int i = tape->pending.n_over; i <= last; i++) {
         const ty_cpu_step *begin = &tape->step[tape->begins[i]];
         ty_cpu_step *step = &tape->step[tape->n_steps++];
-        *step = (ty_cpu_step){.kind = TY_CPU_WAIT, .exchange = begin->exchange, .info = begin->info};
+        *step = *begin;
+        step->kind = TY_CPU_WAIT;
         step->info.how = "wait";
         step->info.read_bytes = step->info.written_bytes = 0;
     }
@@ -235,19 +208,30 @@ static void cpu_add_waits(cpu_tape *tape, int last)
         ty_pending_over(&tape->pending, last);
 }
 
-/* They are carried out in order, so none needs to wait for another. */
-static void cpu_add_begin(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, uint32_t node, int unit)
+/* They are carried out in order, so none needs to wait for another. first .. end: elements of a sum; end 0: all of the
+ * exchange. */
+static void cpu_add_begin(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, int unit, int64_t first, int64_t end)
 {
     const ty_graph *g = plan->f->g;
+    uint32_t node = plan->f->unit[plan->order[unit]].node;
     ty_exchanged what = ty_pending_of_node(plan, node);
+    int64_t element = (int64_t)ty_dtype_bytes((ty_dtype)ty_graph_type(g, ty_val_make(node, 0))->dtype);
+    if (end > 0) {
+        what.from.offset += first * element;
+        what.to.offset += first * element;
+        what.from_bytes = what.to_bytes = (end - first) * element;
+    }
     tape->begins[ty_pending_add(&tape->pending, what)] = tape->n_steps;
     ty_cpu_step *step = &tape->step[tape->n_steps++];
     step->kind = TY_CPU_BEGIN;
     step->exchange = cpu->n_exchanges++;
     step->n_ptr = 2;
     step->ptr = TY_NEW_ARRAY(&cpu->arena, char *, 2);
-    cpu_point(cpu, tape, plan, &step->ptr[0], ty_graph_in(g, node, 0), 0);
-    cpu_point(cpu, tape, plan, &step->ptr[1], ty_val_make(node, 0), 0);
+    step->reach = TY_NEW_ARRAY(&cpu->arena, ty_cpu_reach, 2);
+    cpu_point(cpu, tape, plan, &step->ptr[0], ty_graph_in(g, node, 0), first * element);
+    cpu_point(cpu, tape, plan, &step->ptr[1], ty_val_make(node, 0), first * element);
+    cpu_reach(cpu, plan, step, what.from, what.from_bytes, false);
+    cpu_reach(cpu, plan, step, what.to, what.to_bytes, true);
     step->info = (ty_call_info){.kind = TY_CALL_LIBRARY,
                                 .name = ty_op_row_of(ty_graph_op(g, node))->text,
                                 .how = "begin",
@@ -258,18 +242,31 @@ static void cpu_add_begin(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, uint
                                 .unit = unit};
 }
 
+static void cpu_add_exchange(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, int at)
+{
+    const ty_halves *h = &tape->halves;
+    const ty_graph *g = plan->f->g;
+    cpu_add_begin(cpu, tape, plan, at, 0, h->head[at]);
+    for (int k = at - 1; at == h->last && k >= 0; k--)
+        if (h->head[k])
+            cpu_add_begin(cpu, tape, plan, k, h->head[k],
+                          ty_type_elems(ty_graph_type(g, ty_val_make(plan->f->unit[plan->order[k]].node, 0))));
+}
+
 /* ---- copies ---- */
 
-static void cpu_add_copy(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, ty_place to, ty_val from)
+static void cpu_add_copy_to(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, char *to, ty_val from)
 {
-    cpu_add_waits(tape, ty_pending_before_copy(&tape->pending, plan, to, from));
     ty_cpu_step *step = &tape->step[tape->n_steps++];
     step->kind = TY_CPU_COPY;
     step->ptr = TY_NEW_ARRAY(&cpu->arena, char *, 2);
     step->n_ptr = 2;
-    step->ptr[0] = cpu_at(cpu, plan, to, NULL);
+    step->ptr[0] = to;
     step->bytes = ty_type_bytes(ty_graph_type(plan->f->g, from));
     cpu_point(cpu, tape, plan, &step->ptr[1], from, 0);
+    step->reach = TY_NEW_ARRAY(&cpu->arena, ty_cpu_reach, 2);
+    step->reach[step->n_reach++] = (ty_cpu_reach){to, (int64_t)step->bytes, true};
+    cpu_reach_value(cpu, plan, step, from, false);
     step->info = (ty_call_info){.kind = TY_CALL_COPY,
                                 .name = "copy",
                                 .how = "",
@@ -277,6 +274,12 @@ static void cpu_add_copy(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, ty_pl
                                 .threads = 1,
                                 .read_bytes = step->bytes,
                                 .written_bytes = step->bytes};
+}
+
+static void cpu_add_copy(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, ty_place to, ty_val from)
+{
+    cpu_add_waits(tape, ty_pending_before_copy(&tape->pending, plan, to, from));
+    cpu_add_copy_to(cpu, tape, plan, ty_cpu_address(cpu, plan, to, NULL), from);
 }
 
 static void cpu_add_assembly(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u)
@@ -300,7 +303,7 @@ static int cpu_max_steps(const ty_plan *plan)
         const ty_unit *u = &plan->f->unit[plan->order[at]];
         n += u->kind == TY_UNIT_ASSEMBLY ? (int)ty_graph_node(plan->f->g, u->node)->n_in : u->n_roots;
     }
-    return n + plan->n_order; /* waits: no more than exchanges */
+    return n + 3 * plan->n_order + ty_graph_n_outputs(plan->f->g); /* second halves, waits for both; outputs kept */
 }
 
 /* A table of which a kernel writes rows, where it must not be written over the old one. */
@@ -340,11 +343,11 @@ static void cpu_add_position(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, i
     const ty_unit *u = &plan->f->unit[plan->order[at]];
     int i = tape->n_steps;
     if (cpu_is_exchange(cpu, plan, u))
-        cpu_add_begin(cpu, tape, plan, u->node, at);
+        cpu_add_exchange(cpu, tape, plan, at);
     else
         cpu_add_unit(cpu, tape, plan, u, scratch);
     for (; i < tape->n_steps; i++)
-        if (tape->step[i].kind != TY_CPU_WAIT)
+        if (tape->step[i].kind != TY_CPU_WAIT && tape->step[i].kind != TY_CPU_BEGIN)
             tape->step[i].info.unit = at;
 }
 
@@ -356,17 +359,57 @@ static void cpu_add_copies(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan)
     }
 }
 
+/* Late steps come in the order in which this tape needs them. Its outputs are kept, since the next run makes others
+ * before the caller has taken these. */
+static void cpu_make_late(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan)
+{
+    const ty_graph *g = plan->f->g;
+    int first = ty_late_cut(tape->step, tape->n_steps);
+    if (first == tape->n_steps)
+        return;
+    tape->result = TY_NEW_ARRAY(&cpu->arena, char *, ty_graph_n_outputs(g) + 1);
+    for (int i = 0; i < ty_graph_n_outputs(g); i++) {
+        ty_val v = ty_graph_output(g, i)->val;
+        if (!(ty_graph_output(g, i)->tapes & plan->f->tape))
+            continue;
+        tape->result[i] = ty_arena_alloc(&cpu->arena, ty_type_bytes(ty_graph_type(g, v)));
+        cpu_add_copy_to(cpu, tape, plan, tape->result[i], v);
+        tape->step[tape->n_steps - 1].info.unit = plan->n_order - 1;
+    }
+    ty_arena scratch;
+    ty_arena_init(&scratch);
+    ty_late_sort(tape->step, first, tape->n_steps, &scratch);
+    ty_arena_fini(&scratch);
+    tape->n_main = first;
+    cpu->late = (int)(tape - cpu->tape);
+}
+
+static void cpu_find_needs(ty_cpu *cpu)
+{
+    if (cpu->late < 0)
+        return;
+    const cpu_tape *late = &cpu->tape[cpu->late];
+    cpu->late_next = late->n_steps;
+    for (int i = 0; i < cpu->n_plans; i++)
+        cpu->tape[i].need = ty_late_needs(late->step + late->n_main, late->n_steps - late->n_main, cpu->tape[i].step,
+                                          cpu->tape[i].n_main, &cpu->arena);
+}
+
 static int cpu_add_tape(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, ty_error *err)
 {
     ty_buf scratch;
     ty_buf_init(&scratch, 16u << 20);
     tape->step = TY_NEW_ARRAY(&cpu->arena, ty_cpu_step, cpu_max_steps(plan) + 1);
-    tape->pending.list = TY_NEW_ARRAY(&cpu->arena, ty_exchanged, plan->n_order + 1);
-    tape->begins = TY_NEW_ARRAY(&cpu->arena, int, plan->n_order + 1);
+    tape->pending.list = TY_NEW_ARRAY(&cpu->arena, ty_exchanged, 2 * plan->n_order + 1);
+    tape->begins = TY_NEW_ARRAY(&cpu->arena, int, 2 * plan->n_order + 1);
+    tape->halves = ty_halves_of(plan, &cpu->arena);
     for (int at = 0; at < plan->n_order; at++)
         cpu_add_position(cpu, tape, plan, at, &scratch);
     cpu_add_copies(cpu, tape, plan);
     cpu_add_waits(tape, tape->pending.n - 1);
+    tape->n_main = tape->n_steps;
+    if (plan->f->tape == TY_TAPE_LAST)
+        cpu_make_late(cpu, tape, plan);
     int rc = scratch.failed ? ty_error_set(err, TY_E_LIMIT, "a generated kernel is larger than 16 MiB of text") : 0;
     ty_buf_fini(&scratch);
     return rc;
@@ -467,6 +510,7 @@ static int cpu_fill(ty_cpu *cpu, ty_error *err)
     for (int i = 0; i < cpu->n_plans; i++)
         if (cpu_add_tape(cpu, &cpu->tape[i], cpu->plan[i], err) < 0)
             return -1;
+    cpu_find_needs(cpu);
     cpu->report.n_distinct_kernels = cpu->texts.n;
     ty_phases_lap(cpu->opt.phases, "render");
     int rc = cpu_with_texts(cpu, cpu_compile, err);
@@ -486,6 +530,7 @@ static ty_cpu *cpu_new(const ty_plan *const *plans, int n_plans, const ty_cpu_op
     cpu->opt = *opt;
     cpu->dialect = opt->grid ? &cpu_grid : &cpu_c;
     cpu->tape = TY_NEW_ARRAY(&cpu->arena, cpu_tape, n_plans);
+    cpu->late = -1;
     return cpu;
 }
 
@@ -574,7 +619,8 @@ void ty_cpu_free(ty_cpu *cpu)
                 ty_library_release(&cpu->tape[t].step[i].call);
     ty_objects_abandon(cpu->job);
     ty_objects_close(&cpu->objects);
-    ty_pages_free(cpu->slab, cpu_room(cpu->report.slab_bytes));
+    if (!ty_cpu_is_late(cpu)) /* exchanges under way write there: the process is about to end */
+        ty_pages_free(cpu->slab, cpu_room(cpu->report.slab_bytes));
     ty_pages_free(cpu->scratch, cpu_room(cpu->report.scratch_bytes));
     ty_arena arena = cpu->arena;
     ty_arena_fini(&arena);
@@ -593,55 +639,4 @@ char *ty_cpu_slab(const ty_cpu *cpu)
 char *ty_cpu_workspace(const ty_cpu *cpu)
 {
     return cpu->scratch;
-}
-
-/* ---- running ---- */
-
-void ty_cpu_point_inputs(ty_cpu *cpu, int plan, const void *const *inputs)
-{
-    const cpu_tape *tape = &cpu->tape[plan];
-    for (int i = 0; i < tape->n_patches; i++)
-        *tape->patch[i].at = (char *)(uintptr_t)inputs[tape->patch[i].input] + tape->patch[i].offset;
-}
-
-int ty_cpu_run_call(ty_cpu *cpu, int plan, int call, ty_error *err)
-{
-    const ty_exchange *x = cpu->opt.exchange;
-    const ty_cpu_step *step = &cpu->tape[plan].step[call];
-    if (step->kind == TY_CPU_WAIT) /* it was waited for where it began */
-        return 0;
-    int rc = ty_cpu_step_run(step, cpu->scratch, x, err);
-    return rc == 0 && step->kind == TY_CPU_BEGIN ? x->wait(x->ctx, step->exchange, err) : rc;
-}
-
-int ty_cpu_run(ty_cpu *cpu, int plan, const void *const *inputs, int64_t *call_ns, ty_error *err)
-{
-    const cpu_tape *tape = &cpu->tape[plan];
-    ty_cpu_point_inputs(cpu, plan, inputs);
-    int64_t before = call_ns ? ty_clock_ns() : 0;
-    for (int i = 0; i < tape->n_steps; i++) {
-        if (ty_cpu_step_run(&tape->step[i], cpu->scratch, cpu->opt.exchange, err) < 0)
-            return -1;
-        if (call_ns) {
-            int64_t now = ty_clock_ns();
-            call_ns[i] = now - before;
-            before = now;
-        }
-    }
-    return 0;
-}
-
-int ty_cpu_n_calls(const ty_cpu *cpu, int plan)
-{
-    return cpu->tape[plan].n_steps;
-}
-
-void ty_cpu_call(const ty_cpu *cpu, int plan, int call, ty_call_info *out)
-{
-    *out = cpu->tape[plan].step[call].info;
-}
-
-const void *ty_cpu_value(const ty_cpu *cpu, int plan, ty_val v, const void *const *inputs)
-{
-    return cpu_address(cpu, cpu->plan[plan], v, inputs);
 }

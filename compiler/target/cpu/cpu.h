@@ -9,6 +9,12 @@
  * Exchanges with other replicas (compiler/exchange.h) begin where their operands are there and are waited for in front
  * of the first call that touches their memory (compiler/target/pending.h); they are numbered through all plans.
  *
+ * The end of the tape that updates weights may wait for the next run (late.h): a caller that starts runs, and takes
+ * their results later, leaves forward beside the sums that are still on their way.
+ *
+ *     ty_cpu_start(cpu, i, inputs, err)       a run, but for its late calls; those that the last one has left are made
+ *     ty_cpu_catch_up(cpu, err)               those that are left: results and states are those of whole runs
+ *
  * All tapes of a program share the slab, the scratch memory and the state arenas. A run walks the tape: kernels are cut
  * into equal parts over the threads (results do not depend on how many), library calls use the same OpenMP threads.
  */
@@ -61,6 +67,12 @@ char *ty_cpu_workspace(const ty_cpu *cpu);
  * No signal handler may run on the calling thread, nor on those it starts (they inherit its mask): oneDNN's sgemm keeps
  * its stack pointer in a workspace on the heap. Block signals before the first run, as entrypoint/stop.h does. */
 int ty_cpu_run(ty_cpu *cpu, int plan, const void *const *inputs, int64_t *call_ns, ty_error *err);
+/* See above. Whole runs catch up first. is_late: something is left, and exchanges may be under way; has_late: runs of
+ * this plan can leave something. */
+int ty_cpu_start(ty_cpu *cpu, int plan, const void *const *inputs, ty_error *err);
+int ty_cpu_catch_up(ty_cpu *cpu, ty_error *err);
+bool ty_cpu_is_late(const ty_cpu *cpu);
+bool ty_cpu_has_late(const ty_cpu *cpu, int plan);
 /* The same call by call, for who looks at values in between: first the inputs, then every call in order. An exchange is
  * over when its call returns. */
 void ty_cpu_point_inputs(ty_cpu *cpu, int plan, const void *const *inputs);
@@ -69,5 +81,8 @@ int ty_cpu_n_calls(const ty_cpu *cpu, int plan);
 void ty_cpu_call(const ty_cpu *cpu, int plan, int call, ty_call_info *out);
 /* Where a value of a plan lies after a run with these inputs. */
 const void *ty_cpu_value(const ty_cpu *cpu, int plan, ty_val v, const void *const *inputs);
+/* Where an output of the graph is to be read when the run is over; of a tape with late calls, until the next run of it
+ * but one. */
+const void *ty_cpu_output(const ty_cpu *cpu, int plan, int output, const void *const *inputs);
 
 #endif

@@ -16,6 +16,13 @@ typedef enum ty_cpu_step_kind {
     TY_CPU_WAIT
 } ty_cpu_step_kind;
 
+/* Memory that a call touches. */
+typedef struct ty_cpu_reach {
+    const char *at; /* NULL: of the run's inputs */
+    int64_t bytes;
+    bool written;
+} ty_cpu_reach;
+
 typedef struct ty_cpu_step {
     ty_cpu_step_kind kind;
     ty_cpu_kernel_fn *fn;
@@ -29,6 +36,8 @@ typedef struct ty_cpu_step {
     uint64_t hash; /* KERNEL: of its text */
     uint32_t node; /* LIBRARY */
     int exchange;  /* BEGIN, WAIT: number */
+    ty_cpu_reach *reach;
+    int n_reach; /* WAIT: of the exchange's memory, since others touch it until then */
     ty_call_info info;
 } ty_cpu_step;
 
