@@ -404,6 +404,12 @@ static void sync_all(void **state)
     pull(c, &v, STEPS);
     for (int i = 0; i < DENSE * WIDTH; i++)
         assert_true(v.kernel[i] == 1.5f * STEPS);
+    ty_client *narrow = net_client(&n, 0, 2);
+    ty_client_ticket *t;
+    check(ty_client_pull(narrow, &(ty_client_batch){.dense = v.dense, .n_dense = 1}, STEPS, &t, &err), &err);
+    check(ty_client_take(narrow, t, &err), &err);
+    assert_int_equal(ty_client_version(narrow, false), STEPS); /* also of the shard that has nothing of it */
+    ty_client_close(narrow, false);
     check(ty_client_leave_for(c, 0, &err), &err);
     push_one(c, 1, STEPS + 1);
     pull(c, &v, STEPS + 1);
