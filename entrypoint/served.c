@@ -63,8 +63,13 @@ static int served_rule(const ty_optimizer *o, ty_rule *rule, ty_error *err)
     size_t k = 0, n = sizeof served_rules / sizeof *served_rules;
     while (k < n && served_rules[k].kind != o->kind)
         k++;
-    if (k == n)
-        return served_refuse("optimizers are sgd, adam, adagrad, Keras' three of them, and ftrl", err);
+    if (k == n) {
+        ty_error_set(err, TY_E_CONFIG,
+                     "parameter servers: expected an optimizer of sgd, adam, adagrad, keras_sgd, keras_adam, "
+                     "keras_adagrad and ftrl, found another one");
+        return ty_error_help(err,
+                             "write for example optimizer: {adam: {lr: 1e-3}}, or train without parameter servers");
+    }
     if (o->amsgrad || o->dampening != 0 || o->lr_decay != 0 || o->l2_shrinkage != 0 ||
         (o->kind == TY_OPT_FTRL && o->lr_power != -0.5))
         return served_refuse("amsgrad, dampening, lr_decay, l2_shrinkage and other lr_power are not for them", err);

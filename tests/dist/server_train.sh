@@ -141,6 +141,7 @@ refused() { # WORDS OPTION...
     result "refused: $words" $?
 }
 refused 'weight decay' --optimizer.adam.weight_decay=0.1
+refused 'expected an optimizer of sgd, adam' --optimizer='{adamw: {lr: 0.1}}'
 refused 'accumulate' --accumulate=2 --sparse_rows=false
 refused 'momentum would move every row' --optimizer='{sgd: {lr: 0.1, momentum: 0.9}}'
 refused 'expected a worker' --worker=2/2
