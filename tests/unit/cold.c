@@ -1,6 +1,6 @@
 /* What a cold start costs, by its causes: how often the C compiler is started, how many kernels it gets, and that a
- * deep network asks no more of it than a shallow one; a warm start asks it nothing; a first step finds its memory
- * present. Times are for bench/compare. */
+ * deep network asks no more of it than a shallow one; that loops tell their lengths; a warm start asks it nothing; a
+ * first step finds its memory present. Times are for bench/compare. */
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -44,6 +44,7 @@ typedef struct scratch {
     ty_arena a;
     char dir[64];
     const char *cc, *calls, *cache; /* a compiler that writes a line into `calls` whenever it is started */
+    const char *dump;               /* where the generated C goes; NULL: nowhere */
 } scratch;
 
 static const char *scratch_file(scratch *s, const char *name, const char *text, unsigned mode)
@@ -101,8 +102,12 @@ static ty_program *compile_program(scratch *s, int width, int layers)
                           .schedule = {.kind = TY_SCHED_CONSTANT},
                           .accumulate = 1,
                           .seed = 1};
-    ty_compile_options options = {
-        .backend = TY_BACKEND_CPU, .threads = THREADS, .cc = s->cc, .cache_dir = s->cache, .work_dir = s->dir};
+    ty_compile_options options = {.backend = TY_BACKEND_CPU,
+                                  .threads = THREADS,
+                                  .cc = s->cc,
+                                  .cache_dir = s->cache,
+                                  .work_dir = s->dir,
+                                  .dump_dir = s->dump};
     const char *path = scratch_file(s, "model.c", ty_arena_printf(&s->a, model_text, width, layers), 0600);
     ty_model *model = NULL;
     ty_program *program = NULL;
@@ -147,6 +152,41 @@ static void warm_start_compiles_nothing(void **state)
     assert_int_equal(compilers_started(s), started);
 }
 
+/* How often a unit's text has these words. */
+static int words_in(const ty_buf *text, const char *words)
+{
+    int n = 0;
+    for (const char *at = text->data; (at = strstr(at, words)); at += strlen(words))
+        n++;
+    return n;
+}
+
+/* The text says how often a loop goes round, or of what that is a multiple: what vectors leave over needs no loop
+ * behind it then, whose compiling took longer than the loop's own. Sums begin with zeros without a loop. */
+static void lengths_are_told(void **state)
+{
+    scratch *s = *state;
+    int known = 0, multiples = 0, zeros = 0, columns = 0;
+    ty_buf text;
+    s->dump = ty_arena_printf(&s->a, "%s/dump", s->dir);
+    ty_program_free(compile_program(s, WIDE, SHALLOW));
+    for (int unit = 0; unit < THREADS; unit++) {
+        ty_buf_init(&text, 1 << 22);
+        assert_int_equal(ty_file_read(ty_arena_printf(&s->a, "%s/k%d.c", s->dump, unit), &text, NULL), 0);
+        ty_buf_addc(&text, 0);
+        known += words_in(&text, "for (long k = 0; k < 256; k++)");
+        multiples += words_in(&text, "& -64l;");
+        columns += words_in(&text, "const long left = blocks");
+        zeros += words_in(&text, "__builtin_memset(r");
+        assert_int_equal(words_in(&text, "c++) r0[c] = 0"), 0);
+        ty_buf_fini(&text);
+    }
+    assert_in_range(known, 1, 100);
+    assert_in_range(columns, 1, 100);
+    assert_int_equal(multiples, columns);
+    assert_in_range(zeros, columns, 1000);
+}
+
 static long page_faults(void)
 {
     struct rusage usage;
@@ -177,6 +217,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(depth_costs_no_compiler, set_up, tear_down),
         cmocka_unit_test_setup_teardown(warm_start_compiles_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(lengths_are_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(first_step_finds_its_memory, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -148,13 +148,28 @@ static void render_close(render *r, int n)
     }
 }
 
-/* A loop over `var`, from block to block_end or over its whole extent. */
-static void render_open_loop(render *r, int var, const char *block)
+/* What is known of how often a vectorised loop goes round spares the compiler the loop for what vectors leave over,
+ * which is longer than the loop itself: `& -16l` where it is a multiple of 16. "" where no vector divides it. */
+static const char *render_multiple(int64_t n)
+{
+    return n % 64 == 0 ? " & -64l" : n % 32 == 0 ? " & -32l" : n % 16 == 0 ? " & -16l" : n % 8 == 0 ? " & -8l" : "";
+}
+
+/* The loop over block j of `var`; most blocks have a length that the compiler knows. */
+static void render_open_block(render *r, int var)
+{
+    if (r->t.k->extent[var] % RENDER_BLOCK == 0)
+        ty_ktext_linef(&r->t, "for (long k = 0; k < %d; k++) { const long i%d = j + k;\n", RENDER_BLOCK, var);
+    else
+        ty_ktext_linef(&r->t, "for (long k = 0; k < jn; k++) { const long i%d = j + k;\n", var);
+    r->t.indent++;
+}
+
+/* A loop over the whole extent of `var`. */
+static void render_open_loop(render *r, int var)
 {
     ty_ktext_line(&r->t);
-    if (block)
-        ty_buf_addf(r->t.out, "for (long i%d = %s; i%d < %s_end; i%d++) {\n", var, block, var, block, var);
-    else if (r->t.cut == var)
+    if (r->t.cut == var)
         ty_buf_addf(r->t.out, "for (long i%d = %ldl; i%d < %ldl; i%d++) {\n", var, (long)r->t.cut_lo, var,
                     (long)r->t.cut_hi, var);
     else
@@ -172,17 +187,23 @@ static void render_columns(render *r, int stage)
     render_close(r, 1);
 }
 
+static void render_open_blocks(render *r, long extent)
+{
+    ty_ktext_linef(&r->t, "for (long j = 0; j < %ldl; j += %d) {", extent, RENDER_BLOCK);
+    if (extent % RENDER_BLOCK != 0)
+        ty_buf_addf(r->t.out, " const long jn = (%ldl - j < %d ? %ldl - j : %d)%s;", extent, RENDER_BLOCK, extent,
+                    RENDER_BLOCK, render_multiple(extent));
+    ty_buf_adds(r->t.out, "\n");
+    r->t.indent++;
+}
+
 /* The fastest loop of a row, in blocks if it sums floats. */
 static void render_innermost(render *r, int stage)
 {
     int var = r->n_inner ? r->inner[r->n_inner - 1] : -1, opened = 0;
     bool blocks = var >= 0 && render_has_partials(r, stage) && r->t.k->extent[var] > RENDER_BLOCK;
     if (blocks) {
-        long extent = (long)r->t.k->extent[var];
-        ty_ktext_linef(&r->t,
-                       "for (long j = 0; j < %ldl; j += %d) { const long j_end = j + %d < %ldl ? j + %d : %ldl;\n",
-                       extent, RENDER_BLOCK, RENDER_BLOCK, extent, RENDER_BLOCK, extent);
-        r->t.indent++;
+        render_open_blocks(r, (long)r->t.k->extent[var]);
     } else {
         ty_ktext_linef(&r->t, "{\n");
         r->t.indent++;
@@ -190,7 +211,10 @@ static void render_innermost(render *r, int stage)
     render_partials(r, stage, true);
     if (var >= 0) {
         render_simd(r, stage);
-        render_open_loop(r, var, blocks ? "j" : NULL);
+        if (blocks)
+            render_open_block(r, var);
+        else
+            render_open_loop(r, var);
         render_instrs(r, stage, r->n_inner);
         opened = 1;
     }
@@ -258,7 +282,7 @@ static void render_loops(render *r, int stage)
 {
     int opened = 0;
     for (int d = 0; d + 1 < r->n_inner + (r->column >= 0); d++, opened++) {
-        render_open_loop(r, r->inner[d], NULL);
+        render_open_loop(r, r->inner[d]);
         render_instrs(r, stage, d + 1);
     }
     if (r->column >= 0)
@@ -358,8 +382,8 @@ static void render_block(render *r, int64_t extent)
     ty_buf_addf(r->t.out,
                 "  const long left = blocks - k0 < hi - p ? blocks - k0 : hi - p, w = left < %d ? left : %d;\n", run,
                 run);
-    ty_buf_addf(r->t.out, "  const long cn = %ldl - c0 < w * %d ? %ldl - c0 : w * %d;\n", e, TY_COLUMN_BLOCK, e,
-                TY_COLUMN_BLOCK);
+    ty_buf_addf(r->t.out, "  const long cn = (%ldl - c0 < w * %d ? %ldl - c0 : w * %d)%s;\n", e, TY_COLUMN_BLOCK, e,
+                TY_COLUMN_BLOCK, render_multiple(e));
 }
 
 /* Outer variables from the unit number. */
@@ -383,13 +407,17 @@ static void render_rows(render *r)
     ty_buf_adds(r->t.out, "  (void)q;\n");
 }
 
+/* A sum begins with zeros, which all types write alike: a call is compiled in no time, a loop is not. */
 static void render_accumulators(render *r)
 {
     for (int i = 0; r->column >= 0 && i < r->t.k->n_reductions; i++) {
         const ty_kreduction *red = &r->t.k->reduction[i];
-        ty_buf_addf(r->t.out, "  %s r%d[%d];\n  for (long c = 0; c < cn; c++) r%d[c] = %s;\n",
-                    ty_ctypes[red->dtype].value, i, render_run(r->t.k) * TY_COLUMN_BLOCK + RENDER_APART, i,
-                    ty_ktext_identity(red));
+        ty_buf_addf(r->t.out, "  %s r%d[%d];\n", ty_ctypes[red->dtype].value, i,
+                    render_run(r->t.k) * TY_COLUMN_BLOCK + RENDER_APART);
+        if (red->how == TY_SUM)
+            ty_buf_addf(r->t.out, "  __builtin_memset(r%d, 0, cn * sizeof *r%d);\n", i, i);
+        else
+            ty_buf_addf(r->t.out, "  for (long c = 0; c < cn; c++) r%d[c] = %s;\n", i, ty_ktext_identity(red));
     }
 }
 

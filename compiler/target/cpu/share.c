@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHARE_LEAST = 32, SHARE_MAX_NUMBERS = 512, SHARE_MAX_PARAMETERS = 48, SHARE_WORD = 32, SHARE_TEXTS = 3 };
+enum { SHARE_LEAST = 8, SHARE_MAX_NUMBERS = 512, SHARE_MAX_PARAMETERS = 48, SHARE_WORD = 32, SHARE_TEXTS = 2 };
 
 /* A number of a text: 256l or 0x1.8p-7f. */
 typedef struct share_number {
