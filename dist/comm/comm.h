@@ -157,7 +157,7 @@ int ty_comm_subset(ty_comm *comm, const int *ranks, int n, ty_comm **part, ty_er
 int ty_comm_compare(ty_comm *comm, const char *what, const char *text, ty_error *err);
 
 /* Frees the comm; NULL is fine. Cleanly: all that was begun is carried out first, and an engine takes leave of the
- * others, within five seconds. Otherwise at once; ranks that wait for this one then fail, as far as the engine can
+ * others, within ten seconds. Otherwise at once; ranks that wait for this one then fail, as far as the engine can
  * tell them. Neither may be called while a thread waits. */
 void ty_comm_close(ty_comm *comm, bool cleanly);
 

@@ -21,8 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long the others are waited for when one takes its leave. */
-enum { LEAVE_MS = 5000 };
+/* How long the others are waited for when one takes its leave; a gap between two looks counts as so much at most. */
+enum { LEAVE_MS = 10000, GAP_MS = 100 };
 
 enum { MESSAGE_TAG = 1 };
 
@@ -317,15 +317,34 @@ static void *finalize(void *unused)
     return unused;
 }
 
+/* Time in which the others could be seen: of a machine that stood still, or gave this process nothing, the least part
+ * was that. */
+typedef struct patience {
+    int64_t left_ms, looked_ms;
+} patience;
+
+static patience patience_new(void)
+{
+    return (patience){LEAVE_MS, ty_clock_ms()};
+}
+
+static bool lasts(patience *p)
+{
+    int64_t now = ty_clock_ms(), gap = now - p->looked_ms;
+    p->left_ms -= gap < GAP_MS ? gap : GAP_MS;
+    p->looked_ms = now;
+    return p->left_ms > 0;
+}
+
 /* All have come to their end, or the time is over. */
 static bool all_leave(MPI_Comm comm)
 {
     MPI_Request request;
     int done = 0;
-    int64_t end = ty_clock_ms() + LEAVE_MS;
+    patience p = patience_new();
     if (MPI_Ibarrier(comm, &request) != MPI_SUCCESS)
         return false;
-    while (!done && ty_clock_ms() < end) {
+    while (!done && lasts(&p)) {
         if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
             return false;
         if (!done)
@@ -339,11 +358,16 @@ static bool all_leave(MPI_Comm comm)
 static void finalize_in_time(void)
 {
     pthread_t thread;
-    struct timespec end;
-    clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_sec += LEAVE_MS / 1000;
-    if (pthread_create(&thread, NULL, finalize, NULL) == 0 && pthread_timedjoin_np(thread, NULL, &end) != 0)
-        pthread_detach(thread);
+    patience p = patience_new();
+    if (pthread_create(&thread, NULL, finalize, NULL) != 0)
+        return;
+    while (pthread_tryjoin_np(thread, NULL) != 0) {
+        if (!lasts(&p)) {
+            pthread_detach(thread);
+            return;
+        }
+        nanosleep(&(struct timespec){0, 100000}, NULL);
+    }
 }
 
 static void mpi_close(ty_engine_group *g, bool cleanly)

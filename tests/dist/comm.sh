@@ -48,7 +48,7 @@ tool=$build/tools/ranks
 gone=$(mktemp)
 json=$(mktemp)
 trap 'rm -f "$gone" "$json"' EXIT
-timeout -k 5 600 "$build/tools/launch" --hosts 2 "$tool" lose >"$gone" 2>&1 & # five seconds of waiting, beside the others
+timeout -k 5 600 "$build/tools/launch" --hosts 2 "$tool" lose >"$gone" 2>&1 & # ten seconds of waiting, beside the others
 leaver=$!
 check "one rank" 1 "$tool" some -- "1 ranks"
 check "two ranks, many pieces, asleep between looks" 2 "$tool" all --piece 4096 -- "2 ranks, 2 on this host"
