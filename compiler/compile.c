@@ -240,10 +240,7 @@ static int compile_run_cpu(ty_program *p, const ty_plan *const *plans, int n_pla
     ty_load_expect(p, ty_cpu_slab(p->cpu), ty_cpu_report_of(p->cpu)->slab_bytes);
     ty_load_weights(p); /* while the C compiler works */
     ty_phases_lap(&p->report.phases, "load weights");
-    if (ty_cpu_finish(p->cpu, err) < 0)
-        return -1;
-    ty_load_expect(p, ty_cpu_workspace(p->cpu), ty_cpu_report_of(p->cpu)->scratch_bytes);
-    return 0;
+    return ty_cpu_finish(p->cpu, err);
 }
 
 static int compile_cpu(ty_program *p, const ty_compile_options *opt, ty_error *err)

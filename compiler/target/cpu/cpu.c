@@ -635,8 +635,3 @@ char *ty_cpu_slab(const ty_cpu *cpu)
 {
     return cpu->slab;
 }
-
-char *ty_cpu_workspace(const ty_cpu *cpu)
-{
-    return cpu->scratch;
-}

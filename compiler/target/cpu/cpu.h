@@ -57,10 +57,8 @@ void ty_cpu_free(ty_cpu *cpu);
 int ty_cpu_measure(const ty_plan *const *plans, int n_plans, const ty_cpu_options *opt, ty_cpu_report *out,
                    ty_error *err);
 const ty_cpu_report *ty_cpu_report_of(const ty_cpu *cpu);
-/* Memory of temporaries, which runs write: the slab, from ty_cpu_begin on, and the library calls' workspace, from
- * ty_cpu_finish on. */
+/* Memory of temporaries, which runs write: of the report's slab_bytes, from ty_cpu_begin on. */
 char *ty_cpu_slab(const ty_cpu *cpu);
-char *ty_cpu_workspace(const ty_cpu *cpu);
 /* Runs plan i. inputs[k]: bytes of graph input k (NULL where the tape does not read it). call_ns: NULL, or to how many
  * nanoseconds each call of the tape took, ty_cpu_n_calls(cpu, i) numbers. Fails where an exchange does.
  *
