@@ -20,9 +20,9 @@ extern char **environ;
  *
  * -O1 with those parts of -O2 that kernels gain from: vectors, fused multiply-adds (-fexpensive-optimizations),
  * aliasing by type. The rest of -O2 is for branches, calls and long functions, which kernels have not; without it the
- * compiler takes four fifths of the time and the kernels of the eight benchmarked steps are as fast. Nor does it look for
- * vectors outside of loops, where kernels have none, or give registers out loop by loop: a tenth of its time, and the
- * code is shorter. Nothing is linked: what a kernel may call (memcpy, sin) the program has, and looking for the C
+ * compiler takes four fifths of the time and the kernels of the eight benchmarked steps are as fast. Nor does it look
+ * for vectors outside of loops, where kernels have none, or give registers out loop by loop: a tenth of its time, and
+ * the code is shorter. Nothing is linked: what a kernel may call (memcpy, sin) the program has, and looking for the C
  * library costs a fifth of an empty file.
  */
 static const char *const cc_flags[] = {
