@@ -11,10 +11,12 @@
 #define FUSE_CHEAP      4 /* scalar operations that may be computed again instead of stored */
 
 /* Below 16,384 elements waking more threads does not pay. */
-static const ty_fuse_limits fuse_host = {.instrs = FUSE_MAX_INSTRS, .buffers = 40, .large = 16384};
-/* Below four million elements another launch and another read cost more than idle multiprocessors; above, all 132 of a
- * large GPU are wanted. */
-static const ty_fuse_limits fuse_gpu = {.instrs = 400, .buffers = 24, .large = 1 << 22, .units = 132};
+static const ty_fuse_limits fuse_host = {
+    .instrs = FUSE_MAX_INSTRS, .buffers = 40, .large = 16384, .columns = TY_COLUMN_BLOCK};
+/* Below four million elements another launch and another read cost more than idle multiprocessors; above, nearly all
+ * 132 of a large GPU are wanted. */
+static const ty_fuse_limits fuse_gpu = {
+    .instrs = 400, .buffers = 24, .large = 1 << 22, .units = 128, .columns = 32, .by_bytes = true};
 
 static ty_fuse_limits fuse_limits(int n_threads)
 {
@@ -405,12 +407,41 @@ static bool fuse_fills_table(const ty_fusion *f, const ty_unit *u)
     return false;
 }
 
-/* A kernel of few rows keeps threads idle; fine for small work only. */
-static bool fuse_starves(const ty_fusion *f, const ty_unit *a, const ty_unit *b, const ty_kernel *k)
+static size_t fuse_bytes(const ty_fusion *f, const ty_val *v, int n)
 {
-    bool big_loop = (!a->n_reduces && ty_type_elems(&a->domain) > f->limits.large) ||
-                    (!b->n_reduces && ty_type_elems(&b->domain) > f->limits.large);
-    return big_loop && ty_kernel_n_units(k) < f->limits.units;
+    size_t bytes = 0;
+    for (int i = 0; i < n; i++)
+        bytes += ty_type_bytes(ty_graph_type(f->g, v[i]));
+    return bytes;
+}
+
+/* Whether the other kernel reads no more where it computes the loop itself: nobody else wants what the loop would
+ * store (gone), and that is as large as what the loop reads. */
+static bool fuse_reads_less(const ty_fusion *f, const ty_unit *loop, const ty_val *gone, int n_gone)
+{
+    int n = 0;
+    for (int i = 0; i < loop->n_roots; i++)
+        for (int k = 0; k < n_gone; k++)
+            n += loop->root[i] == gone[k];
+    return n == loop->n_roots && fuse_bytes(f, loop->load, loop->n_loads) <= fuse_bytes(f, loop->root, n);
+}
+
+static int64_t fuse_kernel_units(const ty_fusion *f, const ty_kernel *k)
+{
+    int64_t n = ty_kernel_n_units(k);
+    return k->form == TY_FORM_COLUMNS ? n * TY_COLUMN_BLOCK / f->limits.columns : n;
+}
+
+/* A kernel of few rows keeps threads idle; fine for small work, and on a GPU where it is spared work. */
+static bool fuse_starves(const ty_fusion *f, const ty_unit *a, const ty_unit *b, const ty_kernel *k, const ty_val *gone,
+                         int n_gone)
+{
+    const ty_unit *both[] = {a, b};
+    for (int i = 0; i < 2; i++)
+        if (!both[i]->n_reduces && ty_type_elems(&both[i]->domain) > f->limits.large &&
+            fuse_kernel_units(f, k) < f->limits.units)
+            return !f->limits.by_bytes || !fuse_reads_less(f, both[i], gone, n_gone);
+    return false;
 }
 
 static bool fuse_is_too_large(const ty_fusion *f, const ty_kernel *k)
@@ -474,7 +505,7 @@ static bool fuse_join(fuse_state *s, uint32_t a, uint32_t b)
     ty_val gone[FUSE_MAX_ROOTS];
     int n_gone = fuse_internalise(s, a, b, &u, gone);
     u.kernel = u.n_roots ? fuse_build(f, &u) : NULL;
-    if (u.kernel && (fuse_starves(f, &ua, &ub, u.kernel) || fuse_is_too_large(f, u.kernel))) {
+    if (u.kernel && (fuse_starves(f, &ua, &ub, u.kernel, gone, n_gone) || fuse_is_too_large(f, u.kernel))) {
         ty_kernel_free(u.kernel);
         u.kernel = NULL;
     }

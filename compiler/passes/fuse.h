@@ -22,6 +22,8 @@ typedef struct ty_fuse_limits {
     int instrs, buffers; /* of a joined kernel */
     int64_t large;       /* elements of a loop that needs company, */
     int64_t units;       /* rows, or blocks of columns, that are enough for it */
+    int columns;         /* of such a block */
+    bool by_bytes;       /* or company that then moves less itself */
 } ty_fuse_limits;
 
 /* In place of a number of threads: for a GPU. */

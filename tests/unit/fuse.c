@@ -118,6 +118,27 @@ static void few_rows_keep_a_large_loop_apart_on_a_gpu(void **state)
     assert_int_equal(kernels_of(make_centred(512, 1 << 14), TY_FUSE_GPU, &most), 1);
 }
 
+/* Statistics of rows of something that is computed from x, which may be wanted too. */
+static ty_graph *make_statistics(int64_t rows, int64_t columns, bool keeps)
+{
+    ty_graph *g = ty_graph_new();
+    ty_val x = input(g, "x", rows, columns),
+           v = ty_b_mul(g, ty_b_add(g, ty_b_mul(g, x, x), x), ty_b_exp(g, ty_b_mul_s(g, x, 0.5)));
+    ty_graph_add_output(g, "sum", ty_b_reduce(g, v, TY_SUM, 2, false), TY_TAPE_EVAL);
+    ty_graph_add_output(g, "squares", ty_b_reduce(g, ty_b_mul(g, v, v), TY_SUM, 2, false), TY_TAPE_EVAL);
+    if (keeps)
+        ty_graph_add_output(g, "v", v, TY_TAPE_EVAL);
+    return g;
+}
+
+static void few_rows_take_a_large_loop_that_spares_them_reading(void **state)
+{
+    (void)state;
+    int most;
+    assert_int_equal(kernels_of(make_statistics(64, 1 << 17, false), TY_FUSE_GPU, &most), 1);
+    assert_int_equal(kernels_of(make_statistics(64, 1 << 17, true), TY_FUSE_GPU, &most), 2);
+}
+
 /* Pairs of inputs, each with a result of its own: alike in shape, joined by the one factor that all read. */
 static ty_graph *make_pairs(int n)
 {
@@ -229,6 +250,7 @@ int main(void)
         cmocka_unit_test(memory_is_before_the_broadcast),
         cmocka_unit_test(each_place_is_read_once),
         cmocka_unit_test(few_rows_keep_a_large_loop_apart_on_a_gpu),
+        cmocka_unit_test(few_rows_take_a_large_loop_that_spares_them_reading),
         cmocka_unit_test(a_kernel_of_a_gpu_has_no_more_buffers_than_registers_address),
         cmocka_unit_test(few_results_are_split_on_a_gpu),
         cmocka_unit_test(what_is_split_is_the_same),

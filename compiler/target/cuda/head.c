@@ -9,6 +9,7 @@
 const char ty_cuda_head[] =
     "#define TY_KERNEL(threads) extern \"C\" __global__ void __launch_bounds__(threads, 4)\n"
     "#define TY_WIDE_KERNEL(threads) extern \"C\" __global__ void __launch_bounds__(threads, 2)\n"
+    "#define TY_LONE_KERNEL(threads) extern \"C\" __global__ void __launch_bounds__(threads, 1)\n"
     "#define TY_SHARED __shared__\n"
     "#define TY_ALIGNED __align__(16)\n"
     "#define TY_UNROLL _Pragma(\"unroll\")\n"
@@ -183,6 +184,7 @@ const char ty_grid_head[] =
     "} grid;\n"
     "#define TY_KERNEL(threads) static void __attribute__((noinline))\n"
     "#define TY_WIDE_KERNEL(threads) TY_KERNEL(threads)\n"
+    "#define TY_LONE_KERNEL(threads) TY_KERNEL(threads)\n"
     "#define TY_SHARED static\n"
     "#define TY_ALIGNED __attribute__((aligned(16)))\n"
     "#define TY_UNROLL\n"

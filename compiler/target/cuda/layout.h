@@ -59,6 +59,7 @@ typedef struct ty_cuda_layout {
     int64_t points;                    /* that blocks walk through: groups of elements, rows, blocks of columns */
     int points_per_block;
     bool wide;        /* threads keep so much that only two blocks share a multiprocessor */
+    bool lone;        /* so few blocks that each has one to itself */
     bool shifted;     /* groups of elements begin where memory is aligned, not with the row */
     uint32_t begin;   /* shifted: the buffer of which that holds; its address is at.begin */
     ty_khold hold;    /* groups > 0 */

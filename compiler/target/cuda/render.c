@@ -133,7 +133,8 @@ ty_cuda_launch ty_cuda_render_kernel(const ty_cuda_kernel *kernel, const char *n
     c.t.vector = cuda_wide_loads(&c);
     c.t.from = c.l.groups ? c.l.hold.from : NULL;
     cuda_find_before(&c);
-    ty_buf_addf(out, "%s(%d) %s(", c.l.wide ? "TY_WIDE_KERNEL" : "TY_KERNEL", TY_CUDA_THREADS, name);
+    const char *kernel_word = c.l.lone ? "TY_LONE_KERNEL" : c.l.wide ? "TY_WIDE_KERNEL" : "TY_KERNEL";
+    ty_buf_addf(out, "%s(%d) %s(", kernel_word, TY_CUDA_THREADS, name);
     cuda_parameters(kernel, out);
     ty_buf_adds(out, ")\n{\n");
     cuda_body(&c);
