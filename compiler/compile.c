@@ -609,7 +609,10 @@ static ty_compile_options compile_named(const ty_model *m, const ty_compile_opti
 static ty_train_spec compile_with_buckets(const ty_train_spec *spec, const ty_compile_options *opt)
 {
     ty_train_spec all = *spec;
-    if (all.bucket_bytes == 0 && (!opt || opt->backend != TY_BACKEND_CUDA))
+    if (opt && opt->backend == TY_BACKEND_CUDA)
+        return all;
+    all.wire = TY_F32; /* who exchanges rounds, and adds up in float32 */
+    if (all.bucket_bytes == 0)
         all.bucket_bytes = COMPILE_CPU_BUCKET_BYTES;
     return all;
 }

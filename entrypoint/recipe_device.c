@@ -43,8 +43,6 @@ const char *ty_recipe_ranks_on_cpus(const ty_recipe *r)
 {
     if (r->distributed.optimizer_sharding)
         return "distributed.optimizer_sharding keeps moments in parts on CPUs only";
-    if (r->distributed.wire != TY_RECIPE_WIRE_NONE)
-        return "distributed.wire rounds gradients between CPUs only; between GPUs they travel as they are";
     if (r->deterministic_strict)
         return "deterministic: strict adds up in the order of the ranks, which NCCL does not promise";
     return NULL;

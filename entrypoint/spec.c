@@ -535,6 +535,9 @@ int ty_spec_check_data(const ty_recipe *r, const ty_spec_plan *plan, const ty_da
     return 0;
 }
 
+static const ty_dtype spec_wires[] = {
+    [TY_RECIPE_WIRE_NONE] = TY_F32, [TY_RECIPE_WIRE_FLOAT16] = TY_F16, [TY_RECIPE_WIRE_BFLOAT16] = TY_BF16};
+
 int ty_spec_build(const ty_recipe *r, const ty_spec_plan *plan, const ty_dataset *data, int replicas,
                   int64_t steps_per_epoch, int64_t total_steps, bool has_validation, ty_arena *a, ty_train_spec *out,
                   ty_error *err)
@@ -572,6 +575,7 @@ int ty_spec_build(const ty_recipe *r, const ty_spec_plan *plan, const ty_dataset
         .accumulate = (int)r->accumulate,
         .replicas = replicas,
         .bucket_bytes = r->distributed.bucket_bytes,
+        .wire = spec_wires[r->distributed.wire],
         .optimizer_sharding = r->distributed.optimizer_sharding && replicas > 1,
         .batch_norm_across = r->distributed.sync_batch_norm,
         .seed = (uint64_t)r->seed,

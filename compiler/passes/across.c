@@ -69,12 +69,19 @@ int ty_across_buckets(const ty_param_group *group, const ty_train_spec *spec, in
     return n;
 }
 
+/* What gradients travel as. */
+static ty_dtype across_wire(const ty_train_spec *spec)
+{
+    return ty_across_replicas(spec) > 1 && (spec->wire == TY_F16 || spec->wire == TY_BF16) ? spec->wire : TY_F32;
+}
+
 /* Gradients of members first .. end - 1, flat. */
-static ty_val across_bucket(const ty_param_set *set, const ty_param_group *group, ty_graph *g, int first, int end)
+static ty_val across_bucket(const ty_param_set *set, const ty_param_group *group, ty_graph *g, int first, int end,
+                            ty_dtype dtype)
 {
     ty_val *part = TY_NEW_ARRAY(set->arena, ty_val, end - first);
     for (int i = first; i < end; i++)
-        part[i - first] = ty_b_flatten(g, set->param[group->member[i]].grad);
+        part[i - first] = ty_b_cast(g, ty_b_flatten(g, set->param[group->member[i]].grad), dtype);
     return end - first == 1 ? part[0] : ty_b_concat(g, part, end - first, 0);
 }
 
@@ -85,14 +92,17 @@ ty_val ty_across_gradient(const ty_param_set *set, const ty_param_group *group, 
     int *end = TY_NEW_ARRAY(set->arena, int, group->n_members + 1);
     int n = ty_across_buckets(group, spec, end);
     int64_t lo = 0;
+    ty_dtype wire = across_wire(spec);
     for (int i = 0; i < n; i++) {
-        ty_val own = across_bucket(set, group, g, i ? end[i - 1] : 0, end[i]);
+        ty_val own = across_bucket(set, group, g, i ? end[i - 1] : 0, end[i], sums == TY_NONE ? wire : TY_F32);
         if (ty_graph_failed(g, NULL))
             return TY_NONE;
         int64_t hi = lo + ty_b_dim(g, own, 0);
         if (sums != TY_NONE)
             own = ty_b_add(g, ty_b_slice_axis(g, sums, 0, lo, hi), own);
-        bucket[i] = ty_b_all_reduce_gradients(g, own, ty_across_replicas(spec), group->state, lo, hi);
+        own = ty_b_cast(g, own, wire);
+        own = ty_b_all_reduce_gradients(g, own, ty_across_replicas(spec), group->state, lo, hi);
+        bucket[i] = ty_b_cast(g, own, TY_F32);
         lo = hi;
     }
     return n == 1 ? bucket[0] : ty_b_concat(g, bucket, n, 0);
