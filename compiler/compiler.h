@@ -367,7 +367,7 @@ typedef struct ty_train_spec {
     int accumulate; /* micro-batches a step, >= 1 */
     int replicas;   /* that share each step, each with a batch of `inputs`' shapes: compiler/passes/across.h; 0: one */
     int64_t bucket_bytes;    /* gradients that replicas add up at once, at least; 0: 4 MiB, on GPUs 25 */
-    ty_dtype wire; /* on GPUs, what f32 gradients travel and are added up as: f16 or bf16; else as they are */
+    ty_dtype wire;           /* on GPUs, what f32 gradients travel and are added up as: f16 or bf16; else as they are */
     bool optimizer_sharding; /* each replica keeps the moments of its part of the weights: compiler/passes/shard.h */
     bool batch_norm_across;  /* batch norm by the statistics of all replicas; else each has its own */
     uint64_t seed;
