@@ -8,7 +8,7 @@ need_image
 . "$(dirname "$0")/pair.bash"
 . tests/clicks.bash
 
-made_clicks 1500 >"$scratch/clicks.csv"
+made_clicks 6000 >"$scratch/clicks.csv"
 examples/deepfm-c/data "$scratch/clicks.csv" "$scratch/data" >"$scratch/made" 2>&1
 
 # begin NAME ARGUMENT...: both hosts, with trees $scratch/NAME-algo-N, begin to train.
@@ -30,7 +30,7 @@ begin() {
     done
 }
 
-begin whole
+begin whole --epochs=16
 for host in algo-1 algo-2; do
     check "whole: $host's exit code" is "$(status $host)" 0
     check "whole: no failure file on $host" absent "$scratch/whole-$host/output/failure"
