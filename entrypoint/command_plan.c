@@ -55,7 +55,7 @@ typedef struct planned {
     } size[N_SIZES];
     ty_machine_ceilings machine;
     work_row work[TY_N_WORKS];
-    double step_s, unfused_s, compile_s, moved_bytes;
+    double step_s, unfused_s, compile_s, cc_s, moved_bytes; /* compile_s contains cc_s, the C compiler's */
 } planned;
 
 /* ---- finding out ---- */
@@ -127,10 +127,10 @@ static void find_time(planned *p)
     double others = p->tape.unfused_bytes - moved_by_products;
     p->unfused_s = products + (others > 0 ? others / p->machine.bytes_per_s : 0);
     const ty_compile_report *r = ty_program_report(p->program);
-    p->compile_s = (r->import_ms + r->lower_ms + r->plan_ms) / 1000;
     int units = r->n_distinct_kernels < p->machine.threads ? r->n_distinct_kernels : p->machine.threads;
     if (!r->cache_hit && units > 0)
-        p->compile_s += COMPILE_START_S + ((double)r->text_bytes / units - COMPILE_PRELUDE_BYTES) / COMPILE_BYTES_PER_S;
+        p->cc_s = COMPILE_START_S + ((double)r->text_bytes / units - COMPILE_PRELUDE_BYTES) / COMPILE_BYTES_PER_S;
+    p->compile_s = (r->import_ms + r->lower_ms + r->plan_ms) / 1000 + p->cc_s;
 }
 
 static int find_batches(planned *p, ty_error *err)
@@ -402,6 +402,7 @@ static void put_time(ty_json_writer *w, const planned *p)
     ty_json_close(w);
     const ty_compile_report *r = ty_program_report(p->program);
     ty_json_put_float(w, "compile_s", p->compile_s);
+    ty_json_put_float(w, "c_compiler_s", p->cc_s);
     ty_json_put_bool(w, "compiled_before", r->cache_hit);
     ty_json_put_int(w, "kernels", r->n_kernels);
     ty_json_put_int(w, "distinct_kernels", r->n_distinct_kernels);
@@ -495,8 +496,8 @@ static const char page[] =
     "mapped_bytes (not in the total), constant_bytes, batch_bytes, code_bytes, pinned_bytes, host_bytes},\n"
     "weight_bytes, moment_bytes, gradient_sum_bytes, bound_bytes, peak, largest_buffers [bytes, use, type, layer],\n"
     "largest_batch [limit, limit_bytes, plan as memory; batch 0: not one row], machine {threads, flop_per_s,\n"
-    "bytes_per_s}, step_at_least_s, work {calls, flop, bytes, at_least_s}, compile_s, compiled_before, kernels,\n"
-    "distinct_kernels, unfused_bytes, break_even_step (-1: never).\n\n"
+    "bytes_per_s}, step_at_least_s, work {calls, flop, bytes, at_least_s}, compile_s, c_compiler_s (of it),\n"
+    "compiled_before, kernels, distinct_kernels, unfused_bytes, break_even_step (-1: never).\n\n"
     "    trainyard plan train.yaml --data-dir=data\n"
     "    trainyard plan train.yaml --batch_size=256 --svg plan.svg\n";
 
