@@ -255,13 +255,15 @@ static void test_calls(void **state)
     ty_program *planned = digits(&again, true, (ty_compile_options){.threads = 2});
     ty_tape_facts t = describe(p, TY_RUN_LAST, &a), q = describe(planned, TY_RUN_LAST, &a);
     size_t *moved = calloc((size_t)t.n_units, sizeof *moved);
-    int before = 0;
+    int before = 0, shaped = 0; /* what bench/products reads back */
     for (int i = 0; i < ty_program_n_calls(p, TY_RUN_LAST); i++) {
         ty_call_info call;
         ty_program_call(p, TY_RUN_LAST, i, &call);
         assert_true(call.unit >= before && call.unit < t.n_units);
+        shaped += strstr(call.how, " 32x16x4x4 by 32x16x3x3 s1x1 p1x1+1x1 d1x1 g1") != NULL;
         moved[before = call.unit] += call.read_bytes + call.written_bytes;
     }
+    assert_int_equal(shaped, 3);
     assert_int_equal(q.n_units, t.n_units);
     for (int i = 0; i < t.n_units; i++) {
         assert_true(moved[i] == t.unit[i].read_bytes + t.unit[i].written_bytes);
