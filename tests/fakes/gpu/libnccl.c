@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_RANKS = 8, PATIENCE_S = 30, LOOK_NS = 5000000, TEXT_BYTES = 64, NAME_BYTES = 112, PATH_BYTES = 512 };
+enum { MAX_RANKS = 8, PATIENCE_S = 120, LOOK_NS = 5000000, TEXT_BYTES = 64, NAME_BYTES = 112, PATH_BYTES = 512 };
 enum { INVALID = 4, INVALID_USAGE = 5, REMOTE = 6 };
 #define HEAD_BYTES ((size_t)1 << 16)
 #define SLOT_BYTES ((size_t)64 << 20) /* the largest operand; only what is used takes memory */
