@@ -7,6 +7,7 @@
 
 #define SCHED_DELAY_BYTES ((int64_t)1 << 20) /* a result that may be worth delaying, ... */
 #define SCHED_DELAY_UNITS 8                  /* by at least so many units */
+#define SCHED_URGENT      3                  /* units: a gradient, rounded or added up, put beside others, exchanged */
 
 typedef struct edge_list {
     uint32_t *to;
@@ -328,22 +329,40 @@ static int sched_order_once(sched *s, ty_error *err)
     return 0;
 }
 
-/* Exchanges, and what is computed for them alone: a weight's gradient, which travels while the gradient of the layer
- * before is computed. True if there are any. Takes an order in which readers come behind what they read. */
+static bool sched_is_exchange(const ty_fusion *f, uint32_t u)
+{
+    return f->unit[u].kind == TY_UNIT_LIBRARY && ty_op_work(ty_graph_op(f->g, f->unit[u].node)) == TY_WORK_EXCHANGE;
+}
+
+/* What another exchange must be waited for is not urgent, least of all the update that hands on its part of weights. */
+static bool sched_reads_exchange(const ty_fusion *f, const ty_unit *u)
+{
+    for (int i = 0; i < u->n_loads; i++) {
+        uint32_t producer = f->producer[u->load[i]];
+        if (producer != TY_NONE && sched_is_exchange(f, producer))
+            return true;
+    }
+    return false;
+}
+
+/* Exchanges, and what is computed for them alone and not far from them: a weight's gradient, which travels while the
+ * gradient of the layer before is computed. (All of backward is computed for exchanges in the end.) True if there are
+ * any. Takes an order in which readers come behind what they read. */
 static bool sched_find_urgent(sched *s)
 {
-    const ty_fusion *f = s->f;
+    int *far = TY_NEW_ARRAY(&s->p->arena, int, s->f->n_units + 1); /* units up to the exchange */
     bool any = false;
     for (int at = s->p->n_order - 1; at >= 0; at--) {
         uint32_t u = s->p->order[at];
         const edge_list *e = &s->next[u];
-        bool urgent = e->n > 0;
+        far[u] = e->n > 0 ? 0 : SCHED_URGENT + 1;
         for (int i = 0; i < e->n; i++)
-            urgent = urgent && s->urgent[e->to[i]];
-        bool exchange =
-            f->unit[u].kind == TY_UNIT_LIBRARY && ty_op_work(ty_graph_op(f->g, f->unit[u].node)) == TY_WORK_EXCHANGE;
-        s->urgent[u] = urgent || exchange;
-        any = any || exchange;
+            far[u] = far[e->to[i]] >= far[u] ? far[e->to[i]] + 1 : far[u];
+        if (sched_is_exchange(s->f, u)) {
+            far[u] = 0;
+            any = true;
+        }
+        s->urgent[u] = far[u] <= SCHED_URGENT && !sched_reads_exchange(s->f, &s->f->unit[u]);
     }
     return any;
 }
