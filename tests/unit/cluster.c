@@ -150,7 +150,7 @@ static void maps(void **state)
          true,
          NULL},
         {{THREE, NULL, "device: cpu\n", 4}, TY_STRATEGY_DATA_PARALLEL, "algo-1:1 algo-2:1 algo-3:1", 1, true, NULL},
-        {{THREE, NULL, "distributed: {wire: bfloat16}\n", 4},
+        {{THREE, NULL, "distributed: {optimizer_sharding: true}\n", 4},
          TY_STRATEGY_DATA_PARALLEL,
          "algo-1:1 algo-2:1 algo-3:1",
          1,
