@@ -1,9 +1,8 @@
 /* Checkpoints: what is saved comes back, what is damaged is found, and no failure costs an older one. */
 #define _GNU_SOURCE /* mount, unshare */
-#include "output_scratch.h"
+#include "checkpoint_case.h"
 
 #include "base/hash.h"
-#include "container/output/checkpoint.h"
 #include "container/output/rankfile.h"
 
 #include <errno.h>
@@ -14,93 +13,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-enum { W_ELEMS = 12, B_ELEMS = 5 };
-
-/* A model of four tensors, all values made from one number. */
-struct model {
-    float w[W_ELEMS];
-    uint16_t b[B_ELEMS];
-    int64_t n;
-    ty_named_tensor tensors[4];
-};
-
-static struct model *model_new(int value)
-{
-    struct model *m = calloc(1, sizeof *m);
-    for (int i = 0; i < W_ELEMS; i++)
-        m->w[i] = (float)value + (float)i / 16;
-    for (int i = 0; i < B_ELEMS; i++)
-        m->b[i] = (uint16_t)(value * 7 + i);
-    m->n = value;
-    m->tensors[0] = (ty_named_tensor){"layer/w", ty_type_make(TY_F32, 2, (int64_t[]){4, 3}), m->w};
-    m->tensors[1] = (ty_named_tensor){"layer/b\"\n\xc3\xa9", ty_type_make(TY_BF16, 1, (int64_t[]){B_ELEMS}), m->b};
-    m->tensors[2] = (ty_named_tensor){"none", ty_type_make(TY_F64, 2, (int64_t[]){0, 3}), NULL};
-    m->tensors[3] = (ty_named_tensor){"n", ty_type_scalar(TY_I64), &m->n};
-    return m;
-}
-
-static ty_train_state state_at(int64_t step)
-{
-    return (ty_train_state){.step = step,
-                            .epoch = step / 10,
-                            .batch = step % 10,
-                            .seed = UINT64_MAX - 1,
-                            .rng = 77,
-                            .has_best = true,
-                            .best_metric = 0.1 + 0.2,
-                            .best_step = step - 1,
-                            .plan_hash = "abc:1",
-                            .recipe_hash = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"};
-}
-
-static void save(ty_checkpoints *c, int64_t step)
-{
-    ty_error err;
-    struct model *m = model_new((int)step);
-    const ty_train_state s = state_at(step);
-    assert_ok(ty_checkpoint_save(c, &s, m->tensors, 4, &err));
-    free(m);
-}
-
-/* Restores, and asserts that step's content: -1 expects that nothing was ever saved. */
-static void restore(const ty_checkpoints *c, int64_t step, size_t n_skipped)
-{
-    ty_error err;
-    ty_arena arena;
-    ty_arena_init(&arena);
-    ty_checkpoint_restored r;
-    struct model *m = model_new(0), *expected = model_new((int)step);
-    assert_ok(ty_checkpoint_restore(c, m->tensors, 4, &arena, &r, &err));
-    assert_int_equal(r.found, step >= 0);
-    assert_int_equal(r.skipped.n_lines, n_skipped);
-    if (r.found) {
-        const ty_train_state s = state_at(step);
-        assert_int_equal(r.state.step, step);
-        assert_int_equal(r.state.epoch, s.epoch);
-        assert_int_equal(r.state.batch, s.batch);
-        assert_true(r.state.seed == s.seed && r.state.rng == s.rng && r.state.has_best);
-        assert_true(r.state.best_metric == s.best_metric && r.state.best_step == s.best_step);
-        assert_string_equal(r.state.plan_hash, s.plan_hash);
-        assert_string_equal(r.state.recipe_hash, s.recipe_hash);
-        assert_memory_equal(m->w, expected->w, sizeof m->w);
-        assert_memory_equal(m->b, expected->b, sizeof m->b);
-        assert_int_equal(m->n, expected->n);
-    }
-    free(m);
-    free(expected);
-    ty_arena_fini(&arena);
-}
-
-static ty_checkpoints checkpoints(void **state)
-{
-    ty_error err;
-    static char dir[1024];
-    snprintf(dir, sizeof dir, "%s", in(state, "checkpoints"));
-    ty_checkpoints c = {.dir = dir, .keep = 3};
-    assert_ok(ty_checkpoints_open(&c, &err));
-    return c;
-}
 
 static size_t n_listed(const ty_checkpoints *c)
 {
@@ -374,127 +286,6 @@ static void test_tidy(void **state)
     ty_arena_fini(&arena);
 }
 
-/* Saves step 4 of a model by n ranks, a part each. */
-static void save_parts(void **state, const struct model *m, int n)
-{
-    ty_error err;
-    ty_manifest_file files[8];
-    ty_named_tensor parts[4];
-    ty_checkpoints c = checkpoints(state);
-    const ty_train_state s = state_at(4);
-    c.world_size = n;
-    for (c.rank = 0; c.rank < n; c.rank++)
-        assert_ok(ty_checkpoint_write_rank(&c, 4, parts, ty_checkpoint_parts(m->tensors, 4, c.rank, n, parts),
-                                           &files[c.rank], &err));
-    c.rank = 0;
-    if (n > 1)
-        assert_error(ty_checkpoint_save(&c, &s, m->tensors, 4, &err), TY_E_INTERNAL, "both halves");
-    restore(&c, -1, 1);
-    assert_ok(ty_checkpoint_commit(&c, &s, files, &err));
-}
-
-/* However many ranks have saved it, each with its part, also with more ranks than a tensor has elements. */
-static void test_many_ranks(void **state)
-{
-    ty_error err;
-    ty_arena arena;
-    ty_arena_init(&arena);
-    for (int n = 1; n <= 8; n++) {
-        ty_checkpoints c = checkpoints(state);
-        ty_checkpoint_restored r;
-        ty_manifest manifest;
-        struct model *m = model_new(4), *back = model_new(9);
-        save_parts(state, m, n);
-        assert_ok(ty_checkpoint_restore(&c, back->tensors, 4, &arena, &r, &err));
-        for (int i = 0; i < 4; i++)
-            assert_memory_equal(m->tensors[i].data, back->tensors[i].data, ty_type_bytes(&m->tensors[i].type));
-        assert_ok(ty_checkpoint_verify(r.path, &arena, &manifest, &err));
-        assert_int_equal(manifest.world_size, n);
-        assert_ok(ty_file_remove_tree(r.path, &err));
-        free(m);
-        free(back);
-    }
-    ty_arena_fini(&arena);
-}
-
-/* One file gone: the checkpoint is none, unless somebody else has it. */
-static int fetch_or_make(void *ctx, const char *path, const ty_manifest *m, int file, const ty_named_tensor *parts,
-                         size_t n_parts, ty_rankfile_fault *fault, ty_error *err)
-{
-    const ty_rankfile_id id = {.rank = file, .world_size = m->world_size, .step = m->state.step};
-    int *n_made = ctx;
-    struct model *same = model_new(4);
-    ty_named_tensor from[4];
-    if (file != 1) {
-        free(same);
-        return ty_rankfile_read(path, &id, &m->files[file], parts, n_parts, fault, err);
-    }
-    assert_int_equal(ty_checkpoint_parts(same->tensors, 4, 1, 2, from), n_parts);
-    for (size_t i = 0; i < n_parts; i++)
-        memcpy(parts[i].data, from[i].data, ty_type_bytes(&parts[i].type));
-    free(same);
-    ++*n_made;
-    return 0;
-}
-
-static void test_parts_elsewhere(void **state)
-{
-    ty_error err;
-    ty_arena arena;
-    ty_checkpoint_restored r;
-    ty_manifest manifest;
-    int n_made = 0;
-    ty_checkpoints c = checkpoints(state);
-    struct model *m = model_new(4), *back = model_new(9);
-    ty_arena_init(&arena);
-    save_parts(state, m, 2);
-    assert_int_equal(unlink(in(state, "checkpoints/step-00000004/rank-00001.bin")), 0);
-    assert_error(ty_checkpoint_restore(&c, back->tensors, 4, &arena, &r, &err), TY_E_CHECKPOINT, "none of the 1");
-    assert_non_null(strstr(err.detail, "rank-00001.bin: it is missing"));
-    assert_error(ty_checkpoint_verify(in(state, "checkpoints/step-00000004"), &arena, &manifest, &err), err.code,
-                 "rank-00001.bin");
-    c.fetch = fetch_or_make;
-    c.fetch_ctx = &n_made;
-    assert_ok(ty_checkpoint_restore(&c, back->tensors, 4, &arena, &r, &err));
-    assert_int_equal(n_made, 1);
-    for (int i = 0; i < 4; i++)
-        assert_memory_equal(m->tensors[i].data, back->tensors[i].data, ty_type_bytes(&m->tensors[i].type));
-    ty_arena_fini(&arena);
-    free(m);
-    free(back);
-}
-
-static int fetch_from_nobody(void *ctx, const char *path, const ty_manifest *m, int file, const ty_named_tensor *parts,
-                             size_t n_parts, ty_rankfile_fault *fault, ty_error *err)
-{
-    (void)path, (void)m, (void)file, (void)parts, (void)n_parts;
-    ++*(int *)ctx;
-    *fault = TY_RANKFILE_FINE;
-    return ty_error_set(err, TY_E_IO, "rank 1 is gone");
-}
-
-/* Who does not answer says nothing of the checkpoint: no older one is tried, and nobody is told to empty the folder. */
-static void test_no_answer(void **state)
-{
-    ty_error err = {0};
-    ty_arena arena;
-    ty_checkpoint_restored r;
-    int n_asked = 0;
-    ty_checkpoints c = checkpoints(state);
-    struct model *m = model_new(4);
-    ty_arena_init(&arena);
-    save_parts(state, m, 2);
-    save(&c, 3);
-    c.fetch = fetch_from_nobody;
-    c.fetch_ctx = &n_asked;
-    assert_error(ty_checkpoint_restore(&c, m->tensors, 4, &arena, &r, &err), TY_E_IO, "rank 1 is gone");
-    assert_true(r.unanswered && !r.found);
-    assert_int_equal(n_asked, 1);
-    assert_string_equal(err.help, "");
-    ty_arena_fini(&arena);
-    free(m);
-}
-
 static void test_policy(void **state)
 {
     ty_error err;
@@ -696,13 +487,12 @@ static void test_forged_index(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SCRATCH_TEST(test_round_trip),  SCRATCH_TEST(test_layout),     SCRATCH_TEST(test_manifest_damage),
-        SCRATCH_TEST(test_rank_damage), SCRATCH_TEST(test_reasons),    SCRATCH_TEST(test_none_valid),
-        SCRATCH_TEST(test_mismatch),    SCRATCH_TEST(test_retention),  SCRATCH_TEST(test_same_step_again),
-        SCRATCH_TEST(test_tidy),        SCRATCH_TEST(test_many_ranks), SCRATCH_TEST(test_parts_elsewhere),
-        SCRATCH_TEST(test_policy),      SCRATCH_TEST(test_full_disk),  SCRATCH_TEST(test_no_inodes),
-        SCRATCH_TEST(test_forbidden),   SCRATCH_TEST(test_odd_files),  SCRATCH_TEST(test_forged_index),
-        SCRATCH_TEST(test_no_answer),
+        SCRATCH_TEST(test_round_trip),   SCRATCH_TEST(test_layout),    SCRATCH_TEST(test_manifest_damage),
+        SCRATCH_TEST(test_rank_damage),  SCRATCH_TEST(test_reasons),   SCRATCH_TEST(test_none_valid),
+        SCRATCH_TEST(test_mismatch),     SCRATCH_TEST(test_retention), SCRATCH_TEST(test_same_step_again),
+        SCRATCH_TEST(test_tidy),         SCRATCH_TEST(test_policy),    SCRATCH_TEST(test_full_disk),
+        SCRATCH_TEST(test_no_inodes),    SCRATCH_TEST(test_forbidden), SCRATCH_TEST(test_odd_files),
+        SCRATCH_TEST(test_forged_index),
     };
     return cmocka_run_group_tests_name("output: checkpoints", tests, NULL, NULL);
 }
