@@ -98,19 +98,41 @@ double bench_median_ms(double ms[ROUNDS])
     return ms[ROUNDS / 2];
 }
 
-double bench_primitive_ms(bench *b, dnnl_primitive_t primitive, dnnl_exec_arg_t *args, const size_t *bytes, int n)
+static double run_primitive(bench *b, dnnl_primitive_t primitive, dnnl_exec_arg_t *args, const size_t *bytes)
 {
     double ms[ROUNDS];
     for (int i = -1; i < ROUNDS; i++) {
-        for (int k = 0; k < n; k++)
+        for (int k = 0; k < 3; k++)
             dnnl_memory_set_data_handle_v2(args[k].memory, bench_operand(b, (int64_t)(bytes[k] / sizeof(float))),
                                            b->stream);
         int64_t start = ty_clock_ns();
-        dnnl_primitive_execute(primitive, b->stream, n, args);
+        dnnl_primitive_execute(primitive, b->stream, 3, args);
         if (i >= 0)
             ms[i] = 1e-6 * (double)(ty_clock_ns() - start);
     }
     return bench_median_ms(ms);
+}
+
+double bench_primitive_ms(bench *b, dnnl_primitive_desc_t pd, const dnnl_memory_desc_t *const desc[3], const int arg[3])
+{
+    dnnl_primitive_t primitive;
+    dnnl_exec_arg_t args[3];
+    size_t bytes[3];
+    if (dnnl_primitive_create(&primitive, pd) != dnnl_success) {
+        dnnl_primitive_desc_destroy(pd);
+        return -1;
+    }
+    for (int i = 0; i < 3; i++) {
+        args[i].arg = arg[i];
+        bytes[i] = dnnl_memory_desc_get_size(desc[i]);
+        dnnl_memory_create(&args[i].memory, desc[i], b->engine, b->pool);
+    }
+    double ms = run_primitive(b, primitive, args, bytes);
+    for (int i = 0; i < 3; i++)
+        dnnl_memory_destroy(args[i].memory);
+    dnnl_primitive_destroy(primitive);
+    dnnl_primitive_desc_destroy(pd);
+    return ms;
 }
 
 static double sgemm_ms(bench *b, const product *p)
@@ -141,26 +163,13 @@ static double matmul_ms(bench *b, const product *p)
 {
     dnnl_memory_desc_t desc[3] = {describe(p, p->m, p->k, p->trans_a == 'T'),
                                   describe(p, p->k, p->n, p->trans_b == 'T'), describe(p, p->m, p->n, false)};
-    const int64_t elems[3] = {p->batch * p->m * p->k, p->batch * p->k * p->n, p->batch * p->m * p->n};
+    const dnnl_memory_desc_t *const operand[3] = {&desc[0], &desc[1], &desc[2]};
     dnnl_matmul_desc_t op;
     dnnl_primitive_desc_t pd;
-    dnnl_primitive_t primitive;
-    dnnl_exec_arg_t args[3] = {{DNNL_ARG_SRC, NULL}, {DNNL_ARG_WEIGHTS, NULL}, {DNNL_ARG_DST, NULL}};
     if (dnnl_matmul_desc_init(&op, &desc[0], &desc[1], NULL, &desc[2]) != dnnl_success ||
         dnnl_primitive_desc_create(&pd, &op, NULL, b->engine, NULL) != dnnl_success)
         return -1;
-    if (dnnl_primitive_create(&primitive, pd) != dnnl_success)
-        return -1;
-    for (int i = 0; i < 3; i++)
-        dnnl_memory_create(&args[i].memory, &desc[i], b->engine, b->pool);
-    const size_t bytes[3] = {sizeof(float) * (size_t)elems[0], sizeof(float) * (size_t)elems[1],
-                             sizeof(float) * (size_t)elems[2]};
-    double ms = bench_primitive_ms(b, primitive, args, bytes, 3);
-    for (int i = 0; i < 3; i++)
-        dnnl_memory_destroy(args[i].memory);
-    dnnl_primitive_destroy(primitive);
-    dnnl_primitive_desc_destroy(pd);
-    return ms;
+    return bench_primitive_ms(b, pd, operand, (const int[]){DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST});
 }
 
 /* ---- the table ---- */

@@ -20,8 +20,10 @@ typedef struct bench {
 float *bench_operand(bench *b, int64_t n);
 double bench_median_ms(double ms[PRODUCTS_ROUNDS]);
 
-/* Runs a primitive on operands of these bytes: the median of the rounds. */
-double bench_primitive_ms(bench *b, dnnl_primitive_t primitive, dnnl_exec_arg_t *args, const size_t *bytes, int n);
+/* Runs the primitive that pd describes on two operands and a result: the median of the rounds; -1 if there is none.
+ * Takes pd. */
+double bench_primitive_ms(bench *b, dnnl_primitive_desc_t pd, const dnnl_memory_desc_t *const desc[3],
+                          const int arg[3]);
 
 /* A line of the table of calls: taken if it is a float32 convolution of images, in which case true. */
 bool bench_conv_read(const char *line);

@@ -125,27 +125,15 @@ static double conv_ms(bench *b, const conv *c, dnnl_alg_kind_t how)
                      {dnnl_query_diff_dst_md, DNNL_ARG_DIFF_DST}},
     };
     dnnl_primitive_desc_t pd;
-    dnnl_primitive_t primitive;
-    dnnl_exec_arg_t args[3];
-    size_t bytes[3];
+    const dnnl_memory_desc_t *desc[3];
+    int arg[3];
     if (!conv_choose(b, c, how, &pd))
         return -1;
-    if (dnnl_primitive_create(&primitive, pd) != dnnl_success) {
-        dnnl_primitive_desc_destroy(pd);
-        return -1;
-    }
     for (int i = 0; i < 3; i++) {
-        const dnnl_memory_desc_t *desc = dnnl_primitive_desc_query_md(pd, operand[c->kind][i].query, 0);
-        args[i].arg = operand[c->kind][i].arg;
-        bytes[i] = dnnl_memory_desc_get_size(desc);
-        dnnl_memory_create(&args[i].memory, desc, b->engine, b->pool);
+        desc[i] = dnnl_primitive_desc_query_md(pd, operand[c->kind][i].query, 0);
+        arg[i] = operand[c->kind][i].arg;
     }
-    double ms = bench_primitive_ms(b, primitive, args, bytes, 3);
-    for (int i = 0; i < 3; i++)
-        dnnl_memory_destroy(args[i].memory);
-    dnnl_primitive_destroy(primitive);
-    dnnl_primitive_desc_destroy(pd);
-    return ms;
+    return bench_primitive_ms(b, pd, desc, arg);
 }
 
 void bench_conv_print(bench *b)
