@@ -1,9 +1,10 @@
 /* overhead.c - what a generated kernel costs beside its work: overhead [RUNS [THREADS]].
  *
- *     on the calling thread   a program of some 200 kernels of 4 x 4 numbers, whose work is a few nanoseconds, by their
- *                             number. Each needs all of the one before it (means over rows and over columns of exp(a
- * c), where c is the last mean, in turns), so that none can become part of another on all threads          kernels that
- * do nothing, one after the other: waking the threads and waiting for them
+ * On the calling thread: a program of some 200 kernels of 4 x 4 numbers, whose work is a few nanoseconds, by their
+ * number. Each needs all of the one before it (means over rows and over columns of exp(a c), where c is the last mean,
+ * in turns), so that none can become part of another.
+ *
+ * On all threads: kernels that do nothing, one after the other: waking the threads and waiting for them.
  *
  * Prints a line of JSON: medians over the runs in microseconds a kernel.
  */

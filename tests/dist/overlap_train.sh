@@ -24,7 +24,7 @@ rate algo-1 1gbit
 rate algo-2 1gbit
 STEPS=25 EVERY=5 MB=16
 
-# Five layers of 1024 x 1024 and a little: 16.3 MB of gradients, in buckets as they become ready.
+# Four layers of 1024 x 1024 and a little: 17.1 MB of gradients, in buckets as they become ready.
 wide() {
     begin "$1"
     mkdir -p "$ML/input/data/train" "$ML/code"
