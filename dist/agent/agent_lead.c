@@ -173,7 +173,8 @@ static void ask_all(agent *a)
 {
     ty_buf b;
     ty_buf_init(&b, 16);
-    ty_put_number(&b, (uint64_t)a->generation, 4);
+    a->lead.asked = a->generation;
+    ty_put_number(&b, (uint64_t)a->lead.asked, 4);
     memset(a->lead.known, 0, (size_t)a->o->n_hosts * sizeof *a->lead.known);
     agent_tell_all(a, TY_MESSAGE_ASK, &b);
     ty_buf_fini(&b);
@@ -193,7 +194,7 @@ static int on_known(agent *a, int host, ty_reader *r, ty_error *err)
     int generation = (int)ty_get_number(r, 4);
     if (ty_get_end(r, "known", err) < 0)
         return -1;
-    if (generation == a->generation)
+    if (generation == a->lead.asked)
         a->lead.known[host] = true;
     return 0;
 }

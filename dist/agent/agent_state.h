@@ -66,6 +66,7 @@ typedef struct leader_state {
     bool running;         /* ranks of this generation have been started, and are not gone everywhere */
     bool stopping, told_end;
     bool has_failure, decided; /* decided: everybody knows */
+    int asked;                 /* the generation that the question named: START may lie behind it in the queue */
     bool *known;               /* [n_hosts]: what had ended there after the first failure has been told */
     ty_failure failure;
     int64_t decide_ms, restart_ms; /* when; 0: not planned */
