@@ -24,7 +24,7 @@ LIBS    = -ldnnl -lyaml -lcrypto -lz -lcurl -lm -ldl $(if $(filter tsan,$(varian
 
 MAINS   = $(wildcard entrypoint/train.c entrypoint/trainyard.c)
 SOURCES = $(filter-out $(MAINS) dist/plugin/%,$(wildcard base/*.c container/*.c container/*/*.c compiler/*.c compiler/*/*.c \
-          compiler/target/*/*.c dist/*.c dist/*/*.c estimator_spec/*.c entrypoint/*.c)) \
+          compiler/target/*/*.c dist/*.c dist/*/*.c estimator_spec/*.c estimator_spec/*/*.c entrypoint/*.c)) \
           $(if $(filter tsan,$(variant)),tests/tsan/gomp.c)
 LIB     = $(B)/libtrainyard.a
 UNITS   = $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/*.c))
