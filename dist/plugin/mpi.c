@@ -21,7 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long the others are waited for when one takes its leave; a gap between two looks counts as so much at most. */
+/* How long taking one's leave may last, from meeting the others to the end of MPI; a gap between two looks counts as so
+ * much at most. */
 enum { LEAVE_MS = 10000, GAP_MS = 100 };
 
 enum { MESSAGE_TAG = 1 };
@@ -323,11 +324,6 @@ typedef struct patience {
     int64_t left_ms, looked_ms;
 } patience;
 
-static patience patience_new(void)
-{
-    return (patience){LEAVE_MS, ty_clock_ms()};
-}
-
 static bool lasts(patience *p)
 {
     int64_t now = ty_clock_ms(), gap = now - p->looked_ms;
@@ -337,14 +333,13 @@ static bool lasts(patience *p)
 }
 
 /* All have come to their end, or the time is over. */
-static bool all_leave(MPI_Comm comm)
+static bool all_leave(MPI_Comm comm, patience *p)
 {
     MPI_Request request;
     int done = 0;
-    patience p = patience_new();
     if (MPI_Ibarrier(comm, &request) != MPI_SUCCESS)
         return false;
-    while (!done && lasts(&p)) {
+    while (!done && lasts(p)) {
         if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
             return false;
         if (!done)
@@ -353,16 +348,15 @@ static bool all_leave(MPI_Comm comm)
     return done;
 }
 
-/* MPI_Finalize has been seen to hang when a peer or the network went away. It gets a thread and a deadline; the
- * process is about to end anyway. */
-static void finalize_in_time(void)
+/* MPI_Finalize has been seen to hang when a peer or the network went away. It gets a thread and the time that is left;
+ * the process is about to end anyway. */
+static void finalize_in_time(patience *p)
 {
     pthread_t thread;
-    patience p = patience_new();
     if (pthread_create(&thread, NULL, finalize, NULL) != 0)
         return;
     while (pthread_tryjoin_np(thread, NULL) != 0) {
-        if (!lasts(&p)) {
+        if (!lasts(p)) {
             pthread_detach(thread);
             return;
         }
@@ -377,8 +371,9 @@ static void mpi_close(ty_engine_group *g, bool cleanly)
     pthread_mutex_lock(&lock);
     bool last = --open_groups == 0;
     pthread_mutex_unlock(&lock);
-    if (cleanly && last && all_leave(g->comm))
-        finalize_in_time();
+    patience p = {LEAVE_MS, ty_clock_ms()};
+    if (cleanly && last && all_leave(g->comm, &p))
+        finalize_in_time(&p);
     else if (cleanly && !last)
         MPI_Comm_free(&g->comm);
     group_free(g);
