@@ -25,7 +25,10 @@ static void print_word(const char *word)
     }
     fputs(" '", stdout);
     for (; *word; word++)
-        fputs(*word == '\'' ? "'\\''" : (char[]){*word, 0}, stdout);
+        if (*word == '\'')
+            fputs("'\\''", stdout);
+        else
+            putchar(*word);
     putchar('\'');
 }
 
