@@ -212,8 +212,8 @@ static int compile_once(ty_session *s, ty_error *err)
     const char *dump = s->job->dump_folder;
     if (!dump && s->recipe.debug != TY_DEBUG_NONE && s->job->output_folder)
         dump = ty_arena_printf(&s->arena, "%s/compiler", s->job->output_folder);
-    ty_compile_options options = {.backend =
-                                      s->recipe.debug == TY_DEBUG_INTERPRET ? TY_BACKEND_INTERPRETER : TY_BACKEND_CPU,
+    bool interpreted = s->recipe.debug == TY_DEBUG_INTERPRET;
+    ty_compile_options options = {.backend = interpreted ? TY_BACKEND_INTERPRETER : TY_BACKEND_CPU,
                                   .threads = (int)s->recipe.threads,
                                   .deterministic_strict = s->recipe.deterministic_strict,
                                   .tf32 = s->recipe.tf32,
