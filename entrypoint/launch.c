@@ -11,6 +11,7 @@
 #include "dist/agent/remote_mpirun.h"
 #include "dist/server/seal.h"
 #include "entrypoint/report.h"
+#include "entrypoint/spawn.h"
 #include "entrypoint/stop.h"
 
 #include <signal.h>
@@ -28,6 +29,7 @@ typedef struct launch {
     ty_arena *a;
     ty_agent_options options;
     ty_agent_fact facts[LAUNCH_FACTS];
+    const char **envp; /* of ranks; malloc'd */
 } launch;
 
 /* ---- options ---- */
@@ -98,24 +100,16 @@ static int launch_server_key(launch *x, const char **out, ty_error *err)
 }
 
 /* A rank needs neither the secret nor the note pipe of our supervisor. */
-static const char *const *launch_environment(launch *x, const char *server_key)
+static int launch_environment(launch *x, ty_error *err)
 {
-    const char *const *from = x->l->envp ? x->l->envp : (const char *const *)environ;
-    static const char *const left_out[] = {TY_SECRET_VARIABLE "=", TY_NOTE_FD_VARIABLE "=", TY_ADDRESSES_VARIABLE "=",
-                                           TY_SERVER_KEY_VARIABLE "="};
-    int n = 0, kept = 0;
-    while (from[n])
-        n++;
-    const char **out = TY_NEW_ARRAY(x->a, const char *, n + 2);
-    for (int i = 0; i < n; i++) {
-        bool drop = false;
-        for (size_t k = 0; k < sizeof left_out / sizeof left_out[0]; k++)
-            drop |= strncmp(from[i], left_out[k], strlen(left_out[k])) == 0;
-        if (!drop)
-            out[kept++] = from[i];
-    }
-    out[kept] = server_key;
-    return out;
+    static const char *const left_out[] = {TY_SECRET_VARIABLE, TY_NOTE_FD_VARIABLE, TY_ADDRESSES_VARIABLE,
+                                           TY_SERVER_KEY_VARIABLE, NULL};
+    const char *server_key;
+    if (launch_server_key(x, &server_key, err) < 0)
+        return -1;
+    x->envp = ty_spawn_environment(x->l->envp ? x->l->envp : (const char *const *)environ, left_out, server_key);
+    x->options.envp = x->envp;
+    return x->envp ? 0 : ty_error_set(err, TY_E_LIMIT, "no memory for the environment of ranks");
 }
 
 /* What must be the same on all hosts, or ranks would wait for each other later. */
@@ -190,7 +184,6 @@ static bool launch_is_stopping(void *unused)
 
 static int launch_options(launch *x, ty_error *err)
 {
-    const char *server_key;
     const ty_launch *l = x->l;
     const ty_recipe_distributed *how = l->how;
     x->options = (ty_agent_options)TY_AGENT_DEFAULTS;
@@ -218,10 +211,7 @@ static int launch_options(launch *x, ty_error *err)
     launch_secret(x);
     launch_facts(x);
     o->without_mpi = l->cluster && l->cluster->n_servers > 0;
-    if (launch_server_key(x, &server_key, err) < 0)
-        return -1;
-    o->envp = launch_environment(x, server_key);
-    return 0;
+    return launch_environment(x, err);
 }
 
 /* ---- the end ---- */
@@ -253,7 +243,10 @@ int ty_launch_ranks(const ty_launch *l, ty_arena *a, ty_launch_end *end, ty_erro
         ty_log_info("dist", "%d ranks on %d host%s (%s by %s): %s", l->cluster->n_ranks, l->cluster->n_hosts,
                     l->cluster->n_hosts == 1 ? "" : "s", ty_strategy_name(l->cluster->strategy),
                     l->cluster->strategy_at, ty_cluster_text(l->cluster, a));
-    if (rc < 0 || (l->by_mpirun && launch_mpirun(&x, err) < 0) || ty_agent_run(&x.options, &over, err) < 0) {
+    bool began =
+        rc == 0 && (!l->by_mpirun || launch_mpirun(&x, err) == 0) && ty_agent_run(&x.options, &over, err) == 0;
+    free(x.envp);
+    if (!began) {
         end->status = ty_error_exit_status(err->code);
         return -1;
     }

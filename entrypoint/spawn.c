@@ -37,20 +37,27 @@ static int keep_fd(int fd)
     return fd < 0 ? 0 : fcntl(fd, F_SETFD, 0);
 }
 
-/* Our environment with "NAME=NUMBER" in it, made here and not in the child, which may not take memory. variable stays
- * where it is. NULL: no memory. */
-static char **environment_with(char *variable)
+static bool is_among(const char *variable, const char *const *names)
 {
-    size_t n = 0, kept = 0, name_bytes = strcspn(variable, "=") + 1;
-    while (environ[n])
+    size_t n = strcspn(variable, "=");
+    for (; *names; names++)
+        if (strlen(*names) == n && memcmp(*names, variable, n) == 0)
+            return true;
+    return false;
+}
+
+const char **ty_spawn_environment(const char *const *from, const char *const *without, const char *with)
+{
+    size_t n = 0, kept = 0;
+    while (from[n])
         n++;
-    char **all = malloc((n + 2) * sizeof *all);
+    const char **all = malloc((n + 2) * sizeof *all);
     if (!all)
         return NULL;
     for (size_t i = 0; i < n; i++)
-        if (strncmp(environ[i], variable, name_bytes) != 0)
-            all[kept++] = environ[i];
-    all[kept++] = variable;
+        if (!is_among(from[i], without))
+            all[kept++] = from[i];
+    all[kept++] = with;
     all[kept] = NULL;
     return all;
 }
@@ -74,10 +81,11 @@ static int prepare(void *ctx)
 int ty_spawn(const ty_spawn_options *o, pid_t *pid, int *exec_status, ty_error *err)
 {
     spawned s = {o, isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp()};
-    char variable[64], **envp = NULL;
-    if (o->passed_fd >= 0) {
+    const char *const passed[] = {o->passed_fd_name, NULL}, **envp = NULL;
+    char variable[64];
+    if (o->passed_fd >= 0) { /* made here and not in the child, which may not take memory */
         snprintf(variable, sizeof variable, "%s=%d", o->passed_fd_name, o->passed_fd);
-        envp = environment_with(variable);
+        envp = ty_spawn_environment((const char *const *)environ, passed, variable);
     }
     if (o->passed_fd >= 0 && !envp) {
         if (exec_status)
@@ -85,7 +93,7 @@ int ty_spawn(const ty_spawn_options *o, pid_t *pid, int *exec_status, ty_error *
         return ty_error_set(err, TY_E_LIMIT, "cannot start \"%s\": no memory for its environment", o->argv[0]);
     }
     ty_child_program p = {.argv = o->argv,
-                          .envp = envp,
+                          .envp = (char *const *)envp,
                           .cwd = o->cwd,
                           .mask = o->mask,
                           .own_group = o->own_group,

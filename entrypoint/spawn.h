@@ -36,6 +36,10 @@ typedef struct ty_spawn_options {
         .stdout_fd = -1, .stderr_fd = -1, .passed_fd = -1 \
     }
 
+/* The variables of `from` ("NAME=VALUE", NULL-terminated as all lists here) without those that `without` names, and
+ * then `with`, unless it is NULL. The list is malloc'd, its texts are those given. NULL: no memory. */
+const char **ty_spawn_environment(const char *const *from, const char *const *without, const char *with);
+
 /* On failure err has TY_E_NOT_FOUND, TY_E_PERMISSION or what errno says, and *exec_status (may be NULL) 126 or 127; or
  * 71 if it was not the program's fault. */
 int ty_spawn(const ty_spawn_options *o, pid_t *pid, int *exec_status, ty_error *err);

@@ -40,6 +40,26 @@ static int status_of(const ty_spawn_options *o)
     return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
 }
 
+/* A name is all that stands before the first '='. */
+static void test_environment(void **state)
+{
+    (void)state;
+    static const char *const from[] = {"KEY=1", "KEY_OF=2", "KE=3", "KEY", "PATH=KEY=4", "KEY=5", NULL};
+    static const char *const without[] = {"SECRET", "KEY", NULL};
+    static const char *const expected[] = {"KEY_OF=2", "KE=3", "PATH=KEY=4", "ADDED=6", NULL};
+    const char **with = ty_spawn_environment(from, without, "ADDED=6");
+    const char **alone = ty_spawn_environment(from, without, NULL);
+    assert_non_null(with);
+    assert_non_null(alone);
+    for (int i = 0; i < 4; i++)
+        assert_string_equal(with[i], expected[i]);
+    assert_null(with[4]);
+    assert_string_equal(alone[2], expected[2]);
+    assert_null(alone[3]);
+    free(with);
+    free(alone);
+}
+
 /* The descriptor is open in the child, its number in the variable, once, whatever stood there; ours stays as it was. */
 static void test_passed_descriptor(void **state)
 {
@@ -97,6 +117,7 @@ static void test_capture(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_environment),
         cmocka_unit_test(test_passed_descriptor),
         cmocka_unit_test(test_no_program),
         cmocka_unit_test(test_capture),
