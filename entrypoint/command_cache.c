@@ -1,5 +1,4 @@
 /* command_cache.c - `trainyard cache list`, `clear`, `why-miss RECIPE`. */
-#include "base/log.h"
 #include "base/quantity.h"
 #include "compiler/compiler.h"
 #include "entrypoint/cache_folder.h"
@@ -82,8 +81,6 @@ static const struct {
 
 static int dispatch(const cache_request *r, ty_error *err)
 {
-    if (ty_log_from_environment(err) < 0)
-        return -1;
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
         if (strcmp(r->given->words[0], verbs[i].name) == 0)
             return verbs[i].run(r, err);

@@ -1,6 +1,5 @@
 /* command_server.c - `trainyard server`: a parameter server, for workers that `trainyard train --servers` starts. */
 #include "base/file.h"
-#include "base/log.h"
 #include "dist/server/server.h"
 #include "entrypoint/command.h"
 #include "entrypoint/served.h"
@@ -51,8 +50,7 @@ static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
                            .folder = saves,
                            .resume = given->value[RESUME] != NULL,
                            .silence_ms = silence ? (int64_t)(atof(silence) * 1000) : SERVER_SILENCE_MS};
-    if (ty_served_key(key, err) < 0 || ty_log_from_environment(err) < 0 ||
-        (saves && ty_file_mkdirs(saves, 0755, err) < 0))
+    if (ty_served_key(key, err) < 0 || (saves && ty_file_mkdirs(saves, 0755, err) < 0))
         return -1;
     return serve(&o, err);
 }

@@ -1,8 +1,6 @@
 /* overrides.c - reading --key=value. */
 #include "entrypoint/overrides.h"
 
-#include "base/log.h"
-
 #include <string.h>
 
 int ty_overrides_parse(const char *const *args, ty_arena *a, const ty_recipe_override **out, int *n_out, ty_error *err)
@@ -33,7 +31,5 @@ int ty_overrides_parse(const char *const *args, ty_arena *a, const ty_recipe_ove
 
 int ty_overrides_take(const ty_arguments_given *given, ty_arena *a, ty_job *job, ty_error *err)
 {
-    if (ty_log_from_environment(err) < 0)
-        return -1;
     return ty_overrides_parse(given->rest, a, &job->overrides, &job->n_overrides, err);
 }

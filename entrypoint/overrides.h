@@ -11,8 +11,7 @@
 /* args is NULL-terminated. Fails with TY_E_USAGE on anything else than --key with a value. */
 int ty_overrides_parse(const char *const *args, ty_arena *a, const ty_recipe_override **out, int *n_out, ty_error *err);
 
-/* How every command begins that takes a recipe: its settings go into the job, and log lines are as the environment
- * wants them. */
+/* How every command begins that takes a recipe: its settings go into the job. */
 int ty_overrides_take(const ty_arguments_given *given, ty_arena *a, ty_job *job, ty_error *err);
 
 #endif

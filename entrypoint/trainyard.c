@@ -1,5 +1,6 @@
 /* trainyard.c - the command line: a table of commands, their arguments, their help. */
 #define _GNU_SOURCE
+#include "base/log.h"
 #include "base/suggest.h"
 #include "dist/agent/remote.h"
 #include "entrypoint/command.h"
@@ -197,7 +198,7 @@ static int run_parsed(const ty_command_row *c, const ty_arguments_given *g)
     ty_error err = {0};
     ty_arena a;
     ty_arena_init(&a);
-    int status = c->run(g, &a, &err);
+    int status = ty_log_from_environment(&err) < 0 ? -1 : c->run(g, &a, &err);
     if (status < 0)
         status = ty_complain_of_command(&err, wants_json(c, g));
     ty_arena_fini(&a);

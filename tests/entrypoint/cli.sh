@@ -73,6 +73,11 @@ same "first line" "$(cat "$W/one")" "$(head -1 "$W/out")"
 has "compiler" "$W/out" "compiler"
 ty version --json
 has "json" "$W/out" '"version": "'
+for words in version "cache list --dir=$W" "train absent.yaml"; do
+    TY_LOG=loud ty $words
+    same "$words: log lines of a wrong kind" 64 $rc
+    has "$words: told" "$W/err" "TY_LOG=loud: expected debug, info"
+done
 if [ "${TY_VARIANT:-release}" = release ]; then
     # Of 20 each, one after the other: what this shell, its machine and a program that does nothing take is in both.
     best=999999 least=999999
