@@ -68,12 +68,9 @@ static int company_meet_gpus(void *ctx, bool ready, void *bytes, size_t n_bytes,
 {
     ty_company *c = ctx;
     int64_t code = ready ? INT64_MAX : (int64_t)err->code;
-    if (ty_company_worst(c, "GPUs are ready", &code, TY_E_RANK, err) < 0)
+    if (ty_company_worst(c, "GPUs are ready", &code, err) < 0 || code < INT64_MAX)
         return -1;
-    if (code == INT64_MAX)
-        return ty_company_share(c, "what GPUs find each other by", bytes, n_bytes, err);
-    err->code = (ty_code)code;
-    return -1;
+    return ty_company_share(c, "what GPUs find each other by", bytes, n_bytes, err);
 }
 
 const ty_exchange *ty_company_exchange(ty_company *c)
@@ -202,12 +199,13 @@ int ty_company_total(ty_company *c, const char *name, int64_t *v, ty_error *err)
 
 typedef struct company_word {
     int64_t v;
+    int32_t code;
     char text[400];
 } company_word;
 
-int ty_company_worst(ty_company *c, const char *name, int64_t *v, ty_code code, ty_error *err)
+int ty_company_worst(ty_company *c, const char *name, int64_t *v, ty_error *err)
 {
-    company_word mine = {.v = *v};
+    company_word mine = {.v = *v, .code = (int32_t)err->code};
     ty_error lost = {0};
     int n = ty_company_size(c), worst = ty_company_rank(c);
     company_word *all = calloc((size_t)n, sizeof *all);
@@ -222,7 +220,7 @@ int ty_company_worst(ty_company *c, const char *name, int64_t *v, ty_code code, 
     } else if (all[worst].v < *v) {
         *v = all[worst].v;
         *err = (ty_error){0};
-        ty_error_set(err, code, "rank %d: %s", worst, all[worst].text);
+        ty_error_set(err, (ty_code)all[worst].code, "rank %d: %s", worst, all[worst].text);
     }
     free(all);
     return rc;

@@ -42,8 +42,8 @@ int ty_company_least(ty_company *c, const char *name, int64_t *v, ty_error *err)
 int ty_company_most(ty_company *c, const char *name, int64_t *v, ty_error *err);
 int ty_company_total(ty_company *c, const char *name, int64_t *v, ty_error *err);
 /* How each fared: *v becomes the least number of all. Where another rank's is less than ours *err becomes what that
- * rank has there: "rank 3: no memory ...", with `code`. */
-int ty_company_worst(ty_company *c, const char *name, int64_t *v, ty_code code, ty_error *err);
+ * rank has there, its code and its words: "rank 3: no memory ...". */
+int ty_company_worst(ty_company *c, const char *name, int64_t *v, ty_error *err);
 /* All ranks get rank 0's bytes, or another's. */
 int ty_company_share(ty_company *c, const char *name, void *bytes, size_t n_bytes, ty_error *err);
 int ty_company_share_of(ty_company *c, int rank, const char *name, void *bytes, size_t n_bytes, ty_error *err);

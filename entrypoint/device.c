@@ -154,7 +154,7 @@ int ty_device_agree(ty_session *s, int rc, ty_error *err)
     if (rc < 0 && !(s->on_gpu && err->code == TY_E_LIMIT))
         return -1; /* without a question: the others wait in it until the agent ends them */
     int64_t mine = !s->on_gpu ? OUTLOOK_CPU : rc < 0 ? OUTLOOK_NO_MEMORY : OUTLOOK_FINE, all = mine;
-    if (ty_company_worst(s->job->company, "GPUs", &all, TY_E_LIMIT, err) < 0)
+    if (ty_company_worst(s->job->company, "GPUs", &all, err) < 0)
         return -1;
     if (all == mine)
         return rc;

@@ -74,23 +74,24 @@ static void answers_are_the_same_on_all(void **state)
             fail_msg("rank %d: %d %s", i, ranks[i].rc, ranks[i].err.message);
 }
 
-/* Rank 1 has no memory, rank 2 fares worse: all get rank 2's number, and those that fared better its words. */
+/* Rank 1 has no memory, rank 2 fares worse: all get rank 2's number, and those that fared better its words and
+ * its code. */
 static int fare(ty_company *c, ty_error *err)
 {
     int me = ty_company_rank(c);
     int64_t mine = me == 0 ? 9 : 3 - me;
     if (me > 0)
-        ty_error_set(err, TY_E_LIMIT, "no memory in place %d", me);
-    if (ty_company_worst(c, "first", &mine, TY_E_CONFIG, err) < 0 || mine != 1 || err->code == TY_E_NONE)
+        ty_error_set(err, me == 2 ? TY_E_DATA : TY_E_LIMIT, "no memory in place %d", me);
+    if (ty_company_worst(c, "first", &mine, err) < 0 || mine != 1 || err->code == TY_E_NONE)
         return -1;
     *err = (ty_error){0};
     mine = 7; /* nobody's is less: each keeps what it has */
-    if (ty_company_worst(c, "second", &mine, TY_E_CONFIG, err) < 0 || mine != 7 || err->code != TY_E_NONE)
+    if (ty_company_worst(c, "second", &mine, err) < 0 || mine != 7 || err->code != TY_E_NONE)
         return -1;
     mine = me == 0 ? 9 : 3 - me;
     if (me > 0)
-        ty_error_set(err, TY_E_LIMIT, "no memory in place %d", me);
-    return ty_company_worst(c, "third", &mine, TY_E_CONFIG, err);
+        ty_error_set(err, me == 2 ? TY_E_DATA : TY_E_LIMIT, "no memory in place %d", me);
+    return ty_company_worst(c, "third", &mine, err);
 }
 
 static void the_worst_is_told_to_all(void **state)
@@ -100,7 +101,7 @@ static void the_worst_is_told_to_all(void **state)
     together(ranks, fare);
     for (int i = 0; i < RANKS; i++) {
         assert_int_equal(ranks[i].rc, 0);
-        assert_int_equal(ranks[i].err.code, i < 2 ? TY_E_CONFIG : TY_E_LIMIT);
+        assert_int_equal(ranks[i].err.code, TY_E_DATA);
         assert_string_equal(ranks[i].err.message, i < 2 ? "rank 2: no memory in place 2" : "no memory in place 2");
     }
 }
