@@ -420,9 +420,7 @@ static int restore_newest(ty_session *s, ty_error *err)
         (s->job->fresh && remove_checkpoints(s, err) < 0))
         return ty_error_wrap(err, "checkpoint folder");
     if (ty_checkpoint_restore(&s->checkpoints, s->state, s->n_state, &s->arena, &found, err) < 0)
-        return found.unanswered ? -1
-                                : ty_error_help(err, "to start anew, empty the checkpoint folder %s (or --fresh)",
-                                                s->checkpoints.dir);
+        return -1;
     log_notes(&found.skipped, "skipped ");
     if (found.found && take_position(s, &found, err) < 0)
         return -1;

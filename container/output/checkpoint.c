@@ -368,7 +368,6 @@ int ty_checkpoint_restore(const ty_checkpoints *c, const ty_named_tensor *tensor
         if (restore_one(c, &list[i], tensors, n_tensors, arena, out, &fault, &reason) == 0)
             return 0;
         if (fault == TY_RANKFILE_FINE) {
-            out->unanswered = true;
             if (err)
                 *err = reason;
             return ty_error_wrap(err, "%s", list[i].path);

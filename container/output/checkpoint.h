@@ -111,8 +111,7 @@ int ty_checkpoints_list(const char *dir, ty_arena *arena, ty_checkpoint_entry **
 int ty_checkpoint_verify(const char *path, ty_arena *arena, ty_manifest *out, ty_error *err);
 
 typedef struct ty_checkpoint_restored {
-    bool found;      /* false: no folder of ours is there, a new run may begin */
-    bool unanswered; /* on failure: `fetch` got no answer, which says nothing of any checkpoint */
+    bool found; /* false: no folder of ours is there, a new run may begin */
     const char *path;
     ty_train_state state;
     ty_checkpoint_notes skipped; /* "step-00001300: rank-00000.bin: SHA-256 differs ...", newest first */
@@ -120,9 +119,10 @@ typedef struct ty_checkpoint_restored {
 
 /* Fills `tensors` from the newest valid checkpoint. found = false when no save was ever acknowledged here: the folder
  * is empty, or holds only folders without a manifest. Fails when there are manifests but no valid checkpoint (then the
- * tensors' content is undefined), when `fetch` got no answer, and when the newest whole one belongs to other tensors:
- * names, types and shapes must be those of the model exactly, and the message says which is not. It does not matter how
- * many ranks saved it and how many there are now. */
+ * tensors' content is undefined), with the error of `fetch` when that got no answer, which says nothing of any
+ * checkpoint, and when the newest whole one belongs to other tensors: names, types and shapes must be those of the
+ * model exactly, and the message says which is not. It does not matter how many ranks saved it and how many there are
+ * now. */
 int ty_checkpoint_restore(const ty_checkpoints *c, const ty_named_tensor *tensors, size_t n_tensors, ty_arena *arena,
                           ty_checkpoint_restored *out, ty_error *err);
 
