@@ -137,6 +137,12 @@ static void post_beat(ty_post *p, int64_t now)
 
 /* ---- answers, under the lock ---- */
 
+static void question_free(ty_question *q)
+{
+    free(q->answer);
+    free(q);
+}
+
 static void question_end(ty_post *p, int at)
 {
     ty_question *q = p->open[at];
@@ -146,8 +152,7 @@ static void question_end(ty_post *p, int at)
     if (q->forgotten) {
         if (q->err.code != TY_E_NONE && p->failure.code == TY_E_NONE)
             p->failure = q->err;
-        free(q->answer);
-        free(q);
+        question_free(q);
     }
     pthread_cond_broadcast(&p->answered);
 }
@@ -371,10 +376,8 @@ void ty_post_free(ty_post *p, ty_question *q)
     if (done && !q->told && q->err.code != TY_E_NONE && p->failure.code == TY_E_NONE)
         p->failure = q->err;
     pthread_mutex_unlock(&p->lock);
-    if (done) {
-        free(q->answer);
-        free(q);
-    }
+    if (done)
+        question_free(q);
 }
 
 void ty_post_drop(ty_post *p, ty_question *q)
@@ -382,14 +385,11 @@ void ty_post_drop(ty_post *p, ty_question *q)
     if (q == NULL)
         return;
     pthread_mutex_lock(&p->lock);
-    for (int i = 0; i < p->n_open; i++)
+    for (int i = 0; i < p->n_open && !q->done; i++)
         if (p->open[i] == q)
-            p->open[i] = p->open[--p->n_open];
-    pthread_cond_broadcast(&p->answered); /* there is room for another one */
+            question_end(p, i);
     pthread_mutex_unlock(&p->lock);
-    ty_buf_fini(&q->bytes);
-    free(q->answer);
-    free(q);
+    question_free(q);
 }
 
 int ty_post_settle(ty_post *p, bool wait, ty_error *err)
