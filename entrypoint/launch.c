@@ -243,8 +243,7 @@ int ty_launch_ranks(const ty_launch *l, ty_arena *a, ty_launch_end *end, ty_erro
         ty_log_info("dist", "%d ranks on %d host%s (%s by %s): %s", l->cluster->n_ranks, l->cluster->n_hosts,
                     l->cluster->n_hosts == 1 ? "" : "s", ty_strategy_name(l->cluster->strategy),
                     l->cluster->strategy_at, ty_cluster_text(l->cluster, a));
-    bool began =
-        rc == 0 && (!l->by_mpirun || launch_mpirun(&x, err) == 0) && ty_agent_run(&x.options, &over, err) == 0;
+    bool began = rc == 0 && (!l->by_mpirun || launch_mpirun(&x, err) == 0) && ty_agent_run(&x.options, &over, err) == 0;
     free(x.envp);
     if (!began) {
         end->status = ty_error_exit_status(err->code);

@@ -23,9 +23,9 @@ struct ty_served {
     ty_client_dense *slot; /* [n_slots]: worker 0 of a job; what a checkpoint has of the rules' memory */
     ty_tensor *memory;     /* [n_memory]: states that gradients are read from, but for tables' */
     int n, n_slots, n_memory;
-    int64_t version;             /* of the servers' values, in a checkpoint */
-    float position[2];           /* of worker 0 at the start, for the others: steps / 2^20, and what is over */
-    double rate;                 /* of the rule */
+    int64_t version;   /* of the servers' values, in a checkpoint */
+    float position[2]; /* of worker 0 at the start, for the others: steps / 2^20, and what is over */
+    ty_rule rule;
     int64_t step;                /* pushed last */
     int64_t pushes, moved_bytes; /* steps of this worker, and what they pulled and pushed */
     ty_client_ticket *pulling;   /* all weights are on their way */
@@ -136,7 +136,7 @@ static void *served_find(const ty_program *p, const void *weight, const char *pr
     return NULL;
 }
 
-/* Weights that are one have one name here. */
+/* Tied weights are one variable, under the first of their names. */
 static bool served_has(const ty_served *r, const void *weight)
 {
     for (int i = 0; i < r->n; i++)
@@ -145,8 +145,8 @@ static bool served_has(const ty_served *r, const void *weight)
     return false;
 }
 
-static int served_add(ty_served *r, ty_program *p, const char *name, const ty_tensor *t, const ty_rule *rule,
-                      ty_error *err)
+/* most: of its rows in a batch; 0: it travels whole. */
+static int served_add(ty_served *r, ty_program *p, const char *name, const ty_tensor *t, int64_t most, ty_error *err)
 {
     float *gradient = served_find(p, t->data, "sgd.m");
     if (t->type.dtype != TY_F32 || gradient == NULL)
@@ -155,20 +155,19 @@ static int served_add(ty_served *r, ty_program *p, const char *name, const ty_te
     if (parts.kind != TY_PARTITION_MAX_SIZE)
         parts.max_shards = r->catalogue.shards;
     int64_t rows = t->type.rank ? t->type.dim[0] : 1, elems = ty_type_elems(&t->type);
-    bool by_rows = ty_served_tables_find(&r->tables, name) > 0;
     ty_shard_variable *v = &r->catalogue.variable[r->n];
     *v = (ty_shard_variable){
-        .name = name, .rows = rows, .width = elems / rows, .table = by_rows, .mod = by_rows, .rule = *rule};
+        .name = name, .rows = rows, .width = elems / rows, .table = most > 0, .mod = most > 0, .rule = r->rule};
     v->parts = ty_partition_count(&parts, rows, v->width * (int64_t)sizeof(float));
-    if (by_rows)
-        ty_served_tables_add(&r->tables, r->n, v, t->data, gradient, &r->arena);
+    if (most > 0)
+        ty_served_tables_add(&r->tables, r->n, v, most, t->data, gradient, &r->arena);
     r->weight[r->n] = (ty_client_dense){r->n, t->data, 0, false};
     r->gradient[r->n] = (ty_client_dense){r->n, gradient, 0, false};
     r->n++;
     return 0;
 }
 
-static int served_list(ty_served *r, ty_program *p, const ty_rule *rule, ty_error *err)
+static int served_list(ty_served *r, ty_program *p, ty_error *err)
 {
     int n = ty_program_n_tensors(p);
     r->catalogue.variable = TY_NEW_ARRAY(&r->arena, ty_shard_variable, n + 1);
@@ -179,8 +178,8 @@ static int served_list(ty_served *r, ty_program *p, const ty_rule *rule, ty_erro
         const char *name;
         bool trained;
         ty_tensor t = ty_program_tensor(p, k % n, &name, &trained);
-        bool table = ty_served_tables_find(&r->tables, name) > 0;
-        if (trained && table == (k >= n) && !served_has(r, t.data) && served_add(r, p, name, &t, rule, err) < 0)
+        int64_t most = ty_served_tables_find(&r->tables, name);
+        if (trained && (most > 0) == (k >= n) && !served_has(r, t.data) && served_add(r, p, name, &t, most, err) < 0)
             return -1;
     }
     r->catalogue.n_variables = r->n;
@@ -218,9 +217,9 @@ static bool served_leads(const ty_served *r)
     return r->options.is_job && r->options.worker == 0;
 }
 
-static int served_slots(ty_served *r, const ty_rule *rule, ty_error *err)
+static int served_slots(ty_served *r, ty_error *err)
 {
-    int each = ty_rule_slots(rule);
+    int each = ty_rule_slots(&r->rule);
     r->slot = TY_NEW_ARRAY(&r->arena, ty_client_dense, r->n * each);
     for (int i = 0; i < r->n * each; i++) {
         const ty_shard_variable *v = &r->catalogue.variable[i / each];
@@ -323,7 +322,7 @@ int ty_served_push(ty_served *r, double rate, ty_error *err)
 {
     ty_client_batch all = {
         .dense = r->gradient, .n_dense = r->n - r->tables.n, .rows = r->tables.rows, .n_rows = r->tables.n};
-    float scale = r->rate > 0 ? (float)(rate / r->rate) : 1;
+    float scale = r->rule.rate > 0 ? (float)(rate / r->rule.rate) : 1;
     int64_t before = ty_client_bytes(r->client);
     ty_served_tables_take(&r->tables);
     if (ty_client_push(r->client, &all, (uint64_t)++r->step, scale, err) < 0)
@@ -414,10 +413,10 @@ int ty_served_new(const ty_served_options *o, const ty_rule *rule, ty_program *p
         return ty_error_set(err, TY_E_LIMIT, "no memory for a served training");
     ty_arena_init(&r->arena);
     r->options = *o;
-    r->rate = rule->rate;
+    r->rule = *rule;
     r->catalogue = (ty_catalogue){
         .mode = o->mode, .staleness = o->staleness, .backup = o->backup, .workers = o->workers, .shards = o->n_servers};
-    if (served_list(r, p, rule, err) < 0 || (served_leads(r) && served_slots(r, rule, err) < 0)) {
+    if (served_list(r, p, err) < 0 || (served_leads(r) && served_slots(r, err) < 0)) {
         ty_served_close(r, false);
         return -1;
     }

@@ -3,11 +3,6 @@
 
 #include <string.h>
 
-static const char *tables_list(const char *weight, ty_arena *a)
-{
-    return ty_arena_printf(a, "rows.%s", weight);
-}
-
 void ty_served_tables_init(ty_served_tables *t, ty_program *p, int most, ty_arena *a)
 {
     *t = (ty_served_tables){.program = p,
@@ -25,12 +20,12 @@ int64_t ty_served_tables_find(const ty_served_tables *t, const char *weight)
     return 0;
 }
 
-void ty_served_tables_add(ty_served_tables *t, int variable, const ty_shard_variable *v, float *weight, float *gradient,
-                          ty_arena *a)
+void ty_served_tables_add(ty_served_tables *t, int variable, const ty_shard_variable *v, int64_t most, float *weight,
+                          float *gradient, ty_arena *a)
 {
-    int64_t most = ty_served_tables_find(t, v->name);
     int64_t *ids = TY_NEW_ARRAY(a, int64_t, most);
-    t->table[t->n] = (ty_served_table){tables_list(v->name, a), weight, gradient, v->rows, v->width, ids};
+    t->table[t->n] =
+        (ty_served_table){ty_arena_printf(a, "rows.%s", v->name), weight, gradient, v->rows, v->width, ids};
     t->rows[t->n++] = (ty_client_rows){variable, ids, 0, TY_NEW_ARRAY(a, float, most * v->width)};
 }
 

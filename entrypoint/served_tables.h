@@ -34,9 +34,9 @@ typedef struct ty_served_tables {
 void ty_served_tables_init(ty_served_tables *t, ty_program *p, int most, ty_arena *a);
 /* Whether the weight travels by rows: how many of them a batch can name; 0: it does not. */
 int64_t ty_served_tables_find(const ty_served_tables *t, const char *weight);
-/* Adds one that ty_served_tables_find knows, number `variable` of the catalogue. */
-void ty_served_tables_add(ty_served_tables *t, int variable, const ty_shard_variable *v, float *weight, float *gradient,
-                          ty_arena *a);
+/* Adds one of which a batch can name `most` rows (ty_served_tables_find), number `variable` of the catalogue. */
+void ty_served_tables_add(ty_served_tables *t, int variable, const ty_shard_variable *v, int64_t most, float *weight,
+                          float *gradient, ty_arena *a);
 
 /* Runs the tape that finds the rows of a batch. */
 int ty_served_tables_name(ty_served_tables *t, const void *const *inputs, ty_error *err);
