@@ -26,12 +26,13 @@ struct ty_served {
     int64_t version;   /* of the servers' values, in a checkpoint */
     float position[2]; /* of worker 0 at the start, for the others: steps / 2^20, and what is over */
     ty_rule rule;
-    int64_t step;                /* pushed last */
-    int64_t pushes, moved_bytes; /* steps of this worker, and what they pulled and pushed */
-    ty_client_ticket *pulling;   /* all weights are on their way */
-    bool whole;                  /* with tables: all rows are the servers' */
-    int saves;                   /* so far */
-    bool unsaved;                /* they have no folder */
+    int64_t step;               /* pushed last */
+    int64_t pushes, step_bytes; /* steps of this worker, and what they pulled and pushed */
+    int64_t other_bytes;        /* what was pulled and pushed for anything else */
+    ty_client_ticket *pulling;  /* the weights that travel whole are on their way */
+    bool whole;                 /* with tables: all rows are the servers' */
+    int saves;                  /* so far */
+    bool unsaved;               /* they have no folder */
     bool joined;
 };
 
@@ -252,7 +253,10 @@ bool ty_served_state(ty_served *r, int i, const char **name, ty_tensor *out)
 static int served_get(ty_served *r, const ty_client_batch *b, int64_t step, ty_error *err)
 {
     ty_client_ticket *t;
-    return ty_client_pull(r->client, b, (uint64_t)step, &t, err) < 0 ? -1 : ty_client_take(r->client, t, err);
+    int64_t before = ty_client_bytes(r->client);
+    int rc = ty_client_pull(r->client, b, (uint64_t)step, &t, err) < 0 ? -1 : ty_client_take(r->client, t, err);
+    r->other_bytes += ty_client_bytes(r->client) - before;
+    return rc;
 }
 
 int ty_served_fetch(ty_served *r, ty_error *err)
@@ -268,12 +272,20 @@ int ty_served_fetch(ty_served *r, ty_error *err)
 
 /* ---- a step ---- */
 
-/* Asks for all weights. With tables nothing is asked for before it is known which rows. */
+/* Asks for the weights that travel whole. Which rows of tables follow is not known before the batch is. */
 static int served_pull(ty_served *r, ty_error *err)
 {
-    ty_client_batch all = {.dense = r->weight, .n_dense = r->n};
+    ty_client_batch dense = {.dense = r->weight, .n_dense = r->n - r->tables.n};
     r->whole = false;
-    return r->tables.n ? 0 : ty_client_pull(r->client, &all, (uint64_t)r->step, &r->pulling, err);
+    return ty_client_pull(r->client, &dense, (uint64_t)r->step, &r->pulling, err);
+}
+
+/* What was asked for has come. */
+static int served_take(ty_served *r, ty_error *err)
+{
+    ty_client_ticket *t = r->pulling;
+    r->pulling = NULL;
+    return t ? ty_client_take(r->client, t, err) : 0;
 }
 
 /* In sync mode a worker that was too slow goes on with the step that the others are at: what it computes of steps that
@@ -287,34 +299,42 @@ static void served_catch_up(ty_served *r)
 
 int ty_served_settle(ty_served *r, ty_error *err)
 {
-    ty_client_ticket *t = r->pulling;
     ty_client_batch all = {.dense = r->weight, .n_dense = r->n};
-    r->pulling = NULL;
-    if (t == NULL && (r->tables.n == 0 || r->whole))
-        return 0;
-    int64_t before = ty_client_bytes(r->client);
-    if ((t ? ty_client_take(r->client, t, err) : served_get(r, &all, r->step, err)) < 0)
+    if (served_take(r, err) < 0 || (r->tables.n && !r->whole && served_get(r, &all, r->step, err) < 0))
         return -1;
-    if (t) /* of a step */
-        r->moved_bytes += ty_client_bytes(r->client) - before;
     r->whole = true;
+    served_catch_up(r);
+    return 0;
+}
+
+/* Rows, and what is on its way. In sync mode servers may have gone on between the two, if they did not wait for this
+ * worker: what a step reads is of one version. */
+static int served_get_rows(ty_served *r, ty_error *err)
+{
+    ty_client_batch rows = {.rows = r->tables.rows, .n_rows = r->tables.n};
+    ty_client_batch both = {
+        .dense = r->weight, .n_dense = r->n - r->tables.n, .rows = rows.rows, .n_rows = rows.n_rows};
+    ty_client_ticket *t;
+    if (ty_client_pull(r->client, &rows, (uint64_t)r->step, &t, err) < 0 || ty_client_take(r->client, t, err) < 0)
+        return -1;
+    uint64_t version = ty_client_version(r->client, false);
+    if (served_take(r, err) < 0)
+        return -1;
+    if (r->options.mode == TY_SERVER_SYNC && version != ty_client_version(r->client, false) &&
+        served_get(r, &both, r->step, err) < 0)
+        return -1;
+    ty_served_tables_put(&r->tables);
     served_catch_up(r);
     return 0;
 }
 
 int ty_served_read(ty_served *r, const void *const *inputs, ty_error *err)
 {
-    ty_client_batch named = {
-        .dense = r->weight, .n_dense = r->n - r->tables.n, .rows = r->tables.rows, .n_rows = r->tables.n};
     if (r->tables.n == 0)
         return ty_served_settle(r, err);
-    int64_t before = ty_client_bytes(r->client);
-    if (ty_served_tables_name(&r->tables, inputs, err) < 0 || served_get(r, &named, r->step, err) < 0)
+    if (ty_served_tables_name(&r->tables, inputs, err) < 0 || (!r->whole && served_get_rows(r, err) < 0))
         return -1;
-    r->moved_bytes += ty_client_bytes(r->client) - before;
-    ty_served_tables_put(&r->tables);
     r->whole = false;
-    served_catch_up(r);
     return 0;
 }
 
@@ -323,11 +343,10 @@ int ty_served_push(ty_served *r, double rate, ty_error *err)
     ty_client_batch all = {
         .dense = r->gradient, .n_dense = r->n - r->tables.n, .rows = r->tables.rows, .n_rows = r->tables.n};
     float scale = r->rule.rate > 0 ? (float)(rate / r->rule.rate) : 1;
-    int64_t before = ty_client_bytes(r->client);
     ty_served_tables_take(&r->tables);
     if (ty_client_push(r->client, &all, (uint64_t)++r->step, scale, err) < 0)
         return -1;
-    r->moved_bytes += ty_client_bytes(r->client) - before;
+    r->step_bytes = ty_client_bytes(r->client) - r->other_bytes;
     r->pushes++;
     served_clear(r);
     if (r->options.mode == TY_SERVER_BOUNDED && ty_client_clock(r->client, (uint64_t)r->step, err) < 0)
@@ -391,6 +410,7 @@ static int served_connect(ty_served *r, bool resumed, int64_t *steps_done, ty_er
         return -1;
     bool counts_steps = r->options.is_job && r->options.mode == TY_SERVER_SYNC;
     r->step = counts_steps ? (int64_t)ty_client_version(r->client, false) : *steps_done;
+    r->other_bytes = ty_client_bytes(r->client);
     return served_pull(r, err);
 }
 
@@ -430,7 +450,7 @@ int ty_served_join(ty_served *r, bool stopped, ty_error *err)
     ty_error late = {0};
     if (!served_leads(r) || r->joined)
         return 0;
-    if (r->pulling && ty_served_settle(r, err) < 0)
+    if (served_take(r, err) < 0)
         return -1;
     if (!stopped && ty_client_alone(r->client, false, 0, err) < 0) {
         stopped = err->code == TY_E_STOPPED;
@@ -453,7 +473,7 @@ static void served_tell(ty_served *r)
                     "%" PRId64 " gradients, staleness mean %.2f, p99 %" PRId64 ", max %" PRId64 "; %" PRId64
                     " too late; %.1f kB a step",
                     s.version, s.staleness_mean, s.staleness_p99, s.staleness_max, s.late,
-                    r->pushes ? (double)r->moved_bytes / (double)r->pushes / 1e3 : 0);
+                    r->pushes ? (double)r->step_bytes / (double)r->pushes / 1e3 : 0);
 }
 
 int ty_served_leave(ty_served *r, ty_error *err)
@@ -461,7 +481,7 @@ int ty_served_leave(ty_served *r, ty_error *err)
     ty_error late = {0};
     if (r == NULL || !r->options.is_job)
         return 0;
-    if ((r->pulling && ty_served_settle(r, err) < 0) || ty_client_flush(r->client, err) < 0)
+    if (served_take(r, err) < 0 || ty_client_flush(r->client, err) < 0)
         return -1;
     if (r->options.worker == 0)
         served_tell(r);
@@ -478,7 +498,10 @@ void ty_served_save(ty_served *r)
     if (r->options.worker != 0 || r->unsaved || r->options.is_job)
         return;
     snprintf(tag, sizeof tag, "save-%d", r->saves++ % 2);
-    if (ty_client_save(r->client, tag, &err) == 0)
+    int64_t before = ty_client_bytes(r->client);
+    int rc = ty_client_save(r->client, tag, &err);
+    r->other_bytes += ty_client_bytes(r->client) - before;
+    if (rc == 0)
         return;
     r->unsaved = err.code == TY_E_CONFIG;
     if (!r->unsaved)
@@ -490,8 +513,8 @@ void ty_served_close(ty_served *r, bool finished)
     ty_error ignored;
     if (r == NULL)
         return;
-    if (r->client && r->pulling && !r->options.is_job)
-        ty_served_settle(r, &ignored);
+    if (r->client && !r->options.is_job)
+        served_take(r, &ignored);
     if (r->client && finished && !r->options.is_job)
         served_tell(r);
     ty_client_close(r->client, finished && !r->options.is_job);
