@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include "compiler/import/onnx_tree.h"
 
+#include "base/ahead.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -86,6 +88,7 @@ static int map_external(ty_onnx *m, const char *path, onnx_file *file, ty_error 
             rc = ty_error_errno(err, TY_E_NONE, errno, "external data \"%s\" cannot be mapped", path);
         else
             *file = (onnx_file){data, n_bytes, true};
+        ty_ahead_read(fd, n_bytes);
     }
     close(fd);
     return rc;

@@ -2,6 +2,7 @@
  *
  * Field numbers: onnx/onnx.proto of ONNX 1.22. Only what the importer needs is in the tables; the rest is skipped.
  */
+#include "base/ahead.h"
 #include "compiler/import/names.h"
 #include "compiler/import/onnx_tree.h"
 
@@ -353,6 +354,7 @@ static int map_file(const char *path, onnx_file *map, ty_error *err)
             rc = ty_error_errno(err, TY_E_NONE, errno, "cannot map model %s", path);
         else
             *map = (onnx_file){data, (size_t)st.st_size, true};
+        ty_ahead_read(fd, (size_t)st.st_size); /* the walk over its messages touches a page here and there */
     }
     close(fd);
     return rc;
