@@ -82,6 +82,11 @@ bool ty_cached_is_there(ty_cached *c)
     return found;
 }
 
+bool ty_cached_is_open(const ty_cached *c)
+{
+    return c->dir && c->lock >= 0;
+}
+
 void ty_cached_keep(ty_cached *c, const ty_cache_objects *objects)
 {
     ty_error err = {0};

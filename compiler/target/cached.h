@@ -37,6 +37,8 @@ const char *ty_cached_folder(const ty_cached *c, int i);
 bool ty_cached_find(ty_cached *c, ty_cached_load *load, void *to);
 /* Whether it would be found; if not, the note says why. */
 bool ty_cached_is_there(ty_cached *c);
+/* Whether what was not found can be kept: there is a folder to write, and the lock is ours. */
+bool ty_cached_is_open(const ty_cached *c);
 /* Keeps objects under the key where ty_cached_find found none, and makes room. */
 void ty_cached_keep(ty_cached *c, const ty_cache_objects *objects);
 /* Gives the lock back; may be called again. */

@@ -1,5 +1,5 @@
 /* cuda_tune.c - which of several algorithms is taken: by candidates that say how long they take, and, where there is a
- * library that stands in for the GPU's driver (tests/cuda_run.sh), by what products of a program are told. */
+ * library that stands in for the GPU's driver (tests/cuda_run.sh), by what products and convolutions are told. */
 #include "base/file.h"
 #include "compiler/ir/build.h"
 #include "compiler/program.h"
@@ -32,20 +32,23 @@ static int say(void *ctx, int candidate, double *ms, ty_error *err)
     return *ms < 0 ? ty_error_set(err, TY_E_LIBRARY, "it fails") : 0;
 }
 
+static const char ways[N][5] = {"four", "kinds", "ways ", "more"}, others[N][5] = {"and", "now", "quite", "new"};
+
 typedef struct asking {
     const char *dirs, *device;
     double left_ms;
+    const void *identity; /* NULL: ways */
 } asking;
 
 /* The choice of a tuner that knows nothing yet; asked: how many candidates ran. */
 static int chosen(const asking *how, const char *what, const double *ms, int *asked)
 {
-    static const char identity[N][5] = {"four", "kinds", "ways ", "more"};
     ty_arena arena;
     ty_arena_init(&arena);
     said s = {.ms = ms};
     ty_cuda_tuner t = {.dirs = how->dirs, .device = how->device, .left_ms = how->left_ms, .arena = &arena};
-    const ty_cuda_candidates c = {.n = N, .identity = identity, .bytes = sizeof *identity, .time = say, .ctx = &s};
+    const ty_cuda_candidates c = {
+        .n = N, .identity = how->identity ? how->identity : ways, .bytes = sizeof *ways, .time = say, .ctx = &s};
     int i = ty_cuda_tune(&t, what, &c);
     *asked = s.asked;
     assert_int_equal(ty_cuda_tune(&t, what, &c), i); /* it remembers */
@@ -73,7 +76,7 @@ static const double last_wins[N] = {3, 2, 2.5, 1}, hardly[N] = {3, 2.95, 3, 3.1}
 
 static void the_quickest_is_taken(void **state)
 {
-    const asking how = {folder, "a GPU", 1000};
+    const asking how = {folder, "a GPU", 1000, NULL};
     int asked;
     (void)state;
     assert_int_equal(chosen(&how, "last wins", last_wins, &asked), 3);
@@ -84,7 +87,7 @@ static void the_quickest_is_taken(void **state)
 
 static void the_choice_is_kept(void **state)
 {
-    asking how = {folder, "a GPU", 1000};
+    asking how = {folder, "a GPU", 1000, NULL};
     int asked;
     (void)state;
     chosen(&how, "kept", last_wins, &asked);
@@ -93,21 +96,48 @@ static void the_choice_is_kept(void **state)
     how.device = "another GPU";
     assert_int_equal(chosen(&how, "kept", hardly, &asked), 0);
     assert_int_equal(asked, N);
-    how = (asking){folder, "a GPU", 0};
+    how = (asking){folder, "a GPU", 0, NULL};
     assert_int_equal(chosen(&how, "kept", hardly, &asked), 3); /* no time is needed to know it */
 }
 
-static void nothing_is_timed_without_a_cache_or_time(void **state)
+/* An entry that names none of the candidates, whoever made it, is refused; what replaces it is kept. */
+static void a_foreign_choice_is_made_anew(void **state)
+{
+    asking how = {folder, "a GPU", 1000, others};
+    int asked;
+    (void)state;
+    assert_int_equal(chosen(&how, "foreign", last_wins, &asked), 3);
+    how.identity = NULL;
+    assert_int_equal(chosen(&how, "foreign", first_fails, &asked), 2);
+    assert_int_equal(asked, N);
+    assert_int_equal(chosen(&how, "foreign", hardly, &asked), 2);
+    assert_int_equal(asked, 0);
+}
+
+static void nothing_is_timed_that_is_not_kept(void **state)
+{
+    char file[64];
+    int asked;
+    (void)state;
+    assert_int_equal(chosen(&(asking){NULL, "a GPU", 1000, NULL}, "free", last_wins, &asked), 0);
+    assert_int_equal(asked, 0);
+    assert_int_equal(chosen(&(asking){"", "a GPU", 1000, NULL}, "free", last_wins, &asked), 0);
+    assert_int_equal(asked, 0);
+    snprintf(file, sizeof file, "%s/file", folder);
+    assert_int_equal(ty_file_write(file, "", 0, 0600, NULL), 0);
+    assert_int_equal(chosen(&(asking){file, "a GPU", 1000, NULL}, "free", last_wins, &asked), 0); /* no folder */
+    assert_int_equal(asked, 0);
+}
+
+/* The next start of the training would else find time, choose otherwise and give other bits. */
+static void what_had_no_time_is_kept_too(void **state)
 {
     int asked;
     (void)state;
-    assert_int_equal(chosen(&(asking){NULL, "a GPU", 1000}, "free", last_wins, &asked), 0);
+    assert_int_equal(chosen(&(asking){folder, "a GPU", 0, NULL}, "no time", last_wins, &asked), 0);
     assert_int_equal(asked, 0);
-    assert_int_equal(chosen(&(asking){"", "a GPU", 1000}, "free", last_wins, &asked), 0);
+    assert_int_equal(chosen(&(asking){folder, "a GPU", 1000, NULL}, "no time", last_wins, &asked), 0);
     assert_int_equal(asked, 0);
-    assert_int_equal(chosen(&(asking){folder, "a GPU", 0}, "free", last_wins, &asked), 0);
-    assert_int_equal(asked, 0);
-    assert_int_equal(chosen(&(asking){folder, "a GPU", 1000}, "free", last_wins, &asked), 3); /* nothing was kept */
 }
 
 /* ---- products on the stand-in: of what it proposes algorithm 2 is the quickest that adds up in float32 ---- */
@@ -147,21 +177,42 @@ static long end_of(const char *trace)
     return at;
 }
 
-/* How many products are timed, and which algorithm is captured. */
-static void expect_program(const char *trace, const char *cache, bool strict, int timed, int algorithm)
+/* One convolution of 3 x 3. */
+static ty_graph *convolution(void)
+{
+    ty_graph *g = ty_graph_new();
+    ty_val v[2] = {ty_b_input(g, ty_graph_add_input(g, "x", ty_type_make(TY_F32, 4, (int64_t[]){1, 4, 5, 5}))),
+                   ty_b_input(g, ty_graph_add_input(g, "w", ty_type_make(TY_F32, 4, (int64_t[]){4, 4, 3, 3})))};
+    const ty_attr attr = {.n = 2, .groups = 1, .step = {1, 1}, .dil = {1, 1}};
+    ty_graph_add_output(g, "y", ty_graph_emit(g, TY_OP_CONV, &attr, v, 2), TY_TAPE_EVAL);
+    return g;
+}
+
+typedef struct expected {
+    const char *cache;
+    bool strict, tf32;
+    int timed; /* runs */
+    const char *choice;
+} expected;
+
+/* How many calls are timed, and which choice is captured. word: of the calls. */
+static void expect_program(const char *trace, ty_graph *g, const char *word, const expected *e)
 {
     ty_error err = {0};
     ty_program *p = NULL;
-    char word[64];
+    char captured[96];
     long from = end_of(trace);
-    ty_compile_options opt = {
-        .threads = 1, .backend = TY_BACKEND_CUDA, .cache_dir = cache, .deterministic_strict = strict};
-    if (ty_program_of_graph(product(), TY_TAPE_EVAL, &opt, &p, &err) < 0)
+    ty_compile_options opt = {.threads = 1,
+                              .backend = TY_BACKEND_CUDA,
+                              .cache_dir = e->cache,
+                              .deterministic_strict = e->strict,
+                              .tf32 = e->tf32};
+    if (ty_program_of_graph(g, TY_TAPE_EVAL, &opt, &p, &err) < 0)
         fail_msg("%s", err.message);
     ty_program_free(p);
-    snprintf(word, sizeof word, "capturing matmul 3x3x1 algorithm %d", algorithm);
-    assert_int_equal(lines(trace, word, from), 1);
-    assert_int_equal(lines(trace, "matmul", from), timed + 2); /* one loads its code, one is captured */
+    snprintf(captured, sizeof captured, "capturing %s", e->choice);
+    if (lines(trace, captured, from) != 1 || lines(trace, word, from) != e->timed + 2) /* one loads, one is captured */
+        fail_msg("%s: %d captured, %d calls", e->choice, lines(trace, captured, from), lines(trace, word, from));
 }
 
 static bool has_stand_in(const char *trace)
@@ -183,11 +234,35 @@ static void products_take_the_quickest(void **state)
     snprintf(cache, sizeof cache, "%s/cache", folder);
     if (!has_stand_in(trace))
         skip();
-    expect_program(trace, NULL, false, 0, 1);
-    expect_program(trace, cache, true, 0, 1);
-    expect_program(trace, cache, false, 3 * 4, 2); /* three that may be taken, once and three times */
-    expect_program(trace, cache, false, 0, 2);
-    expect_program(trace, cache, true, 0, 1);
+    const expected e[] = {
+        {NULL, false, false, 0, "matmul 3x3x1 algorithm 1"},      {cache, true, false, 0, "matmul 3x3x1 algorithm 1"},
+        {cache, false, false, 3 * 4, "matmul 3x3x1 algorithm 2"}, /* three that may be taken, once and three times */
+        {cache, false, false, 0, "matmul 3x3x1 algorithm 2"},     {cache, true, false, 0, "matmul 3x3x1 algorithm 1"},
+    };
+    for (size_t i = 0; i < sizeof e / sizeof *e; i++)
+        expect_program(trace, product(), "matmul", &e[i]);
+}
+
+/* Of nine engines one may not be planned, one takes too much memory, and three others or four do not keep bits or the
+ * precision; what is proposed first of those that remain is the slowest. */
+static void convolutions_take_the_quickest(void **state)
+{
+    char trace[64], cache[64];
+    (void)state;
+    snprintf(trace, sizeof trace, "%s/trace", folder);
+    snprintf(cache, sizeof cache, "%s/convolutions", folder);
+    if (!has_stand_in(trace))
+        skip();
+    const expected e[] = {
+        {NULL, false, false, 0, "convolve y engine 5 knob 1"},
+        {cache, true, false, 0, "convolve y engine 5 knob 1"},
+        {cache, false, false, 3 * 4, "convolve y engine 5 knob 4"},
+        {cache, false, false, 0, "convolve y engine 5 knob 4"},
+        {cache, false, true, 4 * 4, "convolve y engine 3 knob 1"}, /* with tensor cores */
+        {cache, true, false, 0, "convolve y engine 5 knob 1"},
+    };
+    for (size_t i = 0; i < sizeof e / sizeof *e; i++)
+        expect_program(trace, convolution(), "convolve", &e[i]);
 }
 
 /* A replica with the same plans: nothing is timed again, though the cache has forgotten. */
@@ -222,11 +297,10 @@ static void a_replica_takes_the_first_ones_choice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_quickest_is_taken),
-        cmocka_unit_test(the_choice_is_kept),
-        cmocka_unit_test(nothing_is_timed_without_a_cache_or_time),
-        cmocka_unit_test(products_take_the_quickest),
-        cmocka_unit_test(a_replica_takes_the_first_ones_choice),
+        cmocka_unit_test(the_quickest_is_taken),          cmocka_unit_test(the_choice_is_kept),
+        cmocka_unit_test(a_foreign_choice_is_made_anew),  cmocka_unit_test(nothing_is_timed_that_is_not_kept),
+        cmocka_unit_test(what_had_no_time_is_kept_too),   cmocka_unit_test(products_take_the_quickest),
+        cmocka_unit_test(convolutions_take_the_quickest), cmocka_unit_test(a_replica_takes_the_first_ones_choice),
     };
     return cmocka_run_group_tests_name("cuda_tune", tests, make_folder, remove_folder);
 }

@@ -68,19 +68,21 @@ static bool is_there(void)
     return false;
 }
 
-/* Bytes of workspace that a plan takes; fails without one. */
-static int64_t planned(ty_op op, ty_dtype dtype, bool last, const layer *l, int capability, bool tf32)
+/* What is chosen, by number and knobs; fails where nothing is. */
+static ty_cudnn_planned planned(ty_op op, ty_dtype dtype, bool last, const layer *l, int capability, bool tf32)
 {
     uint32_t node;
     ty_error err = {0};
-    int64_t bytes = -1;
+    ty_cudnn_planned plan;
     const ty_cuda_libraries libraries = {.workspace_bytes = WORKSPACE, .tf32 = tf32};
     ty_graph *g = convolution(op, dtype, last, l, dtype, &node);
-    if (ty_cudnn_try(g, node, properties_of(capability), &libraries, &bytes, &err) < 0)
+    if (ty_cudnn_try(g, node, properties_of(capability), &libraries, &plan, &err) < 0)
         fail_msg("%s of %s, layer %ld, sm_%d: %s", ty_op_row_of(op)->text, ty_dtype_text(dtype), (long)(l - layers),
                  capability, err.message);
     ty_graph_free(g);
-    return bytes;
+    assert_memory_equal(plan.engine, "engine ", 7);
+    assert_in_range(plan.n_will_do, 1, plan.n_proposed);
+    return plan;
 }
 
 static const ty_op ops[] = {TY_OP_CONV, TY_OP_CONV_DX, TY_OP_CONV_DW};
@@ -102,11 +104,28 @@ static void channels_first_is_turned(void **state)
     for (size_t o = 0; is_there() && o < sizeof ops / sizeof *ops; o++) {
         const layer *l = &layers[1];
         int64_t tensor = 2 * 8 * l->in * l->extent * l->extent;
-        assert_true(planned(ops[o], TY_BF16, true, l, 90, false) < SMALL);
-        assert_true(planned(ops[o], TY_BF16, false, l, 90, false) >= tensor);
-        assert_true(planned(ops[o], TY_F32, true, l, 90, true) < SMALL);
-        assert_true(planned(ops[o], TY_F32, false, l, 90, false) < SMALL); /* without TF32 it is the other way */
+        assert_true(planned(ops[o], TY_BF16, true, l, 90, false).workspace_bytes < SMALL);
+        assert_true(planned(ops[o], TY_BF16, false, l, 90, false).workspace_bytes >= tensor);
+        assert_true(planned(ops[o], TY_F32, true, l, 90, true).workspace_bytes < SMALL);
+        assert_true(planned(ops[o], TY_F32, false, l, 90, false).workspace_bytes <
+                    SMALL); /* without TF32 it is the other way */
     }
+}
+
+/* Of what it proposes for float32, some would round it for tensor cores: those are left out unless TF32 is allowed. Of
+ * the rest there is a choice, which knobs tell apart. */
+static void engines_are_left_out(void **state)
+{
+    (void)state;
+    int left_out[2] = {0, 0}, knobs = 0;
+    for (size_t o = 0; is_there() && o < sizeof ops / sizeof *ops; o++)
+        for (int tf32 = 0; tf32 < 2; tf32++) {
+            ty_cudnn_planned p = planned(ops[o], TY_F32, tf32, &layers[1], 90, tf32);
+            left_out[tf32] += p.n_proposed - p.n_will_do;
+            knobs += strchr(p.engine, '=') != NULL;
+            assert_true(p.n_will_do > tf32);
+        }
+    assert_true(!is_there() || (left_out[false] > 0 && knobs > 0));
 }
 
 /* cuDNN has nothing that writes a weight's gradient wider than what it reads: such a node is no call of its. */
@@ -127,6 +146,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(channels_last_is_planned),
         cmocka_unit_test(channels_first_is_turned),
+        cmocka_unit_test(engines_are_left_out),
         cmocka_unit_test(wider_gradients_are_refused),
     };
     return cmocka_run_group_tests_name("cudnn_plans", tests, NULL, NULL);

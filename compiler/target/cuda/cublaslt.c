@@ -306,7 +306,7 @@ static int call_run(const void *prepared, ty_error *err)
 
 /* ---- which algorithm ---- */
 
-enum { ALGORITHMS = 8, TIMED_RUNS = 3 };
+enum { ALGORITHMS = 8 };
 
 /* What cuBLASLt proposes, best first. */
 typedef struct proposed {
@@ -343,37 +343,12 @@ static int propose(cublaslt_call *call, const ty_cublaslt_product *p, int wanted
     return cublaslt_status(lib, status, "choosing an algorithm", err);
 }
 
-static int run_some(const cublaslt_call *call, int n, ty_error *err)
-{
-    int rc = 0;
-    for (int i = 0; i < n && rc == 0; i++)
-        rc = call_run(call, err);
-    return rc;
-}
-
-/* A first run loads the algorithm's code. */
 static int time_algorithm(void *ctx, int candidate, double *ms, ty_error *err)
 {
     const proposed *p = ctx;
-    const ty_gpu *gpu = p->call->shared->gpu;
-    CUevent start = NULL, end = NULL;
-    float all = 0;
+    const ty_cuda_library_call call = {.run = call_run, .prepared = p->call};
     p->call->algo = p->algo[candidate];
-    unsigned status = gpu->cu->cuEventCreate(&start, 0);
-    status = status ? status : gpu->cu->cuEventCreate(&end, 0);
-    int rc = ty_gpu_status(gpu, status, "timing a product", err);
-    rc = rc < 0 ? rc : run_some(p->call, 1, err);
-    status = rc < 0 ? 0 : gpu->cu->cuEventRecord(start, gpu->stream);
-    rc = rc < 0 ? rc : run_some(p->call, TIMED_RUNS, err);
-    status = rc < 0 || status ? status : gpu->cu->cuEventRecord(end, gpu->stream);
-    status = rc < 0 || status ? status : gpu->cu->cuEventSynchronize(end);
-    status = rc < 0 || status ? status : gpu->cu->cuEventElapsedTime(&all, start, end);
-    if (start)
-        gpu->cu->cuEventDestroy_v2(start);
-    if (end)
-        gpu->cu->cuEventDestroy_v2(end);
-    *ms = all / TIMED_RUNS;
-    return rc < 0 ? rc : ty_gpu_status(gpu, status, "timing a product", err);
+    return ty_cuda_library_time(p->call->shared->gpu, &call, ms, err);
 }
 
 /* All that decides how quick an algorithm is, alignment included. */

@@ -14,8 +14,8 @@
 #define CUDA_LIBRARY_BYTES ((size_t)128 << 20)
 /* What NCCL takes for buffers between GPUs when they are connected. */
 #define CUDA_NCCL_BYTES ((size_t)256 << 20)
-/* Choosing among algorithms of products takes no longer than this in all. */
-#define CUDA_TUNE_MS 2000
+/* Choosing among algorithms of products and convolutions takes no longer than this in all, once. */
+#define CUDA_TUNE_MS 4000
 /* Machine code of a kernel, before it is known. */
 #define CUDA_KERNEL_BYTES ((size_t)16 << 10)
 
@@ -178,7 +178,7 @@ static int cuda_prepare(ty_cuda *c, cuda_program *p, ty_error *err)
     return 0;
 }
 
-/* What products are timed on. */
+/* What calls are timed on. */
 static const char *cuda_device(ty_cuda *c)
 {
     char name[128] = "";
@@ -187,7 +187,7 @@ static const char *cuda_device(ty_cuda *c)
 }
 
 /* Replicas on GPUs of a kind take the first one's choice: it was timed once, and all have the same bits. */
-static const ty_cuda_tuned *cuda_known_products(ty_cuda *c)
+static const ty_cuda_tuned *cuda_known_choices(ty_cuda *c)
 {
     const ty_cuda *like = c->opt.like;
     return like && strcmp(cuda_device(c), like->libraries.tuner.device) == 0 ? like->libraries.tuner.tuned : NULL;
@@ -202,7 +202,7 @@ static void cuda_share(ty_cuda *c)
                                        .tuner = {.dirs = c->opt.tune ? c->opt.build.cache_dir : NULL,
                                                  .device = cuda_device(c),
                                                  .left_ms = CUDA_TUNE_MS,
-                                                 .tuned = cuda_known_products(c),
+                                                 .tuned = cuda_known_choices(c),
                                                  .arena = &c->arena},
                                        .arena = &c->arena};
 }

@@ -38,10 +38,18 @@ void ty_cudnn_print(const ty_cudnn_conv *c, ty_buf *out);
 int ty_cudnn_describe(const ty_graph *g, uint32_t node, ty_buf *out, ty_error *err);
 int ty_cudnn_prepare(ty_cuda_libraries *libraries, const ty_graph *g, uint32_t node, const CUdeviceptr *at,
                      ty_cuda_library_call *out, ty_error *err);
+
+/* What was chosen: the engine by its number and its knobs (`type=value`), and its workspace. */
+typedef struct ty_cudnn_planned {
+    char engine[256];
+    int64_t workspace_bytes;
+    int n_proposed, n_will_do; /* engines: proposed, and of those the ones that keep bits and precision */
+} ty_cudnn_planned;
+
 /* What preparing would take on a GPU that need not be here, of which cuDNN's JSON form of a device's properties is
  * known (from 9.8 on). Of the libraries: workspace_bytes, tf32. */
 int ty_cudnn_try(const ty_graph *g, uint32_t node, const char *properties, const ty_cuda_libraries *libraries,
-                 int64_t *workspace_bytes, ty_error *err);
+                 ty_cudnn_planned *out, ty_error *err);
 void ty_cudnn_close(cudnnHandle_t handle); /* NULL: nothing */
 
 #endif

@@ -68,6 +68,39 @@ void ty_cuda_library_release(ty_cuda_library_call *call)
     *call = (ty_cuda_library_call){.run = NULL};
 }
 
+/* ---- timing ---- */
+
+enum { TIMED_RUNS = 3 };
+
+static int library_run_some(const ty_cuda_library_call *call, int n, ty_error *err)
+{
+    int rc = 0;
+    for (int i = 0; i < n && rc == 0; i++)
+        rc = call->run(call->prepared, err);
+    return rc;
+}
+
+int ty_cuda_library_time(const ty_gpu *gpu, const ty_cuda_library_call *call, double *ms, ty_error *err)
+{
+    CUevent start = NULL, end = NULL;
+    float all = 0;
+    unsigned status = gpu->cu->cuEventCreate(&start, 0);
+    status = status ? status : gpu->cu->cuEventCreate(&end, 0);
+    int rc = ty_gpu_status(gpu, status, "timing a call", err);
+    rc = rc < 0 ? rc : library_run_some(call, 1, err);
+    status = rc < 0 ? 0 : gpu->cu->cuEventRecord(start, gpu->stream);
+    rc = rc < 0 ? rc : library_run_some(call, TIMED_RUNS, err);
+    status = rc < 0 || status ? status : gpu->cu->cuEventRecord(end, gpu->stream);
+    status = rc < 0 || status ? status : gpu->cu->cuEventSynchronize(end);
+    status = rc < 0 || status ? status : gpu->cu->cuEventElapsedTime(&all, start, end);
+    if (start)
+        gpu->cu->cuEventDestroy_v2(start);
+    if (end)
+        gpu->cu->cuEventDestroy_v2(end);
+    *ms = all / TIMED_RUNS;
+    return rc < 0 ? rc : ty_gpu_status(gpu, status, "timing a call", err);
+}
+
 void ty_cuda_libraries_close(ty_cuda_libraries *libraries)
 {
     ty_cublaslt_close(libraries->cublaslt);

@@ -41,6 +41,9 @@ bool ty_cuda_library_has(const ty_graph *g, uint32_t node);
 int ty_cuda_library_prepare(ty_cuda_libraries *libraries, const ty_graph *g, uint32_t node, const CUdeviceptr *at,
                             ty_cuda_library_call *out, ty_error *err);
 void ty_cuda_library_release(ty_cuda_library_call *call);
+/* Milliseconds of a run of a prepared call, on whatever its operands are; a first run loads its code. For
+ * ty_cuda_candidates. */
+int ty_cuda_library_time(const ty_gpu *gpu, const ty_cuda_library_call *call, double *ms, ty_error *err);
 
 /* Appends on one line: the op, the library, what it is told. `none yet` stands in the place of the library for an op
  * that nothing computes on a GPU so far; then its attributes and types follow. */

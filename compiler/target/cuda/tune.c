@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define TUNE_MAX_BYTES ((int64_t)8 << 20) /* of choices in one folder */
-#define TUNE_FOLDER    "products"
+#define TUNE_FOLDER    "algorithms"
 #define TUNE_GAIN      0.97 /* of the first one's time: below that it is no error of timing */
 
 struct ty_cuda_tuned {
@@ -52,21 +52,25 @@ static const char *tune_folders(const ty_cuda_tuner *t)
 
 typedef struct tune_found {
     ty_arena *arena;
-    const void *identity;
-    size_t bytes;
+    const ty_cuda_candidates *candidates;
+    int number;
 } tune_found;
 
+/* What is none of the candidates was not made for this GPU, or not by this code: it is refused as damage is, and the
+ * choice made anew. */
 static int tune_load(void *to, const char *folder, const ty_cache_entry *entry, ty_error *err)
 {
     tune_found *found = to;
+    const ty_cuda_candidates *c = found->candidates;
     ty_buf bytes;
     ty_buf_init(&bytes, 4096);
     int rc = entry->n_files == 1
                  ? ty_file_read(ty_arena_printf(found->arena, "%s/%s", folder, entry->file[0]), &bytes, err)
                  : ty_error_set(err, TY_E_IO, "%s: expected one file, found %d", folder, entry->n_files);
-    if (rc == 0 && bytes.len == found->bytes)
-        found->identity = ty_arena_copy(found->arena, bytes.data, bytes.len);
+    found->number = rc == 0 && bytes.len == c->bytes ? tune_number(c, bytes.data) : -1;
     ty_buf_fini(&bytes);
+    if (rc == 0 && found->number < 0)
+        rc = ty_error_set(err, TY_E_IO, "%s: none of the %d algorithms that there are", folder, c->n);
     return rc;
 }
 
@@ -87,7 +91,7 @@ static int tune_time(ty_cuda_tuner *t, const ty_cuda_candidates *c)
     int64_t start = ty_clock_ns();
     for (int i = 0; i < c->n; i++) {
         double ms = 0, spent = (double)(ty_clock_ns() - start) * 1e-6;
-        if (spent > t->left_ms || c->time(c->ctx, i, &ms, NULL) < 0)
+        if (spent >= t->left_ms || c->time(c->ctx, i, &ms, NULL) < 0)
             continue;
         if (best_ms == 0 || ms < best_ms * (best == 0 ? TUNE_GAIN : 1))
             best = i, best_ms = ms;
@@ -98,24 +102,24 @@ static int tune_time(ty_cuda_tuner *t, const ty_cuda_candidates *c)
 
 static int tune_cached(ty_cuda_tuner *t, const char *what, const ty_cuda_candidates *c)
 {
-    ty_buf why; /* nobody asks why a product was not known */
-    tune_found found = {.arena = t->arena, .bytes = c->bytes};
+    ty_buf why; /* nobody asks why a choice was not known */
+    tune_found found = {.arena = t->arena, .candidates = c};
     ty_buf_init(&why, 1 << 16);
     ty_cached cached = {
         .arena = t->arena, .dirs = tune_folders(t), .max_bytes = TUNE_MAX_BYTES, .note = &why, .lock = -1};
     ty_cache_key_add(&cached.key, t->arena, true, "version of trainyard", TY_VERSION);
     ty_cache_key_add(&cached.key, t->arena, true, "device", t->device);
-    ty_cache_key_add(&cached.key, t->arena, true, "product", what);
-    int choice = -1;
+    ty_cache_key_add(&cached.key, t->arena, true, "call", what);
+    int choice = 0;
     if (ty_cache_key_hex(&cached.key, cached.hex, NULL) == 0) {
         if (ty_cached_find(&cached, tune_load, &found))
-            choice = tune_number(c, found.identity);
-        else if (t->left_ms > 0)
+            choice = found.number;
+        else if (ty_cached_is_open(&cached))
             tune_keep(&cached, c, choice = tune_time(t, c));
         ty_cached_end(&cached);
     }
     ty_buf_fini(&why);
-    return choice < 0 ? 0 : choice;
+    return choice;
 }
 
 int ty_cuda_tune(ty_cuda_tuner *t, const char *what, const ty_cuda_candidates *c)

@@ -4,9 +4,10 @@
  *     int i = ty_cuda_tune(&t, "cublaslt 130100 TN 1x512x ...", &candidates);
  *
  * Candidates round differently, so which one is taken decides bits. So nothing is timed where the choice cannot be
- * kept: without a cache the first is taken, which is the library's own choice. Kept is a folder `products` inside the
- * folders of the cache, an entry (compiler/target/cache.h) for each device and product; the bytes in it only say which
- * of the candidates it is.
+ * kept: without a cache the first is taken, which is the library's own choice. Kept is a folder `algorithms` inside the
+ * folders of the cache, an entry (compiler/target/cache.h) for each device and call; the bytes in it only say which of
+ * the candidates it is, and an entry that names none of them is refused. What there was no time for is kept as well:
+ * the next start of a training must not choose otherwise.
  */
 #ifndef TY_TARGET_CUDA_TUNE_H
 #define TY_TARGET_CUDA_TUNE_H
@@ -21,7 +22,7 @@ typedef struct ty_cuda_tuned ty_cuda_tuned;
 typedef struct ty_cuda_tuner {
     const char *dirs;   /* as of ty_cached; NULL or empty: nothing is timed */
     const char *device; /* what is timed on */
-    double left_ms;     /* that timing may still take; what comes later takes the first candidate */
+    double left_ms;     /* that timing may still take; what comes later takes the first candidate, for good */
     ty_arena *arena;
     const ty_cuda_tuned *tuned; /* what is known already: NULL, or of another one that outlives this one */
 } ty_cuda_tuner;

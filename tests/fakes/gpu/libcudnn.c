@@ -1,12 +1,13 @@
 /* libcudnn.c - a stand-in for cuDNN's graph of operations, as far as one convolution goes: on the host, as work of the
  * stand-in driver's stream. Attributes are kept as they are set; what is missing or does not fit when a descriptor is
- * finished is refused, as cuDNN does. It proposes three engines, of which the first two will not do. */
+ * finished is refused, as cuDNN does. Of the engines that it proposes (`engines`) the first ones will not do. */
 #include "tests/fakes/gpu/element.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_ATTRIBUTES = 12, MAX_BYTES = 128, AXES = 3, OK = 0, BAD_PARAM = 2000, NOT_SUPPORTED = 3000, ENGINES = 3 };
+enum { MAX_ATTRIBUTES = 12, MAX_BYTES = 128, AXES = 3, OK = 0, BAD_PARAM = 2000, NOT_SUPPORTED = 3000 };
+enum { NO_NOTE = -1, KNOB_TILE = 2, SOME_WORKSPACE = 1024, TEXT_BYTES = 64 };
 
 typedef struct attribute {
     unsigned name, type;
@@ -19,7 +20,7 @@ typedef struct descriptor {
     bool finished;
     attribute attribute[MAX_ATTRIBUTES];
     int n;
-    int64_t number; /* of an engine */
+    int64_t number; /* of what is proposed, in `engines` */
     struct descriptor *graph;
 } descriptor;
 
@@ -256,6 +257,29 @@ static bool is_operation(const descriptor *d)
            d->kind <= TY_CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR;
 }
 
+/* ---- engines ---- */
+
+/* What is proposed, best first, as the library thinks: the engine and the setting of its knob, its note, what it takes
+ * of workspace and of time; not all can be planned. */
+static const struct {
+    int64_t engine, knob;
+    int note;
+    int64_t workspace;
+    double ms;
+    bool planned;
+} engines[] = {
+    {0, 1, TY_CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, 0, 0.1, true},
+    {1, 1, TY_CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, 0, 0.1, true},
+    {2, 1, TY_CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION, 0, 0.1, true},
+    {3, 1, TY_CUDNN_NUMERICAL_NOTE_TENSOR_CORE, 0, 0.5, true},
+    {4, 1, NO_NOTE, 0, 0.1, false},
+    {5, 1, NO_NOTE, SOME_WORKSPACE, 3, true},
+    {6, 1, NO_NOTE, (int64_t)1 << 40, 0.1, true},
+    {5, 4, NO_NOTE, SOME_WORKSPACE, 1, true},
+    {7, 1, NO_NOTE, 0, 2, true},
+};
+enum { ENGINES = sizeof engines / sizeof *engines };
+
 unsigned cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor_)
 {
     descriptor *d = descriptor_;
@@ -266,48 +290,72 @@ unsigned cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor_)
                 return BAD_PARAM;
     if (d->finished || (is_operation(d) && !read_conv(d, &c)))
         return BAD_PARAM;
-    if (d->kind == TY_CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
-        d->graph = linked(d, TY_CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)->graph;
+    if (d->kind == TY_CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
+        const descriptor *config = linked(d, TY_CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+        d->graph = config->graph;
+        d->number = config->number;
+        if (!engines[d->number].planned)
+            return NOT_SUPPORTED;
+    }
     d->finished = true;
     return OK;
 }
 
-/* ---- engines: one that adds atomically, one with rounded inputs, one that will do ---- */
-
-static unsigned notes_of(int64_t engine, int64_t *n, void *values)
+static unsigned give_note(int64_t number, int64_t *n, void *values)
 {
-    static const unsigned note[ENGINES] = {TY_CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC,
-                                           TY_CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS};
-    *n = engine < ENGINES - 1;
+    *n = engines[number].note != NO_NOTE;
     if (*n)
-        memcpy(values, &note[engine], sizeof *note);
+        memcpy(values, &engines[number].note, sizeof engines[number].note);
     return OK;
+}
+
+static unsigned give_number(int64_t value, int64_t *n, void *values)
+{
+    *n = 1;
+    memcpy(values, &value, sizeof value);
+    return OK;
+}
+
+/* Into descriptors of the caller's. */
+static unsigned give_descriptors(const descriptor *d, unsigned kind, int64_t wanted, int64_t *n, descriptor **to)
+{
+    bool proposes = kind == TY_CUDNN_BACKEND_ENGINECFG_DESCRIPTOR;
+    *n = !proposes ? 1 : wanted < ENGINES ? wanted : ENGINES;
+    for (int64_t i = 0; i < *n; i++) {
+        if (!to[i] || to[i]->kind != kind)
+            return BAD_PARAM;
+        to[i]->number = proposes ? i : d->number;
+        to[i]->graph = proposes ? linked(d, TY_CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH) : d->graph;
+        to[i]->finished = true;
+    }
+    return d->finished && wanted > 0 ? OK : BAD_PARAM;
 }
 
 unsigned cudnnBackendGetAttribute(const cudnnBackendDescriptor_t descriptor_, unsigned name, unsigned type,
                                   int64_t most, int64_t *n, void *values)
 {
+    static const uint32_t knob = KNOB_TILE;
     const descriptor *d = descriptor_;
-    descriptor **to = values;
-    const int64_t no_workspace = 0;
     (void)type;
     switch (name) {
     case TY_CUDNN_ATTR_ENGINEHEUR_RESULTS:
-        *n = most < ENGINES ? most : ENGINES;
-        for (int64_t i = 0; i < *n; i++) {
-            to[i]->number = i;
-            to[i]->graph = linked(d, TY_CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
-            to[i]->finished = true;
-        }
-        return d->finished ? OK : BAD_PARAM;
+        return give_descriptors(d, TY_CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, most, n, values);
     case TY_CUDNN_ATTR_ENGINECFG_ENGINE:
-        to[0]->number = d->number;
-        return OK;
+        return give_descriptors(d, TY_CUDNN_BACKEND_ENGINE_DESCRIPTOR, most, n, values);
+    case TY_CUDNN_ATTR_ENGINECFG_KNOB_CHOICES:
+        return give_descriptors(d, TY_CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, most, n, values);
     case TY_CUDNN_ATTR_ENGINE_NUMERICAL_NOTE:
-        return notes_of(d->number, n, values);
-    case TY_CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
-        memcpy(values, &no_workspace, sizeof no_workspace);
+        return give_note(d->number, n, values);
+    case TY_CUDNN_ATTR_ENGINE_GLOBAL_INDEX:
+        return give_number(engines[d->number].engine, n, values);
+    case TY_CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE:
+        return give_number(engines[d->number].knob, n, values);
+    case TY_CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE:
+        *n = 1;
+        memcpy(values, &knob, sizeof knob);
         return OK;
+    case TY_CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
+        return d->finished ? give_number(engines[d->number].workspace, n, values) : BAD_PARAM;
     default:
         return NOT_SUPPORTED;
     }
@@ -402,9 +450,14 @@ static void check(cudnnHandle_t handle, const void *at, const tensor *t, const c
     handle->driver.check(at, (size_t)elements(t) * ty_dtype_bytes(dtype_of(t->type)), what);
 }
 
+static const char *const words[] = {[TY_CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR] = "y",
+                                    [TY_CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR] = "x",
+                                    [TY_CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR] = "w"};
+
 unsigned cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_, cudnnBackendDescriptor_t pack_)
 {
     const descriptor *plan = plan_, *pack = pack_;
+    char text[TEXT_BYTES];
     conv c;
     fake_driver_is_current(&handle->driver, "a convolution");
     if (!plan->finished || !pack->finished || !read_conv(linked(plan->graph, TY_CUDNN_ATTR_OPERATIONGRAPH_OPS), &c))
@@ -415,5 +468,11 @@ unsigned cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan
     check(handle, c.x_at, &c.x, "x of a convolution");
     check(handle, c.w_at, &c.w, "w of a convolution");
     check(handle, c.y_at, &c.y, "y of a convolution");
-    return handle->driver.work(handle->stream, convolve, &c, sizeof c, "convolve");
+    if (engines[plan->number].workspace)
+        handle->driver.check((void *)(uintptr_t)number(pack, TY_CUDNN_ATTR_VARIANT_PACK_WORKSPACE, 0),
+                             (size_t)engines[plan->number].workspace, "workspace of a convolution");
+    snprintf(text, sizeof text, "convolve %s engine %d knob %d", words[c.kind], (int)engines[plan->number].engine,
+             (int)engines[plan->number].knob);
+    handle->driver.take(handle->stream, engines[plan->number].ms);
+    return handle->driver.work(handle->stream, convolve, &c, sizeof c, text);
 }
