@@ -2,7 +2,6 @@
 #include "compiler/exchange.h"
 
 #include "compiler/ops/op.h"
-#include "compiler/ops/work.h"
 #include "compiler/program.h"
 #include "compiler/target/halves.h"
 
@@ -87,8 +86,7 @@ static const char *exchange_name(ty_program *p, uint32_t node)
 static uint32_t exchange_at(const ty_plan *plan, int at)
 {
     const ty_unit *u = &plan->f->unit[plan->order[at]];
-    bool is_one = u->kind == TY_UNIT_LIBRARY && ty_op_work(ty_graph_op(plan->f->g, u->node)) == TY_WORK_EXCHANGE;
-    return is_one ? u->node : TY_NONE;
+    return ty_unit_is_exchange(plan->f, u) ? u->node : TY_NONE;
 }
 
 static int64_t exchange_elems(const ty_program *p, uint32_t node)

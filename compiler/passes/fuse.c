@@ -2,6 +2,7 @@
 #include "compiler/passes/fuse.h"
 
 #include "compiler/ops/op.h"
+#include "compiler/ops/work.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +16,18 @@ static const ty_fuse_limits fuse_host = {
     .instrs = FUSE_MAX_INSTRS, .buffers = 40, .large = 16384, .columns = TY_COLUMN_BLOCK};
 /* Below four million elements another launch and another read cost more than idle multiprocessors; above, nearly all
  * 132 of a large GPU are wanted. */
-static const ty_fuse_limits fuse_gpu = {
-    .instrs = 400, .buffers = 24, .large = 1 << 22, .units = 128, .columns = 32, .by_bytes = true};
+static const ty_fuse_limits fuse_gpu = {.instrs = 400, .buffers = 24, .large = 1 << 22, .units = 128, .columns = 32};
 
 static ty_fuse_limits fuse_limits(int n_threads)
 {
     ty_fuse_limits limits = n_threads == TY_FUSE_GPU ? fuse_gpu : fuse_host;
     limits.units = n_threads > 1 ? 2 * n_threads : limits.units;
     return limits;
+}
+
+bool ty_unit_is_exchange(const ty_fusion *f, const ty_unit *u)
+{
+    return u->kind == TY_UNIT_LIBRARY && ty_op_work(ty_graph_op(f->g, u->node)) == TY_WORK_EXCHANGE;
 }
 
 static ty_op_class fuse_class(const ty_graph *g, uint32_t node)
@@ -440,7 +445,7 @@ static bool fuse_starves(const ty_fusion *f, const ty_unit *a, const ty_unit *b,
     for (int i = 0; i < 2; i++)
         if (!both[i]->n_reduces && ty_type_elems(&both[i]->domain) > f->limits.large &&
             fuse_kernel_units(f, k) < f->limits.units)
-            return !f->limits.by_bytes || !fuse_reads_less(f, both[i], gone, n_gone);
+            return !f->on_gpu || !fuse_reads_less(f, both[i], gone, n_gone);
     return false;
 }
 

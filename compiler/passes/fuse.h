@@ -23,7 +23,6 @@ typedef struct ty_fuse_limits {
     int64_t large;       /* elements of a loop that needs company, */
     int64_t units;       /* rows, or blocks of columns, that are enough for it */
     int columns;         /* of such a block */
-    bool by_bytes;       /* or company that then moves less itself */
 } ty_fuse_limits;
 
 /* In place of a number of threads: for a GPU. */
@@ -56,7 +55,7 @@ typedef struct ty_fusion {
     uint32_t *producer; /* per value index: unit that fills it, or TY_NONE (leaves) */
     ty_unit *unit;
     uint32_t n_units, cap_units;
-    bool on_gpu;
+    bool on_gpu; /* where a large loop's company may also be one that then moves less itself */
     ty_fuse_limits limits;
 } ty_fusion;
 
@@ -74,6 +73,9 @@ bool ty_fuse_is_implied(const ty_graph *g, uint32_t node, int in);
 /* The table of which v is a copy with other rows (set_rows), which its kernel writes and nothing else; TY_NONE if v is
  * something else. */
 ty_val ty_fuse_rows_of(const ty_graph *g, ty_val v);
+
+/* Is the unit a call by which replicas exchange (compiler/ops/across.c)? */
+bool ty_unit_is_exchange(const ty_fusion *f, const ty_unit *u);
 
 /* again.c: takes memory from values that backward can compute again for nearly nothing. After it is decided what gets
  * memory, before there are units. */

@@ -1,8 +1,6 @@
 /* order.c - donation of states and the order of units. See plan.h. */
 #include "compiler/passes/plan.h"
 
-#include "compiler/ops/work.h"
-
 #include <string.h>
 
 #define SCHED_DELAY_BYTES ((int64_t)1 << 20) /* a result that may be worth delaying, ... */
@@ -329,17 +327,12 @@ static int sched_order_once(sched *s, ty_error *err)
     return 0;
 }
 
-static bool sched_is_exchange(const ty_fusion *f, uint32_t u)
-{
-    return f->unit[u].kind == TY_UNIT_LIBRARY && ty_op_work(ty_graph_op(f->g, f->unit[u].node)) == TY_WORK_EXCHANGE;
-}
-
 /* What another exchange must be waited for is not urgent, least of all the update that hands on its part of weights. */
 static bool sched_reads_exchange(const ty_fusion *f, const ty_unit *u)
 {
     for (int i = 0; i < u->n_loads; i++) {
         uint32_t producer = f->producer[u->load[i]];
-        if (producer != TY_NONE && sched_is_exchange(f, producer))
+        if (producer != TY_NONE && ty_unit_is_exchange(f, &f->unit[producer]))
             return true;
     }
     return false;
@@ -358,7 +351,7 @@ static bool sched_find_urgent(sched *s)
         far[u] = e->n > 0 ? 0 : SCHED_URGENT + 1;
         for (int i = 0; i < e->n; i++)
             far[u] = far[e->to[i]] >= far[u] ? far[e->to[i]] + 1 : far[u];
-        if (sched_is_exchange(s->f, u)) {
+        if (ty_unit_is_exchange(s->f, &s->f->unit[u])) {
             far[u] = 0;
             any = true;
         }

@@ -2,7 +2,6 @@
 #include "compiler/passes/plan.h"
 
 #include "compiler/ops/recurrence.h"
-#include "compiler/ops/work.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -261,8 +260,7 @@ static void plan_in_place(planner *pl)
 
 static bool plan_is_exchange(const planner *pl, int at)
 {
-    const ty_unit *u = &pl->f->unit[pl->p->order[at]];
-    return u->kind == TY_UNIT_LIBRARY && ty_op_work(ty_graph_op(pl->f->g, u->node)) == TY_WORK_EXCHANGE;
+    return ty_unit_is_exchange(pl->f, &pl->f->unit[pl->p->order[at]]);
 }
 
 /* What replicas exchange is on its way until somebody needs it: so long its memory is no one else's. */

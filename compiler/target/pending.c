@@ -1,16 +1,9 @@
 /* pending.c - see pending.h. */
 #include "compiler/target/pending.h"
 
-#include "compiler/ops/work.h"
-
 static int64_t pending_bytes(const ty_plan *plan, ty_val v)
 {
     return (int64_t)ty_type_bytes(ty_graph_type(plan->f->g, v));
-}
-
-bool ty_pending_is_exchange(const ty_graph *g, uint32_t node)
-{
-    return ty_op_work(ty_graph_op(g, node)) == TY_WORK_EXCHANGE;
 }
 
 ty_exchanged ty_pending_of_node(const ty_plan *plan, uint32_t node)

@@ -23,8 +23,6 @@ typedef struct ty_pending {
     int n, n_over;      /* begun; of these over */
 } ty_pending;
 
-/* Is the node one? */
-bool ty_pending_is_exchange(const ty_graph *g, uint32_t node);
 /* Where a node of the plan reads and writes. */
 ty_exchanged ty_pending_of_node(const ty_plan *plan, uint32_t node);
 /* Returns its number, from 0. The caller has given `list` room. */

@@ -318,7 +318,7 @@ static void cpu_add_tables(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, con
 
 static bool cpu_is_exchange(const ty_cpu *cpu, const ty_plan *plan, const ty_unit *u)
 {
-    return cpu->opt.exchange && u->kind == TY_UNIT_LIBRARY && ty_pending_is_exchange(plan->f->g, u->node);
+    return cpu->opt.exchange && ty_unit_is_exchange(plan->f, u);
 }
 
 static void cpu_add_unit(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_unit *u, ty_buf *scratch)

@@ -285,7 +285,7 @@ static void tape_add_unit(tape_list *t, int unit)
         tape_add_assembly(t, u->node, unit);
         return;
     }
-    if (u->kind == TY_UNIT_LIBRARY && ty_pending_is_exchange(t->plan->f->g, u->node)) {
+    if (ty_unit_is_exchange(t->plan->f, u)) {
         tape_add_exchange(t, u->node, unit);
         return;
     }
