@@ -376,10 +376,7 @@ static void cpu_make_late(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan)
         cpu_add_copy_to(cpu, tape, plan, tape->result[i], v);
         tape->step[tape->n_steps - 1].info.unit = plan->n_order - 1;
     }
-    ty_arena scratch;
-    ty_arena_init(&scratch);
-    ty_late_sort(tape->step, first, tape->n_steps, &scratch);
-    ty_arena_fini(&scratch);
+    tape->need = ty_late_sort(tape->step, first, tape->n_steps, &cpu->arena);
     tape->n_main = first;
     cpu->late = (int)(tape - cpu->tape);
 }
@@ -391,8 +388,9 @@ static void cpu_find_needs(ty_cpu *cpu)
     const cpu_tape *late = &cpu->tape[cpu->late];
     cpu->late_next = late->n_steps;
     for (int i = 0; i < cpu->n_plans; i++)
-        cpu->tape[i].need = ty_late_needs(late->step + late->n_main, late->n_steps - late->n_main, cpu->tape[i].step,
-                                          cpu->tape[i].n_main, &cpu->arena);
+        if (i != cpu->late)
+            cpu->tape[i].need = ty_late_needs(late->step + late->n_main, late->n_steps - late->n_main,
+                                              cpu->tape[i].step, cpu->tape[i].n_main, &cpu->arena);
 }
 
 static int cpu_add_tape(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, ty_error *err)

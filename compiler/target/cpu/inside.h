@@ -22,7 +22,7 @@ typedef struct cpu_tape {
     ty_cpu_step *step;
     int n_steps;
     int n_main; /* steps that a run makes itself; those behind them may wait for the next one (late.h) */
-    int *need;  /* [n_main + 1] where there are late steps: how many of them must have run before step i */
+    int *need;  /* [n_main] where there are late steps: how many of them must have run before step i */
     cpu_patch *patch;
     int n_patches, cap_patches;
     char **result;      /* by output of the graph: where it is kept until it was taken; of the tape with late steps */

@@ -47,27 +47,44 @@ static int *late_first_needs(const ty_cpu_step *late, int n_late, const ty_cpu_s
     return first;
 }
 
-void ty_late_sort(ty_cpu_step *step, int first_late, int n, ty_arena *scratch)
-{
-    int n_late = n - first_late, at = 0;
-    ty_cpu_step *sorted = TY_NEW_ARRAY(scratch, ty_cpu_step, n_late + 1);
-    const int *first = late_first_needs(step + first_late, n_late, step, first_late, scratch);
-    for (int need = 0; need <= first_late; need++)
-        for (int j = 0; j < n_late; j++)
-            if (first[j] == need)
-                sorted[at++] = step[first_late + j];
-    memcpy(step + first_late, sorted, sizeof *sorted * (size_t)n_late);
-}
-
-int *ty_late_needs(const ty_cpu_step *late, int n_late, const ty_cpu_step *step, int n, ty_arena *a)
+/* By call: how many late ones must have run in front of it, where late call j is needed by call first[j]. */
+static int *late_counts(const int *first, int n_late, int n, ty_arena *a)
 {
     int *need = TY_NEW_ARRAY(a, int, n + 1), most = 0;
-    const int *first = late_first_needs(late, n_late, step, n, a);
     for (int i = 0; i < n; i++) {
         for (int j = most; j < n_late; j++)
             most = first[j] <= i ? j + 1 : most;
         need[i] = most;
     }
-    need[n] = n_late;
+    return need;
+}
+
+/* Late calls that meet stay in their order: the earlier one is needed no later. So `first` moves with them. */
+int *ty_late_sort(ty_cpu_step *step, int first_late, int n, ty_arena *a)
+{
+    int n_late = n - first_late, at = 0;
+    ty_arena scratch;
+    ty_arena_init(&scratch);
+    ty_cpu_step *sorted = TY_NEW_ARRAY(&scratch, ty_cpu_step, n_late + 1);
+    int *first = late_first_needs(step + first_late, n_late, step, first_late, &scratch);
+    int *sorted_first = TY_NEW_ARRAY(&scratch, int, n_late + 1);
+    for (int need = 0; need <= first_late; need++)
+        for (int j = 0; j < n_late; j++)
+            if (first[j] == need) {
+                sorted_first[at] = need;
+                sorted[at++] = step[first_late + j];
+            }
+    memcpy(step + first_late, sorted, sizeof *sorted * (size_t)n_late);
+    int *need = late_counts(sorted_first, n_late, first_late, a);
+    ty_arena_fini(&scratch);
+    return need;
+}
+
+int *ty_late_needs(const ty_cpu_step *late, int n_late, const ty_cpu_step *step, int n, ty_arena *a)
+{
+    ty_arena scratch;
+    ty_arena_init(&scratch);
+    int *need = late_counts(late_first_needs(late, n_late, step, n, &scratch), n_late, n, a);
+    ty_arena_fini(&scratch);
     return need;
 }

@@ -5,8 +5,9 @@
  * they leave forward beside it: the weights of the first layer are updated, the first layer runs, and so on.
  *
  *     n = ty_late_cut(step, n_steps)                      step[n] ... may run late; n_steps: nothing may
- *     ty_late_sort(step, n, n_steps, &scratch)            those that the tape itself needs first come first
- *     need = ty_late_needs(step + n, n_late, other, ...)  in front of other[i], the first need[i] of them must have run
+ *     need = ty_late_sort(step, n, n_steps, a)            those that the tape itself needs first come first; in front
+ *                                                         of step[i], i < n, the first need[i] of them must have run
+ *     need = ty_late_needs(step + n, n_late, other, ...)  likewise in front of the calls of another tape
  *
  * Who needs what is read from the addresses that calls touch, and from nothing else: two calls of which one writes what
  * the other touches stay in their order. So results are those of a tape without late calls, bit for bit.
@@ -19,7 +20,8 @@
 
 /* Late calls read no input, since the caller has its memory back by then, and wait for something. */
 int ty_late_cut(const ty_cpu_step *step, int n);
-void ty_late_sort(ty_cpu_step *step, int first_late, int n, ty_arena *scratch);
+/* What they return lies in the arena. */
+int *ty_late_sort(ty_cpu_step *step, int first_late, int n, ty_arena *a);
 int *ty_late_needs(const ty_cpu_step *late, int n_late, const ty_cpu_step *step, int n, ty_arena *a);
 
 #endif
