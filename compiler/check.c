@@ -462,8 +462,7 @@ static int check_call(checker *c, int call, ty_error *err)
 static int check_end(checker *c, ty_error *err)
 {
     if (!c->p->cuda) {
-        c->p->n_open = c->run == TY_RUN_LAST ? 0 : c->p->n_open;
-        ty_program_point_results(c->p, c->run, c->inputs);
+        ty_program_ran_whole(c->p, c->run, c->inputs);
         return 0;
     }
     return ty_cuda_calls_end(ty_mirror_alone(c->p->cuda), c->p->plan_of[c->run], err) < 0 ||

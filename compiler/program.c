@@ -97,10 +97,17 @@ int ty_program_can_run(ty_program *p, ty_run run, ty_error *err)
     return 0;
 }
 
-void ty_program_point_results(ty_program *p, ty_run run, const void *const *inputs)
+static void program_point_results(ty_program *p, ty_run run, const void *const *inputs)
 {
     for (int i = 0; i < p->n_outputs[run]; i++)
         p->result[run][i].data = (void *)(uintptr_t)ty_cpu_output(p->cpu, p->plan_of[run], p->output[run][i], inputs);
+}
+
+void ty_program_ran_whole(ty_program *p, ty_run run, const void *const *inputs)
+{
+    if (run == TY_RUN_LAST)
+        p->n_open = 0;
+    program_point_results(p, run, inputs);
 }
 
 /* ---- a GPU ---- */
@@ -145,7 +152,7 @@ static int program_start_on_cpu(ty_program *p, ty_run run, const void *const *in
 {
     if (ty_cpu_start(p->cpu, p->plan_of[run], inputs, err) < 0)
         return -1;
-    ty_program_point_results(p, run, inputs);
+    program_point_results(p, run, inputs);
     if (program_may_be_late(p, run))
         p->n_open = p->n_open < 2 ? p->n_open + 1 : 2;
     return 0;
@@ -221,11 +228,9 @@ int ty_program_run_timed(ty_program *p, ty_run run, const void *const *inputs, i
         return program_start_on_gpu(p, run, inputs, err) < 0 || ty_mirror_drain(p->cuda, p->plan_of[run], err) < 0
                    ? -1
                    : program_finish_on_gpu(p, run, err);
-    if (run == TY_RUN_LAST)
-        p->n_open = 0;
     if (ty_cpu_run(p->cpu, p->plan_of[run], inputs, call_ns, err) < 0)
         return -1;
-    ty_program_point_results(p, run, inputs);
+    ty_program_ran_whole(p, run, inputs);
     return 0;
 }
 

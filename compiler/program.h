@@ -71,14 +71,14 @@ int ty_program_take_exchange(ty_program *p, const ty_compile_options *opt, ty_er
 void ty_program_list_exchanges(ty_program *p);
 
 /* program.c, what a run consists of: whether it can begin, for which the memory is made ready; all of it, with the
- * interpreter; or, after a run of the target's tape, where its outputs are. */
+ * interpreter; or, after all of a tape has run on the CPU: no run of it is open, and its outputs are found. */
 int ty_program_can_run(ty_program *p, ty_run run, ty_error *err);
 /* All inputs of the graph. */
 const void *const *ty_program_inputs(ty_program *p, const void *const *inputs);
 int ty_program_interpret(ty_program *p, ty_run run, const void *const *inputs, ty_error *err);
 /* The states are on the GPU. */
 int ty_program_settle_on_gpu(ty_program *p, ty_error *err);
-void ty_program_point_results(ty_program *p, ty_run run, const void *const *inputs);
+void ty_program_ran_whole(ty_program *p, ty_run run, const void *const *inputs);
 
 /* describe_graph.c: mark[node] = 1 for what the unit computes, 2 for what it reads: leaves, and values that other units
  * have put into memory. */
