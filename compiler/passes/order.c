@@ -26,6 +26,7 @@ typedef struct read_list {
 typedef struct sched {
     ty_plan *p;
     const ty_fusion *f;
+    ty_arena scratch;   /* of all that is not the plan's */
     edge_list *next;    /* per unit: units that must come later: who reads its results, who overwrites what it reads */
     int *waits;         /* per unit: in how many of those lists it is */
     read_list *readers; /* per state */
@@ -40,18 +41,22 @@ typedef struct stretch {
     int64_t lo, hi;
 } stretch;
 
-static void sched_edge(sched *s, uint32_t earlier, uint32_t later)
+static void edge_add(edge_list *e, uint32_t to, ty_arena *scratch)
 {
-    edge_list *e = &s->next[earlier];
     if (e->n == e->cap) {
         int cap = e->cap ? 2 * e->cap : 8;
-        uint32_t *grown = TY_NEW_ARRAY(&s->p->arena, uint32_t, cap);
+        uint32_t *grown = TY_NEW_ARRAY(scratch, uint32_t, cap);
         if (e->n)
             memcpy(grown, e->to, sizeof *grown * (size_t)e->n);
         e->to = grown;
         e->cap = cap;
     }
-    e->to[e->n++] = later;
+    e->to[e->n++] = to;
+}
+
+static void sched_edge(sched *s, uint32_t earlier, uint32_t later)
+{
+    edge_add(&s->next[earlier], later, &s->scratch);
     s->waits[later]++;
 }
 
@@ -70,7 +75,7 @@ static void sched_add_reader(sched *s, uint32_t unit, stretch what)
     read_list *l = &s->readers[what.state];
     if (l->n == l->cap) {
         int cap = l->cap ? 2 * l->cap : 8;
-        state_read *grown = TY_NEW_ARRAY(&s->p->arena, state_read, cap);
+        state_read *grown = TY_NEW_ARRAY(&s->scratch, state_read, cap);
         if (l->n)
             memcpy(grown, l->read, sizeof *grown * (size_t)l->n);
         l->read = grown;
@@ -303,8 +308,8 @@ static int sched_order_once(sched *s, ty_error *err)
     const ty_fusion *f = s->f;
     ty_plan *p = s->p;
     int n_alive = 0;
-    int *waits = ty_arena_copy(&p->arena, s->waits, sizeof *waits * (f->n_units + 1));
-    ready_heap ready = {TY_NEW_ARRAY(&p->arena, uint32_t, f->n_units + 1), 0};
+    int *waits = ty_arena_copy(&s->scratch, s->waits, sizeof *waits * (f->n_units + 1));
+    ready_heap ready = {TY_NEW_ARRAY(&s->scratch, uint32_t, f->n_units + 1), 0};
     for (uint32_t u = 0; u < f->n_units; u++) {
         if (f->unit[u].kind == TY_UNIT_DEAD)
             continue;
@@ -313,7 +318,6 @@ static int sched_order_once(sched *s, ty_error *err)
             ready_push(s, &ready, u);
     }
     p->n_order = 0;
-    p->order = TY_NEW_ARRAY(&p->arena, uint32_t, n_alive + 1);
     while (ready.n) {
         uint32_t u = ready_pop(s, &ready);
         p->order[p->n_order++] = u;
@@ -343,7 +347,7 @@ static bool sched_reads_exchange(const ty_fusion *f, const ty_unit *u)
  * any. Takes an order in which readers come behind what they read. */
 static bool sched_find_urgent(sched *s)
 {
-    int *far = TY_NEW_ARRAY(&s->p->arena, int, s->f->n_units + 1); /* units up to the exchange */
+    int *far = TY_NEW_ARRAY(&s->scratch, int, s->f->n_units + 1); /* units up to the exchange */
     bool any = false;
     for (int at = s->p->n_order - 1; at >= 0; at--) {
         uint32_t u = s->p->order[at];
@@ -370,11 +374,11 @@ static int sched_order(sched *s, ty_error *err)
 /* ---- delays ---- */
 
 /* Position of the last reader of every value. */
-static int *sched_last_reads(const sched *s)
+static int *sched_last_reads(sched *s)
 {
     const ty_graph *g = s->f->g;
     const ty_plan *p = s->p;
-    int *last = TY_NEW_ARRAY(&s->p->arena, int, (size_t)ty_graph_n_nodes(g) * TY_MAX_RESULTS + 1);
+    int *last = TY_NEW_ARRAY(&s->scratch, int, (size_t)ty_graph_n_nodes(g) * TY_MAX_RESULTS + 1);
     for (int at = 0; at < p->n_order; at++) {
         const ty_unit *u = &s->f->unit[p->order[at]];
         for (int i = 0; i < u->n_loads; i++)
@@ -405,45 +409,52 @@ static int64_t sched_gain(const sched *s, const int *last, int at)
 static void sched_delay(sched *s)
 {
     ty_plan *p = s->p;
-    int *last = sched_last_reads(s), *position = TY_NEW_ARRAY(&p->arena, int, s->f->n_units + 1), n = 0;
-    uint32_t *order = TY_NEW_ARRAY(&p->arena, uint32_t, p->n_order + 1);
-    edge_list *late = TY_NEW_ARRAY(&p->arena, edge_list, p->n_order + 1); /* by position: who runs just before it */
-    sched lists = {.p = p, .next = late, .waits = TY_NEW_ARRAY(&p->arena, int, s->f->n_units + 1)};
+    int *last = sched_last_reads(s), *position = TY_NEW_ARRAY(&s->scratch, int, s->f->n_units + 1), n = 0;
+    edge_list *late = TY_NEW_ARRAY(&s->scratch, edge_list, p->n_order + 1); /* by position: who runs just before it */
     for (int at = 0; at < p->n_order; at++)
         position[p->order[at]] = at;
-    for (int at = 0; at < p->n_order; at++) {
-        const edge_list *e = &s->next[p->order[at]];
+    for (int at = 0; at < p->n_order; at++) { /* in place: no more units are put down than were taken up */
+        uint32_t unit = p->order[at];
+        const edge_list *e = &s->next[unit];
         int to = p->n_order;
         for (int i = 0; i < e->n; i++)
             to = position[e->to[i]] < to ? position[e->to[i]] : to;
         for (int i = 0; i < late[at].n; i++)
-            order[n++] = late[at].to[i];
+            p->order[n++] = late[at].to[i];
         if (to < p->n_order && to - at >= SCHED_DELAY_UNITS && sched_gain(s, last, at) > 0) {
-            sched_edge(&lists, (uint32_t)to, p->order[at]);
+            edge_add(&late[to], unit, &s->scratch);
             p->n_delayed++;
         } else {
-            order[n++] = p->order[at];
+            p->order[n++] = unit;
         }
     }
-    p->order = order;
+}
+
+static void sched_init(sched *s, ty_plan *p)
+{
+    size_t n = p->f->n_units + 1, n_vals = (size_t)ty_graph_n_nodes(p->f->g) * TY_MAX_RESULTS + 1;
+    *s = (sched){.p = p, .f = p->f};
+    ty_arena_init(&s->scratch);
+    s->next = TY_NEW_ARRAY(&s->scratch, edge_list, n);
+    s->waits = TY_NEW_ARRAY(&s->scratch, int, n);
+    s->readers = TY_NEW_ARRAY(&s->scratch, read_list, ty_graph_n_states(p->f->g) + 1);
+    s->in_parts = TY_NEW_ARRAY(&s->scratch, uint8_t, n_vals);
+    s->urgent = TY_NEW_ARRAY(&s->scratch, uint8_t, n);
+    s->seen = TY_NEW_ARRAY(&s->scratch, uint32_t, n);
+    s->stack = TY_NEW_ARRAY(&s->scratch, uint32_t, n);
+    p->order = TY_NEW_ARRAY(&p->arena, uint32_t, n);
 }
 
 int ty_plan_schedule(ty_plan *p, bool delays, ty_error *err)
 {
-    size_t n = p->f->n_units + 1, n_vals = (size_t)ty_graph_n_nodes(p->f->g) * TY_MAX_RESULTS + 1;
-    sched s = {.p = p,
-               .f = p->f,
-               .next = TY_NEW_ARRAY(&p->arena, edge_list, n),
-               .waits = TY_NEW_ARRAY(&p->arena, int, n),
-               .readers = TY_NEW_ARRAY(&p->arena, read_list, ty_graph_n_states(p->f->g) + 1),
-               .in_parts = TY_NEW_ARRAY(&p->arena, uint8_t, n_vals),
-               .urgent = TY_NEW_ARRAY(&p->arena, uint8_t, n),
-               .seen = TY_NEW_ARRAY(&p->arena, uint32_t, n),
-               .stack = TY_NEW_ARRAY(&p->arena, uint32_t, n)};
+    sched s;
+    sched_init(&s, p);
     sched_read(&s);
-    if (sched_assigns(&s, err) < 0 || sched_order(&s, err) < 0)
-        return -1;
-    if (delays)
+    int rc = sched_assigns(&s, err);
+    if (rc == 0)
+        rc = sched_order(&s, err);
+    if (rc == 0 && delays)
         sched_delay(&s);
-    return 0;
+    ty_arena_fini(&s.scratch);
+    return rc;
 }
