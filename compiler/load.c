@@ -9,17 +9,18 @@
 #include <stdbool.h>
 #include <string.h>
 
-struct ty_load {
-    ty_crew *crew;
-    const ty_model *model;
-    int weights, zeros; /* number of the first job of each kind; the weights end where the zeros begin */
-    atomic_int left;    /* weights' jobs that are not done */
-};
-
 typedef struct load_arena {
     const ty_state *state;
     char *memory;
 } load_arena;
+
+struct ty_load {
+    ty_crew *crew;
+    const ty_model *model;
+    load_arena *arena;  /* one a state */
+    int weights, zeros; /* number of the first job of each kind; the weights end where the zeros begin */
+    atomic_int left;    /* weights' jobs that are not done */
+};
 
 /* ---- jobs ---- */
 
@@ -66,7 +67,6 @@ static void load_library(const ty_job *job)
 typedef struct load_list {
     ty_load *load;
     ty_job *job; /* NULL: only counted */
-    ty_arena *arena;
     int n;
 } load_list;
 
@@ -87,18 +87,12 @@ static void load_add_parts(load_list *list, char *to, ty_job kind)
     }
 }
 
-static void load_add_state(load_list *list, const ty_program *p, int i, bool zeros)
+static void load_add_state(load_list *list, const load_arena *arena, bool zeros)
 {
-    const ty_state *state = ty_graph_state(p->graph, i);
-    const load_arena *arena = NULL;
-    if (!state->init != zeros)
-        return;
-    if (!zeros && list->job) {
-        const load_arena all = {state, p->state[i]};
-        arena = ty_arena_copy(list->arena, &all, sizeof all);
-    }
-    load_add_parts(list, p->state[i],
-                   (ty_job){zeros ? load_zeros : load_weights, NULL, arena, ty_type_bytes(&state->type), NULL});
+    const ty_job kind = {
+        .run = zeros ? load_zeros : load_weights, .from = arena, .n_bytes = ty_type_bytes(&arena->state->type)};
+    if ((arena->state->init == NULL) == zeros)
+        load_add_parts(list, arena->memory, kind);
 }
 
 static void load_add_all(const ty_program *p, load_list *list)
@@ -108,7 +102,7 @@ static void load_add_all(const ty_program *p, load_list *list)
     for (int zeros = 0; zeros < 2; zeros++) {
         *(zeros ? &list->load->zeros : &list->load->weights) = list->n;
         for (int i = 0; i < ty_graph_n_states(p->graph); i++)
-            load_add_state(list, p, i, zeros);
+            load_add_state(list, &list->load->arena[i], zeros);
     }
 }
 
@@ -132,11 +126,14 @@ void ty_load_give_up(void)
 int ty_load_start(ty_program *p, const ty_model *model, ty_error *err)
 {
     ty_load *load = TY_NEW(&p->arena, ty_load);
-    load_list list = {load, NULL, &p->arena, 0};
+    load->arena = TY_NEW_ARRAY(&p->arena, load_arena, ty_graph_n_states(p->graph));
+    for (int i = 0; i < ty_graph_n_states(p->graph); i++)
+        load->arena[i] = (load_arena){ty_graph_state(p->graph, i), p->state[i]};
+    load_list list = {load, NULL, 0};
     load_add_all(p, &list);
     ty_arena scratch;
     ty_arena_init(&scratch);
-    list = (load_list){load, TY_NEW_ARRAY(&scratch, ty_job, list.n), &p->arena, 0};
+    list = (load_list){load, TY_NEW_ARRAY(&scratch, ty_job, list.n), 0};
     load_add_all(p, &list);
     load->model = model;
     atomic_init(&load->left, load->zeros - load->weights);
@@ -156,11 +153,11 @@ void ty_load_weights(ty_program *p)
 void ty_load_expect(ty_program *p, void *memory, size_t n_bytes)
 {
     ty_arena scratch;
-    load_list list = {p->load, NULL, NULL, 0};
+    load_list list = {p->load, NULL, 0};
     const ty_job kind = {.run = load_zeros, .n_bytes = n_bytes};
     load_add_parts(&list, memory, kind);
     ty_arena_init(&scratch);
-    list = (load_list){p->load, TY_NEW_ARRAY(&scratch, ty_job, list.n + 1), NULL, 0};
+    list = (load_list){p->load, TY_NEW_ARRAY(&scratch, ty_job, list.n + 1), 0};
     load_add_parts(&list, memory, kind);
     ty_crew_add(p->load->crew, list.job, list.n); /* else it becomes present page by page */
     ty_arena_fini(&scratch);
