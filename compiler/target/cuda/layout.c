@@ -372,8 +372,9 @@ ty_cuda_layout ty_cuda_layout_of(const ty_cuda_kernel *kernel, ty_arena *arena)
     layout_threads(kernel, &l);
     layout_hold(kernel, &l, arena);
     layout_shift(kernel, &l, arena);
-    l.wide = l.groups > 0 || kernel->k->n_buffers > LAYOUT_POINTERS ||
-             (l.width > 1 && l.form != TY_CUDA_FLAT && l.form != TY_CUDA_BY_COLUMN);
-    l.lone = 2 * l.points * TY_CUDA_THREADS <= kernel->threads * l.points_per_block;
+    bool keeps_much = l.groups > 0 || kernel->k->n_buffers > LAYOUT_POINTERS ||
+                      (l.width > 1 && l.form != TY_CUDA_FLAT && l.form != TY_CUDA_BY_COLUMN);
+    bool is_lone = 2 * l.points * TY_CUDA_THREADS <= kernel->threads * l.points_per_block;
+    l.room = is_lone ? TY_CUDA_ONE : keeps_much ? TY_CUDA_TWO : TY_CUDA_FOUR;
     return l;
 }

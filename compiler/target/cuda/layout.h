@@ -46,6 +46,13 @@ typedef struct ty_cuda_kernel {
 /* What a large GPU wants: 132 multiprocessors with 512 threads each. */
 enum { TY_CUDA_FILL = 65536 };
 
+/* How many of its blocks share a multiprocessor, and so its registers. */
+typedef enum ty_cuda_room {
+    TY_CUDA_FOUR, /* TY_KERNEL */
+    TY_CUDA_TWO,  /* TY_WIDE_KERNEL: threads keep much */
+    TY_CUDA_ONE   /* TY_LONE_KERNEL: there are so few blocks that each has one to itself */
+} ty_cuda_room;
+
 typedef struct ty_cuda_layout {
     ty_cuda_form form;
     int fast, column;                  /* variable of the lanes, or -1; BY_COLUMN: likewise, else -1 */
@@ -58,8 +65,7 @@ typedef struct ty_cuda_layout {
     int spare;                         /* as often again, of which the numbers are in shared memory */
     int64_t points;                    /* that blocks walk through: groups of elements, rows, blocks of columns */
     int points_per_block;
-    bool wide;        /* threads keep so much that only two blocks share a multiprocessor */
-    bool lone;        /* so few blocks that each has one to itself */
+    ty_cuda_room room;
     bool shifted;     /* groups of elements begin where memory is aligned, not with the row */
     uint32_t begin;   /* shifted: the buffer of which that holds; its address is at.begin */
     ty_khold hold;    /* groups > 0 */

@@ -129,7 +129,7 @@ static void rnn_launch(const ty_cuda_own *o, const own_rnn *x, ty_buf *text, con
                                    .threads = RNN_THREADS,
                                    .blocks = x->r.batch > 0 ? x->r.batch : 1,
                                    .has_barriers = true,
-                                   .wide = true};
+                                   .room = TY_CUDA_TWO};
     ty_buf_adds(text, " }\n}\n");
     o->launch(o->ctx, text, launch, which, n);
     ty_buf_fini(text);

@@ -103,6 +103,13 @@ static const uint8_t *cuda_wide_loads(ty_cuda_emit *c)
     return wide;
 }
 
+const char *ty_cuda_word(ty_cuda_room room)
+{
+    static const char *const words[] = {
+        [TY_CUDA_FOUR] = "TY_KERNEL", [TY_CUDA_TWO] = "TY_WIDE_KERNEL", [TY_CUDA_ONE] = "TY_LONE_KERNEL"};
+    return words[room];
+}
+
 static ty_cuda_launch cuda_launch(const ty_cuda_emit *c)
 {
     static const char *const names[] = {
@@ -113,7 +120,7 @@ static ty_cuda_launch cuda_launch(const ty_cuda_emit *c)
     if (c->dear >= CUDA_DEAR && blocks > CUDA_BLOCKS_OF_DEAR) /* or each block would compute it again */
         blocks = CUDA_BLOCKS_OF_DEAR;
     return (ty_cuda_launch){names[c->l.form], TY_CUDA_THREADS, blocks,
-                            c->l.form != TY_CUDA_FLAT && c->l.form != TY_CUDA_ROW_BY_THREAD, c->l.wide};
+                            c->l.form != TY_CUDA_FLAT && c->l.form != TY_CUDA_ROW_BY_THREAD, c->l.room};
 }
 
 ty_cuda_launch ty_cuda_render_kernel(const ty_cuda_kernel *kernel, const char *name, ty_buf *out)
@@ -133,8 +140,7 @@ ty_cuda_launch ty_cuda_render_kernel(const ty_cuda_kernel *kernel, const char *n
     c.t.vector = cuda_wide_loads(&c);
     c.t.from = c.l.groups ? c.l.hold.from : NULL;
     cuda_find_before(&c);
-    const char *kernel_word = c.l.lone ? "TY_LONE_KERNEL" : c.l.wide ? "TY_WIDE_KERNEL" : "TY_KERNEL";
-    ty_buf_addf(out, "%s(%d) %s(", kernel_word, TY_CUDA_THREADS, name);
+    ty_buf_addf(out, "%s(%d) %s(", ty_cuda_word(c.l.room), TY_CUDA_THREADS, name);
     cuda_parameters(kernel, out);
     ty_buf_adds(out, ")\n{\n");
     cuda_body(&c);

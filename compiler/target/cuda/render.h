@@ -30,8 +30,11 @@ typedef struct ty_cuda_launch {
     int threads;      /* of a block */
     int64_t blocks;   /* that have something to do; fewer walk in strides */
     bool has_barriers;
-    bool wide; /* TY_WIDE_KERNEL */
+    ty_cuda_room room;
 } ty_cuda_launch;
+
+/* "TY_KERNEL", which stands in front of a kernel. */
+const char *ty_cuda_word(ty_cuda_room room);
 
 /* What every translation unit begins with; the prelude of mathematics follows. */
 extern const char ty_cuda_head[], ty_grid_head[];

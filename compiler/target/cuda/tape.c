@@ -230,7 +230,7 @@ static void tape_own_launch(void *ctx, const ty_buf *text, ty_cuda_launch launch
         bytes += scratch ? 0 : tape_value_bytes(t->plan->f->g, own->node, which[i]);
     }
     ty_buf_clear(&t->text);
-    ty_buf_addf(&t->text, "%s(%d) TY_NAME", launch.wide ? "TY_WIDE_KERNEL" : "TY_KERNEL", launch.threads);
+    ty_buf_addf(&t->text, "%s(%d) TY_NAME", ty_cuda_word(launch.room), launch.threads);
     ty_buf_add(&t->text, text->data, text->len);
     t->text.failed |= text->failed;
     ty_cuda_call *call = tape_add(t, TY_CUDA_LAUNCH, own->places->unit, own->places->origin);
