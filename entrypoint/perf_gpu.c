@@ -20,7 +20,9 @@ struct ty_perf_gpu {
 static int gpu_alloc(void *ctx, size_t bytes, char **out, ty_error *err)
 {
     const ty_perf_gpu *gpu = ctx;
-    return ty_team_alloc(gpu->team, bytes, out, err);
+    if (ty_team_alloc(gpu->team, bytes, out, err) == 0)
+        return 0;
+    return err->code == TY_E_LIMIT ? ty_error_help(err, "measure smaller sizes: -e SIZE") : -1;
 }
 
 static void gpu_free(void *ctx, char *at)

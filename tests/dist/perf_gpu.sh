@@ -66,6 +66,10 @@ has "in words" "$W/err" "perf: -z is not for GPUs"
 perf 2 -d bool --device gpu "${small[@]}"
 ok "what NCCL does not add up" test $rc -ne 0
 has "in words" "$W/err" "NCCL does not add up bool"
+TY_FAKE_GPUS="Stand-in,90,4,1000000;Stand-in,90,4,1000000" perf 2 -b 4M -e 4M -w 0 -n 1 --device gpu
+ok "more than a GPU has" test $rc -ne 0
+has "in words" "$W/err" "no memory on the GPU for numbers to exchange: 4 MB are needed"
+has "and what to do" "$W/err" "measure smaller sizes: -e SIZE"
 ok "nothing is left of the meetings" test -z "$(ls "$SCRATCH"/ty-nccl-* 2>/dev/null)"
 
 finish_tests

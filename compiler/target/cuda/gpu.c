@@ -64,9 +64,8 @@ int ty_gpu_alloc(const ty_gpu *gpu, size_t bytes, const char *what, CUdeviceptr 
     if (status != TY_CU_ERROR_OUT_OF_MEMORY)
         return ty_gpu_status(gpu, status, "getting memory of the GPU", err);
     gpu->cu->cuMemGetInfo_v2(&free, &total);
-    ty_error_set(err, TY_E_LIMIT, "no memory on the GPU for %s: %zu MB are needed, %zu of %zu MB are free", what,
-                 bytes / 1000000, free / 1000000, total / 1000000);
-    return ty_error_help(err, "use a smaller batch_size, or remat: auto with a memory budget");
+    return ty_error_set(err, TY_E_LIMIT, "no memory on the GPU for %s: %zu MB are needed, %zu of %zu MB are free", what,
+                        bytes / 1000000, free / 1000000, total / 1000000);
 }
 
 void ty_gpu_free(const ty_gpu *gpu, CUdeviceptr at)

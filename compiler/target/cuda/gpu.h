@@ -20,7 +20,8 @@ void ty_gpu_close(ty_gpu *gpu);
 
 /* 0, or TY_E_LIBRARY: "what: error 700 of the driver (an illegal memory access was encountered)". */
 int ty_gpu_status(const ty_gpu *gpu, unsigned status, const char *what, ty_error *err);
-/* Memory of the device, contents undefined; what it is for, in the error, with how much is free. 0 bytes give 0. */
+/* Memory of the device, contents undefined; what it is for, in the error, with how much is free; what to do
+ * about it (TY_E_LIMIT) the caller knows. 0 bytes give 0. */
 int ty_gpu_alloc(const ty_gpu *gpu, size_t bytes, const char *what, CUdeviceptr *out, ty_error *err);
 void ty_gpu_free(const ty_gpu *gpu, CUdeviceptr at);
 /* Until all that was asked of the stream is done. */

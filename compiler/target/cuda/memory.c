@@ -122,7 +122,9 @@ int ty_cuda_memory_get(ty_cuda_memory *m, const ty_gpu *gpu, ty_error *err)
                                                        [TY_CUDA_WORKSPACE] = "the workspace of products"};
     for (int i = 0; i < TY_CUDA_N_BLOCKS; i++)
         if (ty_gpu_alloc(gpu, m->block[i].bytes, what[i], &m->block[i].at, err) < 0)
-            return -1;
+            return err && err->code == TY_E_LIMIT
+                       ? ty_error_help(err, "use a smaller batch_size, or remat: auto with a memory budget")
+                       : -1;
     return 0;
 }
 

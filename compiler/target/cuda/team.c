@@ -62,7 +62,7 @@ bool ty_team_reduces(ty_dtype dtype)
 int ty_team_alloc(ty_team *team, size_t bytes, char **out, ty_error *err)
 {
     CUdeviceptr at;
-    int rc = ty_gpu_alloc(&team->gpu, bytes, "a tensor", &at, err);
+    int rc = ty_gpu_alloc(&team->gpu, bytes, "numbers to exchange", &at, err);
     *out = (char *)(uintptr_t)at;
     return rc;
 }
