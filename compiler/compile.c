@@ -267,6 +267,7 @@ static int compile_cpu(ty_program *p, const ty_compile_options *opt, ty_error *e
                                       .note = opt->cache_note},
                           .state = p->state,
                           .exchange = p->exchange.begin ? &p->exchange : NULL,
+                          .begins = p->begins,
                           .phases = &p->report.phases};
     ty_cpu_report planned;
     if (opt->plan_only ? ty_cpu_measure(plans, n_plans, &cpu, &planned, err)

@@ -82,18 +82,6 @@ static const char *exchange_name(ty_program *p, uint32_t node)
                             : ty_arena_printf(&p->arena, "gradients of %s .. %s", name, last);
 }
 
-/* The node of the unit at a position of the plan, or TY_NONE if that is no exchange. */
-static uint32_t exchange_at(const ty_plan *plan, int at)
-{
-    const ty_unit *u = &plan->f->unit[plan->order[at]];
-    return ty_unit_is_exchange(plan->f, u) ? u->node : TY_NONE;
-}
-
-static int64_t exchange_elems(const ty_program *p, uint32_t node)
-{
-    return ty_type_elems(ty_graph_type(p->graph, ty_graph_in(p->graph, node, 0)));
-}
-
 static ty_exchange_kind exchange_kind(ty_op op)
 {
     return op == TY_OP_ALL_GATHER       ? TY_EXCHANGE_GATHER
@@ -101,35 +89,18 @@ static ty_exchange_kind exchange_kind(ty_op op)
                                         : TY_EXCHANGE_SUM;
 }
 
-/* first .. end: elements of the operand. */
-static void exchange_add(ty_program *p, ty_run run, uint32_t node, int64_t first, int64_t end)
+static void exchange_add(ty_program *p, ty_run run, const ty_begin *b)
 {
+    uint32_t node = p->plan[run]->f->unit[p->plan[run]->order[b->unit]].node;
     p->exchange_node[p->n_exchanges] = node;
     p->exchanges[p->n_exchanges++] =
         (ty_exchange_call){.kind = exchange_kind(ty_graph_op(p->graph, node)),
                            .dtype = (ty_dtype)ty_graph_type(p->graph, ty_graph_in(p->graph, node, 0))->dtype,
-                           .elems = end - first,
-                           .first = first,
+                           .elems = b->end - b->first,
+                           .first = b->first,
                            .run = run,
                            .gradients = ty_graph_attr(p->graph, node)->flags & TY_OF_GRADIENTS,
                            .name = exchange_name(p, node)};
-}
-
-/* Those of a tape, in the order in which they begin. */
-static void exchange_add_run(ty_program *p, ty_run run)
-{
-    const ty_plan *plan = p->plan[run];
-    ty_halves halves = {-1, TY_NEW_ARRAY(&p->arena, int64_t, plan->n_order + 1)};
-    if (p->backend == TY_BACKEND_CPU)
-        halves = ty_halves_of(plan, &p->arena);
-    for (int at = 0; at < plan->n_order; at++) {
-        uint32_t node = exchange_at(plan, at);
-        if (node != TY_NONE)
-            exchange_add(p, run, node, 0, halves.head[at] ? halves.head[at] : exchange_elems(p, node));
-        for (int k = at - 1; at == halves.last && k >= 0; k--)
-            if (halves.head[k])
-                exchange_add(p, run, exchange_at(plan, k), halves.head[k], exchange_elems(p, exchange_at(plan, k)));
-    }
 }
 
 /* One for each piece that replicas have parts of. */
@@ -147,17 +118,22 @@ static void exchange_add_parts(ty_program *p, const ty_step_parts *parts)
 void ty_program_list_exchanges(ty_program *p)
 {
     int n = 0;
-    for (int run = 0; run < TY_N_RUNS; run++)
-        for (int at = 0; p->plan[run] && at < p->plan[run]->n_order; at++)
-            n += exchange_at(p->plan[run], at) != TY_NONE ? 2 : 0;
+    for (int run = 0; run < TY_N_RUNS; run++) {
+        if (!p->plan[run])
+            continue;
+        ty_begins *b = &p->begins[p->plan_of[run]];
+        if (!b->list)
+            *b = ty_begins_of(p->plan[run], &p->arena);
+        n += b->n;
+    }
     for (int i = 0; i < p->n_parts; i++)
         n += p->parts[i].shards->n;
     p->exchanges = TY_NEW_ARRAY(&p->arena, ty_exchange_call, n + 1);
     p->exchange_node = TY_NEW_ARRAY(&p->arena, uint32_t, n + 1);
     p->n_exchanges = 0;
     for (int run = 0; run < TY_N_RUNS; run++)
-        if (p->plan[run])
-            exchange_add_run(p, (ty_run)run);
+        for (int i = 0; p->plan[run] && i < p->begins[p->plan_of[run]].n; i++)
+            exchange_add(p, (ty_run)run, &p->begins[p->plan_of[run]].list[i]);
     for (int i = 0; i < p->n_parts; i++)
         exchange_add_parts(p, &p->parts[i]);
 }

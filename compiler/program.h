@@ -10,6 +10,7 @@
 #include "compiler/passes/shard.h"
 #include "compiler/target/cpu/cpu.h"
 #include "compiler/target/cuda/mirror.h"
+#include "compiler/target/halves.h"
 
 /* A weight of the model file and the memory where it lives now. */
 typedef struct ty_weight_place {
@@ -30,7 +31,8 @@ struct ty_program {
     int64_t replica;      /* this one's number; 0 where one speaks for all, or runs several */
     ty_exchange exchange; /* by which they do; begin NULL: by nothing that was given */
     ty_exchange_call *exchanges;
-    uint32_t *exchange_node; /* of those of tapes */
+    uint32_t *exchange_node;     /* of those of tapes */
+    ty_begins begins[TY_N_RUNS]; /* these, by plan */
     int n_exchanges;
     const ty_step_parts *parts; /* states of which each replica has a part */
     int n_parts;

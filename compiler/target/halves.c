@@ -33,20 +33,44 @@ static bool halves_is_met(const ty_plan *plan, int at, int last)
     return false;
 }
 
-ty_halves ty_halves_of(const ty_plan *plan, ty_arena *a)
+static int64_t halves_elems(const ty_plan *plan, int at)
 {
     const ty_graph *g = plan->f->g;
-    ty_halves h = {-1, TY_NEW_ARRAY(a, int64_t, plan->n_order + 1)};
-    if (plan->f->tape != TY_TAPE_LAST)
-        return h;
+    return ty_type_elems(ty_graph_type(g, ty_graph_in(g, plan->f->unit[plan->order[at]].node, 0)));
+}
+
+/* Position of the last sum, behind which second halves begin; -1: there are none. */
+static int halves_last(const ty_plan *plan)
+{
+    int last = plan->f->tape == TY_TAPE_LAST && !plan->f->on_gpu ? plan->n_order - 1 : -1;
+    while (last >= 0 && !halves_is_sum(plan, last))
+        last--;
+    return last;
+}
+
+/* Elements of the first half of what a position exchanges, or all of it. */
+static int64_t halves_head(const ty_plan *plan, int at, int last)
+{
+    int64_t n = halves_elems(plan, at);
+    if (at >= last || n < HALVES_LEAST || !halves_is_sum(plan, at) || halves_is_met(plan, at, last))
+        return n;
+    return (int64_t)((double)n * TY_HALVES_NOW) / HALVES_ALIGN * HALVES_ALIGN;
+}
+
+ty_begins ty_begins_of(const ty_plan *plan, ty_arena *a)
+{
+    int n = 0, last = halves_last(plan);
     for (int at = 0; at < plan->n_order; at++)
-        h.last = halves_is_sum(plan, at) ? at : h.last;
-    for (int at = 0; at < h.last; at++) {
-        if (!halves_is_sum(plan, at))
+        n += ty_unit_is_exchange(plan->f, &plan->f->unit[plan->order[at]]);
+    ty_begins b = {TY_NEW_ARRAY(a, ty_begin, 2 * n + 1), 0};
+    for (int at = 0; at < plan->n_order; at++) {
+        if (!ty_unit_is_exchange(plan->f, &plan->f->unit[plan->order[at]]))
             continue;
-        int64_t n = ty_type_elems(ty_graph_type(g, ty_val_make(plan->f->unit[plan->order[at]].node, 0)));
-        if (n >= HALVES_LEAST && !halves_is_met(plan, at, h.last))
-            h.head[at] = (int64_t)((double)n * TY_HALVES_NOW) / HALVES_ALIGN * HALVES_ALIGN;
+        int64_t head = halves_head(plan, at, last);
+        b.list[b.n++] = (ty_begin){at, at, head < halves_elems(plan, at), 0, head};
+        for (int k = b.n - 2; at == last && k >= 0; k--)
+            if (b.list[k].is_half)
+                b.list[b.n++] = (ty_begin){at, b.list[k].at, true, b.list[k].end, halves_elems(plan, b.list[k].at)};
     }
-    return h;
+    return b;
 }

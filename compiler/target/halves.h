@@ -1,4 +1,5 @@
-/* halves.h - sums of gradients that begin in two halves, so that what the next step needs first overtakes.
+/* halves.h - the order in which the exchanges of a plan begin; sums of gradients begin in two halves, so that what the
+ * next step needs first overtakes.
  *
  * Backward makes the gradients of the last layers first and the next forward needs the weights of the first layers
  * first. Sums are carried out in the order in which they begin: if all begin when they are ready, forward waits for the
@@ -21,12 +22,20 @@
 
 #define TY_HALVES_NOW (2.0 / 3)
 
-typedef struct ty_halves {
-    int last;      /* position behind which second halves begin, those of the latest unit first; -1: there are none */
-    int64_t *head; /* by position: elements of the first half; 0: no sum, or one that begins whole */
-} ty_halves;
+typedef struct ty_begin {
+    int at;   /* position of the plan where it begins: its unit's, or of second halves that of the last sum */
+    int unit; /* position of its unit */
+    bool is_half;
+    int64_t first, end; /* elements of its operand */
+} ty_begin;
 
-/* Of a plan for a CPU; head lies in the arena. */
-ty_halves ty_halves_of(const ty_plan *plan, ty_arena *a);
+typedef struct ty_begins {
+    ty_begin *list;
+    int n;
+} ty_begins;
+
+/* All of a plan, in their order: the one order of the calls that replicas agree upon and of the tape that makes them.
+ * The list lies in the arena. */
+ty_begins ty_begins_of(const ty_plan *plan, ty_arena *a);
 
 #endif

@@ -208,18 +208,17 @@ static void cpu_add_waits(cpu_tape *tape, int last)
         ty_pending_over(&tape->pending, last);
 }
 
-/* They are carried out in order, so none needs to wait for another. first .. end: elements of a sum; end 0: all of the
- * exchange. */
-static void cpu_add_begin(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, int unit, int64_t first, int64_t end)
+/* They are carried out in order, so none needs to wait for another. */
+static void cpu_add_begin(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, const ty_begin *b)
 {
     const ty_graph *g = plan->f->g;
-    uint32_t node = plan->f->unit[plan->order[unit]].node;
+    uint32_t node = plan->f->unit[plan->order[b->unit]].node;
     ty_exchanged what = ty_pending_of_node(plan, node);
     int64_t element = (int64_t)ty_dtype_bytes((ty_dtype)ty_graph_type(g, ty_val_make(node, 0))->dtype);
-    if (end > 0) {
-        what.from.offset += first * element;
-        what.to.offset += first * element;
-        what.from_bytes = what.to_bytes = (end - first) * element;
+    if (b->is_half) {
+        what.from.offset += b->first * element;
+        what.to.offset += b->first * element;
+        what.from_bytes = what.to_bytes = (b->end - b->first) * element;
     }
     tape->begins[ty_pending_add(&tape->pending, what)] = tape->n_steps;
     ty_cpu_step *step = &tape->step[tape->n_steps++];
@@ -228,8 +227,8 @@ static void cpu_add_begin(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, int 
     step->n_ptr = 2;
     step->ptr = TY_NEW_ARRAY(&cpu->arena, char *, 2);
     step->reach = TY_NEW_ARRAY(&cpu->arena, ty_cpu_reach, 2);
-    cpu_point(cpu, tape, plan, &step->ptr[0], ty_graph_in(g, node, 0), first * element);
-    cpu_point(cpu, tape, plan, &step->ptr[1], ty_val_make(node, 0), first * element);
+    cpu_point(cpu, tape, plan, &step->ptr[0], ty_graph_in(g, node, 0), b->first * element);
+    cpu_point(cpu, tape, plan, &step->ptr[1], ty_val_make(node, 0), b->first * element);
     cpu_reach(cpu, plan, step, what.from, what.from_bytes, false);
     cpu_reach(cpu, plan, step, what.to, what.to_bytes, true);
     step->info = (ty_call_info){.kind = TY_CALL_LIBRARY,
@@ -239,18 +238,14 @@ static void cpu_add_begin(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, int 
                                 .threads = 1,
                                 .read_bytes = (size_t)what.from_bytes,
                                 .written_bytes = (size_t)what.to_bytes,
-                                .unit = unit};
+                                .unit = b->unit};
 }
 
 static void cpu_add_exchange(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, int at)
 {
-    const ty_halves *h = &tape->halves;
-    const ty_graph *g = plan->f->g;
-    cpu_add_begin(cpu, tape, plan, at, 0, h->head[at]);
-    for (int k = at - 1; at == h->last && k >= 0; k--)
-        if (h->head[k])
-            cpu_add_begin(cpu, tape, plan, k, h->head[k],
-                          ty_type_elems(ty_graph_type(g, ty_val_make(plan->f->unit[plan->order[k]].node, 0))));
+    const ty_begins *b = &cpu->opt.begins[tape - cpu->tape];
+    while (tape->pending.n < b->n && b->list[tape->pending.n].at == at)
+        cpu_add_begin(cpu, tape, plan, &b->list[tape->pending.n]);
 }
 
 /* ---- copies ---- */
@@ -400,7 +395,6 @@ static int cpu_add_tape(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, ty_err
     tape->step = TY_NEW_ARRAY(&cpu->arena, ty_cpu_step, cpu_max_steps(plan) + 1);
     tape->pending.list = TY_NEW_ARRAY(&cpu->arena, ty_exchanged, 2 * plan->n_order + 1);
     tape->begins = TY_NEW_ARRAY(&cpu->arena, int, 2 * plan->n_order + 1);
-    tape->halves = ty_halves_of(plan, &cpu->arena);
     for (int at = 0; at < plan->n_order; at++)
         cpu_add_position(cpu, tape, plan, at, &scratch);
     cpu_add_copies(cpu, tape, plan);

@@ -24,6 +24,7 @@
 #include "compiler/exchange.h"
 #include "compiler/passes/plan.h"
 #include "compiler/target/cpu/objects.h"
+#include "compiler/target/halves.h"
 
 typedef struct ty_cpu ty_cpu;
 
@@ -34,6 +35,7 @@ typedef struct ty_cpu_options {
     ty_objects_options objects;  /* kernels is filled in here */
     void *const *state;          /* memory of each state of the graph, 64-byte aligned, kept by the caller */
     const ty_exchange *exchange; /* by which replicas exchange; NULL: one replica speaks for all (ops/across.c) */
+    const ty_begins *begins;     /* what they do, one list a plan; kept by the caller until ty_cpu_begin is over */
     ty_compile_phases *phases;
 } ty_cpu_options;
 

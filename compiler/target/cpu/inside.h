@@ -8,7 +8,6 @@
 #include "compiler/kernel/texts.h"
 #include "compiler/target/cpu/cpu.h"
 #include "compiler/target/cpu/step.h"
-#include "compiler/target/halves.h"
 #include "compiler/target/pending.h"
 
 /* A pointer that depends on the inputs of the run. */
@@ -28,7 +27,6 @@ typedef struct cpu_tape {
     char **result;      /* by output of the graph: where it is kept until it was taken; of the tape with late steps */
     ty_pending pending; /* while it is made */
     int *begins;        /* the step that begins each exchange */
-    ty_halves halves;
 } cpu_tape;
 
 /* What kernels are printed in. */
