@@ -355,13 +355,14 @@ void ty_cmodel_free(ty_cmodel *m)
 
 int ty_cmodel_keep(const ty_cmodel *m, const char *folder, ty_error *err)
 {
-    if (m->object.bytes.len > 0 && cmodel_stands_alone(m->source.data))
-        return cmodel_keep(folder, &m->source, &m->object.bytes, err);
-    ty_log_warning("model",
-                   "%s includes files of its own: its code is not kept, and a machine without a C compiler "
-                   "cannot open it",
-                   m->path);
-    return 0;
+    const char *why = m->object.reads_files               ? "includes files of its own"
+                      : cmodel_may_read_files(&m->source) ? "has what may read files in it (assembly, #embed or <../>)"
+                                                          : NULL;
+    if (!why)
+        return cmodel_keep(folder, &m->source, m->object.file, err);
+    ty_log_warning("model", "%s %s: its code is not kept, and a machine without a C compiler cannot open it", m->path,
+                   why);
+    return cmodel_keep_none(folder, err);
 }
 
 const ty_cmodel_lists *ty_cmodel_list(const ty_cmodel *m)

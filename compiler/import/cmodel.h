@@ -26,7 +26,7 @@ typedef struct ty_cmodel_lists {
 
 /* kept: a folder with the code of this file (ty_cmodel_keep), which then needs no compiler, or without; or NULL. */
 int ty_cmodel_open(const char *path, const char *kept, ty_cmodel **out, ty_error *err);
-/* Leaves the code in a folder, or warns why it cannot be used without the compiler. */
+/* Leaves the code in a folder; or warns why it cannot be used without the compiler, and removes what was kept there. */
 int ty_cmodel_keep(const ty_cmodel *m, const char *folder, ty_error *err);
 void ty_cmodel_free(ty_cmodel *m);
 const ty_cmodel_lists *ty_cmodel_list(const ty_cmodel *m);

@@ -4,6 +4,8 @@
  *     model.txt    of which source and header it was made, and what it must be: SHA-256 of both
  *
  * The source's own text must be all that decides the code: a model.c that includes files of the user's is not kept.
+ * What it includes the compiler says (cmodel_load.h); three ways in which it may read files without saying so are
+ * looked for here.
  */
 #ifndef TY_COMPILER_IMPORT_CMODEL_KEPT_H
 #define TY_COMPILER_IMPORT_CMODEL_KEPT_H
@@ -13,11 +15,15 @@
 
 #include <stdbool.h>
 
-/* Whether the source includes nothing but what comes with the compiler and with us: <...>. */
-bool cmodel_stands_alone(const char *source);
+/* Whether there is assembly in the source, which has includes of its own, what may be an #embed, or a way out of the
+ * system's folders (<../>). True where it only looks so. */
+bool cmodel_may_read_files(const ty_buf *source);
 
-/* Each file whole or not at all; model.txt comes last. */
-int cmodel_keep(const char *folder, const ty_buf *source, const ty_buf *object, ty_error *err);
+/* object: a descriptor to read it by, from its beginning. Each file whole or not at all; what was there goes first, and
+ * model.txt comes last. */
+int cmodel_keep(const char *folder, const ty_buf *source, int object, ty_error *err);
+/* What was kept there goes; nothing is fine. */
+int cmodel_keep_none(const char *folder, ty_error *err);
 
 /* 1: the folder's code is this source's, and its path, in at most n bytes, is in `object`. 0: the folder has none.
  * -1, TY_E_COMPILED: it is of another source, or damaged. */

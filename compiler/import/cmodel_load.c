@@ -37,7 +37,9 @@ __asm__(".pushsection .rodata\n"
         ".byte 0\n"
         ".popsection\n");
 
-enum { OUTPUT_BYTES = 1 << 16, DETAIL_BYTES = 1200, DETAIL_LINES = 14, PATH_BYTES = 512, OBJECT_BYTES = 64 << 20 };
+#define LOAD_TARGET "model"
+
+enum { OUTPUT_BYTES = 1 << 16, DETAIL_BYTES = 1200, DETAIL_LINES = 14, PATH_BYTES = 512, RULE_BYTES = 1 << 16 };
 
 /* ---- a child with a time limit ---------------------------------------------------------------------------------- */
 
@@ -194,8 +196,8 @@ static int load_refuse(const char *path, const char *text, int status, ty_error 
     return ty_error_help(err, "the language of a model.c is described in trainyard/model.h");
 }
 
-static int load_compile(const char *path, const char *cc, const char *dir, const char *object, int64_t timeout_ms,
-                        ty_error *err)
+static int load_compile(const char *path, const char *cc, const char *dir, const char *object, const char *rule,
+                        int64_t timeout_ms, ty_error *err)
 {
     char include[PATH_BYTES + 2];
     snprintf(include, sizeof include, "-I%s", dir);
@@ -210,6 +212,11 @@ static int load_compile(const char *path, const char *cc, const char *dir, const
                                 "-shared",
                                 "-fvisibility=hidden",
                                 include,
+                                "-MMD",
+                                "-MT",
+                                LOAD_TARGET,
+                                "-MF",
+                                rule,
                                 "-o",
                                 object,
                                 "-x",
@@ -230,6 +237,47 @@ static int load_compile(const char *path, const char *cc, const char *dir, const
         ty_log_warning("model", "%.1500s", output.data);
     ty_buf_fini(&output);
     return rc;
+}
+
+/* ---- what the compiler read ------------------------------------------------------------------------------------- */
+
+/* The end of a word of a rule of make, in which blanks of names are escaped. */
+static const char *rule_word_end(const char *at)
+{
+    while (*at && !strchr(" \t\r\n", *at) && !(at[0] == '\\' && at[1] == '\n'))
+        at += at[0] == '\\' && at[1] ? 2 : 1;
+    return at;
+}
+
+/* Whether the rule has anything but the source and, behind it, our header. Headers of the system are not in it. */
+static bool rule_has_more(const char *rule, const char *header)
+{
+    int n = 0;
+    bool ends_with_header = false;
+    const char *at = rule + strlen(LOAD_TARGET ":");
+    while (*(at += strspn(at, " \t\r\n"))) {
+        const char *end = rule_word_end(at);
+        if (end == at) { /* the line goes on */
+            at += 2;
+            continue;
+        }
+        ends_with_header = (size_t)(end - at) == strlen(header) && memcmp(at, header, strlen(header)) == 0;
+        at = end;
+        n++;
+    }
+    return n != 2 || !ends_with_header;
+}
+
+/* A compiler that does not say what it has read may have read anything. */
+static bool load_reads_files(const char *path, const char *header)
+{
+    ty_buf rule;
+    ty_buf_init(&rule, RULE_BYTES);
+    bool known = ty_file_read(path, &rule, NULL) == 0 && rule.len > strlen(LOAD_TARGET ":") &&
+                 strncmp(rule.data, LOAD_TARGET ":", strlen(LOAD_TARGET ":")) == 0;
+    bool more = !known || rule_has_more(rule.data, header);
+    ty_buf_fini(&rule);
+    return more;
 }
 
 /* ---- loading ---------------------------------------------------------------------------------------------------- */
@@ -255,35 +303,33 @@ static int load_symbols(const char *path, cmodel_object *o, ty_error *err)
 
 int cmodel_load_object(const char *path, const char *object, cmodel_object *o, ty_error *err)
 {
-    *o = (cmodel_object){0};
+    *o = (cmodel_object){.file = -1};
     if (ty_shared_object_open(object, &o->code, err) < 0)
         return ty_error_wrap(err, "%s", path);
-    if (load_symbols(path, o, err) == 0)
-        return 0;
-    cmodel_unload(o);
-    return -1;
+    o->file = open(object, O_RDONLY | O_CLOEXEC);
+    int rc = o->file < 0 ? ty_error_errno(err, TY_E_NONE, errno, "%s", object) : load_symbols(path, o, err);
+    if (rc < 0)
+        cmodel_unload(o);
+    return rc;
 }
 
 static int load_in(const char *path, const char *cc, const char *dir, int64_t timeout_ms, cmodel_object *out,
                    ty_error *err)
 {
-    char folder[PATH_BYTES], header[PATH_BYTES], object[PATH_BYTES];
+    char folder[PATH_BYTES], header[PATH_BYTES], object[PATH_BYTES], rule[PATH_BYTES];
     if (snprintf(folder, sizeof folder, "%s/trainyard", dir) >= PATH_BYTES - 16)
         return ty_error_set(err, TY_E_LIMIT, "the path of the folder for temporary files is too long: %s", dir);
     snprintf(header, sizeof header, "%.490s/model.h", folder);
     snprintf(object, sizeof object, "%.490s/model.so", dir);
+    snprintf(rule, sizeof rule, "%.490s/model.d", dir);
     if (ty_file_mkdirs(folder, 0700, err) < 0 ||
         ty_file_write(header, ty_cmodel_header, strlen(ty_cmodel_header), 0600, err) < 0)
         return -1;
-    if (load_compile(path, cc, dir, object, timeout_ms, err) < 0)
+    if (load_compile(path, cc, dir, object, rule, timeout_ms, err) < 0 ||
+        cmodel_load_object(path, object, out, err) < 0)
         return -1;
-    if (cmodel_load_object(path, object, out, err) < 0)
-        return -1;
-    ty_buf_init(&out->bytes, OBJECT_BYTES);
-    if (ty_file_read(object, &out->bytes, err) == 0)
-        return 0;
-    cmodel_unload(out);
-    return -1;
+    out->reads_files = load_reads_files(rule, header);
+    return 0;
 }
 
 int cmodel_load(const char *path, const char *cc, int64_t timeout_ms, cmodel_object *out, ty_error *err)
@@ -300,7 +346,8 @@ int cmodel_load(const char *path, const char *cc, int64_t timeout_ms, cmodel_obj
 
 void cmodel_unload(cmodel_object *o)
 {
+    if (o->code.handle && o->file >= 0)
+        close(o->file);
     ty_shared_object_close(&o->code);
-    ty_buf_fini(&o->bytes);
     *o = (cmodel_object){0};
 }

@@ -2,10 +2,10 @@
 #ifndef TY_COMPILER_IMPORT_CMODEL_LOAD_H
 #define TY_COMPILER_IMPORT_CMODEL_LOAD_H
 
-#include "base/buf.h"
 #include "base/error.h"
 #include "base/executable.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct ty_net;
@@ -13,7 +13,8 @@ struct ty_net;
 typedef struct cmodel_object {
     ty_shared_object code;
     void (*model)(struct ty_net *net);
-    ty_buf bytes; /* of the object as the compiler wrote it; none where it was compiled before */
+    int file;         /* the object, to be read: its name may be gone */
+    bool reads_files; /* the source includes files of the user's: it does not say all that is in the code */
 } cmodel_object;
 
 /* The text of trainyard/model.h as it was when this program was built. */
@@ -25,7 +26,8 @@ extern const char ty_cmodel_header[];
 /* Compiles path with cc (NULL: $CC, or cc) and loads the object. An error of the source has the file and line that the
  * compiler named, and the compiler's first lines as details; warnings are logged. */
 int cmodel_load(const char *path, const char *cc, int64_t timeout_ms, cmodel_object *out, ty_error *err);
-/* Loads code that was compiled before (cmodel_kept.h). path: the source, for messages. */
+/* Loads code that was compiled before (cmodel_kept.h), and therefore of a source that reads no files. path: the source,
+ * for messages. */
 int cmodel_load_object(const char *path, const char *object, cmodel_object *out, ty_error *err);
 void cmodel_unload(cmodel_object *o);
 
