@@ -127,3 +127,13 @@ void ty_crew_end(ty_crew *crew)
     free(crew->list);
     free(crew);
 }
+
+void ty_crew_drop(ty_crew *crew)
+{
+    if (!crew)
+        return;
+    pthread_mutex_lock(&crew->lock);
+    crew->n_jobs = crew->n_begun;
+    pthread_mutex_unlock(&crew->lock);
+    ty_crew_end(crew);
+}

@@ -34,5 +34,7 @@ int ty_crew_add(ty_crew *crew, const ty_job *jobs, int n_jobs);
 void ty_crew_help(ty_crew *crew, int from, int to);
 /* Takes part until all are done, and frees the crew. NULL is fine. */
 void ty_crew_end(ty_crew *crew);
+/* The same, but for jobs that nobody has begun: they are not done. */
+void ty_crew_drop(ty_crew *crew);
 
 #endif

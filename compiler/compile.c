@@ -504,7 +504,7 @@ static int compile_graph(ty_graph *g, const ty_model *model, int replicas, uint3
         rc = compile_states(p, opt.plan_only, err);
     }
     if (rc == 0 && !opt.plan_only && !opt.stop_after)
-        rc = ty_load_start(p, model, err);
+        rc = ty_load_start(p, model, !opt.output_dir, err);
     ty_phases_lap(&p->report.phases, "states");
     if (rc == 0 && !opt.plan_only)
         rc = compile_hash(p, &opt, err);

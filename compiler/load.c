@@ -17,6 +17,7 @@ typedef struct load_arena {
 struct ty_load {
     ty_crew *crew;
     const ty_model *model;
+    bool runs;          /* the program will */
     load_arena *arena;  /* one a state */
     int weights, zeros; /* number of the first job of each kind; the weights end where the zeros begin */
     atomic_int left;    /* weights' jobs that are not done */
@@ -97,11 +98,11 @@ static void load_add_state(load_list *list, const load_arena *arena, bool zeros)
 
 static void load_add_all(const ty_program *p, load_list *list)
 {
-    if (p->backend == TY_BACKEND_CPU && ty_library_is_slow_to_start(p->graph))
+    if (list->load->runs && p->backend == TY_BACKEND_CPU && ty_library_is_slow_to_start(p->graph))
         load_add(list, (ty_job){.run = load_library});
     for (int zeros = 0; zeros < 2; zeros++) {
         *(zeros ? &list->load->zeros : &list->load->weights) = list->n;
-        for (int i = 0; i < ty_graph_n_states(p->graph); i++)
+        for (int i = 0; i < ty_graph_n_states(p->graph) && (list->load->runs || !zeros); i++)
             load_add_state(list, &list->load->arena[i], zeros);
     }
 }
@@ -123,9 +124,10 @@ void ty_load_give_up(void)
 
 /* ---- beside the passes ---- */
 
-int ty_load_start(ty_program *p, const ty_model *model, ty_error *err)
+int ty_load_start(ty_program *p, const ty_model *model, bool runs, ty_error *err)
 {
     ty_load *load = TY_NEW(&p->arena, ty_load);
+    load->runs = runs;
     load->arena = TY_NEW_ARRAY(&p->arena, load_arena, ty_graph_n_states(p->graph));
     for (int i = 0; i < ty_graph_n_states(p->graph); i++)
         load->arena[i] = (load_arena){ty_graph_state(p->graph, i), p->state[i]};
@@ -152,6 +154,8 @@ void ty_load_weights(ty_program *p)
 
 void ty_load_expect(ty_program *p, void *memory, size_t n_bytes)
 {
+    if (!p->load->runs)
+        return;
     ty_arena scratch;
     load_list list = {p->load, NULL, 0};
     const ty_job kind = {.run = load_zeros, .n_bytes = n_bytes};
@@ -167,5 +171,12 @@ void ty_load_end(ty_program *p)
 {
     if (p->load)
         ty_crew_end(p->load->crew);
+    p->load = NULL;
+}
+
+void ty_load_drop(ty_program *p)
+{
+    if (p->load)
+        ty_crew_drop(p->load->crew);
     p->load = NULL;
 }

@@ -23,7 +23,7 @@ void ty_program_free(ty_program *p)
     if (!p)
         return;
     bool late = p->cpu && ty_cpu_is_late(p->cpu); /* exchanges may be writing: their memory goes with the process */
-    ty_load_end(p);
+    ty_load_drop(p);
     ty_library_await();
     ty_cpu_free(p->cpu);
     ty_interp_free(p->interp);

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -45,6 +46,7 @@ typedef struct scratch {
     char dir[64];
     const char *cc, *calls, *cache; /* a compiler that writes a line into `calls` whenever it is started */
     const char *dump;               /* where the generated C goes; NULL: nowhere */
+    const char *output;             /* where kernels go for other machines; NULL: they are for this one */
 } scratch;
 
 static const char *scratch_file(scratch *s, const char *name, const char *text, unsigned mode)
@@ -107,7 +109,8 @@ static ty_program *compile_program(scratch *s, int width, int layers)
                                   .cc = s->cc,
                                   .cache_dir = s->cache,
                                   .work_dir = s->dir,
-                                  .dump_dir = s->dump};
+                                  .dump_dir = s->dump,
+                                  .output_dir = s->output};
     const char *path = scratch_file(s, "model.c", ty_arena_printf(&s->a, model_text, width, layers), 0600);
     ty_model *model = NULL;
     ty_program *program = NULL;
@@ -212,6 +215,39 @@ static void first_step_finds_its_memory(void **state)
     ty_program_free(p);
 }
 
+static size_t resident_pages(const void *memory, size_t bytes)
+{
+    static unsigned char there[1 << 20];
+    uintptr_t first = ((uintptr_t)memory + 4095) / 4096 * 4096, end = ((uintptr_t)memory + bytes) / 4096 * 4096;
+    size_t n = 0, pages = (end - first) / 4096;
+    assert_true(pages > 0 && pages <= sizeof there);
+    assert_int_equal(mincore((void *)first, end - first, there), 0);
+    for (size_t i = 0; i < pages; i++)
+        n += there[i] & 1;
+    return n;
+}
+
+/* Kernels for other machines: nothing runs here, and no memory is made present but that of the weights. */
+static void nothing_runs_where_kernels_are_for_others(void **state)
+{
+    scratch *s = *state;
+    s->output = ty_arena_printf(&s->a, "%s/output", s->dir);
+    ty_program *p = compile_program(s, WIDE, SHALLOW);
+    ty_load_end(p);
+    size_t weights = 0, moments = 0;
+    for (int i = 0; i < ty_program_n_states(p); i++) {
+        ty_tensor t = ty_program_state(p, i, NULL);
+        size_t bytes = ty_type_bytes(&t.type);
+        if (bytes >= 1 << 20)
+            *(ty_graph_state(p->graph, i)->init ? &weights : &moments) += resident_pages(t.data, bytes);
+    }
+    assert_true(weights > 5000);
+    assert_int_equal(moments, 0);
+    assert_true(ty_program_report(p)->slab_bytes > 1 << 20);
+    assert_int_equal(resident_pages(ty_cpu_slab(p->cpu), ty_program_report(p)->slab_bytes), 0);
+    ty_program_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +255,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(warm_start_compiles_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(lengths_are_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(first_step_finds_its_memory, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nothing_runs_where_kernels_are_for_others, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -132,9 +132,38 @@ static void a_thread_waits_for_more(void **state)
     sem_destroy(&g.open);
 }
 
+/* What nobody has begun is not done; what somebody has is. */
+static void dropped(void **state)
+{
+    (void)state;
+    atomic_int done[N_JOBS] = {0}, sum = 0;
+    ty_job job[N_JOBS];
+    for (int i = 0; i < N_JOBS; i++)
+        job[i] = (ty_job){count, &done[i], NULL, 1, &sum};
+    ty_crew *crew = ty_crew_start(job, N_JOBS, 0);
+    assert_non_null(crew);
+    ty_crew_help(crew, 0, 3);
+    ty_crew_drop(crew);
+    assert_int_equal(atomic_load(&sum), 3);
+    gate g = {.blocks_term = false};
+    sem_init(&g.begun, 0, 0);
+    sem_init(&g.open, 0, 1);
+    job[0] = (ty_job){.run = wait_at_gate, .shared = &g};
+    job[1] = (ty_job){count, &done[N_JOBS - 1], NULL, 1, &sum};
+    crew = ty_crew_start(job, 2, 1);
+    assert_non_null(crew);
+    sem_wait(&g.begun); /* the thread has it */
+    ty_crew_drop(crew);
+    assert_true(g.blocks_term);
+    sem_destroy(&g.begun);
+    sem_destroy(&g.open);
+    ty_crew_drop(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(each_once), cmocka_unit_test(some_are_waited_for),
-                                       cmocka_unit_test(more_are_added), cmocka_unit_test(a_thread_waits_for_more)};
+                                       cmocka_unit_test(more_are_added), cmocka_unit_test(a_thread_waits_for_more),
+                                       cmocka_unit_test(dropped)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
