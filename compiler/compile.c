@@ -325,13 +325,13 @@ static int compile_cuda(ty_program *p, const ty_compile_options *opt, ty_error *
     const ty_nccl_others others = {.replica = (int)p->replica,
                                    .n = p->replicas,
                                    .inside = opt->cross_inside > 0 ? opt->cross_inside : p->replicas / 2,
-                                   .ctx = p->exchange.ctx,
-                                   .meet = p->exchange.meet};
+                                   .ctx = p->given_exchange.ctx,
+                                   .meet = p->given_exchange.meet};
     const ty_mirror_options mirror = {.each = cuda,
                                       .devices = opt->gpus ? opt->gpus : &opt->gpu,
                                       .n = opt->gpus ? opt->n_gpus : 1,
                                       .how = opt->cross_device,
-                                      .others = p->exchange.meet ? &others : NULL};
+                                      .others = p->given_exchange.meet ? &others : NULL};
     ty_cuda_report planned;
     if (opt->plan_only && opt->cuda_dir) /* what nothing computes yet is left too */
         return 0;

@@ -45,10 +45,31 @@ static int exchange_check_replicas(const ty_program *p, const ty_compile_options
     return exchange_check(p, opt, err);
 }
 
+/* What failed counts as in flight: nobody knows how far it came. */
+static int exchange_begin(void *ctx, int call, const void *in, void *out, ty_error *err)
+{
+    ty_program *p = ctx;
+    p->n_in_flight++;
+    return p->given_exchange.begin(p->given_exchange.ctx, call, in, out, err);
+}
+
+static int exchange_wait(void *ctx, int call, ty_error *err)
+{
+    ty_program *p = ctx;
+    if (p->given_exchange.wait(p->given_exchange.ctx, call, err) < 0)
+        return -1;
+    p->n_in_flight--;
+    return 0;
+}
+
 int ty_program_take_exchange(ty_program *p, const ty_compile_options *opt, ty_error *err)
 {
     if (p->replicas > 1 && opt->exchange && !opt->replicas_alike && opt->backend != TY_BACKEND_INTERPRETER) {
-        p->exchange = *opt->exchange;
+        p->given_exchange = *opt->exchange;
+        p->exchange = (ty_exchange){.ctx = p,
+                                    .replica = opt->exchange->replica,
+                                    .begin = opt->exchange->begin ? exchange_begin : NULL,
+                                    .wait = exchange_wait};
         p->replica = opt->exchange->replica;
     }
     return exchange_check_replicas(p, opt, err);

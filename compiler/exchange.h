@@ -19,6 +19,9 @@
  * writes `in` nor touches `out`. They may be the same memory, and do not overlap otherwise; memory of one call is the
  * same in every run.
  *
+ * A program that is freed between a begin and its wait, or after a failure, leaves its memory to who carries exchanges
+ * out: it is never given back.
+ *
  * Each call must leave the same bits on all replicas, for then weights stay the same bits. A failure of either function
  * is the run's, and the program is of no further use.
  *

@@ -6,6 +6,7 @@
 #include "compiler/ops/ref.h"
 #include "compiler/target/cpu/library.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,13 +19,20 @@ ty_tape ty_program_tape_of(ty_run run)
     return tape[run];
 }
 
+/* Programs that went before their exchanges were over, where a run has failed or nobody asked for a step's updates. Who
+ * carries exchanges out may still read and write their memory: it goes with the process. */
+static _Atomic(ty_program *) program_left;
+
 void ty_program_free(ty_program *p)
 {
     if (!p)
         return;
-    bool late = p->cpu && ty_cpu_is_late(p->cpu); /* exchanges may be writing: their memory goes with the process */
     ty_load_drop(p);
     ty_library_await();
+    if (p->n_in_flight > 0) {
+        p->left_before = atomic_exchange(&program_left, p);
+        return;
+    }
     ty_cpu_free(p->cpu);
     ty_interp_free(p->interp);
     ty_mirror_free(p->cuda);
@@ -32,7 +40,7 @@ void ty_program_free(ty_program *p)
         ty_plan_free(p->plan[i]);
         ty_fusion_free(p->fusion[i]);
     }
-    for (int i = 0; p->state && !late && i < ty_graph_n_states(p->graph); i++)
+    for (int i = 0; p->state && i < ty_graph_n_states(p->graph); i++)
         ty_pages_free(p->state[i], ty_type_bytes(&ty_graph_state(p->graph, i)->type) + 64);
     ty_graph_free(p->graph);
     ty_arena_fini(&p->facts);

@@ -27,9 +27,12 @@ struct ty_program {
     ty_arena arena;
     ty_graph *graph; /* lowered; owned */
     int threads;
-    int replicas;         /* that share a step */
-    int64_t replica;      /* this one's number; 0 where one speaks for all, or runs several */
-    ty_exchange exchange; /* by which they do; begin NULL: by nothing that was given */
+    int replicas;               /* that share a step */
+    int64_t replica;            /* this one's number; 0 where one speaks for all, or runs several */
+    ty_exchange given_exchange; /* by which they do */
+    ty_exchange exchange;       /* the same, counted (exchange.c); begin NULL: by nothing that was given */
+    int n_in_flight;            /* exchanges that were begun and not waited for */
+    ty_program *left_before;    /* of programs that are left with such: program.c */
     ty_exchange_call *exchanges;
     uint32_t *exchange_node;     /* of those of tapes */
     ty_begins begins[TY_N_RUNS]; /* these, by plan */

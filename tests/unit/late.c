@@ -11,6 +11,8 @@
 #include "tests/unit/exchange_threads.h"
 #include "tests/unit/step_case.h"
 
+#include <sys/mman.h>
+
 enum { REPLICAS = 2, WIDE = 544, MOST = 64 };
 
 static const int64_t labels[] = {0, -100, 1, 2};
@@ -294,6 +296,67 @@ static void resumed(void **state)
     ty_model_free(m);
 }
 
+/* ---- what goes before its exchanges are over ---- */
+
+typedef struct operand {
+    void *at;
+    size_t bytes;
+} operand;
+
+/* All large sums that the group has heard of. */
+static int operands_of(const exchange_group *g, operand *out)
+{
+    int n = 0;
+    for (int call = 0; call < g->n_calls; call++)
+        for (int r = 0; r < REPLICAS && n < MOST; r++) {
+            size_t bytes = (size_t)g->call[call].elems * sizeof(float);
+            if (g->call[call].gradients && bytes >= 1 << 18 && g->slot[call].out[r])
+                out[n++] = (operand){g->slot[call].out[r], bytes};
+        }
+    return n;
+}
+
+/* Whoever carries out sums writes them into memory of a program that is gone. */
+static void expect_memory_left(trained *s)
+{
+    operand operands[MOST];
+    unsigned char resident[4096];
+    int n = operands_of(&s->group, operands);
+    assert_true(n > 0);
+    release(s);
+    for (int i = 0; i < n; i++) {
+        uintptr_t first = ((uintptr_t)operands[i].at + 4095) / 4096 * 4096;
+        assert_int_equal(mincore((void *)first, operands[i].bytes - 4096, resident), 0);
+        memset(operands[i].at, 0, operands[i].bytes);
+    }
+}
+
+static void memory_of_exchanges_stays(void **state)
+{
+    (void)state;
+    ty_model *m = deep();
+    plan p;
+    trained s;
+    script scripts[REPLICAS];
+    compile(&s, m, deep_plan(&p));
+    run(&s, "s", scripts); /* updates that nobody asks for */
+    expect_memory_left(&s);
+    compile(&s, m, &p);
+    for (int call = 0; call < s.group.n_calls; call++) /* a whole step fails at the last sum that begins whole */
+        if (s.group.call[call].run == TY_RUN_LAST && s.group.call[call].gradients && s.group.call[call].first == 0)
+            s.group.fail_at = call;
+    exchange_run runs[REPLICAS];
+    const void *inputs[REPLICAS][2];
+    for (int r = 0; r < REPLICAS; r++) {
+        inputs[r][0] = batches[0] + r * BATCH / REPLICAS * 4;
+        inputs[r][1] = labels + r * BATCH / REPLICAS;
+        runs[r] = (exchange_run){.program = s.program[r], .run = TY_RUN_LAST, .inputs = inputs[r]};
+    }
+    assert_non_null(exchange_run_all(runs, REPLICAS));
+    expect_memory_left(&s);
+    ty_model_free(m);
+}
+
 /* ---- the order ---- */
 
 static void first_layers_overtake(void **state)
@@ -372,6 +435,7 @@ int main(void)
         cmocka_unit_test(micro_batches),
         cmocka_unit_test(moments_in_parts),
         cmocka_unit_test(resumed),
+        cmocka_unit_test(memory_of_exchanges_stays),
         cmocka_unit_test(first_layers_overtake),
         cmocka_unit_test(gradients_of_weights_first),
         cmocka_unit_test(alone_nothing_is_late),

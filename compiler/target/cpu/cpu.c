@@ -611,8 +611,7 @@ void ty_cpu_free(ty_cpu *cpu)
                 ty_library_release(&cpu->tape[t].step[i].call);
     ty_objects_abandon(cpu->job);
     ty_objects_close(&cpu->objects);
-    if (!ty_cpu_is_late(cpu)) /* exchanges under way write there: the process is about to end */
-        ty_pages_free(cpu->slab, cpu_room(cpu->report.slab_bytes));
+    ty_pages_free(cpu->slab, cpu_room(cpu->report.slab_bytes));
     ty_pages_free(cpu->scratch, cpu_room(cpu->report.scratch_bytes));
     ty_arena arena = cpu->arena;
     ty_arena_fini(&arena);

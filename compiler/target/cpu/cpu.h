@@ -51,6 +51,7 @@ typedef struct ty_cpu_report {
 int ty_cpu_begin(const ty_plan *const *plans, int n_plans, const ty_cpu_options *opt, ty_cpu **out, ty_error *err);
 /* After a failure too the caller frees `cpu`. */
 int ty_cpu_finish(ty_cpu *cpu, ty_error *err);
+/* Not while exchanges are under way, which read and write its memory. */
 void ty_cpu_free(ty_cpu *cpu);
 /* The report that ty_cpu_finish would leave, without its times: kernels are printed, library calls prepared and
  * released, nothing is compiled and no slab allocated. cache_hit: the compiled kernels are in the cache. opt->state is
@@ -67,11 +68,9 @@ char *ty_cpu_slab(const ty_cpu *cpu);
  * No signal handler may run on the calling thread, nor on those it starts (they inherit its mask): oneDNN's sgemm keeps
  * its stack pointer in a workspace on the heap. Block signals before the first run, as entrypoint/stop.h does. */
 int ty_cpu_run(ty_cpu *cpu, int plan, const void *const *inputs, int64_t *call_ns, ty_error *err);
-/* See above. Whole runs catch up first. is_late: something is left, and exchanges may be under way; has_late: runs of
- * this plan can leave something. */
+/* See above. Whole runs catch up first. has_late: runs of this plan can leave something. */
 int ty_cpu_start(ty_cpu *cpu, int plan, const void *const *inputs, ty_error *err);
 int ty_cpu_catch_up(ty_cpu *cpu, ty_error *err);
-bool ty_cpu_is_late(const ty_cpu *cpu);
 bool ty_cpu_has_late(const ty_cpu *cpu, int plan);
 /* The same call by call, for who looks at values in between: first the inputs, then every call in order. An exchange is
  * over when its call returns. */

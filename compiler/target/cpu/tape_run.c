@@ -22,7 +22,8 @@ bool ty_cpu_has_late(const ty_cpu *cpu, int plan)
     return cpu->late == plan;
 }
 
-bool ty_cpu_is_late(const ty_cpu *cpu)
+/* Something is left. */
+static bool run_is_late(const ty_cpu *cpu)
 {
     return cpu->late >= 0 && cpu->late_next < cpu->tape[cpu->late].n_steps;
 }
@@ -44,7 +45,7 @@ int ty_cpu_catch_up(ty_cpu *cpu, ty_error *err)
 int ty_cpu_start(ty_cpu *cpu, int plan, const void *const *inputs, ty_error *err)
 {
     const cpu_tape *tape = &cpu->tape[plan];
-    if (!ty_cpu_is_late(cpu) && plan != cpu->late)
+    if (!run_is_late(cpu) && plan != cpu->late)
         return ty_cpu_run(cpu, plan, inputs, NULL, err);
     ty_cpu_point_inputs(cpu, plan, inputs);
     for (int i = 0; i < tape->n_main; i++)
