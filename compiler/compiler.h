@@ -372,7 +372,7 @@ typedef struct ty_train_spec {
     bool batch_norm_across;  /* batch norm by the statistics of all replicas; else each has its own */
     uint64_t seed;
     ty_precision precision;
-    const char *const *keep_float32; /* names or shell patterns of layers whose products stay float32 */
+    const char *const *keep_float32; /* names or shell patterns of layers whose products stay float32, or op:NAME */
     int n_keep_float32;
     bool match_eager;           /* round after every operation on 16-bit floats, as PyTorch's autocast does */
     bool batch_norm_statistics; /* train mode: batch norm uses batch statistics (normally true) */

@@ -80,7 +80,8 @@ static const ty_bind_row top_rows[] = {
     {"precision", TY_BIND_CHOICE, TOP(precision), "float32", .choices = precisions,
      .help = "of products, convolutions and attention, all else float32; float16 has a loss scale"},
     {"keep_float32", TY_BIND_NODE, TOP(keep_float32), .form = "a list",
-     .help = "list of layers (names or shell patterns) whose products stay float32: [\"*lm_head*\"]"},
+     .help = "list of layers (names or shell patterns) whose products stay float32, or of operations in all\n"
+             "layers: [\"*lm_head*\", \"op:attention\"]"},
     {"match_eager", TY_BIND_BOOL, TOP(match_eager), "false",
      .help = "round after every operation on 16-bit numbers, as PyTorch's autocast does"},
     {"tf32", TY_BIND_BOOL, TOP(tf32), "false",

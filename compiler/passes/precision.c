@@ -5,13 +5,17 @@
  */
 #include "compiler/passes/precision.h"
 
+#include "base/suggest.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/clone.h"
 #include "compiler/ops/expect.h"
+#include "compiler/ops/op.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define PRECISION_OP "op:" /* in front of the name of an operation that is kept */
 
 /* What becomes of an op; 0: float32, and under match_eager rounded if its operands were. */
 typedef enum precision_class { PRECISION_FOLLOWS, PRECISION_PRODUCT, PRECISION_MOVES, PRECISION_FULL } precision_class;
@@ -55,6 +59,42 @@ static bool precision_is_kept(const precision_pass *p, uint32_t id)
         if (fnmatch(p->rules->keep[i], origin, 0) == 0)
             return true;
     return false;
+}
+
+/* The name of the operations that an entry keeps, or NULL: it is of layers. */
+static const char *precision_op_of(const char *keep)
+{
+    return strncmp(keep, PRECISION_OP, strlen(PRECISION_OP)) == 0 ? keep + strlen(PRECISION_OP) : NULL;
+}
+
+static bool precision_op_is_kept(const ty_precision_rules *rules, ty_op op)
+{
+    for (int i = 0; i < rules->n_keep; i++) {
+        const char *name = precision_op_of(rules->keep[i]);
+        if (name && fnmatch(name, ty_op_row_of(op)->text, 0) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int precision_check(const ty_precision_rules *rules, ty_error *err)
+{
+    for (int i = 0; i < rules->n_keep; i++) {
+        const char *name = precision_op_of(rules->keep[i]);
+        ty_suggestion near = {.word = name};
+        bool found = !name;
+        for (int op = 0; op < TY_N_OPS && !found; op++) {
+            found = fnmatch(name, ty_op_row_of((ty_op)op)->text, 0) == 0;
+            ty_suggest_offer(&near, ty_op_row_of((ty_op)op)->text);
+        }
+        if (found)
+            continue;
+        ty_error_set(err, TY_E_CONFIG, "keep_float32: there is no operation \"%s\"", name);
+        return ty_error_help(err, "%s%s%sproducts are op:dot, op:conv, op:conv_dx and op:attention",
+                             near.best ? "did you mean \"op:" : "", near.best ? near.best : "",
+                             near.best ? "\"? " : "");
+    }
+    return 0;
 }
 
 /* v as `dtype`. A reshape is rounded before it: where it tears a permuted operand (layout.c), what is copied is then 16
@@ -130,15 +170,15 @@ static void precision_node(precision_pass *p, uint32_t id)
     precision_class what = (precision_class)precision_classes[op];
     int floats, shorts;
     precision_count(p, id, &floats, &shorts);
-    bool all_short = shorts > 0 && shorts == floats;
+    bool all_short = shorts > 0 && shorts == floats, kept = precision_op_is_kept(p->rules, op);
     if (!precision_has_floats(p, id))
         ty_clone_node(&p->clone, id);
-    else if (what == PRECISION_PRODUCT && !precision_is_kept(p, id))
+    else if (what == PRECISION_PRODUCT && !kept && !precision_is_kept(p, id))
         precision_emit(p, id, p->rules->dtype, false);
-    else if (what == PRECISION_MOVES && all_short)
+    else if (what == PRECISION_MOVES && !kept && all_short)
         precision_emit(p, id, p->rules->dtype, false);
     else
-        precision_emit(p, id, TY_F32, p->rules->match_eager && what == PRECISION_FOLLOWS && all_short);
+        precision_emit(p, id, TY_F32, p->rules->match_eager && what == PRECISION_FOLLOWS && all_short && !kept);
 }
 
 static void precision_mark(precision_pass *p, const ty_val *held, int n_held, uint32_t n)
@@ -157,7 +197,7 @@ int ty_pass_precision(const ty_graph *in, ty_graph *to, const ty_val *bound, con
 {
     uint32_t n = ty_graph_n_nodes(in);
     ty_arena arena;
-    if (ty_graph_failed(in, err) || ty_graph_failed(to, err))
+    if (ty_graph_failed(in, err) || ty_graph_failed(to, err) || precision_check(rules, err) < 0)
         return -1;
     ty_arena_init(&arena);
     precision_pass p = {.in = in, .rules = rules, .live = TY_NEW_ARRAY(&arena, uint8_t, n + 1)};

@@ -8,6 +8,9 @@
  *   products     dot, conv, attention: operands are cast, the result has 16 bits; sums inside are float32
  *   movement     reshape, transpose, slice ...: as their operands are
  *   all others   float32; the weights themselves, statistics, the loss and the optimizer are so in any case
+ *
+ * Layers can be kept float32 by name, and operations (compiler/ops/ops.def) in all layers: op:conv, op:attention. With
+ * match_eager that goes for every operation, which is then not rounded.
  */
 #ifndef TY_COMPILER_PASSES_PRECISION_H
 #define TY_COMPILER_PASSES_PRECISION_H
@@ -15,8 +18,9 @@
 #include "compiler/ir/graph.h"
 
 typedef struct ty_precision_rules {
-    ty_dtype dtype;          /* TY_BF16 or TY_F16 */
-    const char *const *keep; /* names or shell patterns of layers that stay float32 */
+    ty_dtype dtype; /* TY_BF16 or TY_F16 */
+    const char *const
+        *keep; /* what stays float32: names or shell patterns of layers, or op:NAME, likewise of operations */
     int n_keep;
     bool match_eager; /* round after every operation on 16-bit floats, as autocast does */
 } ty_precision_rules;

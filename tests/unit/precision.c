@@ -32,25 +32,26 @@ static products count_products(const ty_graph *g, ty_dtype dtype)
 static void products_have_16_bits(void **state)
 {
     (void)state;
-    static const char *const keep[] = {"sec*"};
     static const struct {
         const char *what;
         ty_precision precision;
-        int n_keep;
+        const char *keep;
         products expected; /* roundings: not looked at */
     } rows[] = {
         /* forward twice (equal in training and evaluation), the gradient to the hidden layer, two to weights */
-        {"float32", TY_PRECISION_FLOAT32, 0, {0, 0, 5, 0}},
-        {"bfloat16", TY_PRECISION_BFLOAT16, 0, {3, 2, 0, 0}},
-        {"float16", TY_PRECISION_FLOAT16, 0, {3, 2, 0, 0}},
-        {"second layer kept", TY_PRECISION_BFLOAT16, 1, {1, 1, 3, 0}},
+        {"float32", TY_PRECISION_FLOAT32, NULL, {0, 0, 5, 0}},
+        {"bfloat16", TY_PRECISION_BFLOAT16, NULL, {3, 2, 0, 0}},
+        {"float16", TY_PRECISION_FLOAT16, NULL, {3, 2, 0, 0}},
+        {"second layer kept", TY_PRECISION_BFLOAT16, "sec*", {1, 1, 3, 0}},
+        {"products kept", TY_PRECISION_FLOAT16, "op:d?t", {0, 0, 5, 0}},
+        {"others kept", TY_PRECISION_BFLOAT16, "op:conv*", {3, 2, 0, 0}},
     };
     ty_model *m = two_layers();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         plan p;
         plan_of(&p)->spec.precision = rows[i].precision;
-        p.spec.keep_float32 = keep;
-        p.spec.n_keep_float32 = rows[i].n_keep;
+        p.spec.keep_float32 = &rows[i].keep;
+        p.spec.n_keep_float32 = rows[i].keep != NULL;
         ty_step s = build(m, &p);
         products found = count_products(s.g, rows[i].precision == TY_PRECISION_FLOAT16 ? TY_F16 : TY_BF16);
         const products *e = &rows[i].expected;
@@ -105,7 +106,8 @@ static void reshapes_are_rounded_before(void **state)
 static void match_eager_rounds_more(void **state)
 {
     (void)state;
-    int roundings[2];
+    static const char *const keep[] = {"op:neg"};
+    int roundings[3];
     model_text t;
     model_begin(&t, 20);
     model_input(&t, "x", 1, SHAPE(-1, 4));
@@ -117,16 +119,35 @@ static void match_eager_rounds_more(void **state)
     model_node(&t, "MatMul", "h2,w2", "y", "second");
     model_output(&t, "y", 1);
     ty_model *m = open_text(&t);
-    for (int eager = 0; eager < 2; eager++) {
+    for (int eager = 0; eager < 3; eager++) { /* the third time but for one operation */
         plan p;
         plan_of(&p)->spec.precision = TY_PRECISION_BFLOAT16;
-        p.spec.match_eager = eager;
+        p.spec.match_eager = eager > 0;
+        p.spec.keep_float32 = keep;
+        p.spec.n_keep_float32 = eager == 2;
         ty_step s = build(m, &p);
         roundings[eager] = count_products(s.g, TY_BF16).roundings;
         ty_step_fini(&s);
     }
-    if (roundings[1] <= roundings[0])
-        fail_msg("%d roundings, with match_eager %d", roundings[0], roundings[1]);
+    if (roundings[2] <= roundings[0] || roundings[1] <= roundings[2])
+        fail_msg("%d roundings, with match_eager %d, but for one %d", roundings[0], roundings[1], roundings[2]);
+    ty_model_free(m);
+}
+
+static void unknown_operations_are_refused(void **state)
+{
+    (void)state;
+    static const char *const keep[] = {"first", "op:attentoin"};
+    ty_model *m = two_layers();
+    ty_error err = {0};
+    ty_step s;
+    plan p;
+    plan_of(&p)->spec.precision = TY_PRECISION_BFLOAT16;
+    p.spec.keep_float32 = keep;
+    p.spec.n_keep_float32 = 2;
+    assert_int_equal(ty_step_build(m, &p.spec, &s, &err), -1);
+    assert_string_equal(err.message, "keep_float32: there is no operation \"attentoin\"");
+    assert_non_null(strstr(err.help, "did you mean \"op:attention\"?"));
     ty_model_free(m);
 }
 
@@ -227,7 +248,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_have_16_bits),   cmocka_unit_test(reshapes_are_rounded_before),
         cmocka_unit_test(match_eager_rounds_more), cmocka_unit_test(compiled_agrees_with_the_interpreter),
-        cmocka_unit_test(the_scale_adapts_itself),
+        cmocka_unit_test(the_scale_adapts_itself), cmocka_unit_test(unknown_operations_are_refused),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);
 }
