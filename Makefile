@@ -183,10 +183,14 @@ $(B)/replay/%: $(B)/obj/tests/fuzz/%.o $(B)/obj/tests/fuzz/replay.main.o $(LIB)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-# clang has no OpenMP of its own in Debian's clang-14: pragmas are skipped, omp.h and libgomp are gcc's.
+# clang has no OpenMP of its own in Debian's clang-14: pragmas are skipped, omp.h and libgomp are gcc's. Of gcc's headers that one
+# alone: clang's stdatomic.h would give way to gcc's.
 FUZZ_FLAGS = $(BASICS) -g -O1 -DTY_DEBUG -Wno-unknown-pragmas -Wno-unused-command-line-argument \
-             -idirafter $(shell $(CC) -print-file-name=include) -fsanitize=address,undefined -fno-sanitize-recover=all
-build/fuzz/obj/%.o: %.c Makefile
+             -idirafter build/fuzz/include -fsanitize=address,undefined -fno-sanitize-recover=all
+build/fuzz/include/omp.h:
+	@mkdir -p $(@D)
+	@ln -sfn $(shell $(CC) -print-file-name=include)/omp.h $@
+build/fuzz/obj/%.o: %.c Makefile | build/fuzz/include/omp.h
 	$(call say,CLANG)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
