@@ -65,7 +65,7 @@ find . \( -name .git -o -name build -o -path './tests/*/*' \) -prune -o -type f 
     name=${folder#tests/}
     grep -qE "\`($folder|$name)/\`" ARCHITECTURE.md || echo "$folder"
 done | rule "every folder is named in ARCHITECTURE.md"
-blocks '' ARCHITECTURE.md | head -n 8 | grep -oE '[a-z]+/' | while read -r folder; do
+blocks '' ARCHITECTURE.md | head -n 8 | grep -oE '[a-z_]+/' | while read -r folder; do
     [ -d "$folder" ] || echo "$folder"
 done | rule "the drawing shows folders that exist"
 for doc in $docs; do
