@@ -1,8 +1,7 @@
 /* fields.h - the keys of job.yaml as a table, and the values that a file gives them.
  *
  * fields.def has a row a key: where it stands, what it may be, its default, and where it goes in the body of
- * CreateTrainingJob. Reading (here), showing (show.c), the body (request.c) and the way back (from_request.c) all go
- * over the same rows.
+ * CreateTrainingJob. Reading (here), showing (show.c) and the body (request.c) all go over the same rows.
  */
 #ifndef TY_ESTIMATOR_SPEC_FIELDS_H
 #define TY_ESTIMATOR_SPEC_FIELDS_H

@@ -8,6 +8,7 @@ TY=$BIN/trainyard
 
 # ---- refusals: tests/golden/job/refused/NAME.yaml, and what is said about it in NAME.txt
 
+begin refused
 for file in tests/golden/job/refused/*.yaml; do
     name=$(basename "$file" .yaml) case_name=refused_$name
     said=$(cd "${file%/*}" && "$TY" job show "$name.yaml" 2>&1 >/dev/null)
@@ -71,14 +72,14 @@ cp -r "$SCRATCH/shown/." "$W" && cd "$W" || exit 1
 ok "dry run" "$TY" submit job.yaml --dry-run --archive a.tar.gz >out 2>err
 has "what is packed" err "lib/run.sh"
 has "where it goes" err "/source/sourcedir.tar.gz"
-python3 - <<'PY' || fail "the request" "$(cat out)"
+cat >request.py <<'PY'
 import json
 d = json.load(open("out"))
 assert d["TrainingJobName"].startswith("digits-2"), d
 assert d["HyperParameters"]["epochs"] == "12" and d["HyperParameters"]["optimizer"] == '"adam"'
 assert d["ResourceConfig"]["VolumeSizeInGB"] == 30
 PY
-pass
+ok "the request" python3 request.py
 sleep_touch() { find src -exec touch -h -d "$1" {} +; }
 sleep_touch '2001-01-01'
 chmod 755 src/lib/run.sh
@@ -87,6 +88,7 @@ chmod 755 src/lib/run.sh
 ok "the same bytes with other times, modes and inodes" cmp a.tar.gz b.tar.gz
 mkdir tree && ok "tar reads it" tar -xzf a.tar.gz -C tree
 ok "and finds the same" diff -r src tree
+ok "a program may be run" test -x tree/lib/run.sh
 same "names are sorted, owners and times 0" "" "$(tar --numeric-owner --full-time -tvzf a.tar.gz 2>/dev/null | grep -vE ' 0/0 .* 1970-01-01 00:00:00 ')"
 same "the long name" "$long" "$(tar -tzf a.tar.gz | grep xxx)"
 ok "gzip has no time" test "$(od -An -tx1 -j4 -N4 a.tar.gz | tr -d ' ')" = 00000000
