@@ -8,6 +8,7 @@
  * before would be zeroed whole for the little of it that is used.
  * An arena must not hide bugs: under AddressSanitizer every object is its own block, with a red zone after it.
  */
+#define _GNU_SOURCE
 #include "base/arena.h"
 
 #include <stdbool.h>
@@ -66,6 +67,13 @@ void ty_arena_fini(ty_arena *a)
         block = next;
     }
     *a = (ty_arena){0};
+}
+
+void ty_arena_wipe(ty_arena *a)
+{
+    for (struct arena_block *block = a->head; block; block = block->next)
+        explicit_bzero(block + 1, block->used_bytes);
+    ty_arena_fini(a);
 }
 
 static void *alloc_own_block(ty_arena *a, size_t n_bytes)

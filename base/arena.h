@@ -19,6 +19,8 @@ typedef struct ty_arena {
 
 void ty_arena_init(ty_arena *a);
 void ty_arena_fini(ty_arena *a);
+/* The same after overwriting all that was in it: for arenas that held secrets. */
+void ty_arena_wipe(ty_arena *a);
 /* Zeroed memory of n_bytes (0 gives a valid, unique pointer). */
 void *ty_arena_alloc(ty_arena *a, size_t n_bytes);
 void *ty_arena_copy(ty_arena *a, const void *src, size_t n_bytes);

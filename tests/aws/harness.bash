@@ -51,3 +51,40 @@ python() {
     fi
     [ -x "$PYTHON" ] && "$PYTHON" -c 'import botocore' 2>/dev/null
 }
+
+# serve NAME [CERTIFICATE]: tests/aws/server.py on $PORT of its own; its pid in SERVER, its log in $SCRATCH/NAME.log, what it
+# answers from $SCRATCH/NAME.rules (`rules NAME JSON` writes that).
+. tests/ports.bash
+servers=()
+cleanup() { [ ${#servers[@]} = 0 ] || kill "${servers[@]}" 2>/dev/null; }
+rules() {
+    printf '%s' "$2" >"$SCRATCH/$1.rules.new"
+    mv "$SCRATCH/$1.rules.new" "$SCRATCH/$1.rules"
+    : >"$SCRATCH/$1.log"
+}
+serve() {
+    local name=$1 fd ready
+    shift
+    ports 1
+    [ -e "$SCRATCH/$name.rules" ] || rules "$name" '[]'
+    exec {fd}< <(exec python3 tests/aws/server.py "$PORT" "$SCRATCH/$name.rules" "$SCRATCH/$name.log" "$@" 2>"$SCRATCH/$name.err")
+    SERVER=$!
+    servers+=("$SERVER")
+    read -r ready <&"$fd"
+    [ "$ready" = ready ] || fail "the server starts" "$(cat "$SCRATCH/$name.err")"
+}
+# ty ARGS...: the command line; exit status in rc, streams in $SCRATCH/out and err; both are kept together in $SCRATCH/all.
+ty() {
+    timeout -k 5 600 "$BIN/trainyard" "$@" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null
+    rc=$?
+    cat "$SCRATCH/out" "$SCRATCH/err" >>"$SCRATCH/all"
+}
+# asked NAME FIELD...: of each request that the server of that name got, these fields of its JSON, a line each.
+asked() {
+    python3 - "$SCRATCH/$1.log" "${@:2}" <<'P'
+import json, sys
+for line in open(sys.argv[1]):
+    request = json.loads(line)
+    print(*(request["headers"].get(f, request.get(f, "")) for f in sys.argv[2:]))
+P
+}
