@@ -1,7 +1,7 @@
 /* sign.h - Signature Version 4, by which AWS knows who sends a request.
  *
  * Source: "Authenticating Requests (AWS Signature Version 4)", docs.aws.amazon.com; judged by AWS's test vectors and by
- * botocore (tests/unit/aws_sign.c, tests/estimator_spec/sign.sh).
+ * botocore (tests/unit/aws_sign.c, tests/aws/sign.sh).
  *
  *     canonical request = method, path, sorted query, sorted headers, their names, hash of the body
  *     string to sign    = AWS4-HMAC-SHA256, time, date/region/service/aws4_request, SHA-256 of the canonical request
