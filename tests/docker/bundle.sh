@@ -14,12 +14,13 @@ grep '^build/bundle' "$scratch/make"
 # ---- what is in it
 
 packages() { awk '!/^#/ {print $1}' "$bundle/share/packages"; }
+nvidia() { find "$bundle/lib" -name 'lib*' | grep -E '/lib(cuda|cublas|cudnn|cufft|curand|cusolver|cusparse|nv|nccl)'; }
 unlicensed() { packages | while read -r name; do [ -s "$bundle/share/doc/$name/copyright" ] || echo "$name"; done; }
 check "links lead nowhere outside" is "$(find "$bundle" -type l -lname '/*')" ""
 check "links lead somewhere" is "$(find -L "$bundle" -type l)" ""
 check "nothing remembers where it was built" not grep -rlF "$PWD" "$bundle"
 check "libc is the host's" is "$(ls "$bundle/lib" | grep -E '^(lib(c|m|mvec|pthread|dl)|ld-linux.*)\.so')" ""
-check "NVIDIA's libraries are the host's" is "$(find "$bundle" -name 'libcu*' -o -name 'libnv*' -o -name 'libnccl*')" ""
+check "NVIDIA's libraries are the host's" is "$(nvidia)" ""
 for package in libdnnl2 libssl3 libgomp1 libyaml-0-2 zlib1g gcc-12 cpp-12 binutils-x86-64-linux-gnu libc6-dev; do
     check "it has $package" grep -q "^$package " "$bundle/share/packages"
 done
