@@ -1,8 +1,10 @@
 /* libnccl.c - a stand-in for NCCL: replicas are threads of this process or other processes, whose calls meet in shared
  * memory when their streams run them.
  *
- * Sums are taken in the order of the replicas, in the type of the numbers, so that all get the same bits. Calls that do
- * not fit each other, and a replica that is waited for in vain, end the process. As with NCCL, what waits for a replica
+ * Sums are taken in the type of the numbers, in an order that depends on where an element lies in the operand, as those
+ * of rings do; all get the same bits. Calls that do
+ * not fit each other, operands and results that overlap otherwise than NCCL allows, and a replica that is waited for in
+ * vain end the process. As with NCCL, what waits for a replica
  * that died waits on until the communicator is aborted; that one died is known to who asks.
  *
  *     TY_FAKE_NCCL=3            what connecting answers
@@ -25,6 +27,7 @@
 #include <unistd.h>
 
 enum { MAX_RANKS = 8, PATIENCE_S = 120, LOOK_NS = 5000000, TEXT_BYTES = 64, NAME_BYTES = 112, PATH_BYTES = 512 };
+enum { RING_ELEMS = 8 }; /* neighbours that are added up in one order */
 enum { INVALID = 4, INVALID_USAGE = 5, REMOTE = 6 };
 #define HEAD_BYTES ((size_t)1 << 16)
 #define SLOT_BYTES ((size_t)64 << 20) /* the largest operand; only what is used takes memory */
@@ -313,9 +316,10 @@ enum { SUM, PRODUCT, MAX, MIN, AVERAGE };
 static void combine_float(const struct ncclComm *c, char *to, int64_t i, int64_t at, ty_dtype type, unsigned how)
 {
     double part = how == AVERAGE ? 1.0 / c->n : 1.0;
-    element_put(to, i, type, element_get(slot(c, 0), at, type) * part);
+    int first = (int)(at / RING_ELEMS % c->n);
+    element_put(to, i, type, element_get(slot(c, first), at, type) * part);
     for (int r = 1; r < c->n; r++) {
-        double x = element_get(to, i, type), y = element_get(slot(c, r), at, type) * part;
+        double x = element_get(to, i, type), y = element_get(slot(c, (first + r) % c->n), at, type) * part;
         element_put(to, i, type, COMBINE(how, x, y));
     }
 }
@@ -419,6 +423,32 @@ static void run(const void *given)
 
 /* ---- calls ---- */
 
+/* What NCCL reads and writes is the same memory only where each rank's own part lies in its place of the whole. */
+static void check_places(const call *c, size_t bytes, size_t all, const char *name)
+{
+    size_t own = bytes * (size_t)c->comm->rank;
+    const char *from = c->from, *to = c->to;
+    size_t n_from = c->kind == REDUCE_SCATTER ? all : bytes, n_to = c->kind == ALL_GATHER ? all : bytes;
+    bool in_place = c->kind == REDUCE_SCATTER ? to == from + own
+                    : c->kind == ALL_GATHER   ? from == to + own
+                                              : from == to;
+    if (in_place || from + n_from <= to || to + n_to <= from)
+        return;
+    fprintf(stderr, "stand-in NCCL: %s of %zu reads and writes the same memory, not in place\n", name, c->n);
+    abort();
+}
+
+/* No part that is sent is one that is received. */
+static void check_parts(const call *c, size_t bytes, const char *name)
+{
+    for (int i = 0; i < c->comm->n; i++)
+        for (int k = 0; k < c->comm->n; k++)
+            if (c->part_from[i] < c->part_to[k] + bytes && c->part_to[k] < c->part_from[i] + bytes) {
+                fprintf(stderr, "stand-in NCCL: %s: what goes to %d is where the part of %d comes\n", name, i, k);
+                abort();
+            }
+}
+
 static unsigned ask(call c, CUstream stream, const char *name)
 {
     char text[TEXT_BYTES];
@@ -429,7 +459,10 @@ static unsigned ask(call c, CUstream stream, const char *name)
         c.comm->driver.check(c.part_from[r], bytes, name);
         c.comm->driver.check(c.part_to[r], bytes, name);
     }
+    if (c.kind == ALL_TO_ALL)
+        check_parts(&c, bytes, name);
     if (c.kind != ALL_TO_ALL) {
+        check_places(&c, bytes, all, name);
         c.comm->driver.check(c.from, c.kind == REDUCE_SCATTER ? all : bytes, name);
         c.comm->driver.check(c.to, c.kind == ALL_GATHER ? all : bytes, name);
     }
