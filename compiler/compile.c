@@ -306,13 +306,14 @@ static int compile_cuda(ty_program *p, const ty_compile_options *opt, ty_error *
     int n_plans = 0;
     int64_t start = ty_clock_ns();
     if (compile_plans(p, opt, plans, &n_plans, err) < 0 ||
-        (opt->cuda_dir && ty_cuda_leave(plans, n_plans, opt->cuda_dir, err) < 0))
+        (opt->cuda_dir && ty_cuda_leave(plans, n_plans, opt->deterministic_strict, opt->cuda_dir, err) < 0))
         return -1;
     p->report.plan_ms = compile_ms(start);
     ty_cache_field fact[TY_PROGRAM_FACTS];
     ty_cuda_options cuda = {.device = opt->gpu,
                             .tune = !opt->deterministic_strict,
                             .tf32 = opt->tf32,
+                            .in_order = opt->deterministic_strict,
                             .build = {.capability = opt->gpu_capability,
                                       .threads = opt->threads,
                                       .cache_dir = opt->cache_dir,
@@ -592,6 +593,9 @@ static int compile_step(ty_step *step, const ty_model *model, uint32_t tapes, co
         compile_dump_phases(opt, &all);
         p->report.total_ms += import_ms;
         *out = p;
+        rc = ty_program_divide(p, err);
+        if (rc < 0)
+            ty_program_free(p);
     } else {
         ty_arena_fini(&facts.arena);
     }
@@ -686,8 +690,6 @@ int ty_compile_train(const ty_model *m, const ty_train_spec *given, const ty_com
                      ty_error *err)
 {
     const ty_train_spec spec = compile_with_buckets(given, opt);
-    if (spec.optimizer_sharding && spec.replicas > 1 && opt && opt->backend == TY_BACKEND_CUDA)
-        return ty_error_set(err, TY_E_UNSUPPORTED, "optimizer_sharding: not on GPUs");
     return compile_from(&(compile_source){.model = m, .spec = &spec}, opt, out, err);
 }
 

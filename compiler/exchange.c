@@ -4,6 +4,7 @@
 #include "compiler/ops/op.h"
 #include "compiler/program.h"
 #include "compiler/target/halves.h"
+#include "compiler/target/pending.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -103,19 +104,12 @@ static const char *exchange_name(ty_program *p, uint32_t node)
                             : ty_arena_printf(&p->arena, "gradients of %s .. %s", name, last);
 }
 
-static ty_exchange_kind exchange_kind(ty_op op)
-{
-    return op == TY_OP_ALL_GATHER       ? TY_EXCHANGE_GATHER
-           : op == TY_OP_REDUCE_SCATTER ? TY_EXCHANGE_PART
-                                        : TY_EXCHANGE_SUM;
-}
-
 static void exchange_add(ty_program *p, ty_run run, const ty_begin *b)
 {
     uint32_t node = p->plan[run]->f->unit[p->plan[run]->order[b->unit]].node;
     p->exchange_node[p->n_exchanges] = node;
     p->exchanges[p->n_exchanges++] =
-        (ty_exchange_call){.kind = exchange_kind(ty_graph_op(p->graph, node)),
+        (ty_exchange_call){.kind = ty_pending_kind(p->graph, node),
                            .dtype = (ty_dtype)ty_graph_type(p->graph, ty_graph_in(p->graph, node, 0))->dtype,
                            .elems = b->end - b->first,
                            .first = b->first,
@@ -228,37 +222,84 @@ static int parts_first_call(const ty_program *p, int number)
     return call;
 }
 
-int ty_program_gather_state(ty_program *p, int state, void *whole, ty_error *err)
+int ty_program_divide(ty_program *p, ty_error *err)
 {
-    int number = parts_number(p, state);
-    if (number < 0 || !p->exchange.begin)
-        return ty_error_set(err, TY_E_INTERNAL, "state %d has no parts on other replicas", state);
-    if (ty_program_fetch_states(p, err) < 0)
-        return -1;
+    for (int i = 0; p->cuda && i < p->n_parts; i++)
+        if (ty_mirror_divide(p->cuda, p->parts[i].state, err) < 0)
+            return -1;
+    return 0;
+}
+
+/* Replicas that are GPUs of this process. */
+static bool parts_are_here(const ty_program *p)
+{
+    return p->cuda && ty_mirror_n(p->cuda) > 1;
+}
+
+/* A piece of a state's whole, and where a replica of this process keeps its part of it. */
+static float *parts_at(const ty_program *p, int number, const ty_shard_piece *piece, int replica)
+{
+    int state = p->parts[number].state;
+    float *own = parts_are_here(p) ? ty_mirror_state(p->cuda, replica, state) : p->state[state];
+    return own + piece->at;
+}
+
+static void parts_put_together(const ty_program *p, int number, float *whole)
+{
     const ty_shards *s = p->parts[number].shards;
-    const float *own = p->state[state];
+    for (int i = 0; i < s->n; i++)
+        for (int r = 0; r < (s->piece[i].whole ? 1 : p->replicas); r++)
+            memcpy(whole + s->piece[i].lo + r * s->piece[i].elems, parts_at(p, number, &s->piece[i], r),
+                   sizeof *whole * (size_t)s->piece[i].elems);
+}
+
+/* Between processes, piece by piece. */
+static int parts_exchange(ty_program *p, int number, float *whole, ty_error *err)
+{
+    const ty_shards *s = p->parts[number].shards;
     int call = parts_first_call(p, number);
     for (int i = 0; i < s->n; i++) {
         const ty_shard_piece *piece = &s->piece[i];
-        float *to = (float *)whole + piece->lo;
+        const float *own = parts_at(p, number, piece, 0);
+        float *to = whole + piece->lo;
         if (piece->whole) {
-            memcpy(to, own + piece->at, sizeof *own * (size_t)piece->elems);
+            memcpy(to, own, sizeof *own * (size_t)piece->elems);
             continue;
         }
-        if (p->exchange.begin(p->exchange.ctx, call, own + piece->at, to, err) < 0 ||
+        if (p->exchange.begin(p->exchange.ctx, call, own, to, err) < 0 ||
             p->exchange.wait(p->exchange.ctx, call, err) < 0)
-            return ty_error_wrap(err, "state \"%s\"", ty_graph_state(p->graph, state)->name);
+            return ty_error_wrap(err, "state \"%s\"", ty_graph_state(p->graph, p->parts[number].state)->name);
         call++;
     }
     return 0;
 }
 
-void ty_program_take_part(ty_program *p, int state, const void *whole)
+int ty_program_gather_state(ty_program *p, int state, void *whole, ty_error *err)
 {
     int number = parts_number(p, state);
-    for (int i = 0; number >= 0 && i < p->parts[number].shards->n; i++) {
-        const ty_shard_piece *piece = &p->parts[number].shards->piece[i];
-        const float *from = (const float *)whole + piece->lo + (piece->whole ? 0 : p->replica * piece->elems);
-        memcpy((float *)p->state[state] + piece->at, from, sizeof(float) * (size_t)piece->elems);
+    if (number < 0 || !(p->exchange.begin || parts_are_here(p)))
+        return ty_error_set(err, TY_E_INTERNAL, "state %d has no parts on other replicas", state);
+    if (ty_program_fetch_states(p, err) < 0)
+        return -1;
+    if (!parts_are_here(p))
+        return parts_exchange(p, number, whole, err);
+    parts_put_together(p, number, whole);
+    return 0;
+}
+
+static void parts_take(const ty_program *p, int number, int replica, int here, const float *whole)
+{
+    const ty_shards *s = p->parts[number].shards;
+    for (int i = 0; i < s->n; i++) {
+        const ty_shard_piece *piece = &s->piece[i];
+        const float *from = whole + piece->lo + (piece->whole ? 0 : replica * piece->elems);
+        memcpy(parts_at(p, number, piece, here), from, sizeof *from * (size_t)piece->elems);
     }
+}
+
+void ty_program_take_part(ty_program *p, int state, const void *whole)
+{
+    int number = parts_number(p, state), n = parts_are_here(p) ? p->replicas : 1;
+    for (int i = 0; number >= 0 && i < n; i++)
+        parts_take(p, number, (int)p->replica + i, i, whole);
 }

@@ -75,12 +75,14 @@ void ty_program_let_go(ty_program *p);
 
 /* ---- states of which each replica has a part ----
  *
- * With ty_train_spec.optimizer_sharding the states of moments are parts: ty_program_state() has that of this replica.
+ * With ty_train_spec.optimizer_sharding the states of moments are parts: ty_program_state() has that of this replica,
+ * of several that are GPUs of this process that of the first.
  * Their whole is laid out as the same state of one replica, so that what is saved whole can be resumed by any number:
  *
  *     for each state i with (elems = ty_program_whole_elems(p, i)) > 0
  *         ty_program_gather_state(p, i, whole, err)     all replicas, state by state: whole f32[elems] on each
- *         ty_program_take_part(p, i, whole)             this replica's part of it, between two runs; asks nobody
+ *         ty_program_take_part(p, i, whole)             this replica's part of it, between two runs; asks nobody. On a
+ * GPU ty_program_states_changed() says so
  */
 int64_t ty_program_whole_elems(const ty_program *p, int state); /* 0: the state is whole as it is */
 int ty_program_gather_state(ty_program *p, int state, void *whole, ty_error *err);

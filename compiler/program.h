@@ -74,6 +74,8 @@ ty_tape ty_program_tape_of(ty_run run);
 int ty_program_take_exchange(ty_program *p, const ty_compile_options *opt, ty_error *err);
 /* exchange.c: lists the calls of all plans, and those that bring parts of states together. */
 void ty_program_list_exchanges(ty_program *p);
+/* exchange.c: several GPUs of this process keep parts of states apart from now on. */
+int ty_program_divide(ty_program *p, ty_error *err);
 
 /* program.c, what a run consists of: whether it can begin, for which the memory is made ready; all of it, with the
  * interpreter; or, after all of a tape has run on the CPU: no run of it is open, and its outputs are found. */

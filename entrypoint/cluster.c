@@ -239,7 +239,7 @@ static int cluster_default_ranks(const cluster_maker *m, const ty_cluster_host *
     bool has_gpus = m->c->strategy == TY_STRATEGY_DATA_PARALLEL;
     if (r) {
         has_gpus |= m->c->strategy == TY_STRATEGY_MULTI_WORKER_MIRRORED;
-        has_gpus &= r->device != TY_DEVICE_CPU && !ty_recipe_ranks_on_cpus(r);
+        has_gpus &= r->device != TY_DEVICE_CPU;
     }
     int gpus = !has_gpus ? 0 : r && r->n_gpus ? r->n_gpus : cluster_gpus_of(m, h->instance_type);
     return gpus > 0 ? gpus : 1;

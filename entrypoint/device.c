@@ -131,8 +131,7 @@ static int device_agree_on_gpus(ty_session *s, ty_error *err)
 
 static int device_choose_in_company(ty_session *s, ty_error *err)
 {
-    const char *why = ty_recipe_ranks_on_cpus(&s->recipe);
-    why = why ? why : device_needs_cpu(s);
+    const char *why = device_needs_cpu(s);
     if (device_share_with_company(s, err) < 0)
         return -1;
     if (s->recipe.device == TY_DEVICE_CPU)
@@ -207,13 +206,15 @@ bool ty_device_give_up(ty_session *s, ty_error *err)
     return true;
 }
 
-/* Ranks by hosts, where that makes a difference. */
+/* Ranks by hosts, where that makes a difference: not where the order of ranks decides. */
 static ty_cross_device device_cross(const ty_session *s, int *inside)
 {
     const ty_company *c = s->job->company;
     int each = ty_company_ranks_a_host(c), n = ty_company_size(c);
     bool by_hosts = c && each > 1 && each < n;
     *inside = by_hosts ? each : 0;
+    if (s->recipe.deterministic_strict)
+        return TY_CROSS_NCCL;
     if (!c || s->recipe.cross_device != TY_CROSS_NCCL)
         return s->recipe.cross_device;
     return s->recipe.distributed.hierarchical && by_hosts ? TY_CROSS_HIERARCHICAL : TY_CROSS_NCCL;
@@ -238,6 +239,13 @@ int ty_device_replicas(const ty_session *s)
     return s->on_gpu && !s->job->company ? s->n_gpus : ty_company_size(s->job->company);
 }
 
+/* "hierarchical_copy" */
+static const char *device_joined(const ty_session *s)
+{
+    int inside;
+    return s->recipe.deterministic_strict ? "nccl in rank order" : ty_cross_device_text(device_cross(s, &inside));
+}
+
 /* "0, 1, NVIDIA H200"; of several names "0 NVIDIA H100 PCIe, 1 NVIDIA H100". */
 static const char *device_list(ty_session *s)
 {
@@ -254,16 +262,14 @@ static const char *device_list(ty_session *s)
 const char *ty_device_text(ty_session *s)
 {
     if (s->on_gpu) {
-        int ranks = ty_company_size(s->job->company), inside;
+        int ranks = ty_company_size(s->job->company);
         const char *text = ty_arena_printf(&s->arena, "GPU%s %s (compute capability %d.%d)", s->n_gpus > 1 ? "s" : "",
                                            device_list(s), s->gpu[0].capability / 10, s->gpu[0].capability % 10);
         if (s->job->company)
             return ty_arena_printf(&s->arena, "%s; %d ranks, a GPU each, joined by %s, %lld rows each", text, ranks,
-                                   ty_cross_device_text(device_cross(s, &inside)),
-                                   (long long)(s->recipe.batch_size / ranks));
+                                   device_joined(s), (long long)(s->recipe.batch_size / ranks));
         return s->n_gpus == 1 ? text
-                              : ty_arena_printf(&s->arena, "%s, mirrored by %s, %lld rows each", text,
-                                                ty_cross_device_text(s->recipe.cross_device),
+                              : ty_arena_printf(&s->arena, "%s, mirrored by %s, %lld rows each", text, device_joined(s),
                                                 (long long)(s->recipe.batch_size / s->n_gpus));
     }
     const char *text = s->why_cpu ? ty_arena_printf(&s->arena, "CPU: %s", s->why_cpu) : "CPU";

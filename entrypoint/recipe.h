@@ -219,9 +219,6 @@ typedef struct ty_recipe {
     int n_settings;
 } ty_recipe;
 
-/* What of the recipe ranks do on CPUs alone; NULL: nothing. */
-const char *ty_recipe_ranks_on_cpus(const ty_recipe *r);
-
 /* Reads and checks a recipe; everything lies in the arena. Later overrides win over earlier ones. */
 int ty_recipe_load(const char *path, const ty_recipe_override *overrides, int n_overrides, ty_arena *a, ty_recipe *out,
                    ty_error *err);

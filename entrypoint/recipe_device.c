@@ -39,15 +39,6 @@ static int device_check_strategy(recipe_reader *rd, const ty_doc *node)
     return 0;
 }
 
-const char *ty_recipe_ranks_on_cpus(const ty_recipe *r)
-{
-    if (r->distributed.optimizer_sharding)
-        return "distributed.optimizer_sharding keeps moments in parts on CPUs only";
-    if (r->deterministic_strict)
-        return "deterministic: strict adds up in the order of the ranks, which NCCL does not promise";
-    return NULL;
-}
-
 const char *ty_strategy_name(ty_strategy strategy)
 {
     static const char *const names[TY_N_STRATEGIES] = {

@@ -175,12 +175,21 @@ typedef struct start {
     int32_t resumed, has_best;
 } start;
 
+static void take_parts(ty_session *s)
+{
+    for (size_t i = 0; i < s->n_state; i++)
+        if (ty_program_whole_elems(s->program, (int)i) > 0)
+            ty_program_take_part(s->program, (int)i, s->state[i].data);
+}
+
 int ty_session_share_state(ty_session *s, ty_error *err)
 {
     ty_company *c = s->job->company;
     start from = {s->loop.first_step, s->best_step, s->best, s->resumed, s->has_best};
-    if (!c)
+    if (!c) {
+        take_parts(s);
         return 0;
+    }
     if (ty_company_share(c, "position", &from, sizeof from, err) < 0)
         return -1;
     s->loop.first_step = from.step;
@@ -191,8 +200,6 @@ int ty_session_share_state(ty_session *s, ty_error *err)
     for (size_t i = 0; i < s->n_state; i++)
         if (ty_company_share(c, s->state[i].name, s->state[i].data, ty_type_bytes(&s->state[i].type), err) < 0)
             return -1;
-    for (size_t i = 0; i < s->n_state; i++)
-        if (ty_program_whole_elems(s->program, (int)i) > 0)
-            ty_program_take_part(s->program, (int)i, s->state[i].data);
+    take_parts(s);
     return 0;
 }

@@ -86,7 +86,8 @@ refused spilling 'bytes spilled in 1' 'TY_KERNEL(256) TY_NAME(float *x) {
 if [ "${1:-}" != --all ]; then
     if [ -d "$cases" ]; then
         trainings small "$cases" gpt_tied deepfm
-        judged --no-spill "$scratch/small"
+        trainings shared --replicas 4 --strict --shard --wire bf16 "$cases" mlp_relu
+        judged --no-spill "$scratch/small" "$scratch/shared"
     else
         echo "skip: no training cases in $cases"
         skipped=$((skipped + 1))

@@ -30,7 +30,11 @@ train 1 --gpus 3 "$cases" patchwork_slices
 for how in nccl hierarchical_copy reduction_to_one_device; do
     train 2 --gpus 4 --cross-device $how "$cases" mlp_relu linear_regression
 done
+train 2 --gpus 4 --strict "$cases" mlp_relu linear_regression
+train 3 --gpus 2 --shard "$cases" mlp_relu deepfm vae_two_losses
+train 1 --gpus 4 --strict --shard --bucket 20000 "$cases" mlp_relu
 train 1 --gpus 2 --precision bfloat16 0.02 "$cases" mlp_relu
+train 1 --gpus 4 --strict --shard --wire bf16 --precision bfloat16 0.02 "$cases" mlp_relu
 train 1 --gpus 2 --precision float16 0.02 "$cases" mlp_gelu
 export TY_FAKE_STREAMS=ahead # exchanges as early as may be, not as late
 train 3 --gpus 2 "$cases" mlp_relu vae_two_losses moe_topk

@@ -69,8 +69,7 @@ int ty_across_buckets(const ty_param_group *group, const ty_train_spec *spec, in
     return n;
 }
 
-/* What gradients travel as. */
-static ty_dtype across_wire(const ty_train_spec *spec)
+ty_dtype ty_across_wire(const ty_train_spec *spec)
 {
     return ty_across_replicas(spec) > 1 && (spec->wire == TY_F16 || spec->wire == TY_BF16) ? spec->wire : TY_F32;
 }
@@ -92,7 +91,7 @@ ty_val ty_across_gradient(const ty_param_set *set, const ty_param_group *group, 
     int *end = TY_NEW_ARRAY(set->arena, int, group->n_members + 1);
     int n = ty_across_buckets(group, spec, end);
     int64_t lo = 0;
-    ty_dtype wire = across_wire(spec);
+    ty_dtype wire = ty_across_wire(spec);
     for (int i = 0; i < n; i++) {
         ty_val own = across_bucket(set, group, g, i ? end[i - 1] : 0, end[i], sums == TY_NONE ? wire : TY_F32);
         if (ty_graph_failed(g, NULL))

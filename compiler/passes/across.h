@@ -30,6 +30,8 @@ int ty_across_replicas(const ty_train_spec *spec);
 /* Refuses numbers of replicas that cannot be, and what has no meaning for several. */
 int ty_across_check(const ty_train_spec *spec, ty_error *err);
 
+/* What gradients travel as. */
+ty_dtype ty_across_wire(const ty_train_spec *spec);
 /* end[i]: the member of a group behind its bucket i; room for all members. Returns how many buckets there are. */
 int ty_across_buckets(const ty_param_group *group, const ty_train_spec *spec, int *end);
 /* The gradient of a group of weights, of all replicas, flat; sums: what earlier micro-batches have left, flat, or

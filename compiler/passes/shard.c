@@ -76,15 +76,17 @@ static ty_val shard_own_gradient(const ty_param_set *set, const ty_param_group *
 }
 
 void ty_shard_gradients(const ty_param_set *set, const ty_param_group *group, ty_graph *g, ty_val sums, ty_val replica,
-                        ty_shards *s)
+                        ty_dtype wire, ty_shards *s)
 {
     for (int i = 0; i < s->n && !ty_graph_failed(g, NULL); i++) {
         ty_shard_piece *p = &s->piece[i];
         ty_val own = shard_own_gradient(set, group, g, p->lo, p->hi);
         if (sums != TY_NONE)
             own = ty_b_add(g, ty_b_slice_axis(g, sums, 0, p->lo, p->hi), own);
+        own = ty_b_cast(g, own, wire);
         p->grad = p->whole ? ty_b_all_reduce_gradients(g, own, set->replicas, group->state, p->lo, p->hi)
                            : ty_b_reduce_scatter_gradients(g, own, replica, set->replicas, group->state, p->lo, p->hi);
+        p->grad = ty_b_cast(g, p->grad, TY_F32);
     }
 }
 

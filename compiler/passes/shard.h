@@ -43,9 +43,9 @@ int ty_shard_check(const ty_train_spec *spec, ty_error *err);
 /* Where to cut. */
 void ty_shard_cut(const ty_param_set *set, const ty_param_group *group, const ty_train_spec *spec, ty_shards *out);
 /* Fills the pieces' gradients from those of the group's members; sums: what earlier micro-batches have left, flat, or
- * TY_NONE. */
+ * TY_NONE; wire: what they travel as. */
 void ty_shard_gradients(const ty_param_set *set, const ty_param_group *group, ty_graph *g, ty_val sums, ty_val replica,
-                        ty_shards *s);
+                        ty_dtype wire, ty_shards *s);
 /* The weights of piece i before the update, as this replica updates them. */
 ty_val ty_shard_weights(const ty_param_set *set, const ty_param_group *group, ty_graph *g, ty_val replica,
                         const ty_shards *s, int i);

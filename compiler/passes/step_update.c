@@ -31,7 +31,8 @@ static void step_whole_gradient(ty_step_draft *d)
             continue;
         if (ty_shard_is_asked(d->spec)) {
             ty_shard_cut(&d->set, &d->set.group[k], d->spec, &d->shards[k]);
-            ty_shard_gradients(&d->set, &d->set.group[k], d->g, sums, d->replica, &d->shards[k]);
+            ty_shard_gradients(&d->set, &d->set.group[k], d->g, sums, d->replica, ty_across_wire(d->spec),
+                               &d->shards[k]);
         } else if (ty_across_replicas(d->spec) > 1)
             d->grad[k] = ty_across_gradient(&d->set, &d->set.group[k], d->g, sums, d->spec);
     }

@@ -6,6 +6,14 @@ static int64_t pending_bytes(const ty_plan *plan, ty_val v)
     return (int64_t)ty_type_bytes(ty_graph_type(plan->f->g, v));
 }
 
+ty_exchange_kind ty_pending_kind(const ty_graph *g, uint32_t node)
+{
+    ty_op op = ty_graph_op(g, node);
+    return op == TY_OP_ALL_GATHER       ? TY_EXCHANGE_GATHER
+           : op == TY_OP_REDUCE_SCATTER ? TY_EXCHANGE_PART
+                                        : TY_EXCHANGE_SUM;
+}
+
 ty_exchanged ty_pending_of_node(const ty_plan *plan, uint32_t node)
 {
     ty_val from = ty_graph_in(plan->f->g, node, 0), to = ty_val_make(node, 0);

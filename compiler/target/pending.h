@@ -11,6 +11,7 @@
 #define TY_TARGET_PENDING_H
 
 #include "base/arena.h"
+#include "compiler/exchange.h"
 #include "compiler/passes/plan.h"
 
 typedef struct ty_exchanged {
@@ -23,6 +24,8 @@ typedef struct ty_pending {
     int n, n_over;      /* begun; of these over */
 } ty_pending;
 
+/* Of which kind an exchange is. */
+ty_exchange_kind ty_pending_kind(const ty_graph *g, uint32_t node);
 /* Where a node of the plan reads and writes. */
 ty_exchanged ty_pending_of_node(const ty_plan *plan, uint32_t node);
 /* Returns its number, from 0. The caller has given `list` room. */

@@ -87,6 +87,49 @@ has "from that of one on four" "$W/err" "resuming at step 40 of 60"
 has "rows" "$W/err" "GPUs 0, 1, 2, 3, Stand-in (compute capability 9.0), mirrored by nccl, 4 rows each"
 ok "the weights of one, nearly" near "$ONE" "$ML"
 
+# ---- the order of sums, and moments in parts: on four, where an order shows ----
+on_four() { # NAME SETTINGS...
+    small "$1"
+    GPUS="$CARD;$CARD;$CARD;$CARD" gpu run --log_every=1 "${@:2}"
+    same "$1" 0 $rc
+    bits "$ML" >"$SCRATCH/bits.$1" 2>/dev/null
+}
+PARTS=--distributed.optimizer_sharding=true SMALL=--distributed.bucket_bytes=1 STRICT=--deterministic=strict
+on_four plain
+on_four plain_small $SMALL
+ok "sums in an order of NCCL's own: other buckets, other bits" test -n "$(diff "$SCRATCH"/bits.plain{,_small})"
+on_four strict $STRICT
+has "who adds up how" "$W/err" "mirrored by nccl in rank order, 4 rows each"
+numbers >"$W/numbers"
+alike "in rank order: the numbers of one" "$SCRATCH/one.numbers" "$W/numbers"
+on_four strict_small $STRICT $SMALL
+on_four strict_parts $STRICT $PARTS
+on_four strict_small_parts $STRICT $SMALL $PARTS
+for how in small parts small_parts; do
+    same "in rank order, $how: the same bits" "$(cat "$SCRATCH/bits.strict")" "$(cat "$SCRATCH/bits.strict_$how")"
+done
+on_four parts $PARTS
+numbers >"$W/numbers"
+alike "moments in parts: the numbers of one" "$SCRATCH/one.numbers" "$W/numbers"
+ok "the weights of one, nearly" near "$ONE" "$ML"
+small parts_stopped
+GPUS="$CARD;$CARD;$CARD;$CARD" gpu run $STRICT $PARTS --max_steps=30
+GPUS="$CARD;$CARD;$CARD;$CARD" gpu run $STRICT $PARTS
+has "parts again" "$W/err" "resuming at step 30 of 60"
+same "as if it had never been stopped" "$(cat "$SCRATCH/bits.strict")" "$(bits "$ML" 2>/dev/null)"
+small parts_fewer
+GPUS="$CARD;$CARD;$CARD;$CARD" gpu run $PARTS --max_steps=20
+gpu run $PARTS --max_steps=40
+has "on two" "$W/err" "resuming at step 20 of 40"
+gpu run --strategy=one_device
+has "on one" "$W/err" "resuming at step 40 of 60"
+ok "moments are whole in checkpoints: the weights of one, nearly" near "$ONE" "$ML"
+moments() { # SETTINGS...: bytes that the plan has for them
+    gpu "$BIN/trainyard" plan "$ML/code/train.yaml" --data-dir="$ML/input/data" "$@" |
+        sed -n 's/ *\([0-9.]*\) KiB  moments and counters/\1/p'
+}
+same "half of the moments on each of two" "14.1 7.1" "$(moments) $(moments $PARTS)"
+
 # ---- memory, batch_size auto ----
 small auto 2000
 planned() { # KEY SETTINGS...: a number of the plan

@@ -20,10 +20,12 @@
 #define SKIPPED    77 /* exit status: nothing computes an op of the case on a GPU */
 
 typedef struct settings {
-    bool verbose, grid, tf32;
+    bool verbose, grid, tf32, strict;
     ty_backend backend;
     int threads, replicas, n_gpus, n_ranks;
     bool shard;
+    int64_t bucket_bytes; /* 0: 4096 */
+    ty_dtype wire;
     ty_cross_device cross_device;
     const char *dump, *cuda, *cache;
     ty_precision precision;
@@ -287,7 +289,8 @@ static void read_spec(test_case *c)
                               .precision = c->set.precision,
                               .replicas = c->set.replicas,
                               .batch_norm_across = n_parts(c) > 1,
-                              .bucket_bytes = 4096,
+                              .bucket_bytes = c->set.bucket_bytes ? c->set.bucket_bytes : 4096,
+                              .wire = c->set.wire,
                               .optimizer_sharding = c->set.shard,
                               .no_outputs = c->set.replicas > 1,
                               .loss = c->term,

@@ -1,14 +1,15 @@
 /* train_cases.c - trains every case of a folder like shared/data/train-cases and compares with what PyTorch got.
  *
  *     train_cases [-v] [--interpreter | --grid | --gpu] [--threads N] [--dump DIR] [--cuda DIR] [--replicas N]
- *                 [--gpus N [--cross-device HOW]] [--ranks N [--shard]] DIR [NAME...]
+ *                 [--gpus N [--cross-device HOW] [--wire f16|bf16]] [--ranks N] [--shard] [--strict] [--bucket BYTES]
+ *                 DIR [NAME...]
  *
  * With --replicas N the step is one that N replicas share, of which one is run and speaks for all: each has the case's
  * batch, so that all numbers are the case's. With --gpu what nothing computes on a GPU is left out.
  * With --gpus N the batch is divided among so many GPUs, which must end with the same bits; with --ranks N among so
  * many CPU programs, each on a thread of its own, which exchange by the memory of this process; with --shard each of
- * them has moments of its own part of the weights. With --cuda nothing is trained: kernels are left in a folder as
- * CUDA C (ty_compile_options.cuda_dir).
+ * them has moments of its own part of the weights. --strict is `deterministic: strict`. With --cuda nothing is trained:
+ * kernels are left in a folder as CUDA C (ty_compile_options.cuda_dir).
  *
  * A case is a folder with recipe.yaml, model.onnx, batches, expected.json and final.npz; the README beside them says
  * what all of it means. Each case runs in a process of its own, so that a crash is one failed case. What a deviation
@@ -310,6 +311,7 @@ static void compile(test_case *c)
                               .dump_dir = c->set.dump,
                               .grid = c->set.grid,
                               .tf32 = c->set.tf32,
+                              .deterministic_strict = c->set.strict,
                               .cuda_dir = c->set.cuda,
                               .replicas_alike = true,
                               .gpus = c->set.n_gpus ? numbers : NULL,
@@ -442,10 +444,12 @@ static bool wanted(const char *name, char *const *names, int n)
 
 static int usage(void)
 {
-    fprintf(stderr,
-            "usage: train_cases [-v] [--interpreter | --grid | --gpu] [--threads N] [--dump DIR] [--cuda DIR]\n"
-            "                   [--replicas N] [--gpus N [--cross-device HOW]] [--ranks N [--shard]] [--cache DIR]\n"
-            "                   [--precision bfloat16|float16 WITHIN] [--tf32] DIR [NAME...]\n");
+    fprintf(
+        stderr,
+        "usage: train_cases [-v] [--interpreter | --grid | --gpu] [--threads N] [--dump DIR] [--cuda DIR]\n"
+        "                   [--replicas N] [--gpus N [--cross-device HOW] [--wire f16|bf16]] [--ranks N] [--shard]\n"
+        "                   [--strict] [--bucket BYTES] [--cache DIR] [--precision bfloat16|float16 WITHIN]\n"
+        "                   [--tf32] DIR [NAME...]\n");
     return 64;
 }
 
@@ -514,6 +518,12 @@ int main(int argc, char **argv)
             set.tf32 = true;
         else if (strcmp(argv[i], "--shard") == 0)
             set.shard = true;
+        else if (strcmp(argv[i], "--strict") == 0)
+            set.strict = true;
+        else if (strcmp(argv[i], "--bucket") == 0 && i + 1 < argc)
+            set.bucket_bytes = atoll(argv[++i]);
+        else if (strcmp(argv[i], "--wire") == 0 && i + 1 < argc)
+            set.wire = strcmp(argv[++i], "bf16") == 0 ? TY_BF16 : TY_F16;
         else if (strcmp(argv[i], "--cache") == 0 && i + 1 < argc)
             set.cache = argv[++i];
         else if (strcmp(argv[i], "--cross-device") == 0 && i + 1 < argc)

@@ -34,7 +34,7 @@ static int add_plan(const ty_plan *plan, ty_ktexts *texts, ty_error *err)
     ty_cuda_tape tape;
     ty_buf facts;
     int n = 0, lines = 0;
-    if (ty_cuda_tape_of(plan, texts, texts->arena, &tape, err) < 0)
+    if (ty_cuda_tape_of(plan, false, texts, texts->arena, &tape, err) < 0)
         return -1;
     ty_buf_init(&facts, 1 << 20);
     ty_cuda_tape_print_facts(&tape, &facts);

@@ -40,17 +40,17 @@ static int build_write(const ty_ktexts *texts, build_left *left, const char *dir
     return rc;
 }
 
-static int build_leave_plan(const ty_plan *plan, ty_ktexts *texts, build_left *left, ty_error *err)
+static int build_leave_plan(const ty_plan *plan, bool in_order, ty_ktexts *texts, build_left *left, ty_error *err)
 {
     ty_cuda_tape tape;
-    if (ty_cuda_tape_of(plan, texts, texts->arena, &tape, err) < 0)
+    if (ty_cuda_tape_of(plan, in_order, texts, texts->arena, &tape, err) < 0)
         return -1;
     ty_cuda_tape_print_facts(&tape, &left->facts);
     ty_cuda_tape_print(&tape, plan, &left->tapes);
     return 0;
 }
 
-int ty_cuda_leave(const ty_plan *const *plans, int n_plans, const char *dir, ty_error *err)
+int ty_cuda_leave(const ty_plan *const *plans, int n_plans, bool in_order, const char *dir, ty_error *err)
 {
     ty_arena arena;
     build_left left;
@@ -61,7 +61,7 @@ int ty_cuda_leave(const ty_plan *const *plans, int n_plans, const char *dir, ty_
     ty_ktexts texts = {.arena = &arena};
     int rc = 0;
     for (int i = 0; i < n_plans && rc == 0; i++)
-        rc = build_leave_plan(plans[i], &texts, &left, err);
+        rc = build_leave_plan(plans[i], in_order, &texts, &left, err);
     ty_ktexts_sort(&texts);
     if (rc == 0 && texts.n > 0)
         rc = build_write(&texts, &left, dir, err);

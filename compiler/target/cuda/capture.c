@@ -1,7 +1,7 @@
 /* capture.c - the calls of a tape as work of a stream, and caught as one graph. See inside.h. */
 #include "compiler/target/cuda/inside.h"
 
-#include "compiler/ops/op.h"
+#include "compiler/target/pending.h"
 
 /* ---- calls ---- */
 
@@ -14,16 +14,17 @@ static int cuda_launch(ty_cuda *c, const cuda_program *p, int number, ty_error *
     return ty_gpu_status(&c->gpu, status, "launching a kernel", err);
 }
 
-static int cuda_exchange(ty_cuda *c, const ty_cuda_call *call, ty_error *err)
+static int cuda_exchange(ty_cuda *c, const cuda_program *p, const ty_cuda_call *call, ty_error *err)
 {
     const ty_type *type = ty_graph_type(c->g, ty_graph_in(c->g, call->node, 0));
-    const ty_nccl_exchanged what = {.gather = ty_graph_op(c->g, call->node) == TY_OP_ALL_GATHER,
+    const ty_nccl_exchanged what = {.kind = ty_pending_kind(c->g, call->node),
                                     .dtype = (ty_dtype)type->dtype,
                                     .n = ty_type_elems(type),
                                     .from = ty_cuda_memory_at(&c->memory, &call->at[0]),
                                     .to = ty_cuda_memory_at(&c->memory, &call->at[1]),
                                     .number = call->exchange};
-    return ty_cuda_exchange_begin(&c->exchanges, &what, err);
+    const ty_cuda_ordered ordered = {call->in_order, call->launch, p->function[call->kernel]};
+    return ty_cuda_exchange_begin(&c->exchanges, &what, call->launch.threads ? &ordered : NULL, err);
 }
 
 int ty_cuda_issue(ty_cuda *c, const cuda_program *p, int number, ty_error *err)
@@ -34,7 +35,7 @@ int ty_cuda_issue(ty_cuda *c, const cuda_program *p, int number, ty_error *err)
     if (call->kind == TY_CUDA_LIBRARY)
         return p->library[number].run(p->library[number].prepared, err);
     if (call->kind == TY_CUDA_EXCHANGE)
-        return cuda_exchange(c, call, err);
+        return cuda_exchange(c, p, call, err);
     if (call->kind == TY_CUDA_WAIT)
         return ty_cuda_exchange_wait(&c->exchanges, call->exchange, err);
     unsigned status =

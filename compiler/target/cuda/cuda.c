@@ -225,7 +225,7 @@ static int cuda_upload_constants(ty_cuda *c, ty_error *err)
 static int cuda_tapes(ty_cuda *c, ty_error *err)
 {
     for (int p = 0; p < c->n_plans; p++) {
-        if (ty_cuda_tape_of(c->plan[p], &c->texts, &c->arena, &c->program[p].tape, err) < 0)
+        if (ty_cuda_tape_of(c->plan[p], c->opt.in_order, &c->texts, &c->arena, &c->program[p].tape, err) < 0)
             return -1;
         cuda_find_outputs(c, p);
         cuda_find_inputs(c, p);
@@ -236,7 +236,7 @@ static int cuda_tapes(ty_cuda *c, ty_error *err)
 static void cuda_count(const ty_cuda_tape *tape, ty_cuda_report *r)
 {
     for (int i = 0; i < tape->n_calls; i++) {
-        r->n_kernels += tape->call[i].kind == TY_CUDA_LAUNCH;
+        r->n_kernels += tape->call[i].launch.threads > 0;
         r->n_library_calls += tape->call[i].kind == TY_CUDA_LIBRARY;
     }
 }
@@ -268,7 +268,8 @@ static void cuda_measure(ty_cuda *c)
     for (int i = 0; i < c->texts.n; i++)
         r->text_bytes += c->texts.one[i].len;
     r->slab_bytes = b[TY_CUDA_SLAB].bytes;
-    r->scratch_bytes = b[TY_CUDA_WORKSPACE].bytes + b[TY_CUDA_SPARE].bytes + b[TY_CUDA_SCRATCH].bytes;
+    r->scratch_bytes =
+        b[TY_CUDA_WORKSPACE].bytes + b[TY_CUDA_SPARE].bytes + b[TY_CUDA_SCRATCH].bytes + b[TY_CUDA_ROOM].bytes;
     r->batch_bytes = b[TY_CUDA_INPUTS].bytes + b[TY_CUDA_STAGED].bytes;
     r->pinned_bytes = outputs.bytes;
     r->host_bytes = outputs.bytes + b[TY_CUDA_STAGED].bytes;
@@ -344,8 +345,12 @@ static int cuda_build(ty_cuda *c, ty_error *err)
     cuda_share(c);
     if (c->opt.join && c->opt.join(c->opt.join_ctx, &c->opt.group, err) < 0)
         return -1;
-    if (ty_cuda_exchanges_open(&c->exchanges, &c->gpu, c->opt.group, c->opt.replica, cuda_n_exchanges(c), &c->arena,
-                               err) < 0)
+    const ty_cuda_company with = {.group = c->opt.group,
+                                  .replica = c->opt.replica,
+                                  .replicas = c->opt.replicas,
+                                  .n = cuda_n_exchanges(c),
+                                  .room = b[TY_CUDA_ROOM].at};
+    if (ty_cuda_exchanges_open(&c->exchanges, &c->gpu, &with, &c->arena, err) < 0)
         return -1;
     for (int p = 0; p < c->n_plans; p++)
         if (cuda_program_new(c, &c->program[p], err) < 0)

@@ -35,7 +35,8 @@ typedef struct ty_cuda_options {
     void *const *state;        /* the caller's memory of each state of the graph */
     ty_compile_phases *phases; /* gets laps; not NULL */
     ty_nccl_group *group;      /* of a step that replicas share, with */
-    int replica;               /* the number of this one; NULL: it is alone */
+    int replica, replicas;     /* the number of this one, of how many; NULL: it is alone */
+    bool in_order;             /* sums are taken in the order of the replicas (in_order.h) */
     /* Or: gets the group, when all else is ready and the GPU's context is the current one; NULL: there is none to get
      */
     int (*join)(void *ctx, ty_nccl_group **group, ty_error *err);

@@ -1,6 +1,6 @@
 /* exchange.h - exchanges with other replicas, on a stream of their own beside a GPU's work.
  *
- *     ty_cuda_exchanges_open(&x, &gpu, group, replica, n, err)     n: the most that a tape has
+ *     ty_cuda_exchanges_open(&x, &gpu, &with, &arena, err)
  *     ty_cuda_exchange_begin(&x, &what, err)       when all that was given to the GPU's stream so far is done
  *     ty_cuda_exchange_wait(&x, number, err)       what the GPU's stream is given next begins when it is over
  *     ty_cuda_exchanges_close(&x)
@@ -12,23 +12,40 @@
 
 #include "base/arena.h"
 #include "compiler/target/cuda/gpu.h"
+#include "compiler/target/cuda/in_order.h"
 #include "compiler/target/cuda/nccl.h"
+
+/* Whom with. */
+typedef struct ty_cuda_company {
+    ty_nccl_group *group; /* NULL: nobody */
+    int replica, replicas;
+    int n;            /* the most exchanges that a tape has */
+    CUdeviceptr room; /* for sums in order */
+} ty_cuda_company;
 
 typedef struct ty_cuda_exchanges {
     const ty_gpu *gpu;
-    ty_nccl_group *group;
-    int replica;
+    ty_cuda_company with;
     CUstream stream;
     CUevent ready;
     CUevent *over; /* by number */
     int n;
 } ty_cuda_exchanges;
 
+/* A sum in order: the kernel that adds up what was dealt. */
+typedef struct ty_cuda_ordered {
+    ty_in_order in_order;
+    ty_cuda_launch launch;
+    CUfunction function;
+} ty_cuda_ordered;
+
 /* Without a group, or with n = 0, nothing is made. After a failure too it is to be closed. */
-int ty_cuda_exchanges_open(ty_cuda_exchanges *x, const ty_gpu *gpu, ty_nccl_group *group, int replica, int n,
-                           ty_arena *a, ty_error *err);
+int ty_cuda_exchanges_open(ty_cuda_exchanges *x, const ty_gpu *gpu, const ty_cuda_company *with, ty_arena *a,
+                           ty_error *err);
 void ty_cuda_exchanges_close(ty_cuda_exchanges *x);
-int ty_cuda_exchange_begin(ty_cuda_exchanges *x, const ty_nccl_exchanged *what, ty_error *err);
+/* ordered: NULL where NCCL adds up. */
+int ty_cuda_exchange_begin(ty_cuda_exchanges *x, const ty_nccl_exchanged *what, const ty_cuda_ordered *ordered,
+                           ty_error *err);
 int ty_cuda_exchange_wait(ty_cuda_exchanges *x, int number, ty_error *err);
 
 #endif

@@ -94,6 +94,8 @@ void ty_cuda_memory_measure(ty_cuda_memory *m, const ty_plan *const *plans, cons
             b[TY_CUDA_SLAB].bytes = (size_t)plans[p]->slab_bytes;
         if ((size_t)tapes[p]->scratch_bytes > b[TY_CUDA_SCRATCH].bytes)
             b[TY_CUDA_SCRATCH].bytes = (size_t)tapes[p]->scratch_bytes;
+        if (tapes[p]->room_bytes > b[TY_CUDA_ROOM].bytes)
+            b[TY_CUDA_ROOM].bytes = tapes[p]->room_bytes;
         memory_spare(&b[TY_CUDA_SPARE], plans[p]);
     }
     b[TY_CUDA_WORKSPACE].bytes = MEMORY_WORKSPACE_BYTES;
@@ -119,6 +121,7 @@ int ty_cuda_memory_get(ty_cuda_memory *m, const ty_gpu *gpu, ty_error *err)
                                                        [TY_CUDA_STAGED] = "batches on their way",
                                                        [TY_CUDA_SPARE] = "results that nobody reads",
                                                        [TY_CUDA_SCRATCH] = "what calls need besides",
+                                                       [TY_CUDA_ROOM] = "gradients of all replicas",
                                                        [TY_CUDA_WORKSPACE] = "the workspace of products"};
     for (int i = 0; i < TY_CUDA_N_BLOCKS; i++)
         if (ty_gpu_alloc(gpu, m->block[i].bytes, what[i], &m->block[i].at, err) < 0)

@@ -22,6 +22,7 @@ typedef enum ty_cuda_block_kind {
     TY_CUDA_STAGED,  /* batches on their way */
     TY_CUDA_SPARE,   /* results that nobody reads go here */
     TY_CUDA_SCRATCH, /* of calls, one after the other */
+    TY_CUDA_ROOM,    /* of sums in the order of the replicas, one after the other beside them */
     TY_CUDA_WORKSPACE,
     TY_CUDA_N_BLOCKS
 } ty_cuda_block_kind;

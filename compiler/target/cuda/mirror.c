@@ -13,6 +13,7 @@ struct mirror_replica {
     ty_mirror *mirror;
     int number, device;
     ty_cuda *cuda;
+    void **state;       /* the host's memory of each, where parts are its own */
     const void **input; /* of a run: its own rows */
     int64_t *call_ns;   /* of a timed run; its length is that of the longest tape */
     int64_t told;       /* the number, as an input of the graph */
@@ -28,9 +29,11 @@ struct ty_mirror {
     int n_plans;
     const ty_graph *g;
     ty_nccl_others others;
+    bool *is_part; /* by state */
     bool has_met;
     ty_nccl_group *group; /* NULL: there is one replica */
     mirror_replica *replica;
+    int n_replicas; /* that were asked for */
     /* Arguments of the job at hand. */
     int at_plan, n_timed;
     const void *const *inputs;
@@ -145,9 +148,12 @@ static int mirror_build(mirror_replica *r, const ty_cuda *like, ty_error *err)
     opt.device = r->device;
     opt.group = m->group;
     opt.replica = r->number;
+    opt.replicas = m->opt.n;
+    opt.state = r->state;
     opt.like = like;
     if (m->others.meet) {
         opt.replica = m->others.replica;
+        opt.replicas = m->others.n;
         opt.join = mirror_join;
         opt.join_ctx = m;
     }
@@ -186,18 +192,22 @@ static ty_mirror *mirror_empty(const ty_plan *const *plans, int n_plans, const t
     ty_mirror *m = TY_NEW(&arena, ty_mirror);
     m->arena = arena;
     m->opt = *opt;
+    m->n_replicas = opt->n;
     m->others = opt->others ? *opt->others : (ty_nccl_others){0};
     m->opt.others = NULL; /* the caller's */
     m->plan = ty_arena_copy(&m->arena, plans, sizeof *plans * (size_t)n_plans);
     m->n_plans = n_plans;
     m->g = plans[0]->f->g;
+    m->is_part = TY_NEW_ARRAY(&m->arena, bool, ty_graph_n_states(m->g) + 1);
     m->replica = TY_NEW_ARRAY(&m->arena, mirror_replica, opt->n);
     for (int i = 0; i < opt->n; i++)
-        m->replica[i] = (mirror_replica){.mirror = m,
-                                         .number = i,
-                                         .told = i,
-                                         .device = opt->devices[i],
-                                         .input = TY_NEW_ARRAY(&m->arena, const void *, ty_graph_n_inputs(m->g))};
+        m->replica[i] = (mirror_replica){
+            .mirror = m,
+            .number = i,
+            .told = i,
+            .device = opt->devices[i],
+            .state = ty_arena_copy(&m->arena, opt->each.state, sizeof(void *) * (size_t)ty_graph_n_states(m->g)),
+            .input = TY_NEW_ARRAY(&m->arena, const void *, ty_graph_n_inputs(m->g))};
     pthread_mutex_init(&m->lock, NULL);
     pthread_cond_init(&m->asked, NULL);
     pthread_cond_init(&m->answered, NULL);
@@ -260,6 +270,10 @@ void ty_mirror_free(ty_mirror *m)
     else
         mirror_close(&m->replica[0], NULL);
     ty_nccl_close(m->group);
+    for (int i = 1; i < m->n_replicas; i++)
+        for (int state = 0; state < ty_graph_n_states(m->g); state++)
+            if (m->is_part[state])
+                free(m->replica[i].state[state]);
     pthread_cond_destroy(&m->answered);
     pthread_cond_destroy(&m->asked);
     pthread_mutex_destroy(&m->lock);
@@ -274,9 +288,15 @@ static int mirror_upload(mirror_replica *r, ty_error *err)
     return ty_cuda_upload(r->cuda, err);
 }
 
+/* What is the same on all GPUs is taken from the first. */
 static int mirror_download(mirror_replica *r, ty_error *err)
 {
-    return r->number == 0 ? ty_cuda_download(r->cuda, err) : 0;
+    if (r->number == 0)
+        return ty_cuda_download(r->cuda, err);
+    for (int i = 0; i < ty_graph_n_states(r->mirror->g); i++)
+        if (r->mirror->is_part[i] && ty_cuda_fetch(r->cuda, i, r->state[i], err) < 0)
+            return -1;
+    return 0;
 }
 
 /* Its own rows of each input; what has no rows is for all. */
@@ -316,6 +336,8 @@ static int mirror_compare(mirror_replica *r, ty_error *err)
     int rc = 0;
     for (int i = 0; i < ty_graph_n_states(m->g) && rc == 0; i++) {
         size_t bytes = ty_type_bytes(&ty_graph_state(m->g, i)->type);
+        if (m->is_part[i])
+            continue;
         void *own = malloc(bytes + 1);
         rc = own ? ty_cuda_fetch(r->cuda, i, own, err) : ty_error_set(err, TY_E_LIMIT, "no memory to compare states");
         if (rc == 0 && memcmp(own, m->opt.each.state[i], bytes) != 0)
@@ -385,6 +407,29 @@ int ty_mirror_run_timed(ty_mirror *m, int plan, const void *const *inputs, int64
             call_ns[i] = m->replica[k].call_ns[i] > call_ns[i] ? m->replica[k].call_ns[i] : call_ns[i];
     }
     return 0;
+}
+
+int ty_mirror_divide(ty_mirror *m, int state, ty_error *err)
+{
+    m->is_part[state] = true;
+    for (int i = 1; i < m->opt.n; i++) {
+        mirror_replica *r = &m->replica[i];
+        r->state[state] = calloc(1, ty_type_bytes(&ty_graph_state(m->g, state)->type) + 1);
+        if (!r->state[state])
+            return ty_error_set(err, TY_E_LIMIT, "no memory for the state \"%s\" of GPU %d",
+                                ty_graph_state(m->g, state)->name, r->device);
+    }
+    return 0;
+}
+
+int ty_mirror_n(const ty_mirror *m)
+{
+    return m->opt.n;
+}
+
+void *ty_mirror_state(const ty_mirror *m, int number, int state)
+{
+    return m->replica[number].state[state];
 }
 
 const ty_cuda *ty_mirror_first(const ty_mirror *m)

@@ -12,6 +12,9 @@
  * With replicas in other processes (`others`) there is one GPU here, rows and number of a run are this replica's own,
  * and states go to it and come from it alone.
  *
+ * A state that is in parts (compiler/exchange.h) is another one on each GPU: the first's is the caller's memory, those
+ * of the others are the mirror's own, zeros at first (ty_mirror_divide, ty_mirror_state).
+ *
  * Where one GPU fails, those that wait for it are let go (nccl.h), and the error is that of the first that failed, by
  * number: "GPU 2: starting a step: ...". Every later call fails with it.
  */
@@ -42,6 +45,11 @@ const ty_cuda_report *ty_mirror_report_of(const ty_mirror *mirror);
 ty_cuda *ty_mirror_alone(const ty_mirror *mirror);
 /* A run call by call, on all GPUs at the same time: nanoseconds of each call on the GPU where it took longest. */
 int ty_mirror_run_timed(ty_mirror *mirror, int plan, const void *const *inputs, int64_t *call_ns, ty_error *err);
+/* Before anything is uploaded: each GPU has a part of this state. */
+int ty_mirror_divide(ty_mirror *mirror, int state, ty_error *err);
+/* How many GPUs are here; the memory that a state of one of them is sent from and fetched to. */
+int ty_mirror_n(const ty_mirror *mirror);
+void *ty_mirror_state(const ty_mirror *mirror, int number, int state);
 /* The first GPU's, to ask what its calls are: all have the same. */
 const ty_cuda *ty_mirror_first(const ty_mirror *mirror);
 int ty_mirror_upload(ty_mirror *mirror, ty_error *err);
@@ -50,7 +58,8 @@ int ty_mirror_start(ty_mirror *mirror, int plan, const void *const *inputs, ty_e
 int ty_mirror_finish(ty_mirror *mirror, int plan, ty_error *err);
 int ty_mirror_drain(ty_mirror *mirror, int plan, ty_error *err);
 const void *ty_mirror_value(const ty_mirror *mirror, int plan, ty_val v);
-/* After a download: whether all GPUs hold the same bytes of every state; TY_E_INTERNAL names the first that does not.
+/* After a download: whether all GPUs hold the same bytes of every state that is not in parts; TY_E_INTERNAL names the
+ * first that does not.
  */
 int ty_mirror_check(ty_mirror *mirror, ty_error *err);
 

@@ -361,12 +361,12 @@ static int nccl_sum_on_one(const nccl_call *c, ty_error *err)
     return nccl_status(c->group, status, "ncclBroadcast", comm, err);
 }
 
-static int nccl_gather(const nccl_call *c, ty_error *err)
+static int nccl_part(const nccl_call *c, ty_error *err)
 {
     ncclComm_t comm = c->group->all[c->own];
-    unsigned status =
-        c->group->lib->ncclAllGather(c->from, c->to, c->n * c->element_bytes, TY_NCCL_INT8, comm, c->stream);
-    return nccl_status(c->group, status, "ncclAllGather", comm, err);
+    unsigned status = c->group->lib->ncclReduceScatter(c->from, c->to, c->n / (size_t)c->group->n, c->type, TY_NCCL_SUM,
+                                                       comm, c->stream);
+    return nccl_status(c->group, status, "ncclReduceScatter", comm, err);
 }
 
 /* NCCL's number of a type that can be added up, or -1. */
@@ -391,7 +391,12 @@ int ty_nccl_exchange(ty_nccl_group *group, int replica, const ty_nccl_exchanged 
                                                                            [TY_CROSS_HIERARCHICAL] = nccl_sum_in_groups,
                                                                            [TY_CROSS_ONE_DEVICE] = nccl_sum_on_one};
     int type = nccl_type(what->dtype);
-    if (type < 0 && !what->gather)
+    if (what->n == 0)
+        return 0;
+    if (what->kind == TY_EXCHANGE_GATHER)
+        return ty_nccl_gather(group, replica, what->from, what->to, (size_t)what->n * ty_dtype_bytes(what->dtype),
+                              stream, err);
+    if (type < 0)
         return ty_error_set(err, TY_E_UNSUPPORTED, "NCCL does not add up %s", ty_dtype_text(what->dtype));
     const nccl_call call = {.group = group,
                             .replica = replica,
@@ -403,9 +408,41 @@ int ty_nccl_exchange(ty_nccl_group *group, int replica, const ty_nccl_exchanged 
                             .element_bytes = ty_dtype_bytes(what->dtype),
                             .type = (unsigned)type,
                             .stream = stream};
-    if (what->n == 0)
-        return 0;
-    return what->gather ? nccl_gather(&call, err) : sums[group->how](&call, err);
+    return what->kind == TY_EXCHANGE_PART ? nccl_part(&call, err) : sums[group->how](&call, err);
+}
+
+/* What is only moved goes as bytes: NCCL has fewer types than we have. */
+int ty_nccl_gather(ty_nccl_group *group, int replica, CUdeviceptr from, CUdeviceptr to, size_t bytes, CUstream stream,
+                   ty_error *err)
+{
+    ncclComm_t comm = group->all[replica - group->first];
+    unsigned status = group->lib->ncclAllGather((const void *)(uintptr_t)from, (void *)(uintptr_t)to, bytes,
+                                                TY_NCCL_INT8, comm, stream);
+    return nccl_status(group, status, "ncclAllGather", comm, err);
+}
+
+/* Who sends to each and gets from each asks for all of it at once: one by one, each would wait for the other. */
+static unsigned nccl_send_parts(const ty_nccl_group *group, ncclComm_t comm, const char *from, char *to, size_t part,
+                                CUstream stream)
+{
+    const ty_nccl *lib = group->lib;
+    unsigned status = lib->ncclGroupStart();
+    for (int i = 0; i < group->n && status == TY_NCCL_SUCCESS; i++) {
+        status = lib->ncclSend(from + (size_t)i * part, part, TY_NCCL_INT8, i, comm, stream);
+        if (status == TY_NCCL_SUCCESS)
+            status = lib->ncclRecv(to + (size_t)i * part, part, TY_NCCL_INT8, i, comm, stream);
+    }
+    unsigned ended = lib->ncclGroupEnd();
+    return status ? status : ended;
+}
+
+int ty_nccl_deal(ty_nccl_group *group, int replica, CUdeviceptr from, CUdeviceptr to, size_t part_bytes,
+                 CUstream stream, ty_error *err)
+{
+    ncclComm_t comm = group->all[replica - group->first];
+    unsigned status =
+        nccl_send_parts(group, comm, (const char *)(uintptr_t)from, (char *)(uintptr_t)to, part_bytes, stream);
+    return nccl_status(group, status, "ncclSend and ncclRecv", comm, err);
 }
 
 /* ---- calls of a team ---- */
@@ -429,22 +466,6 @@ void ty_nccl_version(char *out, size_t bytes)
     snprintf(out, bytes, known ? "%d.%d.%d" : "", v / 10000, v / 100 % 100, v % 100);
 }
 
-/* Who sends to each and gets from each asks for all of it at once: one by one, each would wait for the other. */
-static unsigned nccl_send_parts(const ty_nccl_group *group, const char *from, char *to, size_t part, CUstream stream)
-{
-    const ty_nccl *lib = group->lib;
-    ncclComm_t comm = group->all[0];
-    unsigned status = lib->ncclGroupStart();
-    for (int i = 0; i < group->n && status == TY_NCCL_SUCCESS; i++) {
-        status = lib->ncclSend(from + (size_t)i * part, part, TY_NCCL_INT8, i, comm, stream);
-        if (status == TY_NCCL_SUCCESS)
-            status = lib->ncclRecv(to + (size_t)i * part, part, TY_NCCL_INT8, i, comm, stream);
-    }
-    unsigned ended = lib->ncclGroupEnd();
-    return status ? status : ended;
-}
-
-/* What is only moved goes as bytes: NCCL has fewer types than we have. */
 static unsigned nccl_ask(const ty_nccl_group *group, const ty_team_call *c, CUstream stream)
 {
     const ty_nccl *lib = group->lib;
@@ -461,7 +482,7 @@ static unsigned nccl_ask(const ty_nccl_group *group, const ty_team_call *c, CUst
     case TY_TEAM_BROADCAST:
         return lib->ncclBroadcast(c->from, c->to, bytes, TY_NCCL_INT8, 0, comm, stream);
     default:
-        return nccl_send_parts(group, c->from, c->to, bytes / members, stream);
+        return nccl_send_parts(group, comm, c->from, c->to, bytes / members, stream);
     }
 }
 

@@ -21,7 +21,8 @@
  *   each exchange.
  *
  * Each gives all replicas the same bits, and the same bits in every run of the same layout; in which order NCCL adds up
- * is its own affair.
+ * is its own affair. Where it is not to be, NCCL only deals and gathers, and a kernel adds up (in_order.h). A sum of
+ * which each replica gets its part is ncclReduceScatter, whichever way whole ones are taken.
  *
  * What waits for a replica that is gone waits for ever, on the GPU. So a thread asks NCCL ten times a second what
  * became of the communicators (ncclCommGetAsyncError) and aborts all of them where something has: streams and graphs
@@ -40,10 +41,11 @@
 
 typedef struct ty_nccl_group ty_nccl_group;
 
+/* from and to are the same memory, if that is a sum, or do not overlap. */
 typedef struct ty_nccl_exchanged {
-    bool gather; /* side by side; else the sum */
+    ty_exchange_kind kind;
     ty_dtype dtype;
-    int64_t n; /* elements of `from` */
+    int64_t n; /* elements of `from`; of a PART a multiple of the replicas */
     CUdeviceptr from, to;
     int number; /* of the exchange in its tape, from 0 */
 } ty_nccl_exchanged;
@@ -66,6 +68,12 @@ int ty_nccl_open(const int *devices, int n, ty_cross_device how, ty_nccl_group *
 /* The current context of the calling thread is the GPU's. Waits for all replicas. */
 int ty_nccl_join(const ty_nccl_others *others, ty_cross_device how, ty_nccl_group **out, ty_error *err);
 int ty_nccl_exchange(ty_nccl_group *group, int replica, const ty_nccl_exchanged *what, CUstream stream, ty_error *err);
+/* Bytes as they are. Deal: a part of `from` to each replica, and one from each to `to`, both in their order. Gather:
+ * `from` of all replicas side by side; may be in its own place of `to`. */
+int ty_nccl_deal(ty_nccl_group *group, int replica, CUdeviceptr from, CUdeviceptr to, size_t part_bytes,
+                 CUstream stream, ty_error *err);
+int ty_nccl_gather(ty_nccl_group *group, int replica, CUdeviceptr from, CUdeviceptr to, size_t bytes, CUstream stream,
+                   ty_error *err);
 /* What a member of a team asks for, outside of any tape. */
 int ty_nccl_call(ty_nccl_group *group, const ty_team_call *what, CUstream stream, ty_error *err);
 bool ty_nccl_reduces(ty_dtype dtype);

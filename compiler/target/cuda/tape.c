@@ -22,6 +22,8 @@ typedef struct tape_list {
     ty_val *constant;
     int n_calls, n_kernels, n_constants;
     int64_t scratch_bytes;
+    bool in_order;
+    size_t room_bytes;
     ty_pending pending;
     ty_buf text; /* of one kernel */
 } tape_list;
@@ -51,7 +53,40 @@ static ty_cuda_call *tape_add(tape_list *t, ty_cuda_call_kind kind, int unit, co
     return call;
 }
 
+/* Of a kernel whose text is in t->text. */
+static int tape_kernel(tape_list *t)
+{
+    uint64_t hash = ty_ktexts_add(t->texts, t->text.data, t->text.len);
+    for (int i = 0; i < t->n_kernels; i++)
+        if (t->kernel[i] == hash)
+            return i;
+    t->kernel[t->n_kernels] = hash;
+    return t->n_kernels++;
+}
+
+/* A kernel written by hand: parameters and body. */
+static void tape_own_text(tape_list *t, const ty_cuda_launch *launch, const ty_buf *text)
+{
+    ty_buf_clear(&t->text);
+    ty_buf_addf(&t->text, "%s(%d) TY_NAME", ty_cuda_word(launch->room), launch->threads);
+    ty_buf_add(&t->text, text->data, text->len);
+    t->text.failed |= text->failed;
+}
+
 /* ---- exchanges ---- */
+
+/* What NCCL moves a kernel adds up. */
+static void tape_add_order(tape_list *t, ty_cuda_call *call)
+{
+    ty_buf body;
+    ty_buf_init(&body, TAPE_KERNEL_BYTES);
+    call->launch = ty_in_order_render(t->plan->f->g, call->node, &call->in_order, &body);
+    tape_own_text(t, &call->launch, &body);
+    ty_buf_fini(&body);
+    call->kernel = tape_kernel(t);
+    call->bytes = call->in_order.room_bytes;
+    t->room_bytes = call->bytes > t->room_bytes ? call->bytes : t->room_bytes;
+}
 
 static void tape_wait(tape_list *t, int exchange, int unit)
 {
@@ -72,18 +107,11 @@ static void tape_add_exchange(tape_list *t, uint32_t node, int unit)
     call->n_at = 2;
     call->n_in = 1;
     call->exchange = ty_pending_add(&t->pending, ty_pending_of_node(t->plan, node));
+    if (t->in_order && ty_in_order_of(g, node, &call->in_order))
+        tape_add_order(t, call);
 }
 
 /* ---- kernels ---- */
-
-static int tape_kernel(tape_list *t, uint64_t hash)
-{
-    for (int i = 0; i < t->n_kernels; i++)
-        if (t->kernel[i] == hash)
-            return i;
-    t->kernel[t->n_kernels] = hash;
-    return t->n_kernels++;
-}
 
 /* One pointer a buffer that is not another's alias, as ty_cuda_render_kernel has it. */
 static void tape_point(tape_list *t, const ty_kernel *k, const uint32_t *alias, const int64_t *base, ty_cuda_call *call)
@@ -126,7 +154,7 @@ static void tape_add_launch(tape_list *t, const ty_kernel *k, int unit)
     const ty_cuda_kernel kernel = {k, alias, base, tape_aligns(t, k, alias, call), TY_CUDA_FILL};
     ty_buf_clear(&t->text);
     call->launch = ty_cuda_render_kernel(&kernel, "TY_NAME", &t->text);
-    call->kernel = tape_kernel(t, ty_ktexts_add(t->texts, t->text.data, t->text.len));
+    call->kernel = tape_kernel(t);
     size_t read, written;
     ty_kernel_traffic(k, &read, &written);
     call->bytes = read + written;
@@ -229,12 +257,9 @@ static void tape_own_launch(void *ctx, const ty_buf *text, ty_cuda_launch launch
         at[i] = scratch ? (ty_place){.kind = TY_PLACE_SCRATCH} : own->places->at[which[i]];
         bytes += scratch ? 0 : tape_value_bytes(t->plan->f->g, own->node, which[i]);
     }
-    ty_buf_clear(&t->text);
-    ty_buf_addf(&t->text, "%s(%d) TY_NAME", ty_cuda_word(launch.room), launch.threads);
-    ty_buf_add(&t->text, text->data, text->len);
-    t->text.failed |= text->failed;
+    tape_own_text(t, &launch, text);
     ty_cuda_call *call = tape_add(t, TY_CUDA_LAUNCH, own->places->unit, own->places->origin);
-    call->kernel = tape_kernel(t, ty_ktexts_add(t->texts, t->text.data, t->text.len));
+    call->kernel = tape_kernel(t);
     call->launch = launch;
     call->bytes = bytes;
     call->at = at;
@@ -310,12 +335,13 @@ static int tape_max_calls(const ty_plan *plan)
     return n + plan->n_order + 1; /* waits: no more than exchanges */
 }
 
-int ty_cuda_tape_of(const ty_plan *plan, ty_ktexts *texts, ty_arena *a, ty_cuda_tape *out, ty_error *err)
+int ty_cuda_tape_of(const ty_plan *plan, bool in_order, ty_ktexts *texts, ty_arena *a, ty_cuda_tape *out, ty_error *err)
 {
     int max = tape_max_calls(plan);
     tape_list t = {.plan = plan,
                    .texts = texts,
                    .arena = a,
+                   .in_order = in_order,
                    .call = TY_NEW_ARRAY(a, ty_cuda_call, max),
                    .kernel = TY_NEW_ARRAY(a, uint64_t, max),
                    .constant = TY_NEW_ARRAY(a, ty_val, ty_graph_n_nodes(plan->f->g)),
@@ -329,8 +355,8 @@ int ty_cuda_tape_of(const ty_plan *plan, ty_ktexts *texts, ty_arena *a, ty_cuda_
         tape_wait(&t, t.pending.n - 1, plan->n_order + plan->n_copies);
     int rc = t.text.failed ? ty_error_set(err, TY_E_LIMIT, "a generated kernel is larger than 16 MiB of text") : 0;
     ty_buf_fini(&t.text);
-    *out = (ty_cuda_tape){t.call,      t.n_calls,  t.kernel,      t.n_kernels,
-                          t.pending.n, t.constant, t.n_constants, t.scratch_bytes};
+    *out = (ty_cuda_tape){t.call,     t.n_calls,     t.kernel,        t.n_kernels, t.pending.n,
+                          t.constant, t.n_constants, t.scratch_bytes, t.room_bytes};
     return rc;
 }
 
@@ -340,7 +366,7 @@ void ty_cuda_tape_print_facts(const ty_cuda_tape *tape, ty_buf *out)
 {
     for (int i = 0; i < tape->n_calls; i++) {
         const ty_cuda_call *call = &tape->call[i];
-        if (call->kind == TY_CUDA_LAUNCH)
+        if (call->launch.threads)
             ty_buf_addf(out, TY_KTEXTS_NAME "\t%s\t%d\t%" PRId64 "\t%zu\t%s\n",
                         (unsigned long)tape->kernel[call->kernel], call->launch.form, call->launch.threads,
                         call->launch.blocks, call->bytes, call->origin);
@@ -400,6 +426,8 @@ static void print_exchange(const ty_cuda_tape *tape, const ty_cuda_call *call, c
     ty_buf_addf(out, "%s #%d of %" PRId64 " %s", ty_op_row_of(op)->text, call->exchange,
                 ty_graph_attr(g, call->node)->replicas,
                 ty_type_text(ty_graph_type(g, ty_graph_in(g, call->node, 0)), text, sizeof text));
+    if (call->launch.threads)
+        ty_buf_addf(out, " in order by k%d", call->kernel);
     print_places(tape, &call->at[0], 1, ": ", out);
     print_places(tape, &call->at[1], 1, " -> ", out);
 }

@@ -1,7 +1,7 @@
 /* tape.h - what a GPU does in one run, in order: kernels launched, library calls, copies, and where their operands lie.
  *
- *     ty_cuda_tape_of(plan, &texts, &arena, &tape, err)      any machine; what is launched is added to the texts
- *     ty_cuda_tape_print(&tape, plan, &buf)
+ *     ty_cuda_tape_of(plan, in_order, &texts, &arena, &tape, err)     any machine; what is launched is added to the
+ * texts ty_cuda_tape_print(&tape, plan, &buf)
  *
  * All calls go to one stream, so each sees what those before it have written, but for exchanges with other replicas:
  * those go on beside what follows, until a call touches their memory, in front of which stands a wait (pending.h). The
@@ -20,6 +20,7 @@
 
 #include "compiler/kernel/texts.h"
 #include "compiler/passes/plan.h"
+#include "compiler/target/cuda/in_order.h"
 #include "compiler/target/cuda/render.h"
 
 /* EXCHANGE: with other replicas, begun; WAIT: until an exchange is over. */
@@ -33,10 +34,11 @@ typedef enum ty_cuda_call_kind {
 
 typedef struct ty_cuda_call {
     ty_cuda_call_kind kind;
-    int kernel;            /* LAUNCH: number in the tape's list */
-    ty_cuda_launch launch; /* LAUNCH */
+    int kernel;            /* LAUNCH, EXCHANGE in order: number in the tape's list */
+    ty_cuda_launch launch; /* of these; threads 0: nothing is launched */
     uint32_t node;         /* LIBRARY, EXCHANGE */
     int exchange;          /* EXCHANGE, WAIT: number, from 0 */
+    ty_in_order in_order;  /* EXCHANGE that launches */
     size_t bytes; /* COPY; LAUNCH: that must move at least, of a kernel written by hand its operands and results */
     /* LAUNCH: what its pointers point at; LIBRARY: operands, then results, of kind NONE where there is no memory (an
      * operand that the call fills in by itself, a result that nobody reads); COPY: to, from; EXCHANGE: from, to. */
@@ -55,10 +57,13 @@ typedef struct ty_cuda_tape {
     const ty_val *constant; /* that calls read, each once; places of kind CONST have the value as `index` */
     int n_constants;
     int64_t scratch_bytes; /* of the call that needs most: places of kind SCRATCH */
+    size_t room_bytes;     /* of the exchange that needs most, one after the other */
 } ty_cuda_tape;
 
-/* texts, arena: of the caller; the tape is the arena's. plan: checked; must outlive the tape. */
-int ty_cuda_tape_of(const ty_plan *plan, ty_ktexts *texts, ty_arena *a, ty_cuda_tape *out, ty_error *err);
+/* in_order: replicas add up by in_order.h. texts, arena: of the caller; the tape is the arena's. plan: checked; must
+ * outlive the tape. */
+int ty_cuda_tape_of(const ty_plan *plan, bool in_order, ty_ktexts *texts, ty_arena *a, ty_cuda_tape *out,
+                    ty_error *err);
 void ty_cuda_tape_print(const ty_cuda_tape *tape, const ty_plan *plan, ty_buf *out);
 /* A line a launch: function, form, threads of a block, blocks, bytes that must move at least, origin; tabs between. */
 void ty_cuda_tape_print_facts(const ty_cuda_tape *tape, ty_buf *out);
