@@ -471,7 +471,16 @@ static int check_end(checker *c, ty_error *err)
                : ty_program_fetch_states(c->p, err);
 }
 
-/* Calls of a unit follow each other; the copies of an assembly make nothing new. */
+/* The i-th unit that a call computes; NULL if there is nothing to look at: the copies of an assembly make nothing new.
+ */
+static const ty_unit *check_unit(const checker *c, const ty_call_info *info, int i)
+{
+    int at = i ? info->also[i - 1] : info->unit;
+    const ty_unit *u = at < c->plan->n_order ? &c->plan->f->unit[c->plan->order[at]] : NULL;
+    return u && u->kind != TY_UNIT_ASSEMBLY ? u : NULL;
+}
+
+/* Calls of a unit follow each other. */
 static int check_run_calls(checker *c, ty_error *err)
 {
     if (check_begin(c, err) < 0)
@@ -479,16 +488,16 @@ static int check_run_calls(checker *c, ty_error *err)
     for (int i = 0, n = ty_program_n_calls(c->p, c->run); i < n; i++) {
         ty_call_info info;
         ty_program_call(c->p, c->run, i, &info);
-        const ty_unit *u = info.unit < c->plan->n_order ? &c->plan->f->unit[c->plan->order[info.unit]] : NULL;
-        bool looks = u && u->kind != TY_UNIT_ASSEMBLY;
-        if (looks && !check_is_done(c->out))
-            check_operands(c, u, check_save);
+        for (int k = 0; k <= info.n_also && !check_is_done(c->out); k++)
+            if (check_unit(c, &info, k))
+                check_operands(c, check_unit(c, &info, k), check_save);
         if (check_call(c, i, err) < 0) {
             check_drop_copies(c);
             return -1;
         }
-        if (looks)
-            check_results(c, u, check_result);
+        for (int k = 0; k <= info.n_also; k++)
+            if (check_unit(c, &info, k))
+                check_results(c, check_unit(c, &info, k), check_result);
         check_drop_copies(c);
     }
     return check_end(c, err);

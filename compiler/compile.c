@@ -375,7 +375,7 @@ static const struct {
     {"chunk", "graph.6.chunk.txt", ty_pass_chunk, ty_pass_chunk, NULL},
     {"align", "graph.6.align.txt", NULL, ty_pass_align, NULL},
     {"accumulate", "graph.7.accumulate.txt", ty_pass_accumulate, ty_pass_accumulate, NULL},
-    {"bucket", "graph.8.bucket.txt", ty_pass_bucket, ty_pass_bucket, NULL},
+    {"bucket", "graph.8.bucket.txt", ty_pass_bucket, ty_pass_bucket_gpu, NULL},
     {"split", "graph.9.split.txt", ty_pass_split, ty_pass_split_gpu, NULL},
 };
 

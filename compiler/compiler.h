@@ -531,14 +531,14 @@ typedef struct ty_call_info {
     const char *name;   /* KERNEL: "ty_k_<hash>", its function; LIBRARY: its op; COPY: "copy" */
     const char *how;    /* KERNEL: "rows", "columns"; LIBRARY: what was chosen, "onednn jit"; COPY: "" */
     const char *origin; /* the user's layer */
-    int threads;
+    int threads, n_also;
     size_t read_bytes, written_bytes; /* memory that must move at least: every element that is touched, once */
     int unit;                         /* position on the tape: number in ty_tape_facts */
+    const int *also;                  /* KERNEL of a GPU: n_also more units that it computes */
 } ty_call_info;
 
-int ty_program_n_calls(const ty_program *p, ty_run run); /* 0 for the interpreter */
-/* Text lives as long as the program. */
-void ty_program_call(const ty_program *p, ty_run run, int i, ty_call_info *out);
+int ty_program_n_calls(const ty_program *p, ty_run run);                         /* 0 for the interpreter */
+void ty_program_call(const ty_program *p, ty_run run, int i, ty_call_info *out); /* text lives as the program does */
 int ty_program_run_timed(ty_program *p, ty_run run, const void *const *inputs, int64_t *call_ns, ty_error *err);
 
 int ty_program_n_inputs(const ty_program *p);

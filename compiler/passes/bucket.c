@@ -25,6 +25,7 @@
 
 #define BUCKET_MIN_GROUP ((int64_t)2 << 20)   /* elements: smaller groups stay whole */
 #define BUCKET_MIN       ((int64_t)512 << 10) /* elements of a bucket, */
+#define BUCKET_MIN_GPU   ((int64_t)4 << 20)   /* likewise on a GPU: 80 MB to move, next to which a launch is short, */
 #define BUCKET_SHARED    ((int64_t)16 << 10)  /* likewise with several replicas, */
 #define BUCKET_MOST      64                   /* or this share of the group if that is more */
 #define BUCKET_ROW       256
@@ -60,6 +61,7 @@ typedef struct bucket_group {
 
 typedef struct bucketing {
     ty_clone c;
+    bool gpu;
     ty_arena arena;
     bucket_group *group;
     int n_groups;
@@ -90,12 +92,15 @@ static bool bucket_is_shared(const ty_graph *g, uint32_t concat)
     return ty_graph_op(g, bucket_made_by(g, ty_graph_in(g, concat, 0))) == TY_OP_ALL_REDUCE;
 }
 
-static bool bucket_is_concat(const ty_graph *g, uint32_t id)
+static bool bucket_is_concat(const bucketing *b, uint32_t id)
 {
+    const ty_graph *g = b->c.from;
     if (ty_graph_op(g, id) != TY_OP_CONCAT || ty_graph_type(g, ty_val_make(id, 0))->rank != 1 ||
         ty_graph_node(g, id)->n_in < 2)
         return false;
-    return bucket_elems(g, id) >= (bucket_is_shared(g, id) ? 2 * BUCKET_SHARED : BUCKET_MIN_GROUP);
+    return bucket_elems(g, id) >= (bucket_is_shared(g, id) ? 2 * BUCKET_SHARED
+                                   : b->gpu                ? 2 * BUCKET_MIN_GPU
+                                                           : BUCKET_MIN_GROUP);
 }
 
 /* Can one stretch of v be computed from the same stretch of states and from scalars? */
@@ -181,7 +186,7 @@ static void bucket_find(bucketing *b, const uint8_t *live)
         }
         if (flat >= 0)
             bucket_use(b, id, ty_val_node(ty_graph_in(g, id, flat)));
-        else if (live[id] && bucket_is_concat(g, id)) {
+        else if (live[id] && bucket_is_concat(b, id)) {
             b->part[id] = BUCKET_FLAT;
             b->of[id] = b->n_groups;
             b->group[b->n_groups++].concat = id;
@@ -200,7 +205,7 @@ static void bucket_cut(bucketing *b, bucket_group *t)
     const ty_graph *g = b->c.from;
     int n_in = (int)ty_graph_node(g, t->concat)->n_in;
     int64_t total = bucket_elems(g, t->concat), at = 0;
-    int64_t least = bucket_is_shared(g, t->concat) ? BUCKET_SHARED : BUCKET_MIN;
+    int64_t least = bucket_is_shared(g, t->concat) ? BUCKET_SHARED : b->gpu ? BUCKET_MIN_GPU : BUCKET_MIN;
     least = total / BUCKET_MOST > least ? total / BUCKET_MOST : least;
     t->part = TY_NEW_ARRAY(&b->arena, int, n_in + 1);
     t->at = TY_NEW_ARRAY(&b->arena, int64_t, n_in + 1);
@@ -366,10 +371,10 @@ static void bucket_carry_over(bucketing *b, const uint8_t *live)
         bucket_assigned(b);
 }
 
-int ty_pass_bucket(const ty_graph *in, ty_graph **out, ty_error *err)
+static int bucket_pass(const ty_graph *in, bool gpu, ty_graph **out, ty_error *err)
 {
     size_t n = (size_t)ty_graph_n_nodes(in) + 1;
-    bucketing b = {0};
+    bucketing b = {.gpu = gpu};
     ty_arena_init(&b.arena);
     uint8_t *live = TY_NEW_ARRAY(&b.arena, uint8_t, n);
     b.group = TY_NEW_ARRAY(&b.arena, bucket_group, n);
@@ -383,4 +388,14 @@ int ty_pass_bucket(const ty_graph *in, ty_graph **out, ty_error *err)
     int rc = ty_clone_finish(&b.c, out, err);
     ty_arena_fini(&b.arena);
     return rc;
+}
+
+int ty_pass_bucket(const ty_graph *in, ty_graph **out, ty_error *err)
+{
+    return bucket_pass(in, false, out, err);
+}
+
+int ty_pass_bucket_gpu(const ty_graph *in, ty_graph **out, ty_error *err)
+{
+    return bucket_pass(in, true, out, err);
 }

@@ -69,6 +69,7 @@ int ty_pass_accumulate(const ty_graph *in, ty_graph **out, ty_error *err);
  * are in memory. Makes a new graph. Needs: gradients of a group as one concatenation; before split. Keeps: everything
  * else; the norm of the gradient up to rounding. */
 int ty_pass_bucket(const ty_graph *in, ty_graph **out, ty_error *err);
+int ty_pass_bucket_gpu(const ty_graph *in, ty_graph **out, ty_error *err); /* in larger pieces */
 
 /* split.c - reductions of a large tensor to one number become two steps; for a GPU also those to a few hundred. Makes a
  * new graph. Keeps: everything else. */

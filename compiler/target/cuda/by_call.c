@@ -116,7 +116,9 @@ void ty_cuda_call_info(const ty_cuda *c, int plan, int number, ty_call_info *out
                           .threads = call->launch.threads,
                           .read_bytes = call->bytes,
                           .written_bytes = call->kind == TY_CUDA_COPY ? call->bytes : 0,
-                          .unit = call->unit};
+                          .unit = call->unit,
+                          .also = call->also,
+                          .n_also = call->n_also};
     if (call->kind == TY_CUDA_LAUNCH)
         out->name = "kernel", out->how = call->launch.form;
     if (call->kind == TY_CUDA_LIBRARY) {

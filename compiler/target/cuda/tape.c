@@ -3,6 +3,7 @@
 
 #include "compiler/kernel/text.h"
 #include "compiler/ops/op.h"
+#include "compiler/target/cuda/join.h"
 #include "compiler/target/cuda/library.h"
 #include "compiler/target/cuda/own.h"
 #include "compiler/target/pending.h"
@@ -17,15 +18,16 @@ typedef struct tape_list {
     const ty_plan *plan;
     ty_ktexts *texts;
     ty_arena *arena;
-    ty_cuda_call *call;
+    ty_cuda_item *item;
     uint64_t *kernel;
     ty_val *constant;
-    int n_calls, n_kernels, n_constants;
+    int n_items, n_kernels, n_constants;
     int64_t scratch_bytes;
     bool in_order;
     size_t room_bytes;
     ty_pending pending;
     ty_buf text; /* of one kernel */
+    bool failed; /* one was too large */
 } tape_list;
 
 /* The number of a constant, or how many there are. */
@@ -46,22 +48,37 @@ static ty_place tape_place(tape_list *t, ty_val v)
     return place;
 }
 
-static ty_cuda_call *tape_add(tape_list *t, ty_cuda_call_kind kind, int unit, const char *origin)
+static ty_cuda_item *tape_add(tape_list *t, ty_cuda_call_kind kind, int unit, const char *origin)
 {
-    ty_cuda_call *call = &t->call[t->n_calls++];
-    *call = (ty_cuda_call){.kind = kind, .unit = unit, .origin = origin ? origin : ""};
-    return call;
+    ty_cuda_item *item = &t->item[t->n_items++];
+    *item = (ty_cuda_item){.call = {.kind = kind, .unit = unit, .origin = origin ? origin : ""}};
+    return item;
 }
 
-/* Of a kernel whose text is in t->text. */
-static int tape_kernel(tape_list *t)
+/* What the call touches: its places, of so many bytes; those from number n_read on are written. */
+static void tape_touch(tape_list *t, ty_cuda_item *item, const int64_t *bytes, int n_read)
 {
-    uint64_t hash = ty_ktexts_add(t->texts, t->text.data, t->text.len);
+    ty_cuda_touch *touch = TY_NEW_ARRAY(t->arena, ty_cuda_touch, item->call.n_at);
+    for (int i = 0; i < item->call.n_at; i++)
+        touch[i] = (ty_cuda_touch){item->call.at[i], bytes[i], i >= n_read};
+    item->touch = touch;
+    item->n_touch = item->call.n_at;
+}
+
+static int tape_kernel(tape_list *t, uint64_t hash)
+{
     for (int i = 0; i < t->n_kernels; i++)
         if (t->kernel[i] == hash)
             return i;
     t->kernel[t->n_kernels] = hash;
     return t->n_kernels++;
+}
+
+/* A copy of the text at hand. */
+static const char *tape_text(tape_list *t)
+{
+    t->failed |= t->text.failed;
+    return ty_arena_printf(t->arena, "%.*s", (int)t->text.len, t->text.data);
 }
 
 /* A kernel written by hand: parameters and body. */
@@ -76,14 +93,15 @@ static void tape_own_text(tape_list *t, const ty_cuda_launch *launch, const ty_b
 /* ---- exchanges ---- */
 
 /* What NCCL moves a kernel adds up. */
-static void tape_add_order(tape_list *t, ty_cuda_call *call)
+static void tape_add_order(tape_list *t, ty_cuda_item *item)
 {
+    ty_cuda_call *call = &item->call;
     ty_buf body;
     ty_buf_init(&body, TAPE_KERNEL_BYTES);
     call->launch = ty_in_order_render(t->plan->f->g, call->node, &call->in_order, &body);
     tape_own_text(t, &call->launch, &body);
     ty_buf_fini(&body);
-    call->kernel = tape_kernel(t);
+    item->text = tape_text(t);
     call->bytes = call->in_order.room_bytes;
     t->room_bytes = call->bytes > t->room_bytes ? call->bytes : t->room_bytes;
 }
@@ -92,7 +110,7 @@ static void tape_wait(tape_list *t, int exchange, int unit)
 {
     if (exchange < 0)
         return;
-    tape_add(t, TY_CUDA_WAIT, unit, NULL)->exchange = exchange;
+    tape_add(t, TY_CUDA_WAIT, unit, NULL)->call.exchange = exchange;
     ty_pending_over(&t->pending, exchange);
 }
 
@@ -101,29 +119,36 @@ static void tape_add_exchange(tape_list *t, uint32_t node, int unit)
 {
     const ty_graph *g = t->plan->f->g;
     ty_place at[2] = {tape_place(t, ty_graph_in(g, node, 0)), tape_place(t, ty_val_make(node, 0))};
-    ty_cuda_call *call = tape_add(t, TY_CUDA_EXCHANGE, unit, ty_graph_origin_of(g, node));
+    ty_cuda_item *item = tape_add(t, TY_CUDA_EXCHANGE, unit, ty_graph_origin_of(g, node));
+    ty_cuda_call *call = &item->call;
     call->node = node;
     call->at = ty_arena_copy(t->arena, at, sizeof at);
     call->n_at = 2;
     call->n_in = 1;
     call->exchange = ty_pending_add(&t->pending, ty_pending_of_node(t->plan, node));
     if (t->in_order && ty_in_order_of(g, node, &call->in_order))
-        tape_add_order(t, call);
+        tape_add_order(t, item);
 }
 
 /* ---- kernels ---- */
 
 /* One pointer a buffer that is not another's alias, as ty_cuda_render_kernel has it. */
-static void tape_point(tape_list *t, const ty_kernel *k, const uint32_t *alias, const int64_t *base, ty_cuda_call *call)
+static void tape_point(tape_list *t, const ty_kernel *k, const uint32_t *alias, const int64_t *base, ty_cuda_item *item)
 {
     ty_place *at = TY_NEW_ARRAY(t->arena, ty_place, k->n_buffers);
+    ty_cuda_touch *touch = TY_NEW_ARRAY(t->arena, ty_cuda_touch, k->n_buffers);
+    int n = 0;
     for (int i = 0; i < k->n_buffers; i++) {
         if (alias[i] != (uint32_t)i)
             continue;
-        at[call->n_at] = tape_place(t, k->buffer[i].val);
-        at[call->n_at++].offset += base[i] * (int64_t)ty_dtype_bytes(k->buffer[i].dtype);
+        at[n] = tape_place(t, k->buffer[i].val);
+        touch[n] = (ty_cuda_touch){at[n], (int64_t)ty_type_bytes(ty_graph_type(t->plan->f->g, k->buffer[i].val)),
+                                   k->buffer[i].written};
+        at[n++].offset += base[i] * (int64_t)ty_dtype_bytes(k->buffer[i].dtype);
     }
-    call->at = at;
+    item->call.at = at;
+    item->touch = touch;
+    item->call.n_at = item->n_touch = n;
 }
 
 /* Pieces of memory begin at multiples of 16 bytes. */
@@ -149,15 +174,16 @@ static void tape_add_launch(tape_list *t, const ty_kernel *k, int unit)
     int64_t *base = TY_NEW_ARRAY(t->arena, int64_t, k->n_buffers);
     ty_plan_aliases(t->plan, k, alias);
     ty_ktext_bases(k, alias, base);
-    ty_cuda_call *call = tape_add(t, TY_CUDA_LAUNCH, unit, k->origin);
-    tape_point(t, k, alias, base, call);
-    const ty_cuda_kernel kernel = {k, alias, base, tape_aligns(t, k, alias, call), TY_CUDA_FILL};
+    ty_cuda_item *item = tape_add(t, TY_CUDA_LAUNCH, unit, k->origin);
+    tape_point(t, k, alias, base, item);
+    const ty_cuda_kernel kernel = {k, alias, base, tape_aligns(t, k, alias, &item->call), TY_CUDA_FILL};
     ty_buf_clear(&t->text);
-    call->launch = ty_cuda_render_kernel(&kernel, "TY_NAME", &t->text);
-    call->kernel = tape_kernel(t);
+    item->call.launch = ty_cuda_render_kernel(&kernel, "TY_NAME", &t->text);
+    item->text = tape_text(t);
+    item->may_join = true;
     size_t read, written;
     ty_kernel_traffic(k, &read, &written);
-    call->bytes = read + written;
+    item->call.bytes = read + written;
 }
 
 /* ---- library calls ---- */
@@ -182,21 +208,35 @@ static ty_cuda_call tape_library(tape_list *t, uint32_t node, int unit)
     return call;
 }
 
+/* Of operand i, or of result i - n_in. */
+static int64_t tape_value_bytes(const ty_graph *g, uint32_t node, int i)
+{
+    int n_in = (int)ty_graph_node(g, node)->n_in;
+    ty_val v = i < n_in ? ty_graph_in(g, node, i) : ty_val_make(node, (uint32_t)(i - n_in));
+    return v == TY_NONE ? 0 : (int64_t)ty_type_bytes(ty_graph_type(g, v));
+}
+
 static void tape_add_library(tape_list *t, uint32_t node, int unit)
 {
-    ty_cuda_call call = tape_library(t, node, unit);
-    *tape_add(t, TY_CUDA_LIBRARY, unit, call.origin) = call;
+    ty_cuda_item *item = tape_add(t, TY_CUDA_LIBRARY, unit, NULL);
+    item->call = tape_library(t, node, unit);
+    int64_t *bytes = TY_NEW_ARRAY(t->arena, int64_t, item->call.n_at);
+    for (int i = 0; i < item->call.n_at; i++)
+        bytes[i] = tape_value_bytes(t->plan->f->g, node, i);
+    tape_touch(t, item, bytes, item->call.n_in);
 }
 
 /* ---- copies ---- */
 
 static void tape_copy(tape_list *t, ty_place to, ty_place from, size_t bytes, int unit, const char *origin)
 {
-    ty_cuda_call *call = tape_add(t, TY_CUDA_COPY, unit, origin);
+    ty_cuda_item *item = tape_add(t, TY_CUDA_COPY, unit, origin);
+    const ty_cuda_touch touch[2] = {{to, (int64_t)bytes, true}, {from, (int64_t)bytes, false}};
     ty_place at[2] = {to, from};
-    call->at = ty_arena_copy(t->arena, at, sizeof at);
-    call->n_at = 2;
-    call->bytes = bytes;
+    item->call.at = ty_arena_copy(t->arena, at, sizeof at);
+    item->touch = ty_arena_copy(t->arena, touch, sizeof touch);
+    item->call.n_at = item->n_touch = 2;
+    item->call.bytes = bytes;
 }
 
 static void tape_add_copy(tape_list *t, ty_place to, ty_val from, int unit)
@@ -238,32 +278,28 @@ typedef struct tape_own {
     uint32_t node;
 } tape_own;
 
-/* Of operand i, or of result i - n_in. */
-static size_t tape_value_bytes(const ty_graph *g, uint32_t node, int i)
-{
-    int n_in = (int)ty_graph_node(g, node)->n_in;
-    ty_val v = i < n_in ? ty_graph_in(g, node, i) : ty_val_make(node, (uint32_t)(i - n_in));
-    return ty_type_bytes(ty_graph_type(g, v));
-}
-
 static void tape_own_launch(void *ctx, const ty_buf *text, ty_cuda_launch launch, const int *which, int n)
 {
     tape_own *own = ctx;
     tape_list *t = own->list;
     ty_place *at = TY_NEW_ARRAY(t->arena, ty_place, n);
-    size_t bytes = 0;
+    ty_cuda_touch *touch = TY_NEW_ARRAY(t->arena, ty_cuda_touch, n);
+    int64_t bytes = 0;
     for (int i = 0; i < n; i++) {
         bool scratch = which[i] == TY_CUDA_OWN_SCRATCH;
+        int64_t each = scratch ? 0 : tape_value_bytes(t->plan->f->g, own->node, which[i]);
         at[i] = scratch ? (ty_place){.kind = TY_PLACE_SCRATCH} : own->places->at[which[i]];
-        bytes += scratch ? 0 : tape_value_bytes(t->plan->f->g, own->node, which[i]);
+        touch[i] = (ty_cuda_touch){at[i], each, scratch || which[i] >= own->places->n_in};
+        bytes += each;
     }
     tape_own_text(t, &launch, text);
-    ty_cuda_call *call = tape_add(t, TY_CUDA_LAUNCH, own->places->unit, own->places->origin);
-    call->kernel = tape_kernel(t);
-    call->launch = launch;
-    call->bytes = bytes;
-    call->at = at;
-    call->n_at = n;
+    ty_cuda_item *item = tape_add(t, TY_CUDA_LAUNCH, own->places->unit, own->places->origin);
+    item->text = tape_text(t);
+    item->call.launch = launch;
+    item->call.bytes = (size_t)bytes;
+    item->call.at = at;
+    item->touch = touch;
+    item->call.n_at = item->n_touch = n;
 }
 
 static void tape_own_copy(void *ctx, int to, int from)
@@ -335,14 +371,31 @@ static int tape_max_calls(const ty_plan *plan)
     return n + plan->n_order + 1; /* waits: no more than exchanges */
 }
 
+/* Joined, and only what is left of their texts. */
+static ty_cuda_call *tape_calls(tape_list *t, int *n_calls)
+{
+    ty_cuda_call *call = TY_NEW_ARRAY(t->arena, ty_cuda_call, t->n_items + 1);
+    t->failed |= !ty_cuda_join(t->item, t->n_items, t->arena);
+    for (int i = 0; i < t->n_items; i++) {
+        const ty_cuda_item *item = &t->item[i];
+        if (item->is_gone)
+            continue;
+        call[*n_calls] = item->call;
+        if (item->text)
+            call[*n_calls].kernel = tape_kernel(t, ty_ktexts_add(t->texts, item->text, strlen(item->text)));
+        ++*n_calls;
+    }
+    return call;
+}
+
 int ty_cuda_tape_of(const ty_plan *plan, bool in_order, ty_ktexts *texts, ty_arena *a, ty_cuda_tape *out, ty_error *err)
 {
-    int max = tape_max_calls(plan);
+    int max = tape_max_calls(plan), n_calls = 0;
     tape_list t = {.plan = plan,
                    .texts = texts,
                    .arena = a,
                    .in_order = in_order,
-                   .call = TY_NEW_ARRAY(a, ty_cuda_call, max),
+                   .item = TY_NEW_ARRAY(a, ty_cuda_item, max),
                    .kernel = TY_NEW_ARRAY(a, uint64_t, max),
                    .constant = TY_NEW_ARRAY(a, ty_val, ty_graph_n_nodes(plan->f->g)),
                    .pending = {.list = TY_NEW_ARRAY(a, ty_exchanged, plan->n_order)}};
@@ -353,9 +406,10 @@ int ty_cuda_tape_of(const ty_plan *plan, bool in_order, ty_ktexts *texts, ty_are
         tape_add_copy(&t, (ty_place){TY_PLACE_STATE, plan->copy[i].state, 0}, plan->copy[i].value, plan->n_order + i);
     if (t.pending.n_over < t.pending.n)
         tape_wait(&t, t.pending.n - 1, plan->n_order + plan->n_copies);
-    int rc = t.text.failed ? ty_error_set(err, TY_E_LIMIT, "a generated kernel is larger than 16 MiB of text") : 0;
+    ty_cuda_call *call = tape_calls(&t, &n_calls);
+    int rc = t.failed ? ty_error_set(err, TY_E_LIMIT, "a generated kernel is larger than 16 MiB of text") : 0;
     ty_buf_fini(&t.text);
-    *out = (ty_cuda_tape){t.call,     t.n_calls,     t.kernel,        t.n_kernels, t.pending.n,
+    *out = (ty_cuda_tape){call,       n_calls,       t.kernel,        t.n_kernels, t.pending.n,
                           t.constant, t.n_constants, t.scratch_bytes, t.room_bytes};
     return rc;
 }

@@ -43,8 +43,10 @@ typedef struct ty_cuda_call {
     /* LAUNCH: what its pointers point at; LIBRARY: operands, then results, of kind NONE where there is no memory (an
      * operand that the call fills in by itself, a result that nobody reads); COPY: to, from; EXCHANGE: from, to. */
     const ty_place *at;
-    int n_at, n_in; /* n_in: how many are operands, of LIBRARY */
-    int unit;       /* position in the plan's order; its length and more: copies at the end */
+    int n_at, n_in;  /* n_in: how many are operands, of LIBRARY */
+    int unit;        /* position in the plan's order; its length and more: copies at the end */
+    const int *also; /* LAUNCH: those of more that is computed by it (join.h) */
+    int n_also;
     const char *origin;
 } ty_cuda_call;
 
