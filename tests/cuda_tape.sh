@@ -34,7 +34,7 @@ tape() { # WORK PRECISION
     summary <"$scratch/tape" >"$scratch/summary"
 }
 update=${1:-}
-[ -x "$ours" ] || make -s bench
+make -s bench
 for work in $works; do
     make_work $work "$scratch/works/$work"
     tape $work float32
