@@ -6,6 +6,7 @@
  *   lower                                           composites become loops and reductions
  *   mask                                            gradients of ReLUs read the result, not the operand
  *   layout                                          convolutions and what lies between them become channels-last
+ *   attach                                          on a GPU, what follows a convolution becomes part of it
  *   chunk                                           large logits a few rows at a time, never all in memory
  *   align                                           on a GPU, odd rows of 16-bit products get zeros
  *   accumulate                                      scattered gradients are added into what they are added to
@@ -23,6 +24,7 @@
 #include "base/hash.h"
 #include "base/pages.h"
 #include "base/toolchain.h"
+#include "compiler/apart.h"
 #include "compiler/fit.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
@@ -40,8 +42,6 @@
 #include <unistd.h>
 
 #define COMPILE_CPU_BUCKET_BYTES ((int64_t)4 << 20)
-#define COMPILE_EPILOGUE         "epilogue" /* a pass */
-#define COMPILE_MAX_SKIPPED      16
 
 static double compile_ms(int64_t since_ns)
 {
@@ -367,11 +367,12 @@ static const struct {
     compile_pass_fn *cuda_tf32;  /* in place of `cuda` where tensor cores take float32; NULL: the same */
 } compile_passes[] = {
     {"attend", "graph.1.attend.txt", ty_pass_attend, ty_pass_attend_gpu, NULL},
-    {COMPILE_EPILOGUE, "graph.1.epilogue.txt", NULL, ty_pass_epilogue, NULL},
+    {TY_PASS_EPILOGUE, "graph.1.epilogue.txt", NULL, ty_pass_epilogue, NULL},
     {"lower", "graph.2.lower.txt", ty_pass_lower, ty_pass_lower, NULL},
     {"mask", "graph.3.mask.txt", ty_pass_mask, ty_pass_mask, NULL},
     {"layout", "graph.4.layout.txt", ty_pass_layout, ty_pass_layout_gpu, ty_pass_layout_gpu_tf32},
     {"winograd", "graph.5.winograd.txt", ty_pass_winograd, NULL, NULL},
+    {TY_PASS_ATTACH, "graph.5.attach.txt", NULL, ty_pass_attach, ty_pass_attach_tf32},
     {"chunk", "graph.6.chunk.txt", ty_pass_chunk, ty_pass_chunk, NULL},
     {"align", "graph.6.align.txt", NULL, ty_pass_align, NULL},
     {"accumulate", "graph.7.accumulate.txt", ty_pass_accumulate, ty_pass_accumulate, NULL},
@@ -657,30 +658,18 @@ static int compile_once(const compile_source *from, const ty_compile_options *op
     return rc;
 }
 
-/* Which epilogues cuBLASLt has for a product shows when it is asked on the GPU. True if the pass that makes them can be
- * left out; *again is then what to compile with. */
-static bool compile_without_epilogues(const ty_compile_options *opt, const char **names, ty_compile_options *again)
-{
-    if (opt->n_skip_passes >= COMPILE_MAX_SKIPPED)
-        return false;
-    for (int i = 0; i < opt->n_skip_passes; i++)
-        names[i] = opt->skip_passes[i];
-    names[opt->n_skip_passes] = COMPILE_EPILOGUE;
-    *again = *opt;
-    again->skip_passes = names;
-    again->n_skip_passes++;
-    return true;
-}
-
-/* Where a product lacks its epilogue, all are left out. Among ranks with a GPU each the code is that of all. */
+/* Where one call lacks what it was put together with, all of its kind are kept apart. Among ranks with a GPU each the
+ * code is that of all. */
 static int compile_from(const compile_source *from, const ty_compile_options *opt, ty_program **out, ty_error *err)
 {
-    const char *names[COMPILE_MAX_SKIPPED];
-    ty_compile_options again;
+    const char *names[TY_APART_MOST];
+    ty_compile_options tried = opt ? *opt : (ty_compile_options){.threads = 0};
     ty_error why = {0};
     int rc = compile_once(from, opt, out, &why);
-    if (rc < 0 && why.code == TY_E_NO_EPILOGUE && compile_without_epilogues(opt, names, &again))
-        return compile_once(from, &again, out, err);
+    while (rc < 0 && opt && ty_compile_apart(why.code, names, &tried)) {
+        why = (ty_error){0};
+        rc = compile_once(from, &tried, out, &why);
+    }
     if (rc < 0 && err)
         *err = why;
     return rc;

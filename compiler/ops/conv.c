@@ -60,6 +60,19 @@ int ty_op_infer_conv(const ty_attr *attr, const ty_type *const *in, int n_in, ty
     return conv_y_type(attr, in[0], in[1], res, err);
 }
 
+int ty_op_infer_conv_bias(const ty_attr *attr, const ty_type *const *in, int n_in, ty_type *res, ty_error *err)
+{
+    conv_shape s;
+    ty_type bias;
+    if (attr->index < 0 || attr->index > 1)
+        return ty_error_set(err, TY_E_RANGE, "index: expected 0 or 1");
+    if (conv_y_type(attr, in[0], in[1], res, err) < 0 || conv_shape_of(&s, attr, in[0], in[1], err) < 0 ||
+        ty_expect_result((ty_dtype)res->dtype, 1, (int64_t[]){s.groups * s.o}, &bias, err) < 0 ||
+        ty_expect_type("b", in[2], &bias, err) < 0)
+        return -1;
+    return n_in > 3 && in[3] ? ty_expect_type("z", in[3], res, err) : 0;
+}
+
 int ty_op_infer_conv_dx(const ty_attr *attr, const ty_type *const *in, int n_in, ty_type *res, ty_error *err)
 {
     ty_type y;
@@ -206,6 +219,19 @@ int ty_op_ref_conv(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res,
 {
     (void)n_in;
     return conv_ref(attr, &in[0], &in[1], res, res, conv_row_y, err);
+}
+
+int ty_op_ref_conv_bias(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
+{
+    if (ty_op_ref_conv(attr, in, 2, res, err) < 0)
+        return -1;
+    int64_t channels = ty_type_elems(&in[2].type), n = ty_type_elems(&res->type);
+    int64_t plane = attr->flags & TY_SLIDING_LAST || n == 0 ? 1 : n / res->type.dim[0] / channels;
+    for (int64_t i = 0; i < n; i++) {
+        double y = res->f[i] + in[2].f[i / plane % channels] + (n_in > 3 ? in[3].f[i] : 0);
+        res->f[i] = attr->index && y <= 0 ? 0 : y;
+    }
+    return 0;
 }
 
 int ty_op_ref_conv_dx(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)

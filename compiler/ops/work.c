@@ -150,6 +150,7 @@ static const work_row work_rows[TY_N_OPS] = {
     [TY_OP_ATTEND] = {true, TY_WORK_PRODUCT, work_attend},
     [TY_OP_ATTEND_GRAD] = {true, TY_WORK_PRODUCT, work_attend_grad},
     [TY_OP_CONV] = {true, TY_WORK_CONVOLUTION, work_conv},
+    [TY_OP_CONV_BIAS] = {true, TY_WORK_CONVOLUTION, work_conv},
     [TY_OP_CONV_DX] = {true, TY_WORK_CONVOLUTION, work_conv_dx},
     [TY_OP_CONV_DW] = {true, TY_WORK_CONVOLUTION, work_conv_dw},
     [TY_OP_POOL_MAX] = {true, TY_WORK_POOLING, work_pool},

@@ -17,6 +17,7 @@
 #include "compiler/ops/linear.h"
 #include "compiler/ops/op.h"
 #include "compiler/passes/passes.h"
+#include "compiler/passes/readers.h"
 
 #include <stdlib.h>
 
@@ -24,62 +25,20 @@
 
 typedef struct epilogue {
     const ty_graph *g;
-    uint8_t *live;
-    uint32_t *first, *reader; /* nodes that read value v: reader[first[v] ... first[v + 1] - 1], in order */
-    ty_val *kept;             /* by argument of a GELU and comparison of a ReLU: what the new graph keeps, or TY_NONE */
+    ty_readers readers;
+    ty_val *kept; /* by argument of a GELU and comparison of a ReLU: what the new graph keeps, or TY_NONE */
 } epilogue;
 
 /* ---- who reads what ---- */
 
-static void readers_count(epilogue *p, uint32_t n_nodes, bool fill)
-{
-    for (uint32_t id = 0; id < n_nodes; id++)
-        for (uint32_t k = 0; p->live[id] && k < ty_graph_node(p->g, id)->n_in; k++) {
-            ty_val v = ty_graph_in(p->g, id, (int)k);
-            if (v == TY_NONE)
-                continue;
-            if (fill)
-                p->reader[p->first[v]++] = id;
-            else
-                p->first[v + 1]++;
-        }
-    for (int i = 0; i < ty_graph_n_outputs(p->g); i++) {
-        ty_val v = ty_graph_output(p->g, i)->val;
-        if (fill)
-            p->reader[p->first[v]++] = TY_NONE; /* an output */
-        else
-            p->first[v + 1]++;
-    }
-}
-
-static bool readers_find(epilogue *p)
-{
-    uint32_t n_nodes = ty_graph_n_nodes(p->g);
-    size_t n = (size_t)n_nodes * TY_MAX_RESULTS;
-    p->first = calloc(n + 2, sizeof *p->first);
-    if (!p->first)
-        return false;
-    readers_count(p, n_nodes, false);
-    for (size_t v = 0; v < n; v++)
-        p->first[v + 1] += p->first[v];
-    p->reader = malloc(((size_t)p->first[n] + 1) * sizeof *p->reader);
-    if (!p->reader)
-        return false;
-    readers_count(p, n_nodes, true);
-    for (size_t v = n; v > 0; v--) /* filling has moved each to where the next one begins */
-        p->first[v] = p->first[v - 1];
-    p->first[0] = 0;
-    return true;
-}
-
 static uint32_t n_readers(const epilogue *p, ty_val v)
 {
-    return p->first[v + 1] - p->first[v];
+    return ty_readers_of(&p->readers, v);
 }
 
 static uint32_t reader_of(const epilogue *p, ty_val v, uint32_t i)
 {
-    return p->reader[p->first[v] + i];
+    return ty_reader(&p->readers, v, i);
 }
 
 static bool is_op(const epilogue *p, uint32_t node, ty_op op)
@@ -483,18 +442,15 @@ int ty_pass_epilogue(const ty_graph *in, ty_graph **out, ty_error *err)
 {
     uint32_t n_nodes = ty_graph_n_nodes(in);
     size_t n = (size_t)n_nodes * TY_MAX_RESULTS;
-    epilogue p = {.g = in, .live = calloc((size_t)n_nodes + 1, 1), .kept = malloc((n + 1) * sizeof *p.kept)};
+    epilogue p = {.g = in, .kept = malloc((n + 1) * sizeof *p.kept)};
     *out = NULL;
-    if (p.live)
-        ty_graph_mark_live(in, TY_TAPE_ALL, p.live);
-    bool ready = p.live && p.kept && readers_find(&p);
-    for (size_t v = 0; v < n && ready; v++)
+    for (size_t v = 0; v < n && p.kept; v++)
         p.kept[v] = TY_NONE;
-    int rc = ready ? ty_clone_rewrite(in, epilogue_rewrite, &p, out, err)
-                   : ty_error_set(err, TY_E_LIMIT, "no memory for a pass over %u nodes", n_nodes);
-    free(p.live);
+    int rc = p.kept ? ty_readers_find(&p.readers, in, err)
+                    : ty_error_set(err, TY_E_LIMIT, "no memory for a pass over %u nodes", n_nodes);
+    if (rc == 0)
+        rc = ty_clone_rewrite(in, epilogue_rewrite, &p, out, err);
     free(p.kept);
-    free(p.first);
-    free(p.reader);
+    ty_readers_free(&p.readers);
     return rc;
 }

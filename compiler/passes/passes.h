@@ -49,6 +49,13 @@ int ty_pass_layout_gpu_tf32(const ty_graph *in, ty_graph **out, ty_error *err);
  * differently in 16 bits. */
 int ty_pass_epilogue(const ty_graph *in, ty_graph **out, ty_error *err);
 
+/* attach.c - on a GPU, scales, biases, sums and ReLUs behind convolutions become part of them (conv_bias). Makes a new
+ * graph. Needs: no composites; after mask, which lets gradients read a ReLU's result, and layout. Keeps: everything
+ * else; what is taken may round differently. tf32: float32 goes to tensor cores, so products that were convolutions of
+ * one element are taken in float32 too. */
+int ty_pass_attach(const ty_graph *in, ty_graph **out, ty_error *err);
+int ty_pass_attach_tf32(const ty_graph *in, ty_graph **out, ty_error *err);
+
 /* winograd.c - marks the convolutions for which Winograd's algorithm is quicker. Makes a new graph. Needs: no
  * composites. Keeps: all else; what is marked may round differently. */
 int ty_pass_winograd(const ty_graph *in, ty_graph **out, ty_error *err);

@@ -1,6 +1,6 @@
-/* cuda_infer.c - a model applied on a GPU, with its products' epilogues, and on a GPU whose cuBLASLt has none: compiled
- * again without them, it computes the same. Needs a training case, and a GPU or a library that stands in for its driver
- * (tests/cuda_run.sh). */
+/* cuda_infer.c - models applied on a GPU, with what follows products and convolutions as part of them, and on a GPU
+ * whose libraries have no such thing: compiled again without, they compute the same. Needs a training case, and a GPU
+ * or a library that stands in for its driver (tests/cuda_run.sh). */
 #include "compiler/model.h"
 
 #include <math.h>
@@ -16,13 +16,13 @@
 
 enum { ROWS = 3, COLUMNS = 196, MOST = 4096 };
 
-static ty_model *open_model(void)
+static ty_model *open_model(const char *name)
 {
     static char path[4096];
     const char *root = getenv("TY_SHARED");
     ty_model *m;
     ty_error err = {0};
-    snprintf(path, sizeof path, "%s/data/train-cases/mlp_gelu/model.onnx", root ? root : "../shared");
+    snprintf(path, sizeof path, "%s/data/train-cases/%s/model.onnx", root ? root : "../shared", name);
     if (access(path, R_OK) < 0) {
         print_message("skip: %s is not there\n", path);
         skip();
@@ -33,12 +33,12 @@ static ty_model *open_model(void)
 }
 
 /* Outputs of the model for made-up rows; their number is returned, that of the kernels told. */
-static int64_t apply(ty_model *m, const ty_compile_options *opt, float *y, int *n_kernels)
+static int64_t apply(ty_model *m, const ty_type *type, const ty_compile_options *opt, float *y, int *n_kernels)
 {
     static float x[ROWS * COLUMNS];
     ty_error err = {0};
     ty_program *p;
-    const ty_binding in = {ty_model_input(m, 0)->name, ty_type_make(TY_F32, 2, (int64_t[]){ROWS, COLUMNS})};
+    const ty_binding in = {ty_model_input(m, 0)->name, *type};
     for (int i = 0; i < ROWS * COLUMNS; i++)
         x[i] = (float)sin(0.37 * i);
     if (ty_compile_infer(m, &in, 1, opt, &p, &err) < 0) {
@@ -59,29 +59,43 @@ static int64_t apply(ty_model *m, const ty_compile_options *opt, float *y, int *
     return n;
 }
 
-static void test_products_without_epilogues(void **state)
+/* switch_: of the stand-in, by which its library has none. */
+static void expect_same_without(const char *name, ty_type type, const char *switch_)
 {
     static float expected[MOST], with[MOST], without[MOST];
     const ty_compile_options judge = {.backend = TY_BACKEND_INTERPRETER},
                              gpu = {.threads = 1, .backend = TY_BACKEND_CUDA};
     int kernels, fewer, more;
-    (void)state;
-    ty_model *m = open_model();
-    int64_t n = apply(m, &gpu, with, &fewer);
-    setenv("TY_FAKE_EPILOGUES", "none", 1);
-    apply(m, &gpu, without, &more);
-    unsetenv("TY_FAKE_EPILOGUES");
-    apply(m, &judge, expected, &kernels);
-    assert_true(fewer < more || !getenv("TY_FAKE_GPUS")); /* a real one has them */
+    ty_model *m = open_model(name);
+    int64_t n = apply(m, &type, &gpu, with, &fewer);
+    setenv(switch_, "none", 1);
+    apply(m, &type, &gpu, without, &more);
+    unsetenv(switch_);
+    apply(m, &type, &judge, expected, &kernels);
+    if (fewer >= more && getenv("TY_FAKE_GPUS")) /* a real one has them */
+        fail_msg("%s: %d kernels, without %d", name, fewer, more);
     for (int64_t i = 0; i < n; i++)
         if (!(fabsf(with[i] - expected[i]) < 1e-5f && fabsf(without[i] - expected[i]) < 1e-5f))
-            fail_msg("output %lld: expected %.7g, found %.7g and %.7g", (long long)i, (double)expected[i],
+            fail_msg("%s, output %lld: expected %.7g, found %.7g and %.7g", name, (long long)i, (double)expected[i],
                      (double)with[i], (double)without[i]);
     ty_model_free(m);
 }
 
+static void test_products_without_epilogues(void **state)
+{
+    (void)state;
+    expect_same_without("mlp_gelu", ty_type_make(TY_F32, 2, (int64_t[]){ROWS, COLUMNS}), "TY_FAKE_EPILOGUES");
+}
+
+static void test_convolutions_alone(void **state)
+{
+    (void)state;
+    expect_same_without("resnet_basic", ty_type_make(TY_F32, 4, (int64_t[]){ROWS, 1, 14, 14}), "TY_FAKE_FUSIONS");
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_products_without_epilogues)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_products_without_epilogues),
+                                       cmocka_unit_test(test_convolutions_alone)};
     return cmocka_run_group_tests_name("cuda_infer", tests, NULL, NULL);
 }

@@ -68,21 +68,28 @@ static bool is_there(void)
     return false;
 }
 
-/* What is chosen, by number and knobs; fails where nothing is. */
-static ty_cudnn_planned planned(ty_op op, ty_dtype dtype, bool last, const layer *l, int capability, bool tf32)
+/* What is chosen for a node, by number and knobs; fails where nothing is. The graph is freed. */
+static ty_cudnn_planned planned_node(ty_graph *g, uint32_t node, const char *what, int capability, bool tf32)
 {
-    uint32_t node;
     ty_error err = {0};
     ty_cudnn_planned plan;
     const ty_cuda_libraries libraries = {.workspace_bytes = WORKSPACE, .tf32 = tf32};
-    ty_graph *g = convolution(op, dtype, last, l, dtype, &node);
     if (ty_cudnn_try(g, node, properties_of(capability), &libraries, &plan, &err) < 0)
-        fail_msg("%s of %s, layer %ld, sm_%d: %s", ty_op_row_of(op)->text, ty_dtype_text(dtype), (long)(l - layers),
-                 capability, err.message);
+        fail_msg("%s, sm_%d: %s", what, capability, err.message);
     ty_graph_free(g);
     assert_memory_equal(plan.engine, "engine ", 7);
     assert_in_range(plan.n_will_do, 1, plan.n_proposed);
     return plan;
+}
+
+static ty_cudnn_planned planned(ty_op op, ty_dtype dtype, bool last, const layer *l, int capability, bool tf32)
+{
+    uint32_t node;
+    char what[96];
+    ty_graph *g = convolution(op, dtype, last, l, dtype, &node);
+    snprintf(what, sizeof what, "%s of %s, layer %ld", ty_op_row_of(op)->text, ty_dtype_text(dtype),
+             (long)(l - layers));
+    return planned_node(g, node, what, capability, tf32);
 }
 
 static const ty_op ops[] = {TY_OP_CONV, TY_OP_CONV_DX, TY_OP_CONV_DW};
@@ -95,6 +102,43 @@ static void channels_last_is_planned(void **state)
         for (size_t l = 0; l < sizeof layers / sizeof *layers; l++)
             for (size_t o = 0; o < sizeof ops / sizeof *ops; o++)
                 planned(ops[o], l % 2 ? TY_BF16 : TY_F16, true, &layers[l], capabilities[c], false);
+}
+
+/* A convolution and what conv_bias does behind it. */
+static ty_cudnn_planned planned_bias(ty_dtype dtype, bool last, const layer *l, bool adds, bool relu, int capability,
+                                     bool tf32)
+{
+    uint32_t node;
+    char what[96];
+    ty_graph *g = convolution(TY_OP_CONV, dtype, last, l, dtype, &node);
+    const ty_type y = *ty_graph_type(g, ty_val_make(node, 0));
+    ty_attr attr = *ty_graph_attr(g, node);
+    attr.index = relu;
+    ty_val in[4] = {ty_graph_in(g, node, 0), ty_graph_in(g, node, 1),
+                    ty_b_input(g, ty_graph_add_input(g, "bias", ty_type_make(dtype, SHAPE(l->out)))),
+                    ty_b_input(g, ty_graph_add_input(g, "z", y))};
+    node = ty_val_node(ty_graph_emit(g, TY_OP_CONV_BIAS, &attr, in, adds ? 4 : 3));
+    expect_ok(g);
+    snprintf(what, sizeof what, "conv_bias of %s%s%s, layer %ld", ty_dtype_text(dtype), adds ? ", z" : "",
+             relu ? ", relu" : "", (long)(l - layers));
+    return planned_node(g, node, what, capability, tf32);
+}
+
+/* As convolutions lie: of 16 bits and TF32 channels-last, of float32 channels-first. */
+static void what_follows_is_planned(void **state)
+{
+    static const struct {
+        ty_dtype dtype;
+        bool last, tf32;
+    } kinds[] = {{TY_BF16, true, false}, {TY_F16, true, false}, {TY_F32, true, true}, {TY_F32, false, false}};
+    static const int capabilities[] = {80, 90, 100};
+    (void)state;
+    for (size_t k = 0; is_there() && k < sizeof kinds / sizeof *kinds; k++)
+        for (size_t c = 0; c < sizeof capabilities / sizeof *capabilities; c++)
+            for (size_t l = 0; l < sizeof layers / sizeof *layers; l++)
+                for (int adds = 0; adds < 2; adds++)
+                    planned_bias(kinds[k].dtype, kinds[k].last, &layers[l], adds, (l + c) % 2, capabilities[c],
+                                 kinds[k].tf32);
 }
 
 /* The reason for the layout: channels-first, 16 bits and TF32 are turned into room of their own in every call. */
@@ -144,9 +188,8 @@ static void wider_gradients_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(channels_last_is_planned),
-        cmocka_unit_test(channels_first_is_turned),
-        cmocka_unit_test(engines_are_left_out),
+        cmocka_unit_test(channels_last_is_planned),    cmocka_unit_test(what_follows_is_planned),
+        cmocka_unit_test(channels_first_is_turned),    cmocka_unit_test(engines_are_left_out),
         cmocka_unit_test(wider_gradients_are_refused),
     };
     return cmocka_run_group_tests_name("cudnn_plans", tests, NULL, NULL);

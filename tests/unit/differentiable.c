@@ -31,6 +31,7 @@ static const struct reason {
     {TY_OP_ATTEND_GRAD, "made from attention_grad when gradients stand"},
     {TY_OP_GELU_GRAD, "a gradient itself: GELU is not differentiated twice"},
     {TY_OP_LINEAR, "made from products when gradients stand"},
+    {TY_OP_CONV_BIAS, "made from convolutions when gradients stand"},
     {TY_OP_POOL_MAX_GRAD, "a gradient itself; linear, but nobody differentiates twice through a max pool"},
     {TY_OP_FIND_ROWS, "sorts numbers"},
     {TY_OP_SUM_ROWS, "made from gradients, for an update by rows"},

@@ -76,7 +76,17 @@ static void conv_operands(const ty_graph *g, uint32_t node, const ty_type **x, c
     ty_op op = ty_graph_op(g, node);
     *x = op == TY_OP_CONV_DX ? result : a;
     *w = op == TY_OP_CONV_DW ? result : b;
-    *y = op == TY_OP_CONV ? result : op == TY_OP_CONV_DX ? a : b;
+    *y = op == TY_OP_CONV || op == TY_OP_CONV_BIAS ? result : op == TY_OP_CONV_DX ? a : b;
+}
+
+/* What conv_bias does behind the convolution; a bias is one image of one position. */
+static void conv_follow(const ty_graph *g, uint32_t node, int64_t channels, ty_cudnn_conv *c)
+{
+    static const int64_t one[TY_SLIDING_AXES] = {1, 1, 1};
+    c->biases = c->op == TY_OP_CONV_BIAS;
+    c->adds = c->biases && ty_graph_node(g, node)->n_in > 3;
+    c->relu = c->biases && ty_graph_attr(g, node)->index;
+    tensor_of(c, 1, channels, one, true, &c->bias);
 }
 
 int ty_cudnn_conv_of(const ty_graph *g, uint32_t node, ty_cudnn_conv *out, ty_error *err)
@@ -102,6 +112,7 @@ int ty_cudnn_conv_of(const ty_graph *g, uint32_t node, ty_cudnn_conv *out, ty_er
     tensor_of(out, x_first.dim[0], x_first.dim[1], s.in, last, &out->x);
     tensor_of(out, w_first.dim[0], w_first.dim[1], s.size, w_last, &out->w);
     tensor_of(out, y_first.dim[0], y_first.dim[1], s.out, last, &out->y);
+    conv_follow(g, node, y_first.dim[1], out);
     conv_windows(&s, out);
     return 0;
 }
@@ -131,6 +142,8 @@ void ty_cudnn_print(const ty_cudnn_conv *c, ty_buf *out)
     print_list("dil", c->dil, c->n_axes, out);
     print_list("lo", c->lo, c->n_axes, out);
     print_list("hi", c->hi, c->n_axes, out);
+    if (c->biases)
+        ty_buf_addf(out, " then %sbias%s", c->adds ? "z+" : "", c->relu ? "+relu" : "");
 }
 
 int ty_cudnn_describe(const ty_graph *g, uint32_t node, ty_buf *out, ty_error *err)
@@ -156,7 +169,7 @@ static void make_gpu(ty_cudnn_maker *m, const char *properties)
 int ty_cudnn_try(const ty_graph *g, uint32_t node, const char *properties, const ty_cuda_libraries *given,
                  ty_cudnn_planned *out, ty_error *err)
 {
-    static const ty_cudnn_places aligned = {4096, 8192, 12288};
+    static const ty_cudnn_places aligned = {4096, 8192, 12288, 16384, 20480};
     ty_cuda_libraries libraries = {.workspace_bytes = given->workspace_bytes, .tf32 = given->tf32};
     ty_cudnn_maker m = {.n = 0};
     ty_cudnn_run run = {.plan = NULL};
@@ -183,12 +196,19 @@ static void call_release(void *prepared)
     ty_cudnn_release(&call->made);
 }
 
-/* at: the two operands, then the result. */
-static ty_cudnn_places places_of(ty_op op, const CUdeviceptr *at)
+/* at: the operands, then the result. */
+static ty_cudnn_places places_of(const ty_cudnn_conv *c, const CUdeviceptr *at)
 {
-    if (op == TY_OP_CONV)
-        return (ty_cudnn_places){at[0], at[1], at[2]};
-    return op == TY_OP_CONV_DX ? (ty_cudnn_places){at[2], at[1], at[0]} : (ty_cudnn_places){at[0], at[2], at[1]};
+    switch (c->op) {
+    case TY_OP_CONV_BIAS:
+        return (ty_cudnn_places){.x = at[0], .w = at[1], .bias = at[2], .z = at[3], .y = at[c->adds ? 4 : 3]};
+    case TY_OP_CONV_DX:
+        return (ty_cudnn_places){.x = at[2], .w = at[1], .y = at[0]};
+    case TY_OP_CONV_DW:
+        return (ty_cudnn_places){.x = at[0], .w = at[2], .y = at[1]};
+    default:
+        return (ty_cudnn_places){.x = at[0], .w = at[1], .y = at[2]};
+    }
 }
 
 static int cudnn_open(const ty_cudnn *lib, ty_cuda_libraries *libraries, ty_error *err)
@@ -211,9 +231,9 @@ int ty_cudnn_prepare(ty_cuda_libraries *libraries, const ty_graph *g, uint32_t n
     if (ty_cudnn_get(&m->lib, err) < 0 || cudnn_open(m->lib, libraries, err) < 0 ||
         ty_cudnn_conv_of(g, node, &c, err) < 0)
         return -1;
-    ty_cudnn_places places = places_of(c.op, at);
+    ty_cudnn_places places = places_of(&c, at);
     call->run = (ty_cudnn_run){
-        .lib = m->lib, .handle = libraries->cudnn, .pack = ty_cudnn_pack(m, &places, libraries->workspace)};
+        .lib = m->lib, .handle = libraries->cudnn, .pack = ty_cudnn_pack(m, &c, &places, libraries->workspace)};
     *out = (ty_cuda_library_call){ty_cudnn_execute, call_release, call};
     cudnnBackendDescriptor_t graph = ty_cudnn_graph(m, libraries->cudnn, &c, &places);
     int rc = ty_cudnn_choose(m, libraries, &c, &places, graph, &call->run, err);

@@ -17,12 +17,14 @@ typedef struct ty_cudnn_tensor {
     int64_t dim[TY_CUDNN_RANK], stride[TY_CUDNN_RANK];
 } ty_cudnn_tensor;
 
-/* y = x windowed with w; the op computes y (conv), x (conv_dx) or w (conv_dw) from the two others. */
+/* y = x windowed with w; the op computes y (conv), x (conv_dx) or w (conv_dw) from the two others. conv_bias computes y
+ * and goes on with it: + z, which lies as y does, + bias, a ReLU. */
 typedef struct ty_cudnn_conv {
     ty_op op;
     int n_axes; /* spatial: 2 or 3; one axis is seen as two */
     int rank;   /* 2 + n_axes */
-    ty_cudnn_tensor x, w, y;
+    ty_cudnn_tensor x, w, y, bias;
+    bool biases, adds, relu; /* what of it there is: adds and relu only where biases */
     int64_t step[TY_SLIDING_AXES], dil[TY_SLIDING_AXES], lo[TY_SLIDING_AXES], hi[TY_SLIDING_AXES];
     ty_dtype dtype;
     unsigned type, compute; /* cudnnDataType_t: of the tensors, of sums */
@@ -36,6 +38,7 @@ void ty_cudnn_print(const ty_cudnn_conv *c, ty_buf *out);
 /* ---- on a GPU: rows of library.c ---- */
 
 int ty_cudnn_describe(const ty_graph *g, uint32_t node, ty_buf *out, ty_error *err);
+/* TY_E_NO_FUSION: there is no engine for the convolution with what follows it on this GPU. */
 int ty_cudnn_prepare(ty_cuda_libraries *libraries, const ty_graph *g, uint32_t node, const CUdeviceptr *at,
                      ty_cuda_library_call *out, ty_error *err);
 

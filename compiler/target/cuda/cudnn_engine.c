@@ -192,9 +192,10 @@ static void print_convolution(const proposed *p, const ty_cudnn_places *at, unsi
 {
     ty_buf_addf(out, "cudnn %zu %s mode %u ", p->m->lib->cudnnGetVersion(), ty_op_row_of(p->conv->op)->text, mode);
     ty_cudnn_print(p->conv, out);
-    ty_buf_addf(out, " workspace %zu aligned %" PRId64 " %" PRId64 " %" PRId64 "%s", p->libraries->workspace_bytes,
-                ty_cudnn_alignment(at->x), ty_cudnn_alignment(at->w), ty_cudnn_alignment(at->y),
-                p->libraries->tf32 ? " tf32" : "");
+    ty_buf_addf(out, " workspace %zu%s aligned", p->libraries->workspace_bytes, p->libraries->tf32 ? " tf32" : "");
+    const CUdeviceptr place[] = {at->x, at->w, at->y, at->bias, at->z};
+    for (size_t i = 0; i < sizeof place / sizeof *place; i++)
+        ty_buf_addf(out, " %" PRId64, place[i] ? ty_cudnn_alignment(place[i]) : 0);
 }
 
 static int choose(proposed *p, ty_cuda_tuner *tuner, const ty_cudnn_places *at, unsigned mode)
@@ -239,8 +240,12 @@ int ty_cudnn_choose(ty_cudnn_maker *m, ty_cuda_libraries *libraries, const ty_cu
         propose(&p, graph, modes[i]);
         found = take(&p, choose(&p, &libraries->tuner, at, modes[i]));
     }
-    if (ty_cudnn_error(m, err) < 0 || found)
-        return found && m->status == 0 ? 0 : -1;
+    if (found && m->status == 0)
+        return 0;
+    if (c->biases) /* what follows may be more than there is an engine for */
+        return ty_error_set(err, TY_E_NO_FUSION, "cuDNN: no engine for a convolution with what follows it");
+    if (ty_cudnn_error(m, err) < 0)
+        return -1;
     return ty_error_set(err, TY_E_LIBRARY, "cuDNN: no engine for a convolution within %zu MB of workspace",
                         libraries->workspace_bytes / 1000000);
 }

@@ -21,7 +21,7 @@ typedef struct ty_cudnn_run {
 int ty_cudnn_execute(const void *run, ty_error *err);
 
 /* Fills run->plan, a descriptor of m's, and what is known `of` it. Timed only if libraries->tuner has where to keep the
- * choice. TY_E_LIBRARY: there is none. */
+ * choice. TY_E_LIBRARY: there is none; TY_E_NO_FUSION: not with what follows the convolution. */
 int ty_cudnn_choose(ty_cudnn_maker *m, ty_cuda_libraries *libraries, const ty_cudnn_conv *c, const ty_cudnn_places *at,
                     cudnnBackendDescriptor_t graph, ty_cudnn_run *run, ty_error *err);
 

@@ -62,9 +62,10 @@ int ty_cudnn_error(const ty_cudnn_maker *m, ty_error *err)
     return ty_error_set(err, TY_E_LIBRARY, "cuDNN: %s: %s", m->what, m->lib->cudnnGetErrorString(m->status));
 }
 
-/* ---- the operation ---- */
+/* ---- the operations ---- */
 
-enum { ID_X = 1, ID_W, ID_Y };
+enum { ID_X = 1, ID_W, ID_Y, ID_BIAS, ID_Z, ID_BETWEEN };
+enum { MOST_OPERATIONS = 4 };
 
 int64_t ty_cudnn_alignment(CUdeviceptr at)
 {
@@ -85,6 +86,22 @@ static cudnnBackendDescriptor_t make_tensor(ty_cudnn_maker *m, const ty_cudnn_co
     ty_cudnn_set(m, d, TY_CUDNN_ATTR_TENSOR_DIMENSIONS, TY_CUDNN_TYPE_INT64, c->rank, t->dim);
     ty_cudnn_set(m, d, TY_CUDNN_ATTR_TENSOR_STRIDES, TY_CUDNN_TYPE_INT64, c->rank, t->stride);
     ty_cudnn_finish(m, d, "a tensor");
+    return d;
+}
+
+/* What one operation hands to the next, in the type of sums; it is nowhere in memory. */
+static cudnnBackendDescriptor_t make_between(ty_cudnn_maker *m, const ty_cudnn_conv *c, int64_t id)
+{
+    cudnnBackendDescriptor_t d = ty_cudnn_new(m, TY_CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    const int64_t alignment = 16;
+    const bool is_virtual = true;
+    ty_cudnn_set(m, d, TY_CUDNN_ATTR_TENSOR_UNIQUE_ID, TY_CUDNN_TYPE_INT64, 1, &id);
+    ty_cudnn_set(m, d, TY_CUDNN_ATTR_TENSOR_DATA_TYPE, TY_CUDNN_TYPE_DATA_TYPE, 1, &c->compute);
+    ty_cudnn_set(m, d, TY_CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, TY_CUDNN_TYPE_INT64, 1, &alignment);
+    ty_cudnn_set(m, d, TY_CUDNN_ATTR_TENSOR_DIMENSIONS, TY_CUDNN_TYPE_INT64, c->rank, c->y.dim);
+    ty_cudnn_set(m, d, TY_CUDNN_ATTR_TENSOR_STRIDES, TY_CUDNN_TYPE_INT64, c->rank, c->y.stride);
+    ty_cudnn_set(m, d, TY_CUDNN_ATTR_TENSOR_IS_VIRTUAL, TY_CUDNN_TYPE_BOOLEAN, 1, &is_virtual);
+    ty_cudnn_finish(m, d, "a tensor between operations");
     return d;
 }
 
@@ -123,18 +140,20 @@ static const struct {
      TY_CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, TY_CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY},
 };
 
-static cudnnBackendDescriptor_t make_operation(ty_cudnn_maker *m, const ty_cudnn_conv *c, const ty_cudnn_places *at)
+/* y: what is computed, or what a convolution hands on. */
+static cudnnBackendDescriptor_t make_conv(ty_cudnn_maker *m, const ty_cudnn_conv *c, const ty_cudnn_places *at,
+                                          cudnnBackendDescriptor_t y)
 {
+    ty_op op = c->biases ? TY_OP_CONV : c->op;
     static const float one = 1, zero = 0;
     static const double wide_one = 1, wide_zero = 0;
     bool wide = c->compute == TY_CUDNN_DATA_DOUBLE;
     unsigned type = wide ? TY_CUDNN_TYPE_DOUBLE : TY_CUDNN_TYPE_FLOAT;
     size_t row = 0;
-    while (operation_rows[row].op != c->op)
+    while (operation_rows[row].op != op)
         row++;
     cudnnBackendDescriptor_t x = make_tensor(m, c, &c->x, ID_X, at->x), w = make_tensor(m, c, &c->w, ID_W, at->w);
-    cudnnBackendDescriptor_t y = make_tensor(m, c, &c->y, ID_Y, at->y), windows = make_windows(m, c);
-    cudnnBackendDescriptor_t d = ty_cudnn_new(m, operation_rows[row].kind);
+    cudnnBackendDescriptor_t windows = make_windows(m, c), d = ty_cudnn_new(m, operation_rows[row].kind);
     ty_cudnn_link(m, d, operation_rows[row].windows, windows);
     ty_cudnn_link(m, d, operation_rows[row].x, x);
     ty_cudnn_link(m, d, operation_rows[row].w, w);
@@ -145,26 +164,89 @@ static cudnnBackendDescriptor_t make_operation(ty_cudnn_maker *m, const ty_cudnn
     return d;
 }
 
+/* y = mode(x, b), number by number; b: NULL if the mode has one operand. */
+static cudnnBackendDescriptor_t make_pointwise(ty_cudnn_maker *m, const ty_cudnn_conv *c, unsigned mode,
+                                               cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t b,
+                                               cudnnBackendDescriptor_t y)
+{
+    cudnnBackendDescriptor_t how = ty_cudnn_new(m, TY_CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    ty_cudnn_set(m, how, TY_CUDNN_ATTR_POINTWISE_MODE, TY_CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
+    ty_cudnn_set(m, how, TY_CUDNN_ATTR_POINTWISE_MATH_PREC, TY_CUDNN_TYPE_DATA_TYPE, 1, &c->compute);
+    ty_cudnn_finish(m, how, "what follows a convolution");
+    cudnnBackendDescriptor_t d = ty_cudnn_new(m, TY_CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    ty_cudnn_link(m, d, TY_CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
+    ty_cudnn_link(m, d, TY_CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
+    if (b)
+        ty_cudnn_link(m, d, TY_CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b);
+    ty_cudnn_link(m, d, TY_CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
+    ty_cudnn_finish(m, d, "what follows a convolution");
+    return d;
+}
+
+/* The convolution, + z, + bias, the ReLU: cuDNN has engines for them in this order alone. */
+static int make_operations(ty_cudnn_maker *m, const ty_cudnn_conv *c, const ty_cudnn_places *at,
+                           cudnnBackendDescriptor_t *out)
+{
+    const struct {
+        bool wanted;
+        unsigned mode;
+        const ty_cudnn_tensor *b; /* NULL: one operand */
+        int64_t id;
+        CUdeviceptr at;
+    } then[] = {{c->adds, TY_CUDNN_POINTWISE_ADD, &c->y, ID_Z, at->z},
+                {c->biases, TY_CUDNN_POINTWISE_ADD, &c->bias, ID_BIAS, at->bias},
+                {c->relu, TY_CUDNN_POINTWISE_RELU_FWD, NULL, 0, 0}};
+    int n = 1, left = c->adds + c->biases + c->relu;
+    cudnnBackendDescriptor_t y = make_tensor(m, c, &c->y, ID_Y, at->y);
+    cudnnBackendDescriptor_t x = left ? make_between(m, c, ID_BETWEEN) : y;
+    out[0] = make_conv(m, c, at, x);
+    for (size_t i = 0; i < sizeof then / sizeof *then; i++) {
+        if (!then[i].wanted)
+            continue;
+        cudnnBackendDescriptor_t b = then[i].b ? make_tensor(m, c, then[i].b, then[i].id, then[i].at) : NULL;
+        cudnnBackendDescriptor_t to = --left ? make_between(m, c, ID_BETWEEN + n) : y;
+        out[n++] = make_pointwise(m, c, then[i].mode, x, b, to);
+        x = to;
+    }
+    return n;
+}
+
 cudnnBackendDescriptor_t ty_cudnn_graph(ty_cudnn_maker *m, cudnnHandle_t handle, const ty_cudnn_conv *c,
                                         const ty_cudnn_places *at)
 {
-    cudnnBackendDescriptor_t operation = make_operation(m, c, at);
+    cudnnBackendDescriptor_t operation[MOST_OPERATIONS];
+    int n = make_operations(m, c, at, operation);
     cudnnBackendDescriptor_t d = ty_cudnn_new(m, TY_CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     if (handle)
         ty_cudnn_set(m, d, TY_CUDNN_ATTR_OPERATIONGRAPH_HANDLE, TY_CUDNN_TYPE_HANDLE, 1, &handle);
-    ty_cudnn_link(m, d, TY_CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
+    ty_cudnn_set(m, d, TY_CUDNN_ATTR_OPERATIONGRAPH_OPS, TY_CUDNN_TYPE_BACKEND_DESCRIPTOR, n, operation);
     ty_cudnn_finish(m, d, "a graph of one convolution");
     return d;
 }
 
-cudnnBackendDescriptor_t ty_cudnn_pack(ty_cudnn_maker *m, const ty_cudnn_places *at, CUdeviceptr workspace)
+cudnnBackendDescriptor_t ty_cudnn_pack(ty_cudnn_maker *m, const ty_cudnn_conv *c, const ty_cudnn_places *at,
+                                       CUdeviceptr workspace)
 {
-    const int64_t id[] = {ID_X, ID_W, ID_Y};
-    void *const address[] = {(void *)(uintptr_t)at->x, (void *)(uintptr_t)at->w, (void *)(uintptr_t)at->y};
+    const struct {
+        int64_t id;
+        CUdeviceptr at;
+        bool wanted;
+    } tensor[] = {{ID_X, at->x, true},
+                  {ID_W, at->w, true},
+                  {ID_Y, at->y, true},
+                  {ID_BIAS, at->bias, c->biases},
+                  {ID_Z, at->z, c->adds}};
+    int64_t id[sizeof tensor / sizeof *tensor], n = 0;
+    void *address[sizeof tensor / sizeof *tensor];
     void *const room = (void *)(uintptr_t)workspace;
+    for (size_t i = 0; i < sizeof tensor / sizeof *tensor; i++)
+        if (tensor[i].wanted) {
+            id[n] = tensor[i].id;
+            address[n++] = (void *)(uintptr_t)tensor[i].at;
+        }
     cudnnBackendDescriptor_t d = ty_cudnn_new(m, TY_CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-    ty_cudnn_set(m, d, TY_CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, TY_CUDNN_TYPE_INT64, 3, id);
-    ty_cudnn_set(m, d, TY_CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, TY_CUDNN_TYPE_VOID_PTR, 3, address);
+    ty_cudnn_set(m, d, TY_CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, TY_CUDNN_TYPE_INT64, n, id);
+    ty_cudnn_set(m, d, TY_CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, TY_CUDNN_TYPE_VOID_PTR, n, address);
     ty_cudnn_set(m, d, TY_CUDNN_ATTR_VARIANT_PACK_WORKSPACE, TY_CUDNN_TYPE_VOID_PTR, 1, &room);
     ty_cudnn_finish(m, d, "the addresses of a convolution");
     return d;

@@ -34,9 +34,9 @@ void ty_cudnn_drop(ty_cudnn_maker *m, cudnnBackendDescriptor_t d);
 void ty_cudnn_release(ty_cudnn_maker *m);
 int ty_cudnn_error(const ty_cudnn_maker *m, ty_error *err);
 
-/* Addresses of x, w and y. */
+/* Addresses of x, w and y; of bias and z where the convolution has them. */
 typedef struct ty_cudnn_places {
-    CUdeviceptr x, w, y;
+    CUdeviceptr x, w, y, bias, z;
 } ty_cudnn_places;
 
 /* What cuDNN may count on: 16 or less. */
@@ -45,6 +45,7 @@ int64_t ty_cudnn_alignment(CUdeviceptr at);
 cudnnBackendDescriptor_t ty_cudnn_graph(ty_cudnn_maker *m, cudnnHandle_t handle, const ty_cudnn_conv *c,
                                         const ty_cudnn_places *at);
 /* Where the tensors of the graph are, for a run. */
-cudnnBackendDescriptor_t ty_cudnn_pack(ty_cudnn_maker *m, const ty_cudnn_places *at, CUdeviceptr workspace);
+cudnnBackendDescriptor_t ty_cudnn_pack(ty_cudnn_maker *m, const ty_cudnn_conv *c, const ty_cudnn_places *at,
+                                       CUdeviceptr workspace);
 
 #endif

@@ -18,6 +18,7 @@ static const library_row library_rows[] = {
     {TY_OP_DOT, "cublaslt", ty_cublaslt_describe, ty_cublaslt_prepare},
     {TY_OP_LINEAR, "cublaslt", ty_cublaslt_describe, ty_cublaslt_prepare},
     {TY_OP_CONV, "cudnn", ty_cudnn_describe, ty_cudnn_prepare},
+    {TY_OP_CONV_BIAS, "cudnn", ty_cudnn_describe, ty_cudnn_prepare},
     {TY_OP_CONV_DX, "cudnn", ty_cudnn_describe, ty_cudnn_prepare},
     {TY_OP_CONV_DW, "cudnn", ty_cudnn_describe, ty_cudnn_prepare},
 };

@@ -1,4 +1,6 @@
-/* libcudnn.c - a stand-in for cuDNN's graph of operations, as far as one convolution goes: on the host, as work of the
+/* libcudnn.c - a stand-in for cuDNN's graph of operations, as far as one convolution goes, and what may follow a
+ * forward one: a tensor added, a bias, a ReLU, in this order, with a bias at least and all in one type, since for
+ * others cuDNN proposes no engine (9.19 and 9.26, told of GPUs that are not there). On the host, as work of the
  * stand-in driver's stream. Attributes are kept as they are set; what is missing or does not fit when a descriptor is
  * finished is refused, as cuDNN does. Of the engines that it proposes (`engines`) the first ones will not do. */
 #include "tests/fakes/gpu/element.h"
@@ -91,7 +93,10 @@ static size_t value_bytes(unsigned type)
     case TY_CUDNN_TYPE_CONVOLUTION_MODE:
     case TY_CUDNN_TYPE_HEUR_MODE:
     case TY_CUDNN_TYPE_FLOAT:
+    case TY_CUDNN_TYPE_POINTWISE_MODE:
         return 4;
+    case TY_CUDNN_TYPE_BOOLEAN:
+        return sizeof(bool);
     default:
         return 8;
     }
@@ -106,8 +111,9 @@ unsigned cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor_, unsigned
     attribute *a = &d->attribute[d->n++];
     *a = (attribute){.name = name, .type = type, .n = n};
     memcpy(a->bytes, values, (size_t)n * value_bytes(type));
-    if (type == TY_CUDNN_TYPE_BACKEND_DESCRIPTOR && !(*(descriptor *const *)values)->finished)
-        return BAD_PARAM; /* it must be finished before it is used */
+    for (int64_t i = 0; type == TY_CUDNN_TYPE_BACKEND_DESCRIPTOR && i < n; i++)
+        if (!((descriptor *const *)values)[i]->finished)
+            return BAD_PARAM; /* it must be finished before it is used */
     return OK;
 }
 
@@ -119,13 +125,19 @@ static const attribute *find(const descriptor *d, unsigned name)
     return NULL;
 }
 
-static descriptor *linked(const descriptor *d, unsigned name)
+/* Number i of what is linked, or NULL. */
+static descriptor *linked_at(const descriptor *d, unsigned name, int64_t i)
 {
     descriptor *out = NULL;
     const attribute *a = find(d, name);
-    if (a)
-        memcpy(&out, a->bytes, sizeof out);
+    if (a && i < a->n)
+        memcpy(&out, a->bytes + (size_t)i * sizeof out, sizeof out);
     return out;
+}
+
+static descriptor *linked(const descriptor *d, unsigned name)
+{
+    return linked_at(d, name, 0);
 }
 
 static int64_t number(const descriptor *d, unsigned name, int i)
@@ -158,6 +170,10 @@ static const struct {
      {TY_CUDNN_ATTR_CONVOLUTION_COMP_TYPE, TY_CUDNN_ATTR_CONVOLUTION_CONV_MODE, TY_CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS,
       TY_CUDNN_ATTR_CONVOLUTION_DILATIONS, TY_CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES,
       TY_CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, TY_CUDNN_ATTR_CONVOLUTION_POST_PADDINGS}},
+    {TY_CUDNN_BACKEND_POINTWISE_DESCRIPTOR, {TY_CUDNN_ATTR_POINTWISE_MATH_PREC}},
+    {TY_CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
+     {TY_CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, TY_CUDNN_ATTR_OPERATION_POINTWISE_XDESC,
+      TY_CUDNN_ATTR_OPERATION_POINTWISE_YDESC}},
     {TY_CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
      {TY_CUDNN_ATTR_OPERATIONGRAPH_HANDLE, TY_CUDNN_ATTR_OPERATIONGRAPH_OPS}},
     {TY_CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, {TY_CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, TY_CUDNN_ATTR_ENGINEHEUR_MODE}},
@@ -188,6 +204,7 @@ static const struct {
 typedef struct tensor {
     int64_t id, dim[2 + AXES], stride[2 + AXES];
     unsigned type;
+    bool between; /* nowhere in memory */
 } tensor;
 
 typedef struct conv {
@@ -195,6 +212,9 @@ typedef struct conv {
     tensor x, w, y;
     int64_t step[AXES], dil[AXES], lo[AXES], hi[AXES];
     char *x_at, *w_at, *y_at;
+    bool adds, biases, relu; /* what follows */
+    tensor z, bias;
+    char *z_at, *bias_at;
 } conv;
 
 static void read_tensor(const descriptor *d, tensor *t)
@@ -203,6 +223,7 @@ static void read_tensor(const descriptor *d, tensor *t)
     int rank = (int)dims->n, skip = 2 + AXES - rank;
     t->id = number(d, TY_CUDNN_ATTR_TENSOR_UNIQUE_ID, 0);
     t->type = word(d, TY_CUDNN_ATTR_TENSOR_DATA_TYPE);
+    t->between = find(d, TY_CUDNN_ATTR_TENSOR_IS_VIRTUAL) != NULL;
     for (int i = 0; i < 2 + AXES; i++)
         t->dim[i] = 1, t->stride[i] = 0;
     for (int i = 0; i < rank; i++) {
@@ -243,12 +264,70 @@ static bool read_conv(const descriptor *op, conv *c)
         read_tensor(y, &c->y);
     }
     bool good = c->x.dim[0] == c->y.dim[0] && c->w.dim[0] == c->y.dim[1] && c->x.dim[1] % c->w.dim[1] == 0 &&
-                c->w.dim[0] % (c->x.dim[1] / c->w.dim[1]) == 0 && c->x.type == c->w.type && c->x.type == c->y.type;
+                c->w.dim[0] % (c->x.dim[1] / c->w.dim[1]) == 0 && c->x.type == c->w.type &&
+                (c->y.between ? c->y.type == TY_CUDNN_DATA_FLOAT : c->x.type == c->y.type);
     for (int a = 0; a < AXES && good; a++)
         good = c->lo[a] >= 0 && c->hi[a] >= 0 &&
                c->y.dim[2 + a] ==
                    (c->x.dim[2 + a] + c->lo[a] + c->hi[a] - (c->w.dim[2 + a] - 1) * c->dil[a] - 1) / c->step[a] + 1;
     return good;
+}
+
+/* ---- what follows ---- */
+
+static bool same_shape(const tensor *a, const tensor *b)
+{
+    return memcmp(a->dim, b->dim, sizeof a->dim) == 0;
+}
+
+/* A number a channel. */
+static bool is_bias(const tensor *b, const tensor *y)
+{
+    int64_t n = 1;
+    for (int i = 0; i < 2 + AXES; i++)
+        n *= b->dim[i];
+    return n == y->dim[1] && b->dim[1] == n;
+}
+
+/* Takes one operation that reads what came before, c->y, and makes it the result; false if there is no such engine. */
+static bool follow(const descriptor *op, conv *c)
+{
+    const descriptor *how = linked(op, TY_CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
+    const descriptor *b = linked(op, TY_CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
+    unsigned mode = word(how, TY_CUDNN_ATTR_POINTWISE_MODE);
+    tensor x, y, second = {.id = 0};
+    read_tensor(linked(op, TY_CUDNN_ATTR_OPERATION_POINTWISE_XDESC), &x);
+    read_tensor(linked(op, TY_CUDNN_ATTR_OPERATION_POINTWISE_YDESC), &y);
+    if (b)
+        read_tensor(b, &second);
+    bool good = c->y.between && x.id == c->y.id && same_shape(&x, &y) && !c->relu && (b != NULL) == !mode &&
+                word(how, TY_CUDNN_ATTR_POINTWISE_MATH_PREC) == TY_CUDNN_DATA_FLOAT &&
+                y.type == (y.between ? TY_CUDNN_DATA_FLOAT : c->x.type) && (!b || second.type == c->x.type);
+    if (mode == TY_CUDNN_POINTWISE_RELU_FWD) {
+        good = good && c->biases;
+        c->relu = true;
+    } else if (b && is_bias(&second, &y)) {
+        good = good && !c->biases;
+        c->biases = true;
+        c->bias = second;
+    } else {
+        good = good && b && !c->adds && !c->biases && same_shape(&second, &y);
+        c->adds = true;
+        c->z = second;
+    }
+    c->y = y;
+    return good;
+}
+
+static bool read_graph(const descriptor *graph, conv *c)
+{
+    *c = (conv){.kind = 0};
+    const attribute *ops = find(graph, TY_CUDNN_ATTR_OPERATIONGRAPH_OPS);
+    bool good = read_conv(linked(graph, TY_CUDNN_ATTR_OPERATIONGRAPH_OPS), c);
+    good = good && (ops->n == 1 || c->kind == TY_CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
+    for (int64_t i = 1; good && i < ops->n; i++)
+        good = follow(linked_at(graph, TY_CUDNN_ATTR_OPERATIONGRAPH_OPS, i), c);
+    return good && !c->y.between && c->biases == (ops->n > 1);
 }
 
 static bool is_operation(const descriptor *d)
@@ -320,7 +399,11 @@ static unsigned give_number(int64_t value, int64_t *n, void *values)
 static unsigned give_descriptors(const descriptor *d, unsigned kind, int64_t wanted, int64_t *n, descriptor **to)
 {
     bool proposes = kind == TY_CUDNN_BACKEND_ENGINECFG_DESCRIPTOR;
+    conv c;
     *n = !proposes ? 1 : wanted < ENGINES ? wanted : ENGINES;
+    if (proposes && (!read_graph(linked(d, TY_CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH), &c) ||
+                     (c.biases && getenv("TY_FAKE_FUSIONS"))))
+        *n = 0;
     for (int64_t i = 0; i < *n; i++) {
         if (!to[i] || to[i]->kind != kind)
             return BAD_PARAM;
@@ -419,6 +502,23 @@ static void add_all(const conv *c, double *sum, int64_t image, int64_t filter, i
         }
 }
 
+/* What follows, on all of y. */
+static void go_on(const conv *c, double *y)
+{
+    const int64_t *out = c->y.dim + 2;
+    for (int64_t image = 0; image < c->y.dim[0]; image++)
+        for (int64_t filter = 0; filter < c->y.dim[1]; filter++)
+            for (int64_t i = 0; i < out[0] * out[1] * out[2]; i++) {
+                int64_t o[AXES];
+                unfold(i, out, o);
+                double *v = &y[offset(&c->y, image, filter, o)];
+                if (c->adds)
+                    *v += element_get(c->z_at, offset(&c->z, image, filter, o), dtype_of(c->z.type));
+                *v += element_get(c->bias_at, filter * c->bias.stride[1], dtype_of(c->bias.type));
+                *v = c->relu && *v <= 0 ? 0 : *v;
+            }
+}
+
 static void convolve(const void *given)
 {
     const conv *c = given;
@@ -432,6 +532,8 @@ static void convolve(const void *given)
         for (int64_t filter = 0; filter < c->w.dim[0]; filter++)
             for (int64_t channel = 0; channel < c->w.dim[1]; channel++)
                 add_all(c, sum, image, filter, channel);
+    if (c->biases)
+        go_on(c, sum);
     for (int64_t i = 0; i < n; i++)
         element_put(at, i, dtype_of(to->type), sum[i]);
     free(sum);
@@ -439,7 +541,8 @@ static void convolve(const void *given)
 
 static char *address_of(const descriptor *pack, int64_t id)
 {
-    for (int i = 0; i < 3; i++)
+    const attribute *ids = find(pack, TY_CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+    for (int i = 0; i < ids->n; i++)
         if (number(pack, TY_CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, i) == id)
             return (char *)(uintptr_t)number(pack, TY_CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, i);
     return NULL;
@@ -460,7 +563,7 @@ unsigned cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan
     char text[TEXT_BYTES];
     conv c;
     fake_driver_is_current(&handle->driver, "a convolution");
-    if (!plan->finished || !pack->finished || !read_conv(linked(plan->graph, TY_CUDNN_ATTR_OPERATIONGRAPH_OPS), &c))
+    if (!plan->finished || !pack->finished || !read_graph(plan->graph, &c))
         return BAD_PARAM;
     c.x_at = address_of(pack, c.x.id);
     c.w_at = address_of(pack, c.w.id);
@@ -468,10 +571,19 @@ unsigned cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan
     check(handle, c.x_at, &c.x, "x of a convolution");
     check(handle, c.w_at, &c.w, "w of a convolution");
     check(handle, c.y_at, &c.y, "y of a convolution");
+    if (c.biases) {
+        c.bias_at = address_of(pack, c.bias.id);
+        check(handle, c.bias_at, &c.bias, "bias of a convolution");
+    }
+    if (c.adds) {
+        c.z_at = address_of(pack, c.z.id);
+        check(handle, c.z_at, &c.z, "z of a convolution");
+    }
     if (engines[plan->number].workspace)
         handle->driver.check((void *)(uintptr_t)number(pack, TY_CUDNN_ATTR_VARIANT_PACK_WORKSPACE, 0),
                              (size_t)engines[plan->number].workspace, "workspace of a convolution");
-    snprintf(text, sizeof text, "convolve %s engine %d knob %d", words[c.kind], (int)engines[plan->number].engine,
+    snprintf(text, sizeof text, "convolve %s%s%s%s engine %d knob %d", words[c.kind], c.adds ? "+z" : "",
+             c.biases ? "+bias" : "", c.relu ? "+relu" : "", (int)engines[plan->number].engine,
              (int)engines[plan->number].knob);
     handle->driver.take(handle->stream, engines[plan->number].ms);
     return handle->driver.work(handle->stream, convolve, &c, sizeof c, text);
