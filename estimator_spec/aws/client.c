@@ -57,6 +57,11 @@ ty_caller *ty_aws_caller(ty_aws *aws)
     return &aws->caller;
 }
 
+const char *ty_aws_setting(const ty_aws *aws, const char *key)
+{
+    return ty_profile_get(&aws->profile, NULL, key);
+}
+
 int ty_aws_endpoint(ty_aws *aws, const ty_service *service, const char *region, ty_arena *arena, const char **url,
                     bool *is_own, ty_error *err)
 {

@@ -26,6 +26,8 @@ void ty_aws_close(ty_aws *aws);
 
 const char *ty_aws_region(const ty_aws *aws);
 ty_caller *ty_aws_caller(ty_aws *aws);
+/* A key of the profile, "s3.addressing_style"; NULL if there is none. */
+const char *ty_aws_setting(const ty_aws *aws, const char *key);
 /* As ty_profile_endpoint, of this region or another (NULL: this). */
 int ty_aws_endpoint(ty_aws *aws, const ty_service *service, const char *region, ty_arena *arena, const char **url,
                     bool *is_own, ty_error *err);

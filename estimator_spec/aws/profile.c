@@ -45,7 +45,7 @@ const char *ty_region_partition(const char *region)
 }
 
 /* A region becomes part of a host name: nothing else may get in. */
-static bool is_region(const char *text)
+bool ty_region_is_valid(const char *text)
 {
     size_t n = strlen(text);
     return n > 0 && n < 64 && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == n && text[0] != '-';
@@ -151,7 +151,7 @@ static int settle_region(ty_profile *p, const char *wanted, ty_error *err)
         p->region = from_environment("AWS_DEFAULT_REGION");
     if (!p->region)
         p->region = ty_profile_get(p, NULL, "region");
-    if (p->region && !is_region(p->region))
+    if (p->region && !ty_region_is_valid(p->region))
         return ty_error_set(err, TY_E_CONFIG, "\"%s\" is no region; regions look like eu-west-1", p->region);
     return 0;
 }

@@ -34,6 +34,8 @@ const char *ty_profile_get(const ty_profile *p, const char *profile, const char 
 bool ty_profile_has(const ty_profile *p, const char *profile);
 /* The profile's region, or the error that says where one can be given. */
 int ty_profile_region(const ty_profile *p, const char **region, ty_error *err);
+/* Whether a text looks like a region and may become part of a host's name. */
+bool ty_region_is_valid(const char *text);
 /* "amazonaws.com", "amazonaws.com.cn" ...: the domain of a region's partition. */
 const char *ty_region_domain(const char *region);
 /* "aws", "aws-cn", "aws-us-gov" ...: as in ARNs. */

@@ -28,6 +28,8 @@ typedef struct meaning {
 #define NOT_ALLOWED "the policies of this user or role do not allow it; the message names what is missing"
 #define UNKNOWN_KEY "this access key does not exist there: look at the region's partition, and at AWS_SESSION_TOKEN"
 
+#define OTHER_REGION "the bucket is in another region: give that one with --region or AWS_REGION"
+
 static const meaning meanings[] = {
     THROTTLED("Throttling"),
     THROTTLED("ThrottlingException"),
@@ -65,6 +67,16 @@ static const meaning meanings[] = {
     {"NoSuchBucket", TY_REFUSAL_FINAL, TY_E_NOT_FOUND, "the bucket does not exist; names are unique in the world"},
     {"NoSuchKey", TY_REFUSAL_FINAL, TY_E_NOT_FOUND, NULL},
     {"NoSuchUpload", TY_REFUSAL_FINAL, TY_E_NOT_FOUND, NULL},
+    TRANSIENT("InternalError"),
+    TRANSIENT("ServiceUnavailable"),
+    {"NotFound", TY_REFUSAL_FINAL, TY_E_NOT_FOUND, NULL},
+    {"PermanentRedirect", TY_REFUSAL_FINAL, TY_E_CONFIG, OTHER_REGION},
+    {"TemporaryRedirect", TY_REFUSAL_FINAL, TY_E_CONFIG, OTHER_REGION},
+    {"AuthorizationHeaderMalformed", TY_REFUSAL_FINAL, TY_E_CONFIG, OTHER_REGION},
+    {"IllegalLocationConstraintException", TY_REFUSAL_FINAL, TY_E_CONFIG, OTHER_REGION},
+    {"AllAccessDisabled", TY_REFUSAL_FINAL, TY_E_CREDENTIALS, NOT_ALLOWED},
+    {"BucketAlreadyExists", TY_REFUSAL_FINAL, TY_E_REFUSED, "somebody else has a bucket of this name; choose another"},
+    {"InvalidObjectState", TY_REFUSAL_FINAL, TY_E_REFUSED, "the object is archived; restore it first"},
     {"ResourceLimitExceeded", TY_REFUSAL_FINAL, TY_E_REFUSED,
      "the account's quota: ask for more under Service Quotas, or wait for other jobs to end"},
 };

@@ -4,10 +4,12 @@ RULES is a JSON list; the first rule whose "match" stands in "METHOD target path
 given one after another, the last one for ever:
     status, headers, body (text, or an object that becomes JSON)
     cut: N         only the first N bytes of the body, then the connection ends
+    length: N      what Content-Length says (of an answer to HEAD)
     drop: true     the connection ends without an answer
     clock_s: N     the server's clock is N seconds ahead: requests signed at another time than its own are refused
     token: T       refused with ExpiredTokenException while the request has this session token
     echo: true     an error whose message quotes all headers of the request, as S3 does
+    xml: true      these errors are S3's: XML, with its codes
 One line of LOG a request: JSON of method, path, headers (names in lower case), body. Prints "ready" when it listens. RULES
 is read again for each request whose file has changed.
 """
@@ -21,6 +23,7 @@ import sys
 import threading
 import time
 
+MOST = 1 << 16  # of a body: parts of objects are not looked at further
 port, rules_path, log_path = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 lock = threading.Lock()
 state = {"changed": None, "rules": [], "given": {}}
@@ -37,6 +40,12 @@ def pick(line):
                 state["given"][i] = n + 1
                 return rule["replies"][min(n, len(rule["replies"]) - 1)]
     return {"status": 404, "body": {"__type": "NoRule", "message": "no rule for " + line}}
+
+
+def refusal(reply, status, code, s3_code, message):
+    if reply.get("xml"):
+        return {"status": status, "body": f"<Error><Code>{s3_code}</Code><Message>{message}</Message></Error>"}
+    return {"status": status, "body": {"__type": code, "message": message}}
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -58,13 +67,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         headers = {k.lower(): v for k, v in self.headers.items()}
         with lock, open(log_path, "a") as log:
             log.write(json.dumps({"method": self.command, "path": self.path, "headers": headers,
-                                  "body": body.decode("utf-8", "replace")}) + "\n")
-        reply = pick(f"{self.command} {headers.get('x-amz-target', '')} {self.path} {body.decode('utf-8', 'replace')}")
+                                  "body": body[:MOST].decode("utf-8", "replace")}) + "\n")
+        reply = pick(f"{self.command} {headers.get('x-amz-target', '')} {self.path} {body[:MOST].decode('utf-8', 'replace')}")
         self.clock_s = reply.get("clock_s", 0)
         if "clock_s" in reply and self.is_late(self.clock_s):
-            reply = {"status": 403, "body": {"__type": "InvalidSignatureException", "message": "Signature expired"}}
+            reply = refusal(reply, 403, "InvalidSignatureException", "RequestTimeTooSkewed", "Signature expired")
         if reply.get("token") and headers.get("x-amz-security-token") == reply["token"]:
-            reply = {"status": 400, "body": {"__type": "ExpiredTokenException", "message": "The token has expired"}}
+            reply = refusal(reply, 400, "ExpiredTokenException", "ExpiredToken", "The token has expired")
         if reply.get("echo"):
             reply = {"status": 403, "body": {"__type": "SignatureDoesNotMatch",
                                              "message": "The canonical request is\n" + json.dumps(headers)}}
@@ -79,7 +88,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(reply.get("status", 200))
         for name, value in reply.get("headers", {}).items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(reply.get("length", len(body))))
         self.send_header("x-amzn-RequestId", "request-0815")
         self.end_headers()
         if self.command != "HEAD":
