@@ -65,7 +65,7 @@ static void warn_of_places(job_reader *rd)
 
 static const char *resolve(job_reader *rd, const char *folder, const char *path)
 {
-    return path[0] == '/' ? path : ty_arena_printf(rd->a, "%s/%s", folder, path);
+    return ty_path_within(folder, path, rd->a);
 }
 
 static int check_program(job_reader *rd, ty_field_id id)

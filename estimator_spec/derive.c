@@ -51,6 +51,11 @@ bool ty_s3_split(const char *uri, ty_arena *a, const char **bucket, const char *
     return n > 0;
 }
 
+const char *ty_path_within(const char *folder, const char *path, ty_arena *a)
+{
+    return path[0] == '/' ? path : ty_arena_printf(a, "%s/%s", folder, path);
+}
+
 /* Parts joined by single slashes, those at the ends taken away; empty parts leave no trace. The SDK's s3_path_join. */
 static const char *join(job_reader *rd, const char *scheme, const char *const *parts, int n)
 {

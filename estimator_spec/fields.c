@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const ty_field ty_fields[TY_N_FIELDS] = {
+const ty_field_row ty_fields[TY_N_FIELDS] = {
 #define FIELD(id, section, key, type, fallback, min, max, form, send, body, help) \
     {section, key, TY_FIELD_##type, fallback, min, max, form, TY_SEND_##send, body, help},
 #include "fields.def"
@@ -97,7 +97,7 @@ static const char *const *split_choices(const char *form, ty_arena *a)
     return out;
 }
 
-static ty_bind_row row_of(const ty_field *f, size_t offset, ty_arena *a)
+static ty_bind_row row_of(const ty_field_row *f, size_t offset, ty_arena *a)
 {
     static const ty_bind_type types[] = {
         [TY_FIELD_TEXT] = TY_BIND_STRING, [TY_FIELD_WORD] = TY_BIND_NODE,     [TY_FIELD_INT] = TY_BIND_INT,
@@ -139,7 +139,7 @@ static const ty_doc *wrap_scalar(const section *s, const ty_doc *node, ty_arena 
     return map;
 }
 
-static int take_word(const ty_field *f, const ty_doc *d, const char **out, ty_error *err)
+static int take_word(const ty_field_row *f, const ty_doc *d, const char **out, ty_error *err)
 {
     char found[160];
     if (d && (d->kind == TY_DOC_LIST || d->kind == TY_DOC_MAP))
@@ -149,7 +149,7 @@ static int take_word(const ty_field *f, const ty_doc *d, const char **out, ty_er
     return 0;
 }
 
-static int check_items(const ty_field *f, const ty_doc *d, ty_error *err)
+static int check_items(const ty_field_row *f, const ty_doc *d, ty_error *err)
 {
     size_t n = ty_doc_len(d);
     bool counts = f->max > 0 && (d->kind == TY_DOC_LIST || d->kind == TY_DOC_MAP);
@@ -163,7 +163,7 @@ static int check_items(const ty_field *f, const ty_doc *d, ty_error *err)
 
 static int store(const section *s, size_t i, ty_field_value *v, ty_arena *a, ty_error *err)
 {
-    const ty_field *f = &ty_fields[s->ids[i]];
+    const ty_field_row *f = &ty_fields[s->ids[i]];
     const ty_doc *at = s->origin[i];
     char text[TY_ERROR_PLACE_BYTES], what[160];
     *v = (ty_field_value){.at = at};
@@ -211,7 +211,7 @@ bool ty_field_is_said(const ty_field_value *v)
 
 const char *ty_field_path(ty_field_id id, ty_arena *a)
 {
-    const ty_field *f = &ty_fields[id];
+    const ty_field_row *f = &ty_fields[id];
     return f->section[0] ? ty_arena_printf(a, "%s.%s", f->section, f->key) : f->key;
 }
 

@@ -33,7 +33,7 @@ typedef enum ty_field_send {
     TY_SEND_OWN,
 } ty_field_send;
 
-typedef struct ty_field {
+typedef struct ty_field_row {
     const char *section, *key;
     ty_field_type type;
     const char *fallback;
@@ -42,9 +42,9 @@ typedef struct ty_field {
     ty_field_send send;
     const char *body;
     const char *help;
-} ty_field;
+} ty_field_row;
 
-extern const ty_field ty_fields[TY_N_FIELDS];
+extern const ty_field_row ty_fields[TY_N_FIELDS];
 
 /* What a row has come to. A whole file is an array of TY_N_FIELDS of them, and so is each channel and group. */
 typedef struct ty_field_value {

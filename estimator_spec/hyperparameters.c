@@ -73,7 +73,7 @@ static int add_own(collector *c, ty_field_id id, bool raw)
 static ty_field_id section_of(ty_field_id id)
 {
     for (int i = 0; i < TY_N_FIELDS; i++) {
-        const ty_field *f = &ty_fields[i];
+        const ty_field_row *f = &ty_fields[i];
         size_t n = strlen(f->section), k = strlen(f->key);
         const char *want = ty_fields[id].section;
         const char *rest = n ? want + n + 1 : want;
@@ -94,7 +94,7 @@ static const char *json_of_row(collector *c, ty_field_id id)
 
 static int add_row(collector *c, ty_field_id id)
 {
-    const ty_field *f = &ty_fields[id];
+    const ty_field_row *f = &ty_fields[id];
     const ty_field_value *v = &c->job->value[id];
     ty_field_id section = section_of(id);
     if (!f->body || f->body[0] != '#' || f->send == TY_SEND_OWN || !ty_jobspec_has(c->job, section))

@@ -119,6 +119,12 @@ int ty_job_refuse_item(job_reader *rd, const ty_jobspec_item *item, ty_field_id 
     return refuse_at(rd, item->value[id].at ? item->value[id].at : item->at, TY_E_CONFIG, message);
 }
 
+void ty_jobspec_warn(ty_jobspec *job, const char *text)
+{
+    if (job->n_warnings < TY_JOBSPEC_MAX_WARNINGS)
+        job->warnings[job->n_warnings++] = text;
+}
+
 void ty_job_warn(job_reader *rd, const char *fmt, ...)
 {
     char message[1024];
@@ -126,8 +132,7 @@ void ty_job_warn(job_reader *rd, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(message, sizeof message, fmt, args);
     va_end(args);
-    if (rd->job->n_warnings < TY_JOBSPEC_MAX_WARNINGS)
-        rd->job->warnings[rd->job->n_warnings++] = ty_arena_strdup(rd->a, message);
+    ty_jobspec_warn(rd->job, ty_arena_strdup(rd->a, message));
 }
 
 static void take_doubt(void *context, const ty_error *doubt)
@@ -240,4 +245,21 @@ int ty_jobspec_load(const char *path, const ty_jobspec_world *world, ty_arena *a
     if (ty_yaml_read(a, out->file, &limits, take_doubt, &rd, &root, err) < 0)
         return -1;
     return read_all(&rd, root);
+}
+
+/* ---- what the commands ask and add ---- */
+
+const char *ty_jobspec_recipe_path(const ty_jobspec *job, ty_arena *a)
+{
+    const char *recipe = job->value[TY_FIELD_RECIPE].text, *folder = job->value[TY_FIELD_SOURCE_FOLDER].text;
+    if (!recipe || !job->source.is_packed || !job->folder)
+        return NULL;
+    const char *base = folder ? ty_path_within(job->folder, folder, a) : job->folder;
+    return ty_path_within(base, recipe, a);
+}
+
+void ty_jobspec_derive_node(ty_jobspec *job, ty_field_id id, const ty_doc *node, const char *origin)
+{
+    job->value[id].node = node;
+    job->value[id].origin = origin;
 }

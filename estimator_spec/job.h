@@ -64,6 +64,13 @@ int ty_jobspec_load(const char *path, const ty_jobspec_world *world, ty_arena *a
 int ty_jobspec_parse(const char *name, const char *text, size_t len, const char *folder, const ty_jobspec_world *world,
                      ty_arena *a, ty_jobspec *out, ty_error *err);
 
+/* Where the recipe lies that goes along; NULL: none does, or it lies in S3 already. */
+const char *ty_jobspec_recipe_path(const ty_jobspec *job, ty_arena *a);
+/* A value that the file does not give, for a row of lists or maps. origin: "derived from source.recipe". */
+void ty_jobspec_derive_node(ty_jobspec *job, ty_field_id id, const ty_doc *node, const char *origin);
+/* A further warning; those beyond TY_JOBSPEC_MAX_WARNINGS are dropped. */
+void ty_jobspec_warn(ty_jobspec *job, const char *text);
+
 /* Whether the file has a section. */
 static inline bool ty_jobspec_has(const ty_jobspec *job, ty_field_id section)
 {

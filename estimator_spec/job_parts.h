@@ -1,4 +1,4 @@
-/* job_parts.h - what the files that read a job share. Private to job.c, derive.c and the check_*.c. */
+/* job_parts.h - what the files that read a job share. Private to job.c, derive.c, pack.c and the check_*.c. */
 #ifndef TY_ESTIMATOR_SPEC_JOB_PARTS_H
 #define TY_ESTIMATOR_SPEC_JOB_PARTS_H
 
@@ -40,5 +40,7 @@ static inline bool job_given(const job_reader *rd, ty_field_id id)
 int ty_version_compare(const char *a, const char *b);
 /* s3://BUCKET/KEY: bucket into the arena, key within uri; false for anything else. */
 bool ty_s3_split(const char *uri, ty_arena *a, const char **bucket, const char **key);
+/* A path of the job file: within the folder, unless it is absolute. */
+const char *ty_path_within(const char *folder, const char *path, ty_arena *a);
 
 #endif

@@ -2,6 +2,7 @@
 #include "estimator_spec/pack.h"
 
 #include "base/file.h"
+#include "estimator_spec/job_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -76,7 +77,7 @@ static int add_path(lister *l, const char *name, const char *path, int depth)
 
 static const char *resolve(lister *l, const char *folder, const char *path)
 {
-    return path[0] == '/' ? path : ty_arena_printf(l->a, "%s/%s", folder, path);
+    return ty_path_within(folder, path, l->a);
 }
 
 /* "libs/common/" is "common". */

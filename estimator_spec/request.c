@@ -31,7 +31,7 @@ static ty_doc value_of(writer *w, ty_field_id id, const ty_field_value *v)
     return ty_tree_string(w->a, v->text);
 }
 
-static bool is_sent(const ty_field *f, const ty_field_value *v)
+static bool is_sent(const ty_field_row *f, const ty_field_value *v)
 {
     return f->send == TY_SEND_ALWAYS || (f->send == TY_SEND_GIVEN && ty_field_is_said(v)) ||
            (f->send == TY_SEND_TRUE && (v->boolean || v->integer != 0));
@@ -41,7 +41,7 @@ static bool is_sent(const ty_field *f, const ty_field_value *v)
 static void put_rows(writer *w, const char *item_section, const ty_field_value *values, ty_doc *map)
 {
     for (int id = 0; id < TY_N_FIELDS; id++) {
-        const ty_field *f = &ty_fields[id];
+        const ty_field_row *f = &ty_fields[id];
         bool is_item = strchr(f->section, '*') != NULL;
         bool wanted = item_section ? strcmp(f->section, item_section) == 0 : !is_item;
         if (wanted && f->body && f->body[0] != '#' && is_sent(f, &values[id]))

@@ -43,7 +43,7 @@ static bool is_of_other_kind(ty_field_id id, const ty_field_value *values)
 static void show_values(shower *s, const char *section, const char *prefix, const ty_field_value *values)
 {
     for (int id = 0; id < TY_N_FIELDS; id++) {
-        const ty_field *f = &ty_fields[id];
+        const ty_field_row *f = &ty_fields[id];
         const ty_field_value *v = &values[id];
         if (strcmp(f->section, section) != 0 || !v->origin)
             continue;
@@ -62,7 +62,8 @@ static void show_map(shower *s, ty_field_id id)
     char origin[TY_ERROR_PLACE_BYTES];
     for (size_t i = 0; i < ty_doc_len(map); i++)
         show(s, ty_arena_printf(s->a, "%s.%s", ty_fields[id].key, map->items[i].key), text_of(s, &map->items[i]),
-             ty_arena_strdup(s->a, ty_bind_origin_text(&map->items[i], origin, sizeof origin)));
+             s->job->value[id].at ? ty_arena_strdup(s->a, ty_bind_origin_text(&map->items[i], origin, sizeof origin))
+                                  : s->job->value[id].origin);
 }
 
 static int show_hyperparameters(shower *s, ty_error *err)
