@@ -1,20 +1,29 @@
-/* command_job.c - `trainyard job show FILE`: what a job file comes to, and where every value is from. */
+/* command_job.c - `trainyard job VERB FILE`: job files without asking a service. What a file comes to is shown here;
+ * the other verbs are in files of their own. */
 #define _GNU_SOURCE
+#include "entrypoint/command_job.h"
+
 #include "base/json.h"
-#include "entrypoint/command.h"
 #include "entrypoint/managed.h"
 #include "estimator_spec/show.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { ORIGIN, JSON, KEYS, N_OPTIONS };
-
-static const ty_option options[N_OPTIONS] = {
-    [ORIGIN] = {"--origin", NULL, "say where each value comes from", false},
-    [JSON] = {"--json", NULL, "one JSON object on stdout, with origins", false},
-    [KEYS] = {"--keys", NULL, "list every key of a job file with its limits, and end", false},
+static const ty_option options[TY_N_JOB_OPTIONS] = {
+    [TY_JOB_ORIGIN] = {"--origin", NULL, "show: say where each value comes from", false},
+    [TY_JOB_KEYS] = {"--keys", NULL, "list every key of a job file with its limits, and end", false},
+    [TY_JOB_OUTPUT] = {"-o", "FILE", "from-sdk: write the job file there", false},
+    [TY_JOB_DATA_DIR] = {"--data-dir", "DIR", "estimate: folder that has the channels as folders or files", false},
+    [TY_JOB_PRICE] = {"--price", "USD", "estimate: of one machine, an hour", false},
+    [TY_JOB_STEPS] = {"--steps", "N", "estimate: steps that are timed, after 5 that are not (default 20)", false},
+    [TY_JOB_SPEED] = {"--speed", "FACTOR", "estimate: how many times as fast as this machine one of the job's is",
+                      false},
+    [TY_JOB_NETWORK] = {"--network", "GBIT", "estimate: 10^9 bits a second between machines", false},
+    [TY_JOB_JSON] = {"--json", NULL, "show, estimate: one JSON object on stdout", false},
 };
+
+/* ---- show ---- */
 
 static void print_json(const ty_jobspec *job, const ty_jobspec_setting *list, int n)
 {
@@ -58,16 +67,14 @@ static int show(const ty_arguments_given *given, ty_arena *a, ty_error *err)
     ty_jobspec job;
     ty_jobspec_setting *list;
     int n;
-    if (!given->words[1])
-        return ty_error_set(err, TY_E_USAGE, "`job show` needs a job file");
     if (ty_managed_load(given->words[1], a, &job, err) < 0 || ty_jobspec_settings(&job, a, &list, &n, err) < 0)
         return -1;
-    if (given->value[JSON]) {
+    if (given->value[TY_JOB_JSON]) {
         print_json(&job, list, n);
         return 0;
     }
     ty_managed_warn(&job);
-    print_text(list, n, given->value[ORIGIN] != NULL);
+    print_text(list, n, given->value[TY_JOB_ORIGIN] != NULL);
     return 0;
 }
 
@@ -81,29 +88,70 @@ static int print_keys(ty_error *err)
     return rc;
 }
 
+/* ---- verbs ---- */
+
+#define BIT(option) (1u << (option))
+
+static const struct {
+    const char *name;
+    const char *file; /* what it needs, in messages */
+    unsigned takes;   /* options */
+    int (*run)(const ty_arguments_given *given, ty_arena *a, ty_error *err);
+} verbs[] = {
+    {"show", "a job file", BIT(TY_JOB_ORIGIN) | BIT(TY_JOB_JSON), show},
+    {"from-sdk", "a request as JSON", BIT(TY_JOB_OUTPUT), ty_job_from_sdk},
+    {"estimate", "a job file",
+     BIT(TY_JOB_DATA_DIR) | BIT(TY_JOB_PRICE) | BIT(TY_JOB_STEPS) | BIT(TY_JOB_SPEED) | BIT(TY_JOB_NETWORK) |
+         BIT(TY_JOB_JSON),
+     ty_job_estimate},
+};
+enum { N_VERBS = sizeof verbs / sizeof verbs[0] };
+
 static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
 {
-    const char *verb = given->words[0];
-    if (given->value[KEYS])
+    const char *word = given->words[0] ? given->words[0] : "";
+    int verb = 0;
+    if (given->value[TY_JOB_KEYS])
         return print_keys(err);
-    if (!verb || strcmp(verb, "show") != 0) {
-        ty_error_set(err, TY_E_USAGE, "`job` has no \"%s\"", verb ? verb : "");
-        return ty_error_help(err, "write `trainyard job show job.yaml`");
+    while (verb < N_VERBS && strcmp(verbs[verb].name, word) != 0)
+        verb++;
+    if (verb == N_VERBS) {
+        ty_error_set(err, TY_E_USAGE, "`job` has no \"%s\"", word);
+        return ty_error_help(err, "write `trainyard job show job.yaml`, or from-sdk or estimate in place of show");
     }
-    return show(given, a, err);
+    for (int i = 0; i < TY_N_JOB_OPTIONS; i++)
+        if (given->value[i] && !(verbs[verb].takes & BIT(i)))
+            return ty_error_set(err, TY_E_USAGE, "`job %s` takes no %s", word, options[i].name);
+    if (!given->words[1])
+        return ty_error_set(err, TY_E_USAGE, "`job %s` needs %s", word, verbs[verb].file);
+    return verbs[verb].run(given, a, err);
 }
 
-const ty_command_row ty_command_job = {"job",
-                                       "show FILE",
-                                       "show what a job file comes to, and where every value is from",
-                                       "A job file describes a managed training job (CreateTrainingJob). Nothing is "
-                                       "asked of a service: names, limits and\n"
-                                       "rules are checked here. `trainyard job --keys` lists what may be in it.\n\n"
-                                       "    trainyard job show job.yaml --origin\n",
-                                       options,
-                                       N_OPTIONS,
-                                       0,
-                                       2,
-                                       false,
-                                       false,
-                                       run};
+static const char page[] =
+    "A job file describes a managed training job (CreateTrainingJob). Nothing is asked of a service: names, limits "
+    "and\n"
+    "rules are checked here, and the recipe that goes along is read. `trainyard job --keys` lists what may be in a "
+    "file.\n\n"
+    "show      what a job file comes to, and where every value is from\n"
+    "from-sdk  the body of a CreateTrainingJob request, as the Python SDK makes it, or an answer of\n"
+    "          DescribeTrainingJob, as a job file: it comes to the same request, which is checked. What no key says\n"
+    "          stands under `request`; members that the service adds to an answer are left out, and named\n"
+    "estimate  time and cost of the job's recipe, from some of its steps on this machine with your data. For other\n"
+    "          machines say how fast they are (--speed); several share each batch, and --network adds the time of\n"
+    "          their exchanges, as if nothing were computed meanwhile. Not in it, since nobody knows it here: the "
+    "time\n"
+    "          to get machines, image and data, interruptions, and the upload of the model\n\n"
+    "--json of estimate has these keys, and may get more: schema 1, job, recipe, device, instance_type, instances,\n"
+    "speed, batch_size, steps, timed_steps, opening_s (of it compile_s), first_step_s, step_s (here, the median),\n"
+    "step_min_s, step_max_s, step_there_s, exchange_bytes (of a machine, a step), exchange_s (null: no --network),\n"
+    "evaluations, evaluation_s (of all), checkpoints, checkpoint_bytes, total_s, machine_hours, price (null), cost\n"
+    "(null), max_run_s, fits_max_run, most_cost (null: no price), spot, max_wait_s (null), load_average.\n\n"
+    "    trainyard job show job.yaml --origin\n"
+    "    trainyard job from-sdk request.json -o job.yaml\n"
+    "    trainyard job estimate job.yaml --data-dir=data --price=1.41 --speed=8\n";
+
+const ty_command_row ty_command_job = {
+    "job", "VERB FILE", "show a job file, make one of a request, estimate time and cost",
+    page,  options,     TY_N_JOB_OPTIONS,
+    0,     2,           false,
+    false, run};

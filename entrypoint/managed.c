@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "entrypoint/managed.h"
 
+#include "entrypoint/managed_recipe.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -11,12 +13,17 @@ static const char *variable(const char *name)
     return getenv(name);
 }
 
-int ty_managed_load(const char *path, ty_arena *a, ty_jobspec *out, ty_error *err)
+ty_jobspec_world ty_managed_world(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    ty_jobspec_world world = {.now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000, .variable = variable};
-    return ty_jobspec_load(path, &world, a, out, err);
+    return (ty_jobspec_world){.now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000, .variable = variable};
+}
+
+int ty_managed_load(const char *path, ty_arena *a, ty_jobspec *out, ty_error *err)
+{
+    ty_jobspec_world world = ty_managed_world();
+    return ty_jobspec_load(path, &world, a, out, err) < 0 ? -1 : ty_managed_recipe_check(out, a, err);
 }
 
 void ty_managed_warn(const ty_jobspec *job)

@@ -4,7 +4,9 @@
 
 #include "estimator_spec/job.h"
 
-/* With this process's clock and environment. */
+/* This process's clock and environment. */
+ty_jobspec_world ty_managed_world(void);
+/* A job file in it, with what follows from the recipe that goes along (managed_recipe.h). */
 int ty_managed_load(const char *path, ty_arena *a, ty_jobspec *out, ty_error *err);
 /* Its warnings on stderr, a line each. */
 void ty_managed_warn(const ty_jobspec *job);

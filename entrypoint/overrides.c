@@ -3,6 +3,27 @@
 
 #include <string.h>
 
+/* Hyperparameters of other trainers' estimators that say nothing to a recipe. */
+static const char *const not_of_the_recipe[] = {"recipe", "model_dir", "mp_parameters"};
+
+static bool is_of_the_recipe(const ty_hyperparameter *h)
+{
+    for (size_t i = 0; i < sizeof not_of_the_recipe / sizeof not_of_the_recipe[0]; i++)
+        if (strcmp(h->name, not_of_the_recipe[i]) == 0)
+            return false;
+    return h->kind == TY_RESERVED_NOT && h->value.kind != TY_VALUE_NULL;
+}
+
+int ty_overrides_of_hyperparameters(const ty_hyperparameters *h, ty_arena *a, ty_recipe_override *out)
+{
+    int n = 0;
+    for (size_t i = 0; i < h->n_items; i++)
+        if (is_of_the_recipe(&h->items[i]))
+            out[n++] = (ty_recipe_override){h->items[i].name, h->items[i].text,
+                                            ty_arena_printf(a, "hyperparameter \"%s\"", h->items[i].name)};
+    return n;
+}
+
 int ty_overrides_parse(const char *const *args, ty_arena *a, const ty_recipe_override **out, int *n_out, ty_error *err)
 {
     int n_args = 0, n = 0;

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "entrypoint/doing.h"
 #include "entrypoint/export.h"
+#include "entrypoint/report_names.h"
 #include "entrypoint/session.h"
 #include "entrypoint/stop.h"
 #include "entrypoint/tally.h"
@@ -383,16 +384,22 @@ static int call_report(void *ctx, const ty_loop_report *r, ty_error *err)
     double waited_ms = 1e3 * (waited - s->times.reported_comm_s) / (double)r->n_steps;
     s->times.reported_s = busy;
     s->times.reported_comm_s = waited;
-    ty_value_named values[6] = {{"loss", r->mean_loss}, {"lr", r->lr}};
-    int n = 2;
-    if (r->grad_norm >= 0)
-        values[n++] = (ty_value_named){"grad_norm", r->grad_norm};
-    if (r->loss_scale > 0)
-        values[n++] = (ty_value_named){"loss_scale", r->loss_scale};
-    if (span > 0)
-        values[n++] = (ty_value_named){"samples_per_s", rows / span};
-    if (ty_session_sees_waits(s))
-        values[n++] = (ty_value_named){"comm_ms", waited_ms};
+    const struct {
+        bool known;
+        double value;
+    } reports[TY_N_REPORTS] = {
+        [TY_REPORT_LOSS] = {true, r->mean_loss},
+        [TY_REPORT_LR] = {true, r->lr},
+        [TY_REPORT_GRAD_NORM] = {r->grad_norm >= 0, r->grad_norm},
+        [TY_REPORT_LOSS_SCALE] = {r->loss_scale > 0, r->loss_scale},
+        [TY_REPORT_SAMPLES_PER_S] = {span > 0, rows / span},
+        [TY_REPORT_COMM_MS] = {ty_session_sees_waits(s), waited_ms},
+    };
+    ty_value_named values[TY_N_REPORTS];
+    int n = 0;
+    for (int i = 0; i < TY_N_REPORTS; i++)
+        if (reports[i].known)
+            values[n++] = (ty_value_named){ty_report_name((ty_report)i), reports[i].value};
     return ty_outputs_add(s->outputs, false, r->at.step, r->at.epoch, values, n, err);
 }
 

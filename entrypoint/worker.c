@@ -39,9 +39,6 @@ typedef struct worker {
     ty_launch_end first; /* that failed, of all ranks: where first.status is not 0 */
 } worker;
 
-/* Hyperparameters of other trainers' estimators that say nothing to a recipe. */
-static const char *const not_of_the_recipe[] = {"recipe", "model_dir", "mp_parameters"};
-
 /* ---- failing ---- */
 
 /* A suggestion stands under the excerpt, which the failure file has no room for: it becomes the help. */
@@ -198,14 +195,6 @@ static ty_job_channel *list_channels(worker *w)
     return out;
 }
 
-static bool is_of_the_recipe(const ty_hyperparameter *h)
-{
-    for (size_t i = 0; i < sizeof not_of_the_recipe / sizeof not_of_the_recipe[0]; i++)
-        if (strcmp(h->name, not_of_the_recipe[i]) == 0)
-            return false;
-    return h->kind == TY_RESERVED_NOT && h->value.kind != TY_VALUE_NULL;
-}
-
 static bool is_true(const worker *w, const char *name, bool absent)
 {
     const ty_hyperparameter *h = ty_hyperparameters_find(&w->config.hyperparameters, name);
@@ -239,10 +228,7 @@ static int list_overrides(worker *w, ty_job *job, ty_error *err)
     ty_recipe_override *out = TY_NEW_ARRAY(&w->arena, ty_recipe_override, h->n_items + (size_t)n_args + 1);
     if (compiler_debugs(w))
         out[n++] = (ty_recipe_override){"debug", "true", "hyperparameter \"sagemaker_training_compiler_debug_mode\""};
-    for (size_t i = 0; i < h->n_items; i++)
-        if (is_of_the_recipe(&h->items[i]))
-            out[n++] = (ty_recipe_override){h->items[i].name, h->items[i].text,
-                                            ty_arena_printf(&w->arena, "hyperparameter \"%s\"", h->items[i].name)};
+    n += ty_overrides_of_hyperparameters(h, &w->arena, out + n);
     memcpy(out + n, from_args, (size_t)n_args * sizeof *out);
     job->overrides = out;
     job->n_overrides = n + n_args;

@@ -28,6 +28,11 @@ static const struct split {
 /* Keys that every line has already. */
 static const char *const reserved[] = {"step", "epoch", "ts", "split", "nonfinite", "run"};
 
+const char *ty_metrics_split_text(ty_split split)
+{
+    return splits[split].json;
+}
+
 bool ty_metric_name_ok(const char *name)
 {
     size_t n = strlen(name);

@@ -54,6 +54,8 @@ typedef struct ty_metrics_header {
     int64_t resumed_step; /* -1: a new run. Rows of an earlier process at later steps are void */
 } ty_metrics_header;
 
+/* "train", "validation": in JSON, and in names of definitions. */
+const char *ty_metrics_split_text(ty_split split);
 /* Whether a name can stand in a metric line: [a-z][a-z0-9_]*, at most TY_METRIC_NAME_BYTES, and not one of
  * the keys that every line has: step, epoch, ts, split, nonfinite, run. */
 bool ty_metric_name_ok(const char *name);

@@ -31,7 +31,7 @@ inputs: {train: s3://acme-ml/train/}
 hyperparameters: {epochs: 12, optimizer: adam}
 environment: {API_TOKEN: canary-4711}
 YAML
-echo 'model: model.onnx' >"$W/src/train.yaml"
+cp examples/digits/train.yaml "$W/src/train.yaml"
 printf '#!/bin/sh\n' >"$W/src/lib/run.sh" && chmod 700 "$W/src/lib/run.sh"
 head -c 100000 /dev/zero >"$W/src/zeros"
 ln -s zeros "$W/src/link"
@@ -60,7 +60,7 @@ has "keys have limits" "$W/out" "keep_alive_seconds"
 # ---- the README's job file
 
 begin readme
-mkdir "$W/src" && echo 'model: model.onnx' >"$W/src/train.yaml"
+mkdir "$W/src" && cp "$ROOT/examples/digits/train.yaml" "$W/src/train.yaml"
 awk '/^```/ {on = $0 == "```yaml-job"; next} on' "$ROOT/README.md" >"$W/job.yaml"
 ok "it is a job" "$TY" submit "$W/job.yaml" --dry-run --json >"$W/out"
 has "with its source as a channel" "$W/out" '/opt/ml/input/data/code/sourcedir.tar.gz'
@@ -102,6 +102,21 @@ rm src/pipe
 "$TY" submit job.yaml >out 2>err
 same "nothing is sent without being asked" 2 $?
 has "and it says so" err "needs --dry-run"
+
+# ---- requests as job files
+
+begin from_sdk
+cd "$ROOT" || exit 1
+want=tests/golden/job/sdk/tensorflow.c5.inputs.metrics.tags.json
+ok "a job file" "$TY" job from-sdk $want -o "$W/job.yaml"
+"$TY" job from-sdk $want >"$W/out" 2>"$W/err"
+same "or on stdout" "$(cat "$W/job.yaml")" "$(cat "$W/out")"
+same "and nothing else" "" "$(cat "$W/err")"
+"$TY" submit "$W/job.yaml" --dry-run --json >"$W/request.json"
+ok "the same request" python3 -c 'import json, sys; a, b = map(json.load, map(open, sys.argv[1:])); assert a == b' $want "$W/request.json"
+same "no option of another verb" 1 "$("$TY" job from-sdk $want --price=1 2>&1 | grep -c 'takes no --price')"
+same "nor one without a file" 1 "$("$TY" job from-sdk 2>&1 | grep -c 'needs a request as JSON')"
+same "nor another verb" 1 "$("$TY" job from-SDK $want 2>&1 | grep -c 'has no "from-SDK"')"
 
 # ---- the SDK's requests, made anew
 
