@@ -78,6 +78,22 @@ static void long_ones_are_broken(void **state)
     comes_back(json);
 }
 
+/* What readers of YAML 1.1 take for dates and numbers, which ours does not doubt. */
+static void dates_are_quoted(void **state)
+{
+    (void)state;
+    static const char *const quoted[] = {"2026-03-14", "2026-03-14 09:26:53", "10:30", "yes", "1_000"};
+    static const char *const plain[] = {"digits-2026-03-14", "s3://b/2026-03-14", "ml.c5.xlarge", "1.2.x"};
+    for (size_t i = 0; i < sizeof quoted / sizeof quoted[0] + sizeof plain / sizeof plain[0]; i++) {
+        size_t n = sizeof quoted / sizeof quoted[0];
+        ty_buf out;
+        ty_buf_init(&out, 1000);
+        ty_yaml_add_string(&out, i < n ? quoted[i] : plain[i - n]);
+        assert_int_equal(out.data[0] == '"', i < n);
+        ty_buf_fini(&out);
+    }
+}
+
 /* Bytes that are no UTF-8 never come from a reader; they must not be read past. */
 static void broken_text_ends(void **state)
 {
@@ -92,6 +108,6 @@ static void broken_text_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(trees_come_back), cmocka_unit_test(long_ones_are_broken),
-                                       cmocka_unit_test(broken_text_ends)};
+                                       cmocka_unit_test(dates_are_quoted), cmocka_unit_test(broken_text_ends)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
