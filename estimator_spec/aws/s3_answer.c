@@ -15,8 +15,15 @@ static int refuse(ty_error *err, const char *operation, const char *words, const
                         *text ? " \"" : "", text, *text ? "\"" : "");
 }
 
+/* S3 says ...Result; servers that were made from its model say ...Response. */
+static bool is_called(const char *found, const char *stem)
+{
+    size_t n = strlen(stem);
+    return strncmp(found, stem, n) == 0 && (strcmp(found + n, "Result") == 0 || strcmp(found + n, "Response") == 0);
+}
+
 /* The root, which must have that name. */
-static int open_answer(const char *operation, const char *name, const char *text, size_t len, ty_arena *arena,
+static int open_answer(const char *operation, const char *stem, const char *text, size_t len, ty_arena *arena,
                        ty_xml **root, ty_error *err)
 {
     if (ty_xml_parse(arena, "answer", text, len, root, err) < 0) {
@@ -24,7 +31,7 @@ static int open_answer(const char *operation, const char *name, const char *text
             err->code = TY_E_SERVICE;
         return ty_error_wrap(err, "S3 %s", operation);
     }
-    if (strcmp((*root)->name, name) != 0)
+    if (!is_called((*root)->name, stem))
         return refuse(err, operation, "it is called", (*root)->name);
     return 0;
 }
@@ -97,7 +104,7 @@ int ty_s3_read_page(const char *text, size_t len, ty_arena *arena, ty_s3_page *o
 {
     ty_xml *root;
     *out = (ty_s3_page){0};
-    if (open_answer("ListObjectsV2", "ListBucketResult", text, len, arena, &root, err) < 0)
+    if (open_answer("ListObjectsV2", "ListBucket", text, len, arena, &root, err) < 0)
         return -1;
     const ty_xml *first = ty_xml_find(root, "Contents");
     bool is_encoded = strcmp(ty_xml_text(root, "EncodingType"), "url") == 0;
@@ -118,7 +125,7 @@ int ty_s3_read_parts(const char *text, size_t len, ty_arena *arena, ty_s3_part_p
     ty_xml *root;
     uint64_t number;
     *out = (ty_s3_part_page){0};
-    if (open_answer("ListParts", "ListPartsResult", text, len, arena, &root, err) < 0)
+    if (open_answer("ListParts", "ListParts", text, len, arena, &root, err) < 0)
         return -1;
     const ty_xml *first = ty_xml_find(root, "Part");
     out->parts = TY_NEW_ARRAY(arena, ty_s3_part, count(first) + 1);
@@ -144,7 +151,7 @@ int ty_s3_read_parts(const char *text, size_t len, ty_arena *arena, ty_s3_part_p
 int ty_s3_read_upload(const char *text, size_t len, ty_arena *arena, const char **upload_id, ty_error *err)
 {
     ty_xml *root;
-    if (open_answer("CreateMultipartUpload", "InitiateMultipartUploadResult", text, len, arena, &root, err) < 0)
+    if (open_answer("CreateMultipartUpload", "InitiateMultipartUpload", text, len, arena, &root, err) < 0)
         return -1;
     *upload_id = ty_xml_text(root, "UploadId");
     if (!**upload_id || strlen(*upload_id) > TY_S3_MAX_KEY_BYTES || strpbrk(*upload_id, " \t\r\n"))

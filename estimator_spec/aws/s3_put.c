@@ -117,8 +117,10 @@ static int put(ty_s3 *s3, const ty_s3_place *at, const ty_s3_source *source, con
     options = options ? options : &plain;
     if (ty_s3_check_key(at->key, err) < 0 || ty_s3_find_bucket(s3, at->bucket, err) < 0)
         return -1;
-    return source->n_bytes > AT_ONCE_BYTES ? ty_s3_upload(s3, at, source, options, err)
-                                           : put_at_once(s3, at, source, options, err);
+    int rc = source->n_bytes > AT_ONCE_BYTES ? ty_s3_upload(s3, at, source, options, err)
+                                             : put_at_once(s3, at, source, options, err);
+    return rc < 0 && err && !strstr(err->message, "s3://") ? ty_error_wrap(err, "s3://%s/%.300s", at->bucket, at->key)
+                                                           : rc;
 }
 
 int ty_s3_put_bytes(ty_s3 *s3, const ty_s3_place *at, const void *bytes, uint64_t n_bytes,

@@ -253,6 +253,7 @@ static void test_refusals(void **state)
         {'p', PART("1", "1e3", "e"), "a size \"1e3\""},
         {'p', PART("1", "1", ""), "an ETag"},
         {'p', PART("1", "1", "&lt;x"), "an ETag \"<x\""},
+        {'p', "<ListPartsOther/>", "it is called \"ListPartsOther\""},
         {'p', PARTS("<IsTruncated>true</IsTruncated>"), "where the next page begins"},
         {'u', ID(""), "an upload's id"},
         {'u', ID("a b"), "an upload's id \"a b\""},
