@@ -225,14 +225,17 @@ int ty_call_send(ty_caller *c, const ty_call *call, const ty_credentials *as, ty
         answer->code[0] = answer->request_id[0] = 0;
         *err = (ty_error){0};
         int rc = send_once(c, call, as, arena, answer, &fault, err);
+        answer->is_unsure |= answer->http.is_repeated;
         if (rc == 0 && answer->http.status >= 200 && answer->http.status < 300)
             return 0;
         if (rc < 0) {
             ty_error_wrap(err, "%s %s", call->service->title, call->operation);
             kind = kind_of_fault(fault);
             answer->is_unsure |= fault != TY_HTTP_UNREACHABLE;
-        } else
+        } else {
             kind = ty_refusal_read(call, as, arena, answer, err);
+            answer->is_unsure |= answer->http.status >= 500;
+        }
         if (prepare_next(c, call, answer, attempt, kind, &clock_was_set, err) < 0) {
             if (attempt > 1 && err->code == TY_E_SERVICE)
                 ty_error_wrap(err, "after %d attempts", attempt);

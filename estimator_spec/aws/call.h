@@ -49,7 +49,7 @@ typedef struct ty_answer {
     char code[96];        /* the service's word for its error: "ThrottlingException"; "" without one */
     char request_id[160]; /* "" if none came */
     int attempts;
-    bool is_unsure; /* an attempt before the last one ended without an answer: it may have been carried out */
+    bool is_unsure; /* an attempt ended without an answer or with 5xx: it may have been carried out all the same */
 } ty_answer;
 
 enum { TY_ANSWER_MAX_BYTES = 8 << 20 };

@@ -169,6 +169,7 @@ static int seek_body(void *ctx, curl_off_t offset, int origin)
     exchange *x = ctx;
     if (origin != SEEK_SET)
         return CURL_SEEKFUNC_CANTSEEK;
+    x->answer->is_repeated |= x->sent_bytes > 0;
     x->sent_bytes = (uint64_t)offset;
     return CURL_SEEKFUNC_OK;
 }
@@ -324,6 +325,7 @@ int ty_http_send(ty_http *http, const ty_http_request *request, ty_arena *arena,
     struct curl_slist *headers = make_list(request->headers);
     long status = 0;
     answer->status = 0;
+    answer->is_repeated = false;
     answer->headers.n = 0;
     http->words[0] = 0;
     curl.reset(http->easy);

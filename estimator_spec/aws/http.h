@@ -52,6 +52,7 @@ typedef struct ty_http_request {
 
 typedef struct ty_http_answer {
     int status;         /* 0: no answer */
+    bool is_repeated;   /* the request went out twice: a connection that was kept turned out to be closed */
     ty_headers headers; /* in the arena that was given */
     ty_buf body;        /* of the caller, initialised with its limit */
 } ty_http_answer;

@@ -12,18 +12,23 @@
 const ty_service ty_service_sagemaker = {"SageMaker", "sagemaker", "api.sagemaker", "api-fips.sagemaker", "SAGEMAKER"};
 const ty_service ty_service_logs = {"CloudWatch Logs", "logs", "logs", "logs-fips", "CLOUDWATCH_LOGS"};
 const ty_service ty_service_sts = {"STS", "sts", "sts", "sts-fips", "STS"};
+const ty_service ty_service_iam = {"IAM", "iam", "iam", "iam-fips", "IAM"}; /* identity.c knows where it really is */
 const ty_service ty_service_s3 = {"S3", "s3", "s3", "s3-fips", "S3"};
 
 /* ---- partitions ---- */
 
 /* By how a region begins; the last row takes all others. */
 static const struct partition {
-    const char *begins, *name, *domain;
+    const char *begins, *name, *domain, *console; /* NULL: not known */
 } partitions[] = {
-    {"cn-", "aws-cn", "amazonaws.com.cn"},       {"us-gov-", "aws-us-gov", "amazonaws.com"},
-    {"us-iso-", "aws-iso", "c2s.ic.gov"},        {"us-isob-", "aws-iso-b", "sc2s.sgov.gov"},
-    {"us-isof-", "aws-iso-f", "csp.hci.ic.gov"}, {"eu-isoe-", "aws-iso-e", "cloud.adc-e.uk"},
-    {"eusc-", "aws-eusc", "amazonaws.eu"},       {"", "aws", "amazonaws.com"},
+    {"cn-", "aws-cn", "amazonaws.com.cn", "console.amazonaws.cn"},
+    {"us-gov-", "aws-us-gov", "amazonaws.com", "console.amazonaws-us-gov.com"},
+    {"us-iso-", "aws-iso", "c2s.ic.gov", NULL},
+    {"us-isob-", "aws-iso-b", "sc2s.sgov.gov", NULL},
+    {"us-isof-", "aws-iso-f", "csp.hci.ic.gov", NULL},
+    {"eu-isoe-", "aws-iso-e", "cloud.adc-e.uk", NULL},
+    {"eusc-", "aws-eusc", "amazonaws.eu", NULL},
+    {"", "aws", "amazonaws.com", "console.aws.amazon.com"},
 };
 
 static const struct partition *partition_of(const char *region)
@@ -42,6 +47,11 @@ const char *ty_region_domain(const char *region)
 const char *ty_region_partition(const char *region)
 {
     return partition_of(region)->name;
+}
+
+const char *ty_region_console(const char *region)
+{
+    return partition_of(region)->console;
 }
 
 /* A region becomes part of a host name: nothing else may get in. */

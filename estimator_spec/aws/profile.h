@@ -23,7 +23,7 @@ typedef struct ty_service {
     const char *fips_host;
     const char *variable; /* AWS_ENDPOINT_URL_<...>, and in lower case in [services ...] */
 } ty_service;
-extern const ty_service ty_service_sagemaker, ty_service_logs, ty_service_sts, ty_service_s3;
+extern const ty_service ty_service_sagemaker, ty_service_logs, ty_service_sts, ty_service_iam, ty_service_s3;
 
 /* Reads both files; absent ones are empty. wanted_profile and wanted_region may be NULL. A profile that was named and
  * is in neither file is an error that lists those that are. */
@@ -40,6 +40,8 @@ bool ty_region_is_valid(const char *text);
 const char *ty_region_domain(const char *region);
 /* "aws", "aws-cn", "aws-us-gov" ...: as in ARNs. */
 const char *ty_region_partition(const char *region);
+/* "console.aws.amazon.com": where people look at it; NULL where that is not known. */
+const char *ty_region_console(const char *region);
 /* https://HOST, without a slash at its end, in the arena; *is_own: given by the user (then S3's buckets stand in the
  * path). */
 int ty_profile_endpoint(const ty_profile *p, const ty_service *service, const char *region, ty_arena *arena,

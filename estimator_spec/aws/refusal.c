@@ -65,6 +65,7 @@ static const meaning meanings[] = {
     {"ResourceNotFound", TY_REFUSAL_FINAL, TY_E_NOT_FOUND, NULL},
     {"ResourceNotFoundException", TY_REFUSAL_FINAL, TY_E_NOT_FOUND, NULL},
     {"NoSuchBucket", TY_REFUSAL_FINAL, TY_E_NOT_FOUND, "the bucket does not exist; names are unique in the world"},
+    {"NoSuchEntity", TY_REFUSAL_FINAL, TY_E_NOT_FOUND, NULL},
     {"NoSuchKey", TY_REFUSAL_FINAL, TY_E_NOT_FOUND, NULL},
     {"NoSuchUpload", TY_REFUSAL_FINAL, TY_E_NOT_FOUND, NULL},
     TRANSIENT("InternalError"),

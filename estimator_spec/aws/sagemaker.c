@@ -2,7 +2,9 @@
 #define _GNU_SOURCE
 #include "estimator_spec/aws/sagemaker.h"
 
+#include "base/clock.h"
 #include "base/json.h"
+#include "estimator_spec/tree.h"
 
 #include <string.h>
 
@@ -92,36 +94,84 @@ int ty_sagemaker_stop(ty_aws *aws, const char *name, ty_error *err)
 
 /* ---- create ---- */
 
-static bool is_same(const ty_doc *job, const ty_doc *body)
+enum { EARLY_S = 15 * 60 }; /* a clock that is further off is refused, and then corrected */
+
+/* Whether all that is asked for is there; what is there may be more, such as defaults. */
+static bool holds(const ty_doc *there, const ty_doc *asked)
 {
-    const char *image = ty_job_text(ty_doc_find(body, "AlgorithmSpecification"), "TrainingImage");
-    return strcmp(ty_job_text(job, "RoleArn"), ty_job_text(body, "RoleArn")) == 0 &&
-           strcmp(ty_job_text(ty_doc_find(job, "AlgorithmSpecification"), "TrainingImage"), image) == 0;
+    if (!there || there->kind != asked->kind)
+        return false;
+    if (asked->kind != TY_DOC_MAP && asked->kind != TY_DOC_LIST)
+        return ty_tree_equal(there, asked);
+    bool all = asked->kind == TY_DOC_MAP || ty_doc_len(there) == ty_doc_len(asked);
+    for (size_t i = 0; all && i < ty_doc_len(asked); i++) {
+        const ty_doc *item = ty_doc_at(asked, i);
+        all = holds(asked->kind == TY_DOC_MAP ? ty_doc_find(there, item->key) : ty_doc_at(there, i), item);
+    }
+    return all;
 }
 
-int ty_sagemaker_create(ty_aws *aws, const char *name, const ty_doc *body, ty_arena *arena, const char **arn,
-                        ty_error *err)
+/* Whether a job that is there is what was asked for since `begun_ms`. Disks are left out, which the service sizes as
+ * it likes on some machines, and so are metrics and tags, which it does not give back as they were sent. */
+static bool is_same(const ty_doc *job, const ty_doc *body, int64_t begun_ms)
+{
+    static const char *const paths[] = {"RoleArn",
+                                        "HyperParameters",
+                                        "InputDataConfig",
+                                        "OutputDataConfig.S3OutputPath",
+                                        "AlgorithmSpecification.TrainingImage",
+                                        "AlgorithmSpecification.AlgorithmName",
+                                        "ResourceConfig.InstanceType",
+                                        "ResourceConfig.InstanceCount",
+                                        "ResourceConfig.InstanceGroups"};
+    double created_s = ty_job_number(job, "CreationTime");
+    if (created_s > 0 && created_s + EARLY_S < (double)begun_ms / 1000)
+        return false;
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        const ty_doc *asked = ty_tree_find(body, paths[i]);
+        if (asked && !holds(ty_tree_find(job, paths[i]), asked))
+            return false;
+    }
+    return true;
+}
+
+/* After a call that failed, one attempt of which may have been carried out: the job that is there, if it is ours. */
+static int find_created(ty_aws *aws, const char *name, const ty_doc *body, int64_t begun_ms, ty_arena *arena,
+                        ty_doc **out, ty_sagemaker_created *created, ty_error *err)
+{
+    ty_error own = {0};
+    if (ty_sagemaker_describe(aws, name, arena, out, &own) < 0) {
+        created->may_exist = own.code != TY_E_NOT_FOUND;
+        return -1;
+    }
+    if (!is_same(*out, body, begun_ms))
+        return -1;
+    *err = (ty_error){0};
+    return 0;
+}
+
+int ty_sagemaker_create(ty_aws *aws, const char *name, const ty_doc *body, ty_arena *arena,
+                        ty_sagemaker_created *created, ty_error *err)
 {
     ty_buf text;
     ty_doc *out;
     ty_answer answer = {0};
+    ty_error own = {0};
+    err = err ? err : &own;
+    int64_t begun_ms = ty_clock_utc_ms() + ty_aws_caller(aws)->skew_ms;
+    *created = (ty_sagemaker_created){.arn = ""};
     ty_buf_init(&text, MAX_BODY_BYTES);
     int rc = ty_json_add_doc(&text, body, TY_JSON_COMPACT);
     rc = rc < 0
              ? ty_error_set(err, TY_E_LIMIT, "the request is larger than any that is taken")
              : ty_aws_json(aws, &ty_service_sagemaker, "SageMaker.CreateTrainingJob", &text, arena, &out, &answer, err);
     ty_buf_fini(&text);
-    bool may_be_ours = rc < 0 && answer.is_unsure;
-    if (may_be_ours) { /* no answer, or "taken" after an attempt without one: what is there? */
-        ty_error ignored = {0};
-        if (ty_sagemaker_describe(aws, name, arena, &out, &ignored) == 0 && is_same(out, body)) {
-            *err = (ty_error){0};
-            rc = 0;
-        } else if (ignored.code != TY_E_NOT_FOUND && err->code != TY_E_REFUSED)
-            ty_error_help(err, "the job may have been created all the same: `trainyard status %s` tells", name);
-    }
+    if (rc < 0 && answer.is_unsure)
+        rc = find_created(aws, name, body, begun_ms, arena, &out, created, err);
+    if (rc < 0 && strcmp(answer.code, "ResourceInUse") == 0)
+        ty_error_help(err, "a name is used once: leave `name` out, and one is made from base_name and the time");
     if (rc == 0)
-        *arn = ty_job_text(out, "TrainingJobArn");
+        created->arn = ty_job_text(out, "TrainingJobArn");
     return rc;
 }
 

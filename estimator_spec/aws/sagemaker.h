@@ -4,11 +4,16 @@
 
 #include "estimator_spec/aws/client.h"
 
+typedef struct ty_sagemaker_created {
+    const char *arn; /* in the arena; "" if it is not known */
+    bool may_exist;  /* after a failure: nobody knows whether the job was made all the same */
+} ty_sagemaker_created;
+
 /* Sends CreateTrainingJob with `body`, a JSON object. A name that is taken is an error, but not when an earlier attempt
- * of this very call may have got through and the job that is there has the same role and image: then that is the job.
+ * of this very call may have got through and the job that is there is the one that was asked for: then that is the job.
  */
-int ty_sagemaker_create(ty_aws *aws, const char *name, const ty_doc *body, ty_arena *arena, const char **arn,
-                        ty_error *err);
+int ty_sagemaker_create(ty_aws *aws, const char *name, const ty_doc *body, ty_arena *arena,
+                        ty_sagemaker_created *created, ty_error *err);
 /* What DescribeTrainingJob says. TY_E_NOT_FOUND if there is no such job. */
 int ty_sagemaker_describe(ty_aws *aws, const char *name, ty_arena *arena, ty_doc **out, ty_error *err);
 /* Asks the platform to stop a job, which takes up to minutes. A job that is over already is an error. */
