@@ -113,6 +113,22 @@ static int derive_region(job_reader *rd)
     return ty_error_help(rd->err, "write region: eu-west-1, or set AWS_REGION");
 }
 
+/* A name alone: whoever can be asked knows its ARN. */
+static int ask_for_role(job_reader *rd, const char *name)
+{
+    const char *arn;
+    if (!rd->world->find_role) {
+        ty_job_refuse(rd, TY_FIELD_ROLE, TY_E_RANGE, "key \"role\": \"%s\" is a name, and no account is given", name);
+        return ty_error_help(rd->err, "write the role's ARN (arn:aws:iam::ACCOUNT:role/NAME), or add account: DIGITS");
+    }
+    if (rd->world->find_role(rd->world->ctx, job_text(rd, TY_FIELD_REGION), name, rd->a, &arn, rd->err) < 0)
+        return ty_error_wrap(rd->err, "role \"%s\"", name);
+    if (strncmp(arn, "arn:", 4) != 0 || !ty_form_fits("role", arn))
+        return ty_error_set(rd->err, TY_E_SERVICE, "role \"%s\": IAM's answer is no ARN of a role", name);
+    rd->job->value[TY_FIELD_ROLE].text = arn;
+    return 0;
+}
+
 static int derive_role(job_reader *rd)
 {
     const char *role = job_text(rd, TY_FIELD_ROLE), *account = job_text(rd, TY_FIELD_ACCOUNT);
@@ -120,13 +136,12 @@ static int derive_role(job_reader *rd)
         ty_job_refuse(rd, TY_FIELD_ROLE, TY_E_MISSING_KEY, "key \"role\" is missing");
         return ty_error_help(rd->err, "write role: arn:aws:iam::ACCOUNT:role/NAME");
     }
+    if (strncmp(role, "arn:", 4) != 0 && !account && ask_for_role(rd, role) < 0)
+        return -1;
+    role = job_text(rd, TY_FIELD_ROLE);
     bool is_arn = strncmp(role, "arn:", 4) == 0;
     if (is_arn && !account)
         set_derived(rd, TY_FIELD_ACCOUNT, ty_arena_strndup(rd->a, strstr(role, ":iam::") + 6, 12), "derived from role");
-    if (!is_arn && !account) {
-        ty_job_refuse(rd, TY_FIELD_ROLE, TY_E_RANGE, "key \"role\": \"%s\" is a name, and no account is given", role);
-        return ty_error_help(rd->err, "write the role's ARN (arn:aws:iam::ACCOUNT:role/NAME), or add account: DIGITS");
-    }
     if (!is_arn) {
         const char *region = job_text(rd, TY_FIELD_REGION);
         const char *partition = strncmp(region, "cn-", 3) == 0       ? "aws-cn"

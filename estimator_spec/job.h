@@ -1,8 +1,9 @@
 /* job.h - a managed training job as a file describes it: job.yaml.
  *
- * Reading is three steps, all of them offline: the file's values by the table of fields.def; what follows from them
- * (name, region, bucket, where the archive goes); what must hold between them (the service's limits, the rules of
- * SageMaker's Python SDK). Every value keeps its origin. What can be done with a job: show.h, request.h, pack.h.
+ * Reading is three steps, all of them offline (but for a role's name, if the world says whom to ask): the file's values
+ * by the table of fields.def; what follows from them (name, region, bucket, where the archive goes); what must hold
+ * between them (the service's limits, the rules of SageMaker's Python SDK). Every value keeps its origin. What can be
+ * done with a job: show.h, request.h, pack.h.
  *
  *     ty_jobspec_world world = {.now_ms = now, .variable = my_getenv};
  *     ty_jobspec job;
@@ -19,6 +20,10 @@
 typedef struct ty_jobspec_world {
     int64_t now_ms;                            /* since 1970; what a derived name ends with */
     const char *(*variable)(const char *name); /* as getenv; NULL: no variable is set */
+    /* The ARN of a role that is given by its name alone, in the arena; NULL: nobody can be asked, `account` is needed.
+     */
+    int (*find_role)(void *ctx, const char *region, const char *name, ty_arena *arena, const char **arn, ty_error *err);
+    void *ctx;
 } ty_jobspec_world;
 
 /* A channel or an instance group. */
