@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "entrypoint/command.h"
+#include "entrypoint/follow.h"
 #include "base/version.h"
 
 #include <ctype.h>
@@ -67,6 +68,25 @@ static int run_version(const ty_arguments_given *given, ty_arena *a, ty_error *e
     return 0;
 }
 
+/* Exit statuses that no error stands for. */
+static const char *meaning_of_status(long status)
+{
+    static const struct {
+        int status;
+        const char *meaning;
+    } rows[] = {
+        {0, "Done. After `submit --wait`, `status --wait` or `logs --follow`: the training job completed."},
+        {TY_EXIT_USAGE_ERROR, "The command line is wrong."},
+        {TY_EXIT_JOB_STOPPED, "The training job that was waited for was stopped by somebody."},
+        {TY_EXIT_JOB_FAILED, "The training job that was waited for failed; its reason was printed."},
+        {TY_EXIT_JOB_OUT_OF_TIME, "The training job that was waited for was stopped because its time was up."},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].status == status)
+            return rows[i].meaning;
+    return NULL;
+}
+
 static int run_explain(const ty_arguments_given *given, ty_arena *a, ty_error *err)
 {
     (void)a, (void)err;
@@ -75,6 +95,11 @@ static int run_explain(const ty_arguments_given *given, ty_arena *a, ty_error *e
     text += toupper((unsigned char)*text) == 'E';
     long number = strtol(text, &end, 10);
     const char *meaning = *text && *end == 0 ? ty_error_meaning((ty_code)number) : NULL;
+    const char *status = *text && *end == 0 && text == given->words[0] ? meaning_of_status(number) : NULL;
+    if (status) {
+        printf("exit status %ld: %s\n", number, status);
+        return 0;
+    }
     if (!meaning) {
         fprintf(stderr, "trainyard: there is no error \"%s\"; codes look like E0107\n", given->words[0]);
         return TY_EXIT_USAGE_ERROR;
@@ -85,6 +110,14 @@ static int run_explain(const ty_arguments_given *given, ty_arena *a, ty_error *e
 
 const ty_command_row ty_command_version = {
     "version", "", "print the version", NULL, version_options, N_OPTIONS, 0, 0, false, false, run_version};
-const ty_command_row ty_command_explain = {
-    "explain", "CODE",     "say what an error code means", "    trainyard explain E0107\n", NULL, 0, 1, 1, false,
-    false,     run_explain};
+const ty_command_row ty_command_explain = {"explain",
+                                           "CODE",
+                                           "say what an error code or an exit status means",
+                                           "    trainyard explain E0107\n    trainyard explain 4\n",
+                                           NULL,
+                                           0,
+                                           1,
+                                           1,
+                                           false,
+                                           false,
+                                           run_explain};

@@ -22,17 +22,6 @@ static int open_client(const ty_arguments_given *g, const volatile sig_atomic_t 
     return ty_aws_open(&options, aws, err);
 }
 
-/* Seconds, as milliseconds. */
-static int read_every(const char *text, int64_t *ms, ty_error *err)
-{
-    char *end;
-    double s = text ? strtod(text, &end) : 10;
-    if (text && (*end || end == text || !(s >= 0.01 && s <= 3600)))
-        return ty_error_set(err, TY_E_USAGE, "--every takes seconds from 0.01 to 3600, not \"%s\"", text);
-    *ms = (int64_t)(s * 1000);
-    return 0;
-}
-
 /* ---- describe ---- */
 
 static bool is_time(const ty_doc *d)
@@ -176,7 +165,7 @@ static int run_status(const ty_arguments_given *g, ty_arena *a, ty_error *err)
     ty_doc *job;
     int64_t every_ms;
     bool waits = g->value[STATUS_WAIT] != NULL;
-    if (read_every(g->value[STATUS_EVERY], &every_ms, err) < 0 ||
+    if (ty_follow_read_every(g->value[STATUS_EVERY], &every_ms, err) < 0 ||
         open_client(g, waits ? ty_follow_watch_interrupt() : NULL, &aws, err) < 0)
         return -1;
     int status = waits ? ty_follow_job(&(ty_follow){.aws = aws, .job = g->words[0], .every_ms = every_ms}, err) : 0;
@@ -254,7 +243,7 @@ static int run_stop(const ty_arguments_given *g, ty_arena *a, ty_error *err)
     ty_aws *aws;
     int64_t every_ms;
     bool waits = g->value[STOP_WAIT] != NULL;
-    if (read_every(g->value[STOP_EVERY], &every_ms, err) < 0 ||
+    if (ty_follow_read_every(g->value[STOP_EVERY], &every_ms, err) < 0 ||
         open_client(g, waits ? ty_follow_watch_interrupt() : NULL, &aws, err) < 0)
         return -1;
     int rc = ty_sagemaker_stop(aws, g->words[0], err);
@@ -292,11 +281,11 @@ static int run_logs(const ty_arguments_given *g, ty_arena *a, ty_error *err)
     ty_aws *aws;
     int64_t every_ms;
     bool follows = g->value[LOGS_FOLLOW] != NULL;
-    if (read_every(g->value[LOGS_EVERY], &every_ms, err) < 0 ||
+    if (ty_follow_read_every(g->value[LOGS_EVERY], &every_ms, err) < 0 ||
         open_client(g, follows ? ty_follow_watch_interrupt() : NULL, &aws, err) < 0)
         return -1;
-    int rc = follows ? ty_follow_job(&(ty_follow){aws, g->words[0], true, false, every_ms}, err)
-                     : print_logs(aws, g->words[0], a, err);
+    ty_follow follow = {.aws = aws, .job = g->words[0], .logs = true, .every_ms = every_ms, .metrics = true};
+    int rc = follows ? ty_follow_job(&follow, err) : print_logs(aws, g->words[0], a, err);
     ty_aws_close(aws);
     return rc;
 }
