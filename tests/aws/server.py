@@ -8,6 +8,7 @@ given one after another, the last one for ever:
     drop: true     the connection ends without an answer
     clock_s: N     the server's clock is N seconds ahead: requests signed at another time than its own are refused
     token: T       refused with ExpiredTokenException while the request has this session token
+    hold: PATH     answers when that file is there
     echo: true     an error whose message quotes all headers of the request, as S3 does
     xml: true      these errors are S3's: XML, with its codes
 One line of LOG a request: JSON of method, path, headers (names in lower case), body. Prints "ready" when it listens. RULES
@@ -77,6 +78,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if reply.get("echo"):
             reply = {"status": 403, "body": {"__type": "SignatureDoesNotMatch",
                                              "message": "The canonical request is\n" + json.dumps(headers)}}
+        while reply.get("hold") and not os.path.exists(reply["hold"]):
+            time.sleep(0.01)
         if reply.get("drop"):
             self.close_connection = True
             return

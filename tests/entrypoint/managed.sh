@@ -99,9 +99,11 @@ same "a folder that holds itself" 1 "$("$TY" submit job.yaml --dry-run 2>&1 >/de
 rm src/loop && mkfifo src/pipe
 same "a pipe" 1 "$("$TY" submit job.yaml --dry-run 2>&1 >/dev/null | grep -c 'neither a file nor a folder')"
 rm src/pipe
-"$TY" submit job.yaml >out 2>err
-same "nothing is sent without being asked" 2 $?
-has "and it says so" err "needs --dry-run"
+(unset "${!AWS_@}" && HOME=$W AWS_EC2_METADATA_DISABLED=true "$TY" submit job.yaml >out 2>err)
+same "sent by nobody: exit" 77 $?
+has "who is missing" err "no credentials were found"
+has "and what was done" err "no training job was created"
+same "nothing on stdout" "" "$(cat out)"
 
 # ---- requests as job files
 
