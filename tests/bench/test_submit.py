@@ -1,0 +1,12 @@
+"""bench/submit: made-up pairs and the bar."""
+from cases import script
+
+
+def test_medians_are_judged():
+    submit = script("submit")
+    row = submit.medians([(10, 2000), (5, 4000), (20, 3000)])
+    assert row == {"ours_ms": 10, "sdk_ms": 3000, "ratio": 200}
+    table, good = submit.told(row, 20)
+    assert good and "| `trainyard submit --dry-run` | 10.0 |" in table and "200 times" in table
+    table, good = submit.told(row, 10)
+    assert not good and table.count("**not below 10**") == 1
