@@ -2,6 +2,7 @@
 #include "entrypoint/company.h"
 
 #include "base/clock.h"
+#include "entrypoint/doing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,7 +71,10 @@ static int company_meet_gpus(void *ctx, bool ready, void *bytes, size_t n_bytes,
     int64_t code = ready ? INT64_MAX : (int64_t)err->code;
     if (ty_company_worst(c, "GPUs are ready", &code, err) < 0 || code < INT64_MAX)
         return -1;
-    return ty_company_share(c, "what GPUs find each other by", bytes, n_bytes, err);
+    int rc = ty_company_share(c, "what GPUs find each other by", bytes, n_bytes, err);
+    if (rc == 0)
+        ty_doing_waits("connecting GPUs"); /* which NCCL does next; who asked for it tells the end */
+    return rc;
 }
 
 const ty_exchange *ty_company_exchange(ty_company *c)

@@ -3,7 +3,10 @@
 
 #include "dist/page.h"
 
-static ty_page *page; /* of this process; NULL: nobody watches */
+enum { DOING_GPUS = TY_PAGE_STREAMS - 1 }; /* the stream of waits on GPUs; comms take the first ones */
+
+static ty_page *page;    /* of this process; NULL: nobody watches */
+static uint64_t n_waits; /* on GPUs */
 
 static const ty_phase doing_phases[TY_N_DOINGS] = {
     [TY_DOING_START] = TY_PHASE_START,       [TY_DOING_COMPILE] = TY_PHASE_COMPILE,   [TY_DOING_DATA] = TY_PHASE_DATA,
@@ -24,6 +27,14 @@ void ty_doing_now(ty_doing what)
 void ty_doing_step(int64_t step)
 {
     ty_page_step(page, step);
+}
+
+void ty_doing_waits(const char *what)
+{
+    if (what)
+        ty_page_begin(page, DOING_GPUS, ++n_waits, what, "", -1, 0);
+    else
+        ty_page_end(page, DOING_GPUS);
 }
 
 void ty_doing_failed(const char *text)

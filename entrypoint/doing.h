@@ -24,6 +24,9 @@ typedef enum ty_doing {
 void ty_doing_open(void);
 void ty_doing_now(ty_doing what);
 void ty_doing_step(int64_t step); /* the step in progress, from 1 */
+/* Where ranks wait for each other on their GPUs, which no comm sees: from waits("...") to waits(NULL). All ranks wait
+ * for the same, in the same order. */
+void ty_doing_waits(const char *what);
 void ty_doing_failed(const char *text);
 /* Whether the job has failed elsewhere, and nothing is under way here that is worth being finished. Any thread. */
 bool ty_doing_is_over(void);

@@ -246,6 +246,7 @@ static int compile(ty_session *s, ty_error *err)
         rc = ty_budget_fit(s, err) < 0 ? -1 : compile_once(s, err);
     if (rc < 0 && s->on_gpu && err->code == TY_E_LIMIT)
         rc = ty_device_fit(s, err) ? compile_once(s, err) : ty_device_refuse(s, err);
+    ty_doing_waits(NULL); /* of GPUs, to be connected */
     if (rc < 0)
         return -1;
     if (ty_session_agree_on_schedule(s, err) < 0)

@@ -104,6 +104,29 @@ static int judge_checked(ty_session *s, const ty_step_result *result, ty_error *
     return 0;
 }
 
+/* On GPUs ranks wait for each other within a run, where their agents do not see it. */
+static void tell_wait(const ty_session *s, const char *what)
+{
+    if (s->on_gpu && s->job->company)
+        ty_doing_waits(what);
+}
+
+static int start_run(ty_session *s, ty_run run, ty_error *err)
+{
+    tell_wait(s, "a step on GPUs");
+    int rc = ty_program_start(s->program, run, s->inputs, err);
+    tell_wait(s, NULL);
+    return rc;
+}
+
+static int finish_run(const ty_session *s, ty_run run, ty_error *err)
+{
+    tell_wait(s, "a step on GPUs");
+    int rc = ty_program_finish(s->program, run, err);
+    tell_wait(s, NULL);
+    return rc;
+}
+
 static int call_batch(void *ctx, bool last, ty_error *err)
 {
     ty_session *s = ctx;
@@ -125,7 +148,7 @@ static int call_batch(void *ctx, bool last, ty_error *err)
     ty_run run = last ? TY_RUN_LAST : TY_RUN_MICRO;
     if (s->served && ty_served_read(s->served, s->inputs, err) < 0)
         return -1;
-    int rc = s->is_checked ? run_checked(s, run, batch, err) : ty_program_start(s->program, run, s->inputs, err);
+    int rc = s->is_checked ? run_checked(s, run, batch, err) : start_run(s, run, err);
     ty_prefetch_release(s->batches, batch);
     s->times.input_wait_s += ready - start;
     s->times.compute_s += ty_session_now_s() - ready;
@@ -137,7 +160,7 @@ static int call_result(void *ctx, ty_step_result *result, ty_error *err)
     ty_session *s = ctx;
     ty_run run = TY_RUN_LAST;
     double start = ty_session_now_s();
-    if (ty_program_finish(s->program, run, err) < 0)
+    if (finish_run(s, run, err) < 0)
         return -1;
     s->times.compute_s += ty_session_now_s() - start;
     double norm = read_number(s, run, "grad_norm");
@@ -185,7 +208,7 @@ static int add_sums(const ty_session *s, sums *all, ty_error *err)
 
 static int finish_batch(const ty_session *s, sums *all, ty_error *err)
 {
-    return ty_program_finish(s->program, TY_RUN_EVAL, err) < 0 ? -1 : add_sums(s, all, err);
+    return finish_run(s, TY_RUN_EVAL, err) < 0 ? -1 : add_sums(s, all, err);
 }
 
 static void free_sums(sums *all)
@@ -208,7 +231,7 @@ static int evaluate_batches(ty_session *s, ty_prefetch *batches, sums *all, bool
         if (*abandoned)
             break;
         ty_session_point_inputs(s, batch, s->validation_field);
-        rc = ty_program_start(s->program, TY_RUN_EVAL, s->inputs, err);
+        rc = start_run(s, TY_RUN_EVAL, err);
         ty_prefetch_release(batches, batch);
         if (rc == 0 && ++under_way == ty_program_in_flight(s->program, TY_RUN_EVAL)) {
             under_way--;
