@@ -29,13 +29,14 @@ static const ty_collective_kind company_kinds[TY_N_EXCHANGE_KINDS] = {
 
 enum { COMPANY_FEW_BYTES = 32 << 10 };
 
-/* Counts, losses and statistics, which a step waits for, do not stand in line behind gradients: those of the step
- * before may still be on their way when forward begins. Both comms see the same calls in the same order on all ranks.
- */
+/* Counts, losses and statistics, which a step waits for, do not stand in line behind gradients, however few: those of
+ * the step before may still be on their way when forward begins. Both comms see the same calls in the same order on all
+ * ranks. */
 static ty_comm *company_comm(const ty_company *c, int call)
 {
     const ty_exchange_call *x = &c->calls[call];
-    return x->elems * (int64_t)ty_dtype_bytes(x->dtype) <= COMPANY_FEW_BYTES ? c->session : c->tapes;
+    bool few = x->elems * (int64_t)ty_dtype_bytes(x->dtype) <= COMPANY_FEW_BYTES;
+    return few && !x->gradients ? c->session : c->tapes;
 }
 
 static int company_begin(void *ctx, int call, const void *in, void *out, ty_error *err)

@@ -20,10 +20,13 @@ typedef struct rank {
     ty_error err;
 } rank;
 
+static _Thread_local ty_comm *own; /* the rank's, which its company takes for what tapes exchange */
+
 static void *run_rank(void *arg)
 {
     rank *r = arg;
     ty_company *c = NULL;
+    own = r->comm;
     r->rc = ty_company_of(r->comm, TY_WIRE_AS_IS, &c, &r->err);
     if (r->rc == 0)
         r->rc = r->run(c, &r->err);
@@ -128,6 +131,35 @@ static void all_stop_after_the_same_step(void **state)
         assert_int_equal(ranks[i].rc, 4);
 }
 
+/* What a step waits for does not stand in line behind gradients, of which even few go where all do. */
+static int exchange(ty_company *c, ty_error *err)
+{
+    const ty_exchange_call calls[] = {
+        {.kind = TY_EXCHANGE_SUM, .dtype = TY_F32, .elems = 4, .gradients = true, .name = "gradients of a bias"},
+        {.kind = TY_EXCHANGE_SUM, .dtype = TY_F32, .elems = 4, .name = "losses"}};
+    const ty_exchange *x = ty_company_exchange(c);
+    float v[4] = {1, 2, 3, 4};
+    ty_comm_stats stats;
+    int expected[] = {1, 1}, found[2];
+    ty_company_expect(c, calls, 2);
+    for (int i = 0; i < 2; i++) {
+        if (x->begin(x->ctx, i, v, v, err) < 0 || x->wait(x->ctx, i, err) < 0)
+            return -1;
+        ty_comm_get_stats(own, &stats);
+        found[i] = (int)stats.n_calls;
+    }
+    return memcmp(expected, found, sizeof found) != 0 || v[3] != 4 * RANKS * RANKS;
+}
+
+static void gradients_go_one_way(void **state)
+{
+    (void)state;
+    rank ranks[RANKS];
+    together(ranks, exchange);
+    for (int i = 0; i < RANKS; i++)
+        assert_int_equal(ranks[i].rc, 0);
+}
+
 static int differ(ty_company *c, ty_error *err)
 {
     return ty_company_compare(c, "recipe", ty_company_rank(c) == 2 ? "seed: 1\nlr: 2\n" : "seed: 1\nlr: 1\n", err);
@@ -169,11 +201,9 @@ static void alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_are_the_same_on_all),
-        cmocka_unit_test(the_worst_is_told_to_all),
-        cmocka_unit_test(all_stop_after_the_same_step),
-        cmocka_unit_test(what_differs_is_told_on_all),
-        cmocka_unit_test(alone),
+        cmocka_unit_test(answers_are_the_same_on_all),  cmocka_unit_test(the_worst_is_told_to_all),
+        cmocka_unit_test(all_stop_after_the_same_step), cmocka_unit_test(gradients_go_one_way),
+        cmocka_unit_test(what_differs_is_told_on_all),  cmocka_unit_test(alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
