@@ -19,6 +19,18 @@ const char *ty_exchange_text(ty_exchange_kind kind)
 
 /* ---- what a program is given ---- */
 
+/* All replicas have the same numbers: all refuse, or none. */
+static int exchange_check_groups(const ty_program *p, const ty_compile_options *opt, ty_error *err)
+{
+    int inside = opt->cross_inside > 0 ? opt->cross_inside : p->replicas / 2;
+    if (opt->cross_device != TY_CROSS_HIERARCHICAL || (inside > 0 && p->replicas % inside == 0))
+        return 0;
+    ty_error_set(err, TY_E_CONFIG,
+                 "cross_device: hierarchical_copy is for groups of equal size, found %d ranks and %d in each",
+                 p->replicas, inside);
+    return ty_error_help(err, "use nccl or reduction_to_one_device, or one rank less");
+}
+
 static int exchange_check(const ty_program *p, const ty_compile_options *opt, ty_error *err)
 {
     if (!opt->exchange) {
@@ -31,7 +43,7 @@ static int exchange_check(const ty_program *p, const ty_compile_options *opt, ty
         return ty_error_set(err, TY_E_UNSUPPORTED, "replicas: %d on GPUs, and no way to find each other", p->replicas);
     if (opt->exchange->replica < 0 || opt->exchange->replica >= p->replicas)
         return ty_error_set(err, TY_E_RANGE, "replicas: number %d of %d", opt->exchange->replica, p->replicas);
-    return 0;
+    return opt->backend == TY_BACKEND_CUDA ? exchange_check_groups(p, opt, err) : 0;
 }
 
 /* Calls between replicas need replicas, unless one speaks for all. */

@@ -82,10 +82,11 @@ static int ask_nvrtc(const char *cc, ty_arena *a, machine_answer *out, ty_error 
     return 0;
 }
 
-/* Versions are one number, major * 10000 + minor * 100 + patch. */
 static const char *machine_dotted(ty_arena *a, size_t version)
 {
-    return ty_arena_printf(a, "%zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
+    char text[TY_LIBRARY_VERSION_BYTES];
+    ty_library_version(version, text);
+    return ty_arena_strdup(a, text);
 }
 
 static int ask_cublaslt(const char *cc, ty_arena *a, machine_answer *out, ty_error *err)

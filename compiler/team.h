@@ -6,7 +6,7 @@
  *     ty_team_begin(team, &call, err)                  all of them, in one order; asked for, not waited for
  *     ty_team_wait(team, err)                          until all that was begun is done
  *     ty_team_get(team, to, at, bytes, err)
- *     ty_team_close(team)
+ *     ty_team_close(team, cleanly)
  *
  * All functions are called from the thread that opened it. Where one of the others is lost, NCCL says so at the next
  * wait.
@@ -55,7 +55,9 @@ typedef struct ty_team_call {
 
 /* gpu: its number. Of the exchange its replica and meet are asked, now. n: members. */
 int ty_team_open(int gpu, const ty_exchange *exchange, int n, ty_team **out, ty_error *err);
-void ty_team_close(ty_team *team);                /* NULL is fine */
+/* NULL is fine. Cleanly: all of them do so, and wait for each other. Otherwise, after a failure, nobody is waited for,
+ * and what was begun comes to an end. */
+void ty_team_close(ty_team *team, bool cleanly);
 const char *ty_team_version(const ty_team *team); /* "2.28.9", of NCCL */
 /* Whether NCCL can: it adds up no bool and no 16-bit integers. */
 bool ty_team_reduces(ty_dtype dtype);

@@ -79,15 +79,17 @@ static int device_share_with_company(ty_session *s, ty_error *err)
     return ty_error_help(err, "batch_size is of all ranks together: take %lld", (long long)((batch + n - 1) / n * n));
 }
 
-/* The GPU of the rank's place on its host. */
-static int device_find_own(ty_session *s, ty_error *err)
+int ty_device_of_rank(ty_company *c, const int *wanted, int n_wanted, ty_arena *a, ty_machine_gpu *out, ty_error *why,
+                      ty_error *err)
 {
-    const ty_recipe *r = &s->recipe;
-    const ty_company *c = s->job->company;
-    s->gpu = TY_NEW(&s->arena, ty_machine_gpu);
-    s->n_gpus = 1;
-    return ty_machine_find_gpu_at(r->gpu, r->n_gpus, ty_company_local_rank(c), ty_company_local_size(c), &s->arena,
-                                  s->gpu, err);
+    int64_t all =
+        ty_machine_find_gpu_at(wanted, n_wanted, ty_company_local_rank(c), ty_company_local_size(c), a, out, why) == 0;
+    bool own = all;
+    if (ty_company_least(c, "GPUs", &all, err) < 0)
+        return -1;
+    if (own && !all)
+        ty_error_set(why, TY_E_NOT_FOUND, "another rank has no GPU");
+    return (int)all;
 }
 
 /* All ranks of one kind: update and weights are computed on each, and must be the same bits. */
@@ -104,25 +106,24 @@ static int device_check_alike(ty_session *s, ty_error *err)
 /* Each has a GPU, or the recipe lets all go on without. */
 static int device_agree_on_gpus(ty_session *s, ty_error *err)
 {
-    bool must = s->recipe.device == TY_DEVICE_GPU;
-    int64_t has = device_find_own(s, err) == 0;
-    if (!has && must) {
+    ty_error why = {0};
+    s->gpu = TY_NEW(&s->arena, ty_machine_gpu);
+    s->n_gpus = 1;
+    int has = ty_device_of_rank(s->job->company, s->recipe.gpu, s->recipe.n_gpus, &s->arena, s->gpu, &why, err);
+    if (has < 0)
+        return -1;
+    s->on_gpu = has;
+    if (!has && s->recipe.device != TY_DEVICE_GPU) {
+        s->why_cpu = ty_arena_strdup(&s->arena, why.message);
+        return 0;
+    }
+    if (!has) {
+        *err = why;
         ty_error_wrap(err, "device: gpu");
         return err->help[0] ? -1
                             : ty_error_help(err, "`trainyard doctor` lists what is missing; device: cpu trains "
                                                  "without GPUs");
     }
-    if (!has) {
-        s->why_cpu = ty_arena_strdup(&s->arena, err->message);
-        *err = (ty_error){0};
-    }
-    if (ty_company_least(s->job->company, "GPUs", &has, err) < 0)
-        return -1;
-    s->on_gpu = has;
-    if (!has && !s->why_cpu)
-        s->why_cpu = "another rank has no GPU";
-    if (!has)
-        return 0;
     int *number = TY_NEW(&s->arena, int);
     *number = s->gpu[0].number;
     s->gpu_number = number;

@@ -17,6 +17,10 @@
 #include "entrypoint/session.h"
 
 int ty_device_choose(ty_session *s, ty_error *err);
+/* The GPU of this rank's place on its host, of those that are wanted (none: of all): 1 if every rank has one. 0: not,
+ * and *why says what is missing, here or elsewhere. -1: the others cannot be asked. */
+int ty_device_of_rank(ty_company *c, const int *wanted, int n_wanted, ty_arena *a, ty_machine_gpu *out, ty_error *why,
+                      ty_error *err);
 /* rc: of ty_budget_fit, with its error. Of several ranks either all go on on their GPUs or none, and where one has too
  * little memory there, all have: TY_E_LIMIT, and ty_device_fit is next. Another error ends this rank, and so the job.
  */

@@ -4,12 +4,10 @@
 #include "compiler/machine.h"
 #include "compiler/team.h"
 #include "entrypoint/company.h"
-
-#include <stdlib.h>
+#include "entrypoint/device.h"
 
 struct ty_perf_gpu {
     ty_arena arena;
-    ty_company *company; /* by which ranks agree and find each other */
     ty_team *team;
     ty_perf_carrier carrier;
     const char *text;
@@ -88,43 +86,39 @@ bool ty_perf_gpu_reduces(ty_dtype dtype)
 
 /* ---- opening ---- */
 
-static int gpu_meet(ty_perf_gpu *gpu, ty_comm *comm, ty_error *err)
-{
-    ty_comm *own;
-    return ty_comm_dup(comm, &own, err) < 0 ? -1 : ty_company_of(own, TY_WIRE_AS_IS, &gpu->company, err);
-}
-
 /* 1: all have a GPU; 0: not all have, and none must. */
-static int gpu_agree(ty_perf_gpu *gpu, bool must, ty_machine_gpu *device, ty_error *err)
+static int gpu_agree(ty_perf_gpu *gpu, ty_company *company, bool must, ty_machine_gpu *device, ty_error *err)
 {
-    ty_error why = {0}, lost = {0};
-    int64_t all = ty_machine_find_gpu_at(NULL, 0, ty_company_local_rank(gpu->company),
-                                         ty_company_local_size(gpu->company), &gpu->arena, device, &why) == 0;
-    bool own = all;
-    if (ty_company_least(gpu->company, "GPUs", &all, &lost) < 0) {
-        *err = lost;
-        return -1;
-    }
-    if (all || !must)
-        return (int)all;
-    if (own)
-        return ty_error_set(err, TY_E_NOT_FOUND, "perf: another rank has no GPU");
+    ty_error why = {0};
+    int found = ty_device_of_rank(company, NULL, 0, &gpu->arena, device, &why, err);
+    if (found != 0 || !must)
+        return found;
     *err = why;
     return ty_error_wrap(err, "perf: --device gpu");
 }
 
-static int gpu_open(ty_perf_gpu *gpu, ty_comm *comm, bool must, ty_error *err)
+static int gpu_join(ty_perf_gpu *gpu, ty_company *company, bool must, ty_error *err)
 {
     ty_machine_gpu device;
-    if (gpu_meet(gpu, comm, err) < 0)
-        return -1;
-    int found = gpu_agree(gpu, must, &device, err);
+    int found = gpu_agree(gpu, company, must, &device, err);
     if (found <= 0)
         return found;
-    if (ty_team_open(device.number, ty_company_exchange(gpu->company), ty_comm_size(comm), &gpu->team, err) < 0)
+    if (ty_team_open(device.number, ty_company_exchange(company), ty_company_size(company), &gpu->team, err) < 0)
         return -1;
     gpu->text = ty_arena_printf(&gpu->arena, "NCCL %s, a GPU each (%s)", ty_team_version(gpu->team), device.name);
     return 1;
+}
+
+/* The company, by which ranks agree and find each other, is gone before anything is measured. */
+static int gpu_open(ty_perf_gpu *gpu, ty_comm *comm, bool must, ty_error *err)
+{
+    ty_comm *own;
+    ty_company *company;
+    if (ty_comm_dup(comm, &own, err) < 0 || ty_company_of(own, TY_WIRE_AS_IS, &company, err) < 0)
+        return -1;
+    int found = gpu_join(gpu, company, must, err);
+    ty_company_free(company, found >= 0);
+    return found;
 }
 
 int ty_perf_gpu_open(ty_comm *comm, bool must, ty_perf_gpu **out, ty_error *err)
@@ -139,7 +133,8 @@ int ty_perf_gpu_open(ty_comm *comm, bool must, ty_perf_gpu **out, ty_error *err)
                                      .put = gpu_put,
                                      .get = gpu_get,
                                      .run = gpu_run,
-                                     .wait = gpu_wait};
+                                     .wait = gpu_wait,
+                                     .divides_first = true};
     int found = gpu_open(gpu, comm, must, err);
     *out = found > 0 ? gpu : NULL;
     if (found <= 0)
@@ -151,8 +146,7 @@ void ty_perf_gpu_close(ty_perf_gpu *gpu, bool cleanly)
 {
     if (!gpu)
         return;
-    ty_team_close(gpu->team);
-    ty_company_free(gpu->company, cleanly);
+    ty_team_close(gpu->team, cleanly);
     ty_arena arena = gpu->arena;
     ty_arena_fini(&arena);
 }

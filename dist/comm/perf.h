@@ -33,6 +33,7 @@ typedef struct ty_perf_carrier {
     int (*run)(void *ctx, const ty_collective *what, ty_error *err); /* may still be under way when it returns */
     int (*wait)(void *ctx, ty_error *err);                           /* until all that was run is done */
     bool exchanges_in_place;                                         /* an all_to_all's `in` may be its `out` */
+    bool divides_first; /* averages of floats are sums of parts that were divided, each rounded */
 } ty_perf_carrier;
 
 /* The bandwidths are in 10^9 bytes a second; the time is of one call, a mean over iterations and ranks. */

@@ -70,6 +70,11 @@ TY_FAKE_GPUS="Stand-in,90,4,1000000;Stand-in,90,4,1000000" perf 2 -b 4M -e 4M -w
 ok "more than a GPU has" test $rc -ne 0
 has "in words" "$W/err" "no memory on the GPU for numbers to exchange: 4 MB are needed"
 has "and what to do" "$W/err" "measure smaller sizes: -e SIZE"
+# One rank has no memory while the other waits for it on its GPU: that one takes no leave, which the other would answer.
+TY_FAKE_GPUS="Stand-in,90,4,1000000;$CARD" perf 2 -b 4M -e 4M -w 0 -n 1 --device gpu
+ok "of one GPU alone" test $rc -ne 0 -a $rc -ne 124
+has "in words" "$W/err" "no memory on the GPU for numbers to exchange: 4 MB are needed"
+lacks "nobody is waited for" "$W/err" "takes leave of"
 ok "nothing is left of the meetings" test -z "$(ls "$SCRATCH"/ty-nccl-* 2>/dev/null)"
 
 finish_tests

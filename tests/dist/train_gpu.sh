@@ -89,9 +89,12 @@ has "and a whole" "$W/err.1" "resuming at step 20 of 25"
 ok "the weights of one, nearly" near "$ONE" "$W/algo-1"
 
 on_gpus odd 1 5
+kept() { find "$TRAINYARD_CACHE_DIR" -type f | sort | xargs ls -i | sha256sum; }
+before=$(kept)
 hosts_run --strategy=data_parallel --cross_device=hierarchical_copy --processes_per_host=5 --batch_size=20 --max_steps=2
 same "groups of two, and five ranks" 78 "$statuses"
 has "in words" "$W/err.1" "hierarchical_copy is for groups of equal size, found 5 ranks and 2 in each"
+same "before a kernel is compiled" "$before" "$(kept)"
 
 # ---- other ranks go on ----
 on_gpus resume 2 1
@@ -134,6 +137,15 @@ TY_FAKE_NCCL_STUCK=6,40 hosts_run
 same "a sum that never ends: exit statuses" "70 70" "$statuses"
 has "what NCCL says" "$W/algo-1/output/failure" \
     "exchanging with other GPUs: error 6 of NCCL (remote process exited or there was a network error)"
+
+# Nothing fails and nothing ends: that nobody gets on is what the agents see.
+on_gpus silent 2 1
+TY_FAKE_NCCL_STUCK=0,40 hosts_run --distributed.stall_seconds=12
+same "a sum of which NCCL says nothing: exit statuses" "75 75" "$statuses"
+for n in 1 2; do
+    has "what all wait for, on algo-$n" "$W/algo-$n/output/failure" "stall: a step on GPUs #"
+done
+has "and who" "$W/algo-1/output/failure" "All ranks have begun it; waiting: 0 1."
 
 on_gpus stopped 2 1
 hosts_start --epochs=100000 --checkpoint.every="1000000 steps"

@@ -8,6 +8,7 @@
 #include <glob.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -173,4 +174,9 @@ int ty_cudnn_get(const ty_cudnn **out, ty_error *err)
     library_open(&nvrtc_library, NULL);
     library_open(&cublaslt_library, NULL);
     return library_open(&cudnn_library, err);
+}
+
+void ty_library_version(size_t version, char *out)
+{
+    snprintf(out, TY_LIBRARY_VERSION_BYTES, "%zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
 }

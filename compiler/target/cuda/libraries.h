@@ -16,10 +16,14 @@
 #include "base/error.h"
 #include "compiler/target/cuda/api.h"
 
+enum { TY_LIBRARY_VERSION_BYTES = 64 };
+
 int ty_cu_get(const ty_cu **out, ty_error *err); /* the driver; cuInit has not been called */
 int ty_nvrtc_get(const ty_nvrtc **out, ty_error *err);
 int ty_cublaslt_get(const ty_cublaslt **out, ty_error *err);
 int ty_cudnn_get(const ty_cudnn **out, ty_error *err);
 int ty_nccl_get(const ty_nccl **out, ty_error *err);
+/* "2.28.9" of cuBLASLt, cuDNN or NCCL, for which it is one number: major * 10000 + minor * 100 + patch. */
+void ty_library_version(size_t version, char *out);
 
 #endif

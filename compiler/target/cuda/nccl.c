@@ -5,7 +5,6 @@
 #include "compiler/target/cuda/libraries.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -237,22 +236,11 @@ static int nccl_connect_others(ty_nccl_group *group, const ty_nccl_others *o, ty
     return nccl_status(group, status, "connecting GPUs of several hosts", all, err);
 }
 
-/* All replicas have the same numbers: all refuse, or none. */
-static int nccl_check_inside(const ty_nccl_others *o, ty_cross_device how, ty_error *err)
-{
-    if (how != TY_CROSS_HIERARCHICAL || (o->inside > 0 && o->n % o->inside == 0))
-        return 0;
-    ty_error_set(err, TY_E_CONFIG,
-                 "cross_device: hierarchical_copy is for groups of equal size, found %d ranks and %d in each", o->n,
-                 o->inside);
-    return ty_error_help(err, "use nccl or reduction_to_one_device, or one rank less");
-}
-
 int ty_nccl_join(const ty_nccl_others *o, ty_cross_device how, ty_nccl_group **out, ty_error *err)
 {
     const ty_nccl *lib;
     ty_nccl_group *group = NULL;
-    if (nccl_check_inside(o, how, err) == 0 && ty_nccl_get(&lib, err) == 0)
+    if (ty_nccl_get(&lib, err) == 0)
         group = nccl_new(how, o->n, err);
     if (!group) {
         o->meet(o->ctx, false, NULL, 0, err);
@@ -458,12 +446,13 @@ bool ty_nccl_reduces(ty_dtype dtype)
     return nccl_type(dtype) >= 0;
 }
 
-void ty_nccl_version(char *out, size_t bytes)
+void ty_nccl_version(char *out)
 {
     const ty_nccl *lib;
-    int v = 0;
-    bool known = ty_nccl_get(&lib, NULL) == 0 && lib->ncclGetVersion(&v) == TY_NCCL_SUCCESS;
-    snprintf(out, bytes, known ? "%d.%d.%d" : "", v / 10000, v / 100 % 100, v % 100);
+    int version = 0;
+    out[0] = 0;
+    if (ty_nccl_get(&lib, NULL) == 0 && lib->ncclGetVersion(&version) == TY_NCCL_SUCCESS)
+        ty_library_version((size_t)version, out);
 }
 
 static unsigned nccl_ask(const ty_nccl_group *group, const ty_team_call *c, CUstream stream)

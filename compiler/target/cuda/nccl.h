@@ -77,7 +77,7 @@ int ty_nccl_gather(ty_nccl_group *group, int replica, CUdeviceptr from, CUdevice
 /* What a member of a team asks for, outside of any tape. */
 int ty_nccl_call(ty_nccl_group *group, const ty_team_call *what, CUstream stream, ty_error *err);
 bool ty_nccl_reduces(ty_dtype dtype);
-void ty_nccl_version(char *out, size_t bytes); /* "2.28.9", or "" */
+void ty_nccl_version(char *out); /* TY_LIBRARY_VERSION_BYTES: "2.28.9"; "" where there is none */
 /* TY_E_LIBRARY with NCCL's words where it has noticed that something is wrong. */
 int ty_nccl_failed(ty_nccl_group *group, ty_error *err);
 /* The group is of no use then, but to be closed. */

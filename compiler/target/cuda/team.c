@@ -2,6 +2,7 @@
 #include "compiler/team.h"
 
 #include "compiler/target/cuda/gpu.h"
+#include "compiler/target/cuda/libraries.h"
 #include "compiler/target/cuda/nccl.h"
 
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 struct ty_team {
     ty_gpu gpu;
     ty_nccl_group *group;
-    char version[24];
+    char version[TY_LIBRARY_VERSION_BYTES];
 };
 
 /* Replicas that this process's one stands among; whoever has no GPU says so. */
@@ -32,18 +33,20 @@ int ty_team_open(int gpu, const ty_exchange *exchange, int n, ty_team **out, ty_
         return -1;
     }
     if (team_join(team, gpu, &others, err) < 0) {
-        ty_team_close(team);
+        ty_team_close(team, false);
         return -1;
     }
-    ty_nccl_version(team->version, sizeof team->version);
+    ty_nccl_version(team->version);
     *out = team;
     return 0;
 }
 
-void ty_team_close(ty_team *team)
+void ty_team_close(ty_team *team, bool cleanly)
 {
     if (!team)
         return;
+    if (!cleanly && team->group)
+        ty_nccl_abort(team->group);
     ty_nccl_close(team->group);
     ty_gpu_close(&team->gpu);
     free(team);

@@ -11,7 +11,7 @@
  *     TY_FAKE_NCCL_WRONG=1      sums are wrong in their first number
  *     TY_FAKE_NCCL_DIR=FOLDER   where processes meet (/dev/shm)
  *     TY_FAKE_NCCL_DEAF=1       nobody notices that a replica died
- *     TY_FAKE_NCCL_STUCK=6,5    the fifth call of replica 0 never ends, and NCCL then says error 6
+ *     TY_FAKE_NCCL_STUCK=6,5    the fifth call of replica 0 never ends, and NCCL then says error 6 (0: nothing)
  *     NCCL_HOSTID=NAME          of the host, as NCCL: a GPU of a host stands in a communicator once
  */
 #define _GNU_SOURCE
@@ -269,9 +269,30 @@ unsigned ncclCommGetAsyncError(ncclComm_t c, unsigned *error)
     return 0;
 }
 
+/* Between processes all do so and wait for each other, but for those that died. */
+static void take_leave(ncclComm_t c)
+{
+    const struct timespec look = {.tv_nsec = LOOK_NS};
+    __atomic_store_n(&c->board->rank[c->rank].has_left, 1, __ATOMIC_SEQ_CST);
+    time_t end = time(NULL) + PATIENCE_S;
+    for (int i = 0; c->file >= 0 && i < c->n;) {
+        struct flock other = own_byte(i);
+        bool lives = i != c->rank && fcntl(c->file, F_OFD_GETLK, &other) == 0 && other.l_type != F_UNLCK;
+        if (!lives || __atomic_load_n(&c->board->rank[i].has_left, __ATOMIC_SEQ_CST)) {
+            i++;
+            continue;
+        }
+        if (time(NULL) > end) {
+            fprintf(stderr, "stand-in NCCL: rank %d takes leave of rank %d in vain\n", c->rank, i);
+            abort();
+        }
+        nanosleep(&look, NULL);
+    }
+}
+
 unsigned ncclCommDestroy(ncclComm_t c)
 {
-    __atomic_store_n(&c->board->rank[c->rank].has_left, 1, __ATOMIC_SEQ_CST);
+    take_leave(c);
     if (c->file >= 0)
         close(c->file);
     if (!c->n_users || --*c->n_users == 0) {
