@@ -81,8 +81,9 @@ void ty_program_let_go(ty_program *p);
  *
  *     for each state i with (elems = ty_program_whole_elems(p, i)) > 0
  *         ty_program_gather_state(p, i, whole, err)     all replicas, state by state: whole f32[elems] on each
- *         ty_program_take_part(p, i, whole)             this replica's part of it, between two runs; asks nobody. On a
- * GPU ty_program_states_changed() says so
+ *         ty_program_take_part(p, i, whole)             this replica's part of it, between two runs; asks nobody
+ *
+ * On a GPU ty_program_states_changed() says so then.
  */
 int64_t ty_program_whole_elems(const ty_program *p, int state); /* 0: the state is whole as it is */
 int ty_program_gather_state(ty_program *p, int state, void *whole, ty_error *err);

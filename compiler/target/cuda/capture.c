@@ -23,8 +23,10 @@ static int cuda_exchange(ty_cuda *c, const cuda_program *p, const ty_cuda_call *
                                     .from = ty_cuda_memory_at(&c->memory, &call->at[0]),
                                     .to = ty_cuda_memory_at(&c->memory, &call->at[1]),
                                     .number = call->exchange};
+    if (!call->launch.threads)
+        return ty_cuda_exchange_begin(&c->exchanges, &what, NULL, err);
     const ty_cuda_ordered ordered = {call->in_order, call->launch, p->function[call->kernel]};
-    return ty_cuda_exchange_begin(&c->exchanges, &what, call->launch.threads ? &ordered : NULL, err);
+    return ty_cuda_exchange_begin(&c->exchanges, &what, &ordered, err);
 }
 
 int ty_cuda_issue(ty_cuda *c, const cuda_program *p, int number, ty_error *err)

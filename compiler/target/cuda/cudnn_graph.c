@@ -164,14 +164,18 @@ static cudnnBackendDescriptor_t make_conv(ty_cudnn_maker *m, const ty_cudnn_conv
     return d;
 }
 
-/* y = mode(x, b), number by number; b: NULL if the mode has one operand. */
+/* y = mode(x, b), number by number; b: NULL if the mode has one operand. A ReLU leaves a NaN one, as ours does: else
+ * what has gone wrong would be 0 from there on. */
 static cudnnBackendDescriptor_t make_pointwise(ty_cudnn_maker *m, const ty_cudnn_conv *c, unsigned mode,
                                                cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t b,
                                                cudnnBackendDescriptor_t y)
 {
+    static const unsigned propagate = TY_CUDNN_PROPAGATE_NAN;
     cudnnBackendDescriptor_t how = ty_cudnn_new(m, TY_CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     ty_cudnn_set(m, how, TY_CUDNN_ATTR_POINTWISE_MODE, TY_CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
     ty_cudnn_set(m, how, TY_CUDNN_ATTR_POINTWISE_MATH_PREC, TY_CUDNN_TYPE_DATA_TYPE, 1, &c->compute);
+    if (mode == TY_CUDNN_POINTWISE_RELU_FWD)
+        ty_cudnn_set(m, how, TY_CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, TY_CUDNN_TYPE_NAN_PROPAGATION, 1, &propagate);
     ty_cudnn_finish(m, how, "what follows a convolution");
     cudnnBackendDescriptor_t d = ty_cudnn_new(m, TY_CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
     ty_cudnn_link(m, d, TY_CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);

@@ -7,9 +7,9 @@
  * NCCL moves, a kernel adds up, all on the stream of exchanges. An operand of n elements is cut into a part for each
  * replica and a rest:
  *
- *     parts     each replica gets its own part of all operands side by side in `room` (ncclSend, ncclRecv), adds them
- * up, and hands the sum to all (ncclAllGather); of an exchange in parts (ZeRO) it keeps the sum rest      all get all
- * rests (ncclAllGather) and add them up alike: what is left over, and short operands
+ * - parts: each replica gets its own part of all operands side by side in `room` (ncclSend, ncclRecv), adds them up,
+ *   and hands the sum to all (ncclAllGather); of an exchange in parts (ZeRO) it keeps the sum.
+ * - rest: all get all rests (ncclAllGather) and add them up alike; what is left over, and short operands.
  *
  * This moves as many bytes as the best sum does. 16-bit floats are added up in float32 and rounded once. An element is
  * summed alone, so that its bits depend neither on where an operand is cut nor on hosts and processes.

@@ -73,18 +73,22 @@ static bool join_may(const ty_cuda_item *item)
     if (call->kind == TY_CUDA_COPY)
         return call->bytes > 0 && call->bytes <= JOIN_COPY && call->bytes % JOIN_COPY_ELEMENT == 0 &&
                call->at[0].offset % JOIN_COPY_ELEMENT == 0 && call->at[1].offset % JOIN_COPY_ELEMENT == 0;
-    return call->kind == TY_CUDA_LAUNCH && item->may_join && call->launch.blocks <= JOIN_BLOCKS;
+    return call->kind == TY_CUDA_LAUNCH && item->may_join && call->launch.threads == TY_CUDA_THREADS &&
+           call->launch.blocks <= JOIN_BLOCKS;
 }
 
-/* Bytes of a block's memory that the text declares. Numbers have at most eight. */
+/* Bytes of a block's memory that the text declares. Numbers have at most eight; a length that is no number leaves no
+ * room for others. */
 static int64_t join_shared(const ty_cuda_item *item)
 {
     static const char word[] = "TY_SHARED ";
     int64_t bytes = 0;
     for (const char *at = item->text; at && (at = strstr(at, word)); at += sizeof word - 1) {
         int64_t n = 8;
-        for (const char *p = at + strcspn(at, "[;"); *p == '['; p += strcspn(p, "]") + 1)
-            n *= strtoll(p + 1, NULL, 10);
+        for (const char *p = at + strcspn(at, "[;"); *p == '['; p += strcspn(p, "]") + 1) {
+            int64_t length = strtoll(p + 1, NULL, 10);
+            n *= length > 0 ? length : JOIN_SHARED;
+        }
         bytes += n;
     }
     return bytes;

@@ -132,6 +132,21 @@ static void tape_add_exchange(tape_list *t, uint32_t node, int unit)
 
 /* ---- kernels ---- */
 
+/* Of a buffer and of all that share its memory, of which one may be longer: a stretch of a state beside the state. */
+static ty_cuda_touch tape_touch_of(const tape_list *t, const ty_kernel *k, const uint32_t *alias, int buffer,
+                                   ty_place at)
+{
+    ty_cuda_touch touch = {.at = at};
+    for (int i = 0; i < k->n_buffers; i++) {
+        if (alias[i] != (uint32_t)buffer)
+            continue;
+        int64_t bytes = (int64_t)ty_type_bytes(ty_graph_type(t->plan->f->g, k->buffer[i].val));
+        touch.bytes = bytes > touch.bytes ? bytes : touch.bytes;
+        touch.written |= k->buffer[i].written;
+    }
+    return touch;
+}
+
 /* One pointer a buffer that is not another's alias, as ty_cuda_render_kernel has it. */
 static void tape_point(tape_list *t, const ty_kernel *k, const uint32_t *alias, const int64_t *base, ty_cuda_item *item)
 {
@@ -142,8 +157,7 @@ static void tape_point(tape_list *t, const ty_kernel *k, const uint32_t *alias, 
         if (alias[i] != (uint32_t)i)
             continue;
         at[n] = tape_place(t, k->buffer[i].val);
-        touch[n] = (ty_cuda_touch){at[n], (int64_t)ty_type_bytes(ty_graph_type(t->plan->f->g, k->buffer[i].val)),
-                                   k->buffer[i].written};
+        touch[n] = tape_touch_of(t, k, alias, i, at[n]);
         at[n++].offset += base[i] * (int64_t)ty_dtype_bytes(k->buffer[i].dtype);
     }
     item->call.at = at;

@@ -1,7 +1,7 @@
 /* tape.h - what a GPU does in one run, in order: kernels launched, library calls, copies, and where their operands lie.
  *
- *     ty_cuda_tape_of(plan, in_order, &texts, &arena, &tape, err)     any machine; what is launched is added to the
- * texts ty_cuda_tape_print(&tape, plan, &buf)
+ *     ty_cuda_tape_of(plan, in_order, &texts, &arena, &tape, err)     any machine; adds what is launched to texts
+ *     ty_cuda_tape_print(&tape, plan, &buf)
  *
  * All calls go to one stream, so each sees what those before it have written, but for exchanges with other replicas:
  * those go on beside what follows, until a call touches their memory, in front of which stands a wait (pending.h). The

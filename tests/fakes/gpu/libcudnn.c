@@ -94,6 +94,7 @@ static size_t value_bytes(unsigned type)
     case TY_CUDNN_TYPE_HEUR_MODE:
     case TY_CUDNN_TYPE_FLOAT:
     case TY_CUDNN_TYPE_POINTWISE_MODE:
+    case TY_CUDNN_TYPE_NAN_PROPAGATION:
         return 4;
     case TY_CUDNN_TYPE_BOOLEAN:
         return sizeof(bool);
@@ -304,7 +305,7 @@ static bool follow(const descriptor *op, conv *c)
                 word(how, TY_CUDNN_ATTR_POINTWISE_MATH_PREC) == TY_CUDNN_DATA_FLOAT &&
                 y.type == (y.between ? TY_CUDNN_DATA_FLOAT : c->x.type) && (!b || second.type == c->x.type);
     if (mode == TY_CUDNN_POINTWISE_RELU_FWD) {
-        good = good && c->biases;
+        good = good && c->biases && word(how, TY_CUDNN_ATTR_POINTWISE_NAN_PROPAGATION) == TY_CUDNN_PROPAGATE_NAN;
         c->relu = true;
     } else if (b && is_bias(&second, &y)) {
         good = good && !c->biases;
