@@ -226,8 +226,8 @@ static void launch_take_culprit(const launch *x, const ty_agent_end *from, ty_la
     if (c->host >= 0 && c->host < x->options.n_hosts)
         snprintf(end->host, sizeof end->host, "%s", x->options.hosts[c->host].name);
     ty_error_set(err, TY_E_RANK, "%s", c->text);
-    if (from->generation > 1)
-        ty_error_detail(err, "after %d restart%s", from->generation - 1, from->generation > 2 ? "s" : "");
+    if (from->generation > 0)
+        ty_error_detail(err, "after %d restart%s", from->generation, from->generation > 1 ? "s" : "");
 }
 
 int ty_launch_ranks(const ty_launch *l, ty_arena *a, ty_launch_end *end, ty_error *err)
@@ -251,7 +251,7 @@ int ty_launch_ranks(const ty_launch *l, ty_arena *a, ty_launch_end *end, ty_erro
     }
     end->status = over.status;
     end->stopped = over.stopped;
-    if (over.stopped && over.status == 0 && over.generation == 0) /* no rank was ever started */
+    if (over.stopped && over.status == 0 && over.generation < 0) /* no rank was ever started */
         end->status = 128 + (ty_stop_count() > 0 ? ty_stop_signal() : SIGTERM);
     if (!over.failed)
         return 0;

@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { LOOK_MS = 200 };
+
 static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 static int n_requests, first_signal, ends_after_ms = TY_STOP_NEVER; /* touched by __atomic builtins alone */
 static pthread_t listener;
@@ -54,17 +56,20 @@ static sigset_t stop_signals(void)
     return set;
 }
 
-/* The next signal, or -1 when the time is over that a request leaves to the process. */
-static int next_signal(const sigset_t *set, int64_t asked_ms)
+/* What a request leaves to the process may change after it has come: less time, or nobody left to wait for. */
+static bool is_time(int64_t asked_ms)
 {
     int after_ms = __atomic_load_n(&ends_after_ms, __ATOMIC_SEQ_CST);
-    if (asked_ms == 0 || after_ms == TY_STOP_NEVER)
+    return (after_ms != TY_STOP_NEVER && ty_clock_ms() >= asked_ms + after_ms) || is_over();
+}
+
+/* The next signal; from the first request on, -1 again and again, unless it is time to end. */
+static int next_signal(const sigset_t *set, int64_t asked_ms)
+{
+    if (asked_ms == 0)
         return sigwaitinfo(set, NULL);
-    int64_t left_ms = asked_ms + after_ms - ty_clock_ms();
-    left_ms = left_ms > 0 ? left_ms : 0;
-    int number = sigtimedwait(set, NULL, &(struct timespec){left_ms / 1000, left_ms % 1000 * 1000000});
-    bool over = number < 0 && errno == EAGAIN && ty_clock_ms() >= asked_ms + after_ms;
-    if (over && __atomic_load_n(&ends_after_ms, __ATOMIC_SEQ_CST) != TY_STOP_NEVER)
+    int number = sigtimedwait(set, NULL, &(struct timespec){.tv_nsec = LOOK_MS * 1000000L});
+    if (number < 0 && errno == EAGAIN && is_time(asked_ms))
         _exit(128 + ty_stop_signal());
     return number;
 }

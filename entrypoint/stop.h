@@ -23,11 +23,13 @@ void ty_stop_uninstall(void);
 
 /* The first request ends the process, with 128 + signal: at once (0), so many milliseconds later, or never, as at the
  * start. For where nothing would be lost yet. A time is for a request that may come while this process and others make
- * up their minds: who then says never has not been asked too late, and goes on. It is to be said before the request. */
+ * up their minds: who then says never has not been asked too late, and goes on. It counts for a request that has come
+ * already, too. Times are looked at every 200 ms. */
 enum { TY_STOP_NEVER = -1 };
 void ty_stop_ends_after(int ms);
 
-/* A request ends the process at once where this says so, too; asked by the thread that waits for signals. NULL: never.
+/* A request ends the process where this says so, too, at once or as soon as it does; asked by the thread that waits for
+ * signals. NULL: never.
  * When it returns, nobody asks what was given before. */
 void ty_stop_ends_if(bool (*is_over)(void));
 

@@ -90,6 +90,8 @@ void agent_on_open(agent *a, connection *c)
     ty_buf_init(&b, 65536);
     ty_put_hello(&b, &a->hello);
     tell(a, c, TY_MESSAGE_HELLO, &b);
+    if (a->asked_to_stop)
+        tell(a, c, TY_MESSAGE_STOP, NULL);
     ty_buf_fini(&b);
 }
 
@@ -174,15 +176,8 @@ static void look_for_stop(agent *a)
     if (a->asked_to_stop || !a->o->stopping || !a->o->stopping(a->o->ctx))
         return;
     a->asked_to_stop = true;
-    if (a->phase == PHASE_MEET) {
-        ty_error_set(a->err, TY_E_STOPPED, "asked to stop while waiting for %s",
-                     a->waits_for[0] ? a->waits_for : "the other hosts");
-        if (a->leads)
-            lead_refuse(a, "the leader was asked to stop before the job began");
-        agent_over(a, -1);
-        return;
-    }
-    agent_tell_leader(a, TY_MESSAGE_STOP, NULL);
+    a->leave_ms = a->now_ms + a->o->leave_ms;
+    agent_tell_leader(a, TY_MESSAGE_STOP, NULL); /* without a link yet: as soon as there is one */
 }
 
 /* What time it is. A turn that took far longer than it waits was none: the machine was moved or overcommitted, and so
@@ -197,6 +192,7 @@ static void tell_time(agent *a)
     a->woke_ms = a->now_ms;
     a->kill_ms += a->kill_ms ? asleep_ms : 0; /* nor did those use it who were given time to end */
     a->lead.end_by_ms += a->lead.end_by_ms ? asleep_ms : 0;
+    a->leave_ms += a->leave_ms ? asleep_ms : 0;
     for (connection *c = a->connections; c; c = c->next) {
         c->heard_ms += asleep_ms;
         c->born_ms += asleep_ms;
@@ -299,6 +295,7 @@ static int prepare(agent *a)
     for (int i = 0; i < a->n_own; i++)
         a->page_fds[i] = -1;
     a->leads = o->self == 0;
+    a->generation = -1;
     if (a->leads)
         prepare_leader(a);
     a->epoll_fd = epoll_create1(EPOLL_CLOEXEC);

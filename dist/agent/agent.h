@@ -16,7 +16,10 @@
  * status (a rank whose peer was killed often leaves with an error of its own), and everybody reports that one.
  *
  * One thread, one epoll. The caller's signals are left alone: `stopping` is asked ten times a second. When the first
- * host of any is asked to stop, the ranks of all hosts get TERM, and from then on ranks that end are no failures.
+ * host of any is asked to stop, the ranks of all hosts get TERM, and from then on ranks that end are no failures. But a
+ * rank that was killed, or left before it had finished, is one that the others wait for in vain: they are told, by a
+ * mark on their pages, not to. Who is asked while hosts are missing tells those that are there, and stays for a moment
+ * (leave_ms) for those that are about to come: nobody waits for the rest.
  */
 #ifndef TY_DIST_AGENT_AGENT_H
 #define TY_DIST_AGENT_AGENT_H
@@ -72,6 +75,7 @@ typedef struct ty_agent_options {
     const char *cwd;                            /* NULL: ours */
     const char *record_folder;                  /* where the ranks' last operations are written at an abort; NULL */
     int meet_ms, link_ms;                       /* until all are there (600 s); until a silent host is lost (10 s) */
+    int leave_ms;                               /* a stop before all are there: for those still to be told; 2 s */
     int stall_warn_ms, stall_end_ms;            /* 60 s, 600 s; 0: never */
     int grace_ms;                               /* abort: from TERM to KILL; 2 s */
     int stop_ms;                                /* stop: from TERM to KILL; 110 s */
@@ -85,8 +89,8 @@ typedef struct ty_agent_options {
 
 #define TY_AGENT_DEFAULTS                                                                                      \
     {                                                                                                          \
-        .meet_ms = 600000, .link_ms = 10000, .stall_warn_ms = 60000, .stall_end_ms = 600000, .grace_ms = 2000, \
-        .stop_ms = 110000, .restart_ms = 1000, .preflight = true, .gather = true,                              \
+        .meet_ms = 600000, .link_ms = 10000, .leave_ms = 2000, .stall_warn_ms = 60000, .stall_end_ms = 600000, \
+        .grace_ms = 2000, .stop_ms = 110000, .restart_ms = 1000, .preflight = true, .gather = true,            \
     }
 
 #define TY_CULPRIT_TEXT_BYTES 768
@@ -108,7 +112,7 @@ typedef struct ty_agent_end {
     int status;     /* of the job: 0, or the culprit's exit status, or the highest status of ranks that were stopped */
     bool failed;    /* culprit is set */
     bool stopped;   /* somebody asked for it */
-    int generation; /* of the last ranks: 1 plus restarts */
+    int generation; /* of the last ranks: so many restarts came before them; -1: no rank was ever started */
     ty_culprit first; /* of the last generation */
 } ty_agent_end;
 

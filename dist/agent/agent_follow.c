@@ -54,6 +54,31 @@ static void abort_ranks(agent *a)
     end_ranks(a, a->o->grace_ms);
 }
 
+static int on_stop(agent *a, ty_reader *r, ty_error *err)
+{
+    int host = (int)ty_get_number(r, 4);
+    if (ty_get_end(r, "stop", err) < 0)
+        return -1;
+    if (!a->leads && host >= 0 && host < a->o->n_hosts)
+        ty_log_info("dist", "%s was asked to stop: all hosts stop", a->host_name[host]);
+    end_ranks(a, a->o->stop_ms);
+    return 0;
+}
+
+/* Who waits in a sum for a rank that is gone would wait until the stop's time is over. What a rank writes it may still
+ * write, so that time stays as it is. */
+static int on_alone(agent *a, ty_reader *r, ty_error *err)
+{
+    int generation = (int)ty_get_number(r, 4);
+    if (ty_get_end(r, "alone", err) < 0)
+        return -1;
+    if (generation != a->generation || !a->ranks)
+        return 0;
+    own_ranks_abort(a);
+    ty_ranks_signal(a->ranks, SIGTERM);
+    return 0;
+}
+
 void follow_tick(agent *a)
 {
     if (a->ranks && a->kill_ms && a->now_ms >= a->kill_ms) {
@@ -276,8 +301,9 @@ int follow_on(agent *a, int kind, ty_reader *r, ty_error *err)
     case TY_MESSAGE_REMOTE:
         return own_remote_on(a, 0, r, err);
     case TY_MESSAGE_STOP:
-        end_ranks(a, a->o->stop_ms);
-        return 0;
+        return on_stop(a, r, err);
+    case TY_MESSAGE_ALONE:
+        return on_alone(a, r, err);
     default:
         return ty_error_set(err, TY_E_DATA, "message %d from the leader is none that a host takes", kind);
     }

@@ -225,6 +225,27 @@ static void decide(agent *a)
     ty_buf_fini(&b);
 }
 
+/* In a stop ranks end together, when all have finished. One that did not leaves the others in a sum that never ends.
+ * Workers of parameter servers wait for nobody, and of programs that keep no page nothing is known. */
+static bool leaves_others(const agent *a, const ty_exit *e)
+{
+    for (int i = 0; i < a->o->n_hosts; i++)
+        if (a->o->hosts[i].servers > 0)
+            return false;
+    return a->n_ranks > 1 && e->phase != TY_PHASE_NONE &&
+           (e->phase != TY_PHASE_FINISHED || WIFSIGNALED(e->wait_status));
+}
+
+static void tell_alone(agent *a)
+{
+    ty_buf b;
+    ty_buf_init(&b, 16);
+    a->lead.told_alone = true;
+    ty_put_number(&b, (uint64_t)a->generation, 4);
+    agent_tell_all(a, TY_MESSAGE_ALONE, &b);
+    ty_buf_fini(&b);
+}
+
 static int on_exit_of_rank(agent *a, int host, ty_reader *r, ty_error *err)
 {
     ty_exit e;
@@ -238,6 +259,8 @@ static int on_exit_of_rank(agent *a, int host, ty_reader *r, ty_error *err)
     int status = WIFSIGNALED(e.wait_status) ? 128 + WTERMSIG(e.wait_status) : WEXITSTATUS(e.wait_status);
     if (a->lead.stopping && status > a->lead.status)
         a->lead.status = status;
+    if (a->lead.stopping && !a->lead.told_alone && leaves_others(a, &e))
+        tell_alone(a);
     if (status == 0 || a->lead.stopping)
         return 0;
     ty_failure f = {.kind = TY_FAILURE_EXIT, .host = host, .exit = e};
@@ -288,7 +311,7 @@ void lead_lost(agent *a, int host, const char *why)
 
 /* ---- ends ---- */
 
-static void tell_end(agent *a)
+static void put_end(const agent *a, ty_buf *b)
 {
     ty_agent_end end = {.generation = a->generation, .stopped = a->lead.stopping, .first = {.rank = -1, .host = -1}};
     end.failed = a->lead.has_failure;
@@ -298,11 +321,16 @@ static void tell_end(agent *a)
     } else {
         end.status = a->lead.status;
     }
+    ty_buf_init(b, 4096);
+    ty_put_end(b, &end);
+}
+
+static void tell_end(agent *a)
+{
     ty_buf b;
-    ty_buf_init(&b, 4096);
-    ty_put_end(&b, &end);
+    put_end(a, &b);
     a->lead.told_end = true;
-    a->lead.end_by_ms = a->now_ms + GOODBYE_MS;
+    a->lead.end_by_ms = a->now_ms + (a->phase == PHASE_MEET ? a->o->leave_ms : GOODBYE_MS);
     agent_tell_all(a, TY_MESSAGE_END, &b);
     ty_buf_fini(&b);
 }
@@ -345,18 +373,45 @@ static int on_gone(agent *a, int host, ty_reader *r, ty_error *err)
     return 0;
 }
 
+static void put_stop(const agent *a, ty_buf *b)
+{
+    ty_buf_init(b, 16);
+    ty_put_number(b, (uint64_t)a->lead.stopped_by, 4);
+}
+
 static int on_stop(agent *a, int host)
 {
     if (a->lead.stopping || a->lead.told_end)
         return 0;
     a->lead.stopping = true;
-    if (a->o->n_hosts > 1)
+    a->lead.stopped_by = host;
+    if (a->phase == PHASE_MEET)
+        meet_tell_missing(a);
+    if (a->phase == PHASE_MEET && a->waits_for[0])
+        ty_log_info("dist", "%s was asked to stop while waiting for %s: nobody waits any longer", host_of(a, host),
+                    a->waits_for);
+    else if (a->o->n_hosts > 1)
         ty_log_info("dist", "%s was asked to stop: all hosts stop", host_of(a, host));
-    if (a->lead.running)
-        agent_tell_all(a, TY_MESSAGE_STOP, NULL);
-    else
+    ty_buf b;
+    put_stop(a, &b);
+    agent_tell_all(a, TY_MESSAGE_STOP, &b);
+    ty_buf_fini(&b);
+    if (!a->lead.running)
         tell_end(a);
     return 0;
+}
+
+void lead_say_goodbye(agent *a, int host)
+{
+    ty_buf b;
+    if (a->lead.stopping) {
+        put_stop(a, &b);
+        agent_tell_host(a, host, TY_MESSAGE_STOP, &b);
+        ty_buf_fini(&b);
+    }
+    put_end(a, &b);
+    agent_tell_host(a, host, TY_MESSAGE_END, &b);
+    ty_buf_fini(&b);
 }
 
 /* ---- pages ---- */
@@ -474,9 +529,9 @@ void lead_tick(agent *a)
         start_ranks(a, a->generation + 1);
     if (!a->lead.told_end || !a->has_end)
         return;
-    bool all_hung_up = true;
+    bool all_hung_up = true; /* and in a stop before all were there: have come, and were told */
     for (int i = 1; i < a->o->n_hosts; i++)
-        all_hung_up = all_hung_up && !a->lead.member[i];
+        all_hung_up = all_hung_up && !a->lead.member[i] && (a->phase != PHASE_MEET || a->lead.arrivals[i].here);
     if (all_hung_up || a->now_ms >= a->lead.end_by_ms)
         agent_over(a, 0);
 }

@@ -269,6 +269,12 @@ void meet_tick(agent *a)
         a->knock_ms = a->now_ms + (a->knocks++ < EARLY_KNOCKS ? EARLY_KNOCK_MS : KNOCK_MS);
         knock(a);
     }
+    if (!a->leads && a->leave_ms && a->now_ms >= a->leave_ms) {
+        ty_error_set(a->err, TY_E_STOPPED, "asked to stop while waiting for %s",
+                     a->waits_for[0] ? a->waits_for : "the other hosts");
+        agent_over(a, -1);
+        return;
+    }
     /* Who does not prove himself in time; for a member, a leader that takes no notice. */
     for (connection *c = a->connections; c; c = c->next)
         if (!c->dead && c->host < 0 && c->link.state != TY_LINK_OPEN && a->now_ms - c->born_ms > TY_LINK_STRANGER_MS) {
@@ -293,6 +299,12 @@ static void update_reasons(agent *a)
     }
 }
 
+void meet_tell_missing(agent *a)
+{
+    update_reasons(a);
+    ty_meeting_missing(a->lead.arrivals, a->host_name, a->o->n_hosts, a->waits_for, sizeof a->waits_for);
+}
+
 static int give_up(agent *a, double seconds)
 {
     if (a->leads) {
@@ -310,9 +322,10 @@ static int give_up(agent *a, double seconds)
 void meet_second(agent *a)
 {
     int64_t waited_ms = a->now_ms - a->began_ms;
+    if (a->leads && a->lead.told_end)
+        return;
     if (a->leads) {
-        update_reasons(a);
-        ty_meeting_missing(a->lead.arrivals, a->host_name, a->o->n_hosts, a->waits_for, sizeof a->waits_for);
+        meet_tell_missing(a);
         ty_buf text;
         ty_buf_init(&text, 1024);
         ty_put_text(&text, a->waits_for);
@@ -384,6 +397,10 @@ void meet_hello(agent *a, connection *c, const ty_hello *hello)
     a->lead.member[hello->host] = c;
     ty_log_info("dist", "%s is here: %s %s, %d cores, %.1f GB of memory", hello->name, hello->interface, hello->address,
                 hello->cores, (double)hello->memory_bytes / 1e9);
+    if (a->lead.told_end) {
+        lead_say_goodbye(a, hello->host);
+        return;
+    }
     if (ty_meeting_compare(a->lead.arrivals, a->o->n_hosts, hello->host, &err) < 0) {
         *a->err = err;
         lead_refuse(a, err.message);

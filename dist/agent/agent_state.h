@@ -65,6 +65,8 @@ typedef struct leader_state {
     int status;           /* highest of ranks that ended in a stop */
     bool running;         /* ranks of this generation have been started, and are not gone everywhere */
     bool stopping, told_end;
+    bool told_alone;           /* a stop: a rank that others wait for is gone */
+    int stopped_by;            /* host */
     bool has_failure, decided; /* decided: everybody knows */
     int asked;                 /* the generation that the question named: START may lie behind it in the queue */
     bool *known;               /* [n_hosts]: what had ended there after the first failure has been told */
@@ -121,6 +123,7 @@ struct agent {
     int64_t kill_ms;                  /* ranks that still live are killed then; 0: not planned */
     uint64_t lines_sent, lines_taken; /* bytes of our ranks' output for the leader, and what of it it has taken */
     bool asked_to_stop, has_end;
+    int64_t leave_ms; /* a host that was asked to stop waits so long for a leader that it can tell; 0: was not asked */
     int memory_percent;
 
     leader_state lead;
@@ -156,6 +159,7 @@ void agent_on_lost(agent *a, connection *c, ty_code code, const char *why);
 int meet_prepare(agent *a); /* address, hello, listening */
 void meet_second(agent *a); /* once a second while PHASE_MEET */
 void meet_tick(agent *a);
+void meet_tell_missing(agent *a); /* the leader's waits_for: who is not there, and why */
 void meet_hello(agent *a, connection *c, const ty_hello *hello);
 /* Tells of a connection that was refused, once for each address and reason. */
 void meet_stranger(agent *a, const connection *c, const char *why);
@@ -167,6 +171,8 @@ int lead_on(agent *a, int host, int kind, ty_reader *r, ty_error *err);
 void lead_lost(agent *a, int host, const char *why);
 void lead_second(agent *a);
 void lead_tick(agent *a);
+/* A host that comes when the job is already over. */
+void lead_say_goodbye(agent *a, int host);
 void lead_refuse(agent *a, const char *text); /* the job cannot begin */
 
 /* ---- agent_follow.c ---- */
@@ -186,7 +192,7 @@ void own_remote_free(agent *a);
 int own_remote_on(agent *a, int from, ty_reader *r, ty_error *err);
 /* The last operations of each rank, into the record folder. */
 void own_ranks_record(agent *a);
-void own_ranks_abort(agent *a); /* writes on their pages that the job has failed */
+void own_ranks_abort(agent *a); /* writes on their pages that there is nobody to wait for */
 void own_ranks_tell_pages(agent *a);
 /* Tells of all that have ended, whether or not their end has made itself known. */
 void own_ranks_tell_ends(agent *a);

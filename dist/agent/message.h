@@ -36,8 +36,9 @@ typedef enum ty_message {
     TY_MESSAGE_END,         /* ty_agent_end: all is over */
     TY_MESSAGE_ASK,         /* generation u32: a rank has failed somewhere; what has ended here? */
     TY_MESSAGE_TAKEN,       /* u64: bytes of this host's lines that the leader has taken, of all that were sent */
+    TY_MESSAGE_ALONE,       /* generation u32: a rank has left a stop before its end; nobody waits for the others */
     /* both ways */
-    TY_MESSAGE_STOP = 64, /* somebody is asked to stop; from the leader: stop */
+    TY_MESSAGE_STOP = 64, /* this host is asked to stop; from the leader, host u32: that one is, and so all stop */
     TY_MESSAGE_LINES,     /* rank u32, descriptor u8, lines: a rank's output for the leader */
     TY_MESSAGE_REMOTE,    /* of the launcher (remote.h); opaque here */
 } ty_message;

@@ -15,17 +15,22 @@ now_ms() { date +%s%3N; }
 LIMIT=300 LINK="--link 120000" SOON_MS=60000
 
 # agents "HOST:RANKS,..." "OPTIONS" PROGRAM ARGS...: one agent a host in the background; ids in agent[].
+# agent_of I ...: the one of host I alone, at the port that is there.
 agents() {
-    local hosts=$1 options=$2 i=0 host
-    shift 2
+    local hosts=$1 i=0 host
     ports 1
     agent=()
     for host in ${hosts//,/ }; do
-        # shellcheck disable=SC2086
-        timeout -k 1 $LIMIT "$AGENT" --hosts "$hosts" --self $i --port $PORT $options ${extra[$i]:-} -- "$@" >"$W/$i" 2>"$W/$i.err" </dev/null &
-        agent+=($!)
+        agent_of $i "$@"
         i=$((i + 1))
     done
+}
+agent_of() {
+    local i=$1 hosts=$2 options=$3
+    shift 3
+    # shellcheck disable=SC2086
+    timeout -k 1 $LIMIT "$AGENT" --hosts "$hosts" --self "$i" --port $PORT $options ${extra[$i]:-} -- "$@" >"$W/$i" 2>"$W/$i.err" </dev/null &
+    agent[i]=$!
 }
 declare -A extra=()
 # all_end: waits for them; statuses in $statuses ("0 0 0"), the last lines, if they are all equal, in $end.
@@ -200,14 +205,68 @@ kill -TERM "$(agent_pid 0)"
 all_end
 same "statuses" "137 137" "$statuses"
 
-begin stop_while_waiting
-ports 1
-timeout -k 1 $LIMIT "$AGENT" --hosts a:1,b:1 --self 0 --port $PORT -- true >"$W/0" 2>"$W/0.err" &
-agent=($!)
-ok "it waits" until_true 10 grep -q "uses lo" "$W/0.err"
-kill -TERM "$(agent_pid 0)"
+# A rank that is killed, or that leaves early, while all stop: who waits for it does not use up the time of a stop.
+begin leaves_others_in_a_stop
+agents a:1,b:2 "--stop 60000" "$AGENT" rank leave 1
+for i in 0 1; do ok "they are up" until_true 20 grep -q "^.*<stdout>:up" "$W/$i"; done
+ok "both of b" until_true 20 grep -q "1,2.*up" "$W/1"
+kill -TERM "$(agent_pid 1)"
 all_end
-has "says so" "$W/0" "asked to stop while waiting for"
+same "the others are told" "150 150" "$statuses"
+
+# Two of three hosts wait for the third: the one that is told to stop tells the other.
+stop_while_waiting() { # NAME WHO
+    begin "$1"
+    ports 1
+    agent=()
+    for i in 0 1; do agent_of $i a:1,b:1,c:1 "--leave 300" true; done
+    ok "they wait" until_true 20 grep -q "b is here" "$W/0.err"
+    kill -TERM "$(agent_pid "$2")"
+    all_end
+    same "both leave" "0 0" "$statuses"
+    same "no rank was started" "end: status 0 stopped generation -1" "$end"
+    for i in 0 1; do has "who was told, on host $i" "$W/$i.err" "$([ "$2" = 0 ] && echo a || echo b) was asked to stop"; done
+    has "who was waited for" "$W/0.err" "while waiting for c ("
+}
+stop_while_waiting stop_of_the_leader_while_waiting 0
+stop_while_waiting stop_of_another_while_waiting 1
+
+begin told_when_it_comes
+ports 1
+agent=()
+agent_of 0 a:1,b:1 "--leave 250000" true
+ok "it waits" until_true 20 grep -q "uses lo" "$W/0.err"
+kill -TERM "$(agent_pid 0)"
+ok "it is told" until_true 20 grep -q "a was asked to stop while waiting for b" "$W/0.err"
+agent_of 1 a:1,b:1 "" true
+all_end
+same "the late one as well" "0 0" "$statuses"
+same "no rank was started" "end: status 0 stopped generation -1" "$end"
+
+begin tells_when_there_is_somebody
+ports 1
+agent=()
+extra=([0]="--leave 300" [1]="--leave 250000")
+agent_of 1 a:1,b:1,c:1 "" true
+ok "it knocks" until_true 20 grep -q "uses lo" "$W/1.err"
+kill -TERM "$(agent_pid 1)"
+agent_of 0 a:1,b:1,c:1 "" true
+extra=()
+all_end
+same "both leave" "0 0" "$statuses"
+has "who was told" "$W/0.err" "b was asked to stop while waiting for c"
+
+begin nobody_comes
+ports 1
+agent=()
+for i in 0 1; do
+    agent_of $i a:1,b:1,c:1 "--leave 100" true
+    ok "it waits" until_true 20 grep -q "uses lo" "$W/$i.err"
+    kill -TERM "$(agent_pid $i)"
+    wait "${agent[$i]}"
+done
+has "the leader" "$W/0.err" "a was asked to stop while waiting for b"
+has "another one" "$W/1" "asked to stop while waiting for a ("
 
 begin wrong_secret
 extra=([1]="--secret other")

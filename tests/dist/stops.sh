@@ -54,6 +54,19 @@ stops() {
     same "without a stop" "0 0" "$statuses"
     same "the same bits" "$stopped" "$(ending)"
 }
+# A rank that is killed while all stop leaves the others in a sum that never ends: they are told not to wait for it.
+tree killed 2
+hosts_start --epochs=100000 --checkpoint.every="1000000 steps"
+until_true 60 has_steps "$W/out.1" 1 || fail "it trains" "$(cat "$W"/err.*)"
+victim=$(ranks_of "$W/algo-2")
+kill -STOP "$victim"
+kill -TERM "$(children_of "${pids[0]}" | head -n 1)"
+ok "the stop is everywhere" until_true 60 grep -q "algo-1 was asked to stop: all hosts stop" "$W/err.2"
+kill -KILL "$victim"
+hosts_end
+same "nobody used up the time of a stop, after which ranks are killed (137)" "143 143" "$statuses"
+ok "no failure, no success" test ! -e "$W/algo-1/output/failure" -a ! -e "$W/algo-1/output/success"
+
 stops steps "1 2 3 5 9"
 stops micro_batches "1 4" --accumulate=2
 stops moments_in_parts "2 3" --distributed.optimizer_sharding=true

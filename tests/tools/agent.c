@@ -6,15 +6,16 @@
  *     --interface I    the user's choice
  *     --secret S       (secret)            --job J  (job)
  *     --fact NAME=VALUE                    what must be equal on all hosts
- *     --meet MS --link MS --warn MS --stall MS --grace MS --stop MS --restarts N --pause MS
+ *     --meet MS --link MS --leave MS --warn MS --stall MS --grace MS --stop MS --restarts N --pause MS
  *     --record FOLDER  --look              the look at the network first
  *     --mpi            ranks are MPI programs
  *     --mpirun CLIENT  the program is mpirun, and CLIENT what it takes for a remote shell
  *
- *     agent rank stall R | agent rank shrink R
+ *     agent rank stall R | agent rank shrink R | agent rank leave R
  *
  * is a rank to be run by it: it writes its page as a training does, and rank R stays away from operation 3, reading
- * data for ever, or having none left.
+ * data for ever, or having none left. With `leave` rank R dies when it is told to stop, and the others wait for it
+ * until they are told not to; then they end with 150.
  *
  * SIGTERM asks it to stop. Prints one line at the end, "end: status 0" or with the culprit, and exits with the status;
  * 99 if the job never began. */
@@ -29,7 +30,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_HOSTS = 4096, NEVER_BEGAN = 99 };
+enum { MAX_HOSTS = 4096, NEVER_BEGAN = 99, TOLD_TO_LEAVE = 150 };
 
 static volatile sig_atomic_t asked;
 
@@ -81,10 +82,10 @@ static void set_number(ty_agent_options *o, const char *name, int value)
     const struct {
         const char *name;
         int *at;
-    } numbers[] = {{"--self", &o->self},       {"--port", &o->port},          {"--meet", &o->meet_ms},
-                   {"--link", &o->link_ms},    {"--warn", &o->stall_warn_ms}, {"--stall", &o->stall_end_ms},
-                   {"--grace", &o->grace_ms},  {"--stop", &o->stop_ms},       {"--restarts", &o->max_restarts},
-                   {"--pause", &o->restart_ms}};
+    } numbers[] = {{"--self", &o->self},        {"--port", &o->port},          {"--meet", &o->meet_ms},
+                   {"--link", &o->link_ms},     {"--warn", &o->stall_warn_ms}, {"--stall", &o->stall_end_ms},
+                   {"--grace", &o->grace_ms},   {"--stop", &o->stop_ms},       {"--restarts", &o->max_restarts},
+                   {"--pause", &o->restart_ms}, {"--leave", &o->leave_ms}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         if (strcmp(numbers[i].name, name) == 0) {
             *numbers[i].at = value;
@@ -126,6 +127,16 @@ static int report(const ty_agent_end *end)
     return end->status;
 }
 
+static int wait_in_vain(const ty_page *page)
+{
+    signal(SIGTERM, ask);
+    printf("up\n");
+    fflush(stdout);
+    while (!ty_page_is_aborted(page))
+        usleep(10000);
+    return TOLD_TO_LEAVE;
+}
+
 static int be_rank(const char *how, int missing)
 {
     const char *rank = getenv("RANK");
@@ -142,6 +153,10 @@ static int be_rank(const char *how, int missing)
         ty_page_step(page, 812);
         ty_page_begin(page, 0, 3, "all-reduce", "dense_2/kernel", 3, 4 << 20);
     }
+    if (strcmp(how, "leave") == 0 && atoi(rank ? rank : "0") != missing)
+        return wait_in_vain(page);
+    printf("up\n");
+    fflush(stdout);
     while (pause() < 0)
         continue;
     return 0;

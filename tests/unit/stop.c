@@ -93,6 +93,28 @@ static void test_a_little_later(void **state)
     assert_int_equal(end, 7);
 }
 
+/* It was asked before anybody knew what a request ends: a rank that has just been started. */
+static void test_asked_before(void **state)
+{
+    (void)state;
+    pid_t pid = fork();
+    if (pid == 0) {
+        ty_error err = {0};
+        if (ty_stop_install(&err) == 0)
+            kill(getpid(), SIGTERM);
+        while (ty_stop_count() == 0)
+            sched_yield();
+        ty_stop_ends_after(0);
+        alarm(60);
+        for (;;)
+            pause();
+    }
+    int status = 0;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 128 + SIGTERM);
+}
+
 static bool yes(void)
 {
     return true;
@@ -101,6 +123,13 @@ static bool yes(void)
 static bool no(void)
 {
     return false;
+}
+
+static int n_asked;
+
+static bool later(void)
+{
+    return ++n_asked > 2;
 }
 
 static void test_at_once_if_it_is_over(void **state)
@@ -114,6 +143,15 @@ static void test_at_once_if_it_is_over(void **state)
     assert_int_equal(end_of(TY_STOP_NEVER, true), 7);
 }
 
+/* What was being written is whole, and who would wait for others is told that they are gone. */
+static void test_as_soon_as_it_is_over(void **state)
+{
+    (void)state;
+    ty_stop_ends_if(later);
+    assert_int_equal(end_of(TY_STOP_NEVER, false), 128 + SIGTERM);
+    ty_stop_ends_if(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -121,7 +159,9 @@ int main(void)
         cmocka_unit_test(test_none_is_made_up),
         cmocka_unit_test(test_at_once),
         cmocka_unit_test(test_a_little_later),
+        cmocka_unit_test(test_asked_before),
         cmocka_unit_test(test_at_once_if_it_is_over),
+        cmocka_unit_test(test_as_soon_as_it_is_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
