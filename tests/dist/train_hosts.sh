@@ -44,10 +44,11 @@ clean() {
 rank_on() { pids_on "$1" '^[^ ]*/trainyard rank ' | head -n 1; }
 loss() { grep -o '"split":"validation".*' "$1/output/data/metrics.jsonl" | tail -n 1 | grep -o '"loss":[0-9.e-]*'; }
 
-train_on three_hosts 3 --batch_size=24
+train_on three_hosts 3 --batch_size=24 --processes_per_host=2
 end_all
 same "statuses" "0 0 0" "$statuses"
 has "the interface" "$W/err.2" "algo-2 uses eth0 "
+has "six ranks" "$W/err.1" "algo-1:2 algo-2:2 algo-3:2"
 ok "the model, of algo-1" test -s "$W/algo-1/model/model.safetensors"
 same "and of nobody else" "" "$(find "$W/algo-2/model" "$W/algo-3/model" -type f)"
 clean
