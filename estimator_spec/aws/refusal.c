@@ -70,6 +70,7 @@ static const meaning meanings[] = {
     {"NoSuchUpload", TY_REFUSAL_FINAL, TY_E_NOT_FOUND, NULL},
     TRANSIENT("InternalError"),
     TRANSIENT("ServiceUnavailable"),
+    TRANSIENT("OperationAborted"),
     {"NotFound", TY_REFUSAL_FINAL, TY_E_NOT_FOUND, NULL},
     {"PermanentRedirect", TY_REFUSAL_FINAL, TY_E_CONFIG, OTHER_REGION},
     {"TemporaryRedirect", TY_REFUSAL_FINAL, TY_E_CONFIG, OTHER_REGION},

@@ -65,7 +65,7 @@ came() { # WHAT REQUESTS
 failed() { # WHAT EXIT TEXT
     same "$1: exit" "$2" $rc
     has "$1" "$SCRATCH/err" "$3"
-    same "$1: the old file, and no other" "got old" "$(ls -A "$SCRATCH/into") $(cat "$SCRATCH/into/got")"
+    same "$1: the old file, and no other" "got old" "$(ls -A "$SCRATCH/into") $(head -c 99 "$SCRATCH/into/got")"
 }
 
 case_name=get
@@ -140,6 +140,11 @@ done
 rules main '[{"match": "", "replies": [{"clock_s": 7200, "xml": true, "headers": {"ETag": "e"}, "body": "x"}]}]'
 s3 get s3://bkt/k "$SCRATCH/into/got"
 same "a clock two hours off is corrected" "0 2" "$rc $(how_many .)"
+rules main '[{"match": "", "replies": [{"clock_s": 7200, "xml": true, "headers": {"ETag": "e"}, "body": "x"}]}]'
+s3 head s3://bkt/k
+same "and by HEAD, which has no words" "0 HEAD GET GET HEAD" "$rc $(calls method | xargs)"
+s3 make bkt
+same "for a bucket too" "0 GET" "$rc $(calls method | tail -n 1)"
 rules main '[{"match": "", "replies": [{"token": "TokenCanary0", "xml": true}]}]'
 s3 get s3://bkt/k "$SCRATCH/into/got"
 same "an expired token: exit" 77 $rc
@@ -149,6 +154,14 @@ same "a request quoted back: exit" 77 $rc
 rules main "[{\"match\": \"HEAD\", \"replies\": [{\"status\": 404}]}, {\"match\": \"GET\", \"replies\": [$(ERROR 404 NoSuchBucket)]}]"
 s3 head s3://bkt/k
 has "what HEAD cannot say" "$SCRATCH/err" "S3 HeadObject: NoSuchBucket: said so"
+rules main "[{\"match\": \"HEAD\", \"replies\": [{\"status\": 403}]}, {\"match\": \"GET\", \"replies\": [$(ERROR 403 AccessDenied)]}]"
+s3 make bkt
+same "somebody else's bucket: exit" 77 $rc
+has "somebody else's bucket" "$SCRATCH/err" "may belong to another account"
+rules main "[{\"match\": \"HEAD\", \"replies\": [{\"status\": 404}]}, {\"match\": \"PUT\", \"replies\": [$(ERROR 409 OperationAborted), $(ERROR 409 BucketAlreadyOwnedByYou)]}]"
+s3 make bkt
+same "a bucket that is made by somebody of ours meanwhile: exit, attempts" "0 2" "$rc $(how_many PUT)"
+has "where it is made" "$SCRATCH/main.log" "<LocationConstraint>eu-west-1</LocationConstraint>"
 s3 get s3://bkt "$SCRATCH/into/got"
 same "no key: exit" 78 $rc
 s3 remove s3://bkt/
