@@ -1,5 +1,6 @@
 /* derive.c - what follows from what a job file says: names and places as SageMaker's Python SDK 2 makes them, without
  * asking a service. */
+#include "estimator_spec/aws/profile.h"
 #include "estimator_spec/job_parts.h"
 
 #include <ctype.h>
@@ -143,10 +144,7 @@ static int derive_role(job_reader *rd)
     if (is_arn && !account)
         set_derived(rd, TY_FIELD_ACCOUNT, ty_arena_strndup(rd->a, strstr(role, ":iam::") + 6, 12), "derived from role");
     if (!is_arn) {
-        const char *region = job_text(rd, TY_FIELD_REGION);
-        const char *partition = strncmp(region, "cn-", 3) == 0       ? "aws-cn"
-                                : strncmp(region, "us-gov-", 7) == 0 ? "aws-us-gov"
-                                                                     : "aws";
+        const char *partition = ty_region_partition(job_text(rd, TY_FIELD_REGION));
         rd->job->value[TY_FIELD_ROLE].text = ty_arena_printf(rd->a, "arn:%s:iam::%s:role/%s", partition, account, role);
     }
     return 0;

@@ -21,8 +21,7 @@ typedef struct converter {
 
 /* A job file and what it costs to read. */
 typedef struct attempt {
-    ty_doc job;  /* with the section `request` */
-    ty_doc made; /* the request without that section */
+    ty_doc job; /* with the section `request` */
     int cost;
 } attempt;
 
@@ -232,7 +231,6 @@ static int try_framework(const converter *c, const char *framework, bool plain, 
     if (request_of(c, &job, &made) < 0)
         return -1;
     ty_doc patch = ty_tree_difference(c->a, &made, &c->body);
-    out->made = made;
     out->cost = count_leaves(&job) + (patch.n_items ? PATCH_COST * count_leaves(&patch) : 0);
     if (patch.n_items)
         ty_tree_put_key(c->a, &job, "request", patch);
@@ -253,19 +251,20 @@ static const char *framework_of_image(const converter *c)
 
 /* Of equal costs the first is taken. The last one takes hyperparameters of the platform as they are, for bodies whose
  * strategies a job file would refuse. */
-static int try_all(converter *c, attempt *best)
+static int try_all(const converter *c, attempt *best)
 {
     static const char *const frameworks[] = {"trainyard", "generic",     "tensorflow",
                                              "pytorch",   "huggingface", "trainyard"};
     enum { N = sizeof frameworks / sizeof frameworks[0] };
     const char *own = framework_of_image(c);
     ty_error first = {0}, refusal;
+    converter mine = *c;
     bool found = false;
+    mine.err = &refusal;
     for (int i = 0; i < N; i++) {
         attempt one;
         refusal = (ty_error){0};
-        c->err = &refusal;
-        if (try_framework(c, frameworks[i], i == N - 1, &one) < 0) {
+        if (try_framework(&mine, frameworks[i], i == N - 1, &one) < 0) {
             first = first.code == TY_E_NONE ? refusal : first;
             continue;
         }
@@ -274,30 +273,23 @@ static int try_all(converter *c, attempt *best)
             *best = one;
         found = true;
     }
-    if (!found)
+    if (!found && c->err)
         *c->err = first;
     return found ? 0 : -1;
 }
 
-static int convert(converter *c, ty_buf *out)
+static int convert(const converter *c, ty_buf *out)
 {
     attempt best;
     ty_doc made;
-    ty_error refusal, *err = c->err;
-    int rc = try_all(c, &best);
-    refusal = *c->err;
-    c->err = err;
-    if (rc < 0) {
-        *err = refusal;
-        ty_error_wrap(err, "as a job file the request would be refused");
-        return -1;
-    }
+    if (try_all(c, &best) < 0)
+        return ty_error_wrap(c->err, "as a job file the request would be refused");
     if (request_of(c, &best.job, &made) < 0)
         return -1;
     if (!ty_tree_equal(&made, &c->body))
-        return ty_error_set(err, TY_E_INTERNAL, "the job file does not come to the same request");
+        return ty_error_set(c->err, TY_E_INTERNAL, "the job file does not come to the same request");
     add_file(c, &best.job, out);
-    return out->failed ? ty_error_set(err, TY_E_LIMIT, "the job file does not fit %zu bytes", out->max_bytes) : 0;
+    return out->failed ? ty_error_set(c->err, TY_E_LIMIT, "the job file does not fit %zu bytes", out->max_bytes) : 0;
 }
 
 int ty_jobspec_from_request(const char *name, const char *text, size_t len, const ty_jobspec_world *world, ty_arena *a,

@@ -155,21 +155,20 @@ static void take_groups(recogniser *r)
 
 /* ---- maps ---- */
 
-/* [{"Name": "loss", "Regex": X}] as {loss: X}; false if it is not such a list, or a name stands twice in it. */
-static bool take_pairs(recogniser *r, ty_field_id id, const char *key_name, const char *value_name)
+/* [{"Name": "loss", "Regex": X}] as {loss: X}, unless it is not such a list, or a name stands twice in it. */
+static void take_pairs(recogniser *r, ty_field_id id, const char *key_name, const char *value_name)
 {
     const ty_doc *list = ty_tree_find(r->body, ty_fields[id].body);
     ty_doc map = ty_tree_map();
     if (!list || list->kind != TY_DOC_LIST || (double)list->n_items > ty_fields[id].max)
-        return false;
+        return;
     for (uint32_t i = 0; i < list->n_items; i++) {
         const ty_doc *key = ty_tree_find(&list->items[i], key_name), *value = ty_tree_find(&list->items[i], value_name);
         if (!is_text(key) || !is_text(value) || list->items[i].n_items != 2 || ty_doc_find(&map, key->string))
-            return false;
+            return;
         ty_tree_put_key(r->a, &map, key->string, *value);
     }
     put(r, id, map);
-    return true;
 }
 
 static void take_environment(recogniser *r)
