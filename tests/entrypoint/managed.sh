@@ -120,6 +120,15 @@ same "no option of another verb" 1 "$("$TY" job from-sdk $want --price=1 2>&1 | 
 same "nor one without a file" 1 "$("$TY" job from-sdk 2>&1 | grep -c 'needs a request as JSON')"
 same "nor another verb" 1 "$("$TY" job from-SDK $want 2>&1 | grep -c 'has no "from-SDK"')"
 
+# ---- limits
+
+begin limits
+if [ -x "${TY_AWS_VENV:-}/bin/python" ]; then
+    ok "they are the service's" "$TY_AWS_VENV/bin/python" tests/golden/job/limits estimator_spec/fields.def
+else
+    skip "limits against the service's description" "TY_AWS_VENV names no virtual environment that has botocore"
+fi
+
 # ---- the SDK's requests, made anew
 
 begin sdk
