@@ -85,6 +85,11 @@ void ty_http_free(ty_http *http)
     free(http);
 }
 
+void ty_http_set_stop(ty_http *http, const volatile sig_atomic_t *stop)
+{
+    http->stop = stop;
+}
+
 /* ---- one exchange ---- */
 
 typedef struct exchange {

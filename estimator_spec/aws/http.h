@@ -33,6 +33,8 @@ typedef struct ty_http ty_http; /* a connection is kept for the next request to 
 /* stop (may be NULL) is looked at while a request waits: not 0 ends it. */
 int ty_http_new(const volatile sig_atomic_t *stop, ty_http **out, ty_error *err);
 void ty_http_free(ty_http *http);
+/* Looks at another one from now on: NULL to clear up behind what was stopped. */
+void ty_http_set_stop(ty_http *http, const volatile sig_atomic_t *stop);
 
 typedef struct ty_http_request {
     const char *method;

@@ -40,7 +40,7 @@ int ty_s3_open(ty_aws *aws, const ty_s3_options *options, ty_s3 **out, ty_error 
     s3->aws = aws;
     s3->options = *options;
     s3->options.owner = options->owner ? strdup(options->owner) : NULL;
-    s3->options.notes = options->notes ? strdup(options->notes) : NULL;
+    s3->options.notes = options->notes && *options->notes ? strdup(options->notes) : NULL;
     s3->style = style_of(ty_aws_setting(aws, "s3.addressing_style"));
     s3->sends_checksums = !is_required_only(aws, "AWS_REQUEST_CHECKSUM_CALCULATION", "request_checksum_calculation");
     s3->asks_for_checksums = !is_required_only(aws, "AWS_RESPONSE_CHECKSUM_VALIDATION", "response_checksum_validation");

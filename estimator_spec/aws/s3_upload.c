@@ -344,6 +344,20 @@ static int name_upload(upload *u, const char **name, char what[TY_SHA256_HEX_BYT
     return 0;
 }
 
+/* Removes the parts although all is stopped: one attempt, which nobody can stop. */
+static int clear_up(upload *u, ty_error *err)
+{
+    ty_caller *caller = ty_aws_caller(u->s3->aws), before = *caller;
+    caller->stop = NULL;
+    caller->max_attempts = 1;
+    ty_http_set_stop(caller->http, NULL);
+    int rc = abort_upload(u, u->id, err);
+    ty_http_set_stop(caller->http, before.stop);
+    caller->stop = before.stop;
+    caller->max_attempts = before.max_attempts;
+    return rc;
+}
+
 /* After a failure: removes what is there or says that it is. */
 static int leave(upload *u, ty_error *err)
 {
@@ -353,7 +367,7 @@ static int leave(upload *u, ty_error *err)
     if (u->note.path && !u->options->abort_on_failure)
         return ty_error_wrap(err, "%u of %u parts got through and are kept for when the same is sent again", u->n_there,
                              u->n_parts);
-    if (abort_upload(u, u->id, &why) == 0) {
+    if ((err->code == TY_E_STOPPED ? clear_up(u, &why) : abort_upload(u, u->id, &why)) == 0) {
         ty_s3_note_close(&u->note, true);
         return -1;
     }

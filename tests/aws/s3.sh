@@ -277,6 +277,9 @@ lacks "nothing is left, nothing is said of it" "$SCRATCH/err" "parts"
 rules main "[$bucket, {\"match\": \"DELETE\", \"replies\": [$(ERROR 403 AccessDenied)]}, $begin, $(PART 1), $gone, $(PART 2)]"
 TY_S3_NOTES='' AWS_MAX_ATTEMPTS=1 TY_S3_ABORT=1 s3 put "$SCRATCH/big" s3://bkt/big
 has "what cannot be removed is named" "$SCRATCH/err" "an incomplete upload is left behind (2 of 3 parts, id up/1)"
+rules main "[$bucket, {\"match\": \"DELETE\", \"replies\": [{\"status\": 204}]}, $begin, $(PART 1), $(PART 2), $(PART 3)]"
+TY_S3_NOTES='' TY_S3_ABORT=1 TY_S3_STOP=8388608 s3 put "$SCRATCH/big" s3://bkt/big
+same "stopped, and removed all the same" "143 1 1" "$rc $(sent) $(how_many DELETE)"
 rm -rf "$SCRATCH/notes"
 
 case_name=complete
