@@ -43,7 +43,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 # What the main commands build with: all cores, unless the caller has said how many.
 CORES := $(shell nproc)
 JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(CORES))
-.PHONY: again all lib plugins api install units tools fakes replays deps test-deps run bundle gpu-image test mutants cuda s3-large bench fresh fuzz graphs kills format check-format clean help
+.PHONY: again all lib plugins api install units tools fakes replays deps test-deps run bundle gpu-image test mutants cuda large-upload bench fresh fuzz graphs kills format check-format clean help
 
 all: $(MAINS:entrypoint/%.c=$(BIN)/%) plugins api
 api: $(PLUGINS)/libtrainyard.so
@@ -264,7 +264,7 @@ cuda: $(TOOLS) $(B)/bench/ours
 	$(Q)TY_BUILD=$(B) tests/cuda_kernels.sh --all
 
 # An object of 1 GiB in parts, stopped in the middle, through moto's server: a minute; `make test` sends 40 MiB.
-s3-large: all $(B)/tools/s3
+large-upload: all $(B)/tools/s3
 	$(Q)TY_S3_MB=1024 TY_BUILD=$(B) TY_BIN=$(BIN) tests/aws/s3_moto.sh
 
 # Only the programs; `bench/compare` runs ours beside PyTorch, JAX and TensorFlow.
@@ -296,7 +296,7 @@ help:
 	@echo 'make kills       SIGKILL at random moments of short trainings      (count=200)'
 	@echo 'make mutants     10,000 damaged model and data files each: taken or refused'
 	@echo 'make cuda        kernels of everything as CUDA C, compiled by NVRTC: registers, spills, shared memory'
-	@echo 'make s3-large    an upload of 1 GiB that is interrupted, against moto (TY_AWS_VENV)'
+	@echo 'make large-upload an upload of 1 GiB that is interrupted, against moto (TY_AWS_VENV)'
 	@echo 'make format      clang-format over all sources; check-format only looks'
 	@echo 'make deps, make clean'
 

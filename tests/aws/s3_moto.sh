@@ -1,6 +1,6 @@
 #!/bin/bash
 # s3_moto.sh - objects, against moto's server, judged by boto3: odd keys, thousands of keys, an upload in parts that is stopped
-# in the middle and goes on. TY_S3_MB: how large it is (`make s3-large`: 1024).
+# in the middle and goes on. TY_S3_MB: how large it is (`make large-upload`: 1024).
 cd "$(dirname "$0")/../.." || exit 1
 . tests/aws/harness.bash
 MB=${TY_S3_MB:-40}
