@@ -25,6 +25,9 @@ cat >"$SCRATCH/credentials" <<'F'
 [files]
 aws_access_key_id = AKIDFILES
 aws_secret_access_key = SecretCanaryFILES
+[several]
+aws_access_key_id = AKIDSEVERAL
+aws_secret_access_key = SecretCanarySEVERAL
 [half]
 aws_access_key_id = AKIDHALF
 F
@@ -48,6 +51,14 @@ credential_process = false
 [profile config]
 aws_access_key_id = AKIDCONFIG
 aws_secret_access_key = SecretCanaryCONFIG
+[profile several]
+credential_process = "$SCRATCH/print"
+aws_access_key_id = AKIDCONFIG
+aws_secret_access_key = SecretCanaryCONFIG
+[profile second]
+credential_process = "$SCRATCH/print"
+aws_access_key_id = AKIDCONFIG
+aws_secret_access_key = SecretCanaryCONFIG
 [profile sso]
 sso_session = s
 [profile web]
@@ -68,11 +79,13 @@ refused() { # TEXT PROFILE
     has "$2" "$SCRATCH/err" "$1"
 }
 case_name=credentials
+export TY_LOG=debug # what is said at most
 env_keys=(AWS_ACCESS_KEY_ID=AKIDENV AWS_SECRET_ACCESS_KEY=SecretCanaryENV)
 container=(AWS_CONTAINER_CREDENTIALS_FULL_URI=$AWS_ENDPOINT_URL/container AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=$SCRATCH/token)
 instance=(AWS_EC2_METADATA_DISABLED=false AWS_EC2_METADATA_SERVICE_ENDPOINT=$AWS_ENDPOINT_URL)
 web=(AWS_WEB_IDENTITY_TOKEN_FILE=$SCRATCH/web AWS_ROLE_ARN=arn:aws:iam::1:role/W)
 who ENV "the environment first" "${env_keys[@]}" "${container[@]}" "${instance[@]}" "${web[@]}" AWS_PROFILE=files
+who ENV "also before a profile's role" "${env_keys[@]}" AWS_PROFILE=role
 who ROLE "a profile's role" AWS_PROFILE=role "${web[@]}" "${container[@]}"
 has "asked for with its source's key" "$SCRATCH/main.log" "Credential=AKIDFILES"
 has "external id, encoded" "$SCRATCH/main.log" "ExternalId=a%20b"
@@ -80,6 +93,8 @@ who WEB "a web identity's token" "${web[@]}" AWS_PROFILE=files
 who WEB "a profile's token" AWS_PROFILE=web
 who FILES "the file of keys" AWS_PROFILE=files "${container[@]}"
 who PROCESS "a process" AWS_PROFILE=process "${container[@]}"
+who SEVERAL "the file of keys before a process" AWS_PROFILE=several
+who PROCESS "a process before the file of settings" AWS_PROFILE=second
 who CONFIG "the file of settings" AWS_PROFILE=config "${container[@]}"
 who CONTAINER "a container's service" "${container[@]}" "${instance[@]}"
 has "with its token" "$SCRATCH/main.log" '"authorization": "ContainerCanary"'

@@ -116,10 +116,42 @@ AWS_MAX_ATTEMPTS=2 submit own.yaml
 same "throttled: exit" 69 $rc
 has "throttled" "$SCRATCH/err" "upload of the source: s3://acme-own/j/source/sourcedir.tar.gz: after 2 attempts"
 nothing_created throttled
-services "{\"match\": \"PUT  /acme-own/\", \"replies\": [{\"status\": 404, \"body\": \"<Error><Code>NoSuchBucket</Code><Message>no bucket</Message></Error>\"}]}"
+put() { echo "{\"match\": \"PUT  /acme-own/\", \"replies\": [$1]}"; }
+refusal() { echo "{\"status\": $1, \"body\": \"<Error><Code>$2</Code><Message>m</Message></Error>\"}"; }
+while IFS='|' read -r status code expected text; do
+    services "$(put "$(refusal "$status" "$code")")"
+    AWS_MAX_ATTEMPTS=2 submit own.yaml
+    same "$code: exit" "$expected" $rc
+    has "$code" "$SCRATCH/err" "$text"
+    nothing_created "$code"
+done <<'ROWS'
+404|NoSuchBucket|66|bucket
+403|AccessDenied|77|policies
+400|ExpiredToken|77|get new credentials
+403|RequestTimeTooSkewed|77|look at this machine's clock
+500|InternalError|69|after 2 attempts
+ROWS
+services "$(put "{\"clock_s\": 7200, \"xml\": true, \"headers\": {\"ETag\": \"\\\"e\\\"\"}}")"
 submit own.yaml
-same "no bucket: exit" 66 $rc
-nothing_created "no bucket"
+same "S3's clock is another one: exit" 0 $rc
+has "S3's clock is another one" "$SCRATCH/err" "this machine's clock is 7"
+services "$(put '{"drop": true}')"
+AWS_MAX_ATTEMPTS=2 submit own.yaml
+same "no answer: exit" 69 $rc
+nothing_created "no answer"
+if command -v openssl >/dev/null; then
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$SCRATCH/key" -out "$SCRATCH/certificate" \
+        -days 3650 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 2>/dev/null
+    cat "$SCRATCH/key" "$SCRATCH/certificate" >"$SCRATCH/both"
+    serve tls "$SCRATCH/both"
+    services
+    AWS_ENDPOINT_URL_S3=https://127.0.0.1:$PORT submit own.yaml
+    same "S3 with a certificate of nobody: exit" 69 $rc
+    has "in words" "$SCRATCH/err" "is not trusted"
+    nothing_created "a certificate of nobody"
+else
+    skip "certificates" "no openssl command"
+fi
 
 case_name=create
 uploaded="the source was uploaded and stays at s3://acme-own/j/source/sourcedir.tar.gz"
