@@ -42,11 +42,11 @@ static int define(definer *d, bool validation, const char *name)
 }
 
 /* In the order of session_calls.c: what call_report prints, then what an evaluation does. */
-static int define_all(definer *d, const ty_recipe *recipe, bool has_company)
+static int define_all(definer *d, const ty_recipe *recipe, bool waits)
 {
     for (int i = 0; i < TY_N_REPORTS; i++) {
         bool printed = i == TY_REPORT_LOSS_SCALE ? recipe->precision == TY_PRECISION_FLOAT16
-                       : i == TY_REPORT_COMM_MS  ? has_company
+                       : i == TY_REPORT_COMM_MS  ? waits
                                                  : true;
         if (printed && define(d, false, ty_report_name((ty_report)i)) < 0)
             return -1;
@@ -61,16 +61,19 @@ static int define_all(definer *d, const ty_recipe *recipe, bool has_company)
     return 0;
 }
 
-static bool has_several_hosts(const ty_jobspec *job)
+/* Whether ranks will wait for each other, of several hosts or of one. */
+static bool has_company(const ty_jobspec *job, const ty_recipe *recipe)
 {
+    bool by_mpi = ty_jobspec_has(job, TY_FIELD_MPI) && job->value[TY_FIELD_MPI_PROCESSES].integer > 1;
     return job->value[TY_FIELD_INSTANCE_COUNT].integer > 1 || job->n_groups > 1 ||
-           (job->n_groups == 1 && job->groups[0].value[TY_FIELD_GROUP_COUNT].integer > 1);
+           (job->n_groups == 1 && job->groups[0].value[TY_FIELD_GROUP_COUNT].integer > 1) || by_mpi ||
+           recipe->processes_per_host > 1;
 }
 
 static int define_metrics(ty_jobspec *job, const ty_recipe *recipe, ty_arena *a, ty_error *err)
 {
     definer d = {.a = a, .map = ty_tree_map(), .err = err};
-    if (define_all(&d, recipe, has_several_hosts(job)) < 0)
+    if (define_all(&d, recipe, has_company(job, recipe)) < 0)
         return -1;
     if (d.n_left_out > 0)
         ty_jobspec_warn(job, ty_arena_printf(a,
