@@ -68,6 +68,11 @@ int ty_file_mkdirs(const char *path, mode_t mode, ty_error *err);
 int ty_file_remove_tree(const char *path, ty_error *err);
 /* Removes one file; an absent one is success. */
 int ty_file_remove(const char *path, ty_error *err);
+/* The content of a file, links followed, in a new file of its own: complete or absent. What was there is replaced. */
+int ty_file_copy(const char *from, const char *to, ty_error *err);
+/* The same, or a second name of the same file where that is possible: for files that nobody writes in place. `to`
+ * must not be there. */
+int ty_file_share(const char *from, const char *to, ty_error *err);
 /* fsync of a folder, which makes names in it durable. */
 int ty_file_sync_folder(const char *path, ty_error *err);
 

@@ -1,12 +1,15 @@
 /* doing.c - see doing.h. */
 #include "entrypoint/doing.h"
 
+#include "dist/mishap.h"
 #include "dist/page.h"
 
 enum { DOING_GPUS = TY_PAGE_STREAMS - 1 }; /* the stream of waits on GPUs; comms take the first ones */
 
 static ty_page *page;    /* of this process; NULL: nobody watches */
 static uint64_t n_waits; /* on GPUs */
+static ty_mishap mishap; /* a fault that somebody asked for */
+static bool mishap_is_known;
 
 static const ty_phase doing_phases[TY_N_DOINGS] = {
     [TY_DOING_START] = TY_PHASE_START,       [TY_DOING_COMPILE] = TY_PHASE_COMPILE,   [TY_DOING_DATA] = TY_PHASE_DATA,
@@ -27,6 +30,10 @@ void ty_doing_now(ty_doing what)
 void ty_doing_step(int64_t step)
 {
     ty_page_step(page, step);
+    if (!mishap_is_known)
+        ty_mishap_from_environment(&mishap);
+    mishap_is_known = true;
+    ty_mishap_meet(&mishap, step);
 }
 
 void ty_doing_waits(const char *what)

@@ -9,6 +9,7 @@
 #include "base/version.h"
 #include "dist/agent/agent.h"
 #include "dist/agent/remote_mpirun.h"
+#include "dist/mishap.h"
 #include "dist/server/seal.h"
 #include "entrypoint/report.h"
 #include "entrypoint/spawn.h"
@@ -176,6 +177,17 @@ static int launch_mpirun(launch *x, ty_error *err)
     return 0;
 }
 
+/* A fault that was asked for happens once: to the ranks that are started first. */
+static void launch_between(void *ctx, int generation)
+{
+    launch *x = ctx;
+    size_t n = strlen(TY_MISHAP_VARIABLE), kept = 0;
+    for (size_t i = 0; x->envp[i]; i++)
+        if (generation == 0 || strncmp(x->envp[i], TY_MISHAP_VARIABLE, n) != 0 || x->envp[i][n] != '=')
+            x->envp[kept++] = x->envp[i];
+    x->envp[kept] = NULL;
+}
+
 static bool launch_is_stopping(void *unused)
 {
     (void)unused;
@@ -196,6 +208,8 @@ static int launch_options(launch *x, ty_error *err)
     o->record_folder = l->config->paths.output_data;
     o->stop_ms = LAUNCH_STOP_MS;
     o->stopping = launch_is_stopping;
+    o->between = launch_between;
+    o->ctx = x;
     if (how) {
         o->interface = how->interface;
         o->port = (int)how->port;

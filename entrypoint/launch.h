@@ -16,10 +16,7 @@
 
 #include "container/config/failure.h"
 #include "entrypoint/cluster.h"
-
-#define TY_SECRET_VARIABLE     "TRAINYARD_SECRET"
-#define TY_ADDRESSES_VARIABLE  "TRAINYARD_HOST_ADDRESSES"
-#define TY_SERVER_KEY_VARIABLE "TRAINYARD_SERVER_KEY" /* of ranks of a job with parameter servers: 64 hex digits */
+#include "entrypoint/launch_variables.h"
 
 typedef struct ty_launch {
     const ty_container_config *config;

@@ -73,7 +73,7 @@ static int check_resources(job_reader *rd)
         return ty_job_refuse(rd, type ? TY_FIELD_INSTANCE_TYPE : TY_FIELD_INSTANCE_COUNT, TY_E_CONFIG,
                              "\"%s\" and \"instance_groups\" are both given",
                              type ? "instance_type" : "instance_count");
-    if (!groups && !(type && count)) {
+    if (!groups && !(type && count) && !rd->world->is_local) {
         ty_job_refuse(rd, TY_FIELD_RESOURCES, TY_E_MISSING_KEY, "key \"%s\" is missing in \"resources\"",
                       type ? "instance_count" : "instance_type");
         return ty_error_help(rd->err, "write resources: {instance_type: ml.g5.xlarge, instance_count: 1}, or "
@@ -83,7 +83,9 @@ static int check_resources(job_reader *rd)
     if (warm && (groups || rd->job->value[TY_FIELD_SPOT].boolean))
         return ty_job_refuse(rd, TY_FIELD_KEEP_ALIVE, TY_E_CONFIG, "warm pools (keep_alive_seconds) do not go with %s",
                              groups ? "instance groups" : "spot");
-    return groups ? check_groups(rd) : check_type(rd, job_text(rd, TY_FIELD_INSTANCE_TYPE));
+    if (groups)
+        return check_groups(rd);
+    return type ? check_type(rd, job_text(rd, TY_FIELD_INSTANCE_TYPE)) : 0;
 }
 
 static int check_stopping(job_reader *rd)

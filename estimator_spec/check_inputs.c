@@ -13,6 +13,16 @@ static bool is(const ty_jobspec_item *c, ty_field_id id, const char *word)
     return c->value[id].text && strcmp(c->value[id].text, word) == 0;
 }
 
+static int refuse_file(job_reader *rd, const ty_jobspec_item *c)
+{
+    ty_job_refuse_item(rd, c, TY_FIELD_CHANNEL_S3,
+                       "channel \"%s\": \"%s\" lies on this machine, where the service "
+                       "does not find it",
+                       c->name, c->value[TY_FIELD_CHANNEL_S3].text);
+    return ty_error_help(rd->err, "write s3://BUCKET/KEY, and the folder here as \"local\" beside it for "
+                                  "`trainyard local`");
+}
+
 /* Keys that only channels from S3, or only those from a file system, have. */
 static int check_kind(job_reader *rd, const ty_jobspec_item *c)
 {
@@ -21,6 +31,10 @@ static int check_kind(job_reader *rd, const ty_jobspec_item *c)
                                         TY_FIELD_CHANNEL_EULA,       TY_FIELD_CHANNEL_HUB};
     static const ty_field_id of_fs[] = {TY_FIELD_CHANNEL_FS_TYPE, TY_FIELD_CHANNEL_DIRECTORY, TY_FIELD_CHANNEL_ACCESS};
     bool s3 = has(c, TY_FIELD_CHANNEL_S3), fs = has(c, TY_FIELD_CHANNEL_FS);
+    if (s3 && !rd->world->is_local && strncmp(c->value[TY_FIELD_CHANNEL_S3].text, "file://", 7) == 0)
+        return refuse_file(rd, c);
+    if (rd->world->is_local && !s3 && !fs && has(c, TY_FIELD_CHANNEL_LOCAL))
+        return 0;
     if (s3 == fs)
         return ty_job_refuse_item(rd, c, TY_FIELD_CHANNEL_FS,
                                   "channel \"%s\": expected one of \"s3\" and "
@@ -43,7 +57,7 @@ static int check_kind(job_reader *rd, const ty_jobspec_item *c)
 
 static int check_file_system(job_reader *rd, const ty_jobspec_item *c, const char *mode)
 {
-    if (!has(c, TY_FIELD_CHANNEL_FS))
+    if (!has(c, TY_FIELD_CHANNEL_FS) || rd->world->is_local)
         return 0;
     if (!has(c, TY_FIELD_CHANNEL_FS_TYPE) || !has(c, TY_FIELD_CHANNEL_DIRECTORY))
         return ty_job_refuse_item(rd, c, TY_FIELD_CHANNEL_FS,

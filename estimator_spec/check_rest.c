@@ -9,7 +9,7 @@
 static int check_image(job_reader *rd)
 {
     bool image = job_given(rd, TY_FIELD_IMAGE), algorithm = job_given(rd, TY_FIELD_ALGORITHM);
-    if (!image && !algorithm) {
+    if (!image && !algorithm && !rd->world->is_local) {
         ty_job_refuse(rd, TY_FIELD_IMAGE, TY_E_MISSING_KEY, "key \"image\" is missing");
         return ty_error_help(rd->err, "write image: ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME:TAG, or algorithm");
     }

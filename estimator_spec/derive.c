@@ -110,6 +110,10 @@ static int derive_region(job_reader *rd)
         set_derived(rd, TY_FIELD_REGION, region, "derived from image");
         return 0;
     }
+    if (rd->world->is_local) {
+        set_derived(rd, TY_FIELD_REGION, "us-east-1", "default");
+        return 0;
+    }
     ty_job_refuse(rd, TY_FIELD_REGION, TY_E_MISSING_KEY, "the region is not known");
     return ty_error_help(rd->err, "write region: eu-west-1, or set AWS_REGION");
 }
@@ -133,6 +137,10 @@ static int ask_for_role(job_reader *rd, const char *name)
 static int derive_role(job_reader *rd)
 {
     const char *role = job_text(rd, TY_FIELD_ROLE), *account = job_text(rd, TY_FIELD_ACCOUNT);
+    if (!role && rd->world->is_local) {
+        role = "arn:aws:iam::000000000000:role/local";
+        set_derived(rd, TY_FIELD_ROLE, role, "default");
+    }
     if (!role) {
         ty_job_refuse(rd, TY_FIELD_ROLE, TY_E_MISSING_KEY, "key \"role\" is missing");
         return ty_error_help(rd->err, "write role: arn:aws:iam::ACCOUNT:role/NAME");
@@ -148,6 +156,20 @@ static int derive_role(job_reader *rd)
         rd->job->value[TY_FIELD_ROLE].text = ty_arena_printf(rd->a, "arn:%s:iam::%s:role/%s", partition, account, role);
     }
     return 0;
+}
+
+/* Here a host is a host, whatever the service calls its kind. */
+static void derive_machines(job_reader *rd)
+{
+    ty_jobspec *job = rd->job;
+    if (!rd->world->is_local || job->n_groups > 0)
+        return;
+    if (!job_given(rd, TY_FIELD_INSTANCE_TYPE))
+        set_derived(rd, TY_FIELD_INSTANCE_TYPE, "local", "derived from this machine");
+    if (!job_given(rd, TY_FIELD_INSTANCE_COUNT)) {
+        job->value[TY_FIELD_INSTANCE_COUNT].integer = 1;
+        job->value[TY_FIELD_INSTANCE_COUNT].origin = "derived from this machine";
+    }
 }
 
 static void derive_places(job_reader *rd)
@@ -256,9 +278,11 @@ static void derive_source(job_reader *rd)
     s->told = s->uri;
     /* A container without a network gets its program as a channel, and so does Trainyard's, which asks no service. */
     bool is_ours = strcmp(job_text(rd, TY_FIELD_FRAMEWORK_NAME), "trainyard") == 0;
-    if (is_ours || rd->job->value[TY_FIELD_ISOLATION].boolean) {
+    if (is_ours || rd->world->is_local || rd->job->value[TY_FIELD_ISOLATION].boolean) {
         s->told = "/opt/ml/input/data/code/sourcedir.tar.gz";
-        add_channel(rd, "code", s->uri, is_ours ? "derived from source" : "derived from source and network.isolation");
+        bool is_isolated = !is_ours && !rd->world->is_local;
+        add_channel(rd, "code", s->uri,
+                    is_isolated ? "derived from source and network.isolation" : "derived from source");
     }
 }
 
@@ -334,6 +358,7 @@ int ty_job_derive(job_reader *rd)
 {
     if (derive_region(rd) < 0 || derive_role(rd) < 0)
         return -1;
+    derive_machines(rd);
     derive_places(rd);
     derive_name(rd);
     derive_model(rd);

@@ -24,6 +24,8 @@ typedef struct ty_jobspec_world {
      */
     int (*find_role)(void *ctx, const char *region, const char *name, ty_arena *arena, const char **arn, ty_error *err);
     void *ctx;
+    bool is_local; /* the job is for this machine: channels may be files of it, and what only the service needs (image,
+                      role, region, machines) may be missing */
 } ty_jobspec_world;
 
 /* A channel or an instance group. */

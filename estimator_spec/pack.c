@@ -27,13 +27,15 @@ _Static_assert(sizeof(header) == BLOCK, "a tar header is one block");
 typedef struct lister {
     ty_arena *a;
     ty_packed_file *files;
-    int n;
-    uint64_t n_bytes;
+    int n, max_files;
+    uint64_t n_bytes, max_bytes; /* of the files together */
     ty_error *err;
 } lister;
 
 static int refuse_size(lister *l, const char *path)
 {
+    if (l->max_files > TY_PACK_MAX_FILES)
+        return ty_error_set(l->err, TY_E_LIMIT, "more than %d files at \"%.200s\"", l->max_files, path);
     ty_error_set(l->err, TY_E_LIMIT, "the source goes past %d files or 1 GiB at \"%.200s\"", TY_PACK_MAX_FILES, path);
     return ty_error_help(l->err, "data belongs into a channel (inputs), not into the source");
 }
@@ -67,7 +69,7 @@ static int add_path(lister *l, const char *name, const char *path, int depth)
     if (!is_folder && !S_ISREG(st.st_mode))
         return ty_error_set(l->err, TY_E_DATA, "cannot pack \"%.200s\": it is neither a file nor a folder", path);
     uint64_t size = is_folder ? 0 : (uint64_t)st.st_size;
-    if (l->n == TY_PACK_MAX_FILES || size > TY_PACK_MAX_BYTES - l->n_bytes)
+    if (l->n == l->max_files || size > l->max_bytes - l->n_bytes)
         return refuse_size(l, path);
     l->n_bytes += size;
     if (*name)
@@ -107,7 +109,7 @@ static int refuse_twice(const lister *l)
 
 int ty_pack_list(const ty_jobspec *job, ty_arena *a, ty_packed_file **files, int *n, ty_error *err)
 {
-    lister l = {a, NULL, 0, 0, err};
+    lister l = {a, NULL, 0, TY_PACK_MAX_FILES, 0, TY_PACK_MAX_BYTES, err};
     const ty_field_value *v = job->value;
     const char *folder = v[TY_FIELD_SOURCE_FOLDER].text, *base = job->folder ? job->folder : ".";
     const char *program = v[TY_FIELD_PROGRAM].text ? v[TY_FIELD_PROGRAM].text : v[TY_FIELD_RECIPE].text;
@@ -130,13 +132,35 @@ int ty_pack_list(const ty_jobspec *job, ty_arena *a, ty_packed_file **files, int
     return refuse_twice(&l);
 }
 
+int ty_pack_list_folder(const char *folder, ty_arena *a, ty_packed_file **files, int *n, ty_error *err)
+{
+    lister l = {a,  TY_NEW_ARRAY(a, ty_packed_file, TY_PACK_MAX_LEFT_FILES), 0, TY_PACK_MAX_LEFT_FILES, 0, UINT64_MAX,
+                err};
+    if (add_folder(&l, "", folder, 0) < 0)
+        return -1;
+    qsort(l.files, (size_t)l.n, sizeof *l.files, compare_files);
+    *files = l.files;
+    *n = l.n;
+    return 0;
+}
+
 /* ---- the archive ---- */
 
 typedef struct packer {
     z_stream z;
     ty_buf *out;
+    ty_file_writer *file; /* where the buffer's content goes whenever there is some; NULL: it stays there */
     ty_error *err;
 } packer;
+
+static int hand_over(packer *p)
+{
+    if (!p->file || p->out->len == 0)
+        return 0;
+    int rc = ty_file_writer_add(p->file, p->out->data, p->out->len, p->err);
+    ty_buf_clear(p->out);
+    return rc;
+}
 
 static int put(packer *p, const void *bytes, size_t n, int flush)
 {
@@ -153,6 +177,8 @@ static int put(packer *p, const void *bytes, size_t n, int flush)
         if (rc == Z_STREAM_ERROR)
             return ty_error_set(p->err, TY_E_LIBRARY, "zlib refused to go on");
         p->out->len += CHUNK - p->z.avail_out;
+        if (hand_over(p) < 0)
+            return -1;
     } while (p->z.avail_in > 0 || p->z.avail_out == 0 || (flush == Z_FINISH && rc != Z_STREAM_END));
     return 0;
 }
@@ -215,6 +241,10 @@ static int copy_content(packer *p, const ty_packed_file *f, int fd)
 
 static int put_file(packer *p, const ty_packed_file *f)
 {
+    if (f->n_bytes > TY_PACK_MAX_FILE_BYTES) {
+        ty_error_set(p->err, TY_E_LIMIT, "\"%.200s\" is larger than the 8 GiB that a tar archive takes", f->path);
+        return ty_error_help(p->err, "output: {compression: NONE} leaves files as they are");
+    }
     char name[NAME_BYTES + 1];
     size_t len = strlen(f->name) + f->is_folder;
     if (len > NAME_BYTES && put_long_name(p, f->name) < 0)
@@ -232,19 +262,40 @@ static int put_file(packer *p, const ty_packed_file *f)
     return rc < 0 ? -1 : put_padding(p, f->n_bytes);
 }
 
-int ty_pack_write(const ty_packed_file *files, int n, ty_buf *out, ty_error *err)
+static int write_all(packer *p, const ty_packed_file *files, int n)
 {
     static const char end[2 * BLOCK];
-    packer p = {.out = out, .err = err};
     gz_header gz = {.os = 255};
-    if (deflateInit2(&p.z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-        return ty_error_set(err, TY_E_LIBRARY, "zlib refused to begin");
-    deflateSetHeader(&p.z, &gz);
+    if (deflateInit2(&p->z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+        return ty_error_set(p->err, TY_E_LIBRARY, "zlib refused to begin");
+    deflateSetHeader(&p->z, &gz);
     int rc = 0;
     for (int i = 0; i < n && rc == 0; i++)
-        rc = put_file(&p, &files[i]);
+        rc = put_file(p, &files[i]);
     if (rc == 0)
-        rc = put(&p, end, sizeof end, Z_FINISH);
-    deflateEnd(&p.z);
+        rc = put(p, end, sizeof end, Z_FINISH);
+    deflateEnd(&p->z);
+    return rc;
+}
+
+int ty_pack_write(const ty_packed_file *files, int n, ty_buf *out, ty_error *err)
+{
+    packer p = {.out = out, .err = err};
+    return write_all(&p, files, n);
+}
+
+int ty_pack_save(const ty_packed_file *files, int n, const char *path, ty_error *err)
+{
+    ty_buf chunk;
+    ty_file_writer file;
+    packer p = {.out = &chunk, .file = &file, .err = err};
+    if (ty_file_writer_open(&file, path, 0644, err) < 0)
+        return -1;
+    ty_buf_init(&chunk, 2 * CHUNK);
+    int rc = write_all(&p, files, n);
+    ty_buf_fini(&chunk);
+    if (rc == 0)
+        rc = ty_file_writer_commit(&file, err);
+    ty_file_writer_abandon(&file);
     return rc;
 }

@@ -73,11 +73,11 @@ static ty_doc channel_of(writer *w, const ty_jobspec_item *c)
 {
     static const ty_field_id of_s3[] = {TY_FIELD_CHANNEL_TYPE, TY_FIELD_CHANNEL_DISTRIBUTION};
     static const ty_field_id of_fs[] = {TY_FIELD_CHANNEL_FS_TYPE, TY_FIELD_CHANNEL_ACCESS};
-    const ty_field_id *own = c->value[TY_FIELD_CHANNEL_S3].text ? of_s3 : of_fs;
+    const ty_field_id *own = c->value[TY_FIELD_CHANNEL_FS].text ? of_fs : of_s3;
     ty_doc channel = ty_tree_map();
     ty_tree_put(w->a, &channel, "ChannelName", ty_tree_string(w->a, c->name));
     put_rows(w, "inputs.*", c->value, &channel);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2 && c->value[own[i]].text; i++)
         ty_tree_put(w->a, &channel, ty_fields[own[i]].body, ty_tree_string(w->a, c->value[own[i]].text));
     put_list(w, ty_fields[TY_FIELD_CHANNEL_ATTRIBUTES].body, c->value[TY_FIELD_CHANNEL_ATTRIBUTES].node, &channel);
     put_list(w, ty_fields[TY_FIELD_CHANNEL_GROUPS].body, c->value[TY_FIELD_CHANNEL_GROUPS].node, &channel);

@@ -105,8 +105,8 @@ if [ -x "$bin/trainyard" ] && [ -x "$bin/train" ]; then
     done <"$work/commands" | rule "commands and options of the README are accepted"
     for word in $(words README.md | grep -oE '^--[a-z-]+$' | sort -u); do
         [ "$word" = --target ] && continue
-        for command in train check plan profile graph submit status logs job; do "$bin/trainyard" $command --help; done | grep -qE "^  $word( |\$)" || echo "$word"
-    done | rule "options named in the README are options of trainyard train, check, plan, profile, graph, submit, status, logs or job"
+        for command in train check plan profile graph submit status logs job local; do "$bin/trainyard" $command --help; done | grep -qE "^  $word( |\$)" || echo "$word"
+    done | rule "options named in the README are options of trainyard train, check, plan, profile, graph, submit, status, logs, job or local"
     # Every example recipe of the documents loads; the path of the model is not looked at yet.
     blocks yaml README.md >"$work/train.yaml"
     { [ -s "$work/train.yaml" ] || echo "the README shows no recipe"; "$bin/trainyard" train "$work/train.yaml" --origin 2>&1 >/dev/null; } |

@@ -5,6 +5,7 @@
 #include "dist/api/ask.h"
 #include "dist/api/record.h"
 #include "dist/api/world.h"
+#include "dist/mishap.h"
 #include "dist/page.h"
 
 #include <signal.h>
@@ -20,6 +21,7 @@ enum state { NOT_YET, OPEN, OVER };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static enum state state;
 static ty_world *world;
+static ty_mishap mishap;            /* a fault that somebody asked for */
 static ty_page *page;               /* where the agent of this host sees what this rank is at; or NULL */
 static atomic_int told;             /* by a signal: lock-free */
 static _Thread_local ty_world *own; /* of a thread that is a rank */
@@ -100,6 +102,7 @@ static int open_job(const trainyard_settings *s, ty_error *err)
     ty_comm *comm;
     options.page = page = ty_page_from_environment();
     ty_page_phase(page, TY_PHASE_START);
+    ty_mishap_from_environment(&mishap);
     if (s->piece_bytes < 0)
         return ty_fault(err, TRAINYARD_E_ARGUMENT, "piece_bytes is negative");
     if (ty_comm_open(&options, &comm, err) < 0)
@@ -534,6 +537,7 @@ PUBLIC int trainyard_metrics(int64_t step, int64_t epoch, const char *const *nam
         ty_buf_addf(&text, "%s%s", i ? " " : "", names[i]);
     call.details = text.data;
     ty_page_step(page, step);
+    ty_mishap_meet(&mishap, step);
     int code = now(&call);
     ty_buf_fini(&text);
     return code == TRAINYARD_OK && trainyard_rank() == 0 ? print_metrics(step, epoch, names, values, n) : code;
