@@ -137,7 +137,8 @@ static int ask_for_role(job_reader *rd, const char *name)
 static int derive_role(job_reader *rd)
 {
     const char *role = job_text(rd, TY_FIELD_ROLE), *account = job_text(rd, TY_FIELD_ACCOUNT);
-    if (!role && rd->world->is_local) {
+    bool is_known = role && (account || strncmp(role, "arn:", 4) == 0);
+    if (!is_known && rd->world->is_local) { /* nobody runs as it */
         role = "arn:aws:iam::000000000000:role/local";
         set_derived(rd, TY_FIELD_ROLE, role, "default");
     }

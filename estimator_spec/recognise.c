@@ -119,7 +119,7 @@ static ty_doc take_item(recogniser *r, const char *section, const ty_doc *d)
     ty_doc item = ty_tree_map();
     for (int id = 0; id < TY_N_FIELDS; id++) {
         const ty_field_row *f = &ty_fields[id];
-        if (strcmp(f->section, section) != 0)
+        if (!f->body || strcmp(f->section, section) != 0)
             continue;
         const ty_doc *value = ty_tree_find(d, f->body);
         if (value && is_taken(f, value) && !is_default(f, value))
