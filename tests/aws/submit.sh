@@ -98,7 +98,8 @@ services "{\"match\": \"HEAD  /$bucket\", \"replies\": [{\"status\": 404}]}"
 submit named.yaml
 same "it is made: exit" 0 $rc
 has "it is made" "$SCRATCH/main.log" "<LocationConstraint>eu-west-1</LocationConstraint>"
-services "{\"match\": \"HEAD  /$bucket\", \"replies\": [{\"status\": 403}]}"
+services "{\"match\": \"HEAD  /$bucket\", \"replies\": [{\"status\": 403}]}" "{\"match\": \"GET  /$bucket\",
+    \"replies\": [{\"status\": 403, \"body\": \"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>\"}]}"
 submit named.yaml
 same "somebody else's: exit" 77 $rc
 has "somebody else's" "$SCRATCH/err" "the account's bucket $bucket"
