@@ -18,7 +18,7 @@ import torch
 import gpu_works
 import works
 
-INPUTS = {"deepfm": ["ids", "values"], "resnet50": ["x"]}
+INPUTS = {"deepfm": ["ids", "values"], "mlp": ["x"], "cnn": ["x"], "resnet50": ["x"]}
 SCOPES = "pkg.torch.onnx.name_scopes"
 ALIGN = 64  # of a weight in the file
 

@@ -15,6 +15,9 @@ GPU_WORKS = {
     "resnet50": dict(batch=256, size=224, batches=4, unit="images", per_row=1),
     "deepfm": dict(batch=65536, batches=8, unit="samples", per_row=1),
     "chargpt": dict(batch=64, length=256, layers=6, heads=6, batches=16, unit="tokens", per_row=256),
+    "mlp": dict(batch=128, batches=16, unit="images", per_row=1),
+    "cnn": dict(batch=64, batches=16, unit="images", per_row=1),
+    "lstm": dict(batch=32, length=64, batches=16, unit="tokens", per_row=64),
 }
 
 TINY_WORKS = {
@@ -27,6 +30,9 @@ TINY_WORKS = {
     "deepfm": dict(make=lambda: works.DeepFM(k=2), batch=16, batches=2, unit="samples", per_row=1),
     "chargpt": dict(make=lambda: works.GPT(65, 16, 1, 2, 16), batch=2, length=16, layers=1, heads=2, batches=2,
                     unit="tokens", per_row=16),
+    "mlp": dict(batch=8, batches=2, unit="images", per_row=1),
+    "cnn": dict(batch=2, batches=2, unit="images", per_row=1),
+    "lstm": dict(batch=2, length=8, batches=2, unit="tokens", per_row=8),
 }
 
 TINY = bool(os.environ.get("TY_BENCH_TINY"))

@@ -1,6 +1,7 @@
 #!/bin/bash
 # gpu.sh - bench/gpu from packing to the table, on tiny workloads and libraries that stand in for NVIDIA's: every part
-# runs, what fails is written down and the rest goes on, a part alone adds to what is there.
+# runs, what fails is written down and the rest goes on, a part alone adds to what is there, a run that is cut keeps what
+# it has and one with little time leaves out what does not fit.
 # Needs a Python with PyTorch, JAX and onnx ($BENCH_PYTHON, or build/bench/venv); some minutes.
 cd "$(dirname "$0")/../.." || exit 1
 build=${TY_BUILD:-build/release}
@@ -46,29 +47,59 @@ echo "========= ERROR SUMMARY: 0 errors"
 C
 chmod +x "$work"/path/*
 there() { # WORDS...
-    env PATH="$work/path:$PATH" LD_LIBRARY_PATH="$fakes/gpu:$fakes" TRAINYARD_CUDA_DIR="$fakes/gpu" TY_SHARED= \
+    exec env PATH="$work/path:$PATH" LD_LIBRARY_PATH="$fakes/gpu:$fakes" TRAINYARD_CUDA_DIR="$fakes/gpu" TY_SHARED= \
         TY_FAKE_GPUS="Stand-in,90,4,4000000000" "$kit/gpu" "$@" >>"$work/said" 2>&1
 }
-has() { "$BENCH_PYTHON" -c "import json, sys; f = json.load(open(sys.argv[1])); assert $1, f" "$work"/out/gpu-*.json; }
+has() { # WHAT [OUT]
+    "$BENCH_PYTHON" -c "import json, sys; f = json.load(open(sys.argv[1])); assert $1, f" "$work/${2:-out}"/gpu-*.json
+}
 
-check "it packs" bench/gpu pack "$kit" >"$work/packed"
-check "64 MiB may travel" test "$(du -sm "$kit" | cut -f 1)" -lt 60
-there run "$work/out" --seconds 1500 --works gpt2,resnet50
+check "it packs" bench/gpu pack "$work/packed" >"$work/said"
+size=$(stat -c %s "$work/packed.tar.gz" | awk '{print int($1 / 1e6)}')
+echo "packed: $size MB"
+check "64 MiB may travel, with the repository" test "$size" -lt 54
+mkdir "$kit" && tar -C "$kit" --strip-components=1 -xf "$work/packed.tar.gz"
+check "it is the bundle" test -x "$kit/bin/train" -a -x "$kit/cc/bin/cc" -a -s "$kit/share/packages"
+
+# ---- the eight workloads alone; it is killed while it is at it ----
+(there check "$work/cut" --budget 3000) &
+for ((i = 0; i < 3000; i++)); do
+    grep -q '"same_bits_again"' "$work"/cut/gpu-*.json 2>/dev/null && break
+    sleep 0.2
+done
+kill -9 $!
+wait $! 2>/dev/null
+check "what was known is there" has 'len(f["checks"]) >= 1 and not f["complete"] and "seconds" not in f' cut
+(there check "$work/eight" --budget 3000)
+check "the eight workloads are as on a CPU" test $? = 0
+check "all of them" has 'len(f["checks"]) == 8 and all(c["good"] and c["same_bits_again"] for c in f["checks"].values())' eight
+check "and nothing is left out" has 'f["complete"] and f["skipped"] == []' eight
+
+# ---- little time ----
+SECONDS=0
+(there run "$work/short" --budget 40 --works gpt2)
+check "$SECONDS s are not longer than 40 s" test $SECONDS -le 45
+check "what does not fit is told" has '"peers" in f["skipped"] and "more" in f["skipped"] and not f["complete"]' short
+check "and logs are there" test -s "$work/short/logs.tar.gz"
+
+# ---- all ----
+(there run "$work/out" --budget 1500 --works gpt2,resnet50)
 check "what fails is told" test $? = 1
-cat "$work/said" | grep FAILED
+grep -E 'FAILED|skipped' "$work/said"
 check "racecheck has found something" has '[x["what"] for x in f["failed"]] == ["racecheck"]'
 check "cases pass, with the same bits" has 'f["cases"]["passed"] == f["cases"]["of"] > 2 and f["cases"]["same_bits_again"]'
 check "memcheck is clean" has 'f["sanitizer"]["memcheck"]["clean"]'
-check "all are measured on all workloads" has 'all(len(w) == 6 for w in f["works"].values()) and len(f["works"]) == 2'
+check "all are measured on all workloads" has 'all(len(w) == 7 for w in f["works"].values()) and len(f["works"]) == 2'
 check "losses agree" has 'all(w["trainyard"]["loss_off"] < 0.05 for w in f["works"].values())'
 check "steps are taken apart" has 'all(p["calls"] > 10 and p["kernels_gb_per_s"] is None for p in f["profile"].values())'
 check "logs come along" test -s "$work/out/logs.tar.gz"
-there check "$work/out"
+(there cases "$work/out")
 check "one part again" has 'f["failed"] == [] and len(f["works"]) == 2'
 check "a table" "$BENCH_PYTHON" -c '
-import importlib.machinery, json, sys
-gpu = importlib.machinery.SourceFileLoader("gpu", "bench/gpu").load_module()
-text = gpu.table(json.load(open(sys.argv[1])))
+import json, sys
+sys.path.insert(0, "bench")
+import gpu_kit
+text = gpu_kit.table(json.load(open(sys.argv[1])))
 assert "| gpt2 | torch compile |" in text and "racecheck: NOT clean" in text, text' "$work"/out/gpu-*.json
 rm -rf bench/__pycache__
 [ "$failed" = 0 ] || tail -n 30 "$work/said"
