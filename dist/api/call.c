@@ -17,14 +17,14 @@ static const struct call_form {
     [TY_CALL_REDUCESCATTER] = {"reducescatter", .reduces = true},
     [TY_CALL_ALLTOALL] = {"alltoall", .takes_rows = true},
     [TY_CALL_BROADCAST] = {"broadcast", .has_root = true},
-    [TY_CALL_BARRIER] = {"barrier"},
-    [TY_CALL_READ] = {"read"},
-    [TY_CALL_WRITE] = {"write"},
-    [TY_CALL_SET] = {"process_set"},
-    [TY_CALL_UNSET] = {"process_set_free"},
-    [TY_CALL_GRADIENTS] = {"gradients_new"},
-    [TY_CALL_FORGET] = {"gradients_free"},
-    [TY_CALL_STEP] = {"gradients"},
+    [TY_CALL_BARRIER] = {.text = "barrier"},
+    [TY_CALL_READ] = {.text = "read"},
+    [TY_CALL_WRITE] = {.text = "write"},
+    [TY_CALL_SET] = {.text = "process_set"},
+    [TY_CALL_UNSET] = {.text = "process_set_free"},
+    [TY_CALL_GRADIENTS] = {.text = "gradients_new"},
+    [TY_CALL_FORGET] = {.text = "gradients_free"},
+    [TY_CALL_STEP] = {.text = "gradients"},
 };
 static const char *const op_text[] = {"average", "sum", "min", "max", "product"};
 static const char *const compression_text[] = {"", " as fp16", " as bf16"};

@@ -36,7 +36,7 @@ static void narrow_f16_plain(const float *in, float scale, uint16_t *out, int64_
         out[i] = ty_f32_to_f16(in[i] * scale);
 }
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__clang__) /* clang 14 knows no such feature to ask for */
 #include <immintrin.h>
 
 __attribute__((target("avx,f16c"))) static void widen_f16_f16c(const uint16_t *in, float *out, int64_t n)
