@@ -295,7 +295,7 @@ static int prepare(agent *a)
     for (int i = 0; i < a->n_own; i++)
         a->page_fds[i] = -1;
     a->leads = o->self == 0;
-    a->generation = -1;
+    a->generation = a->lead.generation = -1;
     if (a->leads)
         prepare_leader(a);
     a->epoll_fd = epoll_create1(EPOLL_CLOEXEC);

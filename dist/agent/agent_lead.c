@@ -94,6 +94,7 @@ static void start_ranks(agent *a, int generation)
     ty_buf_init(&b, 64);
     a->lead.has_failure = a->lead.decided = false;
     a->lead.running = true;
+    a->lead.generation = generation;
     a->lead.decide_ms = a->lead.restart_ms = a->lead.stall_told_ms = 0;
     a->lead.fence = 0;
     for (int i = 0; i < a->o->n_hosts; i++) {
@@ -134,7 +135,7 @@ static void answer_fence(agent *a)
 {
     ty_buf b;
     ty_buf_init(&b, TY_LINK_PAYLOAD_BYTES);
-    ty_put_number(&b, (uint64_t)a->generation, 4);
+    ty_put_number(&b, (uint64_t)a->lead.generation, 4);
     ty_put_number(&b, a->lead.fence, 8);
     for (int i = 0; i < a->o->n_hosts; i++) {
         ty_buf_add(&b, a->lead.blobs[i].data, a->lead.blobs[i].len);
@@ -152,7 +153,7 @@ static int on_fence(agent *a, int host, ty_reader *r, ty_error *err)
     uint64_t number = ty_get_number(r, 8);
     if (r->failed)
         return ty_error_set(err, TY_E_DATA, "message \"fence\" is too short");
-    if (generation != a->generation)
+    if (generation != a->lead.generation)
         return 0; /* of ranks that are gone */
     if (number != a->lead.fence || a->lead.in_fence[host])
         return ty_error_set(err, TY_E_DATA, "%s is in fence %llu, the others in %llu", host_of(a, host),
@@ -173,7 +174,7 @@ static void ask_all(agent *a)
 {
     ty_buf b;
     ty_buf_init(&b, 16);
-    a->lead.asked = a->generation;
+    a->lead.asked = a->lead.generation;
     ty_put_number(&b, (uint64_t)a->lead.asked, 4);
     memset(a->lead.known, 0, (size_t)a->o->n_hosts * sizeof *a->lead.known);
     agent_tell_all(a, TY_MESSAGE_ASK, &b);
@@ -219,7 +220,7 @@ static void decide(agent *a)
     a->lead.decided = true;
     ty_blame(&a->lead.failure, a->host_name, a->lead.ranks, a->n_ranks, &a->lead.culprit);
     ty_buf_init(&b, 4096);
-    ty_put_number(&b, (uint64_t)a->generation, 4);
+    ty_put_number(&b, (uint64_t)a->lead.generation, 4);
     ty_put_culprit(&b, &a->lead.culprit);
     agent_tell_all(a, TY_MESSAGE_ABORT, &b);
     ty_buf_fini(&b);
@@ -241,7 +242,7 @@ static void tell_alone(agent *a)
     ty_buf b;
     ty_buf_init(&b, 16);
     a->lead.told_alone = true;
-    ty_put_number(&b, (uint64_t)a->generation, 4);
+    ty_put_number(&b, (uint64_t)a->lead.generation, 4);
     agent_tell_all(a, TY_MESSAGE_ALONE, &b);
     ty_buf_fini(&b);
 }
@@ -253,7 +254,7 @@ static int on_exit_of_rank(agent *a, int host, ty_reader *r, ty_error *err)
         return -1;
     if (e.rank < 0 || e.rank >= a->n_ranks || a->lead.ranks[e.rank].host != host)
         return ty_error_set(err, TY_E_DATA, "rank %d is none of %s", e.rank, host_of(a, host));
-    if (e.generation != a->generation)
+    if (e.generation != a->lead.generation)
         return 0;
     a->lead.ranks[e.rank].ended |= !e.aborted;
     int status = WIFSIGNALED(e.wait_status) ? 128 + WTERMSIG(e.wait_status) : WEXITSTATUS(e.wait_status);
@@ -276,7 +277,7 @@ static int on_fault(agent *a, int host, ty_reader *r, ty_error *err)
     ty_get_text(r, f.text, sizeof f.text);
     if (ty_get_end(r, "fault", err) < 0)
         return -1;
-    if (generation == a->generation)
+    if (generation == a->lead.generation)
         note_failure(a, &f);
     return 0;
 }
@@ -313,7 +314,8 @@ void lead_lost(agent *a, int host, const char *why)
 
 static void put_end(const agent *a, ty_buf *b)
 {
-    ty_agent_end end = {.generation = a->generation, .stopped = a->lead.stopping, .first = {.rank = -1, .host = -1}};
+    ty_agent_end end = {
+        .generation = a->lead.generation, .stopped = a->lead.stopping, .first = {.rank = -1, .host = -1}};
     end.failed = a->lead.has_failure;
     if (end.failed) {
         end.first = a->lead.culprit;
@@ -366,7 +368,7 @@ static int on_gone(agent *a, int host, ty_reader *r, ty_error *err)
     int generation = (int)ty_get_number(r, 4);
     if (ty_get_end(r, "gone", err) < 0)
         return -1;
-    if (generation != a->generation || !a->lead.running)
+    if (generation != a->lead.generation || !a->lead.running)
         return 0;
     a->lead.gone[host] = true;
     look_at_ends(a);
@@ -426,7 +428,7 @@ static int on_pages(agent *a, int host, ty_reader *r, ty_error *err)
         ty_get_page(r, &view);
         if (r->failed || rank < 0 || rank >= a->n_ranks || a->lead.ranks[rank].host != host)
             return ty_error_set(err, TY_E_DATA, "message \"pages\" of %s is wrong", host_of(a, host));
-        if (generation != a->generation)
+        if (generation != a->lead.generation)
             continue;
         ty_rank_state *state = &a->lead.ranks[rank];
         state->page = view;
@@ -526,7 +528,7 @@ void lead_tick(agent *a)
         look_at_ends(a);
     }
     if (a->lead.restart_ms && a->now_ms >= a->lead.restart_ms && !a->lead.told_end)
-        start_ranks(a, a->generation + 1);
+        start_ranks(a, a->lead.generation + 1);
     if (!a->lead.told_end || !a->has_end)
         return;
     bool all_hung_up = true; /* and in a stop before all were there: have come, and were told */

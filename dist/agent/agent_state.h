@@ -64,11 +64,12 @@ typedef struct leader_state {
     ty_rank_state *ranks; /* [n_ranks] */
     int status;           /* highest of ranks that ended in a stop */
     bool running;         /* ranks of this generation have been started, and are not gone everywhere */
+    int generation;       /* that START has named: others may be through with it before our own host has heard of it */
     bool stopping, told_end;
     bool told_alone;           /* a stop: a rank that others wait for is gone */
     int stopped_by;            /* host */
     bool has_failure, decided; /* decided: everybody knows */
-    int asked;                 /* the generation that the question named: START may lie behind it in the queue */
+    int asked;                 /* the generation that the question named */
     bool *known;               /* [n_hosts]: what had ended there after the first failure has been told */
     ty_failure failure;
     int64_t decide_ms, restart_ms; /* when; 0: not planned */

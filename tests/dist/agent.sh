@@ -320,6 +320,13 @@ all_end
 same "statuses" "0 0" "$statuses"
 same "the second time" "end: status 0 generation 1" "$end"
 has "told" "$W/0.err" "restart 1 of 2"
+# Hosts without ranks are through with a generation before the leader has started its own.
+begin hosts_without_ranks
+for i in 1 2 3; do
+    agents a:1,b:0,c:0,d:0,e:0,f:0,g:0,h:0,i:0,j:0,k:0,l:0,m:0,n:0 "--restarts 1 --pause 1" false
+    all_end
+    has "all end, after a restart" <(echo "$end") "end: status 1 failed generation 1 rank 0 host 0"
+done
 begin restart_in_vain
 agents a:1,b:1 "--restarts 2 --pause 50" sh -c 'exit $((RANK * 3))'
 all_end
