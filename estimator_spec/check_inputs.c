@@ -104,10 +104,12 @@ static int check_groups(job_reader *rd, const ty_jobspec_item *c)
     for (size_t i = 0; i < ty_doc_len(groups); i++) {
         bool found = false;
         for (int g = 0; g < rd->job->n_groups; g++)
-            found = found || strcmp(rd->job->groups[g].name, groups->items[i].string) == 0;
+            found = found || (rd->job->groups[g].name && groups->items[i].string &&
+                              strcmp(rd->job->groups[g].name, groups->items[i].string) == 0);
         if (!found)
             return ty_doc_error(&groups->items[i], rd->err, TY_E_CONFIG, NULL,
-                                "channel \"%s\": there is no instance group \"%s\"", c->name, groups->items[i].string);
+                                "channel \"%s\": there is no instance group \"%s\"", c->name,
+                                groups->items[i].string ? groups->items[i].string : "");
     }
     return 0;
 }

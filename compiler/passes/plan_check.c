@@ -60,7 +60,8 @@ static void check_drop(check *c, const ty_place *at, int64_t bytes)
         if (h.at.offset < at->offset)
             c->held[n++] = (held){h.v, h.at, at->offset - h.at.offset};
     }
-    memmove(c->held + n, c->held + before, sizeof *c->held * (size_t)(c->n - before));
+    if (c->n > before)
+        memmove(c->held + n, c->held + before, sizeof *c->held * (size_t)(c->n - before));
     c->n -= before - n;
 }
 
