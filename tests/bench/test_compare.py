@@ -12,12 +12,17 @@ class Machine:
     """Stands in for processes: round n of a peer takes the times of its list."""
 
     def __init__(self, compare, **times):
-        self.ran, self.times, self.at = [], times, {}
-        compare.run, compare.say = self.run, lambda text: None
+        self.ran, self.times, self.at, self.is_read = [], times, {}, False
+        compare.run, compare.say, compare.read_ahead = self.run, lambda text: None, self.read_ahead
         compare.python_of = lambda environment: "python"
         compare.ours.program = lambda name: name
 
+    def read_ahead(self, work):
+        self.is_read = True
+
     def run(self, command, variables=None):
+        assert self.is_read, "a run has to wait for the disk where another has not"
+        self.is_read = False
         who = "ours" if command[0] == "ours" else next(WORDS[w] for w in map(os.path.basename, command) if w in WORDS)
         n = self.at[who] = self.at.get(who, -1) + 1
         steps = next((int(word) for word in command[-1:] if word.isdigit()), None)
