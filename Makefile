@@ -43,7 +43,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 # What the main commands build with: all cores, unless the caller has said how many.
 CORES := $(shell nproc)
 JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(CORES))
-.PHONY: again all lib plugins api install units tools fakes replays deps test-deps run bundle gpu-image test mutants cuda large-upload bench fresh fuzz graphs kills format check-format clean help
+.PHONY: again all lib plugins api install units tools fakes replays deps test-deps run bundle gpu-image test mutants cuda large-upload local-jobs bench fresh fuzz graphs kills format check-format clean help
 
 all: $(MAINS:entrypoint/%.c=$(BIN)/%) plugins api
 api: $(PLUGINS)/libtrainyard.so
@@ -267,6 +267,10 @@ cuda: $(TOOLS) $(B)/bench/ours
 large-upload: all $(B)/tools/s3
 	$(Q)TY_S3_MB=1024 TY_BUILD=$(B) TY_BIN=$(BIN) tests/aws/s3_moto.sh
 
+# Digits and clicks on 1, 2 and 3 hosts of this machine, as processes and as containers: minutes; `make test` takes one of each way.
+local-jobs: all
+	$(Q)TY_JOBS_HOSTS="1 2 3" TY_BUILD=$(B) TY_BIN=$(BIN) tests/docker/local_jobs.sh
+
 # Only the programs; `bench/compare` runs ours beside PyTorch, JAX and TensorFlow.
 bench: $(addprefix $(B)/bench/,ours scale products ceilings overhead)
 
@@ -297,6 +301,7 @@ help:
 	@echo 'make mutants     10,000 damaged model and data files each: taken or refused'
 	@echo 'make cuda        kernels of everything as CUDA C, compiled by NVRTC: registers, spills, shared memory'
 	@echo 'make large-upload an upload of 1 GiB that is interrupted, against moto (TY_AWS_VENV)'
+	@echo 'make local-jobs  both examples on 1, 2 and 3 hosts of this machine, with and without an engine'
 	@echo 'make format      clang-format over all sources; check-format only looks'
 	@echo 'make deps, make clean'
 
