@@ -1,8 +1,12 @@
 /* crew.c - see crew.h. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* sched_getaffinity */
+#endif
 #include "base/crew.h"
 
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -21,6 +25,12 @@ struct ty_crew {
         bool done;
     } * list;
 };
+
+int ty_crew_processors(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
 
 /* The first job of from ... to - 1 that is not done, or `to`. */
 static int crew_gap(const ty_crew *crew, int from, int to)

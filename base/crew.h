@@ -25,6 +25,9 @@ typedef struct ty_job {
 
 typedef struct ty_crew ty_crew;
 
+/* How many processors this process may use: as many threads work at once. */
+int ty_crew_processors(void);
+
 /* Copies the list. What the jobs point at must live until ty_crew_end. Where no thread can be started (n_threads 0, a
  * limit of the system) the caller does it all, when it helps. NULL: no memory; no job has been begun. */
 ty_crew *ty_crew_start(const ty_job *jobs, int n_jobs, int n_threads);

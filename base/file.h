@@ -57,6 +57,24 @@ int ty_file_try(const char *path, ty_error *err);
 /* Whether a file of this name (no folder) is what a crashed writer leaves. */
 bool ty_file_is_temporary(const char *name);
 
+/* A folder that appears under its name complete, with all that was written into it before.
+ *
+ *     ty_file_folder w;
+ *     if (ty_file_folder_open(&w, path, err) < 0)
+ *         return -1;
+ *     write files below w.temporary
+ *     return rc == 0 ? ty_file_folder_commit(&w, err) : (ty_file_folder_abandon(&w), -1);
+ *
+ * What stood under the name is gone after commit, which makes all below durable. Abandon after commit does nothing. */
+typedef struct ty_file_folder {
+    char *temporary; /* owned: where it is while it is filled, beside its later place */
+    char *path;      /* private, owned */
+} ty_file_folder;
+
+int ty_file_folder_open(ty_file_folder *w, const char *path, ty_error *err);
+int ty_file_folder_commit(ty_file_folder *w, ty_error *err);
+void ty_file_folder_abandon(ty_file_folder *w);
+
 /* All bytes to a descriptor, through short writes, EINTR and a full non-blocking pipe. `what` names the target in the
  * error. */
 int ty_file_write_all(int fd, const void *bytes, size_t n_bytes, const char *what, ty_error *err);

@@ -3,6 +3,8 @@
 #include "base/quantity.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <string.h>
 
 const char *ty_duration_text(int64_t us, char *out, size_t n)
@@ -70,4 +72,23 @@ const char *ty_si_text(double amount, const char *unit, char *out, size_t n)
     int digits = i == 0 || amount >= 99.95 ? 0 : amount >= 9.995 ? 1 : 2;
     snprintf(out, n, "%.*f %.*s%s", digits, amount, i > 0, &prefix[i], unit);
     return out;
+}
+
+bool ty_bytes_parse(const char *text, uint64_t *out)
+{
+    static const struct {
+        const char *unit;
+        double bytes;
+    } units[] = {{"", 1},      {"B", 1},          {"kB", 1e3},       {"MB", 1e6},       {"GB", 1e9},
+                 {"TB", 1e12}, {"KiB", 1u << 10}, {"MiB", 1u << 20}, {"GiB", 1u << 30}, {"TiB", 1099511627776.0}};
+    char *end, unit[8] = "", rest[2] = "";
+    double n = strtod(text, &end);
+    if (end == text || sscanf(end, " %7[A-Za-z]%1s", unit, rest) > 1)
+        return false;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        if (strcmp(unit, units[i].unit) == 0 && n * units[i].bytes >= 1 && n * units[i].bytes <= 1e18) {
+            *out = (uint64_t)(n * units[i].bytes);
+            return true;
+        }
+    return false;
 }

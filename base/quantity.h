@@ -2,6 +2,7 @@
 #ifndef TY_BASE_QUANTITY_H
 #define TY_BASE_QUANTITY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,5 +14,9 @@ const char *ty_bytes_text(uint64_t n_bytes, char *out, size_t n);
 const char *ty_count_text(int64_t count, char *out, size_t n);
 /* Amounts by powers of a thousand, three digits: "8.18 GFLOP", "236 MFLOP", "12 FLOP". */
 const char *ty_si_text(double amount, const char *unit, char *out, size_t n);
+
+/* The other way: "8 GiB", "500MB", "1024"; units B, kB ... TB, KiB ... TiB. False: no such amount, or none from 1 to
+ * 10^18. */
+bool ty_bytes_parse(const char *text, uint64_t *out);
 
 #endif

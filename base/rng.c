@@ -1,6 +1,8 @@
 /* rng.c - Philox4x32-10 and what is drawn from it. Constants and rounds as in the SC'11 paper (and Random123). */
 #include "base/rng.h"
 
+#include <string.h>
+
 enum { ROUNDS = 10 };
 static const uint32_t MULTIPLIER_0 = 0xD2511F53, MULTIPLIER_1 = 0xCD9E8D57;
 static const uint32_t WEYL_0 = 0x9E3779B9, WEYL_1 = 0xBB67AE85; /* golden ratio; sqrt(3) - 1 */
@@ -56,14 +58,132 @@ uint64_t ty_rng_below(uint64_t seed, uint32_t stream, uint32_t step, uint64_t i,
     }
 }
 
+static inline void rng_exchange(int64_t *out, int64_t i, int64_t j)
+{
+    int64_t kept = out[i];
+    out[i] = out[j];
+    out[j] = kept;
+}
+
+/* ---- a permutation: draws in blocks, so that memory is asked for what they will exchange before its turn ---- */
+
+enum { RNG_DRAWS = 256 };
+
+typedef uint64_t rng_lanes __attribute__((vector_size(64)));
+
+/* The first two words of the blocks i, i - 1 ... of a stream, eight at a time: ten rounds without a wait between. */
+static inline __attribute__((always_inline)) void rng_words_down(uint64_t seed, uint32_t stream, uint32_t step,
+                                                                 uint64_t i, uint64_t *out)
+{
+    const rng_lanes low = {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX,
+                           UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX};
+    const rng_lanes down = {0, 1, 2, 3, 4, 5, 6, 7};
+    for (int at = 0; at < RNG_DRAWS; at += 8) {
+        rng_lanes block = (i - (uint64_t)at) - down;
+        rng_lanes c0 = block & low, c1 = block >> 32, c2 = (down & 0) + stream, c3 = (down & 0) + step;
+        uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+        for (int round = 0; round < ROUNDS; round++) {
+            rng_lanes p0 = c0 * MULTIPLIER_0, p1 = c2 * MULTIPLIER_1;
+            c0 = (p1 >> 32) ^ c1 ^ k0;
+            c1 = p1 & low;
+            c2 = (p0 >> 32) ^ c3 ^ k1;
+            c3 = p0 & low;
+            k0 += WEYL_0;
+            k1 += WEYL_1;
+        }
+        rng_lanes words = c0 | c1 << 32;
+        memcpy(out + at, &words, sizeof words);
+    }
+}
+
+typedef void rng_words(uint64_t seed, uint32_t stream, uint32_t step, uint64_t i, uint64_t *out);
+
+static void rng_words_any(uint64_t seed, uint32_t stream, uint32_t step, uint64_t i, uint64_t *out)
+{
+    rng_words_down(seed, stream, step, i, out);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static void rng_words_avx2(uint64_t seed, uint32_t stream, uint32_t step, uint64_t i,
+                                                           uint64_t *out)
+{
+    rng_words_down(seed, stream, step, i, out);
+}
+
+__attribute__((target("avx512f"))) static void rng_words_avx512(uint64_t seed, uint32_t stream, uint32_t step,
+                                                                uint64_t i, uint64_t *out)
+{
+    rng_words_down(seed, stream, step, i, out);
+}
+#endif
+
+static rng_words *rng_words_best(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f"))
+        return rng_words_avx512;
+    if (__builtin_cpu_supports("avx2"))
+        return rng_words_avx2;
+#endif
+    return rng_words_any;
+}
+
+/* ty_rng_below(..., i, i + 1) for i, i - 1 ..., their first words being known. */
+static void rng_places_down(uint64_t seed, uint32_t stream, uint32_t step, uint64_t i, const uint64_t *words,
+                            int64_t *place)
+{
+    for (int k = 0; k < RNG_DRAWS; k++, i--) {
+        uint64_t n = i + 1;
+        unsigned __int128 product = (unsigned __int128)words[k] * n;
+        /* The threshold is below n: only a low product below n needs the division that finds it. */
+        place[k] = (uint64_t)product >= n ? (int64_t)(product >> 64) : (int64_t)ty_rng_below(seed, stream, step, i, n);
+    }
+}
+
 void ty_rng_permutation(uint64_t seed, uint32_t stream, uint32_t step, int64_t n, int64_t *out)
 {
-    for (int64_t i = 0; i < n; i++)
-        out[i] = i;
-    for (int64_t i = n - 1; i > 0; i--) {
-        int64_t j = (int64_t)ty_rng_below(seed, stream, step, (uint64_t)i, (uint64_t)i + 1);
-        int64_t kept = out[i];
-        out[i] = out[j];
-        out[j] = kept;
+    uint64_t words[RNG_DRAWS];
+    int64_t place[2][RNG_DRAWS], i = n - 1;
+    rng_words *draw = rng_words_best();
+    for (int64_t k = 0; k < n; k++)
+        out[k] = k;
+    if (i >= RNG_DRAWS) {
+        draw(seed, stream, step, (uint64_t)i, words);
+        rng_places_down(seed, stream, step, (uint64_t)i, words, place[0]);
     }
+    for (int turn = 0; i >= RNG_DRAWS; turn ^= 1) {
+        if (i - RNG_DRAWS >= RNG_DRAWS) {
+            draw(seed, stream, step, (uint64_t)(i - RNG_DRAWS), words);
+            rng_places_down(seed, stream, step, (uint64_t)(i - RNG_DRAWS), words, place[turn ^ 1]);
+            for (int k = 0; k < RNG_DRAWS; k++)
+                __builtin_prefetch(&out[place[turn ^ 1][k]], 1);
+        }
+        for (int k = 0; k < RNG_DRAWS; k++, i--)
+            rng_exchange(out, i, place[turn][k]);
+    }
+    for (; i > 0; i--)
+        rng_exchange(out, i, (int64_t)ty_rng_below(seed, stream, step, (uint64_t)i, (uint64_t)i + 1));
+}
+
+/* A Feistel network of four rounds (Luby and Rackoff, SIAM J. Comput. 1988) on the smallest even number of bits that
+ * holds n; what it sends beyond n is sent again until it is not, which keeps it a permutation. */
+int64_t ty_rng_permuted(uint64_t seed, uint32_t stream, uint32_t step, int64_t n, int64_t i)
+{
+    int half = 1;
+    while (half < 31 && (uint64_t)n > UINT64_C(1) << (2 * half))
+        half++;
+    const uint64_t mask = (UINT64_C(1) << half) - 1;
+    uint64_t v = (uint64_t)i;
+    do {
+        uint64_t left = v >> half, right = v & mask;
+        for (uint64_t round = 0; round < 4; round++) {
+            uint32_t words[4];
+            rng_block(seed, stream, step, right << 2 | round, words);
+            uint64_t mixed = left ^ (words[0] & mask);
+            left = right;
+            right = mixed;
+        }
+        v = left << half | right;
+    } while (v >= (uint64_t)n);
+    return (int64_t)v;
 }

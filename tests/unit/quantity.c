@@ -128,11 +128,42 @@ static void test_libraries(void **state)
     assert_non_null(strstr(err.message, "/proc/self/maps"));
 }
 
+static void test_amounts_that_are_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t bytes;
+    } rows[] = {{"150MB", 150000000},
+                {"8 GiB", 8ull << 30},
+                {"1024", 1024},
+                {"1.5KiB", 1536},
+                {"2 TB", 2000000000000ull},
+                {"1B", 1},
+                {"", 0},
+                {"MB", 0},
+                {"0", 0},
+                {"-1", 0},
+                {"5 parsecs", 0},
+                {"5 MB x", 0},
+                {"5mb", 0},
+                {"1e30", 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        uint64_t bytes = 0;
+        assert_int_equal(ty_bytes_parse(rows[i].text, &bytes), rows[i].bytes != 0);
+        assert_int_equal(bytes, rows[i].bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_suggestions), cmocka_unit_test(test_utc_text),  cmocka_unit_test(test_durations),
-        cmocka_unit_test(test_amounts),     cmocka_unit_test(test_libraries),
+        cmocka_unit_test(test_suggestions),
+        cmocka_unit_test(test_utc_text),
+        cmocka_unit_test(test_durations),
+        cmocka_unit_test(test_amounts),
+        cmocka_unit_test(test_amounts_that_are_read),
+        cmocka_unit_test(test_libraries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

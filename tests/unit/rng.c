@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* From the kat_vectors file of Random123 1.09, philox4x32 10. */
@@ -80,6 +81,48 @@ static void test_permutation(void **state)
     assert_int_equal(first[0], 0);
 }
 
+/* Draws are made in blocks; the order is that of one draw after the other. */
+static void test_permutation_by_blocks(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {2, 255, 256, 257, 258, 511, 512, 513, 514, 769, 1025, 5000, 70001};
+    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+        int64_t n = sizes[s], *out = malloc((size_t)n * sizeof *out), *want = malloc((size_t)n * sizeof *want);
+        for (int64_t i = 0; i < n; i++)
+            want[i] = i;
+        for (int64_t i = n - 1; i > 0; i--) {
+            int64_t j = (int64_t)ty_rng_below(0xabcdef0123456789, 7, 3, (uint64_t)i, (uint64_t)i + 1), kept = want[i];
+            want[i] = want[j];
+            want[j] = kept;
+        }
+        ty_rng_permutation(0xabcdef0123456789, 7, 3, n, out);
+        assert_memory_equal(out, want, (size_t)n * sizeof *out);
+        free(out);
+        free(want);
+    }
+}
+
+static void test_permuted(void **state)
+{
+    (void)state;
+    for (int64_t n = 1; n < 3000; n = n * 3 / 2 + 1) {
+        char *seen = calloc((size_t)n, 1);
+        int64_t n_same = 0, n_fixed = 0;
+        for (int64_t i = 0; i < n; i++) {
+            int64_t v = ty_rng_permuted(42, 1, 0, n, i);
+            assert_in_range(v, 0, n - 1);
+            assert_int_equal(seen[v]++, 0);
+            n_fixed += v == i;
+            n_same += v == ty_rng_permuted(42, 1, 1, n, i);
+        }
+        assert_true(n < 100 || (n_fixed < 12 && n_same < 12)); /* one is expected */
+        free(seen);
+    }
+    int64_t far = INT64_C(1) << 62;
+    assert_true(ty_rng_permuted(42, 1, 0, far, far - 1) < far);
+    assert_true(ty_rng_permuted(42, 1, 0, far, 0) != ty_rng_permuted(42, 1, 0, far, 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -87,6 +130,8 @@ int main(void)
         cmocka_unit_test(test_words_follow_the_counter),
         cmocka_unit_test(test_below_stays_below_and_is_even),
         cmocka_unit_test(test_permutation),
+        cmocka_unit_test(test_permutation_by_blocks),
+        cmocka_unit_test(test_permuted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

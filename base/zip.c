@@ -1,5 +1,5 @@
 /* zip.c - central directory reader. Section numbers are those of APPNOTE.TXT 6.3. */
-#include "container/input/zip.h"
+#include "base/zip.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +11,7 @@
 #define ZIP_RECORD_BYTES      46 /* 4.3.12 central directory header, without its variable part */
 #define ZIP_LOCAL_BYTES       30 /* 4.3.7 local file header, without its variable part */
 #define ZIP_MAX_ENTRIES       1000000
+#define ZIP_MADE_BY_UNIX      3    /* 4.4.2: the upper half of the external attributes is then a mode */
 #define ZIP_MAX_DEFLATE_RATIO 1032 /* zlib's technical note: no deflate stream grows more */
 
 enum {
@@ -144,7 +145,10 @@ int ty_zip_next(const ty_zip *z, ty_zip_walk *walk, ty_zip_entry *e, ty_error *e
                         .crc32 = zip_u32(p + 16),
                         .packed_bytes = zip_u32(p + 20),
                         .plain_bytes = zip_u32(p + 24),
-                        .header_at = zip_u32(p + 42)};
+                        .header_at = zip_u32(p + 42),
+                        .flags = zip_u16(p + 8),
+                        .time = zip_u32(p + 12),
+                        .mode = p[5] == ZIP_MADE_BY_UNIX ? zip_u16(p + 40) : 0};
     if (zip_u16(p + 8) & 1)
         return ty_error_set(err, TY_E_DATA, "zip: member \"%.*s\" is encrypted", (int)name, e->name);
     walk->at += ZIP_RECORD_BYTES + name + extra + comment;
@@ -203,16 +207,24 @@ static int zip_read_deflated(const ty_zip_entry *e, const uint8_t *packed, uint8
     return 0;
 }
 
-static int zip_read_member(const ty_zip *z, const ty_zip_entry *e, size_t max_bytes, const uint8_t **out,
-                           uint8_t **owned, ty_error *err)
+int ty_zip_locate(const ty_zip *z, const ty_zip_entry *e, uint64_t *at, ty_error *err)
 {
     if (!zip_holds(z, e->header_at, ZIP_LOCAL_BYTES) || zip_u32(z->data + e->header_at) != ZIP_LOCAL)
         return ty_error_set(err, TY_E_DATA, "no local header at byte %llu", (unsigned long long)e->header_at);
     const uint8_t *local = z->data + e->header_at;
-    uint64_t at = e->header_at + ZIP_LOCAL_BYTES + zip_u16(local + 26) + zip_u16(local + 28);
-    if (!zip_holds(z, at, e->packed_bytes))
+    *at = e->header_at + ZIP_LOCAL_BYTES + zip_u16(local + 26) + zip_u16(local + 28);
+    if (!zip_holds(z, *at, e->packed_bytes))
         return ty_error_set(err, TY_E_DATA, "%llu bytes at byte %llu run past the archive's end",
-                            (unsigned long long)e->packed_bytes, (unsigned long long)at);
+                            (unsigned long long)e->packed_bytes, (unsigned long long)*at);
+    return 0;
+}
+
+static int zip_read_member(const ty_zip *z, const ty_zip_entry *e, size_t max_bytes, const uint8_t **out,
+                           uint8_t **owned, ty_error *err)
+{
+    uint64_t at;
+    if (ty_zip_locate(z, e, &at, err) < 0)
+        return -1;
     if (e->plain_bytes > max_bytes)
         return ty_error_set(err, TY_E_LIMIT, "%llu bytes, at most %zu are read", (unsigned long long)e->plain_bytes,
                             max_bytes);
@@ -237,4 +249,20 @@ int ty_zip_read(const ty_zip *z, const ty_zip_entry *e, size_t max_bytes, const 
     if (zip_read_member(z, e, max_bytes, out, owned, err) == 0)
         return 0;
     return ty_error_wrap(err, "zip: member \"%.*s\"", (int)e->name_bytes, e->name);
+}
+
+int ty_zip_find(const ty_zip *z, const char *name, ty_zip_entry *out, bool *found, ty_error *err)
+{
+    ty_zip_walk walk = {0};
+    ty_zip_entry e;
+    int more;
+    *found = false;
+    while ((more = ty_zip_next(z, &walk, &e, err)) > 0) {
+        if (e.name_bytes != strlen(name) || memcmp(e.name, name, e.name_bytes) != 0)
+            continue;
+        *out = e;
+        *found = true;
+        return 0;
+    }
+    return more;
 }
