@@ -3,6 +3,7 @@
 #include "compiler/machine.h"
 
 #include "base/toolchain.h"
+#include "compiler/import/keras/hdf5_list.h"
 #include "compiler/target/cpu/cc.h"
 #include "compiler/target/cpu/onednn.h"
 #include "compiler/target/cuda/devices.h"
@@ -54,6 +55,12 @@ static int ask_onednn(const char *cc, ty_arena *a, machine_answer *out, ty_error
     const dnnl_version_t *v = lib->version();
     *out = (machine_answer){ty_arena_printf(a, "%d.%d.%d", v->major, v->minor, v->patch), (const void *)v, NULL};
     return 0;
+}
+
+static int ask_hdf5(const char *cc, ty_arena *a, machine_answer *out, ty_error *err)
+{
+    (void)cc;
+    return hdf5_look(a, &out->version, &out->where, err);
 }
 
 static int ask_driver(const char *cc, ty_arena *a, machine_answer *out, ty_error *err)
@@ -130,6 +137,7 @@ static const struct {
 } machine_parts[] = {
     {"C compiler", "no kernels: only the slow interpreter runs (debug: interpret)", ask_cc, true},
     {"oneDNN", "no products and no convolutions", ask_onednn, true},
+    {"HDF5", "no models of Keras", ask_hdf5, false},
     {"GPU driver", "no GPU", ask_driver, false},
     {"NVRTC", "no kernels for GPUs", ask_nvrtc, false},
     {"cuBLASLt", "no products on GPUs", ask_cublaslt, false},

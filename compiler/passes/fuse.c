@@ -9,6 +9,7 @@
 
 #define FUSE_MAX_INSTRS 480
 #define FUSE_MAX_ROOTS  24
+#define FUSE_WIDE       8 /* inputs */
 #define FUSE_CHEAP      4 /* scalar operations that may be computed again instead of stored */
 
 /* Below 16,384 elements waking more threads does not pay. */
@@ -114,6 +115,25 @@ static ty_val fuse_before_broadcast(const ty_graph *g, ty_val v)
     return v;
 }
 
+/* A concatenation asks for each element which input it is from, and computes all that are not in memory: with many that
+ * are not, no kernel holds it. */
+static bool fuse_is_wide(const ty_graph *g, uint32_t node, int64_t cost)
+{
+    int64_t n_in = ty_graph_node(g, node)->n_in;
+    return ty_graph_op(g, node) == TY_OP_CONCAT && n_in >= FUSE_WIDE && cost > 2 * n_in &&
+           cost + 4 * n_in > FUSE_MAX_INSTRS / 2;
+}
+
+static void fuse_put_inputs(ty_fusion *f, uint32_t node)
+{
+    for (uint32_t i = 0; i < ty_graph_node(f->g, node)->n_in; i++) {
+        ty_val base = ty_view_of(f->g, ty_graph_in(f->g, node, (int)i)).base;
+        ty_op_class class_ = fuse_class(f->g, ty_val_node(base));
+        if (class_ == TY_CLASS_LOOP || class_ == TY_CLASS_ELEMENTWISE)
+            f->in_memory[base] = 1;
+    }
+}
+
 /* Scalar operations below v up to memory; decides in id order which shared values are worth memory. */
 static void fuse_decide(ty_fusion *f, uint32_t node, const uint32_t *uses, int *cost)
 {
@@ -131,6 +151,10 @@ static void fuse_decide(ty_fusion *f, uint32_t node, const uint32_t *uses, int *
     for (uint32_t i = 0; i < ty_graph_node(g, node)->n_in; i++) {
         ty_val in = ty_graph_in(g, node, (int)i);
         sum += in == TY_NONE || f->in_memory[in] ? 1 : cost[ty_val_node(in)];
+    }
+    if (fuse_is_wide(g, node, sum)) {
+        fuse_put_inputs(f, node);
+        sum = ty_graph_node(g, node)->n_in;
     }
     bool view = ty_view_of(g, v).base != v;
     ty_val source = fuse_before_broadcast(g, v);

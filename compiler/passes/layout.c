@@ -28,6 +28,7 @@ typedef struct layout_pass {
     ty_clone clone;
     layout_perm *perm; /* by value of the old graph: how clone.map's value relates to it */
     bool has_conv;
+    bool follows; /* the model's transposes, and no more: ty_pass_straighten */
     bool gpu;     /* weights are channels-last too, and gradients of weights have the type of what they are of */
     bool float32; /* on a GPU: convolutions of float32 too */
 } layout_pass;
@@ -198,7 +199,7 @@ static bool layout_elementwise(layout_pass *p, uint32_t id)
     return true;
 }
 
-/* Broadcast, slice, pad, reverse, concat: attributes by axis. */
+/* Broadcast, slice, pad, reverse, concat, softmax: attributes by axis. */
 static bool layout_by_axis(layout_pass *p, uint32_t id)
 {
     layout_perm perm;
@@ -211,6 +212,7 @@ static bool layout_by_axis(layout_pass *p, uint32_t id)
         attr.type = layout_permuted(&attr.type, &perm);
         break;
     case TY_OP_CONCAT:
+    case TY_OP_SOFTMAX:
         attr.axis = layout_axis(attr.axis, &perm);
         break;
     case TY_OP_REVERSE:
@@ -225,13 +227,22 @@ static bool layout_by_axis(layout_pass *p, uint32_t id)
     return true;
 }
 
+/* [N, C, spatial..] of [N, spatial.., C], or the other way. */
+static bool layout_is_turn(const ty_attr *attr, int rank)
+{
+    layout_perm last = layout_last(rank), first = layout_inverse(&last);
+    return rank >= 3 && (memcmp(attr->lo, last.axis, (size_t)rank * sizeof *attr->lo) == 0 ||
+                         memcmp(attr->lo, first.axis, (size_t)rank * sizeof *attr->lo) == 0);
+}
+
 static bool layout_transpose(layout_pass *p, uint32_t id)
 {
     ty_val x = layout_in(p, id, 0);
-    if (!layout_is_moved(p, x))
+    int rank = layout_old_type(p, x)->rank;
+    if (!layout_is_moved(p, x) && !(p->follows && layout_is_turn(ty_graph_attr(p->clone.from, id), rank)))
         return false;
     layout_perm by = layout_identity(), to = layout_identity();
-    for (int i = 0; i < layout_old_type(p, x)->rank; i++)
+    for (int i = 0; i < rank; i++)
         by.axis[i] = ty_graph_attr(p->clone.from, id)->lo[i];
     by = layout_inverse(&by);
     for (int i = 0; i < TY_MAX_RANK; i++)
@@ -368,7 +379,7 @@ static bool layout_index(layout_pass *p, uint32_t id)
 static bool layout_takes_window(const layout_pass *p, uint32_t id)
 {
     const ty_type *t = layout_old_type(p, layout_in(p, id, 0));
-    return p->has_conv && ty_wide_dtype((ty_dtype)t->dtype) == TY_F32 &&
+    return p->has_conv && !p->follows && ty_wide_dtype((ty_dtype)t->dtype) == TY_F32 &&
            !(ty_graph_attr(p->clone.from, id)->flags & TY_SLIDING_LAST);
 }
 
@@ -551,26 +562,17 @@ static bool layout_conv(layout_pass *p, uint32_t id)
 
 /* ---- the pass ---- */
 
-/* What an op does with permuted operands; NULL: it gets them as they were written. */
+/* What an op does with permuted operands; NULL: elementwise ones follow the first, others get them as they were
+ * written.
+ */
 static layout_fn *const layout_ops[TY_N_OPS] = {
-    [TY_OP_NEG] = layout_elementwise,    [TY_OP_ABS] = layout_elementwise,     [TY_OP_FLOOR] = layout_elementwise,
-    [TY_OP_RINT] = layout_elementwise,   [TY_OP_SQRT] = layout_elementwise,    [TY_OP_RSQRT] = layout_elementwise,
-    [TY_OP_EXP] = layout_elementwise,    [TY_OP_EXPM1] = layout_elementwise,   [TY_OP_LOG] = layout_elementwise,
-    [TY_OP_LOG1P] = layout_elementwise,  [TY_OP_SIN] = layout_elementwise,     [TY_OP_COS] = layout_elementwise,
-    [TY_OP_TANH] = layout_elementwise,   [TY_OP_ERF] = layout_elementwise,     [TY_OP_ATAN] = layout_elementwise,
-    [TY_OP_NOT] = layout_elementwise,    [TY_OP_CAST] = layout_elementwise,    [TY_OP_BITCAST] = layout_elementwise,
-    [TY_OP_ADD] = layout_elementwise,    [TY_OP_SUB] = layout_elementwise,     [TY_OP_MUL] = layout_elementwise,
-    [TY_OP_DIV] = layout_elementwise,    [TY_OP_REM] = layout_elementwise,     [TY_OP_POW] = layout_elementwise,
-    [TY_OP_MAX] = layout_elementwise,    [TY_OP_MIN] = layout_elementwise,     [TY_OP_AND] = layout_elementwise,
-    [TY_OP_OR] = layout_elementwise,     [TY_OP_XOR] = layout_elementwise,     [TY_OP_SHL] = layout_elementwise,
-    [TY_OP_SHR] = layout_elementwise,    [TY_OP_EQ] = layout_elementwise,      [TY_OP_LT] = layout_elementwise,
-    [TY_OP_LE] = layout_elementwise,     [TY_OP_SELECT] = layout_elementwise,  [TY_OP_BROADCAST] = layout_by_axis,
-    [TY_OP_SLICE] = layout_by_axis,      [TY_OP_PAD] = layout_by_axis,         [TY_OP_CONCAT] = layout_by_axis,
-    [TY_OP_REVERSE] = layout_by_axis,    [TY_OP_TRANSPOSE] = layout_transpose, [TY_OP_RESHAPE] = layout_reshape,
-    [TY_OP_REDUCE] = layout_reduce,      [TY_OP_GATHER] = layout_index,        [TY_OP_SCATTER] = layout_index,
-    [TY_OP_CONV] = layout_conv,          [TY_OP_CONV_DX] = layout_conv,        [TY_OP_CONV_DW] = layout_conv,
-    [TY_OP_POOL_MAX] = layout_pool,      [TY_OP_POOL_MAX_GRAD] = layout_pool,  [TY_OP_POOL_SUM] = layout_pool,
-    [TY_OP_POOL_SUM_GRAD] = layout_pool,
+    [TY_OP_BROADCAST] = layout_by_axis,   [TY_OP_SLICE] = layout_by_axis,         [TY_OP_PAD] = layout_by_axis,
+    [TY_OP_CONCAT] = layout_by_axis,      [TY_OP_REVERSE] = layout_by_axis,       [TY_OP_SOFTMAX] = layout_by_axis,
+    [TY_OP_GELU] = layout_elementwise,    [TY_OP_GELU_GRAD] = layout_elementwise, [TY_OP_SILU] = layout_elementwise,
+    [TY_OP_TRANSPOSE] = layout_transpose, [TY_OP_RESHAPE] = layout_reshape,       [TY_OP_REDUCE] = layout_reduce,
+    [TY_OP_GATHER] = layout_index,        [TY_OP_SCATTER] = layout_index,         [TY_OP_CONV] = layout_conv,
+    [TY_OP_CONV_DX] = layout_conv,        [TY_OP_CONV_DW] = layout_conv,          [TY_OP_POOL_MAX] = layout_pool,
+    [TY_OP_POOL_MAX_GRAD] = layout_pool,  [TY_OP_POOL_SUM] = layout_pool,         [TY_OP_POOL_SUM_GRAD] = layout_pool,
 };
 
 /* As it was, on operands in the order that it was written for. */
@@ -593,7 +595,8 @@ static void layout_node(layout_pass *p, uint32_t id)
     if (ty_graph_failed(p->clone.to, NULL) || op == TY_OP_ASSIGN)
         return;
     ty_graph_origin(p->clone.to, ty_graph_origin_of(p->clone.from, id));
-    if (!layout_ops[op] || !layout_ops[op](p, id))
+    layout_fn *fn = layout_ops[op] ? layout_ops[op] : ty_op_is_elementwise(op) ? layout_elementwise : NULL;
+    if (!fn || !fn(p, id))
         layout_keep(p, id);
 }
 
@@ -621,11 +624,11 @@ static bool layout_has_conv(const layout_pass *p, const uint8_t *live)
     return false;
 }
 
-static int layout_run(const ty_graph *in, bool gpu, bool float32, ty_graph **out, ty_error *err)
+static int layout_run(const ty_graph *in, layout_pass p, ty_graph **out, ty_error *err)
 {
     uint32_t n = ty_graph_n_nodes(in);
     size_t n_vals = (size_t)n * TY_MAX_RESULTS;
-    layout_pass p = {.perm = malloc((n_vals + 1) * sizeof *p.perm), .gpu = gpu, .float32 = float32};
+    p.perm = malloc((n_vals + 1) * sizeof *p.perm);
     uint8_t *live = calloc((size_t)n + 1, 1);
     if (!p.perm || !live) {
         free(p.perm);
@@ -648,15 +651,36 @@ static int layout_run(const ty_graph *in, bool gpu, bool float32, ty_graph **out
 
 int ty_pass_layout(const ty_graph *in, ty_graph **out, ty_error *err)
 {
-    return layout_run(in, false, false, out, err);
+    return layout_run(in, (layout_pass){0}, out, err);
 }
 
 int ty_pass_layout_gpu(const ty_graph *in, ty_graph **out, ty_error *err)
 {
-    return layout_run(in, true, false, out, err);
+    return layout_run(in, (layout_pass){.gpu = true}, out, err);
 }
 
 int ty_pass_layout_gpu_tf32(const ty_graph *in, ty_graph **out, ty_error *err)
 {
-    return layout_run(in, true, true, out, err);
+    return layout_run(in, (layout_pass){.gpu = true, .float32 = true}, out, err);
+}
+
+/* True if a window op or a batch norm reads what a transpose made of channels-last data. */
+static bool layout_has_turns(const ty_graph *g)
+{
+    for (uint32_t id = 0; id < ty_graph_n_nodes(g); id++) {
+        ty_op op = ty_graph_op(g, id);
+        bool reads = op == TY_OP_CONV || op == TY_OP_CONV_DX || op == TY_OP_POOL_MAX || op == TY_OP_POOL_SUM ||
+                     op == TY_OP_BATCHNORM;
+        uint32_t from = reads ? ty_val_node(ty_graph_in(g, id, 0)) : 0;
+        if (reads && ty_graph_op(g, from) == TY_OP_TRANSPOSE &&
+            layout_is_turn(ty_graph_attr(g, from), ty_graph_type(g, ty_graph_in(g, id, 0))->rank))
+            return true;
+    }
+    return false;
+}
+
+int ty_pass_straighten(const ty_graph *in, ty_graph **out, ty_error *err)
+{
+    *out = NULL;
+    return layout_has_turns(in) ? layout_run(in, (layout_pass){.follows = true}, out, err) : 0;
 }

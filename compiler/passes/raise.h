@@ -26,7 +26,7 @@ typedef struct ty_raise {
     const uint32_t *uses; /* by node: how many operands of needed nodes, and roots, it is */
 } ty_raise;
 
-#define TY_RAISE_MAX_IN 4
+#define TY_RAISE_MAX_IN 5
 
 /* What stands for a node: op(in) with attr. */
 typedef struct ty_raise_match ty_raise_match;

@@ -3,9 +3,11 @@
  *     dot(softmax(masked(dot(q, k'))), v)
  *
  * The scale may stand on q, on k (PyTorch puts its root on both) or on the product. The mask is added, or chosen by a
- * condition. Each product may be in a shape of its own, in which batch and heads are one axis. k' is a transpose of k,
- * or k is read transposed by the product. Keys and values that were repeated for groups of queries are taken before
- * they were repeated.
+ * condition, or both: GPT-2 hides the future by a condition, then adds a mask. In TensorFlow a mask may be taken away
+ * from the scores, or they are multiplied by ones and zeros before a number is taken away where the zeros are. Each
+ * product may be in a shape of its own, in which batch and heads are one axis. k' is a transpose of k, or k is read
+ * transposed by the product. Keys and values that were repeated for groups of queries are taken before they were
+ * repeated.
  *
  * PyTorch writes p == p ? p : 0 around a softmax p whose mask may hide a whole row. Where it can, the row of the result
  * is 0.
@@ -21,14 +23,18 @@
 #define ATTENTION_CAUSAL 1u
 #define ATTENTION_HIDDEN (-1e9) /* what is added to, or put for, a score that shall not count */
 
-enum { ATTENTION_Q, ATTENTION_K, ATTENTION_V, ATTENTION_MASK };
+enum { ATTENTION_Q, ATTENTION_K, ATTENTION_V, ATTENTION_MASK, ATTENTION_CHOSEN, ATTENTION_MAX_IN };
 
 typedef struct attention_find {
     ty_val q, k, v; /* k: as the product reads it */
     bool k_swapped; /* k is [.., D, S] */
     ty_val mask;    /* added, or bool; TY_NONE: none */
-    bool inverted;  /* bool mask: true hides */
+    ty_val chosen;  /* beside an added mask: bool, scores it hides are `fill` before the mask is added; else TY_NONE */
+    ty_val taken;   /* weighted: what is taken away, of constants; else TY_NONE */
+    bool inverted;  /* bool mask, or chosen: true hides */
     bool guarded;   /* a row that the mask hides whole gives 0 */
+    bool negated;   /* mask is taken away, not added */
+    bool weighted;  /* mask is ones and zeros in place of true and false */
     double fill;    /* in place of scores that a bool mask hides */
     double scale;
     ty_type scores;
@@ -41,22 +47,33 @@ static int attention_lets(const attention_find *f, bool is_bool, double v)
 {
     if (is_bool)
         return (v != 0) != f->inverted;
+    v = f->negated ? -v : v;
     return v == 0 ? 1 : v <= ATTENTION_HIDDEN ? 0 : -1;
 }
 
-/* The mask hides what is behind the diagonal that ends in the last corner, and nothing else. */
-static bool attention_is_causal(const ty_raise *r, const attention_find *f)
+/* The mask has one number up to the diagonal that ends in the last corner, another behind it. */
+static bool attention_is_step(const ty_raise *r, const attention_find *f, ty_val mask, ty_raise_step *step)
 {
-    ty_raise_step step;
     int rank = f->scores.rank;
     int64_t n_t = f->scores.dim[rank - 2], n_s = f->scores.dim[rank - 1];
-    if (f->mask == TY_NONE || !(f->fill <= ATTENTION_HIDDEN) || n_s < n_t)
+    const ty_type *t = ty_graph_type(r->g, mask);
+    return n_s >= n_t && t->dim[rank - 2] == n_t && t->dim[rank - 1] == n_s && ty_raise_find_step(r, mask, step) &&
+           step->at == n_s - n_t;
+}
+
+/* The mask hides what is behind the diagonal that ends in the last corner, and nothing else. Where a condition does so,
+ * an added mask may repeat it. */
+static bool attention_is_causal(const ty_raise *r, const attention_find *f)
+{
+    ty_raise_step step, added;
+    ty_val mask = f->chosen != TY_NONE ? f->chosen : f->mask;
+    if (mask == TY_NONE || !(f->fill <= ATTENTION_HIDDEN) || !attention_is_step(r, f, mask, &step))
         return false;
-    const ty_type *t = ty_graph_type(r->g, f->mask);
-    bool is_bool = t->dtype == TY_BOOL;
-    return t->dim[rank - 2] == n_t && t->dim[rank - 1] == n_s && ty_raise_find_step(r, f->mask, &step) &&
-           step.at == n_s - n_t && attention_lets(f, is_bool, step.value[0]) == 1 &&
-           attention_lets(f, is_bool, step.value[1]) == 0;
+    bool is_bool = f->weighted || ty_graph_type(r->g, mask)->dtype == TY_BOOL;
+    if (attention_lets(f, is_bool, step.value[0]) != 1 || attention_lets(f, is_bool, step.value[1]) != 0)
+        return false;
+    return f->chosen == TY_NONE || (attention_is_step(r, f, f->mask, &added) && added.value[0] == 0 &&
+                                    (f->negated ? -added.value[1] : added.value[1]) <= 0);
 }
 
 /* ---- the pattern ---- */
@@ -97,17 +114,6 @@ static bool attention_is_product(const ty_raise *r, ty_val v, attention_find *f)
     return !f->k_swapped || ty_raise_is(r, f->k, TY_OP_TRANSPOSE);
 }
 
-/* v = product + mask; the mask may stand on either side. */
-static bool attention_is_added(const ty_raise *r, ty_val v, attention_find *f)
-{
-    for (int i = 0; i < 2 && ty_raise_is(r, v, TY_OP_ADD); i++)
-        if (attention_is_product(r, ty_raise_in(r, v, i), f)) {
-            f->mask = attention_unstretched(r, ty_raise_in(r, v, 1 - i));
-            return true;
-        }
-    return false;
-}
-
 /* v = condition ? product : number, or the other way round. */
 static bool attention_is_chosen(const ty_raise *r, ty_val v, attention_find *f)
 {
@@ -118,6 +124,45 @@ static bool attention_is_chosen(const ty_raise *r, ty_val v, attention_find *f)
             f->mask = attention_unstretched(r, ty_raise_in(r, v, 0));
             return !isnan(f->fill);
         }
+    return false;
+}
+
+/* v = product + mask, or (condition ? product : number) + mask; the mask may stand on either side. Or - mask. */
+static bool attention_is_added(const ty_raise *r, ty_val v, attention_find *f)
+{
+    f->negated = ty_raise_is(r, v, TY_OP_SUB);
+    for (int i = 0; i < (f->negated ? 1 : 2) && (f->negated || ty_raise_is(r, v, TY_OP_ADD)); i++) {
+        ty_val masked = ty_raise_in(r, v, i);
+        bool plain = attention_is_product(r, masked, f);
+        if (!plain && !(attention_is_chosen(r, masked, f) && f->fill <= ATTENTION_HIDDEN))
+            continue;
+        f->chosen = plain ? TY_NONE : f->mask;
+        f->mask = attention_unstretched(r, ty_raise_in(r, v, 1 - i));
+        return true;
+    }
+    return false;
+}
+
+/* v = product * ones - number * (1 - ones), where the ones are a step of constants: scores where they are, -number in
+ * place of those where they are not. */
+static bool attention_is_weighted(const ty_raise *r, ty_val v, attention_find *f)
+{
+    ty_raise_step ones, taken;
+    ty_val kept = ty_raise_is(r, v, TY_OP_SUB) ? ty_raise_in(r, v, 0) : TY_NONE;
+    for (int i = 0; i < 2 && ty_raise_is(r, kept, TY_OP_MUL); i++) {
+        ty_val mask = attention_unstretched(r, ty_raise_in(r, kept, 1 - i));
+        if (!attention_is_product(r, ty_raise_in(r, kept, i), f) || !ty_raise_find_step(r, mask, &ones) ||
+            !ty_raise_find_step(r, attention_unstretched(r, ty_raise_in(r, v, 1)), &taken))
+            continue;
+        f->mask = mask;
+        f->taken = ty_raise_in(r, v, 1);
+        f->weighted = true;
+        f->inverted = false;
+        f->negated = false;
+        f->fill = -taken.value[1];
+        return ones.value[0] == 1 && ones.value[1] == 0 && taken.at == ones.at && taken.value[0] == 0 &&
+               isfinite(f->fill);
+    }
     return false;
 }
 
@@ -142,6 +187,15 @@ static bool attention_mask_is_finite(const ty_raise *r, const attention_find *f)
            ty_graph_splat_value(r->g, ty_raise_in(r, f->mask, 2), &b) && isfinite(a) && isfinite(b);
 }
 
+/* v without a number that is added to all of it, which no softmax sees: transformers adds one for XLA's sake. */
+static ty_val attention_unshifted(const ty_raise *r, ty_val v)
+{
+    double s;
+    while (ty_raise_is(r, v, TY_OP_ADD) && ty_graph_splat_value(r->g, ty_raise_in(r, v, 1), &s) && isfinite(s))
+        v = ty_raise_in(r, v, 0);
+    return v;
+}
+
 static bool attention_is_softmax(const ty_raise *r, ty_val v, attention_find *f)
 {
     int axis;
@@ -152,12 +206,14 @@ static bool attention_is_softmax(const ty_raise *r, ty_val v, attention_find *f)
     if (!ty_raise_is_softmax(r, v, false, &v, &axis) || axis != f->scores.rank - 1 || f->scores.rank > TY_MAX_RANK - 1)
         return false;
     f->fill = -INFINITY;
-    f->mask = TY_NONE;
+    f->mask = f->chosen = f->taken = TY_NONE;
+    v = attention_unshifted(r, v);
     if (attention_is_product(r, v, f) || attention_is_added(r, v, f)) {
         f->guarded = f->guarded && !attention_mask_is_finite(r, f);
         return true;
     }
-    return attention_is_chosen(r, v, f) && !f->guarded;
+    f->negated = false;
+    return (attention_is_chosen(r, v, f) || attention_is_weighted(r, v, f)) && !f->guarded;
 }
 
 /* ---- building ---- */
@@ -230,11 +286,27 @@ static ty_val attention_finite(ty_graph *to, ty_val mask)
     return ty_b_binary(to, TY_OP_MAX, mask, ty_b_full_like(to, mask, lowest));
 }
 
-/* attr.index: bit 0, k is [.., D, S]; bit 1, a true mask hides; bit 2: guarded. attr.type: of the scores. */
+/* The added mask and the condition before it as one mask to add: mask where the condition lets, mask + fill elsewhere.
+ */
+static ty_val attention_both(ty_graph *to, ty_val chosen, ty_val mask, bool inverted, double fill)
+{
+    ty_type t = *ty_graph_type(to, mask);
+    for (int i = 0; i < t.rank; i++)
+        if (t.dim[i] == 1)
+            t.dim[i] = ty_b_dim(to, chosen, i);
+    ty_val seen = ty_b_broadcast(to, mask, t.rank, t.dim);
+    ty_val hidden = ty_b_add(to, seen, ty_b_full_like(to, seen, fill));
+    chosen = ty_b_broadcast(to, chosen, t.rank, t.dim);
+    return ty_b_select(to, chosen, inverted ? hidden : seen, inverted ? seen : hidden);
+}
+
+/* attr.index: bits of `how`. attr.type: of the scores. attr.value2: what hidden scores are. */
+enum { HOW_SWAPPED = 1 /* k is [.., D, S] */, HOW_INVERTED = 2, HOW_GUARDED = 4, HOW_NEGATED = 8, HOW_WEIGHTED = 16 };
+
 static ty_val attention_build(ty_graph *to, const ty_raise_match *m, const ty_type *type, const ty_val *in)
 {
-    ty_val k =
-        attention_lead(to, m->attr.index & 1 ? attention_swap(to, in[ATTENTION_K]) : in[ATTENTION_K], &m->attr.type);
+    ty_val k = attention_lead(to, m->attr.index & HOW_SWAPPED ? attention_swap(to, in[ATTENTION_K]) : in[ATTENTION_K],
+                              &m->attr.type);
     ty_val q = attention_lead(to, in[ATTENTION_Q], &m->attr.type);
     ty_val v = attention_lead(to, in[ATTENTION_V], &m->attr.type), mask = in[ATTENTION_MASK];
     ty_val few_k = attention_before_repeat(to, k), few_v = attention_before_repeat(to, v);
@@ -243,10 +315,17 @@ static ty_val attention_build(ty_graph *to, const ty_raise_match *m, const ty_ty
         k = few_k;
         v = few_v;
     }
-    if (m->attr.index & 2)
+    bool both = m->n_in == ATTENTION_MAX_IN;
+    if (m->attr.index & HOW_NEGATED)
+        mask = ty_b_neg(to, mask);
+    if (m->attr.index & HOW_WEIGHTED)
+        mask = ty_b_ne(to, mask, ty_b_full_like(to, mask, 0));
+    if (both)
+        mask = attention_both(to, in[ATTENTION_CHOSEN], mask, m->attr.index & HOW_INVERTED, m->attr.value2);
+    else if (m->attr.index & HOW_INVERTED)
         mask = ty_b_unary(to, TY_OP_NOT, mask);
-    ty_attr attr = {.flags = m->attr.flags, .value = m->attr.value, .value2 = m->attr.value2};
-    bool guarded = m->attr.index & 4;
+    ty_attr attr = {.flags = m->attr.flags, .value = m->attr.value, .value2 = both ? 0 : m->attr.value2};
+    bool guarded = m->attr.index & HOW_GUARDED;
     ty_val finite = guarded ? attention_finite(to, mask) : mask;
     ty_val y = ty_graph_emit(to, TY_OP_ATTENTION, &attr, (ty_val[]){q, k, v, finite}, 4);
     if (guarded)
@@ -263,18 +342,23 @@ bool ty_raise_attention(const ty_raise *r, uint32_t node, ty_raise_match *m)
         !attention_is_softmax(r, ty_raise_in(r, root, 0), &f) || !isfinite(f.scale))
         return false;
     f.v = ty_raise_in(r, root, 1);
-    ty_val stop[4] = {f.q, f.k, f.v, f.mask};
-    if (!ty_raise_closed(r, node, stop, 4))
+    ty_val stop[] = {f.q, f.k, f.v, f.mask, f.chosen, f.taken};
+    if (!ty_raise_closed(r, node, stop, sizeof stop / sizeof stop[0]))
         return false;
     bool causal = attention_is_causal(r, &f);
     *m = (ty_raise_match){.op = TY_OP_ATTENTION, .in = {f.q, f.k, f.v, causal ? TY_NONE : f.mask}, .n_in = 4};
+    if (!causal && f.chosen != TY_NONE)
+        m->in[m->n_in++] = f.chosen;
     m->build = attention_build;
     m->attr.type = f.scores;
     m->attr.flags = causal ? ATTENTION_CAUSAL : 0;
     m->attr.value = f.scale;
-    m->attr.index = f.k_swapped | (f.guarded && !causal ? 4 : 0);
-    if (!causal && f.mask != TY_NONE && ty_graph_type(r->g, f.mask)->dtype == TY_BOOL) {
-        m->attr.index |= f.inverted ? 2 : 0;
+    m->attr.index = f.k_swapped ? HOW_SWAPPED : 0;
+    if (causal || f.mask == TY_NONE)
+        return true;
+    m->attr.index |= (f.guarded ? HOW_GUARDED : 0) | (f.negated ? HOW_NEGATED : 0) | (f.weighted ? HOW_WEIGHTED : 0);
+    if (f.weighted || f.chosen != TY_NONE || ty_graph_type(r->g, f.mask)->dtype == TY_BOOL) {
+        m->attr.index |= f.inverted ? HOW_INVERTED : 0;
         m->attr.value2 = f.fill;
     }
     return true;

@@ -4,7 +4,10 @@
  *
  * The mean is a sum over the last axes divided by their count, or for batch norm over all axes but the channels; the
  * root may be taken first and divided by, or be multiplied with as a reciprocal. Scale and bias are values that are the
- * same for all rows (of all channels there is one each), and may be absent.
+ * same for all rows (of all channels there is one each), and may be absent. TensorFlow's tf.nn.batch_normalization, and
+ * so Keras' layer norm, has
+ *
+ *     f = scale / sqrt(mean(d d) + eps);   y = x f + (bias - mean(x) f)
  */
 #include "compiler/ir/build.h"
 #include "compiler/passes/raise.h"
@@ -204,11 +207,79 @@ static bool norm_is_shifted(const ty_raise *r, ty_val v, ty_raise_match *m)
     return false;
 }
 
+/* ---- TensorFlow's order ---- */
+
+/* v without movement on top of it. */
+static ty_val norm_unmoved(const ty_raise *r, ty_val v)
+{
+    while (ty_raise_is(r, v, TY_OP_BROADCAST) || ty_raise_is(r, v, TY_OP_RESHAPE))
+        v = ty_raise_in(r, v, 0);
+    return v;
+}
+
+/* v = a b or b a, where b stands for `factor`; a, else TY_NONE. */
+static ty_val norm_times(const ty_raise *r, ty_val v, ty_val factor)
+{
+    for (int i = 0; i < 2 && ty_raise_is(r, v, TY_OP_MUL); i++)
+        if (norm_unmoved(r, ty_raise_in(r, v, i)) == factor)
+            return ty_raise_in(r, v, 1 - i);
+    return TY_NONE;
+}
+
+/* f = 1 / sqrt(mean(d d) + eps), or that times a scale: *scale, else TY_NONE. */
+static bool norm_is_folded_factor(const ty_raise *r, ty_val f, ty_val *d, ty_val *scale, uint32_t *axes, double *eps)
+{
+    *scale = TY_NONE;
+    if (norm_is_reciprocal_root(r, f, d, axes, eps))
+        return true;
+    for (int i = 0; i < 2 && ty_raise_is(r, f, TY_OP_MUL); i++) {
+        *scale = ty_raise_in(r, f, 1 - i);
+        if (norm_is_reciprocal_root(r, norm_unmoved(r, ty_raise_in(r, f, i)), d, axes, eps))
+            return true;
+    }
+    return false;
+}
+
+/* root = x f + (bias - mean f): the two terms are given. */
+static bool norm_is_folded_sum(const ty_raise *r, ty_val product, ty_val rest, ty_raise_match *m)
+{
+    for (int i = 0; i < 2 && ty_raise_is(r, product, TY_OP_MUL); i++) {
+        uint32_t axes, mean_axes;
+        double eps;
+        ty_val x = ty_raise_in(r, product, i), f = norm_unmoved(r, ty_raise_in(r, product, 1 - i)), d, scale, of;
+        if (!norm_is_folded_factor(r, f, &d, &scale, &axes, &eps) || norm_centered(r, d, axes) != x)
+            continue;
+        const ty_type *t = ty_graph_type(r->g, x);
+        int n = norm_last_axes(t->rank, axes);
+        rest = norm_unmoved(r, rest);
+        if (n == 0 || !ty_raise_is(r, rest, TY_OP_SUB))
+            return false;
+        ty_val mean = norm_times(r, norm_unmoved(r, ty_raise_in(r, rest, 1)), f);
+        if (mean == TY_NONE || !norm_is_mean(r, norm_unmoved(r, mean), &of, &mean_axes) || of != x || mean_axes != axes)
+            return false;
+        *m = (ty_raise_match){.op = TY_OP_NORM, .n_in = 3, .build = norm_build};
+        m->attr = (ty_attr){.n = (uint32_t)n, .value = eps};
+        m->in[0] = x;
+        m->in[1] = scale == TY_NONE ? TY_NONE : norm_parameter(r, scale, t, axes);
+        m->in[2] = norm_parameter(r, ty_raise_in(r, rest, 0), t, axes);
+        return m->in[2] != TY_NONE && (scale == TY_NONE) == (m->in[1] == TY_NONE);
+    }
+    return false;
+}
+
+static bool norm_is_folded(const ty_raise *r, ty_val root, ty_raise_match *m)
+{
+    if (!ty_raise_is(r, root, TY_OP_ADD))
+        return false;
+    ty_val a = ty_raise_in(r, root, 0), b = ty_raise_in(r, root, 1);
+    return norm_is_folded_sum(r, a, b, m) || norm_is_folded_sum(r, b, a, m);
+}
+
 bool ty_raise_norm(const ty_raise *r, uint32_t node, ty_raise_match *m)
 {
     ty_val root = ty_val_make(node, 0);
     uint32_t own;
-    if (!norm_is_shifted(r, root, m) && !norm_is_scaled(r, root, m, &own))
+    if (!norm_is_shifted(r, root, m) && !norm_is_folded(r, root, m) && !norm_is_scaled(r, root, m, &own))
         return false;
     return ty_raise_closed(r, node, m->in, m->n_in);
 }

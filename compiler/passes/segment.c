@@ -7,6 +7,10 @@ void ty_segment_norms(ty_graph *g, ty_val vector, const ty_segments *s, ty_val *
 {
     int64_t at = 0;
     for (int i = 0; i < s->n; at += s->elems[i++]) {
+        if (s->squares && s->squares[i] != TY_NONE) {
+            norm[i] = ty_b_unary(g, TY_OP_SQRT, s->squares[i]);
+            continue;
+        }
         ty_val part = s->n == 1 ? vector : ty_b_slice_axis(g, vector, 0, at, at + s->elems[i]);
         norm[i] = ty_b_unary(g, TY_OP_SQRT, ty_b_sum(g, ty_b_square(g, part), 1, false));
     }

@@ -7,7 +7,8 @@
 /* A vector is the segments in order, without gaps. */
 typedef struct ty_segments {
     int n;
-    const int64_t *elems; /* [n] */
+    const int64_t *elems;  /* [n] */
+    const ty_val *squares; /* [n]: what counts as the sum of a segment's squares, []; TY_NONE: that sum. NULL: always */
 } ty_segments;
 
 /* norm[i]: square root of the sum of squares of segment i, []. */

@@ -17,10 +17,15 @@ int ty_shard_check(const ty_train_spec *spec, ty_error *err)
     ty_optimizer_kind kind = spec->optimizer.kind;
     if (!ty_shard_is_asked(spec))
         return 0;
-    if (kind == TY_OPT_LAMB || kind == TY_OPT_LARS)
+    if (kind == TY_OPT_LAMB || kind == TY_OPT_LARS || kind == TY_OPT_KERAS_LAMB)
         return ty_error_set(err, TY_E_UNSUPPORTED,
                             "optimizer_sharding: %s needs norms of whole tensors, of which each replica has a part",
                             ty_optimizer_text(kind));
+    if (spec->update_every > 1)
+        return ty_error_set(
+            err, TY_E_UNSUPPORTED,
+            "optimizer_sharding: update_every %d gathers whole gradients, of which each replica has a part",
+            spec->update_every);
     if (spec->clip == TY_CLIP_NORM) {
         ty_error_set(
             err, TY_E_UNSUPPORTED,

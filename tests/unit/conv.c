@@ -1,5 +1,5 @@
-/* conv.c - convolutions of 16-bit floats and their gradients: the numbers are those of the definition, whoever computes
- * them, and a processor that multiplies bfloat16 is used. */
+/* conv.c - convolutions of 16-bit floats, and of float32, and their gradients: the numbers are those of the definition,
+ * whoever computes them, and a processor that multiplies bfloat16 is used. */
 #include "base/rng.h"
 #include "compiler/ops/sliding.h"
 #include "compiler/program.h"
@@ -17,6 +17,8 @@ static const conv_case cases[] = {
     {3, 32, 48, 11, 9, 3, 1, 1, 1}, {2, 3, 64, 17, 16, 7, 2, 3, 1},
     {2, 64, 32, 8, 8, 1, 2, 0, 1},  {2, 32, 32, 9, 9, 3, 2, 1, 32}, /* depthwise */
     {2, 5, 7, 6, 10, 3, 1, 0, 1},                                   /* channels that fill no vector */
+    {2, 16, 128, 9, 8, 3, 2, 1, 1},                                 /* float32: the weights' gradient in blocks */
+    {2, 32, 256, 7, 7, 3, 1, 1, 1},                                 /* float32: forward in blocks */
 };
 
 static ty_attr case_attr(const conv_case *c, uint32_t flags)
@@ -114,18 +116,18 @@ static double distance(const ty_program *a, const ty_program *b, const char *nam
 static void numbers_are_those_of_the_definition(void **state)
 {
     (void)state;
-    static const ty_dtype dtypes[] = {TY_BF16, TY_F16};
-    static const double units[] = {0x1p-7, 0x1p-10};
-    for (size_t k = 0; k < 2 * 2 * sizeof cases / sizeof *cases; k++) {
-        const conv_case *c = &cases[k / 4];
+    static const ty_dtype dtypes[] = {TY_BF16, TY_F16, TY_F32};
+    static const double units[] = {0x1p-7, 0x1p-10, 1e-5};
+    for (size_t k = 0; k < 2 * 3 * sizeof cases / sizeof *cases; k++) {
+        const conv_case *c = &cases[k / 6];
         uint32_t flags = k & 1 ? TY_SLIDING_LAST : 0;
-        ty_dtype dtype = dtypes[k / 2 % 2];
+        ty_dtype dtype = dtypes[k / 2 % 3];
         ty_program *fast = compile_and_run(c, flags, dtype, (ty_compile_options){.threads = 2});
         ty_program *slow = compile_and_run(c, flags, dtype, (ty_compile_options){.backend = TY_BACKEND_INTERPRETER});
-        double y = distance(fast, slow, "y", units[k / 2 % 2]), dx = distance(fast, slow, "dx", units[k / 2 % 2]);
+        double y = distance(fast, slow, "y", units[k / 2 % 3]), dx = distance(fast, slow, "dx", units[k / 2 % 3]);
         double dw = distance(fast, slow, "dw", 1e-5);
         if (!(y <= 1 && dx <= 1 && dw <= 1))
-            fail_msg("case %zu, flags %u, %s: off by %g, %g, %g units", k / 4, flags, ty_dtype_text(dtype), y, dx, dw);
+            fail_msg("case %zu, flags %u, %s: off by %g, %g, %g units", k / 6, flags, ty_dtype_text(dtype), y, dx, dw);
         ty_program_free(fast);
         ty_program_free(slow);
     }

@@ -45,6 +45,52 @@ static void layer_norm_is_found(void **state)
     expect_found("layer norm", raise_model(&t), "1 layer norm");
 }
 
+/* tf.nn.batch_normalization over the last axis: x f + (b - m f) with f = w / sqrt(v + eps). shift: which value is
+ * multiplied with f in the second place. */
+static void layer_norm_folded(model_text *t, const char *shift, bool scaled)
+{
+    begin(t, SHAPE(2, 4, 4));
+    constant(t, "eps", 1e-5);
+    constant(t, "one", 1);
+    numbers(t, "w", SHAPE(4));
+    numbers(t, "b", SHAPE(4));
+    mean(t, "x", "m", -1);
+    mean(t, "x", "other", 1);
+    model_node(t, "Sub", "x,m", "d", "");
+    model_node(t, "Mul", "d,d", "dd", "");
+    mean(t, "dd", "v", -1);
+    model_node(t, "Add", "v,eps", "ve", "");
+    model_node(t, "Sqrt", "ve", "s", "");
+    model_node(t, "Div", "one,s", "r", "");
+    model_node(t, "Mul", "r,w", "rw", "");
+    const char *f = scaled ? "rw" : "r";
+    char in[32];
+    snprintf(in, sizeof in, "x,%s", f);
+    model_node(t, "Mul", in, "xf", "");
+    snprintf(in, sizeof in, "%s,%s", shift, f);
+    model_node(t, "Mul", in, "mf", "");
+    model_node(t, "Sub", "b,mf", "rest", "");
+    model_node(t, "Add", "xf,rest", "y", "");
+    model_output(t, "y", F64);
+}
+
+static void folded_layer_norm_is_found(void **state)
+{
+    (void)state;
+    model_text t;
+    for (int scaled = 0; scaled < 2; scaled++) {
+        layer_norm_folded(&t, "m", scaled);
+        expect_found("TensorFlow's layer norm", raise_model(&t), "1 layer norm");
+    }
+    layer_norm_folded(&t, "other", true);
+    expect_found("the mean of another axis", raise_model(&t), "");
+    layer_norm_folded(&t, "v", true);
+    expect_found("no mean", raise_model(&t), "");
+    layer_norm_folded(&t, "m", true);
+    model_output(&t, "rw", F64);
+    expect_found("the factor is wanted too", raise_model(&t), "");
+}
+
 static void norms_that_are_none(void **state)
 {
     (void)state;
@@ -174,7 +220,17 @@ static void gate_is_no_silu(void **state)
 
 /* ---- attention ---- */
 
-typedef enum look { LOOK_ALL, LOOK_ADDED, LOOK_CAUSAL, LOOK_CAUSAL_WHERE, LOOK_WHERE, LOOK_STRICT } look;
+typedef enum look {
+    LOOK_ALL,
+    LOOK_ADDED,
+    LOOK_CAUSAL,
+    LOOK_CAUSAL_WHERE,
+    LOOK_WHERE,
+    LOOK_TAKEN,
+    LOOK_WEIGHTED,
+    LOOK_WEIGHTED_FAR,
+    LOOK_STRICT
+} look;
 typedef enum scale { SCALE_BOTH, SCALE_PRODUCT, SCALE_DIV } scale;
 
 static void lower_triangle(model_text *t, int64_t k)
@@ -195,7 +251,16 @@ static void attention_mask(model_text *t, look how)
     constant(t, "hidden", how == LOOK_CAUSAL_WHERE || how == LOOK_WHERE ? -INFINITY : -1.7e308);
     lower_triangle(t, k);
     model_node(t, "Where", "future,hidden,zero", "bias", "");
-    if (how == LOOK_CAUSAL_WHERE)
+    if (how == LOOK_WEIGHTED || how == LOOK_WEIGHTED_FAR) { /* TFGPT2LMHeadModel */
+        constant(t, "far", how == LOOK_WEIGHTED ? 1e4 : 1e10);
+        constant(t, "one", 1);
+        model_node(t, "Mul", "scaled,low", "kept", "");
+        model_node(t, "Sub", "one,low", "high", "");
+        model_node(t, "Mul", "far,high", "taken", "");
+        model_node(t, "Sub", "kept,taken", "masked", "");
+    } else if (how == LOOK_TAKEN)
+        model_node(t, "Sub", "scaled,given", "masked", "");
+    else if (how == LOOK_CAUSAL_WHERE)
         model_node(t, "Where", "future,hidden,scaled", "masked", "");
     else if (how == LOOK_WHERE)
         model_node(t, "Where", "seen,scaled,hidden", "masked", "");
@@ -239,7 +304,7 @@ static void attentions_are_found(void **state)
     for (scale where = SCALE_BOTH; where <= SCALE_DIV; where++)
         for (look how = LOOK_ALL; how <= LOOK_STRICT; how++) {
             attention(&t, how, where);
-            bool causal = how == LOOK_CAUSAL || how == LOOK_CAUSAL_WHERE;
+            bool causal = how == LOOK_CAUSAL || how == LOOK_CAUSAL_WHERE || how == LOOK_WEIGHTED_FAR;
             expect_found("attention", raise_model(&t), causal ? "1 causal attention" : "1 attention");
         }
 }
@@ -371,6 +436,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layer_norm_is_found),
+        cmocka_unit_test(folded_layer_norm_is_found),
         cmocka_unit_test(norms_that_are_none),
         cmocka_unit_test(rms_norm_is_found),
         cmocka_unit_test(gelus_are_found),

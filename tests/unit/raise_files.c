@@ -23,6 +23,9 @@ static const struct {
     {"attention_hand_bias", "1 attention"},
     {"attention_hand_causal", "1 causal attention"},
     {"attention_hand_fill", "1 causal attention"},
+    {"attention_hand_both", "1 causal attention"},
+    {"attention_hand_both_bias", "1 attention"}, /* the future hidden by a condition, and a mask added */
+    {"attention_hand_shifted", "1 attention"},
     {"attention_hand_repeat", "1 attention"},
     {"attention_hand_expand", "1 attention"},
     {"attention_float32", "1 attention"},

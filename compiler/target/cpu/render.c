@@ -7,6 +7,8 @@
 
 #include "compiler/kernel/keep.h"
 #include "compiler/kernel/text.h"
+#include "compiler/target/cpu/ahead.h"
+#include "compiler/target/cpu/turn.h"
 
 #include <stdio.h>
 
@@ -96,22 +98,15 @@ static bool render_has_partials(const render *r, int stage)
 
 /* ---- stages ---- */
 
-/* How many inner loops an instruction must be inside of. */
-static int render_depth(const render *r, const ty_kinstr *instr)
-{
-    if (r->column >= 0 && instr->vars >> r->column & 1)
-        return r->n_inner + 1;
-    for (int d = r->n_inner; d > 0; d--)
-        if (instr->vars >> r->inner[d - 1] & 1)
-            return d;
-    return 0;
-}
-
+/* depth: how many loops inside of a unit they stand in; -1: all of the stage. */
 static void render_instrs(render *r, int stage, int depth)
 {
+    const ty_ahead place = {&r->t, r->inner, r->n_inner, r->column};
     for (uint32_t i = 0; i < r->t.k->n_instrs; i++)
-        if (r->t.k->instr[i].stage == stage && (depth < 0 || render_depth(r, &r->t.k->instr[i]) == depth))
+        if (r->t.k->instr[i].stage == stage && (depth < 0 || ty_ahead_depth(&place, r->t.k->instr[i].vars) == depth))
             ty_ktext_instr(&r->t, i);
+    if (depth >= 0)
+        ty_ahead_render(&place, stage, depth);
 }
 
 static void render_stores(render *r, int stage)
@@ -458,7 +453,7 @@ static void render_kernel(const ty_kernel *k, const uint32_t *alias, const int64
     render_pointers(&r);
     if (render_is_flat(k)) {
         render_flat(&r);
-    } else {
+    } else if (!ty_turn_render(&r.t)) {
         ty_buf_adds(out, r.column >= 0 ? " for (long p = lo; p < hi;) {\n" : " for (long p = lo; p < hi; p++) {\n");
         render_rows(&r);
         render_accumulators(&r);

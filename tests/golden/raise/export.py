@@ -100,6 +100,7 @@ def batch_norm(x, biased=True):
     return d / torch.sqrt(var + 1e-5) * scale + torch.linspace(-1, 1, 3).reshape(1, 3, 1, 1)
 
 
+LOWEST = torch.finfo(torch.float32).min
 X = [B, T, H * D]
 L = [8, 5]
 IMAGE = [2, 3, 4, 4]
@@ -118,6 +119,13 @@ FORMS = {
     "attention_hand_fill": (
         lambda x: F.softmax((qkv(x)[0] @ qkv(x)[1].transpose(-2, -1) / math.sqrt(D)).masked_fill(future(), -math.inf), -1) @ qkv(x)[2],
         [X], None),
+    "attention_hand_both": (  # GPT-2 of transformers 4: the future is hidden twice
+        lambda x: F.softmax(torch.where(~future(), qkv(x)[0] @ qkv(x)[1].transpose(-2, -1) / math.sqrt(D), LOWEST) + future() * LOWEST, -1) @ qkv(x)[2],
+        [X], None),
+    "attention_hand_both_bias": (
+        lambda x, b: F.softmax(torch.where(~future(), qkv(x)[0] @ qkv(x)[1].transpose(-2, -1) / math.sqrt(D), LOWEST) + b, -1) @ qkv(x)[2],
+        [X, [B, 1, 1, T]], None),
+    "attention_hand_shifted": (lambda x: F.softmax(qkv(x)[0] @ qkv(x)[1].transpose(-2, -1) / math.sqrt(D) + 1e-9, -1) @ qkv(x)[2], [X], None),
     "attention_hand_repeat": (
         lambda x: by_hand(qkv(x)[0], *[t.repeat_interleave(H, dim=1) for t in qkv(x, 1)[1:]]), [X], None),
     "attention_hand_expand": (
