@@ -366,6 +366,7 @@ static const struct {
     compile_pass_fn *cpu, *cuda; /* NULL: not for this target, whose calls take neither its ops nor its layouts */
     compile_pass_fn *cuda_tf32;  /* in place of `cuda` where tensor cores take float32; NULL: the same */
 } compile_passes[] = {
+    {"straighten", "graph.0.straighten.txt", ty_pass_straighten, ty_pass_straighten, NULL},
     {"attend", "graph.1.attend.txt", ty_pass_attend, ty_pass_attend_gpu, NULL},
     {TY_PASS_EPILOGUE, "graph.1.epilogue.txt", NULL, ty_pass_epilogue, NULL},
     {"lower", "graph.2.lower.txt", ty_pass_lower, ty_pass_lower, NULL},
@@ -457,6 +458,8 @@ static int compile_lower(ty_program *p, const ty_compile_options *opt, ty_error 
             continue;
         if (run(p->graph, &next, err) < 0)
             return -1;
+        if (!next) /* nothing to do */
+            continue;
         ty_graph_free(p->graph);
         p->graph = next;
         ty_phases_lap(&p->report.phases, compile_passes[i].name);

@@ -18,6 +18,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/tensor.h"
+#include "compiler/train_spec.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,6 +37,7 @@ typedef struct ty_model_value {
     const char *dim_name[TY_MAX_RANK]; /* of free dims; NULL if unnamed */
     const void *data;                  /* weights: initial bytes, else NULL */
     bool trainable_hint;               /* weights: float, not a running statistic and not marked a buffer in the file */
+    ty_constraint constraint;          /* weights */
 } ty_model_value;
 
 /* Opens by content: ONNX, or C source (NAME.c, include/trainyard/model.h). Maps the file; weights are not copied. */
@@ -43,6 +45,20 @@ int ty_model_open(const char *path, ty_model **out, ty_error *err);
 /* What is compiled of a model in C stays in a folder, and needs no C compiler where it is found there again. */
 int ty_model_keep(const ty_model *m, const char *folder, ty_error *err);
 int ty_model_open_kept(const char *path, const char *folder, ty_model **out, ty_error *err);
+/* What is meant of a file that leaves it open: of several computations (TensorFlow's signatures) one, and classes of
+ * layers without code. */
+typedef struct ty_model_choice {
+    const char *signature;       /* what is applied, evaluated and, unless the file trains itself, trained; NULL: the
+                                    default of the file */
+    const char *train_signature; /* the file's own training step; NULL: none */
+    const char *layers; /* C source of layers whose classes a Keras file names (trainyard/model.h); NULL: none */
+} ty_model_choice;
+/* folder and choice may be NULL. */
+int ty_model_open_as(const char *path, const char *folder, const ty_model_choice *choice, ty_model **out,
+                     ty_error *err);
+/* Its own training step is the training: gradients, optimizer and assignments are in the file. Its inputs are those of
+ * both signatures. */
+bool ty_model_trains_itself(const ty_model *m);
 void ty_model_free(ty_model *m);
 const char *ty_model_format(const ty_model *m); /* "onnx opset 18", for the banner */
 int ty_model_n_inputs(const ty_model *m);
@@ -51,7 +67,29 @@ int ty_model_n_outputs(const ty_model *m);
 const ty_model_value *ty_model_output(const ty_model *m, int i);
 int ty_model_n_weights(const ty_model *m);
 const ty_model_value *ty_model_weight(const ty_model *m, int i);
+/* A weight that batches change but gradients do not: running mean or variance. */
+bool ty_model_weight_is_running(const ty_model *m, int weight);
 int64_t ty_model_n_nodes(const ty_model *m);
+/* How the file itself says that it is trained (loss, optimizer, schedule ...): text of a recipe, YAML, of which the
+ * user's recipe replaces whole sections; NULL: it says nothing. Lives as long as the model. */
+const char *ty_model_recipe(const ty_model *m);
+/* The same of a file that need not be open: *out in the arena, or NULL; also if there is no file. Opens the model only
+ * where its format can say such things. layers: as in ty_model_choice. */
+int ty_model_recipe_of(const char *path, const char *layers, ty_arena *a, const char **out, ty_error *err);
+
+/* Weights that the file does not have, since it is a configuration alone, start from this seed (0 if never called).
+ * Call before compiling: the bytes of ty_model_weight() change. */
+int ty_model_reseed(ty_model *m, uint64_t seed, ty_error *err);
+
+/* Something else that the file says, for people: "written by", "signature", "optimizer state" ... One line each; they
+ * live as long as the model. */
+typedef struct ty_model_fact {
+    const char *what;
+    const char *text;
+} ty_model_fact;
+
+int ty_model_n_facts(const ty_model *m);
+const ty_model_fact *ty_model_fact_at(const ty_model *m, int i);
 
 /* Something that the export of the file has lost and training would need (batch norm folded into convolutions, dropout
  * taken out ...), and how to export instead. One line each; they live as long as the model. */
@@ -65,8 +103,25 @@ const ty_model_warning *ty_model_warning_at(const ty_model *m, int i);
 
 /* Finds the present bytes of a weight by its name in the file; NULL keeps the bytes of the file. */
 typedef const void *ty_find_weight(void *ctx, const char *name, const ty_type *type);
-/* Writes the model in the format in which it came, with weights from `find`. Durable and atomic. */
+/* The name that the model has in a folder of results: "model.onnx", "model.c", "saved_model" (a folder itself) ... */
+const char *ty_model_artifact(const ty_model *m);
+/* Writes the model in the format in which it came, with weights from `find`. Durable and atomic, also where that is a
+ * folder. */
 int ty_model_write(const ty_model *m, const char *path, ty_find_weight *find, void *ctx, ty_error *err);
+/* What an optimizer keeps, for formats that have a place for it. */
+typedef struct ty_model_moments {
+    const char *optimizer; /* ty_optimizer_text(): "keras_adam" */
+    int64_t calls;         /* of the training step so far, those that only accumulate included */
+    double learning_rate;  /* of the last one */
+    /* A moment of a weight by its letter in the state's name ("m" of "keras_adam.m.0"); "ema", its average; "sum", the
+     * sum of its gradients; and with weight "" a number that is kept once ("product", f64). NULL: not kept, or not
+     * whole. */
+    const void *(*find)(void *ctx, const char *moment, const char *weight, const ty_type *type);
+    void *ctx;
+} ty_model_moments;
+/* ty_model_write, with them; NULL: none. */
+int ty_model_write_trained(const ty_model *m, const char *path, ty_find_weight *find, void *ctx,
+                           const ty_model_moments *moments, ty_error *err);
 /* Whether that makes a second file, PATH.data, with the weights: where ONNX cannot hold them in one (2 GiB). */
 bool ty_model_has_data_file(const ty_model *m);
 #define TY_MODEL_DATA_SUFFIX ".data"
@@ -163,224 +218,6 @@ typedef struct ty_model_summary {
 /* Everything lies in the arena. Fails only for lack of memory: faults of the model are results. */
 int ty_model_summarize(const ty_model *m, const ty_summary_options *opt, ty_arena *a, ty_model_summary *out,
                        ty_error *err);
-
-/* ---- what to train ---------------------------------------------------------------------------------------------- */
-
-typedef enum ty_loss_kind {
-    TY_LOSS_MSE,
-    TY_LOSS_MAE,
-    TY_LOSS_HUBER,
-    TY_LOSS_BCE_LOGITS, /* binary_cross_entropy_with_logits */
-    TY_LOSS_SOFTMAX_CROSS_ENTROPY,
-    TY_LOSS_NLL,
-    TY_LOSS_KL_DIV,
-    TY_LOSS_MEAN,
-    TY_LOSS_HINGE,
-    TY_LOSS_MULTI_MARGIN,
-    TY_LOSS_COSINE,
-    TY_LOSS_COSINE_EMBEDDING,
-    TY_LOSS_CONTRASTIVE,
-    TY_LOSS_CTC,
-    TY_LOSS_L1,
-    TY_LOSS_L2,
-    TY_N_LOSS_KINDS
-} ty_loss_kind;
-
-/* One term; the loss is the sum of terms times their weight. Formulas: train-cases/README.md and passes/loss.h;
- * PyTorch's definitions. L1 and L2 read weights of the model (`tensors`), neither output nor target. */
-typedef struct ty_loss_term {
-    ty_loss_kind kind;
-    const char *output;        /* model output the term reads */
-    const char *target;        /* name of the target input; NULL for MEAN */
-    const char *sample_weight; /* name of an input of weights shaped as the target, or NULL */
-    double weight;             /* factor of the term */
-    double delta;              /* huber */
-    double pos_weight;         /* bce; 1 if absent */
-    double label_smoothing;
-    int64_t ignore_index;        /* -100 if absent */
-    int class_axis;              /* -1: last */
-    const double *class_weights; /* n_class_weights numbers or NULL */
-    int n_class_weights;
-    bool dense_labels;          /* softmax_cross_entropy: the target holds a probability for each class */
-    double margin;              /* hinge, multi_margin, cosine_embedding, contrastive */
-    const char *other;          /* cosine_embedding, contrastive: the pair's second output */
-    const char *input_lengths;  /* ctc: integer input [batch], 1 to T; NULL: all T steps */
-    const char *target_lengths; /* ctc: integer input [batch], 0 to S; NULL: all S labels */
-    int64_t blank;              /* ctc: class */
-    int time_axis;              /* ctc: 0: output is [T, batch, C]; 1: [batch, T, C] */
-    bool zero_infinity;         /* ctc: a target that does not fit counts 0, not infinity */
-    const char *const *tensors; /* l1, l2: names or shell patterns of weights; none: all that are trained */
-    int n_tensors;
-} ty_loss_term;
-
-typedef enum ty_optimizer_kind {
-    TY_OPT_SGD, /* momentum, dampening, nesterov */
-    TY_OPT_ADAM,
-    TY_OPT_ADAMW,
-    TY_OPT_NADAM,
-    TY_OPT_ADAMAX,
-    TY_OPT_RMSPROP,
-    TY_OPT_ADAGRAD,
-    TY_OPT_ADADELTA,
-    TY_OPT_LION,
-    TY_OPT_LAMB,
-    TY_OPT_LARS,
-    TY_OPT_FTRL,
-    TY_OPT_KERAS_SGD, /* Keras' rules where they differ; formulas: passes/optimizer.h */
-    TY_OPT_KERAS_ADAM,
-    TY_OPT_KERAS_NADAM,
-    TY_OPT_KERAS_ADAMAX,
-    TY_OPT_KERAS_RMSPROP,
-    TY_OPT_KERAS_ADAGRAD,
-    TY_OPT_KERAS_ADADELTA,
-    TY_N_OPTIMIZER_KINDS
-} ty_optimizer_kind;
-
-typedef struct ty_optimizer {
-    ty_optimizer_kind kind;
-    double lr, weight_decay;
-    double momentum, dampening;
-    bool nesterov, amsgrad, centered;
-    double beta1, beta2, eps, alpha, rho;
-    double momentum_decay, lr_decay, initial_accumulator;
-    double trust;                                /* lars: trust coefficient */
-    double l1, l2, l2_shrinkage, beta, lr_power; /* ftrl */
-} ty_optimizer;
-
-typedef enum ty_schedule_kind {
-    TY_SCHED_CONSTANT,
-    TY_SCHED_STEP,
-    TY_SCHED_EXPONENTIAL,
-    TY_SCHED_POLYNOMIAL,
-    TY_SCHED_WARMUP_COSINE,
-    TY_SCHED_ONE_CYCLE,
-    TY_SCHED_COSINE_RESTARTS,
-    TY_SCHED_PIECEWISE,
-    TY_SCHED_PLATEAU, /* constant times a factor that ty_plateau_note() lowers */
-    TY_N_SCHEDULE_KINDS
-} ty_schedule_kind;
-
-typedef struct ty_schedule {
-    ty_schedule_kind kind;
-    double step_size, gamma;                     /* step, exponential */
-    double total, power;                         /* polynomial, one_cycle: total steps */
-    double warmup, start_factor, cosine, min_lr; /* warmup_cosine: steps and factors; min_lr: also where polynomial,
-                                                    cosine_restarts and plateau end */
-    double pct_start, div_factor, final_div_factor;
-    bool anneal_linear;
-    double cycle, cycle_mult;           /* cosine_restarts: steps of the first cycle, growth of the next ones */
-    const double *boundaries, *factors; /* piecewise: [n_boundaries], [n_boundaries + 1] */
-    int n_boundaries;
-    double factor, patience, threshold, cooldown; /* plateau; patience and cooldown count evaluations */
-    bool maximize, threshold_absolute;            /* plateau: higher is better; threshold is a difference */
-    double ramp,
-        ramp_start; /* any kind: first `ramp` steps rise from ramp_start times its first rate, then it begins */
-} ty_schedule;
-
-/* Numbers of the state "plateau" f64[TY_PLATEAU_NUMBERS], which a program with TY_SCHED_PLATEAU has. */
-enum { TY_PLATEAU_FACTOR, TY_PLATEAU_BEST, TY_PLATEAU_BAD, TY_PLATEAU_COOLDOWN, TY_PLATEAU_SEEN, TY_PLATEAU_NUMBERS };
-/* Tells the plateau an evaluation's result; true if the rate fell. state: the state's numbers, between two runs. lr:
- * the optimizer's rate. */
-bool ty_plateau_note(const ty_schedule *s, double lr, double *state, double value);
-
-/* global_norm: of all gradients; norm: of each tensor alone. */
-typedef enum ty_clip_kind { TY_CLIP_NONE, TY_CLIP_VALUE, TY_CLIP_GLOBAL_NORM, TY_CLIP_NORM } ty_clip_kind;
-
-/* Weights whose name is, or matches, `pattern` learn at lr * factor. The first match counts. */
-typedef struct ty_lr_scale {
-    const char *pattern;
-    double factor;
-} ty_lr_scale;
-
-/* A named input of the step: a model input or a target. The dims are the static shape with the batch. */
-typedef struct ty_binding {
-    const char *name;
-    ty_type type;
-} ty_binding;
-
-typedef enum ty_metric_kind {
-    TY_METRIC_ACCURACY,
-    TY_METRIC_MAE,
-    TY_METRIC_MSE,
-    TY_METRIC_TOP_K,
-    TY_METRIC_PERPLEXITY,
-    TY_METRIC_PRECISION,
-    TY_METRIC_RECALL,
-    TY_METRIC_F1,
-    TY_METRIC_AUC,
-    TY_N_METRIC_KINDS
-} ty_metric_kind;
-
-/* Of precision, recall, F1: of one positive class, or the mean over classes. AUTO: binary if the output has one number
- * an element, else macro. */
-typedef enum ty_average { TY_AVERAGE_AUTO, TY_AVERAGE_BINARY, TY_AVERAGE_MACRO } ty_average;
-
-/* A metric is program outputs of EVAL, which the caller adds up over batches (formulas: passes/metric.h)
- *     accuracy, top_k, mae, mse  "<name>.sum", "<name>.count" f32[]: divided at the end
- *     perplexity                 the same; exp of the quotient
- *     precision, recall, f1      "<name>.counts" f32[3, C]: rows that are hits, rows said to be, rows that are of each
- *                                class; C = 1: of the positive class
- *     auc                        "<name>.scores", "<name>.labels" f32[R]: of each row, label 1, 0, or -1: left out */
-typedef struct ty_metric {
-    ty_metric_kind kind;
-    const char *name;
-    const char *output, *target;
-    int64_t k; /* top_k, >= 1 */
-    ty_average average;
-    double threshold; /* precision, recall, f1 of single numbers: above it is positive (0: of logits) */
-} ty_metric;
-
-/* MIXED: products, convolutions and attention of 16-bit floats, all else float32 (compiler/passes/precision.h).
- * FLOAT16 scales the loss by a factor that adapts itself (compiler/passes/loss_scale.h). */
-typedef enum ty_precision {
-    TY_PRECISION_FLOAT32,
-    TY_PRECISION_BFLOAT16,
-    TY_PRECISION_FLOAT16,
-    TY_N_PRECISIONS
-} ty_precision;
-
-typedef struct ty_train_spec {
-    const ty_binding *inputs; /* model inputs, by the model's names, then targets and sample weights */
-    int n_inputs, n_loss;
-    const ty_loss_term *loss;
-    ty_optimizer optimizer;
-    ty_schedule schedule;
-    ty_clip_kind clip;
-    double clip_max;
-    const char *const *frozen; /* names or shell patterns (fnmatch) of weights that are not trained */
-    int n_frozen;
-    const char *const *no_decay; /* likewise: weight decay 0 */
-    int n_no_decay;
-    bool sparse_all; /* every table that the loss only gathers from is updated by rows: passes/tables.h */
-    const char *const *sparse_rows; /* else those of these names or shell patterns */
-    int n_sparse_rows;
-    bool row_lists; /* with them: ROWS exists, and momentum may be kept, since the caller clears it after each step */
-    const ty_lr_scale *lr_scale;
-    int n_lr_scale;
-    double ema_decay;           /* 0: none. Else averages of the trained weights are kept in the states "ema.<group>" */
-    bool use_ema;               /* evaluation and ty_program_tensor() read the averages */
-    const char *const *buffers; /* float initializers that are no parameters */
-    int n_buffers;
-    const char *const *const *tied; /* groups of names that are one parameter, each list NULL-terminated; NULL: none */
-    int n_tied, n_metrics;
-    const ty_metric *metrics;
-    int accumulate; /* micro-batches a step, >= 1 */
-    int replicas;   /* that share each step, each with a batch of `inputs`' shapes: compiler/passes/across.h; 0: one */
-    int64_t bucket_bytes;    /* gradients that replicas add up at once, at least; 0: 4 MiB, on GPUs 25 */
-    ty_dtype wire;           /* on GPUs, what f32 gradients travel and are added up as: f16 or bf16; else as they are */
-    bool optimizer_sharding; /* each replica keeps the moments of its part of the weights: compiler/passes/shard.h */
-    bool batch_norm_across;  /* batch norm by the statistics of all replicas; else each has its own */
-    uint64_t seed;
-    ty_precision precision;
-    const char *const *keep_float32; /* names or shell patterns of layers whose products stay float32, or op:NAME */
-    int n_keep_float32;
-    bool match_eager;           /* round after every operation on 16-bit floats, as PyTorch's autocast does */
-    bool batch_norm_statistics; /* train mode: batch norm uses batch statistics (normally true) */
-    bool eval_valid_rows; /* evaluation takes an extra input "valid" i64[]: only the batch's first `valid` rows count */
-    bool train_valid_rows; /* training takes it too: the loss is the mean over rows that count */
-    bool no_eval;    /* training only: the EVAL tape is not compiled, which saves time where nothing is evaluated */
-    bool no_outputs; /* EVAL yields losses and metrics, not the model's outputs: large ones need not be whole then */
-} ty_train_spec;
 
 /* ---- compiling -------------------------------------------------------------------------------------------------- */
 
@@ -556,6 +393,10 @@ void ty_program_states_changed(ty_program *p);
 int ty_program_check_replicas(ty_program *p, ty_error *err);
 int ty_program_n_states(const ty_program *p);
 ty_tensor ty_program_state(const ty_program *p, int i, const char **name);
+/* What its optimizer keeps, for ty_model_write_trained: valid until the next run. Fetch the states first. */
+void ty_program_moments(ty_program *p, const ty_train_spec *spec, ty_model_moments *out);
+/* Where a program on a CPU has its temporaries, report->slab_bytes; NULL: in no memory of this process. */
+const void *ty_program_slab(const ty_program *p);
 /* Named weights (parameters and buffers) as the model file names them. */
 int ty_program_n_tensors(const ty_program *p);
 ty_tensor ty_program_tensor(const ty_program *p, int i, const char **name, bool *trained);

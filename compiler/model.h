@@ -35,7 +35,14 @@ typedef struct ty_model_values {
     const ty_val *outputs; /* one a model output */
     const ty_model_update *updates;
     int n_updates;
+    const ty_val *loss;       /* of a model that trains itself, in TY_MODEL_TRAIN: one float; else NULL. Outputs are
+                                 TY_NONE then, and every variable that its step assigns is in updates. */
     ty_composite_count found; /* in what was emitted */
+    const ty_val *masks;     /* one a model output: bool[batch ...] over its leading axes, what of it counts in loss and
+                                metrics; TY_NONE: all. NULL: no output has one */
+    const ty_val *penalties; /* f32[] each, added to the loss as they are, in training and evaluation: regularizers of
+                                weights and activations */
+    int n_penalties;
 } ty_model_values;
 
 /* Emits the model into g, raised (compiler/passes/raise.h); may be called again on the same graph. */
@@ -49,9 +56,6 @@ int ty_model_faults(const ty_model *m, ty_graph *g, const ty_model_binding *b, t
 int ty_model_find_input(const ty_model *m, const char *name);
 int ty_model_find_output(const ty_model *m, const char *name);
 int ty_model_find_weight(const ty_model *m, const char *name);
-
-/* A weight that batches change but gradients do not: running mean or variance. */
-bool ty_model_weight_is_running(const ty_model *m, int weight);
 
 /* Gives the memory of the mapped file back to the system; it is read again where it is needed again. */
 void ty_model_drop_pages(const ty_model *m);

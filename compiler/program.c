@@ -305,6 +305,11 @@ ty_tensor ty_program_state(const ty_program *p, int i, const char **name)
     return (ty_tensor){state->type, p->state[i]};
 }
 
+const void *ty_program_slab(const ty_program *p)
+{
+    return p->cpu ? ty_cpu_slab(p->cpu) : NULL;
+}
+
 int ty_program_n_tensors(const ty_program *p)
 {
     return p->n_weights;

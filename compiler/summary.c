@@ -316,10 +316,24 @@ static bool summary_split_line(ty_arena *a, const char *origin, const char **lay
     return true;
 }
 
+/* Of Keras models: "tower/look (Conv2D)" is layer "tower/look", op "Conv2D". */
+static bool summary_split_layer(ty_arena *a, const char *origin, const char **layer, const char **op)
+{
+    const char *open = strrchr(origin, '(');
+    size_t n = strlen(origin);
+    if (!open || open < origin + 2 || open[-1] != ' ' || origin[n - 1] != ')' || strchr(open, ' '))
+        return false;
+    *layer = ty_arena_strndup(a, origin, (size_t)(open - 1 - origin));
+    *op = ty_arena_strndup(a, open + 1, (size_t)(origin + n - 1 - (open + 1)));
+    return true;
+}
+
 /* "blocks.0/attn (MatMul #17)" is layer "blocks.0", op "MatMul". Without a path the whole text is the layer. */
 static void summary_split(ty_arena *a, const char *origin, const char **layer, const char **op)
 {
     const char *open = strrchr(origin, '('), *hash = open ? strstr(open, " #") : NULL;
+    if (!hash && summary_split_layer(a, origin, layer, op))
+        return;
     if (!hash && summary_split_line(a, origin, layer, op))
         return;
     *op = hash ? ty_arena_strndup(a, open + 1, (size_t)(hash - open - 1)) : "";

@@ -317,8 +317,13 @@ static int open_code(ty_cmodel *m, const char *kept, ty_error *err)
     int found = kept ? cmodel_find_kept(kept, &m->source, object, sizeof object, err) : 0;
     if (found < 0)
         return -1;
-    return found ? cmodel_load_object(m->path, object, &m->object, err)
-                 : cmodel_load(m->path, NULL, CMODEL_COMPILE_MS, &m->object, err);
+    int rc = found ? cmodel_load_object(m->path, object, &m->object, err)
+                   : cmodel_load(m->path, NULL, CMODEL_COMPILE_MS, &m->object, err);
+    if (rc < 0 || m->object.model)
+        return rc;
+    ty_error_set(err, TY_E_MODEL_FILE, "there are layers in it, and no function model");
+    ty_error_at(err, "%s", m->path);
+    return ty_error_help(err, "name the Keras file as the model, and this one as `layers`");
 }
 
 int ty_cmodel_open(const char *path, const char *kept, ty_cmodel **out, ty_error *err)

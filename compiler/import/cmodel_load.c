@@ -285,8 +285,8 @@ static bool load_reads_files(const char *path, const char *header)
 static int load_symbols(const char *path, cmodel_object *o, ty_error *err)
 {
     const int *version = dlsym(o->code.handle, "ty_model_version");
-    void *function = dlsym(o->code.handle, "model");
-    if (!function) {
+    void *function = dlsym(o->code.handle, "model"), *layers = dlsym(o->code.handle, "trainyard_layers");
+    if (!function && !layers) {
         ty_error_set(err, TY_E_MODEL_FILE, "there is no function model in it");
         ty_error_at(err, "%s", path);
         return ty_error_help(err, "write: #include <trainyard/model.h>, then void model(ty_net *net) { ... }");
@@ -298,6 +298,7 @@ static int load_symbols(const char *path, cmodel_object *o, ty_error *err)
         return ty_error_help(err, "include <trainyard/model.h> and no copy of it");
     }
     memcpy(&o->model, &function, sizeof function);
+    memcpy(&o->layers, &layers, sizeof layers);
     return 0;
 }
 

@@ -13,7 +13,8 @@ struct ty_net;
 typedef struct cmodel_object {
     ty_shared_object code;
     void (*model)(struct ty_net *net);
-    int file;         /* the object, to be read: its name may be gone */
+    void (*layers)(struct ty_net *net); /* NULL: registers none */
+    int file;                           /* the object, to be read: its name may be gone */
     bool reads_files; /* the source includes files of the user's: it does not say all that is in the code */
 } cmodel_object;
 

@@ -3,6 +3,7 @@
  * A variable is a graph value plus one, so that 0 is none. After the first failure every call gives none.
  */
 #include "compiler/import/cmodel_net.h"
+#include "compiler/import/cmodel_layer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -206,6 +207,8 @@ static bool net_read_type(cmodel_net *net, const char *text, cmodel_value *v)
 static ty_val net_input(cmodel_net *net, const cmodel_call *c)
 {
     cmodel_value v = {.update = TY_NONE};
+    if (net->layer)
+        return cmodel_fail(net, TY_E_GRAPH, "a layer takes ty_layer_input, a model ty_input");
     if (!net_name_ok(net, c->args->name) || !net_read_type(net, c->args->text ? c->args->text : "", &v))
         return TY_NONE;
     v.name = ty_arena_strdup(net->arena, c->args->name);
@@ -257,7 +260,9 @@ static ty_val net_weight(cmodel_net *net, const char *name, int rank, const int6
     if (old)
         return net_again(net, old, &type, is_buffer);
     cmodel_value v = {.name = whole, .type = type, .init = init, .is_buffer = is_buffer, .update = TY_NONE};
-    if (net->bound_weight)
+    if (net->layer)
+        v.val = cmodel_layer_weight(net, &v);
+    else if (net->bound_weight)
         v.val = net->bound_weight(net, whole, &type);
     else
         v.val = ty_b_input(net->g, ty_graph_add_input(net->g, whole, type));
@@ -352,7 +357,8 @@ const cmodel_row cmodel_leaves[] = {
 
 const cmodel_row *cmodel_find_op(const char *name)
 {
-    const cmodel_row *const tables[] = {cmodel_leaves, cmodel_basics, cmodel_layers, cmodel_windows, cmodel_onnx};
+    const cmodel_row *const tables[] = {cmodel_leaves,  cmodel_basics, cmodel_layers,
+                                        cmodel_windows, cmodel_onnx,   cmodel_layer_rows};
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const cmodel_row *row = tables[t]; row->name; row++)
             if (strcmp(row->name, name) == 0)
@@ -365,7 +371,8 @@ static void net_origin(cmodel_net *net, const char *op, const ty_args *args)
     char text[480];
     snprintf(text, sizeof text, "%.200s:%d %.40s%s%.180s", net->face.file ? net->face.file : "model.c", net->face.line,
              op, args->name ? " " : "", args->name ? args->name : "");
-    ty_graph_origin(net->g, text);
+    if (!net->layer) /* a layer has the origin of its call */
+        ty_graph_origin(net->g, text);
     if (net->place)
         snprintf(net->place, CMODEL_PLACE_BYTES, "%.280s:%d", net->face.file ? net->face.file : "", net->face.line);
 }
@@ -423,11 +430,21 @@ static void net_refuse(ty_net *face, const char *text)
     cmodel_fail((cmodel_net *)face, TY_E_MODEL_FILE, "%.500s", text);
 }
 
-static const ty_net_calls net_calls = {net_apply, net_shape, net_training, net_text, net_refuse};
+const ty_net_calls cmodel_calls = {
+    .apply = net_apply,
+    .shape = net_shape,
+    .training = net_training,
+    .text = net_text,
+    .fail = net_refuse,
+    .define = cmodel_layer_define,
+    .number = cmodel_layer_number,
+    .setting = cmodel_layer_setting,
+    .settings = cmodel_layer_settings,
+};
 
 void cmodel_build(cmodel_net *net, void (*model)(ty_net *))
 {
-    net->face.calls = &net_calls;
+    net->face.calls = &cmodel_calls;
     net->scope[0] = 0;
     net->n_scopes = 0;
     model(&net->face);

@@ -48,6 +48,7 @@ typedef struct cmodel_net {
     int n_scopes;
     uint64_t init_seed;
     int64_t n_calls, n_random;
+    struct cmodel_layer *layer; /* cmodel_layer.h; NULL: this is a model */
     bool failed;
     ty_error error; /* the first one */
 } cmodel_net;
@@ -60,6 +61,8 @@ typedef struct cmodel_call {
     const ty_args *args; /* never NULL */
 } cmodel_call;
 
+/* The calls that models and layers make. */
+extern const ty_net_calls cmodel_calls;
 /* Runs model() with these settings; sets net->failed and net->error. The caller sets the fields above up to binding. */
 void cmodel_build(cmodel_net *net, void (*model)(ty_net *));
 
@@ -92,8 +95,8 @@ typedef struct cmodel_row {
     int arg;
 } cmodel_row;
 const cmodel_row *cmodel_find_op(const char *name);
-extern const cmodel_row cmodel_leaves[], cmodel_basics[], cmodel_layers[], cmodel_windows[],
-    cmodel_onnx[]; /* each ends with a NULL name */
+extern const cmodel_row cmodel_leaves[], cmodel_basics[], cmodel_layers[], cmodel_windows[], cmodel_onnx[],
+    cmodel_layer_rows[]; /* each ends with a NULL name */
 
 /* Initial bytes of a weight, f32, into out. */
 void cmodel_initialize(const char *name, const ty_type *type, ty_init init, uint64_t seed, float *out);

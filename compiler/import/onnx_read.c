@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define ONNX_HIDDEN (-1e9f) /* what is added to a score that shall not count */
+
 /* Memory for the parsed tree; weights are not part of it. */
 enum { MAX_TREE_BYTES = 1 << 30 };
 
@@ -270,23 +272,52 @@ static int list_initializers(ty_onnx *m, ty_names *by_name, ty_error *err)
     return 0;
 }
 
-/* PyTorch's dynamo exporter says in the metadata of a value_info what the initializer of that name is. */
+/* Some exporters say what an initializer is: TY_ONNX_KIND_KEY. */
 static void mark_initializers(ty_onnx *m, const ty_names *by_name)
 {
-    static const char key[] = "pkg.torch.export.graph_signature.InputSpec.kind";
     const onnx_graph *graph = m->tree.graph;
     for (size_t i = 0; i < graph->values.n; i++) {
         const onnx_value_info *info = ONNX_AT(graph->values, onnx_value_info, i);
         int at = ty_names_find(by_name, info->name);
         for (size_t k = 0; at >= 0 && k < info->metadata.n; k++) {
             const onnx_pair *pair = ONNX_AT(info->metadata, onnx_pair, k);
-            if (strcmp(pair->key, key) != 0)
+            if (strcmp(pair->key, TY_ONNX_KIND_KEY) != 0)
                 continue;
             if (strcmp(pair->value, "PARAMETER") == 0)
                 m->initializers[at].mark = TY_ONNX_PARAMETER;
             else if (strcmp(pair->value, "USER_INPUT") != 0)
                 m->initializers[at].mark = TY_ONNX_BUFFER;
         }
+    }
+}
+
+/* A table that hides scores: 0, or so low that nothing is left of what it is added to. Weights differ within the first
+ * elements. */
+static bool mark_is_mask(const ty_onnx_initializer *w)
+{
+    int64_t n = ty_type_elems(&w->type);
+    bool hides = false;
+    for (int64_t i = 0; w->data && i < n; i++) {
+        float v;
+        memcpy(&v, (const char *)w->data + (size_t)i * sizeof v, sizeof v);
+        if (v != 0 && !(v <= ONNX_HIDDEN))
+            return false;
+        hides = hides || v != 0;
+    }
+    return hides;
+}
+
+/* Where the exporter says of parameters that they are, single numbers and masks of which it says nothing are constants
+ * that it made itself. (Not so larger tables: a weight that it transposed loses its mark.) */
+static void mark_constants(ty_onnx *m)
+{
+    bool says = false;
+    for (int i = 0; i < m->n_initializers && !says; i++)
+        says = m->initializers[i].mark == TY_ONNX_PARAMETER;
+    for (int i = 0; i < m->n_initializers && says; i++) {
+        ty_onnx_initializer *w = &m->initializers[i];
+        if (w->mark == TY_ONNX_UNMARKED && (w->type.rank == 0 || (w->type.dtype == TY_F32 && mark_is_mask(w))))
+            w->mark = TY_ONNX_BUFFER;
     }
 }
 
@@ -323,6 +354,7 @@ static int list_model(ty_onnx *m, ty_error *err)
     if (list_initializers(m, &by_name, err) < 0 || list_inputs(m, &by_name, err) < 0)
         return -1;
     mark_initializers(m, &by_name);
+    mark_constants(m);
     mark_running(m, &by_name);
     return 0;
 }

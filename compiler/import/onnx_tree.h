@@ -137,6 +137,9 @@ struct ty_onnx {
     struct onnx_copies *copies; /* aligned or converted constants, made while importing */
 };
 
+/* Metadata of a value_info by which PyTorch's dynamo exporter says what the initializer of that name is. */
+#define TY_ONNX_KIND_KEY "pkg.torch.export.graph_signature.InputSpec.kind"
+
 #define ONNX_AT(list, type, i) (&((const type *)(list).data)[i])
 #define ONNX_TEXT(list, i)     (((const char *const *)(list).data)[i])
 

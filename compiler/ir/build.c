@@ -293,6 +293,21 @@ ty_val ty_b_concat(ty_graph *g, const ty_val *in, int n_in, int axis)
     return ty_graph_emit(g, TY_OP_CONCAT, &(ty_attr){.axis = axis}, in, n_in);
 }
 
+enum { CONCAT_MAX_INPUTS = 32 };
+
+ty_val ty_b_concat_many(ty_graph *g, const ty_val *in, int n_in, int axis)
+{
+    if (n_in <= CONCAT_MAX_INPUTS)
+        return ty_b_concat(g, in, n_in, axis);
+    int n_parts = (n_in + CONCAT_MAX_INPUTS - 1) / CONCAT_MAX_INPUTS;
+    ty_val *part = TY_NEW_ARRAY(ty_graph_arena(g), ty_val, n_parts);
+    for (int i = 0; i < n_parts; i++) {
+        int lo = i * CONCAT_MAX_INPUTS, n = n_in - lo < CONCAT_MAX_INPUTS ? n_in - lo : CONCAT_MAX_INPUTS;
+        part[i] = ty_b_concat(g, in + lo, n, axis);
+    }
+    return ty_b_concat_many(g, part, n_parts, axis);
+}
+
 ty_val ty_b_reverse(ty_graph *g, ty_val x, uint32_t axes)
 {
     return build_1(g, TY_OP_REVERSE, &(ty_attr){.axes = axes}, x);

@@ -58,6 +58,9 @@ ty_val ty_b_slice(ty_graph *g, ty_val x, const int64_t *lo, const int64_t *hi, c
 ty_val ty_b_slice_axis(ty_graph *g, ty_val x, int axis, int64_t lo, int64_t hi);
 ty_val ty_b_pad(ty_graph *g, ty_val x, const int64_t *lo, const int64_t *hi, double value);
 ty_val ty_b_concat(ty_graph *g, const ty_val *in, int n_in, int axis);
+/* The same for as many inputs as a model may have: a kernel asks for each element which input it is from, and with too
+ * many it would be too long. Passes that join what lies in memory want one node: ty_b_concat. */
+ty_val ty_b_concat_many(ty_graph *g, const ty_val *in, int n_in, int axis);
 ty_val ty_b_reverse(ty_graph *g, ty_val x, uint32_t axes);
 ty_val ty_b_unsqueeze(ty_graph *g, ty_val x, int axis);
 ty_val ty_b_squeeze(ty_graph *g, ty_val x, int axis);

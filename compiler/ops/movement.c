@@ -267,13 +267,29 @@ void ty_op_grad_reshape(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *
     din[0] = ty_b_reshape(g, dres[0], x->rank, x->dim);
 }
 
+/* The gradient of a turned matrix, where it is a product, is the product turned: no kernel turns a weight's. */
+static ty_val grad_turned_product(ty_graph *g, const ty_attr *attr, ty_val dres)
+{
+    uint32_t node = ty_val_node(dres);
+    if (ty_graph_op(g, node) != TY_OP_DOT || ty_graph_node(g, node)->n_in != 2 || attr->n != 2 || attr->lo[0] != 1)
+        return TY_NONE;
+    uint32_t flags = ty_graph_attr(g, node)->flags;
+    ty_attr turned = *ty_graph_attr(g, node);
+    turned.flags = flags & ~(uint32_t)(TY_DOT_TRANS_A | TY_DOT_TRANS_B);
+    turned.flags |= flags & TY_DOT_TRANS_A ? 0 : TY_DOT_TRANS_B;
+    turned.flags |= flags & TY_DOT_TRANS_B ? 0 : TY_DOT_TRANS_A;
+    return ty_graph_emit(g, TY_OP_DOT, &turned, (ty_val[]){ty_graph_in(g, node, 1), ty_graph_in(g, node, 0)}, 2);
+}
+
 void ty_op_grad_transpose(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *din)
 {
     const ty_attr *attr = ty_graph_attr(g, node);
     int64_t back[TY_MAX_RANK] = {0};
     for (uint32_t i = 0; i < attr->n; i++)
         back[attr->lo[i]] = i;
-    din[0] = ty_b_transpose(g, dres[0], back);
+    din[0] = grad_turned_product(g, attr, dres[0]);
+    if (din[0] == TY_NONE)
+        din[0] = ty_b_transpose(g, dres[0], back);
 }
 
 void ty_op_grad_broadcast(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *din)

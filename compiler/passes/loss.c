@@ -9,6 +9,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ops/softmax.h"
 #include "compiler/passes/ctc.h"
+#include "compiler/passes/loss_keras.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -322,6 +323,23 @@ static const loss_kind loss_kinds[TY_N_LOSS_KINDS] = {
     [TY_LOSS_CTC] = {"ctc", true, .whole = loss_ctc},
     [TY_LOSS_L1] = {"l1", false, .whole = loss_l1},
     [TY_LOSS_L2] = {"l2", false, .whole = loss_l2},
+    [TY_LOSS_KERAS_SPARSE_CROSSENTROPY] = {"keras_sparse_crossentropy", true, .whole = ty_loss_keras},
+    [TY_LOSS_KERAS_CATEGORICAL_CROSSENTROPY] = {"keras_categorical_crossentropy", true, .whole = ty_loss_keras},
+    [TY_LOSS_KERAS_CATEGORICAL_FOCAL] = {"keras_categorical_focal", true, .whole = ty_loss_keras},
+    [TY_LOSS_KERAS_BINARY_CROSSENTROPY] = {"keras_binary_crossentropy", true, .whole = ty_loss_keras},
+    [TY_LOSS_KERAS_BINARY_FOCAL] = {"keras_binary_focal", true, .whole = ty_loss_keras},
+    [TY_LOSS_KERAS_MSE] = {"keras_mse", true, .whole = ty_loss_keras},
+    [TY_LOSS_KERAS_MAE] = {"keras_mae", true, .whole = ty_loss_keras},
+    [TY_LOSS_KERAS_MAPE] = {"keras_mape", true, .whole = ty_loss_keras},
+    [TY_LOSS_KERAS_MSLE] = {"keras_msle", true, .whole = ty_loss_keras},
+    [TY_LOSS_KERAS_HUBER] = {"keras_huber", true, .whole = ty_loss_keras},
+    [TY_LOSS_KERAS_LOG_COSH] = {"keras_log_cosh", true, .whole = ty_loss_keras},
+    [TY_LOSS_KERAS_KL_DIVERGENCE] = {"keras_kl_divergence", true, .whole = ty_loss_keras},
+    [TY_LOSS_KERAS_POISSON] = {"keras_poisson", true, .whole = ty_loss_keras},
+    [TY_LOSS_KERAS_COSINE_SIMILARITY] = {"keras_cosine_similarity", true, .whole = ty_loss_keras},
+    [TY_LOSS_KERAS_HINGE] = {"keras_hinge", true, .whole = ty_loss_keras},
+    [TY_LOSS_KERAS_SQUARED_HINGE] = {"keras_squared_hinge", true, .whole = ty_loss_keras},
+    [TY_LOSS_KERAS_CATEGORICAL_HINGE] = {"keras_categorical_hinge", true, .whole = ty_loss_keras},
 };
 
 const char *ty_loss_text(ty_loss_kind kind)
@@ -373,10 +391,29 @@ ty_val ty_loss_match(ty_graph *g, ty_val target, ty_val x, const char *what)
     return ty_b_reshape(g, target, type.rank, type.dim);
 }
 
+/* A mask of x's first axes in x's shape. */
+static ty_val loss_stretch_mask(ty_graph *g, ty_val mask, ty_val x)
+{
+    ty_type m = *ty_graph_type(g, mask), t = *ty_graph_type(g, x);
+    int64_t dim[TY_MAX_RANK] = {0};
+    bool fits = m.rank <= t.rank;
+    for (int i = 0; i < t.rank; i++) {
+        dim[i] = i < m.rank ? m.dim[i] : 1;
+        fits = fits && (i >= m.rank || m.dim[i] == t.dim[i]);
+    }
+    char text[160], found[160];
+    if (!fits)
+        return ty_graph_fail(g, TY_E_SHAPE, "the mask of an output is %s, but what it masks %s",
+                             ty_type_text(&m, found, sizeof found), ty_type_text(&t, text, sizeof text));
+    return ty_b_broadcast(g, ty_b_reshape(g, mask, t.rank, dim), t.rank, t.dim);
+}
+
 ty_val ty_loss_stretch_rows(ty_graph *g, ty_val rows, ty_val x)
 {
     if (rows == TY_NONE || x == TY_NONE)
         return TY_NONE;
+    if (ty_b_rank(g, rows) > 1)
+        return loss_stretch_mask(g, rows, x);
     ty_type t = *ty_graph_type(g, x);
     int64_t batch = ty_b_dim(g, rows, 0), dim[TY_MAX_RANK] = {0};
     if (t.rank == 0 || t.dim[0] % batch != 0) {

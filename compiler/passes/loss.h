@@ -19,6 +19,7 @@
  *         whose Y is 1 - y
  *     ctc: ctc.h; mean over samples of the term divided by the label length (at least 1), as
  *         torch.nn.functional.ctc_loss with reduction="mean"
+ *     keras_...: loss_keras.h
  *     l1, l2: sum of |w|, of w^2, over all elements of the tensors; not divided by anything
  */
 #ifndef TY_COMPILER_PASSES_LOSS_H
@@ -37,9 +38,10 @@ typedef struct ty_loss_sums {
 typedef struct ty_loss_operands {
     ty_val output;
     bool is_kept;                         /* the output is computed anyway: nll reads it in place of its logits */
+    bool evaluates;                       /* class weights of Keras' losses count in training alone */
     ty_val target;                        /* TY_NONE for terms without */
     ty_val sample_weight;                 /* TY_NONE: all weigh the same */
-    ty_val rows;                          /* bool[batch]: rows that count; TY_NONE: all do */
+    ty_val rows;                          /* bool[batch], or of more leading axes: what counts; TY_NONE: all */
     ty_val other;                         /* the second output; read by pair losses alone */
     ty_val input_lengths, target_lengths; /* read by ctc alone; TY_NONE: full length */
     const ty_val *tensors;                /* weights; read by l1 and l2 alone */
@@ -60,8 +62,8 @@ bool ty_loss_is_penalty(ty_loss_kind kind);
 
 /* Shared with metrics. */
 
-/* bool[batch] stretched to the shape of x, whose axis 0 is the batch or a multiple of it (rows in order).
- * TY_NONE with an error if it is neither. */
+/* bool[batch] stretched to the shape of x, whose axis 0 is the batch or a multiple of it (rows in order); bool of more
+ * axes, which are x's first ones, likewise. TY_NONE with an error if it is neither. */
 ty_val ty_loss_stretch_rows(ty_graph *g, ty_val rows, ty_val x);
 /* The target in the shape of x if the two differ in dims of 1 only; TY_NONE with an error otherwise. */
 ty_val ty_loss_match(ty_graph *g, ty_val target, ty_val x, const char *what);

@@ -118,7 +118,8 @@ static ty_metric_parts metric_accuracy(ty_graph *g, const metric_args *a)
     if (metric_is_single(g, a)) {
         if (!metric_pairs_of(g, a, &p))
             return metric_nothing();
-        ty_val says = ty_b_lt(g, ty_b_full_like(g, p.x, 0), p.x), is = ty_b_lt(g, ty_b_full_like(g, p.y, 0.5), p.y);
+        ty_val says = ty_b_lt(g, ty_b_full_like(g, p.x, a->metric->threshold), p.x);
+        ty_val is = ty_b_lt(g, ty_b_full_like(g, p.y, 0.5), p.y);
         return metric_share(g, ty_b_eq(g, says, is), p.keep);
     }
     if (!metric_rows_of(g, a, &r))

@@ -3,7 +3,8 @@
  *
  * Rows are those of the loss on the same output: classes along its axis, ignored labels left out, rows behind the valid
  * ones left out. "One number an element" means: as many numbers as the target and no class axis.
- *     accuracy   share of rows whose largest class is the label; of single logits: (logit > 0) == (target > 0.5)
+ *     accuracy   share of rows whose largest class is the label; of single numbers: (x > threshold) == (target >
+ *                0.5)
  *     top_k      share of rows whose label is among the k largest (of equal ones the first count; NaN is never a hit)
  *     mae, mse   mean of |output - target|, of its square
  *     perplexity exp of the mean cross entropy of the rows, from logits or log-probabilities, without class weights and

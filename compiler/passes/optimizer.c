@@ -11,7 +11,7 @@ typedef struct opt_rule {
     double decay;
     bool by_rows;
     const ty_segments *segments;
-    ty_val p, grad;
+    ty_val p, grad, squares;
     const ty_val *moment;
     ty_val *next;
 } opt_rule;
@@ -46,6 +46,12 @@ static ty_val opt_blend(const opt_rule *r, double a, ty_val x, double b, ty_val 
 static ty_val opt_sqrt(const opt_rule *r, ty_val x)
 {
     return ty_b_unary(r->g, TY_OP_SQRT, x);
+}
+
+/* g^2, g being r->grad or what decay has made of it. */
+static ty_val opt_square(const opt_rule *r, ty_val g)
+{
+    return r->squares == TY_NONE ? ty_b_square(r->g, g) : r->squares;
 }
 
 /* p - rate step, rate a scalar f64. */
@@ -113,7 +119,7 @@ static ty_opt_moments adam_moments(const ty_optimizer *o)
 static void adam_averages(const opt_rule *r, ty_val g)
 {
     r->next[0] = opt_blend(r, r->o->beta1, r->moment[0], 1 - r->o->beta1, g);
-    r->next[1] = opt_blend(r, r->o->beta2, r->moment[1], 1 - r->o->beta2, ty_b_square(r->g, g));
+    r->next[1] = opt_blend(r, r->o->beta2, r->moment[1], 1 - r->o->beta2, opt_square(r, g));
 }
 
 static ty_val adam_step(const opt_rule *r, ty_val p, ty_val g)
@@ -222,7 +228,8 @@ static ty_val keras_adamax_update(const opt_rule *r)
 {
     ty_graph *b = r->g;
     ty_val m = opt_blend(r, r->o->beta1, r->moment[0], 1 - r->o->beta1, r->grad);
-    ty_val s = ty_b_max(b, ty_b_mul_s(b, r->moment[1], r->o->beta2), ty_b_unary(b, TY_OP_ABS, r->grad));
+    ty_val size = r->squares == TY_NONE ? ty_b_unary(b, TY_OP_ABS, r->grad) : r->squares;
+    ty_val s = ty_b_max(b, ty_b_mul_s(b, r->moment[1], r->o->beta2), size);
     ty_val rate = ty_b_div(b, r->clock->lr, opt_correction(r, r->o->beta1));
     r->next[0] = m;
     r->next[1] = s;
@@ -243,7 +250,7 @@ static ty_opt_moments rmsprop_moments(const ty_optimizer *o)
 static ty_val rmsprop_square(const opt_rule *r, ty_val g, int *at)
 {
     ty_graph *b = r->g;
-    ty_val v = opt_blend(r, r->o->alpha, r->moment[0], 1 - r->o->alpha, ty_b_square(b, g)), x = v;
+    ty_val v = opt_blend(r, r->o->alpha, r->moment[0], 1 - r->o->alpha, opt_square(r, g)), x = v;
     r->next[0] = v;
     if (r->o->centered) {
         ty_val a = opt_blend(r, r->o->alpha, r->moment[1], 1 - r->o->alpha, g);
@@ -299,7 +306,7 @@ static ty_val adagrad_update(const opt_rule *r)
 static ty_val keras_adagrad_update(const opt_rule *r)
 {
     ty_graph *b = r->g;
-    ty_val v = r->next[0] = ty_b_add(b, r->moment[0], ty_b_square(b, r->grad));
+    ty_val v = r->next[0] = ty_b_add(b, r->moment[0], opt_square(r, r->grad));
     ty_val size = opt_sqrt(r, ty_b_add_s(b, v, r->o->initial_accumulator + r->o->eps));
     return opt_descend(r, opt_shrunk(r), r->clock->lr, ty_b_div(b, r->grad, size));
 }
@@ -314,11 +321,12 @@ static ty_val adadelta_step(const opt_rule *r, ty_val p, ty_val g)
 {
     ty_graph *b = r->g;
     double rho = r->o->rho;
-    ty_val v = opt_blend(r, rho, r->moment[0], 1 - rho, ty_b_square(b, g));
+    ty_val v = opt_blend(r, rho, r->moment[0], 1 - rho, opt_square(r, g));
     ty_val top = opt_sqrt(r, ty_b_add_s(b, r->moment[1], r->o->eps));
-    ty_val q = ty_b_mul(b, ty_b_div(b, top, opt_sqrt(r, ty_b_add_s(b, v, r->o->eps))), g);
+    ty_val c = ty_b_div(b, top, opt_sqrt(r, ty_b_add_s(b, v, r->o->eps))), q = ty_b_mul(b, c, g);
+    ty_val square = r->squares == TY_NONE ? ty_b_square(b, q) : ty_b_mul(b, ty_b_square(b, c), r->squares);
     r->next[0] = v;
-    r->next[1] = opt_blend(r, rho, r->moment[1], 1 - rho, ty_b_square(b, q));
+    r->next[1] = opt_blend(r, rho, r->moment[1], 1 - rho, square);
     return opt_descend(r, p, r->clock->lr, q);
 }
 
@@ -359,26 +367,44 @@ static ty_val opt_ratio(const opt_rule *r, ty_val a, ty_val b)
     return ty_b_select(r->g, ty_b_lt(r->g, zero, a), q, one);
 }
 
-static ty_val lamb_update(const opt_rule *r)
+/* step times |p| / |step| of each tensor. */
+static ty_val lamb_adapted(const opt_rule *r, ty_val p, ty_val step)
+{
+    ty_graph *b = r->g;
+    ty_val *p_norm = TY_NEW_ARRAY(ty_graph_arena(b), ty_val, r->segments->n);
+    ty_val *norm = TY_NEW_ARRAY(ty_graph_arena(b), ty_val, r->segments->n);
+    ty_segment_norms(b, p, r->segments, p_norm);
+    ty_segment_norms(b, step, r->segments, norm);
+    for (int i = 0; i < r->segments->n; i++)
+        norm[i] = opt_ratio(r, p_norm[i], norm[i]);
+    return ty_b_mul(b, step, ty_segment_spread(b, norm, r->segments));
+}
+
+/* M / (sqrt(V) + eps) */
+static ty_val lamb_step(const opt_rule *r)
 {
     ty_graph *b = r->g;
     adam_averages(r, r->grad);
     ty_val m_scale = ty_b_reciprocal(b, opt_correction(r, r->o->beta1));
     ty_val v_scale = ty_b_reciprocal(b, opt_correction(r, r->o->beta2));
     ty_val m = ty_b_mul(b, r->next[0], opt_f32(r, m_scale)), v = ty_b_mul(b, r->next[1], opt_f32(r, v_scale));
-    ty_val step = ty_b_div(b, m, ty_b_add_s(b, opt_sqrt(r, v), r->o->eps));
+    return ty_b_div(b, m, ty_b_add_s(b, opt_sqrt(r, v), r->o->eps));
+}
+
+static ty_val lamb_update(const opt_rule *r)
+{
+    ty_val step = lamb_step(r);
     if (r->decay != 0)
-        step = ty_b_add(b, step, ty_b_mul_s(b, r->p, r->decay));
-    if (opt_adapts(r)) {
-        ty_val *p_norm = TY_NEW_ARRAY(ty_graph_arena(b), ty_val, r->segments->n);
-        ty_val *norm = TY_NEW_ARRAY(ty_graph_arena(b), ty_val, r->segments->n);
-        ty_segment_norms(b, r->p, r->segments, p_norm);
-        ty_segment_norms(b, step, r->segments, norm);
-        for (int i = 0; i < r->segments->n; i++)
-            norm[i] = opt_ratio(r, p_norm[i], norm[i]);
-        step = ty_b_mul(b, step, ty_segment_spread(b, norm, r->segments));
-    }
+        step = ty_b_add(r->g, step, ty_b_mul_s(r->g, r->p, r->decay));
+    if (opt_adapts(r))
+        step = lamb_adapted(r, r->p, step);
     return opt_descend(r, r->p, r->clock->lr, step);
+}
+
+static ty_val keras_lamb_update(const opt_rule *r)
+{
+    ty_val p = opt_shrunk(r);
+    return opt_descend(r, p, r->clock->lr, lamb_adapted(r, p, lamb_step(r)));
 }
 
 /* trust |p| / (|g| + d |p| + eps) for each tensor, spread over its elements. */
@@ -428,7 +454,7 @@ static ty_val ftrl_update(const opt_rule *r)
 {
     ty_graph *b = r->g;
     ty_val p = opt_shrunk(r), per_lr = ty_b_reciprocal(b, r->clock->lr);
-    ty_val n = r->next[0] = ty_b_add(b, r->moment[0], ty_b_square(b, r->grad)), power = ftrl_power(r, n);
+    ty_val n = r->next[0] = ty_b_add(b, r->moment[0], opt_square(r, r->grad)), power = ftrl_power(r, n);
     ty_val sigma = ty_b_mul(b, ty_b_sub(b, power, ftrl_power(r, r->moment[0])), opt_f32(r, per_lr));
     ty_val g = ty_b_add(b, r->grad, ty_b_mul_s(b, p, 2 * r->o->l2_shrinkage));
     ty_val z = r->next[1] = ty_b_add(b, r->moment[1], ty_b_sub(b, g, ty_b_mul(b, sigma, p)));
@@ -478,7 +504,18 @@ static const struct opt_kind {
     [TY_OPT_KERAS_RMSPROP] = {"keras_rmsprop", rmsprop_moments, keras_rmsprop_update, NULL, NULL},
     [TY_OPT_KERAS_ADAGRAD] = {"keras_adagrad", adagrad_moments, keras_adagrad_update, NULL, rows_plain},
     [TY_OPT_KERAS_ADADELTA] = {"keras_adadelta", adadelta_moments, keras_adadelta_update, NULL, NULL},
+    [TY_OPT_KERAS_LAMB] = {"keras_lamb", nadam_moments, keras_lamb_update, NULL, NULL},
 };
+
+ty_opt_reads ty_optimizer_reads(const ty_optimizer *o)
+{
+    static const uint8_t reads[TY_N_OPTIMIZER_KINDS] = {
+        [TY_OPT_FTRL] = TY_OPT_READS_SQUARES,          [TY_OPT_KERAS_ADAM] = TY_OPT_READS_SQUARES,
+        [TY_OPT_KERAS_NADAM] = TY_OPT_READS_SQUARES,   [TY_OPT_KERAS_ADAMAX] = TY_OPT_READS_SIZES,
+        [TY_OPT_KERAS_RMSPROP] = TY_OPT_READS_SQUARES, [TY_OPT_KERAS_ADAGRAD] = TY_OPT_READS_SQUARES,
+        [TY_OPT_KERAS_LAMB] = TY_OPT_READS_SQUARES,    [TY_OPT_KERAS_ADADELTA] = TY_OPT_READS_SQUARES};
+    return (ty_opt_reads)reads[o->kind];
+}
 
 const char *ty_optimizer_text(ty_optimizer_kind kind)
 {
@@ -517,6 +554,7 @@ ty_val ty_optimizer_update(ty_graph *g, const ty_optimizer *o, const ty_opt_cloc
                      .segments = &group->segments,
                      .p = p,
                      .grad = grad,
+                     .squares = group->squares,
                      .moment = moment,
                      .next = next};
     return opt_kinds[o->kind].update(&rule);

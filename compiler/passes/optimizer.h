@@ -36,6 +36,9 @@
  *                   the root, and with momentum m = momentum m + q the rate is in the memory
  *   keras_adagrad   v += g^2;  p -= lr g / sqrt(v + eps)
  *   keras_adadelta  as adadelta, with decoupled decay
+ *   keras_lamb      as lamb without d p in r: |p| is that of the decayed p
+ * Where a rule of Keras squares a gradient (keras_adamax: takes its size), ty_opt_group.squares may stand for that
+ * square: unmerged.h.
  */
 #ifndef TY_COMPILER_PASSES_OPTIMIZER_H
 #define TY_COMPILER_PASSES_OPTIMIZER_H
@@ -70,6 +73,7 @@ typedef struct ty_opt_group {
     double decay;         /* weight decay: the optimizer's, or 0 */
     ty_segments segments; /* the tensors in the vector */
     bool by_rows;         /* rows of a table (tables.h), for which ty_optimizer_refuses_rows knows no reason */
+    ty_val squares;       /* what stands for the square of the gradient; TY_NONE: its square */
 } ty_opt_group;
 
 /* The update of one group. grad: clipped. next[i]: of moment i. Returns the next p. */
@@ -78,6 +82,10 @@ ty_val ty_optimizer_update(ty_graph *g, const ty_optimizer *o, const ty_opt_cloc
 
 /* Why the rule cannot be applied to some rows of a table alone (tables.h): "keeps a momentum ..."; NULL: it can. */
 const char *ty_optimizer_refuses_rows(const ty_optimizer *o);
+
+/* What a rule reads of a gradient beside itself. */
+typedef enum ty_opt_reads { TY_OPT_READS_NOTHING, TY_OPT_READS_SQUARES, TY_OPT_READS_SIZES } ty_opt_reads;
+ty_opt_reads ty_optimizer_reads(const ty_optimizer *o);
 
 /* "adamw" */
 const char *ty_optimizer_text(ty_optimizer_kind kind);

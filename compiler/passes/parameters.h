@@ -28,15 +28,18 @@ typedef struct ty_param {
     bool decays; /* weight decay applies */
     int scale;   /* number of its factor of the learning rate */
     bool trained;
-    ty_val leaf;        /* in the draft; TY_NONE: a constant */
-    ty_val eval_leaf;   /* what evaluation reads: the leaf, or one that becomes the average */
-    uint32_t first_use; /* id of the first node that reads the leaf */
-    int group;          /* trained: of param.<group> */
-    int state, segment; /* state -1: none */
-    int64_t offset;     /* elements in the state */
-    ty_val grad;        /* in the draft, of the leaf's type */
-    ty_val *gather;     /* updated by rows (tables.h): all that the loss reads of it */
-    int n_gathers;      /* 0: updated whole */
+    ty_val leaf;                /* in the draft; TY_NONE: a constant */
+    ty_val eval_leaf;           /* what evaluation reads: the leaf, or one that becomes the average */
+    uint32_t first_use;         /* id of the first node that reads the leaf */
+    int group;                  /* trained: of param.<group> */
+    int state, segment;         /* state -1: none */
+    int64_t offset;             /* elements in the state */
+    ty_val grad;                /* in the draft, of the leaf's type */
+    ty_val *gather;             /* updated by rows (tables.h): all that the loss reads of it */
+    int n_gathers;              /* 0: updated whole */
+    ty_val *lookup;             /* whose rows are not merged (unmerged.h): all that the loss reads of it */
+    int n_lookups;              /* 0: its gradient is as any other */
+    ty_val row_index, row_grad; /* of them: i64[k], f32[k, width] */
 } ty_param;
 
 /* Weights of one flat arena, in order. */

@@ -18,6 +18,12 @@
 bool ty_origin_is_gradient(const char *origin);
 int ty_pass_autodiff(ty_graph *g, ty_val loss, const ty_val *wrt, int n_wrt, ty_val *grad, ty_error *err);
 
+/* layout.c - models that keep channels last turn data before each convolution and back behind it. Values between follow
+ * those turns, so that the passes behind meet the same graph as of a model that keeps channels first. Makes a new
+ * graph; *out is NULL where no convolution, pool or batch norm reads a turn: nothing to do. Needs: nothing. Keeps:
+ * everything else, sums up to rounding. */
+int ty_pass_straighten(const ty_graph *in, ty_graph **out, ty_error *err);
+
 /* attend.c - attention and its gradient become library calls that work in tiles, where that is faster than products and
  * a softmax. Makes a new graph. Needs: attention whole, before lower. Keeps: names, states, outputs, effects, origins.
  * On a CPU that is float32 of a certain size, on a GPU 16-bit numbers with heads of 16, 32 ... 128. */

@@ -5,10 +5,9 @@
 #include "compiler/passes/schedule.h"
 
 #include "compiler/ir/build.h"
+#include "compiler/passes/schedule_keras.h"
 
 #include <math.h>
-
-typedef ty_val schedule_fn(ty_graph *g, const ty_schedule *s, double lr, ty_val t);
 
 /* A span of steps that is used as a divisor. */
 static double schedule_span(double steps)
@@ -124,7 +123,7 @@ static ty_val schedule_piecewise(ty_graph *g, const ty_schedule *s, double lr, t
 
 static const struct schedule_kind {
     const char *text;
-    schedule_fn *build;
+    ty_schedule_fn *build;
 } schedule_kinds[TY_N_SCHEDULE_KINDS] = {
     [TY_SCHED_CONSTANT] = {"constant", schedule_constant},
     [TY_SCHED_STEP] = {"step", schedule_step},
@@ -135,6 +134,11 @@ static const struct schedule_kind {
     [TY_SCHED_COSINE_RESTARTS] = {"cosine_restarts", schedule_cosine_restarts},
     [TY_SCHED_PIECEWISE] = {"piecewise", schedule_piecewise},
     [TY_SCHED_PLATEAU] = {"plateau", schedule_constant},
+    [TY_SCHED_KERAS_EXPONENTIAL] = {"keras_exponential", ty_schedule_keras_exponential},
+    [TY_SCHED_KERAS_INVERSE_TIME] = {"keras_inverse_time", ty_schedule_keras_inverse_time},
+    [TY_SCHED_KERAS_POLYNOMIAL] = {"keras_polynomial", ty_schedule_keras_polynomial},
+    [TY_SCHED_KERAS_COSINE] = {"keras_cosine", ty_schedule_keras_cosine},
+    [TY_SCHED_KERAS_COSINE_RESTARTS] = {"keras_cosine_restarts", ty_schedule_keras_cosine_restarts},
 };
 
 const char *ty_schedule_text(ty_schedule_kind kind)

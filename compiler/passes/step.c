@@ -16,6 +16,7 @@
 #include "compiler/passes/passes.h"
 #include "compiler/passes/precision.h"
 #include "compiler/passes/range.h"
+#include "compiler/passes/unmerged.h"
 #include "compiler/passes/schedule.h"
 #include "compiler/passes/step_draft.h"
 #include "compiler/passes/tables.h"
@@ -30,7 +31,7 @@ enum { STEP_LEAF_SEED = -1, STEP_LEAF_DRAW = -2 };
 /* ---- inputs and leaves ----------------------------------------------------------------------------------------------
  */
 
-static void step_add_inputs(ty_step_draft *d)
+void ty_step_add_inputs(ty_step_draft *d)
 {
     const ty_train_spec *spec = d->spec;
     d->input = TY_NEW_ARRAY(&d->arena, ty_val, spec->n_inputs + 1);
@@ -81,7 +82,7 @@ static void step_add_leaves(ty_step_draft *d)
 /* ---- model ----------------------------------------------------------------------------------------------------------
  */
 
-static int step_bind_inputs(const ty_step_draft *d, ty_val *bound, ty_error *err)
+int ty_step_bind_inputs(const ty_step_draft *d, ty_val *bound, ty_error *err)
 {
     for (int i = 0; i < ty_model_n_inputs(d->m); i++) {
         const ty_model_value *v = ty_model_input(d->m, i);
@@ -105,7 +106,7 @@ static int step_import(ty_step_draft *d, ty_error *err)
                                       d->spec->match_eager};
     ty_val *inputs = TY_NEW_ARRAY(&d->arena, ty_val, ty_model_n_inputs(d->m) + 1);
     ty_val *weights = TY_NEW_ARRAY(&d->arena, ty_val, d->set.n_params + 1);
-    if (step_bind_inputs(d, inputs, err) < 0)
+    if (ty_step_bind_inputs(d, inputs, err) < 0)
         return -1;
     for (int i = 0; i < d->set.n_params; i++)
         weights[i] = d->set.param[i].leaf;
@@ -135,17 +136,23 @@ static ty_val step_flat(ty_step_draft *d, const ty_param_group *group)
     return group->n_members == 1 ? part[0] : ty_b_concat(d->g, part, group->n_members, 0);
 }
 
-/* What the loss is differentiated by, group after group: weights, and of a table what is gathered from it. wrt NULL:
- * only counts. */
+/* What of a weight the loss is differentiated by: itself, or of a table what is gathered from it. Returns how many. */
+static int step_sources(const ty_param *p, const ty_val **out)
+{
+    *out = p->n_gathers ? p->gather : p->n_lookups ? p->lookup : &p->leaf;
+    return p->n_gathers ? p->n_gathers : p->n_lookups ? p->n_lookups : 1;
+}
+
+/* All of that, group after group. wrt NULL: only counts. */
 static int step_wrt(const ty_step_draft *d, ty_val *wrt)
 {
     int n = 0;
     for (int k = 0; k < d->set.n_groups; k++)
         for (int i = 0; i < d->set.group[k].n_members; i++) {
-            const ty_param *p = &d->set.param[d->set.group[k].member[i]];
-            int n_values = p->n_gathers ? p->n_gathers : 1;
+            const ty_val *values;
+            int n_values = step_sources(&d->set.param[d->set.group[k].member[i]], &values);
             for (int j = 0; wrt && j < n_values; j++)
-                wrt[n + j] = p->n_gathers ? p->gather[j] : p->leaf;
+                wrt[n + j] = values[j];
             n += n_values;
         }
     return n;
@@ -159,10 +166,15 @@ static int step_group_gradient(ty_step_draft *d, int k, const ty_val *grad)
         d->grad[k] = ty_table_gradient(&d->set, group, d->g, grad);
         return d->set.param[group->member[0]].n_gathers;
     }
-    for (int i = 0; i < group->n_members; i++)
-        d->set.param[group->member[i]].grad = ty_precision_widen(d->g, grad[i]);
+    int at = 0;
+    for (int i = 0; i < group->n_members; i++) {
+        ty_param *p = &d->set.param[group->member[i]];
+        const ty_val *values;
+        p->grad = p->n_lookups ? ty_unmerged_gradient(&d->set, p, d->g, &grad[at]) : ty_precision_widen(d->g, grad[at]);
+        at += step_sources(p, &values);
+    }
     d->grad[k] = step_flat(d, group);
-    return group->n_members;
+    return at;
 }
 
 static int step_gradient(ty_step_draft *d, ty_error *err)
@@ -349,13 +361,14 @@ static int step_carry_over(ty_step_draft *d, ty_graph **out, ty_error *err)
 static void step_list_weights(ty_step *s, const ty_step_draft *d)
 {
     const ty_param_set *set = &d->set;
+    bool averaged = d->spec->use_ema || d->spec->ema_written;
     s->n_weights = set->n_params;
     s->weights = TY_NEW_ARRAY(ty_graph_arena(s->g), ty_step_weight, set->n_params);
     for (int i = 0; i < set->n_params; i++) {
         const ty_param *p = &set->param[i], *at = &set->param[p->same_as];
         s->weights[i] = (ty_step_weight){.name = p->weight->name,
                                          .type = p->type,
-                                         .state = d->spec->use_ema && at->trained ? step_ema_state(d, at) : at->state,
+                                         .state = averaged && at->trained ? step_ema_state(d, at) : at->state,
                                          .segment = at->segment,
                                          .offset = at->offset,
                                          .data = p->weight->data,
@@ -384,7 +397,7 @@ static int step_check_spec(const ty_train_spec *spec, ty_error *err)
     if (!(spec->ema_decay >= 0 && spec->ema_decay < 1))
         return ty_error_set(err, TY_E_RANGE, "ema: expected a decay of at least 0 and below 1, found %g",
                             spec->ema_decay);
-    if (spec->use_ema && spec->ema_decay == 0)
+    if ((spec->use_ema || spec->ema_written) && spec->ema_decay == 0)
         return ty_error_set(err, TY_E_CONFIG, "ema: the averages are to be used, but their decay is 0");
     if ((unsigned)spec->precision >= TY_N_PRECISIONS)
         return ty_error_set(err, TY_E_INTERNAL, "precision: no kind %d", (int)spec->precision);
@@ -393,7 +406,9 @@ static int step_check_spec(const ty_train_spec *spec, ty_error *err)
     if ((spec->eval_valid_rows || spec->train_valid_rows) &&
         (spec->inputs[0].type.rank < 1 || spec->inputs[0].type.dim[0] < 1))
         return ty_error_set(err, TY_E_SHAPE, "input \"%s\": expected a batch as its first dim", spec->inputs[0].name);
-    return ty_across_check(spec, err);
+    if (spec->update_every < 0 || spec->ema_overwrite < 0)
+        return ty_error_set(err, TY_E_RANGE, "update_every, ema: expected no negative numbers of steps");
+    return ty_unmerged_check(spec, err) < 0 ? -1 : ty_across_check(spec, err);
 }
 
 static int step_check_trained(const ty_step_draft *d, ty_error *err)
@@ -408,7 +423,7 @@ static int step_draft_model(ty_step_draft *d, ty_error *err)
 {
     if (ty_params_classify(&d->set, d->m, d->spec, &d->arena, err) < 0)
         return -1;
-    step_add_inputs(d);
+    ty_step_add_inputs(d);
     step_add_leaves(d);
     if (ty_graph_failed(d->g, err))
         return -1;
@@ -427,6 +442,7 @@ static int step_draft_parameters(ty_step_draft *d, ty_error *err)
     if (ty_params_find_uses(&d->set, d->g, d->loss, err) < 0 ||
         ty_tables_find(&d->set, d->m, d->g, d->loss, d->spec, err) < 0)
         return -1;
+    ty_unmerged_find(&d->set, d->g, d->loss, d->spec);
     ty_params_arrange(&d->set, d->spec);
     ty_phases_lap(&d->phases, "parameters");
     return step_check_trained(d, err);
@@ -460,6 +476,8 @@ int ty_step_build(const ty_model *m, const ty_train_spec *spec, ty_step *out, ty
     *out = (ty_step){0};
     if (step_check_spec(spec, err) < 0)
         return -1;
+    if (ty_model_trains_itself(m))
+        return ty_step_build_own(m, spec, out, err);
     ty_step_draft d = {.m = m, .spec = spec, .g = ty_graph_new()};
     ty_arena_init(&d.arena);
     int rc = step_draft_all(&d, err);

@@ -88,6 +88,10 @@ typedef struct ty_step {
 
 /* All that lives in the step is in the graph's arena. On failure *out is empty. */
 int ty_step_build(const ty_model *m, const ty_train_spec *spec, ty_step *out, ty_error *err);
+/* Of a model that trains itself (ty_model_trains_itself): its own step on LAST, step_own.c. Loss terms and metrics are
+ * of EVAL alone; what else the spec says of training must be left out. ty_step_build comes here by itself. States are
+ * "own.<name>", one a variable, then "step" and "seed"; LAST has "loss" as its only output. */
+int ty_step_build_own(const ty_model *m, const ty_train_spec *spec, ty_step *out, ty_error *err);
 /* The model as in inference: inputs in the model's order with the given types (found by name), TY_TAPE_EVAL only,
  * weights are constants, outputs by the model's names. */
 int ty_step_build_infer(const ty_model *m, const ty_binding *inputs, int n_inputs, ty_step *out, ty_error *err);

@@ -27,11 +27,13 @@ typedef struct ty_step_draft {
     ty_model_values train, eval;
     ty_loss_sums *train_term, *eval_term;  /* one a term */
     ty_val loss;                           /* of one micro-batch */
+    const ty_val *own_loss;                /* of a model that trains itself: what its step gives; else NULL */
     ty_val grad[TY_PARAM_MAX_GROUPS];      /* flat, of loss / accumulate */
     ty_shards shards[TY_PARAM_MAX_GROUPS]; /* n 0: the group's update is not divided among replicas */
     ty_step_parts *parts;                  /* states of which each replica has a part */
     int n_parts;
     ty_loss_scale scale;
+    ty_val due; /* bool[]: this step changes weights (ty_train_spec.update_every); TY_NONE: each does */
     int ema_state[TY_PARAM_MAX_GROUPS];
     int step_state, seed_state, micro_state; /* the latter two -1 without random numbers */
     ty_compile_phases phases;
@@ -42,6 +44,10 @@ uint32_t ty_step_train_tapes(const ty_step_draft *d);
 /* Number of the spec's input, or -1. */
 int ty_step_find_input(const ty_step_draft *d, const char *name);
 
+/* The step's inputs, d->input and d->rows. */
+void ty_step_add_inputs(ty_step_draft *d);
+/* What each input of the model is bound to. */
+int ty_step_bind_inputs(const ty_step_draft *d, ty_val *bound, ty_error *err);
 /* After the model's import: the terms on both tapes, d->loss and its output. */
 int ty_step_loss(ty_step_draft *d, ty_error *err);
 /* After the gradient: states of weights and moments, and what they become. */

@@ -5,6 +5,7 @@
 #include "base/suggest.h"
 #include "compiler/ir/build.h"
 #include "compiler/passes/across.h"
+#include "compiler/passes/loss_keras.h"
 #include "compiler/passes/metric.h"
 #include "compiler/passes/penalty.h"
 
@@ -49,6 +50,15 @@ static int terms_operand(const ty_step_draft *d, const char *name, ty_val *out, 
     return 0;
 }
 
+/* What of an output counts: rows of the batch, and what the model's own mask leaves. */
+static ty_val terms_counted(const ty_step_draft *d, const ty_model_values *values, int output, ty_val rows)
+{
+    ty_val mask = values->masks ? values->masks[output] : TY_NONE;
+    if (mask == TY_NONE || rows == TY_NONE)
+        return mask == TY_NONE ? rows : mask;
+    return ty_b_binary(d->g, TY_OP_AND, mask, ty_loss_stretch_rows(d->g, rows, mask));
+}
+
 static int terms_operands(const ty_step_draft *d, const char *output, const char *target, const char *weight,
                           ty_loss_operands *train, ty_loss_operands *eval, ty_error *err)
 {
@@ -56,14 +66,14 @@ static int terms_operands(const ty_step_draft *d, const char *output, const char
     if (i < 0)
         return terms_no_output(d, output, err);
     *train = (ty_loss_operands){.output = d->train.outputs[i], .rows = TY_NONE};
-    if (d->spec->train_valid_rows)
-        train->rows = d->rows;
+    train->rows = terms_counted(d, &d->train, i, d->spec->train_valid_rows ? d->rows : TY_NONE);
     if (terms_operand(d, target, &train->target, err) < 0 || terms_operand(d, weight, &train->sample_weight, err) < 0)
         return -1;
     *eval = *train;
     eval->output = d->eval.outputs[i];
     eval->is_kept = true; /* outputs of the model are outputs of EVAL */
-    eval->rows = d->rows;
+    eval->evaluates = true;
+    eval->rows = terms_counted(d, &d->eval, i, d->rows);
     return 0;
 }
 
@@ -111,19 +121,32 @@ static ty_val terms_quotient(ty_graph *g, const ty_loss_term *t, const ty_loss_s
     return t->weight == 1 ? v : ty_b_mul_s(g, v, t->weight);
 }
 
+/* A sum, which has no count that replicas add up. */
+static bool terms_is_sum(const ty_loss_term *t)
+{
+    return ty_loss_is_keras(t->kind) && t->reduction == TY_REDUCTION_SUM;
+}
+
 /* A replica's part of the loss: its own sums over the counts of all. */
 static void terms_across(const ty_step_draft *d)
 {
     for (int i = 0; i < d->spec->n_loss; i++)
-        d->train_term[i].count = ty_b_all_reduce(d->g, d->train_term[i].count, ty_across_replicas(d->spec));
+        if (!terms_is_sum(&d->spec->loss[i]))
+            d->train_term[i].count = ty_b_all_reduce(d->g, d->train_term[i].count, ty_across_replicas(d->spec));
 }
 
-static ty_val terms_total(const ty_step_draft *d, const ty_loss_sums *terms)
+/* With the model's penalties, of which each of so many replicas has its share. */
+static ty_val terms_total(const ty_step_draft *d, const ty_loss_sums *terms, const ty_model_values *values,
+                          int replicas)
 {
     ty_val sum = TY_NONE;
     for (int i = 0; i < d->spec->n_loss; i++) {
         ty_val v = terms_quotient(d->g, &d->spec->loss[i], &terms[i]);
         sum = i == 0 ? v : ty_b_add(d->g, sum, v);
+    }
+    for (int i = 0; i < values->n_penalties; i++) {
+        ty_val v = values->penalties[i];
+        sum = ty_b_add(d->g, sum, replicas > 1 ? ty_b_mul_s(d->g, v, 1.0 / replicas) : v);
     }
     return sum;
 }
@@ -140,7 +163,7 @@ int ty_step_loss(ty_step_draft *d, ty_error *err)
         if (terms_term(d, &spec->loss[i], &d->train_term[i], &d->eval_term[i], err) < 0)
             return -1;
     terms_across(d);
-    d->loss = terms_total(d, d->train_term);
+    d->loss = d->own_loss ? *d->own_loss : terms_total(d, d->train_term, &d->train, ty_across_replicas(d->spec));
     ty_graph_add_output(d->g, "loss", ty_b_all_reduce(d->g, d->loss, ty_across_replicas(d->spec)),
                         ty_step_train_tapes(d));
     ty_graph_origin(d->g, "");
@@ -164,20 +187,42 @@ static void terms_eval_across(ty_step_draft *d)
     int replicas = ty_across_replicas(d->spec);
     for (int i = 0; i < d->spec->n_loss; i++) {
         d->eval_term[i].sum = ty_b_all_reduce(d->g, d->eval_term[i].sum, replicas);
-        d->eval_term[i].count = ty_b_all_reduce(d->g, d->eval_term[i].count, replicas);
+        if (!terms_is_sum(&d->spec->loss[i]))
+            d->eval_term[i].count = ty_b_all_reduce(d->g, d->eval_term[i].count, replicas);
     }
+}
+
+/* Keras' loss of several batches is the mean of theirs by their rows, whatever masks leave of each. Penalties of
+ * activations are means over a replica's own rows. */
+static bool terms_by_batch(const ty_step_draft *d)
+{
+    return d->spec->n_loss > 1 || d->eval.n_penalties > 0 || ty_loss_is_keras(d->spec->loss[0].kind);
+}
+
+static ty_val terms_eval_total(ty_step_draft *d)
+{
+    int replicas = ty_across_replicas(d->spec);
+    ty_model_values values = d->eval;
+    if (replicas > 1 && values.n_penalties) {
+        ty_val *v = TY_NEW_ARRAY(&d->arena, ty_val, values.n_penalties);
+        for (int i = 0; i < values.n_penalties; i++)
+            v[i] = values.penalties[i];
+        ty_across_mean(d->g, v, values.n_penalties, replicas);
+        values.penalties = v;
+    }
+    return terms_total(d, d->eval_term, &values, 1);
 }
 
 static void terms_eval_loss(ty_step_draft *d)
 {
     ty_val sum, count;
-    if (d->spec->n_loss == 1) {
+    if (!terms_by_batch(d)) {
         double weight = d->spec->loss[0].weight;
         count = d->eval_term[0].count;
         sum = weight == 1 ? d->eval_term[0].sum : ty_b_mul_s(d->g, d->eval_term[0].sum, weight);
     } else {
         count = ty_b_all_reduce(d->g, terms_count_rows(d), ty_across_replicas(d->spec));
-        sum = ty_b_mul(d->g, terms_total(d, d->eval_term), count);
+        sum = ty_b_mul(d->g, terms_eval_total(d), count);
     }
     ty_graph_add_output(d->g, "loss.sum", sum, TY_TAPE_EVAL);
     ty_graph_add_output(d->g, "loss.count", count, TY_TAPE_EVAL);
@@ -187,10 +232,11 @@ static ty_metric_classes terms_metric_classes(const ty_step_draft *d, const char
 {
     for (int i = 0; i < d->spec->n_loss; i++) {
         const ty_loss_term *t = &d->spec->loss[i];
-        bool has_classes =
-            t->kind == TY_LOSS_SOFTMAX_CROSS_ENTROPY || t->kind == TY_LOSS_NLL || t->kind == TY_LOSS_MULTI_MARGIN;
+        bool shares = ty_loss_keras_has_shares(t->kind);
+        bool has_classes = shares || ty_loss_keras_has_labels(t->kind) || t->kind == TY_LOSS_SOFTMAX_CROSS_ENTROPY ||
+                           t->kind == TY_LOSS_NLL || t->kind == TY_LOSS_MULTI_MARGIN;
         if (has_classes && strcmp(t->output, output) == 0)
-            return (ty_metric_classes){t->class_axis, t->ignore_index, t->dense_labels};
+            return (ty_metric_classes){t->class_axis, t->ignore_index, t->dense_labels || shares};
     }
     return (ty_metric_classes){-1, -100, false};
 }

@@ -21,6 +21,9 @@ static int tables_check_spec(const ty_train_spec *spec, ty_error *err)
                      spec->accumulate);
         return ty_error_help(err, "use larger batches in place of accumulate");
     }
+    if (spec->update_every > 1)
+        return ty_error_set(err, TY_E_CONFIG, "sparse_rows: with update_every %d gradients are kept for whole tables",
+                            spec->update_every);
     if (spec->ema_decay != 0)
         return ty_error_set(err, TY_E_CONFIG, "sparse_rows: averages (ema) change every row of a table at every step");
     return 0;
@@ -28,6 +31,9 @@ static int tables_check_spec(const ty_train_spec *spec, ty_error *err)
 
 static int tables_check_decay(const ty_param *p, const ty_train_spec *spec, ty_error *err)
 {
+    if (p->weight->constraint.kind != TY_CONSTRAINT_NONE)
+        return ty_error_set(err, TY_E_CONFIG, "sparse_rows: the constraint of \"%s\" reads every row at every step",
+                            p->weight->name);
     if (spec->optimizer.weight_decay == 0 || !p->decays)
         return 0;
     ty_error_set(err, TY_E_CONFIG, "sparse_rows: weight decay changes every row of \"%s\" at every step",
@@ -50,22 +56,20 @@ static bool table_is_gather(const ty_graph *g, uint32_t id, ty_val leaf)
            ty_graph_in(g, id, 1) != leaf;
 }
 
-/* Fills p's gathers. Returns the node that reads it otherwise, or TY_NONE. */
-static uint32_t table_gathers(const table_uses *uses, ty_param *p)
+uint32_t ty_table_lookups(const ty_graph *g, const uint8_t *live, ty_arena *a, ty_val leaf, ty_val **gather, int *n)
 {
-    const ty_graph *g = uses->g;
-    p->gather = TY_NEW_ARRAY(uses->arena, ty_val, ty_graph_n_nodes(g));
-    p->n_gathers = 0;
+    *gather = TY_NEW_ARRAY(a, ty_val, ty_graph_n_nodes(g));
+    *n = 0;
     for (uint32_t id = 0; id < ty_graph_n_nodes(g); id++) {
         bool reads = false;
-        for (uint32_t k = 0; uses->live[id] && k < ty_graph_node(g, id)->n_in; k++)
-            reads |= ty_graph_in(g, id, (int)k) == p->leaf;
-        if (reads && !table_is_gather(g, id, p->leaf)) {
-            p->n_gathers = 0;
+        for (uint32_t k = 0; live[id] && k < ty_graph_node(g, id)->n_in; k++)
+            reads |= ty_graph_in(g, id, (int)k) == leaf;
+        if (reads && !table_is_gather(g, id, leaf)) {
+            *n = 0;
             return id;
         }
         if (reads)
-            p->gather[p->n_gathers++] = ty_val_make(id, 0);
+            (*gather)[(*n)++] = ty_val_make(id, 0);
     }
     return TY_NONE;
 }
@@ -84,7 +88,7 @@ static int tables_mark(ty_param_set *set, const table_uses *uses, const ty_train
         bool named = ty_params_in_list(p->weight->name, spec->sparse_rows, spec->n_sparse_rows);
         if (!p->trained || p->same_as != i || !(spec->sparse_all || named))
             continue;
-        uint32_t reader = table_gathers(uses, p);
+        uint32_t reader = ty_table_lookups(uses->g, uses->live, uses->arena, p->leaf, &p->gather, &p->n_gathers);
         if (reader != TY_NONE && !spec->sparse_all)
             return table_refuse(uses->g, p, reader, err);
         if (p->n_gathers && tables_check_decay(p, spec, err) < 0)

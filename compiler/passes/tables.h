@@ -33,6 +33,10 @@
 int ty_tables_find(ty_param_set *set, const ty_model *m, const ty_graph *g, ty_val loss, const ty_train_spec *spec,
                    ty_error *err);
 
+/* What the nodes marked live gather from a leaf, in *gather[*n]; none if something else reads it, too: returns that
+ * node, else TY_NONE. */
+uint32_t ty_table_lookups(const ty_graph *g, const uint8_t *live, ty_arena *a, ty_val leaf, ty_val **gather, int *n);
+
 /* Of gradients dres[k] of the table's gathers: the table's rows, and their sums as one flat vector. Fills
  * group->rows. */
 ty_val ty_table_gradient(const ty_param_set *set, ty_param_group *group, ty_graph *g, const ty_val *dres);

@@ -185,6 +185,11 @@ typedef struct ty_net_calls {
     bool (*training)(ty_net *net);
     const char *(*text)(ty_net *net, const char *text);
     void (*fail)(ty_net *net, const char *text);
+    /* of layers */
+    void (*define)(ty_net *net, const char *class_name, void (*layer)(ty_net *net));
+    double (*number)(ty_net *net, const char *key, double absent);
+    const char *(*setting)(ty_net *net, const char *key, const char *absent);
+    ty_shape (*settings)(ty_net *net, const char *key);
 } ty_net_calls;
 
 /* The network being built. The first members are filled by the calls below. */
@@ -194,8 +199,9 @@ struct ty_net {
     int line;
 };
 
-/* The function that a model.c defines. */
+/* The function that a model.c defines, and the one of a source of layers. */
 __attribute__((visibility("default"))) void model(ty_net *net);
+__attribute__((visibility("default"))) void trainyard_layers(ty_net *net);
 
 #ifndef TY_MODEL_TYPES_ONLY
 
@@ -455,6 +461,35 @@ __attribute__((format(printf, 2, 3))) static inline const char *ty_text_(ty_net 
 #define ty_cumsum(net, x, axis_)           TY_1_(net, "cumsum", x, .axis = axis_)
 /* NumPy's: leading axes broadcast, vectors are rows or columns. */
 #define ty_matmul(net, a, b) TY_2_(net, "matmul", a, b)
+
+/* ---- layers of Keras models ------------------------------------------------------------------------------------------
+ * A Keras file names the classes of its layers; the code of one's own classes is not in it. A C source that the recipe
+ * names (`layers: my_layers.c`) brings it:
+ *
+ *     static void scaled(ty_net *net)            // Python: self.w = add_weight(...); call(x): x * self.w * self.factor
+ *     {
+ *         ty_var x = ty_layer_input(net, 0);
+ *         ty_var w = ty_parameter(net, "w", ty_dims(ty_dim(net, x, -1)), ty_ones());
+ *         ty_layer_output(net, 0, ty_scale(net, ty_mul(net, x, w), ty_layer_number(net, "factor", 1)));
+ *     }
+ *
+ *     void trainyard_layers(ty_net *net)
+ *     {
+ *         trainyard_layer_register(net, "Scaled", scaled);
+ *     }
+ *
+ * Parameters and buffers are asked for in the order of the class's add_weight() calls, those with trainable=False as
+ * buffers: so they find their data sets in the file. Those of a layer that the class keeps as self.dense are asked for
+ * in ty_scope(net, "dense"). The function runs for every call of the layer in the model. */
+
+#define trainyard_layer_register(net, class_name_, layer_) TY_AT_(net)->calls->define(net, class_name_, layer_)
+/* Tensor i of the call's first argument. */
+#define ty_layer_input(net, i_) ty_apply0_(TY_AT_(net), "layer_input", &(ty_args){.count = i_})
+#define ty_layer_output(net, i_, x) ((void)TY_1_(net, "layer_output", x, .count = i_))
+/* Entries of the layer's configuration (get_config()); what is missing or null is `absent`, a list without entries. */
+#define ty_layer_number(net, key_, absent_) TY_AT_(net)->calls->number(net, key_, absent_)
+#define ty_layer_text(net, key_, absent_)   TY_AT_(net)->calls->setting(net, key_, absent_)
+#define ty_layer_dims(net, key_)            TY_AT_(net)->calls->settings(net, key_)
 
 /* ---- every other operator --------------------------------------------------------------------------------------- */
 

@@ -182,7 +182,7 @@ static inline void mutants_work(const mutants_job *job, const mutants_file *file
         uint8_t *bytes = malloc(f->n + 1);
         if (!bytes || write(pipe, &r, sizeof r) != (ssize_t)sizeof r)
             _exit(2);
-        alarm(30);
+        alarm(120); /* a jail may take two seconds of a processor that others use too */
         mutants_read_one(job, f, bytes, mutants_mutate(job, f, bytes, id), start_kib, &r);
         free(bytes);
         is_bad = r.is_bad;

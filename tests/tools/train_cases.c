@@ -19,7 +19,7 @@
 #include "base/yaml.h"
 #include "compiler/compiler.h"
 #include "container/input/npy.h"
-#include "container/input/zip.h"
+#include "base/zip.h"
 #include "tests/tools/train_case.h"
 
 #include <inttypes.h>
@@ -374,7 +374,7 @@ static int run_case(const char *folder, const char *name, const settings *set)
     ty_doc *recipe, *expected;
     if (ty_yaml_read(&c->arena, path_in(c, "recipe.yaml"), NULL, NULL, NULL, &recipe, &err) < 0 ||
         ty_json_read(&c->arena, path_in(c, "expected.json"), NULL, &expected, &err) < 0 ||
-        ty_model_open(path_in(c, "model.onnx"), &c->model, &err) < 0)
+        ty_model_open(path_in(c, text(recipe, "model") ? text(recipe, "model") : "model.onnx"), &c->model, &err) < 0)
         die(name, &err);
     c->recipe = recipe;
     c->expected = expected;

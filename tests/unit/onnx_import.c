@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "compiler/import/onnx_tree.h"
 #include "tests/unit/onnx_model.h"
 
 #include <math.h>
@@ -586,9 +587,52 @@ static void test_names_are_cut_and_escaped(void **state)
     close_fixture(&f);
 }
 
+/* A value_info that says what the initializer `name` is. */
+static void mark(model_text *m, const char *name, const char *kind)
+{
+    ty_buf info, pair;
+    ty_buf_init(&info, 1 << 10);
+    ty_buf_init(&pair, 1 << 10);
+    put_text(&info, 1, name);
+    put_text(&pair, 1, TY_ONNX_KIND_KEY);
+    put_text(&pair, 2, kind);
+    put_sub(&info, 4, &pair);
+    put_sub(&m->graph, 13, &info);
+}
+
+/* Beside marked parameters an unmarked number and an unmarked mask are constants, and a table is not; where nothing is
+ * marked, all are weights. */
+static void test_what_is_not_marked(void **state)
+{
+    (void)state;
+    static const float table[] = {1, 2, 3, 4}, mask[] = {0, -3.4e38f, 0, 0}, scale[] = {0.125f};
+    for (int marked = 0; marked < 2; marked++) {
+        model_text m;
+        model_begin(&m, 18);
+        model_input(&m, "x", FLOAT, SHAPE(2, 2));
+        model_floats(&m, "weight", 2, (int64_t[]){2, 2}, table);
+        model_floats(&m, "turned", 2, (int64_t[]){2, 2}, table);
+        model_floats(&m, "mask", 2, (int64_t[]){2, 2}, mask);
+        model_floats(&m, "scale", 0, NULL, scale);
+        if (marked)
+            mark(&m, "weight", "PARAMETER");
+        model_node(&m, "Add", "x weight", "a", "");
+        model_node(&m, "Add", "a turned", "b", "");
+        model_node(&m, "Add", "b mask", "c", "");
+        model_node(&m, "Mul", "c scale", "y", "");
+        model_output(&m, "y", FLOAT);
+        ty_onnx *o = model_open(&m);
+        static const ty_onnx_mark want[] = {TY_ONNX_PARAMETER, TY_ONNX_UNMARKED, TY_ONNX_BUFFER, TY_ONNX_BUFFER};
+        for (int i = 0; i < 4; i++)
+            assert_int_equal(ty_onnx_initializer_at(o, i)->mark, marked ? want[i] : TY_ONNX_UNMARKED);
+        ty_onnx_free(o);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_not_marked),
         cmocka_unit_test(test_smallest_model),
         cmocka_unit_test(test_every_cut),
         cmocka_unit_test(test_damaged_initializers),

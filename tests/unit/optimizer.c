@@ -180,6 +180,16 @@ static void tensor_lamb(const ty_optimizer *o, double decay, scalar *s, const do
         s[i].p -= lr * ratio * r[i];
 }
 
+/* Decay first, and none in what is measured. */
+static void tensor_keras_lamb(const ty_optimizer *o, double decay, scalar *s, const double *g, int n, double lr, int k)
+{
+    for (int i = 0; i < n; i++)
+        s[i].p -= lr * decay * s[i].p;
+    ty_optimizer plain = *o;
+    plain.weight_decay = 0;
+    tensor_lamb(&plain, 0, s, g, n, lr, k);
+}
+
 static void tensor_lars(const ty_optimizer *o, double decay, scalar *s, const double *g, int n, double lr, int k)
 {
     (void)k;
@@ -257,7 +267,7 @@ static rule_graph build_rule(const rule_case *c, const float *start)
         moment[i] = ty_b_state(r.g, r.moment[i]);
     }
     ty_opt_clock clock = {k, lr, ty_b_state(r.g, r.product)};
-    ty_opt_group group = {c->decay, {N_TENSORS, tensors}, false};
+    ty_opt_group group = {c->decay, {N_TENSORS, tensors, NULL}, false, TY_NONE};
     ty_val p = ty_optimizer_update(r.g, &c->o, &clock, &group, ty_b_state(r.g, r.p), grad, moment, next);
     ty_graph_add_assign(r.g, r.p, p, TY_TAPE_LAST);
     for (int i = 0; i < moments.n; i++)
@@ -399,6 +409,11 @@ static const rule_case rules[] = {
      0,
      {.kind = TY_OPT_LAMB, .weight_decay = 0.1, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-6},
      .tensor = tensor_lamb},
+    {"keras_lamb",
+     NULL,
+     0.1,
+     {.kind = TY_OPT_KERAS_LAMB, .weight_decay = 0.1, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-6},
+     .tensor = tensor_keras_lamb},
     {"lars", NULL, 0, {.kind = TY_OPT_LARS, .momentum = 0.9, .trust = 0.02}, .tensor = tensor_lars},
     {"lars, decay",
      NULL,
@@ -469,7 +484,7 @@ static void expect_clipped(ty_clip_kind kind, double max, const double *a, const
     ty_val norm = ty_clip_norm(g, grad, 2);
     assert_true(*(double *)evaluate(g, norm, inputs, false) == 5);
     static const int64_t first[] = {1, 1}, second[] = {3};
-    ty_clip_apply(g, kind, max, norm, grad, (ty_segments[]){{2, first}, {1, second}}, 2);
+    ty_clip_apply(g, kind, max, norm, grad, (ty_segments[]){{2, first, NULL}, {1, second, NULL}}, 2);
     for (int i = 0; i < 2; i++) {
         const double *got = evaluate(g, grad[i], inputs, false), *want = i ? b : a;
         for (int k = 0; k < 2 + i; k++)

@@ -226,9 +226,74 @@ static void plateau_multiplies(void **state)
     ty_graph_free(g);
 }
 
+/* Keras 3.15, float32: float(keras.optimizers.schedules.NAME(...)(t)). Near the border of a cycle its logarithm rounds.
+ */
+static void schedules_are_keras(void **state)
+{
+    (void)state;
+    static const struct {
+        ty_schedule s;
+        double lr, want[12];
+    } courses[] = {
+        {{.kind = TY_SCHED_KERAS_EXPONENTIAL, .decay_steps = 4, .decay_rate = 0.7},
+         0.2,
+         {0.200000003, 0.182938248, 0.167332008, 0.153057113, 0.140000001, 0.128056765, 0.117132403, 0.107139982,
+          0.0979999974, 0.0896397382, 0.0819926783, 0.0749979839}},
+        {{.kind = TY_SCHED_KERAS_EXPONENTIAL, .decay_steps = 4, .decay_rate = 0.7, .staircase = true},
+         0.2,
+         {0.200000003, 0.200000003, 0.200000003, 0.200000003, 0.140000001, 0.140000001, 0.140000001, 0.140000001,
+          0.0979999974, 0.0979999974, 0.0979999974, 0.0979999974}},
+        {{.kind = TY_SCHED_KERAS_INVERSE_TIME, .decay_steps = 5, .decay_rate = 0.5},
+         0.2,
+         {0.200000003, 0.181818187, 0.166666657, 0.15384616, 0.142857149, 0.13333334, 0.125, 0.117647059, 0.111111119,
+          0.105263159, 0.100000001, 0.0952381045}},
+        {{.kind = TY_SCHED_KERAS_INVERSE_TIME, .decay_steps = 5, .decay_rate = 0.5, .staircase = true},
+         0.2,
+         {0.200000003, 0.200000003, 0.200000003, 0.200000003, 0.200000003, 0.13333334, 0.13333334, 0.13333334,
+          0.13333334, 0.13333334, 0.100000001, 0.100000001}},
+        {{.kind = TY_SCHED_KERAS_POLYNOMIAL, .decay_steps = 5, .min_lr = 0.01, .power = 1.5},
+         0.2,
+         {0.200000003, 0.14595294, 0.0983040258, 0.058066614, 0.0269941147, 0.00999999978, 0.00999999978, 0.00999999978,
+          0.00999999978, 0.00999999978, 0.00999999978, 0.00999999978}},
+        {{.kind = TY_SCHED_KERAS_POLYNOMIAL, .decay_steps = 5, .min_lr = 0.01, .power = 2, .cycles = true},
+         0.2,
+         {0.200000003, 0.131600007, 0.0784000009, 0.0403999984, 0.0175999999, 0.00999999978, 0.0403999984, 0.0271000005,
+          0.0175999999, 0.0119000003, 0.00999999978, 0.0235111099}},
+        {{.kind = TY_SCHED_KERAS_COSINE, .decay_steps = 6, .alpha = 0.2},
+         0.1,
+         {0.100000001, 0.0946410224, 0.0800000057, 0.0599999987, 0.0399999991, 0.0253589842, 0.0200000014, 0.0200000014,
+          0.0200000014, 0.0200000014, 0.0200000014, 0.0200000014}},
+        {{.kind = TY_SCHED_KERAS_COSINE,
+          .decay_steps = 6,
+          .alpha = 0.2,
+          .target = 0.1,
+          .has_target = true,
+          .warmup = 3},
+         0.01,
+         {0.00999999978, 0.0399999991, 0.0700000003, 0.100000001, 0.0946410224, 0.0800000057, 0.0599999987,
+          0.0399999991, 0.0253589842, 0.0200000014, 0.0200000014, 0.0200000014}},
+        {{.kind = TY_SCHED_KERAS_COSINE_RESTARTS, .cycle = 3, .cycle_mult = 2, .m_mul = 0.5, .alpha = 0.1},
+         0.1,
+         {0.100000001, 0.0775000006, 0.0324999951, 0.0550000034, 0.051985573, 0.0437499993, 0.0324999988, 0.0212500039,
+          0.0130144274, 0.0324999988, 0.0321166664, 0.0309927855}},
+        {{.kind = TY_SCHED_KERAS_COSINE_RESTARTS, .cycle = 4, .cycle_mult = 1, .m_mul = 0.8},
+         0.1,
+         {0.100000001, 0.0853553414, 0.049999997, 0.0146446619, 0.0800000057, 0.0682842731, 0.0399999991, 0.0117157297,
+          0.064000003, 0.054627426, 0.0320000015, 0.00937258359}},
+    };
+    for (size_t i = 0; i < sizeof courses / sizeof courses[0]; i++)
+        for (int t = 0; t < 12; t++) {
+            double got = rate(&courses[i].s, courses[i].lr, t), want = courses[i].want[t];
+            if (!(fabs(got - want) <= 1e-6 * want))
+                fail_msg("%zu: %s at %d: expected %.9g, found %.9g", i, ty_schedule_text(courses[i].s.kind), t, want,
+                         got);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(schedules_are_keras),
         cmocka_unit_test(constant_stays),
         cmocka_unit_test(step_drops_at_its_size),
         cmocka_unit_test(exponential_multiplies),

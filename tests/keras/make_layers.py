@@ -1,0 +1,154 @@
+"""Small models of Keras with what Keras computes: tests/golden/keras/layers.json, which tests/unit/keras_layers.c reads.
+
+    python tests/keras/make_layers.py tests/golden/keras/layers.json      (Keras 3.15, TensorFlow 2.21, h5py)
+
+Each case has a model's configuration, its weights by their places in a .keras file, inputs, outputs of inference, masks of
+outputs and the sum of the model's own losses.
+"""
+import json
+import os
+import sys
+import tempfile
+import zipfile
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import h5py
+import keras
+import numpy as np
+from keras import layers as L
+
+RNG = np.random.default_rng(7)
+
+
+def real(*shape):
+    return np.round(RNG.normal(size=shape), 3).astype("float32")
+
+
+def whole(high, *shape):
+    return RNG.integers(0, high, size=shape).astype("int32")
+
+
+def weights_of(model):
+    """Every data set of model.weights.h5 that is a variable of a layer."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "m.keras")
+        model.save(path)
+        with zipfile.ZipFile(path) as z:
+            config = json.loads(z.read("config.json"))
+            z.extract("model.weights.h5", folder)
+        with h5py.File(os.path.join(folder, "model.weights.h5")) as f:
+            f.visititems(lambda name, item: found.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None)
+    return config, {k: v for k, v in found.items() if not k.startswith("optimizer") and "seed_generator" not in k}
+
+
+def numbers(a):
+    a = np.asarray(a)
+    return {"shape": list(a.shape), "dtype": str(a.dtype), "data": [float(f"{v:.7g}") for v in a.astype("float64").ravel()]}
+
+
+def case(name, model, *inputs):
+    for v in model.variables:
+        if v.dtype == "float32" and "seed" not in v.path:
+            low = 0.3 if "variance" in v.path else -0.8
+            v.assign(np.round(RNG.uniform(low, 0.8, v.shape), 3))
+    for layer in model._flatten_layers():
+        if isinstance(layer, L.Normalization):
+            layer.finalize_state()
+    config, weights = weights_of(model)
+    config.pop("compile_config", None)
+    out = model(inputs[0] if len(inputs) == 1 else list(inputs), training=False)
+    losses = float(sum(float(v) for v in model.losses))
+    out = keras.tree.flatten(out)
+    masks = [getattr(o, "_keras_mask", None) for o in out]
+    return {
+        "name": name,
+        "config": config,
+        "weights": {k: numbers(v) for k, v in weights.items()},
+        "names": [v.path for v in model.weights],
+        "inputs": [numbers(x) for x in inputs],
+        "outputs": [numbers(o) for o in out],
+        "masks": [None if m is None else numbers(np.asarray(m).astype("int32")) for m in masks],
+        "losses": losses,
+    }
+
+
+def sequential(name, x, *stack):
+    return case(name, keras.Sequential([keras.Input(x.shape[1:], dtype=str(x.dtype)), *stack], name="seq"), x)
+
+
+def cases():
+    names = sorted(set(keras.src.activations.ALL_OBJECTS_DICT) - {"threshold"})
+    x = np.array([[-4.0, -3.0, -1.0, -0.5, 0.0, 0.4, 0.5, 1.0, 3.0, 6.5]], "float32")
+    for name in names:
+        yield sequential("activation " + name, x, L.Activation(name))
+    settings = {
+        "relu": L.ReLU(),
+        "relu6": L.ReLU(max_value=6.0),
+        "relu max": L.ReLU(max_value=2.0),
+        "relu slope": L.ReLU(negative_slope=0.3),
+        "relu all": L.ReLU(max_value=2.5, negative_slope=0.2, threshold=0.6),
+        "leaky": L.LeakyReLU(),
+        "elu": L.ELU(alpha=0.7),
+        "prelu": L.PReLU(),
+        "softmax": L.Softmax(),
+    }
+    for name, layer in settings.items():
+        yield sequential("layer " + name, x, layer)
+    yield sequential("prelu shared", real(2, 3, 4), L.PReLU(shared_axes=[1]))
+    yield sequential("softmax axes", real(2, 3, 4), L.Softmax(axis=[1, 2]))
+    yield sequential("softmax axis 1", real(2, 3, 4), L.Softmax(axis=1))
+    yield sequential("dense", real(3, 5), L.Dense(4, activation="tanh"), L.Dropout(0.5), L.Dense(2, use_bias=False))
+    yield sequential("dense 3d", real(2, 3, 5), L.Dense(4, activation=L.LeakyReLU(0.1)))
+    yield sequential("shapes", real(2, 3, 4), L.Permute((2, 1)), L.Reshape((2, -1)), L.Flatten(), L.RepeatVector(3))
+    yield sequential("flatten first", real(2, 3, 4, 2), L.Flatten(data_format="channels_first"))
+    yield sequential("rescaling", real(2, 3), L.Rescaling(0.5, offset=-1), L.Rescaling([1.0, 2.0, 3.0]))
+    yield sequential("normalization", real(2, 3, 4), L.Normalization(), L.Normalization(axis=None, invert=True))
+    yield sequential("normalization given", real(2, 3), L.Normalization(mean=[1.0, 2.0, 3.0], variance=[4.0, 1.0, 0.25]))
+    yield sequential("embedding", whole(7, 2, 4), L.Embedding(7, 3, mask_zero=True), L.Dense(2))
+    yield sequential("embedding of floats", whole(7, 2, 4).astype("float32"), L.Embedding(7, 3))
+    yield sequential(
+        "regularizers", real(4, 5),
+        L.Dense(4, kernel_regularizer="l2", bias_regularizer=keras.regularizers.L1(0.03), activity_regularizer=keras.regularizers.L1L2(0.02, 0.01)),
+        L.ActivityRegularization(l1=0.1, l2=0.2),
+        L.Dense(3, kernel_regularizer=keras.regularizers.OrthogonalRegularizer(0.5), bias_regularizer="L1L2"),
+        L.Dense(3, kernel_regularizer=keras.regularizers.OrthogonalRegularizer(0.5, mode="columns"), trainable=True))
+    frozen = keras.Sequential([keras.Input((3,)), L.Dense(2, kernel_regularizer="l2", trainable=False), L.Dense(2)])
+    yield case("frozen", frozen, real(2, 3))
+
+    def merged(name, layer, *shapes):
+        inputs = [keras.Input(s, name=f"in{i}") for i, s in enumerate(shapes)]
+        return case(name, keras.Model(inputs, layer(inputs)), *[real(2, *s) for s in shapes])
+
+    for layer in (L.Add(), L.Average(), L.Multiply(), L.Maximum(), L.Minimum()):
+        yield merged("merge " + layer.name, layer, (3, 4), (3, 4), (4,))
+    yield merged("merge subtract", L.Subtract(), (3, 4), (3, 1))
+    yield merged("merge concatenate", L.Concatenate(axis=1), (3, 4), (2, 4))
+    yield merged("dot", L.Dot(axes=1), (4,), (4,))
+    yield merged("dot normal", L.Dot(axes=-1, normalize=True), (5,), (5,))
+    yield merged("dot matrix", L.Dot(axes=(2, 1)), (3, 4), (4, 5))
+    yield merged("dot ranks", L.Dot(axes=(1, 2)), (4,), (3, 4))
+
+    a, b = keras.Input((4,), dtype="int32", name="a"), keras.Input((4,), dtype="int32", name="b")
+    table = L.Embedding(5, 3, mask_zero=True)
+    x, y = table(a), table(b)
+    for layer in (L.Add(), L.Multiply(), L.Maximum(), L.Minimum(), L.Concatenate(axis=1), L.Concatenate()):
+        yield case("masks " + layer.name, keras.Model([a, b], layer([x, y])), whole(5, 2, 4), whole(5, 2, 4))
+    one = L.Concatenate()([x, L.Embedding(5, 2)(b)])
+    yield case("mask on one side", keras.Model([a, b], one), whole(5, 2, 4), whole(5, 2, 4))
+
+    inner = keras.Sequential([keras.Input((4,)), L.Dense(3, activation="relu", name="one"), L.Dense(3, name="two")], name="tower")
+    deep = keras.Sequential([L.Dense(2, name="one")], name="head")
+    i0 = keras.Input((4,), name="x")
+    i1 = keras.Input((4,), name="y")
+    f = keras.Model(i0, L.Dense(4, name="shared")(i0), name="front")
+    p, q = inner(f(i0)), inner(f(i1))
+    yield case("nested, shared", keras.Model([i0, i1], {"z": deep(p), "a": L.Add(name="sum")([p, q])}), real(2, 4), real(2, 4))
+    yield case("two outputs", keras.Model([i0, i1], [q, p]), real(2, 4), real(2, 4))
+
+
+if __name__ == "__main__":
+    made = list(cases())
+    with open(sys.argv[1], "w") as out:
+        out.write("[\n" + ",\n".join(json.dumps(c) for c in made) + "\n]\n")
+    print(len(made), "cases")

@@ -1,0 +1,145 @@
+#!/bin/bash
+# TensorFlow models by the program: a training step of the file's own is compiled as it is and gives TensorFlow's losses,
+# what is written is the same model with the trained weights, and signatures are applied.
+#
+# A small file of our own (tests/tensorflow/golden_step.py); with ../shared also graphs of TensorFlow 1, whose losses
+# (of the data made here) TensorFlow 2.21 gave.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+bin=$PWD/${TY_BIN:-build/bin}/trainyard
+tool=$PWD/build/${TY_VARIANT:-release}/tools/tf_file
+golden=$PWD/tests/golden/tensorflow
+models=$(cd "${TY_SHARED:-../shared}/data/models" 2>/dev/null && pwd)
+passed=0 failed=0 skipped=0
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+export TRAINYARD_CACHE=$scratch/cache
+
+note() { # NAME RESULT
+    if [ "$2" = 0 ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAIL $1"
+        tail -5 "$scratch/log"
+    fi
+}
+
+# Losses of each step in the log, against those of a file, to 1e-4.
+losses_are() { # FILE
+    sed -n 's/^step=[0-9]* .*loss=\([^ ]*\).*/\1/p' "$scratch/log" >"$scratch/found"
+    [ "$(wc -l <"$scratch/found")" = "$(wc -l <"$1")" ] &&
+        paste "$scratch/found" "$1" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (!(d <= 1e-4 * (1 + $2))) exit 1 }'
+}
+
+train() { # RECIPE [OPTION...]
+    "$bin" train "$@" --log_every=1 --fresh --progress=plain --output-dir="$scratch/run" >"$scratch/log" 2>&1
+}
+
+# The rows of step.txt as a table: x (5), ids (2), y.
+awk '$1 == "x" { for (i = 0; i < 30; i++) x[i] = $(i + 3) }
+     $1 == "ids" { for (i = 0; i < 12; i++) ids[i] = $(i + 3) }
+     $1 == "y" { for (r = 0; r < 6; r++) { for (i = 0; i < 5; i++) printf "%s,", x[5 * r + i]
+                 print ids[2 * r] "," ids[2 * r + 1] "," $(r + 3) } }' "$golden/step.txt" >"$scratch/data.csv"
+sed -n 's/^loss 1 //p' "$golden/step.txt" >"$scratch/losses"
+cat >"$scratch/step.yaml" <<END
+model: $golden/step
+signature: forward
+train_signature: train
+inputs: {x: x, ids: ids, "y": target}
+loss: {mse: {target: target}}
+batch_size: 6
+data:
+  train:
+    path: data.csv
+    format: csv
+    shuffle: false
+    fields: {x: {columns: 0-4}, ids: {columns: 5-6, type: i32}, target: {columns: 7, shape: []}}
+END
+train "$scratch/step.yaml" && losses_are "$scratch/losses"
+note "a training step of the file's own gives TensorFlow's losses" $?
+
+# Every variable that the step assigns is another one in the written model.
+written=$scratch/run/model/saved_model
+variables() { # FOLDER
+    "$tool" -s forward -t train show "$1" | awk '/^variable/ { print $2, $4 }'
+}
+variables "$golden/step" >"$scratch/before" && variables "$written" >"$scratch/after" 2>"$scratch/log" &&
+    [ "$(wc -l <"$scratch/after")" -gt 50 ] && ! comm -12 <(sort "$scratch/before") <(sort "$scratch/after") | grep .
+note "the written model has weights, moments and counters of the last step" $?
+
+sed 's/^train_signature.*/&\noptimizer: {adam: {lr: 0.1}}/' "$scratch/step.yaml" >"$scratch/both.yaml"
+train "$scratch/both.yaml"
+[ $? != 0 ] && grep -q 'the model.s own training step is compiled as it is' "$scratch/log"
+note "an optimizer beside the file's own step is refused" $?
+
+sed 's/^train_signature: .*/train_signature: traim/' "$scratch/step.yaml" >"$scratch/misspelt.yaml"
+train "$scratch/misspelt.yaml"
+[ $? != 0 ] && grep -q '"traim"' "$scratch/log"
+note "a signature that is not there is named" $?
+
+if [ -n "$models" ]; then
+    # x = 0, 0.1 .. 2.3; label = 1 - x: of TensorFlow 1, with shapes that the file does not tell.
+    awk 'BEGIN { for (i = 0; i < 24; i++) print i / 10 "," 1 - i / 10 }' >"$scratch/line.csv"
+    cat >"$scratch/line.yaml" <<END
+model: $models/savedmodel/regression_train_tf1
+train_signature: train, Mean
+inputs: {x: x, "y": label}
+loss: {mean: {}}
+batch_size: 8
+data:
+  train: {path: line.csv, format: csv, shuffle: false, fields: {x: {columns: 0, shape: []}, label: {columns: 1, shape: []}}}
+END
+    train "$scratch/line.yaml" && [ "$(grep -c '^step=' "$scratch/log")" = 3 ]
+    note "a graph of TensorFlow 1 trains by its own operation" $?
+    printf '\x93NUMPY\x01\x00\x76\x00%-117s\n\x00\x00\x00\x40' \
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1), }" >"$scratch/two.npy"
+    "$bin" run "$models/savedmodel/half_plus_two_tf1/00000123" --input x="$scratch/two.npy" --output-dir "$scratch" \
+        >"$scratch/log" 2>&1 && [ "$(tail -c 4 "$scratch/y.npy" | od -An -tf4 | tr -d ' ')" = 3 ]
+    note "half of two, and two, is three" $?
+
+    # Every model that has something to train, by its forward signature: the loss of the same rows falls in each of four
+    # steps, and what is written is read again, and has no weight that is as it was.
+    falls() { # NAME MODEL LOSS RATE BATCH INPUT SHAPE NUMBERS TARGET
+        awk -v n="$8" -v t="$9" -v rows="$5" 'BEGIN { for (r = 0; r < rows; r++) {
+            for (i = 0; i < n; i++) printf "%g,", (r * 37 + i * i * 11) % 101 / 100 + 0.01
+            if (t == "class") print r % 10
+            else for (i = 0; i < n; i++) printf "%g%s", 1 + (r + i) % 8 / 2, i < n - 1 ? "," : "\n" } }' >"$scratch/rows.csv"
+        local target="{columns: $8-$(($8 * 2 - 1)), shape: $7}" written=saved_model
+        [ "${2%.pb}" != "$2" ] && written=model.pb
+        rm -rf "$scratch/run"
+        [ "$9" = class ] && target="{columns: $8, type: i32, shape: []}"
+        cat >"$scratch/falls.yaml" <<END
+model: $2
+loss: $3
+inputs: {$6: x}
+optimizer: {sgd: {lr: $4}}
+batch_size: $5
+epochs: 4
+data:
+  train: {path: rows.csv, format: csv, shuffle: false, fields: {x: {columns: 0-$(($8 - 1)), shape: $7}, target: $target}}
+END
+        train "$scratch/falls.yaml" &&
+            [ "$(sed -n 's/^step=[0-9]* .*loss=\([^ ]*\).*/\1/p' "$scratch/log" |
+                awk 'NR > 1 && !($1 < last) { exit } { last = $1; n++ } END { print n }')" = 4 ] &&
+            { "$bin" model diff "$2" "$scratch/run/model/$written" >"$scratch/log" 2>&1 || true; } &&
+            grep -q '^0 weights the same' "$scratch/log"
+        note "$1 trains" $?
+    }
+    classes='{keras_sparse_crossentropy: {target: target}}'
+    line='{mse: {target: target}}'
+    saved=$models/savedmodel
+    falls half_plus_two_tf1 "$saved/half_plus_two_tf1/00000123" "$line" 0.1 8 x '[1]' 1 line
+    falls half_plus_two_tf2 "$saved/half_plus_two_tf2/00000123" "$line" 0.1 1 x '[1]' 1 line
+    falls matrix_half_plus_two "$saved/matrix_half_plus_two/1" "$line" 0.1 8 x '[3, 3]' 9 line
+    falls mnist_lr_tf1 "$saved/mnist_lr_tf1" "$classes" 0.01 8 Features '[784]' 784 class
+    falls cifar_cnn_tf1 "$saved/cifar_cnn_tf1" '{softmax_cross_entropy: {labels: target}}' 0.0001 8 Input '[32, 32, 3]' 3072 class
+    falls kws_dscnn_tf2 "$saved/kws_dscnn_tf2" "$classes" 0.001 8 input_1 '[49, 10, 1]' 490 class
+    falls fc-layers "$models/graphdef/fc-layers/frozen.pb" '{softmax_cross_entropy: {labels: target}}' 0.001 8 X '[784]' 784 class
+else
+    skipped=$((skipped + 9))
+    echo "skip: ../shared/data/models is not there"
+fi
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]
