@@ -8,7 +8,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 /* Reads below this size cost less than a mapping, and never meet SIGBUS. */
 #define BYTES_MAP_FROM   ((size_t)1 << 20)
@@ -16,23 +15,14 @@
 
 static const uint8_t bytes_empty[1];
 
-static bool bytes_are_gzip(const uint8_t *p, size_t n)
-{
-    return n >= 3 && p[0] == 0x1f && p[1] == 0x8b && p[2] == 8;
-}
-
-/* Makes room behind `used`, at most up to max_bytes. */
-static int gunzip_grow(uint8_t **data, size_t used, size_t *cap, size_t max_bytes, ty_error *err)
+/* Makes room behind `used`, at most up to max_bytes and one more, which shows that it is too little. */
+static int bytes_grow(uint8_t **data, size_t used, size_t *cap, size_t max_bytes, ty_error *err)
 {
     if (used < *cap)
         return 0;
-    if (*cap >= max_bytes) {
-        ty_error_set(err, TY_E_LIMIT, "gzip data grow past the limit of %zu bytes", max_bytes);
-        return ty_error_help(err, "split the file, or store it uncompressed so that it can be mapped");
-    }
     size_t next = *cap < (1 << 16) ? (1 << 16) : *cap * 2;
     if (next > max_bytes || next < *cap)
-        next = max_bytes;
+        next = max_bytes < SIZE_MAX ? max_bytes + 1 : max_bytes;
     uint8_t *grown = realloc(*data, next);
     if (grown == NULL)
         return ty_error_set(err, TY_E_LIMIT, "no memory for %zu bytes of inflated data", next);
@@ -41,58 +31,29 @@ static int gunzip_grow(uint8_t **data, size_t used, size_t *cap, size_t max_byte
     return 0;
 }
 
-static int gunzip_failed(const z_stream *z, int rc, size_t at, ty_error *err)
+static int bytes_inflate_to(ty_inflate *z, size_t max_bytes, uint8_t **data, size_t *used, ty_error *err)
 {
-    if (rc == Z_MEM_ERROR)
-        return ty_error_set(err, TY_E_LIMIT, "no memory to inflate gzip data");
-    return ty_error_set(err, TY_E_DATA, "gzip data are damaged near byte %zu: %s", at,
-                        z->msg != NULL ? z->msg : "unexpected end");
-}
-
-/* Inflates all members; *data, *used grow. zlib's avail counters are 32 bits wide, hence the slices. */
-static int gunzip_members(z_stream *z, const uint8_t *in, size_t n, size_t max_bytes, uint8_t **data, size_t *used,
-                          size_t *cap, ty_error *err)
-{
-    size_t at = 0;
-    for (;;) {
-        if (gunzip_grow(data, *used, cap, max_bytes, err) < 0)
+    size_t cap = 0, n = 0;
+    do {
+        if (bytes_grow(data, *used, &cap, max_bytes, err) < 0 ||
+            ty_inflate_take(z, *data + *used, cap - *used, &n, err) < 0)
             return -1;
-        size_t in_slice = n - at < (1u << 30) ? n - at : (1u << 30);
-        size_t out_slice = *cap - *used < (1u << 30) ? *cap - *used : (1u << 30);
-        z->next_in = (Bytef *)(uintptr_t)(in + at);
-        z->avail_in = (uInt)in_slice;
-        z->next_out = *data + *used;
-        z->avail_out = (uInt)out_slice;
-        int rc = inflate(z, Z_NO_FLUSH);
-        at += in_slice - z->avail_in;
-        *used += out_slice - z->avail_out;
-        if (rc == Z_STREAM_END) {
-            if (at == n)
-                return 0;
-            if (!bytes_are_gzip(in + at, n - at))
-                return ty_error_set(err, TY_E_DATA, "%zu bytes that are not gzip follow the last member, at byte %zu",
-                                    n - at, at);
-            if (inflateReset(z) != Z_OK)
-                return gunzip_failed(z, Z_MEM_ERROR, at, err);
-        } else if (rc != Z_OK && !(rc == Z_BUF_ERROR && z->avail_out == 0)) {
-            return gunzip_failed(z, rc, at, err);
-        } else if (at == n && z->avail_out > 0) {
-            return gunzip_failed(z, Z_BUF_ERROR, at, err);
-        }
-    }
+        *used += n;
+    } while (*used == cap);
+    return ty_inflate_end(z, err);
 }
 
-int ty_gunzip(const uint8_t *in, size_t n, size_t max_bytes, uint8_t **out, size_t *n_out, ty_error *err)
+int ty_inflate_all(ty_packing packing, const uint8_t *in, size_t n, size_t max_bytes, uint8_t **out, size_t *n_out,
+                   ty_error *err)
 {
-    z_stream z = {0};
+    ty_inflate z;
     uint8_t *data = NULL;
-    size_t used = 0, cap = 0;
-    if (!bytes_are_gzip(in, n))
-        return ty_error_set(err, TY_E_DATA, "not gzip data: expected the bytes 1f 8b 08");
-    if (inflateInit2(&z, 16 + MAX_WBITS) != Z_OK)
-        return ty_error_set(err, TY_E_LIMIT, "no memory to inflate gzip data");
-    int rc = gunzip_members(&z, in, n, max_bytes, &data, &used, &cap, err);
-    inflateEnd(&z);
+    size_t used = 0;
+    if (ty_inflate_init(&z, packing, max_bytes, err) < 0)
+        return -1;
+    ty_inflate_feed(&z, in, n);
+    int rc = bytes_inflate_to(&z, max_bytes, &data, &used, err);
+    ty_inflate_fini(&z);
     if (rc < 0) {
         free(data);
         return -1;
@@ -121,7 +82,7 @@ static int bytes_read_all(int fd, uint8_t *data, size_t n, size_t *n_read)
     return 0;
 }
 
-static int bytes_load(int fd, size_t n, bool map, ty_bytes *out, ty_error *err)
+static int bytes_load(int fd, const char *path, size_t n, bool map, ty_bytes *out, ty_error *err)
 {
     if (n == 0) {
         out->data = bytes_empty;
@@ -131,6 +92,7 @@ static int bytes_load(int fd, size_t n, bool map, ty_bytes *out, ty_error *err)
         void *p = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
         if (p != MAP_FAILED) {
             *out = (ty_bytes){.data = p, .n = n, .file_bytes = n, .mapped = true};
+            out->watch = ty_mapped_watch(p, n, path);
             return 0;
         }
     }
@@ -147,12 +109,16 @@ static int bytes_load(int fd, size_t n, bool map, ty_bytes *out, ty_error *err)
     return 0;
 }
 
-static int bytes_inflate(ty_bytes *b, size_t max_bytes, ty_error *err)
+static int bytes_inflate(ty_bytes *b, ty_packing packing, size_t max_bytes, ty_error *err)
 {
     uint8_t *plain = NULL;
     size_t n = 0, file_bytes = b->file_bytes;
-    if (ty_gunzip(b->data, b->n, max_bytes, &plain, &n, err) < 0)
+    if (ty_inflate_all(packing, b->data, b->n, max_bytes, &plain, &n, err) < 0)
         return -1;
+    if (ty_mapped_check(err) < 0) {
+        free(plain);
+        return -1;
+    }
     ty_bytes_close(b);
     *b = (ty_bytes){.data = plain, .n = n, .file_bytes = file_bytes};
     return 0;
@@ -181,21 +147,65 @@ int ty_bytes_open(const char *path, const ty_bytes_options *options, ty_bytes *o
     else if (!S_ISREG(st.st_mode))
         rc = ty_error_set(err, TY_E_DATA, "not a regular file");
     else
-        rc = bytes_load(fd, (size_t)st.st_size, !options->no_map && (size_t)st.st_size >= BYTES_MAP_FROM, out, err);
+        rc = bytes_load(fd, path, (size_t)st.st_size, !options->no_map && (size_t)st.st_size >= BYTES_MAP_FROM, out,
+                        err);
     close(fd);
-    if (rc == 0 && bytes_are_gzip(out->data, out->n)) {
+    ty_packing packing = rc == 0 ? ty_packing_of(out->data, out->n) : TY_PACKING_NONE;
+    if (packing != TY_PACKING_NONE) {
         size_t max = options->max_inflated_bytes != 0 ? options->max_inflated_bytes : TY_BYTES_MAX_INFLATED;
-        rc = bytes_inflate(out, max, err);
+        rc = bytes_inflate(out, packing, max, err);
     }
     if (rc < 0) {
+        ty_mapped_check(err);
         ty_bytes_close(out);
         return ty_error_at(err, "%s", path);
     }
     return 0;
 }
 
+/* Inflates what the first blocks of a file give. */
+static size_t bytes_head_inflated(int fd, ty_packing packing, const uint8_t *head, size_t n_head, uint8_t *out,
+                                  size_t n)
+{
+    ty_inflate z;
+    uint8_t block[4096];
+    size_t used = 0, made = 0;
+    if (ty_inflate_init(&z, packing, 0, NULL) < 0)
+        return 0;
+    ty_inflate_feed(&z, head, n_head);
+    while (ty_inflate_take(&z, out + used, n - used, &made, NULL) == 0) {
+        size_t n_block = 0;
+        used += made;
+        if (used == n || bytes_read_all(fd, block, sizeof block, &n_block) < 0 || n_block == 0)
+            break;
+        ty_inflate_feed(&z, block, n_block);
+    }
+    ty_inflate_fini(&z);
+    return used;
+}
+
+size_t ty_bytes_head(const char *path, uint8_t *out, size_t n)
+{
+    uint8_t head[4096];
+    size_t n_head = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+    if (fd < 0)
+        return 0;
+    bool is_read = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && bytes_read_all(fd, head, sizeof head, &n_head) == 0;
+    ty_packing packing = is_read ? ty_packing_of(head, n_head) : TY_PACKING_NONE;
+    size_t used = n_head < n ? n_head : n;
+    if (packing == TY_PACKING_NONE)
+        memcpy(out, head, used);
+    else
+        used = bytes_head_inflated(fd, packing, head, n_head, out, n);
+    close(fd);
+    return used;
+}
+
 void ty_bytes_close(ty_bytes *b)
 {
+    ty_mapped_forget(b->watch);
     if (b->mapped)
         munmap((void *)(uintptr_t)b->data, b->n);
     else if (b->data != bytes_empty)

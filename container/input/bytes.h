@@ -1,14 +1,16 @@
 /* bytes.h - the content of one data file as one piece of memory.
  *
- * Plain files are mapped (or read, where mapping is unwise: FastFile streams from an object store); gzip files are
- * inflated, all members, with their checksums. The reader above sees bytes and a length and need not know which.
- * A mapped file that somebody shortens while it is in use ends the process with SIGBUS; channels are not written to
- * while a job runs.
+ * Plain files are mapped (or read, where mapping is unwise: FastFile streams from an object store); compressed ones are
+ * inflated as a whole (inflate.h), whatever they are called. The reader above sees bytes and a length and need not know
+ * which. A mapped file that somebody shortens while it is in use reads as zeros from there on, and ty_mapped_check()
+ * names it (mapped.h).
  */
 #ifndef TY_CONTAINER_INPUT_BYTES_H
 #define TY_CONTAINER_INPUT_BYTES_H
 
 #include "base/error.h"
+#include "container/input/inflate.h"
+#include "container/input/mapped.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,11 +20,12 @@ typedef struct ty_bytes {
     size_t n;
     size_t file_bytes; /* size on disk, before inflating */
     bool mapped;       /* private: how to give it back */
+    ty_mapped *watch;  /* private */
 } ty_bytes;
 
 typedef struct ty_bytes_options {
     bool no_map;               /* read instead of mapping */
-    size_t max_inflated_bytes; /* limit on what a gzip file may grow to; 0: TY_BYTES_MAX_INFLATED */
+    size_t max_inflated_bytes; /* limit on what a compressed file may grow to; 0: TY_BYTES_MAX_INFLATED */
 } ty_bytes_options;
 
 #define TY_BYTES_MAX_INFLATED ((size_t)16 << 30)
@@ -32,7 +35,12 @@ int ty_bytes_open(const char *path, const ty_bytes_options *options, ty_bytes *o
 /* Safe on a zeroed struct. */
 void ty_bytes_close(ty_bytes *b);
 
-/* Inflates gzip members that follow one another, up to max_bytes. *out is the caller's (free()). */
-int ty_gunzip(const uint8_t *data, size_t n, size_t max_bytes, uint8_t **out, size_t *n_out, ty_error *err);
+/* The first bytes of a file's content, up to n (at most 4096), inflated if need be: how many there are. 0 too for what
+ * cannot be read, which fails where it is opened. */
+size_t ty_bytes_head(const char *path, uint8_t *out, size_t n);
+
+/* Inflates all of [in, in + n), up to max_bytes (above 0). *out is the caller's (free()). */
+int ty_inflate_all(ty_packing packing, const uint8_t *in, size_t n, size_t max_bytes, uint8_t **out, size_t *n_out,
+                   ty_error *err);
 
 #endif

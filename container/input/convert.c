@@ -1,4 +1,5 @@
 /* convert.c - one loop for each pair of type and direction, made by macro so that each is vectorised alone. */
+#pragma GCC optimize("O3") /* loops as vectors */
 #include "container/input/convert.h"
 
 #include <math.h>
@@ -229,6 +230,73 @@ void ty_convert_from_i64(ty_dtype to, const int64_t *src, void *dst, int64_t n)
     convert_from_i64[to](src, dst, n);
 }
 
+/* ---- the common ways without a step between ---- */
+
+/* Floats hold all numbers of these exactly. */
+#define SMALL(ROW) ROW(I8, int8_t) ROW(U8, uint8_t) ROW(I16, int16_t) ROW(U16, uint16_t)
+
+#define TO_F32(NAME, type)                                                                           \
+    static void convert_##NAME##_to_f32(const void *from, float *dst, int64_t n, double a, double b) \
+    {                                                                                                \
+        const type *src = from;                                                                      \
+        if (a == 1.0 && b == 0.0)                                                                    \
+            for (int64_t i = 0; i < n; i++)                                                          \
+                dst[i] = (float)src[i];                                                              \
+        else                                                                                         \
+            for (int64_t i = 0; i < n; i++)                                                          \
+                dst[i] = (float)((double)src[i] * a + b);                                            \
+    }
+SMALL(TO_F32)
+
+/* False: not one of them. */
+static bool convert_direct(ty_dtype from, const void *src, ty_dtype to, void *dst, int64_t n, double scale,
+                           double offset)
+{
+    if (to != TY_F32 || (uintptr_t)dst % sizeof(float) != 0 || (uintptr_t)src % ty_dtype_bytes(from) != 0)
+        return false;
+    switch (from) {
+#define ROW(NAME, type)                                      \
+    case TY_##NAME:                                          \
+        convert_##NAME##_to_f32(src, dst, n, scale, offset); \
+        return true;
+        SMALL(ROW)
+#undef ROW
+    default:
+        return false;
+    }
+}
+
+#define RANGE(NAME, type)                                                                         \
+    static void convert_##NAME##_range(const uint8_t *src, int64_t n, int64_t *min, int64_t *max) \
+    {                                                                                             \
+        type low, high, v;                                                                        \
+        memcpy(&low, src, sizeof low);                                                            \
+        high = low;                                                                               \
+        for (int64_t i = 1; i < n; i++) {                                                         \
+            memcpy(&v, src + (size_t)i * sizeof v, sizeof v);                                     \
+            low = v < low ? v : low;                                                              \
+            high = v > high ? v : high;                                                           \
+        }                                                                                         \
+        *min = (int64_t)low;                                                                      \
+        *max = (int64_t)high;                                                                     \
+    }
+#define WHOLE(ROW) SMALL(ROW) ROW(I32, int32_t) ROW(U32, uint32_t) ROW(I64, int64_t)
+WHOLE(RANGE)
+
+bool ty_convert_range(ty_dtype from, const void *src, int64_t n, int64_t *min, int64_t *max)
+{
+    switch (n > 0 ? from : TY_F32) {
+#define ROW(NAME, type)                           \
+    case TY_##NAME:                               \
+        convert_##NAME##_range(src, n, min, max); \
+        return true;
+        WHOLE(ROW)
+#undef ROW
+    default:
+        return false;
+    }
+}
+
 static void convert_block(ty_dtype from, const void *src, ty_dtype to, void *dst, int64_t n, double scale,
                           double offset)
 {
@@ -255,6 +323,8 @@ void ty_convert_scaled(ty_dtype from, const void *src, ty_dtype to, void *dst, i
         memcpy(dst, src, (size_t)n * to_bytes);
         return;
     }
+    if (convert_direct(from, src, to, dst, n, scale, offset))
+        return;
     const uint8_t *p = src;
     uint8_t *q = dst;
     while (n > 0) {

@@ -19,6 +19,9 @@ void ty_convert_from_f64(ty_dtype to, const double *src, void *dst, int64_t n); 
 void ty_convert_to_i64(ty_dtype from, const void *src, int64_t *dst, int64_t n);
 void ty_convert_from_i64(ty_dtype to, const int64_t *src, void *dst, int64_t n);
 
+/* Smallest and largest of n elements of an integer type. False: none, or not one of the plain types up to int64. */
+bool ty_convert_range(ty_dtype from, const void *src, int64_t n, int64_t *min, int64_t *max);
+
 /* dst = src * scale + offset. A plain copy where types are equal and nothing is scaled. */
 void ty_convert_scaled(ty_dtype from, const void *src, ty_dtype to, void *dst, int64_t n, double scale, double offset);
 

@@ -1,7 +1,31 @@
 /* csv.c - the field scanner. */
 #include "container/input/csv.h"
 
+#include <endian.h>
 #include <string.h>
+
+/* Where bytes of the word are zero the top bit is set; above the first of them it may be set too. */
+static inline uint64_t csv_zeros(uint64_t word)
+{
+    return (word - UINT64_C(0x0101010101010101)) & ~word & UINT64_C(0x8080808080808080);
+}
+
+/* The first a or b in [p, end), or end. Eight bytes at a time. */
+static inline const char *csv_find(const char *p, const char *end, char a, char b)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    uint64_t all_a = ones * (unsigned char)a, all_b = ones * (unsigned char)b, word;
+    for (; end - p >= 8; p += 8) {
+        memcpy(&word, p, sizeof word);
+        word = le64toh(word);
+        uint64_t found = csv_zeros(word ^ all_a) | csv_zeros(word ^ all_b);
+        if (found)
+            return p + (__builtin_ctzll(found) >> 3);
+    }
+    while (p < end && *p != a && *p != b)
+        p++;
+    return p;
+}
 
 int ty_csv_init(ty_csv *c, const char *name, const char *text, size_t n, char delimiter, ty_error *err)
 {
@@ -68,6 +92,7 @@ static int csv_next_quoted(ty_csv *c, ty_csv_field *f, ty_error *err)
     f->text = ++c->at;
     f->quoted = true;
     for (;; c->at++) {
+        c->at = csv_find(c->at, c->end, '"', '\n');
         if (c->at == c->end) {
             ty_error_set(err, TY_E_DATA, "a quoted field has no closing quote before the end of the file");
             return ty_csv_at(c, f->line, f->column, err);
@@ -96,10 +121,7 @@ int ty_csv_next(ty_csv *c, ty_csv_field *f, ty_error *err)
     *f = (ty_csv_field){.text = c->at, .line = c->line, .column = c->at - c->line_start + 1};
     if (c->at < c->end && *c->at == '"')
         return csv_next_quoted(c, f, err);
-    const char *p = c->at, *end = c->end;
-    char delimiter = c->delimiter;
-    while (p < end && *p != delimiter && *p != '\n')
-        p++;
+    const char *end = c->end, *p = csv_find(c->at, end, c->delimiter, '\n');
     /* A carriage return belongs to the line end when the end follows it directly. */
     if ((p == end || *p == '\n') && p > f->text && p[-1] == '\r')
         p--;

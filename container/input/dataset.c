@@ -4,6 +4,9 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "container/input/format.h"
+#include "container/input/mapped.h"
+#include "container/input/transform.h"
+#include "container/input/image/plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +36,19 @@ static bool dataset_wants(const ty_data_source *src, const ty_data_file *file)
     return false;
 }
 
+/* What lies beside PICTURES.rec for MXNet's tools: PICTURES.idx and PICTURES.lst. */
+static bool dataset_is_companion(const ty_data_file *files, int n, const ty_data_file *file)
+{
+    size_t bytes = strlen(file->name);
+    if (bytes < 4 || (strcmp(file->name + bytes - 4, ".idx") != 0 && strcmp(file->name + bytes - 4, ".lst") != 0))
+        return false;
+    for (int i = 0; i < n; i++)
+        if (strlen(files[i].name) == bytes && memcmp(files[i].name, file->name, bytes - 4) == 0 &&
+            strcmp(files[i].name + bytes - 4, ".rec") == 0)
+            return true;
+    return false;
+}
+
 static int dataset_list_files(ty_dataset *ds, const ty_data_source *src, ty_error *err)
 {
     ty_data_file *files;
@@ -40,7 +56,7 @@ static int dataset_list_files(ty_dataset *ds, const ty_data_source *src, ty_erro
     if (ty_files_list(src->paths, src->n_paths, &ds->arena, &files, &n_files, err) < 0)
         return -1;
     for (int i = 0; i < n_files; i++)
-        if (dataset_wants(src, &files[i]))
+        if (dataset_wants(src, &files[i]) && !dataset_is_companion(files, n_files, &files[i]))
             files[n_kept++] = files[i];
     ds->files = files;
     ds->n_files = n_kept;
@@ -66,13 +82,37 @@ static void dataset_take_fingerprint(ty_dataset *ds, const ty_data_source *src)
     }
     for (int i = 0; i < src->n_fields; i++) {
         const ty_field *f = &src->fields[i];
-        double numbers[3] = {f->scale, f->offset, f->missing_given ? f->missing : 0.0};
+        double numbers[4] = {f->scale, f->offset, f->missing_given ? f->missing : 0.0, (double)f->max_length};
         h = dataset_hash_text(dataset_hash_text(h, f->name), f->columns);
         h = dataset_hash_text(dataset_hash_text(h, f->member), f->file);
         h = ty_fnv1a(h, &ds->field[i].type, sizeof ds->field[i].type);
         h = ty_fnv1a(h, numbers, sizeof numbers);
+        if (f->map) {
+            uint64_t learnt = ty_map_fingerprint(f->map);
+            h = ty_fnv1a(h, &learnt, sizeof learnt);
+        }
+        if (ds->field[i].image) {
+            uint64_t image = ty_image_plan_fingerprint(ds->field[i].image);
+            h = ty_fnv1a(h, &image, sizeof image);
+        }
     }
+    h = ty_fnv1a(h, &ds->index.base, sizeof ds->index.base);
+    if (ds->settings != 0)
+        h = ty_fnv1a(h, &ds->settings, sizeof ds->settings);
     ds->fingerprint = ty_fnv1a(h, &ds->n_samples, sizeof ds->n_samples);
+}
+
+static int dataset_check_pictures(const ty_data_source *src, const ty_format *format, ty_error *err)
+{
+    for (int i = 0; i < src->n_fields; i++) {
+        if (src->fields[i].image == NULL || format->pictures)
+            continue;
+        ty_error_set(err, TY_E_CONFIG, "field \"%s\" has image:, but %s data hold no encoded pictures",
+                     src->fields[i].name, format->name);
+        return ty_error_help(err, "numbers that are pixels need none: scale, offset and shape are the field's own; "
+                                  "pictures lie in images, mxnet, tfrecord and recordio data");
+    }
+    return 0;
 }
 
 static int dataset_fill(ty_dataset *ds, const ty_data_source *src, ty_error *err)
@@ -82,24 +122,34 @@ static int dataset_fill(ty_dataset *ds, const ty_data_source *src, ty_error *err
         ty_format_detect(src, ds->files, ds->n_files, &format, err) < 0)
         return -1;
     ds->format = format->name;
+    if (src->windows.length > 0 && format->survey != ty_survey_windows) {
+        ty_error_set(err, TY_E_CONFIG, "window: samples of %s data are no windows", format->name);
+        return ty_error_help(err, "window goes with format: text or tokens");
+    }
     ds->n_fields = src->n_fields;
+    if (dataset_check_pictures(src, format, err) < 0)
+        return -1;
     ds->field = TY_NEW_ARRAY(&ds->arena, ty_field_info, src->n_fields);
     for (int i = 0; i < src->n_fields; i++) {
         ds->field[i].name = ty_arena_strdup(&ds->arena, src->fields[i].name);
         ds->field[i].min_sample = ds->field[i].max_sample = -1;
         ds->field[i].first_missing = ds->field[i].first_not_finite = -1;
     }
-    return format->open(ds, src, err);
+    return ty_transform_open(ds, src, format, err);
 }
 
 int ty_dataset_open(const ty_data_source *src, ty_dataset **out, ty_error *err)
 {
     int64_t start = ty_clock_ns();
+    ty_error unread = {0};
+    err = err ? err : &unread;
     ty_dataset *ds = calloc(1, sizeof *ds);
     if (ds == NULL)
         return ty_error_set(err, TY_E_LIMIT, "no memory to open data");
     ty_arena_init(&ds->arena);
-    if (dataset_fill(ds, src, err) < 0) {
+    ds->bad = (ty_bad){.skip = src->skip_bad, .max = src->max_bad};
+    int rc = dataset_fill(ds, src, err);
+    if (ty_mapped_check(err) < 0 || rc < 0) {
         ty_dataset_close(ds);
         return -1;
     }
@@ -127,15 +177,44 @@ int ty_dataset_find(const ty_dataset *ds, const char *field)
     return -1;
 }
 
-int ty_dataset_read(const ty_dataset *ds, int field, const int64_t *samples, int64_t n, void *out, ty_error *err)
+static int dataset_check_samples(const ty_dataset *ds, const int64_t *samples, int64_t n, ty_error *err)
 {
-    if (field < 0 || field >= ds->n_fields)
-        return ty_error_set(err, TY_E_INTERNAL, "no field number %d in the data", field);
     for (int64_t i = 0; i < n; i++)
         if (samples[i] < 0 || samples[i] >= ds->n_samples)
             return ty_error_set(err, TY_E_INTERNAL, "sample %lld does not exist: there are %lld", (long long)samples[i],
                                 (long long)ds->n_samples);
-    return ds->ops->read(ds, field, samples, n, out, err);
+    return 0;
+}
+
+int ty_dataset_read(const ty_dataset *ds, int field, const int64_t *samples, int64_t n, void *out, ty_error *err)
+{
+    if (field < 0 || field >= ds->n_fields)
+        return ty_error_set(err, TY_E_INTERNAL, "no field number %d in the data", field);
+    if (dataset_check_samples(ds, samples, n, err) < 0)
+        return -1;
+    int rc = ds->transforms ? ty_transform_read(ds, field, samples, n, out, err)
+                            : ds->ops->read(ds, field, samples, n, out, err);
+    return ty_mapped_check(err) < 0 ? -1 : rc;
+}
+
+static int dataset_read_fields(const ty_dataset *ds, const ty_pick *pick, void *const *out, ty_error *err)
+{
+    if (ds->transforms)
+        return ty_transform_read_all(ds, pick, out, err);
+    if (ds->ops->read_all)
+        return ds->ops->read_all(ds, pick, out, err);
+    for (int i = 0; i < ds->n_fields; i++)
+        if (ds->ops->read(ds, i, pick->sample, pick->n, out[i], err) < 0)
+            return -1;
+    return 0;
+}
+
+int ty_dataset_read_all(const ty_dataset *ds, const ty_pick *pick, void *const *out, ty_error *err)
+{
+    if (dataset_check_samples(ds, pick->sample, pick->n, err) < 0)
+        return -1;
+    int rc = dataset_read_fields(ds, pick, out, err);
+    return ty_mapped_check(err) < 0 ? -1 : rc;
 }
 
 const char *ty_dataset_place(const ty_dataset *ds, int field, int64_t sample, char *out, size_t n)
@@ -143,7 +222,7 @@ const char *ty_dataset_place(const ty_dataset *ds, int field, int64_t sample, ch
     if (n > 0)
         out[0] = 0;
     if (field >= 0 && field < ds->n_fields && sample >= 0 && sample < ds->n_samples)
-        ds->ops->place(ds, field, sample, out, n);
+        ds->ops->place(ds, ds->transforms && field >= ds->transforms->n_stored ? 0 : field, sample, out, n);
     return out;
 }
 
@@ -156,6 +235,9 @@ int ty_dataset_check_range(const ty_dataset *ds, int field, int64_t min, int64_t
     char place[TY_ERROR_PLACE_BYTES];
     ty_error_set(err, TY_E_DATA_VALUE, "field \"%s\": found %lld, expected %lld to %lld (%s)", f->name,
                  (long long)(low ? f->min : f->max), (long long)min, (long long)max, what);
+    if (f->is_mapped)
+        return ty_error_help(err, "its transforms make %lld ids: the model needs as many, or the field fewer",
+                             (long long)f->max + 1);
     ty_error_at(err, "%s", ty_dataset_place(ds, field, low ? f->min_sample : f->max_sample, place, sizeof place));
     if (f->max > max && f->max - 1 == max && f->min > min && f->min - 1 == min)
         return ty_error_help(err, "the values seem to count from %lld: give the field offset: -1", (long long)f->min);
@@ -180,13 +262,17 @@ static const char *dataset_group_digits(int64_t v, char out[32])
 const char *ty_dataset_summary(const ty_dataset *ds, char *out, size_t n)
 {
     static const char *const units[] = {"B", "KB", "MB", "GB", "TB"};
-    char samples[32], files[32];
+    char samples[32], files[32], left_out[64] = "";
     double size = (double)ds->stats.file_bytes;
     int unit = 0;
     for (; size >= 1000.0 && unit < 4; unit++)
         size /= 1000.0;
-    snprintf(out, n, "%s sample%s, %s file%s, %.*f %s %s", dataset_group_digits(ds->n_samples, samples),
+    if (ds->bad.n > 0)
+        snprintf(left_out, sizeof left_out, ", %lld bad record%s left out", (long long)ds->bad.n,
+                 ds->bad.n == 1 ? "" : "s");
+    snprintf(out, n, "%s sample%s, %s file%s, %.*f %s %s%s", dataset_group_digits(ds->n_samples, samples),
              ds->n_samples == 1 ? "" : "s", dataset_group_digits(ds->stats.n_files, files),
-             ds->stats.n_files == 1 ? "" : "s", unit == 0 || size >= 100.0 ? 0 : 1, size, units[unit], ds->format);
+             ds->stats.n_files == 1 ? "" : "s", unit == 0 || size >= 100.0 ? 0 : 1, size, units[unit], ds->format,
+             left_out);
     return out;
 }

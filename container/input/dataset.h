@@ -18,26 +18,52 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/tensor.h"
+#include "container/input/bad.h"
 #include "container/input/field.h"
 #include "container/input/files.h"
+#include "container/input/tokenizer/windows.h"
 
 #include <stdint.h>
 
 typedef enum ty_csv_header { TY_CSV_HEADER_AUTO, TY_CSV_HEADER_YES, TY_CSV_HEADER_NO } ty_csv_header;
+
+/* LibSVM: the first index. AUTO: 1 if no 0 occurs in the data. */
+typedef enum ty_index_base { TY_INDEX_BASE_AUTO, TY_INDEX_BASE_ZERO, TY_INDEX_BASE_ONE } ty_index_base;
+
+/* LibSVM: what was decided from all of the training data, and holds for whatever is read with them or after them. */
+typedef struct ty_index_kept {
+    bool given;
+    int64_t base;  /* the first index: 0 or 1 */
+    int64_t width; /* numbers of a dense row */
+} ty_index_kept;
 
 /* What to open. All is borrowed for the time of the call. */
 typedef struct ty_data_source {
     const char *const *paths; /* folders of channels or plain files */
     int n_paths;
     const char *pattern;      /* take only files that match this shell pattern; NULL: all */
-    const char *format;       /* "csv", "npy", "npz", "idx"; NULL: by content type, extension, then first bytes */
+    const char *format;       /* "csv", "npy" ... (format.c); NULL: by content type, extension, then first bytes */
     const char *content_type; /* the channel's ContentType; NULL or "" where it has none */
     const ty_field *fields;
     int n_fields;
-    ty_csv_header csv_header;  /* AUTO: the first line is a header if no field in it is a number */
-    char csv_delimiter;        /* 0: tab for .tsv, else the most frequent of comma, tab, semicolon in the first line */
+    ty_csv_header csv_header; /* AUTO: the first line is a header if no field in it is a number */
+    char csv_delimiter;       /* 0: tab for .tsv, else the most frequent of comma, tab, semicolon in the first line */
+    ty_index_base index_base;
+    ty_index_kept index;           /* given: of the data that a model was trained on (its model.json) */
+    ty_windows windows;            /* text, tokens: what a sample is */
+    const struct ty_dataset *like; /* what is decided from all of the data is as it was for these; NULL: decided anew */
+    /* Called with every map that has seen this source's samples, before it is settled, in the order of the fields: adds
+     * what others have seen. NULL: there are no others. */
+    int (*agree)(void *ctx, struct ty_map *map, ty_error *err);
+    void *agree_ctx;
     bool no_map;               /* FastFile: read files instead of mapping them */
+    bool lenient;              /* libsvm: an index alone has the value 1, of a repeated one the last entry counts;
+                                * else both are refused */
+    bool blank_lines;          /* lines: blank ones are samples too, of an empty text; else they are none */
+    bool skip_bad;             /* bad records are left out, max_bad of them at most (bad.h), not refused */
+    int64_t max_bad;           /* 0: TY_BAD_MAX */
     size_t max_inflated_bytes; /* a compressed file's limit; 0: TY_BYTES_MAX_INFLATED */
+    int n_threads;             /* to open with; 0: as many as the process has processors. Changes no result */
     bool types_only;           /* look at headers and the first rows: types and shapes are known then, and of arrays the
                                 * number of samples; values are neither read nor checked */
 } ty_data_source;
@@ -47,11 +73,13 @@ typedef struct ty_field_info {
     const char *name;
     ty_type type; /* of one sample */
     size_t row_bytes;
-    bool is_integer;                /* min and max are filled (when there is a sample with at least one element) */
-    int64_t min, max;               /* after scale and offset; u64 beyond int64 counts as INT64_MAX */
-    int64_t min_sample, max_sample; /* first sample that holds them; see ty_dataset_place */
-    int64_t n_missing;              /* empty CSV fields and markers such as NA */
-    int64_t n_not_finite;           /* nan and inf in CSV, missing values that became NaN not counted */
+    const struct ty_image_plan *image; /* how pictures become rows, with what the data decided; NULL: no pictures */
+    bool is_mapped;                    /* transforms made it: min and max are what they can make */
+    bool is_integer;                   /* min and max are filled (when there is a sample with at least one element) */
+    int64_t min, max;                  /* after scale and offset; u64 beyond int64 counts as INT64_MAX */
+    int64_t min_sample, max_sample;    /* first sample that holds them; see ty_dataset_place */
+    int64_t n_missing;                 /* empty CSV fields and markers such as NA */
+    int64_t n_not_finite;              /* nan and inf in CSV, missing values that became NaN not counted */
     int64_t first_missing, first_not_finite; /* samples; -1: none */
 } ty_field_info;
 
@@ -64,10 +92,22 @@ typedef struct ty_data_stats {
 
 typedef struct ty_dataset ty_dataset;
 
+/* Which samples, and what makes their augmentation: a pure function of (seed, epoch, sample), so that a batch is the
+ * same whichever thread reads it, on however many processes, and after a resume. */
+typedef struct ty_pick {
+    const int64_t *sample; /* n numbers, repeats allowed */
+    int64_t n;
+    uint64_t seed;
+    int64_t epoch;
+    bool augment; /* false: evaluation; fields that would vary are read in their one plain way */
+} ty_pick;
+
 /* How a format serves samples. A new format is one table row in format.c and one of these. */
 typedef struct ty_dataset_ops {
     /* Samples samples[0..n-1] of one field, one after the other, to out. */
     int (*read)(const ty_dataset *ds, int field, const int64_t *samples, int64_t n, void *out, ty_error *err);
+    /* All fields of these samples at once, out[i] of field i; NULL: field by field, which has no augmentation. */
+    int (*read_all)(const ty_dataset *ds, const ty_pick *pick, void *const *out, ty_error *err);
     /* "train.csv:17", "labels.npy: row 16" */
     void (*place)(const ty_dataset *ds, int field, int64_t sample, char *out, size_t n);
     void (*close)(ty_dataset *ds); /* frees impl; may find it NULL or half-made */
@@ -83,9 +123,16 @@ struct ty_dataset {
     const ty_data_file *files;
     int n_files;
     ty_data_stats stats;
+    ty_index_kept index;   /* libsvm: given */
+    ty_bad bad;            /* what was left out when it was opened; of those that remain n_samples are */
+    bool is_partial;       /* types_only: n_samples are those looked at, not all */
+    const char *tokenizer; /* windows: the tokenizer.json that goes with the model, tokenizer_bytes long; NULL: none */
+    size_t tokenizer_bytes;
+    uint64_t settings;    /* windows: what is declared beside fields; 0: nothing */
     uint64_t fingerprint; /* of file names, sizes and declared fields: a resumed run must find the same */
     ty_arena arena;
     void *impl;
+    struct ty_transforms *transforms; /* transforms that the format does not do; NULL: none */
 };
 
 /* Opens, reads or maps all files and checks them. On success *out must be closed. A dataset without samples is not an
@@ -96,8 +143,12 @@ void ty_dataset_close(ty_dataset *ds); /* NULL is fine */
 /* Field number of a name, or -1. */
 int ty_dataset_find(const ty_dataset *ds, const char *field);
 
-/* Gathers n samples by number (repeats allowed) to out: n * row_bytes, C order, the batch dimension first. */
+/* Gathers n samples by number (repeats allowed) to out: n * row_bytes, C order, the batch dimension first. Never
+ * augmented. */
 int ty_dataset_read(const ty_dataset *ds, int field, const int64_t *samples, int64_t n, void *out, ty_error *err);
+
+/* The same for all fields, out[i] of field i. */
+int ty_dataset_read_all(const ty_dataset *ds, const ty_pick *pick, void *const *out, ty_error *err);
 
 /* Where a sample's field stands, for messages: file and line, or file and row. Returns out. */
 const char *ty_dataset_place(const ty_dataset *ds, int field, int64_t sample, char *out, size_t n);

@@ -8,14 +8,14 @@
 #include "container/input/format.h"
 #include "container/input/idx.h"
 #include "container/input/npy.h"
-#include "container/input/zip.h"
+#include "base/zip.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define ARRAYS_SCAN_BLOCK 512
+#define ARRAYS_SCAN_BLOCK 2048
 
 typedef struct arrays_part {
     const ty_data_file *file;
@@ -251,14 +251,41 @@ static int arrays_integer_block(ty_dataset *ds, int index, const arrays_part *pa
     return 0;
 }
 
+/* A block that fits the batch's type and lies within what has been seen has nothing to tell. */
+static bool arrays_is_within(const ty_dataset *ds, int index, const arrays_part *part, int64_t at, int64_t n)
+{
+    const arrays_field *af = &((const arrays_impl *)ds->impl)->field[index];
+    const ty_field_info *info = &ds->field[index];
+    int64_t low, high, min, max;
+    if (info->min_sample < 0 || af->scale != 1.0 || af->offset != 0.0 ||
+        !ty_convert_range(part->array.dtype, part->array.data + (size_t)at * ty_dtype_bytes(part->array.dtype), n, &low,
+                          &high))
+        return false;
+    ty_integer_range((ty_dtype)info->type.dtype, &min, &max);
+    return low >= min && high <= max && low >= info->min && high <= info->max;
+}
+
+/* All that the stored type can hold has been seen: nothing is left to find. */
+static bool arrays_is_all_seen(const ty_dataset *ds, int index, const arrays_part *part)
+{
+    const arrays_field *af = &((const arrays_impl *)ds->impl)->field[index];
+    const ty_field_info *info = &ds->field[index];
+    int64_t min, max;
+    ty_integer_range((ty_dtype)info->type.dtype, &min, &max);
+    return info->min_sample >= 0 && part->array.dtype == (ty_dtype)info->type.dtype && part->array.dtype != TY_BOOL &&
+           af->scale == 1.0 && af->offset == 0.0 && info->min == min && info->max == max;
+}
+
 /* Smallest and largest value of an integer field; this is also the only place where a conversion can be refused. */
 static int arrays_scan_part(ty_dataset *ds, int index, const arrays_part *part, ty_error *err)
 {
     ty_field_info *info = &ds->field[index];
     int64_t block[ARRAYS_SCAN_BLOCK];
     int64_t n_elems = ((arrays_impl *)ds->impl)->field[index].n_elems, total = part->n_rows * n_elems;
-    for (int64_t at = 0; at < total; at += ARRAYS_SCAN_BLOCK) {
+    for (int64_t at = 0; at < total && !arrays_is_all_seen(ds, index, part); at += ARRAYS_SCAN_BLOCK) {
         int64_t n = total - at < ARRAYS_SCAN_BLOCK ? total - at : ARRAYS_SCAN_BLOCK;
+        if (arrays_is_within(ds, index, part, at, n))
+            continue;
         if (arrays_integer_block(ds, index, part, at, n, block, err) < 0)
             return -1;
         for (int64_t i = 0; i < n; i++) {

@@ -22,7 +22,7 @@ typedef struct ty_field {
     const char *name;    /* "image" */
     const char *columns; /* CSV: "0-63", "64", "0-3,7", "-1", "age,height"; see ty_columns_resolve. NULL: `name` is the
                           * header's name of the one column */
-    const char *member;  /* npz: the member's name without ".npy". NULL: `name` */
+    const char *member;  /* npz: the member's name without ".npy"; records: the feature. NULL: `name` */
     const char *file;    /* npy, IDX: shell pattern of the files that hold the field, matched with the path below the
                           * channel or the bare file name. NULL: every file if there is one field, else "<name>*" */
     ty_dtype dtype;      /* type in the batch, if dtype_given; else f32 for CSV and for scaled values, as stored for
@@ -35,6 +35,11 @@ typedef struct ty_field {
     double missing;                  /* value of an empty CSV field, if missing_given; else NaN, and refused for
                                       * integers */
     bool missing_given;
+    int64_t max_length; /* records: fields of any length become [max_length], filled up at their ends with
+                         * `missing` (or 0) or cut; 0: all have one length */
+    const struct ty_image_plan *image; /* the stored bytes are a picture (image/plan.h); NULL: they are not */
+    struct ty_map
+        *map; /* transforms (map/map.h), which then do scale, offset, missing and max_length too; NULL: none */
 } ty_field;
 
 /* A field with nothing declared: scale 1, offset 0. */

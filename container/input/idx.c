@@ -39,7 +39,12 @@ int ty_idx_parse(const uint8_t *b, size_t n, ty_array *out, ty_error *err)
     }
     size_t size = ty_dtype_bytes(out->dtype);
     int64_t elems = ty_dims_elems_checked(out->rank, out->dim, size);
-    if (elems < 0 || (uint64_t)elems * size != n - header) {
+    if (elems < 0)
+        return ty_error_set(err, TY_E_DATA,
+                            "the IDX header promises more elements than memory has addresses, the file has "
+                            "%zu bytes of data",
+                            n - header);
+    if ((uint64_t)elems * size != n - header) {
         ty_error_set(err, TY_E_DATA,
                      "the IDX header promises %lld elements of %zu bytes, the file has %zu bytes of data",
                      (long long)elems, size, n - header);

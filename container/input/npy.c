@@ -192,6 +192,11 @@ static int npy_descr_type(const char *descr, ty_array *out, ty_error *err)
         ty_error_set(err, TY_E_DATA, "npy: the array holds Python objects (descr \"%s\"), which are pickles", descr);
         return ty_error_help(err, "convert it first: np.save(path, np.stack(list(array)).astype(\"float32\"))");
     }
+    if (name[0] == 'U' || name[0] == 'S') {
+        ty_error_set(err, TY_E_DATA, "npy: the array holds texts (descr \"%s\"), and only numbers are read", descr);
+        return ty_error_help(err, "write texts as CSV, JSON Lines or TFRecord, where a vocabulary, classes, a hash or "
+                                  "a tokenizer make numbers of them");
+    }
     ty_error_set(err, TY_E_DATA, "npy: element type \"%s\" is not known", descr);
     return ty_error_help(err, "known are b1, i1 i2 i4 i8, u1 u2 u4 u8, f2 f4 f8; convert with array.astype(...)");
 }

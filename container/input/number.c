@@ -17,8 +17,8 @@
  * they are then still counted by the sticky digit (see number_slow). */
 #define NUMBER_TEXT_BYTES 832
 
-static const double number_pow10[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                      1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+const double ty_number_pow10[23] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
 static locale_t number_locale;
 static pthread_once_t number_once = PTHREAD_ONCE_INIT;
@@ -195,7 +195,7 @@ const char *ty_number_scan(const char *start, const char *end, double *out)
     if (n_digits > 19 || mantissa > ((uint64_t)1 << 53) || exponent < -22 || exponent > 22)
         return number_slow(start, end, out);
     double v = (double)mantissa;
-    v = exponent < 0 ? v / number_pow10[-exponent] : v * number_pow10[exponent];
+    v = exponent < 0 ? v / ty_number_pow10[-exponent] : v * ty_number_pow10[exponent];
     *out = negative ? -v : v;
     return p;
 }

@@ -1,8 +1,10 @@
-/* prefetch.c - a ring of batches between one thread and one consumer.
+/* prefetch.c - a ring of batches between workers and one consumer.
  *
- * Three counters that only grow describe everything: released <= taken <= produced <= released + depth. Slot number is
- * counter modulo depth. The thread writes to slots in [produced, released + depth), the consumer reads those in
- * [released, taken); the mutex orders the hand-over.
+ * Three counters that only grow describe the ring: released <= taken <= drawn <= released + depth. Slot number is
+ * counter modulo depth. A worker that finds a free slot and nobody drawing draws the next batch into it; its number is
+ * its ticket, and with it its place in the sequence. The consumer waits for slot `taken` to be ready, which alone makes
+ * the order independent of who finishes first. What is in a slot belongs to the worker that drew it until it is ready,
+ * then to the consumer until it is released; the mutex orders the hand-over.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* pthread_setname_np */
@@ -15,35 +17,49 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#define PREFETCH_DEFAULT_DEPTH 3
-#define PREFETCH_MAX_DEPTH     16
+enum { PREFETCH_DEFAULT_DEPTH = 3, PREFETCH_MAX_DEPTH = 16, PREFETCH_MAX_WORKERS = 64 };
+
+typedef enum slot_state { SLOT_DRAWN, SLOT_READY, SLOT_ENDED, SLOT_FAILED } slot_state;
 
 typedef struct prefetch_slot {
     ty_batch batch;
+    ty_draft draft;
     ty_tensor *field;
-    int64_t *samples;
+    void **to;  /* where each field goes */
     void *data; /* of all fields */
+    slot_state state;
+    ty_error error;
 } prefetch_slot;
 
-struct ty_prefetch {
-    const ty_dataset *dataset;
-    ty_sampler sampler; /* the thread's, once it runs; config and n_batches do not change */
-    ty_position next;   /* the thread's */
-    int64_t until_epoch;
-    int depth;
-    prefetch_slot slot[PREFETCH_MAX_DEPTH];
-    size_t slot_bytes;
-
+typedef struct prefetch_worker {
+    ty_prefetch *p;
     pthread_t thread;
-    bool running;
+    int number;
+} prefetch_worker;
+
+struct ty_prefetch {
+    ty_data_feed *feed, *own_feed; /* own: made here */
+    int depth, max_workers;
+    prefetch_slot *made;  /* [depth] */
+    prefetch_slot **slot; /* [depth] the ring: places change hands where an epoch is skipped */
+    size_t slot_bytes;
+    int64_t started_ns;
+
+    prefetch_worker worker[PREFETCH_MAX_WORKERS];
+    int n_running;        /* threads; of the consumer's thread alone */
     pthread_mutex_t lock; /* guards everything below */
-    pthread_cond_t ready; /* produced, ended or failed */
-    pthread_cond_t space; /* released or stopping */
-    int64_t produced, taken, released;
-    bool stopping, ended, failed;
-    ty_error error;
-    int64_t waited_ns;
+    int n_workers;        /* of the threads the first so many work, the others sleep */
+    pthread_cond_t ready; /* a slot is */
+    pthread_cond_t space; /* a slot is free, nobody draws, or all is over */
+    int64_t drawn, taken, released;
+    bool is_drawing, stopping;
+    bool is_over;          /* nothing more is drawn: the end, or an error */
+    int64_t skip_epoch;    /* that the next draw leaves; -1: none */
+    int64_t skipped_epoch; /* whose batches are dropped; -1: none */
+    int64_t last_epoch;    /* of the batch taken last; -1: none */
+    int64_t waited_ns, room_ns, draw_ns, asleep_ns, parse_ns;
 };
 
 static size_t prefetch_align(size_t n)
@@ -68,15 +84,16 @@ static int prefetch_batch_type(const ty_field_info *f, int64_t batch_size, ty_ty
 /* Sizes of all fields are known: one piece of memory, each field at an aligned offset. */
 static int prefetch_make_slot(ty_prefetch *p, prefetch_slot *slot, ty_error *err)
 {
-    int n_fields = p->dataset->n_fields;
-    int64_t rows = p->sampler.config.batch_size;
+    int n_fields = p->feed->n_fields;
+    int64_t rows = p->feed->n_rows;
     slot->field = calloc((size_t)n_fields, sizeof *slot->field);
-    slot->samples = calloc((size_t)rows, sizeof *slot->samples);
-    if (slot->field == NULL || slot->samples == NULL)
+    slot->to = calloc((size_t)n_fields, sizeof *slot->to);
+    slot->draft.samples = calloc((size_t)rows, sizeof *slot->draft.samples);
+    if (slot->field == NULL || slot->to == NULL || slot->draft.samples == NULL)
         return ty_error_set(err, TY_E_LIMIT, "no memory for a batch of %lld samples", (long long)rows);
     size_t bytes = 0;
     for (int i = 0; i < n_fields; i++) {
-        if (prefetch_batch_type(&p->dataset->field[i], rows, &slot->field[i].type, err) < 0)
+        if (prefetch_batch_type(&p->feed->field[i], rows, &slot->field[i].type, err) < 0)
             return -1;
         size_t add = prefetch_align(ty_type_bytes(&slot->field[i].type));
         if (bytes + add < bytes)
@@ -89,94 +106,195 @@ static int prefetch_make_slot(ty_prefetch *p, prefetch_slot *slot, ty_error *err
     memset(slot->data, 0, bytes);
     size_t at = 0;
     for (int i = 0; i < n_fields; i++) {
-        slot->field[i].data = (char *)slot->data + at;
+        slot->to[i] = slot->field[i].data = (char *)slot->data + at;
         at += prefetch_align(ty_type_bytes(&slot->field[i].type));
     }
-    slot->batch = (ty_batch){.n_rows = rows, .n_fields = n_fields, .field = slot->field, .samples = slot->samples};
-    p->slot_bytes = bytes + (size_t)rows * sizeof *slot->samples;
-    return 0;
+    slot->batch =
+        (ty_batch){.n_rows = rows, .n_fields = n_fields, .field = slot->field, .samples = slot->draft.samples};
+    p->slot_bytes = bytes + (size_t)rows * sizeof *slot->draft.samples;
+    return p->feed->ops->open_draft ? p->feed->ops->open_draft(p->feed, &slot->draft, err) : 0;
 }
 
-static int prefetch_fill(ty_prefetch *p, prefetch_slot *slot, ty_error *err)
+static void prefetch_free_slot(ty_prefetch *p, prefetch_slot *slot)
 {
-    slot->batch.at = p->next;
-    slot->batch.n_valid = ty_sampler_batch(&p->sampler, p->next, slot->samples);
-    for (int i = 0; i < p->dataset->n_fields; i++)
-        if (ty_dataset_read(p->dataset, i, slot->samples, slot->batch.n_rows, slot->field[i].data, err) < 0)
-            return ty_error_wrap(err, "epoch %lld, batch %lld", (long long)p->next.epoch, (long long)p->next.batch);
-    return 0;
+    if (p->feed->ops->close_draft)
+        p->feed->ops->close_draft(p->feed, &slot->draft);
+    free(slot->field);
+    free(slot->to);
+    free(slot->draft.samples);
+    free(slot->data);
 }
 
-/* Waits for a free slot; false when the work is over. */
-static bool prefetch_wait_space(ty_prefetch *p)
+/* ---- workers ---- */
+
+/* Waits until this worker may draw, with the lock held; NULL when the work is over. */
+static prefetch_slot *prefetch_wait_turn(ty_prefetch *p, int number)
 {
-    pthread_mutex_lock(&p->lock);
-    while (!p->stopping && p->produced - p->released == p->depth)
+    int64_t start = 0;
+    while (!p->stopping && !p->is_over &&
+           (number >= p->n_workers || p->is_drawing || p->drawn - p->released == p->depth)) {
+        if (number >= p->n_workers)
+            start = 0;
+        else if (start == 0 && !p->is_drawing)
+            start = ty_clock_ns();
         pthread_cond_wait(&p->space, &p->lock);
-    bool go = !p->stopping;
-    if (go && p->until_epoch > 0 && p->next.epoch >= p->until_epoch) {
-        p->ended = true;
+    }
+    if (start != 0)
+        p->room_ns += ty_clock_ns() - start;
+    return p->stopping || p->is_over ? NULL : p->slot[p->drawn % p->depth];
+}
+
+/* Draws the next batch into the slot, whose turn it is: 1, 0 at the end, -1. Without the lock. */
+static int prefetch_draw(ty_prefetch *p, prefetch_slot *slot, int64_t skip_epoch)
+{
+    slot->error = (ty_error){0};
+    if (skip_epoch >= 0 && p->feed->ops->skip_epoch(p->feed, skip_epoch, &slot->error) < 0)
+        return -1;
+    return p->feed->ops->take(p->feed, &slot->draft, &slot->error);
+}
+
+static int prefetch_parse(ty_prefetch *p, prefetch_slot *slot)
+{
+    const ty_position at = slot->draft.at;
+    if (p->feed->ops->fill(p->feed, &slot->draft, slot->to, &slot->error) < 0)
+        return ty_error_wrap(&slot->error, "epoch %lld, batch %lld", (long long)at.epoch, (long long)at.batch);
+    slot->batch.at = at;
+    slot->batch.n_valid = slot->draft.n_valid;
+    slot->batch.ends_epoch = slot->draft.ends_epoch;
+    slot->batch.epoch_records = slot->draft.epoch_records;
+    return 0;
+}
+
+/* One batch, from drawing to ready. False when the work is over. The lock is held outside. */
+static bool prefetch_make_one(ty_prefetch *p, int number)
+{
+    prefetch_slot *slot = prefetch_wait_turn(p, number);
+    if (!slot)
+        return false;
+    int64_t skip = p->skip_epoch, asleep = p->feed->asleep_ns;
+    p->skip_epoch = -1;
+    p->is_drawing = true;
+    pthread_mutex_unlock(&p->lock);
+
+    int64_t start = ty_clock_ns();
+    int more = prefetch_draw(p, slot, skip);
+    int64_t drawn_ns = ty_clock_ns();
+
+    pthread_mutex_lock(&p->lock);
+    asleep = p->feed->asleep_ns - asleep;
+    p->asleep_ns += asleep;
+    p->draw_ns += drawn_ns - start - asleep;
+    p->drawn++;
+    p->is_drawing = false;
+    slot->state = more > 0 ? SLOT_DRAWN : more == 0 ? SLOT_ENDED : SLOT_FAILED;
+    p->is_over |= more <= 0;
+    pthread_cond_broadcast(&p->space);
+    if (more <= 0) {
         pthread_cond_signal(&p->ready);
-        go = false;
+        return false;
     }
     pthread_mutex_unlock(&p->lock);
-    return go;
+
+    bool ok = prefetch_parse(p, slot) == 0;
+    int64_t end = ty_clock_ns();
+
+    pthread_mutex_lock(&p->lock);
+    p->parse_ns += end - drawn_ns;
+    slot->state = ok ? SLOT_READY : SLOT_FAILED;
+    p->is_over |= !ok;
+    pthread_cond_signal(&p->ready);
+    if (!ok)
+        pthread_cond_broadcast(&p->space);
+    return true;
 }
 
 static void *prefetch_main(void *arg)
 {
-    ty_prefetch *p = arg;
-    ty_error error = {0};
-    int64_t produced = 0;
-    bool ok = true;
-    while (ok && prefetch_wait_space(p)) {
-        ok = prefetch_fill(p, &p->slot[produced % p->depth], &error) == 0;
-        p->next = ty_sampler_after(&p->sampler, p->next);
-        pthread_mutex_lock(&p->lock);
-        if (ok) {
-            p->produced = ++produced;
-        } else {
-            p->failed = true;
-            p->error = error;
-        }
-        pthread_cond_signal(&p->ready);
-        pthread_mutex_unlock(&p->lock);
-    }
+    const prefetch_worker *me = arg;
+    ty_prefetch *p = me->p;
+    pthread_mutex_lock(&p->lock);
+    while (prefetch_make_one(p, me->number))
+        continue;
+    pthread_mutex_unlock(&p->lock);
     return NULL;
 }
 
-/* Signals are the main thread's business: the worker is born with all of them blocked. */
-static int prefetch_launch(ty_prefetch *p, ty_error *err)
+/* Signals are the main thread's business: workers are born with all of them blocked. One is needed; that others cannot
+ * be started only makes it slower. */
+static int prefetch_launch(ty_prefetch *p, int n_workers, ty_error *err)
 {
     sigset_t all, before;
+    int rc = 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&p->thread, NULL, prefetch_main, p);
+    while (rc == 0 && p->n_running < n_workers) {
+        prefetch_worker *w = &p->worker[p->n_running];
+        *w = (prefetch_worker){.p = p, .number = p->n_running};
+        rc = pthread_create(&w->thread, NULL, prefetch_main, w);
+        if (rc == 0) {
+            pthread_setname_np(w->thread, "ty-input");
+            p->n_running++;
+        }
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (rc != 0)
+    if (p->n_running == 0)
         return ty_error_errno(err, TY_E_LIMIT, rc, "cannot start the thread that reads data");
-    p->running = true;
-    pthread_setname_np(p->thread, "ty-input");
+    return 0;
+}
+
+/* ---- from start to stop ---- */
+
+/* How many threads, now and later, and how many batches for them to work on. */
+static int prefetch_count(ty_prefetch *p, const ty_prefetch_config *config, int *depth, ty_error *err)
+{
+    p->n_workers = config->n_workers == 0 ? 1 : config->n_workers;
+    p->max_workers = config->max_workers > p->n_workers ? config->max_workers : p->n_workers;
+    if (p->n_workers < 1 || p->max_workers > PREFETCH_MAX_WORKERS)
+        return ty_error_set(err, TY_E_RANGE, "%d threads that decode data, expected 1 to %d", p->max_workers,
+                            PREFETCH_MAX_WORKERS);
+    *depth = p->max_workers + 2 > PREFETCH_DEFAULT_DEPTH ? p->max_workers + 2 : PREFETCH_DEFAULT_DEPTH;
+    *depth = *depth > PREFETCH_MAX_DEPTH && config->max_workers > 0 ? PREFETCH_MAX_DEPTH : *depth;
+    *depth = config->depth != 0 ? config->depth : *depth;
+    return 0;
+}
+
+static int prefetch_fit(const ty_prefetch *p, size_t memory_bytes, int *depth, ty_error *err)
+{
+    if (memory_bytes == 0 || p->slot_bytes == 0)
+        return 0;
+    size_t fit = memory_bytes / p->slot_bytes;
+    if (fit < 2) {
+        ty_error_set(err, TY_E_LIMIT, "two batches of %zu bytes do not fit the input's memory of %zu bytes",
+                     p->slot_bytes, memory_bytes);
+        return ty_error_help(err, "give it more (data_memory), or make batches smaller");
+    }
+    *depth = fit < (size_t)*depth ? (int)fit : *depth;
     return 0;
 }
 
 static int prefetch_init(ty_prefetch *p, const ty_prefetch_config *config, ty_error *err)
 {
-    ty_sampler_config sampler = config->sampler;
-    sampler.n_samples = config->dataset->n_samples;
-    p->depth = config->depth == 0 ? PREFETCH_DEFAULT_DEPTH : config->depth;
-    if (p->depth < 2 || p->depth > PREFETCH_MAX_DEPTH)
-        return ty_error_set(err, TY_E_RANGE, "prefetch depth %d, expected 2 to %d", p->depth, PREFETCH_MAX_DEPTH);
-    if (ty_sampler_init(&p->sampler, &sampler, err) < 0)
+    int depth = 0;
+    if (prefetch_count(p, config, &depth, err) < 0)
         return -1;
-    if (config->start.epoch < 0 || config->start.batch < 0 || config->start.batch >= p->sampler.n_batches)
-        return ty_error_set(err, TY_E_RANGE, "no batch %lld in epoch %lld: an epoch has %lld batches",
-                            (long long)config->start.batch, (long long)config->start.epoch,
-                            (long long)p->sampler.n_batches);
-    for (int i = 0; i < p->depth; i++)
-        if (prefetch_make_slot(p, &p->slot[i], err) < 0)
+    if (config->depth != 0 && (config->depth < 2 || config->depth > PREFETCH_MAX_DEPTH))
+        return ty_error_set(err, TY_E_RANGE, "prefetch depth %d, expected 2 to %d", config->depth, PREFETCH_MAX_DEPTH);
+    if (!config->feed && ty_dataset_feed(config->dataset, &config->sampler, config->augment, &p->own_feed, err) < 0)
+        return -1;
+    p->feed = config->feed ? config->feed : p->own_feed;
+    if (p->feed->ops->start(p->feed, config->start, config->until_epoch, err) < 0)
+        return -1;
+    p->made = calloc((size_t)depth, sizeof *p->made);
+    p->slot = calloc((size_t)depth, sizeof(prefetch_slot *));
+    if (!p->made || !p->slot)
+        return ty_error_set(err, TY_E_LIMIT, "no memory for the input ring");
+    while (p->depth < depth) {
+        prefetch_slot *slot = p->slot[p->depth] = &p->made[p->depth];
+        p->depth++;
+        if (prefetch_make_slot(p, slot, err) < 0 || prefetch_fit(p, config->memory_bytes, &depth, err) < 0)
             return -1;
-    return prefetch_launch(p, err);
+    }
+    return prefetch_launch(p, p->n_workers, err);
 }
 
 int ty_prefetch_start(const ty_prefetch_config *config, ty_prefetch **out, ty_error *err)
@@ -184,9 +302,8 @@ int ty_prefetch_start(const ty_prefetch_config *config, ty_prefetch **out, ty_er
     ty_prefetch *p = calloc(1, sizeof *p);
     if (p == NULL)
         return ty_error_set(err, TY_E_LIMIT, "no memory for the input ring");
-    p->dataset = config->dataset;
-    p->next = config->start;
-    p->until_epoch = config->until_epoch;
+    p->skip_epoch = p->skipped_epoch = p->last_epoch = -1;
+    p->started_ns = ty_clock_ns();
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->ready, NULL);
     pthread_cond_init(&p->space, NULL);
@@ -202,52 +319,96 @@ void ty_prefetch_stop(ty_prefetch *p)
 {
     if (p == NULL)
         return;
-    if (p->running) {
-        pthread_mutex_lock(&p->lock);
-        p->stopping = true;
-        pthread_cond_signal(&p->space);
-        pthread_mutex_unlock(&p->lock);
-        pthread_join(p->thread, NULL);
-    }
-    for (int i = 0; i < PREFETCH_MAX_DEPTH; i++) {
-        free(p->slot[i].field);
-        free(p->slot[i].samples);
-        free(p->slot[i].data);
-    }
-    ty_sampler_fini(&p->sampler);
+    pthread_mutex_lock(&p->lock);
+    p->stopping = true;
+    pthread_cond_broadcast(&p->space);
+    pthread_mutex_unlock(&p->lock);
+    if (p->feed && p->feed->ops->stop)
+        p->feed->ops->stop(p->feed);
+    for (int i = 0; i < p->n_running; i++)
+        pthread_join(p->worker[i].thread, NULL);
+    for (int i = 0; i < p->depth; i++)
+        prefetch_free_slot(p, &p->made[i]);
+    free(p->made);
+    free(p->slot);
+    ty_data_feed_close(p->own_feed);
     pthread_cond_destroy(&p->space);
     pthread_cond_destroy(&p->ready);
     pthread_mutex_destroy(&p->lock);
     free(p);
 }
 
-static void prefetch_wait_ready(ty_prefetch *p)
+/* ---- the consumer ---- */
+
+static prefetch_slot *prefetch_wait_ready(ty_prefetch *p)
 {
-    if (p->taken < p->produced || p->ended || p->failed)
-        return;
-    int64_t start = ty_clock_ns();
-    while (p->taken == p->produced && !p->ended && !p->failed)
+    prefetch_slot *slot = p->slot[p->taken % p->depth];
+    int64_t start = 0;
+    while (p->taken == p->drawn || slot->state == SLOT_DRAWN) {
+        if (start == 0)
+            start = ty_clock_ns();
         pthread_cond_wait(&p->ready, &p->lock);
+    }
+    if (start != 0)
+        p->waited_ns += ty_clock_ns() - start;
+    return slot;
+}
+
+bool ty_prefetch_wait(ty_prefetch *p, int64_t ms)
+{
+    struct timespec until;
+    int64_t start = ty_clock_ns();
+    int rc = 0;
+    clock_gettime(CLOCK_REALTIME, &until);
+    int64_t ns = until.tv_nsec + ms % 1000 * 1000000;
+    until.tv_sec += ms / 1000 + ns / 1000000000;
+    until.tv_nsec = ns % 1000000000;
+    pthread_mutex_lock(&p->lock);
+    while (rc == 0 && (p->taken == p->drawn || p->slot[p->taken % p->depth]->state == SLOT_DRAWN))
+        rc = pthread_cond_timedwait(&p->ready, &p->lock, &until);
     p->waited_ns += ty_clock_ns() - start;
+    pthread_mutex_unlock(&p->lock);
+    return rc == 0;
+}
+
+/* Frees the place of the slot that was taken last; batches held before it move up by one. */
+static void prefetch_drop(ty_prefetch *p)
+{
+    prefetch_slot *dropped = p->slot[(p->taken - 1) % p->depth];
+    for (int64_t i = p->taken - 1; i > p->released; i--)
+        p->slot[i % p->depth] = p->slot[(i - 1) % p->depth];
+    p->slot[p->released++ % p->depth] = dropped;
+    pthread_cond_broadcast(&p->space);
+}
+
+/* The next batch that is not of an epoch that was skipped, in *out; NULL at the end. */
+static int prefetch_take(ty_prefetch *p, int64_t skipped, const ty_batch **out, ty_error *err)
+{
+    while (p->taken - p->released < p->depth) {
+        prefetch_slot *slot = prefetch_wait_ready(p);
+        if (slot->state == SLOT_FAILED) {
+            if (err != NULL)
+                *err = slot->error;
+            return -1;
+        }
+        if (slot->state == SLOT_ENDED)
+            return 0;
+        p->taken++;
+        if (slot->batch.at.epoch != skipped) {
+            p->last_epoch = slot->batch.at.epoch;
+            *out = &slot->batch;
+            return 0;
+        }
+        prefetch_drop(p);
+    }
+    return ty_error_set(err, TY_E_INTERNAL, "all %d batches of the input ring are held", p->depth);
 }
 
 int ty_prefetch_next(ty_prefetch *p, const ty_batch **out, ty_error *err)
 {
-    int rc = 0;
     *out = NULL;
     pthread_mutex_lock(&p->lock);
-    if (p->taken - p->released == p->depth) {
-        rc = ty_error_set(err, TY_E_INTERNAL, "all %d batches of the input ring are held", p->depth);
-    } else {
-        prefetch_wait_ready(p);
-        if (p->taken < p->produced) {
-            *out = &p->slot[p->taken++ % p->depth].batch;
-        } else if (p->failed) {
-            if (err != NULL)
-                *err = p->error;
-            rc = -1;
-        }
-    }
+    int rc = prefetch_take(p, p->skipped_epoch, out, err);
     pthread_mutex_unlock(&p->lock);
     return rc;
 }
@@ -258,18 +419,83 @@ void ty_prefetch_release(ty_prefetch *p, const ty_batch *batch)
     pthread_mutex_lock(&p->lock);
     if (p->released < p->taken)
         p->released++;
-    pthread_cond_signal(&p->space);
+    pthread_cond_broadcast(&p->space);
     pthread_mutex_unlock(&p->lock);
+}
+
+void ty_prefetch_skip_epoch(ty_prefetch *p)
+{
+    pthread_mutex_lock(&p->lock);
+    p->skip_epoch = p->skipped_epoch = p->last_epoch;
+    pthread_mutex_unlock(&p->lock);
+}
+
+const char *ty_prefetch_place(const ty_prefetch *p, const ty_batch *batch, int field, int64_t row, char *out, size_t n)
+{
+    if (n > 0)
+        out[0] = 0;
+    for (int i = 0; i < p->depth; i++)
+        if (&p->made[i].batch == batch && row >= 0 && row < batch->n_valid)
+            p->feed->ops->place(p->feed, &p->made[i].draft, field, row, out, n);
+    return out;
 }
 
 int64_t ty_prefetch_batches_per_epoch(const ty_prefetch *p)
 {
-    return p->sampler.n_batches;
+    return p->feed->epoch_batches;
 }
 
 double ty_prefetch_waited_ms(const ty_prefetch *p)
 {
     return (double)p->waited_ns / 1e6;
+}
+
+/* Under 2 % of waiting there is nothing to gain from faster input. Otherwise batches come at the rate of the slower of
+ * drawing, which one thread does at a time, and decoding, which all do. */
+const char *ty_prefetch_cause(const ty_prefetch_waits *w)
+{
+    double parse_ms = w->parse_ms / w->n_workers;
+    if (w->step_ms <= 0.02 * w->elapsed_ms)
+        return "the step";
+    if (w->source_ms >= w->draw_ms && w->source_ms >= parse_ms)
+        return "reading";
+    return w->draw_ms > parse_ms ? "framing" : "parsing";
+}
+
+void ty_prefetch_measure(ty_prefetch *p, ty_prefetch_waits *out)
+{
+    pthread_mutex_lock(&p->lock);
+    *out = (ty_prefetch_waits){.elapsed_ms = (double)(ty_clock_ns() - p->started_ns) / 1e6,
+                               .step_ms = (double)p->waited_ns / 1e6,
+                               .source_ms = (double)p->asleep_ns / 1e6,
+                               .draw_ms = (double)p->draw_ns / 1e6,
+                               .parse_ms = (double)p->parse_ns / 1e6,
+                               .room_ms = (double)p->room_ns / 1e6,
+                               .n_workers = p->n_workers < p->n_running ? p->n_workers : p->n_running};
+    pthread_mutex_unlock(&p->lock);
+    out->cause = ty_prefetch_cause(out);
+}
+
+void ty_prefetch_set_workers(ty_prefetch *p, int n)
+{
+    n = n < 1 ? 1 : n > p->max_workers ? p->max_workers : n;
+    pthread_mutex_lock(&p->lock);
+    p->n_workers = n;
+    bool is_over = p->is_over;
+    pthread_cond_broadcast(&p->space);
+    pthread_mutex_unlock(&p->lock);
+    if (!is_over)
+        prefetch_launch(p, n, NULL);
+}
+
+int ty_prefetch_max_workers(const ty_prefetch *p)
+{
+    return p->max_workers;
+}
+
+int ty_prefetch_depth(const ty_prefetch *p)
+{
+    return p->depth;
 }
 
 size_t ty_prefetch_bytes(const ty_prefetch *p)

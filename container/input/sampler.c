@@ -1,9 +1,8 @@
 /* sampler.c - see sampler.h. */
 #include "container/input/sampler.h"
 
+#include "base/pages.h"
 #include "base/rng.h"
-
-#include <stdlib.h>
 
 static int64_t sampler_global_rows(const ty_sampler_config *c)
 {
@@ -41,8 +40,10 @@ int ty_sampler_init(ty_sampler *s, const ty_sampler_config *config, ty_error *er
     s->n_batches = s->config.tail == TY_TAIL_DROP ? n / rows : n / rows + (n % rows != 0);
     if (s->config.epoch_batches > 0)
         s->n_batches = s->config.epoch_batches;
-    if (s->config.shuffle) {
-        s->permutation = n <= INT64_MAX / 8 ? malloc((size_t)n * sizeof *s->permutation) : NULL;
+    if (s->config.shuffle && n > INT64_C(1) << 62)
+        return ty_error_set(err, TY_E_LIMIT, "%lld samples cannot be put in another order", (long long)n);
+    if (s->config.shuffle && n <= TY_SAMPLER_TABLE) {
+        s->permutation = ty_pages_new((size_t)n * sizeof *s->permutation);
         if (s->permutation == NULL)
             return ty_error_set(err, TY_E_LIMIT, "no memory for the order of %lld samples", (long long)n);
     }
@@ -51,21 +52,23 @@ int ty_sampler_init(ty_sampler *s, const ty_sampler_config *config, ty_error *er
 
 void ty_sampler_fini(ty_sampler *s)
 {
-    free(s->permutation);
+    ty_pages_free(s->permutation, (size_t)s->config.n_samples * sizeof *s->permutation);
     *s = (ty_sampler){0};
 }
 
 int64_t ty_sampler_batch(ty_sampler *s, ty_position at, int64_t *out)
 {
     const ty_sampler_config *c = &s->config;
-    if (c->shuffle && s->permuted_epoch != at.epoch) {
+    if (s->permutation && s->permuted_epoch != at.epoch) {
         ty_rng_permutation(c->seed, c->stream, (uint32_t)at.epoch, c->n_samples, s->permutation);
         s->permuted_epoch = at.epoch;
     }
     int64_t first = at.batch * sampler_global_rows(c) + c->shard * c->batch_size;
     for (int64_t i = 0; i < c->batch_size; i++) {
         int64_t rank = (first + i) % c->n_samples;
-        out[i] = c->shuffle ? s->permutation[rank] : rank;
+        out[i] = s->permutation ? s->permutation[rank]
+                 : c->shuffle   ? ty_rng_permuted(c->seed, c->stream, (uint32_t)at.epoch, c->n_samples, rank)
+                                : rank;
     }
     int64_t left = c->n_samples - first;
     return left < 0 ? 0 : left < c->batch_size ? left : c->batch_size;

@@ -18,6 +18,10 @@
 /* The generator's stream for the order of training data, so that it meets no other use of the seed. */
 #define TY_STREAM_SHUFFLE 0x53485546u
 
+/* Up to so many samples the order of an epoch is a table; beyond, each place is worked out when it is asked for:
+ * another permutation, and no memory. */
+#define TY_SAMPLER_TABLE (INT64_C(1) << 28)
+
 typedef enum ty_tail {
     TY_TAIL_DROP, /* training: a last batch that is not full is left out (other samples each epoch, if shuffled) */
     TY_TAIL_PAD   /* evaluation: it is filled up with samples from the start, and n_valid says how many count */
@@ -42,7 +46,7 @@ typedef struct ty_position {
 typedef struct ty_sampler {
     ty_sampler_config config;
     int64_t n_batches;    /* an epoch, the same for every shard; at least 1 */
-    int64_t *permutation; /* of `permuted_epoch`; NULL without shuffle. Private. */
+    int64_t *permutation; /* of `permuted_epoch`; NULL without shuffle, or without a table. Private. */
     int64_t permuted_epoch;
 } ty_sampler;
 

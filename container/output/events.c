@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "container/output/protobuf.h"
 #include "container/output/tfrecord.h"
 
 #include <errno.h>
@@ -20,8 +21,6 @@
 #include <unistd.h>
 
 enum { MESSAGE_MAX_BYTES = 4096, PENDING_MAX_BYTES = 1 << 20, NAME_TRIES = 1000 };
-
-enum wire { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
 
 enum { EVENT_WALL_TIME = 1, EVENT_STEP = 2, EVENT_FILE_VERSION = 3, EVENT_SUMMARY = 5, EVENT_SESSION_LOG = 7 };
 enum { SESSION_LOG_STATUS = 1, SESSION_STATUS_START = 1 };
@@ -46,45 +45,11 @@ struct ty_events {
     size_t n_tags;
 };
 
-/* Protobuf, the four forms that an event needs. */
-
-static void put_varint(ty_buf *out, uint64_t v)
-{
-    for (; v >= 0x80; v >>= 7)
-        ty_buf_addc(out, (char)(v | 0x80));
-    ty_buf_addc(out, (char)v);
-}
-
-static void put_key(ty_buf *out, int field, enum wire wire)
-{
-    put_varint(out, (uint64_t)field << 3 | wire);
-}
-
-static void put_int(ty_buf *out, int field, int64_t v)
-{
-    put_key(out, field, WIRE_VARINT);
-    put_varint(out, (uint64_t)v);
-}
-
-static void put_bytes(ty_buf *out, int field, const void *bytes, size_t n)
-{
-    put_key(out, field, WIRE_BYTES);
-    put_varint(out, n);
-    if (n)
-        ty_buf_add(out, bytes, n);
-}
-
-static void put_double(ty_buf *out, int field, double v)
-{
-    put_key(out, field, WIRE_FIXED64);
-    ty_buf_add(out, &v, sizeof v); /* all our targets are little-endian */
-}
-
 /* Adds a finished sub-message and empties it. A sub-message that did not fit fails its parent. */
 static void put_message(ty_buf *out, int field, ty_buf *inner)
 {
     out->failed |= inner->failed;
-    put_bytes(out, field, inner->data, inner->len);
+    ty_proto_put_bytes(out, field, inner->data, inner->len);
     ty_buf_fini(inner);
 }
 
@@ -103,17 +68,17 @@ static int result(const ty_buf *out)
 int ty_event_version(ty_buf *out, double wall_s)
 {
     static const char version[] = "brain.Event:2";
-    put_double(out, EVENT_WALL_TIME, wall_s);
-    put_bytes(out, EVENT_FILE_VERSION, version, sizeof version - 1);
+    ty_proto_put_double(out, EVENT_WALL_TIME, wall_s);
+    ty_proto_put_bytes(out, EVENT_FILE_VERSION, version, sizeof version - 1);
     return result(out);
 }
 
 int ty_event_session_start(ty_buf *out, double wall_s, int64_t step)
 {
     ty_buf log = message_buf();
-    put_int(&log, SESSION_LOG_STATUS, SESSION_STATUS_START);
-    put_double(out, EVENT_WALL_TIME, wall_s);
-    put_int(out, EVENT_STEP, step);
+    ty_proto_put_int(&log, SESSION_LOG_STATUS, SESSION_STATUS_START);
+    ty_proto_put_double(out, EVENT_WALL_TIME, wall_s);
+    ty_proto_put_int(out, EVENT_STEP, step);
     put_message(out, EVENT_SESSION_LOG, &log);
     return result(out);
 }
@@ -122,33 +87,33 @@ static void put_scalar_metadata(ty_buf *value)
 {
     static const char plugin_name[] = "scalars";
     ty_buf metadata = message_buf(), plugin = message_buf();
-    put_bytes(&plugin, PLUGIN_NAME, plugin_name, sizeof plugin_name - 1);
+    ty_proto_put_bytes(&plugin, PLUGIN_NAME, plugin_name, sizeof plugin_name - 1);
     put_message(&metadata, METADATA_PLUGIN, &plugin);
-    put_int(&metadata, METADATA_DATA_CLASS, DATA_CLASS_SCALAR);
+    ty_proto_put_int(&metadata, METADATA_DATA_CLASS, DATA_CLASS_SCALAR);
     put_message(value, VALUE_METADATA, &metadata);
 }
 
 static void put_scalar_tensor(ty_buf *value, float v)
 {
     ty_buf tensor = message_buf();
-    put_int(&tensor, TENSOR_DTYPE, DT_FLOAT);
-    put_bytes(&tensor, TENSOR_SHAPE, NULL, 0);
-    put_bytes(&tensor, TENSOR_FLOAT_VAL, &v, sizeof v);
+    ty_proto_put_int(&tensor, TENSOR_DTYPE, DT_FLOAT);
+    ty_proto_put_bytes(&tensor, TENSOR_SHAPE, NULL, 0);
+    ty_proto_put_bytes(&tensor, TENSOR_FLOAT_VAL, &v, sizeof v);
     put_message(value, VALUE_TENSOR, &tensor);
 }
 
 int ty_event_scalar(ty_buf *out, double wall_s, int64_t step, const char *tag, float v, bool with_metadata)
 {
     ty_buf value = message_buf(), summary = message_buf();
-    put_bytes(&value, VALUE_TAG, tag, strlen(tag));
+    ty_proto_put_bytes(&value, VALUE_TAG, tag, strlen(tag));
     /* The vector of the format reference has the metadata (9) before the tensor (8): TensorBoard reads any order, and
      * a reader that streams knows the plugin before the data. */
     if (with_metadata)
         put_scalar_metadata(&value);
     put_scalar_tensor(&value, v);
     put_message(&summary, SUMMARY_VALUE, &value);
-    put_double(out, EVENT_WALL_TIME, wall_s);
-    put_int(out, EVENT_STEP, step);
+    ty_proto_put_double(out, EVENT_WALL_TIME, wall_s);
+    ty_proto_put_int(out, EVENT_STEP, step);
     put_message(out, EVENT_SUMMARY, &summary);
     return result(out);
 }

@@ -46,8 +46,7 @@ static int remove_old(ty_modeldir *md, ty_error *err)
         ty_file_list(md->dir, &md->arena, &files, &n, err) < 0)
         return -1;
     for (size_t i = 0; i < n; i++)
-        if (files[i].kind != 'd' && ty_file_is_temporary(files[i].name) &&
-            ty_file_remove(ty_modeldir_path(md, files[i].name), err) < 0)
+        if (ty_file_is_temporary(files[i].name) && ty_file_remove_tree(ty_modeldir_path(md, files[i].name), err) < 0)
             return -1;
     return 0;
 }
@@ -165,6 +164,12 @@ static void put_info(ty_json_writer *w, const ty_modeldir *md, const ty_modelinf
         ty_json_put_float(w, info->metrics[i].name, info->metrics[i].value);
     ty_json_close(w);
     put_files(w, md);
+    if (info->has_index) {
+        ty_json_open_map(w, "data");
+        ty_json_put_int(w, "index_base", info->index_base);
+        ty_json_put_int(w, "index_width", info->index_width);
+        ty_json_close(w);
+    }
     if (info->recipe_json)
         ty_json_put_raw(w, "recipe", info->recipe_json);
     ty_json_close(w);

@@ -34,6 +34,8 @@ typedef struct ty_modelinfo {
     const char *recipe_json; /* the whole recipe as JSON, copied as it is; must be valid */
     const char *version;     /* of this program */
     int64_t step, epoch;     /* that the weights are of */
+    bool has_index;          /* trained on sparse text: its first index and width, which later data are read with */
+    int64_t index_base, index_width;
     const ty_metric *metrics;
     size_t n_metrics;
 } ty_modelinfo;

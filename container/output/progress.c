@@ -120,6 +120,8 @@ static void add_shares(ty_buf *out, const ty_progress_state *s)
             continue;
         ty_buf_addf(out, "%s%s %.0f%%", before, shares[i].name, 100 * shares[i].share);
         before = " ";
+        if (i == 0 && s->data_cause != NULL)
+            ty_buf_addf(out, " (%s)", s->data_cause);
         if (shares[i].step_ms > 0)
             ty_buf_addf(out, " (%.3g ms a step)", shares[i].step_ms);
     }
@@ -154,6 +156,8 @@ static void add_json(ty_buf *out, const ty_progress *p, const ty_progress_state 
     add_json_number(out, "samples_per_s", s->samples_per_s, s->samples_per_s > 0);
     add_json_number(out, "eta_s", eta_s(p, s->step), eta_s(p, s->step) >= 0);
     add_json_number(out, "data_share", s->data_share, s->data_share >= 0);
+    if (s->data_cause != NULL)
+        ty_buf_addf(out, ",\"data_cause\":\"%s\"", s->data_cause);
     add_json_number(out, "comm_share", s->comm_share, s->comm_share >= 0);
     add_json_number(out, "comm_ms", s->comm_ms, s->comm_share >= 0);
     add_json_number(out, "compute_share", s->compute_share, s->compute_share >= 0);

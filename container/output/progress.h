@@ -40,6 +40,7 @@ typedef struct ty_progress_state {
     double samples_per_s;                         /* <= 0: not shown */
     double data_share, comm_share, compute_share; /* of the time since the last report, 0 to 1; < 0: not shown */
     double comm_ms;                               /* of a step, beside comm_share */
+    const char *data_cause;                       /* beside data_share: "parsing"; NULL: not shown */
 } ty_progress_state;
 
 /* Fields are private, but the struct may live on the stack; no memory is owned. */

@@ -1,6 +1,6 @@
 /* The zip reader under npz: every member of whatever is accepted is unpacked, and read as npy. */
 #include "container/input/npy.h"
-#include "container/input/zip.h"
+#include "base/zip.h"
 
 #include <stdlib.h>
 

@@ -119,6 +119,29 @@ static void an_epoch_may_have_an_agreed_length(void **state)
     ty_sampler_fini(&s);
 }
 
+/* More samples than a table of their order is made for. */
+static void orders_of_very_many_samples_need_no_memory(void **state)
+{
+    (void)state;
+    int64_t n = INT64_C(1000000000000), first[64], again[64], other[64];
+    ty_sampler_config c = config_of(n, 64, true, TY_TAIL_PAD);
+    ty_sampler s;
+    ty_error err = {0};
+    assert_ok(ty_sampler_init(&s, &c, &err), &err);
+    assert_null(s.permutation);
+    assert_int_equal(ty_sampler_batch(&s, (ty_position){.epoch = 2, .batch = 12345678901}, first), 64);
+    assert_int_equal(ty_sampler_batch(&s, (ty_position){.epoch = 3, .batch = 12345678901}, other), 64);
+    assert_int_equal(ty_sampler_batch(&s, (ty_position){.epoch = 2, .batch = 12345678901}, again), 64);
+    assert_memory_equal(first, again, sizeof first);
+    assert_int_not_equal(memcmp(first, other, sizeof first), 0);
+    for (int i = 0; i < 64; i++) {
+        assert_in_range(first[i], 0, n - 1);
+        for (int k = 0; k < i; k++)
+            assert_true(first[i] != first[k]);
+    }
+    ty_sampler_fini(&s);
+}
+
 static void impossible_samplers_are_refused(void **state)
 {
     (void)state;
@@ -130,7 +153,7 @@ static void impossible_samplers_are_refused(void **state)
         {config_of(10, 11, false, TY_TAIL_DROP), "10 samples, fewer than one batch of 11"},
         {config_of(0, 1, false, TY_TAIL_PAD), "no samples"},
         {config_of(10, 1, false, TY_TAIL_DROP), "shard 2 of 2"},
-        {config_of(INT64_MAX / 4, 1, true, TY_TAIL_DROP), "no memory for the order"},
+        {config_of(INT64_MAX, 1, true, TY_TAIL_DROP), "cannot be put in another order"},
     };
     rows[3].c.shard = rows[3].c.n_shards = 2;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -318,23 +341,101 @@ static void errors_arrive_in_their_place_and_stay(void **state)
     static const ty_dataset_ops ops = {.read = faulty_read};
     ty_field_info field = {.name = "x", .type = {.dtype = TY_F32}, .row_bytes = 4};
     ty_dataset ds = {.ops = &ops, .n_samples = 20, .n_fields = 1, .field = &field};
-    ty_prefetch_config c = {.dataset = &ds, .sampler = config_of(0, 4, false, TY_TAIL_DROP)};
-    ty_prefetch *p;
+    for (int n_workers = 1; n_workers <= 5; n_workers++) {
+        ty_prefetch_config c = {
+            .dataset = &ds, .sampler = config_of(0, 4, false, TY_TAIL_DROP), .n_workers = n_workers};
+        ty_prefetch *p;
+        ty_error err = {0};
+        assert_ok(ty_prefetch_start(&c, &p, &err), &err);
+        const ty_batch *b;
+        for (int i = 0; i < 2; i++) {
+            assert_ok(ty_prefetch_next(p, &b, &err), &err);
+            assert_int_equal(b->at.batch, i);
+            ty_prefetch_release(p, b);
+        }
+        for (int i = 0; i < 3; i++) {
+            err = (ty_error){0};
+            assert_int_equal(ty_prefetch_next(p, &b, &err), -1);
+            assert_int_equal(err.code, TY_E_IO);
+            assert_says(&err, "epoch 0, batch 2: the disk is on fire");
+        }
+        ty_prefetch_stop(p);
+    }
+}
+
+static ty_prefetch *start_workers(const ty_dataset *ds, int n_workers, int64_t until, ty_tail tail)
+{
+    ty_prefetch_config c = {
+        .dataset = ds, .sampler = config_of(0, 4, true, tail), .until_epoch = until, .n_workers = n_workers};
+    ty_prefetch *p = NULL;
     ty_error err = {0};
     assert_ok(ty_prefetch_start(&c, &p, &err), &err);
-    const ty_batch *b;
-    for (int i = 0; i < 2; i++) {
-        assert_ok(ty_prefetch_next(p, &b, &err), &err);
-        assert_int_equal(b->at.batch, i);
-        ty_prefetch_release(p, b);
+    return p;
+}
+
+/* However many decode: the same batches in the same order, each epoch ended by its last one. */
+static void any_number_of_workers_gives_the_same_batches(void **state)
+{
+    (void)state;
+    ty_dataset *ds = open_rows();
+    int64_t expected[30][4];
+    for (int n_workers = 1; n_workers <= 9; n_workers++) {
+        ty_prefetch *p = start_workers(ds, n_workers, 5, TY_TAIL_PAD);
+        const ty_batch *b;
+        for (int i = 0; i < 30; i++) {
+            assert_int_equal(ty_prefetch_next(p, &b, NULL), 0);
+            if (n_workers == 1)
+                memcpy(expected[i], b->field[1].data, sizeof expected[i]);
+            assert_memory_equal(b->field[1].data, expected[i], sizeof expected[i]);
+            assert_int_equal(b->ends_epoch, i % 6 == 5);
+            char place[64], wanted[64];
+            snprintf(wanted, sizeof wanted, "rows.csv:%lld", (long long)b->samples[2] + 1);
+            assert_non_null(strstr(ty_prefetch_place(p, b, 1, 2, place, sizeof place), wanted));
+            ty_prefetch_release(p, b);
+        }
+        assert_int_equal(ty_prefetch_next(p, &b, NULL), 0);
+        assert_null(b);
+        ty_prefetch_waits waits;
+        ty_prefetch_measure(p, &waits);
+        assert_int_equal(waits.n_workers, n_workers);
+        assert_true(waits.parse_ms > 0 && waits.elapsed_ms >= waits.step_ms);
+        assert_non_null(waits.cause);
+        ty_prefetch_stop(p);
     }
-    for (int i = 0; i < 3; i++) {
-        err = (ty_error){0};
-        assert_int_equal(ty_prefetch_next(p, &b, &err), -1);
-        assert_int_equal(err.code, TY_E_IO);
-        assert_says(&err, "epoch 0, batch 2: the disk is on fire");
-    }
-    ty_prefetch_stop(p);
+    ty_dataset_close(ds);
+}
+
+/* What is left of an epoch is dropped, whatever of it lies in the ring, behind batches that are held. */
+static void the_rest_of_an_epoch_can_be_skipped(void **state)
+{
+    (void)state;
+    ty_dataset *ds = open_rows();
+    for (int n_workers = 1; n_workers <= 4; n_workers++)
+        for (int taken = 1; taken <= 5; taken++) {
+            ty_prefetch *p = start_workers(ds, n_workers, 3, TY_TAIL_DROP);
+            const ty_batch *b, *held = NULL;
+            for (int i = 0; i < taken; i++) {
+                if (held)
+                    ty_prefetch_release(p, held);
+                assert_int_equal(ty_prefetch_next(p, &held, NULL), 0);
+            }
+            int64_t before[4];
+            memcpy(before, held->field[1].data, sizeof before);
+            ty_prefetch_skip_epoch(p);
+            for (int i = 0; i < 10; i++) {
+                assert_int_equal(ty_prefetch_next(p, &b, NULL), 0);
+                assert_int_equal(b->at.epoch, 1 + i / 5);
+                assert_int_equal(b->at.batch, i % 5);
+                assert_memory_equal(held->field[1].data, before, i == 0 ? sizeof before : 0);
+                ty_prefetch_release(p, i == 0 ? held : b);
+                if (i == 0)
+                    ty_prefetch_release(p, b);
+            }
+            assert_int_equal(ty_prefetch_next(p, &b, NULL), 0);
+            assert_null(b);
+            ty_prefetch_stop(p);
+        }
+    ty_dataset_close(ds);
 }
 
 static void impossible_prefetches_are_refused(void **state)
@@ -368,12 +469,15 @@ int main(void)
         cmocka_unit_test(shards_divide_the_same_global_batches),
         cmocka_unit_test(an_epoch_may_have_an_agreed_length),
         cmocka_unit_test(impossible_samplers_are_refused),
+        cmocka_unit_test(orders_of_very_many_samples_need_no_memory),
         cmocka_unit_test(steps_and_positions_agree),
         cmocka_unit_test(batches_come_in_order_with_their_rows),
         cmocka_unit_test(a_resumed_run_sees_the_same_batches),
         cmocka_unit_test(held_batches_are_not_overwritten),
         cmocka_unit_test(stopping_at_any_moment_is_clean),
         cmocka_unit_test(errors_arrive_in_their_place_and_stay),
+        cmocka_unit_test(any_number_of_workers_gives_the_same_batches),
+        cmocka_unit_test(the_rest_of_an_epoch_can_be_skipped),
         cmocka_unit_test(impossible_prefetches_are_refused),
     };
     return cmocka_run_group_tests(tests, files_setup, files_teardown);

@@ -97,6 +97,74 @@ static void random_numbers_round_correctly(void **state)
     }
 }
 
+/* One decimal text in every form that files have. */
+static void a_text(uint64_t i, char *text, size_t n)
+{
+    uint32_t how = ty_rng_u32(5, 6, 7, 4 * i), more = ty_rng_u32(5, 6, 7, 4 * i + 1);
+    uint64_t bits = (uint64_t)ty_rng_u32(5, 6, 7, 4 * i + 2) << 32 | ty_rng_u32(5, 6, 7, 4 * i + 3);
+    unsigned digits = 1 + how % 20, point = more % 24, at = 0;
+    if (more >> 8 & 1)
+        text[at++] = more >> 9 & 1 ? '-' : '+';
+    for (unsigned k = 0; k < digits; k++) {
+        if (k == point)
+            text[at++] = '.';
+        text[at++] = (char)('0' + bits % 10);
+        bits /= 10;
+    }
+    text[at] = 0;
+    if (how >> 8 & 1 && how >> 9 & 1)
+        snprintf(text + at, n - at, "%c%s%u", how >> 10 & 1 ? 'e' : 'E',
+                 how >> 11 & 1   ? "-"
+                 : how >> 12 & 1 ? "+"
+                                 : "",
+                 how >> 16 & 1 ? how >> 17 & 31 : how >> 17 & 511);
+}
+
+static void check_same(const char *text, const char *way, double got, double want)
+{
+    if (memcmp(&got, &want, sizeof got) == 0)
+        return;
+    print_error("\"%s\" %s: %.17g, expected %.17g\n", text, way, got, want);
+    fail();
+}
+
+/* Every way to read a number, among other text on both sides, gives strtod's double, or says that it cannot. */
+static void all_ways_give_the_nearest(void **state)
+{
+    (void)state;
+    int64_t plain = 0, between = 0, whole = 0;
+    char text[400], field[800];
+    for (uint64_t i = 0; i < 1000000; i++) {
+        double v;
+        int64_t w;
+        a_text(i, text, sizeof text);
+        size_t n = strlen(text);
+        double want = strtod(text, NULL);
+        memset(field, i % 3 ? '7' : ',', 100);
+        memcpy(field + 100, text, n);
+        memset(field + 100 + n, i % 2 ? ',' : '\n', 100);
+        const char *p = field + 100, *end = p + n, *after = ty_number_scan(p, end, &v);
+        assert_ptr_equal(after, end);
+        check_same(text, "scanned", v, want);
+        after = ty_number_plain(p, end + 100, &v);
+        if (after) {
+            assert_ptr_equal(after, end);
+            check_same(text, "read as plain", v, want);
+            plain++;
+        }
+        if (ty_number_between(p, end, field, &v)) {
+            check_same(text, "read between", v, want);
+            between++;
+        }
+        if (ty_integer_between(p, end, field, &w)) {
+            assert_null(strpbrk(text, ".eE"));
+            assert_int_equal(w, strtoll(text, NULL, 10));
+            whole++;
+        }
+    }
+    assert_true(plain > 300000 && between > 300000 && whole > 50000); /* else nothing was tried */
+}
+
 /* The text buffer of the slow way is finite; numbers are not. */
 static void very_long_numbers_round_correctly(void **state)
 {
@@ -179,7 +247,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finite_numbers_round_correctly),    cmocka_unit_test(random_numbers_round_correctly),
         cmocka_unit_test(very_long_numbers_round_correctly), cmocka_unit_test(a_number_ends_where_it_ends),
-        cmocka_unit_test(integers_keep_all_64_bits),
+        cmocka_unit_test(integers_keep_all_64_bits),         cmocka_unit_test(all_ways_give_the_nearest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

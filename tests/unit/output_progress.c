@@ -198,6 +198,10 @@ static void test_json_and_none(void **state)
     ty_progress_update(&p, TY_PROGRESS_EPOCH, &s, 5);
     read_all(fd[0], text, sizeof text);
     assert_non_null(strstr(text, "data 3% comm 25% (12.5 ms a step) compute 97%"));
+    s.data_cause = "parsing";
+    ty_progress_update(&p, TY_PROGRESS_EPOCH, &s, 5);
+    read_all(fd[0], text, sizeof text);
+    assert_non_null(strstr(text, "data 3% (parsing) comm 25% (12.5 ms a step) compute 97%"));
     ty_progress_init(&p, fd[1], TY_PROGRESS_NONE, 0, 20, 0);
     ty_progress_update(&p, TY_PROGRESS_EPOCH, &s, 5);
     ty_progress_finish(&p, &s, 5);

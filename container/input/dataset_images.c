@@ -1,0 +1,541 @@
+/* dataset_images.c - folders of pictures, and lists of them.
+ *
+ * A sample is a file. Opening looks at the headers of all of them; where means are wanted of the data, or bad pictures
+ * are to be left out, it decodes all of them once, on all cores. Reading opens a file, decodes it and forgets it:
+ * memory is that of one picture a reading thread, however many there are.
+ */
+#include "base/crew.h"
+#include "container/input/bytes.h"
+#include "container/input/convert.h"
+#include "container/input/format.h"
+#include "container/input/image/list.h"
+#include "container/input/image/plan.h"
+#include "container/input/map/map.h"
+#include "container/input/transform.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { IMAGES_BLOCK = 256, IMAGES_MAX_THREADS = 16 }; /* samples of a job of the first walk */
+
+#define IMAGES_MAX_FILE ((size_t)1 << 30)
+
+/* A field is the picture, or its label. */
+typedef struct images_field {
+    ty_field declared;
+    ty_image_plan *plan; /* settled; NULL: the label */
+    ty_map *map;         /* of the label; NULL: numbers of a list as they are */
+} images_field;
+
+typedef struct images_impl {
+    image_list list;
+    images_field *field;
+    int64_t *sample; /* [n_samples] which of the list it is: bad ones are left out */
+    bool no_map;
+    int mixed; /* field whose pictures are mixed; -1: none */
+} images_impl;
+
+/* One reading thread's. */
+typedef struct images_look {
+    ty_image_reader *reader; /* [n_fields] */
+    float *other;            /* a row, for mixing */
+} images_look;
+
+static int images_open_file(const images_impl *impl, int64_t at, bool whole, ty_bytes *out, ty_error *err)
+{
+    ty_bytes_options options = {.no_map = whole, .max_inflated_bytes = IMAGES_MAX_FILE};
+    if (ty_bytes_open(impl->list.path[at], &options, out, err) < 0)
+        return -1;
+    if (out->n <= IMAGES_MAX_FILE)
+        return 0;
+    ty_error_set(err, TY_E_LIMIT, "the picture takes %zu bytes, expected at most %zu", out->n, IMAGES_MAX_FILE);
+    ty_bytes_close(out);
+    return -1;
+}
+
+/* A list's line stands in front of the file that it names. */
+static int images_at(const images_impl *impl, int64_t at, ty_error *err)
+{
+    if (impl->list.lst == NULL)
+        return ty_error_at(err, "%s", impl->list.path[at]);
+    return ty_error_at(err, "%s:%lld: %s", impl->list.lst, (long long)impl->list.line[at], impl->list.path[at]);
+}
+
+static int images_look_init(images_look *look, const ty_dataset *ds, ty_error *err)
+{
+    const images_impl *impl = ds->impl;
+    look->other = NULL;
+    look->reader = calloc((size_t)ds->n_fields, sizeof *look->reader);
+    if (look->reader == NULL)
+        return ty_error_set(err, TY_E_LIMIT, "no memory to read pictures");
+    for (int i = 0; i < ds->n_fields; i++)
+        look->reader[i].plan = impl->field[i].plan;
+    return 0;
+}
+
+static void images_look_fini(images_look *look, const ty_dataset *ds)
+{
+    for (int i = 0; look->reader != NULL && i < ds->n_fields; i++)
+        ty_image_reader_fini(&look->reader[i]);
+    free(look->reader);
+    free(look->other);
+}
+
+/* ---- the walk ---- */
+
+/* A job's part of the list. */
+typedef struct images_walk {
+    ty_dataset *ds;
+    bool deep;
+    int64_t first, n;
+    ty_image_sums *sums, *one; /* [n_fields]: of the part, of a picture */
+    uint8_t *bad;              /* [list.n] */
+} images_walk;
+
+static int images_check(const images_walk *w, images_look *look, int64_t at, ty_error *err)
+{
+    const ty_dataset *ds = w->ds;
+    const images_impl *impl = ds->impl;
+    ty_bytes bytes;
+    int rc = images_open_file(impl, at, w->deep || impl->no_map, &bytes, err);
+    if (rc < 0)
+        return images_at(impl, at, err);
+    memset(w->one, 0, (size_t)ds->n_fields * sizeof *w->one);
+    for (int i = 0; rc == 0 && i < ds->n_fields; i++) {
+        const ty_image_plan *plan = impl->field[i].plan;
+        if (plan == NULL)
+            continue;
+        rc = ty_image_look(plan, bytes.data, bytes.n, err);
+        if (rc == 0 && w->deep)
+            rc = ty_image_see(&look->reader[i], bytes.data, bytes.n, &w->one[i], err);
+        if (rc < 0)
+            ty_error_wrap(err, "field \"%s\"", ds->field[i].name);
+    }
+    ty_bytes_close(&bytes);
+    return rc < 0 ? images_at(impl, at, err) : 0;
+}
+
+static void images_run(const ty_job *job)
+{
+    images_walk *w = job->to;
+    images_look look;
+    bool ok = images_look_init(&look, w->ds, NULL) == 0;
+    for (int64_t at = w->first; at < w->first + w->n; at++) {
+        w->bad[at] = !ok || images_check(w, &look, at, NULL) < 0;
+        for (int i = 0; i < w->ds->n_fields && !w->bad[at]; i++)
+            ty_image_sums_add(&w->sums[i], &w->one[i]);
+    }
+    images_look_fini(&look, w->ds);
+}
+
+/* Those that are bad once more, in order, for what is wrong with them. */
+static int images_leave_out(images_walk *w, images_impl *impl, ty_error *err)
+{
+    ty_dataset *ds = w->ds;
+    images_look look;
+    int rc = images_look_init(&look, ds, err);
+    for (int64_t at = 0; rc == 0 && at < impl->list.n; at++) {
+        if (w->bad[at] && images_check(w, &look, at, err) < 0)
+            rc = ty_bad_leave_out(&ds->bad, err);
+        else
+            impl->sample[ds->n_samples++] = at;
+    }
+    images_look_fini(&look, ds);
+    return rc;
+}
+
+static int images_threads(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > IMAGES_MAX_THREADS ? IMAGES_MAX_THREADS : (int)n;
+}
+
+/* Looks at the pictures [0, n) of the list. */
+static int images_walk_all(ty_dataset *ds, bool deep, int64_t n, ty_error *err)
+{
+    images_impl *impl = ds->impl;
+    int64_t n_jobs = (n + IMAGES_BLOCK - 1) / IMAGES_BLOCK;
+    size_t fields = (size_t)ds->n_fields;
+    if (n_jobs > INT32_MAX)
+        return ty_error_set(err, TY_E_LIMIT, "%lld pictures are too many", (long long)n);
+    ty_job *jobs = calloc((size_t)n_jobs + 1, sizeof *jobs);
+    images_walk *walks = calloc((size_t)n_jobs + 1, sizeof *walks);
+    ty_image_sums *sums = calloc(((size_t)n_jobs + 1) * 2 * fields, sizeof *sums);
+    uint8_t *bad = calloc((size_t)impl->list.n + 1, 1);
+    ty_crew *crew = NULL;
+    for (int64_t i = 0; jobs && walks && sums && bad && i <= n_jobs; i++) {
+        int64_t first = i * IMAGES_BLOCK, left = n - first;
+        walks[i] = (images_walk){ds,
+                                 deep,
+                                 first,
+                                 left < IMAGES_BLOCK ? left : IMAGES_BLOCK,
+                                 sums + (size_t)i * 2 * fields,
+                                 sums + ((size_t)i * 2 + 1) * fields,
+                                 bad};
+        jobs[i] = (ty_job){.run = images_run, .to = &walks[i]};
+    }
+    int rc = -1;
+    if (jobs && walks && sums && bad && (crew = ty_crew_start(jobs, (int)n_jobs, images_threads() - 1)) != NULL) {
+        ty_crew_end(crew);
+        rc = images_leave_out(&walks[n_jobs], impl, err);
+        for (int64_t i = 0; rc == 0 && i < n_jobs; i++)
+            for (size_t k = 0; k < fields; k++)
+                ty_image_sums_add(&walks[n_jobs].sums[k], &walks[i].sums[k]);
+        for (size_t k = 0; rc == 0 && k < fields; k++)
+            if (impl->field[k].plan && impl->field[k].plan->mean_of_data)
+                ty_image_plan_take(impl->field[k].plan, &walks[n_jobs].sums[k]);
+    } else {
+        ty_error_set(err, TY_E_LIMIT, "no memory to look at %lld pictures", (long long)n);
+    }
+    free(jobs);
+    free(walks);
+    free(sums);
+    free(bad);
+    return rc;
+}
+
+/* ---- fields ---- */
+
+/* The first picture that is one; what is wrong with it comes out in the walk. */
+static int images_first(const images_impl *impl, ty_image_info *out, ty_error *err)
+{
+    int rc = -1;
+    for (int64_t at = 0; rc < 0 && at < impl->list.n && at < 1000; at++) {
+        ty_bytes bytes;
+        ty_error one = {0};
+        if (images_open_file(impl, at, impl->no_map, &bytes, &one) == 0) {
+            rc = ty_image_probe(bytes.data, bytes.n, out, &one);
+            ty_bytes_close(&bytes);
+        }
+        if (rc < 0 && at == 0) {
+            images_at(impl, at, &one);
+            *err = one;
+        }
+    }
+    return rc;
+}
+
+static int images_settle_picture(ty_dataset *ds, const ty_data_source *src, int i, const ty_image_info *first,
+                                 ty_error *err)
+{
+    images_field *f = &((images_impl *)ds->impl)->field[i];
+    ty_dtype dtype = f->declared.dtype_given ? f->declared.dtype : TY_F32;
+    int like = src->like != NULL ? ty_dataset_find(src->like, ds->field[i].name) : -1;
+    if (like >= 0 && src->like->field[like].image != NULL) {
+        *f->plan = *src->like->field[like].image;
+        f->plan->mean_of_data = false;
+    } else if (ty_image_plan_settle(f->plan, first, err) < 0) {
+        return ty_error_wrap(err, "field \"%s\"", ds->field[i].name);
+    }
+    ds->field[i].image = f->plan;
+    ds->field[i].type = ty_image_plan_type(f->plan, dtype);
+    ds->field[i].row_bytes = ty_type_bytes(&ds->field[i].type);
+    return 0;
+}
+
+/* Labels of a list, as numbers. */
+static int images_settle_numbers(ty_dataset *ds, images_field *f, ty_field_info *info, ty_error *err)
+{
+    const image_list *list = &((images_impl *)ds->impl)->list;
+    int64_t n = list->n_numbers, low, high;
+    bool whole = list->is_whole && f->declared.scale == 1.0 && f->declared.offset == floor(f->declared.offset);
+    ty_dtype dtype = f->declared.dtype_given ? f->declared.dtype : whole && n == 1 ? TY_I64 : TY_F32;
+    info->type = f->declared.shape_given ? ty_type_make(dtype, f->declared.rank, f->declared.dim)
+                                         : ty_type_make(dtype, n > 1, &n);
+    if (ty_type_elems(&info->type) != n)
+        return ty_error_set(err, TY_E_SHAPE, "field \"%s\": a line of the list has %lld labels, its shape %lld",
+                            info->name, (long long)n, (long long)ty_type_elems(&info->type));
+    info->row_bytes = ty_type_bytes(&info->type);
+    info->is_integer = ty_dtype_is_integer(dtype);
+    ty_integer_range(dtype, &low, &high);
+    for (int64_t i = 0; info->is_integer && i < ds->n_samples * n; i++) {
+        int64_t at = ((images_impl *)ds->impl)->sample[i / n];
+        double v = list->number[at * n + i % n] * f->declared.scale + f->declared.offset;
+        if (v != floor(v) || v < (double)low || v > (double)high) {
+            ty_error_set(err, TY_E_DATA_VALUE, "field \"%s\": %.17g is no %s", info->name, v, ty_dtype_text(dtype));
+            return images_at(ds->impl, at, err);
+        }
+        if (info->min_sample < 0 || v < (double)info->min)
+            info->min = (int64_t)v, info->min_sample = i / n;
+        if (info->max_sample < 0 || v > (double)info->max)
+            info->max = (int64_t)v, info->max_sample = i / n;
+    }
+    return 0;
+}
+
+static void images_cells(const image_list *list, int64_t at, ty_text *text, ty_cells *out)
+{
+    if (list->lst != NULL) {
+        *out = (ty_cells){.kind = TY_CELLS_NUMBERS, .n = list->n_numbers};
+        out->u.number = list->number + at * list->n_numbers;
+        return;
+    }
+    *text = (ty_text){list->label[at], strlen(list->label[at])};
+    *out = (ty_cells){.kind = TY_CELLS_TEXTS, .n = 1, .u.text = text};
+}
+
+static int images_settle_map(ty_dataset *ds, const ty_data_source *src, images_field *f, ty_field_info *info,
+                             ty_error *err)
+{
+    const images_impl *impl = ds->impl;
+    ty_text text;
+    ty_cells cells;
+    bool learns = !ty_map_is_settled(f->map);
+    for (int64_t i = 0; i < ds->n_samples && learns; i++) {
+        images_cells(&impl->list, impl->sample[i], &text, &cells);
+        if (ty_map_see(f->map, &cells, err) < 0)
+            return images_at(impl, impl->sample[i], err);
+    }
+    if (learns && src->agree && src->agree(src->agree_ctx, f->map, err) < 0)
+        return -1;
+    if (learns && ty_map_settle(f->map, err) < 0)
+        return -1;
+    if (ty_map_type(f->map, impl->list.lst ? impl->list.n_numbers : 1, f->declared.dtype_given, f->declared.dtype,
+                    f->declared.shape_given ? f->declared.rank : -1, f->declared.dim, &info->type, err) < 0)
+        return -1;
+    info->row_bytes = ty_type_bytes(&info->type);
+    void *row = malloc(info->row_bytes + 1);
+    int rc = row ? 0 : ty_error_set(err, TY_E_LIMIT, "no memory for a label");
+    for (int64_t i = 0; rc == 0 && i < ds->n_samples; i++) { /* a class that the training data do not have */
+        images_cells(&impl->list, impl->sample[i], &text, &cells);
+        if ((rc = ty_map_put(f->map, &cells, &info->type, row, err)) < 0)
+            images_at(impl, impl->sample[i], err);
+    }
+    free(row);
+    ty_map_info(f->map, info);
+    return rc;
+}
+
+static int images_settle_label(ty_dataset *ds, const ty_data_source *src, int i, ty_error *err)
+{
+    images_impl *impl = ds->impl;
+    images_field *f = &impl->field[i];
+    ty_field_info *info = &ds->field[i];
+    for (int64_t k = 0; impl->list.lst == NULL && k < impl->list.n; k++)
+        if (impl->list.label[k][0] == 0) {
+            ty_error_set(err, TY_E_DATA, "field \"%s\": the picture lies in no folder, whose name would be its class",
+                         info->name);
+            ty_error_help(err, "put pictures of a class into a folder of their own, or give a list, NAME.lst");
+            return images_at(impl, k, err);
+        }
+    if (f->map != NULL)
+        return images_settle_map(ds, src, f, info, err);
+    return images_settle_numbers(ds, f, info, err);
+}
+
+/* Folders without declared classes are numbered in the order of their names, and stay what they were for `like`. */
+static int images_take_map(ty_dataset *ds, const ty_data_source *src, int i, ty_error *err)
+{
+    images_impl *impl = ds->impl;
+    images_field *f = &impl->field[i];
+    f->map = f->declared.map;
+    if (f->map != NULL || impl->list.lst != NULL)
+        return 0;
+    int like = src->like != NULL ? ty_dataset_find(src->like, ds->field[i].name) : -1;
+    if (like >= 0 && strcmp(src->like->format, ds->format) == 0) {
+        f->map = ((const images_impl *)src->like->impl)->field[like].map;
+        return 0;
+    }
+    ty_map_spec spec = {.field = ds->field[i].name, .way = TY_MAP_CLASSES, .scale = 1.0};
+    return ty_map_new(&spec, &ds->arena, &f->map, err);
+}
+
+static int images_take_field(ty_dataset *ds, const ty_data_source *src, int i, ty_error *err)
+{
+    images_field *f = &((images_impl *)ds->impl)->field[i];
+    const char *name = src->fields[i].member ? src->fields[i].member : src->fields[i].name;
+    f->declared = src->fields[i];
+    f->declared.name = ds->field[i].name;
+    if (f->declared.image == NULL && (strcmp(name, "image") != 0 || f->declared.map))
+        return images_take_map(ds, src, i, err);
+    f->plan = TY_NEW(&ds->arena, ty_image_plan);
+    *f->plan = f->declared.image ? *f->declared.image : ty_image_plan_make();
+    return ty_image_plan_check(f->plan, f->declared.dtype_given ? f->declared.dtype : TY_F32, err);
+}
+
+/* Mixed pictures have mixed labels: rows of floats, one a class. */
+static int images_check_mixing(ty_dataset *ds, ty_error *err)
+{
+    images_impl *impl = ds->impl;
+    for (int i = 0; i < ds->n_fields; i++)
+        if (impl->field[i].plan && impl->field[i].plan->mix != TY_IMAGE_MIX_NONE)
+            impl->mixed = i;
+    for (int i = 0; i < ds->n_fields && impl->mixed >= 0; i++) {
+        if (impl->field[i].plan != NULL || ds->field[i].type.dtype == TY_F32)
+            continue;
+        ty_error_set(err, TY_E_CONFIG, "field \"%s\" is a class's number, of which mixed pictures have two",
+                     ds->field[i].name);
+        return ty_error_help(err, "say one_hot: auto for it, and take a loss that knows probabilities");
+    }
+    return 0;
+}
+
+static int images_settle(ty_dataset *ds, const ty_data_source *src, ty_error *err)
+{
+    images_impl *impl = ds->impl;
+    ty_image_info first = {"", 1, 1, 1};
+    bool deep = src->skip_bad;
+    if (impl->list.n > 0 && images_first(impl, &first, err) < 0)
+        return -1;
+    for (int i = 0; i < ds->n_fields; i++) {
+        if (images_take_field(ds, src, i, err) < 0)
+            return -1;
+        if (impl->field[i].plan != NULL && images_settle_picture(ds, src, i, &first, err) < 0)
+            return -1;
+        deep = deep || (impl->field[i].plan && (impl->field[i].plan->mean_of_data || impl->field[i].plan->decode_all));
+    }
+    /* An object store fetches a file to show its header: that is left to reading. */
+    int64_t n = src->types_only ? 0 : src->no_map && !deep ? 1 : impl->list.n;
+    if (images_walk_all(ds, deep && !src->types_only, n < impl->list.n ? n : impl->list.n, err) < 0)
+        return -1;
+    for (int i = 0; i < ds->n_fields; i++)
+        if (impl->field[i].plan == NULL && images_settle_label(ds, src, i, err) < 0)
+            return -1;
+    return images_check_mixing(ds, err);
+}
+
+/* ---- reading ---- */
+
+static int images_put_picture(const ty_dataset *ds, images_look *look, int field, int64_t sample,
+                              const ty_image_draw *draw, void *out, ty_error *err)
+{
+    const images_impl *impl = ds->impl;
+    int64_t at = impl->sample[sample];
+    ty_bytes bytes;
+    if (images_open_file(impl, at, true, &bytes, err) < 0)
+        return images_at(impl, at, err);
+    int rc =
+        ty_image_read(&look->reader[field], bytes.data, bytes.n, draw, (ty_dtype)ds->field[field].type.dtype, out, err);
+    ty_bytes_close(&bytes);
+    if (rc < 0)
+        ty_error_wrap(err, "field \"%s\"", ds->field[field].name);
+    return rc < 0 ? images_at(impl, at, err) : 0;
+}
+
+static int images_put_label(const ty_dataset *ds, int field, int64_t sample, void *out, ty_error *err)
+{
+    const images_impl *impl = ds->impl;
+    const images_field *f = &impl->field[field];
+    const ty_field_info *info = &ds->field[field];
+    int64_t at = impl->sample[sample];
+    ty_text text;
+    ty_cells cells;
+    images_cells(&impl->list, at, &text, &cells);
+    if (f->map != NULL)
+        return ty_map_put(f->map, &cells, &info->type, out, err) < 0 ? images_at(impl, at, err) : 0;
+    ty_convert_scaled(TY_F64, cells.u.number, (ty_dtype)info->type.dtype, out, cells.n, f->declared.scale,
+                      f->declared.offset);
+    return 0;
+}
+
+static int images_put(const ty_dataset *ds, images_look *look, int field, int64_t sample, const ty_image_draw *draw,
+                      void *out, ty_error *err)
+{
+    const images_impl *impl = ds->impl;
+    if (impl->field[field].plan == NULL)
+        return images_put_label(ds, field, sample, out, err);
+    return images_put_picture(ds, look, field, sample, draw, out, err);
+}
+
+/* The other picture of the mix, augmented as it would be by itself, and its label. */
+static int images_mix(const ty_dataset *ds, images_look *look, const ty_image_draw *draw, void *const *rows,
+                      ty_error *err)
+{
+    const images_impl *impl = ds->impl;
+    ty_image_mixing m;
+    ty_image_draw other = *draw;
+    size_t most = 0;
+    ty_image_plan_mixing(impl->field[impl->mixed].plan, draw, ds->n_samples, &m);
+    if (m.share >= 1.0)
+        return 0;
+    for (int i = 0; i < ds->n_fields; i++)
+        most = ds->field[i].row_bytes > most ? ds->field[i].row_bytes : most;
+    if (look->other == NULL && (look->other = malloc(most)) == NULL)
+        return ty_error_set(err, TY_E_LIMIT, "no memory to mix pictures");
+    other.sample = m.other;
+    for (int i = 0; i < ds->n_fields; i++) {
+        const ty_image_plan *plan = impl->field[i].plan;
+        if (plan != NULL && plan->mix == TY_IMAGE_MIX_NONE)
+            continue;
+        if (images_put(ds, look, i, m.other, &other, look->other, err) < 0)
+            return -1;
+        if (plan != NULL)
+            ty_image_plan_mix(plan, &m, rows[i], look->other);
+        for (int64_t k = 0; plan == NULL && k < ty_type_elems(&ds->field[i].type); k++)
+            ((float *)rows[i])[k] = (float)m.share * ((float *)rows[i])[k] + (float)(1.0 - m.share) * look->other[k];
+    }
+    return 0;
+}
+
+static int images_read(const ty_dataset *ds, int field, const int64_t *samples, int64_t n, void *out, ty_error *err)
+{
+    images_look look;
+    int rc = images_look_init(&look, ds, err);
+    for (int64_t i = 0; rc == 0 && i < n; i++)
+        rc = images_put(ds, &look, field, samples[i], &(ty_image_draw){.sample = samples[i]},
+                        (char *)out + (size_t)i * ds->field[field].row_bytes, err);
+    images_look_fini(&look, ds);
+    return rc;
+}
+
+static int images_read_all(const ty_dataset *ds, const ty_pick *pick, void *const *out, ty_error *err)
+{
+    const images_impl *impl = ds->impl;
+    images_look look;
+    void **rows = calloc((size_t)ds->n_fields, sizeof *rows);
+    int rc = images_look_init(&look, ds, err);
+    if (rc == 0 && rows == NULL)
+        rc = ty_error_set(err, TY_E_LIMIT, "no memory to read pictures");
+    for (int64_t i = 0; rc == 0 && i < pick->n; i++) {
+        ty_image_draw draw = {pick->seed, pick->epoch, pick->sample[i], pick->augment};
+        for (int k = 0; rc == 0 && k < ds->n_fields; k++) {
+            rows[k] = (char *)out[k] + (size_t)i * ds->field[k].row_bytes;
+            rc = images_put(ds, &look, k, draw.sample, &draw, rows[k], err);
+        }
+        if (rc == 0 && impl->mixed >= 0 && pick->augment)
+            rc = images_mix(ds, &look, &draw, rows, err);
+    }
+    images_look_fini(&look, ds);
+    free(rows);
+    return rc;
+}
+
+static void images_place(const ty_dataset *ds, int field, int64_t sample, char *out, size_t n)
+{
+    const images_impl *impl = ds->impl;
+    int64_t at = impl->sample[sample];
+    (void)field;
+    if (impl->list.lst != NULL)
+        snprintf(out, n, "%s:%lld: %s", impl->list.lst, (long long)impl->list.line[at], impl->list.path[at]);
+    else
+        snprintf(out, n, "%s", impl->list.path[at]);
+}
+
+static void images_close(ty_dataset *ds)
+{
+    (void)ds; /* everything lies in its arena */
+}
+
+static const ty_dataset_ops images_ops = {
+    .read = images_read, .read_all = images_read_all, .place = images_place, .close = images_close};
+
+int ty_dataset_open_images(ty_dataset *ds, const ty_data_source *src, ty_error *err)
+{
+    images_impl *impl = TY_NEW(&ds->arena, images_impl);
+    ds->impl = impl;
+    ds->ops = &images_ops;
+    ds->is_partial = src->types_only;
+    impl->no_map = src->no_map;
+    impl->mixed = -1;
+    impl->field = TY_NEW_ARRAY(&ds->arena, images_field, src->n_fields);
+    if (image_list_make(ds->files, ds->n_files, &ds->arena, &impl->list, err) < 0)
+        return -1;
+    impl->sample = TY_NEW_ARRAY(&ds->arena, int64_t, impl->list.n + 1);
+    ds->stats.n_files = ds->n_files;
+    for (int i = 0; i < ds->n_files; i++)
+        ds->stats.file_bytes += ds->files[i].n_bytes;
+    return images_settle(ds, src, err);
+}

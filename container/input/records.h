@@ -1,0 +1,208 @@
+/* records.h - what data sets of records share. Private to dataset_records.c, records_*.c and streams.
+ *
+ * A kind of record is a row of functions: which frames its file has, what of a record belongs to which field, and how
+ * that is decoded. dataset_records.c does everything else: files, the walk that checks all of it, batches.
+ */
+#ifndef TY_CONTAINER_INPUT_RECORDS_H
+#define TY_CONTAINER_INPUT_RECORDS_H
+
+#include "container/input/bytes.h"
+#include "container/input/dataset.h"
+#include "container/input/example.h"
+#include "container/input/frame.h"
+#include "container/input/image/plan.h"
+#include "container/input/map/map.h"
+#include "container/input/record.h"
+
+#define RECORDS_MAX_ELEMS ((int64_t)1 << 26) /* of a field in a record */
+
+typedef struct records_file {
+    const ty_data_file *file;
+    ty_bytes bytes;
+    uint64_t *at; /* where each record begins */
+    int64_t n, room;
+    int64_t first; /* number of its first sample */
+    uint64_t *bad; /* [n_bad] records that `prepare` left out, rising: the walk passes over them */
+    int64_t n_bad, bad_room;
+} records_file;
+
+typedef struct records_field {
+    ty_field declared; /* name, member, scale, missing ... */
+    const char *name;  /* in the records */
+    bool is_settled;   /* the stored type is known, and with it the batch's */
+    ty_dtype stored;
+    int64_t n_elems;
+    int64_t min, max; /* of the batch type, if an integer */
+    int part;         /* libsvm: which part of a line it is */
+    int32_t *column;  /* csv: [n_columns] */
+    int32_t n_columns;
+    ty_image_plan *plan; /* of encoded pictures, settled with the first; NULL: no pictures */
+    ty_image_sums sums;  /* of pictures whose mean is to be computed */
+} records_field;
+
+/* What a record has for a field. */
+typedef struct records_cell {
+    bool is_there;
+    ty_dtype dtype;       /* as which it is decoded */
+    int64_t n;            /* elements; -1: not counted yet */
+    size_t scratch_bytes; /* that decoding needs behind the elements */
+    union {
+        struct {
+            ty_feature feature;
+            ty_feature_piece piece;
+        } example;
+        ty_record_tensor tensor;
+        struct {
+            const char *p, *end; /* the line, or the value in it */
+            int part;            /* libsvm: which part of a line the field is */
+            bool lenient, as_is;
+        } text;
+        struct {
+            const uint8_t *p; /* floats of the label, or the encoded picture */
+            size_t n;         /* bytes */
+            bool is_picture;
+        } mxnet;
+    } u;
+} records_cell;
+
+typedef struct records_kind records_kind;
+
+typedef struct records_impl {
+    const records_kind *kind;
+    records_file *file;
+    records_field *field;
+    const char **names; /* of fields, in the records */
+    int n_files, n_fields;
+    int64_t index_base, width,
+        count;           /* libsvm: first index, numbers of a dense row, entries if all rows have as many */
+    bool lenient;        /* libsvm: as the source says */
+    bool as_is;          /* libsvm: all lines have as many entries, which stay in their order */
+    bool has_to_look;    /* libsvm in a stream: base and width follow from all lines, which kind->learn has to see */
+    int64_t least, most; /* of those: the smallest and the largest index */
+    bool is_whole;       /* mxnet: every record has one label, which is an integer */
+    bool blank_lines;    /* lines: as the source says */
+    ty_arena *arena;
+    char delimiter;         /* csv */
+    int32_t n_columns;      /* csv: of every line; 0: the first has not been seen */
+    const char **attribute; /* attributes: [n_attributes] in their order */
+    int n_attributes;
+} records_impl;
+
+/* The entries of a LibSVM line. */
+typedef struct records_entries {
+    bool is_read;
+    float label, weight;
+    int64_t qid, n, room;
+    int64_t *index; /* as they stand, or rising where ids or values are read */
+    float *value;
+} records_entries;
+
+/* One reader's: datasets are read by any thread. */
+typedef struct records_look {
+    const records_impl *impl;
+    ty_frames frames;
+    ty_example example;
+    int only;            /* field that is read; -1: all */
+    bool is_known;       /* what is read has been checked, or is being checked by records_see */
+    ty_feature *feature; /* [n_fields] */
+    records_cell *cell;  /* [n_fields] */
+    void *stored;        /* a field's elements as they are stored */
+    size_t stored_bytes;
+    records_entries line; /* libsvm: the record that was found last, read once for all of its fields */
+    void *split;          /* csv: the line's cells, then the numbers of fields */
+    size_t split_bytes;
+    char *row; /* of a field with a map, to check it */
+    size_t row_bytes;
+    ty_image_reader *reader; /* [n_fields] from the first picture on */
+    ty_image_draw draw;      /* what is random of the record's pictures; set with it */
+} records_look;
+
+struct records_kind {
+    ty_framing framing;
+    /* Before the walk, with all files there; NULL: nothing to do. */
+    int (*prepare)(ty_dataset *ds, const ty_data_source *src, ty_error *err);
+    /* The same for a stream, of which nothing has been seen; NULL: nothing to do. */
+    int (*begin_stream)(records_impl *impl, ty_index_base base, const ty_index_kept *kept, ty_error *err);
+    /* impl->has_to_look: one after the other all records, and what follows from them. NULL: never does. */
+    int (*learn)(records_impl *impl, const ty_frame *record, ty_error *err);
+    int (*learnt)(records_impl *impl, ty_error *err);
+    bool (*is_none)(const ty_frame *record); /* a comment; NULL: all are records */
+    /* Fills look->cell of the fields that are looked for. */
+    int (*find)(records_look *look, const ty_frame *record, ty_error *err);
+    int64_t (*count)(const records_cell *c); /* elements; -1: malformed */
+    /* Up to max of them, or all, into look->stored; returns how many there are in all; -1: malformed. */
+    int64_t (*decode)(records_look *look, const records_cell *c, int64_t max);
+    /* What occurs in a cell of c->n elements most of which are zero, each at least once, into look->stored: what there
+     * is to check. Returns how many; -1: malformed, -2: decode it. NULL: decode all. */
+    int64_t (*occurring)(records_look *look, const records_cell *c, ty_error *err);
+    /* For fields with a map: what is there as cells, in look->stored or in the record; NULL: numbers, by decode. */
+    int (*cells)(records_look *look, const records_cell *c, bool wants_text, ty_cells *out, ty_error *err);
+    /* The bytes of the encoded picture in a cell, or in one that is not there for numbers. NULL: these records hold
+     * none. */
+    int (*picture)(const records_cell *c, const uint8_t **bytes, size_t *n, ty_error *err);
+};
+
+extern const records_kind records_example, records_tensor, records_libsvm, records_json, records_mxnet, records_lines;
+extern const records_kind records_csv, records_attributes; /* of streams alone */
+
+/* Makes JSON text the cell of field i. */
+void records_json_cell(records_look *look, int i, const char *p, const char *end);
+
+/* The fields that a look is for: [first, end). */
+static inline int records_first(const records_look *look)
+{
+    return look->only < 0 ? 0 : look->only;
+}
+
+static inline int records_end(const records_look *look)
+{
+    return look->only < 0 ? look->impl->n_fields : look->only + 1;
+}
+
+/* records_field.c. Room for n elements of 8 bytes in look->stored. */
+int records_room(records_look *look, const records_cell *c, int64_t n, ty_error *err);
+/* A look is a reader's own; only: as in records_look. */
+int records_look_init(records_look *look, const records_impl *impl, int only, ty_error *err);
+void records_look_fini(records_look *look);
+/* Types and shape of the batch, from the first record that has the field, with as many elements as were found. */
+int records_settle(records_field *f, const records_cell *c, int64_t found, ty_field_info *info, ty_error *err);
+/* The first walk: settles field i if it is not, holds what kind->find has found against its declaration, and notes its
+ * range in *info. */
+int records_see(records_look *look, int i, ty_field_info *info, int64_t sample, ty_error *err);
+/* Decodes what kind->find has found for field i to a row of a batch. What is wrong is refused (TY_E_DATA_VALUE), all of
+ * it unless look->is_known. */
+int records_put(records_look *look, int i, const ty_field_info *info, char *out, ty_error *err);
+/* records_transform.c: the same for fields with a map. */
+int records_settle_mapped(records_field *f, int64_t n_cells, ty_field_info *info, ty_error *err);
+int records_see_mapped(records_look *look, int i, ty_field_info *info, ty_error *err);
+int records_put_mapped(records_look *look, int i, const ty_field_info *info, char *out, ty_error *err);
+/* Maps that are not settled see the record that kind->find has found. */
+int records_learn(records_look *look, ty_error *err);
+/* Behind the walk: they are settled, and their fields have a type. */
+int records_settle_maps(ty_dataset *ds, const ty_data_source *src, ty_error *err);
+/* Room for n bytes in look->stored. */
+int records_bytes(records_look *look, size_t n_bytes, ty_error *err);
+/* A field that no record has had is what it is declared to be. */
+int records_settle_rest(const records_impl *impl, ty_field_info *info, bool has_records, ty_error *err);
+
+/* records_image.c: fields that are pictures. Takes the declared plans over, or what `like` has settled (NULL: nothing);
+ * is_stream: of which not all is seen before it is used. */
+int records_take_pictures(records_impl *impl, ty_field_info *info, ty_arena *a, const ty_dataset *like, bool is_stream,
+                          ty_error *err);
+int records_see_picture(records_look *look, int i, ty_field_info *info, ty_error *err);
+/* As look->draw says. */
+int records_put_picture(records_look *look, int i, const ty_field_info *info, char *out, ty_error *err);
+/* Of a field that no record has had. */
+int records_settle_no_picture(records_field *f, ty_field_info *info, ty_error *err);
+/* Behind the walk: means that were to be computed. */
+void records_take_means(records_impl *impl);
+void records_free_readers(records_look *look);
+
+/* The next record that is one; as ty_frames_next. */
+int records_next(const records_kind *kind, ty_frames *frames, ty_frame *out, ty_error *err);
+/* Notes where a record begins. */
+int records_note(uint64_t **at, int64_t *n, int64_t *room, uint64_t where, ty_error *err);
+/* "file.tfrecord: record 3 at byte 120", "file.libsvm:4" as the error's place. Returns -1. */
+int records_at(const records_file *file, ty_framing framing, const ty_frame *record, ty_error *err);
+
+#endif

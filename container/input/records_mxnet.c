@@ -1,0 +1,118 @@
+/* records_mxnet.c - MXNet's records of pictures: a header, labels, the encoded picture.
+ *
+ * Source: MXNet's im2rec and recordio.py. Header: uint32 flag, float32 label, uint64 id, uint64 id2; flag k > 0: k
+ * float32 labels stand behind it in place of the one in it. Little-endian. An .idx file beside is not needed.
+ */
+#include "container/input/records.h"
+
+#include <endian.h>
+#include <math.h>
+#include <string.h>
+
+enum { MXNET_HEADER = 24 };
+
+static int mxnet_parse(const ty_frame *record, records_cell *label, records_cell *image, ty_error *err)
+{
+    uint32_t flag;
+    if (record->n < MXNET_HEADER)
+        return ty_error_set(err, TY_E_DATA_VALUE, "MXNet's header takes %d bytes, found %zu", MXNET_HEADER, record->n);
+    memcpy(&flag, record->data, sizeof flag);
+    size_t n_labels = le32toh(flag), room = (record->n - MXNET_HEADER) / 4;
+    if (n_labels > room) {
+        ty_error_set(err, TY_E_DATA_VALUE, "its header says %zu labels, but there is room for %zu", n_labels, room);
+        return ty_error_help(err, "the records are not MXNet's, if all of them say so: give format:");
+    }
+    *label = (records_cell){.is_there = true, .dtype = TY_F32, .n = n_labels ? (int64_t)n_labels : 1};
+    label->u.mxnet.p = record->data + (n_labels ? MXNET_HEADER : 4);
+    label->u.mxnet.n = (size_t)label->n * 4;
+    *image = (records_cell){.is_there = true, .dtype = TY_U8};
+    image->u.mxnet.p = record->data + MXNET_HEADER + n_labels * 4;
+    image->u.mxnet.n = record->n - MXNET_HEADER - n_labels * 4;
+    image->u.mxnet.is_picture = true;
+    image->n = (int64_t)image->u.mxnet.n;
+    return 0;
+}
+
+static int mxnet_find(records_look *look, const ty_frame *record, ty_error *err)
+{
+    records_cell label, image;
+    if (mxnet_parse(record, &label, &image, err) < 0)
+        return -1;
+    label.dtype = look->impl->is_whole ? TY_I64 : TY_F32;
+    for (int i = records_first(look); i < records_end(look); i++) {
+        const records_field *f = &look->impl->field[i];
+        bool is_label = strcmp(f->name, "label") == 0;
+        if (!is_label && !f->plan) {
+            ty_error_set(err, TY_E_CONFIG, "field \"%s\": MXNet's records have \"image\" and \"label\"",
+                         f->declared.name);
+            return ty_error_help(err,
+                                 "`member: label` names the part that the field is, `image: {}` makes it the picture");
+        }
+        look->cell[i] = f->plan ? image : label;
+    }
+    return 0;
+}
+
+static float mxnet_label(const records_cell *c, int64_t i)
+{
+    uint32_t bits;
+    float v;
+    memcpy(&bits, c->u.mxnet.p + 4 * i, sizeof bits);
+    bits = le32toh(bits);
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+static int64_t mxnet_count(const records_cell *c)
+{
+    return c->n;
+}
+
+static int64_t mxnet_decode(records_look *look, const records_cell *c, int64_t max)
+{
+    for (int64_t i = 0; i < c->n && i < max; i++) {
+        float v = mxnet_label(c, i);
+        if (c->dtype == TY_I64)
+            ((int64_t *)look->stored)[i] = (int64_t)v;
+        else
+            ((float *)look->stored)[i] = v;
+    }
+    return c->n;
+}
+
+/* Classes' numbers are integers, although they are stored as floats: if all labels are whole and single. */
+static int mxnet_prepare(ty_dataset *ds, const ty_data_source *src, ty_error *err)
+{
+    records_impl *impl = ds->impl;
+    records_cell label, image;
+    ty_frame record;
+    (void)src, (void)err;
+    impl->is_whole = true;
+    for (int i = 0; i < impl->n_files && impl->is_whole; i++) {
+        ty_frames frames = {
+            .bytes = impl->file[i].bytes.data, .n = impl->file[i].bytes.n, .how = TY_FRAMES_RECORDIO_MXNET};
+        while (impl->is_whole && ty_frames_next(&frames, &record, NULL) == 1) {
+            if (mxnet_parse(&record, &label, &image, NULL) < 0)
+                continue; /* what is wrong comes out in the walk */
+            float v = mxnet_label(&label, 0);
+            impl->is_whole = label.n == 1 && v == floorf(v) && fabsf(v) < 0x1p53f;
+        }
+        ty_frames_fini(&frames);
+    }
+    return 0;
+}
+
+static int mxnet_picture(const records_cell *c, const uint8_t **bytes, size_t *n, ty_error *err)
+{
+    (void)err;
+    *bytes = c->u.mxnet.p;
+    *n = c->u.mxnet.n;
+    return 0;
+}
+
+const records_kind records_mxnet = {.framing = TY_FRAMES_RECORDIO_MXNET,
+                                    .prepare = mxnet_prepare,
+                                    .find = mxnet_find,
+                                    .count = mxnet_count,
+                                    .decode = mxnet_decode,
+                                    .picture = mxnet_picture};

@@ -1,0 +1,112 @@
+/* records_transform.c - fields of records that have transforms (map/map.h): found, learnt, made. */
+#include "container/input/convert.h"
+#include "container/input/transform.h"
+#include "container/input/records.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Numbers as they are stored, in look->stored. */
+static int mapped_numbers(records_look *look, const records_cell *c, ty_cells *out, ty_error *err)
+{
+    int64_t n = look->impl->kind->count(c);
+    if (n < 0 || n > RECORDS_MAX_ELEMS)
+        return ty_error_set(err, TY_E_DATA_VALUE, "its list is malformed or too long");
+    /* Doubles stand behind the elements as they are stored. */
+    size_t elems = (size_t)(c->n > n ? c->n : n) * 8 + c->scratch_bytes + 64, at = elems + (8 - elems % 8) % 8;
+    if (records_bytes(look, at + (size_t)n * 8, err) < 0)
+        return -1;
+    if (look->impl->kind->decode(look, c, n) != n)
+        return ty_error_set(err, TY_E_DATA_VALUE, "its list is malformed");
+    out->n = n;
+    out->kind = c->dtype == TY_I64 ? TY_CELLS_INTEGERS : TY_CELLS_NUMBERS;
+    out->u.integer = look->stored;
+    if (c->dtype == TY_I64)
+        return 0;
+    double *real = (double *)((char *)look->stored + at);
+    ty_convert_to_f64(c->dtype, look->stored, real, n);
+    out->u.number = real;
+    return 0;
+}
+
+static int mapped_cells(records_look *look, int i, ty_cells *out, ty_error *err)
+{
+    const records_field *f = &look->impl->field[i];
+    const records_cell *c = &look->cell[i];
+    *out = (ty_cells){.kind = TY_CELLS_NUMBERS};
+    if (!c->is_there)
+        return 0;
+    int rc =
+        look->impl->kind->cells ? look->impl->kind->cells(look, c, ty_map_wants_text(f->declared.map), out, err) : 1;
+    if (rc == 1)
+        rc = mapped_numbers(look, c, out, err);
+    return rc < 0 ? ty_error_wrap(err, "field \"%s\"", f->declared.name) : 0;
+}
+
+int records_settle_mapped(records_field *f, int64_t n_cells, ty_field_info *info, ty_error *err)
+{
+    const ty_field *d = &f->declared;
+    if (ty_map_type(d->map, n_cells, d->dtype_given, d->dtype, d->shape_given ? d->rank : -1, d->dim, &info->type,
+                    err) < 0)
+        return -1;
+    info->row_bytes = ty_type_bytes(&info->type);
+    ty_map_info(d->map, info);
+    f->n_elems = ty_type_elems(&info->type);
+    f->is_settled = true;
+    return 0;
+}
+
+int records_see_mapped(records_look *look, int i, ty_field_info *info, ty_error *err)
+{
+    records_field *f = &look->impl->field[i];
+    ty_cells cells;
+    if (!ty_map_is_settled(f->declared.map))
+        return 0; /* records_learn does it */
+    if (mapped_cells(look, i, &cells, err) < 0)
+        return -1;
+    if (!f->is_settled &&
+        records_settle_mapped(f, cells.n > 0 ? cells.n : ty_map_n_cells(f->declared.map), info, err) < 0)
+        return -1;
+    if (info->row_bytes > look->row_bytes) {
+        char *grown = realloc(look->row, info->row_bytes);
+        if (!grown)
+            return ty_error_set(err, TY_E_LIMIT, "no memory for a row of field \"%s\"", f->declared.name);
+        look->row = grown;
+        look->row_bytes = info->row_bytes;
+    }
+    return ty_map_put(f->declared.map, &cells, &info->type, look->row, err);
+}
+
+int records_put_mapped(records_look *look, int i, const ty_field_info *info, char *out, ty_error *err)
+{
+    ty_cells cells;
+    if (mapped_cells(look, i, &cells, err) < 0)
+        return -1;
+    return ty_map_put(look->impl->field[i].declared.map, &cells, &info->type, out, err);
+}
+
+int records_learn(records_look *look, ty_error *err)
+{
+    ty_cells cells;
+    for (int i = 0; i < look->impl->n_fields; i++) {
+        ty_map *map = look->impl->field[i].declared.map;
+        if (map && !ty_map_is_settled(map) &&
+            (mapped_cells(look, i, &cells, err) < 0 || ty_map_see(map, &cells, err) < 0))
+            return -1;
+    }
+    return 0;
+}
+
+int records_settle_maps(ty_dataset *ds, const ty_data_source *src, ty_error *err)
+{
+    records_impl *impl = ds->impl;
+    for (int i = 0; i < impl->n_fields; i++) {
+        ty_map *map = impl->field[i].declared.map;
+        if (!map || ty_map_is_settled(map))
+            continue;
+        if ((src->agree && src->agree(src->agree_ctx, map, err) < 0) || ty_map_settle(map, err) < 0 ||
+            records_settle_mapped(&impl->field[i], ty_map_n_cells(map), &ds->field[i], err) < 0)
+            return -1;
+    }
+    return 0;
+}

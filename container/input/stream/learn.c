@@ -1,0 +1,106 @@
+/* learn.c - what has to be known of all records before the first is used: how wide LibSVM's rows are, and what
+ * transforms learn (map/map.h).
+ *
+ * Files are read from end to end for it, once for each of the two, in as little memory as in training. A channel in
+ * Pipe mode would lose an epoch, and is refused.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "container/input/stream/opened.h"
+
+static bool stream_has_unsettled(const stream_opened *s)
+{
+    for (int i = 0; i < s->records.n_fields; i++)
+        if (s->records.field[i].declared.map && !ty_map_is_settled(s->records.field[i].declared.map))
+            return true;
+    return false;
+}
+
+static int learn_refuse_pipe(const stream_opened *s, ty_error *err)
+{
+    if (s->records.has_to_look) {
+        ty_error_set(err, TY_E_CONFIG, "a stream of LibSVM does not tell how wide its rows are, nor its first index");
+        return ty_error_help(err, "declare both: shape: [N] of the field \"features\", and index_base: one (or zero)");
+    }
+    int i = 0;
+    while (!s->records.field[i].declared.map || ty_map_is_settled(s->records.field[i].declared.map))
+        i++;
+    ty_error_set(err, TY_E_CONFIG, "field \"%s\": its transform has to learn of all data, and a FIFO passes once",
+                 s->records.field[i].declared.name);
+    return ty_error_help(err, "say data.train.preprocessing: FILE, the preprocessing.json of a run that has learnt on "
+                              "such files (max_steps: 1 is enough), or give the channel the mode File or FastFile");
+}
+
+static int learn_record(stream_opened *s, records_look *look, const ty_cursor_record *r, ty_error *err)
+{
+    ty_frame frame = {.data = r->data, .n = r->n, .at = (size_t)r->at, .record = r->record};
+    if (stream_check_sum(s, r->data, r->n, err) < 0)
+        return -1;
+    if (s->records.has_to_look)
+        return s->records.kind->learn(&s->records, &frame, err);
+    return s->records.kind->find(look, &frame, err) < 0 ? -1 : records_learn(look, err);
+}
+
+static int learn_records(stream_opened *s, records_look *look, int64_t *n, ty_error *err)
+{
+    char place[TY_ERROR_PLACE_BYTES];
+    ty_cursor_record r;
+    ty_bad bad = s->stream.bad;
+    int rc;
+    bad.quiet = true;
+    for (; (rc = ty_cursor_next(&s->cursor, &r, err)) > 0; ++*n) {
+        if (learn_record(s, look, &r, err) == 0)
+            continue;
+        stream_record where = {.record = r.record, .at = r.at, .file = r.file};
+        ty_error_at(err, "%s", stream_place(s, &where, place, sizeof place));
+        if (ty_bad_leave_out(&bad, err) < 0)
+            return -1;
+    }
+    return rc < 0 ? ty_error_at(err, "%s", s->files[r.file].path) : 0;
+}
+
+static int learn_pass(stream_opened *s, const char *what, ty_error *err)
+{
+    records_look look;
+    ty_error error = {0};
+    int64_t start = ty_clock_ns(), n = 0;
+    int *which = TY_NEW_ARRAY(&s->arena, int, s->n_files);
+    for (int i = 0; i < s->n_files; i++)
+        which[i] = i;
+    int rc = records_look_init(&look, &s->records, -1, &error);
+    if (rc == 0)
+        rc = stream_begin(s, which, s->n_files, &error);
+    if (rc > 0)
+        rc = learn_records(s, &look, &n, &error);
+    stream_end(s);
+    records_look_fini(&look);
+    if (rc < 0 && err)
+        *err = error;
+    if (rc == 0)
+        ty_log_info("input", "%s: looked at %lld records in %d files before the first epoch, %.3g s", what,
+                    (long long)n, s->n_files, (double)(ty_clock_ns() - start) / 1e9);
+    return rc;
+}
+
+static int learn_settle(stream_opened *s, const ty_stream_config *c, ty_error *err)
+{
+    for (int i = 0; i < s->records.n_fields; i++) {
+        ty_map *map = s->records.field[i].declared.map;
+        if (map && !ty_map_is_settled(map) &&
+            ((c->agree && c->agree(c->agree_ctx, map, err) < 0) || ty_map_settle(map, err) < 0))
+            return -1;
+    }
+    return 0;
+}
+
+int stream_learn(stream_opened *s, const ty_stream_config *c, ty_error *err)
+{
+    if (s->is_pipe && (s->records.has_to_look || stream_has_unsettled(s)))
+        return learn_refuse_pipe(s, err);
+    if (s->records.has_to_look &&
+        (learn_pass(s, "the width of LibSVM's rows", err) < 0 || s->records.kind->learnt(&s->records, err) < 0))
+        return -1;
+    if (stream_has_unsettled(s) && (learn_pass(s, "transforms that learn", err) < 0 || learn_settle(s, c, err) < 0))
+        return -1;
+    return 0;
+}

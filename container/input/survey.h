@@ -1,0 +1,30 @@
+/* survey.h - what the files of a channel hold, for who has declared no fields.
+ *
+ * Looks at names, headers and the first record alone. What a survey finds becomes declarations (entrypoint/found.h),
+ * which ty_dataset_open() then holds against all of the data as if they had been written by hand.
+ */
+#ifndef TY_CONTAINER_INPUT_SURVEY_H
+#define TY_CONTAINER_INPUT_SURVEY_H
+
+#include "container/input/dataset.h"
+
+/* An array, or a column of a table. */
+typedef struct ty_data_part {
+    const char *name; /* npz: of the member; records: of the feature; npy, IDX: of the file without what follows its
+                       * first dot; a column's in the header, NULL where there is no header */
+    const char *file; /* npy, IDX: shell pattern that matches this file alone; else NULL */
+    bool is_text;     /* columns: of the first records one has neither a number nor a missing value there */
+    bool is_picture;  /* encoded: it becomes a row by an image plan (image/plan.h) */
+} ty_data_part;
+
+typedef struct ty_data_survey {
+    const char *format; /* "csv" */
+    bool is_table;      /* parts are columns */
+    ty_data_part *part;
+    int n_parts;
+} ty_data_survey;
+
+/* src->fields is not looked at. Everything lies in the arena. */
+int ty_data_survey_make(const ty_data_source *src, ty_arena *a, ty_data_survey *out, ty_error *err);
+
+#endif

@@ -1,0 +1,469 @@
+/* tokenizer.c - a tokenizer.json read, and texts taken through its parts. */
+#include "container/input/tokenizer/tokenizer.h"
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "container/input/tokenizer/parts.h"
+
+#include <pthread.h>
+
+enum { TOKENIZER_MAX_NODES = 16000000, TOKENIZER_MAX_DEPTH = 32 };
+
+struct ty_tokenizer {
+    ty_arena arena;
+    tok_model model;
+    const tok_normalizer *normalizer;
+    const tok_splitter *splitter;
+    tok_added added;
+    tok_template template;
+    bool truncates, cuts_left, fills_left;
+    int64_t max_length; /* of the file's own truncation */
+    int32_t pad;        /* -1: none */
+    uint8_t pad_type;
+    int32_t max_id;
+    uint64_t fingerprint;
+    const tok_unicode *unicode;
+    pthread_mutex_t lock; /* over `free_work` */
+    tok_work *free_work;
+};
+
+/* ---- room to work in ---- */
+
+static void tokenizer_work_free(tok_work *w)
+{
+    if (w == NULL)
+        return;
+    for (int i = 0; i < 2; i++) {
+        free(w->pieces[i].text.p);
+        free(w->pieces[i].list.p);
+    }
+    for (size_t i = 0; i < sizeof w->room / sizeof w->room[0]; i++)
+        free(w->room[i].p);
+    free(w->ids.p);
+    free(w->symbols.p);
+    free(w->cache);
+    tok_pattern_work_free(w->pattern);
+    free(w);
+}
+
+static tok_work *tokenizer_work_make(ty_error *err)
+{
+    tok_work *w = calloc(1, sizeof *w);
+    if (w != NULL) {
+        w->cache = calloc(TOK_CACHE_ROWS, sizeof *w->cache);
+        w->pattern = tok_pattern_work_make();
+    }
+    if (w != NULL && w->cache != NULL && w->pattern != NULL)
+        return w;
+    tokenizer_work_free(w);
+    ty_error_set(err, TY_E_LIMIT, "no memory for a tokenizer to work in");
+    return NULL;
+}
+
+static tok_work *tokenizer_borrow(const ty_tokenizer *t, ty_error *err)
+{
+    ty_tokenizer *shared = (ty_tokenizer *)t; /* the list is behind the lock */
+    pthread_mutex_lock(&shared->lock);
+    tok_work *w = shared->free_work;
+    if (w != NULL)
+        shared->free_work = w->next;
+    pthread_mutex_unlock(&shared->lock);
+    return w != NULL ? w : tokenizer_work_make(err);
+}
+
+static void tokenizer_forget(tok_text *text, size_t keep)
+{
+    text->n = 0;
+    text->failed = false;
+    if (text->room <= keep)
+        return;
+    free(text->p);
+    *text = (tok_text){.n = 0};
+}
+
+/* What one long text needed is not kept for all time. */
+static void tokenizer_give_back(const ty_tokenizer *t, tok_work *w)
+{
+    enum { KEEP = 1 << 20 };
+    ty_tokenizer *shared = (ty_tokenizer *)t;
+    for (int i = 0; i < 2; i++) {
+        tokenizer_forget(&w->pieces[i].text, KEEP);
+        tokenizer_forget(&w->pieces[i].list, KEEP);
+    }
+    for (size_t i = 0; i < sizeof w->room / sizeof w->room[0]; i++)
+        tokenizer_forget(&w->room[i], KEEP);
+    tokenizer_forget(&w->ids, KEEP);
+    tokenizer_forget(&w->symbols, KEEP);
+    pthread_mutex_lock(&shared->lock);
+    w->next = shared->free_work;
+    shared->free_work = w;
+    pthread_mutex_unlock(&shared->lock);
+}
+
+/* ---- one text ---- */
+
+/* Cuts added tokens out of the repaired text, then out of each normalised piece of it. */
+static int tokenizer_prepare(const ty_tokenizer *t, tok_work *w, const char *text, size_t n, ty_error *err)
+{
+    tok_pieces *raw = &w->pieces[0], *out = &w->pieces[1];
+    raw->text.n = raw->list.n = out->text.n = out->list.n = 0;
+    tok_add_repaired(&raw->text, text, n);
+    if (!raw->text.failed)
+        tok_added_cut(&t->added.raw, t->unicode, 0, raw->text.n, true, raw);
+    size_t n_pieces = tok_pieces_n(raw);
+    for (size_t i = 0; i < n_pieces && !raw->list.failed; i++) {
+        tok_piece piece = tok_pieces_get(raw, i);
+        size_t at = out->text.n;
+        if (piece.id >= 0)
+            tok_pieces_add(out, 0, 0, piece.id, false);
+        else if (tok_normalize(t->normalizer, w, raw->text.p + piece.at, piece.n, &out->text, err) < 0)
+            return -1;
+        else if (!out->text.failed)
+            tok_added_cut(&t->added.normal, t->unicode, at, out->text.n - at, piece.first, out);
+    }
+    if (raw->text.failed || raw->list.failed || out->text.failed || out->list.failed)
+        return ty_error_set(err, TY_E_LIMIT, "no memory for a text of %zu bytes, or it becomes too long", n);
+    return 0;
+}
+
+static int tokenizer_word(const ty_tokenizer *t, tok_work *w, const char *p, size_t n, ty_error *err)
+{
+    if (n > TOK_CACHE_KEY)
+        return t->model.encode(&t->model, w, p, n, err);
+    uint32_t hash = tok_hash(p, n);
+    tok_cached *row = &w->cache[hash % TOK_CACHE_ROWS];
+    if (row->hash == hash && row->n_key == n && memcmp(row->key, p, n) == 0) {
+        tok_text_add(&w->ids, row->id, row->n_ids * sizeof row->id[0]);
+        return 0;
+    }
+    size_t before = w->ids.n;
+    if (t->model.encode(&t->model, w, p, n, err) < 0)
+        return -1;
+    size_t n_ids = (w->ids.n - before) / sizeof row->id[0];
+    if (n_ids <= TOK_CACHE_IDS && !w->ids.failed) {
+        *row = (tok_cached){.hash = hash, .n_key = (uint8_t)n, .n_ids = (uint8_t)n_ids};
+        memcpy(row->key, p, n);
+        memcpy(row->id, w->ids.p + before, w->ids.n - before);
+    }
+    return 0;
+}
+
+/* All ids, without special tokens, into w->ids. */
+static int tokenizer_run(const ty_tokenizer *t, tok_work *w, const char *text, size_t n, ty_error *err)
+{
+    int which = 1;
+    if (n > TY_TOKENIZER_MAX_TEXT_BYTES)
+        return ty_error_set(err, TY_E_LIMIT, "a text has %zu bytes, more than %zu", n, TY_TOKENIZER_MAX_TEXT_BYTES);
+    w->ids.n = 0;
+    if (tokenizer_prepare(t, w, text, n, err) < 0 || tok_split(t->splitter, w, &which, err) < 0)
+        return -1;
+    const tok_pieces *pieces = &w->pieces[which];
+    size_t n_pieces = tok_pieces_n(pieces);
+    for (size_t i = 0; i < n_pieces; i++) {
+        tok_piece piece = tok_pieces_get(pieces, i);
+        if (piece.id >= 0)
+            tok_work_add_id(&w->ids, piece.id);
+        else if (tokenizer_word(t, w, pieces->text.p + piece.at, piece.n, err) < 0)
+            return -1;
+    }
+    return w->ids.failed ? ty_error_set(err, TY_E_LIMIT, "no memory for the tokens of a text") : 0;
+}
+
+/* ---- special tokens, cutting, filling ---- */
+
+static int64_t tokenizer_n_special(const ty_tokenizer *t)
+{
+    int64_t n = 0;
+    for (int i = 0; i < t->template.n; i++)
+        n += t->template.item[i].id >= 0;
+    return n;
+}
+
+typedef struct tokenizer_row {
+    int32_t *ids;
+    uint8_t *types; /* NULL: not wanted */
+    int64_t n, max; /* n counts on beyond max */
+} tokenizer_row;
+
+static void tokenizer_put(tokenizer_row *r, int32_t id, uint8_t type)
+{
+    if (r->n < r->max) {
+        r->ids[r->n] = id;
+        if (r->types != NULL)
+            r->types[r->n] = type;
+    }
+    r->n++;
+}
+
+/* The text's ids within the template, cut so that at most `length` come out. A template has the text at least once
+ * unless its author left it out. */
+static void tokenizer_wrap(const ty_tokenizer *t, const tok_work *w, int64_t length, tokenizer_row *r)
+{
+    const int32_t *ids = (const int32_t *)(const void *)w->ids.p;
+    int64_t n = (int64_t)(w->ids.n / sizeof *ids), room = length - tokenizer_n_special(t);
+    int64_t kept = n < room ? n : room > 0 ? room : 0;
+    const int32_t *from = t->cuts_left && n > kept ? ids + (n - kept) : ids;
+    for (int i = 0; i < t->template.n; i++) {
+        tok_template_item item = t->template.item[i];
+        if (item.id >= 0)
+            tokenizer_put(r, item.id, item.type);
+        for (int64_t k = 0; item.id < 0 && k < kept; k++)
+            tokenizer_put(r, from[k], item.type);
+    }
+}
+
+int64_t ty_tokenizer_encode(const ty_tokenizer *t, const char *text, size_t n, bool special, int32_t *ids, int64_t max,
+                            ty_error *err)
+{
+    tok_work *w = tokenizer_borrow(t, err);
+    if (w == NULL)
+        return -1;
+    int64_t count = -1;
+    if (tokenizer_run(t, w, text, n, err) == 0) {
+        tokenizer_row row = {.ids = ids, .max = max};
+        count = (int64_t)(w->ids.n / sizeof *ids);
+        if (special) {
+            tokenizer_wrap(t, w, t->truncates ? t->max_length : INT64_MAX, &row);
+            count = row.n;
+        } else if (max > 0 && count > 0) {
+            memcpy(ids, w->ids.p, (size_t)(count < max ? count : max) * sizeof *ids);
+        }
+    }
+    tokenizer_give_back(t, w);
+    return count;
+}
+
+static void tokenizer_fill(const ty_tokenizer *t, int64_t n, int64_t length, int32_t pad, int32_t *ids, uint8_t *mask,
+                           uint8_t *types)
+{
+    int64_t n_pad = length - n, at = t->fills_left ? 0 : n;
+    if (t->fills_left) {
+        memmove(ids + n_pad, ids, (size_t)n * sizeof *ids);
+        if (types != NULL)
+            memmove(types + n_pad, types, (size_t)n);
+    }
+    for (int64_t i = at; i < at + n_pad; i++)
+        ids[i] = pad;
+    if (types != NULL)
+        memset(types + at, t->pad_type, (size_t)n_pad);
+    if (mask != NULL) {
+        memset(mask, 1, (size_t)length);
+        memset(mask + at, 0, (size_t)n_pad);
+    }
+}
+
+int64_t ty_tokenizer_encode_within(const ty_tokenizer *t, const char *text, size_t n, int64_t length, int32_t *ids,
+                                   uint8_t *types, ty_error *err)
+{
+    int64_t n_special = tokenizer_n_special(t);
+    if (length < n_special || length < 1)
+        return ty_error_set(err, TY_E_RANGE, "a row of %lld tokens has no room for the %lld special ones",
+                            (long long)length, (long long)n_special);
+    tok_work *w = tokenizer_borrow(t, err);
+    if (w == NULL)
+        return -1;
+    tokenizer_row row = {.ids = ids, .types = types, .max = length};
+    int rc = tokenizer_run(t, w, text, n, err);
+    if (rc == 0)
+        tokenizer_wrap(t, w, length, &row);
+    tokenizer_give_back(t, w);
+    return rc < 0 ? -1 : row.n < length ? row.n : length;
+}
+
+int64_t ty_tokenizer_row(const ty_tokenizer *t, const char *text, size_t n, int64_t length, int32_t pad, int32_t *ids,
+                         uint8_t *mask, uint8_t *types, ty_error *err)
+{
+    int64_t count = ty_tokenizer_encode_within(t, text, n, length, ids, types, err);
+    if (count < 0)
+        return -1;
+    pad = pad >= 0 ? pad : t->pad;
+    if (count < length && pad < 0) {
+        ty_error_set(err, TY_E_CONFIG, "a text has %lld of %lld tokens, and the tokenizer has none to fill it up with",
+                     (long long)count, (long long)length);
+        return ty_error_help(err, "say which id fills rows up: pad: ID in the field's declaration");
+    }
+    tokenizer_fill(t, count, length, pad, ids, mask, types);
+    return count;
+}
+
+/* ---- what is known of it ---- */
+
+int32_t ty_tokenizer_id(const ty_tokenizer *t, const char *token)
+{
+    for (size_t i = 0; i < t->added.n; i++)
+        if (strcmp(t->added.given[i], token) == 0)
+            return t->added.token[i].id;
+    return tok_vocabulary_find(&t->model.vocabulary, token, strlen(token));
+}
+
+int32_t ty_tokenizer_pad(const ty_tokenizer *t)
+{
+    return t->pad;
+}
+
+bool ty_tokenizer_fills_left(const ty_tokenizer *t)
+{
+    return t->fills_left;
+}
+
+uint8_t ty_tokenizer_pad_type(const ty_tokenizer *t)
+{
+    return t->pad_type;
+}
+
+int64_t ty_tokenizer_size(const ty_tokenizer *t)
+{
+    return (int64_t)t->max_id + 1;
+}
+
+uint64_t ty_tokenizer_fingerprint(const ty_tokenizer *t)
+{
+    return t->fingerprint;
+}
+
+const char *ty_tokenizer_model(const ty_tokenizer *t)
+{
+    return t->model.kind;
+}
+
+/* ---- reading ---- */
+
+static int tokenizer_read_side(const ty_doc *node, bool *is_left, ty_error *err)
+{
+    const char *side;
+    if (tok_get_string(node, "direction", "Right", &side, err) < 0)
+        return -1;
+    *is_left = strcmp(side, "Left") == 0;
+    if (!*is_left && strcmp(side, "Right") != 0)
+        return ty_doc_error(node, err, TY_E_RANGE, NULL, "direction must be Left or Right");
+    return 0;
+}
+
+static int tokenizer_read_truncation(ty_tokenizer *t, const ty_doc *node, ty_error *err)
+{
+    if (node == NULL || node->kind == TY_DOC_NULL)
+        return 0;
+    if (ty_doc_expect(node, TY_DOC_MAP, err) < 0 || tokenizer_read_side(node, &t->cuts_left, err) < 0 ||
+        tok_get_int(node, "max_length", 512, &t->max_length, err) < 0)
+        return -1;
+    t->truncates = true;
+    if (t->max_length < tokenizer_n_special(t))
+        return ty_doc_error(node, err, TY_E_RANGE, NULL, "max_length is %lld, but there are %lld special tokens",
+                            (long long)t->max_length, (long long)tokenizer_n_special(t));
+    return 0;
+}
+
+static int tokenizer_read_padding(ty_tokenizer *t, const ty_doc *node, ty_error *err)
+{
+    static const char *const usual[] = {"[PAD]", "<pad>", "<|pad|>"};
+    int64_t id, type;
+    t->pad = -1;
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0] && t->pad < 0; i++)
+        t->pad = ty_tokenizer_id(t, usual[i]);
+    if (node == NULL || node->kind == TY_DOC_NULL)
+        return 0;
+    if (ty_doc_expect(node, TY_DOC_MAP, err) < 0 || tokenizer_read_side(node, &t->fills_left, err) < 0 ||
+        tok_get_int(node, "pad_id", 0, &id, err) < 0 || tok_get_int(node, "pad_type_id", 0, &type, err) < 0)
+        return -1;
+    if (id < 0 || id > TOK_MAX_ID || type < 0 || type > 255)
+        return ty_doc_error(node, err, TY_E_RANGE, NULL, "pad_id must be 0 to %d, pad_type_id 0 to 255", TOK_MAX_ID);
+    t->pad = (int32_t)id;
+    t->pad_type = (uint8_t)type;
+    return 0;
+}
+
+static void tokenizer_find_max(ty_tokenizer *t)
+{
+    t->max_id = t->model.vocabulary.max_id > t->pad ? t->model.vocabulary.max_id : t->pad;
+    for (size_t i = 0; i < t->added.n; i++)
+        t->max_id = t->added.token[i].id > t->max_id ? t->added.token[i].id : t->max_id;
+    for (int i = 0; i < t->template.n; i++)
+        t->max_id = t->template.item[i].id > t->max_id ? t->template.item[i].id : t->max_id;
+}
+
+static int tokenizer_read(ty_tokenizer *t, const ty_doc *root, ty_error *err)
+{
+    if (ty_doc_expect(root, TY_DOC_MAP, err) < 0)
+        return -1;
+    t->unicode = tok_unicode_get();
+    tok_work *w = tokenizer_work_make(err);
+    if (w == NULL)
+        return -1;
+    int rc = t->unicode != NULL ? 0 : ty_error_set(err, TY_E_LIMIT, "no memory for the table of characters");
+    if (rc == 0)
+        rc = tok_model_read(ty_doc_find(root, "model"), &t->arena, &t->model, err);
+    if (rc == 0)
+        rc = tok_normalizer_read(ty_doc_find(root, "normalizer"), &t->arena, &t->normalizer, err);
+    if (rc == 0)
+        rc = tok_splitter_read(ty_doc_find(root, "pre_tokenizer"), &t->arena, &t->splitter, err);
+    if (rc == 0)
+        rc = tok_template_read(ty_doc_find(root, "post_processor"), &t->arena, &t->template, err);
+    if (rc == 0)
+        rc = tok_added_read(ty_doc_find(root, "added_tokens"), &t->model, t->normalizer, w, &t->arena, &t->added, err);
+    tokenizer_work_free(w);
+    if (rc < 0 || tokenizer_read_truncation(t, ty_doc_find(root, "truncation"), err) < 0 ||
+        tokenizer_read_padding(t, ty_doc_find(root, "padding"), err) < 0)
+        return -1;
+    tokenizer_find_max(t);
+    return 0;
+}
+
+static int tokenizer_make(const ty_doc *root, uint64_t fingerprint, ty_tokenizer **out, ty_error *err)
+{
+    ty_tokenizer *t = calloc(1, sizeof *t);
+    if (t == NULL)
+        return ty_error_set(err, TY_E_LIMIT, "no memory for a tokenizer");
+    ty_arena_init(&t->arena);
+    pthread_mutex_init(&t->lock, NULL);
+    t->fingerprint = fingerprint;
+    if (tokenizer_read(t, root, err) < 0) {
+        ty_tokenizer_free(t);
+        return -1;
+    }
+    *out = t;
+    return 0;
+}
+
+int ty_tokenizer_parse(const char *name, const char *json, size_t n, ty_tokenizer **out, ty_error *err)
+{
+    static const ty_doc_limits limits = {TY_TOKENIZER_MAX_FILE_BYTES, TOKENIZER_MAX_DEPTH, TOKENIZER_MAX_NODES};
+    ty_arena arena; /* of the tree, which is many times as large as what is kept */
+    ty_doc *root;
+    ty_arena_init(&arena);
+    int rc = ty_json_parse(&arena, name, json, n, &limits, &root, err);
+    if (rc == 0)
+        rc = tokenizer_make(root, ty_fnv1a(TY_FNV_START, json, n), out, err);
+    ty_arena_fini(&arena);
+    if (rc == 0)
+        return 0;
+    ty_error_at(err, "%s", name);
+    return ty_error_wrap(err, "tokenizer");
+}
+
+int ty_tokenizer_load(const char *path, ty_tokenizer **out, ty_error *err)
+{
+    ty_buf json;
+    ty_buf_init(&json, TY_TOKENIZER_MAX_FILE_BYTES);
+    int rc = ty_file_read(path, &json, err);
+    if (rc == 0)
+        rc = ty_tokenizer_parse(path, json.data, json.len, out, err);
+    ty_buf_fini(&json);
+    return rc;
+}
+
+void ty_tokenizer_free(ty_tokenizer *t)
+{
+    if (t == NULL)
+        return;
+    tok_normalizer_drop(t->normalizer);
+    tok_splitter_drop(t->splitter);
+    for (tok_work *w = t->free_work; w != NULL;) {
+        tok_work *next = w->next;
+        tokenizer_work_free(w);
+        w = next;
+    }
+    pthread_mutex_destroy(&t->lock);
+    ty_arena_fini(&t->arena);
+    free(t);
+}

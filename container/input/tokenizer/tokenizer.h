@@ -1,0 +1,72 @@
+/* tokenizer.h - text to token ids by a `tokenizer.json` of Hugging Face's library `tokenizers`.
+ *
+ * The ids are those that the library gives (tests/tokenizer/judge.py holds the two together). Known are
+ *   models           BPE, WordPiece, WordLevel, Unigram
+ *   normalizers      NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, Strip, Replace, Prepend, Precompiled, Nmt,
+ *                    ByteLevel, BertNormalizer, Sequence
+ *   pre-tokenizers   ByteLevel, Metaspace, Split, Whitespace, WhitespaceSplit, BertPreTokenizer, Punctuation, Digits,
+ *                    CharDelimiterSplit, Sequence
+ *   post-processors  TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel, Sequence (of one text)
+ * and added tokens, truncation and padding. Everything else is refused by name when the file is read.
+ *
+ * A text is bytes: what is no UTF-8 becomes U+FFFD, as Python's decode("utf-8", "replace") does it.
+ *
+ * Read-only after loading: any number of threads may encode at once. Each that does borrows room to work in (two or
+ * three megabytes, kept for the next), in which words that came before are remembered; ids do not depend on that.
+ *
+ *     ty_tokenizer *t;
+ *     if (ty_tokenizer_load("tokenizer.json", &t, err) < 0) ...
+ *     int64_t n = ty_tokenizer_encode(t, text, strlen(text), true, ids, 512, err);
+ */
+#ifndef TY_CONTAINER_INPUT_TOKENIZER_TOKENIZER_H
+#define TY_CONTAINER_INPUT_TOKENIZER_TOKENIZER_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What the file is called that is kept beside a model. */
+#define TY_TOKENIZER_NAME "tokenizer.json"
+
+#define TY_TOKENIZER_MAX_FILE_BYTES ((size_t)256 << 20)
+#define TY_TOKENIZER_MAX_TEXT_BYTES ((size_t)64 << 20) /* of one text */
+
+typedef struct ty_tokenizer ty_tokenizer;
+
+int ty_tokenizer_load(const char *path, ty_tokenizer **out, ty_error *err);
+/* The same from memory; `name` stands for the file in messages. */
+int ty_tokenizer_parse(const char *name, const char *json, size_t n, ty_tokenizer **out, ty_error *err);
+void ty_tokenizer_free(ty_tokenizer *t); /* NULL is fine */
+
+/* Ids of a text. `special`: with the special tokens of the post-processor around them, and cut to the file's own
+ * truncation. Returns how many there are, or -1; the first `max` of them are written to ids. */
+int64_t ty_tokenizer_encode(const ty_tokenizer *t, const char *text, size_t n, bool special, int32_t *ids, int64_t max,
+                            ty_error *err);
+
+/* The same with special tokens, cut on the file's side so that at most `length` come out, which is the room of ids and
+ * of types (may be NULL). */
+int64_t ty_tokenizer_encode_within(const ty_tokenizer *t, const char *text, size_t n, int64_t length, int32_t *ids,
+                                   uint8_t *types, ty_error *err);
+
+/* A text as a row of exactly `length` ids with special tokens: a longer one is cut, a shorter one filled up, on the
+ * sides that the file says. `pad` is the id to fill with; below 0: ty_tokenizer_pad. `mask` (may be NULL): 1 for ids,
+ * 0 for filling. `types` (may be NULL): the token types. Returns the number of ids that are no filling, or -1. */
+int64_t ty_tokenizer_row(const ty_tokenizer *t, const char *text, size_t n, int64_t length, int32_t pad, int32_t *ids,
+                         uint8_t *mask, uint8_t *types, ty_error *err);
+
+/* The id of a token in the vocabulary or among the added ones; -1: there is none. */
+int32_t ty_tokenizer_id(const ty_tokenizer *t, const char *token);
+/* The id that fills rows: that of the file's padding, or of the token [PAD], <pad> or <|pad|>; -1: the file has none.
+ */
+int32_t ty_tokenizer_pad(const ty_tokenizer *t);
+bool ty_tokenizer_fills_left(const ty_tokenizer *t);
+uint8_t ty_tokenizer_pad_type(const ty_tokenizer *t);
+/* One more than the largest id: rows that an embedding needs. */
+int64_t ty_tokenizer_size(const ty_tokenizer *t);
+/* Changes when anything in the file does. */
+uint64_t ty_tokenizer_fingerprint(const ty_tokenizer *t);
+const char *ty_tokenizer_model(const ty_tokenizer *t); /* "BPE" */
+
+#endif

@@ -1,0 +1,101 @@
+#!/bin/bash
+# images.sh - folders and lists of pictures: the same training as from a table, classes, augmentation that resumes.
+cd "$(dirname "$0")/../.." || exit 1
+. tests/entrypoint/harness.bash
+W=$SCRATCH/images
+mkdir -p "$W"
+examples/digits/data "$W/raw" || exit 1
+cp examples/digits/model.onnx "$W/digits.onnx"
+# The first 320 digits as pictures of 8 x 8 pixels: in folders by class, and in the table's order with a list.
+head -320 "$W/raw/train.csv" >"$W/part.csv"
+awk -F, -v w="$W" '{
+    folder = w "/folders/" $65; name = sprintf("%04d.pgm", NR)
+    if (!seen[$65]++) system("mkdir -p " folder " " w "/list/pictures")
+    printf "P5 8 8 255\n" >(folder "/" name)
+    for (i = 1; i <= 64; i++) printf "%c", int($i) + 32 >(folder "/" name)
+    close(folder "/" name)
+    printf "%d\t%d\tpictures/%s\n", NR, $65, name >(w "/list/train.lst")
+    print folder "/" name, w "/list/pictures/" name >(w "/links")
+}' "$W/part.csv"
+while read -r from to; do ln "$from" "$to"; done <"$W/links"
+train() { # RECIPE ARGUMENT...: from within $W
+    rm -rf "$W/run"
+    (cd "$W" && timeout -k 5 600 "$BIN/trainyard" train "$@" --log_every=1 --seed=3) >"$W/out" 2>"$W/err" </dev/null
+    rc=$?
+}
+losses() { grep -oE "\"split\":\"train\",\"loss\":[0-9.e-]+" "$W/run/output/data/metrics.jsonl"; }
+recipe() { # NAME DATA: one that differs in its data alone
+    printf 'model: digits.onnx\nloss: softmax_cross_entropy\nbatch_size: 32\ndata: {train: %s}\n' "$2" >"$W/$1.yaml"
+}
+
+case_name=same
+recipe table '{path: part.csv, shuffle: false, fields: {image: {columns: 0-63, offset: 32}, label: {columns: 64}}}'
+recipe list '{path: list, shuffle: false, fields: {image: {image: {scale: 1}}, label: {}}}'
+train table.yaml --fresh --max_steps=6
+same "a table" 0 $rc
+wanted=$(losses)
+train list.yaml --fresh --max_steps=6
+same "a list" 0 $rc
+same "losses" "$wanted" "$(losses)"
+
+case_name=folder
+train digits.onnx --loss=softmax_cross_entropy --data=folders --fresh --max_steps=3
+same "no fields declared" 0 $rc
+has "what they become" "$W/err" "pictures become 8 x 8 pixels of 1 channel"
+"$BIN/trainyard" data check "$W/folders" >"$W/out" 2>&1
+has "check" "$W/out" "320 samples, 320 files"
+has "classes" "$W/out" "0 to 9"
+"$BIN/trainyard" data head "$W/folders" --rows=1 >"$W/out" 2>&1
+has "head" "$W/out" "folders/0/"
+
+case_name=packed
+recipe folders '{path: folders, shuffle: false, fields: {image: {image: {scale: 1}}, label: {}}}'
+recipe packed '{path: packed, shuffle: false, fields: {image: {image: {scale: 1}}, label: {}}}'
+"$BIN/trainyard" data pack "$W/folders" --out="$W/packed" >"$W/out" 2>&1
+same "pack" 0 $?
+train folders.yaml --fresh --max_steps=3
+wanted=$(losses)
+train packed.yaml --fresh --max_steps=3
+same "records" 0 $rc
+same "losses" "$wanted" "$(losses)"
+train digits.onnx --loss=softmax_cross_entropy --data=packed --fresh --max_steps=1
+same "no fields declared" 0 $rc
+
+case_name=refused
+recipe wrong '{path: part.csv, fields: {image: {image: {}, columns: 0-63}, label: {columns: 64}}}'
+train wrong.yaml --fresh --max_steps=1
+has "a table" "$W/err" 'field "image" has image:, but csv data hold no encoded pictures'
+
+case_name=augmented
+recipe varied '{path: folders, fields: {
+  image: {image: {size: [8, 8], crop: random, pad: 1, flip: horizontal, mean: auto, std: auto}}, label: {}}}'
+echo 'checkpoint: {every: 1 epochs}' >>"$W/varied.yaml"
+train varied.yaml --fresh --epochs=2
+same "two epochs" 0 $rc
+wanted=$(losses)
+train varied.yaml --fresh --epochs=1
+same "one epoch" 0 $rc
+(cd "$W" && timeout -k 5 600 "$BIN/trainyard" train varied.yaml --log_every=1 --seed=3 --epochs=2) \
+    >"$W/out" 2>"$W/err" </dev/null
+same "and another" 0 $?
+same "the same losses" "$wanted" "$(losses)"
+
+# What was computed of the training data stays with the model.
+case_name=kept
+preprocessing=$(find "$W/run" -name preprocessing.json | head -1)
+has "its mean" "$preprocessing" '"mean":'
+lacks "no word" "$preprocessing" '"mean": "auto"'
+mkdir "$W/new"
+cp "$W/folders/3/"*[0-9].pgm "$W/new"
+"$BIN/trainyard" run "${preprocessing%/*}/model.onnx" --data "$W/new" --output-dir "$W/told" >"$W/out" 2>&1
+same "pictures without folders" 0 $?
+
+case_name=bad
+printf 'P5 8 8 255\nshort' >"$W/folders/3/bad.pgm"
+"$BIN/trainyard" data check "$W/folders" >"$W/out" 2>&1
+same "check" 65 $?
+has "its place" "$W/out" "folders/3/bad.pgm"
+has "what is wrong" "$W/out" "its pixels take 64 bytes, found 5"
+"$BIN/trainyard" data check "$W/folders" --skip-bad=1 >"$W/out" 2>&1
+has "left out" "$W/out" "1 bad record left out"
+finish_tests
