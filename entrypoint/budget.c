@@ -8,14 +8,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { BUDGET_RING = 3, BUDGET_STEP = 8 };
+enum { BUDGET_STEP = 8 };
 
 uint64_t ty_budget_input_bytes(const ty_session *s, int64_t batch)
 {
-    uint64_t row = sizeof(int64_t); /* the sample's number */
-    for (int i = 0; s->train && i < s->train->n_fields; i++)
-        row += ty_type_bytes(&s->train->field[i].type);
-    return row * (uint64_t)(batch / ty_company_size(s->job->company)) * BUDGET_RING * (s->validation ? 2 : 1);
+    uint64_t bytes = ty_session_batch_bytes(s->train, batch / ty_company_size(s->job->company));
+    return bytes * (uint64_t)ty_session_ring_depth(s, bytes) * (s->validation ? 2 : 1);
 }
 
 static void budget_add_up(ty_budget *b)
@@ -68,16 +66,23 @@ static uint64_t budget_resident(const char *bytes, size_t n)
     return resident;
 }
 
-/* States that hold initial values have their pages already; what starts at zero has none yet. */
+/* Of what is added up one by one, some has its pages already: they are not the rest of the process. */
+static uint64_t budget_present(const ty_program *p, uint64_t slab_bytes)
+{
+    const void *slab = ty_program_slab(p);
+    uint64_t present = slab ? budget_resident(slab, slab_bytes) : 0;
+    for (int i = 0; i < ty_program_n_states(p); i++) {
+        ty_tensor t = ty_program_state(p, i, NULL);
+        present += budget_resident(t.data, ty_type_bytes(&t.type));
+    }
+    return present;
+}
+
 ty_budget ty_budget_of_program(const ty_session *s, const ty_program *p)
 {
     ty_budget b = budget_of(s, ty_program_report(p), s->recipe.batch_size);
-    uint64_t held = ty_memory_now().resident, states = 0;
-    for (int i = 0; i < ty_program_n_states(p); i++) {
-        ty_tensor t = ty_program_state(p, i, NULL);
-        states += budget_resident(t.data, ty_type_bytes(&t.type));
-    }
-    b.process_bytes = held > states ? held - states : 0;
+    uint64_t held = ty_memory_now().resident, present = budget_present(p, b.slab_bytes);
+    b.process_bytes = held > present ? held - present : 0;
     budget_add_up(&b);
     return b;
 }
@@ -117,10 +122,8 @@ static int budget_plan_within(ty_session *s, int64_t batch, int64_t temporaries,
     ty_device_options(s, &options);
     options.gpu_capability = 0; /* the cache is asked when it is compiled */
     recipe.batch_size = batch;
-    int64_t per_epoch = s->loop.batches_per_epoch > 0 ? s->loop.batches_per_epoch : 1;
-    int64_t steps = s->loop.total_steps > 0 ? s->loop.total_steps : 1 << 20;
-    if (ty_spec_build(&recipe, &s->plan, s->train, ty_device_replicas(s), per_epoch, steps, s->validation != NULL,
-                      &s->arena, &spec, err) < 0 ||
+    if (ty_spec_build(&recipe, &s->plan, s->train, ty_device_replicas(s), ty_session_epoch_steps(s),
+                      ty_session_all_steps(s), s->validation != NULL, &s->arena, &spec, err) < 0 ||
         ty_compile_train(s->model, &spec, &options, &p, err) < 0)
         return -1;
     *out = budget_of(s, ty_program_report(p), batch);

@@ -22,7 +22,7 @@ typedef struct ty_option {
 } ty_option;
 
 /* Parsed arguments of a command. Values stand at the index of their option's row. */
-enum { TY_MAX_OPTIONS = 16, TY_MAX_REPEATS = 64, TY_MAX_WORDS = 64 };
+enum { TY_MAX_OPTIONS = 32, TY_MAX_REPEATS = 64, TY_MAX_WORDS = 64 };
 
 typedef struct ty_arguments_given {
     const char *value[TY_MAX_OPTIONS];    /* NULL: not given; a flag has "" */
@@ -52,6 +52,7 @@ typedef struct ty_command_row {
 extern const ty_command_row ty_command_train, ty_command_check, ty_command_infer, ty_command_version,
     ty_command_explain, ty_command_compile, ty_command_cache, ty_command_plan, ty_command_profile, ty_command_replay,
     ty_command_graph, ty_command_doctor, ty_command_perf, ty_command_server, ty_command_job, ty_command_submit,
-    ty_command_local, ty_command_status, ty_command_describe, ty_command_list, ty_command_stop, ty_command_logs;
+    ty_command_local, ty_command_status, ty_command_describe, ty_command_list, ty_command_stop, ty_command_logs,
+    ty_command_model, ty_command_data;
 
 #endif

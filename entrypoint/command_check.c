@@ -5,6 +5,7 @@
 #include "entrypoint/command.h"
 #include "entrypoint/complain.h"
 #include "entrypoint/data_look.h"
+#include "entrypoint/model_print.h"
 #include "entrypoint/recipe.h"
 #include "entrypoint/spec.h"
 
@@ -13,11 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH, DIM, RECIPE, DATA_DIR, ALL, JSON, N_OPTIONS, MAX_BATCH = 1 << 24 };
+enum { BATCH, DIM, LAYERS, RECIPE, DATA_DIR, ALL, JSON, N_OPTIONS, MAX_BATCH = 1 << 24 };
 
 static const ty_option options[N_OPTIONS] = {
     [BATCH] = {"--batch", "N", "rows that stand for a free batch dimension (default 2)", false},
     [DIM] = {"--dim", "NAME=N", "size of another free dimension (default 64)", true},
+    [LAYERS] = {"--layers", "FILE", "C source of layers whose classes a Keras file names; left out: the recipe's",
+                false},
     [RECIPE] = {"--recipe", "FILE", "check too that this train.yaml and its data fit the model", false},
     [DATA_DIR] = {"--data-dir", "DIR", "with --recipe: folder that has the channels as folders or files", false},
     [ALL] = {"--all", NULL, "list every layer, also those without weights that compute little", false},
@@ -29,91 +32,13 @@ typedef struct check {
     const ty_arguments_given *given;
     const char *path;
     ty_model *model;
+    ty_recipe recipe; /* {0} without one */
     ty_model_summary summary;
     ty_data_look data[2];
     int n_data;
 } check;
 
 /* ---- text ---- */
-
-static void value_text(const ty_model_value *v, char *out, size_t n)
-{
-    int len = snprintf(out, n, "%s[", v->dtype < TY_N_DTYPES ? ty_dtype_text(v->dtype) : "?");
-    for (int i = 0; i < v->rank && (size_t)len < n; i++) {
-        const char *comma = i ? "," : "";
-        if (v->dim[i] >= 0)
-            len += snprintf(out + len, n - (size_t)len, "%s%lld", comma, (long long)v->dim[i]);
-        else
-            len += snprintf(out + len, n - (size_t)len, "%s%.40s", comma, v->dim_name[i] ? v->dim_name[i] : "?");
-    }
-    if ((size_t)len < n)
-        snprintf(out + len, n - (size_t)len, "%s", v->rank < 0 ? "?]" : "]");
-}
-
-static void print_values(const char *what, int n, const ty_model *m, const ty_model_value *(*at)(const ty_model *, int))
-{
-    char text[320];
-    for (int i = 0; i < n; i++) {
-        value_text(at(m, i), text, sizeof text);
-        printf("  %-7s %-24s %s\n", what, at(m, i)->name, text);
-    }
-}
-
-/* Names that are too long lose their middle. */
-static const char *cut(const char *text, size_t max, char *out)
-{
-    size_t len = strlen(text);
-    if (len <= max)
-        return text;
-    size_t tail = max - max / 3 - 2;
-    sprintf(out, "%.*s..%s", (int)(max / 3), text, text + len - tail);
-    return out;
-}
-
-static double total(const double *flop)
-{
-    double sum = 0;
-    for (int i = 0; i < TY_N_WORKS; i++)
-        sum += flop[i];
-    return sum;
-}
-
-/* Weights, or half a percent of the arithmetic. */
-static bool is_listed(const ty_layer_facts *l, const ty_model_summary *s, bool all)
-{
-    double flop = total(s->forward_flop) + total(s->backward_flop);
-    return all || l->n_numbers > 0 || l->forward_flop + l->backward_flop > 0.005 * flop;
-}
-
-static void print_layer(const ty_layer_facts *l)
-{
-    char name[64], shape[64], count[32], forward[32], backward[32];
-    printf("  %-36s %-20.20s %-24s %14s %12s %12s\n", cut(l->name, 36, name), l->op, cut(l->shape, 24, shape),
-           ty_count_text(l->n_numbers, count, sizeof count), ty_si_text(l->forward_flop, "", forward, sizeof forward),
-           ty_si_text(l->backward_flop, "", backward, sizeof backward));
-}
-
-static void print_layers(const ty_model_summary *s, bool all)
-{
-    ty_layer_facts rest = {.name = "", .op = "", .shape = ""};
-    int n_rest = 0;
-    printf("\n  %-36s %-20s %-24s %14s %12s %12s\n", "layer", "operator", "output", "numbers", "FLOP", "in gradient");
-    for (int i = 0; i < s->n_layers; i++) {
-        if (is_listed(&s->layer[i], s, all)) {
-            print_layer(&s->layer[i]);
-            continue;
-        }
-        n_rest++;
-        rest.forward_flop += s->layer[i].forward_flop;
-        rest.backward_flop += s->layer[i].backward_flop;
-    }
-    char name[48];
-    snprintf(name, sizeof name, "%d more, without weights (--all)", n_rest);
-    rest.name = name;
-    if (n_rest > 0)
-        print_layer(&rest);
-    puts("");
-}
 
 static void print_arithmetic(const char *what, const double *a, const double *b)
 {
@@ -122,7 +47,7 @@ static void print_arithmetic(const char *what, const double *a, const double *b)
     double each[TY_N_WORKS];
     for (int i = 0; i < TY_N_WORKS; i++)
         each[i] = a[i] + (b ? b[i] : 0);
-    printf("  %-11s %s a sample", what, ty_si_text(total(each), "FLOP", text, sizeof text));
+    printf("  %-11s %s a sample", what, ty_si_text(ty_model_total_flop(each), "FLOP", text, sizeof text));
     for (int i = 0; i < TY_N_WORKS; i++)
         if (each[i] > 0) {
             printf("%s%s %s", before, ty_work_text((ty_work)i), ty_si_text(each[i], "", text, sizeof text));
@@ -194,10 +119,10 @@ static void print_text(const check *c)
     const ty_model_summary *s = &c->summary;
     char count[32];
     printf("%s: %s, %s nodes\n", c->path, ty_model_format(m), ty_count_text(ty_model_n_nodes(m), count, sizeof count));
-    print_values("input", ty_model_n_inputs(m), m, ty_model_input);
-    print_values("output", ty_model_n_outputs(m), m, ty_model_output);
+    ty_model_print_values("input", ty_model_n_inputs(m), m, ty_model_input);
+    ty_model_print_values("output", ty_model_n_outputs(m), m, ty_model_output);
     if (s->n_faults == 0) {
-        print_layers(s, c->given->value[ALL] != NULL);
+        ty_model_print_layers(s, c->given->value[ALL] != NULL);
         print_totals(s);
     }
     print_data(c);
@@ -213,32 +138,11 @@ static void print_text(const check *c)
 
 /* ---- JSON ---- */
 
-static void put_values(ty_json_writer *w, const ty_model *m, const char *key, int n,
-                       const ty_model_value *(*at)(const ty_model *m, int i))
-{
-    ty_json_open_list(w, key);
-    for (int i = 0; i < n; i++) {
-        const ty_model_value *v = at(m, i);
-        ty_json_open_map(w, NULL);
-        ty_json_put_string(w, "name", v->name);
-        ty_json_put_string(w, "dtype", v->dtype < TY_N_DTYPES ? ty_dtype_text(v->dtype) : NULL);
-        ty_json_open_list(w, "shape");
-        for (int k = 0; k < v->rank; k++)
-            if (v->dim[k] >= 0)
-                ty_json_put_int(w, NULL, v->dim[k]);
-            else
-                ty_json_put_string(w, NULL, v->dim_name[k] ? v->dim_name[k] : "?");
-        ty_json_close(w);
-        ty_json_close(w);
-    }
-    ty_json_close(w);
-}
-
 static void put_flop(ty_json_writer *w, const ty_model_summary *s)
 {
     ty_json_open_map(w, "flop_per_sample");
-    ty_json_put_float(w, "forward", total(s->forward_flop));
-    ty_json_put_float(w, "training", total(s->forward_flop) + total(s->backward_flop));
+    ty_json_put_float(w, "forward", ty_model_total_flop(s->forward_flop));
+    ty_json_put_float(w, "training", ty_model_total_flop(s->forward_flop) + ty_model_total_flop(s->backward_flop));
     ty_json_open_map(w, "by_work");
     for (int i = 0; i < TY_N_WORKS; i++) {
         if (s->forward_flop[i] + s->backward_flop[i] == 0)
@@ -249,23 +153,6 @@ static void put_flop(ty_json_writer *w, const ty_model_summary *s)
         ty_json_close(w);
     }
     ty_json_close(w);
-    ty_json_close(w);
-}
-
-static void put_layers(ty_json_writer *w, const ty_model_summary *s)
-{
-    ty_json_open_list(w, "layers");
-    for (int i = 0; i < s->n_layers; i++) {
-        const ty_layer_facts *l = &s->layer[i];
-        ty_json_open_map(w, NULL);
-        ty_json_put_string(w, "name", l->name);
-        ty_json_put_string(w, "operator", l->op);
-        ty_json_put_string(w, "output", l->shape);
-        ty_json_put_int(w, "numbers", l->n_numbers);
-        ty_json_put_float(w, "forward_flop", l->forward_flop);
-        ty_json_put_float(w, "backward_flop", l->backward_flop);
-        ty_json_close(w);
-    }
     ty_json_close(w);
 }
 
@@ -346,8 +233,8 @@ static void print_json(const check *c)
     ty_json_put_int(&w, "n_faults", s->n_faults_all);
     put_faults(&w, s);
     ty_json_put_int(&w, "nodes", ty_model_n_nodes(m));
-    put_values(&w, m, "inputs", ty_model_n_inputs(m), ty_model_input);
-    put_values(&w, m, "outputs", ty_model_n_outputs(m), ty_model_output);
+    ty_model_put_values(&w, m, "inputs", ty_model_n_inputs(m), ty_model_input);
+    ty_model_put_values(&w, m, "outputs", ty_model_n_outputs(m), ty_model_output);
     ty_json_put_int(&w, "numbers", s->n_numbers);
     ty_json_put_int(&w, "trained_numbers", s->n_trainable);
     ty_json_put_int(&w, "weight_bytes", (int64_t)s->weight_bytes);
@@ -356,7 +243,7 @@ static void print_json(const check *c)
     if (c->given->value[RECIPE])
         put_data(&w, c);
     put_notes(&w, m, s);
-    put_layers(&w, s);
+    ty_model_put_layers(&w, s);
     ty_json_close(&w);
     puts(out.data);
     ty_buf_fini(&out);
@@ -390,15 +277,25 @@ static int parse_dims(check *c, ty_summary_options *o, ty_error *err)
     return 0;
 }
 
+/* The recipe first: it says what is meant of the model. */
+static int check_open(check *c, ty_error *err)
+{
+    const char *recipe = c->given->value[RECIPE], *layers = c->given->value[LAYERS];
+    if (recipe && ty_recipe_load(recipe, NULL, 0, c->arena, &c->recipe, err) < 0)
+        return -1;
+    if (layers)
+        c->recipe.choice.layers = layers;
+    return ty_model_open_as(c->path, NULL, &c->recipe.choice, &c->model, err);
+}
+
 static int check_recipe(check *c, ty_error *err)
 {
-    ty_recipe recipe;
     ty_spec_plan plan;
-    if (ty_recipe_load(c->given->value[RECIPE], NULL, 0, c->arena, &recipe, err) < 0)
+    if (ty_data_look_for_fields(&c->recipe, c->model, c->given->value[DATA_DIR], c->arena, err) < 0)
         return -1;
-    if (ty_spec_plan_make(&recipe, c->model, c->arena, &plan, err) < 0)
+    if (ty_spec_plan_make(&c->recipe, c->model, c->arena, &plan, err) < 0)
         return -1;
-    c->n_data = ty_data_look_at(&recipe, &plan, c->given->value[DATA_DIR], c->arena, c->data, err);
+    c->n_data = ty_data_look_at(&c->recipe, &plan, c->given->value[DATA_DIR], c->arena, c->data, err);
     return c->n_data < 0 ? -1 : 0;
 }
 
@@ -406,8 +303,7 @@ static int check_model(check *c, ty_error *err)
 {
     ty_summary_options o = {0};
     if ((c->given->value[BATCH] && parse_count("--batch", c->given->value[BATCH], &o.batch, err) < 0) ||
-        parse_dims(c, &o, err) < 0 || ty_model_open(c->path, &c->model, err) < 0 ||
-        (c->given->value[RECIPE] && check_recipe(c, err) < 0) ||
+        parse_dims(c, &o, err) < 0 || check_open(c, err) < 0 || (c->given->value[RECIPE] && check_recipe(c, err) < 0) ||
         ty_model_summarize(c->model, &o, c->arena, &c->summary, err) < 0)
         return -1;
     (c->given->value[JSON] ? print_json : print_text)(c);

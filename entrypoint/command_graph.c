@@ -39,14 +39,13 @@ static int compile(graphed *g, ty_error *err)
     ty_train_spec spec;
     if (ty_budget_fit(s, err) < 0)
         return -1;
-    int64_t per_epoch = s->loop.batches_per_epoch / s->loop.accumulate;
     ty_compile_options opt = {.backend = TY_BACKEND_CPU,
                               .threads = (int)s->recipe.threads,
                               .deterministic_strict = s->recipe.deterministic_strict,
                               .stop_after = g->after,
                               .temporary_bytes = s->temporary_bytes,
                               .plan_only = true};
-    if (ty_spec_build(&s->recipe, &s->plan, s->train, 1, per_epoch > 0 ? per_epoch : 1, s->loop.total_steps,
+    if (ty_spec_build(&s->recipe, &s->plan, s->train, 1, ty_session_epoch_steps(s), ty_session_all_steps(s),
                       s->validation != NULL, g->arena, &spec, err) < 0)
         return -1;
     if (g->run == TY_RUN_EVAL)

@@ -1,4 +1,5 @@
-/* command_infer.c - `trainyard run MODEL`: inference on npy files, results as npy files. */
+/* command_infer.c - `trainyard run MODEL`: inference on npy files, or on raw rows with the transforms that were
+ * learnt; results as npy files. */
 #include "base/file.h"
 #include "base/json.h"
 #include "compiler/compiler.h"
@@ -6,16 +7,19 @@
 #include "entrypoint/cache_folder.h"
 #include "entrypoint/command.h"
 #include "entrypoint/complain.h"
+#include "entrypoint/infer_rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { INPUT, OUTPUT_DIR, THREADS, JSON, N_OPTIONS };
+enum { INPUT, DATA, OUTPUT_DIR, LAYERS, THREADS, JSON, N_OPTIONS };
 
 static const ty_option options[N_OPTIONS] = {
     [INPUT] = {"--input", "NAME=FILE", "npy file of a model input; NAME= may be left out if there is only one", true},
+    [DATA] = {"--data", "FILE", "raw rows, made inputs as preprocessing.json beside the model says", false},
     [OUTPUT_DIR] = {"--output-dir", "DIR", "folder of the results (default .)", false},
+    [LAYERS] = {"--layers", "FILE", "C source of layers whose classes a Keras file names", false},
     [THREADS] = {"--threads", "N", "0, the default: all cores", false},
     [JSON] = {"--json", NULL, "one JSON object on stdout", false},
 };
@@ -28,6 +32,7 @@ typedef struct inference {
     ty_binding *bindings;
     const void **pointers;
     int n;
+    const ty_infer_rows *rows; /* NULL: inputs are npy files */
 } inference;
 
 static int find_input(const inference *f, const char *name, size_t len)
@@ -73,6 +78,33 @@ static int read_input(inference *f, const char *word, ty_error *err)
     return 0;
 }
 
+/* What the rows have for an input that no file is given for. */
+static int read_row_input(inference *f, int i, const char *path, ty_error *err)
+{
+    const ty_model_value *v = ty_model_input(f->model, i);
+    char found[160];
+    if (ty_infer_rows_read(f->rows, path, v->name, f->arena, &f->tensors[i], err) < 0)
+        return -1;
+    if (f->tensors[i].type.dtype != v->dtype)
+        return ty_error_set(err, TY_E_TYPE, "input \"%s\" needs %s, the rows make %s", v->name, ty_dtype_text(v->dtype),
+                            ty_type_text(&f->tensors[i].type, found, sizeof found));
+    f->bindings[i] = (ty_binding){v->name, f->tensors[i].type};
+    f->pointers[i] = f->tensors[i].data;
+    return 0;
+}
+
+static int read_rows(inference *f, const ty_arguments_given *given, ty_error *err)
+{
+    ty_infer_rows *rows = TY_NEW(f->arena, ty_infer_rows);
+    if (ty_infer_rows_open(given->words[0], f->arena, rows, err) < 0)
+        return -1;
+    f->rows = rows;
+    for (int i = 0; i < f->n; i++)
+        if (!f->tensors[i].data && read_row_input(f, i, given->value[DATA], err) < 0)
+            return -1;
+    return 0;
+}
+
 static int read_inputs(inference *f, const ty_arguments_given *given, ty_error *err)
 {
     f->n = ty_model_n_inputs(f->model);
@@ -82,6 +114,8 @@ static int read_inputs(inference *f, const ty_arguments_given *given, ty_error *
     for (int i = 0; i < given->n_repeated; i++)
         if (read_input(f, given->repeated[i], err) < 0)
             return -1;
+    if (given->value[DATA] && read_rows(f, given, err) < 0)
+        return -1;
     for (int i = 0; i < f->n; i++)
         if (!f->tensors[i].data) {
             ty_error_set(err, TY_E_USAGE, "input \"%s\" is not given", ty_model_input(f->model, i)->name);
@@ -123,11 +157,21 @@ static int write_outputs(inference *f, const char *folder, bool json, ty_error *
             ty_buf_fini(&text);
             return -1;
         }
+        const char *labels = ty_arena_printf(f->arena, "%.*s.labels.txt", (int)strlen(path) - 4, path);
+        bool has_labels = false;
+        if (f->rows && ty_infer_rows_label(f->rows, t, labels, &has_labels, err) < 0) {
+            ty_buf_fini(&text);
+            return -1;
+        }
+        if (!json && has_labels)
+            printf("%s  labels  %s\n", name, labels);
         if (!json)
             printf("%s  %s  %s\n", name, ty_type_text(&t->type, type, sizeof type), path);
         ty_json_open_map(&w, name);
         ty_json_put_string(&w, "type", ty_type_text(&t->type, type, sizeof type));
         ty_json_put_string(&w, "file", path);
+        if (has_labels)
+            ty_json_put_string(&w, "labels", labels);
         ty_json_close(&w);
     }
     ty_json_close(&w);
@@ -143,7 +187,8 @@ static int infer(inference *f, const ty_arguments_given *given, ty_error *err)
     ty_compile_options o = {.backend = TY_BACKEND_CPU,
                             .threads = given->value[THREADS] ? atoi(given->value[THREADS]) : 0,
                             .cache_dir = ty_cache_folder(f->arena)};
-    if (ty_model_open(given->words[0], &f->model, err) < 0 || read_inputs(f, given, err) < 0 ||
+    const ty_model_choice choice = {.layers = given->value[LAYERS]};
+    if (ty_model_open_as(given->words[0], NULL, &choice, &f->model, err) < 0 || read_inputs(f, given, err) < 0 ||
         ty_compile_infer(f->model, f->bindings, f->n, &o, &f->program, err) < 0 ||
         ty_program_run(f->program, TY_RUN_EVAL, f->pointers, err) < 0)
         return -1;
@@ -164,8 +209,9 @@ static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
 const ty_command_row ty_command_infer = {
     "run",
     "MODEL",
-    "apply a model to npy files",
-    "    trainyard run run/model/model.onnx --input x=digits.npy --output-dir predictions\n",
+    "apply a model to npy files, or to raw rows",
+    "    trainyard run run/model/model.onnx --input x=digits.npy --output-dir predictions\n"
+    "    trainyard run run/model/model.onnx --data passengers.csv --output-dir predictions\n",
     options,
     N_OPTIONS,
     1,

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "entrypoint/managed.h"
+#include "entrypoint/verbs.h"
 #include "estimator_spec/show.h"
 
 #include <stdio.h>
@@ -90,41 +91,23 @@ static int print_keys(ty_error *err)
 
 /* ---- verbs ---- */
 
-#define BIT(option) (1u << (option))
+#define BIT TY_VERB_TAKES
 
-static const struct {
-    const char *name;
-    const char *file; /* what it needs, in messages */
-    unsigned takes;   /* options */
-    int (*run)(const ty_arguments_given *given, ty_arena *a, ty_error *err);
-} verbs[] = {
-    {"show", "a job file", BIT(TY_JOB_ORIGIN) | BIT(TY_JOB_JSON), show},
-    {"from-sdk", "a request as JSON", BIT(TY_JOB_OUTPUT), ty_job_from_sdk},
-    {"estimate", "a job file",
+static const ty_verb verbs[] = {
+    {"show", "a job file", 1, BIT(TY_JOB_ORIGIN) | BIT(TY_JOB_JSON), show},
+    {"from-sdk", "a request as JSON", 1, BIT(TY_JOB_OUTPUT), ty_job_from_sdk},
+    {"estimate", "a job file", 1,
      BIT(TY_JOB_DATA_DIR) | BIT(TY_JOB_PRICE) | BIT(TY_JOB_STEPS) | BIT(TY_JOB_SPEED) | BIT(TY_JOB_NETWORK) |
          BIT(TY_JOB_JSON),
      ty_job_estimate},
 };
-enum { N_VERBS = sizeof verbs / sizeof verbs[0] };
 
 static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
 {
-    const char *word = given->words[0] ? given->words[0] : "";
-    int verb = 0;
     if (given->value[TY_JOB_KEYS])
         return print_keys(err);
-    while (verb < N_VERBS && strcmp(verbs[verb].name, word) != 0)
-        verb++;
-    if (verb == N_VERBS) {
-        ty_error_set(err, TY_E_USAGE, "`job` has no \"%s\"", word);
-        return ty_error_help(err, "write `trainyard job show job.yaml`, or from-sdk or estimate in place of show");
-    }
-    for (int i = 0; i < TY_N_JOB_OPTIONS; i++)
-        if (given->value[i] && !(verbs[verb].takes & BIT(i)))
-            return ty_error_set(err, TY_E_USAGE, "`job %s` takes no %s", word, options[i].name);
-    if (!given->words[1])
-        return ty_error_set(err, TY_E_USAGE, "`job %s` needs %s", word, verbs[verb].file);
-    return verbs[verb].run(given, a, err);
+    return ty_verbs_run(&ty_command_job, verbs, sizeof verbs / sizeof verbs[0],
+                        "write `trainyard job show job.yaml`, or from-sdk or estimate in place of show", given, a, err);
 }
 
 static const char page[] =

@@ -2,6 +2,7 @@
  * of its recipe on this machine. What cannot be known here is said, not guessed. */
 #define _GNU_SOURCE
 #include "base/json.h"
+#include "base/log.h"
 #include "base/quantity.h"
 #include "entrypoint/cache_folder.h"
 #include "entrypoint/command_job.h"
@@ -86,12 +87,17 @@ static int64_t count_instances(const ty_jobspec *job)
 }
 
 /* How often something is due in a whole training, and once more at its end if it is not due there. */
-static int64_t count_due(const ty_cadence *c, const ty_loop_plan *plan, bool at_end)
+static int64_t count_due(const ty_session *s, const ty_cadence *c, bool at_end)
 {
     int64_t n = 0;
+    ty_loop_plan whole = s->loop, *plan = &whole;
+    whole.total_steps = s->known_steps;
+    whole.batches_per_epoch = s->known_epoch > 0 ? s->known_epoch : INT64_MAX;
+    ty_loop_position before = ty_loop_position_at(plan, plan->total_steps - 1);
+    ty_loop_position after = ty_loop_position_at(plan, plan->total_steps);
     if (c->n > 0)
-        n = c->epochs ? ty_loop_position_at(plan, plan->total_steps).epoch / c->n : plan->total_steps / c->n;
-    return n + (at_end && !ty_cadence_due(c, plan, plan->total_steps));
+        n = c->epochs ? after.epoch / c->n : plan->total_steps / c->n;
+    return n + (at_end && !ty_cadence_due(c, &before, &after));
 }
 
 /* A ring sends 2 (n - 1) / n of the gradients of each machine (Patarasuk, Yuan: Bandwidth optimal all-reduce, 2009). */
@@ -108,12 +114,22 @@ static void find_exchange(estimate *e)
 static void find_checkpoints(estimate *e)
 {
     ty_session *s = &e->session;
-    e->n_checkpoints = count_due(&s->loop.checkpoint, &s->loop, true);
+    e->n_checkpoints = count_due(s, &s->loop.checkpoint, true);
     for (int i = 0; i < ty_program_n_states(s->program); i++) {
         const char *name;
         ty_tensor t = ty_program_state(s->program, i, &name);
         e->checkpoint_bytes += (int64_t)ty_type_bytes(&t.type);
     }
+}
+
+/* Of the validation data; a stream has as many as the recipe says. */
+static int64_t count_samples(const ty_session *s)
+{
+    if (s->validation_stream.is_on && s->recipe.validation.samples == 0)
+        ty_log_warning("data",
+                       "data.validation is a stream, whose length nobody has said (samples: N): evaluations are "
+                       "not counted");
+    return s->validation_stream.is_on ? s->recipe.validation.samples : s->validation->n_samples;
 }
 
 static void find_all(estimate *e)
@@ -125,12 +141,12 @@ static void find_all(estimate *e)
     find_exchange(e);
     find_checkpoints(e);
     if (s->validation) {
-        int64_t rows = s->recipe.batch_size, batches = (s->validation->n_samples + rows - 1) / rows;
-        e->n_evaluations = count_due(&s->loop.evaluate, &s->loop, true);
+        int64_t rows = s->recipe.batch_size, batches = (count_samples(s) + rows - 1) / rows;
+        e->n_evaluations = count_due(s, &s->loop.evaluate, true);
         e->evaluation_s = (double)e->n_evaluations * (double)batches * p->batch_s / share;
     }
     double opening_s = p->opening_s / e->speed;
-    e->total_s = opening_s + (double)s->loop.total_steps * (e->there_s + e->exchange_s) + e->evaluation_s;
+    e->total_s = opening_s + (double)s->known_steps * (e->there_s + e->exchange_s) + e->evaluation_s;
     e->hours = (double)e->instances * e->total_s / 3600;
     e->most_hours = (double)e->instances * (double)e->job->value[TY_FIELD_MAX_RUN].integer / 3600;
 }
@@ -180,7 +196,7 @@ static void print_total(const estimate *e)
     char a[32], b[32];
     const ty_session *s = &e->session;
     const ty_field_value *v = e->job->value;
-    printf("  training    %s steps", ty_count_text(s->loop.total_steps, a, sizeof a));
+    printf("  training    %s steps", ty_count_text(s->known_steps, a, sizeof a));
     if (e->n_evaluations > 0)
         printf(", %s evaluations (%s)", ty_count_text(e->n_evaluations, a, sizeof a),
                duration(e->evaluation_s, b, sizeof b));
@@ -320,6 +336,10 @@ static int probe(estimate *e, const ty_arguments_given *given, ty_error *err)
     int rc = ty_session_open_for_steps(&e->session, err);
     if (rc == 0)
         rc = refuse_servers(e, err);
+    if (rc == 0 && e->session.known_steps == 0) {
+        rc = ty_error_set(err, TY_E_CONFIG, "data.train is a stream, which does not say how long it is");
+        ty_error_help(err, "write data.train.samples: N, of an epoch, or max_steps: N");
+    }
     if (rc == 0)
         rc = ty_probe_run(&e->session, e->steps, start_s, &e->probe, err);
     if (rc == 0)

@@ -307,9 +307,10 @@ static void print_text(planned *p)
     char a[32], b[32];
     printf("%s: %s (%s), %s numbers trained\n", s->recipe.path, s->recipe.model, ty_model_format(s->model),
            ty_count_text(ty_program_report(p->program)->n_trained, a, sizeof a));
-    printf("  batch       %s rows%s%s, %s steps\n", ty_count_text(s->recipe.batch_size, a, sizeof a),
-           s->batch_reason ? ": " : "", s->batch_reason ? s->batch_reason : "",
-           ty_count_text(s->loop.total_steps, b, sizeof b));
+    printf(s->known_steps > 0 ? "  batch       %s rows%s%s, %s steps\n"
+                              : "  batch       %s rows%s%s, as many steps as the stream has%.0s\n",
+           ty_count_text(s->recipe.batch_size, a, sizeof a), s->batch_reason ? ": " : "",
+           s->batch_reason ? s->batch_reason : "", ty_count_text(s->known_steps, b, sizeof b));
     printf("  device      %s\n", ty_device_text(&p->session));
     print_memory(p);
     print_batches(p);
@@ -424,7 +425,7 @@ static void print_json(planned *p)
     ty_json_put_int(&w, "batch_size", s->recipe.batch_size);
     ty_json_put_string(&w, "batch_reason", s->batch_reason);
     ty_json_put_string(&w, "device", ty_device_text(&p->session));
-    ty_json_put_int(&w, "steps", s->loop.total_steps);
+    ty_json_put_int(&w, "steps", s->known_steps);
     ty_json_put_int(&w, "numbers_trained", ty_program_report(p->program)->n_trained);
     put_memory(&w, p);
     put_batches(&w, p);

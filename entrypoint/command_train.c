@@ -82,12 +82,15 @@ static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
 
 const ty_command_row ty_command_train = {
     "train",
-    "RECIPE [--key=value ...]",
+    "RECIPE|MODEL [--key=value ...]",
     "train a model as a recipe says",
     "Settings are keys of the recipe by dotted name, or aliases such as --lr, --epochs, --batch_size\n"
     "(`trainyard help recipe`). A run that was stopped goes on from its newest checkpoint.\n\n"
     "    trainyard train train.yaml --data-dir=data --epochs=5\n"
-    "    trainyard train train.yaml --optimizer.adamw.lr=3e-4 --origin\n",
+    "    trainyard train train.yaml --optimizer.adamw.lr=3e-4 --origin\n\n"
+    "A model file may stand for a recipe; --data and --validation name files or folders of arrays or tables, --target\n"
+    "what the model's output is compared with (`data.train.target` in `trainyard help recipe`).\n\n"
+    "    trainyard train model.onnx --data=train.csv --target=label --loss=mse\n",
     options,
     N_OPTIONS,
     1,

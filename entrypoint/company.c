@@ -8,6 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* One that is under way, and its answer. */
+typedef struct company_question {
+    int32_t asked, answer;
+    uint64_t ticket;
+    bool is_asked;
+} company_question;
+
 struct ty_company {
     ty_comm *tapes, *session;
     ty_wire wire;
@@ -16,10 +23,9 @@ struct ty_company {
     uint64_t *tickets;             /* [n_calls] */
     int n_calls;
     int64_t waited_us;
-    int32_t asked, answer; /* the question about stopping that is under way, and its answer */
-    uint64_t question;
-    bool is_asking;
+    company_question stop, step;
     int ranks_a_host; /* 0: not the same everywhere */
+    int host, hosts;
 };
 
 /* ---- what tapes exchange ---- */
@@ -100,14 +106,26 @@ double ty_company_waited_s(const ty_company *c)
 
 /* ---- life ---- */
 
+/* A host's first rank is its local rank 0. */
 static int company_find_hosts(ty_company *c, ty_error *err)
 {
-    int64_t least = ty_comm_local_size(c->tapes), most = least;
-    if (ty_company_least(c, "ranks of a host", &least, err) < 0 ||
-        ty_company_most(c, "ranks of a host", &most, err) < 0)
-        return -1;
-    c->ranks_a_host = least == most ? (int)least : 0;
-    return 0;
+    struct place {
+        int32_t local, locals;
+    } mine = {ty_comm_local_rank(c->tapes), ty_comm_local_size(c->tapes)}, *all;
+    int n = ty_company_size(c), me = ty_company_rank(c);
+    all = calloc((size_t)n, sizeof *all);
+    if (!all)
+        return ty_error_set(err, TY_E_LIMIT, "no memory for the places of %d ranks", n);
+    int rc = ty_company_gather(c, "ranks of a host", &mine, sizeof mine, all, err);
+    c->ranks_a_host = mine.locals;
+    for (int i = 0; i < n && rc == 0; i++) {
+        if (all[i].locals != mine.locals)
+            c->ranks_a_host = 0;
+        c->hosts += all[i].local == 0;
+        c->host += all[i].local == 0 && i <= me - mine.local && i > 0;
+    }
+    free(all);
+    return rc;
 }
 
 int ty_company_of(ty_comm *comm, ty_wire wire, ty_company **out, ty_error *err)
@@ -136,8 +154,10 @@ void ty_company_free(ty_company *c, bool cleanly)
     if (!c)
         return;
     ty_error ignored = {0};
-    if (cleanly && c->is_asking)
-        ty_comm_wait(c->session, c->question, &ignored);
+    if (cleanly && c->stop.is_asked)
+        ty_comm_wait(c->session, c->stop.ticket, &ignored);
+    if (cleanly && c->step.is_asked)
+        ty_comm_wait(c->session, c->step.ticket, &ignored);
     ty_comm_close(c->session, cleanly);
     ty_comm_close(c->tapes, cleanly);
     free(c->tickets);
@@ -169,6 +189,16 @@ int ty_company_local_size(const ty_company *c)
 int ty_company_ranks_a_host(const ty_company *c)
 {
     return c ? c->ranks_a_host : 1;
+}
+
+int ty_company_host(const ty_company *c)
+{
+    return c ? c->host : 0;
+}
+
+int ty_company_hosts(const ty_company *c)
+{
+    return c ? c->hosts : 1;
 }
 
 bool ty_company_leads(const ty_company *c)
@@ -271,28 +301,48 @@ int ty_company_meet(ty_company *c, const char *name, ty_error *err)
     return c ? ty_comm_run(c->session, &what, err) : 0;
 }
 
+static int company_ask(ty_company *c, company_question *q, const char *name, ty_reduce reduce, int mine, ty_error *err)
+{
+    q->asked = mine;
+    ty_collective what = {.kind = TY_ALL_REDUCE,
+                          .name = name,
+                          .dtype = TY_I32,
+                          .reduce = reduce,
+                          .in = &q->asked,
+                          .out = &q->answer,
+                          .n = 1};
+    if (ty_comm_begin(c->session, &what, &q->ticket, err) < 0)
+        return -1;
+    q->is_asked = true;
+    return 0;
+}
+
+static int company_answer(ty_company *c, company_question *q, int *all, ty_error *err)
+{
+    if (!q->is_asked)
+        return 0;
+    q->is_asked = false;
+    if (ty_comm_wait(c->session, q->ticket, err) < 0)
+        return -1;
+    *all = q->answer;
+    return 0;
+}
+
 int ty_company_stopping(ty_company *c, int mine, int *all, ty_error *err)
 {
     *all = mine;
     if (!c)
         return 0;
     *all = 0;
-    if (c->is_asking) {
-        c->is_asking = false;
-        if (ty_comm_wait(c->session, c->question, err) < 0)
-            return -1;
-        *all = c->answer;
-    }
-    c->asked = mine;
-    ty_collective what = {.kind = TY_ALL_REDUCE,
-                          .name = "stop",
-                          .dtype = TY_I32,
-                          .reduce = TY_REDUCE_MAX,
-                          .in = &c->asked,
-                          .out = &c->answer,
-                          .n = 1};
-    if (ty_comm_begin(c->session, &what, &c->question, err) < 0)
-        return -1;
-    c->is_asking = true;
-    return 0;
+    return company_answer(c, &c->stop, all, err) < 0 ? -1 : company_ask(c, &c->stop, "stop", TY_REDUCE_MAX, mine, err);
+}
+
+int ty_company_ask(ty_company *c, const char *name, bool most, int mine, ty_error *err)
+{
+    return c ? company_ask(c, &c->step, name, most ? TY_REDUCE_MAX : TY_REDUCE_MIN, mine, err) : 0;
+}
+
+int ty_company_answer(ty_company *c, int *all, ty_error *err)
+{
+    return c ? company_answer(c, &c->step, all, err) : 0;
 }

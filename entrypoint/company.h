@@ -28,6 +28,8 @@ int ty_company_size(const ty_company *c);       /* 1 alone */
 int ty_company_local_rank(const ty_company *c); /* among the ranks of this host */
 int ty_company_local_size(const ty_company *c);
 bool ty_company_leads(const ty_company *c);
+int ty_company_host(const ty_company *c); /* number of this rank's host, in the order of their first ranks; 0 alone */
+int ty_company_hosts(const ty_company *c);
 
 /* Ranks of each host, where all hosts have as many; else 0. */
 int ty_company_ranks_a_host(const ty_company *c);
@@ -57,5 +59,10 @@ int ty_company_meet(ty_company *c, const char *name, ty_error *err);
 /* Whether somebody wants to stop; the same answer on all ranks, which is that of the call before: the question travels
  * while a step is computed. `mine`: what this rank wants, a number of requests. Alone: mine itself. */
 int ty_company_stopping(ty_company *c, int mine, int *all, ty_error *err);
+
+/* What all ranks say of the batch to come: the least of it, or the most. Asked by all before a step, and answered after
+ * it; the word travels meanwhile. */
+int ty_company_ask(ty_company *c, const char *name, bool most, int mine, ty_error *err);
+int ty_company_answer(ty_company *c, int *all, ty_error *err);
 
 #endif

@@ -1,6 +1,9 @@
 /* data_look.c - see data_look.h. */
 #include "entrypoint/data_look.h"
 
+#include "entrypoint/channel.h"
+#include "entrypoint/found.h"
+
 #include <string.h>
 #include <unistd.h>
 
@@ -20,6 +23,9 @@ static bool look_finds(const ty_recipe_data *d, const char *data_folder, ty_aren
     if (!look->path)
         look_passes(look, ty_arena_printf(a, "where channel \"%s\" lies is not known here", d->channel),
                     "--data-dir DIR names the folder that has the channels");
+    else if (access(look->path, R_OK) != 0 && ty_channel_has_fifo(look->path))
+        look_passes(look, "it is a channel in Pipe mode, and to look into a FIFO takes an epoch from the training",
+                    ty_arena_printf(a, "--%s.path=FILE looks at a file of the same records", look->name));
     else if (access(look->path, R_OK) != 0)
         look_passes(look, ty_arena_printf(a, "%s is not there", look->path), NULL);
     return look->why == NULL;
@@ -33,21 +39,32 @@ static int look_fits(const ty_recipe *r, const ty_spec_plan *plan, const ty_data
     return ty_spec_check_data(r, plan, ds, err);
 }
 
+static ty_data_source look_source(const ty_recipe_data *d, const ty_data_look *look)
+{
+    return (ty_data_source){.paths = &look->path,
+                            .n_paths = 1,
+                            .pattern = d->pattern,
+                            .windows = d->windows,
+                            .format = d->format,
+                            .csv_header = (ty_csv_header)d->header,
+                            .index_base = (ty_index_base)d->index_base,
+                            .csv_delimiter = d->delimiter ? d->delimiter[0] : 0,
+                            .lenient = d->lenient,
+                            .blank_lines = d->blank_lines,
+                            .skip_bad = d->skip_bad,
+                            .max_bad = d->max_bad,
+                            .max_inflated_bytes = LOOK_INFLATED_BYTES,
+                            .types_only = true};
+}
+
 static int look_at(const ty_recipe *r, const ty_spec_plan *plan, const ty_recipe_data *d, const char *data_folder,
                    ty_arena *a, ty_data_look *look, ty_error *err)
 {
     if (!look_finds(d, data_folder, a, look))
         return 0;
-    ty_data_source source = {.paths = &look->path,
-                             .n_paths = 1,
-                             .pattern = d->pattern,
-                             .format = d->format,
-                             .fields = ty_spec_fields(r, plan, d, a),
-                             .n_fields = d->n_fields,
-                             .csv_header = (ty_csv_header)d->header,
-                             .csv_delimiter = d->delimiter ? d->delimiter[0] : 0,
-                             .max_inflated_bytes = LOOK_INFLATED_BYTES,
-                             .types_only = true};
+    ty_data_source source = look_source(d, look);
+    source.fields = ty_spec_fields(r, plan, d, a);
+    source.n_fields = d->n_fields;
     ty_dataset *ds;
     if (ty_dataset_open(&source, &ds, err) < 0) {
         if (err->code != TY_E_LIMIT)
@@ -57,7 +74,7 @@ static int look_at(const ty_recipe *r, const ty_spec_plan *plan, const ty_recipe
         return 0;
     }
     look->format = ty_arena_strdup(a, ds->format);
-    look->n_samples = strcmp(ds->format, "csv") == 0 ? -1 : ds->n_samples;
+    look->n_samples = ds->is_partial ? -1 : ds->n_samples;
     int rc = look_fits(r, plan, ds, err);
     ty_dataset_close(ds);
     return rc < 0 ? ty_error_wrap(err, "%s", look->name) : 0;
@@ -73,4 +90,17 @@ int ty_data_look_at(const ty_recipe *r, const ty_spec_plan *plan, const char *da
         if (look_at(r, plan, i ? &r->validation : &r->train, data_folder, a, &out[i], err) < 0)
             return -1;
     return n;
+}
+
+int ty_data_look_for_fields(ty_recipe *r, const ty_model *m, const char *data_folder, ty_arena *a, ty_error *err)
+{
+    ty_data_look look = {.name = "data.train"};
+    if (r->train.n_fields > 0)
+        return 0;
+    if (!look_finds(&r->train, data_folder, a, &look)) {
+        ty_error_set(err, TY_E_CONFIG, "data.train declares no fields, and %s", look.why);
+        return ty_error_help(err, "%s", look.help ? look.help : "declare them: data.train.fields");
+    }
+    ty_data_source source = look_source(&r->train, &look);
+    return ty_found_fields(r, m, &source, a, err) < 0 ? ty_error_wrap(err, "data.train") : 0;
 }

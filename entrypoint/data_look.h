@@ -23,4 +23,7 @@ typedef struct ty_data_look {
 int ty_data_look_at(const ty_recipe *r, const ty_spec_plan *plan, const char *data_folder, ty_arena *a,
                     ty_data_look out[2], ty_error *err);
 
+/* Fills the fields of a recipe that declares none, where its training data are here (found.h). */
+int ty_data_look_for_fields(ty_recipe *r, const ty_model *m, const char *data_folder, ty_arena *a, ty_error *err);
+
 #endif

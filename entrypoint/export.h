@@ -1,5 +1,5 @@
 /* export.h - the trained model into its folder: the model file in its own format, the weights as safetensors, and
- * model.json.
+ * model.json; with transforms of fields preprocessing.json, and where it is wanted the model with them inside.
  */
 #ifndef TY_ENTRYPOINT_EXPORT_H
 #define TY_ENTRYPOINT_EXPORT_H
@@ -11,20 +11,29 @@
 
 #include <stdint.h>
 
+#define TY_FRONT_NAME "model_with_preprocessing.onnx"
+
 typedef struct ty_export {
     const char *folder;
-    const char *model_name; /* "model.onnx" */
+    const char *model_name; /* "model.onnx", or a folder: "saved_model" */
     const char *data_name;  /* "model.onnx.data", which write_model makes too; NULL: it does not */
     const char *format;     /* "onnx opset 18" */
     const char *origin;     /* path of the model that training began with */
     const char *recipe_json;
     int64_t step, epoch;
+    bool has_index; /* as in ty_modelinfo */
+    int64_t index_base, index_width;
+    const char *preprocessing; /* text of preprocessing.json, or NULL: there is none */
+    const char *tokenizer;     /* the content of tokenizer.json, tokenizer_bytes long; NULL: none */
+    size_t tokenizer_bytes;
     const ty_value_named *metrics;
     int n_metrics;
     const ty_named_tensor *weights;
     size_t n_weights;
     /* Writes the model file, durable and atomic. */
     int (*write_model)(void *ctx, const char *path, ty_error *err);
+    /* Writes the model with its preprocessing from the model file, or does not; NULL: nobody asked for it. */
+    int (*write_front)(void *ctx, const char *model, const char *path, bool *is_written, ty_error *err);
     void *ctx;
 } ty_export;
 

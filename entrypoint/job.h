@@ -14,12 +14,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where a channel's files lie. */
+/* As in a job's configuration (container/config/channels.h). */
+typedef enum ty_job_mode { TY_JOB_FILE, TY_JOB_FAST_FILE, TY_JOB_PIPE } ty_job_mode;
+
+/* Where a channel's files lie; Pipe mode: what their FIFOs are called, but for _<epoch>. */
 typedef struct ty_job_channel {
     const char *name, *path;
     const char *content_type; /* "" if not given */
-    bool no_map;              /* read files instead of mapping them */
-    bool sharded;             /* each host has files of its own */
+    ty_job_mode mode;
+    bool sharded;   /* each host has files of its own */
+    bool record_io; /* Pipe mode: whole objects come as records */
 } ty_job_channel;
 
 typedef struct ty_job {
@@ -28,8 +32,9 @@ typedef struct ty_job {
     int n_overrides;
     const ty_job_channel *channels; /* [n_channels] */
     int n_channels;
-    const char *data_folder;  /* a channel that is not listed is the folder of its name in here; NULL: refused */
-    const char *model_folder; /* the trained model goes here */
+    const char *pipe_state_folder; /* number of each channel's next FIFO in Pipe mode; NULL: the platform's */
+    const char *data_folder;       /* a channel that is not listed is the folder of its name in here; NULL: refused */
+    const char *model_folder;      /* the trained model goes here */
     const char *checkpoint_folder;
     const char *output_folder; /* metrics.jsonl */
     const char *tensorboard_folder;

@@ -38,6 +38,8 @@ typedef struct local {
     ty_local_fetch fetch;
     ty_stage stage;
     ty_local_host *hosts; /* [stage.n_hosts] */
+    ty_local_feeder_of *feeders;
+    int n_feeders;
     ty_local_run run;
 } local;
 
@@ -187,6 +189,20 @@ static int make_hosts(local *l, ty_error *err)
     return 0;
 }
 
+static int make_feeders(local *l, ty_error *err)
+{
+    l->feeders = TY_NEW_ARRAY(l->a, ty_local_feeder_of, l->stage.n_hosts * TY_STAGE_MOUNTS);
+    for (int i = 0; i < l->stage.n_hosts; i++)
+        for (int k = 0; k < l->stage.hosts[i].n_feeds; k++) {
+            const ty_stage_feed *feed = &l->stage.hosts[i].feeds[k];
+            ty_local_feeder_of *f = &l->feeders[l->n_feeders++];
+            *f = (ty_local_feeder_of){.channel = feed->channel, .host = i};
+            if (ty_local_feeder(&l->stage.hosts[i], feed, &f->argv, l->a, err) < 0)
+                return -1;
+        }
+    return 0;
+}
+
 static int prepare(local *l, ty_error *err)
 {
     l->stage.folder = ty_arena_printf(l->a, "%s/hosts", l->into);
@@ -198,7 +214,7 @@ static int prepare(local *l, ty_error *err)
             return -1;
     if (l->in_containers && ty_engine_open(&l->engine, l->image, l->o->engine_options, l->a, err) < 0)
         return -1;
-    return make_hosts(l, err);
+    return make_feeders(l, err) < 0 ? -1 : make_hosts(l, err);
 }
 
 /* ---- the end ---- */
@@ -276,6 +292,8 @@ static int run_hosts(local *l, ty_error *err)
         return -1;
     l->run = (ty_local_run){.hosts = l->hosts,
                             .n_hosts = l->stage.n_hosts,
+                            .feeders = l->feeders,
+                            .n_feeders = l->n_feeders,
                             .max_run_s = max_run->integer,
                             .kill = ty_engine_kill,
                             .interrupted = &interrupted};

@@ -156,3 +156,28 @@ int ty_local_command(const char *const *words, const char *const **out, ty_arena
     *out = argv;
     return 0;
 }
+
+int ty_local_feeder(const ty_stage_host *h, const ty_stage_feed *f, const char *const **out, ty_arena *a, ty_error *err)
+{
+    const char *self = ty_home_program(), **argv = TY_NEW_ARRAY(a, const char *, 16);
+    int n = 0;
+    if (!strchr(self, '/'))
+        return ty_error_set(err, TY_E_INTERNAL, "cannot tell where this program lies: /proc/self/exe");
+    argv[n++] = self;
+    argv[n++] = "data";
+    argv[n++] = "serve-pipe";
+    argv[n++] = f->from;
+    argv[n++] = ty_arena_printf(a, "--into=%s/input/data", h->tree);
+    argv[n++] = ty_arena_printf(a, "--channel=%s", f->channel);
+    argv[n++] = ty_arena_printf(a, "--shard=%d/%d", f->share, f->n_shares);
+    if (f->wraps)
+        argv[n++] = "--wrap";
+    if (!f->inflates)
+        argv[n++] = "--compressed";
+    if (f->seed)
+        argv[n++] = ty_arena_printf(a, "--shuffle=%s", f->seed);
+    if (f->attributes)
+        argv[n++] = ty_arena_printf(a, "--attributes=%s", f->attributes);
+    *out = argv;
+    return 0;
+}

@@ -23,6 +23,9 @@ const char *ty_local_secret(ty_arena *a);
 int ty_local_addresses(const ty_stage *s, const char **out, ty_arena *a, ty_error *err);
 /* Cores that this process may use. */
 int ty_local_cores(void);
+/* `trainyard data serve-pipe`, which plays the platform for a channel in Pipe mode. */
+int ty_local_feeder(const ty_stage_host *h, const ty_stage_feed *f, const char *const **out, ty_arena *a,
+                    ty_error *err);
 /* The program `train` beside this one, with these words. */
 int ty_local_command(const char *const *words, const char *const **out, ty_arena *a, ty_error *err);
 

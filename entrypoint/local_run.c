@@ -125,6 +125,34 @@ static int start(runner *r, int i, ty_error *err)
     return rc;
 }
 
+/* Its results interest nobody, what it complains of does. */
+static int prepare_feeder(void *ctx)
+{
+    (void)ctx;
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    return nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 && dup2(nothing, STDOUT_FILENO) >= 0 ? 0 : -1;
+}
+
+static int start_feeder(runner *r, ty_local_feeder_of *f, ty_error *err)
+{
+    ty_child_program program = {
+        .argv = f->argv, .mask = &r->before, .own_group = true, .death_signal = SIGTERM, .prepare = prepare_feeder};
+    int rc = ty_child_start(&program, &f->pid, NULL, err);
+    if (rc < 0)
+        f->pid = 0;
+    return rc;
+}
+
+static void end_feeders(const runner *r)
+{
+    for (int i = 0; i < r->run->n_feeders; i++)
+        if (r->run->feeders[i].pid > 0)
+            kill(r->run->feeders[i].pid, SIGTERM);
+    for (int i = 0; i < r->run->n_feeders; i++)
+        if (r->run->feeders[i].pid > 0)
+            waitpid(r->run->feeders[i].pid, NULL, 0);
+}
+
 /* ---- lines ---- */
 
 static void label(runner *r, const char *name)
@@ -215,15 +243,31 @@ static void on_end(runner *r, int i, int wait_status)
     }
 }
 
+static void on_feeder_end(runner *r, ty_local_feeder_of *f, int wait_status)
+{
+    f->pid = 0;
+    if ((WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0) || r->is_stopping)
+        return;
+    say("what feeds channel \"%s\" has failed", f->channel);
+    if (r->run->first_failed < 0) {
+        r->run->first_failed = f->host;
+        r->teardown_ms = now_ms() + TEARDOWN_MS;
+    }
+}
+
 /* Whether a host still runs. */
 static bool reap(runner *r)
 {
     int wait_status, n = 0;
     pid_t pid;
-    while ((pid = waitpid(-1, &wait_status, WNOHANG)) > 0)
+    while ((pid = waitpid(-1, &wait_status, WNOHANG)) > 0) {
         for (int i = 0; i < r->run->n_hosts; i++)
             if (r->run->hosts[i].pid == pid)
                 on_end(r, i, wait_status);
+        for (int i = 0; i < r->run->n_feeders; i++)
+            if (r->run->feeders[i].pid == pid)
+                on_feeder_end(r, &r->run->feeders[i], wait_status);
+    }
     for (int i = 0; i < r->run->n_hosts; i++)
         n += r->run->hosts[i].pid > 0;
     return n > 0;
@@ -325,6 +369,7 @@ static void end_leftovers(const runner *r)
 
 static void close_all(runner *r)
 {
+    end_feeders(r);
     end_leftovers(r);
     ty_tag_writer_close(r->writer);
     for (int i = 0; r->mouths && i < r->run->n_hosts; i++) {
@@ -349,6 +394,8 @@ int ty_local_run_all(ty_local_run *run, ty_error *err)
         run->hosts[i].status = -1;
     r.end_ms = r.start_ms + run->max_run_s * 1000;
     int rc = open_all(&r, err);
+    for (int i = 0; i < run->n_feeders && rc == 0; i++)
+        rc = start_feeder(&r, &run->feeders[i], err);
     for (int i = 0; i < run->n_hosts && rc == 0; i++)
         rc = start(&r, i, err);
     if (rc == 0 && *run->interrupted)

@@ -7,7 +7,7 @@
  *     signal kills at once. So does the end of the job's time;
  *   - a host that ends with another status than 0 fails the job; the others have 10 seconds to end by themselves, since
  *     they have something to say about it, and are then stopped.
- * Nothing that the hosts have started is left when it returns.
+ * Nothing that the hosts have started is left when it returns, and no feeder.
  */
 #ifndef TY_ENTRYPOINT_LOCAL_RUN_H
 #define TY_ENTRYPOINT_LOCAL_RUN_H
@@ -30,9 +30,19 @@ typedef struct ty_local_host {
     int status;              /* out: exit status, as a shell says it; -1: it was never started */
 } ty_local_host;
 
+/* What feeds a channel of a host: a program that runs until it is told to stop. */
+typedef struct ty_local_feeder_of {
+    const char *const *argv; /* NULL-terminated */
+    const char *channel;
+    int host;
+    pid_t pid; /* 0: not started, or ended */
+} ty_local_feeder_of;
+
 typedef struct ty_local_run {
     ty_local_host *hosts; /* [n_hosts] */
     int n_hosts;
+    ty_local_feeder_of *feeders; /* [n_feeders]; one that fails fails its host */
+    int n_feeders;
     int64_t max_run_s;                           /* the job's time */
     void (*kill)(const char *container);         /* a container: the client's death is not its own */
     const volatile sig_atomic_t *interrupted;    /* a signal that came before; 0 */

@@ -11,6 +11,8 @@
  *   - a loss or gradient norm that is not finite is an error before anything of it is saved.
  *   - several steps may be under way: a step's result is taken, judged and reported when in_flight - 1 more have begun,
  *     and all results are taken before an evaluation, a checkpoint and the end.
+ *   - epochs of a stream are as long as they turn out to be (batches_per_epoch 0): the batch itself tells that it was
+ *     its epoch's last. Batches that make no whole step at the end of the last epoch are dropped.
  */
 #ifndef TY_ENTRYPOINT_LOOP_H
 #define TY_ENTRYPOINT_LOOP_H
@@ -27,13 +29,17 @@ typedef struct ty_cadence {
 } ty_cadence;
 
 typedef struct ty_loop_plan {
-    int64_t first_step; /* steps that are done already */
-    int64_t total_steps;
-    int64_t batches_per_epoch; /* >= 1 */
+    int64_t first_step;        /* steps that are done already */
+    int64_t total_steps;       /* 0, with batches_per_epoch 0: until the epochs end; then it becomes their number */
+    int64_t batches_per_epoch; /* 0: not known before an epoch ends */
     int64_t accumulate;        /* batches a step, >= 1 */
     ty_cadence report, evaluate, checkpoint;
-    int in_flight; /* steps that are begun before the first one's result is taken; 0 is 1 */
+    int in_flight;  /* steps that are begun before the first one's result is taken; 0 is 1. At most TY_LOOP_IN_FLIGHT */
+    int64_t epochs; /* batches_per_epoch 0: the run ends with these at the latest */
+    int64_t first_epoch, first_batch; /* batches_per_epoch 0: where first_step stands */
 } ty_loop_plan;
+
+enum { TY_LOOP_IN_FLIGHT = 16 };
 
 typedef struct ty_step_result {
     double loss, lr, grad_norm; /* grad_norm < 0: not known */
@@ -43,7 +49,7 @@ typedef struct ty_step_result {
 /* Where the run is, after a step. */
 typedef struct ty_loop_position {
     int64_t step;         /* steps done */
-    int64_t epoch, batch; /* of the batch to come: batch < batches_per_epoch */
+    int64_t epoch, batch; /* of the batch to come */
 } ty_loop_position;
 
 /* What has happened since the last report. */
@@ -54,11 +60,18 @@ typedef struct ty_loop_report {
     int64_t n_steps;
 } ty_loop_report;
 
+/* What a batch returns that was the last one of its epoch; only batches_per_epoch 0 makes a difference of it. */
+#define TY_LOOP_EPOCH_ENDS 1
+/* There is no batch, since the run was told to stop while it waited for one. */
+#define TY_LOOP_STOPPED 2
+
 /* All get `ctx`. Those that return int return -1 with err filled to end the run. Optional ones may be NULL. */
 typedef struct ty_loop_calls {
     void *ctx;
     /* One batch through the model; `last`: of its step, weights are updated. May only begin. */
     int (*batch)(void *ctx, bool last, ty_error *err);
+    /* Epochs have ended with batches that make no whole step: what they left is dropped. Optional. */
+    int (*drop)(void *ctx, ty_error *err);
     /* Of the oldest step that was begun; waits for it. */
     int (*result)(void *ctx, ty_step_result *result, ty_error *err);
     int (*evaluate)(void *ctx, const ty_loop_position *at, ty_error *err);   /* optional */
@@ -75,10 +88,12 @@ typedef struct ty_loop_result {
     double last_loss;   /* NAN if no step was made */
 } ty_loop_result;
 
-int ty_loop_run(const ty_loop_plan *plan, const ty_loop_calls *calls, ty_loop_result *result, ty_error *err);
-/* The position after `step` steps. */
+int ty_loop_run(ty_loop_plan *plan, const ty_loop_calls *calls, ty_loop_result *result, ty_error *err);
+/* Whether a run that begins at first_step has nothing to do. */
+bool ty_loop_is_over(const ty_loop_plan *plan);
+/* The position after `step` steps; with batches_per_epoch 0 only that of first_step is known. */
 ty_loop_position ty_loop_position_at(const ty_loop_plan *plan, int64_t step);
-/* Whether a cadence is due after the step that made `step` steps done. */
-bool ty_cadence_due(const ty_cadence *c, const ty_loop_plan *plan, int64_t step);
+/* Whether a cadence is due after the step that led from one position to the next. */
+bool ty_cadence_due(const ty_cadence *c, const ty_loop_position *before, const ty_loop_position *after);
 
 #endif

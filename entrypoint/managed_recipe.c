@@ -47,6 +47,7 @@ static int define_all(definer *d, const ty_recipe *recipe, bool waits)
     for (int i = 0; i < TY_N_REPORTS; i++) {
         bool printed = i == TY_REPORT_LOSS_SCALE ? recipe->precision == TY_PRECISION_FLOAT16
                        : i == TY_REPORT_COMM_MS  ? waits
+                       : i == TY_REPORT_BAD      ? recipe->train.skip_bad
                                                  : true;
         if (printed && define(d, false, ty_report_name((ty_report)i)) < 0)
             return -1;

@@ -118,7 +118,8 @@ void ty_outputs_progress(ty_outputs *o, char event, int64_t step, int64_t epoch,
                                .data_share = pace->data_share,
                                .comm_share = pace->comm_share,
                                .compute_share = 1 - pace->data_share - (pace->comm_share > 0 ? pace->comm_share : 0),
-                               .comm_ms = pace->comm_ms};
+                               .comm_ms = pace->comm_ms,
+                               .data_cause = pace->data_cause};
     ty_progress_event what = event == 'c'   ? TY_PROGRESS_CHECKPOINT
                              : event == 'e' ? TY_PROGRESS_EPOCH
                                             : TY_PROGRESS_STEP;

@@ -39,6 +39,7 @@ typedef struct ty_outputs_pace {
     double samples_per_s;
     double data_share, comm_share; /* waited for data; for other ranks, below 0: there are none */
     double comm_ms;                /* of a step, waited for other ranks */
+    const char *data_cause;        /* what makes data late: "parsing"; NULL: they are not */
 } ty_outputs_pace;
 /* event: 's' a step, 'e' an epoch, 'c' a checkpoint. */
 void ty_outputs_progress(ty_outputs *o, char event, int64_t step, int64_t epoch, double loss,

@@ -1,7 +1,10 @@
 /* overrides.c - reading --key=value. */
 #include "entrypoint/overrides.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Hyperparameters of other trainers' estimators that say nothing to a recipe. */
 static const char *const not_of_the_recipe[] = {"recipe", "model_dir", "mp_parameters"};
@@ -24,6 +27,24 @@ int ty_overrides_of_hyperparameters(const ty_hyperparameters *h, ty_arena *a, ty
     return n;
 }
 
+/* --data and --validation name files or folders from where the command runs, not from where the recipe lies. */
+static int overrides_place(ty_recipe_override *o, ty_arena *a, ty_error *err)
+{
+    static const char *const keys[][2] = {{"data", "data.train.path"}, {"validation", "data.validation.path"}};
+    char here[PATH_MAX];
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        if (strcmp(o->key, keys[i][0]) != 0 || o->text[0] == '{')
+            continue;
+        o->key = keys[i][1];
+        if (o->text[0] == '/')
+            return 0;
+        if (!getcwd(here, sizeof here))
+            return ty_error_errno(err, TY_E_NONE, errno, "the folder that --%s starts from", keys[i][0]);
+        o->text = ty_arena_printf(a, "%s/%s", here, o->text);
+    }
+    return 0;
+}
+
 int ty_overrides_parse(const char *const *args, ty_arena *a, const ty_recipe_override **out, int *n_out, ty_error *err)
 {
     int n_args = 0, n = 0;
@@ -43,7 +64,9 @@ int ty_overrides_parse(const char *const *args, ty_arena *a, const ty_recipe_ove
             return ty_error_help(err, "write %s=VALUE", word);
         }
         const char *value = equals ? equals + 1 : args[++i];
-        list[n++] = (ty_recipe_override){key, value, ty_arena_printf(a, "argument --%s", key)};
+        list[n] = (ty_recipe_override){key, value, ty_arena_printf(a, "argument --%s", key)};
+        if (overrides_place(&list[n++], a, err) < 0)
+            return -1;
     }
     *out = list;
     *n_out = n;

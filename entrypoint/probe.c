@@ -92,16 +92,23 @@ static int time_batches(ty_session *s, ty_prefetch *batches, double *each, int n
 /* The first batch warms up, where there are others. */
 static int run_evaluation(ty_session *s, int steps, ty_probe *out, ty_error *err)
 {
-    ty_prefetch *batches;
-    ty_prefetch_config config = {.dataset = s->validation, .sampler = ty_session_sampler(s, true), .until_epoch = 1};
+    ty_prefetch *batches = NULL;
+    ty_data_feed *feed = NULL;
+    ty_prefetch_config config = {.until_epoch = 1};
     double *each = TY_NEW_ARRAY(&s->arena, double, steps + 1);
-    int n;
+    int n = 0;
     if (!s->validation)
         return 0;
-    if (ty_prefetch_start(&config, &batches, err) < 0)
-        return -1;
-    int rc = time_batches(s, batches, each, steps + 1, &n, err);
+    if (!s->validation_stream.is_on) {
+        config.dataset = s->validation;
+        config.sampler = ty_session_sampler(s, true);
+    }
+    int rc = s->validation_stream.is_on ? ty_session_start_evaluation(s, &batches, &feed, err)
+                                        : ty_prefetch_start(&config, &batches, err);
+    if (rc == 0)
+        rc = time_batches(s, batches, each, steps + 1, &n, err);
     ty_prefetch_stop(batches);
+    ty_data_feed_close(feed);
     if (rc == 0 && n > 0)
         out->batch_s = n > 1 ? median(each + 1, n - 1) : each[0];
     return rc;

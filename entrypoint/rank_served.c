@@ -131,6 +131,8 @@ static int rank_work(const rank_place *p, const ty_cluster *c, ty_job *job, cons
                                 .is_job = true,
                                 .local = p->local,
                                 .locals = p->locals,
+                                .host = c->self,
+                                .hosts = c->n_hosts,
                                 .patience_ms = recipe->distributed.stall_seconds * 1000};
     if (how->mode == TY_SERVER_BOUNDED)
         served.staleness = (int)how->staleness;

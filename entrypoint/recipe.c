@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/quantity.h"
 #include "base/suggest.h"
 #include "base/yaml.h"
 #include "entrypoint/recipe_reader.h"
@@ -16,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_SETTINGS = 1024, MAX_LIST = 4096, MAX_ROWS = 64, MAX_METRICS = 50 };
+enum { MAX_SETTINGS = 4096, MAX_LIST = 4096, MAX_ROWS = 64, MAX_METRICS = 50 };
 
 /* ---- settings with their origins ---- */
 
@@ -41,9 +42,9 @@ static bool has_sections(const ty_doc *d)
 
 static void note_setting(recipe_reader *rd, const char *path, const ty_bind_row *row, const ty_doc *origin)
 {
-    /* What holds sections of its own is shown by them. */
-    bool is_container = row->type == TY_BIND_NODE && has_sections(origin) && strcmp(row->key, "inputs") != 0;
-    if (rd->n_settings == MAX_SETTINGS || is_container)
+    bool is_field = strstr(path, ".fields.") != NULL, is_value = is_field || strcmp(row->key, "inputs") == 0;
+    bool is_container = row->type == TY_BIND_NODE && has_sections(origin) && !is_value;
+    if (rd->n_settings == MAX_SETTINGS || is_container || (is_field && !origin))
         return;
     char text[256];
     ty_setting *s = &rd->settings[rd->n_settings++];
@@ -135,36 +136,12 @@ static int bind_kind(recipe_reader *rd, const recipe_choice *c, const char *path
 
 /* ---- small values ---- */
 
-/* A list of strings (or one string) to a NULL-terminated array. */
-static int read_names(recipe_reader *rd, const ty_doc *node, const char *what, ty_names *out, int *n_out)
-{
-    const ty_doc *items = node;
-    size_t n = ty_doc_len(node);
-    if (!node || node->kind == TY_DOC_NULL)
-        n = 0;
-    else if (node->kind == TY_DOC_STRING)
-        n = 1;
-    else if (ty_doc_expect(node, TY_DOC_LIST, rd->err) < 0)
-        return ty_error_wrap(rd->err, "%s", what);
-    else
-        items = node->items;
-    if (n > MAX_LIST)
-        return ty_doc_error(node, rd->err, TY_E_LIMIT, NULL, "\"%s\" has more than %d names", what, MAX_LIST);
-    const char **names = TY_NEW_ARRAY(rd->a, const char *, n + 1);
-    for (size_t i = 0; i < n; i++)
-        if (ty_doc_string(&items[i], &names[i], rd->err) < 0)
-            return ty_error_wrap(rd->err, "%s", what);
-    *out = names;
-    *n_out = (int)n;
-    return 0;
-}
-
 /* true, false, or names. */
 static int read_sparse_rows(recipe_reader *rd, const ty_doc *node)
 {
     if (node && node->kind == TY_DOC_BOOL)
         return ty_doc_bool(node, &rd->r->sparse_all, rd->err);
-    return read_names(rd, node, "sparse_rows", &rd->r->sparse_rows, &rd->r->n_sparse_rows);
+    return ty_recipe_read_names(rd, node, "sparse_rows", &rd->r->sparse_rows, &rd->r->n_sparse_rows);
 }
 
 static int read_tied(recipe_reader *rd, const ty_doc *node)
@@ -176,7 +153,7 @@ static int read_tied(recipe_reader *rd, const ty_doc *node)
     ty_names *groups = TY_NEW_ARRAY(rd->a, ty_names, node->n_items + 1);
     for (uint32_t i = 0; i < node->n_items; i++) {
         int n;
-        if (read_names(rd, &node->items[i], "tied", &groups[i], &n) < 0)
+        if (ty_recipe_read_names(rd, &node->items[i], "tied", &groups[i], &n) < 0)
             return -1;
         if (n < 2)
             return ty_doc_error(&node->items[i], rd->err, TY_E_RANGE, NULL,
@@ -286,11 +263,12 @@ static int read_loss_term(recipe_reader *rd, const char *path, const ty_doc *nod
     section = rename_common_keys(rd, kind, section);
     if (bind_kind(rd, &ty_recipe_loss_choice, path, kind, section, &loss) < 0 ||
         read_class_weights(rd, loss.class_weights, &loss.t) < 0 ||
-        read_names(rd, loss.tensors, "tensors", &loss.t.tensors, &loss.t.n_tensors) < 0)
+        ty_recipe_read_names(rd, loss.tensors, "tensors", &loss.t.tensors, &loss.t.n_tensors) < 0)
         return -1;
     loss.t.kind = (ty_loss_kind)kind->kind;
     loss.t.class_axis = (int)loss.class_axis;
     loss.t.time_axis = (int)loss.time_axis;
+    loss.t.reduction = (ty_reduction)loss.reduction;
     *out = (ty_recipe_loss){
         .term = loss.t, .class_axis = loss.class_axis, .class_weights = loss.class_weights, .at = node};
     return 0;
@@ -381,6 +359,15 @@ static int read_piecewise(recipe_reader *rd, const recipe_schedule *s, ty_recipe
     return 0;
 }
 
+/* The rate to which Keras' cosine rises first. */
+static int read_target(recipe_reader *rd, const ty_doc *node, ty_recipe_schedule *out)
+{
+    out->has_target = node && node->kind != TY_DOC_NULL;
+    if (out->has_target && ty_doc_float(node, &out->target, rd->err) < 0)
+        return ty_error_wrap(rd->err, "warmup_target");
+    return 0;
+}
+
 static int read_schedule(recipe_reader *rd, const ty_doc *node)
 {
     const recipe_kind *kind;
@@ -392,11 +379,11 @@ static int read_schedule(recipe_reader *rd, const ty_doc *node)
         read_span(rd, s.decay, "decay_steps", NULL, &s.s.decay) < 0 ||
         read_span(rd, s.total, "total_steps", NULL, &s.s.total) < 0 ||
         read_span(rd, s.step_size, "step_size", NULL, &s.s.step_size) < 0 ||
-        read_span(rd, s.cycle, "cycle_steps", NULL, &s.s.cycle) < 0 ||
+        read_span(rd, s.cycle, "cycle_steps", NULL, &s.s.cycle) < 0 || read_target(rd, s.target, &s.s) < 0 ||
         (kind->kind == TY_SCHED_PIECEWISE && read_piecewise(rd, &s, &s.s) < 0))
         return -1;
-    if (kind->kind == TY_SCHED_COSINE_RESTARTS && s.s.cycle.n < 1)
-        return ty_doc_error(s.cycle, rd->err, TY_E_RANGE, NULL, "\"cycle_steps\" must be at least 1");
+    if (s.cycle && s.s.cycle.n < 1)
+        return ty_doc_error(s.cycle, rd->err, TY_E_RANGE, NULL, "\"%s\" must be at least 1", s.cycle->key);
     if (kind->kind == TY_SCHED_STEP && s.s.step_size.n < 1)
         return ty_doc_error(s.step_size, rd->err, TY_E_RANGE, NULL, "\"step_size\" must be at least 1");
     s.s.kind = (ty_schedule_kind)kind->kind;
@@ -472,7 +459,8 @@ static int read_ema(recipe_reader *rd, const ty_doc *node)
     if (ty_recipe_bind(rd, "ema", s->rows, s->n_rows, node, &e) < 0)
         return -1;
     rd->r->ema_decay = e.decay;
-    rd->r->use_ema = e.use_ema;
+    rd->r->use_ema = (ty_recipe_ema_use)e.use_ema;
+    rd->r->ema_overwrite = e.overwrite_every;
     return 0;
 }
 
@@ -533,6 +521,16 @@ static int read_metrics(recipe_reader *rd, const ty_doc *node)
     return 0;
 }
 
+static int read_export(recipe_reader *rd, const ty_doc *node)
+{
+    recipe_export e = {0};
+    const recipe_section *s = &ty_recipe_export_section;
+    if (ty_recipe_bind(rd, "export", s->rows, s->n_rows, node, &e) < 0)
+        return -1;
+    rd->r->export_preprocessing = e.preprocessing;
+    return 0;
+}
+
 static int read_checkpoint(recipe_reader *rd, const ty_doc *node)
 {
     recipe_checkpoint c = {0};
@@ -564,29 +562,6 @@ static int read_batch_size(recipe_reader *rd, const ty_doc *node)
                         (long long)r->batch_size);
 }
 
-/* "8 GiB", "500MB" or a number of bytes. */
-static int read_memory(recipe_reader *rd, const ty_doc *node)
-{
-    static const struct {
-        const char *unit;
-        double bytes;
-    } units[] = {{"", 1},      {"B", 1},          {"kB", 1e3},       {"MB", 1e6},       {"GB", 1e9},
-                 {"TB", 1e12}, {"KiB", 1u << 10}, {"MiB", 1u << 20}, {"GiB", 1u << 30}, {"TiB", 1099511627776.0}};
-    if (!node || node->kind == TY_DOC_NULL)
-        return 0;
-    char *end, unit[8] = "", rest[2] = "";
-    double n = node->raw ? strtod(node->raw, &end) : -1;
-    if (node->raw && end != node->raw && sscanf(end, " %7[A-Za-z]%1s", unit, rest) <= 1)
-        for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
-            if (strcmp(unit, units[i].unit) == 0 && n * units[i].bytes >= 1 && n * units[i].bytes <= 1e18) {
-                rd->r->memory_bytes = (uint64_t)(n * units[i].bytes);
-                return 0;
-            }
-    ty_doc_error(node, rd->err, TY_E_RANGE, NULL, "\"memory\": expected an amount of memory, found \"%s\"",
-                 node->raw ? node->raw : "");
-    return ty_error_help(rd->err, "write \"8 GiB\" or \"500 MB\"");
-}
-
 static int read_top(recipe_reader *rd, const ty_doc *root)
 {
     ty_recipe *r = rd->r;
@@ -594,6 +569,9 @@ static int read_top(recipe_reader *rd, const ty_doc *root)
     if (ty_recipe_bind(rd, "", ty_recipe_top_section.rows, ty_recipe_top_section.n_rows, root, &t) < 0)
         return -1;
     r->model = ty_recipe_path(rd, t.model);
+    r->choice.signature = t.signature;
+    r->choice.train_signature = t.train_signature;
+    r->choice.layers = t.layers ? ty_recipe_path(rd, t.layers) : NULL;
     r->batch_rule = t.batch_rule;
     r->remat = t.remat;
     r->batch_base = t.batch_base;
@@ -606,6 +584,8 @@ static int read_top(recipe_reader *rd, const ty_doc *root)
     r->deterministic_strict = t.deterministic == 1;
     r->precision = (ty_precision)t.precision;
     r->match_eager = t.match_eager;
+    r->update_every = t.update_every;
+    r->unmerged_rows = t.unmerged_rows;
     r->tf32 = t.tf32;
     r->debug = (ty_debug)t.debug;
     r->strategy = (ty_strategy)t.strategy;
@@ -615,20 +595,24 @@ static int read_top(recipe_reader *rd, const ty_doc *root)
     r->tensorboard = t.tensorboard;
     r->cache = t.cache && strcmp(t.cache, "none") != 0 ? ty_recipe_path(rd, t.cache) : t.cache;
     r->compiled = ty_recipe_path(rd, t.compiled);
-    if (ty_recipe_read_device(rd, t.device, ty_doc_find(root, "device")) < 0 || read_batch_size(rd, t.batch_size) < 0 ||
-        read_memory(rd, t.memory) < 0 || read_inputs(rd, t.inputs) < 0 || read_loss(rd, t.loss) < 0 ||
-        read_optimizer(rd, t.optimizer) < 0 || read_schedule(rd, t.schedule) < 0 || read_warmup(rd, t.warmup) < 0 ||
-        read_clip(rd, t.clip) < 0 || read_lr_scale(rd, t.lr_scale) < 0 || read_ema(rd, t.ema) < 0 ||
-        ty_recipe_read_data(rd, t.data) < 0 || read_metrics(rd, t.metrics) < 0 ||
-        read_checkpoint(rd, t.checkpoint) < 0 || ty_recipe_read_distributed(rd, t.distributed) < 0 ||
-        check_plateau(rd) < 0)
+    if (ty_recipe_check_own_step(rd, root) < 0 ||
+        ty_recipe_read_device(rd, t.device, ty_doc_find(root, "device")) < 0 || read_batch_size(rd, t.batch_size) < 0 ||
+        ty_recipe_read_memory(rd, t.memory, &r->memory_bytes) < 0 ||
+        ty_recipe_read_memory(rd, t.data_memory, &r->data_memory_bytes) < 0 ||
+        ty_recipe_read_data_threads(rd, t.data_threads) < 0 || read_inputs(rd, t.inputs) < 0 ||
+        read_loss(rd, t.loss) < 0 || read_optimizer(rd, t.optimizer) < 0 || read_schedule(rd, t.schedule) < 0 ||
+        read_warmup(rd, t.warmup) < 0 || read_clip(rd, t.clip) < 0 || read_lr_scale(rd, t.lr_scale) < 0 ||
+        read_ema(rd, t.ema) < 0 || ty_recipe_read_data(rd, t.data) < 0 || read_metrics(rd, t.metrics) < 0 ||
+        read_checkpoint(rd, t.checkpoint) < 0 || read_export(rd, t.written) < 0 ||
+        ty_recipe_read_distributed(rd, t.distributed) < 0 || check_plateau(rd) < 0)
         return -1;
     return read_span(rd, t.evaluate_every, "evaluate_every", "1 epoch", &r->evaluate_every) < 0 ||
-                   read_names(rd, t.frozen, "frozen", &r->frozen, &r->n_frozen) < 0 ||
-                   read_names(rd, t.no_decay, "no_decay", &r->no_decay, &r->n_no_decay) < 0 ||
+                   ty_recipe_read_names(rd, t.frozen, "frozen", &r->frozen, &r->n_frozen) < 0 ||
+                   ty_recipe_read_names(rd, t.no_decay, "no_decay", &r->no_decay, &r->n_no_decay) < 0 ||
                    read_sparse_rows(rd, t.sparse_rows) < 0 ||
-                   read_names(rd, t.keep_float32, "keep_float32", &r->keep_float32, &r->n_keep_float32) < 0 ||
-                   read_names(rd, t.buffers, "buffers", &r->buffers, &r->n_buffers) < 0 || read_tied(rd, t.tied) < 0
+                   ty_recipe_read_names(rd, t.keep_float32, "keep_float32", &r->keep_float32, &r->n_keep_float32) < 0 ||
+                   ty_recipe_read_names(rd, t.buffers, "buffers", &r->buffers, &r->n_buffers) < 0 ||
+                   read_tied(rd, t.tied) < 0
                ? -1
                : 0;
 }
@@ -646,7 +630,8 @@ static int read_tree(ty_doc *root, const ty_recipe_override *overrides, int n_ov
     recipe_reader rd = {.a = a, .r = out, .err = err, .settings = TY_NEW_ARRAY(a, ty_setting, MAX_SETTINGS)};
     if (root->kind != TY_DOC_NULL && ty_doc_expect(root, TY_DOC_MAP, err) < 0)
         return ty_error_wrap(err, "recipe");
-    if (ty_recipe_normalise(a, root, overrides, n_overrides, err) < 0 || read_top(&rd, root) < 0)
+    if (ty_recipe_add_base(a, root, out->folder, overrides, n_overrides, err) < 0 ||
+        ty_recipe_normalise(a, root, overrides, n_overrides, err) < 0 || read_top(&rd, root) < 0)
         return -1;
     out->settings = rd.settings;
     out->n_settings = rd.n_settings;
@@ -670,7 +655,8 @@ int ty_recipe_load(const char *path, const ty_recipe_override *overrides, int n_
     const char *slash = strrchr(path, '/');
     const char *folder = !slash ? "." : slash == path ? "/" : ty_arena_strndup(a, path, (size_t)(slash - path));
     *out = (ty_recipe){.path = ty_arena_strdup(a, path), .folder = folder};
-    if (ty_yaml_read(a, path, NULL, warn_scalar, NULL, &root, err) < 0)
+    if (ty_recipe_is_model(path) ? ty_recipe_of_model(path, a, &root, err) < 0
+                                 : ty_yaml_read(a, path, NULL, warn_scalar, NULL, &root, err) < 0)
         return ty_error_wrap(err, "recipe");
     return read_tree(root, overrides, n_overrides, a, out, err);
 }

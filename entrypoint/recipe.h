@@ -44,6 +44,19 @@ typedef struct ty_span {
  */
 typedef enum ty_remainder { TY_REMAINDER_DROP, TY_REMAINDER_PAD, TY_REMAINDER_JOIN } ty_remainder;
 
+/* NULL-terminated lists of names. */
+typedef const char *const *ty_names;
+
+/* Samples by number, or in the order in which they come. AUTO: channels in Pipe mode are streams, and so are records in
+ * FastFile mode and files that are larger than half of the memory (channel.h). */
+typedef enum ty_access { TY_ACCESS_AUTO, TY_ACCESS_RANDOM, TY_ACCESS_STREAM } ty_access;
+
+/* What ranks leave to each other of a stream. AUTO: as channels and files suggest (channel.h). NONE: nothing, each rank
+ * takes all that it reads. */
+typedef enum ty_part_rule { TY_PART_AUTO, TY_PART_FILE, TY_PART_RECORD, TY_PART_NONE } ty_part_rule;
+
+enum { TY_SHUFFLE_BUFFER = 8192 }; /* samples, where a stream is shuffled and nobody says by how many */
+
 /* One set of samples: data.train or data.validation. */
 typedef struct ty_recipe_data {
     bool given;
@@ -52,10 +65,25 @@ typedef struct ty_recipe_data {
     const char *pattern; /* shell pattern of the files to take, or NULL */
     const char *format;  /* or NULL: found out */
     int header;          /* ty_csv_header */
+    int index_base;      /* ty_index_base */
+    bool lenient;        /* libsvm */
+    bool blank_lines;    /* lines: blank ones are samples */
     const char *delimiter;
+    bool skip_bad;   /* bad records are left out */
+    int64_t max_bad; /* how many at most */
     bool shuffle;
-    int remainder;          /* train: ty_remainder */
-    const ty_field *fields; /* [n_fields] */
+    int64_t shuffle_buffer; /* samples, of a stream */
+    int access;             /* ty_access */
+    int shard;              /* ty_part_rule */
+    int64_t samples;        /* of an epoch of a stream, on all ranks; 0: not said */
+    int64_t pipe_timeout;   /* seconds for the next FIFO, or the next bytes, to come */
+    ty_names attributes;    /* of an augmented manifest, in order */
+    int n_attributes;
+    int remainder;             /* train: ty_remainder */
+    ty_windows windows;        /* of text and tokens */
+    const char *preprocessing; /* file with what transforms have learnt, or NULL: it is learnt of these data */
+    const char *target;        /* of outputs: a field, or a column where no fields are declared; NULL: found out */
+    const ty_field *fields;    /* [n_fields]; none: as the data say (found.h) */
     int n_fields;
     const ty_doc *at;
 } ty_recipe_data;
@@ -81,6 +109,8 @@ typedef struct ty_recipe_schedule {
     bool anneal_linear;
     ty_span cycle;
     double cycle_mult;
+    double decay_steps, decay_rate, alpha, m_mul, target; /* Keras' */
+    bool staircase, cycles, has_target;
     const ty_span *boundaries; /* [n_boundaries] */
     const double *factors;     /* [n_boundaries + 1] */
     int n_boundaries;
@@ -110,6 +140,9 @@ typedef struct ty_setting {
 /* CHECK: the compiled step, with every value it writes looked at. INTERPRET: operation by operation in double, rounded
  * after each, without a compiler. */
 typedef enum ty_debug { TY_DEBUG_NONE, TY_DEBUG_CHECK, TY_DEBUG_INTERPRET } ty_debug;
+
+/* Who reads the averages of the weights: nobody but checkpoints; evaluation and the written model; that model alone. */
+typedef enum ty_recipe_ema_use { TY_EMA_KEPT, TY_EMA_USED, TY_EMA_WRITTEN } ty_recipe_ema_use;
 
 /* AUTO: a GPU if one can be used and computes all of the step, else the CPU. */
 typedef enum ty_device { TY_DEVICE_AUTO, TY_DEVICE_CPU, TY_DEVICE_GPU } ty_device;
@@ -160,12 +193,10 @@ typedef enum ty_batch_rule { TY_BATCH_RULE_NONE, TY_BATCH_RULE_LINEAR, TY_BATCH_
  * a larger batch for batch_size auto. */
 typedef enum ty_recipe_remat { TY_REMAT_NONE, TY_REMAT_AUTO, TY_REMAT_BATCH } ty_recipe_remat;
 
-/* NULL-terminated lists of names. */
-typedef const char *const *ty_names;
-
 typedef struct ty_recipe {
     const char *path, *folder; /* of train.yaml */
     const char *model;         /* absolute */
+    ty_model_choice choice;    /* what of it is meant */
     const ty_recipe_input *inputs;
     int n_inputs; /* 0: every model input takes the field of its own name */
     const ty_recipe_loss *loss;
@@ -174,11 +205,13 @@ typedef struct ty_recipe {
     ty_recipe_schedule schedule;
     ty_clip_kind clip;
     double clip_max;
-    bool batch_auto;       /* batch_size: auto. batch_size is then chosen when the data are known */
-    uint64_t memory_bytes; /* that the run may take; 0: what the container or the machine has */
-    int remat;             /* ty_recipe_remat */
-    int batch_rule;        /* ty_batch_rule: how lr follows the batch size */
-    int64_t batch_base;    /* batch size that lr is meant for */
+    bool batch_auto;            /* batch_size: auto. batch_size is then chosen when the data are known */
+    uint64_t memory_bytes;      /* that the run may take; 0: what the container or the machine has */
+    uint64_t data_memory_bytes; /* that batches in front of the step may take; 0: a tenth of that */
+    int64_t data_threads;       /* that decode; 0: as many as help (container/input/tuner.h) */
+    int remat;                  /* ty_recipe_remat */
+    int batch_rule;             /* ty_batch_rule: how lr follows the batch size */
+    int64_t batch_base;         /* batch size that lr is meant for */
     int64_t batch_size, epochs, max_steps /* 0: none */, accumulate, seed, threads /* 0: all cores */;
     bool deterministic_strict;
     ty_precision precision;
@@ -205,12 +238,15 @@ typedef struct ty_recipe {
     const ty_lr_scale *lr_scale; /* [n_lr_scale] */
     int n_lr_scale;
     double ema_decay; /* 0: no averages */
-    bool use_ema;
+    ty_recipe_ema_use use_ema;
+    int64_t ema_overwrite, update_every;
+    bool unmerged_rows;
     const char *const *const *tied; /* [n_tied] */
     int n_tied;
     ty_span checkpoint_every;
     int64_t checkpoint_keep;
     bool checkpoint_stop_on_error, checkpoint_sharded;
+    bool export_preprocessing;  /* an ONNX file that takes raw values, too */
     int64_t log_every;          /* steps between metric lines; 0: about 100 lines a run */
     const char *tensorboard;    /* folder, NULL: as the platform says; "none" is NULL with no_tensorboard */
     const char *cache;          /* folder; NULL: as the job says; "none": no cache */

@@ -1,6 +1,8 @@
 /* recipe_data.c - the sections below `data`: sets of samples and their fields. */
 #include "entrypoint/recipe_reader.h"
 
+#include "base/quantity.h"
+
 #include <string.h>
 
 static int read_shape(recipe_reader *rd, const ty_doc *node, ty_field *f)
@@ -36,17 +38,18 @@ static int read_columns(recipe_reader *rd, const ty_doc *node, const char **out)
     return 0;
 }
 
-static int read_field(recipe_reader *rd, const char *path, const ty_doc *node, ty_field *out)
+static int read_field(recipe_reader *rd, const char *path, const char *name, const ty_doc *node, ty_field *out)
 {
     recipe_field f = {0};
-    const char *what = ty_arena_printf(rd->a, "%s.fields.%s", path, node->key);
+    const char *what = ty_arena_printf(rd->a, "%s.fields.%s", path, name);
     if (ty_recipe_bind(rd, what, ty_recipe_field_section.rows, ty_recipe_field_section.n_rows, node, &f) < 0)
         return -1;
-    *out = ty_field_make(node->key);
+    *out = ty_field_make(name);
     out->member = f.member;
     out->file = f.file;
     out->scale = f.scale;
     out->offset = f.offset;
+    out->max_length = f.max_length;
     if (read_columns(rd, f.columns, &out->columns) < 0 || read_shape(rd, f.shape, out) < 0)
         return ty_error_wrap(rd->err, "%s", what);
     if (f.type && !ty_dtype_parse(f.type, &out->dtype)) {
@@ -55,14 +58,27 @@ static int read_field(recipe_reader *rd, const char *path, const ty_doc *node, t
                              "known are: float32, float64, float16, bfloat16, int8 to int64, uint8 to uint64, bool");
     }
     out->dtype_given = f.type != NULL;
-    out->missing_given = f.missing != NULL && f.missing->kind != TY_DOC_NULL;
+    out->missing_given = f.missing && (f.missing->kind == TY_DOC_INT || f.missing->kind == TY_DOC_FLOAT);
     if (out->missing_given && ty_doc_float(f.missing, &out->missing, rd->err) < 0)
         return ty_error_wrap(rd->err, "missing");
+    if (ty_recipe_read_transforms(rd, node, &f, out) < 0)
+        return ty_error_wrap(rd->err, "%s", what);
+    if (ty_recipe_read_image(rd, what, f.image, out) < 0)
+        return -1;
     if (ty_field_check(out, rd->err) < 0) {
         char place[256];
         return ty_error_at(rd->err, "%s", ty_doc_place(node, place, sizeof place));
     }
     return 0;
+}
+
+int ty_recipe_read_field(ty_arena *a, const char *folder, const char *name, const ty_doc *node, ty_field *out,
+                         ty_error *err)
+{
+    ty_recipe none = {.folder = folder};
+    recipe_reader rd = {
+        .a = a, .r = &none, .err = err, .settings = TY_NEW_ARRAY(a, ty_setting, ty_recipe_field_section.n_rows)};
+    return read_field(&rd, "preprocessing", name, node, out);
 }
 
 static int read_fields(recipe_reader *rd, const char *path, const ty_doc *node, ty_recipe_data *out)
@@ -77,55 +93,128 @@ static int read_fields(recipe_reader *rd, const char *path, const ty_doc *node, 
             return ty_error_wrap(rd->err, "%s.fields", path);
         if (is_list)
             fields[i] = ty_field_make(name);
-        else if (read_field(rd, path, &node->items[i], &fields[i]) < 0)
+        else if (read_field(rd, path, node->items[i].key, &node->items[i], &fields[i]) < 0)
             return -1;
     }
     if (node->n_items == 0)
         return ty_doc_error(node, rd->err, TY_E_RANGE, NULL, "\"%s.fields\" names no field", path);
     out->fields = fields;
     out->n_fields = (int)node->n_items;
+    return ty_recipe_order_crosses(rd, node, fields, out->n_fields);
+}
+
+/* Windows over text and tokens. Validation has those of the training data unless it says otherwise, but never at random
+ * places. */
+static int read_windows(recipe_reader *rd, const ty_doc *node, const recipe_data *d, const ty_recipe_data *same,
+                        ty_windows *out)
+{
+    static const char *const others[] = {"stride", "starts", "symbols", "tokenizer", "end_token", "token_type"};
+    if (d->window > 0)
+        *out = (ty_windows){.length = d->window,
+                            .stride = d->stride,
+                            .random = d->starts == 1 && !same,
+                            .symbols = (ty_symbols)d->symbols,
+                            .tokenizer = ty_recipe_path(rd, d->tokenizer),
+                            .end_token = d->end_token,
+                            .wide = d->token_type == 1};
+    else if (same)
+        *out = same->windows;
+    out->random = out->random && !same;
+    for (size_t i = 0; d->window == 0 && i < sizeof others / sizeof others[0]; i++) {
+        const ty_doc *other = ty_doc_find(node, others[i]);
+        if (other)
+            return ty_doc_error_key(other, rd->err, TY_E_CONFIG, "say window: 128 beside it",
+                                    "\"%s\" is about windows of tokens, and there are none", others[i]);
+    }
     return 0;
 }
 
-/* same: whose fields are taken when none are given; NULL for the training data, which must have some. */
+/* true, false, or the size of a stream's buffer. */
+static int read_shuffle(recipe_reader *rd, const ty_doc *node, bool is_train, ty_recipe_data *out)
+{
+    out->shuffle = is_train;
+    out->shuffle_buffer = TY_SHUFFLE_BUFFER;
+    if (!node || node->kind == TY_DOC_NULL)
+        return 0;
+    if (node->kind == TY_DOC_INT) {
+        if (ty_doc_int(node, &out->shuffle_buffer, rd->err) < 0)
+            return ty_error_wrap(rd->err, "shuffle");
+        out->shuffle = out->shuffle_buffer > 0;
+    } else if (ty_doc_bool(node, &out->shuffle, rd->err) < 0) {
+        return ty_error_wrap(rd->err, "shuffle");
+    }
+    if (out->shuffle_buffer < 0 || out->shuffle_buffer > (int64_t)1 << 30)
+        return ty_doc_error(node, rd->err, TY_E_RANGE, NULL, "a buffer for shuffling has 1 to %lld samples",
+                            (long long)1 << 30);
+    if (!is_train && out->shuffle)
+        return ty_doc_error(node, rd->err, TY_E_CONFIG, NULL, "validation data is never shuffled");
+    return 0;
+}
+
+/* same: whose fields are taken when none are given; NULL for the training data, whose fields are then found in the
+ * files (found.h). */
 static int read_data(recipe_reader *rd, const char *name, const ty_doc *node, const ty_recipe_data *same,
                      ty_recipe_data *out)
 {
-    recipe_data d = {.shuffle = !same};
+    recipe_data d = {0};
     if (!node || node->kind == TY_DOC_NULL)
         return 0;
     const char *path = ty_arena_printf(rd->a, "data.%s", name);
     if (ty_recipe_bind(rd, path, ty_recipe_data_section.rows, ty_recipe_data_section.n_rows, node, &d) < 0)
         return -1;
-    const ty_doc *shuffle = ty_doc_find(node, "shuffle");
     *out = (ty_recipe_data){.given = true,
                             .path = ty_recipe_path(rd, d.path),
                             .pattern = d.pattern,
                             .format = d.format,
                             .header = d.header,
+                            .index_base = d.index_base,
                             .delimiter = d.delimiter,
+                            .lenient = !d.strict,
+                            .blank_lines = d.blank_lines,
+                            .skip_bad = d.on_bad == 1,
+                            .max_bad = d.max_bad,
+                            .target = d.target,
+                            .preprocessing = ty_recipe_path(rd, d.preprocessing),
                             .at = node,
-                            .shuffle = shuffle && shuffle->kind == TY_DOC_BOOL ? d.shuffle : !same,
+                            .access = d.access,
+                            .shard = d.shard,
+                            .samples = d.samples,
+                            .pipe_timeout = d.pipe_timeout,
                             .remainder = d.remainder};
     out->channel = d.channel ? d.channel : d.path ? NULL : ty_arena_strdup(rd->a, name);
-    if (same && shuffle && d.shuffle)
-        return ty_doc_error(shuffle, rd->err, TY_E_CONFIG, NULL, "validation data is never shuffled");
+    if (same && d.preprocessing)
+        return ty_doc_error(ty_doc_find(node, "preprocessing"), rd->err, TY_E_CONFIG, NULL,
+                            "validation data take the transforms of data.train: say preprocessing there");
+    if (read_shuffle(rd, d.shuffle, !same, out) < 0 ||
+        ty_recipe_read_names(rd, d.attributes, "attributes", &out->attributes, &out->n_attributes) < 0)
+        return -1;
     const ty_doc *remainder = ty_doc_find(node, "remainder");
     if (same && remainder && d.remainder != TY_REMAINDER_JOIN)
         return ty_doc_error(remainder, rd->err, TY_E_CONFIG, NULL,
                             "validation counts every sample once: its remainder is always join");
+    if (read_windows(rd, node, &d, same, &out->windows) < 0)
+        return -1;
     if (d.delimiter && strlen(d.delimiter) != 1)
         return ty_doc_error(ty_doc_find(node, "delimiter"), rd->err, TY_E_RANGE, NULL, "a delimiter is one character");
     bool wants_same = !d.fields || (d.fields->kind == TY_DOC_STRING && strcmp(d.fields->string, "same") == 0);
     if (!wants_same)
         return read_fields(rd, path, d.fields, out);
+    if (!same && d.fields)
+        return ty_doc_error(d.fields, rd->err, TY_E_MISSING_KEY, NULL, "\"data.train\" needs fields of its own");
     if (!same)
-        return ty_doc_error(d.fields ? d.fields : node, rd->err, TY_E_MISSING_KEY, NULL,
-                            "\"data.train\" needs its fields");
+        return 0;
     out->fields = same->fields;
     out->n_fields = same->n_fields;
     if (!out->format)
         out->format = same->format;
+    if (!ty_doc_find(node, "strict"))
+        out->lenient = same->lenient;
+    if (!ty_doc_find(node, "blank_lines"))
+        out->blank_lines = same->blank_lines;
+    if (!ty_doc_find(node, "on_bad")) {
+        out->skip_bad = same->skip_bad;
+        out->max_bad = same->max_bad;
+    }
     return 0;
 }
 
@@ -141,5 +230,31 @@ int ty_recipe_read_data(recipe_reader *rd, const ty_doc *node)
         return -1;
     if (!rd->r->train.given)
         return ty_doc_error(node, rd->err, TY_E_MISSING_KEY, NULL, "\"data.train\" is missing");
-    return read_data(rd, "validation", parts[1], &rd->r->train, &rd->r->validation);
+    if (read_data(rd, "validation", parts[1], &rd->r->train, &rd->r->validation) < 0)
+        return -1;
+    return ty_recipe_share_transforms(rd, &rd->r->train, &rd->r->validation);
+}
+
+/* "8 GiB", "500MB" or a number of bytes. */
+int ty_recipe_read_memory(recipe_reader *rd, const ty_doc *node, uint64_t *out)
+{
+    if (!node || node->kind == TY_DOC_NULL)
+        return 0;
+    if (node->raw && ty_bytes_parse(node->raw, out))
+        return 0;
+    ty_doc_error(node, rd->err, TY_E_RANGE, NULL, "\"%s\": expected an amount of memory, found \"%s\"", node->key,
+                 node->raw ? node->raw : "");
+    return ty_error_help(rd->err, "write \"8 GiB\" or \"500 MB\"");
+}
+
+int ty_recipe_read_data_threads(recipe_reader *rd, const ty_doc *node)
+{
+    if (!node || node->kind == TY_DOC_NULL || (node->raw && strcmp(node->raw, "auto") == 0))
+        return 0;
+    if (ty_doc_int(node, &rd->r->data_threads, rd->err) < 0)
+        return ty_error_wrap(rd->err, "data_threads");
+    if (rd->r->data_threads >= 1 && rd->r->data_threads <= 64)
+        return 0;
+    return ty_doc_error(node, rd->err, TY_E_RANGE, NULL, "\"data_threads\": expected auto, or 1 to 64, found %lld",
+                        (long long)rd->r->data_threads);
 }

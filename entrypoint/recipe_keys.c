@@ -1,8 +1,6 @@
-/* recipe_keys.c - the tables. Defaults of optimizers and losses are PyTorch's (torch.optim, torch.nn.functional), those
- * of ftrl and keras_* Keras' (keras.optimizers), those of lion, lamb and lars the papers'. */
+/* recipe_keys.c - the tables but those of losses and schedules. Defaults of optimizers are PyTorch's (torch.optim),
+ * those of ftrl and keras_* Keras' (keras.optimizers), those of lion, lamb and lars the papers'. */
 #include "entrypoint/recipe_keys.h"
-
-#define N(rows) (sizeof(rows) / sizeof((rows)[0]))
 
 static const char *const batch_rules[] = {"none", "linear", "sqrt", NULL};
 static const char *const remats[] = {"none", "auto", "batch", NULL}; /* as ty_recipe_remat */
@@ -16,7 +14,15 @@ static const char *const precisions[] = {"float32", "bfloat16", "float16", NULL}
 
 #define TOP(name) offsetof(recipe_top, name)
 static const ty_bind_row top_rows[] = {
-    {"model", TY_BIND_STRING, TOP(model), .required = true, .help = "model file (.onnx or .c), relative to the recipe"},
+    {"model", TY_BIND_STRING, TOP(model), .required = true,
+     .help = "model file or folder: ONNX, Keras, TensorFlow or C, relative to the recipe"},
+    {"signature", TY_BIND_STRING, TOP(signature),
+     .help = "of a TensorFlow model: what is applied and evaluated; left out: its default"},
+    {"layers", TY_BIND_STRING, TOP(layers),
+     .help = "C source of layers whose classes a Keras file names, relative to the recipe"},
+    {"train_signature", TY_BIND_STRING, TOP(train_signature),
+     .help = "of a TensorFlow model: its own training step; of TensorFlow 1 \"TRAIN_OP, LOSS\". loss is of evaluation "
+             "then"},
     {"inputs", TY_BIND_NODE, TOP(inputs), .form = "a map",
      .help = "{model input: field}; left out: fields named like the inputs"},
     {"loss", TY_BIND_NODE, TOP(loss), .required = true, .form = "a map, or a list of maps",
@@ -50,6 +56,7 @@ static const ty_bind_row top_rows[] = {
     {"evaluate_every", TY_BIND_NODE, TOP(evaluate_every), "1 epoch", .form = "text",
      .help = "\"1 epoch\" or \"500 steps\"; always at the end"},
     {"checkpoint", TY_BIND_NODE, TOP(checkpoint), .form = "a map", .help = "{every: 1 epoch, keep: 3, sharded: false}"},
+    {"export", TY_BIND_NODE, TOP(written), .form = "a map", .help = "what is written beside the model: see below"},
     {"frozen", TY_BIND_NODE, TOP(frozen), .form = "a list",
      .help = "list of weights (names or shell patterns) that are not trained"},
     {"no_decay", TY_BIND_NODE, TOP(no_decay), .form = "a list",
@@ -60,6 +67,10 @@ static const ty_bind_row top_rows[] = {
      .help = "{weight or shell pattern: factor of its learning rate}: {\"encoder.*\": 0.1}; the first match counts"},
     {"ema", TY_BIND_NODE, TOP(ema), .form = "a map",
      .help = "{decay: 0.999, use_ema: true}: averages of the weights; left out: none"},
+    {"update_every", TY_BIND_INT, TOP(update_every), "1", .min = 1, .max = 1 << 20,
+     .help = "steps between updates, of the mean of their gradients; schedules count all (Keras' accumulation)"},
+    {"unmerged_rows", TY_BIND_BOOL, TOP(unmerged_rows), "false",
+     .help = "squares and norms of a table's gradient are those of single look-ups, as in Keras"},
     {"buffers", TY_BIND_NODE, TOP(buffers), .form = "a list",
      .help = "list of float constants of the model that are no weights"},
     {"tied", TY_BIND_NODE, TOP(tied), .form = "a list of lists",
@@ -75,6 +86,10 @@ static const ty_bind_row top_rows[] = {
     {"cross_device", TY_BIND_CHOICE, TOP(cross_device), "nccl", .choices = cross_devices,
      .help = "mirrored: how gradients are added up"},
     {"threads", TY_BIND_INT, TOP(threads), "0", .min = 0, .max = 4096, .help = "0: all cores"},
+    {"data_threads", TY_BIND_NODE, TOP(data_threads), "auto", .form = "auto, or an integer from 1 to 64",
+     .help = "threads that decode batches; auto: as many as help, by who waits for whom"},
+    {"data_memory", TY_BIND_NODE, TOP(data_memory), .form = "text",
+     .help = "\"512 MiB\": what batches in front of the step may take; left out: a tenth of the run's memory"},
     {"deterministic", TY_BIND_CHOICE, TOP(deterministic), "default", .choices = determinism,
      .help = "default: same bits run to run; strict: also for any number of threads"},
     {"precision", TY_BIND_CHOICE, TOP(precision), "float32", .choices = precisions,
@@ -98,8 +113,16 @@ static const ty_bind_row top_rows[] = {
      .help = "folder that `trainyard compile` left, relative to the recipe: no C compiler is needed"},
 };
 
-static const char *const remainders[] = {"drop", "pad", "join", NULL}; /* ty_remainder */
+static const char *const index_bases[] = {"auto", "zero", "one", NULL}; /* ty_index_base */
+static const char *const remainders[] = {"drop", "pad", "join", NULL};  /* ty_remainder */
+static const char *const on_bad[] = {"error", "skip", NULL};
 static const char *const headers[] = {"auto", "yes", "no", NULL};
+static const char *const accesses[] = {"auto", "random", "stream", NULL};          /* ty_access */
+static const char *const shard_rules[] = {"auto", "file", "record", "none", NULL}; /* ty_part_rule */
+
+static const char *const starts[] = {"strided", "random", NULL};
+static const char *const symbols[] = {"characters", "bytes", NULL}; /* ty_symbols */
+static const char *const token_types[] = {"uint16", "uint32", NULL};
 
 #define DATA(name) offsetof(recipe_data, name)
 static const ty_bind_row data_rows[] = {
@@ -107,167 +130,150 @@ static const ty_bind_row data_rows[] = {
     {"path", TY_BIND_STRING, DATA(path), .help = "file or folder, relative to the recipe, in place of a channel"},
     {"files", TY_BIND_STRING, DATA(pattern), .help = "take only files that match this shell pattern"},
     {"format", TY_BIND_STRING, DATA(format),
-     .help = "csv, npy, npz or idx; left out: found by content type, name and first bytes"},
+     .help = "csv, npy, npz, idx, tfrecord, recordio, libsvm, jsonlines, text, tokens or images; left out: found by "
+             "content type, name and first bytes"},
     {"header", TY_BIND_CHOICE, DATA(header), "auto", .choices = headers,
      .help = "csv: whether the first line names the columns"},
     {"delimiter", TY_BIND_STRING, DATA(delimiter), .help = "csv: one character; left out: found in the first line"},
-    {"shuffle", TY_BIND_BOOL, DATA(shuffle),
-     .help = "train: a new order in every epoch (default true); validation: never"},
+    {"access", TY_BIND_CHOICE, DATA(access), "auto", .choices = accesses,
+     .help = "samples by number, or as they come; auto: so in Pipe mode, records in FastFile mode, very large files"},
+    {"shuffle", TY_BIND_NODE, DATA(shuffle), .form = "true, false or an integer",
+     .help = "train: a new order in every epoch (default true); N: of a stream, from a buffer of N; validation: never"},
+    {"samples", TY_BIND_INT, DATA(samples), "0", .min = 0, .max = 1e15,
+     .help = "of an epoch of a stream, whose length is not known: for schedules that depend on it"},
+    {"shard", TY_BIND_CHOICE, DATA(shard), "auto", .choices = shard_rules,
+     .help = "a stream on several ranks: each takes files or records of its own, or (none) all that it reads"},
+    {"pipe_timeout", TY_BIND_INT, DATA(pipe_timeout), "120", .min = 1, .max = 1e6,
+     .help = "Pipe mode: seconds that the next epoch's FIFO, or its next bytes, may take"},
+    {"attributes", TY_BIND_NODE, DATA(attributes), .form = "a list of names",
+     .help = "augmented manifest in Pipe mode: its attributes, in the order in which the job lists them"},
     {"remainder", TY_BIND_CHOICE, DATA(remainder), "drop", .choices = remainders,
      .help = "train: samples that fill no batch: left out, filled up with others, or with rows that do not count"},
+    {"index_base", TY_BIND_CHOICE, DATA(index_base), "auto", .choices = index_bases,
+     .help = "libsvm: the first index; auto: one if no index 0 occurs in the training data"},
+    {"strict", TY_BIND_BOOL, DATA(strict), "true",
+     .help =
+         "libsvm: an index without a value, or twice on a line, is refused; false: it counts 1, the last one counts"},
+    {"blank_lines", TY_BIND_BOOL, DATA(blank_lines), "false",
+     .help = "lines: blank ones are samples too, of an empty text; false: they are left out"},
+    {"on_bad", TY_BIND_CHOICE, DATA(on_bad), "error", .choices = on_bad,
+     .help = "records that are damaged or do not fit their fields: refused, or left out, counted and named"},
+    {"max_bad", TY_BIND_INT, DATA(max_bad), "100", .min = 1, .max = 1e15,
+     .help = "on_bad: skip: how many of one pass may be left out, in all and so in a row"},
+    {"window", TY_BIND_INT, DATA(window), .min = 1, .max = 1 << 26,
+     .help = "text, tokens: a sample is so many tokens in a row, `inputs`, and those one further on, `targets`"},
+    {"stride", TY_BIND_INT, DATA(stride), .min = 1, .max = 1e15,
+     .help = "window: tokens from one to the next; left out: as many as it has"},
+    {"starts", TY_BIND_CHOICE, DATA(starts), "strided", .choices = starts,
+     .help = "window: where it begins in training: every `stride` tokens, or anywhere, as often"},
+    {"symbols", TY_BIND_CHOICE, DATA(symbols), "characters", .choices = symbols,
+     .help = "text without a tokenizer: what a token is; characters are numbered in their order"},
+    {"tokenizer", TY_BIND_STRING, DATA(tokenizer),
+     .help = "text: a tokenizer.json, relative to the recipe; tokens: whose last token none may be beyond"},
+    {"end_token", TY_BIND_STRING, DATA(end_token), .help = "text: the token that follows each file: <|endoftext|>"},
+    {"token_type", TY_BIND_CHOICE, DATA(token_type), "uint16", .choices = token_types,
+     .help = "tokens: how wide they are in files without a header (.bin)"},
+    {"target", TY_BIND_STRING, DATA(target),
+     .help = "of outputs: a field, or with no fields a column's name or number (-1: the last); left out: found, or a "
+             "table's first"},
+    {"preprocessing", TY_BIND_STRING, DATA(preprocessing),
+     .help = "train: preprocessing.json of a trained model: what transforms have learnt; left out: they learn it of "
+             "these data"},
     {"fields", TY_BIND_NODE, DATA(fields), .form = "a map, a list or same",
      .help = "{name: {...}}, or a list of names; validation: `same` as train (default)"},
 };
 
+static const char *const token_parts[] = {"ids", "mask", "types", NULL}; /* ty_token_part */
+
 #define FIELD(name) offsetof(recipe_field, name)
+static const char *const sides[] = {"right", "left", NULL};
 static const ty_bind_row field_rows[] = {
     {"columns", TY_BIND_NODE, FIELD(columns), .form = "an integer or text",
      .help = "csv: 0-63, 64, \"0-3,7\", -1 or names of the header"},
-    {"member", TY_BIND_STRING, FIELD(member), .help = "npz: name of the array; left out: the field's name"},
+    {"member", TY_BIND_STRING, FIELD(member),
+     .help = "npz: name of the array; tfrecord, recordio, libsvm, jsonlines: of what a record has; left out: the "
+             "field's name"},
     {"file", TY_BIND_STRING, FIELD(file), .help = "npy, idx: shell pattern of its files; left out: <field>*"},
     {"type", TY_BIND_STRING, FIELD(type), .help = "float32, int64 ...; left out: float32 for csv, else as stored"},
     {"shape", TY_BIND_NODE, FIELD(shape), .form = "a list of integers",
      .help = "of one sample, without the batch: [1, 8, 8]; []: a number"},
     {"scale", TY_BIND_FLOAT, FIELD(scale), "1", .help = "stored value * scale + offset"},
     {"offset", TY_BIND_FLOAT, FIELD(offset), "0", .help = "see scale"},
-    {"missing", TY_BIND_NODE, FIELD(missing), .form = "a number",
-     .help = "value of an empty csv field; left out: refused"},
+    {"missing", TY_BIND_NODE, FIELD(missing), .form = "a number or text",
+     .help = "value of an empty csv field or absent feature; mean, median, most_frequent; of texts: a text; left out: "
+             "refused"},
+    {"max_length", TY_BIND_INT, FIELD(max_length), "0", .max = 1 << 26,
+     .help = "records: lists of any length get this one, filled up with `missing` (or 0) or cut; 0: all have one"},
+    {"pad", TY_BIND_NODE, FIELD(pad), .form = "a number", .help = "what max_length fills up with; left out: 0"},
+    {"side", TY_BIND_CHOICE, FIELD(side), "right", .choices = sides, .help = "where max_length fills up and cuts"},
+    {"split", TY_BIND_STRING, FIELD(split), .help = "a character that cuts a text into several: \"|\""},
+    {"clip", TY_BIND_NODE, FIELD(clip), .form = "a list of two numbers",
+     .help = "[low, high], behind scale and offset"},
+    {"log1p", TY_BIND_BOOL, FIELD(log1p), "false", .help = "ln(1 + value), behind clip"},
+    {"normalize", TY_BIND_NODE, FIELD(normalize), .form = "text or a map",
+     .help = "standard: (v - mean) / deviation; minmax: to 0 .. 1; of the training data; or {mean: M, std: S}"},
+    {"buckets", TY_BIND_NODE, FIELD(buckets), .form = "a list or a map",
+     .help = "rising boundaries, id i is below boundary i; or {quantiles: N}"},
+    {"vocabulary", TY_BIND_NODE, FIELD(vocabulary), .form = "text or a list",
+     .help = "ids of texts: auto: most frequent first; a list; a file with a word a line. Ids below `oov` are other "
+             "words'"},
+    {"max_size", TY_BIND_INT, FIELD(max_size), "0", .max = 1 << 24, .help = "vocabulary: auto: words at most; 0: all"},
+    {"min_count", TY_BIND_INT, FIELD(min_count), "0", .max = 1e15,
+     .help = "vocabulary: auto: how often a word is there at least"},
+    {"oov", TY_BIND_INT, FIELD(oov), "1", .max = 1 << 24,
+     .help = "vocabulary: ids for other words, which several share by hash; 0: other words are refused"},
+    {"classes", TY_BIND_NODE, FIELD(classes), .form = "text or a list",
+     .help = "labels as 0 .. n-1: auto: in alphabetical order; or a list; other labels are refused"},
+    {"hash", TY_BIND_INT, FIELD(hash), "0", .max = 9e18,
+     .help = "ids of texts or integers: FarmHash's Fingerprint64 modulo N, as Keras' Hashing; with cross: of its ids"},
+    {"cross", TY_BIND_NODE, FIELD(cross), .form = "a list of fields", .help = "one id for the ids of all, by hash: N"},
+    {"tokenizer", TY_BIND_STRING, FIELD(tokenizer),
+     .help = "a tokenizer.json, relative to the recipe: the ids of a text, max_length of them"},
+    {"tokens", TY_BIND_CHOICE, FIELD(tokens), "ids", .choices = token_parts,
+     .help = "tokenizer: the ids, 1 where they are and 0 where the row is filled up, or the token types"},
+    {"one_hot", TY_BIND_NODE, FIELD(one_hot), .form = "an integer or auto",
+     .help = "an id becomes N numbers, one of which is 1; auto: as many as there are ids"},
+    {"multi_hot", TY_BIND_NODE, FIELD(multi_hot), .form = "an integer or auto",
+     .help = "as one_hot, with all ids of a sample in one row"},
+    {"image", TY_BIND_NODE, FIELD(image), .form = "a map",
+     .help = "the stored bytes are a picture: see fields.NAME.image"},
 };
 
-#define LOSS(name) offsetof(recipe_loss, t.name)
-#define LOSS_COMMON(target_key, target_help)                                                                     \
-    {target_key, TY_BIND_STRING, LOSS(target), .help = target_help},                                             \
-        {"weight", TY_BIND_FLOAT, LOSS(weight), "1", .help = "factor of this term"},                             \
-    {                                                                                                            \
-        "sample_weights", TY_BIND_STRING, LOSS(sample_weight), .help = "field of weights, shaped as the targets" \
-    }
-#define LOSS_CLASSES                                                                                            \
-    {"ignore_index", TY_BIND_INT, LOSS(ignore_index), "-100", .help = "label of elements that do not count"},   \
-        {"class_axis", TY_BIND_INT, offsetof(recipe_loss, class_axis),  "-1",                                   \
-         .min = -8,    .max = 7,    .help = "axis of classes; -1: last"},                                       \
-    {                                                                                                           \
-        "class_weights", TY_BIND_NODE, offsetof(recipe_loss, class_weights), .form = "a list of numbers",       \
-                                                                             .help = "list: one factor a class" \
-    }
-
-static const ty_bind_row cross_entropy_rows[] = {
-    {"logits", TY_BIND_STRING, LOSS(output), .help = "model output; left out: the only one"},
-    LOSS_COMMON("labels", "field of class numbers; left out: the only field that is no input"),
-    {"dense_labels", TY_BIND_BOOL, LOSS(dense_labels), "false",
-     .help = "labels hold a probability for each class, shaped as the logits"},
-    {"label_smoothing", TY_BIND_FLOAT, LOSS(label_smoothing), "0", .max = 1, .help = "share spread over all classes"},
-    LOSS_CLASSES,
-};
-static const ty_bind_row nll_rows[] = {
-    {"log_probs", TY_BIND_STRING, LOSS(output), .help = "model output of log-probabilities; left out: the only one"},
-    LOSS_COMMON("labels", "field of class numbers; left out: the only field that is no input"),
-    LOSS_CLASSES,
-};
-static const ty_bind_row bce_rows[] = {
-    {"logits", TY_BIND_STRING, LOSS(output), .help = "model output; left out: the only one"},
-    LOSS_COMMON("labels", "field of 0 and 1, or shares; left out: the only field that is no input"),
-    {"pos_weight", TY_BIND_FLOAT, LOSS(pos_weight), "1", .max = 1e9, .above_min = true,
-     .help = "factor of the positives"},
-};
-static const ty_bind_row regression_rows[] = {
-    {"output", TY_BIND_STRING, LOSS(output), .help = "model output; left out: the only one"},
-    LOSS_COMMON("target", "field; left out: the only one that is no input"),
-};
-static const ty_bind_row huber_rows[] = {
-    {"output", TY_BIND_STRING, LOSS(output), .help = "model output; left out: the only one"},
-    LOSS_COMMON("target", "field; left out: the only one that is no input"),
-    {"delta", TY_BIND_FLOAT, LOSS(delta), "1", .max = 1e30, .above_min = true,
-     .help = "where the square becomes a line"},
-};
-static const ty_bind_row kl_div_rows[] = {
-    {"log_probs", TY_BIND_STRING, LOSS(output), .help = "model output of log-probabilities; left out: the only one"},
-    LOSS_COMMON("target", "field of probabilities; left out: the only one that is no input"),
-};
-static const ty_bind_row mean_rows[] = {
-    {"output", TY_BIND_STRING, LOSS(output), .help = "model output whose mean is the term; left out: the only one"},
-    {"weight", TY_BIND_FLOAT, LOSS(weight), "1", .help = "factor of this term"},
-};
-
-#define LOSS_MARGIN(value, ...)                                                \
-    {                                                                          \
-        "margin", TY_BIND_FLOAT, LOSS(margin), value, .max = 1e30, __VA_ARGS__ \
-    }
-static const ty_bind_row hinge_rows[] = {
-    {"output", TY_BIND_STRING, LOSS(output), .help = "model output; left out: the only one"},
-    LOSS_COMMON("target", "field of 1 and -1, or 1 and 0; left out: the only one that is no input"),
-    LOSS_MARGIN("1", .help = "how far on the right side a score must be"),
-};
-static const ty_bind_row multi_margin_rows[] = {
-    {"logits", TY_BIND_STRING, LOSS(output), .help = "model output; left out: the only one"},
-    LOSS_COMMON("labels", "field of class numbers; left out: the only field that is no input"),
-    LOSS_MARGIN("1", .help = "lead that the right class must have"),
-    LOSS_CLASSES,
-};
-#define LOSS_AXIS                                                                                                   \
-    {                                                                                                               \
-        "axis", TY_BIND_INT, offsetof(recipe_loss, class_axis), "-1", .min = -8, .max = 7, .help = "of the vectors" \
-    }
-static const ty_bind_row cosine_rows[] = {
-    {"output", TY_BIND_STRING, LOSS(output), .help = "model output of vectors; left out: the only one"},
-    LOSS_COMMON("target", "field of vectors; left out: the only one that is no input"),
-    LOSS_AXIS,
-};
-#define LOSS_PAIR                                                                                                \
-    {"output", TY_BIND_STRING, LOSS(output), .required = true, .help = "model output: one vector of each pair"}, \
-    {                                                                                                            \
-        "other", TY_BIND_STRING, LOSS(other), .required = true, .help = "model output: the other vector"         \
-    }
-static const ty_bind_row cosine_embedding_rows[] = {
-    LOSS_PAIR,
-    LOSS_COMMON("target", "field: 1 alike, -1 not; left out: the only one that is no input"),
-    {"margin", TY_BIND_FLOAT, LOSS(margin), "0", .min = -1, .max = 1,
-     .help = "cosine up to which unlike ones may come"},
-    LOSS_AXIS,
-};
-static const ty_bind_row contrastive_rows[] = {
-    LOSS_PAIR,
-    LOSS_COMMON("target", "field: 1 alike, 0 not; left out: the only one that is no input"),
-    LOSS_MARGIN("1", .above_min = true, .help = "distance that unlike ones must keep"),
-    LOSS_AXIS,
-};
-static const ty_bind_row ctc_rows[] = {
-    {"logits", TY_BIND_STRING, LOSS(output), .help = "model output, or log-probabilities; left out: the only one"},
-    LOSS_COMMON("labels", "field of class numbers [labels], padded; left out: the only field that is no input"),
-    {"input_lengths", TY_BIND_STRING, LOSS(input_lengths), .help = "field: time steps of each sample; left out: all"},
-    {"target_lengths", TY_BIND_STRING, LOSS(target_lengths), .help = "field: labels of each sample; left out: all"},
-    {"blank", TY_BIND_INT, LOSS(blank), "0", .min = 0, .max = 1e9, .help = "class between labels"},
-    {"time_axis", TY_BIND_INT, offsetof(recipe_loss, time_axis), "1", .min = 0, .max = 1,
-     .help = "1: output is [batch, time, classes]; 0: [time, batch, classes]"},
-    {"zero_infinity", TY_BIND_BOOL, LOSS(zero_infinity), "false", .help = "labels that do not fit count 0"},
-};
-static const ty_bind_row penalty_rows[] = {
-    {"weight", TY_BIND_FLOAT, LOSS(weight), "1", .help = "factor of this term"},
-    {"tensors", TY_BIND_NODE, offsetof(recipe_loss, tensors), .form = "a list",
-     .help = "list of weights (names or shell patterns); left out: all that are trained"},
-};
-
-#define KIND(name, kind, rows, help)    \
-    {                                   \
-        name, kind, rows, N(rows), help \
-    }
-
-static const recipe_kind losses[] = {
-    KIND("softmax_cross_entropy", TY_LOSS_SOFTMAX_CROSS_ENTROPY, cross_entropy_rows, "classes, from logits"),
-    KIND("binary_cross_entropy_with_logits", TY_LOSS_BCE_LOGITS, bce_rows, "yes or no, from logits"),
-    KIND("mse", TY_LOSS_MSE, regression_rows, "mean squared error"),
-    KIND("mae", TY_LOSS_MAE, regression_rows, "mean absolute error"),
-    KIND("huber", TY_LOSS_HUBER, huber_rows, "square near zero, line beyond"),
-    KIND("nll", TY_LOSS_NLL, nll_rows, "classes, from log-probabilities"),
-    KIND("kl_div", TY_LOSS_KL_DIV, kl_div_rows, "divergence from given probabilities"),
-    KIND("hinge", TY_LOSS_HINGE, hinge_rows, "yes or no by a margin (mean of max(0, margin - s x))"),
-    KIND("multi_margin", TY_LOSS_MULTI_MARGIN, multi_margin_rows, "classes by a margin (PyTorch's multi_margin_loss)"),
-    KIND("cosine", TY_LOSS_COSINE, cosine_rows, "1 - cosine of output and target"),
-    KIND("cosine_embedding", TY_LOSS_COSINE_EMBEDDING, cosine_embedding_rows, "angle of pairs, alike or not"),
-    KIND("contrastive", TY_LOSS_CONTRASTIVE, contrastive_rows, "distance of pairs, alike or not, by a margin"),
-    KIND("ctc", TY_LOSS_CTC, ctc_rows, "sequences of labels whose places are unknown"),
-    KIND("l1", TY_LOSS_L1, penalty_rows, "sum of |w| over weights, beside other terms"),
-    KIND("l2", TY_LOSS_L2, penalty_rows, "sum of w^2 over weights, beside other terms"),
-    KIND("mean", TY_LOSS_MEAN, mean_rows, "mean of an output that is a loss already"),
+#define IMAGE(name) offsetof(recipe_image, name)
+static const char *const filters[] = {"bilinear", "bicubic", "lanczos", "box", "nearest", NULL};
+static const char *const crops[] = {"center", "random", "random_resized", NULL};
+static const char *const flips[] = {"none", "horizontal", "vertical", "both", NULL};
+static const char *const layouts[] = {"chw", "hwc", NULL};
+static const ty_bind_row image_rows[] = {
+    {"size", TY_BIND_NODE, IMAGE(size), .form = "a list of two integers",
+     .help = "[HEIGHT, WIDTH] of a row; left out: as the first picture, which all are like"},
+    {"channels", TY_BIND_INT, IMAGE(channels), "0", .max = 4,
+     .help = "1 (grey), 2 (with alpha), 3 (RGB) or 4; 0: as the first picture"},
+    {"resize", TY_BIND_NODE, IMAGE(resize), .form = "an integer or text",
+     .help =
+         "stretch (default) to size; N: the shorter side becomes that; cover, contain: the smallest that covers, the "
+         "biggest that lies within size; none"},
+    {"filter", TY_BIND_CHOICE, IMAGE(filter), "bilinear", .choices = filters, .help = "of resizing, antialiased"},
+    {"crop", TY_BIND_CHOICE, IMAGE(crop), "center", .choices = crops,
+     .help = "which part becomes the row; what is random is so in training only, else center"},
+    {"pad", TY_BIND_INT, IMAGE(pad), "0", .max = 16384, .help = "zeros around the picture that crop: random may show"},
+    {"area", TY_BIND_NODE, IMAGE(area), .form = "a list of two numbers",
+     .help = "crop: random_resized: share of the picture; left out: [0.08, 1]"},
+    {"ratio", TY_BIND_NODE, IMAGE(ratio), .form = "a list of two numbers",
+     .help = "crop: random_resized: width over height; left out: [0.75, 1.3333]"},
+    {"flip", TY_BIND_CHOICE, IMAGE(flip), "none", .choices = flips, .help = "half of the pictures, in training only"},
+    {"scale", TY_BIND_NODE, IMAGE(scale), .form = "a number",
+     .help = "value = (sample * scale - mean) / std, sample 0 to 255; left out: 1/255"},
+    {"mean", TY_BIND_NODE, IMAGE(mean), .form = "a number, a list or auto",
+     .help = "one, or one a channel; auto: of the training data"},
+    {"std", TY_BIND_NODE, IMAGE(std), .form = "a number, a list or auto", .help = "as mean"},
+    {"layout", TY_BIND_CHOICE, IMAGE(layout), "chw", .choices = layouts, .help = "which axis comes first"},
+    {"mix", TY_BIND_NODE, IMAGE(mix), .form = "a map",
+     .help = "{mixup: ALPHA} or {cutmix: ALPHA}: with another picture and its label, in training only"},
+    {"reducing_gap", TY_BIND_FLOAT, IMAGE(reducing_gap), "2", .max = 64,
+     .help = "a JPEG is decoded smaller where that leaves so many times the pixels wanted; 0: never"},
+    {"max_pixels", TY_BIND_INT, IMAGE(max_pixels), "100000000", .min = 1, .max = 4e9,
+     .help = "bigger pictures are refused before memory is taken"},
 };
 
 #define OPT(name) offsetof(recipe_optimizer, o.name)
@@ -412,95 +418,7 @@ static const recipe_kind optimizers[] = {
     KIND("keras_rmsprop", TY_OPT_KERAS_RMSPROP, keras_rmsprop_rows, "Keras' and TensorFlow's RMSprop: eps in the root"),
     KIND("keras_adagrad", TY_OPT_KERAS_ADAGRAD, keras_adagrad_rows, "Keras' Adagrad: eps in the root"),
     KIND("keras_adadelta", TY_OPT_KERAS_ADADELTA, keras_adadelta_rows, "Keras' Adadelta"),
-};
-
-#define SCHED(name)      offsetof(recipe_schedule, s.name)
-#define SCHED_SPAN(name) offsetof(recipe_schedule, name)
-static const char *const anneals[] = {"cos", "linear", NULL};
-
-static const ty_bind_row step_rows[] = {
-    {"step_size", TY_BIND_NODE, SCHED_SPAN(step_size), .required = true, .form = "an integer or text",
-     .help = "\"500 steps\" or \"10 epochs\" between drops"},
-    {"gamma", TY_BIND_FLOAT, SCHED(gamma), "0.1", .max = 1e3, .help = "factor of each drop"},
-};
-static const ty_bind_row exponential_rows[] = {
-    {"gamma", TY_BIND_FLOAT, SCHED(gamma), .required = true, .max = 1e3, .help = "factor of each step"},
-};
-static const ty_bind_row polynomial_rows[] = {
-    {"total_steps", TY_BIND_NODE, SCHED_SPAN(total), .form = "an integer or text",
-     .help = "steps, or \"N epochs\", until 0; left out: the whole run"},
-    {"power", TY_BIND_FLOAT, SCHED(power), "1", .max = 1e3, .help = "1: a line"},
-    {"final_lr", TY_BIND_FLOAT, SCHED(final_lr), "0", .max = 1e6, .help = "where it ends"},
-};
-static const ty_bind_row linear_rows[] = {
-    {"total_steps", TY_BIND_NODE, SCHED_SPAN(total), .form = "an integer or text",
-     .help = "steps, or \"N epochs\", until final_lr; left out: the whole run"},
-    {"final_lr", TY_BIND_FLOAT, SCHED(final_lr), "0", .max = 1e6, .help = "where the line ends"},
-};
-static const ty_bind_row cosine_decay_rows[] = {
-    {"decay_steps", TY_BIND_NODE, SCHED_SPAN(decay), .form = "an integer or text",
-     .help = "steps, or \"N epochs\", of falling; left out: the whole run"},
-    {"final_lr", TY_BIND_FLOAT, SCHED(final_lr), "0", .max = 1e6, .help = "where the cosine ends"},
-};
-static const ty_bind_row cosine_restarts_rows[] = {
-    {"cycle_steps", TY_BIND_NODE, SCHED_SPAN(cycle), .required = true, .form = "an integer or text",
-     .help = "steps, or \"N epochs\", of the first cycle"},
-    {"cycle_mult", TY_BIND_FLOAT, SCHED(cycle_mult), "1", .min = 1, .max = 1e3,
-     .help = "length of a cycle / length of the one before"},
-    {"final_lr", TY_BIND_FLOAT, SCHED(final_lr), "0", .max = 1e6, .help = "where each cycle ends"},
-};
-static const ty_bind_row piecewise_rows[] = {
-    {"boundaries", TY_BIND_NODE, SCHED_SPAN(boundaries), .required = true, .form = "a list of integers or texts",
-     .help = "list of steps, or \"N epochs\", at which the rate changes"},
-    {"factors", TY_BIND_NODE, SCHED_SPAN(factors), .required = true, .form = "a list of numbers",
-     .help = "list of factors of lr, the first before the first boundary: [1, 0.1, 0.01]"},
-};
-static const char *const threshold_modes[] = {"rel", "abs", NULL};
-static const char *const plateau_modes[] = {"auto", "min", "max", NULL};
-static const ty_bind_row plateau_rows[] = {
-    {"factor", TY_BIND_FLOAT, SCHED(factor), "0.1", .max = 1, .above_min = true, .help = "of each drop"},
-    {"patience", TY_BIND_INT, SCHED(patience), "10", .max = 1e9, .help = "evaluations without a better value"},
-    {"threshold", TY_BIND_FLOAT, SCHED(threshold), "1e-4", .max = 1e30, .help = "by which a value must be better"},
-    {"threshold_mode", TY_BIND_CHOICE, offsetof(recipe_schedule, threshold_mode), "rel", .choices = threshold_modes,
-     .help = "rel: threshold is a share of the best value; abs: a difference"},
-    {"cooldown", TY_BIND_INT, SCHED(cooldown), "0", .max = 1e9, .help = "evaluations after a drop that do not count"},
-    {"min_lr", TY_BIND_FLOAT, SCHED(final_lr), "0", .max = 1e6, .help = "the rate falls no lower"},
-    {"metric", TY_BIND_STRING, SCHED(metric), .help = "name of a metric; left out: the loss on data.validation"},
-    {"mode", TY_BIND_CHOICE, offsetof(recipe_schedule, mode), "auto", .choices = plateau_modes,
-     .help = "min: lower is better; auto: max for accuracy and the like"},
-};
-static const ty_bind_row warmup_cosine_rows[] = {
-    {"warmup_steps", TY_BIND_NODE, SCHED_SPAN(warmup), "0", .form = "an integer or text",
-     .help = "steps, or \"N epochs\", of rising from start_factor * lr to lr"},
-    {"start_factor", TY_BIND_FLOAT, SCHED(start_factor), "0", .max = 1,
-     .help = "where the warmup starts, as a part of lr"},
-    {"decay_steps", TY_BIND_NODE, SCHED_SPAN(decay), .form = "an integer or text",
-     .help = "steps, or \"N epochs\", of falling; left out: the rest of the run"},
-    {"final_lr", TY_BIND_FLOAT, SCHED(final_lr), "0", .max = 1e6, .help = "where the cosine ends"},
-};
-static const ty_bind_row one_cycle_rows[] = {
-    {"total_steps", TY_BIND_NODE, SCHED_SPAN(total), .form = "an integer or text",
-     .help = "steps, or \"N epochs\"; left out: the whole run"},
-    {"pct_start", TY_BIND_FLOAT, SCHED(pct_start), "0.3", .max = 1, .help = "share of the rise"},
-    {"div_factor", TY_BIND_FLOAT, SCHED(div_factor), "25", .max = 1e12, .above_min = true, .help = "lr / first rate"},
-    {"final_div_factor", TY_BIND_FLOAT, SCHED(final_div_factor), "1e4", .max = 1e12, .above_min = true,
-     .help = "first rate / last rate"},
-    {"anneal", TY_BIND_CHOICE, offsetof(recipe_schedule, anneal), "cos", .choices = anneals,
-     .help = "shape of both halves"},
-};
-
-static const recipe_kind schedules[] = {
-    {"constant", TY_SCHED_CONSTANT, NULL, 0, "lr stays (the default)"},
-    KIND("warmup_cosine", TY_SCHED_WARMUP_COSINE, warmup_cosine_rows, "rise, then half a cosine down"),
-    KIND("one_cycle", TY_SCHED_ONE_CYCLE, one_cycle_rows, "rise to lr, fall to almost nothing"),
-    KIND("step", TY_SCHED_STEP, step_rows, "a drop now and then"),
-    KIND("exponential", TY_SCHED_EXPONENTIAL, exponential_rows, "a small drop every step"),
-    KIND("polynomial", TY_SCHED_POLYNOMIAL, polynomial_rows, "to final_lr, by a power"),
-    KIND("linear", TY_SCHED_POLYNOMIAL, linear_rows, "to final_lr, in a line"),
-    KIND("cosine", TY_SCHED_WARMUP_COSINE, cosine_decay_rows, "half a cosine down"),
-    KIND("cosine_restarts", TY_SCHED_COSINE_RESTARTS, cosine_restarts_rows, "half a cosine down, again and again"),
-    KIND("piecewise", TY_SCHED_PIECEWISE, piecewise_rows, "a factor for each stretch of steps"),
-    KIND("plateau", TY_SCHED_PLATEAU, plateau_rows, "a drop when evaluations get no better"),
+    KIND("keras_lamb", TY_OPT_KERAS_LAMB, keras_nadam_rows, "Keras' Lamb: decay beside the ratio"),
 };
 
 static const ty_bind_row warmup_rows[] = {
@@ -509,11 +427,14 @@ static const ty_bind_row warmup_rows[] = {
     {"start_factor", TY_BIND_FLOAT, offsetof(recipe_warmup, start_factor), "0", .max = 1,
      .help = "where it starts, as a part of that rate"},
 };
+static const char *const ema_uses[] = {"false", "true", "at_end", NULL}; /* as ty_recipe_ema_use */
 static const ty_bind_row ema_rows[] = {
     {"decay", TY_BIND_FLOAT, offsetof(recipe_ema, decay), "0.999", .max = 0.999999999, .above_min = true,
      .help = "share of the old average in the new one"},
-    {"use_ema", TY_BIND_BOOL, offsetof(recipe_ema, use_ema), "false",
-     .help = "evaluate the averages, and write them as the trained model"},
+    {"use_ema", TY_BIND_CHOICE, offsetof(recipe_ema, use_ema), "false", .choices = ema_uses,
+     .help = "true: evaluate the averages, and write them as the trained model; at_end: only write them"},
+    {"overwrite_every", TY_BIND_INT, offsetof(recipe_ema, overwrite_every), "0", .min = 0, .max = 1e12,
+     .help = "updates after which the weights become their averages, again and again; 0: never"},
 };
 
 static const ty_bind_row clip_rows[] = {
@@ -524,6 +445,7 @@ static const recipe_kind clips[] = {
     KIND("global_norm", TY_CLIP_GLOBAL_NORM, clip_rows, "scale all gradients so that their norm is at most max"),
     KIND("norm", TY_CLIP_NORM, clip_rows, "scale each tensor's gradient so that its norm is at most max"),
     KIND("value", TY_CLIP_VALUE, clip_rows, "cut each element to [-max, max]"),
+    KIND("keras_global_norm", TY_CLIP_KERAS_GLOBAL_NORM, clip_rows, "global_norm without PyTorch's 1e-6"),
 };
 
 #define METRIC(name) offsetof(recipe_metric, name)
@@ -535,6 +457,11 @@ static const recipe_kind clips[] = {
     }
 static const char *const averages[] = {"auto", "binary", "macro", NULL};
 static const ty_bind_row metric_rows[] = {METRIC_COMMON};
+static const ty_bind_row accuracy_rows[] = {
+    METRIC_COMMON,
+    {"threshold", TY_BIND_FLOAT, METRIC(threshold), "0",
+     .help = "outputs of one number: above it is yes; 0 fits logits, 0.5 probabilities"},
+};
 static const ty_bind_row top_k_rows[] = {
     METRIC_COMMON,
     {"k", TY_BIND_INT, METRIC(k), "5", .min = 1, .max = 1 << 24, .help = "how many guesses are free"},
@@ -547,7 +474,7 @@ static const ty_bind_row confusion_rows[] = {
      .help = "outputs of one number: above it is yes; 0 fits logits, 0.5 probabilities"},
 };
 static const recipe_kind metric_kinds[] = {
-    KIND("accuracy", TY_METRIC_ACCURACY, metric_rows, "share of rows whose largest logit is the label's"),
+    KIND("accuracy", TY_METRIC_ACCURACY, accuracy_rows, "share of rows whose largest logit is the label's"),
     KIND("top_k", TY_METRIC_TOP_K, top_k_rows, "share of rows whose label is among the k largest logits"),
     KIND("precision", TY_METRIC_PRECISION, confusion_rows, "share of what is said to be that is"),
     KIND("recall", TY_METRIC_RECALL, confusion_rows, "share of what is that is said to be"),
@@ -568,6 +495,11 @@ static const ty_bind_row checkpoint_rows[] = {
      .help = "a failed save: warn (two in a row stop the run) or stop"},
     {"sharded", TY_BIND_BOOL, offsetof(recipe_checkpoint, sharded), "false",
      .help = "each of several ranks writes its part, into its own host's folder; else rank 0 writes all"},
+};
+
+static const ty_bind_row export_rows[] = {
+    {"preprocessing", TY_BIND_BOOL, offsetof(recipe_export, preprocessing), "false",
+     .help = "model_with_preprocessing.onnx, too: an ONNX model that takes raw numbers and texts"},
 };
 
 static const char *const wires[] = {"none", "float16", "bfloat16", NULL};          /* as ty_recipe_wire */
@@ -613,15 +545,14 @@ static const ty_bind_row distributed_rows[] = {
 SECTION(ty_recipe_top_section, "", "keys of train.yaml", top_rows);
 SECTION(ty_recipe_data_section, "data.train, data.validation", "where samples come from", data_rows);
 SECTION(ty_recipe_field_section, "data.train.fields.NAME", "one quantity of a sample", field_rows);
+SECTION(ty_recipe_image_section, "data.train.fields.NAME.image", "how pictures become rows", image_rows);
 SECTION(ty_recipe_warmup_section, "warmup", "a rise in front of the schedule", warmup_rows);
 SECTION(ty_recipe_ema_section, "ema", "averages of the trained weights", ema_rows);
 SECTION(ty_recipe_distributed_section, "distributed", "several ranks that train together", distributed_rows);
 SECTION(ty_recipe_checkpoint_section, "checkpoint", "saving the state of the run", checkpoint_rows);
+SECTION(ty_recipe_export_section, "export", "what is written beside the model", export_rows);
 
-#define CHOICE(name, key, help, kinds) const recipe_choice name = {key, help, kinds, N(kinds)}
-CHOICE(ty_recipe_loss_choice, "loss", "what is made small", losses);
 CHOICE(ty_recipe_optimizer_choice, "optimizer", "how weights follow the gradient", optimizers);
-CHOICE(ty_recipe_schedule_choice, "schedule", "learning rate over the steps", schedules);
 CHOICE(ty_recipe_clip_choice, "clip", "limit of the gradient", clips);
 CHOICE(ty_recipe_metric_choice, "metrics", "what is measured on the validation data", metric_kinds);
 
@@ -654,6 +585,7 @@ const recipe_alias ty_recipe_aliases[] = {
     {"steps", "max_steps"},
     {"num_steps", "max_steps"},
     {"random_seed", "seed"},
+    {"target", "data.train.target"},
     {"num_threads", "threads"},
 };
 const size_t ty_recipe_n_aliases = N(ty_recipe_aliases);

@@ -12,33 +12,54 @@
 
 /* What binding fills at the top level; the NODE fields are looked into by recipe.c. */
 typedef struct recipe_top {
-    const char *model;
-    const ty_doc *inputs, *loss, *optimizer, *schedule, *clip, *data, *metrics, *checkpoint;
+    const char *model, *signature, *train_signature, *layers;
+    const ty_doc *inputs, *loss, *optimizer, *schedule, *clip, *data, *metrics, *checkpoint, *written;
     const ty_doc *frozen, *no_decay, *buffers, *tied, *evaluate_every;
     const ty_doc *warmup, *lr_scale, *ema, *keep_float32, *sparse_rows;
-    const ty_doc *batch_size, *memory, *distributed;
+    const ty_doc *batch_size, *memory, *distributed, *data_threads, *data_memory;
     int batch_rule;
     int remat;
     int64_t batch_base, epochs, max_steps, accumulate, seed, threads, log_every, processes_per_host;
     int deterministic, precision, debug, strategy, cross_device;
-    bool match_eager;
+    int64_t update_every;
+    bool match_eager, unmerged_rows;
     bool tf32;
     const char *tensorboard, *cache, *compiled, *device;
 } recipe_top;
 
 typedef struct recipe_data {
-    const char *channel, *path, *pattern, *format, *delimiter;
-    int header;
-    bool shuffle;
+    const char *channel, *path, *pattern, *format, *delimiter, *target, *preprocessing;
+    int header, index_base, on_bad, access, shard;
+    int64_t max_bad, samples, pipe_timeout;
+    bool strict, blank_lines;
     int remainder;
-    const ty_doc *fields;
+    int64_t window, stride;
+    int starts, symbols, token_type;
+    const char *tokenizer, *end_token;
+    const ty_doc *fields, *shuffle, *attributes;
 } recipe_data;
 
 typedef struct recipe_field {
     const char *member, *file, *type;
-    const ty_doc *columns, *shape, *missing;
+    const ty_doc *columns, *shape, *missing, *image;
     double scale, offset;
+    int64_t max_length;
+    /* transforms: */
+    const ty_doc *clip, *normalize, *buckets, *vocabulary, *classes, *cross, *one_hot, *multi_hot, *pad;
+    const char *split;
+    bool log1p;
+    int side;
+    int64_t hash, max_size, min_count, oov;
+    const char *tokenizer;
+    int tokens;
 } recipe_field;
+
+typedef struct recipe_image {
+    const ty_doc *size, *resize, *scale, *mean, *std, *area, *ratio, *mix;
+    int64_t channels, pad, max_pixels;
+    int filter, crop, flip, layout;
+    double reducing_gap;
+} recipe_image;
 
 typedef struct recipe_optimizer {
     ty_optimizer o;
@@ -48,12 +69,13 @@ typedef struct recipe_optimizer {
 typedef struct recipe_loss {
     ty_loss_term t;
     int64_t class_axis, time_axis;
+    int reduction;
     const ty_doc *class_weights, *tensors;
 } recipe_loss;
 
 typedef struct recipe_schedule {
     ty_recipe_schedule s;
-    const ty_doc *warmup, *decay, *total, *step_size, *cycle, *boundaries, *factors;
+    const ty_doc *warmup, *decay, *total, *step_size, *cycle, *boundaries, *factors, *target;
     int anneal, threshold_mode, mode;
 } recipe_schedule;
 
@@ -64,7 +86,8 @@ typedef struct recipe_warmup {
 
 typedef struct recipe_ema {
     double decay;
-    bool use_ema;
+    int use_ema;
+    int64_t overwrite_every;
 } recipe_ema;
 
 typedef struct recipe_clip {
@@ -84,6 +107,10 @@ typedef struct recipe_checkpoint {
     int on_error;
     bool sharded;
 } recipe_checkpoint;
+
+typedef struct recipe_export {
+    bool preprocessing;
+} recipe_export;
 
 typedef struct recipe_distributed {
     int64_t bucket_bytes, stall_seconds, restarts, meet_seconds, port;
@@ -115,8 +142,17 @@ typedef struct recipe_choice {
     size_t n_kinds;
 } recipe_choice;
 
+/* For the tables. */
+#define N(rows) (sizeof(rows) / sizeof((rows)[0]))
+#define KIND(name, kind, rows, help)    \
+    {                                   \
+        name, kind, rows, N(rows), help \
+    }
+#define CHOICE(name, key, help, kinds) const recipe_choice name = {key, help, kinds, N(kinds)}
+
 extern const recipe_section ty_recipe_top_section, ty_recipe_data_section, ty_recipe_field_section,
-    ty_recipe_checkpoint_section, ty_recipe_distributed_section, ty_recipe_warmup_section, ty_recipe_ema_section;
+    ty_recipe_image_section, ty_recipe_checkpoint_section, ty_recipe_distributed_section, ty_recipe_warmup_section,
+    ty_recipe_ema_section, ty_recipe_export_section;
 extern const recipe_choice ty_recipe_loss_choice, ty_recipe_optimizer_choice, ty_recipe_schedule_choice,
     ty_recipe_clip_choice, ty_recipe_metric_choice;
 

@@ -7,7 +7,8 @@
 static int evaluate_if_due(void *ctx, const ty_loop_position *at, ty_error *err)
 {
     ty_session *s = ctx;
-    if (s->spec.schedule.kind != TY_SCHED_PLATEAU || !ty_cadence_due(&s->loop.evaluate, &s->loop, at->step))
+    ty_loop_position before = ty_loop_position_at(&s->loop, at->step - 1);
+    if (s->spec.schedule.kind != TY_SCHED_PLATEAU || !ty_cadence_due(&s->loop.evaluate, &before, at))
         return 0;
     return ty_session_calls(s).evaluate(s, at, err);
 }
@@ -19,9 +20,20 @@ static int run_before(ty_session *s, int64_t step, ty_error *err)
     ty_loop_calls calls = {
         .ctx = s, .batch = all.batch, .result = all.result, .evaluate = all.evaluate ? evaluate_if_due : NULL};
     ty_loop_result result;
+    if (s->train_stream.is_on && s->spec.schedule.kind == TY_SCHED_PLATEAU)
+        return ty_error_set(err, TY_E_CONFIG,
+                            "a step of a stream cannot be replayed with the schedule plateau: which "
+                            "evaluations came before it is not known");
+    if (s->train_stream.is_on && s->loop.first_step >= step - 1)
+        return 0;
     plan.total_steps = step - 1;
     s->is_checked = false;
-    return ty_loop_run(&plan, &calls, &result, err) < 0 ? ty_error_wrap(err, "before the step to replay") : 0;
+    if (ty_loop_run(&plan, &calls, &result, err) < 0)
+        return ty_error_wrap(err, "before the step to replay");
+    if (result.steps_done < step - 1)
+        return ty_error_set(err, TY_E_USAGE, "step %lld: the stream ends after step %lld", (long long)step,
+                            (long long)result.steps_done);
+    return 0;
 }
 
 int ty_replay_run(ty_session *s, ty_replay *out, ty_error *err)
@@ -31,6 +43,8 @@ int ty_replay_run(ty_session *s, ty_replay *out, ty_error *err)
     *out = (ty_replay){.at = ty_loop_position_at(&s->loop, step - 1), .from_step = s->loop.first_step};
     if (run_before(s, step, err) < 0)
         return -1;
+    if (s->train_stream.is_on)
+        out->at = (ty_loop_position){step - 1, s->at.epoch, s->at.batch};
     s->is_checked = true;
     s->told_harmless = true;
     s->steps_done = step - 1;

@@ -9,7 +9,9 @@ typedef enum ty_report {
     TY_REPORT_GRAD_NORM,
     TY_REPORT_LOSS_SCALE, /* of float16 alone */
     TY_REPORT_SAMPLES_PER_S,
+    TY_REPORT_DATA_MS, /* of a step, that it waited for data */
     TY_REPORT_COMM_MS, /* of several ranks, on CPUs */
+    TY_REPORT_BAD,     /* records left out, with on_bad: skip */
     TY_N_REPORTS
 } ty_report;
 
@@ -21,7 +23,9 @@ static inline const char *ty_report_name(ty_report r)
         [TY_REPORT_GRAD_NORM] = "grad_norm",
         [TY_REPORT_LOSS_SCALE] = "loss_scale",
         [TY_REPORT_SAMPLES_PER_S] = "samples_per_s",
+        [TY_REPORT_DATA_MS] = "data_ms",
         [TY_REPORT_COMM_MS] = "comm_ms",
+        [TY_REPORT_BAD] = "bad_records",
     };
     return names[r];
 }

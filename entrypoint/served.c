@@ -13,6 +13,8 @@
 
 enum { SERVED_PATIENCE_MS = 600000, SERVED_JOIN_MS = 60000, SERVED_LEAVE_MS = 10000 };
 
+enum { SERVED_POSITIONS = 3 };
+
 struct ty_served {
     ty_served_options options;
     ty_arena arena;
@@ -23,8 +25,9 @@ struct ty_served {
     ty_client_dense *slot; /* [n_slots]: worker 0 of a job; what a checkpoint has of the rules' memory */
     ty_tensor *memory;     /* [n_memory]: states that gradients are read from, but for tables' */
     int n, n_slots, n_memory;
-    int64_t version;   /* of the servers' values, in a checkpoint */
-    float position[2]; /* of worker 0 at the start, for the others: steps / 2^20, and what is over */
+    int64_t version;                      /* of the servers' values, in a checkpoint */
+    float position[2 * SERVED_POSITIONS]; /* of worker 0 at the start, for the others: of steps, epoch and batch each
+                                             the number / 2^20, and what is over */
     ty_rule rule;
     int64_t step;               /* pushed last */
     int64_t pushes, step_bytes; /* steps of this worker, and what they pulled and pushed */
@@ -103,6 +106,10 @@ int ty_served_prepare(ty_train_spec *spec, ty_rule *rule, ty_error *err)
         return served_refuse("weight decay is not for them", err);
     if (spec->accumulate > 1)
         return served_refuse("accumulate is not for them: take larger batches", err);
+    if (spec->update_every > 1)
+        return served_refuse("update_every is not for them: take larger batches", err);
+    if (spec->unmerged_rows)
+        return served_refuse("they add the rows of a table up: set unmerged_rows: false", err);
     if (spec->ema_decay != 0)
         return served_refuse("averages of weights (ema) are not for them", err);
     if (spec->n_lr_scale > 0)
@@ -112,6 +119,16 @@ int ty_served_prepare(ty_train_spec *spec, ty_rule *rule, ty_error *err)
         return served_refuse("with sparse_rows, momentum would move every row that was ever touched at every step",
                              err);
     spec->optimizer = (ty_optimizer){.kind = TY_OPT_SGD, .lr = spec->optimizer.lr, .momentum = 0.5};
+    return 0;
+}
+
+int ty_served_check_model(const ty_model *m, ty_error *err)
+{
+    for (int i = 0; i < ty_model_n_weights(m); i++)
+        if (ty_model_weight(m, i)->constraint.kind != TY_CONSTRAINT_NONE) {
+            served_refuse("they hold no weights to constraints", err);
+            return ty_error_wrap(err, "weight \"%s\"", ty_model_weight(m, i)->name);
+        }
     return 0;
 }
 
@@ -185,8 +202,12 @@ static int served_list(ty_served *r, ty_program *p, ty_error *err)
     }
     r->catalogue.n_variables = r->n;
     if (r->options.is_job) /* its rule is never applied */
-        r->catalogue.variable[r->catalogue.n_variables++] = (ty_shard_variable){
-            .name = "trainyard.position", .rows = 1, .width = 2, .parts = 1, .rule = {.kind = TY_RULE_SGD, .rate = 1}};
+        r->catalogue.variable[r->catalogue.n_variables++] =
+            (ty_shard_variable){.name = "trainyard.position",
+                                .rows = 1,
+                                .width = 2 * SERVED_POSITIONS,
+                                .parts = 1,
+                                .rule = {.kind = TY_RULE_SGD, .rate = 1}};
     return ty_catalogue_place(&r->catalogue, &r->arena, err);
 }
 
@@ -377,7 +398,7 @@ static int served_begin(ty_served *r, bool resumed, ty_error *err)
 }
 
 /* Where worker 0 begins, so do the others. */
-static int served_follow(ty_served *r, int64_t *steps_done, ty_error *err)
+static int served_follow(ty_served *r, ty_served_start *start, ty_error *err)
 {
     ty_client_dense position = {r->n, r->position, 0, false};
     ty_client_batch all = {.dense = &position, .n_dense = 1};
@@ -385,11 +406,13 @@ static int served_follow(ty_served *r, int64_t *steps_done, ty_error *err)
         return 0;
     if (served_get(r, &all, 0, err) < 0)
         return -1;
-    *steps_done = ((int64_t)r->position[0] << 20) + (int64_t)r->position[1];
+    int64_t *const numbers[SERVED_POSITIONS] = {&start->step, &start->epoch, &start->batch};
+    for (int i = 0; i < SERVED_POSITIONS; i++)
+        *numbers[i] = ((int64_t)r->position[2 * i] << 20) + (int64_t)r->position[2 * i + 1];
     return 0;
 }
 
-static int served_connect(ty_served *r, bool resumed, int64_t *steps_done, ty_error *err)
+static int served_connect(ty_served *r, bool resumed, ty_served_start *start, ty_error *err)
 {
     ty_client_options o = {.transport = {.name = "ucx", .interface = r->options.interface},
                            .servers = r->options.servers,
@@ -400,23 +423,26 @@ static int served_connect(ty_served *r, bool resumed, int64_t *steps_done, ty_er
                            .catalogue = &r->catalogue,
                            .stopping = r->options.is_job ? served_is_stopping : NULL,
                            .patience_ms = r->options.patience_ms ? r->options.patience_ms : SERVED_PATIENCE_MS};
-    r->position[0] = (float)(*steps_done >> 20);
-    r->position[1] = (float)(*steps_done & 0xfffff);
+    const int64_t numbers[SERVED_POSITIONS] = {start->step, start->epoch, start->batch};
+    for (int i = 0; i < SERVED_POSITIONS; i++) {
+        r->position[2 * i] = (float)(numbers[i] >> 20);
+        r->position[2 * i + 1] = (float)(numbers[i] & 0xfffff);
+    }
     if (ty_client_open(&o, &r->client, err) < 0)
         return -1;
     if (r->options.worker == 0 && !ty_client_ready(r->client) && served_begin(r, resumed, err) < 0)
         return -1;
-    if (ty_client_wait_ready(r->client, SERVED_PATIENCE_MS, err) < 0 || served_follow(r, steps_done, err) < 0)
+    if (ty_client_wait_ready(r->client, SERVED_PATIENCE_MS, err) < 0 || served_follow(r, start, err) < 0)
         return -1;
     bool counts_steps = r->options.is_job && r->options.mode == TY_SERVER_SYNC;
-    r->step = counts_steps ? (int64_t)ty_client_version(r->client, false) : *steps_done;
+    r->step = counts_steps ? (int64_t)ty_client_version(r->client, false) : start->step;
     r->other_bytes = ty_client_bytes(r->client);
     return served_pull(r, err);
 }
 
-int ty_served_open(ty_served *r, bool resumed, int64_t *steps_done, ty_error *err)
+int ty_served_open(ty_served *r, bool resumed, ty_served_start *start, ty_error *err)
 {
-    if (served_connect(r, resumed, steps_done, err) < 0) {
+    if (served_connect(r, resumed, start, err) < 0) {
         ty_client_close(r->client, err->code == TY_E_STOPPED);
         r->client = NULL;
         return -1;

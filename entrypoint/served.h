@@ -34,6 +34,7 @@ typedef struct ty_served_options {
     int64_t patience_ms; /* with a server that does not answer; 0: 10 minutes */
     bool is_job;
     int local, locals; /* job: this worker of those of its host */
+    int host, hosts;   /* job: and its host of all */
 } ty_served_options;
 
 /* The number that tells jobs apart by accident; against intent there is the key. */
@@ -41,20 +42,27 @@ typedef struct ty_served_options {
 
 typedef struct ty_served ty_served;
 
+/* Where a worker begins: its steps, and the batch to come. */
+typedef struct ty_served_start {
+    int64_t step, epoch, batch;
+} ty_served_start;
+
 /* Whether workers are ranks of one training. NULL: no. */
 bool ty_served_is_job(const ty_served_options *o);
 
 /* Makes of a specification that of a worker, and *rule of its optimizer. TY_E_CONFIG: what servers cannot do, such as
  * weight decay, averages or accumulation, by name. */
 int ty_served_prepare(ty_train_spec *spec, ty_rule *rule, ty_error *err);
+/* What servers cannot do of the model itself: hold weights to constraints. */
+int ty_served_check_model(const ty_model *m, ty_error *err);
 /* Lists the program's weights; nobody is called yet. */
 int ty_served_new(const ty_served_options *o, const ty_rule *rule, ty_program *p, ty_served **out, ty_error *err);
 /* What a checkpoint of worker 0 of a job has beside the program's states: name, type and memory of number i; false:
  * there are no more. */
 bool ty_served_state(ty_served *r, int i, const char **name, ty_tensor *out);
 /* Servers get the program's weights as first values, or, `resumed`, all that a checkpoint had, unless they have some;
- * then these are on their way here. *steps_done: of this worker; in a job it becomes where worker 0 begins. */
-int ty_served_open(ty_served *r, bool resumed, int64_t *steps_done, ty_error *err);
+ * then these are on their way here. *start: of this worker; in a job it becomes worker 0's. */
+int ty_served_open(ty_served *r, bool resumed, ty_served_start *start, ty_error *err);
 /* All weights are the servers'. Before anything but a step reads them. */
 int ty_served_settle(ty_served *r, ty_error *err);
 /* Those are that a step with these inputs reads. */

@@ -45,151 +45,11 @@ static const char *compiled_folder(const ty_session *s)
 
 static int open_model(ty_session *s, ty_error *err)
 {
-    if (ty_model_open_kept(s->recipe.model, s->compile_to ? NULL : compiled_folder(s), &s->model, err) < 0)
+    if (ty_model_open_as(s->recipe.model, s->compile_to ? NULL : compiled_folder(s), &s->recipe.choice, &s->model,
+                         err) < 0 ||
+        ty_model_reseed(s->model, s->recipe.seed, err) < 0 || ty_session_find_fields(s, err) < 0)
         return -1;
     return ty_spec_plan_make(&s->recipe, s->model, &s->arena, &s->plan, err);
-}
-
-/* ---- data ---- */
-
-static const ty_job_channel *find_channel(const ty_job *job, const char *name)
-{
-    for (int i = 0; i < job->n_channels; i++)
-        if (strcmp(job->channels[i].name, name) == 0)
-            return &job->channels[i];
-    return NULL;
-}
-
-static int refuse_channel(ty_session *s, const ty_recipe_data *d, ty_error *err)
-{
-    char known[320] = "";
-    for (int i = 0; i < s->job->n_channels; i++)
-        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", s->job->channels[i].name);
-    ty_doc_error(d->at, err, TY_E_CHANNEL, NULL, "input channel \"%s\" does not exist", d->channel);
-    if (known[0])
-        return ty_error_help(err, "channels of this job: %s", known);
-    return ty_error_help(
-        err, "name the folder: data.train.path in the recipe, or --data-dir=DIR with a folder for each channel");
-}
-
-/* An empty number would be NaN, and the loss with it, some steps later. */
-static int refuse_missing(const ty_dataset *ds, const ty_field *fields, ty_error *err)
-{
-    char place[TY_ERROR_PLACE_BYTES];
-    for (int i = 0; i < ds->n_fields; i++) {
-        const ty_field_info *info = &ds->field[i];
-        if (info->n_missing == 0 || fields[i].missing_given)
-            continue;
-        ty_error_set(err, TY_E_DATA, "field \"%s\": %lld values are missing, expected a number in each", info->name,
-                     (long long)info->n_missing);
-        ty_error_at(err, "%s", ty_dataset_place(ds, i, info->first_missing, place, sizeof place));
-        return ty_error_help(err, "say what stands for them: missing: 0");
-    }
-    return 0;
-}
-
-static int open_data(ty_session *s, const ty_recipe_data *d, ty_dataset **out, bool *sharded, ty_error *err)
-{
-    const ty_job_channel *channel = d->channel ? find_channel(s->job, d->channel) : NULL;
-    const char *path = d->path;
-    if (!path && channel)
-        path = channel->path;
-    if (!path && s->job->data_folder)
-        path = ty_arena_printf(&s->arena, "%s/%s", s->job->data_folder, d->channel);
-    if (!path)
-        return refuse_channel(s, d, err);
-    bool together = s->job->company || ty_served_is_job(s->job->served);
-    *sharded = together && !d->path && channel && channel->sharded;
-    const ty_field *fields = ty_spec_fields(&s->recipe, &s->plan, d, &s->arena);
-    ty_data_source source = {
-        .paths = &path,
-        .n_paths = 1,
-        .pattern = d->pattern,
-        .format = d->format,
-        .content_type = !d->path && channel ? channel->content_type : NULL,
-        .fields = fields,
-        .n_fields = d->n_fields,
-        .csv_header = (ty_csv_header)d->header,
-        .csv_delimiter = d->delimiter ? d->delimiter[0] : 0,
-        .no_map = !d->path && channel && channel->no_map,
-    };
-    if (ty_dataset_open(&source, out, err) < 0)
-        return -1;
-    return refuse_missing(*out, fields, err);
-}
-
-/* Which field of a data set feeds which input; both sets must give the same shapes. */
-static int map_fields(ty_session *s, const ty_dataset *ds, const char *which, const int **out, ty_error *err)
-{
-    int *map = TY_NEW_ARRAY(&s->arena, int, s->plan.n_feeds);
-    for (int i = 0; i < s->plan.n_feeds; i++) {
-        const char *field = s->plan.feeds[i].field;
-        map[i] = ty_dataset_find(ds, field);
-        if (map[i] < 0)
-            return ty_error_set(err, TY_E_CONFIG, "data.%s declares no field \"%s\"", which, field);
-        const ty_type *found = &ds->field[map[i]].type;
-        const ty_type *wanted = &s->train->field[ty_dataset_find(s->train, field)].type;
-        char found_text[160], wanted_text[160];
-        if (!ty_type_same(found, wanted))
-            return ty_error_set(err, TY_E_SHAPE, "field \"%s\" is %s in data.%s and %s in data.train", field,
-                                ty_type_text(found, found_text, sizeof found_text), which,
-                                ty_type_text(wanted, wanted_text, sizeof wanted_text));
-    }
-    *out = map;
-    return 0;
-}
-
-static int open_all_data(ty_session *s, ty_error *err)
-{
-    double start = ty_session_now_s();
-    if (open_data(s, &s->recipe.train, &s->train, &s->train_sharded, err) < 0)
-        return ty_error_wrap(err, "data.train");
-    if (s->recipe.validation.given &&
-        open_data(s, &s->recipe.validation, &s->validation, &s->validation_sharded, err) < 0)
-        return ty_error_wrap(err, "data.validation");
-    if (s->validation && s->validation->n_samples == 0) {
-        ty_log_warning("data", "data.validation has no samples: nothing is evaluated");
-        ty_dataset_close(s->validation);
-        s->validation = NULL;
-    }
-    if (!s->validation && s->recipe.n_metrics > 0)
-        ty_log_warning("data", "metrics are computed on data.validation, and there is none");
-    s->times.data_s = ty_session_now_s() - start;
-    if (map_fields(s, s->train, "train", &s->train_field, err) < 0)
-        return -1;
-    return s->validation ? map_fields(s, s->validation, "validation", &s->validation_field, err) : 0;
-}
-
-/* How many batches and steps there will be. */
-static int plan_steps(ty_session *s, ty_error *err)
-{
-    ty_sampler sampler;
-    ty_sampler_config config = ty_session_sampler(s, false);
-    const ty_recipe *r = &s->recipe;
-    if (ty_sampler_init(&sampler, &config, err) < 0)
-        return ty_error_wrap(err, "data.train");
-    int64_t batches = sampler.n_batches;
-    ty_sampler_fini(&sampler);
-    if (s->train_sharded && ty_session_agree_on_epoch(s, &batches, err) < 0)
-        return -1;
-    s->epoch_batches = s->train_sharded ? batches : 0;
-    int64_t total = batches > INT64_MAX / r->epochs ? INT64_MAX : batches * r->epochs;
-    total /= r->accumulate;
-    if (r->max_steps > 0 && total > r->max_steps)
-        total = r->max_steps;
-    if (total < 1)
-        return ty_error_set(err, TY_E_CONFIG, "accumulate is %lld, but all epochs together have only %lld batches",
-                            (long long)r->accumulate, (long long)(batches * r->epochs));
-    int64_t log_every = r->log_every > 0 ? r->log_every : total > 100 ? total / 100 : 1;
-    s->loop = (ty_loop_plan){
-        .total_steps = total,
-        .batches_per_epoch = batches,
-        .accumulate = r->accumulate,
-        .report = {log_every, false},
-        .evaluate = {s->validation ? r->evaluate_every.n : 0, r->evaluate_every.epochs},
-        .checkpoint = {r->checkpoint_every.n, r->checkpoint_every.epochs},
-    };
-    return 0;
 }
 
 /* ---- compiling ---- */
@@ -208,7 +68,6 @@ static int64_t cache_max_bytes(void)
 
 static int compile_once(ty_session *s, ty_error *err)
 {
-    int64_t per_epoch = s->loop.batches_per_epoch / s->loop.accumulate;
     const char *dump = s->job->dump_folder;
     if (!dump && s->recipe.debug != TY_DEBUG_NONE && s->job->output_folder)
         dump = ty_arena_printf(&s->arena, "%s/compiler", s->job->output_folder);
@@ -227,9 +86,13 @@ static int compile_once(ty_session *s, ty_error *err)
                                   .temporary_bytes = s->temporary_bytes,
                                   .plan_only = s->cache_note && !s->compile_to};
     ty_device_options(s, &options);
-    if (ty_spec_build(&s->recipe, &s->plan, s->train, ty_device_replicas(s), per_epoch > 0 ? per_epoch : 1,
-                      s->loop.total_steps, s->validation != NULL, &s->arena, &s->spec, err) < 0 ||
-        (s->job->served && ty_served_prepare(&s->spec, &s->served_rule, err) < 0))
+    if (ty_spec_build(&s->recipe, &s->plan, s->train, ty_device_replicas(s), ty_session_epoch_steps(s),
+                      ty_session_all_steps(s), s->validation != NULL, &s->arena, &s->spec, err) < 0)
+        return -1;
+    /* What a stream leaves out is known when its batch has been cut: that one has fewer rows. */
+    s->spec.train_valid_rows = s->spec.train_valid_rows || (s->train_stream.is_on && s->recipe.train.skip_bad);
+    if ((s->job->served &&
+         (ty_served_check_model(s->model, err) < 0 || ty_served_prepare(&s->spec, &s->served_rule, err) < 0)))
         return -1;
     return ty_compile_train(s->model, &s->spec, &options, &s->program, err);
 }
@@ -258,45 +121,24 @@ static int compile(ty_session *s, ty_error *err)
     return 0;
 }
 
-/* Before anything is trained: no label beyond the classes, no id beyond its table. */
-static int check_range(const ty_session *s, const ty_dataset *ds, const int *fields, int feed, ty_error *err)
-{
-    const ty_field_info *info = &ds->field[fields[feed]];
-    const ty_input_range *range = ty_program_input_range(s->program, feed);
-    if (!range || !info->is_integer)
-        return 0;
-    int64_t lo = range->lo, hi = range->hi;
-    if (range->has_also && range->also == info->min && range->also < lo)
-        lo = range->also;
-    if (range->has_also && range->also == info->max && range->also > hi)
-        hi = range->also;
-    return ty_dataset_check_range(ds, fields[feed], lo, hi, range->what, err);
-}
-
-static int check_ranges(ty_session *s, ty_error *err)
-{
-    for (int i = 0; i < s->plan.n_feeds; i++) {
-        if (check_range(s, s->train, s->train_field, i, err) < 0)
-            return ty_error_wrap(err, "data.train");
-        if (s->validation && check_range(s, s->validation, s->validation_field, i, err) < 0)
-            return ty_error_wrap(err, "data.validation");
-    }
-    return 0;
-}
-
 /* ---- resuming ---- */
 
 int ty_session_hash(const ty_session *s, int64_t batch, char *hex, ty_error *err)
 {
     static const char *const remainder[] = {"", " pad", " join"}; /* checkpoints from before it could be chosen: drop */
-    char text[256];
+    ty_buf text;
     uint8_t digest[TY_SHA256_BYTES];
-    int n =
-        snprintf(text, sizeof text, "seed %lld batch %lld accumulate %lld shuffle %d samples %lld data %016llx%s",
-                 (long long)s->recipe.seed, (long long)batch, (long long)s->recipe.accumulate, s->recipe.train.shuffle,
-                 (long long)s->n_samples, (unsigned long long)(s->train_sharded ? 0 : s->train->fingerprint),
-                 remainder[s->recipe.train.remainder]);
-    if (ty_sha256_bytes(text, (size_t)n, digest, err) < 0)
+    ty_buf_init(&text, 1 << 12);
+    ty_buf_addf(&text, "seed %lld batch %lld accumulate %lld shuffle %d samples %lld data %016llx%s",
+                (long long)s->recipe.seed, (long long)batch, (long long)s->recipe.accumulate, s->recipe.train.shuffle,
+                (long long)s->n_samples, (unsigned long long)(s->train_sharded ? 0 : s->train->fingerprint),
+                remainder[s->recipe.train.remainder]);
+    if (s->train_stream.is_on)
+        ty_session_stream_hash(s, &text);
+    int rc = text.failed ? ty_error_set(err, TY_E_LIMIT, "no memory for what a run is known by")
+                         : ty_sha256_bytes(text.data, text.len, digest, err);
+    ty_buf_fini(&text);
+    if (rc < 0)
         return -1;
     ty_sha256_hex(digest, hex);
     return 0;
@@ -388,14 +230,18 @@ static int take_position(ty_session *s, const ty_checkpoint_restored *found, ty_
         ty_log_warning("checkpoint",
                        "the recipe or the device has changed since the checkpoint: going on as it is now");
     s->loop.first_step = state->step / ty_session_updates(s);
+    s->loop.first_epoch = state->epoch;
+    s->loop.first_batch = state->batch;
     s->resumed = true;
     s->has_best = state->has_best;
     s->best = state->best_metric;
     s->best_step = state->best_step;
-    ty_log_info("checkpoint", "resuming at step %lld of %lld from %s%s", (long long)state->step,
-                (long long)s->loop.total_steps, found->path,
+    ty_log_info("checkpoint",
+                s->known_steps > 0 ? "resuming at step %lld of %lld from %s%s"
+                                   : "resuming at step %lld%.0lld from %s%s",
+                (long long)state->step, (long long)s->known_steps, found->path,
                 found->skipped.n_lines ? " (newer ones were not valid)" : "");
-    if (s->loop.first_step >= s->loop.total_steps)
+    if (ty_loop_is_over(&s->loop))
         ty_log_info("checkpoint", "nothing is left to train: more epochs or max_steps go on, --fresh starts anew");
     return 0;
 }
@@ -469,9 +315,9 @@ static int restore_to_replay(ty_session *s, ty_error *err)
     ty_checkpoint_restored found = {0};
     if (step == 0)
         return 0;
-    if (step > s->loop.total_steps)
+    if (s->known_steps > 0 && step > s->known_steps && !s->train_stream.is_on)
         return ty_error_set(err, TY_E_USAGE, "step %lld: this recipe makes steps 1 to %lld", (long long)step,
-                            (long long)s->loop.total_steps);
+                            (long long)s->known_steps);
     s->checkpoints = (ty_checkpoints){.dir = s->job->checkpoint_folder, .world_size = 1, .before = step};
     list_state(s);
     if (ty_session_hash(s, s->whole_batch, s->run_hash, err) < 0 ||
@@ -483,14 +329,6 @@ static int restore_to_replay(ty_session *s, ty_error *err)
 }
 
 /* ---- starting ---- */
-
-static int start_batches(ty_session *s, ty_error *err)
-{
-    ty_loop_position at = ty_loop_position_at(&s->loop, s->loop.first_step);
-    ty_prefetch_config config = {
-        .dataset = s->train, .sampler = ty_session_sampler(s, false), .start = {at.epoch, at.batch}};
-    return ty_prefetch_start(&config, &s->batches, err);
-}
 
 static const char *tensorboard_folder(ty_session *s)
 {
@@ -514,7 +352,7 @@ static int open_outputs(ty_session *s, ty_error *err)
         .seed = (uint64_t)s->recipe.seed,
         .world_size = s->job->served ? s->job->served->workers : ty_company_size(s->job->company),
         .first_step = s->loop.first_step,
-        .total_steps = s->loop.total_steps,
+        .total_steps = s->known_steps,
         .resumed = s->resumed,
     };
     return ty_outputs_open(&config, &s->outputs, err);
@@ -531,18 +369,18 @@ static const struct {
     {"recipe", open_recipe, FOR_PLAN},
     {"model", open_model, FOR_PLAN},
     {"model", check_folders, FOR_RUN},
-    {"data", open_all_data, FOR_PLAN},
+    {"data", ty_session_open_data, FOR_PLAN},
     {"data", ty_session_agree_on_data, FOR_PLAN},
     {"device", ty_device_choose, FOR_PLAN},
     {"data", ty_session_choose_batch, FOR_PLAN},
     {"data", ty_session_share_batch, FOR_PLAN},
-    {"data", plan_steps, FOR_PLAN},
+    {"data", ty_session_plan_steps, FOR_PLAN},
     {"compile", compile, FOR_COMPILE},
-    {"data", check_ranges, FOR_STEPS},
+    {"data", ty_session_check_ranges, FOR_STEPS},
     {"restore", restore, FOR_RUN},
     {"restore", restore_to_replay, FOR_STEPS},
     {"servers", ty_session_open_served, FOR_RUN},
-    {"data", start_batches, FOR_STEPS},
+    {"data", ty_session_start_batches, FOR_STEPS},
     {"output", open_outputs, FOR_RUN},
 };
 
@@ -584,8 +422,11 @@ void ty_session_close(ty_session *s)
     ty_outputs_close(s->outputs);
     ty_prefetch_stop(s->batches);
     ty_program_free(s->program);
-    ty_dataset_close(s->validation);
-    ty_dataset_close(s->train);
+    ty_session_close_streams(s);
+    if (!s->validation_stream.is_on)
+        ty_dataset_close(s->validation);
+    if (!s->train_stream.is_on)
+        ty_dataset_close(s->train);
     ty_model_free(s->model);
     ty_arena_fini(&s->check_arena);
     ty_arena_fini(&s->arena);

@@ -9,7 +9,10 @@
 #include "compiler/compiler.h"
 #include "compiler/machine.h"
 #include "container/input/prefetch.h"
+#include "container/input/tuner.h"
 #include "container/output/checkpoint.h"
+#include "container/input/stream/stream.h"
+#include "entrypoint/channel.h"
 #include "entrypoint/company.h"
 #include "entrypoint/job.h"
 #include "entrypoint/loop.h"
@@ -20,13 +23,39 @@
 
 enum { TY_SESSION_MAX_METRICS = 60 };
 
+/* Where a section of the data lies. */
+typedef struct ty_session_source {
+    const ty_job_channel *channel; /* NULL: a path; or, in Pipe mode, other ranks of this host have the channels */
+    int n_alike;                   /* Pipe mode: channels for the ranks of this host */
+    ty_job_mode mode;
+    bool sharded; /* each host has files of its own */
+    ty_data_source files;
+} ty_session_source;
+
+/* A section of the data that is read as a stream (session_stream.c). */
+typedef struct ty_session_stream {
+    bool is_on;
+    bool is_idle;      /* other ranks read it; this one takes part with rows that do not count */
+    ty_stream *stream; /* NULL with is_idle */
+    ty_dataset face;   /* fields and nothing else, for who asks for their types */
+    const char *name;  /* "data.train" */
+    ty_session_source source;
+    ty_stream_part part;
+    ty_stream_order order;
+    ty_data_feed *feed;
+    ty_batch idle;        /* rows that do not count; its tensors are made when they are needed */
+    const ty_batch *next; /* taken from the ring already, of an epoch to come */
+    bool ended;           /* nothing is left in the ring */
+    double read_s;        /* validation: when it was read last */
+} ty_session_stream;
+
 typedef struct ty_session_times {
     double started_s;                    /* monotonic */
     double data_s, compile_s, restore_s; /* opening */
     double compute_s, input_wait_s, evaluate_s, checkpoint_s, export_s;
-    double first_step_s;    /* from the start to the end of the first step; 0: none yet */
-    double reported_s;      /* compute + wait at the last report */
-    double reported_comm_s; /* waited for other ranks, likewise */
+    double first_step_s;                      /* from the start to the end of the first step; 0: none yet */
+    double reported_s;                        /* compute + wait at the last report */
+    double reported_comm_s, reported_input_s; /* waited for other ranks, likewise */
 } ty_session_times;
 
 typedef struct ty_session {
@@ -59,7 +88,13 @@ typedef struct ty_session {
     ty_served *served;         /* NULL: weights live here */
     int64_t whole_batch;       /* served: rows of a step of the servers, of which recipe.batch_size are this worker's */
     ty_prefetch *batches;
+    ty_tuner tuner; /* of its threads */
     ty_loop_plan loop;
+    ty_session_stream train_stream, validation_stream;
+    const char *pipe_state_folder;          /* where no job says it; NULL: as the job says */
+    ty_position at;                         /* of a stream: of the batch to come, which is the same on all ranks */
+    int64_t known_epoch;                    /* batches of an epoch; 0: of a stream, of which nobody has said it */
+    int64_t known_steps;                    /* of the run; likewise */
     bool train_sharded, validation_sharded; /* each host has samples of its own, which its ranks share */
     int64_t epoch_batches;                  /* sharded: batches that all hosts have; 0: as the data say */
     int64_t n_samples;                      /* of data.train, on all hosts */
@@ -106,6 +141,49 @@ const char *ty_session_cache_folder(const ty_session *s);
 /* session_batch.c, a phase: batch_size auto becomes a number, and lr follows the batch size if it shall. */
 int ty_session_choose_batch(ty_session *s, ty_error *err);
 
+/* session_data.c: phases. Fields where the recipe names none; data opened; how many steps; values in their ranges; the
+ * batches of the training on their way. */
+int ty_session_find_fields(ty_session *s, ty_error *err);
+int ty_session_open_data(ty_session *s, ty_error *err);
+int ty_session_plan_steps(ty_session *s, ty_error *err);
+int ty_session_check_ranges(ty_session *s, ty_error *err);
+int ty_session_start_batches(ty_session *s, ty_error *err);
+/* The ring of the training, numbers and streams alike. */
+int ty_session_start_ring(ty_session *s, ty_prefetch_config config, ty_error *err);
+void ty_session_plan_cadences(ty_session *s);
+ty_place ty_session_place(const ty_session *s);
+/* What schedules are given: steps of an epoch and of the run. 1 and many where nobody knows; then no schedule asks. */
+int64_t ty_session_epoch_steps(const ty_session *s);
+int64_t ty_session_all_steps(const ty_session *s);
+/* Whether the run ends with this step, as far as it is known. */
+bool ty_session_is_last(const ty_session *s, int64_t step);
+
+/* session_stream.c: what is different where data are a stream. */
+int ty_session_open_stream(ty_session *s, const ty_recipe_data *d, const ty_session_source *source,
+                           ty_session_stream *out, ty_error *err);
+/* Which part of their streams ranks take: all of them ask it together. */
+int ty_session_agree_on_parts(ty_session *s, ty_error *err);
+int ty_session_plan_stream(ty_session *s, ty_error *err);
+int ty_session_start_stream(ty_session *s, ty_error *err);
+/* The training batch of s->at. It may be one of rows that do not count: others have batches left, this rank has none.
+ * TY_LOOP_STOPPED: told to stop while it waited. */
+int ty_session_next_batch(ty_session *s, const ty_batch **out, ty_error *err);
+/* Before the batch is run, and after it: *ends, it was the last of its epoch, on all ranks. The batch is released. */
+int ty_session_ask_epoch(ty_session *s, const ty_batch *batch, ty_error *err);
+int ty_session_pass_batch(ty_session *s, const ty_batch *batch, bool *ends, ty_error *err);
+/* Batches of one evaluation; *feed is to be closed behind them. */
+int ty_session_start_evaluation(ty_session *s, ty_prefetch **batches, ty_data_feed **feed, ty_error *err);
+/* The next one, which may be of rows that do not count; NULL: no rank has any. To be released unless it is idle. */
+int ty_session_next_evaluated(ty_session *s, ty_prefetch *batches, const ty_batch **out, ty_error *err);
+void ty_session_release(ty_session_stream *stream, ty_prefetch *batches, const ty_batch *batch);
+/* What was left out of the data: of a stream so far, while others may still count. Never NULL. */
+const ty_bad *ty_session_bad(const ty_session *s, bool validation);
+/* "stream of tfrecord, 12 files, 1.2 GB", for a banner. Returns out. */
+const char *ty_session_stream_text(const ty_session_stream *stream, char *out, size_t n);
+/* What of the streams decides the order of samples, for the run's hash. */
+void ty_session_stream_hash(const ty_session *s, ty_buf *out);
+void ty_session_close_streams(ty_session *s);
+
 /* session_served.c: a session whose weights live in parameter servers; nothing happens in others. */
 /* Whether this session writes: rank 0, or worker 0. */
 bool ty_session_leads(const ty_session *s);
@@ -134,6 +212,14 @@ int ty_session_gather_state(ty_session *s, ty_error *err);
 void ty_session_release_state(ty_session *s);
 /* All ranks begin with rank 0's states and position. The states were gathered. */
 int ty_session_share_state(ty_session *s, ty_error *err);
+/* session_transforms.c: before data are opened with these fields, for transforms that learn. */
+int ty_session_prepare_transforms(ty_session *s, const ty_field *fields, int n, bool sharded, ty_data_source *source,
+                                  ty_error *err);
+void ty_session_describe_transforms(const ty_field *fields, int n); /* in the log */
+/* preprocessing.json; nothing where no field has transforms. */
+int ty_session_preprocessing(ty_session *s, ty_buf *out, ty_error *err);
+/* tokenizer.json of windows or fields; nothing where there is none. */
+int ty_session_tokenizer(ty_session *s, ty_buf *out, ty_error *err);
 /* session_shards.c: checkpoints of which each rank writes its part, by all ranks together, with whole states. */
 int ty_session_save_parts(ty_session *s, const ty_train_state *state, ty_error *err);
 /* What rank 0 restores may lie in parts with other hosts: it asks, they answer until it says that it has no more
@@ -161,5 +247,22 @@ int ty_session_export(ty_session *s, ty_error *err);
 /* Banner before, summary after. Text for people. */
 void ty_session_banner(ty_session *s, ty_buf *out);
 void ty_session_summary(const ty_session *s, ty_job_end end, bool exported, ty_buf *out);
+
+/* ---- session_ring.c ---- */
+
+/* On so many cores, where the recipe does not say it: threads that may decode. */
+int ty_ring_workers(int cores);
+/* Batches in a ring. memory_said: data_memory; 0: a share of the limit. */
+int ty_ring_depth(int max_workers, uint64_t batch_bytes, uint64_t memory_said, uint64_t memory_limit);
+/* Threads that may decode; batches that a ring holds. */
+int ty_session_max_workers(const ty_session *s);
+int ty_session_ring_depth(const ty_session *s, uint64_t batch_bytes);
+uint64_t ty_session_batch_bytes(const ty_dataset *d, int64_t rows);
+/* Fills threads, depth and memory of a ring over d (its types are enough). */
+void ty_session_set_ring(ty_session *s, const ty_dataset *d, int64_t rows, ty_prefetch_config *c);
+/* Once s->batches has started: says with what, and sets the tuner to its beginning. */
+void ty_session_tell_ring(ty_session *s);
+/* What bounds the rate; NULL: no ring. */
+const char *ty_session_input_cause(const ty_session *s);
 
 #endif

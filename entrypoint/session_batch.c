@@ -83,7 +83,7 @@ static int choose_largest(ty_session *s, int64_t max_batch, ty_error *err)
     int64_t step = 8 * (int64_t)ty_device_replicas(s);
     bool is_all = b.batch == max_batch || b.batch + step > max_batch;
     s->batch_reason = is_all ? ty_arena_printf(&s->arena, "all %lld samples would fit: %s of %s (%s)",
-                                               (long long)s->train->n_samples, total_text, limit_text, why)
+                                               (long long)max_batch, total_text, limit_text, why)
                              : ty_arena_printf(&s->arena, "the largest multiple of %lld that fits: %s of %s (%s)",
                                                (long long)step, total_text, limit_text, why);
     return 0;
@@ -91,7 +91,14 @@ static int choose_largest(ty_session *s, int64_t max_batch, ty_error *err)
 
 static int choose(ty_session *s, ty_error *err)
 {
-    int64_t max_batch = s->train->n_samples < 1 << 24 ? s->train->n_samples : 1 << 24;
+    int64_t n_samples = s->train_stream.is_on ? s->recipe.train.samples : s->train->n_samples;
+    int64_t max_batch = n_samples < 1 << 24 ? n_samples : 1 << 24;
+    if (s->train_stream.is_on && n_samples == 0) {
+        ty_error_set(err, TY_E_CONFIG,
+                     "batch_size: auto, and data.train is a stream, which does not say how many samples "
+                     "it has");
+        return ty_error_help(err, "write data.train.samples: N, of an epoch on all ranks; or a batch_size");
+    }
     if (max_batch < 1)
         return ty_error_set(err, TY_E_DATA, "batch_size: auto: data.train has no samples");
     if (max_batch < ty_device_replicas(s))

@@ -1,7 +1,9 @@
 /* session_calls.c - what the loop does with a session: a batch, an evaluation, a checkpoint, a report. */
 #include "base/log.h"
+#include "container/input/tokenizer/tokenizer.h"
 #include "entrypoint/doing.h"
 #include "entrypoint/export.h"
+#include "entrypoint/front.h"
 #include "entrypoint/report_names.h"
 #include "entrypoint/session.h"
 #include "entrypoint/stop.h"
@@ -62,11 +64,12 @@ void ty_session_point_inputs(ty_session *s, const ty_batch *batch, const int *fi
 static const char *find_sample(ty_session *s, const ty_bad_value *bad, const ty_batch *batch)
 {
     char place[TY_ERROR_PLACE_BYTES];
-    if (bad->type.rank == 0 || bad->type.dim[0] != batch->n_rows || strcmp(bad->op, "state") == 0)
+    int64_t row = bad->index[0];
+    if (bad->type.rank == 0 || bad->type.dim[0] != batch->n_rows || strcmp(bad->op, "state") == 0 ||
+        batch == &s->train_stream.idle)
         return NULL;
-    int64_t sample = batch->samples[bad->index[0]];
-    ty_dataset_place(s->train, s->plan.n_feeds > 0 ? s->train_field[0] : 0, sample, place, sizeof place);
-    return ty_arena_printf(&s->check_arena, "sample %lld (%s)", (long long)sample, place);
+    ty_prefetch_place(s->batches, batch, s->plan.n_feeds > 0 ? s->train_field[0] : 0, row, place, sizeof place);
+    return ty_arena_printf(&s->check_arena, "sample %lld (%s)", (long long)batch->samples[row], place);
 }
 
 /* What is found belongs to a step: micro-batches add to it. */
@@ -127,10 +130,36 @@ static int finish_run(const ty_session *s, ty_run run, ty_error *err)
     return rc;
 }
 
+static int next_batch(ty_session *s, const ty_batch **batch, ty_error *err)
+{
+    if (s->train_stream.is_on)
+        return ty_session_next_batch(s, batch, err);
+    if (ty_prefetch_next(s->batches, batch, err) < 0)
+        return ty_error_wrap(err, "data.train");
+    return *batch ? 0 : ty_error_set(err, TY_E_INTERNAL, "the training data ended early");
+}
+
+static int pass_batch(ty_session *s, const ty_batch *batch, bool *ends, ty_error *err)
+{
+    if (s->train_stream.is_on)
+        return ty_session_pass_batch(s, batch, ends, err);
+    ty_prefetch_release(s->batches, batch);
+    return 0;
+}
+
+static int run_batch(ty_session *s, const ty_batch *batch, ty_run run, ty_error *err)
+{
+    ty_session_point_inputs(s, batch, s->train_field);
+    if (ty_session_ask_epoch(s, batch, err) < 0 || (s->served && ty_served_read(s->served, s->inputs, err) < 0))
+        return -1;
+    return s->is_checked ? run_checked(s, run, batch, err) : start_run(s, run, err);
+}
+
 static int call_batch(void *ctx, bool last, ty_error *err)
 {
     ty_session *s = ctx;
     const ty_batch *batch;
+    bool ends = false;
     double start = ty_session_now_s();
     if (s->stop_err.code != TY_E_NONE) {
         *err = s->stop_err;
@@ -138,21 +167,35 @@ static int call_batch(void *ctx, bool last, ty_error *err)
     }
     ty_doing_step(s->steps_done + 1);
     ty_doing_now(TY_DOING_DATA);
-    if (ty_prefetch_next(s->batches, &batch, err) < 0)
-        return ty_error_wrap(err, "data.train");
-    if (!batch)
-        return ty_error_set(err, TY_E_INTERNAL, "the training data ended early");
+    int rc = next_batch(s, &batch, err);
+    if (rc != 0)
+        return rc;
     double ready = ty_session_now_s();
     ty_doing_now(TY_DOING_STEP);
-    ty_session_point_inputs(s, batch, s->train_field);
-    ty_run run = last ? TY_RUN_LAST : TY_RUN_MICRO;
-    if (s->served && ty_served_read(s->served, s->inputs, err) < 0)
+    if (run_batch(s, batch, last ? TY_RUN_LAST : TY_RUN_MICRO, err) < 0 || pass_batch(s, batch, &ends, err) < 0)
         return -1;
-    int rc = s->is_checked ? run_checked(s, run, batch, err) : start_run(s, run, err);
-    ty_prefetch_release(s->batches, batch);
+    ty_tuner_batch(&s->tuner, s->batches);
     s->times.input_wait_s += ready - start;
     s->times.compute_s += ty_session_now_s() - ready;
-    return rc;
+    return ends ? TY_LOOP_EPOCH_ENDS : 0;
+}
+
+/* Gradients of a step that does not come about, and how many of its batches there were. */
+static int call_drop(void *ctx, ty_error *err)
+{
+    ty_session *s = ctx;
+    if (ty_program_fetch_states(s->program, err) < 0)
+        return -1;
+    for (int i = 0; i < ty_program_n_states(s->program); i++) {
+        const char *name;
+        ty_tensor t = ty_program_state(s->program, i, &name);
+        if (strncmp(name, "grad.", 5) == 0 || strcmp(name, "micro") == 0)
+            memset(t.data, 0, ty_type_bytes(&t.type));
+    }
+    ty_program_states_changed(s->program);
+    ty_log_info("data", "the last batches make no whole step of %lld: they are left out",
+                (long long)s->recipe.accumulate);
+    return 0;
 }
 
 static int call_result(void *ctx, ty_step_result *result, ty_error *err)
@@ -217,22 +260,42 @@ static void free_sums(sums *all)
         ty_tally_fini(&all->metric[i]);
 }
 
+/* The batches of an evaluation, in either form. */
+typedef struct evaluated {
+    ty_prefetch *batches;
+    ty_data_feed *feed;
+} evaluated;
+
+/* NULL: there are no more. */
+static int next_evaluated(ty_session *s, const evaluated *e, const ty_batch **batch, ty_error *err)
+{
+    return s->validation_stream.is_on ? ty_session_next_evaluated(s, e->batches, batch, err)
+                                      : ty_prefetch_next(e->batches, batch, err);
+}
+
+/* An evaluation that the rate depends on is not repeated after resuming: it is finished. */
+static int is_abandoned(const ty_session *s, bool *abandoned, ty_error *err)
+{
+    int requests;
+    if (ty_company_stopping(s->job->company, ty_stop_count(), &requests, err) < 0)
+        return -1;
+    *abandoned = requests > (s->spec.schedule.kind == TY_SCHED_PLATEAU ? 1 : 0);
+    return 0;
+}
+
 /* Batches are begun, and their results added up when as many are under way as may be. */
-static int evaluate_batches(ty_session *s, ty_prefetch *batches, sums *all, bool *abandoned, ty_error *err)
+static int evaluate_batches(ty_session *s, const evaluated *e, sums *all, bool *abandoned, ty_error *err)
 {
     const ty_batch *batch = NULL;
     int under_way = 0, rc;
-    while ((rc = ty_prefetch_next(batches, &batch, err)) == 0 && batch) {
-        /* An evaluation that the rate depends on is not repeated after resuming: it is finished. */
-        int requests;
-        if (ty_company_stopping(s->job->company, ty_stop_count(), &requests, err) < 0)
+    while ((rc = next_evaluated(s, e, &batch, err)) == 0 && batch) {
+        if (is_abandoned(s, abandoned, err) < 0)
             return -1;
-        *abandoned = requests > (s->spec.schedule.kind == TY_SCHED_PLATEAU ? 1 : 0);
         if (*abandoned)
             break;
         ty_session_point_inputs(s, batch, s->validation_field);
         rc = start_run(s, TY_RUN_EVAL, err);
-        ty_prefetch_release(batches, batch);
+        ty_session_release(&s->validation_stream, e->batches, batch);
         if (rc == 0 && ++under_way == ty_program_in_flight(s->program, TY_RUN_EVAL)) {
             under_way--;
             rc = finish_batch(s, all, err);
@@ -253,16 +316,25 @@ static int agree_on_batches(ty_session *s, ty_sampler_config *config, ty_error *
     return ty_company_most(s->job->company, "batches of an evaluation", &config->epoch_batches, err);
 }
 
-static int run_evaluation(ty_session *s, sums *all, bool *abandoned, ty_error *err)
+static int start_evaluation(ty_session *s, evaluated *e, ty_error *err)
 {
-    ty_prefetch *batches;
     ty_prefetch_config config = {.dataset = s->validation, .sampler = ty_session_sampler(s, true), .until_epoch = 1};
+    if (s->validation_stream.is_on)
+        return ty_session_start_evaluation(s, &e->batches, &e->feed, err);
     if (s->validation_sharded && agree_on_batches(s, &config.sampler, err) < 0)
         return -1;
-    if (ty_prefetch_start(&config, &batches, err) < 0)
-        return -1;
-    int rc = evaluate_batches(s, batches, all, abandoned, err);
-    ty_prefetch_stop(batches);
+    ty_session_set_ring(s, s->validation, config.sampler.batch_size, &config);
+    return ty_prefetch_start(&config, &e->batches, err);
+}
+
+static int run_evaluation(ty_session *s, sums *all, bool *abandoned, ty_error *err)
+{
+    evaluated e = {0};
+    int rc = start_evaluation(s, &e, err);
+    if (rc == 0)
+        rc = evaluate_batches(s, &e, all, abandoned, err);
+    ty_prefetch_stop(e.batches);
+    ty_data_feed_close(e.feed);
     return rc;
 }
 
@@ -315,7 +387,7 @@ static int call_evaluate(void *ctx, const ty_loop_position *at, ty_error *err)
     for (int i = 0; i < all.n; i++)
         all.metric[i].kind = s->plan.metrics[i].kind;
     ty_doing_now(TY_DOING_EVALUATE);
-    int rc = at->step >= s->loop.total_steps ? ty_session_join(s, at->step, err) : 0;
+    int rc = ty_session_is_last(s, at->step) ? ty_session_join(s, at->step, err) : 0;
     if (rc == 0 && s->served)
         rc = ty_served_settle(s->served, err);
     if (rc == 0)
@@ -405,18 +477,22 @@ static int call_report(void *ctx, const ty_loop_report *r, ty_error *err)
     double rows = (double)(r->n_steps * s->recipe.accumulate * s->recipe.batch_size);
     double span = busy - s->times.reported_s, waited = ty_company_waited_s(s->job->company);
     double waited_ms = 1e3 * (waited - s->times.reported_comm_s) / (double)r->n_steps;
+    double data_ms = 1e3 * (s->times.input_wait_s - s->times.reported_input_s) / (double)r->n_steps;
     s->times.reported_s = busy;
+    s->times.reported_input_s = s->times.input_wait_s;
     s->times.reported_comm_s = waited;
     const struct {
         bool known;
         double value;
     } reports[TY_N_REPORTS] = {
         [TY_REPORT_LOSS] = {true, r->mean_loss},
-        [TY_REPORT_LR] = {true, r->lr},
+        [TY_REPORT_LR] = {!isnan(r->lr), r->lr}, /* of a step of the model's own: unknown */
         [TY_REPORT_GRAD_NORM] = {r->grad_norm >= 0, r->grad_norm},
         [TY_REPORT_LOSS_SCALE] = {r->loss_scale > 0, r->loss_scale},
         [TY_REPORT_SAMPLES_PER_S] = {span > 0, rows / span},
+        [TY_REPORT_DATA_MS] = {true, data_ms},
         [TY_REPORT_COMM_MS] = {ty_session_sees_waits(s), waited_ms},
+        [TY_REPORT_BAD] = {s->recipe.train.skip_bad, (double)ty_session_bad(s, false)->n},
     };
     ty_value_named values[TY_N_REPORTS];
     int n = 0;
@@ -436,6 +512,7 @@ static void call_progress(void *ctx, const ty_loop_position *at, const ty_step_r
     if (busy > 0) {
         pace.samples_per_s = rows / busy;
         pace.data_share = s->times.input_wait_s / busy;
+        pace.data_cause = pace.data_share > 0.02 ? ty_session_input_cause(s) : NULL;
     }
     if (busy > 0 && ty_session_sees_waits(s)) {
         pace.comm_share = waited / busy;
@@ -462,6 +539,7 @@ ty_loop_calls ty_session_calls(ty_session *s)
     return (ty_loop_calls){
         .ctx = s,
         .batch = call_batch,
+        .drop = call_drop,
         .result = call_result,
         .evaluate = s->validation && (ty_session_leads(s) || !ty_served_is_job(s->job->served)) ? call_evaluate : NULL,
         .checkpoint = call_checkpoint,
@@ -513,7 +591,17 @@ typedef struct model_writer {
 static int write_model(void *ctx, const char *path, ty_error *err)
 {
     model_writer *w = ctx;
-    return ty_model_write(w->session->model, path, find_weight, &w->weights, err);
+    ty_session *s = w->session;
+    ty_model_moments moments;
+    ty_program_moments(s->program, &s->spec, &moments);
+    return ty_model_write_trained(s->model, path, find_weight, &w->weights, s->served ? NULL : &moments, err);
+}
+
+static int write_front(void *ctx, const char *model, const char *path, bool *is_written, ty_error *err)
+{
+    ty_session *s = ((model_writer *)ctx)->session;
+    return ty_front_write(&s->plan, ty_spec_fields(&s->recipe, &s->plan, &s->recipe.train, &s->arena), s->train, model,
+                          path, is_written, err);
 }
 
 static const char *recipe_json(ty_session *s)
@@ -538,6 +626,13 @@ int ty_session_export(ty_session *s, ty_error *err)
     if ((s->served && (ty_session_join(s, s->steps_done, err) < 0 || ty_served_settle(s->served, err) < 0)) ||
         ty_program_fetch_states(s->program, err) < 0)
         return -1;
+    ty_buf preprocessing;
+    ty_buf_init(&preprocessing, (size_t)2 << 30);
+    int rc = ty_session_preprocessing(s, &preprocessing, err);
+    ty_buf tokenizer;
+    ty_buf_init(&tokenizer, TY_TOKENIZER_MAX_FILE_BYTES);
+    if (rc == 0)
+        rc = ty_session_tokenizer(s, &tokenizer, err);
     model_writer writer = {s, list_weights(s)};
     const char *format = ty_model_format(s->model);
     ty_value_named values[TY_SESSION_MAX_METRICS + 1];
@@ -546,20 +641,30 @@ int ty_session_export(ty_session *s, ty_error *err)
     if (n == 0 && isfinite(s->last_loss))
         values[n++] = (ty_value_named){"loss", s->last_loss};
     ty_export e = {.folder = s->job->model_folder,
-                   .model_name = strncmp(format, "onnx", 4) == 0 ? "model.onnx" : "model.c",
+                   .tokenizer = tokenizer.len > 0 ? tokenizer.data : NULL,
+                   .tokenizer_bytes = tokenizer.len,
+                   .model_name = ty_model_artifact(s->model),
                    .data_name = ty_model_has_data_file(s->model) ? "model.onnx" TY_MODEL_DATA_SUFFIX : NULL,
                    .format = format,
                    .origin = s->recipe.model,
                    .recipe_json = recipe_json(s),
                    .step = s->steps_done,
-                   .epoch = ty_loop_position_at(&s->loop, s->steps_done).epoch,
+                   .epoch = s->train_stream.is_on ? s->at.epoch : ty_loop_position_at(&s->loop, s->steps_done).epoch,
+                   .has_index = s->train && s->train->index.given,
+                   .index_base = s->train ? s->train->index.base : 0,
+                   .index_width = s->train ? s->train->index.width : 0,
+                   .preprocessing = preprocessing.len > 0 ? preprocessing.data : NULL,
                    .metrics = values,
                    .n_metrics = n,
                    .weights = writer.weights.items,
                    .n_weights = writer.weights.n,
                    .write_model = write_model,
+                   .write_front = s->recipe.export_preprocessing && s->train ? write_front : NULL,
                    .ctx = &writer};
-    int rc = ty_export_write(&e, err);
+    if (rc == 0)
+        rc = ty_export_write(&e, err);
+    ty_buf_fini(&preprocessing);
+    ty_buf_fini(&tokenizer);
     s->times.export_s = ty_session_now_s() - start;
     return rc;
 }

@@ -47,18 +47,24 @@ bool ty_session_sees_waits(const ty_session *s)
 /* What may differ from host to host without changing a number of the training. */
 static bool is_of_the_host(const char *key)
 {
-    static const char *const keys[] = {"threads",  "memory",      "cache",
-                                       "compiled", "tensorboard", "distributed.interface"};
+    static const char *const keys[] = {"threads",      "memory",      "cache",
+                                       "compiled",     "tensorboard", "distributed.interface",
+                                       "data_threads", "data_memory"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (strcmp(key, keys[i]) == 0)
             return true;
     return false;
 }
 
-static void add_data(const ty_dataset *d, bool sharded, const char *name, ty_buf *out)
+static void add_data(const ty_dataset *d, const ty_session_stream *stream, bool sharded, const char *name, ty_buf *out)
 {
     if (!d)
         ty_buf_addf(out, "data.%s: none\n", name);
+    else if (stream->is_on && (stream->source.sharded || stream->source.mode == TY_JOB_PIPE))
+        ty_buf_addf(out, "data.%s: a stream of %s\n", name, d->format);
+    else if (stream->is_on)
+        ty_buf_addf(out, "data.%s: a stream of %s, files %016llx\n", name, d->format,
+                    (unsigned long long)d->fingerprint);
     else if (sharded)
         ty_buf_addf(out, "data.%s: each host has its own files\n", name);
     else
@@ -93,19 +99,19 @@ int ty_session_agree_on_data(ty_session *s, ty_error *err)
     ty_buf text;
     s->n_samples = s->train->n_samples;
     if (!s->job->company)
-        return 0;
+        return ty_session_agree_on_parts(s, err);
     ty_buf_init(&text, 1 << 20);
     for (int i = 0; i < s->recipe.n_settings; i++)
         if (!is_of_the_host(s->recipe.settings[i].key))
             add_setting(&s->recipe.settings[i], &text);
-    add_data(s->train, s->train_sharded, "train", &text);
-    add_data(s->validation, s->validation_sharded, "validation", &text);
+    add_data(s->train, &s->train_stream, s->train_sharded, "train", &text);
+    add_data(s->validation, &s->validation_stream, s->validation_sharded, "validation", &text);
     int rc = text.failed ? ty_error_set(err, TY_E_LIMIT, "the recipe has more settings than can be compared")
                          : ty_company_compare(s->job->company, "recipe and data", text.data, err);
     if (rc < 0 && err->code == TY_E_GRAPH) /* what differs is a setting or a file */
         err->code = TY_E_CONFIG;
     ty_buf_fini(&text);
-    return rc < 0 ? -1 : agree_on_samples(s, err);
+    return rc < 0 || agree_on_samples(s, err) < 0 ? -1 : ty_session_agree_on_parts(s, err);
 }
 
 int ty_session_agree_on_epoch(ty_session *s, int64_t *batches, ty_error *err)
@@ -170,7 +176,7 @@ void ty_session_release_state(ty_session *s)
 
 /* Bytes of rank 0, as they are: the same program on the same kind of machine, which was compared. */
 typedef struct start {
-    int64_t step, best_step;
+    int64_t step, epoch, batch, best_step;
     double best;
     int32_t resumed, has_best;
 } start;
@@ -185,7 +191,8 @@ static void take_parts(ty_session *s)
 int ty_session_share_state(ty_session *s, ty_error *err)
 {
     ty_company *c = s->job->company;
-    start from = {s->loop.first_step, s->best_step, s->best, s->resumed, s->has_best};
+    start from = {s->loop.first_step, s->loop.first_epoch, s->loop.first_batch, s->best_step, s->best,
+                  s->resumed,         s->has_best};
     if (!c) {
         take_parts(s);
         return 0;
@@ -193,6 +200,8 @@ int ty_session_share_state(ty_session *s, ty_error *err)
     if (ty_company_share(c, "position", &from, sizeof from, err) < 0)
         return -1;
     s->loop.first_step = from.step;
+    s->loop.first_epoch = from.epoch;
+    s->loop.first_batch = from.batch;
     s->best_step = from.best_step;
     s->best = from.best;
     s->resumed = from.resumed;

@@ -75,8 +75,12 @@ int ty_session_open_served(ty_session *s, ty_error *err)
         return 0;
     if (is_job(s))
         ty_stop_ends_after(TY_STOP_NEVER); /* who has said hello says goodbye */
-    if (ty_served_open(s->served, s->resumed, &s->loop.first_step, err) < 0)
+    ty_served_start start = {s->loop.first_step, s->loop.first_epoch, s->loop.first_batch};
+    if (ty_served_open(s->served, s->resumed, &start, err) < 0)
         return -1;
+    s->loop.first_step = start.step;
+    s->loop.first_epoch = start.epoch;
+    s->loop.first_batch = start.batch;
     s->steps_done = s->loop.first_step;
     return 0;
 }
@@ -84,5 +88,5 @@ int ty_session_open_served(ty_session *s, ty_error *err)
 int ty_session_join(ty_session *s, int64_t step, ty_error *err)
 {
     bool stopped = ty_stop_count() > 0;
-    return s->served && (step >= s->loop.total_steps || stopped) ? ty_served_join(s->served, stopped, err) : 0;
+    return s->served && (ty_session_is_last(s, step) || stopped) ? ty_served_join(s->served, stopped, err) : 0;
 }

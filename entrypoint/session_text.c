@@ -50,6 +50,24 @@ static void add_memory(ty_session *s, ty_buf *out)
                 ty_bytes_text(need.process_bytes, t[5], 32), ty_bytes_text(need.mapped_bytes, t[6], 32));
 }
 
+static const char *data_text(const ty_dataset *d, const ty_session_stream *stream, char *out, size_t n)
+{
+    return stream->is_on ? ty_session_stream_text(stream, out, n) : ty_dataset_summary(d, out, n);
+}
+
+/* Of a stream the steps are those that the recipe speaks of; nobody knows how many it has. */
+static void add_plan(const ty_session *s, ty_buf *out)
+{
+    const char *about = s->train_stream.is_on && s->recipe.max_steps == 0 ? "about " : "";
+    if (s->known_steps > 0)
+        ty_buf_addf(out, "  plan        %s%lld steps", about, (long long)s->known_steps);
+    else
+        ty_buf_addf(out, "  plan        as many steps as the stream has");
+    ty_buf_addf(out, " of %lld rows, %lld epochs, seed %lld\n",
+                (long long)(s->recipe.batch_size * s->recipe.accumulate), (long long)s->recipe.epochs,
+                (long long)s->recipe.seed);
+}
+
 void ty_session_banner(ty_session *s, ty_buf *out)
 {
     const ty_compile_report *c = ty_program_report(s->program);
@@ -63,12 +81,10 @@ void ty_session_banner(ty_session *s, ty_buf *out)
     for (int i = 0; i < ty_model_n_warnings(s->model); i++)
         ty_buf_addf(out, "  warning     %s\n              %s\n", ty_model_warning_at(s->model, i)->text,
                     ty_model_warning_at(s->model, i)->help);
-    ty_buf_addf(out, "  train       %s\n", ty_dataset_summary(s->train, a, sizeof a));
+    ty_buf_addf(out, "  train       %s\n", data_text(s->train, &s->train_stream, a, sizeof a));
     if (s->validation)
-        ty_buf_addf(out, "  validation  %s\n", ty_dataset_summary(s->validation, b, sizeof b));
-    ty_buf_addf(out, "  plan        %lld steps of %lld rows, %lld epochs, seed %lld\n", (long long)s->loop.total_steps,
-                (long long)(s->recipe.batch_size * s->recipe.accumulate), (long long)s->recipe.epochs,
-                (long long)s->recipe.seed);
+        ty_buf_addf(out, "  validation  %s\n", data_text(s->validation, &s->validation_stream, b, sizeof b));
+    add_plan(s, out);
     if (s->batch_reason)
         ty_buf_addf(out, "  batch       %lld rows: %s\n", (long long)s->recipe.batch_size, s->batch_reason);
     ty_buf_addf(out, "  compiled    %d kernels, %d library calls in %s%s\n", c->n_kernels, c->n_library_calls,
@@ -92,8 +108,10 @@ static void add_result(const ty_session *s, ty_job_end end, ty_buf *out)
 {
     char count[32];
     if (end == TY_JOB_STOPPED)
-        ty_buf_addf(out, "stopped after step %s of %lld, on request\n",
-                    ty_count_text(s->steps_done, count, sizeof count), (long long)s->loop.total_steps);
+        ty_buf_addf(out,
+                    s->known_steps > 0 ? "stopped after step %s of %lld, on request\n"
+                                       : "stopped after step %s%.0lld, on request\n",
+                    ty_count_text(s->steps_done, count, sizeof count), (long long)s->known_steps);
     else
         ty_buf_addf(out, "complete: %s steps\n", ty_count_text(s->steps_done, count, sizeof count));
     if (s->evaluated_step >= 0) {
@@ -145,11 +163,19 @@ static void add_time(const ty_session *s, ty_buf *out)
     }
 }
 
+static void add_bad(const ty_bad *bad, const char *what, ty_buf *out)
+{
+    if (bad->n > 0)
+        ty_buf_addf(out, "  bad records %lld left out of %s, the first: %s\n", (long long)bad->n, what, bad->first);
+}
+
 void ty_session_summary(const ty_session *s, ty_job_end end, bool exported, ty_buf *out)
 {
     char planned[32], real[32];
     add_result(s, end, out);
     add_time(s, out);
+    add_bad(ty_session_bad(s, false), "data.train", out);
+    add_bad(ty_session_bad(s, true), "data.validation", out);
     ty_buf_addf(out, "  memory      peak %s, announced were %s\n",
                 ty_bytes_text(ty_memory_now().peak, real, sizeof real),
                 ty_bytes_text(s->announced_bytes, planned, sizeof planned));
@@ -161,7 +187,7 @@ void ty_session_summary(const ty_session *s, ty_job_end end, bool exported, ty_b
     if (end == TY_JOB_STOPPED)
         ty_buf_adds(out, "  the same command again goes on from the checkpoint\n");
     if (exported)
-        ty_buf_addf(out, "  trainyard run %s/model.%s --input %s=batch.npy --output-dir predictions\n",
-                    s->job->model_folder, strncmp(ty_model_format(s->model), "onnx", 4) == 0 ? "onnx" : "c",
+        ty_buf_addf(out, "  trainyard run %s/%s --input %s=batch.npy --output-dir predictions\n", s->job->model_folder,
+                    ty_model_artifact(s->model),
                     ty_model_n_inputs(s->model) > 0 ? ty_model_input(s->model, 0)->name : "NAME");
 }

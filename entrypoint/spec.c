@@ -2,6 +2,7 @@
 #include "entrypoint/spec.h"
 
 #include "base/suggest.h"
+#include "entrypoint/found.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -120,6 +121,8 @@ static const ty_recipe_input *declared_input(const planner *p, const char *name)
 
 static bool is_named_target(const planner *p, const char *field)
 {
+    if (p->r->train.target && strcmp(p->r->train.target, field) == 0)
+        return true;
     for (int i = 0; i < p->r->n_loss; i++) {
         const ty_loss_term *t = &p->r->loss[i].term;
         const char *const names[] = {t->target, t->sample_weight, t->input_lengths, t->target_lengths};
@@ -130,29 +133,56 @@ static bool is_named_target(const planner *p, const char *field)
     return false;
 }
 
+/* Weights of samples and lengths are named, and no target then. */
+static bool is_named_beside(const planner *p, const char *field)
+{
+    for (int i = 0; i < p->r->n_loss; i++) {
+        const ty_loss_term *t = &p->r->loss[i].term;
+        const char *const names[] = {t->sample_weight, t->input_lengths, t->target_lengths};
+        for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+            if (names[k] && strcmp(names[k], field) == 0)
+                return true;
+    }
+    return false;
+}
+
 /* One model input without a field of its name, and one field that is no target: they belong together. */
-static const char *only_candidate(const planner *p)
+static const char *only_candidate(const planner *p, bool by_usual_name)
 {
     const char *candidate = NULL;
-    if (ty_model_n_inputs(p->m) != 1)
-        return NULL;
-    for (int i = 0; i < p->r->train.n_fields; i++)
-        if (!is_named_target(p, p->fields[i].name)) {
-            if (candidate)
-                return NULL;
-            candidate = p->fields[i].name;
-        }
+    for (int i = 0; i < p->r->train.n_fields; i++) {
+        const char *name = p->fields[i].name;
+        if (is_named_target(p, name) || (by_usual_name && ty_found_is_target(name)))
+            continue;
+        if (candidate)
+            return NULL;
+        candidate = name;
+    }
     return candidate;
 }
 
-static int plan_input(planner *p, const ty_model_value *input)
+/* The field that input i is fed with where nobody says so and none has its name. */
+static const char *unnamed_field(const planner *p, int i)
 {
+    if (ty_model_n_inputs(p->m) == 1) {
+        const char *only = only_candidate(p, false);
+        return only ? only : only_candidate(p, true);
+    }
+    for (int k = 0; k < p->r->train.n_fields; k++)
+        if (ty_found_is_number(p->fields[k].name, 'x', i))
+            return p->fields[k].name;
+    return NULL;
+}
+
+static int plan_input(planner *p, int number)
+{
+    const ty_model_value *input = ty_model_input(p->m, number);
     const ty_recipe_input *declared = declared_input(p, input->name);
     const char *field = declared ? declared->field : input->name;
     char fields[256], message[512];
     list_fields(p, fields);
     if (!declared && !find_field(p, field)) {
-        const char *candidate = only_candidate(p);
+        const char *candidate = unnamed_field(p, number);
         snprintf(message, sizeof message, "nothing feeds the model input \"%.200s\"", input->name);
         if (!candidate) {
             fault(p, NULL, TY_E_CONFIG, message);
@@ -174,7 +204,7 @@ static int plan_inputs(planner *p)
         if (!find_input(p, p->r->inputs[i].input))
             return unknown_name(p, p->r->inputs[i].at, "input", p->r->inputs[i].input, inputs, "the model");
     for (int i = 0; i < ty_model_n_inputs(p->m); i++)
-        if (plan_input(p, ty_model_input(p->m, i)) < 0)
+        if (plan_input(p, i) < 0)
             return -1;
     return 0;
 }
@@ -194,23 +224,60 @@ static int resolve_output(planner *p, const ty_doc *at, const char **name, const
     return *out ? 0 : unknown_name(p, at, "output", *name, outputs, "the model");
 }
 
-static int resolve_target(planner *p, const ty_doc *at, const char **field)
+static int output_number(const planner *p, const ty_model_value *output)
+{
+    for (int i = 0; i < ty_model_n_outputs(p->m); i++)
+        if (ty_model_output(p->m, i) == output)
+            return i;
+    return -1;
+}
+
+/* How well a field goes with an output as its target: by the output's name, by number, by a usual name. */
+static int target_likeness(const planner *p, const ty_model_value *output, const char *field)
+{
+    if (output && strcmp(field, output->name) == 0)
+        return 3;
+    if (output && ty_found_is_number(field, 'y', output_number(p, output)))
+        return 2;
+    return ty_model_n_outputs(p->m) == 1 && ty_found_is_target(field);
+}
+
+/* Of the fields that feed no input, the only one or the one most like a target of the output; NULL: there is none or
+ * no best one. *n: how many there are. */
+static const char *unnamed_target(const planner *p, const ty_model_value *output, int *n)
+{
+    const char *best = NULL;
+    int likeness = -1;
+    *n = 0;
+    for (int i = 0; i < p->r->train.n_fields; i++) {
+        const char *name = p->fields[i].name;
+        int is_like = target_likeness(p, output, name);
+        if (is_fed_to_input(p, name) || is_named_beside(p, name))
+            continue;
+        ++*n;
+        best = is_like == likeness ? NULL : is_like > likeness ? name : best;
+        likeness = is_like > likeness ? is_like : likeness;
+    }
+    return best;
+}
+
+/* output: that the target is compared with; NULL: of none. */
+static int resolve_target(planner *p, const ty_doc *at, const ty_model_value *output, const char **field)
 {
     char fields[256];
+    int n;
     list_fields(p, fields);
+    if (!*field && output && ty_model_n_outputs(p->m) == 1)
+        *field = p->r->train.target;
     if (*field)
         return find_field(p, *field) ? 0 : unknown_name(p, at, "field", *field, fields, "data.train");
-    for (int i = 0; i < p->r->train.n_fields; i++) {
-        if (is_fed_to_input(p, p->fields[i].name))
-            continue;
-        if (*field) {
-            fault(p, at, TY_E_CONFIG, "several fields could be the target: name the one to use");
-            return ty_error_help(p->err, "fields of data.train: %s", fields);
-        }
-        *field = p->fields[i].name;
-    }
+    *field = unnamed_target(p, output, &n);
     if (*field)
         return 0;
+    if (n > 0) {
+        fault(p, at, TY_E_CONFIG, "several fields could be the target: name the one to use");
+        return ty_error_help(p->err, "fields of data.train: %s", fields);
+    }
     fault(p, at, TY_E_CONFIG, "no field is left for the target: all feed inputs of the model");
     return ty_error_help(p->err, "declare one more field in data.train.fields, or name one of %s as the target",
                          fields);
@@ -225,7 +292,7 @@ static const char *target_name(const planner *p, const char *field)
 static bool takes_labels(ty_loss_kind kind)
 {
     return kind == TY_LOSS_SOFTMAX_CROSS_ENTROPY || kind == TY_LOSS_NLL || kind == TY_LOSS_MULTI_MARGIN ||
-           kind == TY_LOSS_CTC;
+           kind == TY_LOSS_CTC || kind == TY_LOSS_KERAS_SPARSE_CROSSENTROPY;
 }
 
 /* A field of whole numbers, one for each row: how long it is. */
@@ -234,7 +301,7 @@ static int plan_lengths(planner *p, const ty_recipe_loss *loss, const ty_model_v
     const char *field = *name;
     if (!field)
         return 0;
-    if (resolve_target(p, loss->at, &field) < 0)
+    if (resolve_target(p, loss->at, NULL, &field) < 0)
         return -1;
     *name = target_name(p, field);
     return add_feed(
@@ -263,7 +330,7 @@ static int plan_term(planner *p, const ty_recipe_loss *loss, ty_loss_term *term)
         return 0;
     }
     const char *field = term->target, *weights = term->sample_weight;
-    if (resolve_target(p, loss->at, &field) < 0)
+    if (resolve_target(p, loss->at, output, &field) < 0)
         return -1;
     term->target = target_name(p, field);
     ty_feed feed = {.name = term->target,
@@ -277,19 +344,30 @@ static int plan_term(planner *p, const ty_recipe_loss *loss, ty_loss_term *term)
         return -1;
     if (!weights)
         return 0;
-    if (resolve_target(p, loss->at, &weights) < 0)
+    if (resolve_target(p, loss->at, NULL, &weights) < 0)
         return -1;
     term->sample_weight = target_name(p, weights);
     return add_feed(p, &(ty_feed){.name = term->sample_weight, .field = weights, .output = output, .at = loss->at});
 }
 
-/* Metrics read what the first term with a target reads, unless told otherwise. */
+/* The term whose output and target a metric takes: the first with a target that reads the metric's output, else the
+ * first with one. */
+static const ty_loss_term *metric_term(const planner *p, const ty_loss_term *loss, const char *output)
+{
+    const ty_loss_term *first = NULL;
+    for (int i = 0; i < p->r->n_loss; i++) {
+        if (loss[i].target && output && loss[i].output && strcmp(loss[i].output, output) == 0)
+            return &loss[i];
+        first = first || !loss[i].target ? first : &loss[i];
+    }
+    return first;
+}
+
+/* Metrics read what a term reads, unless told otherwise. */
 static int plan_metric(planner *p, const ty_loss_term *loss, const ty_recipe_metric *metric, ty_metric *out)
 {
     const ty_model_value *output;
-    const ty_loss_term *first = NULL;
-    for (int i = 0; i < p->r->n_loss && !first; i++)
-        first = loss[i].target ? &loss[i] : NULL;
+    const ty_loss_term *first = metric_term(p, loss, metric->output);
     *out = (ty_metric){.kind = metric->kind,
                        .name = metric->name,
                        .output = metric->output,
@@ -299,6 +377,11 @@ static int plan_metric(planner *p, const ty_loss_term *loss, const ty_recipe_met
                        .threshold = metric->threshold};
     if (!out->output && first)
         out->output = first->output;
+    for (int i = 0; out->output && i < p->r->n_loss; i++)
+        if (loss[i].target && loss[i].output && strcmp(loss[i].output, out->output) == 0) {
+            first = &loss[i];
+            break;
+        }
     if (resolve_output(p, metric->at, &out->output, &output) < 0)
         return -1;
     if (!out->target && first) {
@@ -306,7 +389,7 @@ static int plan_metric(planner *p, const ty_loss_term *loss, const ty_recipe_met
         return 0;
     }
     const char *field = out->target;
-    if (resolve_target(p, metric->at, &field) < 0)
+    if (resolve_target(p, metric->at, output, &field) < 0)
         return -1;
     out->target = target_name(p, field);
     return add_feed(p, &(ty_feed){.name = out->target,
@@ -397,6 +480,8 @@ static bool take_shape(const ty_model_value *wanted, ty_type *type)
 
 static bool fits_input(const ty_model_value *input, const ty_type *type)
 {
+    if (input->rank < 0) /* the file does not tell */
+        return true;
     if (input->rank != type->rank)
         return false;
     for (int i = 0; i < input->rank; i++)
@@ -486,6 +571,14 @@ static ty_schedule resolve_schedule(const ty_recipe_schedule *s, int64_t steps_p
         .anneal_linear = s->anneal_linear,
         .cycle = (double)ty_span_steps(&s->cycle, steps_per_epoch),
         .cycle_mult = s->cycle_mult,
+        .decay_steps = s->decay_steps,
+        .decay_rate = s->decay_rate,
+        .alpha = s->alpha,
+        .m_mul = s->m_mul,
+        .target = s->target,
+        .staircase = s->staircase,
+        .cycles = s->cycles,
+        .has_target = s->has_target,
         .boundaries = resolve_boundaries(s, steps_per_epoch, a),
         .factors = s->factors,
         .n_boundaries = s->n_boundaries,
@@ -565,7 +658,11 @@ int ty_spec_build(const ty_recipe *r, const ty_spec_plan *plan, const ty_dataset
         .lr_scale = r->lr_scale,
         .n_lr_scale = r->n_lr_scale,
         .ema_decay = r->ema_decay,
-        .use_ema = r->use_ema,
+        .use_ema = r->use_ema == TY_EMA_USED,
+        .ema_written = r->use_ema != TY_EMA_KEPT,
+        .ema_overwrite = r->ema_overwrite,
+        .update_every = (int)r->update_every,
+        .unmerged_rows = r->unmerged_rows,
         .buffers = r->buffers,
         .n_buffers = r->n_buffers,
         .tied = r->tied,

@@ -109,7 +109,7 @@ int ty_job_train(const ty_job *job, ty_job_end *end, ty_job_progress *progress, 
     if (rc < 0) /* who waits for us on a GPU learns of it when we end; we wait for nobody */
         ty_program_let_go(s.program);
     if (progress)
-        *progress = (ty_job_progress){phase, s.loop.total_steps > 0 ? (long long)s.steps_done : -1};
+        *progress = (ty_job_progress){phase, s.loop.accumulate > 0 ? (long long)s.steps_done : -1};
     ty_session_close(&s);
     return rc;
 }

@@ -190,8 +190,12 @@ static ty_job_channel *list_channels(worker *w)
     const ty_channels *c = &w->config.channels;
     ty_job_channel *out = TY_NEW_ARRAY(&w->arena, ty_job_channel, c->n_items);
     for (size_t i = 0; i < c->n_items; i++)
-        out[i] = (ty_job_channel){c->items[i].name, c->items[i].path, c->items[i].content_type,
-                                  c->items[i].mode == TY_INPUT_FAST_FILE, c->items[i].sharded};
+        out[i] = (ty_job_channel){.name = c->items[i].name,
+                                  .path = c->items[i].path,
+                                  .content_type = c->items[i].content_type,
+                                  .mode = (ty_job_mode)c->items[i].mode,
+                                  .sharded = c->items[i].sharded,
+                                  .record_io = c->items[i].record_io};
     return out;
 }
 
@@ -253,6 +257,7 @@ static int make_job(worker *w, const char *recipe, ty_job *job, ty_error *err)
     *job = (ty_job){
         .channels = list_channels(w),
         .n_channels = (int)c->channels.n_items,
+        .pipe_state_folder = ty_arena_printf(&w->arena, "%s/pipe_state", c->paths.base),
         .data_folder = c->channels.n_items == 0 ? c->paths.input_data : NULL,
         .model_folder = c->paths.model,
         .checkpoint_folder = c->paths.checkpoints,

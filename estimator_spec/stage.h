@@ -30,6 +30,15 @@ typedef struct ty_stage_mount {
     bool is_writable;
 } ty_stage_mount;
 
+/* A channel in Pipe mode: what has to be fed into the FIFOs TREE/input/data/CHANNEL_0, _1 ... while the host runs. */
+typedef struct ty_stage_feed {
+    const char *channel, *from; /* from: a folder, a file or an augmented manifest of this machine */
+    int share, n_shares;        /* objects that the host gets */
+    bool wraps, inflates;
+    const char *seed;       /* objects in another order each epoch; NULL: in theirs */
+    const char *attributes; /* "image-ref,label": from is a manifest; else NULL */
+} ty_stage_feed;
+
 typedef struct ty_stage_host {
     const char *name; /* algo-1 */
     const char *group, *instance_type;
@@ -37,6 +46,8 @@ typedef struct ty_stage_host {
     const char *checkpoints; /* a folder here */
     ty_stage_mount mounts[TY_STAGE_MOUNTS];
     int n_mounts;
+    ty_stage_feed feeds[TY_STAGE_MOUNTS];
+    int n_feeds;
 } ty_stage_host;
 
 /* A folder or file of this machine as the content of a channel. */
@@ -63,7 +74,7 @@ typedef struct ty_stage {
 /* Who the hosts are. Touches no file. */
 int ty_stage_hosts(ty_stage *s, ty_arena *a, ty_error *err);
 /* Lays all trees. Refuses before it fetches anything: an input of a channel that the job does not have, a channel that
- * cannot be given here (Pipe mode, manifests and file systems without a folder). */
+ * cannot be given here (manifests and file systems without a folder). */
 int ty_stage_lay(ty_stage *s, ty_arena *a, ty_error *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "estimator_spec/pack.h"
 #include "estimator_spec/stage_parts.h"
+#include "estimator_spec/tree.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -89,8 +90,6 @@ static int check_channel(const ty_stage *s, const ty_doc *channel, ty_arena *a, 
     const char *name = ty_stage_text(channel, "ChannelName"), *path = path_of(s, channel, a);
     const char *uri = ty_stage_text(channel, "DataSource.S3DataSource.S3Uri");
     const char *type = ty_stage_text(channel, "DataSource.S3DataSource.S3DataType");
-    if (strcmp(mode_of(s, channel), "Pipe") == 0)
-        return ty_error_set(err, TY_E_UNSUPPORTED, "channel \"%s\": input mode Pipe is the platform's alone", name);
     if (path && !ty_file_exists(path))
         return ty_error_set(err, TY_E_CHANNEL, "channel \"%s\": there is no \"%s\"", name, path);
     if (path || is_source(s, uri))
@@ -191,6 +190,35 @@ static int give_folder(const ty_stage *s, ty_stage_host *h, const char *from, co
     return ty_file_mkdirs(to, 0755, err);
 }
 
+static bool is_piped(const ty_stage *s, const ty_doc *channel)
+{
+    return strcmp(mode_of(s, channel), "Pipe") == 0;
+}
+
+static const char *attributes_of(const ty_doc *channel, ty_arena *a)
+{
+    const ty_doc *list = ty_tree_find(channel, "DataSource.S3DataSource.AttributeNames");
+    const char *out = NULL;
+    for (size_t i = 0; i < ty_doc_len(list); i++)
+        out = out ? ty_arena_printf(a, "%s,%s", out, ty_doc_at(list, i)->string) : ty_doc_at(list, i)->string;
+    return out;
+}
+
+static void give_feed(ty_stage_host *h, const ty_doc *channel, const char *from, int share, int n_shares, ty_arena *a)
+{
+    const char *wrapper = ty_stage_text(channel, "RecordWrapperType");
+    const char *compression = ty_stage_text(channel, "CompressionType");
+    const ty_doc *seed = ty_tree_find(channel, "ShuffleConfig.Seed");
+    h->feeds[h->n_feeds++] = (ty_stage_feed){.channel = ty_stage_text(channel, "ChannelName"),
+                                             .from = from,
+                                             .share = share,
+                                             .n_shares = n_shares,
+                                             .wraps = wrapper && strcmp(wrapper, "RecordIO") == 0,
+                                             .inflates = compression && strcmp(compression, "Gzip") == 0,
+                                             .seed = seed ? seed->raw : NULL,
+                                             .attributes = attributes_of(channel, a)};
+}
+
 static int give(const ty_stage *s, const ty_doc *channel, const char *from, ty_arena *a, ty_error *err)
 {
     const char *name = ty_stage_text(channel, "ChannelName");
@@ -204,7 +232,9 @@ static int give(const ty_stage *s, const ty_doc *channel, const char *from, ty_a
         if (!is_for(channel, h))
             continue;
         int mine = share++;
-        if (!is_folder && is_sharded(channel) && mine > 0)
+        if (is_piped(s, channel))
+            give_feed(h, channel, from, is_sharded(channel) ? mine : 0, is_sharded(channel) ? n_shares : 1, a);
+        else if (!is_folder && is_sharded(channel) && mine > 0)
             rc = ty_file_mkdirs(to, 0755, err); /* one object, which the first host has */
         else if (!is_folder)
             rc = give_file(s, from, ty_arena_printf(a, "%s%s", to, strrchr(from, '/')), a, err);

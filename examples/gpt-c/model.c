@@ -1,6 +1,7 @@
 /* A GPT in C: pre-norm blocks, learned positions, token table and output layer tied, as Radford et al. 2019.
  *
- * Characters [batch, 64] to logits of the next one [batch, 64, 128]. B batch, T time, C channels, V vocabulary.
+ * Bytes of ASCII text [batch, 64] to logits of the next one [batch, 64, 128]. B batch, T time, C channels, V
+ * vocabulary.
  */
 #include <trainyard/model.h>
 

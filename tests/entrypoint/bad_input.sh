@@ -78,7 +78,7 @@ job model_absent && rm "$ML/code/model.onnx" && bad 66 model.onnx
 job model_noise && head -c 5000 /dev/urandom >"$ML/code/model.onnx" && bad 65 E0300 model.onnx
 job model_empty && : >"$ML/code/model.onnx" && bad 65 model.onnx
 job model_truncated && truncate -s 30000 "$ML/code/model.onnx" && bad 65 model.onnx
-job model_folder && rm "$ML/code/model.onnx" && mkdir "$ML/code/model.onnx" && bad 74 model.onnx
+job model_folder && rm "$ML/code/model.onnx" && mkdir "$ML/code/model.onnx" && bad 65 E0300 model.onnx
 job model_operator && LC_ALL=C sed -i 's/Relu/Ralu/g' "$ML/code/model.onnx" && bad 65 E0310 Ralu
 job shape_wrong && edit train.yaml 's/shape: \[1, 8, 8\]/shape: [1, 4, 16]/' && bad 65 E0320 'f32[16,1,4,16]' 'image'
 job dtype_wrong && edit train.yaml 's/columns: 64\}/columns: 64, type: float32}/' && bad 78 E0105 'needs i64'

@@ -24,6 +24,7 @@ same "fit" 0 $rc
 same "nothing on stderr" "" "$(cat "$W/err")"
 has "processor" "$W/out" "processor"
 has "oneDNN and its file" "$W/out" "libdnnl.so.2"
+has "HDF5 and its file" "$W/out" "libhdf5_serial.so.103"
 has "says so" "$W/out" "Fit to train on the CPU."
 same "the compiler's own version" "$("${CC:-cc}" -dumpfullversion)" "$(awk '/^C compiler/ { print $3 }' "$W/out")"
 

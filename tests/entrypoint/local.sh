@@ -213,6 +213,35 @@ finish
 same "and the second one, at once" 3 $rc
 ok "nothing runs" until_true 10 nothing_runs
 
+# ---- Pipe mode: this machine feeds ----
+
+begin_job pipe
+mkdir -p data/part && printf 'one\n' >data/part/a && printf 'three\n' >data/part/c && printf 'two\n' | gzip >data/part/b
+cat >src/run.sh <<'R'
+#!/bin/sh
+cd "$SAGEMAKER_BASE_DIR/input/data" || exit 1
+cat text_0 text_1 >"$SAGEMAKER_BASE_DIR/output/data/text-$SM_CURRENT_HOST"
+cat objects_0 >"$SAGEMAKER_BASE_DIR/output/data/objects-$SM_CURRENT_HOST"
+R
+chmod +x src/run.sh
+sed -i '/^inputs/,$d; s/recipe: train.yaml/program: run.sh/' job.yaml
+cat >>job.yaml <<'Y'
+inputs:
+  text: {s3: s3://acme-ml/text/, local: data/part, input_mode: Pipe, compression: Gzip}
+  objects: {s3: s3://acme-ml/text/, local: data/part, input_mode: Pipe, distribution: ShardedByS3Key, record_wrapper: RecordIO}
+Y
+locally r
+same "a host" 0 $rc
+same "two epochs of a channel" "one two three one two three" "$(xargs <r/output/data/text-algo-1)"
+same "objects in records" 3 "$(od -An -tx1 -v r/output/data/objects-algo-1 | tr -d ' \n' | grep -o 0a23d7ce | wc -l)"
+ok "nothing runs" until_true 10 nothing_runs
+printf '\x1f\x8b\x08garbage' >data/part/b
+locally bad
+ok "what cannot be fed fails the job: $rc" test $rc != 0
+has "in words" "$W/err" 'what feeds channel "text" has failed'
+has "with the object" "$W/err" 'data/part/b'
+ok "nothing runs" until_true 10 nothing_runs
+
 # ---- refusals ----
 
 begin_job refused
@@ -232,8 +261,7 @@ refused 66 'there is no "none"' --input train=none
 sed -i 's/, local: data.train//' job.yaml
 sed -i 's/^hyper/container: {entrypoint: [sh]}\n&/' job.yaml
 refused 65 'container.entrypoint is a program of the image'
-sed -i '/^container/d; s/^  test:.*/  test: {local: data\/test, input_mode: Pipe}/' job.yaml
-refused 65 'input mode Pipe' --input train=data/train
+sed -i '/^container/d' job.yaml
 echo 'inputs: {train: "file:///data"}' >job.yaml
 refused 66 'there is no "/data"'
 { grep -v '^inputs' job.yaml; echo 'image: x:1

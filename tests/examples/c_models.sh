@@ -38,7 +38,10 @@ example() {
 
 text=/usr/share/common-licenses/GPL-3
 if [ -r "$text" ]; then
-    examples/gpt-c/data "$text" "$work/gpt-c"
+    mkdir -p "$work/gpt-c/train" "$work/gpt-c/test"
+    head -c 15000 "$text" >"$work/gpt-c/train/1.txt"
+    tail -c +18001 "$text" >"$work/gpt-c/train/2.txt"
+    tail -c +15001 "$text" | head -c 3000 >"$work/gpt-c/test/text.txt"
     example gpt-c 3.2 --max_steps=60
 else
     echo "skip: $text is not there"

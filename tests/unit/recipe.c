@@ -191,6 +191,7 @@ static void every_kind_is_reachable_with_pytorchs_defaults(void **state)
         {"keras_rmsprop", {.kind = TY_OPT_KERAS_RMSPROP, .lr = 1e-3, .alpha = 0.9, .eps = 1e-7}},
         {"keras_adagrad", {.kind = TY_OPT_KERAS_ADAGRAD, .lr = 1e-3, .initial_accumulator = 0.1, .eps = 1e-7}},
         {"keras_adadelta", {.kind = TY_OPT_KERAS_ADADELTA, .lr = 1e-3, .rho = 0.95, .eps = 1e-7}},
+        {"keras_lamb", {.kind = TY_OPT_KERAS_LAMB, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-7}},
     };
     assert_int_equal(sizeof rows / sizeof rows[0], TY_N_OPTIMIZER_KINDS);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -219,7 +220,24 @@ static void every_kind_is_reachable_with_pytorchs_defaults(void **state)
                                          "{contrastive: {output: a, other: b}}",
                                          "ctc",
                                          "l1",
-                                         "l2"};
+                                         "l2",
+                                         "keras_sparse_crossentropy",
+                                         "keras_categorical_crossentropy",
+                                         "keras_categorical_focal",
+                                         "keras_binary_crossentropy",
+                                         "keras_binary_focal",
+                                         "keras_mse",
+                                         "keras_mae",
+                                         "keras_mape",
+                                         "keras_msle",
+                                         "keras_huber",
+                                         "keras_log_cosh",
+                                         "keras_kl_divergence",
+                                         "keras_poisson",
+                                         "keras_cosine_similarity",
+                                         "keras_hinge",
+                                         "keras_squared_hinge",
+                                         "keras_categorical_hinge"};
     assert_int_equal(sizeof losses / sizeof losses[0], TY_N_LOSS_KINDS);
     for (int i = 0; i < TY_N_LOSS_KINDS; i++)
         assert_int_equal(good(shortest, &(ty_recipe_override){"loss", losses[i], "test"}, 1).loss[0].term.kind, i);
@@ -231,7 +249,12 @@ static void every_kind_is_reachable_with_pytorchs_defaults(void **state)
                                             "one_cycle",
                                             "cosine_restarts: {cycle_steps: 2}",
                                             "piecewise: {boundaries: [2], factors: [1, 0.5]}",
-                                            "plateau"};
+                                            "plateau",
+                                            "keras_exponential: {decay_steps: 3, decay_rate: 0.5}",
+                                            "keras_inverse_time: {decay_steps: 3, decay_rate: 0.5}",
+                                            "keras_polynomial: {decay_steps: 3}",
+                                            "keras_cosine: {decay_steps: 3}",
+                                            "keras_cosine_restarts: {first_decay_steps: 3}"};
     for (int i = 0; i < TY_N_SCHEDULE_KINDS; i++) {
         char text[512];
         snprintf(text, sizeof text, strchr(schedules[i], ':') ? "%sschedule: {%s}\n" : "%sschedule: %s\n",
@@ -520,8 +543,7 @@ static void faults_in_data(void **state)
     (void)state;
     static const fault rows[] = {
         {"{}", TY_E_MISSING_KEY, "train"},
-        {"{train: {}}", TY_E_MISSING_KEY, "needs its fields"},
-        {"{train: {fields: same}}", TY_E_MISSING_KEY, "needs its fields"},
+        {"{train: {fields: same}}", TY_E_MISSING_KEY, "needs fields of its own"},
         {"{train: {fields: []}}", TY_E_RANGE, "names no field"},
         {"{train: {fields: 3}}", TY_E_TYPE, "fields"},
         {"{train: {fields: {x: {shape: [0]}}}}", TY_E_RANGE, "at least 1"},

@@ -1,0 +1,324 @@
+/* command_data.c - `trainyard data VERB PATH`: what training data are, before anything is trained on them. Each verb is
+ * in a file of its own. */
+#include "entrypoint/command_data.h"
+
+#include "container/input/bytes.h"
+#include "container/input/image/plan.h"
+#include "entrypoint/found.h"
+#include "entrypoint/verbs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DATA_PICTURE_SIDE = 64 };
+
+static const ty_option options[TY_N_DATA_OPTIONS] = {
+    [TY_DATA_FORMAT] =
+        {"--format", "NAME",
+         "csv, npy, npz, idx, tfrecord, recordio, libsvm, jsonlines, text, tokens or images (default: found)", false},
+    [TY_DATA_HEADER] = {"--header", "YES", "csv: yes or no: whether the first line names the columns (default: found)",
+                        false},
+    [TY_DATA_INDEX_BASE] = {"--index-base", "BASE", "libsvm: zero or one (default: one if no index 0 occurs)", false},
+    [TY_DATA_SKIP_BAD] = {"--skip-bad", "N", "leave out records that are bad, up to N of them (default: refused)",
+                          false},
+    [TY_DATA_TARGET] = {"--target", "FIELD", "stats: which field the others are compared with", false},
+    [TY_DATA_ROWS] = {"--rows", "N", "head: how many samples (default 5)", false},
+    [TY_DATA_FILE_BYTES] = {"--file-bytes", "N", "convert: how large a file may become (default 150000000)", false},
+    [TY_DATA_SVG] = {"--svg", "FILE", "stats: draw the distributions there", false},
+    [TY_DATA_JSON] = {"--json", NULL, "check, stats, plan: one JSON object on stdout", false},
+    [TY_DATA_INTO] = {"--into", "FOLDER", "serve-pipe: where the FIFOs are made", false},
+    [TY_DATA_CHANNEL] = {"--channel", "NAME", "serve-pipe: the channel's name (default training)", false},
+    [TY_DATA_EPOCHS] = {"--epochs", "N", "serve-pipe: how many (default: until it is stopped)", false},
+    [TY_DATA_SHUFFLE] =
+        {"--shuffle", "SEED",
+         "serve-pipe: objects, or lines of a manifest, in a new order each epoch; pack: files in another "
+         "order",
+         false},
+    [TY_DATA_WRAP] = {"--wrap", NULL, "serve-pipe: each object as one RecordIO record", false},
+    [TY_DATA_ATTRIBUTES] = {"--attributes", "A,B-ref", "serve-pipe: PATH is an augmented manifest; send these", false},
+    [TY_DATA_SHARD] = {"--shard", "I/N", "serve-pipe: every N-th object from I on, as ShardedByS3Key", false},
+    [TY_DATA_OUT] = {"--out", "FOLDER", "pack: where the files shall be", false},
+    [TY_DATA_DIR] = {"--data-dir", "DIR", "plan: folder that has the channels as folders or files", false},
+    [TY_DATA_HOSTS] = {"--hosts", "N", "plan: how many hosts the job has (default 1)", false},
+    [TY_DATA_PROCESSES] = {"--processes", "N", "plan: how many processes on each (default 1)", false},
+    [TY_DATA_MODE] = {"--mode", "MODE", "plan: File, FastFile or Pipe (default: as the data lie here)", false},
+    [TY_DATA_SHARDED] = {"--sharded", NULL, "plan: each host has files of its own (ShardedByS3Key)", false},
+    [TY_DATA_RECIPE] = {"--recipe", "FILE", "stats: fields as this recipe's data.train declares them", false},
+    [TY_DATA_PREPROCESSING] = {"--preprocessing", "FILE",
+                               "stats: write what the recipe's transforms learn of these data (preprocessing.json)",
+                               false},
+    [TY_DATA_SIZE] = {"--size", "SIZE", "pack: how large a file may become (default 150MB)", false},
+    [TY_DATA_TOKENIZER] = {"--tokenizer", "FILE", "tokenize: a tokenizer.json", false},
+    [TY_DATA_SYMBOLS] = {"--symbols", "NAME", "tokenize: bytes or characters, in place of a tokenizer", false},
+    [TY_DATA_END_TOKEN] = {"--end-token", "TOKEN", "tokenize: the token that follows each file", false},
+    [TY_DATA_WINDOW] = {"--window", "N", "text and files of tokens: how many tokens a sample has", false},
+    [TY_DATA_COMPRESSED] = {"--compressed", NULL, "serve-pipe: do not inflate what is compressed", false},
+};
+
+#define BIT TY_VERB_TAKES
+#define READING \
+    (BIT(TY_DATA_FORMAT) | BIT(TY_DATA_HEADER) | BIT(TY_DATA_INDEX_BASE) | BIT(TY_DATA_SKIP_BAD) | BIT(TY_DATA_WINDOW))
+
+static const ty_verb verbs[] = {
+    {"check", "one file or folder", 1, READING | BIT(TY_DATA_JSON), ty_command_data_check},
+    {"head", "one file or folder", 1, READING | BIT(TY_DATA_ROWS), ty_command_data_head},
+    {"stats", "one file or folder", 1,
+     READING | BIT(TY_DATA_TARGET) | BIT(TY_DATA_SVG) | BIT(TY_DATA_JSON) | BIT(TY_DATA_RECIPE) |
+         BIT(TY_DATA_PREPROCESSING),
+     ty_command_data_stats},
+    {"convert", "a file or folder, and one to write to", 2, READING | BIT(TY_DATA_FILE_BYTES), ty_command_data_convert},
+    {"plan", "a recipe", 1,
+     BIT(TY_DATA_DIR) | BIT(TY_DATA_HOSTS) | BIT(TY_DATA_PROCESSES) | BIT(TY_DATA_MODE) | BIT(TY_DATA_SHARDED) |
+         BIT(TY_DATA_JSON),
+     ty_command_data_plan},
+    {"pack", "files or folders", -1, READING | BIT(TY_DATA_OUT) | BIT(TY_DATA_SIZE) | BIT(TY_DATA_SHUFFLE),
+     ty_command_data_pack},
+    {"tokenize", "a text or a folder of texts, and a file to write to", 2,
+     BIT(TY_DATA_TOKENIZER) | BIT(TY_DATA_SYMBOLS) | BIT(TY_DATA_END_TOKEN), ty_command_data_tokenize},
+    {"serve-pipe", "files or a folder", -1,
+     BIT(TY_DATA_INTO) | BIT(TY_DATA_CHANNEL) | BIT(TY_DATA_EPOCHS) | BIT(TY_DATA_SHUFFLE) | BIT(TY_DATA_WRAP) |
+         BIT(TY_DATA_ATTRIBUTES) | BIT(TY_DATA_SHARD) | BIT(TY_DATA_COMPRESSED),
+     ty_command_data_serve},
+};
+
+/* ---- opening ---- */
+
+static int data_choice(const char *option, const char *text, const char *const *words, int *out, ty_error *err)
+{
+    if (!text)
+        return 0;
+    for (int i = 1; words[i]; i++)
+        if (strcmp(text, words[i]) == 0) {
+            *out = i;
+            return 0;
+        }
+    return ty_error_set(err, TY_E_USAGE, "%s needs %s or %s, found \"%.100s\"", option, words[1], words[2], text);
+}
+
+static int data_source(const ty_arguments_given *given, ty_data_source *out, ty_error *err)
+{
+    static const char *const headers[] = {"auto", "yes", "no", NULL}, *const bases[] = {"auto", "zero", "one", NULL};
+    int header = 0, base = 0;
+    if (data_choice("--header", given->value[TY_DATA_HEADER], headers, &header, err) < 0 ||
+        data_choice("--index-base", given->value[TY_DATA_INDEX_BASE], bases, &base, err) < 0)
+        return -1;
+    const char *bad = given->value[TY_DATA_SKIP_BAD];
+    char *end = NULL;
+    long long max_bad = bad ? strtoll(bad, &end, 10) : 0;
+    if (bad && (end == bad || *end || max_bad < 1))
+        return ty_error_set(err, TY_E_USAGE, "--skip-bad needs a number from 1 on, found \"%.100s\"", bad);
+    const char *window = given->value[TY_DATA_WINDOW];
+    long long length = window ? strtoll(window, &end, 10) : 0;
+    if (window && (end == window || *end || length < 1))
+        return ty_error_set(err, TY_E_USAGE, "--window needs a number from 1 on, found \"%.100s\"", window);
+    *out = (ty_data_source){.windows = {.length = length, .symbols = TY_SYMBOLS_BYTES},
+                            .skip_bad = bad != NULL,
+                            .max_bad = max_bad,
+                            .paths = &given->words[1],
+                            .n_paths = strcmp(given->words[0], "pack") == 0 ? given->n_words - 1 : 1,
+                            .format = given->value[TY_DATA_FORMAT],
+                            .csv_header = (ty_csv_header)header,
+                            .index_base = (ty_index_base)base};
+    return 0;
+}
+
+/* Pictures of any size are looked at in one. */
+static ty_image_plan *data_plan(bool all, ty_arena *a)
+{
+    ty_image_plan *p = TY_NEW(a, ty_image_plan);
+    *p = ty_image_plan_make();
+    p->height = p->width = DATA_PICTURE_SIDE;
+    p->channels = 3;
+    p->decode_all = all;
+    return p;
+}
+
+/* counts: features that records do not have are counted, not refused. */
+static ty_field data_field(const ty_data_survey *s, int i, bool counts, const ty_image_plan *plan, ty_arena *a)
+{
+    const ty_data_part *part = &s->part[i];
+    const char *name = part->name ? part->name : ty_arena_printf(a, "column %d", i);
+    ty_field f = ty_field_make(name);
+    f.file = part->file;
+    f.image = part->is_picture ? plan : NULL;
+    f.missing_given = s->is_table || (counts && !part->is_picture);
+    f.missing = s->is_table ? 0.0 / 0.0 : 0;
+    if (s->is_table)
+        f.columns = ty_arena_printf(a, "%d", i);
+    return f;
+}
+
+/* What lines of LibSVM have. The longest is found by its colons, since a data set has rows of one length. */
+typedef struct data_lines {
+    int64_t longest;
+    bool has_qid, has_weight;
+} data_lines;
+
+static void data_look_at_line(const char *p, const char *end, data_lines *out)
+{
+    int64_t n = 0;
+    const char *comment = memchr(p, '#', (size_t)(end - p)), *first = p;
+    end = comment ? comment : end;
+    while (first < end && strchr(" \t", *first))
+        first++;
+    for (const char *c = p; (c = memchr(c, ':', (size_t)(end - c))) != NULL; c++) {
+        bool is_qid = c - p > 4 && memcmp(c - 3, "qid", 3) == 0;
+        bool is_weight =
+            !is_qid && n == 0 && !memchr(first, ' ', (size_t)(c - first)) && !memchr(first, '\t', (size_t)(c - first));
+        out->has_qid |= is_qid;
+        out->has_weight |= is_weight;
+        n += !is_qid && !is_weight;
+    }
+    out->longest = n > out->longest ? n : out->longest;
+}
+
+static int data_look_at_lines(const ty_data_source *source, ty_arena *a, data_lines *out, ty_error *err)
+{
+    ty_data_file *file;
+    int n;
+    if (ty_files_list(source->paths, source->n_paths, a, &file, &n, err) < 0)
+        return -1;
+    *out = (data_lines){.longest = 1};
+    for (int i = 0; i < n; i++) {
+        ty_bytes bytes;
+        if (ty_bytes_open(file[i].path, NULL, &bytes, err) < 0)
+            return -1;
+        const char *p = (const char *)bytes.data, *end = p + bytes.n;
+        for (const char *newline; p < end; p = newline + 1) {
+            newline = memchr(p, '\n', (size_t)(end - p));
+            newline = newline ? newline : end;
+            data_look_at_line(p, newline, out);
+        }
+        ty_bytes_close(&bytes);
+    }
+    return 0;
+}
+
+/* Entries as they stand are what a converted file shall hold, not rows of mostly zeros: -1 stands behind the last. */
+static int data_take_entries(const ty_data_source *source, ty_field *fields, int *n_fields, ty_arena *a, ty_error *err)
+{
+    data_lines lines;
+    if (data_look_at_lines(source, a, &lines, err) < 0)
+        return -1;
+    static const char *const names[] = {"label", "weight", "qid", "ids", "values"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if ((i == 1 && !lines.has_weight) || (i == 2 && !lines.has_qid))
+            continue;
+        ty_field f = ty_field_make(names[i]);
+        f.max_length = i >= 3 ? lines.longest : 0;
+        f.missing_given = i == 3;
+        f.missing = -1;
+        fields[(*n_fields)++] = f;
+    }
+    return 0;
+}
+
+static bool data_is_written(const ty_arguments_given *given)
+{
+    return strcmp(given->words[0], "convert") == 0 || strcmp(given->words[0], "pack") == 0;
+}
+
+int ty_data_open(const ty_arguments_given *given, ty_arena *a, ty_data_opened *out, ty_error *err)
+{
+    ty_data_source source;
+    *out = (ty_data_opened){.n_text = 0};
+    if (data_source(given, &source, err) < 0 || ty_data_survey_make(&source, a, &out->survey, err) < 0)
+        return -1;
+    ty_field *fields = TY_NEW_ARRAY(a, ty_field, out->survey.n_parts + 8);
+    ty_image_plan *plan = data_plan(strcmp(given->words[0], "check") == 0, a);
+    for (int i = 0; i < out->survey.n_parts; i++) /* names of folders become numbers */
+        out->survey.part[i].is_text = out->survey.part[i].is_text && !out->survey.part[0].is_picture;
+    out->source = source;
+    if (data_is_written(given) && strcmp(out->survey.format, "libsvm") == 0) {
+        if (data_take_entries(&source, fields, &source.n_fields, a, err) < 0)
+            return -1;
+    } else {
+        for (int i = 0; i < out->survey.n_parts; i++)
+            if (out->survey.part[i].is_text)
+                out->n_text++;
+            else
+                fields[source.n_fields++] = data_field(&out->survey, i, !data_is_written(given), plan, a);
+    }
+    if (source.n_fields == 0)
+        return ty_error_set(err, TY_E_DATA, "the %s data hold no numbers", out->survey.format);
+    source.fields = fields;
+    return ty_dataset_open(&source, &out->ds, err);
+}
+
+/* What the command line says counts, else what the recipe says. */
+int ty_data_open_declared(const ty_arguments_given *given, ty_arena *a, ty_data_opened *out, ty_error *err)
+{
+    ty_data_source source;
+    *out = (ty_data_opened){.n_text = 0};
+    if (data_source(given, &source, err) < 0 ||
+        ty_recipe_load(given->value[TY_DATA_RECIPE], NULL, 0, a, &out->recipe, err) < 0)
+        return -1;
+    const ty_recipe_data *d = &out->recipe.train;
+    if (d->n_fields == 0)
+        return ty_error_set(err, TY_E_CONFIG, "%s declares no fields in data.train", given->value[TY_DATA_RECIPE]);
+    source.fields = d->fields;
+    source.n_fields = d->n_fields;
+    source.pattern = d->pattern;
+    source.windows = d->windows;
+    source.lenient = d->lenient;
+    source.csv_delimiter = d->delimiter ? d->delimiter[0] : 0;
+    source.format = source.format ? source.format : d->format;
+    source.csv_header = source.csv_header ? source.csv_header : (ty_csv_header)d->header;
+    source.index_base = source.index_base ? source.index_base : (ty_index_base)d->index_base;
+    source.skip_bad |= d->skip_bad;
+    source.max_bad = source.max_bad ? source.max_bad : d->max_bad;
+    out->source = source;
+    return ty_dataset_open(&source, &out->ds, err);
+}
+
+int ty_data_target(const ty_arguments_given *given, const ty_dataset *ds)
+{
+    const char *wanted = given->value[TY_DATA_TARGET];
+    if (wanted)
+        return ty_dataset_find(ds, wanted);
+    for (int i = 0; i < ds->n_fields; i++)
+        if (ty_found_is_target(ds->field[i].name))
+            return i;
+    return -1;
+}
+
+/* ---- the command ---- */
+
+static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
+{
+    return ty_verbs_run(
+        &ty_command_data, verbs, sizeof verbs / sizeof verbs[0],
+        "write `trainyard data check PATH`, or head, stats, plan, convert, pack or serve-pipe in place of check", given,
+        a, err);
+}
+
+const ty_command_row ty_command_data = {
+    "data",
+    "VERB PATH... [TO]",
+    "look at training data, and write them in a format that is quick to read",
+    "check    reads all of it: format, samples, fields with types, ranges, missing values; the first fault with its "
+    "place\n"
+    "head     the first samples\n"
+    "stats    the distribution of each field, drawn; what is constant, missing, or nearly the target\n"
+    "plan     of a recipe: how a job reads its data, in which order and why, batches of an epoch, memory, threads\n"
+    "convert  writes TFRecord files of tf.train.Example to a folder\n"
+    "pack     the same of many small files, pictures too: files of about one size, named with their records\n"
+    "tokenize  writes the tokens of texts to one file, uint16 or uint32 each, for format: tokens\n"
+    "serve-pipe  feeds FOLDER/NAME_0, NAME_1 ... as the platform feeds a channel in Pipe mode\n\n"
+    "PATH is a file, or a folder of files as a channel has them.\n\n"
+    "    trainyard data check data/train\n"
+    "    trainyard data stats train.csv --target=price --svg stats.svg\n"
+    "    trainyard data stats train.csv --recipe=train.yaml --preprocessing=preprocessing.json\n"
+    "    trainyard data plan train.yaml --data-dir=data --hosts=2 --processes=4\n"
+    "    trainyard data convert clicks.libsvm data/train\n"
+    "    trainyard data pack pictures --out=data/train --size=150MB --shuffle=1\n"
+    "    trainyard data tokenize texts data/train/all.bin --tokenizer=tokenizer.json --end-token='<|endoftext|>'\n"
+    "    trainyard data serve-pipe data/train --into=/opt/ml/input/data --epochs=3\n",
+    options,
+    TY_N_DATA_OPTIONS,
+    1,
+    TY_MAX_WORDS - 1,
+    false,
+    false,
+    run};

@@ -1,0 +1,143 @@
+/* command_data_convert.c - `trainyard data convert` and `pack`: any data as TFRecord files of tf.train.Example.
+ *
+ * Whole numbers are written as integers, all else as floats, text as bytes; a number or text that is missing has no
+ * feature. LibSVM becomes label, ids and values, as click models read them, each line as long as it is.
+ */
+#include "container/input/convert.h"
+#include "container/output/example.h"
+#include "container/output/shards.h"
+#include "entrypoint/command_data_pack.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CONVERT_RECORD_BYTES ((size_t)1 << 30)
+
+typedef struct converter {
+    const ty_dataset *ds;
+    ty_shards *shards;
+    ty_example_writer example;
+    bool is_libsvm;
+    int64_t n_entries; /* LibSVM: of this line */
+    void *row;
+    double *v;
+    float *f;
+    int64_t *whole;
+} converter;
+
+/* LibSVM's entries end where the filling begins. */
+static int64_t convert_elems(converter *c, const ty_field_info *f)
+{
+    int64_t n = ty_type_elems(&f->type);
+    if (!c->is_libsvm || (strcmp(f->name, "ids") != 0 && strcmp(f->name, "values") != 0))
+        return n;
+    if (f->is_integer) {
+        for (c->n_entries = 0; c->n_entries < n && c->whole[c->n_entries] >= 0;)
+            c->n_entries++;
+    }
+    return c->n_entries;
+}
+
+static int convert_field(converter *c, int field, int64_t sample, ty_error *err)
+{
+    const ty_field_info *f = &c->ds->field[field];
+    int64_t n = ty_type_elems(&f->type);
+    if (ty_dataset_read(c->ds, field, &sample, 1, c->row, err) < 0)
+        return -1;
+    if (f->is_integer) {
+        ty_convert_to_i64((ty_dtype)f->type.dtype, c->row, c->whole, n);
+        ty_example_add_ints(&c->example, f->name, c->whole, convert_elems(c, f));
+        return 0;
+    }
+    ty_convert_to_f64((ty_dtype)f->type.dtype, c->row, c->v, n);
+    for (int64_t i = 0; i < n; i++)
+        c->f[i] = (float)c->v[i];
+    if (n != 1 || f->n_missing == 0 || !isnan(c->v[0]))
+        ty_example_add_floats(&c->example, f->name, c->f, convert_elems(c, f));
+    return 0;
+}
+
+static int convert_sample(converter *c, int64_t sample, ty_error *err)
+{
+    ty_example_clear(&c->example);
+    for (int i = 0; i < c->ds->n_fields; i++)
+        if (convert_field(c, i, sample, err) < 0)
+            return -1;
+    const ty_buf *record = ty_example_record(&c->example);
+    if (record == NULL)
+        return ty_error_set(err, TY_E_LIMIT, "sample %lld is too large for a record", (long long)sample);
+    return ty_shards_add(c->shards, record->data, record->len, err);
+}
+
+static int convert_all(converter *c, ty_error *err)
+{
+    size_t row = 8, elems = 1;
+    for (int i = 0; i < c->ds->n_fields; i++) {
+        size_t n = (size_t)ty_type_elems(&c->ds->field[i].type);
+        row = c->ds->field[i].row_bytes > row ? c->ds->field[i].row_bytes : row;
+        elems = n > elems ? n : elems;
+    }
+    c->row = malloc(row);
+    c->v = malloc(elems * sizeof *c->v);
+    c->f = malloc(elems * sizeof *c->f);
+    c->whole = malloc(elems * sizeof *c->whole);
+    ty_example_writer_init(&c->example, CONVERT_RECORD_BYTES);
+    int rc = c->row && c->v && c->f && c->whole ? 0 : ty_error_set(err, TY_E_LIMIT, "no memory for a sample");
+    for (int64_t s = 0; rc == 0 && s < c->ds->n_samples; s++)
+        rc = convert_sample(c, s, err);
+    ty_example_writer_fini(&c->example);
+    free(c->row);
+    free(c->v);
+    free(c->f);
+    free(c->whole);
+    return rc;
+}
+
+int ty_data_convert_into(const ty_data_opened *data, ty_shards *shards, ty_error *err)
+{
+    if (data->survey.is_table)
+        return ty_data_convert_table(data, shards, err);
+    converter c = {.ds = data->ds, .shards = shards, .is_libsvm = strcmp(data->survey.format, "libsvm") == 0};
+    return convert_all(&c, err);
+}
+
+/* ---- the command ---- */
+
+int ty_data_file_bytes(const ty_arguments_given *given, int option, const char *name, uint64_t *out, ty_error *err)
+{
+    const char *text = given->value[option];
+    *out = TY_DATA_SHARD_BYTES;
+    if (text == NULL || ty_bytes_parse(text, out))
+        return 0;
+    ty_error_set(err, TY_E_USAGE, "%s needs a number of bytes, found \"%.100s\"", name, text);
+    return ty_error_help(err, "write %s=150MB or %s=128MiB", name, name);
+}
+
+void ty_data_print_shards(const ty_shards *s, const char *what, const char *folder)
+{
+    printf("%lld %s in %d file%s of %s\n", (long long)s->n_records, what, s->n_files, s->n_files == 1 ? "" : "s",
+           folder);
+}
+
+int ty_command_data_convert(const ty_arguments_given *given, ty_arena *a, ty_error *err)
+{
+    ty_data_opened d;
+    ty_shards shards;
+    uint64_t max_bytes;
+    const char *folder = given->words[2];
+    if (ty_data_file_bytes(given, TY_DATA_FILE_BYTES, "--file-bytes", &max_bytes, err) < 0 ||
+        ty_data_open(given, a, &d, err) < 0)
+        return -1;
+    int rc = ty_shards_open(&shards, folder, max_bytes, err);
+    if (rc == 0)
+        rc = ty_data_convert_into(&d, &shards, err);
+    if (rc == 0)
+        rc = ty_shards_commit(&shards, err);
+    ty_shards_abandon(&shards);
+    if (rc == 0)
+        ty_data_print_shards(&shards, "samples", folder);
+    ty_dataset_close(d.ds);
+    return rc;
+}

@@ -1,0 +1,143 @@
+/* command_data_look.c - `trainyard data check` and `head`. */
+#include "base/json.h"
+#include "base/tensor.h"
+#include "container/input/convert.h"
+#include "entrypoint/command_data.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- check ---- */
+
+static void check_print_field(const ty_dataset *ds, int i, int width)
+{
+    const ty_field_info *f = &ds->field[i];
+    char type[160], place[400];
+    printf("  %-*s  %-16s", width, f->name, ty_type_text(&f->type, type, sizeof type));
+    if (f->is_integer && f->min_sample >= 0)
+        printf("  %" PRId64 " to %" PRId64, f->min, f->max);
+    if (f->n_missing > 0)
+        printf("  %" PRId64 " missing, first at %s", f->n_missing,
+               ty_dataset_place(ds, i, f->first_missing, place, sizeof place));
+    if (f->n_not_finite > 0)
+        printf("  %" PRId64 " not finite, first at %s", f->n_not_finite,
+               ty_dataset_place(ds, i, f->first_not_finite, place, sizeof place));
+    putchar('\n');
+}
+
+static void check_print(const ty_data_opened *d)
+{
+    char text[160];
+    int width = 0;
+    for (int i = 0; i < d->ds->n_fields; i++)
+        width = (int)strlen(d->ds->field[i].name) > width ? (int)strlen(d->ds->field[i].name) : width;
+    printf("%s, read and checked in %.0f ms\n", ty_dataset_summary(d->ds, text, sizeof text), d->ds->stats.load_ms);
+    for (int i = 0; i < d->ds->n_fields; i++)
+        check_print_field(d->ds, i, width);
+    for (int i = 0; i < d->survey.n_parts; i++)
+        if (d->survey.part[i].is_text && d->survey.part[i].name)
+            printf("  %-*s  text: left out\n", width, d->survey.part[i].name);
+        else if (d->survey.part[i].is_text)
+            printf("  column %d  text: left out\n", i);
+}
+
+static void check_print_json(const ty_data_opened *d)
+{
+    ty_buf out;
+    ty_json_writer w;
+    char type[160];
+    ty_buf_init(&out, 1 << 24);
+    ty_json_writer_init(&w, &out, TY_JSON_SPACED);
+    ty_json_open_map(&w, NULL);
+    ty_json_put_string(&w, "format", d->ds->format);
+    ty_json_put_int(&w, "samples", d->ds->n_samples);
+    ty_json_put_int(&w, "files", d->ds->stats.n_files);
+    ty_json_put_int(&w, "bytes", d->ds->stats.file_bytes);
+    ty_json_put_int(&w, "text_columns", d->n_text);
+    ty_json_put_int(&w, "bad_records", d->ds->bad.n);
+    ty_json_open_list(&w, "fields");
+    for (int i = 0; i < d->ds->n_fields; i++) {
+        const ty_field_info *f = &d->ds->field[i];
+        ty_json_open_map(&w, NULL);
+        ty_json_put_string(&w, "name", f->name);
+        ty_json_put_string(&w, "type", ty_type_text(&f->type, type, sizeof type));
+        ty_json_put_int(&w, "missing", f->n_missing);
+        ty_json_put_int(&w, "not_finite", f->n_not_finite);
+        if (f->is_integer && f->min_sample >= 0) {
+            ty_json_put_int(&w, "min", f->min);
+            ty_json_put_int(&w, "max", f->max);
+        }
+        ty_json_close(&w);
+    }
+    ty_json_close(&w);
+    ty_json_close(&w);
+    puts(out.data);
+    ty_buf_fini(&out);
+}
+
+int ty_command_data_check(const ty_arguments_given *given, ty_arena *a, ty_error *err)
+{
+    ty_data_opened d;
+    if (ty_data_open(given, a, &d, err) < 0)
+        return -1;
+    (given->value[TY_DATA_JSON] ? check_print_json : check_print)(&d);
+    ty_dataset_close(d.ds);
+    return 0;
+}
+
+/* ---- head ---- */
+
+enum { HEAD_MOST = 8 }; /* numbers of a field that are shown */
+
+static int head_print_field(const ty_dataset *ds, int field, int64_t sample, ty_error *err)
+{
+    const ty_field_info *f = &ds->field[field];
+    int64_t n = ty_type_elems(&f->type), shown = n < HEAD_MOST ? n : HEAD_MOST;
+    double v[HEAD_MOST];
+    char type[160];
+    void *row = malloc(f->row_bytes + 1);
+    if (!row)
+        return ty_error_set(err, TY_E_LIMIT, "no memory for a sample of %zu bytes", f->row_bytes);
+    int rc = ty_dataset_read(ds, field, &sample, 1, row, err);
+    if (rc == 0) {
+        ty_convert_to_f64((ty_dtype)f->type.dtype, row, v, shown);
+        printf("  %s %s ", f->name, ty_type_text(&f->type, type, sizeof type));
+        for (int64_t i = 0; i < shown; i++)
+            printf(" %.9g", v[i]);
+        puts(n > shown ? " ..." : "");
+    }
+    free(row);
+    return rc;
+}
+
+static int head_rows(const ty_arguments_given *given, int64_t *out, ty_error *err)
+{
+    const char *text = given->value[TY_DATA_ROWS];
+    char *end;
+    *out = 5;
+    if (!text)
+        return 0;
+    *out = strtoll(text, &end, 10);
+    if (end == text || *end || *out < 1)
+        return ty_error_set(err, TY_E_USAGE, "--rows needs a number of samples, found \"%.100s\"", text);
+    return 0;
+}
+
+int ty_command_data_head(const ty_arguments_given *given, ty_arena *a, ty_error *err)
+{
+    ty_data_opened d;
+    int64_t rows;
+    char place[400];
+    if (head_rows(given, &rows, err) < 0 || ty_data_open(given, a, &d, err) < 0)
+        return -1;
+    int rc = 0;
+    for (int64_t s = 0; rc == 0 && s < rows && s < d.ds->n_samples; s++) {
+        printf("%s\n", ty_dataset_place(d.ds, 0, s, place, sizeof place));
+        for (int i = 0; rc == 0 && i < d.ds->n_fields; i++)
+            rc = head_print_field(d.ds, i, s, err);
+    }
+    ty_dataset_close(d.ds);
+    return rc;
+}

@@ -1,0 +1,296 @@
+/* command_data_plan.c - `trainyard data plan RECIPE`: the facts of a job found out, and what follows from them printed.
+ */
+#include "base/file.h"
+#include "base/json.h"
+#include "base/quantity.h"
+#include "container/input/format.h"
+#include "entrypoint/command_data.h"
+#include "entrypoint/data_plan.h"
+#include "entrypoint/length.h"
+#include "entrypoint/local_process.h"
+#include "entrypoint/memory.h"
+#include "entrypoint/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* Larger data are not read to be counted. */
+#define PLAN_COUNT_BYTES ((uint64_t)2 << 30)
+
+typedef struct plan_section {
+    const char *name; /* "train" */
+    const char *path; /* NULL: not known here */
+    ty_data_plan_facts facts;
+    ty_data_plan plan;
+    const char *note; /* why something is not known; NULL */
+} plan_section;
+
+typedef struct planner {
+    const ty_arguments_given *given;
+    ty_arena *a;
+    ty_recipe recipe;
+    plan_section section[2];
+    int n_sections;
+} planner;
+
+static int plan_number(const ty_arguments_given *given, int option, const char *name, int *out, ty_error *err)
+{
+    const char *text = given->value[option];
+    char *end;
+    long n = text ? strtol(text, &end, 10) : 1;
+    *out = (int)n;
+    if (text && (end == text || *end || n < 1 || n > 4096))
+        return ty_error_set(err, TY_E_USAGE, "%s needs a number from 1 to 4096, found \"%.100s\"", name, text);
+    return 0;
+}
+
+static int plan_mode(const ty_arguments_given *given, const char *path, ty_job_mode *out, ty_error *err)
+{
+    static const char *const names[] = {"File", "FastFile", "Pipe"};
+    const char *text = given->value[TY_DATA_MODE];
+    *out = path && !ty_file_exists(path) && ty_channel_has_fifo(path) ? TY_JOB_PIPE : TY_JOB_FILE;
+    for (int i = 0; text && i < 3; i++)
+        if (strcasecmp(text, names[i]) == 0) {
+            *out = (ty_job_mode)i;
+            return 0;
+        }
+    return text ? ty_error_set(err, TY_E_USAGE, "--mode needs File, FastFile or Pipe, found \"%.100s\"", text) : 0;
+}
+
+/* Bytes, sizes, format. What cannot be opened is told by who trains; here it is a note. */
+static void plan_look_at_files(planner *p, const ty_recipe_data *d, plan_section *s, const ty_data_source *source)
+{
+    static const char *const records[] = {"tfrecord", "recordio", "libsvm", "jsonlines", "lines"};
+    ty_error why = {0};
+    ty_data_file *file;
+    const ty_format *format = NULL;
+    int n = 0;
+    uint64_t least = UINT64_MAX, most = 0;
+    if (ty_files_list(source->paths, 1, p->a, &file, &n, &why) < 0 ||
+        ty_format_detect(source, file, n, &format, &why) < 0) {
+        s->note = ty_arena_strdup(p->a, why.message);
+        return;
+    }
+    s->facts.format = format->name;
+    s->facts.is_table = strcmp(format->name, "csv") == 0;
+    for (size_t i = 0; i < sizeof records / sizeof records[0]; i++)
+        s->facts.access.is_records |= strcmp(format->name, records[i]) == 0;
+    for (int i = 0; i < n; i++) {
+        uint64_t bytes = (uint64_t)file[i].n_bytes;
+        if (d->pattern && !ty_file_matches(&file[i], d->pattern))
+            continue;
+        s->facts.part.n_files++;
+        s->facts.access.bytes += bytes;
+        least = bytes < least ? bytes : least;
+        most = bytes > most ? bytes : most;
+    }
+    s->facts.part.even_files = (double)most <= 1.2 * (double)least;
+}
+
+/* As declared, or as the files have them. */
+static int plan_fields(planner *p, const ty_recipe_data *d, ty_data_source *source, ty_error *err)
+{
+    ty_data_survey survey;
+    source->fields = d->fields;
+    source->n_fields = d->n_fields;
+    if (d->n_fields > 0)
+        return 0;
+    if (ty_data_survey_make(source, p->a, &survey, err) < 0)
+        return -1;
+    ty_field *field = TY_NEW_ARRAY(p->a, ty_field, survey.n_parts);
+    for (int i = 0; i < survey.n_parts; i++) {
+        if (survey.part[i].is_text)
+            continue;
+        ty_field f = ty_field_make(survey.part[i].name ? survey.part[i].name : ty_arena_printf(p->a, "column %d", i));
+        f.file = survey.part[i].file;
+        f.columns = survey.is_table ? ty_arena_printf(p->a, "%d", i) : NULL;
+        f.missing_given = survey.is_table;
+        field[source->n_fields++] = f;
+    }
+    source->fields = field;
+    return 0;
+}
+
+static void plan_look_inside(planner *p, const ty_recipe_data *d, plan_section *s, ty_data_source *source)
+{
+    ty_error why = {0};
+    ty_dataset *ds = NULL;
+    source->types_only = s->facts.access.bytes > PLAN_COUNT_BYTES;
+    if (plan_fields(p, d, source, &why) < 0 || ty_dataset_open(source, &ds, &why) < 0) {
+        s->note = ty_arena_strdup(p->a, why.message);
+        return;
+    }
+    s->facts.row_bytes = ty_session_batch_bytes(ds, 1);
+    s->facts.samples = ds->is_partial ? 0 : ds->n_samples;
+    if (ds->is_partial)
+        s->note = "too many bytes to count samples here";
+    ty_dataset_close(ds);
+}
+
+static void plan_look(planner *p, const ty_recipe_data *d, plan_section *s)
+{
+    ty_data_source source = {.paths = &s->path,
+                             .n_paths = 1,
+                             .pattern = d->pattern,
+                             .format = d->format,
+                             .csv_header = (ty_csv_header)d->header,
+                             .csv_delimiter = d->delimiter ? d->delimiter[0] : 0,
+                             .index_base = (ty_index_base)d->index_base,
+                             .lenient = d->lenient,
+                             .blank_lines = d->blank_lines,
+                             .skip_bad = d->skip_bad,
+                             .max_bad = d->max_bad,
+                             .no_map = true};
+    if (!s->path) {
+        s->note = "where the channel lies is not known here (--data-dir)";
+        return;
+    }
+    if (!ty_file_exists(s->path)) {
+        s->note = "nothing is there yet";
+        return;
+    }
+    plan_look_at_files(p, d, s, &source);
+    if (!s->note)
+        plan_look_inside(p, d, s, &source);
+}
+
+static int plan_section_of(planner *p, bool is_train, ty_error *err)
+{
+    const ty_recipe *r = &p->recipe;
+    const ty_recipe_data *d = is_train ? &r->train : &r->validation;
+    plan_section *s = &p->section[p->n_sections++];
+    ty_data_plan_facts *f = &s->facts;
+    const char *memory, *folder = p->given->value[TY_DATA_DIR];
+    const ty_doc *at;
+    int hosts, processes;
+    *s = (plan_section){.name = is_train ? "train" : "validation"};
+    s->path = d->path ? d->path : folder ? ty_arena_printf(p->a, "%s/%s", folder, d->channel) : NULL;
+    if (plan_number(p->given, TY_DATA_HOSTS, "--hosts", &hosts, err) < 0 ||
+        plan_number(p->given, TY_DATA_PROCESSES, "--processes", &processes, err) < 0 ||
+        plan_mode(p->given, s->path, &f->access.mode, err) < 0)
+        return -1;
+    plan_look(p, d, s);
+    f->is_train = is_train;
+    f->access.wanted = (ty_access)d->access;
+    f->access.memory_bytes = r->memory_bytes ? r->memory_bytes : ty_memory_limit(&memory);
+    f->access.needs_length = is_train && ty_length_needed(r, &at) != NULL;
+    f->part.wanted = (ty_part_rule)d->shard;
+    f->part.place = (ty_place){.hosts = hosts, .locals = processes, .ranks = hosts * processes};
+    f->part.sharded = p->given->value[TY_DATA_SHARDED] != NULL;
+    f->n_alike = 1;
+    f->samples = d->samples > 0 ? d->samples : f->samples;
+    f->batch_size = r->batch_size;
+    f->epochs = r->epochs;
+    f->shuffles = is_train && d->shuffle;
+    f->shuffle_rows = d->shuffle_buffer;
+    f->remainder = d->remainder;
+    f->cores = ty_local_cores();
+    int mine = processes > 1 && f->cores > processes ? f->cores / processes : f->cores;
+    f->max_workers = r->data_threads > 0 ? (int)r->data_threads : ty_ring_workers(mine);
+    f->workers = r->data_threads > 0 ? f->max_workers : 1;
+    f->depth = ty_ring_depth(f->max_workers, (uint64_t)(r->batch_size / (hosts * processes)) * f->row_bytes,
+                             r->data_memory_bytes, f->access.memory_bytes);
+    ty_data_plan_make(f, &s->plan);
+    return 0;
+}
+
+/* ---- printing ---- */
+
+static void plan_print_counts(const planner *p, const plan_section *s)
+{
+    char text[32], more[32];
+    const ty_data_plan *plan = &s->plan;
+    if (plan->batches > 0)
+        printf("  %-9s %s batches an epoch%s: %s samples\n", "steps", ty_count_text(plan->batches, text, sizeof text),
+               plan->is_agreed ? ", or what the ranks agree on" : "",
+               ty_count_text(s->facts.samples, more, sizeof more));
+    else
+        printf("  %-9s not known before the first epoch has ended (data.%s.samples says it)\n", "steps", s->name);
+    if (s->facts.is_train && plan->batches > 0 && p->recipe.accumulate > 1)
+        printf("  %-9s a step takes %lld batches\n", "", (long long)p->recipe.accumulate);
+    if (plan->ring_bytes > 0)
+        printf("  %-9s %s of batches on a rank%s%s\n", "memory", ty_bytes_text(plan->ring_bytes, text, sizeof text),
+               plan->order_bytes ? ", and for the order " : "",
+               plan->order_bytes ? ty_bytes_text(plan->order_bytes, more, sizeof more) : "");
+    printf("  %-9s %d core%s of this machine, shared by decoding and computing\n", "threads", s->facts.cores,
+           s->facts.cores == 1 ? "" : "s");
+}
+
+static void plan_print(const planner *p, const plan_section *s)
+{
+    static const char *const modes[] = {"File", "FastFile", "Pipe"};
+    char text[32];
+    printf("data.%s: %s mode, %s, %d file%s, %s\n", s->name, modes[s->facts.access.mode],
+           s->facts.format ? s->facts.format : "format not known", s->facts.part.n_files,
+           s->facts.part.n_files == 1 ? "" : "s", ty_bytes_text(s->facts.access.bytes, text, sizeof text));
+    printf("  %-9s %s\n            because: %s\n", "access", s->plan.streams ? "as a stream" : "by number",
+           s->plan.why_access);
+    for (int i = 0; i < TY_DATA_PLAN_STAGES; i++)
+        printf("  %-9s %s\n            because: %s\n", s->plan.stage[i].name, s->plan.stage[i].what,
+               s->plan.stage[i].why);
+    plan_print_counts(p, s);
+    if (s->note)
+        printf("note: %s\n", s->note);
+    if (s->plan.problem[0])
+        printf("problem: %s\n", s->plan.problem);
+}
+
+static void plan_print_json(const planner *p)
+{
+    ty_buf out;
+    ty_json_writer w;
+    ty_buf_init(&out, 1 << 20);
+    ty_json_writer_init(&w, &out, TY_JSON_SPACED);
+    ty_json_open_map(&w, NULL);
+    for (int k = 0; k < p->n_sections; k++) {
+        const plan_section *s = &p->section[k];
+        ty_json_open_map(&w, s->name);
+        ty_json_put_string(&w, "access", s->plan.streams ? "stream" : "random");
+        ty_json_put_string(&w, "access_why", s->plan.why_access);
+        ty_json_put_string(&w, "format", s->facts.format);
+        ty_json_put_int(&w, "files", s->facts.part.n_files);
+        ty_json_put_int(&w, "bytes", (int64_t)s->facts.access.bytes);
+        ty_json_open_list(&w, "stages");
+        for (int i = 0; i < TY_DATA_PLAN_STAGES; i++) {
+            ty_json_open_map(&w, NULL);
+            ty_json_put_string(&w, "stage", s->plan.stage[i].name);
+            ty_json_put_string(&w, "what", s->plan.stage[i].what);
+            ty_json_put_string(&w, "why", s->plan.stage[i].why);
+            ty_json_close(&w);
+        }
+        ty_json_close(&w);
+        ty_json_put_int(&w, "parts", s->plan.part.n);
+        ty_json_put_bool(&w, "by_file", s->plan.streams && s->plan.part.by_file);
+        ty_json_put_int(&w, "rows_of_rank", s->plan.rank_rows);
+        ty_json_put_int(&w, "batches_of_epoch", s->plan.batches);
+        ty_json_put_bool(&w, "agreed", s->plan.is_agreed);
+        ty_json_put_int(&w, "ring_depth", s->facts.depth);
+        ty_json_put_int(&w, "ring_bytes", (int64_t)s->plan.ring_bytes);
+        ty_json_put_int(&w, "threads", s->facts.workers);
+        ty_json_put_int(&w, "max_threads", s->facts.max_workers);
+        ty_json_put_string(&w, "problem", s->plan.problem[0] ? s->plan.problem : NULL);
+        ty_json_close(&w);
+    }
+    ty_json_close(&w);
+    puts(out.data);
+    ty_buf_fini(&out);
+}
+
+int ty_command_data_plan(const ty_arguments_given *given, ty_arena *a, ty_error *err)
+{
+    planner p = {.given = given, .a = a};
+    if (ty_recipe_load(given->words[1], NULL, 0, a, &p.recipe, err) < 0 || plan_section_of(&p, true, err) < 0)
+        return -1;
+    if (p.recipe.validation.given && plan_section_of(&p, false, err) < 0)
+        return -1;
+    if (given->value[TY_DATA_JSON])
+        plan_print_json(&p);
+    for (int i = 0; !given->value[TY_DATA_JSON] && i < p.n_sections; i++)
+        plan_print(&p, &p.section[i]);
+    bool is_refused = false;
+    for (int i = 0; i < p.n_sections; i++)
+        is_refused |= p.section[i].plan.problem[0] != 0;
+    return is_refused ? 1 : 0;
+}

@@ -1,0 +1,33 @@
+/* found.h - fields for data whose recipe declares none, from what the files hold and what the model takes.
+ *
+ *   arrays    (npz, npy, IDX) each is a field of its name
+ *   a table   whose header names all inputs of the model: each of these is a field, and the target is
+ *   pictures  are the field "image", of the size, channels and layout that the model's first input has if its rank is
+ * 4; their folders' names, or the labels of a list, are the field "label" any other table, for a model with one input:
+ * the field "features" holds all columns but the target's
+ *
+ * The target of a table is the column that `target` of the recipe's data or its loss names; else one that is called as
+ * targets usually are; else the first one, which is where SageMaker's built-in algorithms have it.
+ *
+ * Labels that are texts become class numbers in alphabetical order (classes: auto); any other column of text has to be
+ * declared.
+ *
+ * Which field feeds what is another question (spec.h), which knows the same usual names.
+ */
+#ifndef TY_ENTRYPOINT_FOUND_H
+#define TY_ENTRYPOINT_FOUND_H
+
+#include "compiler/compiler.h"
+#include "container/input/survey.h"
+#include "entrypoint/recipe.h"
+
+/* Fills the fields of r->train, and of r->validation if it has none either. source: of the training data; its fields
+ * are not looked at. All lies in the arena. */
+int ty_found_fields(ty_recipe *r, const ty_model *m, const ty_data_source *source, ty_arena *a, ty_error *err);
+
+/* A field that is called as targets usually are: y, label, targets ... */
+bool ty_found_is_target(const char *field);
+/* Input i of several is called x<i> in arrays without better names, output i's target y<i>; prefix 'x' or 'y'. */
+bool ty_found_is_number(const char *field, char prefix, int i);
+
+#endif

@@ -1,0 +1,92 @@
+/* session_ring.c - the rings of batches of a session: threads that decode, depth, memory, and what waits for what. */
+#include "base/log.h"
+#include "base/quantity.h"
+#include "entrypoint/local_process.h"
+#include "entrypoint/memory.h"
+#include "entrypoint/session.h"
+
+#include <stdlib.h>
+
+/* More than that many threads would have no batch each in the largest ring. */
+enum { RING_MOST_WORKERS = 14, RING_LEAST_DEPTH = 3, RING_MOST_DEPTH = 16 };
+#define RING_MEMORY_SHARE 0.1 /* of the run's memory, where the recipe does not say it */
+
+/* Cores of this rank, which decoding and computing share: one waits while the other works. */
+static int ring_cores(const ty_session *s)
+{
+    const char *said = getenv("OMP_NUM_THREADS");
+    int cores = ty_local_cores(), said_cores = said ? atoi(said) : 0;
+    int locals = ty_company_local_size(s->job->company);
+    if (said_cores > 0)
+        return said_cores < cores ? said_cores : cores;
+    return locals > 1 && cores > locals ? cores / locals : cores;
+}
+
+int ty_ring_workers(int cores)
+{
+    return cores < RING_MOST_WORKERS ? cores : RING_MOST_WORKERS;
+}
+
+int ty_session_max_workers(const ty_session *s)
+{
+    if (s->recipe.data_threads > 0)
+        return (int)s->recipe.data_threads;
+    return ty_ring_workers(ring_cores(s));
+}
+
+int ty_ring_depth(int max_workers, uint64_t batch_bytes, uint64_t memory_said, uint64_t memory_limit)
+{
+    uint64_t memory = memory_said ? memory_said : (uint64_t)(RING_MEMORY_SHARE * (double)memory_limit);
+    int depth = max_workers > 1 ? max_workers + 2 : RING_LEAST_DEPTH, least = memory_said ? 2 : RING_LEAST_DEPTH;
+    uint64_t fit = batch_bytes > 0 ? memory / batch_bytes : RING_MOST_DEPTH;
+    depth = depth > RING_MOST_DEPTH ? RING_MOST_DEPTH : depth;
+    depth = fit < (uint64_t)depth ? (int)fit : depth;
+    return depth < least ? least : depth;
+}
+
+int ty_session_ring_depth(const ty_session *s, uint64_t batch_bytes)
+{
+    const char *why;
+    return ty_ring_depth(ty_session_max_workers(s), batch_bytes, s->recipe.data_memory_bytes, ty_memory_limit(&why));
+}
+
+uint64_t ty_session_batch_bytes(const ty_dataset *d, int64_t rows)
+{
+    uint64_t row = sizeof(int64_t); /* the sample's number */
+    for (int i = 0; d && i < d->n_fields; i++)
+        row += ty_type_bytes(&d->field[i].type);
+    return row * (uint64_t)rows;
+}
+
+void ty_session_set_ring(ty_session *s, const ty_dataset *d, int64_t rows, ty_prefetch_config *c)
+{
+    c->depth = ty_session_ring_depth(s, ty_session_batch_bytes(d, rows));
+    c->max_workers = ty_session_max_workers(s);
+    c->n_workers = s->recipe.data_threads > 0 ? c->max_workers : 1;
+    c->memory_bytes = (size_t)s->recipe.data_memory_bytes;
+    if (s->batches) { /* an evaluation: as many as training has come to */
+        ty_prefetch_waits w;
+        ty_prefetch_measure(s->batches, &w);
+        c->n_workers = w.n_workers;
+    }
+}
+
+void ty_session_tell_ring(ty_session *s)
+{
+    char text[32];
+    int max = ty_prefetch_max_workers(s->batches), cores = ring_cores(s);
+    s->tuner = (ty_tuner){.is_fixed = s->recipe.data_threads > 0};
+    ty_log_info("input", "%s%d thread%s decode%s beside %d that compute, on %d core%s; a ring of %d batches, %s",
+                s->tuner.is_fixed || max == 1 ? "" : "1 to ", max, max == 1 ? "" : "s", max == 1 ? "s" : "",
+                s->recipe.threads > 0 ? (int)s->recipe.threads : cores, cores, cores == 1 ? "" : "s",
+                ty_prefetch_depth(s->batches), ty_bytes_text(ty_prefetch_bytes(s->batches), text, sizeof text));
+}
+
+const char *ty_session_input_cause(const ty_session *s)
+{
+    ty_prefetch_waits w;
+    if (!s->batches)
+        return NULL;
+    ty_prefetch_measure(s->batches, &w);
+    return w.cause;
+}

@@ -1,0 +1,68 @@
+#!/bin/bash
+# data.sh - `trainyard data`: what data are said to be, and the same numbers in another format.
+cd "$(dirname "$0")/../.." || exit 1
+. tests/entrypoint/harness.bash
+W=$SCRATCH/data
+mkdir -p "$W"
+data() {
+    timeout -k 5 300 "$BIN/trainyard" data "$@" >"$W/out" 2>"$W/err" </dev/null
+    rc=$?
+}
+printf 'a,name,b,label\n1,x,0.5,2\n2,y,,4\n3,z,0.5,6\n4,x,0.5,8\n' >"$W/table.csv"
+printf '1 7:0.5 300:1\n0 2:4 9:-1\n' >"$W/clicks.libsvm"
+
+case_name=check
+data check "$W/table.csv"
+same "exit" 0 $rc
+has "format and samples" "$W/out" "4 samples, 1 file, "
+has "a column" "$W/out" "a      f32[]"
+has "a missing value and its place" "$W/out" "1 missing, first at $W/table.csv:3"
+has "text" "$W/out" "text: left out"
+data check "$W/clicks.libsvm" --json
+same "JSON: exit" 0 $rc
+has "its samples" "$W/out" '"samples": 2'
+has "a dense row" "$W/out" '"type": "f32[300]"'
+data check "$W/clicks.libsvm" --index-base=zero
+has "another base" "$W/out" "f32[301]"
+printf '1 7:x\n' >"$W/bad.libsvm"
+data check "$W/bad.libsvm"
+ok "a fault: status $rc" test $rc != 0
+has "its place" "$W/err" "bad.libsvm:1"
+data chek "$W/table.csv"
+same "an unknown verb" 2 $rc
+has "a suggestion" "$W/err" "trainyard data check"
+data head "$W/table.csv" --json
+same "an option of another verb" 2 $rc
+
+case_name=head
+data head "$W/table.csv" --rows 2
+same "two samples" 2 "$(grep -c '^/' "$W/out")"
+has "the second's place" "$W/out" "table.csv:3"
+has "its values" "$W/out" "label f32[]  4"
+
+case_name=stats
+data stats "$W/table.csv" --svg "$W/stats.svg"
+same "exit" 0 $rc
+has "a field that follows the target" "$W/out" "follows the target (correlation 1.0000)"
+has "a constant one" "$W/out" "is the same in all samples"
+ok "the picture is XML" xmllint --noout "$W/stats.svg"
+data stats "$W/table.csv" --json
+mean=$(grep -o '"name": "label".*' "$W/out" | grep -o '"mean": [0-9.]*')
+same "the mean of 2, 4, 6, 8" '"mean": 5' "${mean%.0}"
+data stats "$W/table.csv" --target=price
+same "an unknown target" 2 $rc
+
+case_name=convert
+data convert "$W/clicks.libsvm" "$W/records"
+same "exit" 0 $rc
+data head "$W/records"
+has "label, ids and values" "$W/out" "ids i64[2]  7 300"
+has "negative numbers" "$W/out" "values f32[2]  4 -1"
+cut -d, -f1,3- "$W/table.csv" >"$W/numbers.csv"
+data convert "$W/numbers.csv" "$W/small" --file-bytes 100
+same "small files" 4 "$(find "$W/small" -name 'part-*.tfrecord' | wc -l)"
+data check "$W/small"
+has "a missing number has no feature" "$W/out" '1 missing, first at'
+data convert "$W/table.csv" "$W/text"
+same "text goes along: exit" 0 $rc
+finish_tests
