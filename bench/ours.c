@@ -1,8 +1,8 @@
 /* ours.c - trains one workload of the side-by-side benchmark: ours WORK DIR [STEPS]; DIR comes from peers/export.py.
  *
- * The same as the peers do, through the compiler's public face: model.onnx is compiled with the loss and the optimizer
- * of the table below, batch i goes in at step i (round and round), and one JSON line is printed with the figures that
- * peers/measure.py defines:
+ * The same as the peers do, through the compiler's public face: model.onnx (or model.keras, of peers/keras_works.py) is
+ * compiled with the loss and the optimizer of the table below, batch i goes in at step i (round and round), and one
+ * JSON line is printed with the figures that peers/measure.py defines:
  *
  *   first_s   seconds from the start of the process to the end of its first step; what is compiled counts
  *   step_ms   median of the steps after the first three
@@ -127,7 +127,7 @@ static int job_compile(job *j, ty_error *err)
     for (int i = 0; i < j->n_inputs; i++)
         bindings[i] = (ty_binding){j->inputs[i].name, j->inputs[i].type};
     ty_loss_term loss = {.kind = j->work->loss,
-                         .output = "logits",
+                         .output = ty_model_output(j->model, 0)->name,
                          .target = "y",
                          .weight = 1,
                          .pos_weight = 1,
@@ -529,6 +529,8 @@ static int job_run(job *j, ty_error *err)
 {
     char path[1024];
     snprintf(path, sizeof path, "%s/model.onnx", j->folder);
+    if (access(path, R_OK) < 0)
+        snprintf(path, sizeof path, "%s/model.keras", j->folder);
     if (ty_model_open(path, &j->model, err) < 0 || inputs_open(j, err) < 0 || job_compile(j, err) < 0)
         return -1;
     if (j->options.plan_only)
