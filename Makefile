@@ -20,11 +20,11 @@ CFLAGS_tsan    = -O1 -g -DTY_DEBUG -fsanitize=thread
 BASICS  = -std=gnu17 -I. -pthread -Wall -Wextra -Werror
 CFLAGS  = $(BASICS) -fopenmp -fPIE -fstack-protector-strong $(CFLAGS_$(variant))
 LDFLAGS = -pie -pthread -rdynamic -Wl,-z,relro -Wl,-z,now -Wl,--as-needed $(filter -fsanitize%,$(CFLAGS_$(variant)))
-LIBS    = -ldnnl -lyaml -lcrypto -lz -lcurl -lm -ldl $(if $(filter tsan,$(variant)),,-lgomp)
+LIBS    = -ldnnl -lyaml -lcrypto -lz -ljpeg -lpng -lpcre2-8 -lcurl -lm -ldl $(if $(filter tsan,$(variant)),,-lgomp)
 
 MAINS   = $(wildcard entrypoint/train.c entrypoint/trainyard.c)
-SOURCES = $(filter-out $(MAINS) dist/plugin/%,$(wildcard base/*.c container/*.c container/*/*.c compiler/*.c compiler/*/*.c \
-          compiler/target/*/*.c dist/*.c dist/*/*.c estimator_spec/*.c estimator_spec/*/*.c entrypoint/*.c)) \
+SOURCES = $(filter-out $(MAINS) dist/plugin/%,$(wildcard base/*.c container/*.c container/*/*.c container/*/*/*.c compiler/*.c compiler/*/*.c \
+          compiler/target/*/*.c compiler/import/*/*.c dist/*.c dist/*/*.c estimator_spec/*.c estimator_spec/*/*.c entrypoint/*.c)) \
           $(if $(filter tsan,$(variant)),tests/tsan/gomp.c)
 LIB     = $(B)/libtrainyard.a
 UNITS   = $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/*.c))
@@ -43,7 +43,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 # What the main commands build with: all cores, unless the caller has said how many.
 CORES := $(shell nproc)
 JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(CORES))
-.PHONY: again all lib plugins api install units tools fakes replays deps test-deps run bundle gpu-image test mutants cuda large-upload local-jobs bench fresh fuzz graphs kills format check-format clean help
+.PHONY: again all lib plugins api install units tools fakes replays deps test-deps run bundle gpu-image test mutants cuda keras-judge tokenizer-judge hugging-face large-upload local-jobs bench fresh fuzz graphs kills format check-format clean help
 
 all: $(MAINS:entrypoint/%.c=$(BIN)/%) plugins api
 api: $(PLUGINS)/libtrainyard.so
@@ -254,14 +254,30 @@ kills:
 	$(Q)tests/entrypoint/kill_sweep.sh $(count)
 kills: count = 200
 
-# 10,000 damaged model files and 10,000 damaged data files; `make test` runs the first 1,000 of each.
-mutants: $(B)/tools/onnx_mutants $(B)/tools/data_mutants
+# 10,000 damaged ONNX files, 10,000 damaged data files and 8,000 of Keras; `make test` runs the first 1,000 of each, of Keras' 300.
+mutants: $(B)/tools/onnx_mutants $(B)/tools/data_mutants $(B)/tools/keras_mutants $(B)/tools/tf_mutants
 	$(Q)TY_VARIANT=$(variant) tests/import/onnx_mutants.sh 10000
 	$(Q)TY_VARIANT=$(variant) tests/import/data_mutants.sh 10000
+	$(Q)TY_VARIANT=$(variant) tests/import/keras_mutants.sh 8000
+	$(Q)TY_VARIANT=$(variant) tests/import/tensorflow_mutants.sh 4000
 
 # Kernels of all trainings, ONNX cases and workloads, compiled by NVRTC for four generations of GPUs: minutes, and no GPU.
 cuda: $(TOOLS) $(B)/bench/ours
 	$(Q)TY_BUILD=$(B) tests/cuda_kernels.sh --all
+
+# 40 random Keras models, trained here and by Keras: some minutes, and a virtual environment with TensorFlow; `make test` takes 5.
+keras-judge: all
+	$(Q)TY_BIN=$(BIN) tests/keras/judge.sh 40 --verbose
+	$(Q)TY_BIN=$(BIN) tests/keras/judge.sh 4 --seed 2 --verbose
+	$(Q)TY_BIN=$(BIN) tests/keras/optimizers.sh
+
+# 24 kinds of tokenizers on 10,000 texts, beside Hugging Face's library: minutes, and its Python (tests/tokenizer/judge.sh).
+tokenizer-judge: $(B)/tools/tokenize
+	$(Q)TY_BUILD=$(B) tests/tokenizer/judge.sh
+
+# Five of Hugging Face's models as ONNX and as SavedModels: a minute or two, and its Python (tests/import/hugging_face.sh).
+hugging-face: all
+	$(Q)TY_BIN=$(BIN) tests/import/hugging_face.sh
 
 # An object of 1 GiB in parts, stopped in the middle, through moto's server: a minute; `make test` sends 40 MiB.
 large-upload: all $(B)/tools/s3
@@ -272,7 +288,7 @@ local-jobs: all
 	$(Q)TY_JOBS_HOSTS="1 2 3" TY_BUILD=$(B) TY_BIN=$(BIN) tests/docker/local_jobs.sh
 
 # Only the programs; `bench/compare` runs ours beside PyTorch, JAX and TensorFlow.
-bench: $(addprefix $(B)/bench/,ours scale products ceilings overhead)
+bench: $(addprefix $(B)/bench/,ours scale products ceilings overhead read stream)
 
 fresh:
 	$(Q)tests/fresh.sh
@@ -298,7 +314,7 @@ help:
 	@echo 'make fuzz        build the fuzz targets; seconds=60 runs them     (target=NAME)'
 	@echo 'make graphs      random graphs, compiled and interpreted          (count=10000 first=1)'
 	@echo 'make kills       SIGKILL at random moments of short trainings      (count=200)'
-	@echo 'make mutants     10,000 damaged model and data files each: taken or refused'
+	@echo 'make mutants     damaged ONNX, data and Keras files, 10,000 or 8,000 each: taken or refused'
 	@echo 'make cuda        kernels of everything as CUDA C, compiled by NVRTC: registers, spills, shared memory'
 	@echo 'make large-upload an upload of 1 GiB that is interrupted, against moto (TY_AWS_VENV)'
 	@echo 'make local-jobs  both examples on 1, 2 and 3 hosts of this machine, with and without an engine'

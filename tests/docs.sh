@@ -82,6 +82,7 @@ for doc in $docs; do
 done | rule "dumps are called as the documents say"
 awk '/compile_passes\[\]/ {on = 1} /^};/ {on = 0} on' compiler/compile.c | grep -oE 'ty_pass_[a-z0-9_]+' | while read -r pass; do
     pass=${pass%_tf32} pass=${pass%_gpu} # the same file, for another target
+    pass=${pass/straighten/layout}       # the same turns, the other way round
     grep -qF "compiler/passes/${pass#ty_pass_}.c" ARCHITECTURE.md || echo "$pass"
 done | rule "the passes of compile.c are on the tour"
 

@@ -21,7 +21,7 @@ check "nothing that everybody may write, except the two scratch folders" \
     not grep -vE ' (tmp|var/tmp)/$' <(grep -E '^[^l].......w' "$scratch/listing")
 
 # A file of a package is there with the package's licence.
-for package in gcc-12 cpp-12 binutils-x86-64-linux-gnu libc6 libdnnl2 libgomp1 libyaml-0-2 zlib1g libssl3 ca-certificates \
+for package in gcc-12 cpp-12 binutils-x86-64-linux-gnu libc6 libdnnl2 libgomp1 libyaml-0-2 libpcre2-8-0 zlib1g libssl3 ca-certificates \
     libopenmpi3 openmpi-bin libpmix2 libucx0 libhwloc15 libevent-core-2.1-7; do
     check "the licence of $package" grep -qxF "usr/share/doc/$package/copyright" "$scratch/names"
     check "the record of $package" grep -qxF "var/lib/dpkg/status.d/$package" "$scratch/names"
