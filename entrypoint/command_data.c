@@ -4,6 +4,7 @@
 
 #include "container/input/bytes.h"
 #include "container/input/image/plan.h"
+#include "container/input/map/map.h"
 #include "entrypoint/found.h"
 #include "entrypoint/verbs.h"
 
@@ -135,7 +136,7 @@ static ty_image_plan *data_plan(bool all, ty_arena *a)
 }
 
 /* counts: features that records do not have are counted, not refused. */
-static ty_field data_field(const ty_data_survey *s, int i, bool counts, const ty_image_plan *plan, ty_arena *a)
+static ty_field data_field(const ty_data_survey *s, int i, bool counts, ty_image_plan *plan, ty_arena *a)
 {
     const ty_data_part *part = &s->part[i];
     const char *name = part->name ? part->name : ty_arena_printf(a, "column %d", i);
@@ -219,6 +220,20 @@ static bool data_is_written(const ty_arguments_given *given)
     return strcmp(given->words[0], "convert") == 0 || strcmp(given->words[0], "pack") == 0;
 }
 
+/* A text in records that is a target by its name. */
+static bool data_takes_classes(const ty_data_survey *s, int i)
+{
+    return !s->is_table && s->part[i].name && ty_found_is_target(s->part[i].name);
+}
+
+/* Its texts become numbers of classes. */
+static int data_name_classes(ty_field *f, ty_data_part *part, ty_arena *a, ty_error *err)
+{
+    ty_map_spec spec = {.field = f->name, .way = TY_MAP_CLASSES, .scale = 1.0};
+    f->missing_given = part->is_text = false;
+    return ty_map_new(&spec, a, &f->map, err);
+}
+
 int ty_data_open(const ty_arguments_given *given, ty_arena *a, ty_data_opened *out, ty_error *err)
 {
     ty_data_source source;
@@ -228,17 +243,21 @@ int ty_data_open(const ty_arguments_given *given, ty_arena *a, ty_data_opened *o
     ty_field *fields = TY_NEW_ARRAY(a, ty_field, out->survey.n_parts + 8);
     ty_image_plan *plan = data_plan(strcmp(given->words[0], "check") == 0, a);
     for (int i = 0; i < out->survey.n_parts; i++) /* names of folders become numbers */
-        out->survey.part[i].is_text = out->survey.part[i].is_text && !out->survey.part[0].is_picture;
+        out->survey.part[i].is_text = out->survey.part[i].is_text && strcmp(out->survey.format, "images") != 0;
     out->source = source;
     if (data_is_written(given) && strcmp(out->survey.format, "libsvm") == 0) {
         if (data_take_entries(&source, fields, &source.n_fields, a, err) < 0)
             return -1;
     } else {
-        for (int i = 0; i < out->survey.n_parts; i++)
-            if (out->survey.part[i].is_text)
+        for (int i = 0; i < out->survey.n_parts; i++) {
+            fields[source.n_fields] = data_field(&out->survey, i, !data_is_written(given), plan, a);
+            if (!out->survey.part[i].is_text)
+                source.n_fields++;
+            else if (data_is_written(given) || !data_takes_classes(&out->survey, i))
                 out->n_text++;
-            else
-                fields[source.n_fields++] = data_field(&out->survey, i, !data_is_written(given), plan, a);
+            else if (data_name_classes(&fields[source.n_fields++], &out->survey.part[i], a, err) < 0)
+                return -1;
+        }
     }
     if (source.n_fields == 0)
         return ty_error_set(err, TY_E_DATA, "the %s data hold no numbers", out->survey.format);

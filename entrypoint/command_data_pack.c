@@ -1,7 +1,7 @@
 /* command_data_pack.c - `trainyard data pack`: many small files as few large ones.
  *
- * Pictures become records with their bytes as they are, the number of their folder as the label, and their path. Files
- * of TFRecords are put together record by record. All else is converted.
+ * Pictures become records with their bytes as they are, the name of their class as the label, and their path. Files of
+ * TFRecords are put together record by record. All else is converted.
  */
 #include "entrypoint/command_data_pack.h"
 
@@ -20,7 +20,7 @@ typedef struct packer {
     ty_data_file *file;
     int n_files;
     int64_t *order;
-    const char **classes; /* sorted; none: all pictures lie side by side */
+    const char **classes; /* their names, sorted; none: all pictures lie side by side */
     int n_classes;
     ty_shards *shards;
     ty_example_writer example;
@@ -76,8 +76,7 @@ static int pack_picture(packer *p, const ty_data_file *file, ty_error *err)
     ty_example_add_bytes(&p->example, "image", view.bytes, view.n_bytes);
     if (p->n_classes > 0) {
         const char *name = pack_class_of(p, file->name);
-        const char **at = bsearch(&name, p->classes, (size_t)p->n_classes, sizeof *p->classes, pack_compare);
-        ty_example_add_ints(&p->example, "label", &(int64_t){at - p->classes}, 1);
+        ty_example_add_bytes(&p->example, "label", name, strlen(name));
     }
     ty_example_add_bytes(&p->example, "path", file->name, strlen(file->name));
     ty_file_unmap(&view);
@@ -88,7 +87,7 @@ static int pack_picture(packer *p, const ty_data_file *file, ty_error *err)
     return ty_error_at(err, "%s", file->path);
 }
 
-/* Names of the labels, one a line, under a name that is no data file's. */
+/* All names of labels, one a line, under a name that is no data file's. */
 static int pack_write_classes(packer *p, ty_error *err)
 {
     ty_buf text;

@@ -27,15 +27,24 @@ bool ty_found_is_number(const char *field, char prefix, int i)
 
 /* ---- arrays ---- */
 
-static void found_arrays(const ty_data_survey *s, ty_arena *a, ty_recipe_data *d)
+/* Texts are nothing that feeds a model but for a target's, which are names of classes. plan: of pictures. */
+static int found_arrays(const ty_data_survey *s, ty_image_plan *plan, ty_arena *a, ty_recipe_data *d, ty_error *err)
 {
     ty_field *fields = TY_NEW_ARRAY(a, ty_field, s->n_parts + 1);
     for (int i = 0; i < s->n_parts; i++) {
-        fields[i] = ty_field_make(s->part[i].name);
-        fields[i].file = s->part[i].file;
+        const ty_data_part *part = &s->part[i];
+        ty_map_spec classes = {.field = part->name, .way = TY_MAP_CLASSES, .scale = 1.0};
+        if (part->is_text && !ty_found_is_target(part->name))
+            continue;
+        ty_field *f = &fields[d->n_fields++];
+        *f = ty_field_make(part->name);
+        f->file = part->file;
+        f->image = part->is_picture ? plan : NULL;
+        if (part->is_text && ty_map_new(&classes, a, &f->map, err) < 0)
+            return -1;
     }
     d->fields = fields;
-    d->n_fields = s->n_parts;
+    return 0;
 }
 
 /* ---- pictures ---- */
@@ -58,19 +67,11 @@ static void found_plan(const ty_model *m, ty_image_plan *p)
 
 static int found_pictures(const ty_data_survey *s, const ty_model *m, ty_arena *a, ty_recipe_data *d, ty_error *err)
 {
-    found_arrays(s, a, d);
-    ty_field *fields = ty_arena_copy(a, d->fields, (size_t)d->n_fields * sizeof *fields);
     ty_image_plan *p = TY_NEW(a, ty_image_plan);
     *p = ty_image_plan_make();
     found_plan(m, p);
-    for (int i = 0; i < s->n_parts; i++) {
-        ty_map_spec classes = {.field = fields[i].name, .way = TY_MAP_CLASSES, .scale = 1.0};
-        if (s->part[i].is_picture)
-            fields[i].image = p;
-        else if (s->part[i].is_text && ty_map_new(&classes, a, &fields[i].map, err) < 0)
-            return -1;
-    }
-    d->fields = fields;
+    if (found_arrays(s, p, a, d, err) < 0)
+        return -1;
     ty_log_info("data",
                 "no fields are declared: pictures become %d x %d pixels of %d channels (0: as they are), %s, "
                 "value / 255%s",
@@ -263,8 +264,8 @@ int ty_found_fields(ty_recipe *r, const ty_model *m, const ty_data_source *sourc
         has_pictures = has_pictures || survey.part[i].is_picture;
     if (has_pictures && found_pictures(&survey, m, a, &r->train, err) < 0)
         return -1;
-    if (!survey.is_table && !has_pictures)
-        found_arrays(&survey, a, &r->train);
+    if (!survey.is_table && !has_pictures && found_arrays(&survey, NULL, a, &r->train, err) < 0)
+        return -1;
     if (r->validation.given && r->validation.n_fields == 0) {
         r->validation.fields = r->train.fields;
         r->validation.n_fields = r->train.n_fields;

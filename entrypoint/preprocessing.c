@@ -279,9 +279,39 @@ static int read_document(const char *path, ty_arena *a, ty_doc **out, ty_error *
     return 0;
 }
 
+static int read_channels(const ty_doc *image, const char *key, double out[4], int *n, ty_error *err)
+{
+    const ty_doc *d = ty_doc_find(image, key);
+    if (!d || d->kind != TY_DOC_LIST || d->n_items < 1 || d->n_items > 4)
+        return ty_doc_error(image, err, TY_E_CONFIG, NULL, "no %s is kept for its pictures", key);
+    *n = (int)d->n_items;
+    for (int c = 0; c < *n; c++)
+        if (ty_doc_float(&d->items[c], &out[c], err) < 0)
+            return -1;
+    return 0;
+}
+
+/* What `mean: auto` has learnt. */
+static int settle_image(const ty_doc *fields, const ty_doc *entry, const ty_field *f, ty_error *err)
+{
+    ty_image_plan kept = *f->image;
+    const ty_doc *image = ty_doc_find(ty_doc_find(entry, "declared"), "image");
+    if (!f->image->mean_of_data)
+        return 0;
+    if (!image)
+        return ty_doc_error(fields, err, TY_E_CONFIG, NULL, "nothing is kept for field \"%s\"", f->name);
+    if (read_channels(image, "mean", kept.mean, &kept.n_mean, err) < 0 ||
+        read_channels(image, "std", kept.std, &kept.n_std, err) < 0)
+        return ty_error_wrap(err, "field \"%s\"", f->name);
+    ty_image_plan_keep(f->image, &kept);
+    return 0;
+}
+
 static int settle_field(const ty_doc *fields, const ty_field *f, ty_error *err)
 {
     const ty_doc *entry = ty_doc_find(fields, f->name), *settled = ty_doc_find(entry, "settled");
+    if (f->image)
+        return settle_image(fields, entry, f, err);
     if (!f->map || ty_map_is_settled(f->map))
         return 0;
     if (!settled)

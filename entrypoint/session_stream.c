@@ -75,6 +75,7 @@ static int open_stream(ty_session *s, const ty_recipe_data *d, ty_session_stream
                                .index_base = files->index_base,
                                .index = files->index,
                                .agree = files->agree,
+                               .agree_sums = files->agree_sums,
                                .agree_ctx = files->agree_ctx,
                                .lenient = files->lenient,
                                .blank_lines = files->blank_lines,

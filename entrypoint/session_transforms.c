@@ -1,6 +1,7 @@
 /* session_transforms.c - transforms of fields in a session: taken from a file, learnt together, kept with the model. */
 #include "base/log.h"
 #include "base/file.h"
+#include "container/input/image/plan.h"
 #include "container/input/tokenizer/tokenizer.h"
 #include "entrypoint/preprocessing.h"
 #include "entrypoint/session.h"
@@ -55,10 +56,36 @@ static int agree(void *ctx, ty_map *map, ty_error *err)
     return rc;
 }
 
+/* The same of sums, which are exact: the order does not matter. */
+static int agree_sums(void *ctx, ty_image_sums *sums, ty_error *err)
+{
+    ty_company *c = ((const ty_session *)ctx)->job->company;
+    const ty_image_sums none = {0}, *mine = ty_company_local_rank(c) == 0 ? sums : &none;
+    ty_image_sums *all = calloc((size_t)ty_company_size(c), sizeof *all);
+    if (!all)
+        return ty_error_set(err, TY_E_LIMIT, "no memory to learn means together");
+    int rc = ty_company_gather(c, "sums of pictures", mine, sizeof *mine, all, err);
+    *sums = none;
+    for (int rank = 0; rc == 0 && rank < ty_company_size(c); rank++)
+        ty_image_sums_add(sums, &all[rank]);
+    free(all);
+    return rc;
+}
+
+/* Means of the training data, for data with fields of their own. */
+static void take_means(const ty_dataset *train, const ty_field *fields, int n)
+{
+    for (int i = 0; i < n; i++) {
+        int k = fields[i].image && fields[i].image->mean_of_data ? ty_dataset_find(train, fields[i].name) : -1;
+        if (k >= 0 && train->field[k].image)
+            ty_image_plan_keep(fields[i].image, train->field[k].image);
+    }
+}
+
 static bool any_learns(const ty_field *fields, int n)
 {
     for (int i = 0; i < n; i++)
-        if (fields[i].map && !ty_map_is_settled(fields[i].map))
+        if ((fields[i].map && !ty_map_is_settled(fields[i].map)) || (fields[i].image && fields[i].image->mean_of_data))
             return true;
     return false;
 }
@@ -100,6 +127,8 @@ int ty_session_prepare_transforms(ty_session *s, const ty_field *fields, int n, 
     }
     if (path && ty_preprocessing_settle(path, &s->arena, fields, n, err) < 0)
         return -1;
+    if (s->train)
+        take_means(s->train, fields, n);
     if (!any_learns(fields, n))
         return 0;
     if (s->train) /* of fields that only the validation data declare */
@@ -113,6 +142,7 @@ int ty_session_prepare_transforms(ty_session *s, const ty_field *fields, int n, 
     }
     if (sharded) {
         source->agree = agree;
+        source->agree_sums = agree_sums;
         source->agree_ctx = s;
     }
     return 0;

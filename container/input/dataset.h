@@ -25,6 +25,8 @@
 
 #include <stdint.h>
 
+struct ty_image_sums;
+
 typedef enum ty_csv_header { TY_CSV_HEADER_AUTO, TY_CSV_HEADER_YES, TY_CSV_HEADER_NO } ty_csv_header;
 
 /* LibSVM: the first index. AUTO: 1 if no 0 occurs in the data. */
@@ -55,7 +57,9 @@ typedef struct ty_data_source {
     /* Called with every map that has seen this source's samples, before it is settled, in the order of the fields: adds
      * what others have seen. NULL: there are no others. */
     int (*agree)(void *ctx, struct ty_map *map, ty_error *err);
-    void *agree_ctx;
+    /* The same for pictures whose mean is to be computed: adds what others have seen. */
+    int (*agree_sums)(void *ctx, struct ty_image_sums *sums, ty_error *err);
+    void *agree_ctx;           /* of both */
     bool no_map;               /* FastFile: read files instead of mapping them */
     bool lenient;              /* libsvm: an index alone has the value 1, of a repeated one the last entry counts;
                                 * else both are refused */

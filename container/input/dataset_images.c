@@ -9,7 +9,7 @@
 #include "container/input/convert.h"
 #include "container/input/format.h"
 #include "container/input/image/list.h"
-#include "container/input/image/plan.h"
+#include "container/input/mixing.h"
 #include "container/input/map/map.h"
 #include "container/input/transform.h"
 
@@ -153,8 +153,23 @@ static int images_threads(void)
     return n < 1 ? 1 : n > IMAGES_MAX_THREADS ? IMAGES_MAX_THREADS : (int)n;
 }
 
+static int images_take_means(images_impl *impl, const ty_data_source *src, ty_image_sums *sums, size_t n, ty_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        images_field *f = &impl->field[i];
+        if (!f->plan || !f->plan->mean_of_data)
+            continue;
+        if (!src->types_only && src->agree_sums && src->agree_sums(src->agree_ctx, &sums[i], err) < 0)
+            return -1;
+        ty_image_plan_take(f->plan, &sums[i]);
+        if (!src->types_only && f->declared.image)
+            ty_image_plan_keep(f->declared.image, f->plan);
+    }
+    return 0;
+}
+
 /* Looks at the pictures [0, n) of the list. */
-static int images_walk_all(ty_dataset *ds, bool deep, int64_t n, ty_error *err)
+static int images_walk_all(ty_dataset *ds, const ty_data_source *src, bool deep, int64_t n, ty_error *err)
 {
     images_impl *impl = ds->impl;
     int64_t n_jobs = (n + IMAGES_BLOCK - 1) / IMAGES_BLOCK;
@@ -184,9 +199,8 @@ static int images_walk_all(ty_dataset *ds, bool deep, int64_t n, ty_error *err)
         for (int64_t i = 0; rc == 0 && i < n_jobs; i++)
             for (size_t k = 0; k < fields; k++)
                 ty_image_sums_add(&walks[n_jobs].sums[k], &walks[i].sums[k]);
-        for (size_t k = 0; rc == 0 && k < fields; k++)
-            if (impl->field[k].plan && impl->field[k].plan->mean_of_data)
-                ty_image_plan_take(impl->field[k].plan, &walks[n_jobs].sums[k]);
+        if (rc == 0)
+            rc = images_take_means(impl, src, walks[n_jobs].sums, fields, err);
     } else {
         ty_error_set(err, TY_E_LIMIT, "no memory to look at %lld pictures", (long long)n);
     }
@@ -356,23 +370,6 @@ static int images_take_field(ty_dataset *ds, const ty_data_source *src, int i, t
     return ty_image_plan_check(f->plan, f->declared.dtype_given ? f->declared.dtype : TY_F32, err);
 }
 
-/* Mixed pictures have mixed labels: rows of floats, one a class. */
-static int images_check_mixing(ty_dataset *ds, ty_error *err)
-{
-    images_impl *impl = ds->impl;
-    for (int i = 0; i < ds->n_fields; i++)
-        if (impl->field[i].plan && impl->field[i].plan->mix != TY_IMAGE_MIX_NONE)
-            impl->mixed = i;
-    for (int i = 0; i < ds->n_fields && impl->mixed >= 0; i++) {
-        if (impl->field[i].plan != NULL || ds->field[i].type.dtype == TY_F32)
-            continue;
-        ty_error_set(err, TY_E_CONFIG, "field \"%s\" is a class's number, of which mixed pictures have two",
-                     ds->field[i].name);
-        return ty_error_help(err, "say one_hot: auto for it, and take a loss that knows probabilities");
-    }
-    return 0;
-}
-
 static int images_settle(ty_dataset *ds, const ty_data_source *src, ty_error *err)
 {
     images_impl *impl = ds->impl;
@@ -389,12 +386,12 @@ static int images_settle(ty_dataset *ds, const ty_data_source *src, ty_error *er
     }
     /* An object store fetches a file to show its header: that is left to reading. */
     int64_t n = src->types_only ? 0 : src->no_map && !deep ? 1 : impl->list.n;
-    if (images_walk_all(ds, deep && !src->types_only, n < impl->list.n ? n : impl->list.n, err) < 0)
+    if (images_walk_all(ds, src, deep && !src->types_only, n < impl->list.n ? n : impl->list.n, err) < 0)
         return -1;
     for (int i = 0; i < ds->n_fields; i++)
         if (impl->field[i].plan == NULL && images_settle_label(ds, src, i, err) < 0)
             return -1;
-    return images_check_mixing(ds, err);
+    return ty_mixing_find(ds->field, ds->n_fields, &((images_impl *)ds->impl)->mixed, err);
 }
 
 /* ---- reading ---- */
@@ -447,25 +444,18 @@ static int images_mix(const ty_dataset *ds, images_look *look, const ty_image_dr
     const images_impl *impl = ds->impl;
     ty_image_mixing m;
     ty_image_draw other = *draw;
-    size_t most = 0;
     ty_image_plan_mixing(impl->field[impl->mixed].plan, draw, ds->n_samples, &m);
     if (m.share >= 1.0)
         return 0;
-    for (int i = 0; i < ds->n_fields; i++)
-        most = ds->field[i].row_bytes > most ? ds->field[i].row_bytes : most;
-    if (look->other == NULL && (look->other = malloc(most)) == NULL)
-        return ty_error_set(err, TY_E_LIMIT, "no memory to mix pictures");
+    if (look->other == NULL && ty_mixing_room(ds->field, ds->n_fields, &look->other, err) < 0)
+        return -1;
     other.sample = m.other;
     for (int i = 0; i < ds->n_fields; i++) {
-        const ty_image_plan *plan = impl->field[i].plan;
-        if (plan != NULL && plan->mix == TY_IMAGE_MIX_NONE)
+        if (!ty_mixing_takes(&ds->field[i]))
             continue;
         if (images_put(ds, look, i, m.other, &other, look->other, err) < 0)
             return -1;
-        if (plan != NULL)
-            ty_image_plan_mix(plan, &m, rows[i], look->other);
-        for (int64_t k = 0; plan == NULL && k < ty_type_elems(&ds->field[i].type); k++)
-            ((float *)rows[i])[k] = (float)m.share * ((float *)rows[i])[k] + (float)(1.0 - m.share) * look->other[k];
+        ty_mixing_blend(&ds->field[i], &m, rows[i], look->other);
     }
     return 0;
 }

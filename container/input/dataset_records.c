@@ -5,6 +5,7 @@
  * straight into it; nothing is kept in a second form.
  */
 #include "container/input/format.h"
+#include "container/input/mixing.h"
 #include "container/input/records.h"
 
 #include <stdio.h>
@@ -160,7 +161,7 @@ static const records_file *records_find_file(const records_impl *impl, int64_t s
 }
 
 /* Finds the record and what it has for the fields that are looked for. */
-static int records_find(const records_impl *impl, records_look *look, int64_t sample, ty_error *err)
+int records_find(const records_impl *impl, records_look *look, int64_t sample, ty_error *err)
 {
     const records_file *file = records_find_file(impl, sample);
     ty_frame record;
@@ -232,6 +233,29 @@ static int records_read(const ty_dataset *ds, int field, const int64_t *samples,
     return rc;
 }
 
+/* The other sample of the mix, augmented as it would be by itself. */
+static int records_mix(const ty_dataset *ds, records_look *look, int64_t row, void *const *out, ty_error *err)
+{
+    const records_impl *impl = ds->impl;
+    ty_image_mixing m;
+    ty_image_plan_mixing(ds->field[impl->mixed].image, &look->draw, ds->n_samples, &m);
+    if (m.share >= 1.0)
+        return 0;
+    if ((look->other == NULL && ty_mixing_room(ds->field, ds->n_fields, &look->other, err) < 0) ||
+        records_find(impl, look, m.other, err) < 0)
+        return -1;
+    look->draw.sample = m.other;
+    for (int i = 0; i < impl->n_fields; i++) {
+        if (!ty_mixing_takes(&ds->field[i]))
+            continue;
+        if (records_put_at(ds, look, i, m.other, (char *)look->other, err) < 0)
+            return -1;
+        ty_mixing_blend(&ds->field[i], &m, (float *)((char *)out[i] + (size_t)row * ds->field[i].row_bytes),
+                        look->other);
+    }
+    return 0;
+}
+
 static int records_read_all(const ty_dataset *ds, const ty_pick *pick, void *const *out, ty_error *err)
 {
     records_look look;
@@ -242,6 +266,8 @@ static int records_read_all(const ty_dataset *ds, const ty_pick *pick, void *con
         for (int k = 0; rc == 0 && k < look.impl->n_fields; k++)
             rc =
                 records_put_at(ds, &look, k, pick->sample[i], (char *)out[k] + (size_t)i * ds->field[k].row_bytes, err);
+        if (rc == 0 && look.impl->mixed >= 0 && pick->augment)
+            rc = records_mix(ds, &look, i, out, err);
     }
     records_look_fini(&look);
     return rc;
@@ -266,6 +292,7 @@ static records_impl *records_new(ty_dataset *ds, const ty_data_source *src, cons
     impl->kind = kind;
     impl->n_files = ds->n_files;
     impl->n_fields = src->n_fields;
+    impl->mixed = -1;
     impl->file = TY_NEW_ARRAY(&ds->arena, records_file, ds->n_files);
     impl->field = TY_NEW_ARRAY(&ds->arena, records_field, src->n_fields);
     impl->names = TY_NEW_ARRAY(&ds->arena, const char *, src->n_fields);
@@ -284,12 +311,21 @@ static records_impl *records_new(ty_dataset *ds, const ty_data_source *src, cons
 static int records_take_plans(ty_dataset *ds, const ty_data_source *src, ty_error *err)
 {
     records_impl *impl = ds->impl;
-    if (records_take_pictures(impl, ds->field, &ds->arena, src->like, false, err) < 0)
+    if (records_take_pictures(impl, ds->field, &ds->arena, src->like, err) < 0)
         return -1;
+    impl->means_later = !src->skip_bad;
     for (int i = 0; i < impl->n_fields && src->skip_bad; i++)
         if (impl->field[i].plan)
             impl->field[i].plan->decode_all = true;
     return 0;
+}
+
+static int records_learn_means(ty_dataset *ds, const ty_data_source *src, ty_error *err)
+{
+    records_impl *impl = ds->impl;
+    if (records_want_means(impl) && impl->means_later && records_walk_means(ds, err) < 0)
+        return -1;
+    return records_take_means(impl, src->agree_sums, src->agree_ctx, err);
 }
 
 static int records_open(ty_dataset *ds, const ty_data_source *src, const records_kind *kind, ty_error *err)
@@ -303,8 +339,12 @@ static int records_open(ty_dataset *ds, const ty_data_source *src, const records
     if (records_take_plans(ds, src, err) < 0 || records_open_files(ds, src, err) < 0 ||
         records_walk(ds, src, err) < 0 || records_settle_maps(ds, src, err) < 0)
         return -1;
-    records_take_means(ds->impl);
-    return records_settle_rest(ds->impl, ds->field, ds->n_samples > 0, err);
+    if (!src->types_only && records_learn_means(ds, src, err) < 0)
+        return -1;
+    records_impl *impl = ds->impl;
+    if (records_settle_rest(impl, ds->field, ds->n_samples > 0, err) < 0)
+        return -1;
+    return ty_mixing_find(ds->field, ds->n_fields, &impl->mixed, err);
 }
 
 int ty_dataset_open_tfrecord(ty_dataset *ds, const ty_data_source *src, ty_error *err)

@@ -37,7 +37,9 @@ typedef struct ty_field {
     bool missing_given;
     int64_t max_length; /* records: fields of any length become [max_length], filled up at their ends with
                          * `missing` (or 0) or cut; 0: all have one length */
-    const struct ty_image_plan *image; /* the stored bytes are a picture (image/plan.h); NULL: they are not */
+    /* The stored bytes are a picture (image/plan.h); NULL: they are not. Its mean and std that are learnt stand here
+     * too from then on, for whoever opens other data with the same declaration. */
+    struct ty_image_plan *image;
     struct ty_map
         *map; /* transforms (map/map.h), which then do scale, offset, missing and max_length too; NULL: none */
 } ty_field;

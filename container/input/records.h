@@ -36,8 +36,9 @@ typedef struct records_field {
     int part;         /* libsvm: which part of a line it is */
     int32_t *column;  /* csv: [n_columns] */
     int32_t n_columns;
-    ty_image_plan *plan; /* of encoded pictures, settled with the first; NULL: no pictures */
-    ty_image_sums sums;  /* of pictures whose mean is to be computed */
+    ty_image_plan *plan;        /* of encoded pictures, settled with the first; NULL: no pictures */
+    const ty_image_plan *usual; /* the same before that */
+    ty_image_sums sums;         /* of pictures whose mean is to be computed */
 } records_field;
 
 /* What a record has for a field. */
@@ -86,6 +87,8 @@ typedef struct records_impl {
     int32_t n_columns;      /* csv: of every line; 0: the first has not been seen */
     const char **attribute; /* attributes: [n_attributes] in their order */
     int n_attributes;
+    bool means_later; /* pictures are decoded for their mean behind the walk, not in it */
+    int mixed;        /* field whose pictures are mixed; -1: none */
 } records_impl;
 
 /* The entries of a LibSVM line. */
@@ -115,6 +118,7 @@ typedef struct records_look {
     size_t row_bytes;
     ty_image_reader *reader; /* [n_fields] from the first picture on */
     ty_image_draw draw;      /* what is random of the record's pictures; set with it */
+    float *other;            /* a row, for mixing */
 } records_look;
 
 struct records_kind {
@@ -185,17 +189,24 @@ int records_bytes(records_look *look, size_t n_bytes, ty_error *err);
 /* A field that no record has had is what it is declared to be. */
 int records_settle_rest(const records_impl *impl, ty_field_info *info, bool has_records, ty_error *err);
 
-/* records_image.c: fields that are pictures. Takes the declared plans over, or what `like` has settled (NULL: nothing);
- * is_stream: of which not all is seen before it is used. */
-int records_take_pictures(records_impl *impl, ty_field_info *info, ty_arena *a, const ty_dataset *like, bool is_stream,
-                          ty_error *err);
+/* records_image.c: fields that are pictures. Takes the declared plans over, or what `like` has settled (NULL: nothing).
+ */
+int records_take_pictures(records_impl *impl, ty_field_info *info, ty_arena *a, const ty_dataset *like, ty_error *err);
 int records_see_picture(records_look *look, int i, ty_field_info *info, ty_error *err);
 /* As look->draw says. */
 int records_put_picture(records_look *look, int i, const ty_field_info *info, char *out, ty_error *err);
 /* Of a field that no record has had. */
 int records_settle_no_picture(records_field *f, ty_field_info *info, ty_error *err);
-/* Behind the walk: means that were to be computed. */
-void records_take_means(records_impl *impl);
+/* Whether means are to be computed. */
+bool records_want_means(const records_impl *impl);
+/* Adds the pictures of the record that kind->find has found to sums[n_fields], of fields whose means are wanted. */
+int records_sum_pictures(records_look *look, ty_image_sums *sums, ty_error *err);
+/* When all have been seen: the means, of all ranks' sums if agree is not NULL. */
+int records_take_means(records_impl *impl, int (*agree)(void *, ty_image_sums *, ty_error *), void *ctx, ty_error *err);
+/* records_means.c. Decodes all pictures of a walked data set on all cores, for impl->field[i].sums. */
+int records_walk_means(ty_dataset *ds, ty_error *err);
+/* dataset_records.c. Finds a sample's record for all fields of the look, or for its one. */
+int records_find(const records_impl *impl, records_look *look, int64_t sample, ty_error *err);
 void records_free_readers(records_look *look);
 
 /* The next record that is one; as ty_frames_next. */

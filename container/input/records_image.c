@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int records_take_pictures(records_impl *impl, ty_field_info *info, ty_arena *a, const ty_dataset *like, bool is_stream,
-                          ty_error *err)
+int records_take_pictures(records_impl *impl, ty_field_info *info, ty_arena *a, const ty_dataset *like, ty_error *err)
 {
     for (int i = 0; i < impl->n_fields; i++) {
         records_field *f = &impl->field[i];
@@ -23,16 +22,7 @@ int records_take_pictures(records_impl *impl, ty_field_info *info, ty_arena *a, 
         f->plan = TY_NEW(a, ty_image_plan);
         *f->plan = is_kept ? *like->field[k].image : declared ? *declared : ty_image_plan_make();
         f->plan->mean_of_data = f->plan->mean_of_data && !is_kept;
-        f->declared.image = ty_arena_copy(a, f->plan, sizeof *f->plan);
-        if (f->plan->mix != TY_IMAGE_MIX_NONE)
-            return ty_error_set(err, TY_E_CONFIG,
-                                "field \"%s\": mix: is for folders and lists of pictures, not records",
-                                f->declared.name);
-        if (is_stream && f->plan->mean_of_data) {
-            ty_error_set(err, TY_E_CONFIG, "field \"%s\": mean: auto needs all pictures, and a stream passes once",
-                         f->declared.name);
-            return ty_error_help(err, "say mean: and std: as numbers, or access: random");
-        }
+        f->usual = ty_arena_copy(a, f->plan, sizeof *f->plan);
         info[i].image = f->plan;
     }
     return 0;
@@ -55,7 +45,7 @@ static int picture_bytes(records_look *look, int i, const uint8_t **bytes, size_
 static int picture_settle(records_field *f, const ty_image_info *first, ty_field_info *info, ty_error *err)
 {
     bool decode_all = f->plan->decode_all;
-    *f->plan = *f->declared.image;
+    *f->plan = *f->usual;
     f->plan->decode_all = decode_all;
     if (ty_image_plan_settle(f->plan, first, err) < 0)
         return -1;
@@ -78,7 +68,8 @@ static int picture_see(records_look *look, int i, ty_field_info *info, ty_error 
         return -1;
     if ((!f->is_settled && picture_settle(f, &header, info, err) < 0) || ty_image_look(f->plan, bytes, n, err) < 0)
         return -1;
-    if (!f->plan->mean_of_data && !f->plan->decode_all)
+    bool sums = f->plan->mean_of_data && !look->impl->means_later;
+    if (!sums && !f->plan->decode_all)
         return 0;
     return ty_image_see(&look->reader[i], bytes, n, &f->sums, err);
 }
@@ -105,11 +96,42 @@ int records_settle_no_picture(records_field *f, ty_field_info *info, ty_error *e
     return picture_settle(f, &(ty_image_info){"", 1, 1, 1}, info, err);
 }
 
-void records_take_means(records_impl *impl)
+bool records_want_means(const records_impl *impl)
 {
     for (int i = 0; i < impl->n_fields; i++)
         if (impl->field[i].plan && impl->field[i].plan->mean_of_data)
-            ty_image_plan_take(impl->field[i].plan, &impl->field[i].sums);
+            return true;
+    return false;
+}
+
+int records_sum_pictures(records_look *look, ty_image_sums *sums, ty_error *err)
+{
+    const uint8_t *bytes;
+    size_t n;
+    for (int i = 0; i < look->impl->n_fields; i++) {
+        const records_field *f = &look->impl->field[i];
+        if (f->plan && f->plan->mean_of_data &&
+            (picture_bytes(look, i, &bytes, &n, err) < 0 ||
+             ty_image_see(&look->reader[i], bytes, n, &sums[i], err) < 0))
+            return ty_error_wrap(err, "field \"%s\"", f->declared.name);
+    }
+    return 0;
+}
+
+int records_take_means(records_impl *impl, int (*agree)(void *, ty_image_sums *, ty_error *), void *ctx, ty_error *err)
+{
+    for (int i = 0; i < impl->n_fields; i++) {
+        records_field *f = &impl->field[i];
+        if (!f->plan || !f->plan->mean_of_data)
+            continue;
+        if (agree && agree(ctx, &f->sums, err) < 0)
+            return -1;
+        ty_image_plan_take(f->plan, &f->sums);
+        f->plan->mean_of_data = false;
+        if (f->declared.image)
+            ty_image_plan_keep(f->declared.image, f->plan);
+    }
+    return 0;
 }
 
 void records_free_readers(records_look *look)
@@ -117,4 +139,5 @@ void records_free_readers(records_look *look)
     for (int i = 0; look->reader && i < look->impl->n_fields; i++)
         ty_image_reader_fini(&look->reader[i]);
     free(look->reader);
+    free(look->other);
 }

@@ -1,6 +1,7 @@
 /* survey.c - see survey.h. A format's own way of looking is a function in its row of format.c. */
 #include "container/input/survey.h"
 
+#include "base/doc_builder.h"
 #include "base/json.h"
 #include "base/zip.h"
 #include "container/input/bytes.h"
@@ -15,7 +16,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SURVEY_MAX_ARRAYS = 4096, SURVEY_LOOK = 100 }; /* records whose columns are looked at */
+enum {
+    SURVEY_MAX_ARRAYS = 4096,
+    SURVEY_LOOK = 100, /* records whose columns are looked at */
+    SURVEY_MAX_LINE = 1024
+};
 
 static int survey_too_many(ty_error *err)
 {
@@ -193,16 +198,28 @@ static int survey_add(survey_names *names, const char *name, size_t n, ty_error 
     return 0;
 }
 
-/* Bytes are a field if they are a picture. */
+/* One line, as names of classes are. */
+static bool survey_is_line(const uint8_t *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (p[i] < ' ' || p[i] == 0x7f)
+            return false;
+    return n > 0 && n <= SURVEY_MAX_LINE && ty_utf8_fault((const char *)p, n) == NULL;
+}
+
+/* Bytes are a field if they are a picture, or a short text. */
 static int survey_bytes(survey_names *names, const char *name, size_t n, const uint8_t *bytes, size_t n_bytes,
                         ty_error *err)
 {
     int before = names->out->n_parts;
-    if (!ty_image_has_magic(bytes, n_bytes))
+    bool is_picture = ty_image_has_magic(bytes, n_bytes);
+    if (!is_picture && !survey_is_line(bytes, n_bytes))
         return 0;
     int rc = survey_add(names, name, n, err);
-    if (names->out->n_parts > before)
-        names->out->part[before].is_picture = true;
+    if (names->out->n_parts > before) {
+        names->out->part[before].is_picture = is_picture;
+        names->out->part[before].is_text = !is_picture;
+    }
     return rc;
 }
 

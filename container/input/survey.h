@@ -13,8 +13,9 @@ typedef struct ty_data_part {
     const char *name; /* npz: of the member; records: of the feature; npy, IDX: of the file without what follows its
                        * first dot; a column's in the header, NULL where there is no header */
     const char *file; /* npy, IDX: shell pattern that matches this file alone; else NULL */
-    bool is_text;     /* columns: of the first records one has neither a number nor a missing value there */
-    bool is_picture;  /* encoded: it becomes a row by an image plan (image/plan.h) */
+    bool is_text;    /* columns: of the first records one has neither a number nor a missing value there; records: bytes
+                      * that read as one line of UTF-8 */
+    bool is_picture; /* encoded: it becomes a row by an image plan (image/plan.h) */
 } ty_data_part;
 
 typedef struct ty_data_survey {

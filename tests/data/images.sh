@@ -23,6 +23,7 @@ train() { # RECIPE ARGUMENT...: from within $W
     (cd "$W" && timeout -k 5 600 "$BIN/trainyard" train "$@" --log_every=1 --seed=3) >"$W/out" 2>"$W/err" </dev/null
     rc=$?
 }
+rounded() { sed -E 's/(\.[0-9]{4})[0-9]*/\1/'; }
 losses() { grep -oE "\"split\":\"train\",\"loss\":[0-9.e-]+" "$W/run/output/data/metrics.jsonl"; }
 recipe() { # NAME DATA: one that differs in its data alone
     printf 'model: digits.onnx\nloss: softmax_cross_entropy\nbatch_size: 32\ndata: {train: %s}\n' "$2" >"$W/$1.yaml"
@@ -50,7 +51,7 @@ has "head" "$W/out" "folders/0/"
 
 case_name=packed
 recipe folders '{path: folders, shuffle: false, fields: {image: {image: {scale: 1}}, label: {}}}'
-recipe packed '{path: packed, shuffle: false, fields: {image: {image: {scale: 1}}, label: {}}}'
+recipe packed '{path: packed, shuffle: false, fields: {image: {image: {scale: 1}}, label: {classes: auto}}}'
 "$BIN/trainyard" data pack "$W/folders" --out="$W/packed" >"$W/out" 2>&1
 same "pack" 0 $?
 train folders.yaml --fresh --max_steps=3
@@ -60,6 +61,51 @@ same "records" 0 $rc
 same "losses" "$wanted" "$(losses)"
 train digits.onnx --loss=softmax_cross_entropy --data=packed --fresh --max_steps=1
 same "no fields declared" 0 $rc
+kept=$(find "$W/run" -name preprocessing.json | head -1)
+has "names of classes" "$kept" '"words": ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]'
+
+# Means of the data and mixed pictures: the same numbers from folders and records, by number and as they come, on one
+# process and two.
+case_name=records
+printed() { grep -oE '"(mean|std)": [^]]*' "$(find "$W/run" -name preprocessing.json | head -1)"; }
+mixed='shuffle: false, fields: {
+  image: {image: {size: [8, 8], crop: random, pad: 1, mean: auto, std: auto}}, label: {classes: auto}}'
+recipe folders "{path: folders, $mixed}"
+recipe random "{path: packed, access: random, $mixed}"
+recipe stream "{path: packed, access: stream, $mixed}"
+train folders.yaml --fresh --max_steps=6
+same "folders" 0 $rc
+wanted=$(losses) mean=$(printed)
+for how in random stream; do
+    train $how.yaml --fresh --max_steps=6
+    same "$how" 0 $rc
+    same "$how: losses" "$wanted" "$(losses)"
+    same "$how: what is kept" "$mean" "$(printed)"
+done
+kept=$(find "$W/run" -name preprocessing.json | head -1)
+cp "$kept" "$W/kept.json"
+train stream.yaml --fresh --max_steps=6 --data.train.preprocessing=kept.json
+same "taken from a file" 0 $rc
+lacks "nothing is learnt" "$W/err" "transforms that learn"
+same "the same losses" "$wanted" "$(losses)"
+mixed="shuffle: 100, fields: {
+  image: {image: {size: [8, 8], mean: auto, std: auto, mix: {mixup: 0.4}}}, label: {classes: auto, one_hot: auto}}"
+for how in random stream; do
+    recipe mixed "{path: packed, access: $how, $mixed}"
+    sed -i 's/^loss:.*/loss: {softmax_cross_entropy: {dense_labels: true}}/' "$W/mixed.yaml"
+    echo 'checkpoint: {every: 1}' >>"$W/mixed.yaml"
+    train mixed.yaml --fresh --max_steps=6 --deterministic=strict
+    same "mixed, $how" 0 $rc
+    wanted=$(losses)
+    train mixed.yaml --fresh --max_steps=6 --deterministic=strict --processes_per_host=2
+    same "on two processes" 0 $rc
+    same "the same batches" "$(rounded <<<"$wanted")" "$(losses | rounded)"
+    train mixed.yaml --fresh --max_steps=3 --deterministic=strict
+    (cd "$W" && timeout -k 5 600 "$BIN/trainyard" train mixed.yaml --log_every=1 --seed=3 --max_steps=6 --deterministic=strict) \
+        >"$W/out" 2>"$W/err" </dev/null
+    has "resumed" "$W/err" "resuming at step 3"
+    same "with the same losses" "$wanted" "$(losses)"
+done
 
 case_name=refused
 recipe wrong '{path: part.csv, fields: {image: {image: {}, columns: 0-63}, label: {columns: 64}}}'

@@ -90,11 +90,11 @@ same "exit" 0 $rc
 same "names of classes" "cat dog " "$(tr '\n' ' ' <"$W/packed/_classes.txt")"
 dump "$W"/packed/*.tfrecord >"$W/got"
 cat >"$W/want" <<'WANT'
-image bytes [b'\xff\xd8\xff one'] | label int [0] | path bytes [b'cat/a.jpg']
-image bytes [b'\x89PNG\r\n\x1a\n two'] | label int [0] | path bytes [b'cat/b.png']
-image bytes [b'P5 1 1 255\n.'] | label int [1] | path bytes [b'dog/c.pgm']
+image bytes [b'\xff\xd8\xff one'] | label bytes [b'cat'] | path bytes [b'cat/a.jpg']
+image bytes [b'\x89PNG\r\n\x1a\n two'] | label bytes [b'cat'] | path bytes [b'cat/b.png']
+image bytes [b'P5 1 1 255\n.'] | label bytes [b'dog'] | path bytes [b'dog/c.pgm']
 WANT
-same "bytes, label, path" "" "$(diff "$W/want" "$W/got")"
+same "bytes, name of the class, path" "" "$(diff "$W/want" "$W/got")"
 
 case_name=failures
 head -c -3 "$W/few/$(ls "$W/few" | tail -n 1)" >"$W/few/zz.tfrecord"

@@ -20,7 +20,7 @@ static void grey(const char *name, uint8_t v)
     files_put(name, bytes, 15);
 }
 
-static ty_field picture(const ty_image_plan *plan)
+static ty_field picture(ty_image_plan *plan)
 {
     ty_field f = ty_field_make("image");
     f.image = plan;

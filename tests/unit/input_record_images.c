@@ -8,9 +8,13 @@
 
 #include "base/hash.h"
 #include "container/input/image/plan.h"
+#include "container/input/map/map.h"
+#include "container/input/stream/stream.h"
 #include "container/input/survey.h"
 #include "container/output/protobuf.h"
 #include "input_files.h"
+
+#include <math.h>
 
 /* ---- writing ---- */
 
@@ -129,7 +133,7 @@ static ty_image_plan plain(void)
     return p;
 }
 
-static ty_field picture(const char *name, const ty_image_plan *plan)
+static ty_field picture(const char *name, ty_image_plan *plan)
 {
     ty_field f = ty_field_make(name);
     f.image = plan;
@@ -269,6 +273,203 @@ static void means_are_of_all_records(void **state)
     ty_dataset_close(ds);
 }
 
+/* ---- mixing, and streams ---- */
+
+enum { N_MIXED = 24 };
+
+/* One grey each, in records and in folders of the same order, two classes in turn. */
+static void put_mixed(int bad)
+{
+    uint8_t v[N_MIXED];
+    char name[64];
+    ty_buf example = new_buf();
+    for (int i = 0; i < N_MIXED; i++) {
+        int class = i >= N_MIXED / 2;
+        v[i] = (uint8_t)(10 * i + 5);
+        snprintf(name, sizeof name, "d/%d/%02d.pgm", class, i);
+        files_put(name, grey(v[i]), GREY);
+        put_example(&example, grey(v[i]), i == bad ? GREY - 2 : GREY, class);
+    }
+    files_put("s/all.tfrecord", example.data, example.len);
+    ty_buf_fini(&example);
+}
+
+static void mixed_fields(ty_arena *a, ty_image_plan *plan, ty_field f[2], const char *name)
+{
+    ty_map_spec spec = {.field = "label", .way = TY_MAP_CLASSES, .scale = 1.0, .one_hot = -1};
+    ty_error err = {0};
+    *plan = plain();
+    plan->alpha = 1.0;
+    f[0] = picture(name, plan);
+    f[1] = ty_field_make("label");
+    assert_ok(ty_map_new(&spec, a, &f[1].map, &err), &err);
+}
+
+static void records_are_mixed_as_folders_are(void **state)
+{
+    (void)state;
+    put_mixed(-1);
+    for (int how = TY_IMAGE_MIXUP; how <= TY_IMAGE_CUTMIX; how++) {
+        ty_arena a;
+        ty_image_plan plans[2];
+        ty_field f[2];
+        ty_dataset *ds[2];
+        ty_error err = {0};
+        float x[2][N_MIXED][4], y[2][N_MIXED][2];
+        int64_t all[N_MIXED], n_mixed = 0;
+        ty_arena_init(&a);
+        for (int i = 0; i < N_MIXED; i++)
+            all[i] = i * 7 % N_MIXED;
+        for (int k = 0; k < 2; k++) {
+            mixed_fields(&a, &plans[k], f, k ? "picture" : "image");
+            plans[k].mix = (ty_image_mix)how;
+            plans[k].mean_of_data = true;
+            assert_ok(files_open(k ? "s" : "d", f, 2, (ty_data_source){0}, &ds[k], &err), &err);
+            assert_true(!plans[k].mean_of_data && plans[k].n_mean == 1); /* for validation data */
+            ty_pick pick = {all, N_MIXED, .seed = 3, .epoch = 2, .augment = true};
+            assert_ok(ty_dataset_read_all(ds[k], &pick, (void *[]){x[k], y[k]}, &err), &err);
+            ty_dataset_close(ds[k]);
+        }
+        assert_memory_equal(x[0], x[1], sizeof x[0]);
+        assert_memory_equal(y[0], y[1], sizeof y[0]);
+        for (int i = 0; i < N_MIXED; i++)
+            n_mixed += y[1][i][0] > 0 && y[1][i][1] > 0;
+        assert_true(n_mixed > 0 &&
+                    (how == TY_IMAGE_CUTMIX || n_mixed > N_MIXED / 8)); /* a cut of 2 x 2 is often none */
+        ty_arena_fini(&a);
+    }
+}
+
+/* One epoch from a batch on, n_shards' rows of each global batch side by side: greys and labels. Returns the rows. */
+static int64_t stream_mixed(ty_stream *s, int64_t n_shards, int64_t from, float (*x)[4], float (*y)[2])
+{
+    enum { GLOBAL = 8 };
+    int64_t n_all = 0;
+    for (int64_t shard = 0; shard < n_shards; shard++) {
+        ty_stream_order order = {.n_rows = GLOBAL / n_shards, .shuffle_rows = 6, .seed = 9, .augment = true};
+        ty_data_feed *feed;
+        ty_draft draft = {0};
+        ty_error err = {0};
+        int64_t samples[GLOBAL];
+        order.tail = TY_TAIL_PAD;
+        order.shard = shard, order.n_shards = n_shards;
+        assert_ok(ty_stream_feed(s, &order, &feed, &err), &err);
+        draft.samples = samples;
+        assert_ok(feed->ops->start(feed, (ty_position){.epoch = 1, .batch = from}, 2, &err), &err);
+        assert_ok(feed->ops->open_draft(feed, &draft, &err), &err);
+        for (int64_t batch = from; feed->ops->take(feed, &draft, &err) == 1; batch++) {
+            int64_t row = batch * GLOBAL + shard * order.n_rows;
+            assert_ok(feed->ops->fill(feed, &draft, (void *[]){x[row], y[row]}, &err), &err);
+            n_all += draft.n_valid;
+        }
+        feed->ops->close_draft(feed, &draft);
+        ty_data_feed_close(feed);
+    }
+    return n_all;
+}
+
+static void streams_mix_within_the_global_batch(void **state)
+{
+    (void)state;
+    ty_arena a;
+    ty_image_plan plan;
+    ty_field f[2];
+    ty_stream *s;
+    ty_error err = {0};
+    float x[N_MIXED + 8][4], y[N_MIXED + 8][2], other_x[N_MIXED + 8][4], other_y[N_MIXED + 8][2];
+    int n_mixed = 0;
+    put_mixed(-1);
+    ty_arena_init(&a);
+    mixed_fields(&a, &plan, f, "picture");
+    plan.mix = TY_IMAGE_MIXUP;
+    const char *path = files_path("s");
+    ty_stream_config config = {.paths = &path, .n_paths = 1, .fields = f, .n_fields = 2};
+    ty_field plain_label[2] = {f[0], ty_field_make("label")};
+    ty_stream_config wrong = config;
+    wrong.fields = plain_label;
+    assert_int_equal(ty_stream_open(&wrong, &s, &err), -1);
+    assert_says(&err, "is a class's number, of which mixed pictures have two");
+    err = (ty_error){0};
+    assert_ok(ty_stream_open(&config, &s, &err), &err);
+    assert_int_equal(stream_mixed(s, 1, 0, x, y), N_MIXED);
+    for (int i = 0; i < N_MIXED; i++) {
+        n_mixed += fmodf(x[i][0] - 5, 10) != 0;
+        assert_true(y[i][0] + y[i][1] > 0.999f && y[i][0] + y[i][1] < 1.001f);
+        assert_true(y[i][1] == 0 ? x[i][0] < 120 : x[i][0] >= 5);
+    }
+    assert_true(n_mixed > N_MIXED / 2);
+    for (int64_t n = 2; n <= 4; n *= 2) {
+        assert_int_equal(stream_mixed(s, n, 0, other_x, other_y), N_MIXED);
+        assert_memory_equal(x, other_x, N_MIXED * sizeof *x);
+        assert_memory_equal(y, other_y, N_MIXED * sizeof *y);
+    }
+    memset(other_x, 0, sizeof other_x);
+    assert_int_equal(stream_mixed(s, 2, 1, other_x, other_y), N_MIXED - 8); /* resumed behind the first batch */
+    assert_memory_equal(x[8], other_x[8], (N_MIXED - 8) * sizeof *x);
+    ty_stream_close(s);
+    ty_arena_fini(&a);
+}
+
+/* What is damaged is left out of means and classes as it is of batches. */
+static void streams_learn_means(void **state)
+{
+    (void)state;
+    for (int bad = -1; bad < N_MIXED; bad += N_MIXED) {
+        ty_arena a;
+        ty_image_plan plans[2];
+        ty_field f[2];
+        ty_dataset *ds;
+        ty_stream *s;
+        ty_error err = {0};
+        put_mixed(bad);
+        ty_arena_init(&a);
+        mixed_fields(&a, &plans[0], f, "picture");
+        plans[0].mean_of_data = true;
+        assert_ok(files_open("s", f, 2, (ty_data_source){.skip_bad = bad >= 0}, &ds, &err), &err);
+        mixed_fields(&a, &plans[1], f, "picture");
+        plans[1].mean_of_data = true;
+        const char *path = files_path("s");
+        ty_stream_config config = {.paths = &path, .n_paths = 1, .fields = f, .n_fields = 2, .skip_bad = bad >= 0};
+        assert_ok(ty_stream_open(&config, &s, &err), &err);
+        const ty_image_plan *one = ds->field[0].image, *two = s->field[0].image;
+        assert_true(one->n_mean == 1 && one->mean[0] == two->mean[0] && one->std[0] == two->std[0]);
+        double mean = 0;
+        for (int i = 0; i < N_MIXED; i++)
+            mean += i == bad ? 0 : 10 * i + 5;
+        assert_true(fabs(one->mean[0] - mean / (N_MIXED - (bad >= 0))) < 1e-9);
+        assert_true(!plans[1].mean_of_data && plans[1].mean[0] == two->mean[0]);
+        ty_stream_close(s);
+        ty_dataset_close(ds);
+        ty_arena_fini(&a);
+    }
+}
+
+static void damaged_pixels_are_told_where_means_are_computed(void **state)
+{
+    (void)state;
+    put_mixed(17);
+    ty_arena a;
+    ty_image_plan plan;
+    ty_field f[2];
+    ty_dataset *ds;
+    ty_stream *s;
+    ty_error err = {0};
+    const char *path = files_path("s");
+    ty_stream_config config = {.paths = &path, .n_paths = 1, .fields = f, .n_fields = 2};
+    ty_arena_init(&a);
+    mixed_fields(&a, &plan, f, "picture");
+    plan.mean_of_data = true;
+    assert_int_equal(files_open("s", f, 2, (ty_data_source){0}, &ds, &err), -1);
+    assert_says(&err, "record 17 at byte");
+    assert_says(&err, "its pixels take 4 bytes, found 2");
+    err = (ty_error){0};
+    mixed_fields(&a, &plan, f, "picture");
+    plan.mean_of_data = true;
+    assert_int_equal(ty_stream_open(&config, &s, &err), -1);
+    assert_says(&err, "record 17 at byte");
+    ty_arena_fini(&a);
+}
+
 static void mxnets_records_are_read(void **state)
 {
     (void)state;
@@ -375,6 +576,10 @@ int main(void)
         FILES(pictures_in_records_are_augmented),
         FILES(bad_pictures_in_records_have_a_place),
         FILES(means_are_of_all_records),
+        FILES(records_are_mixed_as_folders_are),
+        FILES(streams_mix_within_the_global_batch),
+        FILES(streams_learn_means),
+        FILES(damaged_pixels_are_told_where_means_are_computed),
         FILES(mxnets_records_are_read),
         FILES(a_record_of_mxnets_own_is_read),
         FILES(pictures_are_refused_where_there_are_none),

@@ -131,6 +131,16 @@ void ty_image_sums_add(ty_image_sums *to, const ty_image_sums *from)
     to->n += from->n;
 }
 
+void ty_image_plan_keep(ty_image_plan *declared, const ty_image_plan *settled)
+{
+    memcpy(declared->mean, settled->mean, sizeof declared->mean);
+    memcpy(declared->std, settled->std, sizeof declared->std);
+    declared->n_mean = settled->n_mean;
+    declared->n_std = settled->n_std;
+    declared->channels = settled->channels;
+    declared->mean_of_data = false;
+}
+
 void ty_image_plan_take(ty_image_plan *p, const ty_image_sums *sums)
 {
     for (int c = 0; c < p->channels && sums->n > 0; c++) {

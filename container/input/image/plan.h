@@ -118,6 +118,8 @@ typedef struct ty_image_sums {
 
 void ty_image_sums_add(ty_image_sums *to, const ty_image_sums *from);
 int ty_image_see(ty_image_reader *r, const uint8_t *bytes, size_t n, ty_image_sums *sums, ty_error *err);
+/* The declaration of one that is settled: it learns no more. */
+void ty_image_plan_keep(ty_image_plan *declared, const ty_image_plan *settled);
 /* mean = scale E[v], std = scale sqrt(E[v^2] - E[v]^2); a channel that never varies gets 1. */
 void ty_image_plan_take(ty_image_plan *p, const ty_image_sums *sums);
 

@@ -1,6 +1,7 @@
 /* batch.c - records of a batch: kept as bytes, then decoded by a worker. */
 #include "base/hash.h"
 #include "container/input/convert.h"
+#include "container/input/mixing.h"
 #include "container/input/stream/opened.h"
 
 #include <endian.h>
@@ -19,12 +20,25 @@ size_t stream_bytes_of(const stream_opened *s, size_t n)
     return n + (stream_has_checksums(s) ? TFRECORD_CHECKSUM : 0);
 }
 
-int stream_batch_open(const stream_opened *s, int64_t n_rows, stream_batch **out, ty_error *err)
+/* A row of each field. */
+static int batch_open_others(stream_batch *b, const stream_opened *s, int64_t n_global, ty_error *err)
+{
+    b->other = calloc((size_t)n_global, sizeof *b->other);
+    b->other_row = calloc((size_t)s->stream.n_fields + 1, sizeof *b->other_row); /* the last is NULL */
+    bool ok = b->other && b->other_row;
+    for (int i = 0; ok && i < s->stream.n_fields; i++)
+        ok = (b->other_row[i] = malloc(s->field[i].row_bytes + 1)) != NULL;
+    return ok ? 0 : ty_error_set(err, TY_E_LIMIT, "no memory to mix pictures");
+}
+
+int stream_batch_open(const stream_opened *s, int64_t n_rows, int64_t n_global, stream_batch **out, ty_error *err)
 {
     stream_batch *b = calloc(1, sizeof *b);
     *out = b;
     if (!b || !(b->record = calloc((size_t)n_rows, sizeof *b->record)))
         return ty_error_set(err, TY_E_LIMIT, "no memory for a batch of %lld samples", (long long)n_rows);
+    if (n_global > 0 && batch_open_others(b, s, n_global, err) < 0)
+        return -1;
     b->has_look = true;
     return records_look_init(&b->look, &s->records, -1, err);
 }
@@ -35,12 +49,16 @@ void stream_batch_close(stream_batch *b)
         return;
     if (b->has_look)
         records_look_fini(&b->look);
+    for (void **row = b->other_row; row && *row; row++)
+        free(*row);
+    free(b->other_row);
+    free(b->other);
     free(b->record);
     free(b->bytes);
     free(b);
 }
 
-int stream_batch_add(stream_batch *b, const stream_opened *s, const uint8_t *data, const stream_record *r,
+int stream_batch_add(stream_batch *b, const stream_opened *s, const uint8_t *data, const stream_record *r, bool is_mine,
                      ty_error *err)
 {
     size_t n = stream_bytes_of(s, r->n);
@@ -53,8 +71,12 @@ int stream_batch_add(stream_batch *b, const stream_opened *s, const uint8_t *dat
         b->room = room;
     }
     memcpy(b->bytes + b->n_bytes, data, n);
-    b->record[b->n_records] = *r;
-    b->record[b->n_records++].offset = b->n_bytes;
+    stream_record here = *r;
+    here.offset = b->n_bytes;
+    if (is_mine)
+        b->record[b->n_records++] = here;
+    if (b->other)
+        b->other[b->n_other++] = here;
     b->n_bytes += n;
     return 0;
 }
@@ -151,6 +173,32 @@ static void decode_pad(const stream_opened *s, int64_t n_valid, int64_t n_rows, 
     }
 }
 
+/* The row that decode_row has made, mixed with another of the global batch, which is augmented as it would be by
+ * itself. One that is bad is left out where it is a row: here nothing comes of it. */
+static int decode_mix(stream_opened *s, const ty_stream_order *order, int64_t epoch, stream_batch *b, int64_t row,
+                      void *const *out, ty_error *err)
+{
+    ty_image_mixing m;
+    ty_error bad = {0};
+    ty_image_plan_mixing(s->field[s->mixed].image, &b->look.draw, b->n_other, &m);
+    if (m.share >= 1.0)
+        return 0;
+    if (decode_row(s, order, epoch, b, &b->other[m.other], 0, b->other_row, &bad) < 0) {
+        char place[TY_ERROR_PLACE_BYTES];
+        if (s->stream.bad.skip && bad.code == TY_E_DATA_VALUE)
+            return 0;
+        ty_error_at(&bad, "%s", stream_place(s, &b->other[m.other], place, sizeof place));
+        if (err)
+            *err = bad;
+        return -1;
+    }
+    for (int i = 0; i < s->stream.n_fields; i++)
+        if (ty_mixing_takes(&s->field[i]))
+            ty_mixing_blend(&s->field[i], &m, (float *)((char *)out[i] + (size_t)row * s->field[i].row_bytes),
+                            b->other_row[i]);
+    return 0;
+}
+
 int stream_decode(stream_opened *s, const ty_stream_order *order, ty_position at, stream_batch *b, int64_t *samples,
                   void *const *out, int64_t *n_valid, ty_error *err)
 {
@@ -162,6 +210,8 @@ int stream_decode(stream_opened *s, const ty_stream_order *order, ty_position at
                 return -1;
             continue;
         }
+        if (b->other && decode_mix(s, order, at.epoch, b, n, out, err) < 0)
+            return -1;
         b->record[n] = r;
         samples[n++] = r.number;
     }

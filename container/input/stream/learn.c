@@ -1,5 +1,5 @@
-/* learn.c - what has to be known of all records before the first is used: how wide LibSVM's rows are, and what
- * transforms learn (map/map.h).
+/* learn.c - what has to be known of all records before the first is used: how wide LibSVM's rows are, what transforms
+ * learn (map/map.h), and the mean of pictures (image/plan.h).
  *
  * Files are read from end to end for it, once for each of the two, in as little memory as in training. A channel in
  * Pipe mode would lose an epoch, and is refused.
@@ -8,10 +8,17 @@
 #include "base/log.h"
 #include "container/input/stream/opened.h"
 
+#include <string.h>
+
+static bool field_learns(const records_field *f)
+{
+    return (f->declared.map && !ty_map_is_settled(f->declared.map)) || (f->plan && f->plan->mean_of_data);
+}
+
 static bool stream_has_unsettled(const stream_opened *s)
 {
     for (int i = 0; i < s->records.n_fields; i++)
-        if (s->records.field[i].declared.map && !ty_map_is_settled(s->records.field[i].declared.map))
+        if (field_learns(&s->records.field[i]))
             return true;
     return false;
 }
@@ -23,7 +30,7 @@ static int learn_refuse_pipe(const stream_opened *s, ty_error *err)
         return ty_error_help(err, "declare both: shape: [N] of the field \"features\", and index_base: one (or zero)");
     }
     int i = 0;
-    while (!s->records.field[i].declared.map || ty_map_is_settled(s->records.field[i].declared.map))
+    while (!field_learns(&s->records.field[i]))
         i++;
     ty_error_set(err, TY_E_CONFIG, "field \"%s\": its transform has to learn of all data, and a FIFO passes once",
                  s->records.field[i].declared.name);
@@ -38,7 +45,33 @@ static int learn_record(stream_opened *s, records_look *look, const ty_cursor_re
         return -1;
     if (s->records.has_to_look)
         return s->records.kind->learn(&s->records, &frame, err);
-    return s->records.kind->find(look, &frame, err) < 0 ? -1 : records_learn(look, err);
+    if (s->records.kind->find(look, &frame, err) < 0)
+        return -1;
+    /* Where records may be left out, the whole of one is looked at before anything is learnt of it. */
+    for (int i = 0; i < s->records.n_fields; i++) {
+        const ty_image_plan *plan = s->records.field[i].plan;
+        if ((s->stream.bad.skip || (plan && plan->mean_of_data)) && records_see(look, i, &s->field[i], 0, err) < 0)
+            return -1;
+    }
+    return records_learn(look, err);
+}
+
+/* What is known of the fields, to go back to where a record turns out bad in its middle. */
+typedef struct learn_known {
+    ty_field_info *info;
+    records_field *field;
+} learn_known;
+
+static void learn_keep(const stream_opened *s, const learn_known *k)
+{
+    memcpy(k->info, s->field, (size_t)s->records.n_fields * sizeof *k->info);
+    memcpy(k->field, s->records.field, (size_t)s->records.n_fields * sizeof *k->field);
+}
+
+static void learn_go_back(stream_opened *s, const learn_known *k)
+{
+    memcpy(s->field, k->info, (size_t)s->records.n_fields * sizeof *k->info);
+    memcpy(s->records.field, k->field, (size_t)s->records.n_fields * sizeof *k->field);
 }
 
 static int learn_records(stream_opened *s, records_look *look, int64_t *n, ty_error *err)
@@ -46,15 +79,20 @@ static int learn_records(stream_opened *s, records_look *look, int64_t *n, ty_er
     char place[TY_ERROR_PLACE_BYTES];
     ty_cursor_record r;
     ty_bad bad = s->stream.bad;
+    learn_known known = {TY_NEW_ARRAY(&s->arena, ty_field_info, s->records.n_fields),
+                         TY_NEW_ARRAY(&s->arena, records_field, s->records.n_fields)};
     int rc;
     bad.quiet = true;
     for (; (rc = ty_cursor_next(&s->cursor, &r, err)) > 0; ++*n) {
+        if (bad.skip)
+            learn_keep(s, &known);
         if (learn_record(s, look, &r, err) == 0)
             continue;
         stream_record where = {.record = r.record, .at = r.at, .file = r.file};
         ty_error_at(err, "%s", stream_place(s, &where, place, sizeof place));
         if (ty_bad_leave_out(&bad, err) < 0)
             return -1;
+        learn_go_back(s, &known);
     }
     return rc < 0 ? ty_error_at(err, "%s", s->files[r.file].path) : 0;
 }
@@ -90,7 +128,15 @@ static int learn_settle(stream_opened *s, const ty_stream_config *c, ty_error *e
             ((c->agree && c->agree(c->agree_ctx, map, err) < 0) || ty_map_settle(map, err) < 0))
             return -1;
     }
-    return 0;
+    return records_take_means(&s->records, c->agree_sums, c->agree_ctx, err);
+}
+
+/* A picture that may be left out is decoded to see whether it is one. */
+static void learn_decode_all(stream_opened *s, bool all)
+{
+    for (int i = 0; i < s->records.n_fields; i++)
+        if (s->records.field[i].plan)
+            s->records.field[i].plan->decode_all = all;
 }
 
 int stream_learn(stream_opened *s, const ty_stream_config *c, ty_error *err)
@@ -100,7 +146,10 @@ int stream_learn(stream_opened *s, const ty_stream_config *c, ty_error *err)
     if (s->records.has_to_look &&
         (learn_pass(s, "the width of LibSVM's rows", err) < 0 || s->records.kind->learnt(&s->records, err) < 0))
         return -1;
-    if (stream_has_unsettled(s) && (learn_pass(s, "transforms that learn", err) < 0 || learn_settle(s, c, err) < 0))
-        return -1;
-    return 0;
+    if (!stream_has_unsettled(s))
+        return 0;
+    learn_decode_all(s, s->stream.bad.skip);
+    int rc = learn_pass(s, "transforms that learn", err);
+    learn_decode_all(s, false);
+    return rc < 0 ? -1 : learn_settle(s, c, err);
 }

@@ -16,6 +16,7 @@ typedef struct stream_opened {
     ty_field_info *field;  /* [stream.n_fields]: the records', then crosses of them */
     const ty_field *cross; /* [stream.n_fields - records.n_fields] */
     int **crossed;         /* of each cross: [n_cross] numbers of the crossed fields */
+    int mixed;             /* field whose pictures are mixed; -1: none */
     const ty_data_file *files;
     int n_files;
     bool is_pipe;
@@ -44,6 +45,10 @@ typedef struct stream_batch {
     size_t n_bytes, room;
     stream_record *record; /* [n_rows] */
     int64_t n_records;
+    /* Where pictures are mixed: all records of the global batch, other shards' too, and rows for one of them. */
+    stream_record *other; /* [n_other]; NULL: nothing is mixed */
+    int64_t n_other;
+    void **other_row; /* [n_fields] */
     records_look look;
     bool has_look;
 } stream_batch;
@@ -65,11 +70,13 @@ int stream_learn(stream_opened *s, const ty_stream_config *c, ty_error *err);
 /* batch.c. Of a TFRecord's payload: TY_E_DATA_VALUE if its checksum is another. */
 int stream_check_sum(const stream_opened *s, const uint8_t *data, size_t n, ty_error *err);
 
-int stream_batch_open(const stream_opened *s, int64_t n_rows, stream_batch **out, ty_error *err);
+/* n_global: rows of the global batch, where its pictures are mixed; 0: they are not. */
+int stream_batch_open(const stream_opened *s, int64_t n_rows, int64_t n_global, stream_batch **out, ty_error *err);
 void stream_batch_close(stream_batch *b); /* NULL is fine */
 /* A record's bytes, a TFRecord's checksum with them. */
 size_t stream_bytes_of(const stream_opened *s, size_t n);
-int stream_batch_add(stream_batch *b, const stream_opened *s, const uint8_t *data, const stream_record *r,
+/* is_mine: one of this shard's rows, not only another of the global batch. */
+int stream_batch_add(stream_batch *b, const stream_opened *s, const uint8_t *data, const stream_record *r, bool is_mine,
                      ty_error *err);
 /* Decodes a batch to the first rows of out, those that are right; tells how many. */
 int stream_decode(stream_opened *s, const ty_stream_order *order, ty_position at, stream_batch *b, int64_t *samples,

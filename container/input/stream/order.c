@@ -30,6 +30,7 @@ typedef struct stream_feed {
     int *which; /* files of this shard */
     int n_which;
     int64_t n_first, n_global; /* of a global batch: the first row that is this shard's, all rows */
+    bool mixes;                /* rows with others of their global batch, which are kept for that */
     /* The taking thread's. */
     ty_position next;
     int64_t until_epoch, n_skip; /* batches to pass over before the first */
@@ -103,13 +104,13 @@ static int buffer_fill(stream_feed *f, ty_error *err)
 }
 
 /* The next record in the order of the epoch, to a batch unless that is NULL: 1, 0, -1. */
-static int order_next(stream_feed *f, stream_batch *to, ty_error *err)
+static int order_next(stream_feed *f, stream_batch *to, bool is_mine, ty_error *err)
 {
     const uint8_t *data;
     stream_record r;
     if (f->n_slots == 0) {
         int rc = order_read(f, &data, &r, err);
-        return rc <= 0 || !to ? rc : stream_batch_add(to, f->opened, data, &r, err) < 0 ? -1 : 1;
+        return rc <= 0 || !to ? rc : stream_batch_add(to, f->opened, data, &r, is_mine, err) < 0 ? -1 : 1;
     }
     if (buffer_fill(f, err) < 0)
         return -1;
@@ -122,7 +123,9 @@ static int order_next(stream_feed *f, stream_batch *to, ty_error *err)
     f->slot[f->n_full] = leaves;
     f->buffer_bytes -= stream_bytes_of(f->opened, leaves.record.n);
     f->n_left++;
-    return !to ? 1 : stream_batch_add(to, f->opened, leaves.bytes, &leaves.record, err) < 0 ? -1 : 1;
+    if (!to)
+        return 1;
+    return stream_batch_add(to, f->opened, leaves.bytes, &leaves.record, is_mine, err) < 0 ? -1 : 1;
 }
 
 /* The next batch: 1, 0 if the epoch has none, -1. to: NULL to pass over it. */
@@ -130,12 +133,12 @@ static int order_batch(stream_feed *f, stream_batch *to, ty_error *err)
 {
     int64_t n = 0;
     if (to) {
-        to->n_records = 0;
+        to->n_records = to->n_other = 0;
         to->n_bytes = 0;
     }
     for (; n < f->n_global; n++) {
         bool is_mine = to && n >= f->n_first && n < f->n_first + f->order.n_rows;
-        int rc = order_next(f, is_mine ? to : NULL, err);
+        int rc = order_next(f, is_mine || f->mixes ? to : NULL, is_mine, err);
         if (rc < 0)
             return -1;
         if (rc == 0)
@@ -224,7 +227,8 @@ static int feed_start(ty_data_feed *feed, ty_position at, int64_t until_epoch, t
 static int feed_open_draft(ty_data_feed *feed, ty_draft *draft, ty_error *err)
 {
     stream_feed *f = (stream_feed *)feed;
-    return stream_batch_open(f->opened, f->order.n_rows, (stream_batch **)&draft->impl, err);
+    return stream_batch_open(f->opened, f->order.n_rows, f->mixes ? f->n_global : 0, (stream_batch **)&draft->impl,
+                             err);
 }
 
 static void feed_close_draft(ty_data_feed *feed, ty_draft *draft)
@@ -391,6 +395,7 @@ static int feed_make(stream_feed *f, ty_error *err)
     f->n_global = by_rows ? o->n_shards * o->n_rows : o->n_rows;
     f->n_first = by_rows ? o->shard * o->n_rows : 0;
     f->n_slots = o->shuffle_rows;
+    f->mixes = o->augment && s->mixed >= 0;
     f->which = calloc((size_t)s->n_files + 1, sizeof *f->which);
     f->slot = calloc((size_t)f->n_slots + 1, sizeof *f->slot);
     if (!f->which || !f->slot)
@@ -398,9 +403,10 @@ static int feed_make(stream_feed *f, ty_error *err)
     for (int i = 0; i < s->n_files; i++)
         if (!by_files || i % o->n_shards == o->shard)
             f->which[f->n_which++] = i;
-    return stream_batch_open(s, o->n_rows, &f->ahead, err) < 0 || stream_batch_open(s, o->n_rows, &f->spare, err) < 0
-               ? -1
-               : 0;
+    int64_t n_other = f->mixes ? f->n_global : 0;
+    if (stream_batch_open(s, o->n_rows, n_other, &f->ahead, err) < 0)
+        return -1;
+    return stream_batch_open(s, o->n_rows, n_other, &f->spare, err);
 }
 
 int ty_stream_feed(ty_stream *stream, const ty_stream_order *order, ty_data_feed **out, ty_error *err)

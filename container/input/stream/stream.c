@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "container/input/format.h"
+#include "container/input/mixing.h"
 #include "container/input/stream/opened.h"
 #include "container/input/transform.h"
 
@@ -184,7 +185,7 @@ static int stream_declare(stream_opened *s, const ty_stream_config *c, ty_error 
         r->field[i].declared.name = s->field[i].name;
         r->field[i].declared.columns = d->columns ? ty_arena_strdup(&s->arena, d->columns) : NULL;
     }
-    if (records_take_pictures(r, s->field, &s->arena, NULL, true, err) < 0)
+    if (records_take_pictures(r, s->field, &s->arena, NULL, err) < 0)
         return -1;
     return r->kind->begin_stream ? r->kind->begin_stream(r, c->index_base, &c->index, err) : 0;
 }
@@ -242,7 +243,9 @@ static int stream_look(stream_opened *s, bool skip_bad, ty_error *err)
     ty_cursor_rewind(&s->cursor);
     if (rc < 0 || records_settle_rest(&s->records, s->field, n > 0, err) < 0)
         return -1;
-    return stream_settle_crosses(s, err);
+    if (stream_settle_crosses(s, err) < 0)
+        return -1;
+    return ty_mixing_find(s->field, s->stream.n_fields, &s->mixed, err);
 }
 
 static void stream_take_fingerprint(stream_opened *s, const ty_stream_config *c)

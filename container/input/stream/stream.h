@@ -26,6 +26,8 @@
 /* The generator's stream for what leaves the shuffle buffer. */
 #define TY_STREAM_BUFFER 0x53425546u
 
+struct ty_image_sums;
+
 /* What to read. All is borrowed for the time of the call. */
 typedef struct ty_stream_config {
     /* Files ... */
@@ -46,8 +48,9 @@ typedef struct ty_stream_config {
     char csv_delimiter;       /* 0: a comma */
     ty_index_base index_base; /* LibSVM */
     ty_index_kept index;      /* given: of the data that these are to be like */
-    /* As ty_data_source's: called with every map that has learnt. */
+    /* As ty_data_source's: called with every map that has learnt, and with sums of pictures. */
     int (*agree)(void *ctx, struct ty_map *map, ty_error *err);
+    int (*agree_sums)(void *ctx, struct ty_image_sums *sums, ty_error *err);
     void *agree_ctx;
     bool lenient;                  /* LibSVM: as ty_data_source's */
     bool blank_lines;              /* lines: as ty_data_source's */
