@@ -115,6 +115,31 @@ static int dataset_check_pictures(const ty_data_source *src, const ty_format *fo
     return 0;
 }
 
+void ty_field_info_reset(ty_field_info *info)
+{
+    info->min = info->max = 0;
+    info->min_sample = info->max_sample = info->first_missing = info->first_not_finite = -1;
+    info->n_missing = info->n_not_finite = 0;
+}
+
+void ty_field_info_take(ty_field_info *all, const ty_field_info *seen, int64_t first)
+{
+    if (seen->min_sample >= 0 && (all->min_sample < 0 || seen->min < all->min)) {
+        all->min = seen->min;
+        all->min_sample = first + seen->min_sample;
+    }
+    if (seen->max_sample >= 0 && (all->max_sample < 0 || seen->max > all->max)) {
+        all->max = seen->max;
+        all->max_sample = first + seen->max_sample;
+    }
+    if (all->n_missing == 0 && seen->n_missing > 0)
+        all->first_missing = first + seen->first_missing;
+    if (all->n_not_finite == 0 && seen->n_not_finite > 0)
+        all->first_not_finite = first + seen->first_not_finite;
+    all->n_missing += seen->n_missing;
+    all->n_not_finite += seen->n_not_finite;
+}
+
 static int dataset_fill(ty_dataset *ds, const ty_data_source *src, ty_error *err)
 {
     const ty_format *format = NULL;
@@ -132,8 +157,7 @@ static int dataset_fill(ty_dataset *ds, const ty_data_source *src, ty_error *err
     ds->field = TY_NEW_ARRAY(&ds->arena, ty_field_info, src->n_fields);
     for (int i = 0; i < src->n_fields; i++) {
         ds->field[i].name = ty_arena_strdup(&ds->arena, src->fields[i].name);
-        ds->field[i].min_sample = ds->field[i].max_sample = -1;
-        ds->field[i].first_missing = ds->field[i].first_not_finite = -1;
+        ty_field_info_reset(&ds->field[i]);
     }
     return ty_transform_open(ds, src, format, err);
 }

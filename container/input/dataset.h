@@ -68,6 +68,7 @@ typedef struct ty_data_source {
     int64_t max_bad;           /* 0: TY_BAD_MAX */
     size_t max_inflated_bytes; /* a compressed file's limit; 0: TY_BYTES_MAX_INFLATED */
     int n_threads;             /* to open with; 0: as many as the process has processors. Changes no result */
+    size_t span_bytes;         /* records: what a thread opens at a time; 0: as it thinks fit. Changes no result */
     bool types_only;           /* look at headers and the first rows: types and shapes are known then, and of arrays the
                                 * number of samples; values are neither read nor checked */
 } ty_data_source;
@@ -86,6 +87,11 @@ typedef struct ty_field_info {
     int64_t n_not_finite;              /* nan and inf in CSV, missing values that became NaN not counted */
     int64_t first_missing, first_not_finite; /* samples; -1: none */
 } ty_field_info;
+
+/* Where parts of a data set are looked at side by side: nothing has been seen; what a part saw, whose samples count
+ * from `first` on, behind all that was seen of the parts before it. */
+void ty_field_info_reset(ty_field_info *info);
+void ty_field_info_take(ty_field_info *all, const ty_field_info *seen, int64_t first);
 
 typedef struct ty_data_stats {
     int64_t n_files;

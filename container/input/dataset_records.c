@@ -1,8 +1,8 @@
 /* dataset_records.c - files of records, whatever these are (records.h).
  *
- * Files stay mapped (or inflated) and are walked once: where each record begins is noted, every field of every record
- * is held against its declaration, and the range of integers becomes known. Reading a batch decodes its records
- * straight into it; nothing is kept in a second form.
+ * Files stay mapped (or inflated) and are walked once when they are opened (records_walk.c): where each record begins
+ * is noted, and the range of integers becomes known. Reading a batch decodes its records straight into it; nothing is
+ * kept in a second form.
  */
 #include "container/input/format.h"
 #include "container/input/mixing.h"
@@ -12,24 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RECORDS_LOOK = 100 }; /* records that types_only looks at */
-
-int records_next(const records_kind *kind, ty_frames *frames, ty_frame *out, ty_error *err)
-{
-    int more;
-    while ((more = ty_frames_next(frames, out, err)) == 1 && kind->is_none && kind->is_none(out))
-        continue;
-    return more;
-}
-
-int records_at(const records_file *file, ty_framing framing, const ty_frame *record, ty_error *err)
-{
-    if (ty_frames_are_lines(framing))
-        return ty_error_at(err, "%s:%lld", file->file->path, (long long)record->record + 1);
-    return ty_error_at(err, "%s: record %lld at byte %zu", file->file->path, (long long)record->record, record->at);
-}
-
-/* ---- the first walk ---- */
+/* ---- where records are ---- */
 
 static void look_at_file(records_look *look, const records_file *file)
 {
@@ -37,110 +20,6 @@ static void look_at_file(records_look *look, const records_file *file)
     look->frames.n = file->bytes.n;
     look->frames.at = 0;
     look->frames.record = 0;
-}
-
-int records_note(uint64_t **at, int64_t *n, int64_t *room, uint64_t where, ty_error *err)
-{
-    if (*n == *room) {
-        int64_t more = *room ? *room * 2 : 1024;
-        uint64_t *grown = realloc(*at, (size_t)more * sizeof *grown);
-        if (!grown)
-            return ty_error_set(err, TY_E_LIMIT, "no memory for the places of %lld records", (long long)more);
-        *at = grown;
-        *room = more;
-    }
-    (*at)[(*n)++] = where;
-    return 0;
-}
-
-/* What is known of the fields, to go back to where a record turns out bad in its middle. */
-typedef struct records_known {
-    ty_field_info *info;
-    records_field *field;
-} records_known;
-
-static void records_keep_known(const ty_dataset *ds, records_known *k)
-{
-    const records_impl *impl = ds->impl;
-    memcpy(k->info, ds->field, (size_t)ds->n_fields * sizeof *k->info);
-    memcpy(k->field, impl->field, (size_t)ds->n_fields * sizeof *k->field);
-}
-
-static int records_leave_out(ty_dataset *ds, const records_known *k, ty_error *err)
-{
-    records_impl *impl = ds->impl;
-    if (ds->bad.skip) {
-        memcpy(ds->field, k->info, (size_t)ds->n_fields * sizeof *k->info);
-        memcpy(impl->field, k->field, (size_t)ds->n_fields * sizeof *k->field);
-    }
-    return ty_bad_leave_out(&ds->bad, err);
-}
-
-/* One record whose frame is whole, if perhaps not its payload. 1: it is bad and left out. */
-static int records_walk_record(ty_dataset *ds, records_look *look, records_file *file, const ty_frame *record,
-                               bool is_right, const records_known *k, ty_error *err)
-{
-    int rc = is_right ? look->impl->kind->find(look, record, err) : -1;
-    for (int i = 0; rc == 0 && i < look->impl->n_fields; i++)
-        rc = records_see(look, i, &ds->field[i], ds->n_samples, err);
-    if (rc == 0)
-        rc = records_learn(look, err); /* of records that are right alone */
-    if (rc == 0)
-        return 0;
-    if (is_right)
-        records_at(file, look->impl->kind->framing, record, err);
-    ty_error_at(err, "%s", file->file->path); /* a wrong checksum's message has the rest */
-    return records_leave_out(ds, k, err) < 0 ? -1 : 1;
-}
-
-static int records_walk_file(ty_dataset *ds, records_look *look, records_file *file, int64_t most, records_known *k,
-                             ty_error *err)
-{
-    ty_frame record;
-    int64_t n_bad = 0;
-    int more;
-    look_at_file(look, file);
-    while (file->n < most && (more = records_next(look->impl->kind, &look->frames, &record, err)) != 0) {
-        if (more < 0 && err->code != TY_E_DATA_VALUE) /* where the next one begins is not known */
-            return ty_error_at(err, "%s", file->file->path);
-        if (n_bad < file->n_bad && file->bad[n_bad] == record.at) {
-            n_bad++;
-            continue;
-        }
-        if (ds->bad.skip)
-            records_keep_known(ds, k);
-        int rc = records_walk_record(ds, look, file, &record, more == 1, k, err);
-        if (rc < 0 || (rc == 0 && records_note(&file->at, &file->n, &file->room, record.at, err) < 0))
-            return -1;
-        ds->n_samples += rc == 0;
-    }
-    return 0;
-}
-
-static int records_open_files(ty_dataset *ds, const ty_data_source *src, ty_error *err)
-{
-    records_impl *impl = ds->impl;
-    ty_bytes_options options = {.no_map = src->no_map, .max_inflated_bytes = src->max_inflated_bytes};
-    for (int i = 0; i < impl->n_files; i++)
-        if (ty_bytes_open(impl->file[i].file->path, &options, &impl->file[i].bytes, err) < 0)
-            return -1;
-    return impl->kind->prepare ? impl->kind->prepare(ds, src, err) : 0;
-}
-
-static int records_walk(ty_dataset *ds, const ty_data_source *src, ty_error *err)
-{
-    records_impl *impl = ds->impl;
-    records_look look;
-    records_known known = {TY_NEW_ARRAY(&ds->arena, ty_field_info, ds->n_fields),
-                           TY_NEW_ARRAY(&ds->arena, records_field, ds->n_fields)};
-    int rc = records_look_init(&look, impl, -1, err);
-    look.is_known = true;
-    for (int i = 0; rc == 0 && i < (src->types_only ? 1 : impl->n_files); i++) {
-        impl->file[i].first = ds->n_samples;
-        rc = records_walk_file(ds, &look, &impl->file[i], src->types_only ? RECORDS_LOOK : INT64_MAX, &known, err);
-    }
-    records_look_fini(&look);
-    return rc;
 }
 
 /* ---- the dataset ---- */
@@ -286,6 +165,16 @@ static void records_close(ty_dataset *ds)
 static const ty_dataset_ops records_ops = {
     .read = records_read, .read_all = records_read_all, .place = records_place, .close = records_close};
 
+static int records_open_files(ty_dataset *ds, const ty_data_source *src, ty_error *err)
+{
+    records_impl *impl = ds->impl;
+    ty_bytes_options options = {.no_map = src->no_map, .max_inflated_bytes = src->max_inflated_bytes};
+    for (int i = 0; i < impl->n_files; i++)
+        if (ty_bytes_open(impl->file[i].file->path, &options, &impl->file[i].bytes, err) < 0)
+            return -1;
+    return impl->kind->prepare ? impl->kind->prepare(ds, src, err) : 0;
+}
+
 static records_impl *records_new(ty_dataset *ds, const ty_data_source *src, const records_kind *kind)
 {
     records_impl *impl = TY_NEW(&ds->arena, records_impl);
@@ -337,7 +226,7 @@ static int records_open(ty_dataset *ds, const ty_data_source *src, const records
     for (int i = 0; i < ds->n_files; i++)
         ds->stats.file_bytes += ds->files[i].n_bytes;
     if (records_take_plans(ds, src, err) < 0 || records_open_files(ds, src, err) < 0 ||
-        records_walk(ds, src, err) < 0 || records_settle_maps(ds, src, err) < 0)
+        records_walk_all(ds, src, err) < 0 || records_settle_maps(ds, src, err) < 0)
         return -1;
     if (!src->types_only && records_learn_means(ds, src, err) < 0)
         return -1;

@@ -209,6 +209,10 @@ int records_walk_means(ty_dataset *ds, ty_error *err);
 int records_find(const records_impl *impl, records_look *look, int64_t sample, ty_error *err);
 void records_free_readers(records_look *look);
 
+/* records_walk.c: looks at all records, or with types_only at the first ones. */
+int records_walk_all(ty_dataset *ds, const ty_data_source *src, ty_error *err);
+/* How many threads open the source. */
+int records_threads(const ty_data_source *src);
 /* The next record that is one; as ty_frames_next. */
 int records_next(const records_kind *kind, ty_frames *frames, ty_frame *out, ty_error *err);
 /* Notes where a record begins. */

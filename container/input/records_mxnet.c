@@ -4,9 +4,11 @@
  * float32 labels stand behind it in place of the one in it. Little-endian. An .idx file beside is not needed.
  */
 #include "container/input/records.h"
+#include "container/input/spans.h"
 
 #include <endian.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MXNET_HEADER = 24 };
@@ -81,25 +83,70 @@ static int64_t mxnet_decode(records_look *look, const records_cell *c, int64_t m
 }
 
 /* Classes' numbers are integers, although they are stored as floats: if all labels are whole and single. */
+typedef struct mxnet_labels {
+    ty_frames frames;
+    bool is_whole;
+} mxnet_labels;
+
+static bool mxnet_is_whole(const ty_frame *record)
+{
+    records_cell label, image;
+    if (mxnet_parse(record, &label, &image, NULL) < 0)
+        return true; /* what is wrong comes out in the walk */
+    float v = mxnet_label(&label, 0);
+    return label.n == 1 && v == floorf(v) && fabsf(v) < 0x1p53f;
+}
+
+static int mxnet_labels_redo(const records_spans *s, records_file *file, size_t to, ty_error *err)
+{
+    mxnet_labels *l = s->ctx;
+    ty_frame record;
+    (void)file, (void)err;
+    while (l->is_whole && l->frames.at < to && ty_frames_next(&l->frames, &record, NULL) == 1)
+        l->is_whole = mxnet_is_whole(&record);
+    return 0;
+}
+
+static bool mxnet_labels_ahead(records_span *span)
+{
+    bool *is_whole = span->found = malloc(sizeof *is_whole);
+    ty_frames frames = {.how = TY_FRAMES_RECORDIO_MXNET};
+    ty_frame record;
+    int more = 0;
+    if (!is_whole)
+        return false;
+    *is_whole = true;
+    if (records_span_begin(span, &frames))
+        while (*is_whole && (more = records_span_next(span, &frames, &record)) == 1)
+            *is_whole = mxnet_is_whole(&record);
+    ty_frames_fini(&frames);
+    return records_span_end(span, &frames, more >= 0);
+}
+
+static int mxnet_labels_take(records_span *span, ty_error *err)
+{
+    mxnet_labels *l = span->all->ctx;
+    (void)err;
+    l->is_whole = l->is_whole && *(const bool *)span->found;
+    return 0;
+}
+
 static int mxnet_prepare(ty_dataset *ds, const ty_data_source *src, ty_error *err)
 {
     records_impl *impl = ds->impl;
-    records_cell label, image;
-    ty_frame record;
-    (void)src, (void)err;
-    impl->is_whole = true;
-    for (int i = 0; i < impl->n_files && impl->is_whole; i++) {
-        ty_frames frames = {
-            .bytes = impl->file[i].bytes.data, .n = impl->file[i].bytes.n, .how = TY_FRAMES_RECORDIO_MXNET};
-        while (impl->is_whole && ty_frames_next(&frames, &record, NULL) == 1) {
-            if (mxnet_parse(&record, &label, &image, NULL) < 0)
-                continue; /* what is wrong comes out in the walk */
-            float v = mxnet_label(&label, 0);
-            impl->is_whole = label.n == 1 && v == floorf(v) && fabsf(v) < 0x1p53f;
-        }
-        ty_frames_fini(&frames);
-    }
-    return 0;
+    mxnet_labels l = {.frames.how = TY_FRAMES_RECORDIO_MXNET, .is_whole = true};
+    int rc = records_spans_run(&(records_spans){.impl = impl,
+                                                .frames = &l.frames,
+                                                .n_threads = records_threads(src),
+                                                .bytes = src->span_bytes,
+                                                .ctx = &l,
+                                                .ahead = mxnet_labels_ahead,
+                                                .take = mxnet_labels_take,
+                                                .redo = mxnet_labels_redo},
+                               err);
+    ty_frames_fini(&l.frames);
+    impl->is_whole = l.is_whole;
+    return rc;
 }
 
 static int mxnet_picture(const records_cell *c, const uint8_t **bytes, size_t *n, ty_error *err)

@@ -1,5 +1,5 @@
 /* Records as data sets: LibSVM, JSON Lines, TFRecord, RecordIO. The first byte chooses format and declarations; the
- * rest is the file, which lies in memory only. */
+ * rest is the file, which lies in memory only. Opened with several threads it is what it is with one. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memfd_create */
 #endif
@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -21,6 +22,15 @@ static void read_everything(const ty_dataset *ds)
         }
         free(row);
     }
+}
+
+/* NULL: refused, with *err. */
+static ty_dataset *open_with(ty_data_source src, int n_threads, ty_error *err)
+{
+    ty_dataset *ds;
+    src.n_threads = n_threads;
+    *err = (ty_error){0};
+    return ty_dataset_open(&src, &ds, err) == 0 ? ds : NULL;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -47,10 +57,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                           .format = formats[data[0] % 4],
                           .fields = f,
                           .n_fields = entries ? 3 : 2,
-                          .max_inflated_bytes = 1 << 20};
-    ty_dataset *ds;
-    ty_error err = {0};
-    if (ty_dataset_open(&src, &ds, &err) == 0) {
+                          .max_inflated_bytes = 1 << 20,
+                          .span_bytes = 20};
+    ty_error err, err_of_many;
+    ty_dataset *ds = open_with(src, 1, &err), *many = open_with(src, 3, &err_of_many);
+    if (!ds != !many || strcmp(err.message, err_of_many.message) != 0 || strcmp(err.place, err_of_many.place) != 0 ||
+        (ds && ds->fingerprint != many->fingerprint))
+        abort();
+    if (many)
+        ty_dataset_close(many);
+    if (ds) {
         if (ds->n_fields < 2 || ds->field[1].row_bytes < 1 << 20)
             read_everything(ds);
         ty_dataset_close(ds);

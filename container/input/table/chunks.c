@@ -30,25 +30,6 @@ static int chunks_parse(const table_impl *t, table_chunk *chunk, int64_t n, int 
 
 /* ---- together ---- */
 
-/* Samples of the chunk count from `first` on in the data set. */
-static void chunk_merge_field(ty_field_info *all, const ty_field_info *seen, int64_t first)
-{
-    if (seen->min_sample >= 0 && (all->min_sample < 0 || seen->min < all->min)) {
-        all->min = seen->min;
-        all->min_sample = first + seen->min_sample;
-    }
-    if (seen->max_sample >= 0 && (all->max_sample < 0 || seen->max > all->max)) {
-        all->max = seen->max;
-        all->max_sample = first + seen->max_sample;
-    }
-    if (all->n_missing == 0 && seen->n_missing > 0)
-        all->first_missing = first + seen->first_missing;
-    if (all->n_not_finite == 0 && seen->n_not_finite > 0)
-        all->first_not_finite = first + seen->first_not_finite;
-    all->n_missing += seen->n_missing;
-    all->n_not_finite += seen->n_not_finite;
-}
-
 static int chunk_add_jump(table_file *file, int64_t sample, int64_t line, ty_error *err)
 {
     if (file->n_jumps > 0) {
@@ -77,7 +58,7 @@ static int chunk_take(table_impl *t, table_file *file, const table_chunk *chunk,
         if (chunk->first != first)
             memmove(t->field[i].data + (size_t)first * row, t->field[i].data + (size_t)chunk->first * row,
                     (size_t)chunk->n_rows * row);
-        chunk_merge_field(&t->ds->field[i], &chunk->seen[i], first);
+        ty_field_info_take(&t->ds->field[i], &chunk->seen[i], first);
     }
     for (int64_t i = 0; i < chunk->n_jumps; i++)
         if (chunk_add_jump(file, first + chunk->jump[i].sample, chunk->jump[i].line, err) < 0)
