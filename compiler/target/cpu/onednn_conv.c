@@ -9,6 +9,7 @@
  */
 #include "base/buf.h"
 #include "compiler/ops/sliding.h"
+#include "compiler/target/cpu/channel_blocks.h"
 #include "compiler/target/cpu/onednn.h"
 
 #include <stdio.h>
@@ -23,8 +24,9 @@
 /* An operand: ours outside, oneDNN's inside. */
 typedef struct conv_operand {
     dnnl_memory_desc_t ours, theirs;
-    dnnl_memory_t outside, inside; /* the same memory if the layouts agree */
-    dnnl_primitive_t reorder;      /* NULL if they do */
+    dnnl_memory_t outside, inside; /* inside: NULL if the layouts agree */
+    dnnl_primitive_t reorder;      /* NULL if they do, or if `blocks` does it */
+    ty_channel_blocks blocks;      /* images: 0 if it does not */
     int64_t scratch_offset;
 } conv_operand;
 
@@ -49,17 +51,27 @@ enum { CONV_FORWARD, CONV_DATA, CONV_WEIGHTS };
 static void conv_bind(const conv_call *c, const conv_operand *o, const void *bytes, char *scratch)
 {
     c->lib->memory_set_data_handle_v2(o->outside, (void *)(uintptr_t)bytes, c->lib->stream);
-    if (o->reorder)
+    if (o->inside)
         c->lib->memory_set_data_handle_v2(o->inside, scratch + o->scratch_offset, c->lib->stream);
 }
 
-static void conv_move(const conv_call *c, const conv_operand *o, bool in)
+/* To where oneDNN reads it, in front of the call; from where it wrote it, behind the call. */
+static void conv_move_in(const conv_call *c, const conv_operand *o, const void *bytes, char *scratch)
 {
-    if (!o->reorder)
-        return;
-    const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, in ? o->outside : o->inside},
-                                    {DNNL_ARG_TO, in ? o->inside : o->outside}};
-    c->lib->primitive_execute(o->reorder, c->lib->stream, 2, args);
+    const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, o->outside}, {DNNL_ARG_TO, o->inside}};
+    if (o->blocks.images)
+        ty_channel_blocks_split(&o->blocks, scratch + o->scratch_offset, bytes, c->threads);
+    else if (o->reorder)
+        c->lib->primitive_execute(o->reorder, c->lib->stream, 2, args);
+}
+
+static void conv_move_out(const conv_call *c, const conv_operand *o, void *bytes, const char *scratch)
+{
+    const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, o->inside}, {DNNL_ARG_TO, o->outside}};
+    if (o->blocks.images)
+        ty_channel_blocks_join(&o->blocks, bytes, scratch + o->scratch_offset, c->threads);
+    else if (o->reorder)
+        c->lib->primitive_execute(o->reorder, c->lib->stream, 2, args);
 }
 
 static void conv_execute(const conv_call *c)
@@ -72,7 +84,7 @@ static void conv_execute(const conv_call *c)
     const conv_operand *o[3] = {&c->x, &c->w, &c->y};
     dnnl_exec_arg_t args[4];
     for (int i = 0; i < 3; i++)
-        args[i] = (dnnl_exec_arg_t){arg_of[c->kind][i], o[i]->reorder ? o[i]->inside : o[i]->outside};
+        args[i] = (dnnl_exec_arg_t){arg_of[c->kind][i], o[i]->inside ? o[i]->inside : o[i]->outside};
     args[3] = (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, c->scratch};
     c->lib->primitive_execute(c->primitive, c->lib->stream, 4, args);
 }
@@ -104,11 +116,11 @@ static void conv_run(void *prepared, const void *const *in, void *const *out, vo
         conv_bind(c, o[0], from[0], scratch);
         conv_bind(c, o[1], from[1], scratch);
         conv_bind(c, o[2], to, scratch);
-        conv_move(c, o[0], true);
+        conv_move_in(c, o[0], from[0], scratch);
         if (o[1] != &c->w || part == 0)
-            conv_move(c, o[1], true);
+            conv_move_in(c, o[1], from[1], scratch);
         conv_execute(c);
-        conv_move(c, o[2], false);
+        conv_move_out(c, o[2], to, scratch);
         if (apart)
             conv_add(c, out[0], (const float *)to);
     }
@@ -183,6 +195,48 @@ static int conv_describe_all(conv_call *c, const ty_attr *attr, const ty_type *c
     return conv_describe(c, &c->y, y.dtype, y.rank, y.dim, ours, theirs, err);
 }
 
+/* Whether x or y is channels-last outside and in blocks of channels inside. */
+static bool conv_in_blocks(const conv_call *c, conv_operand *o)
+{
+    static const struct {
+        dnnl_format_tag_t tag[3]; /* of rank 3, 4 and 5 */
+        int64_t channels;
+    } form[] = {{{dnnl_aBc16b, dnnl_aBcd16b, dnnl_aBcde16b}, 16}, {{dnnl_aBc8b, dnnl_aBcd8b, dnnl_aBcde8b}, 8}};
+    const dnnl_memory_desc_t *d = &o->ours;
+    dnnl_memory_desc_t last, blocked;
+    if (o == &c->w || d->ndims > 5 ||
+        c->lib->memory_desc_init_by_tag(&last, d->ndims, d->dims, d->data_type, conv_last[d->ndims]) != dnnl_success ||
+        !c->lib->memory_desc_equal(&last, d))
+        return false;
+    for (size_t i = 0; i < sizeof form / sizeof *form; i++)
+        if (d->dims[1] % form[i].channels == 0 &&
+            c->lib->memory_desc_init_by_tag(&blocked, d->ndims, d->dims, d->data_type, form[i].tag[d->ndims - 3]) ==
+                dnnl_success &&
+            c->lib->memory_desc_equal(&blocked, &o->theirs)) {
+            o->blocks = (ty_channel_blocks){.images = d->dims[0],
+                                            .positions = 1,
+                                            .blocks = d->dims[1] / form[i].channels,
+                                            .block_bytes = form[i].channels * (d->data_type == dnnl_bf16 ? 2 : 4)};
+            for (int k = 2; k < d->ndims; k++)
+                o->blocks.positions *= d->dims[k];
+            return true;
+        }
+    return false;
+}
+
+static int conv_reorder_primitive(const conv_call *c, conv_operand *o, bool in, ty_error *err)
+{
+    const ty_onednn *lib = c->lib;
+    dnnl_primitive_desc_t pd = NULL;
+    const dnnl_memory_desc_t *from = in ? &o->ours : &o->theirs, *to = in ? &o->theirs : &o->ours;
+    if (ty_onednn_status(lib->reorder_primitive_desc_create(&pd, from, lib->engine, to, lib->engine, NULL),
+                         "choosing a reorder", err) < 0)
+        return -1;
+    int rc = ty_onednn_status(lib->primitive_create(&o->reorder, pd), "making a reorder", err);
+    lib->primitive_desc_destroy(pd);
+    return rc;
+}
+
 static int conv_reorder(const conv_call *c, conv_operand *o, const dnnl_memory_desc_t *chosen, bool in,
                         int64_t *scratch_bytes, ty_error *err)
 {
@@ -193,18 +247,12 @@ static int conv_reorder(const conv_call *c, conv_operand *o, const dnnl_memory_d
         return -1;
     if (lib->memory_desc_equal(&o->ours, &o->theirs))
         return 0;
-    dnnl_primitive_desc_t pd = NULL;
-    const dnnl_memory_desc_t *from = in ? &o->ours : &o->theirs, *to = in ? &o->theirs : &o->ours;
     if (ty_onednn_status(lib->memory_create(&o->inside, &o->theirs, lib->engine, DNNL_MEMORY_NONE), "making a memory",
-                         err) < 0 ||
-        ty_onednn_status(lib->reorder_primitive_desc_create(&pd, from, lib->engine, to, lib->engine, NULL),
-                         "choosing a reorder", err) < 0)
+                         err) < 0)
         return -1;
-    int rc = ty_onednn_status(lib->primitive_create(&o->reorder, pd), "making a reorder", err);
-    lib->primitive_desc_destroy(pd);
     o->scratch_offset = *scratch_bytes;
     *scratch_bytes += ((int64_t)lib->memory_desc_get_size(&o->theirs) + 63) / 64 * 64;
-    return rc;
+    return conv_in_blocks(c, o) ? 0 : conv_reorder_primitive(c, o, in, err);
 }
 
 static dnnl_status_t conv_op_desc(const conv_call *c, int kind, const ty_attr *attr, dnnl_convolution_desc_t *desc)
