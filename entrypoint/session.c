@@ -89,8 +89,7 @@ static int compile_once(ty_session *s, ty_error *err)
     if (ty_spec_build(&s->recipe, &s->plan, s->train, ty_device_replicas(s), ty_session_epoch_steps(s),
                       ty_session_all_steps(s), s->validation != NULL, &s->arena, &s->spec, err) < 0)
         return -1;
-    /* What a stream leaves out is known when its batch has been cut: that one has fewer rows. */
-    s->spec.train_valid_rows = s->spec.train_valid_rows || (s->train_stream.is_on && s->recipe.train.skip_bad);
+    s->spec.train_valid_rows |= ty_session_has_idle_rows(s);
     if ((s->job->served &&
          (ty_served_check_model(s->model, err) < 0 || ty_served_prepare(&s->spec, &s->served_rule, err) < 0)))
         return -1;

@@ -171,6 +171,9 @@ int ty_session_next_batch(ty_session *s, const ty_batch **out, ty_error *err);
 /* Before the batch is run, and after it: *ends, it was the last of its epoch, on all ranks. The batch is released. */
 int ty_session_ask_epoch(ty_session *s, const ty_batch *batch, ty_error *err);
 int ty_session_pass_batch(ty_session *s, const ty_batch *batch, bool *ends, ty_error *err);
+/* Whether training batches may have rows that do not count, whatever `remainder` says: of a rank whose part has ended,
+ * and in place of bad records, which are known when their batch has been cut. */
+bool ty_session_has_idle_rows(const ty_session *s);
 /* Batches of one evaluation; *feed is to be closed behind them. */
 int ty_session_start_evaluation(ty_session *s, ty_prefetch **batches, ty_data_feed **feed, ty_error *err);
 /* The next one, which may be of rows that do not count; NULL: no rank has any. To be released unless it is idle. */

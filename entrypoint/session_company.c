@@ -72,6 +72,33 @@ static void add_data(const ty_dataset *d, const ty_session_stream *stream, bool 
                     (unsigned long long)d->fingerprint);
 }
 
+/* What each host has found out by itself of the fields that declare it not. */
+static void add_types(const ty_dataset *d, const char *name, ty_buf *out)
+{
+    char type[160];
+    for (int i = 0; d && i < d->n_fields; i++)
+        ty_buf_addf(out, "data.%s.%s: %s\n", name, d->field[i].name,
+                    ty_type_text(&d->field[i].type, type, sizeof type));
+}
+
+static int agree_on_types(ty_session *s, ty_error *err)
+{
+    ty_buf text;
+    ty_buf_init(&text, 1 << 20);
+    add_types(s->train, "train", &text);
+    add_types(s->validation, "validation", &text);
+    int rc = text.failed ? ty_error_set(err, TY_E_LIMIT, "more fields than can be compared")
+                         : ty_company_compare(s->job->company, "types of fields", text.data, err);
+    ty_buf_fini(&text);
+    if (rc < 0 && err->code == TY_E_GRAPH) {
+        err->code = TY_E_CONFIG;
+        err->help[0] = 0; /* which speaks of programs */
+        ty_error_help(err,
+                      "hosts have data of their own, which do not look alike: declare type and shape of the field");
+    }
+    return rc;
+}
+
 /* A value of several lines would be cut into lines that have no name. */
 static void add_setting(const ty_setting *setting, ty_buf *out)
 {
@@ -111,7 +138,8 @@ int ty_session_agree_on_data(ty_session *s, ty_error *err)
     if (rc < 0 && err->code == TY_E_GRAPH) /* what differs is a setting or a file */
         err->code = TY_E_CONFIG;
     ty_buf_fini(&text);
-    return rc < 0 || agree_on_samples(s, err) < 0 ? -1 : ty_session_agree_on_parts(s, err);
+    return rc < 0 || agree_on_types(s, err) < 0 || agree_on_samples(s, err) < 0 ? -1
+                                                                                : ty_session_agree_on_parts(s, err);
 }
 
 int ty_session_agree_on_epoch(ty_session *s, int64_t *batches, ty_error *err)

@@ -3,8 +3,8 @@
  * How long an epoch is shows when it ends, and where ranks have parts of different lengths it ends elsewhere on each.
  * A step takes all ranks, so before each batch every rank says what it has: a batch and more behind it, its last batch,
  * or none; and all conclude the same from the least of that (remainder: drop, the epoch ends with the first rank's) or
- * the most (join, with the last one's). The word travels while the step is computed. Ranks that share each batch
- * (rows of it) end together by themselves and exchange nothing.
+ * the most (join and pad, with the last one's; who has none goes on with rows that do not count). The word travels
+ * while the step is computed. Ranks that share each batch (rows of it) end together by themselves and exchange nothing.
  */
 #include "base/log.h"
 #include "base/quantity.h"
@@ -75,8 +75,6 @@ static int open_stream(ty_session *s, const ty_recipe_data *d, ty_session_stream
                                .index_base = files->index_base,
                                .index = files->index,
                                .agree = files->agree,
-                               .agree_sums = files->agree_sums,
-                               .agree_ctx = files->agree_ctx,
                                .lenient = files->lenient,
                                .blank_lines = files->blank_lines,
                                .skip_bad = files->skip_bad,
@@ -121,12 +119,6 @@ int ty_session_open_stream(ty_session *s, const ty_recipe_data *d, const ty_sess
     bool few = is_pipe && source->n_alike < place.locals;
     if (few && is_train)
         return refuse_few_channels(s, d, source->n_alike, place.locals, err);
-    if (is_train && d->remainder == TY_REMAINDER_PAD && place.ranks > 1) {
-        ty_doc_error(d->at, err, TY_E_CONFIG, NULL,
-                     "remainder: pad on %d ranks, and a stream has passed the samples that would take the free places",
-                     place.ranks);
-        return ty_error_help(err, "remainder: join, where those places do not count, or drop");
-    }
     /* Of workers of parameter servers the first one evaluates. */
     bool others_evaluate = !is_train && is_pipe && ty_served_is_job(s->job->served) && !ty_session_leads(s);
     if (is_pipe && (s->job->plan_only || s->compile_to || s->cache_note)) {
@@ -285,6 +277,7 @@ static int make_feed(ty_session *s, ty_session_stream *st, bool is_train, ty_dat
     const ty_recipe_data *d = is_train ? &s->recipe.train : &s->recipe.validation;
     st->order = (ty_stream_order){.n_rows = ty_session_rows(s),
                                   .tail = is_train && d->remainder == TY_REMAINDER_DROP ? TY_TAIL_DROP : TY_TAIL_PAD,
+                                  .fills = is_train && d->remainder == TY_REMAINDER_PAD,
                                   .shard_by = st->part.by_file ? TY_SHARD_FILES : TY_SHARD_ROWS,
                                   .shard = st->part.index,
                                   .n_shards = st->part.n,
@@ -351,7 +344,7 @@ static int refuse_empty(const ty_session *s, const ty_batch *batch, ty_error *er
                  (long long)batch->epoch_records, (long long)s->at.epoch, (long long)batch->n_rows);
     return ty_error_help(err, st->part.is_uneven
                                   ? "take a smaller batch_size, fewer ranks or more files; with remainder: "
-                                    "join a rank without samples takes part with rows that do not count"
+                                    "join or pad a rank without samples takes part with rows that do not count"
                                   : "take a smaller batch_size");
 }
 
@@ -447,6 +440,12 @@ int ty_session_pass_batch(ty_session *s, const ty_batch *batch, bool *ends, ty_e
         tell_epoch(s, records);
     s->at = *ends ? (ty_position){s->at.epoch + 1, 0} : (ty_position){s->at.epoch, s->at.batch + 1};
     return 0;
+}
+
+bool ty_session_has_idle_rows(const ty_session *s)
+{
+    const ty_recipe_data *d = &s->recipe.train;
+    return s->train_stream.is_on && (d->skip_bad || (asks(s) && d->remainder != TY_REMAINDER_DROP));
 }
 
 /* ---- evaluation ---- */

@@ -33,11 +33,22 @@ static int join_all(ty_company *c, ty_map *map, const ty_buf *mine, const int64_
     return rc;
 }
 
+/* Workers of parameter servers know nothing of each other. */
+static int refuse_to_learn(ty_error *err)
+{
+    ty_error_set(err, TY_E_CONFIG, "transforms would learn other things on each worker: the channel is sharded");
+    return ty_error_help(err,
+                         "replicate the channel, or let one host learn before, with max_steps: 1; then preprocessing: "
+                         "FILE in data.train takes that run's preprocessing.json");
+}
+
 /* Ranks of one host have seen the same files: one of them speaks for it. */
-static int agree(void *ctx, ty_map *map, ty_error *err)
+static int agree_on_map(void *ctx, ty_map *map, ty_error *err)
 {
     ty_company *c = ((const ty_session *)ctx)->job->company;
     ty_buf seen;
+    if (!c)
+        return refuse_to_learn(err);
     int64_t *sizes = calloc((size_t)ty_company_size(c), sizeof *sizes);
     if (!sizes)
         return ty_error_set(err, TY_E_LIMIT, "no memory to learn transforms together");
@@ -56,20 +67,23 @@ static int agree(void *ctx, ty_map *map, ty_error *err)
     return rc;
 }
 
-/* The same of sums, which are exact: the order does not matter. */
-static int agree_sums(void *ctx, ty_image_sums *sums, ty_error *err)
+static int agree_on_numbers(void *ctx, const char *what, ty_agree_how how, int64_t *v, int n, ty_error *err)
 {
+    static int (*const ask[])(ty_company *, const char *, int64_t *, ty_error *) = {
+        [TY_AGREE_LEAST] = ty_company_least, [TY_AGREE_MOST] = ty_company_most, [TY_AGREE_SUM] = ty_company_total};
     ty_company *c = ((const ty_session *)ctx)->job->company;
-    const ty_image_sums none = {0}, *mine = ty_company_local_rank(c) == 0 ? sums : &none;
-    ty_image_sums *all = calloc((size_t)ty_company_size(c), sizeof *all);
-    if (!all)
-        return ty_error_set(err, TY_E_LIMIT, "no memory to learn means together");
-    int rc = ty_company_gather(c, "sums of pictures", mine, sizeof *mine, all, err);
-    *sums = none;
-    for (int rank = 0; rc == 0 && rank < ty_company_size(c); rank++)
-        ty_image_sums_add(sums, &all[rank]);
-    free(all);
-    return rc;
+    if (!c) {
+        ty_error_set(err, TY_E_CONFIG, "%s would be others on each worker: the channel is sharded", what);
+        return ty_error_help(err,
+                             "replicate the channel, or declare what follows from them: shape, index_base, mean, std");
+    }
+    for (int i = 0; i < n; i++) {
+        if (how == TY_AGREE_SUM && ty_company_local_rank(c) > 0)
+            v[i] = 0;
+        if (ask[how](c, what, &v[i], err) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 /* Means of the training data, for data with fields of their own. */
@@ -129,23 +143,14 @@ int ty_session_prepare_transforms(ty_session *s, const ty_field *fields, int n, 
         return -1;
     if (s->train)
         take_means(s->train, fields, n);
+    if (sharded)
+        source->agree = (ty_agree){s, agree_on_map, agree_on_numbers};
     if (!any_learns(fields, n))
         return 0;
     if (s->train) /* of fields that only the validation data declare */
         return ty_error_set(err, TY_E_CONFIG,
                             "transforms learn of data.train alone, and it has not all of these fields");
-    if (sharded && !s->job->company) {
-        ty_error_set(err, TY_E_CONFIG, "transforms would learn other things on each worker: the channel is sharded");
-        return ty_error_help(
-            err, "replicate the channel, or let one host learn before, with max_steps: 1; then preprocessing: "
-                 "FILE in data.train takes that run's preprocessing.json");
-    }
-    if (sharded) {
-        source->agree = agree;
-        source->agree_sums = agree_sums;
-        source->agree_ctx = s;
-    }
-    return 0;
+    return sharded && !s->job->company ? refuse_to_learn(err) : 0;
 }
 
 /* ---- what is kept ---- */

@@ -18,6 +18,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/tensor.h"
+#include "container/input/agree.h"
 #include "container/input/bad.h"
 #include "container/input/field.h"
 #include "container/input/files.h"
@@ -54,23 +55,18 @@ typedef struct ty_data_source {
     ty_index_kept index;           /* given: of the data that a model was trained on (its model.json) */
     ty_windows windows;            /* text, tokens: what a sample is */
     const struct ty_dataset *like; /* what is decided from all of the data is as it was for these; NULL: decided anew */
-    /* Called with every map that has seen this source's samples, before it is settled, in the order of the fields: adds
-     * what others have seen. NULL: there are no others. */
-    int (*agree)(void *ctx, struct ty_map *map, ty_error *err);
-    /* The same for pictures whose mean is to be computed: adds what others have seen. */
-    int (*agree_sums)(void *ctx, struct ty_image_sums *sums, ty_error *err);
-    void *agree_ctx;           /* of both */
-    bool no_map;               /* FastFile: read files instead of mapping them */
-    bool lenient;              /* libsvm: an index alone has the value 1, of a repeated one the last entry counts;
-                                * else both are refused */
-    bool blank_lines;          /* lines: blank ones are samples too, of an empty text; else they are none */
-    bool skip_bad;             /* bad records are left out, max_bad of them at most (bad.h), not refused */
-    int64_t max_bad;           /* 0: TY_BAD_MAX */
-    size_t max_inflated_bytes; /* a compressed file's limit; 0: TY_BYTES_MAX_INFLATED */
-    int n_threads;             /* to open with; 0: as many as the process has processors. Changes no result */
-    size_t span_bytes;         /* records: what a thread opens at a time; 0: as it thinks fit. Changes no result */
-    bool types_only;           /* look at headers and the first rows: types and shapes are known then, and of arrays the
-                                * number of samples; values are neither read nor checked */
+    ty_agree agree;                /* where these are a part of the data, and others have the rest */
+    bool no_map;                   /* FastFile: read files instead of mapping them */
+    bool lenient;                  /* libsvm: an index alone has the value 1, of a repeated one the last entry counts;
+                                    * else both are refused */
+    bool blank_lines;              /* lines: blank ones are samples too, of an empty text; else they are none */
+    bool skip_bad;                 /* bad records are left out, max_bad of them at most (bad.h), not refused */
+    int64_t max_bad;               /* 0: TY_BAD_MAX */
+    size_t max_inflated_bytes;     /* a compressed file's limit; 0: TY_BYTES_MAX_INFLATED */
+    int n_threads;                 /* to open with; 0: as many as the process has processors. Changes no result */
+    size_t span_bytes;             /* records: what a thread opens at a time; 0: as it thinks fit. Changes no result */
+    bool types_only; /* look at headers and the first rows: types and shapes are known then, and of arrays the
+                      * number of samples; values are neither read nor checked */
 } ty_data_source;
 
 /* What is known of one field over the whole dataset. */

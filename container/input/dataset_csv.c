@@ -224,8 +224,7 @@ static int table_learn(table_impl *t, const ty_data_source *src, ty_error *err)
             return -1;
     for (int i = 0; i < t->n_fields; i++) {
         ty_map *map = t->field[i].declared->map;
-        if (map && !ty_map_is_settled(map) &&
-            ((src->agree && src->agree(src->agree_ctx, map, err) < 0) || ty_map_settle(map, err) < 0))
+        if (map && !ty_map_is_settled(map) && (ty_agree_map(&src->agree, map, err) < 0 || ty_map_settle(map, err) < 0))
             return -1;
     }
     for (int i = 0; i < t->n_files; i++)

@@ -159,7 +159,7 @@ static int images_take_means(images_impl *impl, const ty_data_source *src, ty_im
         images_field *f = &impl->field[i];
         if (!f->plan || !f->plan->mean_of_data)
             continue;
-        if (!src->types_only && src->agree_sums && src->agree_sums(src->agree_ctx, &sums[i], err) < 0)
+        if (!src->types_only && ty_image_sums_agree(&sums[i], &src->agree, err) < 0)
             return -1;
         ty_image_plan_take(f->plan, &sums[i]);
         if (!src->types_only && f->declared.image)
@@ -303,9 +303,7 @@ static int images_settle_map(ty_dataset *ds, const ty_data_source *src, images_f
         if (ty_map_see(f->map, &cells, err) < 0)
             return images_at(impl, impl->sample[i], err);
     }
-    if (learns && src->agree && src->agree(src->agree_ctx, f->map, err) < 0)
-        return -1;
-    if (learns && ty_map_settle(f->map, err) < 0)
+    if (learns && (ty_agree_map(&src->agree, f->map, err) < 0 || ty_map_settle(f->map, err) < 0))
         return -1;
     if (ty_map_type(f->map, impl->list.lst ? impl->list.n_numbers : 1, f->declared.dtype_given, f->declared.dtype,
                     f->declared.shape_given ? f->declared.rank : -1, f->declared.dim, &info->type, err) < 0)

@@ -214,7 +214,7 @@ static int records_learn_means(ty_dataset *ds, const ty_data_source *src, ty_err
     records_impl *impl = ds->impl;
     if (records_want_means(impl) && impl->means_later && records_walk_means(ds, err) < 0)
         return -1;
-    return records_take_means(impl, src->agree_sums, src->agree_ctx, err);
+    return records_take_means(impl, &src->agree, err);
 }
 
 static int records_open(ty_dataset *ds, const ty_data_source *src, const records_kind *kind, ty_error *err)

@@ -129,7 +129,7 @@ struct records_kind {
     int (*begin_stream)(records_impl *impl, ty_index_base base, const ty_index_kept *kept, ty_error *err);
     /* impl->has_to_look: one after the other all records, and what follows from them. NULL: never does. */
     int (*learn)(records_impl *impl, const ty_frame *record, ty_error *err);
-    int (*learnt)(records_impl *impl, ty_error *err);
+    int (*learnt)(records_impl *impl, const ty_agree *agree, ty_error *err);
     bool (*is_none)(const ty_frame *record); /* a comment; NULL: all are records */
     /* Fills look->cell of the fields that are looked for. */
     int (*find)(records_look *look, const ty_frame *record, ty_error *err);
@@ -201,8 +201,8 @@ int records_settle_no_picture(records_field *f, ty_field_info *info, ty_error *e
 bool records_want_means(const records_impl *impl);
 /* Adds the pictures of the record that kind->find has found to sums[n_fields], of fields whose means are wanted. */
 int records_sum_pictures(records_look *look, ty_image_sums *sums, ty_error *err);
-/* When all have been seen: the means, of all ranks' sums if agree is not NULL. */
-int records_take_means(records_impl *impl, int (*agree)(void *, ty_image_sums *, ty_error *), void *ctx, ty_error *err);
+/* When all have been seen: the means, of all parts of the data. */
+int records_take_means(records_impl *impl, const ty_agree *agree, ty_error *err);
 /* records_means.c. Decodes all pictures of a walked data set on all cores, for impl->field[i].sums. */
 int records_walk_means(ty_dataset *ds, ty_error *err);
 /* dataset_records.c. Finds a sample's record for all fields of the look, or for its one. */

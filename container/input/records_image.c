@@ -118,13 +118,13 @@ int records_sum_pictures(records_look *look, ty_image_sums *sums, ty_error *err)
     return 0;
 }
 
-int records_take_means(records_impl *impl, int (*agree)(void *, ty_image_sums *, ty_error *), void *ctx, ty_error *err)
+int records_take_means(records_impl *impl, const ty_agree *agree, ty_error *err)
 {
     for (int i = 0; i < impl->n_fields; i++) {
         records_field *f = &impl->field[i];
         if (!f->plan || !f->plan->mean_of_data)
             continue;
-        if (agree && agree(ctx, &f->sums, err) < 0)
+        if (ty_image_sums_agree(&f->sums, agree, err) < 0)
             return -1;
         ty_image_plan_take(f->plan, &f->sums);
         f->plan->mean_of_data = false;

@@ -58,6 +58,6 @@ bool libsvm_reads(const records_impl *impl, libsvm_part part);
 int libsvm_prepare(ty_dataset *ds, const ty_data_source *src, ty_error *err);
 int libsvm_begin_stream(records_impl *impl, ty_index_base base, const ty_index_kept *kept, ty_error *err);
 int libsvm_learn(records_impl *impl, const ty_frame *record, ty_error *err);
-int libsvm_learnt(records_impl *impl, ty_error *err);
+int libsvm_learnt(records_impl *impl, const ty_agree *agree, ty_error *err);
 
 #endif

@@ -202,20 +202,6 @@ static int64_t libsvm_declared_width(const records_impl *impl)
     return 0;
 }
 
-/* What was decided for the data that these are opened like, or is declared, or follows from all lines. */
-static void libsvm_decide(records_impl *impl, const ty_data_source *src, const libsvm_facts *f)
-{
-    const ty_index_kept *kept = src->like && src->like->index.given ? &src->like->index : &src->index;
-    bool has_any = f->min <= f->max;
-    impl->index_base = kept->given                             ? kept->base
-                       : src->index_base == TY_INDEX_BASE_ZERO ? 0
-                       : src->index_base == TY_INDEX_BASE_ONE  ? 1
-                                                               : !has_any || f->min > 0;
-    int64_t declared = libsvm_declared_width(impl);
-    impl->width = declared ? declared : kept->given ? kept->width : has_any ? f->max - impl->index_base + 1 : 0;
-    impl->count = f->fewest == f->most ? f->most : -1;
-}
-
 bool libsvm_reads(const records_impl *impl, libsvm_part part)
 {
     for (int i = 0; i < impl->n_fields; i++)
@@ -229,6 +215,50 @@ static bool libsvm_reads_pairs(const records_impl *impl)
 {
     return !libsvm_reads(impl, LIBSVM_FEATURES) &&
            (libsvm_reads(impl, LIBSVM_IDS) || libsvm_reads(impl, LIBSVM_VALUES));
+}
+
+/* The smallest and the largest of a number that all parts of the data have. */
+static int libsvm_agree(const ty_agree *agree, const char *what, int64_t *least, int64_t *most, ty_error *err)
+{
+    return ty_agree_numbers(agree, what, TY_AGREE_LEAST, least, 1, err) < 0 ||
+                   ty_agree_numbers(agree, what, TY_AGREE_MOST, most, 1, err) < 0
+               ? -1
+               : 0;
+}
+
+static const ty_index_kept *libsvm_kept(const ty_data_source *src)
+{
+    return src->like && src->like->index.given ? &src->like->index : &src->index;
+}
+
+/* Facts of all parts of the data, as far as they decide anything: the same for all who ask. */
+static int libsvm_take_all(const records_impl *impl, const ty_data_source *src, const libsvm_facts *mine,
+                           libsvm_facts *all, ty_error *err)
+{
+    bool is_told = src->index_base != TY_INDEX_BASE_AUTO && libsvm_declared_width(impl) > 0;
+    *all = *mine;
+    if (src->like)
+        return 0;
+    if (libsvm_reads(impl, LIBSVM_FEATURES) && !is_told && !libsvm_kept(src)->given &&
+        libsvm_agree(&src->agree, "LibSVM's indexes", &all->min, &all->max, err) < 0)
+        return -1;
+    if (!libsvm_reads_pairs(impl))
+        return 0;
+    return libsvm_agree(&src->agree, "entries of LibSVM's lines", &all->fewest, &all->most, err);
+}
+
+/* What was decided for the data that these are opened like, or is declared, or follows from all lines. */
+static void libsvm_decide(records_impl *impl, const ty_data_source *src, const libsvm_facts *f)
+{
+    const ty_index_kept *kept = libsvm_kept(src);
+    bool has_any = f->min <= f->max;
+    impl->index_base = kept->given                             ? kept->base
+                       : src->index_base == TY_INDEX_BASE_ZERO ? 0
+                       : src->index_base == TY_INDEX_BASE_ONE  ? 1
+                                                               : !has_any || f->min > 0;
+    int64_t declared = libsvm_declared_width(impl);
+    impl->width = declared ? declared : kept->given ? kept->width : has_any ? f->max - impl->index_base + 1 : 0;
+    impl->count = f->fewest == f->most ? f->most : -1;
 }
 
 static int libsvm_check_width(const records_impl *impl, const libsvm_facts *f, ty_error *err)
@@ -336,7 +366,12 @@ static int libsvm_find_as_is(const records_impl *impl, const ty_data_source *src
                                                 .take = libsvm_count_take,
                                                 .redo = libsvm_count_redo},
                                err);
-    *out = c.each != -2;
+    int64_t fewest = c.each == -1 ? INT64_MAX : c.each, most = c.each; /* that differ: -2 is less than any */
+    if (c.each == -2)
+        most = INT64_MAX;
+    if (rc == 0 && !src->like)
+        rc = libsvm_agree(&src->agree, "words of LibSVM's lines", &fewest, &most, err);
+    *out = fewest == most || most == -1;
     return rc;
 }
 
@@ -347,12 +382,12 @@ int libsvm_prepare(ty_dataset *ds, const ty_data_source *src, ty_error *err)
     if (libsvm_check_names(impl, err) < 0 ||
         (libsvm_reads_pairs(impl) && libsvm_find_as_is(impl, src, &impl->as_is, err) < 0))
         return -1;
-    libsvm_facts f = libsvm_no_facts(impl);
+    libsvm_facts f = libsvm_no_facts(impl), all;
     int rc = libsvm_look_at_all(ds, src, &f, err);
     free(f.sorted);
-    if (rc < 0)
+    if (rc < 0 || libsvm_take_all(impl, src, &f, &all, err) < 0)
         return -1;
-    libsvm_decide(impl, src, &f);
+    libsvm_decide(impl, src, &all);
     ds->index = (ty_index_kept){true, impl->index_base, impl->width};
     return libsvm_check_width(impl, &f, err);
 }
@@ -400,8 +435,10 @@ int libsvm_learn(records_impl *impl, const ty_frame *record, ty_error *err)
     return rc;
 }
 
-int libsvm_learnt(records_impl *impl, ty_error *err)
+int libsvm_learnt(records_impl *impl, const ty_agree *agree, ty_error *err)
 {
+    if (libsvm_agree(agree, "LibSVM's indexes", &impl->least, &impl->most, err) < 0)
+        return -1;
     bool has_any = impl->least <= impl->most;
     if (impl->index_base < 0)
         impl->index_base = !has_any || impl->least > 0;

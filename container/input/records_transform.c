@@ -104,7 +104,7 @@ int records_settle_maps(ty_dataset *ds, const ty_data_source *src, ty_error *err
         ty_map *map = impl->field[i].declared.map;
         if (!map || ty_map_is_settled(map))
             continue;
-        if ((src->agree && src->agree(src->agree_ctx, map, err) < 0) || ty_map_settle(map, err) < 0 ||
+        if (ty_agree_map(&src->agree, map, err) < 0 || ty_map_settle(map, err) < 0 ||
             records_settle_mapped(&impl->field[i], ty_map_n_cells(map), &ds->field[i], err) < 0)
             return -1;
     }

@@ -127,9 +127,8 @@ static int transform_settle_stored(ty_dataset *ds, ty_transforms *m, const ty_da
         ty_map *map = m->field[i].map;
         if (!m->is_stored[i])
             continue;
-        if (!ty_map_is_settled(map) &&
-            (transform_learn(ds, i, map, err) < 0 || (src->agree && src->agree(src->agree_ctx, map, err) < 0) ||
-             ty_map_settle(map, err) < 0))
+        if (!ty_map_is_settled(map) && (transform_learn(ds, i, map, err) < 0 ||
+                                        ty_agree_map(&src->agree, map, err) < 0 || ty_map_settle(map, err) < 0))
             return -1;
         m->stored[i] = ds->field[i];
         if (transform_type(&ds->field[i], &m->field[i], ty_type_elems(&m->stored[i].type), err) < 0)

@@ -123,8 +123,34 @@ same "and the rest of one" 0 "$statuses"
 has "which goes on" "$W/err.1" "resuming at step 5"
 ok "to the same weights, nearly" near "$ONE" "$W/algo-1"
 
-# ---- data of their own, of different lengths: 14 batches of 8 and 6 ----
-for case in "drop 12" "join 28"; do
+# ---- a last batch that ranks share: 110 rows are 6 batches of 16 and 14 rows ----
+for how in pad join; do
+    streams "rest_$how" 110
+    recipe "device: cpu"
+    run $IN_ORDER --data.train.access=stream --data.train.remainder=$how --log_every=1
+    same "a rest on one rank, $how" 0 $rc
+    REST=$ML
+    numbers "$W/out" | grep ^step >"$SCRATCH/rest.$how"
+    tree "rest_ranks_$how" 1 "$TWO" 110
+    for last in --max_steps=6 ""; do
+        give 1 train 3 1
+        give 1 train-1 3 1
+        give 1 test 3 test
+        # shellcheck disable=SC2086
+        hosts_run $IN_ORDER --processes_per_host=2 --data.train.remainder=$how $last
+        given
+        same "and on two, $how $last" 0 "$statuses"
+        numbers "$W/out.1" | grep ^step >>"$W/steps"
+    done
+    has "which go on before the rest" "$W/err.1" "resuming at step 6"
+    same "in as many steps, $how" 21 "$(wc -l <"$W/steps")"
+    alike "have the losses of one, $how" "$SCRATCH/rest.$how" "$W/steps"
+    ok "and its weights, $how" near "$REST" "$W/algo-1"
+done
+ok "rows that count and rows that do not" test "$(grep '^step=7 ' "$SCRATCH/rest.pad")" != "$(grep '^step=7 ' "$SCRATCH/rest.join")"
+
+# ---- data of their own, of different lengths: 14 batches of 8 and 6 and a half ----
+for case in "drop 12" "join 28" "pad 28"; do
     read -r how count <<<"$case"
     tree "own_$how" 1 "$TWO" 112 52
     give 1 train 2 1
@@ -135,6 +161,7 @@ for case in "drop 12" "join 28"; do
     same "parts of different lengths, $how" 0 "$statuses"
     same "end together" "$count" "$(steps)"
     has "since channels differ" "$W/err.1" "this rank's channel has data of its own"
+    numbers "$W/out.1" | grep ^step >"$SCRATCH/own.$how"
     WHOLE=$(bits "$W/algo-1")
     wrong=
     for k in 3 6 8 13; do
@@ -154,6 +181,44 @@ for case in "drop 12" "join 28"; do
     done
     same "and go on to the same bits, $how" "" "$wrong"
 done
+
+# woven OUT FIRST SECOND: the global batches of 16 of two ranks with parts of their own, 8 rows each, none of them shuffled. With pad
+# the second's last 4 rows count twice; then it has none, and the mean is of the first's alone, as it is with each of them twice.
+woven() { python3 - "$@" <<'P'
+import struct, sys
+def read(path):
+    data, at, out = open(path, "rb").read(), 0, []
+    while at < len(data):
+        n = struct.unpack_from("<Q", data, at)[0] + 16
+        out.append(data[at:at + n])
+        at += n
+    return out
+a, b = read(sys.argv[2]), read(sys.argv[3])
+with open(sys.argv[1], "wb") as f:
+    for k in range(0, len(a), 8):
+        part = b[k:k + 8]
+        f.write(b"".join(a[k:k + 8] + (part + part + a[k:k + 8])[:8]))
+P
+}
+streams woven 112
+recipe "device: cpu"
+records 52 2 "$W/second"
+woven "$ML/input/data/train/a.tfrecord" "$W/train/a.tfrecord" "$W/second"
+run $IN_ORDER --data.train.access=stream --epochs=2 --log_every=1
+same "global batches of uneven parts, on one rank" 0 $rc
+numbers "$W/out" | grep ^step >"$SCRATCH/woven.losses"
+WOVEN=$ML
+tree own_in_order 1 "$TWO" 112 52
+give 1 train 2 1
+give 1 train-1 2 2
+give 1 test 2 test
+hosts_run $IN_ORDER --processes_per_host=2 --epochs=2 --data.train.remainder=pad
+given
+same "and on two with pad" 0 "$statuses"
+numbers "$W/out.1" | grep ^step >"$W/steps"
+alike "have the same losses" "$SCRATCH/woven.losses" "$W/steps"
+ok "and weights" near "$WOVEN" "$W/algo-1"
+ok "join does not count the second's last rows twice" test "$(sed -n 7p "$SCRATCH/own.join")" != "$(sed -n 7p "$SCRATCH/own.pad")"
 
 # ---- hosts with files of their own ----
 SHARDED='{"train": {'$MODE', "S3DistributionType": "ShardedByS3Key"}, "test": {'$MODE', "S3DistributionType": "ShardedByS3Key"}}'
@@ -198,10 +263,6 @@ hosts_run --processes_per_host=2
 given
 ok "a rank without a whole batch" test "$statuses" != 0
 has "is named" "$W/algo-1/output/failure" "has 5 samples in epoch 0, fewer than one batch of 8"
-tree padded 1 "$TWO" 112
-hosts_run --processes_per_host=2 --data.train.remainder=pad
-ok "pad on several ranks" test "$statuses" != 0
-has "is refused" "$W/err.1" "remainder: join, where those places do not count"
 
 # ---- workers of parameter servers ----
 if [ -e "$BIN/../lib/libtrainyard-ucx.so" ] && [ "${TY_VARIANT:-release}" = release ]; then

@@ -70,7 +70,7 @@ hosts_end() {
 }
 hosts_run() { hosts_start "$@" && hosts_end; }
 # numbers FILE: metric lines, without what stands in front of a rank's and without speeds.
-numbers() { sed 's/^\[1,[0-9]*\]<stdout>: *//' "$1" | grep -E '^(val )?step=' | sed 's/ samples_per_s=.*//'; }
+numbers() { sed 's/^\[1,[0-9]*\]<stdout>: *//' "$1" | grep -E '^(val )?step=' | sed -E 's/ (samples_per_s|data_ms)=.*//'; }
 # ranks_of TREE: process ids of its ranks.
 ranks_of() {
     local p

@@ -301,6 +301,40 @@ static void orders_do_not_depend_on_the_number_of_shards(void **state)
     ty_stream_close(s);
 }
 
+/* The free places of the last batch take the rows of that whole batch in turn, on any number of shards, and count. */
+static void filled_batches_do_not_depend_on_the_number_of_shards(void **state)
+{
+    (void)state;
+    run_batch got[32];
+    int64_t order[N_RECORDS], n_order = 0;
+    put_files(TFRECORD);
+    ty_stream_config c = config_of(TFRECORD);
+    ty_stream *s = open_stream(&c);
+    ty_stream_order o = {.tail = TY_TAIL_PAD, .shuffle_rows = 20, .seed = 3};
+    reading r = start(s, o, (ty_position){0}, 1, 1);
+    for (int i = 0, n = take(&r, got, 32); i < n; i++)
+        for (int64_t row = 0; row < got[i].n_valid; row++)
+            order[n_order++] = got[i].label[row];
+    stop(&r);
+    assert_int_equal(n_order, N_RECORDS);
+    o.fills = true;
+    for (o.n_shards = 1; o.n_shards <= 16; o.n_shards++)
+        for (o.shard = 0; o.shard < o.n_shards; o.shard++) {
+            int64_t all = o.n_shards * ROWS;
+            r = start(s, o, (ty_position){0}, 1, 2);
+            int n = take(&r, got, 32);
+            stop(&r);
+            assert_int_equal(n, (N_RECORDS + all - 1) / all);
+            for (int i = 0; i < n; i++) {
+                int64_t begin = i * all, there = N_RECORDS - begin < all ? N_RECORDS - begin : all;
+                assert_int_equal(got[i].n_valid, ROWS);
+                for (int64_t row = 0; row < ROWS; row++)
+                    assert_int_equal(got[i].label[row], order[begin + (o.shard * ROWS + row) % there]);
+            }
+        }
+    ty_stream_close(s);
+}
+
 /* Order differs from epoch to epoch and by seed; workers do not matter; resumed at any batch the rest is the same. */
 static void resumed_anywhere_it_is_the_same(void **state)
 {
@@ -312,6 +346,7 @@ static void resumed_anywhere_it_is_the_same(void **state)
         {.tail = TY_TAIL_PAD, .shuffle_rows = 1000, .seed = 1},
         {.tail = TY_TAIL_PAD, .shuffle_rows = 7, .seed = 1, .shard_by = TY_SHARD_ROWS, .shard = 1, .n_shards = 3},
         {.tail = TY_TAIL_DROP, .shuffle_rows = 7, .seed = 1, .shard_by = TY_SHARD_RECORDS, .shard = 1, .n_shards = 3},
+        {.tail = TY_TAIL_PAD, .fills = true, .shuffle_rows = 7, .seed = 1, .shard = 2, .n_shards = 3},
     };
     for (int k = 0; k < N_KINDS; k++) {
         put_files((kind)k);
@@ -974,6 +1009,7 @@ int main(void)
         cmocka_unit_test(shards_together_are_everything_once),
         cmocka_unit_test(shards_by_files_are_files),
         cmocka_unit_test(orders_do_not_depend_on_the_number_of_shards),
+        cmocka_unit_test(filled_batches_do_not_depend_on_the_number_of_shards),
         cmocka_unit_test(resumed_anywhere_it_is_the_same),
         cmocka_unit_test(the_rest_of_an_epoch_is_skipped),
         cmocka_unit_test(an_epoch_without_a_batch_is_told),

@@ -131,6 +131,16 @@ void ty_image_sums_add(ty_image_sums *to, const ty_image_sums *from)
     to->n += from->n;
 }
 
+int ty_image_sums_agree(ty_image_sums *sums, const ty_agree *agree, ty_error *err)
+{
+    int64_t number[sizeof *sums / sizeof(int64_t)];
+    memcpy(number, sums, sizeof number);
+    if (ty_agree_numbers(agree, "means of pictures", TY_AGREE_SUM, number, sizeof number / sizeof *number, err) < 0)
+        return -1;
+    memcpy(sums, number, sizeof number);
+    return 0;
+}
+
 void ty_image_plan_keep(ty_image_plan *declared, const ty_image_plan *settled)
 {
     memcpy(declared->mean, settled->mean, sizeof declared->mean);

@@ -15,6 +15,7 @@
 #define TY_CONTAINER_INPUT_IMAGE_PLAN_H
 
 #include "base/tensor.h"
+#include "container/input/agree.h"
 #include "container/input/image/image.h"
 #include "container/input/image/resize.h"
 
@@ -117,6 +118,8 @@ typedef struct ty_image_sums {
 } ty_image_sums;
 
 void ty_image_sums_add(ty_image_sums *to, const ty_image_sums *from);
+/* Those of all parts of the data. */
+int ty_image_sums_agree(ty_image_sums *sums, const ty_agree *agree, ty_error *err);
 int ty_image_see(ty_image_reader *r, const uint8_t *bytes, size_t n, ty_image_sums *sums, ty_error *err);
 /* The declaration of one that is settled: it learns no more. */
 void ty_image_plan_keep(ty_image_plan *declared, const ty_image_plan *settled);

@@ -153,7 +153,7 @@ static int settle_fill(ty_map *m, int64_t i, ty_error *err)
         return ty_error_set(err, TY_E_DATA, "field \"%s\": all values are missing, so that none can stand for them",
                             m->d.field);
     map_moments_sort(&c->raw);
-    m->fill[i] = m->d.missing == TY_MISSING_MEAN     ? c->raw.mean
+    m->fill[i] = m->d.missing == TY_MISSING_MEAN     ? map_moments_mean(&c->raw)
                  : m->d.missing == TY_MISSING_MEDIAN ? map_moments_quantile(&c->raw, 0.5)
                                                      : map_moments_most_frequent(&c->raw);
     double made = map_make_number(m, m->fill[i]);
@@ -168,9 +168,9 @@ static void settle_normalize(ty_map *m, int64_t i)
     const map_moments *s = &m->cell[i].made;
     bool standard = m->d.normalize == TY_NORMALIZE_STANDARD;
     double divisor = standard ? map_moments_deviation(s) : s->max - s->min;
-    m->shift[i] = standard ? s->mean : s->min;
+    m->shift[i] = standard ? map_moments_mean(s) : s->min;
     /* A constant whose deviation is the rounding of its mean becomes 0 too. */
-    m->divisor[i] = divisor > fabs(s->mean) * 1e-14 ? divisor : 1;
+    m->divisor[i] = divisor > fabs(map_moments_mean(s)) * 1e-14 ? divisor : 1;
 }
 
 static int settle_numbers(ty_map *m, ty_error *err)

@@ -43,14 +43,28 @@ static int moments_keep(map_moments *m, map_kept kept, ty_error *err)
     return 0;
 }
 
+/* Knuth's two-sum: s + e is a + b, exactly. */
+static double pair_error(double a, double b, double s)
+{
+    double of_b = s - a;
+    return (a - (s - of_b)) + (b - of_b);
+}
+
+static map_pair pair_add(map_pair a, map_pair b)
+{
+    double s = a.hi + b.hi, e = pair_error(a.hi, b.hi, s) + (a.lo + b.lo);
+    double hi = s + e;
+    return (map_pair){hi, e - (hi - s)};
+}
+
 int map_moments_see(map_moments *m, double v, uint64_t number, ty_error *err)
 {
-    double from_mean = v - m->mean;
+    double square = v * v;
     m->min = m->n == 0 || v < m->min ? v : m->min;
     m->max = m->n == 0 || v > m->max ? v : m->max;
     m->n++;
-    m->mean += from_mean / (double)m->n;
-    m->squares += from_mean * (v - m->mean);
+    m->sum = pair_add(m->sum, (map_pair){v, 0});
+    m->squares = pair_add(m->squares, (map_pair){square, fma(v, v, -square)});
     return m->keeps ? moments_keep(m, (map_kept){v, moments_mix(number)}, err) : 0;
 }
 
@@ -58,11 +72,10 @@ int map_moments_join(map_moments *m, const map_moments *other, ty_error *err)
 {
     if (other->n == 0)
         return 0;
-    double n = (double)m->n, more = (double)other->n, apart = other->mean - m->mean;
     m->min = m->n == 0 || other->min < m->min ? other->min : m->min;
     m->max = m->n == 0 || other->max > m->max ? other->max : m->max;
-    m->squares += other->squares + apart * apart * (n * more / (n + more));
-    m->mean += apart * (more / (n + more));
+    m->sum = pair_add(m->sum, other->sum);
+    m->squares = pair_add(m->squares, other->squares);
     m->n += other->n;
     while (m->keeps && other->threshold && (!m->threshold || m->threshold > other->threshold))
         moments_thin(m);
@@ -72,9 +85,29 @@ int map_moments_join(map_moments *m, const map_moments *other, ty_error *err)
     return 0;
 }
 
+static map_pair moments_mean(const map_moments *m)
+{
+    double n = (double)m->n, hi = m->sum.hi / n;
+    return (map_pair){hi, (fma(-hi, n, m->sum.hi) + m->sum.lo) / n};
+}
+
+double map_moments_mean(const map_moments *m)
+{
+    map_pair mean = moments_mean(m);
+    return m->n > 0 ? mean.hi + mean.lo : 0;
+}
+
+/* The squares less sum times mean, each a pair. Beyond the square root of the largest double there is no such number.
+ */
 double map_moments_deviation(const map_moments *m)
 {
-    return m->n > 0 ? sqrt(m->squares / (double)m->n) : 0;
+    map_pair mean = moments_mean(m);
+    double product = m->sum.hi * mean.hi;
+    double lo = fma(m->sum.hi, mean.hi, -product) + (m->sum.hi * mean.lo + m->sum.lo * mean.hi);
+    double left = (m->squares.hi - product) + (m->squares.lo - lo);
+    if (m->n == 0 || left <= 0)
+        return 0;
+    return isfinite(left) ? sqrt(left / (double)m->n) : INFINITY;
 }
 
 static int moments_compare(const void *a, const void *b)

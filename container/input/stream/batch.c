@@ -21,23 +21,25 @@ size_t stream_bytes_of(const stream_opened *s, size_t n)
 }
 
 /* A row of each field. */
-static int batch_open_others(stream_batch *b, const stream_opened *s, int64_t n_global, ty_error *err)
+static int batch_open_row(stream_batch *b, const stream_opened *s, ty_error *err)
 {
-    b->other = calloc((size_t)n_global, sizeof *b->other);
     b->other_row = calloc((size_t)s->stream.n_fields + 1, sizeof *b->other_row); /* the last is NULL */
-    bool ok = b->other && b->other_row;
+    bool ok = b->other_row != NULL;
     for (int i = 0; ok && i < s->stream.n_fields; i++)
         ok = (b->other_row[i] = malloc(s->field[i].row_bytes + 1)) != NULL;
     return ok ? 0 : ty_error_set(err, TY_E_LIMIT, "no memory to mix pictures");
 }
 
-int stream_batch_open(const stream_opened *s, int64_t n_rows, int64_t n_global, stream_batch **out, ty_error *err)
+int stream_batch_open(const stream_opened *s, int64_t n_rows, int64_t n_global, bool mixes, stream_batch **out,
+                      ty_error *err)
 {
     stream_batch *b = calloc(1, sizeof *b);
     *out = b;
     if (!b || !(b->record = calloc((size_t)n_rows, sizeof *b->record)))
         return ty_error_set(err, TY_E_LIMIT, "no memory for a batch of %lld samples", (long long)n_rows);
-    if (n_global > 0 && batch_open_others(b, s, n_global, err) < 0)
+    if (n_global > 0 && !(b->other = calloc((size_t)n_global, sizeof *b->other)))
+        return ty_error_set(err, TY_E_LIMIT, "no memory for batches of %lld samples", (long long)n_global);
+    if (mixes && batch_open_row(b, s, err) < 0)
         return -1;
     b->has_look = true;
     return records_look_init(&b->look, &s->records, -1, err);
@@ -210,7 +212,7 @@ int stream_decode(stream_opened *s, const ty_stream_order *order, ty_position at
                 return -1;
             continue;
         }
-        if (b->other && decode_mix(s, order, at.epoch, b, n, out, err) < 0)
+        if (b->other_row && decode_mix(s, order, at.epoch, b, n, out, err) < 0)
             return -1;
         b->record[n] = r;
         samples[n++] = r.number;

@@ -124,11 +124,10 @@ static int learn_settle(stream_opened *s, const ty_stream_config *c, ty_error *e
 {
     for (int i = 0; i < s->records.n_fields; i++) {
         ty_map *map = s->records.field[i].declared.map;
-        if (map && !ty_map_is_settled(map) &&
-            ((c->agree && c->agree(c->agree_ctx, map, err) < 0) || ty_map_settle(map, err) < 0))
+        if (map && !ty_map_is_settled(map) && (ty_agree_map(&c->agree, map, err) < 0 || ty_map_settle(map, err) < 0))
             return -1;
     }
-    return records_take_means(&s->records, c->agree_sums, c->agree_ctx, err);
+    return records_take_means(&s->records, &c->agree, err);
 }
 
 /* A picture that may be left out is decoded to see whether it is one. */
@@ -143,8 +142,8 @@ int stream_learn(stream_opened *s, const ty_stream_config *c, ty_error *err)
 {
     if (s->is_pipe && (s->records.has_to_look || stream_has_unsettled(s)))
         return learn_refuse_pipe(s, err);
-    if (s->records.has_to_look &&
-        (learn_pass(s, "the width of LibSVM's rows", err) < 0 || s->records.kind->learnt(&s->records, err) < 0))
+    if (s->records.has_to_look && (learn_pass(s, "the width of LibSVM's rows", err) < 0 ||
+                                   s->records.kind->learnt(&s->records, &c->agree, err) < 0))
         return -1;
     if (!stream_has_unsettled(s))
         return 0;

@@ -45,10 +45,9 @@ typedef struct stream_batch {
     size_t n_bytes, room;
     stream_record *record; /* [n_rows] */
     int64_t n_records;
-    /* Where pictures are mixed: all records of the global batch, other shards' too, and rows for one of them. */
-    stream_record *other; /* [n_other]; NULL: nothing is mixed */
+    stream_record *other; /* [n_other]: all records of the global batch, other shards' too; NULL: they are not needed */
     int64_t n_other;
-    void **other_row; /* [n_fields] */
+    void **other_row; /* [n_fields]: of another that is mixed in; NULL: nothing is mixed */
     records_look look;
     bool has_look;
 } stream_batch;
@@ -70,8 +69,10 @@ int stream_learn(stream_opened *s, const ty_stream_config *c, ty_error *err);
 /* batch.c. Of a TFRecord's payload: TY_E_DATA_VALUE if its checksum is another. */
 int stream_check_sum(const stream_opened *s, const uint8_t *data, size_t n, ty_error *err);
 
-/* n_global: rows of the global batch, where its pictures are mixed; 0: they are not. */
-int stream_batch_open(const stream_opened *s, int64_t n_rows, int64_t n_global, stream_batch **out, ty_error *err);
+/* n_global: rows of the global batch, where all of them are kept; 0: they are not. mixes: pictures with others of it.
+ */
+int stream_batch_open(const stream_opened *s, int64_t n_rows, int64_t n_global, bool mixes, stream_batch **out,
+                      ty_error *err);
 void stream_batch_close(stream_batch *b); /* NULL is fine */
 /* A record's bytes, a TFRecord's checksum with them. */
 size_t stream_bytes_of(const stream_opened *s, size_t n);

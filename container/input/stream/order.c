@@ -30,7 +30,8 @@ typedef struct stream_feed {
     int *which; /* files of this shard */
     int n_which;
     int64_t n_first, n_global; /* of a global batch: the first row that is this shard's, all rows */
-    bool mixes;                /* rows with others of their global batch, which are kept for that */
+    bool mixes;                /* rows with others of their global batch */
+    bool keeps_all;            /* of the global batch, to be mixed in or to fill free places */
     /* The taking thread's. */
     ty_position next;
     int64_t until_epoch, n_skip; /* batches to pass over before the first */
@@ -128,6 +129,13 @@ static int order_next(stream_feed *f, stream_batch *to, bool is_mine, ty_error *
     return stream_batch_add(to, f->opened, leaves.bytes, &leaves.record, is_mine, err) < 0 ? -1 : 1;
 }
 
+/* The places that a global batch of n records leaves free take its records in turn, whoever's they are. */
+static void order_fill(const stream_feed *f, stream_batch *to, int64_t n)
+{
+    for (; to->n_records < f->order.n_rows; to->n_records++)
+        to->record[to->n_records] = to->other[(f->n_first + to->n_records) % n];
+}
+
 /* The next batch: 1, 0 if the epoch has none, -1. to: NULL to pass over it. */
 static int order_batch(stream_feed *f, stream_batch *to, ty_error *err)
 {
@@ -138,12 +146,14 @@ static int order_batch(stream_feed *f, stream_batch *to, ty_error *err)
     }
     for (; n < f->n_global; n++) {
         bool is_mine = to && n >= f->n_first && n < f->n_first + f->order.n_rows;
-        int rc = order_next(f, is_mine || f->mixes ? to : NULL, is_mine, err);
+        int rc = order_next(f, is_mine || f->keeps_all ? to : NULL, is_mine, err);
         if (rc < 0)
             return -1;
         if (rc == 0)
             break;
     }
+    if (to && f->order.fills && n > 0)
+        order_fill(f, to, n);
     return f->order.tail == TY_TAIL_DROP ? n == f->n_global : n > 0;
 }
 
@@ -224,11 +234,15 @@ static int feed_start(ty_data_feed *feed, ty_position at, int64_t until_epoch, t
     return 0;
 }
 
+static int order_open_batch(const stream_feed *f, stream_batch **out, ty_error *err)
+{
+    return stream_batch_open(f->opened, f->order.n_rows, f->keeps_all ? f->n_global : 0, f->mixes, out, err);
+}
+
 static int feed_open_draft(ty_data_feed *feed, ty_draft *draft, ty_error *err)
 {
     stream_feed *f = (stream_feed *)feed;
-    return stream_batch_open(f->opened, f->order.n_rows, f->mixes ? f->n_global : 0, (stream_batch **)&draft->impl,
-                             err);
+    return order_open_batch(f, (stream_batch **)&draft->impl, err);
 }
 
 static void feed_close_draft(ty_data_feed *feed, ty_draft *draft)
@@ -396,6 +410,7 @@ static int feed_make(stream_feed *f, ty_error *err)
     f->n_first = by_rows ? o->shard * o->n_rows : 0;
     f->n_slots = o->shuffle_rows;
     f->mixes = o->augment && s->mixed >= 0;
+    f->keeps_all = f->mixes || o->fills;
     f->which = calloc((size_t)s->n_files + 1, sizeof *f->which);
     f->slot = calloc((size_t)f->n_slots + 1, sizeof *f->slot);
     if (!f->which || !f->slot)
@@ -403,10 +418,7 @@ static int feed_make(stream_feed *f, ty_error *err)
     for (int i = 0; i < s->n_files; i++)
         if (!by_files || i % o->n_shards == o->shard)
             f->which[f->n_which++] = i;
-    int64_t n_other = f->mixes ? f->n_global : 0;
-    if (stream_batch_open(s, o->n_rows, n_other, &f->ahead, err) < 0)
-        return -1;
-    return stream_batch_open(s, o->n_rows, n_other, &f->spare, err);
+    return order_open_batch(f, &f->ahead, err) < 0 || order_open_batch(f, &f->spare, err) < 0 ? -1 : 0;
 }
 
 int ty_stream_feed(ty_stream *stream, const ty_stream_order *order, ty_data_feed **out, ty_error *err)

@@ -45,13 +45,10 @@ typedef struct ty_stream_config {
     const char *content_type; /* NULL or "" where there is none */
     const ty_field *fields;
     int n_fields;
-    char csv_delimiter;       /* 0: a comma */
-    ty_index_base index_base; /* LibSVM */
-    ty_index_kept index;      /* given: of the data that these are to be like */
-    /* As ty_data_source's: called with every map that has learnt, and with sums of pictures. */
-    int (*agree)(void *ctx, struct ty_map *map, ty_error *err);
-    int (*agree_sums)(void *ctx, struct ty_image_sums *sums, ty_error *err);
-    void *agree_ctx;
+    char csv_delimiter;            /* 0: a comma */
+    ty_index_base index_base;      /* LibSVM */
+    ty_index_kept index;           /* given: of the data that these are to be like */
+    ty_agree agree;                /* as ty_data_source's */
     bool lenient;                  /* LibSVM: as ty_data_source's */
     bool blank_lines;              /* lines: as ty_data_source's */
     bool wrapped;                  /* RecordWrapperType RecordIO: each object is the payload of a RecordIO record */
@@ -84,6 +81,8 @@ typedef struct ty_stream_range {
 typedef struct ty_stream_order {
     int64_t n_rows; /* of a batch */
     ty_tail tail;   /* PAD: the last batch repeats rows of its own, which do not count */
+    bool fills;     /* with PAD: they count. By rows, the free places of all shards take the rows of the whole batch in
+                       turn, so that n shards train what one would */
     ty_stream_shard shard_by;
     int64_t shard, n_shards; /* n_shards 0 counts as 1 */
     int64_t shuffle_rows;    /* records in the shuffle buffer, or as many as its memory holds; 0: as they come */
