@@ -1,6 +1,7 @@
 #!/bin/bash
 # The runner distrusts the tests; this distrusts the runner. A small tree with programs that pass, fail, crash, hang, skip,
-# say nothing or lie is run, and the closing line and exit status must tell.
+# say nothing or lie is run, and the closing line and exit status must tell. So must the order in which they run, and what
+# they compile with.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 passed=0 failed=0
@@ -78,6 +79,50 @@ limit=60
 script fresh <<<'echo "9 passed, 0 failed, 0 skipped"'
 script area/good <<<'echo "1 passed, 0 failed, 0 skipped"'
 expect 0 '1 passed, 0 failed, 0 skipped'
+# Who runs beside whom. Each test holds a folder while it runs, which a second one could not make.
+hold='mkdir held || exit 1; sleep 0.2; rmdir held; echo "1 passed, 0 failed, 0 skipped"'
+for name in area/one area/two area/three; do script $name <<<"$hold"; done
+expect 0 '3 passed, 0 failed, 0 skipped' # scripts one after the other
+script dist/deepfm <<<"$hold"
+unit good <<<"$hold; $ok"
+expect 0 '4 passed, 0 failed, 0 skipped' # who judges speed alone
+meet() { echo "touch $1; for i in \$(seq 600); do [ -e $2 ] && break; sleep 0.1; done; [ -e $2 ] && $3"; }
+script area/one < <(meet one two 'echo "1 passed, 0 failed, 0 skipped"')
+unit two < <(meet two one "$ok")
+expect 0 '4 passed, 0 failed, 0 skipped' # a script and a unit side by side
+unit three < <(meet three four "$ok")
+unit four < <(meet four three "$ok")
+expect 0 '6 passed, 0 failed, 0 skipped' # two units
+unit good <<<"$ok"
+expect 0 '3 passed, 0 failed, 0 skipped' 'slowest:'
+
+# tests/cc calls the compiler once for a kernel, and again when the kernel, or an option, is another.
+mkdir "$tree/bin" "$tree/kept"
+{ echo '#!/bin/bash'; echo 'echo "$*" >>'"$tree/calls"'; [[ $* == *broken* ]] && exit 1; { echo "$1"; cat "${@: -1}"; } >"${@: -2:1}"'; } >"$tree/bin/cc"
+chmod +x "$tree/bin/cc"
+# compiles CALLS MADE STATUS OPTION TEXT: so many calls of the compiler so far, and this in the object.
+compiles() {
+    echo "$5" >"$tree/source.c"
+    rm -f "$tree/object"
+    PATH=$tree/bin:$PATH TY_KEPT=$tree/kept tests/cc "$4" -nostdlib -o "$tree/object" "$tree/source.c"
+    local status=$? calls made
+    calls=$(wc -l <"$tree/calls") made=$(cat "$tree/object" 2>/dev/null | xargs)
+    if [ "$calls $made $status" = "$1 $2 $3" ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        printf 'FAILED: tests/cc %s of "%s": expected "%s", found "%s"\n' "$4" "$5" "$1 $2 $3" "$calls $made $status"
+    fi
+}
+compiles 1 '-O1 first' 0 -O1 first
+compiles 1 '-O1 first' 0 -O1 first
+compiles 2 '-O1 second' 0 -O1 second
+compiles 3 '-O2 second' 0 -O2 second
+compiles 3 '-O1 first' 0 -O1 first
+compiles 4 '' 1 -broken first
+compiles 5 '' 1 -broken first
+rm -r "$tree/kept"
+compiles 6 '-O1 first' 0 -O1 first
 
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" = 0 ]

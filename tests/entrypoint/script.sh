@@ -138,7 +138,7 @@ begin c_no_compiler
 echo 'int main(void) { return 0; }' >"$ML/code/train.c"
 hyper '{"sagemaker_program": "train.c"}'
 mkdir "$W/empty"
-RUN_PATH=$W/empty run
+CC= RUN_PATH=$W/empty run
 same "status" 71 $rc
 has "says what to do" "$ML/output/failure" "install gcc"
 
