@@ -98,6 +98,15 @@ bool ty_channel_has_fifo(const char *path)
 
 /* ---- access ---- */
 
+bool ty_access_is_records(const char *format)
+{
+    static const char *const names[] = {"tfrecord", "recordio", "mxnet", "libsvm", "jsonlines", "lines"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(format, names[i]) == 0)
+            return true;
+    return false;
+}
+
 bool ty_access_streams(const ty_access_facts *f, const char **why)
 {
     *why = "the recipe says so";

@@ -62,7 +62,6 @@ static int plan_mode(const ty_arguments_given *given, const char *path, ty_job_m
 /* Bytes, sizes, format. What cannot be opened is told by who trains; here it is a note. */
 static void plan_look_at_files(planner *p, const ty_recipe_data *d, plan_section *s, const ty_data_source *source)
 {
-    static const char *const records[] = {"tfrecord", "recordio", "libsvm", "jsonlines", "lines"};
     ty_error why = {0};
     ty_data_file *file;
     const ty_format *format = NULL;
@@ -75,8 +74,7 @@ static void plan_look_at_files(planner *p, const ty_recipe_data *d, plan_section
     }
     s->facts.format = format->name;
     s->facts.is_table = strcmp(format->name, "csv") == 0;
-    for (size_t i = 0; i < sizeof records / sizeof records[0]; i++)
-        s->facts.access.is_records |= strcmp(format->name, records[i]) == 0;
+    s->facts.access.is_records = ty_access_is_records(format->name);
     for (int i = 0; i < n; i++) {
         uint64_t bytes = (uint64_t)file[i].n_bytes;
         if (d->pattern && !ty_file_matches(&file[i], d->pattern))

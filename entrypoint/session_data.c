@@ -94,15 +94,6 @@ static int find_source(ty_session *s, const ty_recipe_data *d, ty_session_source
 
 /* ---- by number, or as they come ---- */
 
-static bool is_of_records(const char *format)
-{
-    static const char *const names[] = {"tfrecord", "recordio", "libsvm", "jsonlines", "lines"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(format, names[i]) == 0)
-            return true;
-    return false;
-}
-
 /* Formats and sizes matter only where the recipe leaves the choice, and what is wrong with files is told by who opens
  * them. */
 static void look_at_files(ty_session *s, const ty_session_source *source, ty_access_facts *f)
@@ -115,7 +106,7 @@ static void look_at_files(ty_session *s, const ty_session_source *source, ty_acc
         ty_files_list(source->files.paths, 1, &s->arena, &files, &n, &ignored) < 0 ||
         ty_format_detect(&source->files, files, n, &format, &ignored) < 0 || !format)
         return;
-    f->is_records = is_of_records(format->name);
+    f->is_records = ty_access_is_records(format->name);
     for (int i = 0; i < n; i++)
         f->bytes += !source->files.pattern || ty_file_matches(&files[i], source->files.pattern)
                         ? (uint64_t)files[i].n_bytes

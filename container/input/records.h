@@ -81,7 +81,8 @@ typedef struct records_impl {
     bool has_to_look;    /* libsvm in a stream: base and width follow from all lines, which kind->learn has to see */
     int64_t least, most; /* of those: the smallest and the largest index */
     bool is_whole;       /* mxnet: every record has one label, which is an integer */
-    bool blank_lines;    /* lines: as the source says */
+    bool first_decides, has_decided; /* mxnet in a stream: is_whole is what the first record says, which was seen */
+    bool blank_lines;                /* lines: as the source says */
     ty_arena *arena;
     char delimiter;         /* csv */
     int32_t n_columns;      /* csv: of every line; 0: the first has not been seen */

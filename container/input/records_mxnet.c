@@ -35,10 +35,45 @@ static int mxnet_parse(const ty_frame *record, records_cell *label, records_cell
     return 0;
 }
 
+static float mxnet_label(const records_cell *c, int64_t i)
+{
+    uint32_t bits;
+    float v;
+    memcpy(&bits, c->u.mxnet.p + 4 * i, sizeof bits);
+    bits = le32toh(bits);
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+static bool mxnet_is_whole(const records_cell *label)
+{
+    float v = mxnet_label(label, 0);
+    return label->n == 1 && v == floorf(v) && fabsf(v) < 0x1p53f;
+}
+
+/* Of a stream the first record decides, where nobody has declared it, and a later one that is otherwise is refused. */
+static int mxnet_take_label(records_look *look, const records_cell *label, ty_error *err)
+{
+    records_impl *impl = (records_impl *)look->impl;
+    if (impl->first_decides && !impl->has_decided) {
+        impl->is_whole = mxnet_is_whole(label);
+        impl->has_decided = true;
+    }
+    if (!impl->first_decides || !impl->is_whole || mxnet_is_whole(label))
+        return 0;
+    if (label->n == 1)
+        ty_error_set(err, TY_E_DATA_VALUE,
+                     "the label %.9g is no class, and that of the first record was a whole number",
+                     (double)mxnet_label(label, 0));
+    else
+        ty_error_set(err, TY_E_DATA_VALUE, "%lld labels, and the first record had one", (long long)label->n);
+    return ty_error_help(err, "say dtype: float32 of the field that is the label");
+}
+
 static int mxnet_find(records_look *look, const ty_frame *record, ty_error *err)
 {
     records_cell label, image;
-    if (mxnet_parse(record, &label, &image, err) < 0)
+    if (mxnet_parse(record, &label, &image, err) < 0 || mxnet_take_label(look, &label, err) < 0)
         return -1;
     label.dtype = look->impl->is_whole ? TY_I64 : TY_F32;
     for (int i = records_first(look); i < records_end(look); i++) {
@@ -53,16 +88,6 @@ static int mxnet_find(records_look *look, const ty_frame *record, ty_error *err)
         look->cell[i] = f->plan ? image : label;
     }
     return 0;
-}
-
-static float mxnet_label(const records_cell *c, int64_t i)
-{
-    uint32_t bits;
-    float v;
-    memcpy(&bits, c->u.mxnet.p + 4 * i, sizeof bits);
-    bits = le32toh(bits);
-    memcpy(&v, &bits, sizeof v);
-    return v;
 }
 
 static int64_t mxnet_count(const records_cell *c)
@@ -88,13 +113,10 @@ typedef struct mxnet_labels {
     bool is_whole;
 } mxnet_labels;
 
-static bool mxnet_is_whole(const ty_frame *record)
+static bool mxnet_record_is_whole(const ty_frame *record)
 {
     records_cell label, image;
-    if (mxnet_parse(record, &label, &image, NULL) < 0)
-        return true; /* what is wrong comes out in the walk */
-    float v = mxnet_label(&label, 0);
-    return label.n == 1 && v == floorf(v) && fabsf(v) < 0x1p53f;
+    return mxnet_parse(record, &label, &image, NULL) < 0 || mxnet_is_whole(&label); /* the walk tells what is wrong */
 }
 
 static int mxnet_labels_redo(const records_spans *s, records_file *file, size_t to, ty_error *err)
@@ -103,7 +125,7 @@ static int mxnet_labels_redo(const records_spans *s, records_file *file, size_t 
     ty_frame record;
     (void)file, (void)err;
     while (l->is_whole && l->frames.at < to && ty_frames_next(&l->frames, &record, NULL) == 1)
-        l->is_whole = mxnet_is_whole(&record);
+        l->is_whole = mxnet_record_is_whole(&record);
     return 0;
 }
 
@@ -118,7 +140,7 @@ static bool mxnet_labels_ahead(records_span *span)
     *is_whole = true;
     if (records_span_begin(span, &frames))
         while (*is_whole && (more = records_span_next(span, &frames, &record)) == 1)
-            *is_whole = mxnet_is_whole(&record);
+            *is_whole = mxnet_record_is_whole(&record);
     ty_frames_fini(&frames);
     return records_span_end(span, &frames, more >= 0);
 }
@@ -149,6 +171,16 @@ static int mxnet_prepare(ty_dataset *ds, const ty_data_source *src, ty_error *er
     return rc;
 }
 
+static int mxnet_begin_stream(records_impl *impl, ty_index_base base, const ty_index_kept *kept, ty_error *err)
+{
+    (void)base, (void)kept, (void)err;
+    impl->first_decides = true;
+    for (int i = 0; i < impl->n_fields; i++)
+        if (!impl->field[i].plan && impl->field[i].declared.dtype_given)
+            impl->first_decides = false;
+    return 0;
+}
+
 static int mxnet_picture(const records_cell *c, const uint8_t **bytes, size_t *n, ty_error *err)
 {
     (void)err;
@@ -159,6 +191,7 @@ static int mxnet_picture(const records_cell *c, const uint8_t **bytes, size_t *n
 
 const records_kind records_mxnet = {.framing = TY_FRAMES_RECORDIO_MXNET,
                                     .prepare = mxnet_prepare,
+                                    .begin_stream = mxnet_begin_stream,
                                     .find = mxnet_find,
                                     .count = mxnet_count,
                                     .decode = mxnet_decode,

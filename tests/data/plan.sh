@@ -52,4 +52,22 @@ has "why" "$W/out" "Pipe mode has no other order"
 has "a buffer" "$W/out" "a buffer of"
 has "a FIFO each" "$W/out" "3 epochs, a FIFO each"
 
+# FastFile fetches what is read: formats of records stream, pictures of MXNet among them.
+case_name=fast
+rm -r "$W/data/train" "$W/data/test"
+mkdir -p "$W/data/train"
+python3 - "$W/data/train/a.rec" <<'P'
+import struct, sys
+with open(sys.argv[1], "wb") as f:
+    for i in range(50):
+        body = struct.pack("<IfQQ", 0, i % 3, i, 0) + b"P5 4 4 255\n" + bytes(16)
+        f.write(struct.pack("<II", 0xCED7230A, len(body)) + body + bytes(-len(body) % 4))
+P
+sed -i '/validation/d; s/fields: .*/fields: {x: {member: image, image: {}}, y: {member: label}}}/' "$W/train.yaml"
+plan --mode=FastFile
+same "exit" 0 $rc
+has "of MXNet's records" "$W/out" "FastFile mode, mxnet"
+has "as a stream" "$W/out" "as a stream"
+has "why" "$W/out" "FastFile mode fetches what is read"
+
 finish_tests

@@ -294,6 +294,47 @@ static void pictures_are_augmented_by_their_number(void **state)
     ty_dataset_close(ds);
 }
 
+/* Of labels that are whole numbers classes are made, in a stream by the first record; a later one that is none is
+ * refused, unless the type is declared. */
+static void labels_of_pictures_are_classes(void **state)
+{
+    (void)state;
+    enum { N = 150 }; /* more than types are made of */
+    const char *paths[] = {files_path("pictures/a.rec")};
+    ty_image_plan plan = ty_image_plan_make();
+    ty_field f[2] = {ty_field_make("image"), ty_field_make("label")};
+    f[0].image = &plan;
+    for (int declared = 0; declared < 2; declared++)
+        for (int odd = 0; odd < 2; odd++) {
+            ty_error err = {0};
+            ty_stream *s = NULL;
+            ty_data_feed *feed;
+            ty_prefetch *p;
+            const ty_batch *b;
+            const float half = 0.5F;
+            put_pictures(N);
+            ty_stream_config c = {.paths = paths, .n_paths = 1, .fields = f, .n_fields = 2};
+            f[1].dtype = TY_F32;
+            f[1].dtype_given = declared;
+            if (odd) {
+                FILE *file = fopen(paths[0], "r+b");
+                assert_true(file && fseek(file, -48L, SEEK_END) == 0);
+                assert_true(fwrite(&half, sizeof half, 1, file) == 1 && fclose(file) == 0);
+            }
+            assert_ok(ty_stream_open(&c, &s, &err), &err);
+            assert_int_equal(s->field[1].type.dtype, declared ? TY_F32 : TY_I64);
+            ty_stream_order order = {.n_rows = N};
+            assert_ok(ty_stream_feed(s, &order, &feed, &err), &err);
+            assert_ok(ty_prefetch_start(&(ty_prefetch_config){.feed = feed, .until_epoch = 1}, &p, &err), &err);
+            assert_int_equal(ty_prefetch_next(p, &b, &err), odd && !declared ? -1 : 0);
+            if (odd && !declared)
+                assert_says(&err, "the label 0.5 is no class");
+            ty_prefetch_stop(p);
+            ty_data_feed_close(feed);
+            ty_stream_close(s);
+        }
+}
+
 static void texts_of_a_manifest_are_fields(void **state)
 {
     (void)state;
@@ -483,6 +524,7 @@ int main(void)
         cmocka_unit_test(transforms_learn_what_a_data_set_learns),
         cmocka_unit_test(what_cannot_be_learnt_is_refused),
         cmocka_unit_test(pictures_are_augmented_by_their_number),
+        cmocka_unit_test(labels_of_pictures_are_classes),
         cmocka_unit_test(texts_of_a_manifest_are_fields),
         cmocka_unit_test(first_bytes_tell_a_format),
         cmocka_unit_test(a_channel_that_nobody_reads_is_told),
