@@ -4,6 +4,8 @@
 #include "base/json.h"
 #include "base/quantity.h"
 #include "container/input/format.h"
+#include "container/input/stream/source.h"
+#include "container/input/stream/stream.h"
 #include "entrypoint/command_data.h"
 #include "entrypoint/data_plan.h"
 #include "entrypoint/length.h"
@@ -185,16 +187,44 @@ static int plan_section_of(planner *p, bool is_train, ty_error *err)
     f->shuffle_rows = d->shuffle_buffer;
     f->remainder = d->remainder;
     f->cores = ty_local_cores();
+    f->memory_said = r->data_memory_bytes;
+    f->shuffle_limit = r->data_memory_bytes ? ty_input_shuffle_bytes(r->data_memory_bytes) : TY_STREAM_MEMORY_BYTES;
+    f->block_bytes = ty_source_bytes(f->access.mode == TY_JOB_FAST_FILE ? TY_BLOCK_FAST_BYTES : TY_BLOCK_BYTES);
     int mine = processes > 1 && f->cores > processes ? f->cores / processes : f->cores;
     f->max_workers = r->data_threads > 0 ? (int)r->data_threads : ty_ring_workers(mine);
     f->workers = r->data_threads > 0 ? f->max_workers : 1;
+    const char *why;
+    uint64_t kept = ty_access_streams(&f->access, &why) ? f->block_bytes + (f->shuffles ? f->shuffle_limit : 0) : 0;
     f->depth = ty_ring_depth(f->max_workers, (uint64_t)(r->batch_size / (hosts * processes)) * f->row_bytes,
-                             r->data_memory_bytes, f->access.memory_bytes);
+                             ty_input_ring_bytes(r, !is_train, kept), f->access.memory_bytes);
     ty_data_plan_make(f, &s->plan);
     return 0;
 }
 
 /* ---- printing ---- */
+
+/* On a rank, at most. */
+static void plan_print_memory(const plan_section *s)
+{
+    char text[32];
+    const ty_data_plan *plan = &s->plan;
+    const ty_data_plan_facts *f = &s->facts;
+    if (plan->ring_bytes + plan->order_bytes + plan->block_bytes == 0)
+        return;
+    printf("  %-9s on a rank", "memory");
+    if (plan->ring_bytes > 0)
+        printf(" %s of batches,", ty_bytes_text(plan->ring_bytes, text, sizeof text));
+    if (plan->block_bytes > 0)
+        printf(" %s of blocks that are read,", ty_bytes_text(plan->block_bytes, text, sizeof text));
+    if (plan->order_bytes > 0 && plan->streams)
+        printf(" up to %s in the shuffle buffer,", ty_bytes_text(plan->order_bytes, text, sizeof text));
+    if (plan->order_bytes > 0 && !plan->streams)
+        printf(" %s for the order,", ty_bytes_text(plan->order_bytes, text, sizeof text));
+    if (f->memory_said > 0)
+        printf(" within %s (data_memory)\n", ty_bytes_text(f->memory_said, text, sizeof text));
+    else
+        printf(" data_memory is not said\n");
+}
 
 static void plan_print_counts(const planner *p, const plan_section *s)
 {
@@ -208,10 +238,7 @@ static void plan_print_counts(const planner *p, const plan_section *s)
         printf("  %-9s not known before the first epoch has ended (data.%s.samples says it)\n", "steps", s->name);
     if (s->facts.is_train && plan->batches > 0 && p->recipe.accumulate > 1)
         printf("  %-9s a step takes %lld batches\n", "", (long long)p->recipe.accumulate);
-    if (plan->ring_bytes > 0)
-        printf("  %-9s %s of batches on a rank%s%s\n", "memory", ty_bytes_text(plan->ring_bytes, text, sizeof text),
-               plan->order_bytes ? ", and for the order " : "",
-               plan->order_bytes ? ty_bytes_text(plan->order_bytes, more, sizeof more) : "");
+    plan_print_memory(s);
     printf("  %-9s %d core%s of this machine, shared by decoding and computing\n", "threads", s->facts.cores,
            s->facts.cores == 1 ? "" : "s");
 }
@@ -266,6 +293,9 @@ static void plan_print_json(const planner *p)
         ty_json_put_bool(&w, "agreed", s->plan.is_agreed);
         ty_json_put_int(&w, "ring_depth", s->facts.depth);
         ty_json_put_int(&w, "ring_bytes", (int64_t)s->plan.ring_bytes);
+        ty_json_put_int(&w, "block_bytes", (int64_t)s->plan.block_bytes);
+        ty_json_put_int(&w, "order_bytes", (int64_t)s->plan.order_bytes);
+        ty_json_put_int(&w, "data_memory", (int64_t)s->facts.memory_said);
         ty_json_put_int(&w, "threads", s->facts.workers);
         ty_json_put_int(&w, "max_threads", s->facts.max_workers);
         ty_json_put_string(&w, "problem", s->plan.problem[0] ? s->plan.problem : NULL);

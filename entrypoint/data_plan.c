@@ -57,7 +57,7 @@ static void plan_shuffle(const ty_data_plan_facts *f, ty_data_plan *p, ty_data_p
         plan_say(
             s, "shuffle",
             "a stream has no numbers to permute; behind the parts by file, before rows are divided and batches cut");
-        p->order_bytes = (uint64_t)f->shuffle_rows * f->row_bytes;
+        p->order_bytes = f->shuffle_limit;
     } else {
         snprintf(s->what, sizeof s->what, "all samples, a new permutation of numbers each epoch");
         plan_say(s, "shuffle", "before batches are cut, so that batches differ; nothing is copied but numbers");
@@ -106,6 +106,7 @@ static void plan_repeat(const ty_data_plan_facts *f, const ty_data_plan *p, ty_d
 static void plan_prefetch(const ty_data_plan_facts *f, ty_data_plan *p, ty_data_plan_stage *s)
 {
     p->ring_bytes = (uint64_t)p->rank_rows * f->row_bytes * (uint64_t)f->depth;
+    p->block_bytes = p->streams ? f->block_bytes : 0;
     snprintf(s->what, sizeof s->what, "a ring of %d batches", f->depth);
     plan_say(s, "prefetch", "last, so that all before it runs beside the step, across the ends of epochs too");
 }

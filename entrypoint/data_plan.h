@@ -21,9 +21,12 @@ typedef struct ty_data_plan_facts {
     int64_t epochs;
     int64_t shuffle_rows; /* of a stream's buffer */
     bool shuffles;
-    int remainder;      /* ty_remainder; not of evaluation, which pads */
-    uint64_t row_bytes; /* of a sample in a batch; 0: not known */
-    int depth;          /* batches in the ring */
+    int remainder;          /* ty_remainder; not of evaluation, which pads */
+    uint64_t row_bytes;     /* of a sample in a batch; 0: not known */
+    int depth;              /* batches in the ring */
+    uint64_t shuffle_limit; /* that a stream's buffer may take */
+    uint64_t block_bytes;   /* that reading a stream takes */
+    uint64_t memory_said;   /* data_memory; 0: left out */
     int workers, max_workers;
     int cores; /* of a host */
 } ty_data_plan_facts;
@@ -44,8 +47,9 @@ typedef struct ty_data_plan {
     int64_t batches;                               /* of an epoch; 0: not known before it ends */
     bool is_agreed;                                /* ranks agree on that number, since their data may differ */
     uint64_t ring_bytes;                           /* on a rank; 0: not known */
-    uint64_t order_bytes;
-    char problem[200]; /* why the job would be refused; "": it would not */
+    uint64_t order_bytes;                          /* numbers of samples, or the buffer of a stream at most */
+    uint64_t block_bytes;                          /* of a stream: what is being read */
+    char problem[200];                             /* why the job would be refused; "": it would not */
 } ty_data_plan;
 
 void ty_data_plan_make(const ty_data_plan_facts *facts, ty_data_plan *out);

@@ -207,7 +207,7 @@ typedef struct ty_recipe {
     double clip_max;
     bool batch_auto;            /* batch_size: auto. batch_size is then chosen when the data are known */
     uint64_t memory_bytes;      /* that the run may take; 0: what the container or the machine has */
-    uint64_t data_memory_bytes; /* that batches in front of the step may take; 0: a tenth of that */
+    uint64_t data_memory_bytes; /* that the input may take (session_ring.c); 0: batches a tenth of that */
     int64_t data_threads;       /* that decode; 0: as many as help (container/input/tuner.h) */
     int remat;                  /* ty_recipe_remat */
     int batch_rule;             /* ty_batch_rule: how lr follows the batch size */

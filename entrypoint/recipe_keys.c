@@ -89,7 +89,8 @@ static const ty_bind_row top_rows[] = {
     {"data_threads", TY_BIND_NODE, TOP(data_threads), "auto", .form = "auto, or an integer from 1 to 64",
      .help = "threads that decode batches; auto: as many as help, by who waits for whom"},
     {"data_memory", TY_BIND_NODE, TOP(data_memory), .form = "text",
-     .help = "\"512 MiB\": what batches in front of the step may take; left out: a tenth of the run's memory"},
+     .help = "\"512 MiB\": what the input may take: batches made ahead, half of it a stream's shuffle buffer; else a "
+             "tenth of memory"},
     {"deterministic", TY_BIND_CHOICE, TOP(deterministic), "default", .choices = determinism,
      .help = "default: same bits run to run; strict: also for any number of threads"},
     {"precision", TY_BIND_CHOICE, TOP(precision), "float32", .choices = precisions,

@@ -255,6 +255,10 @@ void ty_session_summary(const ty_session *s, ty_job_end end, bool exported, ty_b
 
 /* On so many cores, where the recipe does not say it: threads that may decode. */
 int ty_ring_workers(int cores);
+/* What a stream's shuffle buffer may take. memory_said: data_memory; 0: left out, and so is the limit here. */
+uint64_t ty_input_shuffle_bytes(uint64_t memory_said);
+/* Of data_memory, for a ring of batches whose feed keeps so many bytes; 0: no limit. */
+uint64_t ty_input_ring_bytes(const ty_recipe *r, bool is_evaluation, uint64_t kept);
 /* Batches in a ring. memory_said: data_memory; 0: a share of the limit. */
 int ty_ring_depth(int max_workers, uint64_t batch_bytes, uint64_t memory_said, uint64_t memory_limit);
 /* Threads that may decode; batches that a ring holds. */

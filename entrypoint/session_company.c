@@ -58,6 +58,9 @@ static bool is_of_the_host(const char *key)
 
 static void add_data(const ty_dataset *d, const ty_session_stream *stream, bool sharded, const char *name, ty_buf *out)
 {
+    if (stream->is_on && stream->stream) /* what the buffer holds decides the order */
+        ty_buf_addf(out, "data.%s: a shuffle buffer of %zu bytes at most (data_memory)\n", name,
+                    stream->stream->memory_bytes);
     if (!d)
         ty_buf_addf(out, "data.%s: none\n", name);
     else if (stream->is_on && (stream->source.sharded || stream->source.mode == TY_JOB_PIPE))

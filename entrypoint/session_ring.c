@@ -5,11 +5,28 @@
 #include "entrypoint/memory.h"
 #include "entrypoint/session.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* More than that many threads would have no batch each in the largest ring. */
 enum { RING_MOST_WORKERS = 14, RING_LEAST_DEPTH = 3, RING_MOST_DEPTH = 16 };
 #define RING_MEMORY_SHARE 0.1 /* of the run's memory, where the recipe does not say it */
+
+/* Of what the recipe gives the input, for the shuffle buffer of a stream, and for an evaluation between steps. They
+ * depend on the recipe alone, since the order of a stream depends on what its buffer holds. */
+enum { SHUFFLE_PART = 2, EVALUATION_PART = 4 };
+
+uint64_t ty_input_shuffle_bytes(uint64_t memory_said)
+{
+    return memory_said / SHUFFLE_PART;
+}
+
+uint64_t ty_input_ring_bytes(const ty_recipe *r, bool is_evaluation, uint64_t kept)
+{
+    uint64_t said = r->data_memory_bytes, evaluation = r->validation.given ? said / EVALUATION_PART : 0;
+    uint64_t mine = is_evaluation ? evaluation : said - evaluation;
+    return said == 0 ? 0 : mine > kept ? mine - kept : 1;
+}
 
 /* Cores of this rank, which decoding and computing share: one waits while the other works. */
 static int ring_cores(const ty_session *s)
@@ -63,12 +80,30 @@ void ty_session_set_ring(ty_session *s, const ty_dataset *d, int64_t rows, ty_pr
     c->depth = ty_session_ring_depth(s, ty_session_batch_bytes(d, rows));
     c->max_workers = ty_session_max_workers(s);
     c->n_workers = s->recipe.data_threads > 0 ? c->max_workers : 1;
-    c->memory_bytes = (size_t)s->recipe.data_memory_bytes;
+    c->memory_bytes = (size_t)ty_input_ring_bytes(&s->recipe, s->batches != NULL, 0);
     if (s->batches) { /* an evaluation: as many as training has come to */
         ty_prefetch_waits w;
         ty_prefetch_measure(s->batches, &w);
         c->n_workers = w.n_workers;
     }
+}
+
+/* What the input takes at most, and of what that consists. */
+static void tell_memory(const ty_session *s)
+{
+    const ty_session_stream *st = &s->train_stream;
+    char all[32], batches[32], read[32], buffer[32], limit[64] = "";
+    uint64_t ring = ty_prefetch_bytes(s->batches), kept = st->feed ? st->feed->kept_bytes : 0;
+    uint64_t shuffle = st->is_on && st->order.shuffle_rows > 0 ? st->stream->memory_bytes : 0,
+             said = s->recipe.data_memory_bytes;
+    if (said)
+        snprintf(limit, sizeof limit, ", of %s (data_memory)", ty_bytes_text(said, all, sizeof all));
+    if (kept == 0)
+        ty_log_info("input", "memory: %s of batches%s", ty_bytes_text(ring, batches, sizeof batches), limit);
+    else
+        ty_log_info("input", "memory: %s of batches, %s of blocks that are read, up to %s in the shuffle buffer%s",
+                    ty_bytes_text(ring, batches, sizeof batches), ty_bytes_text(kept - shuffle, read, sizeof read),
+                    ty_bytes_text(shuffle, buffer, sizeof buffer), limit);
 }
 
 void ty_session_tell_ring(ty_session *s)
@@ -80,6 +115,7 @@ void ty_session_tell_ring(ty_session *s)
                 s->tuner.is_fixed || max == 1 ? "" : "1 to ", max, max == 1 ? "" : "s", max == 1 ? "s" : "",
                 s->recipe.threads > 0 ? (int)s->recipe.threads : cores, cores, cores == 1 ? "" : "s",
                 ty_prefetch_depth(s->batches), ty_bytes_text(ty_prefetch_bytes(s->batches), text, sizeof text));
+    tell_memory(s);
 }
 
 const char *ty_session_input_cause(const ty_session *s)

@@ -77,6 +77,7 @@ static int open_stream(ty_session *s, const ty_recipe_data *d, ty_session_stream
                                .agree = files->agree,
                                .lenient = files->lenient,
                                .blank_lines = files->blank_lines,
+                               .memory_bytes = (size_t)ty_input_shuffle_bytes(s->recipe.data_memory_bytes),
                                .skip_bad = files->skip_bad,
                                .max_bad = files->max_bad,
                                .wrapped = c && c->record_io,
@@ -209,6 +210,8 @@ void ty_session_stream_hash(const ty_session *s, ty_buf *out)
     bool by_rank = st->part.by_file || st->part.is_uneven; /* else the order is the same on any number of ranks */
     ty_buf_addf(out, " stream %s%s buffer %lld", st->face.format, st->source.mode == TY_JOB_PIPE ? " pipe" : "",
                 (long long)(d->shuffle ? d->shuffle_buffer : 0));
+    if (d->shuffle && s->recipe.data_memory_bytes > 0)
+        ty_buf_addf(out, " of %llu bytes", (unsigned long long)ty_input_shuffle_bytes(s->recipe.data_memory_bytes));
     if (by_rank)
         ty_buf_addf(out, " part of %lld%s, %d ranks", (long long)st->part.n, st->part.by_file ? " by file" : "",
                     ty_session_place(s).ranks);

@@ -44,6 +44,8 @@ typedef struct ty_data_feed_ops {
     /* From any thread: a take() that sleeps comes back soon, with 0 or -1, and so does every later one. NULL: none
      * sleeps. */
     void (*stop)(ty_data_feed *feed);
+    /* Memory that a draft has come to, beside its samples. NULL: none. */
+    size_t (*draft_bytes)(const ty_draft *draft);
     /* Where a row of a draft that has been filled comes from: file and line, or record and byte. */
     void (*place)(const ty_data_feed *feed, const ty_draft *draft, int field, int64_t row, char *out, size_t n);
     void (*close)(ty_data_feed *feed); /* frees it; no drafts are left */
@@ -55,6 +57,7 @@ struct ty_data_feed {
     const ty_field_info *field; /* types are known; smallest and largest values where the data were looked at */
     int64_t n_rows;             /* of a batch */
     int64_t epoch_batches;      /* of an epoch; 0: not known before it ends */
+    size_t kept_bytes;          /* memory that the feed may come to, beside drafts: what is read, the shuffle buffer */
     int64_t asleep_ns;          /* that take() has waited for bytes; of the thread that takes */
 };
 

@@ -40,11 +40,12 @@ typedef struct prefetch_worker {
 } prefetch_worker;
 
 struct ty_prefetch {
-    ty_data_feed *feed, *own_feed; /* own: made here */
-    int depth, max_workers;
-    prefetch_slot *made;  /* [depth] */
-    prefetch_slot **slot; /* [depth] the ring: places change hands where an epoch is skipped */
-    size_t slot_bytes;
+    ty_data_feed *feed, *own_feed;  /* own: made here */
+    int depth, max_workers;         /* places of the ring, of which in_use are in use at once */
+    size_t memory_bytes;            /* for batches and drafts; 0: no limit */
+    prefetch_slot *made;            /* [depth] */
+    prefetch_slot **slot;           /* [depth] the ring: places change hands where an epoch is skipped */
+    size_t batch_bytes, slot_bytes; /* of tensors; with numbers of samples */
     int64_t started_ns;
 
     prefetch_worker worker[PREFETCH_MAX_WORKERS];
@@ -54,6 +55,8 @@ struct ty_prefetch {
     pthread_cond_t ready; /* a slot is */
     pthread_cond_t space; /* a slot is free, nobody draws, or all is over */
     int64_t drawn, taken, released;
+    int in_use;
+    size_t draft_bytes; /* the most that a draft has come to */
     bool is_drawing, stopping;
     bool is_over;          /* nothing more is drawn: the end, or an error */
     int64_t skip_epoch;    /* that the next draw leaves; -1: none */
@@ -81,7 +84,7 @@ static int prefetch_batch_type(const ty_field_info *f, int64_t batch_size, ty_ty
     return 0;
 }
 
-/* Sizes of all fields are known: one piece of memory, each field at an aligned offset. */
+/* Sizes of all fields are known: one piece of memory, each field at an aligned offset, made when it is needed first. */
 static int prefetch_make_slot(ty_prefetch *p, prefetch_slot *slot, ty_error *err)
 {
     int n_fields = p->feed->n_fields;
@@ -100,19 +103,25 @@ static int prefetch_make_slot(ty_prefetch *p, prefetch_slot *slot, ty_error *err
             return ty_error_set(err, TY_E_LIMIT, "a batch is too big for memory");
         bytes += add;
     }
-    slot->data = aligned_alloc(TY_BATCH_ALIGN, bytes > 0 ? bytes : TY_BATCH_ALIGN);
-    if (slot->data == NULL)
-        return ty_error_set(err, TY_E_LIMIT, "no memory for a batch of %zu bytes", bytes);
-    memset(slot->data, 0, bytes);
-    size_t at = 0;
-    for (int i = 0; i < n_fields; i++) {
-        slot->to[i] = slot->field[i].data = (char *)slot->data + at;
-        at += prefetch_align(ty_type_bytes(&slot->field[i].type));
-    }
+    p->batch_bytes = bytes;
     slot->batch =
         (ty_batch){.n_rows = rows, .n_fields = n_fields, .field = slot->field, .samples = slot->draft.samples};
     p->slot_bytes = bytes + (size_t)rows * sizeof *slot->draft.samples;
     return p->feed->ops->open_draft ? p->feed->ops->open_draft(p->feed, &slot->draft, err) : 0;
+}
+
+static int prefetch_give_room(const ty_prefetch *p, prefetch_slot *slot, ty_error *err)
+{
+    size_t bytes = p->batch_bytes > 0 ? p->batch_bytes : TY_BATCH_ALIGN, at = 0;
+    slot->data = aligned_alloc(TY_BATCH_ALIGN, bytes);
+    if (slot->data == NULL)
+        return ty_error_set(err, TY_E_LIMIT, "no memory for a batch of %zu bytes", bytes);
+    memset(slot->data, 0, bytes);
+    for (int i = 0; i < p->feed->n_fields; i++) {
+        slot->to[i] = slot->field[i].data = (char *)slot->data + at;
+        at += prefetch_align(ty_type_bytes(&slot->field[i].type));
+    }
+    return 0;
 }
 
 static void prefetch_free_slot(ty_prefetch *p, prefetch_slot *slot)
@@ -127,12 +136,42 @@ static void prefetch_free_slot(ty_prefetch *p, prefetch_slot *slot)
 
 /* ---- workers ---- */
 
+/* How many batches fit, as far as it is known what they take; a feed may have two drafts of its own. */
+static int prefetch_fitting(const ty_prefetch *p)
+{
+    size_t own = 2 * p->draft_bytes, left = p->memory_bytes > own ? p->memory_bytes - own : 0;
+    size_t fit = left / (p->slot_bytes + p->draft_bytes + 1);
+    if (p->memory_bytes == 0 || fit > (size_t)p->depth)
+        return p->depth;
+    return fit < 2 ? 2 : (int)fit;
+}
+
+static int prefetch_limit(const ty_prefetch *p)
+{
+    int fit = prefetch_fitting(p);
+    return p->in_use < fit ? p->in_use : fit;
+}
+
+/* The slot for the next batch. One that has memory is taken before one that was never used: the one behind whose batch
+ * came back last, at a place that is free too. */
+static prefetch_slot *prefetch_free_one(ty_prefetch *p)
+{
+    prefetch_slot **next = &p->slot[p->drawn % p->depth], **last;
+    if (!(*next)->data && p->released > 0) {
+        last = &p->slot[(p->released - 1) % p->depth];
+        prefetch_slot *used = *last;
+        *last = *next;
+        *next = used;
+    }
+    return *next;
+}
+
 /* Waits until this worker may draw, with the lock held; NULL when the work is over. */
 static prefetch_slot *prefetch_wait_turn(ty_prefetch *p, int number)
 {
     int64_t start = 0;
     while (!p->stopping && !p->is_over &&
-           (number >= p->n_workers || p->is_drawing || p->drawn - p->released == p->depth)) {
+           (number >= p->n_workers || p->is_drawing || p->drawn - p->released >= prefetch_limit(p))) {
         if (number >= p->n_workers)
             start = 0;
         else if (start == 0 && !p->is_drawing)
@@ -141,13 +180,15 @@ static prefetch_slot *prefetch_wait_turn(ty_prefetch *p, int number)
     }
     if (start != 0)
         p->room_ns += ty_clock_ns() - start;
-    return p->stopping || p->is_over ? NULL : p->slot[p->drawn % p->depth];
+    return p->stopping || p->is_over ? NULL : prefetch_free_one(p);
 }
 
 /* Draws the next batch into the slot, whose turn it is: 1, 0 at the end, -1. Without the lock. */
 static int prefetch_draw(ty_prefetch *p, prefetch_slot *slot, int64_t skip_epoch)
 {
     slot->error = (ty_error){0};
+    if (!slot->data && prefetch_give_room(p, slot, &slot->error) < 0)
+        return -1;
     if (skip_epoch >= 0 && p->feed->ops->skip_epoch(p->feed, skip_epoch, &slot->error) < 0)
         return -1;
     return p->feed->ops->take(p->feed, &slot->draft, &slot->error);
@@ -200,6 +241,8 @@ static bool prefetch_make_one(ty_prefetch *p, int number)
 
     pthread_mutex_lock(&p->lock);
     p->parse_ns += end - drawn_ns;
+    size_t draft = p->feed->ops->draft_bytes ? p->feed->ops->draft_bytes(&slot->draft) : 0;
+    p->draft_bytes = draft > p->draft_bytes ? draft : p->draft_bytes;
     slot->state = ok ? SLOT_READY : SLOT_FAILED;
     p->is_over |= !ok;
     pthread_cond_signal(&p->ready);
@@ -258,26 +301,29 @@ static int prefetch_count(ty_prefetch *p, const ty_prefetch_config *config, int 
     return 0;
 }
 
-static int prefetch_fit(const ty_prefetch *p, size_t memory_bytes, int *depth, ty_error *err)
+/* What is left for batches. */
+static int prefetch_fit(ty_prefetch *p, size_t memory_bytes, ty_error *err)
 {
+    size_t kept = p->feed->kept_bytes;
     if (memory_bytes == 0 || p->slot_bytes == 0)
         return 0;
-    size_t fit = memory_bytes / p->slot_bytes;
-    if (fit < 2) {
-        ty_error_set(err, TY_E_LIMIT, "two batches of %zu bytes do not fit the input's memory of %zu bytes",
-                     p->slot_bytes, memory_bytes);
-        return ty_error_help(err, "give it more (data_memory), or make batches smaller");
-    }
-    *depth = fit < (size_t)*depth ? (int)fit : *depth;
-    return 0;
+    p->memory_bytes = memory_bytes > kept ? memory_bytes - kept : 1;
+    if (p->memory_bytes / p->slot_bytes >= 2)
+        return 0;
+    ty_error_set(err, TY_E_LIMIT, "two batches of %zu bytes do not fit the input's memory of %zu bytes", p->slot_bytes,
+                 memory_bytes);
+    if (kept > 0)
+        ty_error_detail(err, "of it %zu are for what is read and for the shuffle buffer", kept);
+    return ty_error_help(err, "give it more (data_memory), or make batches smaller");
 }
 
 static int prefetch_init(ty_prefetch *p, const ty_prefetch_config *config, ty_error *err)
 {
     int depth = 0;
-    if (prefetch_count(p, config, &depth, err) < 0)
+    if (prefetch_count(p, config, &p->in_use, err) < 0)
         return -1;
-    if (config->depth != 0 && (config->depth < 2 || config->depth > PREFETCH_MAX_DEPTH))
+    depth = config->max_depth > p->in_use ? config->max_depth : p->in_use;
+    if ((config->depth != 0 && config->depth < 2) || depth > PREFETCH_MAX_DEPTH)
         return ty_error_set(err, TY_E_RANGE, "prefetch depth %d, expected 2 to %d", config->depth, PREFETCH_MAX_DEPTH);
     if (!config->feed && ty_dataset_feed(config->dataset, &config->sampler, config->augment, &p->own_feed, err) < 0)
         return -1;
@@ -291,9 +337,11 @@ static int prefetch_init(ty_prefetch *p, const ty_prefetch_config *config, ty_er
     while (p->depth < depth) {
         prefetch_slot *slot = p->slot[p->depth] = &p->made[p->depth];
         p->depth++;
-        if (prefetch_make_slot(p, slot, err) < 0 || prefetch_fit(p, config->memory_bytes, &depth, err) < 0)
+        if (prefetch_make_slot(p, slot, err) < 0)
             return -1;
     }
+    if (prefetch_fit(p, config->memory_bytes, err) < 0)
+        return -1;
     return prefetch_launch(p, p->n_workers, err);
 }
 
@@ -342,16 +390,15 @@ void ty_prefetch_stop(ty_prefetch *p)
 
 static prefetch_slot *prefetch_wait_ready(ty_prefetch *p)
 {
-    prefetch_slot *slot = p->slot[p->taken % p->depth];
     int64_t start = 0;
-    while (p->taken == p->drawn || slot->state == SLOT_DRAWN) {
+    while (p->taken == p->drawn || p->slot[p->taken % p->depth]->state == SLOT_DRAWN) {
         if (start == 0)
             start = ty_clock_ns();
         pthread_cond_wait(&p->ready, &p->lock);
     }
     if (start != 0)
         p->waited_ns += ty_clock_ns() - start;
-    return slot;
+    return p->slot[p->taken % p->depth];
 }
 
 bool ty_prefetch_wait(ty_prefetch *p, int64_t ms)
@@ -384,7 +431,7 @@ static void prefetch_drop(ty_prefetch *p)
 /* The next batch that is not of an epoch that was skipped, in *out; NULL at the end. */
 static int prefetch_take(ty_prefetch *p, int64_t skipped, const ty_batch **out, ty_error *err)
 {
-    while (p->taken - p->released < p->depth) {
+    while (p->taken - p->released < prefetch_limit(p)) {
         prefetch_slot *slot = prefetch_wait_ready(p);
         if (slot->state == SLOT_FAILED) {
             if (err != NULL)
@@ -401,7 +448,7 @@ static int prefetch_take(ty_prefetch *p, int64_t skipped, const ty_batch **out, 
         }
         prefetch_drop(p);
     }
-    return ty_error_set(err, TY_E_INTERNAL, "all %d batches of the input ring are held", p->depth);
+    return ty_error_set(err, TY_E_INTERNAL, "all %d batches of the input ring are held", prefetch_limit(p));
 }
 
 int ty_prefetch_next(ty_prefetch *p, const ty_batch **out, ty_error *err)
@@ -495,10 +542,23 @@ int ty_prefetch_max_workers(const ty_prefetch *p)
 
 int ty_prefetch_depth(const ty_prefetch *p)
 {
-    return p->depth;
+    return prefetch_limit(p);
+}
+
+int ty_prefetch_max_depth(const ty_prefetch *p)
+{
+    return prefetch_fitting(p);
+}
+
+void ty_prefetch_set_depth(ty_prefetch *p, int n)
+{
+    pthread_mutex_lock(&p->lock);
+    p->in_use = n < 2 ? 2 : n > p->depth ? p->depth : n;
+    pthread_cond_broadcast(&p->space);
+    pthread_mutex_unlock(&p->lock);
 }
 
 size_t ty_prefetch_bytes(const ty_prefetch *p)
 {
-    return p->slot_bytes * (size_t)p->depth;
+    return (p->slot_bytes + p->draft_bytes) * (size_t)prefetch_limit(p);
 }

@@ -38,9 +38,11 @@ typedef struct ty_prefetch_config {
     ty_position start;
     int64_t until_epoch; /* the first epoch that is not read; 0: no end */
     int depth;           /* batches in the ring, 2 to 16; 0: 3, or max_workers + 2 if that is more */
+    int max_depth;       /* that there may be later (ty_prefetch_set_depth); 0: depth */
     int n_workers;       /* threads that decode, up to 64; 0: 1 */
     int max_workers;     /* that there may be later (ty_prefetch_set_workers); 0: n_workers */
-    size_t memory_bytes; /* the ring may take: its depth is cut, and refused below 2; 0: no limit */
+    size_t memory_bytes; /* all of it may take, with the feed's kept_bytes and drafts: the ring has as many batches as
+                            fit, and is refused below 2; 0: no limit */
 } ty_prefetch_config;
 
 /* Where time goes. Sums since the start. */
@@ -89,8 +91,11 @@ const char *ty_prefetch_cause(const ty_prefetch_waits *w);
  * batches does not change. */
 void ty_prefetch_set_workers(ty_prefetch *p, int n);
 int ty_prefetch_max_workers(const ty_prefetch *p);
+/* Batches that are in use at most, now and later; what was made stays. The order of batches does not change. */
 int ty_prefetch_depth(const ty_prefetch *p);
-/* Memory of the ring. */
+int ty_prefetch_max_depth(const ty_prefetch *p); /* that memory allows */
+void ty_prefetch_set_depth(ty_prefetch *p, int n);
+/* Memory of the ring: of batches in use, with their drafts. */
 size_t ty_prefetch_bytes(const ty_prefetch *p);
 
 #endif

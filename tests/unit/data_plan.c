@@ -24,6 +24,8 @@ static ty_data_plan_facts facts_of(int hosts, int processes)
                                 .shuffles = true,
                                 .shuffle_rows = 8192,
                                 .row_bytes = 100,
+                                .shuffle_limit = 1 << 20,
+                                .block_bytes = 1 << 10,
                                 .depth = 4,
                                 .workers = 1,
                                 .max_workers = 2,
@@ -77,6 +79,7 @@ static void files_that_fit_are_read_by_number(void **state)
     assert_false(p.is_agreed);
     assert_int_equal(p.ring_bytes, 24 * 100 * 4);
     assert_int_equal(p.order_bytes, 8000);
+    assert_int_equal(p.block_bytes, 0);
     f.remainder = TY_REMAINDER_PAD;
     ty_data_plan_make(&f, &p);
     assert_int_equal(p.batches, 11);
@@ -99,7 +102,8 @@ static void streams_are_shared_by_the_table(void **state)
     assert_int_equal(stage_at(&p, "shard"), 0);
     assert_says(p.stage[0].what, "files 0, 4, 8 ... of 16");
     assert_int_equal(p.batches, 0);
-    assert_int_equal(p.order_bytes, 819200);
+    assert_int_equal(p.order_bytes, 1 << 20);
+    assert_int_equal(p.block_bytes, 1 << 10);
     f.part.n_files = 15;
     ty_data_plan_make(&f, &p); /* too few: rows, behind the buffer */
     assert_true(!p.part.by_file && stage_at(&p, "shard") > stage_at(&p, "shuffle"));

@@ -65,7 +65,7 @@ int stream_batch_add(stream_batch *b, const stream_opened *s, const uint8_t *dat
 {
     size_t n = stream_bytes_of(s, r->n);
     if (b->n_bytes + n > b->room) {
-        size_t room = 2 * (b->n_bytes + n);
+        size_t room = b->n_bytes + n + (b->n_bytes + n) / 8;
         uint8_t *grown = realloc(b->bytes, room);
         if (!grown)
             return ty_error_set(err, TY_E_LIMIT, "no memory for a batch of more than %zu bytes", b->n_bytes);
@@ -81,6 +81,11 @@ int stream_batch_add(stream_batch *b, const stream_opened *s, const uint8_t *dat
         b->other[b->n_other++] = here;
     b->n_bytes += n;
     return 0;
+}
+
+size_t stream_batch_bytes(const stream_batch *b)
+{
+    return b->room + b->look.stored_bytes + b->look.row_bytes + b->look.split_bytes;
 }
 
 /* ---- decoding ---- */

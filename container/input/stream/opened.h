@@ -77,6 +77,8 @@ void stream_batch_close(stream_batch *b); /* NULL is fine */
 /* A record's bytes, a TFRecord's checksum with them. */
 size_t stream_bytes_of(const stream_opened *s, size_t n);
 /* is_mine: one of this shard's rows, not only another of the global batch. */
+/* Memory that a batch has come to: its records' bytes, and what they are decoded in. */
+size_t stream_batch_bytes(const stream_batch *b);
 int stream_batch_add(stream_batch *b, const stream_opened *s, const uint8_t *data, const stream_record *r, bool is_mine,
                      ty_error *err);
 /* Decodes a batch to the first rows of out, those that are right; tells how many. */

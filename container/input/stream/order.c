@@ -15,7 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUFFER_BEGIN = 8 }; /* batches begin when so small a part of the buffer is full */
+enum { BUFFER_BEGIN = 8 };      /* batches begin when so small a part of the buffer is full */
+enum { BUFFER_SLACK = 16 };     /* so small a part of a record may stand unused in its place */
+enum { BUFFER_ALLOCATED = 16 }; /* bytes of malloc's beside each piece */
 
 typedef struct buffer_slot {
     uint8_t *bytes;
@@ -71,12 +73,18 @@ static int order_read(stream_feed *f, const uint8_t **data, stream_record *out, 
     }
 }
 
+/* Of a record in the buffer: its bytes, where it comes from, and what the allocator takes. */
+static size_t buffer_cost(size_t n)
+{
+    return n + sizeof(buffer_slot) + BUFFER_ALLOCATED;
+}
+
 static int buffer_put(stream_feed *f, const uint8_t *data, const stream_record *r, ty_error *err)
 {
     buffer_slot *slot = &f->slot[f->n_full];
     size_t n = stream_bytes_of(f->opened, r->n);
-    if (n > slot->room) {
-        uint8_t *grown = realloc(slot->bytes, n);
+    if (n > slot->room || slot->room - n > n / BUFFER_SLACK) { /* what is counted is what is held */
+        uint8_t *grown = realloc(slot->bytes, n + 1);
         if (!grown)
             return ty_error_set(err, TY_E_LIMIT, "no memory for a record of %zu bytes in the shuffle buffer", n);
         slot->bytes = grown;
@@ -84,7 +92,7 @@ static int buffer_put(stream_feed *f, const uint8_t *data, const stream_record *
     }
     memcpy(slot->bytes, data, n);
     slot->record = *r;
-    f->buffer_bytes += n;
+    f->buffer_bytes += buffer_cost(n);
     f->n_full++;
     return 0;
 }
@@ -122,8 +130,13 @@ static int order_next(stream_feed *f, stream_batch *to, bool is_mine, ty_error *
     buffer_slot leaves = f->slot[i];
     f->slot[i] = f->slot[--f->n_full];
     f->slot[f->n_full] = leaves;
-    f->buffer_bytes -= stream_bytes_of(f->opened, leaves.record.n);
+    f->buffer_bytes -= buffer_cost(stream_bytes_of(f->opened, leaves.record.n));
     f->n_left++;
+    if (f->n_full + 1 < f->n_slots) { /* of those that have left, one is kept: its bytes are still to be copied */
+        buffer_slot *idle = &f->slot[f->n_full + 1];
+        free(idle->bytes);
+        *idle = (buffer_slot){0};
+    }
     if (!to)
         return 1;
     return stream_batch_add(to, f->opened, leaves.bytes, &leaves.record, is_mine, err) < 0 ? -1 : 1;
@@ -347,6 +360,11 @@ static void feed_stop(ty_data_feed *feed)
     pthread_mutex_unlock(&s->lock);
 }
 
+static size_t feed_draft_bytes(const ty_draft *draft)
+{
+    return stream_batch_bytes(draft->impl);
+}
+
 static void feed_place(const ty_data_feed *feed, const ty_draft *draft, int field, int64_t row, char *out, size_t n)
 {
     const stream_batch *b = draft->impl;
@@ -377,6 +395,7 @@ static const ty_data_feed_ops stream_feed_ops = {.start = feed_start,
                                                  .fill = feed_fill,
                                                  .skip_epoch = feed_skip_epoch,
                                                  .stop = feed_stop,
+                                                 .draft_bytes = feed_draft_bytes,
                                                  .place = feed_place,
                                                  .close = feed_close};
 
@@ -409,6 +428,7 @@ static int feed_make(stream_feed *f, ty_error *err)
     f->n_global = by_rows ? o->n_shards * o->n_rows : o->n_rows;
     f->n_first = by_rows ? o->shard * o->n_rows : 0;
     f->n_slots = o->shuffle_rows;
+    f->feed.kept_bytes = ty_source_bytes(s->block_bytes) + (f->n_slots ? s->memory_bytes : 0);
     f->mixes = o->augment && s->mixed >= 0;
     f->keeps_all = f->mixes || o->fills;
     f->which = calloc((size_t)s->n_files + 1, sizeof *f->which);

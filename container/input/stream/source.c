@@ -272,6 +272,11 @@ static int source_launch(ty_source *s, ty_error *err)
     return 0;
 }
 
+size_t ty_source_bytes(size_t block_bytes)
+{
+    return SOURCE_BLOCKS * (TY_BLOCK_HEAD + block_bytes) + block_bytes;
+}
+
 int ty_source_open(const ty_source_config *config, ty_source **out, ty_error *err)
 {
     ty_source *s = calloc(1, sizeof *s);

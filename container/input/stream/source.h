@@ -17,6 +17,8 @@
 #define TY_BLOCK_FAST_BYTES ((size_t)4 << 20)
 /* Before the data of every block there is room for so many bytes, which is the consumer's. */
 #define TY_BLOCK_HEAD ((size_t)64 << 10)
+/* Memory of a source with such blocks: those on their way, and what is inflated of. */
+size_t ty_source_bytes(size_t block_bytes);
 
 #define TY_SOURCE_IDLE_MS 600000
 

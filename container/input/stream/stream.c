@@ -279,7 +279,7 @@ static void stream_take_fingerprint(stream_opened *s, const ty_stream_config *c)
 static int stream_open(stream_opened *s, const ty_stream_config *c, ty_error *err)
 {
     s->timeout_ms = c->timeout_ms > 0 ? c->timeout_ms : TY_STREAM_TIMEOUT_MS;
-    s->memory_bytes = c->memory_bytes ? c->memory_bytes : TY_STREAM_MEMORY_BYTES;
+    s->memory_bytes = s->stream.memory_bytes = c->memory_bytes ? c->memory_bytes : TY_STREAM_MEMORY_BYTES;
     s->block_bytes = c->block_bytes ? c->block_bytes : c->fast_file ? TY_BLOCK_FAST_BYTES : TY_BLOCK_BYTES;
     s->stream.bad = (ty_bad){.skip = c->skip_bad, .max = c->max_bad};
     static const int first = 0;

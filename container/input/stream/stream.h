@@ -99,6 +99,7 @@ typedef struct ty_stream {
     const ty_field_info *field; /* types; nothing is known of values */
     int n_files;                /* 0: Pipe mode */
     int64_t file_bytes;
+    size_t memory_bytes;  /* that the shuffle buffer may take */
     bool even_files;      /* the largest is at most 20 % larger than the smallest */
     uint64_t first_hash;  /* of the first record: channels that begin alike hold the same data, as good as surely */
     uint64_t fingerprint; /* as ty_dataset's; in Pipe mode of the channel's name in place of files */
