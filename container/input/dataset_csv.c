@@ -219,6 +219,7 @@ static int table_learn(table_impl *t, const ty_data_source *src, ty_error *err)
     if (!any)
         return 0;
     t->learns = true;
+    ds->bad.quiet = true; /* the walk behind it tells */
     for (int i = 0; i < (src->types_only ? 1 : t->n_files); i++)
         if (table_load_file(t, i, src, err) < 0)
             return -1;

@@ -202,6 +202,7 @@ static int records_take_plans(ty_dataset *ds, const ty_data_source *src, ty_erro
     records_impl *impl = ds->impl;
     if (records_take_pictures(impl, ds->field, &ds->arena, src->like, err) < 0)
         return -1;
+    impl->skips_bad = src->skip_bad;
     impl->means_later = !src->skip_bad;
     for (int i = 0; i < impl->n_fields && src->skip_bad; i++)
         if (impl->field[i].plan)

@@ -88,6 +88,7 @@ typedef struct records_impl {
     int32_t n_columns;      /* csv: of every line; 0: the first has not been seen */
     const char **attribute; /* attributes: [n_attributes] in their order */
     int n_attributes;
+    bool skips_bad;   /* records may be left out: nothing is learnt of one that is */
     bool means_later; /* pictures are decoded for their mean behind the walk, not in it */
     int mixed;        /* field whose pictures are mixed; -1: none */
 } records_impl;

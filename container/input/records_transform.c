@@ -85,9 +85,25 @@ int records_put_mapped(records_look *look, int i, const ty_field_info *info, cha
     return ty_map_put(look->impl->field[i].declared.map, &cells, &info->type, out, err);
 }
 
+/* Of all fields, before one of them learns. */
+static int records_check(records_look *look, ty_error *err)
+{
+    ty_cells cells;
+    for (int i = 0; i < look->impl->n_fields; i++) {
+        const ty_field *d = &look->impl->field[i].declared;
+        bool is_whole = d->dtype_given && ty_dtype_is_integer(d->dtype);
+        if (d->map && !ty_map_is_settled(d->map) &&
+            (mapped_cells(look, i, &cells, err) < 0 || ty_map_check(d->map, &cells, is_whole, err) < 0))
+            return -1;
+    }
+    return 0;
+}
+
 int records_learn(records_look *look, ty_error *err)
 {
     ty_cells cells;
+    if (look->impl->skips_bad && records_check(look, err) < 0)
+        return -1;
     for (int i = 0; i < look->impl->n_fields; i++) {
         ty_map *map = look->impl->field[i].declared.map;
         if (map && !ty_map_is_settled(map) &&

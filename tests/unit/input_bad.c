@@ -7,12 +7,109 @@
 #include <cmocka.h>
 
 #include "base/hash.h"
+#include "container/input/map/map.h"
 #include "container/input/prefetch.h"
+#include "container/input/stream/stream.h"
 #include "input_files.h"
+
+#include <math.h>
 
 static ty_data_source leaving(int64_t max)
 {
     return (ty_data_source){.skip_bad = true, .max_bad = max};
+}
+
+/* ---- what is learnt ---- */
+
+/* Three fields that learn, and one that does not. In the order of the fields, so that one which refuses a record comes
+ * behind one that would have learnt of it. */
+static void learning_fields(ty_arena *a, ty_field f[4], bool is_csv)
+{
+    static const char *const columns[] = {"0", "1", "2", "3"};
+    const ty_map_spec spec[3] = {
+        {.field = "word", .way = TY_MAP_CLASSES, .scale = 1},
+        {.field = "x", .scale = 1, .normalize = TY_NORMALIZE_STANDARD},
+        {.field = "n", .scale = 1, .missing = TY_MISSING_MOST_FREQUENT},
+    };
+    ty_error err = {0};
+    for (int i = 0; i < 4; i++) {
+        f[i] = ty_field_make(i < 3 ? spec[i].field : "y");
+        f[i].columns = is_csv ? columns[i] : NULL;
+        if (i < 3)
+            assert_ok(ty_map_new(&spec[i], a, &f[i].map, &err), &err);
+    }
+    f[2].dtype_given = f[3].dtype_given = true;
+    f[2].dtype = f[3].dtype = TY_I64;
+}
+
+static void expect_learnt(const ty_field f[4])
+{
+    ty_map_settled s;
+    assert_true(ty_map_is_settled(f[0].map) && ty_map_is_settled(f[1].map) && ty_map_is_settled(f[2].map));
+    assert_string_equal(ty_map_word(f[0].map, 0), "a");
+    assert_string_equal(ty_map_word(f[0].map, 1), "b");
+    assert_null(ty_map_word(f[0].map, 2));
+    ty_map_look(f[1].map, &s);
+    assert_true(s.shift[0] == 3 && fabs(s.divisor[0] * s.divisor[0] - 2.0 / 3) < 1e-12);
+    ty_map_look(f[2].map, &s);
+    assert_true(s.fill[0] == 7);
+}
+
+/* Three rows are right, one of them without a number; the others are wrong in one field each, of any kind. */
+static const char *const learnt_rows[][4] = {
+    {"a", "2", "7", "1"},       {"z1", "1000", "5", "one"}, {"z2", "1000", "5.5", "1"},
+    {"z3", "inf", "5", "1"},    {"b", "4", "7", "2"},       {"\xff", "1000", "5", "1"},
+    {"z4", "1000", "5", "1.5"}, {"z5", "", "5", "1"},       {"a", "3", "", "3"},
+};
+
+enum { N_LEARNT_ROWS = sizeof learnt_rows / sizeof learnt_rows[0] };
+
+static void put_learnt_rows(void)
+{
+    ty_buf csv, json;
+    ty_buf_init(&csv, 1 << 16);
+    ty_buf_init(&json, 1 << 16);
+    for (int i = 0; i < N_LEARNT_ROWS; i++) {
+        const char *const *c = learnt_rows[i];
+        ty_buf_addf(&csv, "%s,%s,%s,%s\n", c[0], c[1], c[2], c[3]);
+        ty_buf_addf(&json, "{\"word\": \"%s\"", c[0]);
+        ty_buf_addf(&json, *c[1] == 'i' ? ", \"x\": 1e999" : *c[1] ? ", \"x\": %s" : "%s", c[1]);
+        ty_buf_addf(&json, *c[2] ? ", \"n\": %s" : "%s", c[2]);
+        ty_buf_addf(&json, *c[3] == 'o' ? ", \"y\": \"%s\"}\n" : ", \"y\": %s}\n", c[3]);
+    }
+    files_put("learn.csv", csv.data, csv.len);
+    files_put("learn.jsonl", json.data, json.len);
+    ty_buf_fini(&csv);
+    ty_buf_fini(&json);
+}
+
+static void nothing_is_learnt_of_what_is_left_out(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"learn.csv", "learn.jsonl"};
+    put_learnt_rows();
+    for (int k = 0; k < 4; k++) {
+        bool is_csv = k % 2 == 0, streams = k >= 2;
+        const char *path = files_path(names[k % 2]);
+        ty_arena a;
+        ty_field f[4];
+        ty_error err = {0};
+        ty_arena_init(&a);
+        learning_fields(&a, f, is_csv);
+        if (streams) {
+            ty_stream_config config = {.paths = &path, .n_paths = 1, .fields = f, .n_fields = 4, .skip_bad = true};
+            ty_stream *s;
+            assert_ok(ty_stream_open(&config, &s, &err), &err);
+            ty_stream_close(s);
+        } else {
+            ty_dataset *ds;
+            assert_ok(files_open(names[k], f, 4, leaving(6), &ds, &err), &err);
+            assert_true(ds->n_samples == 3 && ds->bad.n == 6);
+            ty_dataset_close(ds);
+        }
+        expect_learnt(f);
+        ty_arena_fini(&a);
+    }
 }
 
 /* ---- csv ---- */
@@ -249,10 +346,15 @@ static void a_file_made_shorter_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(csv_rows_are_left_out),        cmocka_unit_test(one_more_than_allowed_is_refused),
-        cmocka_unit_test(an_open_quote_is_no_bad_row),  cmocka_unit_test(libsvm_lines_are_left_out),
-        cmocka_unit_test(json_lines_are_left_out),      cmocka_unit_test(damaged_payloads_are_left_out),
-        cmocka_unit_test(a_file_made_shorter_is_named), cmocka_unit_test(lost_frames_are_refused_all_the_same),
+        cmocka_unit_test(nothing_is_learnt_of_what_is_left_out),
+        cmocka_unit_test(csv_rows_are_left_out),
+        cmocka_unit_test(one_more_than_allowed_is_refused),
+        cmocka_unit_test(an_open_quote_is_no_bad_row),
+        cmocka_unit_test(libsvm_lines_are_left_out),
+        cmocka_unit_test(json_lines_are_left_out),
+        cmocka_unit_test(damaged_payloads_are_left_out),
+        cmocka_unit_test(a_file_made_shorter_is_named),
+        cmocka_unit_test(lost_frames_are_refused_all_the_same),
     };
     return cmocka_run_group_tests(tests, files_setup, files_teardown);
 }

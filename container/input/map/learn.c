@@ -9,8 +9,6 @@
 
 #define LEARN_MAX_STATS ((int64_t)1 << 22) /* cells of a sample that have statistics of their own */
 
-/* ---- seeing ---- */
-
 static bool learn_raw(const ty_map *m)
 {
     return !m->kind->wants_text && m->d.missing >= TY_MISSING_MEAN;
@@ -20,6 +18,73 @@ static bool learn_made(const ty_map *m)
 {
     return m->d.normalize == TY_NORMALIZE_STANDARD || m->d.normalize == TY_NORMALIZE_MINMAX || m->d.n_quantiles > 0;
 }
+
+/* ---- checking ---- */
+
+static int check_number(const ty_map *m, double v, bool is_whole, ty_error *err)
+{
+    bool as_is = m->d.way == TY_MAP_NUMBER && !m->d.normalize;
+    if (isnan(v) && m->d.missing == TY_MISSING_REFUSED)
+        return map_refuse_missing(m, err);
+    if (isnan(v))
+        return 0;
+    if (!isfinite(v))
+        return ty_error_set(err, TY_E_DATA_VALUE, "field \"%s\": %g has no place in statistics", m->d.field, v);
+    v = map_make_number(m, v);
+    if (isnan(v) && learn_made(m))
+        return ty_error_set(err, TY_E_DATA_VALUE, "field \"%s\": log1p of a number below -1", m->d.field);
+    if (as_is && (is_whole || m->d.one_hot > 0) && v != floor(v))
+        return ty_error_set(err, TY_E_DATA_VALUE, "field \"%s\": expected a whole number, found %.17g", m->d.field, v);
+    if (as_is && m->d.one_hot > 0 && (v < 0 || v >= (double)m->d.one_hot))
+        return ty_error_set(err, TY_E_DATA_VALUE, "field \"%s\": expected 0 to %lld for one_hot, found %g", m->d.field,
+                            (long long)m->d.one_hot - 1, v);
+    return 0;
+}
+
+static int check_text(const ty_map *m, ty_text text, ty_error *err)
+{
+    if (!map_is_missing_text(text))
+        return m->kind->see_text ? map_words_check(text, err) : 0;
+    return m->d.missing == TY_MISSING_MOST_FREQUENT || m->d.missing == TY_MISSING_TEXT ? 0 : map_refuse_missing(m, err);
+}
+
+static int check_cell(const ty_map *m, const ty_cells *cells, int64_t i, bool is_whole, ty_error *err)
+{
+    char digits[32];
+    double v;
+    ty_text text, piece;
+    if (!m->kind->wants_text)
+        return map_take_number(m, cells, i, &v, err) < 0 ? -1 : check_number(m, v, is_whole, err);
+    if (map_take_text(m, cells, i, digits, &text, err) < 0)
+        return -1;
+    if (!text.p)
+        return check_text(m, text, err);
+    while (map_next_piece(m, &text, &piece))
+        if (check_text(m, piece, err) < 0)
+            return -1;
+    return 0;
+}
+
+static int check_length(const ty_map *m, int64_t n, ty_error *err)
+{
+    ty_error_set(err, TY_E_DATA_VALUE, "field \"%s\": expected %lld values, found %lld", m->d.field,
+                 (long long)m->n_cells, (long long)n);
+    return ty_error_help(err, "max_length: N fills up short ones and cuts long ones");
+}
+
+int ty_map_check(const ty_map *m, const ty_cells *cells, bool is_whole, ty_error *err)
+{
+    if (cells->n == 0 && !map_has_list(m) && m->d.missing == TY_MISSING_REFUSED)
+        return map_refuse_missing(m, err);
+    if (cells->n > 0 && m->n_cells > 0 && cells->n != m->n_cells && !map_has_list(m))
+        return check_length(m, cells->n, err);
+    for (int64_t i = 0; i < cells->n; i++)
+        if (check_cell(m, cells, i, is_whole, err) < 0)
+            return -1;
+    return 0;
+}
+
+/* ---- seeing ---- */
 
 static int learn_begin(ty_map *m, int64_t n_cells, ty_error *err)
 {
@@ -107,11 +172,8 @@ int ty_map_see(ty_map *m, const ty_cells *cells, ty_error *err)
     }
     if (m->n_cells == 0 && learn_begin(m, cells->n, err) < 0)
         return -1;
-    if (cells->n != m->n_cells && !map_has_list(m)) {
-        ty_error_set(err, TY_E_DATA_VALUE, "field \"%s\": expected %lld values, found %lld", m->d.field,
-                     (long long)m->n_cells, (long long)cells->n);
-        return ty_error_help(err, "max_length: N fills up short ones and cuts long ones");
-    }
+    if (cells->n != m->n_cells && !map_has_list(m))
+        return check_length(m, cells->n, err);
     if (m->kind->wants_text) {
         if (learn_texts(m, cells, err) < 0)
             return -1;

@@ -131,7 +131,11 @@ bool ty_map_wants_text(const ty_map *m);
 
 /* Whether nothing has to be learnt any more. */
 bool ty_map_is_settled(const ty_map *m);
-/* A sample of the training data. Refuses (TY_E_DATA_VALUE) what ty_map_put would refuse, as far as it is known. */
+/* Whether ty_map_see, and later ty_map_put, would take the sample: refuses (TY_E_DATA_VALUE) what they would. is_whole:
+ * the batch's type is an integer. Learns nothing, so that a sample that is left out for any of its fields is in none of
+ * what is learnt. */
+int ty_map_check(const ty_map *m, const ty_cells *cells, bool is_whole, ty_error *err);
+/* A sample of the training data. Refuses what cannot be learnt from, when part of it may be learnt already. */
 int ty_map_see(ty_map *m, const ty_cells *cells, ty_error *err);
 int ty_map_settle(ty_map *m, ty_error *err);
 

@@ -60,6 +60,11 @@ static int words_refuse(ty_text text, ty_error *err)
     return ty_error_help(err, "convert the file: iconv -f LATIN1 -t UTF-8; `hash: N` takes any bytes");
 }
 
+int map_words_check(ty_text text, ty_error *err)
+{
+    return memchr(text.p, 0, text.n) || ty_utf8_fault(text.p, text.n) ? words_refuse(text, err) : 0;
+}
+
 int64_t map_words_add(map_words *w, ty_arena *a, ty_text text, int64_t count, ty_error *err)
 {
     uint64_t hash = ty_fingerprint64(text.p, text.n);
@@ -75,8 +80,8 @@ int64_t map_words_add(map_words *w, ty_arena *a, ty_text text, int64_t count, ty
                      MAP_MAX_WORD_BYTES >> 20);
         return ty_error_help(err, "`hash: N` needs no list of words");
     }
-    if (memchr(text.p, 0, text.n) || ty_utf8_fault(text.p, text.n))
-        return words_refuse(text, err);
+    if (map_words_check(text, err) < 0)
+        return -1;
     if (w->n == w->room)
         words_grow(w, a);
     w->slot[words_seek(w, text, hash)] = (uint32_t)w->n + 1;

@@ -29,6 +29,8 @@ typedef struct map_words {
 int64_t map_words_find(const map_words *w, ty_text text);
 /* The same; a new one is copied into the arena. count is added to its count. -1: too many, or no
  * UTF-8 text: none of it is kept. */
+/* Refuses (TY_E_DATA_VALUE) what cannot be a word. */
+int map_words_check(ty_text text, ty_error *err);
 int64_t map_words_add(map_words *w, ty_arena *a, ty_text text, int64_t count, ty_error *err);
 /* Numbers anew: most frequent first, of equal ones those that are later in byte order first (as Keras' StringLookup
  * does); or in byte order. */

@@ -167,6 +167,7 @@ static int stream_declare(stream_opened *s, const ty_stream_config *c, ty_error 
     r->names = TY_NEW_ARRAY(&s->arena, const char *, c->n_fields);
     r->arena = &s->arena;
     r->lenient = c->lenient;
+    r->skips_bad = c->skip_bad;
     r->blank_lines = c->blank_lines;
     r->delimiter = c->csv_delimiter ? c->csv_delimiter : ',';
     r->attribute = TY_NEW_ARRAY(&s->arena, const char *, c->n_attributes);

@@ -1,6 +1,7 @@
 /* mapped.c - fields of a table that have transforms (map/map.h). */
 #include "container/input/table/walk.h"
 
+#include "container/input/convert.h"
 #include "container/input/header.h"
 
 #include <ctype.h>
@@ -57,17 +58,27 @@ int walk_finish_mapped(table_walk *w, int64_t line, int field, ty_error *err)
     return 0;
 }
 
-/* A record of which nothing is wrong. */
-int walk_learn(table_walk *w, int64_t line, ty_error *err)
+/* Shows the fields that learn the record, or only asks whether they would take it. */
+static int mapped_show(table_walk *w, bool learns, ty_error *err)
 {
     ty_cells cells;
     for (int i = 0; i < w->t->n_fields; i++) {
         const table_field *tf = &w->t->field[i];
-        if (!tf->declared->map || ty_map_is_settled(tf->declared->map))
+        const ty_field *d = tf->declared;
+        if (!d->map || ty_map_is_settled(d->map))
             continue;
         mapped_cells(w, tf, &cells);
-        if (ty_map_see(tf->declared->map, &cells, err) < 0)
-            return ty_error_at(err, "%s:%lld", w->csv.name, (long long)line);
+        if ((learns ? ty_map_see(d->map, &cells, err)
+                    : ty_map_check(d->map, &cells, d->dtype_given && ty_dtype_is_integer(d->dtype), err)) < 0)
+            return -1;
     }
+    return 0;
+}
+
+/* A record of which nothing else is wrong. One that may be left out teaches no field before all have agreed to it. */
+int walk_learn(table_walk *w, int64_t line, ty_error *err)
+{
+    if ((w->t->ds->bad.skip && mapped_show(w, false, err) < 0) || mapped_show(w, true, err) < 0)
+        return ty_error_at(err, "%s:%lld", w->csv.name, (long long)line);
     return 0;
 }

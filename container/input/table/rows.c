@@ -27,11 +27,12 @@ static int walk_store_missing(table_walk *w, const ty_csv_field *f, const table_
     const table_field *tf = &w->t->field[at->field];
     ty_field_info *seen = &w->chunk->seen[at->field];
     bool is_whole = tf->kind == TABLE_INTEGER || tf->kind == TABLE_SCALED_INTEGER;
-    if (!tf->declared->missing_given && (is_whole || w->t->ds->bad.skip)) {
+    bool is_mapped = tf->kind == TABLE_MAPPED; /* its map knows what stands for it, or refuses it */
+    if (!is_mapped && !tf->declared->missing_given && (is_whole || w->t->ds->bad.skip)) {
         walk_refuse(w, f, tf, is_whole ? "a whole number" : "a number", err);
         return ty_error_help(err, "the value is missing; say what stands for it: missing: 0");
     }
-    double v = tf->declared->missing_given && tf->kind != TABLE_MAPPED ? tf->declared->missing : (double)NAN;
+    double v = tf->declared->missing_given && !is_mapped ? tf->declared->missing : (double)NAN;
     if (tf->kind == TABLE_INTEGER)
         w->whole[tf->slot + at->elem] = (int64_t)v;
     else
