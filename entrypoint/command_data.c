@@ -20,6 +20,9 @@ static const ty_option options[TY_N_DATA_OPTIONS] = {
          "csv, npy, npz, idx, tfrecord, recordio, libsvm, jsonlines, text, tokens or images (default: found)", false},
     [TY_DATA_HEADER] = {"--header", "YES", "csv: yes or no: whether the first line names the columns (default: found)",
                         false},
+    [TY_DATA_MISSING_VALUES] =
+        {"--missing-values", "A,B",
+         "csv: what says that there is no value; \"NA,\": NA and nothing (default: the usual ones)", false},
     [TY_DATA_INDEX_BASE] = {"--index-base", "BASE", "libsvm: zero or one (default: one if no index 0 occurs)", false},
     [TY_DATA_SKIP_BAD] = {"--skip-bad", "N", "leave out records that are bad, up to N of them (default: refused)",
                           false},
@@ -58,8 +61,9 @@ static const ty_option options[TY_N_DATA_OPTIONS] = {
 };
 
 #define BIT TY_VERB_TAKES
-#define READING \
-    (BIT(TY_DATA_FORMAT) | BIT(TY_DATA_HEADER) | BIT(TY_DATA_INDEX_BASE) | BIT(TY_DATA_SKIP_BAD) | BIT(TY_DATA_WINDOW))
+#define READING                                                                                          \
+    (BIT(TY_DATA_FORMAT) | BIT(TY_DATA_HEADER) | BIT(TY_DATA_MISSING_VALUES) | BIT(TY_DATA_INDEX_BASE) | \
+     BIT(TY_DATA_SKIP_BAD) | BIT(TY_DATA_WINDOW))
 
 static const ty_verb verbs[] = {
     {"check", "one file or folder", 1, READING | BIT(TY_DATA_JSON), ty_command_data_check},
@@ -97,7 +101,18 @@ static int data_choice(const char *option, const char *text, const char *const *
     return ty_error_set(err, TY_E_USAGE, "%s needs %s or %s, found \"%.100s\"", option, words[1], words[2], text);
 }
 
-static int data_source(const ty_arguments_given *given, ty_data_source *out, ty_error *err)
+/* "NA,?,": what stands between commas, here an empty field too. */
+static ty_csv_missing data_missing(const ty_arguments_given *given, ty_arena *a)
+{
+    const char *p = given->value[TY_DATA_MISSING_VALUES];
+    const char **text = TY_NEW_ARRAY(a, const char *, p ? strlen(p) + 1 : 1);
+    int n = 0;
+    for (; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
+        text[n++] = ty_arena_strndup(a, p, strcspn(p, ","));
+    return (ty_csv_missing){n > 0 ? text : NULL, n};
+}
+
+static int data_source(const ty_arguments_given *given, ty_arena *a, ty_data_source *out, ty_error *err)
 {
     static const char *const headers[] = {"auto", "yes", "no", NULL}, *const bases[] = {"auto", "zero", "one", NULL};
     int header = 0, base = 0;
@@ -113,7 +128,8 @@ static int data_source(const ty_arguments_given *given, ty_data_source *out, ty_
     long long length = window ? strtoll(window, &end, 10) : 0;
     if (window && (end == window || *end || length < 1))
         return ty_error_set(err, TY_E_USAGE, "--window needs a number from 1 on, found \"%.100s\"", window);
-    *out = (ty_data_source){.windows = {.length = length, .symbols = TY_SYMBOLS_BYTES},
+    *out = (ty_data_source){.csv_missing = data_missing(given, a),
+                            .windows = {.length = length, .symbols = TY_SYMBOLS_BYTES},
                             .skip_bad = bad != NULL,
                             .max_bad = max_bad,
                             .paths = &given->words[1],
@@ -238,7 +254,7 @@ int ty_data_open(const ty_arguments_given *given, ty_arena *a, ty_data_opened *o
 {
     ty_data_source source;
     *out = (ty_data_opened){.n_text = 0};
-    if (data_source(given, &source, err) < 0 || ty_data_survey_make(&source, a, &out->survey, err) < 0)
+    if (data_source(given, a, &source, err) < 0 || ty_data_survey_make(&source, a, &out->survey, err) < 0)
         return -1;
     ty_field *fields = TY_NEW_ARRAY(a, ty_field, out->survey.n_parts + 8);
     ty_image_plan *plan = data_plan(strcmp(given->words[0], "check") == 0, a);
@@ -270,7 +286,7 @@ int ty_data_open_declared(const ty_arguments_given *given, ty_arena *a, ty_data_
 {
     ty_data_source source;
     *out = (ty_data_opened){.n_text = 0};
-    if (data_source(given, &source, err) < 0 ||
+    if (data_source(given, a, &source, err) < 0 ||
         ty_recipe_load(given->value[TY_DATA_RECIPE], NULL, 0, a, &out->recipe, err) < 0)
         return -1;
     const ty_recipe_data *d = &out->recipe.train;
@@ -285,6 +301,7 @@ int ty_data_open_declared(const ty_arguments_given *given, ty_arena *a, ty_data_
     source.format = source.format ? source.format : d->format;
     source.csv_header = source.csv_header ? source.csv_header : (ty_csv_header)d->header;
     source.index_base = source.index_base ? source.index_base : (ty_index_base)d->index_base;
+    source.csv_missing = source.csv_missing.text ? source.csv_missing : d->missing_values;
     source.skip_bad |= d->skip_bad;
     source.max_bad = source.max_bad ? source.max_bad : d->max_bad;
     out->source = source;

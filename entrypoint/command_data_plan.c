@@ -139,6 +139,7 @@ static void plan_look(planner *p, const ty_recipe_data *d, plan_section *s)
                              .csv_delimiter = d->delimiter ? d->delimiter[0] : 0,
                              .index_base = (ty_index_base)d->index_base,
                              .lenient = d->lenient,
+                             .csv_missing = d->missing_values,
                              .blank_lines = d->blank_lines,
                              .skip_bad = d->skip_bad,
                              .max_bad = d->max_bad,

@@ -37,13 +37,21 @@ static void table_trim(const ty_csv_field *f, const char **p, const char **end)
         (*end)--;
 }
 
+static bool table_is_missing(const table *t, const char *p, const char *end)
+{
+    const ty_csv_missing *m = &t->data->source.csv_missing;
+    double v;
+    return ty_csv_is_missing(m, p, (size_t)(end - p)) ||
+           (end > p && ty_number_scan(p, end, &v) == end && ty_csv_is_missing_number(m, v));
+}
+
 static int table_look(table *t, int column, const ty_csv_field *field, ty_error *err)
 {
     const char *p, *end;
     int64_t v;
     (void)err;
     table_trim(field, &p, &end);
-    if (!ty_csv_is_missing(p, (size_t)(end - p)) && ty_integer_scan(p, end, &v) != end)
+    if (!table_is_missing(t, p, end) && ty_integer_scan(p, end, &v) != end)
         t->is_broken[column] = true;
     return 0;
 }
@@ -71,7 +79,7 @@ static int table_put(table *t, int column, const ty_csv_field *field, ty_error *
     if (t->data->survey.part[column].is_text)
         return table_put_text(t, column, field, err);
     table_trim(field, &p, &end);
-    if (ty_csv_is_missing(p, (size_t)(end - p)))
+    if (table_is_missing(t, p, end))
         return 0;
     if (!t->is_broken[column] && ty_integer_scan(p, end, &whole) == end)
         ty_example_add_ints(&t->example, t->name[column], &whole, 1);
@@ -108,7 +116,7 @@ static int table_skip_header(table *t, int file, ty_csv *c, ty_error *err)
     if (!ty_csv_more(&behind))
         return 0;
     ty_arena_init(&a);
-    int rc = ty_csv_first_record(&behind, &a, &first, err);
+    int rc = ty_csv_first_record(&behind, &t->data->source.csv_missing, &a, &first, err);
     bool may_be = file == 0 || t->has_header;
     if (rc == 0 && (mode == TY_CSV_HEADER_YES || (mode == TY_CSV_HEADER_AUTO && may_be && !first.is_data))) {
         *c = behind;

@@ -50,6 +50,7 @@ static ty_data_source look_source(const ty_recipe_data *d, const ty_data_look *l
                             .index_base = (ty_index_base)d->index_base,
                             .csv_delimiter = d->delimiter ? d->delimiter[0] : 0,
                             .lenient = d->lenient,
+                            .csv_missing = d->missing_values,
                             .blank_lines = d->blank_lines,
                             .skip_bad = d->skip_bad,
                             .max_bad = d->max_bad,

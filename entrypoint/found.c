@@ -2,6 +2,7 @@
 #include "entrypoint/found.h"
 
 #include "base/log.h"
+#include "container/input/format.h"
 #include "container/input/image/plan.h"
 #include "container/input/map/map.h"
 
@@ -140,15 +141,27 @@ static int found_usual_target(const ty_recipe *r, const ty_model *m, const ty_da
     return n_rest == 1 ? rest : 0;
 }
 
-static int found_target(const ty_recipe *r, const ty_model *m, const ty_data_survey *s, ty_arena *a, int *out,
-                        ty_error *err)
+/* The columns of a target. */
+typedef struct found_labels {
+    int first, n;
+} found_labels;
+
+/* label_size: of the channel's content type; -1: none. */
+static int found_target(const ty_recipe *r, const ty_model *m, const ty_data_survey *s, int64_t label_size, ty_arena *a,
+                        found_labels *out, ty_error *err)
 {
     const char **names = NULL;
     int32_t *column, n;
     if (!r->train.target) {
-        *out = found_named_target(r, s);
-        *out = *out >= 0 ? *out : found_usual_target(r, m, s);
-        return 0;
+        int named = found_named_target(r, s);
+        *out = (found_labels){named >= 0 || label_size >= 0 ? named : found_usual_target(r, m, s), 1};
+        if (named < 0 && label_size >= 0)
+            *out = (found_labels){0, (int)label_size};
+        if (out->n < s->n_parts)
+            return 0;
+        return ty_error_set(err, TY_E_CONFIG,
+                            "label_size=%d of the channel's content type, and the table has %d columns", out->n,
+                            s->n_parts);
     }
     if (s->part[0].name)
         names = TY_NEW_ARRAY(a, const char *, s->n_parts);
@@ -156,7 +169,7 @@ static int found_target(const ty_recipe *r, const ty_model *m, const ty_data_sur
         names[i] = s->part[i].name;
     if (ty_columns_resolve(r->train.target, names, s->n_parts, a, &column, &n, err) < 0)
         return ty_error_wrap(err, "target");
-    *out = column[0];
+    *out = (found_labels){column[0], 1};
     return n == 1 ? 0 : ty_error_set(err, TY_E_CONFIG, "target: expected one column, found %d", (int)n);
 }
 
@@ -167,13 +180,15 @@ static ty_field found_column_field(const char *name, int column, ty_arena *a)
     return f;
 }
 
-/* Labels that are texts become class numbers. */
-static int found_target_field(const ty_data_survey *s, const char *name, int column, ty_arena *a, ty_field *out,
+/* A label that is a text becomes a class number. */
+static int found_target_field(const ty_data_survey *s, const char *name, found_labels l, ty_arena *a, ty_field *out,
                               ty_error *err)
 {
-    *out = found_column_field(name, column, a);
+    *out = found_column_field(name, l.first, a);
     ty_map_spec spec = {.field = name, .scale = 1, .way = TY_MAP_CLASSES};
-    return s->part[column].is_text ? ty_map_new(&spec, a, &out->map, err) : 0;
+    if (l.n > 1)
+        out->columns = ty_arena_printf(a, "%d-%d", l.first, l.first + l.n - 1);
+    return l.n == 1 && s->part[l.first].is_text ? ty_map_new(&spec, a, &out->map, err) : 0;
 }
 
 /* What becomes of any other text is the user's to say. */
@@ -188,52 +203,80 @@ static int found_refuse_text(const ty_data_survey *s, int column, ty_error *err)
                          name ? name : "NAME", name ? "" : "columns: N, ");
 }
 
-static int found_named_columns(const ty_recipe *r, const ty_model *m, const ty_data_survey *s, int target, ty_arena *a,
-                               ty_recipe_data *d, ty_error *err)
+static bool found_is_label(found_labels l, int column)
+{
+    return column >= l.first && column < l.first + l.n;
+}
+
+/* NULL: there is none. */
+static const char *found_target_name(const ty_data_survey *s, found_labels l)
+{
+    return l.n == 0 ? NULL : l.n == 1 && s->part[l.first].name ? s->part[l.first].name : "target";
+}
+
+static int found_named_columns(const ty_recipe *r, const ty_model *m, const ty_data_survey *s, found_labels l,
+                               ty_arena *a, ty_recipe_data *d, ty_error *err)
 {
     int n = 0;
-    ty_field *fields = TY_NEW_ARRAY(a, ty_field, s->n_parts);
+    ty_field *fields = TY_NEW_ARRAY(a, ty_field, s->n_parts + 1);
+    d->target = found_target_name(s, l);
+    if (l.n > 0 && found_target_field(s, d->target, l, a, &fields[n++], err) < 0)
+        return -1;
     for (int i = 0; i < s->n_parts; i++) {
-        if (i == target && found_target_field(s, s->part[i].name, i, a, &fields[n++], err) < 0)
-            return -1;
-        if (i == target || !found_feeds(r, m, s->part[i].name))
+        if (found_is_label(l, i) || !found_feeds(r, m, s->part[i].name))
             continue;
         if (s->part[i].is_text)
             return found_refuse_text(s, i, err);
         fields[n++] = found_column_field(s->part[i].name, i, a);
     }
-    d->target = s->part[target].name;
     d->fields = fields;
     d->n_fields = n;
     return 0;
 }
 
 /* All columns but the target's, as ty_columns_resolve reads them. */
-static const char *found_others(int target, int n, ty_arena *a)
+static const char *found_others(found_labels l, int n, ty_arena *a)
 {
-    const char *before = target == 0 ? "" : ty_arena_printf(a, "0-%d", target - 1);
-    const char *after = target == n - 1 ? "" : ty_arena_printf(a, "%d-%d", target + 1, n - 1);
+    int behind = l.first + l.n;
+    const char *before = l.first == 0 ? "" : ty_arena_printf(a, "0-%d", l.first - 1);
+    const char *after = behind == n ? "" : ty_arena_printf(a, "%d-%d", behind, n - 1);
     return ty_arena_printf(a, "%s%s%s", before, *before && *after ? "," : "", after);
 }
 
-static int found_features(const ty_data_survey *s, int target, ty_arena *a, ty_recipe_data *d, ty_error *err)
+static int found_features(const ty_data_survey *s, found_labels l, ty_arena *a, ty_recipe_data *d, ty_error *err)
 {
     for (int i = 0; i < s->n_parts; i++)
-        if (i != target && s->part[i].is_text)
+        if (!(l.n == 1 && i == l.first) && s->part[i].is_text)
             return found_refuse_text(s, i, err);
-    const char *name = s->part[target].name ? s->part[target].name : "target";
+    const char *name = found_target_name(s, l);
     ty_field *fields = TY_NEW_ARRAY(a, ty_field, 2);
-    fields[0] = ty_field_make(strcmp(name, "features") == 0 ? "inputs" : "features");
-    fields[0].columns = found_others(target, s->n_parts, a);
+    fields[0] = ty_field_make(name && strcmp(name, "features") == 0 ? "inputs" : "features");
+    fields[0].columns = found_others(l, s->n_parts, a);
     d->target = name;
     d->fields = fields;
-    d->n_fields = 2;
-    return found_target_field(s, name, target, a, &fields[1], err);
+    d->n_fields = l.n > 0 ? 2 : 1;
+    return l.n > 0 ? found_target_field(s, name, l, a, &fields[1], err) : 0;
 }
 
-static int found_table(const ty_recipe *r, const ty_model *m, const ty_data_survey *s, ty_arena *a, ty_recipe_data *d,
-                       ty_error *err)
+static void found_tell(const ty_data_survey *s, found_labels l)
 {
+    const char *name = l.n == 1 ? s->part[l.first].name : NULL;
+    if (l.n == 0)
+        ty_log_info("data", "no fields are declared: label_size=0 of the content type: no column is a target");
+    else if (l.n > 1)
+        ty_log_info("data", "no fields are declared: the target is columns 0 to %d: label_size=%d", l.n - 1, l.n);
+    else
+        ty_log_info("data", "no fields are declared: the target is column %d%s%s%s", l.first, name ? ", \"" : "",
+                    name ? name : "", name ? "\"" : "");
+}
+
+static int found_table(const ty_recipe *r, const ty_model *m, const ty_data_survey *s, const char *content_type,
+                       ty_arena *a, ty_recipe_data *d, ty_error *err)
+{
+    int64_t label_size;
+    found_labels l;
+    if (ty_content_label_size(content_type, &label_size, err) < 0)
+        return -1;
     bool by_name = found_all_inputs(r, m, s);
     if (s->n_parts < 2 || (!by_name && ty_model_n_inputs(m) != 1)) {
         ty_error_set(err, TY_E_CONFIG, "which of the table's %d columns feed the model's %d inputs cannot be told",
@@ -241,13 +284,41 @@ static int found_table(const ty_recipe *r, const ty_model *m, const ty_data_surv
         return ty_error_help(err, "declare them, data.train.fields: {NAME: {columns: 0-3}, ...}, or give the file a "
                                   "header with the inputs' names");
     }
-    int target = 0;
-    if (found_target(r, m, s, a, &target, err) < 0)
+    if (found_target(r, m, s, label_size, a, &l, err) < 0)
         return -1;
-    ty_log_info("data", "no fields are declared: the target is column %d%s%s%s", target,
-                s->part[target].name ? ", \"" : "", s->part[target].name ? s->part[target].name : "",
-                s->part[target].name ? "\"" : "");
-    return by_name ? found_named_columns(r, m, s, target, a, d, err) : found_features(s, target, a, d, err);
+    found_tell(s, l);
+    return by_name ? found_named_columns(r, m, s, l, a, d, err) : found_features(s, l, a, d, err);
+}
+
+static void found_share(ty_recipe *r)
+{
+    if (!r->validation.given || r->validation.n_fields > 0)
+        return;
+    r->validation.fields = r->train.fields;
+    r->validation.n_fields = r->train.n_fields;
+}
+
+int ty_found_fields_of_pipe(ty_recipe *r, const ty_model *m, const ty_data_source *source, ty_arena *a, ty_error *err)
+{
+    const ty_format *format = NULL;
+    int64_t size;
+    if (ty_content_label_size(source->content_type, &size, err) < 0 ||
+        ty_format_detect(source, NULL, 0, &format, err) < 0)
+        return -1;
+    if (!format || strcmp(format->name, "csv") != 0 || ty_model_n_inputs(m) != 1 || r->train.target)
+        return 0;
+    found_labels l = {0, size < 0 ? 1 : (int)size};
+    ty_field *fields = TY_NEW_ARRAY(a, ty_field, 2);
+    fields[0] = ty_field_make("features");
+    fields[0].columns = ty_arena_printf(a, "%d--1", l.n);
+    fields[1] = ty_field_make("target");
+    fields[1].columns = l.n > 1 ? ty_arena_printf(a, "0-%d", l.n - 1) : "0";
+    r->train.target = l.n > 0 ? "target" : NULL;
+    r->train.fields = fields;
+    r->train.n_fields = l.n > 0 ? 2 : 1;
+    found_tell(&(ty_data_survey){.part = &(ty_data_part){.name = NULL}, .n_parts = 1}, l);
+    found_share(r);
+    return 1;
 }
 
 int ty_found_fields(ty_recipe *r, const ty_model *m, const ty_data_source *source, ty_arena *a, ty_error *err)
@@ -257,7 +328,7 @@ int ty_found_fields(ty_recipe *r, const ty_model *m, const ty_data_source *sourc
         return -1;
     if (!survey.is_table && survey.n_parts == 0)
         return ty_error_set(err, TY_E_DATA, "the %s data hold no array", survey.format);
-    if (survey.is_table && found_table(r, m, &survey, a, &r->train, err) < 0)
+    if (survey.is_table && found_table(r, m, &survey, source->content_type, a, &r->train, err) < 0)
         return -1;
     bool has_pictures = false;
     for (int i = 0; i < survey.n_parts; i++)
@@ -266,9 +337,6 @@ int ty_found_fields(ty_recipe *r, const ty_model *m, const ty_data_source *sourc
         return -1;
     if (!survey.is_table && !has_pictures && found_arrays(&survey, NULL, a, &r->train, err) < 0)
         return -1;
-    if (r->validation.given && r->validation.n_fields == 0) {
-        r->validation.fields = r->train.fields;
-        r->validation.n_fields = r->train.n_fields;
-    }
+    found_share(r);
     return 0;
 }

@@ -6,8 +6,9 @@
  * 4; their folders' names, or the labels of a list, are the field "label" any other table, for a model with one input:
  * the field "features" holds all columns but the target's
  *
- * The target of a table is the column that `target` of the recipe's data or its loss names; else one that is called as
- * targets usually are; else the first one, which is where SageMaker's built-in algorithms have it.
+ * The target of a table is the column that `target` of the recipe's data or its loss names; else the first N where the
+ * channel's content type says label_size=N (0: there is none); else one that is called as targets usually are; else the
+ * first one, which is where SageMaker's built-in algorithms have it.
  *
  * Labels that are texts become class numbers in alphabetical order (classes: auto); any other column of text has to be
  * declared.
@@ -24,6 +25,10 @@
 /* Fills the fields of r->train, and of r->validation if it has none either. source: of the training data; its fields
  * are not looked at. All lies in the arena. */
 int ty_found_fields(ty_recipe *r, const ty_model *m, const ty_data_source *source, ty_arena *a, ty_error *err);
+
+/* The same where nothing can be looked at, a channel in Pipe mode: of delimited text, by its content type or format,
+ * for a model with one input: label_size columns, or one, then features. 1: found, 0: they cannot be, -1. */
+int ty_found_fields_of_pipe(ty_recipe *r, const ty_model *m, const ty_data_source *source, ty_arena *a, ty_error *err);
 
 /* A field that is called as targets usually are: y, label, targets ... */
 bool ty_found_is_target(const char *field);

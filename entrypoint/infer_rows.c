@@ -97,6 +97,7 @@ int ty_infer_rows_read(const ty_infer_rows *r, const char *path, const char *inp
                              .n_fields = n,
                              .csv_header = (ty_csv_header)d->header,
                              .index_base = (ty_index_base)d->index_base,
+                             .csv_missing = d->missing_values,
                              .blank_lines = d->blank_lines,
                              .csv_delimiter = d->delimiter ? d->delimiter[0] : 0};
     if (ty_dataset_open(&source, &ds, err) < 0)

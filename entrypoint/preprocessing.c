@@ -238,6 +238,16 @@ static void put_feeds(const ty_spec_plan *plan, ty_json_writer *w)
     ty_json_close(w);
 }
 
+static void put_missing_values(const ty_csv_missing *m, ty_json_writer *w)
+{
+    if (!m->text)
+        return;
+    ty_json_open_list(w, "missing_values");
+    for (int i = 0; i < m->n; i++)
+        ty_json_put_string(w, NULL, m->text[i]);
+    ty_json_close(w);
+}
+
 int ty_preprocessing_write(const ty_recipe_data *d, const ty_field *fields, const ty_dataset *ds,
                            const ty_spec_plan *plan, ty_buf *out, ty_error *err)
 {
@@ -249,6 +259,7 @@ int ty_preprocessing_write(const ty_recipe_data *d, const ty_field *fields, cons
     ty_json_put_string(&w, "format", ds->format);
     ty_json_put_string(&w, "header", headers[d->header]);
     put_text(&w, "delimiter", d->delimiter);
+    put_missing_values(&d->missing_values, &w);
     if (d->blank_lines)
         ty_json_put_bool(&w, "blank_lines", true);
     ty_json_put_string(&w, "index_base", index_bases[d->index_base]);
@@ -374,6 +385,8 @@ int ty_preprocessing_read(const char *path, ty_arena *a, ty_preprocessing *out, 
                                  .delimiter = text_of(data, "delimiter"),
                                  .blank_lines = ty_doc_find(data, "blank_lines") != NULL,
                                  .at = data};
+    if (ty_recipe_read_markers(a, ty_doc_find(data, "missing_values"), &out->data.missing_values, err) < 0)
+        return ty_error_at(err, "%s", path);
     ty_field *f = TY_NEW_ARRAY(a, ty_field, fields->n_items + 1);
     const char *slash = strrchr(path, '/'); /* files that fields name lie beside it */
     const char *folder = slash ? ty_arena_strndup(a, path, (size_t)(slash - path)) : ".";

@@ -68,6 +68,7 @@ typedef struct ty_recipe_data {
     int index_base;      /* ty_index_base */
     bool lenient;        /* libsvm */
     bool blank_lines;    /* lines: blank ones are samples */
+    ty_csv_missing missing_values;
     const char *delimiter;
     bool skip_bad;   /* bad records are left out */
     int64_t max_bad; /* how many at most */

@@ -151,6 +151,24 @@ static int read_shuffle(recipe_reader *rd, const ty_doc *node, bool is_train, ty
     return 0;
 }
 
+int ty_recipe_read_markers(ty_arena *a, const ty_doc *node, ty_csv_missing *out, ty_error *err)
+{
+    if (!node || node->kind == TY_DOC_NULL)
+        return 0;
+    if (node->kind != TY_DOC_LIST)
+        return ty_doc_error_key(node, err, TY_E_TYPE, "write [\"\", NA, -999]",
+                                "missing_values: expected a list of texts and numbers");
+    const char **text = TY_NEW_ARRAY(a, const char *, node->n_items + 1);
+    for (uint32_t i = 0; i < node->n_items; i++) {
+        const ty_doc *d = &node->items[i];
+        if (d->kind == TY_DOC_LIST || d->kind == TY_DOC_MAP || !d->raw)
+            return ty_doc_error(d, err, TY_E_TYPE, NULL, "missing_values: expected texts and numbers");
+        text[i] = d->raw;
+    }
+    *out = (ty_csv_missing){text, (int)node->n_items};
+    return 0;
+}
+
 /* same: whose fields are taken when none are given; NULL for the training data, whose fields are then found in the
  * files (found.h). */
 static int read_data(recipe_reader *rd, const char *name, const ty_doc *node, const ty_recipe_data *same,
@@ -186,6 +204,7 @@ static int read_data(recipe_reader *rd, const char *name, const ty_doc *node, co
         return ty_doc_error(ty_doc_find(node, "preprocessing"), rd->err, TY_E_CONFIG, NULL,
                             "validation data take the transforms of data.train: say preprocessing there");
     if (read_shuffle(rd, d.shuffle, !same, out) < 0 ||
+        ty_recipe_read_markers(rd->a, d.missing_values, &out->missing_values, rd->err) < 0 ||
         ty_recipe_read_names(rd, d.attributes, "attributes", &out->attributes, &out->n_attributes) < 0)
         return -1;
     const ty_doc *remainder = ty_doc_find(node, "remainder");
@@ -209,6 +228,8 @@ static int read_data(recipe_reader *rd, const char *name, const ty_doc *node, co
         out->format = same->format;
     if (!ty_doc_find(node, "strict"))
         out->lenient = same->lenient;
+    if (!out->missing_values.text)
+        out->missing_values = same->missing_values;
     if (!ty_doc_find(node, "blank_lines"))
         out->blank_lines = same->blank_lines;
     if (!ty_doc_find(node, "on_bad")) {

@@ -17,6 +17,8 @@ int ty_recipe_bind(recipe_reader *rd, const char *path, const ty_bind_row *rows,
                    void *out);
 /* A list of strings, or one string, as a NULL-terminated list; `what` is its key. */
 int ty_recipe_read_names(recipe_reader *rd, const ty_doc *node, const char *what, ty_names *out, int *n_out);
+/* Texts and numbers as they are written, what says that there is no value: -999 and NA need no quotes. */
+int ty_recipe_read_markers(ty_arena *a, const ty_doc *node, ty_csv_missing *out, ty_error *err);
 /* A path against the recipe's folder; NULL stays NULL. */
 const char *ty_recipe_path(recipe_reader *rd, const char *path);
 /* `data` into rd->r->train and validation. */

@@ -84,6 +84,7 @@ static int find_source(ty_session *s, const ty_recipe_data *d, ty_session_source
         .index_base = (ty_index_base)d->index_base,
         .csv_delimiter = d->delimiter ? d->delimiter[0] : 0,
         .lenient = d->lenient,
+        .csv_missing = d->missing_values,
         .blank_lines = d->blank_lines,
         .skip_bad = d->skip_bad,
         .max_bad = d->max_bad,
@@ -183,6 +184,27 @@ static int open_data(ty_session *s, const ty_recipe_data *d, ty_dataset **out, b
     return refuse_missing(*out, source.files.fields, err);
 }
 
+/* Fields that were found in the training data are those of the validation data, whose labels must stand where theirs
+ * do. What else is wrong with that channel is told when it is opened. */
+static int check_label_size(ty_session *s, const ty_session_source *train, ty_error *err)
+{
+    const ty_recipe_data *d = &s->recipe.validation;
+    ty_session_source source;
+    ty_error ignored = {0};
+    int64_t mine, theirs;
+    if (!d->given || d->fields != s->recipe.train.fields || find_source(s, d, &source, &ignored) < 0)
+        return 0;
+    if (ty_content_label_size(train->files.content_type, &theirs, err) < 0 ||
+        ty_content_label_size(source.files.content_type, &mine, err) < 0)
+        return ty_error_wrap(err, "data.validation");
+    if (mine < 0 || theirs < 0 || mine == theirs)
+        return 0;
+    ty_doc_error(d->at, err, TY_E_CONFIG, NULL,
+                 "data.validation: its content type says label_size=%lld, and that of data.train label_size=%lld",
+                 (long long)mine, (long long)theirs);
+    return ty_error_help(err, "give both channels the same, or declare the fields of each");
+}
+
 /* Data of which the recipe names no fields. */
 int ty_session_find_fields(ty_session *s, ty_error *err)
 {
@@ -193,13 +215,17 @@ int ty_session_find_fields(ty_session *s, ty_error *err)
     if (find_source(s, d, &source, err) < 0)
         return ty_error_wrap(err, "data.train");
     if (source.mode == TY_JOB_PIPE) {
+        int found = ty_found_fields_of_pipe(&s->recipe, s->model, &source.files, &s->arena, err);
+        if (found != 0)
+            return found < 0 ? ty_error_wrap(err, "data.train") : check_label_size(s, &source, err);
         ty_doc_error(d->at, err, TY_E_CONFIG, NULL, "channel \"%s\" is in Pipe mode, and data.train declares no fields",
                      d->channel);
         return ty_error_help(err,
                              "a FIFO cannot be looked into before it is read: data.train.fields: {NAME: {...}, ...}");
     }
-    return ty_found_fields(&s->recipe, s->model, &source.files, &s->arena, err) < 0 ? ty_error_wrap(err, "data.train")
-                                                                                    : 0;
+    if (ty_found_fields(&s->recipe, s->model, &source.files, &s->arena, err) < 0)
+        return ty_error_wrap(err, "data.train");
+    return check_label_size(s, &source, err);
 }
 
 /* Which field of a data set feeds which input; both sets must give the same shapes. */

@@ -76,6 +76,7 @@ static int open_stream(ty_session *s, const ty_recipe_data *d, ty_session_stream
                                .index = files->index,
                                .agree = files->agree,
                                .lenient = files->lenient,
+                               .csv_missing = files->csv_missing,
                                .blank_lines = files->blank_lines,
                                .memory_bytes = (size_t)ty_input_shuffle_bytes(s->recipe.data_memory_bytes),
                                .skip_bad = files->skip_bad,

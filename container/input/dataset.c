@@ -96,6 +96,8 @@ static void dataset_take_fingerprint(ty_dataset *ds, const ty_data_source *src)
             h = ty_fnv1a(h, &image, sizeof image);
         }
     }
+    for (int i = 0; src->csv_missing.text && i < src->csv_missing.n; i++)
+        h = dataset_hash_text(h, src->csv_missing.text[i]);
     h = ty_fnv1a(h, &ds->index.base, sizeof ds->index.base);
     if (ds->settings != 0)
         h = ty_fnv1a(h, &ds->settings, sizeof ds->settings);

@@ -28,6 +28,13 @@
 
 struct ty_image_sums;
 
+/* Texts of delimited text that say that there is no value, exactly as they are, and where one is a number any
+ * number of its value. text NULL: the usual ones (header.h). */
+typedef struct ty_csv_missing {
+    const char *const *text; /* [n] */
+    int n;
+} ty_csv_missing;
+
 typedef enum ty_csv_header { TY_CSV_HEADER_AUTO, TY_CSV_HEADER_YES, TY_CSV_HEADER_NO } ty_csv_header;
 
 /* LibSVM: the first index. AUTO: 1 if no 0 occurs in the data. */
@@ -51,6 +58,7 @@ typedef struct ty_data_source {
     int n_fields;
     ty_csv_header csv_header; /* AUTO: the first line is a header if no field in it is a number */
     char csv_delimiter;       /* 0: tab for .tsv, else the most frequent of comma, tab, semicolon in the first line */
+    ty_csv_missing csv_missing;
     ty_index_base index_base;
     ty_index_kept index;           /* given: of the data that a model was trained on (its model.json) */
     ty_windows windows;            /* text, tokens: what a sample is */

@@ -140,7 +140,7 @@ static int table_begin_file(table_impl *t, ty_csv *c, int index, ty_csv_header m
 {
     ty_csv start = *c;
     ty_csv_first first;
-    if (ty_csv_first_record(c, &t->scratch, &first, err) < 0)
+    if (ty_csv_first_record(c, &t->missing, &t->scratch, &first, err) < 0)
         return -1;
     bool may_be = index == 0 || t->header != NULL;
     bool is_header = mode == TY_CSV_HEADER_YES || (mode == TY_CSV_HEADER_AUTO && may_be && !first.is_data);
@@ -310,6 +310,8 @@ int ty_dataset_open_csv(ty_dataset *ds, const ty_data_source *src, ty_error *err
     t->ds = ds;
     t->n_fields = src->n_fields;
     t->field = TY_NEW_ARRAY(&ds->arena, table_field, src->n_fields);
+    t->missing = ty_csv_missing_copy(&src->csv_missing, &ds->arena);
+    t->has_missing_numbers = ty_csv_has_missing_numbers(&t->missing);
     t->n_files = ds->n_files;
     t->file = TY_NEW_ARRAY(&ds->arena, table_file, ds->n_files);
     for (int i = 0; i < t->n_fields; i++)

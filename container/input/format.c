@@ -9,6 +9,7 @@
 #include <endian.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -120,6 +121,27 @@ static const ty_format *format_by_content_type(const char *type)
         if (format_has_word(format_rows[i].content_types, type, n))
             return &format_rows[i];
     return NULL;
+}
+
+int ty_content_label_size(const char *type, int64_t *out, ty_error *err)
+{
+    static const char key[] = "label_size=";
+    *out = -1;
+    for (const char *p = type ? strchr(type, ';') : NULL; p; p = strchr(p, ';')) {
+        p += 1 + strspn(p + 1, " \t");
+        if (strncasecmp(p, key, sizeof key - 1) != 0)
+            continue;
+        p += sizeof key - 1;
+        p += *p == '"';
+        size_t digits = strspn(p, "0123456789");
+        const char *rest = p + digits + (p[digits] == '"');
+        if (digits == 0 || digits > 7 || !strchr("; \t", *rest))
+            return ty_error_set(err, TY_E_CONFIG, "content type \"%.100s\": label_size: expected a number of columns",
+                                type);
+        *out = strtoll(p, NULL, 10);
+        return 0;
+    }
+    return 0;
 }
 
 /* application/x-recordio is what MXNet's records of pictures are called too: the first file tells. */

@@ -5,12 +5,56 @@
 #include "container/input/number.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 #include <strings.h>
 
-bool ty_csv_is_missing(const char *p, size_t n)
+/* A marker's number. */
+static bool missing_number(const char *text, double *out)
+{
+    const char *end = text + strlen(text);
+    return text < end && ty_number_scan(text, end, out) == end;
+}
+
+bool ty_csv_is_missing_number(const ty_csv_missing *m, double v)
+{
+    double marker;
+    for (int i = 0; m && m->text && i < m->n; i++)
+        if (missing_number(m->text[i], &marker) && (marker == v || (isnan(marker) && isnan(v))))
+            return true;
+    return false;
+}
+
+bool ty_csv_has_missing_numbers(const ty_csv_missing *m)
+{
+    double marker;
+    for (int i = 0; m && m->text && i < m->n; i++)
+        if (missing_number(m->text[i], &marker))
+            return true;
+    return false;
+}
+
+ty_csv_missing ty_csv_missing_copy(const ty_csv_missing *m, ty_arena *a)
+{
+    const char **text = TY_NEW_ARRAY(a, const char *, m->n + 1);
+    for (int i = 0; m->text && i < m->n; i++)
+        text[i] = ty_arena_strdup(a, m->text[i]);
+    return (ty_csv_missing){m->text ? text : NULL, m->n};
+}
+
+static bool missing_is_declared(const ty_csv_missing *m, const char *p, size_t n)
+{
+    for (int i = 0; i < m->n; i++)
+        if (strlen(m->text[i]) == n && memcmp(m->text[i], p, n) == 0)
+            return true;
+    return false;
+}
+
+bool ty_csv_is_missing(const ty_csv_missing *m, const char *p, size_t n)
 {
     static const char *const markers[] = {"", "NA", "N/A", "null", "None", "?"};
+    if (m && m->text)
+        return missing_is_declared(m, p, n);
     for (size_t i = 0; i < sizeof markers / sizeof markers[0]; i++)
         if (strlen(markers[i]) == n && strncasecmp(markers[i], p, n) == 0)
             return true;
@@ -41,7 +85,7 @@ static const char *header_text(const ty_csv_field *f, ty_arena *a, size_t *n)
     return text;
 }
 
-int ty_csv_first_record(ty_csv *c, ty_arena *a, ty_csv_first *out, ty_error *err)
+int ty_csv_first_record(ty_csv *c, const ty_csv_missing *missing, ty_arena *a, ty_csv_first *out, ty_error *err)
 {
     if (header_count(*c, &out->n, err) < 0)
         return -1;
@@ -56,7 +100,7 @@ int ty_csv_first_record(ty_csv *c, ty_arena *a, ty_csv_first *out, ty_error *err
         double v;
         bool is_number = ty_number_scan(names[i], names[i] + n, &v) == names[i] + n;
         has_number = has_number || is_number;
-        has_text = has_text || !(is_number || ty_csv_is_missing(names[i], n));
+        has_text = has_text || !(is_number || ty_csv_is_missing(missing, names[i], n));
     }
     out->text = names;
     out->is_data = has_number || !has_text;

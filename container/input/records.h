@@ -85,6 +85,7 @@ typedef struct records_impl {
     bool blank_lines;                /* lines: as the source says */
     ty_arena *arena;
     char delimiter;         /* csv */
+    ty_csv_missing missing; /* csv: what stands for no value */
     int32_t n_columns;      /* csv: of every line; 0: the first has not been seen */
     const char **attribute; /* attributes: [n_attributes] in their order */
     int n_attributes;

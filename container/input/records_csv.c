@@ -96,21 +96,26 @@ static int64_t csv_count(const records_cell *c)
     return c->n;
 }
 
-static bool csv_number(const records_field *f, const ty_csv_field *cell, double *out)
+/* What stands for no value is scaled like any other, as in tables that are read by number; a map says itself what it
+ * is. */
+static double csv_missing(const records_field *f)
+{
+    return f->declared.missing_given && !f->declared.map ? f->declared.missing : (double)NAN;
+}
+
+static bool csv_number(const records_impl *impl, const records_field *f, const ty_csv_field *cell, double *out)
 {
     const char *p = cell->text, *end = p + cell->n;
     while (p < end && (*p == ' ' || *p == '\t'))
         p++;
     while (end > p && (end[-1] == ' ' || end[-1] == '\t'))
         end--;
-    if (ty_csv_is_missing(p, (size_t)(end - p))) {
-        /* what stands for it is not scaled; a map says itself what it is */
-        *out = f->declared.missing_given && !f->declared.map
-                   ? (f->declared.missing - f->declared.offset) / f->declared.scale
-                   : (double)NAN;
-        return true;
-    }
-    return ty_number_scan(p, end, out) == end;
+    bool is_missing = ty_csv_is_missing(&impl->missing, p, (size_t)(end - p));
+    if (!is_missing && ty_number_scan(p, end, out) != end)
+        return false;
+    if (is_missing || ty_csv_is_missing_number(&impl->missing, *out))
+        *out = csv_missing(f);
+    return true;
 }
 
 static int64_t csv_decode(records_look *look, const records_cell *c, int64_t max)
@@ -118,7 +123,7 @@ static int64_t csv_decode(records_look *look, const records_cell *c, int64_t max
     const records_field *f = &look->impl->field[c->u.text.part];
     double v;
     for (int32_t k = 0; k < f->n_columns; k++) {
-        if (!csv_number(f, &((const ty_csv_field *)look->split)[f->column[k]], &v))
+        if (!csv_number(look->impl, f, &((const ty_csv_field *)look->split)[f->column[k]], &v))
             return -1;
         if (k < max)
             ((double *)look->stored)[k] = v;
@@ -127,14 +132,14 @@ static int64_t csv_decode(records_look *look, const records_cell *c, int64_t max
 }
 
 /* Of a field with a map: a cell as text, without blanks around it unless it stands in quotes. */
-static ty_text csv_text(const ty_csv_field *cell, char **plain)
+static ty_text csv_text(const records_impl *impl, const ty_csv_field *cell, char **plain)
 {
     ty_text t = {cell->text, cell->n};
     while (!cell->quoted && t.n > 0 && isspace((unsigned char)*t.p))
         t.p++, t.n--;
     while (!cell->quoted && t.n > 0 && isspace((unsigned char)t.p[t.n - 1]))
         t.n--;
-    if (cell->quoted ? t.n == 0 : ty_csv_is_missing(t.p, t.n))
+    if ((!cell->quoted || t.n == 0) && ty_csv_is_missing(&impl->missing, t.p, t.n))
         return (ty_text){NULL, 0};
     if (cell->quoted && memchr(t.p, '"', t.n)) {
         t = (ty_text){*plain, ty_csv_unquote(cell, *plain)};
@@ -156,8 +161,8 @@ static int csv_cells(records_look *look, const records_cell *c, bool wants_text,
     for (int32_t k = 0; k < f->n_columns; k++) {
         const ty_csv_field *one = &cell[f->column[k]];
         if (wants_text)
-            ((ty_text *)look->stored)[k] = csv_text(one, &plain);
-        else if (!csv_number(f, one, &((double *)look->stored)[k]))
+            ((ty_text *)look->stored)[k] = csv_text(look->impl, one, &plain);
+        else if (!csv_number(look->impl, f, one, &((double *)look->stored)[k]))
             return ty_error_set(err, TY_E_DATA_VALUE, "expected a number in column %d, found \"%.*s\"", f->column[k],
                                 one->n < 40 ? (int)one->n : 40, one->text);
     }

@@ -29,7 +29,7 @@ static int survey_too_many(ty_error *err)
 }
 
 /* Which columns of the next records hold text. */
-static int survey_columns(ty_csv *c, ty_data_survey *out, ty_error *err)
+static int survey_columns(ty_csv *c, const ty_csv_missing *missing, ty_data_survey *out, ty_error *err)
 {
     ty_csv_field f;
     double v;
@@ -39,7 +39,7 @@ static int survey_columns(ty_csv *c, ty_data_survey *out, ty_error *err)
             if (ty_csv_next(c, &f, err) < 0)
                 return -1;
             bool is_number = ty_number_scan(f.text, f.text + f.n, &v) == f.text + f.n && f.n > 0;
-            if (i < out->n_parts && !is_number && !ty_csv_is_missing(f.text, f.n))
+            if (i < out->n_parts && !is_number && !ty_csv_is_missing(missing, f.text, f.n))
                 out->part[i].is_text = true;
             i++;
         } while (!f.last);
@@ -51,7 +51,7 @@ static int survey_table(const ty_data_source *src, ty_csv c, ty_arena *a, ty_dat
 {
     ty_csv start = c;
     ty_csv_first first = {0};
-    if (ty_csv_more(&c) && ty_csv_first_record(&c, a, &first, err) < 0)
+    if (ty_csv_more(&c) && ty_csv_first_record(&c, &src->csv_missing, a, &first, err) < 0)
         return -1;
     bool is_header = src->csv_header == TY_CSV_HEADER_YES || (src->csv_header == TY_CSV_HEADER_AUTO && !first.is_data);
     out->is_table = true;
@@ -59,7 +59,7 @@ static int survey_table(const ty_data_source *src, ty_csv c, ty_arena *a, ty_dat
     out->part = TY_NEW_ARRAY(a, ty_data_part, first.n + 1);
     for (int64_t i = 0; i < first.n && is_header; i++)
         out->part[i].name = first.text[i];
-    return survey_columns(is_header ? &c : &start, out, err);
+    return survey_columns(is_header ? &c : &start, &src->csv_missing, out, err);
 }
 
 int ty_survey_csv(const ty_data_source *src, const ty_data_file *files, int n_files, ty_arena *a, ty_data_survey *out,

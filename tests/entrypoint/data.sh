@@ -52,6 +52,37 @@ same "the mean of 2, 4, 6, 8" '"mean": 5' "${mean%.0}"
 data stats "$W/table.csv" --target=price
 same "an unknown target" 2 $rc
 
+# What says that there is no value is declared: in the recipe, on the command line, and from then on with the model.
+case_name=missing
+printf 'a,kind,y\n1,red,3\n-1,n/a,5\n3,-,7\n5,blue,-1\n' >"$W/marked.csv"
+data check "$W/marked.csv"
+same "a number like any other" 0 $rc
+lacks "nothing is missing" "$W/out" "missing"
+data check "$W/marked.csv" --missing-values=-1,n/a,-
+has "a number" "$W/out" "1 missing, first at $W/marked.csv:3"
+has "in another column" "$W/out" "1 missing, first at $W/marked.csv:5"
+cat >"$W/marked.yaml" <<'Y'
+model: none.c
+loss: mse
+data:
+  train:
+    path: marked.csv
+    missing_values: [-1, n/a, "-"]
+    fields: {a: {missing: mean}, kind: {vocabulary: auto, missing: none}, y: {missing: 0}}
+Y
+data stats "$W/marked.csv" --recipe="$W/marked.yaml" --preprocessing="$W/marked.json"
+same "of a recipe" 0 $rc
+has "kept with what was learnt" "$W/marked.json" '"missing_values": ["-1", "n/a", "-"]'
+has "a mean without them" "$W/marked.json" '"missing": [3.0]'
+has "words without them" "$W/marked.json" '"words": ["none", "red", "blue"]'
+data convert "$W/marked.csv" "$W/marked" --missing-values=-1,n/a,-
+data check "$W/marked"
+has "converted: no feature" "$W/out" "1 missing, first at"
+sed -i 's/^    missing_values.*/    missing_values: {a: 1}/' "$W/marked.yaml"
+data stats "$W/marked.csv" --recipe="$W/marked.yaml"
+ok "no list" test $rc != 0
+has "what is expected" "$W/err" "missing_values: expected a list of texts and numbers"
+
 case_name=convert
 data convert "$W/clicks.libsvm" "$W/records"
 same "exit" 0 $rc

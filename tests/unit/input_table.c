@@ -11,6 +11,8 @@
 #include "container/input/csv.h"
 #include "container/input/header.h"
 #include "container/input/number.h"
+#include "container/input/map/map.h"
+#include "container/input/stream/stream.h"
 #include "container/input/table/walk.h"
 #include "input_files.h"
 
@@ -126,7 +128,7 @@ static reference refer(text t)
             if (place[k] < 0)
                 continue;
             double *v = &r.x[r.n * 4 + place[k]];
-            if (ty_csv_is_missing(p, (size_t)(end - p))) {
+            if (ty_csv_is_missing(NULL, p, (size_t)(end - p))) {
                 *v = (double)NAN;
                 r.first_missing = r.n_missing++ ? r.first_missing : r.n;
                 continue;
@@ -284,12 +286,107 @@ static void cells_are_those_of_python(void **state)
     }
 }
 
+/* ---- what says that there is no value ---- */
+
+/* As pandas' read_csv(na_values=["", "-", "n/a", "-999"], keep_default_na=False) has it, but that a text in quotes is
+ * none: numbers count by their value, texts as they are written, and what is usual elsewhere is a text here. */
+static const char marked[] = "1.5,7,one,4\n"
+                             "-999,-999,-999,-999\n"
+                             "-999.0,-,n/a,-\n"
+                             ",,,\n"
+                             "-999.5,-998,N/A,-9990e-1\n"
+                             "9,5,\"n/a\",2\n";
+enum { N_MARKED = 6 };
+
+static void marked_fields(ty_arena *a, ty_field f[4])
+{
+    static const char *const columns[] = {"0", "1", "2", "3"};
+    const ty_map_spec text = {
+        .field = "text", .way = TY_MAP_VOCABULARY, .scale = 1, .missing = TY_MISSING_TEXT, .missing_text = "none"};
+    const ty_map_spec mean = {.field = "mean", .scale = 1, .missing = TY_MISSING_MEAN};
+    ty_error err = {0};
+    for (int i = 0; i < 4; i++) {
+        f[i] = ty_field_make(i == 0 ? "real" : i == 1 ? "whole" : i == 2 ? "text" : "mean");
+        f[i].columns = columns[i];
+        f[i].missing_given = i < 2;
+        f[i].missing = i == 0 ? 100 : 77;
+    }
+    f[0].scale = 2;
+    f[1].dtype_given = true;
+    f[1].dtype = TY_I64;
+    assert_ok(ty_map_new(&text, a, &f[2].map, &err), &err);
+    assert_ok(ty_map_new(&mean, a, &f[3].map, &err), &err);
+}
+
+static void expect_marked(const ty_field f[4], const float *real, const int64_t *whole, const int64_t *text,
+                          const float *mean)
+{
+    static const float want_real[] = {3, 200, 200, 200, -1999, 18}, want_mean[] = {4, 3, 3, 3, 3, 2};
+    static const int64_t want_whole[] = {7, 77, 77, 77, -998, 5};
+    static const char *const want_text[] = {"one", "none", "none", "none", "N/A", "n/a"};
+    for (int i = 0; i < N_MARKED; i++) {
+        assert_true(real[i] == want_real[i] && mean[i] == want_mean[i]);
+        assert_int_equal(whole[i], want_whole[i]);
+        assert_string_equal(ty_map_word(f[2].map, text[i]), want_text[i]);
+    }
+}
+
+static void markers_say_what_is_missing(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"", "-", "n/a", "-999"};
+    const ty_csv_missing missing = {texts, 4};
+    ty_arena a;
+    ty_field f[4];
+    ty_error err = {0};
+    ty_dataset *ds;
+    ty_stream *s;
+    ty_data_feed *feed;
+    float real[N_MARKED], mean[N_MARKED];
+    int64_t whole[N_MARKED], text[N_MARKED], all[N_MARKED] = {0, 1, 2, 3, 4, 5};
+    void *out[] = {real, whole, text, mean};
+    ty_arena_init(&a);
+    files_puts("marked.csv", marked);
+    marked_fields(&a, f);
+    assert_ok(files_open("marked.csv", f, 4, (ty_data_source){.csv_missing = missing}, &ds, &err), &err);
+    assert_int_equal(ds->field[0].n_missing, 3);
+    assert_int_equal(ds->field[1].min, -998);
+    assert_ok(ty_dataset_read_all(ds, &(ty_pick){.sample = all, .n = N_MARKED}, out, &err), &err);
+    expect_marked(f, real, whole, text, mean);
+    ty_dataset_close(ds);
+
+    marked_fields(&a, f);
+    const char *path = files_path("marked.csv");
+    ty_stream_config config = {.paths = &path, .n_paths = 1, .fields = f, .n_fields = 4, .csv_missing = missing};
+    ty_draft draft = {.samples = all};
+    assert_ok(ty_stream_open(&config, &s, &err), &err);
+    assert_ok(ty_stream_feed(s, &(ty_stream_order){.n_rows = N_MARKED}, &feed, &err), &err);
+    assert_ok(feed->ops->start(feed, (ty_position){0}, 1, &err), &err);
+    assert_ok(feed->ops->open_draft(feed, &draft, &err), &err);
+    assert_int_equal(feed->ops->take(feed, &draft, &err), 1);
+    memset(real, 0, sizeof real);
+    memset(whole, 0, sizeof whole);
+    assert_ok(feed->ops->fill(feed, &draft, out, &err), &err);
+    assert_int_equal(draft.n_valid, N_MARKED);
+    expect_marked(f, real, whole, text, mean);
+    feed->ops->close_draft(feed, &draft);
+    ty_data_feed_close(feed);
+    ty_stream_close(s);
+
+    /* What is not listed is no marker. */
+    marked_fields(&a, f);
+    assert_int_equal(
+        files_open("marked.csv", f, 4, (ty_data_source){.csv_missing = {(const char *[]){"?"}, 1}}, &ds, &err), -1);
+    assert_non_null(strstr(err.message, "expected a"));
+    ty_arena_fini(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_make_one_table),        cmocka_unit_test(a_quote_inside_a_field_is_text),
         cmocka_unit_test(small_tables_of_every_length), cmocka_unit_test(the_first_fault_is_told),
-        cmocka_unit_test(cells_are_those_of_python),
+        cmocka_unit_test(cells_are_those_of_python),    cmocka_unit_test(markers_say_what_is_missing),
     };
     return cmocka_run_group_tests(tests, files_setup, files_teardown);
 }

@@ -207,7 +207,7 @@ static bool map_cell_number(const ty_cells *cells, int64_t i, double *out)
     while (t.n > 0 && isspace((unsigned char)t.p[t.n - 1]))
         t.n--;
     *out = NAN;
-    return !t.p || ty_csv_is_missing(t.p, t.n) || ty_number_scan(t.p, t.p + t.n, out) == t.p + t.n;
+    return !t.p || ty_csv_is_missing(NULL, t.p, t.n) || ty_number_scan(t.p, t.p + t.n, out) == t.p + t.n;
 }
 
 bool map_next_piece(const ty_map *m, ty_text *rest, ty_text *out)

@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "container/input/format.h"
+#include "container/input/header.h"
 #include "container/input/mixing.h"
 #include "container/input/stream/opened.h"
 #include "container/input/transform.h"
@@ -168,6 +169,7 @@ static int stream_declare(stream_opened *s, const ty_stream_config *c, ty_error 
     r->arena = &s->arena;
     r->lenient = c->lenient;
     r->skips_bad = c->skip_bad;
+    r->missing = ty_csv_missing_copy(&c->csv_missing, &s->arena);
     r->blank_lines = c->blank_lines;
     r->delimiter = c->csv_delimiter ? c->csv_delimiter : ',';
     r->attribute = TY_NEW_ARRAY(&s->arena, const char *, c->n_attributes);
@@ -274,6 +276,8 @@ static void stream_take_fingerprint(stream_opened *s, const ty_stream_config *c)
             h = ty_fnv1a(h, &learnt, sizeof learnt);
         }
     }
+    for (int i = 0; c->csv_missing.text && i < c->csv_missing.n; i++)
+        h = ty_fnv1a(h, c->csv_missing.text[i], strlen(c->csv_missing.text[i]) + 1);
     s->stream.fingerprint = h;
 }
 

@@ -45,7 +45,8 @@ typedef struct ty_stream_config {
     const char *content_type; /* NULL or "" where there is none */
     const ty_field *fields;
     int n_fields;
-    char csv_delimiter;            /* 0: a comma */
+    char csv_delimiter; /* 0: a comma */
+    ty_csv_missing csv_missing;
     ty_index_base index_base;      /* LibSVM */
     ty_index_kept index;           /* given: of the data that these are to be like */
     ty_agree agree;                /* as ty_data_source's */

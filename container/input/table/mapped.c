@@ -17,7 +17,7 @@ int walk_store_text(table_walk *w, const ty_csv_field *f, const table_target *at
         t.p++, t.n--;
     while (!f->quoted && t.n > 0 && isspace((unsigned char)t.p[t.n - 1]))
         t.n--;
-    bool is_missing = f->quoted ? t.n == 0 : ty_csv_is_missing(t.p, t.n);
+    bool is_missing = (!f->quoted || t.n == 0) && ty_csv_is_missing(&w->t->missing, t.p, t.n);
     if (f->quoted && memchr(t.p, '"', t.n)) {
         char *plain = ty_arena_alloc(&w->plain, t.n + 1);
         t = (ty_text){plain, ty_csv_unquote(f, plain)};

@@ -70,9 +70,11 @@ int walk_store_slow(table_walk *w, const ty_csv_field *f, const table_target *at
         p++;
     while (end > p && isspace((unsigned char)end[-1]))
         end--;
-    if (ty_csv_is_missing(p, (size_t)(end - p)))
+    if (ty_csv_is_missing(&w->t->missing, p, (size_t)(end - p)))
         return walk_store_missing(w, f, at, err);
     double v;
+    if (w->t->has_missing_numbers && ty_number_scan(p, end, &v) == end && ty_csv_is_missing_number(&w->t->missing, v))
+        return walk_store_missing(w, f, at, err);
     if (tf->kind == TABLE_INTEGER && ty_integer_scan(p, end, whole) == end)
         return 0;
     if (ty_number_scan(p, end, &v) != end) {
@@ -107,7 +109,7 @@ static inline bool walk_store_fast(table_walk *w, const table_target *at, bool *
 {
     ty_csv *c = &w->csv;
     const char *p;
-    if (at->kind == TABLE_TEXT)
+    if (at->kind == TABLE_TEXT || w->t->has_missing_numbers)
         return false;
     if (at->kind == TABLE_INTEGER) {
         p = ty_integer_plain(c->at, c->end, &w->whole[at->slot]);
@@ -265,7 +267,7 @@ static int walk_record(table_walk *w, ty_error *err)
     int64_t line = w->csv.line;
     if (w->plain.used_bytes > WALK_PLAIN_BYTES)
         walk_forget_texts(w);
-    int done = w->lane_of(w, err);
+    int done = w->t->has_missing_numbers ? 0 : w->lane_of(w, err);
     if (done < 0 || (done == 0 && walk_columns(w, err) < 0))
         return -1;
     for (int i = 0; i < w->t->n_fields; i++)

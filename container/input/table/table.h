@@ -64,7 +64,9 @@ typedef struct table_impl {
     table_target *target;
     int64_t capacity; /* samples that the blocks have room for */
     char delimiter;
-    bool learns; /* a walk of its own, for transforms that learn: by one reader */
+    ty_csv_missing missing;   /* what stands for no value */
+    bool has_missing_numbers; /* a number may, so that all go the slow way */
+    bool learns;              /* a walk of its own, for transforms that learn: by one reader */
 } table_impl;
 
 /* ---- chunks ---- */
