@@ -37,6 +37,7 @@ typedef struct ty_model_value {
     const char *dim_name[TY_MAX_RANK]; /* of free dims; NULL if unnamed */
     const void *data;                  /* weights: initial bytes, else NULL */
     bool trainable_hint;               /* weights: float, not a running statistic and not marked a buffer in the file */
+    bool only_trains;                  /* inputs: of the model's own training step alone; not applied */
     ty_constraint constraint;          /* weights */
 } ty_model_value;
 

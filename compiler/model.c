@@ -34,11 +34,21 @@ void ty_model_drop_pages(const ty_model *m)
         m->format->drop_pages(m->impl);
 }
 
+static int model_refuse_missing(const char *path, int reason, ty_error *err)
+{
+    char graph[4096];
+    int n = snprintf(graph, sizeof graph, "%s.meta", path);
+    ty_error_errno(err, TY_E_NONE, reason, "model \"%s\"", path);
+    return n > 0 && n < (int)sizeof graph && ty_file_exists(graph)
+               ? ty_error_help(err, "a checkpoint of TensorFlow 1 is named by the file with its graph: %s", graph)
+               : -1;
+}
+
 static int model_read_head(const char *path, uint8_t *head, size_t max, size_t *n, ty_error *err)
 {
     FILE *f = fopen(path, "rb");
     if (!f)
-        return ty_error_errno(err, TY_E_NONE, errno, "model \"%s\"", path);
+        return model_refuse_missing(path, errno, err);
     *n = fread(head, 1, max, f);
     int reason = errno;
     bool failed = ferror(f) && reason != EISDIR;
@@ -60,7 +70,9 @@ static int model_detect(const char *path, const model_format **out, ty_error *er
     ty_error_set(err, TY_E_MODEL_FILE, "model: expected an ONNX, Keras or TensorFlow file or C source, found %s",
                  n ? "something else" : "nothing in it");
     ty_error_at(err, "%s", path);
-    return ty_error_help(err, "save it as *.keras, or export it to ONNX with its weights, or write a model.c");
+    return ty_error_help(err,
+                         "save it as *.keras or with tf.saved_model.save, or export it to ONNX with its weights, or "
+                         "write a model.c; of a checkpoint of TensorFlow 1 name the .meta file");
 }
 
 int ty_model_open(const char *path, ty_model **out, ty_error *err)

@@ -30,13 +30,13 @@ static bool tensorflow_matches(const char *path, const uint8_t *head, size_t n)
     struct stat st;
     (void)head, (void)n;
     if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
-        return ends_with(path, ".pb") || ends_with(path, ".meta");
+        return ends_with(path, ".pb") || ends_with(path, ".meta") || ends_with(path, ".index");
     for (int chunked = 0; chunked < 2; chunked++) {
         int length = snprintf(inside, sizeof inside, "%s/saved_model.%s", path, chunked ? "cpb" : "pb");
         if (length < (int)sizeof inside && access(inside, F_OK) == 0)
             return true;
     }
-    return false;
+    return tf_has_checkpoint(path);
 }
 
 /* ---- lists --------------------------------------------------------------------------------------------------------
@@ -65,8 +65,10 @@ static void list_ports(ty_model *m, const tensorflow *t)
     for (int i = 0; i < s->n_inputs; i++)
         m->input[m->n_inputs++] = port_value(&s->input[i]);
     for (int i = 0; i < more; i++)
-        if (find_port(s->input, s->n_inputs, t->trains->input[i].name) < 0)
-            m->input[m->n_inputs++] = port_value(&t->trains->input[i]);
+        if (find_port(s->input, s->n_inputs, t->trains->input[i].name) < 0) {
+            m->input[m->n_inputs] = port_value(&t->trains->input[i]);
+            m->input[m->n_inputs++].only_trains = true;
+        }
     m->output = TY_NEW_ARRAY(&m->arena, ty_model_value, s->n_outputs + 1);
     for (int i = 0; i < s->n_outputs; i++)
         m->output[m->n_outputs++] = port_value(&s->output[i]);

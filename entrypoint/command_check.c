@@ -14,13 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH, DIM, LAYERS, RECIPE, DATA_DIR, ALL, JSON, N_OPTIONS, MAX_BATCH = 1 << 24 };
+enum { BATCH, DIM, LAYERS, SIGNATURE, RECIPE, DATA_DIR, ALL, JSON, N_OPTIONS, MAX_BATCH = 1 << 24 };
 
 static const ty_option options[N_OPTIONS] = {
     [BATCH] = {"--batch", "N", "rows that stand for a free batch dimension (default 2)", false},
     [DIM] = {"--dim", "NAME=N", "size of another free dimension (default 64)", true},
     [LAYERS] = {"--layers", "FILE", "C source of layers whose classes a Keras file names; left out: the recipe's",
                 false},
+    [SIGNATURE] = {"--signature", "NAME",
+                   "of a TensorFlow model: which is looked at; left out: the recipe's, or its own", false},
     [RECIPE] = {"--recipe", "FILE", "check too that this train.yaml and its data fit the model", false},
     [DATA_DIR] = {"--data-dir", "DIR", "with --recipe: folder that has the channels as folders or files", false},
     [ALL] = {"--all", NULL, "list every layer, also those without weights that compute little", false},
@@ -281,10 +283,13 @@ static int parse_dims(check *c, ty_summary_options *o, ty_error *err)
 static int check_open(check *c, ty_error *err)
 {
     const char *recipe = c->given->value[RECIPE], *layers = c->given->value[LAYERS];
+    const char *signature = c->given->value[SIGNATURE];
     if (recipe && ty_recipe_load(recipe, NULL, 0, c->arena, &c->recipe, err) < 0)
         return -1;
     if (layers)
         c->recipe.choice.layers = layers;
+    if (signature)
+        c->recipe.choice.signature = signature;
     return ty_model_open_as(c->path, NULL, &c->recipe.choice, &c->model, err);
 }
 

@@ -13,13 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INPUT, DATA, OUTPUT_DIR, LAYERS, THREADS, JSON, N_OPTIONS };
+enum { INPUT, DATA, OUTPUT_DIR, LAYERS, SIGNATURE, THREADS, JSON, N_OPTIONS };
 
 static const ty_option options[N_OPTIONS] = {
     [INPUT] = {"--input", "NAME=FILE", "npy file of a model input; NAME= may be left out if there is only one", true},
     [DATA] = {"--data", "FILE", "raw rows, made inputs as preprocessing.json beside the model says", false},
     [OUTPUT_DIR] = {"--output-dir", "DIR", "folder of the results (default .)", false},
     [LAYERS] = {"--layers", "FILE", "C source of layers whose classes a Keras file names", false},
+    [SIGNATURE] = {"--signature", "NAME", "of a TensorFlow model: which is applied (default: its own)", false},
     [THREADS] = {"--threads", "N", "0, the default: all cores", false},
     [JSON] = {"--json", NULL, "one JSON object on stdout", false},
 };
@@ -187,7 +188,7 @@ static int infer(inference *f, const ty_arguments_given *given, ty_error *err)
     ty_compile_options o = {.backend = TY_BACKEND_CPU,
                             .threads = given->value[THREADS] ? atoi(given->value[THREADS]) : 0,
                             .cache_dir = ty_cache_folder(f->arena)};
-    const ty_model_choice choice = {.layers = given->value[LAYERS]};
+    const ty_model_choice choice = {.signature = given->value[SIGNATURE], .layers = given->value[LAYERS]};
     if (ty_model_open_as(given->words[0], NULL, &choice, &f->model, err) < 0 || read_inputs(f, given, err) < 0 ||
         ty_compile_infer(f->model, f->bindings, f->n, &o, &f->program, err) < 0 ||
         ty_program_run(f->program, TY_RUN_EVAL, f->pointers, err) < 0)

@@ -10,17 +10,27 @@ static const ty_option options[TY_N_MODEL_OPTIONS] = {
     [TY_MODEL_BATCH] = {"--batch", "N", "convert: rows of a batch, fixed in the file (default: left free)", false},
     [TY_MODEL_DIM] = {"--dim", "NAME=N", "convert: size of another free dimension", true},
     [TY_MODEL_OPSET] = {"--opset", "N", "convert: version of ONNX's operators, 17 to 23 (default 20)", false},
+    [TY_MODEL_SIGNATURE] = {"--signature", "NAME", "info, convert: of a TensorFlow model: which (default: its own)",
+                            false},
+    [TY_MODEL_LAYERS] = {"--layers", "FILE", "info, convert: C source of layers whose classes a Keras file names",
+                         false},
     [TY_MODEL_JSON] = {"--json", NULL, "one JSON object on stdout", false},
 };
 
-#define BIT TY_VERB_TAKES
+#define BIT    TY_VERB_TAKES
+#define CHOICE (BIT(TY_MODEL_SIGNATURE) | BIT(TY_MODEL_LAYERS))
 
 static const ty_verb verbs[] = {
-    {"info", "one file", 1, BIT(TY_MODEL_ALL) | BIT(TY_MODEL_JSON), ty_model_info},
+    {"info", "one file", 1, BIT(TY_MODEL_ALL) | CHOICE | BIT(TY_MODEL_JSON), ty_model_info},
     {"diff", "two files", 2, BIT(TY_MODEL_ALL) | BIT(TY_MODEL_TOLERANCE) | BIT(TY_MODEL_JSON), ty_model_diff},
-    {"convert", "two files", 2, BIT(TY_MODEL_BATCH) | BIT(TY_MODEL_DIM) | BIT(TY_MODEL_OPSET) | BIT(TY_MODEL_JSON),
-     ty_model_convert},
+    {"convert", "two files", 2,
+     BIT(TY_MODEL_BATCH) | BIT(TY_MODEL_DIM) | BIT(TY_MODEL_OPSET) | CHOICE | BIT(TY_MODEL_JSON), ty_model_convert},
 };
+
+ty_model_choice ty_model_choice_given(const ty_arguments_given *given)
+{
+    return (ty_model_choice){.signature = given->value[TY_MODEL_SIGNATURE], .layers = given->value[TY_MODEL_LAYERS]};
+}
 
 static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
 {

@@ -103,7 +103,8 @@ static int to_onnx(const conversion *c, ty_error *err)
     ty_model *m = NULL;
     ty_onnx_export opt = {0};
     ty_onnx_exported done;
-    if (parse_options(c, &opt, err) < 0 || ty_model_open(c->from, &m, err) < 0)
+    const ty_model_choice choice = ty_model_choice_given(c->given);
+    if (parse_options(c, &opt, err) < 0 || ty_model_open_as(c->from, NULL, &choice, &m, err) < 0)
         return -1;
     int rc = ty_onnx_export_model(m, c->to, &opt, c->a, &done, err);
     if (rc == 0)
@@ -156,7 +157,8 @@ static int to_safetensors(const conversion *c, ty_error *err)
     ty_weight_list l;
     if (c->given->value[TY_MODEL_BATCH] || c->given->value[TY_MODEL_OPSET] || c->given->n_repeated)
         return ty_error_set(err, TY_E_USAGE, "--batch, --dim and --opset are for .onnx");
-    if (ty_weight_list_open(c->from, c->a, &l, err) < 0)
+    const ty_model_choice choice = ty_model_choice_given(c->given);
+    if (ty_weight_list_open(c->from, &choice, c->a, &l, err) < 0)
         return -1;
     int rc = write_tensors(c, &l, err);
     if (rc == 0)

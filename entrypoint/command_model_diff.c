@@ -307,7 +307,7 @@ int ty_model_diff(const ty_arguments_given *given, ty_arena *a, ty_error *err)
     d->all = given->value[TY_MODEL_ALL] != NULL;
     int rc = parse_tolerance(given->value[TY_MODEL_TOLERANCE], &d->tolerance, err);
     for (int k = 0; k < 2 && rc == 0; k++)
-        rc = ty_weight_list_open(given->words[1 + k], a, &d->list[k], err);
+        rc = ty_weight_list_open(given->words[1 + k], NULL, a, &d->list[k], err);
     if (rc == 0) {
         compare_weights(d);
         compare_models(d);

@@ -169,7 +169,8 @@ int ty_model_info(const ty_arguments_given *given, ty_arena *a, ty_error *err)
 {
     ty_model *m = NULL;
     info f = {.path = given->words[1], .all = given->value[TY_MODEL_ALL] != NULL};
-    if (ty_model_open(f.path, &m, err) < 0)
+    const ty_model_choice choice = ty_model_choice_given(given);
+    if (ty_model_open_as(f.path, NULL, &choice, &m, err) < 0)
         return -1;
     f.model = m;
     int rc = ty_model_summarize(m, &(ty_summary_options){0}, a, &f.summary, err);

@@ -5,6 +5,7 @@
  */
 #include "entrypoint/recipe.h"
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/quantity.h"
@@ -12,6 +13,7 @@
 #include "base/yaml.h"
 #include "entrypoint/recipe_reader.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -655,8 +657,11 @@ int ty_recipe_load(const char *path, const ty_recipe_override *overrides, int n_
     const char *slash = strrchr(path, '/');
     const char *folder = !slash ? "." : slash == path ? "/" : ty_arena_strndup(a, path, (size_t)(slash - path));
     *out = (ty_recipe){.path = ty_arena_strdup(a, path), .folder = folder};
-    if (ty_recipe_is_model(path) ? ty_recipe_of_model(path, a, &root, err) < 0
-                                 : ty_yaml_read(a, path, NULL, warn_scalar, NULL, &root, err) < 0)
+    bool is_model = ty_recipe_is_model(path);
+    if (is_model && !ty_file_exists(path))
+        return ty_error_errno(err, TY_E_NONE, ENOENT, "model \"%s\"", path);
+    if (is_model ? ty_recipe_of_model(path, a, &root, err) < 0
+                 : ty_yaml_read(a, path, NULL, warn_scalar, NULL, &root, err) < 0)
         return ty_error_wrap(err, "recipe");
     return read_tree(root, overrides, n_overrides, a, out, err);
 }

@@ -10,7 +10,7 @@
  */
 bool ty_recipe_is_model(const char *path)
 {
-    static const char *const suffixes[] = {".onnx", ".keras", ".h5", ".hdf5", ".pb", ".c"};
+    static const char *const suffixes[] = {".onnx", ".keras", ".h5", ".hdf5", ".pb", ".meta", ".index", ".c"};
     const char *dot = strrchr(path, '.');
     for (size_t i = 0; dot && i < sizeof suffixes / sizeof suffixes[0]; i++)
         if (strcmp(dot, suffixes[i]) == 0)

@@ -45,9 +45,12 @@ static const char *compiled_folder(const ty_session *s)
 
 static int open_model(ty_session *s, ty_error *err)
 {
-    if (ty_model_open_as(s->recipe.model, s->compile_to ? NULL : compiled_folder(s), &s->recipe.choice, &s->model,
-                         err) < 0 ||
-        ty_model_reseed(s->model, s->recipe.seed, err) < 0 || ty_session_find_fields(s, err) < 0)
+    const char *kept = s->compile_to ? NULL : compiled_folder(s);
+    if (ty_model_open_as(s->recipe.model, kept, &s->recipe.choice, &s->model, err) < 0)
+        return ty_file_exists(s->recipe.model)
+                   ? -1
+                   : ty_error_help(err, "`model` in %s is relative to its folder", s->recipe.path);
+    if (ty_model_reseed(s->model, s->recipe.seed, err) < 0 || ty_session_find_fields(s, err) < 0)
         return -1;
     return ty_spec_plan_make(&s->recipe, s->model, &s->arena, &s->plan, err);
 }

@@ -169,6 +169,29 @@ static void add_bad(const ty_bad *bad, const char *what, ty_buf *out)
         ty_buf_addf(out, "  bad records %lld left out of %s, the first: %s\n", (long long)bad->n, what, bad->first);
 }
 
+/* The command that applies the trained model: to raw rows, where the transforms lie beside it. */
+static void add_run(const ty_session *s, ty_buf *out)
+{
+    const ty_model *m = s->model;
+    char learnt[4096];
+    int n = snprintf(learnt, sizeof learnt, "%s/preprocessing.json", s->job->model_folder);
+    bool raw = n < (int)sizeof learnt && ty_file_exists(learnt);
+    const char *signature = s->recipe.choice.signature, *layers = s->recipe.choice.layers;
+    ty_buf_addf(out, "  trainyard run %s/%s", s->job->model_folder, ty_model_artifact(m));
+    if (signature)
+        ty_buf_addf(out, " --signature %s", signature);
+    if (layers)
+        ty_buf_addf(out, " --layers %s", layers);
+    if (raw)
+        ty_buf_adds(out, " --data FILE");
+    int n_inputs = raw ? 0 : ty_model_n_inputs(m);
+    for (int i = 0; i < n_inputs; i++)
+        if (!ty_model_input(m, i)->only_trains)
+            ty_buf_addf(out, " --input %s=%s.npy", ty_model_input(m, i)->name,
+                        n_inputs == 1 ? "batch" : ty_model_input(m, i)->name);
+    ty_buf_adds(out, " --output-dir predictions\n");
+}
+
 void ty_session_summary(const ty_session *s, ty_job_end end, bool exported, ty_buf *out)
 {
     char planned[32], real[32];
@@ -187,7 +210,5 @@ void ty_session_summary(const ty_session *s, ty_job_end end, bool exported, ty_b
     if (end == TY_JOB_STOPPED)
         ty_buf_adds(out, "  the same command again goes on from the checkpoint\n");
     if (exported)
-        ty_buf_addf(out, "  trainyard run %s/%s --input %s=batch.npy --output-dir predictions\n", s->job->model_folder,
-                    ty_model_artifact(s->model),
-                    ty_model_n_inputs(s->model) > 0 ? ty_model_input(s->model, 0)->name : "NAME");
+        add_run(s, out);
 }

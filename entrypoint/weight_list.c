@@ -39,11 +39,13 @@ static void take_tensors(ty_weight_list *l, ty_listed_weight *list)
     }
 }
 
-int ty_weight_list_open(const char *path, ty_arena *a, ty_weight_list *out, ty_error *err)
+int ty_weight_list_open(const char *path, const ty_model_choice *choice, ty_arena *a, ty_weight_list *out,
+                        ty_error *err)
 {
     *out = (ty_weight_list){0};
     bool is_tensors = ty_is_safetensors_name(path);
-    if ((is_tensors ? ty_safetensors_open(path, &out->tensors, err) : ty_model_open(path, &out->model, err)) < 0)
+    if ((is_tensors ? ty_safetensors_open(path, &out->tensors, err)
+                    : ty_model_open_as(path, NULL, choice, &out->model, err)) < 0)
         return -1;
     size_t n = is_tensors ? out->tensors.n_entries : (size_t)ty_model_n_weights(out->model);
     ty_listed_weight *list = TY_NEW_ARRAY(a, ty_listed_weight, n + 1);

@@ -19,7 +19,8 @@ typedef struct ty_weight_list {
 } ty_weight_list;
 
 /* Integers that ONNX files keep beside their weights (shapes, axes) are not listed. *out needs no close on failure. */
-int ty_weight_list_open(const char *path, ty_arena *a, ty_weight_list *out, ty_error *err);
+int ty_weight_list_open(const char *path, const ty_model_choice *choice, ty_arena *a, ty_weight_list *out,
+                        ty_error *err);
 void ty_weight_list_close(ty_weight_list *l);
 /* Whether the name says that a file is .safetensors. */
 bool ty_is_safetensors_name(const char *path);

@@ -59,6 +59,31 @@ END
 train "$scratch/step.yaml" && losses_are "$scratch/losses"
 note "a training step of the file's own gives TensorFlow's losses" $?
 
+grep -q '  trainyard run .*/saved_model --signature forward --input ids=ids.npy --input x=x.npy --output-dir' "$scratch/log"
+note "the summary says how the signature is applied, with all of its inputs and no other" $?
+
+"$bin" check "$golden/step" --signature train >"$scratch/log" 2>&1 && grep -q '  input   y ' "$scratch/log"
+note "another signature is looked at" $?
+"$bin" model convert "$golden/step" "$scratch/forward.onnx" --signature forwards >"$scratch/log" 2>&1
+[ $? = 65 ] && grep -q 'expected a signature "forwards"' "$scratch/log"
+note "a signature that is not there is not converted" $?
+
+# A checkpoint of TensorFlow 1, by the name of its folder, its graph, and what Saver calls it.
+mkdir "$scratch/files" && tar -xJf "$golden/files.tar.xz" -C "$scratch/files"
+tf1=$scratch/files/tf1
+"$bin" check "$tf1" --signature out >"$scratch/log" 2>&1 && grep -q ' checkpoint, ' "$scratch/log"
+note "a folder with one checkpoint is a model" $?
+"$bin" train "$tf1/ckpt.meta" --signature=out --data="$scratch/data.csv" >"$scratch/log" 2>&1
+[ $? = 78 ] && grep -q 'key "loss" is missing' "$scratch/log"
+note "a checkpoint's graph stands for a recipe" $?
+"$bin" check "$tf1/ckpt" >"$scratch/log" 2>&1
+[ $? = 66 ] && grep -q 'named by the file with its graph: .*ckpt.meta' "$scratch/log"
+note "a checkpoint's prefix: the name of its graph is told" $?
+cp "$tf1/ckpt.meta" "$tf1/more.meta"
+"$bin" check "$tf1" >"$scratch/log" 2>&1
+[ $? = 65 ] && grep -q "found 2" "$scratch/log"
+note "of two checkpoints one must be named" $?
+
 # Every variable that the step assigns is another one in the written model.
 written=$scratch/run/model/saved_model
 variables() { # FOLDER

@@ -232,6 +232,8 @@ typedef struct tf_options {
 
 /* Folder of a SavedModel (or its saved_model.pb), a GraphDef, or NAME.meta with NAME.index beside it. */
 int tf_open(const char *path, const tf_options *opt, tf_file **out, ty_error *err);
+/* Whether there is the graph of a checkpoint in a folder: NAME.meta. */
+bool tf_has_checkpoint(const char *folder);
 void tf_close(tf_file *f);
 /* "tensorflow 2.21.0 savedmodel" */
 const char *tf_format_text(const tf_file *f);

@@ -28,6 +28,33 @@ static int refuse_text(tf_file *f, const char *path, ty_error *err)
                               "as_text=False), or tf.saved_model.save");
 }
 
+/* How many graphs of checkpoints a folder has, as tf.compat.v1.train.Saver leaves them; *name: the last one's. */
+static int count_metas(const char *folder, ty_arena *a, const char **name)
+{
+    ty_file_entry *entry;
+    size_t n;
+    int n_metas = 0;
+    ty_error ignored;
+    if (ty_file_list(folder, a, &entry, &n, &ignored) < 0)
+        return 0;
+    for (size_t i = 0; i < n; i++)
+        if (ends_with(entry[i].name, ".meta")) {
+            *name = entry[i].name;
+            n_metas++;
+        }
+    return n_metas;
+}
+
+bool tf_has_checkpoint(const char *folder)
+{
+    ty_arena a;
+    const char *name;
+    ty_arena_init(&a);
+    int n = count_metas(folder, &a, &name);
+    ty_arena_fini(&a);
+    return n > 0;
+}
+
 static int find_in_folder(tf_file *f, const char *folder, ty_error *err)
 {
     f->kind = TF_SAVED_MODEL;
@@ -45,6 +72,18 @@ static int find_in_folder(tf_file *f, const char *folder, ty_error *err)
     const char *text = join(f, folder, "saved_model.pbtxt");
     if (ty_file_exists(text))
         return refuse_text(f, text, err);
+    const char *meta = NULL;
+    int n_metas = count_metas(folder, &f->arena, &meta);
+    if (n_metas == 1) {
+        f->kind = TF_META_GRAPH;
+        f->path = join(f, folder, meta);
+        return 0;
+    }
+    if (n_metas > 1) {
+        ty_error_set(err, TY_E_MODEL_FILE, "expected one checkpoint's graph in this folder, found %d", n_metas);
+        ty_error_at(err, "%s", folder);
+        return ty_error_help(err, "name the one that is meant: %s/%s", folder, meta);
+    }
     ty_error_set(err, TY_E_MODEL_FILE, "expected saved_model.pb in this folder, found none");
     return ty_error_at(err, "%s", folder);
 }
