@@ -6,6 +6,7 @@
  * and header are found out here; table/table.h is how records are read.
  */
 #include "base/crew.h"
+#include "base/pages.h"
 #include "container/input/bytes.h"
 #include "container/input/convert.h"
 #include "container/input/format.h"
@@ -19,6 +20,8 @@
 #include <string.h>
 
 #define TABLE_LOOK_ROWS 100 /* with types_only */
+
+enum { TABLE_ALIGN = 2 << 20, TABLE_LARGE_BYTES = 2 << 20 };
 
 /* --- Header and columns --- */
 
@@ -160,13 +163,28 @@ static int table_begin_file(table_impl *t, ty_csv *c, int index, ty_csv_header m
 
 /* --- Files --- */
 
+/* The block with room for so many bytes, of which `used` are kept. A large one begins where a huge page may. */
+static uint8_t *table_grow(uint8_t *data, size_t used, size_t bytes)
+{
+    if (bytes < TABLE_LARGE_BYTES || used > bytes / 8)
+        return realloc(data, bytes > 0 ? bytes : 1);
+    uint8_t *grown = aligned_alloc(TABLE_ALIGN, (bytes + TABLE_ALIGN - 1) / TABLE_ALIGN * TABLE_ALIGN);
+    if (grown) {
+        ty_pages_expect_update(grown, TABLE_ALIGN);
+        if (used > 0)
+            memcpy(grown, data, used);
+        free(data);
+    }
+    return grown;
+}
+
 int table_reserve(table_impl *t, int64_t capacity, ty_error *err)
 {
     for (int i = 0; i < t->n_fields; i++) {
         size_t bytes;
         if (__builtin_mul_overflow((size_t)capacity, t->ds->field[i].row_bytes, &bytes) || bytes > (size_t)INT64_MAX)
             return ty_error_set(err, TY_E_LIMIT, "%lld samples are too many for memory", (long long)capacity);
-        uint8_t *grown = realloc(t->field[i].data, bytes > 0 ? bytes : 1);
+        uint8_t *grown = table_grow(t->field[i].data, (size_t)t->ds->n_samples * t->ds->field[i].row_bytes, bytes);
         if (grown == NULL)
             return ty_error_set(err, TY_E_LIMIT, "no memory for %lld samples of field \"%s\", %zu bytes",
                                 (long long)capacity, t->ds->field[i].name, bytes);

@@ -4,6 +4,7 @@
 #endif
 #include "container/input/csv.h"
 #include "container/input/dataset.h"
+#include "container/input/table/walk.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,49 @@ static void read_everything(const ty_dataset *ds)
         }
         free(row);
     }
+}
+
+/* Many records at once and one by one: the same rows. */
+static void same_everything(const ty_dataset *a, const ty_dataset *b)
+{
+    if (a->n_samples != b->n_samples)
+        abort();
+    char place[2][400];
+    for (int f = 0; f < a->n_fields; f++) {
+        const ty_field_info *x = &a->field[f], *y = &b->field[f];
+        size_t n = x->row_bytes;
+        char *row = malloc(2 * n + 1);
+        if (x->n_missing != y->n_missing || x->first_missing != y->first_missing || x->min != y->min ||
+            x->max != y->max || x->min_sample != y->min_sample || x->max_sample != y->max_sample ||
+            x->n_not_finite != y->n_not_finite || x->first_not_finite != y->first_not_finite)
+            abort();
+        for (int64_t i = 0; i < a->n_samples; i++) {
+            ty_dataset_read(a, f, &i, 1, row, NULL);
+            ty_dataset_read(b, f, &i, 1, row + n, NULL);
+            ty_dataset_place(a, f, i, place[0], sizeof place[0]);
+            ty_dataset_place(b, f, i, place[1], sizeof place[1]);
+            if (memcmp(row, row + n, n) != 0 || strcmp(place[0], place[1]) != 0)
+                abort();
+        }
+        free(row);
+    }
+}
+
+static void compare(const ty_data_source *src, const ty_dataset *ds, const ty_error *err)
+{
+    ty_dataset *other;
+    for (int way = 1; walk_ways_number(way); way++) {
+        ty_error fault = {0};
+        walk_ways_taken = way;
+        if ((ty_dataset_open(src, &other, &fault) == 0) != (ds != NULL) || strcmp(fault.message, err->message) != 0 ||
+            strcmp(fault.place, err->place) != 0)
+            abort();
+        if (ds) {
+            same_everything(ds, other);
+            ty_dataset_close(other);
+        }
+    }
+    walk_ways_taken = 0;
 }
 
 /* The scanner alone: fields lie inside the text, lines never go back. */
@@ -75,14 +119,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                           .csv_header = (ty_csv_header)(choice % 3),
                           .csv_delimiter = delimiters[choice >> 4 & 3],
                           .max_inflated_bytes = 1 << 20};
-    ty_dataset *ds;
+    ty_dataset *ds = NULL;
     ty_error err = {0};
     if (ty_dataset_open(&src, &ds, &err) == 0) {
         read_everything(ds);
+        compare(&src, ds, &err);
         ty_dataset_close(ds);
     } else if (err.code == TY_E_NONE || !err.message[0]) {
         abort();
-    }
+    } else
+        compare(&src, NULL, &err);
     close(fd);
     scan((const char *)data + 1, size - 1, src.csv_delimiter != 0 ? src.csv_delimiter : ',');
     return 0;

@@ -1,6 +1,7 @@
 /* Decimal text: the quick ways give what the slow one gives, to the last bit, and the slow one what the C library does.
  */
 #include "container/input/number.h"
+#include "container/input/table/walk.h"
 
 #include <stdlib.h>
 
@@ -61,11 +62,65 @@ static void check_between(const char *p, const char *end, const char *begin)
         abort();
 }
 
+enum { MOST = 64 };
+
+static bool is_odd(const walk_numbers *t, int i)
+{
+    return t->odd[i / 8] >> (i % 8) & 1;
+}
+
+static void check_many(const walk_ways *ways, walk_numbers *t)
+{
+    double real[MOST], want = 0;
+    float single[MOST];
+    int64_t whole[MOST], k = 0;
+    uint8_t odd[3][MOST / 8];
+    walk_numbers s = *t, w = *t;
+    t->odd = odd[0], s.odd = odd[1], w.odd = odd[2];
+    ways->real(t, real);
+    ways->single(&s, single);
+    ways->whole(&w, whole);
+    for (int i = 0; i < t->n; i++) {
+        const char *p = t->lane + (t->pair[i] & 0xffff) + 1, *end = t->lane + (t->pair[i] >> 16);
+        if (!is_odd(t, i))
+            same(end, real[i], ty_number_scan(p, end, &want), want);
+        if (!is_odd(&s, i) && (ty_number_scan(p, end, &want) != end || single[i] != (float)want))
+            abort();
+        if (!is_odd(&w, i) && (ty_integer_scan(p, end, &k) != end || whole[i] != k))
+            abort();
+    }
+}
+
+/* The texts between commas, by all ways to read several. */
+static void check_ways(const char *begin, size_t size)
+{
+    static char copy[16 + 4096 + 64];
+    uint32_t pair[MOST + 8];
+    walk_numbers t = {.lane = copy, .begin = copy, .pair = pair};
+    size_t before = 15;
+    memset(copy, ',', sizeof copy);
+    memcpy(copy + 16, begin, size);
+    for (size_t i = 16; i <= 16 + size && t.n < MOST; i++)
+        if (copy[i] == ',') {
+            pair[t.n++] = (uint32_t)before | (uint32_t)i << 16;
+            before = i;
+        }
+    for (int i = 0; i < 8; i++)
+        pair[t.n + i] = pair[0];
+    const walk_ways *ways;
+    for (int i = 0; (ways = walk_ways_number(i)) && ways->real; i++)
+        for (int powers = 0; powers < 2; powers++) {
+            t.powers = powers;
+            check_many(ways, &t);
+        }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *begin = (const char *)data, *end = begin + size;
     if (size > 4096)
         return 0;
+    check_ways(begin, size);
     for (const char *p = begin; p < end; p++) {
         check_scan(p, end);
         check_real(p, end);

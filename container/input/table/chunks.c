@@ -1,7 +1,9 @@
-/* chunks.c - the chunks of a file, parsed side by side and put together in order. */
+/* chunks.c - the chunks of a file, parsed side by side and put together in order; or one after the other by one reader,
+ * who need not know where records end before he is there. */
 #include "container/input/table/table.h"
 
 #include "base/crew.h"
+#include "base/pages.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -91,8 +93,7 @@ static int chunks_take(table_impl *t, table_file *file, const table_chunk *chunk
         }
         if (chunk_take(t, file, c, err) < 0)
             return -1;
-        bool is_whole = c->at == c->to || (c->stops_at_bound && c->n_rows == c->bound);
-        if (!is_whole) {
+        if (c->at != c->to) {
             *rest = c;
             return 0;
         }
@@ -100,28 +101,93 @@ static int chunks_take(table_impl *t, table_file *file, const table_chunk *chunk
     return 0;
 }
 
-static int64_t chunk_line_of(const table_chunk *c)
+/* ---- one reader, piece by piece ---- */
+
+enum { TURN_BYTES = 4 << 20, TURN_FIRST = 128 << 10, TURN_AHEAD = 16 };
+
+/* Where one reader is. */
+typedef struct turn {
+    const char *at;
+    int64_t line;
+    int64_t n_bytes, n_rows; /* read */
+    int64_t present;         /* samples up to there have memory */
+} turn;
+
+/* Rows of so many bytes, if they are like those before. */
+static int64_t turn_guess(const turn *r, int64_t bytes)
 {
-    int64_t line = c->line;
-    for (const char *p = c->from; (p = memchr(p, '\n', (size_t)(c->at - p))) != NULL; p++)
-        line++;
-    return line;
+    return r->n_bytes > 0 ? (int64_t)((double)r->n_rows / (double)r->n_bytes * (double)bytes) : 0;
 }
 
-/* One reader from `from` on, where quotes did not tell the truth. */
-static int chunks_rest(table_impl *t, table_file *file, const table_chunk *from, ty_error *err)
+/* Room for `bound` rows, and for all that are to be expected: their memory a good deal at a time. */
+static int turn_reserve(table_impl *t, turn *r, const char *end, int64_t bound, ty_error *err)
+{
+    int64_t n = t->ds->n_samples, guess = turn_guess(r, end - r->at);
+    if (n + bound > t->capacity && table_reserve(t, n + bound + guess + guess / 32, err) < 0)
+        return -1;
+    int64_t piece = turn_guess(r, TURN_BYTES), from = r->present > n ? r->present : n;
+    if (n + piece <= r->present || guess == 0)
+        return 0;
+    int64_t more = guess < TURN_AHEAD * piece ? guess : TURN_AHEAD * piece;
+    r->present = n + more < t->capacity ? n + more : t->capacity;
+    for (int i = 0; i < t->n_fields; i++) {
+        size_t row = t->ds->field[i].row_bytes;
+        ty_pages_expect_update(t->field[i].data + (size_t)from * row, (size_t)(r->present - from) * row);
+    }
+    return 0;
+}
+
+/* All records from `at` on, `most` of them if that is not 0, by this thread. */
+static int chunks_in_turn(table_impl *t, table_file *file, const ty_csv *c, int64_t most, ty_error *err)
+{
+    turn r = {.at = c->at, .line = c->line};
+    while (r.at < c->end && (most == 0 || r.n_rows < most)) {
+        int64_t piece = r.n_bytes > 0 ? TURN_BYTES : TURN_FIRST;
+        const char *to = c->end - r.at > piece ? r.at + piece : c->end;
+        int64_t bound = (to - r.at) / t->n_columns + 1;
+        bound = most > 0 && most - r.n_rows < bound ? most - r.n_rows : bound;
+        if (turn_reserve(t, &r, c->end, bound, err) < 0)
+            return -1;
+        table_chunk chunk = {.from = r.at, .to = to, .end = c->end, .name = c->name, .line = r.line, .bound = bound};
+        chunk.first = t->ds->n_samples;
+        chunk.goes_on = true;
+        table_parse(t, &chunk);
+        int rc = chunk.rc;
+        if (rc < 0)
+            *err = chunk.error;
+        else
+            rc = chunk_take(t, file, &chunk, err);
+        r.n_bytes += chunk.at - r.at;
+        r.n_rows += chunk.n_rows;
+        r.at = chunk.at;
+        r.line = chunk.line_at;
+        table_chunk_fini(&chunk);
+        if (rc < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- a file ---- */
+
+static int chunks_side_by_side(table_impl *t, table_file *file, const ty_csv *c, int n_threads, ty_error *err)
 {
     table_chunk *chunk;
-    const table_chunk *rest;
-    int64_t n = table_split(from->at, from->end, chunk_line_of(from), t->n_columns, 0, &chunk);
+    const table_chunk *rest = NULL;
+    int64_t n = table_split(c->at, c->end, c->line, t->n_columns, TABLE_CHUNK_BYTES, &chunk);
+    for (int64_t i = 0; i < n; i++)
+        chunk[i].name = c->name;
     int rc = n < 0 ? chunk_no_memory(1, err) : chunks_reserve(t, chunk, n, err);
-    for (int64_t i = 0; rc == 0 && i < n; i++) {
-        chunk[i].name = from->name;
-        table_parse(t, &chunk[i]);
+    if (rc == 0 && n > 0)
+        rc = chunks_parse(t, chunk, n, n_threads, err);
+    if (rc == 0)
+        rc = chunks_take(t, file, chunk, n, &rest, err);
+    if (rc == 0 && rest) { /* quotes did not tell the truth */
+        ty_csv from = *c;
+        from.at = rest->at;
+        from.line = rest->line_at;
+        rc = chunks_in_turn(t, file, &from, 0, err);
     }
-    rc = rc < 0 ? rc : chunks_take(t, file, chunk, n, &rest, err);
-    if (rc == 0 && rest)
-        rc = ty_error_set(err, TY_E_INTERNAL, "more records than lines were counted");
     for (int64_t i = 0; i < n; i++)
         table_chunk_fini(&chunk[i]);
     free(chunk);
@@ -130,28 +196,8 @@ static int chunks_rest(table_impl *t, table_file *file, const table_chunk *from,
 
 int table_load_records(table_impl *t, table_file *file, const ty_csv *c, int64_t most, int n_threads, ty_error *err)
 {
-    table_chunk *chunk;
-    const table_chunk *rest = NULL;
-    const char *end = most > 0 ? c->at : c->end;
     bool one_reader = t->ds->bad.skip || t->learns; /* who counts, or learns, in order */
-    size_t bytes = one_reader ? 0 : TABLE_CHUNK_BYTES;
-    int64_t n = table_split(c->at, end, c->line, t->n_columns, bytes, &chunk);
-    if (n >= 0 && most > 0) {
-        n = 1;
-        chunk[0] = (table_chunk){.from = c->at, .to = c->end, .end = c->end, .line = c->line, .bound = most};
-        chunk[0].stops_at_bound = true;
-    }
-    for (int64_t i = 0; i < n; i++)
-        chunk[i].name = c->name;
-    int rc = n < 0 ? chunk_no_memory(1, err) : chunks_reserve(t, chunk, n, err);
-    if (rc == 0 && n > 0)
-        rc = chunks_parse(t, chunk, n, n_threads, err);
-    if (rc == 0)
-        rc = chunks_take(t, file, chunk, n, &rest, err);
-    if (rc == 0 && rest)
-        rc = chunks_rest(t, file, rest, err);
-    for (int64_t i = 0; i < n; i++)
-        table_chunk_fini(&chunk[i]);
-    free(chunk);
-    return rc;
+    if (one_reader || most > 0 || n_threads == 1 || c->end - c->at <= TABLE_CHUNK_BYTES)
+        return chunks_in_turn(t, file, c, most, err);
+    return chunks_side_by_side(t, file, c, n_threads, err);
 }

@@ -4,53 +4,15 @@
  * Where a number ends does not depend on reading it then, so that the processor reads several at once. The loops are
  * lane.def, made once for each kind of processor; all give the same.
  */
-#include "container/input/number.h"
-#include "container/input/table/mask.h"
-#include "container/input/table/walk.h"
+#include "container/input/table/lane.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
-/* ---- quotes ---- */
-
-typedef struct lane_quotes {
-    uint64_t inside;   /* all bits: the block begins inside a field */
-    uint64_t may_open; /* 1: a separator stands before the block, or its first record begins with it */
-    uint64_t must_end; /* 1: before the block a quote closed its field, or was the first of two */
-} lane_quotes;
-
-/* Which bytes are inside quotes, if each quote that opens begins a field and each that closes ends one, or is the first
- * of two. False: not so, and a reader has to look at each field. */
-static inline bool lane_quotes_fit(lane_quotes *q, uint64_t quotes, uint64_t separators, uint64_t *inside)
-{
-    uint64_t in = mask_parity(quotes) ^ q->inside, opening = quotes & in, closing = quotes & ~in;
-    uint64_t outside = separators & ~in;
-    uint64_t begins = outside << 1 | q->may_open | closing << 1 | q->must_end;
-    uint64_t ends = outside | opening;
-    if ((opening & ~begins) != 0 || ((closing << 1 | q->must_end) & ~ends) != 0)
-        return false;
-    q->inside = 0 - (in >> 63);
-    q->must_end = closing >> 63;
-    *inside = in;
-    return true;
-}
-
-static int64_t lane_breaks(const char *p, const char *end)
-{
-    int64_t n = 0;
-    for (; p < end && (p = memchr(p, '\n', (size_t)(end - p))) != NULL; p++)
-        n++;
-    return n;
-}
-
-static __attribute__((noinline)) int lane_other(table_walk *w, const char *p, const char *end,
-                                                const table_target *target, ty_error *err)
+int lane_other(table_walk *w, const char *p, const char *end, const table_target *target, ty_error *err)
 {
     bool quoted = end - p >= 2 && *p == '"' && end[-1] == '"';
     const char *line = w->csv.line_start;
     ty_csv_field f = {.text = p + quoted, .n = (size_t)(end - p) - 2 * quoted, .line = w->csv.line, .quoted = quoted};
-    for (const char *feed = w->csv.at; w->has_breaks && feed < p && (feed = memchr(feed, '\n', (size_t)(p - feed)));) {
+    for (const char *feed = w->csv.at;
+         w->n_breaks > 0 && feed < p && (feed = memchr(feed, '\n', (size_t)(p - feed)));) {
         line = ++feed;
         f.line++;
     }
@@ -60,17 +22,31 @@ static __attribute__((noinline)) int lane_other(table_walk *w, const char *p, co
 
 /* ---- any processor ---- */
 
+/* Appends the set bits, eight at a time: that many are common, and more than are set do no harm. */
+static inline __attribute__((always_inline)) int lane_append(uint16_t *to, int n, uint64_t mask, int at)
+{
+    int after = n + __builtin_popcountll(mask);
+    while (n < after) {
+        for (int i = 0; i < 8; i++) {
+            to[n + i] = (uint16_t)(at + (mask ? __builtin_ctzll(mask) : 0));
+            mask &= mask - 1;
+        }
+        n += 8;
+    }
+    return after;
+}
+
 #define LANE_NAME(x) lane_any_##x
 #define LANE_TARGET  __attribute__((unused))
 #define LANE_MASK    mask_of
+#define LANE_PARITY  mask_parity
+#define LANE_APPEND  lane_append
 #define LANE_NUMBER  ty_number_between
 #include "container/input/table/lane.def"
 
 /* ---- AVX2 ---- */
 
 #if defined(__x86_64__)
-#define LANE_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt,lzcnt")))
-
 LANE_AVX2 static inline uint64_t lane_avx2_mask(const char *p, char c)
 {
     __m256i all = _mm256_set1_epi8(c);
@@ -80,78 +56,43 @@ LANE_AVX2 static inline uint64_t lane_avx2_mask(const char *p, char c)
            (uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(high, all)) << 32;
 }
 
-/* Row k: sixteen bytes of which byte k is taken out, those before it moving up; row 16: as they are. */
-#define LANE_ROW(k)                                                                                                  \
-    {                                                                                                                \
-        -1, LANE_AT(1, k), LANE_AT(2, k), LANE_AT(3, k), LANE_AT(4, k), LANE_AT(5, k), LANE_AT(6, k), LANE_AT(7, k), \
-            LANE_AT(8, k), LANE_AT(9, k), LANE_AT(10, k), LANE_AT(11, k), LANE_AT(12, k), LANE_AT(13, k),            \
-            LANE_AT(14, k), LANE_AT(15, k)                                                                           \
-    }
-#define LANE_AT(i, k) ((i) <= (k) ? (i)-1 : (i))
-static const int8_t lane_without[17][16] = {LANE_ROW(0),
-                                            LANE_ROW(1),
-                                            LANE_ROW(2),
-                                            LANE_ROW(3),
-                                            LANE_ROW(4),
-                                            LANE_ROW(5),
-                                            LANE_ROW(6),
-                                            LANE_ROW(7),
-                                            LANE_ROW(8),
-                                            LANE_ROW(9),
-                                            LANE_ROW(10),
-                                            LANE_ROW(11),
-                                            LANE_ROW(12),
-                                            LANE_ROW(13),
-                                            LANE_ROW(14),
-                                            LANE_ROW(15),
-                                            {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}};
-/* The 16 from number n on: the last n are taken. */
-static const int8_t lane_last[32] = {[16] = -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
-
-/* ty_number_between, all 16 characters at once. */
-LANE_AVX2 static inline bool lane_avx2_between(const char *p, const char *end, const char *begin, double *out)
+LANE_AVX2 static inline int lane_avx2_append(uint16_t *to, int n, uint64_t mask, int at)
 {
-    bool negative = *p == '-';
-    size_t n = (size_t)(end - p) - negative;
-    if (n - 1 >= 16 || end - begin < 16)
-        return false;
-    __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(end - 16));
-    __m128i taken = _mm_loadu_si128((const __m128i *)(const void *)(lane_last + n));
-    v = _mm_and_si128(_mm_xor_si128(v, _mm_set1_epi8('0')), taken);
-    unsigned points = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(v, _mm_set1_epi8('.' ^ '0')));
-    unsigned at = (unsigned)__builtin_ctz(points | 0x10000);
-    v = _mm_shuffle_epi8(v, _mm_loadu_si128((const __m128i *)(const void *)lane_without[at]));
-    if (!_mm_testz_si128(_mm_subs_epu8(v, _mm_set1_epi8(9)), _mm_set1_epi8(-1)) || (points >> 15 & 1) != 0)
-        return false;
-    __m128i pairs = _mm_maddubs_epi16(v, _mm_set1_epi16(0x010a));
-    __m128i fours = _mm_madd_epi16(pairs, _mm_set1_epi32(0x00010064));
-    __m128i eights = _mm_madd_epi16(_mm_packus_epi32(fours, fours), _mm_set1_epi32(0x00012710));
-    uint64_t both = (uint64_t)_mm_cvtsi128_si64(eights);
-    uint64_t mantissa = (both & 0xffffffff) * 100000000 + (both >> 32);
-    if (mantissa > UINT64_C(1) << 53)
-        return false;
-    unsigned fraction = points ? 15 - at : 0;
-    *out = ty_number_sign((double)(int64_t)mantissa / ty_number_pow10[fraction], negative);
-    return true;
+    return lane_append(to, n, mask, at);
 }
 
 #define LANE_NAME(x) lane_avx2_##x
 #define LANE_TARGET  LANE_AVX2
 #define LANE_MASK    lane_avx2_mask
+#define LANE_PARITY  lane_avx2_parity
+#define LANE_APPEND  lane_avx2_append
 #define LANE_NUMBER  lane_avx2_between
 #include "container/input/table/lane.def"
+
+static const walk_ways lane_avx2 = {"avx2",         lane_avx2_look,   lane_avx2_record,
+                                    lane_avx2_real, lane_avx2_single, lane_avx2_whole};
 #endif
 
-walk_lane *walk_lane_any(void)
-{
-    return lane_any_record;
-}
+static const walk_ways lane_any = {"any",         lane_any_look,   lane_any_record,
+                                   lane_any_real, lane_any_single, lane_any_whole};
+static const walk_ways lane_alone = {.name = "alone", .look = lane_any_look, .record = lane_any_record};
 
-walk_lane *walk_lane_best(void)
+/* ---- the choice ---- */
+
+int walk_ways_taken;
+
+const walk_ways *walk_ways_number(int i)
 {
+    const walk_ways *there[4] = {NULL}, *wide = walk_ways_wide();
+    int n = 0;
+    if (wide)
+        there[n++] = wide;
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt"))
-        return lane_avx2_record;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt") &&
+        __builtin_cpu_supports("pclmul"))
+        there[n++] = &lane_avx2;
 #endif
-    return lane_any_record;
+    there[n++] = &lane_any;
+    there[n++] = &lane_alone;
+    return i < n ? there[i] : NULL;
 }

@@ -223,7 +223,7 @@ static int walk_finish_field(table_walk *w, int64_t line, int field, ty_error *e
     return 0;
 }
 
-static int walk_note_line(table_chunk *c, int64_t line, ty_error *err)
+int walk_note_line(table_chunk *c, int64_t line, ty_error *err)
 {
     if (c->n_jumps > 0) {
         const table_jump *last = &c->jump[c->n_jumps - 1];
@@ -262,12 +262,12 @@ static int walk_columns(table_walk *w, ty_error *err)
     return column == t->n_columns ? 0 : walk_ragged(w, line, f.column, column, err);
 }
 
-static int walk_record(table_walk *w, ty_error *err)
+int walk_record(table_walk *w, ty_error *err)
 {
     int64_t line = w->csv.line;
     if (w->plain.used_bytes > WALK_PLAIN_BYTES)
         walk_forget_texts(w);
-    int done = w->t->has_missing_numbers ? 0 : w->lane_of(w, err);
+    int done = w->t->has_missing_numbers ? 0 : w->ways->record(w, err);
     if (done < 0 || (done == 0 && walk_columns(w, err) < 0))
         return -1;
     for (int i = 0; i < w->t->n_fields; i++)
@@ -318,54 +318,72 @@ static int walk_take_record(table_walk *w, ty_error *err)
 static int walk_all(table_walk *w, ty_error *err)
 {
     table_chunk *chunk = w->chunk;
+    bool more = true; /* than blank lines */
     while (w->csv.at < chunk->to && chunk->n_rows < chunk->bound) {
-        if (!ty_csv_more(&w->csv) || w->csv.at >= chunk->to) { /* blank lines only */
-            w->csv.at = chunk->to;
+        more = ty_csv_more(&w->csv) && w->csv.at < chunk->to;
+        if (!more)
             break;
-        }
-        if (walk_take_record(w, err) < 0)
+        int64_t n_tile = w->tile ? walk_tile_read(w, err) : 0;
+        if (n_tile < 0 || (n_tile == 0 && walk_take_record(w, err) < 0))
             return -1;
     }
-    if (chunk->n_rows == chunk->bound && w->csv.at < chunk->to && (!ty_csv_more(&w->csv) || w->csv.at > chunk->to))
-        w->csv.at = chunk->to;
-    chunk->at = w->csv.at;
+    if (chunk->n_rows == chunk->bound && w->csv.at < chunk->to)
+        more = ty_csv_more(&w->csv) && w->csv.at <= chunk->to;
+    chunk->line_at = w->csv.line;
+    chunk->at = more || chunk->goes_on ? w->csv.at : chunk->to;
     return 0;
+}
+
+static void walk_end(table_walk *w)
+{
+    walk_tile_free(w->tile);
+    free(w->real);
+    free(w->whole);
+    free(w->text);
+    ty_arena_fini(&w->plain);
+    free(w->known);
+    free(w);
+}
+
+static table_walk *walk_begin(const table_impl *t, table_chunk *chunk)
+{
+    table_walk *w = malloc(sizeof *w);
+    if (!w)
+        return NULL;
+    memset(w, 0, offsetof(table_walk, place));
+    w->t = t;
+    w->chunk = chunk;
+    w->ways = walk_ways_number(walk_ways_taken);
+    w->lane = w->lane_at = chunk->from;
+    w->csv = (ty_csv){.at = chunk->from,
+                      .end = chunk->end,
+                      .line_start = chunk->from,
+                      .line = chunk->line,
+                      .name = chunk->name,
+                      .delimiter = t->delimiter};
+    w->real = malloc((size_t)t->n_slots * sizeof *w->real + 1);
+    w->whole = malloc((size_t)t->n_slots * sizeof *w->whole + 1);
+    w->text = calloc((size_t)t->n_slots + 1, sizeof *w->text);
+    w->known = calloc((size_t)t->n_fields, sizeof *w->known);
+    ty_arena_init(&w->plain);
+    if (w->real && w->whole && w->text && w->known && (!w->ways->real || walk_tile_new(t, &w->tile) == 0))
+        return w;
+    walk_end(w);
+    return NULL;
 }
 
 void table_parse(const table_impl *t, table_chunk *chunk)
 {
     ty_error *err = &chunk->error;
-    table_walk w;
-    w.t = t;
-    w.chunk = chunk;
-    w.lane_of = walk_lane_best();
-    w.lane = w.lane_end = w.lane_at = chunk->from;
-    w.used = w.used_ends = w.n_ends = 0;
-    w.has_breaks = false;
-    w.csv = (ty_csv){.at = chunk->from,
-                     .end = chunk->end,
-                     .line_start = chunk->from,
-                     .line = chunk->line,
-                     .name = chunk->name,
-                     .delimiter = t->delimiter};
     ty_pages_expect_read(chunk->from, (size_t)(chunk->to - chunk->from));
-    w.real = malloc((size_t)t->n_slots * sizeof *w.real + 1);
-    w.whole = malloc((size_t)t->n_slots * sizeof *w.whole + 1);
-    w.text = calloc((size_t)t->n_slots + 1, sizeof *w.text);
-    ty_arena_init(&w.plain);
-    w.known = calloc((size_t)t->n_fields, sizeof *w.known);
+    table_walk *w = walk_begin(t, chunk);
     chunk->seen = calloc((size_t)t->n_fields, sizeof *chunk->seen);
     for (int i = 0; chunk->seen && i < t->n_fields; i++)
         chunk->seen[i] =
             (ty_field_info){.min_sample = -1, .max_sample = -1, .first_missing = -1, .first_not_finite = -1};
-    chunk->rc = w.real && w.whole && w.text && w.known && chunk->seen
-                    ? walk_all(&w, err)
-                    : ty_error_set(err, TY_E_LIMIT, "no memory to read delimited text");
-    free(w.real);
-    free(w.whole);
-    free(w.text);
-    ty_arena_fini(&w.plain);
-    free(w.known);
+    chunk->rc = w && chunk->seen ? walk_all(w, err) : ty_error_set(err, TY_E_LIMIT, "no memory to read delimited text");
+    if (w)
+        walk_end(w);
 }
 
 void table_chunk_fini(table_chunk *chunk)

@@ -12,21 +12,20 @@
 typedef struct split_state {
     const char *p, *end;
     bool quoted;
-    bool ignores_quotes;
     int64_t line_ends; /* all */
     int64_t records;   /* line ends outside quotes */
 } split_state;
 
 static inline void split_byte(split_state *s, char c)
 {
-    s->quoted ^= c == '"' && !s->ignores_quotes;
+    s->quoted ^= c == '"';
     s->line_ends += c == '\n';
     s->records += c == '\n' && !s->quoted;
 }
 
 static inline void split_block(split_state *s)
 {
-    uint64_t quotes = s->ignores_quotes ? 0 : mask_of(s->p, '"'), ends = mask_of(s->p, '\n');
+    uint64_t quotes = mask_of(s->p, '"'), ends = mask_of(s->p, '\n');
     if (quotes | ends) {
         uint64_t inside = mask_parity(quotes) ^ (0 - (uint64_t)s->quoted);
         s->quoted = inside >> 63;
@@ -52,9 +51,8 @@ static void split_chunk(split_state *s, size_t bytes)
 
 int64_t table_split(const char *from, const char *end, int64_t line, int64_t columns, size_t bytes, table_chunk **out)
 {
-    split_state s = {.p = from, .end = end, .ignores_quotes = bytes == 0};
-    size_t each = bytes ? bytes : (size_t)(end - from);
-    int64_t room = (int64_t)((size_t)(end - from) / (each ? each : 1)) + 1, n = 0;
+    split_state s = {.p = from, .end = end};
+    int64_t room = (int64_t)((size_t)(end - from) / bytes) + 1, n = 0;
     table_chunk *chunk = calloc((size_t)room, sizeof *chunk);
     *out = chunk;
     if (!chunk)
@@ -65,7 +63,7 @@ int64_t table_split(const char *from, const char *end, int64_t line, int64_t col
         c->from = s.p;
         c->end = end;
         c->line = line + s.line_ends;
-        split_chunk(&s, each);
+        split_chunk(&s, bytes);
         c->to = s.p;
         bool is_open = s.p == s.end && (s.quoted || s.p[-1] != '\n'); /* the last line has no end */
         int64_t lines = s.records - records + is_open, by_length = (c->to - c->from) / columns + 1;

@@ -3,7 +3,8 @@
  * The text of a file is cut into chunks at line ends (split.c); each is parsed by whoever is free (rows.c), into rows
  * that are reserved for it, and what is found is put together in the order of the chunks (chunks.c). Where a chunk ends
  * is guessed from quotes alone, so it is checked: a chunk counts only if the one before ended where it begins. Hence
- * rows, ranges and errors are what one reader would find, whatever the number of threads.
+ * rows, ranges and errors are what one reader would find, whatever the number of threads. A single thread is one reader
+ * and guesses nothing.
  */
 #ifndef TY_CONTAINER_INPUT_TABLE_TABLE_H
 #define TY_CONTAINER_INPUT_TABLE_TABLE_H
@@ -77,9 +78,10 @@ typedef struct table_chunk {
     int64_t line;                /* of `from` */
     int64_t bound;               /* no more records than that are in it */
     int64_t first;               /* number of the row that its first record goes to */
-    bool stops_at_bound;         /* more are not wanted; else they are a guess that was wrong */
+    bool goes_on;                /* who reads what follows begins where this ended, not at `to` */
     /* What came of it; samples count from its first. */
     const char *at; /* behind its last record */
+    int64_t line_at;
     int64_t n_rows;
     ty_field_info *seen; /* [n_fields]; ranges, missing and not finite values */
     table_jump *jump;
@@ -91,7 +93,7 @@ typedef struct table_chunk {
 enum { TABLE_CHUNK_BYTES = 1 << 20 };
 
 /* Cuts the text from `from`, in line `line`, into chunks of about so many bytes; `columns` a record at least. Returns
- * how many, the array being the caller's (free()); -1: no memory. bytes 0: one chunk, all line ends being counted. */
+ * how many, the array being the caller's (free()); -1: no memory. */
 int64_t table_split(const char *from, const char *end, int64_t line, int64_t columns, size_t bytes, table_chunk **out);
 /* Parses one chunk into the rows from chunk->first on. Any thread. */
 void table_parse(const table_impl *t, table_chunk *chunk);
