@@ -148,7 +148,7 @@ static int read_image(nvrtcProgram program, const char *path)
 unsigned nvrtcCompileProgram(nvrtcProgram program, int n_options, const char *const *options)
 {
     char folder[] = "/tmp/ty-fake-nvrtc-XXXXXX", source[PATH_BYTES], object[PATH_BYTES], command[COMMAND_BYTES];
-    const char *run = getenv("TY_FAKE_RUN");
+    const char *run = getenv("TY_FAKE_RUN"), *cc = getenv("CC");
     (void)n_options, (void)options;
     if (run && strcmp(run, "none") == 0)
         return name_kernels(program) == 0 ? SUCCESS : COMPILATION;
@@ -158,9 +158,9 @@ unsigned nvrtcCompileProgram(nvrtcProgram program, int n_options, const char *co
     snprintf(object, sizeof object, "%s/k.so", folder);
     snprintf(
         command, sizeof command,
-        "cc -std=gnu17 -DGRID_ALIGNED -O1 -march=native -ffp-contract=fast -fno-math-errno -fwrapv -w -fPIC -shared "
-        "-o %s %s -lm",
-        object, source);
+        "%s -std=gnu17 -DGRID_ALIGNED -O1 -march=native -ffp-contract=fast -fno-math-errno -fwrapv -w -fPIC -shared "
+        "-lm -o %s %s",
+        cc && *cc ? cc : "cc", object, source);
     int rc = write_source(source, program->text);
     rc = rc == 0 && system(command) == 0 ? read_image(program, object) : -1;
     if (rc < 0)
