@@ -7,6 +7,7 @@
 #include "compiler/ir/storage.h"
 #include "compiler/ops/op.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -129,6 +130,18 @@ static bool emit_infer(ty_graph *g, graph_draft *d)
     return emit_check_leaf(g, d);
 }
 
+/* Of an op that has attributes; read from its row once. Two threads that do so at the same time find the same. */
+static uint32_t emit_attr_mask(const ty_op_row *row, ty_op op)
+{
+    static _Atomic uint32_t masks[TY_N_OPS]; /* 0: not read yet */
+    uint32_t mask = atomic_load_explicit(&masks[op], memory_order_relaxed);
+    if (mask == 0) {
+        mask = ty_attr_mask(row->attrs);
+        atomic_store_explicit(&masks[op], mask, memory_order_relaxed);
+    }
+    return mask;
+}
+
 bool ty_graph_draft(ty_graph *g, ty_op op, const ty_attr *attr, const ty_val *in, int n_in, graph_draft *d)
 {
     if (g->failed)
@@ -149,7 +162,7 @@ bool ty_graph_draft(ty_graph *g, ty_op op, const ty_attr *attr, const ty_val *in
             ty_graph_fail(g, TY_E_GRAPH, "%s: an attribute has more than %d entries", row->text, TY_MAX_RANK);
             return false;
         }
-        ty_attr_clean(&d->attr, ty_attr_mask(row->attrs));
+        ty_attr_clean(&d->attr, emit_attr_mask(row, op));
         emit_canonical_attr(g, d);
     } else {
         memset(&d->attr, 0, sizeof d->attr);

@@ -208,7 +208,12 @@ static uint32_t kb_result(ty_kb *b, int reduction, ty_val v, const ty_kpos *pos)
                                      .vars = k->outer});
 }
 
-/* ---- memory of what was evaluated: (value, position, guard, stage) -> instruction ---- */
+/* ---- memory of what was evaluated: (value, position, guard, stage) -> instruction ----
+ *
+ * Most groups that fusion asks about are small, and it asks thousands of times: both tables begin small and double as
+ * they fill, up to b->table_most entries, of which half may be used. */
+
+enum { KB_FIRST_ENTRIES = 64 };
 
 static uint64_t kb_key_hash(ty_val v, const ty_kpos *pos, uint32_t guard, int stage)
 {
@@ -218,15 +223,40 @@ static uint64_t kb_key_hash(ty_val v, const ty_kpos *pos, uint32_t guard, int st
     return h;
 }
 
-static ty_kmemo *kb_memo(ty_kb *b, ty_val v, const ty_kpos *pos, uint32_t guard)
+static ty_kmemo *kb_memo_at(const ty_kb *b, ty_val v, const ty_kpos *pos, uint32_t guard, int stage)
 {
-    uint32_t at = (uint32_t)kb_key_hash(v, pos, guard, b->stage) & (b->memo_cap - 1);
+    uint32_t at = (uint32_t)kb_key_hash(v, pos, guard, stage) & (b->memo_cap - 1);
     for (;; at = (at + 1) & (b->memo_cap - 1)) {
         ty_kmemo *m = &b->memo[at];
-        if (!m->used ||
-            (m->v == v && m->guard == guard && m->stage == b->stage && memcmp(&m->pos, pos, sizeof *pos) == 0))
+        if (!m->used || (m->v == v && m->guard == guard && m->stage == stage && memcmp(&m->pos, pos, sizeof *pos) == 0))
             return m;
     }
+}
+
+static ty_kmemo *kb_memo(const ty_kb *b, ty_val v, const ty_kpos *pos, uint32_t guard)
+{
+    return kb_memo_at(b, v, pos, guard, b->stage);
+}
+
+static void kb_memo_grow(ty_kb *b)
+{
+    const ty_kmemo *old = b->memo;
+    uint32_t n = b->memo_cap;
+    b->memo_cap = n ? 2 * n : KB_FIRST_ENTRIES;
+    b->memo = TY_NEW_ARRAY(&b->scratch, ty_kmemo, b->memo_cap);
+    for (uint32_t i = 0; i < n; i++)
+        if (old[i].used)
+            *kb_memo_at(b, old[i].v, &old[i].pos, old[i].guard, old[i].stage) = old[i];
+}
+
+/* Room for one more; false: there may be no more. */
+static bool kb_memo_room(ty_kb *b)
+{
+    if (++b->n_memo * 2 > b->table_most)
+        return false;
+    if (b->n_memo * 2 > b->memo_cap)
+        kb_memo_grow(b);
+    return true;
 }
 
 uint32_t ty_kb_eval(ty_kb *b, ty_val v, const ty_kpos *given, uint32_t guard)
@@ -240,7 +270,7 @@ uint32_t ty_kb_eval(ty_kb *b, ty_val v, const ty_kpos *given, uint32_t guard)
     ty_kmemo *memo = kb_memo(b, v, &pos, guard);
     if (memo->used)
         return memo->instr;
-    if (++b->n_memo * 2 > b->memo_cap || ++b->depth > 400) {
+    if (!kb_memo_room(b) || ++b->depth > 400) {
         b->failed = true;
         return TY_NONE;
     }
@@ -263,17 +293,46 @@ uint32_t ty_kb_eval(ty_kb *b, ty_val v, const ty_kpos *given, uint32_t guard)
 
 /* ---- levels ---- */
 
+/* Where the node is or belongs. */
+static ty_klevel *kb_level_at(const ty_kb *b, uint32_t node)
+{
+    uint32_t at = (node * 0x9E3779B9u) & (b->level_cap - 1);
+    while (b->level[at].node != TY_NONE && b->level[at].node != node)
+        at = (at + 1) & (b->level_cap - 1);
+    return &b->level[at];
+}
+
+static void kb_level_grow(ty_kb *b)
+{
+    const ty_klevel *old = b->level;
+    uint32_t n = b->level_cap;
+    b->level_cap = n ? 2 * n : KB_FIRST_ENTRIES;
+    b->level = TY_NEW_ARRAY(&b->scratch, ty_klevel, b->level_cap);
+    for (uint32_t i = 0; i < b->level_cap; i++)
+        b->level[i].node = TY_NONE;
+    for (uint32_t i = 0; i < n; i++)
+        if (old[i].node != TY_NONE)
+            *kb_level_at(b, old[i].node) = old[i];
+}
+
+static bool kb_level_room(ty_kb *b)
+{
+    if (++b->n_levels * 2 > b->table_most)
+        return false;
+    if (b->n_levels * 2 > b->level_cap)
+        kb_level_grow(b);
+    return true;
+}
+
 static int kb_level(ty_kb *b, ty_val v)
 {
     uint32_t node = ty_val_node(v);
     if (kb_is_loaded(b, v))
         return 0;
-    uint32_t at = (node * 0x9E3779B9u) & (b->level_cap - 1);
-    while (b->level[at].node != TY_NONE && b->level[at].node != node)
-        at = (at + 1) & (b->level_cap - 1);
-    if (b->level[at].node == node)
-        return b->level[at].level;
-    if (++b->n_levels * 2 > b->level_cap || b->depth > 400) {
+    const ty_klevel *known = kb_level_at(b, node);
+    if (known->node == node)
+        return known->level;
+    if (!kb_level_room(b) || b->depth > 400) {
         b->failed = true;
         return 0;
     }
@@ -287,10 +346,7 @@ static int kb_level(ty_kb *b, ty_val v)
     }
     b->depth--;
     level += kb_reduction_of(b, node) >= 0;
-    at = (node * 0x9E3779B9u) & (b->level_cap - 1);
-    while (b->level[at].node != TY_NONE && b->level[at].node != node)
-        at = (at + 1) & (b->level_cap - 1);
-    b->level[at] = (ty_klevel){node, level};
+    *kb_level_at(b, node) = (ty_klevel){node, level};
     return level;
 }
 
@@ -400,14 +456,11 @@ static void kb_store_rows(ty_kb *b, ty_val root)
 
 static void kb_tables(ty_kb *b)
 {
-    b->memo_cap = 256;
-    while (b->memo_cap < (uint32_t)(4 * b->group->max_instrs))
-        b->memo_cap *= 2;
-    b->memo = TY_NEW_ARRAY(&b->scratch, ty_kmemo, b->memo_cap);
-    b->level_cap = b->memo_cap;
-    b->level = TY_NEW_ARRAY(&b->scratch, ty_klevel, b->level_cap);
-    for (uint32_t i = 0; i < b->level_cap; i++)
-        b->level[i].node = TY_NONE;
+    b->table_most = 256;
+    while (b->table_most < (uint32_t)(4 * b->group->max_instrs))
+        b->table_most *= 2;
+    kb_memo_grow(b);
+    kb_level_grow(b);
 }
 
 static void kb_fill(ty_kb *b)

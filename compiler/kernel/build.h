@@ -32,6 +32,7 @@ typedef struct ty_kb {
     int stage;              /* being filled */
     int depth;
     bool failed;
+    uint32_t table_most; /* entries that memo and level may have */
     ty_kmemo *memo;
     uint32_t memo_cap, n_memo;
     ty_klevel *level;
