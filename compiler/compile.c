@@ -454,7 +454,7 @@ static int compile_lower(ty_program *p, const ty_compile_options *opt, ty_error 
         if (opt->stop_after && strcmp(opt->stop_after, i > 0 ? compile_passes[i - 1].name : "step") == 0)
             break;
         compile_pass_fn *run = compile_pass_of(opt, i);
-        if (!run || compile_skips(opt, i))
+        if (!run || compile_skips(opt, i) || !ty_pass_concerns(compile_passes[i].name, p->graph))
             continue;
         if (run(p->graph, &next, err) < 0)
             return -1;

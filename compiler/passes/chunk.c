@@ -489,17 +489,9 @@ ty_chunk_report ty_chunk_find(const ty_graph *g)
     return found;
 }
 
-static bool chunk_nothing(ty_clone *c, uint32_t id, void *ctx)
-{
-    (void)c, (void)id, (void)ctx;
-    return false;
-}
-
 int ty_pass_chunk(const ty_graph *in, ty_graph **out, ty_error *err)
 {
     static const ty_chunk_rule rule = {TY_CHUNK_ROWS, true};
     int n;
-    if (ty_chunk(in, &rule, out, &n, err) < 0)
-        return -1;
-    return *out ? 0 : ty_clone_rewrite(in, chunk_nothing, NULL, out, err);
+    return ty_chunk(in, &rule, out, &n, err);
 }

@@ -8,6 +8,10 @@
 
 #include "compiler/ir/graph.h"
 
+/* concerns.c - false if the pass of this name (compile.c's table) would give back the same graph, because g has none of
+ * the ops that it is about. Such a pass is not run: re-emitting a large graph takes milliseconds. */
+bool ty_pass_concerns(const char *pass, const ty_graph *g);
+
 /* autodiff.c - reverse mode.
  * Appends the gradient of the scalar `loss` with respect to wrt[i] (any values of the graph); grad[i] receives a value
  * of wrt[i]'s type, zeros if the loss does not depend on it. Fails with NO_GRADIENT naming the node if the path leads
@@ -66,8 +70,9 @@ int ty_pass_attach_tf32(const ty_graph *in, ty_graph **out, ty_error *err);
  * composites. Keeps: all else; what is marked may round differently. */
 int ty_pass_winograd(const ty_graph *in, ty_graph **out, ty_error *err);
 
-/* chunk.c - large logits are computed, reduced and differentiated a few rows at a time (chunk.h). Makes a new graph.
- * Needs: no composites; before split. Keeps: everything else; sums over rows may round differently. */
+/* chunk.c - large logits are computed, reduced and differentiated a few rows at a time (chunk.h). Makes a new graph;
+ * *out is NULL where there are no such logits: nothing to do. Needs: no composites; before split. Keeps: everything
+ * else; sums over rows may round differently. */
 int ty_pass_chunk(const ty_graph *in, ty_graph **out, ty_error *err);
 
 /* align.c - 16-bit products for a GPU get zeros at the end of rows of an odd length. Makes a new graph. Needs: no

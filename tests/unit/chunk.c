@@ -235,8 +235,7 @@ static void what_is_left(void **state)
         assert_int_equal(n, 0);
     }
     assert_int_equal(ty_pass_chunk(g, &after, &err), 0);
-    assert_int_equal(whole_logits(after), 1);
-    ty_graph_free(after);
+    assert_null(after);
     ty_graph_free(g);
 }
 
@@ -258,7 +257,8 @@ static void bounds(void **state)
         ty_graph_add_output(g, "best", ty_b_argreduce(g, ty_b_dot(g, x, w, false, true), TY_MAX, 1, false),
                             TY_TAPE_EVAL);
         assert_int_equal(ty_pass_chunk(g, &after, &err), 0);
-        if (count(after, TY_OP_DOT, 1) != cases[i].products)
+        assert_int_equal(!after, cases[i].products == 1);
+        if (after && count(after, TY_OP_DOT, 1) != cases[i].products)
             fail_msg("case %zu: %d products", i, count(after, TY_OP_DOT, 1));
         ty_graph_free(g);
         ty_graph_free(after);
