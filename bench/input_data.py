@@ -71,6 +71,18 @@ def make_clicks(path):
     repeated(path, records, 100)
 
 
+def make_vectors(folder, total_mb, object_mb, floats):
+    """Objects of TFRecords of one vector each, for bench/pipe."""
+    values = np.random.default_rng(11).random(floats, dtype="f4").tobytes()
+    record = tfrecord(field(1, feature("x", 2, values)))
+    each, count = max(1, round(object_mb * 1e6 / len(record))), round(total_mb * 1e6 / len(record))
+    os.makedirs(folder)
+    for i in range(0, count, each):
+        with open(os.path.join(folder, f"part-{i // each:05}.tfrecord"), "wb") as f:
+            for _ in range(min(each, count - i)):
+                f.write(record)
+
+
 def make_digits(path):
     """784 floats and a label; 60,000 rows."""
     r = np.random.default_rng(2)
@@ -104,6 +116,14 @@ def make_libsvm(path):
         words = [f"{k}:1" if i % 2 else f"{k}:{r.random():.4g}" for k in entries]
         lines.append((f"{i % 2} " + " ".join(words) + "\n").encode())
     repeated(path, lines, 40)
+
+
+def make_lines(path):
+    """JSON Lines: 30 numbers and a label; 600,000 rows."""
+    r = random.Random(10)
+    lines = [('{"features": [%s], "label": %d}\n' % (", ".join(f"{r.random():.6g}" for _ in range(30)), i % 2)).encode()
+             for i in range(5000)]
+    repeated(path, lines, 120)
 
 
 def make_floats(path):
@@ -172,7 +192,7 @@ def make_png_pictures(path):
 
 
 MAKERS = {"clicks.tfrecord": make_clicks, "digits.tfrecord": make_digits, "dense.recordio": make_dense,
-          "rows.libsvm": make_libsvm, "floats.csv": make_floats, "mixed.csv": make_mixed, "rows.npy": make_rows,
+          "rows.libsvm": make_libsvm, "rows.jsonl": make_lines, "floats.csv": make_floats, "mixed.csv": make_mixed, "rows.npy": make_rows,
           "pictures.idx": make_idx, "pictures": make_pictures, "png-pictures": make_png_pictures}
 
 

@@ -3,6 +3,7 @@
  *     read [OPTIONS] FILE FIELD...    opens the file, then reads epochs of batches; FIELD: NAME[=COLUMNS|MEMBER][:TYPE]
  *         --format F    --batch N (1024)    --epochs N (1)    --shuffle    --threads N (to open with; all)
  *         --stream: as records that stream by, one epoch
+ *         --pipe FOLDER: so, from the FIFO of the channel FILE there;    --pass: records alone, not decoded
  *     read --frames tfrecord|recordio FILE   record by record, with checksums, and nothing else
  *     read --order N                         the permutation of an epoch of N samples
  *
@@ -30,9 +31,9 @@
 enum { READ_MAX_FIELDS = 64, READ_MAX_EPOCHS = 64 };
 
 typedef struct read_settings {
-    const char *format, *frames;
+    const char *format, *frames, *pipe;
     long batch, epochs, order, threads;
-    bool shuffle, stream;
+    bool shuffle, stream, pass;
 } read_settings;
 
 static double read_since(int64_t start)
@@ -240,14 +241,17 @@ static int read_stream(const char *path, ty_field *fields, int n_fields, const r
 {
     ty_error err = {0};
     ty_stream_config config = {
-        .paths = &path, .n_paths = 1, .format = s->format, .fields = fields, .n_fields = n_fields};
+        .paths = &path, .n_paths = s->pipe ? 0 : 1, .format = s->format, .fields = fields, .n_fields = n_fields};
+    if (s->pipe)
+        config.channel = path;
+    config.input_folder = config.state_folder = s->pipe;
     ty_stream_order order = {.n_rows = s->batch, .tail = TY_TAIL_PAD};
     ty_stream *stream;
     ty_data_feed *feed;
     read_batch b = {0};
     ty_draft draft = {0};
     double cpu = read_cpu(), first_s = 0;
-    int64_t rows = 0;
+    int64_t rows = 0, start = ty_clock_ns();
     if (ty_stream_open(&config, &stream, &err) < 0 || ty_stream_feed(stream, &order, &feed, &err) < 0)
         return read_fail(&err);
     b.samples = draft.samples = calloc((size_t)s->batch, sizeof *draft.samples);
@@ -257,15 +261,17 @@ static int read_stream(const char *path, ty_field *fields, int n_fields, const r
     if (more < 0 || (feed->ops->open_draft && feed->ops->open_draft(feed, &draft, &err) < 0))
         return read_fail(&err);
     while ((more = feed->ops->take(feed, &draft, &err)) == 1) {
-        if (feed->ops->fill(feed, &draft, b.to, &err) < 0)
+        if (!s->pass && feed->ops->fill(feed, &draft, b.to, &err) < 0)
             return read_fail(&err);
         first_s = rows == 0 ? read_age() : first_s;
         rows += draft.n_valid;
     }
     if (more < 0)
         return read_fail(&err);
-    printf("{\"rows\": %lld, \"bytes\": %lld, \"first_s\": %.3f, \"epoch_s\": [%.6f], \"peak_mb\": %.1f}\n",
-           (long long)rows, (long long)stream->file_bytes, first_s, read_cpu() - cpu, read_peak_mb());
+    printf("{\"rows\": %lld, \"bytes\": %lld, \"first_s\": %.3f, \"epoch_s\": [%.6f], \"wall_s\": %.6f, \"peak_mb\": "
+           "%.1f}\n",
+           (long long)rows, (long long)stream->file_bytes, first_s, read_cpu() - cpu, read_since(start),
+           read_peak_mb());
     if (feed->ops->close_draft)
         feed->ops->close_draft(feed, &draft);
     ty_data_feed_close(feed);
@@ -278,10 +284,17 @@ static int read_stream(const char *path, ty_field *fields, int n_fields, const r
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"format", 1, NULL, 'f'},  {"batch", 1, NULL, 'b'},   {"epochs", 1, NULL, 'e'},
-        {"shuffle", 0, NULL, 's'}, {"stream", 0, NULL, 'm'},  {"frames", 1, NULL, 'r'},
-        {"order", 1, NULL, 'o'},   {"threads", 1, NULL, 't'}, {0}};
+    static const struct option options[] = {{"format", 1, NULL, 'f'},
+                                            {"batch", 1, NULL, 'b'},
+                                            {"epochs", 1, NULL, 'e'},
+                                            {"shuffle", 0, NULL, 's'},
+                                            {"stream", 0, NULL, 'm'},
+                                            {"frames", 1, NULL, 'r'},
+                                            {"order", 1, NULL, 'o'},
+                                            {"threads", 1, NULL, 't'},
+                                            {"pipe", 1, NULL, 'p'},
+                                            {"pass", 0, NULL, 'x'},
+                                            {0}};
     read_settings s = {.batch = 1024, .epochs = 1};
     ty_field fields[READ_MAX_FIELDS];
     int c, n_fields = 0;
@@ -293,7 +306,9 @@ int main(int argc, char **argv)
         s.order = c == 'o' ? atol(optarg) : s.order;
         s.threads = c == 't' ? atol(optarg) : s.threads;
         s.shuffle = s.shuffle || c == 's';
-        s.stream = s.stream || c == 'm';
+        s.pipe = c == 'p' ? optarg : s.pipe;
+        s.stream = s.stream || c == 'm' || c == 'p';
+        s.pass = s.pass || c == 'x';
         if (c == '?')
             return 2;
     }

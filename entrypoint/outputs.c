@@ -11,6 +11,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { MAX_VALUES = 64, N_SPLITS = 2 };
@@ -21,6 +22,7 @@ struct ty_outputs {
     const char *folder;
     int64_t resume_step;
     ty_progress progress;
+    const char *bottleneck; /* that was told last */
     bool warned;
     ty_arena arena;
 };
@@ -106,6 +108,22 @@ int ty_outputs_add(ty_outputs *o, bool validation, int64_t step, int64_t epoch, 
         warn_once(o, &file_err);
     add_events(o, &row);
     return 0;
+}
+
+/* The name where it changes alone: texts are kept one by one. */
+void ty_outputs_input(ty_outputs *o, int64_t step, double wait_share, const char *bottleneck)
+{
+    ty_events *e = o->events[TY_SPLIT_TRAIN];
+    ty_error err = {0};
+    double now = ty_events_now();
+    if (!e)
+        return;
+    int rc = ty_events_scalar(e, step, now, "input/wait_share", (float)wait_share, &err);
+    if (rc == 0 && (!o->bottleneck || strcmp(o->bottleneck, bottleneck) != 0))
+        rc = ty_events_text(e, step, now, "input/bottleneck", bottleneck, &err);
+    o->bottleneck = bottleneck;
+    if (rc < 0)
+        warn_once(o, &err);
 }
 
 void ty_outputs_progress(ty_outputs *o, char event, int64_t step, int64_t epoch, double loss,

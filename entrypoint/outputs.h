@@ -41,6 +41,9 @@ typedef struct ty_outputs_pace {
     double comm_ms;                /* of a step, waited for other ranks */
     const char *data_cause;        /* what makes data late: "parsing"; NULL: they are not */
 } ty_outputs_pace;
+/* For TensorBoard, at a report: the share of the time since the last one in which the step waited for data, and what
+ * bounded the rate: "reading", "framing", "parsing" or "the step". */
+void ty_outputs_input(ty_outputs *o, int64_t step, double wait_share, const char *bottleneck);
 /* event: 's' a step, 'e' an epoch, 'c' a checkpoint. */
 void ty_outputs_progress(ty_outputs *o, char event, int64_t step, int64_t epoch, double loss,
                          const ty_outputs_pace *pace);

@@ -88,7 +88,8 @@ typedef struct ty_session {
     ty_served *served;         /* NULL: weights live here */
     int64_t whole_batch;       /* served: rows of a step of the servers, of which recipe.batch_size are this worker's */
     ty_prefetch *batches;
-    ty_tuner tuner; /* of its threads */
+    ty_prefetch_waits reported_waits; /* of the ring, at the last report */
+    ty_tuner tuner;                   /* of its threads */
     ty_loop_plan loop;
     ty_session_stream train_stream, validation_stream;
     const char *pipe_state_folder;          /* where no job says it; NULL: as the job says */

@@ -468,6 +468,18 @@ static int call_checkpoint(void *ctx, const ty_loop_position *at, ty_error *err)
 
 /* ---- reports ---- */
 
+/* What bounded the rate since the last report. */
+static void report_input(ty_session *s, int64_t step, double share)
+{
+    ty_prefetch_waits now, w;
+    if (!s->batches || !(share >= 0))
+        return;
+    ty_prefetch_measure(s->batches, &now);
+    w = ty_prefetch_waits_between(&s->reported_waits, &now);
+    s->reported_waits = now;
+    ty_outputs_input(s->outputs, step, share < 1 ? share : 1, w.cause);
+}
+
 static int call_report(void *ctx, const ty_loop_report *r, ty_error *err)
 {
     ty_session *s = ctx;
@@ -477,6 +489,7 @@ static int call_report(void *ctx, const ty_loop_report *r, ty_error *err)
     double rows = (double)(r->n_steps * s->recipe.accumulate * s->recipe.batch_size);
     double span = busy - s->times.reported_s, waited = ty_company_waited_s(s->job->company);
     double waited_ms = 1e3 * (waited - s->times.reported_comm_s) / (double)r->n_steps;
+    double input_share = (s->times.input_wait_s - s->times.reported_input_s) / span;
     double data_ms = 1e3 * (s->times.input_wait_s - s->times.reported_input_s) / (double)r->n_steps;
     s->times.reported_s = busy;
     s->times.reported_input_s = s->times.input_wait_s;
@@ -494,6 +507,7 @@ static int call_report(void *ctx, const ty_loop_report *r, ty_error *err)
         [TY_REPORT_COMM_MS] = {ty_session_sees_waits(s), waited_ms},
         [TY_REPORT_BAD] = {s->recipe.train.skip_bad, (double)ty_session_bad(s, false)->n},
     };
+    report_input(s, r->at.step, input_share);
     ty_value_named values[TY_N_REPORTS];
     int n = 0;
     for (int i = 0; i < TY_N_REPORTS; i++)

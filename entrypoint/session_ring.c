@@ -75,9 +75,19 @@ uint64_t ty_session_batch_bytes(const ty_dataset *d, int64_t rows)
     return row * (uint64_t)rows;
 }
 
+/* That the tuner may come to. */
+static int ring_most_depth(const ty_session *s, uint64_t batch_bytes)
+{
+    const char *why;
+    uint64_t said = s->recipe.data_memory_bytes, memory = (uint64_t)(RING_MEMORY_SHARE * (double)ty_memory_limit(&why));
+    uint64_t fit = batch_bytes > 0 ? (said ? said : memory) / batch_bytes : RING_MOST_DEPTH;
+    return fit < RING_MOST_DEPTH ? (int)fit : RING_MOST_DEPTH;
+}
+
 void ty_session_set_ring(ty_session *s, const ty_dataset *d, int64_t rows, ty_prefetch_config *c)
 {
     c->depth = ty_session_ring_depth(s, ty_session_batch_bytes(d, rows));
+    c->max_depth = s->recipe.data_threads > 0 ? 0 : ring_most_depth(s, ty_session_batch_bytes(d, rows));
     c->max_workers = ty_session_max_workers(s);
     c->n_workers = s->recipe.data_threads > 0 ? c->max_workers : 1;
     c->memory_bytes = (size_t)ty_input_ring_bytes(&s->recipe, s->batches != NULL, 0);

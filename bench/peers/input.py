@@ -84,6 +84,34 @@ def tf_digits(path, told):
     tf_examples(path, told, lambda tf: [("image", 784, tf.float32), ("label", 0, tf.int64)])
 
 
+def fifo_records(path):
+    """What a FIFO has: tf.data opens files to read them by offset, so that Python has to find the records."""
+    with open(path, "rb", buffering=1 << 20) as f:
+        while True:
+            head = f.read(12)
+            if len(head) < 12:
+                return
+            yield f.read(int.from_bytes(head[:8], "little"))
+            f.read(4)
+
+
+def tf_pipe(path, told, decoded=True):
+    tf = tensorflow()
+    data = tf.data.Dataset.from_generator(lambda: fifo_records(path), output_signature=tf.TensorSpec((), tf.string)).batch(16)
+    if decoded:
+        wanted = {"x": tf.io.FixedLenFeature([131072], tf.float32)}
+        data = data.map(lambda x: tf.io.parse_example(x, wanted)["x"], num_parallel_calls=tf.data.AUTOTUNE)
+    told.begin()
+    for batch in data.prefetch(tf.data.AUTOTUNE):
+        told.first_s = told.first_s or age()
+        told.rows += batch.shape[0]
+    told.end()
+
+
+def tf_pipe_records(path, told):
+    tf_pipe(path, told, decoded=False)
+
+
 def tf_floats(path, told):
     tf = tensorflow()
     data = tf.data.TextLineDataset(path, buffer_size=8 << 20).batch(BATCH)
@@ -137,7 +165,8 @@ def pillow_pictures(path, told):
     told.over((np.asarray(Image.open(f).convert("RGB"))[None] for f in files), lambda x: [x])
 
 
-KINDS = {"tf-frames": tf_frames, "tf-clicks": tf_clicks, "tf-digits": tf_digits, "tf-floats": tf_floats,
+KINDS = {"tf-frames": tf_frames, "tf-clicks": tf_clicks, "tf-digits": tf_digits, "tf-floats": tf_floats, "tf-pipe": tf_pipe,
+         "tf-pipe-records": tf_pipe_records,
          "pandas-floats": pandas_floats, "pandas-mixed": pandas_mixed, "sklearn-libsvm": sklearn_libsvm,
          "torch-rows": torch_rows, "numpy-order": numpy_order, "pillow-pictures": pillow_pictures}
 

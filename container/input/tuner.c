@@ -8,6 +8,7 @@
 #define TUNER_STEP_SHARE 0.02 /* of waiting, that is worth a worker */
 #define TUNER_ROOM_SHARE 0.5  /* of idle workers, that one is too many */
 #define TUNER_GAIN       1.02 /* less is chance */
+#define TUNER_BOTH_SHARE 0.05 /* of idle workers beside a step that waits, that shows an uneven rate */
 
 /* The last change made it slower, or no faster: back, and never again in that direction. */
 static bool tuner_regrets(ty_tuner *t, const ty_tuner_look *look)
@@ -22,6 +23,26 @@ static bool tuner_regrets(ty_tuner *t, const ty_tuner_look *look)
     else
         t->lowest = t->changed_from;
     return true;
+}
+
+int ty_tuner_depth(ty_tuner *t, const ty_tuner_look *look, int max_workers)
+{
+    int from = t->depth_from, n = look->depth;
+    int highest = t->highest > 0 && t->highest < max_workers ? t->highest : max_workers;
+    bool wants_worker = strcmp(look->cause, "parsing") == 0 && look->n_workers < highest;
+    bool is_open = t->deepest == 0 && n < look->max_depth && !wants_worker;
+    t->depth_from = 0;
+    if (t->is_fixed || t->changed_from != 0)
+        return n;
+    if (from != 0 && look->rate < t->rate_before * TUNER_GAIN) {
+        t->deepest = from;
+        return from;
+    }
+    if (!is_open || look->step_share <= TUNER_STEP_SHARE || look->room_share <= TUNER_BOTH_SHARE)
+        return n;
+    t->depth_from = n;
+    t->rate_before = look->rate;
+    return 2 * n < look->max_depth ? 2 * n : look->max_depth;
 }
 
 int ty_tuner_decide(ty_tuner *t, const ty_tuner_look *look, int max_workers)
@@ -54,6 +75,16 @@ ty_prefetch_waits ty_prefetch_waits_between(const ty_prefetch_waits *before, con
     w.room_ms -= before->room_ms;
     w.cause = ty_prefetch_cause(&w);
     return w;
+}
+
+static void tuner_tell_depth(const ty_tuner_look *look, int next)
+{
+    if (next > look->depth)
+        ty_log_info("input",
+                    "%d -> %d batches ahead: the step waited %.0f %% of the time and the threads %.0f %%, by turns",
+                    look->depth, next, 100 * look->step_share, 100 * look->room_share);
+    else if (next < look->depth)
+        ty_log_info("input", "%d -> %d batches ahead: more were no faster", look->depth, next);
 }
 
 static void tuner_tell(ty_tuner *t, const ty_tuner_look *look, int next)
@@ -91,8 +122,15 @@ void ty_tuner_batch(ty_tuner *t, ty_prefetch *p)
                           .room_share = w.room_ms / (w.elapsed_ms * w.n_workers),
                           .rate = (double)t->n / w.elapsed_ms,
                           .cause = w.cause,
-                          .n_workers = w.n_workers};
-    int next = ty_tuner_decide(t, &look, ty_prefetch_max_workers(p));
+                          .n_workers = w.n_workers,
+                          .depth = ty_prefetch_depth(p),
+                          .max_depth = ty_prefetch_max_depth(p)};
+    int depth = ty_tuner_depth(t, &look, ty_prefetch_max_workers(p)), next = look.n_workers;
+    if (depth != look.depth) {
+        ty_prefetch_set_depth(p, depth);
+        tuner_tell_depth(&look, depth);
+    } else
+        next = ty_tuner_decide(t, &look, ty_prefetch_max_workers(p));
     tuner_tell(t, &look, next);
     if (next != look.n_workers)
         ty_prefetch_set_workers(p, next);

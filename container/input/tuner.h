@@ -1,11 +1,14 @@
-/* tuner.h - how many threads decode, decided while they do.
+/* tuner.h - how many threads decode, and how many batches ahead, decided while they do.
  *
  * Every TY_TUNER_BATCHES batches, but not more often than every TY_TUNER_LEAST_MS, it looks at two numbers: the share
  * of the time in which the step waited for data, and the share in which workers waited for room. Above 2 % of the first
- * it adds a worker, where decoding is what is slow; above 50 % of the second it takes one away. What did not help is
- * undone and not tried again, so that it comes to rest. What bounds the rate is named in the log when it changes:
+ * it adds a worker, where decoding is what is slow; above 50 % of the second it takes one away. Where both wait, by
+ * turns, the rate suffices and is uneven: then it makes the ring deeper, as far as memory allows. What did not help is
+ * undone and not tried again, so that it comes to rest. Only one thing changes at a time. What bounds the rate is named
+ * in the log when it changes:
  *
  *     input: 1 -> 2 threads: the step waited 31 % of the time, for parsing
+ *     input: 4 -> 8 batches ahead: the step waited 6 % of the time and the threads 21 %, by turns
  *     input: the step is what takes the time (it waited 0.4 %)
  *
  * The order of batches and their bits do not depend on any of it.
@@ -28,6 +31,8 @@ typedef struct ty_tuner {
     int changed_from;    /* workers before the last change; 0: nothing was changed since the last look */
     double rate_before;  /* batches a millisecond then */
     int lowest, highest; /* between which it stays; 0: not known */
+    int depth_from;      /* batches ahead before the last change; 0: they were not changed since the last look */
+    int deepest;         /* that it stays at; 0: not known */
 } ty_tuner;
 
 /* What happened between two looks. */
@@ -36,10 +41,14 @@ typedef struct ty_tuner_look {
     double rate;                   /* batches a millisecond */
     const char *cause;             /* as in ty_prefetch_waits */
     int n_workers;
+    int depth, max_depth; /* batches ahead, and how many there may be */
 } ty_tuner_look;
 
 /* The number of workers from now on. */
 int ty_tuner_decide(ty_tuner *t, const ty_tuner_look *look, int max_workers);
+/* The depth of the ring from now on. Called before it, in every look; where this changes something, workers stay. Where
+ * a worker may help it is tried first. */
+int ty_tuner_depth(ty_tuner *t, const ty_tuner_look *look, int max_workers);
 
 /* After each batch that the step has taken. Changes workers and logs. */
 void ty_tuner_batch(ty_tuner *t, ty_prefetch *p);

@@ -25,8 +25,10 @@ enum { MESSAGE_MAX_BYTES = 4096, PENDING_MAX_BYTES = 1 << 20, NAME_TRIES = 1000 
 enum { EVENT_WALL_TIME = 1, EVENT_STEP = 2, EVENT_FILE_VERSION = 3, EVENT_SUMMARY = 5, EVENT_SESSION_LOG = 7 };
 enum { SESSION_LOG_STATUS = 1, SESSION_STATUS_START = 1 };
 enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_TENSOR = 8, VALUE_METADATA = 9 };
-enum { METADATA_PLUGIN = 1, PLUGIN_NAME = 1, METADATA_DATA_CLASS = 4, DATA_CLASS_SCALAR = 1 };
-enum { TENSOR_DTYPE = 1, TENSOR_SHAPE = 2, TENSOR_FLOAT_VAL = 5, DT_FLOAT = 1 };
+enum { METADATA_PLUGIN = 1, PLUGIN_NAME = 1, METADATA_DATA_CLASS = 4 };
+enum { DATA_CLASS_SCALAR = 1, DATA_CLASS_TENSOR = 2 };
+enum { TENSOR_DTYPE = 1, TENSOR_SHAPE = 2, TENSOR_FLOAT_VAL = 5, TENSOR_STRING_VAL = 8 };
+enum { DT_FLOAT = 1, DT_STRING = 7 };
 
 struct tag {
     char *name;
@@ -83,13 +85,12 @@ int ty_event_session_start(ty_buf *out, double wall_s, int64_t step)
     return result(out);
 }
 
-static void put_scalar_metadata(ty_buf *value)
+static void put_metadata(ty_buf *value, const char *plugin_name, int data_class)
 {
-    static const char plugin_name[] = "scalars";
     ty_buf metadata = message_buf(), plugin = message_buf();
-    ty_proto_put_bytes(&plugin, PLUGIN_NAME, plugin_name, sizeof plugin_name - 1);
+    ty_proto_put_bytes(&plugin, PLUGIN_NAME, plugin_name, strlen(plugin_name));
     put_message(&metadata, METADATA_PLUGIN, &plugin);
-    ty_proto_put_int(&metadata, METADATA_DATA_CLASS, DATA_CLASS_SCALAR);
+    ty_proto_put_int(&metadata, METADATA_DATA_CLASS, data_class);
     put_message(value, VALUE_METADATA, &metadata);
 }
 
@@ -102,20 +103,46 @@ static void put_scalar_tensor(ty_buf *value, float v)
     put_message(value, VALUE_TENSOR, &tensor);
 }
 
-int ty_event_scalar(ty_buf *out, double wall_s, int64_t step, const char *tag, float v, bool with_metadata)
+/* As tf.summary.text has it: one string, of no dimensions. */
+static void put_text_tensor(ty_buf *value, const char *text)
 {
-    ty_buf value = message_buf(), summary = message_buf();
-    ty_proto_put_bytes(&value, VALUE_TAG, tag, strlen(tag));
-    /* The vector of the format reference has the metadata (9) before the tensor (8): TensorBoard reads any order, and
-     * a reader that streams knows the plugin before the data. */
-    if (with_metadata)
-        put_scalar_metadata(&value);
-    put_scalar_tensor(&value, v);
-    put_message(&summary, SUMMARY_VALUE, &value);
+    ty_buf tensor = message_buf();
+    ty_proto_put_int(&tensor, TENSOR_DTYPE, DT_STRING);
+    ty_proto_put_bytes(&tensor, TENSOR_SHAPE, NULL, 0);
+    ty_proto_put_bytes(&tensor, TENSOR_STRING_VAL, text, strlen(text));
+    put_message(value, VALUE_TENSOR, &tensor);
+}
+
+static int put_event(ty_buf *out, double wall_s, int64_t step, ty_buf *value)
+{
+    ty_buf summary = message_buf();
+    put_message(&summary, SUMMARY_VALUE, value);
     ty_proto_put_double(out, EVENT_WALL_TIME, wall_s);
     ty_proto_put_int(out, EVENT_STEP, step);
     put_message(out, EVENT_SUMMARY, &summary);
     return result(out);
+}
+
+int ty_event_scalar(ty_buf *out, double wall_s, int64_t step, const char *tag, float v, bool with_metadata)
+{
+    ty_buf value = message_buf();
+    ty_proto_put_bytes(&value, VALUE_TAG, tag, strlen(tag));
+    /* The vector of the format reference has the metadata (9) before the tensor (8): TensorBoard reads any order, and
+     * a reader that streams knows the plugin before the data. */
+    if (with_metadata)
+        put_metadata(&value, "scalars", DATA_CLASS_SCALAR);
+    put_scalar_tensor(&value, v);
+    return put_event(out, wall_s, step, &value);
+}
+
+int ty_event_text(ty_buf *out, double wall_s, int64_t step, const char *tag, const char *text, bool with_metadata)
+{
+    ty_buf value = message_buf();
+    ty_proto_put_bytes(&value, VALUE_TAG, tag, strlen(tag));
+    if (with_metadata)
+        put_metadata(&value, "text", DATA_CLASS_TENSOR);
+    put_text_tensor(&value, text);
+    return put_event(out, wall_s, step, &value);
 }
 
 /* The file. */
@@ -228,7 +255,9 @@ static struct tag *events_tag(ty_events *e, const char *name)
     return &tags[e->n_tags++];
 }
 
-int ty_events_scalar(ty_events *e, int64_t step, double wall_s, const char *tag, float value, ty_error *err)
+/* A scalar, or a text where that is not NULL. */
+static int events_value(ty_events *e, int64_t step, double wall_s, const char *tag, float value, const char *text,
+                        ty_error *err)
 {
     size_t tag_bytes = strlen(tag);
     if (tag_bytes == 0 || tag_bytes > TY_EVENTS_TAG_BYTES)
@@ -241,7 +270,11 @@ int ty_events_scalar(ty_events *e, int64_t step, double wall_s, const char *tag,
         return 0;
     ty_buf message = message_buf();
     /* A time that is NaN makes readers give the file up. */
-    ty_event_scalar(&message, isfinite(wall_s) ? wall_s : ty_events_now(), step, tag, value, !row->described);
+    wall_s = isfinite(wall_s) ? wall_s : ty_events_now();
+    if (text)
+        ty_event_text(&message, wall_s, step, tag, text, !row->described);
+    else
+        ty_event_scalar(&message, wall_s, step, tag, value, !row->described);
     int rc = events_keep(e, &message, err);
     ty_buf_fini(&message);
     if (rc == 0) {
@@ -251,6 +284,19 @@ int ty_events_scalar(ty_events *e, int64_t step, double wall_s, const char *tag,
     if (rc == 0 && (double)(ty_clock_ms() - e->oldest_ms) >= TY_EVENTS_FLUSH_S * 1e3)
         rc = ty_events_flush(e, err);
     return rc;
+}
+
+int ty_events_scalar(ty_events *e, int64_t step, double wall_s, const char *tag, float value, ty_error *err)
+{
+    return events_value(e, step, wall_s, tag, value, NULL, err);
+}
+
+int ty_events_text(ty_events *e, int64_t step, double wall_s, const char *tag, const char *text, ty_error *err)
+{
+    if (strlen(text) > TY_EVENTS_TEXT_BYTES)
+        return ty_error_set(err, TY_E_RANGE, "event text: expected up to %d bytes, found %zu", TY_EVENTS_TEXT_BYTES,
+                            strlen(text));
+    return events_value(e, step, wall_s, tag, 0, text, err);
 }
 
 /* One record, one write(): a reader on the other side sees whole records only. */

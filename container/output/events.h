@@ -1,4 +1,4 @@
-/* events.h - scalars for TensorBoard: one event file of one run.
+/* events.h - scalars and texts for TensorBoard: one event file of one run.
  *
  * A directory is a run; give training and validation a directory each (`.../train`, `.../validation`). Every process
  * start opens a new file, because a tailing reader cannot get past a torn record in the middle of an old one.
@@ -22,8 +22,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define TY_EVENTS_FLUSH_S   5.0
-#define TY_EVENTS_TAG_BYTES 255
+#define TY_EVENTS_FLUSH_S    5.0
+#define TY_EVENTS_TAG_BYTES  255
+#define TY_EVENTS_TEXT_BYTES 1024
 
 typedef struct ty_events ty_events;
 
@@ -38,6 +39,8 @@ const char *ty_events_path(const ty_events *events);
  * reader would throw away earlier points for it. A wall time that is not finite is replaced by the current one.
  * `tag` is UTF-8, 1 to TY_EVENTS_TAG_BYTES bytes; the part before the first '/' is its group. */
 int ty_events_scalar(ty_events *events, int64_t step, double wall_s, const char *tag, float value, ty_error *err);
+/* A text, in the same way: what TensorBoard shows under "Text". At most TY_EVENTS_TEXT_BYTES, UTF-8. */
+int ty_events_text(ty_events *events, int64_t step, double wall_s, const char *tag, const char *text, ty_error *err);
 /* Writes what is kept. */
 int ty_events_flush(ty_events *events, ty_error *err);
 /* Flushes, syncs, closes and frees, in any case. NULL is allowed. */
@@ -51,5 +54,6 @@ int ty_event_version(ty_buf *out, double wall_s);
 int ty_event_session_start(ty_buf *out, double wall_s, int64_t step);
 /* `with_metadata`: name the scalars plugin too, needed once per tag and file. */
 int ty_event_scalar(ty_buf *out, double wall_s, int64_t step, const char *tag, float value, bool with_metadata);
+int ty_event_text(ty_buf *out, double wall_s, int64_t step, const char *tag, const char *text, bool with_metadata);
 
 #endif

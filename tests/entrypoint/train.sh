@@ -13,6 +13,7 @@ done
 ok "no failure file" test ! -e "$ML/output/failure"
 ok "events of training" compgen -G "$ML/output/tensorboard/train/events.out.tfevents.*" >/dev/null
 ok "events of validation" compgen -G "$ML/output/tensorboard/validation/events.out.tfevents.*" >/dev/null
+ok "and what bounds the rate" grep -qa "input/bottleneck" "$ML"/output/tensorboard/train/events.out.tfevents.*
 same "60 steps" 60 "$(grep -c '^step=' "$W/out")"
 ok "metric lines are as documented" grep -qE '^step=60 epoch=3 loss=[-+0-9.e]+ lr=0\.001 grad_norm=[-+0-9.e]+ samples_per_s=[-+0-9.e]+ data_ms=[-+0-9.e]+$' "$W/out"
 same "an evaluation an epoch" 3 "$(grep -cE '^val step=[0-9]+ epoch=[0-9]+ val_loss=[-+0-9.e]+ val_accuracy=[-+0-9.e]+$' "$W/out")"

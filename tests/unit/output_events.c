@@ -127,6 +127,22 @@ static void test_file(void **state)
     assert_ok(ty_events_close(NULL, &err));
 }
 
+/* Those that TensorBoard's own modules make, but for the metadata, which come first and say the class of the data. */
+static void test_text_bytes(void **state)
+{
+    (void)state;
+    static const unsigned char expected[] = {0x09, 0,    0,    0,    0,    0,    0,    0xf8, 0x3f, 0x10, 0x50, 0x2a,
+                                             0x20, 0x0a, 0x1e, 0x0a, 0x01, 'a',  0x4a, 0x0a, 0x0a, 0x06, 0x0a, 0x04,
+                                             't',  'e',  'x',  't',  0x20, 0x02, 0x42, 0x0d, 0x08, 0x07, 0x12, 0x00,
+                                             0x42, 0x07, 'p',  'a',  'r',  's',  'i',  'n',  'g'};
+    ty_buf message;
+    ty_buf_init(&message, 4096);
+    assert_int_equal(ty_event_text(&message, 1.5, 80, "a", "parsing", true), 0);
+    assert_int_equal(message.len, sizeof expected);
+    assert_memory_equal(message.data, expected, sizeof expected);
+    ty_buf_fini(&message);
+}
+
 static void test_session_start_bytes(void **state)
 {
     (void)state;
@@ -182,6 +198,7 @@ int main(void)
         cmocka_unit_test(test_vector_records),
         cmocka_unit_test(test_record_flips),
         cmocka_unit_test(test_record_truncated),
+        cmocka_unit_test(test_text_bytes),
         cmocka_unit_test(test_session_start_bytes),
         SCRATCH_TEST(test_file),
         SCRATCH_TEST(test_full_disk),

@@ -60,6 +60,55 @@ static void it_comes_to_rest_where_the_step_no_longer_waits(void **state)
     assert_int_equal(rest(&(machine){10, 19, 0.1, 0, 8}, 8, 8), 3); /* two would be at 95 %: the third stays */
 }
 
+/* A step that waits beside threads that wait: deeper until it no longer helps, and never back and forth. */
+static void an_uneven_rate_makes_the_ring_deeper(void **state)
+{
+    (void)state;
+    ty_tuner t = {0};
+    ty_tuner_look look = {.step_share = 0.1, .room_share = 0.2, .rate = 10, .cause = "parsing", .n_workers = 2};
+    look.depth = 4;
+    look.max_depth = 16;
+    assert_int_equal(ty_tuner_depth(&t, &look, 2), 8);
+    look.depth = 8;
+    look.rate = 11;
+    assert_int_equal(ty_tuner_depth(&t, &look, 2), 16);
+    look.depth = 16;
+    assert_int_equal(ty_tuner_depth(&t, &look, 2), 8); /* as fast as before */
+    look.depth = 8;
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(ty_tuner_depth(&t, &look, 2), 8);
+    const ty_tuner_look others[] = {{.step_share = 0.01,
+                                     .room_share = 0.5,
+                                     .rate = 10,
+                                     .cause = "the step",
+                                     .n_workers = 2,
+                                     .depth = 4,
+                                     .max_depth = 9},
+                                    {.step_share = 0.5,
+                                     .room_share = 0.01,
+                                     .rate = 10,
+                                     .cause = "parsing",
+                                     .n_workers = 2,
+                                     .depth = 4,
+                                     .max_depth = 9},
+                                    {.step_share = 0.5,
+                                     .room_share = 0.5,
+                                     .rate = 10,
+                                     .cause = "parsing",
+                                     .n_workers = 2,
+                                     .depth = 4,
+                                     .max_depth = 4}};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        t = (ty_tuner){0};
+        assert_int_equal(ty_tuner_depth(&t, &others[i], 2), 4);
+    }
+    t = (ty_tuner){0};
+    look.depth = 4;
+    assert_int_equal(ty_tuner_depth(&t, &look, 3), 4); /* a third thread first */
+    t = (ty_tuner){.is_fixed = true};
+    assert_int_equal(ty_tuner_depth(&t, &look, 2), 4);
+}
+
 static void what_is_fixed_stays(void **state)
 {
     (void)state;
@@ -104,6 +153,7 @@ static void workers_change_and_batches_do_not(void **state)
     ty_dataset *ds = open_rows();
     ty_prefetch_config c = config_of(ds);
     c.max_workers = 6;
+    c.max_depth = 16;
     ty_prefetch *p;
     ty_error err = {0};
     ty_tuner t = {.least_ms = 1e-6};
@@ -114,6 +164,8 @@ static void workers_change_and_batches_do_not(void **state)
     for (int i = 0; i < 500; i++) {
         if (i % 7 == 0)
             ty_prefetch_set_workers(p, 1 + i * 5 % 8);
+        if (i % 5 == 0)
+            ty_prefetch_set_depth(p, 2 + i * 7 % 15);
         assert_ok(ty_prefetch_next(p, &b, &err), &err);
         assert_true(((const float *)b->field[0].data)[0] == (float)(i % 125 * 4));
         ty_prefetch_release(p, b);
@@ -155,6 +207,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_comes_to_rest_where_the_step_no_longer_waits),
+        cmocka_unit_test(an_uneven_rate_makes_the_ring_deeper),
         cmocka_unit_test(what_is_fixed_stays),
         cmocka_unit_test(measurements_are_subtracted),
         cmocka_unit_test(workers_change_and_batches_do_not),
