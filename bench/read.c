@@ -1,6 +1,7 @@
 /* read.c - how fast Trainyard reads a file: what bench/input runs beside its peers. One JSON line.
  *
  *     read [OPTIONS] FILE FIELD...    opens the file, then reads epochs of batches; FIELD: NAME[=COLUMNS|MEMBER][:TYPE]
+ *                                     or NAME@BINS, hashed into so many, or NAME@, by a vocabulary that it learns
  *         --format F    --batch N (1024)    --epochs N (1)    --shuffle    --threads N (to open with; all)
  *         --stream: as records that stream by, one epoch
  *         --pipe FOLDER: so, from the FIFO of the channel FILE there;    --pass: records alone, not decoded
@@ -16,6 +17,7 @@
 #include "container/input/convert.h"
 #include "container/input/dataset.h"
 #include "container/input/frame.h"
+#include "container/input/map/map.h"
 #include "container/input/sampler.h"
 #include "container/input/stream/stream.h"
 
@@ -127,10 +129,24 @@ static int read_order(int64_t n)
 
 /* ---- a data set ---- */
 
-static bool read_field(char *text, ty_field *out)
+static bool read_transformed(const char *name, const char *bins, ty_arena *a, ty_field *out)
 {
-    char *type = strrchr(text, ':'), *where = NULL;
+    ty_map_spec spec = {.field = name,
+                        .scale = 1,
+                        .way = *bins ? TY_MAP_HASH : TY_MAP_VOCABULARY,
+                        .bins = atoll(bins),
+                        .n_oov = !*bins};
+    return ty_map_new(&spec, a, &out->map, NULL) == 0;
+}
+
+static bool read_field(char *text, ty_arena *a, ty_field *out)
+{
+    char *type = strrchr(text, ':'), *where = NULL, *bins = strchr(text, '@');
+    if (bins)
+        *bins++ = 0;
     *out = ty_field_make(text);
+    if (bins)
+        return read_transformed(text, bins, a, out);
     if (type) {
         *type++ = 0;
         out->dtype_given = ty_dtype_parse(type, &out->dtype);
@@ -297,7 +313,9 @@ int main(int argc, char **argv)
                                             {0}};
     read_settings s = {.batch = 1024, .epochs = 1};
     ty_field fields[READ_MAX_FIELDS];
+    ty_arena arena;
     int c, n_fields = 0;
+    ty_arena_init(&arena);
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
         s.format = c == 'f' ? optarg : s.format;
         s.frames = c == 'r' ? optarg : s.frames;
@@ -320,7 +338,9 @@ int main(int argc, char **argv)
     if (s.frames)
         return read_frames(s.frames, path);
     while (optind < argc && n_fields < READ_MAX_FIELDS)
-        if (!read_field(argv[optind++], &fields[n_fields++]))
+        if (!read_field(argv[optind++], &arena, &fields[n_fields++]))
             return 2;
-    return s.stream ? read_stream(path, fields, n_fields, &s) : read_data(path, fields, n_fields, &s);
+    c = s.stream ? read_stream(path, fields, n_fields, &s) : read_data(path, fields, n_fields, &s);
+    ty_arena_fini(&arena);
+    return c;
 }
