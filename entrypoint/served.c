@@ -30,6 +30,7 @@ struct ty_served {
                                              the number / 2^20, and what is over */
     ty_rule rule;
     int64_t step;               /* pushed last */
+    uint64_t asked;             /* questions to all workers */
     int64_t pushes, step_bytes; /* steps of this worker, and what they pulled and pushed */
     int64_t other_bytes;        /* what was pulled and pushed for anything else */
     ty_client_ticket *pulling;  /* the weights that travel whole are on their way */
@@ -50,6 +51,17 @@ static int served_refuse(const char *what, ty_error *err)
 {
     ty_error_set(err, TY_E_CONFIG, "parameter servers: %s", what);
     return ty_error_help(err, "leave it out, or train without parameter servers");
+}
+
+/* What gathers gradients of several steps before weights change. */
+static int served_refuse_waiting(const char *key, int times, ty_error *err)
+{
+    ty_error_set(err, TY_E_CONFIG,
+                 "parameter servers: %s is not for them, since a gradient changes the weights when it comes", key);
+    return ty_error_help(err,
+                         "leave it out and take a batch_size that is %d times larger; a schedule then has as many "
+                         "times fewer steps",
+                         times);
 }
 
 static const struct {
@@ -105,9 +117,9 @@ int ty_served_prepare(ty_train_spec *spec, ty_rule *rule, ty_error *err)
     if (spec->optimizer.weight_decay != 0)
         return served_refuse("weight decay is not for them", err);
     if (spec->accumulate > 1)
-        return served_refuse("accumulate is not for them: take larger batches", err);
+        return served_refuse_waiting("accumulate", spec->accumulate, err);
     if (spec->update_every > 1)
-        return served_refuse("update_every is not for them: take larger batches", err);
+        return served_refuse_waiting("update_every", spec->update_every, err);
     if (spec->unmerged_rows)
         return served_refuse("they add the rows of a table up: set unmerged_rows: false", err);
     if (spec->ema_decay != 0)
@@ -359,13 +371,31 @@ int ty_served_read(ty_served *r, const void *const *inputs, ty_error *err)
     return 0;
 }
 
-int ty_served_push(ty_served *r, double rate, ty_error *err)
+bool ty_served_in_step(const ty_served_options *o)
+{
+    return ty_served_is_job(o) && o->mode == TY_SERVER_SYNC && o->backup == 0 && o->workers > 1;
+}
+
+int ty_served_agree(ty_served *r, bool most, int64_t *v, ty_error *err)
+{
+    uint32_t all[2];
+    if (!ty_served_in_step(&r->options))
+        return 0;
+    if (*v < 0 || *v > UINT32_MAX)
+        return ty_error_set(err, TY_E_LIMIT, "parameter servers: %" PRId64 " cannot be agreed on", *v);
+    if (ty_client_agree(r->client, ++r->asked, (uint32_t)*v, &all[0], &all[1], err) < 0)
+        return -1;
+    *v = all[most];
+    return 0;
+}
+
+int ty_served_push(ty_served *r, double rate, int64_t rows, ty_error *err)
 {
     ty_client_batch all = {
         .dense = r->gradient, .n_dense = r->n - r->tables.n, .rows = r->tables.rows, .n_rows = r->tables.n};
     float scale = r->rule.rate > 0 ? (float)(rate / r->rule.rate) : 1;
     ty_served_tables_take(&r->tables);
-    if (ty_client_push(r->client, &all, (uint64_t)++r->step, scale, err) < 0)
+    if (ty_client_push_rows(r->client, &all, (uint32_t)rows, (uint64_t)++r->step, scale, err) < 0)
         return -1;
     r->step_bytes = ty_client_bytes(r->client) - r->other_bytes;
     r->pushes++;

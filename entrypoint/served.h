@@ -67,8 +67,13 @@ int ty_served_open(ty_served *r, bool resumed, ty_served_start *start, ty_error 
 int ty_served_settle(ty_served *r, ty_error *err);
 /* Those are that a step with these inputs reads. */
 int ty_served_read(ty_served *r, const void *const *inputs, ty_error *err);
-/* The gradient of the next step, at this rate, goes out; the next weights are asked for. */
-int ty_served_push(ty_served *r, double rate, ty_error *err);
+/* The gradient of the next step, at this rate, goes out; the next weights are asked for. rows: that it is the mean of;
+ * in sync mode the step is the mean over the rows of all workers. */
+int ty_served_push(ty_served *r, double rate, int64_t rows, ty_error *err);
+/* Whether workers make each step together, so that they have to end together: sync mode without backup workers. */
+bool ty_served_in_step(const ty_served_options *o);
+/* Those: *v becomes the least that any worker asks with here, or the most. TY_E_STOPPED: told to stop meanwhile. */
+int ty_served_agree(ty_served *r, bool most, int64_t *v, ty_error *err);
 /* Job, worker 0: what ty_served_state lists becomes what servers have now. */
 int ty_served_fetch(ty_served *r, ty_error *err);
 /* Job, worker 0: waits until all other workers have left, then for the weights of then; others go on at once.

@@ -86,6 +86,7 @@ typedef struct ty_session {
     const char *restored_from; /* replay: folder of the checkpoint; NULL: none, the model's own weights */
     ty_rule served_rule;       /* with job->served */
     ty_served *served;         /* NULL: weights live here */
+    int64_t pushed_rows;       /* served: rows that count in the step's batch */
     int64_t whole_batch;       /* served: rows of a step of the servers, of which recipe.batch_size are this worker's */
     ty_prefetch *batches;
     ty_prefetch_waits reported_waits; /* of the ring, at the last report */
@@ -93,6 +94,7 @@ typedef struct ty_session {
     ty_loop_plan loop;
     ty_session_stream train_stream, validation_stream;
     const char *pipe_state_folder;          /* where no job says it; NULL: as the job says */
+    int64_t word;                           /* of a stream: what workers of servers said of the batch to come */
     ty_position at;                         /* of a stream: of the batch to come, which is the same on all ranks */
     int64_t known_epoch;                    /* batches of an epoch; 0: of a stream, of which nobody has said it */
     int64_t known_steps;                    /* of the run; likewise */
@@ -147,6 +149,8 @@ int ty_session_choose_batch(ty_session *s, ty_error *err);
 int ty_session_find_fields(ty_session *s, ty_error *err);
 int ty_session_open_data(ty_session *s, ty_error *err);
 int ty_session_plan_steps(ty_session *s, ty_error *err);
+/* Data by number whose epochs have so many batches, as all workers agreed. */
+void ty_session_set_epoch(ty_session *s, int64_t batches);
 int ty_session_check_ranges(ty_session *s, ty_error *err);
 int ty_session_start_batches(ty_session *s, ty_error *err);
 /* The ring of the training, numbers and streams alike. */

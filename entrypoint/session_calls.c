@@ -56,6 +56,7 @@ void ty_session_point_inputs(ty_session *s, const ty_batch *batch, const int *fi
         s->inputs[i] = batch->field[fields[i]].data;
     /* Counted over the rows of all ranks, of which ours come behind those of the ranks before us. */
     s->valid = ty_company_rank(s->job->company) * batch->n_rows + batch->n_valid;
+    s->pushed_rows = s->spec.train_valid_rows ? batch->n_valid : batch->n_rows;
 }
 
 /* ---- checked steps ---- */
@@ -212,7 +213,11 @@ static int call_result(void *ctx, ty_step_result *result, ty_error *err)
     bool scaled = ty_program_output(s->program, run, "loss_scale") != NULL;
     *result = (ty_step_result){read_number(s, run, "loss"), lr, has_norm ? norm : -1,
                                scaled ? read_number(s, run, "loss_scale") : 0};
-    if (s->served && ty_served_push(s->served, lr, err) < 0)
+    if (s->served && s->pushed_rows == 0) { /* a mean of nothing, which servers leave out */
+        result->loss = isfinite(s->last_loss) ? s->last_loss : 0;
+        result->grad_norm = -1;
+    }
+    if (s->served && ty_served_push(s->served, lr, s->pushed_rows, err) < 0)
         return -1;
     if (s->times.first_step_s == 0)
         s->times.first_step_s = ty_session_now_s() - s->times.started_s;

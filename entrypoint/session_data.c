@@ -285,6 +285,20 @@ static int count_batches(ty_session *s, int64_t *batches, ty_error *err)
     return 0;
 }
 
+static int64_t count_steps(const ty_recipe *r, int64_t batches)
+{
+    int64_t total = batches > INT64_MAX / r->epochs ? INT64_MAX : batches * r->epochs;
+    total /= r->accumulate;
+    return r->max_steps > 0 && total > r->max_steps ? r->max_steps : total;
+}
+
+void ty_session_set_epoch(ty_session *s, int64_t batches)
+{
+    s->epoch_batches = s->known_epoch = s->loop.batches_per_epoch = batches;
+    s->known_steps = s->loop.total_steps = count_steps(&s->recipe, batches);
+    ty_session_plan_cadences(s);
+}
+
 /* How many batches and steps there will be. */
 int ty_session_plan_steps(ty_session *s, ty_error *err)
 {
@@ -294,10 +308,7 @@ int ty_session_plan_steps(ty_session *s, ty_error *err)
         return ty_session_plan_stream(s, err);
     if (count_batches(s, &batches, err) < 0)
         return -1;
-    total = batches > INT64_MAX / r->epochs ? INT64_MAX : batches * r->epochs;
-    total /= r->accumulate;
-    if (r->max_steps > 0 && total > r->max_steps)
-        total = r->max_steps;
+    total = count_steps(r, batches);
     if (total < 1)
         return ty_error_set(err, TY_E_CONFIG, "accumulate is %lld, but all epochs together have only %lld batches",
                             (long long)r->accumulate, (long long)(batches * r->epochs));

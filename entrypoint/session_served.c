@@ -1,4 +1,5 @@
 /* session_served.c - what is different in a session whose weights live in parameter servers. */
+#include "entrypoint/length.h"
 #include "entrypoint/served.h"
 #include "entrypoint/session.h"
 #include "entrypoint/stop.h"
@@ -69,6 +70,28 @@ int ty_session_list_served(ty_session *s, ty_error *err)
     return 0;
 }
 
+/* Workers that make each step together, of data of which each host has its own: as many batches for all. */
+static int agree_on_epoch(ty_session *s, ty_error *err)
+{
+    const ty_doc *at;
+    const char *key = ty_length_needed(&s->recipe, &at);
+    bool most = s->recipe.train.remainder != TY_REMAINDER_DROP;
+    int64_t mine = s->loop.batches_per_epoch, all = mine, other = mine;
+    if (!s->train_sharded || !ty_served_in_step(s->job->served))
+        return 0;
+    if (ty_served_agree(s->served, most, &all, err) < 0 || ty_served_agree(s->served, !most, &other, err) < 0)
+        return -1;
+    if (key && all != other) {
+        ty_error_set(err, TY_E_CONFIG,
+                     "parameter servers: %s depends on how long an epoch is, which is %lld batches on one worker and "
+                     "%lld on another",
+                     key, (long long)(most ? other : all), (long long)(most ? all : other));
+        return ty_error_help(err, "replicate the channel, give hosts equal parts, or say it in steps");
+    }
+    ty_session_set_epoch(s, all);
+    return 0;
+}
+
 int ty_session_open_served(ty_session *s, ty_error *err)
 {
     if (!s->served)
@@ -82,7 +105,7 @@ int ty_session_open_served(ty_session *s, ty_error *err)
     s->loop.first_epoch = start.epoch;
     s->loop.first_batch = start.batch;
     s->steps_done = s->loop.first_step;
-    return 0;
+    return agree_on_epoch(s, err);
 }
 
 int ty_session_join(ty_session *s, int64_t step, ty_error *err)

@@ -364,6 +364,30 @@ static bool leaves(ty_session *s)
     return false;
 }
 
+static bool asks(const ty_session *s)
+{
+    return s->train_stream.is_on && s->train_stream.part.is_uneven &&
+           (s->job->company || ty_served_in_step(s->job->served));
+}
+
+/* What this rank says of its batch. */
+static int has_what(const ty_session *s, const ty_batch *batch)
+{
+    bool has_none = batch == &s->train_stream.idle || batch->n_valid == 0;
+    return has_none ? HAS_NONE : batch->ends_epoch ? HAS_LAST : HAS_MORE;
+}
+
+/* Workers of servers hear the answer before the step: what they push it for has to be known. */
+static int ask_workers(ty_session *s, const ty_batch *batch, ty_error *err)
+{
+    if (!asks(s) || !s->served)
+        return 0;
+    s->word = has_what(s, batch);
+    if (ty_served_agree(s->served, s->recipe.train.remainder != TY_REMAINDER_DROP, &s->word, err) == 0)
+        return 0;
+    return err->code == TY_E_STOPPED ? TY_LOOP_STOPPED : -1;
+}
+
 int ty_session_next_batch(ty_session *s, const ty_batch **out, ty_error *err)
 {
     ty_session_stream *st = &s->train_stream;
@@ -384,7 +408,7 @@ int ty_session_next_batch(ty_session *s, const ty_batch **out, ty_error *err)
     bool alone = !st->part.is_uneven && st->part.index == 0;
     if (is_ours && st->next->n_valid == 0 && (s->recipe.train.remainder == TY_REMAINDER_DROP || alone))
         return refuse_empty(s, st->next, err);
-    return 0;
+    return ask_workers(s, *out, err);
 }
 
 void ty_session_release(ty_session_stream *st, ty_prefetch *batches, const ty_batch *batch)
@@ -395,17 +419,10 @@ void ty_session_release(ty_session_stream *st, ty_prefetch *batches, const ty_ba
     ty_prefetch_release(batches, batch);
 }
 
-static bool asks(const ty_session *s)
-{
-    return s->train_stream.is_on && s->train_stream.part.is_uneven && s->job->company;
-}
-
 int ty_session_ask_epoch(ty_session *s, const ty_batch *batch, ty_error *err)
 {
     bool drop = s->recipe.train.remainder == TY_REMAINDER_DROP;
-    bool has_none = batch == &s->train_stream.idle || batch->n_valid == 0;
-    int mine = has_none ? HAS_NONE : batch->ends_epoch ? HAS_LAST : HAS_MORE;
-    return asks(s) ? ty_company_ask(s->job->company, "batches left", !drop, mine, err) : 0;
+    return asks(s) ? ty_company_ask(s->job->company, "batches left", !drop, has_what(s, batch), err) : 0;
 }
 
 static void tell_epoch(ty_session *s, int64_t records)
@@ -426,7 +443,7 @@ static void tell_epoch(ty_session *s, int64_t records)
 int ty_session_pass_batch(ty_session *s, const ty_batch *batch, bool *ends, ty_error *err)
 {
     ty_session_stream *st = &s->train_stream;
-    int all = HAS_MORE;
+    int all = s->served ? (int)s->word : HAS_MORE;
     bool is_idle = batch == &st->idle, was_last = is_idle || batch->ends_epoch;
     int64_t records = was_last && !is_idle ? batch->epoch_records : 0;
     if (asks(s) && ty_company_answer(s->job->company, &all, err) < 0)

@@ -382,12 +382,18 @@ int ty_client_set(ty_client *c, const ty_client_batch *values, ty_error *err)
     return client_send(c, &(ty_parcel){.kind = TY_PARCEL_SET}, values, false, true, err);
 }
 
-int ty_client_push(ty_client *c, const ty_client_batch *gradients, uint64_t step, float scale, ty_error *err)
+int ty_client_push_rows(ty_client *c, const ty_client_batch *gradients, uint32_t rows, uint64_t step, float scale,
+                        ty_error *err)
 {
     if (ty_post_settle(c->post, false, err) < 0)
         return -1;
-    ty_parcel head = {.kind = TY_PARCEL_PUSH, .step = step, .scale = scale};
+    ty_parcel head = {.kind = TY_PARCEL_PUSH, .step = step, .scale = scale, .status = rows + 1};
     return client_send(c, &head, gradients, c->catalogue->mode == TY_SERVER_SYNC, false, err);
+}
+
+int ty_client_push(ty_client *c, const ty_client_batch *gradients, uint64_t step, float scale, ty_error *err)
+{
+    return ty_client_push_rows(c, gradients, 1, step, scale, err);
 }
 
 int ty_client_flush(ty_client *c, ty_error *err)
@@ -572,6 +578,23 @@ static int alone_wait(ty_client *c, ty_question *q, ty_error *err)
         *err = (ty_error){0};
     }
     return 0;
+}
+
+int ty_client_agree(ty_client *c, uint64_t question, uint32_t mine, uint32_t *least, uint32_t *most, ty_error *err)
+{
+    ty_parcel head = {.kind = TY_PARCEL_WORD, .step = question, .status = mine};
+    ty_buf *m = messages_new(c, &head, err);
+    for (int k = 1; m && k < c->catalogue->shards; k++)
+        ty_buf_fini(&m[k]);
+    ty_question **q = m ? ask_each(c, m, true, err) : NULL;
+    if (q == NULL)
+        return -1;
+    if (alone_wait(c, q[0], err) < 0)
+        return ask_drop(c, q);
+    uint64_t words = ((const ty_parcel *)q[0]->answer)->step;
+    *least = (uint32_t)words;
+    *most = (uint32_t)(words >> 32);
+    return ask_free(c, q, 0);
 }
 
 int ty_client_alone(ty_client *c, bool came, int64_t timeout_ms, ty_error *err)

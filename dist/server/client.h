@@ -92,6 +92,13 @@ int ty_client_take(ty_client *c, ty_client_ticket *t, ty_error *err);
 /* Sends gradients of `step` (1, 2 ...; 0: of none, always counted) that were computed from what was taken last. Returns
  * when they are handed over; a refusal comes out of a later call. */
 int ty_client_push(ty_client *c, const ty_client_batch *gradients, uint64_t step, float scale, ty_error *err);
+/* The same of gradients that are the mean of so many rows: in sync mode the mean of a step is over the rows of all
+ * workers. 0: of none, whose values do not count but for which nobody has to wait. */
+int ty_client_push_rows(ty_client *c, const ty_client_batch *gradients, uint32_t rows, uint64_t step, float scale,
+                        ty_error *err);
+/* Each worker's word on a question, which all ask in the same order: number 1, 2 ... Returns when all that have not
+ * left have said theirs, with the least and the greatest; TY_E_STOPPED when options.stopping says so. */
+int ty_client_agree(ty_client *c, uint64_t question, uint32_t mine, uint32_t *least, uint32_t *most, ty_error *err);
 /* Waits until all pushes are answered. */
 int ty_client_flush(ty_client *c, ty_error *err);
 /* Flushes, says that `step` is done, and waits until this worker may go on (bounded mode; else at once). */

@@ -17,7 +17,7 @@ static const char *const names[TY_N_PARCELS] = {
     [TY_PARCEL_PULL] = "PULL",   [TY_PARCEL_PUSH] = "PUSH",     [TY_PARCEL_CLOCK] = "CLOCK",
     [TY_PARCEL_SAVE] = "SAVE",   [TY_PARCEL_COMMIT] = "COMMIT", [TY_PARCEL_LOAD] = "LOAD",
     [TY_PARCEL_STAT] = "STAT",   [TY_PARCEL_LEAVE] = "LEAVE",   [TY_PARCEL_BEAT] = "BEAT",
-    [TY_PARCEL_ALONE] = "ALONE", [TY_PARCEL_ANSWER] = "ANSWER",
+    [TY_PARCEL_ALONE] = "ALONE", [TY_PARCEL_ANSWER] = "ANSWER", [TY_PARCEL_WORD] = "WORD",
 };
 
 const char *ty_parcel_text(unsigned kind)

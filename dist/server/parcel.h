@@ -17,6 +17,8 @@
  *     LEAVE   -                               this worker will not come back (with `step` n > 0: worker n - 1 will not)
  *     BEAT    -                               I live; no answer
  *     ALONE   -                               answered when all other workers have left (with `step` 1: all that came)
+ *     WORD    -                               my word on question `step` (1, 2 ...) is `status`; answered when all
+ * workers that have not left gave theirs, with the least and 2^32 times the greatest in `step`
  *
  * Bytes come from the network: ty_parcel_read looks at every length before anything else looks at a part. All numbers
  * are little-endian, blocks start at multiples of 8.
@@ -48,6 +50,7 @@ typedef enum ty_parcel_kind {
     TY_PARCEL_BEAT,
     TY_PARCEL_ALONE,
     TY_PARCEL_ANSWER,
+    TY_PARCEL_WORD,
     TY_N_PARCELS
 } ty_parcel_kind;
 
@@ -73,7 +76,8 @@ typedef struct ty_parcel {
     uint64_t step;        /* see above */
     uint64_t seen;        /* PUSH: the version the gradient was computed from; answers: the version now */
     float scale;          /* PUSH: multiplies the rule's rate */
-    uint32_t status;      /* answers: a ty_code; then one TEXT part says why */
+    uint32_t status; /* answers: a ty_code; then one TEXT part says why. PUSH, in sync mode: 0, or one more than the
+                        rows that the gradients are the mean of */
     uint32_t flags;
     uint32_t n_parts;
     uint64_t body_bytes;

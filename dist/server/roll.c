@@ -159,6 +159,33 @@ bool ty_roll_alone(const ty_roll *r, uint32_t worker, bool came)
     return true;
 }
 
+bool ty_roll_word(ty_worker *w, uint64_t question, uint32_t word)
+{
+    if (question <= w->asked)
+        return false;
+    w->asked = question;
+    w->word[question % 2] = word;
+    return true;
+}
+
+/* Who has left said some words before, which count for all who ask: else they would hear different answers. */
+bool ty_roll_words(const ty_roll *r, uint64_t question, uint32_t *least, uint32_t *most)
+{
+    *least = UINT32_MAX;
+    *most = 0;
+    for (int i = 0; i < r->n; i++) {
+        const ty_worker *w = &r->worker[i];
+        uint32_t word = w->word[question % 2];
+        if (w->asked < question && !w->left)
+            return false;
+        if (w->asked < question || w->asked > question + 1)
+            continue;
+        *least = word < *least ? word : *least;
+        *most = word > *most ? word : *most;
+    }
+    return true;
+}
+
 uint64_t ty_roll_slowest(const ty_roll *r)
 {
     uint64_t slowest = UINT64_MAX;

@@ -33,6 +33,8 @@ typedef struct ty_worker {
     uint64_t step;                        /* the largest of a push that counted */
     uint64_t counted[TY_ROLL_STEPS / 64]; /* bit s % TY_ROLL_STEPS: step s counted, for the last so many up to `step` */
     uint64_t clock;                       /* steps it says it is through with */
+    uint64_t asked;                       /* the last question that it gave its word on */
+    uint32_t word[2];                     /* on question n: word[n % 2]. Of the one before others may still ask */
     bool left;
     ty_seal_window window;
     int64_t heard_ms;
@@ -76,6 +78,10 @@ int ty_roll_active(const ty_roll *r);
 int ty_roll_left(const ty_roll *r);
 /* Whether all workers but this one have left; `came`: all of whom something was heard. */
 bool ty_roll_alone(const ty_roll *r, uint32_t worker, bool came);
+/* Notes a worker's word on a question; the same again changes nothing. True: it is new. */
+bool ty_roll_word(ty_worker *w, uint64_t question, uint32_t word);
+/* The least and the greatest word on it. False: of workers that have not left not all have said theirs. */
+bool ty_roll_words(const ty_roll *r, uint64_t question, uint32_t *least, uint32_t *most);
 /* Smallest clock of the workers that have not left; UINT64_MAX if all have. One never heard of counts as 0. */
 uint64_t ty_roll_slowest(const ty_roll *r);
 /* Those that were silent for longer than limit_ms count as left, until they say something again. Returns how many. */

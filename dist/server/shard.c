@@ -182,10 +182,13 @@ int ty_shard_define(ty_shard *s, const char *text, size_t n_bytes, ty_error *err
 
 static bool shard_may_answer(const ty_shard *s, const ty_parcel *m)
 {
+    uint32_t least, most;
     if (m->kind == TY_PARCEL_PULL)
         return s->ready && (s->catalogue.mode != TY_SERVER_SYNC || s->version >= m->step);
     if (m->kind == TY_PARCEL_ALONE)
         return ty_roll_alone(&s->roll, m->worker, m->step == 1);
+    if (m->kind == TY_PARCEL_WORD)
+        return ty_roll_words(&s->roll, m->step, &least, &most);
     uint64_t behind = (uint64_t)s->catalogue.staleness;
     return s->catalogue.mode != TY_SERVER_BOUNDED || m->step <= behind || ty_roll_slowest(&s->roll) >= m->step - behind;
 }
@@ -213,10 +216,26 @@ static void shard_wait(ty_shard *s, const ty_parcel *m, void *bytes, size_t n_by
     s->waiting[s->n_waiting++] = w;
 }
 
+static void answer_words(ty_shard *s, const ty_parcel *m, int64_t peer)
+{
+    uint32_t least, most;
+    ty_buf b;
+    ty_buf_init(&b, TY_PARCEL_MAX_BYTES);
+    ty_roll_words(&s->roll, m->step, &least, &most);
+    ty_parcel head = answer_head(s, m, 0);
+    head.step = (uint64_t)most << 32 | least;
+    ty_parcel_begin(&b, &head);
+    answer_send(s, peer, m->incarnation, &b);
+}
+
 static void shard_answer_values(ty_shard *s, const ty_parcel *m, const void *bytes, int64_t peer)
 {
     ty_error err = {0};
     ty_buf b;
+    if (m->kind == TY_PARCEL_WORD) {
+        answer_words(s, m, peer);
+        return;
+    }
     if (m->kind != TY_PARCEL_PULL) {
         answer_text(s, m, peer, 0, 0, NULL);
         return;
@@ -252,10 +271,12 @@ static void shard_wake(ty_shard *s)
 
 /* ---- questions ---- */
 
-/* PULL, CLOCK and ALONE. True if the bytes are kept. */
+/* PULL, CLOCK, ALONE and WORD. True if the bytes are kept. */
 static bool shard_ask(ty_shard *s, const ty_parcel *m, void *bytes, size_t n_bytes, int64_t peer)
 {
     ty_worker *w = &s->roll.worker[m->worker];
+    if (m->kind == TY_PARCEL_WORD && ty_roll_word(w, m->step, m->status))
+        shard_wake(s);
     if (m->kind == TY_PARCEL_CLOCK && m->step > w->clock) {
         w->clock = m->step;
         shard_wake(s);
@@ -390,6 +411,7 @@ static bool shard_do(ty_shard *s, const ty_parcel *m, void *bytes, size_t n_byte
     case TY_PARCEL_PULL:
     case TY_PARCEL_CLOCK:
     case TY_PARCEL_ALONE:
+    case TY_PARCEL_WORD:
         ty_roll_done(&s->roll, m->worker, m->sequence, 0);
         return shard_ask(s, m, bytes, n_bytes, peer);
     default:
@@ -409,7 +431,8 @@ static bool shard_do(ty_shard *s, const ty_parcel *m, void *bytes, size_t n_byte
 /* One that was done before and whose answer was lost. */
 static bool shard_again(ty_shard *s, const ty_parcel *m, void *bytes, size_t n_bytes, int64_t peer)
 {
-    if (m->kind == TY_PARCEL_PULL || m->kind == TY_PARCEL_CLOCK || m->kind == TY_PARCEL_ALONE)
+    if (m->kind == TY_PARCEL_PULL || m->kind == TY_PARCEL_CLOCK || m->kind == TY_PARCEL_ALONE ||
+        m->kind == TY_PARCEL_WORD)
         return shard_ask(s, m, bytes, n_bytes, peer);
     uint32_t status = ty_roll_status(&s->roll, m->worker, m->sequence);
     answer_text(s, m, peer, 0, status, status ? ty_error_meaning((ty_code)status) : NULL);

@@ -73,6 +73,8 @@ typedef struct ty_shard {
     int n_waiting, waiting_room;
     ty_shard_pending *pending; /* [n_rows] */
     int n_added;               /* pushes of this step so far */
+    double added;              /* what they weigh together: rows, in units of those of the first that has any */
+    uint32_t added_unit;
     float added_scale;
     int64_t now_ms;
 } ty_shard;

@@ -227,7 +227,8 @@ static int push_apply(ty_shard *s, const ty_parcel *m, const void *bytes, const 
 
 /* ---- sync: gradients are added up first ---- */
 
-static int pending_rows(ty_shard_pending *a, const int64_t *place, const float *gradient, int64_t n, ty_error *err)
+static int pending_rows(ty_shard_pending *a, const int64_t *place, const float *gradient, int64_t n, double share,
+                        ty_error *err)
 {
     int64_t width = a->rows->variable->width;
     if (a->n + n > a->room) {
@@ -241,36 +242,48 @@ static int pending_rows(ty_shard_pending *a, const int64_t *place, const float *
         a->room = room;
     }
     memcpy(a->id + a->n, place, (size_t)n * sizeof *a->id);
-    memcpy(a->gradient + a->n * width, gradient, (size_t)(n * width) * sizeof *gradient);
+    for (int64_t i = 0; i < n * width; i++)
+        a->gradient[a->n * width + i] = (float)(share * gradient[i]);
     a->n += n;
     return 0;
 }
 
-static int pending_dense(ty_rows *r, const float *gradient, ty_error *err)
+static int pending_dense(ty_rows *r, const float *gradient, double share, ty_error *err)
 {
     int64_t n = r->n * r->variable->width;
     if (r->sum == NULL && (r->sum = calloc((size_t)n + 1, sizeof *r->sum)) == NULL)
         return ty_error_set(err, TY_E_LIMIT, "no memory for a gradient of %" PRId64 " numbers", n);
     for (int64_t i = 0; i < n; i++)
-        r->sum[i] += gradient[i];
+        r->sum[i] += share * gradient[i];
     r->touched = true;
     return 0;
+}
+
+/* How much a push weighs: by its rows, as in the mean over the rows of all. Pushes of as many weigh 1 each. */
+static double push_share(ty_shard *s, const ty_parcel *m)
+{
+    uint32_t rows = m->status ? m->status - 1 : 1;
+    if (s->added_unit == 0)
+        s->added_unit = rows;
+    return rows ? (double)rows / s->added_unit : 0;
 }
 
 static int push_add(ty_shard *s, const ty_parcel *m, const void *bytes, const int64_t *places, ty_error *err)
 {
     size_t at = 0, done = 0;
     ty_part p;
-    while (ty_parcel_next(bytes, &at, &p)) {
+    double share = push_share(s, m);
+    while (share > 0 && ty_parcel_next(bytes, &at, &p)) {
         ty_rows *r = ty_shard_part(s, p.variable, p.part);
         int rc = p.kind == TY_PART_DENSE
-                     ? pending_dense(r, p.values, err)
-                     : pending_rows(&s->pending[r - s->rows], places + done, p.values, (int64_t)p.n_ids, err);
+                     ? pending_dense(r, p.values, share, err)
+                     : pending_rows(&s->pending[r - s->rows], places + done, p.values, (int64_t)p.n_ids, share, err);
         if (rc < 0)
             return -1;
         done += p.n_ids;
     }
     s->n_added++;
+    s->added += share;
     s->added_scale = m->scale;
     return 0;
 }
@@ -284,14 +297,14 @@ static void close_rows(ty_shard *s, ty_shard_pending *a)
     if (r->touched) {
         float *mean = malloc((size_t)n * sizeof *mean);
         for (int64_t i = 0; mean && i < n; i++)
-            mean[i] = (float)(r->sum[i] / s->n_added);
+            mean[i] = (float)(r->sum[i] / s->added);
         if (mean)
             ty_rows_apply(r, 0, r->n, s->added_scale, s->version, mean);
         free(mean);
         memset(r->sum, 0, (size_t)n * sizeof *r->sum);
     }
     for (int64_t i = 0; i < a->n * r->variable->width; i++)
-        a->gradient[i] /= (float)s->n_added;
+        a->gradient[i] /= (float)s->added;
     if (a->n)
         rows_apply(r, a->id, a->gradient, a->n, s->added_scale, s->version, &err);
     r->version += r->touched || a->n;
@@ -309,6 +322,8 @@ void ty_shard_close_step(ty_shard *s)
     for (int i = 0; i < s->n_rows; i++)
         close_rows(s, &s->pending[i]);
     s->n_added = 0;
+    s->added = 0;
+    s->added_unit = 0;
 }
 
 static int push_sync(ty_shard *s, const ty_parcel *m, const void *bytes, const int64_t *places, uint32_t *flags,

@@ -248,6 +248,36 @@ for case in "record 21" "file 21"; do
     same "in so many steps" "$count" "$(steps)"
 done
 has "by file" "$W/err.1" "part 1 of 2: all ranks see the same data, and 8 files"
+# Files of different lengths, by file: 48 and 80 rows. And what ended early goes on to the same bits.
+parted() {
+    streams "$1"
+    recipe "device: cpu"
+    rm "$ML/input/data/train/"*
+    for n in 1 2 3 4 5 6 7 8; do records $((n % 2 ? 8 + n : 15 + n)) "$n" "$ML/input/data/train/$n.tfrecord"; done
+    cp -r "$ML" "$W/algo-1"
+    hosts 1
+}
+for how in drop join pad; do
+    parted "parted_$how"
+    PARTED="--processes_per_host=2 --epochs=2 --data.train.access=stream --data.train.shard=file --data.train.shuffle=20
+        --data.train.remainder=$how --checkpoint.every=1"
+    # shellcheck disable=SC2086
+    hosts_run $PARTED
+    same "files of different lengths, $how" 0 "$statuses"
+    WHOLE=$(bits "$W/algo-1") count=$(steps)
+    wrong=
+    for k in $((count / 2 - 1)) $((count / 2)) $((count - 1)); do
+        parted "parted_${how}_$k"
+        for last in "--max_steps=$k" ""; do
+            # shellcheck disable=SC2086
+            hosts_run $PARTED $last
+            [ "$statuses" = 0 ] || wrong+=" status $statuses at $k;"
+        done
+        grep -q "resuming at step $k" "$W/err.1" || wrong+=" not resumed at $k;"
+        [ "$(bits "$W/algo-1")" = "$WHOLE" ] || wrong+=" other bits after $k;"
+    done
+    same "and go on to the same bits, $how ($count steps)" "" "$wrong"
+done
 
 # ---- what cannot work ends at once ----
 tree few 1 '{"train": {'"$MODE"'}, "test": {'"$MODE"'}}' 112

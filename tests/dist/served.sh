@@ -84,6 +84,43 @@ hosts_run --processes_per_host=2 --distributed.server_mode=sync --distributed.ba
 same "with a backup worker: exit statuses" "0 0" "$statuses"
 by_rows=
 
+# ---- in sync mode with parts of different lengths: 5 batches and a half on one host, 10 on the other ----
+# uneven NAME STRATEGY: hosts with files of their own; their weights after it are $W/algo-1's.
+uneven() {
+    strategy=$2 tree "$1" 2
+    echo '{"train": {"S3DistributionType": "ShardedByS3Key", "ContentType": "text/csv"}, "test": {}}' |
+        tee "$W/algo-1/input/config/inputdataconfig.json" >"$W/algo-2/input/config/inputdataconfig.json"
+    digits 44 1 >"$W/algo-1/input/data/train/part.csv"
+    digits 80 2 >"$W/algo-2/input/data/train/part.csv"
+}
+for case in "random drop 15" "random join 30" "random pad 30" "stream drop 15" "stream join 30" "stream pad 30"; do
+    read -r access how count <<<"$case"
+    host_address() { echo "127.0.0.$1:$PORT"; }
+    host_settings() { :; }
+    uneven "ranks_${access}_$how" data_parallel
+    hosts_run --data.train.access="$access" --data.train.remainder="$how"
+    same "ranks, $access, $how" "0 0" "$statuses"
+    RANKS=$W
+    host_address() { echo "127.0.0.1:$((PORT + $1))"; }
+    host_settings() { echo "--distributed.server_port=$((PORT + 5))"; }
+    uneven "uneven_${access}_$how" parameter_server
+    for last in --max_steps=8 ""; do
+        hosts_run --data.train.access="$access" --data.train.remainder="$how" --distributed.server_mode=sync $last
+        same "workers, $access, $how $last" "0 0" "$statuses"
+    done
+    has "which go on within an epoch" "$W/err.1" "resuming at step 8"
+    same "end together" "$count" "$(numbers "$W/out.1" | grep ^step | tail -n 1 | sed 's/step=\([0-9]*\).*/\1/')"
+    ok "with the weights of ranks" near "$RANKS/algo-1" "$W/algo-1"
+done
+uneven scheduled parameter_server
+hosts_run --distributed.server_mode=sync --schedule=cosine
+ok "a schedule over parts of different lengths" test "$statuses" != "0 0"
+has "is refused, with both" "$W/algo-1/output/failure" "5 batches on one worker and 10 on another"
+uneven gathered parameter_server
+hosts_run --update_every=3
+ok "update_every" test "$statuses" != "0 0"
+has "is refused, with what to do" "$W/err.1" "take a batch_size that is 3 times larger"
+
 # ---- asynchronous, by the platform's hyperparameter; worker 0 has fewer samples and is the first to end ----
 strategy=auto tree async 2
 for n in 1 2; do

@@ -108,6 +108,25 @@ for case in "files --data.train.access=stream" "pipes"; do
     same "an end at any batch, $what" "" "$wrong"
 done
 has "which says what is passed over" "$SCRATCH/ends_pipes_1/err" "passing over 1 batches of epoch 0"
+# Two epochs of four steps and one that is not full.
+for how in join pad; do
+    streams "rest_$how"_whole 72
+    # shellcheck disable=SC2086
+    run $SMALL --data.train.access=stream --data.train.remainder=$how
+    SWEPT=$(bits "$ML")
+    wrong=
+    for k in 3 4 5 9; do
+        streams "rest_${how}_$k" 72
+        for last in "--max_steps=$k" ""; do
+            # shellcheck disable=SC2086
+            run $SMALL --data.train.access=stream --data.train.remainder=$how $last
+            [ $rc = 0 ] || wrong+=" status $rc at $k;"
+        done
+        grep -q "resuming at step $k from" "$W/err" || wrong+=" not resumed at $k;"
+        [ "$(bits "$ML")" = "$SWEPT" ] || wrong+=" other bits after $k;"
+    done
+    same "an end before, at and behind a rest, $how" "" "$wrong"
+done
 
 piped killed
 feed train 3

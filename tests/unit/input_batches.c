@@ -251,33 +251,51 @@ static void batches_come_in_order_with_their_rows(void **state)
     ty_dataset_close(ds);
 }
 
-/* Whatever batch a run stopped at, the one that resumes there sees the rest of the same sequence. */
-static void a_resumed_run_sees_the_same_batches(void **state)
+static ty_prefetch *start_part(const ty_dataset *ds, ty_position at, ty_tail tail, int64_t shards, int depth)
 {
-    (void)state;
-    ty_dataset *ds = open_rows();
-    int64_t all[15][4];
-    ty_position at[15];
-    ty_prefetch *p = start_at(ds, (ty_position){0}, 3, 3, TY_TAIL_DROP);
+    ty_prefetch_config c = {
+        .dataset = ds, .sampler = config_of(0, 4, true, tail), .start = at, .until_epoch = 3, .depth = depth};
+    c.sampler.n_shards = shards;
+    c.sampler.shard = shards - 1;
+    ty_prefetch *p = NULL;
+    ty_error err = {0};
+    assert_ok(ty_prefetch_start(&c, &p, &err), &err);
+    return p;
+}
+
+/* Batches from a position on; how many there were. */
+static int take_rest(ty_prefetch *p, int64_t (*labels)[5], ty_position *at)
+{
     const ty_batch *b;
-    for (int i = 0; i < 15; i++) {
-        assert_int_equal(ty_prefetch_next(p, &b, NULL), 0);
-        memcpy(all[i], b->field[1].data, sizeof all[i]);
-        at[i] = b->at;
+    int n = 0;
+    for (; ty_prefetch_next(p, &b, NULL) == 0 && b; n++) {
+        memcpy(labels[n], b->field[1].data, 4 * sizeof(int64_t));
+        labels[n][4] = b->n_valid;
+        at[n] = b->at;
         ty_prefetch_release(p, b);
     }
     ty_prefetch_stop(p);
-    for (int from = 0; from < 15; from++) {
-        p = start_at(ds, at[from], 3, 2, TY_TAIL_DROP);
-        for (int i = from; i < 15; i++) {
-            assert_int_equal(ty_prefetch_next(p, &b, NULL), 0);
-            assert_memory_equal(b->field[1].data, all[i], sizeof all[i]);
-            ty_prefetch_release(p, b);
+    return n;
+}
+
+/* Whatever batch a run stopped at, the one that resumes there sees the rest of the same sequence: also of an epoch that
+ * ends with a batch that is not full, and on the last of several ranks. */
+static void a_resumed_run_sees_the_same_batches(void **state)
+{
+    (void)state;
+    static const int batches[2][3] = {{15, 6, 3}, {18, 9, 6}}; /* of 23 rows, 3 epochs; by tail and shards */
+    ty_dataset *ds = open_rows();
+    int64_t all[18][5], rest[18][5];
+    ty_position at[18], seen[18];
+    for (int tail = TY_TAIL_DROP; tail <= TY_TAIL_PAD; tail++)
+        for (int shards = 1; shards <= 3; shards++) {
+            int n = take_rest(start_part(ds, (ty_position){0}, (ty_tail)tail, shards, 3), all, at);
+            assert_int_equal(n, batches[tail][shards - 1]);
+            for (int from = 0; from < n; from++) {
+                assert_int_equal(take_rest(start_part(ds, at[from], (ty_tail)tail, shards, 2), rest, seen), n - from);
+                assert_memory_equal(rest, all + from, (size_t)(n - from) * sizeof *all);
+            }
         }
-        assert_int_equal(ty_prefetch_next(p, &b, NULL), 0);
-        assert_null(b);
-        ty_prefetch_stop(p);
-    }
     ty_dataset_close(ds);
 }
 

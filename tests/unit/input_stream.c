@@ -792,13 +792,10 @@ static void fifos_give_what_files_give(void **state)
 }
 
 /* Another process after a restart: FIFO 0 again is taken as the epoch in which the run stopped. */
-static void fifos_are_resumed_at_every_batch(void **state)
+static void check_fifos_resumed(kind k, ty_stream_order o)
 {
-    (void)state;
-    ty_stream_order o = {.tail = TY_TAIL_DROP, .shuffle_rows = 10, .seed = 8};
     run_batch all[64], rest[64];
-    put_files(TFRECORD);
-    ty_stream_config c = config_of(TFRECORD);
+    ty_stream_config c = config_of(k);
     ty_stream *s = open_stream(&c);
     reading r = start(s, o, (ty_position){0}, 2, 1);
     int n = take(&r, all, 64);
@@ -807,7 +804,7 @@ static void fifos_are_resumed_at_every_batch(void **state)
     for (int from = 0; from < n; from++) {
         feeder f = {0};
         feed(&f, files_path("data"), 2 - all[from].at.epoch);
-        c = pipe_of(TFRECORD);
+        c = pipe_of(k);
         s = open_stream(&c);
         r = start(s, o, all[from].at, 2, 2);
         assert_int_equal(take(&r, rest, 64), n - from);
@@ -815,6 +812,23 @@ static void fifos_are_resumed_at_every_batch(void **state)
         ty_stream_close(s);
         fed(&f);
         assert_memory_equal(rest, all + from, (size_t)(n - from) * sizeof *all);
+    }
+}
+
+/* Every format, with each way to divide a channel and to end an epoch. */
+static void fifos_are_resumed_at_every_batch(void **state)
+{
+    (void)state;
+    static const ty_stream_order orders[] = {
+        {.tail = TY_TAIL_DROP, .shuffle_rows = 10, .seed = 8},
+        {.tail = TY_TAIL_PAD, .shuffle_rows = 10, .seed = 8, .shard = 1, .n_shards = 2},
+        {.tail = TY_TAIL_PAD, .fills = true, .shuffle_rows = 10, .seed = 8, .shard = 1, .n_shards = 2},
+        {.tail = TY_TAIL_PAD, .shard_by = TY_SHARD_RECORDS, .shard = 1, .n_shards = 2},
+    };
+    for (int k = 0; k < N_KINDS; k++) {
+        put_files((kind)k);
+        for (size_t o = 0; o < sizeof orders / sizeof orders[0]; o++)
+            check_fifos_resumed((kind)k, orders[o]);
     }
 }
 

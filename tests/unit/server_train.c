@@ -5,6 +5,7 @@
 #include "dist/server/seal.h"
 #include "dist/server/server.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -451,6 +452,96 @@ static void sync_leaves(void **state)
     net_end(&n);
 }
 
+/* The mean of a step is over the rows of all: 8 of the first worker, 4 of the second, none of the third, whose values
+ * are no numbers. */
+static void sync_rows(void **state)
+{
+    (void)state;
+    static const uint32_t rows[3] = {8, 4, 0};
+    net n;
+    ty_client *c[3];
+    ty_error err = {0};
+    values v;
+    net_begin(&n, 1, 1, 3, TY_SERVER_SYNC, 10, NULL);
+    for (int w = 0; w < 3; w++)
+        c[w] = net_client(&n, w, 2);
+    begin_zero(c[0]);
+    for (int step = 1; step <= 4; step++) {
+        for (int i = 0; i < 3; i++) {
+            int w = (i + step) % 3; /* whoever comes first */
+            int64_t ids[1] = {5};
+            float row[WIDTH];
+            values_init(&v);
+            for (int k = 0; k < DENSE * WIDTH; k++)
+                v.kernel[k] = rows[w] ? -(float)(w + 1) : NAN;
+            for (int k = 0; k < WIDTH; k++)
+                row[k] = v.kernel[0];
+            ty_client_rows r = {TABLE, ids, 1, row};
+            ty_client_batch all = {&v.dense[1], 1, &r, 1};
+            check(ty_client_push_rows(c[w], &all, rows[w], (uint64_t)step, 1, &err), &err);
+        }
+        values_init(&v);
+        pull(c[0], &v, (uint64_t)step);
+    }
+    for (int k = 0; k < DENSE * WIDTH; k++)
+        assert_true(fabsf(v.kernel[k] - 4 * 16.0f / 12) < 1e-5f);
+    for (int i = 0; i < ROWS; i++)
+        assert_true(fabsf(v.table[i * WIDTH] - (v.ids[i] == 5 ? 4 * 16.0f / 12 : 0)) < 1e-5f);
+    for (int w = 0; w < 3; w++)
+        ty_client_close(c[w], true);
+    net_end(&n);
+}
+
+static uint32_t word_of(int worker, int question)
+{
+    return (uint32_t)(question * 7 + worker * 5) % 11;
+}
+
+/* Worker 2 says half as many words as the others, and leaves. */
+static void *ask_words(void *arg)
+{
+    job *j = arg;
+    ty_error err = {0};
+    ty_client *c = net_client(j->n, j->worker, 1);
+    if (j->worker == 0)
+        begin_zero(c);
+    else
+        check(ty_client_wait_ready(c, 20000, &err), &err);
+    int last = j->worker == 2 ? j->steps / 2 : j->steps;
+    for (int q = 1; q <= last; q++) {
+        uint32_t least, most, low = UINT32_MAX, high = 0;
+        check(ty_client_agree(c, (uint64_t)q, word_of(j->worker, q), &least, &most, &err), &err);
+        for (int w = 0; w < (q <= j->steps / 2 ? 3 : 2); w++) {
+            low = word_of(w, q) < low ? word_of(w, q) : low;
+            high = word_of(w, q) > high ? word_of(w, q) : high;
+        }
+        if (least != low || most != high)
+            return "other words";
+    }
+    ty_client_close(c, true);
+    return NULL;
+}
+
+/* All hear the same words on each question, also of one that leaves right after its last; messages are lost. */
+static void words(void **state)
+{
+    (void)state;
+    net n;
+    job jobs[3];
+    pthread_t thread[3];
+    net_begin(&n, 1, 2, 3, TY_SERVER_SYNC, 10, NULL);
+    for (int w = 0; w < 3; w++) {
+        jobs[w] = (job){.n = &n, .worker = w, .steps = 40};
+        assert_int_equal(pthread_create(&thread[w], NULL, ask_words, &jobs[w]), 0);
+    }
+    for (int w = 0; w < 3; w++) {
+        void *wrong;
+        pthread_join(thread[w], &wrong);
+        assert_null(wrong);
+    }
+    net_end(&n);
+}
+
 typedef struct runner {
     ty_client *client;
     pthread_mutex_t lock;
@@ -652,7 +743,8 @@ int main(void)
         cmocka_unit_test(exact_sums),  cmocka_unit_test(worker_again), cmocka_unit_test(saves),
         cmocka_unit_test(sync_backup), cmocka_unit_test(sync_all),     cmocka_unit_test(bounded),
         cmocka_unit_test(sync_leaves), cmocka_unit_test(staleness),    cmocka_unit_test(refusals),
-        cmocka_unit_test(goes_on),     cmocka_unit_test(gives_up),
+        cmocka_unit_test(goes_on),     cmocka_unit_test(gives_up),     cmocka_unit_test(sync_rows),
+        cmocka_unit_test(words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
