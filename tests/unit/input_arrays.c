@@ -566,10 +566,10 @@ static void check_npz(const char *path, const cJSON *row)
     ty_bytes_close(&b);
 }
 
-static void shared_vectors_are_read_as_expected(void **state)
+static void vectors_are_read_as_expected(void **state)
 {
     (void)state;
-    const char *path = files_shared("format-vectors/expected.json");
+    const char *path = files_vector("expected.json");
     if (path == NULL) {
         print_message("skip: no shared data at TY_SHARED or ../shared\n");
         skip();
@@ -584,7 +584,7 @@ static void shared_vectors_are_read_as_expected(void **state)
     {
         const char *name = cJSON_GetObjectItem(row, "file")->valuestring;
         char file[1100];
-        snprintf(file, sizeof file, "%s%s", files_shared("format-vectors/"), name);
+        snprintf(file, sizeof file, "%s%s", files_vector(""), name);
         bool npy = strncmp(name, "npy/", 4) == 0, npz = strncmp(name, "npz/", 4) == 0,
              idx = strncmp(name, "idx/", 4) == 0;
         n += npy || npz || idx;
@@ -651,7 +651,8 @@ int main(void)
         cmocka_unit_test(damaged_archives_do_no_harm),
         cmocka_unit_test(gzip_files_are_inflated_member_by_member),
         cmocka_unit_test(damaged_gzip_is_refused),
-        cmocka_unit_test(shared_vectors_are_read_as_expected),
+        cmocka_unit_test_setup(vectors_are_read_as_expected, files_golden_vectors),
+        cmocka_unit_test_setup(vectors_are_read_as_expected, files_shared_vectors),
         cmocka_unit_test(mnist_is_read),
     };
     return cmocka_run_group_tests(tests, files_setup, files_teardown);

@@ -351,7 +351,7 @@ static void integer_fields_refuse_what_does_not_fit(void **state)
 
 static void check_vector(const cJSON *row)
 {
-    const char *path = files_shared("format-vectors/");
+    const char *path = files_vector("");
     char file[1100];
     snprintf(file, sizeof file, "%s%s", path, cJSON_GetObjectItem(row, "file")->valuestring);
     const cJSON *values = cJSON_GetObjectItem(row, "values"), *bad = cJSON_GetObjectItem(row, "bad_line");
@@ -384,7 +384,7 @@ static void check_vector(const cJSON *row)
 static void check_text_vector(const cJSON *row)
 {
     char file[1100], out[64];
-    snprintf(file, sizeof file, "%s%s", files_shared("format-vectors/"), cJSON_GetObjectItem(row, "file")->valuestring);
+    snprintf(file, sizeof file, "%s%s", files_vector(""), cJSON_GetObjectItem(row, "file")->valuestring);
     ty_buf text;
     ty_error err = {0};
     ty_csv c;
@@ -407,10 +407,10 @@ static void check_text_vector(const cJSON *row)
     ty_buf_fini(&text);
 }
 
-static void shared_vectors_are_read_as_expected(void **state)
+static void vectors_are_read_as_expected(void **state)
 {
     (void)state;
-    const char *path = files_shared("format-vectors/expected.json");
+    const char *path = files_vector("expected.json");
     if (path == NULL) {
         print_message("skip: no shared data at TY_SHARED or ../shared\n");
         skip();
@@ -471,7 +471,8 @@ int main(void)
         cmocka_unit_test(places_name_file_and_line),
         cmocka_unit_test(refusals_say_where_what_and_how),
         cmocka_unit_test(integer_fields_refuse_what_does_not_fit),
-        cmocka_unit_test(shared_vectors_are_read_as_expected),
+        cmocka_unit_test_setup(vectors_are_read_as_expected, files_golden_vectors),
+        cmocka_unit_test_setup(vectors_are_read_as_expected, files_shared_vectors),
         cmocka_unit_test(real_tables_are_read),
     };
     return cmocka_run_group_tests(tests, files_setup, files_teardown);

@@ -93,6 +93,33 @@ static inline const char *files_shared(const char *name)
     return access(p, R_OK) == 0 ? p : NULL;
 }
 
+/* A file of format-vectors: of tests/golden, or of the shared data, NULL where there are none. */
+static bool files_take_shared_vectors;
+
+static inline const char *files_vector(const char *name)
+{
+    static char path[4][1024];
+    static int next;
+    char *p = path[next++ % 4];
+    snprintf(p, sizeof path[0], "%s/%s", files_take_shared_vectors ? "format-vectors" : "tests/golden/format-vectors", name);
+    return files_take_shared_vectors ? files_shared(p) : p;
+}
+
+/* Setup of a test that is run on both. */
+static inline int files_golden_vectors(void **state)
+{
+    (void)state;
+    files_take_shared_vectors = false;
+    return 0;
+}
+
+static inline int files_shared_vectors(void **state)
+{
+    (void)state;
+    files_take_shared_vectors = true;
+    return 0;
+}
+
 #define assert_says(err, text)                                                \
     do {                                                                      \
         if (strstr(files_error(err), (text)) == NULL) {                       \

@@ -276,10 +276,10 @@ static void wrong_objects_are_refused(void **state)
 
 /* ---- what others wrote ---- */
 
-static void shared_vectors_are_read_as_expected(void **state)
+static void vectors_are_read_as_expected(void **state)
 {
     (void)state;
-    const char *edge = files_shared("format-vectors/libsvm/edge.libsvm");
+    const char *edge = files_vector("libsvm/edge.libsvm");
     if (edge == NULL) {
         print_message("skip: no shared data at TY_SHARED or ../shared\n");
         skip();
@@ -301,14 +301,16 @@ static void shared_vectors_are_read_as_expected(void **state)
     ty_dataset_close(ds);
     for (size_t i = 0; i < 3; i++) {
         char name[100];
-        snprintf(name, sizeof name, "format-vectors/libsvm/%s.libsvm", bad[i].file);
-        const char *path = files_shared(name);
+        snprintf(name, sizeof name, "libsvm/%s.libsvm", bad[i].file);
+        const char *path = files_vector(name);
         src.paths = &path;
         err = (ty_error){0};
         assert_int_equal(ty_dataset_open(&src, &ds, &err), -1);
         assert_says(&err, bad[i].place);
     }
     const char *train = files_shared("agaricus-libsvm/agaricus.txt.train");
+    if (train == NULL)
+        return;
     src.paths = &train;
     assert_ok(ty_dataset_open(&src, &ds, &err), &err);
     assert_string_equal(ds->format, "libsvm");
@@ -554,7 +556,8 @@ int main(void)
         cmocka_unit_test(blank_lines_are_samples_where_asked_for),
         cmocka_unit_test(plain_lines_stream),
         cmocka_unit_test(lines_are_texts_and_nothing_else),
-        cmocka_unit_test(shared_vectors_are_read_as_expected),
+        cmocka_unit_test_setup(vectors_are_read_as_expected, files_golden_vectors),
+        cmocka_unit_test_setup(vectors_are_read_as_expected, files_shared_vectors),
     };
     return cmocka_run_group_tests_name("input_lines", tests, files_setup, files_teardown);
 }

@@ -448,7 +448,7 @@ static void a_survey_names_the_features(void **state)
 
 static cJSON *vectors(void)
 {
-    const char *path = files_shared("format-vectors/expected.json");
+    const char *path = files_vector("expected.json");
     if (path == NULL) {
         print_message("skip: no shared data at TY_SHARED or ../shared\n");
         skip();
@@ -465,7 +465,7 @@ static ty_buf read_vector(const cJSON *row)
 {
     ty_buf bytes;
     char file[1100];
-    snprintf(file, sizeof file, "%s%s", files_shared("format-vectors/"), cJSON_GetObjectItem(row, "file")->valuestring);
+    snprintf(file, sizeof file, "%s%s", files_vector(""), cJSON_GetObjectItem(row, "file")->valuestring);
     ty_buf_init(&bytes, 1 << 20);
     assert_int_equal(ty_file_read(file, &bytes, NULL), 0);
     return bytes;
@@ -522,7 +522,7 @@ static double number(const cJSON *row, const char *name, int64_t k)
 static void check_examples(const cJSON *row)
 {
     char file[1100];
-    snprintf(file, sizeof file, "%s%s", files_shared("format-vectors/"), cJSON_GetObjectItem(row, "file")->valuestring);
+    snprintf(file, sizeof file, "%s%s", files_vector(""), cJSON_GetObjectItem(row, "file")->valuestring);
     const char *paths[] = {file};
     ty_field f[3] = {ty_field_make("label"), ty_field_make("ids"), ty_field_make("values")};
     ty_data_source src = {.paths = paths, .n_paths = 1, .fields = f, .n_fields = 3};
@@ -611,7 +611,7 @@ static void check_records(const cJSON *row)
     ty_buf_fini(&bytes);
 }
 
-static void shared_vectors_are_read_as_expected(void **state)
+static void vectors_are_read_as_expected(void **state)
 {
     (void)state;
     cJSON *all = vectors();
@@ -699,7 +699,8 @@ int main(void)
         cmocka_unit_test(records_of_several_files_are_samples),
         cmocka_unit_test(records_that_do_not_fit_are_refused_with_their_place),
         cmocka_unit_test(a_survey_names_the_features),
-        cmocka_unit_test(shared_vectors_are_read_as_expected),
+        cmocka_unit_test_setup(vectors_are_read_as_expected, files_golden_vectors),
+        cmocka_unit_test_setup(vectors_are_read_as_expected, files_shared_vectors),
         cmocka_unit_test(real_files_are_read),
     };
     return cmocka_run_group_tests_name("input_records", tests, files_setup, files_teardown);
