@@ -17,7 +17,9 @@ enum { DATA_PICTURE_SIDE = 64 };
 static const ty_option options[TY_N_DATA_OPTIONS] = {
     [TY_DATA_FORMAT] =
         {"--format", "NAME",
-         "csv, npy, npz, idx, tfrecord, recordio, libsvm, jsonlines, text, tokens or images (default: found)", false},
+         "csv, npy, npz, idx, tfrecord, recordio, libsvm, jsonlines, lines, text, tokens or images (default: "
+         "found)",
+         false},
     [TY_DATA_HEADER] = {"--header", "YES", "csv: yes or no: whether the first line names the columns (default: found)",
                         false},
     [TY_DATA_MISSING_VALUES] =
@@ -30,6 +32,8 @@ static const ty_option options[TY_N_DATA_OPTIONS] = {
     [TY_DATA_ROWS] = {"--rows", "N", "head: how many samples (default 5)", false},
     [TY_DATA_FILE_BYTES] = {"--file-bytes", "N", "convert: how large a file may become (default 150000000)", false},
     [TY_DATA_SVG] = {"--svg", "FILE", "stats: draw the distributions there", false},
+    [TY_DATA_HTML] = {"--html", "FILE", "stats: the same as a page, with a few pictures where the data have them",
+                      false},
     [TY_DATA_JSON] = {"--json", NULL, "check, stats, plan: one JSON object on stdout", false},
     [TY_DATA_INTO] = {"--into", "FOLDER", "serve-pipe: where the FIFOs are made", false},
     [TY_DATA_CHANNEL] = {"--channel", "NAME", "serve-pipe: the channel's name (default training)", false},
@@ -69,7 +73,7 @@ static const ty_verb verbs[] = {
     {"check", "one file or folder", 1, READING | BIT(TY_DATA_JSON), ty_command_data_check},
     {"head", "one file or folder", 1, READING | BIT(TY_DATA_ROWS), ty_command_data_head},
     {"stats", "one file or folder", 1,
-     READING | BIT(TY_DATA_TARGET) | BIT(TY_DATA_SVG) | BIT(TY_DATA_JSON) | BIT(TY_DATA_RECIPE) |
+     READING | BIT(TY_DATA_TARGET) | BIT(TY_DATA_SVG) | BIT(TY_DATA_HTML) | BIT(TY_DATA_JSON) | BIT(TY_DATA_RECIPE) |
          BIT(TY_DATA_PREPROCESSING),
      ty_command_data_stats},
     {"convert", "a file or folder, and one to write to", 2, READING | BIT(TY_DATA_FILE_BYTES), ty_command_data_convert},
@@ -236,10 +240,10 @@ static bool data_is_written(const ty_arguments_given *given)
     return strcmp(given->words[0], "convert") == 0 || strcmp(given->words[0], "pack") == 0;
 }
 
-/* A text in records that is a target by its name. */
+/* A text that is a target by its name. */
 static bool data_takes_classes(const ty_data_survey *s, int i)
 {
-    return !s->is_table && s->part[i].name && ty_found_is_target(s->part[i].name);
+    return s->part[i].name && ty_found_is_target(s->part[i].name);
 }
 
 /* Its texts become numbers of classes. */
@@ -250,34 +254,75 @@ static int data_name_classes(ty_field *f, ty_data_part *part, ty_arena *a, ty_er
     return ty_map_new(&spec, a, &f->map, err);
 }
 
+static int data_add_measure(ty_field text, ty_measure what, const char *suffix, ty_field *out, ty_arena *a,
+                            ty_error *err)
+{
+    *out = text;
+    out->name = ty_arena_printf(a, "%s%s", text.name, suffix);
+    out->member = text.member ? text.member : text.name;
+    out->missing_given = false;
+    ty_map_spec spec = {.field = out->name,
+                        .way = TY_MAP_LENGTH,
+                        .scale = 1.0,
+                        .measure = what,
+                        .missing = TY_MISSING_TEXT,
+                        .missing_text = ""};
+    return ty_map_new(&spec, a, &out->map, err);
+}
+
+/* How long texts are: `check` wants to know besides which are damaged, `stats` how many words they have. */
+static int data_measure_text(const ty_arguments_given *given, ty_data_opened *d, ty_field *fields, int *n, ty_arena *a,
+                             ty_error *err)
+{
+    ty_field text = fields[*n];
+    bool checks = strcmp(given->words[0], "check") == 0, counts = strcmp(given->words[0], "stats") == 0;
+    d->n_text++;
+    if (data_add_measure(text, TY_MEASURE_CHARACTERS, counts ? " (characters)" : "", &fields[(*n)++], a, err) < 0)
+        return -1;
+    if (checks && data_add_measure(text, TY_MEASURE_FAULTS, " (damaged)", &fields[(*n)++], a, err) < 0)
+        return -1;
+    return counts ? data_add_measure(text, TY_MEASURE_WORDS, " (words)", &fields[(*n)++], a, err) : 0;
+}
+
+bool ty_data_measures(const ty_data_opened *d, int i, ty_measure what)
+{
+    const ty_map_spec *spec = d->field[i].map ? ty_map_declared(d->field[i].map) : NULL;
+    return spec && spec->way == TY_MAP_LENGTH && spec->measure == what;
+}
+
 int ty_data_open(const ty_arguments_given *given, ty_arena *a, ty_data_opened *out, ty_error *err)
 {
     ty_data_source source;
     *out = (ty_data_opened){.n_text = 0};
     if (data_source(given, a, &source, err) < 0 || ty_data_survey_make(&source, a, &out->survey, err) < 0)
         return -1;
-    ty_field *fields = TY_NEW_ARRAY(a, ty_field, out->survey.n_parts + 8);
+    ty_field *fields = TY_NEW_ARRAY(a, ty_field, 2 * out->survey.n_parts + 8);
+    bool is_written = data_is_written(given);
     ty_image_plan *plan = data_plan(strcmp(given->words[0], "check") == 0, a);
     for (int i = 0; i < out->survey.n_parts; i++) /* names of folders become numbers */
-        out->survey.part[i].is_text = out->survey.part[i].is_text && strcmp(out->survey.format, "images") != 0;
+        out->survey.part[i].is_text =
+            out->survey.part[i].is_text && (!is_written || strcmp(out->survey.format, "images") != 0);
     out->source = source;
-    if (data_is_written(given) && strcmp(out->survey.format, "libsvm") == 0) {
+    if (is_written && strcmp(out->survey.format, "libsvm") == 0) {
         if (data_take_entries(&source, fields, &source.n_fields, a, err) < 0)
             return -1;
     } else {
         for (int i = 0; i < out->survey.n_parts; i++) {
-            fields[source.n_fields] = data_field(&out->survey, i, !data_is_written(given), plan, a);
+            fields[source.n_fields] = data_field(&out->survey, i, !is_written, plan, a);
             if (!out->survey.part[i].is_text)
                 source.n_fields++;
-            else if (data_is_written(given) || !data_takes_classes(&out->survey, i))
+            else if (is_written)
                 out->n_text++;
-            else if (data_name_classes(&fields[source.n_fields++], &out->survey.part[i], a, err) < 0)
+            else if (!data_takes_classes(&out->survey, i)) {
+                if (data_measure_text(given, out, fields, &source.n_fields, a, err) < 0)
+                    return -1;
+            } else if (data_name_classes(&fields[source.n_fields++], &out->survey.part[i], a, err) < 0)
                 return -1;
         }
     }
     if (source.n_fields == 0)
         return ty_error_set(err, TY_E_DATA, "the %s data hold no numbers", out->survey.format);
-    source.fields = fields;
+    source.fields = out->field = fields;
     return ty_dataset_open(&source, &out->ds, err);
 }
 
@@ -305,6 +350,7 @@ int ty_data_open_declared(const ty_arguments_given *given, ty_arena *a, ty_data_
     source.skip_bad |= d->skip_bad;
     source.max_bad = source.max_bad ? source.max_bad : d->max_bad;
     out->source = source;
+    out->field = d->fields;
     return ty_dataset_open(&source, &out->ds, err);
 }
 

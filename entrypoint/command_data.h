@@ -2,6 +2,7 @@
 #ifndef TY_ENTRYPOINT_COMMAND_DATA_H
 #define TY_ENTRYPOINT_COMMAND_DATA_H
 
+#include "container/input/map/map.h"
 #include "container/input/survey.h"
 #include "entrypoint/command.h"
 #include "entrypoint/recipe.h"
@@ -16,6 +17,7 @@ enum {
     TY_DATA_ROWS,
     TY_DATA_FILE_BYTES,
     TY_DATA_SVG,
+    TY_DATA_HTML,
     TY_DATA_JSON,
     TY_DATA_INTO,
     TY_DATA_CHANNEL,
@@ -46,8 +48,9 @@ typedef struct ty_data_opened {
     ty_data_source source; /* as it was opened; its fields are gone */
     ty_data_survey survey;
     ty_dataset *ds;
-    int n_text;       /* columns that hold text, which are left out */
-    ty_recipe recipe; /* of ty_data_open_declared */
+    const ty_field *field; /* of ds */
+    int n_text;            /* columns that hold text: their lengths are looked at, or they are left out */
+    ty_recipe recipe;      /* of ty_data_open_declared */
 } ty_data_opened;
 
 /* words[1] is a file or folder; for `pack` all words behind the verb are. *out is closed with
@@ -55,6 +58,8 @@ typedef struct ty_data_opened {
 int ty_data_open(const ty_arguments_given *given, ty_arena *a, ty_data_opened *out, ty_error *err);
 /* The same with the fields of --recipe, whose transforms learn of these data. */
 int ty_data_open_declared(const ty_arguments_given *given, ty_arena *a, ty_data_opened *out, ty_error *err);
+/* Whether field i is a length of texts, and of what. */
+bool ty_data_measures(const ty_data_opened *d, int i, ty_measure what);
 /* Number of the field that --target names, or that is called as targets are; -1: none. */
 int ty_data_target(const ty_arguments_given *given, const ty_dataset *ds);
 

@@ -27,24 +27,71 @@ static void check_print_field(const ty_dataset *ds, int i, int width)
     putchar('\n');
 }
 
-static void check_print(const ty_data_opened *d)
+/* Texts: how long they are, where the longest is, and where the first that is no UTF-8. */
+typedef struct check_text {
+    int64_t least, most, most_sample, sum, n_empty, n_damaged, first_damaged;
+} check_text;
+
+static int check_texts(const ty_data_opened *d, int field, check_text *out, ty_error *err)
+{
+    int64_t characters, damaged;
+    *out = (check_text){.least = INT64_MAX, .most = -1};
+    for (int64_t i = 0; i < d->ds->n_samples; i++) {
+        if (ty_dataset_read(d->ds, field, &i, 1, &characters, err) < 0 ||
+            ty_dataset_read(d->ds, field + 1, &i, 1, &damaged, err) < 0)
+            return -1;
+        out->least = characters < out->least ? characters : out->least;
+        if (characters > out->most)
+            out->most = characters, out->most_sample = i;
+        out->sum += characters;
+        out->n_empty += characters == 0;
+        if (damaged && out->n_damaged++ == 0)
+            out->first_damaged = i;
+    }
+    return 0;
+}
+
+static int check_print_text(const ty_data_opened *d, int i, int width, ty_error *err)
+{
+    const ty_dataset *ds = d->ds;
+    char place[400];
+    check_text t;
+    if (check_texts(d, i, &t, err) < 0)
+        return -1;
+    printf("  %-*s  %-16s", width, ds->field[i].name, "text");
+    if (ds->n_samples > 0)
+        printf("  %" PRId64 " to %" PRId64 " characters, mean %.1f, the longest at %s", t.least, t.most,
+               (double)t.sum / (double)ds->n_samples, ty_dataset_place(ds, i, t.most_sample, place, sizeof place));
+    if (t.n_empty > 0)
+        printf("  %" PRId64 " empty", t.n_empty);
+    if (t.n_damaged > 0)
+        printf("  %" PRId64 " no UTF-8, first at %s", t.n_damaged,
+               ty_dataset_place(ds, i, t.first_damaged, place, sizeof place));
+    putchar('\n');
+    return 0;
+}
+
+static int check_print(const ty_data_opened *d, ty_error *err)
 {
     char text[160];
     int width = 0;
     for (int i = 0; i < d->ds->n_fields; i++)
-        width = (int)strlen(d->ds->field[i].name) > width ? (int)strlen(d->ds->field[i].name) : width;
+        if (!ty_data_measures(d, i, TY_MEASURE_FAULTS))
+            width = (int)strlen(d->ds->field[i].name) > width ? (int)strlen(d->ds->field[i].name) : width;
     printf("%s, read and checked in %.0f ms\n", ty_dataset_summary(d->ds, text, sizeof text), d->ds->stats.load_ms);
     for (int i = 0; i < d->ds->n_fields; i++)
-        check_print_field(d->ds, i, width);
-    for (int i = 0; i < d->survey.n_parts; i++)
-        if (d->survey.part[i].is_text && d->survey.part[i].name)
-            printf("  %-*s  text: left out\n", width, d->survey.part[i].name);
-        else if (d->survey.part[i].is_text)
-            printf("  column %d  text: left out\n", i);
+        if (ty_data_measures(d, i, TY_MEASURE_CHARACTERS)) {
+            if (check_print_text(d, i, width, err) < 0)
+                return -1;
+        } else if (!ty_data_measures(d, i, TY_MEASURE_FAULTS))
+            check_print_field(d->ds, i, width);
+    return 0;
 }
 
-static void check_print_json(const ty_data_opened *d)
+static int check_print_json(const ty_data_opened *d, ty_error *err)
 {
+    check_text t;
+    int rc = 0;
     ty_buf out;
     ty_json_writer w;
     char type[160];
@@ -60,11 +107,20 @@ static void check_print_json(const ty_data_opened *d)
     ty_json_open_list(&w, "fields");
     for (int i = 0; i < d->ds->n_fields; i++) {
         const ty_field_info *f = &d->ds->field[i];
+        bool is_text = ty_data_measures(d, i, TY_MEASURE_CHARACTERS);
+        if (ty_data_measures(d, i, TY_MEASURE_FAULTS))
+            continue;
         ty_json_open_map(&w, NULL);
         ty_json_put_string(&w, "name", f->name);
         ty_json_put_string(&w, "type", ty_type_text(&f->type, type, sizeof type));
         ty_json_put_int(&w, "missing", f->n_missing);
         ty_json_put_int(&w, "not_finite", f->n_not_finite);
+        if (is_text && rc == 0 && (rc = check_texts(d, i, &t, err)) == 0 && d->ds->n_samples > 0) {
+            ty_json_put_int(&w, "least_characters", t.least);
+            ty_json_put_int(&w, "most_characters", t.most);
+            ty_json_put_int(&w, "empty", t.n_empty);
+            ty_json_put_int(&w, "not_utf8", t.n_damaged);
+        }
         if (f->is_integer && f->min_sample >= 0) {
             ty_json_put_int(&w, "min", f->min);
             ty_json_put_int(&w, "max", f->max);
@@ -73,8 +129,10 @@ static void check_print_json(const ty_data_opened *d)
     }
     ty_json_close(&w);
     ty_json_close(&w);
-    puts(out.data);
+    if (rc == 0)
+        puts(out.data);
     ty_buf_fini(&out);
+    return rc;
 }
 
 int ty_command_data_check(const ty_arguments_given *given, ty_arena *a, ty_error *err)
@@ -82,9 +140,9 @@ int ty_command_data_check(const ty_arguments_given *given, ty_arena *a, ty_error
     ty_data_opened d;
     if (ty_data_open(given, a, &d, err) < 0)
         return -1;
-    (given->value[TY_DATA_JSON] ? check_print_json : check_print)(&d);
+    int rc = (given->value[TY_DATA_JSON] ? check_print_json : check_print)(&d, err);
     ty_dataset_close(d.ds);
-    return 0;
+    return rc;
 }
 
 /* ---- head ---- */

@@ -1,34 +1,11 @@
 /* command_data_stats.c - `trainyard data stats`: distributions in the terminal and as a picture, and what is odd. */
 #include "base/file.h"
 #include "base/json.h"
-#include "container/input/profile.h"
-#include "entrypoint/command_data.h"
+#include "entrypoint/command_data_stats.h"
 #include "entrypoint/preprocessing.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-/* A field that follows the target so closely is perhaps made from it. */
-#define STATS_LEAK 0.999
-
-/* What a reader should know of field i; "" if nothing. */
-static const char *stats_odd(const ty_dataset *ds, const ty_field_profile *p, int i, ty_arena *a)
-{
-    const ty_field_info *f = &ds->field[i];
-    if (ds->n_samples > 0 && p[i].n == 0)
-        return "holds no number";
-    if (p[i].is_constant)
-        return "is the same in all samples";
-    if (fabs(p[i].correlation) > STATS_LEAK)
-        return ty_arena_printf(a, "follows the target (correlation %.4f): is it made from it?", p[i].correlation);
-    if (f->n_missing > 0)
-        return ty_arena_printf(a, "is missing in %.3g %% of the samples",
-                               100.0 * (double)f->n_missing / (double)ds->n_samples);
-    return p[i].n_not_finite > 0
-               ? ty_arena_printf(a, "has %lld numbers that are not finite", (long long)p[i].n_not_finite)
-               : "";
-}
 
 /* ---- terminal ---- */
 
@@ -45,57 +22,84 @@ static const char *stats_bars(const ty_field_profile *p, char out[3 * TY_PROFILE
     return out;
 }
 
-static void stats_print(const ty_dataset *ds, const ty_field_profile *p, ty_arena *a)
+enum { STATS_SHOWN = 20 }; /* of counts, in the terminal */
+
+static void stats_print_counts(const ty_stats_counts *c)
+{
+    int width = 0;
+    for (int i = 0; i < c->n && i < STATS_SHOWN; i++)
+        width = (int)strlen(c->count[i].name) > width ? (int)strlen(c->count[i].name) : width;
+    printf("\n  %s: %d\n", c->title, c->n);
+    for (int i = 0; i < c->n && i < STATS_SHOWN; i++)
+        printf("    %-*s  %lld\n", width, c->count[i].name, (long long)c->count[i].n);
+    if (c->n > STATS_SHOWN)
+        printf("    and %d more\n", c->n - STATS_SHOWN);
+}
+
+static void stats_print(const ty_stats *s)
 {
     char text[160], bars[3 * TY_PROFILE_BINS + 1];
     int width = 5;
-    for (int i = 0; i < ds->n_fields; i++)
-        width = (int)strlen(ds->field[i].name) > width ? (int)strlen(ds->field[i].name) : width;
-    printf("%s\n\n", ty_dataset_summary(ds, text, sizeof text));
+    for (int i = 0; i < s->n_rows; i++)
+        width = (int)strlen(s->row[i].name) > width ? (int)strlen(s->row[i].name) : width;
+    printf("%s\n\n", ty_dataset_summary(s->d->ds, text, sizeof text));
     printf("  %-*s  %11s  %11s  %11s  %11s  %6s\n", width, "field", "least", "mean", "deviation", "most", "zeros");
-    for (int i = 0; i < ds->n_fields; i++)
-        printf("  %-*s  %11.5g  %11.5g  %11.5g  %11.5g  %5.1f%%  |%s|\n", width, ds->field[i].name, p[i].min, p[i].mean,
-               p[i].deviation, p[i].max, p[i].n ? 100.0 * (double)p[i].n_zero / (double)p[i].n : 0.0,
-               stats_bars(&p[i], bars));
+    for (int i = 0; i < s->n_rows; i++) {
+        const ty_field_profile *p = &s->row[i].p;
+        printf("  %-*s  %11.5g  %11.5g  %11.5g  %11.5g  %5.1f%%  |%s|\n", width, s->row[i].name, p->min, p->mean,
+               p->deviation, p->max, p->n ? 100.0 * (double)p->n_zero / (double)p->n : 0.0, stats_bars(p, bars));
+    }
+    for (int i = 0; i < s->n_counts; i++)
+        stats_print_counts(&s->counts[i]);
     bool first = true;
-    for (int i = 0; i < ds->n_fields; i++) {
-        const char *odd = stats_odd(ds, p, i, a);
-        if (!*odd)
+    for (int i = 0; i < s->n_rows; i++) {
+        if (!*s->row[i].odd)
             continue;
-        printf("%s  %-*s  %s\n", first ? "\n" : "", width, ds->field[i].name, odd);
+        printf("%s  %-*s  %s\n", first ? "\n" : "", width, s->row[i].name, s->row[i].odd);
         first = false;
     }
 }
 
-static void stats_print_json(const ty_dataset *ds, const ty_field_profile *p, ty_arena *a)
+static void stats_put_row(const ty_stats_row *row, ty_json_writer *w)
+{
+    const ty_field_profile *p = &row->p;
+    ty_json_open_map(w, NULL);
+    ty_json_put_string(w, "name", row->name);
+    ty_json_put_int(w, "numbers", p->n);
+    ty_json_put_int(w, "missing", row->n_missing);
+    ty_json_put_int(w, "not_finite", p->n_not_finite);
+    ty_json_put_int(w, "zeros", p->n_zero);
+    ty_json_put_float(w, "min", p->min);
+    ty_json_put_float(w, "max", p->max);
+    ty_json_put_float(w, "mean", p->mean);
+    ty_json_put_float(w, "deviation", p->deviation);
+    ty_json_open_list(w, "histogram");
+    for (int k = 0; k < TY_PROFILE_BINS; k++)
+        ty_json_put_int(w, NULL, p->bin[k]);
+    ty_json_close(w);
+    if (*row->odd)
+        ty_json_put_string(w, "odd", row->odd);
+    ty_json_close(w);
+}
+
+static void stats_print_json(const ty_stats *s)
 {
     ty_buf out;
     ty_json_writer w;
     ty_buf_init(&out, 1 << 26);
     ty_json_writer_init(&w, &out, TY_JSON_SPACED);
     ty_json_open_map(&w, NULL);
-    ty_json_put_int(&w, "samples", ds->n_samples);
+    ty_json_put_int(&w, "samples", s->d->ds->n_samples);
     ty_json_open_list(&w, "fields");
-    for (int i = 0; i < ds->n_fields; i++) {
-        ty_json_open_map(&w, NULL);
-        ty_json_put_string(&w, "name", ds->field[i].name);
-        ty_json_put_int(&w, "numbers", p[i].n);
-        ty_json_put_int(&w, "missing", ds->field[i].n_missing);
-        ty_json_put_int(&w, "not_finite", p[i].n_not_finite);
-        ty_json_put_int(&w, "zeros", p[i].n_zero);
-        ty_json_put_float(&w, "min", p[i].min);
-        ty_json_put_float(&w, "max", p[i].max);
-        ty_json_put_float(&w, "mean", p[i].mean);
-        ty_json_put_float(&w, "deviation", p[i].deviation);
-        ty_json_open_list(&w, "histogram");
-        for (int k = 0; k < TY_PROFILE_BINS; k++)
-            ty_json_put_int(&w, NULL, p[i].bin[k]);
-        ty_json_close(&w);
-        if (*stats_odd(ds, p, i, a))
-            ty_json_put_string(&w, "odd", stats_odd(ds, p, i, a));
+    for (int i = 0; i < s->n_rows; i++)
+        stats_put_row(&s->row[i], &w);
+    ty_json_close(&w);
+    for (int i = 0; i < s->n_counts; i++) {
+        ty_json_open_map(&w, s->counts[i].title);
+        for (int k = 0; k < s->counts[i].n; k++)
+            ty_json_put_int(&w, s->counts[i].count[k].name, s->counts[i].count[k].n);
         ty_json_close(&w);
     }
-    ty_json_close(&w);
     ty_json_close(&w);
     puts(out.data);
     ty_buf_fini(&out);
@@ -134,20 +138,25 @@ static void svg_field(ty_buf *out, const char *name, const ty_field_profile *p, 
                 x + TY_PROFILE_BINS * SVG_BAR, y + 92, p->max);
 }
 
-static int stats_draw(const ty_dataset *ds, const ty_field_profile *p, const char *path, ty_error *err)
+void ty_stats_svg(const ty_stats *s, ty_buf *out)
 {
-    ty_buf out;
-    int rows = (ds->n_fields + SVG_COLUMNS - 1) / SVG_COLUMNS;
-    ty_buf_init(&out, 1 << 26);
-    ty_buf_addf(&out,
+    int rows = (s->n_rows + SVG_COLUMNS - 1) / SVG_COLUMNS;
+    ty_buf_addf(out,
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" "
                 "font-size=\"11\" fill=\"#4477aa\">\n",
                 20 + SVG_COLUMNS * SVG_WIDTH, 20 + rows * SVG_HEIGHT);
-    ty_buf_adds(&out, "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n");
-    for (int i = 0; i < ds->n_fields; i++)
-        svg_field(&out, ds->field[i].name, &p[i], i);
-    ty_buf_adds(&out, "</svg>\n");
-    int rc = out.failed ? ty_error_set(err, TY_E_LIMIT, "the picture of %d fields is too large", ds->n_fields)
+    ty_buf_adds(out, "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n");
+    for (int i = 0; i < s->n_rows; i++)
+        svg_field(out, s->row[i].name, &s->row[i].p, i);
+    ty_buf_adds(out, "</svg>\n");
+}
+
+static int stats_draw(const ty_stats *s, const char *path, ty_error *err)
+{
+    ty_buf out;
+    ty_buf_init(&out, 1 << 26);
+    ty_stats_svg(s, &out);
+    int rc = out.failed ? ty_error_set(err, TY_E_LIMIT, "the picture of %d fields is too large", s->n_rows)
                         : ty_file_write(path, out.data, out.len, 0644, err);
     ty_buf_fini(&out);
     return rc;
@@ -181,18 +190,20 @@ int ty_command_data_stats(const ty_arguments_given *given, ty_arena *a, ty_error
         return ty_error_set(err, TY_E_USAGE, "--preprocessing needs --recipe FILE, whose fields have the transforms");
     if ((declared ? ty_data_open_declared : ty_data_open)(given, a, &d, err) < 0)
         return -1;
-    ty_field_profile *p = TY_NEW_ARRAY(a, ty_field_profile, d.ds->n_fields);
+    ty_stats s;
     int target = ty_data_target(given, d.ds), rc = 0;
     if (given->value[TY_DATA_TARGET] && target < 0)
         rc = ty_error_set(err, TY_E_USAGE, "the data have no field \"%.100s\"", given->value[TY_DATA_TARGET]);
     if (rc == 0)
-        rc = ty_data_profile(d.ds, target, p, err);
+        rc = ty_stats_collect(&d, target, a, &s, err);
     if (rc == 0 && kept)
         rc = stats_keep(&d, kept, err);
     if (rc == 0 && given->value[TY_DATA_SVG])
-        rc = stats_draw(d.ds, p, given->value[TY_DATA_SVG], err);
+        rc = stats_draw(&s, given->value[TY_DATA_SVG], err);
+    if (rc == 0 && given->value[TY_DATA_HTML])
+        rc = ty_stats_write_html(&s, given->value[TY_DATA_HTML], err);
     if (rc == 0)
-        (given->value[TY_DATA_JSON] ? stats_print_json : stats_print)(d.ds, p, a);
+        (given->value[TY_DATA_JSON] ? stats_print_json : stats_print)(&s);
     ty_dataset_close(d.ds);
     return rc;
 }

@@ -243,6 +243,13 @@ int ty_dataset_read_all(const ty_dataset *ds, const ty_pick *pick, void *const *
     return ty_mapped_check(err) < 0 ? -1 : rc;
 }
 
+int ty_dataset_encoded(const ty_dataset *ds, int field, int64_t sample, ty_encoded_see *see, void *ctx, ty_error *err)
+{
+    if (!ds->ops->encoded || !ds->field[field].image)
+        return ty_error_set(err, TY_E_INTERNAL, "field \"%s\" holds no encoded pictures", ds->field[field].name);
+    return ds->ops->encoded(ds, field, sample, see, ctx, err);
+}
+
 const char *ty_dataset_place(const ty_dataset *ds, int field, int64_t sample, char *out, size_t n)
 {
     if (n > 0)

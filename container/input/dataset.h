@@ -106,6 +106,9 @@ typedef struct ty_data_stats {
 
 typedef struct ty_dataset ty_dataset;
 
+/* Is shown the bytes of a picture as they are stored, for the time of the call. */
+typedef int ty_encoded_see(void *ctx, const uint8_t *bytes, size_t n, ty_error *err);
+
 /* Which samples, and what makes their augmentation: a pure function of (seed, epoch, sample), so that a batch is the
  * same whichever thread reads it, on however many processes, and after a resume. */
 typedef struct ty_pick {
@@ -124,6 +127,8 @@ typedef struct ty_dataset_ops {
     int (*read_all)(const ty_dataset *ds, const ty_pick *pick, void *const *out, ty_error *err);
     /* "train.csv:17", "labels.npy: row 16" */
     void (*place)(const ty_dataset *ds, int field, int64_t sample, char *out, size_t n);
+    /* A picture's bytes as they are stored. NULL: this format holds none. */
+    int (*encoded)(const ty_dataset *ds, int field, int64_t sample, ty_encoded_see *see, void *ctx, ty_error *err);
     void (*close)(ty_dataset *ds); /* frees impl; may find it NULL or half-made */
 } ty_dataset_ops;
 
@@ -163,6 +168,9 @@ int ty_dataset_read(const ty_dataset *ds, int field, const int64_t *samples, int
 
 /* The same for all fields, out[i] of field i. */
 int ty_dataset_read_all(const ty_dataset *ds, const ty_pick *pick, void *const *out, ty_error *err);
+
+/* Shows the encoded picture of a sample; the field is one (ty_field_info.image). */
+int ty_dataset_encoded(const ty_dataset *ds, int field, int64_t sample, ty_encoded_see *see, void *ctx, ty_error *err);
 
 /* Where a sample's field stands, for messages: file and line, or file and row. Returns out. */
 const char *ty_dataset_place(const ty_dataset *ds, int field, int64_t sample, char *out, size_t n);

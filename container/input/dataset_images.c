@@ -491,6 +491,20 @@ static int images_read_all(const ty_dataset *ds, const ty_pick *pick, void *cons
     return rc;
 }
 
+static int images_encoded(const ty_dataset *ds, int field, int64_t sample, ty_encoded_see *see, void *ctx,
+                          ty_error *err)
+{
+    const images_impl *impl = ds->impl;
+    int64_t at = impl->sample[sample];
+    ty_bytes bytes;
+    (void)field;
+    if (images_open_file(impl, at, impl->no_map, &bytes, err) < 0)
+        return images_at(impl, at, err);
+    int rc = see(ctx, bytes.data, bytes.n, err);
+    ty_bytes_close(&bytes);
+    return rc < 0 ? images_at(impl, at, err) : 0;
+}
+
 static void images_place(const ty_dataset *ds, int field, int64_t sample, char *out, size_t n)
 {
     const images_impl *impl = ds->impl;
@@ -508,7 +522,12 @@ static void images_close(ty_dataset *ds)
 }
 
 static const ty_dataset_ops images_ops = {
-    .read = images_read, .read_all = images_read_all, .place = images_place, .close = images_close};
+    .read = images_read,
+    .read_all = images_read_all,
+    .place = images_place,
+    .encoded = images_encoded,
+    .close = images_close,
+};
 
 int ty_dataset_open_images(ty_dataset *ds, const ty_data_source *src, ty_error *err)
 {

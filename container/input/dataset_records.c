@@ -152,6 +152,23 @@ static int records_read_all(const ty_dataset *ds, const ty_pick *pick, void *con
     return rc;
 }
 
+static int records_encoded(const ty_dataset *ds, int field, int64_t sample, ty_encoded_see *see, void *ctx,
+                           ty_error *err)
+{
+    char place[TY_ERROR_PLACE_BYTES];
+    const uint8_t *bytes = NULL;
+    size_t n = 0;
+    records_look look;
+    int rc = records_look_init(&look, ds->impl, field, err);
+    rc = rc < 0 ? rc : records_find(ds->impl, &look, sample, err);
+    rc = rc < 0 ? rc : look.impl->kind->picture(&look.cell[field], &bytes, &n, err);
+    rc = rc < 0 ? rc : see(ctx, bytes ? bytes : (const uint8_t *)"", n, err);
+    records_look_fini(&look);
+    if (rc < 0)
+        records_place(ds, field, sample, place, sizeof place);
+    return rc < 0 ? ty_error_at(err, "%s", place) : 0;
+}
+
 static void records_close(ty_dataset *ds)
 {
     records_impl *impl = ds->impl;
@@ -163,7 +180,12 @@ static void records_close(ty_dataset *ds)
 }
 
 static const ty_dataset_ops records_ops = {
-    .read = records_read, .read_all = records_read_all, .place = records_place, .close = records_close};
+    .read = records_read,
+    .read_all = records_read_all,
+    .place = records_place,
+    .encoded = records_encoded,
+    .close = records_close,
+};
 
 static int records_open_files(ty_dataset *ds, const ty_data_source *src, ty_error *err)
 {

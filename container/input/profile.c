@@ -121,6 +121,20 @@ static int profile_correlate(const ty_dataset *ds, int a, int b, const ty_field_
     return rc;
 }
 
+static void profile_finish(ty_field_profile *p)
+{
+    p->deviation = p->n > 0 ? sqrt(p->deviation / (double)p->n) : 0;
+    p->is_constant = p->n > 0 && p->min == p->max;
+}
+
+void ty_profile_numbers(const double *v, int64_t n, ty_field_profile *out)
+{
+    *out = (ty_field_profile){.is_whole = true, .correlation = (double)NAN};
+    profile_moments(out, v, n);
+    profile_count(out, v, n);
+    profile_finish(out);
+}
+
 int ty_data_profile(const ty_dataset *ds, int target, ty_field_profile *out, ty_error *err)
 {
     for (int i = 0; i < ds->n_fields; i++) {
@@ -128,8 +142,7 @@ int ty_data_profile(const ty_dataset *ds, int target, ty_field_profile *out, ty_
         *p = (ty_field_profile){.is_whole = true, .correlation = (double)NAN};
         if (profile_walk(ds, i, profile_moments, p, err) < 0 || profile_walk(ds, i, profile_count, p, err) < 0)
             return -1;
-        p->deviation = p->n > 0 ? sqrt(p->deviation / (double)p->n) : 0;
-        p->is_constant = p->n > 0 && p->min == p->max;
+        profile_finish(p);
     }
     for (int i = 0; i < ds->n_fields; i++) {
         bool both = target >= 0 && i != target && ty_type_elems(&ds->field[i].type) == 1 &&

@@ -24,4 +24,7 @@ typedef struct ty_field_profile {
 /* out[i]: of field i. target: number of the field that others are compared with, or -1. */
 int ty_data_profile(const ty_dataset *ds, int target, ty_field_profile *out, ty_error *err);
 
+/* Of n numbers at hand. */
+void ty_profile_numbers(const double *v, int64_t n, ty_field_profile *out);
+
 #endif

@@ -307,7 +307,17 @@ int ty_survey_libsvm(const ty_data_source *src, const ty_data_file *files, int n
     return 0;
 }
 
-/* Keys of the first object whose values are numbers. */
+static int survey_text(survey_names *names, const char *name, ty_error *err)
+{
+    int before = names->out->n_parts;
+    if (survey_add(names, name, strlen(name), err) < 0)
+        return -1;
+    if (names->out->n_parts > before)
+        names->out->part[before].is_text = true;
+    return 0;
+}
+
+/* Keys of the first object whose values are numbers or texts. */
 static int survey_object(const ty_bytes *bytes, survey_names *names, ty_error *err)
 {
     ty_frames frames = {.bytes = bytes->data, .n = bytes->n, .how = TY_FRAMES_LINES};
@@ -323,6 +333,8 @@ static int survey_object(const ty_bytes *bytes, survey_names *names, ty_error *e
         while (v->kind == TY_DOC_LIST && v->n_items > 0)
             v = &v->items[0];
         bool is_number = v->kind == TY_DOC_INT || v->kind == TY_DOC_FLOAT || v->kind == TY_DOC_BOOL;
+        if (v->kind == TY_DOC_STRING && survey_text(names, root->items[i].key, err) < 0)
+            return -1;
         if (is_number && survey_add(names, root->items[i].key, strlen(root->items[i].key), err) < 0)
             return -1;
     }

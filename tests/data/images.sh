@@ -136,6 +136,30 @@ cp "$W/folders/3/"*[0-9].pgm "$W/new"
 "$BIN/trainyard" run "${preprocessing%/*}/model.onnx" --data "$W/new" --output-dir "$W/told" >"$W/out" 2>&1
 same "pictures without folders" 0 $?
 
+# Sizes, formats, channels and classes, printed and as a page that needs nothing else.
+case_name=stats
+mkdir -p "$W/mixed/cat" "$W/mixed/a<b&c"
+cp tests/golden/images/plain.jpg tests/golden/images/rgb.png tests/golden/images/grey8.png "$W/mixed/cat"
+cp tests/golden/images/rgb.ppm "$W/mixed/a<b&c"
+"$BIN/trainyard" data stats "$W/mixed" --html="$W/stats.html" --svg="$W/stats.svg" >"$W/out" 2>"$W/err"
+same "exit" 0 $?
+has "widths" "$W/out" "image (width)"
+for line in "formats of image: 3" "channels of image: 2" "classes of label: 2" "    cat    3" "    a<b&c  1" "    RGB   3"; do
+    has "$line" "$W/out" "$line"
+done
+ok "the page is XML" xmllint --noout "$W/stats.html"
+ok "so is the picture" xmllint --noout "$W/stats.svg"
+same "with all four pictures in it" 4 "$(grep -c 'src="data:image/bmp;base64,' "$W/stats.html")"
+same "and nothing from elsewhere" "" "$(grep -oE '(src|href)="(http|/|[a-z]+\.)[^"]*"' "$W/stats.html")"
+grep -o 'base64,[^"]*' "$W/stats.html" | head -1 | sed 's/base64,//' | base64 -d >"$W/thumb.bmp"
+"$BIN/trainyard" data check "$W/thumb.bmp" >"$W/out" 2>&1
+same "a bitmap that can be read" 0 $?
+"$BIN/trainyard" data stats "$W/packed" --json >"$W/out" 2>"$W/err"
+has "of records too" "$W/out" '"formats of image": {"PNM": 320}'
+ok "all ten classes" grep -qE '"classes of label": \{("[0-9]": [0-9]+(, )?){10}\}' "$W/out"
+python3 -c 'import json,sys; json.load(open(sys.argv[1]))' "$W/out"
+same "valid JSON" 0 $?
+
 case_name=bad
 printf 'P5 8 8 255\nshort' >"$W/folders/3/bad.pgm"
 "$BIN/trainyard" data check "$W/folders" >"$W/out" 2>&1

@@ -77,4 +77,15 @@ refused number.txt 'format: lines, fields: {text: {normalize: standard}}'
 same "kinds of refusal" 13 $n
 [ "${GOLDEN:-}" = write ] && cp "$W/all" "$golden"
 same "all messages" "" "$(diff "$golden" "$W/all" | head -20)"
+case_name=check
+printf 'one two three\n\nf\303\274nf\nbad \377\n' >"$W/lines.txt"
+"$BIN/trainyard" data check "$W/lines.txt" --format=lines >"$W/out" 2>&1
+same "lines" 0 $?
+has "how many, blank ones not counted" "$W/out" "3 samples, 1 file"
+has "how long" "$W/out" "4 to 13 characters, mean 7.3, the longest at $W/lines.txt:1"
+has "what is damaged" "$W/out" "1 no UTF-8, first at $W/lines.txt:4"
+"$BIN/trainyard" data check "$W/lines.txt" --format=lines --json >"$W/out" 2>&1
+has "the same as JSON" "$W/out" '"least_characters": 4, "most_characters": 13, "empty": 0, "not_utf8": 1'
+"$BIN/trainyard" data stats "$W/lines.txt" --format=lines >"$W/out" 2>&1
+has "words" "$W/out" "text (words)"
 finish_tests

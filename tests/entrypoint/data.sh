@@ -17,7 +17,7 @@ same "exit" 0 $rc
 has "format and samples" "$W/out" "4 samples, 1 file, "
 has "a column" "$W/out" "a      f32[]"
 has "a missing value and its place" "$W/out" "1 missing, first at $W/table.csv:3"
-has "text" "$W/out" "text: left out"
+has "text" "$W/out" "1 to 1 characters, mean 1.0, the longest at $W/table.csv:2"
 data check "$W/clicks.libsvm" --json
 same "JSON: exit" 0 $rc
 has "its samples" "$W/out" '"samples": 2'

@@ -101,7 +101,8 @@ static inline const char *files_vector(const char *name)
     static char path[4][1024];
     static int next;
     char *p = path[next++ % 4];
-    snprintf(p, sizeof path[0], "%s/%s", files_take_shared_vectors ? "format-vectors" : "tests/golden/format-vectors", name);
+    snprintf(p, sizeof path[0], "%s/%s", files_take_shared_vectors ? "format-vectors" : "tests/golden/format-vectors",
+             name);
     return files_take_shared_vectors ? files_shared(p) : p;
 }
 

@@ -55,7 +55,8 @@ struct ty_map {
     void *tokenizer;
 };
 
-extern const map_kind map_number, map_buckets, map_hash, map_vocabulary, map_classes, map_crossed, map_tokenizer;
+extern const map_kind map_number, map_buckets, map_hash, map_vocabulary, map_classes, map_crossed, map_tokenizer,
+    map_length;
 
 /* Samples are lists of any length: cells have no place of their own. */
 static inline bool map_has_list(const ty_map *m)

@@ -16,7 +16,7 @@ enum { MAP_BLOCK = 256 }; /* values on the stack */
 static const map_kind *const map_kinds[TY_N_MAP_WAYS] = {
     [TY_MAP_NUMBER] = &map_number,         [TY_MAP_BUCKETS] = &map_buckets, [TY_MAP_HASH] = &map_hash,
     [TY_MAP_VOCABULARY] = &map_vocabulary, [TY_MAP_CLASSES] = &map_classes, [TY_MAP_CROSS] = &map_crossed,
-    [TY_MAP_TOKENIZER] = &map_tokenizer,
+    [TY_MAP_TOKENIZER] = &map_tokenizer,   [TY_MAP_LENGTH] = &map_length,
 };
 
 /* ---- the declaration ---- */

@@ -79,11 +79,15 @@ typedef enum ty_map_way {
     TY_MAP_CLASSES,    /* words in alphabetical order, or as given; no word beside them is accepted */
     TY_MAP_CROSS,      /* ids of other fields, hashed together; see ty_map_cross */
     TY_MAP_TOKENIZER,
+    TY_MAP_LENGTH, /* how long a text is: for looks at data, not for models */
     TY_N_MAP_WAYS
 } ty_map_way;
 
 /* What a tokenizer gives of a text. */
 typedef enum ty_token_part { TY_TOKENS_IDS, TY_TOKENS_MASK, TY_TOKENS_TYPES } ty_token_part;
+
+/* What TY_MAP_LENGTH counts: bytes that begin a character, words between blanks, or 1 for a text that is no UTF-8. */
+typedef enum ty_measure { TY_MEASURE_CHARACTERS, TY_MEASURE_WORDS, TY_MEASURE_FAULTS } ty_measure;
 
 /* What is declared. Zeroed but for field and scale. Borrowed by ty_map_new(), which copies what it keeps. */
 typedef struct ty_map_spec {
@@ -115,6 +119,7 @@ typedef struct ty_map_spec {
     bool one_row;          /* one_hot of several ids is one row with several ones */
     const char *tokenizer; /* path of a tokenizer.json */
     ty_token_part token_part;
+    ty_measure measure;
 } ty_map_spec;
 
 typedef struct ty_map ty_map;

@@ -1,4 +1,5 @@
 /* ways.c - the ways to an id: one row of functions for each. */
+#include "base/doc_builder.h"
 #include "container/input/map/fingerprint.h"
 #include "container/input/map/kind.h"
 
@@ -250,3 +251,44 @@ const map_kind map_buckets = {.name = "buckets",
                               .write = buckets_write,
                               .read = buckets_read};
 const map_kind map_number = {.name = "number"};
+
+/* ---- length ---- */
+
+/* Any number may come. */
+static int64_t length_n_ids(const ty_map *m)
+{
+    (void)m;
+    return 0;
+}
+
+static int64_t length_words(ty_text text)
+{
+    int64_t n = 0;
+    bool inside = false;
+    for (size_t i = 0; i < text.n; i++) {
+        bool is_blank = strchr(" \t\r\n\v\f", text.p[i]) != NULL && text.p[i] != 0;
+        n += !is_blank && !inside;
+        inside = !is_blank;
+    }
+    return n;
+}
+
+static int64_t length_characters(ty_text text)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < text.n; i++)
+        n += (text.p[i] & 0xc0) != 0x80;
+    return n;
+}
+
+static int64_t length_ids(const ty_map *m, ty_text text, int64_t *out, int64_t max, ty_error *err)
+{
+    (void)err;
+    if (max > 0)
+        *out = m->d.measure == TY_MEASURE_WORDS    ? length_words(text)
+               : m->d.measure == TY_MEASURE_FAULTS ? ty_utf8_fault(text.p, text.n) != NULL
+                                                   : length_characters(text);
+    return 1;
+}
+
+const map_kind map_length = {.name = "length", .wants_text = true, .n_ids = length_n_ids, .text_ids = length_ids};

@@ -1,0 +1,158 @@
+/* command_data_stats_collect.c - distributions of fields, of the sizes of pictures, and counts of classes. */
+#include "container/input/convert.h"
+#include "container/input/image/image.h"
+#include "entrypoint/command_data_stats.h"
+#include "entrypoint/found.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STATS_MAX_CLASSES = 4096, STATS_MAX_FORMATS = 8, STATS_MAX_CHANNELS = 4, PICTURE_ROWS = 3 };
+
+/* A field that follows the target so closely is perhaps made from it. */
+#define STATS_LEAK 0.999
+
+static const char *stats_odd(const ty_dataset *ds, const ty_field_profile *p, int i, ty_arena *a)
+{
+    const ty_field_info *f = &ds->field[i];
+    if (ds->n_samples > 0 && p->n == 0)
+        return "holds no number";
+    if (p->is_constant)
+        return "is the same in all samples";
+    if (fabs(p->correlation) > STATS_LEAK)
+        return ty_arena_printf(a, "follows the target (correlation %.4f): is it made from it?", p->correlation);
+    if (f->n_missing > 0)
+        return ty_arena_printf(a, "is missing in %.3g %% of the samples",
+                               100.0 * (double)f->n_missing / (double)ds->n_samples);
+    return p->n_not_finite > 0 ? ty_arena_printf(a, "has %lld numbers that are not finite", (long long)p->n_not_finite)
+                               : "";
+}
+
+/* ---- pictures ---- */
+
+typedef struct pictures {
+    double *size[PICTURE_ROWS]; /* of each sample: width, height, bytes */
+    int64_t at;
+    ty_stats_count format[STATS_MAX_FORMATS], channels[STATS_MAX_CHANNELS + 1];
+    int n_formats;
+} pictures;
+
+static int pictures_see(void *ctx, const uint8_t *bytes, size_t n, ty_error *err)
+{
+    pictures *p = ctx;
+    ty_image_info info;
+    int k = 0;
+    if (ty_image_probe(bytes, n, &info, err) < 0)
+        return -1;
+    p->size[0][p->at] = info.width;
+    p->size[1][p->at] = info.height;
+    p->size[2][p->at] = (double)n;
+    while (k < p->n_formats && strcmp(p->format[k].name, info.format) != 0)
+        k++;
+    if (k == p->n_formats && k < STATS_MAX_FORMATS)
+        p->format[p->n_formats++].name = info.format;
+    p->format[k < STATS_MAX_FORMATS ? k : STATS_MAX_FORMATS - 1].n++;
+    p->channels[info.channels <= STATS_MAX_CHANNELS ? info.channels : 0].n++;
+    return 0;
+}
+
+static void stats_add_counts(ty_stats *s, const char *title, const ty_stats_count *all, int n)
+{
+    ty_stats_counts *c = &s->counts[s->n_counts++];
+    *c = (ty_stats_counts){title, TY_NEW_ARRAY(s->a, ty_stats_count, n + 1), 0};
+    for (int i = 0; i < n; i++)
+        if (all[i].n > 0)
+            c->count[c->n++] = all[i];
+}
+
+static int stats_collect_pictures(ty_stats *s, ty_error *err)
+{
+    static const char *const names[PICTURE_ROWS] = {"width", "height", "bytes"};
+    static const char *const channels[STATS_MAX_CHANNELS + 1] = {"other", "grey", "grey and alpha", "RGB",
+                                                                 "RGB and alpha"};
+    const ty_dataset *ds = s->d->ds;
+    const char *field = ds->field[s->picture].name;
+    pictures p = {.at = 0};
+    double *all = malloc((size_t)(PICTURE_ROWS * ds->n_samples) * sizeof *all + 1);
+    int rc =
+        all ? 0 : ty_error_set(err, TY_E_LIMIT, "no memory for the sizes of %lld pictures", (long long)ds->n_samples);
+    for (int k = 0; all && k < PICTURE_ROWS; k++)
+        p.size[k] = all + k * ds->n_samples;
+    for (int k = 0; k <= STATS_MAX_CHANNELS; k++)
+        p.channels[k].name = channels[k];
+    for (; rc == 0 && p.at < ds->n_samples; p.at++)
+        rc = ty_dataset_encoded(ds, s->picture, p.at, pictures_see, &p, err);
+    for (int k = 0; rc == 0 && k < PICTURE_ROWS; k++) {
+        ty_stats_row *row = &s->row[s->n_rows++];
+        *row = (ty_stats_row){.name = ty_arena_printf(s->a, "%s (%s)", field, names[k]), .odd = ""};
+        ty_profile_numbers(p.size[k], ds->n_samples, &row->p);
+    }
+    free(all);
+    if (rc < 0)
+        return -1;
+    stats_add_counts(s, ty_arena_printf(s->a, "formats of %s", field), p.format, p.n_formats);
+    stats_add_counts(s, ty_arena_printf(s->a, "channels of %s", field), p.channels, STATS_MAX_CHANNELS + 1);
+    return 0;
+}
+
+/* ---- classes ---- */
+
+static int stats_more(const void *a, const void *b)
+{
+    const ty_stats_count *x = a, *y = b;
+    return x->n != y->n ? (x->n < y->n ? 1 : -1) : strcmp(x->name, y->name);
+}
+
+/* Whole numbers that are few, of a field that is called as targets are. */
+static bool stats_is_class(const ty_dataset *ds, int i)
+{
+    const ty_field_info *f = &ds->field[i];
+    return f->is_integer && f->min_sample >= 0 && f->min >= -1 && f->max - f->min < STATS_MAX_CLASSES &&
+           ty_type_elems(&f->type) == 1 && ty_found_is_target(f->name);
+}
+
+static int stats_collect_classes(ty_stats *s, int i, ty_error *err)
+{
+    const ty_dataset *ds = s->d->ds;
+    const ty_field_info *f = &ds->field[i];
+    const ty_map *map = s->d->field[i].map;
+    int n = (int)(f->max - f->min + 1);
+    ty_stats_count *all = TY_NEW_ARRAY(s->a, ty_stats_count, n);
+    uint64_t row;
+    double v;
+    for (int k = 0; k < n; k++) {
+        const char *word = map ? ty_map_word(map, f->min + k) : NULL;
+        all[k].name = word ? word : ty_arena_printf(s->a, "%lld", (long long)f->min + k);
+    }
+    for (int64_t at = 0; at < ds->n_samples; at++) {
+        if (ty_dataset_read(ds, i, &at, 1, &row, err) < 0)
+            return -1;
+        ty_convert_to_f64((ty_dtype)f->type.dtype, &row, &v, 1);
+        all[(int64_t)v - f->min].n++;
+    }
+    qsort(all, (size_t)n, sizeof *all, stats_more);
+    stats_add_counts(s, ty_arena_printf(s->a, "classes of %s", f->name), all, n);
+    return 0;
+}
+
+int ty_stats_collect(const ty_data_opened *d, int target, ty_arena *a, ty_stats *out, ty_error *err)
+{
+    const ty_dataset *ds = d->ds;
+    ty_field_profile *p = TY_NEW_ARRAY(a, ty_field_profile, ds->n_fields);
+    *out = (ty_stats){.d = d, .row = TY_NEW_ARRAY(a, ty_stats_row, ds->n_fields + PICTURE_ROWS), .picture = -1, .a = a};
+    if (ty_data_profile(ds, target, p, err) < 0)
+        return -1;
+    for (int i = 0; i < ds->n_fields; i++) {
+        out->row[out->n_rows++] =
+            (ty_stats_row){ds->field[i].name, p[i], ds->field[i].n_missing, stats_odd(ds, &p[i], i, a)};
+        if (ds->field[i].image && out->picture < 0 && ds->ops->encoded)
+            out->picture = i;
+    }
+    if (out->picture >= 0 && stats_collect_pictures(out, err) < 0)
+        return -1;
+    for (int i = 0; i < ds->n_fields && out->n_counts < 8; i++)
+        if (stats_is_class(ds, i) && stats_collect_classes(out, i, err) < 0)
+            return -1;
+    return 0;
+}
