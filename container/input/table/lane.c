@@ -69,13 +69,14 @@ LANE_AVX2 static inline int lane_avx2_append(uint16_t *to, int n, uint64_t mask,
 #define LANE_NUMBER  lane_avx2_between
 #include "container/input/table/lane.def"
 
-static const walk_ways lane_avx2 = {"avx2",         lane_avx2_look,   lane_avx2_record,
+static const walk_ways lane_avx2 = {"avx2",         lane_avx2_count,  lane_avx2_look, lane_avx2_record,
                                     lane_avx2_real, lane_avx2_single, lane_avx2_whole};
 #endif
 
-static const walk_ways lane_any = {"any",         lane_any_look,   lane_any_record,
+static const walk_ways lane_any = {"any",         lane_any_count,  lane_any_look, lane_any_record,
                                    lane_any_real, lane_any_single, lane_any_whole};
-static const walk_ways lane_alone = {.name = "alone", .look = lane_any_look, .record = lane_any_record};
+static const walk_ways lane_alone = {
+    .name = "alone", .count = lane_any_count, .look = lane_any_look, .record = lane_any_record};
 
 /* ---- the choice ---- */
 

@@ -31,9 +31,18 @@ typedef struct walk_numbers {
     int64_t min, max; /* of whole numbers that were read are set; INT64_MAX, INT64_MIN: there is none */
 } walk_numbers;
 
+/* Line feeds of a text so far, and how many of them stand behind an even number of quotes. */
+typedef struct walk_count {
+    const char *p;
+    bool quoted;
+    int64_t line_ends, records;
+} walk_count;
+
 /* How a kind of processor does it. All of them give the same, but for what they call odd. */
 typedef struct walk_ways {
     const char *name;
+    /* Goes on by 64 bytes while that many are left before `stop`. */
+    void (*count)(walk_count *c, const char *stop);
     /* Separators from `from` on, where a record begins, as far as there is room for and quotes are where they should
      * be, into the walk. */
     void (*look)(table_walk *w, const char *from);

@@ -289,7 +289,8 @@ LANE_WIDE static int wide_whole(walk_numbers *t, int64_t *out)
     return n_odd;
 }
 
-static const walk_ways wide_ways = {"avx512", lane_wide_look, lane_wide_record, wide_real, wide_single, wide_whole};
+static const walk_ways wide_ways = {"avx512",  lane_wide_count, lane_wide_look, lane_wide_record,
+                                    wide_real, wide_single,     wide_whole};
 
 const walk_ways *walk_ways_wide(void)
 {
