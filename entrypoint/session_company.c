@@ -58,7 +58,8 @@ static bool is_of_the_host(const char *key)
 
 static void add_data(const ty_dataset *d, const ty_session_stream *stream, bool sharded, const char *name, ty_buf *out)
 {
-    if (stream->is_on && stream->stream) /* what the buffer holds decides the order */
+    /* What the buffer holds decides the order. An evaluation has none, and may be read by some ranks alone. */
+    if (stream->is_on && stream->stream && strcmp(name, "train") == 0)
         ty_buf_addf(out, "data.%s: a shuffle buffer of %zu bytes at most (data_memory)\n", name,
                     stream->stream->memory_bytes);
     if (!d)
