@@ -248,7 +248,7 @@ test: test-deps
 	$(Q)$(MAKE) $(JOBS) all units tools fakes replays
 	$(Q)tests/run $(variant)
 
-# The long one: `make test` kills 60 times.
+# The long one: `make test` kills 40 times.
 kills:
 	$(Q)$(MAKE) $(JOBS) all
 	$(Q)tests/entrypoint/kill_sweep.sh $(count)

@@ -93,6 +93,10 @@ expect 0 '4 passed, 0 failed, 0 skipped' # a script and a unit side by side
 unit three < <(meet three four "$ok")
 unit four < <(meet four three "$ok")
 expect 0 '6 passed, 0 failed, 0 skipped' # two units
+script dist/agent < <(meet one two 'echo "1 passed, 0 failed, 0 skipped"')
+unit three < <(meet three two "$ok")
+unit two < <(meet two one "$ok")
+expect 0 '7 passed, 0 failed, 0 skipped' # one that sleeps, and two units
 unit good <<<"$ok"
 expect 0 '3 passed, 0 failed, 0 skipped' 'slowest:'
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# kill_sweep.sh [KILLS]: SIGKILL at random moments of short trainings: 60 times, or as often as is said (make kills). After
+# kill_sweep.sh [KILLS]: SIGKILL at random moments of short trainings: 40 times, or as often as is said (make kills). After
 # each, the newest valid checkpoint loads, and every run that at last comes to its end has the same bits as one that was never
 # touched. Half of the kills hit the trainer below its supervisor, which has to report it.
 cd "$(dirname "$0")/../.." || exit 1
@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.." || exit 1
 mkdir "$SCRATCH/bin"
 cp "$BIN/train" "$BIN/trainyard" "$SCRATCH/bin/"
 BIN=$SCRATCH/bin
-KILLS=${1:-${TY_KILLS:-60}}
+KILLS=${1:-${TY_KILLS:-40}}
 RANDOM=${TY_SEED:-4711}
 ARGS="--checkpoint.every=1 --tensorboard=none --evaluate_every=20 --log_every=10"
 export TRAINYARD_CACHE_DIR=$SCRATCH/cache
