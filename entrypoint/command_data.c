@@ -17,7 +17,7 @@ enum { DATA_PICTURE_SIDE = 64 };
 static const ty_option options[TY_N_DATA_OPTIONS] = {
     [TY_DATA_FORMAT] =
         {"--format", "NAME",
-         "csv, npy, npz, idx, tfrecord, recordio, libsvm, jsonlines, lines, text, tokens or images (default: "
+         "csv, npy, npz, idx, tfrecord, recordio, mxnet, libsvm, jsonlines, lines, text, tokens or images (default: "
          "found)",
          false},
     [TY_DATA_HEADER] = {"--header", "YES", "csv: yes or no: whether the first line names the columns (default: found)",
@@ -52,7 +52,8 @@ static const ty_option options[TY_N_DATA_OPTIONS] = {
     [TY_DATA_PROCESSES] = {"--processes", "N", "plan: how many processes on each (default 1)", false},
     [TY_DATA_MODE] = {"--mode", "MODE", "plan: File, FastFile or Pipe (default: as the data lie here)", false},
     [TY_DATA_SHARDED] = {"--sharded", NULL, "plan: each host has files of its own (ShardedByS3Key)", false},
-    [TY_DATA_RECIPE] = {"--recipe", "FILE", "stats: fields as this recipe's data.train declares them", false},
+    [TY_DATA_RECIPE] = {"--recipe", "FILE", "check, head, stats: fields as this recipe's data.train declares them",
+                        false},
     [TY_DATA_PREPROCESSING] = {"--preprocessing", "FILE",
                                "stats: write what the recipe's transforms learn of these data (preprocessing.json)",
                                false},
@@ -70,8 +71,8 @@ static const ty_option options[TY_N_DATA_OPTIONS] = {
      BIT(TY_DATA_SKIP_BAD) | BIT(TY_DATA_WINDOW))
 
 static const ty_verb verbs[] = {
-    {"check", "one file or folder", 1, READING | BIT(TY_DATA_JSON), ty_command_data_check},
-    {"head", "one file or folder", 1, READING | BIT(TY_DATA_ROWS), ty_command_data_head},
+    {"check", "one file or folder", 1, READING | BIT(TY_DATA_RECIPE) | BIT(TY_DATA_JSON), ty_command_data_check},
+    {"head", "one file or folder", 1, READING | BIT(TY_DATA_RECIPE) | BIT(TY_DATA_ROWS), ty_command_data_head},
     {"stats", "one file or folder", 1,
      READING | BIT(TY_DATA_TARGET) | BIT(TY_DATA_SVG) | BIT(TY_DATA_HTML) | BIT(TY_DATA_JSON) | BIT(TY_DATA_RECIPE) |
          BIT(TY_DATA_PREPROCESSING),

@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "base/tensor.h"
 #include "container/input/convert.h"
+#include "container/input/profile.h"
 #include "entrypoint/command_data.h"
 
 #include <inttypes.h>
@@ -9,22 +10,52 @@
 #include <stdlib.h>
 #include <string.h>
 
+static int look_open(const ty_arguments_given *given, ty_arena *a, ty_data_opened *d, ty_error *err)
+{
+    return (given->value[TY_DATA_RECIPE] ? ty_data_open_declared : ty_data_open)(given, a, d, err);
+}
+
 /* ---- check ---- */
 
-static void check_print_field(const ty_dataset *ds, int i, int width)
+/* Of whole numbers the range is known, and pictures are seen. Where features are missing, records have zeros for them
+ * here: then there is no range. */
+static int check_range(const ty_data_opened *d, int i, ty_field_profile *p, bool *has_range, ty_error *err)
 {
+    const ty_field_info *f = &d->ds->field[i];
+    *p = (ty_field_profile){.first_not_finite = -1};
+    *has_range = false;
+    if (f->is_integer || f->image)
+        return 0;
+    int rc = ty_data_range(d->ds, i, p, err);
+    *has_range = p->n > 0 && (f->n_missing == 0 || d->survey.is_table);
+    p->n_not_finite -= p->n_not_finite > f->n_missing ? f->n_missing : p->n_not_finite; /* missing ones are NaN */
+    if (f->n_not_finite > 0)
+        p->first_not_finite = f->first_not_finite;
+    return rc;
+}
+
+static int check_print_field(const ty_data_opened *d, int i, int width, ty_error *err)
+{
+    const ty_dataset *ds = d->ds;
     const ty_field_info *f = &ds->field[i];
     char type[160], place[400];
+    ty_field_profile p;
+    bool has_range;
+    if (check_range(d, i, &p, &has_range, err) < 0)
+        return -1;
     printf("  %-*s  %-16s", width, f->name, ty_type_text(&f->type, type, sizeof type));
     if (f->is_integer && f->min_sample >= 0)
         printf("  %" PRId64 " to %" PRId64, f->min, f->max);
+    if (has_range)
+        printf("  %.6g to %.6g", p.min, p.max);
     if (f->n_missing > 0)
         printf("  %" PRId64 " missing, first at %s", f->n_missing,
                ty_dataset_place(ds, i, f->first_missing, place, sizeof place));
-    if (f->n_not_finite > 0)
-        printf("  %" PRId64 " not finite, first at %s", f->n_not_finite,
-               ty_dataset_place(ds, i, f->first_not_finite, place, sizeof place));
+    if (p.n_not_finite > 0)
+        printf("  %" PRId64 " not finite, first at %s", p.n_not_finite,
+               ty_dataset_place(ds, i, p.first_not_finite, place, sizeof place));
     putchar('\n');
+    return 0;
 }
 
 /* Texts: how long they are, where the longest is, and where the first that is no UTF-8. */
@@ -83,14 +114,16 @@ static int check_print(const ty_data_opened *d, ty_error *err)
         if (ty_data_measures(d, i, TY_MEASURE_CHARACTERS)) {
             if (check_print_text(d, i, width, err) < 0)
                 return -1;
-        } else if (!ty_data_measures(d, i, TY_MEASURE_FAULTS))
-            check_print_field(d->ds, i, width);
+        } else if (!ty_data_measures(d, i, TY_MEASURE_FAULTS) && check_print_field(d, i, width, err) < 0)
+            return -1;
     return 0;
 }
 
 static int check_print_json(const ty_data_opened *d, ty_error *err)
 {
     check_text t;
+    ty_field_profile p;
+    bool has_range;
     int rc = 0;
     ty_buf out;
     ty_json_writer w;
@@ -110,11 +143,14 @@ static int check_print_json(const ty_data_opened *d, ty_error *err)
         bool is_text = ty_data_measures(d, i, TY_MEASURE_CHARACTERS);
         if (ty_data_measures(d, i, TY_MEASURE_FAULTS))
             continue;
+        rc = rc == 0 ? check_range(d, i, &p, &has_range, err) : rc;
+        if (rc < 0)
+            break;
         ty_json_open_map(&w, NULL);
         ty_json_put_string(&w, "name", f->name);
         ty_json_put_string(&w, "type", ty_type_text(&f->type, type, sizeof type));
         ty_json_put_int(&w, "missing", f->n_missing);
-        ty_json_put_int(&w, "not_finite", f->n_not_finite);
+        ty_json_put_int(&w, "not_finite", p.n_not_finite);
         if (is_text && rc == 0 && (rc = check_texts(d, i, &t, err)) == 0 && d->ds->n_samples > 0) {
             ty_json_put_int(&w, "least_characters", t.least);
             ty_json_put_int(&w, "most_characters", t.most);
@@ -124,6 +160,9 @@ static int check_print_json(const ty_data_opened *d, ty_error *err)
         if (f->is_integer && f->min_sample >= 0) {
             ty_json_put_int(&w, "min", f->min);
             ty_json_put_int(&w, "max", f->max);
+        } else if (has_range) {
+            ty_json_put_float(&w, "min", p.min);
+            ty_json_put_float(&w, "max", p.max);
         }
         ty_json_close(&w);
     }
@@ -138,7 +177,7 @@ static int check_print_json(const ty_data_opened *d, ty_error *err)
 int ty_command_data_check(const ty_arguments_given *given, ty_arena *a, ty_error *err)
 {
     ty_data_opened d;
-    if (ty_data_open(given, a, &d, err) < 0)
+    if (look_open(given, a, &d, err) < 0)
         return -1;
     int rc = (given->value[TY_DATA_JSON] ? check_print_json : check_print)(&d, err);
     ty_dataset_close(d.ds);
@@ -188,7 +227,7 @@ int ty_command_data_head(const ty_arguments_given *given, ty_arena *a, ty_error 
     ty_data_opened d;
     int64_t rows;
     char place[400];
-    if (head_rows(given, &rows, err) < 0 || ty_data_open(given, a, &d, err) < 0)
+    if (head_rows(given, &rows, err) < 0 || look_open(given, a, &d, err) < 0)
         return -1;
     int rc = 0;
     for (int64_t s = 0; rc == 0 && s < rows && s < d.ds->n_samples; s++) {

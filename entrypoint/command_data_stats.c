@@ -181,6 +181,16 @@ static int stats_keep(const ty_data_opened *d, const char *path, ty_error *err)
     return rc;
 }
 
+static int stats_refuse_target(const ty_dataset *ds, const char *target, bool declared, ty_arena *a, ty_error *err)
+{
+    const char *list = "";
+    for (int i = 0; i < ds->n_fields; i++)
+        list = ty_arena_printf(a, "%s%s%s", list, i ? ", " : "", ds->field[i].name);
+    ty_error_set(err, TY_E_USAGE, "the data have no field of numbers \"%.100s\"", target);
+    return ty_error_help(err, "fields: %.200s%s", list,
+                         declared ? "" : "; a text becomes one by --recipe=FILE, with classes: auto");
+}
+
 int ty_command_data_stats(const ty_arguments_given *given, ty_arena *a, ty_error *err)
 {
     ty_data_opened d;
@@ -193,7 +203,7 @@ int ty_command_data_stats(const ty_arguments_given *given, ty_arena *a, ty_error
     ty_stats s;
     int target = ty_data_target(given, d.ds), rc = 0;
     if (given->value[TY_DATA_TARGET] && target < 0)
-        rc = ty_error_set(err, TY_E_USAGE, "the data have no field \"%.100s\"", given->value[TY_DATA_TARGET]);
+        rc = stats_refuse_target(d.ds, given->value[TY_DATA_TARGET], declared, a, err);
     if (rc == 0)
         rc = ty_stats_collect(&d, target, a, &s, err);
     if (rc == 0 && kept)

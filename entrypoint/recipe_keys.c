@@ -96,8 +96,8 @@ static const ty_bind_row top_rows[] = {
     {"precision", TY_BIND_CHOICE, TOP(precision), "float32", .choices = precisions,
      .help = "of products, convolutions and attention, all else float32; float16 has a loss scale"},
     {"keep_float32", TY_BIND_NODE, TOP(keep_float32), .form = "a list",
-     .help = "list of layers (names or shell patterns) whose products stay float32, or of operations in all\n"
-             "layers: [\"*lm_head*\", \"op:attention\"]"},
+     .help = "list of layers (names or shell patterns) whose products stay float32, or of operations in all: "
+             "[\"*lm_head*\", \"op:attention\"]"},
     {"match_eager", TY_BIND_BOOL, TOP(match_eager), "false",
      .help = "round after every operation on 16-bit numbers, as PyTorch's autocast does"},
     {"tf32", TY_BIND_BOOL, TOP(tf32), "false",
@@ -131,7 +131,8 @@ static const ty_bind_row data_rows[] = {
     {"path", TY_BIND_STRING, DATA(path), .help = "file or folder, relative to the recipe, in place of a channel"},
     {"files", TY_BIND_STRING, DATA(pattern), .help = "take only files that match this shell pattern"},
     {"format", TY_BIND_STRING, DATA(format),
-     .help = "csv, npy, npz, idx, tfrecord, recordio, libsvm, jsonlines, text, tokens or images; left out: found by "
+     .help = "csv, npy, npz, idx, tfrecord, recordio, mxnet, libsvm, jsonlines, text, lines, tokens or images; left "
+             "out: found by "
              "content type, name and first bytes"},
     {"header", TY_BIND_CHOICE, DATA(header), "auto", .choices = headers,
      .help = "csv: whether the first line names the columns"},

@@ -185,6 +185,8 @@ int ty_session_start_evaluation(ty_session *s, ty_prefetch **batches, ty_data_fe
 int ty_session_next_evaluated(ty_session *s, ty_prefetch *batches, const ty_batch **out, ty_error *err);
 void ty_session_release(ty_session_stream *stream, ty_prefetch *batches, const ty_batch *batch);
 /* What was left out of the data: of a stream so far, while others may still count. Never NULL. */
+/* To the error of a loss that is not finite: where the training data have such values, if they were seen to have. */
+void ty_session_explain_not_finite(const ty_session *s, ty_error *err);
 const ty_bad *ty_session_bad(const ty_session *s, bool validation);
 /* "stream of tfrecord, 12 files, 1.2 GB", for a banner. Returns out. */
 const char *ty_session_stream_text(const ty_session_stream *stream, char *out, size_t n);

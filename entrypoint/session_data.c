@@ -152,6 +152,31 @@ static int refuse_missing(const ty_dataset *ds, const ty_field *fields, ty_error
     return 0;
 }
 
+/* NaN and infinities that a file spells out: with where, since the loss will only say that it is one. */
+static void tell_not_finite(const ty_dataset *ds, const char *section)
+{
+    char place[TY_ERROR_PLACE_BYTES];
+    for (int i = 0; i < ds->n_fields; i++) {
+        const ty_field_info *info = &ds->field[i];
+        if (info->n_not_finite > 0)
+            ty_log_warning("data", "%s: field \"%s\": %lld values are not finite, the first at %s", section, info->name,
+                           (long long)info->n_not_finite,
+                           ty_dataset_place(ds, i, info->first_not_finite, place, sizeof place));
+    }
+}
+
+void ty_session_explain_not_finite(const ty_session *s, ty_error *err)
+{
+    char place[TY_ERROR_PLACE_BYTES];
+    const ty_dataset *ds = s->train;
+    for (int i = 0; ds && err->code == TY_E_NOT_FINITE && i < ds->n_fields; i++)
+        if (ds->field[i].n_not_finite > 0) {
+            ty_error_wrap(err, "data.train has values that are not finite in field \"%s\"", ds->field[i].name);
+            ty_error_at(err, "%s", ty_dataset_place(ds, i, ds->field[i].first_not_finite, place, sizeof place));
+            return;
+        }
+}
+
 static int open_data(ty_session *s, const ty_recipe_data *d, ty_dataset **out, bool *sharded, ty_session_stream *stream,
                      ty_error *err)
 {
@@ -181,6 +206,7 @@ static int open_data(ty_session *s, const ty_recipe_data *d, ty_dataset **out, b
         return -1;
     if (!source.files.like)
         ty_session_describe_transforms(source.files.fields, source.files.n_fields);
+    tell_not_finite(*out, source.files.like ? "data.validation" : "data.train");
     return refuse_missing(*out, source.files.fields, err);
 }
 

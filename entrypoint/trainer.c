@@ -38,10 +38,11 @@ static bool wants_model(const ty_session *s, const ty_loop_result *result)
     return !result->stopped || (result->steps_done > 0 && ty_stop_count() < 2 && s->program);
 }
 
-/* In debug mode it is known where what is not finite came from. */
+/* Values of the data may be the cause; in debug mode it is known where what is not finite came from. */
 static int explain(const ty_session *s, ty_error *err)
 {
     ty_buf text;
+    ty_session_explain_not_finite(s, err);
     if (err->code != TY_E_NOT_FINITE || s->check.n_bad == 0)
         return -1;
     ty_buf_init(&text, 1 << 16);

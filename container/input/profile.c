@@ -73,7 +73,8 @@ static void profile_moments(ty_field_profile *p, const double *v, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         if (!isfinite(v[i])) {
-            p->n_not_finite++;
+            if (p->n_not_finite++ == 0)
+                p->first_not_finite = p->n; /* a number as yet, see ty_data_range */
             continue;
         }
         p->min = p->n == 0 || v[i] < p->min ? v[i] : p->min;
@@ -135,15 +136,22 @@ void ty_profile_numbers(const double *v, int64_t n, ty_field_profile *out)
     profile_finish(out);
 }
 
+int ty_data_range(const ty_dataset *ds, int field, ty_field_profile *p, ty_error *err)
+{
+    *p = (ty_field_profile){.is_whole = true, .first_not_finite = -1, .correlation = (double)NAN};
+    if (profile_walk(ds, field, profile_moments, p, err) < 0)
+        return -1;
+    if (p->n_not_finite > 0)
+        p->first_not_finite /= ty_type_elems(&ds->field[field].type);
+    profile_finish(p);
+    return 0;
+}
+
 int ty_data_profile(const ty_dataset *ds, int target, ty_field_profile *out, ty_error *err)
 {
-    for (int i = 0; i < ds->n_fields; i++) {
-        ty_field_profile *p = &out[i];
-        *p = (ty_field_profile){.is_whole = true, .correlation = (double)NAN};
-        if (profile_walk(ds, i, profile_moments, p, err) < 0 || profile_walk(ds, i, profile_count, p, err) < 0)
+    for (int i = 0; i < ds->n_fields; i++)
+        if (ty_data_range(ds, i, &out[i], err) < 0 || profile_walk(ds, i, profile_count, &out[i], err) < 0)
             return -1;
-        profile_finish(p);
-    }
     for (int i = 0; i < ds->n_fields; i++) {
         bool both = target >= 0 && i != target && ty_type_elems(&ds->field[i].type) == 1 &&
                     ty_type_elems(&ds->field[target].type) == 1;

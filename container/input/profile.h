@@ -11,8 +11,9 @@
 enum { TY_PROFILE_BINS = 32 };
 
 typedef struct ty_field_profile {
-    int64_t n;            /* finite numbers */
-    int64_t n_not_finite; /* NaN and infinite ones */
+    int64_t n;                /* finite numbers */
+    int64_t n_not_finite;     /* NaN and infinite ones */
+    int64_t first_not_finite; /* the sample of the first; -1: none */
     int64_t n_zero;
     double min, max, mean, deviation; /* of the finite ones; deviation: of all of them, divided by n */
     int64_t bin[TY_PROFILE_BINS];     /* equally wide from min to max */
@@ -26,5 +27,7 @@ int ty_data_profile(const ty_dataset *ds, int target, ty_field_profile *out, ty_
 
 /* Of n numbers at hand. */
 void ty_profile_numbers(const double *v, int64_t n, ty_field_profile *out);
+/* Of one field, without distribution and correlation, in one walk: range, moments and what is not finite. */
+int ty_data_range(const ty_dataset *ds, int field, ty_field_profile *out, ty_error *err);
 
 #endif

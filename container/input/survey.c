@@ -58,7 +58,8 @@ static int survey_table(const ty_data_source *src, ty_csv c, ty_arena *a, ty_dat
     out->n_parts = (int)first.n;
     out->part = TY_NEW_ARRAY(a, ty_data_part, first.n + 1);
     for (int64_t i = 0; i < first.n && is_header; i++)
-        out->part[i].name = first.text[i];
+        out->part[i].name = *first.text[i] ? first.text[i] /* pandas writes its index so, and reads it so */
+                                           : ty_arena_printf(a, "Unnamed: %lld", (long long)i);
     return survey_columns(is_header ? &c : &start, &src->csv_missing, out, err);
 }
 

@@ -116,7 +116,7 @@ job npy_pickle && {
 
 # ---- while training ----
 job loss_nan && edit train.yaml 's/adamw: \{lr: 1e-3/sgd: {weight_decay: 1e3, lr: 1e6/' && bad 65 E0500 'at step'
-job values_inf && sed -i '3s/^[0-9]*,/inf,/' "$ML/input/data/train/part.csv" && bad 65 E0500
+job values_inf && sed -i '3s/^[0-9]*,/inf,/' "$ML/input/data/train/part.csv" && bad 65 E0500 'field "image"' part.csv:3
 job compiler_missing && {
     mkdir "$W/empty"
     RUN_PATH=$W/empty bad 71 E0710

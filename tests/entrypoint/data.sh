@@ -18,6 +18,19 @@ has "format and samples" "$W/out" "4 samples, 1 file, "
 has "a column" "$W/out" "a      f32[]"
 has "a missing value and its place" "$W/out" "1 missing, first at $W/table.csv:3"
 has "text" "$W/out" "1 to 1 characters, mean 1.0, the longest at $W/table.csv:2"
+has "a range" "$W/out" "label  f32[]             2 to 8"
+printf ',a,b\n0,0.5,nan\n1,x,3\n' >"$W/index.csv" # as pandas writes its index
+data check "$W/index.csv"
+has "a column without a name" "$W/out" "Unnamed: 0  f32[]             0 to 1"
+has "a NaN and its place" "$W/out" "b           f32[]             3 to 3  1 not finite, first at $W/index.csv:2"
+data stats "$W/table.csv" --target=name
+same "a target of texts: exit" 2 $rc
+has "says what there is" "$W/err" "a text becomes one by --recipe=FILE"
+printf 'model: m.onnx\nloss: {mse: {}}\ndata: {train: {path: x, fields: {n: {columns: name, classes: auto}}}}\n' >"$W/r.yaml"
+data check "$W/table.csv" --recipe="$W/r.yaml"
+has "fields as a recipe declares them" "$W/out" "  n  i64[]             0 to 2"
+data head "$W/table.csv" --recipe="$W/r.yaml" --rows=1
+has "their samples" "$W/out" "  n i64[]  0"
 data check "$W/clicks.libsvm" --json
 same "JSON: exit" 0 $rc
 has "its samples" "$W/out" '"samples": 2'

@@ -27,6 +27,15 @@ print(v["format"], len(v["weights"]), v["numbers"], v["trainable"], v["recipe"])
 ty model info "$W/none.onnx"
 same "no such file" 66 $rc
 
+case_name=keras
+printf '%s' '{"module": "keras", "class_name": "Sequential", "config": {"name": "s", "layers": [{"module": "keras.layers",
+"class_name": "InputLayer", "config": {"batch_shape": [null, 2], "dtype": "float32", "name": "x"}}, {"module":
+"keras.layers", "class_name": "Dense", "config": {"name": "d", "dtype": "float32", "units": 1}}]}, "compile_config":
+{"optimizer": "sgd", "loss": {"module": "keras.losses", "class_name": "Huber", "config": {"name": "h"}}}}' >"$W/config.json"
+ty model info "$W/config.json"
+has "its loss" "$W/out" 'keras_huber'
+has "what Keras does not write of it" "$W/err" "Huber has no delta, which Keras does not write: 1 is taken"
+
 case_name=convert
 ty model convert $digits "$W/out.onnx"
 same "exit status" 0 $rc

@@ -477,6 +477,9 @@ static int recipe_put_term(recipe_text *t, const ty_doc *loss, double weight, in
     double axis = recipe_number(config, "axis", -1);
     if (axis != -1 && axis != rank - 1)
         return recipe_refuse_value(t, class->names[0], "axis", "the last one");
+    if (config && strcmp(class->kind, "keras_huber") == 0 && !ty_doc_find(config, "delta"))
+        ty_log_warning("keras", "the file's loss Huber has no delta, which Keras does not write: 1 is taken; another: "
+                                "loss: {keras_huber: {delta: D}}");
     ty_json_open_map(&t->w, NULL);
     ty_json_open_map(&t->w, class->kind);
     recipe_put_output(t, output);
