@@ -132,8 +132,7 @@ static const ty_bind_row data_rows[] = {
     {"files", TY_BIND_STRING, DATA(pattern), .help = "take only files that match this shell pattern"},
     {"format", TY_BIND_STRING, DATA(format),
      .help = "csv, npy, npz, idx, tfrecord, recordio, mxnet, libsvm, jsonlines, text, lines, tokens or images; left "
-             "out: found by "
-             "content type, name and first bytes"},
+             "out: found"},
     {"header", TY_BIND_CHOICE, DATA(header), "auto", .choices = headers,
      .help = "csv: whether the first line names the columns"},
     {"delimiter", TY_BIND_STRING, DATA(delimiter), .help = "csv: one character; left out: found in the first line"},

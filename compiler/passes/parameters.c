@@ -36,6 +36,24 @@ int ty_params_check_names(const ty_model *m, const char *key, const char *const 
     return 0;
 }
 
+/* A pattern that is there for certain layers and meets none is misspelt: training would go on without it. */
+static int params_check_patterns(const ty_model *m, const char *key, const char *const *list, int n, ty_error *err)
+{
+    if (ty_params_check_names(m, key, list, n, err) < 0)
+        return -1;
+    for (int i = 0; i < n; i++) {
+        int k = 0, n_weights = ty_model_n_weights(m);
+        while (k < n_weights && !ty_params_in_list(ty_model_weight(m, k)->name, &list[i], 1))
+            k++;
+        if (k == n_weights && n_weights > 0) {
+            ty_error_set(err, TY_E_CONFIG, "%s: no weight of the model matches \"%s\"", key, list[i]);
+            return ty_error_help(err, "its weights are called as \"%s\"; `trainyard model info` lists them",
+                                 ty_model_weight(m, 0)->name);
+        }
+    }
+    return 0;
+}
+
 /* The number of a factor, which is new or known. */
 static int params_scale_number(ty_param_set *set, double factor, ty_error *err)
 {
@@ -53,7 +71,7 @@ static int params_scale(ty_param_set *set, const ty_model *m, const ty_train_spe
     set->scale[0] = 1;
     set->n_scales = 1;
     for (int k = 0; k < spec->n_lr_scale; k++)
-        if (ty_params_check_names(m, "lr_scale", &spec->lr_scale[k].pattern, 1, err) < 0)
+        if (params_check_patterns(m, "lr_scale", &spec->lr_scale[k].pattern, 1, err) < 0)
             return -1;
     for (int i = 0; i < set->n_params; i++) {
         int k = 0;
@@ -68,6 +86,7 @@ static int params_scale(ty_param_set *set, const ty_model *m, const ty_train_spe
 static int params_tie(ty_param_set *set, const ty_model *m, const char *const *names, ty_error *err)
 {
     int first = -1;
+    const char *const *group = names;
     for (; *names; names++) {
         int i = ty_model_find_weight(m, *names);
         if (i < 0)
@@ -83,7 +102,7 @@ static int params_tie(ty_param_set *set, const ty_model *m, const char *const *n
         }
         p->same_as = first;
     }
-    return 0;
+    return first >= 0 ? 0 : ty_params_check_names(m, "tied", group, 1, err);
 }
 
 /* ---- roles ----------------------------------------------------------------------------------------------------------
@@ -107,7 +126,7 @@ int ty_params_classify(ty_param_set *set, const ty_model *m, const ty_train_spec
     *set = (ty_param_set){
         .n_params = ty_model_n_weights(m), .replicas = spec->replicas > 1 ? spec->replicas : 1, .arena = arena};
     set->param = TY_NEW_ARRAY(arena, ty_param, set->n_params);
-    if (ty_params_check_names(m, "frozen", spec->frozen, spec->n_frozen, err) < 0 ||
+    if (params_check_patterns(m, "frozen", spec->frozen, spec->n_frozen, err) < 0 ||
         ty_params_check_names(m, "no_decay", spec->no_decay, spec->n_no_decay, err) < 0 ||
         ty_params_check_names(m, "buffers", spec->buffers, spec->n_buffers, err) < 0)
         return -1;

@@ -156,7 +156,7 @@ static int table_begin_file(table_impl *t, ty_csv *c, int index, ty_csv_header m
     if (!is_header && mode == TY_CSV_HEADER_AUTO && table_needs_header(t)) {
         ty_error_set(err, TY_E_CONFIG, "a column is given by name, but the first line is no header: it holds numbers");
         ty_error_at(err, "%s:%lld", c->name, (long long)start.line);
-        return ty_error_help(err, "give the columns by number, or say header: true if it is a header all the same");
+        return ty_error_help(err, "give the columns by number, or say header: yes if it is a header all the same");
     }
     return table_map_columns(t, err);
 }

@@ -135,7 +135,7 @@ static int columns_by_name(columns_item item, const char *const *header, int64_t
     if (header == NULL) {
         ty_error_set(err, TY_E_CONFIG, "column \"%.*s\" is given by name, but the data have no header line",
                      (int)item.n, item.text);
-        return ty_error_help(err, "give its number, 0 to %lld, or say header: true", (long long)n_columns - 1);
+        return ty_error_help(err, "give its number, 0 to %lld, or say header: yes", (long long)n_columns - 1);
     }
     int64_t found = -1;
     for (int64_t i = 0; i < n_columns; i++) {

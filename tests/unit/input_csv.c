@@ -275,7 +275,7 @@ static void refusals_say_where_what_and_how(void **state)
         {"1,2,3\n4,5\n", "0", 0, 0, TY_E_DATA, {"has 2 fields, expected 3", "t.csv:2:3"}},
         {"1,2\n3,4,5\n", "0", 0, 0, TY_E_DATA, {"at least 3 fields, expected 2", "t.csv:2:5", "double quotes"}},
         {"1,2\n\n3,x\n", "1", 0, 0, TY_E_DATA_VALUE, {"expected a number, found \"x\"", "t.csv:3:3"}},
-        {"a,1\n2,3\n", "0", 0, 0, TY_E_DATA_VALUE, {"found \"a\"", "t.csv:1:1", "header: true"}},
+        {"a,1\n2,3\n", "0", 0, 0, TY_E_DATA_VALUE, {"found \"a\"", "t.csv:1:1", "header: yes"}},
         {"1,2 3\n", "1", 0, 0, TY_E_DATA_VALUE, {"found \"2 3\"", "t.csv:1:3"}},
         {"1,0x10\n", "1", 0, 0, TY_E_DATA_VALUE, {"found \"0x10\""}},
         {"1,\"2\n", "0", 0, 0, TY_E_DATA, {"no closing quote", "t.csv:1:3"}},

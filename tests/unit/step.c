@@ -254,6 +254,10 @@ static void tied_weights_are_one(void **state)
     tied[0] = wrong;
     assert_int_equal(ty_step_build(m, &p.spec, &one, &err), -1);
     assert_string_equal(err.message, "tied: \"a\" is f32[4,3], \"c\" is f32[3]");
+    const char *const none[] = {"e", "f", NULL};
+    tied[0] = none;
+    assert_int_equal(ty_step_build(m, &p.spec, &one, &err), -1);
+    assert_string_equal(err.message, "tied: the model has no weight \"e\"");
     ty_model_free(m);
 }
 
@@ -394,6 +398,8 @@ static void refusals_say_what_to_do(void **state)
     plan_of(&p)->spec.frozen = (const char *const[]){"w11"};
     p.spec.n_frozen = 1;
     expect_refused(m, &p, "frozen: the model has no weight \"w11\"", "did you mean \"w1\"?");
+    p.spec.frozen = (const char *const[]){"q*"};
+    expect_refused(m, &p, "frozen: no weight of the model matches \"q*\"", "model info");
     p.spec.frozen = (const char *const[]){"*"};
     expect_refused(m, &p, "nothing to train", "frozen");
     plan_of(&p)->input[0].name = "data";

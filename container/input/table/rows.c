@@ -80,7 +80,7 @@ int walk_store_slow(table_walk *w, const ty_csv_field *f, const table_target *at
     if (ty_number_scan(p, end, &v) != end) {
         walk_refuse(w, f, tf, "a number", err);
         if (w->t->header == NULL && w->chunk->first + w->chunk->n_rows == 0)
-            return ty_error_help(err, "if the first line is a header, say header: true in the recipe's data");
+            return ty_error_help(err, "if the first line is a header, say header: yes in the recipe's data");
         return ty_error_help(err, "choose other columns for the field, or turn the text into numbers first");
     }
     if (tf->kind != TABLE_INTEGER) {
