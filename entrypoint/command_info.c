@@ -80,6 +80,19 @@ static const char *meaning_of_status(long status)
         {TY_EXIT_JOB_STOPPED, "The training job that was waited for was stopped by somebody."},
         {TY_EXIT_JOB_FAILED, "The training job that was waited for failed; its reason was printed."},
         {TY_EXIT_JOB_OUT_OF_TIME, "The training job that was waited for was stopped because its time was up."},
+        {64, "The command line of the container's `train` is wrong."},
+        {65, "Data or a model are damaged, do not fit, or made a loss that is not finite."},
+        {66, "An input is missing: a file, a folder or a channel."},
+        {69, "A service could not be reached."},
+        {70, "Something failed that should not: a fault of this program, of a library, or a lost rank."},
+        {71, "A limit of the system was met, or its C compiler is missing."},
+        {73, "An output cannot be written: the disk is full, or the folder is not to be written to."},
+        {74, "Reading or writing failed."},
+        {77, "The operating system or a service forbids it."},
+        {78, "The configuration is wrong: the recipe, a hyperparameter, or what they say together."},
+        {130, "Stopped by signal 2 (Ctrl-C), with a checkpoint; the same command goes on."},
+        {137, "Killed by signal 9, often for want of memory; the same command goes on from the newest checkpoint."},
+        {143, "Stopped by signal 15, with a checkpoint; the same command goes on."},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (rows[i].status == status)
@@ -101,7 +114,8 @@ static int run_explain(const ty_arguments_given *given, ty_arena *a, ty_error *e
         return 0;
     }
     if (!meaning) {
-        fprintf(stderr, "trainyard: there is no error \"%s\"; codes look like E0107\n", given->words[0]);
+        fprintf(stderr, "trainyard: there is no error \"%s\"; codes look like E0107, exit statuses like 78\n",
+                given->words[0]);
         return TY_EXIT_USAGE_ERROR;
     }
     printf("E%04ld: %s\nexit status: %d\n", number, meaning, ty_error_exit_status((ty_code)number));

@@ -56,6 +56,9 @@ usage 'codes look like' explain banana
 usage 'codes look like' explain E9999
 
 case_name=explain
+for status in $(sed -n 's/^ERROR_CODE([A-Z_]*, *[0-9]*, *\([0-9]*\),.*/\1/p' base/error_codes.def | sort -u); do
+    [ "$status" = 1 ] || { ty explain "$status"; has "exit status $status" "$W/out" "exit status $status: "; }
+done
 ty explain E0107
 same "E0107" 0 $rc
 has "E0107" "$W/out" "typing mistake"
