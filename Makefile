@@ -166,7 +166,7 @@ $(B)/tools/%: $(B)/obj/tests/tools/%.o $(LIB)
 # Measures this machine's instructions, which generated kernels use too.
 $(B)/obj/bench/ceilings.o: BASICS += -march=native -mprefer-vector-width=512 -ffp-contract=fast -fno-math-errno
 $(B)/bench/ours: $(B)/obj/bench/ours_input.o
-$(B)/bench/products: $(B)/obj/bench/products_conv.o
+$(B)/bench/products: $(B)/obj/bench/products_conv.o $(B)/obj/bench/products_replay.o
 $(B)/bench/%: $(B)/obj/bench/%.o $(LIB)
 	$(call say,LINK)
 	@mkdir -p $(@D)

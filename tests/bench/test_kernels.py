@@ -43,18 +43,18 @@ def test_a_table_is_judged():
 
 def test_a_table_is_printed():
     kernels = script("kernels")
-    told = {**kernels.read_calls(CALLS), "bare": 1.034, "bare_conv": None}
+    told = {**kernels.read_calls(CALLS), "bare": 1.034, "alone": 1.01, "bare_conv": None, "alone_conv": None}
     rows = kernels.judged(told, CEILINGS, Options, COSTS.get)
     text = kernels.table([{"work": "mlp", "threads": 2, **told, "kernels": rows}])
     assert "| mlp | 2 | `ty_k_bb` columns | update | 1 | 10.0% | 9.5 | 95% | 5% | memory |\n" in text
     assert "| `ty_k_cc` rows | d | 1 | 9.0% | 4.4 | 44% | 6% | **nothing: 44% of its roof** |\n" in text
-    assert "| mlp | 2 | 100 | 10.0 | 90.0% | 40.0% | +3.4% |  |\n" in text
+    assert "| mlp | 2 | 100 | 10.0 | 90.0% | 40.0% | +3.4% | +1.0% |  |  |\n" in text
 
 
 def test_runs_make_medians():
     kernels = script("kernels")
     runs = [{**kernels.read_calls(CALLS.replace("10.0000 ", f"{ms}.0000 ").replace("100.000 ms", f"{10 * ms}.000 ms")),
-             "bare": None, "bare_conv": None} for ms in (10, 30, 20)]
+             **dict.fromkeys(kernels.BARE)} for ms in (10, 30, 20)]
     told = kernels.middle(runs)
     assert told["step_ms"] == 200 and told["kernels"]["ty_k_bb"]["ms"] == 20 and told["bare"] is None
 
@@ -105,7 +105,10 @@ def test_kernels_without_arithmetic_are_told():
 
 def test_what_was_replayed_is_read():
     kernels = script("kernels")
-    text = ("product  times\nNN 1x2x3x4  1\nall: step 2.4 ms, bare 2.5 ms, step / bare 0.970; 0.5 GFLOP\n"
-            "conv  1\nconvolutions: step 22.0 ms, bare 11.0 ms, step / bare 2.000; 4.1 GFLOP\n")
-    assert kernels.bare_ratios(text) == {"bare": 0.97, "bare_conv": 2.0}
-    assert kernels.bare_ratios(text.split("conv")[0]) == {"bare": 0.97, "bare_conv": None}
+    text = ("product  times\nNN 1x2x3x4  1\n"
+            "all: step 2.4 ms, bare 2.5 ms, step / bare 0.970; alone 2.6 ms, alone / bare 1.040; 0.5 GFLOP\n"
+            "conv  1\nconvolutions: step 22.0 ms, bare 11.0 ms, step / bare 2.000; alone 12.1 ms, alone / bare 1.100; "
+            "4.1 GFLOP\n")
+    found = {"bare": 0.97, "alone": 1.04, "bare_conv": 2.0, "alone_conv": 1.1}
+    assert kernels.bare_ratios(text) == found
+    assert kernels.bare_ratios(text.split("conv")[0]) == {**found, "bare_conv": None, "alone_conv": None}

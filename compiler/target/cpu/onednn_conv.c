@@ -411,8 +411,8 @@ static void conv_tell_each(ty_buf *out, char what, const int64_t *number, uint32
         ty_buf_addf(out, "%c%lld", i ? 'x' : what, (long long)number[i]);
 }
 
-/* "brgconv:avx512_core 64x32x26x26 by 64x32x3x3 s1x1 p0x0+0x0 d1x1 g1": images, channels, positions; stride, padding in
- * front and behind, dilation, groups. bench/products reads it back. */
+/* "brgconv:avx512_core 64x32x26x26 by 64x32x3x3 s1x1 p0x0+0x0 d1x1 g1 last": images, channels, positions; stride,
+ * padding in front and behind, dilation, groups, whether x and y are channels-last. bench/products reads it back. */
 static void conv_tell(conv_call *c, const char *how, const ty_attr *attr, const ty_type *const *xwy)
 {
     ty_buf text;
@@ -429,7 +429,7 @@ static void conv_tell(conv_call *c, const char *how, const ty_attr *attr, const 
     conv_tell_each(&text, '+', attr->hi, attr->n);
     ty_buf_adds(&text, " ");
     conv_tell_each(&text, 'd', attr->dil, attr->n);
-    ty_buf_addf(&text, " g%lld", (long long)attr->groups);
+    ty_buf_addf(&text, " g%lld%s", (long long)attr->groups, attr->flags & TY_SLIDING_LAST ? " last" : "");
     snprintf(c->text, sizeof c->text, "%s", text.data ? text.data : how);
     ty_buf_fini(&text);
 }

@@ -22,8 +22,13 @@ typedef struct dot_call {
 } dot_call;
 
 /* Rows of a result up to which a turned right side is packed. */
-#define DOT_FEW_ROWS   512
-#define DOT_COPY_BYTES ((size_t)1 << 20) /* piece of the copy of what is added to */
+#define DOT_FEW_ROWS 512
+/* Of the other rules of dot_packs. */
+#define DOT_HIGH        4 /* rows for a column */
+#define DOT_LONG        1024
+#define DOT_FEW_COLUMNS 64
+#define DOT_MANY_ROWS   4096
+#define DOT_COPY_BYTES  ((size_t)1 << 20) /* piece of the copy of what is added to */
 
 /* The third operand, where the result will be. */
 static void dot_start(const dot_call *d, const void *const *in, void *out)
@@ -181,12 +186,23 @@ static const char *dot_text(dot_call *d, const char *how)
     return d->text;
 }
 
-/* Whether a matmul primitive, which packs a turned right side, is quicker than sgemm, which does not: with AVX-512,
- * where few rows or a long sum let it. Measured on a Zen 4, matmul / sgemm: 0.39 (64 x 128 x 9216) to 0.83
- * (2048 x 384 x 1536), but 1.1 for 2048 x 1536 x 384. Other forms are sgemm's. */
+/* Whether a matmul primitive, which packs its operands, is quicker than sgemm, which does not always: with AVX-512,
+ * where
+ * - the right side is turned and few rows or a long sum let it. Measured on a Zen 4, matmul / sgemm: 0.39
+ *   (64 x 128 x 9216) to 0.83 (2048 x 384 x 1536), but 1.1 for 2048 x 1536 x 384;
+ * - the left side is turned, the result is high and the sum long. On a Sapphire Rapids 0.83 (256 x 64 x 25088), 0.82
+ *   (512 x 128 x 6272), 0.91 (1024 x 256 x 1568), but 1.17 for 64 x 256 x 25088 and 1.05 for 2048 x 512 x 392;
+ * - nothing is turned and many rows have few columns: 0.84 (25088 x 64 x 256), 0.72 (25088 x 64 x 64), but 1.05 for
+ *   6272 x 128 x 512 and 1.5 for 6272 x 512 x 128. */
 static bool dot_packs(const ty_product *p)
 {
-    return p->trans_b && !p->trans_a && (p->k > p->n || p->m <= DOT_FEW_ROWS) && ty_onednn_is_wide();
+    if (!ty_onednn_is_wide() || (p->trans_a && p->trans_b))
+        return false;
+    if (p->trans_b)
+        return p->k > p->n || p->m <= DOT_FEW_ROWS;
+    if (p->trans_a)
+        return p->m >= DOT_HIGH * p->n && p->n >= DOT_FEW_COLUMNS && p->k >= DOT_LONG;
+    return p->n == DOT_FEW_COLUMNS && p->m >= DOT_MANY_ROWS;
 }
 
 int ty_onednn_prepare_dot(const ty_library_shape *shape, ty_library_call *out, ty_error *err)
