@@ -49,6 +49,7 @@ def test_a_table_is_printed():
     assert "| mlp | 2 | `ty_k_bb` columns | update | 1 | 10.0% | 9.5 | 95% | 5% | memory |\n" in text
     assert "| `ty_k_cc` rows | d | 1 | 9.0% | 4.4 | 44% | 6% | **nothing: 44% of its roof** |\n" in text
     assert "| mlp | 2 | 100 | 10.0 | 90.0% | 40.0% | +3.4% | +1.0% |  |  |\n" in text
+    assert "dot: step / bare | alone / bare | convolutions: step / bare | alone / bare |\n" + "| --- " * 10 + "|\n" in text
 
 
 def test_runs_make_medians():
