@@ -480,8 +480,11 @@ ty_val ty_loss_labels(ty_graph *g, ty_val target, ty_val x, int class_axis)
                              ty_type_text(&have, found, sizeof found));
     if (n != loss_real_dims(&want, b) || memcmp(a, b, sizeof *a * (size_t)n) != 0)
         return ty_graph_fail(g, TY_E_SHAPE,
-                             "target: expected %s, one class number for each row of the output, found %s",
-                             ty_type_text(&want, expected, sizeof expected), ty_type_text(&have, found, sizeof found));
+                             "target: expected %s, one class number for each row of the output, found %s%s",
+                             ty_type_text(&want, expected, sizeof expected), ty_type_text(&have, found, sizeof found),
+                             n > 0 && n == loss_real_dims(ty_graph_type(g, x), b) && b[n - 1] == a[n - 1]
+                                 ? "; one-hot rows need dense_labels: true"
+                                 : "");
     return ty_b_flatten(g, ty_b_cast(g, target, TY_I64));
 }
 

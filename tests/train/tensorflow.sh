@@ -73,7 +73,7 @@ mkdir "$scratch/files" && tar -xJf "$golden/files.tar.xz" -C "$scratch/files"
 tf1=$scratch/files/tf1
 "$bin" check "$tf1" --signature out >"$scratch/log" 2>&1 && grep -q ' checkpoint, ' "$scratch/log"
 note "a folder with one checkpoint is a model" $?
-"$bin" train "$tf1/ckpt.meta" --signature=out --data="$scratch/data.csv" >"$scratch/log" 2>&1
+"$bin" train "$tf1/ckpt.meta" --signature=out --data="$scratch/data.csv" --output-dir="$scratch/run" >"$scratch/log" 2>&1
 [ $? = 78 ] && grep -q 'key "loss" is missing' "$scratch/log"
 note "a checkpoint's graph stands for a recipe" $?
 "$bin" check "$tf1/ckpt" >"$scratch/log" 2>&1

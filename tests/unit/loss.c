@@ -512,6 +512,11 @@ static void refusals_name_both_sides(void **state)
     c = of_classes(TY_LOSS_SOFTMAX_CROSS_ENTROPY);
     c.target_dim[0] = 3;
     expect_refused(&c, "target: expected i64[4]");
+    c.target_rank = 2;
+    c.target_dim[0] = 4;
+    c.target_dim[1] = 3;
+    c.labels = LABELS(0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 1, 0);
+    expect_refused(&c, "found i64[4,3]; one-hot rows need dense_labels: true");
     c = of_classes(TY_LOSS_NLL);
     c.y = FLOATS(1, 2, 3, 4);
     expect_refused(&c, "expected class numbers (an integer type), found f32[4]");
