@@ -2,6 +2,9 @@
 #include "base/rng.h"
 
 #include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 enum { ROUNDS = 10 };
 static const uint32_t MULTIPLIER_0 = 0xD2511F53, MULTIPLIER_1 = 0xCD9E8D57;
@@ -58,9 +61,9 @@ uint64_t ty_rng_below(uint64_t seed, uint32_t stream, uint32_t step, uint64_t i,
     }
 }
 
-static inline void rng_exchange(int64_t *out, int64_t i, int64_t j)
+static inline void rng_exchange(uint32_t *out, int64_t i, int64_t j)
 {
-    int64_t kept = out[i];
+    uint32_t kept = out[i];
     out[i] = out[j];
     out[j] = kept;
 }
@@ -71,9 +74,17 @@ enum { RNG_DRAWS = 256 };
 
 typedef uint64_t rng_lanes __attribute__((vector_size(64)));
 
+/* Products of lanes below 2^32, for which processors have an instruction where GCC writes three and shifts. */
+typedef void rng_product(rng_lanes *out, const rng_lanes *a, uint32_t b);
+
+static inline void rng_product_any(rng_lanes *out, const rng_lanes *a, uint32_t b)
+{
+    *out = *a * b;
+}
+
 /* The first two words of the blocks i, i - 1 ... of a stream, eight at a time: ten rounds without a wait between. */
 static inline __attribute__((always_inline)) void rng_words_down(uint64_t seed, uint32_t stream, uint32_t step,
-                                                                 uint64_t i, uint64_t *out)
+                                                                 uint64_t i, uint64_t *out, rng_product *product)
 {
     const rng_lanes low = {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX,
                            UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX};
@@ -83,7 +94,9 @@ static inline __attribute__((always_inline)) void rng_words_down(uint64_t seed, 
         rng_lanes c0 = block & low, c1 = block >> 32, c2 = (down & 0) + stream, c3 = (down & 0) + step;
         uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
         for (int round = 0; round < ROUNDS; round++) {
-            rng_lanes p0 = c0 * MULTIPLIER_0, p1 = c2 * MULTIPLIER_1;
+            rng_lanes p0, p1;
+            product(&p0, &c0, MULTIPLIER_0);
+            product(&p1, &c2, MULTIPLIER_1);
             c0 = (p1 >> 32) ^ c1 ^ k0;
             c1 = p1 & low;
             c2 = (p0 >> 32) ^ c3 ^ k1;
@@ -100,20 +113,25 @@ typedef void rng_words(uint64_t seed, uint32_t stream, uint32_t step, uint64_t i
 
 static void rng_words_any(uint64_t seed, uint32_t stream, uint32_t step, uint64_t i, uint64_t *out)
 {
-    rng_words_down(seed, stream, step, i, out);
+    rng_words_down(seed, stream, step, i, out, rng_product_any);
 }
 
 #if defined(__x86_64__)
+__attribute__((target("avx512f"))) static inline void rng_product_avx512(rng_lanes *out, const rng_lanes *a, uint32_t b)
+{
+    *out = (rng_lanes)_mm512_mul_epu32((__m512i)*a, _mm512_set1_epi64(b));
+}
+
 __attribute__((target("avx2"))) static void rng_words_avx2(uint64_t seed, uint32_t stream, uint32_t step, uint64_t i,
                                                            uint64_t *out)
 {
-    rng_words_down(seed, stream, step, i, out);
+    rng_words_down(seed, stream, step, i, out, rng_product_any);
 }
 
 __attribute__((target("avx512f"))) static void rng_words_avx512(uint64_t seed, uint32_t stream, uint32_t step,
                                                                 uint64_t i, uint64_t *out)
 {
-    rng_words_down(seed, stream, step, i, out);
+    rng_words_down(seed, stream, step, i, out, rng_product_avx512);
 }
 #endif
 
@@ -140,13 +158,13 @@ static void rng_places_down(uint64_t seed, uint32_t stream, uint32_t step, uint6
     }
 }
 
-void ty_rng_permutation(uint64_t seed, uint32_t stream, uint32_t step, int64_t n, int64_t *out)
+void ty_rng_permutation(uint64_t seed, uint32_t stream, uint32_t step, int64_t n, uint32_t *out)
 {
     uint64_t words[RNG_DRAWS];
     int64_t place[2][RNG_DRAWS], i = n - 1;
     rng_words *draw = rng_words_best();
     for (int64_t k = 0; k < n; k++)
-        out[k] = k;
+        out[k] = (uint32_t)k;
     if (i >= RNG_DRAWS) {
         draw(seed, stream, step, (uint64_t)i, words);
         rng_places_down(seed, stream, step, (uint64_t)i, words, place[0]);

@@ -21,8 +21,9 @@ static inline float ty_rng_uniform(uint32_t word)
 {
     return (float)(word >> 8) * 0x1p-24f;
 }
-/* A random permutation of 0..n-1 (Fisher-Yates driven by ty_rng_below). */
-void ty_rng_permutation(uint64_t seed, uint32_t stream, uint32_t step, int64_t n, int64_t *out);
+/* A random permutation of 0..n-1 (Fisher-Yates driven by ty_rng_below), n <= 2^32: half the memory of 64-bit numbers is
+ * half of what the exchanges wait for. */
+void ty_rng_permutation(uint64_t seed, uint32_t stream, uint32_t step, int64_t n, uint32_t *out);
 /* Number i of another random permutation of 0..n-1 that needs no memory: 0 <= i < n <= 2^62. Slower, an element. */
 int64_t ty_rng_permuted(uint64_t seed, uint32_t stream, uint32_t step, int64_t n, int64_t i);
 

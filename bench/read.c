@@ -121,7 +121,7 @@ static int read_frames(const char *how, const char *path)
 
 static int read_order(int64_t n)
 {
-    int64_t *order = ty_pages_new((size_t)n * sizeof *order);
+    uint32_t *order = ty_pages_new((size_t)n * sizeof *order);
     if (!order)
         return 1;
     memset(order, 0, (size_t)n * sizeof *order);

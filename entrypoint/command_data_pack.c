@@ -19,7 +19,7 @@
 typedef struct packer {
     ty_data_file *file;
     int n_files;
-    int64_t *order;
+    uint32_t *order;
     const char **classes; /* their names, sorted; none: all pictures lie side by side */
     int n_classes;
     ty_shards *shards;
@@ -160,9 +160,9 @@ static int pack_order(const ty_arguments_given *given, packer *p, ty_error *err)
 {
     const char *text = given->value[TY_DATA_SHUFFLE];
     char *end;
-    p->order = TY_NEW_ARRAY(p->a, int64_t, p->n_files);
+    p->order = TY_NEW_ARRAY(p->a, uint32_t, p->n_files);
     for (int i = 0; i < p->n_files; i++)
-        p->order[i] = i;
+        p->order[i] = (uint32_t)i;
     if (text == NULL)
         return 0;
     unsigned long long seed = strtoull(text, &end, 10);

@@ -1,6 +1,8 @@
 /* data_plan.c - a sentence and a reason for each stage. */
 #include "entrypoint/data_plan.h"
 
+#include "container/input/sampler.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -61,7 +63,7 @@ static void plan_shuffle(const ty_data_plan_facts *f, ty_data_plan *p, ty_data_p
     } else {
         snprintf(s->what, sizeof s->what, "all samples, a new permutation of numbers each epoch");
         plan_say(s, "shuffle", "before batches are cut, so that batches differ; nothing is copied but numbers");
-        p->order_bytes = (uint64_t)f->samples * 8;
+        p->order_bytes = ty_sampler_table_bytes(f->samples);
     }
 }
 

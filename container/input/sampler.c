@@ -29,6 +29,11 @@ static int sampler_check(const ty_sampler_config *c, ty_error *err)
     return 0;
 }
 
+size_t ty_sampler_table_bytes(int64_t n_samples)
+{
+    return n_samples <= TY_SAMPLER_TABLE ? (size_t)n_samples * sizeof *((ty_sampler *)NULL)->permutation : 0;
+}
+
 int ty_sampler_init(ty_sampler *s, const ty_sampler_config *config, ty_error *err)
 {
     *s = (ty_sampler){.config = *config, .permuted_epoch = -1};
@@ -43,7 +48,7 @@ int ty_sampler_init(ty_sampler *s, const ty_sampler_config *config, ty_error *er
     if (s->config.shuffle && n > INT64_C(1) << 62)
         return ty_error_set(err, TY_E_LIMIT, "%lld samples cannot be put in another order", (long long)n);
     if (s->config.shuffle && n <= TY_SAMPLER_TABLE) {
-        s->permutation = ty_pages_new((size_t)n * sizeof *s->permutation);
+        s->permutation = ty_pages_new(ty_sampler_table_bytes(n));
         if (s->permutation == NULL)
             return ty_error_set(err, TY_E_LIMIT, "no memory for the order of %lld samples", (long long)n);
     }
@@ -52,7 +57,7 @@ int ty_sampler_init(ty_sampler *s, const ty_sampler_config *config, ty_error *er
 
 void ty_sampler_fini(ty_sampler *s)
 {
-    ty_pages_free(s->permutation, (size_t)s->config.n_samples * sizeof *s->permutation);
+    ty_pages_free(s->permutation, ty_sampler_table_bytes(s->config.n_samples));
     *s = (ty_sampler){0};
 }
 

@@ -21,6 +21,8 @@
 /* Up to so many samples the order of an epoch is a table; beyond, each place is worked out when it is asked for:
  * another permutation, and no memory. */
 #define TY_SAMPLER_TABLE (INT64_C(1) << 28)
+/* What the table takes; 0 beyond. */
+size_t ty_sampler_table_bytes(int64_t n_samples);
 
 typedef enum ty_tail {
     TY_TAIL_DROP, /* training: a last batch that is not full is left out (other samples each epoch, if shuffled) */
@@ -45,8 +47,8 @@ typedef struct ty_position {
 
 typedef struct ty_sampler {
     ty_sampler_config config;
-    int64_t n_batches;    /* an epoch, the same for every shard; at least 1 */
-    int64_t *permutation; /* of `permuted_epoch`; NULL without shuffle, or without a table. Private. */
+    int64_t n_batches;     /* an epoch, the same for every shard; at least 1 */
+    uint32_t *permutation; /* of `permuted_epoch`; NULL without shuffle, or without a table. Private. */
     int64_t permuted_epoch;
 } ty_sampler;
 

@@ -78,7 +78,7 @@ static void files_that_fit_are_read_by_number(void **state)
     assert_int_equal(p.part.n, 4);
     assert_false(p.is_agreed);
     assert_int_equal(p.ring_bytes, 24 * 100 * 4);
-    assert_int_equal(p.order_bytes, 8000);
+    assert_int_equal(p.order_bytes, 4000);
     assert_int_equal(p.block_bytes, 0);
     f.remainder = TY_REMAINDER_PAD;
     ty_data_plan_make(&f, &p);

@@ -65,7 +65,7 @@ static inline double gradcheck_uniform(uint32_t stream, uint64_t i)
 /* Distinct odd multiples of gap / 2 in random order, centred on (lo + hi) / 2: at least `gap` from each other. */
 static inline void gradcheck_spread(double *x, int64_t n, uint32_t stream, double gap, double middle)
 {
-    int64_t *order = malloc(sizeof *order * (size_t)(n > 0 ? n : 1));
+    uint32_t *order = malloc(sizeof *order * (size_t)(n > 0 ? n : 1));
     assert_non_null(order);
     ty_rng_permutation(42, stream, 0, n, order);
     for (int64_t k = 0; k < n; k++)

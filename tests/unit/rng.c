@@ -62,7 +62,7 @@ static void test_permutation(void **state)
 {
     (void)state;
     enum { N = 1000 };
-    int64_t first[N], again[N], other[N];
+    uint32_t first[N], again[N], other[N];
     char seen[N] = {0};
     ty_rng_permutation(42, 1, 0, N, first);
     ty_rng_permutation(42, 1, 0, N, again);
@@ -73,7 +73,7 @@ static void test_permutation(void **state)
     for (int i = 0; i < N; i++) {
         assert_in_range(first[i], 0, N - 1);
         assert_int_equal(seen[first[i]]++, 0);
-        n_fixed += first[i] == i;
+        n_fixed += first[i] == (uint32_t)i;
     }
     assert_true(n_fixed < 12); /* one is expected */
     ty_rng_permutation(42, 1, 0, 0, first);
@@ -87,11 +87,13 @@ static void test_permutation_by_blocks(void **state)
     (void)state;
     static const int64_t sizes[] = {2, 255, 256, 257, 258, 511, 512, 513, 514, 769, 1025, 5000, 70001};
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
-        int64_t n = sizes[s], *out = malloc((size_t)n * sizeof *out), *want = malloc((size_t)n * sizeof *want);
+        int64_t n = sizes[s];
+        uint32_t *out = malloc((size_t)n * sizeof *out), *want = malloc((size_t)n * sizeof *want);
         for (int64_t i = 0; i < n; i++)
-            want[i] = i;
+            want[i] = (uint32_t)i;
         for (int64_t i = n - 1; i > 0; i--) {
-            int64_t j = (int64_t)ty_rng_below(0xabcdef0123456789, 7, 3, (uint64_t)i, (uint64_t)i + 1), kept = want[i];
+            int64_t j = (int64_t)ty_rng_below(0xabcdef0123456789, 7, 3, (uint64_t)i, (uint64_t)i + 1);
+            uint32_t kept = want[i];
             want[i] = want[j];
             want[j] = kept;
         }

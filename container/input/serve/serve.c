@@ -34,7 +34,7 @@ typedef struct serve {
     ty_serve_told *told;
     serve_object *object;
     int64_t n;
-    int64_t *order; /* [n] */
+    uint32_t *order; /* [n] */
     uint8_t *block, *plain;
     int fd;
     char path[2][4096]; /* FIFOs of this epoch and the next, by e % 2; "": none */
@@ -252,7 +252,7 @@ static int serve_start(serve *s, ty_arena *a, ty_error *err)
     if (s->order == NULL || s->block == NULL || s->plain == NULL)
         return ty_error_set(err, TY_E_LIMIT, "no memory to serve %lld objects", (long long)s->n);
     for (int64_t i = 0; i < s->n; i++)
-        s->order[i] = i;
+        s->order[i] = (uint32_t)i;
     s->told->n_objects = s->n;
     return 0;
 }
