@@ -46,6 +46,7 @@ TY_CPU_CLONES static void blocks_copy_16(const blocks_tile *t)
 
 static void blocks_move(const ty_channel_blocks *b, char *to, const char *from, bool split, int threads)
 {
+    (void)threads; /* without OpenMP */
     int64_t tiles = (b->positions + BLOCKS_TILE - 1) / BLOCKS_TILE, image = b->positions * b->blocks * b->block_bytes;
     int64_t last[2] = {b->blocks * b->block_bytes, b->block_bytes}; /* position, block */
     int64_t blocked[2] = {b->block_bytes, b->positions * b->block_bytes};
