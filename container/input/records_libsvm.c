@@ -42,6 +42,13 @@ static int libsvm_check_line(const records_impl *impl, const ty_frame *record, t
     return rc;
 }
 
+/* Numbers of a dense row that field i takes: a row that is cut is not made whole before. */
+static int64_t libsvm_row_length(const records_impl *impl, int i)
+{
+    int64_t most = impl->field[i].declared.max_length;
+    return most > 0 && most < impl->width ? most : impl->width;
+}
+
 static int libsvm_find(records_look *look, const ty_frame *record, ty_error *err)
 {
     if (!look->is_known && libsvm_check_line(look->impl, record, err) < 0)
@@ -54,7 +61,7 @@ static int libsvm_find(records_look *look, const ty_frame *record, ty_error *err
         *c = (records_cell){.is_there = true,
                             .dtype = libsvm_dtypes[part],
                             .n = is_one                    ? 1
-                                 : part == LIBSVM_FEATURES ? look->impl->width
+                                 : part == LIBSVM_FEATURES ? libsvm_row_length(look->impl, i)
                                                            : -1};
         c->u.text.part = part;
         c->u.text.lenient = look->impl->lenient;
@@ -165,15 +172,17 @@ static void libsvm_copy(void *to, const void *from, size_t bytes)
         memcpy(to, from, bytes);
 }
 
-static int64_t libsvm_dense(const records_look *look)
+/* The first n numbers of a dense row. */
+static int64_t libsvm_dense(const records_look *look, int64_t n)
 {
     const records_entries *line = &look->line;
     float *out = look->stored;
     int64_t base = look->impl->index_base;
-    memset(out, 0, (size_t)look->impl->width * sizeof *out);
+    memset(out, 0, (size_t)n * sizeof *out);
     for (int64_t i = 0; i < line->n; i++)
-        out[line->index[i] - base] = line->value[i];
-    return look->impl->width;
+        if (line->index[i] - base < n)
+            out[line->index[i] - base] = line->value[i];
+    return n;
 }
 
 /* The entries of a dense row, and a zero for all the others. */
@@ -208,7 +217,7 @@ static int64_t libsvm_decode(records_look *look, const records_cell *c, int64_t 
         *(int64_t *)look->stored = line->qid;
         return 1;
     case LIBSVM_FEATURES:
-        return libsvm_dense(look);
+        return libsvm_dense(look, c->n);
     case LIBSVM_IDS:
         libsvm_copy(look->stored, line->index, some * sizeof *line->index);
         return line->n;

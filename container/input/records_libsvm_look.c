@@ -261,6 +261,15 @@ static void libsvm_decide(records_impl *impl, const ty_data_source *src, const l
     impl->count = f->fewest == f->most ? f->most : -1;
 }
 
+/* A dense row has a place for each index, be it used or not. */
+static int libsvm_refuse_wide(const records_impl *impl, ty_error *err)
+{
+    ty_error_set(err, TY_E_LIMIT, "dense rows of %lld numbers, a place for each index, expected at most %lld",
+                 (long long)impl->width, (long long)RECORDS_MAX_ELEMS);
+    return ty_error_help(err, "in place of \"features\" read the entries as they stand: fields ids and values, each "
+                              "with max_length: N; or number the indexes anew");
+}
+
 static int libsvm_check_width(const records_impl *impl, const libsvm_facts *f, ty_error *err)
 {
     if (f->min > f->max || !libsvm_reads(impl, LIBSVM_FEATURES))
@@ -269,7 +278,11 @@ static int libsvm_check_width(const records_impl *impl, const libsvm_facts *f, t
         ty_error_set(err, TY_E_DATA_VALUE, "the index 0 stands in the data, but indexes begin at 1");
         return ty_error_help(err, "say index_base: zero for all of the data");
     }
-    if (f->max - impl->index_base < impl->width && impl->width <= RECORDS_MAX_ELEMS)
+    if (impl->width > RECORDS_MAX_ELEMS) {
+        libsvm_refuse_wide(impl, err);
+        return records_at(f->max_file, TY_FRAMES_LINES, &f->max_at, err);
+    }
+    if (f->max - impl->index_base < impl->width)
         return 0;
     ty_error_set(err, TY_E_DATA_VALUE, "the index %lld is beyond a row of %lld numbers, whose indexes begin at %lld",
                  (long long)f->max, (long long)impl->width, (long long)impl->index_base);
@@ -445,8 +458,5 @@ int libsvm_learnt(records_impl *impl, const ty_agree *agree, ty_error *err)
     if (impl->width == 0 && has_any)
         impl->width = impl->most - impl->index_base + 1;
     impl->has_to_look = false;
-    if (impl->width <= RECORDS_MAX_ELEMS)
-        return 0;
-    return ty_error_set(err, TY_E_DATA_VALUE, "rows of %lld numbers, as the largest index says, are too wide",
-                        (long long)impl->width);
+    return impl->width <= RECORDS_MAX_ELEMS ? 0 : libsvm_refuse_wide(impl, err);
 }

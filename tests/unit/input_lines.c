@@ -96,6 +96,40 @@ static void what_was_decided_once_stays(void **state)
     ty_dataset_close(train);
 }
 
+/* Indexes of hundreds of millions: whole rows are refused, a part of them and the entries as they stand are read. */
+static void wide_rows_are_not_made(void **state)
+{
+    (void)state;
+    const char *path = files_path("wide.libsvm");
+    files_puts("wide.libsvm", "1 2:5 60000000:7\n0 1:7\n1 5:1 6:2\n");
+    ty_field f = member("x", "features", TY_N_DTYPES);
+    f.max_length = 5;
+    ty_dataset *ds;
+    ty_stream *s;
+    ty_error err = {0};
+    static const int64_t all[] = {0, 1, 2};
+    float x[3][5], wanted[3][5] = {{0, 5, 0, 0, 0}, {7, 0, 0, 0, 0}, {0, 0, 0, 0, 1}};
+    assert_ok(files_open("wide.libsvm", &f, 1, (ty_data_source){0}, &ds, &err), &err);
+    assert_ok(ty_dataset_read(ds, 0, all, 3, x, &err), &err);
+    assert_memory_equal(x, wanted, sizeof x);
+    assert_true(ty_dataset_work_bytes(ds) < 10000);
+    ty_dataset_close(ds);
+
+    files_puts("wide.libsvm", "1 2:5 300000000:7\n0 1:7\n");
+    f.max_length = 0;
+    ty_stream_config c = {.paths = &path, .n_paths = 1, .fields = &f, .n_fields = 1};
+    assert_int_equal(ty_stream_open(&c, &s, &err), -1);
+    assert_says(&err, "dense rows of 300000000 numbers, a place for each index, expected at most 67108864");
+    ty_field pairs[2] = {member("i", "ids", TY_N_DTYPES), member("v", "values", TY_N_DTYPES)};
+    pairs[0].max_length = pairs[1].max_length = 3;
+    int64_t ids[2][3];
+    err = (ty_error){0};
+    assert_ok(files_open("wide.libsvm", pairs, 2, (ty_data_source){0}, &ds, &err), &err);
+    assert_ok(ty_dataset_read(ds, 0, all, 2, ids, &err), &err);
+    assert_true(ids[0][1] == 300000000 && ids[0][2] == 0 && ids[1][0] == 1);
+    ty_dataset_close(ds);
+}
+
 static void entries_become_ids_and_values(void **state)
 {
     (void)state;
@@ -181,7 +215,8 @@ static void wrong_lines_are_refused_with_their_number(void **state)
                 {"1 7:a\n", {"expected a value behind the index, found \"a\"", ":1"}},
                 {"1 7:1x\n", {"expected a blank behind the value, found \"x\"", ":1"}},
                 {"1 99999999999999999999:1\n", {"expected an index", ":1"}},
-                {"1 9000000000000000000:1\n", {"beyond a row of", ":1"}},
+                {"1 9000000000000000000:1\n", {"dense rows of 9000000000000000000 numbers", ":1"}},
+                {"0 1:1\n1 300000000:1\n", {"fields ids and values, each with max_length: N", ":2"}},
                 {"1: 2:1\n", {"expected a weight", ":1"}},
                 {"1 qid:x 2:1\n", {"whole number behind qid:", ":1"}},
                 {"1 qid:3x 2:1\n", {"blank behind the qid", ":1"}}};
@@ -546,6 +581,7 @@ int main(void)
         cmocka_unit_test(entries_are_what_stands_there),
         cmocka_unit_test(lines_become_dense_rows),
         cmocka_unit_test(what_was_decided_once_stays),
+        cmocka_unit_test(wide_rows_are_not_made),
         cmocka_unit_test(entries_become_ids_and_values),
         cmocka_unit_test(lenient_lines_are_read),
         cmocka_unit_test(wrong_lines_are_refused_with_their_number),
