@@ -177,6 +177,30 @@ void ty_session_explain_not_finite(const ty_session *s, ty_error *err)
         }
 }
 
+/* Whether ranks may see other training data than this one: hosts with files of their own, or in Pipe mode ranks with
+ * channels of their own, of which nobody knows before they are read. */
+static bool may_be_a_part(const ty_session *s, const ty_session_source *source)
+{
+    bool is_pipe = source->mode == TY_JOB_PIPE && !s->train && s->job->company;
+    return source->sharded || (is_pipe && ty_company_size(s->job->company) > 1);
+}
+
+/* Whether MXNet's labels are classes is decided by the training data, where nobody has declared it. */
+static const ty_field *like_training(ty_session *s, const ty_field *fields, int n)
+{
+    if (!s->train || strcmp(s->train->format, "mxnet") != 0)
+        return fields;
+    ty_field *out = ty_arena_copy(&s->arena, fields, (size_t)n * sizeof *out);
+    for (int i = 0; i < n; i++) {
+        int k = out[i].dtype_given || out[i].map ? -1 : ty_dataset_find(s->train, out[i].name);
+        if (k < 0 || s->train->field[k].image)
+            continue;
+        out[i].dtype = (ty_dtype)s->train->field[k].type.dtype;
+        out[i].dtype_given = true;
+    }
+    return out;
+}
+
 static int open_data(ty_session *s, const ty_recipe_data *d, ty_dataset **out, bool *sharded, ty_session_stream *stream,
                      ty_error *err)
 {
@@ -185,9 +209,10 @@ static int open_data(ty_session *s, const ty_recipe_data *d, ty_dataset **out, b
     if (find_source(s, d, &source, err) < 0 || choose_access(s, d, &source, &streams, err) < 0)
         return -1;
     *sharded = source.sharded;
-    source.files.fields = ty_spec_fields(&s->recipe, &s->plan, d, &s->arena);
+    source.files.fields = like_training(s, ty_spec_fields(&s->recipe, &s->plan, d, &s->arena), d->n_fields);
     source.files.n_fields = d->n_fields;
-    if (ty_session_prepare_transforms(s, source.files.fields, source.files.n_fields, *sharded, &source.files, err) < 0)
+    if (ty_session_prepare_transforms(s, source.files.fields, source.files.n_fields, may_be_a_part(s, &source),
+                                      &source.files, err) < 0)
         return -1;
     if (s->train)
         source.files.index = s->train->index;
@@ -402,8 +427,8 @@ int ty_session_check_ranges(ty_session *s, ty_error *err)
 
 int ty_session_start_ring(ty_session *s, ty_prefetch_config config, ty_error *err)
 {
-    ty_session_set_ring(s, s->train, ty_session_rows(s), &config);
-    if (ty_prefetch_start(&config, &s->batches, err) < 0)
+    if (ty_session_set_ring(s, s->train, ty_session_rows(s), &config, err) < 0 ||
+        ty_prefetch_start(&config, &s->batches, err) < 0)
         return ty_error_wrap(err, "data.train");
     ty_session_tell_ring(s);
     return 0;

@@ -74,8 +74,8 @@ static int agree_on_numbers(void *ctx, const char *what, ty_agree_how how, int64
     ty_company *c = ((const ty_session *)ctx)->job->company;
     if (!c) {
         ty_error_set(err, TY_E_CONFIG, "%s would be others on each worker: the channel is sharded", what);
-        return ty_error_help(err,
-                             "replicate the channel, or declare what follows from them: shape, index_base, mean, std");
+        return ty_error_help(
+            err, "replicate the channel, or declare what follows from them: shape, index_base, dtype, mean, std");
     }
     for (int i = 0; i < n; i++) {
         if (how == TY_AGREE_SUM && ty_company_local_rank(c) > 0)

@@ -81,17 +81,18 @@ typedef struct records_impl {
     bool has_to_look;    /* libsvm in a stream: base and width follow from all lines, which kind->learn has to see */
     int64_t least, most; /* of those: the smallest and the largest index */
     bool is_whole;       /* mxnet: every record has one label, which is an integer */
-    bool first_decides, has_decided; /* mxnet in a stream: is_whole is what the first record says, which was seen */
-    bool blank_lines;                /* lines: as the source says */
+    bool first_decides;  /* mxnet in a stream: is_whole is what the first record says */
+    bool blank_lines;    /* lines: as the source says */
     ty_arena *arena;
     char delimiter;         /* csv */
     ty_csv_missing missing; /* csv: what stands for no value */
     int32_t n_columns;      /* csv: of every line; 0: the first has not been seen */
     const char **attribute; /* attributes: [n_attributes] in their order */
     int n_attributes;
-    bool skips_bad;   /* records may be left out: nothing is learnt of one that is */
-    bool means_later; /* pictures are decoded for their mean behind the walk, not in it */
-    int mixed;        /* field whose pictures are mixed; -1: none */
+    bool skips_bad;       /* records may be left out: nothing is learnt of one that is */
+    bool means_later;     /* pictures are decoded for their mean behind the walk, not in it */
+    int mixed;            /* field whose pictures are mixed; -1: none */
+    _Atomic size_t *work; /* the data set's, which a look raises when it ends; NULL: a stream's */
 } records_impl;
 
 /* The entries of a LibSVM line. */
@@ -122,6 +123,7 @@ typedef struct records_look {
     ty_image_reader *reader; /* [n_fields] from the first picture on */
     ty_image_draw draw;      /* what is random of the record's pictures; set with it */
     float *other;            /* a row, for mixing */
+    size_t picture_bytes;    /* that reading its pictures takes, as their headers say */
 } records_look;
 
 struct records_kind {
@@ -133,6 +135,9 @@ struct records_kind {
     /* impl->has_to_look: one after the other all records, and what follows from them. NULL: never does. */
     int (*learn)(records_impl *impl, const ty_frame *record, ty_error *err);
     int (*learnt)(records_impl *impl, const ty_agree *agree, ty_error *err);
+    /* The same: what the first record decides for all, of all parts of the data. 1: it is settled, 0: the record is
+     * bad, and the next one decides, -1. record NULL: there is none. NULL: none decides. */
+    int (*first)(records_impl *impl, const ty_frame *record, const ty_agree *agree, ty_error *err);
     bool (*is_none)(const ty_frame *record); /* a comment; NULL: all are records */
     /* Fills look->cell of the fields that are looked for. */
     int (*find)(records_look *look, const ty_frame *record, ty_error *err);
@@ -171,6 +176,8 @@ int records_room(records_look *look, const records_cell *c, int64_t n, ty_error 
 /* A look is a reader's own; only: as in records_look. */
 int records_look_init(records_look *look, const records_impl *impl, int only, ty_error *err);
 void records_look_fini(records_look *look);
+/* Memory that it has come to, or will by the headers of pictures. */
+size_t records_look_bytes(const records_look *look);
 /* Types and shape of the batch, from the first record that has the field, with as many elements as were found. */
 int records_settle(records_field *f, const records_cell *c, int64_t found, ty_field_info *info, ty_error *err);
 /* The first walk: settles field i if it is not, holds what kind->find has found against its declaration, and notes its

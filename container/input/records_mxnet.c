@@ -51,14 +51,9 @@ static bool mxnet_is_whole(const records_cell *label)
     return label->n == 1 && v == floorf(v) && fabsf(v) < 0x1p53f;
 }
 
-/* Of a stream the first record decides, where nobody has declared it, and a later one that is otherwise is refused. */
-static int mxnet_take_label(records_look *look, const records_cell *label, ty_error *err)
+/* Where the first record of a stream has decided that labels are classes, a later one that is none is refused. */
+static int mxnet_check_label(const records_impl *impl, const records_cell *label, ty_error *err)
 {
-    records_impl *impl = (records_impl *)look->impl;
-    if (impl->first_decides && !impl->has_decided) {
-        impl->is_whole = mxnet_is_whole(label);
-        impl->has_decided = true;
-    }
     if (!impl->first_decides || !impl->is_whole || mxnet_is_whole(label))
         return 0;
     if (label->n == 1)
@@ -73,7 +68,7 @@ static int mxnet_take_label(records_look *look, const records_cell *label, ty_er
 static int mxnet_find(records_look *look, const ty_frame *record, ty_error *err)
 {
     records_cell label, image;
-    if (mxnet_parse(record, &label, &image, err) < 0 || mxnet_take_label(look, &label, err) < 0)
+    if (mxnet_parse(record, &label, &image, err) < 0 || mxnet_check_label(look->impl, &label, err) < 0)
         return -1;
     label.dtype = look->impl->is_whole ? TY_I64 : TY_F32;
     for (int i = records_first(look); i < records_end(look); i++) {
@@ -153,6 +148,25 @@ static int mxnet_labels_take(records_span *span, ty_error *err)
     return 0;
 }
 
+/* Nobody has declared what labels are. */
+static bool mxnet_is_open(const records_impl *impl)
+{
+    for (int i = 0; i < impl->n_fields; i++)
+        if (!impl->field[i].plan && impl->field[i].declared.dtype_given)
+            return false;
+    return true;
+}
+
+/* They are classes where all parts of the data say so. */
+static int mxnet_agree(records_impl *impl, const ty_agree *agree, ty_error *err)
+{
+    int64_t is_whole = impl->is_whole;
+    if (ty_agree_numbers(agree, "labels of MXNet's records", TY_AGREE_LEAST, &is_whole, 1, err) < 0)
+        return -1;
+    impl->is_whole = is_whole;
+    return 0;
+}
+
 static int mxnet_prepare(ty_dataset *ds, const ty_data_source *src, ty_error *err)
 {
     records_impl *impl = ds->impl;
@@ -168,17 +182,25 @@ static int mxnet_prepare(ty_dataset *ds, const ty_data_source *src, ty_error *er
                                err);
     ty_frames_fini(&l.frames);
     impl->is_whole = l.is_whole;
-    return rc;
+    return rc < 0 || !mxnet_is_open(impl) || src->like ? rc : mxnet_agree(impl, &src->agree, err);
 }
 
 static int mxnet_begin_stream(records_impl *impl, ty_index_base base, const ty_index_kept *kept, ty_error *err)
 {
     (void)base, (void)kept, (void)err;
-    impl->first_decides = true;
-    for (int i = 0; i < impl->n_fields; i++)
-        if (!impl->field[i].plan && impl->field[i].declared.dtype_given)
-            impl->first_decides = false;
+    impl->first_decides = mxnet_is_open(impl);
     return 0;
+}
+
+static int mxnet_first(records_impl *impl, const ty_frame *record, const ty_agree *agree, ty_error *err)
+{
+    records_cell label, image;
+    if (!impl->first_decides)
+        return 1;
+    if (record && mxnet_parse(record, &label, &image, NULL) < 0)
+        return 0;
+    impl->is_whole = !record || mxnet_is_whole(&label);
+    return mxnet_agree(impl, agree, err) < 0 ? -1 : 1;
 }
 
 static int mxnet_picture(const records_cell *c, const uint8_t **bytes, size_t *n, ty_error *err)
@@ -192,6 +214,7 @@ static int mxnet_picture(const records_cell *c, const uint8_t **bytes, size_t *n
 const records_kind records_mxnet = {.framing = TY_FRAMES_RECORDIO_MXNET,
                                     .prepare = mxnet_prepare,
                                     .begin_stream = mxnet_begin_stream,
+                                    .first = mxnet_first,
                                     .find = mxnet_find,
                                     .count = mxnet_count,
                                     .decode = mxnet_decode,

@@ -533,6 +533,67 @@ static void mxnets_records_are_read(void **state)
     assert_says(&err, "MXNet's records have");
 }
 
+/* What the other parts of the data say: ctx. */
+static int other_says(void *ctx, const char *what, ty_agree_how how, int64_t *v, int n, ty_error *err)
+{
+    int64_t *other = ctx;
+    (void)err;
+    assert_string_equal(what, "labels of MXNet's records");
+    assert_true(how == TY_AGREE_LEAST && n == 1);
+    *v = *v < other[0] ? *v : other[0];
+    other[1]++;
+    return 0;
+}
+
+/* Hosts, or ranks with channels of their own, have parts of the data: labels are classes where all parts say so. */
+static void labels_are_what_all_parts_say(void **state)
+{
+    (void)state;
+    const char *path = files_path("part.rec");
+    for (int skip_bad = 0; skip_bad < 2; skip_bad++)
+        for (int classes = 0; classes < 2; classes++) {
+            ty_buf file = new_buf();
+            if (skip_bad)
+                put_part(&file, 0, "short", 5);
+            put_mxnet(&file, 0, (float[]){2}, grey(7), GREY);
+            if (!classes)
+                put_mxnet(&file, 0, (float[]){0.5f}, grey(7), GREY);
+            save("part.rec", &file);
+            ty_field f[2] = {ty_field_make("image"), ty_field_make("label")};
+            int64_t others[2] = {classes, 0};
+            ty_agree agree = {.ctx = others, .numbers = other_says};
+            ty_data_source src = {.paths = &path,
+                                  .n_paths = 1,
+                                  .fields = f,
+                                  .n_fields = 2,
+                                  .format = "mxnet",
+                                  .skip_bad = skip_bad,
+                                  .agree = agree};
+            ty_stream_config c = {.paths = &path,
+                                  .n_paths = 1,
+                                  .fields = f,
+                                  .n_fields = 2,
+                                  .format = "mxnet",
+                                  .skip_bad = skip_bad,
+                                  .agree = agree};
+            ty_dataset *ds;
+            ty_stream *stream;
+            ty_error err = {0};
+            assert_ok(ty_dataset_open(&src, &ds, &err), &err);
+            assert_ok(ty_stream_open(&c, &stream, &err), &err);
+            assert_int_equal(ds->field[1].type.dtype, classes ? TY_I64 : TY_F32);
+            assert_int_equal(stream->field[1].type.dtype, classes ? TY_I64 : TY_F32);
+            assert_int_equal(others[1], 2); /* asked once each */
+            ty_stream_close(stream);
+            f[1].dtype = TY_F32;
+            f[1].dtype_given = true;
+            assert_ok(ty_stream_open(&c, &stream, &err), &err);
+            assert_int_equal(others[1], 2); /* not at all where it is declared */
+            ty_stream_close(stream);
+            ty_dataset_close(ds);
+        }
+}
+
 static void a_record_of_mxnets_own_is_read(void **state)
 {
     (void)state;
@@ -581,6 +642,7 @@ int main(void)
         FILES(streams_learn_means),
         FILES(damaged_pixels_are_told_where_means_are_computed),
         FILES(mxnets_records_are_read),
+        FILES(labels_are_what_all_parts_say),
         FILES(a_record_of_mxnets_own_is_read),
         FILES(pictures_are_refused_where_there_are_none),
     };

@@ -85,7 +85,7 @@ int stream_batch_add(stream_batch *b, const stream_opened *s, const uint8_t *dat
 
 size_t stream_batch_bytes(const stream_batch *b)
 {
-    return b->room + b->look.stored_bytes + b->look.row_bytes + b->look.split_bytes;
+    return b->room + records_look_bytes(&b->look);
 }
 
 /* ---- decoding ---- */

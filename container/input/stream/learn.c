@@ -38,13 +38,16 @@ static int learn_refuse_pipe(const stream_opened *s, ty_error *err)
                               "such files (max_steps: 1 is enough), or give the channel the mode File or FastFile");
 }
 
-static int learn_record(stream_opened *s, records_look *look, const ty_cursor_record *r, ty_error *err)
+static int learn_record(stream_opened *s, const ty_stream_config *c, records_look *look, const ty_cursor_record *r,
+                        ty_error *err)
 {
     ty_frame frame = {.data = r->data, .n = r->n, .at = (size_t)r->at, .record = r->record};
     if (stream_check_sum(s, r->data, r->n, err) < 0)
         return -1;
     if (s->records.has_to_look)
         return s->records.kind->learn(&s->records, &frame, err);
+    if (stream_first(s, &frame, &c->agree, err) < 0)
+        return -1;
     if (s->records.kind->find(look, &frame, err) < 0)
         return -1;
     /* Where records may be left out, the whole of one is looked at before anything is learnt of it. */
@@ -74,7 +77,7 @@ static void learn_go_back(stream_opened *s, const learn_known *k)
     memcpy(s->records.field, k->field, (size_t)s->records.n_fields * sizeof *k->field);
 }
 
-static int learn_records(stream_opened *s, records_look *look, int64_t *n, ty_error *err)
+static int learn_records(stream_opened *s, const ty_stream_config *c, records_look *look, int64_t *n, ty_error *err)
 {
     char place[TY_ERROR_PLACE_BYTES];
     ty_cursor_record r;
@@ -86,7 +89,7 @@ static int learn_records(stream_opened *s, records_look *look, int64_t *n, ty_er
     for (; (rc = ty_cursor_next(&s->cursor, &r, err)) > 0; ++*n) {
         if (bad.skip)
             learn_keep(s, &known);
-        if (learn_record(s, look, &r, err) == 0)
+        if (learn_record(s, c, look, &r, err) == 0)
             continue;
         stream_record where = {.record = r.record, .at = r.at, .file = r.file};
         ty_error_at(err, "%s", stream_place(s, &where, place, sizeof place));
@@ -97,7 +100,7 @@ static int learn_records(stream_opened *s, records_look *look, int64_t *n, ty_er
     return rc < 0 ? ty_error_at(err, "%s", s->files[r.file].path) : 0;
 }
 
-static int learn_pass(stream_opened *s, const char *what, ty_error *err)
+static int learn_pass(stream_opened *s, const ty_stream_config *c, const char *what, ty_error *err)
 {
     records_look look;
     ty_error error = {0};
@@ -109,7 +112,7 @@ static int learn_pass(stream_opened *s, const char *what, ty_error *err)
     if (rc == 0)
         rc = stream_begin(s, which, s->n_files, &error);
     if (rc > 0)
-        rc = learn_records(s, &look, &n, &error);
+        rc = learn_records(s, c, &look, &n, &error);
     stream_end(s);
     records_look_fini(&look);
     if (rc < 0 && err)
@@ -142,13 +145,13 @@ int stream_learn(stream_opened *s, const ty_stream_config *c, ty_error *err)
 {
     if (s->is_pipe && (s->records.has_to_look || stream_has_unsettled(s)))
         return learn_refuse_pipe(s, err);
-    if (s->records.has_to_look && (learn_pass(s, "the width of LibSVM's rows", err) < 0 ||
+    if (s->records.has_to_look && (learn_pass(s, c, "the width of LibSVM's rows", err) < 0 ||
                                    s->records.kind->learnt(&s->records, &c->agree, err) < 0))
         return -1;
     if (!stream_has_unsettled(s))
         return 0;
     learn_decode_all(s, s->stream.bad.skip);
-    int rc = learn_pass(s, "transforms that learn", err);
+    int rc = learn_pass(s, c, "transforms that learn", err);
     learn_decode_all(s, false);
     return rc < 0 ? -1 : learn_settle(s, c, err);
 }

@@ -25,7 +25,8 @@ typedef struct stream_opened {
     int64_t timeout_ms;
     size_t block_bytes, memory_bytes;
     ty_cursor cursor;
-    bool is_fresh; /* the cursor stands at the beginning of a FIFO that nobody has been given records of */
+    bool has_first; /* what the first record decides is settled */
+    bool is_fresh;  /* the cursor stands at the beginning of a FIFO that nobody has been given records of */
     bool has_feed;
     pthread_mutex_t lock; /* guards what follows and, where it changes, the cursor's source */
     bool stopping;
@@ -64,6 +65,8 @@ int stream_settle_crosses(stream_opened *s, ty_error *err);
 /* The crosses of one row of a batch, whose other fields are there. */
 int stream_put_crosses(const stream_opened *s, int64_t row, void *const *out, ty_error *err);
 
+/* What the first record decides, if that is open: once for each record, until one has (records_kind.first). */
+int stream_first(stream_opened *s, const ty_frame *record, const ty_agree *agree, ty_error *err);
 /* learn.c. What follows from all records: widths and transforms. */
 int stream_learn(stream_opened *s, const ty_stream_config *c, ty_error *err);
 /* batch.c. Of a TFRecord's payload: TY_E_DATA_VALUE if its checksum is another. */

@@ -205,10 +205,22 @@ static void stream_forget_values(stream_opened *s)
     }
 }
 
-static int stream_look_at(stream_opened *s, records_look *look, const ty_cursor_record *r, ty_error *err)
+int stream_first(stream_opened *s, const ty_frame *record, const ty_agree *agree, ty_error *err)
+{
+    if (s->has_first || !s->records.kind->first)
+        return 0;
+    int rc = s->records.kind->first(&s->records, record, agree, err);
+    s->has_first = rc > 0;
+    return rc < 0 ? -1 : 0;
+}
+
+static int stream_look_at(stream_opened *s, const ty_stream_config *c, records_look *look, const ty_cursor_record *r,
+                          ty_error *err)
 {
     char place[TY_ERROR_PLACE_BYTES];
     ty_frame frame = {.data = r->data, .n = r->n, .at = (size_t)r->at, .record = r->record};
+    if (stream_first(s, &frame, &c->agree, err) < 0)
+        return -1;
     int rc = s->records.kind->find(look, &frame, err);
     for (int i = 0; rc == 0 && i < s->records.n_fields; i++)
         rc = records_see(look, i, &s->field[i], 0, err);
@@ -218,7 +230,7 @@ static int stream_look_at(stream_opened *s, records_look *look, const ty_cursor_
     return ty_error_at(err, "%s", stream_place(s, &where, place, sizeof place));
 }
 
-static int stream_look(stream_opened *s, bool skip_bad, ty_error *err)
+static int stream_look(stream_opened *s, const ty_stream_config *c, ty_error *err)
 {
     records_look look;
     ty_cursor_record record;
@@ -236,15 +248,16 @@ static int stream_look(stream_opened *s, bool skip_bad, ty_error *err)
             break;
         if (n == 0)
             s->stream.first_hash = ty_fnv1a(TY_FNV_START, record.data, record.n);
-        rc = stream_look_at(s, &look, &record, err);
-        if (rc < 0 && skip_bad && err && err->code == TY_E_DATA_VALUE) {
+        rc = stream_look_at(s, c, &look, &record, err);
+        if (rc < 0 && c->skip_bad && err && err->code == TY_E_DATA_VALUE) {
             *err = (ty_error){0};
             rc = 0;
         }
     }
     records_look_fini(&look);
     ty_cursor_rewind(&s->cursor);
-    if (rc < 0 || records_settle_rest(&s->records, s->field, n > 0, err) < 0)
+    if (rc < 0 || stream_first(s, NULL, &c->agree, err) < 0 ||
+        records_settle_rest(&s->records, s->field, n > 0, err) < 0)
         return -1;
     if (stream_settle_crosses(s, err) < 0)
         return -1;
@@ -300,7 +313,7 @@ static int stream_open(stream_opened *s, const ty_stream_config *c, ty_error *er
         return -1;
     if (begun)
         ty_cursor_start(&s->cursor, begun);
-    if (stream_look(s, c->skip_bad, err) < 0)
+    if (stream_look(s, c, err) < 0)
         return -1;
     if (s->records.n_columns == 0)
         s->records.n_columns = -1; /* nothing will be settled by a worker */
