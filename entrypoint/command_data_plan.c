@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/quantity.h"
 #include "container/input/format.h"
+#include "container/input/sampler.h"
 #include "container/input/stream/source.h"
 #include "container/input/stream/stream.h"
 #include "entrypoint/command_data.h"
@@ -123,6 +124,7 @@ static void plan_look_inside(planner *p, const ty_recipe_data *d, plan_section *
         return;
     }
     s->facts.row_bytes = ty_session_batch_bytes(ds, 1);
+    s->facts.work_bytes = ty_dataset_work_bytes(ds);
     s->facts.samples = ds->is_partial ? 0 : ds->n_samples;
     if (ds->is_partial)
         s->note = "too many bytes to count samples here";
@@ -195,7 +197,10 @@ static int plan_section_of(planner *p, bool is_train, ty_error *err)
     f->max_workers = r->data_threads > 0 ? (int)r->data_threads : ty_ring_workers(mine);
     f->workers = r->data_threads > 0 ? f->max_workers : 1;
     const char *why;
-    uint64_t kept = ty_access_streams(&f->access, &why) ? f->block_bytes + (f->shuffles ? f->shuffle_limit : 0) : 0;
+    uint64_t kept = ty_access_streams(&f->access, &why) ? f->block_bytes + (f->shuffles ? f->shuffle_limit : 0)
+                    : f->shuffles                       ? ty_sampler_table_bytes(f->samples)
+                                                        : 0;
+    kept += f->work_bytes * (uint64_t)f->workers;
     f->depth = ty_ring_depth(f->max_workers, (uint64_t)(r->batch_size / (hosts * processes)) * f->row_bytes,
                              ty_input_ring_bytes(r, !is_train, kept), f->access.memory_bytes);
     ty_data_plan_make(f, &s->plan);
@@ -215,6 +220,8 @@ static void plan_print_memory(const plan_section *s)
     printf("  %-9s on a rank", "memory");
     if (plan->ring_bytes > 0)
         printf(" %s of batches,", ty_bytes_text(plan->ring_bytes, text, sizeof text));
+    if (plan->work_bytes > 0)
+        printf(" up to %s that threads decode in,", ty_bytes_text(plan->work_bytes, text, sizeof text));
     if (plan->block_bytes > 0)
         printf(" %s of blocks that are read,", ty_bytes_text(plan->block_bytes, text, sizeof text));
     if (plan->order_bytes > 0 && plan->streams)
@@ -294,6 +301,7 @@ static void plan_print_json(const planner *p)
         ty_json_put_bool(&w, "agreed", s->plan.is_agreed);
         ty_json_put_int(&w, "ring_depth", s->facts.depth);
         ty_json_put_int(&w, "ring_bytes", (int64_t)s->plan.ring_bytes);
+        ty_json_put_int(&w, "decode_bytes", (int64_t)s->plan.work_bytes);
         ty_json_put_int(&w, "block_bytes", (int64_t)s->plan.block_bytes);
         ty_json_put_int(&w, "order_bytes", (int64_t)s->plan.order_bytes);
         ty_json_put_int(&w, "data_memory", (int64_t)s->facts.memory_said);

@@ -109,6 +109,7 @@ static void plan_prefetch(const ty_data_plan_facts *f, ty_data_plan *p, ty_data_
 {
     p->ring_bytes = (uint64_t)p->rank_rows * f->row_bytes * (uint64_t)f->depth;
     p->block_bytes = p->streams ? f->block_bytes : 0;
+    p->work_bytes = f->work_bytes * (uint64_t)f->max_workers;
     snprintf(s->what, sizeof s->what, "a ring of %d batches", f->depth);
     plan_say(s, "prefetch", "last, so that all before it runs beside the step, across the ends of epochs too");
 }

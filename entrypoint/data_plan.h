@@ -26,6 +26,7 @@ typedef struct ty_data_plan_facts {
     int depth;              /* batches in the ring */
     uint64_t shuffle_limit; /* that a stream's buffer may take */
     uint64_t block_bytes;   /* that reading a stream takes */
+    uint64_t work_bytes;    /* that a thread decodes in, beside rows; 0: next to none, or not known */
     uint64_t memory_said;   /* data_memory; 0: left out */
     int workers, max_workers;
     int cores; /* of a host */
@@ -49,6 +50,7 @@ typedef struct ty_data_plan {
     uint64_t ring_bytes;                           /* on a rank; 0: not known */
     uint64_t order_bytes;                          /* numbers of samples, or the buffer of a stream at most */
     uint64_t block_bytes;                          /* of a stream: what is being read */
+    uint64_t work_bytes;                           /* that threads decode in at most */
     char problem[200];                             /* why the job would be refused; "": it would not */
 } ty_data_plan;
 

@@ -272,8 +272,9 @@ int ty_ring_depth(int max_workers, uint64_t batch_bytes, uint64_t memory_said, u
 int ty_session_max_workers(const ty_session *s);
 int ty_session_ring_depth(const ty_session *s, uint64_t batch_bytes);
 uint64_t ty_session_batch_bytes(const ty_dataset *d, int64_t rows);
-/* Fills threads, depth and memory of a ring over d (its types are enough). */
-void ty_session_set_ring(ty_session *s, const ty_dataset *d, int64_t rows, ty_prefetch_config *c);
+/* Fills threads, depth and memory of a ring over d (its types are enough). Refused where its batches alone are more
+ * than the run's memory. */
+int ty_session_set_ring(ty_session *s, const ty_dataset *d, int64_t rows, ty_prefetch_config *c, ty_error *err);
 /* Once s->batches has started: says with what, and sets the tuner to its beginning. */
 void ty_session_tell_ring(ty_session *s);
 /* What bounds the rate; NULL: no ring. */

@@ -328,7 +328,8 @@ static int start_evaluation(ty_session *s, evaluated *e, ty_error *err)
         return ty_session_start_evaluation(s, &e->batches, &e->feed, err);
     if (s->validation_sharded && agree_on_batches(s, &config.sampler, err) < 0)
         return -1;
-    ty_session_set_ring(s, s->validation, config.sampler.batch_size, &config);
+    if (ty_session_set_ring(s, s->validation, config.sampler.batch_size, &config, err) < 0)
+        return ty_error_wrap(err, "data.validation");
     return ty_prefetch_start(&config, &e->batches, err);
 }
 

@@ -84,7 +84,26 @@ static int ring_most_depth(const ty_session *s, uint64_t batch_bytes)
     return fit < RING_MOST_DEPTH ? (int)fit : RING_MOST_DEPTH;
 }
 
-void ty_session_set_ring(ty_session *s, const ty_dataset *d, int64_t rows, ty_prefetch_config *c)
+/* Even without data_memory nobody means the batches alone to be more than there is: rows of LibSVM are as wide as the
+ * largest index of the data says. */
+static int check_room(const ty_dataset *d, int64_t rows, int depth, ty_error *err)
+{
+    const char *why;
+    char batch_text[32], row_text[32], limit_text[32];
+    uint64_t batch = ty_session_batch_bytes(d, rows), limit = ty_memory_limit(&why);
+    if (limit == 0 || batch <= limit / (uint64_t)depth)
+        return 0;
+    ty_error_set(err, TY_E_LIMIT,
+                 "%d batches of %s each, %lld rows of %s, are more than the memory of this run: %s (%s)", depth,
+                 ty_bytes_text(batch, batch_text, sizeof batch_text), (long long)rows,
+                 ty_bytes_text(ty_session_batch_bytes(d, 1), row_text, sizeof row_text),
+                 ty_bytes_text(limit, limit_text, sizeof limit_text), why);
+    return ty_error_help(err,
+                         "take a smaller batch_size or narrower fields: of LibSVM's rows that are nearly all zeros the "
+                         "entries as they stand, fields ids and values, each with max_length: N");
+}
+
+int ty_session_set_ring(ty_session *s, const ty_dataset *d, int64_t rows, ty_prefetch_config *c, ty_error *err)
 {
     c->depth = ty_session_ring_depth(s, ty_session_batch_bytes(d, rows));
     c->max_depth = s->recipe.data_threads > 0 ? 0 : ring_most_depth(s, ty_session_batch_bytes(d, rows));
@@ -96,24 +115,34 @@ void ty_session_set_ring(ty_session *s, const ty_dataset *d, int64_t rows, ty_pr
         ty_prefetch_measure(s->batches, &w);
         c->n_workers = w.n_workers;
     }
+    return check_room(d, rows, c->depth, err);
 }
 
 /* What the input takes at most, and of what that consists. */
 static void tell_memory(const ty_session *s)
 {
     const ty_session_stream *st = &s->train_stream;
-    char all[32], batches[32], read[32], buffer[32], limit[64] = "";
-    uint64_t ring = ty_prefetch_bytes(s->batches), kept = st->feed ? st->feed->kept_bytes : 0;
-    uint64_t shuffle = st->is_on && st->order.shuffle_rows > 0 ? st->stream->memory_bytes : 0,
-             said = s->recipe.data_memory_bytes;
-    if (said)
-        snprintf(limit, sizeof limit, ", of %s (data_memory)", ty_bytes_text(said, all, sizeof all));
-    if (kept == 0)
-        ty_log_info("input", "memory: %s of batches%s", ty_bytes_text(ring, batches, sizeof batches), limit);
-    else
-        ty_log_info("input", "memory: %s of batches, %s of blocks that are read, up to %s in the shuffle buffer%s",
-                    ty_bytes_text(ring, batches, sizeof batches), ty_bytes_text(kept - shuffle, read, sizeof read),
-                    ty_bytes_text(shuffle, buffer, sizeof buffer), limit);
+    bool shuffles = st->is_on && st->order.shuffle_rows > 0;
+    uint64_t shuffle = shuffles ? st->stream->memory_bytes : 0;
+    uint64_t order = st->is_on || !s->recipe.train.shuffle ? 0 : ty_sampler_table_bytes(s->train->n_samples);
+    const struct {
+        const char *before, *of;
+        uint64_t bytes;
+    } part[] = {{"", "of batches", ty_prefetch_bytes(s->batches)},
+                {"", "that threads decode in", ty_prefetch_work_bytes(s->batches)},
+                {"", "of blocks that are read", st->feed ? st->feed->kept_bytes - shuffle : 0},
+                {"up to ", "in the shuffle buffer", shuffle},
+                {"", "for the order of all samples", order}};
+    char line[400] = "", text[32];
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof part / sizeof part[0]; i++)
+        if (i == 0 || part[i].bytes > 0)
+            n += (size_t)snprintf(line + n, sizeof line - n, "%s%s%s %s", i ? ", " : "", part[i].before,
+                                  ty_bytes_text(part[i].bytes, text, sizeof text), part[i].of);
+    if (s->recipe.data_memory_bytes)
+        snprintf(line + n, sizeof line - n, ", of %s (data_memory)",
+                 ty_bytes_text(s->recipe.data_memory_bytes, text, sizeof text));
+    ty_log_info("input", "memory: %s", line);
 }
 
 void ty_session_tell_ring(ty_session *s)

@@ -483,7 +483,8 @@ int ty_session_start_evaluation(ty_session *s, ty_prefetch **batches, ty_data_fe
     if (make_feed(s, st, false, feed, err) < 0)
         return -1;
     ty_prefetch_config config = {.feed = *feed, .until_epoch = 1};
-    ty_session_set_ring(s, &st->face, ty_session_rows(s), &config);
+    if (ty_session_set_ring(s, &st->face, ty_session_rows(s), &config, err) < 0)
+        return -1;
     return ty_prefetch_start(&config, batches, err);
 }
 

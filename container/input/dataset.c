@@ -173,6 +173,7 @@ int ty_dataset_open(const ty_data_source *src, ty_dataset **out, ty_error *err)
     if (ds == NULL)
         return ty_error_set(err, TY_E_LIMIT, "no memory to open data");
     ty_arena_init(&ds->arena);
+    ds->work = TY_NEW(&ds->arena, _Atomic size_t);
     ds->bad = (ty_bad){.skip = src->skip_bad, .max = src->max_bad};
     int rc = dataset_fill(ds, src, err);
     if (ty_mapped_check(err) < 0 || rc < 0) {
@@ -241,6 +242,11 @@ int ty_dataset_read_all(const ty_dataset *ds, const ty_pick *pick, void *const *
         return -1;
     int rc = dataset_read_fields(ds, pick, out, err);
     return ty_mapped_check(err) < 0 ? -1 : rc;
+}
+
+size_t ty_dataset_work_bytes(const ty_dataset *ds)
+{
+    return ds->work ? atomic_load_explicit(ds->work, memory_order_relaxed) : 0;
 }
 
 int ty_dataset_encoded(const ty_dataset *ds, int field, int64_t sample, ty_encoded_see *see, void *ctx, ty_error *err)

@@ -24,6 +24,7 @@
 #include "container/input/files.h"
 #include "container/input/tokenizer/windows.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 struct ty_image_sums;
@@ -152,6 +153,7 @@ struct ty_dataset {
     ty_arena arena;
     void *impl;
     struct ty_transforms *transforms; /* transforms that the format does not do; NULL: none */
+    _Atomic size_t *work;             /* ty_dataset_work_bytes; NULL: not kept */
 };
 
 /* Opens, reads or maps all files and checks them. On success *out must be closed. A dataset without samples is not an
@@ -171,6 +173,18 @@ int ty_dataset_read_all(const ty_dataset *ds, const ty_pick *pick, void *const *
 
 /* Shows the encoded picture of a sample; the field is one (ty_field_info.image). */
 int ty_dataset_encoded(const ty_dataset *ds, int field, int64_t sample, ty_encoded_see *see, void *ctx, ty_error *err);
+
+/* Memory that a thread takes while it reads, beside the rows: decoders of pictures, the numbers of a record. The most
+ * that one has come to; before the first has read, what follows from the headers of pictures. */
+size_t ty_dataset_work_bytes(const ty_dataset *ds);
+/* For formats: a thread has come to so much. work NULL: nobody asks. */
+static inline void ty_work_raise(_Atomic size_t *work, size_t bytes)
+{
+    size_t most = work ? atomic_load_explicit(work, memory_order_relaxed) : bytes;
+    while (bytes > most &&
+           !atomic_compare_exchange_weak_explicit(work, &most, bytes, memory_order_relaxed, memory_order_relaxed))
+        continue;
+}
 
 /* Where a sample's field stands, for messages: file and line, or file and row. Returns out. */
 const char *ty_dataset_place(const ty_dataset *ds, int field, int64_t sample, char *out, size_t n);

@@ -42,6 +42,7 @@ typedef struct images_impl {
 typedef struct images_look {
     ty_image_reader *reader; /* [n_fields] */
     float *other;            /* a row, for mixing */
+    size_t file_bytes;       /* of the largest file that was in memory */
 } images_look;
 
 static int images_open_file(const images_impl *impl, int64_t at, bool whole, ty_bytes *out, ty_error *err)
@@ -68,6 +69,7 @@ static int images_look_init(images_look *look, const ty_dataset *ds, ty_error *e
 {
     const images_impl *impl = ds->impl;
     look->other = NULL;
+    look->file_bytes = 0;
     look->reader = calloc((size_t)ds->n_fields, sizeof *look->reader);
     if (look->reader == NULL)
         return ty_error_set(err, TY_E_LIMIT, "no memory to read pictures");
@@ -78,8 +80,12 @@ static int images_look_init(images_look *look, const ty_dataset *ds, ty_error *e
 
 static void images_look_fini(images_look *look, const ty_dataset *ds)
 {
-    for (int i = 0; look->reader != NULL && i < ds->n_fields; i++)
+    size_t work = look->file_bytes;
+    for (int i = 0; look->reader != NULL && i < ds->n_fields; i++) {
+        work += ty_image_reader_bytes(&look->reader[i]);
         ty_image_reader_fini(&look->reader[i]);
+    }
+    ty_work_raise(ds->work, work);
     free(look->reader);
     free(look->other);
 }
@@ -100,6 +106,7 @@ static int images_check(const images_walk *w, images_look *look, int64_t at, ty_
     const ty_dataset *ds = w->ds;
     const images_impl *impl = ds->impl;
     ty_bytes bytes;
+    size_t work = 0;
     int rc = images_open_file(impl, at, w->deep || impl->no_map, &bytes, err);
     if (rc < 0)
         return images_at(impl, at, err);
@@ -108,12 +115,16 @@ static int images_check(const images_walk *w, images_look *look, int64_t at, ty_
         const ty_image_plan *plan = impl->field[i].plan;
         if (plan == NULL)
             continue;
-        rc = ty_image_look(plan, bytes.data, bytes.n, err);
+        size_t one = 0;
+        rc = ty_image_look(plan, bytes.data, bytes.n, &one, err);
+        work += one;
         if (rc == 0 && w->deep)
             rc = ty_image_see(&look->reader[i], bytes.data, bytes.n, &w->one[i], err);
         if (rc < 0)
             ty_error_wrap(err, "field \"%s\"", ds->field[i].name);
     }
+    if (rc == 0)
+        ty_work_raise(ds->work, work + bytes.n);
     ty_bytes_close(&bytes);
     return rc < 0 ? images_at(impl, at, err) : 0;
 }
@@ -371,7 +382,7 @@ static int images_take_field(ty_dataset *ds, const ty_data_source *src, int i, t
 static int images_settle(ty_dataset *ds, const ty_data_source *src, ty_error *err)
 {
     images_impl *impl = ds->impl;
-    ty_image_info first = {"", 1, 1, 1};
+    ty_image_info first = {"", 1, 1, 1, 0};
     bool deep = src->skip_bad;
     if (impl->list.n > 0 && images_first(impl, &first, err) < 0)
         return -1;
@@ -402,6 +413,7 @@ static int images_put_picture(const ty_dataset *ds, images_look *look, int field
     ty_bytes bytes;
     if (images_open_file(impl, at, true, &bytes, err) < 0)
         return images_at(impl, at, err);
+    look->file_bytes = bytes.n > look->file_bytes ? bytes.n : look->file_bytes;
     int rc =
         ty_image_read(&look->reader[field], bytes.data, bytes.n, draw, (ty_dtype)ds->field[field].type.dtype, out, err);
     ty_bytes_close(&bytes);

@@ -204,6 +204,7 @@ static records_impl *records_new(ty_dataset *ds, const ty_data_source *src, cons
     impl->n_files = ds->n_files;
     impl->n_fields = src->n_fields;
     impl->mixed = -1;
+    impl->work = ds->work;
     impl->file = TY_NEW_ARRAY(&ds->arena, records_file, ds->n_files);
     impl->field = TY_NEW_ARRAY(&ds->arena, records_field, src->n_fields);
     impl->names = TY_NEW_ARRAY(&ds->arena, const char *, src->n_fields);

@@ -46,6 +46,9 @@ typedef struct ty_data_feed_ops {
     void (*stop)(ty_data_feed *feed);
     /* Memory that a draft has come to, beside its samples. NULL: none. */
     size_t (*draft_bytes)(const ty_draft *draft);
+    /* Memory that a thread takes while it fills a draft, beside it: the most that one has come to, or what is known of
+     * it before. NULL: none. */
+    size_t (*work_bytes)(const ty_data_feed *feed);
     /* Where a row of a draft that has been filled comes from: file and line, or record and byte. */
     void (*place)(const ty_data_feed *feed, const ty_draft *draft, int field, int64_t row, char *out, size_t n);
     void (*close)(ty_data_feed *feed); /* frees it; no drafts are left */
@@ -57,7 +60,8 @@ struct ty_data_feed {
     const ty_field_info *field; /* types are known; smallest and largest values where the data were looked at */
     int64_t n_rows;             /* of a batch */
     int64_t epoch_batches;      /* of an epoch; 0: not known before it ends */
-    size_t kept_bytes;          /* memory that the feed may come to, beside drafts: what is read, the shuffle buffer */
+    size_t kept_bytes;          /* memory that the feed may come to, beside drafts: what is read, the shuffle buffer,
+                                   the numbers of all samples in their order */
     int64_t asleep_ns;          /* that take() has waited for bytes; of the thread that takes */
 };
 

@@ -54,6 +54,11 @@ static int dataset_feed_skip_epoch(ty_data_feed *feed, int64_t epoch, ty_error *
     return 0;
 }
 
+static size_t dataset_feed_work_bytes(const ty_data_feed *feed)
+{
+    return ty_dataset_work_bytes(((const dataset_feed *)feed)->dataset);
+}
+
 static void dataset_feed_place(const ty_data_feed *feed, const ty_draft *draft, int field, int64_t row, char *out,
                                size_t n)
 {
@@ -72,6 +77,7 @@ static const ty_data_feed_ops dataset_feed_ops = {.start = dataset_feed_start,
                                                   .take = dataset_feed_take,
                                                   .fill = dataset_feed_fill,
                                                   .skip_epoch = dataset_feed_skip_epoch,
+                                                  .work_bytes = dataset_feed_work_bytes,
                                                   .place = dataset_feed_place,
                                                   .close = dataset_feed_close};
 
@@ -93,7 +99,8 @@ int ty_dataset_feed(const ty_dataset *dataset, const ty_sampler_config *order, b
                              .n_fields = dataset->n_fields,
                              .field = dataset->field,
                              .n_rows = config.batch_size,
-                             .epoch_batches = f->sampler.n_batches};
+                             .epoch_batches = f->sampler.n_batches,
+                             .kept_bytes = ty_sampler_bytes(&f->sampler)};
     *out = &f->feed;
     return 0;
 }

@@ -136,10 +136,25 @@ static void prefetch_free_slot(ty_prefetch *p, prefetch_slot *slot)
 
 /* ---- workers ---- */
 
+static size_t prefetch_work(const ty_prefetch *p)
+{
+    return p->feed->ops->work_bytes ? p->feed->ops->work_bytes(p->feed) : 0;
+}
+
+/* How many threads fit beside two batches, of n. */
+static int prefetch_fitting_workers(const ty_prefetch *p, int n)
+{
+    size_t two = 2 * p->slot_bytes, work = prefetch_work(p), left = p->memory_bytes > two ? p->memory_bytes - two : 0;
+    if (p->memory_bytes == 0 || work == 0 || left / work >= (size_t)n)
+        return n;
+    return left < 2 * work ? 1 : (int)(left / work);
+}
+
 /* How many batches fit, as far as it is known what they take; a feed may have two drafts of its own. */
 static int prefetch_fitting(const ty_prefetch *p)
 {
-    size_t own = 2 * p->draft_bytes, left = p->memory_bytes > own ? p->memory_bytes - own : 0;
+    size_t own = 2 * p->draft_bytes + (size_t)prefetch_fitting_workers(p, p->n_workers) * prefetch_work(p);
+    size_t left = p->memory_bytes > own ? p->memory_bytes - own : 0;
     size_t fit = left / (p->slot_bytes + p->draft_bytes + 1);
     if (p->memory_bytes == 0 || fit > (size_t)p->depth)
         return p->depth;
@@ -171,8 +186,9 @@ static prefetch_slot *prefetch_wait_turn(ty_prefetch *p, int number)
 {
     int64_t start = 0;
     while (!p->stopping && !p->is_over &&
-           (number >= p->n_workers || p->is_drawing || p->drawn - p->released >= prefetch_limit(p))) {
-        if (number >= p->n_workers)
+           (number >= prefetch_fitting_workers(p, p->n_workers) || p->is_drawing ||
+            p->drawn - p->released >= prefetch_limit(p))) {
+        if (number >= prefetch_fitting_workers(p, p->n_workers))
             start = 0;
         else if (start == 0 && !p->is_drawing)
             start = ty_clock_ns();
@@ -304,16 +320,20 @@ static int prefetch_count(ty_prefetch *p, const ty_prefetch_config *config, int 
 /* What is left for batches. */
 static int prefetch_fit(ty_prefetch *p, size_t memory_bytes, ty_error *err)
 {
-    size_t kept = p->feed->kept_bytes;
+    size_t kept = p->feed->kept_bytes, work = prefetch_work(p);
     if (memory_bytes == 0 || p->slot_bytes == 0)
         return 0;
     p->memory_bytes = memory_bytes > kept ? memory_bytes - kept : 1;
-    if (p->memory_bytes / p->slot_bytes >= 2)
+    if (p->memory_bytes >= work && (p->memory_bytes - work) / p->slot_bytes >= 2)
         return 0;
     ty_error_set(err, TY_E_LIMIT, "two batches of %zu bytes do not fit the input's memory of %zu bytes", p->slot_bytes,
                  memory_bytes);
-    if (kept > 0)
+    if (kept > 0 && p->feed->epoch_batches > 0)
+        ty_error_detail(err, "of it %zu are for the order of all samples", kept);
+    else if (kept > 0)
         ty_error_detail(err, "of it %zu are for what is read and for the shuffle buffer", kept);
+    if (work > 0)
+        ty_error_detail(err, "of it %zu are for what one thread decodes in", work);
     return ty_error_help(err, "give it more (data_memory), or make batches smaller");
 }
 
@@ -556,6 +576,11 @@ void ty_prefetch_set_depth(ty_prefetch *p, int n)
     p->in_use = n < 2 ? 2 : n > p->depth ? p->depth : n;
     pthread_cond_broadcast(&p->space);
     pthread_mutex_unlock(&p->lock);
+}
+
+size_t ty_prefetch_work_bytes(const ty_prefetch *p)
+{
+    return (size_t)prefetch_fitting_workers(p, p->n_workers) * prefetch_work(p);
 }
 
 size_t ty_prefetch_bytes(const ty_prefetch *p)

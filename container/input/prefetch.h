@@ -41,8 +41,9 @@ typedef struct ty_prefetch_config {
     int max_depth;       /* that there may be later (ty_prefetch_set_depth); 0: depth */
     int n_workers;       /* threads that decode, up to 64; 0: 1 */
     int max_workers;     /* that there may be later (ty_prefetch_set_workers); 0: n_workers */
-    size_t memory_bytes; /* all of it may take, with the feed's kept_bytes and drafts: the ring has as many batches as
-                            fit, and is refused below 2; 0: no limit */
+    size_t memory_bytes; /* all of it may take, with what the feed keeps, drafts, and what threads decode in: of
+                            threads and batches there are as many as fit, and it is refused where that is less than
+                            one and two; 0: no limit */
 } ty_prefetch_config;
 
 /* Where time goes. Sums since the start. */
@@ -97,5 +98,7 @@ int ty_prefetch_max_depth(const ty_prefetch *p); /* that memory allows */
 void ty_prefetch_set_depth(ty_prefetch *p, int n);
 /* Memory of the ring: of batches in use, with their drafts. */
 size_t ty_prefetch_bytes(const ty_prefetch *p);
+/* What the threads decode in, all of them together. */
+size_t ty_prefetch_work_bytes(const ty_prefetch *p);
 
 #endif

@@ -28,8 +28,20 @@ int records_look_init(records_look *look, const records_impl *impl, int only, ty
     return ty_error_set(err, TY_E_LIMIT, "no memory to read records");
 }
 
+size_t records_look_bytes(const records_look *look)
+{
+    const records_entries *line = &look->line;
+    size_t pictures = 0;
+    for (int i = 0; look->reader && i < look->impl->n_fields; i++)
+        pictures += look->reader[i].plan ? ty_image_reader_bytes(&look->reader[i]) : 0;
+    pictures = look->picture_bytes > pictures ? look->picture_bytes : pictures;
+    return look->stored_bytes + look->row_bytes + look->split_bytes + pictures +
+           (size_t)line->room * (sizeof *line->index + sizeof *line->value);
+}
+
 void records_look_fini(records_look *look)
 {
+    ty_work_raise(look->impl->work, records_look_bytes(look));
     ty_frames_fini(&look->frames);
     free(look->feature);
     free(look->cell);

@@ -66,7 +66,8 @@ static int picture_see(records_look *look, int i, ty_field_info *info, ty_error 
     ty_image_info header;
     if (picture_bytes(look, i, &bytes, &n, err) < 0 || ty_image_probe(bytes, n, &header, err) < 0)
         return -1;
-    if ((!f->is_settled && picture_settle(f, &header, info, err) < 0) || ty_image_look(f->plan, bytes, n, err) < 0)
+    if ((!f->is_settled && picture_settle(f, &header, info, err) < 0) ||
+        ty_image_look(f->plan, bytes, n, &look->picture_bytes, err) < 0)
         return -1;
     bool sums = f->plan->mean_of_data && !look->impl->means_later;
     if (!sums && !f->plan->decode_all)
@@ -93,7 +94,7 @@ int records_put_picture(records_look *look, int i, const ty_field_info *info, ch
 
 int records_settle_no_picture(records_field *f, ty_field_info *info, ty_error *err)
 {
-    return picture_settle(f, &(ty_image_info){"", 1, 1, 1}, info, err);
+    return picture_settle(f, &(ty_image_info){"", 1, 1, 1, 0}, info, err);
 }
 
 bool records_want_means(const records_impl *impl)

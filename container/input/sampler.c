@@ -55,6 +55,16 @@ int ty_sampler_init(ty_sampler *s, const ty_sampler_config *config, ty_error *er
     return 0;
 }
 
+size_t ty_sampler_table_bytes(int64_t n_samples)
+{
+    return n_samples > 0 && n_samples <= TY_SAMPLER_TABLE ? (size_t)n_samples * sizeof(int64_t) : 0;
+}
+
+size_t ty_sampler_bytes(const ty_sampler *s)
+{
+    return s->permutation ? ty_sampler_table_bytes(s->config.n_samples) : 0;
+}
+
 void ty_sampler_fini(ty_sampler *s)
 {
     ty_pages_free(s->permutation, ty_sampler_table_bytes(s->config.n_samples));

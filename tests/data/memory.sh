@@ -69,4 +69,24 @@ case_name=plan
 timeout -k 5 60 "$BIN/trainyard" data plan "$ML/code/train.yaml" --data-dir="$ML/input/data" >"$W/out" 2>"$W/err"
 has "the plan names the parts" "$W/out" "of blocks that are read, up to 1.0 GiB in the shuffle buffer, data_memory is not said"
 
+# LibSVM's rows are as wide as the largest index: without any limit said, batches that cannot be are refused, not tried.
+case_name=wide
+mkdir -p "$SCRATCH/wide"
+cat >"$SCRATCH/wide/model.c" <<'C'
+#include <trainyard/model.h>
+
+void model(ty_net *net)
+{
+    ty_var x = ty_input(net, "x", "f32[batch,1000000]");
+    ty_output(net, "y", ty_linear(net, "out", x, 1));
+}
+C
+printf '1 1:1 2:1\n0 1000000:1\n' >"$SCRATCH/wide/rows.libsvm"
+printf 'model: model.c\nloss: mse\nbatch_size: 4194304\ndata: {train: {path: rows.libsvm, remainder: pad, fields: {%s}}}\n' \
+    'x: {member: features}, y: {member: label}' >"$SCRATCH/wide/train.yaml"
+(cd "$SCRATCH/wide" && timeout -k 5 120 "$BIN/trainyard" train train.yaml) >"$W/out" 2>"$W/err" </dev/null
+ok "wide rows in large batches: status $?" test $? -ne 0
+has "how much it would be" "$W/err" "3 batches of 15.3 TiB each, 4194304 rows of 3.8 MiB, are more than the memory of this run"
+has "what to do" "$W/err" "fields ids and values, each with max_length: N"
+
 finish_tests

@@ -173,7 +173,7 @@ static void read_golden(const ty_image_plan *plan, const char *name, ty_image_dr
 static ty_image_plan settled(ty_image_plan p)
 {
     ty_error err = {0};
-    ty_image_info info = {"PPM", 29, 19, 3};
+    ty_image_info info = {"PPM", 29, 19, 3, 0};
     if (ty_image_plan_check(&p, TY_F32, &err) < 0 || ty_image_plan_settle(&p, &info, &err) < 0)
         fail_msg("%s", err.message);
     return p;

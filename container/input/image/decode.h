@@ -7,6 +7,7 @@
 typedef struct image_header {
     int width, height, channels; /* as stored */
     int orientation;             /* EXIF's 1 to 8 */
+    size_t decoder_bytes;        /* that the decoder keeps beside the pixels, about */
 } image_header;
 
 typedef struct image_format {

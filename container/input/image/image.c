@@ -56,7 +56,9 @@ int ty_image_probe(const uint8_t *p, size_t n, ty_image_info *out, ty_error *err
     if (f == NULL)
         return -1;
     bool lies = h.orientation >= 5;
-    *out = (ty_image_info){f->name, lies ? h.height : h.width, lies ? h.width : h.height, h.channels};
+    size_t turned = lies ? (size_t)h.width * (size_t)h.height * (size_t)h.channels : 0;
+    *out = (ty_image_info){f->name, lies ? h.height : h.width, lies ? h.width : h.height, h.channels,
+                           h.decoder_bytes + turned};
     return 0;
 }
 

@@ -38,6 +38,7 @@ typedef struct ty_image {
 typedef struct ty_image_info {
     const char *format;          /* "JPEG" */
     int width, height, channels; /* as ty_image_decode would give them: upright */
+    size_t decoder_bytes;        /* that decoding takes beside the pixels, about */
 } ty_image_info;
 
 /* Zeroed: everything as it is in the file. */

@@ -18,6 +18,7 @@
 
 #include <jerror.h>
 
+enum { JPEG_ROW_BYTES = 48 }; /* a pixel of a row and a channel: 16 rows of samples, coefficients, upsampled ones */
 enum { JPEG_MAX_SCANS = 500, JPEG_EXIF_MARKER = JPEG_APP0 + 1 };
 
 typedef struct jpeg_job {
@@ -78,6 +79,16 @@ static int jpeg_orientation(const struct jpeg_decompress_struct *z)
     return 1;
 }
 
+/* What the library keeps: some rows of blocks, and where the scans of a picture lie one behind the other the
+ * coefficients of all blocks (libjpeg.txt, "Memory management"). */
+static size_t jpeg_memory(struct jpeg_decompress_struct *z)
+{
+    size_t bytes = (size_t)z->image_width * (JPEG_ROW_BYTES * (size_t)z->num_components);
+    for (int c = 0; c < z->num_components && jpeg_has_multiple_scans(z); c++)
+        bytes += (size_t)z->comp_info[c].width_in_blocks * z->comp_info[c].height_in_blocks * sizeof(JBLOCK);
+    return bytes;
+}
+
 static void jpeg_read_header_of(jpeg_job *job)
 {
     struct jpeg_decompress_struct *z = &job->z;
@@ -89,7 +100,8 @@ static void jpeg_read_header_of(jpeg_job *job)
     *job->header = (image_header){.width = z->image_width > INT32_MAX ? INT32_MAX : (int)z->image_width,
                                   .height = z->image_height > INT32_MAX ? INT32_MAX : (int)z->image_height,
                                   .channels = z->num_components == 1 ? 1 : 3,
-                                  .orientation = jpeg_orientation(z)};
+                                  .orientation = jpeg_orientation(z),
+                                  .decoder_bytes = jpeg_memory(z)};
 }
 
 /* C, M, Y, K as Adobe stores them, which is inverted, or as they are. */

@@ -100,16 +100,20 @@ typedef struct ty_image_reader {
     const ty_image_plan *plan;
     ty_image whole, part, canvas;
     ty_image_scratch scratch;
-    float *row; /* where the type is neither u8 nor f32 */
+    float *row;           /* where the type is neither u8 nor f32 */
+    size_t decoder_bytes; /* the most that a decoder took beside the pixels */
     float table[4][256];
     bool has_table;
 } ty_image_reader;
 
-/* Whether the header is that of a picture that the plan can take. */
-int ty_image_look(const ty_image_plan *p, const uint8_t *bytes, size_t n, ty_error *err);
+/* Whether the header is that of a picture that the plan can take. *work is raised to the memory that reading it takes
+ * beside its row and the encoded bytes, about. */
+int ty_image_look(const ty_image_plan *p, const uint8_t *bytes, size_t n, size_t *work, ty_error *err);
 /* One picture to out, a row of `dtype`. The caller names the file. */
 int ty_image_read(ty_image_reader *r, const uint8_t *bytes, size_t n, const ty_image_draw *draw, ty_dtype dtype,
                   void *out, ty_error *err);
+/* Memory that it has come to. */
+size_t ty_image_reader_bytes(const ty_image_reader *r);
 void ty_image_reader_fini(ty_image_reader *r);
 
 /* Mean and deviation in one pass: sums of samples and of their squares, exact and in any order. */

@@ -12,6 +12,7 @@
 #include <png.h>
 
 enum { PNG_MAX_CHUNK_BYTES = 8 << 20, PNG_MAX_CHUNKS = 1000, PNG_HEADER_BYTES = 33 };
+enum { PNG_WINDOW_BYTES = 64 << 10 }; /* of inflating */
 
 typedef struct png_job {
     png_structp z;
@@ -131,6 +132,7 @@ static int png_probe(const uint8_t *p, size_t n, image_header *out, ty_error *er
         channels[p[25]] == 0)
         return ty_error_set(err, TY_E_DATA_VALUE, "its header is malformed");
     uint32_t w = image_u32be(p + 16), h = image_u32be(p + 20);
+    out->decoder_bytes = PNG_WINDOW_BYTES + 2 * 8 * (size_t)(w > INT32_MAX ? INT32_MAX : w); /* 2 rows of 16 bits */
     out->width = w > INT32_MAX ? INT32_MAX : (int)w;
     out->height = h > INT32_MAX ? INT32_MAX : (int)h;
     out->channels = channels[p[25]];

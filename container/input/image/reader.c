@@ -2,15 +2,45 @@
 #include "container/input/convert.h"
 #include "container/input/image/draw.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* How many times smaller a JPEG is decoded. */
-static int reader_reduce(const ty_image_plan *p, const image_move *m)
+/* How many times smaller a JPEG is decoded of which a part becomes that many times smaller. */
+static int reader_reduce_of(const ty_image_plan *p, double x, double y)
 {
-    double x = (m->part.x1 - m->part.x0) / m->width, y = (m->part.y1 - m->part.y0) / m->height;
     double spare = (x < y ? x : y) / (p->gap > 0.0 ? p->gap : 1e9);
     return spare >= 8.0 ? 8 : spare >= 4.0 ? 4 : spare >= 2.0 ? 2 : 1;
+}
+
+static int reader_reduce(const ty_image_plan *p, const image_move *m)
+{
+    return reader_reduce_of(p, (m->part.x1 - m->part.x0) / m->width, (m->part.y1 - m->part.y0) / m->height);
+}
+
+/* Of the smallest part that may be taken of the picture. */
+static int reader_reduce_least(const ty_image_plan *p, const ty_image_info *info)
+{
+    double side = info->width < info->height ? info->width : info->height;
+    if (strcmp(info->format, "JPEG") != 0)
+        return 1;
+    if (p->crop == TY_IMAGE_CROP_RANDOM_RESIZED)
+        side *= sqrt(p->area[0] * (p->ratio[0] < 1.0 / p->ratio[1] ? p->ratio[0] : 1.0 / p->ratio[1]));
+    double most = p->width > p->height ? p->width : p->height;
+    most = p->fit == TY_IMAGE_SHORTER && p->shorter > most ? p->shorter : most;
+    return reader_reduce_of(p, side / most, side / most);
+}
+
+/* The decoded picture, the part of it in its new size, what both are made with. */
+static size_t reader_work(const ty_image_plan *p, const ty_image_info *info)
+{
+    int reduce = reader_reduce_least(p, info), width = info->width / reduce + 1, height = info->height / reduce + 1;
+    int channels = info->channels > p->channels ? info->channels : p->channels;
+    size_t whole = (size_t)width * (size_t)height * (size_t)channels;
+    size_t part = (size_t)p->width * (size_t)p->height * (size_t)p->channels;
+    bool has_canvas = p->fit == TY_IMAGE_CONTAIN || p->pad > 0;
+    return info->decoder_bytes + whole + part * (has_canvas ? 2 : 1) +
+           ty_image_resize_bytes(width, height, p->channels, p->width, p->height, p->filter);
 }
 
 static int reader_fits(const ty_image_plan *p, const ty_image_info *info, ty_error *err)
@@ -22,7 +52,7 @@ static int reader_fits(const ty_image_plan *p, const ty_image_info *info, ty_err
     return ty_error_help(err, "say which size pictures become: image: {size: [%d, %d]}", p->height, p->width);
 }
 
-int ty_image_look(const ty_image_plan *p, const uint8_t *bytes, size_t n, ty_error *err)
+int ty_image_look(const ty_image_plan *p, const uint8_t *bytes, size_t n, size_t *work, ty_error *err)
 {
     ty_image_info info;
     if (ty_image_probe(bytes, n, &info, err) < 0 || reader_fits(p, &info, err) < 0)
@@ -31,6 +61,8 @@ int ty_image_look(const ty_image_plan *p, const uint8_t *bytes, size_t n, ty_err
     if ((int64_t)info.width * info.height > most)
         return ty_error_set(err, TY_E_LIMIT, "the picture is %d x %d pixels, expected at most %lld in all", info.width,
                             info.height, (long long)most);
+    size_t bytes_of_work = reader_work(p, &info);
+    *work = bytes_of_work > *work ? bytes_of_work : *work;
     if (p->channels != 2 || info.channels < 3)
         return 0;
     return ty_error_set(err, TY_E_DATA_VALUE, "a picture in colours cannot become grey with alpha (channels: 2)");
@@ -70,6 +102,7 @@ static int reader_pixels(ty_image_reader *r, const uint8_t *bytes, size_t n, con
         return -1;
     if (info.width < 1 || info.height < 1)
         return ty_error_set(err, TY_E_DATA_VALUE, "the picture is empty");
+    r->decoder_bytes = info.decoder_bytes > r->decoder_bytes ? info.decoder_bytes : r->decoder_bytes;
     image_draw_move(p, draw, info.width, info.height, m);
     ty_image_want want = {p->channels, p->max_pixels, reader_reduce(p, m)};
     if (ty_image_decode(bytes, n, &want, &r->whole, err) < 0)
@@ -171,6 +204,12 @@ int ty_image_see(ty_image_reader *r, const uint8_t *bytes, size_t n, ty_image_su
     }
     sums->n += pixels;
     return 0;
+}
+
+size_t ty_image_reader_bytes(const ty_image_reader *r)
+{
+    size_t row = r->row ? (size_t)r->plan->width * (size_t)r->plan->height * (size_t)r->plan->channels * 4 : 0;
+    return r->whole.room + r->part.room + r->canvas.room + r->scratch.bytes + r->decoder_bytes + row;
 }
 
 void ty_image_reader_fini(ty_image_reader *r)

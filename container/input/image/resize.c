@@ -182,6 +182,22 @@ static void resize_nearest(const ty_image *in, ty_image_part part, ty_image *out
     }
 }
 
+/* Weights of both axes, a row of sums, and the rows of the input in their new width. */
+static size_t resize_bytes(int taps_across, int taps_down, int in_height, int channels, int width, int height)
+{
+    size_t stride = (size_t)width * (size_t)channels;
+    return resize_axis_bytes(taps_across, width) + resize_axis_bytes(taps_down, height) +
+           stride * (sizeof(int32_t) + (size_t)in_height) + 128;
+}
+
+size_t ty_image_resize_bytes(int in_width, int in_height, int channels, int width, int height, ty_image_filter filter)
+{
+    if (filter == TY_IMAGE_NEAREST || (in_width == width && in_height == height))
+        return 0;
+    return resize_bytes(resize_taps(0, in_width, width, filter), resize_taps(0, in_height, height, filter), in_height,
+                        channels, width, height);
+}
+
 /* Along rows, those that the columns will need, then along columns. */
 static int resize_filtered(const ty_image *in, ty_image_part part, ty_image_filter filter, ty_image_scratch *scratch,
                            ty_image *out, ty_error *err)
@@ -189,10 +205,7 @@ static int resize_filtered(const ty_image *in, ty_image_part part, ty_image_filt
     int tx = resize_taps(part.x0, part.x1, out->width, filter);
     int ty = resize_taps(part.y0, part.y1, out->height, filter);
     size_t stride = (size_t)out->width * (size_t)in->channels;
-    size_t most = (size_t)in->height;
-    size_t bytes = resize_axis_bytes(tx, out->width) + resize_axis_bytes(ty, out->height) +
-                   stride * (sizeof(int32_t) + most) + 128;
-    char *at = resize_room(scratch, bytes);
+    char *at = resize_room(scratch, resize_bytes(tx, ty, in->height, in->channels, out->width, out->height));
     if (at == NULL)
         return ty_error_set(err, TY_E_LIMIT, "no memory to bring a picture to %d x %d pixels", out->width, out->height);
     resize_axis across, down;

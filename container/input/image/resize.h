@@ -44,6 +44,8 @@ typedef struct ty_image_scratch {
 /* `out` is made: width x height, channels of `in`. They are two pictures. */
 int ty_image_resize(const ty_image *in, ty_image_part part, int width, int height, ty_image_filter filter,
                     ty_image_scratch *scratch, ty_image *out, ty_error *err);
+/* Memory of the scratch for that, of a whole picture of in_width x in_height, at most. */
+size_t ty_image_resize_bytes(int in_width, int in_height, int channels, int width, int height, ty_image_filter filter);
 void ty_image_scratch_fini(ty_image_scratch *scratch); /* a zeroed one is fine */
 
 #endif
