@@ -31,7 +31,9 @@ static int sampler_check(const ty_sampler_config *c, ty_error *err)
 
 size_t ty_sampler_table_bytes(int64_t n_samples)
 {
-    return n_samples <= TY_SAMPLER_TABLE ? (size_t)n_samples * sizeof *((ty_sampler *)NULL)->permutation : 0;
+    return n_samples > 0 && n_samples <= TY_SAMPLER_TABLE
+               ? (size_t)n_samples * sizeof *((ty_sampler *)NULL)->permutation
+               : 0;
 }
 
 int ty_sampler_init(ty_sampler *s, const ty_sampler_config *config, ty_error *err)
@@ -53,11 +55,6 @@ int ty_sampler_init(ty_sampler *s, const ty_sampler_config *config, ty_error *er
             return ty_error_set(err, TY_E_LIMIT, "no memory for the order of %lld samples", (long long)n);
     }
     return 0;
-}
-
-size_t ty_sampler_table_bytes(int64_t n_samples)
-{
-    return n_samples > 0 && n_samples <= TY_SAMPLER_TABLE ? (size_t)n_samples * sizeof(int64_t) : 0;
 }
 
 size_t ty_sampler_bytes(const ty_sampler *s)

@@ -57,10 +57,8 @@ typedef struct ty_sampler {
  * global batch (it would never train). */
 int ty_sampler_init(ty_sampler *s, const ty_sampler_config *config, ty_error *err);
 void ty_sampler_fini(ty_sampler *s);
-/* Memory of the table. */
+/* Memory of its table. */
 size_t ty_sampler_bytes(const ty_sampler *s);
-/* The same of so many samples that are shuffled. */
-size_t ty_sampler_table_bytes(int64_t n_samples);
 
 /* Sample numbers of the batch at a position, to out[batch_size]; returns how many of them are valid, counted from the
  * first (0 is possible for a late shard of a padded batch). */

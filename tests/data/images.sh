@@ -43,10 +43,10 @@ case_name=folder
 train digits.onnx --loss=softmax_cross_entropy --data=folders --fresh --max_steps=3
 same "no fields declared" 0 $rc
 has "what they become" "$W/err" "pictures become 8 x 8 pixels of 1 channel"
-has "what is decoded in counts" "$W/err" "that threads decode in, 2.5 KiB for the order of all samples"
-train digits.onnx --loss=softmax_cross_entropy --data=folders --fresh --max_steps=3 --data_memory=3KiB
+has "what is decoded in counts" "$W/err" "that threads decode in, 1.2 KiB for the order of all samples"
+train digits.onnx --loss=softmax_cross_entropy --data=folders --fresh --max_steps=3 --data_memory=2KiB
 ok "less than two batches and the order: status $rc" test $rc -ne 0
-has "it says what for" "$W/err" "of it 2560 are for the order of all samples"
+has "it says what for" "$W/err" "of it 1280 are for the order of all samples"
 "$BIN/trainyard" data check "$W/folders" >"$W/out" 2>&1
 has "check" "$W/out" "320 samples, 320 files"
 has "classes" "$W/out" "0 to 9"

@@ -312,13 +312,13 @@ static void the_order_is_within_the_limit(void **state)
     ty_prefetch_config config = {.dataset = ds,
                                  .sampler = {.batch_size = 1, .shuffle = true, .stream = TY_STREAM_SHUFFLE},
                                  .depth = 16,
-                                 .memory_bytes = N_ROWS * 8 + 4096};
+                                 .memory_bytes = N_ROWS * 4 + 4096};
     assert_ok(ty_prefetch_start(&config, &p, &err), &err);
     assert_in_range(ty_prefetch_bytes(p), 2, 4096);
     ty_prefetch_stop(p);
-    config.memory_bytes = N_ROWS * 8;
+    config.memory_bytes = N_ROWS * 4;
     assert_int_equal(ty_prefetch_start(&config, &p, &err), -1);
-    assert_says(&err, "of it 40000 are for the order of all samples");
+    assert_says(&err, "of it 20000 are for the order of all samples");
     config.sampler.shuffle = false;
     assert_ok(ty_prefetch_start(&config, &p, &err), &err);
     ty_prefetch_stop(p);
