@@ -5,6 +5,7 @@
 #include "container/input/format.h"
 #include "container/input/image/plan.h"
 #include "container/input/map/map.h"
+#include "container/input/transform.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -319,6 +320,101 @@ int ty_found_fields_of_pipe(ty_recipe *r, const ty_model *m, const ty_data_sourc
     found_tell(&(ty_data_survey){.part = &(ty_data_part){.name = NULL}, .n_parts = 1}, l);
     found_share(r);
     return 1;
+}
+
+/* ---- declared fields, and how many labels the content type says there are ---- */
+
+static bool found_names_target(const ty_recipe *r, const char *field)
+{
+    bool is_named = r->train.target != NULL;
+    if (is_named && strcmp(r->train.target, field) == 0)
+        return true;
+    for (int i = 0; i < r->n_loss; i++) {
+        const char *target = r->loss[i].term.target;
+        is_named = is_named || target;
+        if (target && strcmp(target, field) == 0)
+            return true;
+    }
+    return !is_named && ty_found_is_target(field);
+}
+
+/* Of a table without a header. */
+static bool found_are_labels(const ty_field *f, int64_t n_labels, int n_columns, ty_arena *a)
+{
+    int32_t *column, n;
+    if (ty_columns_resolve(f->columns, NULL, n_columns, a, &column, &n, NULL) < 0)
+        return true; /* who opens the data tells what is wrong with them */
+    bool same = n == n_labels;
+    for (int32_t i = 0; same && i < n; i++)
+        same = column[i] == i;
+    return same;
+}
+
+static int found_refuse_columns(const char *first, const char *second, int64_t n_labels, ty_error *err)
+{
+    if (n_labels == 0)
+        ty_error_set(err, TY_E_CONFIG, "label_size=0 of the channel's content type: no column is left for field \"%s\"",
+                     first);
+    else
+        ty_error_set(
+            err, TY_E_CONFIG,
+            "label_size=%lld of the channel's content type does not say which columns fields \"%s\" and \"%s\" "
+            "are",
+            (long long)n_labels, first, second);
+    return ty_error_help(err, "declare them: %s: {columns: 0-3}", first);
+}
+
+/* Gives the open fields their columns. */
+static int found_give_columns(const ty_recipe *r, ty_field *fields, int n, int64_t n_labels, ty_arena *a, ty_error *err)
+{
+    ty_field *open[2] = {NULL, NULL}; /* the target, the other */
+    for (int i = 0; i < n; i++) {
+        ty_field **mine = &open[!found_names_target(r, fields[i].name)];
+        if (fields[i].columns || ty_field_is_cross(&fields[i]))
+            continue;
+        if (*mine || (n_labels == 0 && mine == &open[0]))
+            return found_refuse_columns(fields[i].name, *mine ? (*mine)->name : "", n_labels, err);
+        *mine = &fields[i];
+    }
+    if (open[0])
+        open[0]->columns = n_labels == 1 ? "0" : ty_arena_printf(a, "0-%lld", (long long)n_labels - 1);
+    if (open[1])
+        open[1]->columns = ty_arena_printf(a, "%lld--1", (long long)n_labels);
+    for (int i = 0; i < 2; i++)
+        if (open[i])
+            ty_log_info("data", "field \"%s\": columns %s: label_size=%lld of the content type", open[i]->name,
+                        open[i]->columns, (long long)n_labels);
+    return 0;
+}
+
+int ty_found_label_columns(ty_recipe *r, const ty_data_source *source, bool is_pipe, ty_arena *a, ty_error *err)
+{
+    ty_recipe_data *d = &r->train;
+    const ty_format *format = NULL;
+    ty_data_survey survey = {0};
+    ty_error ignored = {0};
+    int64_t n_labels;
+    if (ty_content_label_size(source->content_type, &n_labels, err) < 0)
+        return -1;
+    if (n_labels < 0 || (is_pipe && (ty_format_detect(source, NULL, 0, &format, &ignored) < 0 || !format ||
+                                     strcmp(format->name, "csv") != 0)))
+        return 0;
+    if (!is_pipe && (ty_data_survey_make(source, a, &survey, &ignored) < 0 || !survey.is_table || survey.part[0].name))
+        return 0;
+    ty_field *fields = ty_arena_copy(a, d->fields, (size_t)d->n_fields * sizeof *fields);
+    for (int i = 0; i < d->n_fields; i++)
+        if (!is_pipe && fields[i].columns && found_names_target(r, fields[i].name) &&
+            !found_are_labels(&fields[i], n_labels, survey.n_parts, a))
+            ty_log_warning("data",
+                           "field \"%s\" has columns %s, and the channel's content type says label_size=%lld: the "
+                           "recipe counts",
+                           fields[i].name, fields[i].columns, (long long)n_labels);
+    if (found_give_columns(r, fields, d->n_fields, n_labels, a, err) < 0)
+        return -1;
+    if (r->validation.fields == d->fields)
+        r->validation.fields = fields;
+    d->fields = fields;
+    return 0;
 }
 
 int ty_found_fields(ty_recipe *r, const ty_model *m, const ty_data_source *source, ty_arena *a, ty_error *err)

@@ -30,6 +30,11 @@ int ty_found_fields(ty_recipe *r, const ty_model *m, const ty_data_source *sourc
  * for a model with one input: label_size columns, or one, then features. 1: found, 0: they cannot be, -1. */
 int ty_found_fields_of_pipe(ty_recipe *r, const ty_model *m, const ty_data_source *source, ty_arena *a, ty_error *err);
 
+/* Fields that the recipe declares without columns, of a table without a header whose channel's content type says
+ * label_size=N: the target's are the first N columns, and those of the one other field the rest. What has columns keeps
+ * them, and is told where they are others than the labels. is_pipe: nothing can be looked at. */
+int ty_found_label_columns(ty_recipe *r, const ty_data_source *source, bool is_pipe, ty_arena *a, ty_error *err);
+
 /* A field that is called as targets usually are: y, label, targets ... */
 bool ty_found_is_target(const char *field);
 /* Input i of several is called x<i> in arrays without better names, output i's target y<i>; prefix 'x' or 'y'. */

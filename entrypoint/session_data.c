@@ -256,13 +256,25 @@ static int check_label_size(ty_session *s, const ty_session_source *train, ty_er
     return ty_error_help(err, "give both channels the same, or declare the fields of each");
 }
 
-/* Data of which the recipe names no fields. */
+/* Columns of fields that the recipe declares. What else is wrong with the channel is told when it is opened. */
+static int find_columns(ty_session *s, ty_error *err)
+{
+    ty_session_source source;
+    ty_error ignored = {0};
+    if (find_source(s, &s->recipe.train, &source, &ignored) < 0)
+        return 0;
+    if (ty_found_label_columns(&s->recipe, &source.files, source.mode == TY_JOB_PIPE, &s->arena, err) < 0)
+        return ty_error_wrap(err, "data.train");
+    return check_label_size(s, &source, err);
+}
+
+/* Data of which the recipe names no fields, or not which columns they are. */
 int ty_session_find_fields(ty_session *s, ty_error *err)
 {
     ty_session_source source;
     const ty_recipe_data *d = &s->recipe.train;
     if (d->n_fields > 0)
-        return 0;
+        return find_columns(s, err);
     if (find_source(s, d, &source, err) < 0)
         return ty_error_wrap(err, "data.train");
     if (source.mode == TY_JOB_PIPE) {

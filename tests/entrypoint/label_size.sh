@@ -25,6 +25,13 @@ C
     rows | eval "${FILTER:-cat}" >"$ML/input/data/train/part.csv"
 }
 losses() { grep -oE '"split":"train","loss":[0-9.e-]+' "$ML/output/data/metrics.jsonl"; }
+pipe_it() {
+    mv "$ML/input/data/train/part.csv" "$SCRATCH/part.csv"
+    rmdir "$ML/input/data/train"
+    mkfifo "$ML/input/data/train_0" "$ML/input/data/train_1"
+    (for n in 0 1; do cat "$SCRATCH/part.csv" >"$ML/input/data/train_$n"; done) &
+    feeder=$!
+}
 both() { # NAME COLUMNS OUT TYPE FIELDS: what is found is what is declared, and in Pipe mode too
     FIELDS=$5 tree "$1_declared" "$2" "$3" text/csv
     run --log_every=1
@@ -35,11 +42,7 @@ both() { # NAME COLUMNS OUT TYPE FIELDS: what is found is what is declared, and 
     same "found" 0 $rc
     same "the same losses" "$wanted" "$(losses)"
     tree "$1_pipe" "$2" "$3" "$4" Pipe
-    mv "$ML/input/data/train/part.csv" "$SCRATCH/part.csv"
-    rmdir "$ML/input/data/train"
-    mkfifo "$ML/input/data/train_0" "$ML/input/data/train_1"
-    (for n in 0 1; do cat "$SCRATCH/part.csv" >"$ML/input/data/train_$n"; done) &
-    feeder=$!
+    pipe_it
     run --log_every=1 --data.train.pipe_timeout=60
     same "in Pipe mode" 0 $rc
     same "the same losses there" "$wanted" "$(losses)"
@@ -51,6 +54,34 @@ FILTER="cut -d, -f1,3-" both one 3 1 "text/csv;label_size=1;charset=utf-8" '{x: 
 FILTER="cut -d, -f1,3-" both usual 3 1 "text/csv" '{x: {columns: 1-3}, y: {columns: 0}}'
 # No label: what the model makes is its loss.
 FILTER="cut -d, -f3-" LOSS="{mean: {output: y}}" both none 3 1 "text/csv;label_size=0" '{x: {columns: 0-2}}'
+
+# Fields that are declared without columns are the labels, and the rest; columns that are declared count.
+bare() { # NAME CONTENT_TYPE FIELDS [MODE]
+    FIELDS=$3 tree "$1" 3 2 "$2" "${4:-File}"
+    [ "${4:-File}" = File ] || pipe_it
+    run --log_every=1 --data.train.pipe_timeout=60
+    [ "${4:-File}" = File ] || { kill $feeder 2>/dev/null; wait $feeder 2>/dev/null; }
+}
+bare given text/csv '{x: {columns: 2-4}, y: {columns: 0-1}}'
+same "columns" 0 $rc
+wanted=$(losses)
+for mode in File Pipe; do
+    bare bare_$mode "text/csv;label_size=2" '{y: {}, x: {}}' $mode
+    same "none, $mode mode" 0 $rc
+    same "the same losses, $mode mode" "$wanted" "$(losses)"
+    has "they are told" "$W/err" 'field "y": columns 0-1: label_size=2 of the content type'
+done
+bare half "text/csv;label_size=2" '{x: {columns: 2-4}, y: {}}'
+same "columns of the others alone" "0 $wanted" "$rc $(losses)"
+bare against "text/csv;label_size=1" '{x: {columns: 2-4}, y: {columns: 0-1}}'
+same "other columns than the labels" "0 $wanted" "$rc $(losses)"
+has "that is told" "$W/err" 'field "y" has columns 0-1, and the channel'
+bare three "text/csv;label_size=2" '{x: {}, z: {}, y: {}}'
+ok "two fields for the rest" test $rc != 0
+has "both are named" "$W/err" 'does not say which columns fields "z" and "x" are'
+bare no_label "text/csv;label_size=0" '{x: {}, y: {}}'
+ok "a label, and none is said" test $rc != 0
+has "it is named" "$W/err" 'no column is left for field "y"'
 
 tree refused 3 1 "text/csv;label_size=0"
 run
