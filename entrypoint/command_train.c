@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { ORIGIN, DATA_DIR, OUTPUT_DIR, FRESH, PROGRESS, COMPILED, DUMP, SERVERS, WORKER, SERVER_MODE, N_OPTIONS };
 
@@ -20,7 +21,7 @@ static const ty_option options[N_OPTIONS] = {
     [DATA_DIR] = {"--data-dir", "DIR", "folder that has the channels as folders or files", false},
     [OUTPUT_DIR] = {"--output-dir", "DIR", "where everything is written: model/, checkpoints/, output/ (default run)",
                     false},
-    [FRESH] = {"--fresh", NULL, "remove older checkpoints and start anew", false},
+    [FRESH] = {"--fresh", NULL, "remove older checkpoints and metrics and start anew", false},
     [PROGRESS] = {"--progress", "MODE", "auto, plain, bar, none or json", false},
     [COMPILED] = {"--compiled", "DIR", "use kernels that `trainyard compile` left there, and no C compiler", false},
     [DUMP] = {"--dump-dir", "DIR", "write graphs, kernels and memory plan of the compiler there", false},
@@ -42,6 +43,15 @@ static int print_origin(const char *path, const ty_recipe_override *overrides, i
     fputs(text.data, stdout);
     ty_buf_fini(&text);
     return 0;
+}
+
+/* What was refused before it wrote anything leaves no empty folders: those that stand there go, the innermost first. */
+static void remove_empty(const ty_paths *paths, const ty_job *job)
+{
+    const char *const folder[] = {job->model_folder, job->checkpoint_folder, job->output_folder, paths->output,
+                                  paths->base};
+    for (size_t i = 0; i < sizeof folder / sizeof *folder; i++)
+        rmdir(folder[i]);
 }
 
 static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
@@ -75,7 +85,11 @@ static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
     job.checkpoint_folder = paths.checkpoints;
     job.output_folder = paths.output_data;
     job.tensorboard_folder = ty_arena_printf(a, "%s/tensorboard", paths.output);
-    if (ty_stop_install(err) < 0 || ty_file_mkdirs(base, 0755, err) < 0 || ty_job_train(&job, &end, NULL, err) < 0)
+    bool is_new = !ty_file_exists(base);
+    int rc = ty_stop_install(err) < 0 || ty_file_mkdirs(base, 0755, err) < 0 ? -1 : ty_job_train(&job, &end, NULL, err);
+    if (rc < 0 && is_new)
+        remove_empty(&paths, &job);
+    if (rc < 0)
         return -1;
     return end == TY_JOB_COMPLETE ? 0 : 128 + ty_stop_signal();
 }

@@ -43,7 +43,7 @@ typedef struct ty_job {
     const char *cache_folder;    /* NULL: none; the recipe's own wins */
     const char *compiled_folder; /* kernels compiled before; NULL: as the recipe says */
     int64_t replay_step;         /* 0: none. Else the state before this step (1 is the first) is restored, to look on */
-    bool fresh;                  /* remove older checkpoints and start anew */
+    bool fresh;                  /* remove older checkpoints and metrics and start anew */
     bool plan_only;              /* the session is opened to plan, not to train */
     struct ty_company *company;  /* the ranks that train together, this one among them (company.h); NULL: alone */
     const struct ty_served_options *served; /* weights live in parameter servers (served.h); NULL: here */

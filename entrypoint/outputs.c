@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "container/output/events.h"
 #include "container/output/metrics.h"
@@ -15,6 +16,8 @@
 #include <unistd.h>
 
 enum { MAX_VALUES = 64, N_SPLITS = 2 };
+
+#define EVENT_FILES "events.out.tfevents."
 
 struct ty_outputs {
     ty_metrics_file *file;
@@ -44,6 +47,40 @@ static const char *split_folder(ty_outputs *o, int split)
     return ty_arena_printf(&o->arena, "%s/%s", o->folder, split == TY_SPLIT_TRAIN ? "train" : "validation");
 }
 
+/* Event files as TensorBoard's rule names them; all else in the folder is somebody else's. */
+static int remove_events(ty_outputs *o, int split, size_t *n_removed, ty_error *err)
+{
+    const char *folder = split_folder(o, split);
+    ty_file_entry *entry;
+    size_t n = 0;
+    if (ty_file_is_folder(folder) && ty_file_list(folder, &o->arena, &entry, &n, err) < 0)
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        if (entry[i].kind != 'f' || strncmp(entry[i].name, EVENT_FILES, strlen(EVENT_FILES)) != 0)
+            continue;
+        if (ty_file_remove(ty_arena_printf(&o->arena, "%s/%s", folder, entry[i].name), err) < 0)
+            return -1;
+        ++*n_removed;
+    }
+    return 0;
+}
+
+/* Steps of earlier runs beside those of this one would be two curves in one. */
+static int remove_earlier(ty_outputs *o, const char *metrics_path, ty_error *err)
+{
+    size_t n = 0;
+    bool had_metrics = ty_file_exists(metrics_path);
+    if (ty_file_remove(metrics_path, err) < 0)
+        return -1;
+    for (int split = 0; o->folder && split < N_SPLITS; split++)
+        if (remove_events(o, split, &n, err) < 0)
+            return -1;
+    if (had_metrics || n > 0)
+        ty_log_info("output", "removed %s%s%zu event file%s of earlier runs (--fresh)",
+                    had_metrics ? "metrics.jsonl" : "", had_metrics ? " and " : "", n, n == 1 ? "" : "s");
+    return 0;
+}
+
 int ty_outputs_open(const ty_outputs_config *c, ty_outputs **out, ty_error *err)
 {
     ty_progress_mode mode;
@@ -62,7 +99,8 @@ int ty_outputs_open(const ty_outputs_config *c, ty_outputs **out, ty_error *err)
                                 .world_size = c->world_size > 0 ? c->world_size : 1,
                                 .seed = c->seed,
                                 .resumed_step = o->resume_step};
-    if (ty_metrics_file_open(c->metrics_path, &header, &o->file, err) < 0 ||
+    if ((c->fresh && remove_earlier(o, c->metrics_path, err) < 0) ||
+        ty_metrics_file_open(c->metrics_path, &header, &o->file, err) < 0 ||
         (o->folder &&
          ty_events_open(split_folder(o, TY_SPLIT_TRAIN), o->resume_step, &o->events[TY_SPLIT_TRAIN], err) < 0)) {
         ty_outputs_close(o);

@@ -28,6 +28,7 @@ typedef struct ty_outputs_config {
     int world_size; /* ranks that train together; 0 is 1 */
     int64_t first_step, total_steps;
     bool resumed;
+    bool fresh; /* what earlier runs left in these files is removed */
 } ty_outputs_config;
 
 int ty_outputs_open(const ty_outputs_config *config, ty_outputs **out, ty_error *err);

@@ -125,27 +125,6 @@ static int compile(ty_session *s, ty_error *err)
 
 /* ---- resuming ---- */
 
-int ty_session_hash(const ty_session *s, int64_t batch, char *hex, ty_error *err)
-{
-    static const char *const remainder[] = {"", " pad", " join"}; /* checkpoints from before it could be chosen: drop */
-    ty_buf text;
-    uint8_t digest[TY_SHA256_BYTES];
-    ty_buf_init(&text, 1 << 12);
-    ty_buf_addf(&text, "seed %lld batch %lld accumulate %lld shuffle %d samples %lld data %016llx%s",
-                (long long)s->recipe.seed, (long long)batch, (long long)s->recipe.accumulate, s->recipe.train.shuffle,
-                (long long)s->n_samples, (unsigned long long)(s->train_sharded ? 0 : s->train->fingerprint),
-                remainder[s->recipe.train.remainder]);
-    if (s->train_stream.is_on)
-        ty_session_stream_hash(s, &text);
-    int rc = text.failed ? ty_error_set(err, TY_E_LIMIT, "no memory for what a run is known by")
-                         : ty_sha256_bytes(text.data, text.len, digest, err);
-    ty_buf_fini(&text);
-    if (rc < 0)
-        return -1;
-    ty_sha256_hex(digest, hex);
-    return 0;
-}
-
 /* States are numbered groups of weights. Settings that sort weights into groups (sparse_rows, no_decay, lr_scale) can
  * leave names and sizes of all states as they are and put others of the same size into them. */
 static void hash_layout(ty_session *s)
@@ -207,15 +186,8 @@ void ty_session_plan_hash(const ty_session *s, char hash[TY_MANIFEST_HASH_BYTES]
 static int take_position(ty_session *s, const ty_checkpoint_restored *found, ty_error *err)
 {
     const ty_train_state *state = &found->state;
-    if (state->recipe_hash[0] && strcmp(state->recipe_hash, s->run_hash) != 0) {
-        ty_error_set(err, TY_E_CHECKPOINT,
-                     "the checkpoint of step %lld was made with another seed, batch size or other data",
-                     (long long)state->step);
-        ty_error_at(err, "%s", found->path);
-        return ty_error_help(err,
-                             "go on with the recipe and data it was made with, or start anew (--fresh, or an empty "
-                             "checkpoint folder)");
-    }
+    if (ty_session_check_run(s, state, err) < 0)
+        return ty_error_at(err, "%s", found->path);
     char plan[TY_MANIFEST_HASH_BYTES];
     const char *layout = strrchr(state->plan_hash, '.');
     ty_session_plan_hash(s, plan);
@@ -265,7 +237,7 @@ static int restore_newest(ty_session *s, ty_error *err)
     double start = ty_session_now_s();
     ty_checkpoint_restored found = {0};
     ty_checkpoint_notes notes = {0};
-    if (ty_session_hash(s, s->whole_batch, s->run_hash, err) < 0 || ty_checkpoints_open(&s->checkpoints, err) < 0 ||
+    if (ty_session_identify(s, err) < 0 || ty_checkpoints_open(&s->checkpoints, err) < 0 ||
         (s->job->fresh && remove_checkpoints(s, err) < 0))
         return ty_error_wrap(err, "checkpoint folder");
     if (ty_checkpoint_restore(&s->checkpoints, s->state, s->n_state, &s->arena, &found, err) < 0)
@@ -322,7 +294,7 @@ static int restore_to_replay(ty_session *s, ty_error *err)
                             (long long)s->known_steps);
     s->checkpoints = (ty_checkpoints){.dir = s->job->checkpoint_folder, .world_size = 1, .before = step};
     list_state(s);
-    if (ty_session_hash(s, s->whole_batch, s->run_hash, err) < 0 ||
+    if (ty_session_identify(s, err) < 0 ||
         ty_checkpoint_restore(&s->checkpoints, s->state, s->n_state, &s->arena, &found, err) < 0)
         return -1;
     log_notes(&found.skipped, "skipped ");
@@ -356,6 +328,7 @@ static int open_outputs(ty_session *s, ty_error *err)
         .first_step = s->loop.first_step,
         .total_steps = s->known_steps,
         .resumed = s->resumed,
+        .fresh = s->job->fresh,
     };
     return ty_outputs_open(&config, &s->outputs, err);
 }

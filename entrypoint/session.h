@@ -80,8 +80,10 @@ typedef struct ty_session {
     ty_checkpoints checkpoints;
     ty_named_tensor *state;
     size_t n_state;
-    uint64_t layout;   /* which weights lie where in the states: hash */
-    char run_hash[65]; /* of what fixes the order of samples: a checkpoint of another one is refused */
+    uint64_t layout;                       /* which weights lie where in the states: hash */
+    char run_hash[TY_MANIFEST_HASH_BYTES]; /* of what fixes the order of samples: a checkpoint of another one is refused
+                                            */
+    char run_text[TY_MANIFEST_RUN_BYTES];  /* the same for people; "" if it does not fit */
     bool resumed;
     const char *restored_from; /* replay: folder of the checkpoint; NULL: none, the model's own weights */
     ty_rule served_rule;       /* with job->served */
@@ -135,8 +137,12 @@ int ty_session_open_to_compile(ty_session *s, ty_error *err);
 int ty_session_open_for_steps(ty_session *s, ty_error *err);
 void ty_session_close(ty_session *s);
 double ty_session_now_s(void);
-/* What fixes the order of samples, with this batch size, as 64 hexadecimal digits. */
+/* session_identity.c: what fixes the order of samples, with this batch size, as 64 hexadecimal digits. */
 int ty_session_hash(const ty_session *s, int64_t batch, char *hex, ty_error *err);
+/* Fills run_hash and run_text. */
+int ty_session_identify(ty_session *s, ty_error *err);
+/* Refuses a checkpoint of a run with another order, naming what differs where the checkpoint says it. */
+int ty_session_check_run(const ty_session *s, const ty_train_state *state, ty_error *err);
 /* plan_hash of a checkpoint: the plan's, a dot, that of the layout. Checkpoints of older versions have no dot. */
 void ty_session_plan_hash(const ty_session *s, char hash[TY_MANIFEST_HASH_BYTES]);
 /* Where compiled kernels are kept: the recipe's folder, else the job's. NULL: nowhere. */

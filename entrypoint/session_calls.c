@@ -439,7 +439,8 @@ static int save(ty_session *s, const ty_loop_position *at, ty_error *err)
         ty_program_fetch_states(s->program, err) < 0)
         return ty_error_wrap(err, "checkpoint of step %lld", (long long)at->step);
     ty_session_plan_hash(s, state.plan_hash);
-    snprintf(state.recipe_hash, sizeof state.recipe_hash, "%s", s->run_hash);
+    memcpy(state.recipe_hash, s->run_hash, sizeof state.recipe_hash);
+    memcpy(state.run, s->run_text, sizeof state.run);
     if (s->outputs)
         ty_outputs_flush(s->outputs);
     int rc = saves_parts(s) ? ty_session_save_parts(s, &state, &save_err)

@@ -73,13 +73,17 @@ static uint64_t dataset_hash_text(uint64_t h, const char *s)
     return s != NULL ? ty_fnv1a(h, s, strlen(s) + 1) : ty_fnv1a(h, "\xff", 1);
 }
 
-static void dataset_take_fingerprint(ty_dataset *ds, const ty_data_source *src)
+static uint64_t dataset_hash_files(uint64_t h, const ty_dataset *ds)
 {
-    uint64_t h = dataset_hash_text(TY_FNV_START, ds->format);
     for (int i = 0; i < ds->n_files; i++) {
         h = dataset_hash_text(h, ds->files[i].name);
         h = ty_fnv1a(h, &ds->files[i].n_bytes, sizeof ds->files[i].n_bytes);
     }
+    return h;
+}
+
+static uint64_t dataset_hash_fields(uint64_t h, const ty_dataset *ds, const ty_data_source *src)
+{
     for (int i = 0; i < src->n_fields; i++) {
         const ty_field *f = &src->fields[i];
         double numbers[4] = {f->scale, f->offset, f->missing_given ? f->missing : 0.0, (double)f->max_length};
@@ -101,7 +105,16 @@ static void dataset_take_fingerprint(ty_dataset *ds, const ty_data_source *src)
     h = ty_fnv1a(h, &ds->index.base, sizeof ds->index.base);
     if (ds->settings != 0)
         h = ty_fnv1a(h, &ds->settings, sizeof ds->settings);
-    ds->fingerprint = ty_fnv1a(h, &ds->n_samples, sizeof ds->n_samples);
+    return h;
+}
+
+static void dataset_take_fingerprint(ty_dataset *ds, const ty_data_source *src)
+{
+    uint64_t format = dataset_hash_text(TY_FNV_START, ds->format);
+    uint64_t all = dataset_hash_fields(dataset_hash_files(format, ds), ds, src);
+    ds->fingerprint = ty_fnv1a(all, &ds->n_samples, sizeof ds->n_samples);
+    ds->files_fingerprint = dataset_hash_files(TY_FNV_START, ds);
+    ds->fields_fingerprint = dataset_hash_fields(format, ds, src);
 }
 
 static int dataset_check_pictures(const ty_data_source *src, const ty_format *format, ty_error *err)

@@ -150,6 +150,7 @@ struct ty_dataset {
     size_t tokenizer_bytes;
     uint64_t settings;    /* windows: what is declared beside fields; 0: nothing */
     uint64_t fingerprint; /* of file names, sizes and declared fields: a resumed run must find the same */
+    uint64_t files_fingerprint, fields_fingerprint; /* of its two parts, to tell which of them is another */
     ty_arena arena;
     void *impl;
     struct ty_transforms *transforms; /* transforms that the format does not do; NULL: none */

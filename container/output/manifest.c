@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define FORMAT_NAME    "trainyard-checkpoint"
-#define FORMAT_VERSION 1
+#define FORMAT_VERSION 2 /* 1: without "run" */
 #define HASH_START     "  \"sha256\": \""
 #define HASH_END       "\"\n}\n"
 
@@ -35,6 +35,14 @@ static bool token_ok(const char *s)
     size_t n = strnlen(s, TY_MANIFEST_HASH_BYTES);
     return n < TY_MANIFEST_HASH_BYTES &&
            strspn(s, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.:-") == n;
+}
+
+static bool run_ok(const char *s)
+{
+    size_t n = strnlen(s, TY_MANIFEST_RUN_BYTES), i = 0;
+    while (i < n && s[i] >= ' ' && s[i] <= '~')
+        i++;
+    return i == n && n < TY_MANIFEST_RUN_BYTES;
 }
 
 static bool sha256_ok(const char *s)
@@ -82,6 +90,8 @@ static void add_state(ty_buf *out, const ty_manifest *m)
     ty_json_add_string(out, m->state.plan_hash, TY_JSON_COMPACT);
     line_start(out, "recipe_hash");
     ty_json_add_string(out, m->state.recipe_hash, TY_JSON_COMPACT);
+    line_start(out, "run");
+    ty_json_add_string(out, m->state.run, TY_JSON_COMPACT);
 }
 
 static int check_writable(const ty_manifest *m, ty_error *err)
@@ -90,6 +100,8 @@ static int check_writable(const ty_manifest *m, ty_error *err)
         return ty_error_set(err, TY_E_INTERNAL, "manifest: world size %d", m->world_size);
     if (!token_ok(m->state.plan_hash) || !token_ok(m->state.recipe_hash))
         return ty_error_set(err, TY_E_INTERNAL, "manifest: a hash is not a plain word of at most %d bytes", HEX_BYTES);
+    if (!run_ok(m->state.run))
+        return ty_error_set(err, TY_E_INTERNAL, "manifest: run is not plain text");
     if (m->state.step < 0 || m->state.epoch < 0 || m->state.batch < 0)
         return ty_error_set(err, TY_E_INTERNAL, "manifest: step, epoch or batch is negative");
     if (m->state.has_best && !isfinite(m->state.best_metric))
@@ -136,12 +148,13 @@ static int check_hash(const char *text, size_t n, ty_error *err)
 }
 
 /* Fields as rows: where a key's value goes and how it is read. A key in no row, or twice, or missing is refused. */
-enum field_kind { FIELD_COUNT, FIELD_WORD, FIELD_NUMBER, FIELD_TOKEN, FIELD_SHA256, FIELD_NAME, FIELD_ANY };
+enum field_kind { FIELD_COUNT, FIELD_WORD, FIELD_NUMBER, FIELD_TOKEN, FIELD_SHA256, FIELD_RUN, FIELD_NAME, FIELD_ANY };
 
 struct field {
     const char *key;
     enum field_kind kind;
-    void *to;      /* int64_t, uint64_t, double, char[TY_MANIFEST_HASH_BYTES] twice, const char *, const ty_doc * */
+    void *to;      /* int64_t, uint64_t, double, char[TY_MANIFEST_HASH_BYTES] twice, char[TY_MANIFEST_RUN_BYTES],
+                            const char *, const ty_doc * */
     bool *present; /* NULL: the key is needed */
 };
 
@@ -175,8 +188,9 @@ static int read_text(const ty_doc *d, const struct field *f, ty_error *err)
         *(const char **)f->to = s;
         return 0;
     }
-    if (f->kind == FIELD_SHA256 ? !sha256_ok(s) : !token_ok(s))
-        return ty_doc_error(d, err, TY_E_CHECKPOINT, NULL, "expected a hash, found \"%.80s\"", s);
+    if (f->kind == FIELD_RUN ? !run_ok(s) : f->kind == FIELD_SHA256 ? !sha256_ok(s) : !token_ok(s))
+        return ty_doc_error(d, err, TY_E_CHECKPOINT, NULL, "expected %s, found \"%.80s\"",
+                            f->kind == FIELD_RUN ? "plain text" : "a hash", s);
     memcpy(f->to, s, strlen(s) + 1);
     return 0;
 }
@@ -275,6 +289,7 @@ static int read_root(const ty_doc *root, ty_arena *arena, ty_manifest *out, ty_e
 {
     const char *format = "";
     int64_t version = 0, world_size = 0;
+    bool has_run = false;
     const ty_doc *position = NULL, *files = NULL;
     char own_hash[TY_MANIFEST_HASH_BYTES];
     const struct field fields[] = {
@@ -285,16 +300,20 @@ static int read_root(const ty_doc *root, ty_arena *arena, ty_manifest *out, ty_e
         {"position", FIELD_ANY, &position, NULL},
         {"plan_hash", FIELD_TOKEN, out->state.plan_hash, NULL},
         {"recipe_hash", FIELD_TOKEN, out->state.recipe_hash, NULL},
+        {"run", FIELD_RUN, out->state.run, &has_run},
         {"files", FIELD_ANY, &files, NULL},
         {"sha256", FIELD_SHA256, own_hash, NULL},
     };
     /* Version first: another version may have other keys. */
     const ty_doc *v = ty_doc_find(root, "version");
-    if (v && v->kind == TY_DOC_INT && v->integer != FORMAT_VERSION)
-        return ty_doc_error(v, err, TY_E_CHECKPOINT, NULL, "expected version %d, found %" PRId64, FORMAT_VERSION,
+    if (v && v->kind == TY_DOC_INT && (v->integer < 1 || v->integer > FORMAT_VERSION))
+        return ty_doc_error(v, err, TY_E_CHECKPOINT, NULL, "expected version 1 to %d, found %" PRId64, FORMAT_VERSION,
                             v->integer);
     if (read_map(root, fields, sizeof fields / sizeof *fields, err) < 0)
         return -1;
+    if (has_run != (version > 1))
+        return ty_doc_error(root, err, TY_E_CHECKPOINT, NULL, "expected a key \"run\" from version 2 on, found %s",
+                            has_run ? "one" : "none");
     if (strcmp(format, FORMAT_NAME) != 0)
         return ty_doc_error(root, err, TY_E_CHECKPOINT, NULL, "expected format \"" FORMAT_NAME "\", found \"%.80s\"",
                             format);

@@ -5,19 +5,20 @@
  *
  *     {
  *       "format": "trainyard-checkpoint",
- *       "version": 1,
+ *       "version": 2,
  *       "step": 1200,
  *       "world_size": 1,
  *       "position": {"epoch": 3, "batch": 17, "seed": "1", "rng": "0", "best_metric": 0.97, "best_step": 1100},
  *       "plan_hash": "...",
  *       "recipe_hash": "...",
+ *       "run": "seed 1, batch_size 64, ...",
  *       "files": [
  *         {"name": "rank-00000.bin", "bytes": 4096, "sha256": "..."}
  *       ],
  *       "sha256": "..."
  *     }
  *
- * 64-bit words stand as text, since JSON readers round numbers past 2^53.
+ * 64-bit words stand as text, since JSON readers round numbers past 2^53. Version 1, which is still read, has no "run".
  */
 #ifndef TY_CONTAINER_OUTPUT_MANIFEST_H
 #define TY_CONTAINER_OUTPUT_MANIFEST_H
@@ -32,7 +33,8 @@
 
 #define TY_MANIFEST_NAME       "MANIFEST.json"
 #define TY_MANIFEST_MAX_BYTES  (4u << 20)
-#define TY_MANIFEST_HASH_BYTES 65 /* of a hash as text, with its NUL */
+#define TY_MANIFEST_HASH_BYTES 65   /* of a hash as text, with its NUL */
+#define TY_MANIFEST_RUN_BYTES  1024 /* of `run`, with its NUL */
 #define TY_MANIFEST_WORLD_MAX  16384
 
 /* What a run needs besides its tensors to go on with the same bits. */
@@ -48,6 +50,8 @@ typedef struct ty_train_state {
     char plan_hash[TY_MANIFEST_HASH_BYTES];   /* of the memory plan, graph and layout of weights; "" if unused.
                                                  [0-9a-zA-Z_.:-] only */
     char recipe_hash[TY_MANIFEST_HASH_BYTES]; /* of the recipe; likewise */
+    char run[TY_MANIFEST_RUN_BYTES];          /* for people, what recipe_hash is made of: "name value, name value", in
+                                                 printable ASCII; "" if nobody has said it */
 } ty_train_state;
 
 typedef struct ty_manifest_file {

@@ -81,7 +81,7 @@ for step in 0 -3 x ''; do
 done
 replay 38 train.yaml --seed=7
 same "another seed" 65 $rc
-has "is another run" "$W/err" "made with another seed"
+has "is another run" "$W/err" "expected seed 1, as the checkpoint of step 30 was made with, found seed 7"
 ty train train.yaml --data-dir=data --debug=true --fresh
 same "debug: true fails too" 65 $rc
 has "with the place" "$W/err" "layer model.c:6, forward: exp, f32[4,5] at [2, 0], sample 150"

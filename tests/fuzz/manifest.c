@@ -17,7 +17,8 @@ static void check_round_trip(ty_arena *arena, const ty_manifest *m)
         memcmp(again.files, m->files, sizeof *m->files * (size_t)m->world_size) != 0 ||
         memcmp(&again.state.best_metric, &m->state.best_metric, sizeof(double)) != 0 ||
         again.state.step != m->state.step || again.state.seed != m->state.seed || again.state.rng != m->state.rng ||
-        again.state.batch != m->state.batch || strcmp(again.state.plan_hash, m->state.plan_hash) != 0)
+        again.state.batch != m->state.batch || strcmp(again.state.plan_hash, m->state.plan_hash) != 0 ||
+        strcmp(again.state.run, m->state.run) != 0)
         abort();
     ty_buf_fini(&text);
 }

@@ -43,7 +43,8 @@ static inline ty_train_state state_at(int64_t step)
                             .best_metric = 0.1 + 0.2,
                             .best_step = step - 1,
                             .plan_hash = "abc:1",
-                            .recipe_hash = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"};
+                            .recipe_hash = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+                            .run = "seed 1, batch_size 64"};
 }
 
 static inline void save(ty_checkpoints *c, int64_t step)
@@ -75,6 +76,7 @@ static inline void restore(const ty_checkpoints *c, int64_t step, size_t n_skipp
         assert_true(r.state.best_metric == s.best_metric && r.state.best_step == s.best_step);
         assert_string_equal(r.state.plan_hash, s.plan_hash);
         assert_string_equal(r.state.recipe_hash, s.recipe_hash);
+        assert_string_equal(r.state.run, s.run);
         assert_memory_equal(m->w, expected->w, sizeof m->w);
         assert_memory_equal(m->b, expected->b, sizeof m->b);
         assert_int_equal(m->n, expected->n);

@@ -105,6 +105,53 @@ static void test_manifest_damage(void **state)
     damage_everywhere(state, "checkpoints/step-00000020/MANIFEST.json", true);
 }
 
+/* The text with its last line anew, as a writer of it would have made it. */
+static int parse_signed(const char *text, ty_manifest *m, ty_error *err)
+{
+    static ty_arena arena;
+    char whole[2048], hex[TY_SHA256_HEX_BYTES];
+    uint8_t digest[TY_SHA256_BYTES];
+    assert_int_equal(ty_sha256_bytes(text, strlen(text), digest, NULL), 0);
+    int n = snprintf(whole, sizeof whole, "%s  \"sha256\": \"%s\"\n}\n", text, ty_sha256_hex(digest, hex));
+    ty_arena_init(&arena);
+    *err = (ty_error){0};
+    int rc = ty_manifest_parse(whole, (size_t)n, "MANIFEST.json", &arena, m, err);
+    ty_arena_fini(&arena);
+    return rc;
+}
+
+/* Version 1, of checkpoints from before 24 November 2026, does not say what the run was. */
+static void test_manifest_versions(void **state)
+{
+    (void)state;
+#define MANIFEST(version, run)                                                                                        \
+    "{\n  \"format\": \"trainyard-checkpoint\",\n  \"version\": " version ",\n  \"step\": 7,\n  \"world_size\": 1,\n" \
+    "  \"position\": {\"epoch\": 3, \"batch\": 17, \"seed\": \"5\", \"rng\": \"0\"},\n  \"plan_hash\": \"abc\",\n"    \
+    "  \"recipe_hash\": \"\",\n" run                                                                                  \
+    "  \"files\": [\n    {\"name\": \"rank-00000.bin\", \"bytes\": 4096, \"sha256\": "                                \
+    "\"abababababababababababababababababababababababababababababababab\"}\n  ],\n"
+    static const struct {
+        const char *text, *run, *refused;
+    } rows[] = {
+        {MANIFEST("1", ""), "", NULL},
+        {MANIFEST("2", "  \"run\": \"seed 5, batch_size 8\",\n"), "seed 5, batch_size 8", NULL},
+        {MANIFEST("1", "  \"run\": \"seed 5\",\n"), NULL, "\"run\" from version 2 on, found one"},
+        {MANIFEST("2", ""), NULL, "\"run\" from version 2 on, found none"},
+        {MANIFEST("2", "  \"run\": \"seed\\n5\",\n"), NULL, "expected plain text"},
+        {MANIFEST("3", "  \"run\": \"seed 5\",\n"), NULL, "expected version 1 to 2, found 3"},
+    };
+#undef MANIFEST
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        ty_manifest m;
+        ty_error err;
+        int rc = parse_signed(rows[i].text, &m, &err);
+        if (rc != (rows[i].refused ? -1 : 0) || (rows[i].refused && !strstr(err.message, rows[i].refused)))
+            fail_msg("row %zu: %d, %s", i, rc, err.message);
+        if (rc == 0)
+            assert_string_equal(m.state.run, rows[i].run);
+    }
+}
+
 static void test_rank_damage(void **state)
 {
     damage_everywhere(state, "checkpoints/step-00000020/rank-00000.bin", false);
@@ -487,12 +534,12 @@ static void test_forged_index(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SCRATCH_TEST(test_round_trip),   SCRATCH_TEST(test_layout),    SCRATCH_TEST(test_manifest_damage),
-        SCRATCH_TEST(test_rank_damage),  SCRATCH_TEST(test_reasons),   SCRATCH_TEST(test_none_valid),
-        SCRATCH_TEST(test_mismatch),     SCRATCH_TEST(test_retention), SCRATCH_TEST(test_same_step_again),
-        SCRATCH_TEST(test_tidy),         SCRATCH_TEST(test_policy),    SCRATCH_TEST(test_full_disk),
-        SCRATCH_TEST(test_no_inodes),    SCRATCH_TEST(test_forbidden), SCRATCH_TEST(test_odd_files),
-        SCRATCH_TEST(test_forged_index),
+        SCRATCH_TEST(test_round_trip),        SCRATCH_TEST(test_layout),       SCRATCH_TEST(test_manifest_damage),
+        SCRATCH_TEST(test_manifest_versions), SCRATCH_TEST(test_rank_damage),  SCRATCH_TEST(test_reasons),
+        SCRATCH_TEST(test_none_valid),        SCRATCH_TEST(test_mismatch),     SCRATCH_TEST(test_retention),
+        SCRATCH_TEST(test_same_step_again),   SCRATCH_TEST(test_tidy),         SCRATCH_TEST(test_policy),
+        SCRATCH_TEST(test_full_disk),         SCRATCH_TEST(test_no_inodes),    SCRATCH_TEST(test_forbidden),
+        SCRATCH_TEST(test_odd_files),         SCRATCH_TEST(test_forged_index),
     };
     return cmocka_run_group_tests_name("output: checkpoints", tests, NULL, NULL);
 }
