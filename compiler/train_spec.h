@@ -282,8 +282,9 @@ typedef struct ty_train_spec {
     ty_precision precision;
     const char *const *keep_float32; /* names or shell patterns of layers whose products stay float32, or op:NAME */
     int n_keep_float32;
-    bool match_eager;           /* round after every operation on 16-bit floats, as PyTorch's autocast does */
-    bool batch_norm_statistics; /* train mode: batch norm uses batch statistics (normally true) */
+    bool keep_float32_must_meet; /* one that meets no layer is refused: the user's own, not those that a file says */
+    bool match_eager;            /* round after every operation on 16-bit floats, as PyTorch's autocast does */
+    bool batch_norm_statistics;  /* train mode: batch norm uses batch statistics (normally true) */
     bool eval_valid_rows; /* evaluation takes an extra input "valid" i64[]: only the batch's first `valid` rows count */
     bool train_valid_rows; /* training takes it too: the loss is the mean over rows that count */
     bool no_eval;    /* training only: the EVAL tape is not compiled, which saves time where nothing is evaluated */

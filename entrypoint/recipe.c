@@ -70,9 +70,9 @@ int ty_recipe_bind(recipe_reader *rd, const char *path, const ty_bind_row *rows,
 
 /* ---- choices ---- */
 
-static int refuse_kind(recipe_reader *rd, const recipe_choice *c, const ty_doc *node, const char *name)
+static int refuse_kind(recipe_reader *rd, const recipe_choice *c, const ty_doc *kind)
 {
-    ty_suggestion s = {.word = name};
+    ty_suggestion s = {.word = kind->key};
     char list[512] = "";
     for (size_t i = 0; i < c->n_kinds; i++) {
         ty_suggest_offer(&s, c->kinds[i].name);
@@ -81,7 +81,7 @@ static int refuse_kind(recipe_reader *rd, const recipe_choice *c, const ty_doc *
     char note[128] = "";
     if (s.best)
         snprintf(note, sizeof note, "did you mean \"%s\"? ", s.best);
-    ty_doc_error(node, rd->err, TY_E_RANGE, NULL, "unknown %s \"%s\"", c->key, name);
+    ty_doc_error_key(kind, rd->err, TY_E_RANGE, NULL, "unknown %s \"%s\"", c->key, kind->key);
     return ty_error_help(rd->err, "%sknown are: %s", note, list);
 }
 
@@ -95,8 +95,8 @@ static int read_choice(recipe_reader *rd, const recipe_choice *c, const ty_doc *
     if (!node || node->kind == TY_DOC_NULL)
         return 0;
     if (node->kind == TY_DOC_MAP && node->n_items > 1) {
-        ty_doc_error(node, rd->err, TY_E_CONFIG, NULL, "\"%s\" needs one kind, found \"%s\" and \"%s\"", c->key,
-                     node->items[0].key, node->items[1].key);
+        ty_doc_error_key(&node->items[1], rd->err, TY_E_CONFIG, NULL, "\"%s\" needs one kind, found \"%s\" and \"%s\"",
+                         c->key, node->items[0].key, node->items[1].key);
         return ty_error_help(rd->err, "to choose another kind from outside, give %s=%s too", c->key,
                              node->items[1].key);
     }
@@ -113,7 +113,7 @@ static int read_choice(recipe_reader *rd, const recipe_choice *c, const ty_doc *
             *kind = &c->kinds[i];
             return 0;
         }
-    return refuse_kind(rd, c, node, child->key);
+    return refuse_kind(rd, c, child);
 }
 
 static int bind_kind(recipe_reader *rd, const recipe_choice *c, const char *path, const recipe_kind *kind,
@@ -589,6 +589,7 @@ static int read_top(recipe_reader *rd, const ty_doc *root)
     r->update_every = t.update_every;
     r->unmerged_rows = t.unmerged_rows;
     r->tf32 = t.tf32;
+    r->keep_float32_is_files = t.keep_float32 && t.keep_float32->source == rd->base;
     r->debug = (ty_debug)t.debug;
     r->strategy = (ty_strategy)t.strategy;
     r->processes_per_host = t.processes_per_host;
@@ -632,7 +633,7 @@ static int read_tree(ty_doc *root, const ty_recipe_override *overrides, int n_ov
     recipe_reader rd = {.a = a, .r = out, .err = err, .settings = TY_NEW_ARRAY(a, ty_setting, MAX_SETTINGS)};
     if (root->kind != TY_DOC_NULL && ty_doc_expect(root, TY_DOC_MAP, err) < 0)
         return ty_error_wrap(err, "recipe");
-    if (ty_recipe_add_base(a, root, out->folder, overrides, n_overrides, err) < 0 ||
+    if (ty_recipe_add_base(a, root, out->folder, overrides, n_overrides, &rd.base, err) < 0 ||
         ty_recipe_normalise(a, root, overrides, n_overrides, err) < 0 || read_top(&rd, root) < 0)
         return -1;
     out->settings = rd.settings;

@@ -233,7 +233,8 @@ typedef struct ty_recipe {
     int n_metrics;
     ty_names frozen, no_decay, buffers, keep_float32;
     int n_frozen, n_no_decay, n_buffers, n_keep_float32;
-    bool sparse_all; /* tables by rows: all that can be, or these */
+    bool keep_float32_is_files; /* the model file says it, not the user */
+    bool sparse_all;            /* tables by rows: all that can be, or these */
     ty_names sparse_rows;
     int n_sparse_rows;
     const ty_lr_scale *lr_scale; /* [n_lr_scale] */

@@ -60,8 +60,9 @@ static void add_sections(ty_arena *a, ty_doc *root, const ty_doc *base, const ty
 }
 
 int ty_recipe_add_base(ty_arena *a, ty_doc *root, const char *folder, const ty_recipe_override *overrides, int n,
-                       ty_error *err)
+                       const ty_doc_source **source, ty_error *err)
 {
+    *source = NULL;
     const char *text, *path = path_of(root, "model", overrides, n, folder, a);
     ty_doc *base;
     if (!path)
@@ -76,6 +77,7 @@ int ty_recipe_add_base(ty_arena *a, ty_doc *root, const char *folder, const ty_r
         return ty_error_wrap(err, "the training settings of %s", name);
     ((ty_doc_source *)base->source)->is_override = true; /* the file has no such lines */
     add_sections(a, root, base, overrides, n);
+    *source = base->source;
     return 0;
 }
 

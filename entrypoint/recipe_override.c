@@ -37,16 +37,16 @@ static ty_doc *find(ty_doc *map, const char *key)
     return (ty_doc *)ty_doc_find(map, key);
 }
 
-/* Makes `node` the map {kind: section}. What section held is kept with its places. */
-static void make_choice(ty_arena *a, ty_doc *node, const char *kind, const ty_doc *section)
+/* Makes `node` the map {kind: section}; `kind` is the text of `at`. What section held is kept with its places. */
+static void make_choice(ty_arena *a, ty_doc *node, const char *kind, const ty_doc *at, const ty_doc *section)
 {
     ty_doc *child = TY_NEW(a, ty_doc);
     *child = section ? *section : (ty_doc){.kind = TY_DOC_NULL, .raw = "", .source = node->source};
     child->line = section && section->line ? section->line : node->line;
     child->column = section && section->column ? section->column : node->column;
     child->key = kind;
-    child->key_line = node->line;
-    child->key_column = node->column;
+    child->key_line = at->line;
+    child->key_column = at->column;
     node->kind = TY_DOC_MAP;
     node->items = child;
     node->n_items = 1;
@@ -76,10 +76,10 @@ static void normalise_choice(ty_arena *a, ty_doc *node)
         return;
     }
     if (node->kind == TY_DOC_STRING)
-        make_choice(a, node, node->string, NULL);
+        make_choice(a, node, node->string, node, NULL);
     ty_doc *type = find(node, "type");
     if (type && type->kind == TY_DOC_STRING)
-        make_choice(a, node, type->string, without_type(a, node));
+        make_choice(a, node, type->string, type, without_type(a, node));
 }
 
 static void normalise_all(ty_arena *a, ty_doc *root)

@@ -9,6 +9,7 @@ typedef struct recipe_reader {
     ty_recipe *r;
     ty_setting *settings; /* room for all */
     int n_settings;
+    const ty_doc_source *base; /* of what a model file says of its own training; NULL: nothing */
     ty_error *err;
 } recipe_reader;
 
@@ -39,9 +40,9 @@ int ty_recipe_read_distributed(recipe_reader *rd, const ty_doc *node);
 /* `device` into rd->r->device and gpu, against rd->r->strategy; node: where it stands, or NULL. */
 int ty_recipe_read_device(recipe_reader *rd, const char *text, const ty_doc *node);
 /* Before overrides come in: adds the sections that the model file has of its own (ty_model_recipe) and the user's
- * recipe has not. */
+ * recipe has not. *source: what those have as their source; NULL: there are none. */
 int ty_recipe_add_base(ty_arena *a, ty_doc *root, const char *folder, const ty_recipe_override *overrides, int n,
-                       ty_error *err);
+                       const ty_doc_source **source, ty_error *err);
 /* Whether the path is that of a model: it stands for a recipe that names it and nothing else, and the file's own
  * settings and arguments say the rest. */
 bool ty_recipe_is_model(const char *path);

@@ -679,6 +679,7 @@ int ty_spec_build(const ty_recipe *r, const ty_spec_plan *plan, const ty_dataset
         .precision = r->precision,
         .keep_float32 = r->keep_float32,
         .n_keep_float32 = r->n_keep_float32,
+        .keep_float32_must_meet = !r->keep_float32_is_files,
         .match_eager = r->match_eager,
         .batch_norm_statistics = true,
         .eval_valid_rows = has_validation,

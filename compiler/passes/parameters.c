@@ -127,8 +127,8 @@ int ty_params_classify(ty_param_set *set, const ty_model *m, const ty_train_spec
         .n_params = ty_model_n_weights(m), .replicas = spec->replicas > 1 ? spec->replicas : 1, .arena = arena};
     set->param = TY_NEW_ARRAY(arena, ty_param, set->n_params);
     if (params_check_patterns(m, "frozen", spec->frozen, spec->n_frozen, err) < 0 ||
-        ty_params_check_names(m, "no_decay", spec->no_decay, spec->n_no_decay, err) < 0 ||
-        ty_params_check_names(m, "buffers", spec->buffers, spec->n_buffers, err) < 0)
+        params_check_patterns(m, "no_decay", spec->no_decay, spec->n_no_decay, err) < 0 ||
+        params_check_patterns(m, "buffers", spec->buffers, spec->n_buffers, err) < 0)
         return -1;
     for (int i = 0; i < set->n_params; i++) {
         const ty_model_value *w = ty_model_weight(m, i);

@@ -97,6 +97,32 @@ static int precision_check(const ty_precision_rules *rules, ty_error *err)
     return 0;
 }
 
+/* Whether a pattern of layers meets one. *example: the layer of a product, which is what patterns are for; or NULL. */
+static bool precision_meets(const ty_graph *g, const char *pattern, const char **example)
+{
+    *example = NULL;
+    for (uint32_t id = 0; id < ty_graph_n_nodes(g); id++) {
+        const char *origin = ty_graph_origin_of(g, id);
+        if (fnmatch(pattern, origin, 0) == 0)
+            return true;
+        if (!*example && *origin && precision_classes[ty_graph_op(g, id)] == PRECISION_PRODUCT)
+            *example = origin;
+    }
+    return false;
+}
+
+static int precision_check_layers(const ty_graph *g, const ty_precision_rules *rules, ty_error *err)
+{
+    const char *example;
+    for (int i = 0; i < rules->n_keep && rules->must_meet; i++) {
+        if (precision_op_of(rules->keep[i]) || precision_meets(g, rules->keep[i], &example))
+            continue;
+        ty_error_set(err, TY_E_CONFIG, "keep_float32: no layer of the model matches \"%s\"", rules->keep[i]);
+        return example ? ty_error_help(err, "its layers are called as \"%s\": put * in front and behind", example) : -1;
+    }
+    return 0;
+}
+
 /* v as `dtype`. A reshape is rounded before it: where it tears a permuted operand (layout.c), what is copied is then 16
  * bits wide, in a kernel that sees the operand's own axes. */
 static ty_val precision_cast(ty_graph *g, ty_val v, ty_dtype dtype)
@@ -197,7 +223,8 @@ int ty_pass_precision(const ty_graph *in, ty_graph *to, const ty_val *bound, con
 {
     uint32_t n = ty_graph_n_nodes(in);
     ty_arena arena;
-    if (ty_graph_failed(in, err) || ty_graph_failed(to, err) || precision_check(rules, err) < 0)
+    if (ty_graph_failed(in, err) || ty_graph_failed(to, err) || precision_check(rules, err) < 0 ||
+        precision_check_layers(in, rules, err) < 0)
         return -1;
     ty_arena_init(&arena);
     precision_pass p = {.in = in, .rules = rules, .live = TY_NEW_ARRAY(&arena, uint8_t, n + 1)};

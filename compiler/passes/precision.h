@@ -22,6 +22,7 @@ typedef struct ty_precision_rules {
     const char *const
         *keep; /* what stays float32: names or shell patterns of layers, or op:NAME, likewise of operations */
     int n_keep;
+    bool must_meet;   /* a name or pattern of layers that meets none is refused */
     bool match_eager; /* round after every operation on 16-bit floats, as autocast does */
 } ty_precision_rules;
 

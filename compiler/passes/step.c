@@ -102,8 +102,8 @@ static int step_import(ty_step_draft *d, ty_error *err)
 {
     static const ty_dtype dtypes[TY_N_PRECISIONS] = {
         [TY_PRECISION_BFLOAT16] = TY_BF16, [TY_PRECISION_FLOAT16] = TY_F16};
-    const ty_precision_rules rules = {dtypes[d->spec->precision], d->spec->keep_float32, d->spec->n_keep_float32,
-                                      d->spec->match_eager};
+    ty_precision_rules rules = {dtypes[d->spec->precision], d->spec->keep_float32, d->spec->n_keep_float32,
+                                d->spec->keep_float32_must_meet, d->spec->match_eager};
     ty_val *inputs = TY_NEW_ARRAY(&d->arena, ty_val, ty_model_n_inputs(d->m) + 1);
     ty_val *weights = TY_NEW_ARRAY(&d->arena, ty_val, d->set.n_params + 1);
     if (ty_step_bind_inputs(d, inputs, err) < 0)
@@ -120,6 +120,7 @@ static int step_import(ty_step_draft *d, ty_error *err)
     if (ty_model_import(d->m, d->g, &b, &d->train, err) < 0)
         return -1;
     b.mode = TY_MODEL_EVAL;
+    rules.must_meet = false; /* evaluation has fewer layers */
     for (int i = 0; i < d->set.n_params; i++)
         weights[i] = d->set.param[i].eval_leaf;
     return ty_model_import(d->m, d->g, &b, &d->eval, err);

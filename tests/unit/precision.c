@@ -151,6 +151,29 @@ static void unknown_operations_are_refused(void **state)
     ty_model_free(m);
 }
 
+static void patterns_that_meet_no_layer_are_refused(void **state)
+{
+    (void)state;
+    static const char *const keep[] = {"fir*", "op:conv", "*thrid*"};
+    ty_model *m = two_layers();
+    ty_error err = {0};
+    ty_step s;
+    plan p;
+    plan_of(&p)->spec.precision = TY_PRECISION_BFLOAT16;
+    p.spec.keep_float32 = keep;
+    p.spec.n_keep_float32 = 3;
+    s = build(m, &p); /* as a model file's own list */
+    ty_step_fini(&s);
+    p.spec.keep_float32_must_meet = true;
+    assert_int_equal(ty_step_build(m, &p.spec, &s, &err), -1);
+    assert_string_equal(err.message, "keep_float32: no layer of the model matches \"*thrid*\"");
+    assert_non_null(strstr(err.help, "first"));
+    p.spec.n_keep_float32 = 2;
+    s = build(m, &p);
+    ty_step_fini(&s);
+    ty_model_free(m);
+}
+
 static ty_program *compile(const ty_model *m, const plan *p, ty_backend backend)
 {
     ty_error err = {0};
@@ -246,9 +269,13 @@ static void the_scale_adapts_itself(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_have_16_bits),   cmocka_unit_test(reshapes_are_rounded_before),
-        cmocka_unit_test(match_eager_rounds_more), cmocka_unit_test(compiled_agrees_with_the_interpreter),
-        cmocka_unit_test(the_scale_adapts_itself), cmocka_unit_test(unknown_operations_are_refused),
+        cmocka_unit_test(products_have_16_bits),
+        cmocka_unit_test(reshapes_are_rounded_before),
+        cmocka_unit_test(match_eager_rounds_more),
+        cmocka_unit_test(compiled_agrees_with_the_interpreter),
+        cmocka_unit_test(the_scale_adapts_itself),
+        cmocka_unit_test(unknown_operations_are_refused),
+        cmocka_unit_test(patterns_that_meet_no_layer_are_refused),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);
 }

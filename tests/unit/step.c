@@ -400,7 +400,14 @@ static void refusals_say_what_to_do(void **state)
     expect_refused(m, &p, "frozen: the model has no weight \"w11\"", "did you mean \"w1\"?");
     p.spec.frozen = (const char *const[]){"q*"};
     expect_refused(m, &p, "frozen: no weight of the model matches \"q*\"", "model info");
-    p.spec.frozen = (const char *const[]){"*"};
+    plan_of(&p)->spec.no_decay = (const char *const[]){"w*", "*.bais"};
+    p.spec.n_no_decay = 2;
+    expect_refused(m, &p, "no_decay: no weight of the model matches \"*.bais\"", "model info");
+    plan_of(&p)->spec.buffers = (const char *const[]){"running_*"};
+    p.spec.n_buffers = 1;
+    expect_refused(m, &p, "buffers: no weight of the model matches \"running_*\"", "model info");
+    plan_of(&p)->spec.frozen = (const char *const[]){"*"};
+    p.spec.n_frozen = 1;
     expect_refused(m, &p, "nothing to train", "frozen");
     plan_of(&p)->input[0].name = "data";
     expect_refused(m, &p, "input \"x\" of the model is bound to nothing", "field");
