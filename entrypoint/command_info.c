@@ -118,7 +118,8 @@ static int run_explain(const ty_arguments_given *given, ty_arena *a, ty_error *e
                 given->words[0]);
         return TY_EXIT_USAGE_ERROR;
     }
-    printf("E%04ld: %s\nexit status: %d\n", number, meaning, ty_error_exit_status((ty_code)number));
+    printf("E%04ld: %s\nexit status: %d%s\n", number, meaning, ty_error_exit_status((ty_code)number),
+           (ty_code)number == TY_E_USAGE ? " of `train`, 2 of `trainyard`" : "");
     return 0;
 }
 

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,9 +103,16 @@ static void rehearse_child(const ty_cmodel *m, rehearsal *r)
     syscall(SYS_exit_group, 0); /* this child only, and without what our exit handlers would do */
 }
 
+static int rehearse_seconds(void)
+{
+    const char *text = getenv("TRAINYARD_MODEL_S");
+    long s = text ? strtol(text, NULL, 10) : 0;
+    return s > 0 && s < INT_MAX ? (int)s : CMODEL_REHEARSE_S;
+}
+
 static int rehearse_wait(pid_t pid, int *status)
 {
-    int64_t deadline_ms = ty_clock_ms() + CMODEL_REHEARSE_MS;
+    int64_t deadline_ms = ty_clock_ms() + 1000 * (int64_t)rehearse_seconds();
     for (;;) {
         pid_t got = waitpid(pid, status, WNOHANG);
         if (got == pid)
@@ -121,18 +129,41 @@ static int rehearse_wait(pid_t pid, int *status)
     return 1;
 }
 
+/* What commonly is behind a signal. */
+static const char *rehearse_hint(int signal)
+{
+    static const struct {
+        int signal;
+        const char *hint;
+    } rows[] = {
+        {SIGSEGV, "look for a pointer that is not set, an index past an array, or a call of itself without an end"},
+        {SIGBUS, "look for a pointer that is not set, or an index past an array"},
+        {SIGFPE, "look for a division of integers by zero"},
+        {SIGABRT, "look for an assert that does not hold, or memory that is freed twice"},
+        {SIGKILL, "look for a loop without an end that takes memory"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].signal == signal)
+            return rows[i].hint;
+    return "look at what model() does there";
+}
+
 static int rehearse_judge(const ty_cmodel *m, const rehearsal *r, int waited, int status, ty_error *err)
 {
     if (r->done)
         return 0;
     const char *after = r->place[0] ? "; this was the last call before" : "";
-    if (waited == 1)
-        ty_error_set(err, TY_E_MODEL_FILE, "model() did not end within %d s%s", CMODEL_REHEARSE_MS / 1000, after);
-    else if (waited == 0 && WIFSIGNALED(status))
+    if (waited == 1) {
+        ty_error_set(err, TY_E_MODEL_FILE, "model() did not end within %d s%s", rehearse_seconds(), after);
+        ty_error_help(err, "look for a loop without an end; TRAINYARD_MODEL_S=600 in the environment gives it 600 s");
+    } else if (waited == 0 && WIFSIGNALED(status)) {
         ty_error_set(err, TY_E_MODEL_FILE, "model() crashed: signal %d (%s)%s", WTERMSIG(status),
                      strsignal(WTERMSIG(status)), after);
-    else
+        ty_error_help(err, "%s", rehearse_hint(WTERMSIG(status)));
+    } else {
         ty_error_set(err, TY_E_MODEL_FILE, "model() ended its process instead of returning%s", after);
+        ty_error_help(err, "let it return; what cannot be is told by ty_fail(net, \"...\")");
+    }
     if (r->place[0])
         ty_error_at(err, "%.*s", CMODEL_PLACE_BYTES, r->place);
     ty_error_at(err, "%s", m->path);

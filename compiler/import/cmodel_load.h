@@ -21,8 +21,8 @@ typedef struct cmodel_object {
 /* The text of trainyard/model.h as it was when this program was built. */
 extern const char ty_cmodel_header[];
 
-#define CMODEL_COMPILE_MS  60000
-#define CMODEL_REHEARSE_MS 20000
+#define CMODEL_COMPILE_MS 60000
+#define CMODEL_REHEARSE_S 60 /* or as many as TRAINYARD_MODEL_S says */
 
 /* Compiles path with cc (NULL: $CC, or cc) and loads the object. An error of the source has the file and line that the
  * compiler named, and the compiler's first lines as details; warnings are logged. */

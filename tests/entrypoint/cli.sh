@@ -62,6 +62,8 @@ done
 ty explain E0107
 same "E0107" 0 $rc
 has "E0107" "$W/out" "typing mistake"
+ty explain E0100
+has "the tool has a status of its own for it" "$W/out" 'exit status: 64 of `train`, 2 of `trainyard`'
 ty explain 107
 has "a bare number" "$W/out" "E0107"
 

@@ -420,6 +420,31 @@ static void test_mistakes(void **state)
         check_mistake(&mistakes[i]);
 }
 
+/* What the code did wrong in its own process, and one that does not end. */
+static void test_hints_of_rehearsals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message, *help;
+    } rows[] = {
+        {NET("    *(volatile int *)0 = 1;\n"), "crashed: signal 11", "a pointer that is not set"},
+        {NET("    raise(SIGFPE);\n"), "crashed: signal 8", "division of integers by zero"},
+        {NET("    volatile int n = 0;\n    while (!n)\n        ;\n"), "did not end within 1 s",
+         "TRAINYARD_MODEL_S=600"},
+    };
+    setenv("TRAINYARD_MODEL_S", "1", 1);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[2048];
+        ty_error err = {0};
+        ty_model *m;
+        snprintf(text, sizeof text, "#include <signal.h>\n%s", rows[i].text);
+        assert_int_equal(ty_model_open(write_text("model.c", text), &m, &err), -1);
+        assert_non_null(strstr(err.message, rows[i].message));
+        assert_non_null(strstr(err.help, rows[i].help));
+    }
+    unsetenv("TRAINYARD_MODEL_S");
+}
+
 /* The user's own line is shown. */
 static void test_shows_the_line(void **state)
 {
@@ -504,6 +529,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_scopes_and_sharing, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_writes_its_source, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_mistakes, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_hints_of_rehearsals, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_shows_the_line, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_compiler_troubles, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_damaged_weights, make_folder, remove_folder),
