@@ -192,7 +192,9 @@ int records_see_mapped(records_look *look, int i, ty_field_info *info, ty_error 
 int records_put_mapped(records_look *look, int i, const ty_field_info *info, char *out, ty_error *err);
 /* Maps that are not settled see the record that kind->find has found. */
 int records_learn(records_look *look, ty_error *err);
-/* Behind the walk: they are settled, and their fields have a type. */
+/* One of them, behind the walk; `file`, which may be NULL, and the format are for messages. */
+int records_settle_map(const records_field *f, const char *format, const ty_data_file *file, ty_error *err);
+/* All of them, and their fields have a type. */
 int records_settle_maps(ty_dataset *ds, const ty_data_source *src, ty_error *err);
 /* Room for n bytes in look->stored. */
 int records_bytes(records_look *look, size_t n_bytes, ty_error *err);

@@ -113,6 +113,22 @@ int records_learn(records_look *look, ty_error *err)
     return 0;
 }
 
+int records_settle_map(const records_field *f, const char *format, const ty_data_file *file, ty_error *err)
+{
+    ty_map *map = f->declared.map;
+    if (ty_map_settle(map, err) == 0)
+        return 0;
+    if (file)
+        ty_error_at(err, "%s", file->path);
+    if (ty_map_has_seen(map))
+        return -1;
+    if (f->declared.columns && strcmp(format, "csv") != 0)
+        return ty_error_help(
+            err, "columns are of tables: a field of %s data is one value, by its name, or member: NAME", format);
+    return ty_error_help(err, "no record has a value called \"%s\"; member: NAME says that it is called otherwise",
+                         f->name);
+}
+
 int records_settle_maps(ty_dataset *ds, const ty_data_source *src, ty_error *err)
 {
     records_impl *impl = ds->impl;
@@ -120,7 +136,8 @@ int records_settle_maps(ty_dataset *ds, const ty_data_source *src, ty_error *err
         ty_map *map = impl->field[i].declared.map;
         if (!map || ty_map_is_settled(map))
             continue;
-        if (ty_agree_map(&src->agree, map, err) < 0 || ty_map_settle(map, err) < 0 ||
+        if (ty_agree_map(&src->agree, map, err) < 0 ||
+            records_settle_map(&impl->field[i], ds->format, ds->n_files > 0 ? ds->files : NULL, err) < 0 ||
             records_settle_mapped(&impl->field[i], ty_map_n_cells(map), &ds->field[i], err) < 0)
             return -1;
     }

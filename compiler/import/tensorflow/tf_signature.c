@@ -220,17 +220,25 @@ int tf_node_signature(tf_file *f, const char *run, const char *outputs, const tf
 
 static bool gives_nothing(const char *op)
 {
-    static const char *const list[] = {"Const", "NoOp", "Placeholder", "PlaceholderV2", "Assert", NULL};
+    static const char *const list[] = {"Const",
+                                       "NoOp",
+                                       "Placeholder",
+                                       "PlaceholderV2",
+                                       "Assert",
+                                       "VarIsInitializedOp",
+                                       "IsVariableInitialized",
+                                       "ReadVariableOp", /* a variable's own, which nobody takes */
+                                       NULL};
     for (int i = 0; list[i]; i++)
         if (strcmp(op, list[i]) == 0)
             return true;
-    return tf_op_is_stripped(op);
+    return tf_op_is_stripped(op) || tf_op_is_variable(op) || tf_op_assigns(op);
 }
 
-/* What a TF1 graph has besides its model: gradients, the saver. */
+/* What a TF1 graph has besides its model: gradients, also of an optimizer in a scope, and the saver. */
 static bool is_besides(const char *name)
 {
-    return strncmp(name, "gradients/", 10) == 0 || strncmp(name, "save/", 5) == 0;
+    return strncmp(name, "gradients/", 10) == 0 || strncmp(name, "save/", 5) == 0 || strstr(name, "/gradients/");
 }
 
 /* Values that nobody takes, by name. */

@@ -263,9 +263,11 @@ static int settle_words(ty_map *m, ty_error *err)
         if (!best || w->count > best->count || (w->count == best->count && strcmp(w->p, best->p) < 0))
             best = w;
     }
-    if (!best)
-        return ty_error_set(err, TY_E_DATA, "field \"%s\": all texts are missing, so that none can stand for them",
-                            m->d.field);
+    if (!best) {
+        ty_error_set(err, TY_E_DATA, "field \"%s\": all texts are missing, so that none can stand for them",
+                     m->d.field);
+        return ty_error_help(err, "say what stands for them, missing: TEXT, or leave the field out");
+    }
     m->fill_text = (ty_text){best->p, best->n};
     return m->n_missing_text > 0 ? m->kind->see_text(m, m->fill_text, m->n_missing_text, err) : 0;
 }
@@ -277,6 +279,11 @@ static void learn_drop(ty_map *m)
         map_moments_drop(&m->cell[i].made);
     }
     m->cell = NULL;
+}
+
+bool ty_map_has_seen(const ty_map *m)
+{
+    return m->n_cells > 0;
 }
 
 int ty_map_settle(ty_map *m, ty_error *err)

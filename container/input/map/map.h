@@ -143,6 +143,8 @@ int ty_map_check(const ty_map *m, const ty_cells *cells, bool is_whole, ty_error
 /* A sample of the training data. Refuses what cannot be learnt from, when part of it may be learnt already. */
 int ty_map_see(ty_map *m, const ty_cells *cells, ty_error *err);
 int ty_map_settle(ty_map *m, ty_error *err);
+/* Whether any sample had a value to learn from. */
+bool ty_map_has_seen(const ty_map *m);
 
 /* What an unsettled map has seen, as bytes for other ranks, and what another has seen added to it. */
 int ty_map_write_seen(const ty_map *m, ty_buf *out);

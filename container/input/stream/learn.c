@@ -127,7 +127,9 @@ static int learn_settle(stream_opened *s, const ty_stream_config *c, ty_error *e
 {
     for (int i = 0; i < s->records.n_fields; i++) {
         ty_map *map = s->records.field[i].declared.map;
-        if (map && !ty_map_is_settled(map) && (ty_agree_map(&c->agree, map, err) < 0 || ty_map_settle(map, err) < 0))
+        if (map && !ty_map_is_settled(map) &&
+            (ty_agree_map(&c->agree, map, err) < 0 ||
+             records_settle_map(&s->records.field[i], s->stream.format, s->n_files > 0 ? s->files : NULL, err) < 0))
             return -1;
     }
     return records_take_means(&s->records, &c->agree, err);
