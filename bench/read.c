@@ -3,6 +3,7 @@
  *     read [OPTIONS] FILE FIELD...    opens the file, then reads epochs of batches; FIELD: NAME[=COLUMNS|MEMBER][:TYPE]
  *                                     or NAME@BINS, hashed into so many, or NAME@, by a vocabulary that it learns
  *         --format F    --batch N (1024)    --epochs N (1)    --shuffle    --threads N (to open with; all)
+ *         --keep FOLDER: what opening finds is kept there, and used;    --middle: the first batch is that in the middle
  *         --stream: as records that stream by, one epoch
  *         --pipe FOLDER: so, from the FIFO of the channel FILE there;    --pass: records alone, not decoded
  *     read --frames tfrecord|recordio FILE   record by record, with checksums, and nothing else
@@ -34,9 +35,9 @@
 enum { READ_MAX_FIELDS = 64, READ_MAX_EPOCHS = 64 };
 
 typedef struct read_settings {
-    const char *format, *frames, *pipe;
+    const char *format, *frames, *pipe, *keep;
     long batch, epochs, order, threads;
-    bool shuffle, stream, pass;
+    bool shuffle, stream, pass, middle;
 } read_settings;
 
 static double read_since(int64_t start)
@@ -218,6 +219,7 @@ static int read_data(const char *path, ty_field *fields, int n_fields, const rea
     ty_error err = {0};
     ty_data_source src = {.paths = &path, .n_paths = 1, .format = s->format, .fields = fields, .n_fields = n_fields};
     src.n_threads = (int)s->threads;
+    src.keep = (ty_keep){.folders = s->keep, .max_bytes = INT64_MAX};
     ty_dataset *ds;
     int64_t start = ty_clock_ns();
     double cpu = read_cpu(), own = read_cpu_of(CLOCK_THREAD_CPUTIME_ID);
@@ -235,13 +237,14 @@ static int read_data(const char *path, ty_field *fields, int n_fields, const rea
     read_batch b = {0};
     if (ty_sampler_init(&sampler, &config, &err) < 0 || read_room(ds, s->batch, &b) < 0)
         return read_fail(&err);
-    int64_t n = ty_sampler_batch(&sampler, (ty_position){0}, b.samples);
+    int64_t n = ty_sampler_batch(&sampler, (ty_position){.batch = s->middle ? sampler.n_batches / 2 : 0}, b.samples);
     if (ty_dataset_read_all(ds, &(ty_pick){.sample = b.samples, .n = n}, b.to, &err) < 0)
         return read_fail(&err);
     double first_s = read_age();
     printf("{\"rows\": %lld, \"bytes\": %lld, \"open_s\": %.6f, \"open_cpu_s\": %.6f, \"open_own_s\": %.6f, "
-           "\"first_s\": %.3f, \"epoch_s\": [",
-           (long long)ds->n_samples, (long long)ds->stats.file_bytes, open_s, open_cpu_s, open_own_s, first_s);
+           "\"first_s\": %.6f, \"kept\": %s, \"epoch_s\": [",
+           (long long)ds->n_samples, (long long)ds->stats.file_bytes, open_s, open_cpu_s, open_own_s, first_s,
+           ds->kept.made_s ? "true" : "false");
     for (long k = 0; k < s->epochs; k++) {
         double took = read_epoch(ds, &sampler, k, &b, k == 0 ? &sum : NULL, &err);
         if (took < 0)
@@ -317,6 +320,8 @@ int main(int argc, char **argv)
                                             {"threads", 1, NULL, 't'},
                                             {"pipe", 1, NULL, 'p'},
                                             {"pass", 0, NULL, 'x'},
+                                            {"keep", 1, NULL, 'k'},
+                                            {"middle", 0, NULL, 'i'},
                                             {0}};
     read_settings s = {.batch = 1024, .epochs = 1};
     ty_field fields[READ_MAX_FIELDS];
@@ -334,6 +339,8 @@ int main(int argc, char **argv)
         s.pipe = c == 'p' ? optarg : s.pipe;
         s.stream = s.stream || c == 'm' || c == 'p';
         s.pass = s.pass || c == 'x';
+        s.keep = c == 'k' ? optarg : s.keep;
+        s.middle = s.middle || c == 'i';
         if (c == '?')
             return 2;
     }

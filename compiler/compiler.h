@@ -270,10 +270,9 @@ typedef struct ty_cache_listed {
     const char *model, *inputs; /* what it was compiled for; "" if unknown */
 } ty_cache_listed;
 
-/* Entries of a folder, the one used last first. A folder that is not there has none. */
+/* Compiled kernels in a folder, those used last first. A folder that is not there has none. What else it holds, its
+ * limit and how all of it is removed: base/entries.h. */
 int ty_cache_list(const char *dir, ty_arena *a, ty_cache_listed **out, int *n, ty_error *err);
-/* Removes all entries, and nothing else. */
-int ty_cache_clear(const char *dir, int *n_removed, ty_error *err);
 
 typedef struct ty_program ty_program;
 

@@ -1,6 +1,8 @@
 /* command_cache.c - `trainyard cache list`, `clear`, `why-miss RECIPE`. */
+#include "base/entries.h"
 #include "base/quantity.h"
 #include "compiler/compiler.h"
+#include "container/input/keep.h"
 #include "entrypoint/cache_folder.h"
 #include "entrypoint/command.h"
 #include "entrypoint/job.h"
@@ -24,23 +26,38 @@ typedef struct cache_request {
     ty_arena *a;
 } cache_request;
 
+static void print_row(const char *name, int64_t used_s, int64_t bytes, const char *what, const char *of)
+{
+    char used[32] = "", size[32];
+    time_t at = (time_t)used_s;
+    struct tm utc;
+    if (gmtime_r(&at, &utc))
+        strftime(used, sizeof used, "%Y-%m-%d %H:%M", &utc);
+    printf("%.12s  used %s  %9s  %s  %s\n", name, used, ty_bytes_text((uint64_t)bytes, size, sizeof size), what, of);
+}
+
+/* Kernels, then indexes of data. */
 static int list(const cache_request *r, ty_error *err)
 {
     ty_cache_listed *row;
+    ty_entry *entry;
+    char size[32];
     int n;
     int64_t all = 0;
     if (ty_cache_list(r->dir, r->a, &row, &n, err) < 0)
         return -1;
-    char size[32];
     for (int i = 0; i < n; i++) {
-        char used[32] = "";
-        time_t at = (time_t)row[i].used_utc_s;
-        struct tm utc;
-        if (gmtime_r(&at, &utc))
-            strftime(used, sizeof used, "%Y-%m-%d %H:%M", &utc);
-        printf("%s  used %s  %9s  %s  %s\n", row[i].name, used,
-               ty_bytes_text((uint64_t)row[i].bytes, size, sizeof size), row[i].model, row[i].inputs);
+        print_row(row[i].name, row[i].used_utc_s, row[i].bytes, row[i].model, row[i].inputs);
         all += row[i].bytes;
+    }
+    int n_all = ty_entries_list(r->dir, r->a, &entry);
+    for (int i = n_all - 1; i >= 0; i--) {
+        if (!entry[i].is_index)
+            continue;
+        print_row(entry[i].name, entry[i].used_s, entry[i].bytes, "index of data",
+                  ty_keep_describe(entry[i].path, r->a));
+        all += entry[i].bytes;
+        n++;
     }
     printf("%s: %d %s, %s\n", r->dir, n, n == 1 ? "entry" : "entries", ty_bytes_text((uint64_t)all, size, sizeof size));
     return 0;
@@ -49,7 +66,7 @@ static int list(const cache_request *r, ty_error *err)
 static int clear(const cache_request *r, ty_error *err)
 {
     int n;
-    if (ty_cache_clear(r->dir, &n, err) < 0)
+    if (ty_entries_clear(r->dir, &n, err) < 0)
         return -1;
     printf("%s: %d %s removed\n", r->dir, n, n == 1 ? "entry" : "entries");
     return 0;
@@ -57,8 +74,8 @@ static int clear(const cache_request *r, ty_error *err)
 
 static int why_miss(const cache_request *r, ty_error *err)
 {
-    bool hit;
-    ty_buf note;
+    ty_buf note, data;
+    ty_job_cache cache = {.kernels = &note, .data = &data};
     ty_job job = {.recipe_path = r->given->words[1], .data_folder = r->given->value[DATA_DIR], .cache_folder = r->dir};
     if (!job.recipe_path) {
         ty_error_set(err, TY_E_USAGE, "why-miss needs a recipe");
@@ -67,10 +84,16 @@ static int why_miss(const cache_request *r, ty_error *err)
     if (ty_overrides_take(r->given, r->a, &job, err) < 0)
         return -1;
     ty_buf_init(&note, 1 << 16);
-    int rc = ty_job_compile(&job, NULL, &note, &hit, err);
+    ty_buf_init(&data, 1 << 16);
+    int rc = ty_job_compile(&job, NULL, &cache, err);
     if (rc == 0)
-        printf("%s\n", hit ? "no miss: the cache has these kernels" : note.len ? note.data : "there is no cache");
+        printf("%s\n%s",
+               cache.has_kernels ? "no miss: the cache has these kernels"
+               : note.len        ? note.data
+                                 : "there is no cache",
+               data.data);
     ty_buf_fini(&note);
+    ty_buf_fini(&data);
     return rc;
 }
 
@@ -100,10 +123,10 @@ static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
 const ty_command_row ty_command_cache = {
     "cache",
     "list | clear | why-miss RECIPE",
-    "look into the cache of compiled kernels",
+    "look into the cache of compiled kernels and indexes of data",
     "    trainyard cache list                   entries, the one used last first\n"
     "    trainyard cache clear                  removes all of them\n"
-    "    trainyard cache why-miss train.yaml    whether it has the kernels of a recipe, or what differs\n",
+    "    trainyard cache why-miss train.yaml    whether it has what a recipe needs, or what differs\n",
     options,
     N_OPTIONS,
     1,

@@ -47,7 +47,6 @@ static void print_use(const ty_arguments_given *given, const char *folder, ty_ar
 
 static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
 {
-    bool hit;
     ty_job job = {.recipe_path = given->words[0], .data_folder = given->value[DATA_DIR]};
     const char *output = given->value[OUTPUT] ? given->value[OUTPUT] : "compiled";
     if (ty_overrides_take(given, a, &job, err) < 0)
@@ -58,7 +57,7 @@ static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
     const char *slash = strrchr(folder, '/');
     if (slash && slash > folder && ty_file_mkdirs(ty_arena_strndup(a, folder, (size_t)(slash - folder)), 0755, err) < 0)
         return -1;
-    if (ty_job_compile(&job, folder, NULL, &hit, err) < 0)
+    if (ty_job_compile(&job, folder, NULL, err) < 0)
         return -1;
     print_use(given, folder, a);
     return 0;

@@ -59,9 +59,16 @@ typedef struct ty_job_progress {
     long long step;    /* -1: none */
 } ty_job_progress;
 
+/* What the cache has for a job: its kernels, or why not; of its data a line for each section of which an index can be
+ * kept. */
+typedef struct ty_job_cache {
+    bool has_kernels;
+    ty_buf *kernels, *data;
+} ty_job_cache;
+
 /* precompile.c: opens a job as far as compiling. output_folder: compiled kernels are left there; NULL: nothing is
- * compiled, and *cache_hit and `note` say whether the cache has them or why not. Folders for results are not needed. */
-int ty_job_compile(const ty_job *job, const char *output_folder, ty_buf *note, bool *cache_hit, ty_error *err);
+ * compiled, and *cache says what is there. Folders for results are not needed. */
+int ty_job_compile(const ty_job *job, const char *output_folder, ty_job_cache *cache, ty_error *err);
 
 int ty_job_train(const ty_job *job, ty_job_end *end, ty_job_progress *progress, ty_error *err);
 

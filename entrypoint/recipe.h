@@ -72,6 +72,7 @@ typedef struct ty_recipe_data {
     const char *delimiter;
     bool skip_bad;   /* bad records are left out */
     int64_t max_bad; /* how many at most */
+    bool keep_index; /* what opening finds of records is kept in the cache */
     bool shuffle;
     int64_t shuffle_buffer; /* samples, of a stream */
     int access;             /* ty_access */

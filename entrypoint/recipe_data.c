@@ -191,6 +191,7 @@ static int read_data(recipe_reader *rd, const char *name, const ty_doc *node, co
                             .blank_lines = d.blank_lines,
                             .skip_bad = d.on_bad == 1,
                             .max_bad = d.max_bad,
+                            .keep_index = d.keep_index,
                             .target = d.target,
                             .preprocessing = ty_recipe_path(rd, d.preprocessing),
                             .at = node,
@@ -232,6 +233,8 @@ static int read_data(recipe_reader *rd, const char *name, const ty_doc *node, co
         out->missing_values = same->missing_values;
     if (!ty_doc_find(node, "blank_lines"))
         out->blank_lines = same->blank_lines;
+    if (!ty_doc_find(node, "keep_index"))
+        out->keep_index = same->keep_index;
     if (!ty_doc_find(node, "on_bad")) {
         out->skip_bad = same->skip_bad;
         out->max_bad = same->max_bad;

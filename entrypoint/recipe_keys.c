@@ -163,6 +163,8 @@ static const ty_bind_row data_rows[] = {
      .help = "records that are damaged or do not fit their fields: refused, or left out, counted and named"},
     {"max_bad", TY_BIND_INT, DATA(max_bad), "100", .min = 1, .max = 1e15,
      .help = "on_bad: skip: how many of one pass may be left out, in all and so in a row"},
+    {"keep_index", TY_BIND_BOOL, DATA(keep_index), "true",
+     .help = "records by number: what opening them finds is kept in the cache, and used while the files stay the same"},
     {"window", TY_BIND_INT, DATA(window), .min = 1, .max = 1 << 26,
      .help = "text, tokens: a sample is so many tokens in a row, `inputs`, and those one further on, `targets`"},
     {"stride", TY_BIND_INT, DATA(stride), .min = 1, .max = 1e15,

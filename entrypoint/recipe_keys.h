@@ -31,7 +31,7 @@ typedef struct recipe_data {
     const char *channel, *path, *pattern, *format, *delimiter, *target, *preprocessing;
     int header, index_base, on_bad, access, shard;
     int64_t max_bad, samples, pipe_timeout;
-    bool strict, blank_lines;
+    bool strict, blank_lines, keep_index;
     const ty_doc *missing_values;
     int remainder;
     int64_t window, stride;

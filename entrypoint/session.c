@@ -63,7 +63,7 @@ const char *ty_session_cache_folder(const ty_session *s)
     return folder && strcmp(folder, "none") != 0 ? folder : NULL;
 }
 
-static int64_t cache_max_bytes(void)
+int64_t ty_session_cache_bytes(void)
 {
     const char *mb = getenv("TRAINYARD_CACHE_MB");
     return mb ? strtoll(mb, NULL, 10) << 20 : 0;
@@ -81,7 +81,7 @@ static int compile_once(ty_session *s, ty_error *err)
                                   .tf32 = s->recipe.tf32,
                                   .dump_dir = dump,
                                   .cache_dir = ty_session_cache_folder(s),
-                                  .cache_max_bytes = cache_max_bytes(),
+                                  .cache_max_bytes = ty_session_cache_bytes(),
                                   .compiled_dir = compiled_folder(s),
                                   .output_dir = s->compile_to,
                                   .model_name = s->recipe.model,

@@ -61,6 +61,7 @@ typedef struct ty_session_times {
 typedef struct ty_session {
     const char *compile_to; /* folder for compiled kernels, or NULL */
     ty_buf *cache_note;     /* not NULL without compile_to: nothing is compiled */
+    ty_buf *index_note;     /* with it: what the cache has of the data, a line for each section */
     const ty_job *job;
     ty_arena arena;
     ty_recipe recipe;
@@ -147,6 +148,11 @@ int ty_session_check_run(const ty_session *s, const ty_train_state *state, ty_er
 void ty_session_plan_hash(const ty_session *s, char hash[TY_MANIFEST_HASH_BYTES]);
 /* Where compiled kernels are kept: the recipe's folder, else the job's. NULL: nowhere. */
 const char *ty_session_cache_folder(const ty_session *s);
+/* How large its first folder may grow; 0: nobody says. */
+int64_t ty_session_cache_bytes(void);
+/* session_keep.c: where what opening data finds is kept, and what became of it: in the log, or for who only asks. */
+ty_keep ty_session_keep(const ty_session *s, const ty_recipe_data *d);
+void ty_session_tell_kept(const ty_session *s, const ty_dataset *ds, const char *section);
 /* session_batch.c, a phase: batch_size auto becomes a number, and lr follows the batch size if it shall. */
 int ty_session_choose_batch(ty_session *s, ty_error *err);
 

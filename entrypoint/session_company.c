@@ -47,9 +47,16 @@ bool ty_session_sees_waits(const ty_session *s)
 /* What may differ from host to host without changing a number of the training. */
 static bool is_of_the_host(const char *key)
 {
-    static const char *const keys[] = {"threads",      "memory",      "cache",
-                                       "compiled",     "tensorboard", "distributed.interface",
-                                       "data_threads", "data_memory"};
+    static const char *const keys[] = {"threads",
+                                       "memory",
+                                       "cache",
+                                       "compiled",
+                                       "tensorboard",
+                                       "distributed.interface",
+                                       "data_threads",
+                                       "data_memory",
+                                       "data.train.keep_index",
+                                       "data.validation.keep_index"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (strcmp(key, keys[i]) == 0)
             return true;

@@ -227,8 +227,10 @@ static int open_data(ty_session *s, const ty_recipe_data *d, ty_dataset **out, b
         return 0;
     }
     source.files.like = s->train_stream.is_on ? NULL : s->train; /* NULL for the training data themselves */
+    source.files.keep = ty_session_keep(s, d);
     if (ty_dataset_open(&source.files, out, err) < 0)
         return -1;
+    ty_session_tell_kept(s, *out, source.files.like ? "data.validation" : "data.train");
     if (!source.files.like)
         ty_session_describe_transforms(source.files.fields, source.files.n_fields);
     tell_not_finite(*out, source.files.like ? "data.validation" : "data.train");

@@ -1,8 +1,9 @@
-/* cache.c - entries: written, read, proven, removed. See cache.h. */
+/* cache.c - entries: written, read, proven, listed. See cache.h. */
 #define _GNU_SOURCE
 #include "compiler/target/cache.h"
 
 #include "base/clock.h"
+#include "base/entries.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -21,7 +22,6 @@
 #define CACHE_HEAD        "trainyard kernels 1\n"
 #define CACHE_ENTRY_BYTES (1 << 20)
 #define CACHE_PATH_BYTES  768
-#define CACHE_STALE_S     86400 /* a work folder this old was left by a process that died */
 
 static bool cache_path(char *out, const char *dir, const char *name, const char *suffix)
 {
@@ -154,7 +154,8 @@ int ty_cache_store(const ty_cache_objects *objects, const ty_cache_key *key, con
     char work[CACHE_PATH_BYTES];
     const char *slash = strrchr(to, '/');
     int parent = slash ? (int)(slash - to) : 0;
-    if (snprintf(work, sizeof work, "%.*s%sty-kernels-XXXXXX", parent, to, slash ? "/" : "") >= (int)sizeof work)
+    if (snprintf(work, sizeof work, "%.*s%s" TY_ENTRIES_WORK "XXXXXX", parent, to, slash ? "/" : "") >=
+        (int)sizeof work)
         return ty_error_set(err, TY_E_LIMIT, "the path is too long: %s", to);
     if (!mkdtemp(work))
         return ty_error_errno(err, TY_E_CREATE, errno, "making a folder for compiled kernels beside %s", to);
@@ -280,116 +281,26 @@ void ty_cache_unlock(int lock, const char *dir, const char *hex)
     close(lock);
 }
 
-/* ---- the folder ---- */
-
-void ty_cache_touch(const char *entry)
-{
-    utimensat(AT_FDCWD, entry, NULL, 0);
-}
-
-typedef struct cache_use {
-    const char *name;
-    int64_t bytes, used_s;
-} cache_use;
-
-static int cache_by_age(const void *a, const void *b)
-{
-    const cache_use *x = a, *y = b;
-    return x->used_s != y->used_s ? (x->used_s < y->used_s ? -1 : 1) : strcmp(x->name, y->name);
-}
-
-static int64_t cache_folder_bytes(const char *folder, ty_arena *a)
-{
-    ty_file_entry *file;
-    size_t n = 0;
-    int64_t bytes = 0;
-    if (ty_file_list(folder, a, &file, &n, NULL) < 0)
-        return 0;
-    for (size_t i = 0; i < n; i++)
-        bytes += (int64_t)file[i].n_bytes;
-    return bytes;
-}
-
-/* Entries in the folder, the one used longest ago first; what a dead process left goes. */
-static int cache_uses(const char *dir, ty_arena *a, cache_use **out)
-{
-    ty_file_entry *file;
-    size_t n_files = 0;
-    char path[CACHE_PATH_BYTES];
-    int n = 0;
-    if (ty_file_list(dir, a, &file, &n_files, NULL) < 0)
-        return 0;
-    *out = TY_NEW_ARRAY(a, cache_use, n_files + 1);
-    for (size_t i = 0; i < n_files; i++) {
-        struct stat st;
-        if (file[i].kind != 'd' || !cache_path(path, dir, file[i].name, "") || stat(path, &st) < 0)
-            continue;
-        if (strncmp(file[i].name, "ty-kernels-", 11) == 0 && time(NULL) - st.st_mtime > CACHE_STALE_S)
-            ty_file_remove_tree(path, NULL);
-        if (strlen(file[i].name) == TY_CACHE_HEX_BYTES - 1)
-            (*out)[n++] = (cache_use){file[i].name, cache_folder_bytes(path, a), (int64_t)st.st_mtime};
-    }
-    qsort(*out, (size_t)n, sizeof **out, cache_by_age);
-    return n;
-}
-
 /* ---- for people ---- */
 
 int ty_cache_list(const char *dir, ty_arena *a, ty_cache_listed **out, int *n, ty_error *err)
 {
-    cache_use *use = NULL;
+    ty_entry *use = NULL;
     *n = 0;
     if (ty_file_exists(dir) && !ty_file_is_folder(dir))
         return ty_error_set(err, TY_E_NOT_FOUND, "%s is no folder", dir);
-    int n_uses = cache_uses(dir, a, &use);
+    int n_uses = ty_entries_list(dir, a, &use);
     *out = TY_NEW_ARRAY(a, ty_cache_listed, n_uses + 1);
     for (int i = n_uses - 1; i >= 0; i--) {
         ty_cache_entry entry;
-        char path[CACHE_PATH_BYTES];
-        bool read = cache_path(path, dir, use[i].name, "") && ty_cache_read(path, a, &entry, NULL) == 0;
+        bool read = !use[i].is_index && ty_cache_read(use[i].path, a, &entry, NULL) == 0;
         const char *model = read ? ty_cache_key_value(&entry.key, "model") : NULL;
         const char *inputs = read ? ty_cache_key_value(&entry.key, "inputs") : NULL;
+        if (use[i].is_index)
+            continue;
         ty_cache_listed *row = &(*out)[(*n)++];
         *row = (ty_cache_listed){"", use[i].bytes, use[i].used_s, model ? model : "", inputs ? inputs : ""};
         snprintf(row->name, sizeof row->name, "%.12s", use[i].name);
     }
     return 0;
-}
-
-int ty_cache_clear(const char *dir, int *n_removed, ty_error *err)
-{
-    ty_arena a;
-    cache_use *use = NULL;
-    char path[CACHE_PATH_BYTES];
-    int rc = 0;
-    *n_removed = 0;
-    ty_arena_init(&a);
-    int n = cache_uses(dir, &a, &use);
-    for (int i = 0; i < n && rc == 0; i++) {
-        rc = cache_path(path, dir, use[i].name, "") ? ty_file_remove_tree(path, err) : 0;
-        *n_removed += rc == 0;
-    }
-    ty_arena_fini(&a);
-    return rc;
-}
-
-/* ---- its limit ---- */
-
-void ty_cache_trim(const char *dir, const char *keep, int64_t max_bytes)
-{
-    ty_arena a;
-    cache_use *use = NULL;
-    char path[CACHE_PATH_BYTES];
-    int64_t all = 0;
-    ty_arena_init(&a);
-    int n = cache_uses(dir, &a, &use);
-    for (int i = 0; i < n; i++)
-        all += use[i].bytes;
-    for (int i = 0; i < n && all > max_bytes; i++) {
-        if (strcmp(use[i].name, keep) == 0 || !cache_path(path, dir, use[i].name, ""))
-            continue;
-        ty_file_remove_tree(path, NULL);
-        all -= use[i].bytes;
-    }
-    ty_arena_fini(&a);
 }

@@ -10,8 +10,8 @@
  *
  * An entry is written under a temporary name and renamed, so it is whole or absent; its objects are hashed when they
  * are loaded, since they are code. Who finds the lock taken waits for the other's entry: several processes that start
- * at once compile once. The entries used longest ago go when the folder has grown past its limit. Whoever may write
- * into the folder may run code in this process: keep it yours.
+ * at once compile once. The entries used longest ago go when the folder has grown past its limit (base/entries.h).
+ * Whoever may write into the folder may run code in this process: keep it yours.
  */
 #ifndef TY_TARGET_CACHE_H
 #define TY_TARGET_CACHE_H
@@ -72,10 +72,6 @@ typedef struct ty_cache_objects {
 /* Copies objects, with their description, to a folder that appears whole at `to`; a former one of the same kind is
  * replaced. The parent must be there. */
 int ty_cache_store(const ty_cache_objects *objects, const ty_cache_key *key, const char *to, ty_error *err);
-/* Entries used longest ago go until all together have at most max_bytes; `keep` stays. */
-void ty_cache_trim(const char *dir, const char *keep, int64_t max_bytes);
-/* Notes that the entry was used now. */
-void ty_cache_touch(const char *entry);
 
 /* Takes the lock of an entry, waiting for whoever has it, at most wait_ms. -1: not to be had (a store without locks, a
  * folder that cannot be written, time over); going on without is right. */

@@ -1,12 +1,12 @@
 /* cached.c - see cached.h. */
 #include "compiler/target/cached.h"
 
+#include "base/entries.h"
 #include "base/file.h"
 #include "base/log.h"
 
 #include <string.h>
 
-#define CACHED_MAX_BYTES ((int64_t)256 << 20)
 enum { CACHED_WAIT_MS = 300000 };
 
 const char *ty_cached_folder(const ty_cached *c, int i)
@@ -38,7 +38,7 @@ static bool cached_look(ty_cached *c, ty_cached_load *load, void *to)
         if (!*dir || !ty_file_is_folder(folder))
             continue;
         if (cached_load(c, folder, load, to, &err) == 0) {
-            ty_cache_touch(folder);
+            ty_entries_touch(folder);
             return true;
         }
         ty_log_warning("cache", "a damaged entry is left out and compiled anew: %s", err.message);
@@ -96,7 +96,7 @@ void ty_cached_keep(ty_cached *c, const ty_cache_objects *objects)
     if (ty_file_mkdirs(c->dir, 0700, &err) < 0 || ty_cache_store(objects, &c->key, entry, &err) < 0)
         ty_log_warning("cache", "kernels are not kept for the next run: %s", err.message);
     else
-        ty_cache_trim(c->dir, c->hex, c->max_bytes ? c->max_bytes : CACHED_MAX_BYTES);
+        ty_entries_trim(c->dir, c->hex, c->max_bytes);
 }
 
 void ty_cached_end(ty_cached *c)

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +13,18 @@ static bool bad_is_told(int64_t n)
     while (step <= n / 10)
         step *= 10;
     return n % step == 0;
+}
+
+void ty_bad_tell(ty_buf *told, const char *fmt, ...)
+{
+    char line[1024];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    ty_log_warning("data", "%s", line);
+    if (told)
+        ty_buf_add(told, line, strlen(line) + 1);
 }
 
 int ty_bad_leave_out(ty_bad *bad, ty_error *err)
@@ -29,7 +42,7 @@ int ty_bad_leave_out(ty_bad *bad, ty_error *err)
     if (bad->n++ == 0)
         memcpy(bad->first, text, sizeof text);
     if (!bad->quiet && bad_is_told(bad->n))
-        ty_log_warning("data", "bad record left out (number %lld): %s", (long long)bad->n, text);
+        ty_bad_tell(bad->told, "bad record left out (number %lld): %s", (long long)bad->n, text);
     *err = (ty_error){0};
     return 0;
 }

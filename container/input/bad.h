@@ -14,6 +14,7 @@
 #ifndef TY_CONTAINER_INPUT_BAD_H
 #define TY_CONTAINER_INPUT_BAD_H
 
+#include "base/buf.h"
 #include "base/error.h"
 
 #include <stdint.h>
@@ -21,10 +22,11 @@
 #define TY_BAD_MAX 100 /* where the user names no limit */
 
 typedef struct ty_bad {
-    bool skip;   /* zeroed: each is an error */
-    int64_t max; /* how many of one pass over the data may be left out, in all and so in a row; 0: TY_BAD_MAX */
-    bool quiet;  /* no warnings: the same records are read again, by who gives them */
-    int64_t n;   /* left out so far, in all passes */
+    bool skip;    /* zeroed: each is an error */
+    int64_t max;  /* how many of one pass over the data may be left out, in all and so in a row; 0: TY_BAD_MAX */
+    bool quiet;   /* no warnings: the same records are read again, by who gives them */
+    ty_buf *told; /* NULL, or gets the warnings too, each with a NUL behind it */
+    int64_t n;    /* left out so far, in all passes */
     int64_t pass, n_before; /* private: the latest pass, and what was left out before it */
     char first[256];        /* place and message of the first of them */
 } ty_bad;
@@ -33,6 +35,9 @@ typedef struct ty_bad {
  * tenth, every hundredth ...), and err is empty again. -1: err stands: none may be left out, one too many was, or it
  * is no fault of the data. err must not be NULL. */
 int ty_bad_leave_out(ty_bad *bad, ty_error *err);
+
+/* A warning of the data: to the log, and as ty_bad.told says. */
+void ty_bad_tell(ty_buf *told, const char *fmt, ...) TY_PRINTF(2, 3);
 
 /* Data that are read again and again: the limit is that of one pass. Passes count up; an earlier one changes nothing.
  */

@@ -124,6 +124,24 @@ static int bytes_inflate(ty_bytes *b, ty_packing packing, size_t max_bytes, ty_e
     return 0;
 }
 
+static ty_file_id bytes_id(const struct stat *st)
+{
+    return (ty_file_id){.device = (uint64_t)st->st_dev,
+                        .inode = (uint64_t)st->st_ino,
+                        .n_bytes = (int64_t)st->st_size,
+                        .modified_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec,
+                        .changed_ns = (int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec};
+}
+
+bool ty_file_id_of(const char *path, ty_file_id *out)
+{
+    struct stat st;
+    if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
+        return false;
+    *out = bytes_id(&st);
+    return true;
+}
+
 static int bytes_open_fd(const char *path, ty_error *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -160,6 +178,7 @@ int ty_bytes_open(const char *path, const ty_bytes_options *options, ty_bytes *o
         ty_bytes_close(out);
         return ty_error_at(err, "%s", path);
     }
+    out->id = bytes_id(&st);
     return 0;
 }
 

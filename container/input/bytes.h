@@ -15,12 +15,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Which file was opened, and as what it was found then. */
+typedef struct ty_file_id {
+    uint64_t device, inode;
+    int64_t n_bytes, modified_ns, changed_ns; /* times since 1970 */
+} ty_file_id;
+
 typedef struct ty_bytes {
     const uint8_t *data; /* never NULL after a successful open */
     size_t n;
     size_t file_bytes; /* size on disk, before inflating */
-    bool mapped;       /* private: how to give it back */
-    ty_mapped *watch;  /* private */
+    ty_file_id id;
+    bool mapped;      /* private: how to give it back */
+    ty_mapped *watch; /* private */
 } ty_bytes;
 
 typedef struct ty_bytes_options {
@@ -34,6 +41,9 @@ typedef struct ty_bytes_options {
 int ty_bytes_open(const char *path, const ty_bytes_options *options, ty_bytes *out, ty_error *err);
 /* Safe on a zeroed struct. */
 void ty_bytes_close(ty_bytes *b);
+
+/* What the path leads to now. False: to no regular file. */
+bool ty_file_id_of(const char *path, ty_file_id *out);
 
 /* The first bytes of a file's content, up to n (at most 4096), inflated if need be: how many there are. 0 too for what
  * cannot be read, which fails where it is opened. */

@@ -48,6 +48,23 @@ typedef struct ty_index_kept {
     int64_t width; /* numbers of a dense row */
 } ty_index_kept;
 
+/* Where what opening finds is kept, and how much of it (keep.h). Borrowed. */
+typedef struct ty_keep {
+    const char *folders; /* of the cache, ':' between them: all are read, the first is written; NULL: nothing is kept */
+    int64_t max_bytes;   /* of the first folder with all that is in it; 0: TY_ENTRIES_MAX_BYTES */
+    int64_t least_us;    /* what was found in less is not kept */
+    bool is_read_only;   /* nothing is written or removed */
+} ty_keep;
+
+/* What became of that, for the log. */
+typedef struct ty_kept {
+    bool is_asked;       /* it can be kept of these data, and somebody wants it */
+    int64_t made_s;      /* it was there, and made then (UTC, seconds since 1970); 0: it was not */
+    int64_t n_bytes;     /* it was written; 0: it was not */
+    int64_t too_big;     /* bytes that it would have, which are more than the cache may have; 0: fewer */
+    const char *differs; /* what differs from the one that is most like it; NULL: there is none like it */
+} ty_kept;
+
 /* What to open. All is borrowed for the time of the call. */
 typedef struct ty_data_source {
     const char *const *paths; /* folders of channels or plain files */
@@ -65,6 +82,7 @@ typedef struct ty_data_source {
     ty_windows windows;            /* text, tokens: what a sample is */
     const struct ty_dataset *like; /* what is decided from all of the data is as it was for these; NULL: decided anew */
     ty_agree agree;                /* where these are a part of the data, and others have the rest */
+    ty_keep keep;                  /* records: zeroed: nothing is kept, and nothing kept is used */
     bool no_map;                   /* FastFile: read files instead of mapping them */
     bool lenient;                  /* libsvm: an index alone has the value 1, of a repeated one the last entry counts;
                                     * else both are refused */
@@ -143,7 +161,8 @@ struct ty_dataset {
     const ty_data_file *files;
     int n_files;
     ty_data_stats stats;
-    ty_index_kept index;   /* libsvm: given */
+    ty_index_kept index; /* libsvm: given */
+    ty_kept kept;
     ty_bad bad;            /* what was left out when it was opened; of those that remain n_samples are */
     bool is_partial;       /* types_only: n_samples are those looked at, not all */
     const char *tokenizer; /* windows: the tokenizer.json that goes with the model, tokenizer_bytes long; NULL: none */

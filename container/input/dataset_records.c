@@ -1,12 +1,14 @@
 /* dataset_records.c - files of records, whatever these are (records.h).
  *
  * Files stay mapped (or inflated) and are walked once when they are opened (records_walk.c): where each record begins
- * is noted, and the range of integers becomes known. Reading a batch decodes its records straight into it; nothing is
- * kept in a second form.
+ * is noted, and the range of integers becomes known. What that found may be kept for the next opening, which does
+ * without the walk then (records_keep.h). Reading a batch decodes its records straight into it; nothing is kept in a
+ * second form.
  */
+#include "base/clock.h"
 #include "container/input/format.h"
 #include "container/input/mixing.h"
-#include "container/input/records.h"
+#include "container/input/records_keep.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,17 +41,28 @@ static const records_file *records_find_file(const records_impl *impl, int64_t s
     return &impl->file[low];
 }
 
+/* The record at look->frames.at, where one was when the index was made. */
+static int records_frame(const records_file *file, records_look *look, ty_frame *record, ty_error *err)
+{
+    ty_frames *f = &look->frames;
+    bool begins = !ty_frames_are_lines(f->how) || f->at == 0 || file->bytes.data[f->at - 1] == '\n';
+    int more = begins ? ty_frames_next(f, record, err) : 0;
+    return more != 0 ? more : ty_error_set(err, TY_E_DATA, "no record begins at byte %zu any more", f->at);
+}
+
 /* Finds the record and what it has for the fields that are looked for. */
 int records_find(const records_impl *impl, records_look *look, int64_t sample, ty_error *err)
 {
     const records_file *file = records_find_file(impl, sample);
     ty_frame record;
     look_at_file(look, file);
-    look->frames.unchecked = look->is_known = true; /* it was checked when the file was opened */
+    look->frames.unchecked = look->is_known = records_keep_is_checked(impl, sample);
     look->frames.at = file->at[sample - file->first];
-    if (ty_frames_next(&look->frames, &record, err) != 1 || impl->kind->find(look, &record, err) < 0)
-        return ty_error_at(err, "%s", file->file->path);
-    return 0;
+    if (records_frame(file, look, &record, err) == 1 && impl->kind->find(look, &record, err) == 0)
+        return 0;
+    if (!look->is_known)
+        records_keep_refuse(impl, err);
+    return ty_error_at(err, "%s", file->file->path);
 }
 
 static int64_t records_line(const records_file *file, uint64_t at)
@@ -89,13 +102,15 @@ static void records_place(const ty_dataset *ds, int field, int64_t sample, char 
                  (unsigned long long)at);
 }
 
-/* What does not decode was not looked at when it was opened: a picture's pixels. */
+/* What does not decode was not looked at when it was opened: a picture's pixels, or a record of a kept index. */
 static int records_put_at(const ty_dataset *ds, records_look *look, int field, int64_t sample, char *out, ty_error *err)
 {
     char place[TY_ERROR_PLACE_BYTES];
     if (records_put(look, field, &ds->field[field], out, err) == 0)
         return 0;
     records_place(ds, field, sample, place, sizeof place);
+    if (!look->is_known)
+        records_keep_refuse(ds->impl, err);
     return ty_error_at(err, "%s", place);
 }
 
@@ -145,6 +160,8 @@ static int records_read_all(const ty_dataset *ds, const ty_pick *pick, void *con
         for (int k = 0; rc == 0 && k < look.impl->n_fields; k++)
             rc =
                 records_put_at(ds, &look, k, pick->sample[i], (char *)out[k] + (size_t)i * ds->field[k].row_bytes, err);
+        if (rc == 0 && !look.is_known)
+            records_keep_note(ds->impl, pick->sample[i]);
         if (rc == 0 && look.impl->mixed >= 0 && pick->augment)
             rc = records_mix(ds, &look, i, out, err);
     }
@@ -174,9 +191,12 @@ static void records_close(ty_dataset *ds)
     records_impl *impl = ds->impl;
     for (int i = 0; impl && i < impl->n_files; i++) {
         ty_bytes_close(&impl->file[i].bytes);
-        free(impl->file[i].at);
+        if (!ds->kept.made_s) /* else they lie in the kept file */
+            free(impl->file[i].at);
         free(impl->file[i].bad);
     }
+    if (impl)
+        records_keep_fini(impl);
 }
 
 static const ty_dataset_ops records_ops = {
@@ -194,6 +214,8 @@ static int records_open_files(ty_dataset *ds, const ty_data_source *src, ty_erro
     for (int i = 0; i < impl->n_files; i++)
         if (ty_bytes_open(impl->file[i].file->path, &options, &impl->file[i].bytes, err) < 0)
             return -1;
+    if (records_keep_find(ds, src, err) < 0)
+        return -1;
     return impl->kind->prepare ? impl->kind->prepare(ds, src, err) : 0;
 }
 
@@ -241,8 +263,21 @@ static int records_learn_means(ty_dataset *ds, const ty_data_source *src, ty_err
     return records_take_means(impl, &src->agree, err);
 }
 
+/* What all records say: as an earlier opening found it, or by looking at them. */
+static int records_look_at_all(ty_dataset *ds, const ty_data_source *src, int64_t start_ns, ty_error *err)
+{
+    if (records_keep_take(ds))
+        return 0;
+    if (records_walk_all(ds, src, err) < 0)
+        return -1;
+    records_keep_give(ds, src, start_ns);
+    ds->bad.told = NULL;
+    return 0;
+}
+
 static int records_open(ty_dataset *ds, const ty_data_source *src, const records_kind *kind, ty_error *err)
 {
+    int64_t start_ns = ty_clock_ns();
     ds->impl = records_new(ds, src, kind);
     ds->ops = &records_ops;
     ds->is_partial = src->types_only;
@@ -250,7 +285,7 @@ static int records_open(ty_dataset *ds, const ty_data_source *src, const records
     for (int i = 0; i < ds->n_files; i++)
         ds->stats.file_bytes += ds->files[i].n_bytes;
     if (records_take_plans(ds, src, err) < 0 || records_open_files(ds, src, err) < 0 ||
-        records_walk_all(ds, src, err) < 0 || records_settle_maps(ds, src, err) < 0)
+        records_look_at_all(ds, src, start_ns, err) < 0 || records_settle_maps(ds, src, err) < 0)
         return -1;
     if (!src->types_only && records_learn_means(ds, src, err) < 0)
         return -1;

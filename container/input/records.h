@@ -68,6 +68,13 @@ typedef struct records_cell {
 
 typedef struct records_kind records_kind;
 
+/* libsvm: what the lines of these files say, before others are heard: words behind a label (-1, -2: see libsvm_counts),
+ * indexes, entries of a line, the place of the largest index. */
+typedef struct records_seen {
+    int64_t each, min, max, fewest, most;
+    int64_t max_file, max_at, max_record, as_is;
+} records_seen;
+
 typedef struct records_impl {
     const records_kind *kind;
     records_file *file;
@@ -93,6 +100,8 @@ typedef struct records_impl {
     bool means_later;     /* pictures are decoded for their mean behind the walk, not in it */
     int mixed;            /* field whose pictures are mixed; -1: none */
     _Atomic size_t *work; /* the data set's, which a look raises when it ends; NULL: a stream's */
+    records_seen seen;
+    struct records_kept *kept; /* what an earlier opening found, or where this one's is to be kept; NULL: neither */
 } records_impl;
 
 /* The entries of a LibSVM line. */
@@ -128,6 +137,7 @@ typedef struct records_look {
 
 struct records_kind {
     ty_framing framing;
+    bool is_kept; /* all that a walk finds of such records is in records_keep.c */
     /* Before the walk, with all files there; NULL: nothing to do. */
     int (*prepare)(ty_dataset *ds, const ty_data_source *src, ty_error *err);
     /* The same for a stream, of which nothing has been seen; NULL: nothing to do. */
@@ -223,6 +233,8 @@ void records_free_readers(records_look *look);
 
 /* records_walk.c: looks at all records, or with types_only at the first ones. */
 int records_walk_all(ty_dataset *ds, const ty_data_source *src, ty_error *err);
+/* A file without records has the first sample of the one behind it. */
+void records_number_files(const ty_dataset *ds);
 /* How many threads open the source. */
 int records_threads(const ty_data_source *src);
 /* The next record that is one; as ty_frames_next. */

@@ -87,6 +87,7 @@ static int example_picture(const records_cell *c, const uint8_t **bytes, size_t 
 }
 
 const records_kind records_example = {.framing = TY_FRAMES_TFRECORD,
+                                      .is_kept = true,
                                       .find = example_look,
                                       .count = example_count,
                                       .decode = example_decode,

@@ -342,5 +342,9 @@ static int64_t json_decode(records_look *look, const records_cell *c, int64_t ma
     return json_numbers((json_text){c->u.text.p, c->u.text.end}, c->dtype, look->stored, max);
 }
 
-const records_kind records_json = {
-    .framing = TY_FRAMES_LINES, .find = json_find, .count = json_count, .decode = json_decode, .cells = json_cells};
+const records_kind records_json = {.framing = TY_FRAMES_LINES,
+                                   .is_kept = true,
+                                   .find = json_find,
+                                   .count = json_count,
+                                   .decode = json_decode,
+                                   .cells = json_cells};

@@ -228,6 +228,7 @@ static int64_t libsvm_decode(records_look *look, const records_cell *c, int64_t 
 }
 
 const records_kind records_libsvm = {.framing = TY_FRAMES_LINES,
+                                     .is_kept = true,
                                      .prepare = libsvm_prepare,
                                      .begin_stream = libsvm_begin_stream,
                                      .learn = libsvm_learn,

@@ -2,7 +2,7 @@
 #ifndef TY_CONTAINER_INPUT_RECORDS_LIBSVM_H
 #define TY_CONTAINER_INPUT_RECORDS_LIBSVM_H
 
-#include "container/input/records.h"
+#include "container/input/records_keep.h"
 
 /* What a field is of a line. */
 typedef enum libsvm_part {

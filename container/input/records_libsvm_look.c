@@ -1,7 +1,6 @@
 /* records_libsvm_look.c - what follows from all lines: base, width, whether all have as many entries. Streams, of which
  * nothing has been seen, find it out in a pass of their own.
  */
-#include "base/log.h"
 #include "container/input/records_libsvm.h"
 #include "container/input/spans.h"
 
@@ -93,10 +92,10 @@ libsvm_facts libsvm_no_facts(const records_impl *impl)
                           .as_is = impl->as_is};
 }
 
-static void libsvm_say_unsorted(const libsvm_facts *f, const records_file *file)
+static void libsvm_say_unsorted(const ty_dataset *ds, const libsvm_facts *f, const records_file *file)
 {
-    ty_log_warning("data", "%s:%lld: indexes that do not rise: such lines are sorted (said once)", file->file->path,
-                   (long long)f->unsorted + 1);
+    ty_bad_tell(ds->bad.told, "%s:%lld: indexes that do not rise: such lines are sorted (said once)", file->file->path,
+                (long long)f->unsorted + 1);
 }
 
 /* The same; a bad line that is left out counts for nothing. */
@@ -105,7 +104,7 @@ static int libsvm_take_line(ty_dataset *ds, libsvm_facts *f, records_file *file,
     libsvm_facts before = *f;
     if (libsvm_look_at_line(f, file, record, err) == 0) {
         if (before.unsorted < 0 && f->unsorted >= 0)
-            libsvm_say_unsorted(f, file);
+            libsvm_say_unsorted(ds, f, file);
         return 0;
     }
     before.sorted = f->sorted;
@@ -154,7 +153,8 @@ static bool libsvm_walk_ahead(records_span *span)
 
 static int libsvm_walk_take(records_span *span, ty_error *err)
 {
-    libsvm_facts *all = ((libsvm_walk *)span->all->ctx)->facts;
+    const libsvm_walk *w = span->all->ctx;
+    libsvm_facts *all = w->facts;
     const libsvm_facts *f = span->found;
     (void)err;
     if (f->max > all->max) {
@@ -165,7 +165,7 @@ static int libsvm_walk_take(records_span *span, ty_error *err)
     }
     if (all->unsorted < 0 && f->unsorted >= 0) {
         all->unsorted = span->first + f->unsorted;
-        libsvm_say_unsorted(all, span->file);
+        libsvm_say_unsorted(w->ds, all, span->file);
     }
     all->min = f->min < all->min ? f->min : all->min;
     all->fewest = f->fewest < all->fewest ? f->fewest : all->fewest;
@@ -367,10 +367,14 @@ static int libsvm_count_take(records_span *span, ty_error *err)
     return 0;
 }
 
-static int libsvm_find_as_is(const records_impl *impl, const ty_data_source *src, bool *out, ty_error *err)
+static int libsvm_find_as_is(records_impl *impl, const ty_data_source *src, bool *out, ty_error *err)
 {
     libsvm_counts c = {.frames.how = TY_FRAMES_LINES, .each = -1};
-    int rc = records_spans_run(&(records_spans){.impl = impl,
+    int rc = 0;
+    if (records_keep_holds(impl))
+        c.each = impl->kept->seen.each;
+    else
+        rc = records_spans_run(&(records_spans){.impl = impl,
                                                 .frames = &c.frames,
                                                 .n_threads = records_threads(src),
                                                 .bytes = src->span_bytes,
@@ -379,6 +383,7 @@ static int libsvm_find_as_is(const records_impl *impl, const ty_data_source *src
                                                 .take = libsvm_count_take,
                                                 .redo = libsvm_count_redo},
                                err);
+    impl->seen.each = c.each;
     int64_t fewest = c.each == -1 ? INT64_MAX : c.each, most = c.each; /* that differ: -2 is less than any */
     if (c.each == -2)
         most = INT64_MAX;
@@ -386,6 +391,39 @@ static int libsvm_find_as_is(const records_impl *impl, const ty_data_source *src
         rc = libsvm_agree(&src->agree, "words of LibSVM's lines", &fewest, &most, err);
     *out = fewest == most || most == -1;
     return rc;
+}
+
+/* Of these files alone, before others are heard: what was kept of an earlier look. False: there is none, or none that
+ * took lines as this one has to. */
+static bool libsvm_take_seen(records_impl *impl, libsvm_facts *f)
+{
+    const records_seen *s = records_keep_holds(impl) ? &impl->kept->seen : NULL;
+    if (s && (s->as_is != impl->as_is || (s->min <= s->max && (s->max_file < 0 || s->max_file >= impl->n_files)))) {
+        records_keep_drop(impl);
+        s = NULL;
+    }
+    if (!s)
+        return false;
+    f->min = s->min;
+    f->max = s->max;
+    f->fewest = s->fewest;
+    f->most = s->most;
+    f->max_file = s->min <= s->max ? &impl->file[s->max_file] : NULL;
+    f->max_at = (ty_frame){.at = s->max_at, .record = s->max_record};
+    return true;
+}
+
+static void libsvm_give_seen(records_impl *impl, const libsvm_facts *f)
+{
+    impl->seen = (records_seen){.each = impl->seen.each,
+                                .min = f->min,
+                                .max = f->max,
+                                .fewest = f->fewest,
+                                .most = f->most,
+                                .max_file = f->max_file ? f->max_file - impl->file : -1,
+                                .max_at = (int64_t)f->max_at.at,
+                                .max_record = f->max_at.record,
+                                .as_is = impl->as_is};
 }
 
 int libsvm_prepare(ty_dataset *ds, const ty_data_source *src, ty_error *err)
@@ -396,8 +434,9 @@ int libsvm_prepare(ty_dataset *ds, const ty_data_source *src, ty_error *err)
         (libsvm_reads_pairs(impl) && libsvm_find_as_is(impl, src, &impl->as_is, err) < 0))
         return -1;
     libsvm_facts f = libsvm_no_facts(impl), all;
-    int rc = libsvm_look_at_all(ds, src, &f, err);
+    int rc = libsvm_take_seen(impl, &f) ? 0 : libsvm_look_at_all(ds, src, &f, err);
     free(f.sorted);
+    libsvm_give_seen(impl, &f);
     if (rc < 0 || libsvm_take_all(impl, src, &f, &all, err) < 0)
         return -1;
     libsvm_decide(impl, src, &all);

@@ -73,6 +73,7 @@ static int lines_cells(records_look *look, const records_cell *c, bool wants_tex
 
 /* All fields have a map (lines_check), and a map takes cells. */
 const records_kind records_lines = {.framing = TY_FRAMES_LINES,
+                                    .is_kept = true,
                                     .prepare = lines_prepare,
                                     .begin_stream = lines_begin_stream,
                                     .find = lines_find,

@@ -50,6 +50,7 @@ static int tensor_picture(const records_cell *c, const uint8_t **bytes, size_t *
 }
 
 const records_kind records_tensor = {.framing = TY_FRAMES_RECORDIO,
+                                     .is_kept = true,
                                      .find = tensor_look,
                                      .count = tensor_count,
                                      .decode = tensor_decode,

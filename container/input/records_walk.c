@@ -286,8 +286,7 @@ static records_known records_known_new(ty_dataset *ds)
                            TY_NEW_ARRAY(&ds->arena, records_field, ds->n_fields)};
 }
 
-/* A file without records has the first sample of the one behind it. */
-static void records_number_files(const ty_dataset *ds)
+void records_number_files(const ty_dataset *ds)
 {
     const records_impl *impl = ds->impl;
     int64_t first = 0;

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "compiler/target/cache.h"
 
+#include "base/entries.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "compiler/compiler.h"
@@ -359,7 +360,7 @@ static void oldest_go(void **state)
     opt.cache_max_bytes = 1; /* the new one stays */
     expect_run(&opt, false);
     expect_run(&opt, true);
-    assert_int_equal(ty_cache_clear(s->cache, &n, NULL), 0);
+    assert_int_equal(ty_entries_clear(s->cache, &n, NULL), 0);
     assert_int_equal(n, 1);
     expect_run(&opt, false);
 }

@@ -243,6 +243,11 @@ int map_refuse_missing(const ty_map *m, ty_error *err)
 
 /* ---- the row ---- */
 
+int64_t ty_map_n_seen(const ty_map *m)
+{
+    return m->n_seen;
+}
+
 int64_t ty_map_n_cells(const ty_map *m)
 {
     return m->n_cells > 0 ? m->n_cells : 1;

@@ -161,6 +161,8 @@ int ty_map_type(const ty_map *m, int64_t n_cells, bool dtype_given, ty_dtype dty
                 ty_type *out, ty_error *err);
 /* Cells of a sample, as they were learnt; 1 where nothing is known. */
 int64_t ty_map_n_cells(const ty_map *m);
+/* Samples that it has learnt of. */
+int64_t ty_map_n_seen(const ty_map *m);
 /* How many ids there are, 0 .. n - 1; 0: the rows are no ids (numbers, one_hot). */
 int64_t ty_map_n_ids(const ty_map *m);
 /* One sample. row: of type ty_map_type. The error names the field and the value, not the place. */
