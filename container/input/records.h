@@ -31,6 +31,7 @@ typedef struct records_field {
     const char *name;  /* in the records */
     bool is_settled;   /* the stored type is known, and with it the batch's */
     ty_dtype stored;
+    bool takes_any; /* a stream's, that no record had which was looked at: each is stored as it comes */
     int64_t n_elems;
     int64_t min, max; /* of the batch type, if an integer */
     int part;         /* libsvm: which part of a line it is */

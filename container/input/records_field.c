@@ -85,7 +85,7 @@ static int field_fits_type(const records_field *f, const records_cell *c, ty_err
 {
     static const char *const kinds[] = {
         [TY_F32] = "floats", [TY_F64] = "doubles", [TY_I64] = "integers", [TY_U8] = "bytes"};
-    if (c->dtype == f->stored)
+    if (c->dtype == f->stored || f->takes_any)
         return 0;
     return ty_error_set(err, TY_E_DATA_VALUE, "field \"%s\": expected %s as in the first record, found %s",
                         f->declared.name, kinds[f->stored], kinds[c->dtype]);
@@ -162,10 +162,10 @@ static int field_whole(const records_field *f, double v, int64_t *out, ty_error 
                         v);
 }
 
-static int field_check_integers(const records_field *f, const void *stored, int64_t n, ty_field_info *info,
-                                int64_t sample, ty_error *err)
+static int field_check_integers(const records_field *f, ty_dtype from, const void *stored, int64_t n,
+                                ty_field_info *info, int64_t sample, ty_error *err)
 {
-    bool plain = f->stored == TY_I64 && f->declared.scale == 1.0 && f->declared.offset == 0.0;
+    bool plain = from == TY_I64 && f->declared.scale == 1.0 && f->declared.offset == 0.0;
     double real[RECORDS_CHECK_BLOCK];
     int64_t low, high;
     if (plain && info->min_sample >= 0 && ty_convert_range(TY_I64, stored, n, &low, &high) && low >= info->min &&
@@ -174,7 +174,7 @@ static int field_check_integers(const records_field *f, const void *stored, int6
     for (int64_t at = 0; at < n; at += RECORDS_CHECK_BLOCK) {
         int64_t some = n - at < RECORDS_CHECK_BLOCK ? n - at : RECORDS_CHECK_BLOCK;
         if (!plain)
-            ty_convert_to_f64(f->stored, (const char *)stored + (size_t)at * ty_dtype_bytes(f->stored), real, some);
+            ty_convert_to_f64(from, (const char *)stored + (size_t)at * ty_dtype_bytes(from), real, some);
         for (int64_t i = 0; i < some; i++) {
             int64_t v = plain ? ((const int64_t *)stored)[at + i] : 0;
             if (!plain && field_whole(f, real[i], &v, err) < 0)
@@ -246,7 +246,7 @@ int records_see(records_look *look, int i, ty_field_info *info, int64_t sample, 
         return -1;
     n = occur >= 0 ? occur : n < f->n_elems ? n : f->n_elems;
     if (info->is_integer)
-        return field_check_integers(f, look->stored, n, info, sample, err);
+        return field_check_integers(f, c->dtype, look->stored, n, info, sample, err);
     field_check_floats(f, look->stored, n, info, sample);
     return 0;
 }
@@ -299,14 +299,13 @@ int records_put(records_look *look, int i, const ty_field_info *info, char *out,
     if (n != 0 && field_fits_length(f, n, err) < 0)
         return -1;
     n = n < f->n_elems ? n : f->n_elems;
-    if (info->is_integer && !look->is_known &&
-        !(f->stored == to && f->declared.scale == 1 && f->declared.offset == 0) &&
-        field_check_integers(f, look->stored, n, &(ty_field_info){0}, 0, err) < 0)
+    if (info->is_integer && !look->is_known && !(c->dtype == to && f->declared.scale == 1 && f->declared.offset == 0) &&
+        field_check_integers(f, c->dtype, look->stored, n, &(ty_field_info){0}, 0, err) < 0)
         return -1;
     if (info->is_integer && !look->is_known && look->impl->kept && field_check_kept(f, look->stored, n, info, err) < 0)
         return -1;
     if (n > 0)
-        ty_convert_scaled(f->stored, look->stored, to, out, n, f->declared.scale, f->declared.offset);
+        ty_convert_scaled(c->dtype, look->stored, to, out, n, f->declared.scale, f->declared.offset);
     records_fill(f, &info->type, out + (size_t)n * ty_dtype_bytes(to), f->n_elems - n);
     return 0;
 }
@@ -335,6 +334,7 @@ int records_settle_rest(const records_impl *impl, ty_field_info *info, bool has_
         records_cell none = {.dtype = TY_F32};
         if (records_settle(f, &none, 1, &info[i], err) < 0)
             return -1;
+        f->takes_any = true;
     }
     return 0;
 }

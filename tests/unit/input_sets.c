@@ -137,10 +137,9 @@ static double add_up(const ty_dataset *ds, int field)
     return total;
 }
 
-static void check_set(const set *s)
+/* f: [MOST_FIELDS], filled. */
+static ty_data_source source_of(const set *s, const char *const *path, ty_field *f)
 {
-    const char *path = need(s->path);
-    ty_field f[MOST_FIELDS];
     int n = 0;
     for (; n < MOST_FIELDS && s->field[n].name; n++) {
         f[n] = ty_field_make(s->field[n].name);
@@ -148,18 +147,25 @@ static void check_set(const set *s)
         f[n].dtype = s->field[n].dtype;
         f[n].dtype_given = f[n].missing_given = true;
     }
-    ty_data_source src = {.paths = &path,
-                          .n_paths = 1,
-                          .pattern = s->pattern,
-                          .format = s->format,
-                          .fields = f,
-                          .n_fields = n,
-                          .lenient = strstr(s->path, "ranking") != NULL};
+    return (ty_data_source){.paths = path,
+                            .n_paths = 1,
+                            .pattern = s->pattern,
+                            .format = s->format,
+                            .fields = f,
+                            .n_fields = n,
+                            .lenient = strstr(s->path, "ranking") != NULL};
+}
+
+static void check_set(const set *s)
+{
+    const char *path = need(s->path);
+    ty_field f[MOST_FIELDS];
+    ty_data_source src = source_of(s, &path, f);
     ty_dataset *ds;
     ty_error err = {0};
     assert_ok(ty_dataset_open(&src, &ds, &err), &err);
     assert_int_equal(ds->n_samples, s->n_samples);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < ds->n_fields; i++) {
         double found = add_up(ds, i), want = s->field[i].sum;
         if (ds->field[i].n_missing != s->field[i].n_missing || !(fabs(found - want) <= 1e-7 * fabs(want) + 1e-6))
             fail_msg("%s, %s: %lld missing, sum %.17g", s->path, s->field[i].name, (long long)ds->field[i].n_missing,
@@ -309,6 +315,154 @@ static void shards_of_a_stream_have_each_row_once(void **state)
     free(times);
 }
 
+/* ---- every set, by 1, 2, 3 and 7 ranks ---- */
+
+static const int64_t all_ranks[] = {1, 2, 3, 7};
+
+/* What of a set has been met: how often each sample, and the sums of fields. */
+typedef struct met {
+    uint8_t *times;
+    double sum[MOST_FIELDS];
+} met;
+
+static void met_row(met *m, const set *s, const ty_field_info *field, int n, const ty_batch *b, int64_t row)
+{
+    assert_true(b->samples[row] >= 0 && b->samples[row] < s->n_samples);
+    m->times[b->samples[row]]++;
+    for (int i = 0; i < n; i++) {
+        int64_t each = ty_type_elems(&field[i].type);
+        const void *data = b->field[i].data;
+        for (int64_t k = row * each; k < (row + 1) * each; k++)
+            m->sum[i] += field[i].type.dtype == TY_F64   ? ((const double *)data)[k]
+                         : field[i].type.dtype == TY_F32 ? (double)((const float *)data)[k]
+                         : field[i].type.dtype == TY_I64 ? (double)((const int64_t *)data)[k]
+                                                         : ((const uint8_t *)data)[k];
+    }
+}
+
+static void met_all(met *m, const set *s, const ty_field_info *field, int n, ty_prefetch_config config)
+{
+    ty_prefetch *p;
+    const ty_batch *b;
+    ty_error err = {0};
+    config.until_epoch = 1;
+    config.n_workers = 2;
+    assert_ok(ty_prefetch_start(&config, &p, &err), &err);
+    while (ty_prefetch_next(p, &b, &err) == 0 && b) {
+        for (int64_t row = 0; row < b->n_valid; row++)
+            met_row(m, s, field, n, b, row);
+        ty_prefetch_release(p, b);
+    }
+    assert_ok(-(err.code != TY_E_NONE), &err);
+    ty_prefetch_stop(p);
+}
+
+static void check_met(met *m, const set *s, const char *how, int64_t ranks)
+{
+    for (int64_t i = 0; i < s->n_samples; i++)
+        if (m->times[i] != 1)
+            fail_msg("%s, %s, %lld ranks: sample %lld is met %d times", s->path, how, (long long)ranks, (long long)i,
+                     m->times[i]);
+    for (int i = 0; i < MOST_FIELDS && s->field[i].name; i++)
+        if (!(fabs(m->sum[i] - s->field[i].sum) <= 1e-7 * fabs(s->field[i].sum) + 1e-6))
+            fail_msg("%s, %s, %lld ranks: %s adds up to %.17g", s->path, how, (long long)ranks, s->field[i].name,
+                     m->sum[i]);
+    memset(m->times, 0, (size_t)s->n_samples);
+    memset(m->sum, 0, sizeof m->sum);
+}
+
+static void check_by_number(const set *s, const ty_data_source *src, met *m)
+{
+    ty_dataset *ds;
+    ty_error err = {0};
+    assert_ok(ty_dataset_open(src, &ds, &err), &err);
+    for (int r = 0; r < 4; r++) {
+        for (int64_t shard = 0; shard < all_ranks[r]; shard++) {
+            ty_sampler_config order = {.batch_size = 33,
+                                       .shuffle = true,
+                                       .seed = 5,
+                                       .stream = TY_STREAM_SHUFFLE,
+                                       .shard = shard,
+                                       .n_shards = all_ranks[r],
+                                       .tail = TY_TAIL_PAD};
+            met_all(m, s, ds->field, src->n_fields, (ty_prefetch_config){.dataset = ds, .sampler = order});
+        }
+        check_met(m, s, "by number", all_ranks[r]);
+    }
+    ty_dataset_close(ds);
+}
+
+static void check_streamed(const set *s, const ty_data_source *src, ty_stream_shard by, met *m)
+{
+    static const char *const ways[] = {"rows of a stream", "records of a stream", "files of a stream"};
+    ty_stream_config c = {.paths = src->paths,
+                          .n_paths = 1,
+                          .pattern = src->pattern,
+                          .fields = src->fields,
+                          .n_fields = src->n_fields,
+                          .lenient = src->lenient};
+    for (int r = 0; r < 4; r++) {
+        int64_t first = 0;
+        for (int64_t shard = 0; shard < all_ranks[r]; shard++) {
+            ty_stream *stream;
+            ty_error err = {0};
+            ty_prefetch_config config = {0};
+            ty_stream_order order = {.n_rows = 33,
+                                     .tail = TY_TAIL_PAD,
+                                     .shard_by = by,
+                                     .shard = shard,
+                                     .n_shards = all_ranks[r],
+                                     .shuffle_rows = 100,
+                                     .seed = 7};
+            assert_ok(ty_stream_open(&c, &stream, &err), &err);
+            assert_ok(ty_stream_feed(stream, &order, &config.feed, &err), &err);
+            met mine = {calloc((size_t)s->n_samples, 1), {0}};
+            met_all(&mine, s, stream->field, src->n_fields, config);
+            /* Records of files are numbered in the files of a shard. */
+            for (int64_t i = 0; i < s->n_samples && by == TY_SHARD_FILES; i++)
+                if (mine.times[i])
+                    m->times[first++] += mine.times[i];
+            for (int64_t i = 0; i < s->n_samples && by != TY_SHARD_FILES; i++)
+                m->times[i] += mine.times[i];
+            for (int i = 0; i < src->n_fields; i++)
+                m->sum[i] += mine.sum[i];
+            free(mine.times);
+            ty_data_feed_close(config.feed);
+            ty_stream_close(stream);
+        }
+        check_met(m, s, ways[by], all_ranks[r]);
+    }
+}
+
+/* Tables with headers, and arrays, do not stream. */
+static bool streams(const ty_dataset *ds)
+{
+    return strcmp(ds->format, "tfrecord") == 0 || strcmp(ds->format, "libsvm") == 0;
+}
+
+static void shards_of_each_set_have_each_row_once(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
+        const set *s = &sets[i];
+        const char *path = need(s->path);
+        ty_field f[MOST_FIELDS];
+        ty_data_source src = source_of(s, &path, f);
+        met m = {calloc((size_t)s->n_samples, 1), {0}};
+        ty_dataset *ds;
+        ty_error err = {0};
+        assert_non_null(m.times);
+        check_by_number(s, &src, &m);
+        assert_ok(ty_dataset_open(&src, &ds, &err), &err);
+        for (int k = 0; k < src.n_fields && strcmp(ds->format, "tfrecord") == 0; k++)
+            f[k].shape_given = true; /* numbers, of which a stream's first records may have none */
+        for (int by = TY_SHARD_ROWS; by <= TY_SHARD_FILES && streams(ds); by++)
+            check_streamed(s, &src, (ty_stream_shard)by, &m);
+        ty_dataset_close(ds);
+        free(m.times);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +470,7 @@ int main(void)
         cmocka_unit_test(damaged_and_strange_files_are_refused),
         cmocka_unit_test(shards_together_have_each_row_once),
         cmocka_unit_test(shards_of_a_stream_have_each_row_once),
+        cmocka_unit_test(shards_of_each_set_have_each_row_once),
     };
     return cmocka_run_group_tests(tests, files_setup, files_teardown);
 }

@@ -303,6 +303,44 @@ static void what_cannot_stream_is_refused(void **state)
     assert_says(&err, "none of the 3 files matches");
 }
 
+/* What no record has at first that is looked at is taken as it comes later: integers here. */
+static void a_rare_feature_is_what_it_is(void **state)
+{
+    (void)state;
+    enum { RARE = 120 };
+    ty_buf text = new_buf();
+    const char *path = files_path("rare");
+    for (int i = 0; i < RARE + 8; i++)
+        put_example(&text, i, i >= RARE);
+    files_put("rare", text.data, text.len);
+    ty_buf_fini(&text);
+    for (int whole = 0; whole < 2; whole++) {
+        ty_stream_config c = config_of(TFRECORD);
+        c.paths = &path;
+        fields[1].dtype = whole ? TY_I64 : TY_F32;
+        fields[1].missing_given = fields[1].shape_given = true;
+        fields[1].missing = -1;
+        ty_stream *s = open_stream(&c);
+        reading r = start(s, (ty_stream_order){0}, (ty_position){0}, 1, 2);
+        const ty_batch *b;
+        ty_error err = {0};
+        int64_t n = 0;
+        for (;;) {
+            assert_ok(ty_prefetch_next(r.prefetch, &b, &err), &err);
+            if (!b)
+                break;
+            for (int row = 0; row < ROWS; row++, n++)
+                assert_int_equal(whole ? ((const int64_t *)b->field[1].data)[row]
+                                       : (int64_t)((const float *)b->field[1].data)[row],
+                                 n < RARE ? -1 : n);
+            ty_prefetch_release(r.prefetch, b);
+        }
+        assert_int_equal(n, RARE + 8);
+        stop(&r);
+        ty_stream_close(s);
+    }
+}
+
 static void gzip_members_are_inflated(void **state)
 {
     (void)state;
@@ -345,6 +383,7 @@ int main(void)
         cmocka_unit_test(damaged_records_are_named_or_left_out),
         cmocka_unit_test(values_are_checked_when_they_are_decoded),
         cmocka_unit_test(what_cannot_stream_is_refused),
+        cmocka_unit_test(a_rare_feature_is_what_it_is),
         cmocka_unit_test(gzip_members_are_inflated),
     };
     return cmocka_run_group_tests(tests, files_setup, files_teardown);

@@ -55,13 +55,14 @@ static inline void put_entry(ty_buf *out, int number, const char *name, int type
     put_nested(out, number, &entry);
 }
 
-static inline void put_tfrecord(ty_buf *out, int i)
+static inline void put_example(ty_buf *out, int i, bool has_label)
 {
     ty_buf features = new_buf(), example = new_buf();
     float x[2] = {(float)i, (float)-i};
     uint8_t label = (uint8_t)i;
     put_entry(&features, 1, "x", 2, x, sizeof x);
-    put_entry(&features, 1, "label", 3, &label, 1);
+    if (has_label)
+        put_entry(&features, 1, "label", 3, &label, 1);
     put_nested(&example, 1, &features);
     uint64_t n = example.len;
     uint32_t head = ty_crc32c_mask(ty_crc32c(0, &n, 8)), tail = ty_crc32c_mask(ty_crc32c(0, example.data, example.len));
@@ -107,7 +108,7 @@ static inline void put_record(ty_buf *out, kind k, int i)
 {
     switch (k) {
     case TFRECORD:
-        put_tfrecord(out, i);
+        put_example(out, i, true);
         break;
     case RECORDIO:
         put_recordio(out, i);
