@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "base/tensor.h"
 #include "container/input/convert.h"
+#include "container/input/image/image.h"
 #include "container/input/profile.h"
 #include "entrypoint/command_data.h"
 
@@ -13,6 +14,17 @@
 static int look_open(const ty_arguments_given *given, ty_arena *a, ty_data_opened *d, ty_error *err)
 {
     return (given->value[TY_DATA_RECIPE] ? ty_data_open_declared : ty_data_open)(given, a, d, err);
+}
+
+/* A picture that nobody has declared: what is read of it is of a size that says nothing. */
+static bool look_is_picture(const ty_arguments_given *given, const ty_field_info *f)
+{
+    return f->image && !given->value[TY_DATA_RECIPE];
+}
+
+static const char *look_type(const ty_arguments_given *given, const ty_field_info *f, char *out, size_t n)
+{
+    return look_is_picture(given, f) ? "picture" : ty_type_text(&f->type, out, n);
 }
 
 /* ---- check ---- */
@@ -34,7 +46,7 @@ static int check_range(const ty_data_opened *d, int i, ty_field_profile *p, bool
     return rc;
 }
 
-static int check_print_field(const ty_data_opened *d, int i, int width, ty_error *err)
+static int check_print_field(const ty_arguments_given *given, const ty_data_opened *d, int i, int width, ty_error *err)
 {
     const ty_dataset *ds = d->ds;
     const ty_field_info *f = &ds->field[i];
@@ -43,7 +55,9 @@ static int check_print_field(const ty_data_opened *d, int i, int width, ty_error
     bool has_range;
     if (check_range(d, i, &p, &has_range, err) < 0)
         return -1;
-    printf("  %-*s  %-16s", width, f->name, ty_type_text(&f->type, type, sizeof type));
+    printf("  %-*s  %-16s", width, f->name, look_type(given, f, type, sizeof type));
+    if (look_is_picture(given, f))
+        printf("  all were decoded; their formats and sizes: trainyard data stats");
     if (f->is_integer && f->min_sample >= 0)
         printf("  %" PRId64 " to %" PRId64, f->min, f->max);
     if (has_range)
@@ -102,7 +116,7 @@ static int check_print_text(const ty_data_opened *d, int i, int width, ty_error 
     return 0;
 }
 
-static int check_print(const ty_data_opened *d, ty_error *err)
+static int check_print(const ty_arguments_given *given, const ty_data_opened *d, ty_error *err)
 {
     char text[160];
     int width = 0;
@@ -114,12 +128,12 @@ static int check_print(const ty_data_opened *d, ty_error *err)
         if (ty_data_measures(d, i, TY_MEASURE_CHARACTERS)) {
             if (check_print_text(d, i, width, err) < 0)
                 return -1;
-        } else if (!ty_data_measures(d, i, TY_MEASURE_FAULTS) && check_print_field(d, i, width, err) < 0)
+        } else if (!ty_data_measures(d, i, TY_MEASURE_FAULTS) && check_print_field(given, d, i, width, err) < 0)
             return -1;
     return 0;
 }
 
-static int check_print_json(const ty_data_opened *d, ty_error *err)
+static int check_print_json(const ty_arguments_given *given, const ty_data_opened *d, ty_error *err)
 {
     check_text t;
     ty_field_profile p;
@@ -148,7 +162,7 @@ static int check_print_json(const ty_data_opened *d, ty_error *err)
             break;
         ty_json_open_map(&w, NULL);
         ty_json_put_string(&w, "name", f->name);
-        ty_json_put_string(&w, "type", ty_type_text(&f->type, type, sizeof type));
+        ty_json_put_string(&w, "type", look_type(given, f, type, sizeof type));
         ty_json_put_int(&w, "missing", f->n_missing);
         ty_json_put_int(&w, "not_finite", p.n_not_finite);
         if (is_text && rc == 0 && (rc = check_texts(d, i, &t, err)) == 0 && d->ds->n_samples > 0) {
@@ -179,7 +193,7 @@ int ty_command_data_check(const ty_arguments_given *given, ty_arena *a, ty_error
     ty_data_opened d;
     if (look_open(given, a, &d, err) < 0)
         return -1;
-    int rc = (given->value[TY_DATA_JSON] ? check_print_json : check_print)(&d, err);
+    int rc = (given->value[TY_DATA_JSON] ? check_print_json : check_print)(given, &d, err);
     ty_dataset_close(d.ds);
     return rc;
 }
@@ -187,6 +201,17 @@ int ty_command_data_check(const ty_arguments_given *given, ty_arena *a, ty_error
 /* ---- head ---- */
 
 enum { HEAD_MOST = 8 }; /* numbers of a field that are shown */
+
+static int head_print_picture(void *ctx, const uint8_t *bytes, size_t n, ty_error *err)
+{
+    const char *name = ctx;
+    ty_image_info info;
+    if (ty_image_probe(bytes, n, &info, err) < 0)
+        return -1;
+    printf("  %s picture  %s, %d x %d pixels, %d channel%s, %zu bytes\n", name, info.format, info.width, info.height,
+           info.channels, info.channels == 1 ? "" : "s", n);
+    return 0;
+}
 
 static int head_print_field(const ty_dataset *ds, int field, int64_t sample, ty_error *err)
 {
@@ -233,7 +258,9 @@ int ty_command_data_head(const ty_arguments_given *given, ty_arena *a, ty_error 
     for (int64_t s = 0; rc == 0 && s < rows && s < d.ds->n_samples; s++) {
         printf("%s\n", ty_dataset_place(d.ds, 0, s, place, sizeof place));
         for (int i = 0; rc == 0 && i < d.ds->n_fields; i++)
-            rc = head_print_field(d.ds, i, s, err);
+            rc = look_is_picture(given, &d.ds->field[i])
+                     ? ty_dataset_encoded(d.ds, i, s, head_print_picture, (void *)d.ds->field[i].name, err)
+                     : head_print_field(d.ds, i, s, err);
     }
     ty_dataset_close(d.ds);
     return rc;

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 enum { TOKENIZE_BLOCK = 65536 };
@@ -67,13 +68,24 @@ static int tokenize_describe(const ty_corpus *c, const char *path, ty_arena *a, 
     return rc;
 }
 
+/* An npy file has a header, by which it would be read. */
+static int tokenize_check_name(const char *path, ty_error *err)
+{
+    size_t n = strlen(path);
+    if (n < 4 || strcasecmp(path + n - 4, ".npy") != 0)
+        return 0;
+    ty_error_set(err, TY_E_USAGE, "tokenize writes numbers without a header, which is no npy file: %s", path);
+    return ty_error_help(err, "call it NAME.bin");
+}
+
 int ty_command_data_tokenize(const ty_arguments_given *given, ty_arena *a, ty_error *err)
 {
     ty_windows w;
     ty_data_file *files;
     int n_files;
     ty_corpus c = {.n_parts = 0};
-    if (tokenize_windows(given, &w, err) < 0 || ty_files_list(&given->words[1], 1, a, &files, &n_files, err) < 0)
+    if (tokenize_check_name(given->words[2], err) < 0 || tokenize_windows(given, &w, err) < 0 ||
+        ty_files_list(&given->words[1], 1, a, &files, &n_files, err) < 0)
         return -1;
     int rc = ty_corpus_open_text(&w, NULL, files, n_files, NULL, a, &c, err);
     ty_dtype dtype = c.n_ids <= 65536 ? TY_U16 : TY_U32;

@@ -190,6 +190,7 @@ int ty_dataset_open(const ty_data_source *src, ty_dataset **out, ty_error *err)
     ds->bad = (ty_bad){.skip = src->skip_bad, .max = src->max_bad};
     int rc = dataset_fill(ds, src, err);
     if (ty_mapped_check(err) < 0 || rc < 0) {
+        ty_format_doubt(src, ds->files, ds->n_files, err);
         ty_dataset_close(ds);
         return -1;
     }

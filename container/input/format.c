@@ -366,3 +366,16 @@ int ty_format_detect(const ty_data_source *src, const ty_data_file *files, int n
     }
     return 0;
 }
+
+int ty_format_doubt(const ty_data_source *src, const ty_data_file *files, int n_files, ty_error *err)
+{
+    bool is_named = (src->format && src->format[0]) || src->windows.length > 0 ||
+                    format_by_content_type(src->content_type) || n_files == 0 || format_by_extension(files[0].name);
+    uint8_t head[TY_FORMAT_HEAD_BYTES];
+    size_t n = is_named || !err || err->code != TY_E_DATA ? 0 : ty_bytes_head(files[0].path, head, sizeof head);
+    if (n == 0 || format_by_magic(head, n) || memchr(head, 0, n) ||
+        strcmp(format_of_text((const char *)head, n), "csv") != 0)
+        return -1;
+    return ty_error_detail(err, "it was taken for csv, as any text that nothing says more of: if it is no table, say "
+                                "format: lines or text");
+}

@@ -390,5 +390,5 @@ int ty_data_survey_make(const ty_data_source *src, ty_arena *a, ty_data_survey *
     if (survey_list(src, a, &files, &n_files, err) < 0 || ty_format_detect(src, files, n_files, &format, err) < 0)
         return -1;
     out->format = format->name;
-    return format->survey(src, files, n_files, a, out, err);
+    return format->survey(src, files, n_files, a, out, err) < 0 ? ty_format_doubt(src, files, n_files, err) : 0;
 }
