@@ -265,12 +265,12 @@ static void records_fill(const records_field *f, const ty_type *type, char *out,
 }
 
 /* Integers of a record that was seen when the index was made lie where all of them did then. */
-static int field_check_kept(const records_field *f, const void *stored, int64_t n, const ty_field_info *info,
-                            ty_error *err)
+static int field_check_kept(const records_field *f, ty_dtype from, const void *stored, int64_t n,
+                            const ty_field_info *info, ty_error *err)
 {
     ty_field_info seen = {0};
     ty_field_info_reset(&seen);
-    if (field_check_integers(f, stored, n, &seen, 0, err) < 0)
+    if (field_check_integers(f, from, stored, n, &seen, 0, err) < 0)
         return -1;
     if (seen.min_sample < 0 || (info->min_sample >= 0 && seen.min >= info->min && seen.max <= info->max))
         return 0;
@@ -302,7 +302,8 @@ int records_put(records_look *look, int i, const ty_field_info *info, char *out,
     if (info->is_integer && !look->is_known && !(c->dtype == to && f->declared.scale == 1 && f->declared.offset == 0) &&
         field_check_integers(f, c->dtype, look->stored, n, &(ty_field_info){0}, 0, err) < 0)
         return -1;
-    if (info->is_integer && !look->is_known && look->impl->kept && field_check_kept(f, look->stored, n, info, err) < 0)
+    if (info->is_integer && !look->is_known && look->impl->kept &&
+        field_check_kept(f, c->dtype, look->stored, n, info, err) < 0)
         return -1;
     if (n > 0)
         ty_convert_scaled(c->dtype, look->stored, to, out, n, f->declared.scale, f->declared.offset);
