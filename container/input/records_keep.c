@@ -1,4 +1,5 @@
 /* records_keep.c - see records_keep.h. */
+#pragma GCC optimize("O3") /* the check of all places as vectors */
 #include "container/input/records_keep.h"
 
 #include "base/clock.h"
@@ -187,13 +188,16 @@ static bool kept_facts_of(const records_impl *impl, kept_facts *out)
     return head->index_base == impl->index_base && head->width == impl->width && head->count == impl->count;
 }
 
-/* They rise, and lie within. */
+/* They rise, and lie within: no difference is negative, as no bit at its top tells. One pass over all of them, without
+ * a branch, for vectors. */
 static bool kept_places_fit(const uint64_t *at, int64_t n, uint64_t n_bytes)
 {
-    bool rise = true;
+    uint64_t tops = n_bytes;
+    if (n > 0)
+        tops |= at[0] | (n_bytes - 1 - at[0]);
     for (int64_t i = 1; i < n; i++)
-        rise &= at[i - 1] < at[i];
-    return n == 0 || (rise && at[n - 1] < n_bytes);
+        tops |= at[i] | (at[i] - at[i - 1] - 1) | (n_bytes - 1 - at[i]);
+    return n == 0 || (n_bytes > 0 && tops >> 63 == 0);
 }
 
 static bool kept_files_fit(const records_impl *impl, const kept_facts *facts)
