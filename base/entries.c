@@ -37,11 +37,10 @@ static bool entries_is_work(const char *name, bool is_index)
 
 static bool entries_is_entry(const ty_file_entry *file, bool is_index)
 {
-    size_t n = strlen(file->name);
+    size_t n = strcspn(file->name, ".");
     if (!is_index)
-        return file->kind == 'd' && n == TY_ENTRIES_NAME_LENGTH;
-    return file->kind == 'f' && n == TY_ENTRIES_NAME_LENGTH + strlen(TY_ENTRIES_INDEX) &&
-           strcmp(file->name + TY_ENTRIES_NAME_LENGTH, TY_ENTRIES_INDEX) == 0;
+        return file->kind == 'd' && n == TY_ENTRIES_NAME_LENGTH && file->name[n] == 0;
+    return file->kind == 'f' && n == TY_ENTRIES_INDEX_NAME_LENGTH && strcmp(file->name + n, TY_ENTRIES_INDEX) == 0;
 }
 
 /* Appends the entries of one kind. */
@@ -63,7 +62,7 @@ static int entries_add(const char *dir, bool is_index, ty_arena *a, ty_entry **o
         if (entries_is_work(file[i].name, is_index) && time(NULL) - st.st_mtime > ENTRIES_STALE_S)
             ty_file_remove_tree(path, NULL);
         if (entries_is_entry(&file[i], is_index))
-            all[n++] = (ty_entry){path, ty_arena_strndup(a, file[i].name, TY_ENTRIES_NAME_LENGTH), is_index,
+            all[n++] = (ty_entry){path, ty_arena_strndup(a, file[i].name, strcspn(file[i].name, ".")), is_index,
                                   is_index ? (int64_t)st.st_size : entries_folder_bytes(path, a), (int64_t)st.st_mtime};
     }
     *out = all;
@@ -96,7 +95,7 @@ void ty_entries_trim(const char *dir, const char *keep, int64_t max_bytes)
     for (int i = 0; i < n; i++)
         all += entry[i].bytes;
     for (int i = 0; i < n && all > most; i++) {
-        if (strncmp(entry[i].name, keep, TY_ENTRIES_NAME_LENGTH) == 0)
+        if (strlen(entry[i].name) == strcspn(keep, ".") && memcmp(entry[i].name, keep, strlen(entry[i].name)) == 0)
             continue;
         ty_file_remove_tree(entry[i].path, NULL);
         all -= entry[i].bytes;

@@ -4,6 +4,7 @@
  *                                     or NAME@BINS, hashed into so many, or NAME@, by a vocabulary that it learns
  *         --format F    --batch N (1024)    --epochs N (1)    --shuffle    --threads N (to open with; all)
  *         --keep FOLDER: what opening finds is kept there, and used;    --middle: the first batch is that in the middle
+ *         --since NS: the clock (CLOCK_MONOTONIC) when the process was begun, for first_s
  *         --stream: as records that stream by, one epoch
  *         --pipe FOLDER: so, from the FIFO of the channel FILE there;    --pass: records alone, not decoded
  *     read --frames tfrecord|recordio FILE   record by record, with checksums, and nothing else
@@ -37,6 +38,7 @@ enum { READ_MAX_FIELDS = 64, READ_MAX_EPOCHS = 64 };
 typedef struct read_settings {
     const char *format, *frames, *pipe, *keep;
     long batch, epochs, order, threads;
+    int64_t since;
     bool shuffle, stream, pass, middle;
 } read_settings;
 
@@ -57,9 +59,11 @@ static double read_cpu(void)
     return read_cpu_of(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-/* Seconds since the process was started, to a hundredth. */
-static double read_age(void)
+/* Seconds since the process was started: as who started it says, or to a hundredth. */
+static double read_age(int64_t since)
 {
+    if (since)
+        return read_since(since);
     char text[1024];
     FILE *f = fopen("/proc/self/stat", "r");
     size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
@@ -240,7 +244,7 @@ static int read_data(const char *path, ty_field *fields, int n_fields, const rea
     int64_t n = ty_sampler_batch(&sampler, (ty_position){.batch = s->middle ? sampler.n_batches / 2 : 0}, b.samples);
     if (ty_dataset_read_all(ds, &(ty_pick){.sample = b.samples, .n = n}, b.to, &err) < 0)
         return read_fail(&err);
-    double first_s = read_age();
+    double first_s = read_age(s->since);
     printf("{\"rows\": %lld, \"bytes\": %lld, \"open_s\": %.6f, \"open_cpu_s\": %.6f, \"open_own_s\": %.6f, "
            "\"first_s\": %.6f, \"kept\": %s, \"epoch_s\": [",
            (long long)ds->n_samples, (long long)ds->stats.file_bytes, open_s, open_cpu_s, open_own_s, first_s,
@@ -289,7 +293,7 @@ static int read_stream(const char *path, ty_field *fields, int n_fields, const r
     while ((more = feed->ops->take(feed, &draft, &err)) == 1) {
         if (!s->pass && feed->ops->fill(feed, &draft, b.to, &err) < 0)
             return read_fail(&err);
-        first_s = rows == 0 ? read_age() : first_s;
+        first_s = rows == 0 ? read_age(s->since) : first_s;
         rows += draft.n_valid;
     }
     if (more < 0)
@@ -310,19 +314,13 @@ static int read_stream(const char *path, ty_field *fields, int n_fields, const r
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"format", 1, NULL, 'f'},
-                                            {"batch", 1, NULL, 'b'},
-                                            {"epochs", 1, NULL, 'e'},
-                                            {"shuffle", 0, NULL, 's'},
-                                            {"stream", 0, NULL, 'm'},
-                                            {"frames", 1, NULL, 'r'},
-                                            {"order", 1, NULL, 'o'},
-                                            {"threads", 1, NULL, 't'},
-                                            {"pipe", 1, NULL, 'p'},
-                                            {"pass", 0, NULL, 'x'},
-                                            {"keep", 1, NULL, 'k'},
-                                            {"middle", 0, NULL, 'i'},
-                                            {0}};
+    static const struct option options[] = {{"format", 1, NULL, 'f'}, {"batch", 1, NULL, 'b'},
+                                            {"epochs", 1, NULL, 'e'}, {"shuffle", 0, NULL, 's'},
+                                            {"stream", 0, NULL, 'm'}, {"frames", 1, NULL, 'r'},
+                                            {"order", 1, NULL, 'o'},  {"threads", 1, NULL, 't'},
+                                            {"pipe", 1, NULL, 'p'},   {"pass", 0, NULL, 'x'},
+                                            {"keep", 1, NULL, 'k'},   {"middle", 0, NULL, 'i'},
+                                            {"since", 1, NULL, 'n'},  {0}};
     read_settings s = {.batch = 1024, .epochs = 1};
     ty_field fields[READ_MAX_FIELDS];
     ty_arena arena;
@@ -341,6 +339,7 @@ int main(int argc, char **argv)
         s.pass = s.pass || c == 'x';
         s.keep = c == 'k' ? optarg : s.keep;
         s.middle = s.middle || c == 'i';
+        s.since = c == 'n' ? atoll(optarg) : s.since;
         if (c == '?')
             return 2;
     }

@@ -214,8 +214,7 @@ static int records_open_files(ty_dataset *ds, const ty_data_source *src, ty_erro
     for (int i = 0; i < impl->n_files; i++)
         if (ty_bytes_open(impl->file[i].file->path, &options, &impl->file[i].bytes, err) < 0)
             return -1;
-    if (records_keep_find(ds, src, err) < 0)
-        return -1;
+    records_keep_find(ds, src);
     return impl->kind->prepare ? impl->kind->prepare(ds, src, err) : 0;
 }
 

@@ -1,14 +1,14 @@
 /* keep.h - what opening data found, kept in a file, so that the next opening need not look again.
  *
- *     DIR/data/<64 hex>.index
+ *     DIR/data/<16 hex>.index
  *
  * Opening files of records walks all of them: where each record begins, whether its checksum and its values are right,
  * ranges, what transforms learn. As long as the files and what is asked of them stay the same all of that does too. The
- * name of the file is the SHA-256 of the key: a text with our version, the format, all that is declared, and for each
- * file its path, device, inode, size, times of modification and of change in nanoseconds, and a CRC-32C of its two
- * ends. That is what make and rsync trust, and more: the time of change cannot be set by whoever writes. What such
- * times cannot show (a disk that loses bits) is found where a record is decoded first: all of it is checked then, as it
- * is in a stream.
+ * name of the file is a hash of the key, which stands in it: a text with our version, the format, all that is declared,
+ * and for each file its path, device, inode, size, times of modification and of change in nanoseconds, and a CRC-32C of
+ * its two ends. That is what make and rsync trust, and more: the time of change cannot be set by whoever writes. What
+ * such times cannot show (a disk that loses bits) is found where a record is decoded first: all of it is checked then,
+ * as it is in a stream.
  *
  * The file is read as any foreign bytes are: head and parts have checksums, which are held against all of it before
  * any is believed, offsets are held against the data. What does not fit is told in a line of the log and made anew. A
@@ -71,8 +71,8 @@ int ty_keep_write(const char *path, const ty_keep_part part[TY_KEEP_PARTS], ty_e
 void ty_keep_add(ty_buf *key, const char *name, const char *fmt, ...) TY_PRINTF(3, 4);
 /* A file's path as the name, and what it is: its identity and the checksum of its ends. */
 void ty_keep_add_file(ty_buf *key, const char *path, const ty_bytes *bytes);
-/* The SHA-256 of a key. */
-int ty_keep_hex(const ty_buf *key, char hex[65], ty_error *err);
+/* What a file of this key is called; the key is compared when it is opened. */
+void ty_keep_name(const ty_buf *key, char name[32]);
 /* Of the files in folder/data: the first line in which the one most like the key differs from it, "/data/a.tfrecord:
  * then 17 bytes ..., now 18 bytes ...", appended to out. Nothing where none is of the same path. */
 void ty_keep_explain(const char *folder, const ty_buf *key, ty_buf *out);

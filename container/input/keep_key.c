@@ -6,6 +6,7 @@
 #include "base/hash.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,13 +44,9 @@ void ty_keep_add_file(ty_buf *key, const char *path, const ty_bytes *bytes)
                 keep_ends(bytes));
 }
 
-int ty_keep_hex(const ty_buf *key, char hex[65], ty_error *err)
+void ty_keep_name(const ty_buf *key, char name[32])
 {
-    uint8_t digest[TY_SHA256_BYTES];
-    if (ty_sha256_bytes(key->data, key->len, digest, err) < 0)
-        return -1;
-    ty_sha256_hex(digest, hex);
-    return 0;
+    snprintf(name, 32, "%016llx" TY_ENTRIES_INDEX, (unsigned long long)ty_fnv1a(TY_FNV_START, key->data, key->len));
 }
 
 /* ---- two of them ---- */

@@ -81,12 +81,12 @@ static bool kept_read_head(const ty_keep_file *f, kept_head *out)
     return true;
 }
 
-static void kept_look(ty_dataset *ds, const char *folder, const char *hex, bool may_remove)
+static void kept_look(ty_dataset *ds, const char *folder, const char *name, bool may_remove)
 {
     records_kept *k = ((records_impl *)ds->impl)->kept;
     ty_error err = {0};
     kept_head head;
-    const char *path = ty_arena_printf(&ds->arena, "%s/" TY_ENTRIES_DATA "/%s" TY_ENTRIES_INDEX, folder, hex);
+    const char *path = ty_arena_printf(&ds->arena, "%s/" TY_ENTRIES_DATA "/%s", folder, name);
     int rc = ty_keep_open(path, &k->key, &k->file, &err);
     if (rc == 1 && kept_read_head(&k->file, &head)) {
         k->seen = head.seen;
@@ -101,16 +101,16 @@ static void kept_look(ty_dataset *ds, const char *folder, const char *hex, bool 
     }
 }
 
-static void kept_look_all(ty_dataset *ds, const ty_data_source *src, const char *hex)
+static void kept_look_all(ty_dataset *ds, const ty_data_source *src, const char *name)
 {
     records_kept *k = ((records_impl *)ds->impl)->kept;
     const char *folder;
     for (int i = 0; !k->is_found && (folder = kept_folder(&ds->arena, src->keep.folders, i)) != NULL; i++)
         if (folder[0])
-            kept_look(ds, folder, hex, i == 0 && !src->keep.is_read_only);
+            kept_look(ds, folder, name, i == 0 && !src->keep.is_read_only);
     folder = kept_folder(&ds->arena, src->keep.folders, 0);
     if (!k->is_found && folder[0])
-        k->path = ty_arena_printf(&ds->arena, "%s/" TY_ENTRIES_DATA "/%s" TY_ENTRIES_INDEX, folder, hex);
+        k->path = ty_arena_printf(&ds->arena, "%s/" TY_ENTRIES_DATA "/%s", folder, name);
 }
 
 static void kept_explain(ty_dataset *ds, const ty_data_source *src)
@@ -123,12 +123,12 @@ static void kept_explain(ty_dataset *ds, const ty_data_source *src)
     ty_buf_fini(&text);
 }
 
-int records_keep_find(ty_dataset *ds, const ty_data_source *src, ty_error *err)
+void records_keep_find(ty_dataset *ds, const ty_data_source *src)
 {
     records_impl *impl = ds->impl;
-    char hex[65];
+    char name[32];
     if (!kept_can_be(impl, src))
-        return 0;
+        return;
     records_kept *k = impl->kept = TY_NEW(&ds->arena, records_kept);
     ds->kept.is_asked = true;
     ty_buf_init(&k->key, TY_KEEP_MAX_KEY);
@@ -136,13 +136,11 @@ int records_keep_find(ty_dataset *ds, const ty_data_source *src, ty_error *err)
     ds->bad.told = &k->told;
     k->is_young = kept_is_young(impl);
     if (!records_keep_key(ds, src, &k->key))
-        return 0; /* a million files; nothing is kept */
-    if (ty_keep_hex(&k->key, hex, err) < 0)
-        return -1;
-    kept_look_all(ds, src, hex);
+        return; /* a million files; nothing is kept */
+    ty_keep_name(&k->key, name);
+    kept_look_all(ds, src, name);
     if (!k->is_found)
         kept_explain(ds, src);
-    return 0;
 }
 
 void records_keep_drop(records_impl *impl)

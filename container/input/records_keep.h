@@ -29,7 +29,7 @@ typedef struct records_kept {
 } records_kept;
 
 /* Does nothing for data of which nothing can be kept, and where nobody wants it. */
-int records_keep_find(ty_dataset *ds, const ty_data_source *src, ty_error *err);
+void records_keep_find(ty_dataset *ds, const ty_data_source *src);
 bool records_keep_take(ty_dataset *ds);
 /* Behind a walk; start_ns: when opening began. What cannot be written is told in the log. */
 void records_keep_give(ty_dataset *ds, const ty_data_source *src, int64_t start_ns);
