@@ -22,7 +22,7 @@ typedef struct ty_option {
 } ty_option;
 
 /* Parsed arguments of a command. Values stand at the index of their option's row. */
-enum { TY_MAX_OPTIONS = 32, TY_MAX_REPEATS = 64, TY_MAX_WORDS = 64 };
+enum { TY_MAX_OPTIONS = 64, TY_MAX_REPEATS = 64, TY_MAX_WORDS = 64 };
 
 typedef struct ty_arguments_given {
     const char *value[TY_MAX_OPTIONS];    /* NULL: not given; a flag has "" */

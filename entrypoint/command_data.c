@@ -4,6 +4,7 @@
 
 #include "container/input/bytes.h"
 #include "container/input/image/plan.h"
+#include "container/input/format.h"
 #include "container/input/map/map.h"
 #include "entrypoint/found.h"
 #include "entrypoint/verbs.h"
@@ -26,6 +27,8 @@ static const ty_option options[TY_N_DATA_OPTIONS] = {
         {"--missing-values", "A,B",
          "csv: what says that there is no value; \"NA,\": NA and nothing (default: the usual ones)", false},
     [TY_DATA_INDEX_BASE] = {"--index-base", "BASE", "libsvm: zero or one (default: one if no index 0 occurs)", false},
+    [TY_DATA_FILES] = {"--files", "PATTERN", "of a folder: only files that match, such as \"*.npy\" (default: all)",
+                       false},
     [TY_DATA_SKIP_BAD] = {"--skip-bad", "N", "leave out records that are bad, up to N of them (default: refused)",
                           false},
     [TY_DATA_TARGET] = {"--target", "FIELD", "stats: which field the others are compared with", false},
@@ -71,13 +74,16 @@ static const ty_option options[TY_N_DATA_OPTIONS] = {
      BIT(TY_DATA_SKIP_BAD) | BIT(TY_DATA_WINDOW))
 
 static const ty_verb verbs[] = {
-    {"check", "one file or folder", 1, READING | BIT(TY_DATA_RECIPE) | BIT(TY_DATA_JSON), ty_command_data_check},
-    {"head", "one file or folder", 1, READING | BIT(TY_DATA_RECIPE) | BIT(TY_DATA_ROWS), ty_command_data_head},
+    {"check", "one file or folder", 1, READING | BIT(TY_DATA_FILES) | BIT(TY_DATA_RECIPE) | BIT(TY_DATA_JSON),
+     ty_command_data_check},
+    {"head", "one file or folder", 1, READING | BIT(TY_DATA_FILES) | BIT(TY_DATA_RECIPE) | BIT(TY_DATA_ROWS),
+     ty_command_data_head},
     {"stats", "one file or folder", 1,
-     READING | BIT(TY_DATA_TARGET) | BIT(TY_DATA_SVG) | BIT(TY_DATA_HTML) | BIT(TY_DATA_JSON) | BIT(TY_DATA_RECIPE) |
-         BIT(TY_DATA_PREPROCESSING),
+     READING | BIT(TY_DATA_FILES) | BIT(TY_DATA_TARGET) | BIT(TY_DATA_SVG) | BIT(TY_DATA_HTML) | BIT(TY_DATA_JSON) |
+         BIT(TY_DATA_RECIPE) | BIT(TY_DATA_PREPROCESSING),
      ty_command_data_stats},
-    {"convert", "a file or folder, and one to write to", 2, READING | BIT(TY_DATA_FILE_BYTES), ty_command_data_convert},
+    {"convert", "a file or folder, and one to write to", 2, READING | BIT(TY_DATA_FILES) | BIT(TY_DATA_FILE_BYTES),
+     ty_command_data_convert},
     {"plan", "a recipe", 1,
      BIT(TY_DATA_DIR) | BIT(TY_DATA_HOSTS) | BIT(TY_DATA_PROCESSES) | BIT(TY_DATA_MODE) | BIT(TY_DATA_SHARDED) |
          BIT(TY_DATA_JSON),
@@ -139,6 +145,7 @@ static int data_source(const ty_arguments_given *given, ty_arena *a, ty_data_sou
                             .max_bad = max_bad,
                             .paths = &given->words[1],
                             .n_paths = strcmp(given->words[0], "pack") == 0 ? given->n_words - 1 : 1,
+                            .pattern = given->value[TY_DATA_FILES],
                             .format = given->value[TY_DATA_FORMAT],
                             .csv_header = (ty_csv_header)header,
                             .index_base = (ty_index_base)base};
@@ -285,6 +292,16 @@ static int data_measure_text(const ty_arguments_given *given, ty_data_opened *d,
     return counts ? data_add_measure(text, TY_MEASURE_WORDS, " (words)", &fields[(*n)++], a, err) : 0;
 }
 
+int ty_data_check_folder(const char *folder, ty_error *err)
+{
+    const ty_format *named = ty_format_of_name(folder);
+    if (!named || strcmp(named->name, "tfrecord") == 0)
+        return 0;
+    ty_error_set(err, TY_E_USAGE, "what is written is a folder of TFRecord files, and %s is called like a file of %s",
+                 folder, named->name);
+    return ty_error_help(err, "give the name of a folder, such as data/train");
+}
+
 bool ty_data_measures(const ty_data_opened *d, int i, ty_measure what)
 {
     const ty_map_spec *spec = d->field[i].map ? ty_map_declared(d->field[i].map) : NULL;
@@ -340,7 +357,7 @@ int ty_data_open_declared(const ty_arguments_given *given, ty_arena *a, ty_data_
         return ty_error_set(err, TY_E_CONFIG, "%s declares no fields in data.train", given->value[TY_DATA_RECIPE]);
     source.fields = d->fields;
     source.n_fields = d->n_fields;
-    source.pattern = d->pattern;
+    source.pattern = source.pattern ? source.pattern : d->pattern;
     source.windows = d->windows;
     source.lenient = d->lenient;
     source.csv_delimiter = d->delimiter ? d->delimiter[0] : 0;

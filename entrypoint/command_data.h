@@ -13,6 +13,7 @@ enum {
     TY_DATA_MISSING_VALUES,
     TY_DATA_INDEX_BASE,
     TY_DATA_SKIP_BAD,
+    TY_DATA_FILES,
     TY_DATA_TARGET,
     TY_DATA_ROWS,
     TY_DATA_FILE_BYTES,
@@ -62,6 +63,9 @@ int ty_data_open_declared(const ty_arguments_given *given, ty_arena *a, ty_data_
 bool ty_data_measures(const ty_data_opened *d, int i, ty_measure what);
 /* Number of the field that --target names, or that is called as targets are; -1: none. */
 int ty_data_target(const ty_arguments_given *given, const ty_dataset *ds);
+
+/* convert and pack write a folder: one that is called like a file of another format is refused. */
+int ty_data_check_folder(const char *folder, ty_error *err);
 
 /* One verb each. */
 int ty_command_data_check(const ty_arguments_given *given, ty_arena *a, ty_error *err);

@@ -127,7 +127,8 @@ int ty_command_data_convert(const ty_arguments_given *given, ty_arena *a, ty_err
     ty_shards shards;
     uint64_t max_bytes;
     const char *folder = given->words[2];
-    if (ty_data_file_bytes(given, TY_DATA_FILE_BYTES, "--file-bytes", &max_bytes, err) < 0 ||
+    if (ty_data_check_folder(folder, err) < 0 ||
+        ty_data_file_bytes(given, TY_DATA_FILE_BYTES, "--file-bytes", &max_bytes, err) < 0 ||
         ty_data_open(given, a, &d, err) < 0)
         return -1;
     int rc = ty_shards_open(&shards, folder, max_bytes, err);

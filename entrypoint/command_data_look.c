@@ -202,6 +202,16 @@ int ty_command_data_check(const ty_arguments_given *given, ty_arena *a, ty_error
 
 enum { HEAD_MOST = 8 }; /* numbers of a field that are shown */
 
+/* A text is read as how long it is. */
+static int head_print_text(const ty_dataset *ds, int field, int64_t sample, ty_error *err)
+{
+    int64_t n;
+    if (ty_dataset_read(ds, field, &sample, 1, &n, err) < 0)
+        return -1;
+    printf("  %s text  of %lld character%s\n", ds->field[field].name, (long long)n, n == 1 ? "" : "s");
+    return 0;
+}
+
 static int head_print_picture(void *ctx, const uint8_t *bytes, size_t n, ty_error *err)
 {
     const char *name = ctx;
@@ -260,7 +270,8 @@ int ty_command_data_head(const ty_arguments_given *given, ty_arena *a, ty_error 
         for (int i = 0; rc == 0 && i < d.ds->n_fields; i++)
             rc = look_is_picture(given, &d.ds->field[i])
                      ? ty_dataset_encoded(d.ds, i, s, head_print_picture, (void *)d.ds->field[i].name, err)
-                     : head_print_field(d.ds, i, s, err);
+                 : ty_data_measures(&d, i, TY_MEASURE_CHARACTERS) ? head_print_text(d.ds, i, s, err)
+                                                                  : head_print_field(d.ds, i, s, err);
     }
     ty_dataset_close(d.ds);
     return rc;

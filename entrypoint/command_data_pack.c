@@ -180,7 +180,8 @@ int ty_command_data_pack(const ty_arguments_given *given, ty_arena *a, ty_error 
     const char *folder = given->value[TY_DATA_OUT];
     if (folder == NULL)
         return ty_error_set(err, TY_E_USAGE, "`data pack` needs --out=FOLDER");
-    if (ty_data_file_bytes(given, TY_DATA_SIZE, "--size", &max_bytes, err) < 0 ||
+    if (ty_data_check_folder(folder, err) < 0 ||
+        ty_data_file_bytes(given, TY_DATA_SIZE, "--size", &max_bytes, err) < 0 ||
         ty_files_list(&given->words[1], given->n_words - 1, a, &p.file, &p.n_files, err) < 0 ||
         pack_order(given, &p, err) < 0)
         return -1;

@@ -8,13 +8,15 @@
 
 #include "entrypoint/command.h"
 
-#define TY_VERB_TAKES(option) (1u << (option))
+#include <stdint.h>
+
+#define TY_VERB_TAKES(option) (UINT64_C(1) << (option))
 
 typedef struct ty_verb {
     const char *name;
     const char *needs; /* its files, in messages: "two files" */
     int n_files;       /* negative: that many, or more */
-    unsigned takes;    /* TY_VERB_TAKES of its options */
+    uint64_t takes;    /* TY_VERB_TAKES of its options */
     int (*run)(const ty_arguments_given *given, ty_arena *a, ty_error *err);
 } ty_verb;
 

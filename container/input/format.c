@@ -320,6 +320,24 @@ static int format_of_file(const ty_data_file *file, bool look_inside, const ty_f
         err, "say format: in the recipe (%s), or leave the file out with files:", ty_format_names(names, sizeof names));
 }
 
+const ty_format *ty_format_of_name(const char *name)
+{
+    return format_by_extension(name);
+}
+
+/* A file beside others that nothing but being text tells, such as a README: the pattern that the others match. */
+static int format_refuse_two(const ty_data_file *a, const ty_format *first, const ty_data_file *b,
+                             const ty_format *second, ty_error *err)
+{
+    const ty_data_file *kept = strcmp(first->name, "csv") == 0 && !format_by_extension(a->name) ? b : a;
+    const char *dot = strrchr(kept->name, '.'), *slash = strrchr(kept->name, '/');
+    ty_error_set(err, TY_E_DATA, "files of two formats: \"%s\" is %s, \"%s\" is %s", a->name, first->name, b->name,
+                 second->name);
+    if (dot && (!slash || dot > slash))
+        return ty_error_help(err, "choose with a pattern, files: \"*%s\" (on a command line --files)", dot);
+    return ty_error_help(err, "choose with a pattern, files: \"*.%s\" (on a command line --files)", first->name);
+}
+
 /* Windows are of text or of tokens, whatever text looks like. */
 static const ty_format *format_of_windows(const ty_data_file *files, int n_files)
 {
@@ -357,11 +375,8 @@ int ty_format_detect(const ty_data_source *src, const ty_data_file *files, int n
         const ty_format *one;
         if (format_of_file(&files[i], i == 0, &one, err) < 0)
             return -1;
-        if (*out != NULL && one != *out) {
-            ty_error_set(err, TY_E_DATA, "files of two formats: \"%s\" is %s, \"%s\" is %s", files[0].name,
-                         (*out)->name, files[i].name, one->name);
-            return ty_error_help(err, "choose with a pattern, files: \"*.%s\", or say format:", (*out)->name);
-        }
+        if (*out != NULL && one != *out)
+            return format_refuse_two(&files[0], *out, &files[i], one, err);
         *out = one;
     }
     return 0;

@@ -55,6 +55,8 @@ int ty_dataset_open_recordio(ty_dataset *ds, const ty_data_source *src, ty_error
 ty_survey_fn ty_survey_csv, ty_survey_npz, ty_survey_files, ty_survey_tfrecord, ty_survey_recordio, ty_survey_libsvm,
     ty_survey_json, ty_survey_lines, ty_survey_windows, ty_survey_images, ty_survey_mxnet;
 
+/* The format that a file's name tells; NULL: none. */
+const ty_format *ty_format_of_name(const char *name);
 /* Of what is wrong with data whose format nothing but their bytes told, and which is CSV only because they are text:
  * adds that. Returns -1. */
 int ty_format_doubt(const ty_data_source *src, const ty_data_file *files, int n_files, ty_error *err);

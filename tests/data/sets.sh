@@ -42,6 +42,19 @@ look tokenize "$SETS/tinyshakespeare/input.txt" "$W/tokens.npy" --symbols=charac
 ok "what has no header is not called npy" test $rc -ne 0
 has "but what" "$W/err" "call it NAME.bin"
 
+# A README beside the data.
+case_name=pattern
+look check "$SETS/mnist"
+ok "two formats" test $rc -ne 0
+has "the data's pattern" "$W/err" 'files: "*.gz" (on a command line --files)'
+look check "$SETS/mnist" "--files=*images*"
+has "a part of a folder" "$W/out" "10,000 samples, 1 file"
+look head "$SETS/abalone-csv/abalone.csv" --rows=1
+has "texts are told as such" "$W/out" "column 0 text  of 1 character"
+look convert "$SETS/abalone-csv/abalone.csv" "$W/abalone.npz"
+ok "a folder is not called like a file" test $rc -ne 0
+has "of what" "$W/err" "is called like a file of npz"
+
 case_name=records
 look check "$SETS/tfrecord-misc/mnist1000.tfrecord"
 has "TFRecord" "$W/out" "1,000 samples, 1 file"
