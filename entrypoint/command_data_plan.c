@@ -203,6 +203,12 @@ static int plan_section_of(planner *p, bool is_train, ty_error *err)
     kept += f->work_bytes * (uint64_t)f->workers;
     f->depth = ty_ring_depth(f->max_workers, (uint64_t)(r->batch_size / (hosts * processes)) * f->row_bytes,
                              ty_input_ring_bytes(r, !is_train, kept), f->access.memory_bytes);
+    if (!s->note && f->access.mode == TY_JOB_PIPE && is_train && processes > 1)
+        s->note =
+            ty_arena_printf(p->a,
+                            "a FIFO has one reader: each of the %d processes of a host needs a channel of its own, "
+                            "%s, %s-1 ...",
+                            processes, d->channel ? d->channel : "train", d->channel ? d->channel : "train");
     ty_data_plan_make(f, &s->plan);
     return 0;
 }
@@ -258,8 +264,9 @@ static void plan_print(const planner *p, const plan_section *s)
     printf("data.%s: %s mode, %s, %d file%s, %s\n", s->name, modes[s->facts.access.mode],
            s->facts.format ? s->facts.format : "format not known", s->facts.part.n_files,
            s->facts.part.n_files == 1 ? "" : "s", ty_bytes_text(s->facts.access.bytes, text, sizeof text));
+    bool is_known = s->plan.streams || s->facts.format;
     printf("  %-9s %s\n            because: %s\n", "access", s->plan.streams ? "as a stream" : "by number",
-           s->plan.why_access);
+           is_known ? s->plan.why_access : "most formats are; nothing is known of these files yet");
     for (int i = 0; i < TY_DATA_PLAN_STAGES; i++)
         printf("  %-9s %s\n            because: %s\n", s->plan.stage[i].name, s->plan.stage[i].what,
                s->plan.stage[i].why);

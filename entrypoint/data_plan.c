@@ -23,8 +23,8 @@ static void plan_shard(const ty_data_plan_facts *f, ty_data_plan *p, ty_data_pla
         snprintf(s->what, sizeof s->what, "files %lld, %lld, %lld ... of %d", (long long)p->part.index,
                  (long long)(p->part.index + p->part.n), (long long)(p->part.index + 2 * p->part.n), f->part.n_files);
     else
-        snprintf(s->what, sizeof s->what, "rows of each batch: part %lld of %lld", (long long)p->part.index,
-                 (long long)p->part.n);
+        snprintf(s->what, sizeof s->what, "rows of each batch: rank %d takes part %lld of %lld", at->rank,
+                 (long long)p->part.index + 1, (long long)p->part.n);
     if (!p->streams && p->part.n > 1)
         snprintf(s->why, sizeof s->why,
                  "%s, and numbers are divided, not bytes: the same batches on any number of ranks",
@@ -97,9 +97,9 @@ static void plan_repeat(const ty_data_plan_facts *f, const ty_data_plan *p, ty_d
     if (!f->is_train)
         snprintf(s->what, sizeof s->what, "once an evaluation");
     else if (f->access.mode == TY_JOB_PIPE)
-        snprintf(s->what, sizeof s->what, "%lld epochs, a FIFO each", (long long)f->epochs);
+        snprintf(s->what, sizeof s->what, "%lld epoch%s, a FIFO each", (long long)f->epochs, f->epochs == 1 ? "" : "s");
     else
-        snprintf(s->what, sizeof s->what, "%lld epochs", (long long)f->epochs);
+        snprintf(s->what, sizeof s->what, "%lld epoch%s", (long long)f->epochs, f->epochs == 1 ? "" : "s");
     plan_say(s, "repeat",
              p->is_agreed ? "behind batches: no batch mixes epochs, and ranks agree on where one ends"
                           : "behind batches: no batch mixes epochs");

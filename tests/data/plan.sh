@@ -45,6 +45,9 @@ plan --hosts=0
 same "no hosts" 2 $rc
 
 case_name=pipe
+plan --mode=Pipe --processes=2
+has "a channel for each process" "$W/out" "each of the 2 processes of a host needs a channel of its own, train, train-1"
+has "whose part" "$W/out" "rank 0 takes part 1 of 2"
 plan --mode=Pipe
 same "exit" 0 $rc
 has "a stream" "$W/out" "as a stream"
