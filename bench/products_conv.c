@@ -3,7 +3,7 @@
  * Bare: a primitive on tensors that lie as oneDNN likes them best, so that nothing is copied; by direct sums and, where
  * there is one, by Winograd's algorithm. The better of both counts. `last` is the direct one of channels-last x and y,
  * with weights as it likes them: what it takes more than `direct` is the price of that layout, and what `alone`, the
- * step's own call, takes more than the column of its algorithm are copies. */
+ * step's own call, takes more than it are copies. Winograd's algorithm is our own in the step. */
 #include "bench/products.h"
 #include "compiler/ops/sliding.h"
 

@@ -97,11 +97,11 @@ static void is_product(const float *a, const float *b, int rows, const float *c,
         }
 }
 
-/* Rows as they lie, and the same in tiles added to them; b as it lies, and turned. */
+/* Rows as they lie, turned, and in tiles added to that; b as it lies, turned, and turned back. */
 static void panels_of(const ty_panel_kernels *kernels, const float *a, const float *b)
 {
     static _Alignas(64) float panel[2][DEPTH * TY_PANEL], c[ROWS * STEP];
-    static float turned_a[K * ROWS], turned_b[K * N], tiles[ROWS * K];
+    static float turned_a[K * ROWS], turned_b[K * N], tiles[ROWS * K], unpacked[N * K];
     for (int i = 0; i < K; i++) {
         for (int r = 0; r < ROWS; r++)
             turned_a[i * ROWS + r] = a[r * K + i];
@@ -110,8 +110,12 @@ static void panels_of(const ty_panel_kernels *kernels, const float *a, const flo
     }
     kernels->pack_turned(panel[0], DEPTH, b, K, K, N);
     kernels->pack(panel[1], DEPTH, turned_b, N, K, N);
+    kernels->unpack_turned(unpacked, K, panel[0], DEPTH, K, N);
+    assert_memory_equal(unpacked, b, sizeof unpacked);
     for (int rows = 1; rows <= ROWS; rows++) {
         kernels->rows(a, K, rows, K, panel[0], DEPTH, c, STEP, false);
+        is_product(a, b, rows, c, 1);
+        kernels->columns(turned_a, ROWS, rows, K, panel[0], DEPTH, c, STEP, false);
         is_product(a, b, rows, c, 1);
         kernels->pack_tiles(tiles, turned_a, rows, K, ROWS);
         kernels->tiles(tiles, rows, K, panel[1], DEPTH, c, STEP, true);

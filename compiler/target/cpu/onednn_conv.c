@@ -2,22 +2,19 @@
  * these; the gradient of bfloat16 weights may be float32.
  *
  * Channels-last tensors go in and come out as they are; only weights, which are small, are reordered. For tensors that
- * are channels-first, where oneDNN has nothing fast for channels-last ones, and for Winograd's algorithm, it is asked
- * which layouts it would like best; where they differ from ours the operand is reordered into scratch memory in front
- * of the call, the result behind it. Winograd's takes a few images at a time, so that the copies stay small; the
- * gradients of weights that the parts yield are added up in order.
+ * are channels-first, and where oneDNN has nothing fast for channels-last ones, it is asked which layouts it would like
+ * best; where they differ from ours the operand is reordered into scratch memory in front of the call, the result
+ * behind it. Winograd's algorithm is our own (native_winograd.c): oneDNN's takes blocks of channels only.
  */
-#include "base/buf.h"
 #include "compiler/ops/sliding.h"
 #include "compiler/target/cpu/channel_blocks.h"
+#include "compiler/target/cpu/convolution.h"
 #include "compiler/target/cpu/onednn.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CONV_PART_BYTES     ((int64_t)8 << 20) /* of x and y together, where they are copied for Winograd's algorithm */
-#define CONV_SMALL_PLANE    49                 /* positions of an image */
+#define CONV_SMALL_PLANE    49 /* positions of an image */
 #define CONV_SMALL_CHANNELS 256
 #define CONV_APART_CHANNELS 128
 
@@ -36,14 +33,10 @@ typedef struct conv_call {
     conv_operand x, w, y; /* source, weights, destination, or their gradients */
     dnnl_memory_t scratch;
     int64_t scratch_offset;
-    int64_t parts;          /* the images are dealt out to this many calls */
-    int64_t x_step, y_step; /* bytes of x and y that a part has */
-    int64_t sum_offset;     /* of the gradients of a part, in the scratch memory */
-    int64_t n_weights;
     int threads;
-    bool winograd, strict, narrow; /* narrow: bfloat16 */
-    int kind;                      /* CONV_FORWARD, CONV_DATA or CONV_WEIGHTS */
-    char text[192];
+    bool narrow; /* bfloat16 */
+    int kind;    /* CONV_FORWARD, CONV_DATA or CONV_WEIGHTS */
+    char text[TY_CONVOLUTION_TEXT];
 } conv_call;
 
 enum { CONV_FORWARD, CONV_DATA, CONV_WEIGHTS };
@@ -89,13 +82,6 @@ static void conv_execute(const conv_call *c)
     c->lib->primitive_execute(c->primitive, c->lib->stream, 4, args);
 }
 
-static void conv_add(const conv_call *c, float *restrict sum, const float *restrict part)
-{
-#pragma omp parallel for simd schedule(static) num_threads(c->threads)
-    for (int64_t i = 0; i < c->n_weights; i++)
-        sum[i] += part[i];
-}
-
 /* Operands in the order of the op's row; the last of x, w, y that is not an operand is the result. */
 static void conv_run(void *prepared, const void *const *in, void *const *out, void *scratch)
 {
@@ -106,24 +92,13 @@ static void conv_run(void *prepared, const void *const *in, void *const *out, vo
     const conv_operand *const *o = operand[c->kind];
     c->lib->memory_set_data_handle_v2(c->scratch, (char *)scratch + c->scratch_offset, c->lib->stream);
     int before = ty_onednn_use_threads(c->threads);
-    for (int64_t part = 0; part < c->parts; part++) {
-        bool apart = c->kind == CONV_WEIGHTS && part > 0; /* its result is added to what is there */
-        const char *from[2] = {in[0], in[1]};
-        char *to = apart ? (char *)scratch + c->sum_offset : out[0];
-        for (int i = 0; i < 2; i++)
-            from[i] += part * (o[i] == &c->x ? c->x_step : o[i] == &c->y ? c->y_step : 0);
-        to += part * (o[2] == &c->x ? c->x_step : o[2] == &c->y ? c->y_step : 0);
-        conv_bind(c, o[0], from[0], scratch);
-        conv_bind(c, o[1], from[1], scratch);
-        conv_bind(c, o[2], to, scratch);
-        conv_move_in(c, o[0], from[0], scratch);
-        if (o[1] != &c->w || part == 0)
-            conv_move_in(c, o[1], from[1], scratch);
-        conv_execute(c);
-        conv_move_out(c, o[2], to, scratch);
-        if (apart)
-            conv_add(c, out[0], (const float *)to);
-    }
+    conv_bind(c, o[0], in[0], scratch);
+    conv_bind(c, o[1], in[1], scratch);
+    conv_bind(c, o[2], out[0], scratch);
+    conv_move_in(c, o[0], in[0], scratch);
+    conv_move_in(c, o[1], in[1], scratch);
+    conv_execute(c);
+    conv_move_out(c, o[2], out[0], scratch);
     ty_onednn_use_threads(before);
 }
 
@@ -178,14 +153,12 @@ static int conv_describe(const conv_call *c, conv_operand *o, uint8_t dtype, int
                             "describing a tensor", err);
 }
 
-/* x, w and y of a part as they are, and as oneDNN is asked to take them: `keep` asks it to take x and y as they are. */
+/* x, w and y as they are, and as oneDNN is asked to take them: `keep` asks it to take x and y as they are. */
 static int conv_describe_all(conv_call *c, const ty_attr *attr, const ty_type *const *xwy, bool keep, ty_error *err)
 {
     int64_t dims[TY_MAX_RANK + 1];
     int weight_rank = conv_weight_dims(xwy[1], attr->groups, dims);
     ty_type x = ty_sliding_first(attr, xwy[0]), y = ty_sliding_first(attr, xwy[2]);
-    x.dim[0] /= c->parts;
-    y.dim[0] /= c->parts;
     dnnl_format_tag_t ours = (attr->flags & TY_SLIDING_LAST ? conv_last : conv_first)[x.rank];
     dnnl_format_tag_t theirs = keep ? ours : dnnl_format_tag_any;
     if (conv_describe(c, &c->w, xwy[1]->dtype, weight_rank, dims, conv_first[weight_rank], dnnl_format_tag_any, err) <
@@ -257,7 +230,7 @@ static int conv_reorder(const conv_call *c, conv_operand *o, const dnnl_memory_d
 
 static dnnl_status_t conv_op_desc(const conv_call *c, int kind, const ty_attr *attr, dnnl_convolution_desc_t *desc)
 {
-    dnnl_alg_kind_t how = c->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
+    dnnl_alg_kind_t how = dnnl_convolution_direct;
     dnnl_dims_t strides = {0}, dilates = {0}, lo = {0}, hi = {0};
     for (uint32_t i = 0; i < attr->n; i++) {
         strides[i] = attr->step[i];
@@ -318,9 +291,6 @@ static int conv_layouts(conv_call *c, dnnl_primitive_desc_t pd, ty_library_call 
         conv_reorder(c, &c->y, lib->primitive_desc_query_md(pd, q[2], 0), c->kind != CONV_FORWARD, &bytes, err) < 0)
         return -1;
     const dnnl_memory_desc_t *scratch = lib->primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
-    c->sum_offset = bytes;
-    if (c->kind == CONV_WEIGHTS && c->parts > 1)
-        bytes += (c->n_weights * (int64_t)sizeof(float) + 63) / 64 * 64;
     c->scratch_offset = bytes;
     out->scratch_bytes = (size_t)bytes + lib->memory_desc_get_size(scratch);
     return ty_onednn_status(lib->memory_create(&c->scratch, scratch, lib->engine, DNNL_MEMORY_NONE), "making a memory",
@@ -358,38 +328,11 @@ static bool conv_is_apart(const conv_call *c, const ty_attr *attr, const ty_type
            first.dim[1] >= CONV_APART_CHANNELS;
 }
 
-/* As few parts of equally many images as keep the copies of x and y small. */
-static void conv_cut(conv_call *c, const ty_type *x, const ty_type *y)
-{
-    int64_t x_bytes = (int64_t)ty_type_bytes(x), y_bytes = (int64_t)ty_type_bytes(y);
-    while ((x_bytes + y_bytes) / c->parts > CONV_PART_BYTES && c->parts < x->dim[0])
-        do
-            c->parts++;
-        while (x->dim[0] % c->parts);
-    c->x_step = x_bytes / c->parts;
-    c->y_step = y_bytes / c->parts;
-}
-
-/* False if oneDNN has no such convolution for this machine or these shapes. */
-static bool conv_choose_winograd(conv_call *c, const ty_attr *attr, const ty_type *const *xwy,
-                                 dnnl_primitive_desc_t *pd)
-{
-    c->winograd = true;
-    conv_cut(c, xwy[0], xwy[2]);
-    if (conv_describe_all(c, attr, xwy, false, NULL) == 0 && conv_choose(c, attr, pd, NULL) == 0)
-        return true;
-    c->winograd = false;
-    c->parts = 1;
-    return false;
-}
-
 /* Chooses the implementation: for channels-last tensors one that takes them as they are, if a fast one does. */
 static int conv_choose_layout(conv_call *c, const ty_attr *attr, const ty_type *const *xwy, dnnl_primitive_desc_t *pd,
                               ty_error *err)
 {
     dnnl_primitive_desc_t kept = NULL;
-    if (attr->flags & TY_SLIDING_WINOGRAD && !c->strict && conv_choose_winograd(c, attr, xwy, pd))
-        return 0;
     if (attr->flags & TY_SLIDING_LAST && !conv_is_small(c, attr, xwy[2]) && !conv_is_apart(c, attr, xwy[2])) {
         if (conv_describe_all(c, attr, xwy, true, err) < 0)
             return -1;
@@ -405,35 +348,6 @@ static int conv_choose_layout(conv_call *c, const ty_attr *attr, const ty_type *
     return conv_choose(c, attr, pd, err);
 }
 
-static void conv_tell_each(ty_buf *out, char what, const int64_t *number, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        ty_buf_addf(out, "%c%lld", i ? 'x' : what, (long long)number[i]);
-}
-
-/* "brgconv:avx512_core 64x32x26x26 by 64x32x3x3 s1x1 p0x0+0x0 d1x1 g1 last": images, channels, positions; stride,
- * padding in front and behind, dilation, groups, whether x and y are channels-last. bench/products reads it back. */
-static void conv_tell(conv_call *c, const char *how, const ty_attr *attr, const ty_type *const *xwy)
-{
-    ty_buf text;
-    ty_type x = ty_sliding_first(attr, xwy[0]);
-    ty_buf_init(&text, sizeof c->text);
-    ty_buf_adds(&text, *how ? how : "onednn");
-    conv_tell_each(&text, ' ', x.dim, x.rank);
-    ty_buf_adds(&text, " by");
-    conv_tell_each(&text, ' ', xwy[1]->dim, xwy[1]->rank);
-    ty_buf_adds(&text, " ");
-    conv_tell_each(&text, 's', attr->step, attr->n);
-    ty_buf_adds(&text, " ");
-    conv_tell_each(&text, 'p', attr->lo, attr->n);
-    conv_tell_each(&text, '+', attr->hi, attr->n);
-    ty_buf_adds(&text, " ");
-    conv_tell_each(&text, 'd', attr->dil, attr->n);
-    ty_buf_addf(&text, " g%lld%s", (long long)attr->groups, attr->flags & TY_SLIDING_LAST ? " last" : "");
-    snprintf(c->text, sizeof c->text, "%s", text.data ? text.data : how);
-    ty_buf_fini(&text);
-}
-
 static int conv_fill(conv_call *c, const ty_attr *attr, const ty_type *const *xwy, ty_library_call *out, ty_error *err)
 {
     dnnl_primitive_desc_t pd = NULL;
@@ -444,7 +358,8 @@ static int conv_fill(conv_call *c, const ty_attr *attr, const ty_type *const *xw
         rc = ty_error_set(err, TY_E_UNSUPPORTED, "no fast convolution of these shapes");
     if (rc == 0)
         rc = conv_layouts(c, pd, out, err);
-    conv_tell(c, conv_text(c, pd), attr, xwy);
+    const char *how = conv_text(c, pd);
+    ty_convolution_text(*how ? how : "onednn", attr, xwy[0], xwy[1], c->text, sizeof c->text);
     out->text = c->text;
     if (rc == 0)
         rc = ty_onednn_status(c->lib->primitive_create(&c->primitive, pd), "making a convolution", err);
@@ -477,8 +392,7 @@ static int conv_prepare(int kind, const ty_library_shape *shape, const ty_type *
     conv_call *c = calloc(1, sizeof *c);
     if (!c)
         return ty_error_set(err, TY_E_LIMIT, "no memory for a prepared convolution");
-    *c = (conv_call){.lib = lib, .kind = kind, .parts = 1, .strict = shape->strict, .n_weights = ty_type_elems(w)};
-    c->narrow = x->dtype == TY_BF16;
+    *c = (conv_call){.lib = lib, .kind = kind, .narrow = x->dtype == TY_BF16};
     c->threads = shape->strict ? 1 : ty_onednn_threads(shape, conv_flops(w, y));
     *out = (ty_library_call){.run = conv_run, .release = conv_release, .prepared = c, .text = "onednn"};
     int before = ty_onednn_use_threads(c->threads); /* oneDNN plans for the threads it finds */

@@ -25,6 +25,9 @@
  * are written. */
 typedef void ty_panel_rows_fn(const float *a, int64_t a_step, int64_t rows, int64_t k, const float *panel,
                               int64_t depth, float *c, int64_t c_step, bool adds);
+/* The same of a turned left side: its element (r, i) is a[i * a_step + r]. For a few dozen columns: rows far apart in a
+ * should be packed. */
+typedef ty_panel_rows_fn ty_panel_columns_fn;
 /* The same with a packed by pack_tiles. */
 typedef void ty_panel_tiles_fn(const float *tiles, int64_t rows, int64_t k, const float *panel, int64_t depth, float *c,
                                int64_t c_step, bool adds);
@@ -32,15 +35,19 @@ typedef void ty_panel_tiles_fn(const float *tiles, int64_t rows, int64_t k, cons
 typedef void ty_panel_pack_tiles_fn(float *tiles, const float *a, int64_t rows, int64_t k, int64_t k_step);
 /* panel(i, j) <- b[i * step + j], or turned b[j * step + i], for i < k and j < n; zeros for the other columns. */
 typedef void ty_panel_pack_fn(float *panel, int64_t depth, const float *b, int64_t step, int64_t k, int64_t n);
+/* b[j * step + i] <- panel(i, j), for i < k and j < n. */
+typedef void ty_panel_unpack_fn(float *b, int64_t step, const float *panel, int64_t depth, int64_t k, int64_t n);
 
 typedef struct ty_panel_kernels {
     const char *name;
     int tile_rows; /* at most, whose sums lie in registers */
     int strip;
     ty_panel_rows_fn *rows;
+    ty_panel_columns_fn *columns;
     ty_panel_tiles_fn *tiles;
     ty_panel_pack_tiles_fn *pack_tiles;
     ty_panel_pack_fn *pack, *pack_turned;
+    ty_panel_unpack_fn *unpack_turned;
 } ty_panel_kernels;
 
 #define TY_PANEL_KINDS 3
