@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define LEARN_MAX_STATS ((int64_t)1 << 22) /* cells of a sample that have statistics of their own */
+#define LEARN_MAX_CELLS ((int64_t)1 << 26) /* of a sample that another rank, or an earlier run, has seen */
 
 static bool learn_raw(const ty_map *m)
 {
@@ -386,11 +387,18 @@ static int seen_join_words(ty_map *m, seen_reader *r, int64_t n, ty_error *err)
     return 0;
 }
 
+/* What a map can have seen. */
+static bool seen_is_possible(const seen_head *h)
+{
+    return h->n_seen >= 0 && h->n_absent >= 0 && h->n_absent <= h->n_seen && h->n_cells >= 0 &&
+           h->n_cells <= LEARN_MAX_CELLS && h->n_stats >= 0 && h->n_missing_text >= 0 && h->n_words >= 0;
+}
+
 int ty_map_join(ty_map *m, const void *seen, size_t n, ty_error *err)
 {
     seen_reader r = {seen, (const char *)seen + n};
     seen_head head;
-    if (!seen_take(&r, &head, sizeof head))
+    if (!seen_take(&r, &head, sizeof head) || !seen_is_possible(&head))
         return ty_error_set(err, TY_E_INTERNAL, "statistics of another rank are cut off");
     if (m->n_cells == 0 && head.n_cells > 0 && learn_begin(m, head.n_cells, err) < 0)
         return -1;
