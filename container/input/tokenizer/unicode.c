@@ -306,8 +306,6 @@ static size_t unicode_compose(const tok_unicode *u, uint32_t *c, size_t n)
 void tok_add_normal_form(const tok_unicode *u, const char *text, size_t n, bool compat, bool compose, tok_text *room,
                          tok_text *out)
 {
-    if (n == 0)
-        return; /* there may be no text to point into */
     const char *end = text + n;
     while (text < end) {
         const char *ascii = text;
