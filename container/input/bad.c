@@ -49,8 +49,12 @@ int ty_bad_leave_out(ty_bad *bad, ty_error *err)
 
 void ty_bad_begin_pass(ty_bad *bad, int64_t pass)
 {
-    if (pass <= bad->pass)
-        return;
+    if (pass > bad->pass)
+        ty_bad_begin_again(bad, pass);
+}
+
+void ty_bad_begin_again(ty_bad *bad, int64_t pass)
+{
     bad->pass = pass;
     bad->n_before = bad->n;
 }

@@ -42,5 +42,7 @@ void ty_bad_tell(ty_buf *told, const char *fmt, ...) TY_PRINTF(2, 3);
 /* Data that are read again and again: the limit is that of one pass. Passes count up; an earlier one changes nothing.
  */
 void ty_bad_begin_pass(ty_bad *bad, int64_t pass);
+/* Reading begins anew with this pass, whichever was the latest: an evaluation begins with the first each time. */
+void ty_bad_begin_again(ty_bad *bad, int64_t pass);
 
 #endif

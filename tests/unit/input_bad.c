@@ -292,6 +292,51 @@ static void damaged_payloads_are_left_out(void **state)
     ty_dataset_close(ds);
 }
 
+/* What an evaluation takes of a stream: its first epoch, again and again. */
+static void evaluate(ty_stream *stream, int64_t n_want)
+{
+    ty_stream_order order = {.n_rows = 4, .tail = TY_TAIL_PAD};
+    ty_data_feed *feed;
+    ty_draft draft = {0};
+    ty_error err = {0};
+    int64_t samples[4], v[4], n = 0;
+    draft.samples = samples;
+    assert_ok(ty_stream_feed(stream, &order, &feed, &err), &err);
+    assert_ok(feed->ops->open_draft(feed, &draft, &err), &err);
+    assert_ok(feed->ops->start(feed, (ty_position){0}, 1, &err), &err);
+    int rc = feed->ops->take(feed, &draft, &err);
+    for (; rc == 1; rc = feed->ops->take(feed, &draft, &err)) {
+        assert_ok(feed->ops->fill(feed, &draft, (void *[]){v}, &err), &err);
+        n += draft.n_valid;
+    }
+    assert_ok(rc, &err);
+    assert_int_equal(n, n_want);
+    feed->ops->close_draft(feed, &draft);
+    ty_data_feed_close(feed);
+}
+
+static void evaluations_count_anew(void **state)
+{
+    (void)state;
+    uint8_t bytes[8 * EXAMPLE_BYTES];
+    ty_field f[1] = {ty_field_make("v")};
+    ty_stream *stream;
+    ty_error err = {0};
+    size_t n = 0;
+    for (char i = 0; i < 8; i++)
+        n += put_example(bytes + n, i);
+    bytes[3 * EXAMPLE_BYTES + 20] ^= 1;
+    bytes[6 * EXAMPLE_BYTES + 20] ^= 1;
+    files_put("x.tfrecord", bytes, n);
+    const char *path = files_path("x.tfrecord");
+    ty_stream_config c = {.paths = &path, .n_paths = 1, .fields = f, .n_fields = 1, .skip_bad = true, .max_bad = 2};
+    assert_ok(ty_stream_open(&c, &stream, &err), &err);
+    for (int i = 0; i < 5; i++)
+        evaluate(stream, 6);
+    assert_int_equal(stream->bad.n, 10);
+    ty_stream_close(stream);
+}
+
 static void lost_frames_are_refused_all_the_same(void **state)
 {
     (void)state;
@@ -354,6 +399,7 @@ int main(void)
         cmocka_unit_test(json_lines_are_left_out),
         cmocka_unit_test(damaged_payloads_are_left_out),
         cmocka_unit_test(a_file_made_shorter_is_named),
+        cmocka_unit_test(evaluations_count_anew),
         cmocka_unit_test(lost_frames_are_refused_all_the_same),
     };
     return cmocka_run_group_tests(tests, files_setup, files_teardown);

@@ -244,6 +244,9 @@ static int feed_start(ty_data_feed *feed, ty_position at, int64_t until_epoch, t
     f->next = (ty_position){.epoch = at.epoch};
     f->n_skip = at.batch;
     f->until_epoch = until_epoch;
+    pthread_mutex_lock(&f->opened->lock);
+    ty_bad_begin_again(&f->opened->stream.bad, at.epoch);
+    pthread_mutex_unlock(&f->opened->lock);
     return 0;
 }
 
