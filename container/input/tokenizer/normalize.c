@@ -368,7 +368,7 @@ int tok_normalize(const tok_normalizer *n, tok_work *w, const char *text, size_t
             return -1;
         if (to->failed || w->room[2].failed)
             return ty_error_set(err, TY_E_LIMIT, "no memory for a normalised text, or it becomes too long");
-        text = to->n > 0 ? to->p : ""; /* steps point into it, which NULL does not allow */
+        text = to->p;
         len = to->n;
     }
     return 0;

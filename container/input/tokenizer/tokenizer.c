@@ -30,24 +30,45 @@ struct ty_tokenizer {
 
 /* ---- room to work in ---- */
 
+enum { N_TEXTS = 10 };
+
+/* All texts of the room, to do with each what is done with one. */
+static void tokenizer_texts(tok_work *w, tok_text *all[N_TEXTS])
+{
+    tok_text *const texts[] = {&w->pieces[0].text, &w->pieces[0].list, &w->pieces[1].text,
+                               &w->pieces[1].list, &w->room[0],        &w->room[1],
+                               &w->room[2],        &w->room[3],        &w->ids,
+                               &w->symbols};
+    _Static_assert(sizeof texts / sizeof *texts == N_TEXTS, "each is named once");
+    _Static_assert(sizeof w->room / sizeof *w->room == 4, "each is named once");
+    memcpy(all, texts, sizeof texts);
+}
+
 static void tokenizer_work_free(tok_work *w)
 {
     if (w == NULL)
         return;
-    for (int i = 0; i < 2; i++) {
-        free(w->pieces[i].text.p);
-        free(w->pieces[i].list.p);
-    }
-    for (size_t i = 0; i < sizeof w->room / sizeof w->room[0]; i++)
-        free(w->room[i].p);
-    free(w->ids.p);
-    free(w->symbols.p);
+    tok_text *all[N_TEXTS];
+    tokenizer_texts(w, all);
+    for (int i = 0; i < N_TEXTS; i++)
+        free(all[i]->p);
     free(w->cache);
     tok_pattern_work_free(w->pattern);
     free(w);
 }
 
-static tok_work *tokenizer_work_make(ty_error *err)
+/* Every text has some memory, since steps point into texts, and into NULL, be it for no bytes, nothing may point. */
+static bool tokenizer_work_ready(tok_work *w)
+{
+    tok_text *all[N_TEXTS];
+    bool is_ready = true;
+    tokenizer_texts(w, all);
+    for (int i = 0; i < N_TEXTS; i++)
+        is_ready = tok_text_room(all[i], 1) && is_ready;
+    return is_ready;
+}
+
+static tok_work *tokenizer_work_make(void)
 {
     tok_work *w = calloc(1, sizeof *w);
     if (w != NULL) {
@@ -57,48 +78,45 @@ static tok_work *tokenizer_work_make(ty_error *err)
     if (w != NULL && w->cache != NULL && w->pattern != NULL)
         return w;
     tokenizer_work_free(w);
-    ty_error_set(err, TY_E_LIMIT, "no memory for a tokenizer to work in");
     return NULL;
-}
-
-static tok_work *tokenizer_borrow(const ty_tokenizer *t, ty_error *err)
-{
-    ty_tokenizer *shared = (ty_tokenizer *)t; /* the list is behind the lock */
-    pthread_mutex_lock(&shared->lock);
-    tok_work *w = shared->free_work;
-    if (w != NULL)
-        shared->free_work = w->next;
-    pthread_mutex_unlock(&shared->lock);
-    return w != NULL ? w : tokenizer_work_make(err);
-}
-
-static void tokenizer_forget(tok_text *text, size_t keep)
-{
-    text->n = 0;
-    text->failed = false;
-    if (text->room <= keep)
-        return;
-    free(text->p);
-    *text = (tok_text){.n = 0};
 }
 
 /* What one long text needed is not kept for all time. */
 static void tokenizer_give_back(const ty_tokenizer *t, tok_work *w)
 {
     enum { KEEP = 1 << 20 };
-    ty_tokenizer *shared = (ty_tokenizer *)t;
-    for (int i = 0; i < 2; i++) {
-        tokenizer_forget(&w->pieces[i].text, KEEP);
-        tokenizer_forget(&w->pieces[i].list, KEEP);
+    ty_tokenizer *shared = (ty_tokenizer *)t; /* the list is behind the lock */
+    tok_text *all[N_TEXTS];
+    tokenizer_texts(w, all);
+    for (int i = 0; i < N_TEXTS; i++) {
+        if (all[i]->room > KEEP) {
+            free(all[i]->p);
+            *all[i] = (tok_text){.n = 0};
+        }
+        all[i]->n = 0;
+        all[i]->failed = false;
     }
-    for (size_t i = 0; i < sizeof w->room / sizeof w->room[0]; i++)
-        tokenizer_forget(&w->room[i], KEEP);
-    tokenizer_forget(&w->ids, KEEP);
-    tokenizer_forget(&w->symbols, KEEP);
     pthread_mutex_lock(&shared->lock);
     w->next = shared->free_work;
     shared->free_work = w;
     pthread_mutex_unlock(&shared->lock);
+}
+
+static tok_work *tokenizer_borrow(const ty_tokenizer *t, ty_error *err)
+{
+    ty_tokenizer *shared = (ty_tokenizer *)t;
+    pthread_mutex_lock(&shared->lock);
+    tok_work *w = shared->free_work;
+    if (w != NULL)
+        shared->free_work = w->next;
+    pthread_mutex_unlock(&shared->lock);
+    if (w == NULL)
+        w = tokenizer_work_make();
+    if (w != NULL && tokenizer_work_ready(w))
+        return w;
+    tokenizer_work_free(w);
+    ty_error_set(err, TY_E_LIMIT, "no memory for a tokenizer to work in");
+    return NULL;
 }
 
 /* ---- one text ---- */
@@ -387,7 +405,7 @@ static int tokenizer_read(ty_tokenizer *t, const ty_doc *root, ty_error *err)
     if (ty_doc_expect(root, TY_DOC_MAP, err) < 0)
         return -1;
     t->unicode = tok_unicode_get();
-    tok_work *w = tokenizer_work_make(err);
+    tok_work *w = tokenizer_borrow(t, err);
     if (w == NULL)
         return -1;
     int rc = t->unicode != NULL ? 0 : ty_error_set(err, TY_E_LIMIT, "no memory for the table of characters");
@@ -401,7 +419,7 @@ static int tokenizer_read(ty_tokenizer *t, const ty_doc *root, ty_error *err)
         rc = tok_template_read(ty_doc_find(root, "post_processor"), &t->arena, &t->template, err);
     if (rc == 0)
         rc = tok_added_read(ty_doc_find(root, "added_tokens"), &t->model, t->normalizer, w, &t->arena, &t->added, err);
-    tokenizer_work_free(w);
+    tokenizer_give_back(t, w);
     if (rc < 0 || tokenizer_read_truncation(t, ty_doc_find(root, "truncation"), err) < 0 ||
         tokenizer_read_padding(t, ty_doc_find(root, "padding"), err) < 0)
         return -1;
