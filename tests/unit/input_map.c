@@ -320,9 +320,47 @@ static void quantiles_of_many_values_are_near(void **state)
     ty_arena_fini(&a);
 }
 
+/* What squares or differences make of such values is no number. */
+static void values_beyond_all_measure_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        ty_map_spec spec;
+        double v[2];
+        const char *says;
+    } cases[] = {
+        {{.normalize = TY_NORMALIZE_STANDARD},
+         {1e200, -1e200},
+         "values from -1e+200 to 1e+200 have no mean and deviation"},
+        {{.normalize = TY_NORMALIZE_MINMAX}, {1e308, -1e308}, "have no range"},
+        {{.missing = TY_MISSING_MEAN}, {1e308, 1.5e308}, "have no mean that"},
+        {{.normalize = TY_NORMALIZE_STANDARD}, {1e100, -1e100}, NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ty_arena a;
+        ty_map *m;
+        ty_error err = {0};
+        ty_map_spec spec = cases[i].spec;
+        double v[1];
+        ty_cells cells = {.kind = TY_CELLS_NUMBERS, .n = 1, .u.number = v};
+        spec.field = "f";
+        spec.scale = 1;
+        ty_arena_init(&a);
+        assert_int_equal(ty_map_new(&spec, &a, &m, &err), 0);
+        for (int k = 0; k < 2; k++) {
+            v[0] = cases[i].v[k];
+            assert_int_equal(ty_map_see(m, &cells, &err), 0);
+        }
+        assert_int_equal(ty_map_settle(m, &err), cases[i].says ? -1 : 0);
+        assert_true(!cases[i].says || strstr(err.message, cases[i].says));
+        ty_arena_fini(&a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_beyond_all_measure_are_refused),
         cmocka_unit_test(rows_are_as_others_make_them),
         cmocka_unit_test(declarations_that_make_no_sense_are_refused),
         cmocka_unit_test(values_that_do_not_fit_are_refused),

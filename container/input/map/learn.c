@@ -208,6 +208,14 @@ static int settle_absent(ty_map *m, ty_error *err)
     return 0;
 }
 
+static int settle_too_large(const ty_map *m, const map_moments *s, const char *what, ty_error *err)
+{
+    ty_error_set(err, TY_E_DATA_VALUE, "field \"%s\": values from %g to %g have no %s that a number can hold",
+                 m->d.field, s->min, s->max, what);
+    return ty_error_help(err,
+                         "look for wrong values with `trainyard data stats`, or take their logarithm (log1p: true)");
+}
+
 /* What stands for missing numbers; they count among those that are normalized, as in a pipeline that fills first. */
 static int settle_fill(ty_map *m, int64_t i, ty_error *err)
 {
@@ -219,6 +227,8 @@ static int settle_fill(ty_map *m, int64_t i, ty_error *err)
     m->fill[i] = m->d.missing == TY_MISSING_MEAN     ? map_moments_mean(&c->raw)
                  : m->d.missing == TY_MISSING_MEDIAN ? map_moments_quantile(&c->raw, 0.5)
                                                      : map_moments_most_frequent(&c->raw);
+    if (!isfinite(m->fill[i]))
+        return settle_too_large(m, &c->raw, m->d.missing == TY_MISSING_MEAN ? "mean" : "median", err);
     double made = map_make_number(m, m->fill[i]);
     for (int64_t k = 0; k < c->n_missing && learn_made(m); k++)
         if (map_moments_see(&c->made, made, UINT64_MAX / 2 - (uint64_t)k, err) < 0)
@@ -226,7 +236,7 @@ static int settle_fill(ty_map *m, int64_t i, ty_error *err)
     return 0;
 }
 
-static void settle_normalize(ty_map *m, int64_t i)
+static int settle_normalize(ty_map *m, int64_t i, ty_error *err)
 {
     const map_moments *s = &m->cell[i].made;
     bool standard = m->d.normalize == TY_NORMALIZE_STANDARD;
@@ -234,6 +244,9 @@ static void settle_normalize(ty_map *m, int64_t i)
     m->shift[i] = standard ? map_moments_mean(s) : s->min;
     /* A constant whose deviation is the rounding of its mean becomes 0 too. */
     m->divisor[i] = divisor > fabs(map_moments_mean(s)) * 1e-14 ? divisor : 1;
+    return isfinite(m->shift[i]) && isfinite(m->divisor[i])
+               ? 0
+               : settle_too_large(m, s, standard ? "mean and deviation" : "range", err);
 }
 
 static int settle_numbers(ty_map *m, ty_error *err)
@@ -248,8 +261,8 @@ static int settle_numbers(ty_map *m, ty_error *err)
     for (int64_t i = 0; i < m->n_stats; i++) {
         if (m->fill && settle_fill(m, i, err) < 0)
             return -1;
-        if (normalizes)
-            settle_normalize(m, i);
+        if (normalizes && settle_normalize(m, i, err) < 0)
+            return -1;
     }
     return 0;
 }
