@@ -1,5 +1,5 @@
-/* kernel_loops.c - loops that are written otherwise for the sake of memory: rows of a table that are asked for before
- * their turn, and tiles that are turned. Where that is done, and that numbers stay. */
+/* kernel_loops.c - loops that are written otherwise for the sake of memory: rows of a table and streams that are asked
+ * for before their turn, and tiles that are turned. Where that is done, and that numbers stay. */
 #include "base/arena.h"
 #include "base/file.h"
 #include "compiler/compiler.h"
@@ -42,6 +42,19 @@ static const char turn_text[] =
     "    ty_var e = ty_reshape(net, ty_matmul(net, x, w), ty_dims(-1, 19, N));\n"
     "    e = ty_flatten(net, ty_transpose(net, e, ty_dims(0, 2, 1)), 1);\n"
     "    ty_output(net, \"y\", ty_linear(net, \"out\", e, 32));\n"
+    "}\n";
+
+/* An activation that computes much, and a norm over long rows: loops in one stage and in several, and sums of columns
+ * on the way back. */
+static const char stream_text[] =
+    "#include <trainyard/model.h>\n"
+    "void model(ty_net *net)\n"
+    "{\n"
+    "    ty_var ids = ty_input(net, \"ids\", \"i64[batch,39]\"), x = ty_input(net, \"x\", \"f32[batch,39]\");\n"
+    "    x = ty_add(net, x, ty_squeeze(net, ty_embedding(net, \"table\", ids, 50, 1), 2));\n"
+    "    ty_var h = ty_gelu(net, ty_linear(net, \"wide\", x, %d));\n"
+    "    h = ty_softmax(net, h, 1);\n"
+    "    ty_output(net, \"y\", ty_linear(net, \"out\", h, 32));\n"
     "}\n";
 
 typedef struct scratch {
@@ -153,6 +166,17 @@ static void large_tables_are_asked_for_ahead(void **state)
     }
 }
 
+/* Rows of whole stretches, of none, and short ones, of which there are too few to leave a cache. */
+static void streams_are_asked_for_ahead(void **state)
+{
+    scratch *s = *state;
+    static const int widths[] = {16384, 16001, 600};
+    for (int i = 0; i < 3; i++) {
+        expect_numbers(s, stream_text, widths[i], 50);
+        assert_int_equal(has_words(s, widths[i], "__builtin_prefetch(&b"), widths[i] > 600);
+    }
+}
+
 static void turned_copies_are_tiled(void **state)
 {
     scratch *s = *state;
@@ -167,6 +191,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(large_tables_are_asked_for_ahead, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(streams_are_asked_for_ahead, set_up, tear_down),
         cmocka_unit_test_setup_teardown(turned_copies_are_tiled, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("kernel_loops", tests, NULL, NULL);

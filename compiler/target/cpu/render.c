@@ -25,6 +25,10 @@ typedef struct render {
  * many elements come out as good as their inputs (normalisation magnifies their error), and vectors stay whole. */
 #define RENDER_BLOCK 256
 
+/* A loop that asks for memory ahead does so in short stretches, so that what it asks for comes in while it computes:
+ * with 256 elements it takes a tenth longer. */
+#define RENDER_STRETCH 64
+
 static bool render_is_blocked(const render *r, const ty_kreduction *red)
 {
     return r->column < 0 && red->how == TY_SUM && ty_dtype_is_float(red->dtype);
@@ -96,12 +100,25 @@ static bool render_has_partials(const render *r, int stage)
     return false;
 }
 
+static bool render_has_reductions(const render *r, int stage)
+{
+    for (int i = 0; i < r->t.k->n_reductions; i++)
+        if (r->t.k->reduction[i].stage == stage)
+            return true;
+    return false;
+}
+
 /* ---- stages ---- */
+
+static ty_ahead render_place(render *r)
+{
+    return (ty_ahead){&r->t, r->inner, r->n_inner, r->column};
+}
 
 /* depth: how many loops inside of a unit they stand in; -1: all of the stage. */
 static void render_instrs(render *r, int stage, int depth)
 {
-    const ty_ahead place = {&r->t, r->inner, r->n_inner, r->column};
+    const ty_ahead place = render_place(r);
     for (uint32_t i = 0; i < r->t.k->n_instrs; i++)
         if (r->t.k->instr[i].stage == stage && (depth < 0 || ty_ahead_depth(&place, r->t.k->instr[i].vars) == depth))
             ty_ktext_instr(&r->t, i);
@@ -150,11 +167,11 @@ static const char *render_multiple(int64_t n)
     return n % 64 == 0 ? " & -64l" : n % 32 == 0 ? " & -32l" : n % 16 == 0 ? " & -16l" : n % 8 == 0 ? " & -8l" : "";
 }
 
-/* The loop over block j of `var`; most blocks have a length that the compiler knows. */
-static void render_open_block(render *r, int var)
+/* The loop over stretch j of n elements in all along `var`; most have a length that the compiler knows. */
+static void render_open_stretch(render *r, int var, int64_t n, int length)
 {
-    if (r->t.k->extent[var] % RENDER_BLOCK == 0)
-        ty_ktext_linef(&r->t, "for (long k = 0; k < %d; k++) { const long i%d = j + k;\n", RENDER_BLOCK, var);
+    if (n % length == 0)
+        ty_ktext_linef(&r->t, "for (long k = 0; k < %d; k++) { const long i%d = j + k;\n", length, var);
     else
         ty_ktext_linef(&r->t, "for (long k = 0; k < jn; k++) { const long i%d = j + k;\n", var);
     r->t.indent++;
@@ -172,50 +189,107 @@ static void render_open_loop(render *r, int var)
     r->t.indent++;
 }
 
-static void render_columns(render *r, int stage)
+/* Opens the loop over stretches j of what lies between two expressions, each jn long. */
+static void render_open_stretches(render *r, const char *from, const char *to, int length, const char *multiple)
 {
-    render_simd(r, stage);
-    render_open_column(r);
-    render_instrs(r, stage, r->n_inner + 1);
-    render_reduces(r, stage);
-    render_stores(r, stage);
-    render_close(r, 1);
-}
-
-static void render_open_blocks(render *r, long extent)
-{
-    ty_ktext_linef(&r->t, "for (long j = 0; j < %ldl; j += %d) {", extent, RENDER_BLOCK);
-    if (extent % RENDER_BLOCK != 0)
-        ty_buf_addf(r->t.out, " const long jn = (%ldl - j < %d ? %ldl - j : %d)%s;", extent, RENDER_BLOCK, extent,
-                    RENDER_BLOCK, render_multiple(extent));
-    ty_buf_adds(r->t.out, "\n");
+    ty_ktext_linef(&r->t, "for (long j = %s; j < %s; j += %d) { const long jn = (%s - j < %d ? %s - j : %d)%s;\n", from,
+                   to, length, to, length, to, length, multiple);
     r->t.indent++;
 }
 
-/* The fastest loop of a row, in blocks if it sums floats. */
+static void render_columns(render *r, int stage)
+{
+    const ty_ahead place = render_place(r);
+    int64_t extent = r->t.k->extent[r->column];
+    bool cut = r->t.cut >= 0, stretches = extent > RENDER_STRETCH && ty_ahead_streams(&place, stage, r->column);
+    if (stretches)
+        render_open_stretches(r, cut ? "from" : "0", cut ? "to" : "cn", RENDER_STRETCH,
+                              cut ? "" : render_multiple(extent));
+    ty_ahead_stretch(&place, stage, r->column, stretches ? "c0 + j" : "c0", stretches ? RENDER_STRETCH : (long)extent);
+    render_simd(r, stage);
+    if (stretches) {
+        ty_ktext_linef(&r->t, "for (long k = 0; k < jn; k++) { const long c = j + k, i%d = c0 + c; (void)i%d;\n",
+                       r->column, r->column);
+        r->t.indent++;
+    } else {
+        render_open_column(r);
+    }
+    render_instrs(r, stage, r->n_inner + 1);
+    render_reduces(r, stage);
+    render_stores(r, stage);
+    render_close(r, 1 + stretches);
+}
+
+/* Products of floats depend on where they are cut. */
+static bool render_has_products(const render *r, int stage)
+{
+    for (int i = 0; i < r->t.k->n_reductions; i++)
+        if (r->t.k->reduction[i].stage == stage && r->t.k->reduction[i].how == TY_PROD)
+            return true;
+    return false;
+}
+
+/* The length of the stretches in which the fastest loop of a row, n long, is walked: if it sums floats, or asks for
+ * memory. 0: it is walked as a whole. */
+static int render_stretch(render *r, int stage, int64_t n)
+{
+    const ty_ahead place = render_place(r);
+    if (n > RENDER_BLOCK && render_has_partials(r, stage))
+        return RENDER_BLOCK;
+    int length = render_has_reductions(r, stage) ? RENDER_BLOCK : RENDER_STRETCH;
+    return n > length && !render_has_products(r, stage) && ty_ahead_streams(&place, stage, r->inner[r->n_inner - 1])
+               ? length
+               : 0;
+}
+
+static void render_open_rows(render *r, long from, long to, int length)
+{
+    char lo[32], hi[32];
+    snprintf(lo, sizeof lo, "%ldl", from);
+    snprintf(hi, sizeof hi, "%ldl", to);
+    if ((to - from) % length != 0) {
+        render_open_stretches(r, lo, hi, length, render_multiple(to - from));
+        return;
+    }
+    ty_ktext_linef(&r->t, "for (long j = %s; j < %s; j += %d) {\n", lo, hi, length);
+    r->t.indent++;
+}
+
+/* The loop over `var` between these numbers, in stretches if they have a length, and what is asked for before it. */
+static void render_open_innermost(render *r, int stage, int var, int64_t from, int64_t to, int length)
+{
+    const ty_ahead place = render_place(r);
+    char first[32];
+    snprintf(first, sizeof first, "%ldl", (long)from);
+    ty_ahead_stretch(&place, stage, var, length ? "j" : first, length ? length : (long)(to - from));
+    render_simd(r, stage);
+    if (length)
+        render_open_stretch(r, var, to - from, length);
+    else
+        render_open_loop(r, var);
+}
+
+/* The fastest loop of a row, its partial sums begun and ended with each stretch. */
 static void render_innermost(render *r, int stage)
 {
-    int var = r->n_inner ? r->inner[r->n_inner - 1] : -1, opened = 0;
-    bool blocks = var >= 0 && render_has_partials(r, stage) && r->t.k->extent[var] > RENDER_BLOCK;
-    if (blocks) {
-        render_open_blocks(r, (long)r->t.k->extent[var]);
+    int var = r->n_inner ? r->inner[r->n_inner - 1] : -1;
+    bool cut = var >= 0 && r->t.cut == var;
+    int64_t from = cut ? r->t.cut_lo : 0, to = cut ? r->t.cut_hi : var >= 0 ? r->t.k->extent[var] : 0;
+    int length = var >= 0 ? render_stretch(r, stage, to - from) : 0;
+    if (length) {
+        render_open_rows(r, (long)from, (long)to, length);
     } else {
         ty_ktext_linef(&r->t, "{\n");
         r->t.indent++;
     }
     render_partials(r, stage, true);
     if (var >= 0) {
-        render_simd(r, stage);
-        if (blocks)
-            render_open_block(r, var);
-        else
-            render_open_loop(r, var);
+        render_open_innermost(r, stage, var, from, to, length);
         render_instrs(r, stage, r->n_inner);
-        opened = 1;
     }
     render_reduces(r, stage);
     render_stores(r, stage);
-    render_close(r, opened);
+    render_close(r, var >= 0);
     render_partials(r, stage, false);
     render_close(r, 1);
 }
@@ -241,14 +315,6 @@ static void render_end_rows(render *r, int stage)
         if (r->t.k->reduction[i].stage == stage && render_is_flagged(r, &r->t.k->reduction[i])) {
             ty_ktext_linef(&r->t, "if (n%d) r%d = __builtin_nanf(\"\");\n", i, i);
         }
-}
-
-static bool render_has_reductions(const render *r, int stage)
-{
-    for (int i = 0; i < r->t.k->n_reductions; i++)
-        if (r->t.k->reduction[i].stage == stage)
-            return true;
-    return false;
 }
 
 /* The variable along which a stage is written piece by piece: the one whose loop is vectorised. In rows sums would be
@@ -421,6 +487,26 @@ static bool render_is_flat(const ty_kernel *k)
     return k->form == TY_FORM_ROWS && k->n_reductions == 0 && k->n_order == 1 && k->outer >> k->order[0] & 1;
 }
 
+/* The piece of a flat loop between `from` and `to`. */
+static void render_flat_piece(render *r, int var)
+{
+    const ty_ahead place = render_place(r);
+    bool stretches = r->t.k->extent[var] > RENDER_STRETCH && ty_ahead_streams(&place, 0, var);
+    if (stretches) {
+        render_open_stretches(r, "from", "to", RENDER_STRETCH, "");
+        ty_ahead_stretch(&place, 0, var, "j", RENDER_STRETCH);
+    }
+    render_simd(r, 0);
+    if (stretches)
+        ty_ktext_linef(&r->t, "for (long k = 0; k < jn; k++) { const long i%d = j + k;\n", var);
+    else
+        ty_ktext_linef(&r->t, "for (long i%d = from; i%d < to; i%d++) {\n", var, var, var);
+    r->t.indent++;
+    render_instrs(r, 0, -1);
+    render_stores(r, 0);
+    render_close(r, 1 + stretches);
+}
+
 static void render_flat(render *r)
 {
     int64_t cut[TY_K_MAX_CUTS + 1];
@@ -430,11 +516,9 @@ static void render_flat(render *r)
         r->t.cut = n > 1 ? var : -1, r->t.cut_lo = a, r->t.cut_hi = b;
         ty_buf_addf(r->t.out, " {\n const long from = lo > %ldl ? lo : %ldl, to = hi < %ldl ? hi : %ldl;\n", a, a, b,
                     b);
-        ty_buf_addf(r->t.out, " #pragma omp simd\n for (long i%d = from; i%d < to; i%d++) {\n", var, var, var);
-        r->t.indent = 2;
-        render_instrs(r, 0, -1);
-        render_stores(r, 0);
-        ty_buf_adds(r->t.out, " }\n }\n");
+        r->t.indent = 1;
+        render_flat_piece(r, var);
+        ty_buf_adds(r->t.out, " }\n");
     }
     r->t.cut = -1;
 }

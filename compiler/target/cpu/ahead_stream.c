@@ -1,0 +1,142 @@
+/* ahead_stream.c - streams that a kernel asks for before their turn. See ahead.h.
+ *
+ *     for (long j = 0; j < 1536l; j += 64) {
+ *       { const long i2 = j + 512l; __builtin_prefetch(&b3[1536l * i1 + i2], 1); }
+ *       { const long i2 = j + 528l; __builtin_prefetch(&b3[1536l * i1 + i2], 1); }
+ *       ...
+ *       #pragma omp simd
+ *       for (long k = 0; k < 64; k++) { const long i2 = j + k; ...
+ *
+ * What lies behind the end of a row is as a rule the next row's begin; asking for what is no memory cannot fail.
+ */
+#include "compiler/target/cpu/ahead.h"
+
+#include "compiler/ops/op.h"
+
+/* On a Sapphire Rapids (one thread, memory in no cache): the gradient of a GELU takes 0.54 of the time without, the
+ * GELU itself 0.78; 1 KB and 4 KB ahead are within 3 % of it. A sum of two tensors takes 0.89, and as part of a step as
+ * long as without, but the C compiler needs half as long again for such loops. So they are for those that compute. */
+#define STREAM_AHEAD  2048 /* bytes */
+#define STREAM_LINE   64
+#define STREAM_BUFFER (INT64_C(256) << 10) /* bytes of a buffer: smaller ones stay in a cache */
+#define STREAM_KERNEL ((size_t)4 << 20)    /* bytes that a kernel moves: a smaller one's lie in a cache as a rule */
+#define STREAM_WEIGHT 12                   /* of an element's arithmetic, an addition being 1 (ops.def) */
+
+typedef struct stream {
+    uint32_t buffer;
+    ty_ix addr;
+    bool written;
+} stream;
+
+enum { STREAM_MAX = 16 };
+
+typedef struct streams {
+    stream s[STREAM_MAX];
+    int n;
+} streams;
+
+/* Behind a short row lies the next one. */
+static bool stream_goes_on(const ty_kernel *k, ty_ix addr, int var, long each)
+{
+    const ty_ix_node *node = ty_ix_at(&k->ix, addr);
+    bool next = k->n_order == 1 || k->extent[var] * each > STREAM_AHEAD;
+    for (int i = 0; i < node->n_terms; i++)
+        next |= node->term[i].coef == k->extent[var];
+    return next;
+}
+
+/* Neighbours along `var` are neighbours in memory, and memory names no place. */
+static bool stream_is(const ty_kernel *k, uint32_t buffer, ty_ix addr, int var)
+{
+    bool inside = false;
+    long each = (long)ty_dtype_bytes(k->buffer[buffer].dtype);
+    return k->buffer[buffer].span_elems * each >= STREAM_BUFFER && !ty_ix_at(&k->ix, addr)->data &&
+           ty_ix_coef(&k->ix, addr, (uint32_t)var, &inside) == 1 && !inside && stream_goes_on(k, addr, var, each);
+}
+
+/* The element is not read or written in the piece that is being written. */
+static bool stream_is_out(const ty_ktext *t, uint32_t guard)
+{
+    return guard != TY_NONE && t->cut >= 0 && t->k->instr[guard].kop == TY_K_INSIDE &&
+           ty_kernel_guard(t->k, &t->k->instr[guard], t->cut, t->cut_lo, t->cut_hi) == 0;
+}
+
+/* An earlier stage read it, so that it lies in a cache. */
+static bool stream_is_seen(const ty_ktext *t, int stage, uint32_t buffer, ty_ix addr)
+{
+    for (uint32_t i = 0; i < t->k->n_instrs; i++) {
+        const ty_kinstr *load = &t->k->instr[i];
+        if (load->kop == TY_K_LOAD && load->stage < stage && t->alias[load->buffer] == t->alias[buffer] &&
+            load->addr == addr)
+            return true;
+    }
+    return false;
+}
+
+static void stream_add(const ty_ktext *t, streams *all, uint32_t buffer, ty_ix addr, bool written)
+{
+    for (int i = 0; i < all->n; i++)
+        if (t->alias[all->s[i].buffer] == t->alias[buffer] && all->s[i].addr == addr) {
+            all->s[i].written |= written;
+            return;
+        }
+    if (all->n < STREAM_MAX)
+        all->s[all->n++] = (stream){buffer, addr, written};
+}
+
+static bool stream_pays(const ty_kernel *k, int stage, int var)
+{
+    size_t read_bytes, written_bytes;
+    int weight = 0;
+    ty_kernel_traffic(k, &read_bytes, &written_bytes);
+    for (uint32_t i = 0; i < k->n_instrs; i++)
+        if (k->instr[i].kop == TY_K_OP && k->instr[i].stage == stage && k->instr[i].vars >> var & 1)
+            weight += ty_op_row_of(k->instr[i].op)->weight;
+    return read_bytes + written_bytes >= STREAM_KERNEL && weight >= STREAM_WEIGHT;
+}
+
+static void stream_collect(const ty_ktext *t, int stage, int var, streams *all)
+{
+    const ty_kernel *k = t->k;
+    all->n = 0;
+    if (!stream_pays(k, stage, var))
+        return;
+    for (uint32_t i = 0; i < k->n_instrs; i++) {
+        const ty_kinstr *load = &k->instr[i];
+        if (load->kop == TY_K_LOAD && load->stage == stage && stream_is(k, load->buffer, load->addr, var) &&
+            !stream_is_out(t, load->guard) && !stream_is_seen(t, stage, load->buffer, load->addr))
+            stream_add(t, all, load->buffer, load->addr, false);
+    }
+    for (int i = 0; i < k->n_stores; i++) {
+        const ty_kstore *store = &k->store[i];
+        if (store->stage == stage && stream_is(k, store->buffer, store->addr, var) && !stream_is_out(t, store->guard) &&
+            !stream_is_seen(t, stage, store->buffer, store->addr))
+            stream_add(t, all, store->buffer, store->addr, true);
+    }
+}
+
+bool ty_ahead_streams(const ty_ahead *a, int stage, int var)
+{
+    streams all;
+    stream_collect(a->t, stage, var, &all);
+    return all.n > 0;
+}
+
+/* Asks for the line at `at` elements behind the expression `first`. */
+static void stream_ask(const ty_ahead *a, const stream *s, int var, const char *first, long at)
+{
+    ty_ktext_linef(a->t, "{ const long i%d = %s + %ldl; __builtin_prefetch(&", var, first, at);
+    ty_ktext_element(a->t, s->buffer, s->addr);
+    ty_buf_adds(a->t->out, s->written ? ", 1); }\n" : "); }\n");
+}
+
+void ty_ahead_stretch(const ty_ahead *a, int stage, int var, const char *first, long n)
+{
+    streams all;
+    stream_collect(a->t, stage, var, &all);
+    for (int i = 0; i < all.n; i++) {
+        long each = (long)ty_dtype_bytes(a->t->k->buffer[all.s[i].buffer].dtype), ahead = STREAM_AHEAD / each;
+        for (long at = 0; at < n; at += STREAM_LINE / each)
+            stream_ask(a, &all.s[i], var, first, ahead + at);
+    }
+}
