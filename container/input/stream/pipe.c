@@ -75,6 +75,8 @@ int ty_pipe_open(ty_pipe *p, const char *channel, const char *input_folder, cons
     return -1;
 }
 
+#define PIPE_MOST INT64_C(1000000000) /* no job opens so many */
+
 static int pipe_read(int fd, const char *path, int64_t *number, ty_error *err)
 {
     char text[32];
@@ -84,7 +86,7 @@ static int pipe_read(int fd, const char *path, int64_t *number, ty_error *err)
     while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == ' '))
         n--;
     *number = 0;
-    if (n == 0 || (ty_integer_scan(text, text + n, number) == text + n && *number >= 0 && *number < INT64_MAX))
+    if (n == 0 || (ty_integer_scan(text, text + n, number) == text + n && *number >= 0 && *number < PIPE_MOST))
         return 0;
     ty_error_set(err, TY_E_DATA, "expected the number of the next FIFO, found \"%.*s\"", (int)n, text);
     ty_error_at(err, "%s", path);
