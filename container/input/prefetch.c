@@ -560,14 +560,20 @@ int ty_prefetch_max_workers(const ty_prefetch *p)
     return p->max_workers;
 }
 
-int ty_prefetch_depth(const ty_prefetch *p)
+int ty_prefetch_depth(ty_prefetch *p)
 {
-    return prefetch_limit(p);
+    pthread_mutex_lock(&p->lock);
+    int n = prefetch_limit(p);
+    pthread_mutex_unlock(&p->lock);
+    return n;
 }
 
-int ty_prefetch_max_depth(const ty_prefetch *p)
+int ty_prefetch_max_depth(ty_prefetch *p)
 {
-    return prefetch_fitting(p);
+    pthread_mutex_lock(&p->lock);
+    int n = prefetch_fitting(p);
+    pthread_mutex_unlock(&p->lock);
+    return n;
 }
 
 void ty_prefetch_set_depth(ty_prefetch *p, int n)
@@ -578,12 +584,18 @@ void ty_prefetch_set_depth(ty_prefetch *p, int n)
     pthread_mutex_unlock(&p->lock);
 }
 
-size_t ty_prefetch_work_bytes(const ty_prefetch *p)
+size_t ty_prefetch_work_bytes(ty_prefetch *p)
 {
-    return (size_t)prefetch_fitting_workers(p, p->n_workers) * prefetch_work(p);
+    pthread_mutex_lock(&p->lock);
+    size_t bytes = (size_t)prefetch_fitting_workers(p, p->n_workers) * prefetch_work(p);
+    pthread_mutex_unlock(&p->lock);
+    return bytes;
 }
 
-size_t ty_prefetch_bytes(const ty_prefetch *p)
+size_t ty_prefetch_bytes(ty_prefetch *p)
 {
-    return (p->slot_bytes + p->draft_bytes) * (size_t)prefetch_limit(p);
+    pthread_mutex_lock(&p->lock);
+    size_t bytes = (p->slot_bytes + p->draft_bytes) * (size_t)prefetch_limit(p);
+    pthread_mutex_unlock(&p->lock);
+    return bytes;
 }

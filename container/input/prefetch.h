@@ -93,12 +93,12 @@ const char *ty_prefetch_cause(const ty_prefetch_waits *w);
 void ty_prefetch_set_workers(ty_prefetch *p, int n);
 int ty_prefetch_max_workers(const ty_prefetch *p);
 /* Batches that are in use at most, now and later; what was made stays. The order of batches does not change. */
-int ty_prefetch_depth(const ty_prefetch *p);
-int ty_prefetch_max_depth(const ty_prefetch *p); /* that memory allows */
+int ty_prefetch_depth(ty_prefetch *p);
+int ty_prefetch_max_depth(ty_prefetch *p); /* that memory allows */
 void ty_prefetch_set_depth(ty_prefetch *p, int n);
 /* Memory of the ring: of batches in use, with their drafts. */
-size_t ty_prefetch_bytes(const ty_prefetch *p);
+size_t ty_prefetch_bytes(ty_prefetch *p);
 /* What the threads decode in, all of them together. */
-size_t ty_prefetch_work_bytes(const ty_prefetch *p);
+size_t ty_prefetch_work_bytes(ty_prefetch *p);
 
 #endif

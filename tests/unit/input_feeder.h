@@ -20,20 +20,22 @@ typedef struct feeder {
     char path[512], into[512];
 } feeder;
 
+/* In the feeder's own thread: what its signal sets. */
+static _Thread_local volatile sig_atomic_t *feeder_stop;
+static inline void feeder_signal(int sig)
+{
+    (void)sig;
+    if (feeder_stop)
+        *feeder_stop = 1;
+}
+
 static inline void *feeder_main(void *arg)
 {
     feeder *f = arg;
     ty_serve_told told;
+    feeder_stop = &f->stop;
     f->rc = ty_serve_channel(&f->config, &told, &f->err);
     return NULL;
-}
-
-/* In the feeder's own thread. */
-static volatile sig_atomic_t *feeder_stop;
-static inline void feeder_signal(int sig)
-{
-    (void)sig;
-    *feeder_stop = 1;
 }
 
 /* epochs 0: until it is told to stop. */
@@ -74,7 +76,6 @@ static inline void fed(feeder *f)
 /* It is told to stop, whatever it waits for. */
 static inline void unfeed(feeder *f)
 {
-    feeder_stop = &f->stop;
     while (pthread_tryjoin_np(f->thread, NULL) == EBUSY) {
         pthread_kill(f->thread, SIGUSR1);
         usleep(1000);
