@@ -41,6 +41,7 @@ static inline __attribute__((always_inline)) int lane_append(uint16_t *to, int n
 #define LANE_MASK    mask_of
 #define LANE_PARITY  mask_parity
 #define LANE_APPEND  lane_append
+#define LANE_FEW     lane_append
 #define LANE_NUMBER  ty_number_between
 #include "container/input/table/lane.def"
 
@@ -56,9 +57,28 @@ LANE_AVX2 static inline uint64_t lane_avx2_mask(const char *p, char c)
            (uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(high, all)) << 32;
 }
 
+/* The same with instructions that take no bit to be set, `each` at a time. */
+LANE_AVX2 static inline __attribute__((always_inline)) int lane_avx2_append_by(uint16_t *to, int n, uint64_t mask,
+                                                                               int at, int each)
+{
+    int after = n + (int)_mm_popcnt_u64(mask);
+    for (; n < after; n += each)
+        for (int i = 0; i < each; i++) {
+            to[n + i] = (uint16_t)(at + (int)_tzcnt_u64(mask));
+            mask = _blsr_u64(mask);
+        }
+    return after;
+}
+
 LANE_AVX2 static inline int lane_avx2_append(uint16_t *to, int n, uint64_t mask, int at)
 {
-    return lane_append(to, n, mask, at);
+    return lane_avx2_append_by(to, n, mask, at, 8);
+}
+
+/* Line ends: one or two. */
+LANE_AVX2 static inline int lane_avx2_append_few(uint16_t *to, int n, uint64_t mask, int at)
+{
+    return lane_avx2_append_by(to, n, mask, at, 2);
 }
 
 #define LANE_NAME(x) lane_avx2_##x
@@ -66,11 +86,13 @@ LANE_AVX2 static inline int lane_avx2_append(uint16_t *to, int n, uint64_t mask,
 #define LANE_MASK    lane_avx2_mask
 #define LANE_PARITY  lane_avx2_parity
 #define LANE_APPEND  lane_avx2_append
+#define LANE_FEW     lane_avx2_append_few
 #define LANE_NUMBER  lane_avx2_between
+#define LANE_NO_NUMBERS
 #include "container/input/table/lane.def"
 
 static const walk_ways lane_avx2 = {"avx2",         lane_avx2_count,  lane_avx2_look, lane_avx2_record,
-                                    lane_avx2_real, lane_avx2_single, lane_avx2_whole};
+                                    walk_four_real, walk_four_single, walk_four_whole};
 #endif
 
 static const walk_ways lane_any = {"any",         lane_any_count,  lane_any_look, lane_any_record,

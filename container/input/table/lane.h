@@ -1,4 +1,5 @@
-/* lane.h - what the ways of all processors share. Private to lane.c and wide.c, which include lane.def behind it. */
+/* lane.h - what the ways of all processors share. Private to lane.c, wide.c and four.c; the first two include lane.def
+ * behind it. */
 #ifndef TY_CONTAINER_INPUT_TABLE_LANE_H
 #define TY_CONTAINER_INPUT_TABLE_LANE_H
 
@@ -92,6 +93,11 @@ LANE_AVX2 static inline bool lane_avx2_between(const char *p, const char *end, c
     *out = ty_number_sign((double)(int64_t)mantissa / ty_number_pow10[fraction], negative);
     return true;
 }
+
+/* four.c: walk_ways.real, single and whole. */
+int walk_four_real(walk_numbers *t, double *out);
+int walk_four_single(walk_numbers *t, float *out);
+int walk_four_whole(walk_numbers *t, int64_t *out);
 
 /* mask_parity: a product without carries by ones. */
 LANE_AVX2 static inline uint64_t lane_avx2_parity(uint64_t x)

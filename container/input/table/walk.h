@@ -2,7 +2,7 @@
  *
  * Separators come first, 64 bytes at a time, for 16 KiB of text (walk_ways.look). Then there are three ways to read:
  *
- *     the tile  (tile.c)  all records whose separators are known, a field at a time, eight numbers at a time, straight
+ *     the tile  (tile.c)  all records whose separators are known, a field at a time, many numbers at a time, straight
  *                         into the rows; where nothing but plain numbers is wanted
  *     the lane  (lane.c)  one record whose separators are known
  *     rows.c              one record, field by field, whatever it looks like

@@ -59,6 +59,7 @@ WIDE_INLINE int lane_wide_append(uint16_t *to, int n, uint64_t mask, int at)
 #define LANE_MASK    lane_wide_mask
 #define LANE_PARITY  lane_avx2_parity
 #define LANE_APPEND  lane_wide_append
+#define LANE_FEW     lane_wide_append
 #define LANE_NUMBER  lane_avx2_between
 #define LANE_NO_NUMBERS
 #include "container/input/table/lane.def"
