@@ -72,28 +72,39 @@ static int check_print_field(const ty_arguments_given *given, const ty_data_open
     return 0;
 }
 
-/* Texts: how long they are, where the longest is, and where the first that is no UTF-8. */
+/* Texts, of which a sample may have several: how long they are, where the longest is, and where the first that is no
+ * UTF-8. */
 typedef struct check_text {
-    int64_t least, most, most_sample, sum, n_empty, n_damaged, first_damaged;
+    int64_t n, least, most, most_sample, sum, n_empty, n_damaged, first_damaged;
 } check_text;
+
+static void check_see_text(check_text *t, int64_t sample, int64_t characters, bool damaged)
+{
+    t->n++;
+    t->least = characters < t->least ? characters : t->least;
+    if (characters > t->most)
+        t->most = characters, t->most_sample = sample;
+    t->sum += characters;
+    t->n_empty += characters == 0;
+    if (damaged && t->n_damaged++ == 0)
+        t->first_damaged = sample;
+}
 
 static int check_texts(const ty_data_opened *d, int field, check_text *out, ty_error *err)
 {
-    int64_t characters, damaged;
+    int64_t n = ty_type_elems(&d->ds->field[field].type);
+    int64_t *characters = calloc(2 * (size_t)n + 1, sizeof *characters), *damaged = characters + n;
+    int rc = characters ? 0 : ty_error_set(err, TY_E_LIMIT, "no memory for %lld texts", (long long)n);
     *out = (check_text){.least = INT64_MAX, .most = -1};
-    for (int64_t i = 0; i < d->ds->n_samples; i++) {
-        if (ty_dataset_read(d->ds, field, &i, 1, &characters, err) < 0 ||
-            ty_dataset_read(d->ds, field + 1, &i, 1, &damaged, err) < 0)
-            return -1;
-        out->least = characters < out->least ? characters : out->least;
-        if (characters > out->most)
-            out->most = characters, out->most_sample = i;
-        out->sum += characters;
-        out->n_empty += characters == 0;
-        if (damaged && out->n_damaged++ == 0)
-            out->first_damaged = i;
+    for (int64_t i = 0; rc == 0 && i < d->ds->n_samples; i++) {
+        rc = ty_dataset_read(d->ds, field, &i, 1, characters, err) < 0
+                 ? -1
+                 : ty_dataset_read(d->ds, field + 1, &i, 1, damaged, err);
+        for (int64_t k = 0; rc == 0 && k < n; k++)
+            check_see_text(out, i, characters[k], damaged[k] != 0);
     }
-    return 0;
+    free(characters);
+    return rc;
 }
 
 static int check_print_text(const ty_data_opened *d, int i, int width, ty_error *err)
@@ -103,10 +114,10 @@ static int check_print_text(const ty_data_opened *d, int i, int width, ty_error 
     check_text t;
     if (check_texts(d, i, &t, err) < 0)
         return -1;
-    printf("  %-*s  %-16s", width, ds->field[i].name, "text");
-    if (ds->n_samples > 0)
+    printf("  %-*s  %-16s", width, ds->field[i].name, ds->field[i].type.rank > 0 ? "texts" : "text");
+    if (t.n > 0)
         printf("  %" PRId64 " to %" PRId64 " characters, mean %.1f, the longest at %s", t.least, t.most,
-               (double)t.sum / (double)ds->n_samples, ty_dataset_place(ds, i, t.most_sample, place, sizeof place));
+               (double)t.sum / (double)t.n, ty_dataset_place(ds, i, t.most_sample, place, sizeof place));
     if (t.n_empty > 0)
         printf("  %" PRId64 " empty", t.n_empty);
     if (t.n_damaged > 0)
@@ -130,6 +141,8 @@ static int check_print(const ty_arguments_given *given, const ty_data_opened *d,
                 return -1;
         } else if (!ty_data_measures(d, i, TY_MEASURE_FAULTS) && check_print_field(given, d, i, width, err) < 0)
             return -1;
+    if (d->survey.left_out)
+        printf("  left out, neither numbers nor texts: %s\n", d->survey.left_out);
     return 0;
 }
 
@@ -165,7 +178,7 @@ static int check_print_json(const ty_arguments_given *given, const ty_data_opene
         ty_json_put_string(&w, "type", look_type(given, f, type, sizeof type));
         ty_json_put_int(&w, "missing", f->n_missing);
         ty_json_put_int(&w, "not_finite", p.n_not_finite);
-        if (is_text && rc == 0 && (rc = check_texts(d, i, &t, err)) == 0 && d->ds->n_samples > 0) {
+        if (is_text && rc == 0 && (rc = check_texts(d, i, &t, err)) == 0 && t.n > 0) {
             ty_json_put_int(&w, "least_characters", t.least);
             ty_json_put_int(&w, "most_characters", t.most);
             ty_json_put_int(&w, "empty", t.n_empty);
@@ -202,14 +215,20 @@ int ty_command_data_check(const ty_arguments_given *given, ty_arena *a, ty_error
 
 enum { HEAD_MOST = 8 }; /* numbers of a field that are shown */
 
-/* A text is read as how long it is. */
+/* A text is read as how long it is; a sample may have several. */
 static int head_print_text(const ty_dataset *ds, int field, int64_t sample, ty_error *err)
 {
-    int64_t n;
-    if (ty_dataset_read(ds, field, &sample, 1, &n, err) < 0)
-        return -1;
-    printf("  %s text  of %lld character%s\n", ds->field[field].name, (long long)n, n == 1 ? "" : "s");
-    return 0;
+    int64_t n = ty_type_elems(&ds->field[field].type), *length = calloc((size_t)n + 1, sizeof *length);
+    int rc = length ? ty_dataset_read(ds, field, &sample, 1, length, err)
+                    : ty_error_set(err, TY_E_LIMIT, "no memory for %lld texts", (long long)n);
+    if (rc == 0) {
+        printf("  %s %s", ds->field[field].name, ds->field[field].type.rank > 0 ? "texts  of" : "text  of");
+        for (int64_t i = 0; i < n && i < HEAD_MOST; i++)
+            printf(" %lld", (long long)length[i]);
+        printf("%s character%s\n", n > HEAD_MOST ? " ..." : "", n == 1 && length[0] == 1 ? "" : "s");
+    }
+    free(length);
+    return rc;
 }
 
 static int head_print_picture(void *ctx, const uint8_t *bytes, size_t n, ty_error *err)
@@ -235,7 +254,7 @@ static int head_print_field(const ty_dataset *ds, int field, int64_t sample, ty_
     int rc = ty_dataset_read(ds, field, &sample, 1, row, err);
     if (rc == 0) {
         ty_convert_to_f64((ty_dtype)f->type.dtype, row, v, shown);
-        printf("  %s %s ", f->name, ty_type_text(&f->type, type, sizeof type));
+        printf("  %s %s ", f->name, is_text ? "text, characters:" : ty_type_text(&f->type, type, sizeof type));
         for (int64_t i = 0; i < shown; i++)
             printf(" %.9g", v[i]);
         puts(n > shown ? " ..." : "");

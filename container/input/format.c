@@ -2,8 +2,9 @@
 #include "container/input/format.h"
 
 #include "base/hash.h"
-#include "container/input/image/image.h"
 #include "container/input/bytes.h"
+#include "container/input/foreign.h"
+#include "container/input/image/image.h"
 #include "container/input/number.h"
 
 #include <endian.h>
@@ -247,46 +248,6 @@ const ty_format *ty_format_of_head(const uint8_t *head, size_t n)
     return format_by_name(text);
 }
 
-/* Files that people have and that are not read: what they begin with, and what to do instead. */
-typedef struct format_foreign {
-    const char *what;
-    size_t at;
-    const char *bytes;
-    size_t n_bytes;
-    const char *instead;
-} format_foreign;
-
-#define FORMAT_PICTURE "convert it: pictures are JPEG, PNG, BMP, PGM or PPM"
-#define FORMAT_TABLE   "write it as CSV, npy or TFRecord"
-
-static const format_foreign format_foreigners[] = {
-    {"a GIF picture", 0, "GIF8", 4, FORMAT_PICTURE},
-    {"a WebP picture", 8, "WEBP", 4, FORMAT_PICTURE},
-    {"a TIFF picture", 0, "II*\0", 4, FORMAT_PICTURE},
-    {"a TIFF picture", 0, "MM\0*", 4, FORMAT_PICTURE},
-    {"an AVIF picture", 4, "ftypavif", 8, FORMAT_PICTURE},
-    {"an HEIC picture", 4, "ftypheic", 8, FORMAT_PICTURE},
-    {"a Parquet table", 0, "PAR1", 4, FORMAT_TABLE},
-    {"an Arrow table", 0, "ARROW1", 6, FORMAT_TABLE},
-    {"an ORC table", 0, "ORC", 3, FORMAT_TABLE},
-    {"an Avro table", 0, "Obj\1", 4, FORMAT_TABLE},
-    {"an HDF5 file", 0, "\x89HDF\r\n\x1a\n", 8, FORMAT_TABLE},
-    {"an SQLite database", 0, "SQLite format 3", 16, FORMAT_TABLE},
-    {"a tar archive", 257, "ustar", 5, "unpack it"},
-    {"a bzip2 archive", 0, "BZh", 3, "unpack it, or pack it with gzip or zstd"},
-    {"an xz archive", 0, "\3757zXZ", 5, "unpack it, or pack it with gzip or zstd"},
-};
-
-static const format_foreign *format_find_foreign(const uint8_t *head, size_t n)
-{
-    for (size_t i = 0; i < sizeof format_foreigners / sizeof format_foreigners[0]; i++) {
-        const format_foreign *f = &format_foreigners[i];
-        if (f->at + f->n_bytes <= n && memcmp(head + f->at, f->bytes, f->n_bytes) == 0)
-            return f;
-    }
-    return NULL;
-}
-
 static int format_of_file(const ty_data_file *file, bool look_inside, const ty_format **out, ty_error *err)
 {
     const ty_format *named = format_by_extension(file->name);
@@ -307,7 +268,7 @@ static int format_of_file(const ty_data_file *file, bool look_inside, const ty_f
     *out = named != NULL ? named : seen;
     if (*out != NULL)
         return 0;
-    const format_foreign *foreign = format_find_foreign(head, n);
+    const ty_foreign *foreign = ty_foreign_find(head, n);
     if (foreign) {
         ty_error_set(err, TY_E_DATA, "the file is %s, which is not read", foreign->what);
         ty_error_at(err, "%s", file->path);

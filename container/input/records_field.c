@@ -134,7 +134,9 @@ static int field_missing(const records_field *f, ty_field_info *info, int64_t sa
     if (f->declared.missing_given)
         return 0;
     ty_error_set(err, TY_E_DATA_VALUE, "field \"%s\": the record has no \"%s\"", f->declared.name, f->name);
-    return ty_error_help(err, "say what stands for it where it is missing: missing: 0");
+    return ty_error_help(err,
+                         "if it is called otherwise there say member: NAME; if records may lack it say what stands for "
+                         "it: missing: 0");
 }
 
 static void field_note(ty_field_info *info, int64_t v, int64_t sample)

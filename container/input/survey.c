@@ -318,28 +318,51 @@ static int survey_text(survey_names *names, const char *name, ty_error *err)
     return 0;
 }
 
-/* Keys of the first object whose values are numbers or texts. */
-static int survey_object(const ty_bytes *bytes, survey_names *names, ty_error *err)
+/* Keys whose values are numbers or texts, by the first value of each that is not null; the others go to `odd`. */
+static int survey_object(const ty_doc *root, survey_names *names, survey_names *odd, ty_error *err)
+{
+    int rc = 0;
+    for (uint32_t i = 0; root->kind == TY_DOC_MAP && i < root->n_items && rc == 0; i++) {
+        const char *key = root->items[i].key;
+        const ty_doc *v = &root->items[i];
+        while (v->kind == TY_DOC_LIST && v->n_items > 0)
+            v = &v->items[0];
+        if (v->kind == TY_DOC_STRING)
+            rc = survey_text(names, key, err);
+        else if (v->kind == TY_DOC_INT || v->kind == TY_DOC_FLOAT || v->kind == TY_DOC_BOOL)
+            rc = survey_add(names, key, strlen(key), err);
+        else
+            rc = survey_add(odd, key, strlen(key), err);
+    }
+    return rc;
+}
+
+/* A line that cannot be read is told where all of them are, unless it is the first. */
+static int survey_objects(const ty_bytes *bytes, survey_names *names, survey_names *odd, ty_error *err)
 {
     ty_frames frames = {.bytes = bytes->data, .n = bytes->n, .how = TY_FRAMES_LINES};
     ty_frame line;
     ty_doc *root;
-    int rc = ty_frames_next(&frames, &line, err);
-    if (rc <= 0)
-        return rc;
-    if (ty_json_parse(names->a, "line 1", (const char *)line.data, line.n, NULL, &root, err) < 0)
-        return -1;
-    for (uint32_t i = 0; root->kind == TY_DOC_MAP && i < root->n_items; i++) {
-        const ty_doc *v = &root->items[i];
-        while (v->kind == TY_DOC_LIST && v->n_items > 0)
-            v = &v->items[0];
-        bool is_number = v->kind == TY_DOC_INT || v->kind == TY_DOC_FLOAT || v->kind == TY_DOC_BOOL;
-        if (v->kind == TY_DOC_STRING && survey_text(names, root->items[i].key, err) < 0)
-            return -1;
-        if (is_number && survey_add(names, root->items[i].key, strlen(root->items[i].key), err) < 0)
+    for (int records = 0; records < SURVEY_LOOK; records++) {
+        ty_error *told = records == 0 ? err : NULL;
+        int rc = ty_frames_next(&frames, &line, told);
+        if (rc > 0)
+            rc = ty_json_parse(names->a, "line 1", (const char *)line.data, line.n, NULL, &root, told) < 0 ? -1 : 1;
+        if (rc <= 0)
+            return records == 0 ? rc : 0;
+        if (survey_object(root, names, odd, err) < 0)
             return -1;
     }
     return 0;
+}
+
+static const char *survey_left_out(const ty_data_survey *s, const ty_data_survey *odd, ty_arena *a)
+{
+    const char *text = NULL;
+    for (int i = 0; i < odd->n_parts; i++)
+        if (!survey_find(s, odd->part[i].name))
+            text = text ? ty_arena_printf(a, "%s, %s", text, odd->part[i].name) : odd->part[i].name;
+    return text;
 }
 
 int ty_survey_json(const ty_data_source *src, const ty_data_file *files, int n_files, ty_arena *a, ty_data_survey *out,
@@ -350,7 +373,9 @@ int ty_survey_json(const ty_data_source *src, const ty_data_file *files, int n_f
     out->part = TY_NEW_ARRAY(a, ty_data_part, SURVEY_MAX_ARRAYS);
     if (ty_bytes_open(files[0].path, &(ty_bytes_options){.no_map = src->no_map}, &bytes, err) < 0)
         return -1;
-    int rc = survey_object(&bytes, &(survey_names){.out = out, .a = a}, err);
+    ty_data_survey odd = {.part = TY_NEW_ARRAY(a, ty_data_part, SURVEY_MAX_ARRAYS)};
+    int rc = survey_objects(&bytes, &(survey_names){.out = out, .a = a}, &(survey_names){.out = &odd, .a = a}, err);
+    out->left_out = survey_left_out(out, &odd, a);
     ty_bytes_close(&bytes);
     return rc < 0 ? ty_error_at(err, "%s", files[0].path) : 0;
 }

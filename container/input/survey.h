@@ -1,7 +1,8 @@
 /* survey.h - what the files of a channel hold, for who has declared no fields.
  *
- * Looks at names, headers and the first record alone. What a survey finds becomes declarations (entrypoint/found.h),
- * which ty_dataset_open() then holds against all of the data as if they had been written by hand.
+ * Looks at names, headers and the first record alone, of tables and JSON Lines at the first hundred. What a survey
+ * finds becomes declarations (entrypoint/found.h), which ty_dataset_open() then holds against all of the data as if
+ * they had been written by hand.
  */
 #ifndef TY_CONTAINER_INPUT_SURVEY_H
 #define TY_CONTAINER_INPUT_SURVEY_H
@@ -23,6 +24,7 @@ typedef struct ty_data_survey {
     bool is_table;      /* parts are columns */
     ty_data_part *part;
     int n_parts;
+    const char *left_out; /* JSON Lines: keys whose values are neither numbers nor texts: "a, b"; NULL: none */
 } ty_data_survey;
 
 /* src->fields is not looked at. Everything lies in the arena. */

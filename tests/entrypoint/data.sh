@@ -47,6 +47,32 @@ has "a suggestion" "$W/err" "trainyard data check"
 data head "$W/table.csv" --json
 same "an option of another verb" 2 $rc
 
+case_name=lines
+cat >"$W/rows.jsonl" <<'J'
+{"age": 50, "city": null, "tags": ["x", "why"], "more": {"k": 1}, "label": "no"}
+{"age": 6, "city": "Oslo", "tags": ["", "y"], "more": {"k": 1}, "label": "yes", "fare": 2.5}
+J
+data check "$W/rows.jsonl"
+same "exit" 0 $rc
+has "several texts of a sample" "$W/out" "tags   texts             0 to 3 characters, mean 1.2, the longest at $W/rows.jsonl:1  1 empty"
+has "a text that is missing in the first" "$W/out" "city   text              0 to 4 characters"
+has "a number that the first has not" "$W/out" "fare   f32[]             1 missing, first at $W/rows.jsonl:1"
+has "what is left out" "$W/out" "left out, neither numbers nor texts: more"
+data head "$W/rows.jsonl" --rows=1
+has "texts in samples" "$W/out" "  tags texts  of 1 3 characters"
+cat >"$W/lines.yaml" <<'Y'
+model: m.onnx
+loss: {mse: {}}
+data: {train: {path: x, fields: {numbers: {columns: "age,fare", missing: mean, normalize: standard}}}}
+Y
+data check "$W/rows.jsonl" --recipe="$W/lines.yaml"
+ok "columns of what is no table: status $rc" test $rc != 0
+has "the place" "$W/err" "--> $W/rows.jsonl"
+has "what to say instead" "$W/err" "columns are of tables: a field of jsonlines data is one value, by its name, or member: NAME"
+sed -i 's/columns: "age,fare"/member: ages/' "$W/lines.yaml"
+data check "$W/rows.jsonl" --recipe="$W/lines.yaml"
+has "a name that no record has" "$W/err" 'no record has a value called "ages"'
+
 case_name=head
 data head "$W/table.csv" --rows 2
 same "two samples" 2 "$(grep -c '^/' "$W/out")"

@@ -122,7 +122,8 @@ static void pictures_that_are_none_are_refused(void **state)
         refused(bytes.data, bytes.len, 3, 100, "expected at most 100 in all");
         ty_buf_fini(&bytes);
     }
-    refused("GIF89a..........", 16, 0, 0, "not those of a JPEG, PNG, PNM or BMP");
+    refused("GIF89a..........", 16, 0, 0, "not those of a JPEG, PNG, PNM or BMP picture, but of a GIF picture");
+    refused("version https://git-lfs.github.com", 34, 0, 0, "but of a pointer of Git LFS");
     refused("P6 0 5 255 ", 11, 0, 0, "0 x 5 pixels");
     refused("P6 99999999 99999999 255 ", 25, 0, 0, "expected at most");
     refused("P5 2 1 200 \x10\xff", 13, 0, 0, "sample 1 is 255, its greatest value 200");

@@ -1,6 +1,7 @@
 /* image.c - the table of formats, limits, and what is the same for all of them. */
 #include "container/input/image/image.h"
 
+#include "container/input/foreign.h"
 #include "container/input/image/decode.h"
 
 #include <stdlib.h>
@@ -27,7 +28,11 @@ static const image_format *image_open(const uint8_t *p, size_t n, int64_t max_pi
 {
     const image_format *f = image_find_format(p, n);
     if (f == NULL) {
-        ty_error_set(err, TY_E_DATA_VALUE, "the first bytes are not those of a JPEG, PNG, PNM or BMP picture");
+        const ty_foreign *foreign = ty_foreign_find(p, n);
+        ty_error_set(err, TY_E_DATA_VALUE, "the first bytes are not those of a JPEG, PNG, PNM or BMP picture%s%s",
+                     foreign ? ", but of " : "", foreign ? foreign->what : "");
+        if (foreign)
+            ty_error_help(err, "%s", foreign->instead);
         return NULL;
     }
     *h = (image_header){.orientation = 1};
