@@ -254,7 +254,7 @@ static int head_print_field(const ty_dataset *ds, int field, int64_t sample, ty_
     int rc = ty_dataset_read(ds, field, &sample, 1, row, err);
     if (rc == 0) {
         ty_convert_to_f64((ty_dtype)f->type.dtype, row, v, shown);
-        printf("  %s %s ", f->name, is_text ? "text, characters:" : ty_type_text(&f->type, type, sizeof type));
+        printf("  %s %s ", f->name, ty_type_text(&f->type, type, sizeof type));
         for (int64_t i = 0; i < shown; i++)
             printf(" %.9g", v[i]);
         puts(n > shown ? " ..." : "");

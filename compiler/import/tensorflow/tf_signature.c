@@ -222,6 +222,7 @@ static bool gives_nothing(const char *op)
 {
     static const char *const list[] = {"Const",
                                        "NoOp",
+                                       "Shape",
                                        "Placeholder",
                                        "PlaceholderV2",
                                        "Assert",
@@ -235,10 +236,21 @@ static bool gives_nothing(const char *op)
     return tf_op_is_stripped(op) || tf_op_is_variable(op) || tf_op_assigns(op);
 }
 
-/* What a TF1 graph has besides its model: gradients, also of an optimizer in a scope, and the saver. */
+/* What a TF1 graph has besides its model: gradients, also of an optimizer in a scope, the saver, a check of variables.
+ */
 static bool is_besides(const char *name)
 {
-    return strncmp(name, "gradients/", 10) == 0 || strncmp(name, "save/", 5) == 0 || strstr(name, "/gradients/");
+    static const char *const list[] = {"gradients/", "save/", "report_uninitialized_variables", NULL};
+    for (int i = 0; list[i]; i++)
+        if (strncmp(name, list[i], strlen(list[i])) == 0)
+            return true;
+    return strstr(name, "/gradients/") != NULL;
+}
+
+/* "w/read", which stands beside each variable. */
+static bool is_plain_read(const tf_body *b, const tf_raw *raw)
+{
+    return strcmp(raw->node.op, "Identity") == 0 && raw->n_in == 1 && tf_op_is_variable(b->raw[raw->in[0].at].node.op);
 }
 
 /* Values that nobody takes, by name. */
@@ -256,7 +268,8 @@ static const char *find_outputs(tf_file *f, ty_error *err)
     const char *out = "";
     int n = 0;
     for (int i = 0; i < b->n && n < 64; i++)
-        if (!taken[i] && !gives_nothing(b->raw[i].node.op) && !is_besides(b->raw[i].node.name))
+        if (!taken[i] && !gives_nothing(b->raw[i].node.op) && !is_besides(b->raw[i].node.name) &&
+            !is_plain_read(b, &b->raw[i]))
             out = ty_arena_printf(&f->arena, "%s%s%s", out, n++ ? "," : "", b->raw[i].node.name);
     return out;
 }
