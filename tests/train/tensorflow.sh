@@ -73,8 +73,12 @@ mkdir "$scratch/files" && tar -xJf "$golden/files.tar.xz" -C "$scratch/files"
 tf1=$scratch/files/tf1
 "$bin" check "$tf1" --signature out >"$scratch/log" 2>&1 && grep -q ' checkpoint, ' "$scratch/log"
 note "a folder with one checkpoint is a model" $?
-"$bin" check "$tf1" >"$scratch/log" 2>&1 && [ "$(grep -c '^  output ' "$scratch/log")" = 1 ] && grep -q '14 of them trained' "$scratch/log"
-note "without a signature its output is the loss, not what variables are read, initialized and trained by" $?
+mkdir "$scratch/loose" && tar -xJf "$golden/loose.tar.xz" -C "$scratch/loose"
+for kind in reference resource; do
+    "$bin" check "$scratch/loose/$kind" >"$scratch/log" 2>&1 && grep -q ' 64 of them trained' "$scratch/log" &&
+        [ "$(awk '$1 == "output" { print $2 }' "$scratch/log" | tr '\n' ' ')" = "loss accuracy " ]
+    note "outputs of a graph with $kind variables: what they are read, initialized and trained by is none" $?
+done
 "$bin" train "$tf1/ckpt.meta" --signature=out --data="$scratch/data.csv" --output-dir="$scratch/run" >"$scratch/log" 2>&1
 [ $? = 78 ] && grep -q 'key "loss" is missing' "$scratch/log"
 note "a checkpoint's graph stands for a recipe" $?
