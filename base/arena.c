@@ -11,22 +11,13 @@
 #define _GNU_SOURCE
 #include "base/arena.h"
 
+#include "base/sanitizer.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#if defined(__SANITIZE_ADDRESS__)
-#define ARENA_ONE_BY_ONE 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ARENA_ONE_BY_ONE 1
-#endif
-#endif
-#ifndef ARENA_ONE_BY_ONE
-#define ARENA_ONE_BY_ONE 0
-#endif
 
 enum { ALIGN_BYTES = 16, FIRST_BLOCK_BYTES = 8 << 10, LAST_BLOCK_BYTES = 1 << 20 };
 
@@ -80,7 +71,7 @@ static void *alloc_own_block(ty_arena *a, size_t n_bytes)
 {
     struct arena_block *block = block_new(n_bytes, true);
     block->used_bytes = n_bytes;
-    if (a->head && !ARENA_ONE_BY_ONE) {
+    if (a->head && !TY_SANITIZES_ADDRESS) {
         block->next = a->head->next;
         a->head->next = block;
     } else {
@@ -93,7 +84,7 @@ static void *alloc_own_block(ty_arena *a, size_t n_bytes)
 void *ty_arena_alloc(ty_arena *a, size_t n_bytes)
 {
     a->used_bytes += n_bytes;
-    if (ARENA_ONE_BY_ONE)
+    if (TY_SANITIZES_ADDRESS)
         return alloc_own_block(a, n_bytes);
     if (n_bytes > LAST_BLOCK_BYTES / 4)
         return alloc_own_block(a, n_bytes);

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "base/jail_walls.h"
 
+#include "base/sanitizer.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -52,7 +54,7 @@ static void close_all_but(int fd_kept)
     int keep_fd = fcntl(fd_kept, F_DUPFD, 3); /* it may be one of the three, where the parent had none of them */
     int null = open("/dev/null", O_RDWR);
     int n_std = 3;
-#ifdef __SANITIZE_ADDRESS__
+#if TY_SANITIZES_ADDRESS
     n_std = 2;
 #endif
     for (int fd = 0; fd < n_std; fd++)
@@ -145,7 +147,7 @@ static const int jail_allowed[] = {
 #ifdef SYS_time
     SYS_time,
 #endif
-#ifdef __SANITIZE_ADDRESS__
+#if TY_SANITIZES_ADDRESS
     SYS_write,        SYS_sigaltstack,    SYS_getrlimit,
 #endif
 };

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/jail.h"
+#include "base/sanitizer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -331,7 +332,7 @@ static int use_malloc(void *ctx, ty_jail_result *out, ty_error *err)
 static void parents_may_have_threads(void **state)
 {
     (void)state;
-#ifdef __SANITIZE_ADDRESS__
+#if TY_SANITIZES_ADDRESS
     skip(); /* its own malloc takes no care of its locks when a process forks; glibc's does */
 #endif
     pthread_t thread[3];
