@@ -515,7 +515,10 @@ static int refuse_shape(const ty_recipe *r, int replicas, const ty_feed *feed, c
                              "the model's batch dimension is fixed: set batch_size: %lld, or export it with a free "
                              "batch dimension",
                              (long long)feed->input->dim[0] * replicas);
-    return ty_error_help(err, "set the field's shape (without the batch) to what the model expects");
+    return ty_error_help(err,
+                         "a batch has %lld rows; set the field's columns, or its shape without the batch, to what "
+                         "the model expects",
+                         (long long)type->dim[0]);
 }
 
 static int bind_feed(const ty_recipe *r, int replicas, const ty_feed *feed, const ty_dataset *data, ty_binding *out,
