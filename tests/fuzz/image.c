@@ -37,7 +37,7 @@ static void read(const uint8_t *p, size_t n, uint8_t how)
     plan.filter = (ty_image_filter)(how / 5 % 5);
     plan.crop = (ty_image_crop)(how / 25 % 3);
     plan.pad = how & 1;
-    if (ty_image_plan_settle(&plan, &(ty_image_info){"", 5, 8, 3}, &err) < 0)
+    if (ty_image_plan_settle(&plan, &(ty_image_info){"", 5, 8, 3, 0}, &err) < 0)
         abort();
     ty_image_reader reader = {.plan = &plan};
     ty_image_draw draw = {.seed = how, .sample = (int64_t)n, .augment = true};
