@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { MAX_WORD = 64 };
+enum { MAX_WORD = 64, MIN_BEGINNING = 4 };
 
 static char plain_form(char c)
 {
@@ -42,6 +42,15 @@ static size_t edit_distance(const char *a, size_t a_len, const char *b, size_t b
     return rows[a_len % 3][b_len];
 }
 
+/* "softmax" of softmax_cross_entropy: what follows may be long. */
+static bool is_beginning(const char *word, size_t len, const char *candidate)
+{
+    size_t i = 0;
+    while (i < len && candidate[i] && is_same(word[i], candidate[i]))
+        i++;
+    return i == len && len >= MIN_BEGINNING;
+}
+
 void ty_suggest_offer(ty_suggestion *s, const char *candidate)
 {
     size_t len = strlen(s->word), candidate_len = strlen(candidate);
@@ -49,7 +58,9 @@ void ty_suggest_offer(ty_suggestion *s, const char *candidate)
         return;
     size_t distance = edit_distance(s->word, len, candidate, candidate_len);
     size_t near = len / 3 > 2 ? len / 3 : 2;
-    if (distance > near || distance >= len || distance >= candidate_len)
+    if (distance > near && is_beginning(s->word, len, candidate))
+        distance = near + 1; /* behind all that are near */
+    else if (distance > near || distance >= len || distance >= candidate_len)
         return;
     if (!s->best || distance < s->distance) {
         s->best = candidate;

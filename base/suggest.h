@@ -1,7 +1,8 @@
 /* suggest.h - "did you mean": the nearest known word, if it is near enough to help.
  *
  * Near enough: an edit distance (insert, delete, replace, swap neighbours) of at most 2, or at most a third of the
- * word's length, and less than the whole word. Upper and lower case count as equal, and so do '-' and '_'.
+ * word's length, and less than the whole word; or else a word that begins so, of four letters on. Upper and lower case
+ * count as equal, and so do '-' and '_'.
  */
 #ifndef TY_BASE_SUGGEST_H
 #define TY_BASE_SUGGEST_H

@@ -27,6 +27,8 @@ static void test_suggestions(void **state)
     assert_string_equal(suggest("BATCH-SIZE"), "batch_size");
     assert_string_equal(suggest("lerning_rat"), "learning_rate");
     assert_string_equal(suggest("sede"), "seed");
+    assert_string_equal(suggest("learn"), "learning_rate");
+    assert_null(suggest("lea"));
     assert_string_equal(suggest("rl"), "lr");
     assert_string_equal(suggest("learningRate"), "learning_rate");
     assert_null(suggest("zebra"));
