@@ -57,6 +57,20 @@ static const char stream_text[] =
     "    ty_output(net, \"y\", ty_linear(net, \"out\", h, 32));\n"
     "}\n";
 
+/* A product in three parts, whose gradient is written piece by piece while its columns are summed. */
+static const char parts_text[] =
+    "#include <trainyard/model.h>\n"
+    "enum { N = %d };\n"
+    "void model(ty_net *net)\n"
+    "{\n"
+    "    ty_var ids = ty_input(net, \"ids\", \"i64[batch,39]\"), x = ty_input(net, \"x\", \"f32[batch,39]\");\n"
+    "    x = ty_add(net, x, ty_squeeze(net, ty_embedding(net, \"table\", ids, 50, 1), 2));\n"
+    "    ty_var h = ty_linear(net, \"wide\", x, 3 * N);\n"
+    "    ty_var a = ty_slice(net, h, 1, 0, N), b = ty_slice(net, h, 1, N, 2 * N);\n"
+    "    h = ty_add(net, ty_mul(net, a, b), ty_slice(net, h, 1, 2 * N, 3 * N));\n"
+    "    ty_output(net, \"y\", ty_linear(net, \"out\", h, 32));\n"
+    "}\n";
+
 typedef struct scratch {
     ty_arena a;
     char dir[64];
@@ -173,7 +187,11 @@ static void streams_are_asked_for_ahead(void **state)
     static const int widths[] = {16384, 16001, 600};
     for (int i = 0; i < 3; i++) {
         expect_numbers(s, stream_text, widths[i], 50);
-        assert_int_equal(has_words(s, widths[i], "__builtin_prefetch(&b"), widths[i] > 600);
+        assert_int_equal(has_words(s, widths[i], "TY_ASK4(0, &b"), widths[i] > 600);
+    }
+    for (int n = 5001; n <= 5120; n += 119) {
+        expect_numbers(s, parts_text, n, 50);
+        assert_true(has_words(s, n, "TY_ASK4(1, &b"));
     }
 }
 

@@ -30,7 +30,7 @@ void ty_ahead_render(const ty_ahead *a, int stage, int depth);
 /* Whether the stage's loop over `var`, its innermost, walks along streams that are in no cache. */
 bool ty_ahead_streams(const ty_ahead *a, int stage, int var);
 /* Lines before the stretch of n elements of `var` that begins at the expression `first`: for the stretch as long that
- * begins 2 KB further on, of each of these streams. None if there are none. */
+ * begins some KB further on, of each of these streams. None if there are none. */
 void ty_ahead_stretch(const ty_ahead *a, int stage, int var, const char *first, long n);
 
 #endif

@@ -6,7 +6,27 @@ const char ty_render_head[] =
     "/* Types are the target's: int 32, long 64 bits. No includes. */\n"
     "#define TY_FN static inline __attribute__((always_inline, const))\n"
     "TY_FN float ty_of_bits(unsigned u) { float f; __builtin_memcpy(&f, &u, 4); return f; }\n"
-    "TY_FN unsigned ty_to_bits(float f) { unsigned u; __builtin_memcpy(&u, &f, 4); return u; }\n";
+    "TY_FN unsigned ty_to_bits(float f) { unsigned u; __builtin_memcpy(&u, &f, 4); return u; }\n"
+    "/* Asks for 1, 2 or 4 lines of memory, own: to be written. The C compiler is slow with many single prefetches. "
+    "*/\n"
+    "#if defined(__x86_64__)\n"
+    "#define TY_ASK_0 \"prefetcht0 \"\n"
+    "#if defined(__PRFCHW__)\n"
+    "#define TY_ASK_1 \"prefetchw \"\n"
+    "#else\n"
+    "#define TY_ASK_1 TY_ASK_0\n"
+    "#endif\n"
+    "#define TY_ASK1(own, p) __asm__ volatile(TY_ASK_##own \"(%0)\" ::\"r\"(p))\n"
+    "#define TY_ASK2(own, p) __asm__ volatile(TY_ASK_##own \"(%0)\\n\" TY_ASK_##own \"64(%0)\" ::\"r\"(p))\n"
+    "#define TY_ASK4(own, p) \\\n"
+    "    __asm__ volatile(TY_ASK_##own \"(%0)\\n\" TY_ASK_##own \"64(%0)\\n\" TY_ASK_##own \"128(%0)\\n\" TY_ASK_##own "
+    "\\\n"
+    "                     \"192(%0)\" ::\"r\"(p))\n"
+    "#else\n"
+    "#define TY_ASK1(own, p) __builtin_prefetch((p), own)\n"
+    "#define TY_ASK2(own, p) (TY_ASK1(own, p), TY_ASK1(own, (const char *)(p) + 64))\n"
+    "#define TY_ASK4(own, p) (TY_ASK2(own, p), TY_ASK2(own, (const char *)(p) + 128))\n"
+    "#endif\n";
 
 const char ty_render_prelude[] =
     "TY_FN float ty_abs_f32(float x) { return __builtin_fabsf(x); }\n"

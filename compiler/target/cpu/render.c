@@ -197,21 +197,47 @@ static void render_open_stretches(render *r, const char *from, const char *to, i
     r->t.indent++;
 }
 
+/* Whether what lies between the ends of a run of blocks, or of a piece of it, is whole stretches. */
+static bool render_is_whole(const render *r)
+{
+    _Static_assert(TY_COLUMN_BLOCK % RENDER_STRETCH == 0, "a block begins with a stretch");
+    bool cut = r->t.cut >= 0;
+    int64_t lo = cut ? r->t.cut_lo : 0, hi = cut ? r->t.cut_hi : r->t.k->extent[r->column];
+    return lo % RENDER_STRETCH == 0 && hi % RENDER_STRETCH == 0;
+}
+
+/* Stretches along the columns. A length that the compiler knows spares it a second loop for what is left over. */
+static void render_open_column_stretches(render *r, int stage)
+{
+    const ty_ahead place = render_place(r);
+    const char *from = r->t.cut >= 0 ? "from" : "0", *to = r->t.cut >= 0 ? "to" : "cn";
+    bool whole = render_is_whole(r);
+    if (whole) {
+        ty_ktext_linef(&r->t, "for (long j = %s; j < %s; j += %d) {\n", from, to, RENDER_STRETCH);
+        r->t.indent++;
+    } else {
+        render_open_stretches(r, from, to, RENDER_STRETCH, "");
+    }
+    ty_ahead_stretch(&place, stage, r->column, "c0 + j", RENDER_STRETCH);
+    render_simd(r, stage);
+    char length[16] = "jn";
+    if (whole)
+        snprintf(length, sizeof length, "%d", RENDER_STRETCH);
+    ty_ktext_linef(&r->t, "for (long k = 0; k < %s; k++) { const long c = j + k, i%d = c0 + c; (void)i%d;\n", length,
+                   r->column, r->column);
+    r->t.indent++;
+}
+
 static void render_columns(render *r, int stage)
 {
     const ty_ahead place = render_place(r);
     int64_t extent = r->t.k->extent[r->column];
-    bool cut = r->t.cut >= 0, stretches = extent > RENDER_STRETCH && ty_ahead_streams(&place, stage, r->column);
-    if (stretches)
-        render_open_stretches(r, cut ? "from" : "0", cut ? "to" : "cn", RENDER_STRETCH,
-                              cut ? "" : render_multiple(extent));
-    ty_ahead_stretch(&place, stage, r->column, stretches ? "c0 + j" : "c0", stretches ? RENDER_STRETCH : (long)extent);
-    render_simd(r, stage);
+    bool stretches = extent > RENDER_STRETCH && ty_ahead_streams(&place, stage, r->column);
     if (stretches) {
-        ty_ktext_linef(&r->t, "for (long k = 0; k < jn; k++) { const long c = j + k, i%d = c0 + c; (void)i%d;\n",
-                       r->column, r->column);
-        r->t.indent++;
+        render_open_column_stretches(r, stage);
     } else {
+        ty_ahead_stretch(&place, stage, r->column, "c0", (long)extent);
+        render_simd(r, stage);
         render_open_column(r);
     }
     render_instrs(r, stage, r->n_inner + 1);
