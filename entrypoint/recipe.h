@@ -23,6 +23,7 @@
 #include "base/buf.h"
 #include "base/doc.h"
 #include "base/error.h"
+#include "base/suggest.h"
 #include "compiler/compiler.h"
 #include "container/input/dataset.h"
 #include "dist/server/catalogue.h"
@@ -273,6 +274,11 @@ int64_t ty_span_steps(const ty_span *span, int64_t steps_per_epoch);
 
 /* `trainyard help recipe`: every section with its keys, types, limits and defaults, and the aliases. */
 int ty_recipe_help(ty_buf *out);
+/* Appends what a key is, known by the end of its dotted name ("shuffle", "fields.age.scale", "adamw.lr"), an alias, or
+ * a kind ("adamw"): all keys of that name. Returns how many, 0 if there is none, -1 without memory. */
+int ty_recipe_explain(const char *topic, ty_buf *out);
+/* Every key, kind and alias, for "did you mean". */
+void ty_recipe_offer_keys(ty_suggestion *s);
 /* All settings, one a line, in columns. */
 int ty_recipe_print_origin(const ty_recipe *r, ty_buf *out);
 

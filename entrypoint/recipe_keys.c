@@ -255,9 +255,8 @@ static const ty_bind_row image_rows[] = {
     {"channels", TY_BIND_INT, IMAGE(channels), "0", .max = 4,
      .help = "1 (grey), 2 (with alpha), 3 (RGB) or 4; 0: as the first picture"},
     {"resize", TY_BIND_NODE, IMAGE(resize), .form = "an integer or text",
-     .help =
-         "stretch (default) to size; N: the shorter side becomes that; cover, contain: the smallest that covers, the "
-         "biggest that lies within size; none"},
+     .help = "stretch (default) to size; N: the shorter side becomes that; cover, contain: around or within size; "
+             "none"},
     {"filter", TY_BIND_CHOICE, IMAGE(filter), "bilinear", .choices = filters, .help = "of resizing, antialiased"},
     {"crop", TY_BIND_CHOICE, IMAGE(crop), "center", .choices = crops,
      .help = "which part becomes the row; what is random is so in training only, else center"},

@@ -28,7 +28,7 @@ static void print_short_help(FILE *out)
     fputs("usage: trainyard COMMAND [arguments]\n\ncommands\n", out);
     for (int i = 0; i < N_COMMANDS; i++)
         fprintf(out, "  %-8s %-30s %s\n", commands[i]->name, commands[i]->words, commands[i]->summary);
-    fputs("  help     [COMMAND | recipe]             say more\n"
+    fputs("  help     [COMMAND | recipe | KEY]       say more; KEY: of a recipe, shuffle or optimizer.adamw.lr\n"
           "\nexamples\n"
           "  trainyard check model.onnx\n"
           "  trainyard plan train.yaml --data-dir=data --svg plan.svg\n"
@@ -84,9 +84,36 @@ static int unknown_command(const char *name)
     return TY_EXIT_USAGE_ERROR;
 }
 
+static int unknown_topic(const char *topic)
+{
+    ty_suggestion s = {.word = topic};
+    for (int i = 0; i < N_COMMANDS; i++)
+        ty_suggest_offer(&s, commands[i]->name);
+    ty_suggest_offer(&s, "recipe");
+    ty_recipe_offer_keys(&s);
+    fprintf(stderr, "trainyard: there is no command \"%s\", and no key of a recipe\n", topic);
+    if (s.best)
+        fprintf(stderr, "help: did you mean \"%s\"?\n", s.best);
+    else
+        fputs("help: `trainyard help` lists the commands, `trainyard help recipe` the keys\n", stderr);
+    return TY_EXIT_USAGE_ERROR;
+}
+
+/* A key of a recipe. */
+static int print_key(const char *topic)
+{
+    ty_buf text;
+    ty_buf_init(&text, 1 << 20);
+    int n = ty_recipe_explain(topic, &text);
+    if (n > 0)
+        fputs(text.data, stdout);
+    ty_buf_fini(&text);
+    return n > 0 ? 0 : unknown_topic(topic);
+}
+
 static int print_help(const char *topic)
 {
-    if (!topic) {
+    if (!topic || strcmp(topic, "help") == 0) {
         print_short_help(stdout);
         return 0;
     }
@@ -94,7 +121,7 @@ static int print_help(const char *topic)
         return print_recipe_page();
     const ty_command_row *c = find_command(topic);
     if (!c)
-        return unknown_command(topic);
+        return print_key(topic);
     print_page(c);
     return 0;
 }

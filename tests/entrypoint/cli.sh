@@ -30,10 +30,31 @@ for command in train check plan run compile cache version explain; do
 done
 ty help recipe
 same "help recipe" 0 $rc
-for key in batch_size 'optimizer:' one_cycle learning_rate 'default 0.999' checkpoint; do
+for key in batch_size 'optimizer:' one_cycle learning_rate 'default 0.999' checkpoint reducing_gap; do
     has "names $key" "$W/out" "$key"
 done
 same "no line is wider than 160" "" "$(awk 'length > 160' "$W/out")"
+
+case_name=help_key
+key() { # TOPIC TEXT...
+    ty help "$1"
+    same "help $1" 0 $rc
+    for text in "${@:2}"; do has "help $1" "$W/out" "$text"; done
+}
+key shuffle "data.train, data.validation: where samples come from" "a new order in every epoch"
+key data.validation.shuffle "a new order in every epoch"
+key data.train.fields.age.max_length "lists of any length get this one"
+same "of one section alone" 1 "$(grep -c max_length "$W/out")"
+key fields "a map, a list or same" "normalize "
+key --batch_size "rows of a batch" "default 32"
+key adamw "optimizer: adamw:" weight_decay
+key optimizer "One of" adamw
+key learning_rate "another name of optimizer.*.lr" "adamw"
+key label_smoothing "loss: softmax_cross_entropy, keras_categorical_crossentropy"
+key recipe.cache "folder of compiled kernels"
+key image.crop "data.train.fields.NAME.image"
+ty help help
+same "help help: the list" 0 $rc
 
 case_name=usage
 usage() { # TEXT ARGS...: exit 2, on stderr
@@ -47,6 +68,8 @@ usage() { # TEXT ARGS...: exit 2, on stderr
 usage 'did you mean "train"?' trian x.yaml
 usage 'lists the commands' frobnicate
 usage 'did you mean "check"?' help chek
+usage 'did you mean "shuffle"?' help shufle
+usage 'no key of a recipe' help optimizer.adamw.zzzzzzzz
 usage 'RECIPE' train
 usage 'unexpected argument "b"' check a b
 usage 'did you mean "--batch"?' check a --bach 3
