@@ -40,7 +40,9 @@ static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)
 
 static const char page[] =
     "info     what is in a file: format, inputs and outputs, layers, weights with shapes and bytes, its own training\n"
-    "         settings (as a recipe), and what else it says: signatures, state of an optimizer\n"
+    "         settings (as a recipe), and what else it says: signatures, state of an optimizer. Of a .safetensors "
+    "file\n"
+    "         weights alone: nothing in it says what is computed with them\n"
     "diff     what differs between two files, whatever their formats: weights by name (also of .safetensors), with "
     "the\n"
     "         greatest difference, its size against the weight's, and both norms; inputs, outputs, training settings.\n"

@@ -23,6 +23,7 @@ ty_model_choice ty_model_choice_given(const ty_arguments_given *given);
 
 /* One verb each; words[1], words[2] are the files. The exit status, or -1 with *err set. */
 int ty_model_info(const ty_arguments_given *given, ty_arena *a, ty_error *err);
+int ty_model_info_tensors(const char *path, const ty_arguments_given *given, ty_error *err); /* of .safetensors */
 int ty_model_diff(const ty_arguments_given *given, ty_arena *a, ty_error *err);
 int ty_model_convert(const ty_arguments_given *given, ty_arena *a, ty_error *err);
 

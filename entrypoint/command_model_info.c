@@ -4,6 +4,7 @@
 #include "base/quantity.h"
 #include "entrypoint/command_model.h"
 #include "entrypoint/model_print.h"
+#include "entrypoint/weight_list.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -170,6 +171,8 @@ int ty_model_info(const ty_arguments_given *given, ty_arena *a, ty_error *err)
     ty_model *m = NULL;
     info f = {.path = given->words[1], .all = given->value[TY_MODEL_ALL] != NULL};
     const ty_model_choice choice = ty_model_choice_given(given);
+    if (ty_is_safetensors_name(f.path))
+        return ty_model_info_tensors(f.path, given, err);
     if (ty_model_open_as(f.path, NULL, &choice, &m, err) < 0)
         return -1;
     f.model = m;

@@ -50,6 +50,20 @@ ty model info "$W/three.onnx"
 has "a fixed batch" "$W/out" "image                    f32[3,1,8,8]"
 ty model convert $digits "$W/out.safetensors"
 same "weights" "$W/out.safetensors: 14 weights" "$(cat "$W/out")"
+ty model info "$W/out.safetensors"
+same "info of weights alone: exit status" 0 $rc
+has "says what it is" "$W/out" "out.safetensors: safetensors, weights without a model"
+has "a weight" "$W/out" "conv2.weight                                 F32[32,16,3,3]                 18,432"
+has "the sum" "$W/out" "13,850 numbers, 54.1 KiB"
+ty model info "$W/out.safetensors" --json
+same "JSON" "safetensors 14 13850 False None [32, 16, 3, 3]" "$(python3 -c 'import json, sys
+v = json.load(open(sys.argv[1]))
+shape = [w["shape"] for w in v["weights"] if w["name"] == "conv2.weight"][0]
+print(v["format"], len(v["weights"]), v["numbers"], v["trainable"], v["layers"], shape)' "$W/out")"
+head -c 3000 "$W/out.safetensors" >"$W/cut.safetensors"
+ty model info "$W/cut.safetensors"
+same "one that is cut off" 65 $rc
+has "is named" "$W/err" "cut.safetensors"
 ty model convert $digits "$W/out.pt"
 same "another suffix" 2 $rc
 has "says what there is" "$W/err" "name the file *.onnx"
