@@ -34,6 +34,14 @@ int ty_session_hash(const ty_session *s, int64_t batch, char *hex, ty_error *err
 
 /* ---- in words ---- */
 
+/* Manifests hold printable ASCII, and parts end at blanks. */
+static void add_name(ty_buf *out, char before, const char *name)
+{
+    ty_buf_addc(out, before);
+    for (; *name; name++)
+        ty_buf_addc(out, *name > ' ' && *name < 127 && *name != ',' ? *name : '_');
+}
+
 static void describe_files(const ty_dataset *ds, ty_buf *out)
 {
     int64_t n_bytes = 0;
@@ -42,6 +50,44 @@ static void describe_files(const ty_dataset *ds, ty_buf *out)
     ty_buf_addf(out, ", data.train %d file%s of %lld bytes (%08x)", ds->n_files, ds->n_files == 1 ? "" : "s",
                 (long long)n_bytes, (unsigned)ds->files_fingerprint);
     ty_buf_addf(out, ", data.train.fields (%08x)", (unsigned)ds->fields_fingerprint);
+}
+
+/* "data.train.fields.* x+label" */
+static void describe_names(const ty_dataset *ds, ty_buf *out)
+{
+    ty_buf_adds(out, PART_END "data.train.fields.*");
+    for (int i = 0; i < ds->n_fields; i++)
+        add_name(out, i ? '+' : ' ', ds->field[i].name);
+}
+
+/* "data.train.fields.x f32[8] * 2 + 0 (0123abcd)": what is changed most, and whether anything is. */
+static void describe_field(const ty_recipe_data *d, const ty_field_info *info, ty_buf *out)
+{
+    char type[160];
+    ty_buf_adds(out, PART_END "data.train.fields");
+    add_name(out, '.', info->name);
+    ty_buf_addf(out, " %s", ty_type_text(&info->type, type, sizeof type));
+    for (int i = 0; i < d->n_fields; i++)
+        if (strcmp(d->fields[i].name, info->name) == 0 && (d->fields[i].scale != 1 || d->fields[i].offset != 0))
+            ty_buf_addf(out, " * %g + %g", d->fields[i].scale, d->fields[i].offset);
+    ty_buf_addf(out, " (%08x)", (unsigned)info->fingerprint);
+}
+
+/* As far as there is room: without them the rest still tells that something differs. */
+static void describe_fields(const ty_session *s, ty_buf *out)
+{
+    ty_buf part;
+    ty_buf_init(&part, 1 << 20);
+    for (int i = -1; i < s->train->n_fields; i++) {
+        ty_buf_clear(&part);
+        if (i < 0)
+            describe_names(s->train, &part);
+        else
+            describe_field(&s->recipe.train, &s->train->field[i], &part);
+        if (!part.failed && out->len + part.len < TY_MANIFEST_RUN_BYTES)
+            ty_buf_add(out, part.data, part.len);
+    }
+    ty_buf_fini(&part);
 }
 
 static void describe_stream(const ty_session *s, ty_buf *out)
@@ -79,6 +125,8 @@ static void describe(const ty_session *s, ty_buf *out)
         describe_stream(s, out);
     else if (!s->train_sharded)
         describe_files(s->train, out);
+    if (!s->train_stream.is_on && !s->train_sharded)
+        describe_fields(s, out);
 }
 
 int ty_session_identify(ty_session *s, ty_error *err)
@@ -117,13 +165,32 @@ static const char *find_part(const char *parts, const char *name, size_t n_name)
     return NULL;
 }
 
+/* The part of theirs of the same name, if it says something else. */
+static const char *find_other(const char *p, const char *theirs)
+{
+    const char *q = find_part(theirs, p, strcspn(p, " "));
+    return q && (part_length(q) != part_length(p) || strncmp(p, q, part_length(p)) != 0) ? q : NULL;
+}
+
+/* What differs of data.train.fields as a whole is told where it is: data.train.fields.x. */
+static bool is_told_closer(const char *part, const char *mine, const char *theirs)
+{
+    static const char whole[] = "data.train.fields ", one[] = "data.train.fields.";
+    if (strncmp(part, whole, strlen(whole)) != 0)
+        return false;
+    for (const char *p = mine; *p; p = next_part(p))
+        if (strncmp(p, one, strlen(one)) == 0 && find_other(p, theirs))
+            return true;
+    return false;
+}
+
 /* Parts of `mine` that are others in `theirs`, both listed; returns how many. Parts that only one has are left out. */
 static int list_differences(const char *mine, const char *theirs, ty_buf *expected, ty_buf *found)
 {
     int n = 0;
     for (const char *p = mine; *p; p = next_part(p)) {
-        const char *q = find_part(theirs, p, strcspn(p, " "));
-        if (!q || (part_length(q) == part_length(p) && strncmp(p, q, part_length(p)) == 0))
+        const char *q = find_other(p, theirs);
+        if (!q || is_told_closer(p, mine, theirs))
             continue;
         ty_buf_addf(expected, "%s%.*s", n ? " and " : "", (int)part_length(q), q);
         ty_buf_addf(found, "%s%.*s", n ? " and " : "", (int)part_length(p), p);

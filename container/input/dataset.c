@@ -82,24 +82,28 @@ static uint64_t dataset_hash_files(uint64_t h, const ty_dataset *ds)
     return h;
 }
 
+static uint64_t dataset_hash_field(uint64_t h, const ty_field *f, const ty_field_info *info)
+{
+    double numbers[4] = {f->scale, f->offset, f->missing_given ? f->missing : 0.0, (double)f->max_length};
+    h = dataset_hash_text(dataset_hash_text(h, f->name), f->columns);
+    h = dataset_hash_text(dataset_hash_text(h, f->member), f->file);
+    h = ty_fnv1a(h, &info->type, sizeof info->type);
+    h = ty_fnv1a(h, numbers, sizeof numbers);
+    if (f->map) {
+        uint64_t learnt = ty_map_fingerprint(f->map);
+        h = ty_fnv1a(h, &learnt, sizeof learnt);
+    }
+    if (info->image) {
+        uint64_t image = ty_image_plan_fingerprint(info->image);
+        h = ty_fnv1a(h, &image, sizeof image);
+    }
+    return h;
+}
+
 static uint64_t dataset_hash_fields(uint64_t h, const ty_dataset *ds, const ty_data_source *src)
 {
-    for (int i = 0; i < src->n_fields; i++) {
-        const ty_field *f = &src->fields[i];
-        double numbers[4] = {f->scale, f->offset, f->missing_given ? f->missing : 0.0, (double)f->max_length};
-        h = dataset_hash_text(dataset_hash_text(h, f->name), f->columns);
-        h = dataset_hash_text(dataset_hash_text(h, f->member), f->file);
-        h = ty_fnv1a(h, &ds->field[i].type, sizeof ds->field[i].type);
-        h = ty_fnv1a(h, numbers, sizeof numbers);
-        if (f->map) {
-            uint64_t learnt = ty_map_fingerprint(f->map);
-            h = ty_fnv1a(h, &learnt, sizeof learnt);
-        }
-        if (ds->field[i].image) {
-            uint64_t image = ty_image_plan_fingerprint(ds->field[i].image);
-            h = ty_fnv1a(h, &image, sizeof image);
-        }
-    }
+    for (int i = 0; i < src->n_fields; i++)
+        h = dataset_hash_field(h, &src->fields[i], &ds->field[i]);
     for (int i = 0; src->csv_missing.text && i < src->csv_missing.n; i++)
         h = dataset_hash_text(h, src->csv_missing.text[i]);
     h = ty_fnv1a(h, &ds->index.base, sizeof ds->index.base);
@@ -115,6 +119,8 @@ static void dataset_take_fingerprint(ty_dataset *ds, const ty_data_source *src)
     ds->fingerprint = ty_fnv1a(all, &ds->n_samples, sizeof ds->n_samples);
     ds->files_fingerprint = dataset_hash_files(TY_FNV_START, ds);
     ds->fields_fingerprint = dataset_hash_fields(format, ds, src);
+    for (int i = 0; i < src->n_fields; i++)
+        ds->field[i].fingerprint = dataset_hash_field(TY_FNV_START, &src->fields[i], &ds->field[i]);
 }
 
 static int dataset_check_pictures(const ty_data_source *src, const ty_format *format, ty_error *err)

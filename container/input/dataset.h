@@ -109,6 +109,7 @@ typedef struct ty_field_info {
     int64_t n_missing;                 /* empty CSV fields and markers such as NA */
     int64_t n_not_finite;              /* nan and inf in CSV, missing values that became NaN not counted */
     int64_t first_missing, first_not_finite; /* samples; -1: none */
+    uint64_t fingerprint;                    /* of what is declared and learnt of it alone */
 } ty_field_info;
 
 /* Where parts of a data set are looked at side by side: nothing has been seen; what a part saw, whose samples count

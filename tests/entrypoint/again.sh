@@ -67,7 +67,13 @@ made="as the checkpoint of step 16 was made with, found"
 refused "another batch size" "expected batch_size 8, $made batch_size 16" --batch_size=16
 refused "two settings" "expected seed 3 and data.train.shuffle true, $made seed 4 and data.train.shuffle false" --seed=4 \
     --data.train.shuffle=false
-refused "other fields" "expected data.train.fields (" --data.train.fields.x.scale=2
+refused "another scale" "expected data.train.fields.x f32[2] (" --data.train.fields.x.scale=2
+has "a scale: is told" "$W/err" "$made data.train.fields.x f32[2] * 2 + 0 ("
+same "a scale: and nothing else" 1 "$(grep -o 'data.train.fields[^ ]* f32' "$W/err" | sort -u | wc -l)"
+refused "other columns" "expected data.train.fields.x f32[2] (" --data.train.fields.x.columns=1-2
+sed 's/ t: {/ u: {/; s/target: t/target: u/' train.yaml >renamed.yaml && cp train.yaml kept.yaml && mv renamed.yaml train.yaml
+refused "another name" "expected data.train.fields.* x+t, $made data.train.fields.* x+u"
+mv kept.yaml train.yaml
 refused "a stream" "expected data.train.access random, $made data.train.access stream" --data.train.access=stream
 bytes=$(wc -c <data.csv)
 sed -n 1,56p data.csv >part && mv part data.csv
