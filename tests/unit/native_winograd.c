@@ -15,12 +15,13 @@ typedef struct wino_case {
 } wino_case;
 
 /* Sizes that fill no tile, no vector, no panel; one image and one tile; many tiles and few channels (weights first),
- * few tiles and many channels (tiles first); several chunks of the weights' gradient, which take 12 MB. */
+ * few tiles and many channels (tiles first); several chunks of the weights' gradient, which take 12 MB: dealt out in
+ * parts, and shared by all threads where the sums of more channels do not stay in a cache. */
 static const wino_case cases[] = {
     {1, 3, 3, 1, 1, 0, 0, 0, 0},      {1, 1, 1, 2, 3, 1, 1, 1, 1},     {2, 5, 7, 3, 5, 1, 1, 1, 1},
     {3, 9, 6, 16, 33, 1, 0, 0, 1},    {2, 13, 12, 40, 24, 0, 0, 0, 0}, {2, 7, 7, 130, 70, 1, 1, 1, 1},
     {1, 10, 11, 17, 9, 0, 1, 1, 0},   {4, 30, 30, 36, 20, 1, 1, 1, 1}, {1, 4, 4, 72, 96, 1, 1, 1, 1},
-    {10, 46, 46, 33, 64, 1, 1, 1, 1}, {2, 6, 6, 320, 64, 1, 1, 1, 1},
+    {10, 46, 46, 33, 64, 1, 1, 1, 1}, {2, 6, 6, 320, 64, 1, 1, 1, 1},  {3, 50, 50, 65, 66, 1, 1, 1, 1},
 };
 
 /* x, w and y as they lie: y's numbers are the gradient where it is an operand. */

@@ -5,9 +5,14 @@
  * tiles fit into the far cache they are transformed first, and a block is summed in one go and transformed back. Else
  * the tiles come in chunks, whose transforms stay in the second cache, and are added to the sums of all blocks.
  *
- * The chunks depend on the shape alone, and each number is summed in their order by one thread: the bits do not depend
- * on the number of threads.
+ * Where the sums of all blocks stay in the second cache too, the chunks are dealt out in parts. A thread takes a part
+ * by itself, tiles and sums, and meets the others once, when the parts' sums are added: two meetings a chunk cost a few
+ * dozen times as many, and each lasts a time slice where something else runs on a processor.
+ *
+ * Chunks and parts depend on the shape alone, and each number is summed in their order: the bits do not depend on the
+ * number of threads.
  */
+#include "compiler/target/cpu/clones.h"
 #include "compiler/target/cpu/native.h"
 #include "compiler/target/cpu/winograd_grid.h"
 
@@ -16,10 +21,12 @@
 
 enum { GROUP = 16 }; /* channels whose weights are turned around at a time */
 enum { POINTS = TY_WINOGRAD_POINTS, TAPS = TY_WINOGRAD_TAPS };
+/* Each part's sums are written and read once more: few parts, and several chunks in each. */
+enum { MOST_PARTS = 8, LEAST_CHUNKS = 2 };
 #define WINOGRAD_SERIAL_FLOPS 1e6
 #define WINOGRAD_WHOLE_BYTES  (12 << 20) /* of all tiles, of x and dy, that need no chunks */
 #define WINOGRAD_CHUNK_BYTES  (3 << 18)
-#define WINOGRAD_SUM_BYTES    (3 << 18) /* of a block's sums */
+#define WINOGRAD_SUM_BYTES    (3 << 18) /* of a block's sums, of a part's */
 
 typedef struct winograd_dw_call {
     ty_winograd_grid g;
@@ -28,6 +35,7 @@ typedef struct winograd_dw_call {
     int64_t n_panels, n_blocks, block; /* of filters; of channels, and their number in a block */
     int64_t x_step, dy_step;           /* a chunk: [points][strips][tiles][strip] */
     int64_t sum_step, sum_floats;      /* a block: [points][channels][32] */
+    int64_t n_parts;                   /* 0: all threads share a chunk */
     int64_t n_sums;
     char text[TY_CONVOLUTION_TEXT];
 } winograd_dw_call;
@@ -50,31 +58,34 @@ static int64_t chunk_first(const winograd_dw_call *c, int64_t chunk)
     return c->g.tiles * chunk / c->n_chunks;
 }
 
-static void transform_chunk(const winograd_dw_job *job, int64_t chunk)
+static int64_t chunk_tiles(const winograd_dw_call *c, int64_t chunk)
 {
-    const winograd_dw_call *c = job->call;
-    int64_t strip = c->g.panels->strip, first = chunk_first(c, chunk), n = chunk_first(c, chunk + 1) - first;
-#pragma omp for schedule(static)
-    for (int64_t t = 0; t < n; t++) {
-        const ty_winograd_place x = {job->x_tiles + t * strip, c->x_step, c->chunk * strip};
-        const ty_winograd_place dy = {job->dy_tiles + t * strip, c->dy_step, c->chunk * strip};
-        ty_winograd_patches(&c->g, job->x, first + t, 1, &x, 0);
-        ty_winograd_tiles(&c->g, job->dy, first + t, 1, &dy, 0);
-    }
+    return chunk_first(c, chunk + 1) - chunk_first(c, chunk);
 }
 
-/* Adds a chunk to the sums of a block. */
-static void sum_chunk(const winograd_dw_job *job, int64_t chunk, int64_t panel, int64_t channel, int64_t channels,
-                      float *sums)
+/* n tiles of a chunk from its tile t on. */
+static void transform_tiles(const winograd_dw_job *job, int64_t chunk, int64_t t, int64_t n)
 {
     const winograd_dw_call *c = job->call;
-    int64_t n = chunk_first(c, chunk + 1) - chunk_first(c, chunk), strip = c->g.panels->strip;
+    int64_t strip = c->g.panels->strip, first = chunk_first(c, chunk) + t;
+    const ty_winograd_place x = {job->x_tiles + t * strip, c->x_step, c->chunk * strip};
+    const ty_winograd_place dy = {job->dy_tiles + t * strip, c->dy_step, c->chunk * strip};
+    ty_winograd_patches(&c->g, job->x, first, n, &x, strip);
+    ty_winograd_tiles(&c->g, job->dy, first, n, &dy, strip);
+}
+
+/* Adds a chunk to the sums of a block, or begins them. */
+static void sum_chunk(const winograd_dw_job *job, int64_t chunk, int64_t panel, int64_t channel, int64_t channels,
+                      float *sums, bool adds)
+{
+    const winograd_dw_call *c = job->call;
+    int64_t n = chunk_tiles(c, chunk), strip = c->g.panels->strip;
     for (int64_t i = 0; i < POINTS; i++) {
         const float *x = job->x_tiles + i * c->x_step + channel * c->chunk;
         const float *dy = job->dy_tiles + i * c->dy_step + panel * TY_PANEL * c->chunk;
         for (int64_t j = 0; j < channels; j += strip)
             c->g.panels->columns(x + j * c->chunk, strip, least(strip, channels - j), n, dy, c->chunk,
-                                 sums + i * c->sum_step + j * TY_PANEL, TY_PANEL, chunk > 0);
+                                 sums + i * c->sum_step + j * TY_PANEL, TY_PANEL, adds);
     }
 }
 
@@ -97,15 +108,68 @@ static void write_block(const winograd_dw_job *job, int64_t panel, int64_t chann
 static void run_chunk(const winograd_dw_job *job, int64_t chunk)
 {
     const winograd_dw_call *c = job->call;
-    transform_chunk(job, chunk);
+#pragma omp for schedule(static)
+    for (int64_t t = 0; t < chunk_tiles(c, chunk); t++)
+        transform_tiles(job, chunk, t, 1);
 #pragma omp for schedule(static)
     for (int64_t i = 0; i < c->n_panels * c->n_blocks; i++) {
         int64_t panel = i / c->n_blocks, channel = i % c->n_blocks * c->block;
         int64_t channels = least(c->block, c->g.in_c - channel);
         float *sums = job->sums + (c->n_chunks > 1 ? i : omp_get_thread_num()) * c->sum_floats;
-        sum_chunk(job, chunk, panel, channel, channels, sums);
+        sum_chunk(job, chunk, panel, channel, channels, sums, chunk > 0);
         if (chunk == c->n_chunks - 1)
             write_block(job, panel, channel, channels, sums);
+    }
+}
+
+/* ---- in parts ---- */
+
+/* By one thread, on tiles of its own: the sums of a part, [panels] of a block each. */
+static void run_part(const winograd_dw_job *job, int64_t part)
+{
+    const winograd_dw_call *c = job->call;
+    winograd_dw_job own = *job;
+    own.x_tiles += omp_get_thread_num() * POINTS * (c->x_step + c->dy_step);
+    own.dy_tiles = own.x_tiles + POINTS * c->x_step;
+    float *sums = job->sums + part * c->n_panels * c->sum_floats;
+    int64_t first = c->n_chunks * part / c->n_parts, end = c->n_chunks * (part + 1) / c->n_parts;
+    for (int64_t chunk = first; chunk < end; chunk++) {
+        transform_tiles(&own, chunk, 0, chunk_tiles(c, chunk));
+        for (int64_t panel = 0; panel < c->n_panels; panel++)
+            sum_chunk(&own, chunk, panel, 0, c->g.in_c, sums + panel * c->sum_floats, chunk > first);
+    }
+}
+
+TY_CPU_CLONES static void add_floats(float *to, const float *from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] += from[i];
+}
+
+/* Adds the other parts' sums of some channels to those of the first, and writes their weights. */
+static void add_parts(const winograd_dw_job *job, int64_t panel, int64_t channel)
+{
+    const winograd_dw_call *c = job->call;
+    int64_t channels = least(GROUP, c->g.in_c - channel), part_floats = c->n_panels * c->sum_floats;
+    float *sums = job->sums + panel * c->sum_floats + channel * TY_PANEL;
+    for (int64_t i = 0; i < POINTS; i++)
+        for (int64_t part = 1; part < c->n_parts; part++)
+            add_floats(sums + i * c->sum_step, sums + i * c->sum_step + part * part_floats, channels * TY_PANEL);
+    write_block(job, panel, channel, channels, sums);
+}
+
+static void run_parts(const winograd_dw_job *job)
+{
+    const winograd_dw_call *c = job->call;
+    int64_t groups = (c->g.in_c + GROUP - 1) / GROUP;
+#pragma omp parallel num_threads(c->threads)
+    {
+#pragma omp for schedule(dynamic, 1)
+        for (int64_t part = 0; part < c->n_parts; part++)
+            run_part(job, part);
+#pragma omp for schedule(static)
+        for (int64_t i = 0; i < c->n_panels * groups; i++)
+            add_parts(job, i / groups, i % groups * GROUP);
     }
 }
 
@@ -114,7 +178,11 @@ static void winograd_dw_run(void *prepared, const void *const *in, void *const *
     const winograd_dw_call *c = prepared;
     winograd_dw_job job = {.call = c, .x = in[0], .dy = in[1], .dw = out[0], .x_tiles = scratch};
     job.dy_tiles = job.x_tiles + POINTS * c->x_step;
-    job.sums = job.dy_tiles + POINTS * c->dy_step;
+    job.sums = job.x_tiles + (c->n_parts ? c->threads : 1) * POINTS * (c->x_step + c->dy_step);
+    if (c->n_parts) {
+        run_parts(&job);
+        return;
+    }
 #pragma omp parallel num_threads(c->threads)
     for (int64_t chunk = 0; chunk < c->n_chunks; chunk++)
         run_chunk(&job, chunk);
@@ -129,27 +197,47 @@ static void winograd_dw_release(void *prepared)
 
 /* ---- preparing ---- */
 
-static void winograd_dw_measure(winograd_dw_call *c, ty_library_call *out)
+/* Chunks, and the parts that they are dealt out in. x_channels: of x, in whole panels. */
+static void winograd_dw_chunks(winograd_dw_call *c, int64_t x_channels)
+{
+    int64_t point_bytes = POINTS * (int64_t)sizeof(float), y_channels = c->n_panels * TY_PANEL;
+    int64_t tile_bytes = point_bytes * (x_channels + y_channels), most = WINOGRAD_CHUNK_BYTES / tile_bytes;
+    c->n_chunks = tile_bytes * c->g.tiles <= WINOGRAD_WHOLE_BYTES ? 1 : (c->g.tiles + most - 1) / most;
+    if (c->n_chunks >= 2 * LEAST_CHUNKS && point_bytes * x_channels * y_channels <= WINOGRAD_SUM_BYTES) {
+        c->n_parts = least(MOST_PARTS, c->n_chunks / LEAST_CHUNKS);
+        c->n_chunks = (c->n_chunks + c->n_parts - 1) / c->n_parts * c->n_parts;
+    }
+    c->chunk = (c->g.tiles + c->n_chunks - 1) / c->n_chunks;
+}
+
+/* Blocks of channels: all of them where there are parts; else enough for all threads. */
+static void winograd_dw_blocks(winograd_dw_call *c)
 {
     const ty_winograd_grid *g = &c->g;
-    c->n_panels = (g->out_c + TY_PANEL - 1) / TY_PANEL;
-    int64_t x_channels = (g->in_c + TY_PANEL - 1) / TY_PANEL * TY_PANEL;
-    int64_t tile_bytes = POINTS * (int64_t)sizeof(float) * (x_channels + c->n_panels * TY_PANEL);
-    int64_t most = WINOGRAD_CHUNK_BYTES / tile_bytes;
-    c->n_chunks = tile_bytes * g->tiles <= WINOGRAD_WHOLE_BYTES ? 1 : (g->tiles + most - 1) / most;
-    c->chunk = (g->tiles + c->n_chunks - 1) / c->n_chunks;
-    c->x_step = ty_winograd_odd(c->chunk * x_channels);
-    c->dy_step = ty_winograd_odd(c->chunk * TY_PANEL * c->n_panels);
     int64_t rows = WINOGRAD_SUM_BYTES / (POINTS * TY_PANEL * (int64_t)sizeof(float)) / TY_PANEL * TY_PANEL;
-    c->n_blocks = (g->in_c + rows - 1) / rows;
-    while (c->n_blocks * c->n_panels < c->threads && g->in_c / c->n_blocks > TY_PANEL)
+    c->n_blocks = c->n_parts ? 1 : (g->in_c + rows - 1) / rows;
+    while (!c->n_parts && c->n_blocks * c->n_panels < c->threads && g->in_c / c->n_blocks > TY_PANEL)
         c->n_blocks *= 2;
     c->block = (g->in_c + c->n_blocks * TY_PANEL - 1) / (c->n_blocks * TY_PANEL) * TY_PANEL;
     c->n_blocks = (g->in_c + c->block - 1) / c->block;
     c->sum_step = ty_winograd_odd(c->block * TY_PANEL);
     c->sum_floats = POINTS * c->sum_step;
-    c->n_sums = c->n_chunks > 1 ? c->n_panels * c->n_blocks : c->threads;
-    out->scratch_bytes = sizeof(float) * (size_t)(POINTS * (c->x_step + c->dy_step) + c->n_sums * c->sum_floats);
+    if (c->n_parts)
+        c->n_sums = c->n_parts * c->n_panels;
+    else
+        c->n_sums = c->n_chunks > 1 ? c->n_panels * c->n_blocks : c->threads;
+}
+
+static void winograd_dw_measure(winograd_dw_call *c, ty_library_call *out)
+{
+    int64_t x_channels = (c->g.in_c + TY_PANEL - 1) / TY_PANEL * TY_PANEL;
+    c->n_panels = (c->g.out_c + TY_PANEL - 1) / TY_PANEL;
+    winograd_dw_chunks(c, x_channels);
+    c->x_step = ty_winograd_odd(c->chunk * x_channels);
+    c->dy_step = ty_winograd_odd(c->chunk * TY_PANEL * c->n_panels);
+    winograd_dw_blocks(c);
+    int64_t tiles = (c->n_parts ? c->threads : 1) * POINTS * (c->x_step + c->dy_step);
+    out->scratch_bytes = sizeof(float) * (size_t)(tiles + c->n_sums * c->sum_floats);
 }
 
 int ty_winograd_prepare_dw(const ty_panel_kernels *panels, const ty_library_shape *s, ty_library_call *out,
