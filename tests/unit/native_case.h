@@ -63,7 +63,7 @@ static inline native_prepare native_of(ty_op op, bool last)
         {TY_OP_ARGREDUCE, ty_native_prepare_argreduce}, {TY_OP_SCAN, ty_native_prepare_scan},
         {TY_OP_SORT, ty_native_prepare_sort},           {TY_OP_RNN_STEPS, ty_native_prepare_rnn_steps},
         {TY_OP_RNN_GRAD, ty_native_prepare_rnn_grad},   {TY_OP_DOT, ty_native_prepare_dot},
-        {TY_OP_CONV_DW, ty_native_prepare_thin_dw},
+        {TY_OP_CONV, ty_native_prepare_thin},           {TY_OP_CONV_DW, ty_native_prepare_thin_dw},
     };
     for (size_t i = last ? 0 : 4; i < sizeof table / sizeof *table; i++)
         if (table[i].op == op)

@@ -19,6 +19,7 @@ static const library_row library_rows[] = {
     {TY_OP_ATTEND, true, false, ty_onednn_prepare_attend},
     {TY_OP_ATTEND_GRAD, true, false, ty_onednn_prepare_attend_grad},
     {TY_OP_CONV, true, true, ty_native_prepare_winograd},
+    {TY_OP_CONV, true, true, ty_native_prepare_thin},
     {TY_OP_CONV, false, true, ty_onednn_prepare_conv},
     {TY_OP_CONV_DX, true, true, ty_native_prepare_winograd_dx},
     {TY_OP_CONV_DX, false, true, ty_onednn_prepare_conv_dx},

@@ -28,6 +28,11 @@ typedef void ty_panel_rows_fn(const float *a, int64_t a_step, int64_t rows, int6
 /* The same of a turned left side: its element (r, i) is a[i * a_step + r]. For a few dozen columns: rows far apart in a
  * should be packed. */
 typedef ty_panel_rows_fn ty_panel_columns_fn;
+/* The same as `rows` and `columns` where what they step over lies at `at`: a's element (r, i) is a[r * a_step + at[i]],
+ * or turned a[i * a_step + at[r]]. */
+typedef void ty_panel_rows_at_fn(const float *a, int64_t a_step, const int64_t *at, int64_t rows, int64_t k,
+                                 const float *panel, int64_t depth, float *c, int64_t c_step, bool adds);
+typedef ty_panel_rows_at_fn ty_panel_columns_at_fn;
 /* The same with a packed by pack_tiles. */
 typedef void ty_panel_tiles_fn(const float *tiles, int64_t rows, int64_t k, const float *panel, int64_t depth, float *c,
                                int64_t c_step, bool adds);
@@ -44,6 +49,8 @@ typedef struct ty_panel_kernels {
     int strip;
     ty_panel_rows_fn *rows;
     ty_panel_columns_fn *columns;
+    ty_panel_rows_at_fn *rows_at;
+    ty_panel_columns_at_fn *columns_at;
     ty_panel_tiles_fn *tiles;
     ty_panel_pack_tiles_fn *pack_tiles;
     ty_panel_pack_fn *pack, *pack_turned;
