@@ -3,7 +3,8 @@
  * A module is a shared object that the stand-in for NVRTC has made (gpu/libnvrtc.c); its kernels run as fibers. What a
  * driver would only punish by chance ends the process with a message: an address outside live memory, memory or waiting
  * inside a capture, code of a library that is loaded there, a parameter that is no address, something of another
- * context, something used after it was given back.
+ * context, something used after it was given back, a context that is made again after it was destroyed: libraries keep
+ * what they have loaded into the first one.
  *
  * Each device has memory, streams and captures of its own, and is used by one thread at a time, whose current context
  * says which it is.
@@ -92,7 +93,10 @@ unsigned cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
         fake_wrong("a context of device %d", device);
     if (fake_is_forked())
         return fake_is_forked();
-    devices[device].users++;
+    pthread_mutex_lock(&shared);
+    if (devices[device].users++ == 0 && devices[device].made++ > 0)
+        fake_wrong("the context of device %d was destroyed and is made again", device);
+    pthread_mutex_unlock(&shared);
     *context = &devices[device];
     return TY_CU_SUCCESS;
 }
@@ -111,7 +115,7 @@ static void nothing_is_left(int device)
 unsigned cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
     pthread_mutex_lock(&shared);
-    if (--devices[device].users == 0)
+    if (--devices[device].users <= 1) /* the last is who keeps the context, and has nothing in it */
         nothing_is_left(device);
     pthread_mutex_unlock(&shared);
     return TY_CU_SUCCESS;

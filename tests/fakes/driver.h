@@ -21,6 +21,7 @@ enum { INVALID = 1, INVALID_IMAGE = 200, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700,
 
 struct CUctx_st {
     int users; /* of the context */
+    int made;  /* contexts, one after the other */
     CUstream streams;
     CUevent events;
     CUgraphExec graphs;

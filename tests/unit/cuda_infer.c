@@ -59,8 +59,8 @@ static int64_t apply(ty_model *m, const ty_type *type, const ty_compile_options 
     return n;
 }
 
-/* switch_: of the stand-in, by which its library has none. */
-static void expect_same_without(const char *name, ty_type type, const char *switch_)
+/* switch_: of the stand-in, by which its library refuses; how: when, and in which words. */
+static void expect_same_without(const char *name, ty_type type, const char *switch_, const char *how)
 {
     static float expected[MOST], with[MOST], without[MOST];
     const ty_compile_options judge = {.backend = TY_BACKEND_INTERPRETER},
@@ -68,7 +68,7 @@ static void expect_same_without(const char *name, ty_type type, const char *swit
     int kernels, fewer, more;
     ty_model *m = open_model(name);
     int64_t n = apply(m, &type, &gpu, with, &fewer);
-    setenv(switch_, "none", 1);
+    setenv(switch_, how, 1);
     apply(m, &type, &gpu, without, &more);
     unsetenv(switch_);
     apply(m, &type, &judge, expected, &kernels);
@@ -83,14 +83,20 @@ static void expect_same_without(const char *name, ty_type type, const char *swit
 
 static void test_products_without_epilogues(void **state)
 {
+    static const char *const how[] = {"none", "invalid", "late"};
     (void)state;
-    expect_same_without("mlp_gelu", ty_type_make(TY_F32, 2, (int64_t[]){ROWS, COLUMNS}), "TY_FAKE_EPILOGUES");
+    for (size_t i = 0; i < sizeof how / sizeof *how; i++)
+        expect_same_without("mlp_gelu", ty_type_make(TY_F32, 2, (int64_t[]){ROWS, COLUMNS}), "TY_FAKE_EPILOGUES",
+                            how[i]);
 }
 
 static void test_convolutions_alone(void **state)
 {
+    static const char *const how[] = {"none", "late"};
     (void)state;
-    expect_same_without("resnet_basic", ty_type_make(TY_F32, 4, (int64_t[]){ROWS, 1, 14, 14}), "TY_FAKE_FUSIONS");
+    for (size_t i = 0; i < sizeof how / sizeof *how; i++)
+        expect_same_without("resnet_basic", ty_type_make(TY_F32, 4, (int64_t[]){ROWS, 1, 14, 14}), "TY_FAKE_FUSIONS",
+                            how[i]);
 }
 
 int main(void)

@@ -138,6 +138,8 @@ enum {
     TY_CUBLAS_COMPUTE_32F = 68,
     TY_CUBLAS_COMPUTE_64F = 70,
     TY_CUBLAS_COMPUTE_32F_FAST_TF32 = 77,
+    TY_CUBLAS_STATUS_INVALID_VALUE = 7,
+    TY_CUBLAS_STATUS_ARCH_MISMATCH = 8,
     TY_CUBLAS_STATUS_NOT_SUPPORTED = 15,
     TY_CUBLAS_OP_N = 0,
     TY_CUBLAS_OP_T = 1,
@@ -198,6 +200,7 @@ enum {
        cublasLtMatrixLayout_t c, void *d_at, cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *algo,         \
        void *workspace, size_t workspace_bytes, CUstream stream))
 enum {
+    TY_CUDNN_STATUS_EXECUTION_FAILED = 5000, /* and its kinds; what is below never reached the GPU */
     TY_CUDNN_DATA_FLOAT = 0,
     TY_CUDNN_DATA_DOUBLE = 1,
     TY_CUDNN_DATA_HALF = 2,

@@ -167,6 +167,7 @@ void ty_cublaslt_print(const ty_cublaslt_product *p, ty_buf *out)
 typedef struct cublaslt_call {
     const ty_cublaslt *lib;
     const ty_cuda_libraries *shared;
+    ty_cublaslt_product product;
     cublasLtMatmulDesc_t desc;
     cublasLtMatrixLayout_t a, b, d;
     cublasLtMatmulAlgo_t algo;
@@ -183,6 +184,30 @@ static int cublaslt_status(const ty_cublaslt *lib, unsigned status, const char *
     if (status == 0)
         return 0;
     return ty_error_set(err, TY_E_LIBRARY, "cuBLASLt: %s: %s", what, lib->cublasLtGetStatusString(status));
+}
+
+/* What it says of a product that it does not take; its other errors are the GPU's. */
+static bool is_refusal(unsigned status)
+{
+    return status == TY_CUBLAS_STATUS_INVALID_VALUE || status == TY_CUBLAS_STATUS_ARCH_MISMATCH ||
+           status == TY_CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+/* Names the product. Which epilogues there are depends on the GPU, on types and on shapes, and cuBLASLt has several
+ * words for it: whichever it is, the product can be had without. */
+static int product_status(const ty_cublaslt *lib, const ty_cublaslt_product *p, unsigned status, const char *what,
+                          ty_error *err)
+{
+    bool refused = p->epilogue != TY_CUBLASLT_EPILOGUE_DEFAULT && is_refusal(status);
+    if (status == 0)
+        return 0;
+    ty_buf text;
+    ty_buf_init(&text, 1024);
+    ty_cublaslt_print(p, &text);
+    ty_error_set(err, refused ? TY_E_NO_EPILOGUE : TY_E_LIBRARY, "cuBLASLt: %s %.*s: %s", what, (int)text.len,
+                 text.data, lib->cublasLtGetStatusString(status));
+    ty_buf_fini(&text);
+    return -1;
 }
 
 static int cublaslt_open(const ty_cublaslt *lib, ty_cuda_libraries *libraries, ty_error *err)
@@ -301,7 +326,7 @@ static int call_run(const void *prepared, ty_error *err)
         shared->cublaslt, call->desc, &call->one, (void *)(uintptr_t)call->a_at, call->a, (void *)(uintptr_t)call->b_at,
         call->b, &call->beta, (void *)(uintptr_t)call->c_at, call->d, (void *)(uintptr_t)call->d_at, call->d,
         &call->algo, (void *)(uintptr_t)shared->workspace, shared->workspace_bytes, shared->gpu->stream);
-    return cublaslt_status(call->lib, status, "multiplying", err);
+    return product_status(call->lib, &call->product, status, "multiplying", err);
 }
 
 /* ---- which algorithm ---- */
@@ -315,20 +340,11 @@ typedef struct proposed {
     int n;
 } proposed;
 
-/* Which epilogues it has depends on the GPU, on types and on shapes. */
-static int no_algorithm(const ty_cublaslt_product *p, ty_error *err)
-{
-    if (p->epilogue == TY_CUBLASLT_EPILOGUE_DEFAULT)
-        return ty_error_set(err, TY_E_LIBRARY, "cuBLASLt: no algorithm for a product");
-    return ty_error_set(err, TY_E_NO_EPILOGUE, "cuBLASLt: no algorithm for a product with the epilogue %s",
-                        epilogue_text(p->epilogue));
-}
-
 static int propose(cublaslt_call *call, const ty_cublaslt_product *p, int wanted, proposed *out, ty_error *err)
 {
     const ty_cublaslt *lib = call->lib;
     cublasLtMatmulPreference_t preference = NULL;
-    cublasLtMatmulHeuristicResult_t result[ALGORITHMS];
+    cublasLtMatmulHeuristicResult_t result[ALGORITHMS] = {0}; /* all bytes: algorithms are compared as such */
     unsigned status = make_preference(call, &preference);
     *out = (proposed){.call = call};
     if (status == 0)
@@ -338,9 +354,9 @@ static int propose(cublaslt_call *call, const ty_cublaslt_product *p, int wanted
         lib->cublasLtMatmulPreferenceDestroy(preference);
     for (int i = 0; i < out->n && status == 0; i++)
         out->algo[i] = result[i].algo;
-    if (out->n == 0 && (status == 0 || status == TY_CUBLAS_STATUS_NOT_SUPPORTED))
-        return no_algorithm(p, err);
-    return cublaslt_status(lib, status, "choosing an algorithm", err);
+    if (status == 0 && out->n == 0)
+        status = TY_CUBLAS_STATUS_NOT_SUPPORTED;
+    return product_status(lib, p, status, "choosing an algorithm for", err);
 }
 
 static int time_algorithm(void *ctx, int candidate, double *ms, ty_error *err)
@@ -405,22 +421,21 @@ static void call_point(cublaslt_call *call, const ty_graph *g, uint32_t node, co
 int ty_cublaslt_prepare(ty_cuda_libraries *libraries, const ty_graph *g, uint32_t node, const CUdeviceptr *at,
                         ty_cuda_library_call *out, ty_error *err)
 {
-    ty_cublaslt_product p;
     cublaslt_call *call = TY_NEW(libraries->arena, cublaslt_call);
+    const ty_cublaslt_product *p = &call->product;
     call->shared = libraries;
     if (ty_cublaslt_get(&call->lib, err) < 0 || cublaslt_open(call->lib, libraries, err) < 0 ||
-        ty_cublaslt_product_of(g, node, libraries->tf32, &p, err) < 0)
+        ty_cublaslt_product_of(g, node, libraries->tf32, &call->product, err) < 0)
         return -1;
-    call_scale(call, &p);
-    call_point(call, g, node, &p, at);
-    unsigned status = make_desc(call->lib, &p, &call->desc);
-    status = status ? status : set_epilogue(call, &p);
-    status = status ? status : make_layout(call->lib, &p.a, p.batch, &call->a);
-    status = status ? status : make_layout(call->lib, &p.b, p.batch, &call->b);
-    status = status ? status : make_layout(call->lib, &p.d, p.batch, &call->d);
+    call_scale(call, p);
+    call_point(call, g, node, p, at);
+    unsigned status = make_desc(call->lib, p, &call->desc);
+    status = status ? status : set_epilogue(call, p);
+    status = status ? status : make_layout(call->lib, &p->a, p->batch, &call->a);
+    status = status ? status : make_layout(call->lib, &p->b, p->batch, &call->b);
+    status = status ? status : make_layout(call->lib, &p->d, p->batch, &call->d);
     *out = (ty_cuda_library_call){call_run, call_release, call};
-    if (cublaslt_status(call->lib, status, "describing a product", err) == 0 &&
-        choose_algorithm(call, libraries, &p, err) == 0)
+    if (product_status(call->lib, p, status, "describing", err) == 0 && choose_algorithm(call, libraries, p, err) == 0)
         return 0;
     ty_cuda_library_release(out);
     return -1;

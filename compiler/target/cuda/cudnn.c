@@ -232,8 +232,10 @@ int ty_cudnn_prepare(ty_cuda_libraries *libraries, const ty_graph *g, uint32_t n
         ty_cudnn_conv_of(g, node, &c, err) < 0)
         return -1;
     ty_cudnn_places places = places_of(&c, at);
-    call->run = (ty_cudnn_run){
-        .lib = m->lib, .handle = libraries->cudnn, .pack = ty_cudnn_pack(m, &c, &places, libraries->workspace)};
+    call->run = (ty_cudnn_run){.lib = m->lib,
+                               .handle = libraries->cudnn,
+                               .pack = ty_cudnn_pack(m, &c, &places, libraries->workspace),
+                               .follows = c.biases};
     *out = (ty_cuda_library_call){ty_cudnn_execute, call_release, call};
     cudnnBackendDescriptor_t graph = ty_cudnn_graph(m, libraries->cudnn, &c, &places);
     int rc = ty_cudnn_choose(m, libraries, &c, &places, graph, &call->run, err);

@@ -21,7 +21,9 @@ int ty_cudnn_execute(const void *run, ty_error *err)
     unsigned status = r->lib->cudnnBackendExecute(r->handle, r->plan, r->pack);
     if (status == 0)
         return 0;
-    return ty_error_set(err, TY_E_LIBRARY, "cuDNN: convolving: %s", r->lib->cudnnGetErrorString(status));
+    bool refused = r->follows && status < TY_CUDNN_STATUS_EXECUTION_FAILED;
+    return ty_error_set(err, refused ? TY_E_NO_FUSION : TY_E_LIBRARY, "cuDNN: convolving by %s: %s", r->of.engine,
+                        r->lib->cudnnGetErrorString(status));
 }
 
 /* ---- what an engine is ---- */

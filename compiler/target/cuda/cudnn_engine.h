@@ -15,9 +15,11 @@ typedef struct ty_cudnn_run {
     const ty_cudnn *lib;
     cudnnHandle_t handle;
     cudnnBackendDescriptor_t plan, pack;
+    bool follows; /* there is something behind the convolution */
     ty_cudnn_planned of;
 } ty_cudnn_run;
 
+/* TY_E_NO_FUSION: refused with what follows the convolution; else TY_E_LIBRARY. */
 int ty_cudnn_execute(const void *run, ty_error *err);
 
 /* Fills run->plan, a descriptor of m's, and what is known `of` it. Timed only if libraries->tuner has where to keep the

@@ -3,6 +3,11 @@
 
 #include "compiler/target/cuda/libraries.h"
 
+#include <pthread.h>
+#include <stdbool.h>
+
+enum { GPUS_KEPT = 64 };
+
 int ty_gpu_status(const ty_gpu *gpu, unsigned status, const char *what, ty_error *err)
 {
     const char *text = NULL;
@@ -29,12 +34,30 @@ static int gpu_find(int number, ty_gpu *gpu, ty_error *err)
     return ty_gpu_status(gpu, status, "asking for a GPU", err);
 }
 
+/* Held once more, and not let go: with its last user a context is destroyed, and libraries keep code that they have
+ * loaded into it, and look for it in the next one. It would also take a third of a second each time. */
+static unsigned gpu_keep(const ty_gpu *gpu)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static bool kept[GPUS_KEPT];
+    CUcontext context;
+    unsigned status = TY_CU_SUCCESS;
+    pthread_mutex_lock(&lock);
+    if (gpu->device >= 0 && gpu->device < GPUS_KEPT && !kept[gpu->device]) {
+        status = gpu->cu->cuDevicePrimaryCtxRetain(&context, gpu->device);
+        kept[gpu->device] = status == TY_CU_SUCCESS;
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
 int ty_gpu_open(int number, ty_gpu *out, ty_error *err)
 {
     *out = (ty_gpu){0};
     if (ty_cu_get(&out->cu, err) < 0 || gpu_find(number, out, err) < 0)
         return -1;
-    unsigned status = out->cu->cuDevicePrimaryCtxRetain(&out->context, out->device);
+    unsigned status = gpu_keep(out);
+    status = status ? status : out->cu->cuDevicePrimaryCtxRetain(&out->context, out->device);
     if (ty_gpu_status(out, status, "opening a GPU", err) < 0)
         return -1;
     status = out->cu->cuCtxSetCurrent(out->context);

@@ -14,7 +14,7 @@ typedef struct ty_gpu {
 } ty_gpu;
 
 /* number: from 0, as the driver counts. TY_E_NOT_FOUND without a driver or such a GPU. After a failure there is nothing
- * to close. */
+ * to close. The context stays until the process ends, whoever closes. */
 int ty_gpu_open(int number, ty_gpu *out, ty_error *err);
 void ty_gpu_close(ty_gpu *gpu);
 

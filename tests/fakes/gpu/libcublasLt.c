@@ -1,7 +1,8 @@
 /* libcublasLt.c - a stand-in for cuBLASLt: products in double on the host, as work of the stand-in driver's stream.
  *
  * It holds descriptors against each other and operands against live memory, and ends the process where they do not fit.
- * With TY_FAKE_EPILOGUES=none it has no epilogues.
+ * With TY_FAKE_EPILOGUES=none it has no epilogues; =invalid: it calls them wrong; =late: it says so of a product that
+ * it has proposed an algorithm for.
  */
 #include "tests/fakes/gpu/element.h"
 
@@ -168,6 +169,12 @@ static bool epilogue_fits(const struct cublaslt_desc *desc, const struct cublasl
     return d->batch == 1 && kept && (!has_bias(e) || desc->bias);
 }
 
+static bool refuses(const struct cublaslt_desc *desc, const char *how)
+{
+    const char *asked = getenv("TY_FAKE_EPILOGUES");
+    return asked && strcmp(asked, how) == 0 && desc->epilogue != TY_CUBLASLT_EPILOGUE_DEFAULT;
+}
+
 /* ---- shapes ---- */
 
 typedef struct product {
@@ -204,8 +211,10 @@ unsigned cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulD
     *found = 0;
     if (wanted < 1 || !fits(&p))
         return INVALID;
-    if (desc->epilogue != TY_CUBLASLT_EPILOGUE_DEFAULT && getenv("TY_FAKE_EPILOGUES"))
+    if (refuses(desc, "none"))
         return TY_CUBLAS_STATUS_NOT_SUPPORTED;
+    if (refuses(desc, "invalid"))
+        return INVALID;
     for (size_t i = 0; i < ALGORITHMS && *found < wanted; i++)
         if ((algorithms[i].scheme & ~preference->schemes) == 0)
             results[(*found)++] = (cublasLtMatmulHeuristicResult_t){.algo = {{i + 1}}};
@@ -335,6 +344,8 @@ unsigned cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cons
     fake_driver_is_current(&handle->driver, "a product");
     if (!fits(&p) || algo->data[0] < 1 || algo->data[0] > ALGORITHMS)
         return INVALID;
+    if (refuses(desc, "late"))
+        return TY_CUBLAS_STATUS_NOT_SUPPORTED;
     p.alpha = element_get(alpha, 0, dtype_of(desc->scale));
     p.beta = element_get(beta, 0, dtype_of(desc->scale));
     check(handle, a_at, a, "first matrix of a product");

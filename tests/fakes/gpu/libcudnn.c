@@ -396,14 +396,21 @@ static unsigned give_number(int64_t value, int64_t *n, void *values)
     return OK;
 }
 
+/* What follows a convolution: "none" is proposed for it, or it is refused "late", when it is run. */
+static bool refuses(const char *how)
+{
+    const char *asked = getenv("TY_FAKE_FUSIONS");
+    return asked && strcmp(asked, how) == 0;
+}
+
 /* Into descriptors of the caller's. */
 static unsigned give_descriptors(const descriptor *d, unsigned kind, int64_t wanted, int64_t *n, descriptor **to)
 {
     bool proposes = kind == TY_CUDNN_BACKEND_ENGINECFG_DESCRIPTOR;
     conv c;
     *n = !proposes ? 1 : wanted < ENGINES ? wanted : ENGINES;
-    if (proposes && (!read_graph(linked(d, TY_CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH), &c) ||
-                     (c.biases && getenv("TY_FAKE_FUSIONS"))))
+    if (proposes &&
+        (!read_graph(linked(d, TY_CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH), &c) || (c.biases && refuses("none"))))
         *n = 0;
     for (int64_t i = 0; i < *n; i++) {
         if (!to[i] || to[i]->kind != kind)
@@ -566,6 +573,8 @@ unsigned cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan
     fake_driver_is_current(&handle->driver, "a convolution");
     if (!plan->finished || !pack->finished || !read_graph(plan->graph, &c))
         return BAD_PARAM;
+    if (c.biases && refuses("late"))
+        return NOT_SUPPORTED;
     c.x_at = address_of(pack, c.x.id);
     c.w_at = address_of(pack, c.w.id);
     c.y_at = address_of(pack, c.y.id);
