@@ -8,6 +8,7 @@ mkdir -p "$W"
 if [ ! -d "$SETS" ]; then
     skip "data sets" "no shared data at TY_SHARED or ../shared"
     finish_tests
+    exit
 fi
 look() { # VERB PATH [OPTION...]
     "$BIN/trainyard" data "$@" >"$W/out" 2>"$W/err" </dev/null
