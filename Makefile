@@ -246,7 +246,7 @@ gpu-image: $(B)/unit/cuda_compile all
 
 test: test-deps
 	$(Q)$(MAKE) $(JOBS) all units tools fakes replays
-	$(Q)tests/run $(variant)
+	$(Q)tests/run $(variant) $(if $(only),'$(only)')
 
 # The long one: `make test` kills 40 times.
 kills:
@@ -305,7 +305,7 @@ clean:
 help:
 	@echo 'make             build/bin/train and build/bin/trainyard'
 	@echo 'make run         train the digits example, from data to summary'
-	@echo 'make test        install what tests need, build, run everything   (variant=asan|ubsan|tsan too)'
+	@echo 'make test        install what tests need, build, run everything   (variant=asan|ubsan|tsan too; only="unit/*")'
 	@echo 'make install     programs, libraries, headers and trainyard.pc     (PREFIX=/usr/local DESTDIR=)'
 	@echo 'make bundle      build/bundle and build/bundle.tar.gz: runs on other Linuxes too'
 	@echo 'make bench       build the side-by-side benchmark; bench/compare runs it'

@@ -1,7 +1,7 @@
 #!/bin/bash
 # The runner distrusts the tests; this distrusts the runner. A small tree with programs that pass, fail, crash, hang, skip,
 # say nothing or lie is run, and the closing line and exit status must tell. So must the order in which they run, and what
-# they compile with.
+# they compile with. And what CI makes of a run in a container.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 passed=0 failed=0
@@ -97,6 +97,15 @@ script dist/agent < <(meet one two 'echo "1 passed, 0 failed, 0 skipped"')
 unit three < <(meet three two "$ok")
 unit two < <(meet two one "$ok")
 expect 0 '7 passed, 0 failed, 0 skipped' # one that sleeps, and two units
+script entrypoint/kill_sweep < <(meet one two 'echo "1 passed, 0 failed, 0 skipped"')
+unit three < <(meet three two "$ok")
+unit two < <(meet two one "$ok")
+expect 0 '7 passed, 0 failed, 0 skipped' # one that sleeps and runs beside anything, and two units
+for name in docker/one docker/two docker/three; do script $name <<<"$hold"; done
+expect 0 '3 passed, 0 failed, 0 skipped' # scripts with containers one after the other
+script docker/one < <(meet one two 'echo "1 passed, 0 failed, 0 skipped"')
+script area/two < <(meet two one 'echo "1 passed, 0 failed, 0 skipped"')
+expect 0 '2 passed, 0 failed, 0 skipped' # one of them, and one of the others
 unit good <<<"$ok"
 expect 0 '3 passed, 0 failed, 0 skipped' 'slowest:'
 
@@ -127,6 +136,43 @@ compiles 4 '' 1 -broken first
 compiles 5 '' 1 -broken first
 rm -r "$tree/kept"
 compiles 6 '-O1 first' 0 -O1 first
+
+
+# .ci/run: what a container has tested, but for what it skipped, is not tested again. Calls of make are written down; a container
+# is a file `bare` with what tests print in it.
+mkdir -p "$tree/.ci" "$tree/build"
+cp .ci/run "$tree/.ci/run"
+cat >"$tree/bin/make" <<'MAKE'
+#!/bin/bash
+echo "$*" >>called
+[ "$1" = test ] && echo "5 passed, 0 failed, 0 skipped" && exit
+[ ! -e bare ] && echo "0 passed, 0 failed, 1 skipped" && exit
+cp bare build/fresh.log
+tail -n 1 bare
+! grep -q FAILED bare
+MAKE
+chmod +x "$tree/bin/make"
+# continues STATUS CLOSING CALLS: with the file of standard input, if there is anything, CI makes these calls of make.
+continues() {
+    cat >"$tree/bare"
+    [ "$(wc -c <"$tree/bare")" -gt 1 ] || rm "$tree/bare"
+    rm -f "$tree/called"
+    local closing status calls
+    closing=$(PATH=$tree/bin:$PATH "$tree/.ci/run" 2>&1)
+    status=$? closing=$(echo "$closing" | tail -n 1) calls=$(paste -sd , "$tree/called")
+    if [ "$status $closing $calls" = "$1 $2 $3" ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        printf 'FAILED: .ci/run: expected "%s", found "%s"\n' "$1 $2 $3" "$status $closing $calls"
+    fi
+}
+skips=$'  skipped: docker/job: no engine\n  skipped: unit/a: no GPU: none\n  skipped: docker/job: no network'
+continues 0 '12 passed, 0 failed, 3 skipped' 'fresh,test only=@(docker/job|unit/a)' <<<"$skips"$'\n7 passed, 0 failed, 3 skipped'
+continues 0 '5 passed, 0 failed, 1 skipped' 'fresh,test' <<<"" # no engine; what an earlier run has left is not believed
+continues 0 '7 passed, 0 failed, 0 skipped' 'fresh' <<<'7 passed, 0 failed, 0 skipped'
+continues 1 '11 passed, 1 failed, 3 skipped' 'fresh,test only=@(docker/job|unit/a)' <<<"FAILED: x"$'\n'"$skips"$'\n6 passed, 1 failed, 3 skipped'
+continues 1 '5 passed, 1 failed, 0 skipped' 'fresh,test' <<<'FAILED: E: no network'
 
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" = 0 ]
