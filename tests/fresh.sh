@@ -3,7 +3,7 @@
 # package list, in a commit or in a path fails here. Nothing is installed but make; the rest is for the Makefile to get.
 #
 # `make run` counts as one test; the closing line adds those of `make test`. TY_SHARED (default: ../shared) is mounted
-# read-only where it is there. Container and checkout are gone afterwards; build/fresh.log stays.
+# read-only where it is there. Container and checkout are gone afterwards; build/fresh.log stays: .ci/run reads in it what was skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 base=docker.io/library/debian:bookworm-slim
