@@ -128,18 +128,25 @@ for how in join pad; do
     same "an end before, at and behind a rest, $how" "" "$wrong"
 done
 
+# The second epoch gives nothing, so that it cannot be at its end by then. (Checkpoints come and go: a line stays.)
 piped killed
-feed train 3
+mkfifo "$ML/input/data/train_1"
+sleep 1000 >"$ML/input/data/train_1" &
+stalled=$!
+feed train 1
 feed test 3
 start --data.train.shuffle=40 --checkpoint.every=1 --log_every=1
-until_true 60 test -e "$ML/checkpoints/step-00000004"
+ok "the fifth step" until_true 60 grep -q '^step=5 ' "$W/out"
 worker=$(children_of "$pid" | head -1)
-kill -KILL "$worker" 2>/dev/null
+ok "is killed" kill -KILL "$worker"
 finish
+kill "$stalled" 2>/dev/null
 unfed
+ok "which is told" test -s "$ML/output/failure"
 rm -f "$ML"/output/failure*
 go 3 4 --data.train.shuffle=40 --checkpoint.every=1
 same "a killed worker" 0 $rc
+has "is gone on with from its checkpoint" "$W/err" "checkpoint: resuming at step"
 same "goes on to the same bits" "$SHUFFLED" "$(bits "$ML")"
 
 # ---- a stop while a FIFO gives nothing ----
@@ -149,7 +156,7 @@ mkfifo "$ML/input/data/train_0"
 stalled=$!
 feed test 3
 start $IN_ORDER --checkpoint.every=1 --log_every=1 --data_threads=1
-until_true 60 test -e "$ML/checkpoints/step-00000003"
+ok "the third step" until_true 60 grep -q '^step=3 ' "$W/out"
 sleep 1 # it waits for the bytes of a batch by now; if not yet, this holds all the same
 begun=$SECONDS
 kill -TERM "$pid"
