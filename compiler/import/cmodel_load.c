@@ -249,6 +249,18 @@ static const char *rule_word_end(const char *at)
     return at;
 }
 
+/* Whether the word is this name: blanks and # have a backslash in front there, and of a dollar there are two. */
+static bool rule_word_is(const char *at, const char *end, const char *name)
+{
+    for (; at < end && *name; at++, name++) {
+        if ((at[0] == '\\' && strchr(" \t#", at[1])) || (at[0] == '$' && at[1] == '$'))
+            at++;
+        if (*at != *name)
+            return false;
+    }
+    return at == end && !*name;
+}
+
 /* Whether the rule has anything but the source and, behind it, our header. Headers of the system are not in it. */
 static bool rule_has_more(const char *rule, const char *header)
 {
@@ -261,7 +273,7 @@ static bool rule_has_more(const char *rule, const char *header)
             at += 2;
             continue;
         }
-        ends_with_header = (size_t)(end - at) == strlen(header) && memcmp(at, header, strlen(header)) == 0;
+        ends_with_header = rule_word_is(at, end, header);
         at = end;
         n++;
     }

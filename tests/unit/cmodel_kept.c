@@ -129,6 +129,26 @@ static void files_in_text(void **state)
     }
 }
 
+/* In the compiler's list of what it has read such names are written otherwise. */
+static void temporary_files_anywhere(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a b", "#1", "$HOME", "a$", "a\\"};
+    const char *found = getenv("TMPDIR");
+    char *before = found ? strdup(found) : NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        assert_int_equal(ty_file_mkdirs(in_folder(names[i]), 0755, NULL), 0);
+        setenv("TMPDIR", in_folder(names[i]), 1);
+        keep_text(HEAD WIDE BODY);
+        if (!is_kept())
+            fail_msg("not with temporary files in %s", names[i]);
+        unlink(in_folder("kept/model.txt"));
+        unlink(in_folder("kept/model.so"));
+    }
+    before ? setenv("TMPDIR", before, 1) : unsetenv("TMPDIR");
+    free(before);
+}
+
 /* Code with 65 MiB of numbers in it. */
 static void any_size_is_kept(void **state)
 {
@@ -148,6 +168,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(text_alone_is_kept, set_up, remove_folder),
         cmocka_unit_test_setup_teardown(who_reads_files_is_not, set_up, remove_folder),
         cmocka_unit_test(files_in_text),
+        cmocka_unit_test_setup_teardown(temporary_files_anywhere, set_up, remove_folder),
         cmocka_unit_test_setup_teardown(any_size_is_kept, set_up, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
