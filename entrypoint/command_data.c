@@ -1,6 +1,6 @@
 /* command_data.c - `trainyard data VERB PATH`: what training data are, before anything is trained on them. Each verb is
  * in a file of its own. */
-#include "entrypoint/command_data.h"
+#include "entrypoint/command_data_pack.h"
 
 #include "container/input/bytes.h"
 #include "container/input/image/plan.h"
@@ -316,6 +316,7 @@ int ty_data_open(const ty_arguments_given *given, ty_arena *a, ty_data_opened *o
         return -1;
     ty_field *fields = TY_NEW_ARRAY(a, ty_field, 2 * out->survey.n_parts + 8);
     bool is_written = data_is_written(given);
+    bool copies = is_written && ty_data_copies_records(out->survey.format) && !source.skip_bad;
     ty_image_plan *plan = data_plan(strcmp(given->words[0], "check") == 0, a);
     for (int i = 0; i < out->survey.n_parts; i++) /* names of folders become numbers */
         out->survey.part[i].is_text =
@@ -326,12 +327,12 @@ int ty_data_open(const ty_arguments_given *given, ty_arena *a, ty_data_opened *o
             return -1;
     } else {
         for (int i = 0; i < out->survey.n_parts; i++) {
-            fields[source.n_fields] = data_field(&out->survey, i, !is_written, plan, a);
+            fields[source.n_fields] = data_field(&out->survey, i, !is_written || copies, plan, a);
             if (!out->survey.part[i].is_text)
                 source.n_fields++;
-            else if (is_written)
+            else if (is_written && !copies)
                 out->n_text++;
-            else if (!data_takes_classes(&out->survey, i)) {
+            else if (is_written || !data_takes_classes(&out->survey, i)) {
                 if (data_measure_text(given, out, fields, &source.n_fields, a, err) < 0)
                     return -1;
             } else if (data_name_classes(&fields[source.n_fields++], &out->survey.part[i], a, err) < 0)

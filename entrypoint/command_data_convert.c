@@ -99,6 +99,13 @@ int ty_data_convert_into(const ty_data_opened *data, ty_shards *shards, ty_error
 {
     if (data->survey.is_table)
         return ty_data_convert_table(data, shards, err);
+    if (ty_data_copies_records(data->survey.format) && !data->source.skip_bad)
+        return ty_data_convert_records(data, shards, err);
+    if (data->n_text > 0) {
+        ty_error_set(err, TY_E_USAGE, "texts of %s are not written where bad records are left out",
+                     data->survey.format);
+        return ty_error_help(err, "leave out --skip-bad, and mend or remove the records that are refused");
+    }
     converter c = {.ds = data->ds, .shards = shards, .is_libsvm = strcmp(data->survey.format, "libsvm") == 0};
     return convert_all(&c, err);
 }

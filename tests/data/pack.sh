@@ -80,6 +80,33 @@ data pack "$W/few" --out="$W/mixed" --shuffle=3
 ok "files in another order" test "$(dump "$W"/mixed/* | md5sum)" != "$(dump "$W"/many/* | md5sum)"
 same "of the same records" "" "$(diff <(dump "$W"/many/* | sort) <(dump "$W"/mixed/* | sort))"
 
+case_name=records
+cat >"$W/notes.jsonl" <<'J'
+{"text": "hi there", "n": 3, "v": [1, 2], "m": 123456789}
+{"text": "tab\there \u00e9", "n": 2.5, "v": [3, 4], "m": null}
+{"text": null, "n": null, "v": [5, 6], "m": 8}
+J
+data convert "$W/notes.jsonl" "$W/notes"
+same "JSON Lines: exit" 0 $rc
+dump "$W"/notes/* >"$W/got"
+cat >"$W/want" <<'WANT'
+m int [123456789] | n float ['40400000'] | text bytes [b'hi there'] | v int [1, 2]
+n float ['40200000'] | text bytes [b'tab\there \xc3\xa9'] | v int [3, 4]
+m int [8] | v int [5, 6]
+WANT
+same "texts, whole numbers, others; what is null is not there" "" "$(diff "$W/want" "$W/got")"
+data convert "$W/notes" "$W/notes.again"
+same "TFRecord files: exit" 0 $rc
+same "as they are" "" "$(cmp "$W"/notes/* "$W"/notes.again/* 2>&1)"
+printf 'a line\n\nand another' >"$W/poem.txt"
+data convert "$W/poem.txt" "$W/poem" --format=lines
+same "lines: exit" 0 $rc
+dump "$W"/poem/* >"$W/got"
+same "each a text" "text bytes [b'a line'] text bytes [b'and another'] " "$(tr '\n' ' ' <"$W/got")"
+data convert "$W/notes.jsonl" "$W/notes.skip" --skip-bad=5
+same "without bad ones: refused" 2 $rc
+has "says why" "$W/err" "texts of jsonlines are not written where bad records are left out"
+
 case_name=pictures
 mkdir -p "$W/pets/dog" "$W/pets/cat"
 printf '\xff\xd8\xff one' >"$W/pets/cat/a.jpg"
