@@ -308,6 +308,19 @@ bool ty_data_measures(const ty_data_opened *d, int i, ty_measure what)
     return spec && spec->way == TY_MAP_LENGTH && spec->measure == what;
 }
 
+/* Nothing was found that could be a field. */
+static int data_refuse_empty(const ty_arguments_given *given, const ty_data_survey *s, ty_error *err)
+{
+    bool is_npz = strcmp(s->format, "npz") == 0;
+    ty_error_set(err, TY_E_DATA, "%s",
+                 is_npz ? "the zip archive holds no *.npy member, so it is no npz file" : "the data hold no values");
+    ty_error_help(err,
+                  is_npz ? "unpack it, if it holds files of another format"
+                         : "check that the file is whole; --format says what it is, where that was found (%s) wrongly",
+                  s->format);
+    return ty_error_at(err, "%s", given->words[1]);
+}
+
 int ty_data_open(const ty_arguments_given *given, ty_arena *a, ty_data_opened *out, ty_error *err)
 {
     ty_data_source source;
@@ -340,7 +353,7 @@ int ty_data_open(const ty_arguments_given *given, ty_arena *a, ty_data_opened *o
         }
     }
     if (source.n_fields == 0)
-        return ty_error_set(err, TY_E_DATA, "the %s data hold no numbers", out->survey.format);
+        return data_refuse_empty(given, &out->survey, err);
     source.fields = out->field = fields;
     return ty_dataset_open(&source, &out->ds, err);
 }

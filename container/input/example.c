@@ -8,7 +8,9 @@
 static int example_malformed(const char *where, ty_error *err)
 {
     ty_error_set(err, TY_E_DATA_VALUE, "the record is no tf.train.Example: %s is malformed", where);
-    return ty_error_help(err, "say what format the records are in, or make the file anew");
+    return ty_error_help(
+        err, "TFRecord files are read if their records are tf.train.Examples; if these hold something else, "
+             "write it as features of Examples");
 }
 
 /* A Feature: the last of its lists. */

@@ -3,6 +3,7 @@ import gzip
 import os
 import struct
 import sys
+import zipfile
 
 folder = sys.argv[1]
 TABLE = []
@@ -110,3 +111,6 @@ put("long.idx", b"\0\0\x08\x01\0\0\0\x02abc")
 put("type.idx", b"\0\0\x0a\x01\0\0\0\x03abc")
 put("huge.idx", b"\0\0\x08\x03" + b"\xff" * 12 + b"abc")
 put("rank.idx", b"\0\0\x08\x00abc")
+put("empty.csv", b"")
+with zipfile.ZipFile(os.path.join(folder, "pictures.zip"), "w") as z:
+    z.writestr(zipfile.ZipInfo("cat.jpg"), b"no array")

@@ -17,7 +17,7 @@ for file in *; do
     { echo "== $file: $rc" && cat "$W/said" "$W/why"; } >>"$W/all"
     n=$((n + 1))
 done
-same "kinds of fault" 41 $n
+same "kinds of fault" 43 $n
 [ "${GOLDEN:-}" = write ] && cp "$W/all" "$golden"
 same "all messages" "" "$(diff "$golden" "$W/all" | head -20)"
 finish_tests
