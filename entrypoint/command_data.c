@@ -9,6 +9,7 @@
 #include "entrypoint/found.h"
 #include "entrypoint/verbs.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,7 +173,7 @@ static ty_field data_field(const ty_data_survey *s, int i, bool counts, ty_image
     f.file = part->file;
     f.image = part->is_picture ? plan : NULL;
     f.missing_given = s->is_table || (counts && !part->is_picture);
-    f.missing = s->is_table ? 0.0 / 0.0 : 0;
+    f.missing = (double)NAN; /* which statistics count and leave out */
     if (s->is_table)
         f.columns = ty_arena_printf(a, "%d", i);
     return f;

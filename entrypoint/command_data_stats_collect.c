@@ -18,13 +18,14 @@ static const char *stats_odd(const ty_dataset *ds, const ty_field_profile *p, in
     const ty_field_info *f = &ds->field[i];
     if (ds->n_samples > 0 && p->n == 0)
         return "holds no number";
+    if (f->n_missing > 0)
+        return ty_arena_printf(a, "is missing in %.3g %% of the samples%s",
+                               100.0 * (double)f->n_missing / (double)ds->n_samples,
+                               p->is_constant ? ", and the same in all others" : "");
     if (p->is_constant)
         return "is the same in all samples";
     if (fabs(p->correlation) > STATS_LEAK)
         return ty_arena_printf(a, "follows the target (correlation %.4f): is it made from it?", p->correlation);
-    if (f->n_missing > 0)
-        return ty_arena_printf(a, "is missing in %.3g %% of the samples",
-                               100.0 * (double)f->n_missing / (double)ds->n_samples);
     return p->n_not_finite > 0 ? ty_arena_printf(a, "has %lld numbers that are not finite", (long long)p->n_not_finite)
                                : "";
 }

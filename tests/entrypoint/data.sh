@@ -80,6 +80,13 @@ has "the second's place" "$W/out" "table.csv:3"
 has "its values" "$W/out" "label f32[]  4"
 
 case_name=stats
+printf '{"a": 3, "b": 1}\n{"a": null, "b": 2}\n{"b": 2}\n{"a": 5, "b": 0}\n' >"$W/gaps.jsonl"
+data stats "$W/gaps.jsonl"
+has "what is missing counts as no number" "$W/out" "a                3            4            1            5    0.0%"
+has "and is told" "$W/out" "a      is missing in 50 % of the samples"
+printf 'a,b\n3,1\n,2\n3,0\n' >"$W/gaps.csv"
+data stats "$W/gaps.csv"
+has "also where the others are one number" "$W/out" "a      is missing in 33.3 % of the samples, and the same in all others"
 data stats "$W/table.csv" --svg "$W/stats.svg"
 same "exit" 0 $rc
 has "a field that follows the target" "$W/out" "follows the target (correlation 1.0000)"
