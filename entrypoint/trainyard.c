@@ -70,32 +70,21 @@ static const ty_command_row *find_command(const char *name)
     return NULL;
 }
 
-static int unknown_command(const char *name)
+/* A word that is none of the commands or, where keys are looked for too, of a recipe's. */
+static int unknown_word(const char *word, bool or_key)
 {
-    ty_suggestion s = {.word = name};
+    ty_suggestion s = {.word = word};
     for (int i = 0; i < N_COMMANDS; i++)
         ty_suggest_offer(&s, commands[i]->name);
-    ty_suggest_offer(&s, "help");
-    fprintf(stderr, "trainyard: there is no command \"%s\"\n", name);
+    ty_suggest_offer(&s, or_key ? "recipe" : "help");
+    if (or_key)
+        ty_recipe_offer_keys(&s);
+    fprintf(stderr, "trainyard: there is no command \"%s\"%s\n", word, or_key ? ", and no key of a recipe" : "");
     if (s.best)
         fprintf(stderr, "help: did you mean \"%s\"?\n", s.best);
     else
-        fputs("help: `trainyard help` lists the commands\n", stderr);
-    return TY_EXIT_USAGE_ERROR;
-}
-
-static int unknown_topic(const char *topic)
-{
-    ty_suggestion s = {.word = topic};
-    for (int i = 0; i < N_COMMANDS; i++)
-        ty_suggest_offer(&s, commands[i]->name);
-    ty_suggest_offer(&s, "recipe");
-    ty_recipe_offer_keys(&s);
-    fprintf(stderr, "trainyard: there is no command \"%s\", and no key of a recipe\n", topic);
-    if (s.best)
-        fprintf(stderr, "help: did you mean \"%s\"?\n", s.best);
-    else
-        fputs("help: `trainyard help` lists the commands, `trainyard help recipe` the keys\n", stderr);
+        fprintf(stderr, "help: `trainyard help` lists the commands%s\n",
+                or_key ? ", `trainyard help recipe` the keys" : "");
     return TY_EXIT_USAGE_ERROR;
 }
 
@@ -108,7 +97,7 @@ static int print_key(const char *topic)
     if (n > 0)
         fputs(text.data, stdout);
     ty_buf_fini(&text);
-    return n > 0 ? 0 : unknown_topic(topic);
+    return n > 0 ? 0 : unknown_word(topic, true);
 }
 
 static int print_help(const char *topic)
@@ -285,7 +274,7 @@ int main(int argc, char **argv)
         name = "version";
     const ty_command_row *c = find_command(name);
     if (!c)
-        return unknown_command(name);
+        return unknown_word(name, false);
     if (wants_help(argc - 2, argv + 2)) {
         print_page(c);
         return 0;

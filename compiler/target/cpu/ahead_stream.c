@@ -38,23 +38,33 @@ typedef struct streams {
     int n;
 } streams;
 
+static long stream_distance(const ty_kernel *k, int stage, int var)
+{
+    int weight = 0;
+    for (uint32_t i = 0; i < k->n_instrs; i++)
+        if (k->instr[i].kop == TY_K_OP && k->instr[i].stage == stage && k->instr[i].vars >> var & 1)
+            weight += ty_op_row_of(k->instr[i].op)->weight;
+    return weight >= STREAM_WEIGHT ? STREAM_NEAR : STREAM_FAR;
+}
+
 /* Behind a short row lies the next one. */
-static bool stream_goes_on(const ty_kernel *k, ty_ix addr, int var, long each)
+static bool stream_goes_on(const ty_kernel *k, ty_ix addr, int var, long each, long distance)
 {
     const ty_ix_node *node = ty_ix_at(&k->ix, addr);
-    bool next = k->n_order == 1 || k->extent[var] * each > STREAM_NEAR;
+    bool next = k->n_order == 1 || k->extent[var] * each > distance;
     for (int i = 0; i < node->n_terms; i++)
         next |= node->term[i].coef == k->extent[var];
     return next;
 }
 
 /* Neighbours along `var` are neighbours in memory, and memory names no place. */
-static bool stream_is(const ty_kernel *k, uint32_t buffer, ty_ix addr, int var)
+static bool stream_is(const ty_kernel *k, uint32_t buffer, ty_ix addr, int var, long distance)
 {
     bool inside = false;
     long each = (long)ty_dtype_bytes(k->buffer[buffer].dtype);
     return k->buffer[buffer].span_elems * each >= STREAM_BUFFER && !ty_ix_at(&k->ix, addr)->data &&
-           ty_ix_coef(&k->ix, addr, (uint32_t)var, &inside) == 1 && !inside && stream_goes_on(k, addr, var, each);
+           ty_ix_coef(&k->ix, addr, (uint32_t)var, &inside) == 1 && !inside &&
+           stream_goes_on(k, addr, var, each, distance);
 }
 
 /* The element is not read or written in the piece that is being written. */
@@ -94,31 +104,23 @@ static bool stream_pays(const ty_kernel *k)
     return read_bytes + written_bytes >= STREAM_KERNEL;
 }
 
-static long stream_distance(const ty_kernel *k, int stage, int var)
-{
-    int weight = 0;
-    for (uint32_t i = 0; i < k->n_instrs; i++)
-        if (k->instr[i].kop == TY_K_OP && k->instr[i].stage == stage && k->instr[i].vars >> var & 1)
-            weight += ty_op_row_of(k->instr[i].op)->weight;
-    return weight >= STREAM_WEIGHT ? STREAM_NEAR : STREAM_FAR;
-}
-
 static void stream_collect(const ty_ktext *t, int stage, int var, streams *all)
 {
     const ty_kernel *k = t->k;
+    long distance = stream_distance(k, stage, var);
     all->n = 0;
     if (!stream_pays(k))
         return;
     for (uint32_t i = 0; i < k->n_instrs; i++) {
         const ty_kinstr *load = &k->instr[i];
-        if (load->kop == TY_K_LOAD && load->stage == stage && stream_is(k, load->buffer, load->addr, var) &&
+        if (load->kop == TY_K_LOAD && load->stage == stage && stream_is(k, load->buffer, load->addr, var, distance) &&
             !stream_is_out(t, load->guard) && !stream_is_seen(t, stage, load->buffer, load->addr))
             stream_add(t, all, load->buffer, load->addr, false);
     }
     for (int i = 0; i < k->n_stores; i++) {
         const ty_kstore *store = &k->store[i];
-        if (store->stage == stage && stream_is(k, store->buffer, store->addr, var) && !stream_is_out(t, store->guard) &&
-            !stream_is_seen(t, stage, store->buffer, store->addr))
+        if (store->stage == stage && stream_is(k, store->buffer, store->addr, var, distance) &&
+            !stream_is_out(t, store->guard) && !stream_is_seen(t, stage, store->buffer, store->addr))
             stream_add(t, all, store->buffer, store->addr, true);
     }
 }

@@ -189,11 +189,16 @@ static void render_open_loop(render *r, int var)
     r->t.indent++;
 }
 
-/* Opens the loop over stretches j of what lies between two expressions, each jn long. */
-static void render_open_stretches(render *r, const char *from, const char *to, int length, const char *multiple)
+/* Opens the loop over stretches j of what lies between two expressions, each jn long, or `length` if all are whole. A
+ * length that the compiler knows spares it a second loop for what is left over. */
+static void render_open_stretches(render *r, const char *from, const char *to, int length, bool whole,
+                                  const char *multiple)
 {
-    ty_ktext_linef(&r->t, "for (long j = %s; j < %s; j += %d) { const long jn = (%s - j < %d ? %s - j : %d)%s;\n", from,
-                   to, length, to, length, to, length, multiple);
+    if (whole)
+        ty_ktext_linef(&r->t, "for (long j = %s; j < %s; j += %d) {\n", from, to, length);
+    else
+        ty_ktext_linef(&r->t, "for (long j = %s; j < %s; j += %d) { const long jn = (%s - j < %d ? %s - j : %d)%s;\n",
+                       from, to, length, to, length, to, length, multiple);
     r->t.indent++;
 }
 
@@ -206,18 +211,12 @@ static bool render_is_whole(const render *r)
     return lo % RENDER_STRETCH == 0 && hi % RENDER_STRETCH == 0;
 }
 
-/* Stretches along the columns. A length that the compiler knows spares it a second loop for what is left over. */
 static void render_open_column_stretches(render *r, int stage)
 {
     const ty_ahead place = render_place(r);
-    const char *from = r->t.cut >= 0 ? "from" : "0", *to = r->t.cut >= 0 ? "to" : "cn";
-    bool whole = render_is_whole(r);
-    if (whole) {
-        ty_ktext_linef(&r->t, "for (long j = %s; j < %s; j += %d) {\n", from, to, RENDER_STRETCH);
-        r->t.indent++;
-    } else {
-        render_open_stretches(r, from, to, RENDER_STRETCH, "");
-    }
+    bool cut = r->t.cut >= 0, whole = render_is_whole(r);
+    render_open_stretches(r, cut ? "from" : "0", cut ? "to" : "cn", RENDER_STRETCH, whole,
+                          cut ? "" : render_multiple(r->t.k->extent[r->column]));
     ty_ahead_stretch(&place, stage, r->column, "c0 + j", RENDER_STRETCH);
     render_simd(r, stage);
     char length[16] = "jn";
@@ -273,12 +272,7 @@ static void render_open_rows(render *r, long from, long to, int length)
     char lo[32], hi[32];
     snprintf(lo, sizeof lo, "%ldl", from);
     snprintf(hi, sizeof hi, "%ldl", to);
-    if ((to - from) % length != 0) {
-        render_open_stretches(r, lo, hi, length, render_multiple(to - from));
-        return;
-    }
-    ty_ktext_linef(&r->t, "for (long j = %s; j < %s; j += %d) {\n", lo, hi, length);
-    r->t.indent++;
+    render_open_stretches(r, lo, hi, length, (to - from) % length == 0, render_multiple(to - from));
 }
 
 /* The loop over `var` between these numbers, in stretches if they have a length, and what is asked for before it. */
@@ -519,7 +513,7 @@ static void render_flat_piece(render *r, int var)
     const ty_ahead place = render_place(r);
     bool stretches = r->t.k->extent[var] > RENDER_STRETCH && ty_ahead_streams(&place, 0, var);
     if (stretches) {
-        render_open_stretches(r, "from", "to", RENDER_STRETCH, "");
+        render_open_stretches(r, "from", "to", RENDER_STRETCH, false, "");
         ty_ahead_stretch(&place, 0, var, "j", RENDER_STRETCH);
     }
     render_simd(r, 0);

@@ -35,7 +35,7 @@ static int gpu_find(int number, ty_gpu *gpu, ty_error *err)
 }
 
 /* Held once more, and not let go: with its last user a context is destroyed, and libraries keep code that they have
- * loaded into it, and look for it in the next one. It would also take a third of a second each time. */
+ * loaded into it, and look for it in the next one. */
 static unsigned gpu_keep(const ty_gpu *gpu)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
