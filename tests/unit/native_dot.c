@@ -70,11 +70,11 @@ static void it_pays_where_onednn_does_not_pack(void **state)
         uint32_t flags;
         bool pays;
     } rows[] = {
-        {1024, 256, TRANS_A, true},   /* the gradient of a recurrent weight */
-        {4096, 4096, TRANS_A, false}, /* large both ways: oneDNN packs too */
-        {10, 128, TRANS_A, false},    /* hardly anything */
-        {128, 512, TRANS_B, false},   /* few rows for a turned right side */
-        {2048, 512, TRANS_B, true},   {128, 512, 0, true},
+        {1024, 256, TRANS_A, true},                                /* the gradient of a recurrent weight */
+        {4096, 4096, TRANS_A, true}, {4096, 4096, TRANS_B, false}, /* large both ways: oneDNN packs too */
+        {10, 128, TRANS_A, false},                                 /* hardly anything */
+        {128, 512, TRANS_B, false},                                /* few rows for a turned right side */
+        {2048, 512, TRANS_B, true},  {128, 512, 0, true},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         ty_type result = ty_type_make(TY_F32, 2, (int64_t[]){rows[i].m, rows[i].n});

@@ -9,11 +9,12 @@
  * the shape alone. The scheme is that of Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication",
  * 2008.
  *
- * oneDNN is as fast for large products, and writes its code anew in every process (35 ms). Where a side of the result
- * is shorter than about a thousand it multiplies operands where they lie: with AVX2 it is then half as fast where rows
- * that are read together lie a power of two apart (gradients of weights), and quicker only where packing does not pay,
- * since one side has few rows. With AVX-512 it is the quicker one everywhere (the products of an LSTM in 0.79 of our
- * time), so that these loops are left with what must not depend on the number of threads (dot_pays).
+ * oneDNN is at most as fast with AVX2, and writes its code anew in every process (35 ms). Where a side of the result is
+ * shorter than about a thousand it multiplies operands where they lie, half as fast where rows that are read together
+ * lie a power of two apart (gradients of weights); where it packs, it gets memory for that in each call (1.4 of our
+ * time in a step for 1024 x 1248 x 128). It is quicker where packing does not pay, since a turned right side meets few
+ * rows. With AVX-512 it was the quicker one everywhere (the products of an LSTM in 0.79 of our time), so that there
+ * these loops are left with what must not depend on the number of threads (dot_pays).
  */
 #include "compiler/target/cpu/native.h"
 #include "compiler/target/cpu/onednn.h"
@@ -28,8 +29,9 @@
 enum { DOT_SUM = 256, DOT_ROWS = 240, DOT_COLUMNS = 1024, DOT_ALIGN = 64 };
 #define DOT_SERIAL_FLOPS 1e6 /* some ten microseconds of one core */
 #define DOT_PACK_COST    8   /* multiply-adds in the time that packing an element takes */
-/* Measured on two cores of an AMD EPYC with AVX2, own / sgemm: transposed left side 0.47 (1024 x 256 x 2048) to 1.06;
- * neither 0.66 (64 x 9216 x 128) to 1.09; turned right side 0.9 to 1 with 1,024 rows and more, 1.1 with 64 to 512. */
+/* Measured on two cores of an AMD EPYC with AVX2 (Zen 3), own / sgemm: transposed left side 0.46 (1024 x 256 x 2048) to
+ * 1.02, neither 0.54 (256 x 3072 x 768) to 1.04, both where m x n is large; turned right side 0.98 to 1.03 with 1,024
+ * rows and more, 1.02 to 1.13 with 64 to 512. */
 #define DOT_TURNED_ROWS 1024
 #define DOT_LEAST_ELEMS (1 << 14)
 
@@ -219,7 +221,9 @@ bool ty_native_dot_pays(const ty_attr *attr, const ty_type *result)
         return false;
     double m = (double)result->dim[0], n = (double)result->dim[1];
     bool trans_b = attr->flags & TY_DOT_TRANS_B;
-    return m * n >= DOT_LEAST_ELEMS && 1 / m + 1 / n >= TY_ONEDNN_IN_PLACE && (!trans_b || m >= DOT_TURNED_ROWS);
+    if (m * n < DOT_LEAST_ELEMS)
+        return false;
+    return !trans_b || (m >= DOT_TURNED_ROWS && 1 / m + 1 / n >= TY_ONEDNN_IN_PLACE);
 }
 
 int ty_native_prepare_dot(const ty_library_shape *shape, ty_library_call *out, ty_error *err)

@@ -3,26 +3,26 @@
 
 #include <string.h>
 
-/* Else gcc loads one number of every row before it multiplies, and sums leave their registers. */
-#if defined(__x86_64__)
-#define PANEL_IN_ORDER(x) __asm__ volatile("" : "+v"(x))
-#else
-#define PANEL_IN_ORDER(x) (void)0
-#endif
-
 #define PANEL_NAME   panel_plain
 #define PANEL_TEXT   "plain"
 #define PANEL_TARGET __attribute__((unused))
 #define PANEL_LANES  4
 #define PANEL_ROWS   6
+#define PANEL_ADD(sum, a, b) sum += (a) * (b)
 #include "compiler/target/cpu/panel_tile.def"
 
 #if defined(__x86_64__)
+/* In so many words, and in the order of the source: left to itself, gcc loads one number of every row before it
+ * multiplies, or adds into another register; sums then go through memory, and a core of a Zen 3 multiplies at two
+ * thirds of its speed instead of 96 %. */
+#define PANEL_FUSED(sum, a, b) __asm__ volatile("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b))
+
 #define PANEL_NAME   panel_avx2
 #define PANEL_TEXT   "avx2"
 #define PANEL_TARGET __attribute__((target("avx2,fma")))
 #define PANEL_LANES  8
 #define PANEL_ROWS   6
+#define PANEL_ADD    PANEL_FUSED
 #include "compiler/target/cpu/panel_tile.def"
 
 #define PANEL_NAME   panel_avx512
@@ -30,6 +30,7 @@
 #define PANEL_TARGET __attribute__((target("avx512f,fma")))
 #define PANEL_LANES  16
 #define PANEL_ROWS   12
+#define PANEL_ADD    PANEL_FUSED
 #include "compiler/target/cpu/panel_tile.def"
 #endif
 
