@@ -109,8 +109,11 @@ static ty_program *compile(scratch *s, const char *model_text, int n, ty_backend
                           .schedule = {.kind = TY_SCHED_CONSTANT},
                           .accumulate = 1,
                           .seed = 1};
-    ty_compile_options options = {
-        .backend = backend, .threads = threads, .dump_dir = ty_arena_printf(&s->a, "%s/dump%d", s->dir, n)};
+    /* Strict: products must not depend on the number of threads either. */
+    ty_compile_options options = {.backend = backend,
+                                  .threads = threads,
+                                  .deterministic_strict = true,
+                                  .dump_dir = ty_arena_printf(&s->a, "%s/dump%d", s->dir, n)};
     const char *text = ty_arena_printf(&s->a, model_text, n), *path = ty_arena_printf(&s->a, "%s/model.c", s->dir);
     ty_model *model = NULL;
     ty_program *program = NULL;

@@ -105,14 +105,16 @@ static void expect_close(const vectors *v, const char *what, const ty_tensor *wa
 }
 
 /* All logits of this network are 9.5e9, where neighbours are 1024 apart: one rounding, as between the last columns of a
- * product and those before, and a class has probability 0, the others share what it had. More than a tenth must not. */
+ * product and those before, and the lower ones have probability 0, the higher ones share all. At most a tenth of the
+ * classes may be higher or lower than the others. */
 static void expect_shares(const char *what, const ty_tensor *got)
 {
     const float *x = got->data;
     int64_t n = ty_type_elems(&got->type), n_shares = 0;
     for (int64_t i = 0; i < n; i++)
         n_shares += x[i] != 0;
-    assert_true(n_shares * 10 >= n * 9);
+    int64_t n_few = n_shares * 2 < n ? n_shares : n - n_shares;
+    assert_true(n_shares > 0 && n_few * 10 <= n);
     for (int64_t i = 0; i < n; i++)
         if (x[i] != 0 && !(fabs((double)x[i] * (double)n_shares - 1) < 1e-5))
             fail_msg("%s, element %lld: %.9g, expected 1 / %lld", what, (long long)i, x[i], (long long)n_shares);
