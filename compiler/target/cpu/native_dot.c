@@ -219,11 +219,8 @@ bool ty_native_dot_pays(const ty_attr *attr, const ty_type *result)
 {
     if (result->dtype != TY_F32 || result->rank != 2 || ty_onednn_is_wide())
         return false;
-    double m = (double)result->dim[0], n = (double)result->dim[1];
     bool trans_b = attr->flags & TY_DOT_TRANS_B;
-    if (m * n < DOT_LEAST_ELEMS)
-        return false;
-    return !trans_b || (m >= DOT_TURNED_ROWS && 1 / m + 1 / n >= TY_ONEDNN_IN_PLACE);
+    return ty_type_elems(result) >= DOT_LEAST_ELEMS && (!trans_b || result->dim[0] >= DOT_TURNED_ROWS);
 }
 
 int ty_native_prepare_dot(const ty_library_shape *shape, ty_library_call *out, ty_error *err)
