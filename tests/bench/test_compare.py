@@ -74,6 +74,17 @@ def test_first_steps_are_those_that_compiled():
     assert row["peer"]["first_s"] == 5 and all(run["cold"] for run in row["runs"])
 
 
+def test_ours_stands_beside_the_best_of_each_figure():
+    compare, _, runs, _ = measured("mlp", ["torch", "jax"], "run_pairs", torch=[(8, 4)] * 3, jax=[(4, 5)] * 3,
+                                   ours=[(2, 1)] * 6)
+    rows = {peer: compare.summarise("mlp", peer, runs[peer], {}) for peer in runs}
+    results = {"works": {"mlp": rows, "cnn": rows}, "warm": {"mlp": {"first_s": 0.5, "ready_s": 0.25}}}
+    lines = compare.best_table(results)
+    assert lines[2] == "| mlp | 0.500 (JAX) | 0.250 (torch eager) | 0.125 | 0.25 | 0.250 (torch eager) |"
+    assert lines[3] == "| cnn | 0.500 (JAX) | 0.250 (torch eager) |  |  | 0.250 (torch eager) |"
+    assert lines[-1] == "Geometric mean of the steps beside the best: **0.500**."
+
+
 def test_caches_are_emptied_for_cold_runs():
     compare = script("compare")
     with tempfile.TemporaryDirectory() as compare.BUILD:
