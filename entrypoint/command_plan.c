@@ -3,7 +3,7 @@
 #include "base/json.h"
 #include "base/quantity.h"
 #include "compiler/machine.h"
-#include "entrypoint//budget.h"
+#include "entrypoint/budget.h"
 #include "entrypoint/cache_folder.h"
 #include "entrypoint/command.h"
 #include "entrypoint/device.h"

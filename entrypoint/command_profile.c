@@ -118,6 +118,10 @@ static void print_text(profiled *d)
     for (int i = 0; i < TY_N_WORKS; i++)
         if (p->work[i].calls > 0)
             print_row(p, &p->work[i]);
+    if (p->n_choices > 0)
+        print_head("library call: what was chosen for its shape");
+    for (int i = 0; i < p->n_choices; i++)
+        print_row(p, &p->choice[i]);
     if (s->on_gpu && s->n_gpus > 1)
         printf("\n  note        a call's time is that on the GPU, of %d, where it took longest; a sum that they share "
                "lasts "
@@ -154,6 +158,19 @@ static void put_row(ty_json_writer *w, const ty_profile *p, const ty_profile_row
     ty_json_put_float(w, "reached", reached(r));
 }
 
+static void put_list(ty_json_writer *w, const ty_profile *p, const char *key, const char *of,
+                     const ty_profile_row *rows, int n)
+{
+    ty_json_open_list(w, key);
+    for (int i = 0; i < n; i++) {
+        ty_json_open_map(w, NULL);
+        ty_json_put_string(w, of, rows[i].name);
+        put_row(w, p, &rows[i]);
+        ty_json_close(w);
+    }
+    ty_json_close(w);
+}
+
 static void put_rows(ty_json_writer *w, const ty_profile *p)
 {
     ty_json_open_map(w, "work");
@@ -164,14 +181,8 @@ static void put_rows(ty_json_writer *w, const ty_profile *p)
             ty_json_close(w);
         }
     ty_json_close(w);
-    ty_json_open_list(w, "layers");
-    for (int i = 0; i < p->n_layers; i++) {
-        ty_json_open_map(w, NULL);
-        ty_json_put_string(w, "layer", p->layer[i].name);
-        put_row(w, p, &p->layer[i]);
-        ty_json_close(w);
-    }
-    ty_json_close(w);
+    put_list(w, p, "layers", "layer", p->layer, p->n_layers);
+    put_list(w, p, "choices", "choice", p->choice, p->n_choices);
 }
 
 static void put_calls(ty_json_writer *w, const ty_profile *p)
@@ -324,13 +335,14 @@ static const char page[] =
     "what comes from a cache can be faster than memory. Reached: the least time of the calls at this machine's\n"
     "ceilings (arithmetic of a large float32 product, for products, convolutions and recurrent layers; memory\n"
     "traffic of a copy, for all), in percent of the time they took. A kernel that computes something for two layers\n"
-    "counts for one of them.\n"
+    "counts for one of them. What stands last are calls of libraries, by what was chosen for their shapes.\n"
     "\n"
     "--json has these keys, and may get more: schema 1, recipe, model, batch_size, accumulate, steps, warm_up_steps,\n"
     "step_ms (median), step_min_ms, step_max_ms, wait_ms (for batches), calls_ms (sum of all calls), loss,\n"
     "load_average (of the minute before), machine {threads, flop_per_s, bytes_per_s},\n"
     "work {KIND: calls, ms, share (percent of calls_ms), forward_ms, gradient_ms, update_ms, flop, bytes,\n"
     "at_least_ms, reached (percent)}, layers [layer, and as work; the largest first],\n"
+    "choices [choice, and as work],\n"
     "tape_calls [tape, runs (a step), name, how, what, work, phase, layer, origin, threads, call_ms, call_flop,\n"
     "call_bytes, call_at_least_ms]. A kernel is called as in the files of --dump-dir.\n"
     "\n"

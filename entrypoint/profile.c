@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,27 +182,44 @@ static int rows_by_ms(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static ty_profile_row *layer_row(ty_profile *p, const char *name)
+static ty_profile_row *row_of(ty_profile_row *rows, int *n, const char *name)
 {
-    for (int i = 0; i < p->n_layers; i++)
-        if (strcmp(p->layer[i].name, name) == 0)
-            return &p->layer[i];
-    p->layer[p->n_layers].name = name;
-    return &p->layer[p->n_layers++];
+    for (int i = 0; i < *n; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return &rows[i];
+    rows[*n].name = name;
+    return &rows[(*n)++];
+}
+
+/* "dot: onednn sgemm" of "onednn sgemm NT 1x512x768x768": what stands in front of form and shape. */
+static const char *choice_text(ty_arena *a, const ty_call_info *call)
+{
+    const char *end = call->how;
+    while (*end && !isdigit((unsigned char)*end) && strspn(end, "NT+") != strcspn(end, " ")) {
+        end += strcspn(end, " ");
+        end += strspn(end, " ");
+    }
+    while (end > call->how && end[-1] == ' ')
+        end--;
+    return ty_arena_printf(a, "%s%s%.*s", call->name, end > call->how ? ": " : "", (int)(end - call->how), call->how);
 }
 
 static void find_rows(ty_session *s, ty_profile *p)
 {
     p->layer = TY_NEW_ARRAY(&s->arena, ty_profile_row, p->n_calls + 1);
+    p->choice = TY_NEW_ARRAY(&s->arena, ty_profile_row, p->n_calls + 1);
     for (int i = 0; i < TY_N_WORKS; i++)
         p->work[i].name = ty_work_text((ty_work)i);
     for (int i = 0; i < p->n_calls; i++) {
         const ty_profile_call *c = &p->call[i];
-        row_add(layer_row(p, c->layer), c);
+        row_add(row_of(p->layer, &p->n_layers, c->layer), c);
         row_add(&p->work[c->facts.work], c);
+        if (c->info.kind == TY_CALL_LIBRARY)
+            row_add(row_of(p->choice, &p->n_choices, choice_text(&s->arena, &c->info)), c);
         p->calls_ms += c->times * c->ms;
     }
     qsort(p->layer, (size_t)p->n_layers, sizeof *p->layer, rows_by_ms);
+    qsort(p->choice, (size_t)p->n_choices, sizeof *p->choice, rows_by_ms);
 }
 
 static void find_step_times(ty_session *s, ty_profile *p)

@@ -24,7 +24,7 @@ cd "$W" || exit 1
 ty profile "$OLDPWD/examples/digits/train.yaml" --data-dir="$W/data" --steps 3
 cd "$OLDPWD" || exit 1
 same "exit" 0 $rc
-for word in 'step ' 'the median of 3' 'of which ' 'convolutions' 'optimizer' 'conv1' 'hidden' 'reached' 'update' 'ceilings'; do
+for word in 'step ' 'the median of 3' 'of which ' 'convolutions' 'optimizer' 'conv1' 'hidden' 'reached' 'update' 'ceilings' 'what was chosen' 'dot: '; do
     has "says $word" "$W/out" "$word"
 done
 ok "a layer is a line" grep -qE '^ +[0-9.]+ +[0-9.]+ % .* conv2$' "$W/out"
@@ -57,6 +57,10 @@ for direction in forward gradient; do
 done
 calls=$(value tape_calls | tr -d '[]')
 same "every call is in a kind" "$calls" "$(value work '*' calls | sum)"
+libraries=$(value tape_calls '*' name | grep -cvE '^(ty_k_|copy$)')
+same "every call of a library is in a choice" "$libraries" "$(value choices '*' calls | sum)"
+same "a choice once, without its shape" "" "$(value choices '*' choice | { sort | uniq -d; } ; value choices '*' choice | grep -E '[0-9]x[0-9]| [NT]{2}')"
+ok "choices of products" grep -qE '^dot: (onednn|native) [a-z0-9]+$' <(value choices '*' choice)
 # 64 images through conv2, 16 to 32 channels, 3 x 3 on 4 x 4 pixels, three times: forward and two gradients.
 same "conv2's arithmetic" 3 "$(awk "BEGIN {printf \"%.0f\", $(for ((i = 0; i < $(value layers | tr -d '[]'); i++)); do
     [ "$(value layers $i layer)" = conv2 ] && value layers $i flop; done) / (2 * 64 * 32 * 16 * 16 * 9)}")"
