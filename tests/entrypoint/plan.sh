@@ -104,6 +104,9 @@ has "and against what" "$W/err" "(the recipe's memory)"
 batch=$(grep -oE 'batch_size auto is [0-9]+' "$W/err" | grep -oE '[0-9]+$')
 ok "chosen: $batch" test "$batch" -ge 8 -a $((batch % 8)) = 0
 has "lr follows, as asked" "$W/err" "lr 0.003 for batches of 64 becomes $(awk "BEGIN {printf \"%.6g\", 0.003 * $batch / 64}") for $batch"
+train --batch_size=auto --memory=$((memory + 2000000)) --max_steps=2 --batch_size_rule=sqrt --batch_size_base=64 --fresh
+batch=$(grep -oE 'batch_size auto is [0-9]+' "$W/err" | grep -oE '[0-9]+$')
+has "or its square root" "$W/err" "lr 0.003 for batches of 64 becomes $(awk "BEGIN {printf \"%.6g\", 0.003 * sqrt($batch / 64)}") for $batch"
 train --batch_size=auto --memory=$memory --max_steps=4
 same "again" 0 $rc
 has "the checkpoint's batch size stays" "$W/err" "batch_size auto is $batch: that of the checkpoint"
