@@ -447,7 +447,7 @@ static void move_window(maker *m)
 }
 
 /* A value of these sizes, made of another one's elements. */
-static ty_val stretched(maker *m, ty_val x, int rank, const int64_t *dim)
+static ty_val wide_of(maker *m, ty_val x, int rank, const int64_t *dim)
 {
     int64_t n = ty_type_elems(ty_graph_type(m->g, x));
     return ty_b_gather(m->g, ty_b_flatten(m->g, x), make_index(m, rank, dim, n, rank - 1), 0);
@@ -463,8 +463,8 @@ static ty_val wide_convolution(maker *m, ty_val x)
         a.lo[i] = draw(m, 2);
         a.hi[i] = draw(m, 2);
     }
-    ty_val in[] = {stretched(m, x, 4, (const int64_t[]){1, 24, 8, 8}),
-                   stretched(m, x, 4, (const int64_t[]){out, 24, 3, 3})};
+    ty_val in[] = {wide_of(m, x, 4, (const int64_t[]){1, 24, 8, 8}),
+                   wide_of(m, x, 4, (const int64_t[]){out, 24, 3, 3})};
     return tame(m, ty_b_mul_s(m->g, ty_graph_emit(m->g, TY_OP_CONV, &a, in, 2), 1.0 / 32));
 }
 
@@ -473,7 +473,7 @@ static ty_val wide_attention(maker *m, ty_val x)
 {
     int64_t dim[] = {2, 64 + draw(m, 9), 16};
     ty_attr a = {.value = 0.25, .flags = (uint32_t)draw(m, 2)}; /* 1: causal */
-    ty_val in[] = {stretched(m, x, 3, dim), stretched(m, x, 3, dim), stretched(m, x, 3, dim)};
+    ty_val in[] = {wide_of(m, x, 3, dim), wide_of(m, x, 3, dim), wide_of(m, x, 3, dim)};
     return ty_graph_emit(m->g, TY_OP_ATTENTION, &a, in, 3);
 }
 
@@ -574,7 +574,7 @@ static const struct {
 } moves[] = {
     {move_unary, 4},  {move_binary, 6}, {move_select, 2},    {move_exact, 2}, {move_movement, 7},
     {move_lookup, 2}, {move_write, 2},  {move_reduce, 4},    {move_order, 1}, {move_scan, 1},
-    {move_dot, 2},    {move_window, 1}, {move_composite, 3}, {move_state, 1},  {move_wide, 1},
+    {move_dot, 2},    {move_window, 1}, {move_composite, 3}, {move_state, 1}, {move_wide, 1},
 };
 
 static void make_graph(maker *m, uint64_t seed)
