@@ -66,8 +66,7 @@ typedef struct ty_profile {
     int n_runs;
     ty_profile_row *layer; /* the largest first; forward, gradient and update together */
     int n_layers;
-    ty_profile_row
-        *choice; /* library calls by op and by what was chosen for it, "dot: native avx2"; the largest first */
+    ty_profile_row *choice; /* library calls by what was chosen, "dot: native avx2"; the largest first */
     int n_choices;
     ty_profile_row work[TY_N_WORKS];
 } ty_profile;

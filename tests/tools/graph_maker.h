@@ -463,8 +463,9 @@ static ty_val wide_convolution(maker *m, ty_val x)
         a.lo[i] = draw(m, 2);
         a.hi[i] = draw(m, 2);
     }
-    ty_val in[] = {wide_of(m, x, 4, (const int64_t[]){1, 24, 8, 8}),
-                   wide_of(m, x, 4, (const int64_t[]){out, 24, 3, 3})};
+    ty_val in[2]; /* one after the other: what is drawn must not depend on the compiler */
+    in[0] = wide_of(m, x, 4, (const int64_t[]){1, 24, 8, 8});
+    in[1] = wide_of(m, x, 4, (const int64_t[]){out, 24, 3, 3});
     return tame(m, ty_b_mul_s(m->g, ty_graph_emit(m->g, TY_OP_CONV, &a, in, 2), 1.0 / 32));
 }
 
@@ -473,7 +474,9 @@ static ty_val wide_attention(maker *m, ty_val x)
 {
     int64_t dim[] = {2, 64 + draw(m, 9), 16};
     ty_attr a = {.value = 0.25, .flags = (uint32_t)draw(m, 2)}; /* 1: causal */
-    ty_val in[] = {wide_of(m, x, 3, dim), wide_of(m, x, 3, dim), wide_of(m, x, 3, dim)};
+    ty_val in[3];
+    for (int i = 0; i < 3; i++)
+        in[i] = wide_of(m, x, 3, dim);
     return ty_graph_emit(m->g, TY_OP_ATTENTION, &a, in, 3);
 }
 

@@ -9,12 +9,12 @@
  * the shape alone. The scheme is that of Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication",
  * 2008.
  *
- * oneDNN is at most as fast with AVX2, and writes its code anew in every process (35 ms). Where a side of the result is
- * shorter than about a thousand it multiplies operands where they lie, half as fast where rows that are read together
- * lie a power of two apart (gradients of weights); where it packs, it gets memory for that in each call (1.4 of our
- * time in a step for 1024 x 1248 x 128). It is quicker where packing does not pay, since a turned right side meets few
- * rows. With AVX-512 it was the quicker one everywhere (the products of an LSTM in 0.79 of our time), so that there
- * these loops are left with what must not depend on the number of threads (dot_pays).
+ * oneDNN is no quicker with AVX2, within 4 %, and writes its code anew in every process (35 ms). Where a side of the
+ * result is shorter than about a thousand it multiplies operands where they lie, half as fast where rows that are read
+ * together lie a power of two apart (gradients of weights); where it packs, it gets memory for that in each call (1.4
+ * of our time in a step for 1024 x 1248 x 128). It is quicker where packing does not pay, since a turned right side
+ * meets few rows. With AVX-512 it was the quicker one everywhere (the products of an LSTM in 0.79 of our time), so that
+ * there these loops are left with what must not depend on the number of threads (dot_pays).
  */
 #include "compiler/target/cpu/native.h"
 #include "compiler/target/cpu/onednn.h"
