@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-#define PANEL_NAME   panel_plain
-#define PANEL_TEXT   "plain"
-#define PANEL_TARGET __attribute__((unused))
-#define PANEL_LANES  4
-#define PANEL_ROWS   6
+#define PANEL_NAME           panel_plain
+#define PANEL_TEXT           "plain"
+#define PANEL_TARGET         __attribute__((unused))
+#define PANEL_LANES          4
+#define PANEL_ROWS           6
 #define PANEL_ADD(sum, a, b) sum += (a) * (b)
 #include "compiler/target/cpu/panel_tile.def"
 
