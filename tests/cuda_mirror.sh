@@ -65,6 +65,12 @@ TY_FAKE_NCCL=3 refused "NCCL says no" "connecting GPUs: error 3 of NCCL (interna
 TY_FAKE_NCCL_STUCK=6,9 refused "a sum that never ends" \
     "exchanging with other GPUs: error 6 of NCCL (remote process exited or there was a network error)" --gpus 2 \
     "$cases" mlp_relu
+for call in 1 2; do # while all others wait in NCCL to be connected, or on their GPUs
+    TY_FAKE_NCCL_REFUSED=1,$call refused "GPU 1 is refused its exchange $call before the first step" \
+        "GPU 1: .*ncclAllReduce: error 5 of NCCL (invalid usage)" --gpus 3 "$cases" patchwork_slices
+done
+TY_FAKE_NCCL_STUCK=6,1 refused "a sum that never ends before the first step" \
+    "exchanging with other GPUs: error 6 of NCCL" --gpus 2 "$cases" mlp_relu
 refused "halves of three GPUs" "hierarchical_copy is for an even number of GPUs, found 3" \
     --gpus 3 --cross-device hierarchical_copy "$cases" patchwork_slices
 memory=200000000

@@ -138,6 +138,12 @@ same "a sum that never ends: exit statuses" "70 70" "$statuses"
 has "what NCCL says" "$W/algo-1/output/failure" \
     "exchanging with other GPUs: error 6 of NCCL (remote process exited or there was a network error)"
 
+# Where a rank fails that others wait for in NCCL, to be connected before the first step.
+on_gpus unconnected 2 1
+TY_FAKE_NCCL_REFUSED=1,1 hosts_run
+same "an exchange that is refused to one: exit statuses" "70 70" "$statuses"
+has "in words" "$W/algo-2/output/failure" "ncclAllReduce: error 5 of NCCL (invalid usage)"
+
 # Nothing fails and nothing ends: that nobody gets on is what the agents see.
 on_gpus silent 2 1
 TY_FAKE_NCCL_STUCK=0,40 hosts_run --distributed.stall_seconds=12

@@ -45,6 +45,10 @@ same "named ones" 0 $rc
 has "in this order" "$W/err" "GPUs 1, 0, Stand-in (compute capability 9.0), mirrored by reduction_to_one_device"
 ok "the same weights, nearly" near "$ONE" "$ML"
 has "by sums that go to one" "$W/trace" "capturing ncclBroadcast"
+small held
+TY_FAKE_NCCL_HELD=335544320 gpu run --max_steps=1
+same "what NCCL takes to be connected" 0 $rc
+has "is asked for" "$W/err" "kernels and libraries 320"
 small halves
 hyper '{"strategy": "mirrored", "device": "gpu:0,1", "cross_device": "hierarchical_copy", "max_steps": "3"}'
 TY_FAKE_TRACE=$W/trace gpu run

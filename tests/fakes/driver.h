@@ -27,6 +27,7 @@ struct CUctx_st {
     CUgraphExec graphs;
     size_t used_bytes;
     size_t held_bytes; /* by libraries */
+    bool has_code;     /* of libraries */
     int n_graphs;      /* that were started */
     bool broken;       /* nothing runs any more */
 };

@@ -4,6 +4,7 @@
 
 #include "compiler/target/cuda/api.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,14 @@ typedef struct fake_image {
 typedef void fake_work_fn(const void *given);
 typedef unsigned fake_do_fn(CUstream stream, fake_work_fn *run, const void *given, size_t bytes, const char *text);
 fake_do_fn fake_do;
+
+/* Whether work of a stream becomes part of a graph now. */
+typedef bool fake_is_captured_fn(CUstream stream);
+fake_is_captured_fn fake_is_captured;
+
+/* What a library takes of the current device's memory. */
+typedef void fake_hold_fn(size_t bytes);
+fake_hold_fn fake_hold;
 
 /* Milliseconds that work takes, for events. */
 typedef void fake_take_fn(CUstream stream, double ms);

@@ -70,26 +70,33 @@ unsigned do_work(CUstream stream, fake_work_fn *run, const void *given, size_t b
 
 enum { MAX_LOADED = 4096 };
 
-/* Loads what a call of a library needs when it first runs on a device, which a driver may refuse while it captures;
- * exchanges come loaded. */
+/* Loads what a call of a library needs when it first runs on a device, which a driver may refuse while it captures. */
 static void load(CUstream stream, const char *text)
 {
     static char loaded[MAX_LOADED][NAME_BYTES + 8];
     static int n;
     char name[NAME_BYTES + 8];
     const char *held = getenv("TY_FAKE_HELD");
-    bool found = strncmp(text, "nccl", 4) == 0;
+    bool found = false;
     snprintf(name, sizeof name, "%d %.*s", number_now(), NAME_BYTES - 1, text);
     pthread_mutex_lock(&shared);
     for (int i = 0; i < n && !found; i++)
         found = strcmp(loaded[i], name) == 0;
     if (!found && n < MAX_LOADED)
         memcpy(loaded[n++], name, sizeof name);
-    if (!found && held)
-        now->held_bytes = strtoull(held, NULL, 10);
+    if (!found && held && !now->has_code)
+        now->held_bytes += strtoull(held, NULL, 10);
+    now->has_code |= !found;
     pthread_mutex_unlock(&shared);
     if (!found && stream->graph)
         fake_wrong("code of a library is loaded while a step is captured: %s", text);
+}
+
+void fake_hold(size_t bytes)
+{
+    pthread_mutex_lock(&shared);
+    now->held_bytes += bytes;
+    pthread_mutex_unlock(&shared);
 }
 
 unsigned fake_do(CUstream stream, fake_work_fn *run, const void *given, size_t bytes, const char *text)

@@ -283,10 +283,12 @@ static void a_replica_takes_the_first_ones_choice(void **state)
     const ty_plan *plan[] = {p->plan[TY_RUN_EVAL]};
     ty_cuda_options cuda = {.tune = true, .build = {.threads = 1, .cache_dir = cache}, .phases = &phases};
     assert_int_equal(ty_cuda_new(plan, 1, &cuda, &first, &err), 0);
+    assert_int_equal(ty_cuda_ready(first, &err), 0);
     assert_int_equal(ty_file_remove_tree(cache, NULL), 0);
     long from = end_of(trace);
     cuda.like = first;
     assert_int_equal(ty_cuda_new(plan, 1, &cuda, &second, &err), 0);
+    assert_int_equal(ty_cuda_ready(second, &err), 0);
     assert_int_equal(lines(trace, "matmul", from), 2);
     assert_int_equal(lines(trace, "capturing matmul 3x3x1 algorithm 2", from), 1);
     ty_cuda_free(second);

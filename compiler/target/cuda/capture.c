@@ -46,20 +46,30 @@ int ty_cuda_issue(ty_cuda *c, const cuda_program *p, int number, ty_error *err)
     return ty_gpu_status(&c->gpu, status, "copying on the GPU", err);
 }
 
-static int cuda_issue_all(ty_cuda *c, const cuda_program *p, ty_error *err)
+/* Sets of kinds of calls. */
+enum {
+    CAPTURE_LIBRARY = 1 << TY_CUDA_LIBRARY,
+    CAPTURE_EXCHANGES = 1 << TY_CUDA_EXCHANGE | 1 << TY_CUDA_WAIT,
+    CAPTURE_ALL = ~0
+};
+
+static int cuda_issue_kinds(ty_cuda *c, const cuda_program *p, int kinds, ty_error *err)
 {
     for (int i = 0; i < p->tape.n_calls; i++)
-        if (ty_cuda_issue(c, p, i, err) < 0)
+        if ((kinds & 1 << p->tape.call[i].kind) && ty_cuda_issue(c, p, i, err) < 0)
             return ty_error_wrap(err, "%s", p->tape.call[i].origin);
     return 0;
 }
 
+/* Exchanges come when all code of libraries is there: to load some a driver may wait for what runs on the GPU, and what
+ * runs then is NCCL, which waits for other replicas. */
 int ty_cuda_warm(ty_cuda *c, const cuda_program *p, ty_error *err)
 {
-    for (int i = 0; i < p->tape.n_calls; i++)
-        if (p->tape.call[i].kind == TY_CUDA_LIBRARY && ty_cuda_issue(c, p, i, err) < 0)
-            return ty_error_wrap(err, "%s", p->tape.call[i].origin);
-    return ty_gpu_wait(&c->gpu, err);
+    if (cuda_issue_kinds(c, p, CAPTURE_LIBRARY, err) < 0 || ty_gpu_wait(&c->gpu, err) < 0)
+        return -1;
+    if (p->tape.n_exchanges == 0)
+        return 0;
+    return cuda_issue_kinds(c, p, CAPTURE_EXCHANGES, err) < 0 ? -1 : ty_gpu_wait(&c->gpu, err);
 }
 
 /* What is issued meanwhile does not run: it becomes the graph. */
@@ -70,7 +80,7 @@ int ty_cuda_capture(ty_cuda *c, cuda_program *p, ty_error *err)
     unsigned status = cu->cuStreamBeginCapture_v2(c->gpu.stream, TY_CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
     if (ty_gpu_status(&c->gpu, status, "capturing a step", err) < 0)
         return -1;
-    int rc = cuda_issue_all(c, p, err);
+    int rc = cuda_issue_kinds(c, p, CAPTURE_ALL, err);
     status = cu->cuStreamEndCapture(c->gpu.stream, &graph);
     if (rc == 0)
         rc = ty_gpu_status(&c->gpu, status, "capturing a step", err);

@@ -301,29 +301,9 @@ static int cuda_program_new(ty_cuda *c, cuda_program *p, ty_error *err)
             return -1;
     }
     cuda_find_parameters(c, p);
-    if (cuda_find_functions(c, p, err) < 0 || cuda_prepare(c, p, err) < 0)
-        return -1;
+    int rc = cuda_find_functions(c, p, err) < 0 || cuda_prepare(c, p, err) < 0 ? -1 : 0;
     ty_phases_lap(c->opt.phases, "prepare");
-    int rc = ty_cuda_warm(c, p, err);
-    ty_phases_lap(c->opt.phases, "warm");
-    if (rc == 0)
-        rc = ty_cuda_capture(c, p, err);
-    ty_phases_lap(c->opt.phases, "capture");
     return rc;
-}
-
-/* What kernels, libraries and graphs hold is known once they are loaded, and takes the place of the estimate. Of the
- * memory that is gone, what was asked for is known; another process on the GPU counts here too. */
-static int cuda_correct(ty_cuda *c, ty_error *err)
-{
-    size_t free = 0, total = 0, asked = ty_cuda_memory_bytes(&c->memory);
-    unsigned status = c->gpu.cu->cuMemGetInfo_v2(&free, &total);
-    if (ty_gpu_status(&c->gpu, status, "asking for free memory", err) < 0)
-        return -1;
-    size_t gone = c->free_bytes > free ? c->free_bytes - free : 0;
-    c->report.code_bytes = gone > asked ? gone - asked : 0;
-    c->report.total_bytes = asked + c->report.code_bytes;
-    return 0;
 }
 
 static int cuda_build(ty_cuda *c, ty_error *err)
@@ -343,19 +323,10 @@ static int cuda_build(ty_cuda *c, ty_error *err)
         return -1;
     ty_phases_lap(c->opt.phases, "nvrtc");
     cuda_share(c);
-    if (c->opt.join && c->opt.join(c->opt.join_ctx, &c->opt.group, err) < 0)
-        return -1;
-    const ty_cuda_company with = {.group = c->opt.group,
-                                  .replica = c->opt.replica,
-                                  .replicas = c->opt.replicas,
-                                  .n = cuda_n_exchanges(c),
-                                  .room = b[TY_CUDA_ROOM].at};
-    if (ty_cuda_exchanges_open(&c->exchanges, &c->gpu, &with, &c->arena, err) < 0)
-        return -1;
     for (int p = 0; p < c->n_plans; p++)
         if (cuda_program_new(c, &c->program[p], err) < 0)
             return -1;
-    return cuda_correct(c, err);
+    return 0;
 }
 
 static ty_cuda *cuda_new(const ty_plan *const *plans, int n_plans, const ty_cuda_options *opt)
@@ -382,6 +353,56 @@ int ty_cuda_new(const ty_plan *const *plans, int n_plans, const ty_cuda_options 
     }
     *out = c;
     return 0;
+}
+
+/* ---- getting ready, which takes all replicas ---- */
+
+static int cuda_meet(ty_cuda *c, ty_error *err)
+{
+    if (c->opt.join && c->opt.join(c->opt.join_ctx, &c->opt.group, err) < 0)
+        return -1;
+    const ty_cuda_company with = {.group = c->opt.group,
+                                  .replica = c->opt.replica,
+                                  .replicas = c->opt.replicas,
+                                  .n = cuda_n_exchanges(c),
+                                  .room = c->memory.block[TY_CUDA_ROOM].at};
+    if (c->opt.group)
+        ty_phases_lap(c->opt.phases, "replicas");
+    return ty_cuda_exchanges_open(&c->exchanges, &c->gpu, &with, &c->arena, err);
+}
+
+static int cuda_program_ready(ty_cuda *c, cuda_program *p, ty_error *err)
+{
+    int rc = ty_cuda_warm(c, p, err);
+    ty_phases_lap(c->opt.phases, "warm");
+    if (rc == 0)
+        rc = ty_cuda_capture(c, p, err);
+    ty_phases_lap(c->opt.phases, "capture");
+    return rc;
+}
+
+/* What kernels, libraries, connections and graphs hold is known once they are there, and takes the place of the
+ * estimate. Of the memory that is gone, what was asked for is known; another process on the GPU counts here too. */
+static int cuda_correct(ty_cuda *c, ty_error *err)
+{
+    size_t free = 0, total = 0, asked = ty_cuda_memory_bytes(&c->memory);
+    unsigned status = c->gpu.cu->cuMemGetInfo_v2(&free, &total);
+    if (ty_gpu_status(&c->gpu, status, "asking for free memory", err) < 0)
+        return -1;
+    size_t gone = c->free_bytes > free ? c->free_bytes - free : 0;
+    c->report.code_bytes = gone > asked ? gone - asked : 0;
+    c->report.total_bytes = asked + c->report.code_bytes;
+    return 0;
+}
+
+int ty_cuda_ready(ty_cuda *c, ty_error *err)
+{
+    if (cuda_meet(c, err) < 0)
+        return -1;
+    for (int p = 0; p < c->n_plans; p++)
+        if (cuda_program_ready(c, &c->program[p], err) < 0)
+            return -1;
+    return cuda_correct(c, err);
 }
 
 int ty_cuda_measure(const ty_plan *const *plans, int n_plans, const ty_cuda_options *opt, ty_cuda_report *out,

@@ -2,6 +2,7 @@
  * captured into one CUDA graph.
  *
  *     ty_cuda_new(plans, n, &options, &cuda, err)     slow; gets all memory that will ever be used
+ *     ty_cuda_ready(cuda, err)                        by all replicas at the same time
  *     ty_cuda_upload(cuda, err)                       states, from the caller's memory to the GPU
  *     for (each step) {
  *         ty_cuda_start(cuda, plan, inputs, err)      batch up, one graph, outputs down: asked for, not waited for
@@ -62,6 +63,10 @@ int ty_cuda_new(const ty_plan *const *plans, int n_plans, const ty_cuda_options 
 /* What it would take, on any machine. cache_hit: the compiled kernels are in the cache. opt->state is not read. */
 int ty_cuda_measure(const ty_plan *const *plans, int n_plans, const ty_cuda_options *opt, ty_cuda_report *out,
                     ty_error *err);
+/* Once, before states are uploaded: runs each library call and each exchange on whatever memory holds, so that no code
+ * is loaded and nobody connected later, and captures the tapes. Replicas wait for each other in it, each on a thread of
+ * its own. After a failure it is only to be freed. */
+int ty_cuda_ready(ty_cuda *cuda, ty_error *err);
 void ty_cuda_free(ty_cuda *cuda);
 const ty_cuda_report *ty_cuda_report_of(const ty_cuda *cuda);
 /* Both wait until all that was started is done. */

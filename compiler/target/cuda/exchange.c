@@ -82,6 +82,8 @@ int ty_cuda_exchange_begin(ty_cuda_exchanges *x, const ty_nccl_exchanged *what, 
     const ty_cu *cu = x->gpu->cu;
     if (what->number >= x->n)
         return ty_error_set(err, TY_E_INTERNAL, "an exchange with replicas where there are none");
+    if (ty_nccl_stands(x->with.group, err) < 0)
+        return -1;
     unsigned status = cu->cuEventRecord(x->ready, x->gpu->stream);
     status = status ? status : cu->cuStreamWaitEvent(x->stream, x->ready, 0);
     if (ty_gpu_status(x->gpu, status, "beginning an exchange", err) < 0 || exchange_ask(x, what, ordered, err) < 0)

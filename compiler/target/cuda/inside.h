@@ -60,7 +60,8 @@ struct ty_cuda {
 
 /* Asks for one call of the tape, on the stream; in a capture it becomes a node. */
 int ty_cuda_issue(ty_cuda *c, const cuda_program *p, int number, ty_error *err);
-/* Runs each library call once, on whatever memory holds, so that its code is loaded: a capture must not do that. */
+/* Runs each library call once, then each exchange, on whatever memory holds: code is loaded and replicas are connected
+ * when a call first runs, which a capture must not do. All replicas at the same time. */
 int ty_cuda_warm(ty_cuda *c, const cuda_program *p, ty_error *err);
 /* The tape as p->graph. */
 int ty_cuda_capture(ty_cuda *c, cuda_program *p, ty_error *err);

@@ -172,6 +172,12 @@ static int mirror_build_others(mirror_replica *r, ty_error *err)
     return r->number > 0 ? mirror_build(r, r->mirror->replica[0].cuda, err) : 0;
 }
 
+/* NCCL connects replicas when they first ask for an exchange, and each waits in there until all do. */
+static int mirror_ready(mirror_replica *r, ty_error *err)
+{
+    return ty_cuda_ready(r->cuda, err);
+}
+
 static int mirror_check_devices(const ty_mirror_options *opt, ty_error *err)
 {
     if (opt->others && opt->n != 1)
@@ -222,7 +228,7 @@ int ty_mirror_new(const ty_plan *const *plans, int n_plans, const ty_mirror_opti
     ty_mirror *m = mirror_empty(plans, n_plans, opt);
     if ((opt->n > 1 && ty_nccl_open(opt->devices, opt->n, opt->how, &m->group, err) < 0) ||
         mirror_start_threads(m, err) < 0 || mirror_do(m, mirror_build_first, err) < 0 ||
-        mirror_do(m, mirror_build_others, err) < 0) {
+        mirror_do(m, mirror_build_others, err) < 0 || mirror_do(m, mirror_ready, err) < 0) {
         if (m->others.meet && !m->has_met)
             m->others.meet(m->others.ctx, false, NULL, 0, err);
         ty_mirror_let_go(m);

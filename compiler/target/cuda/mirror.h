@@ -5,9 +5,10 @@
  *     ... then as cuda.h has it, with ty_mirror_ in front
  *
  * With several, each GPU has a thread, which alone talks to it; a call here asks all of them and returns when all have
- * answered. What a run is given are the rows of all replicas, those of replica 0 first; the last input of the graph is
- * the replica's number, whatever is given for it. States go to all GPUs and come back from the first, results come from
- * the first: what is not the same on all is no output of a step that replicas share (compiler/passes/across.h).
+ * answered. They are built one after the other and get ready together (ty_cuda_ready). What a run is given are the rows
+ * of all replicas, those of replica 0 first; the last input of the graph is the replica's number, whatever is given for
+ * it. States go to all GPUs and come back from the first, results come from the first: what is not the same on all is
+ * no output of a step that replicas share (compiler/passes/across.h).
  *
  * With replicas in other processes (`others`) there is one GPU here, rows and number of a run are this replica's own,
  * and states go to it and come from it alone.

@@ -128,6 +128,16 @@ int ty_nccl_failed(ty_nccl_group *group, ty_error *err)
     return failed ? -1 : 0;
 }
 
+int ty_nccl_stands(ty_nccl_group *group, ty_error *err)
+{
+    pthread_mutex_lock(&group->lock);
+    bool aborted = group->aborted;
+    pthread_mutex_unlock(&group->lock);
+    if (ty_nccl_failed(group, err) < 0)
+        return -1;
+    return aborted ? ty_error_set(err, TY_E_LIBRARY, "exchanging with other GPUs was called off") : 0;
+}
+
 /* ---- opening ---- */
 
 static int nccl_connect(ty_nccl_group *group, ncclComm_t *comms, int n, const int *devices, ty_error *err)

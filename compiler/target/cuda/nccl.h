@@ -3,12 +3,15 @@
  *     ty_nccl_open(devices, n, how, &group, err)            the GPUs of this host, a thread each: before those begin
  *     ty_nccl_join(&others, how, &group, err)               a GPU a process: this one's, which is the current context's
  *     ty_nccl_exchange(group, replica, &what, stream, err)  by each replica, all of them in the same order
+ *     ty_nccl_stands(group, err)                            before it: whether NCCL may still be asked
  *     ty_nccl_failed(group, err)                            after a wait: whether what was waited for is of any use
  *     ty_nccl_abort(group)                                  any thread: who waits for a replica waits no more
  *     ty_nccl_close(group)                                  when all their work is done
  *
- * An exchange is given to a stream and can be captured. Three ways to add up, whose names are those of TensorFlow's
- * MirroredStrategy:
+ * An exchange is given to a stream and can be captured, but not the first of its kind and size: there NCCL connects
+ * replicas, which takes memory, and the host waits until all ask for the same.
+ *
+ * Three ways to add up, whose names are those of TensorFlow's MirroredStrategy:
  *
  * - nccl: ncclAllReduce; rings or trees, as NCCL knows the wires.
  *
@@ -78,6 +81,8 @@ int ty_nccl_gather(ty_nccl_group *group, int replica, CUdeviceptr from, CUdevice
 int ty_nccl_call(ty_nccl_group *group, const ty_team_call *what, CUstream stream, ty_error *err);
 bool ty_nccl_reduces(ty_dtype dtype);
 void ty_nccl_version(char *out); /* TY_LIBRARY_VERSION_BYTES: "2.28.9"; "" where there is none */
+/* TY_E_LIBRARY where the group was aborted: NCCL may have given back by then what it would be asked of. */
+int ty_nccl_stands(ty_nccl_group *group, ty_error *err);
 /* TY_E_LIBRARY with NCCL's words where it has noticed that something is wrong. */
 int ty_nccl_failed(ty_nccl_group *group, ty_error *err);
 /* The group is of no use then, but to be closed. */

@@ -18,6 +18,8 @@ typedef struct fake_driver {
     fake_do_fn *work;
     fake_check_fn *check;
     fake_take_fn *take;
+    fake_is_captured_fn *is_captured;
+    fake_hold_fn *hold;
     fake_device_fn *now;
     int device; /* that was current when the handle was made */
 } fake_driver;
@@ -31,10 +33,14 @@ static inline bool fake_driver_find(fake_driver *out)
     memcpy(&out->work, &work, sizeof work);
     memcpy(&out->check, &check, sizeof check);
     void *device = driver ? dlsym(driver, "fake_device") : NULL;
+    void *captured = driver ? dlsym(driver, "fake_is_captured") : NULL;
+    void *hold = driver ? dlsym(driver, "fake_hold") : NULL;
+    memcpy(&out->is_captured, &captured, sizeof captured);
+    memcpy(&out->hold, &hold, sizeof hold);
     memcpy(&out->take, &take, sizeof take);
     memcpy(&out->now, &device, sizeof device);
     out->device = device ? out->now() : -1;
-    return work && check && take && device;
+    return work && check && take && device && captured && hold;
 }
 
 /* A handle is its device's. */

@@ -7,7 +7,12 @@
  * vain end the process. As with NCCL, what waits for a replica
  * that died waits on until the communicator is aborted; that one died is known to who asks.
  *
+ * Ranks are connected late, as NCCL 2.28 does it unless told otherwise (NCCL_RUNTIME_CONNECT): who first asks for a
+ * kind of call on a communicator waits until all its ranks do. In a capture that ends the process.
+ *
  *     TY_FAKE_NCCL=3            what connecting answers
+ *     TY_FAKE_NCCL_REFUSED=1,2  the second call that rank 1 asks for is refused
+ *     TY_FAKE_NCCL_HELD=BYTES   what connecting for a kind of call takes of a device's memory
  *     TY_FAKE_NCCL_WRONG=1      sums are wrong in their first number
  *     TY_FAKE_NCCL_DIR=FOLDER   where processes meet (/dev/shm)
  *     TY_FAKE_NCCL_DEAF=1       nobody notices that a replica died
@@ -32,11 +37,12 @@ enum { INVALID = 4, INVALID_USAGE = 5, REMOTE = 6 };
 #define HEAD_BYTES ((size_t)1 << 16)
 #define SLOT_BYTES ((size_t)64 << 20) /* the largest operand; only what is used takes memory */
 
-typedef enum kind { ALL_REDUCE, REDUCE, BROADCAST, REDUCE_SCATTER, ALL_GATHER, ALL_TO_ALL } kind;
+typedef enum kind { ALL_REDUCE, REDUCE, BROADCAST, REDUCE_SCATTER, ALL_GATHER, ALL_TO_ALL, N_KINDS } kind;
 
 /* What all ranks of a communicator see. Each call has two meetings: all have come, all have read. */
 typedef struct board {
     uint32_t meeting, here;
+    uint32_t asking[N_KINDS]; /* ranks that have come to their first call of a kind */
     struct {
         uint32_t has_left;
         int32_t device, color, key;
@@ -51,7 +57,8 @@ typedef struct board {
 struct ncclComm {
     board *board;              /* and a slot for the operand of each rank */
     int n, rank, device, file; /* file: -1 among threads; a rank that lives has its byte of it locked */
-    int n_splits, n_calls, error;
+    int n_splits, n_calls, n_asked, error;
+    bool connected[N_KINDS];
     uint32_t aborted;
     int *n_users; /* among threads: communicators that were not given back */
     char name[NAME_BYTES];
@@ -470,9 +477,56 @@ static void check_parts(const call *c, size_t bytes, const char *name)
             }
 }
 
+/* The host waits, as for messages of all other ranks; false if somebody of this process has called it off. */
+static bool meet_first(ncclComm_t c, kind kind, const char *name)
+{
+    uint32_t *asking = &c->board->asking[kind], n = __atomic_add_fetch(asking, 1, __ATOMIC_SEQ_CST);
+    const struct timespec look = {.tv_nsec = LOOK_NS};
+    for (time_t end = time(NULL) + PATIENCE_S; n < (uint32_t)c->n; n = __atomic_load_n(asking, __ATOMIC_SEQ_CST)) {
+        if (__atomic_load_n(&c->aborted, __ATOMIC_SEQ_CST))
+            return false;
+        if (time(NULL) > end) {
+            fprintf(stderr, "stand-in NCCL: rank %d asks for its first %s, and others do not\n", c->rank, name);
+            abort();
+        }
+        syscall(SYS_futex, asking, FUTEX_WAIT, n, &look, NULL, 0);
+    }
+    syscall(SYS_futex, asking, FUTEX_WAKE, MAX_RANKS, NULL, NULL, 0);
+    return true;
+}
+
+/* What NCCL does for each algorithm, and for each peer of a send. */
+static bool connect_for(const call *c, CUstream stream, const char *name)
+{
+    ncclComm_t comm = c->comm;
+    const char *held = getenv("TY_FAKE_NCCL_HELD");
+    if (comm->connected[c->kind])
+        return true;
+    if (comm->driver.is_captured(stream)) {
+        fprintf(stderr, "stand-in NCCL: rank %d asks for its first %s in a capture, where nobody is connected\n",
+                comm->rank, name);
+        abort();
+    }
+    if (!meet_first(comm, c->kind, name))
+        return false;
+    comm->connected[c->kind] = true;
+    comm->driver.hold(held ? strtoull(held, NULL, 10) : 0);
+    return true;
+}
+
+static bool is_refused(ncclComm_t c)
+{
+    int rank = 0, number = 0;
+    const char *text = getenv("TY_FAKE_NCCL_REFUSED");
+    return ++c->n_asked && text && sscanf(text, "%d,%d", &rank, &number) == 2 && c->rank == rank &&
+           c->n_asked == number;
+}
+
 static unsigned ask(call c, CUstream stream, const char *name)
 {
     char text[TEXT_BYTES];
+    if (is_refused(c.comm))
+        return INVALID_USAGE;
     size_t bytes = c.n * ty_dtype_bytes(dtype_of(c.type)), all = bytes * (size_t)c.comm->n;
     if (__atomic_load_n(&c.comm->aborted, __ATOMIC_SEQ_CST) || operand_bytes(&c) > SLOT_BYTES || group.open)
         return INVALID;
@@ -487,6 +541,8 @@ static unsigned ask(call c, CUstream stream, const char *name)
         c.comm->driver.check(c.from, c.kind == REDUCE_SCATTER ? all : bytes, name);
         c.comm->driver.check(c.to, c.kind == ALL_GATHER ? all : bytes, name);
     }
+    if (!connect_for(&c, stream, name))
+        return INVALID;
     snprintf(text, sizeof text, "%s %zu", name, c.n);
     return c.comm->driver.work(stream, run, &c, sizeof c, text);
 }
