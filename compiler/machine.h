@@ -54,7 +54,8 @@ typedef struct ty_machine_facts {
 void ty_machine_look(const char *cc, ty_arena *a, ty_machine_facts *out);
 
 /* The GPU to train on. wanted: its number, or -1: the first that can be used. TY_E_NOT_FOUND with the reason where
- * driver, NVRTC or cuBLASLt is missing, where there is no such device, or NVRTC cannot compile for it. */
+ * driver, NVRTC or cuBLASLt is missing, the driver is older than they are, where there is no such device, or NVRTC
+ * cannot compile for it. */
 int ty_machine_find_gpu(int wanted, ty_arena *a, ty_machine_gpu *out, ty_error *err);
 /* GPUs that train together, a replica on each. wanted[n_wanted]: their numbers; n_wanted 0: all that can be used and
  * are of the first one's compute capability. More than one need NCCL. Errors as above; TY_E_CONFIG: they differ in

@@ -57,7 +57,8 @@ older() {
         /usr/local/cuda-12*/lib64/libnvrtc.so.12 /usr/{,local/}lib/python3*/*-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12; do
         [ -e "$found" ] || continue
         folder=$(dirname "$found")
-        TRAINYARD_CUDA_DIR=$folder judged --sm 70 --no-spill "$@"
+        # with the folders beside it: where there is a driver, NVRTC is taken with a cuBLASLt of its version
+        TRAINYARD_CUDA_DIR=$folder:${folder%/*/*} judged --sm 70 --no-spill "$@"
         return
     done
     echo "skip: kernels for sm_70: there is no NVRTC 12"

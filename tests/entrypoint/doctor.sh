@@ -99,6 +99,48 @@ else
     skip "cards that CUDA 13 does not know" "NVRTC 13 is not installed"
 fi
 
+# A driver older than the libraries, and libraries of two versions: $twelve/ has those of CUDA 12, named alone in nvrtc/.
+case_name=older
+twelve=$W/twelve why="the driver is of CUDA 12.4, the libraries of CUDA 13: driver 580 or newer, or libraries of CUDA 12"
+mkdir -p "$twelve" "$W/nvrtc"
+cp "$fakes/gpu/libnvrtc.so.13" "$twelve/libnvrtc.so.12"
+cp "$fakes/gpu/libcublasLt.so.13" "$twelve/libcublasLt.so.12"
+cp "$twelve/libnvrtc.so.12" "$W/nvrtc"
+driver() { # VERSION [VARIABLE=VALUE ...] [-- WORDS]
+    doctor "LD_LIBRARY_PATH=$fakes/gpu:$fakes" "TY_FAKE_GPUS=$h200" "TY_FAKE_CUDA=$1" "${@:2}"
+}
+driver 12040
+same "fit" 0 $rc
+has "its version" "$W/out" "GPU driver  CUDA 12.4"
+has "NVRTC is left out" "$W/out" "NVRTC       none       without it: no kernels for GPUs"
+has "so is cuBLASLt" "$W/out" "cuBLASLt    none       without it: no products on GPUs"
+has "and why" "$W/out" "                       ($why)"
+has "of the GPU" "$W/out" "            $why"
+has "verdict" "$W/out" "Fit to train on the CPU. Not on a GPU: $why"
+driver 12040 -- --json
+has "for programs" "$W/out" "\"remark\": \"$why\""
+driver 12040 "TRAINYARD_CUDA_DIR=$twelve"
+has "NVRTC of CUDA 12" "$W/out" "$twelve/libnvrtc.so.12"
+has "cuBLASLt of CUDA 12" "$W/out" "$twelve/libcublasLt.so.12"
+has "will do" "$W/out" "Fit to train on the CPU and on GPU 0"
+driver 12040 "TRAINYARD_CUDA_DIR=$W/nvrtc"
+has "NVRTC of CUDA 12 alone" "$W/out" "$W/nvrtc/libnvrtc.so.12"
+has "will not" "$W/out" "Not on a GPU: $why"
+driver 12040 "TRAINYARD_CUDA_DIR=$twelve" TY_FAKE_CUDNN_CUDA=13000
+has "cuDNN of CUDA 13" "$W/out" "libcudnn.so.9 is of CUDA 13: driver 580 or newer is needed)"
+driver 11080 "TRAINYARD_CUDA_DIR=$twelve"
+has "older than all" "$W/out" "Not on a GPU: the driver is of CUDA 11.8, the libraries of CUDA 12: driver 525 or newer"
+lacks "of which there are no libraries" "$W/out" "or libraries of CUDA 11"
+driver 13000 "TRAINYARD_CUDA_DIR=$twelve"
+has "a newer driver" "$W/out" "$twelve/libnvrtc.so.12"
+has "runs both" "$W/out" "$twelve/libcublasLt.so.12"
+driver 13000 "TRAINYARD_CUDA_DIR=$W/nvrtc"
+has "of which the other is missing is passed over" "$W/out" "$fakes/gpu/libnvrtc.so.13"
+has "both of one version" "$W/out" "$fakes/gpu/libcublasLt.so.13"
+has "and fit" "$W/out" "Fit to train on the CPU and on GPU 0"
+driver 14020
+has "a driver of tomorrow" "$W/out" "Fit to train on the CPU and on GPU 0"
+
 case_name=driver
 doctor $fake TY_FAKE_CUINIT=100
 has "no device" "$W/out" "GPUs        none: the driver finds no device"

@@ -113,6 +113,20 @@ has "why it is the CPU" "$W/err" "  device      CPU: no GPU driver: cannot open 
 run --device=gpu
 same "a GPU that must be" 66 $rc
 has "what is missing" "$ML/output/failure" "device: gpu: no GPU driver"
+why="the driver is of CUDA 12.4, the libraries of CUDA 13: driver 580 or newer, or libraries of CUDA 12"
+TY_FAKE_CUDA=12040 gpu run --max_steps=2
+same "a driver older than the libraries" 0 $rc
+has "is no reason not to train" "$W/err" "  device      CPU: $why"
+TY_FAKE_CUDA=12040 gpu run --device=gpu
+same "but on a GPU" 66 $rc
+has "it says so" "$W/err" "device: gpu: $why"
+mkdir "$W/twelve"
+cp "$FAKES/gpu/libnvrtc.so.13" "$W/twelve/libnvrtc.so.12"
+cp "$FAKES/gpu/libcublasLt.so.13" "$W/twelve/libcublasLt.so.12"
+TY_FAKE_CUDA=12040 TRAINYARD_CUDA_DIR=$W/twelve gpu run --max_steps=3
+same "with older libraries" 0 $rc
+has "the GPU is taken" "$W/err" "  device      GPU 0, Stand-in"
+rm -rf "$ML/checkpoints"
 gpu run --device=gpu:7
 same "one that is not there" 66 $rc
 has "how many there are" "$W/err" "there is no GPU number 7: the driver shows 1"

@@ -1,6 +1,7 @@
 /* libcuda.c - a GPU driver for machines without one, as far as it is asked for facts.
  *
  *     TY_FAKE_GPUS="NVIDIA H200,90,132,150754820096;..."     name, compute capability, multiprocessors, bytes
+ *     TY_FAKE_CUDA=12040                                      the driver's version of CUDA, 13.0 where nothing is said
  *     TY_FAKE_CUINIT=803                                      what cuInit answers
  *     TY_FAKE_DEVICE=999                                      what asking a device answers
  */
@@ -57,7 +58,8 @@ unsigned cuInit(unsigned flags)
 
 unsigned cuDriverGetVersion(int *version)
 {
-    *version = VERSION;
+    const char *text = getenv("TY_FAKE_CUDA");
+    *version = text ? atoi(text) : VERSION;
     return TY_CU_SUCCESS;
 }
 

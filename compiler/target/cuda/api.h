@@ -308,6 +308,7 @@ enum {
 
 #define TY_CUDNN_FUNCTIONS(X)                                                                                  \
     X(size_t, cudnnGetVersion, (void))                                                                         \
+    X(size_t, cudnnGetCudartVersion, (void))                                                                   \
     X(const char *, cudnnGetErrorString, (unsigned status))                                                    \
     X(unsigned, cudnnCreate, (cudnnHandle_t * handle))                                                         \
     X(unsigned, cudnnDestroy, (cudnnHandle_t handle))                                                          \

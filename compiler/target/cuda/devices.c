@@ -29,6 +29,8 @@ static void devices_ask_archs(devices_archs *out)
 
 static const char *devices_remark(const devices_archs *archs, int capability, ty_arena *a)
 {
+    if (ty_libraries_unfit())
+        return ty_libraries_unfit();
     if (archs->n == 0)
         return "no kernels can be compiled for it: there is no NVRTC";
     for (int i = 0; i < archs->n; i++)
@@ -123,6 +125,8 @@ static int devices_check_libraries(ty_error *err)
     const ty_cublaslt *cublaslt;
     if (ty_cu_get(&cu, err) < 0)
         return ty_error_wrap(err, "no GPU driver");
+    if (ty_libraries_unfit())
+        return ty_error_set(err, TY_E_NOT_FOUND, "%s", ty_libraries_unfit());
     if (ty_nvrtc_get(&nvrtc, err) < 0)
         return ty_error_wrap(err, "no NVRTC");
     return ty_cublaslt_get(&cublaslt, err) < 0 ? ty_error_wrap(err, "no cuBLASLt") : 0;

@@ -5,7 +5,8 @@
 #include "compiler/machine.h"
 
 /* Returns how many there are; with 0 *why says the reason. Everything is the arena's. A device that NVRTC cannot
- * compile for, or whose facts the driver refuses, has a remark. */
+ * compile for, or whose facts the driver refuses, has a remark; so have all where the driver is older than the
+ * libraries. */
 int ty_cuda_devices(ty_arena *a, const ty_machine_gpu **out, const char **why);
 
 #endif

@@ -2,7 +2,8 @@
  * forward one: a tensor added, a bias, a ReLU, in this order, with a bias at least and all in one type, since for
  * others cuDNN proposes no engine (9.19 and 9.26, told of GPUs that are not there). On the host, as work of the
  * stand-in driver's stream. Attributes are kept as they are set; what is missing or does not fit when a descriptor is
- * finished is refused, as cuDNN does. Of the engines that it proposes (`engines`) the first ones will not do. */
+ * finished is refused, as cuDNN does. Of the engines that it proposes (`engines`) the first ones will not do.
+ * TY_FAKE_CUDNN_CUDA=13000: it was built for CUDA 13, in place of 12. */
 #include "tests/fakes/gpu/element.h"
 
 #include <stdio.h>
@@ -36,6 +37,12 @@ static __thread int n_alive; /* descriptors of the thread, which alone uses its 
 size_t cudnnGetVersion(void)
 {
     return 91900;
+}
+
+size_t cudnnGetCudartVersion(void)
+{
+    const char *version = getenv("TY_FAKE_CUDNN_CUDA");
+    return version ? strtoul(version, NULL, 10) : 12000;
 }
 
 const char *cudnnGetErrorString(unsigned status)
