@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-enum { N_GRAPHS = 4 };
+enum { N_GRAPHS = 6 };
 static const int capabilities[] = {75, 80, 90, 100};
 
 static bool have_nvrtc(void)

@@ -147,15 +147,20 @@ static bool emit_is_held(const ty_cuda_emit *c, uint32_t i)
     return c->l.groups && c->l.hold.from[i] != TY_NONE;
 }
 
-/* What is the same for all lanes, and wide loads. */
+/* What is the same for all lanes, and wide loads. What is held of the same, and taken up again, is the first lane's. */
 static void emit_group_begin(ty_cuda_emit *c, int stage)
 {
+    bool has_lane = false;
     for (uint32_t i = 0; i < c->t.k->n_instrs; i++) {
-        if (!emit_is_of(c, i, stage, true) || emit_is_held(c, i))
+        if (!emit_is_of(c, i, stage, true))
             continue;
+        if (c->l.at.same[i] && emit_is_held(c, i) && !has_lane) {
+            ty_ktext_linef(&c->t, "const int w = 0;\n");
+            has_lane = true;
+        }
         if (c->l.at.same[i])
             ty_ktext_instr(&c->t, i);
-        else if (c->l.load[i])
+        else if (c->l.load[i] && !emit_is_held(c, i))
             emit_load(c, i);
     }
     for (int i = 0; i < c->t.k->n_stores; i++)
@@ -190,7 +195,7 @@ static void emit_lanes(ty_cuda_emit *c, int stage)
     c->t.indent++;
     ty_ktext_linef(&c->t, "const %s i%d = l; (void)i%d;\n", ty_emit_index(c), c->l.fast, c->l.fast);
     for (uint32_t i = 0; i < c->t.k->n_instrs; i++)
-        if (emit_is_of(c, i, stage, true) && (!c->l.at.same[i] || emit_is_held(c, i)))
+        if (emit_is_of(c, i, stage, true) && !c->l.at.same[i])
             ty_ktext_instr(&c->t, i);
     emit_hold(c, stage);
     ty_emit_add_sums(c, stage);
