@@ -43,7 +43,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 # What the main commands build with: all cores, unless the caller has said how many.
 CORES := $(shell nproc)
 JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(CORES))
-.PHONY: again all lib plugins api install units tools fakes replays deps test-deps run bundle gpu-image test mutants cuda keras-judge tokenizer-judge hugging-face large-upload local-jobs bench fresh fuzz graphs kills format check-format clean help
+.PHONY: again all lib plugins api install units tools fakes replays deps test-deps run bundle gpu-image test mutants cuda grid keras-judge tokenizer-judge hugging-face large-upload local-jobs bench fresh fuzz graphs kills format check-format clean help
 
 all: $(MAINS:entrypoint/%.c=$(BIN)/%) plugins api
 api: $(PLUGINS)/libtrainyard.so
@@ -265,6 +265,17 @@ mutants: $(B)/tools/onnx_mutants $(B)/tools/data_mutants $(B)/tools/keras_mutant
 cuda: $(TOOLS) $(B)/bench/ours
 	$(Q)TY_BUILD=$(B) tests/cuda_kernels.sh --all
 
+# Kernels as they are printed for GPUs, run on the host: ONNX cases and all trainings in three orders of threads, then all
+# trainings on the libraries that stand in for NVIDIA's. What one has compiled serves the others.
+grid: TESTED = TY_BUILD=$(B) CC=$(CURDIR)/tests/cc TY_KEPT=$(CURDIR)/$(B)/kept
+grid:
+	$(Q)$(MAKE) $(JOBS) units tools fakes
+	$(Q)rm -rf $(B)/kept && mkdir -p $(B)/kept
+	$(Q)$(TESTED) tests/grid.sh --all
+	$(Q)$(TESTED) tests/import/onnx_backend.sh --grid
+	$(Q)$(TESTED) tests/cuda_run.sh --all
+	$(Q)$(TESTED) tests/cuda_mirror.sh --all
+
 # 40 random Keras models, trained here and by Keras: some minutes, and a virtual environment with TensorFlow; `make test` takes 5.
 keras-judge: all
 	$(Q)TY_BIN=$(BIN) tests/keras/judge.sh 40 --verbose
@@ -316,6 +327,7 @@ help:
 	@echo 'make kills       SIGKILL at random moments of short trainings      (count=200)'
 	@echo 'make mutants     damaged ONNX, data and Keras files, 10,000 or 8,000 each: taken or refused'
 	@echo 'make cuda        kernels of everything as CUDA C, compiled by NVRTC: registers, spills, shared memory'
+	@echo 'make grid        kernels of GPUs run on the host: ONNX cases and all trainings, in three orders of threads; no GPU'
 	@echo 'make large-upload an upload of 1 GiB that is interrupted, against moto (TY_AWS_VENV)'
 	@echo 'make local-jobs  both examples on 1, 2 and 3 hosts of this machine, with and without an engine'
 	@echo 'make format      clang-format over all sources; check-format only looks'

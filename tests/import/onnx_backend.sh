@@ -1,16 +1,19 @@
 #!/bin/bash
 # The ONNX backend cases that are known to pass still pass: tests/onnx-backend.BACKEND.list, one name a line, debian/... from the
 # package libonnx-testdata, shared/... from the cases in ../shared, golden/... from tests/golden/onnx. BACKEND "gradient":
-# derivatives against central differences. What does not pass stands in tests/onnx-backend.refused.list (gradient:
+# derivatives against central differences. Those of the compiled back end pass on the grid too, which runs kernels as they are
+# printed for a GPU (compiler/target/cuda/head.c). What does not pass stands in tests/onnx-backend.refused.list (gradient:
 # .gradient.refused.list) with a reason. Each operator that is imported has a gradient that is judged so, or stands in
 # tests/onnx-backend.gradient.without.list with the reason why there is none; not both.
 #
-#     onnx_backend.sh [--update]      --update writes the lists anew
+#     onnx_backend.sh             all of that; on the grid threads of a block in one order
+#     onnx_backend.sh --update    writes the lists anew
+#     onnx_backend.sh --grid      on the grid alone, in three orders
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 shared=${TY_SHARED:-../shared}
 debian=/usr/include/onnx/backend/test/data
-update=${1:-}
+mode=${1:-}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 passed=0 failed=0 skipped=0
@@ -19,10 +22,14 @@ archive=$shared/data/models/onnx/backend-cases.tar.xz
 mkdir "$scratch/golden" && tar -xf tests/golden/onnx/cases.tar.xz -C "$scratch/golden"
 [ -f "$archive" ] && mkdir "$scratch/shared" && tar -xf "$archive" -C "$scratch/shared"
 
-# run MODE SOURCE FOLDER: appends the names that pass to $scratch/MODE, the others to $scratch/MODE.others.
+# run MODE SOURCE FOLDER: appends the names that pass to $scratch/MODE, the others to $scratch/MODE.others. A MODE is a back
+# end, "gradient", or "grid" with the order of threads behind it.
 run() {
     local how="--backend $1"
-    [ "$1" = gradient ] && how="--gradient --operators $scratch/operators"
+    case $1 in
+    gradient) how="--gradient --operators $scratch/operators" ;;
+    grid*) how="--backend grid" && export TY_GRID_ORDER=${1#grid} ;;
+    esac
     if [ ! -d "$3" ]; then
         echo "skip: no ONNX backend cases in $3"
         return
@@ -61,31 +68,44 @@ walk_operators() {
     passed=$((passed + $(wc -l <"$scratch/rows")))
 }
 
-for backend in interpreter compiled gradient; do
-    list=tests/onnx-backend.$backend.list
-    [ -f "$list" ] || [ "$update" ] || continue
-    refused=tests/onnx-backend.refused.list
-    [ $backend = gradient ] && refused=tests/onnx-backend.gradient.refused.list
-    : >"$scratch/$backend" >"$scratch/$backend.others" >"$scratch/$backend.sources"
-    run $backend debian "$debian"
-    run $backend shared "$scratch/shared"
-    run $backend golden "$scratch/golden"
-    LC_ALL=C sort -o "$scratch/$backend" "$scratch/$backend"
-    [ "$update" ] && cp "$scratch/$backend" "$list"
+# judge MODE LIST REFUSED
+judge() {
+    local name new
+    [ -f "$2" ] || [ "$mode" = --update ] || return
+    : >"$scratch/$1" >"$scratch/$1.others" >"$scratch/$1.sources"
+    run "$1" debian "$debian"
+    run "$1" shared "$scratch/shared"
+    run "$1" golden "$scratch/golden"
+    LC_ALL=C sort -o "$scratch/$1" "$scratch/$1"
+    [ "$mode" = --update ] && cp "$scratch/$1" "$2"
     while read -r name; do
-        if ! grep -qx "${name%%/*}" "$scratch/$backend.sources"; then
+        if ! grep -qx "${name%%/*}" "$scratch/$1.sources"; then
             skipped=$((skipped + 1))
-        elif grep -qxF "$name" "$scratch/$backend"; then
+        elif grep -qxF "$name" "$scratch/$1"; then
             passed=$((passed + 1))
         else
-            echo "FAIL $backend: $name passed before"
+            echo "FAIL $1: $name passed before"
             failed=$((failed + 1))
         fi
-    done <"$list"
-    accounted $backend "$refused"
-    new=$(LC_ALL=C comm -13 "$list" "$scratch/$backend" | wc -l)
-    [ "$new" = 0 ] || echo "note: $new more cases pass on $backend; tests/import/onnx_backend.sh --update adds them"
+    done <"$2"
+    accounted "$1" "$3"
+    new=$(LC_ALL=C comm -13 "$2" "$scratch/$1" | wc -l)
+    [ "$new" = 0 ] || echo "note: $new more cases pass on $1; tests/import/onnx_backend.sh --update adds them"
+}
+
+lists=tests/onnx-backend
+orders=1
+if [ "$mode" = --grid ]; then
+    orders='0 1 2'
+else
+    judge interpreter $lists.interpreter.list $lists.refused.list
+    judge compiled $lists.compiled.list $lists.refused.list
+    judge gradient $lists.gradient.list $lists.gradient.refused.list
+fi
+[ "$mode" = --update ] && orders= # of the compiled list
+for order in $orders; do
+    judge "grid$order" $lists.compiled.list $lists.refused.list
 done
-grep -qx shared "$scratch/gradient.sources" && grep -qx debian "$scratch/gradient.sources" && walk_operators
+grep -qsx shared "$scratch/gradient.sources" && grep -qx debian "$scratch/gradient.sources" && walk_operators
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]
