@@ -60,6 +60,13 @@ done | rule "every header compiles alone"
 for source in $(grep -l 'pragma omp' $(echo "$house" | grep '\.c$')); do
     gcc -std=gnu17 -Wall -Wextra -Werror -Wno-unknown-pragmas -I. -fsyntax-only "$source" 2>&1 | grep error
 done | rule "sources with OpenMP compile without it"
+# What the compiler makes of OpenMP's pragmas: what the stand-in lacks does not link in the variant tsan, which is seldom built.
+archive=${TY_BUILD:-build/release}/libtrainyard.a
+{
+    [ -e "$archive" ] || echo "$archive is missing: make lib"
+    comm -23 <(nm -u "$archive" 2>/dev/null | grep -oE '\b(GOMP|omp)_\w+' | sort -u) \
+        <(grep -E '^[a-z].*\(' tests/tsan/gomp.c | grep -oE '\b(GOMP|omp)_\w+' | sort -u)
+} | rule "tests/tsan/gomp.c has all that is called of OpenMP's library"
 for header in $(echo "$house" | grep '\.h$'); do
     grep -qE '^#ifndef TY_' "$header" || echo "$header"
 done | rule "every header has an include guard"

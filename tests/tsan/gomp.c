@@ -8,6 +8,7 @@
  */
 #include <omp.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,21 +20,30 @@ typedef struct team {
     void *data;
     int n_threads;
     pthread_barrier_t barrier;
+    atomic_long tickets; /* taken for chunks of loops */
 } team;
+
+/* A loop whose iterations go, a chunk at a time, to whoever asks: all members are told the same. A ticket is a chunk's
+ * number behind first_ticket; those at the end, one a member, have none. So whoever has been told that nothing is left
+ * knows which ticket is the first one of the next loop. */
+typedef struct loop {
+    long start, end, step, chunk, n_chunks, first_ticket;
+} loop;
 
 typedef struct member {
     team *team;
     int id;
     pthread_t thread;
+    loop loop;
 } member;
 
 /* By omp_set_num_threads, which is each thread's own affair; 0: two, as on the machines the tests are for. */
 static _Thread_local int n_wanted;
-static _Thread_local const member *self;
+static _Thread_local member *self;
 
 static void *member_main(void *arg)
 {
-    const member *before = self;
+    member *before = self;
     self = arg;
     self->team->run(self->team->data);
     self = before;
@@ -71,6 +81,41 @@ void GOMP_barrier(void)
 bool GOMP_single_start(void)
 {
     return !self || self->id == 0;
+}
+
+/* Relaxed: OpenMP promises no order between the iterations of a loop, so the tool must see none. */
+bool GOMP_loop_nonmonotonic_dynamic_next(long *start, long *end)
+{
+    if (!self)
+        return false;
+    const loop *l = &self->loop;
+    long chunk = atomic_fetch_add_explicit(&self->team->tickets, 1, memory_order_relaxed) - l->first_ticket;
+    if (chunk >= l->n_chunks)
+        return false;
+    *start = l->start + chunk * l->chunk * l->step;
+    *end = chunk == l->n_chunks - 1 ? l->end : *start + l->chunk * l->step;
+    return true;
+}
+
+bool GOMP_loop_nonmonotonic_dynamic_start(long start, long end, long step, long chunk, long *first, long *last)
+{
+    long n = (end - start + step - (step > 0 ? 1 : -1)) / step; /* iterations */
+    if (!self) {
+        *first = start;
+        *last = end;
+        return n > 0;
+    }
+    loop *l = &self->loop;
+    *l = (loop){start, end, step, chunk, n > 0 ? (n + chunk - 1) / chunk : 0, l->first_ticket};
+    return GOMP_loop_nonmonotonic_dynamic_next(first, last);
+}
+
+void GOMP_loop_end(void)
+{
+    if (!self)
+        return;
+    self->loop.first_ticket += self->loop.n_chunks + self->team->n_threads;
+    GOMP_barrier();
 }
 
 int omp_get_thread_num(void)
