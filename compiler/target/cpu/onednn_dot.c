@@ -15,6 +15,7 @@
 typedef struct dot_call {
     const ty_onednn *lib;
     ty_product of;
+    size_t c_bytes; /* of the result */
     int threads;
     dnnl_primitive_t primitive; /* of a matmul */
     dnnl_memory_t a, b, c, scratch;
@@ -33,7 +34,7 @@ typedef struct dot_call {
 /* The third operand, where the result will be. */
 static void dot_start(const dot_call *d, const void *const *in, void *out)
 {
-    size_t bytes = (size_t)(d->of.batch * d->of.m * d->of.n) * sizeof(float);
+    size_t bytes = d->c_bytes;
     if (!d->of.adds || in[2] == out)
         return;
 #pragma omp parallel for schedule(static) num_threads(d->threads)
@@ -175,7 +176,7 @@ static dot_call *dot_new(const ty_library_shape *shape, ty_error *err)
         ty_error_set(err, TY_E_LIMIT, "no memory for a prepared product");
         return NULL;
     }
-    *d = (dot_call){.lib = lib, .of = ty_product_of(shape)};
+    *d = (dot_call){.lib = lib, .of = ty_product_of(shape), .c_bytes = ty_type_bytes(&shape->res[0])};
     d->threads = ty_onednn_threads(shape, ty_product_flops(&d->of));
     return d;
 }
