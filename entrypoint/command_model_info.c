@@ -98,20 +98,8 @@ static void print_text(const info *f)
 static void put_weights(ty_json_writer *w, const ty_model *m)
 {
     ty_json_open_list(w, "weights");
-    for (int i = 0; i < ty_model_n_weights(m); i++) {
-        const ty_model_value *v = ty_model_weight(m, i);
-        ty_json_open_map(w, NULL);
-        ty_json_put_string(w, "name", v->name);
-        ty_json_put_string(w, "dtype", v->dtype < TY_N_DTYPES ? ty_dtype_text(v->dtype) : NULL);
-        ty_json_open_list(w, "shape");
-        for (int k = 0; k < v->rank; k++)
-            ty_json_put_int(w, NULL, v->dim[k]);
-        ty_json_close(w);
-        ty_json_put_int(w, "bytes", (int64_t)weight_bytes(v));
-        ty_json_put_string(w, "role", role(m, i));
-        ty_json_put_bool(w, "has_values", v->data != NULL);
-        ty_json_close(w);
-    }
+    for (int i = 0; i < ty_model_n_weights(m); i++)
+        ty_model_put_weight(w, ty_model_weight(m, i), weight_bytes(ty_model_weight(m, i)), role(m, i));
     ty_json_close(w);
 }
 

@@ -4,8 +4,10 @@
 #include "base/quantity.h"
 #include "container/output/safetensors.h"
 #include "entrypoint/command_model.h"
+#include "entrypoint/model_print.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { N_LISTED_TENSORS = 60 };
 
@@ -55,17 +57,9 @@ static void put_weights(ty_json_writer *w, const ty_safetensors *s)
     ty_json_open_list(w, "weights");
     for (size_t i = 0; i < s->n_entries; i++) {
         const ty_safetensors_entry *e = &s->entries[i];
-        ty_json_open_map(w, NULL);
-        ty_json_put_string(w, "name", e->name);
-        ty_json_put_string(w, "dtype", e->type.dtype < TY_N_DTYPES ? ty_dtype_text((ty_dtype)e->type.dtype) : NULL);
-        ty_json_open_list(w, "shape");
-        for (int k = 0; k < e->type.rank; k++)
-            ty_json_put_int(w, NULL, e->type.dim[k]);
-        ty_json_close(w);
-        ty_json_put_int(w, "bytes", (int64_t)e->n_bytes);
-        ty_json_put_null(w, "role");
-        ty_json_put_bool(w, "has_values", true);
-        ty_json_close(w);
+        ty_model_value v = {.name = e->name, .dtype = (ty_dtype)e->type.dtype, .rank = e->type.rank, .data = e->data};
+        memcpy(v.dim, e->type.dim, sizeof v.dim);
+        ty_model_put_weight(w, &v, e->n_bytes, NULL);
     }
     ty_json_close(w);
 }

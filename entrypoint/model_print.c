@@ -89,22 +89,27 @@ void ty_model_print_layers(const ty_model_summary *s, bool all)
 
 /* ---- JSON ---- */
 
+/* Opens a map, which the caller closes. */
+static void begin_value(ty_json_writer *w, const ty_model_value *v)
+{
+    ty_json_open_map(w, NULL);
+    ty_json_put_string(w, "name", v->name);
+    ty_json_put_string(w, "dtype", v->dtype < TY_N_DTYPES ? ty_dtype_text(v->dtype) : NULL);
+    ty_json_open_list(w, "shape");
+    for (int k = 0; k < v->rank; k++)
+        if (v->dim[k] >= 0)
+            ty_json_put_int(w, NULL, v->dim[k]);
+        else
+            ty_json_put_string(w, NULL, v->dim_name[k] ? v->dim_name[k] : "?");
+    ty_json_close(w);
+}
+
 void ty_model_put_values(ty_json_writer *w, const ty_model *m, const char *key, int n,
                          const ty_model_value *(*at)(const ty_model *m, int i))
 {
     ty_json_open_list(w, key);
     for (int i = 0; i < n; i++) {
-        const ty_model_value *v = at(m, i);
-        ty_json_open_map(w, NULL);
-        ty_json_put_string(w, "name", v->name);
-        ty_json_put_string(w, "dtype", v->dtype < TY_N_DTYPES ? ty_dtype_text(v->dtype) : NULL);
-        ty_json_open_list(w, "shape");
-        for (int k = 0; k < v->rank; k++)
-            if (v->dim[k] >= 0)
-                ty_json_put_int(w, NULL, v->dim[k]);
-            else
-                ty_json_put_string(w, NULL, v->dim_name[k] ? v->dim_name[k] : "?");
-        ty_json_close(w);
+        begin_value(w, at(m, i));
         ty_json_close(w);
     }
     ty_json_close(w);
@@ -124,5 +129,14 @@ void ty_model_put_layers(ty_json_writer *w, const ty_model_summary *s)
         ty_json_put_float(w, "backward_flop", l->backward_flop);
         ty_json_close(w);
     }
+    ty_json_close(w);
+}
+
+void ty_model_put_weight(ty_json_writer *w, const ty_model_value *v, size_t n_bytes, const char *role)
+{
+    begin_value(w, v);
+    ty_json_put_int(w, "bytes", (int64_t)n_bytes);
+    ty_json_put_string(w, "role", role);
+    ty_json_put_bool(w, "has_values", v->data != NULL);
     ty_json_close(w);
 }

@@ -18,5 +18,7 @@ double ty_model_total_flop(const double *flop); /* of all kinds of work */
 void ty_model_put_values(ty_json_writer *w, const ty_model *m, const char *key, int n,
                          const ty_model_value *(*at)(const ty_model *m, int i));
 void ty_model_put_layers(ty_json_writer *w, const ty_model_summary *s);
+/* An item of a list of weights. role: what training does with it; NULL where nothing says so. */
+void ty_model_put_weight(ty_json_writer *w, const ty_model_value *v, size_t n_bytes, const char *role);
 
 #endif

@@ -24,6 +24,7 @@ ty model info $digits --json
 same "JSON" "onnx opset 17 14 13850 True None" "$(python3 -c 'import json, sys
 v = json.load(open(sys.argv[1]))
 print(v["format"], len(v["weights"]), v["numbers"], v["trainable"], v["recipe"])' "$W/out")"
+cp "$W/out" "$W/digits.json"
 ty model info "$W/none.onnx"
 same "no such file" 66 $rc
 
@@ -60,6 +61,11 @@ same "JSON" "safetensors 14 13850 False None [32, 16, 3, 3]" "$(python3 -c 'impo
 v = json.load(open(sys.argv[1]))
 shape = [w["shape"] for w in v["weights"] if w["name"] == "conv2.weight"][0]
 print(v["format"], len(v["weights"]), v["numbers"], v["trainable"], v["layers"], shape)' "$W/out")"
+same "a weight is described as in the model, but for its role" "14 of 14, roles running trained None" "$(python3 -c 'import json, sys
+model, alone = ({w["name"]: w for w in json.load(open(p))["weights"]} for p in sys.argv[1:])
+roles = {w.pop("role") for w in model.values()}, {w.pop("role") for w in alone.values()}
+print(sum(alone[n] == model.get(n) and set(model[n]) == {"name", "dtype", "shape", "bytes", "has_values"} for n in alone),
+      "of", str(len(model)) + ", roles", *sorted(roles[0]), *roles[1])' "$W/digits.json" "$W/out")"
 head -c 3000 "$W/out.safetensors" >"$W/cut.safetensors"
 ty model info "$W/cut.safetensors"
 same "one that is cut off" 65 $rc
