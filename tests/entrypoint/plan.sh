@@ -7,11 +7,26 @@ mkdir -p "$W/data"
 examples/digits/data "$W/raw" || exit 1
 mkdir -p "$W/data/train" "$W/data/test"
 cp "$W/raw/train.csv" "$W/data/train/" && cp "$W/raw/test.csv" "$W/data/test/"
+TOOL=$(realpath "${TY_BUILD:-build/${TY_VARIANT:-release}}/tools/json_value")
+value() { "$TOOL" "$W/out" "$@"; } # of the JSON in $W/out
 ty() {
     timeout -k 5 600 "$BIN/trainyard" "$@" >"$W/out" 2>"$W/err" </dev/null
     rc=$?
 }
 plan() { ty plan examples/digits/train.yaml --data-dir="$W/data" "$@"; }
+# paid_step: after how many steps compiling has paid, a fraction, by the other numbers of the JSON in $W/out. Not compiled, a
+# product takes what it takes, and all else what moving its operands and results takes, one call an operation.
+paid_step() {
+    local kind seconds=0 bytes=0
+    for kind in products convolutions recurrent; do
+        seconds+=" + $(value work $kind at_least_s 2>/dev/null || echo 0)"
+        bytes+=" + $(value work $kind bytes 2>/dev/null || echo 0)"
+    done
+    awk "BEGIN {plain = $seconds + ($(value unfused_bytes) - ($bytes)) / $(value machine bytes_per_s)
+        printf \"%.9g\n\", $(value compile_s) / (plain - $(value step_at_least_s))}"
+}
+# is_paid_step: break_even_step is the first whole step behind that.
+is_paid_step() { awk "BEGIN {x = $(paid_step); n = $(value break_even_step); exit !(n > 0 && n - 1 <= x * 1.000001 && x <= n * 1.000001)}"; }
 # number KEY...: the first number behind these keys, one inside the other, of the JSON in $W/out
 number() {
     local text key
@@ -37,6 +52,7 @@ ok "nearly as the memory does" awk "BEGIN {exit !($(sed -n 4p <<<"$batches") > 7
 for kind in products convolutions elementwise reductions pooling optimizer; do
     ok "a floor for $kind" grep -qE "^ +$kind +[0-9]+ .* [0-9.]+(us|ms|s)$" "$W/out"
 done
+ok "break-even is a step" grep -qE '^  break-even  step [0-9,]+: one call an operation, with its operands in memory, would move ' "$W/out"
 ok "no file is left behind" test ! -e run
 
 case_name=json
@@ -51,9 +67,59 @@ ok "the plan is no better than its bound" test "$(number memory temporary_bytes)
 same "the peak is the bound" "$(number bound_bytes)" "$(number peak bytes)"
 same "what is alive there adds up" "$(number peak bytes)" \
     "$(($(number peak activations) + $(number peak temporaries) + $(number peak "gradients of activations") + $(number peak "gradients of weights")))"
-sizes=$(grep -o '"largest_buffers": \[[^]]*\]' "$W/out" | grep -o '"bytes": [0-9]*' | grep -o '[0-9]*')
+same "the step's floor is that of its kinds of work" "$(value step_at_least_s | awk '{printf "%.6g", $1}')" \
+    "$(value work '*' at_least_s | awk '{s += $1} END {printf "%.6g", s}')"
+ok "break-even, $(value break_even_step), is compiling over what a step gains: $(paid_step)" is_paid_step
+
+# ---- the largest buffers ----
+# As many layers as asked for, each wider than the one before it, so that no two buffers of activations are alike.
+layers() {
+    mkdir -p "$W/layers"
+    cp examples/digits-c/train.yaml "$W/layers/"
+    cat >"$W/layers/model.c" <<END
+#include <stdio.h>
+#include <trainyard/model.h>
+void model(ty_net *net)
+{
+    char name[16];
+    ty_var x = ty_flatten(net, ty_input(net, "image", "f32[batch,1,8,8]"), 1);
+    for (int i = 10; i < 10 + $1; i++) {
+        snprintf(name, sizeof name, "hidden%d", i);
+        x = ty_relu(net, ty_linear(net, name, x, 16 * i));
+    }
+    ty_output(net, "logits", ty_linear(net, "out", x, 10));
+}
+END
+    ty plan "$W/layers/train.yaml" --data-dir="$W/data" --svg "$W/layers.svg" "${@:2}"
+}
+# Numbers in tensors of these types, a line each: f32[64,160].
+elements() { awk -F '[][,]' '{n = 1; for (i = 2; i < NF; i++) n *= $i; print n}'; }
+# Types of what the picture shows at call $1.
+alive() {
+    awk -v at="$1" '/<title>/ {getline; type = $1; getline; if ($2 + 0 <= at && at <= $4 + 0) print type}' "$W/layers.svg" |
+        sed 's/,$//'
+}
+case_name=largest
+layers 30 --json
+same "exit" 0 $rc
+same "twenty are listed" "[20]" "$(value largest_buffers)"
+sizes=$(value largest_buffers '*' bytes)
 same "the largest come first" "$(sort -rn <<<"$sizes")" "$sizes"
-ok "at most twenty" test "$(wc -l <<<"$sizes")" -le 20
+ok "of more than twenty: $(alive "$(value peak call)" | wc -l)" test "$(alive "$(value peak call)" | wc -l)" -gt 20
+same "those that the picture shows" "$(alive "$(value peak call)" | elements | sort -rn | head -20)" \
+    "$(value largest_buffers '*' type | elements)"
+ok "they are not all of the peak" test "$(($(paste -sd+ <<<"$sizes")))" -lt "$(value peak bytes)"
+same "activations are of the widest layers" "$(seq 39 -1 20 | head -n "$(value largest_buffers '*' use | grep -cx activations)" | sed 's/^/hidden/')" \
+    "$(paste -d' ' <(value largest_buffers '*' use) <(value largest_buffers '*' layer) | sed -n 's/^activations .* //p')"
+layers 30
+rows=$(sed -n '/^  largest buffers at the peak/,/^$/p' "$W/out" | sed '1d;$d')
+same "as many lines" 20 "$(wc -l <<<"$rows")"
+same "each with its layer" 20 "$(grep -cE '^ +[0-9.]+ [KM]iB .* f32\[[0-9,]+\] .* (hidden[1-3][0-9]|gradient)$' <<<"$rows")"
+layers 1 --json
+same "no more than there are" "$(alive "$(value peak call)" | wc -l)" "$(value largest_buffers | tr -d '[]')"
+ok "which are fewer: $(value largest_buffers)" test "$(value largest_buffers | tr -d '[]')" -lt 20
+same "and all of the peak" "$(value peak bytes)" "$(($(value largest_buffers '*' bytes | paste -sd+)))"
+plan --json
 
 # Limits go by what the process itself takes, which is more in instrumented builds.
 case_name=batches
@@ -216,10 +282,13 @@ case_name=cached
 export TRAINYARD_CACHE_DIR=$W/cache
 plan --json --max_steps=2
 has "not yet" "$W/out" '"compiled_before": false'
+before=$(paid_step)
 ok "the C compiler has work: $(number c_compiler_s) s" awk "BEGIN {exit !(0 < $(number c_compiler_s) && $(number c_compiler_s) <= $(number compile_s))}"
 train --fresh --max_steps=2
 plan --json --max_steps=2
 has "after a training the kernels are there" "$W/out" '"compiled_before": true'
 ok "which saves the C compiler's time" awk "BEGIN {exit !($(number c_compiler_s) == 0)}"
+ok "so that it pays sooner: $before steps, now $(paid_step)" awk "BEGIN {exit !($(paid_step) < $before)}"
+ok "and that is what is said" is_paid_step
 
 finish_tests
