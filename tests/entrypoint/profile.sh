@@ -29,6 +29,9 @@ for word in 'step ' 'the median of 3' 'of which ' 'convolutions' 'optimizer' 'co
 done
 ok "a layer is a line" grep -qE '^ +[0-9.]+ +[0-9.]+ % .* conv2$' "$W/out"
 same "nothing is written" "cache data err out raw" "$(cd "$W" && echo *)"
+# Calls and choice of each line of the last table.
+sed -n '/library call: what was chosen for its shape$/,/^$/p' "$W/out" | sed '1d;/^$/d' |
+    awk '{calls = $4; sub(/.* %  /, ""); print calls, $0}' | sort >"$W/chosen"
 
 case_name=json
 profile --json --steps 4 --trace "$W/trace.json"
@@ -60,7 +63,33 @@ same "every call is in a kind" "$calls" "$(value work '*' calls | sum)"
 libraries=$(value tape_calls '*' name | grep -cvE '^(ty_k_|copy$)')
 same "every call of a library is in a choice" "$libraries" "$(value choices '*' calls | sum)"
 same "a choice once, without its shape" "" "$(value choices '*' choice | { sort | uniq -d; } ; value choices '*' choice | grep -E '[0-9]x[0-9]| [NT]{2}')"
-ok "choices of products" grep -qE '^dot: (onednn|native) [a-z0-9]+$' <(value choices '*' choice)
+same "the text has the same choices" "$(paste -d' ' <(value choices '*' calls) <(value choices '*' choice) | sort)" "$(cat "$W/chosen")"
+# A choice stands for the calls that were answered alike, whatever their shapes: "dot: onednn sgemm" for "onednn sgemm NT 1x64x10x64".
+of_calls() {
+    paste -d'|' <(value tape_calls '*' name) <(value tape_calls '*' how) <(value tape_calls '*' runs) \
+        <(value tape_calls '*' call_flop) | grep -vE '^(ty_k_|copy[|])' | sed -E 's/[|]/: /; s/ ([NT]{2}[+]? )?[0-9][^|]*//' |
+        awk -F'|' '{calls[$1] += $2; flop[$1] += $2 * $3} END {for (c in calls) printf "%s %d %.0f\n", c, calls[c], flop[c]}' | sort
+}
+of_choices() {
+    paste -d' ' <(value choices '*' choice) <(value choices '*' calls) <(value choices '*' flop | awk '{printf "%.0f\n", $1}') | sort
+}
+same "a choice is the sum of its calls" "$(of_calls)" "$(of_choices)"
+# What is chosen on every processor, with the vectors that it has. Only who multiplies depends on it: with AVX-512 oneDNN.
+vectors='(avx512|avx2|plain)'
+calls_of() { paste -d' ' <(value choices '*' calls) <(value choices '*' choice) | sed -nE "s/^([0-9]+) $1\$/\1/p"; }
+chosen() { [ -n "$(calls_of "$1")" ]; }
+not_chosen() { ! chosen "$1"; }
+for op in conv conv_dx conv_dw; do
+    same "$op of 16 to 32 channels is by Winograd's tiles, and none of 1 to 16" 1 "$(calls_of "$op: winograd:$vectors")"
+done
+ok "pools are ours" chosen 'pool_max: native'
+ok "and so are their gradients" chosen 'pool_max_grad: native'
+ok "products are somebody's" chosen "dot: (onednn (sgemm|matmul)|native $vectors)"
+if grep -qw avx512bw /proc/cpuinfo; then
+    ok "with AVX-512 oneDNN's" not_chosen "dot: native .*"
+else
+    skip "with AVX-512 products are oneDNN's" "this processor has none"
+fi
 # 64 images through conv2, 16 to 32 channels, 3 x 3 on 4 x 4 pixels, three times: forward and two gradients.
 same "conv2's arithmetic" 3 "$(awk "BEGIN {printf \"%.0f\", $(for ((i = 0; i < $(value layers | tr -d '[]'); i++)); do
     [ "$(value layers $i layer)" = conv2 ] && value layers $i flop; done) / (2 * 64 * 32 * 16 * 16 * 9)}")"
@@ -81,6 +110,14 @@ same "kinds too" "$(grep -oE '"work": "[a-z]+"' "$W/profile.json" | cut -d'"' -f
 near "four steps of arithmetic" "$(event traceEvents '*' args flop | awk '{s += $1} END {printf "%.9g", s}')" $((4 * $(cat "$W/flop")))
 same "times do not go back, and calls do not overlap" "" "$(paste <(event traceEvents '*' tid | tail -n +4) <(event traceEvents '*' ts) <(event traceEvents '*' dur) |
     awk '$1 > 0 {if ($2 + 0.0015 < end) print; end = $2 + $3}')"
+
+case_name=strict
+profile --json --steps 1 --deterministic=strict
+same "exit" 0 $rc
+ok "products that do not depend on threads are ours" chosen "dot: native $vectors"
+ok "all of them" not_chosen "dot: onednn .*"
+ok "convolutions are computed plainly" not_chosen ".*winograd.*"
+same "a choice is the sum of its calls" "$(of_calls)" "$(of_choices)"
 
 case_name=micro-batches
 profile --json --steps 2 --accumulate=3 --trace "$W/trace.json"
