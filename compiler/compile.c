@@ -20,11 +20,11 @@
 #include "compiler/program.h"
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/hash.h"
 #include "base/pages.h"
 #include "base/toolchain.h"
 #include "compiler/apart.h"
+#include "compiler/dump.h"
 #include "compiler/fit.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
@@ -46,56 +46,6 @@
 static double compile_ms(int64_t since_ns)
 {
     return (double)(ty_clock_ns() - since_ns) * 1e-6;
-}
-
-/* ---- dumps ---- */
-
-static void compile_dump_text(const char *dir, const char *name, const ty_buf *text)
-{
-    char path[512];
-    if (snprintf(path, sizeof path, "%s/%s", dir, name) < (int)sizeof path && ty_file_mkdirs(dir, 0755, NULL) == 0)
-        ty_file_write(path, text->data, text->len, 0644, NULL);
-}
-
-static void compile_dump_graph(const ty_compile_options *opt, const char *name, const ty_graph *g)
-{
-    if (!opt->dump_dir)
-        return;
-    ty_buf text;
-    ty_buf_init(&text, 1u << 28);
-    if (ty_graph_print(g, &text, true) == 0)
-        compile_dump_text(opt->dump_dir, name, &text);
-    ty_buf_fini(&text);
-}
-
-static void compile_dump_kernels(const ty_compile_options *opt, const char *name, const ty_plan *plan)
-{
-    if (!opt->dump_dir)
-        return;
-    ty_buf text;
-    ty_buf_init(&text, 1u << 28);
-    for (int at = 0; at < plan->n_order; at++) {
-        const ty_unit *u = &plan->f->unit[plan->order[at]];
-        ty_buf_addf(&text, "# %d: %s\n", at, ty_graph_origin_of(plan->f->g, u->node));
-        if (u->kind == TY_UNIT_KERNEL)
-            ty_kernel_print(u->kernel, &text);
-        else
-            ty_buf_addf(&text, "%s of %%%u\n", u->kind == TY_UNIT_LIBRARY ? "library call" : "assembly", u->node);
-    }
-    compile_dump_text(opt->dump_dir, name, &text);
-    ty_buf_fini(&text);
-}
-
-static void compile_dump_phases(const ty_compile_options *opt, const ty_compile_phases *phases)
-{
-    if (!opt || !opt->dump_dir)
-        return;
-    ty_buf text;
-    ty_buf_init(&text, 1u << 16);
-    for (int i = 0; i < phases->n; i++)
-        ty_buf_addf(&text, "%10.2f ms  %s\n", phases->ms[i], phases->name[i]);
-    compile_dump_text(opt->dump_dir, "compile.txt", &text);
-    ty_buf_fini(&text);
 }
 
 /* ---- options ---- */
@@ -222,7 +172,7 @@ static int compile_plans(ty_program *p, const ty_compile_options *opt, const ty_
             continue;
         if (compile_plan(p, run, fuse_for, err) < 0)
             return -1;
-        compile_dump_kernels(opt, names[run], p->plan[run]);
+        ty_dump_kernels(opt, names[run], p->plan[run]);
         p->plan_of[run] = *n_plans;
         plans[(*n_plans)++] = p->plan[run];
         if ((size_t)p->plan[run]->bound_bytes > p->report.bound_bytes)
@@ -445,7 +395,7 @@ static int compile_lower(ty_program *p, const ty_compile_options *opt, ty_error 
 {
     int64_t start = ty_clock_ns();
     ty_phases_start(&p->report.phases);
-    compile_dump_graph(opt, "graph.0.step.txt", p->graph);
+    ty_dump_graph(opt, "graph.0.step.txt", p->graph);
     if (ty_graph_failed(p->graph, err) || compile_verify(p->graph, "import", err) < 0 ||
         compile_check_skipped(opt, err) < 0 || compile_check_stop(opt, err) < 0)
         return -1;
@@ -463,7 +413,7 @@ static int compile_lower(ty_program *p, const ty_compile_options *opt, ty_error 
         ty_graph_free(p->graph);
         p->graph = next;
         ty_phases_lap(&p->report.phases, compile_passes[i].name);
-        compile_dump_graph(opt, compile_passes[i].dump, next);
+        ty_dump_graph(opt, compile_passes[i].dump, next);
         if (compile_verify(next, compile_passes[i].dump, err) < 0)
             return -1;
     }
@@ -479,7 +429,7 @@ static int compile_fit(ty_program *p, uint32_t tapes, const ty_compile_options *
     if (ty_fit(&p->graph, tapes, opt->temporary_bytes, compile_fuse_for(opt), &p->arena, &p->report.remat, err) < 0)
         return -1;
     ty_phases_lap(&p->report.phases, "fit");
-    compile_dump_graph(opt, "graph.10.fit.txt", p->graph);
+    ty_dump_graph(opt, "graph.10.fit.txt", p->graph);
     return compile_verify(p->graph, "fit", err);
 }
 
@@ -594,7 +544,7 @@ static int compile_step(ty_step *step, const ty_model *model, uint32_t tapes, co
         ty_compile_phases all = step->phases;
         ty_phases_add(&all, &p->report.phases);
         p->report.phases = all;
-        compile_dump_phases(opt, &all);
+        ty_dump_phases(opt, &all);
         p->report.total_ms += import_ms;
         *out = p;
         rc = ty_program_divide(p, err);
