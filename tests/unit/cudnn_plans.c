@@ -185,12 +185,28 @@ static void wider_gradients_are_refused(void **state)
     ty_graph_free(g);
 }
 
+/* ---- on any machine ---- */
+
+/* Of so many elements that their numbers must not be multiplied. */
+static void large_ones_are_taken(void **state)
+{
+    static const layer huge = {64, 32, 512, 3, 1, 1, 1};
+    (void)state;
+    uint32_t node;
+    ty_error err = {0};
+    ty_cudnn_conv c;
+    ty_graph *g = convolution(TY_OP_CONV, TY_F32, false, &huge, TY_F32, &node);
+    if (ty_cudnn_conv_of(g, node, &c, &err) < 0)
+        fail_msg("%s", err.message);
+    ty_graph_free(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(channels_last_is_planned),    cmocka_unit_test(what_follows_is_planned),
         cmocka_unit_test(channels_first_is_turned),    cmocka_unit_test(engines_are_left_out),
-        cmocka_unit_test(wider_gradients_are_refused),
+        cmocka_unit_test(wider_gradients_are_refused), cmocka_unit_test(large_ones_are_taken),
     };
     return cmocka_run_group_tests_name("cudnn_plans", tests, NULL, NULL);
 }

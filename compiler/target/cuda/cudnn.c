@@ -106,7 +106,7 @@ int ty_cudnn_conv_of(const ty_graph *g, uint32_t node, ty_cudnn_conv *out, ty_er
     if (w->dtype != x->dtype || y->dtype != x->dtype)
         return ty_error_set(err, TY_E_UNSUPPORTED, "cuDNN does not convolve %s into %s", ty_dtype_text(out->dtype),
                             ty_dtype_text((ty_dtype)(w->dtype != x->dtype ? w->dtype : y->dtype)));
-    if (ty_type_elems(x) * ty_type_elems(w) * ty_type_elems(y) == 0)
+    if (ty_type_elems(x) == 0 || ty_type_elems(w) == 0 || ty_type_elems(y) == 0)
         return ty_error_set(err, TY_E_UNSUPPORTED, "cuDNN does not convolve nothing");
     ty_type x_first = ty_sliding_first(attr, x), y_first = ty_sliding_first(attr, y);
     tensor_of(out, x_first.dim[0], x_first.dim[1], s.in, last, &out->x);
