@@ -265,6 +265,56 @@ static void convolutions_take_the_quickest(void **state)
         expect_program(trace, convolution(), "convolve", &e[i]);
 }
 
+/* A small product, a large one, and one that occurs so often that it is most of the arithmetic, in this order. */
+static ty_graph *products(void)
+{
+    static const int64_t extent[] = {3, 5, 4, 4, 4};
+    ty_graph *g = ty_graph_new();
+    for (size_t i = 0; i < sizeof extent / sizeof *extent; i++) {
+        char name[2][4];
+        snprintf(name[0], sizeof name[0], "x%zu", i);
+        snprintf(name[1], sizeof name[1], "y%zu", i);
+        ty_type type = ty_type_make(TY_F32, 2, (int64_t[]){extent[i], extent[i]});
+        ty_val x = ty_b_input(g, ty_graph_add_input(g, name[0], type));
+        ty_graph_add_output(g, name[1], ty_b_dot(g, x, x, true, false), TY_TAPE_EVAL);
+    }
+    return g;
+}
+
+/* The sizes of products in the order in which they are first timed, or run. */
+static void first_products(const char *trace, long from, char *sizes, size_t n)
+{
+    char line[256], size[32];
+    FILE *f = fopen(trace, "r");
+    assert_non_null(f);
+    fseek(f, from, SEEK_SET);
+    sizes[0] = 0;
+    while (fgets(line, sizeof line, f))
+        if (sscanf(line, "matmul %31s", size) == 1 && !strstr(sizes, size))
+            snprintf(sizes + strlen(sizes), n - strlen(sizes), "%s ", size);
+    fclose(f);
+}
+
+/* Time for choosing ends where least is lost. */
+static void most_arithmetic_is_timed_first(void **state)
+{
+    char trace[64], cache[64], sizes[96];
+    ty_error err = {0};
+    ty_program *p = NULL;
+    (void)state;
+    snprintf(trace, sizeof trace, "%s/trace", folder);
+    snprintf(cache, sizeof cache, "%s/order", folder);
+    if (!has_stand_in(trace))
+        skip();
+    long from = end_of(trace);
+    ty_compile_options opt = {.threads = 1, .backend = TY_BACKEND_CUDA, .cache_dir = cache};
+    if (ty_program_of_graph(products(), TY_TAPE_EVAL, &opt, &p, &err) < 0)
+        fail_msg("%s", err.message);
+    first_products(trace, from, sizes, sizeof sizes);
+    assert_string_equal(sizes, "4x4x1 5x5x1 3x3x1 ");
+    ty_program_free(p);
+}
+
 /* A replica with the same plans: nothing is timed again, though the cache has forgotten. */
 static void a_replica_takes_the_first_ones_choice(void **state)
 {
@@ -299,10 +349,15 @@ static void a_replica_takes_the_first_ones_choice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_quickest_is_taken),          cmocka_unit_test(the_choice_is_kept),
-        cmocka_unit_test(a_foreign_choice_is_made_anew),  cmocka_unit_test(nothing_is_timed_that_is_not_kept),
-        cmocka_unit_test(what_had_no_time_is_kept_too),   cmocka_unit_test(products_take_the_quickest),
-        cmocka_unit_test(convolutions_take_the_quickest), cmocka_unit_test(a_replica_takes_the_first_ones_choice),
+        cmocka_unit_test(the_quickest_is_taken),
+        cmocka_unit_test(the_choice_is_kept),
+        cmocka_unit_test(a_foreign_choice_is_made_anew),
+        cmocka_unit_test(nothing_is_timed_that_is_not_kept),
+        cmocka_unit_test(what_had_no_time_is_kept_too),
+        cmocka_unit_test(products_take_the_quickest),
+        cmocka_unit_test(convolutions_take_the_quickest),
+        cmocka_unit_test(most_arithmetic_is_timed_first),
+        cmocka_unit_test(a_replica_takes_the_first_ones_choice),
     };
     return cmocka_run_group_tests_name("cuda_tune", tests, make_folder, remove_folder);
 }

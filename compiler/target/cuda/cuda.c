@@ -156,27 +156,7 @@ static void cuda_find_parameters(ty_cuda *c, cuda_program *p)
     }
 }
 
-/* ---- library calls ---- */
-
-static int cuda_prepare_call(ty_cuda *c, cuda_program *p, int number, ty_error *err)
-{
-    const ty_cuda_call *call = &p->tape.call[number];
-    CUdeviceptr *at = TY_NEW_ARRAY(&c->arena, CUdeviceptr, call->n_at);
-    for (int i = 0; i < call->n_at; i++)
-        at[i] = ty_cuda_memory_at(&c->memory, &call->at[i]);
-    if (ty_cuda_library_prepare(&c->libraries, c->g, call->node, at, &p->library[number], err) < 0)
-        return ty_error_wrap(err, "%s", call->origin);
-    return 0;
-}
-
-static int cuda_prepare(ty_cuda *c, cuda_program *p, ty_error *err)
-{
-    p->library = TY_NEW_ARRAY(&c->arena, ty_cuda_library_call, p->tape.n_calls);
-    for (int i = 0; i < p->tape.n_calls; i++)
-        if (p->tape.call[i].kind == TY_CUDA_LIBRARY && cuda_prepare_call(c, p, i, err) < 0)
-            return -1;
-    return 0;
-}
+/* ---- what library calls share ---- */
 
 /* What calls are timed on. */
 static const char *cuda_device(ty_cuda *c)
@@ -301,11 +281,10 @@ static int cuda_program_new(ty_cuda *c, cuda_program *p, ty_error *err)
             return -1;
     }
     cuda_find_parameters(c, p);
-    int rc = cuda_find_functions(c, p, err) < 0 || cuda_prepare(c, p, err) < 0 ? -1 : 0;
-    ty_phases_lap(c->opt.phases, "prepare");
-    return rc;
+    return cuda_find_functions(c, p, err);
 }
 
+/* Libraries are asked before kernels are compiled: what they refuse makes other kernels. */
 static int cuda_build(ty_cuda *c, ty_error *err)
 {
     const ty_cuda_block *b = c->memory.block;
@@ -319,10 +298,13 @@ static int cuda_build(ty_cuda *c, ty_error *err)
         cuda_upload_constants(c, err) < 0)
         return -1;
     ty_phases_lap(c->opt.phases, "memory");
+    cuda_share(c);
+    if (ty_cuda_prepare(c, err) < 0)
+        return -1;
+    ty_phases_lap(c->opt.phases, "prepare");
     if (cuda_load_modules(c, err) < 0)
         return -1;
     ty_phases_lap(c->opt.phases, "nvrtc");
-    cuda_share(c);
     for (int p = 0; p < c->n_plans; p++)
         if (cuda_program_new(c, &c->program[p], err) < 0)
             return -1;

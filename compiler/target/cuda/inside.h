@@ -1,7 +1,7 @@
 /* inside.h - what the parts of an opened GPU program know of each other, and nobody else.
  *
  *     cuda.c      building it and giving it back       tape_run.c   states up and down, runs as graphs
- *     capture.c   a tape's calls, one by one or caught as a graph
+ *     prepare.c   library calls made ready             capture.c    a tape's calls, one by one or caught as a graph
  *     by_call.c   runs call by call: timed, or looked at
  */
 #ifndef TY_TARGET_CUDA_INSIDE_H
@@ -58,6 +58,8 @@ struct ty_cuda {
     ty_cuda_report report;
 };
 
+/* Makes the library calls of all tapes ready, those of most arithmetic first. */
+int ty_cuda_prepare(ty_cuda *c, ty_error *err);
 /* Asks for one call of the tape, on the stream; in a capture it becomes a node. */
 int ty_cuda_issue(ty_cuda *c, const cuda_program *p, int number, ty_error *err);
 /* Runs each library call once, then each exchange, on whatever memory holds: code is loaded and replicas are connected

@@ -7,7 +7,8 @@
  * kept: without a cache the first is taken, which is the library's own choice. Kept is a folder `algorithms` inside the
  * folders of the cache, an entry (compiler/target/cache.h) for each device and call; the bytes in it only say which of
  * the candidates it is, and an entry that names none of them is refused. What there was no time for is kept as well:
- * the next start of a training must not choose otherwise.
+ * the next start of a training must not choose otherwise. So whoever has much to choose begins with what most of the
+ * time is spent in (prepare.c).
  */
 #ifndef TY_TARGET_CUDA_TUNE_H
 #define TY_TARGET_CUDA_TUNE_H
