@@ -57,6 +57,7 @@ int ty_error_set(ty_error *err, ty_code code, const char *fmt, ...)
     put_formatted(text, sizeof text, fmt, args);
     va_end(args);
     err->code = code;
+    err->which = 0;
     err->place[0] = err->detail[0] = err->help[0] = 0;
     memcpy(err->message, text, sizeof err->message);
     return -1;

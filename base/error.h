@@ -22,6 +22,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Codes, one row each in error_codes.def: TY_E_<NAME>, the printed number, the exit status, a sentence. */
 typedef enum ty_code {
@@ -38,6 +39,7 @@ typedef enum ty_code {
 
 typedef struct ty_error {
     ty_code code;                         /* TY_E_NONE: no error */
+    uint64_t which;                       /* a bit for each thing it is about, where the caller can do without; or 0 */
     char message[TY_ERROR_MESSAGE_BYTES]; /* what happened, expected and found; grows at the front as it rises */
     char place[TY_ERROR_PLACE_BYTES];     /* "train.yaml:14:5", "model.onnx: graph \"main\", node #87 ...", or "" */
     char detail[TY_ERROR_DETAIL_BYTES];   /* lines shown under the place (an excerpt, inputs of a node), or "" */

@@ -1,27 +1,44 @@
 /* apart.c - see apart.h. */
 #include "compiler/apart.h"
 
-#include <string.h>
+enum { APART_DTYPES = 3, APART_ADDS = 1, APART_RELU = 2, APART_GROUPED = 4, APART_CONVS = 8 };
 
-static const struct {
-    ty_code code;
-    const char *pass;
-} apart_rows[] = {{TY_E_NO_EPILOGUE, TY_PASS_EPILOGUE}, {TY_E_NO_FUSION, TY_PASS_ATTACH}};
+_Static_assert((TY_N_LINEAR_KINDS + APART_CONVS) * APART_DTYPES <= 64, "a bit for each kind");
 
-bool ty_compile_apart(ty_code why, const char **names, ty_compile_options *opt)
+static ty_apart apart_kind(int number, ty_dtype dtype)
 {
-    const char *pass = NULL;
-    for (size_t i = 0; i < sizeof apart_rows / sizeof *apart_rows; i++)
-        if (apart_rows[i].code == why)
-            pass = apart_rows[i].pass;
-    if (!pass || opt->n_skip_passes >= TY_APART_MOST)
-        return false;
-    for (int i = 0; i < opt->n_skip_passes; i++) {
-        names[i] = opt->skip_passes[i];
-        if (strcmp(pass, names[i]) == 0)
-            return false;
-    }
-    names[opt->n_skip_passes++] = pass;
-    opt->skip_passes = names;
-    return true;
+    static const ty_dtype dtypes[APART_DTYPES] = {TY_F32, TY_BF16, TY_F16};
+    for (int i = 0; i < APART_DTYPES; i++)
+        if (dtypes[i] == dtype)
+            return (ty_apart)1 << (number * APART_DTYPES + i);
+    return 0;
+}
+
+ty_apart ty_apart_linear(ty_linear_kind kind, ty_dtype dtype)
+{
+    return apart_kind((int)kind, dtype);
+}
+
+ty_apart ty_apart_conv(bool adds, bool relu, bool grouped, ty_dtype dtype)
+{
+    int does = (adds ? APART_ADDS : 0) | (relu ? APART_RELU : 0) | (grouped ? APART_GROUPED : 0);
+    return apart_kind(TY_N_LINEAR_KINDS + does, dtype);
+}
+
+ty_apart ty_apart_of(const ty_graph *g, uint32_t node)
+{
+    const ty_attr *attr = ty_graph_attr(g, node);
+    ty_op op = ty_graph_op(g, node);
+    if (op != TY_OP_LINEAR && op != TY_OP_CONV_BIAS)
+        return 0;
+    ty_dtype dtype = (ty_dtype)ty_graph_type(g, ty_graph_in(g, node, 0))->dtype;
+    if (op == TY_OP_LINEAR)
+        return ty_apart_linear((ty_linear_kind)attr->index, dtype);
+    return ty_apart_conv(ty_graph_node(g, node)->n_in > 3, attr->index, attr->groups > 1, dtype);
+}
+
+void ty_apart_refused(const ty_graph *g, uint32_t node, ty_error *err)
+{
+    if (err && (err->code == TY_E_NO_EPILOGUE || err->code == TY_E_NO_FUSION))
+        err->which = ty_apart_of(g, node);
 }

@@ -1,20 +1,31 @@
 /* apart.h - calls that a library refuses together with what follows them are compiled apart.
  *
- * Whether there is an algorithm or an engine for both shows when the library is asked on the GPU. Its error names the
- * pass that has put them together (compiler/compile.c has the list of passes).
+ * Whether there is an algorithm or an engine for both shows when the library is asked, on the GPU. What it refuses of
+ * one call is taken as refused of all of a kind: those that do the same beside their product or convolution, in the
+ * same type. All others stay together with what follows them. The error says which kinds, and the program is compiled
+ * again with these apart:
+ *
+ *     ty_apart_refused(g, node, err);                               the library said no
+ *     if (apart & ty_apart_linear(TY_LINEAR_GELU, TY_BF16)) ...     a pass that would put them together
+ *
+ * A kind that is kept apart is not asked for again, so each time there is at least one more, of a few dozen.
  */
 #ifndef TY_COMPILER_APART_H
 #define TY_COMPILER_APART_H
 
-#include "compiler/compiler.h"
+#include "compiler/ir/graph.h"
+#include "compiler/ops/linear.h"
 
-#define TY_PASS_EPILOGUE "epilogue" /* products: TY_E_NO_EPILOGUE */
-#define TY_PASS_ATTACH   "attach"   /* convolutions: TY_E_NO_FUSION */
+/* A set of kinds, a bit each. Empty for types in which nothing is put together: all but f32, bf16 and f16. */
+typedef uint64_t ty_apart;
 
-enum { TY_APART_MOST = 16 }; /* passes left out */
+ty_apart ty_apart_linear(ty_linear_kind kind, ty_dtype dtype);
+/* What conv_bias does beside its bias; grouped: channels are convolved in groups, for which engines are fewer. */
+ty_apart ty_apart_conv(bool adds, bool relu, bool grouped, ty_dtype dtype);
+/* The kind that a node is; none if it is only a product or a convolution. */
+ty_apart ty_apart_of(const ty_graph *g, uint32_t node);
 
-/* Leaves out of *opt the pass that the error names, as one more of names[TY_APART_MOST], which outlive it. False if it
- * names none, or one that is left out already. */
-bool ty_compile_apart(ty_code why, const char **names, ty_compile_options *opt);
+/* Of an error about the node: TY_E_NO_EPILOGUE and TY_E_NO_FUSION get the kind as err->which. */
+void ty_apart_refused(const ty_graph *g, uint32_t node, ty_error *err);
 
 #endif

@@ -23,7 +23,6 @@
 #include "base/hash.h"
 #include "base/pages.h"
 #include "base/toolchain.h"
-#include "compiler/apart.h"
 #include "compiler/dump.h"
 #include "compiler/fit.h"
 #include "compiler/ir/text.h"
@@ -309,21 +308,37 @@ static int compile_interpreter(ty_program *p, ty_error *err)
 }
 
 typedef int compile_pass_fn(const ty_graph *in, ty_graph **out, ty_error *err);
+typedef int compile_option_fn(const ty_graph *in, const ty_compile_options *opt, ty_graph **out, ty_error *err);
+
+static int compile_epilogue(const ty_graph *in, const ty_compile_options *opt, ty_graph **out, ty_error *err)
+{
+    return ty_pass_epilogue(in, opt->apart, out, err);
+}
+
+static int compile_layout_gpu(const ty_graph *in, const ty_compile_options *opt, ty_graph **out, ty_error *err)
+{
+    return opt->tf32 ? ty_pass_layout_gpu_tf32(in, out, err) : ty_pass_layout_gpu(in, out, err);
+}
+
+static int compile_attach(const ty_graph *in, const ty_compile_options *opt, ty_graph **out, ty_error *err)
+{
+    return ty_pass_attach(in, opt->apart, opt->tf32, out, err);
+}
 
 /* Passes from graph to graph, in order. */
 static const struct {
     const char *name, *dump;
-    compile_pass_fn *cpu, *cuda; /* NULL: not for this target, whose calls take neither its ops nor its layouts */
-    compile_pass_fn *cuda_tf32;  /* in place of `cuda` where tensor cores take float32; NULL: the same */
+    compile_pass_fn *cpu, *cuda;    /* NULL: not for this target, whose calls take neither its ops nor its layouts */
+    compile_option_fn *cuda_option; /* in place of `cuda`: what it does depends on the options */
 } compile_passes[] = {
     {"straighten", "graph.0.straighten.txt", ty_pass_straighten, ty_pass_straighten, NULL},
     {"attend", "graph.1.attend.txt", ty_pass_attend, ty_pass_attend_gpu, NULL},
-    {TY_PASS_EPILOGUE, "graph.1.epilogue.txt", NULL, ty_pass_epilogue, NULL},
+    {"epilogue", "graph.1.epilogue.txt", NULL, NULL, compile_epilogue},
     {"lower", "graph.2.lower.txt", ty_pass_lower, ty_pass_lower, NULL},
     {"mask", "graph.3.mask.txt", ty_pass_mask, ty_pass_mask, NULL},
-    {"layout", "graph.4.layout.txt", ty_pass_layout, ty_pass_layout_gpu, ty_pass_layout_gpu_tf32},
+    {"layout", "graph.4.layout.txt", ty_pass_layout, NULL, compile_layout_gpu},
     {"winograd", "graph.5.winograd.txt", ty_pass_winograd, NULL, NULL},
-    {TY_PASS_ATTACH, "graph.5.attach.txt", NULL, ty_pass_attach, ty_pass_attach_tf32},
+    {"attach", "graph.5.attach.txt", NULL, NULL, compile_attach},
     {"chunk", "graph.6.chunk.txt", ty_pass_chunk, ty_pass_chunk, NULL},
     {"align", "graph.6.align.txt", NULL, ty_pass_align, NULL},
     {"accumulate", "graph.7.accumulate.txt", ty_pass_accumulate, ty_pass_accumulate, NULL},
@@ -331,11 +346,21 @@ static const struct {
     {"split", "graph.9.split.txt", ty_pass_split, ty_pass_split_gpu, NULL},
 };
 
-static compile_pass_fn *compile_pass_of(const ty_compile_options *opt, size_t pass)
+static bool compile_has_pass(const ty_compile_options *opt, size_t pass)
 {
     if (opt->backend != TY_BACKEND_CUDA)
         return compile_passes[pass].cpu;
-    return opt->tf32 && compile_passes[pass].cuda_tf32 ? compile_passes[pass].cuda_tf32 : compile_passes[pass].cuda;
+    return compile_passes[pass].cuda || compile_passes[pass].cuda_option;
+}
+
+static int compile_run_pass(const ty_compile_options *opt, size_t pass, const ty_graph *in, ty_graph **out,
+                            ty_error *err)
+{
+    if (opt->backend != TY_BACKEND_CUDA)
+        return compile_passes[pass].cpu(in, out, err);
+    if (compile_passes[pass].cuda_option)
+        return compile_passes[pass].cuda_option(in, opt, out, err);
+    return compile_passes[pass].cuda(in, out, err);
 }
 
 /* A pass can be left out if the others do not need it; lowering they do. */
@@ -403,10 +428,9 @@ static int compile_lower(ty_program *p, const ty_compile_options *opt, ty_error 
         ty_graph *next;
         if (opt->stop_after && strcmp(opt->stop_after, i > 0 ? compile_passes[i - 1].name : "step") == 0)
             break;
-        compile_pass_fn *run = compile_pass_of(opt, i);
-        if (!run || compile_skips(opt, i) || !ty_pass_concerns(compile_passes[i].name, p->graph))
+        if (!compile_has_pass(opt, i) || compile_skips(opt, i) || !ty_pass_concerns(compile_passes[i].name, p->graph))
             continue;
-        if (run(p->graph, &next, err) < 0)
+        if (compile_run_pass(opt, i, p->graph, &next, err) < 0)
             return -1;
         if (!next) /* nothing to do */
             continue;
@@ -611,15 +635,15 @@ static int compile_once(const compile_source *from, const ty_compile_options *op
     return rc;
 }
 
-/* Where one call lacks what it was put together with, all of its kind are kept apart. Among ranks with a GPU each the
- * code is that of all. */
+/* Again as long as libraries refuse kinds of calls that are not apart yet. Among ranks with a GPU each they are those
+ * that any of them was refused. */
 static int compile_from(const compile_source *from, const ty_compile_options *opt, ty_program **out, ty_error *err)
 {
-    const char *names[TY_APART_MOST];
     ty_compile_options tried = opt ? *opt : (ty_compile_options){.threads = 0};
     ty_error why = {0};
     int rc = compile_once(from, opt, out, &why);
-    while (rc < 0 && opt && ty_compile_apart(why.code, names, &tried)) {
+    while (rc < 0 && (why.which & ~tried.apart)) {
+        tried.apart |= why.which;
         why = (ty_error){0};
         rc = compile_once(from, &tried, out, &why);
     }

@@ -247,6 +247,7 @@ typedef struct ty_compile_options {
     const char *const *skip_passes; /* passes to leave out (compile.c's table), to see what each is worth */
     int n_skip_passes;
     bool tf32;       /* CUDA: products and convolutions of float32 with ten bits of mantissa */
+    uint64_t apart;  /* CUDA: calls that are kept apart from what follows them, a bit for each kind (apart.h) */
     const int *gpus; /* CUDA: numbers of the GPUs of this host, each of which runs a replica: spec.replicas of them */
     int n_gpus;      /* 0: one */
     ty_cross_device cross_device;

@@ -59,8 +59,9 @@ typedef struct ty_exchange {
     int replica; /* this one's number, from 0 */
     int (*begin)(void *ctx, int call, const void *in, void *out, ty_error *err);
     int (*wait)(void *ctx, int call, ty_error *err);
-    /* Where all replicas are ready, all get the bytes of replica 0. Else -1, with the same code of error for all, so
-     * that all do the same about it; who is not ready has given its own in *err. NULL: they cannot be on GPUs. */
+    /* Where all replicas are ready, all get the bytes of replica 0. Else -1, with the same code of error and the same
+     * `which` for all, so that all do the same about it; who is not ready has given its own in *err. NULL: they cannot
+     * be on GPUs. */
     int (*meet)(void *ctx, bool ready, void *bytes, size_t n_bytes, ty_error *err);
 } ty_exchange;
 

@@ -235,12 +235,13 @@ int ty_company_total(ty_company *c, const char *name, int64_t *v, ty_error *err)
 typedef struct company_word {
     int64_t v;
     int32_t code;
+    uint64_t which;
     char text[400];
 } company_word;
 
 int ty_company_worst(ty_company *c, const char *name, int64_t *v, ty_error *err)
 {
-    company_word mine = {.v = *v, .code = (int32_t)err->code};
+    company_word mine = {.v = *v, .code = (int32_t)err->code, .which = err->which};
     ty_error lost = {0};
     int n = ty_company_size(c), worst = ty_company_rank(c);
     company_word *all = calloc((size_t)n, sizeof *all);
@@ -257,6 +258,8 @@ int ty_company_worst(ty_company *c, const char *name, int64_t *v, ty_error *err)
         *err = (ty_error){0};
         ty_error_set(err, (ty_code)all[worst].code, "rank %d: %s", worst, all[worst].text);
     }
+    for (int i = 0; i < n && rc == 0; i++)
+        err->which |= all[i].v == *v ? all[i].which : 0;
     free(all);
     return rc;
 }

@@ -44,7 +44,8 @@ int ty_company_least(ty_company *c, const char *name, int64_t *v, ty_error *err)
 int ty_company_most(ty_company *c, const char *name, int64_t *v, ty_error *err);
 int ty_company_total(ty_company *c, const char *name, int64_t *v, ty_error *err);
 /* How each fared: *v becomes the least number of all. Where another rank's is less than ours *err becomes what that
- * rank has there, its code and its words: "rank 3: no memory ...". */
+ * rank has there, its code and its words: "rank 3: no memory ...". err->which becomes that of all who have the least.
+ */
 int ty_company_worst(ty_company *c, const char *name, int64_t *v, ty_error *err);
 /* All ranks get rank 0's bytes, or another's. */
 int ty_company_share(ty_company *c, const char *name, void *bytes, size_t n_bytes, ty_error *err);

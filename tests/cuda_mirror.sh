@@ -36,6 +36,7 @@ train 1 --gpus 4 --strict --shard --bucket 20000 "$cases" mlp_relu
 train 1 --gpus 2 --precision bfloat16 0.02 "$cases" mlp_relu
 train 1 --gpus 4 --strict --shard --wire bf16 --precision bfloat16 0.02 "$cases" mlp_relu
 train 1 --gpus 2 --precision float16 0.02 "$cases" mlp_gelu
+TY_FAKE_EPILOGUES="none 134" train 1 --gpus 2 "$cases" mlp_relu # compiled again by all
 export TY_FAKE_STREAMS=ahead # exchanges as early as may be, not as late
 train 3 --gpus 2 "$cases" mlp_relu vae_two_losses moe_topk
 unset TY_FAKE_STREAMS

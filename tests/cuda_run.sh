@@ -28,6 +28,8 @@ train "$(echo "$names" | wc -l)" "$cases" $names
 train 3 --precision bfloat16 0.02 "$cases" mlp_relu gpt_tied vae_two_losses
 train 3 --precision float16 0.02 "$cases" linear_regression mlp_gelu vae_two_losses
 TY_FAKE_EPILOGUES=none train 1 "$cases" mlp_gelu # of products, which other GPUs or shapes may lack
+TY_FAKE_EPILOGUES="none 208" train 1 "$cases" mlp_gelu # or one kind: the gradient of a GELU with that of the bias
+TY_FAKE_EPILOGUES="none 134" train 1 "$cases" mlp_relu # the bits of a ReLU
 TY_FAKE_FUSIONS=none train 1 "$cases" conv1d_causal # what follows a convolution
 unit cuda_infer "models without epilogues and fusions where the libraries have none"
 train 2 --tf32 "$cases" cnn_batchnorm conv1d_causal # channels-last

@@ -10,7 +10,8 @@
  *
  * Taken is only what is rounded to the convolution's type anyway: in 16 bits all who read the result read it in 16, be
  * it behind a maximum over windows, which then works in 16 bits too; and what is added lies there in 16 bits already. A
- * ReLU is taken if a call reads it, a result without one if calls alone do: else a kernel passes over it anyway. */
+ * ReLU is taken if a call reads it, a result without one if calls alone do: else a kernel passes over it anyway. Kinds
+ * that cuDNN was asked for and has no engine for stay apart (compiler/apart.h). */
 #include "compiler/ir/build.h"
 #include "compiler/ir/clone.h"
 #include "compiler/ops/expect.h"
@@ -24,6 +25,7 @@ enum { MOST_STEPS = 8, MOST_TURNS = 4 };
 typedef struct attach {
     const ty_graph *g;
     ty_readers readers;
+    ty_apart apart; /* not to be put together */
     bool tf32;
 } attach;
 
@@ -293,6 +295,12 @@ static ty_val narrow_of(ty_clone *c, ty_val fresh, ty_dtype dtype)
     return ty_graph_in(c->to, node, 0);
 }
 
+static bool stays_apart(const attach *p, const chain *ch, bool relu)
+{
+    bool grouped = is_op(p, ch->base, TY_OP_CONV) && ty_graph_attr(p->g, ch->base)->groups > 1;
+    return p->apart & ty_apart_conv(ch->sum != TY_NONE, relu, grouped, ch->dtype);
+}
+
 /* The call, as the old value has it: float32. A sum that only this call reads, and that is a convolution's with its
  * scale and shift (a shortcut), becomes a call of its own first. */
 static bool emit(const attach *p, ty_clone *c, const chain *ch, bool relu, ty_val old)
@@ -300,6 +308,8 @@ static bool emit(const attach *p, ty_clone *c, const chain *ch, bool relu, ty_va
     ty_attr attr = *ty_graph_attr(c->from, ch->base);
     ty_val w_old = ty_graph_in(c->from, ch->base, 1), sum = TY_NONE;
     chain other;
+    if (stays_apart(p, ch, relu))
+        return false;
     if (ch->sum != TY_NONE && ty_readers_of(&p->readers, ch->sum) == 1 && chain_of(p, ch->sum, &other) &&
         other.dtype == ch->dtype && other.n > 0)
         emit(p, c, &other, false, ch->sum);
@@ -375,23 +385,13 @@ static bool attach_rewrite(ty_clone *c, uint32_t id, void *ctx)
     }
 }
 
-static int attach_run(const ty_graph *in, bool tf32, ty_graph **out, ty_error *err)
+int ty_pass_attach(const ty_graph *in, ty_apart apart, bool tf32, ty_graph **out, ty_error *err)
 {
-    attach p = {.g = in, .tf32 = tf32};
+    attach p = {.g = in, .apart = apart, .tf32 = tf32};
     *out = NULL;
     int rc = ty_readers_find(&p.readers, in, err);
     if (rc == 0)
         rc = ty_clone_rewrite(in, attach_rewrite, &p, out, err);
     ty_readers_free(&p.readers);
     return rc;
-}
-
-int ty_pass_attach(const ty_graph *in, ty_graph **out, ty_error *err)
-{
-    return attach_run(in, false, out, err);
-}
-
-int ty_pass_attach_tf32(const ty_graph *in, ty_graph **out, ty_error *err)
-{
-    return attach_run(in, true, out, err);
 }

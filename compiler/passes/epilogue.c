@@ -10,7 +10,9 @@
  * Of the exact GELU there is no epilogue. In 16 bits a bias is rounded before it is added, the argument that is kept
  * for the gradient is rounded, and so is the gradient of the bias: as a network computed in 16 bits has it everywhere.
  *
- * Where it is a sum of two products in float32 that calls read, the second one is added to the first. */
+ * Where it is a sum of two products in float32 that calls read, the second one is added to the first.
+ *
+ * Kinds of epilogues that cuBLASLt was asked for and refused stay apart (compiler/apart.h). */
 #include "compiler/ir/build.h"
 #include "compiler/ir/clone.h"
 #include "compiler/ops/expect.h"
@@ -26,7 +28,8 @@
 typedef struct epilogue {
     const ty_graph *g;
     ty_readers readers;
-    ty_val *kept; /* by argument of a GELU and comparison of a ReLU: what the new graph keeps, or TY_NONE */
+    ty_apart apart; /* not to be put together */
+    ty_val *kept;   /* by argument of a GELU and comparison of a ReLU: what the new graph keeps, or TY_NONE */
 } epilogue;
 
 /* ---- who reads what ---- */
@@ -165,22 +168,30 @@ static ty_val as_old(ty_clone *c, ty_val fresh, ty_val old)
     return ty_b_cast(c->to, ty_b_reshape(c->to, fresh, t->rank, t->dim), (ty_dtype)t->dtype);
 }
 
-/* The product with its epilogue; false if it cannot be made. */
-static bool emit(ty_clone *c, uint32_t dot, ty_linear_kind kind, ty_val x, ty_val *y, ty_val *second)
+static bool stays_apart(const epilogue *p, ty_linear_kind kind, ty_dtype dtype)
+{
+    return p->apart & ty_apart_linear(kind, dtype);
+}
+
+/* The product with its epilogue; false if it cannot be made, or is not to be. */
+static bool emit(const epilogue *p, ty_clone *c, const product *dot, ty_linear_kind kind, ty_val x, ty_val *y,
+                 ty_val *second)
 {
     ty_val in[3] = {TY_NONE, TY_NONE, x};
-    const ty_attr attr = {.flags = ty_graph_attr(c->from, dot)->flags, .index = kind};
+    const ty_attr attr = {.flags = ty_graph_attr(c->from, dot->dot)->flags, .index = kind};
+    if (stays_apart(p, kind, dot->dtype))
+        return false;
     for (int i = 0; i < 2; i++)
-        in[i] = c->map[ty_graph_in(c->from, dot, i)];
+        in[i] = c->map[ty_graph_in(c->from, dot->dot, i)];
     *y = ty_graph_emit(c->to, TY_OP_LINEAR, &attr, in, x == TY_NONE ? 2 : 3);
     *second = *y == TY_NONE ? TY_NONE : ty_val_make(ty_val_node(*y), 1);
     return *y != TY_NONE;
 }
 
-static bool emit_biased(ty_clone *c, const biased *b, ty_linear_kind kind, ty_val *y, ty_val *second)
+static bool emit_biased(const epilogue *p, ty_clone *c, const biased *b, ty_linear_kind kind, ty_val *y, ty_val *second)
 {
     ty_val bias = ty_b_cast(c->to, ty_b_flatten(c->to, c->map[b->bias]), b->product.dtype);
-    return emit(c, b->product.dot, kind, bias, y, second);
+    return emit(p, c, &b->product, kind, bias, y, second);
 }
 
 /* ---- forward ---- */
@@ -209,7 +220,7 @@ static bool take_gelu(epilogue *p, ty_clone *c, uint32_t id)
     bool keeps;
     if (!gelu_argument(p, s, &keeps) || !biased_of(p, s, &b) || !is_rounded(p, v, b.product.dtype, false) ||
         !feeds_calls(p, v, b.product.dtype, true) ||
-        !emit_biased(c, &b, keeps ? TY_LINEAR_GELU_KEEP : TY_LINEAR_GELU, &y, &second))
+        !emit_biased(p, c, &b, keeps ? TY_LINEAR_GELU_KEEP : TY_LINEAR_GELU, &y, &second))
         return false;
     c->map[v] = as_old(c, y, v);
     if (keeps) {
@@ -226,11 +237,24 @@ static bool gradient_of(const epilogue *p, uint32_t id, ty_val dy, product *out)
     return product_of(p, dy, out) && is_rounded(p, v, out->dtype, true) && feeds_calls(p, v, out->dtype, true);
 }
 
+/* The gradient v of an activation, with the sums for a bias if they are wanted and may come along. */
+static ty_linear_kind gradient_kind(const epilogue *p, ty_val v, bool gelu, ty_dtype dtype)
+{
+    ty_linear_kind alone = gelu ? TY_LINEAR_GELU_GRAD : TY_LINEAR_RELU_GRAD;
+    ty_linear_kind with_sum = gelu ? TY_LINEAR_GELU_GRAD_SUM : TY_LINEAR_RELU_GRAD_SUM;
+    bool sums = false;
+    for (uint32_t i = 0; i < n_readers(p, v); i++)
+        sums |= is_bias_sum(p, reader_of(p, v, i));
+    return sums && !stays_apart(p, with_sum, dtype) ? with_sum : alone;
+}
+
 /* All gradients of a ReLU can be epilogues: then bits are kept for them. */
 static bool relu_keeps(const epilogue *p, uint32_t le, uint32_t relu, ty_dtype dtype)
 {
     ty_val cond = ty_val_make(le, 0);
     bool some = false;
+    if (stays_apart(p, TY_LINEAR_RELU_KEEP, dtype))
+        return false;
     for (uint32_t i = 0; i < n_readers(p, cond); i++) {
         uint32_t node = reader_of(p, cond, i);
         product dy;
@@ -238,7 +262,8 @@ static bool relu_keeps(const epilogue *p, uint32_t le, uint32_t relu, ty_dtype d
             continue;
         if (!is_op(p, node, TY_OP_SELECT) || ty_graph_in(p->g, node, 0) != cond ||
             !ty_graph_is_zero(p->g, ty_graph_in(p->g, node, 1)) ||
-            !gradient_of(p, node, ty_graph_in(p->g, node, 2), &dy) || dy.dtype != dtype)
+            !gradient_of(p, node, ty_graph_in(p->g, node, 2), &dy) || dy.dtype != dtype ||
+            stays_apart(p, gradient_kind(p, ty_val_make(node, 0), false, dtype), dtype))
             return false;
         some = true;
     }
@@ -254,7 +279,7 @@ static bool take_relu(epilogue *p, ty_clone *c, uint32_t id)
         !feeds_calls(p, v, b.product.dtype, true))
         return false;
     bool keeps = relu_keeps(p, le, id, b.product.dtype);
-    if (!emit_biased(c, &b, keeps ? TY_LINEAR_RELU_KEEP : TY_LINEAR_RELU, &y, &second))
+    if (!emit_biased(p, c, &b, keeps ? TY_LINEAR_RELU_KEEP : TY_LINEAR_RELU, &y, &second))
         return false;
     c->map[v] = as_old(c, y, v);
     c->map[ty_val_make(le, 0)] = ty_b_le(c->to, c->map[v], ty_b_full_like(c->to, c->map[v], 0));
@@ -268,7 +293,7 @@ static bool take_bias(epilogue *p, ty_clone *c, uint32_t id)
     ty_val v = ty_val_make(id, 0), y, second;
     biased b;
     if (!biased_of(p, v, &b) || !is_rounded(p, v, b.product.dtype, false) ||
-        !feeds_calls(p, v, b.product.dtype, false) || !emit_biased(c, &b, TY_LINEAR_BIAS, &y, &second))
+        !feeds_calls(p, v, b.product.dtype, false) || !emit_biased(p, c, &b, TY_LINEAR_BIAS, &y, &second))
         return false;
     c->map[v] = as_old(c, y, v);
     return true;
@@ -310,40 +335,34 @@ static bool take_gradient(epilogue *p, ty_clone *c, uint32_t id, ty_val dy, ty_v
 {
     ty_val v = ty_val_make(id, 0), y, second;
     product dot;
-    bool sums = false;
     if (!gradient_of(p, id, dy, &dot) || (gelu && ty_b_dtype(c->to, kept) != dot.dtype))
         return false;
-    for (uint32_t i = 0; i < n_readers(p, v); i++)
-        sums |= is_bias_sum(p, reader_of(p, v, i));
-    ty_linear_kind kind = gelu   ? sums ? TY_LINEAR_GELU_GRAD_SUM : TY_LINEAR_GELU_GRAD
-                          : sums ? TY_LINEAR_RELU_GRAD_SUM
-                                 : TY_LINEAR_RELU_GRAD;
-    if (!emit(c, dot.dot, kind, kept, &y, &second))
+    ty_linear_kind kind = gradient_kind(p, v, gelu, dot.dtype);
+    if (!emit(p, c, &dot, kind, kept, &y, &second))
         return false;
     c->map[v] = as_old(c, y, v);
-    for (uint32_t i = 0; i < n_readers(p, v); i++)
+    for (uint32_t i = 0; ty_linear_result(kind) == TY_LINEAR_COLUMNS && i < n_readers(p, v); i++)
         if (is_bias_sum(p, reader_of(p, v, i)))
             map_sum(c, reader_of(p, v, i), second);
     return true;
 }
 
 /* The product among the readers of v, through reshapes, that adds up over the rows of v, the gradient of a weight. */
-static uint32_t weight_product(const epilogue *p, ty_val v, int64_t n, ty_linear_kind *kind)
+static bool weight_product(const epilogue *p, ty_val v, int64_t n, ty_linear_kind *kind, product *dot)
 {
     for (uint32_t i = 0; i < n_readers(p, v); i++) {
-        uint32_t node = reader_of(p, v, i), found;
-        product dot;
-        if (is_op(p, node, TY_OP_RESHAPE) && (found = weight_product(p, ty_val_make(node, 0), n, kind)) != TY_NONE)
-            return found;
-        if (!is_op(p, node, TY_OP_DOT) || !product_is_plain(p->g, node, &dot))
+        uint32_t node = reader_of(p, v, i);
+        if (is_op(p, node, TY_OP_RESHAPE) && weight_product(p, ty_val_make(node, 0), n, kind, dot))
+            return true;
+        if (!is_op(p, node, TY_OP_DOT) || !product_is_plain(p->g, node, dot))
             continue;
         uint32_t flags = ty_graph_attr(p->g, node)->flags;
         ty_val a = ty_graph_in(p->g, node, 0), b = ty_graph_in(p->g, node, 1);
         *kind = a == v ? TY_LINEAR_SUM_A : TY_LINEAR_SUM_B;
-        if (a != b && (a == v ? flags & TY_DOT_TRANS_A && dot.m == n : !(flags & TY_DOT_TRANS_B) && dot.n == n))
-            return node;
+        if (a != b && (a == v ? flags & TY_DOT_TRANS_A && dot->m == n : !(flags & TY_DOT_TRANS_B) && dot->n == n))
+            return true;
     }
-    return TY_NONE;
+    return false;
 }
 
 /* The bias's gradient of what a call has made, which only this sum would read again. */
@@ -355,22 +374,21 @@ static bool take_bias_sum(epilogue *p, ty_clone *c, uint32_t id)
     while (is_op(p, ty_val_node(v), TY_OP_RESHAPE) || is_op(p, ty_val_node(v), TY_OP_CAST))
         v = ty_graph_in(p->g, ty_val_node(v), 0);
     ty_linear_kind kind;
-    uint32_t dot = ty_op_row_of(ty_graph_op(p->g, ty_val_node(v)))->class_ == TY_CLASS_LIBRARY
-                       ? weight_product(p, v, n, &kind)
-                       : TY_NONE;
-    if (dot == TY_NONE || c->map[ty_val_make(dot, 0)] != TY_NONE)
+    product dot;
+    if (ty_op_row_of(ty_graph_op(p->g, ty_val_node(v)))->class_ != TY_CLASS_LIBRARY ||
+        !weight_product(p, v, n, &kind, &dot) || c->map[ty_val_make(dot.dot, 0)] != TY_NONE)
         return false;
     for (int i = 0; i < 2; i++) {
-        ty_val in = ty_graph_in(p->g, dot, i);
+        ty_val in = ty_graph_in(p->g, dot.dot, i);
         const ty_type *shape = ty_graph_type(p->g, in);
         if (c->map[in] == TY_NONE && i == (kind == TY_LINEAR_SUM_B))
             c->map[in] = ty_b_reshape(c->to, c->map[v], shape->rank, shape->dim);
         if (c->map[in] == TY_NONE)
             return false;
     }
-    if (!emit(c, dot, kind, TY_NONE, &y, &second))
+    if (!emit(p, c, &dot, kind, TY_NONE, &y, &second))
         return false;
-    c->map[ty_val_make(dot, 0)] = y;
+    c->map[ty_val_make(dot.dot, 0)] = y;
     map_sum(c, id, second);
     return true;
 }
@@ -438,11 +456,11 @@ static bool epilogue_rewrite(ty_clone *c, uint32_t id, void *ctx)
     }
 }
 
-int ty_pass_epilogue(const ty_graph *in, ty_graph **out, ty_error *err)
+int ty_pass_epilogue(const ty_graph *in, ty_apart apart, ty_graph **out, ty_error *err)
 {
     uint32_t n_nodes = ty_graph_n_nodes(in);
     size_t n = (size_t)n_nodes * TY_MAX_RESULTS;
-    epilogue p = {.g = in, .kept = malloc((n + 1) * sizeof *p.kept)};
+    epilogue p = {.g = in, .apart = apart, .kept = malloc((n + 1) * sizeof *p.kept)};
     *out = NULL;
     for (size_t v = 0; v < n && p.kept; v++)
         p.kept[v] = TY_NONE;

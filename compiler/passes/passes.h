@@ -6,6 +6,7 @@
 #ifndef TY_COMPILER_PASSES_H
 #define TY_COMPILER_PASSES_H
 
+#include "compiler/apart.h"
 #include "compiler/ir/graph.h"
 
 /* concerns.c - false if the pass of this name (compile.c's table) would give back the same graph, because g has none of
@@ -55,16 +56,15 @@ int ty_pass_layout_gpu(const ty_graph *in, ty_graph **out, ty_error *err);
 int ty_pass_layout_gpu_tf32(const ty_graph *in, ty_graph **out, ty_error *err);
 
 /* epilogue.c - biases, GELU, ReLU and their gradients become part of the products before them (compiler/ops/linear.h).
- * Makes a new graph. Needs: gelu and gelu_grad whole; before lower. Keeps: everything else; what is taken rounds
- * differently in 16 bits. */
-int ty_pass_epilogue(const ty_graph *in, ty_graph **out, ty_error *err);
+ * Makes a new graph. Needs: gelu and gelu_grad whole; before lower. Keeps: everything else, and what is to stay apart;
+ * what is taken rounds differently in 16 bits. */
+int ty_pass_epilogue(const ty_graph *in, ty_apart apart, ty_graph **out, ty_error *err);
 
 /* attach.c - on a GPU, scales, biases, sums and ReLUs behind convolutions become part of them (conv_bias). Makes a new
  * graph. Needs: no composites; after mask, which lets gradients read a ReLU's result, and layout. Keeps: everything
- * else; what is taken may round differently. tf32: float32 goes to tensor cores, so products that were convolutions of
- * one element are taken in float32 too. */
-int ty_pass_attach(const ty_graph *in, ty_graph **out, ty_error *err);
-int ty_pass_attach_tf32(const ty_graph *in, ty_graph **out, ty_error *err);
+ * else, and what is to stay apart; what is taken may round differently. tf32: float32 goes to tensor cores, so products
+ * that were convolutions of one element are taken in float32 too. */
+int ty_pass_attach(const ty_graph *in, ty_apart apart, bool tf32, ty_graph **out, ty_error *err);
 
 /* winograd.c - marks the convolutions for which Winograd's algorithm is quicker. Makes a new graph. Needs: no
  * composites. Keeps: all else; what is marked may round differently. */

@@ -161,13 +161,18 @@ static void expect_same(const ty_graph *before, const ty_graph *after, ty_dtype 
         free((void *)(uintptr_t)inputs[i]);
 }
 
-static ty_graph *attached(const ty_graph *before, bool tf32)
+static ty_graph *attached_but(const ty_graph *before, ty_apart apart, bool tf32)
 {
     ty_graph *after;
     ty_error err = {0};
-    if ((tf32 ? ty_pass_attach_tf32 : ty_pass_attach)(before, &after, &err) < 0 || ty_graph_verify(after, &err) < 0)
+    if (ty_pass_attach(before, apart, tf32, &after, &err) < 0 || ty_graph_verify(after, &err) < 0)
         fail_msg("%s", err.message);
     return after;
+}
+
+static ty_graph *attached(const ty_graph *before, bool tf32)
+{
+    return attached_but(before, 0, tf32);
 }
 
 /* So many conv_bias in place of convolutions, and the same numbers. */
@@ -212,6 +217,33 @@ static void what_follows_is_taken(void **state)
         }
 }
 
+/* Kinds that stay apart are as they were, and all others are taken. */
+static void kinds_stay_apart(void **state)
+{
+    static const struct {
+        bool adds, relu, grouped; /* stays apart */
+        ty_dtype dtype;
+        int parts, expected;
+    } cases[] = {
+        {true, true, false, TY_F32, SHIFT | SUM | RELU, 0},
+        {true, true, false, TY_F32, SHIFT | RELU, 1},
+        {true, true, false, TY_BF16, SHIFT | SUM | RELU, 1}, /* another type */
+        {true, true, true, TY_F32, SHIFT | SUM | RELU, 1},   /* channels in groups */
+        {false, true, false, TY_F32, SHIFT | RELU, 0},
+        {false, false, false, TY_F32, SCALE | SHIFT | SHORTCUT | RELU, 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ty_apart apart = ty_apart_conv(cases[i].adds, cases[i].relu, cases[i].grouped, cases[i].dtype);
+        ty_graph *before = network(LAST, TY_F32, cases[i].parts), *after = attached_but(before, apart, false);
+        if (count(after, TY_OP_CONV_BIAS, TY_F32) != cases[i].expected)
+            fail_msg("case %zu: expected %d, found %d", i, cases[i].expected, count(after, TY_OP_CONV_BIAS, TY_F32));
+        expect_same(before, after, TY_F32);
+        ty_graph_free(before);
+        ty_graph_free(after);
+    }
+}
+
 /* The maximum of what has 16 bits has 16 bits. */
 static void pools_have_the_type_of_what_they_read(void **state)
 {
@@ -240,6 +272,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_follows_is_taken),
+        cmocka_unit_test(kinds_stay_apart),
         cmocka_unit_test(pools_have_the_type_of_what_they_read),
         cmocka_unit_test(products_stay_without_tensor_cores),
     };

@@ -109,6 +109,31 @@ static void the_worst_is_told_to_all(void **state)
     }
 }
 
+/* Two ranks' GPUs refuse kinds of calls: all ranks hear of both, since all have the same program. */
+static int are_refused(ty_company *c, ty_error *err)
+{
+    const ty_exchange *x = ty_company_exchange(c);
+    int me = ty_company_rank(c);
+    char bytes[4] = "";
+    if (me > 0) {
+        ty_error_set(err, TY_E_NO_EPILOGUE, "rank %d is refused", me);
+        err->which = (uint64_t)1 << me;
+    }
+    return x->meet(x->ctx, me == 0, bytes, sizeof bytes, err);
+}
+
+static void what_any_is_refused_is_told_to_all(void **state)
+{
+    (void)state;
+    rank ranks[RANKS];
+    together(ranks, are_refused);
+    for (int i = 0; i < RANKS; i++) {
+        assert_int_equal(ranks[i].rc, -1);
+        assert_int_equal(ranks[i].err.code, TY_E_NO_EPILOGUE);
+        assert_int_equal(ranks[i].err.which, 6);
+    }
+}
+
 /* Rank 1 is asked to stop in step 3: all obey in front of step 4. */
 static int stop(ty_company *c, ty_error *err)
 {
@@ -201,9 +226,13 @@ static void alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_are_the_same_on_all),  cmocka_unit_test(the_worst_is_told_to_all),
-        cmocka_unit_test(all_stop_after_the_same_step), cmocka_unit_test(gradients_go_one_way),
-        cmocka_unit_test(what_differs_is_told_on_all),  cmocka_unit_test(alone),
+        cmocka_unit_test(answers_are_the_same_on_all),
+        cmocka_unit_test(the_worst_is_told_to_all),
+        cmocka_unit_test(what_any_is_refused_is_told_to_all),
+        cmocka_unit_test(all_stop_after_the_same_step),
+        cmocka_unit_test(gradients_go_one_way),
+        cmocka_unit_test(what_differs_is_told_on_all),
+        cmocka_unit_test(alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,13 +36,18 @@ static ty_graph *network(activation how, int64_t hidden)
     return g;
 }
 
-static ty_graph *rewritten(const ty_graph *before)
+static ty_graph *rewritten_but(const ty_graph *before, ty_apart apart)
 {
     ty_graph *after;
     ty_error err = {0};
-    if (ty_pass_epilogue(before, &after, &err) < 0 || ty_graph_verify(after, &err) < 0)
+    if (ty_pass_epilogue(before, apart, &after, &err) < 0 || ty_graph_verify(after, &err) < 0)
         fail_msg("%s", err.message);
     return after;
+}
+
+static ty_graph *rewritten(const ty_graph *before)
+{
+    return rewritten_but(before, 0);
 }
 
 static int count(const ty_graph *g, ty_linear_kind kind)
@@ -98,6 +103,54 @@ static void activations_become_epilogues(void **state)
             fail_msg("case %zu: %d products forward", i, count(after, cases[i].forward));
         if (count(after, cases[i].backward) != (cases[i].how == NONE ? 0 : cases[i].n))
             fail_msg("case %zu: %d products backward", i, count(after, cases[i].backward));
+        expect_same_network(before, after);
+        ty_graph_free(before);
+        ty_graph_free(after);
+    }
+}
+
+/* Of kinds that stay apart there is none, and as much of the rest as can be without them. */
+static void kinds_stay_apart(void **state)
+{
+    static const struct {
+        activation how;
+        ty_dtype dtype;
+        ty_linear_kind apart[2];
+        int n; /* of these */
+        ty_linear_kind forward, backward;
+        int n_backward;
+    } cases[] = {
+        {GELU_TANH, TY_F32, {TY_LINEAR_GELU_GRAD_SUM}, 1, TY_LINEAR_GELU_KEEP, TY_LINEAR_GELU_GRAD, 1},
+        {GELU_TANH,
+         TY_F32,
+         {TY_LINEAR_GELU_GRAD_SUM, TY_LINEAR_GELU_GRAD},
+         2,
+         TY_LINEAR_GELU_KEEP,
+         TY_LINEAR_GELU_GRAD,
+         0},
+        {RELU, TY_F32, {TY_LINEAR_RELU_KEEP}, 1, TY_LINEAR_RELU, TY_LINEAR_RELU_GRAD_SUM, 0},
+        {RELU, TY_F32, {TY_LINEAR_RELU_GRAD_SUM}, 1, TY_LINEAR_RELU_KEEP, TY_LINEAR_RELU_GRAD, 1},
+        {RELU,
+         TY_F32,
+         {TY_LINEAR_RELU_GRAD_SUM, TY_LINEAR_RELU_GRAD},
+         2,
+         TY_LINEAR_RELU,
+         TY_LINEAR_RELU_GRAD,
+         0}, /* bits that nobody reads are not kept */
+        {RELU, TY_BF16, {TY_LINEAR_RELU_KEEP}, 1, TY_LINEAR_RELU_KEEP, TY_LINEAR_RELU_GRAD_SUM, 1}, /* another type */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ty_apart apart = 0;
+        for (int k = 0; k < cases[i].n; k++)
+            apart |= ty_apart_linear(cases[i].apart[k], cases[i].dtype);
+        ty_graph *before = network(cases[i].how, HIDDEN), *after = rewritten_but(before, apart);
+        for (int k = 0; k < cases[i].n && cases[i].dtype == TY_F32; k++)
+            if (count(after, cases[i].apart[k]) > 0)
+                fail_msg("case %zu: kind %d is there", i, (int)cases[i].apart[k]);
+        if (count(after, cases[i].forward) != 1 || count(after, cases[i].backward) != cases[i].n_backward)
+            fail_msg("case %zu: %d products forward, %d backward", i, count(after, cases[i].forward),
+                     count(after, cases[i].backward));
         expect_same_network(before, after);
         ty_graph_free(before);
         ty_graph_free(after);
@@ -225,6 +278,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(activations_become_epilogues),
+        cmocka_unit_test(kinds_stay_apart),
         cmocka_unit_test(sums_of_operands),
         cmocka_unit_test(sums_of_products),
         cmocka_unit_test(the_library_is_told),

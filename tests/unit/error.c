@@ -30,7 +30,9 @@ static void test_set_forgets_what_was(void **state)
     ty_error_at(&err, "a:1");
     ty_error_help(&err, "help");
     ty_error_detail(&err, "line");
+    err.which = 5;
     ty_error_set(&err, TY_E_IO, "second");
+    assert_int_equal(err.which, 0);
     assert_string_equal(err.place, "");
     assert_string_equal(err.help, "");
     assert_string_equal(err.detail, "");

@@ -1,6 +1,7 @@
 /* capture.c - the calls of a tape as work of a stream, and caught as one graph. See inside.h. */
 #include "compiler/target/cuda/inside.h"
 
+#include "compiler/apart.h"
 #include "compiler/target/pending.h"
 
 /* ---- calls ---- */
@@ -55,9 +56,14 @@ enum {
 
 static int cuda_issue_kinds(ty_cuda *c, const cuda_program *p, int kinds, ty_error *err)
 {
-    for (int i = 0; i < p->tape.n_calls; i++)
-        if ((kinds & 1 << p->tape.call[i].kind) && ty_cuda_issue(c, p, i, err) < 0)
-            return ty_error_wrap(err, "%s", p->tape.call[i].origin);
+    for (int i = 0; i < p->tape.n_calls; i++) {
+        const ty_cuda_call *call = &p->tape.call[i];
+        if (!(kinds & 1 << call->kind) || ty_cuda_issue(c, p, i, err) == 0)
+            continue;
+        if (call->kind == TY_CUDA_LIBRARY)
+            ty_apart_refused(c->g, call->node, err);
+        return ty_error_wrap(err, "%s", call->origin);
+    }
     return 0;
 }
 

@@ -58,7 +58,8 @@ struct ty_cuda {
     ty_cuda_report report;
 };
 
-/* Makes the library calls of all tapes ready, those of most arithmetic first. */
+/* Makes the library calls of all tapes ready, those of most arithmetic first. What the libraries refuse together with
+ * what follows it is err->which (compiler/apart.h), all of it. */
 int ty_cuda_prepare(ty_cuda *c, ty_error *err);
 /* Asks for one call of the tape, on the stream; in a capture it becomes a node. */
 int ty_cuda_issue(ty_cuda *c, const cuda_program *p, int number, ty_error *err);

@@ -3,6 +3,7 @@
  * Among algorithms the library's first proposal is taken for good once the time for choosing is over (tune.h). So those
  * calls come first which most of a step is spent in. Calls of one description are timed once and share the choice, so
  * what counts is the arithmetic of all of them together. */
+#include "compiler/apart.h"
 #include "compiler/ops/work.h"
 #include "compiler/target/cuda/inside.h"
 
@@ -73,9 +74,29 @@ static int prepare_call(ty_cuda *c, const prepared_call *one, ty_error *err)
     CUdeviceptr *at = TY_NEW_ARRAY(&c->arena, CUdeviceptr, call->n_at);
     for (int i = 0; i < call->n_at; i++)
         at[i] = ty_cuda_memory_at(&c->memory, &call->at[i]);
-    if (ty_cuda_library_prepare(&c->libraries, c->g, call->node, at, &one->program->library[one->call], err) < 0)
-        return ty_error_wrap(err, "%s", call->origin);
-    return 0;
+    if (ty_cuda_library_prepare(&c->libraries, c->g, call->node, at, &one->program->library[one->call], err) == 0)
+        return 0;
+    ty_apart_refused(c->g, call->node, err);
+    return ty_error_wrap(err, "%s", call->origin);
+}
+
+/* All calls that are refused with what follows them are found at once: the first one's error has the kinds of all. */
+static int prepare_all(ty_cuda *c, const prepared_call *list, int n, ty_error *err)
+{
+    uint64_t refused = 0;
+    for (int i = 0; i < n; i++) {
+        ty_error why = {0};
+        if (prepare_call(c, &list[i], &why) == 0)
+            continue;
+        if (err && (refused == 0 || why.which == 0))
+            *err = why;
+        if (why.which == 0)
+            return -1;
+        refused |= why.which;
+    }
+    if (refused && err)
+        err->which = refused;
+    return refused ? -1 : 0;
 }
 
 int ty_cuda_prepare(ty_cuda *c, ty_error *err)
@@ -88,8 +109,5 @@ int ty_cuda_prepare(ty_cuda *c, ty_error *err)
     prepared_call *list = TY_NEW_ARRAY(&c->arena, prepared_call, most);
     int n = list_calls(c, list);
     order_calls(list, n);
-    for (int i = 0; i < n; i++)
-        if (prepare_call(c, &list[i], err) < 0)
-            return -1;
-    return 0;
+    return prepare_all(c, list, n, err);
 }

@@ -2,7 +2,7 @@
  *
  * It holds descriptors against each other and operands against live memory, and ends the process where they do not fit.
  * With TY_FAKE_EPILOGUES=none it has no epilogues; =invalid: it calls them wrong; =late: it says so of a product that
- * it has proposed an algorithm for.
+ * it has proposed an algorithm for. "none 36": so it is with epilogue number 36 alone.
  */
 #include "tests/fakes/gpu/element.h"
 
@@ -172,7 +172,10 @@ static bool epilogue_fits(const struct cublaslt_desc *desc, const struct cublasl
 static bool refuses(const struct cublaslt_desc *desc, const char *how)
 {
     const char *asked = getenv("TY_FAKE_EPILOGUES");
-    return asked && strcmp(asked, how) == 0 && desc->epilogue != TY_CUBLASLT_EPILOGUE_DEFAULT;
+    size_t n = strlen(how);
+    if (!asked || strncmp(asked, how, n) != 0 || desc->epilogue == TY_CUBLASLT_EPILOGUE_DEFAULT)
+        return false;
+    return !asked[n] || strtoul(asked + n, NULL, 10) == desc->epilogue;
 }
 
 /* ---- shapes ---- */

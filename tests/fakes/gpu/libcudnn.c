@@ -403,11 +403,13 @@ static unsigned give_number(int64_t value, int64_t *n, void *values)
     return OK;
 }
 
-/* What follows a convolution: "none" is proposed for it, or it is refused "late", when it is run. */
-static bool refuses(const char *how)
+/* What follows a convolution: "none" is proposed for it, or it is refused "late", when it is run. "none z": only where
+ * a tensor is added. */
+static bool refuses(const conv *c, const char *how)
 {
     const char *asked = getenv("TY_FAKE_FUSIONS");
-    return asked && strcmp(asked, how) == 0;
+    size_t n = strlen(how);
+    return c->biases && asked && strncmp(asked, how, n) == 0 && (!asked[n] || c->adds);
 }
 
 /* Into descriptors of the caller's. */
@@ -416,8 +418,7 @@ static unsigned give_descriptors(const descriptor *d, unsigned kind, int64_t wan
     bool proposes = kind == TY_CUDNN_BACKEND_ENGINECFG_DESCRIPTOR;
     conv c;
     *n = !proposes ? 1 : wanted < ENGINES ? wanted : ENGINES;
-    if (proposes &&
-        (!read_graph(linked(d, TY_CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH), &c) || (c.biases && refuses("none"))))
+    if (proposes && (!read_graph(linked(d, TY_CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH), &c) || refuses(&c, "none")))
         *n = 0;
     for (int64_t i = 0; i < *n; i++) {
         if (!to[i] || to[i]->kind != kind)
@@ -580,7 +581,7 @@ unsigned cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan
     fake_driver_is_current(&handle->driver, "a convolution");
     if (!plan->finished || !pack->finished || !read_graph(plan->graph, &c))
         return BAD_PARAM;
-    if (c.biases && refuses("late"))
+    if (refuses(&c, "late"))
         return NOT_SUPPORTED;
     c.x_at = address_of(pack, c.x.id);
     c.w_at = address_of(pack, c.w.id);
