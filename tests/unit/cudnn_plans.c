@@ -3,10 +3,11 @@
 #include "tests/unit/evaluate.h"
 
 #include "compiler/ops/sliding.h"
+#include "compiler/program.h"
 #include "compiler/target/cuda/cudnn.h"
 #include "compiler/target/cuda/libraries.h"
 
-enum { FIRST_VERSION = 90800, WORKSPACE = 256 << 20, SMALL = 16 << 20 };
+enum { FIRST_VERSION = 90800, SMALL = 16 << 20, LEAST = 32 << 20, MOST = 1 << 30 };
 
 /* Of an H100; other generations differ here by what decides: the capability and its shared memory. */
 static const char *properties_of(int capability)
@@ -24,13 +25,17 @@ static const char *properties_of(int capability)
     return text;
 }
 
-/* Channels in and out, extent, window, step, padding: of the layers of a ResNet, and a depthwise one. */
+/* Channels in and out, extent, window, step, padding: of the layers of a ResNet, and a depthwise one; two of them with
+ * more images. */
 typedef struct layer {
-    int64_t in, out, extent, window, step, pad, groups;
+    int64_t in, out, extent, window, step, pad, groups, images;
 } layer;
 
-static const layer layers[] = {{3, 64, 224, 7, 2, 3, 1},   {64, 64, 56, 3, 1, 1, 1},  {256, 512, 56, 1, 2, 0, 1},
-                               {128, 128, 56, 3, 2, 1, 1}, {512, 512, 7, 3, 1, 1, 1}, {64, 64, 28, 3, 1, 1, 64}};
+static const layer layers[] = {{3, 64, 224, 7, 2, 3, 1, 8},   {64, 64, 56, 3, 1, 1, 1, 8},
+                               {256, 512, 56, 1, 2, 0, 1, 8}, {128, 128, 56, 3, 2, 1, 1, 8},
+                               {512, 512, 7, 3, 1, 1, 1, 8},  {64, 64, 28, 3, 1, 1, 64, 8},
+                               {3, 64, 224, 7, 2, 3, 1, 64},  {256, 256, 28, 3, 2, 1, 1, 64}};
+static const layer *const stem = &layers[6], *const strided = &layers[7];
 
 static ty_type laid(ty_dtype dtype, bool last, int64_t n, int64_t c, int64_t extent)
 {
@@ -41,7 +46,7 @@ static ty_graph *convolution(ty_op op, ty_dtype dtype, bool last, const layer *l
 {
     ty_graph *g = ty_graph_new();
     int64_t out = (l->extent + 2 * l->pad - l->window) / l->step + 1;
-    ty_type x = laid(dtype, last, 8, l->in, l->extent), y = laid(dtype, last, 8, l->out, out);
+    ty_type x = laid(dtype, last, l->images, l->in, l->extent), y = laid(dtype, last, l->images, l->out, out);
     ty_type w = laid(dtype, last, l->out, l->in / l->groups, l->window);
     ty_attr attr = {.flags = last ? TY_SLIDING_LAST | TY_SLIDING_WEIGHTS_LAST : 0, .n = 2, .groups = l->groups};
     for (int i = 0; i < 2; i++)
@@ -73,8 +78,7 @@ static ty_cudnn_planned planned_node(ty_graph *g, uint32_t node, const char *wha
 {
     ty_error err = {0};
     ty_cudnn_planned plan;
-    const ty_cuda_libraries libraries = {.workspace_bytes = WORKSPACE, .tf32 = tf32};
-    if (ty_cudnn_try(g, node, properties_of(capability), &libraries, &plan, &err) < 0)
+    if (ty_cudnn_try(g, node, properties_of(capability), tf32, &plan, &err) < 0)
         fail_msg("%s, sm_%d: %s", what, capability, err.message);
     ty_graph_free(g);
     assert_memory_equal(plan.engine, "engine ", 7);
@@ -147,13 +151,25 @@ static void channels_first_is_turned(void **state)
     (void)state;
     for (size_t o = 0; is_there() && o < sizeof ops / sizeof *ops; o++) {
         const layer *l = &layers[1];
-        int64_t tensor = 2 * 8 * l->in * l->extent * l->extent;
+        int64_t tensor = 2 * l->images * l->in * l->extent * l->extent;
         assert_true(planned(ops[o], TY_BF16, true, l, 90, false).workspace_bytes < SMALL);
         assert_true(planned(ops[o], TY_BF16, false, l, 90, false).workspace_bytes >= tensor);
         assert_true(planned(ops[o], TY_F32, true, l, 90, true).workspace_bytes < SMALL);
         assert_true(planned(ops[o], TY_F32, false, l, 90, false).workspace_bytes <
                     SMALL); /* without TF32 it is the other way */
     }
+}
+
+/* Engines of float32 that copy all that they read come first, and fit into what a program has for them. */
+static void copies_have_room(void **state)
+{
+    (void)state;
+    if (!is_there())
+        return;
+    assert_true(planned(TY_OP_CONV_DW, TY_F32, false, strided, 90, false).workspace_bytes > LEAST);
+    assert_true(planned(TY_OP_CONV_DW, TY_F32, true, stem, 90, true).workspace_bytes > LEAST);
+    assert_true(planned(TY_OP_CONV_DX, TY_F32, true, stem, 90, true).workspace_bytes > LEAST);
+    assert_true(planned(TY_OP_CONV_DX, TY_BF16, true, stem, 90, false).workspace_bytes > LEAST);
 }
 
 /* Of what it proposes for float32, some would round it for tensor cores: those are left out unless TF32 is allowed. Of
@@ -187,10 +203,11 @@ static void wider_gradients_are_refused(void **state)
 
 /* ---- on any machine ---- */
 
+static const layer huge = {64, 32, 512, 3, 1, 1, 1, 64};
+
 /* Of so many elements that their numbers must not be multiplied. */
 static void large_ones_are_taken(void **state)
 {
-    static const layer huge = {64, 32, 512, 3, 1, 1, 1};
     (void)state;
     uint32_t node;
     ty_error err = {0};
@@ -201,12 +218,47 @@ static void large_ones_are_taken(void **state)
     ty_graph_free(g);
 }
 
+/* What a program takes of a GPU's memory for its library calls. */
+
+static void expect_workspace(ty_graph *g, ty_val v, size_t expected)
+{
+    ty_error err = {0};
+    ty_program *p;
+    const ty_compile_options opt = {.threads = 1, .backend = TY_BACKEND_CUDA, .plan_only = true};
+    ty_graph_add_output(g, "y", v, TY_TAPE_EVAL);
+    if (ty_program_of_graph(g, TY_TAPE_EVAL, &opt, &p, &err) < 0)
+        fail_msg("%s", err.message);
+    assert_int_equal(ty_program_report(p)->scratch_bytes, expected);
+    ty_program_free(p);
+}
+
+static void workspace_is_announced(void **state)
+{
+    static const layer small = {64, 64, 28, 3, 1, 1, 1, 4}, large = {64, 32, 128, 3, 1, 1, 1, 32};
+    const size_t tensors = 4 * (32 * (64 + 32) * 128 * 128 + 32 * 64 * 9);
+    (void)state;
+    uint32_t node;
+    ty_graph *g = ty_graph_new();
+    ty_val x = new_input(g, TY_F32, SHAPE(512, 512));
+    expect_workspace(g, ty_b_exp(g, x), 0); /* no library is asked */
+    g = ty_graph_new();
+    x = new_input(g, TY_F32, SHAPE(4096, 4096));
+    expect_workspace(g, ty_b_dot(g, x, x, false, false), LEAST);
+    g = convolution(TY_OP_CONV, TY_F32, false, &small, TY_F32, &node);
+    expect_workspace(g, ty_val_make(node, 0), LEAST);
+    g = convolution(TY_OP_CONV, TY_F32, false, &large, TY_F32, &node);
+    expect_workspace(g, ty_val_make(node, 0), tensors + tensors / 4);
+    g = convolution(TY_OP_CONV_DW, TY_F32, false, &huge, TY_F32, &node);
+    expect_workspace(g, ty_val_make(node, 0), MOST);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(channels_last_is_planned),    cmocka_unit_test(what_follows_is_planned),
-        cmocka_unit_test(channels_first_is_turned),    cmocka_unit_test(engines_are_left_out),
-        cmocka_unit_test(wider_gradients_are_refused), cmocka_unit_test(large_ones_are_taken),
+        cmocka_unit_test(channels_last_is_planned), cmocka_unit_test(what_follows_is_planned),
+        cmocka_unit_test(channels_first_is_turned), cmocka_unit_test(copies_have_room),
+        cmocka_unit_test(engines_are_left_out),     cmocka_unit_test(wider_gradients_are_refused),
+        cmocka_unit_test(large_ones_are_taken),     cmocka_unit_test(workspace_is_announced),
     };
     return cmocka_run_group_tests_name("cudnn_plans", tests, NULL, NULL);
 }

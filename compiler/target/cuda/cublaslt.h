@@ -39,6 +39,8 @@ void ty_cublaslt_print(const ty_cublaslt_product *p, ty_buf *out);
 
 /* ---- on a GPU: a row of library.c ---- */
 
+/* The same for all: what NVIDIA advises for Hopper, 32 MiB (cuBLAS's manual, cublasSetWorkspace). */
+size_t ty_cublaslt_workspace(const ty_graph *g, uint32_t node);
 int ty_cublaslt_describe(const ty_graph *g, uint32_t node, ty_buf *out, ty_error *err);
 /* TY_E_NO_EPILOGUE: there is no algorithm for the product with its epilogue on this GPU. */
 int ty_cublaslt_prepare(ty_cuda_libraries *libraries, const ty_graph *g, uint32_t node, const CUdeviceptr *at,

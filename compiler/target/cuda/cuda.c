@@ -177,7 +177,6 @@ static void cuda_share(ty_cuda *c)
 {
     c->libraries = (ty_cuda_libraries){.gpu = &c->gpu,
                                        .workspace = c->memory.block[TY_CUDA_WORKSPACE].at,
-                                       .workspace_bytes = c->memory.block[TY_CUDA_WORKSPACE].bytes,
                                        .tf32 = c->opt.tf32,
                                        .tuner = {.dirs = c->opt.tune ? c->opt.build.cache_dir : NULL,
                                                  .device = cuda_device(c),

@@ -155,6 +155,33 @@ int ty_cudnn_describe(const ty_graph *g, uint32_t node, ty_buf *out, ty_error *e
     return 0;
 }
 
+/* ---- workspace ---- */
+
+#define WORKSPACE_LEAST ((size_t)32 << 20)
+#define WORKSPACE_MOST  ((size_t)1 << 30)
+
+static size_t tensor_bytes(const ty_cudnn_conv *c, const ty_cudnn_tensor *t)
+{
+    size_t bytes = ty_dtype_bytes(c->dtype);
+    for (int a = 0; a < c->rank; a++)
+        bytes *= (size_t)t->dim[a];
+    return bytes;
+}
+
+size_t ty_cudnn_conv_workspace(const ty_cudnn_conv *c)
+{
+    size_t tensors = tensor_bytes(c, &c->x) + tensor_bytes(c, &c->w) + tensor_bytes(c, &c->y);
+    size_t bytes = tensors + tensors / 4;
+    bytes = bytes > WORKSPACE_LEAST ? bytes : WORKSPACE_LEAST;
+    return bytes < WORKSPACE_MOST ? bytes : WORKSPACE_MOST;
+}
+
+size_t ty_cudnn_workspace(const ty_graph *g, uint32_t node)
+{
+    ty_cudnn_conv c;
+    return ty_cudnn_conv_of(g, node, &c, NULL) == 0 ? ty_cudnn_conv_workspace(&c) : 0;
+}
+
 /* ---- a GPU that is not here ---- */
 
 static void make_gpu(ty_cudnn_maker *m, const char *properties)
@@ -166,11 +193,11 @@ static void make_gpu(ty_cudnn_maker *m, const char *properties)
     m->gpu = d;
 }
 
-int ty_cudnn_try(const ty_graph *g, uint32_t node, const char *properties, const ty_cuda_libraries *given,
-                 ty_cudnn_planned *out, ty_error *err)
+int ty_cudnn_try(const ty_graph *g, uint32_t node, const char *properties, bool tf32, ty_cudnn_planned *out,
+                 ty_error *err)
 {
     static const ty_cudnn_places aligned = {4096, 8192, 12288, 16384, 20480};
-    ty_cuda_libraries libraries = {.workspace_bytes = given->workspace_bytes, .tf32 = given->tf32};
+    ty_cuda_libraries libraries = {.tf32 = tf32};
     ty_cudnn_maker m = {.n = 0};
     ty_cudnn_run run = {.plan = NULL};
     ty_cudnn_conv c;

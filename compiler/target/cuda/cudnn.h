@@ -34,10 +34,15 @@ typedef struct ty_cudnn_conv {
 int ty_cudnn_conv_of(const ty_graph *g, uint32_t node, ty_cudnn_conv *out, ty_error *err);
 /* Appends all of it, on one line. */
 void ty_cudnn_print(const ty_cudnn_conv *c, ty_buf *out);
+/* Bytes of workspace that an engine may use: those of x, w and y and a quarter more, at least 32 MiB, at most 1 GiB.
+ * Engines that work in another layout or type, or on more channels than there are, copy there what they read and write,
+ * and of float32 the quick ones do (ARCHITECTURE.md has what cuDNN asks for). */
+size_t ty_cudnn_conv_workspace(const ty_cudnn_conv *c);
 
 /* ---- on a GPU: rows of library.c ---- */
 
 int ty_cudnn_describe(const ty_graph *g, uint32_t node, ty_buf *out, ty_error *err);
+size_t ty_cudnn_workspace(const ty_graph *g, uint32_t node);
 /* TY_E_NO_FUSION: there is no engine for the convolution with what follows it on this GPU. */
 int ty_cudnn_prepare(ty_cuda_libraries *libraries, const ty_graph *g, uint32_t node, const CUdeviceptr *at,
                      ty_cuda_library_call *out, ty_error *err);
@@ -50,9 +55,9 @@ typedef struct ty_cudnn_planned {
 } ty_cudnn_planned;
 
 /* What preparing would take on a GPU that need not be here, of which cuDNN's JSON form of a device's properties is
- * known (from 9.8 on). Of the libraries: workspace_bytes, tf32. */
-int ty_cudnn_try(const ty_graph *g, uint32_t node, const char *properties, const ty_cuda_libraries *libraries,
-                 ty_cudnn_planned *out, ty_error *err);
+ * known (from 9.8 on). tf32: as of the libraries. */
+int ty_cudnn_try(const ty_graph *g, uint32_t node, const char *properties, bool tf32, ty_cudnn_planned *out,
+                 ty_error *err);
 void ty_cudnn_close(cudnnHandle_t handle); /* NULL: nothing */
 
 #endif

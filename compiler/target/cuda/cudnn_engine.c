@@ -165,7 +165,7 @@ static cudnnBackendDescriptor_t make_plan(const proposed *p, cudnnBackendDescrip
     if (m->status == 0 && m->lib->cudnnBackendFinalize(d) == 0 &&
         m->lib->cudnnBackendGetAttribute(d, TY_CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, TY_CUDNN_TYPE_INT64, 1, &n,
                                          bytes) == 0 &&
-        *bytes <= (int64_t)p->libraries->workspace_bytes)
+        *bytes <= (int64_t)ty_cudnn_conv_workspace(p->conv))
         return d;
     ty_cudnn_drop(m, d);
     return NULL;
@@ -194,7 +194,7 @@ static void print_convolution(const proposed *p, const ty_cudnn_places *at, unsi
 {
     ty_buf_addf(out, "cudnn %zu %s mode %u ", p->m->lib->cudnnGetVersion(), ty_op_row_of(p->conv->op)->text, mode);
     ty_cudnn_print(p->conv, out);
-    ty_buf_addf(out, " workspace %zu%s aligned", p->libraries->workspace_bytes, p->libraries->tf32 ? " tf32" : "");
+    ty_buf_addf(out, " workspace %zu%s aligned", ty_cudnn_conv_workspace(p->conv), p->libraries->tf32 ? " tf32" : "");
     const CUdeviceptr place[] = {at->x, at->w, at->y, at->bias, at->z};
     for (size_t i = 0; i < sizeof place / sizeof *place; i++)
         ty_buf_addf(out, " %" PRId64, place[i] ? ty_cudnn_alignment(place[i]) : 0);
@@ -249,5 +249,5 @@ int ty_cudnn_choose(ty_cudnn_maker *m, ty_cuda_libraries *libraries, const ty_cu
     if (ty_cudnn_error(m, err) < 0)
         return -1;
     return ty_error_set(err, TY_E_LIBRARY, "cuDNN: no engine for a convolution within %zu MB of workspace",
-                        libraries->workspace_bytes / 1000000);
+                        ty_cudnn_conv_workspace(c) / 1000000);
 }

@@ -12,15 +12,16 @@ typedef struct library_row {
     int (*describe)(const ty_graph *g, uint32_t node, ty_buf *out, ty_error *err); /* fails if it does not take it */
     int (*prepare)(ty_cuda_libraries *libraries, const ty_graph *g, uint32_t node, const CUdeviceptr *at,
                    ty_cuda_library_call *out, ty_error *err);
+    size_t (*workspace)(const ty_graph *g, uint32_t node);
 } library_row;
 
 static const library_row library_rows[] = {
-    {TY_OP_DOT, "cublaslt", ty_cublaslt_describe, ty_cublaslt_prepare},
-    {TY_OP_LINEAR, "cublaslt", ty_cublaslt_describe, ty_cublaslt_prepare},
-    {TY_OP_CONV, "cudnn", ty_cudnn_describe, ty_cudnn_prepare},
-    {TY_OP_CONV_BIAS, "cudnn", ty_cudnn_describe, ty_cudnn_prepare},
-    {TY_OP_CONV_DX, "cudnn", ty_cudnn_describe, ty_cudnn_prepare},
-    {TY_OP_CONV_DW, "cudnn", ty_cudnn_describe, ty_cudnn_prepare},
+    {TY_OP_DOT, "cublaslt", ty_cublaslt_describe, ty_cublaslt_prepare, ty_cublaslt_workspace},
+    {TY_OP_LINEAR, "cublaslt", ty_cublaslt_describe, ty_cublaslt_prepare, ty_cublaslt_workspace},
+    {TY_OP_CONV, "cudnn", ty_cudnn_describe, ty_cudnn_prepare, ty_cudnn_workspace},
+    {TY_OP_CONV_BIAS, "cudnn", ty_cudnn_describe, ty_cudnn_prepare, ty_cudnn_workspace},
+    {TY_OP_CONV_DX, "cudnn", ty_cudnn_describe, ty_cudnn_prepare, ty_cudnn_workspace},
+    {TY_OP_CONV_DW, "cudnn", ty_cudnn_describe, ty_cudnn_prepare, ty_cudnn_workspace},
 };
 
 /* The row that computes a node, what it is told appended to `out`; NULL if there is none. */
@@ -50,6 +51,12 @@ static const library_row *library_of(const ty_graph *g, uint32_t node)
 bool ty_cuda_library_has(const ty_graph *g, uint32_t node)
 {
     return library_of(g, node) != NULL;
+}
+
+size_t ty_cuda_library_workspace(const ty_graph *g, uint32_t node)
+{
+    const library_row *row = library_of(g, node);
+    return row ? row->workspace(g, node) : 0;
 }
 
 int ty_cuda_library_prepare(ty_cuda_libraries *libraries, const ty_graph *g, uint32_t node, const CUdeviceptr *at,

@@ -18,11 +18,10 @@ typedef struct ty_cuda_libraries {
     cublasLtHandle_t cublaslt;
     cudnnHandle_t cudnn;
     const ty_gpu *gpu;
-    CUdeviceptr workspace; /* calls on one stream use it one after the other */
-    size_t workspace_bytes;
-    bool tf32;           /* float32 may be multiplied with ten bits of mantissa */
-    ty_cuda_tuner tuner; /* timing writes into the results of calls: nothing there may be needed yet */
-    ty_arena *arena;     /* of prepared calls */
+    CUdeviceptr workspace; /* calls on one stream use it one after the other: as large as the largest may */
+    bool tf32;             /* float32 may be multiplied with ten bits of mantissa */
+    ty_cuda_tuner tuner;   /* timing writes into the results of calls: nothing there may be needed yet */
+    ty_arena *arena;       /* of prepared calls */
 } ty_cuda_libraries;
 
 typedef struct ty_cuda_library_call {
@@ -36,7 +35,10 @@ void ty_cuda_libraries_close(ty_cuda_libraries *libraries);
 
 /* Whether something computes the node on a GPU. */
 bool ty_cuda_library_has(const ty_graph *g, uint32_t node);
-/* at: where the operands are, then the results;what has none points at memory that nobody reads. The call is to be
+/* Bytes of workspace that the node's call may use: 0 if no library computes it. The same on all machines, so that
+ * memory is known before a GPU is asked, and the choice of an algorithm does not depend on what else a program does. */
+size_t ty_cuda_library_workspace(const ty_graph *g, uint32_t node);
+/* at: where the operands are, then the results; what has none points at memory that nobody reads. The call is to be
  * released. */
 int ty_cuda_library_prepare(ty_cuda_libraries *libraries, const ty_graph *g, uint32_t node, const CUdeviceptr *at,
                             ty_cuda_library_call *out, ty_error *err);

@@ -2,10 +2,9 @@
 #include "compiler/target/cuda/memory.h"
 
 #include "compiler/target/cuda/feed.h"
+#include "compiler/target/cuda/library.h"
 
-/* What cuBLASLt may use beside its operands: what NVIDIA advises for Hopper. */
-#define MEMORY_WORKSPACE_BYTES ((size_t)32 << 20)
-#define MEMORY_ALIGN           256
+#define MEMORY_ALIGN 256
 
 /* ---- measuring ---- */
 
@@ -76,6 +75,17 @@ static void memory_spare(ty_cuda_block *spare, const ty_plan *plan)
     }
 }
 
+/* Of the call that may use most: one runs after the other. */
+static void memory_workspace(ty_cuda_block *workspace, const ty_plan *plan, const ty_cuda_tape *tape)
+{
+    for (int i = 0; i < tape->n_calls; i++) {
+        const ty_cuda_call *call = &tape->call[i];
+        size_t bytes = call->kind == TY_CUDA_LIBRARY ? ty_cuda_library_workspace(plan->f->g, call->node) : 0;
+        if (bytes > workspace->bytes)
+            workspace->bytes = bytes;
+    }
+}
+
 void ty_cuda_memory_measure(ty_cuda_memory *m, const ty_plan *const *plans, const ty_cuda_tape *const *tapes, int n,
                             ty_arena *a)
 {
@@ -97,8 +107,8 @@ void ty_cuda_memory_measure(ty_cuda_memory *m, const ty_plan *const *plans, cons
         if (tapes[p]->room_bytes > b[TY_CUDA_ROOM].bytes)
             b[TY_CUDA_ROOM].bytes = tapes[p]->room_bytes;
         memory_spare(&b[TY_CUDA_SPARE], plans[p]);
+        memory_workspace(&b[TY_CUDA_WORKSPACE], plans[p], tapes[p]);
     }
-    b[TY_CUDA_WORKSPACE].bytes = MEMORY_WORKSPACE_BYTES;
     memory_constants(m, plans, tapes, n, a);
 }
 
@@ -122,7 +132,7 @@ int ty_cuda_memory_get(ty_cuda_memory *m, const ty_gpu *gpu, ty_error *err)
                                                        [TY_CUDA_SPARE] = "results that nobody reads",
                                                        [TY_CUDA_SCRATCH] = "what calls need besides",
                                                        [TY_CUDA_ROOM] = "gradients of all replicas",
-                                                       [TY_CUDA_WORKSPACE] = "the workspace of products"};
+                                                       [TY_CUDA_WORKSPACE] = "the workspace of libraries"};
     for (int i = 0; i < TY_CUDA_N_BLOCKS; i++)
         if (ty_gpu_alloc(gpu, m->block[i].bytes, what[i], &m->block[i].at, err) < 0)
             return err && err->code == TY_E_LIMIT

@@ -6,7 +6,7 @@
  *     ty_cuda_memory_at(&m, &place)                           the address of a place of a tape
  *
  * One slab for the temporaries of all tapes, the states, constants once each, the batch that a step reads and those
- * that are on their way (feed.h), a workspace that library calls share.
+ * that are on their way (feed.h), a workspace that library calls share (ty_cuda_library_workspace).
  */
 #ifndef TY_TARGET_CUDA_MEMORY_H
 #define TY_TARGET_CUDA_MEMORY_H
