@@ -21,9 +21,10 @@
  * With --temporaries MB what would need more is computed again in backward (ty_compile_options.temporary_bytes).
  * With --sparse tables that are only gathered from are updated by rows (ty_train_spec.sparse_all): other sums,
  * less work.
- * With --gpu it trains on the first GPU. With --batch ROWS batches have so many, those of the first one repeated. With
- * --cuda DIR nothing runs: the kernels are left there as CUDA C. With --without PASS a pass of the compiler is left out
- * (ty_compile_options.skip_passes): what it is worth.
+ * With --gpu it trains on the first GPU, with --gpus N on the first N, among which a batch is divided. With --batch
+ * ROWS batches have so many, those of the first one repeated. With --cuda DIR the kernels are left there as CUDA C,
+ * with what a GPU does in a step; nothing runs unless a GPU is asked for. With --without PASS a pass of the compiler is
+ * left out (ty_compile_options.skip_passes): what it is worth.
  */
 #include "base/clock.h"
 #include "base/file.h"
@@ -42,7 +43,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_INPUTS = 4, MAX_WITHOUT = 8, KEPT_LOSSES = 20, WARM_UP = 3 };
+enum { MAX_INPUTS = 4, MAX_WITHOUT = 8, MAX_GPUS = 8, KEPT_LOSSES = 20, WARM_UP = 3 };
 
 /* peers/works.py says the same; a change belongs into both, and into the tables of peer_jax.py and peer_tf.py. */
 typedef struct work {
@@ -80,6 +81,7 @@ typedef struct job {
     ty_precision precision;
     const char *without[MAX_WITHOUT]; /* passes left out */
     bool sparse;                      /* tables by rows */
+    bool on_gpu;                      /* it runs on one */
     bool calls, limit;                /* print where a step's time goes */
 } job;
 
@@ -124,8 +126,13 @@ static ty_optimizer job_optimizer(const work *w)
 static int job_compile(job *j, ty_error *err)
 {
     ty_binding bindings[MAX_INPUTS];
-    for (int i = 0; i < j->n_inputs; i++)
+    int replicas = j->options.n_gpus > 1 ? j->options.n_gpus : 1;
+    for (int i = 0; i < j->n_inputs; i++) {
         bindings[i] = (ty_binding){j->inputs[i].name, j->inputs[i].type};
+        bindings[i].type.dim[0] /= replicas;
+        if (bindings[i].type.dim[0] * replicas != j->inputs[i].type.dim[0])
+            return ty_error_set(err, TY_E_RANGE, "batches are not to be divided among %d GPUs", replicas);
+    }
     ty_loss_term loss = {.kind = j->work->loss,
                          .output = ty_model_output(j->model, 0)->name,
                          .target = "y",
@@ -142,6 +149,7 @@ static int job_compile(job *j, ty_error *err)
                           .sparse_all = j->sparse,
                           .accumulate = 1,
                           .seed = 1,
+                          .replicas = replicas > 1 ? replicas : 0,
                           .precision = j->precision,
                           .batch_norm_statistics = true,
                           .no_eval = true}; /* the peers do not evaluate either */
@@ -551,10 +559,11 @@ static void job_free(job *j)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: ours WORK DIR [STEPS] [--cache DIR] [--threads N] [--cc PROGRAM] [--dump DIR] [--calls]\n"
-                    "            [--limit] [--plan] [--temporaries MB] [--strict] [--sparse] [--without PASS]...\n"
-                    "            [--precision float32|bfloat16|float16] [--gpu] [--cuda DIR] [--batch ROWS]\n"
-                    "       WORK is one of");
+    fprintf(stderr,
+            "usage: ours WORK DIR [STEPS] [--cache DIR] [--threads N] [--cc PROGRAM] [--dump DIR] [--calls]\n"
+            "            [--limit] [--plan] [--temporaries MB] [--strict] [--sparse] [--without PASS]...\n"
+            "            [--precision float32|bfloat16|float16] [--gpu | --gpus N] [--cuda DIR] [--batch ROWS]\n"
+            "       WORK is one of");
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
         fprintf(stderr, " %s", works[i].name);
     fprintf(stderr, "\n");
@@ -581,6 +590,7 @@ static ty_precision precision_find(const char *name)
 
 static bool job_options(job *j, int argc, char **argv)
 {
+    static const int numbers[MAX_GPUS] = {0, 1, 2, 3, 4, 5, 6, 7};
     static const struct option known[] = {{"cache", required_argument, NULL, 'k'},
                                           {"threads", required_argument, NULL, 't'},
                                           {"cc", required_argument, NULL, 'c'},
@@ -594,6 +604,7 @@ static bool job_options(job *j, int argc, char **argv)
                                           {"precision", required_argument, NULL, 'p'},
                                           {"cuda", required_argument, NULL, 'u'},
                                           {"gpu", no_argument, NULL, 'g'},
+                                          {"gpus", required_argument, NULL, 'G'},
                                           {"batch", required_argument, NULL, 'b'},
                                           {"without", required_argument, NULL, 'w'},
                                           {0}};
@@ -641,10 +652,16 @@ static bool job_options(job *j, int argc, char **argv)
         case 'u':
             j->options.cuda_dir = optarg;
             j->options.backend = TY_BACKEND_CUDA;
-            j->options.plan_only = true;
             break;
         case 'g':
             j->options.backend = TY_BACKEND_CUDA;
+            j->on_gpu = true;
+            break;
+        case 'G':
+            j->options.gpus = numbers;
+            j->options.n_gpus = atoi(optarg);
+            j->options.backend = TY_BACKEND_CUDA;
+            j->on_gpu = true;
             break;
         case 's':
             j->options.deterministic_strict = true;
@@ -653,7 +670,8 @@ static bool job_options(job *j, int argc, char **argv)
             return false;
         }
     }
-    if (argc - optind < 2 || argc - optind > 3)
+    j->options.plan_only |= j->options.cuda_dir && !j->on_gpu;
+    if (argc - optind < 2 || argc - optind > 3 || j->options.n_gpus < 0 || j->options.n_gpus > MAX_GPUS)
         return false;
     j->work = work_find(argv[optind]);
     j->folder = argv[optind + 1];
