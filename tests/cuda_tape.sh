@@ -1,7 +1,6 @@
 #!/bin/bash
-# What a GPU is told to do in a step of the benchmarked workloads (compiler/target/cuda/tape.h), against golden texts:
-# the whole tape of mlp; of the others how often each library call and copy occurs, and how many kernels are launched;
-# in bfloat16 too where the passes do something else for it.
+# What a GPU is told to do in a step of the eight benchmarked workloads, from the batch to the outputs
+# (compiler/target/cuda/frame.h, tape.h), in float32 and bfloat16, against golden texts; and in steps that two GPUs share.
 #     cuda_tape.sh --update      writes the golden texts anew
 cd "$(dirname "$0")/.." || exit 1
 . tests/works.bash
@@ -11,12 +10,6 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 passed=0 failed=0 skipped=0
 
-summary() { # of a tape on stdin
-    awk '/^tape:/ { print; next }
-         $2 ~ /^k[0-9]/ { launches++; next }
-         { sub(/^[0-9]+ /, ""); sub(/ \| .*/, ""); sub(/: .*/, ""); n[$0]++ }
-         END { print launches " launches"; for (what in n) print n[what] " " what | "LC_ALL=C sort -k2" }'
-}
 check() { # NAME FILE
     if [ "$update" = --update ]; then
         cp "$2" "$golden/$1"
@@ -28,21 +21,30 @@ check() { # NAME FILE
         failed=$((failed + 1))
     fi
 }
-tape() { # WORK PRECISION
-    "$ours" "$1" "$scratch/works/$1" --threads 2 --precision "$2" --cuda "$scratch/$1.$2" >/dev/null || failed=$((failed + 1))
-    cat "$scratch/$1.$2"/*.tape >"$scratch/tape"
-    summary <"$scratch/tape" >"$scratch/summary"
+tape() { # NAME WORK PRECISION OPTION...
+    local name=$1 work=$2 precision=$3
+    shift 3
+    "$ours" "$work" "$scratch/$work" --threads 2 --precision "$precision" --cuda "$scratch/left" "$@" >/dev/null ||
+        failed=$((failed + 1))
+    cat "$scratch"/left/*.tape >"$scratch/tape"
+    check "$name.tape" "$scratch/tape"
+    rm -rf "$scratch/left"
 }
 update=${1:-}
 make -s bench
 for work in $works; do
-    make_work $work "$scratch/works/$work"
-    tape $work float32
-    [ $work = mlp ] && check mlp.tape "$scratch/tape"
-    check "$work.calls" "$scratch/summary"
-    case $work in chargpt | gpt2 | bert | resnet50) tape $work bfloat16 && check "$work.bf16.calls" "$scratch/summary" ;; esac
+    make_work $work "$scratch/$work"
+    tape $work $work float32
+    tape $work.bf16 $work bfloat16
+    # sums begin as gradients come, in the arena, and are waited for once; by NCCL, and in the order of the replicas
+    case $work in
+    cnn) tape $work.2 $work float32 --gpus 2 --plan ;;
+    chargpt) tape $work.strict.2 $work bfloat16 --gpus 2 --plan --strict ;;
+    gpt2) tape $work.bf16.2 $work bfloat16 --gpus 2 --plan ;;
+    esac
+    rm -rf "${scratch:?}/$work"
 done
-# A step that two replicas share: sums begin as gradients come, in the arena, and are waited for once.
+# Two tapes, of which one evaluates, and all of two replicas.
 cases=${TY_SHARED:-../shared}/data/train-cases
 if [ -d "$cases" ]; then
     "${ours%/bench/ours}/tools/train_cases" --replicas 2 --threads 2 --cuda "$scratch/shared" "$cases" mlp_relu >/dev/null ||

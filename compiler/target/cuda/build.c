@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/version.h"
 #include "compiler/target/cpu/render.h"
+#include "compiler/target/cuda/frame.h"
 #include "compiler/target/cuda/libraries.h"
 #include "compiler/target/cuda/render.h"
 #include "compiler/target/cuda/tape.h"
@@ -40,13 +41,24 @@ static int build_write(const ty_ktexts *texts, build_left *left, const char *dir
     return rc;
 }
 
-static int build_leave_plan(const ty_plan *plan, bool in_order, ty_ktexts *texts, build_left *left, ty_error *err)
+static int build_leave_plans(const ty_plan *const *plans, int n, bool in_order, ty_ktexts *texts, build_left *left,
+                             ty_error *err)
 {
-    ty_cuda_tape tape;
-    if (ty_cuda_tape_of(plan, in_order, texts, texts->arena, &tape, err) < 0)
-        return -1;
-    ty_cuda_tape_print_facts(&tape, &left->facts);
-    ty_cuda_tape_print(&tape, plan, &left->tapes);
+    ty_cuda_memory memory;
+    ty_cuda_tape *tape = TY_NEW_ARRAY(texts->arena, ty_cuda_tape, n);
+    const ty_cuda_tape **all = TY_NEW_ARRAY(texts->arena, const ty_cuda_tape *, n);
+    for (int i = 0; i < n; i++) {
+        if (ty_cuda_tape_of(plans[i], in_order, texts, texts->arena, &tape[i], err) < 0)
+            return -1;
+        all[i] = &tape[i];
+        ty_cuda_tape_print_facts(&tape[i], &left->facts);
+    }
+    ty_cuda_memory_measure(&memory, plans, all, n, texts->arena);
+    for (int i = 0; i < n; i++) {
+        ty_cuda_frame frame;
+        ty_cuda_frame_of(plans[i], &tape[i], &memory, texts->arena, &frame);
+        ty_cuda_frame_print(&frame, &tape[i], plans[i], &left->tapes);
+    }
     return 0;
 }
 
@@ -59,9 +71,7 @@ int ty_cuda_leave(const ty_plan *const *plans, int n_plans, bool in_order, const
     ty_buf_init(&left.facts, 1u << 30);
     ty_buf_init(&left.tapes, 1u << 30);
     ty_ktexts texts = {.arena = &arena};
-    int rc = 0;
-    for (int i = 0; i < n_plans && rc == 0; i++)
-        rc = build_leave_plan(plans[i], in_order, &texts, &left, err);
+    int rc = build_leave_plans(plans, n_plans, in_order, &texts, &left, err);
     ty_ktexts_sort(&texts);
     if (rc == 0 && texts.n > 0)
         rc = build_write(&texts, &left, dir, err);

@@ -37,8 +37,8 @@ typedef struct ty_cuda_code {
 extern const ty_ktexts_words ty_cuda_words;
 
 /* Leaves the kernels of plans in a folder for who compiles them elsewhere: <hash>.cu, where each follows
- * ty_cuda_words.lead, <hash>.txt, facts of their launches, and <hash>.tape, what the GPU is told to do with them
- * (tape.h). */
+ * ty_cuda_words.lead, <hash>.txt, facts of their launches, and <hash>.tape, what the GPU is told to do in a run of each
+ * (frame.h, tape.h). */
 int ty_cuda_leave(const ty_plan *const *plans, int n_plans, bool in_order, const char *dir, ty_error *err);
 
 /* Sorts the texts and compiles them, or finds them in the cache: the key is our version, NVRTC's and its options, the

@@ -46,36 +46,14 @@ static int cuda_check_ops(ty_cuda *c, ty_error *err)
     return rc;
 }
 
-/* ---- outputs and inputs ---- */
+/* ---- outputs ---- */
 
-static void cuda_find_outputs(ty_cuda *c, int number)
+static void cuda_find_outputs(ty_cuda *c, cuda_program *p)
 {
-    cuda_program *p = &c->program[number];
-    p->output = TY_NEW_ARRAY(&c->arena, cuda_output, ty_graph_n_outputs(c->g));
-    for (int i = 0; i < ty_graph_n_outputs(c->g); i++) {
-        const ty_output *out = ty_graph_output(c->g, i);
-        if (out->tapes & c->plan[number]->f->tape)
-            p->output[p->n_outputs++] =
-                (cuda_output){.value = out->val, .bytes = ty_type_bytes(ty_graph_type(c->g, out->val))};
-    }
-}
-
-static void cuda_note_input(cuda_program *p, const ty_place *at)
-{
-    if (at->kind == TY_PLACE_INPUT)
-        p->reads[at->index] = true;
-}
-
-static void cuda_find_inputs(ty_cuda *c, int number)
-{
-    cuda_program *p = &c->program[number];
-    p->reads = TY_NEW_ARRAY(&c->arena, bool, ty_graph_n_inputs(c->g));
-    for (int i = 0; i < p->tape.n_calls; i++)
-        for (int k = 0; k < p->tape.call[i].n_at; k++)
-            cuda_note_input(p, &p->tape.call[i].at[k]);
-    for (int i = 0; i < p->n_outputs; i++) {
-        ty_place at = ty_plan_place(c->plan[number], p->output[i].value);
-        cuda_note_input(p, &at);
+    p->output = TY_NEW_ARRAY(&c->arena, cuda_output, p->frame.n_outputs);
+    for (int i = 0; i < p->frame.n_outputs; i++) {
+        ty_val v = ty_graph_output(c->g, p->frame.output[i])->val;
+        p->output[i] = (cuda_output){.value = v, .bytes = ty_type_bytes(ty_graph_type(c->g, v))};
     }
 }
 
@@ -91,7 +69,7 @@ static int cuda_pin(ty_cuda *c, ty_error *err)
     c->pinned = at;
     ty_cuda_block room = {.bytes = 0};
     for (int p = 0; p < c->n_plans; p++)
-        for (int i = 0; i < c->program[p].n_outputs; i++) {
+        for (int i = 0; i < c->program[p].frame.n_outputs; i++) {
             cuda_output *out = &c->program[p].output[i];
             ty_place place = ty_plan_place(c->plan[p], out->value);
             out->from = ty_cuda_memory_at(&c->memory, &place);
@@ -203,12 +181,9 @@ static int cuda_upload_constants(ty_cuda *c, ty_error *err)
 
 static int cuda_tapes(ty_cuda *c, ty_error *err)
 {
-    for (int p = 0; p < c->n_plans; p++) {
+    for (int p = 0; p < c->n_plans; p++)
         if (ty_cuda_tape_of(c->plan[p], c->opt.in_order, &c->texts, &c->arena, &c->program[p].tape, err) < 0)
             return -1;
-        cuda_find_outputs(c, p);
-        cuda_find_inputs(c, p);
-    }
     return cuda_check_ops(c, err);
 }
 
@@ -229,6 +204,16 @@ static int cuda_n_exchanges(const ty_cuda *c)
     return most;
 }
 
+/* outputs: room of all on the host, which grows. */
+static void cuda_frame(ty_cuda *c, int number, ty_cuda_block *outputs)
+{
+    cuda_program *p = &c->program[number];
+    ty_cuda_frame_of(c->plan[number], &p->tape, &c->memory, &c->arena, &p->frame);
+    cuda_find_outputs(c, p);
+    for (int i = 0; i < TY_CUDA_IN_FLIGHT * p->frame.n_outputs; i++)
+        ty_cuda_block_add(outputs, p->output[i / TY_CUDA_IN_FLIGHT].bytes);
+}
+
 /* All that is known without a GPU. */
 static void cuda_measure(ty_cuda *c)
 {
@@ -239,10 +224,10 @@ static void cuda_measure(ty_cuda *c)
     for (int p = 0; p < c->n_plans; p++) {
         tape[p] = &c->program[p].tape;
         cuda_count(tape[p], r);
-        for (int i = 0; i < TY_CUDA_IN_FLIGHT * c->program[p].n_outputs; i++)
-            ty_cuda_block_add(&outputs, c->program[p].output[i / TY_CUDA_IN_FLIGHT].bytes);
     }
     ty_cuda_memory_measure(&c->memory, c->plan, tape, c->n_plans, &c->arena);
+    for (int p = 0; p < c->n_plans; p++)
+        cuda_frame(c, p, &outputs);
     r->n_distinct_kernels = c->texts.n;
     for (int i = 0; i < c->texts.n; i++)
         r->text_bytes += c->texts.one[i].len;

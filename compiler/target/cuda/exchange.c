@@ -69,31 +69,11 @@ static int exchange_in_order(ty_cuda_exchanges *x, const ty_nccl_exchanged *what
     return hands_on ? ty_nccl_gather(w->group, w->replica, own, what->to, part, x->stream, err) : 0;
 }
 
-static int exchange_ask(ty_cuda_exchanges *x, const ty_nccl_exchanged *what, const ty_cuda_ordered *ordered,
-                        ty_error *err)
+int ty_cuda_exchange_ask(ty_cuda_exchanges *x, const ty_nccl_exchanged *what, const ty_cuda_ordered *ordered,
+                         ty_error *err)
 {
-    return ordered ? exchange_in_order(x, what, ordered, err)
-                   : ty_nccl_exchange(x->with.group, x->with.replica, what, x->stream, err);
-}
-
-int ty_cuda_exchange_begin(ty_cuda_exchanges *x, const ty_nccl_exchanged *what, const ty_cuda_ordered *ordered,
-                           ty_error *err)
-{
-    const ty_cu *cu = x->gpu->cu;
-    if (what->number >= x->n)
-        return ty_error_set(err, TY_E_INTERNAL, "an exchange with replicas where there are none");
     if (ty_nccl_stands(x->with.group, err) < 0)
         return -1;
-    unsigned status = cu->cuEventRecord(x->ready, x->gpu->stream);
-    status = status ? status : cu->cuStreamWaitEvent(x->stream, x->ready, 0);
-    if (ty_gpu_status(x->gpu, status, "beginning an exchange", err) < 0 || exchange_ask(x, what, ordered, err) < 0)
-        return -1;
-    status = cu->cuEventRecord(x->over[what->number], x->stream);
-    return ty_gpu_status(x->gpu, status, "ending an exchange", err);
-}
-
-int ty_cuda_exchange_wait(ty_cuda_exchanges *x, int number, ty_error *err)
-{
-    unsigned status = x->gpu->cu->cuStreamWaitEvent(x->gpu->stream, x->over[number], 0);
-    return ty_gpu_status(x->gpu, status, "waiting for an exchange", err);
+    return ordered ? exchange_in_order(x, what, ordered, err)
+                   : ty_nccl_exchange(x->with.group, x->with.replica, what, x->stream, err);
 }

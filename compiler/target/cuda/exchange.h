@@ -1,11 +1,11 @@
 /* exchange.h - exchanges with other replicas, on a stream of their own beside a GPU's work.
  *
  *     ty_cuda_exchanges_open(&x, &gpu, &with, &arena, err)
- *     ty_cuda_exchange_begin(&x, &what, err)       when all that was given to the GPU's stream so far is done
- *     ty_cuda_exchange_wait(&x, number, err)       what the GPU's stream is given next begins when it is over
+ *     ty_cuda_exchange_ask(&x, &what, NULL, err)
  *     ty_cuda_exchanges_close(&x)
  *
- * Both only ask; they can be captured, together with what they stand between.
+ * It only asks, and can be captured with what it stands between. When it begins and who waits for its end is said by
+ * marks and waits of the tape (streams.h), for which the events are here.
  */
 #ifndef TY_TARGET_CUDA_EXCHANGE_H
 #define TY_TARGET_CUDA_EXCHANGE_H
@@ -27,8 +27,8 @@ typedef struct ty_cuda_exchanges {
     const ty_gpu *gpu;
     ty_cuda_company with;
     CUstream stream;
-    CUevent ready;
-    CUevent *over; /* by number */
+    CUevent ready; /* TY_CUDA_EVENT_READY */
+    CUevent *over; /* TY_CUDA_EVENT_OVER, by number */
     int n;
 } ty_cuda_exchanges;
 
@@ -44,8 +44,7 @@ int ty_cuda_exchanges_open(ty_cuda_exchanges *x, const ty_gpu *gpu, const ty_cud
                            ty_error *err);
 void ty_cuda_exchanges_close(ty_cuda_exchanges *x);
 /* ordered: NULL where NCCL adds up. */
-int ty_cuda_exchange_begin(ty_cuda_exchanges *x, const ty_nccl_exchanged *what, const ty_cuda_ordered *ordered,
-                           ty_error *err);
-int ty_cuda_exchange_wait(ty_cuda_exchanges *x, int number, ty_error *err);
+int ty_cuda_exchange_ask(ty_cuda_exchanges *x, const ty_nccl_exchanged *what, const ty_cuda_ordered *ordered,
+                         ty_error *err);
 
 #endif

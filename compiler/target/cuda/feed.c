@@ -39,22 +39,38 @@ void ty_feed_close(ty_feed *f)
     *f = (ty_feed){.gpu = NULL};
 }
 
+int ty_feed_slot(const ty_feed *f)
+{
+    return (int)(f->n % TY_FEED_SLOTS);
+}
+
 int ty_feed_room(ty_feed *f, char **out, ty_error *err)
 {
-    int slot = (int)(f->n % TY_FEED_SLOTS);
+    int slot = ty_feed_slot(f);
     *out = f->pinned[slot];
     return f->n < TY_FEED_SLOTS ? 0 : feed_status(f, f->gpu->cu->cuEventSynchronize(f->taken[slot]), err);
 }
 
-int ty_feed_send(ty_feed *f, CUdeviceptr to, size_t first, size_t end, ty_error *err)
+static CUdeviceptr feed_staged(const ty_feed *f)
 {
-    const ty_cu *cu = f->gpu->cu;
-    int slot = (int)(f->n++ % TY_FEED_SLOTS);
-    CUdeviceptr staged = f->staged + (CUdeviceptr)slot * f->bytes + first;
-    unsigned status = cu->cuMemcpyHtoDAsync_v2(staged, f->pinned[slot] + first, end - first, f->stream);
-    status = status ? status : cu->cuEventRecord(f->arrived[slot], f->stream);
-    status = status ? status : cu->cuStreamWaitEvent(f->gpu->stream, f->arrived[slot], 0);
-    status = status ? status : cu->cuMemcpyDtoDAsync_v2(to + first, staged, end - first, f->gpu->stream);
-    status = status ? status : cu->cuEventRecord(f->taken[slot], f->gpu->stream);
-    return feed_status(f, status, err);
+    return f->staged + (CUdeviceptr)ty_feed_slot(f) * f->bytes;
+}
+
+int ty_feed_up(const ty_feed *f, size_t first, size_t end, CUstream stream, ty_error *err)
+{
+    return feed_status(f,
+                       f->gpu->cu->cuMemcpyHtoDAsync_v2(feed_staged(f) + first, f->pinned[ty_feed_slot(f)] + first,
+                                                        end - first, stream),
+                       err);
+}
+
+int ty_feed_take(const ty_feed *f, CUdeviceptr to, size_t first, size_t end, CUstream stream, ty_error *err)
+{
+    return feed_status(f, f->gpu->cu->cuMemcpyDtoDAsync_v2(to + first, feed_staged(f) + first, end - first, stream),
+                       err);
+}
+
+void ty_feed_next(ty_feed *f)
+{
+    f->n++;
 }

@@ -2,14 +2,16 @@
  *
  *     ty_feed_open(&feed, &gpu, staged, bytes, err)
  *     for (each step) {
- *         ty_feed_room(&feed, &room, err)                pinned memory of the host, to be filled
- *         ty_feed_send(&feed, to, first, end, err)       bytes first ... end-1 go to `to`, in front of the GPU's next
- * work
+ *         ty_feed_room(&feed, &room, err)                         pinned memory of the host, to be filled
+ *         ty_feed_up(&feed, first, end, feed.stream, err)         bytes first ... end-1 go to the GPU
+ *         ty_feed_take(&feed, to, first, end, gpu.stream, err)    and from where they arrive to `to`
+ *         ty_feed_next(&feed)
  *     }
  *
  * The host fills one of two pieces of pinned memory; a stream of its own copies it to the piece of the GPU's memory
  * that goes with it, and an event lets the GPU's work wait for that. The work itself begins with a copy on the GPU to
- * where the step reads, whose addresses never change. The host waits only where it is two batches ahead.
+ * where the step reads, whose addresses never change. The host waits only where it is two batches ahead. The order of
+ * the copies and the marks between them is a run's (frame.h).
  */
 #ifndef TY_TARGET_CUDA_FEED_H
 #define TY_TARGET_CUDA_FEED_H
@@ -23,9 +25,9 @@ typedef struct ty_feed {
     CUstream stream; /* of the copies */
     size_t bytes;    /* of a batch */
     char *pinned[TY_FEED_SLOTS];
-    CUdeviceptr staged; /* slot by slot */
-    CUevent arrived[TY_FEED_SLOTS], taken[TY_FEED_SLOTS];
-    long n; /* sent */
+    CUdeviceptr staged;                                   /* slot by slot */
+    CUevent arrived[TY_FEED_SLOTS], taken[TY_FEED_SLOTS]; /* TY_CUDA_EVENT_ARRIVED, _TAKEN */
+    long n;                                               /* sent */
 } ty_feed;
 
 /* staged: TY_FEED_SLOTS times `bytes` of the GPU's memory. After a failure too it is to be closed. */
@@ -33,6 +35,11 @@ int ty_feed_open(ty_feed *feed, const ty_gpu *gpu, CUdeviceptr staged, size_t by
 void ty_feed_close(ty_feed *feed);
 /* Memory that nothing reads any more. */
 int ty_feed_room(ty_feed *feed, char **out, ty_error *err);
-int ty_feed_send(ty_feed *feed, CUdeviceptr to, size_t first, size_t end, ty_error *err);
+/* Of the batch at hand. */
+int ty_feed_slot(const ty_feed *feed);
+int ty_feed_up(const ty_feed *feed, size_t first, size_t end, CUstream stream, ty_error *err);
+int ty_feed_take(const ty_feed *feed, CUdeviceptr to, size_t first, size_t end, CUstream stream, ty_error *err);
+/* All of it was asked for. */
+void ty_feed_next(ty_feed *feed);
 
 #endif

@@ -1,7 +1,8 @@
 /* inside.h - what the parts of an opened GPU program know of each other, and nobody else.
  *
  *     cuda.c      building it and giving it back       tape_run.c   states up and down, runs as graphs
- *     prepare.c   library calls made ready             capture.c    a tape's calls, one by one or caught as a graph
+ *     prepare.c   library calls made ready             capture.c    a tape's calls with their marks and waits, one by one
+ *                                                                   or caught as a graph
  *     by_call.c   runs call by call: timed, or looked at
  */
 #ifndef TY_TARGET_CUDA_INSIDE_H
@@ -10,6 +11,7 @@
 #include "compiler/target/cuda/cuda.h"
 #include "compiler/target/cuda/exchange.h"
 #include "compiler/target/cuda/feed.h"
+#include "compiler/target/cuda/frame.h"
 #include "compiler/target/cuda/library.h"
 #include "compiler/target/cuda/memory.h"
 #include "compiler/target/cuda/tape.h"
@@ -24,16 +26,15 @@ typedef struct cuda_output {
 
 typedef struct cuda_program {
     ty_cuda_tape tape;
+    ty_cuda_frame frame;           /* what a run asks for around it */
     ty_cuda_library_call *library; /* by call */
     CUfunction *function;          /* by kernel */
     void ***parameter;             /* by call, of a launch: pointers to the addresses that it is given */
-    cuda_output *output;
-    int n_outputs;
-    bool *reads; /* by input */
+    cuda_output *output;           /* by number in the frame */
     CUgraphExec graph;
-    CUevent done[TY_CUDA_IN_FLIGHT];
-    long started, finished; /* runs */
-    CUevent *clock;         /* around calls, for timed runs; NULL: there was none */
+    CUevent done[TY_CUDA_IN_FLIGHT]; /* TY_CUDA_EVENT_DONE */
+    long started, finished;          /* runs */
+    CUevent *clock;                  /* around calls, for timed runs; NULL: there was none */
 } cuda_program;
 
 struct ty_cuda {
@@ -61,7 +62,11 @@ struct ty_cuda {
 /* Makes the library calls of all tapes ready, those of most arithmetic first. What the libraries refuse together with
  * what follows it is err->which (compiler/apart.h), all of it. */
 int ty_cuda_prepare(ty_cuda *c, ty_error *err);
-/* Asks for one call of the tape, on the stream; in a capture it becomes a node. */
+CUstream ty_cuda_stream_of(const ty_cuda *c, ty_cuda_stream stream);
+/* Asks for marks and waits. */
+int ty_cuda_ask_syncs(ty_cuda *c, const cuda_program *p, const ty_cuda_sync *sync, int n, ty_error *err);
+/* Asks for one call of the tape with the marks and waits around it; in a capture they become nodes and what orders
+ * them. */
 int ty_cuda_issue(ty_cuda *c, const cuda_program *p, int number, ty_error *err);
 /* Runs each library call once, then each exchange, on whatever memory holds: code is loaded and replicas are connected
  * when a call first runs, which a capture must not do. All replicas at the same time. */
@@ -69,7 +74,7 @@ int ty_cuda_warm(ty_cuda *c, const cuda_program *p, ty_error *err);
 /* The tape as p->graph. */
 int ty_cuda_capture(ty_cuda *c, cuda_program *p, ty_error *err);
 /* The inputs that the tape reads, and after the run its outputs with the mark of its end. */
-int ty_cuda_send(ty_cuda *c, const cuda_program *p, const void *const *inputs, ty_error *err);
+int ty_cuda_send(ty_cuda *c, cuda_program *p, const void *const *inputs, ty_error *err);
 int ty_cuda_fetch_outputs(ty_cuda *c, cuda_program *p, ty_error *err);
 
 #endif

@@ -110,11 +110,27 @@ static void tape_wait(tape_list *t, int exchange, int unit)
 {
     if (exchange < 0)
         return;
-    tape_add(t, TY_CUDA_WAIT, unit, NULL)->call.exchange = exchange;
+    const ty_cuda_sync before[] = {{TY_CUDA_STREAM_MAIN, true, TY_CUDA_EVENT_OVER, exchange}};
+    ty_cuda_call *call = &tape_add(t, TY_CUDA_WAIT, unit, NULL)->call;
+    call->before = ty_arena_copy(t->arena, before, sizeof before);
+    call->n_before = 1;
     ty_pending_over(&t->pending, exchange);
 }
 
-/* They come one after the other on a stream that goes on where the tape is: none needs to wait for another. */
+/* It begins where the tape is; its end is a mark that others wait for. */
+static void tape_order_exchange(tape_list *t, ty_cuda_call *call)
+{
+    const ty_cuda_sync before[] = {{TY_CUDA_STREAM_MAIN, false, TY_CUDA_EVENT_READY, 0},
+                                   {TY_CUDA_STREAM_EXCHANGES, true, TY_CUDA_EVENT_READY, 0}};
+    const ty_cuda_sync after[] = {{TY_CUDA_STREAM_EXCHANGES, false, TY_CUDA_EVENT_OVER, call->exchange}};
+    call->stream = TY_CUDA_STREAM_EXCHANGES;
+    call->before = ty_arena_copy(t->arena, before, sizeof before);
+    call->n_before = 2;
+    call->after = ty_arena_copy(t->arena, after, sizeof after);
+    call->n_after = 1;
+}
+
+/* They come one after the other on a stream of their own: none needs to wait for another. */
 static void tape_add_exchange(tape_list *t, uint32_t node, int unit)
 {
     const ty_graph *g = t->plan->f->g;
@@ -126,6 +142,7 @@ static void tape_add_exchange(tape_list *t, uint32_t node, int unit)
     call->n_at = 2;
     call->n_in = 1;
     call->exchange = ty_pending_add(&t->pending, ty_pending_of_node(t->plan, node));
+    tape_order_exchange(t, call);
     if (t->in_order && ty_in_order_of(g, node, &call->in_order))
         tape_add_order(t, item);
 }
@@ -442,7 +459,7 @@ void ty_cuda_tape_print_facts(const ty_cuda_tape *tape, ty_buf *out)
 }
 
 /* Constants by their number, which stays when others come into the graph. */
-static void print_place(const ty_cuda_tape *tape, const ty_place *at, ty_buf *out)
+void ty_cuda_tape_print_place(const ty_cuda_tape *tape, const ty_place *at, ty_buf *out)
 {
     static const char *const name[] = {
         [TY_PLACE_NONE] = "-",      [TY_PLACE_SLAB] = "slab",   [TY_PLACE_INPUT] = "input",
@@ -460,14 +477,15 @@ static void print_places(const ty_cuda_tape *tape, const ty_place *at, int n, co
 {
     for (int i = 0; i < n; i++) {
         ty_buf_adds(out, i == 0 ? before : ", ");
-        print_place(tape, &at[i], out);
+        ty_cuda_tape_print_place(tape, &at[i], out);
     }
 }
 
 static void print_launch(const ty_cuda_tape *tape, const ty_cuda_call *call, const ty_plan *plan, ty_buf *out)
 {
     (void)plan;
-    ty_buf_addf(out, "k%d<<<%" PRId64 ",%d>>>", call->kernel, call->launch.blocks, call->launch.threads);
+    ty_buf_addf(out, "k%d %s<<<%" PRId64 ",%d>>>", call->kernel, call->launch.form, call->launch.blocks,
+                call->launch.threads);
     print_places(tape, call->at, call->n_at, " ", out);
 }
 
@@ -495,15 +513,19 @@ static void print_exchange(const ty_cuda_tape *tape, const ty_cuda_call *call, c
                 ty_graph_attr(g, call->node)->replicas,
                 ty_type_text(ty_graph_type(g, ty_graph_in(g, call->node, 0)), text, sizeof text));
     if (call->launch.threads)
-        ty_buf_addf(out, " in order by k%d", call->kernel);
+        ty_buf_addf(out, " in order by k%d %s<<<%" PRId64 ",%d>>>", call->kernel, call->launch.form,
+                    call->launch.blocks, call->launch.threads);
     print_places(tape, &call->at[0], 1, ": ", out);
     print_places(tape, &call->at[1], 1, " -> ", out);
 }
 
-static void print_wait(const ty_cuda_tape *tape, const ty_cuda_call *call, const ty_plan *plan, ty_buf *out)
+static void print_syncs(int number, const ty_cuda_sync *sync, int n, ty_buf *out)
 {
-    (void)tape, (void)plan;
-    ty_buf_addf(out, "wait for #%d", call->exchange);
+    for (int i = 0; i < n; i++) {
+        ty_buf_addf(out, "%d ", number);
+        ty_cuda_sync_print(&sync[i], out);
+        ty_buf_adds(out, "\n");
+    }
 }
 
 void ty_cuda_tape_print(const ty_cuda_tape *tape, const ty_plan *plan, ty_buf *out)
@@ -513,13 +535,17 @@ void ty_cuda_tape_print(const ty_cuda_tape *tape, const ty_plan *plan, ty_buf *o
                                               [TY_CUDA_LIBRARY] = print_library,
                                               [TY_CUDA_COPY] = print_copy,
                                               [TY_CUDA_EXCHANGE] = print_exchange,
-                                              [TY_CUDA_WAIT] = print_wait};
+                                              [TY_CUDA_WAIT] = NULL};
     ty_buf_addf(out, "tape: %d calls, %d kernels, %d constants, slab %" PRId64 "\n", tape->n_calls, tape->n_kernels,
                 tape->n_constants, plan->slab_bytes);
     for (int i = 0; i < tape->n_calls; i++) {
         const ty_cuda_call *call = &tape->call[i];
-        ty_buf_addf(out, "%d ", i);
-        print[call->kind](tape, call, plan, out);
-        ty_buf_addf(out, "%s%s\n", *call->origin ? " | " : "", call->origin);
+        print_syncs(i, call->before, call->n_before, out);
+        if (print[call->kind]) {
+            ty_buf_addf(out, "%d %s ", i, ty_cuda_stream_text(call->stream));
+            print[call->kind](tape, call, plan, out);
+            ty_buf_addf(out, "%s%s\n", *call->origin ? " | " : "", call->origin);
+        }
+        print_syncs(i, call->after, call->n_after, out);
     }
 }

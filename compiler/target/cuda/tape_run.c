@@ -39,48 +39,82 @@ int ty_cuda_fetch(ty_cuda *c, int state, void *to, ty_error *err)
 
 /* ---- runs ---- */
 
-/* The inputs that the tape reads, in one copy with what lies between them. */
-int ty_cuda_send(ty_cuda *c, const cuda_program *p, const void *const *inputs, ty_error *err)
+static int cuda_down(ty_cuda *c, const cuda_program *p, const ty_cuda_ask *ask, ty_error *err)
+{
+    const cuda_output *o = &p->output[ask->output];
+    unsigned status = c->gpu.cu->cuMemcpyDtoHAsync_v2(o->to[p->started % TY_CUDA_IN_FLIGHT], o->from, o->bytes,
+                                                      ty_cuda_stream_of(c, ask->stream));
+    return ty_gpu_status(&c->gpu, status, "fetching the outputs of a step", err);
+}
+
+static int cuda_ask_one(ty_cuda *c, const cuda_program *p, const ty_cuda_ask *ask, ty_error *err)
+{
+    CUstream stream = ty_cuda_stream_of(c, ask->stream);
+    size_t first = p->frame.first, end = p->frame.end;
+    switch (ask->kind) {
+    case TY_CUDA_ASK_UP:
+        return ty_feed_up(&c->feed, first, end, stream, err);
+    case TY_CUDA_ASK_TAKE:
+        return ty_feed_take(&c->feed, c->memory.block[TY_CUDA_INPUTS].at, first, end, stream, err);
+    case TY_CUDA_ASK_GRAPH:
+        return ty_gpu_status(&c->gpu, c->gpu.cu->cuGraphLaunch(p->graph, stream), "starting a step", err);
+    case TY_CUDA_ASK_DOWN:
+        return cuda_down(c, p, ask, err);
+    default:
+        return ty_cuda_ask_syncs(c, p, &ask->sync, 1, err);
+    }
+}
+
+/* Those from one number of the frame to before another. */
+static int cuda_ask(ty_cuda *c, const cuda_program *p, int from, int to, ty_error *err)
+{
+    for (int i = from; i < to; i++)
+        if (cuda_ask_one(c, p, &p->frame.ask[i], err) < 0)
+            return -1;
+    return 0;
+}
+
+/* The inputs that the tape reads, to pinned memory. */
+static int cuda_fill(ty_cuda *c, const cuda_program *p, const void *const *inputs, ty_error *err)
 {
     const ty_cuda_block *b = &c->memory.block[TY_CUDA_INPUTS];
-    size_t first = b->bytes, end = 0;
     char *room;
-    if (b->bytes == 0)
-        return 0;
     if (ty_feed_room(&c->feed, &room, err) < 0)
         return -1;
     for (int i = 0; i < b->n; i++) {
         size_t bytes = ty_type_bytes(&ty_graph_input(c->g, i)->type);
-        if (!p->reads[i] || bytes == 0)
-            continue;
-        memcpy(room + b->offset[i], inputs[i], bytes);
-        first = b->offset[i] < first ? b->offset[i] : first;
-        end = b->offset[i] + bytes;
+        if (p->frame.reads[i] && bytes > 0)
+            memcpy(room + b->offset[i], inputs[i], bytes);
     }
-    return first < end ? ty_feed_send(&c->feed, b->at, first, end, err) : 0;
+    return 0;
+}
+
+int ty_cuda_send(ty_cuda *c, cuda_program *p, const void *const *inputs, ty_error *err)
+{
+    if (p->frame.graph == 0) /* nothing goes up */
+        return 0;
+    if (cuda_fill(c, p, inputs, err) < 0 || cuda_ask(c, p, 0, p->frame.graph, err) < 0)
+        return -1;
+    ty_feed_next(&c->feed);
+    return 0;
 }
 
 /* Outputs to the host, and the mark of the end. */
 int ty_cuda_fetch_outputs(ty_cuda *c, cuda_program *p, ty_error *err)
 {
-    const ty_cu *cu = c->gpu.cu;
-    int slot = (int)(p->started % TY_CUDA_IN_FLIGHT);
-    unsigned status = TY_CU_SUCCESS;
-    for (int i = 0; i < p->n_outputs && status == TY_CU_SUCCESS; i++)
-        status = cu->cuMemcpyDtoHAsync_v2(p->output[i].to[slot], p->output[i].from, p->output[i].bytes, c->gpu.stream);
-    status = status ? status : cu->cuEventRecord(p->done[slot], c->gpu.stream);
+    int rc = cuda_ask(c, p, p->frame.graph + 1, p->frame.n_asks, err);
     p->started++;
-    return ty_gpu_status(&c->gpu, status, "fetching the outputs of a step", err);
+    return rc;
 }
 
 int ty_cuda_start(ty_cuda *c, int plan, const void *const *inputs, ty_error *err)
 {
     cuda_program *p = &c->program[plan];
+    int graph = p->frame.graph;
     if ((p->started - p->finished == TY_CUDA_IN_FLIGHT && ty_cuda_finish(c, plan, err) < 0) ||
-        ty_cuda_send(c, p, inputs, err) < 0)
+        ty_cuda_send(c, p, inputs, err) < 0 || cuda_ask(c, p, graph, graph + 1, err) < 0)
         return -1;
-    unsigned status = c->gpu.cu->cuGraphLaunch(p->graph, c->gpu.stream);
-    return ty_gpu_status(&c->gpu, status, "starting a step", err) < 0 ? -1 : ty_cuda_fetch_outputs(c, p, err);
+    return ty_cuda_fetch_outputs(c, p, err);
 }
 
 int ty_cuda_finish(ty_cuda *c, int plan, ty_error *err)
@@ -103,7 +137,7 @@ int ty_cuda_drain(ty_cuda *c, int plan, ty_error *err)
 const void *ty_cuda_value(const ty_cuda *c, int plan, ty_val v)
 {
     const cuda_program *p = &c->program[plan];
-    for (int i = 0; i < p->n_outputs && p->finished > 0; i++)
+    for (int i = 0; i < p->frame.n_outputs && p->finished > 0; i++)
         if (p->output[i].value == v)
             return p->output[i].to[(p->finished - 1) % TY_CUDA_IN_FLIGHT];
     return NULL;
