@@ -12,10 +12,10 @@
  * Work of a stream runs as late as the order that events ask for allows: when the host waits for it. So a host that
  * reads or overwrites too early, and a stream that forgets to wait for another, come to wrong results.
  *
- *     TY_FAKE_TRACE=FILE      a line for each call that changes something
- *     TY_FAKE_STREAMS=ahead   work of every stream but a device's first runs as early as it may, instead
- *     TY_FAKE_RUN=none        all is asked and checked, and nothing is computed or copied
- *     TY_FAKE_FAIL=1,5        the fifth graph that is started on device 1 is refused
+ *     TY_FAKE_TRACE=FILE      a line for each call that changes something; of device n > 0 in FILE.n. `@n` is the
+ * stream that it goes to, `en` an event, by the numbers in which a context made them TY_FAKE_STREAMS=ahead   work of
+ * every stream but a device's first runs as early as it may, instead TY_FAKE_RUN=none        all is asked and checked,
+ * and nothing is computed or copied TY_FAKE_FAIL=1,5        the fifth graph that is started on device 1 is refused
  *     TY_FAKE_FAIL=1,5,later  it never runs, which the host hears when it waits
  *     TY_FAKE_HELD=BYTES      what libraries take of a device's memory once their code is loaded
  */
@@ -46,15 +46,25 @@ bool runs_nothing(void)
     return run && strcmp(run, "none") == 0;
 }
 
+static FILE *trace_file(const char *path, int device)
+{
+    static FILE *file[MAX_DEVICES];
+    char own[4096];
+    snprintf(own, sizeof own, "%s", path);
+    if (device > 0)
+        snprintf(own, sizeof own, "%s.%d", path, device);
+    if (!file[device])
+        file[device] = fopen(own, "w");
+    return file[device];
+}
+
 void trace(const char *fmt, ...)
 {
-    static FILE *file;
     const char *path = getenv("TY_FAKE_TRACE");
     if (!path)
         return;
     pthread_mutex_lock(&shared);
-    if (!file)
-        file = fopen(path, "w");
+    FILE *file = trace_file(path, now ? number_now() : 0);
     va_list args;
     va_start(args, fmt);
     if (file) {

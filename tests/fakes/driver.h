@@ -26,10 +26,11 @@ struct CUctx_st {
     CUevent events;
     CUgraphExec graphs;
     size_t used_bytes;
-    size_t held_bytes; /* by libraries */
-    bool has_code;     /* of libraries */
-    int n_graphs;      /* that were started */
-    bool broken;       /* nothing runs any more */
+    size_t held_bytes;       /* by libraries */
+    bool has_code;           /* of libraries */
+    int n_graphs;            /* that were started */
+    int n_streams, n_events; /* that were made: their numbers in the trace */
+    bool broken;             /* nothing runs any more */
 };
 extern struct CUctx_st devices[MAX_DEVICES];
 extern __thread struct CUctx_st *now; /* the current context */
@@ -37,7 +38,7 @@ extern __thread struct CUctx_st *now; /* the current context */
 extern pthread_mutex_t shared;
 
 int number_now(void);
-/* A line of TY_FAKE_TRACE. */
+/* A line of the trace of the current context's device. */
 void trace(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Ends the process if there is no context or this thread's device is captured. */
 void no_capture(const char *what);
@@ -65,6 +66,7 @@ struct CUstream_st {
     long graphs; /* that were started */
     double ms;   /* that all work took, as it says itself */
     bool first;
+    int number;
     CUstream next;
 };
 
@@ -75,6 +77,7 @@ struct CUevent_st {
     CUgraph graph; /* it was recorded in a capture */
     bool timed;
     long stamp_ns;
+    int number;
     CUevent next; /* of the same context */
 };
 

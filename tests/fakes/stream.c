@@ -57,11 +57,11 @@ unsigned do_work(CUstream stream, fake_work_fn *run, const void *given, size_t b
     work w = {.run = runs_nothing() ? NULL : run, .given = memcpy(malloc(bytes), given, bytes), .bytes = bytes};
     snprintf(w.text, sizeof w.text, "%s", text);
     if (known(stream, text)->graph) {
-        trace("capturing %s\n", text);
+        trace("capturing %s @%d\n", text, stream->number);
         add_to_graph(stream, w);
         return TY_CU_SUCCESS;
     }
-    trace("%s\n", text);
+    trace("%s @%d\n", text, stream->number);
     issue(stream, w);
     return TY_CU_SUCCESS;
 }
@@ -113,6 +113,7 @@ unsigned cuStreamCreate(CUstream *stream, unsigned flags)
     no_capture("a stream is made");
     CUstream s = calloc(1, sizeof *s);
     s->first = !now->streams;
+    s->number = now->n_streams++;
     s->next = now->streams;
     now->streams = s;
     *stream = s;
@@ -148,7 +149,7 @@ unsigned cuStreamDestroy_v2(CUstream stream)
 unsigned cuStreamSynchronize(CUstream stream)
 {
     no_capture("the stream is waited for");
-    trace("wait\n");
+    trace("wait @%d\n", known(stream, "waiting")->number);
     run_until(known(stream, "waiting"), stream->issued);
     return now->broken ? ILLEGAL_ADDRESS : TY_CU_SUCCESS;
 }
@@ -160,6 +161,7 @@ unsigned cuEventCreate(CUevent *event, unsigned flags)
     no_capture("an event is made");
     *event = calloc(1, sizeof **event);
     (*event)->timed = !(flags & TY_CU_EVENT_DISABLE_TIMING);
+    (*event)->number = now->n_events++;
     (*event)->next = now->events;
     now->events = *event;
     return TY_CU_SUCCESS;
@@ -205,14 +207,15 @@ static void stamp(const void *given)
 
 unsigned cuEventRecord(CUevent event, CUstream stream)
 {
-    bool timed = event->timed;
     known(stream, "an event is recorded");
     known_event(event, "recording");
-    CUevent next = event->next;
-    long until = stream->graph ? stream->graph->n : stream->issued;
-    *event = (struct CUevent_st){stream, until, stream->graphs, stream->ms, stream->graph, timed, 0, next};
-    if (!stream->graph)
-        trace("record\n");
+    event->stream = stream;
+    event->until = stream->graph ? stream->graph->n : stream->issued;
+    event->graphs = stream->graphs;
+    event->ms = stream->ms;
+    event->graph = stream->graph;
+    event->stamp_ns = 0;
+    trace("%srecord e%d @%d\n", stream->graph ? "capturing " : "", event->number, stream->number);
     if (!stream->graph && event->timed) {
         issue(stream, (work){.run = stamp, .given = memcpy(malloc(sizeof event), &event, sizeof event)});
         event->until = stream->issued; /* who waits for it waits for its clock */
@@ -242,7 +245,7 @@ unsigned cuEventSynchronize(CUevent event)
 {
     no_capture("an event is waited for");
     no_place_in_graph(event, "waiting");
-    trace("await %ld\n", event->stream ? event->stream->graphs - event->graphs : 0);
+    trace("await %ld e%d\n", event->stream ? event->stream->graphs - event->graphs : 0, event->number);
     if (event->stream)
         run_until(event->stream, event->until);
     return now->broken ? ILLEGAL_ADDRESS : TY_CU_SUCCESS;
@@ -268,10 +271,11 @@ unsigned cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
         return ISOLATION;
     if (event->graph) {
         stream->graph = event->graph;
+        trace("capturing after e%d @%d\n", event->number, stream->number);
         add_to_graph(stream, (work){.after = event->stream, .until = event->until, .text = "after"});
         return TY_CU_SUCCESS;
     }
-    trace("after\n");
+    trace("after e%d @%d\n", event->number, stream->number);
     if (event->stream)
         issue(stream, (work){.after = event->stream, .until = event->until, .text = "after"});
     return TY_CU_SUCCESS;

@@ -31,7 +31,7 @@ struct cublasLtContext {
     fake_driver driver;
 };
 
-enum { OK = 0, INVALID = 7, TEXT_BYTES = 64 };
+enum { OK = 0, INVALID = 7, TEXT_BYTES = 512 };
 
 size_t cublasLtGetVersion(void)
 {
@@ -336,6 +336,55 @@ static void check(cublasLtHandle_t handle, const void *at, const struct cublaslt
         handle->driver.check(at, (size_t)elements * ty_dtype_bytes(dtype_of(x->type)), what);
 }
 
+static const char *epilogue_text(uint32_t epilogue)
+{
+    static const struct {
+        uint32_t epilogue;
+        const char *text;
+    } rows[] = {{TY_CUBLASLT_EPILOGUE_BIAS, "bias"},
+                {TY_CUBLASLT_EPILOGUE_RELU_BIAS, "relu_bias"},
+                {TY_CUBLASLT_EPILOGUE_RELU_AUX_BIAS, "relu_aux_bias"},
+                {TY_CUBLASLT_EPILOGUE_GELU_BIAS, "gelu_bias"},
+                {TY_CUBLASLT_EPILOGUE_GELU_AUX_BIAS, "gelu_aux_bias"},
+                {TY_CUBLASLT_EPILOGUE_DRELU, "drelu"},
+                {TY_CUBLASLT_EPILOGUE_DRELU_BGRAD, "drelu_bgrad"},
+                {TY_CUBLASLT_EPILOGUE_DGELU, "dgelu"},
+                {TY_CUBLASLT_EPILOGUE_DGELU_BGRAD, "dgelu_bgrad"},
+                {TY_CUBLASLT_EPILOGUE_BGRADA, "bgrada"},
+                {TY_CUBLASLT_EPILOGUE_BGRADB, "bgradb"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].epilogue == epilogue)
+            return rows[i].text;
+    return "?";
+}
+
+static int print_layout(const char *name, const struct cublaslt_layout *x, char *out, size_t room)
+{
+    int n = snprintf(out, room, " %s %s[%ld,%ld]/%ld", name, ty_dtype_text(dtype_of(x->type)), (long)x->rows,
+                     (long)x->columns, (long)x->leading);
+    return n + (x->batch > 1 ? snprintf(out + n, room - (size_t)n, "+%ld", (long)x->stride) : 0);
+}
+
+/* What it was told, in the words of ty_cublaslt_print, for tests to compare. */
+static void print(const product *p, int algorithm, char *out)
+{
+    const struct cublaslt_desc *d = &p->desc;
+    const char *compute = d->compute == TY_CUBLAS_COMPUTE_32F_FAST_TF32 ? "tf32"
+                          : d->compute == TY_CUBLAS_COMPUTE_64F         ? "f64"
+                                                                        : "f32";
+    int n = snprintf(out, TEXT_BYTES, "matmul %ldx%ldx%ld algorithm %d: %c%c%s %dx%ldx%ldx%ld in %s", (long)p->d.rows,
+                     (long)p->d.columns, (long)p->d.batch, algorithm, d->trans_a ? 'T' : 'N', d->trans_b ? 'T' : 'N',
+                     p->beta != 0 ? "+" : "", p->d.batch, (long)p->d.rows, (long)p->d.columns,
+                     (long)(d->trans_a ? p->a.rows : p->a.columns), compute);
+    n += print_layout("a", &p->a, out + n, TEXT_BYTES - (size_t)n);
+    n += print_layout("b", &p->b, out + n, TEXT_BYTES - (size_t)n);
+    n += print_layout("d", &p->d, out + n, TEXT_BYTES - (size_t)n);
+    if (d->epilogue != TY_CUBLASLT_EPILOGUE_DEFAULT)
+        n += snprintf(out + n, TEXT_BYTES - (size_t)n, " then %s", epilogue_text(d->epilogue));
+    if (d->aux_leading > 0)
+        snprintf(out + n, TEXT_BYTES - (size_t)n, "/%ld", (long)d->aux_leading);
+}
+
 unsigned cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha, const void *a_at,
                         cublasLtMatrixLayout_t a, const void *b_at, cublasLtMatrixLayout_t b, const void *beta,
                         const void *c_at, cublasLtMatrixLayout_t c, void *d_at, cublasLtMatrixLayout_t d,
@@ -359,8 +408,7 @@ unsigned cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cons
         check(handle, c_at, c, "what a product is added to");
     if (workspace_bytes)
         handle->driver.check(workspace, workspace_bytes, "workspace of a product");
-    snprintf(text, sizeof text, "matmul %ldx%ldx%ld algorithm %d", (long)d->rows, (long)d->columns, (long)d->batch,
-             (int)algo->data[0]);
+    print(&p, (int)algo->data[0], text);
     handle->driver.take(stream, algorithms[algo->data[0] - 1].ms);
     return handle->driver.work(stream, multiply, &p, sizeof p, text);
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 enum { MAX_ATTRIBUTES = 12, MAX_BYTES = 128, AXES = 3, OK = 0, BAD_PARAM = 2000, NOT_SUPPORTED = 3000 };
-enum { NO_NOTE = -1, KNOB_TILE = 2, SOME_WORKSPACE = 1024, TEXT_BYTES = 64 };
+enum { NO_NOTE = -1, KNOB_TILE = 2, SOME_WORKSPACE = 1024, TEXT_BYTES = 1024 };
 
 typedef struct attribute {
     unsigned name, type;
@@ -573,6 +573,33 @@ static const char *const words[] = {[TY_CUDNN_BACKEND_OPERATION_CONVOLUTION_FORW
                                     [TY_CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR] = "x",
                                     [TY_CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR] = "w"};
 
+static void print_list(const char *name, const int64_t *v, int n, char *out)
+{
+    size_t at = strlen(out);
+    at += (size_t)snprintf(out + at, TEXT_BYTES - at, " %s[", name);
+    for (int i = 0; i < n; i++)
+        at += (size_t)snprintf(out + at, TEXT_BYTES - at, "%s%ld", i ? "," : "", (long)v[i]);
+    snprintf(out + at, TEXT_BYTES - at, "]");
+}
+
+/* What it was told, in the words of ty_cudnn_print but for its three spatial axes, for tests to compare. */
+static void print(const conv *c, int engine, int knob, char *out)
+{
+    const char *names[] = {"x", "w", "y"};
+    const tensor *all[] = {&c->x, &c->w, &c->y};
+    const char *z = c->adds ? "+z" : "", *bias = c->biases ? "+bias" : "", *relu = c->relu ? "+relu" : "";
+    snprintf(out, TEXT_BYTES, "convolve %s%s%s%s engine %d knob %d: %s", words[c->kind], z, bias, relu, engine, knob,
+             ty_dtype_text(dtype_of(c->x.type)));
+    for (int i = 0; i < 3; i++) {
+        print_list(names[i], all[i]->dim, 2 + AXES, out);
+        print_list("by", all[i]->stride, 2 + AXES, out);
+    }
+    print_list("step", c->step, AXES, out);
+    print_list("dil", c->dil, AXES, out);
+    print_list("lo", c->lo, AXES, out);
+    print_list("hi", c->hi, AXES, out);
+}
+
 unsigned cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_, cudnnBackendDescriptor_t pack_)
 {
     const descriptor *plan = plan_, *pack = pack_;
@@ -600,9 +627,7 @@ unsigned cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan
     if (engines[plan->number].workspace)
         handle->driver.check((void *)(uintptr_t)number(pack, TY_CUDNN_ATTR_VARIANT_PACK_WORKSPACE, 0),
                              (size_t)engines[plan->number].workspace, "workspace of a convolution");
-    snprintf(text, sizeof text, "convolve %s%s%s%s engine %d knob %d", words[c.kind], c.adds ? "+z" : "",
-             c.biases ? "+bias" : "", c.relu ? "+relu" : "", (int)engines[plan->number].engine,
-             (int)engines[plan->number].knob);
+    print(&c, (int)engines[plan->number].engine, (int)engines[plan->number].knob, text);
     handle->driver.take(handle->stream, engines[plan->number].ms);
     return handle->driver.work(handle->stream, convolve, &c, sizeof c, text);
 }

@@ -35,7 +35,7 @@ enum { MAX_RANKS = 8, PATIENCE_S = 120, LOOK_NS = 5000000, TEXT_BYTES = 64, NAME
 enum { RING_ELEMS = 8 }; /* neighbours that are added up in one order */
 enum { INVALID = 4, INVALID_USAGE = 5, REMOTE = 6 };
 #define HEAD_BYTES ((size_t)1 << 16)
-#define SLOT_BYTES ((size_t)64 << 20) /* the largest operand; only what is used takes memory */
+#define SLOT_BYTES ((size_t)256 << 20) /* the largest operand; only what is used takes memory */
 
 typedef enum kind { ALL_REDUCE, REDUCE, BROADCAST, REDUCE_SCATTER, ALL_GATHER, ALL_TO_ALL, N_KINDS } kind;
 
@@ -543,7 +543,7 @@ static unsigned ask(call c, CUstream stream, const char *name)
     }
     if (!connect_for(&c, stream, name))
         return INVALID;
-    snprintf(text, sizeof text, "%s %zu", name, c.n);
+    snprintf(text, sizeof text, "%s %zu %s", name, c.n, ty_dtype_text(dtype_of(c.type)));
     return c.comm->driver.work(stream, run, &c, sizeof c, text);
 }
 
