@@ -261,7 +261,7 @@ mutants: $(B)/tools/onnx_mutants $(B)/tools/data_mutants $(B)/tools/keras_mutant
 	$(Q)TY_VARIANT=$(variant) tests/import/keras_mutants.sh 8000
 	$(Q)TY_VARIANT=$(variant) tests/import/tensorflow_mutants.sh 4000
 
-# Kernels of all trainings, ONNX cases and workloads, compiled by NVRTC for four generations of GPUs: minutes, and no GPU.
+# Kernels of all trainings, ONNX cases and workloads, compiled by NVRTC for five generations of GPUs: minutes, and no GPU.
 cuda: $(TOOLS) $(B)/bench/ours
 	$(Q)TY_BUILD=$(B) tests/cuda_kernels.sh --all
 

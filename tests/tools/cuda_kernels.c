@@ -1,13 +1,14 @@
 /* cuda_kernels.c - compiles by NVRTC what programs left as CUDA C (ty_compile_options.cuda_dir). Needs no GPU.
  *
- *     cuda_kernels [--sm 75,80,90,100] [--threads N] [--units N] [--rows] [--no-spill] DIR...
+ *     cuda_kernels [--sm 75,80,90,100] [--threads N] [--units N] [--rows] [--no-spill] [--within SECONDS] DIR...
  *
  * A folder is compiled as one program: each kernel once, for each of the architectures. A line says how many kernels of
  * how many, the most registers of a thread, the bytes that threads spill (registers that did not fit, stored and
  * loaded) and in how many kernels, the most shared memory of a block, and what NVRTC took: seconds on the clock, and of
  * processors over the number of threads, which is what the clock shows where nothing else runs. With --rows every
  * kernel follows in a line of a table, the one that moves most first. With --no-spill a kernel that spills is a
- * failure. The last line is "N passed, N failed, N skipped": one for each folder and architecture.
+ * failure, with --within a folder that takes longer for one of the architectures, by the second of the two. The last
+ * line is "N passed, N failed, N skipped": one for each folder and architecture.
  */
 #include "base/clock.h"
 #include "base/file.h"
@@ -42,6 +43,7 @@ typedef struct settings {
     int capability[MAX_CAPABILITIES], n_capabilities;
     ty_cuda_build_options build;
     bool rows, no_spill;
+    double within_s; /* 0: no limit */
     int passed, failed;
 } settings;
 
@@ -242,7 +244,10 @@ static void compile_for(folder *f, settings *set, int which)
            f->path, opt.capability, t.kernels, launches_of(f), t.registers, t.spill_bytes, t.spilled, t.shared, wall,
            cpu, opt.threads);
     print_spills(f, which);
-    bool good = t.kernels == f->texts.n && f->texts.n > 0 && !(set->no_spill && t.spilled);
+    bool slow = set->within_s > 0 && cpu > set->within_s;
+    if (set->within_s > 0)
+        printf("  %.2f s of the %g s that they may take%s\n", cpu, set->within_s, slow ? ": TOO SLOW" : "");
+    bool good = t.kernels == f->texts.n && f->texts.n > 0 && !(set->no_spill && t.spilled) && !slow;
     set->passed += good;
     set->failed += !good;
 }
@@ -275,7 +280,8 @@ static void read_capabilities(settings *set, char *list)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: cuda_kernels [--sm 75,80,90,100] [--threads N] [--units N] [--rows] [--no-spill] DIR...\n");
+    fprintf(stderr, "usage: cuda_kernels [--sm 75,80,90,100] [--threads N] [--units N] [--rows] [--no-spill]\n"
+                    "                    [--within SECONDS] DIR...\n");
     return 64;
 }
 
@@ -297,6 +303,8 @@ int main(int argc, char **argv)
             set.rows = true;
         else if (strcmp(argv[i], "--no-spill") == 0)
             set.no_spill = true;
+        else if (strcmp(argv[i], "--within") == 0 && i + 1 < argc)
+            set.within_s = atof(argv[++i]);
         else
             return usage();
     }
