@@ -1,9 +1,10 @@
 /* inside.h - what the parts of an opened GPU program know of each other, and nobody else.
  *
- *     cuda.c      building it and giving it back       tape_run.c   states up and down, runs as graphs
- *     prepare.c   library calls made ready             capture.c    a tape's calls with their marks and waits, one by one
- *                                                                   or caught as a graph
- *     by_call.c   runs call by call: timed, or looked at
+ *     cuda.c       building it and giving it back
+ *     prepare.c    library calls made ready
+ *     tape_run.c   states up and down, runs as graphs
+ *     capture.c    a tape's calls with their marks and waits, one by one or caught as a graph
+ *     by_call.c    runs call by call: timed, or looked at
  */
 #ifndef TY_TARGET_CUDA_INSIDE_H
 #define TY_TARGET_CUDA_INSIDE_H
