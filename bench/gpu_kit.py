@@ -63,7 +63,7 @@ def pack(folder):
     with open(os.path.join(folder, "commit"), "w", encoding="utf-8") as f:
         f.write(subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], stdout=subprocess.PIPE,
                                text=True).stdout.strip() or "unknown")
-    made = shutil.make_archive(folder, "gztar", os.path.dirname(folder), os.path.basename(folder))
+    made = shutil.make_archive(folder, "xztar", os.path.dirname(folder), os.path.basename(folder))
     print(f"{made}: {os.path.getsize(made) / 1e6:.1f} MB; there: tar xf {os.path.basename(made)} && "
           f"{os.path.basename(folder)}/gpu run OUT")
 

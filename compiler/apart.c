@@ -25,6 +25,16 @@ ty_apart ty_apart_conv(bool adds, bool relu, bool grouped, ty_dtype dtype)
     return apart_kind(TY_N_LINEAR_KINDS + does, dtype);
 }
 
+ty_apart ty_apart_slow(void)
+{
+    static const ty_linear_kind kinds[] = {TY_LINEAR_RELU_GRAD, TY_LINEAR_RELU_GRAD_SUM, TY_LINEAR_GELU_GRAD,
+                                           TY_LINEAR_GELU_GRAD_SUM};
+    ty_apart all = 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        all |= ty_apart_linear(kinds[i], TY_BF16) | ty_apart_linear(kinds[i], TY_F16);
+    return all;
+}
+
 ty_apart ty_apart_of(const ty_graph *g, uint32_t node)
 {
     const ty_attr *attr = ty_graph_attr(g, node);

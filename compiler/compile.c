@@ -312,7 +312,7 @@ typedef int compile_option_fn(const ty_graph *in, const ty_compile_options *opt,
 
 static int compile_epilogue(const ty_graph *in, const ty_compile_options *opt, ty_graph **out, ty_error *err)
 {
-    return ty_pass_epilogue(in, opt->apart, out, err);
+    return ty_pass_epilogue(in, opt->apart | ty_apart_slow(), out, err);
 }
 
 static int compile_layout_gpu(const ty_graph *in, const ty_compile_options *opt, ty_graph **out, ty_error *err)

@@ -96,13 +96,15 @@ static void load_add_state(load_list *list, const load_arena *arena, bool zeros)
         load_add_parts(list, arena->memory, kind);
 }
 
+/* What a GPU computes with lies there: the host's zeros are read once, if at all, and need no pages of their own. */
 static void load_add_all(const ty_program *p, load_list *list)
 {
+    bool here = list->load->runs && p->backend != TY_BACKEND_CUDA;
     if (list->load->runs && p->backend == TY_BACKEND_CPU && ty_library_is_slow_to_start(p->graph))
         load_add(list, (ty_job){.run = load_library});
     for (int zeros = 0; zeros < 2; zeros++) {
         *(zeros ? &list->load->zeros : &list->load->weights) = list->n;
-        for (int i = 0; i < ty_graph_n_states(p->graph) && (list->load->runs || !zeros); i++)
+        for (int i = 0; i < ty_graph_n_states(p->graph) && (here || !zeros); i++)
             load_add_state(list, &list->load->arena[i], zeros);
     }
 }

@@ -55,10 +55,10 @@ has() { # WHAT [OUT]
 }
 
 check "it packs" bench/gpu pack "$work/packed" >"$work/said"
-size=$(stat -c %s "$work/packed.tar.gz" | awk '{print int($1 / 1e6)}')
+size=$(stat -c %s "$work/packed.tar.xz" | awk '{print int($1 / 1e6)}')
 echo "packed: $size MB"
-check "64 MiB may travel, with the repository" test "$size" -lt 54
-mkdir "$kit" && tar -C "$kit" --strip-components=1 -xf "$work/packed.tar.gz"
+check "64 MiB may travel, with the repository" test "$size" -lt 46
+mkdir "$kit" && tar -C "$kit" --strip-components=1 -xf "$work/packed.tar.xz"
 check "it is the bundle" test -x "$kit/bin/train" -a -x "$kit/cc/bin/cc" -a -s "$kit/share/packages"
 
 # ---- the eight workloads alone; it is killed while it is at it ----
