@@ -244,6 +244,49 @@ static void what_is_split_is_the_same(void **state)
     check_split(2, (const int64_t[]){8, (1 << 19) + 1024}, 2);
 }
 
+/* A product reads a value computed from one of 16 bits, or from one of floats too; and the gradient, which needs what
+ * comes of it, reads the value too. */
+static ty_graph *make_kept(int64_t rows, bool two_products)
+{
+    ty_graph *g = ty_graph_new();
+    ty_val x = input(g, "x", rows, WIDTH), w = input(g, "w", WIDTH, WIDTH), short_w = ty_b_cast(g, w, TY_BF16);
+    ty_val p = ty_b_cast(g, ty_b_dot(g, ty_b_cast(g, x, TY_BF16), short_w, false, false), TY_F32);
+    ty_val q = two_products ? ty_b_dot(g, x, w, false, false) : p;
+    ty_val v = ty_b_add_s(g, ty_b_mul(g, ty_b_add_s(g, ty_b_square(g, p), 0.25), ty_b_add_s(g, q, 3)), 0.5);
+    ty_val y = ty_b_dot(g, ty_b_cast(g, v, TY_BF16), short_w, false, false);
+    ty_graph_origin(g, "gradient of layer");
+    ty_graph_add_output(g, "dx", ty_b_mul(g, v, ty_b_cast(g, y, TY_F32)), TY_TAPE_LAST);
+    return g;
+}
+
+/* Bytes that all calls write for an element of x. */
+static int64_t written_by_element(int64_t rows, bool two_products)
+{
+    ty_error err = {0};
+    ty_program *p = NULL;
+    ty_compile_options opt = {.backend = TY_BACKEND_CPU, .threads = 2};
+    ty_call_info info;
+    int64_t bytes = 0;
+    assert_int_equal(ty_program_of_graph(make_kept(rows, two_products), TY_TAPE_LAST, &opt, &p, &err), 0);
+    for (int i = 0; i < ty_program_n_calls(p, TY_RUN_LAST); i++) {
+        ty_program_call(p, TY_RUN_LAST, i, &info);
+        bytes += info.written_bytes;
+    }
+    ty_program_free(p);
+    return (bytes - 2 * WIDTH * WIDTH) / (rows * WIDTH); /* but for the weight in 16 bits */
+}
+
+/* Backward computes a value again from a product that it would not have read, where that is no larger than the value;
+ * else the value is written for it, and where it is small. */
+static void what_is_smaller_is_kept_for_backward(void **state)
+{
+    (void)state;
+    int64_t all = 2 + 2 + 2 + 2 + 4; /* x, the product, the value rounded, the other product, the gradient */
+    assert_int_equal(written_by_element(256, false), all);
+    assert_int_equal(written_by_element(64, false), all + 4);
+    assert_int_equal(written_by_element(256, true), all + 4 + 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +297,7 @@ int main(void)
         cmocka_unit_test(a_kernel_of_a_gpu_has_no_more_buffers_than_registers_address),
         cmocka_unit_test(few_results_are_split_on_a_gpu),
         cmocka_unit_test(what_is_split_is_the_same),
+        cmocka_unit_test(what_is_smaller_is_kept_for_backward),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
