@@ -155,18 +155,6 @@ static ty_val peep_compare(ty_graph *g, const graph_draft *d)
     return TY_NONE;
 }
 
-static ty_val peep_select(ty_graph *g, const graph_draft *d)
-{
-    double s;
-    if (d->in[1] == d->in[2])
-        return d->in[1];
-    if (ty_graph_splat_value(g, d->in[0], &s))
-        return s != 0 ? d->in[1] : d->in[2];
-    if (peep_is(g, d->in[0], TY_OP_NOT))
-        return ty_b_select(g, peep_in(g, d->in[0], 0), d->in[2], d->in[1]);
-    return TY_NONE;
-}
-
 /* Bits an integer dtype needs for every value, or that a float dtype holds exactly. */
 static int peep_exact_bits(ty_dtype d)
 {
@@ -184,6 +172,38 @@ static bool peep_holds(ty_dtype b, ty_dtype a)
     if (ty_dtype_is_signed(a) && !ty_dtype_is_signed(b) && !ty_dtype_is_float(b))
         return false;
     return b != TY_BOOL && peep_exact_bits(a) <= peep_exact_bits(b);
+}
+
+/* v is a float that a cast has widened: what was cast, or TY_NONE. */
+static ty_val peep_widened(const ty_graph *g, ty_val v)
+{
+    if (!peep_is(g, v, TY_OP_CAST))
+        return TY_NONE;
+    ty_dtype from = ty_b_dtype(g, peep_in(g, v, 0)), to = ty_b_dtype(g, v);
+    return from != to && ty_dtype_is_float(from) && peep_holds(to, from) ? peep_in(g, v, 0) : TY_NONE;
+}
+
+/* A number or zero is chosen in its own width and then widened: the gradient behind a ReLU. The ReLU itself is left as
+ * it is, so that it is known as one. */
+static ty_val peep_narrow_select(ty_graph *g, const graph_draft *d)
+{
+    ty_val x = peep_widened(g, d->in[2]);
+    bool relu = peep_is(g, d->in[0], TY_OP_LE) && peep_in(g, d->in[0], 0) == d->in[2];
+    if (x == TY_NONE || relu || !ty_graph_is_zero(g, d->in[1]))
+        return TY_NONE;
+    return ty_b_cast(g, ty_b_select(g, d->in[0], ty_b_full_like(g, x, 0), x), (ty_dtype)d->res[0].dtype);
+}
+
+static ty_val peep_select(ty_graph *g, const graph_draft *d)
+{
+    double s;
+    if (d->in[1] == d->in[2])
+        return d->in[1];
+    if (ty_graph_splat_value(g, d->in[0], &s))
+        return s != 0 ? d->in[1] : d->in[2];
+    if (peep_is(g, d->in[0], TY_OP_NOT))
+        return ty_b_select(g, peep_in(g, d->in[0], 0), d->in[2], d->in[1]);
+    return peep_narrow_select(g, d);
 }
 
 static ty_val peep_cast(ty_graph *g, const graph_draft *d)

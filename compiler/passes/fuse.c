@@ -106,11 +106,17 @@ static void fuse_count_uses(const ty_fusion *f, uint32_t *uses)
     }
 }
 
-/* What a broadcast repeats: its memory is the smaller one, and repeating costs nothing (the deviation of a row in a
- * normalisation, which backward needs again). */
-static ty_val fuse_before_broadcast(const ty_graph *g, ty_val v)
+static bool fuse_is_widened(const ty_graph *g, ty_val v)
 {
-    while (ty_graph_op(g, ty_val_node(v)) == TY_OP_BROADCAST)
+    return ty_graph_op(g, ty_val_node(v)) == TY_OP_CAST && ty_dtype_is_float((ty_dtype)ty_graph_type(g, v)->dtype) &&
+           ty_type_bytes(ty_graph_type(g, ty_graph_in(g, ty_val_node(v), 0))) < ty_type_bytes(ty_graph_type(g, v));
+}
+
+/* What a broadcast repeats or a cast widens: its memory is the smaller one, and repeating and widening cost nothing
+ * (the deviation of a row in a normalisation, which backward needs again; the gradient behind a ReLU in 16 bits). */
+static ty_val fuse_smallest(const ty_graph *g, ty_val v)
+{
+    while (ty_graph_op(g, ty_val_node(v)) == TY_OP_BROADCAST || fuse_is_widened(g, v))
         v = ty_view_of(g, ty_graph_in(g, ty_val_node(v), 0)).base;
     return v;
 }
@@ -157,7 +163,7 @@ static void fuse_decide(ty_fusion *f, uint32_t node, const uint32_t *uses, int *
         sum = ty_graph_node(g, node)->n_in;
     }
     bool view = ty_view_of(g, v).base != v;
-    ty_val source = fuse_before_broadcast(g, v);
+    ty_val source = fuse_smallest(g, v);
     bool scalar = ty_type_elems(ty_graph_type(g, source)) == 1;
     if (!view && ((uses[v] > 1 && sum > (scalar ? 64 : FUSE_CHEAP)) || sum > FUSE_MAX_INSTRS / 4)) {
         f->in_memory[source] = 1;

@@ -35,11 +35,15 @@ static const uint8_t precision_classes[TY_N_OPS] = {
     [TY_OP_REDUCE] = PRECISION_FULL,     [TY_OP_SCAN] = PRECISION_FULL,
 };
 
+enum { PRECISION_BY_PRODUCT = 1, PRECISION_BY_OTHERS = 2 };
+
 typedef struct precision_pass {
     const ty_graph *in;
     ty_clone clone;
     const ty_precision_rules *rules;
     uint8_t *live;
+    uint8_t *read;   /* by value of the old graph: who reads it */
+    uint8_t *narrow; /* by value of the old graph: autocast has it in 16 bits */
 } precision_pass;
 
 static bool precision_is_float(const ty_graph *g, ty_val v)
@@ -190,6 +194,43 @@ static void precision_emit(precision_pass *p, uint32_t id, ty_dtype dtype, bool 
     }
 }
 
+/* All float32 operands, but for numbers, have 16 bits in autocast. */
+static bool precision_is_all_short(const precision_pass *p, uint32_t id)
+{
+    bool some = false;
+    double number;
+    for (uint32_t k = 0; k < ty_graph_node(p->in, id)->n_in; k++) {
+        ty_val v = ty_graph_in(p->in, id, (int)k);
+        if (!precision_is_float(p->in, v) || (!p->narrow[v] && ty_graph_splat_value(p->in, v, &number)))
+            continue;
+        if (!p->narrow[v])
+            return false;
+        some = true;
+    }
+    return some;
+}
+
+/* Batch norm has the type of what it normalises, though its weights are float32. */
+static void precision_see(precision_pass *p, uint32_t id)
+{
+    ty_op op = ty_graph_op(p->in, id);
+    precision_class what = (precision_class)precision_classes[op];
+    bool kept = precision_op_is_kept(p->rules, op) || (what == PRECISION_PRODUCT && precision_is_kept(p, id));
+    if (kept || what == PRECISION_FULL || !precision_has_floats(p, id))
+        return;
+    bool is_short = what == PRECISION_PRODUCT ||
+                    (op == TY_OP_BATCHNORM ? p->narrow[ty_graph_in(p->in, id, 0)] : precision_is_all_short(p, id));
+    p->narrow[ty_val_make(id, 0)] = is_short && precision_is_float(p->in, ty_val_make(id, 0));
+}
+
+/* What a product reads is in memory in 16 bits. Others read that too, if autocast has no more: the sum of a residual
+ * network's branches is then written and read once, and so is its gradient. */
+static bool precision_is_shared(const precision_pass *p, uint32_t id)
+{
+    ty_val v = ty_val_make(id, 0);
+    return p->narrow[v] && p->read[v] == (PRECISION_BY_PRODUCT | PRECISION_BY_OTHERS);
+}
+
 static void precision_node(precision_pass *p, uint32_t id)
 {
     ty_op op = ty_graph_op(p->in, id);
@@ -197,6 +238,8 @@ static void precision_node(precision_pass *p, uint32_t id)
     int floats, shorts;
     precision_count(p, id, &floats, &shorts);
     bool all_short = shorts > 0 && shorts == floats, kept = precision_op_is_kept(p->rules, op);
+    bool follows = p->rules->match_eager && what == PRECISION_FOLLOWS && all_short && !kept;
+    precision_see(p, id);
     if (!precision_has_floats(p, id))
         ty_clone_node(&p->clone, id);
     else if (what == PRECISION_PRODUCT && !kept && !precision_is_kept(p, id))
@@ -204,7 +247,15 @@ static void precision_node(precision_pass *p, uint32_t id)
     else if (what == PRECISION_MOVES && !kept && all_short)
         precision_emit(p, id, p->rules->dtype, false);
     else
-        precision_emit(p, id, TY_F32, p->rules->match_eager && what == PRECISION_FOLLOWS && all_short && !kept);
+        precision_emit(p, id, TY_F32, follows || precision_is_shared(p, id));
+}
+
+static void precision_mark_reads(precision_pass *p, uint32_t id)
+{
+    bool product = precision_classes[ty_graph_op(p->in, id)] == PRECISION_PRODUCT;
+    for (uint32_t k = 0; k < ty_graph_node(p->in, id)->n_in; k++)
+        if (ty_graph_in(p->in, id, (int)k) != TY_NONE)
+            p->read[ty_graph_in(p->in, id, (int)k)] |= product ? PRECISION_BY_PRODUCT : PRECISION_BY_OTHERS;
 }
 
 static void precision_mark(precision_pass *p, const ty_val *held, int n_held, uint32_t n)
@@ -212,10 +263,13 @@ static void precision_mark(precision_pass *p, const ty_val *held, int n_held, ui
     for (int i = 0; i < n_held; i++)
         if (held[i] != TY_NONE)
             p->live[ty_val_node(held[i])] = 1;
-    for (uint32_t id = n; id-- > 0;)
+    for (uint32_t id = n; id-- > 0;) {
         for (uint32_t k = 0; p->live[id] && k < ty_graph_node(p->in, id)->n_in; k++)
             if (ty_graph_in(p->in, id, (int)k) != TY_NONE)
                 p->live[ty_val_node(ty_graph_in(p->in, id, (int)k))] = 1;
+        if (p->live[id])
+            precision_mark_reads(p, id);
+    }
 }
 
 int ty_pass_precision(const ty_graph *in, ty_graph *to, const ty_val *bound, const ty_precision_rules *rules,
@@ -227,7 +281,11 @@ int ty_pass_precision(const ty_graph *in, ty_graph *to, const ty_val *bound, con
         precision_check_layers(in, rules, err) < 0)
         return -1;
     ty_arena_init(&arena);
-    precision_pass p = {.in = in, .rules = rules, .live = TY_NEW_ARRAY(&arena, uint8_t, n + 1)};
+    precision_pass p = {.in = in,
+                        .rules = rules,
+                        .live = TY_NEW_ARRAY(&arena, uint8_t, n + 1),
+                        .read = TY_NEW_ARRAY(&arena, uint8_t, TY_MAX_RESULTS * (size_t)n + 1),
+                        .narrow = TY_NEW_ARRAY(&arena, uint8_t, TY_MAX_RESULTS * (size_t)n + 1)};
     p.clone = (ty_clone){.from = in, .to = to, .map = TY_NEW_ARRAY(&arena, ty_val, 4 * (size_t)n + 1)};
     for (size_t i = 0; i < 4 * (size_t)n; i++)
         p.clone.map[i] = TY_NONE;

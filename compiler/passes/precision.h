@@ -9,6 +9,10 @@
  *   movement     reshape, transpose, slice ...: as their operands are
  *   all others   float32; the weights themselves, statistics, the loss and the optimizer are so in any case
  *
+ * What a product reads is in memory in 16 bits anyway. If something else reads it too and autocast has it in 16 bits,
+ * all read it so: the sums of a residual network, whose gradients then have 16 bits too. In a transformer they have 32,
+ * as what enters it, and keep them.
+ *
  * Layers can be kept float32 by name, and operations (compiler/ops/ops.def) in all layers: op:conv, op:attention. With
  * match_eager that goes for every operation, which is then not rounded.
  */

@@ -158,6 +158,11 @@ static void test_elementwise_identities(void **state)
     assert_int_equal(ty_b_select(g, ty_b_full(g, TY_BOOL, SHAPE(2, 3), 1), x, ty_b_exp(g, x)), x);
     assert_int_equal(ty_b_select(g, ty_b_unary(g, TY_OP_NOT, b), x, ty_b_exp(g, x)),
                      ty_b_select(g, b, ty_b_exp(g, x), x));
+    ty_val half = ty_b_cast(g, x, TY_BF16), wide = ty_b_cast(g, half, TY_F32), none = ty_b_full_like(g, x, 0);
+    assert_int_equal(ty_b_select(g, b, none, wide),
+                     ty_b_cast(g, ty_b_select(g, b, ty_b_full_like(g, half, 0), half), TY_F32));
+    assert_true(is_op(g, ty_b_select(g, b, ty_b_full_like(g, x, 0.1), wide), TY_OP_SELECT));
+    assert_true(is_op(g, ty_b_select(g, ty_b_le(g, wide, none), none, wide), TY_OP_SELECT)); /* a ReLU */
     assert_int_equal(ty_b_max(g, x, x), x);
     assert_int_equal(ty_b_binary(g, TY_OP_AND, b, ty_b_full(g, TY_BOOL, SHAPE(2, 3), 1)), b);
     expect_splat(g, ty_b_eq(g, i, i), 1);

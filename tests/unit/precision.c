@@ -2,6 +2,7 @@
  * against the interpreter, and the scale of the loss. Whole trainings are judged by tests/train/precision.sh. */
 #include "tests/unit/step_case.h"
 
+#include "compiler/passes/precision.h"
 #include "compiler/passes/loss_scale.h"
 
 /* Products of the step by the types of operands and result. */
@@ -132,6 +133,45 @@ static void match_eager_rounds_more(void **state)
     if (roundings[2] <= roundings[0] || roundings[1] <= roundings[2])
         fail_msg("%d roundings, with match_eager %d, but for one %d", roundings[0], roundings[1], roundings[2]);
     ty_model_free(m);
+}
+
+/* A residual network's first two joints, behind batch norms, of which the first is read by a product and by the second.
+ * entry: the first joint adds the network's input, which has 32 bits, in place of a product. */
+static int joints_rounded(bool entry, bool keep)
+{
+    static const char *const kept = "op:batchnorm", *const names[] = {"x", "w", "gain", "bias"};
+    const ty_precision_rules rules = {.dtype = TY_BF16, .keep = &kept, .n_keep = keep};
+    ty_graph *in = ty_graph_new(), *to = ty_graph_new();
+    ty_error err = {0};
+    ty_val x[4], bound[4];
+    for (int i = 0; i < 4; i++) {
+        ty_type type = i < 2 ? ty_type_make(TY_F32, SHAPE(8, 8)) : ty_type_make(TY_F32, SHAPE(8));
+        x[i] = ty_b_input(in, ty_graph_add_input(in, names[i], type));
+        bound[i] = ty_b_input(to, ty_graph_add_input(to, names[i], type));
+    }
+    const ty_attr eps = {.value = 1e-5};
+    ty_val dot = ty_b_dot(in, x[0], x[1], false, false);
+    ty_val norm = ty_graph_emit(in, TY_OP_BATCHNORM, &eps, (ty_val[]){dot, x[2], x[3]}, 3);
+    ty_val first = ty_b_relu(in, ty_b_add(in, norm, entry ? x[0] : dot));
+    ty_val held = ty_b_relu(in, ty_b_add(in, ty_b_dot(in, first, x[1], false, false), first));
+    if (ty_pass_precision(in, to, bound, &rules, &held, 1, &err) < 0)
+        fail_msg("%s", err.message);
+    int n = 0;
+    for (uint32_t id = 0; id < ty_graph_n_nodes(to); id++) {
+        ty_val v = ty_graph_op(to, id) == TY_OP_CAST ? ty_graph_in(to, id, 0) : TY_NONE;
+        n += v != TY_NONE && ty_graph_op(to, ty_val_node(v)) == TY_OP_CAST && ty_graph_type(to, v)->dtype == TY_BF16;
+    }
+    ty_graph_free(in);
+    ty_graph_free(to);
+    return n; /* read again as float32 */
+}
+
+static void joints_are_rounded_as_autocast_has_them(void **state)
+{
+    (void)state;
+    assert_int_equal(joints_rounded(false, false), 1);
+    assert_int_equal(joints_rounded(true, false), 0);
+    assert_int_equal(joints_rounded(false, true), 0);
 }
 
 static void unknown_operations_are_refused(void **state)
@@ -272,6 +312,7 @@ int main(void)
         cmocka_unit_test(products_have_16_bits),
         cmocka_unit_test(reshapes_are_rounded_before),
         cmocka_unit_test(match_eager_rounds_more),
+        cmocka_unit_test(joints_are_rounded_as_autocast_has_them),
         cmocka_unit_test(compiled_agrees_with_the_interpreter),
         cmocka_unit_test(the_scale_adapts_itself),
         cmocka_unit_test(unknown_operations_are_refused),
