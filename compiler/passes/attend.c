@@ -61,16 +61,21 @@ static ty_val attend_turn(ty_graph *g, ty_val v)
     return ty_b_transpose(g, v, perm);
 }
 
-static bool attend_is_turned(const ty_graph *g, ty_val v)
+/* What was turned, rounded if it was rounded behind that; TY_NONE if v was not turned. */
+static ty_val attend_turned(ty_graph *g, ty_val v)
 {
     uint32_t node = ty_val_node(v);
     int r = ty_b_rank(g, v);
+    if (ty_graph_op(g, node) == TY_OP_CAST) {
+        ty_val x = attend_turned(g, ty_graph_in(g, node, 0));
+        return x == TY_NONE ? TY_NONE : ty_b_cast(g, x, ty_b_dtype(g, v));
+    }
     if (ty_graph_op(g, node) != TY_OP_TRANSPOSE)
-        return false;
+        return TY_NONE;
     for (int i = 0; i < r; i++)
         if (ty_graph_attr(g, node)->lo[i] != (i == r - 3 ? r - 2 : i == r - 2 ? r - 3 : i))
-            return false;
-    return true;
+            return TY_NONE;
+    return ty_graph_in(g, node, 0);
 }
 
 static void attend_node(ty_clone *c, uint32_t id)
@@ -82,10 +87,11 @@ static void attend_node(ty_clone *c, uint32_t id)
     if (ty_graph_failed(g, NULL))
         return;
     ty_graph_origin(g, ty_graph_origin_of(c->from, id));
-    bool inside = attend_is_turned(g, q[0]) && attend_is_turned(g, q[1]) && attend_is_turned(g, q[2]);
+    const ty_val turned[] = {attend_turned(g, q[0]), attend_turned(g, q[1]), attend_turned(g, q[2])};
+    bool inside = turned[0] != TY_NONE && turned[1] != TY_NONE && turned[2] != TY_NONE;
     ty_attr attr = {.flags = from->flags | (inside ? TY_ATTEND_INSIDE : 0), .value = from->value};
     for (int i = ATTEND_Q; i <= ATTEND_V && inside; i++)
-        in[i] = attend_turn(g, in[i]);
+        in[i] = turned[i];
     ty_val y = ty_graph_emit(g, TY_OP_ATTEND, &attr, in, 3);
     if (ty_graph_op(c->from, id) == TY_OP_ATTENTION) {
         c->map[ty_val_make(id, 0)] = inside ? attend_turn(g, y) : y;

@@ -96,6 +96,30 @@ static void the_text_before_and_after(void **state)
     ty_graph_free(after);
 }
 
+static const char rounded_text[] = "graph\n"
+                                   "input 0 \"q\" f32[2,64,2,16]\n"
+                                   "%0 = input() {type=f32[2,64,2,16] index=0} : f32[2,64,2,16]\n"
+                                   "%1 = transpose(%0) {n=4 lo=[0 2 1 3]} : f32[2,2,64,16]\n"
+                                   "%2 = cast(%1) {type=bf16[]} : bf16[2,2,64,16]\n"
+                                   "%3 = attention(%2, %2, %2) {flags=1 value=0x1p-2 value2=0x0p+0} : bf16[2,2,64,16]\n"
+                                   "%4 = transpose(%3) {n=4 lo=[0 2 1 3]} : bf16[2,64,2,16]\n"
+                                   "output \"y\" %4 eval\n";
+
+/* What was rounded after it was turned is rounded and not turned. */
+static void rounded_in_between(void **state)
+{
+    (void)state;
+    ty_graph *before = parsed(rounded_text), *after = NULL;
+    ty_error err = {0};
+    assert_int_equal(ty_pass_attend_gpu(before, &after, &err), 0);
+    uint32_t y = ty_val_node(ty_graph_output(after, 0)->val), cast = ty_val_node(ty_graph_in(after, y, 0));
+    assert_int_equal(ty_graph_op(after, y), TY_OP_ATTEND);
+    assert_int_equal(ty_graph_op(after, cast), TY_OP_CAST);
+    assert_int_equal(ty_graph_op(after, ty_val_node(ty_graph_in(after, cast, 0))), TY_OP_INPUT);
+    ty_graph_free(before);
+    ty_graph_free(after);
+}
+
 /* ---- numbers ---- */
 
 static void noise(const ty_graph *g, void **in)
@@ -194,9 +218,8 @@ static void references_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_pass_chooses),
-        cmocka_unit_test(the_text_before_and_after),
-        cmocka_unit_test(references_agree),
+        cmocka_unit_test(the_pass_chooses),    cmocka_unit_test(the_text_before_and_after),
+        cmocka_unit_test(rounded_in_between),  cmocka_unit_test(references_agree),
         cmocka_unit_test(numbers_and_threads),
     };
     return cmocka_run_group_tests_name("attend", tests, NULL, NULL);
