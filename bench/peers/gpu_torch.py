@@ -1,7 +1,7 @@
 """Trains one workload with PyTorch on a GPU: gpu_torch.py WORK DIR eager|compile|autotune [BATCH]; DIR comes from bare.py.
 
-As an expert would: autocast to bfloat16 over float32 weights, a fused optimizer, channels last for convolutions, the
-batches on the GPU before the first step, nothing waited for between steps. BATCH: another one, of numbers at random (to
+As an expert would: autocast to bfloat16 over float32 weights, a fused optimizer, channels last for convolutions, whose
+algorithms cuDNN times, the batches on the GPU before the first step, nothing waited for between steps. BATCH: another one, of numbers at random (to
 see what fits). TY_BENCH_DEVICE=cpu tries the script where there is no GPU.
 """
 import contextlib
@@ -28,6 +28,7 @@ def load(folder):
 def main():
     name, folder, how = sys.argv[1:4]
     on_gpu = DEVICE == "cuda"
+    torch.backends.cudnn.benchmark = True
     net = works.model(name).train().to(DEVICE)
     arrays = load(folder)
     if len(sys.argv) > 4:

@@ -75,7 +75,8 @@ int ty_pass_winograd(const ty_graph *in, ty_graph **out, ty_error *err);
  * else; sums over rows may round differently. */
 int ty_pass_chunk(const ty_graph *in, ty_graph **out, ty_error *err);
 
-/* align.c - 16-bit products for a GPU get zeros at the end of rows of an odd length. Makes a new graph. Needs: no
+/* align.c - 16-bit products for a GPU get zeros at the end of rows of an odd length, convolutions behind an odd number
+ * of channels. Makes a new graph. Needs: no
  * composites; after chunk, which looks for products of logits. Keeps: everything else, sums up to rounding. */
 int ty_pass_align(const ty_graph *in, ty_graph **out, ty_error *err);
 

@@ -1,6 +1,7 @@
 /* The align pass: products of 16 bits with rows of an odd length get zeros, and mean the same. */
 #include "tests/unit/evaluate.h"
 
+#include "compiler/ops/sliding.h"
 #include "compiler/passes/passes.h"
 
 enum { ROWS = 3, WIDTH = 16, WORDS = 1027 };
@@ -117,12 +118,61 @@ static void others_stay(void **state)
     }
 }
 
+/* A convolution over `channels`, channels-last, and its gradient for the weights. */
+static ty_graph *convolved(ty_dtype dtype, int64_t channels)
+{
+    ty_graph *g = ty_graph_new();
+    ty_val x = ty_b_cast(g, new_input(g, TY_F32, SHAPE(2, 6, 5, channels)), dtype);
+    ty_val w = ty_b_cast(g, new_input(g, TY_F32, SHAPE(8, 3, 3, channels)), dtype);
+    ty_attr attr = {.n = 2,
+                    .step = {1, 1},
+                    .dil = {1, 1},
+                    .lo = {1, 1},
+                    .hi = {1, 1},
+                    .groups = 1,
+                    .flags = TY_SLIDING_LAST | TY_SLIDING_WEIGHTS_LAST};
+    ty_val y = ty_graph_emit(g, TY_OP_CONV, &attr, (ty_val[]){x, w}, 2);
+    attr.type = *ty_graph_type(g, w);
+    ty_val dw = ty_graph_emit(g, TY_OP_CONV_DW, &attr, (ty_val[]){x, y}, 2);
+    ty_graph_add_output(g, "y", ty_b_cast(g, y, TY_F32), TY_TAPE_EVAL);
+    ty_graph_add_output(g, "dw", ty_b_cast(g, dw, TY_F32), TY_TAPE_EVAL);
+    return g;
+}
+
+/* How many of the convolutions read whole groups of 16 bytes at each position. */
+static int aligned_convolutions(const ty_graph *g)
+{
+    int n = 0;
+    for (uint32_t id = 0; id < ty_graph_n_nodes(g); id++)
+        if (ty_graph_op(g, id) == TY_OP_CONV || ty_graph_op(g, id) == TY_OP_CONV_DW)
+            n += ty_graph_type(g, ty_graph_in(g, id, 0))->dim[3] % 8 == 0;
+    return n;
+}
+
+static void pictures_get_channels(void **state)
+{
+    (void)state;
+    static const struct {
+        ty_dtype dtype;
+        int64_t channels;
+        int n;
+    } cases[] = {{TY_BF16, 3, 2}, {TY_F16, 13, 2}, {TY_BF16, 16, 2}, {TY_F32, 3, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ty_graph *g = convolved(cases[i].dtype, cases[i].channels), *to = passed(g, ty_pass_align);
+        assert_int_equal(aligned_convolutions(to), cases[i].n);
+        expect_same_products(g, to);
+        ty_graph_free(g);
+        ty_graph_free(to);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logits_and_gradients),
         cmocka_unit_test(pieces_stay_padded),
         cmocka_unit_test(others_stay),
+        cmocka_unit_test(pictures_get_channels),
     };
     return cmocka_run_group_tests_name("align", tests, NULL, NULL);
 }
