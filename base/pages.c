@@ -2,13 +2,14 @@
 #define _GNU_SOURCE
 #include "base/pages.h"
 
+#include <fcntl.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { MAPPED_BYTES = 256 << 10, PAGE_BYTES = 4096, HUGE_BYTES = 2 << 20 };
 
@@ -112,4 +113,37 @@ void ty_pages_expect_read(const void *at, size_t n_bytes)
 void ty_pages_expect_update(void *at, size_t n_bytes)
 {
     populate(at, n_bytes, POPULATE_WRITE);
+}
+
+/* ---- what was touched ---- */
+
+/* Bits of a page in /proc/self/pagemap (Linux, Documentation/admin-guide/mm/pagemap.rst): it is in memory, or swapped
+ * out. */
+#define PAGEMAP_TOUCHED ((uint64_t)3 << 62)
+
+static bool pagemap_is_empty(int file, uint64_t first, uint64_t end)
+{
+    uint64_t page[4096];
+    for (size_t n; first < end; first += n) {
+        n = least(sizeof page / sizeof *page, end - first);
+        if (pread(file, page, n * sizeof *page, (off_t)(first * sizeof *page)) != (ssize_t)(n * sizeof *page))
+            return false;
+        for (size_t i = 0; i < n; i++)
+            if (page[i] & PAGEMAP_TOUCHED)
+                return false;
+    }
+    return true;
+}
+
+bool ty_pages_are_new(const void *at, size_t n_bytes)
+{
+    int file = n_bytes >= MAPPED_BYTES && sysconf(_SC_PAGESIZE) == PAGE_BYTES
+                   ? open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)
+                   : -1;
+    if (file < 0)
+        return false;
+    uintptr_t first = (uintptr_t)at / PAGE_BYTES, end = ((uintptr_t)at + n_bytes + PAGE_BYTES - 1) / PAGE_BYTES;
+    bool empty = pagemap_is_empty(file, first, end);
+    close(file);
+    return empty;
 }

@@ -15,6 +15,7 @@
 #ifndef TY_BASE_PAGES_H
 #define TY_BASE_PAGES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Zeros, at a multiple of 64 (from 64 KiB on of 4096). NULL: no memory. */
@@ -24,6 +25,9 @@ void ty_pages_free(void *pages, size_t n_bytes);
 /* Bytes at `at`, of the n_bytes there, that are best made present by one job: up to where the next huge page may begin.
  */
 size_t ty_pages_part(const void *at, size_t n_bytes);
+/* Whether nobody has touched any of it since it was new: it is zeros, and reading it would cost a fault a page. False
+ * also for little memory, and where the system does not tell (/proc/self/pagemap). */
+bool ty_pages_are_new(const void *at, size_t n_bytes);
 /* Before n_bytes at `at`, perhaps a mapped file, are read: makes their pages present with one call where the system can
  * (Linux 5.14), not with a fault a page. Only ever a saving of time. */
 void ty_pages_expect_read(const void *at, size_t n_bytes);

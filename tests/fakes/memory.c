@@ -157,6 +157,27 @@ unsigned cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream
     return copy(to, (void *)(uintptr_t)from, bytes, stream, "down", to);
 }
 
+typedef struct set_work {
+    void *to;
+    int value;
+    size_t bytes;
+} set_work;
+
+static void run_set(const void *given)
+{
+    const set_work *w = given;
+    memset(w->to, w->value, w->bytes);
+}
+
+unsigned cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream)
+{
+    char text[NAME_BYTES];
+    fake_check((void *)(uintptr_t)to, bytes, "set on the device");
+    snprintf(text, sizeof text, "set %zu", bytes);
+    do_work(stream, run_set, &(set_work){(void *)(uintptr_t)to, value, bytes}, sizeof(set_work), text);
+    return TY_CU_SUCCESS;
+}
+
 unsigned cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
     fake_check((void *)(uintptr_t)to, bytes, "copy on the device");

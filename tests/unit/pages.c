@@ -95,9 +95,25 @@ static void parts_end_at_huge_pages(void **state)
     ty_pages_free(p, bytes);
 }
 
+static void new_until_touched(void **state)
+{
+    (void)state;
+    const size_t n = (size_t)40 << 20, small = 100 << 10;
+    char *p = ty_pages_new(n), *q = ty_pages_new(small);
+    assert_true(ty_pages_are_new(p, n));
+    p[n - 1] = 0; /* as good as any other number */
+    assert_false(ty_pages_are_new(p, n));
+    assert_true(ty_pages_are_new(p, n / 2));
+    ty_pages_expect_update(p, 4096);
+    assert_false(ty_pages_are_new(p, n / 2));
+    assert_false(ty_pages_are_new(q, small));
+    ty_pages_free(p, n);
+    ty_pages_free(q, small);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(zero_and_aligned), cmocka_unit_test(resident_when_touched),
-                                       cmocka_unit_test(parts_end_at_huge_pages)};
+                                       cmocka_unit_test(parts_end_at_huge_pages), cmocka_unit_test(new_until_touched)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

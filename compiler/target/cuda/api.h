@@ -85,6 +85,7 @@ enum {
     X(unsigned, cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream))           \
     X(unsigned, cuMemcpyDtoHAsync_v2, (void *to, CUdeviceptr from, size_t bytes, CUstream stream))                 \
     X(unsigned, cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))           \
+    X(unsigned, cuMemsetD8Async, (CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream))             \
     X(unsigned, cuModuleLoadData, (CUmodule * module, const void *image))                                          \
     X(unsigned, cuModuleUnload, (CUmodule module))                                                                 \
     X(unsigned, cuModuleGetFunction, (CUfunction * function, CUmodule module, const char *name))                   \

@@ -1,16 +1,23 @@
 /* tape_run.c - runs of a tape as a graph, and states between the caller's memory and the GPU's. See cuda.h. */
+#include "base/pages.h"
 #include "compiler/target/cuda/inside.h"
 
 #include <string.h>
 
 /* ---- states ---- */
 
+/* Moments that nobody has touched yet are zeros, as many as there are weights or twice as many: the host need not read
+ * them. */
 int ty_cuda_upload(ty_cuda *c, ty_error *err)
 {
     const ty_cuda_block *b = &c->memory.block[TY_CUDA_STATES];
+    const ty_cu *cu = c->gpu.cu;
     for (int i = 0; i < b->n; i++) {
-        unsigned status = c->gpu.cu->cuMemcpyHtoDAsync_v2(b->at + b->offset[i], c->opt.state[i],
-                                                          ty_type_bytes(&ty_graph_state(c->g, i)->type), c->gpu.stream);
+        CUdeviceptr to = b->at + b->offset[i];
+        size_t bytes = ty_type_bytes(&ty_graph_state(c->g, i)->type);
+        unsigned status = ty_pages_are_new(c->opt.state[i], bytes)
+                              ? cu->cuMemsetD8Async(to, 0, bytes, c->gpu.stream)
+                              : cu->cuMemcpyHtoDAsync_v2(to, c->opt.state[i], bytes, c->gpu.stream);
         if (ty_gpu_status(&c->gpu, status, "copying states to the GPU", err) < 0)
             return -1;
     }
