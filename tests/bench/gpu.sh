@@ -86,9 +86,9 @@ check "and logs are there" test -s "$work/short/logs.tar.gz"
 (there run "$work/out" --budget 1500 --works gpt2,resnet50)
 check "what fails is told" test $? = 1
 grep -E 'FAILED|skipped' "$work/said"
-check "racecheck has found something" has '[x["what"] for x in f["failed"]] == ["racecheck"]'
+check "racecheck has found something" has '[x["what"] for x in f["failed"]] == ["racecheck float32", "racecheck bfloat16"]'
 check "cases pass, with the same bits" has 'f["cases"]["passed"] == f["cases"]["of"] > 2 and f["cases"]["same_bits_again"]'
-check "memcheck is clean" has 'f["sanitizer"]["memcheck"]["clean"]'
+check "memcheck is clean" has 'f["sanitizer"]["memcheck float32"]["clean"]'
 check "all are measured on all workloads" has 'all(len(w) == 7 for w in f["works"].values()) and len(f["works"]) == 2'
 check "losses agree" has 'all(w["trainyard"]["loss_off"] < 0.05 for w in f["works"].values())'
 check "steps are taken apart" has 'all(p["calls"] > 10 and p["kernels_gb_per_s"] is None for p in f["profile"].values())'
@@ -100,7 +100,7 @@ import json, sys
 sys.path.insert(0, "bench")
 import gpu_kit
 text = gpu_kit.table(json.load(open(sys.argv[1])))
-assert "| gpt2 | torch compile |" in text and "racecheck: NOT clean" in text, text' "$work"/out/gpu-*.json
+assert "| gpt2 | torch compile |" in text and "racecheck float32: NOT clean" in text, text' "$work"/out/gpu-*.json
 rm -rf bench/__pycache__
 [ "$failed" = 0 ] || tail -n 30 "$work/said"
 echo "$passed passed, $failed failed, 0 skipped"
