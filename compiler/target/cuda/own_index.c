@@ -1,14 +1,15 @@
 /* own_index.c - writing rows (scatter) and single elements (put) by number, on a GPU.
  *
- * The result starts as a copy of x, or as zeros. Rows are dealt to blocks in ranges. A block goes through the whole
- * index in order, 2,048 numbers at a time, and lists those in its range: each thread counts among eight neighbours, the
- * counts are summed over the block, so that the list is in the order of the index. Then groups of threads go through
- * the list, each for rows of its own. Updates that meet are combined in the order of the index, without atomics and
- * without sorting; the index is read once a range, from the cache mostly. An index outside the axis writes nothing.
+ * The result starts as a copy of x, or as zeros. Sums by a long index are for own_scatter.c. Rows are dealt to blocks
+ * in ranges. A block goes through the whole index in order, 2,048 numbers at a time, and lists those in its range: each
+ * thread counts among eight neighbours, the counts are summed over the block, so that the list is in the order of the
+ * index. Then groups of threads go through the list, each for rows of its own. Updates that meet are combined in the
+ * order of the index, without atomics and without sorting; the index is read once a range, from the cache mostly. An
+ * index outside the axis writes nothing.
  */
 #include "compiler/kernel/ctype.h"
 #include "compiler/ops/refiter.h"
-#include "compiler/target/cuda/own.h"
+#include "compiler/target/cuda/own_places.h"
 
 #include <inttypes.h>
 
@@ -118,6 +119,10 @@ int ty_cuda_own_scatter(const ty_cuda_own *o, ty_error *err)
     int64_t ranges = x.n < INDEX_RANGES ? x.n : INDEX_RANGES, rows = ranges ? (x.n + ranges - 1) / ranges : 1;
     ranges = (x.n + rows - 1) / rows;
     index_start(o, &x);
+    if (ty_cuda_own_adds_rows(x.data, x.how, x.outer, x.n_index, x.n)) {
+        ty_cuda_own_add_rows(o, x.data, x.n_index, x.n, x.inner);
+        return 0;
+    }
     ty_buf_init(&text, INDEX_TEXT_BYTES);
     index_parameters(&x, &text);
     ty_buf_addf(

@@ -1,153 +1,41 @@
-/* own_rows.c - the rows of a table that a batch touches, on a GPU: find_rows sorts the numbers of an index, sum_rows
- * adds up what goes to each. ops/rows.c has their meaning.
- *
- * Numbers are sorted with their places, by digits of four bits from the lowest (Knuth, The Art of Computer Programming
- * 3, 5.2.5). A block has 2,048 of them, a thread eight that follow each other. Each thread counts its digits; counts of
- * tiles are added up digit after digit, those of threads inside a tile, so that every thread knows where its first
- * number of each digit goes and equal numbers keep their order. A number outside the table becomes the table's length
- * and goes behind all others. There are no atomics, and the scratch memory is two numbers of eight bytes an element.
+/* own_rows.c - the rows of a table that a batch touches, on a GPU: find_rows sorts the numbers of an index
+ * (own_places.h), sum_rows adds up what goes to each. ops/rows.c has their meaning.
  *
  * A sum takes the places of its row in their order, if they are few; else threads take them in turn and their partial
  * sums are added in the order of the threads. Both depend on the index alone.
  */
 #include "compiler/kernel/ctype.h"
-#include "compiler/target/cuda/own.h"
+#include "compiler/target/cuda/own_places.h"
 
 #include <inttypes.h>
 
-enum { ROWS_THREADS = 256, ROWS_TILE = 2048, ROWS_DIGIT_BITS = 4, ROWS_TEXT_BYTES = 1 << 16, ROWS_FEW = 64 };
+enum { ROWS_THREADS = 256, ROWS_TEXT_BYTES = 1 << 16, ROWS_FEW = 64 };
 enum { FIND_INDEX, FIND_ROWS, FIND_ORDER, FIND_START }; /* numbers of operand and results */
 
 typedef struct own_rows {
-    const ty_cuda_own *o;
-    const char *index; /* type in memory */
-    int64_t n, table, k, tiles;
+    ty_cuda_places places;
+    int64_t k;
 } own_rows;
 
-/* ---- find_rows: parts of the text ---- */
+/* ---- find_rows ---- */
 
-/* Threads count what is in their eight elements: IS(d) of ITEM(i), for digits d < DIGITS, becomes s[d * 256 + thread].
- */
-static const char rows_count[] = "  for (int d = 0; d < 16; d++) s[d * 256 + TY_THREAD] = 0;\n"
-                                 "  for (int j = 0; j < 8; j++) {\n"
-                                 "   const long i = tile * 2048 + TY_THREAD * 8 + j;\n"
-                                 "   if (i < N) s[DIGIT(ITEM(i)) * 256 + TY_THREAD]++;\n"
-                                 "  }\n"
-                                 "  TY_BARRIER();\n"
-                                 "  const int digit = TY_THREAD / 16, part = TY_THREAD % 16;\n"
-                                 "  int sum = 0;\n"
-                                 "  for (int w = 0; w < 16; w++) sum += s[digit * 256 + part * 16 + w];\n";
-
-/* What threads have, s[thread], becomes what they and all before them have. */
-static const char rows_scan[] = "  TY_BARRIER();\n"
-                                "  for (int step = 1; step < 256; step *= 2) {\n"
-                                "   const int before = TY_THREAD >= step ? s[TY_THREAD - step] : 0;\n"
-                                "   TY_BARRIER();\n"
-                                "   s[TY_THREAD] += before;\n"
-                                "   TY_BARRIER();\n"
-                                "  }\n";
-
-/* Elements are a number of the table in the upper half, its place in the index in the lower one. */
-static void rows_words(const own_rows *x, bool from_index, int shift, ty_buf *text)
-{
-    ty_buf_addf(text, " const long N = %" PRId64 "l, TABLE = %" PRId64 "l, TILES = %" PRId64 "l;\n", x->n, x->table,
-                x->tiles);
-    ty_buf_adds(text, " (void)N, (void)TABLE, (void)TILES;\n#undef ITEM\n#undef DIGIT\n#undef HEAD\n");
-    ty_buf_adds(text, from_index ? "#define ITEM(i) ((from[i] >= 0 && from[i] < TABLE ? (long)from[i] : TABLE) << 32 | "
-                                   "(long)(i))\n"
-                                 : "#define ITEM(i) from[i]\n");
-    ty_buf_addf(text, "#define DIGIT(item) ((int)((item) >> %d) & 15)\n", 32 + shift);
-    ty_buf_adds(text,
-                "#define HEAD(i) (from[i] >> 32 < TABLE && ((i) == 0 || from[i] >> 32 != from[(i) - 1] >> 32))\n");
-}
-
-static void rows_open(const own_rows *x, const char *parameters, bool from_index, int shift, ty_buf *text)
+static void rows_open(const own_rows *x, const char *parameters, ty_buf *text)
 {
     ty_buf_init(text, ROWS_TEXT_BYTES);
-    ty_buf_addf(text, "(const %s *__restrict__ from, %s)\n{\n", from_index ? x->index : "long", parameters);
-    rows_words(x, from_index, shift, text);
+    ty_buf_addf(text, "(const long *__restrict__ from, %s)\n{\n", parameters);
+    ty_buf_addf(text, " const long N = %" PRId64 "l, TABLE = %" PRId64 "l, TILES = %" PRId64 "l;\n", x->places.n,
+                x->places.table, x->places.tiles);
+    ty_buf_adds(text, " (void)N, (void)TABLE, (void)TILES;\n#undef HEAD\n");
+    ty_buf_adds(text,
+                "#define HEAD(i) (from[i] >> 32 < TABLE && ((i) == 0 || from[i] >> 32 != from[(i) - 1] >> 32))\n");
 }
 
 static void rows_launch(const own_rows *x, ty_buf *text, int64_t blocks, const int *which, int n)
 {
     const ty_cuda_launch launch = {
         .form = "own", .threads = ROWS_THREADS, .blocks = blocks > 0 ? blocks : 1, .has_barriers = true};
-    x->o->launch(x->o->ctx, text, launch, which, n);
+    x->places.o->launch(x->places.o->ctx, text, launch, which, n);
     ty_buf_fini(text);
-}
-
-/* ---- find_rows: kernels ---- */
-
-static const int64_t rows_counts_of_digits = 1 << ROWS_DIGIT_BITS;
-
-/* counts[digit][tile]. */
-static void rows_add_count(const own_rows *x, bool from_index, int shift, int from)
-{
-    const int which[] = {from, TY_CUDA_OWN_SCRATCH};
-    ty_buf text;
-    rows_open(x, "long *scratch", from_index, shift, &text);
-    ty_buf_adds(&text, " int *counts = (int *)(scratch + N);\n"
-                       " TY_SHARED int s[16 * 256];\n"
-                       " for (long tile = TY_BLOCK; tile < TILES; tile += TY_BLOCKS) {\n");
-    ty_buf_adds(&text, rows_count);
-    ty_buf_adds(&text, "  for (int m = 8; m > 0; m /= 2) sum += (int)TY_SHUFFLE_L(sum, m);\n"
-                       "  if (part == 0) counts[digit * TILES + tile] = sum;\n"
-                       "  TY_BARRIER();\n }\n}\n");
-    rows_launch(x, &text, x->tiles, which, 2);
-}
-
-/* counts[0 ... n-1] become sums of those before each; counts[n]: of all. One block. */
-static void rows_add_scan(const own_rows *x, int64_t n)
-{
-    const int which[] = {TY_CUDA_OWN_SCRATCH};
-    ty_buf text;
-    ty_buf_init(&text, ROWS_TEXT_BYTES);
-    ty_buf_addf(&text,
-                "(long *scratch)\n{\n"
-                " int *counts = (int *)(scratch + %" PRId64 "l);\n"
-                " TY_SHARED int s[256];\n"
-                " const long n = %" PRId64 "l, each = (n + 255) / 256, lo = TY_THREAD * each;\n"
-                " int mine = 0;\n"
-                " for (long i = lo; i < lo + each && i < n; i++) mine += counts[i];\n"
-                " s[TY_THREAD] = mine;\n",
-                x->n, n);
-    ty_buf_adds(&text, rows_scan);
-    ty_buf_adds(&text, " int sum = s[TY_THREAD] - mine;\n"
-                       " for (long i = lo; i < lo + each && i < n; i++) {\n"
-                       "  const int here = counts[i];\n"
-                       "  counts[i] = sum;\n"
-                       "  sum += here;\n"
-                       " }\n"
-                       " if (TY_THREAD == 255) counts[n] = s[255];\n}\n");
-    rows_launch(x, &text, 1, which, 1);
-}
-
-/* Elements go where those of lower digits, earlier tiles and earlier threads end. */
-static void rows_add_place(const own_rows *x, bool from_index, int shift, int from, int to)
-{
-    const int which[] = {from, TY_CUDA_OWN_SCRATCH, to};
-    ty_buf text;
-    rows_open(x, "long *scratch, long *to", from_index, shift, &text);
-    ty_buf_adds(&text, " int *counts = (int *)(scratch + N);\n"
-                       " TY_SHARED int s[16 * 256], sums[256];\n"
-                       " for (long tile = TY_BLOCK; tile < TILES; tile += TY_BLOCKS) {\n");
-    ty_buf_adds(&text, rows_count);
-    ty_buf_adds(&text, "  sums[TY_THREAD] = sum;\n"
-                       "  TY_BARRIER();\n"
-                       "  int at = counts[digit * TILES + tile];\n"
-                       "  for (int w = 0; w < part; w++) at += sums[digit * 16 + w];\n"
-                       "  for (int w = 0; w < 16; w++) {\n"
-                       "   const int here = s[digit * 256 + part * 16 + w];\n"
-                       "   s[digit * 256 + part * 16 + w] = at;\n"
-                       "   at += here;\n"
-                       "  }\n"
-                       "  TY_BARRIER();\n"
-                       "  for (int j = 0; j < 8; j++) {\n"
-                       "   const long i = tile * 2048 + TY_THREAD * 8 + j;\n"
-                       "   if (i < N) to[s[DIGIT(ITEM(i)) * 256 + TY_THREAD]++] = ITEM(i);\n"
-                       "  }\n"
-                       "  TY_BARRIER();\n }\n}\n");
-    rows_launch(x, &text, x->tiles, which, 3);
 }
 
 /* How many different numbers of the table begin in each tile; then, writing, what they are. */
@@ -155,7 +43,7 @@ static void rows_add_heads(const own_rows *x, bool writes)
 {
     static const int which[] = {TY_CUDA_OWN_SCRATCH, FIND_ROWS, FIND_ORDER, FIND_START};
     ty_buf text;
-    rows_open(x, writes ? "long *rows, long *order, long *start" : "long *scratch", false, 0, &text);
+    rows_open(x, writes ? "long *rows, long *order, long *start" : "long *scratch", &text);
     ty_buf_adds(&text, " TY_SHARED int s[256];\n"
                        " for (long tile = TY_BLOCK; tile < TILES; tile += TY_BLOCKS) {\n"
                        "  int mine = 0;\n"
@@ -164,7 +52,7 @@ static void rows_add_heads(const own_rows *x, bool writes)
                        "   mine += i < N && HEAD(i);\n"
                        "  }\n"
                        "  s[TY_THREAD] = mine;\n");
-    ty_buf_adds(&text, rows_scan);
+    ty_buf_adds(&text, ty_cuda_places_running);
     ty_buf_adds(&text, writes ? "  int place = ((const int *)(from + N))[tile] + s[TY_THREAD] - mine;\n"
                                 "  for (int j = 0; j < 8; j++) {\n"
                                 "   const long i = tile * 2048 + TY_THREAD * 8 + j;\n"
@@ -175,7 +63,7 @@ static void rows_add_heads(const own_rows *x, bool writes)
                               : "  if (TY_THREAD == 255) ((int *)(scratch + N))[tile] = s[255];\n");
     ty_buf_adds(&text, "  TY_BARRIER();\n }\n}\n");
     const int counts[] = {TY_CUDA_OWN_SCRATCH, TY_CUDA_OWN_SCRATCH};
-    rows_launch(x, &text, x->tiles, writes ? which : counts, writes ? 4 : 2);
+    rows_launch(x, &text, x->places.tiles, writes ? which : counts, writes ? 4 : 2);
 }
 
 /* Behind the last row: -1, and where numbers outside the table begin. */
@@ -183,7 +71,7 @@ static void rows_add_end(const own_rows *x)
 {
     static const int which[] = {TY_CUDA_OWN_SCRATCH, FIND_ROWS, FIND_START};
     ty_buf text;
-    rows_open(x, "long *rows, long *start", false, 0, &text);
+    rows_open(x, "long *rows, long *start", &text);
     ty_buf_addf(&text,
                 " const long found = ((const int *)(from + N))[TILES], K = %" PRId64 "l;\n"
                 " long lo = 0, hi = N;\n"
@@ -201,40 +89,26 @@ static void rows_add_end(const own_rows *x)
 
 static int rows_read(const ty_cuda_own *o, own_rows *out, ty_error *err)
 {
-    const ty_type *index = ty_cuda_own_type(o, FIND_INDEX);
-    *out = (own_rows){.o = o,
-                      .index = ty_ctypes[index->dtype].memory,
-                      .n = index->dim[0],
-                      .table = ty_graph_attr(o->g, o->node)->index,
-                      .k = ty_cuda_own_type(o, FIND_ROWS)->dim[0]};
-    out->tiles = (out->n + ROWS_TILE - 1) / ROWS_TILE;
-    if (out->n >= INT32_MAX || out->table >= INT32_MAX)
+    int64_t n = ty_cuda_own_type(o, FIND_INDEX)->dim[0], table = ty_graph_attr(o->g, o->node)->index;
+    *out = (own_rows){ty_cuda_places_of(o, FIND_INDEX, n, table), ty_cuda_own_type(o, FIND_ROWS)->dim[0]};
+    out->places.other = FIND_ORDER;
+    if (n >= INT32_MAX || table >= INT32_MAX)
         return ty_error_set(err, TY_E_UNSUPPORTED,
                             "rows of a table on a GPU: expected fewer than 2^31 numbers and rows, found %" PRId64
                             " and %" PRId64,
-                            out->n, out->table);
+                            n, table);
     return 0;
 }
 
-/* Sorted elements end in the scratch memory; before, they go to and fro between it and the memory of the order. */
 int ty_cuda_own_find_rows(const ty_cuda_own *o, ty_error *err)
 {
     own_rows x;
-    int passes = 1, from = FIND_INDEX;
     if (rows_read(o, &x, err) < 0)
         return -1;
-    while (x.table >> (passes * ROWS_DIGIT_BITS))
-        passes++;
-    o->scratch(o->ctx, 8 * x.n + 4 * (rows_counts_of_digits * x.tiles + 1));
-    for (int pass = 0; pass < passes; pass++) {
-        int to = (passes - pass) % 2 ? TY_CUDA_OWN_SCRATCH : FIND_ORDER, shift = pass * ROWS_DIGIT_BITS;
-        rows_add_count(&x, pass == 0, shift, from);
-        rows_add_scan(&x, rows_counts_of_digits * x.tiles);
-        rows_add_place(&x, pass == 0, shift, from, to);
-        from = to;
-    }
+    o->scratch(o->ctx, ty_cuda_places_bytes(&x.places));
+    ty_cuda_places_sort(&x.places);
     rows_add_heads(&x, false);
-    rows_add_scan(&x, x.tiles);
+    ty_cuda_places_scan(&x.places, x.places.tiles);
     rows_add_heads(&x, true);
     rows_add_end(&x);
     return 0;
