@@ -162,12 +162,27 @@ static uint32_t kb_const(ty_kb *b, ty_val v)
     return ty_kb_push(b, instr);
 }
 
+/* What lies in memory with or without the guard is loaded without it, if that is little more, or what many points
+ * share: a row's number for its padded end too, the padded end itself of rows that lie padded. */
+static bool kb_needs_guard(ty_kb *b, uint32_t guard, const ty_type *type, ty_ix *addr)
+{
+    ty_ix plain;
+    int64_t hi;
+    if (guard == TY_NONE || !ty_ix_unlimited(&b->k->ix, *addr, b->k->extent, &plain, &hi) ||
+        hi >= ty_type_elems(type) || (plain == *addr && ty_ix_at(&b->k->ix, plain)->vars & ty_kb_vars(b, guard)))
+        return true;
+    *addr = plain;
+    return false;
+}
+
 static uint32_t kb_load(ty_kb *b, ty_val v, const ty_kpos *pos, uint32_t guard)
 {
     const ty_type *type = ty_graph_type(b->group->g, v);
     if (ty_graph_op(b->group->g, ty_val_node(v)) == TY_OP_CONST && ty_type_elems(type) == 1)
         return kb_const(b, v);
     ty_ix addr = ty_kb_flat(b, pos, type);
+    if (!kb_needs_guard(b, guard, type, &addr))
+        guard = TY_NONE;
     return ty_kb_push(b, (ty_kinstr){.kop = TY_K_LOAD,
                                      .dtype = (ty_dtype)type->dtype,
                                      .a = TY_NONE,

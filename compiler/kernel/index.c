@@ -131,6 +131,30 @@ ty_ix ty_ix_var(ty_ix_pool *p, uint32_t var, int64_t extent)
     return ix_of_atom(p, (ty_atom){TY_ATOM_VAR, var, 0, 0, extent - 1, 1ull << var, false});
 }
 
+ty_ix ty_ix_limit(ty_ix_pool *p, ty_ix a, int64_t extent)
+{
+    const ty_ix_node node = p->node[a];
+    const ty_atom *atom = node.n_terms == 1 ? &p->atom[node.term[0].atom] : NULL;
+    bool alone = atom && atom->kind == TY_ATOM_VAR && node.c == 0 && node.term[0].coef == 1;
+    if (!alone || atom->hi < extent || extent < 2)
+        return a;
+    return ix_of_atom(p, (ty_atom){TY_ATOM_VAR, atom->arg, extent, 0, extent - 1, atom->vars, false});
+}
+
+bool ty_ix_unlimited(ty_ix_pool *p, ty_ix a, const int64_t *extent, ty_ix *plain, int64_t *hi)
+{
+    const ty_ix_node node = p->node[a];
+    *plain = ty_ix_const(p, node.c);
+    for (int i = 0; i < node.n_terms; i++) {
+        const ty_atom atom = p->atom[node.term[i].atom];
+        if (atom.kind != TY_ATOM_VAR || node.term[i].coef < 0)
+            return false;
+        *plain = ty_ix_add(p, *plain, ty_ix_mul(p, ty_ix_var(p, atom.arg, extent[atom.arg]), node.term[i].coef));
+    }
+    *hi = p->node[*plain].hi;
+    return node.c >= 0;
+}
+
 ty_ix ty_ix_data(ty_ix_pool *p, uint32_t instr, int64_t lo, int64_t hi, uint64_t vars)
 {
     return ix_of_atom(p, (ty_atom){TY_ATOM_DATA, instr, 0, lo, hi, vars, true});
@@ -316,7 +340,7 @@ int64_t ty_ix_coef(const ty_ix_pool *p, ty_ix a, uint32_t var, bool *inside)
     for (int i = 0; i < node->n_terms; i++) {
         const ty_atom *atom = &p->atom[node->term[i].atom];
         if (atom->kind == TY_ATOM_VAR && atom->arg == var)
-            coef = node->term[i].coef;
+            coef += node->term[i].coef;
         else if (atom->vars >> var & 1)
             *inside = true;
     }

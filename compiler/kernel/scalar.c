@@ -157,6 +157,9 @@ static uint32_t scalar_number(ty_kb *b, ty_dtype dtype, double value)
                                      .imm_int = (int64_t)value});
 }
 
+/* Of little padding behind its end the operand's range is kept in mind, so that its own reshapes stay simple. */
+enum { SCALAR_LIMIT = 8 };
+
 static uint32_t scalar_pad(ty_kb *b, uint32_t node, const ty_kpos *pos, uint32_t guard)
 {
     const ty_attr *attr = ty_graph_attr(b->group->g, node);
@@ -168,6 +171,8 @@ static uint32_t scalar_pad(ty_kb *b, uint32_t node, const ty_kpos *pos, uint32_t
         if (one != TY_NONE)
             inside = ty_kb_and(b, inside, one);
         at.v[i] = ty_ix_add_const(&b->k->ix, at.v[i], -attr->lo[i]);
+        if (SCALAR_LIMIT * (scalar_type(b, node)->dim[i] - in_type->dim[i]) <= in_type->dim[i])
+            at.v[i] = ty_ix_limit(&b->k->ix, at.v[i], in_type->dim[i]);
     }
     if (inside == TY_NONE)
         return scalar_eval_in(b, node, 0, &at, guard);

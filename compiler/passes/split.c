@@ -20,6 +20,11 @@
 #define SPLIT_GPU_ELEMS (1 << 22)
 #define SPLIT_GPU_ROWS  132 /* results: a block for each multiprocessor of a large GPU */
 #define SPLIT_GPU_LONG  32  /* rows that are worth taking apart, though what reads them is then another kernel */
+/* A GPU that sums columns has a block for 64 of them and a part, and wants four blocks on each multiprocessor; a part
+ * has at least 64 rows. An H100 read 64 columns of 800,000 rows at .7 of its 3.0 TB/s with 128 blocks. */
+#define SPLIT_GPU_BLOCKS  512
+#define SPLIT_GPU_COLUMNS 64
+#define SPLIT_GPU_PART    64
 
 /* The number of rows that are combined: leading axes are reduced and all others stay; 0: another kind of reduction. */
 static int64_t split_rows(const ty_type *x, uint32_t axes)
@@ -38,12 +43,20 @@ static bool split_wants(const ty_graph *g, uint32_t id)
     return ty_type_elems(x) >= SPLIT_MIN_ELEMS && (one || split_rows(x, ty_graph_attr(g, id)->axes) >= SPLIT_MIN_ROWS);
 }
 
-static int64_t split_parts(int64_t n)
+/* The first number from `least` on that divides n; else the usual one, with a remainder. */
+static int64_t split_parts(int64_t n, int64_t least)
 {
-    for (int64_t parts = SPLIT_PARTS; parts <= SPLIT_MOST; parts++)
+    for (int64_t parts = least; parts <= SPLIT_MOST; parts++)
         if (n % parts == 0)
             return parts;
-    return SPLIT_PARTS;
+    return least > SPLIT_PARTS ? split_parts(n, SPLIT_PARTS) : SPLIT_PARTS;
+}
+
+static int64_t split_least(bool gpu, int64_t n, int64_t width)
+{
+    int64_t blocks = (width + SPLIT_GPU_COLUMNS - 1) / SPLIT_GPU_COLUMNS, parts = SPLIT_GPU_BLOCKS / blocks;
+    parts = parts < n / SPLIT_GPU_PART ? parts : n / SPLIT_GPU_PART;
+    return gpu && width > 1 && parts > SPLIT_PARTS ? parts : SPLIT_PARTS;
 }
 
 static ty_val split_combine(ty_graph *g, ty_combine how, ty_val a, ty_val b)
@@ -51,7 +64,7 @@ static ty_val split_combine(ty_graph *g, ty_combine how, ty_val a, ty_val b)
     return how == TY_SUM ? ty_b_add(g, a, b) : how == TY_MAX ? ty_b_max(g, a, b) : ty_b_min(g, a, b);
 }
 
-static bool split_whole(ty_clone *c, uint32_t id)
+static bool split_whole(ty_clone *c, uint32_t id, bool gpu)
 {
     if (!split_wants(c->from, id))
         return false;
@@ -64,7 +77,7 @@ static bool split_whole(ty_clone *c, uint32_t id)
     int64_t width = ty_type_elems(type), n = ty_type_elems(ty_graph_type(g, in)) / width;
     int rank = width > 1 ? 2 : 1;
     ty_val flat = ty_b_reshape(g, in, rank, (const int64_t[]){n, width});
-    int64_t n_parts = split_parts(n), part = n / n_parts, whole = part * n_parts;
+    int64_t n_parts = split_parts(n, split_least(gpu, n, width)), part = n / n_parts, whole = part * n_parts;
     ty_val parts =
         ty_b_reshape(g, ty_b_slice_axis(g, flat, 0, 0, whole), rank + 1, (const int64_t[]){n_parts, part, width});
     ty_val sum = ty_b_reduce(g, ty_b_reduce(g, parts, how, 2, false), how, 1, false);
@@ -100,7 +113,7 @@ static bool split_few(ty_clone *c, uint32_t id)
     const ty_type *x = ty_graph_type(c->from, ty_graph_in(c->from, id, 0)),
                   *type = ty_graph_type(c->from, ty_val_make(id, 0));
     uint32_t axes = ty_graph_attr(c->from, id)->axes, inner = split_inner_axes(x, axes);
-    int64_t rows = ty_type_elems(type), n = split_row(x, axes), parts = n ? split_parts(n) : 1;
+    int64_t rows = ty_type_elems(type), n = split_row(x, axes), parts = n ? split_parts(n, SPLIT_PARTS) : 1;
     if (ty_type_elems(x) < SPLIT_GPU_ELEMS || rows >= SPLIT_GPU_ROWS ||
         (!inner && (n == 0 || n % parts || rows > SPLIT_GPU_LONG)))
         return false;
@@ -122,7 +135,7 @@ static bool split_node(ty_clone *c, uint32_t id, void *ctx)
     const bool *gpu = ctx;
     if (ty_graph_op(c->from, id) != TY_OP_REDUCE || ty_graph_attr(c->from, id)->mode == TY_PROD)
         return false;
-    return split_whole(c, id) || (*gpu && split_few(c, id));
+    return split_whole(c, id, *gpu) || (*gpu && split_few(c, id));
 }
 
 int ty_pass_split(const ty_graph *in, ty_graph **out, ty_error *err)

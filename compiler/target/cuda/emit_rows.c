@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-enum { EMIT_LOADS = 8 }; /* that one turn of a loop may have if four are to be under way at a time */
+enum { EMIT_REGISTER = 4, EMIT_LOADS = 40 }; /* bytes; registers for what a loop has loaded */
 
 /* How far behind a multiple of the width the row begins, in elements of the memory that is aligned. */
 static void emit_shift(ty_cuda_emit *c)
@@ -35,33 +35,64 @@ static void emit_ends(ty_cuda_emit *c, int stage)
     c->l.width = width;
 }
 
-static void emit_shifted_stage(ty_cuda_emit *c, int stage)
+/* The same in all turns of the loop. */
+static bool emit_is_fixed(const ty_cuda_emit *c, const ty_kinstr *load)
 {
-    ty_emit_begin_sums(c, stage);
-    ty_emit_instrs(c, stage, false);
-    ty_ktext_linef(&c->t, "for (%s e = TY_THREAD * %d - shift; e < %ld; e += %d) {\n", ty_emit_index(c), c->l.width,
-                   (long)c->l.row, c->l.lanes * c->l.width);
-    c->t.indent++;
-    ty_ktext_linef(&c->t, "if (e >= 0 && e <= %ld) {\n", (long)(c->l.row - c->l.width));
-    c->t.indent++;
-    ty_ktext_linef(&c->t, "const %s i%d = e;\n", ty_emit_index(c), c->l.fast);
-    ty_emit_group(c, stage);
-    c->t.indent--;
-    ty_ktext_linef(&c->t, "} else {\n");
-    c->t.indent++;
-    emit_ends(c, stage);
-    ty_emit_close(c);
-    ty_emit_close(c);
-    ty_emit_end_sums(c, stage);
+    const ty_kernel *k = c->t.k;
+    bool inside = false, moves = load->guard != TY_NONE;
+    for (int i = 0; i < c->l.n_inner && !moves; i++)
+        moves = ty_ix_coef(&k->ix, load->addr, (uint32_t)c->l.inner[i], &inside) != 0 || inside;
+    return !moves;
+}
+
+/* Registers for what a turn of the loop loads: numbers of 16 bits lie two in one if they are loaded together. */
+static int emit_loaded(const ty_cuda_emit *c, uint32_t i)
+{
+    int each = (int)ty_dtype_bytes(c->t.k->instr[i].dtype), room = each > EMIT_REGISTER ? each : EMIT_REGISTER;
+    return c->l.width * (c->l.load && c->l.load[i] ? each : room) / EMIT_REGISTER;
 }
 
 /* How many turns of a loop are under way at a time: no more loads than registers take. */
 static const char *emit_unroll(const ty_cuda_emit *c, int stage)
 {
-    int loads = 0;
-    for (uint32_t i = 0; i < c->t.k->n_instrs; i++)
-        loads += c->t.k->instr[i].kop == TY_K_LOAD && c->t.k->instr[i].stage == stage;
-    return loads * c->l.width <= EMIT_LOADS ? "TY_UNROLL_4" : "TY_UNROLL_1";
+    int moving = 0, fixed = 0;
+    for (uint32_t i = 0; i < c->t.k->n_instrs; i++) {
+        const ty_kinstr *instr = &c->t.k->instr[i];
+        if (instr->kop == TY_K_LOAD && instr->stage == stage)
+            *(emit_is_fixed(c, instr) ? &fixed : &moving) += emit_loaded(c, i);
+    }
+    return fixed + 4 * moving <= EMIT_LOADS   ? "TY_UNROLL_4"
+           : fixed + 2 * moving <= EMIT_LOADS ? "TY_UNROLL_2"
+                                              : "TY_UNROLL_1";
+}
+
+/* A group that the row's beginning or end cuts, of which each thread has one at most; then the whole ones. */
+static void emit_shifted_stage(ty_cuda_emit *c, int stage)
+{
+    const char *index = ty_emit_index(c);
+    int step = c->l.lanes * c->l.width;
+    ty_emit_begin_sums(c, stage);
+    ty_emit_instrs(c, stage, false);
+    ty_ktext_linef(&c->t, "{\n");
+    c->t.indent++;
+    ty_ktext_linef(&c->t, "%s e = TY_THREAD * %d - shift;\n", index, c->l.width);
+    ty_ktext_linef(&c->t, "if (e < 0) {\n");
+    c->t.indent++;
+    emit_ends(c, stage);
+    ty_ktext_linef(&c->t, "e += %d;\n", step);
+    ty_emit_close(c);
+    ty_ktext_linef(&c->t, "%s for (; e <= %ld; e += %d) {\n", emit_unroll(c, stage), (long)(c->l.row - c->l.width),
+                   step);
+    c->t.indent++;
+    ty_ktext_linef(&c->t, "const %s i%d = e;\n", index, c->l.fast);
+    ty_emit_group(c, stage);
+    ty_emit_close(c);
+    ty_ktext_linef(&c->t, "if (e < %ld) {\n", (long)c->l.row);
+    c->t.indent++;
+    emit_ends(c, stage);
+    ty_emit_close(c);
+    ty_emit_close(c);
+    ty_emit_end_sums(c, stage);
 }
 
 /* The elements of a row that a thread takes, some of them again and again: groups [first, first + n) that it holds. */

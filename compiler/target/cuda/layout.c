@@ -4,20 +4,22 @@
 #include <string.h>
 
 enum {
-    LAYOUT_ROW_THREAD = 4,    /* longest row that one thread takes */
-    LAYOUT_ROW_WARP = 1024,   /* that one warp takes */
-    LAYOUT_ROW_BLOCK = 16384, /* that a block holds in registers and shared memory */
-    LAYOUT_WIDEST = 8,        /* neighbouring elements of a thread */
-    LAYOUT_STREAM_BYTES = 96, /* of the registers of a thread, for what it loads and stores at a time */
-    LAYOUT_HELD = 48,         /* registers in which a thread holds numbers */
-    LAYOUT_HELD_BESIDE = 32,  /* likewise, where more of them are in shared memory */
-    LAYOUT_REGISTER = 4,      /* bytes */
-    LAYOUT_SHARED = 32768,    /* bytes of a block's partial results, of its tiles, and of what it holds of a row */
-    LAYOUT_NUMBER = 8,        /* bytes of the largest */
-    LAYOUT_POINTERS = 16,     /* more buffers than that fill registers with their addresses */
-    LAYOUT_ACROSS = 8,        /* fewest rows side by side: a sector of memory, of floats */
-    LAYOUT_TILE = 16,         /* smallest extents that are worth a tile, */
-    LAYOUT_TILED = 1 << 14    /* and points of the kernel */
+    LAYOUT_ROW_THREAD = 4,     /* longest row that one thread takes */
+    LAYOUT_ROW_WARP = 1024,    /* that one warp takes */
+    LAYOUT_ROW_BLOCK = 16384,  /* that a block holds in registers and shared memory */
+    LAYOUT_WIDEST = 8,         /* neighbouring elements of a thread */
+    LAYOUT_STREAM_BYTES = 96,  /* of the registers of a thread, for what it loads and stores at a time, */
+    LAYOUT_COLUMN_BYTES = 128, /* and where it goes down columns, so that what a column has of its own stays there */
+    LAYOUT_HELD = 48,          /* registers in which a thread holds numbers */
+    LAYOUT_HELD_BESIDE = 32,   /* likewise, where more of them are in shared memory */
+    LAYOUT_REGISTER = 4,       /* bytes */
+    LAYOUT_SHARED = 32768,     /* bytes of a block's partial results, of its tiles, and of what it holds of a row */
+    LAYOUT_NUMBER = 8,         /* bytes of the largest */
+    LAYOUT_POINTERS = 16,      /* more buffers than that fill registers with their addresses */
+    LAYOUT_ACROSS = 8,         /* fewest rows side by side: a sector of memory, of floats */
+    LAYOUT_SIDE = 8,           /* fewest threads side by side on columns */
+    LAYOUT_TILE = 16,          /* smallest extents that are worth a tile, */
+    LAYOUT_TILED = 1 << 14     /* and points of the kernel */
 };
 
 static int64_t layout_extent(const ty_kernel *k, const int *var, int n)
@@ -217,8 +219,9 @@ static bool layout_fills(const ty_cuda_kernel *kernel, const ty_cuda_layout *l, 
     const ty_kernel *k = kernel->k;
     int64_t fast = k->extent[l->fast], all = l->n_rows * l->row;
     if (l->form == TY_CUDA_BY_COLUMN)
-        return fast >= TY_CUDA_WARP * width &&
-               l->n_rows * (fast / width) * (TY_CUDA_THREADS / TY_CUDA_WARP) >= kernel->threads / 2 &&
+        return fast >= LAYOUT_SIDE * width &&
+               l->n_rows * ((fast + TY_CUDA_WARP * width - 1) / (TY_CUDA_WARP * width)) * TY_CUDA_THREADS >=
+                   kernel->threads / 2 &&
                TY_CUDA_THREADS * width * k->n_reductions * LAYOUT_NUMBER <= LAYOUT_SHARED;
     if (l->form == TY_CUDA_FLAT)
         return all / width >= kernel->threads;
@@ -235,7 +238,8 @@ static void layout_width(const ty_cuda_kernel *kernel, ty_cuda_layout *l, ty_are
             continue;
         l->at = ty_lanes_make(k, l->fast, width, arena);
         int bytes = layout_accesses(kernel, l, arena);
-        if (bytes == 0 || bytes > LAYOUT_STREAM_BYTES || !layout_saves(k, l, width))
+        if (bytes == 0 || bytes > (l->column < 0 ? LAYOUT_STREAM_BYTES : LAYOUT_COLUMN_BYTES) ||
+            !layout_saves(k, l, width))
             continue;
         l->width = width;
         return;
@@ -276,10 +280,21 @@ static int layout_lanes_of_row(const ty_cuda_kernel *kernel, const ty_cuda_layou
     return lanes;
 }
 
-static int layout_lanes_of_columns(const ty_kernel *k, const ty_cuda_layout *l)
+static int64_t layout_column_blocks(const ty_kernel *k, const ty_cuda_layout *l, int lanes)
 {
+    return (k->extent[l->column] + lanes * l->width - 1) / (lanes * l->width) * l->n_rows;
+}
+
+/* Fewer than a warp has where columns are few, or blocks: then there are more blocks, with shorter ways through rows.
+ */
+static int layout_lanes_of_columns(const ty_cuda_kernel *kernel, const ty_cuda_layout *l)
+{
+    const ty_kernel *k = kernel->k;
     int lanes = TY_CUDA_WARP;
     while (lanes > 4 && (int64_t)(lanes / 2) * l->width >= k->extent[l->column])
+        lanes /= 2;
+    while (lanes * l->width > LAYOUT_SIDE && lanes > 4 &&
+           2 * layout_column_blocks(k, l, lanes) * TY_CUDA_THREADS <= kernel->threads)
         lanes /= 2;
     return lanes;
 }
@@ -293,8 +308,8 @@ static void layout_threads(const ty_cuda_kernel *kernel, ty_cuda_layout *l)
         l->points_per_block = TY_CUDA_THREADS;
         break;
     case TY_CUDA_BY_COLUMN:
-        l->lanes = layout_lanes_of_columns(k, l);
-        l->points = (k->extent[l->column] + l->lanes * l->width - 1) / (l->lanes * l->width) * l->n_rows;
+        l->lanes = layout_lanes_of_columns(kernel, l);
+        l->points = layout_column_blocks(k, l, l->lanes);
         l->points_per_block = 1;
         break;
     case TY_CUDA_TILES:
