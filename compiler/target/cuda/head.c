@@ -5,7 +5,9 @@
  * smallest (sm_75) can hold. Where nothing is said the assembler aims at more blocks, at 32 to 48 registers, and keeps
  * in memory what they do not hold.
  *
- * No CUDA header is needed: conversions of bits and of 16-bit numbers are intrinsics or single instructions. */
+ * No CUDA header is needed: conversions of bits and of 16-bit numbers are intrinsics or single instructions. Of the
+ * functions that a processor gets from us exp, tanh and erf are CUDA's, which a GPU's own exponential serves; they are
+ * off by at most 2 units in the last place (CUDA C++ Programming Guide, "Mathematical Functions"). */
 const char ty_cuda_head[] =
     "#define TY_KERNEL(threads) extern \"C\" __global__ void __launch_bounds__(threads, 4)\n"
     "#define TY_WIDE_KERNEL(threads) extern \"C\" __global__ void __launch_bounds__(threads, 2)\n"
@@ -64,11 +66,20 @@ const char ty_cuda_head[] =
     "#define __builtin_atan atan\n"
     "#define __builtin_pow pow\n"
     "#define __builtin_fmod fmod\n"
+    "#define TY_MATH\n"
+    "TY_FN float ty_exp_f32(float x) { return expf(x); }\n"
+    "TY_FN float ty_tanh_f32(float x) { return tanhf(x); }\n"
+    "TY_FN float ty_erf_f32(float x) { return erff(x); }\n"
     "#define TY_HALF\n"
     "TY_FN float ty_load_f16(unsigned short h) { float f; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(f) : \"h\"(h)); "
     "return f; }\n"
     "TY_FN unsigned short ty_store_f16(float x) { unsigned short h; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(h) : "
     "\"f\"(x)); return h; }\n"
+    "#if __CUDA_ARCH__ >= 800\n"
+    "#define TY_BFLOAT\n"
+    "TY_FN unsigned short ty_store_bf16(float x) { unsigned short h; asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(h) : "
+    "\"f\"(x)); return h; }\n"
+    "#endif\n"
     "typedef struct __attribute__((aligned(16), may_alias)) ty_eight { unsigned v[4]; } ty_eight;\n"
     "static __device__ __forceinline__ void ty_copy_eight(unsigned short *to, const unsigned short *from)\n"
     "{\n"
