@@ -48,6 +48,8 @@ static bool attend_pays(const ty_graph *g, uint32_t id, attend_pays_fn *pays)
     ty_attend_sizes a = ty_attend_sizes_of(0, q, k, v);
     if ((ty_graph_attr(g, id)->flags & TY_ATTEND_CAUSAL) && a.s < a.t)
         return false; /* a query without a key is NaN, which no sum of exponentials gives */
+    if (ty_graph_attr(g, id)->value <= 0)
+        return false; /* the greatest score is to be that of the greatest product */
     return pays(&a, (ty_dtype)q->dtype);
 }
 

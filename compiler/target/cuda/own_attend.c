@@ -205,7 +205,17 @@ static void attend_launch(const ty_cuda_own *o, const own_attend *x, const atten
 
 /* ---- attention ---- */
 
-/* The scores p of a tile become probabilities but for their sum. */
+/* Of a tile on the edge of what is seen: scores that are not are never the greatest, and nothing of the sum. */
+static const char attend_mask[] =
+    "    if (edge)\n"
+    "#pragma unroll\n"
+    "     for (int t = 0; t < MT; t++)\n"
+    "#pragma unroll\n"
+    "      for (int j = 0; j < OTHER / 2; j++)\n"
+    "       if (key + j / 4 * 8 + pair + j % 2 > (CAUSAL ? mine + t * 16 + j / 2 % 2 * 8 + S - T : S - 1))\n"
+    "        p[t][j / 4][j % 4] = never;\n";
+
+/* The scores p of a tile become probabilities but for their sum; `most` is of scores that are not scaled yet. */
 static const char attend_softmax[] =
     "#pragma unroll\n"
     "    for (int t = 0; t < MT; t++)\n"
@@ -214,22 +224,19 @@ static const char attend_softmax[] =
     "      float top = most[t][i], add = 0;\n"
     "#pragma unroll\n"
     "      for (int j = 0; j < OTHER / 4; j++) {\n"
-    "       float *x = &p[t][j / 2][2 * i + j % 2];\n"
-    "       *x *= scale2;\n"
-    "       if (edge && key + j / 2 * 8 + pair + j % 2 > (CAUSAL ? mine + t * 16 + i * 8 + S - T : S - 1)) *x = "
-    "never;\n"
-    "       top = *x > top ? *x : top;\n"
+    "       const float x = p[t][j / 2][2 * i + j % 2];\n"
+    "       top = x > top ? x : top;\n"
     "      }\n"
     "      for (int m = 1; m < 4; m *= 2) {\n"
     "       const float other = TY_SHUFFLE_F(top, m);\n"
     "       top = other > top ? other : top;\n"
     "      }\n"
-    "      const float less = ty_exp2(most[t][i] - top);\n"
+    "      const float less = ty_exp2((most[t][i] - top) * scale2), zero = -top * scale2;\n"
     "      most[t][i] = top;\n"
     "#pragma unroll\n"
     "      for (int j = 0; j < OTHER / 4; j++) {\n"
     "       float *x = &p[t][j / 2][2 * i + j % 2];\n"
-    "       *x = ty_exp2(*x - top);\n"
+    "       *x = ty_exp2(__builtin_fmaf(*x, scale2, zero));\n"
     "       add += *x;\n"
     "      }\n"
     "      sum[t][i] = sum[t][i] * less + add;\n"
@@ -285,7 +292,7 @@ static const char attend_forward_close[] =
     "#pragma unroll\n"
     "    for (int j = 0; j < E / 8; j++)\n"
     "     *(unsigned *)&yh[at * yR + j * 8 + pair] = PACK(o[t][j][2 * i] * part, o[t][j][2 * i + 1] * part);\n"
-    "    if (lane % 4 == 0) lse[(outer * HEADS + head) * T + at] = most[t][i] / log2e + ty_log_f32(sum[t][i]);\n"
+    "    if (lane % 4 == 0) lse[(outer * HEADS + head) * T + at] = most[t][i] * scale + ty_log_f32(sum[t][i]);\n"
     "   }\n"
     " }\n"
     "}\n";
@@ -305,6 +312,7 @@ int ty_cuda_own_attend(const ty_cuda_own *o, ty_error *err)
                        " const int even = ((unsigned long)q | (unsigned long)k | (unsigned long)v) % 16 == 0;\n");
     attend_items("T", "HEADS", x.a.causal, &text);
     ty_buf_adds(&text, attend_forward_open);
+    ty_buf_adds(&text, attend_mask);
     ty_buf_adds(&text, attend_softmax);
     ty_buf_adds(&text, attend_forward_close);
     attend_launch(o, &x, &shape, &text, (const int[]){0, 1, 2, 3, 4}, 5);
@@ -335,7 +343,7 @@ static const char attend_delta[] = "  float most[MT][2], sum_of[MT][2];\n"
                                    "    if (at < T && lane % 4 == 0) delta[(outer * HEADS + head) * T + at] = d;\n"
                                    "   }\n";
 
-static const char attend_back_queries[] =
+static const char attend_back_open[] =
     "  const unsigned short *qh = q + outer * qO + head * qH, *dyh = dy + outer * yO + head * yH;\n"
     "  const unsigned short *yh = y + outer * yO + head * yH;\n"
     "  const unsigned short *kh = k + outer * kO + head / (HEADS / GROUPS) * kH;\n"
@@ -351,8 +359,9 @@ static const char attend_back_queries[] =
     "  ARRIVE();\n"
     "  KEEP(f, kept, D)\n"
     "  TY_BARRIER();\n"
-    "  TILE(kept, dyh, yR, first, T, ROWS, E)\n"
-    "DELTA"
+    "  TILE(kept, dyh, yR, first, T, ROWS, E)\n";
+
+static const char attend_back_scores[] =
     "  ARRIVE();\n"
     "  for (int key = 0, stage = 0; key < n; key += OTHER, stage ^= 1) {\n"
     "   unsigned short *ks = tile + stage * 2 * OTHER * LINE, *vs = ks + OTHER * LINE;\n"
@@ -366,17 +375,17 @@ static const char attend_back_queries[] =
     "    float p[MT][OTHER / 8][4], g_[MT][OTHER / 8][4];\n"
     "    ZERO(p, OTHER / 8)\n"
     "    ZERO(g_, OTHER / 8)\n"
-    "    ACROSS(p, f, ks, OTHER, D)\n"
+    "    ACROSS(p, f, ks, OTHER, D)\n";
+
+static const char attend_back_queries[] =
     "    ACROSS_OF(g_, kept, vs, OTHER, E)\n"
     "#pragma unroll\n"
     "    for (int t = 0; t < MT; t++)\n"
     "#pragma unroll\n"
     "     for (int j = 0; j < OTHER / 2; j++) {\n"
-    "      const int i = j / 2 % 2, at = key + j / 4 * 8 + pair + j % 2;\n"
+    "      const int i = j / 2 % 2;\n"
     "      float *x = &p[t][j / 4][j % 4];\n"
-    "      float e = ty_exp2(*x * scale2 - most[t][i]);\n"
-    "      if (edge && at > (CAUSAL ? mine + t * 16 + i * 8 + S - T : S - 1)) e = 0;\n"
-    "      *x = e * (g_[t][j / 4][j % 4] - sum_of[t][i]);\n"
+    "      *x = ty_exp2(__builtin_fmaf(*x, scale2, -most[t][i])) * (g_[t][j / 4][j % 4] - sum_of[t][i]);\n"
     "     }\n"
     "    ALONG(sum, p, ks, D, OTHER)\n"
     "   }\n"
@@ -411,27 +420,28 @@ static void back_open(const own_attend *x, const attend_shape *shape, const char
 static void back_queries(const ty_cuda_own *o, const own_attend *x)
 {
     const attend_shape shape = {.mt = x->wide ? 1 : 2, .other = x->wide ? 16 : 32};
-    const char *split = strstr(attend_back_queries, "DELTA");
     ty_buf text;
     back_open(x, &shape, "unsigned short *dq", &text);
     ty_buf_adds(&text, " TY_SHARED TY_ALIGNED unsigned short kept[ROWS * LINE], tile[4 * OTHER * LINE];\n");
     attend_items("T", "HEADS", x->a.causal, &text);
-    ty_buf_add(&text, attend_back_queries, (size_t)(split - attend_back_queries));
+    ty_buf_adds(&text, attend_back_open);
     ty_buf_adds(&text, attend_delta);
-    ty_buf_adds(&text, split + strlen("DELTA"));
+    ty_buf_adds(&text, attend_back_scores);
+    ty_buf_adds(&text, attend_mask);
+    ty_buf_adds(&text, attend_back_queries);
     attend_launch(o, x, &shape, &text, (const int[]){0, 1, 2, 3, 4, 5, TY_CUDA_OWN_SCRATCH, 6}, 8);
 }
 
 /* ---- of keys and values ---- */
 
-/* NEXT asks for the queries of turn `it`, and has the row's numbers of one of them in registers until there is room. */
+/* NEXT asks for the queries from `asked` on of head `h`, and has the row's numbers of one of them in registers until
+ * there is room. */
 static const char attend_back_keys[] =
     "#undef NEXT\n"
-    "#define NEXT(it, to) { \\\n"
-    "  const long h = head * (HEADS / GROUPS) + (it) / turns; \\\n"
-    "  const int query = start + (int)((it) % turns) * OTHER, at = query + TY_THREAD; \\\n"
-    "  TILE(to, q + outer * qO + h * qH, qR, query, T, OTHER, D) \\\n"
-    "  TILE((to) + OTHER * LINE, dy + outer * yO + h * yH, yR, query, T, OTHER, E) \\\n"
+    "#define NEXT(to) { \\\n"
+    "  const int at = asked + TY_THREAD; \\\n"
+    "  TILE(to, q + outer * qO + h * qH, qR, asked, T, OTHER, D) \\\n"
+    "  TILE((to) + OTHER * LINE, dy + outer * yO + h * yH, yR, asked, T, OTHER, E) \\\n"
     "  if (TY_THREAD < OTHER) { \\\n"
     "   next_most = at < T ? lse[(outer * HEADS + h) * T + at] * log2e : 0; \\\n"
     "   next_delta = at < T ? delta[(outer * HEADS + h) * T + at] : 0; \\\n"
@@ -443,7 +453,8 @@ static const char attend_back_keys[] =
     "  const unsigned short *kh = k + outer * kO + head * kH, *vh = v + outer * vO + head * vH;\n"
     "  const int low = first + warp * MT * 16, mine = low + row;\n"
     "  const int start = CAUSAL && first > S - T ? (first - (S - T)) / OTHER * OTHER : 0;\n"
-    "  const int turns = start < T ? (T - start + OTHER - 1) / OTHER : 0, n = turns * (HEADS / GROUPS);\n"
+    "  const int n = start < T ? (T - start + OTHER - 1) / OTHER * (HEADS / GROUPS) : 0;\n"
+    "  int h = head * (HEADS / GROUPS), asked = start;\n"
     "  float next_most = 0, next_delta = 0;\n"
     "  unsigned f[MT][D / 16][4];\n"
     "  TILE(tile, kh, kR, first, S, ROWS, D)\n"
@@ -464,13 +475,15 @@ static const char attend_back_keys[] =
     "  ZERO(vsum, E / 8)\n"
     "#endif\n"
     "  (void)vh;\n"
-    "  if (n > 0) NEXT(0, tile)\n"
+    "  if (n > 0) NEXT(tile)\n"
     "  SETTLE(0)\n"
     "  ARRIVE();\n"
     "  for (int it = 0, stage = 0; it < n; it++, stage ^= 1) {\n"
     "   unsigned short *qs = tile + stage * 2 * OTHER * LINE, *gs = qs + OTHER * LINE;\n"
-    "   const int query = start + it % turns * OTHER;\n"
-    "   if (it + 1 < n) NEXT(it + 1, tile + (stage ^ 1) * 2 * OTHER * LINE)\n"
+    "   const int query = asked;\n"
+    "   asked += OTHER;\n"
+    "   if (asked >= T) asked = start, h++;\n"
+    "   if (it + 1 < n) NEXT(tile + (stage ^ 1) * 2 * OTHER * LINE)\n"
     "   if (!CAUSAL || low <= query + OTHER - 1 + S - T) {\n"
     "    const int edge = CAUSAL && low + MT * 16 - 1 > query + S - T;\n"
     "    float p[MT][OTHER / 8][4];\n"
@@ -482,9 +495,14 @@ static const char attend_back_keys[] =
     "     for (int j = 0; j < OTHER / 2; j++) {\n"
     "      const int in = j / 4 * 8 + pair + j % 2;\n"
     "      float *x = &p[t][j / 4][j % 4];\n"
-    "      *x = ty_exp2(*x * scale2 - most[stage * OTHER + in]);\n"
-    "      if (edge && mine + t * 16 + j / 2 % 2 * 8 > query + in + S - T) *x = 0;\n"
+    "      *x = ty_exp2(__builtin_fmaf(*x, scale2, -most[stage * OTHER + in]));\n"
     "     }\n"
+    "    if (edge)\n"
+    "#pragma unroll\n"
+    "     for (int t = 0; t < MT; t++)\n"
+    "#pragma unroll\n"
+    "      for (int j = 0; j < OTHER / 2; j++)\n"
+    "       if (mine + t * 16 + j / 2 % 2 * 8 > query + j / 4 * 8 + pair + j % 2 + S - T) p[t][j / 4][j % 4] = 0;\n"
     "#if DV\n"
     "    ALONG(vsum, p, gs, E, OTHER)\n"
     "#endif\n"
@@ -527,7 +545,7 @@ static const char attend_back_keys[] =
 
 static void back_keys(const ty_cuda_own *o, const own_attend *x, bool dk, bool dv)
 {
-    const attend_shape shape = {.mt = 1, .other = x->wide ? 16 : 32, .keys = true};
+    const attend_shape shape = {.mt = 1, .other = x->wide ? 16 : 64, .keys = true};
     const int dk_at = IN_DY + 2, dv_at = IN_DY + 3;
     ty_buf text;
     back_open(x, &shape,
