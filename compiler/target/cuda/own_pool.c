@@ -1,10 +1,12 @@
 /* own_pool.c - maximum and sum over sliding windows and their gradients, on a GPU. A thread an element of the result,
- * which reads all that meets in it: gradients too are gathered, in the order of the windows, and need no atomics. */
+ * which reads all that meets in it: gradients too are gathered, in the order of the windows, and need no atomics. Where
+ * channels lie side by side a thread has as many of a position as fill 16 bytes. */
 #include "compiler/kernel/ctype.h"
 #include "compiler/ops/sliding.h"
 #include "compiler/target/cuda/own.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 enum { POOL_THREADS = 256, POOL_TEXT_BYTES = 1 << 16 };
 
@@ -13,7 +15,10 @@ typedef struct own_pool {
     ty_sliding s;
     const ty_attr *attr;
     int64_t n, c;
+    int width; /* channels of a thread */
 } own_pool;
+
+enum { POOL_BYTES = 16 };
 
 /* x: the type of what windows slide over. */
 static int pool_read(const ty_cuda_own *o, const ty_type *x, own_pool *out, ty_error *err)
@@ -28,6 +33,8 @@ static int pool_read(const ty_cuda_own *o, const ty_type *x, own_pool *out, ty_e
     ty_type first = ty_sliding_first(out->attr, x);
     out->n = first.dim[0];
     out->c = first.dim[1];
+    int width = POOL_BYTES / (int)ty_dtype_bytes(out->dtype);
+    out->width = out->attr->flags & TY_SLIDING_LAST && out->c % width == 0 ? width : 1;
     return 0;
 }
 
@@ -40,8 +47,23 @@ static void pool_three(ty_buf *text, const char *name, const int64_t *v)
     ty_buf_adds(text, ";\n");
 }
 
-/* Extents, then a thread's element i of the result as plane (image and channel) and position in it; the offset of the
- * other side's element is OTHER(position). per: elements of the result's plane, `other`: of the other one. */
+/* The word for an access of a thread's numbers. */
+static const char *pool_word(const own_pool *x, const char *way)
+{
+    bool get = strcmp(way, "GET") == 0;
+    switch (x->width * (int)ty_dtype_bytes(x->dtype)) {
+    case 16:
+        return get ? "TY_GET16" : "TY_PUT16";
+    case 4:
+        return get ? "TY_GET4" : "TY_PUT4";
+    default:
+        return get ? "TY_GET2" : "TY_PUT2";
+    }
+}
+
+/* Extents, then a thread's elements of the result, i and W - 1 more, as plane (image and channel) and position in it;
+ * the other side's at place `at` of its plane begin at start + at * stride. per: elements of the result's plane,
+ * `other`: of the other one. TAKE(v, from): what lies there. */
 static void pool_open(const own_pool *x, int64_t per, int64_t other, ty_buf *text)
 {
     bool last = x->attr->flags & TY_SLIDING_LAST;
@@ -53,11 +75,26 @@ static void pool_open(const own_pool *x, int64_t per, int64_t other, ty_buf *tex
     pool_three(text, "DIL", x->s.dil);
     pool_three(text, "LO", x->s.lo);
     ty_buf_addf(text, " const long C = %" PRId64 "l, PER = %" PRId64 "l, OTHERS = %" PRId64 "l;\n", x->c, per, other);
-    ty_buf_addf(text, " for (long i = TY_BLOCK * %d + TY_THREAD; i < %" PRId64 "l; i += TY_BLOCKS * %d) {\n",
-                POOL_THREADS, x->n * x->c * per, POOL_THREADS);
-    ty_buf_adds(text, last ? "  const long c = i % C, position = i / C % PER, image = i / C / PER;\n"
-                             "  const long start = image * OTHERS * C + c, stride = C;\n"
-                           : "  const long position = i % PER, plane = i / PER, start = plane * OTHERS, stride = 1;\n");
+    ty_buf_addf(text,
+                " enum { W = %d };\n#undef TAKE\n#undef PLACES\n#undef GIVE\n"
+                "#define TAKE(v, from) TY_ALIGNED %s v[W]; %s(v, from)\n"
+                "#define GIVE(to, v) %s(v, to)\n",
+                x->width, ty_ctypes[x->dtype].memory, pool_word(x, "GET"), pool_word(x, "PUT"));
+    ty_buf_adds(text, x->width > 1 ? "#define PLACES(n, from) TY_ALIGNED int n[W]; \\\n"
+                                     " TY_UNROLL for (int w = 0; w < W; w += 4) TY_GET16(n + w, (from) + w)\n"
+                                   : "#define PLACES(n, from) const int n[1] = {*(from)}\n");
+    int64_t items = x->n * x->c * per / x->width;
+    const char *index = items * x->width < INT32_MAX ? "int" : "long";
+    ty_buf_addf(text,
+                " for (%s item = TY_BLOCK * %d + TY_THREAD; item < %" PRId64 "l; item += TY_BLOCKS * %d) {\n"
+                "  const long i = (long)item * W;\n"
+                "#undef LONG\n#define LONG %s\n",
+                index, POOL_THREADS, items, POOL_THREADS, index);
+    ty_buf_adds(text, last ? "  const LONG group = item % (LONG)(C / W), place = item / (LONG)(C / W);\n"
+                             "  const LONG position = place % (LONG)PER, image = place / (LONG)PER;\n"
+                             "  const long start = image * OTHERS * C + group * W, stride = C;\n"
+                           : "  const LONG position = item % (LONG)PER, plane = item / (LONG)PER;\n"
+                             "  const long start = plane * OTHERS, stride = 1;\n");
 }
 
 /* For each tap of the window at output `position`: `at` is the place in the input's plane, where there is one. */
@@ -90,6 +127,17 @@ static const char pool_backward[] =
     "     const long at = ((long)(b0 / STEP0) * OUT1 + b1 / STEP1) * OUT2 + b2 / STEP2;\n";
 
 static const char pool_close[] = "    }\n   }\n  }\n";
+static const char pool_zero[] = "  float sum[W];\n  TY_UNROLL for (int w = 0; w < W; w++) sum[w] = 0;\n";
+
+/* The thread's results, rounded. */
+static void pool_give(const own_pool *x, const char *to, const char *from, ty_buf *text)
+{
+    ty_buf_addf(text,
+                "  TY_ALIGNED %s given[W];\n"
+                "  TY_UNROLL for (int w = 0; w < W; w++) given[w] = ST(%s[w]);\n"
+                "  GIVE(&%s[i], given);\n",
+                ty_ctypes[x->dtype].memory, from, to);
+}
 
 static void pool_launch(const ty_cuda_own *o, int64_t items, ty_buf *text, const int *which, int n)
 {
@@ -111,13 +159,20 @@ int ty_cuda_own_pool_max(const ty_cuda_own *o, ty_error *err)
     ty_buf_addf(&text, "(const %s *__restrict__ x, %s *__restrict__ y, int *__restrict__ index)\n{\n",
                 ty_ctypes[x.dtype].memory, ty_ctypes[x.dtype].memory);
     pool_open(&x, x.s.out_elems, x.s.in_elems, &text);
-    ty_buf_adds(&text, "  float best = 0;\n  int place = -1;\n");
+    ty_buf_adds(&text, "  float best[W];\n  TY_ALIGNED int found[W];\n"
+                       "  TY_UNROLL for (int w = 0; w < W; w++) best[w] = 0, found[w] = -1;\n");
     ty_buf_adds(&text, pool_forward);
-    ty_buf_adds(&text, "     const float v = LD(x[start + at * stride]);\n"
-                       "     if (place < 0 || v > best || (v != v && best == best)) { best = v; place = (int)at; }\n");
+    ty_buf_adds(&text, "     TAKE(v, &x[start + at * stride]);\n"
+                       "     TY_UNROLL for (int w = 0; w < W; w++) {\n"
+                       "      const float a = LD(v[w]);\n"
+                       "      if (found[w] < 0 || a > best[w] || (a != a && best[w] == best[w]))\n"
+                       "       best[w] = a, found[w] = (int)at;\n"
+                       "     }\n");
     ty_buf_adds(&text, pool_close);
-    ty_buf_adds(&text, "  y[i] = ST(best);\n  index[i] = place;\n");
-    pool_launch(o, x.n * x.c * x.s.out_elems, &text, which, 3);
+    pool_give(&x, "y", "best", &text);
+    ty_buf_adds(&text, x.width > 1 ? "  TY_UNROLL for (int w = 0; w < W; w += 4) TY_PUT16(found + w, &index[i + w]);\n"
+                                   : "  index[i] = found[0];\n");
+    pool_launch(o, x.n * x.c * x.s.out_elems / x.width, &text, which, 3);
     return 0;
 }
 
@@ -132,12 +187,15 @@ int ty_cuda_own_pool_max_grad(const ty_cuda_own *o, ty_error *err)
     ty_buf_addf(&text, "(const %s *__restrict__ dy, const int *__restrict__ index, %s *__restrict__ dx)\n{\n",
                 ty_ctypes[x.dtype].memory, ty_ctypes[x.dtype].memory);
     pool_open(&x, x.s.in_elems, x.s.out_elems, &text);
-    ty_buf_adds(&text, "  float sum = 0;\n");
+    ty_buf_adds(&text, pool_zero);
     ty_buf_adds(&text, pool_backward);
-    ty_buf_adds(&text, "     if (index[start + at * stride] == position) sum += LD(dy[start + at * stride]);\n");
+    ty_buf_adds(&text, "     PLACES(n, &index[start + at * stride]);\n"
+                       "     TAKE(v, &dy[start + at * stride]);\n"
+                       "     TY_UNROLL for (int w = 0; w < W; w++)\n"
+                       "      if (n[w] == position) sum[w] += LD(v[w]);\n");
     ty_buf_adds(&text, pool_close);
-    ty_buf_adds(&text, "  dx[i] = ST(sum);\n");
-    pool_launch(o, x.n * x.c * x.s.in_elems, &text, which, 3);
+    pool_give(&x, "dx", "sum", &text);
+    pool_launch(o, x.n * x.c * x.s.in_elems / x.width, &text, which, 3);
     return 0;
 }
 
@@ -153,12 +211,13 @@ static int pool_sum_of(const ty_cuda_own *o, const ty_type *windowed, bool forwa
     ty_buf_addf(&text, "(const %s *__restrict__ from, %s *__restrict__ to)\n{\n", ty_ctypes[x.dtype].memory,
                 ty_ctypes[x.dtype].memory);
     pool_open(&x, per, other, &text);
-    ty_buf_adds(&text, "  float sum = 0;\n");
+    ty_buf_adds(&text, pool_zero);
     ty_buf_adds(&text, forward ? pool_forward : pool_backward);
-    ty_buf_adds(&text, "     sum += LD(from[start + at * stride]);\n");
+    ty_buf_adds(&text, "     TAKE(v, &from[start + at * stride]);\n"
+                       "     TY_UNROLL for (int w = 0; w < W; w++) sum[w] += LD(v[w]);\n");
     ty_buf_adds(&text, pool_close);
-    ty_buf_adds(&text, "  to[i] = ST(sum);\n");
-    pool_launch(o, x.n * x.c * per, &text, which, 2);
+    pool_give(&x, "to", "sum", &text);
+    pool_launch(o, x.n * x.c * per / x.width, &text, which, 2);
     return 0;
 }
 
