@@ -250,12 +250,16 @@ static void precision_node(precision_pass *p, uint32_t id)
         precision_emit(p, id, TY_F32, follows || precision_is_shared(p, id));
 }
 
+/* What is only moved is read by whom its result is: all of those are marked before, from the end of the graph. */
 static void precision_mark_reads(precision_pass *p, uint32_t id)
 {
-    bool product = precision_classes[ty_graph_op(p->in, id)] == PRECISION_PRODUCT;
+    precision_class what = (precision_class)precision_classes[ty_graph_op(p->in, id)];
+    uint8_t by = what == PRECISION_PRODUCT ? PRECISION_BY_PRODUCT
+                 : what == PRECISION_MOVES ? p->read[ty_val_make(id, 0)]
+                                           : PRECISION_BY_OTHERS;
     for (uint32_t k = 0; k < ty_graph_node(p->in, id)->n_in; k++)
         if (ty_graph_in(p->in, id, (int)k) != TY_NONE)
-            p->read[ty_graph_in(p->in, id, (int)k)] |= product ? PRECISION_BY_PRODUCT : PRECISION_BY_OTHERS;
+            p->read[ty_graph_in(p->in, id, (int)k)] |= by;
 }
 
 static void precision_mark(precision_pass *p, const ty_val *held, int n_held, uint32_t n)

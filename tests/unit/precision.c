@@ -136,8 +136,9 @@ static void match_eager_rounds_more(void **state)
 }
 
 /* A residual network's first two joints, behind batch norms, of which the first is read by a product and by the second.
- * entry: the first joint adds the network's input, which has 32 bits, in place of a product. */
-static int joints_rounded(bool entry, bool keep)
+ * entry: the first joint adds the network's input, which has 32 bits, in place of a product; turned: its product reads
+ * it transposed. */
+static int joints_rounded(bool entry, bool keep, bool turned)
 {
     static const char *const kept = "op:batchnorm", *const names[] = {"x", "w", "gain", "bias"};
     const ty_precision_rules rules = {.dtype = TY_BF16, .keep = &kept, .n_keep = keep};
@@ -153,7 +154,8 @@ static int joints_rounded(bool entry, bool keep)
     ty_val dot = ty_b_dot(in, x[0], x[1], false, false);
     ty_val norm = ty_graph_emit(in, TY_OP_BATCHNORM, &eps, (ty_val[]){dot, x[2], x[3]}, 3);
     ty_val first = ty_b_relu(in, ty_b_add(in, norm, entry ? x[0] : dot));
-    ty_val held = ty_b_relu(in, ty_b_add(in, ty_b_dot(in, first, x[1], false, false), first));
+    ty_val read = turned ? ty_b_transpose(in, first, (const int64_t[]){1, 0}) : first;
+    ty_val held = ty_b_relu(in, ty_b_add(in, ty_b_dot(in, read, x[1], turned, false), first));
     if (ty_pass_precision(in, to, bound, &rules, &held, 1, &err) < 0)
         fail_msg("%s", err.message);
     int n = 0;
@@ -169,9 +171,10 @@ static int joints_rounded(bool entry, bool keep)
 static void joints_are_rounded_as_autocast_has_them(void **state)
 {
     (void)state;
-    assert_int_equal(joints_rounded(false, false), 1);
-    assert_int_equal(joints_rounded(true, false), 0);
-    assert_int_equal(joints_rounded(false, true), 0);
+    assert_int_equal(joints_rounded(false, false, false), 1);
+    assert_int_equal(joints_rounded(false, false, true), 1);
+    assert_int_equal(joints_rounded(true, false, false), 0);
+    assert_int_equal(joints_rounded(false, true, false), 0);
 }
 
 static void unknown_operations_are_refused(void **state)
