@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "compiler/program.h"
 #include "compiler/target/cuda/build.h"
+#include "compiler/target/cuda/cubin.h"
 #include "compiler/target/cuda/libraries.h"
 #include "compiler/target/cuda/tape.h"
 #include "tests/tools/graph_maker.h"
@@ -154,6 +155,41 @@ static void test_facts(void **state)
     ty_arena_fini(&arena);
 }
 
+/* Names to their ends; what is cut or damaged anywhere is read within its bounds. */
+static void test_names(void **state)
+{
+    (void)state;
+    if (!have_nvrtc())
+        skip();
+    static const char text[] = "extern \"C\" __global__ void first(float *x) { x[0] = 1; }\n"
+                               "extern \"C\" __global__ void second(float *x) { x[0] = 2; }\n";
+    ty_arena arena;
+    ty_cuda_object o;
+    ty_error err = {0};
+    ty_arena_init(&arena);
+    assert_int_equal(ty_cuda_compile(text, 90, &arena, &o, &err), 0);
+    assert_false(ty_cubin_lacks(o.cubin, o.bytes, "first"));
+    assert_false(ty_cubin_lacks(o.cubin, o.bytes, "second"));
+    assert_true(ty_cubin_lacks(o.cubin, o.bytes, "secon"));
+    assert_true(ty_cubin_lacks(o.cubin, o.bytes, "third"));
+    for (size_t cut = 0; cut < o.bytes; cut++) {
+        unsigned char *part = malloc(cut ? cut : 1); /* of that size, for the sanitizers */
+        memcpy(part, o.cubin, cut);
+        assert_false(ty_cubin_lacks(part, cut, "second"));
+        free(part);
+    }
+    unsigned char *damaged = malloc(o.bytes);
+    memcpy(damaged, o.cubin, o.bytes);
+    for (size_t at = 0; at < o.bytes; at++) {
+        damaged[at] ^= 0xff;
+        ty_cubin_lacks(damaged, o.bytes, "third");
+        damaged[at] ^= 0xff;
+    }
+    free(damaged);
+    assert_false(ty_cubin_lacks("text", 5, "third"));
+    ty_arena_fini(&arena);
+}
+
 /* One text, with `word` in it; hit: whether the cache must have it. */
 static void expect_cached(const char *dir, int capability, const char *word, bool hit)
 {
@@ -273,7 +309,7 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_kernels), cmocka_unit_test(test_facts),
-                                       cmocka_unit_test(test_cached), cmocka_unit_test(test_width),
-                                       cmocka_unit_test(test_refused)};
+                                       cmocka_unit_test(test_names),   cmocka_unit_test(test_cached),
+                                       cmocka_unit_test(test_width),   cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

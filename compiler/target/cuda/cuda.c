@@ -4,14 +4,16 @@
 #include "compiler/ops/op.h"
 #include "compiler/phases.h"
 #include "compiler/target/cuda/build.h"
+#include "compiler/target/cuda/cubin.h"
 #include "compiler/target/cuda/inside.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What libraries take for their own code when a call of theirs first runs: so much is left to them. An H100 with CUDA 13,
- * which loads kernels as they are called, has 6 to 26 MB with all of ours (26: ResNet-50); older ones load more. */
+/* What libraries take for their own code when a call of theirs first runs: so much is left to them. An H100 with
+ * CUDA 13, which loads kernels as they are called, has 6 to 26 MB with all of ours (26: ResNet-50); older ones load
+ * more. */
 #define CUDA_LIBRARY_BYTES ((size_t)64 << 20)
 /* What NCCL takes for buffers between GPUs when they are connected. */
 #define CUDA_NCCL_BYTES ((size_t)256 << 20)
@@ -104,7 +106,8 @@ static int cuda_find_function(const ty_cuda *c, uint64_t kernel, CUfunction *out
     char name[TY_KTEXTS_NAME_BYTES];
     snprintf(name, sizeof name, TY_KTEXTS_NAME, (unsigned long)kernel);
     for (int i = 0; i < c->n_modules; i++)
-        if (c->gpu.cu->cuModuleGetFunction(out, c->module[i], name) == TY_CU_SUCCESS)
+        if (!ty_cubin_lacks(c->code.object[i].cubin, c->code.object[i].bytes, name) &&
+            c->gpu.cu->cuModuleGetFunction(out, c->module[i], name) == TY_CU_SUCCESS)
             return 0;
     return ty_error_set(err, TY_E_COMPILER, "compiled kernels lack %s", name);
 }
