@@ -126,15 +126,27 @@ static const char attend_along[] =
     "  } \\\n"
     " }\n";
 
-/* TILE: asks for rows of an operand, zeros behind its end. KEEP: the warp's rows of a tile as fragments. */
+/* TILE: asks for rows of an operand, zeros behind its end: 16 bytes a thread at a time, of the same column where all
+ * threads have whole rows; `even`: all operands begin at multiples of 16 bytes. KEEP: the warp's rows of a tile as
+ * fragments. */
 static const char attend_tile[] =
     "#undef TILE\n"
     "#define TILE(to, from, step, first, rows, count, n) \\\n"
-    " _Pragma(\"unroll 1\") for (int i = TY_THREAD; i < (count) * ((n) / 8); i += 128) { \\\n"
-    "  const int r = i / ((n) / 8), c = i % ((n) / 8) * 8; \\\n"
-    "  if ((first) + r >= (rows)) ty_zero_eight(&(to)[r * LINE + c]); \\\n"
-    "  else if (even) TY_ASYNC16(&(to)[r * LINE + c], (from) + ((first) + r) * (step) + c); \\\n"
-    "  else ty_copy_eight(&(to)[r * LINE + c], (from) + ((first) + r) * (step) + c); \\\n"
+    " if (!even) { \\\n"
+    "  _Pragma(\"unroll 1\") for (int i = TY_THREAD; i < (count) * (n); i += 128) \\\n"
+    "   (to)[i / (n) * LINE + i % (n)] = \\\n"
+    "    (first) + i / (n) < (rows) ? (from)[((first) + i / (n)) * (step) + i % (n)] : 0; \\\n"
+    " } else if (1024 % (n) == 0 && (count) % (1024 / (n)) == 0) { \\\n"
+    "  const int r = TY_THREAD / ((n) / 8), c = TY_THREAD % ((n) / 8) * 8, left = (rows) - (first) - r; \\\n"
+    "  unsigned short *at = &(to)[r * LINE + c]; \\\n"
+    "  const unsigned short *of = (from) + ((first) + r) * (step) + c; \\\n"
+    "  _Pragma(\"unroll\") for (int i = 0; i < (count); i += 1024 / (n)) \\\n"
+    "   TY_ASYNC16(at + i * LINE, of + i * (step), i < left); \\\n"
+    " } else { \\\n"
+    "  _Pragma(\"unroll 1\") for (int i = TY_THREAD; i < (count) * ((n) / 8); i += 128) { \\\n"
+    "   const int r = i / ((n) / 8), c = i % ((n) / 8) * 8; \\\n"
+    "   TY_ASYNC16(&(to)[r * LINE + c], (from) + ((first) + r) * (step) + c, (first) + r < (rows)); \\\n"
+    "  } \\\n"
     " }\n"
     "#undef KEEP\n"
     "#define KEEP(f, a, depth) \\\n"
@@ -207,13 +219,15 @@ static void attend_launch(const ty_cuda_own *o, const own_attend *x, const atten
 
 /* Of a tile on the edge of what is seen: scores that are not are never the greatest, and nothing of the sum. */
 static const char attend_mask[] =
-    "    if (edge)\n"
+    "    if (edge) {\n"
+    "     TY_JUMP();\n"
     "#pragma unroll\n"
     "     for (int t = 0; t < MT; t++)\n"
     "#pragma unroll\n"
     "      for (int j = 0; j < OTHER / 2; j++)\n"
     "       if (key + j / 4 * 8 + pair + j % 2 > (CAUSAL ? mine + t * 16 + j / 2 % 2 * 8 + S - T : S - 1))\n"
-    "        p[t][j / 4][j % 4] = never;\n";
+    "        p[t][j / 4][j % 4] = never;\n"
+    "    }\n";
 
 /* The scores p of a tile become probabilities but for their sum; `most` is of scores that are not scaled yet. */
 static const char attend_softmax[] =
@@ -225,11 +239,11 @@ static const char attend_softmax[] =
     "#pragma unroll\n"
     "      for (int j = 0; j < OTHER / 4; j++) {\n"
     "       const float x = p[t][j / 2][2 * i + j % 2];\n"
-    "       top = x > top ? x : top;\n"
+    "       top = __builtin_fmaxf(x, top);\n"
     "      }\n"
     "      for (int m = 1; m < 4; m *= 2) {\n"
     "       const float other = TY_SHUFFLE_F(top, m);\n"
-    "       top = other > top ? other : top;\n"
+    "       top = __builtin_fmaxf(other, top);\n"
     "      }\n"
     "      const float less = ty_exp2((most[t][i] - top) * scale2), zero = -top * scale2;\n"
     "      most[t][i] = top;\n"
@@ -497,12 +511,14 @@ static const char attend_back_keys[] =
     "      float *x = &p[t][j / 4][j % 4];\n"
     "      *x = ty_exp2(__builtin_fmaf(*x, scale2, -most[stage * OTHER + in]));\n"
     "     }\n"
-    "    if (edge)\n"
+    "    if (edge) {\n"
+    "     TY_JUMP();\n"
     "#pragma unroll\n"
     "     for (int t = 0; t < MT; t++)\n"
     "#pragma unroll\n"
     "      for (int j = 0; j < OTHER / 2; j++)\n"
     "       if (mine + t * 16 + j / 2 % 2 * 8 > query + j / 4 * 8 + pair + j % 2 + S - T) p[t][j / 4][j % 4] = 0;\n"
+    "    }\n"
     "#if DV\n"
     "    ALONG(vsum, p, gs, E, OTHER)\n"
     "#endif\n"
