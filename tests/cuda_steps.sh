@@ -46,7 +46,7 @@ P
 }
 judge() { # TRACE, of one GPU
     awk '$1 != "capturing" { printf "%s ", $1 }' "$1" >"$scratch/calls"
-    grep -Eqx "(alloc )+(pin )+(up )*wait (module )+($load)+(up )+wait $first$next(await )*wait ((free|unpin) )+" "$scratch/calls"
+    grep -Eqx "(alloc )+(pin )+(up )*wait (module )+($load)+((up|set) )+wait $first$next(await )*wait ((free|unpin) )+" "$scratch/calls"
     check "the order of what is asked for" $?
     [ "$(grep -c '^graph' "$1")" = $steps ] && [ "$(grep -c '^await 0' "$1")" = 2 ]
     check "a graph a step, and none is waited for before the next is under way, but for the first and the last" $?

@@ -149,16 +149,16 @@ has "it is taken" "$W/err" "  device      CPU: debug: interpret computes"
 
 # ---- memory ----
 small little
-GPUS="Little,90,4,168200000" gpu run --batch_size=320
+GPUS="Little,90,4,101100000" gpu run --batch_size=320
 same "too little memory" 71 $rc
 has "how much" "$ML/output/failure" "batch_size 320 needs"
 ok "layers" grep -Eq "activation  .*model.c" "$W/err"
 best=$(grep -o 'the largest batch that fits is [0-9]*' "$W/err" | grep -o '[0-9]*$')
 ok "the largest batch ($best)" test "${best:-0}" -ge 8
-GPUS="Little,90,4,168200000" gpu run --batch_size="${best:-1}" --max_steps=1
+GPUS="Little,90,4,101100000" gpu run --batch_size="${best:-1}" --max_steps=1
 same "fits" 0 $rc
 rm -rf "$ML/checkpoints"
-GPUS="Little,90,4,177200000" gpu run --batch_size=auto --max_steps=1
+GPUS="Little,90,4,110100000" gpu run --batch_size=auto --max_steps=1
 same "is found by itself" 0 $rc
 has "against the GPU's memory" "$W/err" "(free memory of the GPU)"
 
