@@ -2,7 +2,7 @@
  *
  * A block takes 128 queries of a head and goes through the keys, tile by tile, with the greatest score and the sum of
  * exponentials of each row so far (arXiv:2205.14135, arXiv:2307.08691). The gradient computes the probabilities again
- * from the logarithm of each row's sum: one kernel has a block for 128 queries and adds up dq, another a block for 64
+ * from the logarithm of each row's sum: one kernel has a block for 128 queries and adds up dq, another a block for 128
  * keys and adds up dk and dv over the queries that see them. So no two blocks add to one place, and sums have a fixed
  * order. What the causal mask hides is left out tile by tile, and of tiles on its edge by the warps that see nothing.
  *
@@ -52,6 +52,8 @@ static int attend_read(const ty_cuda_own *o, own_attend *out, ty_error *err)
                             "attention in tiles on a GPU: expected heads of a multiple of 16 up to %d, found %" PRId64
                             " and %" PRId64,
                             ATTEND_MAX_HEAD, out->a.d, out->a.e);
+    if ((out->a.t + out->a.s) * out->a.heads * out->a.outer > INT32_MAX)
+        return ty_error_set(err, TY_E_UNSUPPORTED, "attention in tiles on a GPU: expected fewer than 2^31 rows");
     return 0;
 }
 
@@ -59,7 +61,7 @@ static int attend_read(const ty_cuda_own *o, own_attend *out, ty_error *err)
 
 /* What a kernel keeps of a warp's rows, and what it goes through at a time. */
 typedef struct attend_shape {
-    int mt, other; /* times 16 rows a warp; rows of a tile */
+    int mt, other; /* times 16 rows a warp; rows of a tile, of which keys go through SUB at a time */
     bool keys;     /* a block has keys, not queries */
 } attend_shape;
 
@@ -76,18 +78,18 @@ static void attend_steps(const own_attend *x, const char *name, int64_t rows, in
                 inside ? heads * n : n, name, inside ? n : rows * n, name, rows * heads * n);
 }
 
-/* c[MT][.][4] [16 MT, n] += f x b's rows, sums over `depth`; f[MT][.][4]: fragments of the rows that are kept.
+/* c[mt][.][4] [16 mt, n] += f x b's rows, sums over `depth`; f[mt][.][4]: fragments of the rows that are kept.
  * ACROSS_OF: these are read from a tile each time, for want of registers. */
 static const char attend_across[] =
     "#undef ACROSS\n"
-    "#define ACROSS(c, f, b, n, depth) \\\n"
+    "#define ACROSS(c, f, b, n, depth, mt) \\\n"
     " _Pragma(\"unroll\") for (int kk = 0; kk < (depth) / 16; kk++) \\\n"
     "  _Pragma(\"unroll\") for (int nn = 0; nn < (n); nn += 16) { \\\n"
     "   unsigned g[4]; \\\n"
     "   ty_tiles(g, &(b)[(nn + lane % 8 + lane / 16 * 8) * LINE + kk * 16 + lane / 8 % 2 * 8]); \\\n"
-    "   _Pragma(\"unroll\") for (int t = 0; t < MT; t++) { \\\n"
-    "    MMA(c[t][nn / 8], f[t][kk], g[0], g[1]); \\\n"
-    "    MMA(c[t][nn / 8 + 1], f[t][kk], g[2], g[3]); \\\n"
+    "   _Pragma(\"unroll\") for (int t = 0; t < (mt); t++) { \\\n"
+    "    MMA((c)[t][nn / 8], (f)[t][kk], g[0], g[1]); \\\n"
+    "    MMA((c)[t][nn / 8 + 1], (f)[t][kk], g[2], g[3]); \\\n"
     "   } \\\n"
     "  }\n"
     "#undef ACROSS_OF\n"
@@ -137,7 +139,8 @@ static const char attend_tile[] =
     "   (to)[i / (n) * LINE + i % (n)] = \\\n"
     "    (first) + i / (n) < (rows) ? (from)[((first) + i / (n)) * (step) + i % (n)] : 0; \\\n"
     " } else if (1024 % (n) == 0 && (count) % (1024 / (n)) == 0) { \\\n"
-    "  const int r = TY_THREAD / ((n) / 8), c = TY_THREAD % ((n) / 8) * 8, left = (rows) - (first) - r; \\\n"
+    "  int me = TY_THREAD; TY_ANEW(me); \\\n"
+    "  const int r = me / ((n) / 8), c = me % ((n) / 8) * 8, left = (rows) - (first) - r; \\\n"
     "  unsigned short *at = &(to)[r * LINE + c]; \\\n"
     "  const unsigned short *of = (from) + ((first) + r) * (step) + c; \\\n"
     "  _Pragma(\"unroll\") for (int i = 0; i < (count); i += 1024 / (n)) \\\n"
@@ -154,8 +157,8 @@ static const char attend_tile[] =
     "  _Pragma(\"unroll\") for (int kk = 0; kk < (depth) / 16; kk++) \\\n"
     "   ty_tiles(f[t][kk], &(a)[((warp * MT + t) * 16 + lane % 16) * LINE + kk * 16 + lane / 16 * 8]);\n"
     "#undef ZERO\n"
-    "#define ZERO(c, n) \\\n"
-    " _Pragma(\"unroll\") for (int t = 0; t < MT; t++) \\\n"
+    "#define ZERO(c, n, mt) \\\n"
+    " _Pragma(\"unroll\") for (int t = 0; t < (mt); t++) \\\n"
     "  _Pragma(\"unroll\") for (int i = 0; i < (n); i++) c[t][i][0] = c[t][i][1] = c[t][i][2] = c[t][i][3] = 0;\n"
     "#undef ARRIVE\n"
     "#define ARRIVE() do { TY_ASYNC_COMMIT(); TY_ASYNC_WAIT(); TY_BARRIER(); } while (0)\n";
@@ -172,7 +175,7 @@ static void attend_open(const own_attend *x, const attend_shape *shape, ty_buf *
     ty_buf_addf(text,
                 " enum { D = %" PRId64 ", E = %" PRId64 ", LINE = %" PRId64 ", OTHER = %d, CAUSAL = %d, MT = %d };\n"
                 " enum { T = %" PRId64 ", S = %" PRId64 ", HEADS = %" PRId64 ", GROUPS = %" PRId64 ", OUTER = %" PRId64
-                ", ROWS = %d };\n",
+                ", ROWS = %d, SUB = 16 };\n",
                 a->d, a->e, (a->d > a->e ? a->d : a->e) + 8, shape->other, a->causal, shape->mt, a->t, a->s, a->heads,
                 a->groups, a->outer, attend_rows(shape));
     attend_steps(x, "q", a->t, a->heads, a->d, text);
@@ -194,10 +197,9 @@ static void attend_open(const own_attend *x, const attend_shape *shape, ty_buf *
 static void attend_items(const char *rows, const char *heads, bool last_first, ty_buf *text)
 {
     ty_buf_addf(text,
-                " const long tiles = (%s + ROWS - 1) / ROWS;\n"
-                " for (long item = TY_BLOCK; item < tiles * %s * OUTER; item += TY_BLOCKS) {\n"
-                "  const int first = (int)(%sitem %% tiles) * ROWS;\n"
-                "  const int head = (int)(item / tiles %% %s), outer = (int)(item / tiles / %s);\n",
+                " const int tiles = (%s + ROWS - 1) / ROWS;\n"
+                " TY_BLOCK_EACH(item, tiles * %s * OUTER) {\n"
+                "  const int first = (%sitem %% tiles) * ROWS, head = item / tiles %% %s, outer = item / tiles / %s;\n",
                 rows, heads, last_first ? "tiles - 1 - " : "", heads, heads);
 }
 
@@ -266,7 +268,7 @@ static const char attend_forward_open[] =
     "  const int seen = first + ROWS + S - T, n = CAUSAL && seen < S ? seen : S;\n"
     "  unsigned f[MT][D / 16][4];\n"
     "  float o[MT][E / 8][4], most[MT][2], sum[MT][2];\n"
-    "  ZERO(o, E / 8)\n"
+    "  ZERO(o, E / 8, MT)\n"
     "#pragma unroll\n"
     "  for (int t = 0; t < MT; t++) most[t][0] = most[t][1] = never, sum[t][0] = sum[t][1] = 0;\n"
     "  TILE(tile, qh, qR, first, T, ROWS, D)\n"
@@ -286,8 +288,8 @@ static const char attend_forward_open[] =
     "   if (!CAUSAL || key <= low + MT * 16 - 1 + S - T) {\n"
     "    const int edge = key + OTHER > S || (CAUSAL && key + OTHER - 1 > low + S - T);\n"
     "    float p[MT][OTHER / 8][4];\n"
-    "    ZERO(p, OTHER / 8)\n"
-    "    ACROSS(p, f, ks, OTHER, D)\n";
+    "    ZERO(p, OTHER / 8, MT)\n"
+    "    ACROSS(p, f, ks, OTHER, D, MT)\n";
 
 static const char attend_forward_close[] =
     "    ALONG(o, p, vs, E, OTHER)\n"
@@ -366,7 +368,7 @@ static const char attend_back_open[] =
     "  const int seen = first + ROWS + S - T, n = CAUSAL && seen < S ? seen : S;\n"
     "  unsigned f[MT][D / 16][4];\n"
     "  float sum[MT][D / 8][4];\n"
-    "  ZERO(sum, D / 8)\n"
+    "  ZERO(sum, D / 8, MT)\n"
     "  TILE(kept, qh, qR, first, T, ROWS, D)\n"
     "  TILE(tile, kh, kR, 0, S, OTHER, D)\n"
     "  TILE(tile + OTHER * LINE, vh, vR, 0, S, OTHER, E)\n"
@@ -387,9 +389,9 @@ static const char attend_back_scores[] =
     "   if (!CAUSAL || key <= low + MT * 16 - 1 + S - T) {\n"
     "    const int edge = key + OTHER > S || (CAUSAL && key + OTHER - 1 > low + S - T);\n"
     "    float p[MT][OTHER / 8][4], g_[MT][OTHER / 8][4];\n"
-    "    ZERO(p, OTHER / 8)\n"
-    "    ZERO(g_, OTHER / 8)\n"
-    "    ACROSS(p, f, ks, OTHER, D)\n";
+    "    ZERO(p, OTHER / 8, MT)\n"
+    "    ZERO(g_, OTHER / 8, MT)\n"
+    "    ACROSS(p, f, ks, OTHER, D, MT)\n";
 
 static const char attend_back_queries[] =
     "    ACROSS_OF(g_, kept, vs, OTHER, E)\n"
@@ -448,28 +450,26 @@ static void back_queries(const ty_cuda_own *o, const own_attend *x)
 
 /* ---- of keys and values ---- */
 
-/* NEXT asks for the queries from `asked` on of head `h`, and has the row's numbers of one of them in registers until
- * there is room. */
+/* NEXT asks for the queries from `asked` on of head `h`. A warp goes through those of a tile few at a time, since sums
+ * and what is kept take most registers. */
 static const char attend_back_keys[] =
     "#undef NEXT\n"
-    "#define NEXT(to) { \\\n"
-    "  const int at = asked + TY_THREAD; \\\n"
+    "#define NEXT(stage) { \\\n"
+    "  unsigned short *to = tile + (stage) * 2 * OTHER * LINE; \\\n"
     "  TILE(to, q + outer * qO + h * qH, qR, asked, T, OTHER, D) \\\n"
-    "  TILE((to) + OTHER * LINE, dy + outer * yO + h * yH, yR, asked, T, OTHER, E) \\\n"
+    "  TILE(to + OTHER * LINE, dy + outer * yO + h * yH, yR, asked, T, OTHER, E) \\\n"
     "  if (TY_THREAD < OTHER) { \\\n"
-    "   next_most = at < T ? lse[(outer * HEADS + h) * T + at] * log2e : 0; \\\n"
-    "   next_delta = at < T ? delta[(outer * HEADS + h) * T + at] : 0; \\\n"
+    "   const int at = asked + TY_THREAD; \\\n"
+    "   const long from = (outer * HEADS + h) * T + at; \\\n"
+    "   TY_ASYNC4(&most[(stage) * OTHER + TY_THREAD], lse + from, at < T); \\\n"
+    "   TY_ASYNC4(&less[(stage) * OTHER + TY_THREAD], delta + from, at < T); \\\n"
     "  } \\\n"
     " }\n"
-    "#undef SETTLE\n"
-    "#define SETTLE(stage) if (TY_THREAD < OTHER) \\\n"
-    "  most[(stage) * OTHER + TY_THREAD] = next_most, less[(stage) * OTHER + TY_THREAD] = next_delta;\n"
     "  const unsigned short *kh = k + outer * kO + head * kH, *vh = v + outer * vO + head * vH;\n"
     "  const int low = first + warp * MT * 16, mine = low + row;\n"
     "  const int start = CAUSAL && first > S - T ? (first - (S - T)) / OTHER * OTHER : 0;\n"
-    "  const int n = start < T ? (T - start + OTHER - 1) / OTHER * (HEADS / GROUPS) : 0;\n"
+    "  const int end = (head + 1) * (HEADS / GROUPS);\n"
     "  int h = head * (HEADS / GROUPS), asked = start;\n"
-    "  float next_most = 0, next_delta = 0;\n"
     "  unsigned f[MT][D / 16][4];\n"
     "  TILE(tile, kh, kR, first, S, ROWS, D)\n"
     "  ARRIVE();\n"
@@ -478,7 +478,7 @@ static const char attend_back_keys[] =
     "#if DK\n"
     "  unsigned fv[MT][E / 16][4];\n"
     "  float ksum[MT][D / 8][4];\n"
-    "  ZERO(ksum, D / 8)\n"
+    "  ZERO(ksum, D / 8, MT)\n"
     "  TILE(tile, vh, vR, first, S, ROWS, E)\n"
     "  ARRIVE();\n"
     "  KEEP(fv, tile, E)\n"
@@ -486,55 +486,58 @@ static const char attend_back_keys[] =
     "#endif\n"
     "#if DV\n"
     "  float vsum[MT][E / 8][4];\n"
-    "  ZERO(vsum, E / 8)\n"
+    "  ZERO(vsum, E / 8, MT)\n"
     "#endif\n"
     "  (void)vh;\n"
-    "  if (n > 0) NEXT(tile)\n"
-    "  SETTLE(0)\n"
+    "  if (start < T) NEXT(0)\n"
     "  ARRIVE();\n"
-    "  for (int it = 0, stage = 0; it < n; it++, stage ^= 1) {\n"
-    "   unsigned short *qs = tile + stage * 2 * OTHER * LINE, *gs = qs + OTHER * LINE;\n"
+    "  for (int stage = 0; start < T && h < end; stage ^= 1) {\n"
+    "   const unsigned short *qs = tile + stage * 2 * OTHER * LINE, *gs = qs + OTHER * LINE;\n"
     "   const int query = asked;\n"
     "   asked += OTHER;\n"
     "   if (asked >= T) asked = start, h++;\n"
-    "   if (it + 1 < n) NEXT(tile + (stage ^ 1) * 2 * OTHER * LINE)\n"
-    "   if (!CAUSAL || low <= query + OTHER - 1 + S - T) {\n"
-    "    const int edge = CAUSAL && low + MT * 16 - 1 > query + S - T;\n"
-    "    float p[MT][OTHER / 8][4];\n"
-    "    ZERO(p, OTHER / 8)\n"
-    "    ACROSS(p, f, qs, OTHER, D)\n"
+    "   if (h < end) NEXT(stage ^ 1)\n"
+    "#pragma unroll 1\n"
+    "   for (int sub = 0; sub < OTHER; sub += SUB) {\n"
+    "    const int from = query + sub;\n"
+    "    if (CAUSAL && low > from + SUB - 1 + S - T) continue;\n"
+    "    const int edge = CAUSAL && low + MT * 16 - 1 > from + S - T;\n"
+    "    const unsigned short *qt = qs + sub * LINE, *gt = gs + sub * LINE;\n"
+    "    const float *most_at = &most[stage * OTHER + sub + pair], *less_at = &less[stage * OTHER + sub + pair];\n"
+    "    float p[MT][SUB / 8][4];\n"
+    "    ZERO(p, SUB / 8, MT)\n"
+    "    ACROSS(p, f, qt, SUB, D, MT)\n"
     "#pragma unroll\n"
     "    for (int t = 0; t < MT; t++)\n"
     "#pragma unroll\n"
-    "     for (int j = 0; j < OTHER / 2; j++) {\n"
-    "      const int in = j / 4 * 8 + pair + j % 2;\n"
+    "     for (int j = 0; j < SUB / 2; j++) {\n"
     "      float *x = &p[t][j / 4][j % 4];\n"
-    "      *x = ty_exp2(__builtin_fmaf(*x, scale2, -most[stage * OTHER + in]));\n"
+    "      *x = ty_exp2(__builtin_fmaf(*x, scale2, -(most_at[j / 4 * 8 + j % 2] * log2e)));\n"
     "     }\n"
     "    if (edge) {\n"
     "     TY_JUMP();\n"
     "#pragma unroll\n"
     "     for (int t = 0; t < MT; t++)\n"
     "#pragma unroll\n"
-    "      for (int j = 0; j < OTHER / 2; j++)\n"
-    "       if (mine + t * 16 + j / 2 % 2 * 8 > query + j / 4 * 8 + pair + j % 2 + S - T) p[t][j / 4][j % 4] = 0;\n"
+    "      for (int j = 0; j < SUB / 2; j++)\n"
+    "       if (mine + t * 16 + j / 2 % 2 * 8 > from + j / 4 * 8 + pair + j % 2 + S - T) p[t][j / 4][j % 4] = 0;\n"
     "    }\n"
     "#if DV\n"
-    "    ALONG(vsum, p, gs, E, OTHER)\n"
+    "    ALONG(vsum, p, gt, E, SUB)\n"
     "#endif\n"
     "#if DK\n"
-    "    float g_[MT][OTHER / 8][4];\n"
-    "    ZERO(g_, OTHER / 8)\n"
-    "    ACROSS(g_, fv, gs, OTHER, E)\n"
     "#pragma unroll\n"
-    "    for (int t = 0; t < MT; t++)\n"
+    "    for (int u = 0; u < MT; u++) {\n"
+    "     float g_[1][SUB / 8][4];\n"
+    "     ZERO(g_, SUB / 8, 1)\n"
+    "     ACROSS(g_, fv + u, gt, SUB, E, 1)\n"
     "#pragma unroll\n"
-    "     for (int j = 0; j < OTHER / 2; j++)\n"
-    "      p[t][j / 4][j % 4] *= g_[t][j / 4][j % 4] - less[stage * OTHER + j / 4 * 8 + pair + j % 2];\n"
-    "    ALONG(ksum, p, qs, D, OTHER)\n"
+    "     for (int j = 0; j < SUB / 2; j++)\n"
+    "      p[u][j / 4][j % 4] *= g_[0][j / 4][j % 4] - less_at[j / 4 * 8 + j % 2];\n"
+    "    }\n"
+    "    ALONG(ksum, p, qt, D, SUB)\n"
     "#endif\n"
     "   }\n"
-    "   SETTLE(stage ^ 1)\n"
     "   ARRIVE();\n"
     "  }\n"
     "#pragma unroll\n"
@@ -561,7 +564,7 @@ static const char attend_back_keys[] =
 
 static void back_keys(const ty_cuda_own *o, const own_attend *x, bool dk, bool dv)
 {
-    const attend_shape shape = {.mt = 1, .other = x->wide ? 16 : 64, .keys = true};
+    const attend_shape shape = {.mt = x->wide ? 1 : 2, .other = x->wide ? 16 : 64, .keys = true};
     const int dk_at = IN_DY + 2, dv_at = IN_DY + 3;
     ty_buf text;
     back_open(x, &shape,
