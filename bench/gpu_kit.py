@@ -75,7 +75,7 @@ def works_of(found):
     for work, told in found.get("works", {}).items():
         base = told.get("torch eager", {}).get("rate")
         for who, one in told.items():
-            ratio = f"{one['rate'] / base:.2f}" if base else ""
+            ratio = f"{one['rate'] / base:.2f}" if base and "float32" not in who else ""
             lines.append(f"| {work} | {who} | {one['step_ms']:.3f} | {one['rate']:.0f} {one['unit'][:-2]} | {ratio} | "
                          f"{one['first_s']:.1f} | {one['used_mib']} |")
     aims = [f"{w}: {found['works'][w]['trainyard']['rate'] / aim:.2f}" for w, aim in AIMS.items()
