@@ -68,6 +68,14 @@ static void add_plan(const ty_session *s, ty_buf *out)
                 (long long)s->recipe.seed);
 }
 
+/* Float32 products on a GPU run where there are fewest units for them: what would not is named, once. */
+static void add_precision(const ty_session *s, ty_buf *out)
+{
+    if (s->on_gpu && s->recipe.precision == TY_PRECISION_FLOAT32 && !s->recipe.tf32 && s->gpu[0].capability >= 80)
+        ty_buf_adds(out,
+                    "  precision   float32, which tensor cores do not multiply: bfloat16, or tf32: true, is faster\n");
+}
+
 void ty_session_banner(ty_session *s, ty_buf *out)
 {
     const ty_compile_report *c = ty_program_report(s->program);
@@ -90,6 +98,7 @@ void ty_session_banner(ty_session *s, ty_buf *out)
     ty_buf_addf(out, "  compiled    %d kernels, %d library calls in %s%s\n", c->n_kernels, c->n_library_calls,
                 seconds_text(s->times.compile_s, d, sizeof d), c->cache_hit ? " (from the cache)" : "");
     ty_buf_addf(out, "  device      %s\n", ty_device_text(s));
+    add_precision(s, out);
     add_memory(s, out);
     if (c->chunk.rows > 0)
         ty_buf_addf(out, "  chunks      %lld of %lld rows of logits at a time: %s, not %s\n", (long long)c->chunk.rows,

@@ -28,6 +28,7 @@ TY_FAKE_TRACE=$W/trace gpu run --log_every=1
 same "status on a GPU, which is taken by itself" 0 $rc
 has "the banner names it" "$W/err" "  device      GPU 0, Stand-in (compute capability 9.0)"
 has "and its memory" "$W/err" "  GPU memory  "
+has "and what would be faster" "$W/err" "  precision   float32, which tensor cores do not multiply"
 numbers "$W/out" >"$W/numbers"
 same "60 steps" 60 "$(grep -c '^step=' "$W/out")"
 alike "the numbers of the CPU" "$SCRATCH/cpu.numbers" "$W/numbers"
@@ -148,6 +149,11 @@ same "where the device is free" 0 $rc
 has "it is taken" "$W/err" "  device      CPU: debug: interpret computes"
 
 # ---- memory ----
+small allowed
+gpu run --max_steps=1 --tf32=true
+same "TF32 is allowed" 0 $rc
+lacks "and nothing else is proposed" "$W/err" "  precision   "
+
 small little
 GPUS="Little,90,4,101100000" gpu run --batch_size=320
 same "too little memory" 71 $rc

@@ -2,7 +2,7 @@
  *
  * Rows of a batch do not know of one another, so a block takes a row through all steps, with the state in shared memory
  * and a barrier where a GPU-wide one would be needed otherwise. The weights are read once a step and row, from the
- * cache: forward a warp a row of R, whose lanes meet in a butterfly; backward a thread a column. Sums have a fixed
+ * cache: forward a warp eight rows of R, whose lanes meet in a butterfly; backward a thread a column. Sums have a fixed
  * order.
  *
  * Gates may lie where their inputs were (and gradients where the gates were): a thread reads its elements of a step
@@ -96,18 +96,36 @@ static void rnn_units(ty_buf *text, const char *body)
     ty_buf_adds(text, "   }\n   TY_BARRIER();\n");
 }
 
-/* s[j] = R[j] . v for rows lo <= j < hi. */
+/* s[j] = R[j] . v for rows lo <= j < hi, eight at a time in a warp, so that as many reads are under way. Lanes meet
+ * in a butterfly in which each half keeps half of the rows, until a lane has one. */
 static void rnn_products(ty_buf *text, const char *lo, const char *hi, const char *v)
 {
     ty_buf_addf(text,
-                "   for (int j = %s + TY_THREAD / 32; j < %s; j += 8) {\n"
-                "    float sum = 0;\n"
-                "    for (int i = TY_THREAD %% 32; i < H; i += 32) sum += weight[(long)j * H + i] * %s[i];\n"
-                "    for (int m = 16; m > 0; m /= 2) sum += TY_SHUFFLE_F(sum, m);\n"
-                "    if (TY_THREAD %% 32 == 0) s[j] = sum;\n"
+                "   for (int j = %s + TY_THREAD / 32 * 8; j < %s; j += 64) {\n"
+                "    const int lane = TY_THREAD %% 32, mine = j + lane / 16 * 4 + lane / 8 %% 2 * 2 + lane / 4 %% 2;\n"
+                "    const float *r[8];\n"
+                "    float sum[8];\n"
+                "#pragma unroll\n"
+                "    for (int n = 0; n < 8; n++) sum[n] = 0, r[n] = &weight[(long)(j + n < %s ? j + n : j) * H];\n"
+                "#pragma unroll 4\n"
+                "    for (int i = lane; i < H; i += 32) {\n"
+                "     const float x = %s[i];\n"
+                "#pragma unroll\n"
+                "     for (int n = 0; n < 8; n++) sum[n] += r[n][i] * x;\n"
+                "    }\n"
+                "#pragma unroll\n"
+                "    for (int m = 16, n = 4; n > 0; m /= 2, n /= 2)\n"
+                "#pragma unroll\n"
+                "     for (int k = 0; k < 4; k++)\n"
+                "      if (k < n) {\n"
+                "       const float other = lane & m ? sum[k] : sum[k + n];\n"
+                "       sum[k] = (lane & m ? sum[k + n] : sum[k]) + TY_SHUFFLE_F(other, m);\n"
+                "      }\n"
+                "    for (int m = 2; m > 0; m /= 2) sum[0] += TY_SHUFFLE_F(sum[0], m);\n"
+                "    if (lane %% 4 == 0 && mine < %s) s[mine] = sum[0];\n"
                 "   }\n"
                 "   TY_BARRIER();\n",
-                lo, hi, v);
+                lo, hi, hi, v, hi);
 }
 
 /* dh[i] += sum over rows lo <= j < hi of s[j] R[j][i]; of(i): what becomes of the sum. */
@@ -116,6 +134,7 @@ static void rnn_through(ty_buf *text, const char *lo, const char *hi, const char
     ty_buf_addf(text,
                 "   for (int i = TY_THREAD; i < H; i += 256) {\n"
                 "    float sum = 0;\n"
+                "#pragma unroll 16\n"
                 "    for (int j = %s; j < %s; j++) sum += s[j] * weight[(long)j * H + i];\n"
                 "    %s\n"
                 "   }\n"
