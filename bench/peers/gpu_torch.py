@@ -1,8 +1,8 @@
 """Trains one workload with PyTorch on a GPU: gpu_torch.py WORK DIR eager|compile|autotune [BATCH]; DIR comes from bare.py.
 
 As an expert would: autocast to bfloat16 over float32 weights, a fused optimizer, channels last for convolutions, whose
-algorithms cuDNN times, the batches on the GPU before the first step, nothing waited for between steps. BATCH: another one, of numbers at random (to
-see what fits). TY_BENCH_DEVICE=cpu tries the script where there is no GPU.
+algorithms cuDNN times, the batches on the GPU before the first step, nothing waited for between steps. BATCH: another
+one, of numbers at random (to see what fits). TY_BENCH_DEVICE=cpu tries the script where there is no GPU.
 """
 import contextlib
 import os
