@@ -249,10 +249,19 @@ void ty_ktext_instr(ty_ktext *t, uint32_t id)
     ty_buf_adds(t->out, small ? ");\n" : ";\n");
 }
 
+/* What was computed or read as bfloat16 is rounded already: its upper half is what is stored. */
+static const char *text_short(const ty_kinstr *instr)
+{
+    bool rounded = instr->dtype == TY_BF16 && (instr->kop == TY_K_OP || instr->kop == TY_K_LOAD);
+    return rounded ? "ty_keep_bf16" : "ty_store_bf16";
+}
+
 void ty_ktext_stored(ty_ktext *t, const ty_kstore *store)
 {
     ty_dtype dtype = t->k->buffer[store->buffer].dtype;
-    const char *convert = dtype == TY_F16 ? "ty_store_f16" : dtype == TY_BF16 ? "ty_store_bf16" : "";
+    const char *convert = dtype == TY_F16    ? "ty_store_f16"
+                          : dtype == TY_BF16 ? text_short(&t->k->instr[store->value])
+                                             : "";
     ty_buf_addf(t->out, "%s(v%u)", convert, store->value);
 }
 

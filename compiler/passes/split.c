@@ -17,6 +17,7 @@
 #define SPLIT_MOST      1024
 #define SPLIT_MIN_ELEMS (1 << 17)
 #define SPLIT_MIN_ROWS  2048
+#define SPLIT_GPU_ONE   (1 << 15) /* to one number, which one block would do: .16 ms on an H200 for a loss of 65,536 */
 #define SPLIT_GPU_ELEMS (1 << 22)
 #define SPLIT_GPU_ROWS  132 /* results: a block for each multiprocessor of a large GPU */
 #define SPLIT_GPU_LONG  32  /* rows that are worth taking apart, though what reads them is then another kernel */
@@ -36,11 +37,12 @@ static int64_t split_rows(const ty_type *x, uint32_t axes)
     return i > 0 && axes == (1u << i) - 1 ? rows : 0;
 }
 
-static bool split_wants(const ty_graph *g, uint32_t id)
+static bool split_wants(const ty_graph *g, uint32_t id, bool gpu)
 {
     const ty_type *x = ty_graph_type(g, ty_graph_in(g, id, 0));
     bool one = ty_type_elems(ty_graph_type(g, ty_val_make(id, 0))) == 1;
-    return ty_type_elems(x) >= SPLIT_MIN_ELEMS && (one || split_rows(x, ty_graph_attr(g, id)->axes) >= SPLIT_MIN_ROWS);
+    return ty_type_elems(x) >= (gpu && one ? SPLIT_GPU_ONE : SPLIT_MIN_ELEMS) &&
+           (one || split_rows(x, ty_graph_attr(g, id)->axes) >= SPLIT_MIN_ROWS);
 }
 
 /* The first number from `least` on that divides n; else the usual one, with a remainder. */
@@ -66,7 +68,7 @@ static ty_val split_combine(ty_graph *g, ty_combine how, ty_val a, ty_val b)
 
 static bool split_whole(ty_clone *c, uint32_t id, bool gpu)
 {
-    if (!split_wants(c->from, id))
+    if (!split_wants(c->from, id, gpu))
         return false;
     ty_graph *g = c->to;
     ty_combine how = (ty_combine)ty_graph_attr(c->from, id)->mode;

@@ -282,6 +282,36 @@ static void test_width(void **state)
     }
 }
 
+/* Where three operands lie along the last axis a thread goes down rows, with wide accesses; not for two of them. */
+static void test_down(void **state)
+{
+    (void)state;
+    const int64_t rows[] = {1 << 16, 64}, channels[] = {64};
+    for (int n = 2; n <= 3; n++) {
+        ty_arena arena;
+        ty_error err = {0};
+        ty_program *p = NULL;
+        ty_graph *g = ty_graph_new();
+        ty_val x = ty_b_input(g, ty_graph_add_input(g, "x", ty_type_make(TY_F32, 2, rows)));
+        for (int i = 0; i < n; i++)
+            x = ty_b_mul(g, x,
+                         ty_b_input(g, ty_graph_add_input(g, (const char *[]){"a", "b", "c"}[i],
+                                                          ty_type_make(TY_F32, 1, channels))));
+        ty_graph_add_output(g, "y", x, TY_TAPE_LAST);
+        ty_compile_options plan = {.backend = TY_BACKEND_CPU, .threads = 1, .plan_only = true};
+        ty_arena_init(&arena);
+        ty_ktexts texts = {.arena = &arena};
+        if (ty_program_of_graph(g, TY_TAPE_LAST, &plan, &p, &err) < 0 ||
+            add_plan(p->plan[TY_RUN_LAST], &texts, &err) < 0)
+            fail_msg("%s", err.message);
+        assert_int_equal(texts.n, 1);
+        assert_int_equal(strstr(texts.one[0].text, "for (int q0") != NULL, n == 3);
+        assert_non_null(strstr(texts.one[0].text, "TY_PUT16"));
+        ty_program_free(p);
+        ty_arena_fini(&arena);
+    }
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -310,6 +340,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_kernels), cmocka_unit_test(test_facts),
                                        cmocka_unit_test(test_names),   cmocka_unit_test(test_cached),
-                                       cmocka_unit_test(test_width),   cmocka_unit_test(test_refused)};
+                                       cmocka_unit_test(test_width),   cmocka_unit_test(test_down),
+                                       cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

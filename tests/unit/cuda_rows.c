@@ -30,6 +30,19 @@ static ty_graph *make(int64_t rows, int64_t n, int axis, bool twice)
     return g;
 }
 
+/* x [rows, n] with three of its rows for all others: a thread goes down rows. */
+static ty_graph *make_down(int64_t rows, int64_t n)
+{
+    ty_graph *g = ty_graph_new();
+    const int64_t dim[] = {rows, n};
+    ty_val x = ty_b_input(g, ty_graph_add_input(g, "x", ty_type_make(TY_F32, 2, dim)));
+    ty_val a[3];
+    for (int i = 0; i < 3; i++)
+        a[i] = ty_b_slice_axis(g, x, 0, i, i + 1);
+    ty_graph_add_output(g, "y", ty_b_add(g, ty_b_mul(g, ty_b_sub(g, x, a[0]), a[1]), a[2]), TY_TAPE_EVAL);
+    return g;
+}
+
 static ty_program *compile(ty_graph *g, const ty_compile_options *opt)
 {
     ty_error err = {0};
@@ -106,8 +119,33 @@ static void test_forms(void **state)
     }
 }
 
+static void test_down(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][2] = {{3, 8}, {9, 24}, {100, 400}, {1001, 6}, {17, 2048}};
+    for (size_t i = 0; i < 3 * (sizeof sizes / sizeof *sizes); i++) {
+        const int64_t *size = sizes[i / 3], n = size[0] * size[1];
+        char what[64], digit[] = {(char)('0' + i % 3), 0};
+        snprintf(what, sizeof what, "down %d rows of %d, order %s", (int)size[0], (int)size[1], digit);
+        setenv("TY_GRID_ORDER", digit, 1);
+        float *x = malloc(sizeof *x * (size_t)n);
+        assert_non_null(x);
+        for (int64_t e = 0; e < n; e++)
+            x[e] = (float)(ty_rng_u32(7, 0, 0, (uint64_t)e) * 0x1p-32);
+        ty_program *p =
+            compile(make_down(size[0], size[1]), &(ty_compile_options){.backend = TY_BACKEND_CPU, .grid = true});
+        ty_program *q = compile(make_down(size[0], size[1]), &(ty_compile_options){.backend = TY_BACKEND_INTERPRETER});
+        run(p, x);
+        run(q, x);
+        compare(p, q, what);
+        ty_program_free(p);
+        ty_program_free(q);
+        free(x);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_forms)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_forms), cmocka_unit_test(test_down)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -197,6 +197,10 @@ static void few_results_are_split_on_a_gpu(void **state)
     assert_int_equal(split_reductions(4, images, 12, true), 1); /* 2,048 results are enough */
     assert_int_equal(split_reductions(2, rows, 2, true), 2);
     assert_int_equal(split_reductions(2, logits, 2, true), 1); /* stays with what reads the rows */
+    const int64_t losses[] = {1 << 16}, batch[] = {1 << 14};
+    assert_int_equal(split_reductions(1, losses, 1, true), 2); /* one block would be long at it */
+    assert_int_equal(split_reductions(1, losses, 1, false), 1);
+    assert_int_equal(split_reductions(1, batch, 1, true), 1);
 }
 
 /* Numbers of two graphs of one input and one output. */

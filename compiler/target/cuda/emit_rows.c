@@ -3,7 +3,8 @@
 
 #include <stdio.h>
 
-enum { EMIT_REGISTER = 4, EMIT_LOADS = 40 }; /* bytes; registers for what a loop has loaded */
+/* Bytes; registers for what a loop has loaded, and with what columns sum up beside it. */
+enum { EMIT_REGISTER = 4, EMIT_LOADS = 40, EMIT_KEPT = 52 };
 
 /* How far behind a multiple of the width the row begins, in elements of the memory that is aligned. */
 static void emit_shift(ty_cuda_emit *c)
@@ -61,9 +62,11 @@ static const char *emit_unroll(const ty_cuda_emit *c, int stage)
         if (instr->kop == TY_K_LOAD && instr->stage == stage)
             *(emit_is_fixed(c, instr) ? &fixed : &moving) += emit_loaded(c, i);
     }
-    return fixed + 4 * moving <= EMIT_LOADS   ? "TY_UNROLL_4"
-           : fixed + 2 * moving <= EMIT_LOADS ? "TY_UNROLL_2"
-                                              : "TY_UNROLL_1";
+    int sums = ty_emit_is_columns(c) ? c->t.k->n_reductions * c->l.width : 0;
+    int room = sums + EMIT_LOADS <= EMIT_KEPT ? EMIT_LOADS : EMIT_KEPT - sums;
+    return fixed + 4 * moving <= EMIT_LOADS ? "TY_UNROLL_4"
+           : fixed + 2 * moving <= room     ? "TY_UNROLL_2"
+                                            : "TY_UNROLL_1";
 }
 
 /* A group that the row's beginning or end cuts, of which each thread has one at most; then the whole ones. */

@@ -10,6 +10,9 @@ enum {
     LAYOUT_WIDEST = 8,         /* neighbouring elements of a thread */
     LAYOUT_STREAM_BYTES = 96,  /* of the registers of a thread, for what it loads and stores at a time, */
     LAYOUT_COLUMN_BYTES = 128, /* and where it goes down columns, so that what a column has of its own stays there */
+    LAYOUT_KEPT_LOADS = 3,     /* fewest loads that are worth going down rows for, */
+    LAYOUT_KEPT = 64,          /* most numbers that a thread keeps then, */
+    LAYOUT_DOWN = 8,           /* and rows that it takes */
     LAYOUT_HELD = 48,          /* registers in which a thread holds numbers */
     LAYOUT_HELD_BESIDE = 32,   /* likewise, where more of them are in shared memory */
     LAYOUT_REGISTER = 4,       /* bytes */
@@ -246,6 +249,45 @@ static void layout_width(const ty_cuda_kernel *kernel, ty_cuda_layout *l, ty_are
     }
 }
 
+/* Loads of what lies along the fast variable alone. */
+static int layout_kept(const ty_kernel *k, const ty_cuda_layout *l)
+{
+    int n = 0;
+    for (uint32_t i = 0; i < k->n_instrs; i++)
+        n += k->instr[i].kop == TY_K_LOAD && k->instr[i].vars == UINT64_C(1) << l->fast;
+    return n;
+}
+
+static int layout_kept_bytes(const ty_kernel *k, const ty_cuda_layout *l)
+{
+    int bytes = 0;
+    for (uint32_t i = 0; i < k->n_instrs; i++)
+        if (l->load[i] && k->instr[i].vars == UINT64_C(1) << l->fast)
+            bytes += (int)l->at.width * (int)ty_dtype_bytes(k->instr[i].dtype);
+    return bytes;
+}
+
+/* Down rows, a thread reads what they have in common once, and has registers for wider accesses to the rest. */
+static void layout_down(const ty_cuda_kernel *kernel, ty_cuda_layout *l, ty_arena *arena)
+{
+    const ty_kernel *k = kernel->k;
+    int kept = l->form == TY_CUDA_FLAT && l->fast >= 0 ? layout_kept(k, l) : 0;
+    int64_t all = l->n_rows * l->row;
+    for (int width = LAYOUT_WIDEST; width > 1 && kept >= LAYOUT_KEPT_LOADS; width /= 2) {
+        if (k->extent[l->fast] % width || kept * width > LAYOUT_KEPT || all / width / LAYOUT_DOWN < kernel->threads)
+            continue;
+        ty_cuda_layout wide = *l;
+        wide.at = ty_lanes_make(k, l->fast, width, arena);
+        int bytes = layout_accesses(kernel, &wide, arena);
+        if (bytes == 0 || bytes - layout_kept_bytes(k, &wide) > LAYOUT_STREAM_BYTES || !layout_saves(k, &wide, width))
+            continue;
+        *l = wide;
+        l->width = width;
+        l->down = (all / k->extent[l->fast] + LAYOUT_DOWN - 1) / LAYOUT_DOWN;
+        return;
+    }
+}
+
 /* Long rows that begin anywhere: groups of what the row writes, or of one thing that it reads, begin at its alignment.
  * As many elements as fill 16 bytes. */
 static void layout_shift(const ty_cuda_kernel *kernel, ty_cuda_layout *l, ty_arena *arena)
@@ -304,7 +346,7 @@ static void layout_threads(const ty_cuda_kernel *kernel, ty_cuda_layout *l)
     const ty_kernel *k = kernel->k;
     switch (l->form) {
     case TY_CUDA_FLAT:
-        l->points = l->n_rows * l->row / l->width;
+        l->points = l->down ? l->down * k->extent[l->fast] / l->width : l->n_rows * l->row / l->width;
         l->points_per_block = TY_CUDA_THREADS;
         break;
     case TY_CUDA_BY_COLUMN:
@@ -384,10 +426,11 @@ ty_cuda_layout ty_cuda_layout_of(const ty_cuda_kernel *kernel, ty_arena *arena)
     layout_variables(kernel->k, &l);
     l.form = layout_form(kernel, &l, arena);
     layout_width(kernel, &l, arena);
+    layout_down(kernel, &l, arena);
     layout_threads(kernel, &l);
     layout_hold(kernel, &l, arena);
     layout_shift(kernel, &l, arena);
-    bool keeps_much = l.groups > 0 || kernel->k->n_buffers > LAYOUT_POINTERS ||
+    bool keeps_much = l.groups > 0 || l.down > 0 || kernel->k->n_buffers > LAYOUT_POINTERS ||
                       (l.width > 1 && l.form != TY_CUDA_FLAT && l.form != TY_CUDA_BY_COLUMN);
     bool is_lone = 2 * l.points * TY_CUDA_THREADS <= kernel->threads * l.points_per_block;
     l.room = is_lone ? TY_CUDA_ONE : keeps_much ? TY_CUDA_TWO : TY_CUDA_FOUR;

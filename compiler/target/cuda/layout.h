@@ -1,6 +1,7 @@
 /* layout.h - how a kernel is laid over the threads of a GPU: decided here, printed by render.c.
  *
- *     no reductions              a thread a few neighbouring elements
+ *     no reductions              a thread a few neighbouring elements; where several operands lie along the last axis
+ *                                alone, as what batch norm has of a channel, of a few rows of them
  *     turned operands            tiles, which a block turns in shared memory
  *     rows of up to 4            a thread a row
  *     rows of up to 1,024        4 to 32 lanes of a warp a row, which hold what they need of it in registers
@@ -66,6 +67,7 @@ typedef struct ty_cuda_layout {
     int64_t points;                    /* that blocks walk through: groups of elements, rows, blocks of columns */
     int points_per_block;
     ty_cuda_room room;
+    int64_t down;     /* FLAT: a thread goes from a row to that many behind, to the last; 0: it has one */
     bool shifted;     /* groups of elements begin where memory is aligned, not with the row */
     uint32_t begin;   /* shifted: the buffer of which that holds; its address is at.begin */
     ty_khold hold;    /* groups > 0 */

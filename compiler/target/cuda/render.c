@@ -45,14 +45,28 @@ static void cuda_find_before(ty_cuda_emit *c)
 static void cuda_flat(ty_cuda_emit *c)
 {
     int all[TY_K_MAX_VARS], n = 0;
+    const char *index = ty_emit_index(c);
     for (int i = 0; i < c->l.n_outer; i++)
         all[n++] = c->l.outer[i];
     for (int i = 0; i < c->l.n_inner; i++)
         all[n++] = c->l.inner[i];
-    if (c->l.width > 1)
-        ty_ktext_linef(&c->t, "p *= %d;\n", c->l.width);
-    ty_emit_decode(c, all, n, "p");
+    if (!c->l.down) {
+        if (c->l.width > 1)
+            ty_ktext_linef(&c->t, "p *= %d;\n", c->l.width);
+        ty_emit_decode(c, all, n, "p");
+        ty_emit_group(c, 0);
+        return;
+    }
+    long groups = (long)c->t.k->extent[c->l.fast] / c->l.width,
+         rows = (long)(c->l.n_rows * c->l.row) / c->l.width / groups;
+    ty_ktext_linef(&c->t, "const %s i%d = p %% %ld * %d;\n", index, c->l.fast, groups, c->l.width);
+    ty_ktext_linef(&c->t, "TY_UNROLL_2 for (%s q0 = p / %ld; q0 < %ld; q0 += %ld) {\n", index, groups, rows,
+                   (long)c->l.down);
+    c->t.indent++;
+    ty_ktext_linef(&c->t, "%s q = q0; (void)q;\n", index);
+    ty_emit_decode(c, all, n - 1, "q");
     ty_emit_group(c, 0);
+    ty_emit_close(c);
 }
 
 static void cuda_body(ty_cuda_emit *c)
