@@ -244,6 +244,20 @@ static void test_cached(void **state)
     ty_arena_fini(&arena);
 }
 
+/* The graph's one kernel, as a text of the arena. */
+static const char *only_text(ty_graph *g, ty_arena *arena)
+{
+    ty_error err = {0};
+    ty_program *p = NULL;
+    ty_compile_options plan = {.backend = TY_BACKEND_CPU, .threads = 1, .plan_only = true};
+    ty_ktexts texts = {.arena = arena};
+    if (ty_program_of_graph(g, TY_TAPE_LAST, &plan, &p, &err) < 0 || add_plan(p->plan[TY_RUN_LAST], &texts, &err) < 0)
+        fail_msg("%s", err.message);
+    assert_int_equal(texts.n, 1);
+    ty_program_free(p);
+    return texts.one[0].text;
+}
+
 /* Indices are int where none can leave it: not where there are too many elements, nor where memory says which row. */
 static void test_width(void **state)
 {
@@ -260,24 +274,16 @@ static void test_width(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         ty_arena arena;
-        ty_error err = {0};
-        ty_program *p = NULL;
+        ty_arena_init(&arena);
         ty_graph *g = ty_graph_new();
         ty_type floats = ty_type_make(TY_F32, 1, &rows[i].n), numbers = ty_type_make(TY_I64, 1, &rows[i].n);
         ty_val x = ty_b_input(g, ty_graph_add_input(g, "x", floats));
         if (rows[i].gathers)
             x = ty_b_take(g, x, ty_b_input(g, ty_graph_add_input(g, "i", numbers)), 0);
         ty_graph_add_output(g, "y", ty_b_unary(g, TY_OP_ABS, x), TY_TAPE_LAST);
-        ty_compile_options plan = {.backend = TY_BACKEND_CPU, .threads = 1, .plan_only = true};
-        ty_arena_init(&arena);
-        ty_ktexts texts = {.arena = &arena};
-        if (ty_program_of_graph(g, TY_TAPE_LAST, &plan, &p, &err) < 0 ||
-            add_plan(p->plan[TY_RUN_LAST], &texts, &err) < 0)
-            fail_msg("%s", err.message);
-        assert_int_equal(texts.n, 1);
-        assert_non_null(strstr(texts.one[0].text, rows[i].word));
-        assert_null(strstr(texts.one[0].text, rows[i].other));
-        ty_program_free(p);
+        const char *text = only_text(g, &arena);
+        assert_non_null(strstr(text, rows[i].word));
+        assert_null(strstr(text, rows[i].other));
         ty_arena_fini(&arena);
     }
 }
@@ -289,8 +295,7 @@ static void test_down(void **state)
     const int64_t rows[] = {1 << 16, 64}, channels[] = {64};
     for (int n = 2; n <= 3; n++) {
         ty_arena arena;
-        ty_error err = {0};
-        ty_program *p = NULL;
+        ty_arena_init(&arena);
         ty_graph *g = ty_graph_new();
         ty_val x = ty_b_input(g, ty_graph_add_input(g, "x", ty_type_make(TY_F32, 2, rows)));
         for (int i = 0; i < n; i++)
@@ -298,16 +303,9 @@ static void test_down(void **state)
                          ty_b_input(g, ty_graph_add_input(g, (const char *[]){"a", "b", "c"}[i],
                                                           ty_type_make(TY_F32, 1, channels))));
         ty_graph_add_output(g, "y", x, TY_TAPE_LAST);
-        ty_compile_options plan = {.backend = TY_BACKEND_CPU, .threads = 1, .plan_only = true};
-        ty_arena_init(&arena);
-        ty_ktexts texts = {.arena = &arena};
-        if (ty_program_of_graph(g, TY_TAPE_LAST, &plan, &p, &err) < 0 ||
-            add_plan(p->plan[TY_RUN_LAST], &texts, &err) < 0)
-            fail_msg("%s", err.message);
-        assert_int_equal(texts.n, 1);
-        assert_int_equal(strstr(texts.one[0].text, "for (int q0") != NULL, n == 3);
-        assert_non_null(strstr(texts.one[0].text, "TY_PUT16"));
-        ty_program_free(p);
+        const char *text = only_text(g, &arena);
+        assert_int_equal(strstr(text, "for (int q0") != NULL, n == 3);
+        assert_non_null(strstr(text, "TY_PUT16"));
         ty_arena_fini(&arena);
     }
 }

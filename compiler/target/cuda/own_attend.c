@@ -219,6 +219,21 @@ static void attend_launch(const ty_cuda_own *o, const own_attend *x, const atten
 
 /* ---- attention ---- */
 
+/* Through tiles of keys and values, of which the first is asked for, to the scores of each. */
+static const char attend_keys[] = "  ARRIVE();\n"
+                                  "  for (int key = 0, stage = 0; key < n; key += OTHER, stage ^= 1) {\n"
+                                  "   unsigned short *ks = tile + stage * 2 * OTHER * LINE, *vs = ks + OTHER * LINE;\n"
+                                  "   if (key + OTHER < n) {\n"
+                                  "    unsigned short *next = tile + (stage ^ 1) * 2 * OTHER * LINE;\n"
+                                  "    TILE(next, kh, kR, key + OTHER, S, OTHER, D)\n"
+                                  "    TILE(next + OTHER * LINE, vh, vR, key + OTHER, S, OTHER, E)\n"
+                                  "   }\n"
+                                  "   if (!CAUSAL || key <= low + MT * 16 - 1 + S - T) {\n"
+                                  "    const int edge = key + OTHER > S || (CAUSAL && key + OTHER - 1 > low + S - T);\n"
+                                  "    float p[MT][OTHER / 8][4];\n"
+                                  "    ZERO(p, OTHER / 8, MT)\n"
+                                  "    ACROSS(p, f, ks, OTHER, D, MT)\n";
+
 /* Of a tile on the edge of what is seen: scores that are not are never the greatest, and nothing of the sum. */
 static const char attend_mask[] =
     "    if (edge) {\n"
@@ -276,20 +291,7 @@ static const char attend_forward_open[] =
     "  KEEP(f, tile, D)\n"
     "  TY_BARRIER();\n"
     "  TILE(tile, kh, kR, 0, S, OTHER, D)\n"
-    "  TILE(tile + OTHER * LINE, vh, vR, 0, S, OTHER, E)\n"
-    "  ARRIVE();\n"
-    "  for (int key = 0, stage = 0; key < n; key += OTHER, stage ^= 1) {\n"
-    "   unsigned short *ks = tile + stage * 2 * OTHER * LINE, *vs = ks + OTHER * LINE;\n"
-    "   if (key + OTHER < n) {\n"
-    "    unsigned short *next = tile + (stage ^ 1) * 2 * OTHER * LINE;\n"
-    "    TILE(next, kh, kR, key + OTHER, S, OTHER, D)\n"
-    "    TILE(next + OTHER * LINE, vh, vR, key + OTHER, S, OTHER, E)\n"
-    "   }\n"
-    "   if (!CAUSAL || key <= low + MT * 16 - 1 + S - T) {\n"
-    "    const int edge = key + OTHER > S || (CAUSAL && key + OTHER - 1 > low + S - T);\n"
-    "    float p[MT][OTHER / 8][4];\n"
-    "    ZERO(p, OTHER / 8, MT)\n"
-    "    ACROSS(p, f, ks, OTHER, D, MT)\n";
+    "  TILE(tile + OTHER * LINE, vh, vR, 0, S, OTHER, E)\n";
 
 static const char attend_forward_close[] =
     "    ALONG(o, p, vs, E, OTHER)\n"
@@ -328,6 +330,7 @@ int ty_cuda_own_attend(const ty_cuda_own *o, ty_error *err)
                        " const int even = ((unsigned long)q | (unsigned long)k | (unsigned long)v) % 16 == 0;\n");
     attend_items("T", "HEADS", x.a.causal, &text);
     ty_buf_adds(&text, attend_forward_open);
+    ty_buf_adds(&text, attend_keys);
     ty_buf_adds(&text, attend_mask);
     ty_buf_adds(&text, attend_softmax);
     ty_buf_adds(&text, attend_forward_close);
@@ -377,23 +380,9 @@ static const char attend_back_open[] =
     "  TY_BARRIER();\n"
     "  TILE(kept, dyh, yR, first, T, ROWS, E)\n";
 
-static const char attend_back_scores[] =
-    "  ARRIVE();\n"
-    "  for (int key = 0, stage = 0; key < n; key += OTHER, stage ^= 1) {\n"
-    "   unsigned short *ks = tile + stage * 2 * OTHER * LINE, *vs = ks + OTHER * LINE;\n"
-    "   if (key + OTHER < n) {\n"
-    "    unsigned short *next = tile + (stage ^ 1) * 2 * OTHER * LINE;\n"
-    "    TILE(next, kh, kR, key + OTHER, S, OTHER, D)\n"
-    "    TILE(next + OTHER * LINE, vh, vR, key + OTHER, S, OTHER, E)\n"
-    "   }\n"
-    "   if (!CAUSAL || key <= low + MT * 16 - 1 + S - T) {\n"
-    "    const int edge = key + OTHER > S || (CAUSAL && key + OTHER - 1 > low + S - T);\n"
-    "    float p[MT][OTHER / 8][4], g_[MT][OTHER / 8][4];\n"
-    "    ZERO(p, OTHER / 8, MT)\n"
-    "    ZERO(g_, OTHER / 8, MT)\n"
-    "    ACROSS(p, f, ks, OTHER, D, MT)\n";
-
 static const char attend_back_queries[] =
+    "    float g_[MT][OTHER / 8][4];\n"
+    "    ZERO(g_, OTHER / 8, MT)\n"
     "    ACROSS_OF(g_, kept, vs, OTHER, E)\n"
     "#pragma unroll\n"
     "    for (int t = 0; t < MT; t++)\n"
@@ -442,7 +431,7 @@ static void back_queries(const ty_cuda_own *o, const own_attend *x)
     attend_items("T", "HEADS", x->a.causal, &text);
     ty_buf_adds(&text, attend_back_open);
     ty_buf_adds(&text, attend_delta);
-    ty_buf_adds(&text, attend_back_scores);
+    ty_buf_adds(&text, attend_keys);
     ty_buf_adds(&text, attend_mask);
     ty_buf_adds(&text, attend_back_queries);
     attend_launch(o, x, &shape, &text, (const int[]){0, 1, 2, 3, 4, 5, TY_CUDA_OWN_SCRATCH, 6}, 8);
