@@ -355,6 +355,8 @@ static void move_write(maker *m)
         dim[i] = i == axis ? n : ty_b_dim(g, x.v, i);
     ty_val to = ty_b_full(g, dtype_of(m, &x), ty_b_rank(g, x.v), dim, odds(m, 3) ? 0.5 : 0);
     ty_combine mode = modes[draw(m, 4)];
+    if (!x.exact && (mode == TY_MAX || mode == TY_MIN))
+        mode = TY_SET;
     ty_val v = ty_b_scatter(g, to, make_index(m, 1, &n_index, n, 0), x.v, axis, mode);
     keep(m, mode == TY_SUM ? tame(m, v) : v, x.exact && mode != TY_SUM, x.coarse);
 }
@@ -433,8 +435,9 @@ static void move_window(maker *m)
     }
     if (odds(m, 2)) {
         a.groups = 0;
-        ty_val v = ty_graph_emit(g, odds(m, 2) ? TY_OP_POOL_MAX : TY_OP_POOL_SUM, &a, &image, 1);
-        keep(m, v, false, x.coarse);
+        bool max = odds(m, 2) && x.exact; /* equal windows of a convolution may differ by a rounding */
+        ty_val v = ty_graph_emit(g, max ? TY_OP_POOL_MAX : TY_OP_POOL_SUM, &a, &image, 1);
+        keep(m, v, max, x.coarse);
         return;
     }
     ty_val tail = ty_b_slice_axis(g, ty_b_flatten(g, x.v), 0, 0, 4 * channels * 4);
