@@ -180,12 +180,29 @@ static void text_call(ty_ktext *t, const ty_kinstr *instr)
     ty_buf_addc(t->out, ')');
 }
 
+static bool text_is_place(const ty_ktext *t, uint32_t id)
+{
+    return t->k->instr[id].kop == TY_K_INDEX && t->k->instr[id].dtype == TY_I64;
+}
+
+/* Where loop variables are int, a number is compared with one as an int. */
+static bool text_equals_place(ty_ktext *t, const ty_kinstr *instr)
+{
+    if (!t->narrow || instr->op != TY_OP_EQ || text_is_place(t, instr->a) == text_is_place(t, instr->b))
+        return false;
+    bool first = text_is_place(t, instr->a);
+    ty_buf_addf(t->out, "(int)v%u == ty_place(v%u)", first ? instr->a : instr->b, first ? instr->b : instr->a);
+    return true;
+}
+
 static void text_op(ty_ktext *t, const ty_kinstr *instr)
 {
     if (instr->op == TY_OP_CAST || instr->op == TY_OP_BITCAST) {
         text_cast(t, instr);
         return;
     }
+    if (text_equals_place(t, instr))
+        return;
     const char *form = text_form(t, instr);
     if (!form) {
         text_call(t, instr);
@@ -207,10 +224,36 @@ static void text_op(ty_ktext *t, const ty_kinstr *instr)
     }
 }
 
+/* Whether the value has 16 bits only: an op's result is rounded, what was read was stored so. */
+static bool text_is_rounded(const ty_ktext *t, uint32_t id, ty_dtype dtype)
+{
+    const ty_kinstr *instr = &t->k->instr[id];
+    bool zero = instr->kop == TY_K_CONST && instr->imm == 0;
+    return instr->dtype == dtype && (instr->kop == TY_K_OP || instr->kop == TY_K_LOAD || zero);
+}
+
+/* Whether the result is to be rounded to 16 bits: not if it is one of the operands, which are. */
+static bool text_rounds(const ty_ktext *t, const ty_kinstr *instr)
+{
+    if (instr->kop != TY_K_OP || (instr->dtype != TY_F16 && instr->dtype != TY_BF16))
+        return false;
+    switch (instr->op) {
+    case TY_OP_NEG:
+        return !text_is_rounded(t, instr->a, instr->dtype);
+    case TY_OP_MAX:
+    case TY_OP_MIN:
+        return !text_is_rounded(t, instr->a, instr->dtype) || !text_is_rounded(t, instr->b, instr->dtype);
+    case TY_OP_SELECT:
+        return !text_is_rounded(t, instr->b, instr->dtype) || !text_is_rounded(t, instr->c, instr->dtype);
+    default:
+        return true;
+    }
+}
+
 void ty_ktext_instr(ty_ktext *t, uint32_t id)
 {
     const ty_kinstr *instr = &t->k->instr[id];
-    bool small = instr->kop == TY_K_OP && (instr->dtype == TY_F16 || instr->dtype == TY_BF16);
+    bool small = text_rounds(t, instr);
     ty_ktext_line(t);
     ty_buf_addf(t->out, "const %s v%u = ", ty_ctypes[instr->dtype].value, id);
     if (t->from && t->from[id] != TY_NONE) {
@@ -250,18 +293,15 @@ void ty_ktext_instr(ty_ktext *t, uint32_t id)
 }
 
 /* What was computed or read as bfloat16 is rounded already: its upper half is what is stored. */
-static const char *text_short(const ty_kinstr *instr)
+static const char *text_short(const ty_ktext *t, uint32_t value)
 {
-    bool rounded = instr->dtype == TY_BF16 && (instr->kop == TY_K_OP || instr->kop == TY_K_LOAD);
-    return rounded ? "ty_keep_bf16" : "ty_store_bf16";
+    return text_is_rounded(t, value, TY_BF16) ? "ty_keep_bf16" : "ty_store_bf16";
 }
 
 void ty_ktext_stored(ty_ktext *t, const ty_kstore *store)
 {
     ty_dtype dtype = t->k->buffer[store->buffer].dtype;
-    const char *convert = dtype == TY_F16    ? "ty_store_f16"
-                          : dtype == TY_BF16 ? text_short(&t->k->instr[store->value])
-                                             : "";
+    const char *convert = dtype == TY_F16 ? "ty_store_f16" : dtype == TY_BF16 ? text_short(t, store->value) : "";
     ty_buf_addf(t->out, "%s(v%u)", convert, store->value);
 }
 

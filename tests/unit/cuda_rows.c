@@ -144,8 +144,56 @@ static void test_down(void **state)
     }
 }
 
+enum { LABEL_ROWS = 5, LABEL_COLUMNS = 700 };
+
+/* The number that a row's label points at, and the row's greatest. */
+static ty_graph *make_labelled(void)
+{
+    ty_graph *g = ty_graph_new();
+    const int64_t dim[] = {LABEL_ROWS, LABEL_COLUMNS};
+    ty_val x = ty_b_input(g, ty_graph_add_input(g, "x", ty_type_make(TY_F32, 2, dim)));
+    ty_val label = ty_b_input(g, ty_graph_add_input(g, "label", ty_type_make(TY_I64, 2, (int64_t[]){LABEL_ROWS, 1})));
+    ty_val place = ty_b_iota(g, ty_type_make(TY_I64, 2, dim), 1);
+    ty_val hit = ty_b_select(g, ty_b_eq(g, place, label), x, ty_b_full_like(g, x, 0));
+    ty_graph_add_output(g, "hit", ty_b_sum(g, hit, 2, false), TY_TAPE_EVAL);
+    ty_graph_add_output(g, "most", ty_b_reduce(g, x, TY_MAX, 2, false), TY_TAPE_EVAL);
+    ty_graph_add_output(g, "least", ty_b_reduce(g, x, TY_MIN, 2, false), TY_TAPE_EVAL);
+    return g;
+}
+
+/* Labels are compared as ints where loop variables are: 2^32 + 3 is not 3. A NaN is the greatest and the least. */
+static void test_labels(void **state)
+{
+    (void)state;
+    static float x[LABEL_ROWS * LABEL_COLUMNS];
+    const int64_t label[LABEL_ROWS] = {3, -1, ((int64_t)1 << 32) + 3, LABEL_COLUMNS - 1, INT64_MIN};
+    const float hit[LABEL_ROWS] = {4, 0, 0, LABEL_COLUMNS, 0};
+    for (int i = 0; i < LABEL_ROWS * LABEL_COLUMNS; i++)
+        x[i] = (float)(i % LABEL_COLUMNS + 1);
+    x[LABEL_COLUMNS + 5] = NAN;
+    for (int order = 0; order < 3; order++) {
+        ty_error err = {0};
+        setenv("TY_GRID_ORDER", (const char *[]){"0", "1", "2"}[order], 1);
+        ty_program *p = compile(make_labelled(), &(ty_compile_options){.backend = TY_BACKEND_CPU, .grid = true});
+        if (ty_program_run(p, TY_RUN_EVAL, (const void *[]){x, label}, &err) < 0)
+            fail_msg("running: %s", err.message);
+        const float *found = ty_program_output(p, TY_RUN_EVAL, "hit")->data;
+        const float *most = ty_program_output(p, TY_RUN_EVAL, "most")->data;
+        const float *least = ty_program_output(p, TY_RUN_EVAL, "least")->data;
+        for (int i = 0; i < LABEL_ROWS; i++) {
+            assert_float_equal(found[i], hit[i], 0);
+            if (i == 1)
+                assert_true(isnan(most[i]) && isnan(least[i]));
+            else
+                assert_true(most[i] == LABEL_COLUMNS && least[i] == 1);
+        }
+        ty_program_free(p);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_forms), cmocka_unit_test(test_down)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_forms), cmocka_unit_test(test_down),
+                                       cmocka_unit_test(test_labels)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,10 +15,13 @@ static const char *emit_sum_type(const ty_cuda_emit *c, const ty_kreduction *red
 }
 
 /* acc and v become acc. A NaN stays. */
-static void emit_combine(ty_cuda_emit *c, ty_combine how, const char *acc, const char *v)
+static void emit_combine(ty_cuda_emit *c, const ty_kreduction *red, const char *acc, const char *v)
 {
+    ty_combine how = red->how;
     if (how == TY_SUM || how == TY_PROD)
         ty_ktext_linef(&c->t, "%s %s= %s;\n", acc, how == TY_SUM ? "+" : "*", v);
+    else if (ty_dtype_is_float(red->dtype) && red->dtype != TY_F64)
+        ty_ktext_linef(&c->t, "%s = ty_%s(%s, %s);\n", acc, how == TY_MAX ? "most" : "least", acc, v);
     else
         ty_ktext_linef(&c->t, "%s = %s %c %s || %s != %s ? %s : %s;\n", acc, v, how == TY_MAX ? '>' : '<', acc, v, v, v,
                        acc);
@@ -48,7 +51,7 @@ void ty_emit_add_sums(ty_cuda_emit *c, int stage)
             continue;
         snprintf(acc, sizeof acc, ty_emit_is_columns(c) ? "t%d[w]" : "t%d", i);
         snprintf(value, sizeof value, "v%u", red->value);
-        emit_combine(c, red->how, acc, value);
+        emit_combine(c, red, acc, value);
     }
 }
 
@@ -72,7 +75,7 @@ static void emit_butterfly(ty_cuda_emit *c, int number)
     ty_ktext_linef(&c->t, "TY_UNROLL for (int m = %d; m > 0; m /= 2) {\n", lanes / 2);
     c->t.indent++;
     ty_ktext_linef(&c->t, "const %s o = (%s)TY_SHUFFLE_%c(r%d, m);\n", type, type, emit_shuffle_letter(c, red), number);
-    emit_combine(c, red->how, acc, "o");
+    emit_combine(c, red, acc, "o");
     ty_emit_close(c);
 }
 
@@ -94,7 +97,7 @@ static void emit_meet_read(ty_cuda_emit *c, int number)
     ty_ktext_linef(&c->t, "r%d = s%d[0];\n", number, number);
     ty_ktext_linef(&c->t, "TY_UNROLL for (int w = 1; w < %d; w++) {\n", TY_CUDA_THREADS / TY_CUDA_WARP);
     c->t.indent++;
-    emit_combine(c, red->how, acc, value);
+    emit_combine(c, red, acc, value);
     ty_emit_close(c);
 }
 
@@ -116,7 +119,7 @@ static void emit_across_read(ty_cuda_emit *c, int number)
     ty_ktext_linef(&c->t, "%s r%d = s%d[TY_THREAD %% %d];\n", emit_sum_type(c, red), number, number, rows);
     ty_ktext_linef(&c->t, "TY_UNROLL for (int w = 1; w < %d; w++) {\n", c->l.lanes);
     c->t.indent++;
-    emit_combine(c, red->how, acc, value);
+    emit_combine(c, red, acc, value);
     ty_emit_close(c);
 }
 
@@ -160,7 +163,7 @@ void ty_emit_end_column_sums(ty_cuda_emit *c, int columns)
         ty_ktext_linef(&c->t, "%s r%d = s%d[TY_THREAD];\n", ty_ctypes[red->dtype].value, i, i);
         ty_ktext_linef(&c->t, "for (int w = 1; w < %d; w++) {\n", TY_CUDA_THREADS / c->l.lanes);
         c->t.indent++;
-        emit_combine(c, red->how, acc, value);
+        emit_combine(c, red, acc, value);
         ty_emit_close(c);
     }
 }
