@@ -435,7 +435,7 @@ static void move_window(maker *m)
     }
     if (odds(m, 2)) {
         a.groups = 0;
-        bool max = odds(m, 2) && x.exact; /* equal windows of a convolution may differ by a rounding */
+        bool max = odds(m, 2) && x.exact; /* of equal computed numbers a rounding may decide */
         ty_val v = ty_graph_emit(g, max ? TY_OP_POOL_MAX : TY_OP_POOL_SUM, &a, &image, 1);
         keep(m, v, max, x.coarse);
         return;

@@ -1,6 +1,14 @@
 /* head.c - the words of the CUDA dialect: on a GPU, and on the host for tests. See render.h. */
 #include "compiler/target/cuda/render.h"
 
+/* In C, for what has no instruction for them. */
+#define HEAD_MOST                                                                 \
+    "TY_FN float ty_most(float a, float b) { return b > a || b != b ? b : a; }\n" \
+    "TY_FN float ty_least(float a, float b) { return b < a || b != b ? b : a; }\n"
+
+/* What is no int equals no loop variable: it becomes a number out of their reach. */
+#define HEAD_PLACE "TY_FN int ty_place(long i) { return i == (int)i ? (int)i : -0x7FFFFFFF - 1; }\n"
+
 /* Four blocks of 256 threads fit on a multiprocessor if a thread has no more than 64 registers, and are as many as the
  * smallest (sm_75) can hold. Where nothing is said the assembler aims at more blocks, at 32 to 48 registers, and keeps
  * in memory what they do not hold.
@@ -88,11 +96,7 @@ const char ty_cuda_head[] =
     "\"=r\"(u) : \"f\"(high), \"f\"(low)); return u; }\n"
     "TY_FN unsigned short ty_store_bf16(float x) { return (unsigned short)ty_pair_bf16(0, x); }\n"
     "TY_FN float ty_round_bf16(float x) { return __uint_as_float(ty_pair_bf16(x, 0)); }\n"
-    "#else\n"
-    "TY_FN float ty_most(float a, float b) { return b > a || b != b ? b : a; }\n"
-    "TY_FN float ty_least(float a, float b) { return b < a || b != b ? b : a; }\n"
-    "#endif\n"
-    "TY_FN int ty_place(long i) { return i == (int)i ? (int)i : -0x7FFFFFFF - 1; }\n" /* no place: out of all reach */
+    "#else\n" HEAD_MOST "#endif\n" HEAD_PLACE
     "typedef struct __attribute__((aligned(16), may_alias)) ty_eight { unsigned v[4]; } ty_eight;\n"
     "static __device__ __forceinline__ void ty_copy_eight(unsigned short *to, const unsigned short *from)\n"
     "{\n"
@@ -367,10 +371,7 @@ const char ty_grid_head[] =
     "    }\n"
     "#define TY_FN static inline __attribute__((always_inline, const))\n"
     "TY_FN float ty_of_bits(unsigned u) { float f; __builtin_memcpy(&f, &u, 4); return f; }\n"
-    "TY_FN unsigned ty_to_bits(float f) { unsigned u; __builtin_memcpy(&u, &f, 4); return u; }\n"
-    "TY_FN float ty_most(float a, float b) { return b > a || b != b ? b : a; }\n"
-    "TY_FN float ty_least(float a, float b) { return b < a || b != b ? b : a; }\n"
-    "TY_FN int ty_place(long i) { return i == (int)i ? (int)i : -0x7FFFFFFF - 1; }\n" /* no place: out of all reach */
+    "TY_FN unsigned ty_to_bits(float f) { unsigned u; __builtin_memcpy(&u, &f, 4); return u; }\n" HEAD_MOST HEAD_PLACE
     "typedef struct __attribute__((aligned(16), may_alias)) ty_eight { unsigned v[4]; } ty_eight;\n"
     "static inline void ty_copy_eight(unsigned short *to, const unsigned short *from)\n"
     "{\n"
