@@ -83,6 +83,11 @@ def works_of(found):
     return lines + (["", "Of the aim for an H200: " + ", ".join(aims) + "."] if aims else [])
 
 
+def cleanness(one):
+    libraries = one.get("of libraries")
+    return "NOT clean" if not one["clean"] else "clean" + (f" but for NVIDIA's {', '.join(libraries)}" if libraries else "")
+
+
 def checks_of(found):
     lines = []
     for work, one in found.get("checks", {}).items():
@@ -93,7 +98,7 @@ def checks_of(found):
     if cases:
         again = {True: "yes", False: "NO", None: "not tried"}[cases["same_bits_again"]]
         lines += ["", f"Training cases: {cases['passed']} of {cases['of']} pass; two runs give the same bits: {again}. "
-                  + ", ".join(f"{tool}: {'clean' if one['clean'] else 'NOT clean'}" for tool, one in clean.items())]
+                  + ", ".join(f"{tool}: {cleanness(one)}" for tool, one in clean.items())]
     return lines
 
 
