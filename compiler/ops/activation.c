@@ -41,6 +41,15 @@ double ty_gelu_tanh_slope(double x)
     return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * sqrt(2 / M_PI) * (1 + 3 * GELU_CUBIC * x * x);
 }
 
+/* Where erfc leaves the numbers that there are, by the asymptotic series (Abramowitz and Stegun, 26.2.12). */
+double ty_mills(double x)
+{
+    double a = fabs(x), r = 1 / (a * a);
+    if (a > 35)
+        return (1 - r * (1 - r * (3 - r * (15 - r * (105 - r * 945))))) / a;
+    return sqrt(M_PI_2) * exp(a * a / 2) * erfc(a * M_SQRT1_2);
+}
+
 static double gelu_erf_slope(double x)
 {
     return 0.5 * (1 + erf(x * M_SQRT1_2)) + x * exp(-0.5 * x * x) / sqrt(2 * M_PI);
@@ -100,27 +109,34 @@ void ty_op_lower_gelu(ty_graph *g, const ty_attr *attr, const ty_val *in, int n_
     res[0] = ty_b_cast(g, y, dtype);
 }
 
-/* The slope of gelu_inner times x / 2: of erf, x exp(-x^2 / 2) / sqrt(2 pi). */
-static ty_val gelu_grad_inner(ty_graph *g, const ty_attr *attr, ty_val x, ty_val inner)
+/* Phi(x) + x phi(x), where phi is the normal density: what Phi lacks to 0 or 1 is phi times the ratio of Mills, which
+ * costs less than erf, and nothing cancels where Phi is small. */
+static ty_val gelu_slope_erf(ty_graph *g, ty_val x)
 {
-    ty_val square = ty_b_square(g, x);
-    if (!(attr->flags & GELU_TANH)) {
-        ty_val density = ty_b_mul_s(g, ty_b_exp(g, ty_b_mul_s(g, square, -0.5)), 1 / sqrt(2 * M_PI));
-        return ty_b_mul(g, x, density);
-    }
-    ty_val slope = ty_b_sub(g, ty_b_full_like(g, inner, 1), ty_b_square(g, inner));
-    ty_val argument = ty_b_add_s(g, ty_b_mul_s(g, square, 1.5 * GELU_CUBIC * sqrt(2 / M_PI)), 0.5 * sqrt(2 / M_PI));
-    return ty_b_mul(g, ty_b_mul(g, x, argument), slope);
+    ty_val density = ty_b_mul_s(g, ty_b_exp(g, ty_b_mul_s(g, ty_b_square(g, x), -0.5)), 1 / sqrt(2 * M_PI));
+    ty_val tail = ty_b_mul(g, density, ty_b_unary(g, TY_OP_MILLS, x));
+    ty_val rest = ty_b_sub(g, ty_b_full_like(g, tail, 1), tail);
+    ty_val phi = ty_b_select(g, ty_b_lt(g, x, ty_b_full_like(g, x, 0)), tail, rest);
+    return ty_b_add(g, phi, ty_b_mul(g, x, density));
+}
+
+/* (1 + t) / 2 + x t' / 2, where t' is the slope of the tanh t. */
+static ty_val gelu_slope_tanh(ty_graph *g, const ty_attr *attr, ty_val x)
+{
+    ty_val t = gelu_inner(g, attr, x);
+    ty_val slope = ty_b_sub(g, ty_b_full_like(g, t, 1), ty_b_square(g, t));
+    ty_val argument = ty_b_mul_s(g, ty_b_square(g, x), 1.5 * GELU_CUBIC * sqrt(2 / M_PI));
+    argument = ty_b_add_s(g, argument, 0.5 * sqrt(2 / M_PI));
+    ty_val inner = ty_b_mul(g, ty_b_mul(g, x, argument), slope);
+    return ty_b_add(g, ty_b_mul_s(g, ty_b_add_s(g, t, 1), 0.5), inner);
 }
 
 void ty_op_lower_gelu_grad(ty_graph *g, const ty_attr *attr, const ty_val *in, int n_in, ty_val *res)
 {
     ty_dtype dtype = ty_b_dtype(g, in[0]);
     ty_val x = ty_b_cast(g, in[0], ty_wide_dtype(dtype));
-    ty_val inner = gelu_inner(g, attr, x);
-    ty_val slope = ty_b_mul_s(g, ty_b_add_s(g, inner, 1), 0.5);
+    ty_val slope = attr->flags & GELU_TANH ? gelu_slope_tanh(g, attr, x) : gelu_slope_erf(g, x);
     (void)n_in;
-    slope = ty_b_add(g, slope, gelu_grad_inner(g, attr, x, inner));
     res[0] = ty_b_cast(g, ty_b_mul(g, ty_b_cast(g, in[1], ty_wide_dtype(dtype)), slope), dtype);
 }
 

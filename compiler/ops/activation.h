@@ -1,9 +1,12 @@
-/* activation.h - the tanh form of GELU as numbers, for references: x (1 + tanh(u)) / 2, u = sqrt(2 / pi)
- * (x + 0.044715 x^3). */
+/* activation.h - functions as numbers, for references. */
 #ifndef TY_COMPILER_OPS_ACTIVATION_H
 #define TY_COMPILER_OPS_ACTIVATION_H
 
+/* The tanh form of GELU: x (1 + tanh(u)) / 2, u = sqrt(2 / pi) (x + 0.044715 x^3). */
 double ty_gelu_tanh(double x);
 double ty_gelu_tanh_slope(double x); /* its derivative */
+
+/* The ratio of Mills at |x|: exp(x^2 / 2) times the integral of exp(-t^2 / 2) from |x| to infinity. */
+double ty_mills(double x);
 
 #endif

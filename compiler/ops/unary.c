@@ -1,5 +1,6 @@
 /* unary.c - elementwise ops of one input, and casts. */
 #include "compiler/ir/build.h"
+#include "compiler/ops/activation.h"
 #include "compiler/ops/expect.h"
 #include "compiler/ops/families.h"
 #include "compiler/ops/ref.h"
@@ -92,6 +93,7 @@ REF_UNARY(sin, sin(x), x)
 REF_UNARY(cos, cos(x), x)
 REF_UNARY(tanh, tanh(x), x)
 REF_UNARY(erf, erf(x), x)
+REF_UNARY(mills, ty_mills(x), x)
 REF_UNARY(atan, atan(x), x)
 REF_UNARY(not, x, res->type.dtype == TY_BOOL ? !x : ~x)
 
@@ -173,5 +175,7 @@ GRAD_UNARY(cos, ty_b_neg(g, ty_b_mul(g, dy, ty_b_unary(g, TY_OP_SIN, x))))
 GRAD_UNARY(tanh, ty_b_mul(g, dy, unary_one_minus(g, ty_b_square(g, y))))
 /* erf' = 2 / sqrt(pi) exp(-x^2) */
 GRAD_UNARY(erf, ty_b_mul(g, dy, ty_b_mul_s(g, ty_b_exp(g, ty_b_neg(g, ty_b_square(g, x))), M_2_SQRTPI)))
+/* m'(x) = x m(x) - 1 for x > 0, and m is even */
+GRAD_UNARY(mills, ty_b_mul(g, dy, ty_b_sub(g, ty_b_mul(g, x, y), ty_b_sign(g, x))))
 GRAD_UNARY(atan, ty_b_div(g, dy, ty_b_add_s(g, ty_b_square(g, x), 1)))
 GRAD_UNARY(cast, ty_b_cast(g, dy, ty_b_dtype(g, x)))

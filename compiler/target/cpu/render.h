@@ -14,7 +14,7 @@
 /* What every translation unit begins with: the head, then mathematics and conversions, in which nothing is the CPU's.
  * Functions of f32 are inline and without branches, so that loops with them vectorise, and right to these units in the
  * last place (tests/unit/prelude.c): exp 0.9   log 1.0   erf 1.1   expm1, tanh 1.5   log1p 1.6   sin, cos 2.0 where
- * |x| <= 2^30   atan 2.5. Those of f64, pow and rem are the C library's. */
+ * |x| <= 2^30   atan 2.5   mills 5. Those of f64, pow and rem are the C library's. */
 extern const char ty_render_head[], ty_render_prelude[];
 
 /* Appends parameters and body (all but the name). alias[i] is the buffer whose memory buffer i shares, or i. base[i] is

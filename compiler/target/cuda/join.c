@@ -218,16 +218,17 @@ static void join_print_parts(const ty_cuda_item *part, int64_t first_block, int 
     join_print_body(part->text, out);
 }
 
-static const char *join_word(const ty_cuda_item *item, const join_group *g)
+/* Its blocks have a multiprocessor to themselves, or for two, only if those of all parts together are few: where some
+ * parts have many, the others must not make them fewer at a time. */
+static void join_find_room(const ty_cuda_item *item, const join_group *g, ty_cuda_launch *launch)
 {
-    const char *word = "TY_KERNEL";
+    launch->is_lone = 2 * launch->blocks * TY_CUDA_THREADS <= TY_CUDA_FILL;
+    launch->room = launch->blocks * TY_CUDA_THREADS <= TY_CUDA_FILL ? TY_CUDA_TWO : TY_CUDA_FOUR;
     for (int i = 0; i < g->n_parts; i++) {
-        const char *text = item[g->part[i]].text;
-        if (strncmp(text, "TY_LONE", 7) == 0)
-            return "TY_LONE_KERNEL";
-        word = strncmp(text, "TY_WIDE", 7) == 0 ? "TY_WIDE_KERNEL" : word;
+        const ty_cuda_launch *part = &item[g->part[i]].call.launch;
+        launch->is_lone &= part->is_lone;
+        launch->room = part->room == TY_CUDA_TWO ? TY_CUDA_TWO : launch->room;
     }
-    return word;
 }
 
 /* How many parts from the i-th on have the same text. */
@@ -241,14 +242,16 @@ static int join_equal(const ty_cuda_item *item, const join_group *g, int i)
 
 static void join_print(const ty_cuda_item *item, const join_group *g, ty_cuda_launch *launch, ty_buf *out)
 {
-    int64_t block = 0, blocks = 0;
+    int64_t block = 0;
+    *launch = (ty_cuda_launch){.form = "joined", .threads = TY_CUDA_THREADS};
     for (int i = 0; i < g->n_parts; i++) {
-        blocks += item[g->part[i]].call.launch.blocks;
+        launch->blocks += item[g->part[i]].call.launch.blocks;
         launch->has_barriers |= item[g->part[i]].call.launch.has_barriers;
     }
-    ty_buf_addf(out, "%s(%d) TY_NAME(", join_word(item, g), TY_CUDA_THREADS);
+    join_find_room(item, g, launch);
+    ty_buf_addf(out, "%s(%d) TY_NAME(", ty_cuda_word(launch->room, launch->is_lone), TY_CUDA_THREADS);
     join_print_parameters(item, g, out);
-    ty_buf_addf(out, ")\n{\n for (long block = TY_BLOCK; block < %" PRId64 "; block += TY_BLOCKS) {\n", blocks);
+    ty_buf_addf(out, ")\n{\n for (long block = TY_BLOCK; block < %" PRId64 "; block += TY_BLOCKS) {\n", launch->blocks);
     for (int i = 0, m, pointer = 0; i < g->n_parts; i += m) {
         const ty_cuda_item *part = &item[g->part[i]];
         m = join_equal(item, g, i);
@@ -257,9 +260,6 @@ static void join_print(const ty_cuda_item *item, const join_group *g, ty_cuda_la
         pointer += m * part->call.n_at;
     }
     ty_buf_addf(out, "  }\n%s }\n}\n", launch->has_barriers ? "  TY_BARRIER();\n" : "");
-    launch->form = "joined";
-    launch->threads = TY_CUDA_THREADS;
-    launch->blocks = blocks;
 }
 
 /* ---- groups ---- */

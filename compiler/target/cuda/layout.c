@@ -432,7 +432,7 @@ ty_cuda_layout ty_cuda_layout_of(const ty_cuda_kernel *kernel, ty_arena *arena)
     layout_shift(kernel, &l, arena);
     bool keeps_much = l.groups > 0 || l.down > 0 || kernel->k->n_buffers > LAYOUT_POINTERS ||
                       (l.width > 1 && l.form != TY_CUDA_FLAT && l.form != TY_CUDA_BY_COLUMN);
-    bool is_lone = 2 * l.points * TY_CUDA_THREADS <= kernel->threads * l.points_per_block;
-    l.room = is_lone ? TY_CUDA_ONE : keeps_much ? TY_CUDA_TWO : TY_CUDA_FOUR;
+    l.is_lone = 2 * l.points * TY_CUDA_THREADS <= kernel->threads * l.points_per_block;
+    l.room = keeps_much ? TY_CUDA_TWO : TY_CUDA_FOUR;
     return l;
 }

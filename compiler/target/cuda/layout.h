@@ -47,11 +47,10 @@ typedef struct ty_cuda_kernel {
 /* What a large GPU wants: 132 multiprocessors with 512 threads each. */
 enum { TY_CUDA_FILL = 65536 };
 
-/* How many of its blocks share a multiprocessor, and so its registers. */
+/* How many of its blocks share a multiprocessor, and so its registers, if there are that many. */
 typedef enum ty_cuda_room {
-    TY_CUDA_FOUR, /* TY_KERNEL */
-    TY_CUDA_TWO,  /* TY_WIDE_KERNEL: threads keep much */
-    TY_CUDA_ONE   /* TY_LONE_KERNEL: there are so few blocks that each has one to itself */
+    TY_CUDA_FOUR,
+    TY_CUDA_TWO /* threads keep much */
 } ty_cuda_room;
 
 typedef struct ty_cuda_layout {
@@ -67,6 +66,7 @@ typedef struct ty_cuda_layout {
     int64_t points;                    /* that blocks walk through: groups of elements, rows, blocks of columns */
     int points_per_block;
     ty_cuda_room room;
+    bool is_lone;     /* there are so few blocks that each has a multiprocessor to itself */
     int64_t down;     /* FLAT: a thread goes from a row to that many behind, to the last; 0: it has one */
     bool shifted;     /* groups of elements begin where memory is aligned, not with the row */
     uint32_t begin;   /* shifted: the buffer of which that holds; its address is at.begin */

@@ -117,11 +117,9 @@ static const uint8_t *cuda_wide_loads(ty_cuda_emit *c)
     return wide;
 }
 
-const char *ty_cuda_word(ty_cuda_room room)
+const char *ty_cuda_word(ty_cuda_room room, bool is_lone)
 {
-    static const char *const words[] = {
-        [TY_CUDA_FOUR] = "TY_KERNEL", [TY_CUDA_TWO] = "TY_WIDE_KERNEL", [TY_CUDA_ONE] = "TY_LONE_KERNEL"};
-    return words[room];
+    return is_lone ? "TY_LONE_KERNEL" : room == TY_CUDA_TWO ? "TY_WIDE_KERNEL" : "TY_KERNEL";
 }
 
 static ty_cuda_launch cuda_launch(const ty_cuda_emit *c)
@@ -133,8 +131,9 @@ static ty_cuda_launch cuda_launch(const ty_cuda_emit *c)
     int64_t blocks = (c->l.points + c->l.points_per_block - 1) / c->l.points_per_block;
     if (c->dear >= CUDA_DEAR && blocks > CUDA_BLOCKS_OF_DEAR) /* or each block would compute it again */
         blocks = CUDA_BLOCKS_OF_DEAR;
-    return (ty_cuda_launch){names[c->l.form], TY_CUDA_THREADS, blocks,
-                            c->l.form != TY_CUDA_FLAT && c->l.form != TY_CUDA_ROW_BY_THREAD, c->l.room};
+    return (ty_cuda_launch){names[c->l.form], TY_CUDA_THREADS,
+                            blocks,           c->l.form != TY_CUDA_FLAT && c->l.form != TY_CUDA_ROW_BY_THREAD,
+                            c->l.room,        c->l.is_lone};
 }
 
 ty_cuda_launch ty_cuda_render_kernel(const ty_cuda_kernel *kernel, const char *name, ty_buf *out)
@@ -154,7 +153,7 @@ ty_cuda_launch ty_cuda_render_kernel(const ty_cuda_kernel *kernel, const char *n
     c.t.vector = cuda_wide_loads(&c);
     c.t.from = c.l.groups ? c.l.hold.from : NULL;
     cuda_find_before(&c);
-    ty_buf_addf(out, "%s(%d) %s(", ty_cuda_word(c.l.room), TY_CUDA_THREADS, name);
+    ty_buf_addf(out, "%s(%d) %s(", ty_cuda_word(c.l.room, c.l.is_lone), TY_CUDA_THREADS, name);
     cuda_parameters(kernel, out);
     ty_buf_adds(out, ")\n{\n");
     cuda_body(&c);

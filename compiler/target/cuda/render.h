@@ -31,10 +31,11 @@ typedef struct ty_cuda_launch {
     int64_t blocks;   /* that have something to do; fewer walk in strides */
     bool has_barriers;
     ty_cuda_room room;
+    bool is_lone;
 } ty_cuda_launch;
 
 /* "TY_KERNEL", which stands in front of a kernel. */
-const char *ty_cuda_word(ty_cuda_room room);
+const char *ty_cuda_word(ty_cuda_room room, bool is_lone);
 
 /* What every translation unit begins with; the prelude of mathematics follows. */
 extern const char ty_cuda_head[], ty_grid_head[];

@@ -85,7 +85,7 @@ static const char *tape_text(tape_list *t)
 static void tape_own_text(tape_list *t, const ty_cuda_launch *launch, const ty_buf *text)
 {
     ty_buf_clear(&t->text);
-    ty_buf_addf(&t->text, "%s(%d) TY_NAME", ty_cuda_word(launch->room), launch->threads);
+    ty_buf_addf(&t->text, "%s(%d) TY_NAME", ty_cuda_word(launch->room, launch->is_lone), launch->threads);
     ty_buf_add(&t->text, text->data, text->len);
     t->text.failed |= text->failed;
 }
