@@ -27,8 +27,8 @@ ty_apart ty_apart_conv(bool adds, bool relu, bool grouped, ty_dtype dtype)
 
 ty_apart ty_apart_slow(void)
 {
-    static const ty_linear_kind kinds[] = {TY_LINEAR_RELU_GRAD, TY_LINEAR_RELU_GRAD_SUM, TY_LINEAR_GELU_GRAD,
-                                           TY_LINEAR_GELU_GRAD_SUM};
+    static const ty_linear_kind kinds[] = {TY_LINEAR_RELU_GRAD,     TY_LINEAR_RELU_GRAD_SUM, TY_LINEAR_GELU_GRAD,
+                                           TY_LINEAR_GELU_GRAD_SUM, TY_LINEAR_SUM_A,         TY_LINEAR_SUM_B};
     ty_apart all = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         all |= ty_apart_linear(kinds[i], TY_BF16) | ty_apart_linear(kinds[i], TY_F16);

@@ -22,10 +22,11 @@ typedef uint64_t ty_apart;
 ty_apart ty_apart_linear(ty_linear_kind kind, ty_dtype dtype);
 /* What conv_bias does beside its bias; grouped: channels are convolved in groups, for which engines are fewer. */
 ty_apart ty_apart_conv(bool adds, bool relu, bool grouped, ty_dtype dtype);
-/* Kinds that libraries have and that are quicker apart: in 16 bits what turns a gradient into an activation's. On an
- * H100 with cuBLASLt 13.1 the product of GPT-2's widest layer takes .11 ms, with DGELU_BGRAD behind it .48, and a
- * kernel that reads both and writes the gradient .10 (16,384 x 3,072 bfloat16 numbers); the smaller network's .03, .26
- * and .05; DRELU_BGRAD of 65,536 x 128 numbers .05 where the product with a ReLU takes .015. */
+/* Kinds that libraries have and that are quicker apart: in 16 bits what turns a gradient into an activation's, and sums
+ * for a bias. On an H100 with cuBLASLt 13.1 the product of GPT-2's widest layer takes .11 ms, with DGELU_BGRAD behind
+ * it .48, and a kernel that reads both and writes the gradient .10 (16,384 x 3,072 bfloat16 numbers); the smaller
+ * network's .03, .26 and .05; DRELU_BGRAD of 65,536 x 128 numbers .05 where the product with a ReLU takes .015. Sums
+ * alone, BGRADA and BGRADB, have not been timed: what they save is one reading of a gradient. */
 ty_apart ty_apart_slow(void);
 /* The kind that a node is; none if it is only a product or a convolution. */
 ty_apart ty_apart_of(const ty_graph *g, uint32_t node);

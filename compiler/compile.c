@@ -333,6 +333,7 @@ static const struct {
 } compile_passes[] = {
     {"straighten", "graph.0.straighten.txt", ty_pass_straighten, ty_pass_straighten, NULL},
     {"attend", "graph.1.attend.txt", ty_pass_attend, ty_pass_attend_gpu, NULL},
+    {"pack", "graph.1.pack.txt", NULL, ty_pass_pack, NULL},
     {"epilogue", "graph.1.epilogue.txt", NULL, NULL, compile_epilogue},
     {"lower", "graph.2.lower.txt", ty_pass_lower, ty_pass_lower, NULL},
     {"mask", "graph.3.mask.txt", ty_pass_mask, ty_pass_mask, NULL},

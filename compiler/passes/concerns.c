@@ -12,6 +12,7 @@ static const struct {
     ty_op op[CONCERNS_MOST];
 } concerns[] = {
     {"attend", 2, {TY_OP_ATTENTION, TY_OP_ATTENTION_GRAD}},
+    {"pack", 1, {TY_OP_ATTEND}},
     {"layout",
      7,
      {TY_OP_CONV, TY_OP_CONV_DX, TY_OP_CONV_DW, TY_OP_POOL_MAX, TY_OP_POOL_MAX_GRAD, TY_OP_POOL_SUM,

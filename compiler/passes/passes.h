@@ -35,6 +35,10 @@ int ty_pass_straighten(const ty_graph *in, ty_graph **out, ty_error *err);
 int ty_pass_attend(const ty_graph *in, ty_graph **out, ty_error *err);
 int ty_pass_attend_gpu(const ty_graph *in, ty_graph **out, ty_error *err);
 
+/* pack.c - attention whose q, k and v are slices of one tensor takes this as one operand. Makes a new graph. Needs:
+ * attend. Keeps: everything else, bit for bit. */
+int ty_pass_pack(const ty_graph *in, ty_graph **out, ty_error *err);
+
 /* lower.c - takes composites apart. Makes a new graph with the nodes live in any tape, in which no COMPOSITE is left.
  * Keeps: names, states, outputs, effects, origins. */
 int ty_pass_lower(const ty_graph *in, ty_graph **out, ty_error *err);

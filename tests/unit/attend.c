@@ -32,11 +32,16 @@ static int count(const ty_graph *g, ty_op op)
 }
 
 static const attend_case cases[] = {
-    {TY_F32, 2, 3, 3, 64, 64, 32, 32, false, true, true},   {TY_F32, 2, 3, 3, 64, 64, 32, 32, true, true, true},
-    {TY_F32, 1, 4, 2, 70, 70, 24, 20, true, true, true},    {TY_F32, 3, 2, 1, 77, 150, 16, 48, true, false, true},
-    {TY_F32, 2, 2, 2, 129, 65, 17, 19, false, false, true}, {TY_F32, 1, 6, 2, 200, 200, 16, 16, true, false, true},
-    {TY_F32, 2, 3, 3, 16, 64, 32, 32, false, true, false},  {TY_F32, 2, 3, 3, 64, 33, 32, 32, true, true, false},
-    {TY_F32, 2, 3, 3, 64, 64, 8, 32, false, true, false},   {TY_F32, 1, 1, 1, 64, 64, 32, 32, false, true, false},
+    {TY_F32, 2, 3, 3, 64, 64, 32, 32, false, true, true, false},
+    {TY_F32, 2, 3, 3, 64, 64, 32, 32, true, true, true, false},
+    {TY_F32, 1, 4, 2, 70, 70, 24, 20, true, true, true, false},
+    {TY_F32, 3, 2, 1, 77, 150, 16, 48, true, false, true, false},
+    {TY_F32, 2, 2, 2, 129, 65, 17, 19, false, false, true, false},
+    {TY_F32, 1, 6, 2, 200, 200, 16, 16, true, false, true, false},
+    {TY_F32, 2, 3, 3, 16, 64, 32, 32, false, true, false, false},
+    {TY_F32, 2, 3, 3, 64, 33, 32, 32, true, true, false, false},
+    {TY_F32, 2, 3, 3, 64, 64, 8, 32, false, true, false, false},
+    {TY_F32, 1, 1, 1, 64, 64, 32, 32, false, true, false, false},
 };
 enum { N_CASES = sizeof cases / sizeof *cases };
 
@@ -124,7 +129,7 @@ static void rounded_in_between(void **state)
 
 static void noise(const ty_graph *g, void **in)
 {
-    for (int i = 0; i < N_INPUTS; i++) {
+    for (int i = 0; i < ty_graph_n_inputs(g); i++) {
         int64_t n = ty_type_elems(&ty_graph_input(g, i)->type);
         float *x = in[i] = malloc(sizeof(float) * (size_t)n);
         assert_non_null(x);
@@ -163,13 +168,13 @@ static void numbers_and_threads(void **state)
         ty_program *one = compile(&cases[i], 1), *three = compile(&cases[i], 3);
         ty_interp *judge = NULL;
         ty_error err = {0};
-        void *in[N_INPUTS];
+        void *in[MAX_INPUTS];
         noise(g, in);
         assert_int_equal(ty_interp_new(g, &judge, &err), 0);
         assert_int_equal(ty_interp_run(judge, TY_TAPE_EVAL, (const void *const *)in, false, &err), 0);
         assert_int_equal(ty_program_run(one, TY_RUN_EVAL, (const void *const *)in, &err), 0);
         assert_int_equal(ty_program_run(three, TY_RUN_EVAL, (const void *const *)in, &err), 0);
-        for (int k = 0; k < N_OUTPUTS; k++) {
+        for (int k = 0; k < ty_graph_n_outputs(g); k++) {
             const char *name = ty_graph_output(g, k)->name;
             const ty_tensor *x = ty_program_output(one, TY_RUN_EVAL, name);
             expect_close(name, x, ty_interp_output(judge, k), i);
@@ -177,7 +182,7 @@ static void numbers_and_threads(void **state)
                 assert_memory_equal(x->data, ty_program_output(three, TY_RUN_EVAL, name)->data,
                                     ty_type_bytes(&x->type));
         }
-        for (int k = 0; k < N_INPUTS; k++)
+        for (int k = 0; k < ty_graph_n_inputs(g); k++)
             free(in[k]);
         ty_interp_free(judge);
         ty_program_free(one);
@@ -196,17 +201,17 @@ static void references_agree(void **state)
         ty_graph *g = make(&cases[i]), *tiled = NULL;
         ty_interp *a = NULL, *b = NULL;
         ty_error err = {0};
-        void *in[N_INPUTS];
+        void *in[MAX_INPUTS];
         noise(g, in);
         assert_int_equal(ty_pass_attend(g, &tiled, &err), 0);
         assert_int_equal(ty_interp_new(g, &a, &err), 0);
         assert_int_equal(ty_interp_new(tiled, &b, &err), 0);
         assert_int_equal(ty_interp_run(a, TY_TAPE_EVAL, (const void *const *)in, false, &err), 0);
         assert_int_equal(ty_interp_run(b, TY_TAPE_EVAL, (const void *const *)in, false, &err), 0);
-        for (int k = 0; k < N_OUTPUTS; k++)
+        for (int k = 0; k < ty_graph_n_outputs(g); k++)
             for (int64_t e = 0; e < ty_type_elems(&ty_interp_output(a, k)->type); e++)
                 assert_true(fabs(ty_interp_output(a, k)->f[e] - ty_interp_output(b, k)->f[e]) < 1e-12);
-        for (int k = 0; k < N_INPUTS; k++)
+        for (int k = 0; k < ty_graph_n_inputs(g); k++)
             free(in[k]);
         ty_interp_free(a);
         ty_interp_free(b);

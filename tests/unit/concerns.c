@@ -20,7 +20,7 @@ static const struct {
 } passes[] = {
     {"attend", ty_pass_attend, ty_pass_attend_gpu},         {"layout", ty_pass_layout, ty_pass_layout_gpu},
     {"layout", ty_pass_layout, ty_pass_layout_gpu_tf32},    {"winograd", ty_pass_winograd, ty_pass_winograd},
-    {"accumulate", ty_pass_accumulate, ty_pass_accumulate},
+    {"accumulate", ty_pass_accumulate, ty_pass_accumulate}, {"pack", ty_pass_pack, ty_pass_pack},
 };
 enum { N_PASSES = sizeof passes / sizeof *passes };
 

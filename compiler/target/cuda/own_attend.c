@@ -70,12 +70,19 @@ static int attend_rows(const attend_shape *shape)
     return 16 * ATTEND_WARPS * shape->mt;
 }
 
-/* Steps from one row, head and `outer` to the next. */
+/* Steps from one row, head and `outer` to the next, where a row has `heads` heads. */
 static void attend_steps(const own_attend *x, const char *name, int64_t rows, int64_t heads, int64_t n, ty_buf *text)
 {
     bool inside = x->a.inside;
     ty_buf_addf(text, " const long %sR = %" PRId64 ", %sH = %" PRId64 ", %sO = %" PRId64 ";\n", name,
                 inside ? heads * n : n, name, inside ? n : rows * n, name, rows * heads * n);
+}
+
+/* Where q, k and v, or their gradients, are parts of one tensor: behind q's heads are k's, and v's behind those. */
+static void attend_behind(const own_attend *x, const char *name, int part, ty_buf *text)
+{
+    if (x->a.packed)
+        ty_buf_addf(text, " %s += %" PRId64 ";\n", name, part * x->a.heads * x->a.d);
 }
 
 /* c[mt][.][4] [16 mt, n] += f x b's rows, sums over `depth`; f[mt][.][4]: fragments of the rows that are kept.
@@ -178,10 +185,13 @@ static void attend_open(const own_attend *x, const attend_shape *shape, ty_buf *
                 ", ROWS = %d, SUB = 16 };\n",
                 a->d, a->e, (a->d > a->e ? a->d : a->e) + 8, shape->other, a->causal, shape->mt, a->t, a->s, a->heads,
                 a->groups, a->outer, attend_rows(shape));
-    attend_steps(x, "q", a->t, a->heads, a->d, text);
-    attend_steps(x, "k", a->s, a->groups, a->d, text);
-    attend_steps(x, "v", a->s, a->groups, a->e, text);
+    int parts = a->packed ? IN_Y : 1;
+    attend_steps(x, "q", a->t, parts * a->heads, a->d, text);
+    attend_steps(x, "k", a->s, parts * a->groups, a->d, text);
+    attend_steps(x, "v", a->s, parts * a->groups, a->e, text);
     attend_steps(x, "y", a->t, a->heads, a->e, text);
+    attend_behind(x, "k", IN_K, text);
+    attend_behind(x, "v", IN_V, text);
     ty_buf_addf(text, " const float scale = %af, scale2 = %af;\n", (double)(float)x->scale,
                 (double)(float)(x->scale / M_LN2));
     ty_buf_adds(text, " const int warp = TY_THREAD / 32, lane = TY_THREAD % 32, row = lane / 4, pair = lane % 4 * 2;\n"
@@ -554,7 +564,7 @@ static const char attend_back_keys[] =
 static void back_keys(const ty_cuda_own *o, const own_attend *x, bool dk, bool dv)
 {
     const attend_shape shape = {.mt = x->wide ? 1 : 2, .other = x->wide ? 16 : 64, .keys = true};
-    const int dk_at = IN_DY + 2, dv_at = IN_DY + 3;
+    const int dq_at = IN_DY + 1, dk_at = x->a.packed ? dq_at : dq_at + 1, dv_at = x->a.packed ? dq_at : dq_at + 2;
     ty_buf text;
     back_open(x, &shape,
               dk && dv ? "unsigned short *dk, unsigned short *dv"
@@ -564,6 +574,10 @@ static void back_keys(const ty_cuda_own *o, const own_attend *x, bool dk, bool d
     ty_buf_addf(&text, "#undef DK\n#undef DV\n#define DK %d\n#define DV %d\n", dk, dv);
     ty_buf_adds(&text, " TY_SHARED TY_ALIGNED unsigned short tile[4 * OTHER * LINE];\n"
                        " TY_SHARED float most[2 * OTHER], less[2 * OTHER];\n");
+    if (dk)
+        attend_behind(x, "dk", IN_K, &text);
+    if (dv)
+        attend_behind(x, "dv", IN_V, &text);
     attend_items("S", "GROUPS", false, &text);
     ty_buf_adds(&text, attend_back_keys);
     attend_launch(o, x, &shape, &text, (const int[]){0, 1, 2, 3, 4, 5, TY_CUDA_OWN_SCRATCH, dk ? dk_at : dv_at, dv_at},
