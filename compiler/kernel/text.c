@@ -174,7 +174,8 @@ static void text_call(ty_ktext *t, const ty_kinstr *instr)
 {
     const ty_op_row *row = ty_op_row_of(instr->op);
     const uint32_t operand[3] = {instr->a, instr->b, instr->c};
-    ty_buf_addf(t->out, "ty_%s_%s(", row->text, ty_ctypes[instr->dtype].suffix);
+    bool near = t->near && t->near[instr - t->k->instr];
+    ty_buf_addf(t->out, "ty_%s_%s(", row->text, near ? "near" : ty_ctypes[instr->dtype].suffix);
     for (int i = 0; i < row->min_in; i++)
         ty_buf_addf(t->out, "%sv%u", i ? ", " : "", operand[i]);
     ty_buf_addc(t->out, ')');

@@ -21,11 +21,13 @@
 #define SPLIT_GPU_ELEMS (1 << 22)
 #define SPLIT_GPU_ROWS  132 /* results: a block for each multiprocessor of a large GPU */
 #define SPLIT_GPU_LONG  32  /* rows that are worth taking apart, though what reads them is then another kernel */
-/* A GPU that sums columns has a block for 64 of them and a part, and wants four blocks on each multiprocessor; a part
- * has at least 64 rows. An H100 read 64 columns of 800,000 rows at .7 of its 3.0 TB/s with 128 blocks. */
-#define SPLIT_GPU_BLOCKS  512
-#define SPLIT_GPU_COLUMNS 64
-#define SPLIT_GPU_PART    64
+/* A GPU that sums columns has a block for up to 256 of them and a part. Of these a large one runs four on each
+ * multiprocessor, 528 at a time: of 768 the last 240 would run with most of it idle, so there are three times as many.
+ * A part has at least 128 rows, and what is left to be added up is no longer than 512. */
+#define SPLIT_GPU_BLOCKS  1536
+#define SPLIT_GPU_COLUMNS 256
+#define SPLIT_GPU_PART    128
+#define SPLIT_GPU_MOST    512
 
 /* The number of rows that are combined: leading axes are reduced and all others stay; 0: another kind of reduction. */
 static int64_t split_rows(const ty_type *x, uint32_t axes)
@@ -58,6 +60,7 @@ static int64_t split_least(bool gpu, int64_t n, int64_t width)
 {
     int64_t blocks = (width + SPLIT_GPU_COLUMNS - 1) / SPLIT_GPU_COLUMNS, parts = SPLIT_GPU_BLOCKS / blocks;
     parts = parts < n / SPLIT_GPU_PART ? parts : n / SPLIT_GPU_PART;
+    parts = parts < SPLIT_GPU_MOST ? parts : SPLIT_GPU_MOST;
     return gpu && width > 1 && parts > SPLIT_PARTS ? parts : SPLIT_PARTS;
 }
 

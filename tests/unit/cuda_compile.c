@@ -85,10 +85,17 @@ static const ty_ktexts_one *find_text(const ty_ktexts *texts, const char *name)
     return found;
 }
 
-/* Of a thread, by the word that the kernel's text begins with: 65,536 for 256 threads and 4, 2 or 1 blocks. */
+/* Of a thread, by the word that the kernel's text begins with: 65,536 for 256 threads and 4, 3, 2 or 1 blocks. */
 static int most_registers(const ty_ktexts_one *text)
 {
-    return strstr(text->text, "TY_LONE_KERNEL") ? 255 : strstr(text->text, "TY_WIDE_KERNEL") ? 128 : 64;
+    static const struct {
+        const char *word;
+        int most;
+    } words[] = {{"TY_LONE_KERNEL", 255}, {"TY_WIDE_KERNEL", 128}, {"TY_JOINED_KERNEL", 80}, {"TY_KERNEL", 64}};
+    int i = 0;
+    while (!strstr(text->text, words[i].word))
+        i++;
+    return words[i].most;
 }
 
 /* Each text is in one of the objects, once, and fits into registers. */

@@ -41,6 +41,13 @@ static const function functions[] = {
 };
 enum { N_FUNCTIONS = sizeof functions / sizeof *functions };
 
+/* Quick forms, for arguments that were rounded to 16 bits. */
+static const struct {
+    const char *name;
+    double (*judge)(double);
+} quick[] = {{"exp", exp}, {"tanh", tanh}, {"erf", erf}, {"mills", ty_mills}};
+enum { N_QUICK = sizeof quick / sizeof *quick };
+
 static int set_up(void **state)
 {
     (void)state;
@@ -48,12 +55,18 @@ static int set_up(void **state)
     ty_error err = {0};
     ty_buf_init(&text, 1 << 20);
     ty_buf_adds(&text, ty_render_head);
+    ty_buf_adds(&text, "#define TY_NEAR\n#define ty_exp2(x) __builtin_exp2f(x)\n");
     ty_buf_adds(&text, ty_render_prelude);
     for (int i = 0; i < N_FUNCTIONS; i++)
         ty_buf_addf(&text,
                     "__attribute__((visibility(\"default\"))) void map_%s(const float *restrict x, float *restrict y, "
                     "long n)\n{\n#pragma omp simd\n for (long i = 0; i < n; i++) y[i] = ty_%s_f32(x[i]);\n}\n",
                     functions[i].name, functions[i].name);
+    for (int i = 0; i < N_QUICK; i++)
+        ty_buf_addf(&text,
+                    "__attribute__((visibility(\"default\"))) void map_%s_near(const float *x, float *y, long n)\n"
+                    "{\n for (long i = 0; i < n; i++) y[i] = ty_%s_near(x[i]);\n}\n",
+                    quick[i].name, quick[i].name);
     ty_buf_adds(&text, "__attribute__((visibility(\"default\"))) void map_bf16(const float *restrict x, unsigned short "
                        "*restrict y, long n)\n{\n#pragma omp simd\n for (long i = 0; i < n; i++) y[i] = "
                        "ty_store_bf16(x[i]);\n}\n"
@@ -81,7 +94,7 @@ static int tear_down(void **state)
 
 static map_fn *map_of(const char *name)
 {
-    char symbol[32];
+    char symbol[80];
     snprintf(symbol, sizeof symbol, "map_%s", name);
     void *found = ty_objects_symbol(&library, symbol);
     assert_non_null(found);
@@ -155,6 +168,34 @@ static void test_functions(void **state)
         judge_function(&functions[i]);
 }
 
+/* Of all bfloat16 numbers: off by no more than half of what rounding to them does to the argument, or to the result. */
+static void judge_quick(const char *name, double (*judge)(double))
+{
+    char map[64];
+    snprintf(map, sizeof map, "%s_near", name);
+    for (uint32_t u = 0; u < 1u << 16; u++) {
+        float x = ty_bf16_to_f32((uint16_t)u), y;
+        map_of(map)(&x, &y, 1);
+        double true_y = judge(x);
+        if (!isfinite(true_y) || fabs(true_y) < 0x1p-120 || fabs(true_y) > FLT_MAX) {
+            if (!(isnan(true_y) ? isnan(y) : fabs(true_y) > 1 ? isinf(y) : fabs(y) < 0x1p-119))
+                fail_msg("%s_near(%a): expected %a, found %a", name, x, true_y, y);
+            continue;
+        }
+        double moved = fabs(judge(x * (1 + 0x1p-10)) - true_y), most = fmax(moved, fabs(true_y) * 0x1p-10);
+        if (!(fabs(y - true_y) <= most))
+            fail_msg("%s_near(%a): expected %a, found %a: off by %.3f of what it may be", name, x, true_y, y,
+                     fabs(y - true_y) / most);
+    }
+}
+
+static void test_quick_forms(void **state)
+{
+    (void)state;
+    for (int i = 0; i < N_QUICK; i++)
+        judge_quick(quick[i].name, quick[i].judge);
+}
+
 static void test_small_floats(void **state)
 {
     (void)state;
@@ -182,6 +223,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_functions),
+        cmocka_unit_test(test_quick_forms),
         cmocka_unit_test(test_small_floats),
     };
     return cmocka_run_group_tests_name("prelude", tests, set_up, tear_down);

@@ -64,9 +64,9 @@ static const char *emit_unroll(const ty_cuda_emit *c, int stage)
     }
     int sums = ty_emit_is_columns(c) ? c->t.k->n_reductions * c->l.width : 0;
     int room = sums + EMIT_LOADS <= EMIT_KEPT ? EMIT_LOADS : EMIT_KEPT - sums;
-    return fixed + 4 * moving <= EMIT_LOADS ? "TY_UNROLL_4"
-           : fixed + 2 * moving <= room     ? "TY_UNROLL_2"
-                                            : "TY_UNROLL_1";
+    return fixed + 4 * moving + sums <= EMIT_LOADS ? "TY_UNROLL_4"
+           : fixed + 2 * moving <= room            ? "TY_UNROLL_2"
+                                                   : "TY_UNROLL_1";
 }
 
 /* A group that the row's beginning or end cuts, of which each thread has one at most; then the whole ones. */
@@ -215,8 +215,10 @@ void ty_emit_columns(ty_cuda_emit *c)
     ty_emit_decode(c, c->l.outer, c->l.n_outer, "p");
     ty_emit_begin_sums(c, 0);
     ty_ktext_linef(&c->t, "const %s start = first + TY_THREAD %% %d * %d;\n", index, lanes, c->l.width);
-    ty_ktext_linef(&c->t, "%s for (%s e0 = TY_THREAD / %d; start < %ld && e0 < %ld; e0 += %d) {\n", emit_unroll(c, 0),
-                   index, lanes, extent, (long)c->l.row, TY_CUDA_THREADS / lanes);
+    if (extent % columns)
+        ty_ktext_linef(&c->t, "if (start < %ld)\n", extent);
+    ty_ktext_linef(&c->t, "%s for (%s e0 = TY_THREAD / %d; e0 < %ld; e0 += %d) {\n", emit_unroll(c, 0), index, lanes,
+                   (long)c->l.row, TY_CUDA_THREADS / lanes);
     c->t.indent++;
     ty_ktext_linef(&c->t, "const %s i%d = start;\n %s e = e0; (void)e;\n", index, c->l.column, index);
     ty_emit_decode(c, c->l.inner, c->l.n_inner, "e");

@@ -18,6 +18,7 @@
  * off by at most 2 units in the last place (CUDA C++ Programming Guide, "Mathematical Functions"). */
 const char ty_cuda_head[] =
     "#define TY_KERNEL(threads) extern \"C\" __global__ void __launch_bounds__(threads, 4)\n"
+    "#define TY_JOINED_KERNEL(threads) extern \"C\" __global__ void __launch_bounds__(threads, 3)\n"
     "#define TY_WIDE_KERNEL(threads) extern \"C\" __global__ void __launch_bounds__(threads, 2)\n"
     "#define TY_LONE_KERNEL(threads) extern \"C\" __global__ void __launch_bounds__(threads, 1)\n"
     "#define TY_SHARED __shared__\n"
@@ -130,6 +131,7 @@ const char ty_cuda_head[] =
     "#endif\n"
     "#define ty_pack_f16_slow(lo, hi) ((unsigned)ty_store_f16(lo) | (unsigned)ty_store_f16(hi) << 16)\n"
     "#define ty_pack_bf16_slow(lo, hi) ((unsigned)ty_store_bf16(lo) | (unsigned)ty_store_bf16(hi) << 16)\n"
+    "#define TY_NEAR\n"
     "TY_FN float ty_exp2(float x) { float y; asm(\"ex2.approx.ftz.f32 %0, %1;\" : \"=f\"(y) : \"f\"(x)); return y; }\n"
     "#if __CUDA_ARCH__ >= 750\n"
     "#define TY_TILES_ASM(order) \"ldmatrix.sync.aligned.m8n8.x4\" order \".shared.b16 {%0, %1, %2, %3}, [%4];\"\n"
@@ -232,6 +234,7 @@ const char ty_grid_head[] =
     "    grid_group all, warp[GRID_MAX / GRID_WARP];\n"
     "} grid;\n"
     "#define TY_KERNEL(threads) static void __attribute__((noinline))\n"
+    "#define TY_JOINED_KERNEL(threads) TY_KERNEL(threads)\n"
     "#define TY_WIDE_KERNEL(threads) TY_KERNEL(threads)\n"
     "#define TY_LONE_KERNEL(threads) TY_KERNEL(threads)\n"
     "#define TY_SHARED static\n"
@@ -394,6 +397,7 @@ const char ty_grid_head[] =
     "#define TY_ASYNC_WAIT()\n"
     "#define ty_pack_f16(lo, hi) ((unsigned)ty_store_f16(lo) | (unsigned)ty_store_f16(hi) << 16)\n"
     "#define ty_pack_bf16(lo, hi) ((unsigned)ty_store_bf16(lo) | (unsigned)ty_store_bf16(hi) << 16)\n"
+    "#define TY_NEAR\n"
     "#define ty_exp2(x) __builtin_exp2f(x)\n"
     "static const unsigned short *grid_row[GRID_MAX];\n"
     "static void __attribute__((noinline)) grid_tiles(unsigned *r, const unsigned short *row, int turned)\n"

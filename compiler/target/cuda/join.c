@@ -223,7 +223,7 @@ static void join_print_parts(const ty_cuda_item *part, int64_t first_block, int 
 static void join_find_room(const ty_cuda_item *item, const join_group *g, ty_cuda_launch *launch)
 {
     launch->is_lone = 2 * launch->blocks * TY_CUDA_THREADS <= TY_CUDA_FILL;
-    launch->room = launch->blocks * TY_CUDA_THREADS <= TY_CUDA_FILL ? TY_CUDA_TWO : TY_CUDA_FOUR;
+    launch->room = launch->blocks * TY_CUDA_THREADS <= TY_CUDA_FILL ? TY_CUDA_TWO : TY_CUDA_THREE;
     for (int i = 0; i < g->n_parts; i++) {
         const ty_cuda_launch *part = &item[g->part[i]].call.launch;
         launch->is_lone &= part->is_lone;

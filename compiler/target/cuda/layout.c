@@ -13,6 +13,8 @@ enum {
     LAYOUT_KEPT_LOADS = 3,     /* fewest loads that are worth going down rows for, */
     LAYOUT_KEPT = 64,          /* most numbers that a thread keeps then, */
     LAYOUT_DOWN = 8,           /* and rows that it takes */
+    LAYOUT_ROW_LOADS = 2,      /* fewest loads of a row's own that are worth staying in it for, */
+    LAYOUT_ALONG = 4,          /* and groups that a thread takes then */
     LAYOUT_HELD = 48,          /* registers in which a thread holds numbers */
     LAYOUT_HELD_BESIDE = 32,   /* likewise, where more of them are in shared memory */
     LAYOUT_REGISTER = 4,       /* bytes */
@@ -341,12 +343,34 @@ static int layout_lanes_of_columns(const ty_cuda_kernel *kernel, const ty_cuda_l
     return lanes;
 }
 
+/* Loads of what a row has for all of its elements. */
+static int layout_of_row(const ty_kernel *k, const ty_cuda_layout *l)
+{
+    int n = 0;
+    for (uint32_t i = 0; i < k->n_instrs; i++)
+        n += k->instr[i].kop == TY_K_LOAD && k->instr[i].vars != 0 && !(k->instr[i].vars >> l->fast & 1);
+    return n;
+}
+
+/* Along a row, a thread reads and computes once what the row has, and has several accesses to the rest on their way. */
+static void layout_along(const ty_cuda_kernel *kernel, ty_cuda_layout *l)
+{
+    const ty_kernel *k = kernel->k;
+    if (l->form != TY_CUDA_FLAT || l->down || l->width == 1 || layout_of_row(k, l) < LAYOUT_ROW_LOADS)
+        return;
+    int64_t groups = k->extent[l->fast] / l->width, all = l->n_rows * l->row / l->width;
+    for (int along = LAYOUT_ALONG; along > 1 && l->along == 0; along--)
+        if (groups % along == 0 && groups / along >= TY_CUDA_WARP && all / along >= kernel->threads)
+            l->along = along;
+}
+
 static void layout_threads(const ty_cuda_kernel *kernel, ty_cuda_layout *l)
 {
     const ty_kernel *k = kernel->k;
     switch (l->form) {
     case TY_CUDA_FLAT:
         l->points = l->down ? l->down * k->extent[l->fast] / l->width : l->n_rows * l->row / l->width;
+        l->points /= l->along ? l->along : 1;
         l->points_per_block = TY_CUDA_THREADS;
         break;
     case TY_CUDA_BY_COLUMN:
@@ -427,6 +451,7 @@ ty_cuda_layout ty_cuda_layout_of(const ty_cuda_kernel *kernel, ty_arena *arena)
     l.form = layout_form(kernel, &l, arena);
     layout_width(kernel, &l, arena);
     layout_down(kernel, &l, arena);
+    layout_along(kernel, &l);
     layout_threads(kernel, &l);
     layout_hold(kernel, &l, arena);
     layout_shift(kernel, &l, arena);

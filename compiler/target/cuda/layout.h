@@ -50,7 +50,8 @@ enum { TY_CUDA_FILL = 65536 };
 /* How many of its blocks share a multiprocessor, and so its registers, if there are that many. */
 typedef enum ty_cuda_room {
     TY_CUDA_FOUR,
-    TY_CUDA_TWO /* threads keep much */
+    TY_CUDA_THREE, /* several kernels in one */
+    TY_CUDA_TWO    /* threads keep much */
 } ty_cuda_room;
 
 typedef struct ty_cuda_layout {
@@ -68,6 +69,7 @@ typedef struct ty_cuda_layout {
     ty_cuda_room room;
     bool is_lone;     /* there are so few blocks that each has a multiprocessor to itself */
     int64_t down;     /* FLAT: a thread goes from a row to that many behind, to the last; 0: it has one */
+    int along;        /* FLAT: groups of a row that a thread takes, evenly apart; 0: it has one */
     bool shifted;     /* groups of elements begin where memory is aligned, not with the row */
     uint32_t begin;   /* shifted: the buffer of which that holds; its address is at.begin */
     ty_khold hold;    /* groups > 0 */

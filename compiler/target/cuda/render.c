@@ -42,21 +42,44 @@ static void cuda_find_before(ty_cuda_emit *c)
     }
 }
 
-static void cuda_flat(ty_cuda_emit *c)
+/* What was rounded to 16 bits somewhere on the way is off by 2^-9 or 2^-12 of itself. Functions of it have quick forms
+ * (compiler/target/cpu/prelude.c). */
+static void cuda_find_near(ty_cuda_emit *c)
 {
-    int all[TY_K_MAX_VARS], n = 0;
-    const char *index = ty_emit_index(c);
-    for (int i = 0; i < c->l.n_outer; i++)
-        all[n++] = c->l.outer[i];
-    for (int i = 0; i < c->l.n_inner; i++)
-        all[n++] = c->l.inner[i];
-    if (!c->l.down) {
-        if (c->l.width > 1)
-            ty_ktext_linef(&c->t, "p *= %d;\n", c->l.width);
-        ty_emit_decode(c, all, n, "p");
-        ty_emit_group(c, 0);
-        return;
+    static const bool has_form[TY_N_OPS] = {
+        [TY_OP_EXP] = true, [TY_OP_TANH] = true, [TY_OP_ERF] = true, [TY_OP_MILLS] = true};
+    const ty_kernel *k = c->t.k;
+    uint8_t *rounded = TY_NEW_ARRAY(&c->arena, uint8_t, k->n_instrs + 1),
+            *near = TY_NEW_ARRAY(&c->arena, uint8_t, k->n_instrs + 1);
+    for (uint32_t i = 0; i < k->n_instrs; i++) {
+        const ty_kinstr *instr = &k->instr[i];
+        const uint32_t operand[] = {instr->a, instr->b, instr->c};
+        rounded[i] = instr->dtype == TY_BF16 || instr->dtype == TY_F16;
+        if (instr->kop == TY_K_RESULT)
+            rounded[i] |= rounded[k->reduction[instr->reduction].value];
+        for (int o = 0; o < 3 && instr->kop == TY_K_OP; o++)
+            rounded[i] |= operand[o] != TY_NONE && rounded[operand[o]];
+        near[i] = instr->kop == TY_K_OP && instr->dtype == TY_F32 && has_form[instr->op] && rounded[i];
     }
+    c->t.near = near;
+}
+
+static void cuda_flat_along(ty_cuda_emit *c, const int *all, int n)
+{
+    long groups = (long)c->t.k->extent[c->l.fast] / c->l.width, apart = groups / c->l.along;
+    const char *index = ty_emit_index(c), *unsign = c->t.narrow ? "unsigned" : "unsigned long";
+    ty_ktext_linef(&c->t, "const %s q0 = (%s)p %% %ldu; p = (%s)p / %ldu;\n", index, unsign, apart, unsign, apart);
+    ty_emit_decode(c, all, n - 1, "p");
+    ty_ktext_linef(&c->t, "TY_UNROLL for (int a = 0; a < %d; a++) {\n", c->l.along);
+    c->t.indent++;
+    ty_ktext_linef(&c->t, "const %s i%d = (q0 + a * %ld) * %d;\n", index, c->l.fast, apart, c->l.width);
+    ty_emit_group(c, 0);
+    ty_emit_close(c);
+}
+
+static void cuda_flat_down(ty_cuda_emit *c, const int *all, int n)
+{
+    const char *index = ty_emit_index(c);
     long groups = (long)c->t.k->extent[c->l.fast] / c->l.width,
          rows = (long)(c->l.n_rows * c->l.row) / c->l.width / groups;
     ty_ktext_linef(&c->t, "const %s i%d = p %% %ld * %d;\n", index, c->l.fast, groups, c->l.width);
@@ -67,6 +90,23 @@ static void cuda_flat(ty_cuda_emit *c)
     ty_emit_decode(c, all, n - 1, "q");
     ty_emit_group(c, 0);
     ty_emit_close(c);
+}
+
+static void cuda_flat(ty_cuda_emit *c)
+{
+    int all[TY_K_MAX_VARS], n = 0;
+    for (int i = 0; i < c->l.n_outer; i++)
+        all[n++] = c->l.outer[i];
+    for (int i = 0; i < c->l.n_inner; i++)
+        all[n++] = c->l.inner[i];
+    if (c->l.down || c->l.along) {
+        (c->l.down ? cuda_flat_down : cuda_flat_along)(c, all, n);
+        return;
+    }
+    if (c->l.width > 1)
+        ty_ktext_linef(&c->t, "p *= %d;\n", c->l.width);
+    ty_emit_decode(c, all, n, "p");
+    ty_emit_group(c, 0);
 }
 
 static void cuda_body(ty_cuda_emit *c)
@@ -119,7 +159,9 @@ static const uint8_t *cuda_wide_loads(ty_cuda_emit *c)
 
 const char *ty_cuda_word(ty_cuda_room room, bool is_lone)
 {
-    return is_lone ? "TY_LONE_KERNEL" : room == TY_CUDA_TWO ? "TY_WIDE_KERNEL" : "TY_KERNEL";
+    static const char *const words[] = {
+        [TY_CUDA_FOUR] = "TY_KERNEL", [TY_CUDA_THREE] = "TY_JOINED_KERNEL", [TY_CUDA_TWO] = "TY_WIDE_KERNEL"};
+    return is_lone ? "TY_LONE_KERNEL" : words[room];
 }
 
 static ty_cuda_launch cuda_launch(const ty_cuda_emit *c)
@@ -153,6 +195,7 @@ ty_cuda_launch ty_cuda_render_kernel(const ty_cuda_kernel *kernel, const char *n
     c.t.vector = cuda_wide_loads(&c);
     c.t.from = c.l.groups ? c.l.hold.from : NULL;
     cuda_find_before(&c);
+    cuda_find_near(&c);
     ty_buf_addf(out, "%s(%d) %s(", ty_cuda_word(c.l.room, c.l.is_lone), TY_CUDA_THREADS, name);
     cuda_parameters(kernel, out);
     ty_buf_adds(out, ")\n{\n");

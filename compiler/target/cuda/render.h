@@ -10,10 +10,10 @@
  *
  *     TY_GET16(to, from)      16 bytes, likewise 8 and 4, from aligned memory to an array of the thread
  *     TY_PUT16(from, to)      the other way; TY_ALIGNED before such an array
- *     TY_WIDE_KERNEL(threads) a kernel whose threads may have twice as many registers, TY_LONE_KERNEL(threads) one
- *                             that has a multiprocessor for each block; TY_UNROLL before a loop, TY_UNROLL_4 before
- *                             one of which four turns at a time have their loads in flight, TY_UNROLL_1 before one
- *                             of which only one shall
+ *     TY_WIDE_KERNEL(threads) a kernel whose threads may have twice as many registers, TY_JOINED_KERNEL(threads) a
+ *                             third more, TY_LONE_KERNEL(threads) one that has a multiprocessor for each block
+ *     TY_UNROLL               before a loop; TY_UNROLL_4 before one of which four turns at a time have their loads in
+ *                             flight, TY_UNROLL_1 before one of which only one shall
  *
  * How a kernel is laid over threads is in layout.h. All trees are fixed: results are the same in every run, for any
  * number of blocks.
