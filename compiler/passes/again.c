@@ -8,6 +8,9 @@
  * What backward does not read anyway may be kept in the value's place if it is no larger: of a batch norm the
  * convolution's result, in 16 bits perhaps, and not its float32 distance from the mean, which forward then need not
  * write.
+ *
+ * Forward itself need not write what it can compute from as many bytes that are kept for backward: the sum that a layer
+ * norm is about is kept, and so the next residual sum reads that, and not the norm's result.
  */
 #include "compiler/passes/fuse.h"
 
@@ -75,32 +78,56 @@ static bool again_is_kept(const again *a, uint32_t node)
            a->backward_use[node] && ty_type_elems(ty_graph_type(a->f->g, v)) >= AGAIN_MIN_ELEMS;
 }
 
-/* Bytes that have to be kept for backward to compute `value`, of n elements: what `node` is computed from and backward
- * does not read. Small ones do not count. As deep as AGAIN_MOST operations go. */
-static int64_t again_missing(again *a, uint32_t value, uint32_t node, int64_t n)
+/* Written by forward for itself alone. */
+static bool again_is_passed_on(const again *a, uint32_t node)
+{
+    ty_val v = ty_val_make(node, 0);
+    return a->f->in_memory[v] && !a->f->pinned[v] && !a->backward[node] && a->forward_use[node] &&
+           !a->backward_use[node] && ty_type_elems(ty_graph_type(a->f->g, v)) >= AGAIN_MIN_ELEMS;
+}
+
+typedef struct again_reads {
+    int64_t all, missing; /* bytes; of those, what backward does not read */
+} again_reads;
+
+/* A piece of a leaf: a weight in its arena. */
+static bool again_is_part(const ty_graph *g, ty_val v)
+{
+    ty_val base = v == TY_NONE ? v : ty_view_of(g, v).base;
+    return base != v && ty_op_row_of(ty_graph_op(g, ty_val_node(base)))->class_ == TY_CLASS_LEAF;
+}
+
+/* What `value`, of n elements, is computed from, as far as `node` is part of it. Small operands do not count. As deep
+ * as AGAIN_MOST operations go. */
+static void again_look(again *a, uint32_t value, uint32_t node, int64_t n, again_reads *reads)
 {
     const ty_graph *g = a->f->g;
-    int64_t bytes = 0;
     for (uint32_t i = 0; i < ty_graph_node(g, node)->n_in; i++) {
         ty_val in = ty_graph_in(g, node, (int)i);
         uint32_t from = in == TY_NONE ? node : ty_val_node(in);
         bool there = ty_op_row_of(ty_graph_op(g, from))->class_ == TY_CLASS_LEAF || a->backward_use[from];
+        bool part = again_is_part(g, in);
         if (in == TY_NONE || a->seen[from] == value + 1)
             continue;
         a->seen[from] = value + 1;
-        if (again_is_inline(a->f, from))
-            bytes += again_missing(a, value, from, n);
-        else if (!there && ty_type_elems(ty_graph_type(g, in)) * AGAIN_SHARE > n)
-            bytes += (int64_t)ty_type_bytes(ty_graph_type(g, in));
+        if (again_is_inline(a->f, from) && !part) {
+            again_look(a, value, from, n, reads);
+        } else if (ty_type_elems(ty_graph_type(g, in)) * AGAIN_SHARE > n) {
+            reads->all += (int64_t)ty_type_bytes(ty_graph_type(g, in));
+            reads->missing += there || part ? 0 : (int64_t)ty_type_bytes(ty_graph_type(g, in));
+        }
     }
-    return bytes;
 }
 
 static bool again_pays(again *a, uint32_t node)
 {
     const ty_type *type = ty_graph_type(a->f->g, ty_val_make(node, 0));
-    return a->cost[node] <= AGAIN_MOST &&
-           again_missing(a, node, node, ty_type_elems(type)) <= (int64_t)ty_type_bytes(type);
+    int64_t bytes = (int64_t)ty_type_bytes(type);
+    again_reads reads = {0, 0};
+    if (a->cost[node] > AGAIN_MOST || (!again_is_kept(a, node) && !again_is_passed_on(a, node)))
+        return false;
+    again_look(a, node, node, ty_type_elems(type), &reads);
+    return reads.missing <= (again_is_kept(a, node) ? bytes : 0) && (again_is_kept(a, node) || reads.all <= bytes);
 }
 
 /* Backward reads what the value is computed from: others that are computed from it find it there. */
@@ -133,7 +160,7 @@ void ty_fuse_again(ty_fusion *f)
         if (!f->live[node] || (class_ != TY_CLASS_LOOP && class_ != TY_CLASS_ELEMENTWISE))
             continue;
         again_measure(&a, node);
-        if (again_is_kept(&a, node) && again_pays(&a, node))
+        if (again_pays(&a, node))
             again_make_inline(&a, node);
     }
 }
