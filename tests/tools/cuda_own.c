@@ -57,6 +57,19 @@ static ty_val make_scatter(ty_graph *g, const own_case *c, ty_val x, ty_val i, t
     return ty_b_scatter(g, ty_b_full(g, TY_F32, 2, dim, 0), i, x, 0, TY_SUM);
 }
 
+/* Rows of several tables by the same numbers, which need be sorted once, and of one by others. */
+static ty_val make_tables(ty_graph *g, const own_case *c, ty_val x, ty_val i, ty_val *also)
+{
+    const int64_t wide[] = {c->table, c->n}, narrow[] = {c->table, 1};
+    ty_val first = ty_b_slice_axis(g, x, 1, 0, 1), other = ty_b_add_s(g, ty_b_neg(g, i), (double)c->table - 1);
+    ty_val y = ty_b_scatter(g, ty_b_full(g, TY_F32, 2, wide, 0), i, x, 0, TY_SUM);
+    ty_val by_same = ty_b_scatter(g, ty_b_full(g, TY_F32, 2, narrow, 0), i, first, 0, TY_SUM);
+    ty_val by_other = ty_b_scatter(g, ty_b_full(g, TY_F32, 2, narrow, 0), other, first, 0, TY_SUM);
+    ty_val again = ty_b_scatter(g, ty_b_full(g, TY_F32, 2, narrow, 1), i, first, 0, TY_SUM);
+    *also = ty_b_concat(g, (ty_val[]){by_same, by_other, again}, 3, 1);
+    return y;
+}
+
 /* Not written by hand, but here wide accesses are seen to be aligned: long rows of an odd length, and columns. */
 static ty_val make_rows(ty_graph *g, const own_case *c, ty_val x, ty_val i, ty_val *also)
 {
@@ -91,6 +104,7 @@ static const own_case cases[] = {
     {"scatter, by a short index", make_scatter, 900, 70, 300, 0, false, 40},
     {"scatter, wider than a block", make_scatter, 1100, 300, 90, 0, false, 0},
     {"scatter, by a long index, half of it one row", make_scatter, 140000, 2, 3000, 0, false, 50},
+    {"scatter, several tables", make_tables, 5000, 6, 900, 0, false, 10},
 };
 
 static uint32_t draw(int64_t at, uint64_t stream, uint32_t below)

@@ -35,7 +35,7 @@ enum {
 
 /* ---- what depends on what ---- */
 
-static bool join_same_memory(const ty_cuda_touch *a, const ty_cuda_touch *b)
+bool ty_cuda_touches(const ty_cuda_touch *a, const ty_cuda_touch *b)
 {
     if (a->at.kind != b->at.kind || a->at.index != b->at.index || a->at.kind == TY_PLACE_NONE ||
         !(a->written || b->written))
@@ -48,7 +48,7 @@ static bool join_meets(const ty_cuda_item *a, const ty_cuda_item *b)
 {
     for (int i = 0; i < a->n_touch; i++)
         for (int k = 0; k < b->n_touch; k++)
-            if (join_same_memory(&a->touch[i], &b->touch[k]))
+            if (ty_cuda_touches(&a->touch[i], &b->touch[k]))
                 return true;
     return false;
 }

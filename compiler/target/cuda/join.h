@@ -20,6 +20,9 @@ typedef struct ty_cuda_touch {
     bool written;
 } ty_cuda_touch;
 
+/* Both touch the same memory, and one of them writes it. */
+bool ty_cuda_touches(const ty_cuda_touch *a, const ty_cuda_touch *b);
+
 /* A call that is not yet on the tape. */
 typedef struct ty_cuda_item {
     ty_cuda_call call;

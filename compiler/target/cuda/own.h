@@ -30,6 +30,10 @@ struct ty_cuda_own {
     void (*launch)(void *ctx, const ty_buf *text, ty_cuda_launch launch, const int *which, int n);
     void (*copy)(void *ctx, int to, int from);
     void (*scratch)(void *ctx, int64_t bytes); /* the op needs so much besides, at TY_CUDA_OWN_SCRATCH */
+    /* left: the scratch memory begins with what comes of operand `index` and this number alone, from the op's last
+     * launch on. finds: another op has left that there, and neither it nor the operand has been written since. */
+    void (*left)(void *ctx, int index, int64_t number);
+    bool (*finds)(void *ctx, int index, int64_t number);
 };
 
 /* In which[]: memory that the op has for itself, from its first launch to its last; aligned as all memory is. */

@@ -113,7 +113,7 @@ static void places_add_count(const ty_cuda_places *x, places_at from, int shift)
     places_launch(x, &text, x->tiles, which, 2);
 }
 
-/* One block. */
+/* One block, 2,048 ints at a time. */
 void ty_cuda_places_scan(const ty_cuda_places *x, int64_t n)
 {
     const int which[] = {TY_CUDA_OWN_SCRATCH};
@@ -123,19 +123,24 @@ void ty_cuda_places_scan(const ty_cuda_places *x, int64_t n)
                 "(long *scratch)\n{\n"
                 " int *counts = (int *)(scratch + %" PRId64 "l);\n"
                 " TY_SHARED int s[256];\n"
-                " const long n = %" PRId64 "l, each = (n + 255) / 256, lo = TY_THREAD * each;\n"
-                " int mine = 0;\n"
-                " for (long i = lo; i < lo + each && i < n; i++) mine += counts[i];\n"
-                " s[TY_THREAD] = mine;\n",
+                " const long n = %" PRId64 "l;\n"
+                " int so_far = 0;\n"
+                " for (long lo = TY_THREAD * 8; lo - TY_THREAD * 8 < n; lo += 2048) {\n"
+                "  int mine = 0, v[8];\n"
+                "  TY_UNROLL for (int w = 0; w < 8; w++) v[w] = lo + w < n ? counts[lo + w] : 0;\n"
+                "  TY_UNROLL for (int w = 0; w < 8; w++) mine += v[w];\n"
+                "  s[TY_THREAD] = mine;\n",
                 x->n, n);
     ty_buf_adds(&text, ty_cuda_places_running);
-    ty_buf_adds(&text, " int sum = s[TY_THREAD] - mine;\n"
-                       " for (long i = lo; i < lo + each && i < n; i++) {\n"
-                       "  const int here = counts[i];\n"
-                       "  counts[i] = sum;\n"
-                       "  sum += here;\n"
+    ty_buf_adds(&text, "  int sum = so_far + s[TY_THREAD] - mine;\n"
+                       "  so_far += s[255];\n"
+                       "  TY_BARRIER();\n"
+                       "  for (int w = 0; w < 8; w++) {\n"
+                       "   if (lo + w < n) counts[lo + w] = sum;\n"
+                       "   sum += v[w];\n"
+                       "  }\n"
                        " }\n"
-                       " if (TY_THREAD == 255) counts[n] = s[255];\n}\n");
+                       " if (TY_THREAD == 255) counts[n] = so_far;\n}\n");
     places_launch(x, &text, 1, which, 1);
 }
 

@@ -5,6 +5,7 @@
  * that lies within one group's places is added to the table; of one that reaches over, each group leaves a partial sum,
  * and the group in which the row begins adds these in their order. So a row that all of a batch asks for, as those of
  * DeepFM's fields of a single word, keeps as many threads busy as others, and the sums depend on the index alone.
+ * Tables that are read by the same numbers, one behind the other, have them sorted once.
  */
 #include "compiler/kernel/ctype.h"
 #include "compiler/target/cuda/own_places.h"
@@ -160,7 +161,9 @@ void ty_cuda_own_add_rows(const ty_cuda_own *o, ty_dtype dtype, int64_t n_index,
     const own_scatter x = scatter_of(o, dtype, n_index, table, inner);
     size_t partial = (size_t)(2 * x.chunks * inner) * ty_dtype_bytes(dtype);
     o->scratch(o->ctx, ty_cuda_places_bytes(&x.places) + (int64_t)partial);
-    ty_cuda_places_sort(&x.places);
+    if (!o->finds(o->ctx, SCATTER_INDEX, table))
+        ty_cuda_places_sort(&x.places);
     scatter_add_sum(&x);
     scatter_add_join(&x);
+    o->left(o->ctx, SCATTER_INDEX, table);
 }

@@ -13,6 +13,13 @@
 
 enum { TAPE_KERNEL_BYTES = 16 << 20 };
 
+/* What an op has left in the scratch memory, as ty_cuda_own has it. */
+typedef struct tape_left {
+    ty_cuda_touch of; /* the operand */
+    int64_t number;
+    int at; /* items there were then; 0: nothing is left */
+} tape_left;
+
 /* A tape that grows. */
 typedef struct tape_list {
     const ty_plan *plan;
@@ -23,6 +30,7 @@ typedef struct tape_list {
     ty_val *constant;
     int n_items, n_kernels, n_constants;
     int64_t scratch_bytes;
+    tape_left left;
     bool in_order;
     size_t room_bytes;
     ty_pending pending;
@@ -309,6 +317,20 @@ typedef struct tape_own {
     uint32_t node;
 } tape_own;
 
+static bool tape_same_place(const ty_place *a, const ty_place *b)
+{
+    return a->kind == b->kind && a->index == b->index && a->offset == b->offset;
+}
+
+/* The same memory under another number: q, k and v may be one tensor. */
+static bool tape_is_again(const ty_place *at, int i)
+{
+    int k = 0;
+    while (k < i && !tape_same_place(&at[k], &at[i]))
+        k++;
+    return k < i;
+}
+
 static void tape_own_launch(void *ctx, const ty_buf *text, ty_cuda_launch launch, const int *which, int n)
 {
     tape_own *own = ctx;
@@ -321,7 +343,7 @@ static void tape_own_launch(void *ctx, const ty_buf *text, ty_cuda_launch launch
         int64_t each = scratch ? 0 : tape_value_bytes(t->plan->f->g, own->node, which[i]);
         at[i] = scratch ? (ty_place){.kind = TY_PLACE_SCRATCH} : own->places->at[which[i]];
         touch[i] = (ty_cuda_touch){at[i], each, scratch || which[i] >= own->places->n_in};
-        bytes += each;
+        bytes += tape_is_again(at, i) ? 0 : each;
     }
     tape_own_text(t, &launch, text);
     ty_cuda_item *item = tape_add(t, TY_CUDA_LAUNCH, own->places->unit, own->places->origin);
@@ -347,9 +369,39 @@ static void tape_own_scratch(void *ctx, int64_t bytes)
     t->scratch_bytes = bytes > t->scratch_bytes ? bytes : t->scratch_bytes;
 }
 
-static bool tape_same_place(const ty_place *a, const ty_place *b)
+static ty_cuda_touch tape_own_operand(const tape_own *own, int i)
 {
-    return a->kind == b->kind && a->index == b->index && a->offset == b->offset;
+    return (ty_cuda_touch){own->places->at[i], tape_value_bytes(own->list->plan->f->g, own->node, i), false};
+}
+
+static void tape_own_left(void *ctx, int index, int64_t number)
+{
+    tape_own *own = ctx;
+    own->list->left = (tape_left){tape_own_operand(own, index), number, own->list->n_items};
+}
+
+/* Library calls may work in the scratch memory. */
+static bool tape_spares(const ty_cuda_item *item, const ty_cuda_touch *operand)
+{
+    const ty_cuda_touch scratch = {{.kind = TY_PLACE_SCRATCH}, 0, false};
+    if (item->call.kind != TY_CUDA_LAUNCH && item->call.kind != TY_CUDA_COPY)
+        return false;
+    for (int i = 0; i < item->n_touch; i++)
+        if (ty_cuda_touches(&item->touch[i], operand) || ty_cuda_touches(&item->touch[i], &scratch))
+            return false;
+    return true;
+}
+
+static bool tape_own_finds(void *ctx, int index, int64_t number)
+{
+    tape_own *own = ctx;
+    const tape_left *left = &own->list->left;
+    const ty_cuda_touch operand = tape_own_operand(own, index);
+    bool same = left->at > 0 && left->number == number && left->of.bytes == operand.bytes &&
+                tape_same_place(&left->of.at, &operand.at);
+    for (int i = left->at; same && i < own->list->n_items; i++)
+        same = tape_spares(&own->list->item[i], &operand);
+    return same;
 }
 
 /* False: there is none for the node. */
@@ -364,7 +416,9 @@ static bool tape_add_own(tape_list *t, uint32_t node, int unit)
                            .ctx = &own,
                            .launch = tape_own_launch,
                            .copy = tape_own_copy,
-                           .scratch = tape_own_scratch};
+                           .scratch = tape_own_scratch,
+                           .left = tape_own_left,
+                           .finds = tape_own_finds};
     return ty_cuda_own_add(&o, NULL) == 0;
 }
 
