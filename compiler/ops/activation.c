@@ -90,11 +90,23 @@ int ty_op_ref_silu(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res,
     return 0;
 }
 
-/* erf(x / sqrt 2), or the tanh in its place. */
-static ty_val gelu_inner(ty_graph *g, const ty_attr *attr, ty_val x)
+/* exp(-x^2 / 2) / sqrt(2 pi) */
+static ty_val gelu_density(ty_graph *g, ty_val x)
 {
-    if (!(attr->flags & GELU_TANH))
-        return ty_b_unary(g, TY_OP_ERF, ty_b_mul_s(g, x, M_SQRT1_2));
+    return ty_b_mul_s(g, ty_b_exp(g, ty_b_mul_s(g, ty_b_square(g, x), -0.5)), 1 / sqrt(2 * M_PI));
+}
+
+/* The normal distribution: what it lacks to 0 or 1 is the density times the ratio of Mills. Beside the density, which
+ * the gradient wants, that costs less than erf; and nothing cancels where the distribution is small. */
+static ty_val gelu_distribution(ty_graph *g, ty_val x, ty_val density)
+{
+    ty_val tail = ty_b_mul(g, density, ty_b_unary(g, TY_OP_MILLS, x));
+    ty_val rest = ty_b_sub(g, ty_b_full_like(g, tail, 1), tail);
+    return ty_b_select(g, ty_b_lt(g, x, ty_b_full_like(g, x, 0)), tail, rest);
+}
+
+static ty_val gelu_tanh(ty_graph *g, ty_val x)
+{
     ty_val cube = ty_b_mul(g, ty_b_square(g, x), x);
     ty_val argument = ty_b_mul_s(g, ty_b_add(g, x, ty_b_mul_s(g, cube, GELU_CUBIC)), sqrt(2 / M_PI));
     return ty_b_unary(g, TY_OP_TANH, argument);
@@ -103,27 +115,25 @@ static ty_val gelu_inner(ty_graph *g, const ty_attr *attr, ty_val x)
 void ty_op_lower_gelu(ty_graph *g, const ty_attr *attr, const ty_val *in, int n_in, ty_val *res)
 {
     ty_dtype dtype = ty_b_dtype(g, in[0]);
-    ty_val x = ty_b_cast(g, in[0], ty_wide_dtype(dtype));
+    ty_val x = ty_b_cast(g, in[0], ty_wide_dtype(dtype)), y;
     (void)n_in;
-    ty_val y = ty_b_mul(g, ty_b_mul_s(g, x, 0.5), ty_b_add_s(g, gelu_inner(g, attr, x), 1));
+    if (attr->flags & GELU_TANH)
+        y = ty_b_mul(g, ty_b_mul_s(g, x, 0.5), ty_b_add_s(g, gelu_tanh(g, x), 1));
+    else
+        y = ty_b_mul(g, x, gelu_distribution(g, x, gelu_density(g, x)));
     res[0] = ty_b_cast(g, y, dtype);
 }
 
-/* Phi(x) + x phi(x), where phi is the normal density: what Phi lacks to 0 or 1 is phi times the ratio of Mills, which
- * costs less than erf, and nothing cancels where Phi is small. */
-static ty_val gelu_slope_erf(ty_graph *g, ty_val x)
+static ty_val gelu_slope(ty_graph *g, ty_val x)
 {
-    ty_val density = ty_b_mul_s(g, ty_b_exp(g, ty_b_mul_s(g, ty_b_square(g, x), -0.5)), 1 / sqrt(2 * M_PI));
-    ty_val tail = ty_b_mul(g, density, ty_b_unary(g, TY_OP_MILLS, x));
-    ty_val rest = ty_b_sub(g, ty_b_full_like(g, tail, 1), tail);
-    ty_val phi = ty_b_select(g, ty_b_lt(g, x, ty_b_full_like(g, x, 0)), tail, rest);
-    return ty_b_add(g, phi, ty_b_mul(g, x, density));
+    ty_val density = gelu_density(g, x);
+    return ty_b_add(g, gelu_distribution(g, x, density), ty_b_mul(g, x, density));
 }
 
 /* (1 + t) / 2 + x t' / 2, where t' is the slope of the tanh t. */
-static ty_val gelu_slope_tanh(ty_graph *g, const ty_attr *attr, ty_val x)
+static ty_val gelu_slope_tanh(ty_graph *g, ty_val x)
 {
-    ty_val t = gelu_inner(g, attr, x);
+    ty_val t = gelu_tanh(g, x);
     ty_val slope = ty_b_sub(g, ty_b_full_like(g, t, 1), ty_b_square(g, t));
     ty_val argument = ty_b_mul_s(g, ty_b_square(g, x), 1.5 * GELU_CUBIC * sqrt(2 / M_PI));
     argument = ty_b_add_s(g, argument, 0.5 * sqrt(2 / M_PI));
@@ -135,7 +145,7 @@ void ty_op_lower_gelu_grad(ty_graph *g, const ty_attr *attr, const ty_val *in, i
 {
     ty_dtype dtype = ty_b_dtype(g, in[0]);
     ty_val x = ty_b_cast(g, in[0], ty_wide_dtype(dtype));
-    ty_val slope = attr->flags & GELU_TANH ? gelu_slope_tanh(g, attr, x) : gelu_slope_erf(g, x);
+    ty_val slope = attr->flags & GELU_TANH ? gelu_slope_tanh(g, x) : gelu_slope(g, x);
     (void)n_in;
     res[0] = ty_b_cast(g, ty_b_mul(g, ty_b_cast(g, in[1], ty_wide_dtype(dtype)), slope), dtype);
 }

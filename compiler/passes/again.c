@@ -19,7 +19,8 @@
 
 #include <string.h>
 
-#define AGAIN_MOST      40    /* scalar operations, what they share counted each time */
+#define AGAIN_MOST      40    /* scalar operations */
+#define AGAIN_DEEPEST   200   /* with what they share counted each time: no longer ones are looked at */
 #define AGAIN_MIN_ELEMS 16384 /* of a value: smaller ones are not worth it */
 #define AGAIN_SHARE     16    /* an operand of at most this share of the elements may be kept for it */
 
@@ -27,7 +28,9 @@ typedef struct again {
     ty_fusion *f;
     uint8_t *backward;                   /* per node: reads or is part of the gradient */
     uint8_t *forward_use, *backward_use; /* per node: some node of that kind reads its result */
-    int *cost;                           /* per node: scalar operations down to memory */
+    uint32_t *last;                      /* per node: the last one that reads its result, by way of inline ones */
+    uint32_t begin;                      /* the first node of the gradient */
+    int *cost;                           /* per node: scalar operations down to memory, with what is shared each time */
     uint32_t *seen;                      /* per node: the latest value whose operands were looked at, and one */
 } again;
 
@@ -47,13 +50,16 @@ static void again_find_uses(again *a)
         const ty_node *n = ty_graph_node(f->g, node);
         bool own = ty_origin_is_gradient(ty_graph_origin_of(f->g, node));
         bool reads = own || (a->backward_use[node] && again_is_inline(f, node));
+        uint32_t last = again_is_inline(f, node) && a->last[node] > node ? a->last[node] : node;
         a->backward[node] = own;
+        a->begin = own ? node : a->begin;
         for (uint32_t i = 0; i < n->n_in; i++) {
             ty_val in = ty_graph_in(f->g, node, (int)i);
             if (in == TY_NONE)
                 continue;
             a->backward_use[ty_val_node(in)] |= reads;
             a->forward_use[ty_val_node(in)] |= !own;
+            a->last[ty_val_node(in)] = last > a->last[ty_val_node(in)] ? last : a->last[ty_val_node(in)];
         }
     }
 }
@@ -78,16 +84,20 @@ static bool again_is_kept(const again *a, uint32_t node)
            a->backward_use[node] && ty_type_elems(ty_graph_type(a->f->g, v)) >= AGAIN_MIN_ELEMS;
 }
 
-/* Written by forward for itself alone. */
+/* Written by forward for itself alone, while it still has all that it keeps: what is computed again in the middle of
+ * backward, to save memory, has not. */
 static bool again_is_passed_on(const again *a, uint32_t node)
 {
     ty_val v = ty_val_make(node, 0);
-    return a->f->in_memory[v] && !a->f->pinned[v] && !a->backward[node] && a->forward_use[node] &&
-           !a->backward_use[node] && ty_type_elems(ty_graph_type(a->f->g, v)) >= AGAIN_MIN_ELEMS;
+    return a->last[node] < a->begin && a->f->in_memory[v] && !a->f->pinned[v] && !a->backward[node] &&
+           a->forward_use[node] && !a->backward_use[node] &&
+           ty_type_elems(ty_graph_type(a->f->g, v)) >= AGAIN_MIN_ELEMS;
 }
 
 typedef struct again_reads {
     int64_t all, missing; /* bytes; of those, what backward does not read */
+    int operations;       /* each once */
+    bool by_number;       /* rows of a table are among it */
 } again_reads;
 
 /* A piece of a leaf: a weight in its arena. */
@@ -97,8 +107,7 @@ static bool again_is_part(const ty_graph *g, ty_val v)
     return base != v && ty_op_row_of(ty_graph_op(g, ty_val_node(base)))->class_ == TY_CLASS_LEAF;
 }
 
-/* What `value`, of n elements, is computed from, as far as `node` is part of it. Small operands do not count. As deep
- * as AGAIN_MOST operations go. */
+/* What `value`, of n elements, is computed from, as far as `node` is part of it. Small operands do not count. */
 static void again_look(again *a, uint32_t value, uint32_t node, int64_t n, again_reads *reads)
 {
     const ty_graph *g = a->f->g;
@@ -110,6 +119,8 @@ static void again_look(again *a, uint32_t value, uint32_t node, int64_t n, again
         if (in == TY_NONE || a->seen[from] == value + 1)
             continue;
         a->seen[from] = value + 1;
+        reads->by_number |= ty_graph_op(g, from) == TY_OP_GATHER || ty_graph_op(g, from) == TY_OP_TAKE;
+        reads->operations += again_is_inline(a->f, from) && !part ? ty_op_row_of(ty_graph_op(g, from))->weight : 1;
         if (again_is_inline(a->f, from) && !part) {
             again_look(a, value, from, n, reads);
         } else if (ty_type_elems(ty_graph_type(g, in)) * AGAIN_SHARE > n) {
@@ -123,11 +134,14 @@ static bool again_pays(again *a, uint32_t node)
 {
     const ty_type *type = ty_graph_type(a->f->g, ty_val_make(node, 0));
     int64_t bytes = (int64_t)ty_type_bytes(type);
-    again_reads reads = {0, 0};
-    if (a->cost[node] > AGAIN_MOST || (!again_is_kept(a, node) && !again_is_passed_on(a, node)))
+    again_reads reads = {.operations = ty_op_row_of(ty_graph_op(a->f->g, node))->weight};
+    if (a->cost[node] > AGAIN_DEEPEST || (!again_is_kept(a, node) && !again_is_passed_on(a, node)))
         return false;
     again_look(a, node, node, ty_type_elems(type), &reads);
-    return reads.missing <= (again_is_kept(a, node) ? bytes : 0) && (again_is_kept(a, node) || reads.all <= bytes);
+    if (reads.operations > AGAIN_MOST)
+        return false;
+    return again_is_kept(a, node) ? reads.missing <= bytes
+                                  : reads.missing == 0 && reads.all <= bytes && !reads.by_number;
 }
 
 /* Backward reads what the value is computed from: others that are computed from it find it there. */
@@ -152,6 +166,8 @@ void ty_fuse_again(ty_fusion *f)
                .backward = TY_NEW_ARRAY(&f->arena, uint8_t, n),
                .forward_use = TY_NEW_ARRAY(&f->arena, uint8_t, n),
                .backward_use = TY_NEW_ARRAY(&f->arena, uint8_t, n),
+               .last = TY_NEW_ARRAY(&f->arena, uint32_t, n),
+               .begin = ty_graph_n_nodes(f->g),
                .cost = TY_NEW_ARRAY(&f->arena, int, n),
                .seen = TY_NEW_ARRAY(&f->arena, uint32_t, n)};
     again_find_uses(&a);

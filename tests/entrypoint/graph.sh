@@ -74,7 +74,7 @@ ok "among them the dear ones" test "$(grep -cF -f "$W/dear" "$W/shown")" -ge 1
 case_name=after
 ty graph "$W/train.yaml" --data-dir="$W/data" --html "$W/none.html" --after lover
 same "a pass that is none" 2 $rc
-has "which there are" "$W/err" "passes: step, straighten, attend, epilogue, lower, mask"
+has "which there are" "$W/err" "passes: step, straighten, attend, pack, epilogue, lower, mask"
 ok "and no page" test ! -e "$W/none.html"
 for pass in $(sed -n 's/,//g; s/.*passes: //p' "$W/err"); do
     ty graph "$W/train.yaml" --data-dir="$W/data" --html "$W/$pass.html" --after "$pass"

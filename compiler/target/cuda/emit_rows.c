@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 /* Bytes; registers for what a loop has loaded, and with what columns sum up beside it. */
-enum { EMIT_REGISTER = 4, EMIT_LOADS = 40, EMIT_KEPT = 52 };
+enum { EMIT_REGISTER = 4, EMIT_LOADS = 40, EMIT_KEPT = 52, EMIT_HELD = 112 };
 
 /* How far behind a multiple of the width the row begins, in elements of the memory that is aligned. */
 static void emit_shift(ty_cuda_emit *c)
@@ -98,6 +98,19 @@ static void emit_shifted_stage(ty_cuda_emit *c, int stage)
     ty_emit_end_sums(c, stage);
 }
 
+/* Whether what all groups load does not fit into registers beside what is held. The compiler would ask for all of it at
+ * once, as far as addresses are known from the first. */
+static bool emit_is_crowded(const ty_cuda_emit *c, int stage)
+{
+    int loaded = 0, held = 0;
+    for (uint32_t i = 0; i < c->t.k->n_instrs; i++) {
+        const ty_kinstr *instr = &c->t.k->instr[i];
+        loaded += instr->kop == TY_K_LOAD && instr->stage == stage ? emit_loaded(c, i) : 0;
+        held += c->l.hold.held[i] ? c->l.width : 0;
+    }
+    return c->t.narrow && c->l.groups * (loaded + held) > EMIT_HELD;
+}
+
 /* The elements of a row that a thread takes, some of them again and again: groups [first, first + n) that it holds. */
 static void emit_held_groups(ty_cuda_emit *c, int stage, int first, int n)
 {
@@ -107,6 +120,8 @@ static void emit_held_groups(ty_cuda_emit *c, int stage, int first, int n)
     ty_ktext_linef(&c->t, "TY_UNROLL for (int j = 0; j < %d; j++) {\n", n);
     c->t.indent++;
     ty_ktext_linef(&c->t, "%s e = ((j + %d) * %d + %s) * %d;\n", ty_emit_index(c), first, c->l.lanes, lane, c->l.width);
+    if (emit_is_crowded(c, stage))
+        ty_ktext_linef(&c->t, "TY_ANEW(e);\n");
     if ((first + n) * step > c->l.row)
         ty_ktext_linef(&c->t, "if (e >= %ld) continue;\n", (long)c->l.row);
     ty_emit_decode(c, c->l.inner, c->l.n_inner, "e");
