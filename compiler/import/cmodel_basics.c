@@ -4,6 +4,7 @@
  * Branches that are not taken are fed with harmless values, because a gradient of 0 times infinity would be NaN.
  */
 #include "compiler/import/cmodel_net.h"
+#include "compiler/ops/activation.h"
 
 #include <math.h>
 #include <string.h>
@@ -123,12 +124,6 @@ static ty_val plain_selu(ty_graph *g, ty_val x)
     return ty_b_mul_s(g, plain_elu(g, x, 1.6732632423543772848170429916717), 1.0507009873554804934193349852946);
 }
 
-static ty_val plain_gelu(ty_graph *g, ty_val x)
-{
-    ty_val erf = ty_b_unary(g, TY_OP_ERF, ty_b_mul_s(g, x, M_SQRT1_2));
-    return ty_b_mul(g, ty_b_mul_s(g, x, 0.5), ty_b_add_s(g, erf, 1));
-}
-
 static ty_val plain_gelu_tanh(ty_graph *g, ty_val x)
 {
     ty_val cube = ty_b_mul(g, ty_b_square(g, x), x);
@@ -163,7 +158,7 @@ static ty_val plain_hard_swish(ty_graph *g, ty_val x)
 
 static ty_val op_plain(cmodel_net *net, const cmodel_call *c)
 {
-    static plain_unary *const functions[] = {ty_b_relu,      plain_selu,         plain_gelu,       plain_gelu_tanh,
+    static plain_unary *const functions[] = {ty_b_relu,      plain_selu,         ty_gelu_by_erf,   plain_gelu_tanh,
                                              plain_silu,     plain_mish,         ty_b_sigmoid,     ty_b_softplus,
                                              plain_softsign, plain_hard_sigmoid, plain_hard_swish, ty_b_sign,
                                              plain_ceil,     ty_b_square,        ty_b_reciprocal};

@@ -90,6 +90,14 @@ int ty_op_ref_silu(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res,
     return 0;
 }
 
+ty_val ty_gelu_by_erf(ty_graph *g, ty_val x)
+{
+    ty_dtype dtype = ty_b_dtype(g, x);
+    x = ty_b_cast(g, x, ty_wide_dtype(dtype));
+    ty_val erf = ty_b_unary(g, TY_OP_ERF, ty_b_mul_s(g, x, M_SQRT1_2));
+    return ty_b_cast(g, ty_b_mul(g, ty_b_mul_s(g, x, 0.5), ty_b_add_s(g, erf, 1)), dtype);
+}
+
 /* exp(-x^2 / 2) / sqrt(2 pi) */
 static ty_val gelu_density(ty_graph *g, ty_val x)
 {
