@@ -38,6 +38,15 @@ ty_attend_sizes ty_attend_sizes_of(uint32_t flags, const ty_type *q, const ty_ty
     return a;
 }
 
+bool ty_attend_is_turn(const ty_graph *g, uint32_t transpose)
+{
+    int r = ty_graph_type(g, ty_val_make(transpose, 0))->rank;
+    for (int i = 0; i < r; i++)
+        if (ty_graph_attr(g, transpose)->lo[i] != (i == r - 3 ? r - 2 : i == r - 2 ? r - 3 : i))
+            return false;
+    return r >= 3;
+}
+
 /* ---- types ---- */
 
 static int attend_expect_keys(const char *what, const ty_type *t, const ty_type *q, int head, ty_error *err)

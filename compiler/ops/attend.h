@@ -16,6 +16,9 @@ typedef struct ty_attend_sizes {
     bool inside, causal, packed;
 } ty_attend_sizes;
 
+/* A transpose in which rows and heads change places. */
+bool ty_attend_is_turn(const ty_graph *g, uint32_t transpose);
+
 ty_attend_sizes ty_attend_sizes_of(uint32_t flags, const ty_type *q, const ty_type *k, const ty_type *v);
 
 #endif

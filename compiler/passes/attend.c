@@ -67,17 +67,12 @@ static ty_val attend_turn(ty_graph *g, ty_val v)
 static ty_val attend_turned(ty_graph *g, ty_val v)
 {
     uint32_t node = ty_val_node(v);
-    int r = ty_b_rank(g, v);
     if (ty_graph_op(g, node) == TY_OP_CAST) {
         ty_val x = attend_turned(g, ty_graph_in(g, node, 0));
         return x == TY_NONE ? TY_NONE : ty_b_cast(g, x, ty_b_dtype(g, v));
     }
-    if (ty_graph_op(g, node) != TY_OP_TRANSPOSE)
-        return TY_NONE;
-    for (int i = 0; i < r; i++)
-        if (ty_graph_attr(g, node)->lo[i] != (i == r - 3 ? r - 2 : i == r - 2 ? r - 3 : i))
-            return TY_NONE;
-    return ty_graph_in(g, node, 0);
+    bool turn = ty_graph_op(g, node) == TY_OP_TRANSPOSE && ty_attend_is_turn(g, node);
+    return turn ? ty_graph_in(g, node, 0) : TY_NONE;
 }
 
 static void attend_node(ty_clone *c, uint32_t id)

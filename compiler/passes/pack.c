@@ -116,16 +116,6 @@ static bool pack_attend_grad(pack *p, ty_clone *c, uint32_t id)
     return true;
 }
 
-/* Rows and heads change places. */
-static bool pack_is_turn(const ty_graph *g, uint32_t node)
-{
-    int r = ty_graph_type(g, ty_val_make(node, 0))->rank;
-    for (int i = 0; i < r; i++)
-        if (ty_graph_attr(g, node)->lo[i] != (i == r - 3 ? r - 2 : i == r - 2 ? r - 3 : i))
-            return false;
-    return r >= 3;
-}
-
 /* The result of attend_grad that v is, behind reshapes, casts and turns that end where they began; else TY_NONE. */
 static ty_val pack_gradient(const ty_graph *g, ty_val v, ty_dtype dtype)
 {
@@ -135,7 +125,7 @@ static ty_val pack_gradient(const ty_graph *g, ty_val v, ty_dtype dtype)
         ty_op op = ty_graph_op(g, node);
         if (op == TY_OP_ATTEND_GRAD)
             return turned ? TY_NONE : v;
-        if (op == TY_OP_TRANSPOSE && pack_is_turn(g, node))
+        if (op == TY_OP_TRANSPOSE && ty_attend_is_turn(g, node))
             turned = !turned;
         else if (!pack_is_cast(g, node, dtype) && (op != TY_OP_RESHAPE || turned))
             return TY_NONE;
