@@ -1,5 +1,4 @@
 /* attend.c - tiled attention: when the pass takes it, and its numbers against the composite's reference in double. */
-#include "base/rng.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/text.h"
 #include "compiler/ops/op.h"
@@ -127,17 +126,6 @@ static void rounded_in_between(void **state)
 
 /* ---- numbers ---- */
 
-static void noise(const ty_graph *g, void **in)
-{
-    for (int i = 0; i < ty_graph_n_inputs(g); i++) {
-        int64_t n = ty_type_elems(&ty_graph_input(g, i)->type);
-        float *x = in[i] = malloc(sizeof(float) * (size_t)n);
-        assert_non_null(x);
-        for (int64_t k = 0; k < n; k++)
-            x[k] = 3 * ty_rng_uniform(ty_rng_u32(5, (uint32_t)i, 0, (uint64_t)k)) - 1.5f;
-    }
-}
-
 static ty_program *compile(const attend_case *c, int threads)
 {
     ty_error err = {0};
@@ -169,7 +157,7 @@ static void numbers_and_threads(void **state)
         ty_interp *judge = NULL;
         ty_error err = {0};
         void *in[MAX_INPUTS];
-        noise(g, in);
+        float_noise(g, in);
         assert_int_equal(ty_interp_new(g, &judge, &err), 0);
         assert_int_equal(ty_interp_run(judge, TY_TAPE_EVAL, (const void *const *)in, false, &err), 0);
         assert_int_equal(ty_program_run(one, TY_RUN_EVAL, (const void *const *)in, &err), 0);
@@ -202,7 +190,7 @@ static void references_agree(void **state)
         ty_interp *a = NULL, *b = NULL;
         ty_error err = {0};
         void *in[MAX_INPUTS];
-        noise(g, in);
+        float_noise(g, in);
         assert_int_equal(ty_pass_attend(g, &tiled, &err), 0);
         assert_int_equal(ty_interp_new(g, &a, &err), 0);
         assert_int_equal(ty_interp_new(tiled, &b, &err), 0);

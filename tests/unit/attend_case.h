@@ -4,6 +4,7 @@
 #ifndef TY_TESTS_UNIT_ATTEND_CASE_H
 #define TY_TESTS_UNIT_ATTEND_CASE_H
 
+#include "base/rng.h"
 #include "compiler/ir/build.h"
 #include "compiler/passes/passes.h"
 
@@ -74,6 +75,18 @@ static inline ty_graph *make(const attend_case *c)
     taken(g, c, "dk", d[1]);
     taken(g, c, "dv", d[2]);
     return g;
+}
+
+/* Inputs of float32, between -1.5 and 1.5; they are the caller's. */
+static inline void float_noise(const ty_graph *g, void **in)
+{
+    for (int i = 0; i < ty_graph_n_inputs(g); i++) {
+        int64_t n = ty_type_elems(&ty_graph_input(g, i)->type);
+        float *x = in[i] = malloc(sizeof(float) * (size_t)n);
+        assert_non_null(x);
+        for (int64_t k = 0; k < n; k++)
+            x[k] = 3 * ty_rng_uniform(ty_rng_u32(5, (uint32_t)i, 0, (uint64_t)k)) - 1.5f;
+    }
 }
 
 #endif

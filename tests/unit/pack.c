@@ -1,6 +1,5 @@
 /* pack.c - attention whose q, k and v are slices of one tensor: when the pass takes this as one operand, and that the
  * numbers and those of the gradient stay what they were. */
-#include "base/rng.h"
 #include "compiler/ir/build.h"
 #include "compiler/ir/interpret.h"
 #include "compiler/ir/text.h"
@@ -128,17 +127,6 @@ static void refusals(void **state)
 
 /* ---- numbers ---- */
 
-static void noise(const ty_graph *g, void **in)
-{
-    for (int i = 0; i < ty_graph_n_inputs(g); i++) {
-        int64_t n = ty_type_elems(&ty_graph_input(g, i)->type);
-        float *x = in[i] = malloc(sizeof(float) * (size_t)n);
-        assert_non_null(x);
-        for (int64_t k = 0; k < n; k++)
-            x[k] = 3 * ty_rng_uniform(ty_rng_u32(7, (uint32_t)i, 0, (uint64_t)k)) - 1.5f;
-    }
-}
-
 static ty_interp *interpreted(const ty_graph *g, void **in)
 {
     ty_interp *p = NULL;
@@ -154,7 +142,7 @@ static void numbers_stay(void **state)
     for (int i = 0; i < N_CASES; i++) {
         ty_graph *g = make(&cases[i]), *tiled = passed(g, ty_pass_attend), *after = passed(tiled, ty_pass_pack);
         void *in[MAX_INPUTS];
-        noise(g, in);
+        float_noise(g, in);
         ty_interp *a = interpreted(g, in), *b = interpreted(after, in);
         for (int k = 0; k < ty_graph_n_outputs(g); k++)
             for (int64_t e = 0; e < ty_type_elems(&ty_interp_output(a, k)->type); e++)

@@ -173,9 +173,13 @@ static ty_cuda_launch cuda_launch(const ty_cuda_emit *c)
     int64_t blocks = (c->l.points + c->l.points_per_block - 1) / c->l.points_per_block;
     if (c->dear >= CUDA_DEAR && blocks > CUDA_BLOCKS_OF_DEAR) /* or each block would compute it again */
         blocks = CUDA_BLOCKS_OF_DEAR;
-    return (ty_cuda_launch){names[c->l.form], TY_CUDA_THREADS,
-                            blocks,           c->l.form != TY_CUDA_FLAT && c->l.form != TY_CUDA_ROW_BY_THREAD,
-                            c->l.room,        c->l.is_lone};
+    bool alone = c->l.form == TY_CUDA_FLAT || c->l.form == TY_CUDA_ROW_BY_THREAD;
+    return (ty_cuda_launch){.form = names[c->l.form],
+                            .threads = TY_CUDA_THREADS,
+                            .blocks = blocks,
+                            .has_barriers = !alone,
+                            .room = c->l.room,
+                            .is_lone = c->l.is_lone};
 }
 
 ty_cuda_launch ty_cuda_render_kernel(const ty_cuda_kernel *kernel, const char *name, ty_buf *out)
