@@ -141,7 +141,7 @@ static int compile_hash(ty_program *p, const ty_compile_options *opt, ty_error *
 /* What is fused decides roundings: with strict determinism it may not depend on the threads at hand. */
 static int compile_fuse_for(const ty_compile_options *opt)
 {
-    if (opt->backend == TY_BACKEND_CUDA)
+    if (opt->backend == TY_BACKEND_CUDA || opt->grid)
         return TY_FUSE_GPU;
     return opt->deterministic_strict ? 2 : ty_program_threads_of(opt->compiled_dir, opt->threads);
 }
@@ -354,10 +354,16 @@ static bool compile_has_pass(const ty_compile_options *opt, size_t pass)
     return compile_passes[pass].cuda || compile_passes[pass].cuda_option;
 }
 
+/* On the grid library calls are a CPU's and kernels a GPU's, and with them the pass that decides nothing else. */
+static bool compile_is_of_grid(const ty_compile_options *opt, size_t pass)
+{
+    return opt->grid && compile_passes[pass].cuda == ty_pass_split_gpu;
+}
+
 static int compile_run_pass(const ty_compile_options *opt, size_t pass, const ty_graph *in, ty_graph **out,
                             ty_error *err)
 {
-    if (opt->backend != TY_BACKEND_CUDA)
+    if (opt->backend != TY_BACKEND_CUDA && !compile_is_of_grid(opt, pass))
         return compile_passes[pass].cpu(in, out, err);
     if (compile_passes[pass].cuda_option)
         return compile_passes[pass].cuda_option(in, opt, out, err);

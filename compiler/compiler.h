@@ -254,7 +254,7 @@ typedef struct ty_compile_options {
     int cross_inside; /* hierarchical: replicas of a group, which divides their number; 0: half of them */
     const struct ty_exchange *exchange; /* replicas are other processes or threads (exchange.h); copied; NULL: none */
     bool replicas_alike;  /* of spec.replicas one is run and speaks for all, as if all had its batch: for tests */
-    bool grid;            /* kernels are printed as for a GPU and run on the host, a thread at a time: for tests */
+    bool grid;            /* kernels are a GPU's, and run on the host, a thread at a time: for tests */
     const char *cuda_dir; /* kernels are printed as CUDA C too and left here (compiler/target/cuda/build.h): for tests;
                              NULL: not */
     const char *stop_after;  /* "step", or a pass: the program has that graph, to be described; NULL: compile */

@@ -5,7 +5,8 @@
  * one index for each axis or one flat index, whichever the ops on the way keep; reshapes keep the flat one.
  *
  * The level of a value counts the reductions of this kernel below it. Level L values over the whole domain live in
- * stage 2 L, scalars of a row that need the reductions of level L - 1 in stage 2 L - 1.
+ * stage 2 L, scalars of a row that need the reductions of level L - 1 in stage 2 L - 1. Sums of columns are the last
+ * stage of all; nothing but their stores needs them.
  */
 #include "compiler/kernel/build.h"
 
@@ -194,33 +195,47 @@ static uint32_t kb_load(ty_kb *b, ty_val v, const ty_kpos *pos, uint32_t guard)
                                      .vars = ty_ix_at(&b->k->ix, addr)->vars | ty_kb_vars(b, guard)});
 }
 
-/* The position of a reduction's result must be this very row. */
-static uint32_t kb_result(ty_kb *b, int reduction, ty_val v, const ty_kpos *pos)
+static uint32_t kb_push_result(ty_kb *b, int reduction, ty_dtype dtype, uint64_t vars)
 {
-    const ty_type *type = ty_graph_type(b->group->g, v);
-    ty_kpos at = ty_kb_vector(b, pos, type);
-    ty_kernel *k = b->k;
-    int axis = 0;
-    for (int var = 0; var < b->group->domain->rank; var++) {
-        if (b->group->reduced_axes >> var & 1)
-            continue;
-        if (axis >= type->rank || at.v[axis++] != b->var[var]) {
-            b->failed = true;
-            return TY_NONE;
-        }
-    }
-    if (k->reduction[reduction].stage >= b->stage) { /* not there yet: a later row would be needed */
-        b->failed = true;
-        return TY_NONE;
-    }
     return ty_kb_push(b, (ty_kinstr){.kop = TY_K_RESULT,
-                                     .dtype = (ty_dtype)type->dtype,
+                                     .dtype = dtype,
                                      .a = TY_NONE,
                                      .b = TY_NONE,
                                      .c = TY_NONE,
                                      .guard = TY_NONE,
                                      .reduction = (uint32_t)reduction,
-                                     .vars = k->outer});
+                                     .vars = vars});
+}
+
+/* Is a position of a reduction's result this very row? Rows of bands have two variables, where the result may have one
+ * axis: they are compared by number. */
+static bool kb_is_this_row(ty_kb *b, const ty_kpos *pos, const ty_type *type)
+{
+    const ty_type *d = b->group->domain;
+    if (b->k->form == TY_FORM_BANDS) {
+        ty_kpos row = {.v = {b->var[0], b->var[1]}};
+        const ty_type rows = {.rank = 2, .dim = {d->dim[0], d->dim[1]}};
+        return ty_kb_flat(b, pos, type) == ty_kb_flat(b, &row, &rows);
+    }
+    ty_kpos at = ty_kb_vector(b, pos, type);
+    int axis = 0;
+    for (int var = 0; var < d->rank; var++)
+        if (!(b->group->reduced_axes >> var & 1) && (axis >= type->rank || at.v[axis++] != b->var[var]))
+            return false;
+    return true;
+}
+
+/* The position of a reduction's result must be this very row, and the result be there: else a later row would be
+ * needed. */
+static uint32_t kb_result(ty_kb *b, int reduction, ty_val v, const ty_kpos *pos)
+{
+    const ty_type *type = ty_graph_type(b->group->g, v);
+    const ty_kreduction *red = &b->k->reduction[reduction];
+    if (!kb_is_this_row(b, pos, type) || red->columns || red->stage >= b->stage) {
+        b->failed = true;
+        return TY_NONE;
+    }
+    return kb_push_result(b, reduction, (ty_dtype)type->dtype, b->k->outer);
 }
 
 /* ---- memory of what was evaluated: (value, position, guard, stage) -> instruction ----
@@ -380,17 +395,27 @@ static void kb_vars(ty_kb *b)
             k->outer |= 1ull << i;
     }
     bool keeps_last = d->rank && k->outer >> (d->rank - 1) & 1;
-    k->form = b->group->reduced_axes && keeps_last ? TY_FORM_COLUMNS : TY_FORM_ROWS;
+    k->form = b->group->band_axes                    ? TY_FORM_BANDS
+              : b->group->reduced_axes && keeps_last ? TY_FORM_COLUMNS
+                                                     : TY_FORM_ROWS;
 }
 
-/* Position over the whole domain, or over the outer variables alone, in the shape of `type`. */
-static ty_kpos kb_position(ty_kb *b, const ty_type *type, bool rows_only)
+/* BANDS: which of both kinds a reduction is. */
+static bool kb_sums_columns(const ty_kb *b, uint32_t node)
+{
+    const ty_graph *g = b->group->g;
+    return b->group->band_axes && ty_graph_attr(g, node)->axes == b->group->band_axes &&
+           ty_type_same_shape(ty_graph_type(g, ty_graph_in(g, node, 0)), b->group->domain);
+}
+
+/* Position over the domain without some axes, in the shape of `type`. */
+static ty_kpos kb_position(ty_kb *b, const ty_type *type, uint32_t without)
 {
     const ty_type *d = b->group->domain;
     ty_kpos vector = {.flat = false};
     ty_type shape = {.rank = 0};
     for (int i = 0; i < d->rank; i++) {
-        if (rows_only && b->group->reduced_axes >> i & 1)
+        if (without >> i & 1)
             continue;
         vector.v[shape.rank] = b->var[i];
         shape.dim[shape.rank++] = d->dim[i];
@@ -411,11 +436,14 @@ static void kb_reduce(ty_kb *b, int which)
         return;
     }
     b->stage = 2 * level;
-    ty_kpos pos = kb_position(b, ty_graph_type(b->group->g, in), false);
+    ty_kpos pos = kb_position(b, ty_graph_type(b->group->g, in), 0);
     uint32_t value = ty_kb_eval(b, in, &pos, TY_NONE);
     const ty_type *type = ty_graph_type(b->group->g, ty_val_make(node, 0));
-    k->reduction[which] =
-        (ty_kreduction){(ty_combine)ty_graph_attr(b->group->g, node)->mode, (ty_dtype)type->dtype, value, b->stage};
+    k->reduction[which] = (ty_kreduction){.how = (ty_combine)ty_graph_attr(b->group->g, node)->mode,
+                                          .dtype = (ty_dtype)type->dtype,
+                                          .value = value,
+                                          .stage = b->stage,
+                                          .columns = kb_sums_columns(b, node)};
     k->n_reductions = which + 1;
 }
 
@@ -434,7 +462,7 @@ static void kb_store(ty_kb *b, ty_val root)
         return;
     }
     b->stage = row && b->group->reduced_axes ? (level ? 2 * level - 1 : 1) : 2 * level;
-    ty_kpos pos = kb_position(b, type, row);
+    ty_kpos pos = kb_position(b, type, row ? b->group->reduced_axes : 0);
     uint32_t value = ty_kb_eval(b, root, &pos, TY_NONE);
     if (b->failed)
         return;
@@ -442,6 +470,42 @@ static void kb_store(ty_kb *b, ty_val root)
     uint32_t buffer = kb_buffer(b, root);
     k->buffer[buffer].written = true;
     k->store[k->n_stores++] = (ty_kstore){buffer, value, TY_NONE, addr, b->stage, row};
+}
+
+static bool kb_is_column_sum(const ty_kb *b, ty_val root)
+{
+    int reduction = kb_reduction_of(b, ty_val_node(root));
+    return reduction >= 0 && b->k->reduction[reduction].columns;
+}
+
+static void kb_store_column_sum(ty_kb *b, ty_val root)
+{
+    ty_kernel *k = b->k;
+    const ty_type *type = ty_graph_type(b->group->g, root);
+    ty_kpos pos = kb_position(b, type, b->group->band_axes);
+    ty_ix addr = ty_kb_flat(b, &pos, type);
+    uint32_t value =
+        kb_push_result(b, kb_reduction_of(b, ty_val_node(root)), (ty_dtype)type->dtype, ty_ix_at(&k->ix, addr)->vars);
+    uint32_t buffer = kb_buffer(b, root);
+    k->buffer[buffer].written = true;
+    k->store[k->n_stores++] = (ty_kstore){buffer, value, TY_NONE, addr, b->stage, true};
+}
+
+static int kb_count_stages(const ty_kernel *k)
+{
+    int n = 0;
+    for (uint32_t i = 0; i < k->n_instrs; i++)
+        n = k->instr[i].stage >= n ? k->instr[i].stage + 1 : n;
+    return n;
+}
+
+/* Behind all else. */
+static void kb_store_column_sums(ty_kb *b)
+{
+    b->stage = kb_count_stages(b->k) | 1;
+    for (int i = 0; i < b->group->n_roots; i++)
+        if (kb_is_column_sum(b, b->group->root[i]))
+            kb_store_column_sum(b, b->group->root[i]);
 }
 
 /* Rows of a table, stored where a list says: the loop nest is over the new rows. The rest of the table is there
@@ -458,7 +522,7 @@ static void kb_store_rows(ty_kb *b, ty_val root)
         return;
     }
     b->stage = 0;
-    ty_kpos pos = kb_position(b, update, false), at = pos;
+    ty_kpos pos = kb_position(b, update, 0), at = pos;
     uint32_t guard = ty_kb_row(b, ty_graph_in(g, node, 1), pos.v[0], type->dim[0], &at.v[0]);
     uint32_t value = ty_kb_eval(b, ty_graph_in(g, node, 2), &pos, TY_NONE);
     if (b->failed)
@@ -489,10 +553,11 @@ static void kb_fill(ty_kb *b)
     for (int i = 0; i < b->group->n_roots && !b->failed; i++)
         if (ty_graph_op(b->group->g, ty_val_node(b->group->root[i])) == TY_OP_SET_ROWS)
             kb_store_rows(b, b->group->root[i]);
-        else
+        else if (!kb_is_column_sum(b, b->group->root[i]))
             kb_store(b, b->group->root[i]);
-    for (uint32_t i = 0; i < k->n_instrs; i++)
-        k->n_stages = k->instr[i].stage >= k->n_stages ? k->instr[i].stage + 1 : k->n_stages;
+    if (k->form == TY_FORM_BANDS && !b->failed)
+        kb_store_column_sums(b);
+    k->n_stages = kb_count_stages(k);
     b->failed |= k->ix.overflow || k->n_stages == 0;
 }
 

@@ -121,7 +121,7 @@ ty_khold ty_kernel_hold(const ty_kernel *k, ty_arena *arena)
                             .from = TY_NEW_ARRAY(arena, uint32_t, k->n_instrs + 1),
                             .needed = TY_NEW_ARRAY(arena, uint8_t, k->n_instrs + 1)}};
     memset(h.out.from, 0xFF, sizeof *h.out.from * k->n_instrs);
-    if (k->form != TY_FORM_ROWS || k->n_stages < 3) {
+    if (k->form == TY_FORM_COLUMNS || k->n_stages < 3) {
         memset(h.out.needed, 1, k->n_instrs);
         return h.out;
     }

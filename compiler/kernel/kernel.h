@@ -14,6 +14,16 @@
  * Form COLUMNS is for sums over leading axes: the last variable of the domain is outer, but runs innermost over a
  * block of columns with one accumulator each, so that memory is read in order. It has one stage of reductions.
  *
+ * Form BANDS is ROWS that also sums columns: of each of `bands` of neighbouring rows, whose numbers it has at hand
+ * anyway. Both gradients of a normalisation in one reading: that of its row, and those of its scale and shift, which
+ * are sums over rows.
+ *
+ *     for each band (parallel)
+ *         for each row of the band
+ *             stages as in ROWS; some reductions are `columns`: an accumulator for each point of the inner space
+ *         for inner variables                      the last stage
+ *             store the sums of columns
+ *
  * Instructions are scalar and in single assignment; an address is an index expression (index.h). Sums run in a fixed
  * order that depends neither on the number of threads nor on their timing.
  */
@@ -62,6 +72,7 @@ typedef struct ty_kreduction {
     ty_dtype dtype;
     uint32_t value;
     int stage;
+    bool columns; /* BANDS: over the rows of a band, not over the row */
 } ty_kreduction;
 
 /* A parameter of the kernel: the memory of one graph value, or of a slice of a flat state. */
@@ -75,7 +86,7 @@ typedef struct ty_kbuffer {
 
 #define TY_K_MAX_VARS 16
 
-typedef enum ty_kform { TY_FORM_ROWS, TY_FORM_COLUMNS } ty_kform;
+typedef enum ty_kform { TY_FORM_ROWS, TY_FORM_COLUMNS, TY_FORM_BANDS } ty_kform;
 
 typedef struct ty_kernel {
     ty_arena arena;
@@ -103,7 +114,7 @@ typedef struct ty_kernel {
 /* The guard that all stores share and that does not change inside a row, so that the row can be left out where it is
  * false; TY_NONE if there is none. */
 uint32_t ty_kernel_row_guard(const ty_kernel *k);
-/* Units of parallel work: rows of a ROWS kernel, column blocks of all outer points of a COLUMNS kernel. */
+/* Units of parallel work: rows of a ROWS kernel, column blocks of all outer points of a COLUMNS kernel, bands. */
 int64_t ty_kernel_n_units(const ty_kernel *k);
 /* Work of one unit in scalar instructions, to decide how many threads are worth waking. */
 double ty_kernel_unit_cost(const ty_kernel *k);
@@ -123,6 +134,7 @@ typedef struct ty_kgroup {
     int n_reduces;
     const ty_type *domain; /* shape of the loop nest */
     uint32_t reduced_axes; /* of the domain; 0 for plain loops */
+    uint32_t band_axes;    /* likewise, of BANDS: what sums of columns run over; else 0 */
     int max_instrs;
 } ty_kgroup;
 

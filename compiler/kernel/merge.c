@@ -129,6 +129,8 @@ int64_t ty_kernel_n_units(const ty_kernel *k)
     int64_t rows = merge_extent_of(k, true);
     if (k->form == TY_FORM_ROWS)
         return rows;
+    if (k->form == TY_FORM_BANDS)
+        return k->extent[k->order[0]];
     int64_t columns = k->extent[k->order[k->n_order - 1]];
     return columns ? rows / columns * ((columns + TY_COLUMN_BLOCK - 1) / TY_COLUMN_BLOCK) : 0;
 }
@@ -139,6 +141,8 @@ double ty_kernel_unit_cost(const ty_kernel *k)
     int64_t columns = k->n_order ? k->extent[k->order[k->n_order - 1]] : 1;
     if (k->form == TY_FORM_ROWS)
         return inner;
+    if (k->form == TY_FORM_BANDS)
+        return inner * (double)k->extent[k->order[1]];
     return inner * (double)(columns < TY_COLUMN_BLOCK ? columns : TY_COLUMN_BLOCK);
 }
 

@@ -62,8 +62,10 @@ static void print_instr(const ty_kernel *k, uint32_t id, ty_buf *out)
 
 void ty_kernel_print(const ty_kernel *k, ty_buf *out)
 {
+    static const char *const form[] = {
+        [TY_FORM_ROWS] = "rows", [TY_FORM_COLUMNS] = "columns", [TY_FORM_BANDS] = "bands"};
     static const char *const how[] = {[TY_SUM] = "sum", [TY_MAX] = "max", [TY_MIN] = "min", [TY_PROD] = "prod"};
-    ty_buf_addf(out, "kernel %s", k->form == TY_FORM_ROWS ? "rows" : "columns");
+    ty_buf_addf(out, "kernel %s", form[k->form]);
     for (int i = 0; i < k->n_order; i++)
         ty_buf_addf(out, " i%d<%lld%s", k->order[i], (long long)k->extent[k->order[i]],
                     k->outer >> k->order[i] & 1 ? "" : " (inner)");
@@ -74,8 +76,8 @@ void ty_kernel_print(const ty_kernel *k, ty_buf *out)
     for (uint32_t i = 0; i < k->n_instrs; i++)
         print_instr(k, i, out);
     for (int i = 0; i < k->n_reductions; i++)
-        ty_buf_addf(out, "  s%d r%d = %s v%u\n", k->reduction[i].stage, i, how[k->reduction[i].how],
-                    k->reduction[i].value);
+        ty_buf_addf(out, "  s%d r%d = %s v%u%s\n", k->reduction[i].stage, i, how[k->reduction[i].how],
+                    k->reduction[i].value, k->reduction[i].columns ? " of a column" : "");
     for (int i = 0; i < k->n_stores; i++) {
         ty_buf_addf(out, "  s%d b%u[", k->store[i].stage, k->store[i].buffer);
         print_ix(k, k->store[i].addr, out);

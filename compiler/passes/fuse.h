@@ -8,6 +8,9 @@
  * the union, no path leads out and back in) and saves memory traffic: reductions with what reads them (softmax, norms,
  * losses become one kernel), producers with consumers, and siblings that read the same memory. A value that only its
  * own kernel uses loses its memory.
+ *
+ * On a GPU reductions over rows meet those down columns, where the latter were cut into bands of rows before
+ * (split.c): what reads the gradient behind a normalisation for both then reads it once.
  */
 #ifndef TY_COMPILER_FUSE_H
 #define TY_COMPILER_FUSE_H
@@ -23,6 +26,7 @@ typedef struct ty_fuse_limits {
     int64_t large;       /* elements of a loop that needs company, */
     int64_t units;       /* rows, or blocks of columns, that are enough for it */
     int columns;         /* of such a block */
+    int bands;           /* fewest bands of rows of which a kernel of rows sums columns too; 0: it does not */
 } ty_fuse_limits;
 
 /* In place of a number of threads: for a GPU. */
@@ -40,6 +44,7 @@ typedef struct ty_unit {
     int n_reduces;
     ty_type domain;
     uint32_t reduced_axes;
+    uint32_t band_axes; /* kernel.h, TY_FORM_BANDS: what sums of columns run over; else 0 */
     ty_val *load; /* values in memory that it reads: bases of views; of a state the view, which says what stretch */
     int n_loads;
 } ty_unit;

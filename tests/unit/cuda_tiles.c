@@ -60,6 +60,25 @@ static ty_val make_columns(ty_graph *g, ty_val x)
     return ty_b_sum(g, ty_b_mul(g, x, x), 1, false);
 }
 
+/* Sums of columns beside those of rows: of what is read, and of what the rows' sums lead to. */
+static ty_val make_bands(ty_graph *g, ty_val x)
+{
+    ty_val y = ty_b_sum(g, make_share(g, x), 1, false);
+    return ty_b_add(g, ty_b_mul(g, y, ty_b_sum(g, x, 1, false)), ty_b_sum(g, ty_b_mul(g, x, x), 1, false));
+}
+
+static ty_val make_bands_by_warp(ty_graph *g, ty_val x)
+{
+    return ty_b_sum(g, make_share(g, x), 1, false);
+}
+
+/* What rows come to is stored too. */
+static ty_val make_bands_and_rows(ty_graph *g, ty_val x)
+{
+    ty_val y = ty_b_exp(g, make_share(g, x));
+    return ty_b_add(g, y, ty_b_mul(g, ty_b_sum(g, y, 1, false), ty_b_sum(g, x, 1, false)));
+}
+
 static const tiles_case cases[] = {
     {"turned", "tiles", "float q", make_turned, 3, {3, 70, 90}, TY_F32, 2},
     {"turned and straight", "tiles", "float q", make_turned_and_straight, 3, {2, 96, 96}, TY_F32, 2},
@@ -70,6 +89,9 @@ static const tiles_case cases[] = {
     {"a row in shared memory", "block", "TY_SHARED float q", make_share, 2, {5, 16000}, TY_F32, 2},
     {"an odd row in shared memory", "block", "TY_SHARED float q", make_share, 2, {5, 15001}, TY_F32, 0},
     {"a row in several passes", "block", "e0", make_share, 2, {5, 16640}, TY_F32, 0},
+    {"bands", "bands", "q = TY_THREAD / 64", make_bands, 2, {8192, 640}, TY_F32, 9},
+    {"bands, a warp a row", "bands", "q = TY_THREAD / 32", make_bands_by_warp, 2, {8192, 640}, TY_F32, 4},
+    {"bands and their rows", "bands", "TY_PUT16(y", make_bands_and_rows, 2, {8192, 640}, TY_F32, 0},
     {"columns", "column", "TY_SHARED", make_columns, 2, {70, 400}, TY_F32, 2},
 };
 

@@ -161,6 +161,31 @@ static void a_kernel_of_a_gpu_has_no_more_buffers_than_registers_address(void **
     assert_in_range(most, 12, 24);
 }
 
+/* Rows without their mean, and sums of columns of bands of what is centred, or of x. */
+static ty_graph *make_bands(int64_t bands, int64_t rows, int64_t columns, bool of_centred)
+{
+    ty_graph *g = make_centred(bands * rows, columns);
+    ty_val y = ty_graph_output(g, 0)->val, v = of_centred ? y : ty_graph_in(g, ty_val_node(y), 0);
+    ty_graph_add_output(
+        g, "sums", ty_b_reduce(g, ty_b_reshape(g, v, 3, (const int64_t[]){bands, rows, columns}), TY_SUM, 2, false),
+        TY_TAPE_EVAL);
+    return g;
+}
+
+static void rows_and_columns_of_bands_are_one_kernel_on_a_gpu(void **state)
+{
+    (void)state;
+    int most;
+    assert_int_equal(kernels_of(make_bands(128, 64, 256, false), TY_FUSE_GPU, &most), 1);
+    assert_int_equal(most, 3);
+    assert_int_equal(kernels_of(make_bands(128, 64, 256, true), TY_FUSE_GPU, &most), 1);
+    assert_int_equal(kernels_of(make_bands(128, 64, 256, false), 2, &most), 2);
+    assert_int_equal(kernels_of(make_bands(96, 64, 256, false), TY_FUSE_GPU, &most), 2);   /* too few bands */
+    assert_int_equal(kernels_of(make_bands(128, 8, 256, false), TY_FUSE_GPU, &most), 2);   /* of too few rows, */
+    assert_int_equal(kernels_of(make_bands(128, 64, 64, false), TY_FUSE_GPU, &most), 2);   /* which are short */
+    assert_int_equal(kernels_of(make_bands(128, 64, 8192, false), TY_FUSE_GPU, &most), 2); /* or too long */
+}
+
 /* ---- reductions to a few numbers, for a GPU ---- */
 
 static int reductions_of(const ty_graph *g)
@@ -325,6 +350,7 @@ int main(void)
         cmocka_unit_test(few_rows_keep_a_large_loop_apart_on_a_gpu),
         cmocka_unit_test(few_rows_take_a_large_loop_that_spares_them_reading),
         cmocka_unit_test(a_kernel_of_a_gpu_has_no_more_buffers_than_registers_address),
+        cmocka_unit_test(rows_and_columns_of_bands_are_one_kernel_on_a_gpu),
         cmocka_unit_test(few_results_are_split_on_a_gpu),
         cmocka_unit_test(what_is_split_is_the_same),
         cmocka_unit_test(what_is_smaller_is_kept_for_backward),

@@ -195,20 +195,22 @@ static void emit_declare_held(ty_cuda_emit *c)
     }
 }
 
-/* What one stage has written another may read. */
-void ty_emit_rows(ty_cuda_emit *c)
+static const char *emit_barrier(const ty_cuda_emit *c)
 {
-    static const char *const barriers[] = {[TY_CUDA_ROW_BY_THREAD] = "",
-                                           [TY_CUDA_ROW_BY_WARP] = "TY_WARP_BARRIER();\n",
-                                           [TY_CUDA_ROW_BY_BLOCK] = "TY_BARRIER();\n",
-                                           [TY_CUDA_ROWS_ACROSS] = "TY_BARRIER();\n"};
-    const char *barrier = barriers[c->l.form];
-    ty_emit_decode(c, c->l.outer, c->l.n_outer, "p");
+    if (c->l.form == TY_CUDA_ROW_BY_THREAD)
+        return "";
+    return c->l.form == TY_CUDA_ROWS_ACROSS || c->l.lanes > TY_CUDA_WARP ? "TY_BARRIER();\n" : "TY_WARP_BARRIER();\n";
+}
+
+/* What one stage has written another may read. */
+static void emit_stages(ty_cuda_emit *c, int n)
+{
+    const char *barrier = emit_barrier(c);
     emit_declare_held(c);
     if (c->l.shifted)
         emit_shift(c);
-    for (int stage = 0; stage < c->t.k->n_stages; stage++) {
-        if (stage % 2 && stage + 1 < c->t.k->n_stages && !emit_has(c, stage))
+    for (int stage = 0; stage < n; stage++) {
+        if (stage % 2 && stage + 1 < n && !emit_has(c, stage))
             continue; /* the next one has its own barrier */
         if (stage && *barrier)
             ty_ktext_linef(&c->t, "%s", barrier);
@@ -219,6 +221,70 @@ void ty_emit_rows(ty_cuda_emit *c)
         else
             emit_loop_stage(c, stage);
     }
+}
+
+void ty_emit_rows(ty_cuda_emit *c)
+{
+    ty_emit_decode(c, c->l.outer, c->l.n_outer, "p");
+    emit_stages(c, c->t.k->n_stages);
+}
+
+/* Stages of rows: all but the last, and but one before it that is empty. */
+static int emit_stages_of_rows(const ty_cuda_emit *c)
+{
+    int n = c->t.k->n_stages - 1;
+    while (n > 1 && !emit_has(c, n - 1))
+        n--;
+    return n;
+}
+
+static void emit_column_stores(ty_cuda_emit *c, int number)
+{
+    const ty_kernel *k = c->t.k;
+    for (int i = 0; i < k->n_stores; i++) {
+        uint32_t value = k->store[i].value;
+        if (k->store[i].stage != k->n_stages - 1 || k->instr[value].reduction != (uint32_t)number)
+            continue;
+        ty_ktext_instr(&c->t, value);
+        ty_ktext_store(&c->t, &k->store[i]);
+    }
+}
+
+/* Before d is written again there is a barrier: in the rows of the next band, if they meet at one. */
+static void emit_column_sums(ty_cuda_emit *c)
+{
+    const ty_kernel *k = c->t.k;
+    bool first = true;
+    ty_ktext_linef(&c->t, "TY_SHARED float d[%ld];\n", TY_CUDA_THREADS / c->l.lanes * (long)c->l.row);
+    for (int i = 0; i < k->n_reductions; i++) {
+        if (!k->reduction[i].columns)
+            continue;
+        if (!first)
+            ty_ktext_linef(&c->t, "TY_BARRIER();\n");
+        first = false;
+        ty_emit_band_sum(c, i);
+        emit_column_stores(c, i);
+        ty_emit_close(c);
+    }
+    if (c->l.lanes == TY_CUDA_WARP)
+        ty_ktext_linef(&c->t, "TY_BARRIER();\n");
+}
+
+/* A block goes through its band, several rows at a time; each of its threads has the same columns of all of them. */
+void ty_emit_bands(ty_cuda_emit *c)
+{
+    const ty_kernel *k = c->t.k;
+    const char *index = ty_emit_index(c);
+    int band = c->l.outer[0], row = c->l.outer[1], rows = TY_CUDA_THREADS / c->l.lanes;
+    ty_ktext_linef(&c->t, "const %s i%d = p;\n", index, band);
+    ty_emit_begin_band_sums(c);
+    ty_ktext_linef(&c->t, "TY_UNROLL_1 for (%s q = TY_THREAD / %d; q < %ld; q += %d) {\n", index, c->l.lanes,
+                   (long)k->extent[row], rows);
+    c->t.indent++;
+    ty_ktext_linef(&c->t, "const %s i%d = q;\n", index, row);
+    emit_stages(c, emit_stages_of_rows(c));
+    ty_emit_close(c);
+    emit_column_sums(c);
 }
 
 void ty_emit_columns(ty_cuda_emit *c)

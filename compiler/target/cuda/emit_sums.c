@@ -32,7 +32,7 @@ void ty_emit_begin_sums(ty_cuda_emit *c, int stage)
     for (int i = 0; i < c->t.k->n_reductions; i++) {
         const ty_kreduction *red = &c->t.k->reduction[i];
         const char *type = ty_ctypes[red->dtype].value;
-        if (red->stage != stage)
+        if (red->stage != stage || red->columns)
             continue;
         if (!ty_emit_is_columns(c))
             ty_ktext_linef(&c->t, "%s t%d = %s;\n", type, i, ty_ktext_identity(red));
@@ -49,7 +49,7 @@ void ty_emit_add_sums(ty_cuda_emit *c, int stage)
         const ty_kreduction *red = &c->t.k->reduction[i];
         if (red->stage != stage)
             continue;
-        snprintf(acc, sizeof acc, ty_emit_is_columns(c) ? "t%d[w]" : "t%d", i);
+        snprintf(acc, sizeof acc, red->columns ? "c%d[j][w]" : ty_emit_is_columns(c) ? "t%d[w]" : "t%d", i);
         snprintf(value, sizeof value, "v%u", red->value);
         emit_combine(c, red, acc, value);
     }
@@ -79,7 +79,7 @@ static void emit_butterfly(ty_cuda_emit *c, int number)
     ty_emit_close(c);
 }
 
-/* Results of a block's warps, of all reductions of a stage at once; added in the order of the warps. */
+/* Results of a row's warps, of all reductions of a stage at once; added in the order of the warps. */
 static void emit_meet_write(ty_cuda_emit *c, int number)
 {
     ty_ktext_linef(&c->t, "TY_SHARED %s s%d[%d];\n", emit_sum_type(c, &c->t.k->reduction[number]), number,
@@ -91,11 +91,14 @@ static void emit_meet_write(ty_cuda_emit *c, int number)
 static void emit_meet_read(ty_cuda_emit *c, int number)
 {
     const ty_kreduction *red = &c->t.k->reduction[number];
-    char acc[24], value[24];
+    int warps = c->l.lanes / TY_CUDA_WARP;
+    char acc[24], value[96], first[64] = "";
+    if (c->l.lanes < TY_CUDA_THREADS)
+        snprintf(first, sizeof first, "TY_THREAD / %d * %d + ", c->l.lanes, warps);
     snprintf(acc, sizeof acc, "r%d", number);
-    snprintf(value, sizeof value, "s%d[w]", number);
-    ty_ktext_linef(&c->t, "r%d = s%d[0];\n", number, number);
-    ty_ktext_linef(&c->t, "TY_UNROLL for (int w = 1; w < %d; w++) {\n", TY_CUDA_THREADS / TY_CUDA_WARP);
+    snprintf(value, sizeof value, "s%d[%sw]", number, first);
+    ty_ktext_linef(&c->t, "r%d = s%d[%s0];\n", number, number, first);
+    ty_ktext_linef(&c->t, "TY_UNROLL for (int w = 1; w < %d; w++) {\n", warps);
     c->t.indent++;
     emit_combine(c, red, acc, value);
     ty_emit_close(c);
@@ -130,11 +133,11 @@ void ty_emit_end_sums(ty_cuda_emit *c, int stage)
     static void (*const in_block[])(ty_cuda_emit *, int) = {emit_butterfly, emit_meet_write, emit_meet_read};
     static void (*const across[])(ty_cuda_emit *, int) = {emit_across_write, emit_across_read};
     bool is_across = c->l.form == TY_CUDA_ROWS_ACROSS;
-    int n_steps = is_across ? 2 : c->l.form == TY_CUDA_ROW_BY_BLOCK ? 3 : 1;
+    int n_steps = is_across ? 2 : c->l.lanes > TY_CUDA_WARP ? 3 : 1;
     for (int step = 0; step < n_steps; step++) {
         int n = 0;
         for (int i = 0; i < c->t.k->n_reductions; i++)
-            if (c->t.k->reduction[i].stage == stage)
+            if (c->t.k->reduction[i].stage == stage && !c->t.k->reduction[i].columns)
                 (is_across ? across : in_block)[step](c, i), n++;
         if (step == n_steps - 2 && n)
             ty_ktext_linef(&c->t, "TY_BARRIER();\n");
@@ -166,4 +169,47 @@ void ty_emit_end_column_sums(ty_cuda_emit *c, int columns)
         emit_combine(c, red, acc, value);
         ty_emit_close(c);
     }
+}
+
+/* ---- columns of a band ---- */
+
+void ty_emit_begin_band_sums(ty_cuda_emit *c)
+{
+    for (int i = 0; i < c->t.k->n_reductions; i++) {
+        const ty_kreduction *red = &c->t.k->reduction[i];
+        if (!red->columns)
+            continue;
+        ty_ktext_linef(&c->t, "%s c%d[%d][%d];\n", ty_ctypes[red->dtype].value, i, c->l.groups, c->l.width);
+        ty_ktext_linef(&c->t,
+                       "TY_UNROLL for (int j = 0; j < %d; j++)\n  TY_UNROLL for (int w = 0; w < %d; w++) c%d[j][w] = "
+                       "%s;\n",
+                       c->l.groups, c->l.width, i, ty_ktext_identity(red));
+    }
+}
+
+/* Partial results of the rows that a block has at a time are added in the order of these rows. */
+void ty_emit_band_sum(ty_cuda_emit *c, int number)
+{
+    const ty_kreduction *red = &c->t.k->reduction[number];
+    int rows = TY_CUDA_THREADS / c->l.lanes, column = c->l.fast;
+    long row = (long)c->l.row;
+    char acc[24], value[48];
+    ty_ktext_linef(&c->t, "TY_UNROLL for (int j = 0; j < %d; j++)\n", c->l.groups);
+    ty_ktext_linef(&c->t, " TY_UNROLL for (int w = 0; w < %d; w++) {\n", c->l.width);
+    c->t.indent += 2;
+    ty_ktext_linef(&c->t, "const int e = (j * %d + TY_THREAD %% %d) * %d + w;\n", c->l.lanes, c->l.lanes, c->l.width);
+    ty_ktext_linef(&c->t, "if (e < %ld) d[TY_THREAD / %d * %ld + e] = c%d[j][w];\n", row, c->l.lanes, row, number);
+    c->t.indent--;
+    ty_emit_close(c);
+    ty_ktext_linef(&c->t, "TY_BARRIER();\n");
+    ty_ktext_linef(&c->t, "for (int i%d = TY_THREAD; i%d < %ld; i%d += %d) {\n", column, column, row, column,
+                   TY_CUDA_THREADS);
+    c->t.indent++;
+    ty_ktext_linef(&c->t, "%s r%d = d[i%d];\n", ty_ctypes[red->dtype].value, number, column);
+    snprintf(acc, sizeof acc, "r%d", number);
+    snprintf(value, sizeof value, "d[i%d + w * %ld]", column, row);
+    ty_ktext_linef(&c->t, "for (int w = 1; w < %d; w++) {\n", rows);
+    c->t.indent++;
+    emit_combine(c, red, acc, value);
+    ty_emit_close(c);
 }

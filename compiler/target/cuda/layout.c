@@ -16,6 +16,7 @@ enum {
     LAYOUT_ROW_LOADS = 2,      /* fewest loads of a row's own that are worth staying in it for, */
     LAYOUT_ALONG = 4,          /* and groups that a thread takes then */
     LAYOUT_HELD = 48,          /* registers in which a thread holds numbers */
+    LAYOUT_BANDS = 64,         /* likewise, with the sums of its columns */
     LAYOUT_HELD_BESIDE = 32,   /* likewise, where more of them are in shared memory */
     LAYOUT_REGISTER = 4,       /* bytes */
     LAYOUT_SHARED = 32768,     /* bytes of a block's partial results, of its tiles, and of what it holds of a row */
@@ -151,6 +152,8 @@ static ty_cuda_form layout_form(const ty_cuda_kernel *kernel, ty_cuda_layout *l,
     const ty_kernel *k = kernel->k;
     if (l->column >= 0)
         return TY_CUDA_BY_COLUMN;
+    if (k->form == TY_FORM_BANDS)
+        return TY_CUDA_BANDS;
     if (k->n_reductions == 0 && k->n_stages == 1)
         return layout_tiles(kernel, l, arena) ? TY_CUDA_TILES : TY_CUDA_FLAT;
     l->points_per_block = layout_rows_across(kernel, l, arena);
@@ -230,6 +233,8 @@ static bool layout_fills(const ty_cuda_kernel *kernel, const ty_cuda_layout *l, 
                TY_CUDA_THREADS * width * k->n_reductions * LAYOUT_NUMBER <= LAYOUT_SHARED;
     if (l->form == TY_CUDA_FLAT)
         return all / width >= kernel->threads;
+    if (l->form == TY_CUDA_BANDS)
+        return l->row >= width * TY_CUDA_WARP;
     return l->row >= (l->form == TY_CUDA_ROW_BY_WARP ? width * 4 : width * TY_CUDA_THREADS);
 }
 
@@ -382,6 +387,10 @@ static void layout_threads(const ty_cuda_kernel *kernel, ty_cuda_layout *l)
         l->points = layout_count_tiles(k, l);
         l->points_per_block = 1;
         break;
+    case TY_CUDA_BANDS:
+        l->points = k->extent[l->outer[0]];
+        l->points_per_block = 1;
+        break;
     case TY_CUDA_ROWS_ACROSS:
         l->points = l->n_rows;
         l->lanes = TY_CUDA_THREADS / l->points_per_block;
@@ -426,6 +435,28 @@ static void layout_spare(const ty_kernel *k, ty_cuda_layout *l)
     l->spare = l->groups = 0;
 }
 
+static int layout_column_sums(const ty_kernel *k)
+{
+    int n = 0;
+    for (int i = 0; i < k->n_reductions; i++)
+        n += k->reduction[i].columns;
+    return n;
+}
+
+/* The fewest lanes that have registers for what they hold of a row and of its columns; the rows that a block has at a
+ * time must divide the band, since all its threads meet. */
+static void layout_bands(const ty_kernel *k, ty_cuda_layout *l, ty_arena *arena)
+{
+    int64_t rows = k->extent[l->outer[1]];
+    l->hold = ty_kernel_hold(k, arena);
+    l->lanes = TY_CUDA_WARP;
+    while (l->lanes < TY_CUDA_THREADS &&
+           (rows % (TY_CUDA_THREADS / l->lanes) ||
+            layout_held(k, l) + (int64_t)layout_column_sums(k) * l->groups * l->width > LAYOUT_BANDS))
+        l->lanes *= 2;
+    layout_held(k, l);
+}
+
 /* What is too much for a warp is spread over a block. */
 static void layout_hold(const ty_cuda_kernel *kernel, ty_cuda_layout *l, ty_arena *arena)
 {
@@ -453,7 +484,10 @@ ty_cuda_layout ty_cuda_layout_of(const ty_cuda_kernel *kernel, ty_arena *arena)
     layout_down(kernel, &l, arena);
     layout_along(kernel, &l);
     layout_threads(kernel, &l);
-    layout_hold(kernel, &l, arena);
+    if (l.form == TY_CUDA_BANDS)
+        layout_bands(kernel->k, &l, arena);
+    else
+        layout_hold(kernel, &l, arena);
     layout_shift(kernel, &l, arena);
     bool keeps_much = l.groups > 0 || l.down > 0 || kernel->k->n_buffers > LAYOUT_POINTERS ||
                       (l.width > 1 && l.form != TY_CUDA_FLAT && l.form != TY_CUDA_BY_COLUMN);

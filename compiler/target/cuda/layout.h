@@ -9,6 +9,8 @@
  *                                up to 16,384 the rest in shared memory, beyond them in several passes
  *     rows side by side          up to 32 rows a block, a thread of each beside the next: where memory runs across the
  *                                rows, as in a softmax over channels that come first
+ *     bands of rows              a block a band, 32 to 256 lanes a row: as many as leave each thread registers for the
+ *                                sums of its columns
  *     columns                    up to 32 lanes side by side, each with a few columns; as many rows at a time as then
  *                                fit into a block
  *
@@ -30,6 +32,7 @@ typedef enum ty_cuda_form {
     TY_CUDA_ROW_BY_WARP,
     TY_CUDA_ROW_BY_BLOCK,
     TY_CUDA_ROWS_ACROSS,
+    TY_CUDA_BANDS,
     TY_CUDA_BY_COLUMN,
     TY_CUDA_TILES
 } ty_cuda_form;
@@ -64,7 +67,7 @@ typedef struct ty_cuda_layout {
     int lanes;                         /* threads of a row; of columns: side by side */
     int groups;                        /* rows in registers: how often a thread takes `width` elements; else 0 */
     int spare;                         /* as often again, of which the numbers are in shared memory */
-    int64_t points;                    /* that blocks walk through: groups of elements, rows, blocks of columns */
+    int64_t points; /* that blocks walk through: groups of elements, rows, bands, blocks of columns */
     int points_per_block;
     ty_cuda_room room;
     bool is_lone;     /* there are so few blocks that each has a multiprocessor to itself */

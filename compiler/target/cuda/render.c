@@ -130,6 +130,8 @@ static void cuda_body(ty_cuda_emit *c)
         ty_emit_tiles(c);
     else if (ty_emit_is_columns(c))
         ty_emit_columns(c);
+    else if (c->l.form == TY_CUDA_BANDS)
+        ty_emit_bands(c);
     else
         ty_emit_rows(c);
     ty_emit_close(c);
@@ -169,7 +171,7 @@ static ty_cuda_launch cuda_launch(const ty_cuda_emit *c)
     static const char *const names[] = {
         [TY_CUDA_FLAT] = "flat",          [TY_CUDA_ROW_BY_THREAD] = "thread", [TY_CUDA_ROW_BY_WARP] = "warp",
         [TY_CUDA_ROW_BY_BLOCK] = "block", [TY_CUDA_ROWS_ACROSS] = "across",   [TY_CUDA_BY_COLUMN] = "column",
-        [TY_CUDA_TILES] = "tiles"};
+        [TY_CUDA_TILES] = "tiles",        [TY_CUDA_BANDS] = "bands"};
     int64_t blocks = (c->l.points + c->l.points_per_block - 1) / c->l.points_per_block;
     if (c->dear >= CUDA_DEAR && blocks > CUDA_BLOCKS_OF_DEAR) /* or each block would compute it again */
         blocks = CUDA_BLOCKS_OF_DEAR;
