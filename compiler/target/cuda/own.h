@@ -42,8 +42,8 @@ enum { TY_CUDA_OWN_SCRATCH = -1 };
 /* Fails with UNSUPPORTED, before it calls anything, where there is no kernel for the node. */
 int ty_cuda_own_add(const ty_cuda_own *o, ty_error *err);
 
-/* own_index.c, own_line.c, own_sort.c, own_rows.c, own_pool.c, own_rnn.c, own_attend.c: one function an op. Fails as
- * ty_cuda_own_add does, for types that it does not compute. */
+/* own_index.c, own_line.c, own_sort.c, own_rows.c, own_pool.c, own_rnn.c, own_attend.c, own_attend_grad.c: one function
+ * an op. Fails as ty_cuda_own_add does, for types that it does not compute. */
 typedef int ty_cuda_own_fn(const ty_cuda_own *o, ty_error *err);
 ty_cuda_own_fn ty_cuda_own_scatter, ty_cuda_own_put;
 ty_cuda_own_fn ty_cuda_own_scan, ty_cuda_own_argreduce, ty_cuda_own_sort;

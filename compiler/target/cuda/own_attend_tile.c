@@ -1,0 +1,213 @@
+/* own_attend_tile.c - see own_attend.h. */
+#include "compiler/target/cuda/own_attend.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+enum { ATTEND_THREADS = 128, ATTEND_WARPS = 4, ATTEND_MAX_HEAD = 128 };
+
+int ty_own_attend_read(const ty_cuda_own *o, ty_own_attend *out, ty_error *err)
+{
+    const ty_attr *attr = ty_graph_attr(o->g, o->node);
+    const ty_type *q = ty_cuda_own_type(o, TY_OWN_ATTEND_Q);
+    out->dtype = (ty_dtype)q->dtype;
+    out->a =
+        ty_attend_sizes_of(attr->flags, q, ty_cuda_own_type(o, TY_OWN_ATTEND_K), ty_cuda_own_type(o, TY_OWN_ATTEND_V));
+    out->scale = attr->value;
+    out->wide = out->a.d > 64 || out->a.e > 64;
+    if (q->dtype != TY_BF16 && q->dtype != TY_F16)
+        return ty_error_set(err, TY_E_UNSUPPORTED, "attention in tiles on a GPU: expected 16-bit numbers, found %s",
+                            ty_dtype_text((ty_dtype)q->dtype));
+    if (out->a.d % 16 || out->a.e % 16 || out->a.d > ATTEND_MAX_HEAD || out->a.e > ATTEND_MAX_HEAD || out->a.d < 16 ||
+        out->a.e < 16)
+        return ty_error_set(err, TY_E_UNSUPPORTED,
+                            "attention in tiles on a GPU: expected heads of a multiple of 16 up to %d, found %" PRId64
+                            " and %" PRId64,
+                            ATTEND_MAX_HEAD, out->a.d, out->a.e);
+    if ((out->a.t + out->a.s) * out->a.heads * out->a.outer > INT32_MAX)
+        return ty_error_set(err, TY_E_UNSUPPORTED, "attention in tiles on a GPU: expected fewer than 2^31 rows");
+    return 0;
+}
+
+int ty_own_attend_rows(const ty_own_attend_shape *shape)
+{
+    return 16 * ATTEND_WARPS * shape->mt;
+}
+
+/* Steps from one row, head and `outer` to the next, where a row has `heads` heads. */
+static void attend_steps(const ty_own_attend *x, const char *name, int64_t rows, int64_t heads, int64_t n, ty_buf *text)
+{
+    bool inside = x->a.inside;
+    ty_buf_addf(text, " const long %sR = %" PRId64 ", %sH = %" PRId64 ", %sO = %" PRId64 ";\n", name,
+                inside ? heads * n : n, name, inside ? n : rows * n, name, rows * heads * n);
+}
+
+void ty_own_attend_behind(const ty_own_attend *x, const char *name, int part, ty_buf *text)
+{
+    if (x->a.packed)
+        ty_buf_addf(text, " %s += %" PRId64 ";\n", name, part * x->a.heads * x->a.d);
+}
+
+/* c[mt][.][4] [16 mt, n] += f x b's rows, sums over `depth`; f[mt][.][4]: fragments of the rows that are kept.
+ * ACROSS_OF: these are read from a tile each time, for want of registers. */
+static const char attend_across[] =
+    "#undef ACROSS\n"
+    "#define ACROSS(c, f, b, n, depth, mt) \\\n"
+    " _Pragma(\"unroll\") for (int kk = 0; kk < (depth) / 16; kk++) \\\n"
+    "  _Pragma(\"unroll\") for (int nn = 0; nn < (n); nn += 16) { \\\n"
+    "   unsigned g[4]; \\\n"
+    "   ty_tiles(g, &(b)[(nn + lane % 8 + lane / 16 * 8) * LINE + kk * 16 + lane / 8 % 2 * 8]); \\\n"
+    "   _Pragma(\"unroll\") for (int t = 0; t < (mt); t++) { \\\n"
+    "    MMA((c)[t][nn / 8], (f)[t][kk], g[0], g[1]); \\\n"
+    "    MMA((c)[t][nn / 8 + 1], (f)[t][kk], g[2], g[3]); \\\n"
+    "   } \\\n"
+    "  }\n"
+    "#undef ACROSS_OF\n"
+    "#define ACROSS_OF(c, a, b, n, depth) \\\n"
+    " _Pragma(\"unroll\") for (int kk = 0; kk < (depth) / 16; kk++) { \\\n"
+    "  unsigned f[MT][4]; \\\n"
+    "  _Pragma(\"unroll\") for (int t = 0; t < MT; t++) \\\n"
+    "   ty_tiles(f[t], &(a)[((warp * MT + t) * 16 + lane % 16) * LINE + kk * 16 + lane / 16 * 8]); \\\n"
+    "  _Pragma(\"unroll\") for (int nn = 0; nn < (n); nn += 16) { \\\n"
+    "   unsigned g[4]; \\\n"
+    "   ty_tiles(g, &(b)[(nn + lane % 8 + lane / 16 * 8) * LINE + kk * 16 + lane / 8 % 2 * 8]); \\\n"
+    "   _Pragma(\"unroll\") for (int t = 0; t < MT; t++) { \\\n"
+    "    MMA(c[t][nn / 8], f[t], g[0], g[1]); \\\n"
+    "    MMA(c[t][nn / 8 + 1], f[t], g[2], g[3]); \\\n"
+    "   } \\\n"
+    "  } \\\n"
+    " }\n";
+
+/* c [16 MT, n] += p [16 MT, depth], rounded, x b [depth, n]. */
+static const char attend_along[] =
+    "#undef ALONG\n"
+    "#define ALONG(c, p, b, n, depth) \\\n"
+    " _Pragma(\"unroll\") for (int kk = 0; kk < (depth); kk += 16) { \\\n"
+    "  const int j = kk / 8; \\\n"
+    "  unsigned f[MT][4], g[4]; \\\n"
+    "  _Pragma(\"unroll\") for (int t = 0; t < MT; t++) { \\\n"
+    "   f[t][0] = PACK(p[t][j][0], p[t][j][1]), f[t][1] = PACK(p[t][j][2], p[t][j][3]); \\\n"
+    "   f[t][2] = PACK(p[t][j + 1][0], p[t][j + 1][1]), f[t][3] = PACK(p[t][j + 1][2], p[t][j + 1][3]); \\\n"
+    "  } \\\n"
+    "  _Pragma(\"unroll\") for (int nn = 0; nn < (n); nn += 16) { \\\n"
+    "   ty_tiles_turned(g, &(b)[(kk + lane % 16) * LINE + nn + lane / 16 * 8]); \\\n"
+    "   _Pragma(\"unroll\") for (int t = 0; t < MT; t++) { \\\n"
+    "    MMA(c[t][nn / 8], f[t], g[0], g[1]); \\\n"
+    "    MMA(c[t][nn / 8 + 1], f[t], g[2], g[3]); \\\n"
+    "   } \\\n"
+    "  } \\\n"
+    " }\n";
+
+/* TILE: asks for rows of an operand, zeros behind its end: 16 bytes a thread at a time, of the same column where all
+ * threads have whole rows; `even`: all operands begin at multiples of 16 bytes. KEEP: the warp's rows of a tile as
+ * fragments. */
+static const char attend_tile[] =
+    "#undef TILE\n"
+    "#define TILE(to, from, step, first, rows, count, n) \\\n"
+    " if (!even) { \\\n"
+    "  _Pragma(\"unroll 1\") for (int i = TY_THREAD; i < (count) * (n); i += 128) \\\n"
+    "   (to)[i / (n) * LINE + i % (n)] = \\\n"
+    "    (first) + i / (n) < (rows) ? (from)[((first) + i / (n)) * (step) + i % (n)] : 0; \\\n"
+    " } else if (1024 % (n) == 0 && (count) % (1024 / (n)) == 0) { \\\n"
+    "  int me = TY_THREAD; TY_ANEW(me); \\\n"
+    "  const int r = me / ((n) / 8), c = me % ((n) / 8) * 8, left = (rows) - (first) - r; \\\n"
+    "  unsigned short *at = &(to)[r * LINE + c]; \\\n"
+    "  const unsigned short *of = (from) + ((first) + r) * (step) + c; \\\n"
+    "  _Pragma(\"unroll\") for (int i = 0; i < (count); i += 1024 / (n)) \\\n"
+    "   TY_ASYNC16(at + i * LINE, of + i * (step), i < left); \\\n"
+    " } else { \\\n"
+    "  _Pragma(\"unroll 1\") for (int i = TY_THREAD; i < (count) * ((n) / 8); i += 128) { \\\n"
+    "   const int r = i / ((n) / 8), c = i % ((n) / 8) * 8; \\\n"
+    "   TY_ASYNC16(&(to)[r * LINE + c], (from) + ((first) + r) * (step) + c, (first) + r < (rows)); \\\n"
+    "  } \\\n"
+    " }\n"
+    "#undef KEEP\n"
+    "#define KEEP(f, a, depth) \\\n"
+    " _Pragma(\"unroll\") for (int t = 0; t < MT; t++) \\\n"
+    "  _Pragma(\"unroll\") for (int kk = 0; kk < (depth) / 16; kk++) \\\n"
+    "   ty_tiles(f[t][kk], &(a)[((warp * MT + t) * 16 + lane % 16) * LINE + kk * 16 + lane / 16 * 8]);\n"
+    "#undef ZERO\n"
+    "#define ZERO(c, n, mt) \\\n"
+    " _Pragma(\"unroll\") for (int t = 0; t < (mt); t++) \\\n"
+    "  _Pragma(\"unroll\") for (int i = 0; i < (n); i++) c[t][i][0] = c[t][i][1] = c[t][i][2] = c[t][i][3] = 0;\n"
+    "#undef ARRIVE\n"
+    "#define ARRIVE() do { TY_ASYNC_COMMIT(); TY_ASYNC_WAIT(); TY_BARRIER(); } while (0)\n";
+
+void ty_own_attend_open(const ty_own_attend *x, const ty_own_attend_shape *shape, ty_buf *text)
+{
+    const ty_attend_sizes *a = &x->a;
+    const char *suffix = x->dtype == TY_BF16 ? "bf16" : "f16";
+    ty_buf_addf(text,
+                "{\n#undef MMA\n#undef PACK\n#undef LOAD\n"
+                "#define MMA ty_mma_%s\n#define PACK ty_pack_%s\n#define LOAD ty_load_%s\n",
+                suffix, suffix, suffix);
+    ty_buf_addf(text,
+                " enum { D = %" PRId64 ", E = %" PRId64 ", LINE = %" PRId64 ", OTHER = %d, CAUSAL = %d, MT = %d };\n"
+                " enum { T = %" PRId64 ", S = %" PRId64 ", HEADS = %" PRId64 ", GROUPS = %" PRId64 ", OUTER = %" PRId64
+                ", ROWS = %d, SUB = 16 };\n",
+                a->d, a->e, (a->d > a->e ? a->d : a->e) + 8, shape->other, a->causal, shape->mt, a->t, a->s, a->heads,
+                a->groups, a->outer, ty_own_attend_rows(shape));
+    int parts = a->packed ? TY_OWN_ATTEND_Y : 1;
+    attend_steps(x, "q", a->t, parts * a->heads, a->d, text);
+    attend_steps(x, "k", a->s, parts * a->groups, a->d, text);
+    attend_steps(x, "v", a->s, parts * a->groups, a->e, text);
+    attend_steps(x, "y", a->t, a->heads, a->e, text);
+    ty_own_attend_behind(x, "k", TY_OWN_ATTEND_K, text);
+    ty_own_attend_behind(x, "v", TY_OWN_ATTEND_V, text);
+    ty_buf_addf(text, " const float scale = %af, scale2 = %af;\n", (double)(float)x->scale,
+                (double)(float)(x->scale / M_LN2));
+    ty_buf_adds(text, " const int warp = TY_THREAD / 32, lane = TY_THREAD % 32, row = lane / 4, pair = lane % 4 * 2;\n"
+                      " const float never = -__builtin_inff(), log2e = 0x1.715476p+0f;\n"
+                      " (void)scale, (void)scale2, (void)never, (void)log2e;\n");
+    ty_buf_adds(text, attend_across);
+    ty_buf_adds(text, attend_along);
+    ty_buf_adds(text, attend_tile);
+}
+
+void ty_own_attend_items(const char *rows, const char *heads, bool last_first, ty_buf *text)
+{
+    ty_buf_addf(text,
+                " const int tiles = (%s + ROWS - 1) / ROWS;\n"
+                " TY_BLOCK_EACH(item, tiles * %s * OUTER) {\n"
+                "  const int first = (%sitem %% tiles) * ROWS, head = item / tiles %% %s, outer = item / tiles / %s;\n",
+                rows, heads, last_first ? "tiles - 1 - " : "", heads, heads);
+}
+
+void ty_own_attend_launch(const ty_cuda_own *o, const ty_own_attend *x, const ty_own_attend_shape *shape, ty_buf *text,
+                          const int *which, int n)
+{
+    int rows = ty_own_attend_rows(shape);
+    int64_t tiles = ((shape->keys ? x->a.s : x->a.t) + rows - 1) / rows;
+    const ty_cuda_launch launch = {.form = "own",
+                                   .threads = ATTEND_THREADS,
+                                   .blocks = tiles * (shape->keys ? x->a.groups : x->a.heads) * x->a.outer,
+                                   .has_barriers = true,
+                                   .room = TY_CUDA_TWO};
+    o->launch(o->ctx, text, launch, which, n);
+    ty_buf_fini(text);
+}
+
+const char ty_own_attend_keys[] = "  ARRIVE();\n"
+                                  "  for (int key = 0, stage = 0; key < n; key += OTHER, stage ^= 1) {\n"
+                                  "   unsigned short *ks = tile + stage * 2 * OTHER * LINE, *vs = ks + OTHER * LINE;\n"
+                                  "   if (key + OTHER < n) {\n"
+                                  "    unsigned short *next = tile + (stage ^ 1) * 2 * OTHER * LINE;\n"
+                                  "    TILE(next, kh, kR, key + OTHER, S, OTHER, D)\n"
+                                  "    TILE(next + OTHER * LINE, vh, vR, key + OTHER, S, OTHER, E)\n"
+                                  "   }\n"
+                                  "   if (!CAUSAL || key <= low + MT * 16 - 1 + S - T) {\n"
+                                  "    const int edge = key + OTHER > S || (CAUSAL && key + OTHER - 1 > low + S - T);\n"
+                                  "    float p[MT][OTHER / 8][4];\n"
+                                  "    ZERO(p, OTHER / 8, MT)\n"
+                                  "    ACROSS(p, f, ks, OTHER, D, MT)\n";
+
+const char ty_own_attend_mask[] =
+    "    if (edge) {\n"
+    "     TY_JUMP();\n"
+    "#pragma unroll\n"
+    "     for (int t = 0; t < MT; t++)\n"
+    "#pragma unroll\n"
+    "      for (int j = 0; j < OTHER / 2; j++)\n"
+    "       if (key + j / 4 * 8 + pair + j % 2 > (CAUSAL ? mine + t * 16 + j / 2 % 2 * 8 + S - T : S - 1))\n"
+    "        p[t][j / 4][j % 4] = never;\n"
+    "    }\n";
