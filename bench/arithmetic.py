@@ -18,7 +18,7 @@ INSTRUCTIONS, DIVISIONS, ROOTS = range(3)
 ONE = {op: (1, 0, 0) for op in ("add sub mul fma sum prod neg abs floor rint cast bitcast not and or xor shl shr eq lt "
                                 "le select").split()}
 SPELLED = {**ONE, "max": (3, 0, 0), "min": (3, 0, 0), "div": (0, 1, 0), "sqrt": (0, 0, 1), "rsqrt": (0, 1, 1)}
-FUNCTIONS = ("exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "erf", "atan")
+FUNCTIONS = ("exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "erf", "mills", "atan")
 
 MOVES = ("vmov", "vbroadcast", "vpbroadcast", "prefetch")
 

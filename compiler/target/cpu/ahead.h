@@ -32,5 +32,9 @@ bool ty_ahead_streams(const ty_ahead *a, int stage, int var);
 /* Lines before the stretch of n elements of `var` that begins at the expression `first`: for the stretch as long that
  * begins some KB further on, of each of these streams. None if there are none. */
 void ty_ahead_stretch(const ty_ahead *a, int stage, int var, const char *first, long n);
+/* The same for a stretch of columns that begins at c0 + j, where j goes from `from` to `to` in each row; in front of
+ * the loop over j there are lines of ty_ahead_begin_columns. */
+void ty_ahead_begin_columns(const ty_ahead *a, int stage, const char *from, const char *to);
+void ty_ahead_columns(const ty_ahead *a, int stage, const char *from, const char *to, long n);
 
 #endif

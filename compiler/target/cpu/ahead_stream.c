@@ -6,10 +6,13 @@
  *       #pragma omp simd
  *       for (long k = 0; k < 64; k++) { const long i2 = j + k; ...
  *
- * What lies behind the end of a row is as a rule the next row's begin; asking for what is no memory cannot fail.
+ * What lies behind the end of a row is as a rule the next row's begin; asking for what is no memory cannot fail. A run
+ * of columns ends before its row does, and what lies behind is another thread's, or another piece's turn: there the
+ * place is taken into the next row.
  *
  * On two cores of an Emerald Rapids the kernels of a ResNet-50's step take 0.84 of the time without, those that sum
- * over rows 0.5 to 0.7; a small network's 0.85.
+ * over rows 0.5 to 0.7; a small network's 0.85. Sums of columns that go on with the next row take 0.68 of the time of
+ * those that ask for what lies behind (BERT, GPT-2).
  */
 #include "compiler/target/cpu/ahead.h"
 
@@ -31,7 +34,7 @@ typedef struct stream {
     bool written;
 } stream;
 
-enum { STREAM_MAX = 16 };
+enum { STREAM_MAX = 16, STREAM_MOST = 8 /* bytes of an element */ };
 
 typedef struct streams {
     stream s[STREAM_MAX];
@@ -104,10 +107,11 @@ static bool stream_pays(const ty_kernel *k)
     return read_bytes + written_bytes >= STREAM_KERNEL;
 }
 
-static void stream_collect(const ty_ktext *t, int stage, int var, streams *all)
+/* in_rows: what lies behind a row's end is not asked for, but the next row. */
+static void stream_collect(const ty_ktext *t, int stage, int var, bool in_rows, streams *all)
 {
     const ty_kernel *k = t->k;
-    long distance = stream_distance(k, stage, var);
+    long distance = in_rows ? 0 : stream_distance(k, stage, var);
     all->n = 0;
     if (!stream_pays(k))
         return;
@@ -128,7 +132,7 @@ static void stream_collect(const ty_ktext *t, int stage, int var, streams *all)
 bool ty_ahead_streams(const ty_ahead *a, int stage, int var)
 {
     streams all;
-    stream_collect(a->t, stage, var, &all);
+    stream_collect(a->t, stage, var, var == a->column, &all);
     return all.n > 0;
 }
 
@@ -140,16 +144,51 @@ static void stream_ask(const ty_ahead *a, const stream *s, int var, const char *
     ty_buf_adds(a->t->out, "); }\n");
 }
 
+static void stream_ask_for(const ty_ahead *a, const stream *s, int var, const char *first, long distance, long n)
+{
+    long line = STREAM_LINE / (long)ty_dtype_bytes(a->t->k->buffer[s->buffer].dtype);
+    for (long at = 0, lines; at < n; at += lines * line) {
+        lines = n - at > 2 * line ? 4 : n - at > line ? 2 : 1;
+        stream_ask(a, s, var, first, distance / STREAM_LINE * line + at, (int)lines);
+    }
+}
+
 void ty_ahead_stretch(const ty_ahead *a, int stage, int var, const char *first, long n)
 {
     streams all;
-    stream_collect(a->t, stage, var, &all);
-    long lines_ahead = stream_distance(a->t->k, stage, var) / STREAM_LINE;
+    stream_collect(a->t, stage, var, false, &all);
+    long distance = stream_distance(a->t->k, stage, var);
+    for (int i = 0; i < all.n; i++)
+        stream_ask_for(a, &all.s[i], var, first, distance, n);
+}
+
+/* Rows and columns that the distance is, for elements of so many bytes. */
+void ty_ahead_begin_columns(const ty_ahead *a, int stage, const char *from, const char *to)
+{
+    streams all;
+    stream_collect(a->t, stage, a->column, true, &all);
+    long distance = stream_distance(a->t->k, stage, a->column);
+    for (long each = 1; each <= STREAM_MOST; each *= 2)
+        for (int i = 0; i < all.n; i++)
+            if ((long)ty_dtype_bytes(a->t->k->buffer[all.s[i].buffer].dtype) == each) {
+                ty_ktext_linef(a->t, "const long up%ld = %ldl / (%s - %s), on%ld = %ldl %% (%s - %s);\n", each,
+                               distance / each, to, from, each, distance / each, to, from);
+                break;
+            }
+}
+
+void ty_ahead_columns(const ty_ahead *a, int stage, const char *from, const char *to, long n)
+{
+    streams all;
+    stream_collect(a->t, stage, a->column, true, &all);
+    int row = a->inner[a->n_inner - 1];
     for (int i = 0; i < all.n; i++) {
-        long line = STREAM_LINE / (long)ty_dtype_bytes(a->t->k->buffer[all.s[i].buffer].dtype);
-        for (long at = 0, lines; at < n; at += lines * line) {
-            lines = n - at > 2 * line ? 4 : n - at > line ? 2 : 1;
-            stream_ask(a, &all.s[i], var, first, lines_ahead * line + at, (int)lines);
-        }
+        int each = (int)ty_dtype_bytes(a->t->k->buffer[all.s[i].buffer].dtype);
+        ty_ktext_linef(a->t,
+                       "{ const long m = j + on%d, o = m >= %s, f = c0 + m - (o ? %s - %s : 0), r = i%d + up%d + o;\n",
+                       each, to, to, from, row, each);
+        ty_ktext_linef(a->t, "{ const long i%d = r; (void)i%d;\n", row, row);
+        stream_ask_for(a, &all.s[i], a->column, "f", 0, n);
+        ty_ktext_linef(a->t, "} }\n");
     }
 }

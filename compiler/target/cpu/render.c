@@ -215,9 +215,10 @@ static void render_open_column_stretches(render *r, int stage)
 {
     const ty_ahead place = render_place(r);
     bool cut = r->t.cut >= 0, whole = render_is_whole(r);
-    render_open_stretches(r, cut ? "from" : "0", cut ? "to" : "cn", RENDER_STRETCH, whole,
-                          cut ? "" : render_multiple(r->t.k->extent[r->column]));
-    ty_ahead_stretch(&place, stage, r->column, "c0 + j", RENDER_STRETCH);
+    const char *from = cut ? "from" : "0", *to = cut ? "to" : "cn";
+    ty_ahead_begin_columns(&place, stage, from, to);
+    render_open_stretches(r, from, to, RENDER_STRETCH, whole, cut ? "" : render_multiple(r->t.k->extent[r->column]));
+    ty_ahead_columns(&place, stage, from, to, RENDER_STRETCH);
     render_simd(r, stage);
     char length[16] = "jn";
     if (whole)
