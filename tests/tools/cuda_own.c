@@ -70,6 +70,18 @@ static ty_val make_tables(ty_graph *g, const own_case *c, ty_val x, ty_val i, ty
     return y;
 }
 
+/* By numbers of which there are as many, and which lie in other memory: nothing is computed between the two. */
+static ty_val make_halves(ty_graph *g, const own_case *c, ty_val x, ty_val i, ty_val *also)
+{
+    const int64_t dim[] = {c->table, c->n}, half = c->rows / 2;
+    ty_val found[2];
+    for (int k = 0; k < 2; k++)
+        found[k] = ty_b_scatter(g, ty_b_full(g, TY_F32, 2, dim, 0), ty_b_slice_axis(g, i, 0, k * half, (k + 1) * half),
+                                ty_b_slice_axis(g, x, 0, k * half, (k + 1) * half), 0, TY_SUM);
+    *also = found[1];
+    return found[0];
+}
+
 /* Not written by hand, but here wide accesses are seen to be aligned: long rows of an odd length, and columns. */
 static ty_val make_rows(ty_graph *g, const own_case *c, ty_val x, ty_val i, ty_val *also)
 {
@@ -105,6 +117,7 @@ static const own_case cases[] = {
     {"scatter, wider than a block", make_scatter, 1100, 300, 90, 0, false, 0},
     {"scatter, by a long index, half of it one row", make_scatter, 140000, 2, 3000, 0, false, 50},
     {"scatter, several tables", make_tables, 5000, 6, 900, 0, false, 10},
+    {"scatter, two of a kind", make_halves, 6000, 6, 900, 0, false, 10},
 };
 
 static uint32_t draw(int64_t at, uint64_t stream, uint32_t below)
