@@ -163,8 +163,8 @@ static bool export_lower(ty_clone *c, uint32_t id, void *ctx)
     ty_val res[TY_MAX_RESULTS] = {TY_NONE, TY_NONE, TY_NONE, TY_NONE};
     ty_graph_origin(c->to, ty_graph_origin_of(c->from, id));
     ty_clone_inputs(c, id, in);
-    if (node->op == TY_OP_GELU && ty_graph_attr(c->from, id)->flags == 0)
-        res[0] = ty_gelu_by_erf(c->to, in[0]); /* lowered, it has a function that ONNX has not */
+    if (node->op == TY_OP_GELU) /* lowered, it has a function that ONNX has not, or is not what others look for */
+        res[0] = (ty_graph_attr(c->from, id)->flags ? ty_gelu_by_tanh : ty_gelu_by_erf)(c->to, in[0]);
     else
         ty_op_row_of((ty_op)node->op)->lower(c->to, ty_graph_attr(c->from, id), in, (int)node->n_in, res);
     for (int r = 0; r < node->n_res; r++)

@@ -124,13 +124,6 @@ static ty_val plain_selu(ty_graph *g, ty_val x)
     return ty_b_mul_s(g, plain_elu(g, x, 1.6732632423543772848170429916717), 1.0507009873554804934193349852946);
 }
 
-static ty_val plain_gelu_tanh(ty_graph *g, ty_val x)
-{
-    ty_val cube = ty_b_mul(g, ty_b_square(g, x), x);
-    ty_val inner = ty_b_mul_s(g, ty_b_add(g, x, ty_b_mul_s(g, cube, 0.044715)), sqrt(2 / M_PI));
-    return ty_b_mul(g, ty_b_mul_s(g, x, 0.5), ty_b_add_s(g, ty_b_unary(g, TY_OP_TANH, inner), 1));
-}
-
 static ty_val plain_silu(ty_graph *g, ty_val x)
 {
     return ty_b_mul(g, x, ty_b_sigmoid(g, x));
@@ -158,7 +151,7 @@ static ty_val plain_hard_swish(ty_graph *g, ty_val x)
 
 static ty_val op_plain(cmodel_net *net, const cmodel_call *c)
 {
-    static plain_unary *const functions[] = {ty_b_relu,      plain_selu,         ty_gelu_by_erf,   plain_gelu_tanh,
+    static plain_unary *const functions[] = {ty_b_relu,      plain_selu,         ty_gelu_by_erf,   ty_gelu_by_tanh,
                                              plain_silu,     plain_mish,         ty_b_sigmoid,     ty_b_softplus,
                                              plain_softsign, plain_hard_sigmoid, plain_hard_swish, ty_b_sign,
                                              plain_ceil,     ty_b_square,        ty_b_reciprocal};

@@ -33,6 +33,9 @@ static const char *const text_ops[TY_N_OPS][3] = {
     [TY_OP_RNG] = {"ty_rng(%a, %b, %c, %i)", NULL, NULL},
 };
 
+/* Quick forms, where they are not the function ty_<name>_near. */
+static const char *const text_near[TY_N_OPS] = {[TY_OP_DIV] = "%a * ty_reciprocal(%b)"};
+
 void ty_ktext_line(ty_ktext *t)
 {
     for (int i = 0; i < t->indent; i++)
@@ -160,9 +163,16 @@ static void text_cast(ty_ktext *t, const ty_kinstr *instr)
         ty_buf_addf(t->out, "(%s)v%u", ty_ctypes[instr->dtype].value, instr->a);
 }
 
+static bool text_is_near(const ty_ktext *t, const ty_kinstr *instr)
+{
+    return t->near && t->near[instr - t->k->instr];
+}
+
 /* The class of operands decides the form: a comparison of floats yields bool but compares floats. NULL: a function. */
 static const char *text_form(const ty_ktext *t, const ty_kinstr *instr)
 {
+    if (text_is_near(t, instr))
+        return text_near[instr->op];
     ty_dtype dtype = instr->op == TY_OP_SELECT || instr->op == TY_OP_RNG ? TY_F32 : t->k->instr[instr->a].dtype;
     int class_ = ty_dtype_is_float(dtype) ? 0 : dtype == TY_BOOL ? 2 : 1;
     const char *form = text_ops[instr->op][class_];
@@ -174,8 +184,7 @@ static void text_call(ty_ktext *t, const ty_kinstr *instr)
 {
     const ty_op_row *row = ty_op_row_of(instr->op);
     const uint32_t operand[3] = {instr->a, instr->b, instr->c};
-    bool near = t->near && t->near[instr - t->k->instr];
-    ty_buf_addf(t->out, "ty_%s_%s(", row->text, near ? "near" : ty_ctypes[instr->dtype].suffix);
+    ty_buf_addf(t->out, "ty_%s_%s(", row->text, text_is_near(t, instr) ? "near" : ty_ctypes[instr->dtype].suffix);
     for (int i = 0; i < row->min_in; i++)
         ty_buf_addf(t->out, "%sv%u", i ? ", " : "", operand[i]);
     ty_buf_addc(t->out, ')');

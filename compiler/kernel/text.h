@@ -24,7 +24,7 @@ typedef struct ty_ktext {
     const uint32_t *from;       /* by instruction: the one whose number is held, or TY_NONE; NULL: nothing is */
     const char *held, *held_at; /* what stands before and behind <n>[j][w] where number n is held */
     const uint8_t *vector;      /* by instruction: a load that is done, into x<n>[w]; NULL: none is */
-    const uint8_t *near;        /* by instruction: a function whose quick form will do; NULL: none is */
+    const uint8_t *near;        /* by instruction: an op whose quick form will do; NULL: none is */
     uint32_t row_guard;         /* instruction: rows in which it is false are left out by the loop; TY_NONE: none are */
 } ty_ktext;
 

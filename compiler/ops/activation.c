@@ -1,7 +1,7 @@
 /* activation.c - activations that are known as a whole: GELU and SiLU.
  *
  *     gelu(x) = x Phi(x) = x (1 + erf(x / sqrt 2)) / 2            Hendrycks and Gimpel, arXiv:1606.08415
- *     its tanh form: x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
+ *     its tanh form: x (1 + tanh(u)) / 2 = x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3)
  *     silu(x) = x sigmoid(x)
  *
  * The gradients keep nothing but x: what they share with the forward pass are equal nodes, which exist once.
@@ -113,11 +113,28 @@ static ty_val gelu_distribution(ty_graph *g, ty_val x, ty_val density)
     return ty_b_select(g, ty_b_lt(g, x, ty_b_full_like(g, x, 0)), tail, rest);
 }
 
-static ty_val gelu_tanh(ty_graph *g, ty_val x)
+ty_val ty_gelu_by_tanh(ty_graph *g, ty_val x)
 {
+    ty_dtype dtype = ty_b_dtype(g, x);
+    x = ty_b_cast(g, x, ty_wide_dtype(dtype));
     ty_val cube = ty_b_mul(g, ty_b_square(g, x), x);
     ty_val argument = ty_b_mul_s(g, ty_b_add(g, x, ty_b_mul_s(g, cube, GELU_CUBIC)), sqrt(2 / M_PI));
-    return ty_b_unary(g, TY_OP_TANH, argument);
+    ty_val tanh = ty_b_unary(g, TY_OP_TANH, argument);
+    return ty_b_cast(g, ty_b_mul(g, ty_b_mul_s(g, x, 0.5), ty_b_add_s(g, tanh, 1)), dtype);
+}
+
+/* a + b x^2 */
+static ty_val gelu_even(ty_graph *g, ty_val x, double a, double b)
+{
+    return ty_b_add_s(g, ty_b_mul_s(g, ty_b_square(g, x), b), a);
+}
+
+/* sigmoid(2 u): a tanh costs more than the exponential that it begins with, and 1 + tanh cancels below zero. */
+static ty_val gelu_sigmoid(ty_graph *g, ty_val x)
+{
+    const double twice = 2 * sqrt(2 / M_PI);
+    ty_val e = ty_b_exp(g, ty_b_mul(g, x, gelu_even(g, x, -twice, -twice * GELU_CUBIC)));
+    return ty_b_reciprocal(g, ty_b_add_s(g, e, 1));
 }
 
 void ty_op_lower_gelu(ty_graph *g, const ty_attr *attr, const ty_val *in, int n_in, ty_val *res)
@@ -126,7 +143,7 @@ void ty_op_lower_gelu(ty_graph *g, const ty_attr *attr, const ty_val *in, int n_
     ty_val x = ty_b_cast(g, in[0], ty_wide_dtype(dtype)), y;
     (void)n_in;
     if (attr->flags & GELU_TANH)
-        y = ty_b_mul(g, ty_b_mul_s(g, x, 0.5), ty_b_add_s(g, gelu_tanh(g, x), 1));
+        y = ty_b_mul(g, x, gelu_sigmoid(g, x));
     else
         y = ty_b_mul(g, x, gelu_distribution(g, x, gelu_density(g, x)));
     res[0] = ty_b_cast(g, y, dtype);
@@ -138,15 +155,13 @@ static ty_val gelu_slope(ty_graph *g, ty_val x)
     return ty_b_add(g, gelu_distribution(g, x, density), ty_b_mul(g, x, density));
 }
 
-/* (1 + t) / 2 + x t' / 2, where t' is the slope of the tanh t. */
+/* With s = sigmoid(2 u): s + x s (1 - s) 2 u'. */
 static ty_val gelu_slope_tanh(ty_graph *g, ty_val x)
 {
-    ty_val t = gelu_tanh(g, x);
-    ty_val slope = ty_b_sub(g, ty_b_full_like(g, t, 1), ty_b_square(g, t));
-    ty_val argument = ty_b_mul_s(g, ty_b_square(g, x), 1.5 * GELU_CUBIC * sqrt(2 / M_PI));
-    argument = ty_b_add_s(g, argument, 0.5 * sqrt(2 / M_PI));
-    ty_val inner = ty_b_mul(g, ty_b_mul(g, x, argument), slope);
-    return ty_b_add(g, ty_b_mul_s(g, ty_b_add_s(g, t, 1), 0.5), inner);
+    const double twice = 2 * sqrt(2 / M_PI);
+    ty_val s = gelu_sigmoid(g, x), rest = ty_b_mul(g, x, ty_b_sub(g, ty_b_full_like(g, s, 1), s));
+    rest = ty_b_mul(g, rest, gelu_even(g, x, twice, 3 * twice * GELU_CUBIC));
+    return ty_b_mul(g, s, ty_b_add_s(g, rest, 1));
 }
 
 void ty_op_lower_gelu_grad(ty_graph *g, const ty_attr *attr, const ty_val *in, int n_in, ty_val *res)

@@ -11,7 +11,8 @@ double ty_gelu_tanh_slope(double x); /* its derivative */
 /* The ratio of Mills at |x|: exp(x^2 / 2) times the integral of exp(-t^2 / 2) from |x| to infinity. */
 double ty_mills(double x);
 
-/* x (1 + erf(x / sqrt 2)) / 2, of a float x. */
+/* x (1 + erf(x / sqrt 2)) / 2, and the tanh form, of a float x. */
 ty_val ty_gelu_by_erf(ty_graph *g, ty_val x);
+ty_val ty_gelu_by_tanh(ty_graph *g, ty_val x);
 
 #endif

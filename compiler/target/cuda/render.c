@@ -42,12 +42,12 @@ static void cuda_find_before(ty_cuda_emit *c)
     }
 }
 
-/* What was rounded to 16 bits somewhere on the way is off by 2^-9 or 2^-12 of itself. Functions of it have quick forms
- * (compiler/target/cpu/prelude.c). */
+/* What was rounded to 16 bits somewhere on the way is off by 2^-9 or 2^-12 of itself. Functions of it and quotients have
+ * quick forms (compiler/target/cpu/prelude.c, compiler/kernel/text.c). */
 static void cuda_find_near(ty_cuda_emit *c)
 {
     static const bool has_form[TY_N_OPS] = {
-        [TY_OP_EXP] = true, [TY_OP_TANH] = true, [TY_OP_ERF] = true, [TY_OP_MILLS] = true};
+        [TY_OP_EXP] = true, [TY_OP_TANH] = true, [TY_OP_ERF] = true, [TY_OP_MILLS] = true, [TY_OP_DIV] = true};
     const ty_kernel *k = c->t.k;
     uint8_t *rounded = TY_NEW_ARRAY(&c->arena, uint8_t, k->n_instrs + 1),
             *near = TY_NEW_ARRAY(&c->arena, uint8_t, k->n_instrs + 1);
