@@ -82,6 +82,10 @@ ty_val ty_fuse_rows_of(const ty_graph *g, ty_val v);
 /* Is the unit a call by which replicas exchange (compiler/ops/across.c)? */
 bool ty_unit_is_exchange(const ty_fusion *f, const ty_unit *u);
 
+/* fuse_domain.c: the loop nest of the union of two kernels goes to out (domain, reduced_axes, band_axes); false if
+ * there is none. Whether the builder can fill it is another question. */
+bool ty_fuse_domain(const ty_fusion *f, const ty_unit *a, const ty_unit *b, ty_unit *out);
+
 /* again.c: takes memory from values that backward can compute again for nearly nothing. After it is decided what gets
  * memory, before there are units. */
 void ty_fuse_again(ty_fusion *f);

@@ -42,8 +42,8 @@ static void cuda_find_before(ty_cuda_emit *c)
     }
 }
 
-/* What was rounded to 16 bits somewhere on the way is off by 2^-9 or 2^-12 of itself. Functions of it and quotients have
- * quick forms (compiler/target/cpu/prelude.c, compiler/kernel/text.c). */
+/* What was rounded to 16 bits somewhere on the way is off by 2^-9 or 2^-12 of itself. Functions of it, and quotients,
+ * have quick forms (compiler/target/cpu/prelude.c, compiler/kernel/text.c). */
 static void cuda_find_near(ty_cuda_emit *c)
 {
     static const bool has_form[TY_N_OPS] = {
