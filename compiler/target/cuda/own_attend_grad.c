@@ -9,10 +9,8 @@
 
 /* ---- of queries ---- */
 
-/* Of the block's queries: delta, the sum of y dy, which the other kernel wants too, and the logarithm of the row's sum
- * in powers of two. Behind the end all operands are zeros, and nothing comes of them. */
-static const char attend_delta[] = "  float most[MT][2], sum_of[MT][2];\n"
-                                   "#pragma unroll\n"
+/* Of each of a thread's rows: d, the sum of y dy. What is done with it follows, and closes the loops. */
+static const char attend_delta[] = "#pragma unroll\n"
                                    "  for (int t = 0; t < MT; t++)\n"
                                    "#pragma unroll\n"
                                    "   for (int i = 0; i < 2; i++) {\n"
@@ -25,11 +23,14 @@ static const char attend_delta[] = "  float most[MT][2], sum_of[MT][2];\n"
                                    "#pragma unroll\n"
                                    "     for (int w = 0; w < 8; w++) d += LOAD(a[w]) * LOAD(b[w]);\n"
                                    "    }\n"
-                                   "    for (int m = 1; m < 4; m *= 2) d += TY_SHUFFLE_F(d, m);\n"
-                                   "    sum_of[t][i] = d;\n"
-                                   "    most[t][i] = at < T ? lse[(outer * HEADS + head) * T + at] * log2e : 0;\n"
-                                   "    if (at < T && lane % 4 == 0) delta[(outer * HEADS + head) * T + at] = d;\n"
-                                   "   }\n";
+                                   "    for (int m = 1; m < 4; m *= 2) d += TY_SHUFFLE_F(d, m);\n";
+
+/* The other kernel wants it too. Beside it the logarithm of the row's sum in powers of two. Behind the end all operands
+ * are zeros, and nothing comes of them. */
+static const char attend_back_delta[] = "    sum_of[t][i] = d;\n"
+                                        "    most[t][i] = at < T ? lse[(outer * HEADS + head) * T + at] * log2e : 0;\n"
+                                        "    if (at < T && lane % 4 == 0) delta[(outer * HEADS + head) * T + at] = d;\n"
+                                        "   }\n";
 
 static const char attend_back_open[] =
     "  const unsigned short *qh = q + outer * qO + head * qH, *dyh = dy + outer * yO + head * yH;\n"
@@ -99,7 +100,9 @@ static void back_queries(const ty_cuda_own *o, const ty_own_attend *x)
     ty_buf_adds(&text, " TY_SHARED TY_ALIGNED unsigned short kept[ROWS * LINE], tile[4 * OTHER * LINE];\n");
     ty_own_attend_items("T", "HEADS", x->a.causal, &text);
     ty_buf_adds(&text, attend_back_open);
+    ty_buf_adds(&text, "  float most[MT][2], sum_of[MT][2];\n");
     ty_buf_adds(&text, attend_delta);
+    ty_buf_adds(&text, attend_back_delta);
     ty_buf_adds(&text, ty_own_attend_keys);
     ty_buf_adds(&text, ty_own_attend_mask);
     ty_buf_adds(&text, attend_back_queries);
@@ -283,21 +286,7 @@ static const char attend_short_open[] =
     "  TILE(keys, kh, kR, 0, S, ROWS, D)\n"
     "  TILE(tile, vh, vR, 0, S, ROWS, E)\n";
 
-static const char attend_short_delta[] = "#pragma unroll\n"
-                                         "  for (int t = 0; t < MT; t++)\n"
-                                         "#pragma unroll\n"
-                                         "   for (int i = 0; i < 2; i++) {\n"
-                                         "    const int at = mine + t * 16 + i * 8;\n"
-                                         "    float d = 0;\n"
-                                         "    for (int c = lane % 4 * 8; at < T && c < E; c += 32) {\n"
-                                         "     TY_ALIGNED unsigned short a[8], b[8];\n"
-                                         "     ty_copy_eight(a, yh + at * yR + c);\n"
-                                         "     ty_copy_eight(b, dyh + at * yR + c);\n"
-                                         "#pragma unroll\n"
-                                         "     for (int w = 0; w < 8; w++) d += LOAD(a[w]) * LOAD(b[w]);\n"
-                                         "    }\n"
-                                         "    for (int m = 1; m < 4; m *= 2) d += TY_SHUFFLE_F(d, m);\n"
-                                         "    if (lane % 4 == 0) {\n"
+static const char attend_short_delta[] = "    if (lane % 4 == 0) {\n"
                                          "     most[at] = at < T ? lse[(outer * HEADS + head) * T + at] : 0;\n"
                                          "     less[at] = d;\n"
                                          "    }\n"
@@ -386,6 +375,7 @@ static void back_short(const ty_cuda_own *o, const ty_own_attend *x)
     ty_own_attend_behind(x, "dv", TY_OWN_ATTEND_V, &text);
     ty_own_attend_items("S", "GROUPS", false, &text);
     ty_buf_adds(&text, attend_short_open);
+    ty_buf_adds(&text, attend_delta);
     ty_buf_adds(&text, attend_short_delta);
     ty_buf_adds(&text, attend_short_queries);
     ty_buf_adds(&text, attend_back_few);
