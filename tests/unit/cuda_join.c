@@ -170,7 +170,7 @@ static void test_text(void **state)
     assert_int_equal(item[0].call.n_at, 6);
     assert_int_equal(item[0].call.at[2].offset, 32); /* equal texts side by side */
     assert_string_equal(item[0].text,
-                        "TY_WIDE_KERNEL(256) TY_NAME(float *__restrict__ a0, const float *__restrict__ a1, "
+                        "TY_LONE_KERNEL(256) TY_NAME(float *__restrict__ a0, const float *__restrict__ a1, "
                         "float *__restrict__ a2, const float *__restrict__ a3, "
                         "float *__restrict__ a4, const float *__restrict__ a5)\n{\n"
                         " for (long block = TY_BLOCK; block < 7; block += TY_BLOCKS) {\n"

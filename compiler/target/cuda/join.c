@@ -224,11 +224,9 @@ static void join_find_room(const ty_cuda_item *item, const join_group *g, ty_cud
 {
     launch->is_lone = 2 * launch->blocks * TY_CUDA_THREADS <= TY_CUDA_FILL;
     launch->room = launch->blocks * TY_CUDA_THREADS <= TY_CUDA_FILL ? TY_CUDA_TWO : TY_CUDA_THREE;
-    for (int i = 0; i < g->n_parts; i++) {
-        const ty_cuda_launch *part = &item[g->part[i]].call.launch;
-        launch->is_lone &= part->is_lone;
-        launch->room = part->room == TY_CUDA_TWO ? TY_CUDA_TWO : launch->room;
-    }
+    for (int i = 0; i < g->n_parts; i++)
+        if (item[g->part[i]].call.launch.room == TY_CUDA_TWO)
+            launch->room = TY_CUDA_TWO;
 }
 
 /* How many parts from the i-th on have the same text. */

@@ -267,15 +267,16 @@ static void back_keys(const ty_cuda_own *o, const ty_own_attend *x, bool dk, boo
 
 /* A block has all keys and all queries of a head. It goes through the queries as above, and leaves the gradients of
  * their scores in shared memory: from there, with the keys, come those of the queries. Each warp then has 16 of the
- * head's numbers, of all queries of the tile. */
+ * head's numbers, of all queries of the tile. Registers are few: where a tile lies is computed anew each time. */
 static const char attend_short_open[] =
     "#undef NEXT\n"
     "#define NEXT(stage, asked) { \\\n"
+    "  int h = head; TY_ANEW(h); \\\n"
     "  unsigned short *to = tile + (stage) * 2 * OTHER * LINE; \\\n"
-    "  TILE(to, qh, qR, asked, T, OTHER, D) \\\n"
-    "  TILE(to + OTHER * LINE, dyh, yR, asked, T, OTHER, E) \\\n"
+    "  TILE(to, q + outer * qO + h * qH, qR, asked, T, OTHER, D) \\\n"
+    "  TILE(to + OTHER * LINE, dy + outer * yO + h * yH, yR, asked, T, OTHER, E) \\\n"
     " }\n"
-    "  const unsigned short *qh = q + outer * qO + head * qH, *dyh = dy + outer * yO + head * yH;\n"
+    "  const unsigned short *dyh = dy + outer * yO + head * yH;\n"
     "  const unsigned short *kh = k + outer * kO + head * kH, *vh = v + outer * vO + head * vH;\n"
     "  const unsigned short *yh = y + outer * yO + head * yH;\n"
     "  const int low = first + warp * MT * 16, mine = low + row;\n"
