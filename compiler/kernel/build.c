@@ -447,6 +447,15 @@ static void kb_reduce(ty_kb *b, int which)
     k->n_reductions = which + 1;
 }
 
+/* In the stage that is being filled, into the root's memory. */
+static void kb_add_store(ty_kb *b, ty_val root, ty_kstore store)
+{
+    store.buffer = kb_buffer(b, root);
+    store.stage = b->stage;
+    b->k->buffer[store.buffer].written = true;
+    b->k->store[b->k->n_stores++] = store;
+}
+
 static void kb_store(ty_kb *b, ty_val root)
 {
     ty_kernel *k = b->k;
@@ -466,10 +475,7 @@ static void kb_store(ty_kb *b, ty_val root)
     uint32_t value = ty_kb_eval(b, root, &pos, TY_NONE);
     if (b->failed)
         return;
-    ty_ix addr = ty_kb_flat(b, &pos, type);
-    uint32_t buffer = kb_buffer(b, root);
-    k->buffer[buffer].written = true;
-    k->store[k->n_stores++] = (ty_kstore){buffer, value, TY_NONE, addr, b->stage, row};
+    kb_add_store(b, root, (ty_kstore){.value = value, .guard = TY_NONE, .addr = ty_kb_flat(b, &pos, type), .row = row});
 }
 
 static bool kb_is_column_sum(const ty_kb *b, ty_val root)
@@ -486,9 +492,7 @@ static void kb_store_column_sum(ty_kb *b, ty_val root)
     ty_ix addr = ty_kb_flat(b, &pos, type);
     uint32_t value =
         kb_push_result(b, kb_reduction_of(b, ty_val_node(root)), (ty_dtype)type->dtype, ty_ix_at(&k->ix, addr)->vars);
-    uint32_t buffer = kb_buffer(b, root);
-    k->buffer[buffer].written = true;
-    k->store[k->n_stores++] = (ty_kstore){buffer, value, TY_NONE, addr, b->stage, true};
+    kb_add_store(b, root, (ty_kstore){.value = value, .guard = TY_NONE, .addr = addr, .row = true});
 }
 
 static int kb_count_stages(const ty_kernel *k)
@@ -513,7 +517,6 @@ static void kb_store_column_sums(ty_kb *b)
  */
 static void kb_store_rows(ty_kb *b, ty_val root)
 {
-    ty_kernel *k = b->k;
     const ty_graph *g = b->group->g;
     uint32_t node = ty_val_node(root);
     const ty_type *type = ty_graph_type(g, root), *update = ty_graph_type(g, ty_graph_in(g, node, 2));
@@ -527,10 +530,7 @@ static void kb_store_rows(ty_kb *b, ty_val root)
     uint32_t value = ty_kb_eval(b, ty_graph_in(g, node, 2), &pos, TY_NONE);
     if (b->failed)
         return;
-    ty_ix addr = ty_kb_flat(b, &at, type);
-    uint32_t buffer = kb_buffer(b, root);
-    k->buffer[buffer].written = true;
-    k->store[k->n_stores++] = (ty_kstore){buffer, value, guard, addr, 0, false};
+    kb_add_store(b, root, (ty_kstore){.value = value, .guard = guard, .addr = ty_kb_flat(b, &at, type)});
 }
 
 static void kb_tables(ty_kb *b)

@@ -49,18 +49,22 @@ void ty_own_attend_behind(const ty_own_attend *x, const char *name, int part, ty
 }
 
 /* c[mt][.][4] [16 mt, n] += f x b's rows, sums over `depth`; f[mt][.][4]: fragments of the rows that are kept.
- * ACROSS_OF: these are read from a tile each time, for want of registers. */
+ * ACROSS_OF: these are read from a tile each time, for want of registers. BOTH: the columns nn and the next ones, of
+ * fragments `of` for each t. */
 static const char attend_across[] =
+    "#undef BOTH\n"
+    "#define BOTH(c, of, mt) \\\n"
+    " _Pragma(\"unroll\") for (int t = 0; t < (mt); t++) { \\\n"
+    "  MMA((c)[t][nn / 8], of, g[0], g[1]); \\\n"
+    "  MMA((c)[t][nn / 8 + 1], of, g[2], g[3]); \\\n"
+    " }\n"
     "#undef ACROSS\n"
     "#define ACROSS(c, f, b, n, depth, mt) \\\n"
     " _Pragma(\"unroll\") for (int kk = 0; kk < (depth) / 16; kk++) \\\n"
     "  _Pragma(\"unroll\") for (int nn = 0; nn < (n); nn += 16) { \\\n"
     "   unsigned g[4]; \\\n"
     "   ty_tiles(g, &(b)[(nn + lane % 8 + lane / 16 * 8) * LINE + kk * 16 + lane / 8 % 2 * 8]); \\\n"
-    "   _Pragma(\"unroll\") for (int t = 0; t < (mt); t++) { \\\n"
-    "    MMA((c)[t][nn / 8], (f)[t][kk], g[0], g[1]); \\\n"
-    "    MMA((c)[t][nn / 8 + 1], (f)[t][kk], g[2], g[3]); \\\n"
-    "   } \\\n"
+    "   BOTH(c, (f)[t][kk], mt) \\\n"
     "  }\n"
     "#undef ACROSS_OF\n"
     "#define ACROSS_OF(c, a, b, n, depth) \\\n"
@@ -71,10 +75,7 @@ static const char attend_across[] =
     "  _Pragma(\"unroll\") for (int nn = 0; nn < (n); nn += 16) { \\\n"
     "   unsigned g[4]; \\\n"
     "   ty_tiles(g, &(b)[(nn + lane % 8 + lane / 16 * 8) * LINE + kk * 16 + lane / 8 % 2 * 8]); \\\n"
-    "   _Pragma(\"unroll\") for (int t = 0; t < MT; t++) { \\\n"
-    "    MMA(c[t][nn / 8], f[t], g[0], g[1]); \\\n"
-    "    MMA(c[t][nn / 8 + 1], f[t], g[2], g[3]); \\\n"
-    "   } \\\n"
+    "   BOTH(c, f[t], MT) \\\n"
     "  } \\\n"
     " }\n";
 
@@ -91,10 +92,7 @@ static const char attend_along[] =
     "  } \\\n"
     "  _Pragma(\"unroll\") for (int nn = 0; nn < (n); nn += 16) { \\\n"
     "   ty_tiles_turned(g, &(b)[(kk + lane % 16) * LINE + nn + lane / 16 * 8]); \\\n"
-    "   _Pragma(\"unroll\") for (int t = 0; t < MT; t++) { \\\n"
-    "    MMA(c[t][nn / 8], f[t], g[0], g[1]); \\\n"
-    "    MMA(c[t][nn / 8 + 1], f[t], g[2], g[3]); \\\n"
-    "   } \\\n"
+    "   BOTH(c, f[t], MT) \\\n"
     "  } \\\n"
     " }\n";
 
