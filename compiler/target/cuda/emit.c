@@ -66,19 +66,20 @@ static bool emit_is_printed(const ty_cuda_emit *c, uint32_t i)
 
 /* ---- accesses ---- */
 
+enum { EMIT_NAME = 24 }; /* bytes that an array's name has */
+
 const char *ty_emit_memory(ty_dtype dtype)
 {
     return ty_ctypes[dtype].memory;
 }
 
 /* Moves of `bytes` each between an array of the thread and memory. */
-static void emit_move(ty_cuda_emit *c, const char *word, const char *array, uint32_t number, uint32_t buffer,
-                      ty_ix addr, int bytes)
+static void emit_move(ty_cuda_emit *c, const char *word, const char *array, uint32_t buffer, ty_ix addr, int bytes)
 {
     int each = bytes / (int)ty_dtype_bytes(c->t.k->buffer[buffer].dtype);
     for (int at = 0; at < c->l.width; at += each) {
         ty_ktext_line(&c->t);
-        ty_buf_addf(c->t.out, "%s%d(%s%u + %d, &", word, bytes, array, number, at);
+        ty_buf_addf(c->t.out, "%s%d(%s + %d, &", word, bytes, array, at);
         ty_ktext_element(&c->t, buffer, addr);
         ty_buf_addf(c->t.out, " + %d);\n", at);
     }
@@ -87,13 +88,19 @@ static void emit_move(ty_cuda_emit *c, const char *word, const char *array, uint
 static void emit_load(ty_cuda_emit *c, uint32_t id)
 {
     const ty_kinstr *instr = &c->t.k->instr[id];
+    char array[EMIT_NAME];
     ty_ktext_linef(&c->t, "TY_ALIGNED %s x%u[%d]%s;\n", ty_emit_memory(instr->dtype), id, c->l.width,
                    instr->guard == TY_NONE ? "" : " = {0}");
+    if (c->ahead[id]) {
+        ty_ktext_linef(&c->t, "TY_UNROLL for (int w = 0; w < %d; w++) x%u[w] = a%u[j][w];\n", c->l.width, id, id);
+        return;
+    }
     if (instr->guard != TY_NONE) {
         ty_ktext_linef(&c->t, "if (v%u) {\n", instr->guard);
         c->t.indent++;
     }
-    emit_move(c, "TY_GET", "x", id, instr->buffer, instr->addr, c->l.load[id]);
+    snprintf(array, sizeof array, "x%u", id);
+    emit_move(c, "TY_GET", array, instr->buffer, instr->addr, c->l.load[id]);
     if (instr->guard != TY_NONE)
         ty_emit_close(c);
 }
@@ -101,23 +108,44 @@ static void emit_load(ty_cuda_emit *c, uint32_t id)
 static void emit_store(ty_cuda_emit *c, int number)
 {
     const ty_kstore *store = &c->t.k->store[number];
+    char array[EMIT_NAME];
     bool guarded = store->guard != TY_NONE;
     if (guarded) {
         ty_ktext_linef(&c->t, "if (v%u) {\n", store->guard);
         c->t.indent++;
     }
-    emit_move(c, "TY_PUT", "y", (uint32_t)number, store->buffer, store->addr, c->l.store[number]);
+    snprintf(array, sizeof array, "y%d", number);
+    emit_move(c, "TY_PUT", array, store->buffer, store->addr, c->l.store[number]);
     if (guarded)
         ty_emit_close(c);
 }
 
 /* ---- the elements that a thread takes at a time ---- */
 
+static bool emit_is_held(const ty_cuda_emit *c, uint32_t i)
+{
+    return c->l.groups && c->l.hold.from[i] != TY_NONE;
+}
+
 /* Row kernels compute outside the loop what does not depend on it. */
 static bool emit_is_of(const ty_cuda_emit *c, uint32_t i, int stage, bool in_loop)
 {
     const ty_kinstr *instr = &c->t.k->instr[i];
     return instr->stage == stage && emit_is_printed(c, i) && emit_in_loop(c, instr) == in_loop;
+}
+
+bool ty_emit_is_wide_load(const ty_cuda_emit *c, uint32_t i, int stage)
+{
+    return c->t.k->instr[i].kop == TY_K_LOAD && c->l.load && c->l.load[i] && emit_is_of(c, i, stage, true) &&
+           !c->l.at.same[i] && !emit_is_held(c, i);
+}
+
+void ty_emit_load_ahead(ty_cuda_emit *c, uint32_t i)
+{
+    const ty_kinstr *instr = &c->t.k->instr[i];
+    char array[EMIT_NAME];
+    snprintf(array, sizeof array, "a%u[j]", i);
+    emit_move(c, "TY_GET", array, instr->buffer, instr->addr, c->l.load[i]);
 }
 
 void ty_emit_instrs(ty_cuda_emit *c, int stage, bool in_loop)
@@ -140,11 +168,6 @@ static void emit_hold(ty_cuda_emit *c, int stage)
     for (uint32_t i = 0; c->l.groups && i < c->t.k->n_instrs; i++)
         if (c->l.hold.held[i] && c->t.k->instr[i].stage == stage)
             ty_ktext_linef(&c->t, "%s%u[j][w]%s = v%u;\n", c->t.held, i, c->t.held_at, i);
-}
-
-static bool emit_is_held(const ty_cuda_emit *c, uint32_t i)
-{
-    return c->l.groups && c->l.hold.from[i] != TY_NONE;
 }
 
 /* What is the same for all lanes, and wide loads. What is held of the same, and taken up again, is the first lane's. */

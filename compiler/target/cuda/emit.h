@@ -16,6 +16,7 @@ typedef struct ty_cuda_emit {
     ty_arena arena;
     uint8_t *before; /* by instruction: the same for all rows */
     int dear;        /* operations of those */
+    uint8_t *ahead;  /* by instruction: loads of which those of all groups are in a<n>[j][w] */
 } ty_cuda_emit;
 
 static inline bool ty_emit_is_columns(const ty_cuda_emit *c)
@@ -33,6 +34,10 @@ void ty_emit_decode(ty_cuda_emit *c, const int *var, int n, const char *from);
 /* Instructions of a stage, inside the loop over elements or outside of it. */
 void ty_emit_instrs(ty_cuda_emit *c, int stage, bool in_loop);
 void ty_emit_stores(ty_cuda_emit *c, int stage);
+/* Whether an instruction of a stage's loop loads, at once, as many elements as a thread takes at a time; loads them
+ * into a<n>[j], from where ty_emit_group takes them if ahead[] says so. */
+bool ty_emit_is_wide_load(const ty_cuda_emit *c, uint32_t i, int stage);
+void ty_emit_load_ahead(ty_cuda_emit *c, uint32_t i);
 /* All that a stage does with the elements that a thread takes at a time. */
 void ty_emit_group(ty_cuda_emit *c, int stage);
 

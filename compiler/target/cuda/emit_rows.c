@@ -2,9 +2,10 @@
 #include "compiler/target/cuda/emit.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* Bytes; registers for what a loop has loaded, and with what columns sum up beside it. */
-enum { EMIT_REGISTER = 4, EMIT_LOADS = 40, EMIT_KEPT = 52, EMIT_HELD = 112 };
+enum { EMIT_REGISTER = 4, EMIT_LOADS = 40, EMIT_KEPT = 52, EMIT_HELD = 112, EMIT_AHEAD = 72 };
 
 /* How far behind a multiple of the width the row begins, in elements of the memory that is aligned. */
 static void emit_shift(ty_cuda_emit *c)
@@ -36,14 +37,19 @@ static void emit_ends(ty_cuda_emit *c, int stage)
     c->l.width = width;
 }
 
+/* Whether where it loads depends on one of some variables. */
+static bool emit_moves(const ty_cuda_emit *c, const ty_kinstr *load, const int *var, int n)
+{
+    bool inside = false, moves = false;
+    for (int i = 0; i < n && !moves; i++)
+        moves = ty_ix_coef(&c->t.k->ix, load->addr, (uint32_t)var[i], &inside) != 0 || inside;
+    return moves;
+}
+
 /* The same in all turns of the loop. */
 static bool emit_is_fixed(const ty_cuda_emit *c, const ty_kinstr *load)
 {
-    const ty_kernel *k = c->t.k;
-    bool inside = false, moves = load->guard != TY_NONE;
-    for (int i = 0; i < c->l.n_inner && !moves; i++)
-        moves = ty_ix_coef(&k->ix, load->addr, (uint32_t)c->l.inner[i], &inside) != 0 || inside;
-    return !moves;
+    return load->guard == TY_NONE && !emit_moves(c, load, c->l.inner, c->l.n_inner);
 }
 
 /* Registers for what a turn of the loop loads: numbers of 16 bits lie two in one if they are loaded together. */
@@ -111,8 +117,10 @@ static bool emit_is_crowded(const ty_cuda_emit *c, int stage)
     return c->t.narrow && c->l.groups * (loaded + held) > EMIT_HELD;
 }
 
-/* The elements of a row that a thread takes, some of them again and again: groups [first, first + n) that it holds. */
-static void emit_held_groups(ty_cuda_emit *c, int stage, int first, int n)
+/* ---- what a thread holds of a row ---- */
+
+/* for (j ...) { where a group of the row begins; closed by the caller. anew: its place is no matter of an earlier j. */
+static void emit_open_groups(ty_cuda_emit *c, int first, int n, bool anew)
 {
     int64_t step = (int64_t)c->l.lanes * c->l.width;
     char lane[32];
@@ -120,18 +128,56 @@ static void emit_held_groups(ty_cuda_emit *c, int stage, int first, int n)
     ty_ktext_linef(&c->t, "TY_UNROLL for (int j = 0; j < %d; j++) {\n", n);
     c->t.indent++;
     ty_ktext_linef(&c->t, "%s e = ((j + %d) * %d + %s) * %d;\n", ty_emit_index(c), first, c->l.lanes, lane, c->l.width);
-    if (emit_is_crowded(c, stage))
+    if (anew)
         ty_ktext_linef(&c->t, "TY_ANEW(e);\n");
     if ((first + n) * step > c->l.row)
         ty_ktext_linef(&c->t, "if (e >= %ld) continue;\n", (long)c->l.row);
     ty_emit_decode(c, c->l.inner, c->l.n_inner, "e");
+}
+
+/* The elements of a row that a thread takes, some of them again and again: groups [first, first + n) that it holds. */
+static void emit_held_groups(ty_cuda_emit *c, int stage, int first, int n)
+{
+    emit_open_groups(c, first, n, emit_is_crowded(c, stage));
     ty_emit_group(c, stage);
     ty_emit_close(c);
+}
+
+/* Loads of the row's own, whose address is no number that is loaded itself. */
+static bool emit_is_ahead(const ty_cuda_emit *c, uint32_t i, int stage)
+{
+    const ty_kinstr *instr = &c->t.k->instr[i];
+    return ty_emit_is_wide_load(c, i, stage) && instr->guard == TY_NONE && !ty_ix_at(&c->t.k->ix, instr->addr)->data &&
+           emit_moves(c, instr, c->l.outer, c->l.n_outer);
+}
+
+/* What groups load of the row is asked for before the first of them is worked on, as far as registers go: a warp that
+ * has one row has nothing else that memory could do meanwhile, and behind a store the compiler asks for nothing early.
+ */
+static void emit_ahead(ty_cuda_emit *c, int stage)
+{
+    int registers = 0;
+    for (uint32_t i = 0; i < c->t.k->n_instrs; i++) {
+        c->ahead[i] = emit_is_ahead(c, i, stage);
+        registers += (c->ahead[i] ? emit_loaded(c, i) : 0) + (c->l.hold.held[i] ? c->l.width : 0);
+    }
+    if (c->l.groups < 2 || c->l.spare || c->l.groups * registers > EMIT_AHEAD)
+        memset(c->ahead, 0, c->t.k->n_instrs);
+    for (uint32_t i = 0; i < c->t.k->n_instrs; i++) {
+        if (!c->ahead[i])
+            continue;
+        ty_ktext_linef(&c->t, "TY_ALIGNED %s a%u[%d][%d];\n", ty_emit_memory((ty_dtype)c->t.k->instr[i].dtype), i,
+                       c->l.groups, c->l.width);
+        emit_open_groups(c, 0, c->l.groups, false);
+        ty_emit_load_ahead(c, i);
+        ty_emit_close(c);
+    }
 }
 
 /* In registers, then what these do not take: in shared memory, of which each thread sees its own part alone. */
 static void emit_held(ty_cuda_emit *c, int stage)
 {
+    emit_ahead(c, stage);
     emit_held_groups(c, stage, 0, c->l.groups);
     if (c->l.spare == 0)
         return;

@@ -30,6 +30,7 @@ static void cuda_find_before(ty_cuda_emit *c)
 {
     const ty_kernel *k = c->t.k;
     c->before = TY_NEW_ARRAY(&c->arena, uint8_t, k->n_instrs + 1);
+    c->ahead = TY_NEW_ARRAY(&c->arena, uint8_t, k->n_instrs + 1);
     for (uint32_t i = 0; i < k->n_instrs; i++) {
         const ty_kinstr *instr = &k->instr[i];
         bool same = instr->vars == 0 && instr->kop != TY_K_RESULT && cuda_same_operand(c, instr->a) &&
