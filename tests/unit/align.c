@@ -166,6 +166,51 @@ static void pictures_get_channels(void **state)
     }
 }
 
+/* Windows of some size over 10 x 12 positions, two at a time. */
+typedef struct stride_case {
+    int64_t size[2], lo[2], hi[2], channels;
+    bool folds;
+} stride_case;
+
+static ty_graph *strided(const stride_case *s)
+{
+    ty_graph *g = ty_graph_new();
+    ty_val x = ty_b_cast(g, new_input(g, TY_F32, SHAPE(2, 10, 12, s->channels)), TY_BF16);
+    ty_val w = ty_b_cast(g, new_input(g, TY_F32, SHAPE(8, s->size[0], s->size[1], s->channels)), TY_BF16);
+    ty_attr attr = {
+        .n = 2, .step = {2, 2}, .dil = {1, 1}, .groups = 1, .flags = TY_SLIDING_LAST | TY_SLIDING_WEIGHTS_LAST};
+    memcpy(attr.lo, s->lo, sizeof s->lo);
+    memcpy(attr.hi, s->hi, sizeof s->hi);
+    ty_val y = ty_graph_emit(g, TY_OP_CONV, &attr, (ty_val[]){x, w}, 2);
+    attr.type = *ty_graph_type(g, w);
+    ty_val dw = ty_graph_emit(g, TY_OP_CONV_DW, &attr, (ty_val[]){x, y}, 2);
+    ty_graph_add_output(g, "y", ty_b_cast(g, y, TY_F32), TY_TAPE_EVAL);
+    ty_graph_add_output(g, "dw", ty_b_cast(g, dw, TY_F32), TY_TAPE_EVAL);
+    return g;
+}
+
+static void strides_become_channels(void **state)
+{
+    (void)state;
+    static const stride_case cases[] = {
+        {{7, 7}, {3, 3}, {3, 3}, 3, true},  {{3, 3}, {1, 1}, {1, 1}, 3, true},  {{3, 3}, {0, 0}, {1, 1}, 3, true},
+        {{4, 3}, {2, 1}, {1, 0}, 1, true},  {{2, 2}, {0, 0}, {0, 0}, 4, true},  {{5, 6}, {1, 2}, {4, 3}, 2, true},
+        {{1, 1}, {0, 0}, {0, 0}, 3, false}, {{3, 3}, {1, 1}, {1, 1}, 5, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ty_graph *g = strided(&cases[i]), *to = passed(g, ty_pass_align);
+        int folded = 0;
+        for (uint32_t id = 0; id < ty_graph_n_nodes(to); id++)
+            if (ty_graph_op(to, id) == TY_OP_CONV || ty_graph_op(to, id) == TY_OP_CONV_DW)
+                folded += ty_graph_attr(to, id)->step[0] == 1;
+        assert_int_equal(folded, cases[i].folds ? 2 : 0);
+        assert_int_equal(aligned_convolutions(to), 2);
+        expect_same_products(g, to);
+        ty_graph_free(g);
+        ty_graph_free(to);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +218,7 @@ int main(void)
         cmocka_unit_test(pieces_stay_padded),
         cmocka_unit_test(others_stay),
         cmocka_unit_test(pictures_get_channels),
+        cmocka_unit_test(strides_become_channels),
     };
     return cmocka_run_group_tests_name("align", tests, NULL, NULL);
 }
