@@ -6,10 +6,12 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0 skipped=0
 
-# on_gpus N BYTES COMMAND...: on a machine with so many GPUs of so much memory; what is said goes to $work/out.
+# on_gpus N BYTES COMMAND...: on a machine with so many GPUs of so much memory, of compute capability $capability; what
+# is said goes to $work/out.
+capability=90
 on_gpus() {
-    local gpus="Stand-in,90,4,$2" n
-    for ((n = 1; n < $1; n++)); do gpus+=";Stand-in,90,4,$2"; done
+    local gpus="Stand-in,$capability,4,$2" n
+    for ((n = 1; n < $1; n++)); do gpus+=";Stand-in,$capability,4,$2"; done
     shift 2
     LD_LIBRARY_PATH=$fakes/gpu:$fakes TY_FAKE_GPUS=$gpus timeout 900 "$@" >"$work/out" 2>&1
 }

@@ -38,10 +38,13 @@ for order in 1 2; do
     TY_GRID_ORDER=$order train 3 "$cases" linear_regression mlp_gelu vae_two_losses
 done
 
-# ---- attention in tiles: both 16-bit types, threads of a block in three orders ----
-for order in 0 1 2; do
-    TY_GRID_ORDER=$order unit cuda_attend "attention in tiles, threads in order $order"
+# ---- attention in tiles: both 16-bit types, threads of a block in three orders; warps together, and each by itself ----
+for capability in 90 80; do
+    for order in 0 1 2; do
+        TY_GRID_ORDER=$order unit cuda_attend "attention in tiles, sm_$capability, threads in order $order"
+    done
 done
+capability=90
 
 # ---- algorithms of products: timed once, kept ----
 unit cuda_tune "the quickest algorithm of a product is taken and kept"

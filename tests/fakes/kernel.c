@@ -14,6 +14,7 @@
 struct CUfunc_st {
     void (*run)(void **parameters, int threads, long blocks);
     int n, device;
+    unsigned shared_bytes; /* that a launch may ask for */
     char name[NAME_BYTES];
     struct CUfunc_st *next; /* all that were asked for: handles live as long as the process */
 };
@@ -85,6 +86,7 @@ unsigned cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     functions = f;
     pthread_mutex_unlock(&shared);
     f->n = n ? *n : counted;
+    f->shared_bytes = 0;
     f->device = number_now();
     memcpy(&f->run, &run, sizeof run);
     snprintf(f->name, sizeof f->name, "%s", name);
@@ -92,7 +94,15 @@ unsigned cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     return TY_CU_SUCCESS;
 }
 
-enum { MAX_PARAMETERS = 64 };
+enum { MAX_PARAMETERS = 64, SHARED_UNASKED = 48 << 10, SHARED_MOST = 227 << 10 };
+
+unsigned cuFuncSetAttribute(CUfunction f, unsigned attribute, int value)
+{
+    if (attribute != TY_CU_FUNC_ATTRIBUTE_SHARED_BYTES || value < 0 || value > SHARED_MOST)
+        return INVALID;
+    f->shared_bytes = (unsigned)value;
+    return TY_CU_SUCCESS;
+}
 
 typedef struct kernel_work {
     CUfunction f;
@@ -119,7 +129,7 @@ unsigned cuLaunchKernel(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned
     if (f->device != number_now())
         fake_wrong("%s of device %d is launched while device %d is current", f->name, f->device, number_now());
     if (grid_x == 0 || grid_x > 0x7fffffffu || grid_y * grid_z * block_y * block_z != 1 || block_x > 1024 ||
-        shared_bytes || extra || f->n > MAX_PARAMETERS)
+        (shared_bytes > SHARED_UNASKED && shared_bytes > f->shared_bytes) || extra || f->n > MAX_PARAMETERS)
         return INVALID;
     for (int i = 0; i < f->n; i++) {
         memcpy(&w.address[i], parameters[i], sizeof w.address[i]);

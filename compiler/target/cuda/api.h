@@ -56,6 +56,7 @@ enum {
     TY_CU_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
     TY_CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
     TY_CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+    TY_CU_FUNC_ATTRIBUTE_SHARED_BYTES = 8, /* the most that a launch may ask for */
     TY_CU_UUID_BYTES = 16,
     TY_CU_STREAM_NON_BLOCKING = 1,
     TY_CU_EVENT_BLOCKING_SYNC = 1,
@@ -89,6 +90,7 @@ enum {
     X(unsigned, cuModuleLoadData, (CUmodule * module, const void *image))                                          \
     X(unsigned, cuModuleUnload, (CUmodule module))                                                                 \
     X(unsigned, cuModuleGetFunction, (CUfunction * function, CUmodule module, const char *name))                   \
+    X(unsigned, cuFuncSetAttribute, (CUfunction function, unsigned attribute, int value))                          \
     X(unsigned, cuLaunchKernel,                                                                                    \
       (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
        unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters, void **extra))                 \

@@ -56,8 +56,9 @@ int ty_cuda_ask_syncs(ty_cuda *c, const cuda_program *p, const ty_cuda_sync *syn
 static int cuda_launch(ty_cuda *c, const cuda_program *p, int number, ty_error *err)
 {
     const ty_cuda_call *call = &p->tape.call[number];
+    unsigned bytes = ty_cuda_groups(c->gpu.capability) ? (unsigned)call->launch.group_bytes : 0;
     unsigned status = c->gpu.cu->cuLaunchKernel(p->function[call->kernel], (unsigned)call->launch.blocks, 1, 1,
-                                                (unsigned)call->launch.threads, 1, 1, 0,
+                                                (unsigned)call->launch.threads, 1, 1, bytes,
                                                 ty_cuda_stream_of(c, call->stream), p->parameter[number], NULL);
     return ty_gpu_status(&c->gpu, status, "launching a kernel", err);
 }

@@ -1,5 +1,6 @@
 /* compile.c - runs NVRTC and reads what the assembler says. See compile.h. */
 #include "compiler/target/cuda/compile.h"
+#include "compiler/target/cuda/render.h"
 
 #include "compiler/target/cuda/libraries.h"
 
@@ -92,7 +93,8 @@ static const char *compile_log(const ty_nvrtc *lib, nvrtcProgram program, ty_are
 static int compile_program(const ty_nvrtc *lib, nvrtcProgram program, int capability, ty_arena *a, ty_cuda_object *out,
                            ty_error *err)
 {
-    const char *options[] = {COMPILE_OPTIONS, ty_arena_printf(a, "--gpu-architecture=sm_%d", capability)};
+    const char *options[] = {COMPILE_OPTIONS, ty_arena_printf(a, "--gpu-architecture=sm_%d%s", capability,
+                                                              ty_cuda_groups(capability) ? "a" : "")};
     unsigned status = lib->nvrtcCompileProgram(program, sizeof options / sizeof *options, options);
     const char *log = compile_log(lib, program, a);
     if (status != 0)

@@ -112,13 +112,28 @@ static int cuda_find_function(const ty_cuda *c, uint64_t kernel, CUfunction *out
     return ty_error_set(err, TY_E_COMPILER, "compiled kernels lack %s", name);
 }
 
+/* More of a block's shared memory than a kernel may have unasked. */
+static int cuda_allow_bytes(const ty_cuda *c, const cuda_program *p, ty_error *err)
+{
+    for (int i = 0; ty_cuda_groups(c->gpu.capability) && i < p->tape.n_calls; i++) {
+        const ty_cuda_call *call = &p->tape.call[i];
+        if (!call->launch.group_bytes)
+            continue;
+        unsigned status = c->gpu.cu->cuFuncSetAttribute(p->function[call->kernel], TY_CU_FUNC_ATTRIBUTE_SHARED_BYTES,
+                                                        call->launch.group_bytes);
+        if (ty_gpu_status(&c->gpu, status, "allowing a kernel more shared memory", err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int cuda_find_functions(ty_cuda *c, cuda_program *p, ty_error *err)
 {
     p->function = TY_NEW_ARRAY(&c->arena, CUfunction, p->tape.n_kernels);
     for (int i = 0; i < p->tape.n_kernels; i++)
         if (cuda_find_function(c, p->tape.kernel[i], &p->function[i], err) < 0)
             return -1;
-    return 0;
+    return cuda_allow_bytes(c, p, err);
 }
 
 /* Where a launch finds what it works on is the same in every run. */

@@ -54,7 +54,8 @@ enum { TY_CUDA_FILL = 65536 };
 typedef enum ty_cuda_room {
     TY_CUDA_FOUR,
     TY_CUDA_THREE, /* several kernels in one */
-    TY_CUDA_TWO    /* threads keep much */
+    TY_CUDA_TWO,   /* threads keep much */
+    TY_CUDA_GROUP  /* blocks of one group of warps: two, or three where these multiply together */
 } ty_cuda_room;
 
 typedef struct ty_cuda_layout {

@@ -10,62 +10,91 @@
  * shared memory, two of them: while one is worked on the next one comes (cp.async). Their rows are padded by 16 bytes
  * so that the eight rows of a small matrix lie in different banks. What is kept comes through the same memory, first.
  *
- * Products are those of the tensor cores, of 16 x 16 by 16 x 8 numbers, added up in float32 (the words ty_mma_...,
+ * On sm_90 heads of 64 numbers are multiplied by the four warps together (TY_GROUP: wgmma; the words ty_group_... in
+ * head.c), which each have 16 rows of each of two halves of the block's. Tiles are read by the tensor cores themselves,
+ * so rows are not padded but swizzled, and products go on beside what the warps do.
+ *
+ * Else products are those of the tensor cores, of 16 x 16 by 16 x 8 numbers, added up in float32 (the words ty_mma_...,
  * ty_tiles in head.c). In such a product a lane has the numbers of rows lane / 4 and 8 more, of columns 2 (lane % 4)
  * and 1 more; two products' results side by side, rounded, are the first operand of the next (PTX ISA, "Matrix
  * Fragments for mma.m16n8k16").
  */
 #include "compiler/target/cuda/own_attend.h"
 
-/* The scores p of a tile become probabilities but for their sum; `most` is of scores that are not scaled yet. */
+/* Warps that multiply together have scores of one t at a time, and so few registers that three blocks have room: while
+ * one waits for products, others have something to do. */
+static const char attend_forward_scores[] = "    float p[GROUP ? 1 : MT][OTHER / 8][4];\n"
+                                            "#if !GROUP\n"
+                                            "    ACROSS(p, f, queries, ks, OTHER, D, MT)\n"
+                                            "#endif\n";
+
+static const char attend_forward_rows[] = "#pragma unroll\n"
+                                          "    for (int t = 0; t < MT; t++) {\n"
+                                          "     float (*of)[4] = p[GROUP ? 0 : t];\n"
+                                          "#if GROUP\n"
+                                          "     if (CAUSAL && key > first + t * STEP + STEP - 1 + S - T) continue;\n"
+                                          "     ACROSS_ONE(of, queries, ks, OTHER, D, t)\n"
+                                          "     ARRIVED(0, of, OTHER);\n"
+                                          "#endif\n";
+
+/* The scores of a tile become probabilities but for their sum and a power of two; `most` is of scores that are not
+ * scaled yet. It follows the greatest of them only where that is 2^8 times as much: what there is of the row need not
+ * be brought to the new one at every tile, and a factor of 2^8 is nothing to sums nor to 16-bit numbers. */
 static const char attend_softmax[] =
+    "     float top[2] = {most[t][0], most[t][1]};\n"
     "#pragma unroll\n"
-    "    for (int t = 0; t < MT; t++)\n"
+    "     for (int j = 0; j < OTHER / 2; j++) top[j / 2 % 2] = __builtin_fmaxf(of[j / 4][j % 4], top[j / 2 % 2]);\n"
     "#pragma unroll\n"
-    "     for (int i = 0; i < 2; i++) {\n"
-    "      float top = most[t][i], add = 0;\n"
-    "#pragma unroll\n"
-    "      for (int j = 0; j < OTHER / 4; j++) {\n"
-    "       const float x = p[t][j / 2][2 * i + j % 2];\n"
-    "       top = __builtin_fmaxf(x, top);\n"
-    "      }\n"
+    "     for (int i = 0; i < 2; i++)\n"
     "      for (int m = 1; m < 4; m *= 2) {\n"
-    "       const float other = TY_SHUFFLE_F(top, m);\n"
-    "       top = __builtin_fmaxf(other, top);\n"
+    "       const float other = TY_SHUFFLE_F(top[i], m);\n"
+    "       top[i] = __builtin_fmaxf(other, top[i]);\n"
     "      }\n"
-    "      const float less = ty_exp2((most[t][i] - top) * scale2), zero = -top * scale2;\n"
-    "      most[t][i] = top;\n"
+    "     if (!((top[0] - most[t][0]) * scale2 <= 8 && (top[1] - most[t][1]) * scale2 <= 8)) {\n"
+    "      TY_JUMP();\n"
     "#pragma unroll\n"
-    "      for (int j = 0; j < OTHER / 4; j++) {\n"
-    "       float *x = &p[t][j / 2][2 * i + j % 2];\n"
-    "       *x = ty_exp2(__builtin_fmaf(*x, scale2, zero));\n"
-    "       add += *x;\n"
+    "      for (int i = 0; i < 2; i++) {\n"
+    "       const float less = ty_exp2((most[t][i] - top[i]) * scale2);\n"
+    "       most[t][i] = top[i], sum[t][i] *= less;\n"
+    "#pragma unroll\n"
+    "       for (int j = 0; j < E / 8; j++) o[t][j][2 * i] *= less, o[t][j][2 * i + 1] *= less;\n"
     "      }\n"
-    "      sum[t][i] = sum[t][i] * less + add;\n"
+    "     }\n"
+    "     const float zero[2] = {-most[t][0] * scale2, -most[t][1] * scale2};\n"
     "#pragma unroll\n"
-    "      for (int j = 0; j < E / 8; j++) o[t][j][2 * i] *= less, o[t][j][2 * i + 1] *= less;\n"
-    "     }\n";
+    "     for (int j = 0; j < OTHER / 2; j++) {\n"
+    "      float *x = &of[j / 4][j % 4];\n"
+    "      *x = ty_exp2(__builtin_fmaf(*x, scale2, zero[j / 2 % 2]));\n"
+    "      sum[t][j / 2 % 2] += *x;\n"
+    "     }\n"
+    "     ALONG_ONE(o, of, vs, E, OTHER, t)\n"
+    "    }\n";
 
 static const char attend_forward_open[] =
     "  const unsigned short *qh = q + outer * qO + head * qH;\n"
     "  const unsigned short *kh = k + outer * kO + head / (HEADS / GROUPS) * kH;\n"
     "  const unsigned short *vh = v + outer * vO + head / (HEADS / GROUPS) * vH;\n"
-    "  const int low = first + warp * MT * 16, mine = low + row;\n"
+    "  const int mine = first + warp * WARP + row, low = GROUP ? first : mine - row;\n"
     "  const int seen = first + ROWS + S - T, n = CAUSAL && seen < S ? seen : S;\n"
-    "  unsigned f[MT][D / 16][4];\n"
     "  float o[MT][E / 8][4], most[MT][2], sum[MT][2];\n"
     "  ZERO(o, E / 8, MT)\n"
     "#pragma unroll\n"
     "  for (int t = 0; t < MT; t++) most[t][0] = most[t][1] = never, sum[t][0] = sum[t][1] = 0;\n"
+    "#if GROUP\n"
+    "  TILE(queries, qh, qR, first, T, ROWS, D)\n"
+    "#else\n"
+    "  unsigned f[MT][D / 16][4];\n"
     "  TILE(tile, qh, qR, first, T, ROWS, D)\n"
     "  ARRIVE();\n"
     "  KEEP(f, tile, D)\n"
     "  TY_BARRIER();\n"
+    "#endif\n"
     "  TILE(tile, kh, kR, 0, S, OTHER, D)\n"
     "  TILE(tile + OTHER * LINE, vh, vR, 0, S, OTHER, E)\n";
 
 static const char attend_forward_close[] =
     "    ALONG(o, p, vs, E, OTHER)\n"
+    "    LAST(o, E)\n"
     "   }\n"
     "   ARRIVE();\n"
     "  }\n"
@@ -75,7 +104,7 @@ static const char attend_forward_close[] =
     "#pragma unroll\n"
     "   for (int i = 0; i < 2; i++) {\n"
     "    for (int m = 1; m < 4; m *= 2) sum[t][i] += TY_SHUFFLE_F(sum[t][i], m);\n"
-    "    const int at = mine + t * 16 + i * 8;\n"
+    "    const int at = mine + t * STEP + i * 8;\n"
     "    if (at >= T) continue;\n"
     "    const float part = 1.0f / sum[t][i];\n"
     "#pragma unroll\n"
@@ -92,17 +121,21 @@ int ty_cuda_own_attend(const ty_cuda_own *o, ty_error *err)
     ty_buf text;
     if (ty_own_attend_read(o, &x, err) < 0)
         return -1;
-    const ty_own_attend_shape shape = {.mt = x.wide ? 1 : 2, .other = x.wide ? 32 : 64};
+    const ty_own_attend_shape shape = {.mt = x.wide ? 1 : 2, .other = x.wide ? 32 : 64, .group = 64, .small = true};
     ty_buf_init(&text, TY_OWN_ATTEND_TEXT);
     ty_buf_adds(&text, "(const unsigned short *q, const unsigned short *k, const unsigned short *v, unsigned short *y, "
                        "float *lse)\n");
     ty_own_attend_open(&x, &shape, &text);
-    ty_buf_adds(&text, " TY_SHARED TY_ALIGNED unsigned short tile[4 * OTHER * LINE];\n"
+    ty_own_attend_kept("queries", &text);
+    ty_buf_adds(&text, " TY_SHARED TY_GROUP_ALIGNED unsigned short tile[4 * OTHER * LINE];\n"
                        " const int even = ((unsigned long)q | (unsigned long)k | (unsigned long)v) % 16 == 0;\n");
-    ty_own_attend_items("T", "HEADS", x.a.causal, &text);
+    ty_own_attend_items(&x, &shape, &text);
     ty_buf_adds(&text, attend_forward_open);
     ty_buf_adds(&text, ty_own_attend_keys);
-    ty_buf_adds(&text, ty_own_attend_mask);
+    ty_buf_adds(&text, attend_forward_scores);
+    ty_own_attend_mask(false, &text);
+    ty_buf_adds(&text, attend_forward_rows);
+    ty_own_attend_mask(true, &text);
     ty_buf_adds(&text, attend_softmax);
     ty_buf_adds(&text, attend_forward_close);
     ty_own_attend_launch(o, &x, &shape, &text, (const int[]){0, 1, 2, 3, 4}, 5);

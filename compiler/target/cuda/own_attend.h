@@ -23,7 +23,10 @@ typedef struct ty_own_attend {
 /* What a kernel keeps of a warp's rows, and what it goes through at a time. */
 typedef struct ty_own_attend_shape {
     int mt, other; /* times 16 rows a warp; rows of a tile, of which keys go through SUB at a time */
+    int group;     /* rows of a tile where warps multiply together; 0: they never do */
     bool keys;     /* a block has keys, not queries */
+    bool small;    /* three blocks have room where warps multiply together */
+    int bytes;     /* of shared memory that a block asks for there */
 } ty_own_attend_shape;
 
 /* UNSUPPORTED: numbers that are not 16-bit, heads that are no multiple of 16 up to 128, or 2^31 rows. */
@@ -37,13 +40,16 @@ int ty_own_attend_rows(const ty_own_attend_shape *shape);
 void ty_own_attend_open(const ty_own_attend *x, const ty_own_attend_shape *shape, ty_buf *text);
 /* Where q, k and v, or their gradients, are parts of one tensor: behind q's heads are k's, and v's behind those. */
 void ty_own_attend_behind(const ty_own_attend *x, const char *name, int part, ty_buf *text);
-/* Opens the loop over a block's items: tiles of ROWS of `rows` rows, of each of `heads` heads, of each `outer`. Where
- * there is a mask, those with most to do come first. */
-void ty_own_attend_items(const char *rows, const char *heads, bool last_first, ty_buf *text);
-/* Through tiles of keys and values, of which the first is asked for, to the scores p of each. */
+/* Memory for rows that are kept, where warps multiply together. */
+void ty_own_attend_kept(const char *name, ty_buf *text);
+/* Opens the loop over a block's items: tiles of ROWS queries, or keys, of each head, of each `outer`. Where there is a
+ * mask, those of some heads with most to do come first. */
+void ty_own_attend_items(const ty_own_attend *x, const ty_own_attend_shape *shape, ty_buf *text);
+/* Through tiles of keys and values, of which the first is asked for, ks and vs. */
 extern const char ty_own_attend_keys[];
-/* Of a tile on the edge of what is seen: scores that are not are never the greatest, and nothing of the sum. */
-extern const char ty_own_attend_mask[];
+/* What is not seen of a tile's scores: of all p[t] where each warp multiplies by itself; or by group, of the scores
+ * `of` of one t. */
+void ty_own_attend_mask(bool by_group, ty_buf *text);
 /* The kernel is done; text is freed. which, n: its operands and results (own.h). */
 void ty_own_attend_launch(const ty_cuda_own *o, const ty_own_attend *x, const ty_own_attend_shape *shape, ty_buf *text,
                           const int *which, int n);

@@ -14,7 +14,7 @@ static const char attend_delta[] = "#pragma unroll\n"
                                    "  for (int t = 0; t < MT; t++)\n"
                                    "#pragma unroll\n"
                                    "   for (int i = 0; i < 2; i++) {\n"
-                                   "    const int at = mine + t * 16 + i * 8;\n"
+                                   "    const int at = mine + t * STEP + i * 8;\n"
                                    "    float d = 0;\n"
                                    "    for (int c = lane % 4 * 8; at < T && c < E; c += 32) {\n"
                                    "     TY_ALIGNED unsigned short a[8], b[8];\n"
@@ -37,44 +37,60 @@ static const char attend_back_open[] =
     "  const unsigned short *yh = y + outer * yO + head * yH;\n"
     "  const unsigned short *kh = k + outer * kO + head / (HEADS / GROUPS) * kH;\n"
     "  const unsigned short *vh = v + outer * vO + head / (HEADS / GROUPS) * vH;\n"
-    "  const int low = first + warp * MT * 16, mine = low + row;\n"
+    "  const int mine = first + warp * WARP + row, low = GROUP ? first : mine - row;\n"
     "  const int seen = first + ROWS + S - T, n = CAUSAL && seen < S ? seen : S;\n"
-    "  unsigned f[MT][D / 16][4];\n"
     "  float sum[MT][D / 8][4];\n"
     "  ZERO(sum, D / 8, MT)\n"
-    "  TILE(kept, qh, qR, first, T, ROWS, D)\n"
     "  TILE(tile, kh, kR, 0, S, OTHER, D)\n"
     "  TILE(tile + OTHER * LINE, vh, vR, 0, S, OTHER, E)\n"
+    "#if GROUP\n"
+    "  TILE(queries, qh, qR, first, T, ROWS, D)\n"
+    "#else\n"
+    "  unsigned f[MT][D / 16][4];\n"
+    "  TILE(kept, qh, qR, first, T, ROWS, D)\n"
     "  ARRIVE();\n"
     "  KEEP(f, kept, D)\n"
     "  TY_BARRIER();\n"
+    "#endif\n"
     "  TILE(kept, dyh, yR, first, T, ROWS, E)\n";
 
+static const char attend_back_gradients[] = "#if !GROUP\n"
+                                            "    ACROSS_OF(g_, kept, vs, OTHER, E)\n"
+                                            "#endif\n"
+                                            "#pragma unroll\n"
+                                            "    for (int t = 0; t < MT; t++) {\n"
+                                            "     float (*of)[4] = p[GROUP ? 0 : t], (*to)[4] = g_[GROUP ? 0 : t];\n"
+                                            "#if GROUP\n"
+                                            "     if (CAUSAL && key > first + t * STEP + STEP - 1 + S - T) continue;\n"
+                                            "     ACROSS_ONE(of, queries, ks, OTHER, D, t)\n"
+                                            "     ACROSS_ONE(to, kept, vs, OTHER, E, t)\n"
+                                            "     ARRIVED(0, of, OTHER);\n"
+                                            "     ARRIVED(0, to, OTHER);\n"
+                                            "#endif\n";
+
 static const char attend_back_queries[] =
-    "    float g_[MT][OTHER / 8][4];\n"
-    "    ZERO(g_, OTHER / 8, MT)\n"
-    "    ACROSS_OF(g_, kept, vs, OTHER, E)\n"
-    "#pragma unroll\n"
-    "    for (int t = 0; t < MT; t++)\n"
     "#pragma unroll\n"
     "     for (int j = 0; j < OTHER / 2; j++) {\n"
     "      const int i = j / 2 % 2;\n"
-    "      float *x = &p[t][j / 4][j % 4];\n"
-    "      *x = ty_exp2(__builtin_fmaf(*x, scale2, -most[t][i])) * (g_[t][j / 4][j % 4] - sum_of[t][i]);\n"
+    "      float *x = &of[j / 4][j % 4];\n"
+    "      *x = ty_exp2(__builtin_fmaf(*x, scale2, -most[t][i])) * (to[j / 4][j % 4] - sum_of[t][i]);\n"
     "     }\n"
+    "     ALONG_ONE(sum, of, ks, D, OTHER, t)\n"
+    "    }\n"
     "    ALONG(sum, p, ks, D, OTHER)\n"
+    "    LAST(sum, D)\n"
     "   }\n"
     "   ARRIVE();\n"
     "  }\n"
-    "  unsigned short *to = dq + outer * qO + head * qH;\n"
+    "  unsigned short *dqh = dq + outer * qO + head * qH;\n"
     "#pragma unroll\n"
     "  for (int t = 0; t < MT; t++)\n"
     "#pragma unroll\n"
     "   for (int i = 0; i < 2; i++)\n"
     "#pragma unroll\n"
     "    for (int j = 0; j < D / 8; j++)\n"
-    "     if (mine + t * 16 + i * 8 < T)\n"
-    "      *(unsigned *)&to[(mine + t * 16 + i * 8) * qR + j * 8 + pair] =\n"
+    "     if (mine + t * STEP + i * 8 < T)\n"
+    "      *(unsigned *)&dqh[(mine + t * STEP + i * 8) * qR + j * 8 + pair] =\n"
     "       PACK(sum[t][j][2 * i] * scale, sum[t][j][2 * i + 1] * scale);\n"
     " }\n"
     "}\n";
@@ -94,17 +110,24 @@ static void back_open(const ty_own_attend *x, const ty_own_attend_shape *shape, 
 
 static void back_queries(const ty_cuda_own *o, const ty_own_attend *x)
 {
-    const ty_own_attend_shape shape = {.mt = x->wide ? 1 : 2, .other = x->wide ? 16 : 32};
+    const ty_own_attend_shape shape = {.mt = x->wide ? 1 : 2, .other = x->wide ? 16 : 32, .group = 32, .small = true};
     ty_buf text;
     back_open(x, &shape, "float *delta, unsigned short *dq", &text);
-    ty_buf_adds(&text, " TY_SHARED TY_ALIGNED unsigned short kept[ROWS * LINE], tile[4 * OTHER * LINE];\n");
-    ty_own_attend_items("T", "HEADS", x->a.causal, &text);
+    ty_own_attend_kept("queries", &text);
+    ty_buf_adds(&text, " TY_SHARED TY_GROUP_ALIGNED unsigned short kept[ROWS * LINE], tile[4 * OTHER * LINE];\n");
+    ty_own_attend_items(x, &shape, &text);
     ty_buf_adds(&text, attend_back_open);
     ty_buf_adds(&text, "  float most[MT][2], sum_of[MT][2];\n");
     ty_buf_adds(&text, attend_delta);
     ty_buf_adds(&text, attend_back_delta);
     ty_buf_adds(&text, ty_own_attend_keys);
-    ty_buf_adds(&text, ty_own_attend_mask);
+    ty_buf_adds(&text, "    float p[GROUP ? 1 : MT][OTHER / 8][4], g_[GROUP ? 1 : MT][OTHER / 8][4];\n"
+                       "#if !GROUP\n"
+                       "    ACROSS(p, f, queries, ks, OTHER, D, MT)\n"
+                       "#endif\n");
+    ty_own_attend_mask(false, &text);
+    ty_buf_adds(&text, attend_back_gradients);
+    ty_own_attend_mask(true, &text);
     ty_buf_adds(&text, attend_back_queries);
     ty_own_attend_launch(o, x, &shape, &text, (const int[]){0, 1, 2, 3, 4, 5, TY_CUDA_OWN_SCRATCH, 6}, 8);
 }
@@ -119,31 +142,45 @@ static const char attend_back_keys[] =
     "  unsigned short *to = tile + (stage) * 2 * OTHER * LINE; \\\n"
     "  TILE(to, q + outer * qO + h * qH, qR, asked, T, OTHER, D) \\\n"
     "  TILE(to + OTHER * LINE, dy + outer * yO + h * yH, yR, asked, T, OTHER, E) \\\n"
-    "  if (TY_THREAD < OTHER) { \\\n"
+    "  SUMS(stage) \\\n"
+    " }\n"
+    "#undef SUMS\n"
+    "#if GROUP\n"
+    "#define SUMS(stage)\n"
+    "#else\n"
+    "#define SUMS(stage) if (TY_THREAD < OTHER) { \\\n"
     "   const int at = asked + TY_THREAD; \\\n"
     "   const long from = (outer * HEADS + h) * T + at; \\\n"
     "   TY_ASYNC4(&most[(stage) * OTHER + TY_THREAD], lse + from, at < T); \\\n"
     "   TY_ASYNC4(&less[(stage) * OTHER + TY_THREAD], delta + from, at < T); \\\n"
-    "  } \\\n"
-    " }\n"
+    "  }\n"
+    "#endif\n"
     "  const unsigned short *kh = k + outer * kO + head * kH, *vh = v + outer * vO + head * vH;\n"
-    "  const int low = first + warp * MT * 16, mine = low + row;\n"
+    "  const int mine = first + warp * WARP + row, low = GROUP ? first : mine - row;\n"
     "  const int start = CAUSAL && first > S - T ? (first - (S - T)) / OTHER * OTHER : 0;\n"
     "  const int end = (head + 1) * (HEADS / GROUPS);\n"
     "  int h = head * (HEADS / GROUPS), asked = start;\n"
+    "#if GROUP\n"
+    "  TILE(keys, kh, kR, first, S, ROWS, D)\n"
+    "#else\n"
     "  unsigned f[MT][D / 16][4];\n"
     "  TILE(tile, kh, kR, first, S, ROWS, D)\n"
     "  ARRIVE();\n"
     "  KEEP(f, tile, D)\n"
     "  TY_BARRIER();\n"
+    "#endif\n"
     "#if DK\n"
-    "  unsigned fv[MT][E / 16][4];\n"
     "  float ksum[MT][D / 8][4];\n"
     "  ZERO(ksum, D / 8, MT)\n"
+    "#if GROUP\n"
+    "  TILE(values, vh, vR, first, S, ROWS, E)\n"
+    "#else\n"
+    "  unsigned fv[MT][E / 16][4];\n"
     "  TILE(tile, vh, vR, first, S, ROWS, E)\n"
     "  ARRIVE();\n"
     "  KEEP(fv, tile, E)\n"
     "  TY_BARRIER();\n"
+    "#endif\n"
     "#endif\n"
     "#if DV\n"
     "  float vsum[MT][E / 8][4];\n"
@@ -154,7 +191,8 @@ static const char attend_back_keys[] =
     "  ARRIVE();\n"
     "  for (int stage = 0; start < T && h < end; stage ^= 1) {\n"
     "   const unsigned short *qs = tile + stage * 2 * OTHER * LINE, *gs = qs + OTHER * LINE;\n"
-    "   const int query = asked;\n"
+    "   const int query = asked, of_head = h;\n"
+    "   (void)of_head;\n"
     "   asked += OTHER;\n"
     "   if (asked >= T) asked = start, h++;\n"
     "   if (h < end) NEXT(stage ^ 1)\n"
@@ -162,32 +200,48 @@ static const char attend_back_keys[] =
     "   for (int sub = 0; sub < OTHER; sub += SUB) {\n"
     "    const int from = query + sub;\n"
     "    if (CAUSAL && low > from + SUB - 1 + S - T) continue;\n"
-    "    const int edge = CAUSAL && low + MT * 16 - 1 > from + S - T;\n"
-    "    const float *most_at = &most[stage * OTHER + sub + pair], *less_at = &less[stage * OTHER + sub + pair];\n";
+    "    const int edge = CAUSAL && low + SPAN - 1 > from + S - T;\n"
+    "#if GROUP\n"
+    "    float most_at[SUB / 4], less_at[SUB / 4];\n"
+    "#pragma unroll\n"
+    "    for (int j = 0; j < SUB / 4; j++) {\n"
+    "     const int at = from + j / 2 * 8 + pair + j % 2;\n"
+    "     most_at[j] = at < T ? lse[(outer * HEADS + of_head) * T + at] : 0;\n"
+    "     less_at[j] = at < T ? delta[(outer * HEADS + of_head) * T + at] : 0;\n"
+    "    }\n"
+    "#else\n"
+    "    const float *most_at = &most[stage * OTHER + sub + pair], *less_at = &less[stage * OTHER + sub + pair];\n"
+    "#endif\n";
 
 /* What a few queries add to the sums of the warp's keys. p becomes the gradient of the scores, but for the scale.
  * KEYS_END: whether a key must be left out since there are not so many; PRODUCTS: of the keys with the queries. */
 static const char attend_back_few[] =
     "    const unsigned short *qt = qs + sub * LINE, *gt = gs + sub * LINE;\n"
     "    float p[MT][SUB / 8][4];\n"
-    "    ZERO(p, SUB / 8, MT)\n"
     "    PRODUCTS(p, qt)\n"
+    "#if GROUP\n"
+    "    float g_[SUB / 8][4];\n"
+    "    ACROSS_ONE(g_, values, gt, SUB, E, 0)\n"
+    "#endif\n"
     "#pragma unroll\n"
-    "    for (int t = 0; t < MT; t++)\n"
+    "    for (int t = 0; t < MT; t++) {\n"
+    "     ARRIVED(2, p[t], SUB);\n"
     "#pragma unroll\n"
     "     for (int j = 0; j < SUB / 2; j++) {\n"
     "      float *x = &p[t][j / 4][j % 4];\n"
-    "      *x = ty_exp2(__builtin_fmaf(*x, scale2, -(most_at[j / 4 * 8 + j % 2] * log2e)));\n"
+    "      *x = ty_exp2(__builtin_fmaf(*x, scale2, -(most_at[PLACE(j)] * log2e)));\n"
     "     }\n"
-    "    if (edge) {\n"
-    "     TY_JUMP();\n"
-    "#pragma unroll\n"
-    "     for (int t = 0; t < MT; t++)\n"
+    "     if (edge) {\n"
+    "      TY_JUMP();\n"
     "#pragma unroll\n"
     "      for (int j = 0; j < SUB / 2; j++)\n"
-    "       if (KEYS_END(mine + t * 16 + j / 2 % 2 * 8) ||\n"
-    "           (CAUSAL && mine + t * 16 + j / 2 % 2 * 8 > from + j / 4 * 8 + pair + j % 2 + S - T))\n"
+    "       if (KEYS_END(mine + t * STEP + j / 2 % 2 * 8) ||\n"
+    "           (CAUSAL && mine + t * STEP + j / 2 % 2 * 8 > from + j / 4 * 8 + pair + j % 2 + S - T))\n"
     "        p[t][j / 4][j % 4] = 0;\n"
+    "     }\n"
+    "#if DV\n"
+    "     ALONG_ONE(vsum, p[t], gt, E, SUB, t)\n"
+    "#endif\n"
     "    }\n"
     "#if DV\n"
     "    ALONG(vsum, p, gt, E, SUB)\n"
@@ -195,17 +249,27 @@ static const char attend_back_few[] =
     "#if DK\n"
     "#pragma unroll\n"
     "    for (int u = 0; u < MT; u++) {\n"
-    "     float g_[1][SUB / 8][4];\n"
-    "     ZERO(g_, SUB / 8, 1)\n"
-    "     ACROSS(g_, fv + u, gt, SUB, E, 1)\n"
+    "#if GROUP\n"
+    "     if (u == 0) { ARRIVED(2, g_, SUB); } else { ARRIVED(1, g_, SUB); }\n"
+    "     float (*of)[4] = g_;\n"
+    "#else\n"
+    "     float g_[1][SUB / 8][4], (*of)[4] = g_[0];\n"
+    "     ACROSS(g_, fv + u, values, gt, SUB, E, 1)\n"
+    "#endif\n"
     "#pragma unroll\n"
     "     for (int j = 0; j < SUB / 2; j++)\n"
-    "      p[u][j / 4][j % 4] *= g_[0][j / 4][j % 4] - less_at[j / 4 * 8 + j % 2];\n"
+    "      p[u][j / 4][j % 4] *= of[j / 4][j % 4] - less_at[PLACE(j)];\n"
+    "#if GROUP\n"
+    "     if (u + 1 < MT) ACROSS_ONE(g_, values, gt, SUB, E, u + 1)\n"
+    "#endif\n"
+    "     ALONG_ONE(ksum, p[u], qt, D, SUB, u)\n"
     "    }\n"
     "    ALONG(ksum, p, qt, D, SUB)\n"
     "#endif\n";
 
 static const char attend_back_next[] = "   }\n"
+                                       "   LAST(ksum, D)\n"
+                                       "   LAST(vsum, E)\n"
                                        "   ARRIVE();\n"
                                        "  }\n";
 
@@ -213,7 +277,7 @@ static const char attend_back_store[] = "#pragma unroll\n"
                                         "  for (int t = 0; t < MT; t++)\n"
                                         "#pragma unroll\n"
                                         "   for (int i = 0; i < 2; i++) {\n"
-                                        "    const long at = mine + t * 16 + i * 8;\n"
+                                        "    const long at = mine + t * STEP + i * 8;\n"
                                         "    if (at >= S) continue;\n"
                                         "#if DK\n"
                                         "#pragma unroll\n"
@@ -231,14 +295,26 @@ static const char attend_back_store[] = "#pragma unroll\n"
                                         " }\n"
                                         "}\n";
 
-/* Which sums the kernel has; KEYS_END, PRODUCTS. */
-static const char back_defines[] = "#undef DK\n#undef DV\n#undef KEYS_END\n#undef PRODUCTS\n"
+/* Which sums the kernel has; KEYS_END, PRODUCTS. PLACE: where the sums of a query are in most_at and less_at. */
+static const char back_defines[] = "#undef DK\n#undef DV\n#undef KEYS_END\n#undef PRODUCTS\n#undef PLACE\n"
+                                   "#define PLACE(j) ((j) / 4 * (%s) + (j) %% 2)\n"
                                    "#define DK %d\n#define DV %d\n#define KEYS_END(key) (%s)\n"
                                    "#define PRODUCTS(p, qt) %s\n";
 
+static const char attend_keys_memory[] =
+    "#if GROUP\n"
+    " TY_GROUP_ROOM(keys, 2 * ROWS * LINE + 4 * OTHER * LINE);\n"
+    " unsigned short *const values = keys + ROWS * LINE, *const tile = values + ROWS * LINE;\n"
+    "#else\n"
+    " TY_SHARED TY_ALIGNED unsigned short tile[4 * OTHER * LINE];\n"
+    " TY_SHARED float most[2 * OTHER], less[2 * OTHER];\n"
+    "#endif\n";
+enum { KEYS_BYTES = 2 * (2 * 128 + 4 * 64) * 64 }; /* of the first */
+
 static void back_keys(const ty_cuda_own *o, const ty_own_attend *x, bool dk, bool dv)
 {
-    const ty_own_attend_shape shape = {.mt = x->wide ? 1 : 2, .other = x->wide ? 16 : 64, .keys = true};
+    const ty_own_attend_shape shape = {
+        .mt = x->wide ? 1 : 2, .other = x->wide ? 16 : 64, .group = 64, .keys = true, .bytes = KEYS_BYTES};
     const int dq_at = TY_OWN_ATTEND_DY + 1, dk_at = x->a.packed ? dq_at : dq_at + 1,
               dv_at = x->a.packed ? dq_at : dq_at + 2;
     ty_buf text;
@@ -247,14 +323,13 @@ static void back_keys(const ty_cuda_own *o, const ty_own_attend *x, bool dk, boo
               : dk     ? "const float *delta, unsigned short *dk"
                        : "const float *delta, unsigned short *dv",
               &text);
-    ty_buf_addf(&text, back_defines, dk, dv, "0", "ACROSS(p, f, qt, SUB, D, MT)");
-    ty_buf_adds(&text, " TY_SHARED TY_ALIGNED unsigned short tile[4 * OTHER * LINE];\n"
-                       " TY_SHARED float most[2 * OTHER], less[2 * OTHER];\n");
+    ty_buf_addf(&text, back_defines, "GROUP ? 2 : 8", dk, dv, "0", "ACROSS(p, f, keys, qt, SUB, D, MT)");
+    ty_buf_adds(&text, attend_keys_memory);
     if (dk)
         ty_own_attend_behind(x, "dk", TY_OWN_ATTEND_K, &text);
     if (dv)
         ty_own_attend_behind(x, "dv", TY_OWN_ATTEND_V, &text);
-    ty_own_attend_items("S", "GROUPS", false, &text);
+    ty_own_attend_items(x, &shape, &text);
     ty_buf_adds(&text, attend_back_keys);
     ty_buf_adds(&text, attend_back_few);
     ty_buf_adds(&text, attend_back_next);
@@ -268,6 +343,20 @@ static void back_keys(const ty_cuda_own *o, const ty_own_attend *x, bool dk, boo
 /* A block has all keys and all queries of a head. It goes through the queries as above, and leaves the gradients of
  * their scores in shared memory: from there, with the keys, come those of the queries. Each warp then has 16 of the
  * head's numbers, of all queries of the tile. Registers are few: where a tile lies is computed anew each time. */
+static const char attend_short_memory[] =
+    "#if GROUP\n"
+    " enum { TILES = 4 * ROWS * LINE };\n"
+    " TY_GROUP_ROOM(keys, TILES + 4 * ROWS);\n"
+    " unsigned short *const values = keys + ROWS * LINE, *const tile = values + ROWS * LINE;\n"
+    " unsigned short *const scores = tile + 4 * OTHER * LINE;\n"
+    " float *const most = (float *)(keys + TILES), *const less = most + ROWS;\n"
+    "#else\n"
+    " enum { SCORES = OTHER + 8 };\n"
+    " TY_SHARED TY_ALIGNED unsigned short keys[ROWS * LINE], tile[4 * OTHER * LINE], scores[ROWS * SCORES];\n"
+    " TY_SHARED float most[ROWS], less[ROWS];\n"
+    "#endif\n";
+enum { SHORT_BYTES = 2 * (4 * 128 * 64 + 4 * 128) }; /* of the first */
+
 static const char attend_short_open[] =
     "#undef NEXT\n"
     "#define NEXT(stage, asked) { \\\n"
@@ -279,13 +368,18 @@ static const char attend_short_open[] =
     "  const unsigned short *dyh = dy + outer * yO + head * yH;\n"
     "  const unsigned short *kh = k + outer * kO + head * kH, *vh = v + outer * vO + head * vH;\n"
     "  const unsigned short *yh = y + outer * yO + head * yH;\n"
-    "  const int low = first + warp * MT * 16, mine = low + row;\n"
-    "  unsigned fv[MT][E / 16][4];\n"
+    "  const int mine = first + warp * WARP + row, low = GROUP ? first : mine - row;\n"
     "  float ksum[MT][D / 8][4], vsum[MT][E / 8][4];\n"
     "  ZERO(ksum, D / 8, MT)\n"
     "  ZERO(vsum, E / 8, MT)\n"
     "  TILE(keys, kh, kR, 0, S, ROWS, D)\n"
-    "  TILE(tile, vh, vR, 0, S, ROWS, E)\n";
+    "#if GROUP\n"
+    "  TILE(values, vh, vR, 0, S, ROWS, E)\n"
+    "  NEXT(0, 0)\n"
+    "#else\n"
+    "  unsigned fv[MT][E / 16][4];\n"
+    "  TILE(tile, vh, vR, 0, S, ROWS, E)\n"
+    "#endif\n";
 
 static const char attend_short_delta[] = "    if (lane % 4 == 0) {\n"
                                          "     most[at] = at < T ? lse[(outer * HEADS + head) * T + at] : 0;\n"
@@ -293,10 +387,12 @@ static const char attend_short_delta[] = "    if (lane % 4 == 0) {\n"
                                          "    }\n"
                                          "   }\n"
                                          "  ARRIVE();\n"
+                                         "#if !GROUP\n"
                                          "  KEEP(fv, tile, E)\n"
                                          "  TY_BARRIER();\n"
                                          "  NEXT(0, 0)\n"
-                                         "  ARRIVE();\n";
+                                         "  ARRIVE();\n"
+                                         "#endif\n";
 
 /* What the causal mask hides of a warp's keys is zeros to the queries. */
 static const char attend_short_queries[] =
@@ -306,14 +402,52 @@ static const char attend_short_queries[] =
     "#pragma unroll 1\n"
     "   for (int sub = 0; sub < OTHER; sub += SUB) {\n"
     "    const int from = query + sub;\n"
+    "#if !GROUP\n"
     "    unsigned short *to = &scores[mine * SCORES + sub + pair];\n"
     "    if (CAUSAL && low > from + SUB - 1 + S - T) {\n"
     "     for (int i = 0; i < MT * 2; i++)\n"
     "      for (int j = 0; j < SUB; j += 8) *(unsigned *)&to[i * 8 * SCORES + j] = 0;\n"
     "     continue;\n"
     "    }\n"
-    "    const int edge = low + MT * 16 > S || (CAUSAL && low + MT * 16 - 1 > from + S - T);\n"
+    "#endif\n"
+    "    const int edge = low + SPAN > S || (CAUSAL && low + SPAN - 1 > from + S - T);\n"
     "    const float *most_at = &most[from + pair], *less_at = &less[from + pair];\n";
+
+/* Warps that multiply together bring in the gradients of 64 queries at a time; a row of the scores has as many. */
+static const char attend_short_group[] =
+    "#if GROUP\n"
+    "#pragma unroll\n"
+    "    for (int i = 0; i < MT * 2; i++)\n"
+    "#pragma unroll\n"
+    "     for (int j = 0; j < SUB / 8; j++)\n"
+    "      *(unsigned *)&scores[AT(mine + i / 2 * STEP + i % 2 * 8, query % 64 + j * 8 + pair)] =\n"
+    "       PACK(p[i / 2][j][i % 2 * 2], p[i / 2][j][i % 2 * 2 + 1]);\n"
+    "   }\n"
+    "   if (query % 64 + OTHER == 64 || query + OTHER >= T) {\n"
+    "    float sum[D / 8][4];\n"
+    "    TY_GROUP_SEES();\n"
+    "    TY_BARRIER();\n"
+    "    TY_GROUP_FENCE();\n"
+    "#pragma unroll\n"
+    "    for (int kk = 0; kk < ROWS / 16; kk++)\n"
+    "     GROUP_TURNED(sum, TY_GROUP_TILE(scores), TY_GROUP_TILE(keys), kk, kk > 0);\n"
+    "    TY_GROUP_COMMIT();\n"
+    "    ARRIVED(0, sum, D);\n"
+    "#pragma unroll\n"
+    "    for (int i = 0; i < 2; i++) {\n"
+    "     const int at = query / 64 * 64 + warp * 16 + row + i * 8;\n"
+    "     if (at >= T) continue;\n"
+    "#pragma unroll\n"
+    "     for (int j = 0; j < D / 8; j++)\n"
+    "      *(unsigned *)&dq[outer * qO + head * qH + at * qR + j * 8 + pair] =\n"
+    "       PACK(sum[j][2 * i] * scale, sum[j][2 * i + 1] * scale);\n"
+    "    }\n"
+    "   }\n"
+    "   LAST(ksum, D)\n"
+    "   LAST(vsum, E)\n"
+    "   ARRIVE();\n"
+    "  }\n"
+    "#else\n";
 
 static const char attend_short_scores[] =
     "#pragma unroll\n"
@@ -362,25 +496,24 @@ static bool back_is_short(const ty_own_attend *x)
 
 static void back_short(const ty_cuda_own *o, const ty_own_attend *x)
 {
-    const ty_own_attend_shape shape = {.mt = 2, .other = 32, .keys = true};
+    const ty_own_attend_shape shape = {.mt = 2, .other = 32, .group = 32, .keys = true, .bytes = SHORT_BYTES};
     const int dq_at = TY_OWN_ATTEND_DY + 1, dk_at = x->a.packed ? dq_at : dq_at + 1,
               dv_at = x->a.packed ? dq_at : dq_at + 2;
     ty_buf text;
     back_open(x, &shape, "unsigned short *dq, unsigned short *dk, unsigned short *dv", &text);
-    ty_buf_addf(&text, back_defines, 1, 1, "(key) >= S", "ACROSS_OF(p, keys, qt, SUB, D)");
-    ty_buf_adds(&text, " enum { SCORES = OTHER + 8 };\n"
-                       " TY_SHARED TY_ALIGNED unsigned short keys[ROWS * LINE], tile[4 * OTHER * LINE], scores[ROWS * "
-                       "SCORES];\n"
-                       " TY_SHARED float most[ROWS], less[ROWS];\n");
+    ty_buf_addf(&text, back_defines, "8", 1, 1, "(key) >= S", "ACROSS_OF(p, keys, qt, SUB, D)");
+    ty_buf_adds(&text, attend_short_memory);
     ty_own_attend_behind(x, "dk", TY_OWN_ATTEND_K, &text);
     ty_own_attend_behind(x, "dv", TY_OWN_ATTEND_V, &text);
-    ty_own_attend_items("S", "GROUPS", false, &text);
+    ty_own_attend_items(x, &shape, &text);
     ty_buf_adds(&text, attend_short_open);
     ty_buf_adds(&text, attend_delta);
     ty_buf_adds(&text, attend_short_delta);
     ty_buf_adds(&text, attend_short_queries);
     ty_buf_adds(&text, attend_back_few);
+    ty_buf_adds(&text, attend_short_group);
     ty_buf_adds(&text, attend_short_scores);
+    ty_buf_adds(&text, "#endif\n");
     ty_buf_adds(&text, attend_back_store);
     ty_own_attend_launch(o, x, &shape, &text, (const int[]){0, 1, 2, 3, 4, 5, dq_at, dk_at, dv_at}, 9);
 }

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-enum { ATTEND_THREADS = 128, ATTEND_WARPS = 4, ATTEND_MAX_HEAD = 128 };
+enum { ATTEND_THREADS = 128, ATTEND_WARPS = 4, ATTEND_MAX_HEAD = 128, ATTEND_GROUP_HEAD = 64, ATTEND_BESIDE = 64 };
 
 int ty_own_attend_read(const ty_cuda_own *o, ty_own_attend *out, ty_error *err)
 {
@@ -34,6 +34,12 @@ int ty_own_attend_rows(const ty_own_attend_shape *shape)
     return 16 * ATTEND_WARPS * shape->mt;
 }
 
+/* Whether warps may multiply together: rows of tiles have 128 bytes then. */
+static bool attend_groups(const ty_own_attend *x, const ty_own_attend_shape *shape)
+{
+    return shape->group && x->a.d == ATTEND_GROUP_HEAD && x->a.e == ATTEND_GROUP_HEAD;
+}
+
 /* Steps from one row, head and `outer` to the next, where a row has `heads` heads. */
 static void attend_steps(const ty_own_attend *x, const char *name, int64_t rows, int64_t heads, int64_t n, ty_buf *text)
 {
@@ -48,103 +54,144 @@ void ty_own_attend_behind(const ty_own_attend *x, const char *name, int part, ty
         ty_buf_addf(text, " %s += %" PRId64 ";\n", name, part * x->a.heads * x->a.d);
 }
 
-/* c[mt][.][4] [16 mt, n] += f x b's rows, sums over `depth`; f[mt][.][4]: fragments of the rows that are kept.
- * ACROSS_OF: these are read from a tile each time, for want of registers. BOTH: the columns nn and the next ones, of
- * fragments `of` for each t. */
-static const char attend_across[] =
+/* c[mt][.][4] [16 mt, n] = f x b's rows, sums over `depth`; f[mt][.][4]: fragments of the rows that are kept.
+ * ACROSS_OF: of rows that lie in a tile, from which they are read each time. BOTH: the columns nn and the next ones, of
+ * fragments `of` for each t. ALONG: c [16 MT, n] += p [16 MT, depth], rounded, x b [depth, n]; ALONG_ONE: of one t. */
+static const char attend_by_warp[] =
     "#undef BOTH\n"
     "#define BOTH(c, of, mt) \\\n"
     " _Pragma(\"unroll\") for (int t = 0; t < (mt); t++) { \\\n"
     "  MMA((c)[t][nn / 8], of, g[0], g[1]); \\\n"
     "  MMA((c)[t][nn / 8 + 1], of, g[2], g[3]); \\\n"
     " }\n"
-    "#undef ACROSS\n"
-    "#define ACROSS(c, f, b, n, depth, mt) \\\n"
+    "#define ACROSS(c, f, a, b, n, depth, mt) \\\n"
+    " ZERO(c, (n) / 8, mt) \\\n"
     " _Pragma(\"unroll\") for (int kk = 0; kk < (depth) / 16; kk++) \\\n"
     "  _Pragma(\"unroll\") for (int nn = 0; nn < (n); nn += 16) { \\\n"
     "   unsigned g[4]; \\\n"
     "   ty_tiles(g, &(b)[(nn + lane % 8 + lane / 16 * 8) * LINE + kk * 16 + lane / 8 % 2 * 8]); \\\n"
     "   BOTH(c, (f)[t][kk], mt) \\\n"
     "  }\n"
-    "#undef ACROSS_OF\n"
     "#define ACROSS_OF(c, a, b, n, depth) \\\n"
+    " ZERO(c, (n) / 8, MT) \\\n"
     " _Pragma(\"unroll\") for (int kk = 0; kk < (depth) / 16; kk++) { \\\n"
     "  unsigned f[MT][4]; \\\n"
     "  _Pragma(\"unroll\") for (int t = 0; t < MT; t++) \\\n"
-    "   ty_tiles(f[t], &(a)[((warp * MT + t) * 16 + lane % 16) * LINE + kk * 16 + lane / 16 * 8]); \\\n"
+    "   ty_tiles(f[t], &(a)[(warp * WARP + t * STEP + lane % 16) * LINE + kk * 16 + lane / 16 * 8]); \\\n"
     "  _Pragma(\"unroll\") for (int nn = 0; nn < (n); nn += 16) { \\\n"
     "   unsigned g[4]; \\\n"
     "   ty_tiles(g, &(b)[(nn + lane % 8 + lane / 16 * 8) * LINE + kk * 16 + lane / 8 % 2 * 8]); \\\n"
     "   BOTH(c, f[t], MT) \\\n"
     "  } \\\n"
-    " }\n";
-
-/* c [16 MT, n] += p [16 MT, depth], rounded, x b [depth, n]. */
-static const char attend_along[] =
-    "#undef ALONG\n"
+    " }\n"
     "#define ALONG(c, p, b, n, depth) \\\n"
     " _Pragma(\"unroll\") for (int kk = 0; kk < (depth); kk += 16) { \\\n"
-    "  const int j = kk / 8; \\\n"
     "  unsigned f[MT][4], g[4]; \\\n"
-    "  _Pragma(\"unroll\") for (int t = 0; t < MT; t++) { \\\n"
-    "   f[t][0] = PACK(p[t][j][0], p[t][j][1]), f[t][1] = PACK(p[t][j][2], p[t][j][3]); \\\n"
-    "   f[t][2] = PACK(p[t][j + 1][0], p[t][j + 1][1]), f[t][3] = PACK(p[t][j + 1][2], p[t][j + 1][3]); \\\n"
-    "  } \\\n"
+    "  _Pragma(\"unroll\") for (int t = 0; t < MT; t++) PAIRS(f[t], p[t], kk / 8); \\\n"
     "  _Pragma(\"unroll\") for (int nn = 0; nn < (n); nn += 16) { \\\n"
     "   ty_tiles_turned(g, &(b)[(kk + lane % 16) * LINE + nn + lane / 16 * 8]); \\\n"
     "   BOTH(c, f[t], MT) \\\n"
     "  } \\\n"
-    " }\n";
+    " }\n"
+    "#define ALONG_ONE(c, p, b, n, depth, t)\n"
+    "#define ARRIVED(left, c, n)\n"
+    "#define LAST(c, n)\n";
+
+/* The same for the four warps together, of products that go on beside what follows: each t is a group, and ARRIVED says
+ * that of all groups but the last `left` the sums c are there. They are added up one t at a time, ALONG_ONE. Rows that
+ * are kept lie in tiles (a): ptxas 13.0 takes fragments that a loop multiplies again and again for dead behind their
+ * first use, and gives their registers away. */
+static const char attend_by_group[] =
+    "#define ACROSS(c, f, a, b, n, depth, mt) ACROSS_OF(c, a, b, n, depth)\n"
+    "#define ACROSS_OF(c, a, b, n, depth) \\\n"
+    " _Pragma(\"unroll\") for (int t = 0; t < MT; t++) ACROSS_ONE((c)[t], a, b, n, depth, t)\n"
+    "#define ACROSS_ONE(c, a, b, n, depth, t) { \\\n"
+    "  TY_GROUP_FENCE(); \\\n"
+    "  _Pragma(\"unroll\") for (int kk = 0; kk < (depth) / 16; kk++) \\\n"
+    "   GROUP_TILES(c, TY_GROUP_TILE((a) + (t) * STEP * LINE), TY_GROUP_TILE(b), kk, kk > 0, n); \\\n"
+    "  TY_GROUP_COMMIT(); \\\n"
+    " }\n"
+    "#define ALONG(c, p, b, n, depth)\n"
+    "#define ALONG_ONE(c, p, b, n, depth, t) { \\\n"
+    "  unsigned f_[(depth) / 16][4]; \\\n"
+    "  _Pragma(\"unroll\") for (int kk = 0; kk < (depth) / 16; kk++) PAIRS(f_[kk], p, kk * 2); \\\n"
+    "  TY_GROUP_FENCE(); \\\n"
+    "  _Pragma(\"unroll\") for (int kk = 0; kk < (depth) / 16; kk++) \\\n"
+    "   GROUP_KEPT((c)[t], f_[kk], TY_GROUP_TILE(b), kk); \\\n"
+    "  TY_GROUP_COMMIT(); \\\n"
+    " }\n"
+    "#define ARRIVED(left, c, n) TY_GROUP_WAIT(left); TY_GROUP_HELD(c, n)\n"
+    "#define LAST(c, n) \\\n"
+    " TY_GROUP_WAIT(0); \\\n"
+    " _Pragma(\"unroll\") for (int t = 0; t < MT; t++) { TY_GROUP_HELD((c)[t], n); }\n";
 
 /* TILE: asks for rows of an operand, zeros behind its end: 16 bytes a thread at a time, of the same column where all
- * threads have whole rows; `even`: all operands begin at multiples of 16 bytes. KEEP: the warp's rows of a tile as
- * fragments. */
+ * threads have whole rows; `even`: all operands begin at multiples of 16 bytes. AT: where a number of a tile is; of
+ * groups' tiles, eight rows of 128 bytes have their parts of 16 bytes in an order of their own (PTX ISA, "Shared memory
+ * matrix layout", 128-byte swizzling). KEEP: the warp's rows of a tile as fragments. PAIRS: 16 numbers of each of 16
+ * rows, rounded, as a fragment. */
 static const char attend_tile[] =
+    "#undef AT\n"
+    "#if GROUP\n"
+    "#define AT(r, c) ((r) * LINE + ((c) ^ (r) % 8 * 8))\n"
+    "#else\n"
+    "#define AT(r, c) ((r) * LINE + (c))\n"
+    "#endif\n"
     "#undef TILE\n"
     "#define TILE(to, from, step, first, rows, count, n) \\\n"
     " if (!even) { \\\n"
     "  _Pragma(\"unroll 1\") for (int i = TY_THREAD; i < (count) * (n); i += 128) \\\n"
-    "   (to)[i / (n) * LINE + i % (n)] = \\\n"
+    "   (to)[AT(i / (n), i % (n))] = \\\n"
     "    (first) + i / (n) < (rows) ? (from)[((first) + i / (n)) * (step) + i % (n)] : 0; \\\n"
     " } else if (1024 % (n) == 0 && (count) % (1024 / (n)) == 0) { \\\n"
     "  int me = TY_THREAD; TY_ANEW(me); \\\n"
     "  const int r = me / ((n) / 8), c = me % ((n) / 8) * 8, left = (rows) - (first) - r; \\\n"
-    "  unsigned short *at = &(to)[r * LINE + c]; \\\n"
+    "  unsigned short *at = &(to)[AT(r, c)]; \\\n"
     "  const unsigned short *of = (from) + ((first) + r) * (step) + c; \\\n"
     "  _Pragma(\"unroll\") for (int i = 0; i < (count); i += 1024 / (n)) \\\n"
     "   TY_ASYNC16(at + i * LINE, of + i * (step), i < left); \\\n"
     " } else { \\\n"
     "  _Pragma(\"unroll 1\") for (int i = TY_THREAD; i < (count) * ((n) / 8); i += 128) { \\\n"
     "   const int r = i / ((n) / 8), c = i % ((n) / 8) * 8; \\\n"
-    "   TY_ASYNC16(&(to)[r * LINE + c], (from) + ((first) + r) * (step) + c, (first) + r < (rows)); \\\n"
+    "   TY_ASYNC16(&(to)[AT(r, c)], (from) + ((first) + r) * (step) + c, (first) + r < (rows)); \\\n"
     "  } \\\n"
     " }\n"
     "#undef KEEP\n"
     "#define KEEP(f, a, depth) \\\n"
     " _Pragma(\"unroll\") for (int t = 0; t < MT; t++) \\\n"
     "  _Pragma(\"unroll\") for (int kk = 0; kk < (depth) / 16; kk++) \\\n"
-    "   ty_tiles(f[t][kk], &(a)[((warp * MT + t) * 16 + lane % 16) * LINE + kk * 16 + lane / 16 * 8]);\n"
+    "   ty_tiles(f[t][kk], &(a)[AT(warp * WARP + t * STEP + lane % 16, kk * 16 + lane / 16 * 8)]);\n"
+    "#undef PAIRS\n"
+    "#define PAIRS(f, p, j) (f)[0] = PACK((p)[j][0], (p)[j][1]), (f)[1] = PACK((p)[j][2], (p)[j][3]), \\\n"
+    "  (f)[2] = PACK((p)[(j) + 1][0], (p)[(j) + 1][1]), (f)[3] = PACK((p)[(j) + 1][2], (p)[(j) + 1][3])\n"
     "#undef ZERO\n"
     "#define ZERO(c, n, mt) \\\n"
     " _Pragma(\"unroll\") for (int t = 0; t < (mt); t++) \\\n"
     "  _Pragma(\"unroll\") for (int i = 0; i < (n); i++) c[t][i][0] = c[t][i][1] = c[t][i][2] = c[t][i][3] = 0;\n"
     "#undef ARRIVE\n"
-    "#define ARRIVE() do { TY_ASYNC_COMMIT(); TY_ASYNC_WAIT(); TY_BARRIER(); } while (0)\n";
+    "#define ARRIVE() do { TY_ASYNC_COMMIT(); TY_ASYNC_WAIT(); TY_GROUP_SEES(); TY_BARRIER(); } while (0)\n"
+    "#undef ACROSS\n#undef ACROSS_OF\n#undef ALONG\n#undef ALONG_ONE\n#undef ACROSS_ONE\n#undef ARRIVED\n#undef LAST\n";
 
 void ty_own_attend_open(const ty_own_attend *x, const ty_own_attend_shape *shape, ty_buf *text)
 {
     const ty_attend_sizes *a = &x->a;
     const char *suffix = x->dtype == TY_BF16 ? "bf16" : "f16";
     ty_buf_addf(text,
-                "{\n#undef MMA\n#undef PACK\n#undef LOAD\n"
-                "#define MMA ty_mma_%s\n#define PACK ty_pack_%s\n#define LOAD ty_load_%s\n",
-                suffix, suffix, suffix);
+                "{\n#undef MMA\n#undef PACK\n#undef LOAD\n#undef GROUP_KEPT\n#undef GROUP_TILES\n#undef GROUP\n#undef "
+                "GROUP_TURNED\n"
+                "#define MMA ty_mma_%s\n#define PACK ty_pack_%s\n#define LOAD ty_load_%s\n"
+                "#define GROUP_KEPT ty_group_kept_%s\n#define GROUP_TILES ty_group_tiles_%s\n"
+                "#define GROUP_TURNED ty_group_turned_%s\n#define GROUP %s\n",
+                suffix, suffix, suffix, suffix, suffix, suffix, attend_groups(x, shape) ? "TY_GROUP" : "0");
     ty_buf_addf(text,
-                " enum { D = %" PRId64 ", E = %" PRId64 ", LINE = %" PRId64 ", OTHER = %d, CAUSAL = %d, MT = %d };\n"
+                " enum { D = %" PRId64 ", E = %" PRId64 ", LINE = GROUP ? %d : %" PRId64
+                ", OTHER = GROUP ? %d : %d, CAUSAL = %d, MT = %d };\n"
                 " enum { T = %" PRId64 ", S = %" PRId64 ", HEADS = %" PRId64 ", GROUPS = %" PRId64 ", OUTER = %" PRId64
-                ", ROWS = %d, SUB = 16 };\n",
-                a->d, a->e, (a->d > a->e ? a->d : a->e) + 8, shape->other, a->causal, shape->mt, a->t, a->s, a->heads,
-                a->groups, a->outer, ty_own_attend_rows(shape));
+                ", ROWS = %d };\n"
+                " enum { SUB = GROUP ? 32 : 16, WARP = GROUP ? 16 : MT * 16, STEP = GROUP ? 64 : 16, "
+                "SPAN = GROUP ? ROWS : WARP };\n",
+                a->d, a->e, ATTEND_GROUP_HEAD, (a->d > a->e ? a->d : a->e) + 8, shape->group, shape->other, a->causal,
+                shape->mt, a->t, a->s, a->heads, a->groups, a->outer, ty_own_attend_rows(shape));
     int parts = a->packed ? TY_OWN_ATTEND_Y : 1;
     attend_steps(x, "q", a->t, parts * a->heads, a->d, text);
     attend_steps(x, "k", a->s, parts * a->groups, a->d, text);
@@ -157,55 +204,85 @@ void ty_own_attend_open(const ty_own_attend *x, const ty_own_attend_shape *shape
     ty_buf_adds(text, " const int warp = TY_THREAD / 32, lane = TY_THREAD % 32, row = lane / 4, pair = lane % 4 * 2;\n"
                       " const float never = -__builtin_inff(), log2e = 0x1.715476p+0f;\n"
                       " (void)scale, (void)scale2, (void)never, (void)log2e;\n");
-    ty_buf_adds(text, attend_across);
-    ty_buf_adds(text, attend_along);
     ty_buf_adds(text, attend_tile);
+    ty_buf_adds(text, "#if GROUP\n");
+    ty_buf_adds(text, attend_by_group);
+    ty_buf_adds(text, "#else\n");
+    ty_buf_adds(text, attend_by_warp);
+    ty_buf_adds(text, "#endif\n");
 }
 
-void ty_own_attend_items(const char *rows, const char *heads, bool last_first, ty_buf *text)
+void ty_own_attend_kept(const char *name, ty_buf *text)
 {
-    ty_buf_addf(text,
-                " const int tiles = (%s + ROWS - 1) / ROWS;\n"
-                " TY_BLOCK_EACH(item, tiles * %s * OUTER) {\n"
-                "  const int first = (%sitem %% tiles) * ROWS, head = item / tiles %% %s, outer = item / tiles / %s;\n",
-                rows, heads, last_first ? "tiles - 1 - " : "", heads, heads);
+    ty_buf_addf(text, "#if GROUP\n TY_SHARED TY_GROUP_ALIGNED unsigned short %s[ROWS * LINE];\n#endif\n", name);
+}
+
+/* Heads that go side by side: their keys and values have room in the cache. */
+static int64_t attend_beside(int64_t heads)
+{
+    int64_t n = heads < ATTEND_BESIDE ? heads : ATTEND_BESIDE;
+    while (heads % n)
+        n--;
+    return n;
+}
+
+void ty_own_attend_items(const ty_own_attend *x, const ty_own_attend_shape *shape, ty_buf *text)
+{
+    const char *heads = shape->keys ? "GROUPS" : "HEADS";
+    int64_t all = (shape->keys ? x->a.groups : x->a.heads) * x->a.outer;
+    ty_buf_addf(
+        text,
+        " const int tiles = (%s + ROWS - 1) / ROWS, beside = %d;\n"
+        " TY_BLOCK_EACH(item, tiles * %s * OUTER) {\n"
+        "  const int number = item / beside %% tiles, one = item / (beside * tiles) * beside + item %% beside;\n"
+        "  const int first = (%snumber) * ROWS, head = one %% %s, outer = one / %s;\n",
+        shape->keys ? "S" : "T", x->a.causal ? (int)attend_beside(all) : 1, heads,
+        x->a.causal && !shape->keys ? "tiles - 1 - " : "", heads, heads);
 }
 
 void ty_own_attend_launch(const ty_cuda_own *o, const ty_own_attend *x, const ty_own_attend_shape *shape, ty_buf *text,
                           const int *which, int n)
 {
     int rows = ty_own_attend_rows(shape);
+    bool groups = attend_groups(x, shape);
     int64_t tiles = ((shape->keys ? x->a.s : x->a.t) + rows - 1) / rows;
     const ty_cuda_launch launch = {.form = "own",
                                    .threads = ATTEND_THREADS,
                                    .blocks = tiles * (shape->keys ? x->a.groups : x->a.heads) * x->a.outer,
                                    .has_barriers = true,
-                                   .room = TY_CUDA_TWO};
+                                   .group_bytes = groups ? shape->bytes : 0,
+                                   .room = groups && shape->small ? TY_CUDA_GROUP : TY_CUDA_TWO};
     o->launch(o->ctx, text, launch, which, n);
     ty_buf_fini(text);
 }
 
-const char ty_own_attend_keys[] = "  ARRIVE();\n"
-                                  "  for (int key = 0, stage = 0; key < n; key += OTHER, stage ^= 1) {\n"
-                                  "   unsigned short *ks = tile + stage * 2 * OTHER * LINE, *vs = ks + OTHER * LINE;\n"
-                                  "   if (key + OTHER < n) {\n"
-                                  "    unsigned short *next = tile + (stage ^ 1) * 2 * OTHER * LINE;\n"
-                                  "    TILE(next, kh, kR, key + OTHER, S, OTHER, D)\n"
-                                  "    TILE(next + OTHER * LINE, vh, vR, key + OTHER, S, OTHER, E)\n"
-                                  "   }\n"
-                                  "   if (!CAUSAL || key <= low + MT * 16 - 1 + S - T) {\n"
-                                  "    const int edge = key + OTHER > S || (CAUSAL && key + OTHER - 1 > low + S - T);\n"
-                                  "    float p[MT][OTHER / 8][4];\n"
-                                  "    ZERO(p, OTHER / 8, MT)\n"
-                                  "    ACROSS(p, f, ks, OTHER, D, MT)\n";
+const char ty_own_attend_keys[] =
+    "  ARRIVE();\n"
+    "  for (int key = 0, stage = 0; key < n; key += OTHER, stage ^= 1) {\n"
+    "   unsigned short *ks = tile + stage * 2 * OTHER * LINE, *vs = ks + OTHER * LINE;\n"
+    "   if (key + OTHER < n) {\n"
+    "    unsigned short *next = tile + (stage ^ 1) * 2 * OTHER * LINE;\n"
+    "    TILE(next, kh, kR, key + OTHER, S, OTHER, D)\n"
+    "    TILE(next + OTHER * LINE, vh, vR, key + OTHER, S, OTHER, E)\n"
+    "   }\n"
+    "   if (!CAUSAL || key <= low + SPAN - 1 + S - T) {\n"
+    "    const int edge = key + OTHER > S || (CAUSAL && key + OTHER - 1 > low + S - T);\n";
 
-const char ty_own_attend_mask[] =
-    "    if (edge) {\n"
-    "     TY_JUMP();\n"
-    "#pragma unroll\n"
-    "     for (int t = 0; t < MT; t++)\n"
+/* Of a tile on the edge of what is seen: scores that are not seen are never the greatest, and nothing of the sum. */
+static const char attend_mask[] =
+    "     if (edge) {\n"
+    "      TY_JUMP();\n"
     "#pragma unroll\n"
     "      for (int j = 0; j < OTHER / 2; j++)\n"
-    "       if (key + j / 4 * 8 + pair + j % 2 > (CAUSAL ? mine + t * 16 + j / 2 % 2 * 8 + S - T : S - 1))\n"
-    "        p[t][j / 4][j % 4] = never;\n"
-    "    }\n";
+    "       if (key + j / 4 * 8 + pair + j % 2 > (CAUSAL ? mine + t * STEP + j / 2 % 2 * 8 + S - T : S - 1))\n"
+    "        of[j / 4][j % 4] = never;\n"
+    "     }\n";
+
+void ty_own_attend_mask(bool by_group, ty_buf *text)
+{
+    ty_buf_adds(text, by_group ? "#if GROUP\n"
+                               : "#if !GROUP\n#pragma unroll\n    for (int t = 0; t < MT; t++) {\n"
+                                 "     float (*of)[4] = p[t];\n");
+    ty_buf_adds(text, attend_mask);
+    ty_buf_adds(text, by_group ? "#endif\n" : "    }\n#endif\n");
+}

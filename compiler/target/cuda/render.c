@@ -163,7 +163,11 @@ static const uint8_t *cuda_wide_loads(ty_cuda_emit *c)
 const char *ty_cuda_word(ty_cuda_room room, bool is_lone)
 {
     static const char *const words[] = {
-        [TY_CUDA_FOUR] = "TY_KERNEL", [TY_CUDA_THREE] = "TY_JOINED_KERNEL", [TY_CUDA_TWO] = "TY_WIDE_KERNEL"};
+        [TY_CUDA_FOUR] = "TY_KERNEL",
+        [TY_CUDA_THREE] = "TY_JOINED_KERNEL",
+        [TY_CUDA_TWO] = "TY_WIDE_KERNEL",
+        [TY_CUDA_GROUP] = "TY_GROUP_KERNEL",
+    };
     return is_lone ? "TY_LONE_KERNEL" : words[room];
 }
 

@@ -30,9 +30,16 @@ typedef struct ty_cuda_launch {
     int threads;      /* of a block */
     int64_t blocks;   /* that have something to do; fewer walk in strides */
     bool has_barriers;
+    int group_bytes; /* of shared memory, TY_GROUP_ROOM, where warps multiply together (ty_cuda_groups); or 0 */
     ty_cuda_room room;
     bool is_lone;
 } ty_cuda_launch;
+
+/* Whether on GPUs of that compute capability, 90 for 9.0, the four warps of a group multiply together (wgmma). */
+static inline bool ty_cuda_groups(int capability)
+{
+    return capability == 90;
+}
 
 /* "TY_KERNEL", which stands in front of a kernel. */
 const char *ty_cuda_word(ty_cuda_room room, bool is_lone);

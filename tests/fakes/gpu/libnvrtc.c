@@ -149,7 +149,9 @@ unsigned nvrtcCompileProgram(nvrtcProgram program, int n_options, const char *co
 {
     char folder[] = "/tmp/ty-fake-nvrtc-XXXXXX", source[PATH_BYTES], object[PATH_BYTES], command[COMMAND_BYTES];
     const char *run = getenv("TY_FAKE_RUN"), *cc = getenv("CC");
-    (void)n_options, (void)options;
+    bool groups = false;
+    for (int i = 0; i < n_options; i++)
+        groups = groups || strcmp(options[i], "--gpu-architecture=sm_90a") == 0;
     if (run && strcmp(run, "none") == 0)
         return name_kernels(program) == 0 ? SUCCESS : COMPILATION;
     if (!mkdtemp(folder))
@@ -159,8 +161,8 @@ unsigned nvrtcCompileProgram(nvrtcProgram program, int n_options, const char *co
     snprintf(
         command, sizeof command,
         "%s -std=gnu17 -DGRID_ALIGNED -O1 -march=native -ffp-contract=fast -fno-math-errno -fwrapv -w -fPIC -shared "
-        "-lm -o %s %s",
-        cc && *cc ? cc : "cc", object, source);
+        "-lm -DTY_GROUP=%d -o %s %s",
+        cc && *cc ? cc : "cc", groups, object, source);
     int rc = write_source(source, program->text);
     rc = rc == 0 && system(command) == 0 ? read_image(program, object) : -1;
     if (rc < 0)
