@@ -23,6 +23,10 @@
  * score). */
 enum { FEW_KEYS = 16 };
 
+/* Of so many keys the last ones are five times as large as the first, so that scores rise from tile to tile, by more
+ * than a row's sums are left behind. Heads lie within rows. */
+enum { RISING_KEYS = 200, RISE = 4 };
+
 /* Ends of tiles, several queries to a key's head, more keys than queries, heads of two sizes, wide heads. */
 static const attend_case cases[] = {
     {TY_BF16, 2, 3, 3, 64, 64, 32, 32, false, true, true, false},
@@ -38,6 +42,10 @@ static const attend_case cases[] = {
     {TY_BF16, 1, 2, 2, 128, 37, 16, 64, false, true, true, false},
     {TY_F16, 1, 2, 2, 20, 101, 64, 16, false, false, true, false},
     {TY_BF16, 1, 2, 2, 128, FEW_KEYS, 64, 64, false, true, true, false},
+    /* scores that rise */
+    {TY_BF16, 1, 2, 2, RISING_KEYS, RISING_KEYS, 64, 64, true, true, true, false},
+    {TY_F16, 1, 2, 1, 70, RISING_KEYS, 64, 64, false, true, true, false},
+    {TY_F16, 1, 2, 2, RISING_KEYS, RISING_KEYS, 32, 48, true, true, true, false},
     /* q, k and v of one tensor */
     {TY_BF16, 2, 3, 3, 130, 130, 64, 64, true, true, true, true},
     {TY_F16, 1, 2, 2, 70, 70, 16, 16, false, true, true, true},
@@ -47,8 +55,9 @@ static const attend_case cases[] = {
 enum { N_CASES = sizeof cases / sizeof *cases };
 
 /* Both are bits of 16-bit numbers; memory of inputs is at odd places sometimes, as views are. */
-static void noise(const ty_graph *g, bool far, void **in)
+static void noise(const ty_graph *g, const attend_case *c, void **in)
 {
+    bool far = c->s == FEW_KEYS, rising = c->s == RISING_KEYS;
     for (int i = 0; i < ty_graph_n_inputs(g); i++) {
         const ty_type *type = &ty_graph_input(g, i)->type;
         int64_t n = ty_type_elems(type);
@@ -57,6 +66,8 @@ static void noise(const ty_graph *g, bool far, void **in)
         for (int64_t k = 0; k < n; k++) {
             float f = 3 * ty_rng_uniform(ty_rng_u32(5, (uint32_t)i, 0, (uint64_t)k)) - 1.5f;
             f = far && i < 2 ? (i == 0 ? 3 : -3) * fabsf(f) : f;
+            if (rising && i == 1)
+                f *= 1 + RISE * (float)(k / (c->groups * c->d) % c->s) / (float)c->s;
             x[k] = type->dtype == TY_F16 ? ty_f32_to_f16(f) : ty_f32_to_bf16(f);
         }
     }
@@ -136,7 +147,7 @@ static void numbers(void **state)
         ty_interp *reference = NULL;
         ty_error err = {0};
         void *in[MAX_INPUTS];
-        noise(g, cases[i].s == FEW_KEYS, in);
+        noise(g, &cases[i], in);
         assert_int_equal(ty_interp_new(g, &reference, &err), 0);
         assert_int_equal(ty_interp_run(reference, TY_TAPE_EVAL, (const void *const *)in, false, &err), 0);
         judge(i, g, reference, in, &err);

@@ -274,6 +274,7 @@ const char ty_cuda_head[] =
  * that see whether that is found. A fiber lives on from block to block; it begins on a stack of its own by makecontext,
  * and from then on jumps, since swapcontext asks the kernel for signal masks each time. */
 const char ty_grid_head[] =
+    "#undef _FORTIFY_SOURCE\n" /* by which some compilers refuse a jump from one fiber to another */
     "#include <setjmp.h>\n"
     "#include <stdio.h>\n"
     "#include <stdlib.h>\n"
