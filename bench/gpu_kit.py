@@ -71,9 +71,10 @@ def pack(folder):
 # ---------------------------------------------------------------- and back
 
 def works_of(found):
-    lines = ["| work | who | ms a step | a second | of PyTorch eager | first step s | used MiB |", "| --- " * 7 + "|"]
+    lines = ["| work | who | ms a step | a second | of PyTorch's quickest | first step s | used MiB |",
+             "| --- " * 7 + "|"]
     for work, told in found.get("works", {}).items():
-        base = told.get("torch eager", {}).get("rate")
+        base = max((one["rate"] for who, one in told.items() if who.startswith("torch")), default=None)
         for who, one in told.items():
             ratio = f"{one['rate'] / base:.2f}" if base and "float32" not in who else ""
             lines.append(f"| {work} | {who} | {one['step_ms']:.3f} | {one['rate']:.0f} {one['unit'][:-2]} | {ratio} | "
@@ -102,13 +103,17 @@ def checks_of(found):
     return lines
 
 
+def attention_of(one):
+    return f", attention {one['attention_share']:.0%}" if one.get("attention_share") else ""
+
+
 def kernels_of(found):
     lines = []
     for work, one in found.get("profile", {}).items():
         lines += ["", f"{work}: {one['calls']} calls, libraries {one['library_share']:.0%} at "
                   f"{one['library_tflop_per_s']} TFLOP/s ({one['library_of_product']} of a large product), gaps "
                   f"{one['gaps']:.1%}, long kernels at {one['kernels_gb_per_s']} GB/s ({one['kernels_of_copy']} of a "
-                  "copy)."]
+                  f"copy){attention_of(one)}."]
     return lines
 
 

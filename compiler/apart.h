@@ -26,7 +26,8 @@ ty_apart ty_apart_conv(bool adds, bool relu, bool grouped, ty_dtype dtype);
  * for a bias. On an H100 with cuBLASLt 13.1 the product of GPT-2's widest layer takes .11 ms, with DGELU_BGRAD behind
  * it .48, and a kernel that reads both and writes the gradient .10 (16,384 x 3,072 bfloat16 numbers); the smaller
  * network's .03, .26 and .05; DRELU_BGRAD of 65,536 x 128 numbers .05 where the product with a ReLU takes .015. Sums
- * alone, BGRADA and BGRADB, have not been timed: what they save is one reading of a gradient. */
+ * alone, BGRADA and BGRADB, cost what they save, one reading of a gradient: on an H200 a step of BERT takes 40.0 ms and
+ * one of GPT-2 31.9 either way. A bias alone is quicker with its product: 40.0 ms in place of 40.9, 31.8 of 32.2. */
 ty_apart ty_apart_slow(void);
 /* The kind that a node is; none if it is only a product or a convolution. */
 ty_apart ty_apart_of(const ty_graph *g, uint32_t node);

@@ -246,7 +246,7 @@ void ty_own_attend_launch(const ty_cuda_own *o, const ty_own_attend *x, const ty
     int rows = ty_own_attend_rows(shape);
     bool groups = attend_groups(x, shape);
     int64_t tiles = ((shape->keys ? x->a.s : x->a.t) + rows - 1) / rows;
-    const ty_cuda_launch launch = {.form = "own",
+    const ty_cuda_launch launch = {.form = "attend",
                                    .threads = ATTEND_THREADS,
                                    .blocks = tiles * (shape->keys ? x->a.groups : x->a.heads) * x->a.outer,
                                    .has_barriers = true,
