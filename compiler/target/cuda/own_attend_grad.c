@@ -214,7 +214,10 @@ static const char attend_back_keys[] =
     "#endif\n";
 
 /* What a few queries add to the sums of the warp's keys. p becomes the gradient of the scores, but for the scale.
- * KEYS_END: whether a key must be left out since there are not so many; PRODUCTS: of the keys with the queries. */
+ * KEYS_END: whether a key must be left out since there are not so many; PRODUCTS: of the keys with the queries. Warps
+ * that multiply together ask for products as soon as there is what they are of: for the scores of both t and the
+ * gradients of the probabilities of the first, then for dv's of a t, the second gradients, and dk's. What is waited for
+ * has so many groups behind it as ARRIVED says. */
 static const char attend_back_few[] =
     "    const unsigned short *qt = qs + sub * LINE, *gt = gs + sub * LINE;\n"
     "    float p[MT][SUB / 8][4];\n"
