@@ -50,6 +50,28 @@ extern const char ty_own_attend_keys[];
 /* What is not seen of a tile's scores: of all p[t] where each warp multiplies by itself; or by group, of the scores
  * `of` of one t. */
 void ty_own_attend_mask(bool by_group, ty_buf *text);
+/* ---- of the gradient (own_attend_grad.c), its kernel for short sequences in own_attend_short.c ---- */
+
+/* Parameters, what `results` are called behind them, and all that ty_own_attend_open adds. */
+void ty_own_attend_back(const ty_own_attend *x, const ty_own_attend_shape *shape, const char *results, ty_buf *text);
+/* Of each of a thread's rows: d, the sum of y dy. What is done with it follows, and closes two loops. */
+extern const char ty_own_attend_delta[];
+
+/* Which sums over queries a kernel has; the text of its products of keys with queries, of a test for keys that there
+ * are not, and of how far the sums of a pair of queries are from those of the next in most_at and less_at. */
+typedef struct ty_own_attend_sums_of {
+    bool dk, dv;
+    const char *products, *keys_end, *pairs;
+} ty_own_attend_sums_of;
+
+void ty_own_attend_sums(const ty_own_attend_sums_of *of, ty_buf *text);
+/* What a few queries add to the sums of the warp's keys; and the sums into memory, which ends the kernel. */
+extern const char ty_own_attend_few[], ty_own_attend_store[];
+
+/* Whether a block has registers for all sums of a head's keys, and sees all of its queries; then the kernel. */
+bool ty_own_attend_is_short(const ty_own_attend *x);
+void ty_own_attend_short(const ty_cuda_own *o, const ty_own_attend *x);
+
 /* The kernel is done; text is freed. which, n: its operands and results (own.h). */
 void ty_own_attend_launch(const ty_cuda_own *o, const ty_own_attend *x, const ty_own_attend_shape *shape, ty_buf *text,
                           const int *which, int n);
