@@ -13,8 +13,8 @@
  * channels: the kernel that rounds the picture, and that of the weights, write eight. Where such a convolution goes two
  * positions at a time, these kernels write 2 x 2 positions as one of four times as many channels, which it goes through
  * one by one: ResNet-50's first layer, 7 x 7 over 3 of 8 channels, becomes 4 x 4 over 12 of 16. On an H200, with 256
- * pictures in bfloat16, cuDNN takes .65 ms for it in place of 1.73, and .47 for the gradient of its weights in place of
- * .90. */
+ * pictures in bfloat16 and asked through PyTorch, cuDNN takes .65 ms for it in place of 1.73, and .47 for the gradient
+ * of its weights in place of .90. */
 #include "compiler/ir/build.h"
 #include "compiler/ir/clone.h"
 #include "compiler/ops/expect.h"

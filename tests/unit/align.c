@@ -118,6 +118,16 @@ static void others_stay(void **state)
     }
 }
 
+/* y, and the gradient for the weights of sum(y^2) / 2. */
+static void add_convolution(ty_graph *g, ty_val x, ty_val w, ty_attr attr)
+{
+    ty_val y = ty_graph_emit(g, TY_OP_CONV, &attr, (ty_val[]){x, w}, 2);
+    attr.type = *ty_graph_type(g, w);
+    ty_val dw = ty_graph_emit(g, TY_OP_CONV_DW, &attr, (ty_val[]){x, y}, 2);
+    ty_graph_add_output(g, "y", ty_b_cast(g, y, TY_F32), TY_TAPE_EVAL);
+    ty_graph_add_output(g, "dw", ty_b_cast(g, dw, TY_F32), TY_TAPE_EVAL);
+}
+
 /* A convolution over `channels`, channels-last, and its gradient for the weights. */
 static ty_graph *convolved(ty_dtype dtype, int64_t channels)
 {
@@ -131,11 +141,7 @@ static ty_graph *convolved(ty_dtype dtype, int64_t channels)
                     .hi = {1, 1},
                     .groups = 1,
                     .flags = TY_SLIDING_LAST | TY_SLIDING_WEIGHTS_LAST};
-    ty_val y = ty_graph_emit(g, TY_OP_CONV, &attr, (ty_val[]){x, w}, 2);
-    attr.type = *ty_graph_type(g, w);
-    ty_val dw = ty_graph_emit(g, TY_OP_CONV_DW, &attr, (ty_val[]){x, y}, 2);
-    ty_graph_add_output(g, "y", ty_b_cast(g, y, TY_F32), TY_TAPE_EVAL);
-    ty_graph_add_output(g, "dw", ty_b_cast(g, dw, TY_F32), TY_TAPE_EVAL);
+    add_convolution(g, x, w, attr);
     return g;
 }
 
@@ -181,11 +187,7 @@ static ty_graph *strided(const stride_case *s)
         .n = 2, .step = {2, 2}, .dil = {1, 1}, .groups = 1, .flags = TY_SLIDING_LAST | TY_SLIDING_WEIGHTS_LAST};
     memcpy(attr.lo, s->lo, sizeof s->lo);
     memcpy(attr.hi, s->hi, sizeof s->hi);
-    ty_val y = ty_graph_emit(g, TY_OP_CONV, &attr, (ty_val[]){x, w}, 2);
-    attr.type = *ty_graph_type(g, w);
-    ty_val dw = ty_graph_emit(g, TY_OP_CONV_DW, &attr, (ty_val[]){x, y}, 2);
-    ty_graph_add_output(g, "y", ty_b_cast(g, y, TY_F32), TY_TAPE_EVAL);
-    ty_graph_add_output(g, "dw", ty_b_cast(g, dw, TY_F32), TY_TAPE_EVAL);
+    add_convolution(g, x, w, attr);
     return g;
 }
 

@@ -1,8 +1,8 @@
 /* compile.c - runs NVRTC and reads what the assembler says. See compile.h. */
 #include "compiler/target/cuda/compile.h"
-#include "compiler/target/cuda/render.h"
 
 #include "compiler/target/cuda/libraries.h"
+#include "compiler/target/cuda/render.h"
 
 #include <stdio.h>
 #include <stdlib.h>

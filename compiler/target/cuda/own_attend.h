@@ -10,6 +10,12 @@
 /* Operands by number, of the gradient all six; its results come behind them. */
 enum { TY_OWN_ATTEND_Q, TY_OWN_ATTEND_K, TY_OWN_ATTEND_V, TY_OWN_ATTEND_Y, TY_OWN_ATTEND_LSE, TY_OWN_ATTEND_DY };
 
+/* The number of the gradient of operand q, k or v: where these are parts of one tensor, so are their gradients. */
+static inline int ty_own_attend_result(bool packed, int part)
+{
+    return TY_OWN_ATTEND_DY + 1 + (packed ? 0 : part);
+}
+
 /* Bytes that a kernel's text may have. */
 enum { TY_OWN_ATTEND_TEXT = 1 << 16 };
 
@@ -50,6 +56,7 @@ extern const char ty_own_attend_keys[];
 /* What is not seen of a tile's scores: of all p[t] where each warp multiplies by itself; or by group, of the scores
  * `of` of one t. */
 void ty_own_attend_mask(bool by_group, ty_buf *text);
+
 /* ---- of the gradient (own_attend_grad.c), its kernel for short sequences in own_attend_short.c ---- */
 
 /* Parameters, what `results` are called behind them, and all that ty_own_attend_open adds. */

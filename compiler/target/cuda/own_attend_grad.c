@@ -128,7 +128,8 @@ static void back_queries(const ty_cuda_own *o, const ty_own_attend *x)
     ty_buf_adds(&text, attend_back_gradients);
     ty_own_attend_mask(true, &text);
     ty_buf_adds(&text, attend_back_queries);
-    ty_own_attend_launch(o, x, &shape, &text, (const int[]){0, 1, 2, 3, 4, 5, TY_CUDA_OWN_SCRATCH, 6}, 8);
+    ty_own_attend_launch(o, x, &shape, &text,
+                         (const int[]){0, 1, 2, 3, 4, 5, TY_CUDA_OWN_SCRATCH, TY_OWN_ATTEND_DY + 1}, 8);
 }
 
 /* ---- of keys and values ---- */
@@ -321,8 +322,8 @@ static void back_keys(const ty_cuda_own *o, const ty_own_attend *x, bool dk, boo
 {
     const ty_own_attend_shape shape = {
         .mt = x->wide ? 1 : 2, .other = x->wide ? 16 : 64, .group = 64, .keys = true, .bytes = KEYS_BYTES};
-    const int dq_at = TY_OWN_ATTEND_DY + 1, dk_at = x->a.packed ? dq_at : dq_at + 1,
-              dv_at = x->a.packed ? dq_at : dq_at + 2;
+    const int dk_at = ty_own_attend_result(x->a.packed, TY_OWN_ATTEND_K),
+              dv_at = ty_own_attend_result(x->a.packed, TY_OWN_ATTEND_V);
     ty_buf text;
     ty_own_attend_back(x, &shape,
                        dk && dv ? "const float *delta, unsigned short *dk, unsigned short *dv"

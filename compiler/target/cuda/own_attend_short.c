@@ -160,8 +160,9 @@ bool ty_own_attend_is_short(const ty_own_attend *x)
 void ty_own_attend_short(const ty_cuda_own *o, const ty_own_attend *x)
 {
     const ty_own_attend_shape shape = {.mt = 2, .other = 32, .group = 32, .keys = true, .bytes = SHORT_BYTES};
-    const int dq_at = TY_OWN_ATTEND_DY + 1, dk_at = x->a.packed ? dq_at : dq_at + 1,
-              dv_at = x->a.packed ? dq_at : dq_at + 2;
+    const int dq_at = ty_own_attend_result(x->a.packed, TY_OWN_ATTEND_Q),
+              dk_at = ty_own_attend_result(x->a.packed, TY_OWN_ATTEND_K),
+              dv_at = ty_own_attend_result(x->a.packed, TY_OWN_ATTEND_V);
     ty_buf text;
     ty_own_attend_back(x, &shape, "unsigned short *dq, unsigned short *dk, unsigned short *dv", &text);
     const ty_own_attend_sums_of sums = {true, true, "ACROSS_OF(p, keys, qt, SUB, D)", "(key) >= S", "8"};

@@ -15,6 +15,13 @@
  *     TY_UNROLL               before a loop; TY_UNROLL_4 before one of which four turns at a time have their loads in
  *                             flight, TY_UNROLL_1 before one of which only one shall
  *
+ *     TY_GROUP                whether four warps multiply together (wgmma). Then: TY_GROUP_TILE(tile), ty_group_kept_,
+ *                             _tiles_ and _turned_bf16, _f16 ask for products of 64 rows with tiles in shared memory,
+ *                             TY_GROUP_FENCE() before them, TY_GROUP_COMMIT() behind a group of them, TY_GROUP_WAIT(n)
+ *                             for all but the last n groups, TY_GROUP_HELD(c, n) of sums that were waited for,
+ *                             TY_GROUP_SEES() before a barrier for what threads have written to tiles
+ *     TY_GROUP_ROOM(name, n)  n 16-bit numbers of shared memory that the launch gives (group_bytes)
+ *
  * How a kernel is laid over threads is in layout.h. All trees are fixed: results are the same in every run, for any
  * number of blocks.
  */
