@@ -13,7 +13,7 @@ BUILD = os.path.join(ROOT, "build")
 TINY = bool(os.environ.get("TY_BENCH_TINY"))
 WORKS = ["resnet50", "gpt2", "bert", "deepfm", "chargpt", "mlp", "cnn", "lstm"]
 DATA = ["train-cases", "tinyshakespeare", "criteo-ctr", "mnist"]
-PROGRAMS = [("release", "bench", "ours"), ("release", "tools", "train_cases")]
+PROGRAMS = ["bench/ours", "tools/train_cases", "unit/cuda_attend", "unit/cuda_near", "tools/cuda_own"]
 AIMS = {"gpt2": 450e3, "bert": 4000, "resnet50": 3000, "deepfm": 8e6}  # a second, on an H200
 
 
@@ -35,8 +35,8 @@ def export(models):
 
 
 def add_programs(folder):
-    for words in PROGRAMS:
-        path = os.path.join(BUILD, *words)
+    for name in PROGRAMS:
+        path = os.path.join(BUILD, "release", name)
         shutil.copy(path, os.path.join(folder, "bin"))
         for library in needed(path):
             if not os.path.exists(os.path.join(folder, "lib", os.path.basename(library))):
@@ -48,7 +48,7 @@ def pack(folder):
     folder = os.path.abspath(folder or os.path.join(BUILD, "gpu-kit"))
     shared = os.environ.get("TY_SHARED") or os.path.join(ROOT, "..", "shared")
     models = os.path.join(BUILD, "gpu-models" + ("-tiny" if TINY else ""))
-    subprocess.run(["make", "-C", ROOT, "all", "bench", "bundle", "build/release/tools/train_cases"], check=True,
+    subprocess.run(["make", "-C", ROOT, "all", "bundle", *[f"build/release/{name}" for name in PROGRAMS]], check=True,
                    stdout=subprocess.DEVNULL)
     export(models)
     shutil.rmtree(folder, ignore_errors=True)
@@ -84,23 +84,27 @@ def works_of(found):
     return lines + (["", "Of the aim for an H200: " + ", ".join(aims) + "."] if aims else [])
 
 
-def cleanness(one):
-    libraries = one.get("of libraries")
-    return "NOT clean" if not one["clean"] else "clean" + (f" but for NVIDIA's {', '.join(libraries)}" if libraries else "")
-
-
 def checks_of(found):
     lines = []
     for work, one in found.get("checks", {}).items():
         off = ", ".join(f"{how} off by {x:.1e}" for how, x in one["off"].items() if how != "again")
         lines += ["", f"{work}: {'as on a CPU' if one['good'] else 'NOT as on a CPU'} ({off}), "
                   f"{'the same bits again' if one['same_bits_again'] else 'NOT the same bits again'}."]
-    cases, clean = found.get("cases"), found.get("sanitizer", {})
+    cases = found.get("cases")
     if cases:
         again = {True: "yes", False: "NO", None: "not tried"}[cases["same_bits_again"]]
-        lines += ["", f"Training cases: {cases['passed']} of {cases['of']} pass; two runs give the same bits: {again}. "
-                  + ", ".join(f"{tool}: {cleanness(one)}" for tool, one in clean.items())]
+        lines += ["", f"Training cases: {cases['passed']} of {cases['of']} pass; two runs give the same bits: {again}."]
+    lines += ["", "Units: " + ", ".join(f"{name} {'passes' if good else 'FAILS'}"
+                                        for name, good in found["units"].items()) + "."] if "units" in found else []
+    lines += ["", "Sanitizer: " + ", ".join(f"{name} {'clean' if one['clean'] else 'NOT clean'}" for name, one
+                                            in found["sanitizer"].items()) + "."] if "sanitizer" in found else []
     return lines
+
+
+def batches_of(found):
+    return [line for work, told in found.get("largest_batch_by_doubling", {}).items() for line in
+            ("", f"{work}: of batches doubled in turn, the largest that fits: " +
+             ", ".join(f"{who} {rows}" for who, rows in told.items()) + ".")]
 
 
 def attention_of(one):
@@ -121,9 +125,10 @@ def table(found):
     gpu = found.get("machine", {}).get("gpu", "unknown")
     lines = [f"# On a GPU, {found['date'][:10]}", "", f"{gpu}, commit {found['commit']}; "
              "`bench/gpu`, bfloat16 unless told otherwise, the same model and batch.", ""]
-    lines += works_of(found) + checks_of(found) + kernels_of(found)
+    lines += works_of(found) + batches_of(found) + checks_of(found) + kernels_of(found)
     lines += ["", "Failed: " + "; ".join(f["what"] for f in found["failed"])] if found["failed"] else []
-    lines += ["", "Left out for want of time: " + "; ".join(found["skipped"])] if found["skipped"] else []
+    skipped = [one["what"] for one in found["skipped"]]
+    lines += ["", "Left out for want of time: " + "; ".join(skipped)] if skipped else []
     return "\n".join(lines) + "\n"
 
 

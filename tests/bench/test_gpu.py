@@ -85,13 +85,15 @@ def test_the_budget_holds():
             assert made.now <= budget, (budget, each, made.now)
             assert sum(kept["seconds"].get(name, 0) for name in [*made.gpu.UNTIMED, "warm"]) <= 0.4 * budget + 1
             assert not kept["complete"] and kept["skipped"], (budget, each)
-            assert os.path.exists(os.path.join(made.run.out, "logs.tar.gz")) or "check" in kept["skipped"]
+            assert os.path.exists(os.path.join(made.run.out, "logs.tar.gz")) or "check" in {
+                entry["what"] for entry in kept["skipped"]}
 
 
 def test_what_is_left_out_is_told():
     made = Made(5, 1)
     made.gpu.run_all(made.run, made.gpu.PARTS)
-    assert [name for name in made.kept()["skipped"] if name in made.gpu.PARTS] == list(made.gpu.PARTS)
+    told = [entry["what"] for entry in made.kept()["skipped"]]
+    assert [what for what in told if what in made.gpu.PARTS] == list(made.gpu.PARTS)
 
 
 def test_a_run_that_is_cut_keeps_what_it_has():
@@ -105,6 +107,22 @@ def test_a_run_that_is_cut_keeps_what_it_has():
     assert list(kept["works"]["gpt2"]) == ["trainyard cold"] and not kept["complete"]
     again = made.gpu.Run(made.run.out, 100, ["gpt2"])  # what follows adds to it
     assert again.found["checks"] == kept["checks"]
+
+
+def test_a_part_that_runs_again_replaces_what_it_said():
+    made = Made(1e6, 1)
+    broken = ("check-mlp-cpu", "gpt2-jax")
+    made.run.start = lambda name, *rest: (1, "broken") if name in broken else made.start(name, *rest)
+    made.gpu.run_all(made.run, ["check", "peers"])
+    before = made.kept()
+    assert [(e["part"], e["what"]) for e in before["failed"]] == [("check", "mlp cpu"), ("peers", "jax on gpt2")]
+    made.run = made.gpu.Run(made.run.out, 300, made.run.names)
+    made.run.start, made.each = made.start, 20
+    made.gpu.run_all(made.run, ["check", "more"])
+    kept = made.kept()
+    told = [(e["part"], e["what"]) for e in kept["failed"]]
+    assert ("peers", "jax on gpt2") in told and ("check", "mlp cpu") not in told, told
+    assert "check" in {e["part"] for e in kept["skipped"]} and not kept["complete"], kept["skipped"]
 
 
 def test_losses_that_differ_are_a_failure():
