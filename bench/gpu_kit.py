@@ -84,6 +84,11 @@ def works_of(found):
     return lines + (["", "Of the aim for an H200: " + ", ".join(aims) + "."] if aims else [])
 
 
+def cleanness(one):
+    libraries = one.get("of libraries")
+    return "NOT clean" if not one["clean"] else "clean" + (f" but for NVIDIA's {', '.join(libraries)}" if libraries else "")
+
+
 def checks_of(found):
     lines = []
     for work, one in found.get("checks", {}).items():
@@ -96,8 +101,8 @@ def checks_of(found):
         lines += ["", f"Training cases: {cases['passed']} of {cases['of']} pass; two runs give the same bits: {again}."]
     lines += ["", "Units: " + ", ".join(f"{name} {'passes' if good else 'FAILS'}"
                                         for name, good in found["units"].items()) + "."] if "units" in found else []
-    lines += ["", "Sanitizer: " + ", ".join(f"{name} {'clean' if one['clean'] else 'NOT clean'}" for name, one
-                                            in found["sanitizer"].items()) + "."] if "sanitizer" in found else []
+    lines += ["", "Sanitizer: " + ", ".join(f"{name} {cleanness(one)}" for name, one in found["sanitizer"].items()) +
+              "."] if "sanitizer" in found else []
     return lines
 
 
