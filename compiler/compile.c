@@ -325,6 +325,12 @@ static int compile_attach(const ty_graph *in, const ty_compile_options *opt, ty_
     return ty_pass_attach(in, opt->apart, opt->tf32, out, err);
 }
 
+static int compile_stride(const ty_graph *in, const ty_compile_options *opt, ty_graph **out, ty_error *err)
+{
+    *out = NULL;
+    return opt->tf32 ? 0 : ty_pass_stride(in, out, err); /* tensor cores have kernels for steps */
+}
+
 /* Passes from graph to graph, in order. */
 static const struct {
     const char *name, *dump;
@@ -340,6 +346,7 @@ static const struct {
     {"layout", "graph.4.layout.txt", ty_pass_layout, NULL, compile_layout_gpu},
     {"winograd", "graph.5.winograd.txt", ty_pass_winograd, NULL, NULL},
     {"attach", "graph.5.attach.txt", NULL, NULL, compile_attach},
+    {"stride", "graph.5.stride.txt", NULL, NULL, compile_stride},
     {"chunk", "graph.6.chunk.txt", ty_pass_chunk, ty_pass_chunk, NULL},
     {"align", "graph.6.align.txt", NULL, ty_pass_align, NULL},
     {"accumulate", "graph.7.accumulate.txt", ty_pass_accumulate, ty_pass_accumulate, NULL},

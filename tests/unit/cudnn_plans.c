@@ -172,6 +172,14 @@ static void copies_have_room(void **state)
     assert_true(planned(TY_OP_CONV_DX, TY_BF16, true, stem, 90, false).workspace_bytes > LEAST);
 }
 
+/* Its kernels for float32 want as many zeros behind x as before it, also where the last window ends in x. */
+static void padding_is_the_same_on_both_sides(void **state)
+{
+    (void)state;
+    for (size_t o = 0; is_there() && o < 2; o++) /* that of the weights has others */
+        assert_memory_equal(planned(ops[o], TY_F32, false, strided, 90, false).engine, "engine 1", 8);
+}
+
 /* Of what it proposes for float32, some would round it for tensor cores: those are left out unless TF32 is allowed. Of
  * the rest there is a choice, which knobs tell apart. */
 static void engines_are_left_out(void **state)
@@ -255,10 +263,15 @@ static void workspace_is_announced(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(channels_last_is_planned), cmocka_unit_test(what_follows_is_planned),
-        cmocka_unit_test(channels_first_is_turned), cmocka_unit_test(copies_have_room),
-        cmocka_unit_test(engines_are_left_out),     cmocka_unit_test(wider_gradients_are_refused),
-        cmocka_unit_test(large_ones_are_taken),     cmocka_unit_test(workspace_is_announced),
+        cmocka_unit_test(channels_last_is_planned),
+        cmocka_unit_test(what_follows_is_planned),
+        cmocka_unit_test(channels_first_is_turned),
+        cmocka_unit_test(copies_have_room),
+        cmocka_unit_test(padding_is_the_same_on_both_sides),
+        cmocka_unit_test(engines_are_left_out),
+        cmocka_unit_test(wider_gradients_are_refused),
+        cmocka_unit_test(large_ones_are_taken),
+        cmocka_unit_test(workspace_is_announced),
     };
     return cmocka_run_group_tests_name("cudnn_plans", tests, NULL, NULL);
 }

@@ -54,6 +54,18 @@ static void tensor_of(const ty_cudnn_conv *c, int64_t images, int64_t channels, 
     tensor_strides(out, c->rank, channels_last);
 }
 
+/* Zeros behind x along one axis: as many as before it where that makes no window more, because half of cuDNN's engines
+ * want both sides to be the same; else as many as the last window needs. (cuDNN works out the output's extent from
+ * them, rounding down.) */
+static int64_t zeros_behind(const ty_sliding *s, int axis)
+{
+    int64_t window = (s->size[axis] - 1) * s->dil[axis] + 1, lo = s->lo[axis];
+    int64_t needed = (s->out[axis] - 1) * s->step[axis] + window - s->in[axis] - lo;
+    if (lo >= needed && lo < needed + s->step[axis])
+        return lo;
+    return needed > 0 ? needed : 0;
+}
+
 static void conv_windows(const ty_sliding *s, ty_cudnn_conv *c)
 {
     for (int a = 0; a < c->n_axes; a++) {
@@ -61,10 +73,7 @@ static void conv_windows(const ty_sliding *s, ty_cudnn_conv *c)
         c->step[a] = s->step[from];
         c->dil[a] = s->dil[from];
         c->lo[a] = s->lo[from];
-        /* as much as the last window needs: cuDNN works out the output's extent from it, rounding down */
-        int64_t hi =
-            (s->out[from] - 1) * s->step[from] + (s->size[from] - 1) * s->dil[from] + 1 - s->in[from] - c->lo[a];
-        c->hi[a] = hi > 0 ? hi : 0;
+        c->hi[a] = zeros_behind(s, from);
     }
 }
 
