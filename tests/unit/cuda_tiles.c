@@ -60,6 +60,12 @@ static ty_val make_columns(ty_graph *g, ty_val x)
     return ty_b_sum(g, ty_b_mul(g, x, x), 1, false);
 }
 
+/* As a factorization machine adds up its fields. */
+static ty_val make_short_columns(ty_graph *g, ty_val x)
+{
+    return ty_b_sub(g, ty_b_square(g, ty_b_sum(g, x, 2, false)), ty_b_sum(g, ty_b_mul(g, x, x), 2, false));
+}
+
 /* Sums of columns beside those of rows: of what is read, and of what the rows' sums lead to. */
 static ty_val make_bands(ty_graph *g, ty_val x)
 {
@@ -93,6 +99,7 @@ static const tiles_case cases[] = {
     {"bands, a warp a row", "bands", "q = TY_THREAD / 32", make_bands_by_warp, 2, {8192, 640}, TY_F32, 4},
     {"bands and their rows", "bands", "TY_PUT16(y", make_bands_and_rows, 2, {8192, 640}, TY_F32, 0},
     {"columns", "column", "TY_SHARED", make_columns, 2, {70, 400}, TY_F32, 2},
+    {"short columns", "column", "TY_THREAD / 64;", make_short_columns, 3, {2048, 21, 30}, TY_F32, 2},
 };
 
 static ty_graph *make(const tiles_case *c)

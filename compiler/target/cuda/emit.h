@@ -49,6 +49,12 @@ void ty_emit_lane(const ty_cuda_emit *c, char *out, size_t n);
 void ty_emit_begin_sums(ty_cuda_emit *c, int stage);
 void ty_emit_add_sums(ty_cuda_emit *c, int stage);
 void ty_emit_end_sums(ty_cuda_emit *c, int stage);
+/* Of columns: the number of a thread among those `of` threads that share a group of columns, as text. */
+typedef struct ty_emit_thread {
+    int of;
+    char text[32];
+} ty_emit_thread;
+ty_emit_thread ty_emit_thread_of_columns(const ty_cuda_emit *c);
 void ty_emit_end_column_sums(ty_cuda_emit *c, int columns);
 void ty_emit_begin_band_sums(ty_cuda_emit *c);
 void ty_emit_band_sum(ty_cuda_emit *c, int number);

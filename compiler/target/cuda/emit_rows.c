@@ -338,14 +338,15 @@ void ty_emit_columns(ty_cuda_emit *c)
     int lanes = c->l.lanes, columns = lanes * c->l.width;
     long extent = (long)c->t.k->extent[c->l.column], blocks = (extent + columns - 1) / columns;
     const char *index = ty_emit_index(c);
+    const ty_emit_thread thread = ty_emit_thread_of_columns(c);
     ty_ktext_linef(&c->t, "const %s first = p %% %ld * %d; p /= %ld;\n", index, blocks, columns, blocks);
     ty_emit_decode(c, c->l.outer, c->l.n_outer, "p");
     ty_emit_begin_sums(c, 0);
     ty_ktext_linef(&c->t, "const %s start = first + TY_THREAD %% %d * %d;\n", index, lanes, c->l.width);
     if (extent % columns)
         ty_ktext_linef(&c->t, "if (start < %ld)\n", extent);
-    ty_ktext_linef(&c->t, "%s for (%s e0 = TY_THREAD / %d; e0 < %ld; e0 += %d) {\n", emit_unroll(c, 0), index, lanes,
-                   (long)c->l.row, TY_CUDA_THREADS / lanes);
+    ty_ktext_linef(&c->t, "%s for (%s e0 = %s / %d; e0 < %ld; e0 += %d) {\n", emit_unroll(c, 0), index, thread.text,
+                   lanes, (long)c->l.row, thread.of / lanes);
     c->t.indent++;
     ty_ktext_linef(&c->t, "const %s i%d = start;\n %s e = e0; (void)e;\n", index, c->l.column, index);
     ty_emit_decode(c, c->l.inner, c->l.n_inner, "e");

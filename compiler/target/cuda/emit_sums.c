@@ -144,31 +144,54 @@ void ty_emit_end_sums(ty_cuda_emit *c, int stage)
     }
 }
 
+ty_emit_thread ty_emit_thread_of_columns(const ty_cuda_emit *c)
+{
+    ty_emit_thread t = {.of = TY_CUDA_THREADS / c->l.points_per_block, .text = "TY_THREAD"};
+    if (t.of < TY_CUDA_THREADS)
+        snprintf(t.text, sizeof t.text, "(TY_THREAD %% %d)", t.of);
+    return t;
+}
+
+/* Threads of a group of columns have written what they have side by side. */
+static void emit_column_write(ty_cuda_emit *c, int number)
+{
+    const char *type = ty_ctypes[c->t.k->reduction[number].dtype].value;
+    ty_ktext_linef(&c->t, "TY_SHARED %s s%d[%d];\n", type, number, TY_CUDA_THREADS * c->l.width);
+    ty_ktext_linef(&c->t, "TY_UNROLL for (int w = 0; w < %d; w++) s%d[TY_THREAD * %d + w] = t%d[w];\n", c->l.width,
+                   number, c->l.width, number);
+}
+
+static void emit_column_read(ty_cuda_emit *c, int number, int columns)
+{
+    const ty_kreduction *red = &c->t.k->reduction[number];
+    const ty_emit_thread thread = ty_emit_thread_of_columns(c);
+    char acc[24], value[80], first[64] = "TY_THREAD";
+    if (thread.of < TY_CUDA_THREADS)
+        snprintf(first, sizeof first, "TY_THREAD / %d * %d + TY_THREAD %% %d", thread.of, thread.of * c->l.width,
+                 thread.of);
+    snprintf(acc, sizeof acc, "r%d", number);
+    snprintf(value, sizeof value, "s%d[%s + w * %d]", number, first, columns);
+    ty_ktext_linef(&c->t, "%s r%d = s%d[%s];\n", ty_ctypes[red->dtype].value, number, number, first);
+    ty_ktext_linef(&c->t, "for (int w = 1; w < %d; w++) {\n", thread.of / c->l.lanes);
+    c->t.indent++;
+    emit_combine(c, red, acc, value);
+    ty_emit_close(c);
+}
+
 /* Partial results of a column, one of each row of threads, are added in the order of these rows. */
 void ty_emit_end_column_sums(ty_cuda_emit *c, int columns)
 {
-    for (int i = 0; i < c->t.k->n_reductions; i++) {
-        const char *type = ty_ctypes[c->t.k->reduction[i].dtype].value;
-        ty_ktext_linef(&c->t, "TY_SHARED %s s%d[%d];\n", type, i, TY_CUDA_THREADS * c->l.width);
-        ty_ktext_linef(&c->t, "TY_UNROLL for (int w = 0; w < %d; w++) s%d[TY_THREAD * %d + w] = t%d[w];\n", c->l.width,
-                       i, c->l.width, i);
-    }
+    const ty_emit_thread thread = ty_emit_thread_of_columns(c);
+    for (int i = 0; i < c->t.k->n_reductions; i++)
+        emit_column_write(c, i);
     ty_ktext_linef(&c->t, "TY_BARRIER();\n");
-    ty_ktext_linef(&c->t, "if (TY_THREAD < %d && first + TY_THREAD < %ld) {\n", columns,
+    ty_ktext_linef(&c->t, "if (%s < %d && first + %s < %ld) {\n", thread.text, columns, thread.text,
                    (long)c->t.k->extent[c->l.column]);
     c->t.indent++;
-    ty_ktext_linef(&c->t, "const %s i%d = first + TY_THREAD; (void)i%d;\n", ty_emit_index(c), c->l.column, c->l.column);
-    for (int i = 0; i < c->t.k->n_reductions; i++) {
-        const ty_kreduction *red = &c->t.k->reduction[i];
-        char acc[24], value[48];
-        snprintf(acc, sizeof acc, "r%d", i);
-        snprintf(value, sizeof value, "s%d[TY_THREAD + w * %d]", i, columns);
-        ty_ktext_linef(&c->t, "%s r%d = s%d[TY_THREAD];\n", ty_ctypes[red->dtype].value, i, i);
-        ty_ktext_linef(&c->t, "for (int w = 1; w < %d; w++) {\n", TY_CUDA_THREADS / c->l.lanes);
-        c->t.indent++;
-        emit_combine(c, red, acc, value);
-        ty_emit_close(c);
-    }
+    ty_ktext_linef(&c->t, "const %s i%d = first + %s; (void)i%d;\n", ty_emit_index(c), c->l.column, thread.text,
+                   c->l.column);
+    for (int i = 0; i < c->t.k->n_reductions; i++)
+        emit_column_read(c, i, columns);
 }
 
 /* ---- columns of a band ---- */

@@ -24,6 +24,7 @@ enum {
     LAYOUT_POINTERS = 16,      /* more buffers than that fill registers with their addresses */
     LAYOUT_ACROSS = 8,         /* fewest rows side by side: a sector of memory, of floats */
     LAYOUT_SIDE = 8,           /* fewest threads side by side on columns */
+    LAYOUT_COLUMN_EACH = 8,    /* elements of a short column that a thread takes rather than fewer */
     LAYOUT_TILE = 16,          /* smallest extents that are worth a tile, */
     LAYOUT_TILED = 1 << 14     /* and points of the kernel */
 };
@@ -348,6 +349,18 @@ static int layout_lanes_of_columns(const ty_cuda_kernel *kernel, const ty_cuda_l
     return lanes;
 }
 
+/* Short columns: a block has several groups of columns, each of fewer rows of threads, so that a thread has some of a
+ * column's elements to itself and only few partial results meet. All or none of a block's groups are there. */
+static int layout_groups_of_columns(const ty_cuda_kernel *kernel, const ty_cuda_layout *l)
+{
+    int n = 1, columns = l->lanes * l->width;
+    while (l->points % (2 * n) == 0 && TY_CUDA_THREADS / (2 * n) >= columns &&
+           l->row < (int64_t)LAYOUT_COLUMN_EACH * (TY_CUDA_THREADS / n / l->lanes) &&
+           l->points / (2 * n) * TY_CUDA_THREADS >= 2 * kernel->threads)
+        n *= 2;
+    return n;
+}
+
 /* Loads of what a row has for all of its elements. */
 static int layout_of_row(const ty_kernel *k, const ty_cuda_layout *l)
 {
@@ -381,7 +394,7 @@ static void layout_threads(const ty_cuda_kernel *kernel, ty_cuda_layout *l)
     case TY_CUDA_BY_COLUMN:
         l->lanes = layout_lanes_of_columns(kernel, l);
         l->points = layout_column_blocks(k, l, l->lanes);
-        l->points_per_block = 1;
+        l->points_per_block = layout_groups_of_columns(kernel, l);
         break;
     case TY_CUDA_TILES:
         l->points = layout_count_tiles(k, l);

@@ -12,7 +12,7 @@
  *     bands of rows              a block a band, 32 to 256 lanes a row: as many as leave each thread registers for the
  *                                sums of its columns
  *     columns                    up to 32 lanes side by side, each with a few columns; as many rows at a time as then
- *                                fit into a block
+ *                                fit into a block, or of short columns into a part of it
  *
  * Elements of a thread are neighbours where memory lets it read and write them 16 bytes at a time: the width. It is
  * smaller where a thread would have to keep too much, or too few threads would be left to fill a large GPU. Long rows

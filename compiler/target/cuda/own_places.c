@@ -40,17 +40,21 @@ int64_t ty_cuda_places_bytes(const ty_cuda_places *x)
 
 /* ---- parts of the text ---- */
 
-/* Threads count what is in their eight elements: IS(d) of ITEM(i), for digits d < DIGITS, becomes s[d * 256 + thread].
- */
-static const char places_count[] = "  for (int d = 0; d < 16; d++) s[d * 256 + TY_THREAD] = 0;\n"
-                                   "  for (int j = 0; j < 8; j++) {\n"
+/* Threads take their eight elements into item[] and count their digits; then sixteen threads for each digit add up what
+ * sixteen threads each have of it. COUNT(d, t), of digit d and thread t: an int more behind each sixteen, so that what
+ * these threads read at a time lies in different banks. */
+static const char places_count[] = "  long item[8];\n"
+                                   "  TY_UNROLL for (int j = 0; j < 8; j++) {\n"
                                    "   const long i = tile * 2048 + TY_THREAD * 8 + j;\n"
-                                   "   if (i < N) s[DIGIT(ITEM(i)) * 256 + TY_THREAD]++;\n"
+                                   "   item[j] = i < N ? ITEM(i) : -1;\n"
                                    "  }\n"
+                                   "  for (int d = 0; d < 16; d++) COUNT(d, TY_THREAD) = 0;\n"
+                                   "  TY_UNROLL for (int j = 0; j < 8; j++)\n"
+                                   "   if (item[j] >= 0) COUNT(DIGIT(item[j]), TY_THREAD)++;\n"
                                    "  TY_BARRIER();\n"
                                    "  const int digit = TY_THREAD / 16, part = TY_THREAD % 16;\n"
                                    "  int sum = 0;\n"
-                                   "  for (int w = 0; w < 16; w++) sum += s[digit * 256 + part * 16 + w];\n";
+                                   "  for (int w = 0; w < 16; w++) sum += COUNT(digit, part * 16 + w);\n";
 
 const char ty_cuda_places_running[] = "  TY_BARRIER();\n"
                                       "  for (int step = 1; step < 256; step *= 2) {\n"
@@ -79,7 +83,8 @@ static void places_open(const ty_cuda_places *x, const char *parameters, places_
     ty_buf_addf(text, "(const %s *from, %s)\n{\n", from_index ? x->type : "long", parameters);
     ty_buf_addf(text, " const long N = %" PRId64 "l, TABLE = %" PRId64 "l, TILES = %" PRId64 "l;\n", x->n, x->table,
                 x->tiles);
-    ty_buf_adds(text, " (void)TABLE;\n#undef ITEM\n#undef DIGIT\n");
+    ty_buf_adds(text, " (void)TABLE;\n#undef ITEM\n#undef DIGIT\n#undef COUNT\n"
+                      "#define COUNT(d, t) s[(d) * 272 + (t) + (t) / 16]\n");
     ty_buf_adds(text, from_index ? "#define ITEM(i) ((from[i] >= 0 && from[i] < TABLE ? (long)from[i] : TABLE) << 32 | "
                                    "(long)(i))\n"
                                  : "#define ITEM(i) from[i]\n");
@@ -104,7 +109,7 @@ static void places_add_count(const ty_cuda_places *x, places_at from, int shift)
     const int which[] = {places_which(x, from), TY_CUDA_OWN_SCRATCH};
     ty_buf text;
     places_open(x, "long *scratch", from, shift, &text);
-    ty_buf_adds(&text, " TY_SHARED int s[16 * 256];\n"
+    ty_buf_adds(&text, " TY_SHARED int s[16 * 272];\n"
                        " for (long tile = TY_BLOCK; tile < TILES; tile += TY_BLOCKS) {\n");
     ty_buf_adds(&text, places_count);
     ty_buf_adds(&text, "  for (int m = 8; m > 0; m /= 2) sum += (int)TY_SHUFFLE_L(sum, m);\n"
@@ -113,7 +118,7 @@ static void places_add_count(const ty_cuda_places *x, places_at from, int shift)
     places_launch(x, &text, x->tiles, which, 2);
 }
 
-/* One block, 2,048 ints at a time. */
+/* One block, 4,096 ints at a time. */
 void ty_cuda_places_scan(const ty_cuda_places *x, int64_t n)
 {
     const int which[] = {TY_CUDA_OWN_SCRATCH};
@@ -125,17 +130,17 @@ void ty_cuda_places_scan(const ty_cuda_places *x, int64_t n)
                 " TY_SHARED int s[256];\n"
                 " const long n = %" PRId64 "l;\n"
                 " int so_far = 0;\n"
-                " for (long lo = TY_THREAD * 8; lo - TY_THREAD * 8 < n; lo += 2048) {\n"
-                "  int mine = 0, v[8];\n"
-                "  TY_UNROLL for (int w = 0; w < 8; w++) v[w] = lo + w < n ? counts[lo + w] : 0;\n"
-                "  TY_UNROLL for (int w = 0; w < 8; w++) mine += v[w];\n"
+                " for (long lo = TY_THREAD * 16; lo - TY_THREAD * 16 < n; lo += 4096) {\n"
+                "  int mine = 0, v[16];\n"
+                "  TY_UNROLL for (int w = 0; w < 16; w++) v[w] = lo + w < n ? counts[lo + w] : 0;\n"
+                "  TY_UNROLL for (int w = 0; w < 16; w++) mine += v[w];\n"
                 "  s[TY_THREAD] = mine;\n",
                 x->n, n);
     ty_buf_adds(&text, ty_cuda_places_running);
     ty_buf_adds(&text, "  int sum = so_far + s[TY_THREAD] - mine;\n"
                        "  so_far += s[255];\n"
                        "  TY_BARRIER();\n"
-                       "  for (int w = 0; w < 8; w++) {\n"
+                       "  TY_UNROLL for (int w = 0; w < 16; w++) {\n"
                        "   if (lo + w < n) counts[lo + w] = sum;\n"
                        "   sum += v[w];\n"
                        "  }\n"
@@ -151,7 +156,7 @@ static void places_add_place(const ty_cuda_places *x, places_at from, int shift,
     ty_buf text;
     places_open(x, "long *scratch, long *to", from, shift, &text);
     places_shift(x, to, "to", &text);
-    ty_buf_adds(&text, " TY_SHARED int s[16 * 256], sums[256];\n"
+    ty_buf_adds(&text, " TY_SHARED int s[16 * 272], sums[256];\n"
                        " for (long tile = TY_BLOCK; tile < TILES; tile += TY_BLOCKS) {\n");
     ty_buf_adds(&text, places_count);
     ty_buf_adds(&text, "  sums[TY_THREAD] = sum;\n"
@@ -159,15 +164,13 @@ static void places_add_place(const ty_cuda_places *x, places_at from, int shift,
                        "  int at = counts[digit * TILES + tile];\n"
                        "  for (int w = 0; w < part; w++) at += sums[digit * 16 + w];\n"
                        "  for (int w = 0; w < 16; w++) {\n"
-                       "   const int here = s[digit * 256 + part * 16 + w];\n"
-                       "   s[digit * 256 + part * 16 + w] = at;\n"
+                       "   const int here = COUNT(digit, part * 16 + w);\n"
+                       "   COUNT(digit, part * 16 + w) = at;\n"
                        "   at += here;\n"
                        "  }\n"
                        "  TY_BARRIER();\n"
-                       "  for (int j = 0; j < 8; j++) {\n"
-                       "   const long i = tile * 2048 + TY_THREAD * 8 + j;\n"
-                       "   if (i < N) to[s[DIGIT(ITEM(i)) * 256 + TY_THREAD]++] = ITEM(i);\n"
-                       "  }\n"
+                       "  TY_UNROLL for (int j = 0; j < 8; j++)\n"
+                       "   if (item[j] >= 0) to[COUNT(DIGIT(item[j]), TY_THREAD)++] = item[j];\n"
                        "  TY_BARRIER();\n }\n}\n");
     places_launch(x, &text, x->tiles, which, 3);
 }

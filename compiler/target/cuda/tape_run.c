@@ -2,8 +2,6 @@
 #include "base/pages.h"
 #include "compiler/target/cuda/inside.h"
 
-#include <string.h>
-
 /* ---- states ---- */
 
 /* Moments that nobody has touched yet are zeros, as many as there are weights or twice as many: the host need not read
@@ -81,20 +79,6 @@ static int cuda_ask(ty_cuda *c, const cuda_program *p, int from, int to, ty_erro
     return 0;
 }
 
-/* One thread copies 8 to 10 GB a second, a GPU takes 25 and more. */
-enum { COPY_PART = 1 << 20, COPY_THREADS = 4 };
-
-static void cuda_copy(char *to, const char *from, size_t bytes, int threads)
-{
-    size_t parts = (bytes + COPY_PART - 1) / COPY_PART;
-    threads = threads < COPY_THREADS ? threads : COPY_THREADS;
-#pragma omp parallel for schedule(static) num_threads(threads) if (parts >= COPY_THREADS && threads > 1)
-    for (size_t i = 0; i < parts; i++) {
-        size_t first = i * COPY_PART, left = bytes - first;
-        memcpy(to + first, from + first, left < COPY_PART ? left : COPY_PART);
-    }
-}
-
 /* The inputs that the tape reads, to pinned memory. */
 static int cuda_fill(ty_cuda *c, const cuda_program *p, const void *const *inputs, ty_error *err)
 {
@@ -105,7 +89,7 @@ static int cuda_fill(ty_cuda *c, const cuda_program *p, const void *const *input
     for (int i = 0; i < b->n; i++) {
         size_t bytes = ty_type_bytes(&ty_graph_input(c->g, i)->type);
         if (p->frame.reads[i] && bytes > 0)
-            cuda_copy(room + b->offset[i], inputs[i], bytes, c->opt.build.threads);
+            ty_feed_fill(room + b->offset[i], inputs[i], bytes, c->opt.build.threads);
     }
     return 0;
 }
