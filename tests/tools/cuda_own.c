@@ -116,6 +116,7 @@ static const own_case cases[] = {
     {"scatter, by a short index", make_scatter, 900, 70, 300, 0, false, 40},
     {"scatter, wider than a block", make_scatter, 1100, 300, 90, 0, false, 0},
     {"scatter, by a long index, half of it one row", make_scatter, 140000, 2, 3000, 0, false, 50},
+    {"scatter, counts of more tiles than are added up at a time", make_tables, 560000, 2, 300, 0, false, 20},
     {"scatter, several tables", make_tables, 5000, 6, 900, 0, false, 10},
     {"scatter, two of a kind", make_halves, 6000, 6, 900, 0, false, 10},
 };

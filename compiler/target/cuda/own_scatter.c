@@ -82,18 +82,22 @@ static void scatter_launch(const own_scatter *x, ty_buf *text, const int *which,
     ty_buf_fini(text);
 }
 
-/* Four places ahead are asked for together. */
+/* Rows of eight places are asked for together, and with them which places come next. */
 static const char scatter_sum[] =
+    "#undef PLACE\n#define PLACE(p) ((p) < hi ? sorted[p] : TABLE << 32)\n"
     "  long row = ROW(lo);\n"
     "  bool_t comes = lo > 0 && ROW(lo - 1) == row;\n"
     "  VALUE sum = 0;\n"
-    "  for (long p = lo; p < hi; p += 4) {\n"
-    "   long e[4];\n"
-    "   VALUE v[4];\n"
-    "   TY_UNROLL for (int w = 0; w < 4; w++) e[w] = p + w < hi ? sorted[p + w] : TABLE << 32;\n"
-    "   TY_UNROLL for (int w = 0; w < 4; w++)\n"
+    "  long next[8];\n"
+    "  TY_UNROLL for (int w = 0; w < 8; w++) next[w] = PLACE(lo + w);\n"
+    "  for (long p = lo; p < hi; p += 8) {\n"
+    "   long e[8];\n"
+    "   VALUE v[8];\n"
+    "   TY_UNROLL for (int w = 0; w < 8; w++) e[w] = next[w];\n"
+    "   TY_UNROLL for (int w = 0; w < 8; w++)\n"
     "    v[w] = e[w] >> 32 < TABLE ? update[(e[w] & 0xFFFFFFFFl) * INNER + i] : 0;\n"
-    "   TY_UNROLL for (int w = 0; w < 4; w++) {\n"
+    "   TY_UNROLL for (int w = 0; w < 8; w++) next[w] = PLACE(p + 8 + w);\n"
+    "   TY_UNROLL for (int w = 0; w < 8; w++) {\n"
     "    if (e[w] >> 32 != row && p + w < hi) {\n"
     "     if (comes) partial[2 * chunk * INNER + i] = sum;\n"
     "     else if (row < TABLE) to[row * INNER + i] += sum;\n"
