@@ -70,13 +70,20 @@ def pack(folder):
 
 # ---------------------------------------------------------------- and back
 
+def base_of(told, who):
+    """What one's rate is held against: PyTorch's quickest in the same precision; None if there is none."""
+    exact = [word for word in ("float32", "tf32") if who.endswith(word)]
+    peers = [name for name in told if name.startswith("torch") and name.endswith(("float32", "tf32")) == bool(exact)]
+    return max((told[name]["rate"] for name in peers if not exact or name.endswith(exact[0])), default=None)
+
+
 def works_of(found):
     lines = ["| work | who | ms a step | a second | of PyTorch's quickest | first step s | used MiB |",
              "| --- " * 7 + "|"]
     for work, told in found.get("works", {}).items():
-        base = max((one["rate"] for who, one in told.items() if who.startswith("torch")), default=None)
         for who, one in told.items():
-            ratio = f"{one['rate'] / base:.2f}" if base and "float32" not in who else ""
+            base = base_of(told, who)
+            ratio = f"{one['rate'] / base:.2f}" if base else ""
             lines.append(f"| {work} | {who} | {one['step_ms']:.3f} | {one['rate']:.0f} {one['unit'][:-2]} | {ratio} | "
                          f"{one['first_s']:.1f} | {one['used_mib']} |")
     aims = [f"{w}: {found['works'][w]['trainyard']['rate'] / aim:.2f}" for w, aim in AIMS.items()

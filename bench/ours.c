@@ -21,10 +21,11 @@
  * With --temporaries MB what would need more is computed again in backward (ty_compile_options.temporary_bytes).
  * With --sparse tables that are only gathered from are updated by rows (ty_train_spec.sparse_all): other sums,
  * less work.
- * With --gpu it trains on the first GPU, with --gpus N on the first N, among which a batch is divided. With --batch
- * ROWS batches have so many, those of the first one repeated. With --cuda DIR the kernels are left there as CUDA C,
- * with what a GPU does in a step; nothing runs unless a GPU is asked for. With --without PASS a pass of the compiler is
- * left out (ty_compile_options.skip_passes): what it is worth.
+ * With --gpu it trains on the first GPU, with --gpus N on the first N, among which a batch is divided; with --tf32
+ * float32 is multiplied there with ten bits of mantissa. With --batch ROWS batches have so many, those of the first one
+ * repeated. With --cuda DIR the kernels are left there as CUDA C, with what a GPU does in a step; nothing runs unless a
+ * GPU is asked for. With --without PASS a pass of the compiler is left out (ty_compile_options.skip_passes): what it is
+ * worth.
  */
 #include "base/clock.h"
 #include "base/file.h"
@@ -562,7 +563,8 @@ static int usage(void)
     fprintf(stderr,
             "usage: ours WORK DIR [STEPS] [--cache DIR] [--threads N] [--cc PROGRAM] [--dump DIR] [--calls]\n"
             "            [--limit] [--plan] [--temporaries MB] [--strict] [--sparse] [--without PASS]...\n"
-            "            [--precision float32|bfloat16|float16] [--gpu | --gpus N] [--cuda DIR] [--batch ROWS]\n"
+            "            [--precision float32|bfloat16|float16] [--tf32] [--gpu | --gpus N] [--batch ROWS]\n"
+            "            [--cuda DIR]\n"
             "       WORK is one of");
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
         fprintf(stderr, " %s", works[i].name);
@@ -602,6 +604,7 @@ static bool job_options(job *j, int argc, char **argv)
                                           {"sparse", no_argument, NULL, 'r'},
                                           {"strict", no_argument, NULL, 's'},
                                           {"precision", required_argument, NULL, 'p'},
+                                          {"tf32", no_argument, NULL, 'f'},
                                           {"cuda", required_argument, NULL, 'u'},
                                           {"gpu", no_argument, NULL, 'g'},
                                           {"gpus", required_argument, NULL, 'G'},
@@ -624,6 +627,9 @@ static bool job_options(job *j, int argc, char **argv)
             break;
         case 'p':
             j->precision = precision_find(optarg);
+            break;
+        case 'f':
+            j->options.tf32 = true;
             break;
         case 'd':
             j->options.dump_dir = optarg;

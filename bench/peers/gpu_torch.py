@@ -1,4 +1,5 @@
-"""Trains one workload with PyTorch on a GPU: gpu_torch.py WORK DIR eager|compile|autotune [BATCH]; DIR comes from bare.py.
+"""Trains one workload with PyTorch on a GPU: gpu_torch.py WORK DIR HOW [BATCH]; DIR comes from bare.py.
+HOW: eager, compile, autotune; float32 or tf32, which are eager without autocast, TF32 forbidden or allowed.
 
 As an expert would: autocast to bfloat16 over float32 weights, a fused optimizer, channels last for convolutions, whose
 algorithms cuDNN times, the batches on the GPU before the first step, nothing waited for between steps. BATCH: another
@@ -29,6 +30,7 @@ def main():
     name, folder, how = sys.argv[1:4]
     on_gpu = DEVICE == "cuda"
     torch.backends.cudnn.benchmark = True
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = how != "float32"
     net = works.model(name).train().to(DEVICE)
     arrays = load(folder)
     if len(sys.argv) > 4:
@@ -41,10 +43,10 @@ def main():
     *xs, y = arrays
 
     def forward(*a):
-        with torch.autocast(DEVICE, torch.bfloat16):
+        with torch.autocast(DEVICE, torch.bfloat16, enabled=how not in ("float32", "tf32")):
             return works.WORKS[name]["loss"](net(*a[:-1]).float(), a[-1])
 
-    if how != "eager":
+    if how in ("compile", "autotune"):
         mode = {"mode": "max-autotune"} if how == "autotune" else {}
         forward = torch.compile(forward, **({"backend": "aot_eager"} if gpu_works.TINY else mode))
 
