@@ -43,18 +43,19 @@ void ty_emit_group(ty_cuda_emit *c, int stage);
 
 /* A thread's number in its row, as text. */
 void ty_emit_lane(const ty_cuda_emit *c, char *out, size_t n);
-/* Partial results t<n> of a thread: declared, added to, and brought together as r<n>, which every thread of the row
- * has; of columns as r<n> of the threads that have one. Behind ty_emit_end_column_sums two blocks of text are open.
- * Those of a band's columns are c<n>[j][w], and ty_emit_band_sum makes one of them r<n>; one block is open then. */
-void ty_emit_begin_sums(ty_cuda_emit *c, int stage);
-void ty_emit_add_sums(ty_cuda_emit *c, int stage);
-void ty_emit_end_sums(ty_cuda_emit *c, int stage);
 /* Of columns: the number of a thread among those `of` threads that share a group of columns, as text. */
 typedef struct ty_emit_thread {
     int of;
     char text[32];
 } ty_emit_thread;
 ty_emit_thread ty_emit_thread_of_columns(const ty_cuda_emit *c);
+
+/* Partial results t<n> of a thread: declared, added to, and brought together as r<n>, which every thread of the row
+ * has; of columns as r<n> of the threads that have one. Behind ty_emit_end_column_sums two blocks of text are open.
+ * Those of a band's columns are c<n>[j][w], and ty_emit_band_sum makes one of them r<n>; one block is open then. */
+void ty_emit_begin_sums(ty_cuda_emit *c, int stage);
+void ty_emit_add_sums(ty_cuda_emit *c, int stage);
+void ty_emit_end_sums(ty_cuda_emit *c, int stage);
 void ty_emit_end_column_sums(ty_cuda_emit *c, int columns);
 void ty_emit_begin_band_sums(ty_cuda_emit *c);
 void ty_emit_band_sum(ty_cuda_emit *c, int number);
