@@ -548,7 +548,8 @@ static bool layout_conv(layout_pass *p, uint32_t id)
     bool weights = ty_graph_op(p->clone.from, id) == TY_OP_CONV_DW;
     const ty_attr *attr = ty_graph_attr(p->clone.from, id);
     bool empty = ty_type_elems(t.x) == 0 || ty_type_elems(t.y) == 0;
-    bool product = layout_is_product(attr, t.w) && !empty && !(p->gpu && layout_is_strided(attr));
+    bool spread = ty_graph_op(p->clone.from, id) == TY_OP_CONV_DX; /* next to its reader, zeros cost nothing */
+    bool product = layout_is_product(attr, t.w) && !empty && !(p->gpu && layout_is_strided(attr) && !spread);
     layout_perm perm = weights && (product || !p->gpu) ? layout_identity() : layout_last(res->rank);
     ty_type to = layout_permuted(res, &perm);
     ty_val y;

@@ -55,7 +55,7 @@ uint32_t ty_mask_of_relu(const ty_graph *g, uint32_t select);
  * shapes; sums may run in another order. */
 int ty_pass_layout(const ty_graph *in, ty_graph **out, ty_error *err);
 /* For a GPU: convolutions of 16 bits, weights too; with tf32 those of float32 as well, else they stay. Strided ones
- * stay convolutions. A weight's gradient is rounded to 16 bits. */
+ * stay convolutions but for their gradients for x. A weight's gradient is rounded to 16 bits. */
 int ty_pass_layout_gpu(const ty_graph *in, ty_graph **out, ty_error *err);
 int ty_pass_layout_gpu_tf32(const ty_graph *in, ty_graph **out, ty_error *err);
 

@@ -313,6 +313,23 @@ static void on_a_gpu(void **state)
     pass = ty_pass_layout;
 }
 
+/* But for the gradient for x, of which three quarters would be zeros in memory. */
+static void strided_gradients_on_a_gpu(void **state)
+{
+    (void)state;
+    ty_graph *g = ty_graph_new(), *to;
+    ty_val dy = new_input(g, TY_F32, SHAPE(2, 4, 3, 3)), w = new_input(g, TY_F32, SHAPE(4, 8, 1, 1));
+    ty_attr a = window(2, 0, 2, 0);
+    a.type = ty_type_make(TY_F32, SHAPE(2, 8, 6, 6));
+    output(g, ty_b_relu(g, ty_graph_emit(g, TY_OP_CONV_DX, &a, (ty_val[]){dy, w}, 2)));
+    output(g, conv(g, new_input(g, TY_F32, SHAPE(2, 8, 6, 6)), w, 2, 0, 1));
+    pass = ty_pass_layout_gpu_tf32;
+    to = expect_same(g);
+    pass = ty_pass_layout;
+    assert_int_equal(count_weights_last(to), 1);
+    ty_graph_free(to);
+}
+
 /* The weight's gradient was wider than 16 bits and is rounded on the way: cuDNN writes the type that it reads. */
 static void gradients_of_weights_on_a_gpu(void **state)
 {
@@ -560,6 +577,7 @@ int main(void)
         cmocka_unit_test(ops_on_permuted_values),
         cmocka_unit_test(compiled_with_and_without),
         cmocka_unit_test(on_a_gpu),
+        cmocka_unit_test(strided_gradients_on_a_gpu),
         cmocka_unit_test(gradients_of_weights_on_a_gpu),
         cmocka_unit_test(needed_passes_are_not_skipped),
         cmocka_unit_test(short_floats),
