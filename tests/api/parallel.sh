@@ -38,7 +38,7 @@ gcc -std=c17 -D_GNU_SOURCE -Wall -Wextra -Werror -O1 $flags -Iinclude -o "$work/
 check "a program is built from the header and the library" test -x "$work/parallel"
 printf '#include <trainyard/trainyard.h>\n#include <trainyard/trainyard.h>\nint main() { return trainyard_rank() != TRAINYARD_E_STATE; }\n' >"$work/plain.cc"
 if command -v g++ >/dev/null; then
-    g++ -Wall -Wextra -Werror -Iinclude -o "$work/plain" "$work/plain.cc" "-L$lib" -ltrainyard "-Wl,-rpath,$lib" >"$work/log" 2>&1
+    g++ -Wall -Wextra -Werror $flags -Iinclude -o "$work/plain" "$work/plain.cc" "-L$lib" -ltrainyard "-Wl,-rpath,$lib" >"$work/log" 2>&1
     check "a C++ program too" "$work/plain"
 else
     skip 1 "no C++ compiler"

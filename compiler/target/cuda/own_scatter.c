@@ -82,21 +82,17 @@ static void scatter_launch(const own_scatter *x, ty_buf *text, const int *which,
     ty_buf_fini(text);
 }
 
-/* Rows of eight places are asked for together, and with them which places come next. */
+/* Eight places are asked for together, then their rows. */
 static const char scatter_sum[] =
-    "#undef PLACE\n#define PLACE(p) ((p) < hi ? sorted[p] : TABLE << 32)\n"
     "  long row = ROW(lo);\n"
     "  bool_t comes = lo > 0 && ROW(lo - 1) == row;\n"
     "  VALUE sum = 0;\n"
-    "  long next[8];\n"
-    "  TY_UNROLL for (int w = 0; w < 8; w++) next[w] = PLACE(lo + w);\n"
     "  for (long p = lo; p < hi; p += 8) {\n"
     "   long e[8];\n"
     "   VALUE v[8];\n"
-    "   TY_UNROLL for (int w = 0; w < 8; w++) e[w] = next[w];\n"
+    "   TY_UNROLL for (int w = 0; w < 8; w++) e[w] = p + w < hi ? sorted[p + w] : TABLE << 32;\n"
     "   TY_UNROLL for (int w = 0; w < 8; w++)\n"
     "    v[w] = e[w] >> 32 < TABLE ? update[(e[w] & 0xFFFFFFFFl) * INNER + i] : 0;\n"
-    "   TY_UNROLL for (int w = 0; w < 8; w++) next[w] = PLACE(p + 8 + w);\n"
     "   TY_UNROLL for (int w = 0; w < 8; w++) {\n"
     "    if (e[w] >> 32 != row && p + w < hi) {\n"
     "     if (comes) partial[2 * chunk * INNER + i] = sum;\n"
