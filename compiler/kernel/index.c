@@ -200,7 +200,8 @@ static bool ix_recombine(ty_ix_pool *p, ix_sum *s)
             continue;
         ix_sum rest = *s;
         ix_insert(&rest, -coef, s->term[i].atom);
-        const ty_ix_node quotient = p->node[ty_ix_div(p, mod.arg, mod.d)];
+        const ty_ix divided = ty_ix_div(p, mod.arg, mod.d); /* which may move p->node */
+        const ty_ix_node quotient = p->node[divided];
         if (quotient.n_terms != 1 || quotient.c != 0 || quotient.term[0].coef != 1)
             continue;
         bool found = false;

@@ -74,11 +74,32 @@ static void simplified_is_equal(void **state)
             }
 }
 
+/* What is looked at moves while expressions are made of it, wherever it has no room for one more. */
+static void expressions_grow_while_they_are_read(void **state)
+{
+    (void)state;
+    for (int others = 0; others < 140; others++) {
+        ty_arena arena;
+        ty_ix_pool p;
+        ty_arena_init(&arena);
+        ty_ix_init(&p, &arena);
+        for (int i = 0; i < others; i++)
+            ty_ix_const(&p, 1000 + i);
+        ty_ix x = ty_ix_var(&p, 0, 60), rest = ty_ix_add_const(&p, ty_ix_mod(&p, x, 7), 3);
+        ty_ix sum = ty_ix_add(&p, rest, ty_ix_const(&p, 2)); /* is rest, or x / 7 of it, in there? */
+        ty_ix whole = ty_ix_add(&p, sum, ty_ix_mul(&p, ty_ix_div(&p, x, 7), 7));
+        assert_int_equal(value(&p, sum, (int64_t[]){30}), 30 % 7 + 5);
+        assert_int_equal(whole, ty_ix_add_const(&p, x, 5));
+        ty_arena_fini(&arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_leave_the_division_of_rows),
         cmocka_unit_test(simplified_is_equal),
+        cmocka_unit_test(expressions_grow_while_they_are_read),
     };
     return cmocka_run_group_tests_name("index", tests, NULL, NULL);
 }
