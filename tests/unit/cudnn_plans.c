@@ -172,12 +172,13 @@ static void copies_have_room(void **state)
     assert_true(planned(TY_OP_CONV_DX, TY_BF16, true, stem, 90, false).workspace_bytes > LEAST);
 }
 
-/* Its kernels for float32 want as many zeros behind x as before it, also where the last window ends in x. */
+/* Its kernels for float32 want as many zeros behind x as before it, also where the last window ends in x: without, it
+ * is left with engine 0, which takes anything and its time. */
 static void padding_is_the_same_on_both_sides(void **state)
 {
     (void)state;
     for (size_t o = 0; is_there() && o < 2; o++) /* that of the weights has others */
-        assert_memory_equal(planned(ops[o], TY_F32, false, strided, 90, false).engine, "engine 1", 8);
+        assert_memory_not_equal(planned(ops[o], TY_F32, false, strided, 90, false).engine, "engine 0", 8);
 }
 
 /* Of what it proposes for float32, some would round it for tensor cores: those are left out unless TF32 is allowed. Of
