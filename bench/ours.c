@@ -560,12 +560,11 @@ static void job_free(job *j)
 
 static int usage(void)
 {
-    fprintf(stderr,
-            "usage: ours WORK DIR [STEPS] [--cache DIR] [--threads N] [--cc PROGRAM] [--dump DIR] [--calls]\n"
-            "            [--limit] [--plan] [--temporaries MB] [--strict] [--sparse] [--without PASS]...\n"
-            "            [--precision float32|bfloat16|float16] [--tf32] [--gpu | --gpus N] [--batch ROWS]\n"
-            "            [--cuda DIR]\n"
-            "       WORK is one of");
+    fprintf(stderr, "usage: ours WORK DIR [STEPS] [--cache DIR] [--threads N] [--cc PROGRAM] [--dump DIR] [--calls]\n"
+                    "            [--limit] [--plan] [--temporaries MB] [--strict] [--sparse] [--without PASS]...\n"
+                    "            [--precision float32|bfloat16|float16] [--tf32] [--gpu | --gpus N] [--batch ROWS]\n"
+                    "            [--cuda DIR]\n"
+                    "       WORK is one of");
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
         fprintf(stderr, " %s", works[i].name);
     fprintf(stderr, "\n");
