@@ -42,6 +42,7 @@ static int64_t apply(ty_model *m, const ty_type *type, const ty_compile_options 
         if (err.code != TY_E_NOT_FOUND)
             fail_msg("%s", err.message);
         print_message("skip: %s\n", err.message);
+        ty_model_free(m);
         skip();
     }
     if (ty_program_run(p, TY_RUN_EVAL, (const void *[]){x}, &err) < 0)

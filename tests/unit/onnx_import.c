@@ -626,6 +626,7 @@ static void test_what_is_not_marked(void **state)
         for (int i = 0; i < 4; i++)
             assert_int_equal(ty_onnx_initializer_at(o, i)->mark, marked ? want[i] : TY_ONNX_UNMARKED);
         ty_onnx_free(o);
+        ty_buf_fini(&m.file);
     }
 }
 
