@@ -131,8 +131,10 @@ static kinds kinds_of(ty_model *m, const ty_type *type, const char *switch_, con
     setenv(switch_, how, 1);
     int rc = ty_compile_infer(m, &in, 1, &gpu, &p, &err);
     unsetenv(switch_);
-    if (rc < 0 && err.code == TY_E_NOT_FOUND)
+    if (rc < 0 && err.code == TY_E_NOT_FOUND) {
+        ty_model_free(m);
         skip();
+    }
     if (rc < 0)
         fail_msg("%s", err.message);
     kinds n = count_kinds(p->graph);
