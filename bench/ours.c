@@ -19,13 +19,11 @@
  * one, the optimizer's memory at that of copying, nothing else.
  * With --plan nothing runs: the buffers of the slab that live at the peak are listed, largest first.
  * With --temporaries MB what would need more is computed again in backward (ty_compile_options.temporary_bytes).
- * With --sparse tables that are only gathered from are updated by rows (ty_train_spec.sparse_all): other sums,
- * less work.
+ * With --sparse tables that are only gathered from are updated by rows (ty_train_spec.sparse_all): less work.
  * With --gpu it trains on the first GPU, with --gpus N on the first N, among which a batch is divided; with --tf32
  * float32 is multiplied there with ten bits of mantissa. With --batch ROWS batches have so many, those of the first one
  * repeated. With --cuda DIR the kernels are left there as CUDA C, with what a GPU does in a step; nothing runs unless a
- * GPU is asked for. With --without PASS a pass of the compiler is left out (ty_compile_options.skip_passes): what it is
- * worth.
+ * GPU is asked for. With --without PASS a pass of the compiler is left out (ty_compile_options.skip_passes).
  */
 #include "base/clock.h"
 #include "base/file.h"
@@ -560,11 +558,11 @@ static void job_free(job *j)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: ours WORK DIR [STEPS] [--cache DIR] [--threads N] [--cc PROGRAM] [--dump DIR] [--calls]\n"
-                    "            [--limit] [--plan] [--temporaries MB] [--strict] [--sparse] [--without PASS]...\n"
-                    "            [--precision float32|bfloat16|float16] [--tf32] [--gpu | --gpus N] [--batch ROWS]\n"
-                    "            [--cuda DIR]\n"
-                    "       WORK is one of");
+    fprintf(stderr,
+            "usage: ours WORK DIR [STEPS] [--cache DIR] [--threads N] [--cc PROGRAM] [--dump DIR] [--calls]\n"
+            "            [--limit] [--plan] [--temporaries MB] [--strict] [--sparse] [--tf32] [--without PASS]...\n"
+            "            [--precision float32|bfloat16|float16] [--gpu | --gpus N] [--cuda DIR] [--batch ROWS]\n"
+            "       WORK is one of");
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
         fprintf(stderr, " %s", works[i].name);
     fprintf(stderr, "\n");
