@@ -299,10 +299,6 @@ static int map_ranks(worker *w, const ty_job *job, ty_recipe *recipe, ty_cluster
                : 0;
 }
 
-/* Before the first step a stop is over when our helpers are, which it reaches too, all but a C compiler that was just
- * being started: for that one nobody waits longer. */
-enum { PREPARING_MS = 10000 };
-
 static int run_trainer(worker *w, const char *named, ty_error *err)
 {
     ty_job job;
@@ -318,8 +314,6 @@ static int run_trainer(worker *w, const char *named, ty_error *err)
         return run_ranks(w, &launch, err);
     }
     w->awaited = false;
-    if (!w->is_rank)
-        ty_stop_ends_after(PREPARING_MS);
     int rc = w->is_rank ? ty_rank_train(&job, &recipe, &cluster, &end, &w->progress, err)
                         : ty_job_train(&job, &end, &w->progress, err);
     if (rc < 0)
