@@ -3,9 +3,12 @@
 #include "entrypoint/spawn.h"
 
 #include "base/child.h"
+#include "base/clock.h"
+#include "entrypoint/stop.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,18 +110,52 @@ int ty_spawn(const ty_spawn_options *o, pid_t *pid, int *exec_status, ty_error *
     return rc;
 }
 
-/* Reads until the other side is closed. What does not fit is read and dropped: a full pipe would stop the child. */
-static void collect(int fd, bool echo, ty_buf *output)
+/* ---- a helper ---- */
+
+enum { LOOK_MS = 50, DEAF_MS = 1000 };
+
+/* A stop reaches the helper with our group, but one that is being started just then is born too late for it: it is told
+ * again, and killed if it does not listen. False from then on: whoever it has started may hold its output open. */
+static bool tell_of_stop(pid_t pid, int64_t *told_ms)
+{
+    int64_t now = ty_clock_ms();
+    if (ty_stop_count() == 0)
+        return true;
+    if (*told_ms == 0) {
+        *told_ms = now;
+        kill(pid, SIGTERM);
+    }
+    if (now < *told_ms + DEAF_MS)
+        return true;
+    kill(pid, SIGKILL);
+    return false;
+}
+
+/* What does not fit is read and dropped: a full pipe would stop the child. False: nothing more will come. */
+static bool take_output(int fd, bool *echo, ty_buf *output)
 {
     char chunk[4096];
-    ssize_t n;
-    while ((n = read(fd, chunk, sizeof chunk)) > 0 || (n < 0 && errno == EINTR)) {
-        if (n < 0)
-            continue;
-        size_t room = output->max_bytes - output->len;
-        ty_buf_add(output, chunk, (size_t)n < room ? (size_t)n : room);
-        if (echo && write(STDERR_FILENO, chunk, (size_t)n) < 0)
-            echo = false;
+    ssize_t n = read(fd, chunk, sizeof chunk);
+    if (n <= 0)
+        return n < 0 && errno == EINTR;
+    size_t room = output->max_bytes - output->len;
+    ty_buf_add(output, chunk, (size_t)n < room ? (size_t)n : room);
+    if (*echo && write(STDERR_FILENO, chunk, (size_t)n) < 0)
+        *echo = false;
+    return true;
+}
+
+/* Until the other side is closed, and then until the helper has ended. */
+static void attend(pid_t pid, int fd, bool echo, ty_buf *output, int *wait_status)
+{
+    int64_t told_ms = 0;
+    pid_t ended = 0;
+    for (bool open = true; open && tell_of_stop(pid, &told_ms);)
+        if (poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, LOOK_MS) > 0)
+            open = take_output(fd, &echo, output);
+    while ((ended = waitpid(pid, wait_status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
+        tell_of_stop(pid, &told_ms);
+        poll(NULL, 0, 1);
     }
 }
 
@@ -136,11 +173,8 @@ int ty_spawn_capture(const char *const *argv, const char *cwd, bool echo, ty_buf
     pid_t pid;
     int rc = ty_spawn(&o, &pid, NULL, err);
     close(out_pipe[1]);
-    if (rc == 0) {
-        collect(out_pipe[0], echo, output);
-        while (waitpid(pid, wait_status, 0) < 0 && errno == EINTR)
-            continue;
-    }
+    if (rc == 0)
+        attend(pid, out_pipe[0], echo, output, wait_status);
     close(out_pipe[0]);
     return rc;
 }

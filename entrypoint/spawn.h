@@ -45,7 +45,7 @@ const char **ty_spawn_environment(const char *const *from, const char *const *wi
 int ty_spawn(const ty_spawn_options *o, pid_t *pid, int *exec_status, ty_error *err);
 
 /* Runs a helper (a compiler, an installer) to its end, with standard output and error collected in `output` (the end is
- * dropped beyond its limit) and, if `echo`, passed on to our stderr. */
+ * dropped beyond its limit) and, if `echo`, passed on to our stderr. A stop (entrypoint/stop.h) ends it. */
 int ty_spawn_capture(const char *const *argv, const char *cwd, bool echo, ty_buf *output, int *wait_status,
                      ty_error *err);
 

@@ -3,6 +3,7 @@
 #include "entrypoint/stop.h"
 
 #include "base/clock.h"
+#include "base/toolchain.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -91,6 +92,11 @@ static void *listen_for_signals(void *unused)
     }
 }
 
+static bool was_requested(void)
+{
+    return ty_stop_count() > 0;
+}
+
 /* The listener is born with every signal blocked: none but those it waits for are its business. */
 int ty_stop_install(ty_error *err)
 {
@@ -104,6 +110,7 @@ int ty_stop_install(ty_error *err)
         return ty_error_errno(err, TY_E_LIMIT, rc, "cannot start the thread that waits for signals");
     pthread_setname_np(listener, "ty-signals");
     listening = true;
+    ty_toolchain_ends_if(was_requested);
     return 0;
 }
 
@@ -120,6 +127,7 @@ void ty_stop_uninstall(void)
     if (!listening)
         return;
     listening = false;
+    ty_toolchain_ends_if(NULL);
     pthread_kill(listener, SIGRTMAX);
     pthread_join(listener, NULL);
     count_waiting();

@@ -4,6 +4,8 @@
  * The first request means: end well, with a checkpoint. The second: leave out everything but the checkpoint. The third
  * ends the process at once.
  *
+ * C compilers that make kernels or a model are ended by the first (ty_toolchain_ends_if).
+ *
  * The four signals are blocked in every thread and a thread of their own waits for them: nothing may be pushed onto the
  * stack of a thread that multiplies. oneDNN's sgemm for AVX-512 lets the stack pointer walk through its workspace on
  * the heap (95 of 100 signals find it there at 128 x 128 x 128), and the frame of a handler, some 3 KB, would be

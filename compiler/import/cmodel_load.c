@@ -39,6 +39,7 @@ __asm__(".pushsection .rodata\n"
 
 #define LOAD_TARGET "model"
 
+enum { LOOK_MS = 50 };
 enum { OUTPUT_BYTES = 1 << 16, DETAIL_BYTES = 1200, DETAIL_LINES = 14, PATH_BYTES = 512, RULE_BYTES = 1 << 16 };
 
 /* ---- a child with a time limit ---------------------------------------------------------------------------------- */
@@ -64,16 +65,18 @@ static int load_start(const char *const *argv, const char **env, int out_fd, pid
     return rc;
 }
 
-/* Reads until the pipe ends; false at the time limit. What does not fit is read and dropped. */
+static bool load_is_over(int64_t deadline_ms)
+{
+    return ty_clock_ms() >= deadline_ms || ty_toolchain_is_over();
+}
+
+/* Reads until the pipe ends; false if it is over before. What does not fit is read and dropped. */
 static bool load_drain(int fd, int64_t deadline_ms, ty_buf *output)
 {
-    for (;;) {
+    while (!load_is_over(deadline_ms)) {
         char chunk[4096];
-        int64_t left = deadline_ms - ty_clock_ms();
         struct pollfd p = {.fd = fd, .events = POLLIN};
-        if (left <= 0)
-            return false;
-        if (poll(&p, 1, (int)left) <= 0)
+        if (poll(&p, 1, LOOK_MS) <= 0)
             continue;
         ssize_t n = read(fd, chunk, sizeof chunk);
         if (n > 0)
@@ -81,6 +84,7 @@ static bool load_drain(int fd, int64_t deadline_ms, ty_buf *output)
         else if (n == 0 || errno != EINTR)
             return true;
     }
+    return false;
 }
 
 static bool load_reap(pid_t pid, int64_t deadline_ms, int *status)
@@ -89,7 +93,7 @@ static bool load_reap(pid_t pid, int64_t deadline_ms, int *status)
         pid_t got = waitpid(pid, status, WNOHANG);
         if (got == pid)
             return true;
-        if ((got < 0 && errno != EINTR) || ty_clock_ms() >= deadline_ms)
+        if ((got < 0 && errno != EINTR) || load_is_over(deadline_ms))
             return false;
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
@@ -133,6 +137,8 @@ static int load_run(const char *const *argv, int64_t timeout_ms, ty_buf *output,
     kill(-pid, SIGKILL);
     while (waitpid(pid, status, 0) < 0 && errno == EINTR)
         ;
+    if (ty_toolchain_is_over())
+        return ty_error_set(err, TY_E_STOPPED, "stopped while the C compiler was at work");
     return ty_error_set(err, TY_E_COMPILER, "the C compiler \"%s\" did not end within %.1f s", argv[0],
                         (double)timeout_ms * 1e-3);
 }

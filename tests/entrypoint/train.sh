@@ -157,6 +157,51 @@ same "143" 143 $rc
 ok "no failure file" test ! -e "$ML/output/failure"
 ok "no model" test ! -e "$ML/model/model.json"
 
+# A signal to the group finds no compiler that is started right behind it. One that does not listen is as one that did not
+# hear. What it has started goes with it: the whole is over long before the platform's patience is.
+OURS=$(printf '%07d' $$) # what is looked for among all processes sleeps for a time of our own
+printf '#!/bin/sh\ntrap "" TERM\necho >>%s/compiling\nsleep 1%s & wait; sleep 1%s\n' "$SCRATCH" "$OURS" "$OURS" >"$SCRATCH/deaf-cc"
+chmod +x "$SCRATCH/deaf-cc"
+gone_early() { # SECONDS-BEFORE
+    ok "within a few seconds" test $((SECONDS - $1)) -lt 30
+    ok "nobody is left" not_running "sleep 1$OURS"
+    rm -f "$SCRATCH/compiling"
+}
+deaf_case() {
+    local before
+    CC=$SCRATCH/deaf-cc start
+    ok "compiling" until_true 20 test -e "$SCRATCH/compiling"
+    before=$SECONDS
+    kill -TERM "$pid"
+    finish
+    same "143" 143 $rc
+    ok "no failure file" test ! -e "$ML/output/failure"
+    gone_early $before
+}
+job deaf_compiler_of_kernels
+deaf_case
+has "and it says so" "$W/err" "stopped on request in phase"
+perceptron deaf_compiler_of_the_model
+deaf_case
+job deaf_compiler_by_hand
+mkdir "$W/data"
+mv "$ML/input/data/train" "$ML/input/data/test" "$W/data"
+(cd "$W" && CC=$SCRATCH/deaf-cc exec "$BIN/trainyard" train "$ML/code/train.yaml" --data-dir=data >out 2>err </dev/null) &
+pid=$!
+ok "compiling" until_true 20 test -e "$SCRATCH/compiling"
+before=$SECONDS
+kill -INT "$pid"
+kill -TERM "$pid"
+finish
+ok "the first signal's status" test $rc = 130 -o $rc = 143
+has "and it says so" "$W/err" "stopped on request in phase"
+gone_early $before
+begin deaf_compiler_of_a_program
+printf '#!/bin/sh\ntrap "" TERM\necho >>%s/compiling\nexec sleep 1%s\n' "$SCRATCH" "$OURS" >"$SCRATCH/deaf-cc"
+echo 'int main(void) { return 0; }' >"$ML/code/train.c"
+hyper '{"sagemaker_program": "train.c"}'
+deaf_case
+
 job damaged_checkpoint
 run train --max_steps=30
 truncate -s -10 "$ML/checkpoints/step-00000030/rank-00000.bin"

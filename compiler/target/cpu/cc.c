@@ -2,16 +2,21 @@
 #define _GNU_SOURCE
 #include "compiler/target/cpu/cc.h"
 
+#include "base/clock.h"
 #include "base/file.h"
+#include "base/toolchain.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -54,19 +59,23 @@ static const char *const cc_flags[] = {
 #define CC_N_FLAGS    (sizeof cc_flags / sizeof *cc_flags)
 #define CC_PATH_BYTES 512
 
+enum { LOOK_MS = 50, NAP_NS = 500000, DEAF_MS = 1000 };
+
 struct ty_cc_job {
     ty_cc_options opt;
-    char dir[CC_PATH_BYTES]; /* where they write */
-    pid_t pid[TY_CC_MAX_UNITS];
+    char dir[CC_PATH_BYTES];    /* where they write */
+    pid_t pid[TY_CC_MAX_UNITS]; /* each leads a process group; 0: ended and reaped */
     int n, n_started;
+    int64_t told_ms; /* when all were told to end; 0: not yet */
 };
 
-/* Whatever our caller blocks: a compiler dies of the signals that it gets. */
-static int cc_unblock_signals(posix_spawnattr_t *attr)
+/* Whatever our caller blocks: a compiler dies of the signals that it gets. It leads a group, so that those that it
+ * starts end with it. */
+static int cc_set_attributes(posix_spawnattr_t *attr)
 {
     sigset_t none;
     sigemptyset(&none);
-    int rc = posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK);
+    int rc = posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
     return rc ? rc : posix_spawnattr_setsigmask(attr, &none);
 }
 
@@ -88,7 +97,7 @@ static int cc_spawn(const ty_cc_options *opt, const char *source, const char *ob
     posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
     posix_spawnattr_t attr;
     posix_spawnattr_init(&attr);
-    int rc = cc_unblock_signals(&attr);
+    int rc = cc_set_attributes(&attr);
     if (rc == 0)
         rc = posix_spawnp(pid, opt->cc, &actions, &attr, (char *const *)argv, environ);
     posix_spawnattr_destroy(&attr);
@@ -99,14 +108,74 @@ static int cc_spawn(const ty_cc_options *opt, const char *source, const char *ob
     return ty_error_help(err, "install gcc, or set CC to a C compiler");
 }
 
-static int cc_wait(pid_t pid, const char *log, ty_error *err)
+/* ---- waiting ---- */
+
+static void cc_signal(const ty_cc_job *job, int number)
+{
+    for (int i = 0; i < job->n_started; i++)
+        if (job->pid[i] > 0)
+            kill(-job->pid[i], number);
+}
+
+/* Told to end, a compiler removes what it has in its own temporary folder; who does not listen is killed. */
+static void cc_tell(ty_cc_job *job)
+{
+    int64_t now = ty_clock_ms();
+    if (job->told_ms == 0) {
+        job->told_ms = now;
+        cc_signal(job, SIGTERM);
+    } else if (now >= job->told_ms + DEAF_MS) {
+        cc_signal(job, SIGKILL);
+    }
+}
+
+/* Until it may have ended, or it is time to look around. Kernels before 5.3, and sandboxes, have no descriptor for a
+ * process. */
+static void cc_nap(int pid_fd)
+{
+    if (pid_fd >= 0)
+        poll(&(struct pollfd){.fd = pid_fd, .events = POLLIN}, 1, LOOK_MS);
+    else
+        nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+}
+
+/* Whether it has ended; it is not reaped then, so that its group's number is still its own. -1: an error. */
+static int cc_has_ended(pid_t pid)
+{
+    siginfo_t info = {0};
+    if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
+        return errno == EINTR ? 0 : -1;
+    return info.si_pid == pid;
+}
+
+static int cc_reap(ty_cc_job *job, int unit, int *status, ty_error *err)
+{
+    pid_t pid = job->pid[unit];
+    int ended, fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    while ((ended = cc_has_ended(pid)) == 0) {
+        if (job->told_ms || ty_toolchain_is_over())
+            cc_tell(job);
+        cc_nap(fd);
+    }
+    if (fd >= 0)
+        close(fd);
+    if (job->told_ms)
+        kill(-pid, SIGKILL); /* what it had started */
+    job->pid[unit] = 0;
+    if (ended < 0 || waitpid(pid, status, 0) < 0)
+        return ty_error_errno(err, TY_E_COMPILER, errno, "waiting for the C compiler");
+    return 0;
+}
+
+static int cc_wait(ty_cc_job *job, int unit, const char *log, ty_error *err)
 {
     int status;
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return ty_error_errno(err, TY_E_COMPILER, errno, "waiting for the C compiler");
+    if (cc_reap(job, unit, &status, err) < 0)
+        return -1;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return 0;
+    if (job->told_ms)
+        return ty_error_set(err, TY_E_STOPPED, "stopped while the C compiler was at work");
     char line[400] = "";
     FILE *f = fopen(log, "r");
     if (f) {
@@ -118,6 +187,8 @@ static int cc_wait(pid_t pid, const char *log, ty_error *err)
         return ty_error_set(err, TY_E_COMPILER, "the C compiler was ended by signal %d: %s", WTERMSIG(status), line);
     return ty_error_set(err, TY_E_COMPILER, "the C compiler failed with status %d: %s", WEXITSTATUS(status), line);
 }
+
+/* ---- starting ---- */
 
 static int cc_path(char *out, const char *dir, int unit, const char *suffix, ty_error *err)
 {
@@ -160,7 +231,7 @@ int ty_cc_wait(ty_cc_job *job, ty_error *err)
     int rc = 0;
     for (int i = 0; i < job->n_started; i++) {
         cc_path(log, job->dir, i, ".log", NULL);
-        if (cc_wait(job->pid[i], log, rc == 0 ? err : NULL) < 0)
+        if (cc_wait(job, i, log, rc == 0 ? err : NULL) < 0)
             rc = -1;
     }
     job->n_started = 0;
@@ -208,8 +279,7 @@ void ty_cc_abandon(ty_cc_job *job)
 {
     if (!job)
         return;
-    for (int i = 0; i < job->n_started; i++)
-        kill(job->pid[i], SIGTERM);
+    cc_tell(job);
     ty_cc_wait(job, NULL);
     if (job->dir[0])
         ty_file_remove_tree(job->dir, NULL);

@@ -20,7 +20,7 @@ typedef struct ty_cc_job ty_cc_job;
 /* Starts n <= TY_CC_MAX_UNITS compilers. text may be freed when it returns. */
 int ty_cc_start(const char *const *text, int n, const ty_cc_options *opt, ty_cc_job **out, ty_error *err);
 /* Waits for all. Then k0.so ... k<n-1>.so are in the folder, until the job is abandoned. A failure carries the
- * compiler's first lines. */
+ * compiler's first lines; TY_E_STOPPED: ty_toolchain_is_over() said so, and none is left. */
 int ty_cc_wait(ty_cc_job *job, ty_error *err);
 const char *ty_cc_folder(const ty_cc_job *job);
 int ty_cc_n_units(const ty_cc_job *job);
