@@ -104,7 +104,8 @@ static ty_ix ix_intern(ty_ix_pool *p, const ix_sum *s)
 static uint32_t ix_atom(ty_ix_pool *p, ty_atom atom)
 {
     for (uint32_t i = 0; i < p->n_atoms; i++)
-        if (p->atom[i].kind == atom.kind && p->atom[i].arg == atom.arg && p->atom[i].d == atom.d)
+        if (p->atom[i].kind == atom.kind && p->atom[i].arg == atom.arg && p->atom[i].d == atom.d &&
+            (atom.kind != TY_ATOM_VAR || atom.d == 0 || p->atom[i].lo == atom.lo))
             return i;
     if (p->n_atoms == p->cap_atoms)
         p->atom = ix_grow(p, p->atom, &p->cap_atoms, sizeof *p->atom);
@@ -135,10 +136,14 @@ ty_ix ty_ix_limit(ty_ix_pool *p, ty_ix a, int64_t extent)
 {
     const ty_ix_node node = p->node[a];
     const ty_atom *atom = node.n_terms == 1 ? &p->atom[node.term[0].atom] : NULL;
-    bool alone = atom && atom->kind == TY_ATOM_VAR && node.c == 0 && node.term[0].coef == 1;
-    if (!alone || atom->hi < extent || extent < 2)
+    if (!atom || atom->kind != TY_ATOM_VAR || node.term[0].coef != 1)
         return a;
-    return ix_of_atom(p, (ty_atom){TY_ATOM_VAR, atom->arg, extent, 0, extent - 1, atom->vars, false});
+    int64_t lo = atom->lo < -node.c ? -node.c : atom->lo, above = extent - node.c;
+    above = above > atom->hi ? atom->hi + 1 : above;
+    if ((lo == atom->lo && above > atom->hi) || above - lo < 2)
+        return a;
+    ty_ix limited = ix_of_atom(p, (ty_atom){TY_ATOM_VAR, atom->arg, above, lo, above - 1, atom->vars, false});
+    return ty_ix_add_const(p, limited, node.c);
 }
 
 bool ty_ix_unlimited(ty_ix_pool *p, ty_ix a, const int64_t *extent, ty_ix *plain, int64_t *hi)
@@ -303,8 +308,8 @@ ty_ix ty_ix_div(ty_ix_pool *p, ty_ix a, int64_t d)
     ty_ix whole, rest;
     ix_split(p, a, d, &whole, &rest);
     const ty_ix_node r = p->node[rest];
-    if (r.lo >= 0 && r.hi < d)
-        return whole;
+    if (r.lo >= 0 && r.lo / d == r.hi / d)
+        return ty_ix_add_const(p, whole, r.lo / d);
     ty_ix big, small;
     int64_t g = r.lo >= 0 ? ix_factor(p, rest, d, &big, &small) : 0;
     if (g) /* (g x + y) / (g e) = x / e */
@@ -325,8 +330,8 @@ ty_ix ty_ix_mod(ty_ix_pool *p, ty_ix a, int64_t d)
     ty_ix whole, rest;
     ix_split(p, a, d, &whole, &rest);
     const ty_ix_node r = p->node[rest];
-    if (r.lo >= 0 && r.hi < d)
-        return rest;
+    if (r.lo >= 0 && r.lo / d == r.hi / d)
+        return ty_ix_add_const(p, rest, -(r.lo / d * d));
     ty_ix big, small;
     int64_t g = r.lo >= 0 ? ix_factor(p, rest, d, &big, &small) : 0;
     if (g) /* (g x + y) mod (g e) = g (x mod e) + y */

@@ -47,6 +47,17 @@ ty_lane_ix ty_lanes_ix(const ty_lanes *l, ty_ix ix, int64_t less)
     return sum;
 }
 
+bool ty_lanes_step(const ty_lanes *l, ty_ix addr, int64_t less, int64_t *step)
+{
+    bool apart = false;
+    ty_ix_coef(&l->k->ix, addr, (uint32_t)l->var, &apart);
+    if (!apart)
+        return false;
+    ty_lane_ix at = ty_lanes_ix(l, addr, less);
+    *step = at.step;
+    return at.known;
+}
+
 static bool lanes_same_operand(const ty_lanes *l, uint32_t instr)
 {
     return instr == TY_NONE || l->same[instr];

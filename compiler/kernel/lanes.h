@@ -31,6 +31,9 @@ ty_lanes ty_lanes_make_anywhere(const ty_kernel *k, int var, int64_t width, ty_i
 ty_lanes ty_lanes_make(const ty_kernel *k, int var, int64_t width, ty_arena *arena);
 /* Of ix - less. */
 ty_lane_ix ty_lanes_ix(const ty_lanes *l, ty_ix ix, int64_t less);
+/* Whether the variable is taken apart in an address (i / 64), which yet goes up by the same *step from point to point.
+ * less: taken off the address. */
+bool ty_lanes_step(const ty_lanes *l, ty_ix addr, int64_t less, int64_t *step);
 /* Bytes that one access may have at an address, at most 16, where the buffer begins at a multiple of `align` bytes and
  * `less` is taken off; 0 where points do not lie side by side, or an access would be no wider than an element. */
 int ty_lanes_access(const ty_lanes *l, ty_ix addr, uint32_t guard, int64_t less, ty_dtype dtype, int align);

@@ -157,9 +157,6 @@ static uint32_t scalar_number(ty_kb *b, ty_dtype dtype, double value)
                                      .imm_int = (int64_t)value});
 }
 
-/* Of little padding behind its end the operand's range is kept in mind, so that its own reshapes stay simple. */
-enum { SCALAR_LIMIT = 8 };
-
 static uint32_t scalar_pad(ty_kb *b, uint32_t node, const ty_kpos *pos, uint32_t guard)
 {
     const ty_attr *attr = ty_graph_attr(b->group->g, node);
@@ -170,9 +167,9 @@ static uint32_t scalar_pad(ty_kb *b, uint32_t node, const ty_kpos *pos, uint32_t
         uint32_t one = scalar_inside(b, at.v[i], attr->lo[i], attr->lo[i] + in_type->dim[i]);
         if (one != TY_NONE)
             inside = ty_kb_and(b, inside, one);
+        /* The operand's range is kept in mind, so that its own reshapes stay simple. */
         at.v[i] = ty_ix_add_const(&b->k->ix, at.v[i], -attr->lo[i]);
-        if (SCALAR_LIMIT * (scalar_type(b, node)->dim[i] - in_type->dim[i]) <= in_type->dim[i])
-            at.v[i] = ty_ix_limit(&b->k->ix, at.v[i], in_type->dim[i]);
+        at.v[i] = ty_ix_limit(&b->k->ix, at.v[i], in_type->dim[i]);
     }
     if (inside == TY_NONE)
         return scalar_eval_in(b, node, 0, &at, guard);
@@ -192,7 +189,7 @@ static uint32_t scalar_concat(ty_kb *b, uint32_t node, const ty_kpos *pos, uint3
         off -= dim;
         uint32_t inside = scalar_inside(b, at.v[axis], off, off + dim);
         ty_kpos in_pos = at;
-        in_pos.v[axis] = ty_ix_add_const(&b->k->ix, at.v[axis], -off);
+        in_pos.v[axis] = ty_ix_limit(&b->k->ix, ty_ix_add_const(&b->k->ix, at.v[axis], -off), dim);
         uint32_t in = scalar_eval_in(b, node, i, &in_pos, inside == TY_NONE ? guard : ty_kb_and(b, guard, inside));
         value = value == TY_NONE || inside == TY_NONE
                     ? in

@@ -70,7 +70,10 @@ static void text_atom(ty_ktext *t, const ty_atom *atom)
 {
     switch (atom->kind) {
     case TY_ATOM_VAR:
-        ty_buf_addf(t->out, "i%u", atom->arg);
+        if (t->at_first && (int)atom->arg == t->lanes->var)
+            ty_buf_adds(t->out, t->first);
+        else
+            ty_buf_addf(t->out, "i%u", atom->arg);
         break;
     case TY_ATOM_DATA:
         ty_buf_addf(t->out, "(long)v%u", atom->arg);
@@ -118,8 +121,15 @@ static void text_const(ty_ktext *t, const ty_kinstr *instr)
 
 void ty_ktext_element(ty_ktext *t, uint32_t buffer, ty_ix addr)
 {
+    int64_t step;
     ty_buf_addf(t->out, "b%u[", t->alias[buffer]);
+    t->at_first = t->lanes && ty_lanes_step(t->lanes, addr, t->base[buffer], &step);
     text_ix_less(t, addr, t->base[buffer]);
+    if (t->at_first && step == 1)
+        ty_buf_adds(t->out, " + k");
+    else if (t->at_first && step)
+        ty_buf_addf(t->out, " + %ld%s * k", (long)step, text_long(t));
+    t->at_first = false;
     ty_buf_adds(t->out, "]");
 }
 

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "compiler/kernel/ctype.h"
 #include "compiler/kernel/kernel.h"
+#include "compiler/kernel/lanes.h"
 
 typedef struct ty_ktext {
     const ty_kernel *k;
@@ -25,7 +26,10 @@ typedef struct ty_ktext {
     const char *held, *held_at; /* what stands before and behind <n>[j][w] where number n is held */
     const uint8_t *vector;      /* by instruction: a load that is done, into x<n>[w]; NULL: none is */
     const uint8_t *near;        /* by instruction: an op whose quick form will do; NULL: none is */
-    uint32_t row_guard;         /* instruction: rows in which it is false are left out by the loop; TY_NONE: none are */
+    const ty_lanes *lanes; /* points of the loop that is being written, whose number is k; NULL: nothing is known */
+    const char *first;     /* lanes: the variable's value at the first of them */
+    bool at_first;         /* it is being written */
+    uint32_t row_guard;    /* instruction: rows in which it is false are left out by the loop; TY_NONE: none are */
 } ty_ktext;
 
 /* Spaces at the beginning of a line. */

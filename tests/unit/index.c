@@ -1,10 +1,13 @@
-/* Index expressions: what the constructors simplify has the value of what was written, and rows lose their columns. */
+/* index.c - index expressions: what the constructors make of quotients and remainders, and that the normal form has the
+ * value that was meant, for all values of the variables. */
+#include "base/rng.h"
 #include "compiler/kernel/index.h"
 
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <cmocka.h>
 
 enum { N_VARS = 3 };
@@ -18,8 +21,10 @@ static int64_t value(const ty_ix_pool *p, ty_ix a, const int64_t *var)
         int64_t v = atom->kind == TY_ATOM_VAR   ? var[atom->arg]
                     : atom->kind == TY_ATOM_DIV ? value(p, atom->arg, var) / atom->d
                                                 : value(p, atom->arg, var) % atom->d;
+        assert_true(v >= atom->lo && v <= atom->hi);
         sum += node->term[i].coef * v;
     }
+    assert_true(sum >= node->lo && sum <= node->hi);
     return sum;
 }
 
@@ -94,12 +99,165 @@ static void expressions_grow_while_they_are_read(void **state)
     }
 }
 
+static const int64_t extents[N_VARS] = {6, 8, 5};
+
+static ty_ix var(ty_ix_pool *p, uint32_t i)
+{
+    return ty_ix_var(p, i, extents[i]);
+}
+
+/* a i + b j */
+static ty_ix pair(ty_ix_pool *p, int64_t a, uint32_t i, int64_t b, uint32_t j)
+{
+    return ty_ix_add(p, ty_ix_mul(p, var(p, i), a), ty_ix_mul(p, var(p, j), b));
+}
+
+static void quotients_and_remainders(void **state)
+{
+    (void)state;
+    ty_arena arena;
+    ty_ix_pool p;
+    ty_arena_init(&arena);
+    ty_ix_init(&p, &arena);
+    ty_ix i = var(&p, 0), j = var(&p, 1), x = pair(&p, 8, 0, 1, 1);
+    assert_int_equal(ty_ix_div(&p, x, 8), i);
+    assert_int_equal(ty_ix_mod(&p, x, 8), j);
+    assert_int_equal(ty_ix_div(&p, x, 16), ty_ix_div(&p, i, 2));
+    assert_int_equal(ty_ix_mod(&p, x, 16), ty_ix_add(&p, ty_ix_mul(&p, ty_ix_mod(&p, i, 2), 8), j));
+    assert_int_equal(ty_ix_div(&p, ty_ix_div(&p, x, 16), 2), ty_ix_div(&p, i, 4));
+    assert_int_equal(ty_ix_add(&p, ty_ix_mul(&p, ty_ix_div(&p, x, 24), 24), ty_ix_mod(&p, x, 24)), x);
+    ty_arena_fini(&arena);
+}
+
+static uint32_t draw(uint64_t at, uint32_t n)
+{
+    return ty_rng_u32(7, 0, 0, at) % n;
+}
+
+/* Chains of products, sums, quotients and remainders, followed in plain numbers. */
+static void random_chains(void **state)
+{
+    (void)state;
+    for (uint64_t trial = 0; trial < 400; trial++) {
+        ty_arena arena;
+        ty_ix_pool p;
+        ty_arena_init(&arena);
+        ty_ix_init(&p, &arena);
+        for (int64_t v[N_VARS] = {0}; v[0] < extents[0]; v[0]++)
+            for (v[1] = 0; v[1] < extents[1]; v[1]++)
+                for (v[2] = 0; v[2] < extents[2]; v[2]++) {
+                    ty_ix a = ty_ix_const(&p, 0);
+                    int64_t want = 0;
+                    for (uint64_t k = 0; k < 8; k++) {
+                        uint64_t at = trial * 32 + k * 3;
+                        int64_t n = 1 + draw(at + 1, 12);
+                        uint32_t i = draw(at + 2, N_VARS);
+                        switch (draw(at, 4)) {
+                        case 0:
+                            a = ty_ix_div(&p, a, n);
+                            want /= n;
+                            break;
+                        case 1:
+                            a = ty_ix_mod(&p, a, 2 * n);
+                            want %= 2 * n;
+                            break;
+                        default:
+                            a = ty_ix_add(&p, ty_ix_mul(&p, a, n), var(&p, i));
+                            want = want * n + v[i];
+                        }
+                    }
+                    if (value(&p, a, v) != want)
+                        fail_msg("chain %d: expected %lld, found %lld", (int)trial, (long long)want,
+                                 (long long)value(&p, a, v));
+                }
+        ty_arena_fini(&arena);
+    }
+}
+
+/* Behind a guard a variable's range is known: what its quotients and remainders come to as well. */
+static void limits(void **state)
+{
+    (void)state;
+    ty_arena arena;
+    ty_ix_pool p;
+    ty_arena_init(&arena);
+    ty_ix_init(&p, &arena);
+    ty_ix i = ty_ix_var(&p, 0, 4), j = ty_ix_var(&p, 1, 2304);
+    for (int64_t part = 0; part < 3; part++) {
+        ty_ix in = ty_ix_limit(&p, ty_ix_add_const(&p, j, -768 * part), 768);
+        assert_int_equal(ty_ix_at(&p, in)->lo, 0);
+        assert_int_equal(ty_ix_at(&p, in)->hi, 767);
+        assert_int_equal(ty_ix_limit(&p, in, 768), in);
+        ty_ix flat = ty_ix_add(&p, ty_ix_mul(&p, i, 768), in);
+        assert_int_equal(ty_ix_div(&p, flat, 768), i);
+        assert_int_equal(ty_ix_mod(&p, flat, 768), in);
+        ty_ix head = ty_ix_div(&p, in, 64);
+        assert_int_equal(ty_ix_at(&p, head)->lo, 0);
+        assert_int_equal(ty_ix_at(&p, head)->hi, 11);
+        assert_int_equal(ty_ix_mod(&p, head, 12), head);
+        bool inside = false;
+        assert_int_equal(ty_ix_coef(&p, in, 1, &inside), 1);
+        assert_false(inside);
+    }
+    assert_int_equal(ty_ix_limit(&p, j, 2304), j);                                  /* known already */
+    assert_int_equal(ty_ix_limit(&p, ty_ix_mul(&p, j, 2), 7), ty_ix_mul(&p, j, 2)); /* no variable alone */
+    ty_ix first = ty_ix_limit(&p, j, 8), second = ty_ix_limit(&p, ty_ix_add_const(&p, j, -1), 7); /* with one end */
+    assert_int_equal(ty_ix_at(&p, first)->hi, 7);
+    assert_int_equal(ty_ix_at(&p, second)->lo, 0);
+    assert_int_equal(ty_ix_at(&p, second)->hi, 6);
+    ty_arena_fini(&arena);
+}
+
+/* Sums of limited variables, followed in plain numbers wherever the guards hold. */
+static void random_limits(void **state)
+{
+    (void)state;
+    for (uint64_t trial = 0; trial < 400; trial++) {
+        ty_arena arena;
+        ty_ix_pool p;
+        ty_arena_init(&arena);
+        ty_ix_init(&p, &arena);
+        ty_ix a = ty_ix_const(&p, 0), one[N_VARS];
+        int64_t lo[N_VARS], n[N_VARS], coef[N_VARS];
+        for (uint32_t k = 0; k < N_VARS; k++) {
+            uint64_t at = trial * 32 + k * 4;
+            lo[k] = draw(at, (uint32_t)extents[k]);
+            n[k] = 1 + draw(at + 1, (uint32_t)(extents[k] - lo[k]));
+            coef[k] = draw(at + 2, 20);
+            one[k] = ty_ix_limit(&p, ty_ix_add_const(&p, var(&p, k), -lo[k]), n[k]);
+            a = ty_ix_add(&p, a, ty_ix_mul(&p, one[k], coef[k]));
+        }
+        int64_t d = 1 + draw(trial * 32 + 20, 12), e = 1 + draw(trial * 32 + 21, 12);
+        ty_ix div = ty_ix_div(&p, a, d), mod = ty_ix_mod(&p, a, d);
+        ty_ix both = ty_ix_div(&p, ty_ix_add(&p, ty_ix_mul(&p, div, e), mod), e);
+        for (int64_t i = 0; i < extents[0] * extents[1] * extents[2]; i++) {
+            const int64_t v[N_VARS] = {i / extents[2] / extents[1], i / extents[2] % extents[1], i % extents[2]};
+            int64_t x = 0;
+            bool holds = true;
+            for (int k = 0; k < N_VARS; k++) {
+                x += coef[k] * (v[k] - lo[k]);
+                holds &= v[k] >= lo[k] && v[k] < lo[k] + n[k];
+            }
+            if (!holds)
+                continue;
+            assert_int_equal(value(&p, div, v), x / d);
+            assert_int_equal(value(&p, mod, v), x % d);
+            assert_int_equal(value(&p, both, v), (x / d * e + x % d) / e);
+        }
+        ty_arena_fini(&arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_leave_the_division_of_rows),
         cmocka_unit_test(simplified_is_equal),
         cmocka_unit_test(expressions_grow_while_they_are_read),
+        cmocka_unit_test(quotients_and_remainders),
+        cmocka_unit_test(random_chains),
+        cmocka_unit_test(limits),
+        cmocka_unit_test(random_limits),
     };
     return cmocka_run_group_tests_name("index", tests, NULL, NULL);
 }

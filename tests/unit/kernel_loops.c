@@ -71,6 +71,30 @@ static const char parts_text[] =
     "    ty_output(net, \"y\", ty_linear(net, \"out\", h, 32));\n"
     "}\n";
 
+/* Three parts of a product whose heads are put first, N wide each: their gradients, head after head in memory, are read
+ * side by side into one row while its columns are summed. On the way forward the row is cut where no stretch begins. */
+static const char heads_text[] =
+    "#include <trainyard/model.h>\n"
+    "enum { N = %d, HEADS = 6 };\n"
+    "static ty_var part(ty_net *net, ty_var h, int i)\n"
+    "{\n"
+    "    ty_var x = ty_slice(net, h, 1, i * HEADS * N, (i + 1) * HEADS * N);\n"
+    "    x = ty_reshape(net, x, ty_dims(-1, 8, HEADS, N));\n"
+    "    return ty_transpose(net, x, ty_dims(0, 2, 1, 3));\n"
+    "}\n"
+    "void model(ty_net *net)\n"
+    "{\n"
+    "    ty_var ids = ty_input(net, \"ids\", \"i64[batch,39]\"), x = ty_input(net, \"x\", \"f32[batch,39]\");\n"
+    "    x = ty_add(net, x, ty_squeeze(net, ty_embedding(net, \"table\", ids, 50, 1), 2));\n"
+    "    ty_var h = ty_linear(net, \"wide\", x, 3 * HEADS * N);\n"
+    "    ty_var s = ty_matmul(net, part(net, h, 0), ty_transpose(net, part(net, h, 1), ty_dims(0, 1, 3, 2)));\n"
+    "    h = ty_matmul(net, ty_tanh(net, s), part(net, h, 2));\n"
+    "    h = ty_reshape(net, ty_transpose(net, h, ty_dims(0, 2, 1, 3)), ty_dims(-1, HEADS * N));\n"
+    "    ty_var odd = ty_square(net, ty_slice(net, h, 1, 0, 8)), rest = ty_slice(net, h, 1, 8, HEADS * N);\n"
+    "    h = ty_concat(net, 1, odd, rest);\n"
+    "    ty_output(net, \"y\", ty_linear(net, \"out\", h, 32));\n"
+    "}\n";
+
 typedef struct scratch {
     ty_arena a;
     char dir[64];
@@ -208,12 +232,25 @@ static void turned_copies_are_tiled(void **state)
     }
 }
 
+/* Heads of whole vectors: the place of a stretch's first element is all that is divided. */
+static void heads_are_read_in_stretches(void **state)
+{
+    scratch *s = *state;
+    static const int widths[] = {64, 32, 16, 128, 24, 5};
+    for (int i = 0; i < 6; i++) {
+        expect_numbers(s, heads_text, widths[i], 50);
+        assert_true(has_words(s, widths[i], ty_arena_printf(&s->a, "%% %dul", widths[i])));
+        assert_int_equal(has_words(s, widths[i], " + k]"), widths[i] % 16 == 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(large_tables_are_asked_for_ahead, set_up, tear_down),
         cmocka_unit_test_setup_teardown(streams_are_asked_for_ahead, set_up, tear_down),
         cmocka_unit_test_setup_teardown(turned_copies_are_tiled, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(heads_are_read_in_stretches, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("kernel_loops", tests, NULL, NULL);
 }

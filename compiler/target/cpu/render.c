@@ -8,6 +8,7 @@
 #include "compiler/kernel/keep.h"
 #include "compiler/kernel/text.h"
 #include "compiler/target/cpu/ahead.h"
+#include "compiler/target/cpu/even.h"
 #include "compiler/target/cpu/turn.h"
 
 #include <stdio.h>
@@ -17,6 +18,8 @@ typedef struct render {
     int inner[TY_K_MAX_VARS]; /* loop variables inside a row, slowest first */
     int n_inner;
     int column; /* COLUMNS: the variable of the block, else -1 */
+    ty_arena *arena;
+    ty_lanes lanes; /* of the loop that is being written, where even.h knows more of its addresses than the compiler */
 } render;
 
 /* ---- reductions ---- */
@@ -203,38 +206,48 @@ static void render_open_stretches(render *r, const char *from, const char *to, i
 }
 
 /* Whether what lies between the ends of a run of blocks, or of a piece of it, is whole stretches. */
-static bool render_is_whole(const render *r)
+static bool render_is_whole(const render *r, int stretch)
 {
     _Static_assert(TY_COLUMN_BLOCK % RENDER_STRETCH == 0, "a block begins with a stretch");
     bool cut = r->t.cut >= 0;
     int64_t lo = cut ? r->t.cut_lo : 0, hi = cut ? r->t.cut_hi : r->t.k->extent[r->column];
-    return lo % RENDER_STRETCH == 0 && hi % RENDER_STRETCH == 0;
+    return lo % stretch == 0 && hi % stretch == 0;
 }
 
-static void render_open_column_stretches(render *r, int stage)
+static void render_open_column_stretches(render *r, int stage, int stretch)
 {
     const ty_ahead place = render_place(r);
-    bool cut = r->t.cut >= 0, whole = render_is_whole(r);
+    bool cut = r->t.cut >= 0, whole = render_is_whole(r, stretch);
     const char *from = cut ? "from" : "0", *to = cut ? "to" : "cn";
     ty_ahead_begin_columns(&place, stage, from, to);
-    render_open_stretches(r, from, to, RENDER_STRETCH, whole, cut ? "" : render_multiple(r->t.k->extent[r->column]));
-    ty_ahead_columns(&place, stage, from, to, RENDER_STRETCH);
+    render_open_stretches(r, from, to, stretch, whole, cut ? "" : render_multiple(r->t.k->extent[r->column]));
+    ty_ahead_columns(&place, stage, from, to, stretch);
     render_simd(r, stage);
     char length[16] = "jn";
     if (whole)
-        snprintf(length, sizeof length, "%d", RENDER_STRETCH);
+        snprintf(length, sizeof length, "%d", stretch);
     ty_ktext_linef(&r->t, "for (long k = 0; k < %s; k++) { const long c = j + k, i%d = c0 + c; (void)i%d;\n", length,
                    r->column, r->column);
     r->t.indent++;
+}
+
+/* The length of stretches in which more is known of addresses; 0: none. */
+static int render_even(render *r, int stage, int var, const char *first)
+{
+    int length = ty_even_length(r->t.k, stage, var, r->arena, &r->lanes);
+    r->t.lanes = length ? &r->lanes : NULL;
+    r->t.first = first;
+    return length;
 }
 
 static void render_columns(render *r, int stage)
 {
     const ty_ahead place = render_place(r);
     int64_t extent = r->t.k->extent[r->column];
-    bool stretches = extent > RENDER_STRETCH && ty_ahead_streams(&place, stage, r->column);
+    int even = render_even(r, stage, r->column, "(c0 + j)");
+    bool stretches = even || (extent > RENDER_STRETCH && ty_ahead_streams(&place, stage, r->column));
     if (stretches) {
-        render_open_column_stretches(r, stage);
+        render_open_column_stretches(r, stage, even ? even : RENDER_STRETCH);
     } else {
         ty_ahead_stretch(&place, stage, r->column, "c0", (long)extent);
         render_simd(r, stage);
@@ -243,6 +256,7 @@ static void render_columns(render *r, int stage)
     render_instrs(r, stage, r->n_inner + 1);
     render_reduces(r, stage);
     render_stores(r, stage);
+    r->t.lanes = NULL;
     render_close(r, 1 + stretches);
 }
 
@@ -255,13 +269,16 @@ static bool render_has_products(const render *r, int stage)
     return false;
 }
 
-/* The length of the stretches in which the fastest loop of a row, n long, is walked: if it sums floats, or asks for
- * memory. 0: it is walked as a whole. */
+/* The length of the stretches in which the fastest loop of a row, n long, is walked: if it sums floats, asks for
+ * memory, or takes its variable apart. 0: it is walked as a whole. */
 static int render_stretch(render *r, int stage, int64_t n)
 {
     const ty_ahead place = render_place(r);
     if (n > RENDER_BLOCK && render_has_partials(r, stage))
         return RENDER_BLOCK;
+    int even = render_has_reductions(r, stage) ? 0 : render_even(r, stage, r->inner[r->n_inner - 1], "j");
+    if (even)
+        return even;
     int length = render_has_reductions(r, stage) ? RENDER_BLOCK : RENDER_STRETCH;
     return n > length && !render_has_products(r, stage) && ty_ahead_streams(&place, stage, r->inner[r->n_inner - 1])
                ? length
@@ -310,6 +327,7 @@ static void render_innermost(render *r, int stage)
     }
     render_reduces(r, stage);
     render_stores(r, stage);
+    r->t.lanes = NULL;
     render_close(r, var >= 0);
     render_partials(r, stage, false);
     render_close(r, 1);
@@ -544,9 +562,9 @@ static void render_flat(render *r)
     r->t.cut = -1;
 }
 
-static void render_kernel(const ty_kernel *k, const uint32_t *alias, const int64_t *base, ty_buf *out)
+static void render_kernel(const ty_kernel *k, const uint32_t *alias, const int64_t *base, ty_arena *arena, ty_buf *out)
 {
-    render r = {.t = {.k = k, .alias = alias, .base = base, .out = out, .cut = -1}, .column = -1};
+    render r = {.t = {.k = k, .alias = alias, .base = base, .out = out, .cut = -1}, .column = -1, .arena = arena};
     r.t.row_guard = render_is_flat(k) ? TY_NONE : ty_kernel_row_guard(k);
     if (k->form == TY_FORM_COLUMNS)
         r.column = k->order[k->n_order - 1];
@@ -574,6 +592,6 @@ void ty_render_kernel(const ty_kernel *k, const uint32_t *alias, const int64_t *
     ty_arena arena;
     ty_kernel kept;
     ty_arena_init(&arena);
-    render_kernel(ty_kernel_keep(k, alias, &arena, &kept) ? &kept : k, alias, base, out);
+    render_kernel(ty_kernel_keep(k, alias, &arena, &kept) ? &kept : k, alias, base, &arena, out);
     ty_arena_fini(&arena);
 }
