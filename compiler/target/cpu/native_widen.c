@@ -4,12 +4,15 @@
 #include "compiler/target/cpu/native.h"
 
 #include "compiler/ops/op.h"
+#include "compiler/target/cpu/clones.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define WIDEN_MAX  16
 #define WIDEN_LINE 64
+
+enum { WIDEN_STRETCH = 4096 }; /* elements that a thread converts at a time */
 
 typedef struct widen_part {
     ty_dtype dtype;
@@ -29,30 +32,77 @@ static bool widen_is_short(ty_dtype dtype)
     return dtype == TY_F16 || dtype == TY_BF16;
 }
 
+/* ---- conversions, by bits, so that they are vectors; as base/tensor.h has them ---- */
+
+TY_CPU_INLINE float widen_of_bits(uint32_t u)
+{
+    float x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+TY_CPU_INLINE uint32_t widen_to_bits(float x)
+{
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+TY_CPU_INLINE float widen_f16(uint16_t h)
+{
+    float finite = widen_of_bits((h & 0x7FFFu) << 13) * 0x1p112f; /* exact, subnormal numbers too */
+    uint32_t special = (h & 0x7C00u) == 0x7C00u ? 0x7F800000u : 0;
+    return widen_of_bits(widen_to_bits(finite) | special | (h & 0x8000u) << 16);
+}
+
+TY_CPU_INLINE uint16_t narrow_f16(float x)
+{
+    uint32_t u = widen_to_bits(x), a = u & 0x7FFFFFFFu;
+    uint32_t normal = (a - 0x38000000u + 0xFFFu + (a >> 13 & 1)) >> 13;
+    uint32_t small = widen_to_bits(widen_of_bits(a) + 0.5f) - 0x3F000000u; /* the sum rounds to multiples of 2^-24 */
+    uint32_t r = a < 0x38800000u ? small : a < 0x477FF000u ? normal : 0x7C00u;
+    r = a > 0x7F800000u ? 0x7E00u | (a >> 13 & 0x3FFu) : r;
+    return (uint16_t)(r | (u >> 16 & 0x8000u));
+}
+
+TY_CPU_INLINE float widen_bf16(uint16_t h)
+{
+    return widen_of_bits((uint32_t)h << 16);
+}
+
+TY_CPU_INLINE uint16_t narrow_bf16(float x)
+{
+    uint32_t u = widen_to_bits(x), r = (u + 0x7FFFu + (u >> 16 & 1)) >> 16;
+    return (uint16_t)((u & 0x7FFFFFFFu) > 0x7F800000u ? u >> 16 | 64u : r);
+}
+
+#define WIDEN_CONVERSION(name, from_type, to_type, convert)                                     \
+    TY_CPU_CLONES static void name(const from_type *restrict from, to_type *restrict to, int n) \
+    {                                                                                           \
+        _Pragma("omp simd") for (int i = 0; i < n; i++) to[i] = convert(from[i]);               \
+    }
+WIDEN_CONVERSION(load_f16, uint16_t, float, widen_f16)
+WIDEN_CONVERSION(load_bf16, uint16_t, float, widen_bf16)
+WIDEN_CONVERSION(store_f16, float, uint16_t, narrow_f16)
+WIDEN_CONVERSION(store_bf16, float, uint16_t, narrow_bf16)
+
+static int widen_stretch(const widen_part *p, int64_t at)
+{
+    return (int)(p->elems - at < WIDEN_STRETCH ? p->elems - at : WIDEN_STRETCH);
+}
+
 static void widen_load(const widen_part *p, const uint16_t *from, float *to)
 {
-    if (p->dtype == TY_BF16) {
-#pragma omp parallel for simd schedule(static)
-        for (int64_t i = 0; i < p->elems; i++)
-            to[i] = ty_bf16_to_f32(from[i]);
-    } else {
 #pragma omp parallel for schedule(static)
-        for (int64_t i = 0; i < p->elems; i++)
-            to[i] = ty_f16_to_f32(from[i]);
-    }
+    for (int64_t at = 0; at < p->elems; at += WIDEN_STRETCH)
+        (p->dtype == TY_BF16 ? load_bf16 : load_f16)(from + at, to + at, widen_stretch(p, at));
 }
 
 static void widen_store(const widen_part *p, const float *from, uint16_t *to)
 {
-    if (p->dtype == TY_BF16) {
-#pragma omp parallel for simd schedule(static)
-        for (int64_t i = 0; i < p->elems; i++)
-            to[i] = ty_f32_to_bf16(from[i]);
-    } else {
 #pragma omp parallel for schedule(static)
-        for (int64_t i = 0; i < p->elems; i++)
-            to[i] = ty_f32_to_f16(from[i]);
-    }
+    for (int64_t at = 0; at < p->elems; at += WIDEN_STRETCH)
+        (p->dtype == TY_BF16 ? store_bf16 : store_f16)(from + at, to + at, widen_stretch(p, at));
 }
 
 static void widen_run(void *prepared, const void *const *in, void *const *out, void *scratch)

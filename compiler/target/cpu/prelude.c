@@ -313,14 +313,10 @@ const char ty_render_prelude[] =
     "TY_CAST(u32, unsigned, 0, 4294967295u)\n"
     "TY_CAST(i64, long, (-9223372036854775807L - 1), 9223372036854775807L)\n"
     "TY_CAST(u64, unsigned long, 0, 18446744073709551615ul)\n"
-    "#if defined TY_HALF /* the head has them */\n"
-    "#elif defined __AVX512FP16__\n"
-    "TY_FN float ty_load_f16(unsigned short h) { _Float16 f; __builtin_memcpy(&f, &h, 2); return (float)f; }\n"
-    "TY_FN unsigned short ty_store_f16(float x) { _Float16 f = (_Float16)x; unsigned short h; "
-    "__builtin_memcpy(&h, &f, 2); return h; }\n"
-    "#else\n"
-    /* By bits: without the instructions gcc converts one element at a time, and narrows comparisons and conversions of
-     * what it widened to calls of libgcc, which kernels are not linked with. */
+    "#ifndef TY_HALF /* else the head has them */\n"
+    /* By bits: gcc 12 converts a _Float16 one element at a time, with the instructions for it (AVX512-FP16) too, and
+     * without them narrows comparisons and conversions of what it widened to calls of libgcc, which kernels are not
+     * linked with. */
     "TY_FN float ty_load_f16(unsigned short h)\n"
     "{\n"
     "    float small = ty_of_bits((h & 0x7FFFu) << 13) * 0x1p112f; /* exact, subnormal numbers too */\n"
