@@ -3,6 +3,9 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "compiler/compiler.h"
+#include "compiler/ir/build.h"
+#include "compiler/passes/fuse.h"
+#include "compiler/target/cpu/render.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -244,6 +247,37 @@ static void heads_are_read_in_stretches(void **state)
     }
 }
 
+/* What is the same for all of a flat loop, a power and a root as in Adam's, stands in front of it, not in its
+ * stretches.
+ */
+static void constants_stand_in_front(void **state)
+{
+    (void)state;
+    enum { ELEMS = 1 << 20 };
+    ty_graph *g = ty_graph_new();
+    ty_error err = {0};
+    ty_fusion *f = NULL;
+    ty_buf text;
+    ty_val x = ty_b_input(g, ty_graph_add_input(g, "x", ty_type_make(TY_F32, 1, (int64_t[]){ELEMS})));
+    ty_val s = ty_b_input(g, ty_graph_add_input(g, "s", ty_type_make(TY_F64, 0, NULL)));
+    ty_val factor = ty_b_cast(g, ty_b_unary(g, TY_OP_SQRT, ty_b_unary(g, TY_OP_EXP, s)), TY_F32);
+    ty_val y = ty_b_mul(g, x, ty_b_broadcast(g, factor, 1, (int64_t[]){ELEMS}));
+    ty_graph_add_output(g, "y", y, TY_TAPE_EVAL);
+    assert_int_equal(ty_pass_fuse(g, TY_TAPE_EVAL, 2, &f, &err), 0);
+    assert_int_equal(f->n_units, 1);
+    const ty_kernel *k = f->unit[0].kernel;
+    assert_int_equal(k->n_buffers, 3);
+    ty_buf_init(&text, 1 << 16);
+    ty_render_kernel(k, (uint32_t[]){0, 1, 2}, (int64_t[]){0, 0, 0}, &text);
+    const char *root = strstr(text.data, "ty_sqrt_f64(v"),
+               *loop = strstr(text.data, "for (long j = from; j < to; j += 64)");
+    assert_true(root && loop && root < loop);
+    assert_null(strstr(loop, "ty_exp_f64(v"));
+    ty_buf_fini(&text);
+    ty_fusion_free(f);
+    ty_graph_free(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,6 +285,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(streams_are_asked_for_ahead, set_up, tear_down),
         cmocka_unit_test_setup_teardown(turned_copies_are_tiled, set_up, tear_down),
         cmocka_unit_test_setup_teardown(heads_are_read_in_stretches, set_up, tear_down),
+        cmocka_unit_test(constants_stand_in_front),
     };
     return cmocka_run_group_tests_name("kernel_loops", tests, NULL, NULL);
 }

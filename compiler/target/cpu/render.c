@@ -19,6 +19,7 @@ typedef struct render {
     int n_inner;
     int column; /* COLUMNS: the variable of the block, else -1 */
     ty_arena *arena;
+    const uint8_t *constant; /* by instruction: stands in front of all loops */
     ty_lanes lanes; /* of the loop that is being written, where even.h knows more of its addresses than the compiler */
 } render;
 
@@ -118,12 +119,42 @@ static ty_ahead render_place(render *r)
     return (ty_ahead){&r->t, r->inner, r->n_inner, r->column};
 }
 
+static bool render_is_constant_operand(const render *r, uint32_t instr)
+{
+    return instr == TY_NONE || r->constant[instr];
+}
+
+/* Is it the same in all units? */
+static bool render_is_constant(const render *r, uint32_t i)
+{
+    const ty_kinstr *instr = &r->t.k->instr[i];
+    bool reads = instr->kop == TY_K_LOAD || instr->kop == TY_K_INDEX || instr->kop == TY_K_INSIDE;
+    return instr->vars == 0 && instr->kop != TY_K_RESULT && !(reads && ty_ix_at(&r->t.k->ix, instr->addr)->data) &&
+           render_is_constant_operand(r, instr->a) && render_is_constant_operand(r, instr->b) &&
+           render_is_constant_operand(r, instr->c) && render_is_constant_operand(r, instr->guard);
+}
+
+/* In front of all loops. A compiler takes what is constant out of the innermost one alone, and would compute for each
+ * stretch what Adam needs once: two powers, a root and two divisions. */
+static void render_constants(render *r)
+{
+    uint8_t *constant = TY_NEW_ARRAY(r->arena, uint8_t, r->t.k->n_instrs + 1);
+    r->constant = constant;
+    r->t.indent = 1;
+    for (uint32_t i = 0; i < r->t.k->n_instrs; i++) {
+        constant[i] = render_is_constant(r, i);
+        if (constant[i])
+            ty_ktext_instr(&r->t, i);
+    }
+}
+
 /* depth: how many loops inside of a unit they stand in; -1: all of the stage. */
 static void render_instrs(render *r, int stage, int depth)
 {
     const ty_ahead place = render_place(r);
     for (uint32_t i = 0; i < r->t.k->n_instrs; i++)
-        if (r->t.k->instr[i].stage == stage && (depth < 0 || ty_ahead_depth(&place, r->t.k->instr[i].vars) == depth))
+        if (r->t.k->instr[i].stage == stage && !r->constant[i] &&
+            (depth < 0 || ty_ahead_depth(&place, r->t.k->instr[i].vars) == depth))
             ty_ktext_instr(&r->t, i);
     if (depth >= 0)
         ty_ahead_render(&place, stage, depth);
@@ -575,8 +606,10 @@ static void render_kernel(const ty_kernel *k, const uint32_t *alias, const int64
     ty_buf_adds(out, "(char *const *b, long lo, long hi)\n{\n");
     render_pointers(&r);
     if (render_is_flat(k)) {
+        render_constants(&r);
         render_flat(&r);
     } else if (!ty_turn_render(&r.t)) {
+        render_constants(&r);
         ty_buf_adds(out, r.column >= 0 ? " for (long p = lo; p < hi;) {\n" : " for (long p = lo; p < hi; p++) {\n");
         render_rows(&r);
         render_accumulators(&r);
