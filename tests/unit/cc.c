@@ -87,6 +87,7 @@ static const struct {
 } holders[] = {
     {"listens", "note $$; exec sleep 1000", 1},
     {"listens, and has started another", "sleep 1000 & note $!; note $$; wait", 2},
+    {"listens, what it has started is deaf", "(trap '' TERM; exec sleep 1000) & note $!; sleep 0.2; note $$; wait", 2},
     {"deaf", "trap '' TERM; note $$; sleep 1000", 1},
     {"deaf, and has started another", "trap '' TERM; sleep 1000 & note $!; note $$; wait; sleep 1000", 2},
 };

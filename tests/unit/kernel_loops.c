@@ -248,8 +248,7 @@ static void heads_are_read_in_stretches(void **state)
 }
 
 /* What is the same for all of a flat loop, a power and a root as in Adam's, stands in front of it, not in its
- * stretches.
- */
+ * stretches. */
 static void constants_stand_in_front(void **state)
 {
     (void)state;
