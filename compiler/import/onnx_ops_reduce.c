@@ -68,6 +68,15 @@ void onnx_op_reduce_l1(onnx_ctx *c)
         onnx_set(c, 0, reduce_as(c, &a, ty_b_unary(c->g, TY_OP_ABS, a.x), TY_SUM));
 }
 
+/* The root of a sum of squares. Its slope is 0 where all of them are 0, as PyTorch has it of its norms, and not 0 / 0:
+ * what is padded is zeros, and is normalised like everything else. */
+static ty_val reduce_root(ty_graph *g, ty_val sum)
+{
+    ty_val none = ty_b_full_like(g, sum, 0), is_none = ty_b_eq(g, sum, none);
+    ty_val some = ty_b_select(g, is_none, ty_b_full_like(g, sum, 1), sum);
+    return ty_b_select(g, is_none, none, ty_b_unary(g, TY_OP_SQRT, some));
+}
+
 /* arg 1: the root of it. */
 void onnx_op_reduce_square(onnx_ctx *c)
 {
@@ -75,7 +84,7 @@ void onnx_op_reduce_square(onnx_ctx *c)
     if (!reduce_read(c, &a))
         return;
     ty_val sum = reduce_as(c, &a, ty_b_square(c->g, a.x), TY_SUM);
-    onnx_set(c, 0, c->row->arg ? ty_b_unary(c->g, TY_OP_SQRT, sum) : sum);
+    onnx_set(c, 0, c->row->arg ? reduce_root(c->g, sum) : sum);
 }
 
 void onnx_op_reduce_log_sum(onnx_ctx *c)
