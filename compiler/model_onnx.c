@@ -67,10 +67,13 @@ static void onnx_warn(ty_model *m, const ty_onnx *x)
 
 static void onnx_say(ty_model *m, const ty_onnx *x)
 {
-    ty_model_fact *fact = TY_NEW_ARRAY(&m->arena, ty_model_fact, 2);
+    ty_model_fact *fact = TY_NEW_ARRAY(&m->arena, ty_model_fact, 3);
     if (ty_onnx_producer(x)[0])
         fact[m->n_facts++] = (ty_model_fact){"written by", ty_onnx_producer(x)};
     fact[m->n_facts++] = (ty_model_fact){"IR version", ty_arena_printf(&m->arena, "%" PRId64, ty_onnx_ir_version(x))};
+    if (ty_onnx_n_merged(x))
+        fact[m->n_facts++] =
+            (ty_model_fact){"merged weights", ty_arena_printf(&m->arena, "%d, separate again", ty_onnx_n_merged(x))};
     m->fact = fact;
 }
 

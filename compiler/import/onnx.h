@@ -69,6 +69,9 @@ typedef struct ty_onnx_initializer {
 } ty_onnx_initializer;
 
 int ty_onnx_n_initializers(const ty_onnx *m);
+/* How many of them, the last ones, PyTorch's exporter had merged with others of the same value; they are on their own
+ * again, under their names. */
+int ty_onnx_n_merged(const ty_onnx *m);
 const ty_onnx_initializer *ty_onnx_initializer_at(const ty_onnx *m, int i);
 /* Its number, or -1. */
 int ty_onnx_find_initializer(const ty_onnx *m, const char *name);
@@ -125,11 +128,11 @@ typedef struct ty_onnx_warning {
     const char *help; /* one line, static */
 } ty_onnx_warning;
 
-#define TY_ONNX_MAX_WARNINGS 5
+#define TY_ONNX_MAX_WARNINGS 7
 
 /* Fills list (room for TY_ONNX_MAX_WARNINGS), one entry a kind; returns their number. Only what leaves a trace in the
  * file is told: batch norm folded into convolutions, statistics that cannot be updated, dropout that drops nothing or
- * was taken out, weights that are constants. */
+ * was taken out, weights that are constants, that were merged beyond recognition, or folded into tables. */
 int ty_onnx_warnings(const ty_onnx *m, ty_arena *arena, ty_onnx_warning *list);
 
 /* ---- writing ------------------------------------------------------------------------------------------------------
@@ -145,7 +148,8 @@ typedef struct ty_onnx_payload {
 typedef int ty_onnx_sink(void *ctx, const void *bytes, size_t n, ty_error *err);
 
 /* Writes the model: byte for byte the file that was opened, except the payloads named. Initializers that lay in
- * external files come inside. Fails with TY_E_LIMIT if the result would pass protobuf's 2 GiB. Nothing is buffered. */
+ * external files come inside; those that were merged (ty_onnx_n_merged) are written as their own, without Identity.
+ * Fails with TY_E_LIMIT if the result would pass protobuf's 2 GiB. Nothing is buffered. */
 int ty_onnx_write(const ty_onnx *m, const ty_onnx_payload *payloads, int n_payloads, ty_onnx_sink *sink, void *ctx,
                   ty_error *err);
 /* Whether it passes 2 GiB, and has to be written by the next function. */

@@ -322,7 +322,10 @@ static void import_node(onnx_importer *imp, onnx_scope *scope, const onnx_node *
 
 void onnx_import_nodes(onnx_importer *imp, onnx_scope *scope, const ty_wire_list *nodes)
 {
+    const bool *skip = nodes == &imp->m->tree.graph->nodes ? imp->m->is_parted : NULL;
     for (size_t i = 0; i < nodes->n; i++) {
+        if (skip && skip[i])
+            continue;
         if (++imp->serial > MAX_NODES) {
             if (imp->serial == MAX_NODES + 1)
                 onnx_fault_graph(imp, TY_E_LIMIT, "more than %d nodes once loops and functions are unrolled",

@@ -351,7 +351,10 @@ static int list_model(ty_onnx *m, ty_error *err)
                ty_error_at(err, "%s", m->name);
     ty_names by_name;
     ty_names_init(&by_name, &m->arena);
-    if (list_initializers(m, &by_name, err) < 0 || list_inputs(m, &by_name, err) < 0)
+    if (list_initializers(m, &by_name, err) < 0)
+        return -1;
+    onnx_part_merged(m, &by_name);
+    if (list_inputs(m, &by_name, err) < 0)
         return -1;
     mark_initializers(m, &by_name);
     mark_constants(m);
@@ -536,6 +539,11 @@ const ty_onnx_value *ty_onnx_output(const ty_onnx *m, int i)
 int ty_onnx_n_initializers(const ty_onnx *m)
 {
     return m->n_initializers;
+}
+
+int ty_onnx_n_merged(const ty_onnx *m)
+{
+    return m->n_parted;
 }
 
 const ty_onnx_initializer *ty_onnx_initializer_at(const ty_onnx *m, int i)

@@ -5,6 +5,7 @@
 #ifndef TY_COMPILER_IMPORT_ONNX_TREE_H
 #define TY_COMPILER_IMPORT_ONNX_TREE_H
 
+#include "compiler/import/names.h"
 #include "compiler/import/onnx.h"
 #include "compiler/import/wire.h"
 
@@ -132,8 +133,11 @@ struct ty_onnx {
     ty_onnx_value *inputs, *outputs;
     int n_inputs, n_outputs;
     int *input_at;                     /* number of inputs[i] among the graph's own inputs */
-    ty_onnx_initializer *initializers; /* in the order of tree.graph->initializers */
+    ty_onnx_initializer *initializers; /* in the order of tree.graph->initializers, then those that were merged */
     int n_initializers;
+    ty_bytes *parted; /* of those that were merged (onnx_merged.c): their TensorProtos without data */
+    int n_parted;
+    bool *is_parted;            /* by node: an Identity that stands for one of them; NULL: none does */
     struct onnx_copies *copies; /* aligned or converted constants, made while importing */
 };
 
@@ -145,6 +149,8 @@ struct ty_onnx {
 
 extern const ty_wire_message onnx_model_message, onnx_tensor_message;
 
+/* Initializers for the weights that PyTorch's exporter has merged; their Identity nodes are no nodes any more. */
+void onnx_part_merged(ty_onnx *m, ty_names *by_name);
 /* Element type of a TensorProto data_type number; TY_N_DTYPES if we have none. */
 ty_dtype onnx_dtype(int64_t data_type);
 int64_t onnx_data_type(ty_dtype dtype);

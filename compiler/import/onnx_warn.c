@@ -15,8 +15,11 @@
 #define EXPORT_PYTORCH                                                                               \
     "export with torch.onnx.export(model.train(), args, \"model.onnx\", do_constant_folding=False, " \
     "training=torch.onnx.TrainingMode.TRAINING)"
+#define EXPORT_DYNAMO "export with torch.onnx.export(model.eval(), args, \"model.onnx\", dynamo=True, optimize=False)"
+#define NAMESPACE_KEY \
+    "namespace" /* metadata of a node: the modules around it, as PyTorch's dynamo exporter writes them */
 
-/* The nodes that a rule caught: how many, and the first of them. */
+/* The nodes or weights that a rule caught: how many, and the first of them. */
 typedef struct catch
 {
     int n;
@@ -27,7 +30,10 @@ catch;
 typedef struct warn_scan {
     const ty_onnx *m;
     ty_names producers; /* of values, to node numbers */
-    catch folded, no_ratio, dropped, unlearnt, still;
+    ty_names weights;   /* initializers, to their numbers */
+    const char **place; /* by initializer: the module that reads it, up to the last slash, or NULL */
+    bool *is_shared;    /* by initializer: several modules read it */
+    catch folded, no_ratio, dropped, unlearnt, still, unnamed, merged;
     int n_batch_norms, n_dropouts;
 } warn_scan;
 
@@ -38,6 +44,13 @@ static void catch_node(catch *c, const onnx_node *node, size_t index)
         return;
     const char *show = node->name[0] ? node->name : node->outputs.n ? ONNX_TEXT(node->outputs, 0) : "";
     snprintf(c->first, sizeof c->first, "node #%zu \"%s\" (%.40s)", index, onnx_short(show, name), node->op_type);
+}
+
+static void catch_weight(catch *c, const ty_onnx_initializer *w)
+{
+    char name[128];
+    if (c->n++ == 0)
+        snprintf(c->first, sizeof c->first, "\"%s\"", onnx_short(w->name, name));
 }
 
 static bool is_op(const onnx_node *node, const char *op)
@@ -104,8 +117,61 @@ static bool has_constant_weight(const warn_scan *s, const onnx_node *node)
     return maker && (is_op(maker, "Constant") || is_op(maker, "ConstantOfShape"));
 }
 
+/* ---- what PyTorch's dynamo exporter has optimized away ---- */
+
+static const char *namespace_of(const onnx_node *node)
+{
+    for (size_t i = 0; i < node->metadata.n; i++)
+        if (strcmp(ONNX_AT(node->metadata, onnx_pair, i)->key, NAMESPACE_KEY) == 0)
+            return ONNX_AT(node->metadata, onnx_pair, i)->value;
+    return NULL;
+}
+
+static bool same_module(const char *a, const char *b)
+{
+    const char *a_end = strrchr(a, '/'), *b_end = strrchr(b, '/');
+    return a_end && b_end && a_end - a == b_end - b && memcmp(a, b, (size_t)(a_end - a)) == 0;
+}
+
+static void scan_readers(warn_scan *s, const onnx_node *node)
+{
+    const char *place = namespace_of(node);
+    for (size_t k = 0; k < node->inputs.n && place; k++) {
+        int i = ty_names_find(&s->weights, ONNX_TEXT(node->inputs, k));
+        if (i >= 0 && s->place[i])
+            s->is_shared[i] |= !same_module(s->place[i], place);
+        else if (i >= 0)
+            s->place[i] = place;
+    }
+}
+
+static bool is_splat(const ty_onnx_initializer *w)
+{
+    size_t n = ty_type_bytes(&w->type), one = n / (size_t)ty_type_elems(&w->type);
+    return w->data && memcmp(w->data, (const char *)w->data + one, n - one) == 0;
+}
+
+/* Where the exporter says of parameters that they are, it folds others into tables of which it says nothing, and makes
+ * one of those that are equal. Modules that share a weight that is learnt have one that is not all ones or zeros. */
+static void scan_weights(warn_scan *s)
+{
+    bool says = false;
+    for (int i = 0; i < s->m->n_initializers && !says; i++)
+        says = s->m->initializers[i].mark == TY_ONNX_PARAMETER;
+    for (int i = 0; i < s->m->n_initializers && says; i++) {
+        const ty_onnx_initializer *w = &s->m->initializers[i];
+        if (w->type.dtype == TY_N_DTYPES || !ty_dtype_is_float(w->type.dtype) || ty_type_elems(&w->type) < 2)
+            continue;
+        if (w->mark == TY_ONNX_UNMARKED)
+            catch_weight(&s->unnamed, w);
+        if (s->is_shared[i] && is_splat(w))
+            catch_weight(&s->merged, w);
+    }
+}
+
 static void scan_node(warn_scan *s, const onnx_node *node, size_t i)
 {
+    scan_readers(s, node);
     if (is_op(node, "BatchNormalization")) {
         s->n_batch_norms++;
         if (ty_onnx_find_initializer(s->m, input_name(node, 3)) < 0)
@@ -146,6 +212,11 @@ int ty_onnx_warnings(const ty_onnx *m, ty_arena *arena, ty_onnx_warning *list)
     int n = 0;
     ty_arena_init(&names);
     ty_names_init(&s.producers, &names);
+    ty_names_init(&s.weights, &names);
+    s.place = TY_NEW_ARRAY(&names, const char *, m->n_initializers + 1);
+    s.is_shared = TY_NEW_ARRAY(&names, bool, m->n_initializers + 1);
+    for (int i = 0; i < m->n_initializers; i++)
+        ty_names_put(&s.weights, m->initializers[i].name, i);
     for (size_t i = 0; i < nodes->n; i++) {
         const onnx_node *node = ONNX_AT(*nodes, onnx_node, i);
         for (size_t k = 0; k < node->outputs.n; k++)
@@ -153,6 +224,7 @@ int ty_onnx_warnings(const ty_onnx *m, ty_arena *arena, ty_onnx_warning *list)
     }
     for (size_t i = 0; i < nodes->n; i++)
         scan_node(&s, ONNX_AT(*nodes, onnx_node, i), i);
+    scan_weights(&s);
     if (s.n_batch_norms == 0)
         add(arena, list, &n, &s.folded, EXPORT_PYTORCH,
             "batch norm seems to be folded into convolutions and is not trained as such");
@@ -163,6 +235,9 @@ int ty_onnx_warnings(const ty_onnx *m, ty_arena *arena, ty_onnx_warning *list)
         add(arena, list, &n, &s.dropped, EXPORT_PYTORCH, "dropout was taken out by the export");
     add(arena, list, &n, &s.unlearnt, "export the weights as initializers (PyTorch: export_params=True)",
         "weights made by nodes are constants and are not trained");
+    add(arena, list, &n, &s.merged, EXPORT_DYNAMO, "weights that were equal are one in the file and trained as one");
+    add(arena, list, &n, &s.unnamed, EXPORT_DYNAMO,
+        "tables that the export does not call parameters, of folded weights perhaps, are trained");
     ty_arena_fini(&names);
     return n;
 }

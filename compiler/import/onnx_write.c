@@ -16,7 +16,7 @@
 #define OUTSIDE_MIN_BYTES 1024 /* smaller weights stay in the model */
 #define OUTSIDE_ALIGNMENT 4096 /* so that a reader may map each alone */
 
-enum { MODEL_GRAPH = 7, GRAPH_INITIALIZER = 5, COUNTED = 2 };
+enum { MODEL_GRAPH = 7, GRAPH_NODE = 1, GRAPH_INITIALIZER = 5, COUNTED = 2 };
 enum { FLOAT_DATA = 4, RAW_DATA = 9, DOUBLE_DATA = 10, EXTERNAL_DATA = 13, DATA_LOCATION = 14 };
 
 typedef struct writer {
@@ -28,6 +28,8 @@ typedef struct writer {
     const uint64_t *outside; /* by initializer: offset in the second file, or UINT64_MAX: inside */
     uint64_t n;              /* bytes so far */
     int next;                /* number of the next initializer */
+    int node;                /* and of the next node */
+    bool has_parted;         /* those that were merged are written */
     ty_error *err;
 } writer;
 
@@ -127,44 +129,71 @@ static int put_outside(writer *w, ty_bytes body, uint64_t offset, size_t n_bytes
     return put(w, external, sizeof external);
 }
 
-static int put_initializer_outside(writer *w, const ty_wire_item *item, int i)
+static int put_initializer_outside(writer *w, ty_bytes body, int i)
 {
     size_t n_bytes = ty_type_bytes(&w->m->initializers[i].type);
     writer counting = {.m = w->m, .data_name = w->data_name};
-    put_outside(&counting, item->body, w->outside[i], n_bytes);
-    return put_head(w, GRAPH_INITIALIZER, counting.n) < 0 ? -1 : put_outside(w, item->body, w->outside[i], n_bytes);
+    put_outside(&counting, body, w->outside[i], n_bytes);
+    return put_head(w, GRAPH_INITIALIZER, counting.n) < 0 ? -1 : put_outside(w, body, w->outside[i], n_bytes);
 }
 
-static int put_initializer(writer *w, const ty_wire_item *item)
+/* Initializer i, whose TensorProto is t, with the data given; body: as it stands, perhaps with other data. */
+static int put_initializer(writer *w, const onnx_tensor *t, ty_bytes body, int i, const void *data)
 {
-    if (w->outside && w->outside[w->next] != UINT64_MAX)
-        return put_initializer_outside(w, item, w->next++);
-    const ty_onnx_initializer *init = &w->m->initializers[w->next];
-    const onnx_tensor *t = ONNX_AT(w->m->tree.graph->initializers, onnx_tensor, w->next);
-    const void *data = w->payload[w->next++];
-    if (!data && t->location == 1)
-        data = init->data;
-    if (!data)
-        return put(w, item->whole.data, item->whole.n);
-    size_t n_bytes = ty_type_bytes(&init->type);
+    if (w->outside && w->outside[i] != UINT64_MAX)
+        return put_initializer_outside(w, body, i);
+    size_t n_bytes = ty_type_bytes(&w->m->initializers[i].type);
     writer counting = {.m = w->m};
-    put_tensor(&counting, t, item->body, data, n_bytes);
-    return put_head(w, GRAPH_INITIALIZER, counting.n) < 0 ? -1 : put_tensor(w, t, item->body, data, n_bytes);
+    put_tensor(&counting, t, body, data, n_bytes);
+    return put_head(w, GRAPH_INITIALIZER, counting.n) < 0 ? -1 : put_tensor(w, t, body, data, n_bytes);
+}
+
+static int put_initializer_of_file(writer *w, const ty_wire_item *item)
+{
+    int i = w->next++;
+    const onnx_tensor *t = ONNX_AT(w->m->tree.graph->initializers, onnx_tensor, i);
+    const void *data = w->payload[i];
+    bool is_outside = w->outside && w->outside[i] != UINT64_MAX;
+    if (!data && t->location == 1)
+        data = w->m->initializers[i].data;
+    if (!data && !is_outside)
+        return put(w, item->whole.data, item->whole.n);
+    return put_initializer(w, t, item->body, i, data);
+}
+
+/* Those that were merged follow the file's own. */
+static int put_parted(writer *w)
+{
+    const onnx_tensor inside = {0};
+    int first = w->m->n_initializers - w->m->n_parted;
+    for (int k = 0; k < w->m->n_parted && !w->has_parted; k++) {
+        const void *data = w->payload[first + k] ? w->payload[first + k] : w->m->initializers[first + k].data;
+        if (put_initializer(w, &inside, w->m->parted[k], first + k, data) < 0)
+            return -1;
+    }
+    w->has_parted = true;
+    return 0;
 }
 
 /* ---- model --------------------------------------------------------------------------------------------------------
  */
 
+static int put_graph_item(writer *w, const ty_wire_item *item)
+{
+    if (item->number == GRAPH_INITIALIZER && item->type == COUNTED)
+        return put_initializer_of_file(w, item);
+    if (item->number == GRAPH_NODE && item->type == COUNTED && w->m->is_parted && w->m->is_parted[w->node++])
+        return 0;
+    return put(w, item->whole.data, item->whole.n);
+}
+
 static int put_graph(writer *w, ty_bytes body)
 {
     ty_wire_item item;
-    while (ty_wire_next(&body, &item, NULL) > 0) {
-        int rc = item.number == GRAPH_INITIALIZER && item.type == COUNTED ? put_initializer(w, &item)
-                                                                          : put(w, item.whole.data, item.whole.n);
-        if (rc < 0)
+    while (ty_wire_next(&body, &item, NULL) > 0)
+        if (put_graph_item(w, &item) < 0)
             return -1;
-    }
-    return 0;
+    return put_parted(w);
 }
 
 static int put_model(writer *w)

@@ -16,7 +16,7 @@
 #include "tests/unit/evaluate.h"
 
 typedef struct model_text {
-    ty_buf graph, file, attrs; /* attrs: of the next node */
+    ty_buf graph, file, attrs; /* attrs: of the next node, with its metadata */
     int64_t opset;
 } model_text;
 
@@ -168,6 +168,29 @@ static inline void attr_ints(model_text *m, const char *name, int n, const int64
     for (int i = 0; i < n; i++)
         put_int(&a, 8, v[i]);
     put_sub(&m->attrs, 5, &a);
+}
+
+/* Metadata of the node that is added next. */
+static inline void node_metadata(model_text *m, const char *key, const char *value)
+{
+    ty_buf pair;
+    ty_buf_init(&pair, 4096);
+    put_text(&pair, 1, key);
+    put_text(&pair, 2, value);
+    put_sub(&m->attrs, 9, &pair);
+}
+
+/* What PyTorch's dynamo exporter says of an initializer: "PARAMETER", "BUFFER". */
+static inline void model_kind(model_text *m, const char *name, const char *kind)
+{
+    ty_buf pair, info;
+    ty_buf_init(&pair, 4096);
+    ty_buf_init(&info, 4096);
+    put_text(&pair, 1, "pkg.torch.export.graph_signature.InputSpec.kind");
+    put_text(&pair, 2, kind);
+    put_text(&info, 1, name);
+    put_sub(&info, 4, &pair);
+    put_sub(&m->graph, 13, &info);
 }
 
 /* Inputs and outputs are lists of names with commas between. */

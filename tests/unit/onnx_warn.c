@@ -108,11 +108,67 @@ static void test_constant_weights(void **state)
     expect_warning(&m, "weights made by nodes are constants and are not trained: node #1 \"c\" (Conv)");
 }
 
+static void layer_norm(model_text *m, const char *in, const char *scale, const char *out, const char *module)
+{
+    char inputs[64], place[64];
+    snprintf(inputs, sizeof inputs, "%s,%s", in, scale);
+    snprintf(place, sizeof place, ": Net/%s: LayerNorm/mul: aten.mul", module);
+    node_metadata(m, "namespace", place);
+    model_node(m, "Mul", inputs, out, "");
+}
+
+static void begin_marked(model_text *m, const float *scale)
+{
+    begin(m);
+    model_floats(m, "norm1.weight", 1, (int64_t[]){3}, scale);
+    model_kind(m, "norm1.weight", "PARAMETER");
+}
+
+/* Equal weights of two modules; of one module that is used twice; of two that share a weight that was learnt. */
+static void test_merged(void **state)
+{
+    (void)state;
+    model_text m;
+    const float ones[] = {1, 1, 1}, learnt[] = {1, 1, 2};
+    begin_marked(&m, ones);
+    layer_norm(&m, "x", "norm1.weight", "a", "norm1");
+    layer_norm(&m, "a", "norm1.weight", "y", "norm2");
+    expect_warning(&m, "are one in the file and trained as one: \"norm1.weight\"");
+    begin_marked(&m, ones);
+    layer_norm(&m, "x", "norm1.weight", "a", "norm1");
+    layer_norm(&m, "a", "norm1.weight", "y", "norm1");
+    expect_warning(&m, NULL);
+    begin_marked(&m, learnt);
+    layer_norm(&m, "x", "norm1.weight", "a", "norm1");
+    layer_norm(&m, "a", "norm1.weight", "y", "norm2");
+    expect_warning(&m, NULL);
+}
+
+static void test_folded_tables(void **state)
+{
+    (void)state;
+    model_text m;
+    const float ones[] = {1, 1, 1}, cosines[] = {1, 0.5f, 0};
+    begin_marked(&m, ones);
+    model_floats(&m, "unsqueeze_14", 1, (int64_t[]){3}, cosines);
+    layer_norm(&m, "x", "norm1.weight", "a", "norm1");
+    layer_norm(&m, "a", "unsqueeze_14", "y", "rotary");
+    expect_warning(&m, "does not call parameters, of folded weights perhaps, are trained: \"unsqueeze_14\"");
+    begin_marked(&m, ones);
+    model_floats(&m, "cosines", 1, (int64_t[]){3}, cosines);
+    model_kind(&m, "cosines", "BUFFER");
+    layer_norm(&m, "x", "norm1.weight", "a", "norm1");
+    layer_norm(&m, "a", "cosines", "y", "rotary");
+    expect_warning(&m, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_folded),  cmocka_unit_test(test_nothing_lost),     cmocka_unit_test(test_statistics),
-        cmocka_unit_test(test_dropout), cmocka_unit_test(test_constant_weights),
+        cmocka_unit_test(test_folded),           cmocka_unit_test(test_nothing_lost),
+        cmocka_unit_test(test_statistics),       cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_constant_weights), cmocka_unit_test(test_merged),
+        cmocka_unit_test(test_folded_tables),
     };
     return cmocka_run_group_tests_name("onnx_warn", tests, NULL, NULL);
 }
