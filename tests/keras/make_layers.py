@@ -16,6 +16,8 @@ import h5py
 import keras
 import numpy as np
 from keras import layers as L
+from keras.src.applications.convnext import LayerScale, StochasticDepth
+from keras.src.applications.inception_resnet_v2 import CustomScaleLayer
 
 RNG = np.random.default_rng(7)
 
@@ -145,6 +147,10 @@ def cases():
     p, q = inner(f(i0)), inner(f(i1))
     yield case("nested, shared", keras.Model([i0, i1], {"z": deep(p), "a": L.Add(name="sum")([p, q])}), real(2, 4), real(2, 4))
     yield case("two outputs", keras.Model([i0, i1], [q, p]), real(2, 4), real(2, 4))
+
+    x = keras.Input((4, 3))
+    y = StochasticDepth(0.3)(LayerScale(0.5, 3)(x))
+    yield case("of applications", keras.Model(x, CustomScaleLayer(0.17)([x, y])), real(2, 4, 3))
 
 
 if __name__ == "__main__":

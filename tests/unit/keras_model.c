@@ -292,6 +292,8 @@ static void test_initializers(void **state)
     assert_true(m.lo == 1 && m.hi == 1);
     initial("{'class_name': 'Constant', 'config': {'value': 0.25}}", 3, 2, 0, &m);
     assert_true(m.lo == 0.25f && m.hi == 0.25f);
+    initial("0.5", 3, 2, 0, &m); /* a setting that is the number itself */
+    assert_true(m.lo == 0.5f && m.hi == 0.5f);
     const float *a = initial("'glorot_uniform'", 3, 2, 1, &m), *b = initial("'glorot_uniform'", 3, 2, 1, &other);
     assert_memory_equal(a, b, 6 * sizeof *a);
     b = initial("'glorot_uniform'", 3, 2, 2, &other);

@@ -96,6 +96,10 @@ static const refusal refusals[] = {
     {"GaussianDropout", "8, 3", "\"rate\": 1.0", {"rate", "less than 1"}},
     {"SpatialDropout2D", "8, 3", "\"rate\": 0.5", {"4 dimensions"}},
     {"AlphaDropout", "8, 3", "\"rate\": 0.5, \"noise_shape\": [null, 5, 1]", {"noise_shape"}},
+    {"StochasticDepth", "8, 3", "\"drop_path_rate\": 1.0", {"drop_path_rate", "less than 1"}},
+    {"LayerScale", "8, 3", "\"init_values\": 0.1, \"projection_dim\": 0", {"projection_dim", "1 or more"}},
+    {"LayerScale", "8, 3", "\"init_values\": 0.1, \"projection_dim\": 4", {"LayerScale", "3", "4"}},
+    {"CustomScaleLayer", "8, 3", "\"scale\": 0.2", {"two inputs", "found 1"}},
 };
 
 static void says_what_and_where(void **state)
@@ -176,6 +180,9 @@ static void noise_in_training(void **state)
     expect_near(m.mean, 2, 0.06);
     m = result_of("3, 2, 50", "SpatialDropout2D", "\"rate\": 0.25", TY_MODEL_TRAIN, true);
     expect_near(m.zeros, 0.25, 0.02);
+    m = result_of("3, 2", "StochasticDepth", "\"drop_path_rate\": 0.25", TY_MODEL_TRAIN, true);
+    expect_near(m.zeros, 0.25, 0.08); /* of 400 samples */
+    expect_near(m.deviation, 2 * sqrt(1 / 3.0), 0.12);
     /* a 2 + b, or a alpha' + b: of rate 0.3, Keras' a = 0.8655, b = 0.4564 */
     double alpha = -1.6732632423543772 * 1.0507009873554805, a = pow(0.7 * (1 + 0.3 * alpha * alpha), -0.5);
     m = result_of("50", "AlphaDropout", "\"rate\": 0.3", TY_MODEL_TRAIN, false);

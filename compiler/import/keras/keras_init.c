@@ -216,11 +216,19 @@ static int init_random_normal(const init_ctx *c)
     return 0;
 }
 
+static bool init_is_number(const ty_doc *d)
+{
+    return d && (d->kind == TY_DOC_INT || d->kind == TY_DOC_FLOAT);
+}
+
+/* An initializer may be a number too (LayerScale's init_values). */
 static int init_constant(const init_ctx *c)
 {
-    float value = (float)(c->arg < 0 ? init_number(c, "value", 0) : c->arg);
+    double value = c->arg < 0 ? init_number(c, "value", 0) : c->arg;
+    if (init_is_number(c->weight->initializer))
+        ty_doc_float(c->weight->initializer, &value, NULL);
     for (int64_t i = 0; i < c->draw.n; i++)
-        c->draw.out[i] = value;
+        c->draw.out[i] = (float)value;
     return 0;
 }
 
@@ -328,7 +336,9 @@ const void *keras_initialize(ty_arena *a, const keras_weight *weight, uint64_t s
         return keras_initialize_custom(a, weight, seed);
     if (!name)
         name = keras_string(ty_doc_find(weight->initializer, "class_name"));
-    if (!name && !weight->initializer)
+    if (init_is_number(weight->initializer))
+        name = "constant";
+    else if (!name && !weight->initializer)
         name = weight->initializer_absent ? weight->initializer_absent : "glorot_uniform";
     init_ctx c = {.weight = weight, .config = ty_doc_find(weight->initializer, "config"), .err = err};
     const ty_doc *own = ty_doc_find(c.config, "seed");

@@ -84,6 +84,21 @@ void keras_call_spatial_dropout(keras_call *c)
     keras_set(c, 0, ty_b_select(c->g, kept, scaled, ty_b_full_like(c->g, x, 0)));
 }
 
+/* Whole samples, as keras.applications' ConvNeXt has it: x / keep times floor(keep + u). */
+void keras_call_stochastic_depth(keras_call *c)
+{
+    double rate;
+    int64_t dim[TY_MAX_RANK];
+    if (!noise_acts(c, "drop_path_rate", 1, false, &rate))
+        return;
+    ty_val x = keras_float(c, c->in[0]);
+    int rank = ty_b_rank(c->g, x);
+    for (int i = 0; i < rank; i++)
+        dim[i] = i == 0 ? ty_b_dim(c->g, x, 0) : 1;
+    ty_val kept = noise_kept(c, rate, rank, dim), scaled = ty_b_mul_s(c->g, x, 1 / (1 - rate));
+    keras_set(c, 0, ty_b_select(c->g, kept, scaled, ty_b_full_like(c->g, x, 0)));
+}
+
 /* Dims of noise_shape: null stands for the input's. */
 static bool noise_shape(keras_call *c, const ty_type *t, int64_t *dim)
 {
