@@ -91,9 +91,19 @@ ty_val onnx_per_channel(onnx_ctx *c, ty_val v, int rank)
     return ty_b_reshape(c->g, v, rank, dim);
 }
 
+/* Zeros are none, whatever their shape: where a convolution over volumes has no bias, PyTorch's dynamo exporter writes
+ * zeros [channels, 2] (torchlib's conv3d, onnxscript 0.7). */
 static ty_val add_bias(onnx_ctx *c, ty_val y)
 {
-    return onnx_has(c, 2) && y != TY_NONE ? ty_b_add(c->g, y, onnx_per_channel(c, onnx_in(c, 2), onnx_rank(c, y))) : y;
+    double number;
+    if (!onnx_has(c, 2) || y == TY_NONE || (ty_graph_splat_value(c->g, onnx_in(c, 2), &number) && number == 0))
+        return y;
+    int64_t channels = onnx_dim(c, y, 1);
+    if (ty_type_elems(onnx_type_of(c, onnx_in(c, 2))) != channels) {
+        onnx_fail_input(c, 2, TY_E_SHAPE, "must have a number a channel, %lld", (long long)channels);
+        return TY_NONE;
+    }
+    return ty_b_add(c->g, y, onnx_per_channel(c, onnx_in(c, 2), onnx_rank(c, y)));
 }
 
 /* ---- convolution --------------------------------------------------------------------------------------------------

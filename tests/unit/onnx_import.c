@@ -553,6 +553,32 @@ static void test_refusals(void **state)
     refuse_node("Relu", 21, overloaded, "x", "the model has no function Relu with overload \"fast\"");
 }
 
+/* PyTorch's dynamo exporter gives a convolution over volumes that has no bias zeros of a shape that is none. */
+static void test_bias_of_zeros(void **state)
+{
+    (void)state;
+    for (int value = 0; value < 2; value++) {
+        fixture f = {0};
+        const float v = (float)value, bias[] = {v, v, v, v};
+        model_begin(&f.text, 18);
+        model_input(&f.text, "x", 1, SHAPE(1, 1, 2, 2, 2));
+        model_floats(&f.text, "w", SHAPE(2, 1, 1, 1, 1), (const float[]){1, 2});
+        model_floats(&f.text, "b", SHAPE(2, 2), bias);
+        model_node(&f.text, "Conv", "x,w,b", "y", "");
+        model_output(&f.text, "y", 1);
+        if (value == 0) {
+            expect_import(&f, 1, TY_ONNX_TRAIN);
+            expect_type(&f, f.values.outputs[0], TY_F32, SHAPE(1, 2, 2, 2, 2));
+        } else {
+            char text[6000];
+            assert_int_equal(open_fixture(&f, 1, TY_ONNX_TRAIN), -1);
+            ty_error_format(&f.err, text, sizeof text);
+            assert_non_null(strstr(text, "must have a number a channel, 2"));
+        }
+        close_fixture(&f);
+    }
+}
+
 static void test_wrong_input_type(void **state)
 {
     (void)state;
@@ -648,6 +674,7 @@ int main(void)
         cmocka_unit_test(test_error_form),
         cmocka_unit_test(test_faults_are_collected),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_bias_of_zeros),
         cmocka_unit_test(test_wrong_input_type),
         cmocka_unit_test(test_names_are_cut_and_escaped),
     };
