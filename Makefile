@@ -43,7 +43,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 # What the main commands build with: all cores, unless the caller has said how many.
 CORES := $(shell nproc)
 JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(CORES))
-.PHONY: again all lib plugins api install units tools fakes replays deps test-deps run bundle gpu-image test mutants cuda grid keras-judge tokenizer-judge hugging-face large-upload local-jobs bench fresh fuzz graphs kills format check-format clean help
+.PHONY: again all lib plugins api install units tools fakes replays deps test-deps run bundle gpu-image test mutants cuda grid keras-judge tokenizer-judge hugging-face zoo large-upload local-jobs bench fresh fuzz graphs kills format check-format clean help
 
 all: $(MAINS:entrypoint/%.c=$(BIN)/%) plugins api
 api: $(PLUGINS)/libtrainyard.so
@@ -289,6 +289,11 @@ tokenizer-judge: $(B)/tools/tokenize
 # Five of Hugging Face's models as ONNX and as SavedModels: a minute or two, and its Python (tests/import/hugging_face.sh).
 hugging-face: all
 	$(Q)TY_BIN=$(BIN) tests/import/hugging_face.sh
+
+# 57 models of torchvision and Hugging Face in three ways of exporting, 14 of keras.applications: half an hour, and their Pythons
+# (tests/import/zoo.sh).
+zoo: all
+	$(Q)TY_BIN=$(BIN) tests/import/zoo.sh all
 
 # An object of 1 GiB in parts, stopped in the middle, through moto's server: a minute; `make test` sends 40 MiB.
 large-upload: all $(B)/tools/s3

@@ -1,0 +1,273 @@
+"""zoo_torch.py TRAINYARD [NAME ...]: models of torchvision and Hugging Face, random and without dropout, written by PyTorch's
+exporters: imported, applied, a step of gradient descent, beside PyTorch's own in 64 bits; what its own in 32 bits is apart from that (batch norm
+over few numbers magnifies roundings) may be ours too, a few times. Needs torch, torchvision, transformers, onnx and onnxscript.
+One line a model."""
+import copy, json, os, subprocess, sys, tempfile, time
+import numpy as np
+import onnx
+import safetensors.numpy
+import torch
+import torchvision.models as v
+import transformers as t
+
+told = os.fdopen(os.dup(1), "w", buffering=1)
+os.dup2(2, 1)  # the exporters print whole graphs
+TRAINYARD = os.path.abspath(sys.argv[1])
+WORDS, LENGTH, ROWS, CLASSES = 61, 12, 4, 5
+LEARNING_RATE = 0.01
+OWN = 10  # times what PyTorch's 32 bits are apart from its 64
+passed = failed = skipped = 0
+
+
+class NoModel(Exception):
+    """PyTorch's exporter cannot write it."""
+
+
+class Only(torch.nn.Module):
+    """One output of a model, and inputs by position."""
+
+    def __init__(self, model, names, output, more):
+        super().__init__()
+        self.model, self.names, self.output, self.more = model, names, output, more
+
+    def forward(self, *inputs):
+        out = self.model(**dict(zip(self.names, inputs)), **self.more)
+        return out if self.output is None else out[self.output] if isinstance(out, dict) else getattr(out, self.output)
+
+
+def ids(low=1):
+    return torch.randint(low, WORDS, (ROWS, LENGTH))
+
+
+def ones():
+    return torch.ones(ROWS, LENGTH, dtype=torch.int64)
+
+
+def image(size=64):
+    return torch.randn(ROWS, 3, size, size)
+
+
+def vision(make, size=64, **settings):
+    return lambda: (make(num_classes=CLASSES, **settings), {"x": image(size)}, None, {})
+
+
+def segmentation(make, **settings):
+    name = "input" if make is v.segmentation.lraspp_mobilenet_v3_large else "x"
+    return lambda: (make(weights=None, weights_backbone=None, num_classes=CLASSES, **settings), {name: image()}, "out", {})
+
+
+def video(make):
+    return lambda: (make(num_classes=CLASSES), {"x": torch.randn(ROWS, 3, 8, 32, 32)}, None, {})
+
+
+TINY = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, vocab_size=WORDS, attn_implementation="eager",
+            pad_token_id=0, bos_token_id=1, eos_token_id=2)
+PLAIN = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, attn_implementation="eager", num_labels=CLASSES)
+PICTURE = dict(PLAIN, image_size=32, patch_size=8)
+
+
+def words(make, config, output="logits", masked=False, **settings):
+    """Of tokens; masked: with attention_mask."""
+    return lambda: (make(config(**settings)), {"input_ids": ids(), **({"attention_mask": ones()} if masked else {})}, output,
+                    {"use_cache": False} if getattr(config(**settings), "use_cache", None) is not None else {})
+
+
+def classes(make, config, **settings):
+    return words(make, config, masked=True, **dict(TINY, num_labels=CLASSES, **settings))
+
+
+def causal(make, config, **settings):
+    return words(make, config, **dict(TINY, use_cache=False, tie_word_embeddings=False, **settings))
+
+
+def picture(make, config, size=32, **settings):
+    return lambda: (make(config(num_labels=CLASSES, **settings)), {"pixel_values": image(size)}, "logits", {})
+
+
+MODELS = {  # name: model, inputs, output (None: the only one), what else its forward takes
+    "alexnet": vision(v.alexnet), "vgg11_bn": vision(v.vgg11_bn, 32), "squeezenet1_1": vision(v.squeezenet1_1), "resnet18": vision(v.resnet18),
+    "resnext50_32x4d": vision(v.resnext50_32x4d), "densenet121": vision(v.densenet121),
+    "googlenet": vision(v.googlenet, 96, aux_logits=False, init_weights=False), "inception_v3": vision(v.inception_v3, 96, aux_logits=False, init_weights=False),
+    "shufflenet_v2_x0_5": vision(v.shufflenet_v2_x0_5), "mobilenet_v2": vision(v.mobilenet_v2), "mobilenet_v3_small": vision(v.mobilenet_v3_small),
+    "mnasnet0_5": vision(v.mnasnet0_5), "efficientnet_b0": vision(v.efficientnet_b0), "efficientnet_v2_s": vision(v.efficientnet_v2_s),
+    "regnet_y_400mf": vision(v.regnet_y_400mf), "convnext_tiny": vision(v.convnext_tiny),
+    "vit": vision(v.VisionTransformer, 32, image_size=32, patch_size=8, num_layers=2, num_heads=4, hidden_dim=32, mlp_dim=64),
+    "swin_t": vision(v.swin_t), "swin_v2_t": vision(v.swin_v2_t),
+    "maxvit": vision(v.MaxVit, 64, input_size=(64, 64), stem_channels=16, partition_size=2, block_channels=[16, 32], block_layers=[1, 1], head_dim=8, stochastic_depth_prob=0),
+    "fcn_resnet50": segmentation(v.segmentation.fcn_resnet50), "deeplabv3_mobilenet": segmentation(v.segmentation.deeplabv3_mobilenet_v3_large),
+    "lraspp_mobilenet": segmentation(v.segmentation.lraspp_mobilenet_v3_large),
+    "r3d_18": video(v.video.r3d_18), "r2plus1d_18": video(v.video.r2plus1d_18),
+    "roberta": classes(t.RobertaForSequenceClassification, t.RobertaConfig, max_position_embeddings=20),
+    "albert": classes(t.AlbertForSequenceClassification, t.AlbertConfig, embedding_size=16),
+    "electra": classes(t.ElectraForSequenceClassification, t.ElectraConfig, embedding_size=16),
+    "deberta_v2": classes(t.DebertaV2ForSequenceClassification, t.DebertaV2Config, max_position_embeddings=20, relative_attention=True, pos_att_type=["p2c", "c2p"]),
+    "mpnet": classes(t.MPNetForSequenceClassification, t.MPNetConfig, max_position_embeddings=20),
+    "modernbert": classes(t.ModernBertForSequenceClassification, t.ModernBertConfig, cls_token_id=1, sep_token_id=2),
+    "bert_tokens": classes(t.BertForTokenClassification, t.BertConfig), "bert_words": classes(t.BertForMaskedLM, t.BertConfig),
+    "llama": causal(t.LlamaForCausalLM, t.LlamaConfig, num_key_value_heads=2), "mistral": causal(t.MistralForCausalLM, t.MistralConfig, num_key_value_heads=2),
+    "qwen2": causal(t.Qwen2ForCausalLM, t.Qwen2Config, num_key_value_heads=2),
+    "qwen3": causal(t.Qwen3ForCausalLM, t.Qwen3Config, num_key_value_heads=2, head_dim=8),
+    "gemma": causal(t.GemmaForCausalLM, t.GemmaConfig, num_key_value_heads=1, head_dim=8),
+    "gemma2": causal(t.Gemma2ForCausalLM, t.Gemma2Config, num_key_value_heads=2, head_dim=8),
+    "phi": causal(t.PhiForCausalLM, t.PhiConfig), "phi3": causal(t.Phi3ForCausalLM, t.Phi3Config),
+    "opt": causal(t.OPTForCausalLM, t.OPTConfig, ffn_dim=64, word_embed_proj_dim=32, max_position_embeddings=20),
+    "gpt_neox": causal(t.GPTNeoXForCausalLM, t.GPTNeoXConfig), "bloom": causal(t.BloomForCausalLM, t.BloomConfig, n_head=4),
+    "mixtral": causal(t.MixtralForCausalLM, t.MixtralConfig, num_key_value_heads=2, num_local_experts=4),
+    "mamba": words(t.MambaForCausalLM, t.MambaConfig, hidden_size=32, num_hidden_layers=2, vocab_size=WORDS, state_size=4, use_cache=False, pad_token_id=0),
+    "bart": lambda: (t.BartForConditionalGeneration(t.BartConfig(d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
+                                                                 encoder_ffn_dim=64, decoder_ffn_dim=64, vocab_size=WORDS, max_position_embeddings=20, use_cache=False,
+                                                                 attn_implementation="eager", pad_token_id=0, bos_token_id=1, eos_token_id=2)),
+                     {"input_ids": ids(), "decoder_input_ids": ids()}, "logits", {"use_cache": False}),
+    "deit": picture(t.DeiTForImageClassification, t.DeiTConfig, **{k: x for k, x in PICTURE.items() if k != "num_labels"}),
+    "beit": picture(t.BeitForImageClassification, t.BeitConfig, **{k: x for k, x in PICTURE.items() if k != "num_labels"}, use_relative_position_bias=True),
+    "dinov2": picture(t.Dinov2ForImageClassification, t.Dinov2Config, **{k: x for k, x in PICTURE.items() if k not in ("num_labels", "intermediate_size")}),
+    "swin": picture(t.SwinForImageClassification, t.SwinConfig, image_size=32, patch_size=2, embed_dim=16, depths=[2, 2], num_heads=[2, 4], window_size=4, attn_implementation="eager"),
+    "convnext_v2": picture(t.ConvNextV2ForImageClassification, t.ConvNextV2Config, hidden_sizes=[16, 32], depths=[1, 1], num_stages=2),
+    "mobilevit": picture(t.MobileViTForImageClassification, t.MobileViTConfig, 64, image_size=64, hidden_sizes=[16, 24, 32], neck_hidden_sizes=[8, 16, 16, 24, 32, 32, 48]),
+    "segformer": picture(t.SegformerForSemanticSegmentation, t.SegformerConfig, 64, hidden_sizes=[8, 16, 16, 32], depths=[1, 1, 1, 1], num_attention_heads=[1, 2, 2, 4], decoder_hidden_size=16),
+    "poolformer": picture(t.PoolFormerForImageClassification, t.PoolFormerConfig, 64, hidden_sizes=[8, 16, 16, 32], depths=[1, 1, 1, 1]),
+    "wav2vec2": lambda: (t.Wav2Vec2ForSequenceClassification(t.Wav2Vec2Config(**dict(PLAIN, conv_dim=(16, 16), conv_stride=(5, 2), conv_kernel=(10, 3), num_feat_extract_layers=2,
+                                                                                    num_conv_pos_embeddings=8, num_conv_pos_embedding_groups=2, classifier_proj_size=16,
+                                                                                    apply_spec_augment=False))),
+                         {"input_values": torch.randn(ROWS, 400)}, "logits", {}),
+    "whisper": lambda: (t.WhisperForConditionalGeneration(t.WhisperConfig(d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
+                                                                          encoder_ffn_dim=64, decoder_ffn_dim=64, vocab_size=WORDS, num_mel_bins=8, max_source_positions=20,
+                                                                          max_target_positions=20, use_cache=False, attn_implementation="eager", pad_token_id=0, bos_token_id=1,
+                                                                          eos_token_id=2, decoder_start_token_id=1, suppress_tokens=[], begin_suppress_tokens=[])),
+                        {"input_features": torch.randn(ROWS, 8, 40), "decoder_input_ids": ids()}, "logits", {"use_cache": False}),
+}
+
+
+def command(*words, folder=None):
+    done = subprocess.run([TRAINYARD, *words], capture_output=True, text=True, cwd=folder, timeout=900)
+    if done.returncode:
+        raise RuntimeError(f"{words[0]}: {done.stderr.strip() or done.stdout.strip()[:800]}")
+    return done.stdout
+
+
+def without_chance(model):
+    for module in model.modules():
+        for name in ("p", "drop_prob", "dropout", "attention_dropout", "activation_dropout", "layerdrop"):
+            if isinstance(getattr(module, name, None), float):
+                setattr(module, name, 0.0)
+
+
+def logits_of(classes_at, logits):
+    """Classes last."""
+    return logits.movedim(classes_at, -1).reshape(-1, logits.shape[classes_at])
+
+
+def train_there(model, values, labels, classes_at):
+    """One step; the weights of the model stay trained."""
+    model.train()
+    loss = torch.nn.functional.cross_entropy(logits_of(classes_at, model(*values)), labels.reshape(-1))
+    loss.backward()
+    with torch.no_grad():
+        for w in model.parameters():
+            if w.grad is not None:
+                w -= LEARNING_RATE * w.grad
+    return float(loss.detach())
+
+
+def train_here(folder, inputs, labels, classes_at):
+    np.savez(os.path.join(folder, "data.npz"), label=labels.numpy(), **{k: x.numpy() for k, x in inputs.items()})
+    with open(os.path.join(folder, "train.yaml"), "w") as f:
+        f.write(f"model: model.onnx\nbatch_size: {ROWS}\nmax_steps: 1\nlog_every: 1\nloss: {{softmax_cross_entropy: {{class_axis: {classes_at}}}}}\n"
+                f"optimizer: {{sgd: {{lr: {LEARNING_RATE}}}}}\ndata: {{train: {{path: data.npz, shuffle: false}}}}\n")
+    command("train", "train.yaml", "--fresh", "--epochs=1", folder=folder)
+    rows = [json.loads(line) for line in open(os.path.join(folder, "run/output/data/metrics.jsonl"))]
+    return [row["loss"] for row in rows if row.get("split") == "train" and "loss" in row][0]
+
+
+def export(model, inputs, path, form):
+    """As the README says (training, dynamo), and as it is done where nobody has read it (inference)."""
+    names = dict(input_names=list(inputs), output_names=["logits"])
+    if form == "dynamo":
+        torch.onnx.export(model.eval(), tuple(inputs.values()), path, dynamo=True, opset_version=18, verbose=False, external_data=False, optimize=False, **names)
+        return
+    mode = torch.onnx.TrainingMode.TRAINING if form == "training" else torch.onnx.TrainingMode.EVAL
+    torch.onnx.export(model.train(form == "training"), tuple(inputs.values()), path, dynamo=False, opset_version=17, do_constant_folding=False, training=mode,
+                      dynamic_axes={k: {0: "batch"} for k in [*inputs, "logits"]}, **names)
+
+
+def apply_there(model, values):
+    with torch.no_grad():
+        return model.eval()(*values).numpy()
+
+
+def apply_here(path, inputs, folder):
+    words = []
+    for k, x in inputs.items():
+        np.save(os.path.join(folder, k + ".npy"), x.numpy())
+        words += ["--input", f"{k}={folder}/{k}.npy"]
+    command("run", path, *words, "--output-dir", folder)
+    return np.load(os.path.join(folder, "logits.npy"))
+
+
+def expect_near(what, wanted, found, rtol, own=None):
+    """own: what PyTorch's 32 bits give."""
+    scale = np.abs(wanted).max() + 1e-30
+    allowed = rtol * scale + (0 if own is None else OWN * np.abs(wanted - own).max())
+    if not np.abs(wanted - found).max() <= allowed:
+        raise RuntimeError(f"{what}: {np.abs(wanted - found).max() / scale:.3g} apart, allowed {allowed / scale:.3g}")
+
+
+def expect_weights(folder, before, model, own):
+    """Those that have their names moved as far; returns how many they are, and of how many."""
+    found = safetensors.numpy.load_file(os.path.join(folder, "run/model/model.safetensors"))
+    there, own = ({name: w.detach().numpy() for name, w in m.named_parameters() if w.requires_grad} for m in (model, own))
+    known = [name for name, w in there.items() if name in found and found[name].shape == w.shape]
+    moves = {name: float(np.linalg.norm(there[name] - before[name].numpy())) for name in known}
+    for name in known:  # a ReLU may go the other way where its argument is next to nothing: whole tensors, not elements
+        apart, own_apart = (float(np.linalg.norm(w[name] - there[name])) for w in (found, own))
+        if not apart <= 0.15 * moves[name] + 1e-4 * max(moves.values()) + OWN * own_apart:
+            raise RuntimeError(f"{name}: {apart:.3g} apart after it moved by {moves[name]:.3g}; PyTorch's own {own_apart:.3g}")
+    return len(known), len(there)
+
+
+def judge(name, form, folder):
+    torch.manual_seed(5)
+    model, inputs, output, more = MODELS[name]()
+    without_chance(model)
+    wrapped = Only(model, list(inputs), output, more)
+    values = tuple(inputs.values())
+    path = os.path.join(folder, "model.onnx")
+    try:
+        export(wrapped, inputs, path, form)
+    except Exception as e:
+        raise NoModel(f"{type(e).__name__}: {str(e).strip().splitlines()[0][:200]}")
+    wanted = apply_there(wrapped, values)
+    facts = json.loads(command("check", path, "--json"))
+    expect_near("outputs", wanted, apply_here(path, inputs, folder), 1e-4)
+    classes_at = 1 if wanted.ndim == 4 else -1
+    shape = np.delete(np.array(wanted.shape), classes_at if classes_at >= 0 else wanted.ndim - 1)
+    labels = torch.from_numpy(np.random.default_rng(1).integers(0, wanted.shape[classes_at], size=shape))
+    before = {k: w.detach().clone() for k, w in wrapped.named_parameters()}
+    exact, exact_values = copy.deepcopy(wrapped).double(), [x.double() if x.is_floating_point() else x for x in values]
+    here, own = train_here(folder, inputs, labels, classes_at), train_there(wrapped, values, labels, classes_at)
+    there = train_there(exact, exact_values, labels, classes_at)
+    expect_near(f"loss: {here}, PyTorch's {there}, in 32 bits {own}", np.array(there), here, 1e-5, own)
+    known = expect_weights(folder, before, exact, wrapped)
+    path = os.path.join(folder, "run/model/model.onnx")
+    onnx.checker.check_model(path, full_check=True)
+    expect_near("outputs of the trained model", apply_there(exact, exact_values), apply_here(path, inputs, folder), 1e-2, apply_there(wrapped, values))
+    return facts["composites"], round(here, 4), "%d of %d weights by name" % known
+
+
+names = [a for a in sys.argv[2:] if not a.startswith("-")]
+forms = [a[1:] for a in sys.argv[2:] if a.startswith("-")] or ["training", "inference", "dynamo"]
+for name in names or MODELS:
+    for form in forms:
+        with tempfile.TemporaryDirectory() as folder:
+            began = time.monotonic()
+            try:
+                print("ok", name, form, *judge(name, form, folder), f"{time.monotonic() - began:.0f} s", file=told)
+                passed += 1
+            except NoModel as e:
+                skipped += 1
+                print(f"skip: {name} {form}: not exported: {e}", file=told)
+            except Exception as e:
+                failed += 1
+                print(f"FAILED {name} {form}: {type(e).__name__}: {str(e)[:1500]}", file=told)
+print(f"{passed} passed, {failed} failed, {skipped} skipped", file=told)
+sys.exit(failed > 0)
