@@ -15,7 +15,7 @@ OWN = 10  # times what Keras' 32 bits are apart from its 64
 passed = failed = 0
 MODELS = {  # name: class, height and width, more
     "VGG16": (a.VGG16, 32), "ResNet50": (a.ResNet50, 64), "ResNet50V2": (a.ResNet50V2, 64), "MobileNet": (a.MobileNet, 64), "MobileNetV2": (a.MobileNetV2, 64),
-    "MobileNetV3Small": (a.MobileNetV3Small, 64), "DenseNet121": (a.DenseNet121, 64), "InceptionV3": (a.InceptionV3, 96), "Xception": (a.Xception, 96),
+    "MobileNetV3Small": (a.MobileNetV3Small, 64), "DenseNet121": (a.DenseNet121, 64), "InceptionV3": (a.InceptionV3, 128), "Xception": (a.Xception, 96),
     "InceptionResNetV2": (a.InceptionResNetV2, 96), "EfficientNetB0": (a.EfficientNetB0, 64), "EfficientNetV2B0": (a.EfficientNetV2B0, 64),
     "ConvNeXtTiny": (a.ConvNeXtTiny, 64), "NASNetMobile": (a.NASNetMobile, 96),
 }
@@ -107,7 +107,7 @@ def judge(name, folder):
     exact = make(name, "float64")
     exact.set_weights(before)
     there = train_there(exact, images.astype("float64"), labels)
-    expect_near(f"loss: {here}, Keras' {there}, in 32 bits {own}", np.array(there), here, 1e-5, own)
+    expect_near(f"loss: {here}, Keras' {there}, in 32 bits {own}", np.array(there), here, 1e-4, own)
     wanted, there = exact.predict(images.astype("float64"), verbose=0), exact.get_weights()
     keras.config.set_dtype_policy("float32")
     keras.config.set_floatx("float32")
