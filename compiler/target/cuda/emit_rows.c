@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Bytes; registers for what a loop has loaded, and with what columns sum up beside it. */
-enum { EMIT_REGISTER = 4, EMIT_LOADS = 40, EMIT_KEPT = 52, EMIT_HELD = 112, EMIT_AHEAD = 72 };
+/* Bytes; registers for what a loop has loaded, and with what columns sum up beside it; and of a number that is loaded
+ * from a place of its own, with its address. */
+enum { EMIT_REGISTER = 4, EMIT_LOADS = 40, EMIT_KEPT = 52, EMIT_HELD = 112, EMIT_AHEAD = 72, EMIT_ALONE = 4 };
 
 /* How far behind a multiple of the width the row begins, in elements of the memory that is aligned. */
 static void emit_shift(ty_cuda_emit *c)
@@ -44,6 +45,14 @@ static bool emit_moves(const ty_cuda_emit *c, const ty_kinstr *load, const int *
     for (int i = 0; i < n && !moves; i++)
         moves = ty_ix_coef(&c->t.k->ix, load->addr, (uint32_t)var[i], &inside) != 0 || inside;
     return moves;
+}
+
+/* Whether the places of neighbours follow from each other by a quotient or a remainder alone. */
+static bool emit_is_strewn(const ty_cuda_emit *c, const ty_kinstr *load)
+{
+    bool inside = false;
+    ty_ix_coef(&c->t.k->ix, load->addr, (uint32_t)c->l.fast, &inside);
+    return inside;
 }
 
 /* The same in all turns of the loop. */
@@ -111,7 +120,8 @@ static bool emit_is_crowded(const ty_cuda_emit *c, int stage)
     int loaded = 0, held = 0;
     for (uint32_t i = 0; i < c->t.k->n_instrs; i++) {
         const ty_kinstr *instr = &c->t.k->instr[i];
-        loaded += instr->kop == TY_K_LOAD && instr->stage == stage ? emit_loaded(c, i) : 0;
+        if (instr->kop == TY_K_LOAD && instr->stage == stage)
+            loaded += (emit_is_strewn(c, instr) ? EMIT_ALONE : 1) * emit_loaded(c, i);
         held += c->l.hold.held[i] ? c->l.width : 0;
     }
     return c->t.narrow && c->l.groups * (loaded + held) > EMIT_HELD;
