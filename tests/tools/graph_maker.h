@@ -125,6 +125,12 @@ static ty_val tame(maker *m, ty_val v)
     return ty_b_unary(m->g, TY_OP_TANH, v);
 }
 
+/* v without its sign. The slope of |v| jumps where v is next to nothing, so that what was computed is squared. */
+static ty_val unsigned_of(maker *m, ty_val v, bool exact)
+{
+    return exact ? ty_b_unary(m->g, TY_OP_ABS, v) : ty_b_square(m->g, v);
+}
+
 static void move_unary(maker *m)
 {
     static const ty_op ops[] = {TY_OP_TANH, TY_OP_SIN, TY_OP_COS, TY_OP_ERF, TY_OP_ATAN, TY_OP_EXP, TY_OP_EXPM1};
@@ -133,14 +139,14 @@ static void move_unary(maker *m)
     ty_graph *g = m->g;
     switch (draw(m, 6)) {
     case 0:
-        keep(m, ty_b_unary(g, odds(m, 2) ? TY_OP_NEG : TY_OP_ABS, x->v), x->exact, x->coarse);
+        keep(m, odds(m, 2) || !x->exact ? ty_b_neg(g, x->v) : ty_b_unary(g, TY_OP_ABS, x->v), x->exact, x->coarse);
         break;
     case 1:
-        keep(m, tame(m, ty_b_unary(g, positive[draw(m, 4)], ty_b_add_s(g, ty_b_unary(g, TY_OP_ABS, x->v), 0.4))), false,
+        keep(m, tame(m, ty_b_unary(g, positive[draw(m, 4)], ty_b_add_s(g, unsigned_of(m, x->v, x->exact), 0.4))), false,
              x->coarse);
         break;
     case 2:
-        keep(m, odds(m, 2) ? ty_b_relu(g, x->v) : ty_b_sigmoid(g, x->v), false, x->coarse);
+        keep(m, odds(m, 2) && x->exact ? ty_b_relu(g, x->v) : ty_b_sigmoid(g, x->v), false, x->coarse);
         break;
     case 3:
         keep(m, tame(m, ty_b_softplus(g, x->v)), false, x->coarse);
@@ -192,11 +198,11 @@ static void move_binary(maker *m)
              exact, coarse);
         break;
     case 4:
-        keep(m, tame(m, ty_b_div(g, x.v, ty_b_add_s(g, ty_b_unary(g, TY_OP_ABS, y), 0.5))), false, coarse);
+        keep(m, tame(m, ty_b_div(g, x.v, ty_b_add_s(g, unsigned_of(m, y, exact), 0.5))), false, coarse);
         break;
     case 5:
         keep(m,
-             tame(m, ty_b_binary(g, TY_OP_POW, ty_b_add_s(g, ty_b_unary(g, TY_OP_ABS, x.v), 0.5),
+             tame(m, ty_b_binary(g, TY_OP_POW, ty_b_add_s(g, unsigned_of(m, x.v, exact), 0.5),
                                  ty_b_scalar(g, dtype_of(m, &x), odds(m, 2) ? 3 : 1.5))),
              false, coarse);
         break;

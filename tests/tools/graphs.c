@@ -10,8 +10,9 @@
  * to its type and computes in double. The compiler checks its memory plan by itself.
  *
  * Values stay near 1, so that one tolerance serves. What jumps, itself or in its gradient (comparisons, rounding,
- * sorting, maxima), is only applied to exact values: small multiples of 1/8 that were moved but not computed with. Of
- * computed values two may be the same but for their rounding, and then the greatest is one or the other.
+ * sorting, maxima, absolute values), is only applied to exact values: small multiples of 1/8 that were moved but not
+ * computed with. Of computed values two may be the same but for their rounding, and then the greatest is one or the
+ * other.
  *
  * Of a graph that fails, each value alone is tried as the only output, the oldest first, and the first that fails is
  * printed as text. The last line is "N passed, N failed, 0 skipped".
