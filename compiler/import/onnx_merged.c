@@ -41,10 +41,10 @@ static bool is_parameter_name(const char *name)
     return name[strspn(name, "0123456789")] && !strpbrk(name, "/:");
 }
 
-static bool is_output(const onnx_graph *graph, const char *name)
+static bool is_among(const ty_wire_list *values, const char *name)
 {
-    for (size_t i = 0; i < graph->outputs.n; i++)
-        if (strcmp(ONNX_AT(graph->outputs, onnx_value_info, i)->name, name) == 0)
+    for (size_t i = 0; i < values->n; i++)
+        if (strcmp(ONNX_AT(*values, onnx_value_info, i)->name, name) == 0)
             return true;
     return false;
 }
@@ -57,7 +57,8 @@ static int merged_with(const ty_onnx *m, const ty_onnx_initializer *list, const 
         return -1;
     const char *name = ONNX_TEXT(node->outputs, 0);
     int with = ty_names_find(by_name, ONNX_TEXT(node->inputs, 0));
-    if (with < 0 || !is_parameter_name(name) || ty_names_find(by_name, name) >= 0 || is_output(m->tree.graph, name))
+    if (with < 0 || !is_parameter_name(name) || ty_names_find(by_name, name) >= 0 ||
+        is_among(&m->tree.graph->inputs, name) || is_among(&m->tree.graph->outputs, name))
         return -1;
     ty_dtype dtype = (ty_dtype)list[with].type.dtype;
     return dtype < TY_N_DTYPES && ty_dtype_is_float(dtype) ? with : -1;

@@ -16,8 +16,8 @@
     "export with torch.onnx.export(model.train(), args, \"model.onnx\", do_constant_folding=False, " \
     "training=torch.onnx.TrainingMode.TRAINING)"
 #define EXPORT_DYNAMO "export with torch.onnx.export(model.eval(), args, \"model.onnx\", dynamo=True, optimize=False)"
-#define NAMESPACE_KEY \
-    "namespace" /* metadata of a node: the modules around it, as PyTorch's dynamo exporter writes them */
+/* Metadata of a node: the modules around it, as PyTorch's dynamo exporter writes them. */
+#define NAMESPACE_KEY "namespace"
 
 /* The nodes or weights that a rule caught: how many, and the first of them. */
 typedef struct catch

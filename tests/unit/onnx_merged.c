@@ -60,6 +60,9 @@ static void test_what_is_one(void **state)
     begin(&t, "pytorch", "norm2.weight"); /* a weight, and a result */
     model_output(&t, "norm2.weight", 1);
     expect_merged(&t, 0);
+    begin(&t, "pytorch", "norm2.weight"); /* two values of a name: refused when it is imported */
+    model_input(&t, "norm2.weight", 1, SHAPE(2));
+    expect_merged(&t, 0);
     begin(&t, "pytorch", "norm2.weight"); /* made for training: what is merged lies in the same memory */
     model_node(&t, "Dropout", "y", "z", "");
     expect_merged(&t, 0);
