@@ -1,17 +1,16 @@
 """zoo_keras.py TRAINYARD [NAME ...]: keras.applications, small where they may be, random and without dropout, as .keras files: opened,
 applied, a step of gradient descent, beside Keras' own in 64 bits; what its own in 32 bits is apart from that (batch norm over few numbers
 magnifies roundings) may be ours too, a few times. Written back and loaded by Keras. Needs keras, tensorflow and h5py. One line a model."""
-import json, os, subprocess, sys, tempfile, time
+import json, os, sys, tempfile, time
 
 os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
 import keras
 import numpy as np
 import tensorflow as tf
+from beside import command, expect_moved, expect_near, loss_of_training
 from keras import applications as a
 
-TRAINYARD = os.path.abspath(sys.argv[1])
 ROWS, CLASSES, LEARNING_RATE = 4, 5, 0.01
-OWN = 10  # times what Keras' 32 bits are apart from its 64
 passed = failed = 0
 MODELS = {  # name: class, height and width, more
     "VGG16": (a.VGG16, 32), "ResNet50": (a.ResNet50, 64), "ResNet50V2": (a.ResNet50V2, 64), "MobileNet": (a.MobileNet, 64), "MobileNetV2": (a.MobileNetV2, 64),
@@ -38,13 +37,6 @@ def make(name, dtype):
     return model
 
 
-def command(*words, folder=None):
-    done = subprocess.run([TRAINYARD, *words], capture_output=True, text=True, cwd=folder, timeout=900)
-    if done.returncode:
-        raise RuntimeError(f"{words[0]}: {done.stderr.strip() or done.stdout.strip()[:800]}")
-    return done.stdout
-
-
 def train_there(model, images, labels):
     """One step; the weights of the model stay trained."""
     with tf.GradientTape() as tape:
@@ -64,9 +56,7 @@ def train_here(folder, path, images, labels):
     np.savez(os.path.join(folder, "data.npz"), **{names_of(path)[0]: images, "label": labels})
     with open(os.path.join(folder, "train.yaml"), "w") as f:
         f.write(f"model: model.keras\nbatch_size: {ROWS}\nmax_steps: 1\nlog_every: 1\ndata: {{train: {{path: data.npz, shuffle: false}}}}\n")
-    command("train", "train.yaml", "--fresh", folder=folder)
-    rows = [json.loads(line) for line in open(os.path.join(folder, "run/output/data/metrics.jsonl"))]
-    return [row["loss"] for row in rows if row.get("split") == "train" and "loss" in row][0]
+    return loss_of_training(folder)
 
 
 def apply_here(path, images, folder):
@@ -76,20 +66,8 @@ def apply_here(path, images, folder):
     return np.load(os.path.join(folder, f"{y}.npy"))
 
 
-def expect_near(what, wanted, found, rtol, own=None):
-    """own: what Keras' 32 bits give."""
-    scale = np.abs(wanted).max() + 1e-30
-    allowed = rtol * scale + (0 if own is None else OWN * np.abs(wanted - own).max())
-    if not np.abs(wanted - found).max() <= allowed:
-        raise RuntimeError(f"{what}: {np.abs(wanted - found).max() / scale:.3g} apart, allowed {allowed / scale:.3g}")
-
-
-def expect_weights(found, before, there, own):
-    moves = [float(np.linalg.norm(t - b)) for t, b in zip(there, before)]
-    for k, (f, t, o) in enumerate(zip(found, there, own)):
-        apart, own_apart = float(np.linalg.norm(f - t)), float(np.linalg.norm(o - t))
-        if not apart <= 0.15 * moves[k] + 1e-4 * max(moves) + OWN * own_apart:
-            raise RuntimeError(f"weight {k}: {apart:.3g} apart after it moved by {moves[k]:.3g}; Keras' own {own_apart:.3g}")
+def by_number(weights):
+    return dict(enumerate(weights))
 
 
 def judge(name, folder):
@@ -112,7 +90,7 @@ def judge(name, folder):
     keras.config.set_dtype_policy("float32")
     keras.config.set_floatx("float32")
     back = keras.models.load_model(os.path.join(folder, "run/model/model.keras"), safe_mode=False)
-    expect_weights(back.get_weights(), before, there, trained)
+    expect_moved(*map(by_number, (before, there, back.get_weights(), trained)))
     expect_near("outputs of the trained model", wanted, back.predict(images, verbose=0), 1e-2, applied)
     return round(here, 4), f"{len(before)} weights"
 
