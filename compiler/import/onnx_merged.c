@@ -13,17 +13,12 @@
 
 enum { TENSOR_DIMS = 1, TENSOR_DATA_TYPE = 2, TENSOR_NAME = 8, LEAST_IR_VERSION = 4 };
 
-static bool is_op(const onnx_node *node, const char *op)
-{
-    return onnx_domain_same(node->domain, "") && strcmp(node->op_type, op) == 0;
-}
-
 /* An export for inference has no Dropout, and of a BatchNormalization only its first result. */
 static bool is_for_training(const onnx_graph *graph)
 {
     for (size_t i = 0; i < graph->nodes.n; i++) {
         const onnx_node *node = ONNX_AT(graph->nodes, onnx_node, i);
-        if (is_op(node, "Dropout") || (is_op(node, "BatchNormalization") && node->outputs.n > 1))
+        if (onnx_is_op(node, "Dropout") || (onnx_is_op(node, "BatchNormalization") && node->outputs.n > 1))
             return true;
     }
     return false;
@@ -50,14 +45,13 @@ static bool is_among(const ty_wire_list *values, const char *name)
 }
 
 /* The initializer, of those in `list`, that stands for the weight this node's output is called after; or -1. */
-static int merged_with(const ty_onnx *m, const ty_onnx_initializer *list, const ty_names *by_name,
-                       const onnx_node *node)
+static int merged_with(const ty_onnx *m, const ty_onnx_initializer *list, const onnx_node *node)
 {
-    if (!is_op(node, "Identity") || node->inputs.n != 1 || node->outputs.n != 1)
+    if (!onnx_is_op(node, "Identity") || node->inputs.n != 1 || node->outputs.n != 1)
         return -1;
     const char *name = ONNX_TEXT(node->outputs, 0);
-    int with = ty_names_find(by_name, ONNX_TEXT(node->inputs, 0));
-    if (with < 0 || !is_parameter_name(name) || ty_names_find(by_name, name) >= 0 ||
+    int with = ty_names_find(&m->by_name, ONNX_TEXT(node->inputs, 0));
+    if (with < 0 || !is_parameter_name(name) || ty_names_find(&m->by_name, name) >= 0 ||
         is_among(&m->tree.graph->inputs, name) || is_among(&m->tree.graph->outputs, name))
         return -1;
     ty_dtype dtype = (ty_dtype)list[with].type.dtype;
@@ -83,7 +77,7 @@ static ty_bytes tensor_head(ty_arena *arena, const ty_onnx_initializer *init)
     return (ty_bytes){out, n + n_name};
 }
 
-void onnx_part_merged(ty_onnx *m, ty_names *by_name)
+void onnx_part_merged(ty_onnx *m)
 {
     const ty_wire_list *nodes = &m->tree.graph->nodes;
     int n = m->n_initializers;
@@ -95,12 +89,12 @@ void onnx_part_merged(ty_onnx *m, ty_names *by_name)
     memcpy(all, m->initializers, sizeof *all * (size_t)n);
     for (size_t i = 0; i < nodes->n; i++) {
         const onnx_node *node = ONNX_AT(*nodes, onnx_node, i);
-        int with = merged_with(m, all, by_name, node);
+        int with = merged_with(m, all, node);
         if (with < 0)
             continue;
         all[n] = all[with];
         all[n].name = ONNX_TEXT(node->outputs, 0);
-        ty_names_put(by_name, all[n].name, n);
+        ty_names_put(&m->by_name, all[n].name, n);
         m->parted[m->n_parted++] = tensor_head(&m->arena, &all[n]);
         m->is_parted[i] = true;
         n++;

@@ -164,6 +164,11 @@ bool onnx_domain_same(const char *a, const char *b)
     return strcmp(a, b) == 0;
 }
 
+bool onnx_is_op(const onnx_node *node, const char *op)
+{
+    return onnx_domain_same(node->domain, "") && strcmp(node->op_type, op) == 0;
+}
+
 int64_t onnx_opset_of(const ty_wire_list *opsets, const char *domain)
 {
     for (size_t i = 0; i < opsets->n; i++)
@@ -231,14 +236,14 @@ static int list_value(ty_onnx *m, const onnx_value_info *info, ty_onnx_value *v,
     return info->type->tensor->shape ? list_shape(m, info->type->tensor->shape, v, err) : 0;
 }
 
-static int list_inputs(ty_onnx *m, const ty_names *initializers, ty_error *err)
+static int list_inputs(ty_onnx *m, ty_error *err)
 {
     const onnx_graph *graph = m->tree.graph;
     m->inputs = TY_NEW_ARRAY(&m->arena, ty_onnx_value, graph->inputs.n);
     m->input_at = TY_NEW_ARRAY(&m->arena, int, graph->inputs.n);
     for (size_t i = 0; i < graph->inputs.n; i++) {
         const onnx_value_info *info = ONNX_AT(graph->inputs, onnx_value_info, i);
-        if (ty_names_find(initializers, info->name) >= 0)
+        if (ty_names_find(&m->by_name, info->name) >= 0)
             continue;
         m->input_at[m->n_inputs] = (int)i;
         if (list_value(m, info, &m->inputs[m->n_inputs++], err) < 0)
@@ -251,7 +256,7 @@ static int list_inputs(ty_onnx *m, const ty_names *initializers, ty_error *err)
     return 0;
 }
 
-static int list_initializers(ty_onnx *m, ty_names *by_name, ty_error *err)
+static int list_initializers(ty_onnx *m, ty_error *err)
 {
     const onnx_graph *graph = m->tree.graph;
     m->n_initializers = (int)graph->initializers.n;
@@ -264,21 +269,21 @@ static int list_initializers(ty_onnx *m, ty_names *by_name, ty_error *err)
         if (onnx_tensor_value(m, &m->arena, t, &init->type, &init->data, err) < 0)
             return ty_error_at(err, "%s: graph \"%s\", initializer #%d \"%s\"", m->name, graph->name, i,
                                onnx_short(t->name, name));
-        if (ty_names_find(by_name, t->name) >= 0)
+        if (ty_names_find(&m->by_name, t->name) >= 0)
             return ty_error_set(err, TY_E_MODEL_FILE, "two initializers are called \"%s\"", onnx_short(t->name, name)),
                    ty_error_at(err, "%s", m->name);
-        ty_names_put(by_name, t->name, i);
+        ty_names_put(&m->by_name, t->name, i);
     }
     return 0;
 }
 
 /* Some exporters say what an initializer is: TY_ONNX_KIND_KEY. */
-static void mark_initializers(ty_onnx *m, const ty_names *by_name)
+static void mark_initializers(ty_onnx *m)
 {
     const onnx_graph *graph = m->tree.graph;
     for (size_t i = 0; i < graph->values.n; i++) {
         const onnx_value_info *info = ONNX_AT(graph->values, onnx_value_info, i);
-        int at = ty_names_find(by_name, info->name);
+        int at = ty_names_find(&m->by_name, info->name);
         for (size_t k = 0; at >= 0 && k < info->metadata.n; k++) {
             const onnx_pair *pair = ONNX_AT(info->metadata, onnx_pair, k);
             if (strcmp(pair->key, TY_ONNX_KIND_KEY) != 0)
@@ -321,7 +326,7 @@ static void mark_constants(ty_onnx *m)
     }
 }
 
-static void mark_running(ty_onnx *m, const ty_names *by_name)
+static void mark_running(ty_onnx *m)
 {
     const onnx_graph *graph = m->tree.graph;
     for (size_t i = 0; i < graph->nodes.n; i++) {
@@ -329,7 +334,7 @@ static void mark_running(ty_onnx *m, const ty_names *by_name)
         if (strcmp(node->op_type, "BatchNormalization") != 0)
             continue;
         for (size_t k = 3; k < 5 && k < node->inputs.n; k++) {
-            int at = ty_names_find(by_name, ONNX_TEXT(node->inputs, k));
+            int at = ty_names_find(&m->by_name, ONNX_TEXT(node->inputs, k));
             if (at >= 0)
                 m->initializers[at].is_running = true;
         }
@@ -349,16 +354,15 @@ static int list_model(ty_onnx *m, ty_error *err)
         return ty_error_set(err, TY_E_UNSUPPORTED, "graph \"%s\" has sparse initializers; dense ones are needed",
                             onnx_short(m->tree.graph->name, name)),
                ty_error_at(err, "%s", m->name);
-    ty_names by_name;
-    ty_names_init(&by_name, &m->arena);
-    if (list_initializers(m, &by_name, err) < 0)
+    ty_names_init(&m->by_name, &m->arena);
+    if (list_initializers(m, err) < 0)
         return -1;
-    onnx_part_merged(m, &by_name);
-    if (list_inputs(m, &by_name, err) < 0)
+    onnx_part_merged(m);
+    if (list_inputs(m, err) < 0)
         return -1;
-    mark_initializers(m, &by_name);
+    mark_initializers(m);
     mark_constants(m);
-    mark_running(m, &by_name);
+    mark_running(m);
     return 0;
 }
 
@@ -553,8 +557,5 @@ const ty_onnx_initializer *ty_onnx_initializer_at(const ty_onnx *m, int i)
 
 int ty_onnx_find_initializer(const ty_onnx *m, const char *name)
 {
-    for (int i = 0; i < m->n_initializers; i++)
-        if (strcmp(m->initializers[i].name, name) == 0)
-            return i;
-    return -1;
+    return ty_names_find(&m->by_name, name);
 }

@@ -135,6 +135,7 @@ struct ty_onnx {
     int *input_at;                     /* number of inputs[i] among the graph's own inputs */
     ty_onnx_initializer *initializers; /* in the order of tree.graph->initializers, then those that were merged */
     int n_initializers;
+    ty_names by_name; /* initializers, to their numbers */
     ty_bytes *parted; /* of those that were merged (onnx_merged.c): their TensorProtos without data */
     int n_parted;
     bool *is_parted;            /* by node: an Identity that stands for one of them; NULL: none does */
@@ -150,7 +151,7 @@ struct ty_onnx {
 extern const ty_wire_message onnx_model_message, onnx_tensor_message;
 
 /* Initializers for the weights that PyTorch's exporter has merged; their Identity nodes are no nodes any more. */
-void onnx_part_merged(ty_onnx *m, ty_names *by_name);
+void onnx_part_merged(ty_onnx *m);
 /* Element type of a TensorProto data_type number; TY_N_DTYPES if we have none. */
 ty_dtype onnx_dtype(int64_t data_type);
 int64_t onnx_data_type(ty_dtype dtype);
@@ -174,6 +175,8 @@ const char *onnx_value_text(const ty_onnx_value *v, char *out, size_t n);
 /* Opset version of a domain as an opset_import list has it; -1 if missing. "ai.onnx" is "". */
 int64_t onnx_opset_of(const ty_wire_list *opsets, const char *domain);
 bool onnx_domain_same(const char *a, const char *b);
+/* Whether it is an operator of the default domain. */
+bool onnx_is_op(const onnx_node *node, const char *op);
 /* Cuts a name from a file to 120 bytes, in the middle. out has 128 bytes. */
 const char *onnx_short(const char *name, char *out);
 

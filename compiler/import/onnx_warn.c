@@ -30,7 +30,6 @@ catch;
 typedef struct warn_scan {
     const ty_onnx *m;
     ty_names producers; /* of values, to node numbers */
-    ty_names weights;   /* initializers, to their numbers */
     const char **place; /* by initializer: the module that reads it, up to the last slash, or NULL */
     bool *is_shared;    /* by initializer: several modules read it */
     catch folded, no_ratio, dropped, unlearnt, still, unnamed, merged;
@@ -51,11 +50,6 @@ static void catch_weight(catch *c, const ty_onnx_initializer *w)
     char name[128];
     if (c->n++ == 0)
         snprintf(c->first, sizeof c->first, "\"%s\"", onnx_short(w->name, name));
-}
-
-static bool is_op(const onnx_node *node, const char *op)
-{
-    return onnx_domain_same(node->domain, "") && strcmp(node->op_type, op) == 0;
 }
 
 static const char *input_name(const onnx_node *node, size_t i)
@@ -112,9 +106,9 @@ static bool has_constant_weight(const warn_scan *s, const onnx_node *node)
     static const char *const ops[] = {"Conv", "ConvTranspose", "Gemm", "MatMul"};
     bool takes_weights = false;
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        takes_weights |= is_op(node, ops[i]);
+        takes_weights |= onnx_is_op(node, ops[i]);
     const onnx_node *maker = takes_weights ? producer_of(s, input_name(node, 1)) : NULL;
-    return maker && (is_op(maker, "Constant") || is_op(maker, "ConstantOfShape"));
+    return maker && (onnx_is_op(maker, "Constant") || onnx_is_op(maker, "ConstantOfShape"));
 }
 
 /* ---- what PyTorch's dynamo exporter has optimized away ---- */
@@ -137,7 +131,7 @@ static void scan_readers(warn_scan *s, const onnx_node *node)
 {
     const char *place = namespace_of(node);
     for (size_t k = 0; k < node->inputs.n && place; k++) {
-        int i = ty_names_find(&s->weights, ONNX_TEXT(node->inputs, k));
+        int i = ty_onnx_find_initializer(s->m, ONNX_TEXT(node->inputs, k));
         if (i >= 0 && s->place[i])
             s->is_shared[i] |= !same_module(s->place[i], place);
         else if (i >= 0)
@@ -172,19 +166,19 @@ static void scan_weights(warn_scan *s)
 static void scan_node(warn_scan *s, const onnx_node *node, size_t i)
 {
     scan_readers(s, node);
-    if (is_op(node, "BatchNormalization")) {
+    if (onnx_is_op(node, "BatchNormalization")) {
         s->n_batch_norms++;
         if (ty_onnx_find_initializer(s->m, input_name(node, 3)) < 0)
             catch_node(&s->still, node, i);
     }
-    if (is_op(node, "Dropout")) {
+    if (onnx_is_op(node, "Dropout")) {
         s->n_dropouts++;
         if (drops_nothing(s, node))
             catch_node(&s->no_ratio, node, i);
-    } else if (is_op(node, "Identity") && strcasestr(node->name, "dropout")) {
+    } else if (onnx_is_op(node, "Identity") && strcasestr(node->name, "dropout")) {
         catch_node(&s->dropped, node, i);
     }
-    if (is_op(node, "Conv") && is_folded(node))
+    if (onnx_is_op(node, "Conv") && is_folded(node))
         catch_node(&s->folded, node, i);
     if (has_constant_weight(s, node))
         catch_node(&s->unlearnt, node, i);
@@ -212,11 +206,8 @@ int ty_onnx_warnings(const ty_onnx *m, ty_arena *arena, ty_onnx_warning *list)
     int n = 0;
     ty_arena_init(&names);
     ty_names_init(&s.producers, &names);
-    ty_names_init(&s.weights, &names);
     s.place = TY_NEW_ARRAY(&names, const char *, m->n_initializers + 1);
     s.is_shared = TY_NEW_ARRAY(&names, bool, m->n_initializers + 1);
-    for (int i = 0; i < m->n_initializers; i++)
-        ty_names_put(&s.weights, m->initializers[i].name, i);
     for (size_t i = 0; i < nodes->n; i++) {
         const onnx_node *node = ONNX_AT(*nodes, onnx_node, i);
         for (size_t k = 0; k < node->outputs.n; k++)

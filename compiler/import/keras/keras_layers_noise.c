@@ -61,6 +61,13 @@ static ty_val noise_kept(keras_call *c, double rate, int rank, const int64_t *di
     return ty_b_le(c->g, ty_b_full(c->g, TY_F32, rank, dim, rate), keras_uniform(c, rank, dim));
 }
 
+/* Numbers of `dim` decide what of x is 0; the rest is divided by what share is kept. */
+static void noise_drop(keras_call *c, ty_val x, double rate, int rank, const int64_t *dim)
+{
+    ty_val kept = noise_kept(c, rate, rank, dim), scaled = ty_b_mul_s(c->g, x, 1 / (1 - rate));
+    keras_set(c, 0, ty_b_select(c->g, kept, scaled, ty_b_full_like(c->g, x, 0)));
+}
+
 /* Whole channels of [N, spatial.., C]; arg: axes of space. */
 void keras_call_spatial_dropout(keras_call *c)
 {
@@ -80,8 +87,7 @@ void keras_call_spatial_dropout(keras_call *c)
     int64_t dim[TY_MAX_RANK];
     for (int i = 0; i < t.rank; i++)
         dim[i] = i == 0 || i == (first ? 1 : t.rank - 1) ? t.dim[i] : 1;
-    ty_val kept = noise_kept(c, rate, t.rank, dim), scaled = ty_b_mul_s(c->g, x, 1 / (1 - rate));
-    keras_set(c, 0, ty_b_select(c->g, kept, scaled, ty_b_full_like(c->g, x, 0)));
+    noise_drop(c, x, rate, t.rank, dim);
 }
 
 /* Whole samples, as keras.applications' ConvNeXt has it: x / keep times floor(keep + u). */
@@ -95,8 +101,7 @@ void keras_call_stochastic_depth(keras_call *c)
     int rank = ty_b_rank(c->g, x);
     for (int i = 0; i < rank; i++)
         dim[i] = i == 0 ? ty_b_dim(c->g, x, 0) : 1;
-    ty_val kept = noise_kept(c, rate, rank, dim), scaled = ty_b_mul_s(c->g, x, 1 / (1 - rate));
-    keras_set(c, 0, ty_b_select(c->g, kept, scaled, ty_b_full_like(c->g, x, 0)));
+    noise_drop(c, x, rate, rank, dim);
 }
 
 /* Dims of noise_shape: null stands for the input's. */
