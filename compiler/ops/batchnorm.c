@@ -174,6 +174,46 @@ static void batchnorm_across(ty_graph *g, batchnorm_parts *p)
     p->count *= p->replicas;
 }
 
+static void batchnorm_own_statistics(ty_graph *g, batchnorm_parts *p, ty_val x);
+
+/* Of a concatenation of channels those of each part: where layer after layer normalises all that there is so far, as in
+ * a dense block, a part's statistics then exist once. */
+static void batchnorm_by_parts(ty_graph *g, batchnorm_parts *p, uint32_t concat)
+{
+    int n = (int)ty_graph_node(g, concat)->n_in;
+    ty_val *mean = TY_NEW_ARRAY(ty_graph_arena(g), ty_val, n), *var = TY_NEW_ARRAY(ty_graph_arena(g), ty_val, n);
+    for (int i = 0; i < n; i++) {
+        ty_val part = ty_graph_in(g, concat, i);
+        batchnorm_parts own = *p;
+        own.channel[1] = ty_b_dim(g, part, 1);
+        batchnorm_own_statistics(g, &own, part);
+        mean[i] = own.mean;
+        var[i] = own.var;
+    }
+    p->mean = ty_b_concat(g, mean, n, 1);
+    p->var = ty_b_concat(g, var, n, 1);
+}
+
+/* The replica's, of x [N, C, spatial..] in any float dtype. */
+static void batchnorm_own_statistics(ty_graph *g, batchnorm_parts *p, ty_val x)
+{
+    if (x == TY_NONE || ty_graph_failed(g, NULL))
+        return;
+    uint32_t node = ty_val_node(x);
+    if (ty_graph_op(g, node) == TY_OP_CONCAT && ty_graph_attr(g, node)->axis == 1) {
+        batchnorm_by_parts(g, p, node);
+        return;
+    }
+    int64_t positions = p->count / ty_b_dim(g, x, 0);
+    ty_val wide = ty_b_cast(g, x, p->wide);
+    if (positions >= BATCHNORM_LEAST_ROWS && p->rank < TY_MAX_RANK) {
+        batchnorm_in_blocks(g, p, wide, positions);
+    } else {
+        p->mean = ty_b_mean(g, wide, p->axes, true);
+        p->var = ty_b_mean(g, ty_b_square(g, ty_b_sub(g, wide, p->mean)), p->axes, true);
+    }
+}
+
 static batchnorm_parts batchnorm_parts_of(ty_graph *g, const ty_attr *attr, ty_val x, ty_val scale)
 {
     const ty_type *t = ty_graph_type(g, x);
@@ -182,17 +222,10 @@ static batchnorm_parts batchnorm_parts_of(ty_graph *g, const ty_attr *attr, ty_v
     p.count = ty_type_elems(t) / t->dim[1];
     for (int i = 0; i < t->rank; i++)
         p.channel[i] = i == 1 ? t->dim[1] : 1;
-    ty_val wide = ty_b_cast(g, x, p.wide);
-    int64_t positions = p.count / t->dim[0];
-    if (positions >= BATCHNORM_LEAST_ROWS && t->rank < TY_MAX_RANK) {
-        batchnorm_in_blocks(g, &p, wide, positions);
-    } else {
-        p.mean = ty_b_mean(g, wide, p.axes, true);
-        p.var = ty_b_mean(g, ty_b_square(g, ty_b_sub(g, wide, p.mean)), p.axes, true);
-    }
+    batchnorm_own_statistics(g, &p, x);
     if (p.replicas > 1)
         batchnorm_across(g, &p);
-    p.centered = ty_b_sub(g, wide, p.mean);
+    p.centered = ty_b_sub(g, ty_b_cast(g, x, p.wide), p.mean);
     p.rstd = ty_b_unary(g, TY_OP_RSQRT, ty_b_add_s(g, p.var, attr->value));
     p.scale = batchnorm_per_channel(g, &p, scale);
     return p;

@@ -9,7 +9,8 @@
 
 /* The largest first: an attention holds what others might take for theirs. */
 static ty_raise_fn *const raise_patterns[] = {ty_raise_attention, ty_raise_cross_entropy, ty_raise_softmax,
-                                              ty_raise_norm,      ty_raise_activation,    ty_raise_rotary};
+                                              ty_raise_norm,      ty_raise_activation,    ty_raise_rotary,
+                                              ty_raise_concat};
 
 /* ---- what patterns share ---- */
 

@@ -5,8 +5,9 @@
  * and gradients exist, and replaces what it recognises by nodes of the composite. It means the same but for rounding.
  *
  * A pattern is a row of the table in raise.c and a function in its family's file: raise_norm.c, raise_softmax.c,
- * raise_activation.c, raise_attention.c, raise_rotary.c. Nodes are offered to the patterns from the last to the first,
- * so that the outermost node of a pattern comes first, and what a match has swallowed is not offered any more.
+ * raise_activation.c, raise_attention.c, raise_rotary.c, raise_concat.c. Nodes are offered to the patterns from the
+ * last to the first, so that the outermost node of a pattern comes first, and what a match has swallowed is not offered
+ * any more.
  */
 #ifndef TY_COMPILER_PASSES_RAISE_H
 #define TY_COMPILER_PASSES_RAISE_H
@@ -42,7 +43,7 @@ struct ty_raise_match {
 /* True if node is the last node of the pattern; fills *m, which is zeroed. */
 typedef bool ty_raise_fn(const ty_raise *r, uint32_t node, ty_raise_match *m);
 ty_raise_fn ty_raise_attention, ty_raise_cross_entropy, ty_raise_softmax, ty_raise_norm, ty_raise_activation,
-    ty_raise_rotary;
+    ty_raise_rotary, ty_raise_concat;
 
 static inline bool ty_raise_is(const ty_raise *r, ty_val v, ty_op op)
 {

@@ -288,6 +288,21 @@ static ty_graph *make_kept(int64_t rows, bool two_products)
     return g;
 }
 
+/* A product reads so many products side by side, and the gradient reads them, too. */
+static ty_graph *make_parts(int64_t rows, int parts)
+{
+    ty_graph *g = ty_graph_new();
+    ty_val x = input(g, "x", rows, WIDTH), u = input(g, "u", WIDTH, WIDTH), part[4];
+    static const char *const names[] = {"v", "w", "y", "z"};
+    for (int i = 0; i < parts; i++)
+        part[i] = ty_b_dot(g, x, input(g, names[i], WIDTH, WIDTH / parts), false, false);
+    ty_val v = ty_b_concat(g, part, parts, 1);
+    ty_val y = ty_b_dot(g, ty_b_cast(g, ty_b_square(g, v), TY_BF16), ty_b_cast(g, u, TY_BF16), false, false);
+    ty_graph_origin(g, "gradient of layer");
+    ty_graph_add_output(g, "dx", ty_b_mul(g, v, ty_b_cast(g, y, TY_F32)), TY_TAPE_LAST);
+    return g;
+}
+
 /* A norm's result, or its sum with another operand, is read by a product and by the sum behind that; the gradient reads
  * the norm's distance from the mean. */
 static ty_graph *make_passed_on(int64_t rows, bool two_operands)
@@ -342,6 +357,15 @@ static void what_is_kept_for_backward_is_read_by_forward(void **state)
     assert_int_equal(written_by_element(make_passed_on(256, true), 256), all + 4);
 }
 
+/* Two parts are as quickly read side by side; more are a loop each in every kernel that reads them. */
+static void many_parts_are_put_together_once(void **state)
+{
+    (void)state;
+    int64_t all = 4 + 2 + 2 + 4; /* the parts, their squares rounded, the product of those, the gradient */
+    assert_int_equal(written_by_element(make_parts(256, 2), 256), all);
+    assert_int_equal(written_by_element(make_parts(256, 4), 256), all + 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -355,6 +379,7 @@ int main(void)
         cmocka_unit_test(what_is_split_is_the_same),
         cmocka_unit_test(what_is_smaller_is_kept_for_backward),
         cmocka_unit_test(what_is_kept_for_backward_is_read_by_forward),
+        cmocka_unit_test(many_parts_are_put_together_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

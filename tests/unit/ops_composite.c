@@ -207,6 +207,23 @@ static void batchnorm_gradients_of_each_result(void **state)
                                     .in = {GRAD_IN(3, 2, 2), GRAD_IN(2), GRAD_IN(2)}});
 }
 
+static ty_val build_batchnorm_of_parts(ty_graph *g, const ty_val *x, const void *ctx)
+{
+    ty_val all = ty_b_concat(g, x, 2, 1);
+    return build_batchnorm_part(g, (const ty_val[]){all, x[2], x[3]}, ctx);
+}
+
+static void batchnorm_of_parts_gradients(void **state)
+{
+    (void)state;
+    for (uint32_t r = 0; r < 3; r++)
+        gradcheck(&(gradcheck_case){.name = "batchnorm of parts",
+                                    .build = build_batchnorm_of_parts,
+                                    .ctx = &r,
+                                    .n_in = 4,
+                                    .in = {GRAD_IN(3, 2, 2), GRAD_IN(3, 1, 2), GRAD_IN(3), GRAD_IN(3)}});
+}
+
 static void xent_gradients(void **state)
 {
     (void)state;
@@ -305,6 +322,7 @@ int main(void)
         cmocka_unit_test(softmax_values),
         cmocka_unit_test(norm_values),
         cmocka_unit_test(norm_refuses),
+        cmocka_unit_test(batchnorm_of_parts_gradients),
         cmocka_unit_test(batchnorm_values),
         cmocka_unit_test(batchnorm_refuses),
         cmocka_unit_test(xent_values),
