@@ -5,15 +5,38 @@
  */
 #include "compiler/kernel/kernel.h"
 
-/* *c: the guard is lo <= var + c < hi. */
-static bool cut_compares(const ty_kernel *k, const ty_kinstr *guard, int var, int64_t *c)
+/* True if x is var + *c. */
+static bool cut_is_sum(const ty_kernel *k, ty_ix x, int var, int64_t *c)
 {
-    const ty_ix_node *x = ty_ix_at(&k->ix, guard->addr);
-    if (guard->kop != TY_K_INSIDE || x->n_terms != 1 || x->term[0].coef != 1)
+    const ty_ix_node *n = ty_ix_at(&k->ix, x);
+    if (n->n_terms != 1 || n->term[0].coef != 1)
         return false;
-    const ty_atom *atom = &k->ix.atom[x->term[0].atom];
-    *c = x->c;
+    const ty_atom *atom = &k->ix.atom[n->term[0].atom];
+    *c = n->c;
     return atom->kind == TY_ATOM_VAR && (int)atom->arg == var;
+}
+
+/* The guard is *from <= var < *to: it compares var + c, or (var + c) / d, as of heads that lie side by side, plus a
+ * constant. */
+static bool cut_compares(const ty_kernel *k, const ty_kinstr *guard, int var, int64_t *from, int64_t *to)
+{
+    int64_t c, d = 1;
+    if (guard->kop != TY_K_INSIDE)
+        return false;
+    const ty_ix_node *x = ty_ix_at(&k->ix, guard->addr);
+    const ty_atom *atom = x->n_terms == 1 && x->term[0].coef == 1 ? &k->ix.atom[x->term[0].atom] : NULL;
+    *from = guard->lo;
+    *to = guard->hi;
+    if (atom && atom->kind == TY_ATOM_DIV && cut_is_sum(k, atom->arg, var, &c)) {
+        d = atom->d;
+        *from -= x->c;
+        *to -= x->c;
+    } else if (!cut_is_sum(k, guard->addr, var, &c)) {
+        return false;
+    }
+    *from = *from * d - c;
+    *to = *to * d - c;
+    return true;
 }
 
 /* Keeps the list ascending and without repetitions. False: it is full. */
@@ -35,14 +58,14 @@ static bool cut_add(int64_t *cut, int *n, int64_t at)
 int ty_kernel_cuts(const ty_kernel *k, int stage, int var, int64_t cut[TY_K_MAX_CUTS + 1])
 {
     int n = 1;
-    int64_t c;
+    int64_t from, to;
     cut[0] = 0;
     cut[1] = k->extent[var];
     for (uint32_t i = 0; i < k->n_instrs; i++) {
         const ty_kinstr *guard = &k->instr[i];
-        if (guard->stage != stage || !cut_compares(k, guard, var, &c))
+        if (guard->stage != stage || !cut_compares(k, guard, var, &from, &to))
             continue;
-        if (!cut_add(cut, &n, guard->lo - c) || !cut_add(cut, &n, guard->hi - c)) {
+        if (!cut_add(cut, &n, from) || !cut_add(cut, &n, to)) {
             cut[1] = k->extent[var];
             return 1;
         }
@@ -52,10 +75,10 @@ int ty_kernel_cuts(const ty_kernel *k, int stage, int var, int64_t cut[TY_K_MAX_
 
 int ty_kernel_guard(const ty_kernel *k, const ty_kinstr *guard, int var, int64_t lo, int64_t hi)
 {
-    int64_t c;
-    if (!cut_compares(k, guard, var, &c))
+    int64_t from, to;
+    if (!cut_compares(k, guard, var, &from, &to))
         return -1;
-    if (guard->lo <= lo + c && hi + c <= guard->hi)
+    if (from <= lo && hi <= to)
         return 1;
-    return guard->hi <= lo + c || hi + c <= guard->lo ? 0 : -1;
+    return to <= lo || hi <= from ? 0 : -1;
 }

@@ -21,7 +21,7 @@
 
 #define AGAIN_MOST      40    /* scalar operations */
 #define AGAIN_DEEPEST   200   /* with what they share counted each time: no longer ones are looked at */
-#define AGAIN_PARTS     2     /* of concatenations: more are more loops in each kernel that asks */
+#define AGAIN_GUARDS    2     /* more parts are more loops in each kernel that asks */
 #define AGAIN_MIN_ELEMS 16384 /* of a value: smaller ones are not worth it */
 #define AGAIN_SHARE     16    /* an operand of at most this share of the elements may be kept for it */
 
@@ -32,7 +32,7 @@ typedef struct again {
     uint32_t *last;                      /* per node: the last one that reads its result, by way of inline ones */
     uint32_t begin;                      /* the first node of the gradient */
     int *cost;                           /* per node: scalar operations down to memory, with what is shared each time */
-    int *parts;                          /* per node: of concatenations down to memory */
+    int *guards;                         /* per node: ty_fuse_guards */
     uint32_t *seen;                      /* per node: the latest value whose operands were looked at, and one */
 } again;
 
@@ -71,18 +71,13 @@ static void again_measure(again *a, uint32_t node)
     const ty_fusion *f = a->f;
     const ty_node *n = ty_graph_node(f->g, node);
     int64_t sum = ty_op_row_of((ty_op)n->op)->weight;
-    int parts = n->op == TY_OP_CONCAT ? (int)n->n_in : 0;
     for (uint32_t i = 0; i < n->n_in; i++) {
         ty_val in = ty_graph_in(f->g, node, (int)i);
-        if (in == TY_NONE)
-            continue;
-        bool inside = again_is_inline(f, ty_val_node(in));
-        sum += inside ? a->cost[ty_val_node(in)] : 1;
-        parts += inside ? a->parts[ty_val_node(in)] : 0;
+        if (in != TY_NONE)
+            sum += again_is_inline(f, ty_val_node(in)) ? a->cost[ty_val_node(in)] : 1;
     }
-    parts = parts < 1000 ? parts : 1000;
     a->cost[node] = sum > 100000 ? 100000 : (int)sum;
-    a->parts[node] = parts;
+    a->guards[node] = ty_fuse_guards(f, node, a->guards);
 }
 
 static bool again_is_kept(const again *a, uint32_t node)
@@ -143,8 +138,8 @@ static bool again_pays(again *a, uint32_t node)
     const ty_type *type = ty_graph_type(a->f->g, ty_val_make(node, 0));
     int64_t bytes = (int64_t)ty_type_bytes(type);
     again_reads reads = {.operations = ty_op_row_of(ty_graph_op(a->f->g, node))->weight};
-    if (a->parts[node] > AGAIN_PARTS || a->cost[node] > AGAIN_DEEPEST ||
-        (!again_is_kept(a, node) && !again_is_passed_on(a, node)))
+    if ((!again_is_kept(a, node) && !again_is_passed_on(a, node)) || a->cost[node] > AGAIN_DEEPEST ||
+        a->guards[node] > AGAIN_GUARDS || ty_fuse_is_repeated(a->cost[node], a->f->repeats[ty_val_make(node, 0)]))
         return false;
     again_look(a, node, node, ty_type_elems(type), &reads);
     if (reads.operations > AGAIN_MOST)
@@ -178,7 +173,7 @@ void ty_fuse_again(ty_fusion *f)
                .last = TY_NEW_ARRAY(&f->arena, uint32_t, n),
                .begin = ty_graph_n_nodes(f->g),
                .cost = TY_NEW_ARRAY(&f->arena, int, n),
-               .parts = TY_NEW_ARRAY(&f->arena, int, n),
+               .guards = TY_NEW_ARRAY(&f->arena, int, n),
                .seen = TY_NEW_ARRAY(&f->arena, uint32_t, n)};
     again_find_uses(&a);
     for (uint32_t node = 0; node + 1 < n; node++) {

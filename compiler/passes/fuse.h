@@ -56,6 +56,8 @@ typedef struct ty_fusion {
     uint8_t *live;      /* per node */
     uint8_t *in_memory; /* per value index */
     uint8_t *pinned;    /* per value index: must stay in memory (library operand, output, assign, assembly) */
+    int64_t *repeats;   /* per value index: elements of the largest value that repeats it, or what is computed from it,
+                           in its rows; 0: none */
     int *era;           /* per node: 0, or the latest `again` that it depends on */
     uint32_t *producer; /* per value index: unit that fills it, or TY_NONE (leaves) */
     ty_unit *unit;
@@ -85,6 +87,14 @@ bool ty_unit_is_exchange(const ty_fusion *f, const ty_unit *u);
 /* fuse_domain.c: the loop nest of the union of two kernels goes to out (domain, reduced_axes, band_axes); false if
  * there is none. Whether the builder can fill it is another question. */
 bool ty_fuse_domain(const ty_fusion *f, const ty_unit *a, const ty_unit *b, ty_unit *out);
+
+/* Is a vector of `cost` scalar operations an element better computed once than in each row of the `elems` elements that
+ * repeat it? */
+bool ty_fuse_is_repeated(int64_t cost, int64_t elems);
+
+/* How often it is asked which part an element of node's value is from, by concatenations and pads down to memory;
+ * guards: the same of the nodes before. */
+int ty_fuse_guards(const ty_fusion *f, uint32_t node, const int *guards);
 
 /* again.c: takes memory from values that backward can compute again for nearly nothing. After it is decided what gets
  * memory, before there are units. */

@@ -366,6 +366,52 @@ static void many_parts_are_put_together_once(void **state)
     assert_int_equal(written_by_element(make_parts(256, 4), 256), all + 4);
 }
 
+/* x times a vector that costs a few operations, or none, repeated for its rows or one number a row; both are read by
+ * the gradient, too, which computes again what is cheap. */
+static ty_graph *make_repeated(int64_t rows, bool dear, bool by_row)
+{
+    ty_graph *g = ty_graph_new();
+    ty_val x = input(g, "x", rows, WIDTH), s = by_row ? input(g, "s", rows, 1) : input(g, "s", 1, WIDTH);
+    ty_val t = dear ? ty_b_unary(g, TY_OP_TANH, ty_b_add_s(g, s, 1)) : ty_b_add_s(g, s, 1);
+    ty_val by = ty_b_broadcast(g, t, 2, (const int64_t[]){rows, WIDTH});
+    ty_graph_add_output(g, "y", ty_b_mul(g, x, by), TY_TAPE_EVAL);
+    return g;
+}
+
+/* A kernel for the vector, where many rows would compute it again and it is no single operation. */
+static void a_vector_for_many_rows_is_computed_once(void **state)
+{
+    (void)state;
+    int most;
+    assert_int_equal(kernels_of(make_repeated(4096, true, false), 2, &most), 2);
+    assert_int_equal(kernels_of(make_repeated(4096, false, false), 2, &most), 1);
+    assert_int_equal(kernels_of(make_repeated(4096, true, true), 2, &most), 1);
+    assert_int_equal(kernels_of(make_repeated(4, true, false), 2, &most), 1);
+    assert_int_equal(kernels_of(make_repeated(4096, true, false), TY_FUSE_GPU, &most), 1);
+}
+
+/* The halves of a row change places, again and again. */
+static ty_graph *make_turned(int times)
+{
+    ty_graph *g = ty_graph_new();
+    ty_val v = input(g, "x", 256, WIDTH);
+    for (int i = 0; i < times; i++) {
+        ty_val half[] = {ty_b_slice_axis(g, v, 1, 8 + i, WIDTH), ty_b_slice_axis(g, v, 1, 0, 8 + i)};
+        v = ty_b_concat(g, half, 2, 1);
+    }
+    ty_graph_add_output(g, "y", v, TY_TAPE_EVAL);
+    return g;
+}
+
+/* Each element of the second would be asked three times where it is from, of the third six times: memory in between. */
+static void parts_of_parts_of_parts_are_in_memory(void **state)
+{
+    (void)state;
+    int most;
+    assert_int_equal(kernels_of(make_turned(1), 2, &most), 1);
+    assert_true(kernels_of(make_turned(3), 2, &most) > 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -380,6 +426,8 @@ int main(void)
         cmocka_unit_test(what_is_smaller_is_kept_for_backward),
         cmocka_unit_test(what_is_kept_for_backward_is_read_by_forward),
         cmocka_unit_test(many_parts_are_put_together_once),
+        cmocka_unit_test(a_vector_for_many_rows_is_computed_once),
+        cmocka_unit_test(parts_of_parts_of_parts_are_in_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
