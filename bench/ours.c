@@ -1,4 +1,5 @@
-/* ours.c - trains one workload of the side-by-side benchmark: ours WORK DIR [STEPS]; DIR comes from peers/export.py.
+/* ours.c - trains one workload of the side-by-side benchmark: ours WORK DIR [STEPS]; DIR comes from peers/export.py, or
+ * for the work "network" from peers/networks.py.
  *
  * The same as the peers do, through the compiler's public face: model.onnx (or model.keras, of peers/keras_works.py) is
  * compiled with the loss and the optimizer of the table below, batch i goes in at step i (round and round), and one
@@ -62,6 +63,7 @@ static const work works[] = {
     {"gpt2", TY_LOSS_SOFTMAX_CROSS_ENTROPY, TY_OPT_ADAMW, 3e-4, 8},
     {"bert", TY_LOSS_SOFTMAX_CROSS_ENTROPY, TY_OPT_ADAMW, 2e-5, 8},
     {"resnet50", TY_LOSS_SOFTMAX_CROSS_ENTROPY, TY_OPT_SGD, 1e-4, 6},
+    {"network", TY_LOSS_SOFTMAX_CROSS_ENTROPY, TY_OPT_SGD, 1e-3, 6}, /* peers/networks.py; any of them */
 };
 
 typedef struct job {

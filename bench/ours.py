@@ -29,13 +29,28 @@ def command(work, *words):
     return [program("ours"), work, os.path.join(WORKS_DIR, work), *words]
 
 
-def run(work, *words):
-    """The JSON line of one run. The script ends if there is none."""
-    done = subprocess.run(command(work, *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def line_of(command):
+    """The JSON line that a program ends with. The script ends if there is none."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode != 0 or not lines:
-        give_up(f"{' '.join([work, *words])} ended with status {done.returncode}\n{done.stderr[-1500:]}")
+        give_up(f"{' '.join(command)} ended with status {done.returncode}\n{done.stderr[-1500:]}")
     return json.loads(lines[-1])
+
+
+def run(work, *words):
+    """The JSON line of one run."""
+    return line_of(command(work, *words))
+
+
+def versions(python, packages):
+    """{package: version} of those that an interpreter finds."""
+    code = ("import importlib.metadata as m, sys\n"
+            "for p in sys.argv[1:]:\n"
+            "    try: print(p, m.version(p))\n"
+            "    except m.PackageNotFoundError: pass\n")
+    done = subprocess.run([python, "-c", code, *packages], stdout=subprocess.PIPE, text=True, check=True)
+    return dict(line.split() for line in done.stdout.splitlines())
 
 
 def commit():

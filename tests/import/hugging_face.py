@@ -1,11 +1,11 @@
 """hugging_face.py TRAINYARD: BERT, DistilBERT, GPT-2, ViT and T5, small and random from their configurations, as PyTorch's exporter
 writes them: imported, attention and norms found, one step trained. Needs torch, onnx, transformers. One line a model."""
-import json, os, subprocess, sys, tempfile
+import json, os, sys, tempfile
 import numpy as np
 import torch
 import transformers as t
+from beside import command
 
-TRAINYARD = os.path.abspath(sys.argv[1])
 WORDS, LENGTH, ROWS = 61, 12, 4
 passed = failed = 0
 
@@ -43,13 +43,6 @@ MODELS = {  # name: model, inputs, output, {composite: at least}
     "t5": lambda: (t.T5ForConditionalGeneration(t.T5Config(d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, vocab_size=WORDS, use_cache=False)),
                    {"input_ids": ids(), "attention_mask": ones(), "decoder_input_ids": ids()}, "logits", {"attention": 6, "RMS norm": 9}),
 }
-
-
-def command(*words, folder=None):
-    done = subprocess.run([TRAINYARD, *words], capture_output=True, text=True, cwd=folder, timeout=900)
-    if done.returncode:
-        raise RuntimeError(f"{words[0]}: {done.stderr.strip() or done.stdout.strip()[:800]}")
-    return done.stdout
 
 
 def judge(name, folder):

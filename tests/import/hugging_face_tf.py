@@ -1,14 +1,14 @@
 """hugging_face_tf.py TRAINYARD [NAME ...]: BERT, DistilBERT, GPT-2, ViT and T5, small and random from their configurations, as TensorFlow
 SavedModels: imported, attention found, applied, two steps trained, written back and loaded by TensorFlow. Needs tensorflow, tf-keras and
 transformers before 5, the last with models of TensorFlow. One line a model."""
-import json, os, subprocess, sys, tempfile
+import json, os, sys, tempfile
 
 os.environ.update(TF_USE_LEGACY_KERAS="1", USE_TORCH="0", TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
 import numpy as np
 import tensorflow as tf
 import transformers as t
+from beside import command
 
-TRAINYARD = os.path.abspath(sys.argv[1])
 WORDS, LENGTH, ROWS = 61, 12, 4
 LEARNING_RATE = 0.1
 passed = failed = 0
@@ -25,13 +25,6 @@ MODELS = {  # name: model, {input: shape and type}, {composite: at least}
     "t5": lambda: (t.TFT5ForConditionalGeneration(t.T5Config(d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, vocab_size=WORDS, use_cache=False)),
                    {"input_ids": ids, "attention_mask": ids, "decoder_input_ids": ids}, {"attention": 6, "RMS norm": 9}),
 }
-
-
-def command(*words, folder=None):
-    done = subprocess.run([TRAINYARD, *words], capture_output=True, text=True, cwd=folder, timeout=900)
-    if done.returncode:
-        raise RuntimeError(f"{words[0]}: {done.stderr.strip() or done.stdout.strip()[:800]}")
-    return done.stdout
 
 
 def expect_near(what, wanted, found):

@@ -1,0 +1,143 @@
+"""Networks that people bring, of torchvision and Hugging Face in the size in which they are used, with random weights and
+without dropout, for bench/networks: networks.py export NAME DIR | train NAME DIR [eager|compile] [STEPS].
+
+export writes DIR/model.onnx, in the form that the README asks for, DIR/x0.npy ... and y.npy, [batches, rows, ...]; train
+makes the same network, trains it by SGD with momentum on the same batches, and prints what measure.py says.
+"""
+import logging
+import os
+import sys
+import warnings
+
+import numpy as np
+import torch
+import torchvision.models as v
+import transformers as t
+
+import measure
+
+BATCHES, PICTURES, SEQUENCES = 2, 8, 4
+LEARNING_RATE, STEPS = 1e-3, 6  # bench/ours.c says the same of "network"
+
+
+class Logits(torch.nn.Module):
+    """A model of Hugging Face with inputs by position and one output."""
+
+    def __init__(self, model, names, more):
+        super().__init__()
+        self.model, self.names, self.more = model, names, more
+
+    def forward(self, *inputs):
+        return self.model(**dict(zip(self.names, inputs)), **self.more).logits
+
+
+def vision(make, size=224, rows=PICTURES, **settings):
+    shape = (rows, 3, *size) if isinstance(size, tuple) else (rows, 3, size, size)
+    return lambda: (make(num_classes=1000, **settings), {"x": ("f", shape)}, 1000, False)
+
+
+def words(make, config, length, classes=None, **settings):
+    """Classes of whole sequences, or else the next token at each place."""
+    settings = {"attn_implementation": "sdpa", **settings, **({"num_labels": classes} if classes else {"use_cache": False})}
+
+    def network():
+        built = config(**settings)
+        model = Logits(make(built), ["input_ids"], {} if classes else {"use_cache": False})
+        return model, {"input_ids": (built.vocab_size, (SEQUENCES, length))}, classes or built.vocab_size, not classes
+    return network
+
+
+def pictures(make, config, **settings):
+    return lambda: (Logits(make(config(num_labels=1000, attn_implementation="sdpa", **settings)), ["pixel_values"], {}),
+                    {"pixel_values": ("f", (PICTURES, 3, 224, 224))}, 1000, False)
+
+
+LLAMA = dict(vocab_size=32000, hidden_size=512, intermediate_size=1376, num_hidden_layers=8, num_attention_heads=8,
+             num_key_value_heads=4, tie_word_embeddings=False)
+
+NETWORKS = {  # name: model, {input: (kind, shape)}, classes, whether each place has a label
+    "resnet18": vision(v.resnet18), "resnext50_32x4d": vision(v.resnext50_32x4d), "densenet121": vision(v.densenet121),
+    "shufflenet_v2_x1_0": vision(v.shufflenet_v2_x1_0), "mobilenet_v2": vision(v.mobilenet_v2),
+    "mobilenet_v3_large": vision(v.mobilenet_v3_large), "efficientnet_b0": vision(v.efficientnet_b0),
+    "regnet_y_400mf": vision(v.regnet_y_400mf), "convnext_tiny": vision(v.convnext_tiny),
+    "vit_b_16": vision(v.vit_b_16), "swin_t": vision(v.swin_t), "swin_v2_t": vision(v.swin_v2_t),
+    "r3d_18": vision(v.video.r3d_18, (8, 112, 112), 4),
+    "deit_small": pictures(t.DeiTForImageClassification, t.DeiTConfig, hidden_size=384, num_attention_heads=6,
+                           intermediate_size=1536),
+    "distilbert": words(t.DistilBertForSequenceClassification, t.DistilBertConfig, 128, classes=2),
+    "electra_small": words(t.ElectraForSequenceClassification, t.ElectraConfig, 128, classes=2),
+    "llama_60m": words(t.LlamaForCausalLM, t.LlamaConfig, 256, **LLAMA),
+    "qwen3_60m": words(t.Qwen3ForCausalLM, t.Qwen3Config, 256, head_dim=64, **LLAMA),
+    "gemma2_60m": words(t.Gemma2ForCausalLM, t.Gemma2Config, 256, head_dim=64, attn_implementation="eager",
+                        **LLAMA),
+    "pythia_70m": words(t.GPTNeoXForCausalLM, t.GPTNeoXConfig, 256, hidden_size=512, num_hidden_layers=6,
+                        num_attention_heads=8, intermediate_size=2048, vocab_size=50304),
+}
+
+TRACED_NOT = ["llama_60m", "qwen3_60m", "gemma2_60m", "pythia_70m"]  # PyTorch's older exporter cannot
+
+
+def without_chance(model):
+    for module in model.modules():
+        for name in ("p", "drop_prob", "dropout", "attention_dropout", "activation_dropout", "layerdrop", "dropout_prob"):
+            if isinstance(getattr(module, name, None), float):
+                setattr(module, name, 0.0)
+
+
+def network(name):
+    torch.manual_seed(0)
+    model, inputs, classes, everywhere = NETWORKS[name]()
+    without_chance(model)
+    rng = np.random.default_rng(0)
+    xs = {k: rng.standard_normal((BATCHES, *shape), dtype=np.float32) if kind == "f" else
+          rng.integers(3, kind, (BATCHES, *shape)) for k, (kind, shape) in inputs.items()}
+    shape = next(iter(inputs.values()))[1]
+    y = rng.integers(0, classes, (BATCHES, *shape) if everywhere else (BATCHES, shape[0]))
+    return model, xs, y
+
+
+def export(name, folder):
+    model, xs, y = network(name)
+    os.makedirs(folder, exist_ok=True)
+    for i, x in enumerate(xs.values()):
+        np.save(f"{folder}/x{i}.npy", x)
+    np.save(f"{folder}/y.npy", y)
+    inputs, path = tuple(torch.from_numpy(x[0]) for x in xs.values()), f"{folder}/model.onnx"
+    names = {"input_names": list(xs), "output_names": ["logits"]}
+    if name in TRACED_NOT:
+        torch.onnx.export(model.eval(), inputs, path, dynamo=True, optimize=False, opset_version=18, external_data=False,
+                          verbose=False, **names)
+    else:
+        torch.onnx.export(model.train(), inputs, path, dynamo=False, training=torch.onnx.TrainingMode.TRAINING,
+                          do_constant_folding=False, opset_version=17,
+                          dynamic_axes={k: {0: "batch"} for k in [*xs, "logits"]}, **names)
+
+
+def train(name, folder, how="eager", steps=STEPS):
+    model, _, _ = network(name)
+    xs = [torch.from_numpy(np.load(f"{folder}/x{i}.npy")) for i in range(sum(f.startswith("x") for f in os.listdir(folder)))]
+    y = torch.from_numpy(np.load(f"{folder}/y.npy"))
+    opt = torch.optim.SGD(model.train().parameters(), lr=LEARNING_RATE, momentum=0.9)
+
+    def loss_of(labels, *inputs):
+        out = model(*inputs)
+        return torch.nn.functional.cross_entropy(out.reshape(-1, out.shape[-1]), labels.reshape(-1))
+
+    if how == "compile":
+        loss_of = torch.compile(loss_of)
+
+    def step(i):
+        i %= len(y)
+        opt.zero_grad(set_to_none=True)
+        loss = loss_of(y[i], *(x[i] for x in xs))
+        loss.backward()
+        opt.step()
+        return loss.detach()
+
+    measure.run(step, int(steps), work=name, peer="torch " + how)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    {"export": export, "train": train}[sys.argv[1]](*sys.argv[2:])
