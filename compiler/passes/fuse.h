@@ -4,10 +4,11 @@
  * whose order is still free, and for each value whether it lies in memory.
  *
  * Method: first every reduction, every operand of a library call, every output and every costly value with several
- * users gets memory and a kernel of its own. Then kernels are joined as long as it is legal (the kernel builder accepts
- * the union, no path leads out and back in) and saves memory traffic: reductions with what reads them (softmax, norms,
- * losses become one kernel), producers with consumers, and siblings that read the same memory. A value that only its
- * own kernel uses loses its memory.
+ * users gets memory and a kernel of its own; on a host a costly vector that many rows repeat, too, and what a
+ * concatenation or a pad would ask too often which part it is from. Then kernels are joined as long as it is legal (the
+ * kernel builder accepts the union, no path leads out and back in) and saves memory traffic: reductions with what reads
+ * them (softmax, norms, losses become one kernel), producers with consumers, and siblings that read the same memory. A
+ * value that only its own kernel uses loses its memory.
  *
  * On a GPU reductions over rows meet those down columns, where the latter were cut into bands of rows before
  * (split.c): what reads the gradient behind a normalisation for both then reads it once.
