@@ -29,9 +29,10 @@ def command(work, *words):
     return [program("ours"), work, os.path.join(WORKS_DIR, work), *words]
 
 
-def line_of(command):
-    """The JSON line that a program ends with. The script ends if there is none."""
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+def line_of(command, variables=None):
+    """The JSON line that a program ends with; variables: of its environment. The script ends if there is none."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+                          env={**os.environ, **(variables or {})})
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode != 0 or not lines:
         give_up(f"{' '.join(command)} ended with status {done.returncode}\n{done.stderr[-1500:]}")

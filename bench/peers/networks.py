@@ -1,8 +1,8 @@
-"""Networks that people bring, of torchvision and Hugging Face in the size in which they are used, with random weights and
-without dropout, for bench/networks: networks.py export NAME DIR | train NAME DIR [eager|compile] [STEPS].
+"""Networks that people bring, of torchvision and Hugging Face in the size in which they are used, with random weights
+and without dropout, for bench/networks: networks.py export NAME DIR | train NAME DIR [eager|compile] [STEPS].
 
-export writes DIR/model.onnx, in the form that the README asks for, DIR/x0.npy ... and y.npy, [batches, rows, ...]; train
-makes the same network, trains it by SGD with momentum on the same batches, and prints what measure.py says.
+export writes DIR/model.onnx, in the form that the README asks for, DIR/x0.npy ... and y.npy, [batches, rows, ...];
+train makes the same network, trains it by SGD with momentum on the same batches, and prints what measure.py says.
 """
 import logging
 import os
@@ -38,7 +38,8 @@ def vision(make, size=224, rows=PICTURES, **settings):
 
 def words(make, config, length, classes=None, **settings):
     """Classes of whole sequences, or else the next token at each place."""
-    settings = {"attn_implementation": "sdpa", **settings, **({"num_labels": classes} if classes else {"use_cache": False})}
+    settings = {"attn_implementation": "sdpa", **settings,
+                **({"num_labels": classes} if classes else {"use_cache": False})}
 
     def network():
         built = config(**settings)
@@ -77,9 +78,12 @@ NETWORKS = {  # name: model, {input: (kind, shape)}, classes, whether each place
 TRACED_NOT = ["llama_60m", "qwen3_60m", "gemma2_60m", "pythia_70m"]  # PyTorch's older exporter cannot
 
 
+CHANCES = ["p", "drop_prob", "dropout", "attention_dropout", "activation_dropout", "layerdrop", "dropout_prob"]
+
+
 def without_chance(model):
     for module in model.modules():
-        for name in ("p", "drop_prob", "dropout", "attention_dropout", "activation_dropout", "layerdrop", "dropout_prob"):
+        for name in CHANCES:
             if isinstance(getattr(module, name, None), float):
                 setattr(module, name, 0.0)
 
@@ -105,8 +109,8 @@ def export(name, folder):
     inputs, path = tuple(torch.from_numpy(x[0]) for x in xs.values()), f"{folder}/model.onnx"
     names = {"input_names": list(xs), "output_names": ["logits"]}
     if name in TRACED_NOT:
-        torch.onnx.export(model.eval(), inputs, path, dynamo=True, optimize=False, opset_version=18, external_data=False,
-                          verbose=False, **names)
+        torch.onnx.export(model.eval(), inputs, path, dynamo=True, optimize=False, opset_version=18,
+                          external_data=False, verbose=False, **names)
     else:
         torch.onnx.export(model.train(), inputs, path, dynamo=False, training=torch.onnx.TrainingMode.TRAINING,
                           do_constant_folding=False, opset_version=17,
@@ -115,7 +119,8 @@ def export(name, folder):
 
 def train(name, folder, how="eager", steps=STEPS):
     model, _, _ = network(name)
-    xs = [torch.from_numpy(np.load(f"{folder}/x{i}.npy")) for i in range(sum(f.startswith("x") for f in os.listdir(folder)))]
+    n = sum(f.startswith("x") for f in os.listdir(folder))
+    xs = [torch.from_numpy(np.load(f"{folder}/x{i}.npy")) for i in range(n)]
     y = torch.from_numpy(np.load(f"{folder}/y.npy"))
     opt = torch.optim.SGD(model.train().parameters(), lr=LEARNING_RATE, momentum=0.9)
 
