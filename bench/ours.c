@@ -86,8 +86,7 @@ typedef struct job {
     bool calls, limit;                /* print where a step's time goes */
 } job;
 
-/* ---- data ----------------------------------------------------------------------------------------------------------
- */
+/* ---- data ------------------------------------------------------------------------------------------------------- */
 
 /* Model input i comes from x<i>.npy, the target from y.npy. */
 static int inputs_open(job *j, ty_error *err)
@@ -109,8 +108,7 @@ static int inputs_open(job *j, ty_error *err)
     return 0;
 }
 
-/* ---- the recipe ----------------------------------------------------------------------------------------------------
- */
+/* ---- the recipe ------------------------------------------------------------------------------------------------- */
 
 /* Defaults of torch.optim; SGD with momentum 0.9, AdamW with weight decay 0.01. */
 static ty_optimizer job_optimizer(const work *w)
@@ -157,8 +155,7 @@ static int job_compile(job *j, ty_error *err)
     return ty_compile_train(j->model, &spec, &j->options, &j->program, err);
 }
 
-/* ---- training and measuring ----------------------------------------------------------------------------------------
- */
+/* ---- training and measuring ------------------------------------------------------------------------------------- */
 
 /* Seconds since this process began, by the kernel's own clock (its ticks are 10 ms), as measure.py reckons. */
 static double seconds_since_start(void)
@@ -251,8 +248,7 @@ static double median(double *x, int n)
     return (x[(n - 1) / 2] + x[n / 2]) / 2;
 }
 
-/* ---- the line ------------------------------------------------------------------------------------------------------
- */
+/* ---- the line --------------------------------------------------------------------------------------------------- */
 
 static void put_rounded(ty_json_writer *w, const char *key, double x, int digits)
 {
@@ -313,8 +309,7 @@ static int job_print(job *j, ty_error *err)
     return rc;
 }
 
-/* ---- where a step's time goes --------------------------------------------------------------------------------------
- */
+/* ---- where a step's time goes ----------------------------------------------------------------------------------- */
 
 enum { TIMED_STEPS = 12, COPY_MB = 256 };
 
@@ -486,8 +481,7 @@ static int job_calls(job *j, ty_error *err)
     return rc;
 }
 
-/* ---- what the slab holds at the peak -------------------------------------------------------------------------------
- */
+/* ---- what the slab holds at the peak ---------------------------------------------------------------------------- */
 
 static int compare_buffers(const void *a, const void *b)
 {
@@ -531,8 +525,7 @@ static int job_plan(const job *j, ty_error *err)
     return rc;
 }
 
-/* ---- all of it -----------------------------------------------------------------------------------------------------
- */
+/* ---- all of it -------------------------------------------------------------------------------------------------- */
 
 static int job_run(job *j, ty_error *err)
 {

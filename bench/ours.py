@@ -1,6 +1,7 @@
 """Where the benchmark's programs, workloads and results lie, and running bench/ours (ours.c) on a workload."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -29,19 +30,49 @@ def command(work, *words):
     return [program("ours"), work, os.path.join(WORKS_DIR, work), *words]
 
 
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def build():
+    subprocess.run(["make", "-s", "-C", ROOT, "bench"], check=True, stdout=subprocess.DEVNULL)
+
+
+def python_of(folder, variable, packages):
+    """The interpreter of the environment build/bench/FOLDER, which is made if it is not there, or of the one that the
+    variable names."""
+    given = os.environ.get(variable)
+    path = os.path.abspath(given) if given else os.path.join(BUILD, folder)
+    python = os.path.join(path, "bin", "python")
+    if os.path.exists(python):
+        return python
+    if given:
+        give_up(f"{variable}={given} has no bin/python")
+    say(f"making {path}: pip install {' '.join(packages)} (some minutes, and with torch or tensorflow several GB)")
+    part = path + ".part"
+    shutil.rmtree(part, ignore_errors=True)
+    subprocess.run([sys.executable, "-m", "venv", part], check=True)
+    subprocess.run([os.path.join(part, "bin", "python"), "-m", "pip", "install", "-q", *packages], check=True)
+    os.rename(part, path)  # bin/python finds its packages by where it stands, not by a path written into it
+    return python
+
+
 def line_of(command, variables=None):
-    """The JSON line that a program ends with; variables: of its environment. The script ends if there is none."""
+    """The JSON line that a program ends with; variables: of its environment. RuntimeError says why there is none."""
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
                           env={**os.environ, **(variables or {})})
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode != 0 or not lines:
-        give_up(f"{' '.join(command)} ended with status {done.returncode}\n{done.stderr[-1500:]}")
+        raise RuntimeError(f"{' '.join(command)} ended with status {done.returncode}\n{done.stderr.strip()[-1500:]}")
     return json.loads(lines[-1])
 
 
 def run(work, *words):
-    """The JSON line of one run."""
-    return line_of(command(work, *words))
+    """The JSON line of one run. The script ends if there is none."""
+    try:
+        return line_of(command(work, *words))
+    except RuntimeError as fault:
+        give_up(fault)
 
 
 def versions(python, packages):
