@@ -36,12 +36,6 @@ typedef struct again {
     uint32_t *seen;                      /* per node: the latest value whose operands were looked at, and one */
 } again;
 
-static bool again_is_inline(const ty_fusion *f, uint32_t node)
-{
-    ty_op_class class_ = ty_op_row_of(ty_graph_op(f->g, node))->class_;
-    return (class_ == TY_CLASS_LOOP || class_ == TY_CLASS_ELEMENTWISE) && !f->in_memory[ty_val_make(node, 0)];
-}
-
 /* From the end: who reads in backward, itself or inside a kernel of backward. */
 static void again_find_uses(again *a)
 {
@@ -51,8 +45,8 @@ static void again_find_uses(again *a)
             continue;
         const ty_node *n = ty_graph_node(f->g, node);
         bool own = ty_origin_is_gradient(ty_graph_origin_of(f->g, node));
-        bool reads = own || (a->backward_use[node] && again_is_inline(f, node));
-        uint32_t last = again_is_inline(f, node) && a->last[node] > node ? a->last[node] : node;
+        bool reads = own || (a->backward_use[node] && ty_fuse_is_inline(f, node));
+        uint32_t last = ty_fuse_is_inline(f, node) && a->last[node] > node ? a->last[node] : node;
         a->backward[node] = own;
         a->begin = own ? node : a->begin;
         for (uint32_t i = 0; i < n->n_in; i++) {
@@ -74,7 +68,7 @@ static void again_measure(again *a, uint32_t node)
     for (uint32_t i = 0; i < n->n_in; i++) {
         ty_val in = ty_graph_in(f->g, node, (int)i);
         if (in != TY_NONE)
-            sum += again_is_inline(f, ty_val_node(in)) ? a->cost[ty_val_node(in)] : 1;
+            sum += ty_fuse_is_inline(f, ty_val_node(in)) ? a->cost[ty_val_node(in)] : 1;
     }
     a->cost[node] = sum > 100000 ? 100000 : (int)sum;
     a->guards[node] = ty_fuse_guards(f, node, a->guards);
@@ -123,8 +117,8 @@ static void again_look(again *a, uint32_t value, uint32_t node, int64_t n, again
             continue;
         a->seen[from] = value + 1;
         reads->by_number |= ty_graph_op(g, from) == TY_OP_GATHER || ty_graph_op(g, from) == TY_OP_TAKE;
-        reads->operations += again_is_inline(a->f, from) && !part ? ty_op_row_of(ty_graph_op(g, from))->weight : 1;
-        if (again_is_inline(a->f, from) && !part) {
+        reads->operations += ty_fuse_is_inline(a->f, from) && !part ? ty_op_row_of(ty_graph_op(g, from))->weight : 1;
+        if (ty_fuse_is_inline(a->f, from) && !part) {
             again_look(a, value, from, n, reads);
         } else if (ty_type_elems(ty_graph_type(g, in)) * AGAIN_SHARE > n) {
             reads->all += (int64_t)ty_type_bytes(ty_graph_type(g, in));
@@ -158,7 +152,7 @@ static void again_make_inline(again *a, uint32_t node)
         if (in == TY_NONE || a->backward_use[ty_val_node(in)])
             continue;
         a->backward_use[ty_val_node(in)] = 1;
-        if (again_is_inline(a->f, ty_val_node(in)))
+        if (ty_fuse_is_inline(a->f, ty_val_node(in)))
             again_make_inline(a, ty_val_node(in));
     }
 }

@@ -9,11 +9,8 @@
 
 #define FUSE_MAX_INSTRS 480
 #define FUSE_MAX_ROOTS  24
-#define FUSE_WIDE       8         /* inputs */
-#define FUSE_GUARDS     4         /* of an element, by which it is known what part it is from */
-#define FUSE_REPEATED   4         /* times */
-#define FUSE_WORTH      (1 << 18) /* scalar operations that are worth a kernel of their own */
-#define FUSE_CHEAP      4         /* scalar operations that may be computed again instead of stored */
+#define FUSE_WIDE       8 /* inputs */
+#define FUSE_GUARDS     4 /* of an element, by which it is known what part it is from */
 
 /* Below 16,384 elements waking more threads does not pay. */
 static const ty_fuse_limits fuse_host = {
@@ -38,6 +35,17 @@ bool ty_unit_is_exchange(const ty_fusion *f, const ty_unit *u)
 static ty_op_class fuse_class(const ty_graph *g, uint32_t node)
 {
     return ty_op_row_of(ty_graph_op(g, node))->class_;
+}
+
+bool ty_fuse_is_by_element(const ty_graph *g, uint32_t node)
+{
+    ty_op_class class_ = fuse_class(g, node);
+    return class_ == TY_CLASS_LOOP || class_ == TY_CLASS_ELEMENTWISE;
+}
+
+bool ty_fuse_is_inline(const ty_fusion *f, uint32_t node)
+{
+    return ty_fuse_is_by_element(f->g, node) && !f->in_memory[ty_val_make(node, 0)];
 }
 
 /* ---- which values need memory ---- */
@@ -98,47 +106,7 @@ static void fuse_pin_operands(ty_fusion *f, uint32_t node)
     }
 }
 
-bool ty_fuse_is_repeated(int64_t cost, int64_t elems)
-{
-    return cost > FUSE_CHEAP && elems * cost >= FUSE_WORTH;
-}
-
-/* By value. */
-typedef struct fuse_uses {
-    uint32_t *n;      /* operands that it is */
-    int64_t *repeats; /* elements of the largest value that repeats this vector in its rows; 0: none */
-} fuse_uses;
-
-/* A broadcast along other axes than the last: each row would compute the vector again. What is one number for a row is
- * computed once for it anyway. (A GPU computes sooner than it launches one kernel more.) */
-static void fuse_note_repeats(const ty_graph *g, uint32_t node, int64_t *repeats)
-{
-    ty_val in = ty_graph_in(g, node, 0), v = ty_view_of(g, in).base;
-    const ty_type *x = ty_graph_type(g, in);
-    int64_t n = ty_type_elems(ty_graph_type(g, ty_val_make(node, 0)));
-    if (x->rank > 0 && x->dim[x->rank - 1] > 1 && n >= FUSE_REPEATED * ty_type_elems(x) && n > repeats[v])
-        repeats[v] = n;
-}
-
-/* What such a vector is computed from is computed again, too. */
-static void fuse_spread_repeats(ty_fusion *f, const int64_t *repeats)
-{
-    f->repeats = ty_arena_copy(&f->arena, repeats, sizeof *repeats * (size_t)ty_graph_n_nodes(f->g) * TY_MAX_RESULTS);
-    for (uint32_t node = ty_graph_n_nodes(f->g); node-- > 0;) {
-        ty_op_class class_ = fuse_class(f->g, node);
-        int64_t n = f->repeats[ty_val_make(node, 0)];
-        if (!n || (class_ != TY_CLASS_LOOP && class_ != TY_CLASS_ELEMENTWISE))
-            continue;
-        for (uint32_t i = 0; i < ty_graph_node(f->g, node)->n_in; i++) {
-            ty_val in = ty_graph_in(f->g, node, (int)i);
-            const ty_type *x = in == TY_NONE ? NULL : ty_graph_type(f->g, in);
-            if (x && x->rank > 0 && x->dim[x->rank - 1] > 1 && f->repeats[ty_view_of(f->g, in).base] < n)
-                f->repeats[ty_view_of(f->g, in).base] = n;
-        }
-    }
-}
-
-static void fuse_count_uses(const ty_fusion *f, fuse_uses *uses)
+static void fuse_count_uses(const ty_fusion *f, uint32_t *uses)
 {
     for (uint32_t node = 0; node < ty_graph_n_nodes(f->g); node++) {
         if (!f->live[node])
@@ -146,9 +114,7 @@ static void fuse_count_uses(const ty_fusion *f, fuse_uses *uses)
         const ty_node *n = ty_graph_node(f->g, node);
         for (uint32_t i = 0; i < n->n_in; i++)
             if (ty_graph_in(f->g, node, (int)i) != TY_NONE)
-                uses->n[ty_graph_in(f->g, node, (int)i)]++;
-        if (n->op == TY_OP_BROADCAST && !f->on_gpu)
-            fuse_note_repeats(f->g, node, uses->repeats);
+                uses[ty_graph_in(f->g, node, (int)i)]++;
     }
 }
 
@@ -182,8 +148,7 @@ int ty_fuse_guards(const ty_fusion *f, uint32_t node, const int *guards)
     int64_t sum = n->op == TY_OP_CONCAT ? n->n_in : n->op == TY_OP_PAD;
     for (uint32_t i = 0; i < n->n_in; i++) {
         ty_val in = ty_graph_in(f->g, node, (int)i);
-        ty_op_class class_ = in == TY_NONE ? TY_CLASS_LEAF : fuse_class(f->g, ty_val_node(in));
-        if ((class_ == TY_CLASS_LOOP || class_ == TY_CLASS_ELEMENTWISE) && !f->in_memory[in])
+        if (in != TY_NONE && ty_fuse_is_inline(f, ty_val_node(in)))
             sum += guards[ty_val_node(in)];
     }
     return sum < 1000 ? (int)sum : 1000;
@@ -193,11 +158,16 @@ static void fuse_put_inputs(ty_fusion *f, uint32_t node)
 {
     for (uint32_t i = 0; i < ty_graph_node(f->g, node)->n_in; i++) {
         ty_val base = ty_view_of(f->g, ty_graph_in(f->g, node, (int)i)).base;
-        ty_op_class class_ = fuse_class(f->g, ty_val_node(base));
-        if (class_ == TY_CLASS_LOOP || class_ == TY_CLASS_ELEMENTWISE)
+        if (ty_fuse_is_by_element(f->g, ty_val_node(base)))
             f->in_memory[base] = 1;
     }
 }
+
+/* By value. */
+typedef struct fuse_uses {
+    uint32_t *n;            /* operands that it is */
+    const int64_t *repeats; /* ty_fuse_find_repeats */
+} fuse_uses;
 
 /* Scalar operations below v up to memory; decides in id order which shared values are worth memory. */
 static void fuse_decide(ty_fusion *f, uint32_t node, const fuse_uses *uses, int *cost, int *guards)
@@ -210,7 +180,7 @@ static void fuse_decide(ty_fusion *f, uint32_t node, const fuse_uses *uses, int 
     if (class_ == TY_CLASS_LIBRARY)
         for (uint32_t r = 0; r < ty_graph_node(g, node)->n_res; r++)
             f->in_memory[ty_val_make(node, r)] = 1;
-    if (class_ != TY_CLASS_LOOP && class_ != TY_CLASS_ELEMENTWISE)
+    if (!ty_fuse_is_by_element(g, node))
         return;
     int64_t sum = ty_op_row_of(ty_graph_op(g, node))->weight;
     for (uint32_t i = 0; i < ty_graph_node(g, node)->n_in; i++) {
@@ -228,7 +198,7 @@ static void fuse_decide(ty_fusion *f, uint32_t node, const fuse_uses *uses, int 
     bool view = ty_view_of(g, v).base != v, repeated = ty_fuse_is_repeated(sum, uses->repeats[v]);
     ty_val source = fuse_smallest(g, v);
     bool scalar = ty_type_elems(ty_graph_type(g, source)) == 1;
-    if (!view && (repeated || (uses->n[v] > 1 && sum > (scalar ? 64 : FUSE_CHEAP)) || sum > FUSE_MAX_INSTRS / 4)) {
+    if (!view && (repeated || (uses->n[v] > 1 && sum > (scalar ? 64 : TY_FUSE_CHEAP)) || sum > FUSE_MAX_INSTRS / 4)) {
         f->in_memory[source] = 1;
         sum = 1;
     }
@@ -239,7 +209,7 @@ static void fuse_needs(ty_fusion *f)
 {
     uint32_t n = ty_graph_n_nodes(f->g);
     size_t n_vals = (size_t)n * TY_MAX_RESULTS + 1;
-    fuse_uses uses = {TY_NEW_ARRAY(&f->arena, uint32_t, n_vals), TY_NEW_ARRAY(&f->arena, int64_t, n_vals)};
+    fuse_uses uses = {TY_NEW_ARRAY(&f->arena, uint32_t, n_vals), ty_fuse_find_repeats(f)};
     int *cost = TY_NEW_ARRAY(&f->arena, int, n + 1), *guards = TY_NEW_ARRAY(&f->arena, int, n + 1);
     for (uint32_t node = 0; node < n; node++)
         if (f->live[node])
@@ -247,8 +217,7 @@ static void fuse_needs(ty_fusion *f)
     for (int i = 0; i < ty_graph_n_outputs(f->g); i++)
         if (ty_graph_output(f->g, i)->tapes & f->tape)
             fuse_pin(f, ty_graph_output(f->g, i)->val);
-    fuse_count_uses(f, &uses);
-    fuse_spread_repeats(f, uses.repeats);
+    fuse_count_uses(f, uses.n);
     for (uint32_t node = 0; node < n; node++)
         if (f->live[node])
             fuse_decide(f, node, &uses, cost, guards);

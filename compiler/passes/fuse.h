@@ -89,6 +89,13 @@ bool ty_unit_is_exchange(const ty_fusion *f, const ty_unit *u);
  * there is none. Whether the builder can fill it is another question. */
 bool ty_fuse_domain(const ty_fusion *f, const ty_unit *a, const ty_unit *b, ty_unit *out);
 
+/* Arithmetic and movement, which kernels compute element by element; and the kernels that read node's value do. */
+bool ty_fuse_is_by_element(const ty_graph *g, uint32_t node);
+bool ty_fuse_is_inline(const ty_fusion *f, uint32_t node);
+
+/* fuse_repeats.c: by value, the elements of the largest value that repeats it in its rows by a broadcast; 0: none.
+ * Fills f->repeats. On a host; the array is the fusion's. */
+const int64_t *ty_fuse_find_repeats(ty_fusion *f);
 /* Is a vector of `cost` scalar operations an element better computed once than in each row of the `elems` elements that
  * repeat it? */
 bool ty_fuse_is_repeated(int64_t cost, int64_t elems);
@@ -96,6 +103,9 @@ bool ty_fuse_is_repeated(int64_t cost, int64_t elems);
 /* How often it is asked which part an element of node's value is from, by concatenations and pads down to memory;
  * guards: the same of the nodes before. */
 int ty_fuse_guards(const ty_fusion *f, uint32_t node, const int *guards);
+
+/* Scalar operations that may be computed again instead of stored. */
+enum { TY_FUSE_CHEAP = 4 };
 
 /* again.c: takes memory from values that backward can compute again for nearly nothing. After it is decided what gets
  * memory, before there are units. */

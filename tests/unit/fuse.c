@@ -390,6 +390,30 @@ static void a_vector_for_many_rows_is_computed_once(void **state)
     assert_int_equal(kernels_of(make_repeated(4096, true, false), TY_FUSE_GPU, &most), 1);
 }
 
+/* The same for a block of numbers that is repeated for each image, where the gradient needs it, too: backward would
+ * compute it again. The kernels: of the block, of the product's operand, of the gradient. */
+static ty_graph *make_repeated_block(int64_t images)
+{
+    const int64_t one[] = {1, 256, WIDTH}, all[] = {images, 256, WIDTH};
+    ty_graph *g = ty_graph_new();
+    ty_val s = ty_b_input(g, ty_graph_add_input(g, "s", ty_type_make(TY_F32, 3, one)));
+    ty_val x = ty_b_input(g, ty_graph_add_input(g, "x", ty_type_make(TY_F32, 3, all)));
+    ty_val w = ty_b_input(g, ty_graph_add_input(g, "w", ty_type_make(TY_F32, 3, (int64_t[]){images, WIDTH, WIDTH})));
+    ty_val by = ty_b_broadcast(g, ty_b_unary(g, TY_OP_TANH, ty_b_add_s(g, s, 1)), 3, all);
+    ty_val y = ty_b_dot(g, ty_b_mul(g, x, by), w, false, false);
+    ty_graph_origin(g, "gradient of layer");
+    ty_graph_add_output(g, "dx", ty_b_mul(g, y, by), TY_TAPE_EVAL);
+    return g;
+}
+
+static void backward_does_not_compute_again_what_many_rows_repeat(void **state)
+{
+    (void)state;
+    int most;
+    assert_int_equal(kernels_of(make_repeated_block(4), 2, &most), 3);
+    assert_int_equal(kernels_of(make_repeated_block(3), 2, &most), 2);
+}
+
 /* The halves of a row change places, again and again. */
 static ty_graph *make_turned(int times)
 {
@@ -427,6 +451,7 @@ int main(void)
         cmocka_unit_test(what_is_kept_for_backward_is_read_by_forward),
         cmocka_unit_test(many_parts_are_put_together_once),
         cmocka_unit_test(a_vector_for_many_rows_is_computed_once),
+        cmocka_unit_test(backward_does_not_compute_again_what_many_rows_repeat),
         cmocka_unit_test(parts_of_parts_of_parts_are_in_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
