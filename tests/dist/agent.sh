@@ -28,6 +28,7 @@ agents() {
 agent_of() {
     local i=$1 hosts=$2 options=$3
     shift 3
+    empty "$W/$i" "$W/$i.err"
     # shellcheck disable=SC2086
     timeout -k 1 $LIMIT "$AGENT" --hosts "$hosts" --self "$i" --port $PORT $options ${extra[$i]:-} -- "$@" >"$W/$i" 2>"$W/$i.err" </dev/null &
     agent[i]=$!

@@ -10,6 +10,7 @@ agent=()
 start_on() {
     local i=$1 options=$2
     shift 2
+    empty "$W/$i" "$W/$i.err"
     # shellcheck disable=SC2086
     on "algo-$i" "$AGENT" --hosts "${MAP:-algo-1:1,algo-2:2,algo-3:1}" --self $((i - 1)) --address names $options -- "$@" \
         >"$W/$i" 2>"$W/$i.err" </dev/null &

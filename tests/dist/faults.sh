@@ -25,6 +25,7 @@ agents() {
 agent_on() { # HOST LIST OPTIONS PROGRAM...
     local host=$1 list=$2 options=$3
     shift 3
+    empty "$W/$host" "$W/$host.err"
     # shellcheck disable=SC2086
     on "$host" env TMPDIR=/tmp "$AGENT" --hosts "$list" --self $((${host#algo-} - 1)) --address names --mpi $options -- "$@" \
         >"$W/$host" 2>"$W/$host.err" </dev/null &

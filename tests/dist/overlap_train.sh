@@ -65,6 +65,7 @@ start() {
         list="\"algo-$n\""
         [ "$1" = 2 ] && list='"algo-1", "algo-2"'
         echo "{\"current_host\": \"algo-$n\", \"hosts\": [$list]}" >"$W/algo-$n/input/config/resourceconfig.json"
+        empty "$W/out.$n" "$W/err.$n"
         LIMIT=600 on "algo-$n" ${CORE:-taskset -c 0} env SAGEMAKER_BASE_DIR="$W/algo-$n" "$BIN/train" --log_every=$EVERY \
             --max_steps=$STEPS --batch_size=$(($1 * $2)) >"$W/out.$n" 2>"$W/err.$n" </dev/null &
         running+=($!)

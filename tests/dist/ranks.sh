@@ -57,6 +57,7 @@ has "says what" "$ERR" "rank 0: cannot execute \"$SCRATCH/nothing\""
 
 # ---- an agent that is killed takes its ranks along; what it left is removed by the next ----
 begin killed
+: >"$OUT" # before it begins: no line of an earlier run is taken for one of this
 "$RANKS" "$checks" wait >"$OUT" 2>"$ERR" &
 pid=$!
 until_true 30 grep -q waiting "$OUT"

@@ -21,6 +21,7 @@ train_on() {
     for ((n = 1; n <= hosts; n++)); do
         cp -r "$ML" "$W/algo-$n"
         echo "{\"current_host\": \"algo-$n\", \"hosts\": [$list]}" >"$W/algo-$n/input/config/resourceconfig.json"
+        empty "$W/out.$n" "$W/err.$n"
         on "algo-$n" env SAGEMAKER_BASE_DIR="$W/algo-$n" "$BIN/train" --log_every=1 "${@:3}" >"$W/out.$n" 2>"$W/err.$n" </dev/null &
         running+=($!)
     done

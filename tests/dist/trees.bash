@@ -52,6 +52,7 @@ hosts_start() {
     local n
     pids=()
     for ((n = 1; n <= HOSTS; n++)); do
+        empty "$W/out.$n" "$W/err.$n"
         # shellcheck disable=SC2046
         env $(host_environment "algo-$n") SAGEMAKER_BASE_DIR="$W/algo-$n" timeout -k 5 "$LIMIT" "$BIN/train" --log_every=1 \
             $(host_settings) "$@" \

@@ -25,6 +25,7 @@ check "and nothing else" is "$(ls "$scratch/r" | xargs)" "logs model.tar.gz outp
 check "files are the caller's" is "$(find "$scratch/r" ! -uid "$(id -u)")" ""
 check "a rank is killed" is "$(locally --output "$scratch/f" --nodes 2 --epochs=20 --fault kill:rank=1,step=50)" 4
 check "who, how, when" has "$scratch/err" 'AlgorithmError: E0540 rank 1 \(algo-2, pid [0-9]+\) was killed by signal 9 \(KILL\) in step 5[0-9];'
+: >"$scratch/out" # before it begins: no line of an earlier run is taken for one of this
 "$bin/trainyard" local "$scratch/job.yaml" --image "$image" --output "$scratch/s" --epochs=100000 >"$scratch/out" 2>"$scratch/err" </dev/null &
 pid=$!
 for ((i = 0; i < 12000; i++)); do grep -q '^step=[0-9][0-9]' "$scratch/out" && break; sleep 0.05; done

@@ -31,7 +31,13 @@ run() {
     timeout -k 5 "${LIMIT:-300}" env "PATH=${RUN_PATH:-$PATH}" "$BIN/train" "$@" >"$W/out" 2>"$W/err" </dev/null
     rc=$?
 }
+# empty FILE...: before something in the background opens them: who looks for its lines must not find those of the last run.
+empty() {
+    local file
+    for file; do : >"$file"; done
+}
 start() {
+    empty "$W/out" "$W/err"
     "$BIN/train" "$@" >"$W/out" 2>"$W/err" </dev/null &
     pid=$!
 }

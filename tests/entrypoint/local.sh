@@ -33,6 +33,7 @@ locally() {
     rc=$?
 }
 in_background() {
+    empty "$W/out" "$W/err"
     "$TY" local job.yaml --no-docker --output "$@" >"$W/out" 2>"$W/err" </dev/null &
     pid=$!
 }
