@@ -94,7 +94,6 @@ static const struct {
     {"DeformConv", "use Conv, or GridSample in front of a Conv"},
     {"RoiAlign", "use GridSample with the grid of each box"},
     {"MaxRoiPool", "use GridSample with the grid of each box, and MaxPool behind it"},
-    {"Col2Im", "use ConvTranspose with an identity kernel, which adds up blocks in the same way"},
     {"OptionalGetElement", "export the model with the optional input given"},
     {"OptionalHasElement", "export the model with the optional input given"},
 };

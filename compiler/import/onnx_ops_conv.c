@@ -1,8 +1,10 @@
-/* onnx_ops_conv.c - windows: convolution, its transpose, pooling.
+/* onnx_ops_conv.c - windows: convolution, its transpose, blocks added up, pooling.
  *
  * Letters: N batch, C channels in, O channels out, k window, s stride, p padding, d dilation.
  */
 #include "compiler/import/onnx_import.h"
+
+#include <string.h>
 
 typedef enum auto_pad { PAD_NOTSET, PAD_SAME_UPPER, PAD_SAME_LOWER, PAD_VALID } auto_pad;
 
@@ -203,6 +205,121 @@ void onnx_op_conv_transpose(onnx_ctx *c)
     if (y != TY_NONE && !t.direct)
         y = transposed_cut(c, &w, &t, y);
     onnx_set(c, 0, add_bias(c, y));
+}
+
+/* ---- blocks added up ----------------------------------------------------------------------------------------------
+ */
+
+enum { MAX_BLOCK_AXES = TY_MAX_RANK - 4, MAX_BLOCK = 4096 };
+
+/* Of Col2Im: K numbers of a block lie at L places of the image. */
+typedef struct blocks {
+    int n; /* axes of the image */
+    int64_t image[MAX_BLOCK_AXES], size[MAX_BLOCK_AXES], places[MAX_BLOCK_AXES];
+    int64_t step[MAX_BLOCK_AXES], dil[MAX_BLOCK_AXES], pad[2 * MAX_BLOCK_AXES];
+    int64_t k, l;
+} blocks;
+
+static bool blocks_lists(onnx_ctx *c, blocks *b)
+{
+    const int64_t *image, *size;
+    int64_t n, n_size;
+    if (!onnx_const_ints(c, 1, &image, &n) || !onnx_const_ints(c, 2, &size, &n_size))
+        return false;
+    if (n < 1 || n > MAX_BLOCK_AXES || n_size != n) {
+        onnx_fail_input(c, 2, TY_E_SHAPE, "has %lld sizes of a block for an image of %lld axes (1 to %d are possible)",
+                        (long long)n_size, (long long)n, MAX_BLOCK_AXES);
+        return false;
+    }
+    b->n = (int)n;
+    memcpy(b->image, image, sizeof *image * (size_t)n);
+    memcpy(b->size, size, sizeof *size * (size_t)n);
+    return onnx_shape_ok(c, b->n, b->image) && onnx_attr_int_list(c, "strides", b->n, 1, b->step) &&
+           onnx_attr_int_list(c, "dilations", b->n, 1, b->dil) && onnx_attr_int_list(c, "pads", 2 * b->n, 0, b->pad) &&
+           positive(c, "strides", b->step, b->n, 1) && positive(c, "dilations", b->dil, b->n, 1) &&
+           positive(c, "pads", b->pad, 2 * b->n, 0);
+}
+
+/* x is [N, C * K, L]. */
+static bool blocks_read(onnx_ctx *c, blocks *b, ty_val x)
+{
+    if (!blocks_lists(c, b))
+        return false;
+    b->k = b->l = 1;
+    for (int i = 0; i < b->n; i++) {
+        int64_t room = b->image[i] + b->pad[i] + b->pad[b->n + i];
+        if (b->size[i] < 1 || b->size[i] > MAX_BLOCK || (b->k *= b->size[i]) > MAX_BLOCK) {
+            onnx_fail_input(c, 2, TY_E_UNSUPPORTED, "has blocks of %lld along axis %d; of 1 to %d numbers are possible",
+                            (long long)b->size[i], i, MAX_BLOCK);
+            return false;
+        }
+        int64_t left = room - 1 - b->dil[i] * (b->size[i] - 1);
+        b->places[i] = left < 0 ? 0 : left / b->step[i] + 1;
+        b->l *= b->places[i];
+    }
+    if (onnx_rank(c, x) == 3 && onnx_dim(c, x, 1) % b->k == 0 && onnx_dim(c, x, 2) == b->l && b->l > 0)
+        return true;
+    onnx_fail_input(c, 0, TY_E_SHAPE, "must be [N, C * %lld, %lld], the numbers of a block by its places",
+                    (long long)b->k, (long long)b->l);
+    return false;
+}
+
+/* [N, C, K, places] to [N, C, K, places * step]: zeros between the places. */
+static ty_val blocks_spread(ty_graph *g, const blocks *b, ty_val x)
+{
+    for (int i = 0; i < b->n; i++) {
+        ty_type t = *ty_graph_type(g, x);
+        int64_t dim[TY_MAX_RANK], none[TY_MAX_RANK] = {0}, more[TY_MAX_RANK] = {0};
+        for (int d = 0, at = 0; d < t.rank; d++) {
+            dim[at++] = t.dim[d];
+            if (d == 3 + i)
+                dim[at++] = 1;
+        }
+        more[4 + i] = b->step[i] - 1;
+        t.dim[3 + i] *= b->step[i];
+        x = ty_b_reshape(g, ty_b_pad(g, ty_b_reshape(g, x, t.rank + 1, dim), none, more, 0), t.rank, t.dim);
+    }
+    return x;
+}
+
+/* Number k of all blocks, where it lies in the image; TY_NONE if nowhere. x: what blocks_spread gives. */
+static ty_val blocks_laid(ty_graph *g, const blocks *b, ty_val x, int64_t k)
+{
+    const ty_type *t = ty_graph_type(g, x);
+    int64_t lo[TY_MAX_RANK] = {0, 0, k}, hi[TY_MAX_RANK] = {t->dim[0], t->dim[1], k + 1};
+    int64_t before[TY_MAX_RANK] = {0}, after[TY_MAX_RANK] = {0}, dim[TY_MAX_RANK] = {t->dim[0], t->dim[1]};
+    for (int i = b->n; i-- > 0; k /= b->size[i]) {
+        int64_t from = b->dil[i] * (k % b->size[i]) - b->pad[i], length = t->dim[3 + i], end = b->image[i] - from;
+        lo[3 + i] = from < 0 ? -from : 0;
+        hi[3 + i] = end < length ? end : length;
+        if (lo[3 + i] >= hi[3 + i])
+            return TY_NONE;
+        dim[2 + i] = hi[3 + i] - lo[3 + i];
+        before[2 + i] = from < 0 ? 0 : from;
+        after[2 + i] = b->image[i] - before[2 + i] - dim[2 + i];
+    }
+    ty_val part = ty_b_reshape(g, ty_b_slice(g, x, lo, hi, NULL), b->n + 2, dim);
+    return ty_b_pad(g, part, before, after, 0);
+}
+
+void onnx_op_col2im(onnx_ctx *c)
+{
+    ty_graph *g = c->g;
+    ty_val x = onnx_in(c, 0), sum = TY_NONE;
+    blocks b;
+    if (!blocks_read(c, &b, x))
+        return;
+    int64_t dim[TY_MAX_RANK] = {onnx_dim(c, x, 0), onnx_dim(c, x, 1) / b.k, b.k}, image[TY_MAX_RANK] = {dim[0], dim[1]};
+    memcpy(dim + 3, b.places, sizeof *dim * (size_t)b.n);
+    memcpy(image + 2, b.image, sizeof *image * (size_t)b.n);
+    if (!onnx_shape_ok(c, b.n + 2, image))
+        return;
+    x = blocks_spread(g, &b, ty_b_reshape(g, x, b.n + 3, dim));
+    for (int64_t k = 0; k < b.k; k++) {
+        ty_val part = blocks_laid(g, &b, x, k);
+        sum = sum == TY_NONE ? part : part == TY_NONE ? sum : ty_b_add(g, sum, part);
+    }
+    onnx_set(c, 0, sum == TY_NONE ? ty_b_full(g, onnx_dtype_of(c, x), b.n + 2, image, 0) : sum);
 }
 
 /* ---- pooling ------------------------------------------------------------------------------------------------------

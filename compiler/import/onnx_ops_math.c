@@ -27,6 +27,15 @@ void onnx_op_unary(onnx_ctx *c)
     onnx_set(c, 0, ty_b_unary(c->g, (ty_op)c->row->arg, onnx_in(c, 0)));
 }
 
+/* PyTorch's exporters write log_sigmoid as Log(Sigmoid(x)), which PyTorch itself computes where the sigmoid is zero
+ * too. */
+void onnx_op_log(onnx_ctx *c)
+{
+    ty_graph *g = c->g;
+    ty_val s = onnx_in(c, 0), x = ty_b_sigmoid_input(g, s);
+    onnx_set(c, 0, x == TY_NONE ? ty_b_log(g, s) : ty_b_neg(g, ty_b_softplus(g, ty_b_neg(g, x))));
+}
+
 void onnx_op_binary(onnx_ctx *c)
 {
     ty_val a = onnx_in(c, 0), b = legacy_align(c, a, onnx_in(c, 1));

@@ -45,9 +45,10 @@ ty_val ty_b_select(ty_graph *g, ty_val cond, ty_val a, ty_val b); /* broadcasts 
 ty_val ty_b_cast(ty_graph *g, ty_val x, ty_dtype dtype);          /* x itself if it has that dtype */
 ty_val ty_b_square(ty_graph *g, ty_val x);
 ty_val ty_b_reciprocal(ty_graph *g, ty_val x);
-ty_val ty_b_sigmoid(ty_graph *g, ty_val x);  /* 1 / (1 + exp(-x)) */
-ty_val ty_b_softplus(ty_graph *g, ty_val x); /* max(x, 0) + log1p(exp(-|x|)) */
-ty_val ty_b_relu(ty_graph *g, ty_val x);     /* slope 0 at 0 */
+ty_val ty_b_sigmoid(ty_graph *g, ty_val x);       /* 1 / (1 + exp(-x)) */
+ty_val ty_b_sigmoid_input(ty_graph *g, ty_val x); /* v if x is ty_b_sigmoid(g, v), else TY_NONE */
+ty_val ty_b_softplus(ty_graph *g, ty_val x);      /* max(x, 0) + log1p(exp(-|x|)) */
+ty_val ty_b_relu(ty_graph *g, ty_val x);          /* slope 0 at 0 */
 ty_val ty_b_sign(ty_graph *g, ty_val x);
 
 /* movement */

@@ -39,6 +39,26 @@ ty_val ty_b_sigmoid(ty_graph *g, ty_val x)
     return ty_b_reciprocal(g, ty_b_add_s(g, ty_b_exp(g, ty_b_neg(g, x)), 1));
 }
 
+/* Nodes are found by building the same again. */
+ty_val ty_b_sigmoid_input(ty_graph *g, ty_val x)
+{
+    uint32_t div = ty_val_node(x);
+    if (ty_graph_op(g, div) != TY_OP_DIV)
+        return TY_NONE;
+    uint32_t sum = ty_val_node(ty_graph_in(g, div, 1));
+    for (int k = 0; k < 2 && ty_graph_op(g, sum) == TY_OP_ADD; k++) {
+        uint32_t power = ty_val_node(ty_graph_in(g, sum, k));
+        if (ty_graph_op(g, power) != TY_OP_EXP)
+            continue;
+        uint32_t minus = ty_val_node(ty_graph_in(g, power, 0));
+        if (ty_graph_op(g, minus) != TY_OP_NEG)
+            continue;
+        ty_val v = ty_graph_in(g, minus, 0);
+        return ty_b_sigmoid(g, v) == x ? v : TY_NONE;
+    }
+    return TY_NONE;
+}
+
 /* log(1 + exp(x)) without overflow. The kink of max and |x| at 0 cancels in the value, but not in gradients of its
  * parts: both take slope 1/2 and 0 there, which add up to the right 1/2. */
 ty_val ty_b_softplus(ty_graph *g, ty_val x)

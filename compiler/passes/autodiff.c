@@ -12,10 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { NEEDED = 1, WRT = 2 };
+
 typedef struct autodiff {
     ty_graph *g;
     uint32_t n_nodes; /* of the forward graph: what is appended is above */
-    uint8_t *needed;  /* by ty_val: depends on a wrt through floats */
+    uint8_t *needed;  /* by ty_val: NEEDED: depends on a wrt through floats; WRT: is one */
     ty_val *grad;     /* by ty_val */
 } autodiff;
 
@@ -33,7 +35,7 @@ static void autodiff_mark_needed(autodiff *a, const ty_val *wrt, int n_wrt)
 {
     for (int i = 0; i < n_wrt; i++)
         if (wrt[i] != TY_NONE && autodiff_is_float(a->g, wrt[i]))
-            a->needed[wrt[i]] = 1;
+            a->needed[wrt[i]] = WRT;
     for (uint32_t id = 0; id < a->n_nodes; id++) {
         const ty_node *node = ty_graph_node(a->g, id);
         bool any = false;
@@ -43,7 +45,7 @@ static void autodiff_mark_needed(autodiff *a, const ty_val *wrt, int n_wrt)
         }
         for (uint32_t r = 0; any && r < node->n_res; r++)
             if (autodiff_is_float(a->g, ty_val_make(id, r)))
-                a->needed[ty_val_make(id, r)] = 1;
+                a->needed[ty_val_make(id, r)] |= NEEDED;
     }
 }
 
@@ -71,6 +73,30 @@ static void autodiff_fail_no_gradient(autodiff *a, uint32_t id)
                   ty_op_row_of(ty_graph_op(a->g, id))->text, id);
 }
 
+/* Whether the gradient of a step is asked for, of which the sigmoid s is made: 1 + exp(-v), exp(-v), -v. */
+static bool autodiff_wants_step(const autodiff *a, ty_val s)
+{
+    const ty_graph *g = a->g;
+    ty_val sum = ty_graph_in(g, ty_val_node(s), 1), power = ty_graph_in(g, ty_val_node(sum), 0);
+    if (ty_graph_op(g, ty_val_node(power)) != TY_OP_EXP)
+        power = ty_graph_in(g, ty_val_node(sum), 1);
+    ty_val minus = ty_graph_in(g, ty_val_node(power), 0);
+    return (a->needed[sum] | a->needed[power] | a->needed[minus]) & WRT;
+}
+
+/* A sigmoid s of v gives v its gradient at once: dy s (1 - s). Step by step, exp(-v), which overflows where v is far
+ * below zero, would be multiplied by a gradient that is zero there. */
+static bool autodiff_sigmoid(autodiff *a, uint32_t id)
+{
+    ty_graph *g = a->g;
+    ty_val s = ty_val_make(id, 0), v = ty_b_sigmoid_input(g, s);
+    if (v == TY_NONE || autodiff_wants_step(a, s))
+        return false;
+    ty_val slope = ty_b_mul(g, s, ty_b_sub(g, ty_b_full_like(g, s, 1), s));
+    autodiff_add(a, id, v, ty_b_mul(g, a->grad[s], slope));
+    return true;
+}
+
 /* Asks one node for the gradients of its inputs. */
 static void autodiff_node(autodiff *a, uint32_t id)
 {
@@ -88,6 +114,8 @@ static void autodiff_node(autodiff *a, uint32_t id)
     char origin[512];
     snprintf(origin, sizeof origin, TY_ORIGIN_GRADIENT "%s", ty_graph_origin_of(g, id));
     ty_graph_origin(g, *ty_graph_origin_of(g, id) ? origin : "gradient");
+    if (autodiff_sigmoid(a, id))
+        return;
     const ty_op_row *row = ty_op_row_of((ty_op)node.op);
     if (!row->grad) {
         autodiff_fail_no_gradient(a, id);

@@ -61,26 +61,6 @@ static ty_val keras_softmax_input(const ty_graph *g, ty_val x, int axis)
     return is ? ty_graph_in(g, node, 0) : TY_NONE;
 }
 
-/* 1 / (1 + exp(-v)): nodes are found by building the same again. */
-static ty_val keras_sigmoid_input(ty_graph *g, ty_val x)
-{
-    uint32_t div = ty_val_node(x);
-    if (ty_graph_op(g, div) != TY_OP_DIV)
-        return TY_NONE;
-    uint32_t sum = ty_val_node(ty_graph_in(g, div, 1));
-    for (int k = 0; k < 2 && ty_graph_op(g, sum) == TY_OP_ADD; k++) {
-        uint32_t power = ty_val_node(ty_graph_in(g, sum, k));
-        if (ty_graph_op(g, power) != TY_OP_EXP)
-            continue;
-        uint32_t minus = ty_val_node(ty_graph_in(g, power, 0));
-        if (ty_graph_op(g, minus) != TY_OP_NEG)
-            continue;
-        ty_val v = ty_graph_in(g, minus, 0);
-        return ty_b_sigmoid(g, v) == x ? v : TY_NONE;
-    }
-    return TY_NONE;
-}
-
 /* ---- rows ---- */
 
 static ty_val keras_sparse_crossentropy(ty_graph *g, const keras_rows *r)
@@ -375,7 +355,7 @@ static ty_val keras_source(ty_graph *g, const ty_loss_term *t, ty_val x, bool *l
     if (p == KERAS_SOFTMAX)
         in = keras_softmax_input(g, x, keras_axis(g, x, t->class_axis));
     else if (p == KERAS_SIGMOID)
-        in = keras_sigmoid_input(g, x);
+        in = ty_b_sigmoid_input(g, x);
     *logits = in != TY_NONE;
     return in == TY_NONE ? x : in;
 }

@@ -68,6 +68,23 @@ static void test_only_needed_paths(void **state)
     ty_graph_free(g);
 }
 
+/* Where exp(-x) overflows the slope is 0, not 0 times infinity; and steps of a sigmoid still have their gradients. */
+static void test_sigmoid_far_out(void **state)
+{
+    (void)state;
+    ty_graph *g = ty_graph_new();
+    ty_val x = new_input(g, TY_F64, SHAPE(4)), dx, d[2];
+    ty_val power = ty_b_exp(g, ty_b_neg(g, x)), s = ty_b_sigmoid(g, x);
+    differentiate(g, total(g, s), &x, 1, &dx);
+    const void *in[] = {(double[]){-1e4, -800, 0, 1e4}};
+    expect_floats(g, dx, in, 4, (double[]){0, 0, 0.25, 0});
+    differentiate(g, total(g, s), (ty_val[]){power, x}, 2, d);
+    const void *near[] = {(double[]){0, 0, 0, 0}};
+    expect_floats(g, d[0], near, 4, (double[]){-0.25, -0.25, -0.25, -0.25});
+    expect_floats(g, d[1], near, 4, (double[]){0.25, 0.25, 0.25, 0.25});
+    ty_graph_free(g);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -189,6 +206,7 @@ int main(void)
         cmocka_unit_test(test_contributions_add_up),
         cmocka_unit_test(test_intermediate_values_and_strangers),
         cmocka_unit_test(test_only_needed_paths),
+        cmocka_unit_test(test_sigmoid_far_out),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_gradients_name_their_origin),
         cmocka_unit_test(test_a_small_network),

@@ -8,6 +8,8 @@
 #include "compiler/passes/passes.h"
 #include "tests/unit/onnx_model.h"
 
+#include <math.h>
+
 /* dy/dx where y is the sum of the model's output. */
 static void expect_slope(const char *op, const float *x, const double *slope)
 {
@@ -41,10 +43,68 @@ static void test_norm_of_zeros(void **state)
     expect_slope("ReduceL1", (const float[]){0, 0, 3, -4}, (const double[]){0, 0, 1, -1});
 }
 
+/* torch.nn.functional.logsigmoid, which exporters write as Log(Sigmoid(x)). */
+static void test_log_of_sigmoid(void **state)
+{
+    (void)state;
+    model_text t;
+    ty_onnx_values values;
+    model_begin(&t, 17);
+    model_input(&t, "x", 1, SHAPE(4));
+    model_node(&t, "Sigmoid", "x", "s", "");
+    model_node(&t, "Log", "s", "y", "");
+    model_output(&t, "y", 1);
+    ty_onnx *m = model_open(&t);
+    ty_graph *g = ty_graph_new();
+    ty_val in = new_input(g, TY_F32, SHAPE(4)), dx;
+    ty_onnx_binding b = {.mode = TY_ONNX_TRAIN, .inputs = &in, .seed = TY_NONE, .step = TY_NONE};
+    assert_int_equal(ty_onnx_import(m, g, &b, &values, NULL), 0);
+    const void *x[] = {(float[]){-2000, -100, 0, 2000}};
+    expect_floats(g, values.outputs[0], x, 4, (double[]){-2000, -100, -0.69314718055994529, 0});
+    ty_val loss = ty_b_sum(g, values.outputs[0], 1, false);
+    assert_int_equal(ty_pass_autodiff(g, loss, &in, 1, &dx, NULL), 0);
+    expect_floats(g, dx, x, 4, (double[]){1, 1, 0.5, 0});
+    ty_graph_free(g);
+    ty_onnx_free(m);
+    ty_buf_fini(&t.file);
+}
+
+/* Nothing overflows on the way to a slope that is a small number. */
+static void test_slopes_far_out(void **state)
+{
+    static const char *const ops[] = {"Sigmoid",   "Softplus", "Elu",  "Selu", "Celu", "Mish",
+                                      "HardSwish", "Softsign", "Tanh", "Erf",  "Atan", "Gelu"};
+    (void)state;
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
+        model_text t;
+        ty_onnx_values values;
+        model_begin(&t, 20);
+        model_input(&t, "x", 1, SHAPE(4));
+        model_node(&t, ops[i], "x", "y", "");
+        model_output(&t, "y", 1);
+        ty_onnx *m = model_open(&t);
+        ty_graph *g = ty_graph_new();
+        ty_val in = new_input(g, TY_F32, SHAPE(4)), dx;
+        ty_onnx_binding b = {.mode = TY_ONNX_TRAIN, .inputs = &in, .seed = TY_NONE, .step = TY_NONE};
+        assert_int_equal(ty_onnx_import(m, g, &b, &values, NULL), 0);
+        ty_val loss = ty_b_sum(g, values.outputs[0], 1, false);
+        assert_int_equal(ty_pass_autodiff(g, loss, &in, 1, &dx, NULL), 0);
+        const double *slope = evaluate(g, dx, (const void *const[]){(float[]){-1e4f, -800, 800, 1e4f}}, false);
+        for (int k = 0; k < 4; k++)
+            if (!(fabs(slope[k]) < 2))
+                fail_msg("%s: slope %g at %d", ops[i], slope[k], k);
+        ty_graph_free(g);
+        ty_onnx_free(m);
+        ty_buf_fini(&t.file);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_norm_of_zeros),
+        cmocka_unit_test(test_log_of_sigmoid),
+        cmocka_unit_test(test_slopes_far_out),
     };
     return cmocka_run_group_tests_name("onnx_gradient", tests, NULL, NULL);
 }

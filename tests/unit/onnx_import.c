@@ -541,6 +541,8 @@ static void test_refusals(void **state)
     refuse_node("Pad", 18, NULL, "x,four", "1 paddings for 2 axes");
     refuse_node("Cast", 18, to_string, "x", "string is not supported");
     refuse_node("Gelu", 18, NULL, "x", "Gelu has no meaning in opset 18; it came with opset 20");
+    refuse_node("Col2Im", 18, NULL, "x,four,bad", "has 2 sizes of a block for an image of 1 axes");
+    refuse_node("Col2Im", 18, NULL, "x,four,four", "must be [N, C * 4, 1], the numbers of a block by its places");
     refuse_node("Conv", 18, NULL, "x", "needs at least 2 inputs, input 1 is missing");
     refuse_node("Relu", 18, NULL, "x,x", "takes at most 1 inputs, found 2");
     refuse_node("Relu", 18, NULL, "text", "is not computed: its element type is not supported");
