@@ -6,8 +6,8 @@
  * condition, or both: GPT-2 hides the future by a condition, then adds a mask. In TensorFlow a mask may be taken away
  * from the scores, or they are multiplied by ones and zeros before a number is taken away where the zeros are. Each
  * product may be in a shape of its own, in which batch and heads are one axis. k' is a transpose of k, or k is read
- * transposed by the product. Keys and values that were repeated for groups of queries are taken before they were
- * repeated.
+ * transposed by the product. Keys and values that were repeated for groups of queries, or that a product stretches over
+ * all heads, are taken before that.
  *
  * PyTorch writes p == p ? p : 0 around a softmax p whose mask may hide a whole row. Where it can, the row of the result
  * is 0.
@@ -111,7 +111,7 @@ static bool attention_is_product(const ty_raise *r, ty_val v, attention_find *f)
     f->k_swapped = !(flags & TY_DOT_TRANS_B);
     if (f->k_swapped)
         f->k = attention_split(r, f->k);
-    return !f->k_swapped || ty_raise_is(r, f->k, TY_OP_TRANSPOSE);
+    return !f->k_swapped || ty_raise_is(r, attention_split(r, attention_unstretched(r, f->k)), TY_OP_TRANSPOSE);
 }
 
 /* v = condition ? product : number, or the other way round. */
@@ -227,30 +227,35 @@ static ty_val attention_lead(ty_graph *to, ty_val x, const ty_type *scores)
     return ty_b_reshape(to, x, t.rank, t.dim);
 }
 
+static bool attention_made_by(const ty_graph *g, ty_val v, ty_op op)
+{
+    return v != TY_NONE && ty_graph_op(g, ty_val_node(v)) == op;
+}
+
+/* The last two dims exchanged; below a stretching of others, so that it stays the last step. */
 static ty_val attention_swap(ty_graph *to, ty_val x)
 {
     int64_t perm[TY_MAX_RANK];
-    int r = ty_b_rank(to, x);
+    ty_type t = *ty_graph_type(to, x);
+    int r = t.rank;
     for (int i = 0; i < r; i++)
         perm[i] = i;
     perm[r - 2] = r - 1;
     perm[r - 1] = r - 2;
-    return ty_b_transpose(to, x, perm);
-}
-
-static bool attention_made_by(const ty_graph *g, ty_val v, ty_op op)
-{
-    return v != TY_NONE && ty_graph_op(g, ty_val_node(v)) == op;
+    if (!attention_made_by(to, x, TY_OP_BROADCAST))
+        return ty_b_transpose(to, x, perm);
+    int64_t last = t.dim[r - 1];
+    t.dim[r - 1] = t.dim[r - 2];
+    t.dim[r - 2] = last;
+    return ty_b_broadcast(to, ty_b_transpose(to, ty_graph_in(to, ty_val_node(x), 0), perm), r, t.dim);
 }
 
 /* x [.., H, S, D] repeats each of G heads H / G times: the value before that, [.., G, S, D]; else TY_NONE. However the
  * dims are grouped: in the order of elements, outer * inner ones became outer * times * inner. */
 static ty_val attention_before_repeat(ty_graph *to, ty_val x)
 {
-    if (!attention_made_by(to, x, TY_OP_RESHAPE))
-        return TY_NONE;
     ty_type t = *ty_graph_type(to, x);
-    ty_val wide = ty_graph_in(to, ty_val_node(x), 0);
+    ty_val wide = attention_made_by(to, x, TY_OP_RESHAPE) ? ty_graph_in(to, ty_val_node(x), 0) : x;
     if (t.rank < 3 || !attention_made_by(to, wide, TY_OP_BROADCAST))
         return TY_NONE;
     ty_val thin = ty_graph_in(to, ty_val_node(wide), 0);

@@ -309,6 +309,60 @@ static void attentions_are_found(void **state)
         }
 }
 
+/* Keys and values of all heads: the product stretches them. Two entries, two heads, four tokens of three numbers. */
+static void multi_query(model_text *t, bool stretched_entries)
+{
+    begin(t, SHAPE(2, 2, 4, 3));
+    model_input(t, "m", F64, SHAPE(stretched_entries ? 1 : 2, 1, 4, 3));
+    attr_ints(t, "perm", 4, (int64_t[]){0, 1, 3, 2});
+    model_node(t, "Transpose", "m", "mt", "");
+    model_node(t, "MatMul", "x,mt", "scores", "");
+    attr_int(t, "axis", -1);
+    model_node(t, "Softmax", "scores", "p", "");
+    model_node(t, "MatMul", "p,m", "y", "");
+    model_output(t, "y", F64);
+}
+
+static void expect_key_heads(model_text *t, int64_t heads)
+{
+    ty_onnx *m = model_open(t);
+    ty_graph *g = ty_graph_new(), *after = ty_graph_new();
+    ty_val in[2], bound[2], held;
+    ty_onnx_values values;
+    for (int i = 0; i < 2; i++) {
+        const ty_onnx_value *v = ty_onnx_input(m, i);
+        in[i] = new_input(g, v->dtype, v->rank, v->dim);
+        bound[i] = new_input(after, v->dtype, v->rank, v->dim);
+    }
+    ty_onnx_binding b = {.mode = TY_ONNX_TRAIN, .inputs = in, .seed = TY_NONE, .step = TY_NONE};
+    assert_int_equal(ty_onnx_import(m, g, &b, &values, NULL), 0);
+    held = values.outputs[0];
+    assert_int_equal(ty_pass_raise(g, after, bound, &held, 1, NULL), 0);
+    int n = 0;
+    for (uint32_t id = 0; id < ty_graph_n_nodes(after); id++)
+        for (int k = 1; k < 3 && ty_graph_op(after, id) == TY_OP_ATTENTION; k++, n++)
+            assert_int_equal(ty_b_dim(after, ty_graph_in(after, id, k), 1), heads);
+    assert_int_equal(n, 2);
+    ty_graph_free(g);
+    ty_graph_free(after);
+    ty_onnx_free(m);
+    ty_buf_fini(&t->file);
+}
+
+static void keys_of_all_heads_stay_one(void **state)
+{
+    (void)state;
+    model_text t;
+    for (int entries = 0; entries < 2; entries++) {
+        multi_query(&t, entries);
+        expect_found("multi-query attention", raise_model(&t), "1 attention");
+    }
+    multi_query(&t, false);
+    expect_key_heads(&t, 1);
+    multi_query(&t, true); /* one entry for all, too: no group of heads */
+    expect_key_heads(&t, 2);
+}
+
 static void attentions_that_are_none(void **state)
 {
     (void)state;
@@ -444,6 +498,7 @@ int main(void)
         cmocka_unit_test(silu_is_found),
         cmocka_unit_test(gate_is_no_silu),
         cmocka_unit_test(attentions_are_found),
+        cmocka_unit_test(keys_of_all_heads_stay_one),
         cmocka_unit_test(attentions_that_are_none),
         cmocka_unit_test(softmaxes_that_are_none),
         cmocka_unit_test(cross_entropies_that_are_none),
