@@ -349,6 +349,20 @@ static void expect_key_heads(model_text *t, int64_t heads)
     ty_buf_fini(&t->file);
 }
 
+/* One entry's keys and values for all entries, without heads. */
+static void shared_memory(model_text *t)
+{
+    begin(t, SHAPE(2, 4, 3));
+    model_input(t, "m", F64, SHAPE(1, 5, 3));
+    attr_ints(t, "perm", 3, (int64_t[]){0, 2, 1});
+    model_node(t, "Transpose", "m", "mt", "");
+    model_node(t, "MatMul", "x,mt", "scores", "");
+    attr_int(t, "axis", -1);
+    model_node(t, "Softmax", "scores", "p", "");
+    model_node(t, "MatMul", "p,m", "y", "");
+    model_output(t, "y", F64);
+}
+
 static void keys_of_all_heads_stay_one(void **state)
 {
     (void)state;
@@ -357,6 +371,8 @@ static void keys_of_all_heads_stay_one(void **state)
         multi_query(&t, entries);
         expect_found("multi-query attention", raise_model(&t), "1 attention");
     }
+    shared_memory(&t);
+    expect_found("keys of one entry for all", raise_model(&t), "1 attention");
     multi_query(&t, false);
     expect_key_heads(&t, 1);
     multi_query(&t, true); /* one entry for all, too: no group of heads */
