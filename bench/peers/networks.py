@@ -36,15 +36,17 @@ def vision(make, size=224, rows=PICTURES, **settings):
     return lambda: (make(num_classes=1000, **settings), {"x": ("f", shape)}, 1000, False)
 
 
-def words(make, config, length, classes=None, **settings):
-    """Classes of whole sequences, or else the next token at each place."""
+def words(make, config, length, classes=None, padded=False, **settings):
+    """Classes of whole sequences, or else the next token at each place; padded: of sequences of different lengths."""
     settings = {"attn_implementation": "sdpa", **settings,
                 **({"num_labels": classes} if classes else {"use_cache": False})}
 
     def network():
         built = config(**settings)
-        model = Logits(make(built), ["input_ids"], {} if classes else {"use_cache": False})
-        return model, {"input_ids": (built.vocab_size, (SEQUENCES, length))}, classes or built.vocab_size, not classes
+        inputs = {"input_ids": (built.vocab_size, (SEQUENCES, length)),
+                  **({"attention_mask": ("mask", (SEQUENCES, length))} if padded else {})}
+        model = Logits(make(built), list(inputs), {} if classes else {"use_cache": False})
+        return model, inputs, classes or built.vocab_size, not classes
     return network
 
 
@@ -66,8 +68,10 @@ NETWORKS = {  # name: model, {input: (kind, shape)}, classes, whether each place
     "deit_small": pictures(t.DeiTForImageClassification, t.DeiTConfig, hidden_size=384, num_attention_heads=6,
                            intermediate_size=1536),
     "distilbert": words(t.DistilBertForSequenceClassification, t.DistilBertConfig, 128, classes=2),
+    "bert_padded": words(t.BertForSequenceClassification, t.BertConfig, 128, classes=2, padded=True),
     "electra_small": words(t.ElectraForSequenceClassification, t.ElectraConfig, 128, classes=2),
     "llama_60m": words(t.LlamaForCausalLM, t.LlamaConfig, 256, **LLAMA),
+    "mistral_60m": words(t.MistralForCausalLM, t.MistralConfig, 256, sliding_window=64, padded=True, **LLAMA),
     "qwen3_60m": words(t.Qwen3ForCausalLM, t.Qwen3Config, 256, head_dim=64, **LLAMA),
     "gemma2_60m": words(t.Gemma2ForCausalLM, t.Gemma2Config, 256, head_dim=64, attn_implementation="eager",
                         **LLAMA),
@@ -75,7 +79,7 @@ NETWORKS = {  # name: model, {input: (kind, shape)}, classes, whether each place
                         num_attention_heads=8, intermediate_size=2048, vocab_size=50304),
 }
 
-TRACED_NOT = ["llama_60m", "qwen3_60m", "gemma2_60m", "pythia_70m"]  # PyTorch's older exporter cannot
+TRACED_NOT = ["llama_60m", "mistral_60m", "qwen3_60m", "gemma2_60m", "pythia_70m"]  # PyTorch's older exporter cannot
 
 
 CHANCES = ["p", "drop_prob", "dropout", "attention_dropout", "activation_dropout", "layerdrop", "dropout_prob"]
@@ -88,13 +92,21 @@ def without_chance(model):
                 setattr(module, name, 0.0)
 
 
+def numbers(rng, kind, shape):
+    """Normal ones, tokens, or ones up to the end of each sequence, behind three quarters: PyTorch's attentions differ in
+    what they make of a place that sees nothing."""
+    if kind == "mask":
+        ends = rng.integers(shape[-1] * 3 // 4 + 1, shape[-1] + 1, shape[:-1])
+        return (np.arange(shape[-1]) < ends[..., None]).astype(np.int64)
+    return rng.standard_normal(shape, dtype=np.float32) if kind == "f" else rng.integers(3, kind, shape)
+
+
 def network(name):
     torch.manual_seed(0)
     model, inputs, classes, everywhere = NETWORKS[name]()
     without_chance(model)
     rng = np.random.default_rng(0)
-    xs = {k: rng.standard_normal((BATCHES, *shape), dtype=np.float32) if kind == "f" else
-          rng.integers(3, kind, (BATCHES, *shape)) for k, (kind, shape) in inputs.items()}
+    xs = {k: numbers(rng, kind, (BATCHES, *shape)) for k, (kind, shape) in inputs.items()}
     shape = next(iter(inputs.values()))[1]
     y = rng.integers(0, classes, (BATCHES, *shape) if everywhere else (BATCHES, shape[0]))
     return model, xs, y

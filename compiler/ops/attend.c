@@ -7,6 +7,11 @@
  * flags 1: causal, query t sees keys 0 to t + (S - T). flags 2: heads stand inside, q [.., T, H, D] and so on: what a
  * linear layer makes and takes, so that nothing is transposed. flags 4, with 2: q, k and v are one operand, given three
  * times, [.., T, 3 H, D], the heads of q first: what one linear layer makes for all three.
+ *
+ * A mask has the dims of the scores [.., H, T, S] or 1, also where heads stand inside: float32 that is added, none of
+ * it below TY_ATTEND_UNSEEN, or bools; where these are false the score is TY_ATTEND_HIDDEN, with flags 8
+ * TY_ATTEND_UNSEEN. Flags 16: bools stand for such numbers that are added: in a row in which all is hidden, the
+ * gradient flows. attend.h says what becomes of these rows.
  */
 #include "compiler/ops/attend.h"
 #include "compiler/ops/expect.h"
@@ -18,6 +23,7 @@
 #include <stdlib.h>
 
 enum { ATTEND_Q, ATTEND_K, ATTEND_V, ATTEND_PARTS, ATTEND_Y = ATTEND_PARTS, ATTEND_LSE, ATTEND_DY };
+#define ATTEND_FLAGS (TY_ATTEND_CAUSAL | TY_ATTEND_INSIDE | TY_ATTEND_PACKED | TY_ATTEND_NEVER | TY_ATTEND_FLOWS)
 
 ty_attend_sizes ty_attend_sizes_of(uint32_t flags, const ty_type *q, const ty_type *k, const ty_type *v)
 {
@@ -36,6 +42,31 @@ ty_attend_sizes ty_attend_sizes_of(uint32_t flags, const ty_type *q, const ty_ty
     for (int i = 0; i < r - 3; i++)
         a.outer *= q->dim[i];
     return a;
+}
+
+bool ty_attend_mask_of(uint32_t flags, const ty_type *q, const ty_type *mask, ty_attend_mask *out)
+{
+    int r = q->rank;
+    bool begun = false, ended = false;
+    *out = (ty_attend_mask){.chooses = mask->dtype == TY_BOOL,
+                            .blind = mask->dtype == TY_BOOL && !(flags & TY_ATTEND_FLOWS),
+                            .hidden = flags & TY_ATTEND_NEVER ? TY_ATTEND_UNSEEN : TY_ATTEND_HIDDEN,
+                            .div = 1,
+                            .mod = 1};
+    for (int i = 0; i < r - 3; i++) {
+        bool has = mask->dim[i] != 1;
+        if (has && ended)
+            return false;
+        begun = begun || has;
+        ended = begun && !has && q->dim[i] != 1;
+        *(has ? &out->mod : &out->div) *= begun ? q->dim[i] : 1;
+    }
+    int64_t steps[] = {1, mask->dim[r - 1], mask->dim[r - 2] * mask->dim[r - 1]};
+    out->key_step = mask->dim[r - 1] == 1 ? 0 : steps[0];
+    out->query_step = mask->dim[r - 2] == 1 ? 0 : steps[1];
+    out->head_step = mask->dim[r - 3] == 1 ? 0 : steps[2];
+    out->outer_step = out->mod == 1 ? 0 : steps[2] * mask->dim[r - 3];
+    return true;
 }
 
 bool ty_attend_is_turn(const ty_graph *g, uint32_t transpose)
@@ -73,19 +104,37 @@ static int attend_expect_packed(const ty_attr *attr, const ty_type *const *in, t
     return ty_expect_type("k", in[ATTEND_K], q, err) < 0 || ty_expect_type("v", in[ATTEND_V], q, err) < 0 ? -1 : 0;
 }
 
+static int attend_expect_mask(const ty_type *mask, const ty_type *q, const ty_attend_sizes *a, ty_error *err)
+{
+    int r = q->rank;
+    ty_attend_mask m;
+    char text[160];
+    bool fits = mask->rank == r && (mask->dtype == TY_BOOL || mask->dtype == TY_F32);
+    for (int i = 0; fits && i < r; i++) {
+        int64_t dim = i < r - 3 ? q->dim[i] : i == r - 3 ? a->heads : i == r - 2 ? a->t : a->s;
+        fits = mask->dim[i] == 1 || mask->dim[i] == dim;
+    }
+    if (fits && !a->causal && q->dtype != TY_F64 && ty_attend_mask_of(0, q, mask, &m))
+        return 0;
+    return ty_error_set(err, TY_E_SHAPE,
+                        "mask: expected bool or f32 with the dims of the scores or 1, not causal, found %s",
+                        ty_type_text(mask, text, sizeof text));
+}
+
 int ty_op_infer_attend(const ty_attr *attr, const ty_type *const *in, int n_in, ty_type *res, ty_error *err)
 {
     const ty_type *q = in[ATTEND_Q], *k = in[ATTEND_K], *v = in[ATTEND_V];
     int r = q->rank, head = attr->flags & TY_ATTEND_INSIDE ? r - 2 : r - 3;
-    (void)n_in;
+    const ty_type *mask = n_in > TY_ATTEND_MASK_AT ? in[TY_ATTEND_MASK_AT] : NULL;
     if (ty_expect_float("q", q, err) < 0 || ty_expect_rank("q", q, 3, TY_MAX_RANK, err) < 0 ||
-        ty_expect_flags(attr, TY_ATTEND_CAUSAL | TY_ATTEND_INSIDE | TY_ATTEND_PACKED, err) < 0 ||
-        attend_expect_packed(attr, in, err) < 0 || attend_expect_keys("k", k, q, head, err) < 0 ||
-        attend_expect_keys("v", v, q, head, err) < 0)
+        ty_expect_flags(attr, ATTEND_FLAGS, err) < 0 || attend_expect_packed(attr, in, err) < 0 ||
+        attend_expect_keys("k", k, q, head, err) < 0 || attend_expect_keys("v", v, q, head, err) < 0)
         return -1;
     ty_attend_sizes a = ty_attend_sizes_of(attr->flags, q, k, v), b = ty_attend_sizes_of(attr->flags, v, v, v);
     if (k->dim[r - 1] != a.d || b.s != a.s || b.heads != a.groups)
         return ty_error_set(err, TY_E_SHAPE, "k: expected q's size of a head and v's number of keys and heads");
+    if (mask && attend_expect_mask(mask, q, &a, err) < 0)
+        return -1;
     res[0] = *q;
     res[0].dim[head] = a.heads;
     res[0].dim[r - 1] = a.e;
@@ -100,8 +149,10 @@ int ty_op_infer_attend(const ty_attr *attr, const ty_type *const *in, int n_in, 
 int ty_op_infer_attend_grad(const ty_attr *attr, const ty_type *const *in, int n_in, ty_type *res, ty_error *err)
 {
     ty_type forward[2] = {{0}, {0}};
-    (void)n_in;
-    if (ty_op_infer_attend(attr, in, 3, forward, err) < 0 || ty_expect_type("y", in[ATTEND_Y], &forward[0], err) < 0 ||
+    const ty_type *mask = n_in > TY_ATTEND_GRAD_MASK_AT ? in[TY_ATTEND_GRAD_MASK_AT] : NULL;
+    const ty_type *const of[] = {in[ATTEND_Q], in[ATTEND_K], in[ATTEND_V], mask};
+    if (ty_op_infer_attend(attr, of, mask ? 4 : 3, forward, err) < 0 ||
+        ty_expect_type("y", in[ATTEND_Y], &forward[0], err) < 0 ||
         ty_expect_type("lse", in[ATTEND_LSE], &forward[1], err) < 0 ||
         ty_expect_type("dy", in[ATTEND_DY], &forward[0], err) < 0)
         return -1;
@@ -140,20 +191,45 @@ static double *attend_gradient(const ty_attend_sizes *a, ty_ref *res, int part)
 
 typedef struct attend_row {
     int64_t q, y, lse, outer, group, n; /* n keys are seen */
+    int64_t mask;                       /* where the mask has its first number for the row */
 } attend_row;
 
-static attend_row attend_row_of(const ty_attend_sizes *a, int64_t at)
+/* What is computed from: mask is NULL without one. */
+typedef struct attend_case {
+    ty_attend_sizes a;
+    double scale;
+    const ty_ref *in, *mask;
+    ty_attend_mask m;
+} attend_case;
+
+static attend_case attend_case_of(const ty_attr *attr, const ty_ref *in, int n_in, int mask_at)
 {
+    attend_case c = {.a = ty_attend_sizes_of(attr->flags, &in[0].type, &in[1].type, &in[2].type),
+                     .scale = attr->value,
+                     .in = in,
+                     .mask = n_in > mask_at ? &in[mask_at] : NULL};
+    if (c.mask)
+        ty_attend_mask_of(attr->flags, &in[0].type, &c.mask->type, &c.m);
+    return c;
+}
+
+static attend_row attend_row_of(const attend_case *c, int64_t at)
+{
+    const ty_attend_sizes *a = &c->a;
+    const ty_attend_mask *m = &c->m;
     int64_t t = at % a->t, head = at / a->t % a->heads, outer = at / a->t / a->heads;
     int64_t seen = a->causal ? t + a->s - a->t + 1 : a->s;
-    return (attend_row){.q = attend_part_at(a, ATTEND_Q, outer, a->heads, head, a->t, t, a->d),
-                        .y = attend_at(a, outer, a->heads, head, a->t, t, a->e),
-                        .lse = at,
-                        .outer = outer,
-                        .group = head / (a->heads / a->groups),
-                        .n = seen < 0      ? 0
-                             : seen < a->s ? seen
-                                           : a->s};
+    attend_row row = {.q = attend_part_at(a, ATTEND_Q, outer, a->heads, head, a->t, t, a->d),
+                      .y = attend_at(a, outer, a->heads, head, a->t, t, a->e),
+                      .lse = at,
+                      .outer = outer,
+                      .group = head / (a->heads / a->groups),
+                      .n = seen < 0      ? 0
+                           : seen < a->s ? seen
+                                         : a->s};
+    if (c->mask)
+        row.mask = outer / m->div % m->mod * m->outer_step + head * m->head_step + t * m->query_step;
+    return row;
 }
 
 static int64_t attend_key_at(const ty_attend_sizes *a, int part, const attend_row *row, int64_t key)
@@ -161,59 +237,84 @@ static int64_t attend_key_at(const ty_attend_sizes *a, int part, const attend_ro
     return attend_part_at(a, part, row->outer, a->groups, row->group, a->s, key, part == ATTEND_K ? a->d : a->e);
 }
 
-static double attend_scores(const ty_attr *attr, const ty_ref *in, const ty_attend_sizes *a, const attend_row *row,
-                            double *p)
+/* Bools say that the query does not see the key. */
+static bool attend_hides(const attend_case *c, const attend_row *row, int64_t key)
+{
+    return c->mask && c->m.chooses && !c->mask->i[row->mask + key * c->m.key_step];
+}
+
+static double attend_score(const attend_case *c, const attend_row *row, int64_t key)
+{
+    const double *q = c->in[ATTEND_Q].f + row->q, *k = c->in[ATTEND_K].f + attend_key_at(&c->a, ATTEND_K, row, key);
+    double sum = 0;
+    for (int64_t i = 0; i < c->a.d; i++)
+        sum += q[i] * k[i];
+    sum *= c->scale;
+    if (attend_hides(c, row, key))
+        return c->m.hidden;
+    return c->mask && !c->m.chooses ? sum + c->mask->f[row->mask + key * c->m.key_step] : sum;
+}
+
+/* Scores of a row; returns its lse. */
+static double attend_scores(const attend_case *c, const attend_row *row, double *p)
 {
     double most = -INFINITY, sum = 0;
     for (int64_t j = 0; j < row->n; j++) {
-        const double *q = in[ATTEND_Q].f + row->q, *k = in[ATTEND_K].f + attend_key_at(a, ATTEND_K, row, j);
-        p[j] = 0;
-        for (int64_t i = 0; i < a->d; i++)
-            p[j] += q[i] * k[i];
-        p[j] *= attr->value;
+        p[j] = attend_score(c, row, j);
         most = isnan(p[j]) || p[j] > most ? p[j] : most;
     }
     for (int64_t j = 0; j < row->n; j++)
         sum += exp(p[j] - most);
+    if (c->mask && most < TY_ATTEND_IS_HIDDEN)
+        return most < TY_ATTEND_IS_UNSEEN ? NAN : TY_ATTEND_HIDDEN * sum;
     return most + log(sum);
+}
+
+static double attend_probability(const attend_case *c, double score, double lse)
+{
+    if (c->mask && lse < TY_ATTEND_IS_HIDDEN)
+        return score < TY_ATTEND_IS_UNSEEN ? 0 : TY_ATTEND_HIDDEN / lse;
+    return exp(score - lse);
 }
 
 int ty_op_ref_attend(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
 {
-    ty_attend_sizes a = ty_attend_sizes_of(attr->flags, &in[0].type, &in[1].type, &in[2].type);
-    double *p = malloc(sizeof(double) * (size_t)(a.s + 1));
-    (void)n_in;
+    const attend_case c = attend_case_of(attr, in, n_in, TY_ATTEND_MASK_AT);
+    double *p = malloc(sizeof(double) * (size_t)(c.a.s + 1));
     if (!p)
-        return ty_error_set(err, TY_E_LIMIT, "no memory for %" PRId64 " scores", a.s);
-    for (int64_t at = 0; at < a.outer * a.heads * a.t; at++) {
-        attend_row row = attend_row_of(&a, at);
-        double lse = res[1].f[at] = attend_scores(attr, in, &a, &row, p);
-        for (int64_t j = 0; j < row.n; j++)
-            for (int64_t i = 0; i < a.e; i++)
-                res[0].f[row.y + i] += exp(p[j] - lse) * in[ATTEND_V].f[attend_key_at(&a, ATTEND_V, &row, j) + i];
+        return ty_error_set(err, TY_E_LIMIT, "no memory for %" PRId64 " scores", c.a.s);
+    for (int64_t at = 0; at < c.a.outer * c.a.heads * c.a.t; at++) {
+        attend_row row = attend_row_of(&c, at);
+        double lse = res[1].f[at] = attend_scores(&c, &row, p);
+        for (int64_t j = 0; j < row.n; j++) {
+            double prob = attend_probability(&c, p[j], lse);
+            for (int64_t i = 0; i < c.a.e; i++)
+                res[0].f[row.y + i] += prob * in[ATTEND_V].f[attend_key_at(&c.a, ATTEND_V, &row, j) + i];
+        }
     }
     free(p);
     return 0;
 }
 
 /* P = exp(S - lse), dP = dy v', dS = value P (dP - dy y'): arXiv:2205.14135, appendix B.4. */
-static void attend_row_back(const ty_attr *attr, const ty_ref *in, const ty_attend_sizes *a, const attend_row *row,
-                            double *p, ty_ref *res)
+static void attend_row_back(const attend_case *c, const attend_row *row, double *p, ty_ref *res)
 {
+    const ty_attend_sizes *a = &c->a;
+    const ty_ref *in = c->in;
     const double *dy = in[ATTEND_DY].f + row->y, *y = in[ATTEND_Y].f + row->y;
     double *dq = attend_gradient(a, res, ATTEND_Q), *dk = attend_gradient(a, res, ATTEND_K);
     double *dv = attend_gradient(a, res, ATTEND_V), delta = 0;
-    attend_scores(attr, in, a, row, p);
+    attend_scores(c, row, p);
     for (int64_t i = 0; i < a->e; i++)
         delta += dy[i] * y[i];
     for (int64_t j = 0; j < row->n; j++) {
         int64_t key = attend_key_at(a, ATTEND_K, row, j), value = attend_key_at(a, ATTEND_V, row, j);
-        double prob = exp(p[j] - in[ATTEND_LSE].f[row->lse]), dp = 0;
+        double prob = attend_probability(c, p[j], in[ATTEND_LSE].f[row->lse]), dp = 0;
         for (int64_t i = 0; i < a->e; i++) {
             dp += dy[i] * in[ATTEND_V].f[value + i];
             dv[value + i] += prob * dy[i];
         }
-        double ds = attr->value * prob * (dp - delta);
+        double ds = c->m.blind && attend_hides(c, row, j) ? 0 : c->scale * prob * (dp - delta);
         for (int64_t i = 0; i < a->d; i++) {
             dq[row->q + i] += ds * in[ATTEND_K].f[key + i];
             dk[key + i] += ds * in[ATTEND_Q].f[row->q + i];
@@ -223,14 +324,13 @@ static void attend_row_back(const ty_attr *attr, const ty_ref *in, const ty_atte
 
 int ty_op_ref_attend_grad(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
 {
-    ty_attend_sizes a = ty_attend_sizes_of(attr->flags, &in[0].type, &in[1].type, &in[2].type);
-    double *p = malloc(sizeof(double) * (size_t)(a.s + 1));
-    (void)n_in;
+    const attend_case c = attend_case_of(attr, in, n_in, TY_ATTEND_GRAD_MASK_AT);
+    double *p = malloc(sizeof(double) * (size_t)(c.a.s + 1));
     if (!p)
-        return ty_error_set(err, TY_E_LIMIT, "no memory for %" PRId64 " scores", a.s);
-    for (int64_t at = 0; at < a.outer * a.heads * a.t; at++) {
-        attend_row row = attend_row_of(&a, at);
-        attend_row_back(attr, in, &a, &row, p, res);
+        return ty_error_set(err, TY_E_LIMIT, "no memory for %" PRId64 " scores", c.a.s);
+    for (int64_t at = 0; at < c.a.outer * c.a.heads * c.a.t; at++) {
+        attend_row row = attend_row_of(&c, at);
+        attend_row_back(&c, &row, p, res);
     }
     free(p);
     return 0;

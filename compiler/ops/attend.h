@@ -8,6 +8,16 @@
 #define TY_ATTEND_CAUSAL 1u
 #define TY_ATTEND_INSIDE 2u
 #define TY_ATTEND_PACKED 4u
+#define TY_ATTEND_NEVER  8u
+#define TY_ATTEND_FLOWS  16u
+
+/* Scores that a mask hides, in place of any number below -1e5: float32 has none so low beside which others count, and
+ * sums of these are numbers still. A row of nothing else has their number times this for its lse, from which its
+ * probabilities come, 1 / number each; a row of nothing but scores that are never seen is NaN. */
+#define TY_ATTEND_HIDDEN    (-1e30)
+#define TY_ATTEND_UNSEEN    (-2e30)
+#define TY_ATTEND_IS_HIDDEN (-5e29) /* where a score, or an lse, is below this */
+#define TY_ATTEND_IS_UNSEEN (-1.5e30)
 
 /* q [outer, heads, t, d], k [outer, groups, s, d], v [outer, groups, s, e]; inside: [outer, t, heads, d] and so on.
  * packed: all three are parts of one operand [outer, t, 3 heads, d], inside. */
@@ -15,6 +25,21 @@ typedef struct ty_attend_sizes {
     int64_t outer, heads, groups, t, s, d, e;
     bool inside, causal, packed;
 } ty_attend_sizes;
+
+/* Where a mask [.., H, T, S], each dim of which may be 1, has its number for a pair of a query and a key:
+ * outer / div % mod * outer_step + head * head_step + query * query_step + key * key_step. */
+typedef struct ty_attend_mask {
+    bool chooses;  /* bools, which say what is seen; else float32, added */
+    bool blind;    /* they set scores, so that no gradient comes from one that is hidden */
+    double hidden; /* what a score becomes where they say no */
+    int64_t div, mod, outer_step, head_step, query_step, key_step;
+} ty_attend_mask;
+
+/* The number of the operand that may be a mask. */
+enum { TY_ATTEND_MASK_AT = 3, TY_ATTEND_GRAD_MASK_AT = 6 };
+
+/* False where the dims before the heads are 1 in between others that are not. */
+bool ty_attend_mask_of(uint32_t flags, const ty_type *q, const ty_type *mask, ty_attend_mask *out);
 
 /* A transpose in which rows and heads change places. */
 bool ty_attend_is_turn(const ty_graph *g, uint32_t transpose);

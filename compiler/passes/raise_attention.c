@@ -4,10 +4,11 @@
  *
  * The scale may stand on q, on k (PyTorch puts its root on both) or on the product. The mask is added, or chosen by a
  * condition, or both: GPT-2 hides the future by a condition, then adds a mask. In TensorFlow a mask may be taken away
- * from the scores, or they are multiplied by ones and zeros before a number is taken away where the zeros are. Each
- * product may be in a shape of its own, in which batch and heads are one axis. k' is a transpose of k, or k is read
- * transposed by the product. Keys and values that were repeated for groups of queries, or that a product stretches over
- * all heads, are taken before that.
+ * from the scores, or they are multiplied by ones and zeros before a number is taken away where the zeros are. Two
+ * masks may be added, as a bias of places is before one of what is seen. Each product may be in a shape of its own, in
+ * which batch and heads are one axis, and so may the masks. k' is a transpose of k, or k is read transposed by the
+ * product. Keys and values that were repeated for groups of queries, or that a product stretches over all heads, are
+ * taken before that.
  *
  * PyTorch writes p == p ? p : 0 around a softmax p whose mask may hide a whole row. Where it can, the row of the result
  * is 0.
@@ -19,10 +20,12 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #define ATTENTION_CAUSAL 1u
 #define ATTENTION_HIDDEN (-1e9) /* what is added to, or put for, a score that shall not count */
 
+/* The last is a condition, or a second mask. */
 enum { ATTENTION_Q, ATTENTION_K, ATTENTION_V, ATTENTION_MASK, ATTENTION_CHOSEN, ATTENTION_MAX_IN };
 
 typedef struct attention_find {
@@ -30,12 +33,14 @@ typedef struct attention_find {
     bool k_swapped; /* k is [.., D, S] */
     ty_val mask;    /* added, or bool; TY_NONE: none */
     ty_val chosen;  /* beside an added mask: bool, scores it hides are `fill` before the mask is added; else TY_NONE */
-    ty_val taken;   /* weighted: what is taken away, of constants; else TY_NONE */
-    bool inverted;  /* bool mask, or chosen: true hides */
-    bool guarded;   /* a row that the mask hides whole gives 0 */
-    bool negated;   /* mask is taken away, not added */
-    bool weighted;  /* mask is ones and zeros in place of true and false */
-    double fill;    /* in place of scores that a bool mask hides */
+    ty_val more;    /* beside an added mask and no chosen one: added too, to the same scores in a shape of its own */
+    int64_t more_dim[TY_MAX_RANK]; /* of `more`, for the scores of the other mask */
+    ty_val taken;                  /* weighted: what is taken away, of constants; else TY_NONE */
+    bool inverted;                 /* bool mask, or chosen: true hides */
+    bool guarded;                  /* a row that the mask hides whole gives 0 */
+    bool negated;                  /* mask is taken away, not added */
+    bool weighted;                 /* mask is ones and zeros in place of true and false */
+    double fill;                   /* in place of scores that a bool mask hides */
     double scale;
     ty_type scores;
 } attention_find;
@@ -114,32 +119,105 @@ static bool attention_is_product(const ty_raise *r, ty_val v, attention_find *f)
     return !f->k_swapped || ty_raise_is(r, attention_split(r, attention_unstretched(r, f->k)), TY_OP_TRANSPOSE);
 }
 
-/* v = condition ? product : number, or the other way round. */
+/* Of the scores that a mask is for, in the shape in which it meets them. */
+static void attention_scored(const ty_raise *r, ty_val v, attention_find *f)
+{
+    f->scores = *ty_graph_type(r->g, v);
+}
+
+static bool attention_is_added(const ty_raise *r, ty_val v, attention_find *f);
+
+/* v = condition ? product : number, or the other way round. Or product + mask in place of the product. */
 static bool attention_is_chosen(const ty_raise *r, ty_val v, attention_find *f)
 {
-    for (int i = 1; i < 3 && ty_raise_is(r, v, TY_OP_SELECT); i++)
-        if (ty_graph_splat_value(r->g, ty_raise_in(r, v, 3 - i), &f->fill) &&
-            attention_is_product(r, ty_raise_in(r, v, i), f)) {
-            f->inverted = i == 2;
-            f->mask = attention_unstretched(r, ty_raise_in(r, v, 0));
+    v = attention_split(r, v);
+    for (int i = 1; i < 3 && ty_raise_is(r, v, TY_OP_SELECT); i++) {
+        ty_val scores = ty_raise_in(r, v, i);
+        if (!ty_graph_splat_value(r->g, ty_raise_in(r, v, 3 - i), &f->fill))
+            continue;
+        ty_val condition = attention_unstretched(r, ty_raise_in(r, v, 0));
+        attention_scored(r, v, f);
+        f->inverted = i == 2;
+        f->mask = condition;
+        if (attention_is_product(r, scores, f))
             return !isnan(f->fill);
+        if (ty_raise_is(r, scores, TY_OP_ADD) && f->fill <= ATTENTION_HIDDEN && attention_is_added(r, scores, f) &&
+            f->chosen == TY_NONE && f->more == TY_NONE) {
+            f->chosen = condition;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Dims of a mask that is added to scores of the shape `inner`, for the same scores in the shape `outer`. False where it
+ * has some of the dims that become others together, and not all. */
+static bool attention_regroup(const ty_type *mask, const ty_type *inner, const ty_type *outer, int64_t *dim)
+{
+    int i = 0, o = 0, n_in = inner->rank - 2, n_out = outer->rank - 2;
+    while (i < n_in || o < n_out) {
+        int64_t of_inner = 1, of_outer = 1;
+        int first_in = i, first_out = o;
+        bool has = false, lacks = false;
+        do {
+            if (i < n_in && of_inner <= of_outer)
+                of_inner *= inner->dim[i++];
+            else if (o < n_out)
+                of_outer *= outer->dim[o++];
+            else
+                return false;
+        } while (of_inner != of_outer);
+        for (int k = first_in; k < i; k++) {
+            has = has || mask->dim[k] != 1;
+            lacks = lacks || mask->dim[k] != inner->dim[k];
+        }
+        if (has && lacks)
+            return false;
+        for (int k = first_out; k < o; k++)
+            dim[k] = has ? outer->dim[k] : 1;
+    }
+    dim[n_out] = mask->dim[n_in];
+    dim[n_out + 1] = mask->dim[n_in + 1];
+    return true;
+}
+
+/* v = product + mask, as one of two. */
+static bool attention_is_inner(const ty_raise *r, ty_val v, attention_find *f)
+{
+    v = attention_split(r, v);
+    for (int i = 0; i < 2 && ty_raise_is(r, v, TY_OP_ADD); i++)
+        if (attention_is_product(r, ty_raise_in(r, v, i), f)) {
+            f->more = attention_unstretched(r, ty_raise_in(r, v, 1 - i));
+            const ty_type *mask = ty_graph_type(r->g, f->more), *inner = ty_graph_type(r->g, v);
+            return mask->rank == inner->rank && attention_regroup(mask, inner, &f->scores, f->more_dim);
         }
     return false;
 }
 
-/* v = product + mask, or (condition ? product : number) + mask; the mask may stand on either side. Or - mask. */
+/* v = product + mask, or (condition ? product : number) + mask; the mask may stand on either side. Or - mask. Or a mask
+ * is there twice. */
 static bool attention_is_added(const ty_raise *r, ty_val v, attention_find *f)
 {
+    v = attention_split(r, v);
     f->negated = ty_raise_is(r, v, TY_OP_SUB);
     for (int i = 0; i < (f->negated ? 1 : 2) && (f->negated || ty_raise_is(r, v, TY_OP_ADD)); i++) {
         ty_val masked = ty_raise_in(r, v, i);
+        f->chosen = f->more = TY_NONE;
         bool plain = attention_is_product(r, masked, f);
-        if (!plain && !(attention_is_chosen(r, masked, f) && f->fill <= ATTENTION_HIDDEN))
-            continue;
-        f->chosen = plain ? TY_NONE : f->mask;
+        if (!plain && ty_raise_is(r, masked, TY_OP_SELECT)) {
+            if (!attention_is_chosen(r, masked, f) || f->chosen != TY_NONE || !(f->fill <= ATTENTION_HIDDEN))
+                continue;
+            f->chosen = f->mask;
+        } else if (!plain) {
+            attention_scored(r, v, f);
+            if (!attention_is_inner(r, masked, f))
+                continue;
+        }
+        attention_scored(r, v, f);
         f->mask = attention_unstretched(r, ty_raise_in(r, v, 1 - i));
         return true;
     }
+    f->more = TY_NONE;
     return false;
 }
 
@@ -206,7 +284,7 @@ static bool attention_is_softmax(const ty_raise *r, ty_val v, attention_find *f)
     if (!ty_raise_is_softmax(r, v, false, &v, &axis) || axis != f->scores.rank - 1 || f->scores.rank > TY_MAX_RANK - 1)
         return false;
     f->fill = -INFINITY;
-    f->mask = f->chosen = f->taken = TY_NONE;
+    f->mask = f->chosen = f->more = f->taken = TY_NONE;
     v = attention_unshifted(r, v);
     if (attention_is_product(r, v, f) || attention_is_added(r, v, f)) {
         f->guarded = f->guarded && !attention_mask_is_finite(r, f);
@@ -305,8 +383,24 @@ static ty_val attention_both(ty_graph *to, ty_val chosen, ty_val mask, bool inve
     return ty_b_select(to, chosen, inverted ? hidden : seen, inverted ? seen : hidden);
 }
 
-/* attr.index: bits of `how`. attr.type: of the scores. attr.value2: what hidden scores are. */
-enum { HOW_SWAPPED = 1 /* k is [.., D, S] */, HOW_INVERTED = 2, HOW_GUARDED = 4, HOW_NEGATED = 8, HOW_WEIGHTED = 16 };
+static ty_val attention_sum(ty_graph *to, ty_val mask, ty_val more)
+{
+    ty_type t = *ty_graph_type(to, mask);
+    for (int i = 0; i < t.rank; i++)
+        t.dim[i] = t.dim[i] == 1 ? ty_b_dim(to, more, i) : t.dim[i];
+    return ty_b_add(to, ty_b_broadcast(to, mask, t.rank, t.dim), ty_b_broadcast(to, more, t.rank, t.dim));
+}
+
+/* attr.index: bits of `how`. attr.lo: dims of a second mask. attr.type: of the scores. attr.value2: what hidden scores
+ * are. */
+enum {
+    HOW_SWAPPED = 1 /* k is [.., D, S] */,
+    HOW_INVERTED = 2,
+    HOW_GUARDED = 4,
+    HOW_NEGATED = 8,
+    HOW_WEIGHTED = 16,
+    HOW_TWICE = 32
+};
 
 static ty_val attention_build(ty_graph *to, const ty_raise_match *m, const ty_type *type, const ty_val *in)
 {
@@ -320,9 +414,11 @@ static ty_val attention_build(ty_graph *to, const ty_raise_match *m, const ty_ty
         k = few_k;
         v = few_v;
     }
-    bool both = m->n_in == ATTENTION_MAX_IN;
+    bool twice = m->attr.index & HOW_TWICE, both = m->n_in == ATTENTION_MAX_IN && !twice;
     if (m->attr.index & HOW_NEGATED)
         mask = ty_b_neg(to, mask);
+    if (twice)
+        mask = attention_sum(to, mask, ty_b_reshape(to, in[ATTENTION_CHOSEN], m->attr.type.rank, m->attr.lo));
     if (m->attr.index & HOW_WEIGHTED)
         mask = ty_b_ne(to, mask, ty_b_full_like(to, mask, 0));
     if (both)
@@ -347,13 +443,13 @@ bool ty_raise_attention(const ty_raise *r, uint32_t node, ty_raise_match *m)
         !attention_is_softmax(r, ty_raise_in(r, root, 0), &f) || !isfinite(f.scale))
         return false;
     f.v = ty_raise_in(r, root, 1);
-    ty_val stop[] = {f.q, f.k, f.v, f.mask, f.chosen, f.taken};
+    ty_val stop[] = {f.q, f.k, f.v, f.mask, f.chosen, f.more, f.taken};
     if (!ty_raise_closed(r, node, stop, sizeof stop / sizeof stop[0]))
         return false;
-    bool causal = attention_is_causal(r, &f);
+    bool causal = f.more == TY_NONE && attention_is_causal(r, &f);
     *m = (ty_raise_match){.op = TY_OP_ATTENTION, .in = {f.q, f.k, f.v, causal ? TY_NONE : f.mask}, .n_in = 4};
-    if (!causal && f.chosen != TY_NONE)
-        m->in[m->n_in++] = f.chosen;
+    if (!causal && (f.chosen != TY_NONE || f.more != TY_NONE))
+        m->in[m->n_in++] = f.chosen != TY_NONE ? f.chosen : f.more;
     m->build = attention_build;
     m->attr.type = f.scores;
     m->attr.flags = causal ? ATTENTION_CAUSAL : 0;
@@ -361,6 +457,10 @@ bool ty_raise_attention(const ty_raise *r, uint32_t node, ty_raise_match *m)
     m->attr.index = f.k_swapped ? HOW_SWAPPED : 0;
     if (causal || f.mask == TY_NONE)
         return true;
+    if (f.more != TY_NONE) {
+        m->attr.index |= HOW_TWICE;
+        memcpy(m->attr.lo, f.more_dim, sizeof f.more_dim);
+    }
     m->attr.index |= (f.guarded ? HOW_GUARDED : 0) | (f.negated ? HOW_NEGATED : 0) | (f.weighted ? HOW_WEIGHTED : 0);
     if (f.weighted || f.chosen != TY_NONE || ty_graph_type(r->g, f.mask)->dtype == TY_BOOL) {
         m->attr.index |= f.inverted ? HOW_INVERTED : 0;

@@ -8,7 +8,24 @@
 #include "compiler/ir/build.h"
 #include "compiler/passes/passes.h"
 
+#include <float.h>
+#include <math.h>
+
 enum { MAX_INPUTS = 4, MAX_OUTPUTS = 4 };
+
+/* What a query does not see, in the ways in which models say it. */
+typedef enum attend_hidden {
+    NO_MASK,
+    KEYS,        /* [B, 1, 1, S] bool, -inf: keys behind the end of each entry */
+    KEYS_ADDED,  /* the same, the lowest float added; of the last entry all keys */
+    BAND,        /* [1, 1, T, S] bool, lowest: a window; some queries see nothing */
+    BIAS,        /* [B, H, T, S] added: small numbers, -inf where nothing is seen; one query -inf and lowest */
+    QUERIES,     /* [1, H, T, 1] bool, -1e9: queries that see nothing, others everything */
+    HEADS_ADDED, /* [1, H, 1, S] added: a slope a head */
+    NAN_QUERIES, /* [1, 1, T, 1] bool, -inf: rows that are NaN */
+    BAND_ADDED,  /* BAND, as 0 or the lowest float that is added, by what is not seen */
+    KEYS_GUARDED /* KEYS_ADDED as 0 or -inf that is added, by a condition, or the lowest number if that is more */
+} attend_hidden;
 
 typedef struct attend_case {
     ty_dtype dtype;
@@ -16,7 +33,103 @@ typedef struct attend_case {
     bool causal, inside; /* inside: heads lie within rows */
     bool tiled;          /* what the pass should say */
     bool packed;         /* q, k and v, of the same sizes, are slices of one input: qkv, dy -> y, dqkv */
+    attend_hidden mask;
 } attend_case;
+
+/* ---- masks ---- */
+
+static inline double mask_fill(attend_hidden mask)
+{
+    return mask == KEYS || mask == NAN_QUERIES ? -INFINITY : mask == QUERIES ? -1e9 : -FLT_MAX;
+}
+
+static inline bool mask_shows(const attend_case *c, int64_t b, int64_t h, int64_t t, int64_t s)
+{
+    switch (c->mask) {
+    case KEYS:
+        return s < c->s - 5 * b - 3;
+    case KEYS_ADDED:
+    case KEYS_GUARDED:
+        return b < c->b - 1 && s < c->s - 11 * b - 1;
+    case BAND:
+    case BAND_ADDED:
+        return t % 7 != 3 && s > t - 20 && s < t + 9;
+    case QUERIES:
+        return t % 3 != h % 3;
+    case NAN_QUERIES:
+        return t != 5;
+    default:
+        return true;
+    }
+}
+
+/* What is added to a score. */
+static inline float mask_adds(const attend_case *c, int64_t b, int64_t h, int64_t t, int64_t s)
+{
+    if (c->mask == HEADS_ADDED)
+        return -0.01f * (float)((h + 1) * s);
+    if (c->mask == BIAS && t == 5)
+        return s % 3 ? -INFINITY : -FLT_MAX;
+    if (c->mask == BIAS)
+        return s > t + 30 ? -INFINITY : 0.5f * sinf((float)(s + 3 * t + 5 * h + 7 * b));
+    return mask_shows(c, b, h, t, s) ? 0 : (float)mask_fill(c->mask);
+}
+
+/* As a constant is, but known only when the first input is: nothing is chosen by it before. */
+static inline ty_val known_late(ty_graph *g, ty_val constant)
+{
+    const int64_t lo[4] = {0}, one[] = {1, 1, 1, 1};
+    ty_type t = *ty_graph_type(g, constant);
+    ty_val first = ty_b_slice(g, ty_b_input(g, 0), lo, one, NULL);
+    first = ty_b_cast(g, ty_b_reshape(g, first, 4, one), TY_F32);
+    ty_val always = ty_b_lt(g, first, ty_b_full_like(g, first, 1e30));
+    return ty_b_binary(g, TY_OP_AND, constant, ty_b_broadcast(g, always, t.rank, t.dim));
+}
+
+/* The case's mask as a constant, or by a condition; TY_NONE without one. */
+static inline ty_val mask_of(ty_graph *g, const attend_case *c)
+{
+    static const bool has[][4] = {
+        [KEYS] = {1, 0, 0, 1},        [KEYS_ADDED] = {1, 0, 0, 1}, [BAND] = {0, 0, 1, 1},
+        [BIAS] = {1, 1, 1, 1},        [QUERIES] = {0, 1, 1, 0},    [HEADS_ADDED] = {0, 1, 0, 1},
+        [NAN_QUERIES] = {0, 0, 1, 0}, [BAND_ADDED] = {0, 0, 1, 1}, [KEYS_GUARDED] = {1, 0, 0, 1},
+    };
+    const int64_t all[] = {c->b, c->heads, c->t, c->s};
+    bool added = c->mask == KEYS_ADDED || c->mask == BIAS || c->mask == HEADS_ADDED;
+    int64_t dim[4], n = 1, at[4];
+    if (c->mask == NO_MASK)
+        return TY_NONE;
+    for (int i = 0; i < 4; i++)
+        n *= dim[i] = has[c->mask][i] ? all[i] : 1;
+    float *number = malloc(sizeof *number * (size_t)n);
+    uint8_t *shows = malloc((size_t)n);
+    for (int64_t k = 0; k < n; k++) {
+        for (int64_t i = 3, left = k; i >= 0; left /= dim[i--])
+            at[i] = left % dim[i];
+        number[k] = mask_adds(c, at[0], at[1], at[2], at[3]);
+        shows[k] = mask_shows(c, at[0], at[1], at[2], at[3]) == (c->mask != BAND_ADDED);
+    }
+    ty_val v = ty_b_const_copy(g, ty_type_make(added ? TY_F32 : TY_BOOL, 4, dim), added ? (void *)number : shows);
+    free(number);
+    free(shows);
+    if (c->mask != BAND_ADDED && c->mask != KEYS_GUARDED)
+        return v;
+    v = known_late(g, v);
+    ty_val none = ty_b_full(g, TY_F32, 4, dim, 0), lowest = ty_b_full(g, TY_F32, 4, dim, -FLT_MAX);
+    if (c->mask == BAND_ADDED)
+        return ty_b_select(g, v, lowest, none);
+    ty_val hidden = ty_b_full(g, TY_F32, 4, dim, -INFINITY);
+    return ty_b_binary(g, TY_OP_MAX, ty_b_select(g, v, none, hidden), lowest);
+}
+
+/* ---- graphs ---- */
+
+static inline ty_val attention_of(ty_graph *g, const attend_case *c, ty_val q, ty_val k, ty_val v)
+{
+    ty_attr attr = {.flags = c->causal, .value = 0.3, .value2 = c->mask == NO_MASK ? 0 : mask_fill(c->mask)};
+    ty_val mask = mask_of(g, c);
+    return ty_graph_emit(g, TY_OP_ATTENTION, &attr, (ty_val[]){q, k, v, mask}, mask == TY_NONE ? 3 : 4);
+}
 
 static inline ty_val given(ty_graph *g, const attend_case *c, const char *name, int64_t heads, int64_t rows, int64_t n)
 {
@@ -45,9 +158,7 @@ static inline ty_graph *make_packed(const attend_case *c)
     const int64_t dims[] = {c->b, c->t, 3 * c->heads * c->d};
     ty_val qkv = ty_b_input(g, ty_graph_add_input(g, "qkv", ty_type_make(c->dtype, 3, dims)));
     ty_val dy = given(g, c, "dy", c->heads, c->t, c->e), d;
-    ty_attr attr = {.flags = c->causal, .value = 0.3};
-    ty_val in[] = {part(g, c, qkv, 0), part(g, c, qkv, 1), part(g, c, qkv, 2)};
-    ty_val y = ty_graph_emit(g, TY_OP_ATTENTION, &attr, in, 3);
+    ty_val y = attention_of(g, c, part(g, c, qkv, 0), part(g, c, qkv, 1), part(g, c, qkv, 2));
     ty_error err = {0};
     if (ty_pass_autodiff(g, ty_b_sum(g, ty_b_mul(g, y, dy), 15, false), &qkv, 1, &d, &err) < 0)
         fail_msg("%s", err.message);
@@ -64,8 +175,7 @@ static inline ty_graph *make(const attend_case *c)
     ty_graph *g = ty_graph_new();
     ty_val q = given(g, c, "q", c->heads, c->t, c->d), k = given(g, c, "k", c->groups, c->s, c->d);
     ty_val v = given(g, c, "v", c->groups, c->s, c->e), dy = given(g, c, "dy", c->heads, c->t, c->e);
-    ty_attr attr = {.flags = c->causal, .value = 0.3};
-    ty_val y = ty_graph_emit(g, TY_OP_ATTENTION, &attr, (ty_val[]){q, k, v}, 3), d[3];
+    ty_val y = attention_of(g, c, q, k, v), d[3];
     ty_error err = {0};
     ty_val loss = ty_b_sum(g, ty_b_mul(g, y, dy), 15, false);
     if (ty_pass_autodiff(g, loss, (ty_val[]){q, k, v}, 3, d, &err) < 0)

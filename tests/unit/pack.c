@@ -19,8 +19,8 @@
 #include "tests/unit/attend_case.h"
 
 static const attend_case cases[] = {
-    {TY_F32, 2, 3, 3, 64, 64, 16, 16, false, true, true, true},
-    {TY_F32, 1, 2, 2, 65, 65, 24, 24, true, true, true, true},
+    {TY_F32, 2, 3, 3, 64, 64, 16, 16, false, true, true, true, NO_MASK},
+    {TY_F32, 1, 2, 2, 65, 65, 24, 24, true, true, true, true, NO_MASK},
 };
 enum { N_CASES = sizeof cases / sizeof *cases };
 

@@ -379,6 +379,61 @@ static void keys_of_all_heads_stay_one(void **state)
     expect_key_heads(&t, 2);
 }
 
+/* Two masks, of which the second meets the scores in another shape; 4 entries or windows, 2 heads, 4 tokens of 3. */
+static const struct {
+    const char *what, *found;
+    int n_first, n_second;
+    int64_t first[5], bias[5], second[5], mask[5]; /* shapes of scores, and of what is added to them */
+    bool chosen;                                   /* the second is a condition */
+} twice[] = {
+    {"heads and entries as one axis", "1 attention", 3, 4, {8, 4, 4}, {8, 1, 4}, {4, 2, 4, 4}, {4, 1, 1, 4}, false},
+    {"a bias for all of that axis", "1 attention", 3, 4, {8, 4, 4}, {1, 4, 4}, {4, 2, 4, 4}, {1, 2, 4, 1}, false},
+    {"windows", "1 attention", 4, 5, {4, 2, 4, 4}, {1, 2, 4, 4}, {2, 2, 2, 4, 4}, {1, 2, 1, 4, 4}, false},
+    {"one shape", "1 attention", 4, 4, {4, 2, 4, 4}, {1, 2, 4, 4}, {4, 2, 4, 4}, {4, 1, 1, 4}, false},
+    {"a condition behind a bias", "1 attention", 4, 4, {4, 2, 4, 4}, {1, 2, 1, 4}, {4, 2, 4, 4}, {4, 1, 4, 4}, true},
+    {"a part of an axis", "1 softmax", 5, 4, {2, 2, 2, 4, 4}, {1, 2, 1, 4, 4}, {4, 2, 4, 4}, {4, 1, 1, 4}, false},
+};
+
+static void masked_twice(model_text *t, size_t i)
+{
+    int n = twice[i].n_first;
+    int64_t heads[5], swapped[5] = {0, 1, 2, 3, 4};
+    memcpy(heads, twice[i].first, sizeof heads);
+    heads[n - 1] = 3;
+    swapped[n - 2] = n - 1;
+    swapped[n - 1] = n - 2;
+    begin(t, SHAPE(8, 4, 3));
+    model_input(t, "bias", F64, n, twice[i].bias);
+    model_input(t, "mask", twice[i].chosen ? 9 : F64, twice[i].n_second, twice[i].mask);
+    constant(t, "hidden", -1e300);
+    model_ints(t, "heads", n, heads);
+    model_ints(t, "first", n, twice[i].first);
+    model_ints(t, "second", twice[i].n_second, twice[i].second);
+    model_node(t, "Reshape", "x,heads", "q", "");
+    attr_ints(t, "perm", n, swapped);
+    model_node(t, "Transpose", "q", "kt", "");
+    model_node(t, "MatMul", "q,kt", "scores", "");
+    model_node(t, "Add", "scores,bias", "biased", "");
+    model_node(t, "Reshape", "biased,second", "again", "");
+    model_node(t, twice[i].chosen ? "Where" : "Add", twice[i].chosen ? "mask,again,hidden" : "again,mask", "masked",
+               "");
+    model_node(t, "Reshape", "masked,first", "last", "");
+    attr_int(t, "axis", -1);
+    model_node(t, "Softmax", "last", "p", "");
+    model_node(t, "MatMul", "p,q", "y", "");
+    model_output(t, "y", F64);
+}
+
+static void masks_are_added_twice(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof twice / sizeof *twice; i++) {
+        model_text t;
+        masked_twice(&t, i);
+        expect_found(twice[i].what, raise_model(&t), twice[i].found);
+    }
+}
+
 static void attentions_that_are_none(void **state)
 {
     (void)state;
@@ -515,6 +570,7 @@ int main(void)
         cmocka_unit_test(gate_is_no_silu),
         cmocka_unit_test(attentions_are_found),
         cmocka_unit_test(keys_of_all_heads_stay_one),
+        cmocka_unit_test(masks_are_added_twice),
         cmocka_unit_test(attentions_that_are_none),
         cmocka_unit_test(softmaxes_that_are_none),
         cmocka_unit_test(cross_entropies_that_are_none),

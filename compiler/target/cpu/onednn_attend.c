@@ -5,6 +5,8 @@
  * [ATTEND_BLOCK, S] stay in its cache. The gradient goes through the blocks of a head from last to first, since the
  * last one sees every key and can write dk and dv where the others add to them. Cuts depend on shapes alone and each
  * product runs on one thread: bits do not depend on the number of threads.
+ *
+ * A mask changes a block's scores when they are there, before the softmax.
  */
 #include "compiler/ops/attend.h"
 #include "compiler/target/cpu/clones.h"
@@ -21,6 +23,8 @@ typedef struct attend_call {
     const ty_onednn *lib;
     ty_attend_sizes a;
     float scale;
+    int mask_at; /* its number among the operands; -1: none */
+    ty_attend_mask mask;
     int threads;
     int64_t ld; /* floats from one row of scores to the next */
 } attend_call;
@@ -60,14 +64,14 @@ typedef union attend_bits {
     float value;
 } attend_bits;
 
-/* exp of x <= 0, to 1e-7 of the result: the polynomial of generated kernels (prelude.c). Below e^-87 it is e^-87, which
- * is nothing beside the 1 that every row of a softmax holds. Without a comparison of floats, which would keep the loops
- * around it from being vectorised: the larger negative float has the larger bits, adding and taking away 1.5 x 2^23
- * rounds to an integer, and x - x is 0 or NaN. */
+/* exp of x <= 0, to 1e-7 of the result: the polynomial of generated kernels (prelude.c). Below e^-87 it is 0. Without a
+ * comparison of floats, which would keep the loops around it from being vectorised: the larger negative float has the
+ * larger bits, up to those of -inf, and adding and taking away 1.5 x 2^23 rounds to an integer. */
 TY_CPU_INLINE float attend_exp(float x)
 {
     attend_bits d = {.value = x}, power;
-    d.bits = d.bits > 0xC2AE0000u ? 0xC2AE0000u : d.bits; /* of -87 */
+    const uint32_t low = d.bits - 0xC2AE0001u < 0xFF800000u - 0xC2AE0000u; /* below -87; a NaN stays */
+    d.bits = low ? 0xC2AE0000u : d.bits;
     float n = d.value * 0x1.715476p+0f + 0x1.8p23f - 0x1.8p23f;
     float r = d.value - n * 0x1.62e400p-1f - n * 0x1.7f7d1cp-20f, p = 1.9875691500e-4f;
     p = p * r + 1.3981999507e-3f;
@@ -76,8 +80,8 @@ TY_CPU_INLINE float attend_exp(float x)
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * (r * r) + r + 1.0f;
-    power.bits = (uint32_t)((int32_t)n + 127) << 23;
-    return p * power.value + (x - x);
+    power.bits = low ? 0 : (uint32_t)((int32_t)n + 127) << 23;
+    return p * power.value;
 }
 
 TY_CPU_INLINE float attend_max(const float *x, int64_t n)
@@ -106,6 +110,47 @@ TY_CPU_INLINE void attend_exps(float *x, int64_t n, float most)
         x[i] = attend_exp(x[i] - most);
 }
 
+/* A row of a mask at a row of scores. Where there is one number for all keys, step is 0. */
+TY_CPU_CLONES static void attend_add_row(float *x, const float *mask, int64_t step, int64_t n)
+{
+    if (step == 0)
+        for (int64_t i = 0; i < n; i++)
+            x[i] += mask[0];
+    else
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            x[i] += mask[i];
+}
+
+TY_CPU_CLONES static void attend_choose_row(float *x, const uint8_t *mask, int64_t step, int64_t n, float hidden)
+{
+    if (step == 0)
+        for (int64_t i = 0; i < n; i++)
+            x[i] = mask[0] ? x[i] : hidden;
+    else
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            x[i] = mask[i] ? x[i] : hidden;
+}
+
+/* The scores of the queries from `first` on, of a head. */
+static void attend_mask_rows(const attend_call *c, const float *const *in, int64_t head, int64_t first, int64_t rows,
+                             float *x)
+{
+    const ty_attend_mask *m = &c->mask;
+    if (c->mask_at < 0)
+        return;
+    int64_t outer = head / c->a.heads / m->div % m->mod * m->outer_step, h = head % c->a.heads * m->head_step;
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t at = outer + h + (first + i) * m->query_step;
+        if (m->chooses)
+            attend_choose_row(x + i * c->ld, (const uint8_t *)in[c->mask_at] + at, m->key_step, c->a.s,
+                              (float)m->hidden);
+        else
+            attend_add_row(x + i * c->ld, in[c->mask_at] + at, m->key_step, c->a.s);
+    }
+}
+
 /* A row of scores becomes exp(score - maximum), zero behind the n keys that it sees; returns 1 / sum. */
 TY_CPU_CLONES static float attend_forward_row(float *x, int64_t n, int64_t width, float *lse)
 {
@@ -114,7 +159,9 @@ TY_CPU_CLONES static float attend_forward_row(float *x, int64_t n, int64_t width
     float sum = attend_sum(x, n);
     memset(x + n, 0, (size_t)(width - n) * sizeof *x);
     *lse = most + logf(sum);
-    return 1 / sum;
+    if (most < (float)TY_ATTEND_IS_HIDDEN)
+        *lse = most < (float)TY_ATTEND_IS_UNSEEN ? NAN : (float)TY_ATTEND_HIDDEN * sum;
+    return 1 / sum + (*lse - *lse);
 }
 
 TY_CPU_CLONES static void attend_scale_row(float *x, int64_t n, float by)
@@ -124,11 +171,21 @@ TY_CPU_CLONES static void attend_scale_row(float *x, int64_t n, float by)
         x[i] *= by;
 }
 
-/* A row of scores becomes probabilities. */
+/* A row of scores becomes probabilities: of one in which all is hidden, the same for all that is not unseen. */
 TY_CPU_CLONES static void attend_probs_row(float *x, int64_t n, int64_t width, float lse)
 {
-    attend_exps(x, n, lse);
+    if (lse < (float)TY_ATTEND_IS_HIDDEN)
+        for (int64_t i = 0; i < n; i++)
+            x[i] = x[i] < (float)TY_ATTEND_IS_UNSEEN ? 0 : (float)TY_ATTEND_HIDDEN / lse;
+    else
+        attend_exps(x, n, lse);
     memset(x + n, 0, (size_t)(width - n) * sizeof *x);
+}
+
+/* Bools have set all scores of a row, given its lse: no product has a part in them. */
+static bool attend_is_blind(const attend_call *c, float lse)
+{
+    return c->mask_at >= 0 && c->mask.blind && lse < (float)TY_ATTEND_IS_HIDDEN;
 }
 
 /* p <- scale p (dp - dy y'): the gradient of the products q k'. */
@@ -175,6 +232,7 @@ static void attend_forward_block(const attend_call *c, const float *const *in, f
     attend_matrix s = {scores, c->ld};
     float inverse[ATTEND_BLOCK];
     attend_product(c, 'N', 'T', rows, width, a->d, c->scale, q, k, 0, s);
+    attend_mask_rows(c, in, head, first, rows, scores);
     for (int64_t i = 0; i < rows; i++)
         inverse[i] =
             attend_forward_row(scores + i * c->ld, attend_seen(a, first + i), width, &out[1][head * a->t + first + i]);
@@ -201,13 +259,14 @@ static void attend_back_block(const attend_call *c, const float *const *in, floa
     attend_matrix s = {p, c->ld}, ds = {p + ATTEND_BLOCK * c->ld, c->ld};
     float beta = add ? 1 : 0;
     attend_product(c, 'N', 'T', rows, width, a->d, c->scale, q, k, 0, s);
+    attend_mask_rows(c, in, head, first, rows, p);
     for (int64_t i = 0; i < rows; i++)
         attend_probs_row(p + i * c->ld, attend_seen(a, first + i), width, in[4][head * a->t + first + i]);
     attend_product(c, 'T', 'N', width, a->e, rows, 1, s, dy, beta, dv);
     attend_product(c, 'N', 'T', rows, width, a->e, 1, dy, v, 0, ds);
     for (int64_t i = 0; i < rows; i++)
         attend_back_row(p + i * c->ld, ds.at + i * c->ld, width, attend_rows(dy, i).at, attend_rows(y, i).at, a->e,
-                        c->scale);
+                        attend_is_blind(c, in[4][head * a->t + first + i]) ? 0 : c->scale);
     attend_product(c, 'N', 'N', rows, a->d, width, 1, s, k, 0, dq);
     attend_product(c, 'T', 'N', width, a->d, rows, 1, s, q, beta, dk);
 }
@@ -244,13 +303,20 @@ static void attend_run_back(void *prepared, const void *const *in, void *const *
 static int attend_prepare(const ty_library_shape *shape, bool back, ty_library_call *out, ty_error *err)
 {
     const ty_onednn *lib;
+    if (shape->in[0].dtype != TY_F32)
+        return ty_error_set(err, TY_E_UNSUPPORTED, "attention in tiles: expected f32");
     if (ty_onednn_get(&lib, err) < 0)
         return -1;
     attend_call *c = calloc(1, sizeof *c);
     if (!c)
         return ty_error_set(err, TY_E_LIMIT, "no memory for a prepared attention");
     ty_attend_sizes a = ty_attend_sizes_of(shape->attr->flags, &shape->in[0], &shape->in[1], &shape->in[2]);
-    *c = (attend_call){.lib = lib, .a = a, .scale = (float)shape->attr->value};
+    int mask_at = back ? TY_ATTEND_GRAD_MASK_AT : TY_ATTEND_MASK_AT;
+    *c = (attend_call){.lib = lib, .a = a, .scale = (float)shape->attr->value, .mask_at = -1};
+    if (shape->n_in > mask_at) {
+        c->mask_at = mask_at;
+        ty_attend_mask_of(shape->attr->flags, &shape->in[0], &shape->in[mask_at], &c->mask);
+    }
     c->ld = (a.s + ATTEND_LANES - 1) / ATTEND_LANES * ATTEND_LANES;
     c->threads = ty_onednn_threads(shape, 2.0 * (double)(a.outer * a.heads * a.t * a.s * (a.d + a.e)));
     *out =

@@ -60,11 +60,10 @@ static const char attend_softmax[] =
     "       for (int j = 0; j < E / 8; j++) o[t][j][2 * i] *= less, o[t][j][2 * i + 1] *= less;\n"
     "      }\n"
     "     }\n"
-    "     const float zero[2] = {-most[t][0] * scale2, -most[t][1] * scale2};\n"
     "#pragma unroll\n"
     "     for (int j = 0; j < OTHER / 2; j++) {\n"
     "      float *x = &of[j / 4][j % 4];\n"
-    "      *x = ty_exp2(__builtin_fmaf(*x, scale2, zero[j / 2 % 2]));\n"
+    "      *x = FALLEN(*x, most[t][j / 2 % 2]);\n"
     "      sum[t][j / 2 % 2] += *x;\n"
     "     }\n"
     "     ALONG_ONE(o, of, vs, E, OTHER, t)\n"
@@ -106,11 +105,11 @@ static const char attend_forward_close[] =
     "    for (int m = 1; m < 4; m *= 2) sum[t][i] += TY_SHUFFLE_F(sum[t][i], m);\n"
     "    const int at = mine + t * STEP + i * 8;\n"
     "    if (at >= T) continue;\n"
-    "    const float part = 1.0f / sum[t][i];\n"
+    "    const float part = PART(most[t][i], sum[t][i]);\n"
     "#pragma unroll\n"
     "    for (int j = 0; j < E / 8; j++)\n"
     "     *(unsigned *)&yh[at * yR + j * 8 + pair] = PACK(o[t][j][2 * i] * part, o[t][j][2 * i + 1] * part);\n"
-    "    if (lane % 4 == 0) lse[(outer * HEADS + head) * T + at] = most[t][i] * scale + ty_log_f32(sum[t][i]);\n"
+    "    if (lane % 4 == 0) lse[(outer * HEADS + head) * T + at] = LSE(most[t][i], sum[t][i]);\n"
     "   }\n"
     " }\n"
     "}\n";
@@ -121,10 +120,13 @@ int ty_cuda_own_attend(const ty_cuda_own *o, ty_error *err)
     ty_buf text;
     if (ty_own_attend_read(o, &x, err) < 0)
         return -1;
-    const ty_own_attend_shape shape = {.mt = x.wide ? 1 : 2, .other = x.wide ? 32 : 64, .group = 64, .small = true};
+    const ty_own_attend_shape shape = {
+        .mt = x.wide ? 1 : 2, .other = x.wide || x.masked ? 32 : 64, .group = 64, .small = true};
     ty_buf_init(&text, TY_OWN_ATTEND_TEXT);
-    ty_buf_adds(&text, "(const unsigned short *q, const unsigned short *k, const unsigned short *v, unsigned short *y, "
-                       "float *lse)\n");
+    ty_buf_addf(&text,
+                "(const unsigned short *q, const unsigned short *k, const unsigned short *v, %sunsigned short *y, "
+                "float *lse)\n",
+                ty_own_attend_parameter(&x));
     ty_own_attend_open(&x, &shape, &text);
     ty_own_attend_kept("queries", &text);
     ty_buf_adds(&text, " TY_SHARED TY_GROUP_ALIGNED unsigned short tile[4 * OTHER * LINE];\n"
@@ -133,11 +135,11 @@ int ty_cuda_own_attend(const ty_cuda_own *o, ty_error *err)
     ty_buf_adds(&text, attend_forward_open);
     ty_buf_adds(&text, ty_own_attend_keys);
     ty_buf_adds(&text, attend_forward_scores);
-    ty_own_attend_mask(false, &text);
+    ty_own_attend_mask(&x, false, &text);
     ty_buf_adds(&text, attend_forward_rows);
-    ty_own_attend_mask(true, &text);
+    ty_own_attend_mask(&x, true, &text);
     ty_buf_adds(&text, attend_softmax);
     ty_buf_adds(&text, attend_forward_close);
-    ty_own_attend_launch(o, &x, &shape, &text, (const int[]){0, 1, 2, 3, 4}, 5);
+    ty_own_attend_launch(o, &x, &shape, &text, ty_own_attend_operands_of(&x, (const int[]){x.n_in, x.n_in + 1}, 2));
     return 0;
 }

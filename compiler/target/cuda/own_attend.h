@@ -7,14 +7,8 @@
 #include "compiler/ops/attend.h"
 #include "compiler/target/cuda/own.h"
 
-/* Operands by number, of the gradient all six; its results come behind them. */
+/* Operands by number, of the gradient all six, and a mask if there is one; results come behind them. */
 enum { TY_OWN_ATTEND_Q, TY_OWN_ATTEND_K, TY_OWN_ATTEND_V, TY_OWN_ATTEND_Y, TY_OWN_ATTEND_LSE, TY_OWN_ATTEND_DY };
-
-/* The number of the gradient of operand q, k or v: where these are parts of one tensor, so are their gradients. */
-static inline int ty_own_attend_result(bool packed, int part)
-{
-    return TY_OWN_ATTEND_DY + 1 + (packed ? 0 : part);
-}
 
 /* Bytes that a kernel's text may have. */
 enum { TY_OWN_ATTEND_TEXT = 1 << 16 };
@@ -24,7 +18,26 @@ typedef struct ty_own_attend {
     ty_attend_sizes a;
     double scale;
     bool wide; /* heads of more than 64 numbers */
+    bool masked;
+    ty_attend_mask mask;
+    int n_in; /* operands */
 } ty_own_attend;
+
+/* The number of the gradient of operand q, k or v: where these are parts of one tensor, so are their gradients. */
+static inline int ty_own_attend_result(const ty_own_attend *x, int part)
+{
+    return x->n_in + (x->a.packed ? 0 : part);
+}
+
+/* Operands and results of a kernel, in the order of its parameters: operands first, a mask behind them. */
+typedef struct ty_own_attend_operands {
+    int at[12], n;
+} ty_own_attend_operands;
+
+/* All operands, and `more` numbers. */
+ty_own_attend_operands ty_own_attend_operands_of(const ty_own_attend *x, const int *more, int n_more);
+/* The mask's parameter, with a comma behind it; "" without one. */
+const char *ty_own_attend_parameter(const ty_own_attend *x);
 
 /* What a kernel keeps of a warp's rows, and what it goes through at a time. */
 typedef struct ty_own_attend_shape {
@@ -53,9 +66,9 @@ void ty_own_attend_kept(const char *name, ty_buf *text);
 void ty_own_attend_items(const ty_own_attend *x, const ty_own_attend_shape *shape, ty_buf *text);
 /* Through tiles of keys and values, of which the first is asked for, ks and vs. */
 extern const char ty_own_attend_keys[];
-/* What is not seen of a tile's scores: of all p[t] where each warp multiplies by itself; or by group, of the scores
- * `of` of one t. */
-void ty_own_attend_mask(bool by_group, ty_buf *text);
+/* What is not seen of a tile's scores, and what a mask does to them: of all p[t] where each warp multiplies by itself;
+ * or by group, of the scores `of` of one t. */
+void ty_own_attend_mask(const ty_own_attend *x, bool by_group, ty_buf *text);
 
 /* ---- of the gradient (own_attend_grad.c), its kernel for short sequences in own_attend_short.c ---- */
 
@@ -65,10 +78,11 @@ void ty_own_attend_back(const ty_own_attend *x, const ty_own_attend_shape *shape
 extern const char ty_own_attend_delta[];
 
 /* Which sums over queries a kernel has; the text of its products of keys with queries, of a test for keys that there
- * are not, and of how far the sums of a pair of queries are from those of the next in most_at and less_at. */
+ * are not, of how far the sums of a pair of queries are from those of the next in most_at and less_at, and of the head
+ * of the queries. */
 typedef struct ty_own_attend_sums_of {
     bool dk, dv;
-    const char *products, *keys_end, *pairs;
+    const char *products, *keys_end, *pairs, *head;
 } ty_own_attend_sums_of;
 
 void ty_own_attend_sums(const ty_own_attend_sums_of *of, ty_buf *text);
@@ -81,6 +95,6 @@ void ty_own_attend_short(const ty_cuda_own *o, const ty_own_attend *x);
 
 /* The kernel is done; text is freed. which, n: its operands and results (own.h). */
 void ty_own_attend_launch(const ty_cuda_own *o, const ty_own_attend *x, const ty_own_attend_shape *shape, ty_buf *text,
-                          const int *which, int n);
+                          ty_own_attend_operands which);
 
 #endif

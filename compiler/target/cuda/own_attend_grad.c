@@ -72,7 +72,7 @@ static const char attend_back_queries[] =
     "     for (int j = 0; j < OTHER / 2; j++) {\n"
     "      const int i = j / 2 % 2;\n"
     "      float *x = &of[j / 4][j % 4];\n"
-    "      *x = ty_exp2(__builtin_fmaf(*x, scale2, -most[t][i])) * (to[j / 4][j % 4] - sum_of[t][i]);\n"
+    "      *x = PROBABILITY(*x, most[t][i]) * WANTED(to[j / 4][j % 4] - sum_of[t][i], most[t][i]);\n"
     "     }\n"
     "     ALONG_ONE(sum, of, ks, D, OTHER, t)\n"
     "    }\n"
@@ -99,8 +99,8 @@ void ty_own_attend_back(const ty_own_attend *x, const ty_own_attend_shape *shape
     ty_buf_init(text, TY_OWN_ATTEND_TEXT);
     ty_buf_addf(text,
                 "(const unsigned short *q, const unsigned short *k, const unsigned short *v, const unsigned short *y, "
-                "const float *lse, const unsigned short *dy, %s)\n",
-                results);
+                "const float *lse, const unsigned short *dy, %s%s)\n",
+                ty_own_attend_parameter(x), results);
     ty_own_attend_open(x, shape, text);
     ty_buf_adds(text, " const int even = ((unsigned long)q | (unsigned long)k | (unsigned long)v | (unsigned long)dy) "
                       "% 16 == 0;\n"
@@ -124,12 +124,12 @@ static void back_queries(const ty_cuda_own *o, const ty_own_attend *x)
                        "#if !GROUP\n"
                        "    ACROSS(p, f, queries, ks, OTHER, D, MT)\n"
                        "#endif\n");
-    ty_own_attend_mask(false, &text);
+    ty_own_attend_mask(x, false, &text);
     ty_buf_adds(&text, attend_back_gradients);
-    ty_own_attend_mask(true, &text);
+    ty_own_attend_mask(x, true, &text);
     ty_buf_adds(&text, attend_back_queries);
-    ty_own_attend_launch(o, x, &shape, &text,
-                         (const int[]){0, 1, 2, 3, 4, 5, TY_CUDA_OWN_SCRATCH, TY_OWN_ATTEND_DY + 1}, 8);
+    const int more[] = {TY_CUDA_OWN_SCRATCH, ty_own_attend_result(x, TY_OWN_ATTEND_Q)};
+    ty_own_attend_launch(o, x, &shape, &text, ty_own_attend_operands_of(x, more, 2));
 }
 
 /* ---- of keys and values ---- */
@@ -229,10 +229,11 @@ const char ty_own_attend_few[] =
     "#pragma unroll\n"
     "    for (int t = 0; t < MT; t++) {\n"
     "     ARRIVED(2, p[t], SUB);\n"
+    "     MASK(p[t], SUB / 2, from + j / 4 * 8 + pair + j % 2, mine + t * STEP + j / 2 % 2 * 8, OF_HEAD)\n"
     "#pragma unroll\n"
     "     for (int j = 0; j < SUB / 2; j++) {\n"
     "      float *x = &p[t][j / 4][j % 4];\n"
-    "      *x = ty_exp2(__builtin_fmaf(*x, scale2, -(most_at[PLACE(j)] * log2e)));\n"
+    "      *x = PROBABILITY(*x, most_at[PLACE(j)] * log2e);\n"
     "     }\n"
     "     if (edge) {\n"
     "      TY_JUMP();\n"
@@ -261,7 +262,7 @@ const char ty_own_attend_few[] =
     "#endif\n"
     "#pragma unroll\n"
     "     for (int j = 0; j < SUB / 2; j++)\n"
-    "      p[u][j / 4][j % 4] *= of[j / 4][j % 4] - less_at[PLACE(j)];\n"
+    "      p[u][j / 4][j % 4] *= WANTED(of[j / 4][j % 4] - less_at[PLACE(j)], most_at[PLACE(j)] * log2e);\n"
     "#if GROUP\n"
     "     if (u + 1 < MT) ACROSS_ONE(g_, values, gt, SUB, E, u + 1)\n"
     "#endif\n"
@@ -301,11 +302,12 @@ const char ty_own_attend_store[] = "#pragma unroll\n"
 void ty_own_attend_sums(const ty_own_attend_sums_of *of, ty_buf *text)
 {
     ty_buf_addf(text,
-                "#undef DK\n#undef DV\n#undef KEYS_END\n#undef PRODUCTS\n#undef PLACE\n"
+                "#undef DK\n#undef DV\n#undef KEYS_END\n#undef PRODUCTS\n#undef PLACE\n#undef OF_HEAD\n"
+                "#define OF_HEAD %s\n"
                 "#define PLACE(j) ((j) / 4 * (%s) + (j) %% 2)\n"
                 "#define DK %d\n#define DV %d\n#define KEYS_END(key) (%s)\n"
                 "#define PRODUCTS(p, qt) %s\n",
-                of->pairs, of->dk, of->dv, of->keys_end, of->products);
+                of->head, of->pairs, of->dk, of->dv, of->keys_end, of->products);
 }
 
 static const char attend_keys_memory[] =
@@ -322,15 +324,14 @@ static void back_keys(const ty_cuda_own *o, const ty_own_attend *x, bool dk, boo
 {
     const ty_own_attend_shape shape = {
         .mt = x->wide ? 1 : 2, .other = x->wide ? 16 : 64, .group = 64, .keys = true, .bytes = KEYS_BYTES};
-    const int dk_at = ty_own_attend_result(x->a.packed, TY_OWN_ATTEND_K),
-              dv_at = ty_own_attend_result(x->a.packed, TY_OWN_ATTEND_V);
+    const int dk_at = ty_own_attend_result(x, TY_OWN_ATTEND_K), dv_at = ty_own_attend_result(x, TY_OWN_ATTEND_V);
     ty_buf text;
     ty_own_attend_back(x, &shape,
                        dk && dv ? "const float *delta, unsigned short *dk, unsigned short *dv"
                        : dk     ? "const float *delta, unsigned short *dk"
                                 : "const float *delta, unsigned short *dv",
                        &text);
-    const ty_own_attend_sums_of sums = {dk, dv, "ACROSS(p, f, keys, qt, SUB, D, MT)", "0", "GROUP ? 2 : 8"};
+    const ty_own_attend_sums_of sums = {dk, dv, "ACROSS(p, f, keys, qt, SUB, D, MT)", "0", "GROUP ? 2 : 8", "of_head"};
     ty_own_attend_sums(&sums, &text);
     ty_buf_adds(&text, attend_keys_memory);
     if (dk)
@@ -342,8 +343,8 @@ static void back_keys(const ty_cuda_own *o, const ty_own_attend *x, bool dk, boo
     ty_buf_adds(&text, ty_own_attend_few);
     ty_buf_adds(&text, attend_back_next);
     ty_buf_adds(&text, ty_own_attend_store);
-    ty_own_attend_launch(o, x, &shape, &text,
-                         (const int[]){0, 1, 2, 3, 4, 5, TY_CUDA_OWN_SCRATCH, dk ? dk_at : dv_at, dv_at}, 7 + dk + dv);
+    const int more[] = {TY_CUDA_OWN_SCRATCH, dk ? dk_at : dv_at, dv_at};
+    ty_own_attend_launch(o, x, &shape, &text, ty_own_attend_operands_of(x, more, 1 + dk + dv));
 }
 
 int ty_cuda_own_attend_grad(const ty_cuda_own *o, ty_error *err)

@@ -160,12 +160,11 @@ bool ty_own_attend_is_short(const ty_own_attend *x)
 void ty_own_attend_short(const ty_cuda_own *o, const ty_own_attend *x)
 {
     const ty_own_attend_shape shape = {.mt = 2, .other = 32, .group = 32, .keys = true, .bytes = SHORT_BYTES};
-    const int dq_at = ty_own_attend_result(x->a.packed, TY_OWN_ATTEND_Q),
-              dk_at = ty_own_attend_result(x->a.packed, TY_OWN_ATTEND_K),
-              dv_at = ty_own_attend_result(x->a.packed, TY_OWN_ATTEND_V);
+    const int results[] = {ty_own_attend_result(x, TY_OWN_ATTEND_Q), ty_own_attend_result(x, TY_OWN_ATTEND_K),
+                           ty_own_attend_result(x, TY_OWN_ATTEND_V)};
     ty_buf text;
     ty_own_attend_back(x, &shape, "unsigned short *dq, unsigned short *dk, unsigned short *dv", &text);
-    const ty_own_attend_sums_of sums = {true, true, "ACROSS_OF(p, keys, qt, SUB, D)", "(key) >= S", "8"};
+    const ty_own_attend_sums_of sums = {true, true, "ACROSS_OF(p, keys, qt, SUB, D)", "(key) >= S", "8", "head"};
     ty_own_attend_sums(&sums, &text);
     ty_buf_adds(&text, attend_short_memory);
     ty_own_attend_behind(x, "dk", TY_OWN_ATTEND_K, &text);
@@ -180,5 +179,5 @@ void ty_own_attend_short(const ty_cuda_own *o, const ty_own_attend *x)
     ty_buf_adds(&text, attend_short_scores);
     ty_buf_adds(&text, "#endif\n");
     ty_buf_adds(&text, ty_own_attend_store);
-    ty_own_attend_launch(o, x, &shape, &text, (const int[]){0, 1, 2, 3, 4, 5, dq_at, dk_at, dv_at}, 9);
+    ty_own_attend_launch(o, x, &shape, &text, ty_own_attend_operands_of(x, results, 3));
 }

@@ -15,6 +15,9 @@ int ty_own_attend_read(const ty_cuda_own *o, ty_own_attend *out, ty_error *err)
         ty_attend_sizes_of(attr->flags, q, ty_cuda_own_type(o, TY_OWN_ATTEND_K), ty_cuda_own_type(o, TY_OWN_ATTEND_V));
     out->scale = attr->value;
     out->wide = out->a.d > 64 || out->a.e > 64;
+    out->n_in = (int)ty_graph_node(o->g, o->node)->n_in;
+    int mask_at = ty_graph_op(o->g, o->node) == TY_OP_ATTEND ? TY_ATTEND_MASK_AT : TY_ATTEND_GRAD_MASK_AT;
+    out->masked = out->n_in > mask_at && ty_attend_mask_of(attr->flags, q, ty_cuda_own_type(o, mask_at), &out->mask);
     if (q->dtype != TY_BF16 && q->dtype != TY_F16)
         return ty_error_set(err, TY_E_UNSUPPORTED, "attention in tiles on a GPU: expected 16-bit numbers, found %s",
                             ty_dtype_text((ty_dtype)q->dtype));
@@ -27,6 +30,19 @@ int ty_own_attend_read(const ty_cuda_own *o, ty_own_attend *out, ty_error *err)
     if ((out->a.t + out->a.s) * out->a.heads * out->a.outer > INT32_MAX)
         return ty_error_set(err, TY_E_UNSUPPORTED, "attention in tiles on a GPU: expected fewer than 2^31 rows");
     return 0;
+}
+
+ty_own_attend_operands ty_own_attend_operands_of(const ty_own_attend *x, const int *more, int n_more)
+{
+    ty_own_attend_operands which = {.n = x->n_in + n_more};
+    for (int i = 0; i < which.n; i++)
+        which.at[i] = i < x->n_in ? i : more[i - x->n_in];
+    return which;
+}
+
+const char *ty_own_attend_parameter(const ty_own_attend *x)
+{
+    return !x->masked ? "" : x->mask.chooses ? "const unsigned char *mask, " : "const float *mask, ";
 }
 
 int ty_own_attend_rows(const ty_own_attend_shape *shape)
@@ -172,6 +188,70 @@ static const char attend_tile[] =
     "#define ARRIVE() do { TY_ASYNC_COMMIT(); TY_ASYNC_WAIT(); TY_GROUP_SEES(); TY_BARRIER(); } while (0)\n"
     "#undef ACROSS\n#undef ACROSS_OF\n#undef ALONG\n#undef ALONG_ONE\n#undef ACROSS_ONE\n#undef ARRIVED\n#undef LAST\n";
 
+/* Words for what becomes of scores. MASK: those of the pairs i < n, of which a mask has the numbers from `of_mask` on,
+ * by a query's number and a key's, scaled back as they will be scaled. FALLEN: the power of a score that is not scaled
+ * yet, of the greatest. PROBABILITY: the same of its row's lse in powers of two. WANTED: a gradient of a probability,
+ * unless bools have set all scores of the row. PART: of a row's sum; LSE. Without a mask all is seen. */
+static const char attend_unmasked[] = "#define MASK(of, n, query, key, head)\n"
+                                      "#define FALLEN(x, most) ty_exp2(__builtin_fmaf(x, scale2, -(most) * scale2))\n"
+                                      "#define PROBABILITY(x, lse2) ty_exp2(__builtin_fmaf(x, scale2, -(lse2)))\n"
+                                      "#define WANTED(d, lse2) (d)\n"
+                                      "#define PART(most, sum) (1.0f / (sum))\n"
+                                      "#define LSE(most, sum) ((most) * scale + ty_log_f32(sum))\n";
+
+/* Where all of a row is hidden, scores are equal, and must be so when they are brought to the greatest: it is taken
+ * away before what is left is scaled, which makes exactly 0 of two that are the same. */
+static const char attend_masked[] =
+    "#define MASK(of, n, query, key, head) { \\\n"
+    "  const MASK_TYPE *of_mask = mask + outer / MASK_DIV % MASK_MOD * mask_O + (head) * mask_H; \\\n"
+    "  _Pragma(\"unroll\") for (int j_ = 0; j_ < (n); j_ += 4) { \\\n"
+    "   int lane_ = lane; TY_ANEW(lane_); \\\n"
+    "   const int row = lane_ / 4, pair = lane_ % 4 * 2; \\\n"
+    "   _Pragma(\"unroll\") for (int j = j_; j < j_ + 4; j++) { \\\n"
+    "    const int at_query = (query), at_key = (key); \\\n"
+    "    float *score = &(of)[j / 4][j % 4]; \\\n"
+    "    if ((T % 128 == 0 || at_query < T) && (S % 128 == 0 || at_key < S)) \\\n"
+    "     *score = MASKED(*score, of_mask[at_query * mask_T + at_key * mask_S]); \\\n"
+    "   } \\\n"
+    "  } \\\n"
+    " }\n"
+    "#define FALLEN(x, most) ty_exp2(((x) - (most)) * scale2)\n"
+    "#define PROBABILITY(x, lse2) \\\n"
+    " ((lse2) < IS_HIDDEN * log2e ? (x) * scale < IS_UNSEEN ? 0.0f : HIDDEN * log2e / (lse2) : \\\n"
+    "  ty_exp2(__builtin_fmaf(x, scale2, -(lse2))))\n"
+    "#define WANTED(d, lse2) (BLIND && (lse2) < IS_HIDDEN * log2e ? 0.0f : (d))\n"
+    "#define PART(most, sum) ((most) * scale < IS_UNSEEN ? __builtin_nanf(\"\") : 1.0f / (sum))\n"
+    "#define LSE(most, sum) \\\n"
+    " ((most) * scale < IS_UNSEEN   ? __builtin_nanf(\"\") \\\n"
+    "  : (most) * scale < IS_HIDDEN ? HIDDEN * (sum) : (most) * scale + ty_log_f32(sum))\n";
+
+static void attend_words(const ty_own_attend *x, ty_buf *text)
+{
+    const ty_attend_mask *m = &x->mask;
+    bool is_small = x->a.t * x->a.s <= INT32_MAX;
+    ty_buf_adds(text, "#undef MASK\n#undef MASKED\n#undef MASK_TYPE\n#undef FALLEN\n#undef PROBABILITY\n"
+                      "#undef WANTED\n#undef PART\n#undef LSE\n");
+    if (!x->masked) {
+        ty_buf_adds(text, attend_unmasked);
+        return;
+    }
+    ty_buf_addf(text,
+                " enum { MASK_DIV = %" PRId64 ", MASK_MOD = %" PRId64 ", BLIND = %d };\n"
+                " const long mask_O = %" PRId64 ", mask_H = %" PRId64 ";\n const %s mask_T = %" PRId64
+                ", mask_S = %" PRId64 ";\n",
+                m->div, m->mod, m->blind, m->outer_step, m->head_step, is_small ? "int" : "long", m->query_step,
+                m->key_step);
+    ty_buf_addf(text, " const float HIDDEN = %af, IS_HIDDEN = %af, IS_UNSEEN = %af;\n", (double)(float)TY_ATTEND_HIDDEN,
+                (double)(float)TY_ATTEND_IS_HIDDEN, (double)(float)TY_ATTEND_IS_UNSEEN);
+    ty_buf_addf(text, "#define MASK_TYPE %s\n#define MASKED(score, m) ", m->chooses ? "unsigned char" : "float");
+    if (m->chooses)
+        ty_buf_addf(text, "((m) ? (score) : %af)\n", (double)(float)(m->hidden / x->scale));
+    else
+        ty_buf_addf(text, "__builtin_fmaf(m, %af, score)\n", (double)(float)(1 / x->scale));
+    ty_buf_adds(text, " (void)HIDDEN, (void)IS_HIDDEN, (void)IS_UNSEEN;\n");
+    ty_buf_adds(text, attend_masked);
+}
+
 void ty_own_attend_open(const ty_own_attend *x, const ty_own_attend_shape *shape, ty_buf *text)
 {
     const ty_attend_sizes *a = &x->a;
@@ -204,6 +284,7 @@ void ty_own_attend_open(const ty_own_attend *x, const ty_own_attend_shape *shape
     ty_buf_adds(text, " const int warp = TY_THREAD / 32, lane = TY_THREAD % 32, row = lane / 4, pair = lane % 4 * 2;\n"
                       " const float never = -__builtin_inff(), log2e = 0x1.715476p+0f;\n"
                       " (void)scale, (void)scale2, (void)never, (void)log2e;\n");
+    attend_words(x, text);
     ty_buf_adds(text, attend_tile);
     ty_buf_adds(text, "#if GROUP\n");
     ty_buf_adds(text, attend_by_group);
@@ -241,7 +322,7 @@ void ty_own_attend_items(const ty_own_attend *x, const ty_own_attend_shape *shap
 }
 
 void ty_own_attend_launch(const ty_cuda_own *o, const ty_own_attend *x, const ty_own_attend_shape *shape, ty_buf *text,
-                          const int *which, int n)
+                          ty_own_attend_operands which)
 {
     int rows = ty_own_attend_rows(shape);
     bool groups = attend_groups(x, shape);
@@ -252,7 +333,7 @@ void ty_own_attend_launch(const ty_cuda_own *o, const ty_own_attend *x, const ty
                                    .has_barriers = true,
                                    .group_bytes = groups ? shape->bytes : 0,
                                    .room = groups && shape->small ? TY_CUDA_GROUP : TY_CUDA_TWO};
-    o->launch(o->ctx, text, launch, which, n);
+    o->launch(o->ctx, text, launch, which.at, which.n);
     ty_buf_fini(text);
 }
 
@@ -269,7 +350,7 @@ const char ty_own_attend_keys[] =
     "    const int edge = key + OTHER > S || (CAUSAL && key + OTHER - 1 > low + S - T);\n";
 
 /* Of a tile on the edge of what is seen: scores that are not seen are never the greatest, and nothing of the sum. */
-static const char attend_mask[] =
+static const char attend_edge[] =
     "     if (edge) {\n"
     "      TY_JUMP();\n"
     "#pragma unroll\n"
@@ -278,11 +359,14 @@ static const char attend_mask[] =
     "        of[j / 4][j % 4] = never;\n"
     "     }\n";
 
-void ty_own_attend_mask(bool by_group, ty_buf *text)
+void ty_own_attend_mask(const ty_own_attend *x, bool by_group, ty_buf *text)
 {
     ty_buf_adds(text, by_group ? "#if GROUP\n"
                                : "#if !GROUP\n#pragma unroll\n    for (int t = 0; t < MT; t++) {\n"
                                  "     float (*of)[4] = p[t];\n");
-    ty_buf_adds(text, attend_mask);
+    if (x->masked)
+        ty_buf_adds(
+            text, "     MASK(of, OTHER / 2, mine + t * STEP + j / 2 % 2 * 8, key + j / 4 * 8 + pair + j % 2, head)\n");
+    ty_buf_adds(text, attend_edge);
     ty_buf_adds(text, by_group ? "#endif\n" : "    }\n#endif\n");
 }
