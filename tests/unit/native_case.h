@@ -186,8 +186,9 @@ static inline void native_check(native_buffers *b, ty_op op, const ty_attr *attr
 {
     native_buffers one;
     bool last = op != TY_OP_DOT && attr->flags & TY_SLIDING_LAST;
+    native_prepare by = op == TY_OP_CONV_DW && attr->groups > 1 ? ty_native_prepare_depth_dw : native_of(op, last);
     for (int threads = 1; threads <= 3; threads++) {
-        native_call(b, op, attr, native_of(op, last), threads);
+        native_call(b, op, attr, by, threads);
         for (int r = 0; r < b->n_res; r++) {
             char what[160];
             ty_type_text(&b->in_type[0], what, sizeof what);

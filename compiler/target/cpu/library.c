@@ -25,6 +25,7 @@ static const library_row library_rows[] = {
     {TY_OP_CONV_DX, false, true, ty_onednn_prepare_conv_dx},
     {TY_OP_CONV_DW, true, true, ty_native_prepare_winograd_dw},
     {TY_OP_CONV_DW, true, true, ty_native_prepare_thin_dw},
+    {TY_OP_CONV_DW, false, true, ty_native_prepare_depth_dw},
     {TY_OP_CONV_DW, false, true, ty_onednn_prepare_conv_dw},
     {TY_OP_POOL_MAX, false, false, ty_native_prepare_pool_max},
     {TY_OP_POOL_MAX_GRAD, false, false, ty_native_prepare_pool_max_grad},

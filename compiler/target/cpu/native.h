@@ -15,6 +15,8 @@ bool ty_native_dot_pays(const ty_attr *attr, const ty_type *result);
 ty_library_prepare_fn ty_native_prepare_winograd, ty_native_prepare_winograd_dx, ty_native_prepare_winograd_dw;
 /* native_thin.c, native_thin_dw.c: f32, channels-last, x of few channels. */
 ty_library_prepare_fn ty_native_prepare_thin, ty_native_prepare_thin_dw;
+/* native_depth_dw.c: f32 or bf16, channels-last, a channel a group. */
+ty_library_prepare_fn ty_native_prepare_depth_dw;
 /* native_pool.c: f32, channels-first. */
 ty_library_prepare_fn ty_native_prepare_pool_max, ty_native_prepare_pool_max_grad;
 ty_library_prepare_fn ty_native_prepare_pool_sum, ty_native_prepare_pool_sum_grad;
