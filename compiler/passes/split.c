@@ -6,6 +6,9 @@
  * the update, which reads the same gradient. How many parts does not depend on the number of threads, so neither do the
  * bits.
  *
+ * What is turned before it is reduced is reduced along its own axes instead, and what is left is turned: the gradient
+ * of a bias of channels first, of a gradient that lies with channels last, reads it in the order in which it lies.
+ *
  * On a GPU a reduction is also split whose results are too few for it: of a batch of images to a number a channel,
  * where the batch comes first, each image by itself and then over them; of a few long rows, each in parts.
  */
@@ -30,6 +33,14 @@
 #define SPLIT_GPU_PART    64
 #define SPLIT_GPU_MOST    512
 
+/* in, reduced along axes, is of this type. */
+typedef struct split_reduction {
+    ty_val in;
+    ty_combine how;
+    uint32_t axes;
+    ty_type type;
+} split_reduction;
+
 /* The number of rows that are combined: leading axes are reduced and all others stay; 0: another kind of reduction. */
 static int64_t split_rows(const ty_type *x, uint32_t axes)
 {
@@ -40,12 +51,12 @@ static int64_t split_rows(const ty_type *x, uint32_t axes)
     return i > 0 && axes == (1u << i) - 1 ? rows : 0;
 }
 
-static bool split_wants(const ty_graph *g, uint32_t id, bool gpu)
+static bool split_wants(const ty_graph *g, const split_reduction *s, bool gpu)
 {
-    const ty_type *x = ty_graph_type(g, ty_graph_in(g, id, 0));
-    bool one = ty_type_elems(ty_graph_type(g, ty_val_make(id, 0))) == 1;
+    const ty_type *x = ty_graph_type(g, s->in);
+    bool one = ty_type_elems(&s->type) == 1;
     return ty_type_elems(x) >= (gpu && one ? SPLIT_GPU_ONE : SPLIT_MIN_ELEMS) &&
-           (one || split_rows(x, ty_graph_attr(g, id)->axes) >= SPLIT_MIN_ROWS);
+           (one || split_rows(x, s->axes) >= SPLIT_MIN_ROWS);
 }
 
 /* The first number from `least` on that divides n; else the usual one, with a remainder. */
@@ -70,27 +81,21 @@ static ty_val split_combine(ty_graph *g, ty_combine how, ty_val a, ty_val b)
     return how == TY_SUM ? ty_b_add(g, a, b) : how == TY_MAX ? ty_b_max(g, a, b) : ty_b_min(g, a, b);
 }
 
-static bool split_whole(ty_clone *c, uint32_t id, bool gpu)
+/* TY_NONE: not split. */
+static ty_val split_whole(ty_graph *g, const split_reduction *s, bool gpu)
 {
-    if (!split_wants(c->from, id, gpu))
-        return false;
-    ty_graph *g = c->to;
-    ty_combine how = (ty_combine)ty_graph_attr(c->from, id)->mode;
-    const ty_type *type = ty_graph_type(c->from, ty_val_make(id, 0));
-    ty_val in;
-    ty_clone_inputs(c, id, &in);
-    ty_graph_origin(g, ty_graph_origin_of(c->from, id));
-    int64_t width = ty_type_elems(type), n = ty_type_elems(ty_graph_type(g, in)) / width;
+    if (!split_wants(g, s, gpu))
+        return TY_NONE;
+    int64_t width = ty_type_elems(&s->type), n = ty_type_elems(ty_graph_type(g, s->in)) / width;
     int rank = width > 1 ? 2 : 1;
-    ty_val flat = ty_b_reshape(g, in, rank, (const int64_t[]){n, width});
+    ty_val flat = ty_b_reshape(g, s->in, rank, (const int64_t[]){n, width});
     int64_t n_parts = split_parts(n, split_least(gpu, n, width)), part = n / n_parts, whole = part * n_parts;
     ty_val parts =
         ty_b_reshape(g, ty_b_slice_axis(g, flat, 0, 0, whole), rank + 1, (const int64_t[]){n_parts, part, width});
-    ty_val sum = ty_b_reduce(g, ty_b_reduce(g, parts, how, 2, false), how, 1, false);
+    ty_val sum = ty_b_reduce(g, ty_b_reduce(g, parts, s->how, 2, false), s->how, 1, false);
     if (whole < n)
-        sum = split_combine(g, how, sum, ty_b_reduce(g, ty_b_slice_axis(g, flat, 0, whole, n), how, 1, false));
-    c->map[ty_val_make(id, 0)] = ty_b_reshape(g, sum, type->rank, type->dim);
-    return true;
+        sum = split_combine(g, s->how, sum, ty_b_reduce(g, ty_b_slice_axis(g, flat, 0, whole, n), s->how, 1, false));
+    return ty_b_reshape(g, sum, s->type.rank, s->type.dim);
 }
 
 /* ---- for a GPU ---- */
@@ -112,36 +117,70 @@ static int64_t split_row(const ty_type *x, uint32_t axes)
     return axes >> i << i == axes && (axes & ((1u << i) - 1)) == 0 ? n : 0;
 }
 
-static bool split_few(ty_clone *c, uint32_t id)
+static ty_val split_few(ty_graph *g, const split_reduction *s)
 {
-    ty_graph *g = c->to;
-    ty_combine how = (ty_combine)ty_graph_attr(c->from, id)->mode;
-    const ty_type *x = ty_graph_type(c->from, ty_graph_in(c->from, id, 0)),
-                  *type = ty_graph_type(c->from, ty_val_make(id, 0));
-    uint32_t axes = ty_graph_attr(c->from, id)->axes, inner = split_inner_axes(x, axes);
-    int64_t rows = ty_type_elems(type), n = split_row(x, axes), parts = n ? split_parts(n, SPLIT_PARTS) : 1;
+    const ty_type *x = ty_graph_type(g, s->in);
+    uint32_t inner = split_inner_axes(x, s->axes);
+    int64_t rows = ty_type_elems(&s->type), n = split_row(x, s->axes), parts = n ? split_parts(n, SPLIT_PARTS) : 1;
     if (ty_type_elems(x) < SPLIT_GPU_ELEMS || rows >= SPLIT_GPU_ROWS ||
         (!inner && (n == 0 || n % parts || rows > SPLIT_GPU_LONG)))
-        return false;
-    ty_val in;
-    ty_clone_inputs(c, id, &in);
-    ty_graph_origin(g, ty_graph_origin_of(c->from, id));
-    ty_val sum = inner
-                     ? ty_b_reduce(g, in, how, inner, false)
-                     : ty_b_reduce(g, ty_b_reshape(g, in, 3, (const int64_t[]){rows, parts, n / parts}), how, 4, false);
-    sum = ty_b_reduce(g, sum, how, inner ? 1 : 2, false);
-    c->map[ty_val_make(id, 0)] = ty_b_reshape(g, sum, type->rank, type->dim);
-    return true;
+        return TY_NONE;
+    ty_val sum =
+        inner ? ty_b_reduce(g, s->in, s->how, inner, false)
+              : ty_b_reduce(g, ty_b_reshape(g, s->in, 3, (const int64_t[]){rows, parts, n / parts}), s->how, 4, false);
+    sum = ty_b_reduce(g, sum, s->how, inner ? 1 : 2, false);
+    return ty_b_reshape(g, sum, s->type.rank, s->type.dim);
 }
 
 /* ---- the pass ---- */
 
+/* What is turned, perhaps cast then, becomes what it is of; perm: how the result is to be turned. False: it is not. */
+static bool split_unturned(ty_graph *g, split_reduction *s, int64_t *perm)
+{
+    ty_val v = s->in;
+    bool is_cast = ty_graph_op(g, ty_val_node(v)) == TY_OP_CAST;
+    v = is_cast ? ty_graph_in(g, ty_val_node(v), 0) : v;
+    if (ty_graph_op(g, ty_val_node(v)) != TY_OP_TRANSPOSE)
+        return false;
+    const int64_t *turn = ty_graph_attr(g, ty_val_node(v))->lo;
+    uint32_t axes = 0;
+    int rank = ty_b_rank(g, v), n = 0;
+    for (int i = 0; i < rank; i++)
+        axes |= (s->axes >> i & 1) << turn[i];
+    for (int i = 0; i < rank; i++)
+        if (!(s->axes >> i & 1)) /* its number among the axes that stay */
+            perm[n++] = turn[i] - __builtin_popcount(axes & ((1u << turn[i]) - 1));
+    const ty_type to = s->type;
+    for (int i = 0; i < n; i++)
+        s->type.dim[perm[i]] = to.dim[i];
+    s->axes = axes;
+    v = ty_graph_in(g, ty_val_node(v), 0);
+    s->in = is_cast ? ty_b_cast(g, v, ty_b_dtype(g, s->in)) : v;
+    return true;
+}
+
 static bool split_node(ty_clone *c, uint32_t id, void *ctx)
 {
     const bool *gpu = ctx;
-    if (ty_graph_op(c->from, id) != TY_OP_REDUCE || ty_graph_attr(c->from, id)->mode == TY_PROD)
+    int64_t perm[TY_MAX_RANK];
+    if (ty_graph_op(c->from, id) != TY_OP_REDUCE || ty_graph_attr(c->from, id)->mode == TY_PROD ||
+        ty_graph_failed(c->to, NULL))
         return false;
-    return split_whole(c, id, *gpu) || (*gpu && split_few(c, id));
+    const ty_attr *attr = ty_graph_attr(c->from, id);
+    split_reduction s = {
+        .how = (ty_combine)attr->mode, .axes = attr->axes, .type = *ty_graph_type(c->from, ty_val_make(id, 0))};
+    ty_clone_inputs(c, id, &s.in);
+    ty_graph_origin(c->to, ty_graph_origin_of(c->from, id));
+    bool turned = split_unturned(c->to, &s, perm);
+    ty_val y = split_whole(c->to, &s, *gpu);
+    if (y == TY_NONE && *gpu)
+        y = split_few(c->to, &s);
+    if (y == TY_NONE && turned)
+        y = ty_b_reduce(c->to, s.in, s.how, s.axes, false);
+    if (y == TY_NONE)
+        return ty_graph_failed(c->to, NULL);
+    c->map[ty_val_make(id, 0)] = turned ? ty_b_transpose(c->to, y, perm) : y;
+    return true;
 }
 
 int ty_pass_split(const ty_graph *in, ty_graph **out, ty_error *err)

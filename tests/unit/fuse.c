@@ -273,6 +273,45 @@ static void what_is_split_is_the_same(void **state)
     check_split(2, (const int64_t[]){8, (1 << 19) + 1024}, 2);
 }
 
+/* x, turned and perhaps rounded, is reduced along its own axes: no turn is left but of the result, and numbers are the
+ * same. kept: whether the result has its axes in another order. */
+static void check_turned(const int64_t *perm, uint32_t axes, bool rounded, bool kept)
+{
+    const int64_t dim[] = {6, 5, 7, 4};
+    float x[6 * 5 * 7 * 4];
+    ty_graph *g = ty_graph_new(), *out;
+    ty_error err = {0};
+    for (int64_t e = 0; e < 6 * 5 * 7 * 4; e++)
+        x[e] = (float)(ty_rng_u32(3, 0, 0, (uint64_t)e) >> 20); /* sums are exact in any order */
+    ty_val v = ty_b_transpose(g, ty_b_input(g, ty_graph_add_input(g, "x", ty_type_make(TY_F32, 4, dim))), perm);
+    v = rounded ? ty_b_cast(g, v, TY_F64) : v;
+    ty_graph_add_output(g, "y", ty_b_reduce(g, v, TY_SUM, axes, false), TY_TAPE_EVAL);
+    assert_int_equal(ty_pass_split(g, &out, &err), 0);
+    int turns = 0;
+    uint8_t *live = calloc(ty_graph_n_nodes(out) + 1, 1);
+    assert_non_null(live);
+    ty_graph_mark_live(out, TY_TAPE_ALL, live);
+    for (uint32_t node = 0; node < ty_graph_n_nodes(out); node++)
+        turns += live[node] && ty_graph_op(out, node) == TY_OP_TRANSPOSE;
+    assert_int_equal(turns, !kept);
+    expect_same(g, out, x);
+    free(live);
+    ty_graph_free(g);
+    ty_graph_free(out);
+}
+
+static void what_is_turned_is_reduced_as_it_lies(void **state)
+{
+    (void)state;
+    const int64_t last[] = {0, 2, 3, 1}, other[] = {3, 1, 0, 2};
+    check_turned(last, 7, false, true); /* a number a channel */
+    check_turned(last, 7, true, true);  /* rounded on the way */
+    check_turned(last, 8, false, true); /* channels */
+    check_turned(other, 1, false, false);
+    check_turned(other, 8, true, false);
+    check_turned(other, 10, false, false);
+}
+
 /* A product reads a value computed from one of 16 bits, or from one of floats too; and the gradient, which needs what
  * comes of it, reads the value too. */
 static ty_graph *make_kept(int64_t rows, bool two_products)
@@ -447,6 +486,7 @@ int main(void)
         cmocka_unit_test(rows_and_columns_of_bands_are_one_kernel_on_a_gpu),
         cmocka_unit_test(few_results_are_split_on_a_gpu),
         cmocka_unit_test(what_is_split_is_the_same),
+        cmocka_unit_test(what_is_turned_is_reduced_as_it_lies),
         cmocka_unit_test(what_is_smaller_is_kept_for_backward),
         cmocka_unit_test(what_is_kept_for_backward_is_read_by_forward),
         cmocka_unit_test(many_parts_are_put_together_once),
