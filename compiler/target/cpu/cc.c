@@ -27,14 +27,16 @@ extern char **environ;
  * aliasing by type. The rest of -O2 is for branches, calls and long functions, which kernels have not; without it the
  * compiler takes four fifths of the time and the kernels of the eight benchmarked steps are as fast. Nor does it look
  * for vectors outside of loops, where kernels have none, or give registers out loop by loop: a tenth of its time, and
- * the code is shorter. Nothing is linked: what a kernel may call (memcpy, sin) the program has, and looking for the C
- * library costs a fifth of an empty file.
+ * the code is shorter. Nor does it follow one condition into the next: a ReLU and the mask of its gradient would become
+ * paths, with the gradient's load on one of them, and no vectors. Nothing is linked: what a kernel may call (memcpy,
+ * sin) the program has, and looking for the C library costs a fifth of an empty file.
  */
 static const char *const cc_flags[] = {
     "-std=gnu17",
     "-O1",
     "-ftree-vectorize",
     "-fno-tree-slp-vectorize",
+    "-fno-thread-jumps",
     "-fira-region=one",
     "-fexpensive-optimizations",
     "-fstrict-aliasing",
