@@ -233,6 +233,15 @@ typedef enum look {
 } look;
 typedef enum scale { SCALE_BOTH, SCALE_PRODUCT, SCALE_DIV } scale;
 
+/* y: the softmax p of the scores, times values. */
+static void attention_ends(model_text *t, const char *scores, const char *weighted)
+{
+    attr_int(t, "axis", -1);
+    model_node(t, "Softmax", scores, "p", "");
+    model_node(t, "MatMul", weighted, "y", "");
+    model_output(t, "y", F64);
+}
+
 static void lower_triangle(model_text *t, int64_t k)
 {
     static const double ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
@@ -291,10 +300,7 @@ static void attention(model_text *t, look how, scale where)
     }
     if (how != LOOK_ALL)
         attention_mask(t, how);
-    attr_int(t, "axis", -1);
-    model_node(t, "Softmax", how == LOOK_ALL ? "scaled" : "masked", "p", "");
-    model_node(t, "MatMul", "p,q", "y", "");
-    model_output(t, "y", F64);
+    attention_ends(t, how == LOOK_ALL ? "scaled" : "masked", "p,q");
 }
 
 static void attentions_are_found(void **state)
@@ -317,10 +323,7 @@ static void multi_query(model_text *t, bool stretched_entries)
     attr_ints(t, "perm", 4, (int64_t[]){0, 1, 3, 2});
     model_node(t, "Transpose", "m", "mt", "");
     model_node(t, "MatMul", "x,mt", "scores", "");
-    attr_int(t, "axis", -1);
-    model_node(t, "Softmax", "scores", "p", "");
-    model_node(t, "MatMul", "p,m", "y", "");
-    model_output(t, "y", F64);
+    attention_ends(t, "scores", "p,m");
 }
 
 static void expect_key_heads(model_text *t, int64_t heads)
@@ -357,10 +360,7 @@ static void shared_memory(model_text *t)
     attr_ints(t, "perm", 3, (int64_t[]){0, 2, 1});
     model_node(t, "Transpose", "m", "mt", "");
     model_node(t, "MatMul", "x,mt", "scores", "");
-    attr_int(t, "axis", -1);
-    model_node(t, "Softmax", "scores", "p", "");
-    model_node(t, "MatMul", "p,m", "y", "");
-    model_output(t, "y", F64);
+    attention_ends(t, "scores", "p,m");
 }
 
 static void keys_of_all_heads_stay_one(void **state)
@@ -418,10 +418,7 @@ static void masked_twice(model_text *t, size_t i)
     model_node(t, twice[i].chosen ? "Where" : "Add", twice[i].chosen ? "mask,again,hidden" : "again,mask", "masked",
                "");
     model_node(t, "Reshape", "masked,first", "last", "");
-    attr_int(t, "axis", -1);
-    model_node(t, "Softmax", "last", "p", "");
-    model_node(t, "MatMul", "p,q", "y", "");
-    model_output(t, "y", F64);
+    attention_ends(t, "last", "p,q");
 }
 
 static void masks_are_added_twice(void **state)

@@ -161,7 +161,7 @@ TY_CPU_CLONES static float attend_forward_row(float *x, int64_t n, int64_t width
     *lse = most + logf(sum);
     if (most < (float)TY_ATTEND_IS_HIDDEN)
         *lse = most < (float)TY_ATTEND_IS_UNSEEN ? NAN : (float)TY_ATTEND_HIDDEN * sum;
-    return 1 / sum + (*lse - *lse);
+    return 1 / sum + (*lse - *lse); /* NaN where that is */
 }
 
 TY_CPU_CLONES static void attend_scale_row(float *x, int64_t n, float by)
