@@ -61,11 +61,11 @@ bool ty_attend_mask_of(uint32_t flags, const ty_type *q, const ty_type *mask, ty
         ended = begun && !has && q->dim[i] != 1;
         *(has ? &out->mod : &out->div) *= begun ? q->dim[i] : 1;
     }
-    int64_t steps[] = {1, mask->dim[r - 1], mask->dim[r - 2] * mask->dim[r - 1]};
-    out->key_step = mask->dim[r - 1] == 1 ? 0 : steps[0];
-    out->query_step = mask->dim[r - 2] == 1 ? 0 : steps[1];
-    out->head_step = mask->dim[r - 3] == 1 ? 0 : steps[2];
-    out->outer_step = out->mod == 1 ? 0 : steps[2] * mask->dim[r - 3];
+    int64_t row = mask->dim[r - 1], plane = mask->dim[r - 2] * row;
+    out->key_step = row != 1;
+    out->query_step = mask->dim[r - 2] == 1 ? 0 : row;
+    out->head_step = mask->dim[r - 3] == 1 ? 0 : plane;
+    out->outer_step = out->mod == 1 ? 0 : mask->dim[r - 3] * plane;
     return true;
 }
 
@@ -216,7 +216,6 @@ static attend_case attend_case_of(const ty_attr *attr, const ty_ref *in, int n_i
 static attend_row attend_row_of(const attend_case *c, int64_t at)
 {
     const ty_attend_sizes *a = &c->a;
-    const ty_attend_mask *m = &c->m;
     int64_t t = at % a->t, head = at / a->t % a->heads, outer = at / a->t / a->heads;
     int64_t seen = a->causal ? t + a->s - a->t + 1 : a->s;
     attend_row row = {.q = attend_part_at(a, ATTEND_Q, outer, a->heads, head, a->t, t, a->d),
@@ -228,7 +227,7 @@ static attend_row attend_row_of(const attend_case *c, int64_t at)
                            : seen < a->s ? seen
                                          : a->s};
     if (c->mask)
-        row.mask = outer / m->div % m->mod * m->outer_step + head * m->head_step + t * m->query_step;
+        row.mask = ty_attend_mask_at(&c->m, outer, head, t);
     return row;
 }
 

@@ -35,6 +35,12 @@ typedef struct ty_attend_mask {
     int64_t div, mod, outer_step, head_step, query_step, key_step;
 } ty_attend_mask;
 
+/* Of the first key. */
+static inline int64_t ty_attend_mask_at(const ty_attend_mask *m, int64_t outer, int64_t head, int64_t query)
+{
+    return outer / m->div % m->mod * m->outer_step + head * m->head_step + query * m->query_step;
+}
+
 /* The number of the operand that may be a mask. */
 enum { TY_ATTEND_MASK_AT = 3, TY_ATTEND_GRAD_MASK_AT = 6 };
 

@@ -119,12 +119,6 @@ static bool attention_is_product(const ty_raise *r, ty_val v, attention_find *f)
     return !f->k_swapped || ty_raise_is(r, attention_split(r, attention_unstretched(r, f->k)), TY_OP_TRANSPOSE);
 }
 
-/* Of the scores that a mask is for, in the shape in which it meets them. */
-static void attention_scored(const ty_raise *r, ty_val v, attention_find *f)
-{
-    f->scores = *ty_graph_type(r->g, v);
-}
-
 static bool attention_is_added(const ty_raise *r, ty_val v, attention_find *f);
 
 /* v = condition ? product : number, or the other way round. Or product + mask in place of the product. */
@@ -136,7 +130,7 @@ static bool attention_is_chosen(const ty_raise *r, ty_val v, attention_find *f)
         if (!ty_graph_splat_value(r->g, ty_raise_in(r, v, 3 - i), &f->fill))
             continue;
         ty_val condition = attention_unstretched(r, ty_raise_in(r, v, 0));
-        attention_scored(r, v, f);
+        f->scores = *ty_graph_type(r->g, v);
         f->inverted = i == 2;
         f->mask = condition;
         if (attention_is_product(r, scores, f))
@@ -181,15 +175,15 @@ static bool attention_regroup(const ty_type *mask, const ty_type *inner, const t
     return true;
 }
 
-/* v = product + mask, as one of two. */
-static bool attention_is_inner(const ty_raise *r, ty_val v, attention_find *f)
+/* v = product + mask, as one of two, of which the other is for the same scores in the shape `outer`. */
+static bool attention_is_inner(const ty_raise *r, ty_val v, const ty_type *outer, attention_find *f)
 {
     v = attention_split(r, v);
     for (int i = 0; i < 2 && ty_raise_is(r, v, TY_OP_ADD); i++)
         if (attention_is_product(r, ty_raise_in(r, v, i), f)) {
             f->more = attention_unstretched(r, ty_raise_in(r, v, 1 - i));
             const ty_type *mask = ty_graph_type(r->g, f->more), *inner = ty_graph_type(r->g, v);
-            return mask->rank == inner->rank && attention_regroup(mask, inner, &f->scores, f->more_dim);
+            return mask->rank == inner->rank && attention_regroup(mask, inner, outer, f->more_dim);
         }
     return false;
 }
@@ -208,12 +202,10 @@ static bool attention_is_added(const ty_raise *r, ty_val v, attention_find *f)
             if (!attention_is_chosen(r, masked, f) || f->chosen != TY_NONE || !(f->fill <= ATTENTION_HIDDEN))
                 continue;
             f->chosen = f->mask;
-        } else if (!plain) {
-            attention_scored(r, v, f);
-            if (!attention_is_inner(r, masked, f))
-                continue;
+        } else if (!plain && !attention_is_inner(r, masked, ty_graph_type(r->g, v), f)) {
+            continue;
         }
-        attention_scored(r, v, f);
+        f->scores = *ty_graph_type(r->g, v);
         f->mask = attention_unstretched(r, ty_raise_in(r, v, 1 - i));
         return true;
     }

@@ -9,7 +9,6 @@
  * number of threads.
  */
 #include "compiler/ops/sliding.h"
-#include "compiler/target/cpu/clones.h"
 #include "compiler/target/cpu/convolution.h"
 #include "compiler/target/cpu/native.h"
 
@@ -63,16 +62,6 @@ typedef struct depth_call {
 
 /* ---- rows ---- */
 
-typedef uint32_t depth_bits __attribute__((may_alias));
-
-TY_CPU_CLONES static void depth_widen(const uint16_t *from, int64_t n, float *to)
-{
-    depth_bits *bits = (depth_bits *)to;
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++)
-        bits[i] = (uint32_t)from[i] << 16;
-}
-
 /* n positions of number `first` of an operand, filled up with channels of zeros. */
 static void depth_positions(const depth_call *c, const void *x, int64_t first, int64_t n, float *to)
 {
@@ -82,7 +71,7 @@ static void depth_positions(const depth_call *c, const void *x, int64_t first, i
         memset(to, 0, (size_t)(n * c->wide) * sizeof *to);
     for (int64_t i = 0; i < times; i++, at += c->channels, to += c->wide)
         if (c->is_half)
-            depth_widen((const uint16_t *)x + at, each, to);
+            ty_native_load_bf16((const uint16_t *)x + at, to, (int)each);
         else
             memcpy(to, (const float *)x + at, (size_t)each * sizeof *to);
 }

@@ -86,6 +86,11 @@ WIDEN_CONVERSION(load_bf16, uint16_t, float, widen_bf16)
 WIDEN_CONVERSION(store_f16, float, uint16_t, narrow_f16)
 WIDEN_CONVERSION(store_bf16, float, uint16_t, narrow_bf16)
 
+void ty_native_load_bf16(const uint16_t *from, float *to, int n)
+{
+    load_bf16(from, to, n);
+}
+
 static int widen_stretch(const widen_part *p, int64_t at)
 {
     return (int)(p->elems - at < WIDEN_STRETCH ? p->elems - at : WIDEN_STRETCH);

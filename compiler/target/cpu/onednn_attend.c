@@ -140,9 +140,8 @@ static void attend_mask_rows(const attend_call *c, const float *const *in, int64
     const ty_attend_mask *m = &c->mask;
     if (c->mask_at < 0)
         return;
-    int64_t outer = head / c->a.heads / m->div % m->mod * m->outer_step, h = head % c->a.heads * m->head_step;
     for (int64_t i = 0; i < rows; i++) {
-        int64_t at = outer + h + (first + i) * m->query_step;
+        int64_t at = ty_attend_mask_at(m, head / c->a.heads, head % c->a.heads, first + i);
         if (m->chooses)
             attend_choose_row(x + i * c->ld, (const uint8_t *)in[c->mask_at] + at, m->key_step, c->a.s,
                               (float)m->hidden);
