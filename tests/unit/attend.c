@@ -290,13 +290,57 @@ static void masks_of_dims(void **state)
     }
 }
 
+/* Entries in windows, each with a mask of its own: [2, 3, H, T, D], and as many masks as `dim` says. */
+static ty_graph *make_windows(const int64_t *dim)
+{
+    const int64_t shape[] = {2, 3, 2, 64, 16}, n = dim[0] * dim[1] * 64 * 64;
+    ty_graph *g = ty_graph_new();
+    ty_val q = ty_b_input(g, ty_graph_add_input(g, "q", ty_type_make(TY_F32, 5, shape)));
+    uint8_t *shows = malloc((size_t)n);
+    assert_non_null(shows);
+    for (int64_t k = 0; k < n; k++)
+        shows[k] = ty_rng_u32(5, 0, 0, (uint64_t)k) % 3 > 0;
+    ty_val mask = ty_b_const_copy(g, ty_type_make(TY_BOOL, 5, (int64_t[]){dim[0], dim[1], 1, 64, 64}), shows);
+    free(shows);
+    const ty_attr attr = {.value = 0.3, .value2 = -INFINITY};
+    ty_graph_add_output(g, "y", ty_graph_emit(g, TY_OP_ATTENTION, &attr, (ty_val[]){q, q, q, mask}, 4), TY_TAPE_EVAL);
+    return g;
+}
+
+static void windows_have_masks_of_their_own(void **state)
+{
+    (void)state;
+    static const int64_t dims[][2] = {{1, 3}, {2, 1}, {2, 3}};
+    for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
+        ty_graph *g = make_windows(dims[i]), *after = NULL;
+        ty_program *p = NULL;
+        ty_interp *judge = NULL;
+        ty_error err = {0};
+        ty_compile_options opt = {.threads = 2};
+        void *in[MAX_INPUTS];
+        float_noise(g, in);
+        assert_int_equal(ty_pass_attend(g, &after, &err), 0);
+        assert_int_equal(count(after, TY_OP_ATTEND), 1);
+        assert_int_equal(ty_interp_new(g, &judge, &err), 0);
+        assert_int_equal(ty_interp_run(judge, TY_TAPE_EVAL, (const void *const *)in, false, &err), 0);
+        assert_int_equal(ty_program_of_graph(make_windows(dims[i]), TY_TAPE_EVAL, &opt, &p, &err), 0);
+        assert_int_equal(ty_program_run(p, TY_RUN_EVAL, (const void *const *)in, &err), 0);
+        expect_close("windows", ty_program_output(p, TY_RUN_EVAL, "y"), ty_interp_output(judge, 0), 0);
+        free(in[0]);
+        ty_interp_free(judge);
+        ty_program_free(p);
+        ty_graph_free(g);
+        ty_graph_free(after);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_pass_chooses),   cmocka_unit_test(the_text_before_and_after),
         cmocka_unit_test(rounded_in_between), cmocka_unit_test(references_agree),
         cmocka_unit_test(calls_are_prepared), cmocka_unit_test(numbers_and_threads),
-        cmocka_unit_test(masks_of_dims),
+        cmocka_unit_test(masks_of_dims),      cmocka_unit_test(windows_have_masks_of_their_own),
     };
     return cmocka_run_group_tests_name("attend", tests, NULL, NULL);
 }
