@@ -1,8 +1,10 @@
 """Networks that people bring, of torchvision and Hugging Face in the size in which they are used, with random weights
-and without dropout, for bench/networks: networks.py export NAME DIR | train NAME DIR [eager|compile] [STEPS].
+and without dropout, for bench/networks: networks.py export NAME DIR | train NAME DIR [eager|compile]
+[float32|bfloat16] [STEPS].
 
 export writes DIR/model.onnx, in the form that the README asks for, DIR/x0.npy ... and y.npy, [batches, rows, ...];
-train makes the same network, trains it by SGD with momentum on the same batches, and prints what measure.py says.
+train makes the same network, trains it by SGD with momentum on the same batches, and prints what measure.py says;
+bfloat16: under autocast, over float32 weights.
 """
 import logging
 import os
@@ -129,7 +131,7 @@ def export(name, folder):
                           dynamic_axes={k: {0: "batch"} for k in [*xs, "logits"]}, **names)
 
 
-def train(name, folder, how="eager", steps=STEPS):
+def train(name, folder, how="eager", precision="float32", steps=STEPS):
     model, _, _ = network(name)
     n = sum(f.startswith("x") for f in os.listdir(folder))
     xs = [torch.from_numpy(np.load(f"{folder}/x{i}.npy")) for i in range(n)]
@@ -137,7 +139,8 @@ def train(name, folder, how="eager", steps=STEPS):
     opt = torch.optim.SGD(model.train().parameters(), lr=LEARNING_RATE, momentum=0.9)
 
     def loss_of(labels, *inputs):
-        out = model(*inputs)
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
+            out = model(*inputs).float()
         return torch.nn.functional.cross_entropy(out.reshape(-1, out.shape[-1]), labels.reshape(-1))
 
     if how == "compile":
