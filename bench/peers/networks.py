@@ -1,6 +1,6 @@
 """Networks that people bring, of torchvision and Hugging Face in the size in which they are used, with random weights
-and without dropout, for bench/networks: networks.py export NAME DIR | train NAME DIR [eager|compile]
-[float32|bfloat16] [STEPS].
+and without dropout, for bench/networks: networks.py export NAME DIR | train NAME DIR
+[eager|channels_last|compile] [float32|bfloat16] [STEPS].
 
 export writes DIR/model.onnx, in the form that the README asks for, DIR/x0.npy ... and y.npy, [batches, rows, ...];
 train makes the same network, trains it by SGD with momentum on the same batches, and prints what measure.py says;
@@ -136,6 +136,9 @@ def train(name, folder, how="eager", precision="float32", steps=STEPS):
     n = sum(f.startswith("x") for f in os.listdir(folder))
     xs = [torch.from_numpy(np.load(f"{folder}/x{i}.npy")) for i in range(n)]
     y = torch.from_numpy(np.load(f"{folder}/y.npy"))
+    if how == "channels_last":
+        last = {4: torch.channels_last, 5: torch.channels_last_3d}[xs[0][0].dim()]
+        model, xs = model.to(memory_format=last), [[b.contiguous(memory_format=last) for b in x] for x in xs]
     opt = torch.optim.SGD(model.train().parameters(), lr=LEARNING_RATE, momentum=0.9)
 
     def loss_of(labels, *inputs):

@@ -25,18 +25,18 @@ static ty_attr case_attr(const conv_case *c, uint32_t flags)
 }
 
 /* y, and the gradients of x and w when y's is g; channels-last if the flags say so. */
-static ty_graph *case_graph(const conv_case *c, uint32_t flags)
+static ty_graph *case_graph(const conv_case *c, uint32_t flags, uint8_t dtype)
 {
     ty_graph *g = ty_graph_new();
     ty_attr attr = case_attr(c, flags);
     bool last = flags & TY_SLIDING_LAST;
-    ty_val x = last ? new_input(g, TY_F32, SHAPE(c->batch, c->height, c->width, c->in))
-                    : new_input(g, TY_F32, SHAPE(c->batch, c->in, c->height, c->width));
-    ty_val w = new_input(g, TY_F32, SHAPE(c->out, c->in / c->groups, c->size, c->size));
+    ty_val x = last ? new_input(g, dtype, SHAPE(c->batch, c->height, c->width, c->in))
+                    : new_input(g, dtype, SHAPE(c->batch, c->in, c->height, c->width));
+    ty_val w = new_input(g, dtype, SHAPE(c->out, c->in / c->groups, c->size, c->size));
     ty_val y = ty_graph_emit(g, TY_OP_CONV, &attr, (ty_val[]){x, w}, 2);
     expect_ok(g);
     const ty_type *t = ty_graph_type(g, y);
-    ty_val grad = new_input(g, TY_F32, t->rank, t->dim);
+    ty_val grad = new_input(g, dtype, t->rank, t->dim);
     attr.type = *ty_graph_type(g, x);
     ty_val dx = ty_graph_emit(g, TY_OP_CONV_DX, &attr, (ty_val[]){grad, w}, 2);
     attr.type = *ty_graph_type(g, w);
@@ -73,19 +73,44 @@ static int n_marked(const ty_graph *g)
     return n;
 }
 
+static void check_marks(const conv_case *c, uint32_t flags, uint8_t dtype, int want)
+{
+    ty_graph *g = case_graph(c, flags, dtype), *to;
+    ty_error err = {0};
+    if (ty_pass_winograd(g, &to, &err) < 0 || ty_graph_verify(to, &err) < 0)
+        fail_msg("%s", err.message);
+    if (n_marked(to) != want)
+        fail_msg("%jd images of %jd x %jd, %jd to %jd channels: %d of its convolutions are marked", (intmax_t)c->batch,
+                 (intmax_t)c->height, (intmax_t)c->width, (intmax_t)c->in, (intmax_t)c->out, n_marked(to));
+    ty_graph_free(to);
+    ty_graph_free(g);
+}
+
 static void what_is_marked(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        for (uint32_t flags = 0; flags <= TY_SLIDING_LAST; flags++)
+            check_marks(&rules[i], flags, TY_F32, rules[i].marked ? 3 : 0);
+}
+
+/* Where direct sums take half the time, those of y and of its gradient need more channels and larger images. */
+static void what_is_marked_of_bfloat16(void **state)
+{
+    (void)state;
+    static const struct {
+        conv_case conv;
+        int marked;
+    } cases[] = {
+        {{8, 64, 64, 56, 56, 3, 1, 1, 1, true}, 3},  {{8, 128, 128, 28, 28, 3, 1, 1, 1, true}, 3},
+        {{8, 128, 32, 28, 28, 3, 1, 1, 1, true}, 3}, {{8, 128, 32, 14, 14, 3, 1, 1, 1, true}, 1},
+        {{8, 24, 24, 56, 56, 3, 1, 1, 1, true}, 1},  {{8, 16, 64, 56, 56, 3, 1, 1, 1, true}, 0},
+        {{8, 512, 512, 7, 7, 3, 1, 1, 1, true}, 1},  {{8, 64, 64, 56, 56, 3, 2, 1, 1, false}, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (uint32_t flags = 0; flags <= TY_SLIDING_LAST; flags++) {
-            ty_graph *g = case_graph(&rules[i], flags), *to;
-            ty_error err = {0};
-            if (ty_pass_winograd(g, &to, &err) < 0 || ty_graph_verify(to, &err) < 0)
-                fail_msg("%s", err.message);
-            if (n_marked(to) != (rules[i].marked ? 3 : 0))
-                fail_msg("case %zu: %d of its convolutions are marked", i, n_marked(to));
-            ty_graph_free(to);
-            ty_graph_free(g);
+            check_marks(&cases[i].conv, flags, TY_BF16, cases[i].marked);
+            check_marks(&cases[i].conv, flags, TY_F16, 0);
         }
 }
 
@@ -95,7 +120,7 @@ static ty_program *compile(const conv_case *c, uint32_t flags, ty_compile_option
 {
     ty_program *p = NULL;
     ty_error err = {0};
-    if (ty_program_of_graph(case_graph(c, flags), TY_TAPE_EVAL, &opt, &p, &err) < 0)
+    if (ty_program_of_graph(case_graph(c, flags, TY_F32), TY_TAPE_EVAL, &opt, &p, &err) < 0)
         fail_msg("%s", err.message);
     return p;
 }
@@ -196,6 +221,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_marked),
+        cmocka_unit_test(what_is_marked_of_bfloat16),
         cmocka_unit_test(numbers_are_those_of_the_definition),
         cmocka_unit_test(strict_is_plain),
     };

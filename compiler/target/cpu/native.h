@@ -11,7 +11,8 @@
 /* native_dot.c: f32, where it pays, and wherever strict determinism is asked for. */
 ty_library_prepare_fn ty_native_prepare_dot;
 bool ty_native_dot_pays(const ty_attr *attr, const ty_type *result);
-/* native_winograd.c, native_winograd_dw.c: f32, channels-last, marked by compiler/passes/winograd.c, not strict. */
+/* native_winograd.c, native_winograd_dw.c: f32 or bf16, channels-last, marked by compiler/passes/winograd.c, not
+ * strict. */
 ty_library_prepare_fn ty_native_prepare_winograd, ty_native_prepare_winograd_dx, ty_native_prepare_winograd_dw;
 /* native_thin.c, native_thin_dw.c: f32, channels-last, x of few channels. */
 ty_library_prepare_fn ty_native_prepare_thin, ty_native_prepare_thin_dw;

@@ -1,5 +1,6 @@
-/* native_winograd.c - convolutions of float32 by Winograd's algorithm (winograd.h), straight on channels-last tensors
- * and on weights as they lie; and the gradient of x, which is one of dy with the weights turned by half a circle.
+/* native_winograd.c - convolutions of float32 or bfloat16 by Winograd's algorithm (winograd.h), straight on
+ * channels-last tensors and on weights as they lie; and the gradient of x, which is one of dy with the weights turned
+ * by half a circle.
  *
  * Tiles are taken in blocks. The transformed tiles of a block, at a point, are the rows of a product on the loops of
  * panel.h, whose panels are the transformed weights; a block's products with a panel of 32 filters stay in the second
@@ -23,6 +24,7 @@ enum { POINTS = TY_WINOGRAD_POINTS, TAPS = TY_WINOGRAD_TAPS };
 typedef struct winograd_call {
     ty_winograd_grid g;
     bool turned;        /* the gradient of x */
+    int weights_type;   /* TY_WINOGRAD_F32 or TY_WINOGRAD_BF16 */
     bool weights_first; /* all weights are transformed first, else all tiles */
     int threads;
     int64_t n_panels, n_blocks;
@@ -43,33 +45,49 @@ static int64_t block_first(const winograd_call *c, int64_t block)
     return c->g.tiles * block / c->n_blocks;
 }
 
-static void transform_block(const winograd_call *c, const float *x, int64_t block, float *to)
+static void transform_block(const winograd_call *c, const void *x, int64_t block, float *to)
 {
     const ty_winograd_place place = {to, c->tile_step, c->g.panels->strip};
     int64_t first = block_first(c, block);
     ty_winograd_patches(&c->g, x, first, block_first(c, block + 1) - first, &place, c->tile_row);
 }
 
+/* `rows` rows of n weights from number `first` on, *step apart: where they lie, or as float32 in `to`, n apart. */
+static const float *read_weights(const winograd_call *c, const void *w, int64_t first, int64_t rows, int64_t n,
+                                 int64_t *step, float *to)
+{
+    const void *at = ty_winograd_at(w, first, c->weights_type);
+    if (c->weights_type == TY_WINOGRAD_F32)
+        return at;
+    for (int64_t r = 0; r < rows; r++)
+        ty_native_load_bf16((const uint16_t *)at + r * *step, to + r * n, (int)n);
+    *step = n;
+    return to;
+}
+
 /* GROUP channels or fewer from `channel` on, of a strip of filters from `filter` on: its taps, [channels][9][strip]. w
  * is [filters, channels, 3, 3]. */
-static void load_filters(const winograd_call *c, const float *w, int64_t channel, int64_t n, int64_t filter, float *to)
+static void load_filters(const winograd_call *c, const void *w, int64_t channel, int64_t n, int64_t filter, float *to)
 {
+    float wide[TY_PANEL * GROUP * TAPS];
     const ty_winograd_grid *g = &c->g;
-    g->panels->pack_turned(to, n * TAPS, w + (filter * g->in_c + channel) * TAPS, g->in_c * TAPS, n * TAPS,
-                           least(TY_PANEL, g->out_c - filter));
+    int64_t filters = least(TY_PANEL, g->out_c - filter), step = g->in_c * TAPS;
+    const float *from = read_weights(c, w, (filter * g->in_c + channel) * TAPS, filters, n * TAPS, &step, wide);
+    g->panels->pack_turned(to, n * TAPS, from, step, n * TAPS, filters);
 }
 
 /* The same of w [channels, filters, 3, 3]. */
-static void load_turned(const winograd_call *c, const float *w, int64_t channel, int64_t n, int64_t filter, float *to)
+static void load_turned(const winograd_call *c, const void *w, int64_t channel, int64_t n, int64_t filter, float *to)
 {
+    float wide[GROUP * TY_PANEL * TAPS];
     const ty_winograd_grid *g = &c->g;
-    for (int j = 0; j < TY_PANEL; j += g->panels->strip, to += n * TAPS * g->panels->strip) {
-        int64_t left = g->out_c - filter - j;
-        g->kernels->taps(w + (channel * g->out_c + filter + j) * TAPS, g->out_c * TAPS, n, left > 0 ? left : 0, to);
-    }
+    int64_t filters = least(TY_PANEL, g->out_c - filter), step = g->out_c * TAPS;
+    const float *from = read_weights(c, w, (channel * g->out_c + filter) * TAPS, n, filters * TAPS, &step, wide);
+    for (int j = 0; j < TY_PANEL; j += g->panels->strip, to += n * TAPS * g->panels->strip)
+        g->kernels->taps(from + j * TAPS, step, n, filters > j ? filters - j : 0, to);
 }
 
-static void transform_panel(const winograd_call *c, const float *w, int64_t panel, float *to)
+static void transform_panel(const winograd_call *c, const void *w, int64_t panel, float *to)
 {
     _Alignas(64) float taps[GROUP * TAPS * TY_PANEL];
     const ty_winograd_grid *g = &c->g;
@@ -91,12 +109,12 @@ static void multiply(const winograd_call *c, const float *tiles, const float *pa
 
 /* A block of tiles by a panel of filters. */
 static void convolve(const winograd_call *c, int64_t block, const float *tiles, int64_t panel, const float *weights,
-                     float *products, float *y)
+                     float *products, void *y)
 {
     int64_t first = block_first(c, block), n = block_first(c, block + 1) - first, filter = panel * TY_PANEL;
     multiply(c, tiles, weights, n, products);
-    ty_winograd_results(&c->g, y + filter, first, n, least(TY_PANEL, c->g.out_c - filter), products, c->product_step,
-                        TY_PANEL);
+    y = (void *)(uintptr_t)ty_winograd_at(y, filter, c->g.out_type);
+    ty_winograd_results(&c->g, y, first, n, least(TY_PANEL, c->g.out_c - filter), products, c->product_step, TY_PANEL);
 }
 
 static float *thread_scratch(const winograd_call *c, float *scratch)
@@ -104,7 +122,7 @@ static float *thread_scratch(const winograd_call *c, float *scratch)
     return scratch + omp_get_thread_num() * c->thread_floats;
 }
 
-static void run_weights_first(const winograd_call *c, const float *x, const float *w, float *y, float *scratch)
+static void run_weights_first(const winograd_call *c, const void *x, const void *w, void *y, float *scratch)
 {
     float *panels = scratch, *own = panels + c->n_panels * c->panel_floats;
 #pragma omp parallel num_threads(c->threads)
@@ -122,7 +140,7 @@ static void run_weights_first(const winograd_call *c, const float *x, const floa
     }
 }
 
-static void run_tiles_first(const winograd_call *c, const float *x, const float *w, float *y, float *scratch)
+static void run_tiles_first(const winograd_call *c, const void *x, const void *w, void *y, float *scratch)
 {
     float *tiles = scratch, *own = tiles + c->n_blocks * c->tile_floats;
 #pragma omp parallel num_threads(c->threads)
@@ -197,6 +215,7 @@ int ty_winograd_prepare(const ty_panel_kernels *panels, const ty_library_shape *
         return ty_error_set(err, TY_E_LIMIT, "no memory for a prepared convolution");
     }
     *c = (winograd_call){.g = g, .turned = turned};
+    c->weights_type = w->dtype == TY_F32 ? TY_WINOGRAD_F32 : TY_WINOGRAD_BF16;
     c->threads = ty_winograd_flops(&g) < WINOGRAD_SERIAL_FLOPS ? 1 : s->threads;
     ty_winograd_text(&g, s->attr, x, w, c->text);
     *out = (ty_library_call){.run = winograd_run, .release = winograd_release, .prepared = c, .text = c->text};
@@ -206,10 +225,14 @@ int ty_winograd_prepare(const ty_panel_kernels *panels, const ty_library_shape *
 
 int ty_native_prepare_winograd(const ty_library_shape *s, ty_library_call *out, ty_error *err)
 {
+    if (!ty_winograd_pays(s))
+        return ty_error_set(err, TY_E_UNSUPPORTED, "Winograd's algorithm does not pay");
     return ty_winograd_prepare(ty_panel_best(), s, false, out, err);
 }
 
 int ty_native_prepare_winograd_dx(const ty_library_shape *s, ty_library_call *out, ty_error *err)
 {
+    if (!ty_winograd_pays(s))
+        return ty_error_set(err, TY_E_UNSUPPORTED, "Winograd's algorithm does not pay");
     return ty_winograd_prepare(ty_panel_best(), s, true, out, err);
 }

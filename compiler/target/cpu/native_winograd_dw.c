@@ -1,13 +1,15 @@
-/* native_winograd_dw.c - the gradient of a convolution's weights by Winograd's algorithm (winograd.h): at each point a
- * product of transformed x, turned, with transformed dy, summed over tiles.
+/* native_winograd_dw.c - the gradient of a convolution's weights by Winograd's algorithm (winograd.h), of float32 or
+ * bfloat16 x and dy: at each point a product of transformed x, turned, with transformed dy, summed over tiles.
  *
- * The sums of a point, [channels, filters], are dealt out in blocks of channels by panels of 32 filters. Where all
- * tiles fit into the far cache they are transformed first, and a block is summed in one go and transformed back. Else
- * the tiles come in chunks, whose transforms stay in the second cache, and are added to the sums of all blocks.
+ * The sums of a point, [channels, filters], are dealt out in blocks of channels by panels of 32 filters, to all
+ * threads. The tiles come in chunks, which are transformed first and stay in the far cache, and are added to the sums
+ * of all blocks: each chunk takes the sums from there and back, so that few are better. Where one chunk is enough a
+ * block is transformed back at once.
  *
- * Where the sums of all blocks stay in the second cache too, the chunks are dealt out in parts. A thread takes a part
- * by itself, tiles and sums, and meets the others once, when the parts' sums are added: two meetings a chunk cost a few
- * dozen times as many, and each lasts a time slice where something else runs on a processor.
+ * Where the sums of all blocks stay near a thread, chunks are smaller, for the second cache, and are dealt out in
+ * parts. A thread takes a part by itself, tiles and sums, and meets the others once, when the parts' sums are added:
+ * two meetings a chunk cost a few dozen times as many, and each lasts a time slice where something else runs on a
+ * processor.
  *
  * Chunks and parts depend on the shape alone, and each number is summed in their order: the bits do not depend on the
  * number of threads.
@@ -23,10 +25,11 @@ enum { GROUP = 16 }; /* channels whose weights are turned around at a time */
 enum { POINTS = TY_WINOGRAD_POINTS, TAPS = TY_WINOGRAD_TAPS };
 /* Each part's sums are written and read once more: few parts, and several chunks in each. */
 enum { MOST_PARTS = 8, LEAST_CHUNKS = 2 };
+enum { EVEN_BLOCKS = 4 }; /* of a thread: with as many it does not matter who has one more */
 #define WINOGRAD_SERIAL_FLOPS 1e6
-#define WINOGRAD_WHOLE_BYTES  (12 << 20) /* of all tiles, of x and dy, that need no chunks */
-#define WINOGRAD_CHUNK_BYTES  (3 << 18)
-#define WINOGRAD_SUM_BYTES    (3 << 18) /* of a block's sums, of a part's */
+#define WINOGRAD_CHUNK_BYTES  (12 << 20) /* of tiles, of x and dy, that all threads share */
+#define WINOGRAD_OWN_BYTES    (3 << 18)  /* of tiles of a thread's own */
+#define WINOGRAD_SUM_BYTES    (6 << 18)  /* of a block's sums, of a part's */
 
 typedef struct winograd_dw_call {
     ty_winograd_grid g;
@@ -43,7 +46,7 @@ typedef struct winograd_dw_call {
 /* One run. */
 typedef struct winograd_dw_job {
     const winograd_dw_call *call;
-    const float *x, *dy;
+    const void *x, *dy;
     float *dw;
     float *x_tiles, *dy_tiles, *sums;
 } winograd_dw_job;
@@ -201,22 +204,26 @@ static void winograd_dw_release(void *prepared)
 static void winograd_dw_chunks(winograd_dw_call *c, int64_t x_channels)
 {
     int64_t point_bytes = POINTS * (int64_t)sizeof(float), y_channels = c->n_panels * TY_PANEL;
-    int64_t tile_bytes = point_bytes * (x_channels + y_channels), most = WINOGRAD_CHUNK_BYTES / tile_bytes;
-    c->n_chunks = tile_bytes * c->g.tiles <= WINOGRAD_WHOLE_BYTES ? 1 : (c->g.tiles + most - 1) / most;
-    if (c->n_chunks >= 2 * LEAST_CHUNKS && point_bytes * x_channels * y_channels <= WINOGRAD_SUM_BYTES) {
-        c->n_parts = least(MOST_PARTS, c->n_chunks / LEAST_CHUNKS);
-        c->n_chunks = (c->n_chunks + c->n_parts - 1) / c->n_parts * c->n_parts;
+    int64_t tile_bytes = point_bytes * (x_channels + y_channels), all = tile_bytes * c->g.tiles;
+    int64_t n = (all + WINOGRAD_OWN_BYTES - 1) / WINOGRAD_OWN_BYTES;
+    if (all > WINOGRAD_CHUNK_BYTES && point_bytes * x_channels * y_channels <= WINOGRAD_SUM_BYTES) {
+        c->n_parts = least(MOST_PARTS, n / LEAST_CHUNKS);
+        c->n_chunks = (n + c->n_parts - 1) / c->n_parts * c->n_parts;
+    } else {
+        c->n_chunks = least((all + WINOGRAD_CHUNK_BYTES - 1) / WINOGRAD_CHUNK_BYTES, c->g.tiles);
     }
     c->chunk = (c->g.tiles + c->n_chunks - 1) / c->n_chunks;
 }
 
-/* Blocks of channels: all of them where there are parts; else enough for all threads. */
+/* Blocks of channels: all of them where there are parts; else as many to each thread, or several. */
 static void winograd_dw_blocks(winograd_dw_call *c)
 {
     const ty_winograd_grid *g = &c->g;
     int64_t rows = WINOGRAD_SUM_BYTES / (POINTS * TY_PANEL * (int64_t)sizeof(float)) / TY_PANEL * TY_PANEL;
     c->n_blocks = c->n_parts ? 1 : (g->in_c + rows - 1) / rows;
-    while (!c->n_parts && c->n_blocks * c->n_panels < c->threads && g->in_c / c->n_blocks > TY_PANEL)
+    for (int64_t n = c->n_blocks * c->n_panels;
+         !c->n_parts && n % c->threads && n < EVEN_BLOCKS * c->threads && g->in_c / c->n_blocks > TY_PANEL;
+         n = c->n_blocks * c->n_panels)
         c->n_blocks *= 2;
     c->block = (g->in_c + c->n_blocks * TY_PANEL - 1) / (c->n_blocks * TY_PANEL) * TY_PANEL;
     c->n_blocks = (g->in_c + c->block - 1) / c->block;
@@ -244,6 +251,8 @@ int ty_winograd_prepare_dw(const ty_panel_kernels *panels, const ty_library_shap
                            ty_error *err)
 {
     ty_winograd_grid g;
+    if (s->res[0].dtype != TY_F32)
+        return ty_error_set(err, TY_E_UNSUPPORTED, "weights' gradients are float32");
     if (ty_winograd_grid_init(&g, panels, s, &s->in[0], &s->res[0], &s->in[1], false, err) < 0)
         return -1;
     winograd_dw_call *c = malloc(sizeof *c);
@@ -261,5 +270,7 @@ int ty_winograd_prepare_dw(const ty_panel_kernels *panels, const ty_library_shap
 
 int ty_native_prepare_winograd_dw(const ty_library_shape *s, ty_library_call *out, ty_error *err)
 {
+    if (!ty_winograd_pays(s))
+        return ty_error_set(err, TY_E_UNSUPPORTED, "Winograd's algorithm does not pay");
     return ty_winograd_prepare_dw(ty_panel_best(), s, out, err);
 }

@@ -152,9 +152,13 @@ bool ty_onednn_is_wide(void)
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 
-bool ty_onednn_bf16_pays(void)
+bool ty_onednn_has_amx(void)
 {
     unsigned eax, ebx, ecx, edx;
-    bool amx = __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (edx & ONEDNN_CPUID_AMX_BF16);
-    return __builtin_cpu_supports("avx512bf16") && (amx || __builtin_cpu_is("amd"));
+    return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (edx & ONEDNN_CPUID_AMX_BF16);
+}
+
+bool ty_onednn_bf16_pays(void)
+{
+    return __builtin_cpu_supports("avx512bf16") && (ty_onednn_has_amx() || __builtin_cpu_is("amd"));
 }

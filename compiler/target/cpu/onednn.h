@@ -50,6 +50,8 @@ int ty_onednn_threads(const ty_library_shape *shape, double flops);
  * does twice the work of a float32 one; on Intel it does as much as two, and oneDNN 2.6 reaches 85 GFLOP/s a core with
  * it where float32 reaches 150 (Sapphire Rapids without AMX). With AMX it is faster anywhere. */
 bool ty_onednn_bf16_pays(void);
+/* Whether this machine multiplies tiles of bfloat16 (AMX-BF16). */
+bool ty_onednn_has_amx(void);
 /* Sets the number of OpenMP threads for what follows on this thread; returns the one before. */
 int ty_onednn_use_threads(int threads);
 

@@ -1,4 +1,5 @@
-/* winograd.h - Winograd's transforms for windows of 3 x 3 that move by one, over channels-last float32 tensors.
+/* winograd.h - Winograd's transforms for windows of 3 x 3 that move by one, over channels-last tensors of float32 or
+ * bfloat16; transformed they are float32.
  *
  * A tile of 4 x 4 results is y = A' [(G w G') . (B' x B)] A, where x are the 6 x 6 numbers below the tile, w are the
  * weights, . multiplies element by element, ' transposes: 36 multiplications where the definition has 144 (Lavin and
@@ -23,6 +24,8 @@
 #include <stdint.h>
 
 enum { TY_WINOGRAD_TILE = 4, TY_WINOGRAD_PATCH = 6, TY_WINOGRAD_POINTS = 36, TY_WINOGRAD_TAPS = 9 };
+/* What tensors are of. */
+enum { TY_WINOGRAD_F32, TY_WINOGRAD_BF16, TY_WINOGRAD_TYPES };
 
 /* Where transformed tiles go: channel c of point i to to[i * step + c / strip * strip_step + c % strip], strip as in
  * panel.h. Up to the next whole vector, channels that are not there become zeros. */
@@ -31,15 +34,15 @@ typedef struct ty_winograd_place {
     int64_t step, strip_step;
 } ty_winograd_place;
 
-/* A tile of the result: rows and columns are 4 but at the borders. */
+/* A tile of the result: rows and columns are 4 but at the borders. Steps are in numbers. */
 typedef struct ty_winograd_tile {
-    float *to;
+    void *to;
     int64_t row_step, column_step;
     int rows, columns;
 } ty_winograd_tile;
 
 /* B' x B of 6 x 6, or A dy A' of 4 x 4 positions, each of `channels` numbers that begin at at[i]. */
-typedef void ty_winograd_in_fn(const float *const *at, int64_t channels, const ty_winograd_place *place);
+typedef void ty_winograd_in_fn(const void *const *at, int64_t channels, const ty_winograd_place *place);
 /* A' m A of m at from[i * step + c], c < channels. */
 typedef void ty_winograd_out_fn(const float *from, int64_t step, int64_t channels, const ty_winograd_tile *tile);
 /* G w G' of a strip: from[(r * 9 + tap) * strip + j] for r < rows and j < strip gives to[i * step + r * strip + j].
@@ -53,8 +56,8 @@ typedef void ty_winograd_taps_fn(const float *from, int64_t row_step, int64_t ro
 
 typedef struct ty_winograd_kernels {
     int lanes; /* floats of a vector */
-    ty_winograd_in_fn *patch_in, *tile_in;
-    ty_winograd_out_fn *tile_out;
+    ty_winograd_in_fn *patch_in[TY_WINOGRAD_TYPES], *tile_in[TY_WINOGRAD_TYPES];
+    ty_winograd_out_fn *tile_out[TY_WINOGRAD_TYPES];
     ty_winograd_weights_fn *weights;
     ty_winograd_filter_fn *filter;
     ty_winograd_taps_fn *taps;

@@ -14,14 +14,15 @@ enum { TY_WINOGRAD_LINE = 16 }; /* floats of a cache line */
 typedef struct ty_winograd_grid {
     const ty_panel_kernels *panels;
     const ty_winograd_kernels *kernels;
-    float *zeros; /* what lies outside: as many as a position has channels */
+    int in_type, out_type; /* TY_WINOGRAD_F32 or TY_WINOGRAD_BF16 */
+    float *zeros;          /* what lies outside: as many as a position has channels */
     int64_t images, in_h, in_w, in_c, out_h, out_w, out_c;
     int64_t lo_h, lo_w; /* padding in front */
     int64_t tiles_h, tiles_w, tiles;
 } ty_winograd_grid;
 
 /* Of a convolution with attr of x to y; turned: of its gradient, from y to x. Fails with UNSUPPORTED if it is none for
- * Winograd's algorithm, or not marked for it, or if strict determinism asks for plain sums. */
+ * Winograd's algorithm, of other types, or not marked for it, or if strict determinism asks for plain sums. */
 int ty_winograd_grid_init(ty_winograd_grid *g, const ty_panel_kernels *panels, const ty_library_shape *shape,
                           const ty_type *x, const ty_type *w, const ty_type *y, bool turned, ty_error *err);
 void ty_winograd_grid_free(ty_winograd_grid *g);
@@ -32,14 +33,21 @@ double ty_winograd_flops(const ty_winograd_grid *g);
 void ty_winograd_text(const ty_winograd_grid *g, const ty_attr *attr, const ty_type *x, const ty_type *w,
                       char out[TY_CONVOLUTION_TEXT]);
 
+/* Whether this machine computes such a convolution sooner than directly: of float32, or, unless it multiplies whole
+ * matrices of bfloat16 (AMX), of bfloat16. */
+bool ty_winograd_pays(const ty_library_shape *shape);
+
+/* p[i] of numbers of a type. */
+const void *ty_winograd_at(const void *p, int64_t i, int type);
+
 /* Transforms n tiles from `first` on: tile t of them goes to place->to + t * row_step. patches: of x, those that lie
  * below the tiles; tiles: of y. */
-void ty_winograd_patches(const ty_winograd_grid *g, const float *x, int64_t first, int64_t n,
+void ty_winograd_patches(const ty_winograd_grid *g, const void *x, int64_t first, int64_t n,
                          const ty_winograd_place *place, int64_t row_step);
-void ty_winograd_tiles(const ty_winograd_grid *g, const float *y, int64_t first, int64_t n,
+void ty_winograd_tiles(const ty_winograd_grid *g, const void *y, int64_t first, int64_t n,
                        const ty_winograd_place *place, int64_t row_step);
 /* Writes n tiles of y from `first` on, of the `channels` channels from y's on: tile t lies at from + t * row_step. */
-void ty_winograd_results(const ty_winograd_grid *g, float *y, int64_t first, int64_t n, int64_t channels,
+void ty_winograd_results(const ty_winograd_grid *g, void *y, int64_t first, int64_t n, int64_t channels,
                          const float *from, int64_t step, int64_t row_step);
 
 /* The calls on some of panel.h's kernels, not the best ones alone. turned: the gradient of x. */
