@@ -3,6 +3,9 @@
  *     x [T, B, I], w [G H, I], r [G H, H], bias [G H] (reset_after: [G H + H]), h [B, H], c [B, H] for LSTM
  *     -> y [T, B, H], and the LSTM's cell, or else the state, after the last step [B, H]
  *
+ * x and w may have 16 bits where all else is float32: the products over all steps then have operands of 16 bits and
+ * sums of 32, and what a step reads and leaves behind is not rounded.
+ *
  * All that does not have to wait for the step before is done for all steps at once: the input's part of the gates is
  * one product, and so are the gradients of w, r and x. What is left is in rnn_steps and rnn_grad (rnn_steps.c). lower
  * and grad build the same rnn_steps; equal nodes exist once, so that the gradient finds the gates of the forward pass.
@@ -27,13 +30,16 @@ int ty_op_infer_rnn(const ty_attr *attr, const ty_type *const *in, int n_in, ty_
         ty_expect_rank("w", w, 2, 2, err) < 0 || ty_expect_rank("r", weight, 2, 2, err) < 0)
         return -1;
     ty_recurrence r = rnn_of(attr, x, weight);
+    ty_dtype dtype = (ty_dtype)weight->dtype;
+    if (dtype != x->dtype && dtype != ty_wide_dtype((ty_dtype)x->dtype))
+        return ty_expect_dtype("r", weight, ty_wide_dtype((ty_dtype)x->dtype), err);
     ty_type w_type = ty_type_make(x->dtype, 2, (int64_t[]){r.width, x->dim[2]});
-    ty_type xw = ty_type_make(x->dtype, 3, (int64_t[]){r.steps, r.batch, r.width});
+    ty_type xw = ty_type_make(dtype, 3, (int64_t[]){r.steps, r.batch, r.width});
     const ty_type *steps_in[] = {&xw, weight, in[TY_RNN_BIAS], in[TY_RNN_H0], n_in > TY_RNN_C0 ? in[TY_RNN_C0] : NULL};
     ty_type steps_res[TY_STEPS_N_RES] = {0};
     if (ty_expect_type("w", w, &w_type, err) < 0 || ty_op_infer_rnn_steps(attr, steps_in, n_in - 1, steps_res, err) < 0)
         return -1;
-    res[0] = ty_type_make(x->dtype, 3, (int64_t[]){r.steps, r.batch, r.hidden});
+    res[0] = ty_type_make(dtype, 3, (int64_t[]){r.steps, r.batch, r.hidden});
     res[1] = *in[TY_RNN_H0];
     return 0;
 }
@@ -64,6 +70,7 @@ int ty_op_ref_rnn(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, 
     if (!memory)
         return ty_error_set(err, TY_E_LIMIT, "no memory for %" PRId64 " steps", r.steps);
     steps_in[TY_STEPS_XW].type.dim[2] = r.width;
+    steps_in[TY_STEPS_XW].type.dtype = in[TY_RNN_WEIGHT].type.dtype;
     steps_in[TY_STEPS_XW].f = memory;
     out[TY_STEPS_GATES].f = memory + rows * r.width;
     out[TY_STEPS_H].f = memory + 2 * rows * r.width;
@@ -80,20 +87,41 @@ int ty_op_ref_rnn(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, 
 
 /* ---- what lower and grad share ---- */
 
-static ty_val rnn_flat(ty_graph *g, ty_val series)
+/* Types of x and w, and of all else. */
+typedef struct rnn_types {
+    ty_dtype x, r;
+} rnn_types;
+
+static rnn_types rnn_types_of(const ty_graph *g, const ty_val *in)
 {
-    if (series == TY_NONE)
-        return TY_NONE;
-    const ty_type *t = ty_graph_type(g, series);
+    return (rnn_types){(ty_dtype)ty_graph_type(g, in[TY_RNN_X])->dtype,
+                       (ty_dtype)ty_graph_type(g, in[TY_RNN_WEIGHT])->dtype};
+}
+
+/* A matrix as it is, a series as one of all its steps; of x's type. */
+static ty_val rnn_matrix(ty_graph *g, rnn_types types, ty_val v)
+{
+    v = ty_b_cast(g, v, types.x);
+    if (v == TY_NONE || ty_graph_type(g, v)->rank == 2)
+        return v;
+    const ty_type *t = ty_graph_type(g, v);
     int64_t dim[] = {t->dim[0] * t->dim[1], t->dim[2]};
-    return ty_b_reshape(g, series, 2, dim);
+    return ty_b_reshape(g, v, 2, dim);
+}
+
+/* A product over all steps, of operands of x's type, in that of r. */
+static ty_val rnn_dot(ty_graph *g, rnn_types types, ty_val a, ty_val b, bool trans_a, bool trans_b)
+{
+    a = rnn_matrix(g, types, a);
+    b = rnn_matrix(g, types, b);
+    return types.x == types.r ? ty_b_dot(g, a, b, trans_a, trans_b) : ty_b_dot_wide(g, a, b, trans_a, trans_b);
 }
 
 /* Result 0 of rnn_steps. */
 static ty_val rnn_steps(ty_graph *g, const ty_attr *attr, const ty_recurrence *r, const ty_val *in, int n_in)
 {
     int64_t dim[] = {r->steps, r->batch, r->width};
-    ty_val xw = ty_b_dot(g, rnn_flat(g, in[TY_RNN_X]), in[TY_RNN_W], false, true);
+    ty_val xw = rnn_dot(g, rnn_types_of(g, in), in[TY_RNN_X], in[TY_RNN_W], false, true);
     ty_val steps_in[] = {ty_b_reshape(g, xw, 3, dim), in[TY_RNN_WEIGHT], in[TY_RNN_BIAS], in[TY_RNN_H0], in[n_in - 1]};
     return ty_graph_emit(g, TY_OP_RNN_STEPS, attr, steps_in, n_in - 1);
 }
@@ -124,6 +152,7 @@ void ty_op_lower_rnn(ty_graph *g, const ty_attr *attr, const ty_val *in, int n_i
 
 typedef struct rnn_grads {
     ty_recurrence r;
+    rnn_types types;
     ty_val h_before; /* [T, B, H] */
     ty_val kept;
     ty_val dpre; /* [T, B, G H]: to the gates before their activation */
@@ -149,7 +178,7 @@ static ty_val rnn_grad_weight_parts(ty_graph *g, const rnn_grads *d)
     for (int k = 0; k < r->gates; k++) {
         ty_val dgate = ty_b_slice_axis(g, d->dpre, 2, r->block[k] * r->hidden, (r->block[k] + 1) * r->hidden);
         ty_val by = k == TY_RNN_N ? d->kept : d->h_before;
-        part[r->block[k]] = ty_b_dot(g, rnn_flat(g, dgate), rnn_flat(g, by), true, false);
+        part[r->block[k]] = rnn_dot(g, d->types, dgate, by, true, false);
     }
     return ty_b_concat(g, part, r->gates, 0);
 }
@@ -158,7 +187,7 @@ static ty_val rnn_grad_weight(ty_graph *g, const rnn_grads *d)
 {
     if (d->r.gates == TY_RNN_GRU && !d->r.reset_after)
         return rnn_grad_weight_parts(g, d);
-    return ty_b_dot(g, rnn_flat(g, d->drec), rnn_flat(g, d->h_before), true, false);
+    return rnn_dot(g, d->types, d->drec, d->h_before, true, false);
 }
 
 static ty_val rnn_grad_bias(ty_graph *g, const rnn_grads *d)
@@ -193,7 +222,7 @@ void ty_op_grad_rnn(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *din)
     for (int k = 0; k < n_in; k++)
         in[k] = ty_graph_in(g, node, k);
     const ty_type x = *ty_graph_type(g, in[TY_RNN_X]);
-    rnn_grads d = {.r = rnn_of(&attr, &x, ty_graph_type(g, in[TY_RNN_WEIGHT]))};
+    rnn_grads d = {.r = rnn_of(&attr, &x, ty_graph_type(g, in[TY_RNN_WEIGHT])), .types = rnn_types_of(g, in)};
     ty_val steps = rnn_steps(g, &attr, &d.r, in, n_in);
     d.dpre = rnn_grad_steps(g, node, &d.r, steps, dres);
     if (d.dpre == TY_NONE)
@@ -201,8 +230,9 @@ void ty_op_grad_rnn(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *din)
     d.drec = d.r.reset_after ? rnn_result(d.dpre, TY_RGRAD_DREC) : d.dpre;
     d.h_before = rnn_states(g, &d.r, rnn_result(steps, TY_STEPS_H), false);
     d.kept = rnn_result(steps, TY_STEPS_KEPT);
-    din[TY_RNN_X] = ty_b_reshape(g, ty_b_dot(g, rnn_flat(g, d.dpre), in[TY_RNN_W], false, false), 3, x.dim);
-    din[TY_RNN_W] = ty_b_dot(g, rnn_flat(g, d.dpre), rnn_flat(g, in[TY_RNN_X]), true, false);
+    ty_val dpre = rnn_matrix(g, d.types, d.dpre); /* the gradients of x and w are of their type */
+    din[TY_RNN_X] = ty_b_reshape(g, ty_b_dot(g, dpre, in[TY_RNN_W], false, false), 3, x.dim);
+    din[TY_RNN_W] = ty_b_dot(g, dpre, rnn_matrix(g, d.types, in[TY_RNN_X]), true, false);
     din[TY_RNN_WEIGHT] = rnn_grad_weight(g, &d);
     din[TY_RNN_BIAS] = rnn_grad_bias(g, &d);
     din[TY_RNN_H0] = rnn_result(d.dpre, TY_RGRAD_DH0);

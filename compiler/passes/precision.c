@@ -10,6 +10,7 @@
 #include "compiler/ir/clone.h"
 #include "compiler/ops/expect.h"
 #include "compiler/ops/op.h"
+#include "compiler/ops/recurrence.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@ typedef enum precision_class { PRECISION_FOLLOWS, PRECISION_PRODUCT, PRECISION_M
 /* FULL: the list that autocast computes in float32. */
 static const uint8_t precision_classes[TY_N_OPS] = {
     [TY_OP_DOT] = PRECISION_PRODUCT,     [TY_OP_CONV] = PRECISION_PRODUCT,      [TY_OP_CONV_DX] = PRECISION_PRODUCT,
-    [TY_OP_CONV_DW] = PRECISION_PRODUCT, [TY_OP_ATTENTION] = PRECISION_PRODUCT,
+    [TY_OP_CONV_DW] = PRECISION_PRODUCT, [TY_OP_ATTENTION] = PRECISION_PRODUCT, [TY_OP_RNN] = PRECISION_PRODUCT,
 
     [TY_OP_RESHAPE] = PRECISION_MOVES,   [TY_OP_TRANSPOSE] = PRECISION_MOVES,   [TY_OP_BROADCAST] = PRECISION_MOVES,
     [TY_OP_SLICE] = PRECISION_MOVES,     [TY_OP_PAD] = PRECISION_MOVES,         [TY_OP_CONCAT] = PRECISION_MOVES,
@@ -94,7 +95,7 @@ static int precision_check(const ty_precision_rules *rules, ty_error *err)
         if (found)
             continue;
         ty_error_set(err, TY_E_CONFIG, "keep_float32: there is no operation \"%s\"", name);
-        return ty_error_help(err, "%s%s%sproducts are op:dot, op:conv, op:conv_dx and op:attention",
+        return ty_error_help(err, "%s%s%sproducts are op:dot, op:conv, op:conv_dx, op:attention and op:rnn",
                              near.best ? "did you mean \"op:" : "", near.best ? near.best : "",
                              near.best ? "\"? " : "");
     }
@@ -169,10 +170,11 @@ static bool precision_has_floats(const precision_pass *p, uint32_t id)
     return false;
 }
 
-/* The mask of an attention is added to float32 scores. */
+/* The mask of an attention is added to float32 scores; the states of a recurrent layer, and what meets them a step at a
+ * time, are float32. */
 static bool precision_operand_is_wide(ty_op op, int k)
 {
-    return op == TY_OP_ATTENTION && k == 3;
+    return (op == TY_OP_ATTENTION && k == 3) || (op == TY_OP_RNN && k >= TY_RNN_WEIGHT);
 }
 
 static void precision_emit(precision_pass *p, uint32_t id, ty_dtype dtype, bool round)
@@ -243,7 +245,7 @@ static void precision_node(precision_pass *p, uint32_t id)
     if (!precision_has_floats(p, id))
         ty_clone_node(&p->clone, id);
     else if (what == PRECISION_PRODUCT && !kept && !precision_is_kept(p, id))
-        precision_emit(p, id, p->rules->dtype, false);
+        precision_emit(p, id, p->rules->dtype, op == TY_OP_RNN && p->rules->match_eager);
     else if (what == PRECISION_MOVES && !kept && all_short)
         precision_emit(p, id, p->rules->dtype, false);
     else

@@ -6,6 +6,7 @@
  * between them is rounded once, where it is written, instead of after every operation.
  *
  *   products     dot, conv, attention: operands are cast, the result has 16 bits; sums inside are float32
+ *   recurrences  operands of what is multiplied for all steps at once are cast; steps and the result are float32
  *   movement     reshape, transpose, slice ...: as their operands are
  *   all others   float32; the weights themselves, statistics, the loss and the optimizer are so in any case
  *

@@ -120,6 +120,8 @@ static void layers_refuse(void **state)
     case_refused(TY_OP_RNN, lstm, IN(x, w, r, TYPE(TY_F32, DIMS(20)), h, h), "bias: expected f32[16], found f32[20]");
     case_refused(TY_OP_RNN, lstm, IN(x, w, r, b, TYPE(TY_F64, DIMS(2, 4)), h), "h: expected f32[2,4]");
     case_refused(TY_OP_RNN, lstm, IN(TYPE(TY_F32, DIMS(0, 2, 3)), w, r, b, h, h), "at least one step");
+    case_refused(TY_OP_RNN, lstm, IN(TYPE(TY_F64, DIMS(5, 2, 3)), w, r, b, h, h), "r: expected f64, found f32");
+    case_refused(TY_OP_RNN, lstm, IN(TYPE(TY_BF16, DIMS(5, 2, 3)), w, r, b, h, h), "w: expected bf16[16,3]");
     enum { MANY = 1 << 30 };
     case_refused(TY_OP_RNN_STEPS, (ty_attr){.n = 1},
                  IN(TYPE(TY_F32, DIMS(1, MANY, MANY)), TYPE(TY_F32, DIMS(MANY, MANY)), TYPE(TY_F32, DIMS(MANY)),
@@ -146,6 +148,21 @@ static void layers_lower(void **state)
             int n = layer_operands(&layers[k], 3, 2, 3, 2, in);
             node_lowers(TY_OP_RNN, layer_attr(&layers[k], backward), in, n);
         }
+}
+
+/* x and w of 16 bits, all else of 32. */
+static void layers_lower_with_short_products(void **state)
+{
+    (void)state;
+    for (int k = 0; k < N_LAYERS; k++) {
+        ty_ref in[6];
+        int n = layer_operands(&layers[k], 3, 2, 3, 2, in);
+        for (int i = 0; i < n; i++) {
+            in[i].type.dtype = i <= TY_RNN_W ? TY_BF16 : TY_F32;
+            ty_ref_round(&in[i]);
+        }
+        node_lowers(TY_OP_RNN, layer_attr(&layers[k], 0), in, n);
+    }
 }
 
 /* By every operand, through outputs and last states together. */
@@ -213,6 +230,7 @@ int main(void)
         cmocka_unit_test(order_of_gates_is_order_of_blocks),
         cmocka_unit_test(layers_refuse),
         cmocka_unit_test(layers_lower),
+        cmocka_unit_test(layers_lower_with_short_products),
         cmocka_unit_test(layers_have_gradients),
         cmocka_unit_test(each_result_has_a_gradient),
         cmocka_unit_test(gradient_finds_the_forward_pass),

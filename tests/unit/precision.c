@@ -30,15 +30,56 @@ static products count_products(const ty_graph *g, ty_dtype dtype)
     return p;
 }
 
+/* x [N, 4] as two steps of 2 -> LSTM of 4 units -> its last state -> MatMul w2 [4, 3] = y */
+static ty_model *recurrent(void)
+{
+    model_text t;
+    model_begin(&t, 18);
+    model_input(&t, "x", 1, SHAPE(-1, 4));
+    model_floats(&t, "w", SHAPE(1, 16, 2), numbers(32, 0.1f));
+    model_floats(&t, "r", SHAPE(1, 16, 4), numbers(64, -0.1f));
+    model_floats(&t, "w2", SHAPE(4, 3), numbers(12, -0.05f));
+    model_ints(&t, "apart", 3, (const int64_t[]){-1, 2, 2});
+    model_ints(&t, "first", 1, (const int64_t[]){0});
+    model_node(&t, "Reshape", "x,apart", "h0", "");
+    attr_ints(&t, "perm", 3, (const int64_t[]){1, 0, 2});
+    model_node(&t, "Transpose", "h0", "h1", "");
+    attr_int(&t, "hidden_size", 4);
+    model_node(&t, "LSTM", "h1,w,r", "all,last", "first");
+    model_node(&t, "Squeeze", "last,first", "h2", "");
+    model_node(&t, "MatMul", "h2,w2", "y", "second");
+    model_output(&t, "y", 1);
+    return open_text(&t);
+}
+
+typedef struct products_row {
+    const char *what;
+    ty_precision precision;
+    const char *keep;
+    products expected; /* roundings: not looked at */
+} products_row;
+
+static void check_products(const ty_model *m, const products_row *row)
+{
+    plan p;
+    plan_of(&p)->spec.precision = row->precision;
+    p.spec.keep_float32 = &row->keep;
+    p.spec.n_keep_float32 = row->keep != NULL;
+    ty_step s = build(m, &p);
+    products found = count_products(s.g, row->precision == TY_PRECISION_FLOAT16 ? TY_F16 : TY_BF16);
+    const products *e = &row->expected;
+    if (found.shorts != e->shorts || found.widened != e->widened || found.full != e->full)
+        fail_msg("%s: expected %d, %d, %d products, found %d, %d, %d", row->what, e->shorts, e->widened, e->full,
+                 found.shorts, found.widened, found.full);
+    for (int w = 0; w < s.n_weights; w++)
+        assert_true(s.weights[w].type.dtype == TY_F32 || !ty_dtype_is_float((ty_dtype)s.weights[w].type.dtype));
+    ty_step_fini(&s);
+}
+
 static void products_have_16_bits(void **state)
 {
     (void)state;
-    static const struct {
-        const char *what;
-        ty_precision precision;
-        const char *keep;
-        products expected; /* roundings: not looked at */
-    } rows[] = {
+    static const products_row rows[] = {
         /* forward twice (equal in training and evaluation), the gradient to the hidden layer, two to weights */
         {"float32", TY_PRECISION_FLOAT32, NULL, {0, 0, 5, 0}},
         {"bfloat16", TY_PRECISION_BFLOAT16, NULL, {3, 2, 0, 0}},
@@ -48,21 +89,26 @@ static void products_have_16_bits(void **state)
         {"others kept", TY_PRECISION_BFLOAT16, "op:conv*", {3, 2, 0, 0}},
     };
     ty_model *m = two_layers();
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        plan p;
-        plan_of(&p)->spec.precision = rows[i].precision;
-        p.spec.keep_float32 = &rows[i].keep;
-        p.spec.n_keep_float32 = rows[i].keep != NULL;
-        ty_step s = build(m, &p);
-        products found = count_products(s.g, rows[i].precision == TY_PRECISION_FLOAT16 ? TY_F16 : TY_BF16);
-        const products *e = &rows[i].expected;
-        if (found.shorts != e->shorts || found.widened != e->widened || found.full != e->full)
-            fail_msg("%s: expected %d, %d, %d products, found %d, %d, %d", rows[i].what, e->shorts, e->widened, e->full,
-                     found.shorts, found.widened, found.full);
-        for (int w = 0; w < s.n_weights; w++)
-            assert_int_equal(s.weights[w].type.dtype, TY_F32);
-        ty_step_fini(&s);
-    }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        check_products(m, &rows[i]);
+    ty_model_free(m);
+}
+
+/* What a recurrent layer multiplies for all steps at once, of which the step's graph has the gradient's part: w x, and
+ * the gradients of w and r. */
+static void recurrences_have_16_bits(void **state)
+{
+    (void)state;
+    static const products_row rows[] = {
+        {"float32", TY_PRECISION_FLOAT32, NULL, {0, 0, 6, 0}},
+        {"bfloat16", TY_PRECISION_BFLOAT16, NULL, {2, 4, 0, 0}},
+        {"float16", TY_PRECISION_FLOAT16, NULL, {2, 4, 0, 0}},
+        {"layer kept", TY_PRECISION_BFLOAT16, "first*", {2, 1, 3, 0}},
+        {"recurrences kept", TY_PRECISION_BFLOAT16, "op:rnn", {2, 1, 3, 0}},
+    };
+    ty_model *m = recurrent();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        check_products(m, &rows[i]);
     ty_model_free(m);
 }
 
@@ -237,26 +283,32 @@ static double step_loss(ty_program *p)
 }
 
 /* Both round at the same places, so they agree to float32, not to 16 bits; and full precision is near. */
+static void check_compiled(const ty_model *m, ty_precision precision)
+{
+    plan p, full;
+    plan_of(&full);
+    plan_of(&p)->spec.precision = precision;
+    ty_program *cpu = compile(m, &p, TY_BACKEND_CPU), *judge = compile(m, &p, TY_BACKEND_INTERPRETER);
+    ty_program *wide = compile(m, &full, TY_BACKEND_INTERPRETER);
+    for (int i = 0; i < 6; i++) {
+        double a = step_loss(cpu), b = step_loss(judge), c = step_loss(wide);
+        if (fabs(a - b) > 1e-4 * fabs(b) || fabs(b - c) > 2e-2 * fabs(c) || b == c)
+            fail_msg("step %d: compiled %.7g, interpreter %.7g, in float32 %.7g", i, a, b, c);
+    }
+    ty_program_free(cpu);
+    ty_program_free(judge);
+    ty_program_free(wide);
+}
+
 static void compiled_agrees_with_the_interpreter(void **state)
 {
     (void)state;
-    ty_model *m = two_layers();
-    for (int k = TY_PRECISION_BFLOAT16; k <= TY_PRECISION_FLOAT16; k++) {
-        plan p, full;
-        plan_of(&full);
-        plan_of(&p)->spec.precision = (ty_precision)k;
-        ty_program *cpu = compile(m, &p, TY_BACKEND_CPU), *judge = compile(m, &p, TY_BACKEND_INTERPRETER);
-        ty_program *wide = compile(m, &full, TY_BACKEND_INTERPRETER);
-        for (int i = 0; i < 6; i++) {
-            double a = step_loss(cpu), b = step_loss(judge), c = step_loss(wide);
-            if (fabs(a - b) > 1e-4 * fabs(b) || fabs(b - c) > 2e-2 * fabs(c) || b == c)
-                fail_msg("step %d: compiled %.7g, interpreter %.7g, in float32 %.7g", i, a, b, c);
-        }
-        ty_program_free(cpu);
-        ty_program_free(judge);
-        ty_program_free(wide);
+    ty_model *models[] = {two_layers(), recurrent()};
+    for (int i = 0; i < 2; i++) {
+        check_compiled(models[i], TY_PRECISION_BFLOAT16);
+        check_compiled(models[i], TY_PRECISION_FLOAT16);
+        ty_model_free(models[i]);
     }
-    ty_model_free(m);
 }
 
 static ty_tensor state_of(const ty_program *p, const char *wanted)
@@ -313,6 +365,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_have_16_bits),
+        cmocka_unit_test(recurrences_have_16_bits),
         cmocka_unit_test(reshapes_are_rounded_before),
         cmocka_unit_test(match_eager_rounds_more),
         cmocka_unit_test(joints_are_rounded_as_autocast_has_them),
