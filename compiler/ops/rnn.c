@@ -70,7 +70,6 @@ int ty_op_ref_rnn(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, 
     if (!memory)
         return ty_error_set(err, TY_E_LIMIT, "no memory for %" PRId64 " steps", r.steps);
     steps_in[TY_STEPS_XW].type.dim[2] = r.width;
-    steps_in[TY_STEPS_XW].type.dtype = in[TY_RNN_WEIGHT].type.dtype;
     steps_in[TY_STEPS_XW].f = memory;
     out[TY_STEPS_GATES].f = memory + rows * r.width;
     out[TY_STEPS_H].f = memory + 2 * rows * r.width;
