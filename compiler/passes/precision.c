@@ -129,25 +129,18 @@ static int precision_check_layers(const ty_graph *g, const ty_precision_rules *r
 }
 
 /* v as `dtype`. A reshape is rounded before it: where it tears a permuted operand (layout.c), what is copied is then 16
- * bits wide, in a kernel that sees the operand's own axes. */
-static ty_val precision_cast(ty_graph *g, ty_val v, ty_dtype dtype)
-{
-    uint32_t id = ty_val_node(v);
-    if (dtype == TY_F32 || v == TY_NONE || ty_graph_op(g, id) != TY_OP_RESHAPE || !precision_is_float(g, v))
-        return ty_b_cast(g, v, dtype);
-    const ty_type t = *ty_graph_type(g, v);
-    return ty_b_reshape(g, precision_cast(g, ty_graph_in(g, id, 0), dtype), t.rank, t.dim);
-}
-
-/* A weight that is turned is rounded before it, as it lies: a product then takes it so. */
-static ty_val precision_cast_weight(ty_graph *g, ty_val v, ty_dtype dtype)
+ * bits wide, in a kernel that sees the operand's own axes. So is what is turned, if it is a weight: a product then
+ * takes it as it lies. */
+static ty_val precision_cast(ty_graph *g, ty_val v, ty_dtype dtype, bool weight)
 {
     ty_op op = v == TY_NONE ? TY_N_OPS : ty_graph_op(g, ty_val_node(v));
-    if ((op != TY_OP_TRANSPOSE && op != TY_OP_RESHAPE) || !precision_is_float(g, v))
+    bool moved = op == TY_OP_RESHAPE || (weight && op == TY_OP_TRANSPOSE);
+    if (dtype == TY_F32 || !moved || !precision_is_float(g, v))
         return ty_b_cast(g, v, dtype);
-    ty_attr attr = *ty_graph_attr(g, ty_val_node(v));
-    ty_val in = precision_cast_weight(g, ty_graph_in(g, ty_val_node(v), 0), dtype);
-    return op == TY_OP_TRANSPOSE ? ty_b_transpose(g, in, attr.lo) : ty_b_reshape(g, in, attr.type.rank, attr.type.dim);
+    const ty_type t = *ty_graph_type(g, v);
+    const ty_attr attr = *ty_graph_attr(g, ty_val_node(v));
+    ty_val in = precision_cast(g, ty_graph_in(g, ty_val_node(v), 0), dtype, weight);
+    return op == TY_OP_TRANSPOSE ? ty_b_transpose(g, in, attr.lo) : ty_b_reshape(g, in, t.rank, t.dim);
 }
 
 /* Operand k of a node, as `dtype` if it was a float32 of the old graph. */
@@ -156,8 +149,7 @@ static ty_val precision_operand(precision_pass *p, uint32_t id, int k, ty_dtype 
     ty_val old = ty_graph_in(p->in, id, k), v = old == TY_NONE ? TY_NONE : p->clone.map[old];
     if (!precision_is_float(p->in, old))
         return v;
-    bool weight = ty_graph_op(p->in, id) == TY_OP_RNN && k == TY_RNN_W;
-    return (weight ? precision_cast_weight : precision_cast)(p->clone.to, v, dtype);
+    return precision_cast(p->clone.to, v, dtype, ty_graph_op(p->in, id) == TY_OP_RNN && k == TY_RNN_W);
 }
 
 /* How many operands are float32 in the old graph, and how many of these have 16 bits in the new one. Numbers that stand

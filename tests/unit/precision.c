@@ -30,8 +30,8 @@ static products count_products(const ty_graph *g, ty_dtype dtype)
     return p;
 }
 
-/* x [N, 4] as two steps of 2 -> LSTM of 4 units -> its last state -> MatMul w2 [4, 3] = y. turned: the LSTM's w lies as
- * Keras has it, [in, gates]. */
+/* x [N, 4] as two steps of 2 -> LSTM of 4 units -> Relu of its last state -> MatMul w2 [4, 3] = y. turned: the LSTM's w
+ * lies as Keras has it, [in, gates]. */
 static ty_model *recurrent(bool turned)
 {
     model_text t;
@@ -55,7 +55,8 @@ static ty_model *recurrent(bool turned)
     attr_int(&t, "hidden_size", 4);
     model_node(&t, "LSTM", "h1,w,r", "all,last", "first");
     model_node(&t, "Squeeze", "last,first", "h2", "");
-    model_node(&t, "MatMul", "h2,w2", "y", "second");
+    model_node(&t, "Relu", "h2", "h3", "");
+    model_node(&t, "MatMul", "h3,w2", "y", "second");
     model_output(&t, "y", 1);
     return open_text(&t);
 }
@@ -117,6 +118,24 @@ static void recurrences_have_16_bits(void **state)
     ty_model *m = recurrent(false);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         check_products(m, &rows[i]);
+    ty_model_free(m);
+}
+
+/* As autocast, match_eager rounds a recurrent layer's results, so that what follows is rounded too. */
+static void match_eager_rounds_states(void **state)
+{
+    (void)state;
+    int roundings[2];
+    ty_model *m = recurrent(false);
+    for (int eager = 0; eager < 2; eager++) {
+        plan p;
+        plan_of(&p)->spec.precision = TY_PRECISION_BFLOAT16;
+        p.spec.match_eager = eager;
+        ty_step s = build(m, &p);
+        roundings[eager] = count_products(s.g, TY_BF16).roundings;
+        ty_step_fini(&s);
+    }
+    assert_true(roundings[1] > roundings[0]);
     ty_model_free(m);
 }
 
@@ -396,6 +415,7 @@ int main(void)
         cmocka_unit_test(products_have_16_bits),
         cmocka_unit_test(recurrences_have_16_bits),
         cmocka_unit_test(turned_weights_are_rounded_before),
+        cmocka_unit_test(match_eager_rounds_states),
         cmocka_unit_test(reshapes_are_rounded_before),
         cmocka_unit_test(match_eager_rounds_more),
         cmocka_unit_test(joints_are_rounded_as_autocast_has_them),
