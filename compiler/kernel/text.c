@@ -304,7 +304,7 @@ void ty_ktext_instr(ty_ktext *t, uint32_t id)
             break;
         }
         ty_buf_adds(t->out, t->narrow ? "(unsigned)(" : "(unsigned long)(");
-        t->at_first = t->lanes && t->lanes->same[id];
+        t->at_first = t->lanes && t->lanes->same[id]; /* what is the same throughout leaves the loop */
         text_ix(t, instr->addr);
         t->at_first = false;
         ty_buf_addf(t->out, " - %ld%s) < %ldu%s", (long)instr->lo, text_long(t), (long)(instr->hi - instr->lo),

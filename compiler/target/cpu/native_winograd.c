@@ -24,7 +24,7 @@ enum { POINTS = TY_WINOGRAD_POINTS, TAPS = TY_WINOGRAD_TAPS };
 typedef struct winograd_call {
     ty_winograd_grid g;
     bool turned;        /* the gradient of x */
-    int weights_type;   /* TY_WINOGRAD_F32 or TY_WINOGRAD_BF16 */
+    bool short_weights; /* bfloat16 */
     bool weights_first; /* all weights are transformed first, else all tiles */
     int threads;
     int64_t n_panels, n_blocks;
@@ -56,11 +56,10 @@ static void transform_block(const winograd_call *c, const void *x, int64_t block
 static const float *read_weights(const winograd_call *c, const void *w, int64_t first, int64_t rows, int64_t n,
                                  int64_t *step, float *to)
 {
-    const void *at = ty_winograd_at(w, first, c->weights_type);
-    if (c->weights_type == TY_WINOGRAD_F32)
-        return at;
+    if (!c->short_weights)
+        return (const float *)w + first;
     for (int64_t r = 0; r < rows; r++)
-        ty_native_load_bf16((const uint16_t *)at + r * *step, to + r * n, (int)n);
+        ty_native_load_bf16((const uint16_t *)w + first + r * *step, to + r * n, (int)n);
     *step = n;
     return to;
 }
@@ -113,8 +112,8 @@ static void convolve(const winograd_call *c, int64_t block, const float *tiles, 
 {
     int64_t first = block_first(c, block), n = block_first(c, block + 1) - first, filter = panel * TY_PANEL;
     multiply(c, tiles, weights, n, products);
-    y = (void *)(uintptr_t)ty_winograd_at(y, filter, c->g.out_type);
-    ty_winograd_results(&c->g, y, first, n, least(TY_PANEL, c->g.out_c - filter), products, c->product_step, TY_PANEL);
+    char *to = (char *)y + filter * (int64_t)ty_dtype_bytes(c->g.out_type);
+    ty_winograd_results(&c->g, to, first, n, least(TY_PANEL, c->g.out_c - filter), products, c->product_step, TY_PANEL);
 }
 
 static float *thread_scratch(const winograd_call *c, float *scratch)
@@ -214,8 +213,7 @@ int ty_winograd_prepare(const ty_panel_kernels *panels, const ty_library_shape *
         ty_winograd_grid_free(&g);
         return ty_error_set(err, TY_E_LIMIT, "no memory for a prepared convolution");
     }
-    *c = (winograd_call){.g = g, .turned = turned};
-    c->weights_type = w->dtype == TY_F32 ? TY_WINOGRAD_F32 : TY_WINOGRAD_BF16;
+    *c = (winograd_call){.g = g, .turned = turned, .short_weights = w->dtype == TY_BF16};
     c->threads = ty_winograd_flops(&g) < WINOGRAD_SERIAL_FLOPS ? 1 : s->threads;
     ty_winograd_text(&g, s->attr, x, w, c->text);
     *out = (ty_library_call){.run = winograd_run, .release = winograd_release, .prepared = c, .text = c->text};
@@ -225,14 +223,10 @@ int ty_winograd_prepare(const ty_panel_kernels *panels, const ty_library_shape *
 
 int ty_native_prepare_winograd(const ty_library_shape *s, ty_library_call *out, ty_error *err)
 {
-    if (!ty_winograd_pays(s))
-        return ty_error_set(err, TY_E_UNSUPPORTED, "Winograd's algorithm does not pay");
-    return ty_winograd_prepare(ty_panel_best(), s, false, out, err);
+    return ty_winograd_expect_pays(s, err) < 0 ? -1 : ty_winograd_prepare(ty_panel_best(), s, false, out, err);
 }
 
 int ty_native_prepare_winograd_dx(const ty_library_shape *s, ty_library_call *out, ty_error *err)
 {
-    if (!ty_winograd_pays(s))
-        return ty_error_set(err, TY_E_UNSUPPORTED, "Winograd's algorithm does not pay");
-    return ty_winograd_prepare(ty_panel_best(), s, true, out, err);
+    return ty_winograd_expect_pays(s, err) < 0 ? -1 : ty_winograd_prepare(ty_panel_best(), s, true, out, err);
 }

@@ -215,15 +215,20 @@ static void winograd_dw_chunks(winograd_dw_call *c, int64_t x_channels)
     c->chunk = (c->g.tiles + c->n_chunks - 1) / c->n_chunks;
 }
 
+/* Some threads would have one block more than others, of few. */
+static bool winograd_dw_is_uneven(const winograd_dw_call *c)
+{
+    int64_t n = c->n_blocks * c->n_panels;
+    return n % c->threads && n < EVEN_BLOCKS * c->threads && c->g.in_c / c->n_blocks > TY_PANEL;
+}
+
 /* Blocks of channels: all of them where there are parts; else as many to each thread, or several. */
 static void winograd_dw_blocks(winograd_dw_call *c)
 {
     const ty_winograd_grid *g = &c->g;
     int64_t rows = WINOGRAD_SUM_BYTES / (POINTS * TY_PANEL * (int64_t)sizeof(float)) / TY_PANEL * TY_PANEL;
     c->n_blocks = c->n_parts ? 1 : (g->in_c + rows - 1) / rows;
-    for (int64_t n = c->n_blocks * c->n_panels;
-         !c->n_parts && n % c->threads && n < EVEN_BLOCKS * c->threads && g->in_c / c->n_blocks > TY_PANEL;
-         n = c->n_blocks * c->n_panels)
+    while (!c->n_parts && winograd_dw_is_uneven(c))
         c->n_blocks *= 2;
     c->block = (g->in_c + c->n_blocks * TY_PANEL - 1) / (c->n_blocks * TY_PANEL) * TY_PANEL;
     c->n_blocks = (g->in_c + c->block - 1) / c->block;
@@ -270,7 +275,5 @@ int ty_winograd_prepare_dw(const ty_panel_kernels *panels, const ty_library_shap
 
 int ty_native_prepare_winograd_dw(const ty_library_shape *s, ty_library_call *out, ty_error *err)
 {
-    if (!ty_winograd_pays(s))
-        return ty_error_set(err, TY_E_UNSUPPORTED, "Winograd's algorithm does not pay");
-    return ty_winograd_prepare_dw(ty_panel_best(), s, out, err);
+    return ty_winograd_expect_pays(s, err) < 0 ? -1 : ty_winograd_prepare_dw(ty_panel_best(), s, out, err);
 }

@@ -1,6 +1,8 @@
 /* winograd.c - see winograd.h. The transforms themselves are winograd_tile.def, made once for each width of vectors. */
 #include "compiler/target/cpu/winograd.h"
 
+#include "base/tensor.h"
+
 #include <stddef.h>
 #include <string.h>
 

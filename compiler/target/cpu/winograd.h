@@ -24,8 +24,6 @@
 #include <stdint.h>
 
 enum { TY_WINOGRAD_TILE = 4, TY_WINOGRAD_PATCH = 6, TY_WINOGRAD_POINTS = 36, TY_WINOGRAD_TAPS = 9 };
-/* What tensors are of. */
-enum { TY_WINOGRAD_F32, TY_WINOGRAD_BF16, TY_WINOGRAD_TYPES };
 
 /* Where transformed tiles go: channel c of point i to to[i * step + c / strip * strip_step + c % strip], strip as in
  * panel.h. Up to the next whole vector, channels that are not there become zeros. */
@@ -55,9 +53,9 @@ typedef void ty_winograd_filter_fn(const float *from, int64_t step, int64_t row_
 typedef void ty_winograd_taps_fn(const float *from, int64_t row_step, int64_t rows, int64_t n, float *to);
 
 typedef struct ty_winograd_kernels {
-    int lanes; /* floats of a vector */
-    ty_winograd_in_fn *patch_in[TY_WINOGRAD_TYPES], *tile_in[TY_WINOGRAD_TYPES];
-    ty_winograd_out_fn *tile_out[TY_WINOGRAD_TYPES];
+    int lanes;                                   /* floats of a vector */
+    ty_winograd_in_fn *patch_in[2], *tile_in[2]; /* of float32 and of bfloat16: [dtype == TY_BF16] */
+    ty_winograd_out_fn *tile_out[2];
     ty_winograd_weights_fn *weights;
     ty_winograd_filter_fn *filter;
     ty_winograd_taps_fn *taps;

@@ -46,8 +46,8 @@ int ty_winograd_grid_init(ty_winograd_grid *g, const ty_panel_kernels *panels, c
     const int64_t *lo = shape->attr->lo;
     *g = (ty_winograd_grid){.panels = panels, .images = in->dim[0]};
     g->kernels = ty_winograd_for(g->panels->strip);
-    g->in_type = in->dtype == TY_F32 ? TY_WINOGRAD_F32 : TY_WINOGRAD_BF16;
-    g->out_type = out->dtype == TY_F32 ? TY_WINOGRAD_F32 : TY_WINOGRAD_BF16;
+    g->in_type = (ty_dtype)in->dtype;
+    g->out_type = (ty_dtype)out->dtype;
     g->in_h = in->dim[1], g->in_w = in->dim[2], g->in_c = in->dim[3];
     g->out_h = out->dim[1], g->out_w = out->dim[2], g->out_c = out->dim[3];
     g->lo_h = turned ? 2 - lo[0] : lo[0];
@@ -59,9 +59,11 @@ int ty_winograd_grid_init(ty_winograd_grid *g, const ty_panel_kernels *panels, c
     return g->zeros ? 0 : ty_error_set(err, TY_E_LIMIT, "no memory for a prepared convolution");
 }
 
-bool ty_winograd_pays(const ty_library_shape *shape)
+int ty_winograd_expect_pays(const ty_library_shape *shape, ty_error *err)
 {
-    return shape->in[0].dtype == TY_F32 || !ty_onednn_has_amx();
+    if (shape->in[0].dtype != TY_BF16 || !ty_onednn_has_amx())
+        return 0;
+    return ty_error_set(err, TY_E_UNSUPPORTED, "AMX is quicker than Winograd's algorithm");
 }
 
 void ty_winograd_grid_free(ty_winograd_grid *g)
@@ -96,19 +98,10 @@ typedef struct grid_image {
     int64_t h, w, bytes;
 } grid_image;
 
-static int64_t grid_bytes(int type)
+static grid_image grid_image_of(const void *images, int64_t i, int64_t h, int64_t w, int64_t c, ty_dtype type)
 {
-    return type == TY_WINOGRAD_F32 ? sizeof(float) : sizeof(uint16_t);
-}
-
-const void *ty_winograd_at(const void *p, int64_t i, int type)
-{
-    return (const char *)p + i * grid_bytes(type);
-}
-
-static grid_image grid_image_of(const void *images, int64_t i, int64_t h, int64_t w, int64_t c, int type)
-{
-    return (grid_image){ty_winograd_at(images, i * h * w * c, type), h, w, c * grid_bytes(type)};
+    int64_t bytes = c * (int64_t)ty_dtype_bytes(type);
+    return (grid_image){(const char *)images + i * h * w * bytes, h, w, bytes};
 }
 
 /* size * size positions from (row, column) on; zeros outside. */
@@ -134,7 +127,7 @@ void ty_winograd_patches(const ty_winograd_grid *g, const void *x, int64_t first
         grid_tile tile = grid_tile_of(g, first + t);
         grid_image image = grid_image_of(x, tile.image, g->in_h, g->in_w, g->in_c, g->in_type);
         grid_positions(at, PATCH, &image, tile.row - g->lo_h, tile.column - g->lo_w, g->zeros);
-        g->kernels->patch_in[g->in_type](at, g->in_c, &to);
+        g->kernels->patch_in[g->in_type == TY_BF16](at, g->in_c, &to);
     }
 }
 
@@ -147,7 +140,7 @@ void ty_winograd_tiles(const ty_winograd_grid *g, const void *y, int64_t first, 
         grid_tile tile = grid_tile_of(g, first + t);
         grid_image image = grid_image_of(y, tile.image, g->out_h, g->out_w, g->out_c, g->out_type);
         grid_positions(at, TILE, &image, tile.row, tile.column, g->zeros);
-        g->kernels->tile_in[g->out_type](at, g->out_c, &to);
+        g->kernels->tile_in[g->out_type == TY_BF16](at, g->out_c, &to);
     }
 }
 
@@ -156,8 +149,8 @@ static ty_winograd_tile grid_place(const ty_winograd_grid *g, void *y, int64_t i
     grid_tile tile = grid_tile_of(g, i);
     int64_t rows = g->out_h - tile.row, columns = g->out_w - tile.column;
     return (ty_winograd_tile){
-        .to = (char *)y +
-              ((tile.image * g->out_h + tile.row) * g->out_w + tile.column) * g->out_c * grid_bytes(g->out_type),
+        .to = (char *)y + ((tile.image * g->out_h + tile.row) * g->out_w + tile.column) * g->out_c *
+                              (int64_t)ty_dtype_bytes(g->out_type),
         .row_step = g->out_w * g->out_c,
         .column_step = g->out_c,
         .rows = rows < TILE ? (int)rows : TILE,
@@ -166,12 +159,12 @@ static ty_winograd_tile grid_place(const ty_winograd_grid *g, void *y, int64_t i
 }
 
 /* Asks for lines that will be written: a tenth of the time of a convolution of large images. */
-static void grid_expect(const ty_winograd_tile *tile, int64_t channels, int type)
+static void grid_expect(const ty_winograd_tile *tile, int64_t channels, ty_dtype type)
 {
-    int64_t line = TY_WINOGRAD_LINE * (int64_t)sizeof(float), bytes = grid_bytes(type);
+    int64_t line = TY_WINOGRAD_LINE * (int64_t)sizeof(float), bytes = (int64_t)ty_dtype_bytes(type);
     for (int y = 0; y < tile->rows; y++)
         for (int x = 0; x < tile->columns; x++) {
-            const char *at = ty_winograd_at(tile->to, y * tile->row_step + x * tile->column_step, type);
+            const char *at = (const char *)tile->to + (y * tile->row_step + x * tile->column_step) * bytes;
             for (int64_t i = 0; i < channels * bytes; i += line)
                 __builtin_prefetch(at + i, 1);
         }
@@ -185,6 +178,6 @@ void ty_winograd_results(const ty_winograd_grid *g, void *y, int64_t first, int6
         if (t + 1 < n)
             next = grid_place(g, y, first + t + 1);
         grid_expect(&next, channels, g->out_type);
-        g->kernels->tile_out[g->out_type](from, step, channels, &to);
+        g->kernels->tile_out[g->out_type == TY_BF16](from, step, channels, &to);
     }
 }

@@ -14,8 +14,8 @@ enum { TY_WINOGRAD_LINE = 16 }; /* floats of a cache line */
 typedef struct ty_winograd_grid {
     const ty_panel_kernels *panels;
     const ty_winograd_kernels *kernels;
-    int in_type, out_type; /* TY_WINOGRAD_F32 or TY_WINOGRAD_BF16 */
-    float *zeros;          /* what lies outside: as many as a position has channels */
+    ty_dtype in_type, out_type; /* TY_F32 or TY_BF16 */
+    float *zeros;               /* what lies outside: as many as a position has channels */
     int64_t images, in_h, in_w, in_c, out_h, out_w, out_c;
     int64_t lo_h, lo_w; /* padding in front */
     int64_t tiles_h, tiles_w, tiles;
@@ -33,12 +33,8 @@ double ty_winograd_flops(const ty_winograd_grid *g);
 void ty_winograd_text(const ty_winograd_grid *g, const ty_attr *attr, const ty_type *x, const ty_type *w,
                       char out[TY_CONVOLUTION_TEXT]);
 
-/* Whether this machine computes such a convolution sooner than directly: of float32, or, unless it multiplies whole
- * matrices of bfloat16 (AMX), of bfloat16. */
-bool ty_winograd_pays(const ty_library_shape *shape);
-
-/* p[i] of numbers of a type. */
-const void *ty_winograd_at(const void *p, int64_t i, int type);
+/* Fails with UNSUPPORTED where this machine is quicker directly: with bfloat16, if it multiplies tiles of it (AMX). */
+int ty_winograd_expect_pays(const ty_library_shape *shape, ty_error *err);
 
 /* Transforms n tiles from `first` on: tile t of them goes to place->to + t * row_step. patches: of x, those that lie
  * below the tiles; tiles: of y. */
