@@ -4,7 +4,7 @@ and without dropout, for bench/networks: networks.py export NAME DIR | train NAM
 
 export writes DIR/model.onnx, in the form that the README asks for, DIR/x0.npy ... and y.npy, [batches, rows, ...];
 train makes the same network, trains it by SGD with momentum on the same batches, and prints what measure.py says;
-bfloat16: under autocast, over float32 weights.
+bfloat16: under autocast, over float32 weights; channels_last: of pictures and films, else as eager.
 """
 import logging
 import os
@@ -136,8 +136,8 @@ def train(name, folder, how="eager", precision="float32", steps=STEPS):
     n = sum(f.startswith("x") for f in os.listdir(folder))
     xs = [torch.from_numpy(np.load(f"{folder}/x{i}.npy")) for i in range(n)]
     y = torch.from_numpy(np.load(f"{folder}/y.npy"))
-    if how == "channels_last":
-        last = {4: torch.channels_last, 5: torch.channels_last_3d}[xs[0][0].dim()]
+    last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(xs[0][0].dim())
+    if how == "channels_last" and last:
         model, xs = model.to(memory_format=last), [[b.contiguous(memory_format=last) for b in x] for x in xs]
     opt = torch.optim.SGD(model.train().parameters(), lr=LEARNING_RATE, momentum=0.9)
 
