@@ -26,7 +26,7 @@ loops() {
                 sums = moves = inner = 0
                 for (j = place[to[i]]; j < i; j++) {
                     if (op[j] ~ /^j/) inner = 1
-                    if (op[j] ~ /^vfmadd/) sums++
+                    if (op[j] ~ /^vfmadd|^vdpbf16ps/) sums++
                     if (text[j] ~ /[xyz]mm/ && (text[j] ~ /\(%r[sb]p/ || op[j] ~ /^vmova/ && text[j] !~ /\(/)) moves++
                 }
                 if (sums && !inner) print sums, i - place[to[i]] + 1, moves
@@ -51,5 +51,6 @@ for what in rows columns tiles; do
     check panel_avx2_$what 24
     check panel_avx512_$what 48
 done
+check panel_pairs_rows 48
 echo "$passed passed, $failed failed, 0 skipped"
 [ $failed -eq 0 ]

@@ -12,6 +12,9 @@
  *     LSTM     i, f, g, o   c' = f c + i g,  h' = o tanh(c')      (g by tanh; i, f, o, z and r by the logistic
  * function)
  *
+ * r may have 16 bits where states have 32: what a step multiplies by it is then rounded to its type (h, or r h;
+ * backward the gradient of a gate's product), and sums have 32 bits. What a step leaves behind is not rounded.
+ *
  * States are kept with the first one: [T + 1, B, H], in the order of time. What a step reads and what it leaves behind
  * are then two views of one tensor, moved by one step.
  */
@@ -41,21 +44,24 @@ typedef struct ty_recurrence {
     int gates;
     int64_t width; /* G H */
     bool backward, reset_after, relu;
+    bool rounds;     /* what a step multiplies by r is rounded to r's type, which has fewer bits than the states' */
+    ty_dtype weight; /* type of r */
     int64_t block[TY_RNN_MAX_GATES];
 } ty_recurrence;
 
-/* series: [T, B, ..]. The attributes of a node that infer has accepted. */
-static inline ty_recurrence ty_recurrence_of(const ty_attr *attr, const ty_type *series, int64_t hidden)
+/* series: [T, B, ..]; weight: r, [G H, H]. The attributes of a node that infer has accepted. */
+static inline ty_recurrence ty_recurrence_of(const ty_attr *attr, const ty_type *series, const ty_type *weight)
 {
-    ty_recurrence r = {series->dim[0],
-                       series->dim[1],
-                       hidden,
-                       (int)attr->n,
-                       attr->n * hidden,
-                       attr->flags & TY_RNN_BACKWARD,
-                       attr->flags & TY_RNN_RESET_AFTER,
-                       attr->flags & TY_RNN_RELU,
-                       {0}};
+    ty_recurrence r = {.steps = series->dim[0],
+                       .batch = series->dim[1],
+                       .hidden = weight->dim[1],
+                       .gates = (int)attr->n,
+                       .width = attr->n * weight->dim[1],
+                       .backward = attr->flags & TY_RNN_BACKWARD,
+                       .reset_after = attr->flags & TY_RNN_RESET_AFTER,
+                       .relu = attr->flags & TY_RNN_RELU,
+                       .rounds = weight->dtype != series->dtype,
+                       .weight = (ty_dtype)weight->dtype};
     for (int k = 0; k < r.gates; k++)
         r.block[k] = attr->lo[k];
     return r;

@@ -3,8 +3,8 @@
  *     x [T, B, I], w [G H, I], r [G H, H], bias [G H] (reset_after: [G H + H]), h [B, H], c [B, H] for LSTM
  *     -> y [T, B, H], and the LSTM's cell, or else the state, after the last step [B, H]
  *
- * x and w may have 16 bits where all else is float32: the products over all steps then have operands of 16 bits and
- * sums of 32, and what a step reads and leaves behind is not rounded.
+ * x, w and r may have 16 bits where all else is float32: all products then have operands of 16 bits and sums of 32, and
+ * what a step leaves behind is not rounded.
  *
  * All that does not have to wait for the step before is done for all steps at once: the input's part of the gates is
  * one product, and so are the gradients of w, r and x. What is left is in rnn_steps and rnn_grad (rnn_steps.c). lower
@@ -18,21 +18,17 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static ty_recurrence rnn_of(const ty_attr *attr, const ty_type *x, const ty_type *weight)
-{
-    return ty_recurrence_of(attr, x, weight->dim[1]);
-}
-
 int ty_op_infer_rnn(const ty_attr *attr, const ty_type *const *in, int n_in, ty_type *res, ty_error *err)
 {
     const ty_type *x = in[TY_RNN_X], *weight = in[TY_RNN_WEIGHT], *w = in[TY_RNN_W];
     if (ty_expect_float("x", x, err) < 0 || ty_expect_rank("x", x, 3, 3, err) < 0 ||
-        ty_expect_rank("w", w, 2, 2, err) < 0 || ty_expect_rank("r", weight, 2, 2, err) < 0)
+        ty_expect_rank("w", w, 2, 2, err) < 0 || ty_expect_rank("r", weight, 2, 2, err) < 0 ||
+        ty_expect_dtype("r", weight, (ty_dtype)x->dtype, err) < 0)
         return -1;
-    ty_recurrence r = rnn_of(attr, x, weight);
-    ty_dtype dtype = (ty_dtype)weight->dtype;
+    ty_recurrence r = ty_recurrence_of(attr, x, weight);
+    ty_dtype dtype = (ty_dtype)in[TY_RNN_BIAS]->dtype;
     if (dtype != x->dtype && dtype != ty_wide_dtype((ty_dtype)x->dtype))
-        return ty_expect_dtype("r", weight, ty_wide_dtype((ty_dtype)x->dtype), err);
+        return ty_expect_dtype("bias", in[TY_RNN_BIAS], ty_wide_dtype((ty_dtype)x->dtype), err);
     ty_type w_type = ty_type_make(x->dtype, 2, (int64_t[]){r.width, x->dim[2]});
     ty_type xw = ty_type_make(dtype, 3, (int64_t[]){r.steps, r.batch, r.width});
     const ty_type *steps_in[] = {&xw, weight, in[TY_RNN_BIAS], in[TY_RNN_H0], n_in > TY_RNN_C0 ? in[TY_RNN_C0] : NULL};
@@ -61,7 +57,7 @@ static void rnn_ref_input(const ty_ref *x, const ty_ref *w, double *xw)
 
 int ty_op_ref_rnn(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
 {
-    ty_recurrence r = rnn_of(attr, &in[TY_RNN_X].type, &in[TY_RNN_WEIGHT].type);
+    ty_recurrence r = ty_recurrence_of(attr, &in[TY_RNN_X].type, &in[TY_RNN_WEIGHT].type);
     int64_t plane = r.batch * r.hidden, rows = r.steps * r.batch;
     bool lstm = r.gates == TY_RNN_LSTM;
     ty_ref steps_in[] = {{.type = in[TY_RNN_X].type}, in[TY_RNN_WEIGHT], in[TY_RNN_BIAS], in[TY_RNN_H0], in[n_in - 1]};
@@ -70,6 +66,7 @@ int ty_op_ref_rnn(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, 
     if (!memory)
         return ty_error_set(err, TY_E_LIMIT, "no memory for %" PRId64 " steps", r.steps);
     steps_in[TY_STEPS_XW].type.dim[2] = r.width;
+    steps_in[TY_STEPS_XW].type.dtype = in[TY_RNN_BIAS].type.dtype;
     steps_in[TY_STEPS_XW].f = memory;
     out[TY_STEPS_GATES].f = memory + rows * r.width;
     out[TY_STEPS_H].f = memory + 2 * rows * r.width;
@@ -86,15 +83,15 @@ int ty_op_ref_rnn(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, 
 
 /* ---- what lower and grad share ---- */
 
-/* Types of x and w, and of all else. */
+/* Types of x, w and r, and of all else. */
 typedef struct rnn_types {
-    ty_dtype x, r;
+    ty_dtype x, state;
 } rnn_types;
 
 static rnn_types rnn_types_of(const ty_graph *g, const ty_val *in)
 {
     return (rnn_types){(ty_dtype)ty_graph_type(g, in[TY_RNN_X])->dtype,
-                       (ty_dtype)ty_graph_type(g, in[TY_RNN_WEIGHT])->dtype};
+                       (ty_dtype)ty_graph_type(g, in[TY_RNN_BIAS])->dtype};
 }
 
 /* A matrix as it is, a series as one of all its steps; of x's type. */
@@ -108,19 +105,24 @@ static ty_val rnn_matrix(ty_graph *g, rnn_types types, ty_val v)
     return ty_b_reshape(g, v, 2, dim);
 }
 
-/* A product over all steps, of operands of x's type, in that of r. */
-static ty_val rnn_dot(ty_graph *g, rnn_types types, ty_val a, ty_val b, bool trans_a, bool trans_b)
+/* The gradient of a weight: a product over all steps, of x's type. */
+static ty_val rnn_dot_weight(ty_graph *g, rnn_types types, ty_val dgates, ty_val by)
 {
-    a = rnn_matrix(g, types, a);
-    b = rnn_matrix(g, types, b);
-    return types.x == types.r ? ty_b_dot(g, a, b, trans_a, trans_b) : ty_b_dot_wide(g, a, b, trans_a, trans_b);
+    return ty_b_dot(g, rnn_matrix(g, types, dgates), rnn_matrix(g, types, by), true, false);
+}
+
+/* x w' over all steps, of the states' type. */
+static ty_val rnn_dot_input(ty_graph *g, rnn_types types, ty_val x, ty_val w)
+{
+    x = rnn_matrix(g, types, x);
+    return types.x == types.state ? ty_b_dot(g, x, w, false, true) : ty_b_dot_wide(g, x, w, false, true);
 }
 
 /* Result 0 of rnn_steps. */
 static ty_val rnn_steps(ty_graph *g, const ty_attr *attr, const ty_recurrence *r, const ty_val *in, int n_in)
 {
     int64_t dim[] = {r->steps, r->batch, r->width};
-    ty_val xw = rnn_dot(g, rnn_types_of(g, in), in[TY_RNN_X], in[TY_RNN_W], false, true);
+    ty_val xw = rnn_dot_input(g, rnn_types_of(g, in), in[TY_RNN_X], in[TY_RNN_W]);
     ty_val steps_in[] = {ty_b_reshape(g, xw, 3, dim), in[TY_RNN_WEIGHT], in[TY_RNN_BIAS], in[TY_RNN_H0], in[n_in - 1]};
     return ty_graph_emit(g, TY_OP_RNN_STEPS, attr, steps_in, n_in - 1);
 }
@@ -139,7 +141,7 @@ static ty_val rnn_states(ty_graph *g, const ty_recurrence *r, ty_val states, boo
 
 void ty_op_lower_rnn(ty_graph *g, const ty_attr *attr, const ty_val *in, int n_in, ty_val *res)
 {
-    ty_recurrence r = rnn_of(attr, ty_graph_type(g, in[TY_RNN_X]), ty_graph_type(g, in[TY_RNN_WEIGHT]));
+    ty_recurrence r = ty_recurrence_of(attr, ty_graph_type(g, in[TY_RNN_X]), ty_graph_type(g, in[TY_RNN_WEIGHT]));
     ty_val steps = rnn_steps(g, attr, &r, in, n_in);
     uint32_t last = r.gates == TY_RNN_LSTM ? TY_STEPS_KEPT : TY_STEPS_H;
     int64_t at = ty_recurrence_before(&r, r.steps);
@@ -177,7 +179,7 @@ static ty_val rnn_grad_weight_parts(ty_graph *g, const rnn_grads *d)
     for (int k = 0; k < r->gates; k++) {
         ty_val dgate = ty_b_slice_axis(g, d->dpre, 2, r->block[k] * r->hidden, (r->block[k] + 1) * r->hidden);
         ty_val by = k == TY_RNN_N ? d->kept : d->h_before;
-        part[r->block[k]] = rnn_dot(g, d->types, dgate, by, true, false);
+        part[r->block[k]] = rnn_dot_weight(g, d->types, dgate, by);
     }
     return ty_b_concat(g, part, r->gates, 0);
 }
@@ -186,7 +188,7 @@ static ty_val rnn_grad_weight(ty_graph *g, const rnn_grads *d)
 {
     if (d->r.gates == TY_RNN_GRU && !d->r.reset_after)
         return rnn_grad_weight_parts(g, d);
-    return rnn_dot(g, d->types, d->drec, d->h_before, true, false);
+    return rnn_dot_weight(g, d->types, d->drec, d->h_before);
 }
 
 static ty_val rnn_grad_bias(ty_graph *g, const rnn_grads *d)
@@ -221,7 +223,7 @@ void ty_op_grad_rnn(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *din)
     for (int k = 0; k < n_in; k++)
         in[k] = ty_graph_in(g, node, k);
     const ty_type x = *ty_graph_type(g, in[TY_RNN_X]);
-    rnn_grads d = {.r = rnn_of(&attr, &x, ty_graph_type(g, in[TY_RNN_WEIGHT])), .types = rnn_types_of(g, in)};
+    rnn_grads d = {.r = ty_recurrence_of(&attr, &x, ty_graph_type(g, in[TY_RNN_WEIGHT])), .types = rnn_types_of(g, in)};
     ty_val steps = rnn_steps(g, &attr, &d.r, in, n_in);
     d.dpre = rnn_grad_steps(g, node, &d.r, steps, dres);
     if (d.dpre == TY_NONE)
@@ -229,9 +231,9 @@ void ty_op_grad_rnn(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *din)
     d.drec = d.r.reset_after ? rnn_result(d.dpre, TY_RGRAD_DREC) : d.dpre;
     d.h_before = rnn_states(g, &d.r, rnn_result(steps, TY_STEPS_H), false);
     d.kept = rnn_result(steps, TY_STEPS_KEPT);
-    ty_val dpre = rnn_matrix(g, d.types, d.dpre); /* the gradients of x and w are of their type */
-    din[TY_RNN_X] = ty_b_reshape(g, ty_b_dot(g, dpre, in[TY_RNN_W], false, false), 3, x.dim);
-    din[TY_RNN_W] = ty_b_dot(g, dpre, rnn_matrix(g, d.types, in[TY_RNN_X]), true, false);
+    ty_val dx = ty_b_dot(g, rnn_matrix(g, d.types, d.dpre), in[TY_RNN_W], false, false);
+    din[TY_RNN_X] = ty_b_reshape(g, dx, 3, x.dim);
+    din[TY_RNN_W] = rnn_dot_weight(g, d.types, d.dpre, in[TY_RNN_X]);
     din[TY_RNN_WEIGHT] = rnn_grad_weight(g, &d);
     din[TY_RNN_BIAS] = rnn_grad_bias(g, &d);
     din[TY_RNN_H0] = rnn_result(d.dpre, TY_RGRAD_DH0);

@@ -9,6 +9,7 @@
 #include "compiler/ops/expect.h"
 #include "compiler/ops/families.h"
 #include "compiler/ops/recurrence.h"
+#include "compiler/ops/ref.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -30,7 +31,7 @@ static int steps_expect_attr(const ty_attr *attr, ty_error *err)
     return ty_expect_flags(attr, known | TY_RNN_BACKWARD, err);
 }
 
-/* attr, a series [T, B, wide] and r [G H, H]. */
+/* attr, a series [T, B, wide] and r [G H, H], of the series' type or of 16 bits where that has 32. */
 static int steps_expect_sizes(const ty_attr *attr, const char *what, const ty_type *series, const ty_type *weight,
                               ty_error *err)
 {
@@ -39,7 +40,9 @@ static int steps_expect_sizes(const ty_attr *attr, const char *what, const ty_ty
         return -1;
     if (series->dim[0] < 1 || weight->dim[1] < 1)
         return ty_error_set(err, TY_E_SHAPE, "%s, r: expected at least one step and one unit, found none", what);
-    ty_type expected = ty_type_make(series->dtype, 2, (int64_t[]){attr->n * weight->dim[1], weight->dim[1]});
+    bool is_short = ty_wide_dtype((ty_dtype)weight->dtype) == series->dtype;
+    ty_type expected = ty_type_make(is_short ? weight->dtype : series->dtype, 2,
+                                    (int64_t[]){attr->n * weight->dim[1], weight->dim[1]});
     return ty_expect_type("r", weight, &expected, err);
 }
 
@@ -66,7 +69,7 @@ int ty_op_infer_rnn_steps(const ty_attr *attr, const ty_type *const *in, int n_i
     if (steps_expect_sizes(attr, "xw", xw, weight, err) < 0)
         return -1;
     ty_dtype dtype = (ty_dtype)xw->dtype;
-    ty_recurrence r = ty_recurrence_of(attr, xw, weight->dim[1]);
+    ty_recurrence r = ty_recurrence_of(attr, xw, weight);
     ty_type gates = steps_series(&r, dtype, r.steps, r.width);
     ty_type bias = ty_type_make(dtype, 1, (int64_t[]){ty_recurrence_bias(&r)});
     ty_type state = ty_type_make(dtype, 2, (int64_t[]){r.batch, r.hidden});
@@ -88,7 +91,7 @@ int ty_op_infer_rnn_grad(const ty_attr *attr, const ty_type *const *in, int n_in
     if (steps_expect_sizes(attr, "dy", dy, weight, err) < 0)
         return -1;
     ty_dtype dtype = (ty_dtype)dy->dtype;
-    ty_recurrence r = ty_recurrence_of(attr, dy, weight->dim[1]);
+    ty_recurrence r = ty_recurrence_of(attr, dy, weight);
     ty_type y = steps_series(&r, dtype, r.steps, r.hidden), h = steps_series(&r, dtype, r.steps + 1, r.hidden);
     ty_type gates = steps_series(&r, dtype, r.steps, r.width);
     ty_type kept = steps_series(&r, dtype, steps_n_kept(&r), r.hidden);
@@ -108,6 +111,12 @@ int ty_op_infer_rnn_grad(const ty_attr *attr, const ty_type *const *in, int n_in
 
 /* ---- meaning: one row of one step ---- */
 
+/* What is multiplied by r. */
+static double steps_operand(const ty_recurrence *r, double v)
+{
+    return r->rounds ? ty_ref_round_one(r->weight, v) : v;
+}
+
 /* gate k: W x + b + R h for unit u, from one row of xw and h. */
 static double steps_sum(const ty_recurrence *r, const ty_ref *in, const double *xw, const double *h, int k, int64_t u)
 {
@@ -115,7 +124,7 @@ static double steps_sum(const ty_recurrence *r, const ty_ref *in, const double *
     const double *weight = in[TY_STEPS_WEIGHT].f + at * r->hidden;
     double sum = xw[at] + in[TY_STEPS_BIAS].f[at];
     for (int64_t i = 0; h && i < r->hidden; i++)
-        sum += weight[i] * h[i];
+        sum += weight[i] * steps_operand(r, h[i]);
     return sum;
 }
 
@@ -152,7 +161,7 @@ static void steps_gru(const ty_recurrence *r, const ty_ref *in, const steps_row 
         reset[u] = steps_logistic(steps_sum(r, in, row->xw, row->h, TY_RNN_R, u));
         kept[u] = r->reset_after ? in[TY_STEPS_BIAS].f[r->width + u] : reset[u] * row->h[u];
         for (int64_t i = 0; r->reset_after && i < r->hidden; i++)
-            kept[u] += weight[u * r->hidden + i] * row->h[i];
+            kept[u] += weight[u * r->hidden + i] * steps_operand(r, row->h[i]);
     }
     for (int64_t u = 0; u < r->hidden; u++) {
         double sum = r->reset_after ? steps_sum(r, in, row->xw, NULL, TY_RNN_N, u) + reset[u] * kept[u]
@@ -182,7 +191,7 @@ int ty_op_ref_rnn_steps(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref 
 {
     static steps_fn *const kinds[] = {
         [TY_RNN_VANILLA] = steps_vanilla, [TY_RNN_GRU] = steps_gru, [TY_RNN_LSTM] = steps_lstm};
-    ty_recurrence r = ty_recurrence_of(attr, &in[TY_STEPS_XW].type, in[TY_STEPS_WEIGHT].type.dim[1]);
+    ty_recurrence r = ty_recurrence_of(attr, &in[TY_STEPS_XW].type, &in[TY_STEPS_WEIGHT].type);
     int64_t plane = r.batch * r.hidden, first = ty_recurrence_before(&r, 0) * plane;
     double *h = res[TY_STEPS_H].f, *kept = res[TY_STEPS_KEPT].f;
     bool lstm = n_in > TY_STEPS_C0;
@@ -222,8 +231,9 @@ static void rgrad_through(const ty_recurrence *r, const double *weight, const do
 {
     for (int64_t u = 0; u < r->hidden; u++) {
         int64_t at = r->block[k] * r->hidden + u;
+        double of = steps_operand(r, d[at]);
         for (int64_t i = 0; i < r->hidden; i++)
-            to[i] += d[at] * weight[at * r->hidden + i];
+            to[i] += of * weight[at * r->hidden + i];
     }
 }
 
@@ -317,7 +327,7 @@ int ty_op_ref_rnn_grad(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *
 {
     static rgrad_fn *const kinds[] = {
         [TY_RNN_VANILLA] = rgrad_vanilla, [TY_RNN_GRU] = rgrad_gru, [TY_RNN_LSTM] = rgrad_lstm};
-    ty_recurrence r = ty_recurrence_of(attr, &in[TY_RGRAD_DY].type, in[TY_RGRAD_WEIGHT].type.dim[1]);
+    ty_recurrence r = ty_recurrence_of(attr, &in[TY_RGRAD_DY].type, &in[TY_RGRAD_WEIGHT].type);
     int64_t plane = r.batch * r.hidden;
     (void)err;
     for (int64_t i = 0; n_in > TY_RGRAD_DC && i < plane; i++)

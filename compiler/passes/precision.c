@@ -149,7 +149,8 @@ static ty_val precision_operand(precision_pass *p, uint32_t id, int k, ty_dtype 
     ty_val old = ty_graph_in(p->in, id, k), v = old == TY_NONE ? TY_NONE : p->clone.map[old];
     if (!precision_is_float(p->in, old))
         return v;
-    return precision_cast(p->clone.to, v, dtype, ty_graph_op(p->in, id) == TY_OP_RNN && k == TY_RNN_W);
+    bool weight = ty_graph_op(p->in, id) == TY_OP_RNN && (k == TY_RNN_W || k == TY_RNN_WEIGHT);
+    return precision_cast(p->clone.to, v, dtype, weight);
 }
 
 /* How many operands are float32 in the old graph, and how many of these have 16 bits in the new one. Numbers that stand
@@ -176,11 +177,11 @@ static bool precision_has_floats(const precision_pass *p, uint32_t id)
     return false;
 }
 
-/* The mask of an attention is added to float32 scores; the states of a recurrent layer, and what meets them a step at a
- * time, are float32. */
+/* The mask of an attention is added to float32 scores, and a recurrent layer's bias to float32 sums; its states are
+ * float32. */
 static bool precision_operand_is_wide(ty_op op, int k)
 {
-    return (op == TY_OP_ATTENTION && k == 3) || (op == TY_OP_RNN && k >= TY_RNN_WEIGHT);
+    return (op == TY_OP_ATTENTION && k == 3) || (op == TY_OP_RNN && k >= TY_RNN_BIAS);
 }
 
 static void precision_emit(precision_pass *p, uint32_t id, ty_dtype dtype, bool round)
@@ -336,20 +337,25 @@ static bool precision_is_narrowed(const ty_graph *g, ty_val v)
     return ty_wide_dtype(dtype) != dtype;
 }
 
-/* v as float32: through movement down to products. */
+/* v as float32: through movement down to products. A recurrent layer has gates whose weights are products apart. */
 static ty_val precision_widened(ty_graph *g, ty_val v)
 {
     uint32_t id = ty_val_node(v);
     ty_op op = ty_graph_op(g, id);
     if (op == TY_OP_DOT || op == TY_OP_CONV_DW)
         return precision_widen_product(g, v);
-    if (op != TY_OP_RESHAPE && op != TY_OP_TRANSPOSE)
+    if (op != TY_OP_RESHAPE && op != TY_OP_TRANSPOSE && op != TY_OP_CONCAT)
         return ty_b_cast(g, v, TY_F32);
     ty_attr attr = *ty_graph_attr(g, id);
-    ty_val in = precision_widened(g, ty_graph_in(g, id, 0));
+    int n_in = (int)ty_graph_node(g, id)->n_in;
+    ty_val *in = TY_NEW_ARRAY(ty_graph_arena(g), ty_val, (size_t)n_in);
+    for (int k = 0; k < n_in; k++)
+        in[k] = ty_graph_in(g, id, k);
+    for (int k = 0; k < n_in; k++)
+        in[k] = precision_widened(g, in[k]);
     if (op == TY_OP_RESHAPE)
         attr.type.dtype = TY_F32;
-    return ty_graph_emit(g, op, &attr, &in, 1);
+    return ty_graph_emit(g, op, &attr, in, n_in);
 }
 
 ty_val ty_precision_widen(ty_graph *g, ty_val gradient)

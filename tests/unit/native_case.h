@@ -43,6 +43,7 @@ typedef struct native_buffers {
     void *in[NATIVE_MAX_IN], *out[TY_MAX_RESULTS];
     ty_type in_type[NATIVE_MAX_IN], res_type[TY_MAX_RESULTS];
     int n_in, n_res;
+    bool loose; /* not `deterministic: strict` */
 } native_buffers;
 
 typedef ty_library_prepare_fn *native_prepare;
@@ -133,7 +134,7 @@ static inline void native_make(native_buffers *b, ty_op op, const ty_attr *attr,
 /* Runs by `prepare`, or by the reference if it is NULL, into fresh results. */
 static inline void native_call(native_buffers *b, ty_op op, const ty_attr *attr, native_prepare prepare, int threads)
 {
-    ty_library_shape shape = {attr, b->in_type, b->n_in, b->res_type, b->n_res, threads, true};
+    ty_library_shape shape = {attr, b->in_type, b->n_in, b->res_type, b->n_res, threads, !b->loose};
     ty_library_call call = {0};
     ty_error err = {0};
     int rc = prepare ? prepare(&shape, &call, &err) : ty_native_prepare_reference_of(op, &shape, &call, &err);

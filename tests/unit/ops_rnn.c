@@ -121,7 +121,13 @@ static void layers_refuse(void **state)
     case_refused(TY_OP_RNN, lstm, IN(x, w, r, b, TYPE(TY_F64, DIMS(2, 4)), h), "h: expected f32[2,4]");
     case_refused(TY_OP_RNN, lstm, IN(TYPE(TY_F32, DIMS(0, 2, 3)), w, r, b, h, h), "at least one step");
     case_refused(TY_OP_RNN, lstm, IN(TYPE(TY_F64, DIMS(5, 2, 3)), w, r, b, h, h), "r: expected f64, found f32");
-    case_refused(TY_OP_RNN, lstm, IN(TYPE(TY_BF16, DIMS(5, 2, 3)), w, r, b, h, h), "w: expected bf16[16,3]");
+    case_refused(TY_OP_RNN, lstm, IN(x, w, TYPE(TY_BF16, DIMS(16, 4)), b, h, h), "r: expected f32, found bf16");
+    case_refused(TY_OP_RNN, lstm, IN(x, w, r, TYPE(TY_BF16, DIMS(16)), h, h), "bias: expected f32, found bf16");
+    case_refused(TY_OP_RNN_STEPS, lstm,
+                 IN(TYPE(TY_F64, DIMS(5, 2, 16)), TYPE(TY_BF16, DIMS(16, 4)), TYPE(TY_F64, DIMS(16)),
+                    TYPE(TY_F64, DIMS(2, 4)), TYPE(TY_F64, DIMS(2, 4))),
+                 "r: expected f64[16,4]");
+    case_refused(TY_OP_RNN, lstm, IN(TYPE(TY_BF16, DIMS(5, 2, 3)), w, r, b, h, h), "r: expected bf16, found f32");
     enum { MANY = 1 << 30 };
     case_refused(TY_OP_RNN_STEPS, (ty_attr){.n = 1},
                  IN(TYPE(TY_F32, DIMS(1, MANY, MANY)), TYPE(TY_F32, DIMS(MANY, MANY)), TYPE(TY_F32, DIMS(MANY)),
@@ -150,7 +156,7 @@ static void layers_lower(void **state)
         }
 }
 
-/* x and w of 16 bits, all else of 32. */
+/* x, w and r of 16 bits, all else of 32. */
 static void layers_lower_with_short_products(void **state)
 {
     (void)state;
@@ -158,10 +164,42 @@ static void layers_lower_with_short_products(void **state)
         ty_ref in[6];
         int n = layer_operands(&layers[k], 3, 2, 3, 2, in);
         for (int i = 0; i < n; i++) {
-            in[i].type.dtype = i <= TY_RNN_W ? TY_BF16 : TY_F32;
+            in[i].type.dtype = i <= TY_RNN_WEIGHT ? TY_BF16 : TY_F32;
             ty_ref_round(&in[i]);
         }
         node_lowers(TY_OP_RNN, layer_attr(&layers[k], 0), in, n);
+    }
+}
+
+static ty_ref number(ty_dtype dtype, ty_type type, double v)
+{
+    ty_ref r = case_noise(type.rank, type.dim, 1);
+    r.type.dtype = (uint8_t)dtype;
+    r.f[0] = v;
+    return r;
+}
+
+/* What is multiplied by r is rounded to its type, what a step leaves behind is not: relu(0 + 1 h) of one unit. */
+static void steps_round_what_they_multiply(void **state)
+{
+    (void)state;
+    const double odd = 1 + 0x1p-9; /* 1 as bfloat16 */
+    ty_type wide = TYPE(TY_F32, DIMS(1, 1, 1)).type, square = TYPE(TY_F32, DIMS(1, 1)).type;
+    ty_type one = TYPE(TY_F32, DIMS(1)).type, states = TYPE(TY_F32, DIMS(2, 1, 1)).type;
+    ty_attr relu = {.n = 1, .flags = TY_RNN_RELU};
+    for (int rounds = 0; rounds < 2; rounds++) {
+        ty_dtype weight = rounds ? TY_BF16 : TY_F32;
+        ty_ref r = number(weight, square, 1), steps[TY_STEPS_N_RES], grads[TY_RGRAD_N_RES];
+        ty_ref in[] = {number(TY_F32, wide, 0), r, number(TY_F32, one, 0), number(TY_F32, square, odd)};
+        case_run(TY_OP_RNN_STEPS, relu, in, 4, steps);
+        assert_true(steps[TY_STEPS_H].f[0] == odd);
+        assert_true(steps[TY_STEPS_H].f[1] == (rounds ? 1 : odd));
+        ty_ref h = number(TY_F32, states, odd);
+        h.f[1] = odd;
+        ty_ref back[] = {number(TY_F32, wide, odd), r, h};
+        case_run(TY_OP_RNN_GRAD, relu, back, 3, grads);
+        assert_true(grads[TY_RGRAD_DREC].f[0] == odd);
+        assert_true(grads[TY_RGRAD_DH0].f[0] == (rounds ? 1 : odd));
     }
 }
 
@@ -231,6 +269,7 @@ int main(void)
         cmocka_unit_test(layers_refuse),
         cmocka_unit_test(layers_lower),
         cmocka_unit_test(layers_lower_with_short_products),
+        cmocka_unit_test(steps_round_what_they_multiply),
         cmocka_unit_test(layers_have_gradients),
         cmocka_unit_test(each_result_has_a_gradient),
         cmocka_unit_test(gradient_finds_the_forward_pass),

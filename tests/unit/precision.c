@@ -30,30 +30,37 @@ static products count_products(const ty_graph *g, ty_dtype dtype)
     return p;
 }
 
-/* x [N, 4] as two steps of 2 -> LSTM of 4 units -> Relu of its last state -> MatMul w2 [4, 3] = y. turned: the LSTM's w
- * lies as Keras has it, [in, gates]. */
-static ty_model *recurrent(bool turned)
+/* A weight [1, gates, n] of a layer; turned: it lies as Keras has it, [1, n, gates]. */
+static void recurrent_weight(model_text *t, const char *name, int gates, int n, float first, bool turned)
+{
+    char given[16];
+    snprintf(given, sizeof given, "%s_turned", name);
+    if (!turned) {
+        model_floats(t, name, SHAPE(1, gates, n), numbers(gates * n, first));
+        return;
+    }
+    model_floats(t, given, SHAPE(1, n, gates), numbers(gates * n, first));
+    attr_ints(t, "perm", 3, (const int64_t[]){0, 2, 1});
+    model_node(t, "Transpose", given, name, "");
+}
+
+/* x [N, 4] as two steps of 2 -> LSTM or GRU of 4 units -> Relu of its last state -> MatMul w2 [4, 3] = y. */
+static ty_model *recurrent(const char *layer, bool turned)
 {
     model_text t;
+    int gates = strcmp(layer, "LSTM") == 0 ? 16 : 12;
     model_begin(&t, 18);
     model_input(&t, "x", 1, SHAPE(-1, 4));
-    if (turned)
-        model_floats(&t, "w_turned", SHAPE(1, 2, 16), numbers(32, 0.1f));
-    else
-        model_floats(&t, "w", SHAPE(1, 16, 2), numbers(32, 0.1f));
-    model_floats(&t, "r", SHAPE(1, 16, 4), numbers(64, -0.1f));
+    recurrent_weight(&t, "w", gates, 2, 0.1f, turned);
+    recurrent_weight(&t, "r", gates, 4, -0.1f, turned);
     model_floats(&t, "w2", SHAPE(4, 3), numbers(12, -0.05f));
     model_ints(&t, "apart", 3, (const int64_t[]){-1, 2, 2});
     model_ints(&t, "first", 1, (const int64_t[]){0});
     model_node(&t, "Reshape", "x,apart", "h0", "");
     attr_ints(&t, "perm", 3, (const int64_t[]){1, 0, 2});
     model_node(&t, "Transpose", "h0", "h1", "");
-    if (turned) {
-        attr_ints(&t, "perm", 3, (const int64_t[]){0, 2, 1});
-        model_node(&t, "Transpose", "w_turned", "w", "");
-    }
     attr_int(&t, "hidden_size", 4);
-    model_node(&t, "LSTM", "h1,w,r", "all,last", "first");
+    model_node(&t, layer, "h1,w,r", "all,last", "first");
     model_node(&t, "Squeeze", "last,first", "h2", "");
     model_node(&t, "Relu", "h2", "h3", "");
     model_node(&t, "MatMul", "h3,w2", "y", "second");
@@ -115,7 +122,7 @@ static void recurrences_have_16_bits(void **state)
         {"layer kept", TY_PRECISION_BFLOAT16, "first*", {2, 1, 3, 0}},
         {"recurrences kept", TY_PRECISION_BFLOAT16, "op:rnn", {2, 1, 3, 0}},
     };
-    ty_model *m = recurrent(false);
+    ty_model *m = recurrent("LSTM", false);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         check_products(m, &rows[i]);
     ty_model_free(m);
@@ -126,7 +133,7 @@ static void match_eager_rounds_states(void **state)
 {
     (void)state;
     int roundings[2];
-    ty_model *m = recurrent(false);
+    ty_model *m = recurrent("LSTM", false);
     for (int eager = 0; eager < 2; eager++) {
         plan p;
         plan_of(&p)->spec.precision = TY_PRECISION_BFLOAT16;
@@ -139,23 +146,35 @@ static void match_eager_rounds_states(void **state)
     ty_model_free(m);
 }
 
-/* A recurrent layer's weight that is turned is rounded as it lies, so that no kernel turns it. */
+/* The gradients of a GRU's three gates are products apart, and none is rounded. */
+static void gates_apart_have_wide_gradients(void **state)
+{
+    (void)state;
+    static const products_row row = {"GRU", TY_PRECISION_BFLOAT16, NULL, {2, 6, 0, 0}};
+    ty_model *m = recurrent("GRU", false);
+    check_products(m, &row);
+    ty_model_free(m);
+}
+
+/* A recurrent layer's weights that are turned are rounded as they lie, so that no kernel turns them. */
 static void turned_weights_are_rounded_before(void **state)
 {
     (void)state;
     int roundings = 0;
     plan p;
-    ty_model *m = recurrent(true);
+    ty_model *m = recurrent("LSTM", true);
     plan_of(&p)->spec.precision = TY_PRECISION_BFLOAT16;
     ty_step s = build(m, &p);
     for (uint32_t id = 0; id < ty_graph_n_nodes(s.g); id++) {
         const ty_type *t = ty_graph_type(s.g, ty_val_make(id, 0));
-        if (ty_graph_op(s.g, id) != TY_OP_CAST || t->dtype != TY_BF16 || t->rank < 2 || ty_type_elems(t) != 2 * 16)
+        int64_t elems = ty_type_elems(t);
+        if (ty_graph_op(s.g, id) != TY_OP_CAST || t->dtype != TY_BF16 || t->rank < 2 ||
+            (elems != 2 * 16 && elems != 4 * 16))
             continue;
         assert_int_not_equal(t->dim[t->rank - 2], 16);
         roundings += t->dim[t->rank - 1] == 16;
     }
-    assert_int_equal(roundings, 1);
+    assert_int_equal(roundings, 2);
     ty_step_fini(&s);
     ty_model_free(m);
 }
@@ -351,7 +370,7 @@ static void check_compiled(const ty_model *m, ty_precision precision)
 static void compiled_agrees_with_the_interpreter(void **state)
 {
     (void)state;
-    ty_model *models[] = {two_layers(), recurrent(false)};
+    ty_model *models[] = {two_layers(), recurrent("LSTM", false)};
     for (int i = 0; i < 2; i++) {
         check_compiled(models[i], TY_PRECISION_BFLOAT16);
         check_compiled(models[i], TY_PRECISION_FLOAT16);
@@ -414,6 +433,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_have_16_bits),
         cmocka_unit_test(recurrences_have_16_bits),
+        cmocka_unit_test(gates_apart_have_wide_gradients),
         cmocka_unit_test(turned_weights_are_rounded_before),
         cmocka_unit_test(match_eager_rounds_states),
         cmocka_unit_test(reshapes_are_rounded_before),

@@ -42,8 +42,8 @@ static const library_row library_rows[] = {
     {TY_OP_ARGREDUCE, false, false, ty_native_prepare_argreduce},
     {TY_OP_SCAN, false, false, ty_native_prepare_scan},
     {TY_OP_SORT, false, false, ty_native_prepare_sort},
-    {TY_OP_RNN_STEPS, true, false, ty_native_prepare_rnn_steps},
-    {TY_OP_RNN_GRAD, true, false, ty_native_prepare_rnn_grad},
+    {TY_OP_RNN_STEPS, false, false, ty_native_prepare_rnn_steps},
+    {TY_OP_RNN_GRAD, false, false, ty_native_prepare_rnn_grad},
 };
 
 bool ty_library_takes_any_address(ty_op op)

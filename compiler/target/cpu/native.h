@@ -31,13 +31,14 @@ ty_library_prepare_fn ty_native_prepare_find_rows, ty_native_prepare_sum_rows;
 /* native_order.c */
 ty_library_prepare_fn ty_native_prepare_argreduce, ty_native_prepare_scan, ty_native_prepare_sort;
 
-/* native_rnn.c: f32. */
+/* native_rnn.c: f32; r may have 16 bits. */
 ty_library_prepare_fn ty_native_prepare_rnn_steps, ty_native_prepare_rnn_grad;
 /* native_widen.c: an op with 16-bit floats among its types by `inner`, which takes float32. */
 int ty_native_prepare_widened(ty_op op, const ty_library_shape *shape, ty_library_prepare_fn *inner,
                               ty_library_call *out, ty_error *err);
-/* n numbers of bfloat16 as float32; the two do not overlap. */
-void ty_native_load_bf16(const uint16_t *from, float *to, int n);
+/* n numbers of TY_BF16 or TY_F16 as float32, and rounded back; the two do not overlap. */
+void ty_native_load_short(ty_dtype dtype, const uint16_t *from, float *to, int n);
+void ty_native_store_short(ty_dtype dtype, const float *from, uint16_t *to, int n);
 
 /* native_reference.c: any op by its row's reference function. */
 int ty_native_prepare_reference_of(ty_op op, const ty_library_shape *shape, ty_library_call *out, ty_error *err);

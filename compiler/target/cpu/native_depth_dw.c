@@ -71,7 +71,7 @@ static void depth_positions(const depth_call *c, const void *x, int64_t first, i
         memset(to, 0, (size_t)(n * c->wide) * sizeof *to);
     for (int64_t i = 0; i < times; i++, at += c->channels, to += c->wide)
         if (c->is_half)
-            ty_native_load_bf16((const uint16_t *)x + at, to, (int)each);
+            ty_native_load_short(TY_BF16, (const uint16_t *)x + at, to, (int)each);
         else
             memcpy(to, (const float *)x + at, (size_t)each * sizeof *to);
 }

@@ -1,5 +1,8 @@
 /* native_rnn.c - recurrent layers step by step: all steps in one call, float32.
  *
+ * Weights of 16 bits are multiplied as pairs of bfloat16 where the machine has the instruction, else as float32; what
+ * they multiply is rounded to their type, by each thread for itself.
+ *
  * The recurrent weights are packed once a call (panel.h). A step is then, for each thread's share of rows and units, a
  * product with what the step before has left and the gates on its result (native_rnn_cell.c). The gates go row by row:
  * the series are long and cold, and what is read in the order of memory comes in time. All of it is one parallel
@@ -10,6 +13,7 @@
  */
 #include "compiler/target/cpu/native_rnn.h"
 
+#include "compiler/target/cpu/clones.h"
 #include "compiler/target/cpu/native.h"
 #include "compiler/target/cpu/panel.h"
 
@@ -24,6 +28,7 @@
 #define RNN_FAR_COST     25  /* more cycles for it where a thread's panels are larger than that cache */
 #define RNN_CACHE_BYTES  (1 << 20) /* of the second cache, where the system does not say */
 #define RNN_ALIGN_FLOATS 16        /* a cache line */
+#define RNN_ROUND        256       /* numbers that are rounded at a time */
 
 typedef struct rnn_call {
     ty_recurrence r;
@@ -31,6 +36,7 @@ typedef struct rnn_call {
     int threads;
     long cache_bytes;     /* for a thread's panels */
     bool grad, two_parts; /* two_parts: GRU with the reset before the product */
+    bool pairs;           /* panels and left sides of products are pairs of bfloat16 */
     const ty_panel_kernels *panels;
 } rnn_call;
 
@@ -51,6 +57,8 @@ typedef struct rnn_job {
     const float *const *in;
     rnn_series h, gates, kept, dpre, drec;
     float *carry, *dh0;
+    float *left;    /* of products, rounded: each thread's own */
+    float *widened; /* weights */
     float *panel;
     float *sum;  /* of products: [gates, or at most 2 back][B][units of all blocks] */
     float *free; /* scratch that is still free */
@@ -69,9 +77,26 @@ static int64_t rnn_rounded(int64_t floats)
     return (floats + RNN_ALIGN_FLOATS - 1) / RNN_ALIGN_FLOATS * RNN_ALIGN_FLOATS;
 }
 
+/* Of n numbers that a product adds up. */
+static int64_t rnn_depth(const rnn_call *c, int64_t n)
+{
+    return c->pairs ? n / 2 : n;
+}
+
 static int64_t rnn_panel_floats(const rnn_call *c)
 {
-    return c->blocks * c->r.width * TY_PANEL;
+    return c->blocks * rnn_depth(c, c->r.width) * TY_PANEL;
+}
+
+/* Of a thread's left sides. */
+static int64_t rnn_left_floats(const rnn_call *c)
+{
+    return c->r.rounds ? rnn_rounded(c->r.batch * rnn_depth(c, c->grad ? c->r.width : c->r.hidden)) : 0;
+}
+
+static int64_t rnn_widened_floats(const rnn_call *c)
+{
+    return c->r.rounds && !c->pairs ? c->r.width * c->r.hidden : 0;
 }
 
 /* Of one product. */
@@ -114,7 +139,7 @@ static rnn_series job_series(rnn_job *j, void *result, int64_t width, int64_t pe
 static double rnn_cost(const rnn_call *c, int rows, int columns)
 {
     int64_t height = (c->r.batch + rows - 1) / rows, blocks = (c->blocks + columns - 1) / columns;
-    int64_t each = height > RNN_NEAR_COST ? height : RNN_NEAR_COST, lines = blocks * c->r.width;
+    int64_t each = height > RNN_NEAR_COST ? height : RNN_NEAR_COST, lines = blocks * rnn_depth(c, c->r.width);
     if (lines * TY_PANEL * (int64_t)sizeof(float) > c->cache_bytes)
         each += RNN_FAR_COST;
     return (double)(lines * each) + (columns > 1 ? RNN_WAIT_COST : 0);
@@ -172,28 +197,90 @@ static void rnn_wait(const rnn_part *p)
 /* Forward: panel [H, 32] for each block and gate: 32 rows of r, turned. Back: [G H, 32] for each block: 32 columns. */
 static float *rnn_panel(const rnn_job *j, int64_t block, int64_t gate)
 {
+    const rnn_call *c = j->call;
+    int64_t hidden = rnn_depth(c, c->r.hidden), width = rnn_depth(c, c->r.width);
+    if (c->grad) /* the panel's rows of the gate */
+        return j->panel + block * width * TY_PANEL + gate * hidden * c->panels->strip;
+    return j->panel + (block * c->r.gates + gate) * hidden * TY_PANEL;
+}
+
+/* Pairs of rows of b, n columns of them, as a panel of one strip; zeros for the other columns. */
+TY_CPU_CLONES static void rnn_pack_rows(uint32_t *restrict panel, const uint16_t *restrict b, int64_t step,
+                                        int64_t pairs, int64_t n)
+{
+    for (int64_t i = 0; i < pairs; i++, b += 2 * step, panel += TY_PANEL) {
+        for (int64_t k = 0; k < n; k++)
+            panel[k] = b[k] | (uint32_t)b[step + k] << 16;
+        memset(panel + n, 0, sizeof *panel * (size_t)(TY_PANEL - n));
+    }
+}
+
+/* Panels of gate k, of n units from `unit` on. */
+static void rnn_pack_gate(const rnn_job *j, float *panel, int64_t k, int64_t unit, int64_t n)
+{
+    const rnn_call *c = j->call;
+    int64_t hidden = c->r.hidden, depth = rnn_depth(c, hidden), width = rnn_depth(c, c->r.width);
+    /* back in the order of blocks: the gradient of all gates is one row */
+    int64_t at = c->grad ? k * hidden * hidden + unit : (c->r.block[k] * hidden + unit) * hidden;
+    const void *given = j->in[c->grad ? TY_RGRAD_WEIGHT : TY_STEPS_WEIGHT];
+    const float *weight = j->widened ? j->widened : given;
+    if (!c->grad) /* neighbours in the sum are neighbours in memory */
+        c->panels->pack_turned(panel, depth, weight + rnn_depth(c, at), depth, depth, n);
+    else if (c->pairs)
+        rnn_pack_rows((uint32_t *)panel, (const uint16_t *)given + at, hidden, depth, n);
+    else
+        c->panels->pack(panel, width, weight + at, hidden, depth, n);
+}
+
+static void rnn_widen(const rnn_job *j)
+{
     const ty_recurrence *r = &j->call->r;
-    if (j->call->grad) /* the panel's rows of the gate */
-        return j->panel + block * r->width * TY_PANEL + gate * r->hidden * j->call->panels->strip;
-    return j->panel + (block * r->gates + gate) * r->hidden * TY_PANEL;
+    const void *weight = j->in[j->call->grad ? TY_RGRAD_WEIGHT : TY_STEPS_WEIGHT];
+#pragma omp for schedule(static)
+    for (int64_t row = 0; row < r->width; row++)
+        ty_native_load_short(r->weight, (const uint16_t *)weight + row * r->hidden, j->widened + row * r->hidden,
+                             (int)r->hidden);
 }
 
 static void rnn_pack(const rnn_job *j)
 {
     const ty_recurrence *r = &j->call->r;
-    const ty_panel_kernels *panels = j->call->panels;
-    const float *weight = j->in[j->call->grad ? TY_RGRAD_WEIGHT : TY_STEPS_WEIGHT];
+    if (j->widened)
+        rnn_widen(j);
 #pragma omp for collapse(2) schedule(static)
     for (int64_t block = 0; block < j->call->blocks; block++)
         for (int64_t k = 0; k < r->gates; k++) {
             int64_t unit = block * TY_PANEL, n = r->hidden - unit < TY_PANEL ? r->hidden - unit : TY_PANEL;
-            if (j->call->grad) /* in the order of blocks: the gradient of all gates is one row */
-                panels->pack(rnn_panel(j, block, k), r->width, weight + k * r->hidden * r->hidden + unit, r->hidden,
-                             r->hidden, n);
-            else
-                panels->pack_turned(rnn_panel(j, block, k), r->hidden,
-                                    weight + (r->block[k] * r->hidden + unit) * r->hidden, r->hidden, r->hidden, n);
+            rnn_pack_gate(j, rnn_panel(j, block, k), k, unit, n);
         }
+}
+
+/* ---- products ---- */
+
+static void rnn_round(const rnn_call *c, const float *from, float *to, int64_t n)
+{
+    uint16_t rounded[RNN_ROUND];
+    if (c->pairs)
+        ty_native_store_short(c->r.weight, from, (uint16_t *)to, (int)n);
+    for (int64_t at = 0; at < n && !c->pairs; at += RNN_ROUND) {
+        int each = (int)(n - at < RNN_ROUND ? n - at : RNN_ROUND);
+        ty_native_store_short(c->r.weight, from + at, rounded, each);
+        ty_native_load_short(c->r.weight, rounded, to + at, each);
+    }
+}
+
+/* n numbers of each of a share's rows, as panels multiply them. *step: from a row to the next. */
+static const float *rnn_left(const rnn_job *j, const rnn_part *p, const float *a, int64_t n, int64_t *step)
+{
+    const rnn_call *c = j->call;
+    float *to = j->left + omp_get_thread_num() * rnn_left_floats(c);
+    int64_t depth = rnn_depth(c, n);
+    if (!c->r.rounds)
+        return a + p->row * *step;
+    for (int64_t row = 0; row < p->rows; row++)
+        rnn_round(c, a + (p->row + row) * *step, to + row * depth, n);
+    *step = depth;
+    return to;
 }
 
 /* ---- forward ---- */
@@ -201,10 +288,11 @@ static void rnn_pack(const rnn_job *j)
 /* sum[k] = rows of a times the panels of gate `gate`, for `n` gates from that one and sum 0 on. */
 static void forward_products(const rnn_job *j, const rnn_part *p, const float *a, int gate, int n)
 {
-    int64_t hidden = j->call->r.hidden;
+    int64_t step = j->call->r.hidden, depth = rnn_depth(j->call, step);
+    const float *left = rnn_left(j, p, a, step, &step);
     for (int64_t block = p->block; block < p->end_block && p->rows > 0; block++)
         for (int k = 0; k < n; k++)
-            j->call->panels->rows(a + p->row * hidden, hidden, p->rows, hidden, rnn_panel(j, block, gate + k), hidden,
+            j->call->panels->rows(left, step, p->rows, depth, rnn_panel(j, block, gate + k), depth,
                                   rnn_sum_at(j, k, p->row, block), j->call->blocks * TY_PANEL, false);
 }
 
@@ -245,6 +333,9 @@ static rnn_job job_begin(const rnn_call *c, const void *const *in, void *scratch
     rnn_job j = {.call = c, .in = (const float *const *)in, .free = scratch};
     j.panel = job_take(&j, rnn_panel_floats(c));
     j.sum = job_take(&j, rnn_n_sums(c) * rnn_sum_floats(c));
+    j.left = job_take(&j, c->threads * rnn_left_floats(c));
+    if (rnn_widened_floats(c) > 0)
+        j.widened = job_take(&j, rnn_widened_floats(c));
     return j;
 }
 
@@ -276,11 +367,12 @@ static void forward_run(void *prepared, const void *const *in, void *const *out,
 /* sum[k] = the gradients of `width` gates' units, from block `from` of the weights on, times the panels. */
 static void back_product(const rnn_job *j, const rnn_part *p, const float *d, int64_t from, int64_t width, int k)
 {
-    const ty_recurrence *r = &j->call->r;
+    const rnn_call *c = j->call;
+    int64_t step = c->r.width;
+    const float *left = rnn_left(j, p, d + from * c->r.hidden, width, &step);
     for (int64_t block = p->block; block < p->end_block && p->rows > 0; block++)
-        j->call->panels->rows(d + p->row * r->width + from * r->hidden, r->width, p->rows, width,
-                              rnn_panel(j, block, from), r->width, rnn_sum_at(j, k, p->row, block),
-                              j->call->blocks * TY_PANEL, false);
+        c->panels->rows(left, step, p->rows, rnn_depth(c, width), rnn_panel(j, block, from), rnn_depth(c, c->r.width),
+                        rnn_sum_at(j, k, p->row, block), c->blocks * TY_PANEL, false);
 }
 
 /* The gradient that reaches a share's states from the step after, whose gates' is drec; NULL: there is none. */
@@ -387,22 +479,33 @@ static void back_run(void *prepared, const void *const *in, void *const *out, vo
 
 /* ---- preparing ---- */
 
+/* Pairs of a row are those of a sum only if a row begins with one. */
+static void rnn_choose_panels(rnn_call *c, bool strict)
+{
+    bool even = c->r.hidden % 2 == 0, short_floats = c->r.rounds && c->r.weight == TY_BF16;
+    c->pairs = even && short_floats && !strict && ty_panel_pairs();
+    c->panels = c->pairs ? ty_panel_pairs() : ty_panel_best();
+}
+
 static int rnn_prepare(const ty_library_shape *shape, const ty_type *series, const ty_type *weight, bool grad,
                        ty_library_call *out, ty_error *err)
 {
+    if (series->dtype != TY_F32)
+        return ty_error_set(err, TY_E_UNSUPPORTED, "recurrent steps: expected f32, found %s",
+                            ty_dtype_text((ty_dtype)series->dtype));
     rnn_call *c = calloc(1, sizeof *c);
     if (!c)
         return ty_error_set(err, TY_E_LIMIT, "no memory for a prepared recurrence");
-    *c = (rnn_call){.r = ty_recurrence_of(shape->attr, series, weight->dim[1]), .grad = grad};
+    *c = (rnn_call){.r = ty_recurrence_of(shape->attr, series, weight), .grad = grad};
     c->blocks = (c->r.hidden + TY_PANEL - 1) / TY_PANEL;
     c->two_parts = c->r.gates == TY_RNN_GRU && !c->r.reset_after;
-    c->panels = ty_panel_best();
+    rnn_choose_panels(c, shape->strict);
     long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
     c->cache_bytes = (cache > 0 ? cache : RNN_CACHE_BYTES) / 4 * 3; /* the rest is for what streams through */
     double flops = 2.0 * (double)c->r.steps * (double)c->r.batch * (double)c->r.width * (double)c->r.hidden;
     c->threads = flops < RNN_SERIAL_FLOPS ? 1 : shape->threads;
-    int64_t floats =
-        rnn_rounded(rnn_panel_floats(c)) + rnn_rounded(rnn_n_sums(c) * rnn_sum_floats(c)) + rnn_spare_floats(c);
+    int64_t floats = rnn_rounded(rnn_panel_floats(c)) + rnn_rounded(rnn_n_sums(c) * rnn_sum_floats(c)) +
+                     c->threads * rnn_left_floats(c) + rnn_rounded(rnn_widened_floats(c)) + rnn_spare_floats(c);
     *out = (ty_library_call){.run = grad ? back_run : forward_run,
                              .release = free,
                              .prepared = c,

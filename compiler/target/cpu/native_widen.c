@@ -86,9 +86,14 @@ WIDEN_CONVERSION(load_bf16, uint16_t, float, widen_bf16)
 WIDEN_CONVERSION(store_f16, float, uint16_t, narrow_f16)
 WIDEN_CONVERSION(store_bf16, float, uint16_t, narrow_bf16)
 
-void ty_native_load_bf16(const uint16_t *from, float *to, int n)
+void ty_native_load_short(ty_dtype dtype, const uint16_t *from, float *to, int n)
 {
-    load_bf16(from, to, n);
+    (dtype == TY_BF16 ? load_bf16 : load_f16)(from, to, n);
+}
+
+void ty_native_store_short(ty_dtype dtype, const float *from, uint16_t *to, int n)
+{
+    (dtype == TY_BF16 ? store_bf16 : store_f16)(from, to, n);
 }
 
 static int widen_stretch(const widen_part *p, int64_t at)
@@ -100,14 +105,14 @@ static void widen_load(const widen_part *p, const uint16_t *from, float *to)
 {
 #pragma omp parallel for schedule(static)
     for (int64_t at = 0; at < p->elems; at += WIDEN_STRETCH)
-        (p->dtype == TY_BF16 ? load_bf16 : load_f16)(from + at, to + at, widen_stretch(p, at));
+        ty_native_load_short(p->dtype, from + at, to + at, widen_stretch(p, at));
 }
 
 static void widen_store(const widen_part *p, const float *from, uint16_t *to)
 {
 #pragma omp parallel for schedule(static)
     for (int64_t at = 0; at < p->elems; at += WIDEN_STRETCH)
-        (p->dtype == TY_BF16 ? store_bf16 : store_f16)(from + at, to + at, widen_stretch(p, at));
+        ty_native_store_short(p->dtype, from + at, to + at, widen_stretch(p, at));
 }
 
 static void widen_run(void *prepared, const void *const *in, void *const *out, void *scratch)

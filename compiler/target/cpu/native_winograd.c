@@ -59,7 +59,7 @@ static const float *read_weights(const winograd_call *c, const void *w, int64_t 
     if (!c->short_weights)
         return (const float *)w + first;
     for (int64_t r = 0; r < rows; r++)
-        ty_native_load_bf16((const uint16_t *)w + first + r * *step, to + r * n, (int)n);
+        ty_native_load_short(TY_BF16, (const uint16_t *)w + first + r * *step, to + r * n, (int)n);
     *step = n;
     return to;
 }

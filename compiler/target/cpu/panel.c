@@ -32,6 +32,15 @@
 #define PANEL_ROWS   12
 #define PANEL_ADD    PANEL_FUSED
 #include "compiler/target/cpu/panel_tile.def"
+
+#define PANEL_PAIRS(sum, a, b) __asm__ volatile("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b))
+#define PANEL_NAME             panel_pairs
+#define PANEL_TEXT             "bf16"
+#define PANEL_TARGET           __attribute__((target("avx512f,fma")))
+#define PANEL_LANES            16
+#define PANEL_ROWS             12
+#define PANEL_ADD              PANEL_PAIRS
+#include "compiler/target/cpu/panel_tile.def"
 #endif
 
 int ty_panel_usable(const ty_panel_kernels *out[TY_PANEL_KINDS])
@@ -52,4 +61,13 @@ const ty_panel_kernels *ty_panel_best(void)
     const ty_panel_kernels *all[TY_PANEL_KINDS];
     ty_panel_usable(all);
     return all[0];
+}
+
+const ty_panel_kernels *ty_panel_pairs(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bf16"))
+        return &panel_pairs;
+#endif
+    return NULL;
 }

@@ -62,4 +62,9 @@ typedef struct ty_panel_kernels {
 int ty_panel_usable(const ty_panel_kernels *out[TY_PANEL_KINDS]);
 const ty_panel_kernels *ty_panel_best(void);
 
+/* The same for bfloat16: what is called a float of a, b and the panel is two neighbours in the sum, the first in the
+ * lower half; k, depth and the steps of a and b count pairs, c has floats. Products of a pair are added up before they
+ * are rounded, and subnormal numbers are zeros. NULL: this machine has no such instruction. */
+const ty_panel_kernels *ty_panel_pairs(void);
+
 #endif

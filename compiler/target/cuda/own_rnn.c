@@ -5,6 +5,8 @@
  * cache: forward a warp eight rows of R, whose lanes meet in a butterfly; backward a thread a column. Sums have a fixed
  * order.
  *
+ * Weights of 16 bits are read as they are and multiplied as float32; what they multiply is rounded to their type.
+ *
  * Gates may lie where their inputs were (and gradients where the gates were): a thread reads its elements of a step
  * before it writes them, and none reads those of another.
  */
@@ -19,18 +21,16 @@
 enum { RNN_THREADS = 256, RNN_TEXT_BYTES = 1 << 16, RNN_SHARED_FLOATS = 11 << 10 };
 
 typedef struct own_rnn {
-    ty_dtype dtype;
     ty_recurrence r;
     int n_in;
 } own_rnn;
 
 static int rnn_read(const ty_cuda_own *o, const ty_type *series, const ty_type *weight, own_rnn *out, ty_error *err)
 {
-    out->dtype = (ty_dtype)series->dtype;
     if (series->dtype != TY_F32)
         return ty_error_set(err, TY_E_UNSUPPORTED, "recurrent steps on a GPU: expected f32, found %s",
                             ty_dtype_text((ty_dtype)series->dtype));
-    out->r = ty_recurrence_of(ty_graph_attr(o->g, o->node), series, weight->dim[1]);
+    out->r = ty_recurrence_of(ty_graph_attr(o->g, o->node), series, weight);
     out->n_in = (int)ty_graph_node(o->g, o->node)->n_in;
     if (out->r.width + 3 * out->r.hidden > RNN_SHARED_FLOATS)
         return ty_error_set(err, TY_E_UNSUPPORTED,
@@ -41,25 +41,25 @@ static int rnn_read(const ty_cuda_own *o, const ty_type *series, const ty_type *
 
 /* ---- text ---- */
 
-static void rnn_names(const char *type, const char *names, const char *before, ty_buf *text)
+static void rnn_names(const char *type, const char *names, ty_buf *text)
 {
     for (const char *p = names; *p; p += strspn(p, " ")) {
         int n = (int)strcspn(p, " ");
-        ty_buf_addf(text, "%s%s *%.*s", p == names ? before : ", ", type, n, p);
+        ty_buf_addf(text, ", %s *%.*s", type, n, p);
         p += n;
     }
 }
 
-/* Names with spaces between: what is read, what is written. */
+/* Names of what is read beside the weights, and of what is written. LD: a weight; ROUND: what it multiplies. */
 static void rnn_parameters(const own_rnn *x, const char *in, const char *out, ty_buf *text)
 {
-    const char *memory = ty_ctypes[x->dtype].memory;
-    char constant[32];
-    snprintf(constant, sizeof constant, "const %s", memory);
-    rnn_names(constant, in, "(", text);
-    rnn_names(memory, out, ", ", text);
+    ty_buf_addf(text, "(const %s *weight", ty_ctypes[x->r.weight].memory);
+    rnn_names("const float", in, text);
+    rnn_names("float", out, text);
     ty_buf_adds(text, ")\n{\n");
-    ty_buf_adds(text, "#undef LOGISTIC\n#define LOGISTIC(v) (1.0f / (1.0f + ty_exp_f32(-(v))))\n");
+    ty_cuda_own_words(text, x->r.weight);
+    ty_buf_adds(text, "#undef LOGISTIC\n#define LOGISTIC(v) (1.0f / (1.0f + ty_exp_f32(-(v))))\n"
+                      "#undef ROUND\n#define ROUND(v) LD(ST(v))\n");
 }
 
 /* Constants, then the loop over rows; `b` is the row. Where the k-th step finds its time and its states. */
@@ -96,22 +96,22 @@ static void rnn_units(ty_buf *text, const char *body)
     ty_buf_adds(text, "   }\n   TY_BARRIER();\n");
 }
 
-/* s[j] = R[j] . v for rows lo <= j < hi, eight at a time in a warp, so that as many reads are under way. Lanes meet
- * in a butterfly in which each half keeps half of the rows, until a lane has one. */
-static void rnn_products(ty_buf *text, const char *lo, const char *hi, const char *v)
+/* s[j] = R[j] . ROUND(v) for rows lo <= j < hi, eight at a time in a warp, so that as many reads are under way. Lanes
+ * meet in a butterfly in which each half keeps half of the rows, until a lane has one. */
+static void rnn_products(const own_rnn *x, ty_buf *text, const char *lo, const char *hi, const char *v)
 {
     ty_buf_addf(text,
                 "   for (int j = %s + TY_THREAD / 32 * 8; j < %s; j += 64) {\n"
                 "    const int lane = TY_THREAD %% 32, mine = j + lane / 16 * 4 + lane / 8 %% 2 * 2 + lane / 4 %% 2;\n"
-                "    const float *r[8];\n"
+                "    const %s *r[8];\n"
                 "    float sum[8];\n"
                 "#pragma unroll\n"
                 "    for (int n = 0; n < 8; n++) sum[n] = 0, r[n] = &weight[(long)(j + n < %s ? j + n : j) * H];\n"
                 "#pragma unroll 4\n"
                 "    for (int i = lane; i < H; i += 32) {\n"
-                "     const float x = %s[i];\n"
+                "     const float x = ROUND(%s[i]);\n"
                 "#pragma unroll\n"
-                "     for (int n = 0; n < 8; n++) sum[n] += r[n][i] * x;\n"
+                "     for (int n = 0; n < 8; n++) sum[n] += LD(r[n][i]) * x;\n"
                 "    }\n"
                 "#pragma unroll\n"
                 "    for (int m = 16, n = 4; n > 0; m /= 2, n /= 2)\n"
@@ -125,17 +125,17 @@ static void rnn_products(ty_buf *text, const char *lo, const char *hi, const cha
                 "    if (lane %% 4 == 0 && mine < %s) s[mine] = sum[0];\n"
                 "   }\n"
                 "   TY_BARRIER();\n",
-                lo, hi, hi, v, hi);
+                lo, hi, ty_ctypes[x->r.weight].memory, hi, v, hi);
 }
 
-/* dh[i] += sum over rows lo <= j < hi of s[j] R[j][i]; of(i): what becomes of the sum. */
+/* sum = that over rows lo <= j < hi of s[j] R[j][i], where s is rounded already; use: what becomes of it. */
 static void rnn_through(ty_buf *text, const char *lo, const char *hi, const char *use)
 {
     ty_buf_addf(text,
                 "   for (int i = TY_THREAD; i < H; i += 256) {\n"
                 "    float sum = 0;\n"
                 "#pragma unroll 16\n"
-                "    for (int j = %s; j < %s; j++) sum += s[j] * weight[(long)j * H + i];\n"
+                "    for (int j = %s; j < %s; j++) sum += s[j] * LD(weight[(long)j * H + i]);\n"
                 "    %s\n"
                 "   }\n"
                 "   TY_BARRIER();\n",
@@ -158,8 +158,7 @@ static void rnn_launch(const ty_cuda_own *o, const own_rnn *x, ty_buf *text, con
 
 static void steps_lstm(const own_rnn *x, ty_buf *text)
 {
-    (void)x;
-    rnn_products(text, "0", "W", "h");
+    rnn_products(x, text, "0", "W", "h");
     rnn_units(text, "    const float i = LOGISTIC(xw[row + I + u] + bias[I + u] + s[I + u]);\n"
                     "    const float f = LOGISTIC(xw[row + F + u] + bias[F + u] + s[F + u]);\n"
                     "    const float g = ty_tanh_f32(xw[row + G + u] + bias[G + u] + s[G + u]);\n"
@@ -174,7 +173,7 @@ static void steps_lstm(const own_rnn *x, ty_buf *text)
 
 static void steps_vanilla(const own_rnn *x, ty_buf *text)
 {
-    rnn_products(text, "0", "W", "h");
+    rnn_products(x, text, "0", "W", "h");
     ty_buf_adds(text,
                 x->r.relu ? "#define ACT(v) ((v) > 0 || (v) != (v) ? (v) : 0)\n" : "#define ACT(v) ty_tanh_f32(v)\n");
     rnn_units(text, "    const float v = xw[row + A + u] + bias[A + u] + s[A + u];\n"
@@ -194,7 +193,7 @@ static void steps_gru(const own_rnn *x, ty_buf *text)
                                  "    states[next + u] = h[u];\n";
     if (x->r.reset_after) {
         char body[1024];
-        rnn_products(text, "0", "W", "h");
+        rnn_products(x, text, "0", "W", "h");
         snprintf(body, sizeof body,
                  "%s    const float m = bias[W + u] + s[N + u];\n"
                  "    kept[flat + u] = m;\n"
@@ -204,12 +203,12 @@ static void steps_gru(const own_rnn *x, ty_buf *text)
         rnn_units(text, body);
         return;
     }
-    rnn_products(text, "Z", "Z + H", "h");
-    rnn_products(text, "R", "R + H", "h");
+    rnn_products(x, text, "Z", "Z + H", "h");
+    rnn_products(x, text, "R", "R + H", "h");
     rnn_units(text, "    const float r = LOGISTIC(xw[row + R + u] + bias[R + u] + s[R + u]);\n"
                     "    q[u] = r * h[u];\n"
                     "    kept[flat + u] = q[u];\n");
-    rnn_products(text, "N", "N + H", "q");
+    rnn_products(x, text, "N", "N + H", "q");
     char body[1024];
     snprintf(body, sizeof body, "%s    const float n = ty_tanh_f32(xw[row + N + u] + bias[N + u] + s[N + u]);\n%s",
              steps_gru_zr, finish);
@@ -228,7 +227,7 @@ int ty_cuda_own_rnn_steps(const ty_cuda_own *o, ty_error *err)
         return -1;
     bool lstm = x.r.gates == TY_RNN_LSTM;
     ty_buf_init(&text, RNN_TEXT_BYTES);
-    rnn_parameters(&x, "xw weight bias h0 c0", "states gates kept", &text);
+    rnn_parameters(&x, "xw bias h0 c0", "states gates kept", &text);
     rnn_open(&x, &text);
     ty_buf_addf(&text,
                 "  const long first = (%d * (long)B + b) * H;\n"
@@ -243,7 +242,14 @@ int ty_cuda_own_rnn_steps(const ty_cuda_own *o, ty_error *err)
     kinds[x.r.gates](&x, &text);
     ty_buf_adds(&text, "  }\n");
     /* without a cell something has to stand in its place */
-    const int which[] = {0, 1, 2, 3, lstm ? TY_STEPS_C0 : TY_STEPS_H0, x.n_in, x.n_in + 1, x.n_in + 2};
+    const int which[] = {TY_STEPS_WEIGHT,
+                         TY_STEPS_XW,
+                         TY_STEPS_BIAS,
+                         TY_STEPS_H0,
+                         lstm ? TY_STEPS_C0 : TY_STEPS_H0,
+                         x.n_in + TY_STEPS_H,
+                         x.n_in + TY_STEPS_GATES,
+                         x.n_in + TY_STEPS_KEPT};
     rnn_launch(o, &x, &text, which, 8);
     return 0;
 }
@@ -257,14 +263,10 @@ static void rgrad_lstm(const own_rnn *x, ty_buf *text)
                     "    const float g = gates[row + G + u], o = gates[row + O + u];\n"
                     "    const float d = h[u] + dy[flat + u], y = ty_tanh_f32(kept[next + u]);\n"
                     "    const float dc = c[u] + d * o * (1 - y * y);\n"
-                    "    s[O + u] = d * y * o * (1 - o);\n"
-                    "    s[I + u] = dc * g * i * (1 - i);\n"
-                    "    s[F + u] = dc * kept[old + u] * f * (1 - f);\n"
-                    "    s[G + u] = dc * i * (1 - g * g);\n"
-                    "    dpre[row + I + u] = drec[row + I + u] = s[I + u];\n"
-                    "    dpre[row + F + u] = drec[row + F + u] = s[F + u];\n"
-                    "    dpre[row + G + u] = drec[row + G + u] = s[G + u];\n"
-                    "    dpre[row + O + u] = drec[row + O + u] = s[O + u];\n"
+                    "    GRAD(O, d * y * o * (1 - o));\n"
+                    "    GRAD(I, dc * g * i * (1 - i));\n"
+                    "    GRAD(F, dc * kept[old + u] * f * (1 - f));\n"
+                    "    GRAD(G, dc * i * (1 - g * g));\n"
                     "    c[u] = dc * f;\n");
     rnn_through(text, "0", "W", "h[i] = sum;");
 }
@@ -273,8 +275,7 @@ static void rgrad_vanilla(const own_rnn *x, ty_buf *text)
 {
     ty_buf_adds(text, x->r.relu ? "#define SLOPE(y) ((y) > 0 ? 1.0f : 0.0f)\n" : "#define SLOPE(y) (1 - (y) * (y))\n");
     rnn_units(text, "    const float y = states[next + u];\n"
-                    "    s[A + u] = (h[u] + dy[flat + u]) * SLOPE(y);\n"
-                    "    dpre[row + A + u] = drec[row + A + u] = s[A + u];\n");
+                    "    GRAD(A, (h[u] + dy[flat + u]) * SLOPE(y));\n");
     ty_buf_adds(text, "#undef SLOPE\n");
     rnn_through(text, "0", "W", "h[i] = sum;");
 }
@@ -286,28 +287,25 @@ static void rgrad_gru(const own_rnn *x, ty_buf *text)
         "    const float z = gates[row + Z + u], r = gates[row + R + u], n = gates[row + N + u];\n"
         "    const float d = h[u] + dy[flat + u];\n"
         "    const float dn = d * (1 - z) * (1 - n * n);\n"
-        "    s[Z + u] = d * (states[old + u] - n) * z * (1 - z);\n"
-        "    dpre[row + Z + u] = drec[row + Z + u] = s[Z + u];\n"
-        "    dpre[row + N + u] = dn;\n"
+        "    GRAD(Z, d * (states[old + u] - n) * z * (1 - z));\n"
         "    h[u] = d * z;\n";
     char body[1024];
     if (x->r.reset_after) {
         snprintf(body, sizeof body,
-                 "%s    s[R + u] = dn * kept[flat + u] * r * (1 - r);\n"
-                 "    s[N + u] = dn * r;\n"
-                 "    drec[row + N + u] = s[N + u];\n"
-                 "    dpre[row + R + u] = drec[row + R + u] = s[R + u];\n",
+                 "%s    GRAD(R, dn * kept[flat + u] * r * (1 - r));\n"
+                 "    GRAD(N, dn * r);\n"
+                 "    dpre[row + N + u] = dn;\n",
                  gates);
         rnn_units(text, body);
         rnn_through(text, "0", "W", "h[i] += sum;");
         return;
     }
-    snprintf(body, sizeof body, "%s    s[N + u] = dn;\n    drec[row + N + u] = dn;\n    q[u] = r;\n", gates);
+    snprintf(body, sizeof body, "%s    GRAD(N, dn);\n    q[u] = r;\n", gates);
     rnn_units(text, body);
     rnn_through(text, "N", "N + H",
                 "h[i] += sum * q[i];\n"
-                "    s[R + i] = sum * states[old + i] * q[i] * (1 - q[i]);\n"
-                "    dpre[row + R + i] = drec[row + R + i] = s[R + i];");
+                "    const int u = i;\n"
+                "    GRAD(R, sum * states[old + i] * q[i] * (1 - q[i]));");
     rnn_through(text, "Z", "Z + H", "h[i] += sum;");
     rnn_through(text, "R", "R + H", "h[i] += sum;");
 }
@@ -322,7 +320,9 @@ int ty_cuda_own_rnn_grad(const ty_cuda_own *o, ty_error *err)
         return -1;
     bool plain = x.r.gates == TY_RNN_VANILLA, cell = x.n_in > TY_RGRAD_DC;
     ty_buf_init(&text, RNN_TEXT_BYTES);
-    rnn_parameters(&x, "dy weight states gates kept dc", "dpre drec dh0 dc0", &text);
+    rnn_parameters(&x, "dy states gates kept dc", "dpre drec dh0 dc0", &text);
+    ty_buf_adds(&text, "#undef GRAD\n"
+                       "#define GRAD(gate, v) s[gate + u] = ROUND(dpre[row + gate + u] = drec[row + gate + u] = v)\n");
     rnn_open(&x, &text);
     ty_buf_addf(&text,
                 "  (void)gates, (void)kept, (void)dc, (void)q;\n"
@@ -342,8 +342,8 @@ int ty_cuda_own_rnn_grad(const ty_cuda_own *o, ty_error *err)
                        "  }\n"
                        "  TY_BARRIER();\n");
     /* what a kind has not is not read: the first operand stands in its place */
-    const int which[] = {TY_RGRAD_DY,
-                         TY_RGRAD_WEIGHT,
+    const int which[] = {TY_RGRAD_WEIGHT,
+                         TY_RGRAD_DY,
                          TY_RGRAD_H,
                          plain ? TY_RGRAD_DY : TY_RGRAD_GATES,
                          plain ? TY_RGRAD_DY : TY_RGRAD_KEPT,
