@@ -25,7 +25,7 @@ slow='bilstm_truecase lstm_two_layer_rows resnet_basic encoder_padding_mask bert
 names=$(cd "$cases" && for f in */recipe.yaml; do echo "${f%/*}"; done)
 [ "${1:-}" = --all ] || names=$(echo "$names" | grep -vxF "$(echo $slow | tr ' ' '\n')")
 train "$(echo "$names" | wc -l)" "$cases" $names
-train 3 --precision bfloat16 0.02 "$cases" mlp_relu gpt_tied vae_two_losses
+train 6 --precision bfloat16 0.02 "$cases" mlp_relu gpt_tied vae_two_losses gru_char lstm_char rnn_tanh_char
 train 3 --precision float16 0.02 "$cases" linear_regression mlp_gelu vae_two_losses
 TY_FAKE_EPILOGUES=none train 1 "$cases" mlp_gelu # of products, which other GPUs or shapes may lack
 TY_FAKE_EPILOGUES="none 208" train 1 "$cases" mlp_gelu # or one kind: the gradient of a GELU with that of the bias
@@ -45,6 +45,11 @@ for capability in 90 80; do
     done
 done
 capability=90
+
+# ---- recurrent steps: weights of 32 and 16 bits, threads of a block in three orders ----
+for order in 0 1 2; do
+    TY_GRID_ORDER=$order unit cuda_rnn "recurrent steps, threads in order $order"
+done
 
 # ---- algorithms of products: timed once, kept ----
 unit cuda_tune "the quickest algorithm of a product is taken and kept"
