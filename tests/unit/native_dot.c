@@ -62,6 +62,87 @@ static void no_numbers(void **state)
     native_agrees(TY_OP_DOT, (ty_attr){0}, types, 2, NATIVE_TIES, 1e-5);
 }
 
+/* a [batch, k, m], b [batch, k, n] of bfloat16, and what the product is added to. Sums are float32's but for their
+ * order. */
+static void pairs_agree(int64_t batch, int64_t m, int64_t n, int64_t k, bool adds)
+{
+    ty_attr attr = {.flags = TRANS_A | TY_DOT_WIDE};
+    const ty_type types[] = {ty_type_make(TY_BF16, 3, (int64_t[]){batch, k, m}),
+                             ty_type_make(TY_BF16, 3, (int64_t[]){batch, k, n}),
+                             ty_type_make(TY_F32, 3, (int64_t[]){batch, m, n})};
+    native_buffers want, got;
+    native_make(&want, TY_OP_DOT, &attr, types, adds ? 3 : 2, NATIVE_NOISE, 0);
+    want.loose = true;
+    got = want;
+    native_call(&want, TY_OP_DOT, &attr, NULL, 1);
+    for (int threads = 1; threads <= 3; threads++) {
+        native_call(&got, TY_OP_DOT, &attr, ty_native_prepare_dot_pairs, threads);
+        native_compare("product of pairs", &types[2], got.out[0], want.out[0], 1e-5);
+        native_free_results(&got);
+    }
+    native_free_results(&want);
+    native_free_operands(&want);
+}
+
+static void pairs_of_bfloat16(void **state)
+{
+    (void)state;
+    if (!ty_panel_pairs())
+        skip();
+    for (int64_t m = 1; m <= 26; m++)
+        pairs_agree(1, m, 33, 10, false);
+    for (int64_t n = 1; n <= 66; n++)
+        pairs_agree(1, 13, n, 18, n % 2);
+    for (int64_t k = 2; k <= 40; k += 2)
+        pairs_agree(1, 7, 40, k, k % 4 == 0);
+    pairs_agree(1, 247, 1060, 30, false);
+    pairs_agree(1, 31, 70, 518, true);
+    pairs_agree(5, 21, 41, 30, true); /* matrices begin at odd elements */
+}
+
+static void others_are_no_pairs(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t flags;
+        int64_t k;
+        ty_dtype a, c;
+        bool strict;
+    } rows[] = {{TRANS_A, 7, TY_BF16, TY_F32, false},  {TRANS_A, 8, TY_F16, TY_F32, false},
+                {TRANS_A, 8, TY_BF16, TY_BF16, false}, {TRANS_A, 8, TY_BF16, TY_F32, true},
+                {0, 8, TY_BF16, TY_F32, false},        {TRANS_A | TRANS_B, 8, TY_BF16, TY_F32, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ty_type in[] = {ty_type_make(rows[i].a, 2, (int64_t[]){rows[i].k, rows[i].k}),
+                        ty_type_make(rows[i].a, 2, (int64_t[]){rows[i].k, rows[i].k})};
+        ty_type c = ty_type_make(rows[i].c, 2, (int64_t[]){rows[i].k, rows[i].k});
+        ty_attr attr = {.flags = rows[i].flags};
+        ty_library_shape shape = {&attr, in, 2, &c, 1, 1, rows[i].strict};
+        ty_library_call call;
+        ty_error err = {0};
+        assert_int_equal(ty_native_prepare_dot_pairs(&shape, &call, &err), -1);
+        assert_int_equal(err.code, TY_E_UNSUPPORTED);
+    }
+}
+
+/* Large results, where oneDNN has no tiles of the processor's own. */
+static void pairs_pay_for_large_results(void **state)
+{
+    (void)state;
+    if (!ty_panel_pairs())
+        skip();
+    for (int large = 0; large < 2; large++) {
+        int64_t m = large ? 50257 : 768;
+        ty_type in[] = {ty_type_make(TY_BF16, 2, (int64_t[]){256, m}), ty_type_make(TY_BF16, 2, (int64_t[]){256, 768})};
+        ty_type c = ty_type_make(TY_F32, 2, (int64_t[]){m, 768});
+        ty_attr attr = {.flags = TRANS_A};
+        ty_library_shape shape = {&attr, in, 2, &c, 1, 2, false};
+        ty_library_call call = {0};
+        int rc = ty_native_prepare_dot_bf16(&shape, &call, NULL);
+        assert_int_equal(rc == 0, large && !ty_onednn_has_amx());
+        ty_library_release(&call);
+    }
+}
+
 static void it_pays_but_for_few_rows(void **state)
 {
     (void)state;
@@ -139,8 +220,15 @@ static void panels_multiply(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_shapes), cmocka_unit_test(blocks),          cmocka_unit_test(batches),
-        cmocka_unit_test(no_numbers),   cmocka_unit_test(panels_multiply), cmocka_unit_test(it_pays_but_for_few_rows),
+        cmocka_unit_test(small_shapes),
+        cmocka_unit_test(blocks),
+        cmocka_unit_test(batches),
+        cmocka_unit_test(pairs_of_bfloat16),
+        cmocka_unit_test(others_are_no_pairs),
+        cmocka_unit_test(pairs_pay_for_large_results),
+        cmocka_unit_test(no_numbers),
+        cmocka_unit_test(panels_multiply),
+        cmocka_unit_test(it_pays_but_for_few_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,7 @@ typedef struct library_row {
 static const library_row library_rows[] = {
     {TY_OP_DOT, true, true, ty_native_prepare_dot},
     {TY_OP_DOT, true, true, ty_onednn_prepare_dot},
+    {TY_OP_DOT, false, true, ty_native_prepare_dot_bf16},
     {TY_OP_DOT, false, true, ty_onednn_prepare_dot_bf16},
     {TY_OP_ATTEND, false, false, ty_onednn_prepare_attend},
     {TY_OP_ATTEND_GRAD, false, false, ty_onednn_prepare_attend_grad},

@@ -11,6 +11,9 @@
 /* native_dot.c: f32, where it pays, and wherever strict determinism is asked for. */
 ty_library_prepare_fn ty_native_prepare_dot;
 bool ty_native_dot_pays(const ty_attr *attr, const ty_type *result);
+/* bf16 with a turned left side alone, an even sum and a f32 result, not strict: wherever the machine has the
+ * instruction, and where it pays. */
+ty_library_prepare_fn ty_native_prepare_dot_pairs, ty_native_prepare_dot_bf16;
 /* native_winograd.c, native_winograd_dw.c: f32 or bf16, channels-last, marked by compiler/passes/winograd.c, not
  * strict. */
 ty_library_prepare_fn ty_native_prepare_winograd, ty_native_prepare_winograd_dx, ty_native_prepare_winograd_dw;

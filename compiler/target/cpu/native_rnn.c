@@ -13,7 +13,6 @@
  */
 #include "compiler/target/cpu/native_rnn.h"
 
-#include "compiler/target/cpu/clones.h"
 #include "compiler/target/cpu/native.h"
 #include "compiler/target/cpu/panel.h"
 
@@ -204,17 +203,6 @@ static float *rnn_panel(const rnn_job *j, int64_t block, int64_t gate)
     return j->panel + (block * c->r.gates + gate) * hidden * TY_PANEL;
 }
 
-/* Pairs of rows of b, n columns of them, as a panel of one strip; zeros for the other columns. */
-TY_CPU_CLONES static void rnn_pack_rows(uint32_t *restrict panel, const uint16_t *restrict b, int64_t step,
-                                        int64_t pairs, int64_t n)
-{
-    for (int64_t i = 0; i < pairs; i++, b += 2 * step, panel += TY_PANEL) {
-        for (int64_t k = 0; k < n; k++)
-            panel[k] = b[k] | (uint32_t)b[step + k] << 16;
-        memset(panel + n, 0, sizeof *panel * (size_t)(TY_PANEL - n));
-    }
-}
-
 /* Panels of gate k, of n units from `unit` on. */
 static void rnn_pack_gate(const rnn_job *j, float *panel, int64_t k, int64_t unit, int64_t n)
 {
@@ -223,13 +211,11 @@ static void rnn_pack_gate(const rnn_job *j, float *panel, int64_t k, int64_t uni
     /* back in the order of blocks: the gradient of all gates is one row */
     int64_t at = c->grad ? k * hidden * hidden + unit : (c->r.block[k] * hidden + unit) * hidden;
     const void *given = j->in[c->grad ? TY_RGRAD_WEIGHT : TY_STEPS_WEIGHT];
-    const float *weight = j->widened ? j->widened : given;
-    if (!c->grad) /* neighbours in the sum are neighbours in memory */
-        c->panels->pack_turned(panel, depth, weight + rnn_depth(c, at), depth, depth, n);
-    else if (c->pairs)
-        rnn_pack_rows((uint32_t *)panel, (const uint16_t *)given + at, hidden, depth, n);
+    const float *weight = (j->widened ? j->widened : (const float *)given) + rnn_depth(c, at);
+    if (c->grad)
+        c->panels->pack(panel, width, weight, hidden, depth, n);
     else
-        c->panels->pack(panel, width, weight + at, hidden, depth, n);
+        c->panels->pack_turned(panel, depth, weight, depth, depth, n);
 }
 
 static void rnn_widen(const rnn_job *j)

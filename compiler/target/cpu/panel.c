@@ -9,6 +9,7 @@
 #define PANEL_LANES          4
 #define PANEL_ROWS           6
 #define PANEL_ADD(sum, a, b) sum += (a) * (b)
+#define PANEL_PAIRS          0
 #include "compiler/target/cpu/panel_tile.def"
 
 #if defined(__x86_64__)
@@ -23,6 +24,7 @@
 #define PANEL_LANES  8
 #define PANEL_ROWS   6
 #define PANEL_ADD    PANEL_FUSED
+#define PANEL_PAIRS  0
 #include "compiler/target/cpu/panel_tile.def"
 
 #define PANEL_NAME   panel_avx512
@@ -31,15 +33,17 @@
 #define PANEL_LANES  16
 #define PANEL_ROWS   12
 #define PANEL_ADD    PANEL_FUSED
+#define PANEL_PAIRS  0
 #include "compiler/target/cpu/panel_tile.def"
 
-#define PANEL_PAIRS(sum, a, b) __asm__ volatile("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b))
-#define PANEL_NAME             panel_pairs
-#define PANEL_TEXT             "bf16"
-#define PANEL_TARGET           __attribute__((target("avx512f,fma")))
-#define PANEL_LANES            16
-#define PANEL_ROWS             12
-#define PANEL_ADD              PANEL_PAIRS
+#define PANEL_DOTS(sum, a, b) __asm__ volatile("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b))
+#define PANEL_NAME            panel_pairs
+#define PANEL_TEXT            "bfloat16"
+#define PANEL_TARGET          __attribute__((target("avx512f,fma")))
+#define PANEL_LANES           16
+#define PANEL_ROWS            12
+#define PANEL_ADD             PANEL_DOTS
+#define PANEL_PAIRS           1
 #include "compiler/target/cpu/panel_tile.def"
 #endif
 
