@@ -1,5 +1,5 @@
-"""Networks that people bring, of torchvision and Hugging Face in the size in which they are used, with random weights
-and without dropout, for bench/networks: networks.py export NAME DIR | train NAME DIR
+"""Networks that people bring, of torchvision, Hugging Face and PyTorch's own layers in the size in which they are used, with
+random weights and without dropout, for bench/networks: networks.py export NAME DIR | train NAME DIR
 [eager|channels_last|compile] [float32|bfloat16] [STEPS].
 
 export writes DIR/model.onnx, in the form that the README asks for, DIR/x0.npy ... and y.npy, [batches, rows, ...];
@@ -52,6 +52,40 @@ def words(make, config, length, classes=None, padded=False, **settings):
     return network
 
 
+class Recurrent(torch.nn.Module):
+    """Tokens or series through a recurrent layer to classes, of each place or of the last."""
+
+    def __init__(self, make, wide, units, classes, everywhere, tokens=None, **settings):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(tokens, wide) if tokens else torch.nn.Identity()
+        self.rnn = make(wide, units, batch_first=True, **settings)
+        self.head = torch.nn.Linear(units * (2 if self.rnn.bidirectional else 1), classes)
+        self.everywhere = everywhere
+
+    def forward(self, x):
+        y = self.rnn(self.embedding(x))[0]
+        return self.head(y if self.everywhere else y[:, -1])
+
+
+class Translator(torch.nn.Module):
+    """PyTorch's encoder and decoder; both read the same tokens."""
+
+    def __init__(self, tokens):
+        super().__init__()
+        self.embedding, self.head = torch.nn.Embedding(tokens, 512), torch.nn.Linear(512, tokens)
+        self.both = torch.nn.Transformer(batch_first=True)
+
+    def forward(self, x):
+        h, mask = self.embedding(x), torch.nn.Transformer.generate_square_subsequent_mask(x.shape[1])
+        return self.head(self.both(h, h, tgt_mask=mask, tgt_is_causal=True))
+
+
+def recurrent(make, rows, length, wide, classes, tokens=None, everywhere=True, **settings):
+    inputs = {"x": (tokens, (rows, length)) if tokens else ("f", (rows, length, wide))}
+    return lambda: (Recurrent(make, wide, classes=classes, everywhere=everywhere, tokens=tokens, **settings), inputs,
+                    classes, everywhere)
+
+
 def pictures(make, config, **settings):
     return lambda: (Logits(make(config(num_labels=1000, attn_implementation="sdpa", **settings)), ["pixel_values"], {}),
                     {"pixel_values": ("f", (PICTURES, 3, 224, 224))}, 1000, False)
@@ -79,6 +113,11 @@ NETWORKS = {  # name: model, {input: (kind, shape)}, classes, whether each place
                         **LLAMA),
     "pythia_70m": words(t.GPTNeoXForCausalLM, t.GPTNeoXConfig, 256, hidden_size=512, num_hidden_layers=6,
                         num_attention_heads=8, intermediate_size=2048, vocab_size=50304),
+    "lstm_ptb": recurrent(torch.nn.LSTM, 20, 35, 650, 10000, 10000, units=650, num_layers=2),
+    "gru_words": recurrent(torch.nn.GRU, 32, 128, 256, 5000, 5000, units=512, num_layers=2),
+    "bilstm_tagger": recurrent(torch.nn.LSTM, 32, 64, 300, 20, 20000, units=256, num_layers=2, bidirectional=True),
+    "lstm_speech": recurrent(torch.nn.LSTM, 8, 200, 80, 35, everywhere=False, units=512, num_layers=5),
+    "transformer_base": lambda: (Translator(8000), {"x": (8000, (SEQUENCES, 64))}, 8000, True),
 }
 
 TRACED_NOT = ["llama_60m", "mistral_60m", "qwen3_60m", "gemma2_60m", "pythia_70m"]  # PyTorch's older exporter cannot
