@@ -101,11 +101,17 @@ static ty_ix ix_intern(ty_ix_pool *p, const ix_sum *s)
     return p->n_nodes++;
 }
 
+/* May it have another range than its argument says? */
+static bool ix_is_limited(const ty_atom *atom)
+{
+    return (atom->kind == TY_ATOM_VAR && atom->d != 0) || atom->kind == TY_ATOM_MOD;
+}
+
 static uint32_t ix_atom(ty_ix_pool *p, ty_atom atom)
 {
     for (uint32_t i = 0; i < p->n_atoms; i++)
         if (p->atom[i].kind == atom.kind && p->atom[i].arg == atom.arg && p->atom[i].d == atom.d &&
-            (atom.kind != TY_ATOM_VAR || atom.d == 0 || p->atom[i].lo == atom.lo))
+            (!ix_is_limited(&atom) || (p->atom[i].lo == atom.lo && p->atom[i].hi == atom.hi)))
             return i;
     if (p->n_atoms == p->cap_atoms)
         p->atom = ix_grow(p, p->atom, &p->cap_atoms, sizeof *p->atom);
@@ -136,14 +142,17 @@ ty_ix ty_ix_limit(ty_ix_pool *p, ty_ix a, int64_t extent)
 {
     const ty_ix_node node = p->node[a];
     const ty_atom *atom = node.n_terms == 1 ? &p->atom[node.term[0].atom] : NULL;
-    if (!atom || atom->kind != TY_ATOM_VAR || node.term[0].coef != 1)
+    if (!atom || (atom->kind != TY_ATOM_VAR && atom->kind != TY_ATOM_MOD) || node.term[0].coef != 1)
         return a;
     int64_t lo = atom->lo < -node.c ? -node.c : atom->lo, above = extent - node.c;
     above = above > atom->hi ? atom->hi + 1 : above;
     if ((lo == atom->lo && above > atom->hi) || above - lo < 2)
         return a;
-    ty_ix limited = ix_of_atom(p, (ty_atom){TY_ATOM_VAR, atom->arg, above, lo, above - 1, atom->vars, false});
-    return ty_ix_add_const(p, limited, node.c);
+    ty_atom limited = *atom;
+    limited.lo = lo;
+    limited.hi = above - 1;
+    limited.d = atom->kind == TY_ATOM_VAR ? above : atom->d;
+    return ty_ix_add_const(p, ix_of_atom(p, limited), node.c);
 }
 
 bool ty_ix_unlimited(ty_ix_pool *p, ty_ix a, const int64_t *extent, ty_ix *plain, int64_t *hi)

@@ -24,7 +24,7 @@ typedef struct ty_atom {
     ty_atom_kind kind;
     uint32_t arg;   /* VAR: number of the variable; DIV, MOD: an expression; DATA: number of the kernel's instruction */
     int64_t d;      /* divisor; VAR: 0, or what is known to be above it behind a guard, as lo is known then */
-    int64_t lo, hi; /* inclusive range of the value */
+    int64_t lo, hi; /* inclusive range of the value; of VAR and MOD perhaps behind a guard alone */
     uint64_t vars;  /* loop variables it depends on, bit mask */
     bool data;      /* depends on memory */
 } ty_atom;
@@ -58,7 +58,7 @@ void ty_ix_init(ty_ix_pool *p, ty_arena *arena);
 ty_ix ty_ix_const(ty_ix_pool *p, int64_t c);
 ty_ix ty_ix_var(ty_ix_pool *p, uint32_t var, int64_t extent); /* 0 <= var < extent */
 /* a behind a guard, where it is known to be >= 0 and below `extent` though its variable is not: with that range, if it
- * is a loop variable, perhaps with a constant; else a itself. */
+ * is a loop variable or a remainder, perhaps with a constant; else a itself. */
 ty_ix ty_ix_limit(ty_ix_pool *p, ty_ix a, int64_t extent);
 /* The same without the guard: *plain is a with all of its variables, below *hi. False if a is no sum of variables. */
 bool ty_ix_unlimited(ty_ix_pool *p, ty_ix a, const int64_t *extent, ty_ix *plain, int64_t *hi);

@@ -201,6 +201,13 @@ static void limits(void **state)
     }
     assert_int_equal(ty_ix_limit(&p, j, 2304), j);                                  /* known already */
     assert_int_equal(ty_ix_limit(&p, ty_ix_mul(&p, j, 2), 7), ty_ix_mul(&p, j, 2)); /* no variable alone */
+    /* a head's 192 are q, k and v: behind the guard of k's part 16 of its 64 are turned by eights */
+    ty_ix head = ty_ix_mod(&p, j, 192), turned = ty_ix_limit(&p, ty_ix_add_const(&p, head, -64), 16);
+    assert_int_equal(ty_ix_at(&p, turned)->lo, 0);
+    assert_int_equal(ty_ix_at(&p, turned)->hi, 15);
+    assert_int_equal(ty_ix_div(&p, turned, 16), ty_ix_const(&p, 0));
+    assert_int_equal(ty_ix_mod(&p, turned, 16), turned);
+    assert_int_equal(ty_ix_at(&p, ty_ix_mod(&p, j, 192))->hi, 191); /* elsewhere it is what it was */
     ty_ix first = ty_ix_limit(&p, j, 8), second = ty_ix_limit(&p, ty_ix_add_const(&p, j, -1), 7); /* with one end */
     assert_int_equal(ty_ix_at(&p, first)->hi, 7);
     assert_int_equal(ty_ix_at(&p, second)->lo, 0);
@@ -208,7 +215,17 @@ static void limits(void **state)
     ty_arena_fini(&arena);
 }
 
-/* Sums of limited variables, followed in plain numbers wherever the guards hold. */
+/* A variable, or in some trials a remainder of one: what it is as a number. */
+static ty_ix limited_of(ty_ix_pool *p, uint32_t k, int64_t times, int64_t d)
+{
+    return d ? ty_ix_mod(p, ty_ix_mul(p, var(p, k), times), d) : var(p, k);
+}
+static int64_t number_of(int64_t v, int64_t times, int64_t d)
+{
+    return d ? v * times % d : v;
+}
+
+/* Sums of limited variables and remainders, followed in plain numbers wherever the guards hold. */
 static void random_limits(void **state)
 {
     (void)state;
@@ -218,13 +235,16 @@ static void random_limits(void **state)
         ty_arena_init(&arena);
         ty_ix_init(&p, &arena);
         ty_ix a = ty_ix_const(&p, 0), one[N_VARS];
-        int64_t lo[N_VARS], n[N_VARS], coef[N_VARS];
+        int64_t lo[N_VARS], n[N_VARS], coef[N_VARS], times[N_VARS], m[N_VARS];
         for (uint32_t k = 0; k < N_VARS; k++) {
             uint64_t at = trial * 32 + k * 4;
-            lo[k] = draw(at, (uint32_t)extents[k]);
-            n[k] = 1 + draw(at + 1, (uint32_t)(extents[k] - lo[k]));
+            times[k] = 1 + draw(at + 3, 5);
+            m[k] = draw(at + 3 + (1 << 20), 2) ? 2 + draw(at + 3 + (2 << 20), 10) : 0;
+            int64_t extent = m[k] ? m[k] : extents[k];
+            lo[k] = draw(at, (uint32_t)extent);
+            n[k] = 1 + draw(at + 1, (uint32_t)(extent - lo[k]));
             coef[k] = draw(at + 2, 20);
-            one[k] = ty_ix_limit(&p, ty_ix_add_const(&p, var(&p, k), -lo[k]), n[k]);
+            one[k] = ty_ix_limit(&p, ty_ix_add_const(&p, limited_of(&p, k, times[k], m[k]), -lo[k]), n[k]);
             a = ty_ix_add(&p, a, ty_ix_mul(&p, one[k], coef[k]));
         }
         int64_t d = 1 + draw(trial * 32 + 20, 12), e = 1 + draw(trial * 32 + 21, 12);
@@ -235,8 +255,9 @@ static void random_limits(void **state)
             int64_t x = 0;
             bool holds = true;
             for (int k = 0; k < N_VARS; k++) {
-                x += coef[k] * (v[k] - lo[k]);
-                holds &= v[k] >= lo[k] && v[k] < lo[k] + n[k];
+                int64_t is = number_of(v[k], times[k], m[k]);
+                x += coef[k] * (is - lo[k]);
+                holds &= is >= lo[k] && is < lo[k] + n[k];
             }
             if (!holds)
                 continue;

@@ -239,11 +239,11 @@ static void turned_copies_are_tiled(void **state)
 static void heads_are_read_in_stretches(void **state)
 {
     scratch *s = *state;
-    static const int widths[] = {64, 32, 16, 128, 24, 5};
-    for (int i = 0; i < 6; i++) {
+    static const int widths[] = {64, 32, 16, 128, 24, 36, 5};
+    for (int i = 0; i < 7; i++) {
         expect_numbers(s, heads_text, widths[i], 50);
         assert_true(has_words(s, widths[i], ty_arena_printf(&s->a, "%% %dul", widths[i])));
-        assert_int_equal(has_words(s, widths[i], " + k]"), widths[i] % 16 == 0);
+        assert_int_equal(has_words(s, widths[i], " + k]"), widths[i] % 4 == 0);
     }
 }
 
