@@ -7,10 +7,12 @@
 
 #define KEEP_MIN_WEIGHT 8            /* of the operation: less is computed as fast as it is read */
 #define KEEP_MAX_BYTES  (512 * 1024) /* of a row: it comes back from the second-level cache, not from memory */
+#define KEEP_OWN_BYTES  (256 * 1024) /* of a row on the stack */
 
 typedef struct keep_place {
     const ty_kstore *store; /* of the later stage */
     uint32_t early, late;   /* instructions that compute the same */
+    int own;                /* variable of the row that is kept apart from the result, or -1 */
 } keep_place;
 
 static bool keep_same(const ty_kinstr *a, const ty_kinstr *b, const uint32_t *first)
@@ -33,22 +35,47 @@ const uint32_t *ty_kernel_firsts(const ty_kernel *k, ty_arena *arena)
     return first;
 }
 
-/* Does every point of the kernel store an element of its own, of a row that the cache holds? */
-static bool keep_is_whole(const ty_kernel *k, const ty_kstore *store)
+/* Does every point of the kernel store an element of its own? *row: elements of a row. */
+static bool keep_is_whole(const ty_kernel *k, const ty_kstore *store, size_t *row)
 {
     const ty_ix_node *addr = ty_ix_at(&k->ix, store->addr);
-    ty_dtype dtype = k->buffer[store->buffer].dtype;
-    bool whole = store->guard == TY_NONE && !store->row && !addr->data && (dtype == TY_F32 || dtype == TY_F64);
-    size_t bytes = ty_dtype_bytes(dtype);
+    bool whole = store->guard == TY_NONE && !store->row && !addr->data;
+    *row = 1;
     for (int i = 0; i < k->n_order; i++) {
         whole &= addr->vars >> k->order[i] & 1;
-        bytes *= k->outer >> k->order[i] & 1 ? 1 : (size_t)k->extent[k->order[i]];
+        *row *= k->outer >> k->order[i] & 1 ? 1 : (size_t)k->extent[k->order[i]];
     }
-    return whole && bytes <= KEEP_MAX_BYTES;
+    return whole;
+}
+
+/* The only variable inside a row, or -1. */
+static int keep_row_variable(const ty_kernel *k)
+{
+    int var = -1, n = 0;
+    for (int i = 0; i < k->n_order; i++)
+        if (!(k->outer >> k->order[i] & 1)) {
+            var = k->order[i];
+            n++;
+        }
+    return n == 1 ? var : -1;
+}
+
+/* Is there room for a row of numbers, in the result or, where that has 16 bits, beside it? Of the numbers' type. */
+static bool keep_has_room(const ty_kernel *k, keep_place *p, ty_dtype *dtype)
+{
+    size_t row;
+    *dtype = k->buffer[p->store->buffer].dtype;
+    if (!keep_is_whole(k, p->store, &row) || !ty_dtype_is_float(*dtype))
+        return false;
+    if (*dtype == TY_F32 || *dtype == TY_F64)
+        return row * ty_dtype_bytes(*dtype) <= KEEP_MAX_BYTES;
+    *dtype = TY_F32;
+    p->own = keep_row_variable(k);
+    return p->own >= 0 && row * ty_dtype_bytes(*dtype) <= KEEP_OWN_BYTES;
 }
 
 /* The dearest instruction behind the store that an earlier stage has computed. */
-static bool keep_find(const ty_kernel *k, const uint32_t *first, keep_place *p)
+static bool keep_find(const ty_kernel *k, const uint32_t *first, ty_dtype dtype, keep_place *p)
 {
     uint64_t fastest = 0; /* of the variables inside a row */
     for (int i = 0; i < k->n_order; i++)
@@ -57,10 +84,10 @@ static bool keep_find(const ty_kernel *k, const uint32_t *first, keep_place *p)
         const ty_kinstr *late = &k->instr[i], *early = &k->instr[first[i]];
         if (late->stage != p->store->stage || early->stage >= late->stage || early->stage & 1 || late->kop != TY_K_OP)
             continue;
-        if (ty_op_row_of(late->op)->weight < KEEP_MIN_WEIGHT || !(late->vars & fastest) ||
-            late->dtype != k->buffer[p->store->buffer].dtype)
+        if (ty_op_row_of(late->op)->weight < KEEP_MIN_WEIGHT || !(late->vars & fastest) || late->dtype != dtype)
             continue;
-        *p = (keep_place){p->store, first[i], i};
+        p->early = first[i];
+        p->late = i;
         return true;
     }
     return false;
@@ -130,34 +157,54 @@ static bool keep_is_free(const ty_kernel *k, const uint32_t *alias, const keep_p
     return n == 2; /* the number and the result */
 }
 
+/* A row of a thread's own, and the address of an element in it. The kernel's pool stays as it is. */
+static uint32_t keep_own_row(const ty_kernel *k, int var, ty_arena *arena, ty_kernel *out, ty_ix *addr)
+{
+    out->buffer = TY_NEW_ARRAY(arena, ty_kbuffer, k->n_buffers + 1);
+    memcpy(out->buffer, k->buffer, sizeof *k->buffer * (size_t)k->n_buffers);
+    out->buffer[k->n_buffers] =
+        (ty_kbuffer){.val = TY_NONE, .dtype = TY_F32, .written = true, .own = true, .span_elems = k->extent[var]};
+    out->n_buffers = out->cap_buffers = k->n_buffers + 1;
+    out->ix.arena = arena;
+    out->ix.table = ty_arena_copy(arena, k->ix.table, sizeof *k->ix.table * k->ix.table_cap);
+    out->ix.node = ty_arena_copy(arena, k->ix.node, sizeof *k->ix.node * k->ix.n_nodes);
+    out->ix.atom = ty_arena_copy(arena, k->ix.atom, sizeof *k->ix.atom * k->ix.n_atoms);
+    out->ix.cap_nodes = out->ix.n_nodes;
+    out->ix.cap_atoms = out->ix.n_atoms;
+    *addr = ty_ix_var(&out->ix, (uint32_t)var, k->extent[var]);
+    return (uint32_t)k->n_buffers;
+}
+
 static void keep_apply(const ty_kernel *k, const keep_place *p, ty_arena *arena, ty_kernel *out)
 {
+    uint32_t buffer = p->store->buffer;
+    ty_ix addr = p->store->addr;
     *out = *k;
+    if (p->own >= 0)
+        buffer = keep_own_row(k, p->own, arena, out, &addr);
     out->instr = ty_arena_copy(arena, k->instr, sizeof *k->instr * k->n_instrs);
     out->store = TY_NEW_ARRAY(arena, ty_kstore, k->n_stores + 1);
     memcpy(out->store, k->store, sizeof *k->store * (size_t)k->n_stores);
-    out->store[out->n_stores++] = (ty_kstore){.buffer = p->store->buffer,
-                                              .value = p->early,
-                                              .guard = TY_NONE,
-                                              .addr = p->store->addr,
-                                              .stage = k->instr[p->early].stage};
+    out->store[out->n_stores++] = (ty_kstore){
+        .buffer = buffer, .value = p->early, .guard = TY_NONE, .addr = addr, .stage = k->instr[p->early].stage};
     ty_kinstr *late = &out->instr[p->late];
     late->kop = TY_K_LOAD;
     late->a = late->b = late->c = TY_NONE;
-    late->buffer = p->store->buffer;
-    late->addr = p->store->addr;
-    late->vars = ty_ix_at(&k->ix, late->addr)->vars;
+    late->buffer = buffer;
+    late->addr = addr;
+    late->vars = ty_ix_at(&out->ix, addr)->vars;
 }
 
 static bool keep_at(const ty_kernel *k, const uint32_t *alias, const uint32_t *first, int store, ty_arena *arena,
                     ty_kernel *out)
 {
-    keep_place p = {.store = &k->store[store]};
-    if (!keep_is_whole(k, p.store) || !keep_find(k, first, &p))
+    keep_place p = {.store = &k->store[store], .own = -1};
+    ty_dtype dtype;
+    if (!keep_has_room(k, &p, &dtype) || !keep_find(k, first, dtype, &p))
         return false;
     keep_apply(k, &p, arena, out);
     const uint8_t *needed = keep_needed(out, arena);
-    if (!keep_is_free(out, alias, &p, needed))
+    if (p.own < 0 && !keep_is_free(out, alias, &p, needed))
         return false;
     for (uint32_t i = 0; i < out->n_instrs; i++)
         out->instr[i].stage = needed[i] ? out->instr[i].stage : -1;

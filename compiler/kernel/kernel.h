@@ -81,6 +81,7 @@ typedef struct ty_kbuffer {
     ty_dtype dtype;
     bool written;
     bool unaligned;     /* a constant in a mapped file, at any address */
+    bool own;           /* no parameter and no value: a row of a thread's own (keep.h) */
     int64_t span_elems; /* of the whole value */
 } ty_kbuffer;
 

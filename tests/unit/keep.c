@@ -1,10 +1,11 @@
-/* keep.c - what a row computes twice, kept in its result's memory: when, and when not. */
+/* keep.c - what a row computes twice, kept in its result's memory or in a row of its own: when, and when not. */
 #include "compiler/kernel/keep.h"
 
 #include "compiler/passes/fuse.h"
+#include "compiler/program.h"
 #include "tests/unit/evaluate.h"
 
-enum { ROWS = 5, WIDTH = 300 };
+enum { ROWS = 5, WIDTH = 300, WIDE = 70000, TOO_WIDE = 140000 };
 
 /* exp(x - max) by its sum, along a row. */
 static ty_val softmax(ty_graph *g, ty_val x)
@@ -24,7 +25,7 @@ static ty_val times_operand(ty_graph *g, ty_val x)
     return ty_b_mul(g, softmax(g, x), x);
 }
 
-/* A result that has no room for the number. */
+/* A result that has no room for the number: it is kept in a row of its own. */
 static ty_val rounded(ty_graph *g, ty_val x)
 {
     return ty_b_cast(g, softmax(g, x), TY_BF16);
@@ -48,21 +49,26 @@ static ty_val reversed(ty_graph *g, ty_val x)
 typedef struct keep_case {
     const char *name;
     ty_val (*make)(ty_graph *, ty_val x);
+    int64_t width;
     bool apart, in_place; /* kept with the result beside x; over x */
+    bool own;             /* in a row of its own */
 } keep_case;
 
 static const keep_case cases[] = {
-    {"softmax", plain, true, true},
-    {"softmax by x", times_operand, true, false},
-    {"rounded", rounded, false, false},
-    {"centred", centred, false, false},
-    {"read backwards", reversed, true, false},
+    {"softmax", plain, WIDTH, true, true, false},
+    {"softmax of wide rows", plain, WIDE, true, true, false},
+    {"softmax of too wide rows", plain, TOO_WIDE, false, false, false},
+    {"softmax by x", times_operand, WIDTH, true, false, false},
+    {"rounded", rounded, WIDTH, true, true, true},
+    {"rounded, more than a stack has", rounded, WIDE, false, false, false},
+    {"centred", centred, WIDTH, false, false, false},
+    {"read backwards", reversed, WIDTH, true, false, false},
 };
 
 static ty_graph *graph_of(const keep_case *c)
 {
     ty_graph *g = ty_graph_new();
-    ty_val x = new_input(g, TY_F32, 2, (const int64_t[]){ROWS, WIDTH});
+    ty_val x = new_input(g, TY_F32, 2, (const int64_t[]){ROWS, c->width});
     ty_graph_add_output(g, "y", c->make(g, x), TY_TAPE_EVAL);
     expect_ok(g);
     return g;
@@ -92,6 +98,8 @@ static void expect_kept(const keep_case *c, const ty_kernel *k, bool over)
         fail_msg("%s, %s: expected that it is %skept", c->name, over ? "in place" : "apart", expected ? "" : "not ");
     if (kept) {
         assert_int_equal(out.n_stores, k->n_stores + 1);
+        assert_int_equal(out.n_buffers, k->n_buffers + c->own);
+        assert_true(!c->own || out.buffer[k->n_buffers].own);
         assert_int_equal(printed_exps(k), 2);
         assert_int_equal(printed_exps(&out), 1);
     }
@@ -119,10 +127,39 @@ static void what_is_kept(void **state)
     }
 }
 
+static const uint16_t *numbers_of(ty_backend backend, const float *x, ty_program **p)
+{
+    ty_error err = {0};
+    ty_compile_options opt = {.threads = 2, .backend = backend};
+    const keep_case c = {.make = rounded, .width = WIDTH};
+    if (ty_program_of_graph(graph_of(&c), TY_TAPE_EVAL, &opt, p, &err) < 0 ||
+        ty_program_run(*p, TY_RUN_EVAL, (const void *[]){x}, &err) < 0)
+        fail_msg("%s", err.message);
+    return ty_program_output(*p, TY_RUN_EVAL, "y")->data;
+}
+
+/* Rows that two threads keep at the same time. */
+static void what_is_kept_apart_comes_back(void **state)
+{
+    (void)state;
+    static float x[ROWS * WIDTH];
+    ty_program *p, *judge;
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        x[i] = (float)((i * 37) % 101) / 25.0f;
+    const uint16_t *found = numbers_of(TY_BACKEND_CPU, x, &p),
+                   *expected = numbers_of(TY_BACKEND_INTERPRETER, x, &judge);
+    for (int i = 0; i < ROWS * WIDTH; i++) /* of positive numbers neighbours have neighbouring bits */
+        if (abs(found[i] - expected[i]) > 1)
+            fail_msg("number %d: expected %#x, found %#x", i, expected[i], found[i]);
+    ty_program_free(p);
+    ty_program_free(judge);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_kept),
+        cmocka_unit_test(what_is_kept_apart_comes_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

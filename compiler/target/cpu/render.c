@@ -471,6 +471,10 @@ static void render_pointers(render *r)
         if (r->t.alias[i] != (uint32_t)i)
             continue;
         const ty_kbuffer *buffer = &r->t.k->buffer[i];
+        if (buffer->own) {
+            ty_buf_addf(r->t.out, " %s b%d[%ld];\n", ty_ctypes[buffer->dtype].memory, i, (long)buffer->span_elems);
+            continue;
+        }
         if (buffer->unaligned) {
             ty_buf_addf(r->t.out,
                         " typedef const %s t%d __attribute__((aligned(1))); t%d *restrict b%d = (t%d *)b[%d];\n",
@@ -620,11 +624,27 @@ static void render_kernel(const ty_kernel *k, const uint32_t *alias, const int64
     ty_buf_adds(out, "}\n");
 }
 
+/* With one value kept. A row of its own is a buffer more. */
+static void render_kept(const ty_kernel *kept, int n, const uint32_t *alias, const int64_t *base, ty_arena *arena,
+                        ty_buf *out)
+{
+    uint32_t *all = TY_NEW_ARRAY(arena, uint32_t, kept->n_buffers);
+    int64_t *bases = TY_NEW_ARRAY(arena, int64_t, kept->n_buffers);
+    for (int i = 0; i < kept->n_buffers; i++) {
+        all[i] = i < n ? alias[i] : (uint32_t)i;
+        bases[i] = i < n ? base[i] : 0;
+    }
+    render_kernel(kept, all, bases, arena, out);
+}
+
 void ty_render_kernel(const ty_kernel *k, const uint32_t *alias, const int64_t *base, ty_buf *out)
 {
     ty_arena arena;
     ty_kernel kept;
     ty_arena_init(&arena);
-    render_kernel(ty_kernel_keep(k, alias, &arena, &kept) ? &kept : k, alias, base, &arena, out);
+    if (ty_kernel_keep(k, alias, &arena, &kept))
+        render_kept(&kept, k->n_buffers, alias, base, &arena, out);
+    else
+        render_kernel(k, alias, base, &arena, out);
     ty_arena_fini(&arena);
 }
