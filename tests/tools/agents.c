@@ -30,7 +30,7 @@ typedef struct reading {
 } reading;
 
 static ty_agent_host hosts[MAX_HOSTS];
-static char names[MAX_HOSTS][16];
+static char names[MAX_HOSTS][20];
 static pid_t pids[MAX_HOSTS];
 static int begun_pipe[2];
 

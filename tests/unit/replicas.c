@@ -45,6 +45,7 @@ typedef struct shared {
     exchange_group group;
     exchange_member member[REPLICAS];
     ty_program *program[REPLICAS];
+    const void *inputs[REPLICAS][2];
 } shared;
 
 /* The plan's batch is divided. */
@@ -72,12 +73,11 @@ static void unshare(shared *s)
 
 static const exchange_run *run_shared_on(shared *s, ty_run run, const void *const *whole, exchange_run *runs)
 {
-    const void *inputs[REPLICAS][2];
     for (int r = 0; r < REPLICAS; r++) {
         for (int i = 0; i < 2; i++)
-            inputs[r][i] =
+            s->inputs[r][i] =
                 (const char *)whole[i] + (size_t)r * ty_type_bytes(&ty_program_input(s->program[r], i)->type);
-        runs[r] = (exchange_run){.program = s->program[r], .run = run, .inputs = inputs[r]};
+        runs[r] = (exchange_run){.program = s->program[r], .run = run, .inputs = s->inputs[r]};
     }
     return exchange_run_all(runs, REPLICAS);
 }

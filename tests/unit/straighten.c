@@ -74,7 +74,7 @@ static ty_graph *step_of(bool last)
     assert_int_equal(ty_pass_autodiff(g, loss, wrt, 5, grad, &err), 0);
     ty_graph_add_output(g, "y", y, TY_TAPE_EVAL);
     for (int i = 0; i < 5; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "g%d", i);
         ty_graph_add_output(g, name, grad[i], TY_TAPE_EVAL);
     }

@@ -51,7 +51,8 @@ static bool emit_moves(const ty_cuda_emit *c, const ty_kinstr *load, const int *
 static bool emit_is_strewn(const ty_cuda_emit *c, const ty_kinstr *load)
 {
     bool inside = false;
-    ty_ix_coef(&c->t.k->ix, load->addr, (uint32_t)c->l.fast, &inside);
+    if (c->l.fast >= 0)
+        ty_ix_coef(&c->t.k->ix, load->addr, (uint32_t)c->l.fast, &inside);
     return inside;
 }
 

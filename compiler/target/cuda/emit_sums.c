@@ -165,7 +165,7 @@ static void emit_column_read(ty_cuda_emit *c, int number, int columns)
 {
     const ty_kreduction *red = &c->t.k->reduction[number];
     const ty_emit_thread thread = ty_emit_thread_of_columns(c);
-    char acc[24], value[80], first[64] = "TY_THREAD";
+    char acc[24], value[128], first[64] = "TY_THREAD";
     if (thread.of < TY_CUDA_THREADS)
         snprintf(first, sizeof first, "TY_THREAD / %d * %d + TY_THREAD %% %d", thread.of, thread.of * c->l.width,
                  thread.of);
