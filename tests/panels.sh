@@ -52,5 +52,6 @@ for what in rows columns tiles; do
     check panel_avx512_$what 48
 done
 check panel_pairs_rows 48
+check panel_pairs_tiles 48
 echo "$passed passed, $failed failed, 0 skipped"
 [ $failed -eq 0 ]

@@ -18,6 +18,17 @@ void ty_ix_init(ty_ix_pool *p, ty_arena *arena)
     *p = (ty_ix_pool){.arena = arena};
 }
 
+void ty_ix_copy(const ty_ix_pool *from, ty_arena *arena, ty_ix_pool *to)
+{
+    *to = *from;
+    to->arena = arena;
+    to->node = ty_arena_copy(arena, from->node, sizeof *from->node * from->n_nodes);
+    to->atom = ty_arena_copy(arena, from->atom, sizeof *from->atom * from->n_atoms);
+    to->table = ty_arena_copy(arena, from->table, sizeof *from->table * from->table_cap);
+    to->cap_nodes = to->n_nodes;
+    to->cap_atoms = to->n_atoms;
+}
+
 static uint64_t ix_mix(uint64_t h, uint64_t x)
 {
     h = (h ^ x) * 0x9E3779B97F4A7C15ull;

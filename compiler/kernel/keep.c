@@ -165,12 +165,7 @@ static uint32_t keep_own_row(const ty_kernel *k, int var, ty_arena *arena, ty_ke
     out->buffer[k->n_buffers] =
         (ty_kbuffer){.val = TY_NONE, .dtype = TY_F32, .written = true, .own = true, .span_elems = k->extent[var]};
     out->n_buffers = out->cap_buffers = k->n_buffers + 1;
-    out->ix.arena = arena;
-    out->ix.table = ty_arena_copy(arena, k->ix.table, sizeof *k->ix.table * k->ix.table_cap);
-    out->ix.node = ty_arena_copy(arena, k->ix.node, sizeof *k->ix.node * k->ix.n_nodes);
-    out->ix.atom = ty_arena_copy(arena, k->ix.atom, sizeof *k->ix.atom * k->ix.n_atoms);
-    out->ix.cap_nodes = out->ix.n_nodes;
-    out->ix.cap_atoms = out->ix.n_atoms;
+    ty_ix_copy(&k->ix, arena, &out->ix);
     *addr = ty_ix_var(&out->ix, (uint32_t)var, k->extent[var]);
     return (uint32_t)k->n_buffers;
 }

@@ -65,9 +65,8 @@ const ty_panel_kernels *ty_panel_best(void);
 /* The same for bfloat16: what is called a float of a, b and the panel is two neighbours in the sum, the first in the
  * lower half; k, depth and the steps of a and b count pairs, c has floats. Where the sum goes down a matrix, neighbours
  * are in two rows: a of pack_tiles and b of pack have bfloat16 in place of floats, and their steps count those, from
- * row to row. (Not so the turned left sides of columns, columns_at and rows_at, nor unpack_turned: there pairs are
- * pairs already.) A pair's products are added up in an order of the machine's own, and subnormal numbers are zeros.
- * NULL: this machine has no such instruction. */
+ * row to row. columns, rows_at, columns_at and unpack_turned are NULL. A pair's products are added up in an order of
+ * the machine's own, and subnormal numbers are zeros. NULL: this machine has no such instruction. */
 const ty_panel_kernels *ty_panel_pairs(void);
 
 #endif
