@@ -16,28 +16,14 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/unit/rnn_layers.h"
+
 /* Units are no multiple of a warp, gates none of what a block takes at a time. */
 enum { STEPS = 5, BATCH = 3, UNITS = 70, MAX_INPUTS = 6 };
 
-typedef struct layer {
-    const char *what;
-    int gates;
-    uint32_t flags;
-    int64_t block[TY_RNN_MAX_GATES];
-} layer;
-
-static const layer layers[] = {
-    {"vanilla", 1, 0, {0}},
-    {"relu, backward", 1, TY_RNN_RELU | TY_RNN_BACKWARD, {0}},
-    {"GRU", 3, TY_RNN_RESET_AFTER, {1, 0, 2}},
-    {"GRU, reset first", 3, 0, {0, 1, 2}},
-    {"LSTM", 4, 0, {0, 1, 2, 3}},
-    {"LSTM of ONNX, backward", 4, TY_RNN_BACKWARD, {0, 2, 3, 1}},
-};
-enum { N_LAYERS = sizeof layers / sizeof *layers };
-
 typedef struct rnn_case {
-    const layer *of;
+    const rnn_layer *of;
+    uint32_t backward;
     ty_dtype weight;
     bool grad;
 } rnn_case;
@@ -69,8 +55,7 @@ static ty_graph *make(const rnn_case *c)
     ty_graph *g = ty_graph_new();
     int64_t wide = c->of->gates * UNITS, bias = wide + (c->of->flags & TY_RNN_RESET_AFTER ? UNITS : 0);
     bool lstm = c->of->gates == TY_RNN_LSTM;
-    ty_attr attr = {.n = (uint32_t)c->of->gates, .flags = c->of->flags};
-    memcpy(attr.lo, c->of->block, sizeof c->of->block);
+    ty_attr attr = layer_attr(c->of, c->backward);
     ty_val r = ty_b_cast(g, input(g, "r", DIMS(wide, UNITS)), c->weight);
     ty_val in[MAX_INPUTS];
     int n = 0;
@@ -105,22 +90,13 @@ static void noise(const ty_graph *g, void **in)
     }
 }
 
-/* What is rounded to 16 bits now and then falls to the other side, as its last bit of 32 has it, and moves what comes
- * of it. Without the rounding most would differ. */
 static void expect_close(const rnn_case *c, const char *name, const ty_tensor *found, const ty_tensor *expected)
 {
-    const float *x = found->data, *y = expected->data;
-    int64_t n = ty_type_elems(&found->type), apart = 0;
-    double worst = 0;
-    for (int64_t k = 0; k < n; k++) {
-        double off = fabs((double)x[k] - (double)y[k]) / fmax(1, fabs((double)y[k]));
-        apart += !(off <= 2e-5);
-        worst = off > worst || isnan(off) ? off : worst;
-    }
+    double worst, apart = layer_share_apart(found->data, expected->data, ty_type_elems(&found->type), 2e-5, &worst);
     bool rounds = c->weight != TY_F32;
-    if (!(worst <= (rounds ? 1e-2 : 2e-5)) || (double)apart > 0.3 * (double)n)
-        fail_msg("%s with weights of %s, \"%s\": off by %.2g at most, %lld of %lld by more than 2e-5", c->of->what,
-                 ty_dtype_text(c->weight), name, worst, (long long)apart, (long long)n);
+    if (!(worst <= (rounds ? 1e-2 : 2e-5)) || apart > 0.3)
+        fail_msg("%s with weights of %s, \"%s\": off by %.2g at most, %.0f %% by more than 2e-5", c->of->name,
+                 ty_dtype_text(c->weight), name, worst, 100 * apart);
 }
 
 static ty_program *compile(const rnn_case *c, ty_backend backend, ty_error *err)
@@ -138,7 +114,7 @@ static void judge(const rnn_case *c)
     void *in[MAX_INPUTS];
     ty_program *p = compile(c, TY_BACKEND_CUDA, &err), *q = compile(c, TY_BACKEND_INTERPRETER, &err);
     if (!p || !q)
-        fail_msg("%s: %s", c->of->what, err.message);
+        fail_msg("%s: %s", c->of->name, err.message);
     noise(g, in);
     assert_int_equal(ty_program_run(p, TY_RUN_EVAL, (const void *const *)in, &err), 0);
     assert_int_equal(ty_program_run(q, TY_RUN_EVAL, (const void *const *)in, &err), 0);
@@ -156,7 +132,7 @@ static void judge(const rnn_case *c)
 static bool has_gpu(void)
 {
     ty_error err = {0};
-    ty_program *p = compile(&(rnn_case){&layers[0], TY_F32, false}, TY_BACKEND_CUDA, &err);
+    ty_program *p = compile(&(rnn_case){&layers[0], 0, TY_F32, false}, TY_BACKEND_CUDA, &err);
     if (!p)
         printf("skip: %s\n", err.message);
     ty_program_free(p);
@@ -172,7 +148,7 @@ static void numbers(void **state)
     for (int k = 0; k < N_LAYERS; k++)
         for (size_t w = 0; w < sizeof weights / sizeof *weights; w++)
             for (int grad = 0; grad < 2; grad++)
-                judge(&(rnn_case){&layers[k], weights[w], grad});
+                judge(&(rnn_case){&layers[k], k % 2 ? TY_RNN_BACKWARD : 0, weights[w], grad});
 }
 
 int main(void)

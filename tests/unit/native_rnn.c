@@ -7,30 +7,11 @@
 
 #include "compiler/ops/recurrence.h"
 #include "tests/unit/native_case.h"
-
-typedef struct layer {
-    int gates;
-    uint32_t flags;
-    int64_t block[TY_RNN_MAX_GATES];
-} layer;
-
-static const layer layers[] = {
-    {1, 0, {0}},          {1, TY_RNN_RELU, {0}}, {3, TY_RNN_RESET_AFTER, {1, 0, 2}},
-    {3, 0, {0, 1, 2}},    {3, 0, {2, 0, 1}},     {4, 0, {0, 1, 2, 3}},
-    {4, 0, {0, 2, 3, 1}},
-};
-enum { N_LAYERS = sizeof layers / sizeof *layers };
+#include "tests/unit/rnn_layers.h"
 
 /* Steps, batch, units. Threads come in at 2 million operations; few rows and many units make them share out units. */
 static const int64_t sizes[][3] = {{1, 1, 1}, {3, 2, 5}, {4, 7, 31}, {2, 13, 32}, {3, 5, 33}, {9, 37, 70}, {7, 3, 160}};
 enum { N_SIZES = sizeof sizes / sizeof *sizes };
-
-static ty_attr layer_attr(const layer *l, uint32_t backward)
-{
-    ty_attr a = {.n = (uint32_t)l->gates, .flags = l->flags | backward};
-    memcpy(a.lo, l->block, sizeof l->block);
-    return a;
-}
 
 static void tame_weights(native_buffers *b, double by)
 {
@@ -43,23 +24,12 @@ static void tame_weights(native_buffers *b, double by)
     ty_ref_fini(&r);
 }
 
-/* Elements of result 0 that differ by more than `tol`, as a share. */
-static double share_apart(const native_buffers *b, const void *want, double tol)
-{
-    const float *x = b->out[0], *y = want;
-    int64_t n = ty_type_elems(&b->res_type[0]), apart = 0;
-    for (int64_t i = 0; i < n; i++)
-        apart += !(fabs((double)x[i] - (double)y[i]) <= tol * fmax(1, fabs((double)y[i])));
-    return (double)apart / (double)n;
-}
-
-/* What is rounded to 16 bits now and then falls to the other side, as its last bit of 32 has it, and moves what comes
- * of it by 1e-3. Without the rounding most would differ. */
+/* With weights of 16 bits. */
 static void compare_rounded(native_buffers *b, ty_op op, const ty_attr *attr, void *const *want)
 {
     native_check(b, op, attr, want, 1e-2);
     native_call(b, op, attr, native_of(op, false), 1);
-    double apart = share_apart(b, want[0], 2e-5);
+    double worst, apart = layer_share_apart(b->out[0], want[0], ty_type_elems(&b->res_type[0]), 2e-5, &worst);
     if (apart > 0.15)
         fail_msg("%s with weights of %s: %.1f %% of results differ from the reference's", ty_op_row_of(op)->text,
                  ty_dtype_text((ty_dtype)b->in_type[1].dtype), 100 * apart);
@@ -142,7 +112,7 @@ static void other_states_are_refused(void **state)
     for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
         const ty_type in[] = {TYPE(others[k], DIMS(2, 3, 16)), TYPE(others[k], DIMS(16, 4)), TYPE(others[k], DIMS(16)),
                               TYPE(others[k], DIMS(3, 4)), TYPE(others[k], DIMS(3, 4))};
-        ty_attr attr = layer_attr(&layers[5], 0);
+        ty_attr attr = layer_attr(&layers[3], 0);
         ty_library_shape shape = {&attr, in, 5, in, 3, 1, true};
         ty_library_call call;
         ty_error err = {0};

@@ -8,36 +8,10 @@
 #include "compiler/ops/recurrence.h"
 #include "tests/unit/ops_case.h"
 #include "tests/unit/ops_gradient.h"
-
-typedef struct layer {
-    const char *name;
-    int gates;
-    uint32_t flags;
-    int64_t block[TY_RNN_MAX_GATES];
-} layer;
-
-/* In the order of PyTorch (i f g o; r z n), then of ONNX (i o f g; z r n). */
-static const layer layers[] = {
-    {"vanilla", 1, 0, {0}},
-    {"relu", 1, TY_RNN_RELU, {0}},
-    {"GRU", 3, TY_RNN_RESET_AFTER, {1, 0, 2}},
-    {"LSTM", 4, 0, {0, 1, 2, 3}},
-    {"GRU of ONNX", 3, TY_RNN_RESET_AFTER, {0, 1, 2}},
-    {"GRU, reset first", 3, 0, {0, 1, 2}},
-    {"GRU, reset first, odd order", 3, 0, {2, 0, 1}},
-    {"LSTM of ONNX", 4, 0, {0, 2, 3, 1}},
-};
-enum { N_LAYERS = sizeof layers / sizeof *layers, N_OF_PYTORCH = 4 };
-
-static ty_attr layer_attr(const layer *l, uint32_t backward)
-{
-    ty_attr a = {.n = (uint32_t)l->gates, .flags = l->flags | backward};
-    memcpy(a.lo, l->block, sizeof l->block);
-    return a;
-}
+#include "tests/unit/rnn_layers.h"
 
 /* x, w, r, bias, h, c; returns how many of them the layer has. */
-static int layer_operands(const layer *l, int64_t t, int64_t b, int64_t i, int64_t h, ty_ref *in)
+static int layer_operands(const rnn_layer *l, int64_t t, int64_t b, int64_t i, int64_t h, ty_ref *in)
 {
     int64_t wide = l->gates * h, bias = wide + (l->flags & TY_RNN_RESET_AFTER ? h : 0);
     in[TY_RNN_X] = case_noise(DIMS(t, b, i), 1);
@@ -93,7 +67,7 @@ static void order_of_gates_is_order_of_blocks(void **state)
 {
     (void)state;
     enum { H = 2, WIDE = 4 * H };
-    const layer *onnx = &layers[7], *torch = &layers[3];
+    const rnn_layer *onnx = &layers[7], *torch = &layers[3];
     ty_ref in[6], moved[6], want[2];
     layer_operands(torch, 3, 2, H, H, in);
     layer_operands(torch, 3, 2, H, H, moved);
@@ -209,7 +183,7 @@ static void layers_have_gradients(void **state)
     (void)state;
     for (int k = 0; k < N_LAYERS; k++)
         for (uint32_t backward = 0; backward < 2; backward++) {
-            const layer *l = &layers[k];
+            const rnn_layer *l = &layers[k];
             ty_ref in[6];
             node_case c = {.op = TY_OP_RNN, .attr = layer_attr(l, backward)};
             c.check.n_in = layer_operands(l, 3, 2, 3, 2, in);
@@ -225,7 +199,7 @@ static void layers_have_gradients(void **state)
 static ty_val build_one_result(ty_graph *g, const ty_val *x, const void *ctx)
 {
     const uint32_t *which = ctx; /* layer, result */
-    const layer *l = &layers[which[0]];
+    const rnn_layer *l = &layers[which[0]];
     ty_attr attr = layer_attr(l, 0);
     ty_val v = ty_graph_emit(g, TY_OP_RNN, &attr, x, l->gates == TY_RNN_LSTM ? 6 : 5);
     return ty_val_make(ty_val_node(v), which[1]);
