@@ -22,10 +22,8 @@ void ty_ix_copy(const ty_ix_pool *from, ty_arena *arena, ty_ix_pool *to)
 {
     *to = *from;
     to->arena = arena;
-    to->node = ty_arena_copy(arena, from->node, sizeof *from->node * from->n_nodes);
-    to->atom = ty_arena_copy(arena, from->atom, sizeof *from->atom * from->n_atoms);
     to->table = ty_arena_copy(arena, from->table, sizeof *from->table * from->table_cap);
-    to->cap_nodes = to->n_nodes;
+    to->cap_nodes = to->n_nodes; /* full: what is added first moves them (ix_grow) */
     to->cap_atoms = to->n_atoms;
 }
 

@@ -55,7 +55,7 @@ typedef struct ty_ix_pool {
 } ty_ix_pool;
 
 void ty_ix_init(ty_ix_pool *p, ty_arena *arena);
-/* *to has the same expressions with the same ids; what is added to it stays out of `from`. */
+/* *to has the same expressions with the same ids; what is added to it stays out of `from`, which must outlive it. */
 void ty_ix_copy(const ty_ix_pool *from, ty_arena *arena, ty_ix_pool *to);
 ty_ix ty_ix_const(ty_ix_pool *p, int64_t c);
 ty_ix ty_ix_var(ty_ix_pool *p, uint32_t var, int64_t extent); /* 0 <= var < extent */

@@ -269,6 +269,35 @@ static void random_limits(void **state)
     }
 }
 
+/* What is added to a pool and to its copy, in turn, stays apart, and what both had keeps its id. */
+static void copies_grow_apart(void **state)
+{
+    (void)state;
+    enum { MANY = 100 };
+    const int64_t v[N_VARS] = {3, 0, 0};
+    ty_arena arena;
+    ty_ix_pool pool[2];
+    ty_ix id[2][MANY];
+    ty_arena_init(&arena);
+    ty_ix_init(&pool[0], &arena);
+    ty_ix i = ty_ix_var(&pool[0], 0, 10), both = ty_ix_mod(&pool[0], ty_ix_mul(&pool[0], i, 3), 7);
+    ty_ix_copy(&pool[0], &arena, &pool[1]);
+    const void *before = ty_arena_copy(&arena, pool[0].table, sizeof *pool[0].table * pool[0].table_cap);
+    ty_ix_const(&pool[1], 77);
+    assert_memory_equal(pool[0].table, before, sizeof *pool[0].table * pool[0].table_cap);
+    for (int k = 0; k < MANY; k++)
+        for (int p = 0; p < 2; p++)
+            id[p][k] = ty_ix_mod(&pool[p], ty_ix_mul(&pool[p], i, 3), 10 + 2 * k + p);
+    for (int k = 0; k < MANY; k++)
+        for (int p = 0; p < 2; p++)
+            assert_int_equal(value(&pool[p], id[p][k], v), 9 % (10 + 2 * k + p));
+    for (int p = 0; p < 2; p++) {
+        assert_int_equal(ty_ix_mod(&pool[p], ty_ix_mul(&pool[p], i, 3), 7), both);
+        assert_int_equal(value(&pool[p], both, v), 2);
+    }
+    ty_arena_fini(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -279,6 +308,7 @@ int main(void)
         cmocka_unit_test(random_chains),
         cmocka_unit_test(limits),
         cmocka_unit_test(random_limits),
+        cmocka_unit_test(copies_grow_apart),
     };
     return cmocka_run_group_tests_name("index", tests, NULL, NULL);
 }
