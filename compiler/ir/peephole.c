@@ -7,6 +7,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/storage.h"
 #include "compiler/ops/op.h"
+#include "compiler/ops/sliding.h"
 
 #include <math.h>
 #include <string.h>
@@ -447,6 +448,68 @@ static ty_val peep_dot(ty_graph *g, const graph_draft *d)
     return ty_graph_emit(g, TY_OP_DOT, &attr, in, d->n_in);
 }
 
+/* ---- windows ---- */
+
+/* v is x with zeros around it, perhaps with its axes in another order: that without the zeros, of which lo and hi are
+ * so many along each axis of v. */
+static ty_val peep_unpadded(ty_graph *g, ty_val v, int64_t *lo, int64_t *hi)
+{
+    bool turned = peep_is(g, v, TY_OP_TRANSPOSE);
+    ty_val padded = turned ? peep_in(g, v, 0) : v;
+    if (!peep_is(g, padded, TY_OP_PAD) || peep_attr(g, padded)->value != 0)
+        return TY_NONE;
+    const ty_attr *pad = peep_attr(g, padded);
+    int64_t perm[TY_MAX_RANK];
+    for (int i = 0; i < ty_b_rank(g, v); i++) {
+        perm[i] = turned ? peep_attr(g, v)->lo[i] : i;
+        lo[i] = pad->lo[perm[i]];
+        hi[i] = pad->hi[perm[i]];
+    }
+    ty_val x = peep_in(g, padded, 0);
+    return turned ? ty_b_transpose(g, x, perm) : x;
+}
+
+/* Zeros around x become the window's own; as long as none is all padding, which is no case for a library. */
+static bool peep_pad_window(const ty_graph *g, ty_val padded, ty_attr *attr, const int64_t *size, const int64_t *lo,
+                            const int64_t *hi)
+{
+    int at = attr->flags & TY_SLIDING_LAST ? 1 : 2;
+    for (int i = 0; i < ty_b_rank(g, padded); i++) {
+        bool spatial = i >= at && i < at + (int)attr->n;
+        if (!spatial && (lo[i] || hi[i]))
+            return false;
+        if (!spatial)
+            continue;
+        int64_t reach = (size[i - at] - 1) * attr->dil[i - at];
+        attr->lo[i - at] += lo[i];
+        attr->hi[i - at] += hi[i];
+        if (attr->lo[i - at] > reach || attr->hi[i - at] > reach)
+            return false;
+    }
+    return true;
+}
+
+static ty_val peep_window(ty_graph *g, const graph_draft *d, const int64_t *size)
+{
+    int64_t lo[TY_MAX_RANK], hi[TY_MAX_RANK];
+    ty_attr attr = d->attr;
+    ty_val in[2] = {peep_unpadded(g, d->in[0], lo, hi), d->n_in > 1 ? d->in[1] : TY_NONE};
+    if (in[0] == TY_NONE || !peep_pad_window(g, d->in[0], &attr, size, lo, hi))
+        return TY_NONE;
+    return ty_graph_emit(g, d->op, &attr, in, d->n_in);
+}
+
+static ty_val peep_conv(ty_graph *g, const graph_draft *d)
+{
+    const ty_type *w = d->op == TY_OP_CONV ? ty_graph_type(g, d->in[1]) : &d->attr.type;
+    return peep_window(g, d, w->dim + (d->attr.flags & TY_SLIDING_WEIGHTS_LAST ? 1 : 2));
+}
+
+static ty_val peep_pool_sum(ty_graph *g, const graph_draft *d)
+{
+    return peep_window(g, d, d->attr.size);
+}
+
 /* ---- the table ---- */
 
 static peep_fn *const peep_rules[TY_N_OPS] = {
@@ -483,6 +546,9 @@ static peep_fn *const peep_rules[TY_N_OPS] = {
     [TY_OP_GATHER] = peep_gather,
     [TY_OP_REDUCE] = peep_reduce,
     [TY_OP_DOT] = peep_dot,
+    [TY_OP_CONV] = peep_conv,
+    [TY_OP_CONV_DW] = peep_conv,
+    [TY_OP_POOL_SUM] = peep_pool_sum,
 };
 
 /* Bitwise the same with operands swapped. */

@@ -4,6 +4,7 @@
 #include "base/rng.h"
 #include "compiler/ir/storage.h"
 #include "compiler/ir/verify.h"
+#include "compiler/ops/sliding.h"
 
 #include <math.h>
 
@@ -296,6 +297,49 @@ static void test_products_read_transposed(void **state)
     ty_graph_free(g);
 }
 
+/* conv(x padded by these numbers along each axis), whose own padding is 1, 0; the pad is somewhere in front of it. */
+static ty_val conv_of_padded(ty_graph *g, ty_val x, const int64_t *lo, const int64_t *hi, double value, bool turned)
+{
+    ty_attr attr = {.n = 2, .step = {2, 1}, .dil = {1, 1}, .lo = {1, 0}, .groups = 1};
+    ty_val w = new_input(g, TY_F32, SHAPE(4, 3, 3, 3)), v = ty_b_pad(g, x, lo, hi, value);
+    if (turned)
+        v = ty_b_transpose(g, v, (int64_t[]){0, 3, 1, 2});
+    return ty_graph_emit(g, TY_OP_CONV, &attr, (ty_val[]){v, w}, 2);
+}
+
+static const ty_attr *attr_of(const ty_graph *g, ty_val v)
+{
+    return ty_graph_attr(g, ty_val_node(v));
+}
+
+/* Zeros around an image are padding of the convolution, wherever the channels are; what a window reaches is the limit.
+ */
+static void test_windows_take_zeros(void **state)
+{
+    (void)state;
+    ty_graph *g = ty_graph_new();
+    static const int64_t none[4] = {0}, one[4] = {0, 0, 1, 1}, two[4] = {0, 0, 2, 0}, far[4] = {0, 0, 3, 0};
+    static const int64_t channel[4] = {0, 1, 0, 0}, last[4] = {0, 1, 2, 0};
+    ty_val x = new_input(g, TY_F32, SHAPE(2, 3, 8, 8)), y = new_input(g, TY_F32, SHAPE(2, 8, 8, 3));
+    ty_val v = conv_of_padded(g, x, one, two, 0, false);
+    assert_int_equal(ty_graph_in(g, ty_val_node(v), 0), x);
+    assert_true(attr_of(g, v)->lo[0] == 2 && attr_of(g, v)->lo[1] == 1 && attr_of(g, v)->hi[0] == 2);
+    static const int64_t row[4] = {0, 1, 0, 0};
+    v = conv_of_padded(g, y, row, last, 0, true);
+    assert_int_equal(ty_graph_in(g, ty_val_node(v), 0), ty_b_transpose(g, y, (int64_t[]){0, 3, 1, 2}));
+    assert_true(attr_of(g, v)->lo[0] == 2 && attr_of(g, v)->hi[0] == 1 && attr_of(g, v)->hi[1] == 2);
+    ty_attr sums = {.n = 2, .size = {2, 3}, .step = {1, 1}, .dil = {1, 1}, .flags = TY_SLIDING_LAST};
+    v = ty_graph_emit(g, TY_OP_POOL_SUM, &sums, (ty_val[]){ty_b_pad(g, y, row, last, 0)}, 1);
+    assert_true(is_op(g, ty_graph_in(g, ty_val_node(v), 0), TY_OP_INPUT) && attr_of(g, v)->hi[1] == 2);
+    assert_true(is_op(g, ty_graph_in(g, ty_val_node(conv_of_padded(g, x, none, one, 1, false)), 0), TY_OP_PAD));
+    assert_true(is_op(g, ty_graph_in(g, ty_val_node(conv_of_padded(g, x, two, none, 0, false)), 0), TY_OP_PAD));
+    assert_true(is_op(g, ty_graph_in(g, ty_val_node(conv_of_padded(g, x, none, far, 0, false)), 0), TY_OP_PAD));
+    ty_val thin = new_input(g, TY_F32, SHAPE(2, 2, 8, 8));
+    assert_true(is_op(g, ty_graph_in(g, ty_val_node(conv_of_padded(g, thin, channel, none, 0, false)), 0), TY_OP_PAD));
+    expect_ok(g);
+    ty_graph_free(g);
+}
+
 /* ---- simplified graphs against plain ones ---- */
 
 #define PAIRS 60
@@ -406,6 +450,27 @@ static void pair_other(pair_pool *p, int k)
     pair_add(p, TY_OP_SELECT, NULL, (int[]){p->n - 1, k, other}, 3);
 }
 
+/* A window over k with zeros around it, in either layout: a sum, or a convolution. Its weights
+ * are an input, so that they are finite: infinity times a zero is nothing that padding adds. */
+static void pair_window(pair_pool *p, int k)
+{
+    const ty_type t = *ty_graph_type(p->plain, p->b[k]);
+    if (!ty_type_same(&t, ty_graph_type(p->plain, p->b[0])))
+        return;
+    ty_attr pad = {.n = 3, .lo = {0, 0, pick(p, 3)}, .hi = {0, 0, pick(p, 4)}};
+    pair_add(p, TY_OP_PAD, &pad, &k, 1);
+    ty_attr attr = {.n = 1, .step = {1 + pick(p, 2)}, .dil = {1}, .lo = {pick(p, 2)}, .groups = 1};
+    int in[2] = {p->n - 1, 3 * (int)pick(p, 2)};
+    if (pick(p, 2)) {
+        pair_add(p, TY_OP_TRANSPOSE, &(ty_attr){.n = 3, .lo = {0, 2, 1}}, in, 1);
+        attr.flags = TY_SLIDING_LAST;
+        in[0] = p->n - 1;
+    }
+    attr.size[0] = 1 + pick(p, 4);
+    ty_op op = pick(p, 3) ? TY_OP_CONV : TY_OP_POOL_SUM;
+    pair_add(p, op, &attr, in, ty_op_row_of(op)->min_in);
+}
+
 static void pair_start(pair_pool *p)
 {
     static const ty_dtype dtypes[] = {TY_F64, TY_I32, TY_BOOL, TY_F64};
@@ -461,7 +526,9 @@ static void test_simplified_means_the_same(void **state)
         pair_start(&p);
         while (p.n < PAIRS - 2) {
             int k = (int)pick(&p, (uint32_t)p.n), kind = (int)pick(&p, 5);
-            if (kind < 2)
+            if (pick(&p, 6) == 0)
+                pair_window(&p, k);
+            else if (kind < 2)
                 pair_elementwise(&p, k);
             else if (kind < 4)
                 pair_move(&p, k);
@@ -496,6 +563,7 @@ int main(void)
         cmocka_unit_test(test_derived_forms),
         cmocka_unit_test(test_matmul_shapes),
         cmocka_unit_test(test_products_read_transposed),
+        cmocka_unit_test(test_windows_take_zeros),
         cmocka_unit_test(test_simplified_means_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -98,6 +98,21 @@ static const char heads_text[] =
     "    ty_output(net, \"y\", ty_linear(net, \"out\", h, 32));\n"
     "}\n";
 
+/* Planes of N channels with a margin, of what costs an exponential, and two of them in one. */
+static const char margin_text[] =
+    "#include <trainyard/model.h>\n"
+    "enum { N = %d };\n"
+    "void model(ty_net *net)\n"
+    "{\n"
+    "    ty_var ids = ty_input(net, \"ids\", \"i64[batch,39]\"), x = ty_input(net, \"x\", \"f32[batch,39]\");\n"
+    "    x = ty_add(net, x, ty_squeeze(net, ty_embedding(net, \"table\", ids, 50, 1), 2));\n"
+    "    ty_var h = ty_reshape(net, ty_linear(net, \"wide\", x, 9 * N), ty_dims(-1, 3, 3, N));\n"
+    "    ty_var a = ty_pad(net, ty_silu(net, h), ty_dims(0, 1, 0, 0), ty_dims(0, 0, 1, 0), 0.5);\n"
+    "    ty_var b = ty_pad(net, ty_tanh(net, h), ty_dims(0, 0, 1, 0), ty_dims(0, 1, 0, 0), 0);\n"
+    "    h = ty_concat(net, 1, ty_square(net, a), ty_exp(net, b), ty_mul(net, a, b));\n"
+    "    ty_output(net, \"y\", ty_linear(net, \"out\", ty_flatten(net, h, 1), 32));\n"
+    "}\n";
+
 typedef struct scratch {
     ty_arena a;
     char dir[64];
@@ -247,6 +262,17 @@ static void heads_are_read_in_stretches(void **state)
     }
 }
 
+/* Whether a row lies in a margin is asked before its loop, which is there twice. */
+static void margins_are_asked_for_once_a_row(void **state)
+{
+    scratch *s = *state;
+    static const int widths[] = {64, 40, 7};
+    for (int i = 0; i < 3; i++) {
+        expect_numbers(s, margin_text, widths[i], 50);
+        assert_true(has_words(s, widths[i], ") { const _Bool v"));
+    }
+}
+
 /* What is the same for all of a flat loop, a power and a root as in Adam's, stands in front of it, not in its
  * stretches. */
 static void constants_stand_in_front(void **state)
@@ -284,6 +310,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(streams_are_asked_for_ahead, set_up, tear_down),
         cmocka_unit_test_setup_teardown(turned_copies_are_tiled, set_up, tear_down),
         cmocka_unit_test_setup_teardown(heads_are_read_in_stretches, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(margins_are_asked_for_once_a_row, set_up, tear_down),
         cmocka_unit_test(constants_stand_in_front),
     };
     return cmocka_run_group_tests_name("kernel_loops", tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include "compiler/target/cpu/ahead.h"
 #include "compiler/target/cpu/even.h"
 #include "compiler/target/cpu/turn.h"
+#include "compiler/target/cpu/uniform.h"
 
 #include <stdio.h>
 
@@ -409,6 +410,33 @@ static void render_open_piece(render *r, int var, int64_t lo, int64_t hi)
                    (long)lo, (long)lo, (long)hi, (long)hi);
 }
 
+static void render_vectorised(render *r, int stage)
+{
+    if (r->column >= 0)
+        render_columns(r, stage);
+    else
+        render_innermost(r, stage);
+}
+
+/* The vectorised loop, twice if a condition decides for all of it. */
+static void render_uniform(render *r, int stage)
+{
+    const ty_ahead place = render_place(r);
+    uint32_t condition = ty_uniform_condition(&place, stage, r->constant);
+    if (condition == TY_NONE) {
+        render_vectorised(r, stage);
+        return;
+    }
+    ty_ktext_linef(&r->t, "if (v%u) { const _Bool v%u = 1;\n", condition, condition);
+    r->t.indent++;
+    render_vectorised(r, stage);
+    render_close(r, 1);
+    ty_ktext_linef(&r->t, "else { const _Bool v%u = 0;\n", condition);
+    r->t.indent++;
+    render_vectorised(r, stage);
+    render_close(r, 1);
+}
+
 static void render_loops(render *r, int stage)
 {
     int opened = 0;
@@ -416,10 +444,7 @@ static void render_loops(render *r, int stage)
         render_open_loop(r, r->inner[d]);
         render_instrs(r, stage, d + 1);
     }
-    if (r->column >= 0)
-        render_columns(r, stage);
-    else
-        render_innermost(r, stage);
+    render_uniform(r, stage);
     render_close(r, opened);
 }
 

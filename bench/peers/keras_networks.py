@@ -1,0 +1,196 @@
+"""Networks that users of Keras bring, of keras.applications and as Keras' own examples write them, in the size in which they
+are used, with random weights and without dropout, for bench/networks --of keras: keras_networks.py export NAME DIR |
+train NAME DIR [graph|xla|jax] [float32|bfloat16] [STEPS].
+
+export writes DIR/model.keras, DIR/x0.npy and y.npy, [batches, rows, ...]; train makes the same network with the
+weights of that file, trains it by Keras' SGD with momentum on the same batches, and prints what measure.py says:
+graph: Keras on TensorFlow; xla: there, compiled by XLA; jax: Keras on JAX; bfloat16: the policy mixed_bfloat16.
+"""
+import os
+import sys
+
+HOW = (sys.argv[4:] or ["graph"])[0] if sys.argv[1:2] == ["train"] else "graph"
+os.environ.update(KERAS_BACKEND="jax" if HOW == "jax" else "tensorflow", TF_CPP_MIN_LOG_LEVEL="3",
+                  CUDA_VISIBLE_DEVICES="")
+import keras  # noqa: E402
+import numpy as np  # noqa: E402
+from keras import applications as a, layers as L, ops  # noqa: E402
+
+import measure  # noqa: E402
+
+BATCHES, PICTURES = 2, 8
+LEARNING_RATE, STEPS = 1e-3, 6  # bench/ours.c says the same of "network"
+
+
+def vision(make, size=224, rows=PICTURES, **settings):
+    def network():
+        return make(weights=None, input_shape=(size, size, 3), classifier_activation=None, **settings)
+    return network, rows, None, 1000, False
+
+
+def embedded(length, tokens, wide):
+    ids = keras.Input((length,), dtype="int64")
+    return ids, L.Embedding(tokens, wide)(ids)
+
+
+def review(make, length=200, rows=32, tokens=20000):
+    """Whether a review is kind: two recurrent layers over words, both ways."""
+    def network():
+        ids, x = embedded(length, tokens, 128)
+        x = L.Bidirectional(make(64, return_sequences=True))(x)
+        return keras.Model(ids, L.Dense(2)(L.Bidirectional(make(64))(x)))
+    return network, rows, tokens, 2, False
+
+
+def weather():
+    """The next hours of seven measures of the last five days."""
+    x = keras.Input((120, 7))
+    return keras.Model(x, L.Dense(10)(L.LSTM(32)(x)))
+
+
+def encoder(x, heads, wide, inner):
+    y = L.MultiHeadAttention(heads, wide // heads)(x, x)
+    x = L.LayerNormalization(epsilon=1e-6)(x + y)
+    y = L.Dense(wide)(L.Dense(inner, activation="relu")(x))
+    return L.LayerNormalization(epsilon=1e-6)(x + y)
+
+
+def transformer():
+    """A text classifier of four blocks, 256 wide."""
+    ids, x = embedded(200, 20000, 256)
+    for _ in range(4):
+        x = encoder(x, 4, 256, 1024)
+    return keras.Model(ids, L.Dense(2)(L.GlobalAveragePooling1D()(x)))
+
+
+def vit():
+    """A vision transformer of small pictures, as Keras' example has it: 72 x 72 in patches of 6, eight blocks of 64."""
+    image = keras.Input((72, 72, 3))
+    x = L.Reshape((144, 64))(L.Conv2D(64, 6, 6)(image))
+    x = x + L.Embedding(144, 64)(ops.expand_dims(ops.arange(144), 0))
+    for _ in range(8):
+        y = L.LayerNormalization(epsilon=1e-6)(x)
+        x = x + L.MultiHeadAttention(4, 64)(y, y)
+        y = L.Dense(128, activation="gelu")(L.LayerNormalization(epsilon=1e-6)(x))
+        x = x + L.Dense(64, activation="gelu")(y)
+    x = L.Flatten()(L.LayerNormalization(epsilon=1e-6)(x))
+    x = L.Dense(1024, activation="gelu")(L.Dense(2048, activation="gelu")(x))
+    return keras.Model(image, L.Dense(100)(x))
+
+
+def down(x, filters):
+    y = x
+    for _ in range(2):
+        y = L.BatchNormalization()(L.SeparableConv2D(filters, 3, padding="same")(L.Activation("relu")(y)))
+    y = L.MaxPooling2D(3, strides=2, padding="same")(y)
+    return L.add([y, L.Conv2D(filters, 1, strides=2, padding="same")(x)])
+
+
+def up(x, filters):
+    y = x
+    for _ in range(2):
+        y = L.BatchNormalization()(L.Conv2DTranspose(filters, 3, padding="same")(L.Activation("relu")(y)))
+    return L.add([L.UpSampling2D(2)(y), L.Conv2D(filters, 1, padding="same")(L.UpSampling2D(2)(x))])
+
+
+def unet():
+    """Classes of points: Keras' example of pets, as Xception has its blocks."""
+    image = keras.Input((160, 160, 3))
+    x = L.Activation("relu")(L.BatchNormalization()(L.Conv2D(32, 3, strides=2, padding="same")(image)))
+    for filters in 64, 128, 256:
+        x = down(x, filters)
+    for filters in 256, 128, 64, 32:
+        x = up(x, filters)
+    return keras.Model(image, L.Conv2D(3, 3, padding="same")(x))
+
+
+def series():
+    """Classes of series: three convolutions along time, as Keras' example of engines has them."""
+    x = image = keras.Input((500, 1))
+    for _ in range(3):
+        x = L.ReLU()(L.BatchNormalization()(L.Conv1D(64, 3, padding="same")(x)))
+    return keras.Model(image, L.Dense(2)(L.GlobalAveragePooling1D()(x)))
+
+
+def cifar():
+    """A network of 32 x 32 pictures with three pairs of convolutions."""
+    x = image = keras.Input((32, 32, 3))
+    for filters in 32, 64, 128:
+        for _ in range(2):
+            x = L.BatchNormalization()(L.Conv2D(filters, 3, padding="same", activation="relu")(x))
+        x = L.MaxPooling2D()(x)
+    return keras.Model(image, L.Dense(10)(L.Dense(128, activation="relu")(L.Flatten()(x))))
+
+
+def mixer():
+    """MLP-Mixer of 64 x 64 pictures in patches of 8, 256 wide, four blocks."""
+    image = keras.Input((64, 64, 3))
+    x = L.Reshape((64, 256))(L.Conv2D(256, 8, 8)(image))
+    for _ in range(4):
+        y = L.Permute((2, 1))(L.LayerNormalization()(x))
+        y = L.Dense(64)(L.Dense(256, activation="gelu")(y))
+        x = x + L.Permute((2, 1))(y)
+        x = x + L.Dense(256)(L.Dense(256, activation="gelu")(L.LayerNormalization()(x)))
+    return keras.Model(image, L.Dense(100)(L.GlobalAveragePooling1D()(x)))
+
+
+NETWORKS = {  # name: model, rows, tokens (None: numbers), classes, whether each place has a label
+    "vgg16": vision(a.VGG16), "inception_v3": vision(a.InceptionV3), "xception": vision(a.Xception),
+    "resnet50_v2": vision(a.ResNet50V2), "densenet121_keras": vision(a.DenseNet121),
+    "mobilenet": vision(a.MobileNet, dropout=0), "mobilenet_v2_keras": vision(a.MobileNetV2),
+    "mobilenet_v3_keras": vision(a.MobileNetV3Large, dropout_rate=0),
+    "efficientnet_b0_keras": vision(a.EfficientNetB0), "efficientnet_v2_b0": vision(a.EfficientNetV2B0),
+    "convnext_tiny_keras": vision(a.ConvNeXtTiny), "nasnet_mobile": vision(a.NASNetMobile),
+    "bilstm_review": review(L.LSTM), "bigru_review": review(L.GRU), "lstm_weather": (weather, 256, None, 10, False),
+    "transformer_text": (transformer, 32, 20000, 2, False), "vit_small": (vit, 32, None, 100, False),
+    "mixer": (mixer, 32, None, 100, False), "unet_pets": (unet, 8, None, 3, True),
+    "conv1d_series": (series, 32, None, 2, False), "cnn_cifar": (cifar, 64, None, 10, False),
+}
+
+
+def without_chance(model):
+    """The same, of layers that draw nothing."""
+    def copy(layer):
+        settings = layer.get_config()
+        for name in "rate", "drop_path_rate", "dropout":
+            if isinstance(settings.get(name), float):
+                settings[name] = 0.0
+        return type(layer).from_config(settings)
+    return keras.models.clone_model(model, clone_function=copy)
+
+
+def network(name):
+    keras.utils.set_random_seed(0)
+    make, *rest = NETWORKS[name]
+    return without_chance(make()), *rest
+
+
+def export(name, folder):
+    model, rows, tokens, classes, everywhere = network(name)
+    rng, shape = np.random.default_rng(0), (BATCHES, rows, *model.inputs[0].shape[1:])
+    x = rng.integers(3, tokens, shape) if tokens else rng.standard_normal(shape, dtype=np.float32)
+    y = rng.integers(0, classes, (BATCHES, rows, *(model.outputs[0].shape[1:-1] if everywhere else ())))
+    os.makedirs(folder, exist_ok=True)
+    model.save(f"{folder}/model.keras")
+    np.save(f"{folder}/x0.npy", x)
+    np.save(f"{folder}/y.npy", y)
+
+
+def train(name, folder, how="graph", precision="float32", steps=STEPS):
+    if precision == "bfloat16":
+        keras.config.set_dtype_policy("mixed_bfloat16")
+    model = network(name)[0]
+    model.load_weights(f"{folder}/model.keras")
+    model.compile(optimizer=keras.optimizers.SGD(LEARNING_RATE, momentum=0.9), jit_compile=how != "graph",
+                  loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    x, y = np.load(f"{folder}/x0.npy"), np.load(f"{folder}/y.npy")
+
+    def step(i):
+        model.reset_metrics()  # else the mean of all losses so far
+        return model.train_on_batch(x[i % BATCHES], y[i % BATCHES])
+
+    measure.run(step, int(steps), work=name, peer="keras " + how)
+
+
+if __name__ == "__main__":
+    {"export": export, "train": train}[sys.argv[1]](*sys.argv[2:])
