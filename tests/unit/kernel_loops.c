@@ -98,7 +98,8 @@ static const char heads_text[] =
     "    ty_output(net, \"y\", ty_linear(net, \"out\", h, 32));\n"
     "}\n";
 
-/* Planes of N channels with a margin, of what costs an exponential, and two of them in one. */
+/* Planes of N channels with a margin, of what costs an exponential; two of them in one loop, and in the stages of a
+ * norm. */
 static const char margin_text[] =
     "#include <trainyard/model.h>\n"
     "enum { N = %d };\n"
@@ -109,7 +110,7 @@ static const char margin_text[] =
     "    ty_var h = ty_reshape(net, ty_linear(net, \"wide\", x, 9 * N), ty_dims(-1, 3, 3, N));\n"
     "    ty_var a = ty_pad(net, ty_silu(net, h), ty_dims(0, 1, 0, 0), ty_dims(0, 0, 1, 0), 0.5);\n"
     "    ty_var b = ty_pad(net, ty_tanh(net, h), ty_dims(0, 0, 1, 0), ty_dims(0, 1, 0, 0), 0);\n"
-    "    h = ty_concat(net, 1, ty_square(net, a), ty_exp(net, b), ty_mul(net, a, b));\n"
+    "    h = ty_softmax(net, ty_mul(net, a, b), -1);\n"
     "    ty_output(net, \"y\", ty_linear(net, \"out\", ty_flatten(net, h, 1), 32));\n"
     "}\n";
 
@@ -262,7 +263,7 @@ static void heads_are_read_in_stretches(void **state)
     }
 }
 
-/* Whether a row lies in a margin is asked before its loop, which is there twice. */
+/* Whether a row lies in a margin is asked before its loop, which is there twice; of two margins, four times. */
 static void margins_are_asked_for_once_a_row(void **state)
 {
     scratch *s = *state;
@@ -270,6 +271,7 @@ static void margins_are_asked_for_once_a_row(void **state)
     for (int i = 0; i < 3; i++) {
         expect_numbers(s, margin_text, widths[i], 50);
         assert_true(has_words(s, widths[i], ") { const _Bool v"));
+        assert_true(has_words(s, widths[i], " = 1;\n   if (v"));
     }
 }
 

@@ -418,23 +418,20 @@ static void render_vectorised(render *r, int stage)
         render_innermost(r, stage);
 }
 
-/* The vectorised loop, twice if a condition decides for all of it. */
-static void render_uniform(render *r, int stage)
+/* The vectorised loop for each value of these conditions, which decide for all of it. */
+static void render_uniform(render *r, int stage, const uint32_t *condition, int n)
 {
-    const ty_ahead place = render_place(r);
-    uint32_t condition = ty_uniform_condition(&place, stage, r->constant);
-    if (condition == TY_NONE) {
+    if (n == 0) {
         render_vectorised(r, stage);
         return;
     }
-    ty_ktext_linef(&r->t, "if (v%u) { const _Bool v%u = 1;\n", condition, condition);
-    r->t.indent++;
-    render_vectorised(r, stage);
-    render_close(r, 1);
-    ty_ktext_linef(&r->t, "else { const _Bool v%u = 0;\n", condition);
-    r->t.indent++;
-    render_vectorised(r, stage);
-    render_close(r, 1);
+    for (int value = 1; value >= 0; value--) {
+        uint32_t v = condition[0];
+        ty_ktext_linef(&r->t, "if (%sv%u) { const _Bool v%u = %d;\n", value ? "" : "!", v, v, value);
+        r->t.indent++;
+        render_uniform(r, stage, condition + 1, n - 1);
+        render_close(r, 1);
+    }
 }
 
 static void render_loops(render *r, int stage)
@@ -444,7 +441,9 @@ static void render_loops(render *r, int stage)
         render_open_loop(r, r->inner[d]);
         render_instrs(r, stage, d + 1);
     }
-    render_uniform(r, stage);
+    const ty_ahead place = render_place(r);
+    uint32_t condition[TY_UNIFORM_MAX];
+    render_uniform(r, stage, condition, ty_uniform_conditions(&place, stage, r->constant, condition));
     render_close(r, opened);
 }
 
