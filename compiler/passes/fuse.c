@@ -218,6 +218,7 @@ static void fuse_needs(ty_fusion *f)
         if (ty_graph_output(f->g, i)->tapes & f->tape)
             fuse_pin(f, ty_graph_output(f->g, i)->val);
     fuse_count_uses(f, uses.n);
+    ty_fuse_find_turns(f);
     for (uint32_t node = 0; node < n; node++)
         if (f->live[node])
             fuse_decide(f, node, &uses, cost, guards);
@@ -537,8 +538,9 @@ static bool fuse_join(fuse_state *s, uint32_t a, uint32_t b)
     const ty_unit ua = f->unit[a], ub = f->unit[b];
     ty_unit u = {.kind = TY_UNIT_KERNEL};
     if (a == b || ua.kind != TY_UNIT_KERNEL || ub.kind != TY_UNIT_KERNEL || !fuse_same_era(f, &ua, &ub) ||
-        ua.n_roots + ub.n_roots > FUSE_MAX_ROOTS || ua.kernel->n_instrs + ub.kernel->n_instrs > FUSE_MAX_INSTRS ||
-        !ty_fuse_domain(f, &ua, &ub, &u) || fuse_cycle(s, a, b))
+        ty_fuse_is_turned(f, &ua) || ty_fuse_is_turned(f, &ub) || ua.n_roots + ub.n_roots > FUSE_MAX_ROOTS ||
+        ua.kernel->n_instrs + ub.kernel->n_instrs > FUSE_MAX_INSTRS || !ty_fuse_domain(f, &ua, &ub, &u) ||
+        fuse_cycle(s, a, b))
         return false;
     fuse_union_lists(f, &ua, &ub, &u);
     if (fuse_fills_table(f, &u))

@@ -59,6 +59,7 @@ typedef struct ty_fusion {
     uint8_t *pinned;    /* per value index: must stay in memory (library operand, output, assign, assembly) */
     int64_t *repeats;   /* per value index: elements of the largest value that repeats it, or what is computed from it,
                            in its rows; 0: none */
+    uint8_t *turned;    /* per node: a transpose that is a copy of its own */
     int *era;           /* per node: 0, or the latest `again` that it depends on */
     uint32_t *producer; /* per value index: unit that fills it, or TY_NONE (leaves) */
     ty_unit *unit;
@@ -99,6 +100,12 @@ const int64_t *ty_fuse_find_repeats(ty_fusion *f);
 /* Is a vector of `cost` scalar operations an element better computed once than in each row of the `elems` elements that
  * repeat it? */
 bool ty_fuse_is_repeated(int64_t cost, int64_t elems);
+
+/* fuse_turns.c: gives memory to large matrices that are turned, and to what they are turned from. Fills f->turned. On a
+ * host. */
+void ty_fuse_find_turns(ty_fusion *f);
+/* Does the unit nothing but turn one? It stays alone then. */
+bool ty_fuse_is_turned(const ty_fusion *f, const ty_unit *u);
 
 /* How often it is asked which part an element of node's value is from, by concatenations and pads down to memory;
  * guards: the same of the nodes before. */

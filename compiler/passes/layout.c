@@ -14,6 +14,7 @@
 #include "compiler/ops/op.h"
 #include "compiler/ops/sliding.h"
 #include "compiler/passes/passes.h"
+#include "compiler/passes/turns.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,9 +29,10 @@ typedef struct layout_pass {
     ty_clone clone;
     layout_perm *perm; /* by value of the old graph: how clone.map's value relates to it */
     bool has_conv;
-    bool follows; /* the model's transposes, and no more: ty_pass_straighten */
-    bool gpu;     /* weights are channels-last too, and gradients of weights have the type of what they are of */
-    bool float32; /* on a GPU: convolutions of float32 too */
+    bool follows;        /* the model's transposes, and no more: ty_pass_straighten */
+    const uint8_t *turn; /* by node, where it follows: the transposes that it takes out (turns.h) */
+    bool gpu;            /* weights are channels-last too, and gradients of weights have the type of what they are of */
+    bool float32;        /* on a GPU: convolutions of float32 too */
 } layout_pass;
 
 /* ---- permutations ---- */
@@ -227,19 +229,11 @@ static bool layout_by_axis(layout_pass *p, uint32_t id)
     return true;
 }
 
-/* [N, C, spatial..] of [N, spatial.., C], or the other way. */
-static bool layout_is_turn(const ty_attr *attr, int rank)
-{
-    layout_perm last = layout_last(rank), first = layout_inverse(&last);
-    return rank >= 3 && (memcmp(attr->lo, last.axis, (size_t)rank * sizeof *attr->lo) == 0 ||
-                         memcmp(attr->lo, first.axis, (size_t)rank * sizeof *attr->lo) == 0);
-}
-
 static bool layout_transpose(layout_pass *p, uint32_t id)
 {
     ty_val x = layout_in(p, id, 0);
     int rank = layout_old_type(p, x)->rank;
-    if (!layout_is_moved(p, x) && !(p->follows && layout_is_turn(ty_graph_attr(p->clone.from, id), rank)))
+    if (!layout_is_moved(p, x) && !(p->follows && p->turn[id]))
         return false;
     layout_perm by = layout_identity(), to = layout_identity();
     for (int i = 0; i < rank; i++)
@@ -665,23 +659,14 @@ int ty_pass_layout_gpu_tf32(const ty_graph *in, ty_graph **out, ty_error *err)
     return layout_run(in, (layout_pass){.gpu = true, .float32 = true}, out, err);
 }
 
-/* True if a window op or a batch norm reads what a transpose made of channels-last data. */
-static bool layout_has_turns(const ty_graph *g)
-{
-    for (uint32_t id = 0; id < ty_graph_n_nodes(g); id++) {
-        ty_op op = ty_graph_op(g, id);
-        bool reads = op == TY_OP_CONV || op == TY_OP_CONV_DX || op == TY_OP_POOL_MAX || op == TY_OP_POOL_SUM ||
-                     op == TY_OP_BATCHNORM;
-        uint32_t from = reads ? ty_val_node(ty_graph_in(g, id, 0)) : 0;
-        if (reads && ty_graph_op(g, from) == TY_OP_TRANSPOSE &&
-            layout_is_turn(ty_graph_attr(g, from), ty_graph_type(g, ty_graph_in(g, id, 0))->rank))
-            return true;
-    }
-    return false;
-}
-
 int ty_pass_straighten(const ty_graph *in, ty_graph **out, ty_error *err)
 {
+    uint8_t *turn = calloc((size_t)ty_graph_n_nodes(in) + 1, 1);
     *out = NULL;
-    return layout_has_turns(in) ? layout_run(in, (layout_pass){.follows = true}, out, err) : 0;
+    if (!turn)
+        return ty_error_set(err, TY_E_LIMIT, "no memory for a pass over %u nodes", ty_graph_n_nodes(in));
+    int found = ty_find_turns(in, turn, err);
+    int rc = found > 0 ? layout_run(in, (layout_pass){.follows = true, .turn = turn}, out, err) : found;
+    free(turn);
+    return rc;
 }

@@ -475,6 +475,29 @@ static void parts_of_parts_of_parts_are_in_memory(void **state)
     assert_true(kernels_of(make_turned(3), 2, &most) > 1);
 }
 
+/* Of a matrix and one that lies across it: what is turned, the copy that turns it, and what reads both. A small one is
+ * read where it lies, and so is one that a GPU's tiles turn, or whose rows stay rows. */
+static ty_graph *make_across(int64_t n, bool turned)
+{
+    ty_graph *g = ty_graph_new();
+    const int64_t dim[] = {8, n, n}, last[] = {0, 2, 1}, first[] = {1, 0, 2}, to[] = {n, 8, n};
+    ty_val x = ty_b_input(g, ty_graph_add_input(g, "x", ty_type_make(TY_F32, 3, dim)));
+    ty_val y = ty_b_input(g, ty_graph_add_input(g, "y", ty_type_make(TY_F32, 3, turned ? dim : to)));
+    ty_val across = ty_b_transpose(g, ty_b_unary(g, TY_OP_TANH, x), turned ? last : first);
+    ty_graph_add_output(g, "z", ty_b_mul(g, across, y), TY_TAPE_EVAL);
+    return g;
+}
+
+static void what_is_read_across_is_turned_before(void **state)
+{
+    (void)state;
+    int most;
+    assert_int_equal(kernels_of(make_across(64, true), 2, &most), 3);
+    assert_int_equal(kernels_of(make_across(32, true), 2, &most), 1);
+    assert_int_equal(kernels_of(make_across(64, false), 2, &most), 1);
+    assert_int_equal(kernels_of(make_across(768, true), TY_FUSE_GPU, &most), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -493,6 +516,7 @@ int main(void)
         cmocka_unit_test(a_vector_for_many_rows_is_computed_once),
         cmocka_unit_test(backward_does_not_compute_again_what_many_rows_repeat),
         cmocka_unit_test(parts_of_parts_of_parts_are_in_memory),
+        cmocka_unit_test(what_is_read_across_is_turned_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,6 +88,62 @@ static void max_grad_agrees(void **state)
     }
 }
 
+static void *large(const ty_type *t)
+{
+    void *data = malloc(ty_type_bytes(t));
+    assert_non_null(data);
+    return data;
+}
+
+static void run_last(int (*prepare)(const ty_library_shape *, ty_library_call *, ty_error *), ty_library_shape shape,
+                     const void *const *in, void *const *out)
+{
+    ty_library_call call;
+    assert_int_equal(prepare(&shape, &call, NULL), 0);
+    call.run(call.prepared, in, out, NULL);
+    call.release(call.prepared);
+}
+
+/* The gradient of images that are taken slab by slab: where indices are a maximum's, and where one points into another
+ * slab; gaps between windows, rows behind the last one, and padding. */
+static void max_grad_of_large_images_agrees(void **state)
+{
+    (void)state;
+    static const ty_attr attrs[] = {
+        {.n = 2, .size = {2, 2}, .step = {2, 2}, .dil = {1, 1}},
+        {.n = 2, .size = {2, 3}, .step = {3, 1}, .dil = {2, 1}, .lo = {1, 1}, .hi = {0, 2}},
+        {.n = 2, .size = {3, 3}, .step = {4, 3}, .dil = {1, 1}, .lo = {2, 0}},
+        {.n = 2, .size = {3, 3}, .step = {2, 2}, .dil = {1, 1}, .lo = {1, 1}, .hi = {1, 1}}};
+    ty_type x = TYPE(TY_F32, DIMS(2, 83, 81, 48)), y[2];
+    float *data = large(&x), *dx = large(&x), *want = large(&x);
+    int64_t n_x = ty_type_elems(&x);
+    for (int64_t i = 0; i < n_x; i++)
+        data[i] = (float)((i * 7919 + 13) % 4093);
+    for (size_t k = 0; k < 2 * sizeof attrs / sizeof *attrs; k++) {
+        ty_attr attr = attrs[k / 2];
+        attr.flags = TY_SLIDING_LAST;
+        assert_int_equal(ty_op_row_of(TY_OP_POOL_MAX)->infer(&attr, (const ty_type *[]){&x}, 1, y, NULL), 0);
+        float *dy = large(&y[0]);
+        int32_t *index = large(&y[1]);
+        run_last(ty_native_prepare_last_max, (ty_library_shape){&attr, &x, 1, y, 2, 2, true},
+                 (const void *const[]){data}, (void *const[]){dy, index});
+        if (k % 2)
+            index[50] = 80 * 81 + 3; /* a window of the first rows gives to one of the last */
+        attr.type = x;
+        run_last(ty_native_prepare_last_max_grad, (ty_library_shape){&attr, y, 2, &x, 1, 2, true},
+                 (const void *const[]){dy, index}, (void *const[]){dx});
+        memset(want, 0, ty_type_bytes(&x));
+        for (int64_t i = 0; i < ty_type_elems(&y[0]); i++)
+            want[i / (ty_type_elems(&y[0]) / 2) * (n_x / 2) + (int64_t)index[i] * 48 + i % 48] += dy[i];
+        assert_memory_equal(dx, want, ty_type_bytes(&x));
+        free(dy);
+        free(index);
+    }
+    free(data);
+    free(dx);
+    free(want);
+}
+
 static void max_grad_ignores_wild_index(void **state)
 {
     (void)state;
@@ -162,6 +218,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(max_agrees),
         cmocka_unit_test(max_grad_agrees),
+        cmocka_unit_test(max_grad_of_large_images_agrees),
         cmocka_unit_test(max_grad_ignores_wild_index),
         cmocka_unit_test(sum_agrees),
         cmocka_unit_test(sum_grad_agrees),

@@ -1,6 +1,7 @@
 /* straighten.c - networks that keep channels last, with a transpose before each convolution and pool and one behind:
  * after the passes straighten and layout they are the graph of the same network that keeps channels first. */
 #include "compiler/passes/passes.h"
+#include "compiler/passes/turns.h"
 #include "tests/unit/evaluate.h"
 
 static const int64_t to_first[] = {0, 3, 1, 2}, to_last[] = {0, 2, 3, 1};
@@ -188,11 +189,40 @@ static void leaves_others_alone(void **state)
     ty_graph_free(g);
 }
 
+static ty_val turned(ty_graph *g, ty_val v)
+{
+    return ty_b_transpose(g, v, (const int64_t[]){0, 2, 1});
+}
+
+/* A series through a convolution, then its tokens mixed by a product, as a gate: turns of the same kind all. */
+static void turns_of_tokens_stay(void **state)
+{
+    (void)state;
+    ty_graph *g = ty_graph_new();
+    ty_error err = {0};
+    uint8_t turn[64] = {0};
+    ty_attr attr = {.n = 1, .groups = 1, .step = {1}, .dil = {1}, .lo = {1}, .hi = {1}};
+    ty_val x = ty_b_input(g, ty_graph_add_input(g, "x", ty_type_make(TY_F32, 3, (int64_t[]){2, 6, 4})));
+    ty_val w = ty_b_input(g, ty_graph_add_input(g, "w", ty_type_make(TY_F32, 3, (int64_t[]){4, 4, 3})));
+    ty_val m = ty_b_input(g, ty_graph_add_input(g, "m", ty_type_make(TY_F32, 3, (int64_t[]){2, 6, 6})));
+    ty_val first = turned(g, ty_b_unary(g, TY_OP_TANH, x)), padded = ty_b_neg(g, first);
+    ty_val back = turned(g, ty_b_neg(g, ty_graph_emit(g, TY_OP_CONV, &attr, (ty_val[]){padded, w}, 2)));
+    ty_val r = ty_b_unary(g, TY_OP_EXP, back), mixed = turned(g, ty_b_unary(g, TY_OP_EXP, r));
+    ty_val gate = turned(g, ty_b_neg(g, ty_b_dot(g, mixed, m, false, false)));
+    ty_graph_add_output(g, "y", ty_b_mul(g, r, gate), TY_TAPE_EVAL);
+    assert_true(ty_graph_n_nodes(g) < 64);
+    assert_int_equal(ty_find_turns(g, turn, &err), 2);
+    assert_true(turn[ty_val_node(first)] && turn[ty_val_node(back)]);
+    assert_false(turn[ty_val_node(mixed)] || turn[ty_val_node(gate)]);
+    ty_graph_free(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(becomes_the_same_graph),
         cmocka_unit_test(leaves_others_alone),
+        cmocka_unit_test(turns_of_tokens_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
