@@ -134,6 +134,79 @@ def mixer():
     return keras.Model(image, L.Dense(100)(L.GlobalAveragePooling1D()(x)))
 
 
+def gmlp():
+    """Tokens mixed by a gate: half of the features, normed, times a product along the tokens."""
+    image = keras.Input((64, 64, 3))
+    x = L.Reshape((64, 256))(L.Conv2D(256, 8, 8)(image))
+    for _ in range(4):
+        u, v = ops.split(L.Dense(512, activation="gelu")(L.LayerNormalization()(x)), 2, axis=-1)
+        v = L.Dense(64, bias_initializer="ones")(ops.transpose(L.LayerNormalization()(v), (0, 2, 1)))
+        x = x + L.Dense(256)(u * ops.transpose(v, (0, 2, 1)))
+    return keras.Model(image, L.Dense(100)(L.GlobalAveragePooling1D()(x)))
+
+
+def gan():
+    """A generator of 64 x 64 pictures and the discriminator behind it, as Keras' DCGAN has them."""
+    x = noise = keras.Input((128,))
+    x = L.Reshape((8, 8, 128))(L.Dense(8 * 8 * 128)(x))
+    for filters in 128, 256, 512:
+        x = L.LeakyReLU(negative_slope=0.2)(L.Conv2DTranspose(filters, 4, strides=2, padding="same")(x))
+    x = L.Conv2D(3, 5, padding="same", activation="sigmoid")(x)
+    for filters in 64, 128, 128:
+        x = L.LeakyReLU(negative_slope=0.2)(L.Conv2D(filters, 4, strides=2, padding="same")(x))
+    return keras.Model(noise, L.Dense(2)(L.Flatten()(x)))
+
+
+def wavenet():
+    """Series of 1,024 points through eight gated, dilated convolutions that look back."""
+    series = keras.Input((1024, 16))
+    x = L.Conv1D(64, 2, padding="causal")(series)
+    for dilation in 1, 2, 4, 8, 16, 32, 64, 128:
+        both = {"padding": "causal", "dilation_rate": dilation}
+        y = L.Conv1D(64, 2, activation="tanh", **both)(x) * L.Conv1D(64, 2, activation="sigmoid", **both)(x)
+        x = x + L.Conv1D(64, 1)(y)
+    return keras.Model(series, L.Dense(64)(x))
+
+
+def deeplab():
+    """Classes of points: dilated convolutions side by side, with an average of all."""
+    x = image = keras.Input((128, 128, 3))
+    for filters in 64, 128:
+        x = L.Conv2D(filters, 3, strides=2, padding="same", activation="relu")(x)
+    parts = [L.Conv2D(64, 1)(x)]
+    for dilation in 6, 12, 18:
+        y = L.Conv2D(64, 3, dilation_rate=dilation, padding="same", use_bias=False)(x)
+        parts.append(L.ReLU()(L.BatchNormalization()(y)))
+    y = L.Conv2D(64, 1)(L.AveragePooling2D(32)(x))
+    parts.append(L.UpSampling2D(32, interpolation="bilinear")(y))
+    x = L.UpSampling2D(4, interpolation="bilinear")(L.Conv2D(64, 1)(L.Concatenate()(parts)))
+    return keras.Model(image, L.Conv2D(20, 1)(x))
+
+
+def volume():
+    """Classes of scans: convolutions and pools in three dimensions."""
+    x = scan = keras.Input((64, 64, 32, 1))
+    for filters in 32, 32, 64:
+        x = L.BatchNormalization()(L.MaxPooling3D(2)(L.Conv3D(filters, 3, activation="relu")(x)))
+    return keras.Model(scan, L.Dense(2)(L.Dense(256, activation="relu")(L.GlobalAveragePooling3D()(x))))
+
+
+def text_cnn():
+    """A text classifier of two strided convolutions."""
+    ids, x = embedded(500, 20000, 128)
+    for _ in range(2):
+        x = L.Conv1D(128, 7, strides=3, activation="relu")(x)
+    return keras.Model(ids, L.Dense(2)(L.Dense(128, activation="relu")(L.GlobalMaxPooling1D()(x))))
+
+
+def tabular():
+    """Rows of a table through four layers with norms."""
+    x = row = keras.Input((100,))
+    for units in 512, 256, 128, 64:
+        x = L.Activation("relu")(L.BatchNormalization()(L.Dense(units)(x)))
+    return keras.Model(row, L.Dense(2)(x))
+
+
 NETWORKS = {  # name: model, rows, tokens (None: numbers), classes, whether each place has a label
     "vgg16": vision(a.VGG16), "inception_v3": vision(a.InceptionV3), "xception": vision(a.Xception),
     "resnet50_v2": vision(a.ResNet50V2), "densenet121_keras": vision(a.DenseNet121),
@@ -145,6 +218,9 @@ NETWORKS = {  # name: model, rows, tokens (None: numbers), classes, whether each
     "transformer_text": (transformer, 32, 20000, 2, False), "vit_small": (vit, 32, None, 100, False),
     "mixer": (mixer, 32, None, 100, False), "unet_pets": (unet, 8, None, 3, True),
     "conv1d_series": (series, 32, None, 2, False), "cnn_cifar": (cifar, 64, None, 10, False),
+    "gmlp": (gmlp, 32, None, 100, False), "dcgan": (gan, 16, None, 2, False), "wavenet": (wavenet, 8, None, 64, True),
+    "deeplab": (deeplab, 4, None, 20, True), "conv3d": (volume, 2, None, 2, False),
+    "text_cnn": (text_cnn, 32, 20000, 2, False), "tabular": (tabular, 256, None, 2, False),
 }
 
 

@@ -182,12 +182,22 @@ static inline void native_compare(const char *what, const ty_type *type, const v
     ty_ref_fini(&w);
 }
 
+/* Convolutions have several, by what is few: channels of a group, or filters. */
+static inline native_prepare native_for(const native_buffers *b, ty_op op, const ty_attr *attr)
+{
+    bool conv = op == TY_OP_CONV || op == TY_OP_CONV_DW, last = op != TY_OP_DOT && attr->flags & TY_SLIDING_LAST;
+    if (op == TY_OP_CONV_DW && attr->groups > 1)
+        return ty_native_prepare_depth_dw;
+    if (conv && b->in_type[1].dim[op == TY_OP_CONV ? 0 : b->in_type[1].rank - 1] <= 4)
+        return op == TY_OP_CONV ? ty_native_prepare_slim : ty_native_prepare_slim_dw;
+    return native_of(op, last);
+}
+
 /* Calls with 1 to 3 threads on what is in b, comparing each with `want`. */
 static inline void native_check(native_buffers *b, ty_op op, const ty_attr *attr, void *const *want, double tol)
 {
     native_buffers one;
-    bool last = op != TY_OP_DOT && attr->flags & TY_SLIDING_LAST;
-    native_prepare by = op == TY_OP_CONV_DW && attr->groups > 1 ? ty_native_prepare_depth_dw : native_of(op, last);
+    native_prepare by = native_for(b, op, attr);
     for (int threads = 1; threads <= 3; threads++) {
         native_call(b, op, attr, by, threads);
         for (int r = 0; r < b->n_res; r++) {

@@ -19,6 +19,8 @@ ty_library_prepare_fn ty_native_prepare_dot_pairs, ty_native_prepare_dot_bf16;
 ty_library_prepare_fn ty_native_prepare_winograd, ty_native_prepare_winograd_dx, ty_native_prepare_winograd_dw;
 /* native_thin.c, native_thin_dw.c: f32, channels-last, x of few channels. */
 ty_library_prepare_fn ty_native_prepare_thin, ty_native_prepare_thin_dw;
+/* native_slim.c: f32, channels-last, y of few channels. */
+ty_library_prepare_fn ty_native_prepare_slim, ty_native_prepare_slim_dw;
 /* native_depth_dw.c: f32 or bf16, channels-last, a channel a group. */
 ty_library_prepare_fn ty_native_prepare_depth_dw;
 /* native_pool.c: f32, channels-first. */

@@ -10,6 +10,7 @@
  */
 #include "compiler/ops/sliding.h"
 #include "compiler/target/cpu/convolution.h"
+#include "compiler/target/cpu/last_rows.h"
 #include "compiler/target/cpu/native.h"
 
 #include <omp.h>
@@ -17,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PARTS = 16, LANES = 16 /* channels are filled up to a multiple */, MOST_ROWS = 64, DEPTH_MOST = 7 };
+enum { PARTS = 16, DEPTH_MOST = 7 };
 enum { LEAST_TAPS = 10 };
 #define DEPTH_SERIAL_FLOPS 1e6
 
@@ -48,76 +49,32 @@ typedef void depth_row_fn(const float *x, int64_t step, int64_t tap, int64_t tap
 
 typedef struct depth_call {
     depth_row_fn *row;
-    bool is_half; /* x and dy are bfloat16 */
-    int64_t images, in_h, in_w, out_h, out_w, channels;
-    int64_t size[2], step[2], dil[2], lo[2];
-    int64_t wide;       /* channels, filled up */
-    int64_t row_floats; /* of a row of x with what lies outside */
-    int64_t rows;       /* of x that are kept: those below a row of y, and in between */
+    ty_last_rows x; /* and dy, of which a row is loaded the same way */
+    int64_t images, out_h, out_w;
+    int64_t size[2], step[2], dil[2], lo;
     int64_t sum_floats; /* of a part */
     int64_t own_floats; /* of a thread */
     int threads;
     char text[TY_CONVOLUTION_TEXT];
 } depth_call;
 
-/* ---- rows ---- */
-
-/* n positions of number `first` of an operand, filled up with channels of zeros. */
-static void depth_positions(const depth_call *c, const void *x, int64_t first, int64_t n, float *to)
-{
-    bool together = c->wide == c->channels;
-    int64_t times = together ? 1 : n, each = together ? n * c->channels : c->channels, at = first * c->channels;
-    if (!together)
-        memset(to, 0, (size_t)(n * c->wide) * sizeof *to);
-    for (int64_t i = 0; i < times; i++, at += c->channels, to += c->wide)
-        if (c->is_half)
-            ty_native_load_short(TY_BF16, (const uint16_t *)x + at, to, (int)each);
-        else
-            memcpy(to, (const float *)x + at, (size_t)each * sizeof *to);
-}
-
-/* Row `row` of x, of all images, from column -lo on. */
-static void depth_x_row(const depth_call *c, const void *x, int64_t row, float *to)
-{
-    int64_t n = c->row_floats / c->wide, inside = n - c->lo[1] < c->in_w ? n - c->lo[1] : c->in_w;
-    memset(to, 0, (size_t)c->row_floats * sizeof *to);
-    if (inside > 0)
-        depth_positions(c, x, row * c->in_w, inside, to + c->lo[1] * c->wide);
-}
-
-/* A thread's rows of x, by number; its row of dy behind them. */
-typedef struct depth_own {
-    float *rows, *dy;
-    int64_t has[MOST_ROWS];
-} depth_own;
-
-static const float *depth_find_row(const depth_call *c, const void *x, int64_t image, int64_t y, depth_own *own)
-{
-    int64_t number = image * c->in_h + y, slot = y % c->rows;
-    float *row = own->rows + slot * c->row_floats;
-    if (own->has[slot] != number)
-        depth_x_row(c, x, number, row);
-    own->has[slot] = number;
-    return row;
-}
-
 /* ---- sums ---- */
 
-/* Sums of a part are [window, channels]. */
-static void depth_part(const depth_call *c, int64_t part, const void *x, const void *dy, depth_own *own, float *sums)
+/* Sums of a part are [window, channels]; dy is a row of a thread's own. */
+static void depth_part(const depth_call *c, int64_t part, const void *const *in, ty_last_own *own, float *dy,
+                       float *sums)
 {
-    int64_t all = c->images * c->out_h, first = all * part / PARTS, end = all * (part + 1) / PARTS;
+    int64_t all = c->images * c->out_h, first = all * part / PARTS, end = all * (part + 1) / PARTS, wide = c->x.wide;
     memset(sums, 0, (size_t)c->sum_floats * sizeof *sums);
-    for (int64_t i = 0; i < c->rows; i++)
-        own->has[i] = -1;
+    ty_last_forget(&c->x, own);
     for (int64_t row = first; row < end; row++) {
-        int64_t image = row / c->out_h, top = row % c->out_h * c->step[0] - c->lo[0];
-        depth_positions(c, dy, row * c->out_w, c->out_w, own->dy);
+        int64_t image = row / c->out_h, top = row % c->out_h * c->step[0] - c->lo;
+        ty_last_positions(&c->x, in[1], row * c->out_w, c->out_w, dy);
         for (int64_t k = 0; k < c->size[0]; k++) {
             int64_t y = top + k * c->dil[0];
-            if (y >= 0 && y < c->in_h)
-                c->row(depth_find_row(c, x, image, y, own), c->step[1] * c->wide, c->dil[1] * c->wide, c->size[1],
-                       own->dy, c->out_w, c->wide, sums + k * c->size[1] * c->wide);
+            if (y >= 0 && y < c->x.in_h)
+                c->row(ty_last_find_row(&c->x, in[0], image, y, own), c->step[1] * wide, c->dil[1] * wide, c->size[1],
+                       dy, c->out_w, wide, sums + k * c->size[1] * wide);
         }
     }
 }
@@ -128,7 +85,7 @@ static void depth_add_parts(const depth_call *c, const float *sums, int64_t firs
     int64_t taps = c->size[0] * c->size[1];
     for (int64_t tap = 0; tap < taps; tap++)
         for (int64_t channel = first; channel < end; channel++) {
-            const float *at = sums + tap * c->wide + channel;
+            const float *at = sums + tap * c->x.wide + channel;
             float sum = at[0];
             for (int64_t part = 1; part < PARTS; part++)
                 sum += at[part * c->sum_floats];
@@ -142,14 +99,15 @@ static void depth_run(void *prepared, const void *const *in, void *const *out, v
     float *sums = scratch, *all = sums + PARTS * c->sum_floats;
 #pragma omp parallel num_threads(c->threads)
     {
-        depth_own own = {.rows = all + omp_get_thread_num() * c->own_floats};
-        own.dy = own.rows + c->rows * c->row_floats;
+        ty_last_own own = {.rows = all + omp_get_thread_num() * c->own_floats};
 #pragma omp for schedule(static)
         for (int64_t part = 0; part < PARTS; part++)
-            depth_part(c, part, in[0], in[1], &own, sums + part * c->sum_floats);
+            depth_part(c, part, in, &own, own.rows + c->x.rows * c->x.row_floats, sums + part * c->sum_floats);
 #pragma omp for schedule(static)
-        for (int64_t first = 0; first < c->wide; first += LANES)
-            depth_add_parts(c, sums, first, first + LANES < c->channels ? first + LANES : c->channels, out[0]);
+        for (int64_t first = 0; first < c->x.channels; first += TY_LAST_LANES) {
+            int64_t end = first + TY_LAST_LANES;
+            depth_add_parts(c, sums, first, end < c->x.channels ? end : c->x.channels, out[0]);
+        }
     }
 }
 
@@ -182,21 +140,25 @@ int ty_native_prepare_depth_dw(const ty_library_shape *s, ty_library_call *out, 
     const char *name;
     if (!depth_takes(s))
         return ty_error_set(err, TY_E_UNSUPPORTED, "not a depthwise convolution of many taps");
-    depth_call c = {.row = depth_best(&name), .is_half = x->dtype == TY_BF16, .threads = s->threads};
-    c.images = x->dim[0], c.in_h = x->dim[1], c.in_w = x->dim[2], c.channels = x->dim[3];
-    c.out_h = dy->dim[1], c.out_w = dy->dim[2];
+    depth_call c = {.row = depth_best(&name), .threads = s->threads};
+    c.images = x->dim[0], c.out_h = dy->dim[1], c.out_w = dy->dim[2], c.lo = a->lo[0];
     int first = a->flags & TY_SLIDING_WEIGHTS_LAST ? 1 : 2;
     for (int i = 0; i < 2; i++)
-        c.size[i] = w->dim[first + i], c.step[i] = a->step[i], c.dil[i] = a->dil[i], c.lo[i] = a->lo[i];
-    c.wide = (c.channels + LANES - 1) / LANES * LANES;
-    c.rows = (c.size[0] - 1) * c.dil[0] + 1;
-    c.row_floats = ((c.out_w - 1) * c.step[1] + (c.size[1] - 1) * c.dil[1] + 1) * c.wide;
-    c.sum_floats = c.size[0] * c.size[1] * c.wide;
-    c.own_floats = c.rows * c.row_floats + c.out_w * c.wide;
+        c.size[i] = w->dim[first + i], c.step[i] = a->step[i], c.dil[i] = a->dil[i];
+    c.x = (ty_last_rows){x->dtype == TY_BF16,
+                         x->dim[1],
+                         x->dim[2],
+                         x->dim[3],
+                         ty_last_wide(x->dim[3]),
+                         a->lo[1],
+                         .rows = (c.size[0] - 1) * c.dil[0] + 1};
+    c.x.row_floats = ((c.out_w - 1) * c.step[1] + (c.size[1] - 1) * c.dil[1] + 1) * c.x.wide;
+    c.sum_floats = c.size[0] * c.size[1] * c.x.wide;
+    c.own_floats = c.x.rows * c.x.row_floats + c.out_w * c.x.wide;
     if (2.0 * (double)ty_type_elems(dy) * (double)(c.size[0] * c.size[1]) < DEPTH_SERIAL_FLOPS)
         c.threads = 1;
-    if (c.rows > MOST_ROWS)
-        return ty_error_set(err, TY_E_UNSUPPORTED, "windows of more than %d rows", MOST_ROWS);
+    if (c.x.rows > TY_LAST_MOST_ROWS)
+        return ty_error_set(err, TY_E_UNSUPPORTED, "windows of more than %d rows", TY_LAST_MOST_ROWS);
     ty_convolution_text(name, a, x, w, c.text, sizeof c.text);
     depth_call *kept = malloc(sizeof *kept);
     if (!kept)
