@@ -6,44 +6,14 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "tests/unit/native_case.h"
+#include "tests/unit/conv_case.h"
 
-typedef struct slim_case {
-    int64_t images, h, w, channels, filters, size_h, size_w, step_h, step_w, lo, hi;
-} slim_case;
-
-static const slim_case cases[] = {
+static const conv_case cases[] = {
     {3, 12, 17, 32, 3, 3, 3, 1, 1, 1, 1},  {1, 5, 6, 16, 1, 3, 3, 1, 1, 0, 0},  {2, 9, 11, 17, 2, 5, 5, 1, 1, 2, 2},
     {2, 9, 8, 20, 4, 2, 4, 2, 3, 0, 1},    {1, 1, 1, 48, 3, 3, 3, 1, 1, 1, 1},  {2, 40, 33, 64, 3, 3, 3, 1, 1, 1, 1},
     {1, 6, 5, 16, 4, 7, 7, 1, 1, 6, 6},    {1, 4, 23, 33, 2, 1, 3, 1, 2, 0, 0}, {1, 30, 4, 16, 1, 3, 1, 3, 1, 0, 0},
     {2, 16, 15, 160, 3, 5, 3, 1, 1, 1, 2}, {20, 8, 8, 24, 3, 4, 4, 2, 2, 1, 1},
 };
-
-static ty_type case_weights(const slim_case *c)
-{
-    return ty_type_make(TY_F32, DIMS(c->filters, c->channels, c->size_h, c->size_w));
-}
-
-static ty_attr case_attr(const slim_case *c)
-{
-    return (ty_attr){.n = 2,
-                     .groups = 1,
-                     .flags = TY_SLIDING_LAST,
-                     .step = {c->step_h, c->step_w},
-                     .dil = {1, 1},
-                     .lo = {c->lo, c->lo},
-                     .hi = {c->hi, c->hi},
-                     .type = case_weights(c)};
-}
-
-/* x and y */
-static void case_types(const slim_case *c, ty_type types[2])
-{
-    int64_t h = (c->h + c->lo + c->hi - c->size_h) / c->step_h + 1;
-    int64_t w = (c->w + c->lo + c->hi - c->size_w) / c->step_w + 1;
-    types[0] = ty_type_make(TY_F32, DIMS(c->images, c->h, c->w, c->channels));
-    types[1] = ty_type_make(TY_F32, DIMS(c->images, h, w, c->filters));
-}
 
 static void results_are_those_of_the_definition(void **state)
 {
@@ -67,7 +37,7 @@ static void gradients_are_those_of_the_definition(void **state)
 }
 
 /* Whether each of the two takes it. */
-static void expect_taken(const slim_case *c, const ty_attr *attr, bool taken)
+static void expect_taken(const conv_case *c, const ty_attr *attr, bool taken)
 {
     ty_type types[2], w = case_weights(c);
     case_types(c, types);
@@ -86,9 +56,9 @@ static void expect_taken(const slim_case *c, const ty_attr *attr, bool taken)
 static void what_is_taken(void **state)
 {
     (void)state;
-    const slim_case fits = cases[0], wide = {1, 8, 8, 32, 5, 3, 3, 1, 1, 1, 1},
+    const conv_case fits = cases[0], wide = {1, 8, 8, 32, 5, 3, 3, 1, 1, 1, 1},
                     thin = {1, 8, 8, 15, 3, 3, 3, 1, 1, 1, 1};
-    const slim_case high = {1, 20, 8, 32, 3, 17, 3, 1, 1, 0, 1};
+    const conv_case high = {1, 20, 8, 32, 3, 17, 3, 1, 1, 0, 1};
     ty_attr attr = case_attr(&fits), dilated = attr, first = attr, apart = attr;
     dilated.dil[1] = 2;
     first.flags = 0;

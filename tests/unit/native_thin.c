@@ -6,42 +6,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "tests/unit/native_case.h"
-
-typedef struct thin_case {
-    int64_t images, h, w, channels, filters, size_h, size_w, step_h, step_w, lo, hi;
-} thin_case;
-
-static ty_type case_weights(const thin_case *c)
-{
-    return ty_type_make(TY_F32, DIMS(c->filters, c->channels, c->size_h, c->size_w));
-}
-
-static ty_attr case_attr(const thin_case *c)
-{
-    return (ty_attr){.n = 2,
-                     .groups = 1,
-                     .flags = TY_SLIDING_LAST,
-                     .step = {c->step_h, c->step_w},
-                     .dil = {1, 1},
-                     .lo = {c->lo, c->lo},
-                     .hi = {c->hi, c->hi},
-                     .type = case_weights(c)};
-}
-
-/* x and y */
-static void case_types(const thin_case *c, ty_type types[2])
-{
-    int64_t h = (c->h + c->lo + c->hi - c->size_h) / c->step_h + 1;
-    int64_t w = (c->w + c->lo + c->hi - c->size_w) / c->step_w + 1;
-    types[0] = ty_type_make(TY_F32, DIMS(c->images, c->h, c->w, c->channels));
-    types[1] = ty_type_make(TY_F32, DIMS(c->images, h, w, c->filters));
-}
+#include "tests/unit/conv_case.h"
 
 static void gradients_are_those_of_the_definition(void **state)
 {
     (void)state;
-    static const thin_case cases[] = {
+    static const conv_case cases[] = {
         {3, 28, 28, 1, 32, 3, 3, 1, 1, 0, 0},  {2, 11, 26, 1, 64, 3, 3, 1, 1, 1, 1}, /* few taps */
         {2, 9, 60, 3, 96, 2, 2, 2, 2, 1, 0},   {2, 9, 50, 3, 32, 3, 3, 1, 1, 1, 1},
         {3, 11, 99, 1, 64, 5, 5, 2, 2, 2, 2},  {1, 4, 52, 4, 96, 2, 4, 1, 1, 0, 0},
@@ -58,7 +28,7 @@ static void gradients_are_those_of_the_definition(void **state)
 static void results_are_those_of_the_definition(void **state)
 {
     (void)state;
-    static const thin_case cases[] = {
+    static const conv_case cases[] = {
         {3, 28, 28, 1, 32, 3, 3, 1, 1, 0, 0}, {2, 11, 9, 1, 64, 3, 3, 1, 1, 1, 1}, {1, 9, 14, 2, 96, 2, 2, 2, 2, 1, 0},
         {3, 6, 31, 1, 32, 1, 9, 1, 3, 2, 5},  {1, 3, 3, 1, 32, 3, 3, 1, 1, 0, 0},  {2, 4, 5, 4, 32, 1, 2, 3, 1, 0, 0},
     };
@@ -70,7 +40,7 @@ static void results_are_those_of_the_definition(void **state)
     }
 }
 
-static bool is_taken(const thin_case *c, uint32_t flags, int64_t dilation)
+static bool is_taken(const conv_case *c, uint32_t flags, int64_t dilation)
 {
     ty_type types[2];
     ty_attr attr = case_attr(c);
@@ -88,7 +58,7 @@ static void what_is_taken(void **state)
 {
     (void)state;
     static const struct {
-        thin_case shape;
+        conv_case shape;
         bool taken;
     } rows[] = {
         {{8, 224, 224, 3, 64, 7, 7, 2, 2, 3, 2}, true},
@@ -108,7 +78,7 @@ static void what_is_taken_forward(void **state)
 {
     (void)state;
     static const struct {
-        thin_case shape;
+        conv_case shape;
         bool taken;
     } rows[] = {
         {{64, 28, 28, 1, 32, 3, 3, 1, 1, 0, 0}, true},
