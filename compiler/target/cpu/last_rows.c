@@ -5,9 +5,17 @@
 
 #include <string.h>
 
-int64_t ty_last_wide(int64_t channels)
+ty_last_rows ty_last_rows_make(const ty_attr *attr, const ty_type *x, const int64_t *size, int64_t out_w)
 {
-    return (channels + TY_LAST_LANES - 1) / TY_LAST_LANES * TY_LAST_LANES;
+    int64_t wide = (x->dim[3] + TY_LAST_LANES - 1) / TY_LAST_LANES * TY_LAST_LANES;
+    return (ty_last_rows){.is_half = x->dtype == TY_BF16,
+                          .in_h = x->dim[1],
+                          .in_w = x->dim[2],
+                          .channels = x->dim[3],
+                          .wide = wide,
+                          .lo = attr->lo[1],
+                          .row_floats = ((out_w - 1) * attr->step[1] + (size[1] - 1) * attr->dil[1] + 1) * wide,
+                          .rows = (size[0] - 1) * attr->dil[0] + 1};
 }
 
 void ty_last_positions(const ty_last_rows *r, const void *x, int64_t first, int64_t n, float *to)

@@ -5,8 +5,7 @@
 #ifndef TY_TARGET_CPU_LAST_ROWS_H
 #define TY_TARGET_CPU_LAST_ROWS_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "compiler/ir/graph.h"
 
 enum { TY_LAST_LANES = 16 /* channels are filled up to a multiple */, TY_LAST_MOST_ROWS = 64 };
 
@@ -25,7 +24,8 @@ typedef struct ty_last_own {
     int64_t has[TY_LAST_MOST_ROWS];
 } ty_last_own;
 
-int64_t ty_last_wide(int64_t channels);
+/* Of images x under a convolution of two axes to rows of out_w, with windows of this size. */
+ty_last_rows ty_last_rows_make(const ty_attr *attr, const ty_type *x, const int64_t *size, int64_t out_w);
 /* n positions of number `first` of images with so many channels, filled up. */
 void ty_last_positions(const ty_last_rows *r, const void *x, int64_t first, int64_t n, float *to);
 /* Nothing is kept yet. */

@@ -145,14 +145,7 @@ int ty_native_prepare_depth_dw(const ty_library_shape *s, ty_library_call *out, 
     int first = a->flags & TY_SLIDING_WEIGHTS_LAST ? 1 : 2;
     for (int i = 0; i < 2; i++)
         c.size[i] = w->dim[first + i], c.step[i] = a->step[i], c.dil[i] = a->dil[i];
-    c.x = (ty_last_rows){x->dtype == TY_BF16,
-                         x->dim[1],
-                         x->dim[2],
-                         x->dim[3],
-                         ty_last_wide(x->dim[3]),
-                         a->lo[1],
-                         .rows = (c.size[0] - 1) * c.dil[0] + 1};
-    c.x.row_floats = ((c.out_w - 1) * c.step[1] + (c.size[1] - 1) * c.dil[1] + 1) * c.x.wide;
+    c.x = ty_last_rows_make(a, x, c.size, c.out_w);
     c.sum_floats = c.size[0] * c.size[1] * c.x.wide;
     c.own_floats = c.x.rows * c.x.row_floats + c.out_w * c.x.wide;
     if (2.0 * (double)ty_type_elems(dy) * (double)(c.size[0] * c.size[1]) < DEPTH_SERIAL_FLOPS)

@@ -65,26 +65,31 @@ typedef float slim_four __attribute__((vector_size(16), may_alias, aligned(4)));
 #include "compiler/target/cpu/slim_tile.def"
 #endif
 
+/* Row k of the windows of row `row` of y, of all images; NULL: it is outside. */
+static const float *slim_find_row(const ty_slim *s, const void *x, int64_t row, int64_t k, ty_last_own *own)
+{
+    int64_t at = row % s->out_h * s->step[0] - s->lo + k;
+    return at >= 0 && at < s->x.in_h ? ty_last_find_row(&s->x, x, row / s->out_h, at, own) : NULL;
+}
+
 /* ---- forward ---- */
 
-/* w [outs, channels, size..] to [outs, size.., wide], or back. */
-static void slim_filters(const ty_slim *s, float *w, float *laid, bool back)
+/* w [outs, channels, size..] to [outs, size.., wide] */
+static void slim_load_filters(const ty_slim *s, const float *w, float *to)
 {
     int64_t taps = s->size[0] * s->size[1];
-    for (int64_t o = 0; o < s->outs; o++)
-        for (int64_t tap = 0; tap < taps; tap++)
-            for (int64_t c = 0; c < s->x.channels; c++) {
-                float *a = w + (o * s->x.channels + c) * taps + tap, *b = laid + (o * taps + tap) * s->x.wide + c;
-                *(back ? a : b) = *(back ? b : a);
-            }
+    memset(to, 0, (size_t)s->w_floats * sizeof *to);
+    for (int64_t o = 0; o < s->outs; o++, w += s->x.channels * taps)
+        for (int64_t tap = 0; tap < taps; tap++, to += s->x.wide)
+            for (int64_t c = 0; c < s->x.channels; c++)
+                to[c] = w[c * taps + tap];
 }
 
 static void slim_run(void *prepared, const void *const *in, void *const *out, void *scratch)
 {
     const ty_slim *s = prepared;
     float *w = scratch, *y = out[0], *all = w + s->w_floats;
-    memset(w, 0, (size_t)s->w_floats * sizeof *w);
-    slim_filters(s, (float *)(uintptr_t)in[1], w, false);
+    slim_load_filters(s, in[1], w);
 #pragma omp parallel num_threads(s->threads)
     {
         ty_last_own own = {.rows = all + omp_get_thread_num() * s->own_floats};
@@ -92,10 +97,8 @@ static void slim_run(void *prepared, const void *const *in, void *const *out, vo
 #pragma omp for schedule(static)
         for (int64_t row = 0; row < s->images * s->out_h; row++) {
             const float *rows[SLIM_MOST_ROWS];
-            for (int64_t k = 0; k < s->size[0]; k++) {
-                int64_t at = row % s->out_h * s->step[0] - s->lo + k;
-                rows[k] = at >= 0 && at < s->x.in_h ? ty_last_find_row(&s->x, in[0], row / s->out_h, at, &own) : NULL;
-            }
+            for (int64_t k = 0; k < s->size[0]; k++)
+                rows[k] = slim_find_row(s, in[0], row, k, &own);
             s->row(s, rows, w, y + row * s->out_w * s->outs);
         }
     }
@@ -110,11 +113,23 @@ static void slim_part(const ty_slim *s, int64_t part, const void *const *in, ty_
     ty_last_forget(&s->x, own);
     for (int64_t row = first; row < end; row++)
         for (int64_t k = 0; k < s->size[0]; k++) {
-            int64_t at = row % s->out_h * s->step[0] - s->lo + k;
-            if (at >= 0 && at < s->x.in_h)
-                s->back(s, ty_last_find_row(&s->x, in[0], row / s->out_h, at, own),
-                        (const float *)in[1] + row * s->out_w * s->outs, sums + k * s->size[1] * s->x.wide);
+            const float *x = slim_find_row(s, in[0], row, k, own);
+            if (x)
+                s->back(s, x, (const float *)in[1] + row * s->out_w * s->outs, sums + k * s->size[1] * s->x.wide);
         }
+}
+
+/* Sums of all parts to dw [outs, channels, size..]. */
+static void slim_add_parts(const ty_slim *s, float *sums, float *dw)
+{
+    int64_t taps = s->size[0] * s->size[1];
+    for (int64_t part = 1; part < PARTS; part++)
+        for (int64_t i = 0; i < s->w_floats; i++)
+            sums[i] += sums[part * s->w_floats + i];
+    for (int64_t o = 0; o < s->outs; o++, dw += s->x.channels * taps)
+        for (int64_t tap = 0; tap < taps; tap++, sums += s->x.wide)
+            for (int64_t c = 0; c < s->x.channels; c++)
+                dw[c * taps + tap] = sums[c];
 }
 
 static void slim_dw_run(void *prepared, const void *const *in, void *const *out, void *scratch)
@@ -128,10 +143,7 @@ static void slim_dw_run(void *prepared, const void *const *in, void *const *out,
         for (int64_t part = 0; part < PARTS; part++)
             slim_part(s, part, in, &own, sums + part * s->w_floats);
     }
-    for (int64_t part = 1; part < PARTS; part++)
-        for (int64_t i = 0; i < s->w_floats; i++)
-            sums[i] += sums[part * s->w_floats + i];
-    slim_filters(s, out[0], sums, true);
+    slim_add_parts(s, sums, out[0]);
 }
 
 /* ---- preparing ---- */
@@ -168,9 +180,7 @@ static int slim_prepare(const ty_library_shape *sh, const ty_type *w, const ty_t
     s->images = x->dim[0], s->out_h = y->dim[1], s->out_w = y->dim[2], s->outs = y->dim[3], s->lo = a->lo[0];
     for (int i = 0; i < 2; i++)
         s->size[i] = w->dim[2 + i], s->step[i] = a->step[i];
-    s->x =
-        (ty_last_rows){false, x->dim[1], x->dim[2], x->dim[3], ty_last_wide(x->dim[3]), a->lo[1], .rows = s->size[0]};
-    s->x.row_floats = ((s->out_w - 1) * s->step[1] + s->size[1]) * s->x.wide;
+    s->x = ty_last_rows_make(a, x, s->size, s->out_w);
     s->w_floats = s->outs * s->size[0] * s->size[1] * s->x.wide;
     s->own_floats = s->x.rows * s->x.row_floats;
     s->threads = 2.0 * (double)ty_type_elems(y) * (double)(s->w_floats / s->outs) < SLIM_SERIAL_FLOPS ? 1 : sh->threads;
