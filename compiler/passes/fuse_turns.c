@@ -3,8 +3,8 @@
  * A kernel that reads a matrix across its rows meets a new line of the cache with each element, and where rows are a
  * power of two long, lines that push each other out; the next row asks for all of them again. A copy in tiles
  * (compiler/target/cpu/turn.h) reads and writes each line once. So, on a host, what is turned is stored, turned by such
- * a copy, and read as it lies then. The gate of a gMLP, on whose one side tokens are mixed, takes 0.6 in place of 8 ms
- * of a block with its gradient (Zen 4).
+ * a copy, and read as it lies then. In a gMLP, which mixes tokens on one side of a gate, the kernels of a block with
+ * its gradient take 3.7 in place of 24 ms (Zen 4).
  */
 #include "compiler/passes/fuse.h"
 

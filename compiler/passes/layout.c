@@ -29,8 +29,7 @@ typedef struct layout_pass {
     ty_clone clone;
     layout_perm *perm; /* by value of the old graph: how clone.map's value relates to it */
     bool has_conv;
-    bool follows;        /* the model's transposes, and no more: ty_pass_straighten */
-    const uint8_t *turn; /* by node, where it follows: the transposes that it takes out (turns.h) */
+    const uint8_t *turn; /* by node: the transposes that it takes out, and no more (turns.h); NULL: it makes its own */
     bool gpu;            /* weights are channels-last too, and gradients of weights have the type of what they are of */
     bool float32;        /* on a GPU: convolutions of float32 too */
 } layout_pass;
@@ -233,7 +232,7 @@ static bool layout_transpose(layout_pass *p, uint32_t id)
 {
     ty_val x = layout_in(p, id, 0);
     int rank = layout_old_type(p, x)->rank;
-    if (!layout_is_moved(p, x) && !(p->follows && p->turn[id]))
+    if (!layout_is_moved(p, x) && !(p->turn && p->turn[id]))
         return false;
     layout_perm by = layout_identity(), to = layout_identity();
     for (int i = 0; i < rank; i++)
@@ -373,7 +372,7 @@ static bool layout_index(layout_pass *p, uint32_t id)
 static bool layout_takes_window(const layout_pass *p, uint32_t id)
 {
     const ty_type *t = layout_old_type(p, layout_in(p, id, 0));
-    return p->has_conv && !p->follows && ty_wide_dtype((ty_dtype)t->dtype) == TY_F32 &&
+    return p->has_conv && !p->turn && ty_wide_dtype((ty_dtype)t->dtype) == TY_F32 &&
            !(ty_graph_attr(p->clone.from, id)->flags & TY_SLIDING_LAST);
 }
 
@@ -666,7 +665,7 @@ int ty_pass_straighten(const ty_graph *in, ty_graph **out, ty_error *err)
     if (!turn)
         return ty_error_set(err, TY_E_LIMIT, "no memory for a pass over %u nodes", ty_graph_n_nodes(in));
     int found = ty_find_turns(in, turn, err);
-    int rc = found > 0 ? layout_run(in, (layout_pass){.follows = true, .turn = turn}, out, err) : found;
+    int rc = found > 0 ? layout_run(in, (layout_pass){.turn = turn}, out, err) : found;
     free(turn);
     return rc;
 }
