@@ -32,6 +32,11 @@ static const char gather_text[] =
     "    ty_output(net, \"y\", ty_add(net, y, ty_square(net, y)));\n"
     "}\n";
 
+/* What the models below work on. */
+#define NUMBERS_OF_ROWS                                                                                          \
+    "    ty_var ids = ty_input(net, \"ids\", \"i64[batch,39]\"), x = ty_input(net, \"x\", \"f32[batch,39]\");\n" \
+    "    x = ty_add(net, x, ty_squeeze(net, ty_embedding(net, \"table\", ids, 50, 1), 2));\n"
+
 /* What one product gives is turned for the next one, and the gradient on its way back: copies that do nothing else. */
 static const char turn_text[] =
     "#include <trainyard/model.h>\n"
@@ -52,27 +57,20 @@ static const char turn_text[] =
 static const char stream_text[] =
     "#include <trainyard/model.h>\n"
     "void model(ty_net *net)\n"
-    "{\n"
-    "    ty_var ids = ty_input(net, \"ids\", \"i64[batch,39]\"), x = ty_input(net, \"x\", \"f32[batch,39]\");\n"
-    "    x = ty_add(net, x, ty_squeeze(net, ty_embedding(net, \"table\", ids, 50, 1), 2));\n"
-    "    ty_var h = ty_gelu(net, ty_linear(net, \"wide\", x, %d));\n"
+    "{\n" NUMBERS_OF_ROWS "    ty_var h = ty_gelu(net, ty_linear(net, \"wide\", x, %d));\n"
     "    h = ty_softmax(net, h, 1);\n"
     "    ty_output(net, \"y\", ty_linear(net, \"out\", h, 32));\n"
     "}\n";
 
 /* A product in three parts, whose gradient is written piece by piece while its columns are summed. */
-static const char parts_text[] =
-    "#include <trainyard/model.h>\n"
-    "enum { N = %d };\n"
-    "void model(ty_net *net)\n"
-    "{\n"
-    "    ty_var ids = ty_input(net, \"ids\", \"i64[batch,39]\"), x = ty_input(net, \"x\", \"f32[batch,39]\");\n"
-    "    x = ty_add(net, x, ty_squeeze(net, ty_embedding(net, \"table\", ids, 50, 1), 2));\n"
-    "    ty_var h = ty_linear(net, \"wide\", x, 3 * N);\n"
-    "    ty_var a = ty_slice(net, h, 1, 0, N), b = ty_slice(net, h, 1, N, 2 * N);\n"
-    "    h = ty_add(net, ty_mul(net, a, b), ty_slice(net, h, 1, 2 * N, 3 * N));\n"
-    "    ty_output(net, \"y\", ty_linear(net, \"out\", h, 32));\n"
-    "}\n";
+static const char parts_text[] = "#include <trainyard/model.h>\n"
+                                 "enum { N = %d };\n"
+                                 "void model(ty_net *net)\n"
+                                 "{\n" NUMBERS_OF_ROWS "    ty_var h = ty_linear(net, \"wide\", x, 3 * N);\n"
+                                 "    ty_var a = ty_slice(net, h, 1, 0, N), b = ty_slice(net, h, 1, N, 2 * N);\n"
+                                 "    h = ty_add(net, ty_mul(net, a, b), ty_slice(net, h, 1, 2 * N, 3 * N));\n"
+                                 "    ty_output(net, \"y\", ty_linear(net, \"out\", h, 32));\n"
+                                 "}\n";
 
 /* Three parts of a product whose heads are put first, N wide each: their gradients, head after head in memory, are read
  * side by side into one row while its columns are summed. On the way forward the row is cut where no stretch begins. */
@@ -86,10 +84,7 @@ static const char heads_text[] =
     "    return ty_transpose(net, x, ty_dims(0, 2, 1, 3));\n"
     "}\n"
     "void model(ty_net *net)\n"
-    "{\n"
-    "    ty_var ids = ty_input(net, \"ids\", \"i64[batch,39]\"), x = ty_input(net, \"x\", \"f32[batch,39]\");\n"
-    "    x = ty_add(net, x, ty_squeeze(net, ty_embedding(net, \"table\", ids, 50, 1), 2));\n"
-    "    ty_var h = ty_linear(net, \"wide\", x, 3 * HEADS * N);\n"
+    "{\n" NUMBERS_OF_ROWS "    ty_var h = ty_linear(net, \"wide\", x, 3 * HEADS * N);\n"
     "    ty_var s = ty_matmul(net, part(net, h, 0), ty_transpose(net, part(net, h, 1), ty_dims(0, 1, 3, 2)));\n"
     "    h = ty_matmul(net, ty_tanh(net, s), part(net, h, 2));\n"
     "    h = ty_reshape(net, ty_transpose(net, h, ty_dims(0, 2, 1, 3)), ty_dims(-1, HEADS * N));\n"
@@ -104,10 +99,7 @@ static const char margin_text[] =
     "#include <trainyard/model.h>\n"
     "enum { N = %d };\n"
     "void model(ty_net *net)\n"
-    "{\n"
-    "    ty_var ids = ty_input(net, \"ids\", \"i64[batch,39]\"), x = ty_input(net, \"x\", \"f32[batch,39]\");\n"
-    "    x = ty_add(net, x, ty_squeeze(net, ty_embedding(net, \"table\", ids, 50, 1), 2));\n"
-    "    ty_var h = ty_reshape(net, ty_linear(net, \"wide\", x, 9 * N), ty_dims(-1, 3, 3, N));\n"
+    "{\n" NUMBERS_OF_ROWS "    ty_var h = ty_reshape(net, ty_linear(net, \"wide\", x, 9 * N), ty_dims(-1, 3, 3, N));\n"
     "    ty_var a = ty_pad(net, ty_silu(net, h), ty_dims(0, 1, 0, 0), ty_dims(0, 0, 1, 0), 0.5);\n"
     "    ty_var b = ty_pad(net, ty_tanh(net, h), ty_dims(0, 0, 1, 0), ty_dims(0, 1, 0, 0), 0);\n"
     "    h = ty_softmax(net, ty_mul(net, a, b), -1);\n"
