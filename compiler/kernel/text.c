@@ -382,6 +382,16 @@ bool ty_ktext_fits_int(const ty_kernel *k, const int64_t *base)
 
 /* ---- reductions ---- */
 
+void ty_ktext_combine(ty_ktext *t, const ty_kreduction *red, const char *acc)
+{
+    uint32_t v = red->value;
+    if (red->how == TY_SUM || red->how == TY_PROD)
+        ty_ktext_linef(t, "%s %s= v%u;\n", acc, red->how == TY_SUM ? "+" : "*", v);
+    else
+        ty_ktext_linef(t, "%s = v%u %c %s || v%u != v%u ? v%u : %s;\n", acc, v, red->how == TY_MAX ? '>' : '<', acc, v,
+                       v, v, acc);
+}
+
 const char *ty_ktext_identity(const ty_kreduction *red)
 {
     const ty_ctype *type = &ty_ctypes[red->dtype];

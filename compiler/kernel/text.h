@@ -44,6 +44,8 @@ void ty_ktext_store(ty_ktext *t, const ty_kstore *store);
 void ty_ktext_element(ty_ktext *t, uint32_t buffer, ty_ix addr);
 /* `v<value>` as it is in the buffer's memory. */
 void ty_ktext_stored(ty_ktext *t, const ty_kstore *store);
+/* `<acc> += v<value>;` or what else the reduction does with one more number; a NaN stays: a line. */
+void ty_ktext_combine(ty_ktext *t, const ty_kreduction *red, const char *acc);
 /* What a reduction begins with. */
 const char *ty_ktext_identity(const ty_kreduction *red);
 

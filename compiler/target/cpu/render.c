@@ -8,6 +8,7 @@
 #include "compiler/kernel/keep.h"
 #include "compiler/kernel/text.h"
 #include "compiler/target/cpu/ahead.h"
+#include "compiler/target/cpu/beside.h"
 #include "compiler/target/cpu/even.h"
 #include "compiler/target/cpu/turn.h"
 #include "compiler/target/cpu/uniform.h"
@@ -53,18 +54,11 @@ static bool render_is_flagged(const render *r, const ty_kreduction *red)
 static void render_combine(render *r, int number, const char *acc)
 {
     const ty_kreduction *red = &r->t.k->reduction[number];
-    ty_ktext_line(&r->t);
-    if (render_is_flagged(r, red)) {
-        ty_buf_addf(r->t.out, "%s = v%u %c %s ? v%u : %s, n%d |= v%u != v%u;\n", acc, red->value,
-                    red->how == TY_MAX ? '>' : '<', acc, red->value, acc, number, red->value, red->value);
-        return;
-    }
-    if (red->how == TY_SUM || red->how == TY_PROD) {
-        ty_buf_addf(r->t.out, "%s %s= v%u;\n", acc, red->how == TY_SUM ? "+" : "*", red->value);
-        return;
-    }
-    ty_buf_addf(r->t.out, "%s = v%u %c %s || v%u != v%u ? v%u : %s;\n", acc, red->value, red->how == TY_MAX ? '>' : '<',
-                acc, red->value, red->value, red->value, acc);
+    if (render_is_flagged(r, red))
+        ty_ktext_linef(&r->t, "%s = v%u %c %s ? v%u : %s, n%d |= v%u != v%u;\n", acc, red->value,
+                       red->how == TY_MAX ? '>' : '<', acc, red->value, acc, number, red->value, red->value);
+    else
+        ty_ktext_combine(&r->t, red, acc);
 }
 
 static void render_simd(render *r, int stage)
@@ -621,6 +615,17 @@ static void render_flat(render *r)
     r->t.cut = -1;
 }
 
+static void render_units(render *r)
+{
+    bool columns = r->column >= 0;
+    ty_buf_adds(r->t.out, columns ? " for (long p = lo; p < hi;) {\n" : " for (long p = lo; p < hi; p++) {\n");
+    render_rows(r);
+    render_accumulators(r);
+    r->t.indent = 2;
+    render_stages(r);
+    ty_buf_adds(r->t.out, columns ? "  p += w;\n }\n" : " }\n");
+}
+
 static void render_kernel(const ty_kernel *k, const uint32_t *alias, const int64_t *base, ty_arena *arena, ty_buf *out)
 {
     render r = {.t = {.k = k, .alias = alias, .base = base, .out = out, .cut = -1}, .column = -1, .arena = arena};
@@ -638,12 +643,10 @@ static void render_kernel(const ty_kernel *k, const uint32_t *alias, const int64
         render_flat(&r);
     } else if (!ty_turn_render(&r.t)) {
         render_constants(&r);
-        ty_buf_adds(out, r.column >= 0 ? " for (long p = lo; p < hi;) {\n" : " for (long p = lo; p < hi; p++) {\n");
-        render_rows(&r);
-        render_accumulators(&r);
-        r.t.indent = 2;
-        render_stages(&r);
-        ty_buf_adds(out, r.column >= 0 ? "  p += w;\n }\n" : " }\n");
+        if (ty_beside_suits(k))
+            ty_beside_render(&r.t, r.constant, arena);
+        else
+            render_units(&r);
     }
     ty_buf_adds(out, "}\n");
 }
@@ -666,7 +669,7 @@ void ty_render_kernel(const ty_kernel *k, const uint32_t *alias, const int64_t *
     ty_arena arena;
     ty_kernel kept;
     ty_arena_init(&arena);
-    if (ty_kernel_keep(k, alias, &arena, &kept))
+    if (!ty_beside_suits(k) && ty_kernel_keep(k, alias, &arena, &kept))
         render_kept(&kept, k->n_buffers, alias, base, &arena, out);
     else
         render_kernel(k, alias, base, &arena, out);

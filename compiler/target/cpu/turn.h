@@ -8,8 +8,13 @@
 
 #include "compiler/kernel/text.h"
 
-/* Appends the loops of a kernel that copies 4-byte elements and turns two of its variables, and returns true; false:
+#define TY_TURN_TILE 8
+
+/* Appends the loops of a kernel that copies elements and turns two of its variables, and returns true; false:
  * it is another kernel, nothing was appended. */
 bool ty_turn_render(ty_ktext *t);
+
+/* Whether the prelude has ty_turn_<bytes>, which turns a matrix of such elements. */
+bool ty_turn_has(ty_dtype dtype);
 
 #endif
