@@ -345,6 +345,7 @@ static const struct {
     {"mask", "graph.3.mask.txt", ty_pass_mask, ty_pass_mask, NULL},
     {"layout", "graph.4.layout.txt", ty_pass_layout, NULL, compile_layout_gpu},
     {"winograd", "graph.5.winograd.txt", ty_pass_winograd, NULL, NULL},
+    {"narrow", "graph.5.narrow.txt", ty_pass_narrow, NULL, NULL},
     {"attach", "graph.5.attach.txt", NULL, NULL, compile_attach},
     {"stride", "graph.5.stride.txt", NULL, NULL, compile_stride},
     {"chunk", "graph.6.chunk.txt", ty_pass_chunk, ty_pass_chunk, NULL},

@@ -18,6 +18,7 @@ static const struct {
      {TY_OP_CONV, TY_OP_CONV_DX, TY_OP_CONV_DW, TY_OP_POOL_MAX, TY_OP_POOL_MAX_GRAD, TY_OP_POOL_SUM,
       TY_OP_POOL_SUM_GRAD}},
     {"winograd", 3, {TY_OP_CONV, TY_OP_CONV_DX, TY_OP_CONV_DW}},
+    {"narrow", 1, {TY_OP_TRANSPOSE}},
     {"stride", 1, {TY_OP_CONV_DX}},
     {"accumulate", 2, {TY_OP_SCATTER, TY_OP_PUT}},
 };

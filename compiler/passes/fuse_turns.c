@@ -45,8 +45,8 @@ static bool turns_is_turn(const ty_fusion *f, uint32_t node)
     ty_op source = ty_graph_op(g, ty_val_node(turns_source(g, ty_graph_in(g, node, 0))));
     return to >= 0 && ty_graph_attr(g, node)->lo[to] != from && y->dim[to] >= TURNS_TILE &&
            x->dim[from] >= TURNS_TILE && turns_has((ty_dtype)y->dtype) && ty_type_elems(y) >= f->limits.large &&
-           source != TY_OP_BROADCAST && source != TY_OP_TRANSPOSE && source != TY_OP_CAST && source != TY_OP_CONST &&
-           source != TY_OP_IOTA;
+           source != TY_OP_BROADCAST && source != TY_OP_TRANSPOSE && source != TY_OP_CONST && source != TY_OP_IOTA &&
+           (source != TY_OP_CAST || ty_dtype_bytes((ty_dtype)y->dtype) == 2);
 }
 
 void ty_fuse_find_turns(ty_fusion *f)

@@ -74,6 +74,11 @@ int ty_pass_attach(const ty_graph *in, ty_apart apart, bool tf32, ty_graph **out
  * composites. Keeps: all else; what is marked may round differently. */
 int ty_pass_winograd(const ty_graph *in, ty_graph **out, ty_error *err);
 
+/* narrow.c - on a CPU, what is turned is turned in 16 bits where one side has no more. Makes a new graph; *out is NULL
+ * where there is nothing to do. Needs: no composites; after layout, which adds turns. Keeps: everything else, bit for
+ * bit. */
+int ty_pass_narrow(const ty_graph *in, ty_graph **out, ty_error *err);
+
 /* stride.c - on a GPU without TF32, gradients for x of strided float32 convolutions of channels-first data become those
  * of convolutions with a step of one over more channels. Makes a new graph. Needs: no composites; after layout, which
  * turns those that tensor cores take. Keeps: everything else, sums up to rounding. */
