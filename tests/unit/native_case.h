@@ -186,10 +186,14 @@ static inline void native_compare(const char *what, const ty_type *type, const v
 static inline native_prepare native_for(const native_buffers *b, ty_op op, const ty_attr *attr)
 {
     bool conv = op == TY_OP_CONV || op == TY_OP_CONV_DW, last = op != TY_OP_DOT && attr->flags & TY_SLIDING_LAST;
+    if (op == TY_OP_CONV_DX)
+        return ty_native_prepare_taps_dx;
     if (op == TY_OP_CONV_DW && attr->groups > 1)
         return ty_native_prepare_depth_dw;
     if (conv && b->in_type[1].dim[op == TY_OP_CONV ? 0 : b->in_type[1].rank - 1] <= 4)
         return op == TY_OP_CONV ? ty_native_prepare_slim : ty_native_prepare_slim_dw;
+    if (conv && b->in_type[0].dim[b->in_type[0].rank - 1] > 4)
+        return op == TY_OP_CONV ? ty_native_prepare_taps : ty_native_prepare_taps_dw;
     return native_of(op, last);
 }
 

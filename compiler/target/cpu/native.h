@@ -21,6 +21,9 @@ ty_library_prepare_fn ty_native_prepare_winograd, ty_native_prepare_winograd_dx,
 ty_library_prepare_fn ty_native_prepare_thin, ty_native_prepare_thin_dw;
 /* native_slim.c: f32, channels-last, y of few channels. */
 ty_library_prepare_fn ty_native_prepare_slim, ty_native_prepare_slim_dw;
+/* native_taps.c, native_taps_dw.c: f32, channels-last, many channels on both sides: where oneDNN has nothing fast, and
+ * wherever strict determinism is asked for. */
+ty_library_prepare_fn ty_native_prepare_taps, ty_native_prepare_taps_dx, ty_native_prepare_taps_dw;
 /* native_depth_dw.c: f32 or bf16, channels-last, a channel a group. */
 ty_library_prepare_fn ty_native_prepare_depth_dw;
 /* native_pool.c: f32, channels-first. */

@@ -35,6 +35,7 @@ typedef struct conv_call {
     int64_t scratch_offset;
     int threads;
     bool narrow; /* bfloat16 */
+    bool any;    /* what is slow will do */
     int kind;    /* CONV_FORWARD, CONV_DATA or CONV_WEIGHTS */
     char text[TY_CONVOLUTION_TEXT];
 } conv_call;
@@ -354,7 +355,7 @@ static int conv_fill(conv_call *c, const ty_attr *attr, const ty_type *const *xw
     if (conv_choose_layout(c, attr, xwy, &pd, err) < 0)
         return -1;
     int rc = 0;
-    if (c->narrow && conv_is_slow(c, pd)) /* float32 has something fast for any shape */
+    if (!c->any && conv_is_slow(c, pd))
         rc = ty_error_set(err, TY_E_UNSUPPORTED, "no fast convolution of these shapes");
     if (rc == 0)
         rc = conv_layouts(c, pd, out, err);
@@ -381,18 +382,22 @@ static bool conv_takes(const ty_type *x, const ty_type *w, const ty_type *y)
     return x->dtype == TY_F32 && w->dtype == TY_F32 && y->dtype == TY_F32;
 }
 
-static int conv_prepare(int kind, const ty_library_shape *shape, const ty_type *x, const ty_type *w, const ty_type *y,
-                        ty_library_call *out, ty_error *err)
+static int conv_prepare(int kind, const ty_library_shape *shape, bool any, ty_library_call *out, ty_error *err)
 {
     const ty_onednn *lib;
+    const ty_type *x = kind == CONV_DATA ? &shape->res[0] : &shape->in[0];
+    const ty_type *w = kind == CONV_WEIGHTS ? &shape->res[0] : &shape->in[1];
+    const ty_type *y = kind == CONV_FORWARD ? &shape->res[0] : &shape->in[kind == CONV_WEIGHTS];
     if (!conv_takes(x, w, y))
         return ty_error_set(err, TY_E_UNSUPPORTED, "no convolution of these types");
+    if (shape->strict && !any)
+        return ty_error_set(err, TY_E_UNSUPPORTED, "sums depend on the number of threads");
     if (ty_onednn_get(&lib, err) < 0)
         return -1;
     conv_call *c = calloc(1, sizeof *c);
     if (!c)
         return ty_error_set(err, TY_E_LIMIT, "no memory for a prepared convolution");
-    *c = (conv_call){.lib = lib, .kind = kind, .narrow = x->dtype == TY_BF16};
+    *c = (conv_call){.lib = lib, .kind = kind, .narrow = x->dtype == TY_BF16, .any = any};
     c->threads = shape->strict ? 1 : ty_onednn_threads(shape, conv_flops(w, y));
     *out = (ty_library_call){.run = conv_run, .release = conv_release, .prepared = c, .text = "onednn"};
     int before = ty_onednn_use_threads(c->threads); /* oneDNN plans for the threads it finds */
@@ -405,15 +410,30 @@ static int conv_prepare(int kind, const ty_library_shape *shape, const ty_type *
 
 int ty_onednn_prepare_conv(const ty_library_shape *s, ty_library_call *out, ty_error *err)
 {
-    return conv_prepare(CONV_FORWARD, s, &s->in[0], &s->in[1], &s->res[0], out, err);
+    return conv_prepare(CONV_FORWARD, s, false, out, err);
 }
 
 int ty_onednn_prepare_conv_dx(const ty_library_shape *s, ty_library_call *out, ty_error *err)
 {
-    return conv_prepare(CONV_DATA, s, &s->res[0], &s->in[1], &s->in[0], out, err);
+    return conv_prepare(CONV_DATA, s, false, out, err);
 }
 
 int ty_onednn_prepare_conv_dw(const ty_library_shape *s, ty_library_call *out, ty_error *err)
 {
-    return conv_prepare(CONV_WEIGHTS, s, &s->in[0], &s->res[0], &s->in[1], out, err);
+    return conv_prepare(CONV_WEIGHTS, s, false, out, err);
+}
+
+int ty_onednn_prepare_any_conv(const ty_library_shape *s, ty_library_call *out, ty_error *err)
+{
+    return conv_prepare(CONV_FORWARD, s, true, out, err);
+}
+
+int ty_onednn_prepare_any_conv_dx(const ty_library_shape *s, ty_library_call *out, ty_error *err)
+{
+    return conv_prepare(CONV_DATA, s, true, out, err);
+}
+
+int ty_onednn_prepare_any_conv_dw(const ty_library_shape *s, ty_library_call *out, ty_error *err)
+{
+    return conv_prepare(CONV_WEIGHTS, s, true, out, err);
 }
