@@ -8,7 +8,7 @@
  */
 #include "compiler/passes/fuse.h"
 
-#define TURNS_TILE 8 /* shorter axes are no tile */
+#define TURNS_TILE 8 /* what is shorter is no tile */
 
 /* The last axis that is longer than 1; -1: there is none. */
 static int turns_last(const ty_type *t)
@@ -30,6 +30,16 @@ static ty_val turns_source(const ty_graph *g, ty_val v)
     }
 }
 
+/* Elements that lie side by side in a tensor of these extents and, in their order, somewhere in the other one: down to
+ * axis `last` of it. from[]: the other one's axis for each. */
+static int64_t turns_run(const ty_type *t, const int64_t *from, int last)
+{
+    int64_t run = t->dim[last];
+    for (int i = last; i > 0 && from[i - 1] == from[i] - 1; i--)
+        run *= t->dim[i - 1];
+    return run;
+}
+
 static bool turns_has(ty_dtype dtype)
 {
     return ty_dtype_bytes(dtype) == 2 || ty_dtype_bytes(dtype) == 4;
@@ -41,11 +51,16 @@ static bool turns_is_turn(const ty_fusion *f, uint32_t node)
     if (ty_graph_op(g, node) != TY_OP_TRANSPOSE)
         return false;
     const ty_type *y = ty_graph_type(g, ty_val_make(node, 0)), *x = ty_graph_type(g, ty_graph_in(g, node, 0));
+    const int64_t *perm = ty_graph_attr(g, node)->lo;
+    int64_t back[TY_MAX_RANK];
     int to = turns_last(y), from = turns_last(x);
+    for (int i = 0; i < y->rank; i++)
+        back[perm[i]] = i;
     ty_op source = ty_graph_op(g, ty_val_node(turns_source(g, ty_graph_in(g, node, 0))));
-    return to >= 0 && ty_graph_attr(g, node)->lo[to] != from && y->dim[to] >= TURNS_TILE &&
-           x->dim[from] >= TURNS_TILE && turns_has((ty_dtype)y->dtype) && ty_type_elems(y) >= f->limits.large &&
-           source != TY_OP_BROADCAST && source != TY_OP_TRANSPOSE && source != TY_OP_CONST && source != TY_OP_IOTA &&
+    return to >= 0 && perm[to] != from && turns_run(y, perm, to) >= TURNS_TILE &&
+           turns_run(x, back, from) >= TURNS_TILE && turns_has((ty_dtype)y->dtype) &&
+           ty_type_elems(y) >= f->limits.large && source != TY_OP_BROADCAST && source != TY_OP_TRANSPOSE &&
+           source != TY_OP_CONST && source != TY_OP_IOTA &&
            (source != TY_OP_CAST || ty_dtype_bytes((ty_dtype)y->dtype) == 2);
 }
 

@@ -2,10 +2,8 @@
  * interpreter, whatever the length of a row, their number, and the order in which they lie. */
 #include "compiler/target/cpu/beside.h"
 
-#include "compiler/passes/fuse.h"
-#include "compiler/program.h"
-#include "compiler/target/cpu/render.h"
 #include "tests/unit/evaluate.h"
+#include "tests/unit/kernel_case.h"
 
 enum { MOST = 40000, THREADS = 2 };
 
@@ -152,35 +150,6 @@ static ty_graph *graph_of(const beside_case *c)
     return g;
 }
 
-static void expect_text(const beside_case *c, const ty_kernel *k)
-{
-    uint32_t alias[16];
-    int64_t base[16] = {0};
-    ty_buf text;
-    for (int i = 0; i < k->n_buffers; i++)
-        alias[i] = (uint32_t)i;
-    ty_buf_init(&text, 1 << 16);
-    ty_render_kernel(k, alias, base, &text);
-    ty_buf_addc(&text, 0);
-    if (!strstr(text.data, c->words))
-        fail_msg("%s: expected \"%s\" in %s", c->name, c->words, text.data);
-    ty_buf_fini(&text);
-}
-
-static const ty_kernel *only_kernel(const beside_case *c, const ty_fusion *f)
-{
-    const ty_kernel *k = NULL;
-    int n = 0;
-    for (uint32_t u = 0; u < f->n_units; u++)
-        if (f->unit[u].kind == TY_UNIT_KERNEL) {
-            k = f->unit[u].kernel;
-            n++;
-        }
-    if (n != 1)
-        fail_msg("%s: expected one kernel, found %d", c->name, n);
-    return k;
-}
-
 static void what_is_done_side_by_side(void **state)
 {
     (void)state;
@@ -190,39 +159,14 @@ static void what_is_done_side_by_side(void **state)
         ty_error err = {0};
         if (ty_pass_fuse(g, TY_TAPE_EVAL, 1, &f, &err) < 0)
             fail_msg("%s: %s", cases[i].name, err.message);
-        const ty_kernel *k = only_kernel(&cases[i], f);
+        const ty_kernel *k = case_kernel(cases[i].name, f);
         if (ty_beside_suits(k) != cases[i].suits)
             fail_msg("%s: expected that it is %sdone side by side", cases[i].name, cases[i].suits ? "" : "not ");
         if (cases[i].words)
-            expect_text(&cases[i], k);
+            case_expect_words(cases[i].name, k, cases[i].words, true);
         ty_fusion_free(f);
         ty_graph_free(g);
     }
-}
-
-static double number_of(const ty_tensor *t, int64_t i)
-{
-    switch (t->type.dtype) {
-    case TY_BOOL:
-        return ((const uint8_t *)t->data)[i];
-    case TY_I32:
-        return ((const int32_t *)t->data)[i];
-    case TY_BF16:
-        return (double)ty_bf16_to_f32(((const uint16_t *)t->data)[i]);
-    default:
-        return (double)((const float *)t->data)[i];
-    }
-}
-
-static ty_program *run_of(const beside_case *c, ty_backend backend, int threads, const void *x)
-{
-    ty_error err = {0};
-    ty_program *p = NULL;
-    ty_compile_options opt = {.threads = threads, .backend = backend};
-    if (ty_program_of_graph(graph_of(c), TY_TAPE_EVAL, &opt, &p, &err) < 0 ||
-        ty_program_run(p, TY_RUN_EVAL, (const void *[]){x}, &err) < 0)
-        fail_msg("%s: %s", c->name, err.message);
-    return p;
 }
 
 /* Within a relative error, a step of 16 bits where they have no more; what is no number is none in both. */
@@ -231,7 +175,7 @@ static void expect_near(const beside_case *c, const ty_tensor *found, const ty_t
     double bound = expected->type.dtype == TY_BF16 ? 0x1p-7 : 1e-5;
     int numbers = 0;
     for (int64_t i = 0; i < ty_type_elems(&expected->type); i++) {
-        double a = number_of(found, i), b = number_of(expected, i);
+        double a = case_number(found, i), b = case_number(expected, i);
         numbers += b == b;
         if (!(fabs(a - b) <= bound * fabs(b) + 1e-6) && !(a != a && b != b))
             fail_msg("%s, element %ld: expected %.9g, found %.9g", c->name, (long)i, b, a);
@@ -260,11 +204,13 @@ static void numbers_are_the_interpreters(void **state)
     (void)state;
     static float x[MOST];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        fill(&cases[i], x);
-        ty_program *judge = run_of(&cases[i], TY_BACKEND_INTERPRETER, 1, x);
-        ty_program *one = run_of(&cases[i], TY_BACKEND_CPU, 1, x), *two = run_of(&cases[i], TY_BACKEND_CPU, THREADS, x);
+        const beside_case *c = &cases[i];
+        fill(c, x);
+        ty_program *judge = case_run(c->name, graph_of(c), TY_BACKEND_INTERPRETER, 1, x);
+        ty_program *one = case_run(c->name, graph_of(c), TY_BACKEND_CPU, 1, x);
+        ty_program *two = case_run(c->name, graph_of(c), TY_BACKEND_CPU, THREADS, x);
         const ty_tensor *a = ty_program_output(one, TY_RUN_EVAL, "y"), *b = ty_program_output(two, TY_RUN_EVAL, "y");
-        expect_near(&cases[i], b, ty_program_output(judge, TY_RUN_EVAL, "y"));
+        expect_near(c, b, ty_program_output(judge, TY_RUN_EVAL, "y"));
         assert_memory_equal(a->data, b->data, ty_type_bytes(&b->type));
         ty_program_free(judge);
         ty_program_free(one);

@@ -1,7 +1,7 @@
 /* turn.c - see turn.h.
  *
- * down: the variable inside a row, along which the result is contiguous; across: the fastest of the outer variables,
- * along which the operand is. As many rows as a unit range has side by side are done together:
+ * down: the variable inside a row, along which the result is contiguous; across: the outer variable along which the
+ * operand is. Units are counted along that first, and as many rows as a range of them has are done together:
  *
  *     y[r * sy + c] = x[r + c * sx]      r < w (across), c < n (down)
  */
@@ -24,25 +24,41 @@ static bool turn_coef(const ty_kernel *k, ty_ix addr, int var, int64_t *coef)
     return !inside;
 }
 
+static bool turn_is_copy(const ty_kernel *k)
+{
+    return k->form == TY_FORM_ROWS && !k->n_reductions && k->n_stages == 1 && k->n_instrs == 1 && k->n_stores == 1 &&
+           k->instr[0].kop == TY_K_LOAD && k->instr[0].guard == TY_NONE && k->store[0].guard == TY_NONE &&
+           !k->store[0].row && !k->buffer[k->instr[0].buffer].unaligned && ty_turn_has(k->instr[0].dtype) &&
+           !ty_ix_at(&k->ix, k->instr[0].addr)->data;
+}
+
+/* Whether the variable is one that a tile of the copy may lie along: contiguous in one address, with a step in the
+ * other. */
+static bool turn_lies(const ty_kernel *k, int var, ty_ix along, ty_ix apart, int64_t *step)
+{
+    int64_t one;
+    return k->extent[var] >= TY_TURN_TILE && turn_coef(k, along, var, &one) && turn_coef(k, apart, var, step) &&
+           one == 1 && *step > 1;
+}
+
 static bool turn_find(const ty_kernel *k, turn *f)
 {
-    int n_inner = 0, n_outer = 0;
-    int64_t one_x, one_y;
-    if (k->form != TY_FORM_ROWS || k->n_reductions || k->n_stages != 1 || k->n_instrs != 1 || k->n_stores != 1 ||
-        k->instr[0].kop != TY_K_LOAD || k->instr[0].guard != TY_NONE || k->store[0].guard != TY_NONE ||
-        k->store[0].row || k->buffer[k->instr[0].buffer].unaligned || !ty_turn_has(k->instr[0].dtype) ||
-        ty_ix_at(&k->ix, k->instr[0].addr)->data)
+    int n_inner = 0;
+    *f = (turn){.across = -1, .down = -1};
+    if (!turn_is_copy(k))
         return false;
+    ty_ix x = k->instr[0].addr, y = k->store[0].addr;
     for (int i = 0; i < k->n_order; i++) {
-        bool outer = k->outer >> k->order[i] & 1;
-        *(outer ? &f->across : &f->down) = k->order[i];
-        n_outer += outer;
+        int var = k->order[i];
+        int64_t step;
+        bool outer = k->outer >> var & 1;
         n_inner += !outer;
+        if (outer && turn_lies(k, var, x, y, &step))
+            f->across = var, f->y_step = step;
+        if (!outer && turn_lies(k, var, y, x, &step))
+            f->down = var, f->x_step = step;
     }
-    return n_inner == 1 && n_outer > 0 && k->extent[f->down] >= TY_TURN_TILE && k->extent[f->across] >= TY_TURN_TILE &&
-           turn_coef(k, k->instr[0].addr, f->down, &f->x_step) && turn_coef(k, k->instr[0].addr, f->across, &one_x) &&
-           turn_coef(k, k->store[0].addr, f->across, &f->y_step) && turn_coef(k, k->store[0].addr, f->down, &one_y) &&
-           one_x == 1 && one_y == 1 && f->x_step > 1 && f->y_step > 1;
+    return n_inner == 1 && f->across >= 0 && f->down >= 0;
 }
 
 /* Outer variables from the unit number, and how many rows from here lie side by side. */
@@ -51,8 +67,9 @@ static void turn_rows(ty_ktext *t, const turn *f)
     const ty_kernel *k = t->k;
     int outer[TY_K_MAX_VARS], n = 0;
     for (int i = 0; i < k->n_order; i++)
-        if (k->order[i] != f->down)
+        if (k->order[i] != f->down && k->order[i] != f->across)
             outer[n++] = k->order[i];
+    outer[n++] = f->across;
     ty_buf_adds(t->out, "  long q = p;\n");
     for (int i = n - 1; i >= 0; i--)
         if (i)
