@@ -249,7 +249,8 @@ static int64_t beside_step(const beside *b, uint32_t buffer, ty_ix addr)
     bool inside = false;
     int64_t step = ty_ix_coef(ix, addr, (uint32_t)b->across, &inside);
     bool rows = ty_ix_coef(ix, addr, (uint32_t)b->along, &inside) == 1 && !inside;
-    return rows && b->n >= TY_TURN_TILE && ty_turn_has(b->t->k->buffer[buffer].dtype) ? step : -1;
+    const ty_kbuffer *memory = &b->t->k->buffer[buffer];
+    return rows && b->n >= TY_TURN_TILE && !memory->unaligned && ty_turn_has(memory->dtype) ? step : -1;
 }
 
 /* Between a tile and its rows in memory, in the order in which these lie. */
