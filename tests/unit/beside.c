@@ -156,10 +156,7 @@ static void what_is_done_side_by_side(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ty_graph *g = graph_of(&cases[i]);
         ty_fusion *f = NULL;
-        ty_error err = {0};
-        if (ty_pass_fuse(g, TY_TAPE_EVAL, 1, &f, &err) < 0)
-            fail_msg("%s: %s", cases[i].name, err.message);
-        const ty_kernel *k = case_kernel(cases[i].name, f);
+        const ty_kernel *k = case_kernel(cases[i].name, g, &f);
         if (ty_beside_suits(k) != cases[i].suits)
             fail_msg("%s: expected that it is %sdone side by side", cases[i].name, cases[i].suits ? "" : "not ");
         if (cases[i].words)

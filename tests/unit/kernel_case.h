@@ -9,14 +9,17 @@
 #include "compiler/program.h"
 #include "compiler/target/cpu/render.h"
 
-/* The only kernel of a fused graph. */
-static inline const ty_kernel *case_kernel(const char *name, const ty_fusion *f)
+/* The graph fused, and the only kernel that it becomes. The caller frees the fusion. */
+static inline const ty_kernel *case_kernel(const char *name, ty_graph *g, ty_fusion **f)
 {
     const ty_kernel *k = NULL;
+    ty_error err = {0};
     int n = 0;
-    for (uint32_t u = 0; u < f->n_units; u++)
-        if (f->unit[u].kind == TY_UNIT_KERNEL) {
-            k = f->unit[u].kernel;
+    if (ty_pass_fuse(g, TY_TAPE_EVAL, 1, f, &err) < 0)
+        fail_msg("%s: %s", name, err.message);
+    for (uint32_t u = 0; u < (*f)->n_units; u++)
+        if ((*f)->unit[u].kind == TY_UNIT_KERNEL) {
+            k = (*f)->unit[u].kernel;
             n++;
         }
     if (n != 1)
