@@ -25,8 +25,8 @@ typedef struct ty_taps {
     char text[TY_CONVOLUTION_TEXT];
 } ty_taps;
 
-/* What the op is about, x and w and y being its operands or results, from which `shape` is. UNSUPPORTED where another
- * implementation is as quick. */
+/* What the op of this shape is about; x, w and y are its operands and its result. UNSUPPORTED for channels-first
+ * tensors, groups, other types than float32, and channels that are too few to fill a panel's half. */
 int ty_taps_make(ty_taps *t, const ty_library_shape *shape, const ty_type *x, const ty_type *w, const ty_type *y,
                  ty_error *err);
 /* Panels of so many channels. */
