@@ -52,6 +52,22 @@ def words(make, config, length, classes=None, padded=False, **settings):
     return network
 
 
+class Segments(torch.nn.Module):
+    """A network of torchvision that names the class of each point, classes last."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, x):
+        return self.model(x)["out"].permute(0, 2, 3, 1)
+
+
+def segments(make, rows=2, size=224, classes=21):
+    return lambda: (Segments(make(weights=None, weights_backbone=None, num_classes=classes)),
+                    {"x": ("f", (rows, 3, size, size))}, classes, True)
+
+
 class Recurrent(torch.nn.Module):
     """Tokens or series through a recurrent layer to classes, of each place or of the last."""
 
@@ -101,6 +117,8 @@ NETWORKS = {  # name: model, {input: (kind, shape)}, classes, whether each place
     "regnet_y_400mf": vision(v.regnet_y_400mf), "convnext_tiny": vision(v.convnext_tiny),
     "vit_b_16": vision(v.vit_b_16), "swin_t": vision(v.swin_t), "swin_v2_t": vision(v.swin_v2_t),
     "r3d_18": vision(v.video.r3d_18, (8, 112, 112), 4),
+    "deeplabv3_resnet50": segments(v.segmentation.deeplabv3_resnet50),
+    "lraspp_mobilenet_v3": segments(v.segmentation.lraspp_mobilenet_v3_large, 4),
     "deit_small": pictures(t.DeiTForImageClassification, t.DeiTConfig, hidden_size=384, num_attention_heads=6,
                            intermediate_size=1536),
     "distilbert": words(t.DistilBertForSequenceClassification, t.DistilBertConfig, 128, classes=2),
@@ -149,7 +167,8 @@ def network(name):
     rng = np.random.default_rng(0)
     xs = {k: numbers(rng, kind, (BATCHES, *shape)) for k, (kind, shape) in inputs.items()}
     shape = next(iter(inputs.values()))[1]
-    y = rng.integers(0, classes, (BATCHES, *shape) if everywhere else (BATCHES, shape[0]))
+    places = (shape[0], *shape[2:]) if len(shape) == 4 else shape  # of pictures, all of their points
+    y = rng.integers(0, classes, (BATCHES, *places) if everywhere else (BATCHES, shape[0]))
     return model, xs, y
 
 

@@ -130,6 +130,13 @@ static void what_is_taken(void **state)
     attr = attr_of(&plain, &y);
     for (int i = 0; i < 3; i++)
         assert_false(takes(ops[i], &plain, &attr, false));
+    for (int64_t filters = 448; filters <= 512; filters += 64) { /* whose rows of dy lie half a page apart */
+        const taps_case c = {2, 1, {18, 18}, 32, filters, {5, 5}, {1, 1}, {1, 1}, {2, 2}, {2, 2}, false};
+        types_of(&c, &x, &y);
+        attr = attr_of(&c, &y);
+        assert_int_equal(takes(TY_OP_CONV_DX, &c, &attr, false), filters == 512);
+        assert_false(takes(TY_OP_CONV, &c, &attr, false));
+    }
 }
 
 static void what_is_refused(void **state)
