@@ -133,10 +133,15 @@ void ty_ktext_element(ty_ktext *t, uint32_t buffer, ty_ix addr)
     ty_buf_adds(t->out, "]");
 }
 
+const char *ty_ktext_widening(ty_dtype dtype)
+{
+    return dtype == TY_F16 ? "ty_load_f16" : dtype == TY_BF16 ? "ty_load_bf16" : "";
+}
+
 static void text_load(ty_ktext *t, uint32_t id)
 {
     const ty_kinstr *instr = &t->k->instr[id];
-    const char *convert = instr->dtype == TY_F16 ? "ty_load_f16" : instr->dtype == TY_BF16 ? "ty_load_bf16" : "";
+    const char *convert = ty_ktext_widening(instr->dtype);
     if (t->vector && t->vector[id]) {
         ty_buf_addf(t->out, "%s(x%u[w])", convert, id);
         return;
@@ -378,6 +383,19 @@ bool ty_ktext_fits_int(const ty_kernel *k, const int64_t *base)
     for (int i = 0; i < k->n_stores && fits; i++)
         fits = text_node_fits(k, k->store[i].addr, fabs((double)base[k->store[i].buffer]));
     return fits && points < TEXT_INT;
+}
+
+/* ---- loops ---- */
+
+void ty_ktext_outer(ty_ktext *t, const int *var, int n)
+{
+    for (int i = n - 1; i >= 0; i--) {
+        long extent = (long)t->k->extent[var[i]];
+        if (i)
+            ty_buf_addf(t->out, "  const long i%d = q %% %ldl; q /= %ldl;\n", var[i], extent, extent);
+        else
+            ty_buf_addf(t->out, "  const long i%d = q;\n", var[i]);
+    }
 }
 
 /* ---- reductions ---- */

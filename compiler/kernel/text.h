@@ -46,6 +46,10 @@ void ty_ktext_element(ty_ktext *t, uint32_t buffer, ty_ix addr);
 void ty_ktext_stored(ty_ktext *t, const ty_kstore *store);
 /* `<acc> += v<value>;` or what else the reduction does with one more number; a NaN stays: a line. */
 void ty_ktext_combine(ty_ktext *t, const ty_kreduction *red, const char *acc);
+/* `const long i<var> = ...;`: these n variables, slowest first, from a number q that counts through them: lines. */
+void ty_ktext_outer(ty_ktext *t, const int *var, int n);
+/* What makes a number of what is read of this type: a function of the prelude, or "". */
+const char *ty_ktext_widening(ty_dtype dtype);
 /* What a reduction begins with. */
 const char *ty_ktext_identity(const ty_kreduction *red);
 

@@ -8,7 +8,7 @@
  */
 #include "compiler/passes/fuse.h"
 
-#define TURNS_TILE 8 /* what is shorter is no tile */
+#include "compiler/target/cpu/turn.h"
 
 /* The last axis that is longer than 1; -1: there is none. */
 static int turns_last(const ty_type *t)
@@ -40,11 +40,6 @@ static int64_t turns_run(const ty_type *t, const int64_t *from, int last)
     return run;
 }
 
-static bool turns_has(ty_dtype dtype)
-{
-    return ty_dtype_bytes(dtype) == 2 || ty_dtype_bytes(dtype) == 4;
-}
-
 static bool turns_is_turn(const ty_fusion *f, uint32_t node)
 {
     const ty_graph *g = f->g;
@@ -57,8 +52,8 @@ static bool turns_is_turn(const ty_fusion *f, uint32_t node)
     for (int i = 0; i < y->rank; i++)
         back[perm[i]] = i;
     ty_op source = ty_graph_op(g, ty_val_node(turns_source(g, ty_graph_in(g, node, 0))));
-    return to >= 0 && perm[to] != from && turns_run(y, perm, to) >= TURNS_TILE &&
-           turns_run(x, back, from) >= TURNS_TILE && turns_has((ty_dtype)y->dtype) &&
+    return to >= 0 && perm[to] != from && turns_run(y, perm, to) >= TY_TURN_TILE &&
+           turns_run(x, back, from) >= TY_TURN_TILE && ty_turn_has((ty_dtype)y->dtype) &&
            ty_type_elems(y) >= f->limits.large && source != TY_OP_BROADCAST && source != TY_OP_TRANSPOSE &&
            source != TY_OP_CONST && source != TY_OP_IOTA &&
            (source != TY_OP_CAST || ty_dtype_bytes((ty_dtype)y->dtype) == 2);

@@ -9,13 +9,14 @@
  */
 #include "compiler/ir/build.h"
 #include "compiler/ir/clone.h"
+#include "compiler/ops/expect.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/readers.h"
 
 static bool narrow_is_half(const ty_graph *g, ty_val v)
 {
     ty_dtype dtype = (ty_dtype)ty_graph_type(g, v)->dtype;
-    return dtype == TY_BF16 || dtype == TY_F16;
+    return ty_wide_dtype(dtype) != dtype;
 }
 
 /* A transpose behind which another axis is the last one: others leave rows whole, and are read as fast as they are. */

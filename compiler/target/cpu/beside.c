@@ -316,12 +316,8 @@ static void beside_take_point(beside *b, uint32_t i, uint32_t from)
 {
     const ty_kinstr *instr = &b->t->k->instr[from];
     bool read = instr->kop == TY_K_LOAD;
-    const char *convert = !read                     ? ""
-                          : instr->dtype == TY_F16  ? "ty_load_f16"
-                          : instr->dtype == TY_BF16 ? "ty_load_bf16"
-                                                    : "";
-    ty_ktext_linef(b->t, "const %s v%u = %s(%c%u[i%d][c]);\n", ty_ctypes[instr->dtype].value, i, convert,
-                   read ? 'x' : 'h', from, b->along);
+    ty_ktext_linef(b->t, "const %s v%u = %s(%c%u[i%d][c]);\n", ty_ctypes[instr->dtype].value, i,
+                   read ? ty_ktext_widening(instr->dtype) : "", read ? 'x' : 'h', from, b->along);
 }
 
 static void beside_point_instr(beside *b, uint32_t i, int stage)
@@ -381,12 +377,12 @@ static void beside_units(beside *b)
 {
     const ty_kernel *k = b->t->k;
     long last = (long)k->extent[b->across];
+    int outer[TY_K_MAX_VARS], n = 0;
     ty_buf_addf(b->t->out, "  long q = p;\n  const long at = q %% %ldl; q /= %ldl;\n", last, last);
-    for (int i = k->n_order - 1; i >= 0; i--)
-        if (k->order[i] != b->across && k->order[i] != b->along) {
-            long extent = (long)k->extent[k->order[i]];
-            ty_buf_addf(b->t->out, "  const long i%d = q %% %ldl; q /= %ldl;\n", k->order[i], extent, extent);
-        }
+    for (int i = 0; i < k->n_order; i++)
+        if (k->order[i] != b->across && k->order[i] != b->along)
+            outer[n++] = k->order[i];
+    ty_ktext_outer(b->t, outer, n);
     ty_buf_addf(b->t->out, "  const long more = %ldl - at < hi - p ? %ldl - at : hi - p;\n", last, last);
     ty_buf_addf(b->t->out, "  const long w = more < %ldl ? more : %ldl;\n", b->rows, b->rows);
 }

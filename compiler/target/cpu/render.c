@@ -550,13 +550,7 @@ static void render_rows(render *r)
     ty_buf_adds(r->t.out, "  long q = p;\n");
     if (r->column >= 0)
         render_block(r, k->extent[r->column]);
-    for (int i = n - 1; i >= 0; i--) {
-        if (i)
-            ty_buf_addf(r->t.out, "  const long i%d = q %% %ldl; q /= %ldl;\n", outer[i], (long)k->extent[outer[i]],
-                        (long)k->extent[outer[i]]);
-        else
-            ty_buf_addf(r->t.out, "  const long i%d = q;\n", outer[i]);
-    }
+    ty_ktext_outer(&r->t, outer, n);
     ty_buf_adds(r->t.out, "  (void)q;\n");
 }
 

@@ -71,12 +71,7 @@ static void turn_rows(ty_ktext *t, const turn *f)
             outer[n++] = k->order[i];
     outer[n++] = f->across;
     ty_buf_adds(t->out, "  long q = p;\n");
-    for (int i = n - 1; i >= 0; i--)
-        if (i)
-            ty_buf_addf(t->out, "  const long i%d = q %% %ldl; q /= %ldl;\n", outer[i], (long)k->extent[outer[i]],
-                        (long)k->extent[outer[i]]);
-        else
-            ty_buf_addf(t->out, "  const long i%d = q;\n", outer[i]);
+    ty_ktext_outer(t, outer, n);
     ty_buf_addf(t->out, "  const long left = %ldl - i%d, w = left < hi - p ? left : hi - p, i%d = 0;\n",
                 (long)k->extent[f->across], f->across, f->down);
 }

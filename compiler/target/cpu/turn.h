@@ -8,7 +8,7 @@
 
 #include "compiler/kernel/text.h"
 
-#define TY_TURN_TILE 8
+#define TY_TURN_TILE 8 /* what is shorter is no tile */
 
 /* Appends the loops of a kernel that copies elements and turns two of its variables, and returns true; false:
  * it is another kernel, nothing was appended. */
