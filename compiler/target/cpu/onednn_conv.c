@@ -17,10 +17,10 @@
 #define CONV_SMALL_PLANE    49 /* positions of an image */
 #define CONV_SMALL_CHANNELS 256
 #define CONV_APART_CHANNELS 128
-#define CONV_PAGE_CHANNELS                                                                                           \
-    512                        /* 2 KB: every second position lies in the same lines of a first cache of 4 KB a way, \
-                                */
-#define CONV_PAGE_POSITIONS 16 /* and more than so many push each other out */
+/* Of 2 KB every second position lies in the same lines of a first cache of 4 KB a way; more than so many positions push
+ * each other out. */
+#define CONV_PAGE_CHANNELS  512
+#define CONV_PAGE_POSITIONS 16
 
 /* An operand: ours outside, oneDNN's inside. */
 typedef struct conv_operand {
