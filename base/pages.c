@@ -87,8 +87,8 @@ static int populate_huge(uintptr_t at)
 
 /* Whole pages inside only: the others belong to neighbours too. In short pieces, which end where a huge page may begin:
  * meanwhile no other thread can map or protect memory, and whoever waits for that sleeps unless it is over at once.
- * Beside pieces of 256 KiB the library of products, which maps every function it writes, took 0.4 s for those of a GPT-2
- * and did nothing for most of it; beside 16 KiB 0.03 s. */
+ * Beside pieces of 256 KiB the library of products, which maps every function it writes, took 0.4 s for those of a
+ * GPT-2 and did nothing for most of it; beside 16 KiB 0.03 s. */
 static void populate(const void *at, size_t n_bytes, int how)
 {
     uintptr_t first = ((uintptr_t)at + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;

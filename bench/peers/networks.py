@@ -96,6 +96,24 @@ class Translator(torch.nn.Module):
         return self.head(self.both(h, h, tgt_mask=mask, tgt_is_causal=True))
 
 
+class Both(torch.nn.Module):
+    """An encoder and a decoder of Hugging Face; both read the same tokens."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, x):
+        return self.model(input_ids=x, decoder_input_ids=x, use_cache=False).logits
+
+
+def translator(make, config, length, **settings):
+    def network():
+        built = config(use_cache=False, **settings)
+        return Both(make(built)), {"x": (built.vocab_size, (SEQUENCES, length))}, built.vocab_size, True
+    return network
+
+
 def recurrent(make, rows, length, wide, classes, tokens=None, everywhere=True, **settings):
     inputs = {"x": (tokens, (rows, length)) if tokens else ("f", (rows, length, wide))}
     return lambda: (Recurrent(make, wide, classes=classes, everywhere=everywhere, tokens=tokens, **settings), inputs,
@@ -121,6 +139,8 @@ NETWORKS = {  # name: model, {input: (kind, shape)}, classes, whether each place
     "lraspp_mobilenet_v3": segments(v.segmentation.lraspp_mobilenet_v3_large, 4),
     "deit_small": pictures(t.DeiTForImageClassification, t.DeiTConfig, hidden_size=384, num_attention_heads=6,
                            intermediate_size=1536),
+    "beit_small": pictures(t.BeitForImageClassification, t.BeitConfig, hidden_size=384, num_attention_heads=6,
+                           intermediate_size=1536, use_relative_position_bias=True),
     "distilbert": words(t.DistilBertForSequenceClassification, t.DistilBertConfig, 128, classes=2),
     "bert_padded": words(t.BertForSequenceClassification, t.BertConfig, 128, classes=2, padded=True),
     "electra_small": words(t.ElectraForSequenceClassification, t.ElectraConfig, 128, classes=2),
@@ -135,6 +155,7 @@ NETWORKS = {  # name: model, {input: (kind, shape)}, classes, whether each place
     "gru_words": recurrent(torch.nn.GRU, 32, 128, 256, 5000, 5000, units=512, num_layers=2),
     "bilstm_tagger": recurrent(torch.nn.LSTM, 32, 64, 300, 20, 20000, units=256, num_layers=2, bidirectional=True),
     "lstm_speech": recurrent(torch.nn.LSTM, 8, 200, 80, 35, everywhere=False, units=512, num_layers=5),
+    "t5_small": translator(t.T5ForConditionalGeneration, t.T5Config, 128),
     "transformer_base": lambda: (Translator(8000), {"x": (8000, (SEQUENCES, 64))}, 8000, True),
 }
 

@@ -11,7 +11,8 @@
  * A mask has the dims of the scores [.., H, T, S] or 1, also where heads stand inside: float32 that is added, none of
  * it below TY_ATTEND_UNSEEN, or bools; where these are false the score is TY_ATTEND_HIDDEN, with flags 8
  * TY_ATTEND_UNSEEN. Flags 16: bools stand for such numbers that are added: in a row in which all is hidden, the
- * gradient flows. attend.h says what becomes of these rows.
+ * gradient flows. attend.h says what becomes of these rows. The gradient of a mask that is added is P (dP - dy y'), of
+ * which no more is ever in memory than the mask has numbers.
  */
 #include "compiler/ops/attend.h"
 #include "compiler/ops/expect.h"
@@ -166,6 +167,15 @@ int ty_op_infer_attend_grad(const ty_attr *attr, const ty_type *const *in, int n
     return 0;
 }
 
+int ty_op_infer_attend_bias_grad(const ty_attr *attr, const ty_type *const *in, int n_in, ty_type *res, ty_error *err)
+{
+    const ty_type *mask = in[TY_ATTEND_GRAD_MASK_AT];
+    if (ty_expect_dtype("mask", mask, TY_F32, err) < 0 || ty_op_infer_attend_grad(attr, in, n_in, res, err) < 0)
+        return -1;
+    res[TY_ATTEND_DMASK] = *mask;
+    return 0;
+}
+
 /* ---- meaning ---- */
 
 /* Where row `row` of head `head` begins, of `rows` rows of `n` numbers in `heads` heads. */
@@ -200,6 +210,7 @@ typedef struct attend_case {
     double scale;
     const ty_ref *in, *mask;
     ty_attend_mask m;
+    double *dmask; /* NULL: nobody learns it */
 } attend_case;
 
 static attend_case attend_case_of(const ty_attr *attr, const ty_ref *in, int n_in, int mask_at)
@@ -314,6 +325,8 @@ static void attend_row_back(const attend_case *c, const attend_row *row, double 
             dv[value + i] += prob * dy[i];
         }
         double ds = c->m.blind && attend_hides(c, row, j) ? 0 : c->scale * prob * (dp - delta);
+        if (c->dmask)
+            c->dmask[row->mask + j * c->m.key_step] += prob * (dp - delta);
         for (int64_t i = 0; i < a->d; i++) {
             dq[row->q + i] += ds * in[ATTEND_K].f[key + i];
             dk[key + i] += ds * in[ATTEND_Q].f[row->q + i];
@@ -321,16 +334,28 @@ static void attend_row_back(const attend_case *c, const attend_row *row, double 
     }
 }
 
-int ty_op_ref_attend_grad(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
+static int attend_back(const attend_case *c, ty_ref *res, ty_error *err)
 {
-    const attend_case c = attend_case_of(attr, in, n_in, TY_ATTEND_GRAD_MASK_AT);
-    double *p = malloc(sizeof(double) * (size_t)(c.a.s + 1));
+    double *p = malloc(sizeof(double) * (size_t)(c->a.s + 1));
     if (!p)
-        return ty_error_set(err, TY_E_LIMIT, "no memory for %" PRId64 " scores", c.a.s);
-    for (int64_t at = 0; at < c.a.outer * c.a.heads * c.a.t; at++) {
-        attend_row row = attend_row_of(&c, at);
-        attend_row_back(&c, &row, p, res);
+        return ty_error_set(err, TY_E_LIMIT, "no memory for %" PRId64 " scores", c->a.s);
+    for (int64_t at = 0; at < c->a.outer * c->a.heads * c->a.t; at++) {
+        attend_row row = attend_row_of(c, at);
+        attend_row_back(c, &row, p, res);
     }
     free(p);
     return 0;
+}
+
+int ty_op_ref_attend_grad(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
+{
+    const attend_case c = attend_case_of(attr, in, n_in, TY_ATTEND_GRAD_MASK_AT);
+    return attend_back(&c, res, err);
+}
+
+int ty_op_ref_attend_bias_grad(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
+{
+    attend_case c = attend_case_of(attr, in, n_in, TY_ATTEND_GRAD_MASK_AT);
+    c.dmask = res[TY_ATTEND_DMASK].f;
+    return attend_back(&c, res, err);
 }

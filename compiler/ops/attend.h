@@ -43,6 +43,8 @@ static inline int64_t ty_attend_mask_at(const ty_attend_mask *m, int64_t outer, 
 
 /* The number of the operand that may be a mask. */
 enum { TY_ATTEND_MASK_AT = 3, TY_ATTEND_GRAD_MASK_AT = 6 };
+/* The number of the result that is its gradient. */
+enum { TY_ATTEND_DMASK = 3 };
 
 /* False where the dims before the heads are 1 in between others that are not. */
 bool ty_attend_mask_of(uint32_t flags, const ty_type *q, const ty_type *mask, ty_attend_mask *out);

@@ -149,6 +149,7 @@ static const work_row work_rows[TY_N_OPS] = {
     [TY_OP_LINEAR] = {true, TY_WORK_PRODUCT, work_dot},
     [TY_OP_ATTEND] = {true, TY_WORK_PRODUCT, work_attend},
     [TY_OP_ATTEND_GRAD] = {true, TY_WORK_PRODUCT, work_attend_grad},
+    [TY_OP_ATTEND_BIAS_GRAD] = {true, TY_WORK_PRODUCT, work_attend_grad},
     [TY_OP_CONV] = {true, TY_WORK_CONVOLUTION, work_conv},
     [TY_OP_CONV_BIAS] = {true, TY_WORK_CONVOLUTION, work_conv},
     [TY_OP_CONV_DX] = {true, TY_WORK_CONVOLUTION, work_conv_dx},

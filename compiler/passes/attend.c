@@ -4,8 +4,9 @@
  * that nobody may see. `attend` (compiler/ops/attend.c) works on one block of queries at a time and keeps one number a
  * row. Where q, k and v are all turned from [.., T, H, D], as they leave a linear layer, it reads them as they lie.
  *
- * A mask that is added has its numbers far below zero brought to two, once for all layers that share it. One that has a
- * gradient leaves attention as it is: that would be T x S again.
+ * A mask that is added has its numbers far below zero brought to two, once for all layers that share it. One that is
+ * learned, as T5's and BEiT's are by places' distances, gets its gradient from the tiles too, in its own size; not on a
+ * GPU, whose tiles of different entries run at once: there it leaves attention as it is.
  */
 #include "compiler/ir/build.h"
 #include "compiler/ir/clone.h"
@@ -39,6 +40,7 @@ typedef bool attend_pays_fn(const ty_attend_sizes *a, ty_dtype dtype);
 
 typedef struct attend_pass {
     attend_pays_fn *pays;
+    bool learns;      /* tiles make gradients of masks */
     uint8_t *trained; /* by node: it is a mask, of which somebody wants the gradient */
 } attend_pass;
 
@@ -62,6 +64,12 @@ static ty_val attend_mask_of(const ty_graph *g, uint32_t id)
     return ty_graph_node(g, id)->n_in > at ? ty_graph_in(g, id, at) : TY_NONE;
 }
 
+static bool attend_is_learned(const ty_graph *g, uint32_t id, const attend_pass *p)
+{
+    ty_val mask = attend_mask_of(g, id);
+    return mask != TY_NONE && p->trained[ty_val_node(mask)];
+}
+
 static bool attend_takes_mask(const ty_graph *g, uint32_t id, const attend_pass *p)
 {
     ty_val mask = attend_mask_of(g, id);
@@ -70,7 +78,9 @@ static bool attend_takes_mask(const ty_graph *g, uint32_t id, const attend_pass 
     if (mask == TY_NONE)
         return true;
     const ty_type *t = ty_graph_type(g, mask);
-    return !(attr->flags & TY_ATTEND_CAUSAL) && !p->trained[ty_val_node(mask)] && attr->value >= ATTEND_MIN_SCALE &&
+    if (attend_is_learned(g, id, p) && (!p->learns || t->dtype != TY_F32))
+        return false;
+    return !(attr->flags & TY_ATTEND_CAUSAL) && attr->value >= ATTEND_MIN_SCALE &&
            (t->dtype != TY_BOOL || attr->value2 <= ATTEND_HIDES_SET) &&
            ty_attend_mask_of(0, ty_graph_type(g, ty_graph_in(g, id, ATTEND_Q)), t, &m);
 }
@@ -143,7 +153,7 @@ static ty_val attend_shown(ty_graph *g, ty_val mask, uint32_t *flags)
 }
 
 /* The mask as tiles take it, or TY_NONE; flags gets what they have to know of it. */
-static ty_val attend_mask(ty_graph *g, ty_val mask, const ty_attr *from, uint32_t *flags)
+static ty_val attend_mask(ty_graph *g, ty_val mask, bool learned, const ty_attr *from, uint32_t *flags)
 {
     if (mask == TY_NONE)
         return TY_NONE;
@@ -151,7 +161,7 @@ static ty_val attend_mask(ty_graph *g, ty_val mask, const ty_attr *from, uint32_
         *flags |= isinf(from->value2) ? TY_ATTEND_NEVER : 0;
         return mask;
     }
-    ty_val shown = attend_shown(g, mask, flags);
+    ty_val shown = learned ? TY_NONE : attend_shown(g, mask, flags);
     if (shown != TY_NONE)
         return shown;
     mask = ty_b_cast(g, mask, TY_F32);
@@ -161,7 +171,7 @@ static ty_val attend_mask(ty_graph *g, ty_val mask, const ty_attr *from, uint32_
     return ty_b_select(g, is_hidden, ty_b_select(g, is_unseen, unseen, hidden), mask);
 }
 
-static void attend_node(ty_clone *c, uint32_t id)
+static void attend_node(ty_clone *c, uint32_t id, bool learned)
 {
     const ty_attr *from = ty_graph_attr(c->from, id);
     ty_val in[ATTEND_MAX_IN], *q = in;
@@ -174,7 +184,7 @@ static void attend_node(ty_clone *c, uint32_t id)
     bool inside = turned[0] != TY_NONE && turned[1] != TY_NONE && turned[2] != TY_NONE;
     ty_attr attr = {.flags = from->flags | (inside ? TY_ATTEND_INSIDE : 0), .value = from->value};
     ty_val given = attend_mask_of(c->from, id);
-    ty_val mask = attend_mask(g, given == TY_NONE ? TY_NONE : c->map[given], from, &attr.flags);
+    ty_val mask = attend_mask(g, given == TY_NONE ? TY_NONE : c->map[given], learned, from, &attr.flags);
     for (int i = ATTEND_Q; i <= ATTEND_V && inside; i++)
         in[i] = turned[i];
     const int n_masks = mask != TY_NONE;
@@ -188,14 +198,16 @@ static void attend_node(ty_clone *c, uint32_t id)
     if (y == TY_NONE)
         return;
     ty_val d =
-        ty_graph_emit(g, TY_OP_ATTEND_GRAD, &attr,
+        ty_graph_emit(g, learned ? TY_OP_ATTEND_BIAS_GRAD : TY_OP_ATTEND_GRAD, &attr,
                       (ty_val[]){in[ATTEND_Q], in[ATTEND_K], in[ATTEND_V], y, ty_val_make(ty_val_node(y), 1), dy, mask},
                       TY_ATTEND_GRAD_MASK_AT + n_masks);
     for (uint32_t i = ATTEND_Q; i <= ATTEND_V && d != TY_NONE; i++) {
         ty_val di = ty_val_make(ty_val_node(d), i);
         c->map[ty_val_make(id, i)] = inside ? attend_turn(g, di) : di;
     }
-    c->map[ty_val_make(id, 3)] = ty_b_scalar(g, TY_F32, 0); /* which nobody reads */
+    c->map[ty_val_make(id, TY_ATTEND_DMASK)] = learned && d != TY_NONE
+                                                   ? ty_val_make(ty_val_node(d), TY_ATTEND_DMASK)
+                                                   : ty_b_scalar(g, TY_F32, 0); /* which nobody reads */
 }
 
 static bool attend_rewrite(ty_clone *c, uint32_t id, void *pass)
@@ -203,7 +215,7 @@ static bool attend_rewrite(ty_clone *c, uint32_t id, void *pass)
     ty_op op = ty_graph_op(c->from, id);
     if ((op != TY_OP_ATTENTION && op != TY_OP_ATTENTION_GRAD) || !attend_pays(c->from, id, pass))
         return false;
-    attend_node(c, id);
+    attend_node(c, id, attend_is_learned(c->from, id, pass));
     return true;
 }
 
@@ -221,9 +233,9 @@ static int attend_find_trained(attend_pass *p, const ty_graph *g, ty_error *err)
     return 0;
 }
 
-static int attend_run(const ty_graph *in, attend_pays_fn *pays, ty_graph **out, ty_error *err)
+static int attend_run(const ty_graph *in, attend_pays_fn *pays, bool learns, ty_graph **out, ty_error *err)
 {
-    attend_pass p = {pays, calloc((size_t)ty_graph_n_nodes(in) + 1, 1)};
+    attend_pass p = {pays, learns, calloc((size_t)ty_graph_n_nodes(in) + 1, 1)};
     *out = NULL;
     if (!p.trained)
         return ty_error_set(err, TY_E_LIMIT, "no memory for a pass over %u nodes", ty_graph_n_nodes(in));
@@ -236,10 +248,10 @@ static int attend_run(const ty_graph *in, attend_pays_fn *pays, ty_graph **out, 
 
 int ty_pass_attend(const ty_graph *in, ty_graph **out, ty_error *err)
 {
-    return attend_run(in, attend_pays_cpu, out, err);
+    return attend_run(in, attend_pays_cpu, true, out, err);
 }
 
 int ty_pass_attend_gpu(const ty_graph *in, ty_graph **out, ty_error *err)
 {
-    return attend_run(in, attend_pays_gpu, out, err);
+    return attend_run(in, attend_pays_gpu, false, out, err);
 }

@@ -54,6 +54,15 @@ static const attend_case cases[] = {
     {TY_F32, 1, 4, 2, 130, 130, 24, 20, false, true, true, false, BAND_ADDED},
     {TY_F32, 3, 2, 2, 64, 64, 16, 16, false, false, true, false, KEYS_GUARDED},
     {TY_F32, 2, 2, 2, 64, 64, 16, 16, true, true, false, false, KEYS},
+    /* learned */
+    {TY_F32, 5, 2, 2, 70, 70, 16, 24, false, true, true, false, LEARNED_PLANES},
+    {TY_F32, 3, 4, 2, 130, 65, 24, 16, false, false, true, false, LEARNED_PLANES},
+    {TY_F32, 2, 3, 3, 66, 130, 16, 16, false, true, true, false, LEARNED_ALL},
+    {TY_F32, 40, 2, 2, 64, 64, 16, 16, false, false, true, false, LEARNED_PLANE},
+    {TY_F32, 3, 4, 2, 77, 90, 16, 16, false, true, true, false, LEARNED_KEYS},
+    {TY_F32, 7, 4, 4, 64, 70, 16, 16, false, true, true, false, LEARNED_ROWS},
+    {TY_F32, 3, 2, 2, 64, 75, 16, 16, false, false, true, false, LEARNED_PADDED},
+    {TY_F32, 3, 2, 2, 32, 75, 16, 16, false, false, false, false, LEARNED_PADDED},
 };
 enum { N_CASES = sizeof cases / sizeof *cases };
 
@@ -65,10 +74,28 @@ static void the_pass_chooses(void **state)
         ty_error err = {0};
         assert_int_equal(ty_pass_attend(g, &after, &err), 0);
         assert_int_equal(count(after, TY_OP_ATTEND), cases[i].tiled);
-        assert_int_equal(count(after, TY_OP_ATTEND_GRAD), cases[i].tiled);
+        ty_op back = mask_is_learned(&cases[i]) ? TY_OP_ATTEND_BIAS_GRAD : TY_OP_ATTEND_GRAD;
+        assert_int_equal(count(after, back), cases[i].tiled);
         assert_int_equal(count(after, TY_OP_ATTENTION) + count(after, TY_OP_ATTENTION_GRAD), cases[i].tiled ? 0 : 2);
         if (cases[i].tiled)
             assert_int_equal(count(after, TY_OP_TRANSPOSE), 0); /* as they lie */
+        ty_graph_free(g);
+        ty_graph_free(after);
+    }
+}
+
+/* Blocks of a GPU run at once, in no order in which a learned mask's gradient could be added up. */
+static void a_gpu_leaves_what_is_learned(void **state)
+{
+    (void)state;
+    static const attend_hidden masks[] = {LEARNED_PLANES, HEADS_ADDED};
+    for (int i = 0; i < 2; i++) {
+        const attend_case c = {TY_BF16, 2, 2, 2, 64, 64, 16, 16, false, false, true, false, masks[i]};
+        ty_graph *g = make(&c), *after = NULL;
+        ty_error err = {0};
+        assert_int_equal(ty_pass_attend_gpu(g, &after, &err), 0);
+        assert_int_equal(count(after, TY_OP_ATTENTION_GRAD), i == 0);
+        assert_int_equal(count(after, TY_OP_ATTEND_GRAD), i == 1);
         ty_graph_free(g);
         ty_graph_free(after);
     }
@@ -175,7 +202,7 @@ static void calls_are_prepared(void **state)
             ty_op op = ty_graph_op(after, id);
             ty_type in[TY_ATTEND_GRAD_MASK_AT + 1];
             ty_library_call call = {0};
-            if (op != TY_OP_ATTEND && op != TY_OP_ATTEND_GRAD)
+            if (op != TY_OP_ATTEND && op != TY_OP_ATTEND_GRAD && op != TY_OP_ATTEND_BIAS_GRAD)
                 continue;
             int n = (int)ty_graph_node(after, id)->n_in;
             for (int k = 0; k < n; k++)
@@ -337,10 +364,15 @@ static void windows_have_masks_of_their_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_pass_chooses),   cmocka_unit_test(the_text_before_and_after),
-        cmocka_unit_test(rounded_in_between), cmocka_unit_test(references_agree),
-        cmocka_unit_test(calls_are_prepared), cmocka_unit_test(numbers_and_threads),
-        cmocka_unit_test(masks_of_dims),      cmocka_unit_test(windows_have_masks_of_their_own),
+        cmocka_unit_test(the_pass_chooses),
+        cmocka_unit_test(the_text_before_and_after),
+        cmocka_unit_test(a_gpu_leaves_what_is_learned),
+        cmocka_unit_test(rounded_in_between),
+        cmocka_unit_test(references_agree),
+        cmocka_unit_test(calls_are_prepared),
+        cmocka_unit_test(numbers_and_threads),
+        cmocka_unit_test(masks_of_dims),
+        cmocka_unit_test(windows_have_masks_of_their_own),
     };
     return cmocka_run_group_tests_name("attend", tests, NULL, NULL);
 }

@@ -11,20 +11,27 @@
 #include <float.h>
 #include <math.h>
 
-enum { MAX_INPUTS = 4, MAX_OUTPUTS = 4 };
+enum { MAX_INPUTS = 5, MAX_OUTPUTS = 5 };
 
 /* What a query does not see, in the ways in which models say it. */
 typedef enum attend_hidden {
     NO_MASK,
-    KEYS,        /* [B, 1, 1, S] bool, -inf: keys behind the end of each entry */
-    KEYS_ADDED,  /* the same, the lowest float added; of the last entry all keys */
-    BAND,        /* [1, 1, T, S] bool, lowest: a window; some queries see nothing */
-    BIAS,        /* [B, H, T, S] added: small numbers, -inf where nothing is seen; one query -inf and lowest */
-    QUERIES,     /* [1, H, T, 1] bool, -1e9: queries that see nothing, others everything */
-    HEADS_ADDED, /* [1, H, 1, S] added: a slope a head */
-    NAN_QUERIES, /* [1, 1, T, 1] bool, -inf: rows that are NaN */
-    BAND_ADDED,  /* BAND, as 0 or the lowest float that is added, by what is not seen */
-    KEYS_GUARDED /* KEYS_ADDED as 0 or -inf that is added, by a condition, or the lowest number if that is more */
+    KEYS,         /* [B, 1, 1, S] bool, -inf: keys behind the end of each entry */
+    KEYS_ADDED,   /* the same, the lowest float added; of the last entry all keys */
+    BAND,         /* [1, 1, T, S] bool, lowest: a window; some queries see nothing */
+    BIAS,         /* [B, H, T, S] added: small numbers, -inf where nothing is seen; one query -inf and lowest */
+    QUERIES,      /* [1, H, T, 1] bool, -1e9: queries that see nothing, others everything */
+    HEADS_ADDED,  /* [1, H, 1, S] added: a slope a head */
+    NAN_QUERIES,  /* [1, 1, T, 1] bool, -inf: rows that are NaN */
+    BAND_ADDED,   /* BAND, as 0 or the lowest float that is added, by what is not seen */
+    KEYS_GUARDED, /* KEYS_ADDED as 0 or -inf that is added, by a condition, or the lowest number if that is more */
+    /* added, and an input, of which there is a gradient */
+    LEARNED_PLANES, /* [1, H, T, S] */
+    LEARNED_ALL,    /* [B, H, T, S] */
+    LEARNED_PLANE,  /* [1, 1, T, S] */
+    LEARNED_KEYS,   /* [B, 1, 1, S] */
+    LEARNED_ROWS,   /* [1, H, T, 1] */
+    LEARNED_PADDED  /* LEARNED_PLANES and KEYS_ADDED together */
 } attend_hidden;
 
 typedef struct attend_case {
@@ -122,12 +129,43 @@ static inline ty_val mask_of(ty_graph *g, const attend_case *c)
     return ty_b_binary(g, TY_OP_MAX, ty_b_select(g, v, none, hidden), lowest);
 }
 
+static inline bool mask_is_learned(const attend_case *c)
+{
+    return c->mask >= LEARNED_PLANES;
+}
+
+/* The input "mask"; TY_NONE where nothing is learned. */
+static inline ty_val learned_of(ty_graph *g, const attend_case *c)
+{
+    static const bool has[][4] = {
+        [LEARNED_PLANES] = {0, 1, 1, 1}, [LEARNED_ALL] = {1, 1, 1, 1},  [LEARNED_PLANE] = {0, 0, 1, 1},
+        [LEARNED_KEYS] = {1, 0, 0, 1},   [LEARNED_ROWS] = {0, 1, 1, 0}, [LEARNED_PADDED] = {0, 1, 1, 1},
+    };
+    const int64_t all[] = {c->b, c->heads, c->t, c->s};
+    int64_t dim[4];
+    if (!mask_is_learned(c))
+        return TY_NONE;
+    for (int i = 0; i < 4; i++)
+        dim[i] = has[c->mask][i] ? all[i] : 1;
+    return ty_b_input(g, ty_graph_add_input(g, "mask", ty_type_make(TY_F32, 4, dim)));
+}
+
+/* What is added: what is learned, and where keys are hidden too. */
+static inline ty_val added_of(ty_graph *g, const attend_case *c, ty_val learned)
+{
+    attend_case padding = *c;
+    padding.mask = KEYS_ADDED;
+    return c->mask == LEARNED_PADDED ? ty_b_add(g, learned, mask_of(g, &padding)) : learned;
+}
+
 /* ---- graphs ---- */
 
-static inline ty_val attention_of(ty_graph *g, const attend_case *c, ty_val q, ty_val k, ty_val v)
+static inline ty_val attention_of(ty_graph *g, const attend_case *c, ty_val q, ty_val k, ty_val v, ty_val learned)
 {
-    ty_attr attr = {.flags = c->causal, .value = 0.3, .value2 = c->mask == NO_MASK ? 0 : mask_fill(c->mask)};
-    ty_val mask = mask_of(g, c);
+    ty_attr attr = {.flags = c->causal, .value = 0.3};
+    if (c->mask != NO_MASK && learned == TY_NONE)
+        attr.value2 = mask_fill(c->mask);
+    ty_val mask = learned == TY_NONE ? mask_of(g, c) : added_of(g, c, learned);
     return ty_graph_emit(g, TY_OP_ATTENTION, &attr, (ty_val[]){q, k, v, mask}, mask == TY_NONE ? 3 : 4);
 }
 
@@ -158,7 +196,7 @@ static inline ty_graph *make_packed(const attend_case *c)
     const int64_t dims[] = {c->b, c->t, 3 * c->heads * c->d};
     ty_val qkv = ty_b_input(g, ty_graph_add_input(g, "qkv", ty_type_make(c->dtype, 3, dims)));
     ty_val dy = given(g, c, "dy", c->heads, c->t, c->e), d;
-    ty_val y = attention_of(g, c, part(g, c, qkv, 0), part(g, c, qkv, 1), part(g, c, qkv, 2));
+    ty_val y = attention_of(g, c, part(g, c, qkv, 0), part(g, c, qkv, 1), part(g, c, qkv, 2), TY_NONE);
     ty_error err = {0};
     if (ty_pass_autodiff(g, ty_b_sum(g, ty_b_mul(g, y, dy), 15, false), &qkv, 1, &d, &err) < 0)
         fail_msg("%s", err.message);
@@ -175,15 +213,17 @@ static inline ty_graph *make(const attend_case *c)
     ty_graph *g = ty_graph_new();
     ty_val q = given(g, c, "q", c->heads, c->t, c->d), k = given(g, c, "k", c->groups, c->s, c->d);
     ty_val v = given(g, c, "v", c->groups, c->s, c->e), dy = given(g, c, "dy", c->heads, c->t, c->e);
-    ty_val y = attention_of(g, c, q, k, v), d[3];
+    ty_val learned = learned_of(g, c), y = attention_of(g, c, q, k, v, learned), d[4];
     ty_error err = {0};
     ty_val loss = ty_b_sum(g, ty_b_mul(g, y, dy), 15, false);
-    if (ty_pass_autodiff(g, loss, (ty_val[]){q, k, v}, 3, d, &err) < 0)
+    if (ty_pass_autodiff(g, loss, (ty_val[]){q, k, v, learned}, learned == TY_NONE ? 3 : 4, d, &err) < 0)
         fail_msg("%s", err.message);
     taken(g, c, "y", y);
     taken(g, c, "dq", d[0]);
     taken(g, c, "dk", d[1]);
     taken(g, c, "dv", d[2]);
+    if (learned != TY_NONE)
+        ty_graph_add_output(g, "dmask", d[3], TY_TAPE_EVAL);
     return g;
 }
 

@@ -29,6 +29,7 @@ static const struct reason {
     {TY_OP_ATTENTION_GRAD, "a gradient itself: attention is not differentiated twice"},
     {TY_OP_ATTEND, "made from attention when gradients stand"},
     {TY_OP_ATTEND_GRAD, "made from attention_grad when gradients stand"},
+    {TY_OP_ATTEND_BIAS_GRAD, "made from attention_grad when gradients stand"},
     {TY_OP_GELU_GRAD, "a gradient itself: GELU is not differentiated twice"},
     {TY_OP_LINEAR, "made from products when gradients stand"},
     {TY_OP_CONV_BIAS, "made from convolutions when gradients stand"},

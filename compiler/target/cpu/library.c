@@ -19,6 +19,7 @@ static const library_row library_rows[] = {
     {TY_OP_DOT, false, true, ty_onednn_prepare_dot_bf16},
     {TY_OP_ATTEND, false, false, ty_onednn_prepare_attend},
     {TY_OP_ATTEND_GRAD, false, false, ty_onednn_prepare_attend_grad},
+    {TY_OP_ATTEND_BIAS_GRAD, false, false, ty_onednn_prepare_attend_bias_grad},
     {TY_OP_CONV, false, true, ty_native_prepare_winograd},
     {TY_OP_CONV, true, true, ty_native_prepare_thin},
     {TY_OP_CONV, true, true, ty_native_prepare_slim},

@@ -6,7 +6,9 @@
  * last one sees every key and can write dk and dv where the others add to them. Cuts depend on shapes alone and each
  * product runs on one thread: bits do not depend on the number of threads.
  *
- * A mask changes a block's scores when they are there, before the softmax.
+ * A mask changes a block's scores when they are there, before the softmax. Where it is learned, a block's part in its
+ * gradient is added to what all that share the number have there. They are dealt into items that share none; of few,
+ * entries are dealt too, into sums of their own, which are added up in order at last.
  */
 #include "compiler/ops/attend.h"
 #include "compiler/target/cpu/clones.h"
@@ -25,6 +27,11 @@ typedef struct attend_call {
     float scale;
     int mask_at; /* its number among the operands; -1: none */
     ty_attend_mask mask;
+    bool learns;         /* it has a gradient */
+    int64_t mask_n;      /* its numbers */
+    int64_t head_mask_n; /* those of one head */
+    int64_t planes;      /* items of a learned mask that share no number of it */
+    int64_t splits;      /* sums that each of these has */
     int threads;
     int64_t ld; /* floats from one row of scores to the next */
 } attend_call;
@@ -200,6 +207,25 @@ TY_CPU_CLONES static void attend_back_row(float *p, const float *dp, int64_t n, 
         p[i] = scale * p[i] * (dp[i] - delta);
 }
 
+/* dmask += by ds, where ds is the gradient of the products. */
+TY_CPU_CLONES static void attend_learn_row(float *dmask, const float *ds, int64_t step, int64_t n, float by)
+{
+    if (step == 0)
+        dmask[0] += by * attend_sum(ds, n);
+    else
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            dmask[i] += by * ds[i];
+}
+
+static void attend_learn_rows(const attend_call *c, float *dmask, int64_t head, int64_t first, int64_t rows,
+                              const float *ds)
+{
+    for (int64_t i = 0; i < rows; i++)
+        attend_learn_row(dmask + ty_attend_mask_at(&c->mask, head / c->a.heads, head % c->a.heads, first + i),
+                         ds + i * c->ld, c->mask.key_step, c->a.s, 1 / c->scale);
+}
+
 /* ---- blocks of queries ---- */
 
 /* Keys that query t sees. */
@@ -266,8 +292,75 @@ static void attend_back_block(const attend_call *c, const float *const *in, floa
     for (int64_t i = 0; i < rows; i++)
         attend_back_row(p + i * c->ld, ds.at + i * c->ld, width, attend_rows(dy, i).at, attend_rows(y, i).at, a->e,
                         attend_is_blind(c, in[4][head * a->t + first + i]) ? 0 : c->scale);
+    if (c->learns)
+        attend_learn_rows(c, out[TY_ATTEND_DMASK], head, first, rows, p);
     attend_product(c, 'N', 'N', rows, a->d, width, 1, s, k, 0, dq);
     attend_product(c, 'T', 'N', width, a->d, rows, 1, s, q, beta, dk);
+}
+
+/* All blocks of the heads that share head `i` of keys. */
+static void attend_back_group(const attend_call *c, const float *const *in, float *const *out, int64_t i, float *p)
+{
+    int64_t blocks = attend_blocks(&c->a), shared = c->a.heads / c->a.groups;
+    for (int64_t k = 0; k < shared * blocks; k++)
+        attend_back_block(c, in, out, i * shared + k / blocks, blocks - 1 - k % blocks, k > 0, p);
+}
+
+/* ---- learned masks ---- */
+
+/* The sum that split `split` adds to: the first one is the result. */
+static float *attend_learned(const attend_call *c, float *const *out, float *sums, int64_t split)
+{
+    return split == 0 ? out[TY_ATTEND_DMASK] : sums + (split - 1) * c->mask_n;
+}
+
+/* One item: all entries that read part `part` of the mask, or one split of these, of one head of keys or of all. */
+static void attend_learn(const attend_call *c, const float *const *in, float *const *out, float *sums, int64_t item,
+                         float *p)
+{
+    const ty_attend_sizes *a = &c->a;
+    const ty_attend_mask *m = &c->mask;
+    int64_t split = item % c->splits, plane = item / c->splits, own = m->head_step ? a->groups : 1;
+    int64_t part = plane / own, first = m->head_step ? plane % own : 0, last = m->head_step ? first + 1 : a->groups;
+    int64_t shared = a->heads / a->groups, entries = a->outer / m->mod;
+    float *mine[] = {out[0], out[1], out[2], attend_learned(c, out, sums, split)};
+    for (int64_t h = first * shared; h < last * shared; h++)
+        memset(mine[TY_ATTEND_DMASK] + ty_attend_mask_at(m, part * m->div, h, 0), 0,
+               sizeof(float) * (size_t)c->head_mask_n);
+    for (int64_t n = entries * split / c->splits; n < entries * (split + 1) / c->splits; n++)
+        for (int64_t g = first; g < last; g++) {
+            int64_t outer = (n / m->div * m->mod + part) * m->div + n % m->div;
+            attend_back_group(c, in, mine, outer * a->groups + g, p);
+        }
+}
+
+enum { ATTEND_SUM_PART = 4096 };
+
+TY_CPU_CLONES static void attend_add_sum(float *to, const float *from, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        to[i] += from[i];
+}
+
+static void attend_add_sums(const attend_call *c, float *const *out, float *sums, int64_t first)
+{
+    int64_t n = c->mask_n - first < ATTEND_SUM_PART ? c->mask_n - first : ATTEND_SUM_PART;
+    for (int64_t split = 1; split < c->splits; split++)
+        attend_add_sum(out[TY_ATTEND_DMASK] + first, attend_learned(c, out, sums, split) + first, n);
+}
+
+/* Items that keep many threads busy; more than that would be more sums to add. */
+enum { ATTEND_ITEMS = 32 };
+
+static void attend_deal(attend_call *c, const ty_type *mask)
+{
+    int64_t entries = c->a.outer / c->mask.mod;
+    c->mask_n = ty_type_elems(mask);
+    c->head_mask_n = mask->dim[mask->rank - 2] * mask->dim[mask->rank - 1];
+    c->planes = c->mask.mod * (c->mask.head_step ? c->a.groups : 1);
+    c->splits = (ATTEND_ITEMS + c->planes - 1) / c->planes;
+    c->splits = c->splits < entries ? c->splits : entries;
 }
 
 /* ---- calls ---- */
@@ -288,18 +381,43 @@ static void attend_run(void *prepared, const void *const *in, void *const *out, 
 static void attend_run_back(void *prepared, const void *const *in, void *const *out, void *scratch)
 {
     const attend_call *c = prepared;
-    int64_t blocks = attend_blocks(&c->a), shared = c->a.heads / c->a.groups;
     int before = ty_onednn_use_threads(1);
 #pragma omp parallel for num_threads(c->threads) schedule(static)
     for (int64_t i = 0; i < c->a.outer * c->a.groups; i++)
-        for (int64_t k = 0; k < shared * blocks; k++)
-            attend_back_block(c, (const float *const *)in, (float *const *)out, i * shared + k / blocks,
-                              blocks - 1 - k % blocks, k > 0,
-                              (float *)scratch + omp_get_thread_num() * 2 * ATTEND_BLOCK * c->ld);
+        attend_back_group(c, (const float *const *)in, (float *const *)out, i,
+                          (float *)scratch + omp_get_thread_num() * 2 * ATTEND_BLOCK * c->ld);
     ty_onednn_use_threads(before);
 }
 
-static int attend_prepare(const ty_library_shape *shape, bool back, ty_library_call *out, ty_error *err)
+static void attend_run_learn(void *prepared, const void *const *in, void *const *out, void *scratch)
+{
+    const attend_call *c = prepared;
+    float *sums = (float *)scratch + c->threads * 2 * ATTEND_BLOCK * c->ld;
+    int before = ty_onednn_use_threads(1);
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (int64_t i = 0; i < c->planes * c->splits; i++)
+        attend_learn(c, (const float *const *)in, (float *const *)out, sums, i,
+                     (float *)scratch + omp_get_thread_num() * 2 * ATTEND_BLOCK * c->ld);
+    if (c->splits > 1)
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+        for (int64_t at = 0; at < c->mask_n; at += ATTEND_SUM_PART)
+            attend_add_sums(c, (float *const *)out, sums, at);
+    ty_onednn_use_threads(before);
+}
+
+typedef enum attend_kind { ATTEND_FORWARD, ATTEND_BACK, ATTEND_LEARN } attend_kind;
+
+static void (*const attend_runs[])(void *, const void *const *, void *const *, void *) = {
+    [ATTEND_FORWARD] = attend_run, [ATTEND_BACK] = attend_run_back, [ATTEND_LEARN] = attend_run_learn};
+
+/* Scores, or probabilities and their gradient, of each thread; behind them the sums of a learned mask. */
+static size_t attend_scratch(const attend_call *c, attend_kind kind)
+{
+    int64_t rows = (kind == ATTEND_FORWARD ? 1 : 2) * c->threads * ATTEND_BLOCK;
+    return (size_t)(rows * c->ld + (c->learns ? (c->splits - 1) * c->mask_n : 0)) * sizeof(float);
+}
+
+static int attend_prepare(const ty_library_shape *shape, attend_kind kind, ty_library_call *out, ty_error *err)
 {
     const ty_onednn *lib;
     if (shape->in[0].dtype != TY_F32)
@@ -310,29 +428,36 @@ static int attend_prepare(const ty_library_shape *shape, bool back, ty_library_c
     if (!c)
         return ty_error_set(err, TY_E_LIMIT, "no memory for a prepared attention");
     ty_attend_sizes a = ty_attend_sizes_of(shape->attr->flags, &shape->in[0], &shape->in[1], &shape->in[2]);
-    int mask_at = back ? TY_ATTEND_GRAD_MASK_AT : TY_ATTEND_MASK_AT;
-    *c = (attend_call){.lib = lib, .a = a, .scale = (float)shape->attr->value, .mask_at = -1};
+    int mask_at = kind == ATTEND_FORWARD ? TY_ATTEND_MASK_AT : TY_ATTEND_GRAD_MASK_AT;
+    *c = (attend_call){
+        .lib = lib, .a = a, .scale = (float)shape->attr->value, .mask_at = -1, .learns = kind == ATTEND_LEARN};
     if (shape->n_in > mask_at) {
         c->mask_at = mask_at;
         ty_attend_mask_of(shape->attr->flags, &shape->in[0], &shape->in[mask_at], &c->mask);
     }
+    if (c->learns)
+        attend_deal(c, &shape->in[mask_at]);
     c->ld = (a.s + ATTEND_LANES - 1) / ATTEND_LANES * ATTEND_LANES;
     c->threads = ty_onednn_threads(shape, 2.0 * (double)(a.outer * a.heads * a.t * a.s * (a.d + a.e)));
-    *out =
-        (ty_library_call){.run = back ? attend_run_back : attend_run,
-                          .release = free,
-                          .prepared = c,
-                          .scratch_bytes = (size_t)((back ? 2 : 1) * c->threads * ATTEND_BLOCK * c->ld) * sizeof(float),
-                          .text = "onednn sgemm in tiles"};
+    *out = (ty_library_call){.run = attend_runs[kind],
+                             .release = free,
+                             .prepared = c,
+                             .scratch_bytes = attend_scratch(c, kind),
+                             .text = "onednn sgemm in tiles"};
     return 0;
 }
 
 int ty_onednn_prepare_attend(const ty_library_shape *shape, ty_library_call *out, ty_error *err)
 {
-    return attend_prepare(shape, false, out, err);
+    return attend_prepare(shape, ATTEND_FORWARD, out, err);
 }
 
 int ty_onednn_prepare_attend_grad(const ty_library_shape *shape, ty_library_call *out, ty_error *err)
 {
-    return attend_prepare(shape, true, out, err);
+    return attend_prepare(shape, ATTEND_BACK, out, err);
+}
+
+int ty_onednn_prepare_attend_bias_grad(const ty_library_shape *shape, ty_library_call *out, ty_error *err)
+{
+    return attend_prepare(shape, ATTEND_LEARN, out, err);
 }
