@@ -26,6 +26,8 @@ ty_library_prepare_fn ty_native_prepare_slim, ty_native_prepare_slim_dw;
 ty_library_prepare_fn ty_native_prepare_taps, ty_native_prepare_taps_dx, ty_native_prepare_taps_dw;
 /* native_depth_dw.c: f32 or bf16, channels-last, a channel a group. */
 ty_library_prepare_fn ty_native_prepare_depth_dw;
+/* native_attend.c: f32, q, k and v not packed. */
+ty_library_prepare_fn ty_native_prepare_attend, ty_native_prepare_attend_grad, ty_native_prepare_attend_bias_grad;
 /* native_pool.c: f32, channels-first. */
 ty_library_prepare_fn ty_native_prepare_pool_max, ty_native_prepare_pool_max_grad;
 ty_library_prepare_fn ty_native_prepare_pool_sum, ty_native_prepare_pool_sum_grad;

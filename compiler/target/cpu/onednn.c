@@ -137,8 +137,6 @@ bool ty_library_is_slow_to_start(const ty_graph *g)
     for (uint32_t node = 0; node < ty_graph_n_nodes(g); node++) {
         ty_op op = ty_graph_op(g, node);
         const ty_type *t = op == TY_OP_DOT ? ty_graph_type(g, ty_val_make(node, 0)) : NULL;
-        if (op == TY_OP_ATTEND || op == TY_OP_ATTEND_GRAD || op == TY_OP_ATTEND_BIAS_GRAD)
-            return true;
         if (t && t->dtype == TY_F32 && ty_type_elems(t) > 0 && !ty_native_dot_pays(ty_graph_attr(g, node), t) &&
             1.0 / (double)t->dim[t->rank - 2] + 1.0 / (double)t->dim[t->rank - 1] >= TY_ONEDNN_IN_PLACE)
             return true;

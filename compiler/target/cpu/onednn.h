@@ -55,8 +55,7 @@ bool ty_onednn_has_amx(void);
 /* Sets the number of OpenMP threads for what follows on this thread; returns the one before. */
 int ty_onednn_use_threads(int threads);
 
-ty_library_prepare_fn ty_onednn_prepare_attend, ty_onednn_prepare_attend_grad, ty_onednn_prepare_attend_bias_grad,
-    ty_onednn_prepare_dot, ty_onednn_prepare_dot_bf16;
+ty_library_prepare_fn ty_onednn_prepare_dot, ty_onednn_prepare_dot_bf16;
 /* Convolutions for which oneDNN has something fast, not strict; and any of them, however slow. */
 ty_library_prepare_fn ty_onednn_prepare_conv, ty_onednn_prepare_conv_dx, ty_onednn_prepare_conv_dw;
 ty_library_prepare_fn ty_onednn_prepare_any_conv, ty_onednn_prepare_any_conv_dx, ty_onednn_prepare_any_conv_dw;
