@@ -33,101 +33,183 @@ TY_CPU_INLINE float attend_exp(float x)
     return p * power.value;
 }
 
-TY_CPU_INLINE float attend_max(const float *x, int64_t n)
+/* The vectors of n scores. Those behind the last one are never the greatest, and nothing after exp. */
+TY_CPU_INLINE int64_t attend_close(float *x, int64_t n)
 {
-    float most = -INFINITY;
-#pragma omp simd reduction(max : most)
-    for (int64_t i = 0; i < n; i++)
-        most = x[i] > most ? x[i] : most;
-    return most;
+    for (int64_t i = 0; i < TY_ATTEND_LANES; i++)
+        x[n + i] = -INFINITY;
+    return (n + TY_ATTEND_LANES - 1) / TY_ATTEND_LANES;
+}
+
+/* A compiler adds the lanes of a sum up one after the other; here pairs are, which is a quarter of the time. */
+typedef float attend_vector __attribute__((vector_size(TY_ATTEND_LANES * sizeof(float)), aligned(4), may_alias));
+typedef int32_t attend_mask __attribute__((vector_size(TY_ATTEND_LANES * sizeof(float)), may_alias));
+
+TY_CPU_INLINE float attend_max(const float *x, int64_t vectors)
+{
+    attend_vector most = *(const attend_vector *)x;
+    float lane[TY_ATTEND_LANES];
+    for (int64_t i = 1; i < vectors; i++) {
+        attend_vector next = *(const attend_vector *)(x + i * TY_ATTEND_LANES);
+        attend_mask more = next > most;
+        most = (attend_vector)(((attend_mask)next & more) | ((attend_mask)most & ~more));
+    }
+    memcpy(lane, &most, sizeof lane);
+#pragma GCC unroll 4
+    for (int n = TY_ATTEND_LANES / 2; n > 0; n /= 2)
+#pragma GCC unroll 8
+        for (int k = 0; k < n; k++)
+            lane[k] = lane[k + n] > lane[k] ? lane[k + n] : lane[k];
+    return lane[0];
+}
+
+TY_CPU_INLINE float attend_lanes(const attend_vector *sums)
+{
+    float lane[TY_ATTEND_LANES];
+    memcpy(lane, sums, sizeof lane);
+#pragma GCC unroll 4
+    for (int n = TY_ATTEND_LANES / 2; n > 0; n /= 2)
+#pragma GCC unroll 8
+        for (int k = 0; k < n; k++)
+            lane[k] += lane[k + n];
+    return lane[0];
 }
 
 TY_CPU_INLINE float attend_sum(const float *x, int64_t n)
 {
-    float sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < n; i++)
-        sum += x[i];
-    return sum;
+    attend_vector sums = {0};
+    float rest = 0;
+    int64_t i = 0;
+    for (; i + TY_ATTEND_LANES <= n; i += TY_ATTEND_LANES)
+        sums += *(const attend_vector *)(x + i);
+    for (; i < n; i++)
+        rest += x[i];
+    return attend_lanes(&sums) + rest;
+}
+
+TY_CPU_INLINE float attend_dot(const float *a, const float *b, int64_t n)
+{
+    attend_vector sums = {0};
+    float rest = 0;
+    int64_t i = 0;
+    for (; i + TY_ATTEND_LANES <= n; i += TY_ATTEND_LANES)
+        sums += *(const attend_vector *)(a + i) * *(const attend_vector *)(b + i);
+    for (; i < n; i++)
+        rest += a[i] * b[i];
+    return attend_lanes(&sums) + rest;
 }
 
 /* x <- exp(x - most) */
-TY_CPU_INLINE void attend_exps(float *x, int64_t n, float most)
+TY_CPU_INLINE void attend_exps(float *x, int64_t vectors, float most)
 {
 #pragma omp simd
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < vectors * TY_ATTEND_LANES; i++)
         x[i] = attend_exp(x[i] - most);
 }
 
-TY_CPU_CLONES void ty_attend_add_row(float *x, const float *mask, int64_t step, int64_t n)
+/* Zeros behind the vectors, as far as another row of the block sees. */
+TY_CPU_INLINE void attend_clear(const ty_attend_scores *s, float *x, int64_t vectors)
 {
-    if (step == 0)
-        for (int64_t i = 0; i < n; i++)
-            x[i] += mask[0];
-    else
+    int64_t width = s->seen + (s->rows - 1) * s->more, done = vectors * TY_ATTEND_LANES;
+    if (done < width)
+        memset(x + done, 0, (size_t)(width - done) * sizeof *x);
+}
+
+TY_CPU_CLONES void ty_attend_add_rows(const ty_attend_scores *s, const float *mask, int64_t query_step,
+                                      int64_t key_step)
+{
+    for (int64_t row = 0; row < s->rows; row++, mask += query_step) {
+        float *x = s->x + row * s->step;
+        int64_t n = s->seen + row * s->more;
+        if (key_step == 0)
+            for (int64_t i = 0; i < n; i++)
+                x[i] += mask[0];
+        else
+#pragma omp simd
+            for (int64_t i = 0; i < n; i++)
+                x[i] += mask[i];
+    }
+}
+
+TY_CPU_CLONES void ty_attend_choose_rows(const ty_attend_scores *s, const uint8_t *mask, int64_t query_step,
+                                         int64_t key_step, float hidden)
+{
+    for (int64_t row = 0; row < s->rows; row++, mask += query_step) {
+        float *x = s->x + row * s->step;
+        int64_t n = s->seen + row * s->more;
+        if (key_step == 0)
+            for (int64_t i = 0; i < n; i++)
+                x[i] = mask[0] ? x[i] : hidden;
+        else
+#pragma omp simd
+            for (int64_t i = 0; i < n; i++)
+                x[i] = mask[i] ? x[i] : hidden;
+    }
+}
+
+TY_CPU_CLONES void ty_attend_softmax_rows(const ty_attend_scores *s, float *lse, float *inverse)
+{
+    for (int64_t row = 0; row < s->rows; row++) {
+        float *x = s->x + row * s->step;
+        int64_t vectors = attend_close(x, s->seen + row * s->more);
+        float most = attend_max(x, vectors);
+        attend_exps(x, vectors, most);
+        float sum = attend_sum(x, vectors * TY_ATTEND_LANES);
+        attend_clear(s, x, vectors);
+        lse[row] = most + logf(sum);
+        if (most < (float)TY_ATTEND_IS_HIDDEN)
+            lse[row] = most < (float)TY_ATTEND_IS_UNSEEN ? NAN : (float)TY_ATTEND_HIDDEN * sum;
+        inverse[row] = 1 / sum + (lse[row] - lse[row]); /* NaN where that is */
+    }
+}
+
+TY_CPU_CLONES void ty_attend_probs_rows(const ty_attend_scores *s, const float *lse)
+{
+    for (int64_t row = 0; row < s->rows; row++) {
+        float *x = s->x + row * s->step;
+        int64_t vectors = attend_close(x, s->seen + row * s->more);
+        if (lse[row] < (float)TY_ATTEND_IS_HIDDEN)
+            for (int64_t i = 0; i < vectors * TY_ATTEND_LANES; i++)
+                x[i] = x[i] < (float)TY_ATTEND_IS_UNSEEN ? 0 : (float)TY_ATTEND_HIDDEN / lse[row];
+        else
+            attend_exps(x, vectors, lse[row]);
+        attend_clear(s, x, vectors);
+    }
+}
+
+TY_CPU_CLONES void ty_attend_back_rows(const ty_attend_scores *p, const float *dp, const ty_attend_numbers *dy,
+                                       const ty_attend_numbers *y, const float *scale)
+{
+    int64_t width = p->seen + (p->rows - 1) * p->more, vectors = (width + TY_ATTEND_LANES - 1) / TY_ATTEND_LANES;
+    for (int64_t row = 0; row < p->rows; row++, dp += p->step) {
+        float *x = p->x + row * p->step, by = scale[row];
+        float delta = attend_dot(dy->at + row * dy->step, y->at + row * y->step, dy->n);
+#pragma omp simd
+        for (int64_t i = 0; i < vectors * TY_ATTEND_LANES; i++)
+            x[i] = by * x[i] * (dp[i] - delta);
+    }
+}
+
+TY_CPU_CLONES void ty_attend_learn_rows(const ty_attend_scores *ds, float *dmask, int64_t query_step, int64_t key_step,
+                                        float by)
+{
+    for (int64_t row = 0; row < ds->rows; row++, dmask += query_step) {
+        const float *x = ds->x + row * ds->step;
+        if (key_step == 0)
+            dmask[0] += by * attend_sum(x, ds->seen);
+        else
+#pragma omp simd
+            for (int64_t i = 0; i < ds->seen; i++)
+                dmask[i] += by * x[i];
+    }
+}
+
+TY_CPU_CLONES void ty_attend_scale_rows(float *x, int64_t step, int64_t rows, int64_t n, const float *by)
+{
+    for (int64_t row = 0; row < rows; row++, x += step) {
+        const float times = by[row];
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)
-            x[i] += mask[i];
-}
-
-TY_CPU_CLONES void ty_attend_choose_row(float *x, const uint8_t *mask, int64_t step, int64_t n, float hidden)
-{
-    if (step == 0)
-        for (int64_t i = 0; i < n; i++)
-            x[i] = mask[0] ? x[i] : hidden;
-    else
-#pragma omp simd
-        for (int64_t i = 0; i < n; i++)
-            x[i] = mask[i] ? x[i] : hidden;
-}
-
-TY_CPU_CLONES float ty_attend_softmax_row(float *x, int64_t n, int64_t width, float *lse)
-{
-    float most = attend_max(x, n);
-    attend_exps(x, n, most);
-    float sum = attend_sum(x, n);
-    memset(x + n, 0, (size_t)(width - n) * sizeof *x);
-    *lse = most + logf(sum);
-    if (most < (float)TY_ATTEND_IS_HIDDEN)
-        *lse = most < (float)TY_ATTEND_IS_UNSEEN ? NAN : (float)TY_ATTEND_HIDDEN * sum;
-    return 1 / sum + (*lse - *lse); /* NaN where that is */
-}
-
-TY_CPU_CLONES void ty_attend_scale_row(float *x, int64_t n, float by)
-{
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++)
-        x[i] *= by;
-}
-
-TY_CPU_CLONES void ty_attend_probs_row(float *x, int64_t n, int64_t width, float lse)
-{
-    if (lse < (float)TY_ATTEND_IS_HIDDEN)
-        for (int64_t i = 0; i < n; i++)
-            x[i] = x[i] < (float)TY_ATTEND_IS_UNSEEN ? 0 : (float)TY_ATTEND_HIDDEN / lse;
-    else
-        attend_exps(x, n, lse);
-    memset(x + n, 0, (size_t)(width - n) * sizeof *x);
-}
-
-TY_CPU_CLONES void ty_attend_back_row(float *p, const float *dp, int64_t n, const float *dy, const float *y, int64_t e,
-                                      float scale)
-{
-    float delta = 0;
-#pragma omp simd reduction(+ : delta)
-    for (int64_t i = 0; i < e; i++)
-        delta += dy[i] * y[i];
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++)
-        p[i] = scale * p[i] * (dp[i] - delta);
-}
-
-TY_CPU_CLONES void ty_attend_learn_row(float *dmask, const float *ds, int64_t step, int64_t n, float by)
-{
-    if (step == 0)
-        dmask[0] += by * attend_sum(ds, n);
-    else
-#pragma omp simd
-        for (int64_t i = 0; i < n; i++)
-            dmask[i] += by * ds[i];
+            x[i] *= times;
+    }
 }

@@ -1,4 +1,5 @@
-/* native_attend.c - attention in tiles of ATTEND_BLOCK queries: products of panels (panel.h), the softmax between them.
+/* native_attend.c - attention in tiles of up to ATTEND_BLOCK queries: products of panels (panel.h), the softmax between
+ * them.
  *
  * A thread works on one head and one block of queries against all keys that the block may see: scores
  * [ATTEND_BLOCK, S] stay in its cache. Keys and values are packed once for all blocks of the heads that share them. The
@@ -21,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ATTEND_BLOCK = 32, ATTEND_LANES = 16 };
+enum { ATTEND_BLOCK = 64, ATTEND_CAUSAL_BLOCK = 32 };
 
 /* Below this a second thread costs more than it does. */
 #define ATTEND_SERIAL_FLOPS 1e5
@@ -99,7 +100,7 @@ static void attend_lay_out(attend_call *c, attend_kind kind)
     const ty_attend_sizes *a = &c->a;
     const int64_t d = attend_whole(a->d), e = attend_whole(a->e), s = attend_whole(a->s);
     const bool back = kind != ATTEND_FORWARD;
-    c->ld = s + ATTEND_LANES;
+    c->ld = s + TY_ATTEND_LANES;
     const int64_t floats[ATTEND_PARTS] = {
         [ATTEND_SCORES] = ATTEND_BLOCK * c->ld,
         [ATTEND_DS] = back ? ATTEND_BLOCK * c->ld : 0,
@@ -169,7 +170,7 @@ static void attend_pack_keys(const attend_call *c, const float *const *in, int64
     attend_matrix k = attend_head(c, in[1], group / a->groups, a->groups, group % a->groups, a->s, a->d);
     attend_matrix v = attend_head(c, in[2], group / a->groups, a->groups, group % a->groups, a->s, a->e);
     attend_pack_turned(c, room->part[ATTEND_K_TURNED], k, a->s, a->d);
-    ty_attend_scale_row(room->part[ATTEND_K_TURNED], a->d * attend_whole(a->s), c->scale);
+    ty_attend_scale_rows(room->part[ATTEND_K_TURNED], 0, 1, a->d * attend_whole(a->s), &c->scale);
     if (back) {
         attend_pack_turned(c, room->part[ATTEND_V_TURNED], v, a->s, a->e);
         attend_pack(c, room->part[ATTEND_K], k, a->s, a->d);
@@ -179,40 +180,13 @@ static void attend_pack_keys(const attend_call *c, const float *const *in, int64
     room->group = group;
 }
 
-/* ---- rows of scores ---- */
-
-/* The scores of the queries from `first` on, of a head. */
-static void attend_mask_rows(const attend_call *c, const float *const *in, int64_t head, int64_t first, int64_t rows,
-                             float *x)
-{
-    const ty_attend_mask *m = &c->mask;
-    if (c->mask_at < 0)
-        return;
-    for (int64_t i = 0; i < rows; i++) {
-        int64_t at = ty_attend_mask_at(m, head / c->a.heads, head % c->a.heads, first + i);
-        if (m->chooses)
-            ty_attend_choose_row(x + i * c->ld, (const uint8_t *)in[c->mask_at] + at, m->key_step, c->a.s,
-                                 (float)m->hidden);
-        else
-            ty_attend_add_row(x + i * c->ld, in[c->mask_at] + at, m->key_step, c->a.s);
-    }
-}
-
-/* Bools have set all scores of a row, given its lse: no product has a part in them. */
-static bool attend_is_blind(const attend_call *c, float lse)
-{
-    return c->mask_at >= 0 && c->mask.blind && lse < (float)TY_ATTEND_IS_HIDDEN;
-}
-
-static void attend_learn_rows(const attend_call *c, float *dmask, int64_t head, int64_t first, int64_t rows,
-                              const float *ds)
-{
-    for (int64_t i = 0; i < rows; i++)
-        ty_attend_learn_row(dmask + ty_attend_mask_at(&c->mask, head / c->a.heads, head % c->a.heads, first + i),
-                            ds + i * c->ld, c->mask.key_step, c->a.s, 1 / c->scale);
-}
-
 /* ---- blocks of queries ---- */
+
+/* One block of one head. */
+typedef struct attend_block {
+    int64_t head, outer, h;
+    int64_t first, rows, width; /* queries, and keys that the last of them sees */
+} attend_block;
 
 /* Keys that query t sees. */
 static int64_t attend_seen(const ty_attend_sizes *a, int64_t t)
@@ -220,27 +194,19 @@ static int64_t attend_seen(const ty_attend_sizes *a, int64_t t)
     return a->causal ? t + a->s - a->t + 1 : a->s;
 }
 
+/* Blocks are nearly equal. Where only a part of the keys is seen, smaller ones compute less of what is not. */
 static int64_t attend_blocks(const ty_attend_sizes *a)
 {
-    return (a->t + ATTEND_BLOCK - 1) / ATTEND_BLOCK;
+    int64_t most = a->causal ? ATTEND_CAUSAL_BLOCK : ATTEND_BLOCK;
+    return (a->t + most - 1) / most;
 }
-
-static int64_t attend_block_rows(const ty_attend_sizes *a, int64_t first)
-{
-    return a->t - first < ATTEND_BLOCK ? a->t - first : ATTEND_BLOCK;
-}
-
-/* One block of one head. q and y, and what else has a row a query, are of the block. */
-typedef struct attend_block {
-    int64_t head, outer, h;
-    int64_t first, rows, width; /* queries, and keys that the last of them sees */
-} attend_block;
 
 static attend_block attend_block_of(const attend_call *c, int64_t head, int64_t block)
 {
     const ty_attend_sizes *a = &c->a;
-    attend_block b = {.head = head, .outer = head / a->heads, .h = head % a->heads, .first = block * ATTEND_BLOCK};
-    b.rows = attend_block_rows(a, b.first);
+    int64_t blocks = attend_blocks(a);
+    attend_block b = {.head = head, .outer = head / a->heads, .h = head % a->heads, .first = block * a->t / blocks};
+    b.rows = (block + 1) * a->t / blocks - b.first;
     b.width = attend_seen(a, b.first + b.rows - 1);
     return b;
 }
@@ -251,14 +217,27 @@ static attend_matrix attend_of_block(const attend_call *c, const attend_block *b
     return attend_rows(attend_head(c, x, b->outer, c->a.heads, b->h, c->a.t, n), b->first);
 }
 
+/* Where the mask has its number for the block's first query and the first key. */
+static int64_t attend_mask_of_block(const attend_call *c, const attend_block *b)
+{
+    return ty_attend_mask_at(&c->mask, b->outer, b->h, b->first);
+}
+
 /* Scores of a block, masked. */
-static void attend_scores(const attend_call *c, const float *const *in, const attend_block *b, const attend_room *room)
+static ty_attend_scores attend_scores(const attend_call *c, const float *const *in, const attend_block *b,
+                                      const attend_room *room)
 {
     const ty_attend_sizes *a = &c->a;
     attend_matrix scores = {room->part[ATTEND_SCORES], c->ld};
     attend_product(c->kernels->rows, attend_of_block(c, b, in[0], a->d), b->rows, a->d, room->part[ATTEND_K_TURNED],
                    a->d, scores, attend_whole(b->width), false, NULL);
-    attend_mask_rows(c, in, b->head, b->first, b->rows, room->part[ATTEND_SCORES]);
+    const ty_attend_scores s = {room->part[ATTEND_SCORES], c->ld, b->rows, attend_seen(a, b->first), a->causal};
+    if (c->mask_at >= 0 && c->mask.chooses)
+        ty_attend_choose_rows(&s, (const uint8_t *)in[c->mask_at] + attend_mask_of_block(c, b), c->mask.query_step,
+                              c->mask.key_step, (float)c->mask.hidden);
+    else if (c->mask_at >= 0)
+        ty_attend_add_rows(&s, in[c->mask_at] + attend_mask_of_block(c, b), c->mask.query_step, c->mask.key_step);
+    return s;
 }
 
 static void attend_forward_block(const attend_call *c, const float *const *in, float *const *out, int64_t head,
@@ -270,34 +249,39 @@ static void attend_forward_block(const attend_call *c, const float *const *in, f
     float inverse[ATTEND_BLOCK];
     if (room->group != head / (a->heads / a->groups))
         attend_pack_keys(c, in, head / (a->heads / a->groups), false, room);
-    attend_scores(c, in, &b, room);
-    for (int64_t i = 0; i < b.rows; i++)
-        inverse[i] = ty_attend_softmax_row(room->part[ATTEND_SCORES] + i * c->ld, attend_seen(a, b.first + i), b.width,
-                                           &out[1][head * a->t + b.first + i]);
+    const ty_attend_scores s = attend_scores(c, in, &b, room);
+    ty_attend_softmax_rows(&s, out[1] + head * a->t + b.first, inverse);
     attend_product(c->kernels->rows, scores, b.rows, b.width, room->part[ATTEND_V], a->s, y, a->e, false,
                    room->part[ATTEND_LAST]);
-    for (int64_t i = 0; i < b.rows; i++)
-        ty_attend_scale_row((float *)(uintptr_t)attend_rows(y, i).at, a->e, inverse[i]);
+    ty_attend_scale_rows((float *)(uintptr_t)y.at, y.ld, b.rows, a->e, inverse);
 }
 
-/* Probabilities of a block become the gradient of its scores, and its part in dv is taken on the way. */
-static void attend_back_scores(const attend_call *c, const float *const *in, const attend_block *b, attend_matrix dv,
-                               bool add, const attend_room *room)
+/* Bools have set all scores of a row, given its lse: no product has a part in them. */
+static bool attend_is_blind(const attend_call *c, float lse)
+{
+    return c->mask_at >= 0 && c->mask.blind && lse < (float)TY_ATTEND_IS_HIDDEN;
+}
+
+/* Scores of a block become their gradient, and its part in dv is taken on the way. */
+static ty_attend_scores attend_back_scores(const attend_call *c, const float *const *in, const attend_block *b,
+                                           attend_matrix dv, bool add, const attend_room *room)
 {
     const ty_attend_sizes *a = &c->a;
-    float *p = room->part[ATTEND_SCORES], *ds = room->part[ATTEND_DS];
+    const ty_attend_scores p = attend_scores(c, in, b, room);
+    float *dp = room->part[ATTEND_DS], scale[ATTEND_BLOCK];
     attend_matrix y = attend_of_block(c, b, in[3], a->e), dy = attend_of_block(c, b, in[5], a->e);
     const float *lse = in[4] + b->head * a->t + b->first;
-    for (int64_t i = 0; i < b->rows; i++)
-        ty_attend_probs_row(p + i * c->ld, attend_seen(a, b->first + i), b->width, lse[i]);
+    ty_attend_probs_rows(&p, lse);
     attend_pack(c, room->part[ATTEND_DY], dy, b->rows, a->e);
-    attend_product(c->kernels->columns, (attend_matrix){p, c->ld}, b->width, b->rows, room->part[ATTEND_DY], b->rows,
+    attend_product(c->kernels->columns, (attend_matrix){p.x, c->ld}, b->width, b->rows, room->part[ATTEND_DY], b->rows,
                    dv, a->e, add, room->part[ATTEND_LAST]);
-    attend_product(c->kernels->rows, dy, b->rows, a->e, room->part[ATTEND_V_TURNED], a->e, (attend_matrix){ds, c->ld},
+    attend_product(c->kernels->rows, dy, b->rows, a->e, room->part[ATTEND_V_TURNED], a->e, (attend_matrix){dp, c->ld},
                    attend_whole(b->width), false, NULL);
     for (int64_t i = 0; i < b->rows; i++)
-        ty_attend_back_row(p + i * c->ld, ds + i * c->ld, b->width, attend_rows(dy, i).at, attend_rows(y, i).at, a->e,
-                           attend_is_blind(c, lse[i]) ? 0 : c->scale);
+        scale[i] = attend_is_blind(c, lse[i]) ? 0 : c->scale;
+    ty_attend_back_rows(&p, dp, &(ty_attend_numbers){dy.at, dy.ld, a->e}, &(ty_attend_numbers){y.at, y.ld, a->e},
+                        scale);
+    return p;
 }
 
 /* The part of one block in dq, dk, dv. The first block of a head of keys to come writes dk and dv, later ones add. */
@@ -309,11 +293,11 @@ static void attend_back_block(const attend_call *c, const float *const *in, floa
     const int64_t g = b.h / (a->heads / a->groups);
     attend_matrix dk = attend_head(c, out[1], b.outer, a->groups, g, a->s, a->d);
     attend_matrix dv = attend_head(c, out[2], b.outer, a->groups, g, a->s, a->e);
-    attend_matrix ds = {room->part[ATTEND_SCORES], c->ld};
-    attend_scores(c, in, &b, room);
-    attend_back_scores(c, in, &b, dv, add, room);
+    const ty_attend_scores s = attend_back_scores(c, in, &b, dv, add, room);
+    attend_matrix ds = {s.x, c->ld};
     if (c->learns)
-        attend_learn_rows(c, out[TY_ATTEND_DMASK], head, b.first, b.rows, ds.at);
+        ty_attend_learn_rows(&s, out[TY_ATTEND_DMASK] + attend_mask_of_block(c, &b), c->mask.query_step,
+                             c->mask.key_step, 1 / c->scale);
     attend_product(c->kernels->rows, ds, b.rows, b.width, room->part[ATTEND_K], a->s,
                    attend_of_block(c, &b, out[0], a->d), a->d, false, room->part[ATTEND_LAST]);
     attend_pack(c, room->part[ATTEND_Q], attend_of_block(c, &b, in[0], a->d), b.rows, a->d);
