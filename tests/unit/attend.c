@@ -361,6 +361,51 @@ static void windows_have_masks_of_their_own(void **state)
     }
 }
 
+/* The same where the masks are learned: y, and the gradient of the sum of its squares. */
+static ty_graph *make_learned_windows(const int64_t *dim)
+{
+    ty_graph *g = ty_graph_new();
+    ty_val q = ty_b_input(g, ty_graph_add_input(g, "q", ty_type_make(TY_F32, 5, (int64_t[]){2, 3, 2, 64, 16})));
+    const ty_type type = ty_type_make(TY_F32, 5, (int64_t[]){dim[0], dim[1], 1, 64, 64});
+    ty_val mask = ty_b_input(g, ty_graph_add_input(g, "mask", type)), d;
+    const ty_attr attr = {.value = 0.3};
+    ty_val y = ty_graph_emit(g, TY_OP_ATTENTION, &attr, (ty_val[]){q, q, q, mask}, 4);
+    ty_error err = {0};
+    if (ty_pass_autodiff(g, ty_b_sum(g, ty_b_mul(g, y, y), 31, false), &mask, 1, &d, &err) < 0)
+        fail_msg("%s", err.message);
+    ty_graph_add_output(g, "y", y, TY_TAPE_EVAL);
+    ty_graph_add_output(g, "dmask", d, TY_TAPE_EVAL);
+    return g;
+}
+
+static void windows_learn_masks_of_their_own(void **state)
+{
+    (void)state;
+    static const int64_t dims[][2] = {{1, 3}, {2, 1}, {2, 3}, {1, 1}};
+    for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
+        ty_graph *g = make_learned_windows(dims[i]);
+        ty_program *p = NULL;
+        ty_interp *judge = NULL;
+        ty_error err = {0};
+        ty_compile_options opt = {.threads = 2};
+        void *in[MAX_INPUTS];
+        float_noise(g, in);
+        assert_int_equal(ty_interp_new(g, &judge, &err), 0);
+        assert_int_equal(ty_interp_run(judge, TY_TAPE_EVAL, (const void *const *)in, false, &err), 0);
+        assert_int_equal(ty_program_of_graph(make_learned_windows(dims[i]), TY_TAPE_EVAL, &opt, &p, &err), 0);
+        for (int run = 0; run < 2; run++) { /* the second finds what the first has left */
+            assert_int_equal(ty_program_run(p, TY_RUN_EVAL, (const void *const *)in, &err), 0);
+            expect_close("windows", ty_program_output(p, TY_RUN_EVAL, "y"), ty_interp_output(judge, 0), 0);
+            expect_close("masks", ty_program_output(p, TY_RUN_EVAL, "dmask"), ty_interp_output(judge, 1), 0);
+        }
+        free(in[0]);
+        free(in[1]);
+        ty_interp_free(judge);
+        ty_program_free(p);
+        ty_graph_free(g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -373,6 +418,7 @@ int main(void)
         cmocka_unit_test(numbers_and_threads),
         cmocka_unit_test(masks_of_dims),
         cmocka_unit_test(windows_have_masks_of_their_own),
+        cmocka_unit_test(windows_learn_masks_of_their_own),
     };
     return cmocka_run_group_tests_name("attend", tests, NULL, NULL);
 }
