@@ -34,8 +34,8 @@ class Only(torch.nn.Module):
         return out if self.output is None else out[self.output] if isinstance(out, dict) else getattr(out, self.output)
 
 
-def ids(low=1):
-    return torch.randint(low, WORDS, (ROWS, LENGTH))
+def ids(low=1, length=LENGTH):
+    return torch.randint(low, WORDS, (ROWS, length))
 
 
 def ones():
@@ -79,6 +79,16 @@ def causal(make, config, **settings):
     return words(make, config, **dict(TINY, use_cache=False, tie_word_embeddings=False, **settings))
 
 
+def t5(length, head, masked=False):
+    """masked: one sequence is shorter."""
+    mask = torch.ones(ROWS, length, dtype=torch.int64)
+    mask[0, length * 3 // 4:] = 0
+    return lambda: (t.T5ForConditionalGeneration(t.T5Config(d_model=32, d_kv=head, d_ff=64, num_layers=2, num_heads=4, vocab_size=WORDS,
+                                                            relative_attention_num_buckets=8, use_cache=False)),
+                    {"input_ids": ids(length=length), "decoder_input_ids": ids(length=length), **({"attention_mask": mask} if masked else {})}, "logits",
+                    {"use_cache": False})
+
+
 def picture(make, config, size=32, **settings):
     return lambda: (make(config(num_labels=CLASSES, **settings)), {"pixel_values": image(size)}, "logits", {})
 
@@ -119,6 +129,9 @@ MODELS = {  # name: model, inputs, output (None: the only one), what else its fo
                      {"input_ids": ids(), "decoder_input_ids": ids()}, "logits", {"use_cache": False}),
     "deit": picture(t.DeiTForImageClassification, t.DeiTConfig, **{k: x for k, x in PICTURE.items() if k != "num_labels"}),
     "beit": picture(t.BeitForImageClassification, t.BeitConfig, **{k: x for k, x in PICTURE.items() if k != "num_labels"}, use_relative_position_bias=True),
+    "beit_tiles": picture(t.BeitForImageClassification, t.BeitConfig, 64, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
+                          image_size=64, patch_size=8, use_relative_position_bias=True, attn_implementation="eager"),
+    "t5": t5(LENGTH, 8), "t5_tiles": t5(72, 16), "t5_tiles_masked": t5(72, 16, masked=True),
     "dinov2": picture(t.Dinov2ForImageClassification, t.Dinov2Config, **{k: x for k, x in PICTURE.items() if k not in ("num_labels", "intermediate_size")}),
     "swin": picture(t.SwinForImageClassification, t.SwinConfig, image_size=32, patch_size=2, embed_dim=16, depths=[2, 2], num_heads=[2, 4], window_size=4, attn_implementation="eager"),
     "convnext_v2": picture(t.ConvNextV2ForImageClassification, t.ConvNextV2Config, hidden_sizes=[16, 32], depths=[1, 1], num_stages=2),
