@@ -483,7 +483,7 @@ static int rnn_prepare(const ty_library_shape *shape, const ty_type *series, con
     if (!c)
         return ty_error_set(err, TY_E_LIMIT, "no memory for a prepared recurrence");
     *c = (rnn_call){.r = ty_recurrence_of(shape->attr, series, weight), .grad = grad};
-    c->blocks = (c->r.hidden + TY_PANEL - 1) / TY_PANEL;
+    c->blocks = ty_panels_of(c->r.hidden);
     c->two_parts = c->r.gates == TY_RNN_GRU && !c->r.reset_after;
     rnn_choose_panels(c, shape->strict);
     long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);

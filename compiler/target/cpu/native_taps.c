@@ -132,7 +132,7 @@ static int taps_prepare(const ty_library_shape *s, const ty_type *x, const ty_ty
     c->to_c = back ? c->t.in_c : c->t.out_c;
     c->from = back ? c->t.s.out : c->t.s.in;
     c->to = back ? c->t.s.in : c->t.s.out;
-    c->panels = ty_taps_panels(c->to_c);
+    c->panels = ty_panels_of(c->to_c);
     c->packed_floats = c->t.s.size_elems * c->panels * c->from_c * TY_PANEL;
     c->chunks = (c->to[2] + TY_TAPS_CHUNK - 1) / TY_TAPS_CHUNK;
     *out = (ty_library_call){.run = taps_run, .release = free, .prepared = c, .text = c->t.text};

@@ -125,7 +125,7 @@ int ty_native_prepare_taps_dw(const ty_library_shape *s, ty_library_call *out, t
         return -1;
     }
     const int64_t *extent = c->t.s.out;
-    c->panels = ty_taps_panels(c->t.out_c);
+    c->panels = ty_panels_of(c->t.out_c);
     c->wide = c->panels * TY_PANEL;
     c->rows = c->t.images * extent[0] * extent[1];
     c->row_floats = extent[2] * c->wide;

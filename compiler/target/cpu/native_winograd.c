@@ -184,7 +184,7 @@ static int64_t block_tiles(const winograd_call *c)
 static void winograd_measure(winograd_call *c, ty_library_call *out)
 {
     const ty_winograd_grid *g = &c->g;
-    c->n_panels = (g->out_c + TY_PANEL - 1) / TY_PANEL;
+    c->n_panels = ty_panels_of(g->out_c);
     c->weights_first = c->n_panels * TY_PANEL <= g->tiles || c->n_panels < c->threads;
     c->tile_row = ty_winograd_odd(g->in_c);
     int64_t most = block_tiles(c);

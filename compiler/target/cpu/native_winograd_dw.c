@@ -242,8 +242,8 @@ static void winograd_dw_blocks(winograd_dw_call *c)
 
 static void winograd_dw_measure(winograd_dw_call *c, ty_library_call *out)
 {
-    int64_t x_channels = (c->g.in_c + TY_PANEL - 1) / TY_PANEL * TY_PANEL;
-    c->n_panels = (c->g.out_c + TY_PANEL - 1) / TY_PANEL;
+    int64_t x_channels = ty_panels_of(c->g.in_c) * TY_PANEL;
+    c->n_panels = ty_panels_of(c->g.out_c);
     winograd_dw_chunks(c, x_channels);
     c->x_step = ty_winograd_odd(c->chunk * x_channels);
     c->dy_step = ty_winograd_odd(c->chunk * TY_PANEL * c->n_panels);

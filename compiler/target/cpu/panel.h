@@ -21,6 +21,12 @@
  * panel[(j / strip * depth + i) * strip + j % strip]. Its rows from i on begin at panel + i * strip. It begins at a
  * multiple of 64 bytes. */
 
+/* Panels of n columns. */
+static inline int64_t ty_panels_of(int64_t n)
+{
+    return (n + TY_PANEL - 1) / TY_PANEL;
+}
+
 /* c[r * c_step + j] = sum over i < k of a[r * a_step + i] panel(i, j), added to what is there if `adds`. All 32 columns
  * are written. */
 typedef void ty_panel_rows_fn(const float *a, int64_t a_step, int64_t rows, int64_t k, const float *panel,

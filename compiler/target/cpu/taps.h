@@ -29,11 +29,6 @@ typedef struct ty_taps {
  * tensors, groups, other types than float32, and channels that are too few to fill a panel's half. */
 int ty_taps_make(ty_taps *t, const ty_library_shape *shape, const ty_type *x, const ty_type *w, const ty_type *y,
                  ty_error *err);
-/* Panels of so many channels. */
-static inline int64_t ty_taps_panels(int64_t channels)
-{
-    return (channels + TY_PANEL - 1) / TY_PANEL;
-}
 /* The element of the weights for tap number `tap` of the window. */
 static inline int64_t ty_taps_weight(const ty_taps *t, int64_t out, int64_t in, int64_t tap)
 {
