@@ -2,6 +2,7 @@
 #include "compiler/ir/build.h"
 #include "compiler/ir/text.h"
 #include "compiler/ops/attend.h"
+#include "compiler/ops/families.h"
 #include "compiler/ops/op.h"
 #include "compiler/ops/ref.h"
 #include "compiler/passes/passes.h"
@@ -222,6 +223,23 @@ static void calls_are_prepared(void **state)
     }
 }
 
+/* What is packed for a GPU is not read as if it lay apart. */
+static void packed_operands_are_left_to_the_reference(void **state)
+{
+    (void)state;
+    const ty_attr attr = {.flags = TY_ATTEND_INSIDE | TY_ATTEND_PACKED, .value = 0.3};
+    const ty_type qkv = ty_type_make(TY_F32, 4, (int64_t[]){2, 64, 6, 16});
+    const ty_type in[] = {qkv, qkv, qkv}, *of[] = {&qkv, &qkv, &qkv};
+    ty_type res[2];
+    ty_error err = {0};
+    ty_library_call call = {0};
+    assert_int_equal(ty_op_infer_attend(&attr, of, 3, res, &err), 0);
+    const ty_library_shape shape = {.attr = &attr, .in = in, .n_in = 3, .res = res, .n_res = 2, .threads = 1};
+    assert_int_equal(ty_library_prepare(TY_OP_ATTEND, &shape, &call, &err), 0);
+    assert_null(strstr(call.text, "in tiles"));
+    ty_library_release(&call);
+}
+
 /* The interpreter runs the composites as they stand; compiled code runs tiles, with one thread and with three. */
 static void numbers_and_threads(void **state)
 {
@@ -409,6 +427,7 @@ int main(void)
         cmocka_unit_test(rounded_in_between),
         cmocka_unit_test(references_agree),
         cmocka_unit_test(calls_are_prepared),
+        cmocka_unit_test(packed_operands_are_left_to_the_reference),
         cmocka_unit_test(numbers_and_threads),
         cmocka_unit_test(masks_of_dims),
         cmocka_unit_test(windows_have_masks_of_their_own),

@@ -34,7 +34,7 @@ void ty_attend_probs_rows(const ty_attend_scores *s, const float *lse);
 /* p <- scale p (dp - dy y'), of each row's scale: the gradient of the products q k'. dp lies as p does. */
 void ty_attend_back_rows(const ty_attend_scores *p, const float *dp, const ty_attend_numbers *dy,
                          const ty_attend_numbers *y, const float *scale);
-/* dmask += by ds, where ds is that gradient; steps as above. */
+/* dmask += by ds, where ds is that gradient, all of whose rows see the same keys; steps as above. */
 void ty_attend_learn_rows(const ty_attend_scores *ds, float *dmask, int64_t query_step, int64_t key_step, float by);
 /* Rows of n numbers, each times its own. */
 void ty_attend_scale_rows(float *x, int64_t step, int64_t rows, int64_t n, const float *by);

@@ -89,7 +89,7 @@ static attend_matrix attend_rows(attend_matrix m, int64_t first)
 /* Up to whole panels. */
 static int64_t attend_whole(int64_t n)
 {
-    return (n + TY_PANEL - 1) / TY_PANEL * TY_PANEL;
+    return ty_panels_of(n) * TY_PANEL;
 }
 
 /* ---- room ---- */
@@ -228,10 +228,9 @@ static ty_attend_scores attend_scores(const attend_call *c, const float *const *
                                       const attend_room *room)
 {
     const ty_attend_sizes *a = &c->a;
-    attend_matrix scores = {room->part[ATTEND_SCORES], c->ld};
-    attend_product(c->kernels->rows, attend_of_block(c, b, in[0], a->d), b->rows, a->d, room->part[ATTEND_K_TURNED],
-                   a->d, scores, attend_whole(b->width), false, NULL);
     const ty_attend_scores s = {room->part[ATTEND_SCORES], c->ld, b->rows, attend_seen(a, b->first), a->causal};
+    attend_product(c->kernels->rows, attend_of_block(c, b, in[0], a->d), b->rows, a->d, room->part[ATTEND_K_TURNED],
+                   a->d, (attend_matrix){s.x, s.step}, attend_whole(b->width), false, NULL);
     if (c->mask_at >= 0 && c->mask.chooses)
         ty_attend_choose_rows(&s, (const uint8_t *)in[c->mask_at] + attend_mask_of_block(c, b), c->mask.query_step,
                               c->mask.key_step, (float)c->mask.hidden);
@@ -245,14 +244,14 @@ static void attend_forward_block(const attend_call *c, const float *const *in, f
 {
     const ty_attend_sizes *a = &c->a;
     const attend_block b = attend_block_of(c, head, block);
-    attend_matrix scores = {room->part[ATTEND_SCORES], c->ld}, y = attend_of_block(c, &b, out[0], a->e);
+    attend_matrix y = attend_of_block(c, &b, out[0], a->e);
     float inverse[ATTEND_BLOCK];
     if (room->group != head / (a->heads / a->groups))
         attend_pack_keys(c, in, head / (a->heads / a->groups), false, room);
     const ty_attend_scores s = attend_scores(c, in, &b, room);
     ty_attend_softmax_rows(&s, out[1] + head * a->t + b.first, inverse);
-    attend_product(c->kernels->rows, scores, b.rows, b.width, room->part[ATTEND_V], a->s, y, a->e, false,
-                   room->part[ATTEND_LAST]);
+    attend_product(c->kernels->rows, (attend_matrix){s.x, s.step}, b.rows, b.width, room->part[ATTEND_V], a->s, y, a->e,
+                   false, room->part[ATTEND_LAST]);
     ty_attend_scale_rows((float *)(uintptr_t)y.at, y.ld, b.rows, a->e, inverse);
 }
 
@@ -273,7 +272,7 @@ static ty_attend_scores attend_back_scores(const attend_call *c, const float *co
     const float *lse = in[4] + b->head * a->t + b->first;
     ty_attend_probs_rows(&p, lse);
     attend_pack(c, room->part[ATTEND_DY], dy, b->rows, a->e);
-    attend_product(c->kernels->columns, (attend_matrix){p.x, c->ld}, b->width, b->rows, room->part[ATTEND_DY], b->rows,
+    attend_product(c->kernels->columns, (attend_matrix){p.x, p.step}, b->width, b->rows, room->part[ATTEND_DY], b->rows,
                    dv, a->e, add, room->part[ATTEND_LAST]);
     attend_product(c->kernels->rows, dy, b->rows, a->e, room->part[ATTEND_V_TURNED], a->e, (attend_matrix){dp, c->ld},
                    attend_whole(b->width), false, NULL);
@@ -294,7 +293,7 @@ static void attend_back_block(const attend_call *c, const float *const *in, floa
     attend_matrix dk = attend_head(c, out[1], b.outer, a->groups, g, a->s, a->d);
     attend_matrix dv = attend_head(c, out[2], b.outer, a->groups, g, a->s, a->e);
     const ty_attend_scores s = attend_back_scores(c, in, &b, dv, add, room);
-    attend_matrix ds = {s.x, c->ld};
+    attend_matrix ds = {s.x, s.step};
     if (c->learns)
         ty_attend_learn_rows(&s, out[TY_ATTEND_DMASK] + attend_mask_of_block(c, &b), c->mask.query_step,
                              c->mask.key_step, 1 / c->scale);
@@ -441,8 +440,8 @@ static void attend_fill(attend_call *c, const ty_library_shape *shape, attend_ki
 
 static int attend_prepare(const ty_library_shape *shape, attend_kind kind, ty_library_call *out, ty_error *err)
 {
-    if (shape->in[0].dtype != TY_F32)
-        return ty_error_set(err, TY_E_UNSUPPORTED, "attention in tiles: expected f32");
+    if (shape->in[0].dtype != TY_F32 || shape->attr->flags & TY_ATTEND_PACKED)
+        return ty_error_set(err, TY_E_UNSUPPORTED, "attention in tiles: expected f32, q, k and v apart");
     attend_call *c = calloc(1, sizeof *c);
     if (!c)
         return ty_error_set(err, TY_E_LIMIT, "no memory for a prepared attention");
