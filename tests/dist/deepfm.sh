@@ -23,10 +23,18 @@ learnt() { # OUT: log loss and AUC as the data's README has them, whose network 
     ok "AUC $auc" awk -v v="$auc" 'BEGIN {exit !(v >= 0.70)}'
     ok "log loss $loss" awk -v v="$loss" 'BEGIN {exit !(v > 0 && v <= 0.53)}'
 }
-no_waiting() { # ERR: of the time of all, in percent
-    local share
-    share=$(sed -n 's/.*input wait [^(]*(\([0-9]*\) %).*/\1/p' "$1" | tail -n 1)
-    ok "waits for data: $share %" test "${share:-99}" -lt 2
+waited() { sed -n 's/.*input wait [^(]*(\([0-9]*\) %).*/\1/p' "$W/err.1" | tail -n 1; } # of the time of all, in percent
+# no_waiting NAME MODE: the run before it did not wait for data. It takes a second and waits 1 ms; where a neighbour holds a processor
+# for 20 ms, that is 2 %. So the least of three counts: a loader that is late is late each time.
+no_waiting() {
+    local least share tries
+    least=$(waited)
+    for ((tries = 1; tries < 3 && ${least:-99} >= 2; tries++)); do
+        train_on "$1_$tries" "$2" 1
+        share=$(waited)
+        [ "${share:-99}" -lt "${least:-99}" ] && least=$share
+    done
+    ok "$1: waits for data: $least %" test "${least:-99}" -lt 2
 }
 
 # train_on NAME MODE HOSTS ARGUMENT...: `train` on each host, with its data in the channels' folders or served into pipes there.
@@ -61,10 +69,10 @@ where=here
 
 train_on file File 1
 learnt "$W/out.1"
-no_waiting "$W/err.1"
+no_waiting file File
 train_on pipe Pipe 1
 learnt "$W/out.1"
-no_waiting "$W/err.1"
+no_waiting pipe Pipe
 
 need_hosts
 hosts_up 2
