@@ -4,6 +4,8 @@
  */
 #include "compiler/import/onnx_import.h"
 
+enum { ONE_HOT_FOLDED = 4096 }; /* classes */
+
 ty_val onnx_wrap_index(onnx_ctx *c, ty_val index, int64_t dim)
 {
     ty_graph *g = c->g;
@@ -238,6 +240,21 @@ void onnx_op_top_k(onnx_ctx *c)
     onnx_set(c, 1, ty_b_slice_axis(g, index, axis, 0, k));
 }
 
+/* 0 to depth - 1 along an axis. Constants where the result is one: PyTorch's repeat_interleave computes with it how
+ * often a Tile repeats. */
+static ty_val one_hot_numbers(onnx_ctx *c, int rank, const int64_t *dim, int axis)
+{
+    int64_t n = dim[axis], shape[TY_MAX_RANK];
+    if (!onnx_is_const(c, 0) || n > ONE_HOT_FOLDED)
+        return ty_b_iota(c->g, ty_type_make(TY_I64, rank, dim), axis);
+    int64_t *number = onnx_alloc(c, (size_t)n, sizeof *number);
+    for (int i = 0; i < rank; i++)
+        shape[i] = i == axis ? n : 1;
+    for (int64_t i = 0; i < n; i++)
+        number[i] = i;
+    return ty_b_reshape(c->g, onnx_ints_const(c, number, n), rank, shape);
+}
+
 void onnx_op_one_hot(onnx_ctx *c)
 {
     ty_graph *g = c->g;
@@ -261,7 +278,7 @@ void onnx_op_one_hot(onnx_ctx *c)
         dim[i] = i == axis ? (int64_t)depth : onnx_dim(c, index, i < axis ? i : i - 1);
     if (!onnx_shape_ok(c, rank, dim))
         return;
-    ty_val hit = ty_b_eq(g, ty_b_iota(g, ty_type_make(TY_I64, rank, dim), axis), ty_b_unsqueeze(g, index, axis));
+    ty_val hit = ty_b_eq(g, one_hot_numbers(c, rank, dim, axis), ty_b_unsqueeze(g, index, axis));
     ty_val off = ty_b_reshape(g, ty_b_slice_axis(g, values, 0, 0, 1), 0, NULL);
     ty_val on = ty_b_reshape(g, ty_b_slice_axis(g, values, 0, 1, 2), 0, NULL);
     onnx_set(c, 0, ty_b_select(g, hit, on, off));

@@ -55,8 +55,9 @@ typedef enum ty_combine { TY_SUM, TY_MAX, TY_MIN, TY_PROD, TY_SET } ty_combine;
 /* `index` of a cross-entropy in which every label is a class. */
 #define TY_XENT_IGNORES_NONE INT64_MIN
 
-/* `flags` of a product; a linear has the first two. WIDE: the result of 16-bit operands is f32. */
-enum { TY_DOT_TRANS_A = 1, TY_DOT_TRANS_B = 2, TY_DOT_WIDE = 4 };
+/* `flags` of a product; a linear has the first two. WIDE: the result of 16-bit operands is f32. FULL: 16 bits are too
+ * few for it, however a model is trained (precision.c). */
+enum { TY_DOT_TRANS_A = 1, TY_DOT_TRANS_B = 2, TY_DOT_WIDE = 4, TY_DOT_FULL = 8 };
 
 /* `flags` of what replicas do together. */
 enum { TY_OF_GRADIENTS = 1 };

@@ -59,6 +59,8 @@ static bool precision_is_short(const precision_pass *p, ty_val mapped)
 
 static bool precision_is_kept(const precision_pass *p, uint32_t id)
 {
+    if (ty_graph_op(p->in, id) == TY_OP_DOT && (ty_graph_attr(p->in, id)->flags & TY_DOT_FULL))
+        return true;
     const char *origin = ty_graph_origin_of(p->in, id);
     for (int i = 0; i < p->rules->n_keep; i++)
         if (fnmatch(p->rules->keep[i], origin, 0) == 0)

@@ -156,6 +156,34 @@ static void gates_apart_have_wide_gradients(void **state)
     ty_model_free(m);
 }
 
+/* A spectrum and its gradient stay in float32: what is quiet beside the loudest would be lost. */
+static void spectra_have_32_bits(void **state)
+{
+    (void)state;
+    static const products_row rows[] = {
+        {"float32", TY_PRECISION_FLOAT32, NULL, {0, 0, 7, 0}},
+        {"bfloat16", TY_PRECISION_BFLOAT16, NULL, {3, 2, 2, 0}},
+    };
+    model_text t;
+    model_begin(&t, 20);
+    model_input(&t, "x", 1, SHAPE(-1, 4));
+    model_floats(&t, "w1", SHAPE(4, 8), numbers(32, 0.1f));
+    model_floats(&t, "w2", SHAPE(10, 3), numbers(30, -0.05f));
+    model_ints(&t, "apart", 3, (const int64_t[]){-1, 8, 1});
+    model_ints(&t, "flat", 2, (const int64_t[]){-1, 10});
+    model_node(&t, "MatMul", "x,w1", "h0", "first");
+    model_node(&t, "Reshape", "h0,apart", "h1", "");
+    attr_int(&t, "onesided", 1);
+    model_node(&t, "DFT", "h1", "h2", "spectrum");
+    model_node(&t, "Reshape", "h2,flat", "h3", "");
+    model_node(&t, "MatMul", "h3,w2", "y", "second");
+    model_output(&t, "y", 1);
+    ty_model *m = open_text(&t);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        check_products(m, &rows[i]);
+    ty_model_free(m);
+}
+
 /* A recurrent layer's weights that are turned are rounded as they lie, so that no kernel turns them. */
 static void turned_weights_are_rounded_before(void **state)
 {
@@ -434,6 +462,7 @@ int main(void)
         cmocka_unit_test(products_have_16_bits),
         cmocka_unit_test(recurrences_have_16_bits),
         cmocka_unit_test(gates_apart_have_wide_gradients),
+        cmocka_unit_test(spectra_have_32_bits),
         cmocka_unit_test(turned_weights_are_rounded_before),
         cmocka_unit_test(match_eager_rounds_states),
         cmocka_unit_test(reshapes_are_rounded_before),

@@ -175,6 +175,12 @@ def operators():
     for p in (1, 2, 3):
         want = (np.abs(a.astype(np.float64)) ** p).sum((2, 3), keepdims=True) ** (1 / p)
         case(f"global_lp_pool_{p}", [node("GlobalLpPool", "a", "y", p=p)], {"a": a}, 18, [want.astype(f32)])
+    # As PyTorch's repeat_interleave is written: repeats are a row of ones with another number in one place.
+    nodes = [node("Concat", "one times", "values", axis=0), node("OneHot", "place rank values", "repeats", axis=-1),
+             node("Reshape", "repeats flat", "row"), node("Tile", "b row", "y")]
+    b = x(2, 3)
+    case("tile_by_one_hot", nodes, {"b": b}, 17, [np.tile(b, (1, 3))],
+         weights={"one": ints(1), "times": ints(3), "place": ints(1), "rank": ints(2), "flat": ints(-1)})
 
 
 def all_cases():

@@ -7,9 +7,10 @@ import os
 
 import case
 import forms
+import signals
 import types_
 import versions
 
-for kind in (versions, types_, forms):
+for kind in (versions, types_, forms, signals):
     kind.all_cases()
 case.write(os.path.join(os.path.dirname(os.path.abspath(__file__)), "cases.tar.xz"))

@@ -1,0 +1,120 @@
+/* fourier.c - see fourier.h. */
+#include "compiler/import/fourier.h"
+
+#include "compiler/ir/build.h"
+#include "compiler/ops/ref.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Rows are entries that are read, and their parts; columns are entries of the result, and theirs. */
+typedef struct fourier_matrix {
+    ty_fourier f;
+    int64_t rows, columns; /* entries */
+    int row_parts, column_parts;
+} fourier_matrix;
+
+static fourier_matrix matrix_of(ty_fourier f, int64_t entries, int parts)
+{
+    int64_t half = f.n / 2 + 1, read = f.is_inverse && f.is_half ? half : f.n;
+    return (fourier_matrix){.f = f,
+                            .rows = entries < read ? entries : read,
+                            .columns = f.is_half && !f.is_inverse ? half : f.n,
+                            .row_parts = parts,
+                            .column_parts = f.is_half && f.is_inverse ? 1 : 2};
+}
+
+bool ty_fourier_fits(ty_fourier f, int64_t entries, int parts)
+{
+    fourier_matrix m = matrix_of(f, entries, parts);
+    return m.rows * m.row_parts <= TY_FOURIER_MAX / (m.columns * m.column_parts);
+}
+
+/* What entry k, of which the conjugate may be left out, adds to entry j: (c + i s) times it. */
+static void fourier_factor(const ty_fourier *f, int64_t k, int64_t j, double *c, double *s)
+{
+    double angle = 2 * M_PI * (double)(k * j % f->n) / (double)f->n, scale = 1;
+    if (f->is_inverse)
+        scale = (f->is_half && k > 0 && 2 * k != f->n ? 2 : 1) / (double)f->n;
+    *c = scale * cos(angle);
+    *s = scale * (f->is_inverse ? sin(angle) : -sin(angle));
+}
+
+/* With x = a + ib: real parts are a c - b s, imaginary ones a s + b c. */
+static void matrix_fill(const fourier_matrix *m, double *v)
+{
+    int64_t width = m->columns * m->column_parts;
+    for (int64_t k = 0; k < m->rows; k++)
+        for (int64_t j = 0; j < m->columns; j++) {
+            double part[2][2], c, s;
+            fourier_factor(&m->f, k, j, &c, &s);
+            part[0][0] = part[1][1] = c;
+            part[0][1] = s;
+            part[1][0] = -s;
+            for (int p = 0; p < m->row_parts; p++)
+                for (int q = 0; q < m->column_parts; q++)
+                    v[(k * m->row_parts + p) * width + j * m->column_parts + q] = part[p][q];
+        }
+}
+
+/* As a constant [rows and their parts, columns and theirs]; TY_NONE without memory. */
+static ty_val matrix_const(ty_graph *g, const fourier_matrix *m, ty_dtype dtype)
+{
+    ty_type type = ty_type_make(dtype, 2, (int64_t[]){m->rows * m->row_parts, m->columns * m->column_parts});
+    ty_ref ref = {.type = type, .f = malloc((size_t)ty_type_elems(&type) * sizeof(double) + 1)};
+    void *data = malloc(ty_type_bytes(&type) + 1);
+    ty_val v = TY_NONE;
+    if (ref.f && data) {
+        matrix_fill(m, ref.f);
+        ty_ref_store(&ref, data);
+        v = ty_b_const_copy(g, type, data);
+    }
+    free(ref.f);
+    free(data);
+    return v;
+}
+
+/* x [.., entries, parts]: its last two axes. */
+static ty_val fourier_last(ty_graph *g, ty_val x, ty_fourier f)
+{
+    int rank = ty_b_rank(g, x), axis = rank - 2;
+    const ty_type t = *ty_graph_type(g, x);
+    fourier_matrix m = matrix_of(f, t.dim[axis], (int)t.dim[axis + 1]);
+    int64_t flat[] = {1, m.rows * m.row_parts}, dim[TY_MAX_RANK];
+    for (int i = 0; i < rank; i++) {
+        dim[i] = t.dim[i];
+        flat[0] *= i < axis ? t.dim[i] : 1;
+    }
+    dim[axis] = m.columns;
+    dim[axis + 1] = m.column_parts;
+    if (m.rows < t.dim[axis])
+        x = ty_b_slice_axis(g, x, axis, 0, m.rows);
+    ty_val matrix = matrix_const(g, &m, (ty_dtype)t.dtype);
+    ty_attr attr = {.flags = TY_DOT_FULL};
+    ty_val y = ty_graph_emit(g, TY_OP_DOT, &attr, (ty_val[]){ty_b_reshape(g, x, 2, flat), matrix}, 2);
+    return ty_b_reshape(g, y, rank, dim);
+}
+
+ty_val ty_fourier_transform(ty_graph *g, ty_val x, int axis, ty_fourier f)
+{
+    int rank = ty_b_rank(g, x);
+    int64_t swap[TY_MAX_RANK];
+    for (int i = 0; i < rank; i++)
+        swap[i] = i;
+    swap[axis] = rank - 2;
+    swap[rank - 2] = axis;
+    ty_val y = fourier_last(g, axis == rank - 2 ? x : ty_b_transpose(g, x, swap), f);
+    return axis == rank - 2 ? y : ty_b_transpose(g, y, swap);
+}
+
+ty_val ty_fourier_frames(ty_graph *g, ty_val x, ty_val window, int64_t step, ty_fourier f)
+{
+    int64_t batch = ty_b_dim(g, x, 0), parts = ty_b_dim(g, x, 2), frames = 1 + (ty_b_dim(g, x, 1) - f.n) / step;
+    ty_type plane = ty_type_make(TY_I64, 2, (int64_t[]){frames, f.n});
+    ty_val at = ty_b_add(g, ty_b_mul_s(g, ty_b_iota(g, plane, 0), (double)step), ty_b_iota(g, plane, 1));
+    ty_val y = ty_b_gather(g, x, ty_b_flatten(g, at), 1);
+    y = ty_b_reshape(g, y, 4, (int64_t[]){batch, frames, f.n, parts});
+    if (window != TY_NONE)
+        y = ty_b_mul(g, y, ty_b_reshape(g, window, 4, (int64_t[]){1, 1, f.n, 1}));
+    return fourier_last(g, y, f);
+}
