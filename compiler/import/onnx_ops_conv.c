@@ -325,6 +325,14 @@ void onnx_op_col2im(onnx_ctx *c)
 /* ---- pooling ------------------------------------------------------------------------------------------------------
  */
 
+/* A window that is wider than the padded input, by less than a step, still stands there once: it has what there is.
+ * (Hugging Face's EfficientNet pools 2 x 2 with a window of 2,560.) */
+static void pool_clip(window *w, int i, int64_t padded)
+{
+    w->size[i] = (padded - 1) / w->dil[i] + 1;
+    w->extent[i] = (w->size[i] - 1) * w->dil[i] + 1;
+}
+
 /* With ceil_mode, the high padding grows until the last window fits; a window that would begin beyond the padded input
  * is dropped (PyTorch's rule, ONNX's since 1.16). */
 static void pool_ceil(onnx_ctx *c, window *w, ty_val x)
@@ -333,6 +341,8 @@ static void pool_ceil(onnx_ctx *c, window *w, ty_val x)
         return;
     for (int i = 0; i < w->n; i++) {
         int64_t in = onnx_dim(c, x, i + 2), room = in + w->lo[i] + w->hi[i] - w->extent[i];
+        if (room < 0 && room + w->step[i] > 0 && in > 0)
+            pool_clip(w, i, room + w->extent[i]);
         if (room < 0)
             continue;
         int64_t out = (room + w->step[i] - 1) / w->step[i] + 1;

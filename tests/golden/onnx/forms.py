@@ -175,6 +175,14 @@ def operators():
     for p in (1, 2, 3):
         want = (np.abs(a.astype(np.float64)) ** p).sum((2, 3), keepdims=True) ** (1 / p)
         case(f"global_lp_pool_{p}", [node("GlobalLpPool", "a", "y", p=p)], {"a": a}, 18, [want.astype(f32)])
+    # A window beyond all of the input, which ceil_mode lets stand there once.
+    for pads in ([0, 0, 0, 0], [1, 1, 1, 1]):
+        beyond = dict(kernel_shape=[9, 20], strides=[9, 20], pads=pads, ceil_mode=1)
+        tag = "_padded" if pads[0] else ""
+        count = (4 + 2 * pads[0]) ** 2
+        case("average_pool_beyond" + tag, [node("AveragePool", "a", "y", count_include_pad=1, **beyond)], {"a": a}, 19,
+             [(a.astype(np.float64).sum((2, 3), keepdims=True) / count).astype(f32)])
+        case("max_pool_beyond" + tag, [node("MaxPool", "a", "y", **beyond)], {"a": a}, 19, [a.max((2, 3), keepdims=True)])
     # As PyTorch's repeat_interleave is written: repeats are a row of ones with another number in one place.
     nodes = [node("Concat", "one times", "values", axis=0), node("OneHot", "place rank values", "repeats", axis=-1),
              node("Reshape", "repeats flat", "row"), node("Tile", "b row", "y")]
