@@ -107,6 +107,25 @@ class Both(torch.nn.Module):
         return self.model(input_ids=x, decoder_input_ids=x, use_cache=False).logits
 
 
+class Keywords(torch.nn.Module):
+    """A second of sound: frames of 32 ms, their spectra, 64 bands, convolutions over time and bands."""
+
+    def __init__(self, classes, bands=64):
+        super().__init__()
+        self.register_buffer("window", torch.hann_window(512))
+        self.register_buffer("bands", torch.rand(bands, 257) * (torch.rand(bands, 257) < 0.05))
+        widths = [1, 32, 64, 128, 128]
+        self.stages = torch.nn.Sequential(*(part for a, b in zip(widths, widths[1:]) for part in (
+            torch.nn.Conv2d(a, b, 3, stride=1 if a == 1 else 2, padding=1, bias=False), torch.nn.BatchNorm2d(b),
+            torch.nn.ReLU())))
+        self.head = torch.nn.Linear(widths[-1], classes)
+
+    def forward(self, x):
+        power = torch.stft(x, 512, 160, window=self.window, center=False, return_complex=False).square().sum(-1)
+        heard = torch.log(self.bands @ power + 1e-3)
+        return self.head(self.stages(heard.unsqueeze(1)).mean((2, 3)))
+
+
 def translator(make, config, length, **settings):
     def network():
         built = config(use_cache=False, **settings)
@@ -155,11 +174,13 @@ NETWORKS = {  # name: model, {input: (kind, shape)}, classes, whether each place
     "gru_words": recurrent(torch.nn.GRU, 32, 128, 256, 5000, 5000, units=512, num_layers=2),
     "bilstm_tagger": recurrent(torch.nn.LSTM, 32, 64, 300, 20, 20000, units=256, num_layers=2, bidirectional=True),
     "lstm_speech": recurrent(torch.nn.LSTM, 8, 200, 80, 35, everywhere=False, units=512, num_layers=5),
+    "keywords": lambda: (Keywords(35), {"x": ("f", (32, 16000))}, 35, False),
     "t5_small": translator(t.T5ForConditionalGeneration, t.T5Config, 128),
     "transformer_base": lambda: (Translator(8000), {"x": (8000, (SEQUENCES, 64))}, 8000, True),
 }
 
-TRACED_NOT = ["llama_60m", "mistral_60m", "qwen3_60m", "gemma2_60m", "pythia_70m"]  # PyTorch's older exporter cannot
+# PyTorch's older exporter cannot write them, or writes tables that are no weights as if they were
+TRACED_NOT = ["llama_60m", "mistral_60m", "qwen3_60m", "gemma2_60m", "pythia_70m", "keywords"]
 
 
 CHANCES = ["p", "drop_prob", "dropout", "attention_dropout", "activation_dropout", "layerdrop", "dropout_prob"]

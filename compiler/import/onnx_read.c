@@ -326,6 +326,34 @@ static void mark_constants(ty_onnx *m)
     }
 }
 
+/* The initializer that a value is, or that was cast to it; -1: none. */
+static int mark_source(const ty_onnx *m, const char *name)
+{
+    const onnx_graph *graph = m->tree.graph;
+    int at = ty_names_find(&m->by_name, name);
+    for (size_t i = 0; at < 0 && i < graph->nodes.n; i++) {
+        const onnx_node *node = ONNX_AT(graph->nodes, onnx_node, i);
+        if (strcmp(node->op_type, "Cast") == 0 && node->inputs.n == 1 && node->outputs.n == 1 &&
+            strcmp(ONNX_TEXT(node->outputs, 0), name) == 0)
+            at = ty_names_find(&m->by_name, ONNX_TEXT(node->inputs, 0));
+    }
+    return at;
+}
+
+/* The window of a spectrum is no weight, though the tracing exporter writes it as one. */
+static void mark_windows(ty_onnx *m)
+{
+    const onnx_graph *graph = m->tree.graph;
+    for (size_t i = 0; i < graph->nodes.n; i++) {
+        const onnx_node *node = ONNX_AT(graph->nodes, onnx_node, i);
+        if (strcmp(node->op_type, "STFT") != 0 || node->inputs.n < 3)
+            continue;
+        int at = mark_source(m, ONNX_TEXT(node->inputs, 2));
+        if (at >= 0 && m->initializers[at].mark == TY_ONNX_UNMARKED)
+            m->initializers[at].mark = TY_ONNX_BUFFER;
+    }
+}
+
 static void mark_running(ty_onnx *m)
 {
     const onnx_graph *graph = m->tree.graph;
@@ -361,6 +389,7 @@ static int list_model(ty_onnx *m, ty_error *err)
     if (list_inputs(m, err) < 0)
         return -1;
     mark_initializers(m);
+    mark_windows(m);
     mark_constants(m);
     mark_running(m);
     return 0;

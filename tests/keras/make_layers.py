@@ -151,6 +151,18 @@ def cases():
     x = keras.Input((4, 3))
     y = StochasticDepth(0.3)(LayerScale(0.5, 3)(x))
     yield case("of applications", keras.Model(x, CustomScaleLayer(0.17)([x, y])), real(2, 4, 3))
+    waves = real(2, 40, 3)
+    for mode in ("log", "magnitude", "psd", "real", "imag", "angle", "stft"):
+        yield sequential("stft " + mode, waves, L.STFTSpectrogram(mode=mode, frame_length=8, data_format="channels_last"))
+    yield sequential("stft apart", waves, L.STFTSpectrogram(frame_length=7, frame_step=3, fft_length=16, padding="same", expand_dims=True, data_format="channels_last"))
+    yield sequential("stft first", waves, L.Permute((2, 1)), L.STFTSpectrogram(mode="psd", frame_length=8, data_format="channels_first"))
+    yield sequential("stft first apart", waves, L.Permute((2, 1)),
+                     L.STFTSpectrogram(mode="magnitude", frame_length=8, expand_dims=True, data_format="channels_first"))
+    yield sequential("mel", real(2, 90), L.MelSpectrogram(fft_length=32, sequence_stride=10, num_mel_bins=6, sampling_rate=8000))
+    yield sequential("mel window", real(2, 60), L.MelSpectrogram(fft_length=32, sequence_stride=16, sequence_length=21, window="hamming", num_mel_bins=5, min_freq=100.0,
+                                                                 max_freq=3000.0, sampling_rate=8000, mag_exp=1.0, power_to_db=False))
+    yield sequential("mel decibels", real(3, 60), L.MelSpectrogram(fft_length=16, sequence_stride=8, num_mel_bins=4, sampling_rate=8000, mag_exp=1.5, top_db=20.0,
+                                                                   min_power=1e-3, ref_power=0.25))
 
 
 if __name__ == "__main__":

@@ -272,6 +272,58 @@ static void expect_normal(const char *initializer, double mean, double deviation
     assert_true(m.hi - mean <= cut && m.hi - mean > 0.9 * fmin(cut, 4 * deviation));
 }
 
+/* Kernels [5, 1, 4] of a spectrum as Keras 3.15 starts them, by settings of their layer. */
+static void test_spectra(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config, *part;
+        float row[2][4]; /* the second sample's and the last's */
+    } rows[] = {
+        {"{}", "stft_real", {{0.4082483f, 0.2041241f, -0.2041242f, -0.4082483f}, {0, 0, 0, 0}}},
+        {"{'window': 'hann', 'scaling': 'density', 'periodic': false}",
+         "stft_imag",
+         {{0, -0.3535534f, -0.3535534f, 0}, {0, 0, 0, 0}}},
+        {"{'window': 'hamming', 'scaling': 'spectrum', 'periodic': true}",
+         "stft_real",
+         {{0.1473527f, 0.07367633f, -0.07367634f, -0.1473527f}, {0.1473527f, -0.07367632f, -0.07367636f, 0.1473527f}}},
+        {"{'window': 'hamming', 'scaling': 'spectrum', 'periodic': true}",
+         "stft_imag",
+         {{0, -0.1276111f, -0.1276111f, 0}, {0, 0.1276111f, -0.1276111f, 0}}},
+        {"{'window': null, 'scaling': 'density'}", "stft_real", {{1, 0.5f, -0.5f, -1}, {1, -0.5f, -0.5f, 1}}},
+        {"{'window': null, 'scaling': 'density'}",
+         "stft_imag",
+         {{0, -0.8660254f, -0.8660253f, 0}, {0, 0.8660254f, -0.8660253f, 0}}},
+    };
+    ty_error err = {0};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char *json = ty_arena_strdup(&arena, rows[i].config);
+        keras_layer layer = {.name = "sound"};
+        ty_doc *config;
+        for (char *at = json; *at; at++)
+            *at = *at == '\'' ? '"' : *at;
+        assert_int_equal(ty_json_parse(&arena, "layer", json, strlen(json), NULL, &config, &err), 0);
+        layer.config = config;
+        keras_weight w = {.name = "sound/kernel", .initializer_absent = rows[i].part, .layer = &layer};
+        w.type = ty_type_make(TY_F32, 3, (int64_t[]){5, 1, 4});
+        const float *data = keras_initialize(&arena, &w, 1, &err);
+        assert_non_null(data);
+        for (int k = 0; k < 4; k++) {
+            assert_float_equal(data[4 + k], rows[i].row[0][k], 1e-6);
+            assert_float_equal(data[16 + k], rows[i].row[1][k], 1e-6);
+        }
+    }
+    keras_layer other = {.name = "sound"};
+    ty_doc *config;
+    const char *json = "{\"window\": \"bartlett\"}";
+    assert_int_equal(ty_json_parse(&arena, "layer", json, strlen(json), NULL, &config, &err), 0);
+    other.config = config;
+    keras_weight w = {.name = "sound/kernel", .initializer_absent = "stft_real", .layer = &other};
+    w.type = ty_type_make(TY_F32, 3, (int64_t[]){5, 1, 4});
+    assert_null(keras_initialize(&arena, &w, 1, &err));
+    assert_non_null(strstr(err.message, "window"));
+}
+
 static void test_initializers(void **state)
 {
     (void)state;
@@ -422,6 +474,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_sizes_left_open_stay_open, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_policies_and_trained_weights, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_initializers, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_spectra, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_orthogonal, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_class_in_c, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_sources_of_classes_are_checked, set_up, tear_down),

@@ -288,6 +288,57 @@ static int init_orthogonal(const init_ctx *c)
     return 0;
 }
 
+typedef struct init_frame {
+    double mean, whole; /* of the window: mean - (1 - mean) cos(2 pi t / whole) */
+    int scaling;        /* 0: none, 1: by the root of the sum of squares, 2: by the sum */
+} init_frame;
+
+/* Source: keras/src/initializers/constant_initializers.py, STFT; windows: scipy.signal.get_window. */
+static int init_frame_of(const init_ctx *c, init_frame *f)
+{
+    const ty_doc *config = c->weight->layer->config, *periodic = ty_doc_find(config, "periodic");
+    const ty_doc *window = ty_doc_find(config, "window"), *scaling = ty_doc_find(config, "scaling");
+    const char *name = window ? keras_string(window) : "hann", *by = scaling ? keras_string(scaling) : "density";
+    bool plain = window && window->kind == TY_DOC_NULL,
+         closed = !periodic || periodic->kind != TY_DOC_BOOL || !periodic->boolean;
+    *f = (init_frame){.mean = plain ? 1 : 0.5, .whole = (double)(c->weight->type.dim[0] - closed)};
+    f->scaling = plain || !by ? 0 : strcmp(by, "spectrum") == 0 ? 2 : 1;
+    if (name && strcmp(name, "hamming") == 0)
+        f->mean = 0.54;
+    if (plain || (name && (f->mean > 0.5 || strcmp(name, "hann") == 0)))
+        return 0;
+    ty_error_set(c->err, TY_E_UNSUPPORTED, "weight \"%.120s\" starts with a window other than hann and hamming",
+                 c->weight->name);
+    return ty_error_help(c->err, "save the model with its weights");
+}
+
+static double init_window(const init_frame *f, int64_t t)
+{
+    return f->whole > 0 ? f->mean - (1 - f->mean) * cos(2 * M_PI * (double)t / f->whole) : 1;
+}
+
+/* A kernel [frame, 1, bins]: the window times cosines, arg 1: times sines. */
+static int init_stft(const init_ctx *c)
+{
+    const int64_t *dim = c->weight->type.dim;
+    int64_t whole = dim[2] > 1 ? 2 * (dim[2] - 1) : 1;
+    double sum = 0, squares = 0;
+    init_frame f;
+    if (init_frame_of(c, &f) < 0)
+        return -1;
+    for (int64_t t = 0; t < dim[0]; t++) {
+        sum += fabs(init_window(&f, t));
+        squares += init_window(&f, t) * init_window(&f, t);
+    }
+    double by = f.scaling == 0 ? 1 : f.scaling == 1 ? sqrt(squares) : sum;
+    for (int64_t i = 0; i < c->draw.n; i++) {
+        int64_t t = i / dim[2], k = i % dim[2];
+        double angle = -2 * M_PI * (double)(t * k % whole) / (double)whole;
+        c->draw.out[i] = (float)((c->arg ? sin(angle) : cos(angle)) * init_window(&f, t) / by);
+    }
+    return 0;
+}
+
 typedef struct init_row {
     const char *name; /* in small letters */
     int (*fill)(const init_ctx *c);
@@ -316,6 +367,8 @@ static const init_row init_rows[] = {
     {"zero", init_constant, 0},
     {"ones", init_constant, 1},
     {"one", init_constant, 1},
+    {"stft_real", init_stft, 0},
+    {"stft_imag", init_stft, 1},
 };
 
 /* ---- a weight -----------------------------------------------------------------------------------------------------
