@@ -99,6 +99,15 @@ static ty_val turned(ty_graph *g, ty_val x)
     return softmax(g, ty_b_transpose(g, x, (const int64_t[]){0, 2, 1}));
 }
 
+/* Rows that are the same, forty of each. */
+static ty_val stretched(ty_graph *g, ty_val x)
+{
+    const ty_type t = *ty_graph_type(g, x);
+    ty_val rows = ty_b_reshape(g, x, 3, (const int64_t[]){t.dim[0], 1, t.dim[1]});
+    ty_val y = ty_b_broadcast(g, rows, 3, (const int64_t[]){t.dim[0], 40, t.dim[1]});
+    return ty_b_div(g, y, ty_b_sum(g, ty_b_square(g, y), 1u << 2, true));
+}
+
 typedef struct beside_case {
     const char *name;
     ty_val (*make)(ty_graph *, ty_val x);
@@ -132,6 +141,7 @@ static const beside_case cases[] = {
     {"counted", counted, TY_F32, {300, 12}, true, NULL},
     {"padded", padded, TY_F32, {300, 12}, false, NULL},
     {"turned", turned, TY_F32, {6, 13, 100}, true, "x0[i2][c] = b"},
+    {"stretched", stretched, TY_F32, {5, 9}, true, "ty_turn_4(x0"},
     {"turned, of short planes", turned, TY_F32, {60, 13, 5}, false, NULL},
 };
 

@@ -39,6 +39,7 @@ typedef struct beside {
     int across, along;
     long n, rows; /* extents of a tile */
     ty_khold hold;
+    uint8_t *what;  /* by instruction: a beside_of */
     uint64_t *used; /* by instruction: the loops that need it, 2 * stage, + 1 over points */
 } beside;
 
@@ -101,10 +102,24 @@ bool ty_beside_suits(const ty_kernel *k)
 
 static beside_of beside_what(const beside *b, uint32_t i)
 {
-    uint64_t vars = b->t->k->instr[i].vars;
-    if (b->hold.held[i] || b->hold.from[i] != TY_NONE)
-        return BESIDE_OF_BOTH;
-    return (vars >> b->across & 1 ? BESIDE_OF_ROW : BESIDE_ALL) | (vars >> b->along & 1 ? BESIDE_OF_POINT : BESIDE_ALL);
+    return (beside_of)b->what[i];
+}
+
+/* What stands in a tile is there for each point, and so is what is made of it, though all rows may have the same. */
+static void beside_find_what(beside *b)
+{
+    const ty_kernel *k = b->t->k;
+    for (uint32_t i = 0; i < k->n_instrs; i++) {
+        const ty_kinstr *instr = &k->instr[i];
+        const uint32_t of[] = {instr->a, instr->b, instr->c, instr->guard};
+        b->what[i] =
+            (instr->vars >> b->across & 1 ? BESIDE_OF_ROW : 0) | (instr->vars >> b->along & 1 ? BESIDE_OF_POINT : 0);
+        if (b->hold.held[i] || b->hold.from[i] != TY_NONE)
+            b->what[i] = BESIDE_OF_BOTH;
+        for (int n = 0; n < 4; n++)
+            if (of[n] != TY_NONE && b->what[of[n]] == BESIDE_OF_BOTH && k->instr[of[n]].stage == instr->stage)
+                b->what[i] = BESIDE_OF_BOTH;
+    }
 }
 
 static bool beside_prints(const beside *b, uint32_t i, int stage, beside_of what)
@@ -439,6 +454,8 @@ void ty_beside_render(ty_ktext *t, const uint8_t *constant, ty_arena *arena)
     b.n = (long)k->extent[b.along];
     b.rows = k->extent[b.across] < BESIDE_MANY ? BESIDE_FEW : BESIDE_ROWS;
     b.used = TY_NEW_ARRAY(arena, uint64_t, k->n_instrs + 1);
+    b.what = TY_NEW_ARRAY(arena, uint8_t, k->n_instrs + 1);
+    beside_find_what(&b);
     beside_find_uses(&b);
     ty_buf_adds(t->out, " for (long p = lo; p < hi;) {\n");
     t->indent = 2;
