@@ -163,6 +163,31 @@ def cases():
                                                                  max_freq=3000.0, sampling_rate=8000, mag_exp=1.0, power_to_db=False))
     yield sequential("mel decibels", real(3, 60), L.MelSpectrogram(fft_length=16, sequence_stride=8, num_mel_bins=4, sampling_rate=8000, mag_exp=1.5, top_db=20.0,
                                                                    min_power=1e-3, ref_power=0.25))
+    pictures = real(2, 6, 5, 3)
+
+    def changed(name, layer, x=pictures):
+        image = keras.Input(x.shape[1:])
+        return case(name, keras.Model(image, layer(image, training=True)), x)
+
+    for fill in ("reflect", "wrap", "constant", "nearest"):
+        more = dict(fill_mode=fill, fill_value=0.5, data_format="channels_last")
+        yield changed("rotation " + fill, L.RandomRotation((0.13, 0.13), **more))
+        yield changed("zoom " + fill, L.RandomZoom((0.9, 0.9), (0.4, 0.4), **more))
+        yield changed("translation " + fill, L.RandomTranslation((0.8, 0.8), (-0.7, -0.7), **more))
+        yield changed("translation back " + fill, L.RandomTranslation((-0.9, -0.9), (1.0, 1.0), interpolation="nearest", **more))
+    yield changed("rotation nearest", L.RandomRotation((-0.2, -0.2), interpolation="nearest", data_format="channels_last"))
+    yield changed("zoom in", L.RandomZoom((-0.4, -0.4), data_format="channels_last"))
+    first = pictures.transpose(0, 3, 1, 2)
+    yield changed("brightness", L.RandomBrightness((0.25, 0.25), value_range=(-1.0, 1.0), data_format="channels_last"))
+    yield changed("contrast", L.RandomContrast((0.0, 0.0), value_range=(-0.5, 0.5), data_format="channels_last"))
+    yield changed("grayscale", L.RandomGrayscale(1.0, data_format="channels_last"))
+    yield changed("invert", L.RandomInvert((1.0, 1.0), value_range=(0, 2.0), data_format="channels_last"))
+    yield changed("no crop", L.RandomCrop(6, 5, data_format="channels_last"))
+    yield changed("crop of columns", L.RandomCrop(6, 2, data_format="channels_last"))
+    yield changed("rotation of planes", L.RandomRotation((0.1, 0.1), data_format="channels_first"), first)
+    yield sequential(
+        "not in training", pictures, L.RandomFlip(data_format="channels_last"), L.RandomRotation(0.3, data_format="channels_last"),
+        L.RandomZoom(0.2, data_format="channels_last"), L.RandomContrast(0.5, data_format="channels_last"))
 
 
 if __name__ == "__main__":

@@ -161,7 +161,8 @@ static void run_case(const ty_doc *d)
         data[i] = t.data;
         in[i] = ty_b_input(g, ty_graph_add_input(g, m->input[i].name, t.type));
     }
-    ty_model_binding b = {.mode = TY_MODEL_EVAL, .inputs = in, .seed = TY_NONE, .step = TY_NONE};
+    ty_val word = ty_b_scalar(g, TY_I64, 7);
+    ty_model_binding b = {.mode = TY_MODEL_EVAL, .inputs = in, .seed = word, .step = word};
     ty_model_values values;
     if (ty_keras_import(m, g, &b, &values, &err) < 0)
         fail_msg("%s: %s", case_name, err.message);
