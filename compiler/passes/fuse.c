@@ -167,7 +167,24 @@ static void fuse_put_inputs(ty_fusion *f, uint32_t node)
 typedef struct fuse_uses {
     uint32_t *n;            /* operands that it is */
     const int64_t *repeats; /* ty_fuse_find_repeats */
+    const int64_t *gathered;
 } fuse_uses;
+
+/* Whether v, which costs so many scalar operations, gets memory of its own. */
+static bool fuse_keep(ty_fusion *f, ty_val v, int64_t cost, const fuse_uses *uses)
+{
+    ty_val source = fuse_smallest(f->g, v);
+    bool scalar = ty_type_elems(ty_graph_type(f->g, source)) == 1;
+    if (ty_fuse_is_gathered(f, v, cost, uses->gathered[v])) {
+        fuse_pin(f, v);
+        f->whole[v] = 1;
+    } else if (ty_fuse_is_repeated(cost, uses->repeats[v]) || cost > FUSE_MAX_INSTRS / 4 ||
+               (uses->n[v] > 1 && cost > (scalar ? 64 : TY_FUSE_CHEAP)))
+        f->in_memory[source] = 1;
+    else
+        return false;
+    return true;
+}
 
 /* Scalar operations below v up to memory; decides in id order which shared values are worth memory. */
 static void fuse_decide(ty_fusion *f, uint32_t node, const fuse_uses *uses, int *cost, int *guards)
@@ -195,13 +212,8 @@ static void fuse_decide(ty_fusion *f, uint32_t node, const fuse_uses *uses, int 
         sum = ty_graph_node(g, node)->n_in;
         guards[node] = ty_fuse_guards(f, node, guards);
     }
-    bool view = ty_view_of(g, v).base != v, repeated = ty_fuse_is_repeated(sum, uses->repeats[v]);
-    ty_val source = fuse_smallest(g, v);
-    bool scalar = ty_type_elems(ty_graph_type(g, source)) == 1;
-    if (!view && (repeated || (uses->n[v] > 1 && sum > (scalar ? 64 : TY_FUSE_CHEAP)) || sum > FUSE_MAX_INSTRS / 4)) {
-        f->in_memory[source] = 1;
+    if (ty_view_of(g, v).base == v && fuse_keep(f, v, sum, uses))
         sum = 1;
-    }
     cost[node] = (int)(sum > 100000 ? 100000 : sum);
 }
 
@@ -209,7 +221,7 @@ static void fuse_needs(ty_fusion *f)
 {
     uint32_t n = ty_graph_n_nodes(f->g);
     size_t n_vals = (size_t)n * TY_MAX_RESULTS + 1;
-    fuse_uses uses = {TY_NEW_ARRAY(&f->arena, uint32_t, n_vals), ty_fuse_find_repeats(f)};
+    fuse_uses uses = {TY_NEW_ARRAY(&f->arena, uint32_t, n_vals), ty_fuse_find_repeats(f), ty_fuse_find_gathered(f)};
     int *cost = TY_NEW_ARRAY(&f->arena, int, n + 1), *guards = TY_NEW_ARRAY(&f->arena, int, n + 1);
     for (uint32_t node = 0; node < n; node++)
         if (f->live[node])
@@ -437,6 +449,15 @@ static void fuse_union_lists(ty_fusion *f, const ty_unit *a, const ty_unit *b, t
             k == b->n_reduces || (i < a->n_reduces && a->reduce[i] < b->reduce[k]) ? a->reduce[i++] : b->reduce[k++];
 }
 
+static bool fuse_waits_for(const ty_fusion *f, const ty_unit *reader, const ty_unit *writer)
+{
+    for (int i = 0; i < writer->n_roots; i++)
+        for (int k = 0; f->whole[writer->root[i]] && k < reader->n_loads; k++)
+            if (reader->load[k] == writer->root[i])
+                return true;
+    return false;
+}
+
 /* A table of which rows are written must be there whole before: not in the same kernel. */
 static bool fuse_fills_table(const ty_fusion *f, const ty_unit *u)
 {
@@ -538,7 +559,8 @@ static bool fuse_join(fuse_state *s, uint32_t a, uint32_t b)
     const ty_unit ua = f->unit[a], ub = f->unit[b];
     ty_unit u = {.kind = TY_UNIT_KERNEL};
     if (a == b || ua.kind != TY_UNIT_KERNEL || ub.kind != TY_UNIT_KERNEL || !fuse_same_era(f, &ua, &ub) ||
-        ty_fuse_is_turned(f, &ua) || ty_fuse_is_turned(f, &ub) || ua.n_roots + ub.n_roots > FUSE_MAX_ROOTS ||
+        ty_fuse_is_turned(f, &ua) || ty_fuse_is_turned(f, &ub) || fuse_waits_for(f, &ua, &ub) ||
+        fuse_waits_for(f, &ub, &ua) || ua.n_roots + ub.n_roots > FUSE_MAX_ROOTS ||
         ua.kernel->n_instrs + ub.kernel->n_instrs > FUSE_MAX_INSTRS || !ty_fuse_domain(f, &ua, &ub, &u) ||
         fuse_cycle(s, a, b))
         return false;
@@ -645,6 +667,7 @@ int ty_pass_fuse(const ty_graph *g, uint32_t tape, int n_threads, ty_fusion **ou
     f->live = TY_NEW_ARRAY(&f->arena, uint8_t, n_nodes + 1);
     f->in_memory = TY_NEW_ARRAY(&f->arena, uint8_t, n_vals);
     f->pinned = TY_NEW_ARRAY(&f->arena, uint8_t, n_vals);
+    f->whole = TY_NEW_ARRAY(&f->arena, uint8_t, n_vals);
     f->producer = TY_NEW_ARRAY(&f->arena, uint32_t, n_vals);
     memset(f->producer, 0xFF, sizeof *f->producer * n_vals);
     ty_graph_mark_live(g, tape, f->live);

@@ -57,6 +57,7 @@ typedef struct ty_fusion {
     uint8_t *live;      /* per node */
     uint8_t *in_memory; /* per value index */
     uint8_t *pinned;    /* per value index: must stay in memory (library operand, output, assign, assembly) */
+    uint8_t *whole;     /* per value index: is gathered, and must be there before who gathers it */
     int64_t *repeats;   /* per value index: elements of the largest value that repeats it, or what is computed from it,
                            in its rows; 0: none */
     uint8_t *turned;    /* per node: a transpose that is a copy of its own */
@@ -97,6 +98,11 @@ bool ty_fuse_is_inline(const ty_fusion *f, uint32_t node);
 /* fuse_repeats.c: by value, the elements of the largest value that repeats it in its rows by a broadcast; 0: none.
  * Fills f->repeats. On a host; the array is the fusion's. */
 const int64_t *ty_fuse_find_repeats(ty_fusion *f);
+/* By value, the elements of all that is gathered from it; the array is the fusion's. */
+int64_t *ty_fuse_find_gathered(ty_fusion *f);
+/* Whether so many elements are gathered from v, each of which would cost so many scalar operations, that v is computed
+ * once for all of them, by a kernel of its own. */
+bool ty_fuse_is_gathered(const ty_fusion *f, ty_val v, int64_t cost, int64_t elems);
 /* Is a vector of `cost` scalar operations an element better computed once than in each row of the `elems` elements that
  * repeat it? */
 bool ty_fuse_is_repeated(int64_t cost, int64_t elems);

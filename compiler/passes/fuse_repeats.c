@@ -1,4 +1,4 @@
-/* fuse_repeats.c - vectors that many rows would compute anew.
+/* fuse_repeats.c - vectors that many rows would compute anew, and what is gathered again and again.
  *
  * A broadcast along other axes than the last repeats a vector: each row of a kernel that reads it would compute it
  * again. What is one number for a row is computed once for it anyway. A GPU computes sooner than it launches one kernel
@@ -6,8 +6,9 @@
  */
 #include "compiler/passes/fuse.h"
 
-#define REPEATS_LEAST 4         /* times */
-#define REPEATS_WORTH (1 << 18) /* scalar operations that are worth a kernel of their own */
+#define REPEATS_LEAST    4         /* times */
+#define REPEATS_GATHERED 2         /* times */
+#define REPEATS_WORTH    (1 << 18) /* scalar operations that are worth a kernel of their own */
 
 bool ty_fuse_is_repeated(int64_t cost, int64_t elems)
 {
@@ -54,4 +55,22 @@ const int64_t *ty_fuse_find_repeats(ty_fusion *f)
     for (uint32_t node = n_nodes; node-- > 0;)
         repeats_spread(f, node);
     return direct;
+}
+
+int64_t *ty_fuse_find_gathered(ty_fusion *f)
+{
+    uint32_t n_nodes = ty_graph_n_nodes(f->g);
+    int64_t *gathered = TY_NEW_ARRAY(&f->arena, int64_t, (size_t)n_nodes * TY_MAX_RESULTS + 1);
+    for (uint32_t node = 0; node < n_nodes; node++)
+        if (f->live[node] && ty_graph_op(f->g, node) == TY_OP_GATHER) {
+            ty_val v = ty_view_of(f->g, ty_graph_in(f->g, node, 0)).base;
+            gathered[v] += ty_type_elems(ty_graph_type(f->g, ty_val_make(node, 0)));
+        }
+    return gathered;
+}
+
+/* Four neighbours of a pixel, of which each would be computed from four of its own. */
+bool ty_fuse_is_gathered(const ty_fusion *f, ty_val v, int64_t cost, int64_t elems)
+{
+    return elems >= REPEATS_GATHERED * ty_type_elems(ty_graph_type(f->g, v)) && ty_fuse_is_repeated(cost, elems);
 }

@@ -429,6 +429,34 @@ static void a_vector_for_many_rows_is_computed_once(void **state)
     assert_int_equal(kernels_of(make_repeated(4096, true, false), TY_FUSE_GPU, &most), 1);
 }
 
+/* Rows of x, changed at some cost or at next to none, that are gathered so often. */
+static ty_graph *make_gathered(int times, bool dear)
+{
+    const int64_t rows = 4096;
+    ty_graph *g = ty_graph_new();
+    ty_val x = input(g, "x", rows, WIDTH), t = ty_b_add_s(g, x, 1), sum = TY_NONE;
+    t = dear ? ty_b_unary(g, TY_OP_TANH, t) : t;
+    for (int i = 0; i < times; i++) {
+        ty_val at = ty_b_input(g, ty_graph_add_input(g, i ? "j" : "i", ty_type_make(TY_I64, 1, &rows)));
+        ty_val row = ty_b_gather(g, t, at, 0);
+        sum = i ? ty_b_mul(g, sum, row) : row;
+    }
+    ty_graph_add_output(g, "y", sum, TY_TAPE_EVAL);
+    return g;
+}
+
+/* What is gathered more than once is computed before, if it costs something: neighbours of neighbours would be sixteen.
+ */
+static void what_is_gathered_often_is_computed_once(void **state)
+{
+    (void)state;
+    int most;
+    assert_int_equal(kernels_of(make_gathered(2, true), 2, &most), 2);
+    assert_int_equal(kernels_of(make_gathered(2, true), TY_FUSE_GPU, &most), 2);
+    assert_int_equal(kernels_of(make_gathered(2, false), 2, &most), 1);
+    assert_int_equal(kernels_of(make_gathered(1, true), 2, &most), 1);
+}
+
 /* The same for a block of numbers that is repeated for each image, where the gradient needs it, too: backward would
  * compute it again. The kernels: of the block, of the product's operand, of the gradient. */
 static ty_graph *make_repeated_block(int64_t images)
@@ -514,6 +542,7 @@ int main(void)
         cmocka_unit_test(what_is_kept_for_backward_is_read_by_forward),
         cmocka_unit_test(many_parts_are_put_together_once),
         cmocka_unit_test(a_vector_for_many_rows_is_computed_once),
+        cmocka_unit_test(what_is_gathered_often_is_computed_once),
         cmocka_unit_test(backward_does_not_compute_again_what_many_rows_repeat),
         cmocka_unit_test(parts_of_parts_of_parts_are_in_memory),
         cmocka_unit_test(what_is_read_across_is_turned_before),
