@@ -188,6 +188,18 @@ def cases():
     yield sequential(
         "not in training", pictures, L.RandomFlip(data_format="channels_last"), L.RandomRotation(0.3, data_format="channels_last"),
         L.RandomZoom(0.2, data_format="channels_last"), L.RandomContrast(0.5, data_format="channels_last"))
+    frames = real(2, 3, 5, 6, 2)
+    yield sequential("conv lstm", frames, L.ConvLSTM2D(3, 3, padding="same", return_sequences=True, data_format="channels_last"))
+    yield sequential("conv lstm last", frames, L.ConvLSTM2D(3, (2, 3), go_backwards=True, activation="relu", recurrent_activation="hard_sigmoid", data_format="channels_last"))
+    yield sequential("conv lstm strided", frames, L.ConvLSTM2D(2, 3, strides=2, use_bias=False, return_sequences=True, go_backwards=True, data_format="channels_last"))
+    yield sequential("conv lstm dilated", frames, L.ConvLSTM2D(2, 2, dilation_rate=2, unit_forget_bias=False, data_format="channels_last"))
+    yield sequential("conv lstm first", frames, L.Permute((1, 4, 2, 3)), L.ConvLSTM2D(3, 3, return_sequences=True, data_format="channels_first"))
+    yield sequential("conv lstm 1d", real(2, 3, 7, 2), L.ConvLSTM1D(3, 3, return_sequences=True, data_format="channels_last"))
+    yield sequential("conv lstm 3d", real(1, 2, 3, 4, 5, 2), L.ConvLSTM3D(2, 2, padding="same", data_format="channels_last"))
+    clip, later = keras.Input((3, 5, 6, 2)), keras.Input((2, 5, 6, 2))
+    _, h, c = L.ConvLSTM2D(3, 3, padding="same", return_state=True, data_format="channels_last")(clip)
+    after = L.ConvLSTM2D(3, 3, padding="same", return_sequences=True, data_format="channels_last")(later, initial_state=[h, c])
+    yield case("conv lstm states", keras.Model([clip, later], [after, h, c]), frames, real(2, 2, 5, 6, 2))
 
 
 if __name__ == "__main__":

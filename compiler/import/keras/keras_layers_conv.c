@@ -10,25 +10,6 @@
 
 /* ---- kernels ---- */
 
-/* [window.., a, b] as [b, a, window..]. A window of one element is turned as a matrix: products take it as it lies. */
-static ty_val conv_turned(keras_call *c, ty_val kernel)
-{
-    if (kernel == TY_NONE)
-        return kernel;
-    const ty_type t = *ty_graph_type(c->g, kernel);
-    int64_t perm[TY_MAX_RANK], dim[TY_MAX_RANK], flat[] = {t.dim[t.rank - 2], t.dim[t.rank - 1]};
-    bool is_matrix = true;
-    for (int i = 0; i < t.rank; i++) {
-        perm[i] = i < 2 ? t.rank - 1 - i : i - 2;
-        dim[i] = t.dim[perm[i]];
-        is_matrix &= i < 2 || dim[i] == 1;
-    }
-    if (!is_matrix)
-        return ty_b_transpose(c->g, kernel, perm);
-    static const int64_t swap[] = {1, 0};
-    return ty_b_reshape(c->g, ty_b_transpose(c->g, ty_b_reshape(c->g, kernel, 2, flat), swap), t.rank, dim);
-}
-
 /* [window.., in, multiplier] as [in * multiplier, 1, window..]: result channel in * multiplier + j. */
 static ty_val conv_turned_depthwise(keras_call *c, ty_val kernel)
 {
@@ -177,7 +158,7 @@ void keras_call_conv(keras_call *c)
         w.attr.lo[i] += lo[i];
         w.attr.hi[i] += hi[i];
     }
-    ty_val in[] = {keras_to_first(c, x, w.first), conv_turned(c, keras_var(c, "kernel"))};
+    ty_val in[] = {keras_to_first(c, x, w.first), keras_window_turned(c, keras_var(c, "kernel"))};
     w.attr.groups = keras_int(c, "groups", 1);
     conv_finish(c, &w, ty_graph_emit(c->g, TY_OP_CONV, &w.attr, in, 2));
 }
@@ -238,7 +219,8 @@ void keras_call_conv_transpose(keras_call *c)
     keras_window w;
     if (!conv_read(c, &w))
         return;
-    ty_val in[] = {keras_to_first(c, keras_float(c, c->in[0]), w.first), conv_turned(c, keras_var(c, "kernel"))};
+    ty_val in[] = {keras_to_first(c, keras_float(c, c->in[0]), w.first),
+                   keras_window_turned(c, keras_var(c, "kernel"))};
     if (in[0] == TY_NONE || !conv_transpose_place(c, &w, in[0], keras_int(c, "filters", 0)))
         return;
     w.attr.groups = 1;
@@ -295,7 +277,7 @@ void keras_call_conv_separable(keras_call *c)
     keras_window w;
     if (!conv_read(c, &w))
         return;
-    ty_val in[] = {conv_depthwise(c, &w, "depthwise_kernel"), conv_turned(c, keras_var(c, "pointwise_kernel"))};
+    ty_val in[] = {conv_depthwise(c, &w, "depthwise_kernel"), keras_window_turned(c, keras_var(c, "pointwise_kernel"))};
     ty_attr point = {.n = w.attr.n, .groups = 1};
     for (uint32_t i = 0; i < point.n; i++)
         point.step[i] = point.dil[i] = 1;

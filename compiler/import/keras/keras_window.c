@@ -69,7 +69,7 @@ static bool window_strides(keras_call *c, int n, bool is_pool, keras_window *w)
     return keras_ints(c, "strides", n, 1, w->attr.step) && window_in_range(c, "strides", n, w->attr.step);
 }
 
-bool keras_window_read(keras_call *c, int n, const char *key, int64_t absent, bool is_pool, keras_window *w)
+bool keras_window_settings(keras_call *c, int n, const char *key, int64_t absent, bool is_pool, keras_window *w)
 {
     static const char *const usual[] = {"valid", "same", NULL}, *const causal[] = {"valid", "same", "causal", NULL};
     *w = (keras_window){.attr = {.n = (uint32_t)n}};
@@ -77,8 +77,8 @@ bool keras_window_read(keras_call *c, int n, const char *key, int64_t absent, bo
         keras_fail(c, TY_E_ATTRIBUTE, "%s is missing in the layer's configuration", key);
         return false;
     }
-    if (!keras_has_planes(c, n) || !keras_ints(c, key, n, absent, w->attr.size) ||
-        !window_in_range(c, key, n, w->attr.size) || !window_strides(c, n, is_pool, w))
+    if (!keras_ints(c, key, n, absent, w->attr.size) || !window_in_range(c, key, n, w->attr.size) ||
+        !window_strides(c, n, is_pool, w))
         return false;
     for (int i = 0; i < n; i++)
         w->attr.dil[i] = 1;
@@ -91,6 +91,30 @@ bool keras_window_read(keras_call *c, int n, const char *key, int64_t absent, bo
     for (int i = 0; i < n; i++)
         w->extent[i] = (w->attr.size[i] - 1) * w->attr.dil[i] + 1;
     return !c->failed;
+}
+
+/* A window of one element is turned as a matrix: products take it as it lies. */
+ty_val keras_window_turned(keras_call *c, ty_val kernel)
+{
+    if (kernel == TY_NONE)
+        return kernel;
+    const ty_type t = *ty_graph_type(c->g, kernel);
+    int64_t perm[TY_MAX_RANK], dim[TY_MAX_RANK], flat[] = {t.dim[t.rank - 2], t.dim[t.rank - 1]};
+    bool is_matrix = true;
+    for (int i = 0; i < t.rank; i++) {
+        perm[i] = i < 2 ? t.rank - 1 - i : i - 2;
+        dim[i] = t.dim[perm[i]];
+        is_matrix &= i < 2 || dim[i] == 1;
+    }
+    if (!is_matrix)
+        return ty_b_transpose(c->g, kernel, perm);
+    static const int64_t swap[] = {1, 0};
+    return ty_b_reshape(c->g, ty_b_transpose(c->g, ty_b_reshape(c->g, kernel, 2, flat), swap), t.rank, dim);
+}
+
+bool keras_window_read(keras_call *c, int n, const char *key, int64_t absent, bool is_pool, keras_window *w)
+{
+    return keras_has_planes(c, n) && keras_window_settings(c, n, key, absent, is_pool, w);
 }
 
 bool keras_window_place(keras_call *c, keras_window *w, ty_val x)

@@ -33,6 +33,10 @@ ty_val keras_from_first(keras_call *c, ty_val x, bool first);
 /* Sizes under `key` (spread over n axes; `absent` where it is missing), strides, dilation_rate if `dilates`, padding,
  * data_format. Strides that are missing or null are 1, or the sizes of a pool. */
 bool keras_window_read(keras_call *c, int n, const char *key, int64_t absent, bool is_pool, keras_window *w);
+/* The same of a layer whose input has other axes, too. */
+bool keras_window_settings(keras_call *c, int n, const char *key, int64_t absent, bool is_pool, keras_window *w);
+/* A kernel [window.., a, b] as [b, a, window..], as the graph's convolutions have it. */
+ty_val keras_window_turned(keras_call *c, ty_val kernel);
 /* Paddings over x [N, C, spatial..], as TensorFlow counts them: an odd one is behind. Fails where no window fits. */
 bool keras_window_place(keras_call *c, keras_window *w, ty_val x);
 
