@@ -200,6 +200,15 @@ def cases():
     _, h, c = L.ConvLSTM2D(3, 3, padding="same", return_state=True, data_format="channels_last")(clip)
     after = L.ConvLSTM2D(3, 3, padding="same", return_sequences=True, data_format="channels_last")(later, initial_state=[h, c])
     yield case("conv lstm states", keras.Model([clip, later], [after, h, c]), frames, real(2, 2, 5, 6, 2))
+    numbered = whole(5, 3, 4)
+    for mode in ("multi_hot", "one_hot", "count"):
+        yield sequential("categories " + mode, numbered, L.CategoryEncoding(num_tokens=5, output_mode=mode))
+        yield sequential("bins " + mode, real(3, 4), L.Discretization([-0.5, 0.0, 0.7], output_mode=mode))
+    yield sequential("category of one", whole(5, 3, 1), L.CategoryEncoding(num_tokens=5, output_mode="one_hot"))
+    yield sequential("categories of rows", whole(5, 2, 3, 4), L.CategoryEncoding(num_tokens=5, output_mode="count"))
+    yield sequential("bins", np.array([[-1, -0.5, 0.0], [0.3, 0.7, 9.0]], "float32"), L.Discretization([-0.5, 0.0, 0.7]), L.Embedding(4, 2))
+    ids, shares = keras.Input((4,), dtype="int32"), keras.Input((4,))
+    yield case("weighted categories", keras.Model([ids, shares], L.CategoryEncoding(num_tokens=5, output_mode="count")(ids, count_weights=shares)), numbered, real(3, 4))
 
 
 if __name__ == "__main__":

@@ -175,7 +175,7 @@ void keras_call_random_crop(keras_call *c)
     int64_t rows = ty_b_dim(c->g, x, 1), columns = ty_b_dim(c->g, x, 2);
     if (height < 1 || width < 1 || height > rows || width > columns) {
         keras_fail(c, TY_E_UNSUPPORTED,
-                   "RandomCrop: %lld x %lld out of %lld x %lld: pictures that would have to grow are not "
+                   "%lld x %lld out of %lld x %lld: pictures that would have to grow are not "
                    "supported",
                    (long long)height, (long long)width, (long long)rows, (long long)columns);
         keras_help(c, "put a Resizing layer in front");

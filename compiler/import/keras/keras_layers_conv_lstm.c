@@ -241,7 +241,7 @@ void keras_call_conv_lstm(keras_call *c)
     if (!conv_lstm_read(c, &l))
         return;
     if (c->mask && c->mask[0] != TY_NONE) {
-        keras_fail(c, TY_E_UNSUPPORTED, "%s: sequences with a mask are not supported", c->layer->class_name);
+        keras_fail(c, TY_E_UNSUPPORTED, "sequences with a mask are not supported");
         return;
     }
     bool sequences = keras_flag(c, "return_sequences", false), backwards = keras_flag(c, "go_backwards", false);

@@ -258,7 +258,7 @@ void keras_call_mel_spectrogram(keras_call *c)
     if (!mel_read(c, &a))
         return;
     if (ty_b_rank(g, x) != 2) {
-        keras_fail(c, TY_E_SHAPE, "MelSpectrogram: expected [batch, samples], found %d axes", ty_b_rank(g, x));
+        keras_fail(c, TY_E_SHAPE, "expected [batch, samples], found %d axes", ty_b_rank(g, x));
         return;
     }
     x = mel_mirrored(c, &a, x);
