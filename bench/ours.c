@@ -93,6 +93,11 @@ static int inputs_open(job *j, ty_error *err)
 {
     char path[1024];
     int n = ty_model_n_inputs(j->model);
+    ty_composite_count count;
+    if (ty_model_n_outputs(j->model) == 0) /* of layers that are not known */
+        return ty_model_count_composites(j->model, 2, &count, err) < 0
+                   ? -1
+                   : ty_error_set(err, TY_E_MODEL_FILE, "no outputs");
     if (n + 1 > MAX_INPUTS)
         return ty_error_set(err, TY_E_UNSUPPORTED, "the model has %d inputs, at most %d are known here", n,
                             MAX_INPUTS - 1);

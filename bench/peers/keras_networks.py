@@ -208,6 +208,36 @@ def tabular():
     return keras.Model(row, L.Dense(2)(x))
 
 
+def seen(x, *widths):
+    """Convolutions and pools, then all places."""
+    for width in widths:
+        x = L.MaxPooling2D()(L.Conv2D(width, 3, padding="same", activation="relu")(x))
+    return L.Flatten()(x)
+
+
+def turned():
+    """Pictures of flowers as Keras' tutorial has them, turned, zoomed and moved before: always by the same, so that all compute
+    the same."""
+    picture = keras.Input((180, 180, 3))
+    x = L.RandomTranslation((0.1, 0.1), (0.05, 0.05))(L.RandomZoom((0.1, 0.1))(L.RandomRotation((0.05, 0.05))(picture)))
+    return keras.Model(picture, L.Dense(5)(L.Dense(128, activation="relu")(seen(x, 16, 32, 64))))
+
+
+def sounds():
+    """A second of sound: bands of its spectrum, and convolutions over bands and time."""
+    wave = keras.Input((16000,))
+    x = L.MelSpectrogram(fft_length=512, sequence_stride=160, num_mel_bins=64, sampling_rate=16000)(wave)
+    return keras.Model(wave, L.Dense(35)(seen(L.Reshape((64, 101, 1))(x), 32, 64, 64)))
+
+
+def films():
+    """Ten frames through two convolutional LSTMs, as Keras' example of next frames has them."""
+    frames = keras.Input((10, 32, 32, 1))
+    x = L.ConvLSTM2D(32, 5, padding="same", return_sequences=True)(frames)
+    x = L.ConvLSTM2D(32, 3, padding="same")(L.BatchNormalization()(x))
+    return keras.Model(frames, L.Dense(10)(L.GlobalAveragePooling2D()(x)))
+
+
 NETWORKS = {  # name: model, rows, tokens (None: numbers), classes, whether each place has a label
     "vgg16": vision(a.VGG16), "inception_v3": vision(a.InceptionV3), "xception": vision(a.Xception),
     "resnet50_v2": vision(a.ResNet50V2), "densenet121_keras": vision(a.DenseNet121),
@@ -222,6 +252,8 @@ NETWORKS = {  # name: model, rows, tokens (None: numbers), classes, whether each
     "gmlp": (gmlp, 32, None, 100, False), "dcgan": (gan, 16, None, 2, False), "wavenet": (wavenet, 8, None, 64, True),
     "deeplab": (deeplab, 4, None, 20, True), "conv3d": (volume, 2, None, 2, False),
     "text_cnn": (text_cnn, 32, 20000, 2, False), "tabular": (tabular, 256, None, 2, False),
+    "turned_pictures": (turned, 32, None, 5, False), "sounds": (sounds, 32, None, 35, False),
+    "films": (films, 5, None, 10, False),
 }
 
 
