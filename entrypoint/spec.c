@@ -209,22 +209,14 @@ static int plan_inputs(planner *p)
     return 0;
 }
 
-/* A model of layers that are not known has no outputs: its faults say why. */
-static int no_outputs(planner *p, const ty_doc *at)
-{
-    ty_composite_count count;
-    if (ty_model_count_composites(p->m, 2, &count, p->err) < 0)
-        return -1;
-    return fault(p, at, TY_E_CONFIG, "the model has no outputs");
-}
-
 /* The output a term reads: named, or the only one. */
 static int resolve_output(planner *p, const ty_doc *at, const char **name, const ty_model_value **out)
 {
     char outputs[256];
+    ty_composite_count count;
+    if (ty_model_n_outputs(p->m) == 0 && ty_model_count_composites(p->m, 2, &count, p->err) < 0)
+        return -1; /* some layer is not known */
     list_outputs(p, outputs);
-    if (ty_model_n_outputs(p->m) == 0)
-        return no_outputs(p, at);
     if (!*name && ty_model_n_outputs(p->m) != 1) {
         fault(p, at, TY_E_CONFIG, "the model has several outputs: name the one to use");
         return ty_error_help(p->err, "outputs of the model: %s", outputs);

@@ -6,6 +6,7 @@
  */
 #include "compiler/ir/build.h"
 #include "compiler/ops/op.h"
+#include "compiler/passes/parts.h"
 #include "compiler/passes/passes.h"
 
 #include <stdio.h>
@@ -103,8 +104,11 @@ static void autodiff_node(autodiff *a, uint32_t id)
     ty_graph *g = a->g;
     const ty_node node = *ty_graph_node(g, id);
     bool any = false, wanted = false;
-    for (uint32_t r = 0; r < node.n_res; r++)
-        any = any || a->grad[ty_val_make(id, r)] != TY_NONE;
+    for (uint32_t r = 0; r < node.n_res; r++) {
+        ty_val *grad = &a->grad[ty_val_make(id, r)];
+        *grad = ty_parts_joined(g, *grad);
+        any = any || *grad != TY_NONE;
+    }
     for (uint32_t k = 0; k < node.n_in; k++) {
         ty_val v = ty_graph_in(g, id, (int)k);
         wanted = wanted || (v != TY_NONE && a->needed[v]);

@@ -142,17 +142,24 @@ static ty_val conv_lstm_dropped(conv_lstm *l, ty_val x, ty_val kernel, double ra
     return ty_b_concat(l->g, part, GATES, 1);
 }
 
-/* The input's part of all steps: [T, B, 4 F, spatial..]. */
+/* x with its first two axes in the other order. */
+static ty_val conv_lstm_swapped(ty_graph *g, ty_val x)
+{
+    int64_t turn[TY_MAX_RANK];
+    for (int i = 0; i < TY_MAX_RANK; i++)
+        turn[i] = i < 2 ? 1 - i : i;
+    return ty_b_transpose(g, x, turn);
+}
+
+/* The input's part of all steps: [T B, 4 F, spatial..]. */
 static ty_val conv_lstm_input(conv_lstm *l)
 {
     ty_graph *g = l->g;
     const ty_type t = *ty_graph_type(g, l->c->in[0]);
-    int64_t turn[TY_MAX_RANK], flat[TY_MAX_RANK] = {l->steps * l->batch}, dim[TY_MAX_RANK] = {l->steps, l->batch};
-    for (int i = 0; i < t.rank; i++)
-        turn[i] = i < 2 ? 1 - i : i;
+    int64_t flat[TY_MAX_RANK] = {l->steps * l->batch};
     for (int i = 2; i < t.rank; i++)
         flat[i - 1] = t.dim[i];
-    ty_val x = ty_b_reshape(g, ty_b_transpose(g, keras_float(l->c, l->c->in[0]), turn), t.rank - 1, flat);
+    ty_val x = ty_b_reshape(g, conv_lstm_swapped(g, keras_float(l->c, l->c->in[0])), t.rank - 1, flat);
     x = keras_to_first(l->c, x, l->in.first);
     ty_val kernel = keras_window_turned(l->c, keras_var_of(l->c, l->cell, "kernel"));
     ty_val bias = keras_var_of(l->c, l->cell, "bias");
@@ -160,11 +167,7 @@ static ty_val conv_lstm_input(conv_lstm *l)
     if (!keras_window_place(l->c, &l->in, x))
         return TY_NONE;
     ty_val y = rate > 0 ? conv_lstm_dropped(l, x, kernel, rate) : conv_lstm_conv(&l->in, g, x, kernel);
-    if (bias != TY_NONE && y != TY_NONE)
-        y = ty_b_add(g, y, keras_on_axis(l->c, bias, 1, t.rank - 1));
-    for (int i = 1; y != TY_NONE && i < t.rank - 1; i++)
-        dim[i + 1] = ty_b_dim(g, y, i);
-    return ty_b_reshape(g, y, t.rank, dim);
+    return bias == TY_NONE || y == TY_NONE ? y : ty_b_add(g, y, keras_on_axis(l->c, bias, 1, t.rank - 1));
 }
 
 /* The state's part: [B, 4 F, spatial..]. */
@@ -204,8 +207,8 @@ static bool conv_lstm_begin(conv_lstm *l, ty_val xw, ty_val *state)
     const ty_type t = *ty_graph_type(l->g, xw);
     const keras_arg *given = keras_argument(l->c, 1, "initial_state");
     int64_t dim[TY_MAX_RANK] = {l->batch, l->filters};
-    for (int i = 3; i < t.rank; i++)
-        dim[i - 1] = t.dim[i];
+    for (int i = 2; i < t.rank; i++)
+        dim[i] = t.dim[i];
     bool two = given && given->kind == KERAS_LIST && given->n_items == 2 && given->item[0].kind == KERAS_TENSOR &&
                given->item[1].kind == KERAS_TENSOR;
     if (given && !two) {
@@ -214,24 +217,26 @@ static bool conv_lstm_begin(conv_lstm *l, ty_val xw, ty_val *state)
     }
     for (int k = 0; k < 2; k++) {
         ty_val v = two ? keras_to_first(l->c, keras_float(l->c, given->item[k].val), l->in.first)
-                       : ty_b_full(l->g, TY_F32, t.rank - 1, dim, 0);
-        state[k] = ty_b_broadcast(l->g, v, t.rank - 1, dim);
+                       : ty_b_full(l->g, TY_F32, t.rank, dim, 0);
+        state[k] = ty_b_broadcast(l->g, v, t.rank, dim);
     }
     double rate = conv_lstm_rate(l->c, "recurrent_dropout");
     for (int k = 0; k < GATES; k++)
-        l->factor[k] = rate > 0 ? keras_drop_factor(l->c, rate, t.rank - 1, dim) : TY_NONE;
+        l->factor[k] = rate > 0 ? keras_drop_factor(l->c, rate, t.rank, dim) : TY_NONE;
     return keras_window_place(l->c, &l->again, state[0]);
 }
 
-/* y of steps, [B, 1, F, spatial..] each: [B, T, ..] as the layer has it. */
+/* y of steps, [B, F, spatial..] each: [B, T, ..] as the layer has it. */
 static ty_val conv_lstm_sequence(const conv_lstm *l, const ty_val *y)
 {
-    ty_val all = ty_b_concat_many(l->g, y, (int)l->steps, 1);
-    int64_t turn[TY_MAX_RANK];
-    int rank = l->n + 3;
-    for (int i = 0; i < rank; i++)
-        turn[i] = i < 2 ? i : i == rank - 1 ? 2 : i + 1;
-    return l->in.first ? all : ty_b_transpose(l->g, all, turn);
+    ty_val all = keras_from_first(l->c, ty_b_concat_many(l->g, y, (int)l->steps, 0), l->in.first);
+    if (all == TY_NONE)
+        return all;
+    const ty_type t = *ty_graph_type(l->g, all);
+    int64_t dim[TY_MAX_RANK] = {l->steps, l->batch};
+    for (int i = 1; i < t.rank; i++)
+        dim[i + 1] = t.dim[i];
+    return conv_lstm_swapped(l->g, ty_b_reshape(l->g, all, t.rank + 1, dim));
 }
 
 void keras_call_conv_lstm(keras_call *c)
@@ -251,8 +256,8 @@ void keras_call_conv_lstm(keras_call *c)
         return;
     for (int64_t k = 0; k < l.steps && !c->failed; k++) {
         int64_t t = backwards ? l.steps - 1 - k : k;
-        conv_lstm_step(&l, ty_b_squeeze(c->g, ty_b_slice_axis(c->g, xw, 0, t, t + 1), 0), state);
-        y[k] = sequences ? ty_b_unsqueeze(c->g, state[0], 1) : TY_NONE;
+        conv_lstm_step(&l, ty_b_slice_axis(c->g, xw, 0, t * l.batch, (t + 1) * l.batch), state);
+        y[k] = state[0];
     }
     if (c->failed)
         return;
