@@ -30,27 +30,31 @@ bool ty_fourier_fits(ty_fourier f, int64_t entries, int parts)
     return m.rows * m.row_parts <= TY_FOURIER_MAX / (m.columns * m.column_parts);
 }
 
-/* What entry k, of which the conjugate may be left out, adds to entry j: (c + i s) times it. */
-static void fourier_factor(const ty_fourier *f, int64_t k, int64_t j, double *c, double *s)
+/* By what entry k is multiplied, of which the conjugate may be left out. */
+static double fourier_scale(const ty_fourier *f, int64_t k)
 {
-    double angle = 2 * M_PI * (double)(k * j % f->n) / (double)f->n, scale = 1;
-    if (f->is_inverse)
-        scale = (f->is_half && k > 0 && 2 * k != f->n ? 2 : 1) / (double)f->n;
-    *c = scale * cos(angle);
-    *s = scale * (f->is_inverse ? sin(angle) : -sin(angle));
+    return f->is_inverse ? (f->is_half && k > 0 && 2 * k != f->n ? 2 : 1) / (double)f->n : 1;
 }
 
-/* With x = a + ib: real parts are a c - b s, imaginary ones a s + b c. */
-static void matrix_fill(const fourier_matrix *m, double *v)
+/* turn[i]: cosine and sine of i of n parts of a circle, the way in which the transform goes round. */
+static void fourier_turns(const ty_fourier *f, double (*turn)[2])
+{
+    for (int64_t i = 0; i < f->n; i++) {
+        double angle = 2 * M_PI * (double)i / (double)f->n;
+        turn[i][0] = cos(angle);
+        turn[i][1] = f->is_inverse ? sin(angle) : -sin(angle);
+    }
+}
+
+/* Entry k adds (c + i s) times itself to entry j. With x = a + ib: real parts are a c - b s, imaginary ones a s + b c.
+ */
+static void matrix_fill(const fourier_matrix *m, const double (*turn)[2], double *v)
 {
     int64_t width = m->columns * m->column_parts;
     for (int64_t k = 0; k < m->rows; k++)
-        for (int64_t j = 0; j < m->columns; j++) {
-            double part[2][2], c, s;
-            fourier_factor(&m->f, k, j, &c, &s);
-            part[0][0] = part[1][1] = c;
-            part[0][1] = s;
-            part[1][0] = -s;
+        for (int64_t j = 0, at = 0; j < m->columns; j++, at += at + k < m->f.n ? k : k - m->f.n) {
+            double scale = fourier_scale(&m->f, k), c = scale * turn[at][0], s = scale * turn[at][1];
+            double part[2][2] = {{c, s}, {-s, c}};
             for (int p = 0; p < m->row_parts; p++)
                 for (int q = 0; q < m->column_parts; q++)
                     v[(k * m->row_parts + p) * width + j * m->column_parts + q] = part[p][q];
@@ -62,14 +66,17 @@ static ty_val matrix_const(ty_graph *g, const fourier_matrix *m, ty_dtype dtype)
 {
     ty_type type = ty_type_make(dtype, 2, (int64_t[]){m->rows * m->row_parts, m->columns * m->column_parts});
     ty_ref ref = {.type = type, .f = malloc((size_t)ty_type_elems(&type) * sizeof(double) + 1)};
+    double(*turn)[2] = malloc((size_t)m->f.n * sizeof *turn);
     void *data = malloc(ty_type_bytes(&type) + 1);
     ty_val v = TY_NONE;
-    if (ref.f && data) {
-        matrix_fill(m, ref.f);
+    if (ref.f && turn && data) {
+        fourier_turns(&m->f, turn);
+        matrix_fill(m, turn, ref.f);
         ty_ref_store(&ref, data);
         v = ty_b_const_copy(g, type, data);
     }
     free(ref.f);
+    free(turn);
     free(data);
     return v;
 }

@@ -65,9 +65,7 @@ ty_val ty_b_const(ty_graph *g, ty_type type, const void *data)
 
 ty_val ty_b_const_copy(ty_graph *g, ty_type type, const void *data)
 {
-    if (g->failed)
-        return TY_NONE;
-    return ty_graph_const(g, &type, ty_arena_copy(&g->arena, data, ty_type_bytes(&type)), true);
+    return ty_graph_const_copy(g, &type, data);
 }
 
 ty_val ty_b_scalar(ty_graph *g, ty_dtype dtype, double value)

@@ -162,7 +162,8 @@ static bool same_const(const ty_graph *g, uint32_t id, const void *key)
     return a->data == b->data || (a->owned && b->owned && memcmp(a->data, b->data, ty_type_bytes(&a->type)) == 0);
 }
 
-ty_val ty_graph_const(ty_graph *g, const ty_type *type, const void *data, bool owned)
+/* copies: data lie elsewhere, and are copied if there is no such constant yet. */
+static ty_val graph_const_of(ty_graph *g, const ty_type *type, const void *data, bool owned, bool copies)
 {
     if (g->failed)
         return TY_NONE;
@@ -173,13 +174,23 @@ ty_val ty_graph_const(ty_graph *g, const ty_type *type, const void *data, bool o
     hash = key.owned ? graph_hash(hash, data, n_bytes) : graph_hash(hash, &data, sizeof data);
     graph_slot *slot = table_find(g, &g->constant_table, hash, same_const, &key);
     if (!slot->id1) {
-        if (small && !owned)
+        if (copies || (small && !owned))
             key.data = ty_arena_copy(&g->arena, data, n_bytes);
         *(graph_const *)graph_push(g, &g->constant, sizeof key, 1) = key;
         table_put(&g->constant_table, slot, hash, g->constant.n - 1);
     }
     ty_attr attr = {.type = key.type, .index = slot->id1 - 1};
     return ty_graph_emit(g, TY_OP_CONST, &attr, NULL, 0);
+}
+
+ty_val ty_graph_const(ty_graph *g, const ty_type *type, const void *data, bool owned)
+{
+    return graph_const_of(g, type, data, owned, false);
+}
+
+ty_val ty_graph_const_copy(ty_graph *g, const ty_type *type, const void *data)
+{
+    return graph_const_of(g, type, data, true, true);
 }
 
 const void *ty_graph_const_data(const ty_graph *g, ty_val v)

@@ -72,5 +72,7 @@ ty_val ty_graph_peephole(ty_graph *g, graph_draft *d, ty_val *in);
 /* A constant of the type. With owned, data are in the graph's arena already and are hash-consed by content; otherwise
  * as ty_b_const says. */
 ty_val ty_graph_const(ty_graph *g, const ty_type *type, const void *data, bool owned);
+/* The same of data that lie elsewhere: copied into the arena if the graph has no such constant yet. */
+ty_val ty_graph_const_copy(ty_graph *g, const ty_type *type, const void *data);
 
 #endif

@@ -39,6 +39,11 @@ static void test_constants_by_content_and_address(void **state)
     ty_val r = ty_b_reshape(g, w, SHAPE(40, 50)); /* shares the data */
     assert_ptr_equal(ty_graph_const_data(g, r), big);
     assert_null(ty_graph_const_data(g, new_input(g, TY_F32, SHAPE(2))));
+    ty_val copied = ty_b_const_copy(g, big_type, same); /* is another's memory no more, and is copied once */
+    size_t used = ty_graph_arena(g)->used_bytes;
+    assert_int_equal(copied, ty_b_const_copy(g, big_type, big));
+    assert_int_equal(ty_graph_arena(g)->used_bytes, used);
+    assert_ptr_not_equal(ty_graph_const_data(g, copied), same);
     ty_graph_free(g);
     free(big);
     free(same);
