@@ -18,7 +18,7 @@ passed = failed = skipped = 0
 
 
 class NoModel(Exception):
-    """PyTorch's exporter cannot write it."""
+    """PyTorch's exporter cannot write it, or its library is not there."""
 
 
 def without_chance(model):
@@ -91,7 +91,10 @@ def expect_weights(folder, before, model, own):
 
 def judge(name, form, folder):
     torch.manual_seed(5)
-    model, inputs, output, more = ALL[name]()
+    try:
+        model, inputs, output, more = ALL[name]()
+    except ImportError as e:
+        raise NoModel(str(e))
     without_chance(model)
     wrapped = Only(model, list(inputs), output, more)
     values = tuple(inputs.values())

@@ -1,7 +1,6 @@
 """zoo_wide.py - many more families, each in one form of export: timm, and Hugging Face's for text, sound, pictures, films and series;
 networks that begin with a spectrum."""
 import torch
-import timm
 import transformers as t
 from zoo_models import CLASSES, LENGTH, PICTURE, PLAIN, ROWS, TINY, WORDS, causal, classes, ids, image, ones, picture, words
 
@@ -197,8 +196,11 @@ add("training", levit=seen("Levit", 64, image_size=64, hidden_sizes=[16, 24, 32]
 
 
 def of_timm(*names, size=64):
+    def make(name):
+        import timm  # who has it not skips these alone
+        return timm.create_model(name, num_classes=CLASSES), {"x": image(size)}, None, {}
     for name in names:
-        WIDE["timm_" + name] = lambda name=name: (timm.create_model(name, num_classes=CLASSES), {"x": image(size)}, None, {}), "training"
+        WIDE["timm_" + name] = lambda name=name: make(name), "training"
 
 
 of_timm("hrnet_w18_small", "eca_nfnet_l0", "resnest14d", "res2net50_26w_4s", "dpn68", "ghostnet_100", "mixnet_s", "rexnet_100", "regnetz_b16", "repvgg_a0", "vovnet39a", "skresnet18",
