@@ -96,9 +96,7 @@ static ty_val fourier_last(ty_graph *g, ty_val x, ty_fourier f)
     dim[axis + 1] = m.column_parts;
     if (m.rows < t.dim[axis])
         x = ty_b_slice_axis(g, x, axis, 0, m.rows);
-    ty_val matrix = matrix_const(g, &m, (ty_dtype)t.dtype);
-    ty_attr attr = {.flags = TY_DOT_FULL};
-    ty_val y = ty_graph_emit(g, TY_OP_DOT, &attr, (ty_val[]){ty_b_reshape(g, x, 2, flat), matrix}, 2);
+    ty_val y = ty_b_dot_full(g, ty_b_reshape(g, x, 2, flat), matrix_const(g, &m, (ty_dtype)t.dtype));
     return ty_b_reshape(g, y, rank, dim);
 }
 

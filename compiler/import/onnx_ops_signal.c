@@ -32,6 +32,14 @@ static bool signal_length_ok(onnx_ctx *c, ty_fourier f, int64_t entries, int64_t
     return false;
 }
 
+static bool signal_half_ok(onnx_ctx *c, ty_fourier f, int64_t parts)
+{
+    if (!f.is_half || f.is_inverse || parts == 1)
+        return true;
+    onnx_fail_attr(c, "onesided", "must be 0 for complex numbers: their spectrum is not symmetric");
+    return false;
+}
+
 /* Since 20 the axis is an input, and the last but one if there is none; it was an attribute, and 1. */
 static bool dft_axis(onnx_ctx *c, int rank, int *axis)
 {
@@ -57,10 +65,8 @@ void onnx_op_dft(onnx_ctx *c)
     if (!onnx_const_int(c, 1, f.is_inverse && f.is_half ? 2 * (entries - 1) : entries, &f.n) ||
         !signal_length_ok(c, f, entries, parts))
         return;
-    if (f.is_half && !f.is_inverse && parts == 2) {
-        onnx_fail_attr(c, "onesided", "must be 0 for complex numbers: their spectrum is not symmetric");
+    if (!signal_half_ok(c, f, parts))
         return;
-    }
     ty_type y = *onnx_type_of(c, x);
     y.dim[axis] = f.n;
     if (onnx_shape_ok(c, rank, y.dim))
@@ -102,11 +108,8 @@ void onnx_op_stft(onnx_ctx *c)
                   (long long)f.n, (long long)step);
         return;
     }
-    if (f.is_half && onnx_dim(c, x, 2) == 2) {
-        onnx_fail_attr(c, "onesided", "must be 0 for complex numbers: their spectrum is not symmetric");
-        return;
-    }
-    onnx_set(c, 0, ty_fourier_frames(c->g, x, onnx_in(c, 2), step, f));
+    if (signal_half_ok(c, f, onnx_dim(c, x, 2)))
+        onnx_set(c, 0, ty_fourier_frames(c->g, x, onnx_in(c, 2), step, f));
 }
 
 /* ---- mel scale ------------------------------------------------------------------------------------------------------

@@ -471,6 +471,12 @@ ty_val ty_b_dot_wide(ty_graph *g, ty_val a, ty_val b, bool trans_a, bool trans_b
     return ty_graph_emit(g, TY_OP_DOT, &attr, (ty_val[]){a, b}, 2);
 }
 
+ty_val ty_b_dot_full(ty_graph *g, ty_val a, ty_val b)
+{
+    ty_attr attr = {.flags = TY_DOT_FULL};
+    return ty_graph_emit(g, TY_OP_DOT, &attr, (ty_val[]){a, b}, 2);
+}
+
 ty_val ty_b_dot_add(ty_graph *g, ty_val a, ty_val b, ty_val c, bool trans_a, bool trans_b)
 {
     ty_attr attr = {.flags = (trans_a ? TY_DOT_TRANS_A : 0) | (trans_b ? TY_DOT_TRANS_B : 0)};

@@ -99,6 +99,8 @@ ty_val ty_b_dot(ty_graph *g, ty_val a, ty_val b, bool trans_a, bool trans_b);
 ty_val ty_b_dot_add(ty_graph *g, ty_val a, ty_val b, ty_val c, bool trans_a, bool trans_b);
 /* The product of 16-bit floats as f32, not rounded; other products as they are. */
 ty_val ty_b_dot_wide(ty_graph *g, ty_val a, ty_val b, bool trans_a, bool trans_b);
+/* The product of matrices, never computed in 16 bits. */
+ty_val ty_b_dot_full(ty_graph *g, ty_val a, ty_val b);
 /* NumPy matmul: broadcasts batch dims, handles vectors. */
 ty_val ty_b_matmul(ty_graph *g, ty_val a, ty_val b);
 ty_val ty_b_softmax(ty_graph *g, ty_val x, int axis, bool log);

@@ -165,9 +165,9 @@ static void fuse_put_inputs(ty_fusion *f, uint32_t node)
 
 /* By value. */
 typedef struct fuse_uses {
-    uint32_t *n;            /* operands that it is */
-    const int64_t *repeats; /* ty_fuse_find_repeats */
-    const int64_t *gathered;
+    uint32_t *n;             /* operands that it is */
+    const int64_t *repeats;  /* ty_fuse_find_repeats */
+    const int64_t *gathered; /* ty_fuse_find_gathered */
 } fuse_uses;
 
 /* Whether v, which costs so many scalar operations, gets memory of its own. */
@@ -449,6 +449,7 @@ static void fuse_union_lists(ty_fusion *f, const ty_unit *a, const ty_unit *b, t
             k == b->n_reduces || (i < a->n_reduces && a->reduce[i] < b->reduce[k]) ? a->reduce[i++] : b->reduce[k++];
 }
 
+/* Whether the reader gathers what the writer makes: it must be there whole before, in a kernel of its own. */
 static bool fuse_waits_for(const ty_fusion *f, const ty_unit *reader, const ty_unit *writer)
 {
     for (int i = 0; i < writer->n_roots; i++)

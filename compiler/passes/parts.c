@@ -12,44 +12,51 @@ typedef struct part {
     ty_val of;
 } part;
 
-/* Whether v is a value with zeros around it along one axis, behind axes of one entry. */
-static bool part_of(const ty_graph *g, ty_val v, int *axis, part *p)
+/* The slowest axis of more than one entry. */
+static int part_axis(const ty_type *t)
+{
+    int axis = 0;
+    while (axis < t->rank - 1 && t->dim[axis] == 1)
+        axis++;
+    return axis;
+}
+
+/* Whether v is a value with zeros around it along that axis alone. */
+static bool part_of(const ty_graph *g, ty_val v, part *p)
 {
     uint32_t node = ty_val_node(v);
     const ty_attr *attr = ty_graph_attr(g, node);
     const ty_type *t = ty_graph_type(g, v);
-    int found = 0;
+    int axis = part_axis(t);
     if (ty_graph_op(g, node) != TY_OP_PAD || attr->value != 0)
         return false;
-    while (found < t->rank - 1 && t->dim[found] == 1)
-        found++;
     for (int i = 0; i < t->rank; i++)
-        if (i != found && (attr->lo[i] != 0 || attr->hi[i] != 0))
+        if (i != axis && (attr->lo[i] != 0 || attr->hi[i] != 0))
             return false;
-    *axis = found;
-    *p = (part){attr->lo[found], t->dim[found] - attr->hi[found], ty_graph_in(g, node, 0)};
+    *p = (part){attr->lo[axis], t->dim[axis] - attr->hi[axis], ty_graph_in(g, node, 0)};
     return true;
 }
 
 /* The part among the two that are added, and what it is added to; false if there is none. */
-static bool part_beside(const ty_graph *g, ty_val sum, int *axis, part *p, ty_val *rest)
+static bool part_beside(const ty_graph *g, ty_val sum, part *p, ty_val *rest)
 {
     for (int i = 0; i < 2; i++) {
         *rest = ty_graph_in(g, ty_val_node(sum), 1 - i);
-        if (part_of(g, ty_graph_in(g, ty_val_node(sum), i), axis, p))
+        if (part_of(g, ty_graph_in(g, ty_val_node(sum), i), p))
             return true;
     }
     return false;
 }
 
-/* All parts of a sum, from the last added to the first; 0 if there is anything else in it. */
-static int parts_of(const ty_graph *g, ty_val sum, int *axis, part *p, int room)
+/* The number of parts, all of a sum; 0 if there is anything else in it. p: their places, or NULL. */
+static int parts_of(const ty_graph *g, ty_val sum, part *p)
 {
     int n = 0;
-    for (; n < room - 1 && ty_graph_op(g, ty_val_node(sum)) == TY_OP_ADD; n++)
-        if (!part_beside(g, sum, axis, &p[n], &sum))
+    part one;
+    for (; n < PARTS_MOST && ty_graph_op(g, ty_val_node(sum)) == TY_OP_ADD; n++)
+        if (!part_beside(g, sum, p ? &p[n] : &one, &sum))
             return 0;
-    return n > 0 && part_of(g, sum, axis, &p[n]) ? n + 1 : 0;
+    return n > 0 && part_of(g, sum, p ? &p[n] : &one) ? n + 1 : 0;
 }
 
 static int parts_by_place(const void *a, const void *b)
@@ -67,26 +74,15 @@ static bool parts_fill(const part *p, int n, int64_t end)
     return at == end;
 }
 
-static int parts_count(const ty_graph *g, ty_val sum)
-{
-    int n = 1, axis;
-    part p;
-    for (; n < PARTS_MOST && ty_graph_op(g, ty_val_node(sum)) == TY_OP_ADD; n++)
-        if (!part_beside(g, sum, &axis, &p, &sum))
-            return 0;
-    return n;
-}
-
 ty_val ty_parts_joined(ty_graph *g, ty_val sum)
 {
-    int axis, room = sum == TY_NONE ? 0 : parts_count(g, sum);
-    if (room < 2)
+    int n = sum == TY_NONE ? 0 : parts_of(g, sum, NULL);
+    if (n == 0)
         return sum;
-    part *p = TY_NEW_ARRAY(ty_graph_arena(g), part, room);
-    ty_val *of = TY_NEW_ARRAY(ty_graph_arena(g), ty_val, room);
-    int n = parts_of(g, sum, &axis, p, room);
-    if (n < 2)
-        return sum;
+    int axis = part_axis(ty_graph_type(g, sum));
+    part *p = TY_NEW_ARRAY(ty_graph_arena(g), part, n);
+    ty_val *of = TY_NEW_ARRAY(ty_graph_arena(g), ty_val, n);
+    parts_of(g, sum, p);
     qsort(p, (size_t)n, sizeof *p, parts_by_place);
     if (!parts_fill(p, n, ty_b_dim(g, sum, axis)))
         return sum;

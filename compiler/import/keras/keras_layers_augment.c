@@ -4,12 +4,9 @@
  * ImageProjectiveTransformV3 reads it (tensorflow/core/kernels/image/image_ops.h). Random numbers are of our generator:
  * their distribution is Keras', not their values. Letters: B pictures, H rows, W columns, C channels.
  */
-#include "compiler/import/keras/keras.h"
+#include "compiler/import/keras/keras_window.h"
 
 #include <math.h>
-#include <string.h>
-
-static const int64_t to_last[] = {0, 2, 3, 1}, to_first[] = {0, 3, 1, 2};
 
 /* The pictures as floats [B, H, W, C]; TY_NONE where there is nothing to do (they are the result then) or after
  * failing. */
@@ -27,13 +24,13 @@ static ty_val augment_pictures(keras_call *c)
         keras_set(c, 0, x);
         return TY_NONE;
     }
-    return first ? ty_b_transpose(c->g, x, to_last) : x;
+    return first ? keras_from_first(c, x, false) : x;
 }
 
 static void augment_set(keras_call *c, ty_val y)
 {
     if (y != TY_NONE)
-        keras_set(c, 0, keras_channels_first(c) ? ty_b_transpose(c->g, y, to_first) : y);
+        keras_set(c, 0, keras_channels_first(c) ? keras_to_first(c, y, false) : y);
 }
 
 /* ---- settings ---- */
@@ -75,11 +72,6 @@ static ty_val augment_draw(keras_call *c, ty_val x, int rank, augment_range r)
     return ty_b_add_s(c->g, ty_b_mul_s(c->g, keras_uniform(c, rank, dim), r.hi - r.lo), r.lo);
 }
 
-static ty_val augment_clip(ty_graph *g, ty_val x, augment_range r)
-{
-    return ty_b_min(g, ty_b_max(g, x, ty_b_full_like(g, x, r.lo)), ty_b_full_like(g, x, r.hi));
-}
-
 /* ---- values ---- */
 
 void keras_call_random_contrast(keras_call *c)
@@ -91,7 +83,7 @@ void keras_call_random_contrast(keras_call *c)
         return;
     ty_val mean = ty_b_mean(g, x, 1u << 1 | 1u << 2, true);
     ty_val by = augment_draw(c, x, 4, (augment_range){1 - factor.lo, 1 + factor.hi});
-    augment_set(c, augment_clip(g, ty_b_add(g, ty_b_mul(g, ty_b_sub(g, x, mean), by), mean), values));
+    augment_set(c, keras_clip(g, ty_b_add(g, ty_b_mul(g, ty_b_sub(g, x, mean), by), mean), values.lo, values.hi));
 }
 
 void keras_call_random_brightness(keras_call *c)
@@ -101,7 +93,7 @@ void keras_call_random_brightness(keras_call *c)
     if (x == TY_NONE || !augment_read_range(c, "factor", -1, 1, &factor) || !augment_read_values(c, &values))
         return;
     ty_val more = ty_b_mul_s(c->g, augment_draw(c, x, 4, factor), values.hi - values.lo);
-    augment_set(c, augment_clip(c->g, ty_b_add(c->g, x, more), values));
+    augment_set(c, keras_clip(c->g, ty_b_add(c->g, x, more), values.lo, values.hi));
 }
 
 void keras_call_random_grayscale(keras_call *c)
@@ -127,13 +119,11 @@ void keras_call_random_grayscale(keras_call *c)
 void keras_call_random_invert(keras_call *c)
 {
     ty_graph *g = c->g;
-    augment_range factor = {-1, 1}, values;
+    augment_range factor = {0, 1}, values;
     ty_val x = augment_pictures(c);
     if (x == TY_NONE || (keras_config(c, "factor") && !augment_read_range(c, "factor", 0, 1, &factor)) ||
         !augment_read_values(c, &values))
         return;
-    if (!keras_config(c, "factor"))
-        factor = (augment_range){0, 1};
     ty_val share = augment_draw(c, x, 4, factor), number = augment_draw(c, x, 4, (augment_range){0, 1});
     ty_val other = ty_b_sub(g, ty_b_full_like(g, x, values.hi), x);
     augment_set(c, ty_b_select(g, ty_b_lt(g, number, share), other, x));
@@ -274,7 +264,7 @@ static ty_val augment_inside(const augment_plane *p, ty_val at, int64_t n)
         at = augment_reflect(g, at, (double)n);
     if (p->fill == FILL_WRAP)
         at = augment_wrap(g, at, (double)n);
-    return augment_clip(g, at, (augment_range){0, (double)(n - 1)});
+    return keras_clip(g, at, 0, (double)(n - 1));
 }
 
 /* The pixels [B, H, W, C] at whole numbers x and y. */
@@ -282,8 +272,8 @@ static ty_val augment_pixels(const augment_plane *p, ty_val x, ty_val y)
 {
     ty_graph *g = p->c->g;
     int64_t dim[] = {p->batch, p->height, p->width, 1};
-    ty_val column = augment_clip(g, x, (augment_range){0, (double)(p->width - 1)});
-    ty_val row = augment_clip(g, y, (augment_range){0, (double)(p->height - 1)});
+    ty_val column = keras_clip(g, x, 0, (double)(p->width - 1));
+    ty_val row = keras_clip(g, y, 0, (double)(p->height - 1));
     ty_val picture = ty_b_iota(g, ty_type_make(TY_I64, 3, dim), 0);
     ty_val at = ty_b_add(g, ty_b_mul_s(g, picture, (double)p->height), ty_b_cast(g, row, TY_I64));
     at = ty_b_add(g, ty_b_mul_s(g, at, (double)p->width), ty_b_cast(g, column, TY_I64));

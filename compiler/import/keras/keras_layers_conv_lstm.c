@@ -3,7 +3,8 @@
  *
  * The input's part of all gates of all steps is one convolution; each step adds that of the state, which has the
  * window's size and keeps the plane's, and applies the gates. Dropout: factors for each gate, the same in every step.
- * Letters: T steps, B batch, C channels, F filters. Gates i, f, c, o.
+ * Letters: T steps, B batch, C channels, F filters. Gates i, f, c, o. Steps lie one behind the other along axis 0, in
+ * values [rows, channels, spatial..], so that layouts are chosen as for other convolutions.
  */
 #include "compiler/import/keras/keras_cells.h"
 #include "compiler/import/keras/keras_window.h"

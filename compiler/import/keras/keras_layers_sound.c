@@ -271,8 +271,7 @@ void keras_call_mel_spectrogram(keras_call *c)
         return;
     const ty_type t = *ty_graph_type(g, power);
     int64_t flat[] = {t.dim[0] * t.dim[1], t.dim[2]}, apart[] = {t.dim[0], t.dim[1], a.bins};
-    ty_attr attr = {.flags = TY_DOT_FULL};
-    ty_val y = ty_graph_emit(g, TY_OP_DOT, &attr, (ty_val[]){ty_b_reshape(g, power, 2, flat), mel_matrix(c, &a)}, 2);
+    ty_val y = ty_b_dot_full(g, ty_b_reshape(g, power, 2, flat), mel_matrix(c, &a));
     y = ty_b_reshape(g, y, 3, apart);
     if (keras_flag(c, "power_to_db", true))
         y = mel_decibels(c, y);
