@@ -290,9 +290,8 @@ tokenizer-judge: $(B)/tools/tokenize
 hugging-face: all
 	$(Q)TY_BIN=$(BIN) tests/import/hugging_face.sh
 
-# 61 models of torchvision and Hugging Face in three ways of exporting, 127 of these and timm in one, 14 of keras.applications:
-# half an hour, and their Pythons
-# (tests/import/zoo.sh).
+# 61 models of torchvision and Hugging Face in three ways of exporting, 127 of these and of timm in one, 14 of
+# keras.applications: a quarter of an hour, and their Pythons (tests/import/zoo.sh).
 zoo: all
 	$(Q)TY_BIN=$(BIN) tests/import/zoo.sh all
 

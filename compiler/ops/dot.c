@@ -131,12 +131,6 @@ int ty_op_ref_dot(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, 
     return 0;
 }
 
-static ty_val dot_of_gradient(ty_graph *g, ty_val a, ty_val b, bool trans_a, bool trans_b, uint32_t flags)
-{
-    ty_attr attr = {.flags = (trans_a ? TY_DOT_TRANS_A : 0) | (trans_b ? TY_DOT_TRANS_B : 0) | (flags & TY_DOT_FULL)};
-    return ty_graph_emit(g, TY_OP_DOT, &attr, (ty_val[]){a, b}, 2);
-}
-
 /* With C = A B and each of A, B stored plainly or transposed, dA and dB are products again: dA = dC B', dB = A' dC, or
  * their transposes, which only swap the operands and flags. */
 void ty_op_grad_dot(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *din)
@@ -144,8 +138,8 @@ void ty_op_grad_dot(ty_graph *g, uint32_t node, const ty_val *dres, ty_val *din)
     uint32_t flags = ty_graph_attr(g, node)->flags;
     bool ta = flags & TY_DOT_TRANS_A, tb = flags & TY_DOT_TRANS_B;
     ty_val a = ty_graph_in(g, node, 0), b = ty_graph_in(g, node, 1), dc = ty_b_cast(g, dres[0], ty_b_dtype(g, a));
-    din[0] = ta ? dot_of_gradient(g, b, dc, tb, true, flags) : dot_of_gradient(g, dc, b, false, !tb, flags);
-    din[1] = tb ? dot_of_gradient(g, dc, a, true, ta, flags) : dot_of_gradient(g, a, dc, !ta, false, flags);
+    din[0] = ta ? ty_b_dot(g, b, dc, tb, true) : ty_b_dot(g, dc, b, false, !tb);
+    din[1] = tb ? ty_b_dot(g, dc, a, true, ta) : ty_b_dot(g, a, dc, !ta, false);
     if (ty_graph_node(g, node)->n_in > 2)
         din[2] = dres[0];
 }

@@ -288,6 +288,9 @@ ty_val keras_clip(ty_graph *g, ty_val x, double lo, double hi);
 /* "relu"; "linear" for NULL and null; NULL: no name says it (a layer, a function of the user's). */
 const char *keras_activation_name(const ty_doc *activation);
 
+/* bool, with an axis of n more: true where x is the place's number; of a number outside, nowhere. x has fewer than
+ * TY_MAX_RANK axes. (keras_ops_index.c) */
+ty_val keras_one_hot(ty_graph *g, ty_val x, int64_t n, int axis);
 /* x as float32 (integers and bools converted: what a layer does to an input that it computes with). */
 ty_val keras_float(keras_call *c, ty_val x);
 /* bool mask [batch, T] against x: with as many axes as `rank`, 1s behind. */

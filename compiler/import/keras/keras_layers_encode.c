@@ -15,16 +15,6 @@ static encode_mode encode_read(keras_call *c, bool can_be_int)
     return (encode_mode)keras_choice(c, "output_mode", can_be_int ? "int" : "multi_hot", can_be_int ? modes : rows);
 }
 
-/* [.., depth]: 1 where x is the place's number; of a number outside, none. */
-static ty_val encode_one_hot(ty_graph *g, ty_val x, int64_t depth)
-{
-    ty_type t = *ty_graph_type(g, x);
-    t.dim[t.rank] = depth;
-    ty_val place = ty_b_iota(g, ty_type_make(TY_I64, t.rank + 1, t.dim), t.rank);
-    ty_val hit = ty_b_eq(g, place, ty_b_unsqueeze(g, ty_b_cast(g, x, TY_I64), t.rank));
-    return ty_b_cast(g, hit, TY_F32);
-}
-
 /* One place after another of axis 1 is added up, or whether any is there is asked; a last axis of 1 is none. weights:
  * of what is counted, or TY_NONE. */
 static void encode_set(keras_call *c, ty_val x, encode_mode mode, int64_t depth, ty_val weights)
@@ -36,11 +26,12 @@ static void encode_set(keras_call *c, ty_val x, encode_mode mode, int64_t depth,
         return;
     }
     if (mode == ENCODE_ONE_HOT) {
-        bool shrinks = rank > 1 && ty_b_dim(g, x, rank - 1) == 1;
-        keras_set(c, 0, encode_one_hot(g, shrinks ? ty_b_squeeze(g, x, rank - 1) : x, depth));
+        if (rank > 1 && ty_b_dim(g, x, rank - 1) == 1)
+            x = ty_b_squeeze(g, x, --rank);
+        keras_set(c, 0, ty_b_cast(g, keras_one_hot(g, x, depth, rank), TY_F32));
         return;
     }
-    ty_val y = encode_one_hot(g, x, depth);
+    ty_val y = ty_b_cast(g, keras_one_hot(g, x, depth, rank), TY_F32);
     if (weights != TY_NONE)
         y = ty_b_mul(g, y, ty_b_unsqueeze(g, keras_float(c, weights), rank));
     keras_set(c, 0, ty_b_reduce(g, y, mode == ENCODE_COUNT ? TY_SUM : TY_MAX, 1u << (rank > 1 ? 1 : 0), false));

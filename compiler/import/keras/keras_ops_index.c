@@ -146,23 +146,29 @@ void keras_op_take_along_axis(keras_call *c)
     keras_set(c, 0, ty_b_take(g, x, ty_b_broadcast(g, at, of_x.rank, wide_at), axis));
 }
 
+ty_val keras_one_hot(ty_graph *g, ty_val x, int64_t n, int axis)
+{
+    int rank = ty_b_rank(g, x);
+    int64_t dim[TY_MAX_RANK];
+    for (int i = 0; i <= rank; i++)
+        dim[i] = i == axis ? n : 1;
+    ty_val wide = ty_b_unsqueeze(g, ty_b_cast(g, x, TY_I64), axis);
+    return ty_b_eq(g, wide, ty_b_iota(g, ty_type_make(TY_I64, rank + 1, dim), axis));
+}
+
 void keras_op_one_hot(keras_call *c)
 {
     ty_graph *g = c->g;
     ty_val x = keras_op_in(c, 0, "x");
     int rank = ty_b_rank(g, x), axis;
-    int64_t n = keras_int(c, "num_classes", 0), dim[TY_MAX_RANK];
+    int64_t n = keras_int(c, "num_classes", 0);
     if (x == TY_NONE || c->failed || !keras_axis(c, keras_int(c, "axis", -1), rank + 1, &axis))
         return;
     if (n < 1 || rank == TY_MAX_RANK) {
         keras_fail_key(c, "num_classes", "must be at least 1");
         return;
     }
-    for (int i = 0; i <= rank; i++)
-        dim[i] = i == axis ? n : 1;
-    ty_val wide = ty_b_unsqueeze(g, ty_b_cast(g, x, TY_I64), axis);
-    ty_val hot = ty_b_eq(g, wide, ty_b_iota(g, ty_type_make(TY_I64, rank + 1, dim), axis));
-    keras_set(c, 0, ty_b_cast(g, hot, keras_op_dtype(c, "dtype", TY_F32)));
+    keras_set(c, 0, ty_b_cast(g, keras_one_hot(g, x, n, axis), keras_op_dtype(c, "dtype", TY_F32)));
 }
 
 /* ---- segments, scatters

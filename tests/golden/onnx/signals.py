@@ -2,6 +2,7 @@
 Expected numbers are numpy's."""
 
 import numpy as np
+from onnx import helper
 
 from case import case, node
 from versions import ints, x
@@ -10,6 +11,13 @@ from versions import ints, x
 def parts(z):
     """A complex array with its real and imaginary parts last."""
     return np.stack([z.real, z.imag], -1).astype(np.float32)
+
+
+def with_inputs(op, names, **attrs):
+    """Of inputs that may be left out, the last ones without a name."""
+    while not names[-1]:
+        names = names[:-1]
+    return helper.make_node(op, names, ["y"], **attrs)
 
 
 def dft(name, opset, a, length=None, axis=1, inverse=0, onesided=0):
@@ -25,13 +33,7 @@ def dft(name, opset, a, length=None, axis=1, inverse=0, onesided=0):
     weights = {} if length is None else {"length": ints(length).reshape(())}
     if opset >= 20:
         weights["axis"] = ints(axis).reshape(())
-    inputs = f"a {'length' if length is not None else '_'} {'axis' if opset >= 20 else ''}"
-    n = node("DFT", inputs.strip(), "y", **attrs)
-    for i, word in enumerate(n.input):
-        if word == "_":
-            n.input[i] = ""
-    if n.input[-1] == "":
-        del n.input[-1]
+    n = with_inputs("DFT", ["a", "length" if length is not None else "", "axis" if opset >= 20 else ""], **attrs)
     case("dft_" + name, [n], {"a": a}, opset, [want], weights=weights)
 
 
@@ -43,11 +45,7 @@ def stft(name, a, step, window=None, length=None, onesided=1):
     weights = {"step": ints(step).reshape(())}
     if length:
         weights["length"] = ints(length).reshape(())
-    made = node("STFT", "a step _ length" if length and window is None else "a step window" + (" length" if length else ""), "y",
-                onesided=onesided)
-    for i, word in enumerate(made.input):
-        if word == "_":
-            made.input[i] = ""
+    made = with_inputs("STFT", ["a", "step", "" if window is None else "window", "length" if length else ""], onesided=onesided)
     case("stft_" + name, [made], {"a": a} if window is None else {"a": a, "window": window}, 17, [parts(want)], weights=weights)
 
 
