@@ -89,6 +89,8 @@ static int read_row_input(inference *f, int i, const char *path, ty_error *err)
     if (f->tensors[i].type.dtype != v->dtype)
         return ty_error_set(err, TY_E_TYPE, "input \"%s\" needs %s, the rows make %s", v->name, ty_dtype_text(v->dtype),
                             ty_type_text(&f->tensors[i].type, found, sizeof found));
+    if (f->tensors[i].type.rank != v->rank) /* as in training */
+        ty_spec_take_shape(v, &f->tensors[i].type);
     f->bindings[i] = (ty_binding){v->name, f->tensors[i].type};
     f->pointers[i] = f->tensors[i].data;
     return 0;

@@ -463,7 +463,7 @@ static ty_type batch_type(const ty_type *sample, int64_t batch)
 
 /* A flat row of numbers (CSV columns) takes the shape that the model wants, if the count fits and it is known. An array
  * with axes of its own does not: its order might be another one. */
-static bool take_shape(const ty_model_value *wanted, ty_type *type)
+bool ty_spec_take_shape(const ty_model_value *wanted, ty_type *type)
 {
     int64_t elems = 1;
     if (type->rank > 2 || wanted->rank < 1)
@@ -534,10 +534,10 @@ static int bind_feed(const ty_recipe *r, int replicas, const ty_feed *feed, cons
         return ty_error_set(err, TY_E_SHAPE, "field \"%s\" has too many dimensions", feed->field);
     ty_type type = batch_type(&data->field[field].type, r->batch_size / replicas);
     if (feed->input && !fits_input(feed->input, &type) &&
-        (!take_shape(feed->input, &type) || !fits_input(feed->input, &type)))
+        (!ty_spec_take_shape(feed->input, &type) || !fits_input(feed->input, &type)))
         return refuse_shape(r, replicas, feed, &type, err);
     if (feed->output && !feed->is_label)
-        take_shape(feed->output, &type);
+        ty_spec_take_shape(feed->output, &type);
     *out = (ty_binding){.name = feed->name, .type = type};
     return 0;
 }

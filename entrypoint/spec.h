@@ -36,6 +36,9 @@ int ty_spec_plan_make(const ty_recipe *r, const ty_model *m, ty_arena *a, ty_spe
 /* Fields to open d with: those of d, with the types that the plan has filled in. */
 const ty_field *ty_spec_fields(const ty_recipe *r, const ty_spec_plan *plan, const ty_recipe_data *d, ty_arena *a);
 
+/* Rows of as many numbers as the input has in a sample get its shape. False: they stay as they are. */
+bool ty_spec_take_shape(const ty_model_value *wanted, ty_type *type);
+
 /* Whether types and shapes of a data set fit the model's inputs; ty_spec_build looks at that, too. */
 int ty_spec_check_data(const ty_recipe *r, const ty_spec_plan *plan, const ty_dataset *data, ty_error *err);
 
