@@ -3,7 +3,7 @@
 #include "entrypoint/command_data_pack.h"
 
 #include "container/input/bytes.h"
-#include "container/input/image/plan.h"
+#include "container/input/media.h"
 #include "container/input/format.h"
 #include "container/input/map/map.h"
 #include "entrypoint/found.h"
@@ -14,14 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DATA_PICTURE_SIDE = 64 };
+enum { DATA_PICTURE_SIDE = 64, DATA_SOUND_FRAMES = 8000 };
 
 static const ty_option options[TY_N_DATA_OPTIONS] = {
-    [TY_DATA_FORMAT] =
-        {"--format", "NAME",
-         "csv, npy, npz, idx, tfrecord, recordio, mxnet, libsvm, jsonlines, lines, text, tokens or images (default: "
-         "found)",
-         false},
+    [TY_DATA_FORMAT] = {"--format", "NAME",
+                        "csv, npy, npz, idx, parquet, tfrecord, recordio, mxnet, libsvm, jsonlines, lines, text, "
+                        "tokens, images or audio (default: found)",
+                        false},
     [TY_DATA_HEADER] = {"--header", "YES", "csv: yes or no: whether the first line names the columns (default: found)",
                         false},
     [TY_DATA_MISSING_VALUES] =
@@ -153,26 +152,30 @@ static int data_source(const ty_arguments_given *given, ty_arena *a, ty_data_sou
     return 0;
 }
 
-/* Pictures of any size are looked at in one. */
-static ty_image_plan *data_plan(bool all, ty_arena *a)
+/* Pictures of any size are looked at in one, and sounds of any length and rate. */
+static ty_media data_media(bool all, ty_arena *a)
 {
-    ty_image_plan *p = TY_NEW(a, ty_image_plan);
-    *p = ty_image_plan_make();
-    p->height = p->width = DATA_PICTURE_SIDE;
-    p->channels = 3;
-    p->decode_all = all;
-    return p;
+    ty_media m = {TY_NEW(a, ty_image_plan), TY_NEW(a, ty_audio_plan)};
+    *m.image = ty_image_plan_make();
+    m.image->height = m.image->width = DATA_PICTURE_SIDE;
+    m.image->channels = 3;
+    *m.audio = ty_audio_plan_make();
+    m.audio->length = m.audio->rate = DATA_SOUND_FRAMES;
+    m.audio->channels = 1;
+    ty_media_decode_all(&m, all);
+    return m;
 }
 
 /* counts: features that records do not have are counted, not refused. */
-static ty_field data_field(const ty_data_survey *s, int i, bool counts, ty_image_plan *plan, ty_arena *a)
+static ty_field data_field(const ty_data_survey *s, int i, bool counts, ty_media media, ty_arena *a)
 {
     const ty_data_part *part = &s->part[i];
     const char *name = part->name ? part->name : ty_arena_printf(a, "column %d", i);
     ty_field f = ty_field_make(name);
     f.file = part->file;
-    f.image = part->is_picture ? plan : NULL;
-    f.missing_given = s->is_table || (counts && !part->is_picture);
+    f.image = part->is_picture ? media.image : NULL;
+    f.audio = part->is_sound ? media.audio : NULL;
+    f.missing_given = s->is_table || (counts && !part->is_picture && !part->is_sound);
     f.missing = (double)NAN; /* which statistics count and leave out */
     if (s->is_table)
         f.columns = ty_arena_printf(a, "%d", i);
@@ -322,6 +325,12 @@ static int data_refuse_empty(const ty_arguments_given *given, const ty_data_surv
     return ty_error_at(err, "%s", given->words[1]);
 }
 
+/* Labels are names of folders. */
+static bool data_has_folders(const char *format)
+{
+    return strcmp(format, "images") == 0 || strcmp(format, "audio") == 0;
+}
+
 int ty_data_open(const ty_arguments_given *given, ty_arena *a, ty_data_opened *out, ty_error *err)
 {
     ty_data_source source;
@@ -330,18 +339,19 @@ int ty_data_open(const ty_arguments_given *given, ty_arena *a, ty_data_opened *o
         return -1;
     ty_field *fields = TY_NEW_ARRAY(a, ty_field, 2 * out->survey.n_parts + 8);
     bool is_written = data_is_written(given);
-    bool copies = is_written && ty_data_copies_records(out->survey.format) && !source.skip_bad;
-    ty_image_plan *plan = data_plan(strcmp(given->words[0], "check") == 0, a);
+    bool copies = is_written && !source.skip_bad &&
+                  (ty_data_copies_records(out->survey.format) || strcmp(out->survey.format, "parquet") == 0);
+    ty_media media = data_media(strcmp(given->words[0], "check") == 0, a);
     for (int i = 0; i < out->survey.n_parts; i++) /* names of folders become numbers */
         out->survey.part[i].is_text =
-            out->survey.part[i].is_text && (!is_written || strcmp(out->survey.format, "images") != 0);
+            out->survey.part[i].is_text && (!is_written || !data_has_folders(out->survey.format));
     out->source = source;
     if (is_written && strcmp(out->survey.format, "libsvm") == 0) {
         if (data_take_entries(&source, fields, &source.n_fields, a, err) < 0)
             return -1;
     } else {
         for (int i = 0; i < out->survey.n_parts; i++) {
-            fields[source.n_fields] = data_field(&out->survey, i, !is_written || copies, plan, a);
+            fields[source.n_fields] = data_field(&out->survey, i, !is_written || copies, media, a);
             if (!out->survey.part[i].is_text)
                 source.n_fields++;
             else if (is_written && !copies)
@@ -355,6 +365,7 @@ int ty_data_open(const ty_arguments_given *given, ty_arena *a, ty_data_opened *o
     }
     if (source.n_fields == 0)
         return data_refuse_empty(given, &out->survey, err);
+    source.any_length = true;
     source.fields = out->field = fields;
     return ty_dataset_open(&source, &out->ds, err);
 }
@@ -418,7 +429,8 @@ const ty_command_row ty_command_data = {
     "stats    the distribution of each field, drawn; what is constant, missing, or nearly the target\n"
     "plan     of a recipe: how a job reads its data, in which order and why, batches of an epoch, memory, threads\n"
     "convert  writes TFRecord files of tf.train.Example to a folder\n"
-    "pack     the same of many small files, pictures too: files of about one size, named with their records\n"
+    "pack     the same of many small files, pictures and sounds too: files of about one size, named with their "
+    "records\n"
     "tokenize  writes the tokens of texts to one file, uint16 or uint32 each, for format: tokens\n"
     "serve-pipe  feeds FOLDER/NAME_0, NAME_1 ... as the platform feeds a channel in Pipe mode\n\n"
     "PATH is a file, or a folder of files as a channel has them.\n\n"

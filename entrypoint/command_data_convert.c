@@ -97,6 +97,8 @@ static int convert_all(converter *c, ty_error *err)
 
 int ty_data_convert_into(const ty_data_opened *data, ty_shards *shards, ty_error *err)
 {
+    if (strcmp(data->survey.format, "parquet") == 0 && !data->source.skip_bad)
+        return ty_data_convert_parquet(data, shards, err);
     if (data->survey.is_table)
         return ty_data_convert_table(data, shards, err);
     if (ty_data_copies_records(data->survey.format) && !data->source.skip_bad)

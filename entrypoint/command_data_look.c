@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "base/tensor.h"
 #include "container/input/convert.h"
+#include "container/input/audio/audio.h"
 #include "container/input/image/image.h"
 #include "container/input/profile.h"
 #include "entrypoint/command_data.h"
@@ -16,27 +17,27 @@ static int look_open(const ty_arguments_given *given, ty_arena *a, ty_data_opene
     return (given->value[TY_DATA_RECIPE] ? ty_data_open_declared : ty_data_open)(given, a, d, err);
 }
 
-/* A picture that nobody has declared: what is read of it is of a size that says nothing. */
-static bool look_is_picture(const ty_arguments_given *given, const ty_field_info *f)
+/* A picture or sound that nobody has declared: what is read of it is of a size that says nothing. */
+static bool look_is_media(const ty_arguments_given *given, const ty_field_info *f)
 {
-    return f->image && !given->value[TY_DATA_RECIPE];
+    return (f->image || f->audio) && !given->value[TY_DATA_RECIPE];
 }
 
 static const char *look_type(const ty_arguments_given *given, const ty_field_info *f, char *out, size_t n)
 {
-    return look_is_picture(given, f) ? "picture" : ty_type_text(&f->type, out, n);
+    return !look_is_media(given, f) ? ty_type_text(&f->type, out, n) : f->audio ? "sound" : "picture";
 }
 
 /* ---- check ---- */
 
-/* Of whole numbers the range is known, and pictures are seen. Where features are missing, records have zeros for them
- * here: then there is no range. */
+/* Of whole numbers the range is known, and pictures and sounds are seen. Where features are missing, records have zeros
+ * for them here: then there is no range. */
 static int check_range(const ty_data_opened *d, int i, ty_field_profile *p, bool *has_range, ty_error *err)
 {
     const ty_field_info *f = &d->ds->field[i];
     *p = (ty_field_profile){.first_not_finite = -1};
     *has_range = false;
-    if (f->is_integer || f->image)
+    if (f->is_integer || f->image || f->audio)
         return 0;
     int rc = ty_data_range(d->ds, i, p, err);
     *has_range = p->n > 0 && (f->n_missing == 0 || d->survey.is_table);
@@ -56,7 +57,7 @@ static int check_print_field(const ty_arguments_given *given, const ty_data_open
     if (check_range(d, i, &p, &has_range, err) < 0)
         return -1;
     printf("  %-*s  %-16s", width, f->name, look_type(given, f, type, sizeof type));
-    if (look_is_picture(given, f))
+    if (look_is_media(given, f))
         printf("  all were decoded; their formats and sizes: trainyard data stats");
     if (f->is_integer && f->min_sample >= 0)
         printf("  %" PRId64 " to %" PRId64, f->min, f->max);
@@ -242,6 +243,17 @@ static int head_print_picture(void *ctx, const uint8_t *bytes, size_t n, ty_erro
     return 0;
 }
 
+static int head_print_sound(void *ctx, const uint8_t *bytes, size_t n, ty_error *err)
+{
+    const char *name = ctx;
+    ty_audio_info info;
+    if (ty_audio_probe(bytes, n, &info, err) < 0)
+        return -1;
+    printf("  %s sound  %s, %.4g s, %d frames a second, %d channel%s, %zu bytes\n", name, info.format,
+           (double)info.frames / info.rate, info.rate, info.channels, info.channels == 1 ? "" : "s", n);
+    return 0;
+}
+
 static int head_print_field(const ty_dataset *ds, int field, int64_t sample, ty_error *err)
 {
     const ty_field_info *f = &ds->field[field];
@@ -287,8 +299,9 @@ int ty_command_data_head(const ty_arguments_given *given, ty_arena *a, ty_error 
     for (int64_t s = 0; rc == 0 && s < rows && s < d.ds->n_samples; s++) {
         printf("%s\n", ty_dataset_place(d.ds, 0, s, place, sizeof place));
         for (int i = 0; rc == 0 && i < d.ds->n_fields; i++)
-            rc = look_is_picture(given, &d.ds->field[i])
-                     ? ty_dataset_encoded(d.ds, i, s, head_print_picture, (void *)d.ds->field[i].name, err)
+            rc = look_is_media(given, &d.ds->field[i])
+                     ? ty_dataset_encoded(d.ds, i, s, d.ds->field[i].audio ? head_print_sound : head_print_picture,
+                                          (void *)d.ds->field[i].name, err)
                  : ty_data_measures(&d, i, TY_MEASURE_CHARACTERS) ? head_print_text(d.ds, i, s, err)
                                                                   : head_print_field(d.ds, i, s, err);
     }

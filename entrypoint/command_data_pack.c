@@ -1,11 +1,12 @@
 /* command_data_pack.c - `trainyard data pack`: many small files as few large ones.
  *
- * Pictures become records with their bytes as they are, the name of their class as the label, and their path. Files of
- * TFRecords are put together record by record. All else is converted.
+ * Pictures and sounds become records with their bytes as they are, the name of their class as the label, and their
+ * path. Files of TFRecords are put together record by record. All else is converted.
  */
 #include "entrypoint/command_data_pack.h"
 
 #include "base/rng.h"
+#include "container/input/audio/audio.h"
 #include "container/input/bytes.h"
 #include "container/input/format.h"
 #include "container/input/frame.h"
@@ -20,8 +21,9 @@ typedef struct packer {
     ty_data_file *file;
     int n_files;
     uint32_t *order;
-    const char **classes; /* their names, sorted; none: all pictures lie side by side */
+    const char **classes; /* their names, sorted; none: all files lie side by side */
     int n_classes;
+    const struct pack_media *media;
     ty_shards *shards;
     ty_example_writer example;
     ty_arena *a;
@@ -36,7 +38,22 @@ static bool pack_is_picture(const char *path)
            (n == 8 && memcmp(p, "BM", 2) == 0);
 }
 
-/* ---- pictures ---- */
+static bool pack_is_sound(const char *path)
+{
+    uint8_t p[16];
+    return ty_audio_has_magic(p, ty_bytes_head(path, p, sizeof p));
+}
+
+/* What is packed with its bytes as they are. */
+static const struct pack_media {
+    const char *field, *what;
+    bool (*is)(const char *path);
+} pack_media[] = {
+    {"image", "a picture (JPEG, PNG, BMP, PNM)", pack_is_picture},
+    {"audio", "a sound (WAV, FLAC, Ogg, MP3, AIFF, AU)", pack_is_sound},
+};
+
+/* ---- pictures and sounds ---- */
 
 static const char *pack_class_of(packer *p, const char *name)
 {
@@ -62,18 +79,17 @@ static void pack_find_classes(packer *p)
     p->n_classes = n == 1 && p->classes[0][0] == 0 ? 0 : n;
 }
 
-static int pack_picture(packer *p, const ty_data_file *file, ty_error *err)
+static int pack_encoded(packer *p, const ty_data_file *file, ty_error *err)
 {
     ty_file_view view;
-    if (!pack_is_picture(file->path)) {
-        ty_error_set(err, TY_E_DATA,
-                     "expected a picture (JPEG, PNG, BMP, PNM) as the first file is, found something else");
+    if (!p->media->is(file->path)) {
+        ty_error_set(err, TY_E_DATA, "expected %s as the first file is, found something else", p->media->what);
         return ty_error_at(err, "%s", file->path);
     }
     if (ty_file_map(file->path, &view, err) < 0)
         return -1;
     ty_example_clear(&p->example);
-    ty_example_add_bytes(&p->example, "image", view.bytes, view.n_bytes);
+    ty_example_add_bytes(&p->example, p->media->field, view.bytes, view.n_bytes);
     if (p->n_classes > 0) {
         const char *name = pack_class_of(p, file->name);
         ty_example_add_bytes(&p->example, "label", name, strlen(name));
@@ -135,7 +151,7 @@ static int pack_converted(const ty_arguments_given *given, packer *p, ty_error *
     ty_data_opened d;
     if (given->value[TY_DATA_SHUFFLE] != NULL)
         return ty_error_set(err, TY_E_USAGE,
-                            "--shuffle is for pictures and TFRecord files, whose order is that of files");
+                            "--shuffle is for pictures, sounds and TFRecord files, whose order is that of files");
     if (ty_data_open(given, p->a, &d, err) < 0)
         return -1;
     int rc = ty_data_convert_into(&d, p->shards, err);
@@ -147,10 +163,12 @@ static int pack_all(const ty_arguments_given *given, packer *p, ty_error *err)
 {
     const ty_format *format = NULL;
     ty_data_source source = {.format = given->value[TY_DATA_FORMAT]};
-    if (source.format == NULL && pack_is_picture(p->file[0].path)) {
-        pack_find_classes(p);
-        return pack_files(p, pack_picture, err) < 0 ? -1 : pack_write_classes(p, err);
-    }
+    for (size_t i = 0; source.format == NULL && i < sizeof pack_media / sizeof pack_media[0]; i++)
+        if (pack_media[i].is(p->file[0].path)) {
+            p->media = &pack_media[i];
+            pack_find_classes(p);
+            return pack_files(p, pack_encoded, err) < 0 ? -1 : pack_write_classes(p, err);
+        }
     if (ty_format_detect(&source, p->file, p->n_files, &format, err) < 0)
         return -1;
     return strcmp(format->name, "tfrecord") == 0 ? pack_files(p, pack_records, err) : pack_converted(given, p, err);

@@ -15,6 +15,8 @@ int ty_data_file_bytes(const ty_arguments_given *given, int option, const char *
 int ty_data_convert_into(const ty_data_opened *data, ty_shards *shards, ty_error *err);
 /* Those of delimited text: a feature a column, also of text. */
 int ty_data_convert_table(const ty_data_opened *data, ty_shards *shards, ty_error *err);
+/* Those of Parquet: a feature a column. */
+int ty_data_convert_parquet(const ty_data_opened *data, ty_shards *shards, ty_error *err);
 /* Those that a TFRecord file holds as they are, or nearly: TFRecord, JSON Lines, lines. */
 int ty_data_convert_records(const ty_data_opened *data, ty_shards *shards, ty_error *err);
 bool ty_data_copies_records(const char *format);

@@ -8,7 +8,7 @@
 #include "container/input/profile.h"
 #include "entrypoint/command_data.h"
 
-/* A distribution: of a field's numbers, or of the sizes of its pictures. */
+/* A distribution: of a field's numbers, or of the sizes of its pictures or sounds. */
 typedef struct ty_stats_row {
     const char *name;
     ty_field_profile p;
@@ -34,7 +34,7 @@ typedef struct ty_stats {
     int n_rows;
     ty_stats_counts counts[8]; /* classes, formats, channels */
     int n_counts;
-    int picture; /* field; -1: there are none */
+    int picture, sound; /* fields; -1: there are none */
     ty_arena *a;
 } ty_stats;
 
@@ -42,7 +42,7 @@ typedef struct ty_stats {
 int ty_stats_collect(const ty_data_opened *d, int target, ty_arena *a, ty_stats *out, ty_error *err);
 /* The distributions as one SVG element. */
 void ty_stats_svg(const ty_stats *s, ty_buf *out);
-/* A page of it all, with some pictures inside. */
+/* A page of it all, with some pictures and sounds inside. */
 int ty_stats_write_html(const ty_stats *s, const char *path, ty_error *err);
 
 #endif

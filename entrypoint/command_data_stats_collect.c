@@ -1,4 +1,6 @@
-/* command_data_stats_collect.c - distributions of fields, of the sizes of pictures, and counts of classes. */
+/* command_data_stats_collect.c - distributions of fields, of the sizes of pictures and sounds, and counts of classes.
+ */
+#include "container/input/audio/audio.h"
 #include "container/input/convert.h"
 #include "container/input/image/image.h"
 #include "entrypoint/command_data_stats.h"
@@ -8,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STATS_MAX_CLASSES = 4096, STATS_MAX_FORMATS = 8, STATS_MAX_CHANNELS = 4, PICTURE_ROWS = 3 };
+enum { STATS_MAX_CLASSES = 4096, STATS_MAX_FORMATS = 8, STATS_MAX_CHANNELS = 4, MEDIA_ROWS = 3 };
 
 /* A field that follows the target so closely is perhaps made from it. */
 #define STATS_LEAK 0.999
@@ -30,33 +32,61 @@ static const char *stats_odd(const ty_dataset *ds, const ty_field_profile *p, in
                                : "";
 }
 
-/* ---- pictures ---- */
+/* ---- pictures and sounds ---- */
 
-typedef struct pictures {
-    double *size[PICTURE_ROWS]; /* of each sample: width, height, bytes */
+typedef struct media {
+    double *size[MEDIA_ROWS]; /* of each sample */
     int64_t at;
     ty_stats_count format[STATS_MAX_FORMATS], channels[STATS_MAX_CHANNELS + 1];
     int n_formats;
-} pictures;
+} media;
+
+static void media_count(media *m, const char *format, int channels)
+{
+    int k = 0;
+    while (k < m->n_formats && strcmp(m->format[k].name, format) != 0)
+        k++;
+    if (k == m->n_formats && k < STATS_MAX_FORMATS)
+        m->format[m->n_formats++].name = format;
+    m->format[k < STATS_MAX_FORMATS ? k : STATS_MAX_FORMATS - 1].n++;
+    m->channels[channels <= STATS_MAX_CHANNELS ? channels : 0].n++;
+}
 
 static int pictures_see(void *ctx, const uint8_t *bytes, size_t n, ty_error *err)
 {
-    pictures *p = ctx;
+    media *m = ctx;
     ty_image_info info;
-    int k = 0;
     if (ty_image_probe(bytes, n, &info, err) < 0)
         return -1;
-    p->size[0][p->at] = info.width;
-    p->size[1][p->at] = info.height;
-    p->size[2][p->at] = (double)n;
-    while (k < p->n_formats && strcmp(p->format[k].name, info.format) != 0)
-        k++;
-    if (k == p->n_formats && k < STATS_MAX_FORMATS)
-        p->format[p->n_formats++].name = info.format;
-    p->format[k < STATS_MAX_FORMATS ? k : STATS_MAX_FORMATS - 1].n++;
-    p->channels[info.channels <= STATS_MAX_CHANNELS ? info.channels : 0].n++;
+    m->size[0][m->at] = info.width;
+    m->size[1][m->at] = info.height;
+    m->size[2][m->at] = (double)n;
+    media_count(m, info.format, info.channels);
     return 0;
 }
+
+static int sounds_see(void *ctx, const uint8_t *bytes, size_t n, ty_error *err)
+{
+    media *m = ctx;
+    ty_audio_info info;
+    if (ty_audio_probe(bytes, n, &info, err) < 0)
+        return -1;
+    m->size[0][m->at] = (double)info.frames / info.rate;
+    m->size[1][m->at] = info.rate;
+    m->size[2][m->at] = (double)n;
+    media_count(m, info.format, info.channels);
+    return 0;
+}
+
+static const struct media_kind {
+    const char *noun, *size[MEDIA_ROWS], *channels[STATS_MAX_CHANNELS + 1];
+    ty_encoded_see *see;
+} media_pictures = {"pictures",
+                    {"width", "height", "bytes"},
+                    {"other", "grey", "grey and alpha", "RGB", "RGB and alpha"},
+                    pictures_see},
+  media_sounds = {
+      "sounds", {"seconds", "frames a second", "bytes"}, {"other", "one", "two", "three", "four"}, sounds_see};
 
 static void stats_add_counts(ty_stats *s, const char *title, const ty_stats_count *all, int n)
 {
@@ -67,26 +97,24 @@ static void stats_add_counts(ty_stats *s, const char *title, const ty_stats_coun
             c->count[c->n++] = all[i];
 }
 
-static int stats_collect_pictures(ty_stats *s, ty_error *err)
+static int stats_collect_media(ty_stats *s, int at, const struct media_kind *kind, ty_error *err)
 {
-    static const char *const names[PICTURE_ROWS] = {"width", "height", "bytes"};
-    static const char *const channels[STATS_MAX_CHANNELS + 1] = {"other", "grey", "grey and alpha", "RGB",
-                                                                 "RGB and alpha"};
     const ty_dataset *ds = s->d->ds;
-    const char *field = ds->field[s->picture].name;
-    pictures p = {.at = 0};
-    double *all = malloc((size_t)(PICTURE_ROWS * ds->n_samples) * sizeof *all + 1);
+    const char *field = ds->field[at].name;
+    media p = {.at = 0};
+    double *all = malloc((size_t)(MEDIA_ROWS * ds->n_samples) * sizeof *all + 1);
     int rc =
-        all ? 0 : ty_error_set(err, TY_E_LIMIT, "no memory for the sizes of %lld pictures", (long long)ds->n_samples);
-    for (int k = 0; all && k < PICTURE_ROWS; k++)
+        all ? 0
+            : ty_error_set(err, TY_E_LIMIT, "no memory for the sizes of %lld %s", (long long)ds->n_samples, kind->noun);
+    for (int k = 0; all && k < MEDIA_ROWS; k++)
         p.size[k] = all + k * ds->n_samples;
     for (int k = 0; k <= STATS_MAX_CHANNELS; k++)
-        p.channels[k].name = channels[k];
+        p.channels[k].name = kind->channels[k];
     for (; rc == 0 && p.at < ds->n_samples; p.at++)
-        rc = ty_dataset_encoded(ds, s->picture, p.at, pictures_see, &p, err);
-    for (int k = 0; rc == 0 && k < PICTURE_ROWS; k++) {
+        rc = ty_dataset_encoded(ds, at, p.at, kind->see, &p, err);
+    for (int k = 0; rc == 0 && k < MEDIA_ROWS; k++) {
         ty_stats_row *row = &s->row[s->n_rows++];
-        *row = (ty_stats_row){.name = ty_arena_printf(s->a, "%s (%s)", field, names[k]), .odd = ""};
+        *row = (ty_stats_row){.name = ty_arena_printf(s->a, "%s (%s)", field, kind->size[k]), .odd = ""};
         ty_profile_numbers(p.size[k], ds->n_samples, &row->p);
     }
     free(all);
@@ -141,7 +169,8 @@ int ty_stats_collect(const ty_data_opened *d, int target, ty_arena *a, ty_stats 
 {
     const ty_dataset *ds = d->ds;
     ty_field_profile *p = TY_NEW_ARRAY(a, ty_field_profile, ds->n_fields);
-    *out = (ty_stats){.d = d, .row = TY_NEW_ARRAY(a, ty_stats_row, ds->n_fields + PICTURE_ROWS), .picture = -1, .a = a};
+    *out = (ty_stats){.d = d, .row = TY_NEW_ARRAY(a, ty_stats_row, ds->n_fields + 2 * MEDIA_ROWS), .a = a};
+    out->picture = out->sound = -1;
     if (ty_data_profile(ds, target, p, err) < 0)
         return -1;
     for (int i = 0; i < ds->n_fields; i++) {
@@ -149,8 +178,12 @@ int ty_stats_collect(const ty_data_opened *d, int target, ty_arena *a, ty_stats 
             (ty_stats_row){ds->field[i].name, p[i], ds->field[i].n_missing, stats_odd(ds, &p[i], i, a)};
         if (ds->field[i].image && out->picture < 0 && ds->ops->encoded)
             out->picture = i;
+        if (ds->field[i].audio && out->sound < 0 && ds->ops->encoded)
+            out->sound = i;
     }
-    if (out->picture >= 0 && stats_collect_pictures(out, err) < 0)
+    if (out->picture >= 0 && stats_collect_media(out, out->picture, &media_pictures, err) < 0)
+        return -1;
+    if (out->sound >= 0 && stats_collect_media(out, out->sound, &media_sounds, err) < 0)
         return -1;
     for (int i = 0; i < ds->n_fields && out->n_counts < 8; i++)
         if (stats_is_class(ds, i) && stats_collect_classes(out, i, err) < 0)

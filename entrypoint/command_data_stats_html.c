@@ -1,5 +1,6 @@
-/* command_data_stats_html.c - `trainyard data stats --html`: a page with everything inside, pictures too. */
+/* command_data_stats_html.c - `trainyard data stats --html`: a page with everything inside, pictures and sounds too. */
 #include "base/file.h"
+#include "container/input/audio/audio.h"
 #include "container/input/image/plan.h"
 #include "entrypoint/command_data_stats.h"
 #include "entrypoint/html.h"
@@ -7,7 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PAGE_PICTURES = 16, PAGE_SIDE = 96, PAGE_CLASSES = 100, BMP_HEAD = 54 };
+enum {
+    PAGE_PICTURES = 16,
+    PAGE_SOUNDS = 8,
+    PAGE_SIDE = 96,
+    PAGE_CLASSES = 100,
+    PAGE_MAX_SOUND = 512 << 10,
+    BMP_HEAD = 54
+};
 
 #define PAGE_MAX_BYTES ((size_t)64 << 20)
 
@@ -54,7 +62,7 @@ static int page_see(void *ctx, const uint8_t *bytes, size_t n, ty_error *err)
     uint8_t px[PAGE_SIDE][PAGE_SIDE][3];
     uint8_t *to = p->bmp + BMP_HEAD;
     if (ty_image_probe(bytes, n, &p->info, err) < 0 ||
-        ty_image_read(&p->reader, bytes, n, &(ty_image_draw){0}, TY_U8, px, err) < 0)
+        ty_image_read(&p->reader, bytes, n, &(ty_chance){0}, TY_U8, px, err) < 0)
         return -1;
     page_bmp_head(p->bmp);
     for (int y = PAGE_SIDE - 1; y >= 0; y--)
@@ -93,6 +101,45 @@ static int page_pictures(const ty_stats *s, ty_buf *out, ty_error *err)
     }
     ty_buf_adds(out, "</p>\n");
     ty_image_reader_fini(&p->reader);
+    return rc;
+}
+
+/* ---- sounds ---- */
+
+/* A player for what browsers play. */
+static int page_hear(void *ctx, const uint8_t *bytes, size_t n, ty_error *err)
+{
+    static const char *const types[][2] = {{"WAV", "wav"}, {"FLAC", "flac"}, {"Ogg", "ogg"}, {"MP3", "mpeg"}};
+    ty_buf *out = ctx;
+    ty_audio_info info;
+    if (ty_audio_probe(bytes, n, &info, err) < 0)
+        return -1;
+    ty_buf_addf(out, ", %s, %.3g s, %d frames a second, %d channel%s", info.format, (double)info.frames / info.rate,
+                info.rate, info.channels, info.channels == 1 ? "" : "s");
+    for (size_t i = 0; n <= PAGE_MAX_SOUND && i < sizeof types / sizeof types[0]; i++) {
+        if (strcmp(types[i][0], info.format) != 0)
+            continue;
+        ty_buf_addf(out, "<br/><audio controls=\"controls\" src=\"data:audio/%s;base64,", types[i][1]);
+        page_base64(bytes, n, out);
+        ty_buf_adds(out, "\"></audio>");
+    }
+    return 0;
+}
+
+static int page_sounds(const ty_stats *s, ty_buf *out, ty_error *err)
+{
+    const ty_dataset *ds = s->d->ds;
+    char place[400];
+    int64_t n = ds->n_samples < PAGE_SOUNDS ? ds->n_samples : PAGE_SOUNDS;
+    int rc = 0;
+    ty_buf_adds(out, "<h2>Sounds</h2>\n");
+    for (int64_t i = 0; rc == 0 && i < n; i++) {
+        int64_t sample = i * ds->n_samples / n;
+        ty_buf_adds(out, "<p>");
+        ty_html_text(ty_dataset_place(ds, s->sound, sample, place, sizeof place), out);
+        rc = ty_dataset_encoded(ds, s->sound, sample, page_hear, out, err);
+        ty_buf_adds(out, "</p>\n");
+    }
     return rc;
 }
 
@@ -153,6 +200,8 @@ int ty_stats_write_html(const ty_stats *s, const char *path, ty_error *err)
     for (int i = 0; i < s->n_counts; i++)
         page_counts(&s->counts[i], &out);
     int rc = s->picture >= 0 ? page_pictures(s, &out, err) : 0;
+    if (rc == 0 && s->sound >= 0)
+        rc = page_sounds(s, &out, err);
     ty_html_end(&out);
     if (rc == 0)
         rc = out.failed ? ty_error_set(err, TY_E_LIMIT, "the page of %d fields is too large", s->n_rows)

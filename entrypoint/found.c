@@ -3,8 +3,8 @@
 
 #include "base/log.h"
 #include "container/input/format.h"
-#include "container/input/image/plan.h"
 #include "container/input/map/map.h"
+#include "container/input/media.h"
 #include "container/input/transform.h"
 
 #include <stdio.h>
@@ -29,8 +29,9 @@ bool ty_found_is_number(const char *field, char prefix, int i)
 
 /* ---- arrays ---- */
 
-/* Texts are nothing that feeds a model but for a target's, which are names of classes. plan: of pictures. */
-static int found_arrays(const ty_data_survey *s, ty_image_plan *plan, ty_arena *a, ty_recipe_data *d, ty_error *err)
+/* Texts are nothing that feeds a model but for a target's, which are names of classes. media: of pictures and sounds.
+ */
+static int found_arrays(const ty_data_survey *s, ty_media media, ty_arena *a, ty_recipe_data *d, ty_error *err)
 {
     ty_field *fields = TY_NEW_ARRAY(a, ty_field, s->n_parts + 1);
     for (int i = 0; i < s->n_parts; i++) {
@@ -41,7 +42,8 @@ static int found_arrays(const ty_data_survey *s, ty_image_plan *plan, ty_arena *
         ty_field *f = &fields[d->n_fields++];
         *f = ty_field_make(part->name);
         f->file = part->file;
-        f->image = part->is_picture ? plan : NULL;
+        f->image = part->is_picture ? media.image : NULL;
+        f->audio = part->is_sound ? media.audio : NULL;
         if (part->is_text && ty_map_new(&classes, a, &f->map, err) < 0)
             return -1;
     }
@@ -67,19 +69,49 @@ static void found_plan(const ty_model *m, ty_image_plan *p)
     }
 }
 
-static int found_pictures(const ty_data_survey *s, const ty_model *m, ty_arena *a, ty_recipe_data *d, ty_error *err)
+static ty_image_plan *found_pictures(const ty_data_survey *s, const ty_model *m, ty_arena *a)
 {
     ty_image_plan *p = TY_NEW(a, ty_image_plan);
     *p = ty_image_plan_make();
     found_plan(m, p);
-    if (found_arrays(s, p, a, d, err) < 0)
-        return -1;
     ty_log_info("data",
                 "no fields are declared: pictures become %d x %d pixels of %d channels (0: as they are), %s, "
                 "value / 255%s",
                 p->height, p->width, p->channels, p->hwc ? "HWC" : "CHW",
                 strcmp(s->format, "images") == 0 ? "; folders are classes" : "");
-    return 0;
+    return p;
+}
+
+/* ---- sounds ---- */
+
+/* What the model's first input wants: [N, T], [N, C, T] or [N, T, C], of which time is the longer. */
+static void found_audio_plan(const ty_model *m, ty_audio_plan *p)
+{
+    const ty_model_value *in = ty_model_n_inputs(m) > 0 ? ty_model_input(m, 0) : NULL;
+    if (in == NULL || in->rank < 2 || in->rank > 3)
+        return;
+    bool last = in->rank == 3 && in->dim[2] >= 1 && in->dim[2] <= TY_AUDIO_MAX_CHANNELS &&
+                !(in->dim[1] >= 1 && in->dim[1] <= TY_AUDIO_MAX_CHANNELS);
+    int64_t time = in->dim[in->rank == 2 || last ? 1 : 2], channels = in->rank == 2 ? 1 : in->dim[last ? 2 : 1];
+    p->layout = in->rank == 2 ? TY_AUDIO_T : last ? TY_AUDIO_TC : TY_AUDIO_CT;
+    if (channels >= 1 && channels <= TY_AUDIO_MAX_CHANNELS)
+        p->channels = (int)channels;
+    if (time >= 1 && time <= TY_AUDIO_MAX_SAMPLES)
+        p->length = time;
+}
+
+static ty_audio_plan *found_sounds(const ty_data_survey *s, const ty_model *m, ty_arena *a)
+{
+    static const char *const layouts[] = {"T or CT", "T", "CT", "TC"};
+    ty_audio_plan *p = TY_NEW(a, ty_audio_plan);
+    *p = ty_audio_plan_make();
+    found_audio_plan(m, p);
+    ty_log_info("data",
+                "no fields are declared: sounds become %lld frames of %d channels (0: as they are), %s, at the rate of "
+                "the first%s",
+                (long long)p->length, p->channels, layouts[p->layout],
+                strcmp(s->format, "audio") == 0 ? "; folders are classes" : "");
+    return p;
 }
 
 /* ---- tables ---- */
@@ -426,12 +458,14 @@ int ty_found_fields(ty_recipe *r, const ty_model *m, const ty_data_source *sourc
         return ty_error_set(err, TY_E_DATA, "the %s data hold no array", survey.format);
     if (survey.is_table && found_table(r, m, &survey, source->content_type, a, &r->train, err) < 0)
         return -1;
-    bool has_pictures = false;
-    for (int i = 0; i < survey.n_parts; i++)
-        has_pictures = has_pictures || survey.part[i].is_picture;
-    if (has_pictures && found_pictures(&survey, m, a, &r->train, err) < 0)
-        return -1;
-    if (!survey.is_table && !has_pictures && found_arrays(&survey, NULL, a, &r->train, err) < 0)
+    ty_media media = {0};
+    for (int i = 0; i < survey.n_parts; i++) {
+        if (survey.part[i].is_picture && !media.image)
+            media.image = found_pictures(&survey, m, a);
+        if (survey.part[i].is_sound && !media.audio)
+            media.audio = found_sounds(&survey, m, a);
+    }
+    if (!survey.is_table && found_arrays(&survey, media, a, &r->train, err) < 0)
         return -1;
     found_share(r);
     return 0;

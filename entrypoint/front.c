@@ -84,7 +84,7 @@ static int front_of(const ty_field *f, const ty_field_info *info, const char *in
         front_take_map(f->map, &s, a, out);
     } else {
         bool fills = f->missing_given && !isnan(f->missing);
-        if (f->image || (f->scale == 1 && f->offset == 0 && !fills) || f->max_length > 0)
+        if (f->image || f->audio || (f->scale == 1 && f->offset == 0 && !fills) || f->max_length > 0)
             return 0;
         *out = (ty_onnx_front){.scale = f->scale, .offset = f->offset, .n_stats = 1};
         if (fills) {

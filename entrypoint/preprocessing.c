@@ -2,7 +2,7 @@
 #include "entrypoint/preprocessing.h"
 
 #include "base/json.h"
-#include "container/input/image/plan.h"
+#include "container/input/media.h"
 #include "container/input/tokenizer/tokenizer.h"
 #include "entrypoint/recipe_reader.h"
 
@@ -17,7 +17,7 @@ static const char *const index_bases[] = {"auto", "zero", "one"};
 bool ty_preprocessing_is_needed(const ty_field *fields, int n, const ty_dataset *ds)
 {
     for (int i = 0; i < n; i++)
-        if (fields[i].map || (ds && i < ds->n_fields && ds->field[i].image))
+        if (fields[i].map || (ds && i < ds->n_fields && (ds->field[i].image || ds->field[i].audio)))
             return true;
     return false;
 }
@@ -182,6 +182,26 @@ static void put_image(const ty_image_plan *p, bool is_u8, ty_json_writer *w)
     ty_json_close(w);
 }
 
+/* The same of a sound. Others of another rate are brought to that of the training data, even if those were alike. */
+static void put_audio(const ty_audio_plan *p, ty_json_writer *w)
+{
+    static const char *const crops[] = {"start", "center", "center"}, *const pads[] = {"end", "center", "start"};
+    static const char *const norms[] = {"none", "standard", "peak"}, *const layouts[] = {"auto", "t", "ct", "tc"};
+    ty_json_open_map(w, "audio");
+    ty_json_put_int(w, "sample_rate", p->rate);
+    if (!p->length_alike) {
+        ty_json_put_int(w, "length", p->length);
+        ty_json_put_string(w, "crop", crops[p->crop]);
+        ty_json_put_string(w, "pad", pads[p->pad]);
+    }
+    ty_json_put_int(w, "channels", p->channels);
+    ty_json_put_string(w, "normalize", norms[p->normalize]);
+    ty_json_put_string(w, "layout", layouts[p->layout]);
+    put_number(w, "scale", p->scale, 1);
+    put_number(w, "max_seconds", p->max_seconds, TY_AUDIO_MAX_SECONDS);
+    ty_json_close(w);
+}
+
 static void put_declared(const ty_field *f, const ty_field_info *info, ty_json_writer *w)
 {
     const ty_map_spec *d = f->map ? ty_map_declared(f->map) : NULL;
@@ -207,6 +227,8 @@ static void put_declared(const ty_field *f, const ty_field_info *info, ty_json_w
         put_transforms(d, w);
     if (info->image)
         put_image(info->image, info->type.dtype == TY_U8, w);
+    if (info->audio)
+        put_audio(info->audio, w);
     ty_json_close(w);
 }
 

@@ -63,7 +63,7 @@ static int read_field(recipe_reader *rd, const char *path, const char *name, con
         return ty_error_wrap(rd->err, "missing");
     if (ty_recipe_read_transforms(rd, node, &f, out) < 0)
         return ty_error_wrap(rd->err, "%s", what);
-    if (ty_recipe_read_image(rd, what, f.image, out) < 0)
+    if (ty_recipe_read_image(rd, what, f.image, out) < 0 || ty_recipe_read_audio(rd, what, f.audio, out) < 0)
         return -1;
     if (ty_field_check(out, rd->err) < 0) {
         char place[256];

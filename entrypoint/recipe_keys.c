@@ -242,6 +242,8 @@ static const ty_bind_row field_rows[] = {
      .help = "as one_hot, with all ids of a sample in one row"},
     {"image", TY_BIND_NODE, FIELD(image), .form = "a map",
      .help = "the stored bytes are a picture: see fields.NAME.image"},
+    {"audio", TY_BIND_NODE, FIELD(audio), .form = "a map",
+     .help = "the stored bytes are a sound: see fields.NAME.audio"},
 };
 
 #define IMAGE(name) offsetof(recipe_image, name)
@@ -278,6 +280,35 @@ static const ty_bind_row image_rows[] = {
      .help = "a JPEG is decoded smaller where that leaves so many times the pixels wanted; 0: never"},
     {"max_pixels", TY_BIND_INT, IMAGE(max_pixels), "100000000", .min = 1, .max = 4e9,
      .help = "bigger pictures are refused before memory is taken"},
+};
+
+#define AUDIO(name) offsetof(recipe_audio, name)
+static const char *const audio_crops[] = {"start", "center", "random", NULL}; /* as ty_audio_crop */
+static const char *const audio_pads[] = {"end", "center", "start", NULL};     /* as ty_audio_pad */
+static const char *const audio_norms[] = {"none", "standard", "peak", NULL};  /* as ty_audio_normalize */
+static const char *const audio_layouts[] = {"auto", "t", "ct", "tc", NULL};   /* as ty_audio_layout */
+static const ty_bind_row audio_rows[] = {
+    {"sample_rate", TY_BIND_INT, AUDIO(sample_rate), "0", .max = TY_AUDIO_MAX_RATE,
+     .help = "frames a second, to which sounds of other rates are brought; 0: as the first sound, which all are like"},
+    {"length", TY_BIND_INT, AUDIO(length), "0", .max = (double)TY_AUDIO_MAX_SAMPLES,
+     .help = "frames of a row; 0: seconds, or as the first sound, which all are like"},
+    {"seconds", TY_BIND_FLOAT, AUDIO(seconds), "0", .max = 1e6, .help = "the same as a time"},
+    {"channels", TY_BIND_INT, AUDIO(channels), "0", .max = TY_AUDIO_MAX_CHANNELS,
+     .help = "1: their mean, or as many as all sounds have; 0: as the first sound"},
+    {"crop", TY_BIND_CHOICE, AUDIO(crop), "start", .choices = audio_crops,
+     .help = "which part of a longer sound; what is random is so in training only, else center"},
+    {"pad", TY_BIND_CHOICE, AUDIO(pad), "end", .choices = audio_pads,
+     .help = "where a shorter sound gets its zeros; center: half in front, half behind"},
+    {"normalize", TY_BIND_CHOICE, AUDIO(normalize), "none", .choices = audio_norms,
+     .help = "each sound: standard: mean 0 and variance 1, as wav2vec 2.0; peak: the loudest sample is 1"},
+    {"gain", TY_BIND_NODE, AUDIO(gain), .form = "a list of two numbers",
+     .help = "decibels, drawn evenly from between them, in training only; left out: [0, 0]"},
+    {"scale", TY_BIND_FLOAT, AUDIO(scale), "1", .min = -1e9, .max = 1e9,
+     .help = "of samples, which are -1 to 1; 32768: as 16-bit integers are"},
+    {"layout", TY_BIND_CHOICE, AUDIO(layout), "auto", .choices = audio_layouts,
+     .help = "axes of a row, time and channels; auto: t for one channel, else ct"},
+    {"max_seconds", TY_BIND_FLOAT, AUDIO(max_seconds), "7200", .max = 1e6,
+     .help = "longer sounds are refused before memory is taken"},
 };
 
 #define OPT(name) offsetof(recipe_optimizer, o.name)
@@ -550,6 +581,7 @@ SECTION(ty_recipe_top_section, "", "keys of train.yaml", top_rows);
 SECTION(ty_recipe_data_section, "data.train, data.validation", "where samples come from", data_rows);
 SECTION(ty_recipe_field_section, "data.train.fields.NAME", "one quantity of a sample", field_rows);
 SECTION(ty_recipe_image_section, "data.train.fields.NAME.image", "how pictures become rows", image_rows);
+SECTION(ty_recipe_audio_section, "data.train.fields.NAME.audio", "how sounds become rows", audio_rows);
 SECTION(ty_recipe_warmup_section, "warmup", "a rise in front of the schedule", warmup_rows);
 SECTION(ty_recipe_ema_section, "ema", "averages of the trained weights", ema_rows);
 SECTION(ty_recipe_distributed_section, "distributed", "several ranks that train together", distributed_rows);

@@ -8,6 +8,7 @@
 #define TY_ENTRYPOINT_RECIPE_KEYS_H
 
 #include "base/bind.h"
+#include "container/input/audio/plan.h"
 #include "entrypoint/recipe.h"
 
 /* What binding fills at the top level; the NODE fields are looked into by recipe.c. */
@@ -42,7 +43,7 @@ typedef struct recipe_data {
 
 typedef struct recipe_field {
     const char *member, *file, *type;
-    const ty_doc *columns, *shape, *missing, *image;
+    const ty_doc *columns, *shape, *missing, *image, *audio;
     double scale, offset;
     int64_t max_length;
     /* transforms: */
@@ -61,6 +62,13 @@ typedef struct recipe_image {
     int filter, crop, flip, layout;
     double reducing_gap;
 } recipe_image;
+
+typedef struct recipe_audio {
+    const ty_doc *gain;
+    int64_t sample_rate, length, channels;
+    int crop, pad, normalize, layout;
+    double seconds, scale, max_seconds;
+} recipe_audio;
 
 typedef struct recipe_optimizer {
     ty_optimizer o;
@@ -152,8 +160,8 @@ typedef struct recipe_choice {
 #define CHOICE(name, key, help, kinds) const recipe_choice name = {key, help, kinds, N(kinds)}
 
 extern const recipe_section ty_recipe_top_section, ty_recipe_data_section, ty_recipe_field_section,
-    ty_recipe_image_section, ty_recipe_checkpoint_section, ty_recipe_distributed_section, ty_recipe_warmup_section,
-    ty_recipe_ema_section, ty_recipe_export_section;
+    ty_recipe_image_section, ty_recipe_audio_section, ty_recipe_checkpoint_section, ty_recipe_distributed_section,
+    ty_recipe_warmup_section, ty_recipe_ema_section, ty_recipe_export_section;
 extern const recipe_choice ty_recipe_loss_choice, ty_recipe_optimizer_choice, ty_recipe_schedule_choice,
     ty_recipe_clip_choice, ty_recipe_metric_choice;
 

@@ -33,6 +33,8 @@ int ty_recipe_read_field(ty_arena *a, const char *folder, const char *name, cons
 int ty_recipe_order_crosses(recipe_reader *rd, const ty_doc *node, ty_field *fields, int n);
 /* Fields of the validation data get the transforms of the training data's, which alone learn. */
 int ty_recipe_share_transforms(recipe_reader *rd, const ty_recipe_data *train, ty_recipe_data *validation);
+/* `audio` of a field, which may be NULL, into f->audio. */
+int ty_recipe_read_audio(recipe_reader *rd, const char *path, const ty_doc *node, ty_field *out);
 /* `image` of a field, which may be NULL, into f->image. */
 int ty_recipe_read_image(recipe_reader *rd, const char *path, const ty_doc *node, ty_field *f);
 /* `distributed` into rd->r->distributed. */

@@ -193,7 +193,7 @@ static const ty_field *like_training(ty_session *s, const ty_field *fields, int 
     ty_field *out = ty_arena_copy(&s->arena, fields, (size_t)n * sizeof *out);
     for (int i = 0; i < n; i++) {
         int k = out[i].dtype_given || out[i].map ? -1 : ty_dataset_find(s->train, out[i].name);
-        if (k < 0 || s->train->field[k].image)
+        if (k < 0 || s->train->field[k].image || out[i].audio)
             continue;
         out[i].dtype = (ty_dtype)s->train->field[k].type.dtype;
         out[i].dtype_given = true;

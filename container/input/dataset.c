@@ -6,7 +6,7 @@
 #include "container/input/format.h"
 #include "container/input/mapped.h"
 #include "container/input/transform.h"
-#include "container/input/image/plan.h"
+#include "container/input/media.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,11 +93,7 @@ static uint64_t dataset_hash_field(uint64_t h, const ty_field *f, const ty_field
         uint64_t learnt = ty_map_fingerprint(f->map);
         h = ty_fnv1a(h, &learnt, sizeof learnt);
     }
-    if (info->image) {
-        uint64_t image = ty_image_plan_fingerprint(info->image);
-        h = ty_fnv1a(h, &image, sizeof image);
-    }
-    return h;
+    return ty_media_fingerprint(h, info->image, info->audio);
 }
 
 static uint64_t dataset_hash_fields(uint64_t h, const ty_dataset *ds, const ty_data_source *src)
@@ -123,15 +119,23 @@ static void dataset_take_fingerprint(ty_dataset *ds, const ty_data_source *src)
         ds->field[i].fingerprint = dataset_hash_field(TY_FNV_START, &src->fields[i], &ds->field[i]);
 }
 
-static int dataset_check_pictures(const ty_data_source *src, const ty_format *format, ty_error *err)
+/* Pictures and sounds lie in formats that have them. */
+static int dataset_check_media(const ty_data_source *src, const ty_format *format, ty_error *err)
 {
     for (int i = 0; i < src->n_fields; i++) {
+        if (src->fields[i].audio != NULL && !format->sounds) {
+            ty_error_set(err, TY_E_CONFIG, "field \"%s\" has audio:, but %s data hold no encoded sounds",
+                         src->fields[i].name, format->name);
+            return ty_error_help(err,
+                                 "samples that are numbers need none: scale, offset and shape are the field's own; "
+                                 "sounds lie in audio, tfrecord, recordio and parquet data");
+        }
         if (src->fields[i].image == NULL || format->pictures)
             continue;
         ty_error_set(err, TY_E_CONFIG, "field \"%s\" has image:, but %s data hold no encoded pictures",
                      src->fields[i].name, format->name);
         return ty_error_help(err, "numbers that are pixels need none: scale, offset and shape are the field's own; "
-                                  "pictures lie in images, mxnet, tfrecord and recordio data");
+                                  "pictures lie in images, mxnet, tfrecord, recordio and parquet data");
     }
     return 0;
 }
@@ -173,7 +177,7 @@ static int dataset_fill(ty_dataset *ds, const ty_data_source *src, ty_error *err
         return ty_error_help(err, "window goes with format: text or tokens");
     }
     ds->n_fields = src->n_fields;
-    if (dataset_check_pictures(src, format, err) < 0)
+    if (dataset_check_media(src, format, err) < 0)
         return -1;
     ds->field = TY_NEW_ARRAY(&ds->arena, ty_field_info, src->n_fields);
     for (int i = 0; i < src->n_fields; i++) {
@@ -271,8 +275,8 @@ size_t ty_dataset_work_bytes(const ty_dataset *ds)
 
 int ty_dataset_encoded(const ty_dataset *ds, int field, int64_t sample, ty_encoded_see *see, void *ctx, ty_error *err)
 {
-    if (!ds->ops->encoded || !ds->field[field].image)
-        return ty_error_set(err, TY_E_INTERNAL, "field \"%s\" holds no encoded pictures", ds->field[field].name);
+    if (!ds->ops->encoded || !(ds->field[field].image || ds->field[field].audio))
+        return ty_error_set(err, TY_E_INTERNAL, "field \"%s\" holds nothing that is encoded", ds->field[field].name);
     return ds->ops->encoded(ds, field, sample, see, ctx, err);
 }
 

@@ -87,6 +87,8 @@ typedef struct ty_data_source {
     bool lenient;                  /* libsvm: an index alone has the value 1, of a repeated one the last entry counts;
                                     * else both are refused */
     bool blank_lines;              /* lines: blank ones are samples too, of an empty text; else they are none */
+    bool any_length;               /* parquet: rows of lists become as long as the longest; else all have one length, or
+                                    * a declared one */
     bool skip_bad;                 /* bad records are left out, max_bad of them at most (bad.h), not refused */
     int64_t max_bad;               /* 0: TY_BAD_MAX */
     size_t max_inflated_bytes;     /* a compressed file's limit; 0: TY_BYTES_MAX_INFLATED */
@@ -102,6 +104,7 @@ typedef struct ty_field_info {
     ty_type type; /* of one sample */
     size_t row_bytes;
     const struct ty_image_plan *image; /* how pictures become rows, with what the data decided; NULL: no pictures */
+    const struct ty_audio_plan *audio; /* the same of sounds */
     bool is_mapped;                    /* transforms made it: min and max are what they can make */
     bool is_integer;                   /* min and max are filled (when there is a sample with at least one element) */
     int64_t min, max;                  /* after scale and offset; u64 beyond int64 counts as INT64_MAX */
@@ -126,7 +129,7 @@ typedef struct ty_data_stats {
 
 typedef struct ty_dataset ty_dataset;
 
-/* Is shown the bytes of a picture as they are stored, for the time of the call. */
+/* Is shown the bytes of a picture or sound as they are stored, for the time of the call. */
 typedef int ty_encoded_see(void *ctx, const uint8_t *bytes, size_t n, ty_error *err);
 
 /* Which samples, and what makes their augmentation: a pure function of (seed, epoch, sample), so that a batch is the
@@ -147,7 +150,7 @@ typedef struct ty_dataset_ops {
     int (*read_all)(const ty_dataset *ds, const ty_pick *pick, void *const *out, ty_error *err);
     /* "train.csv:17", "labels.npy: row 16" */
     void (*place)(const ty_dataset *ds, int field, int64_t sample, char *out, size_t n);
-    /* A picture's bytes as they are stored. NULL: this format holds none. */
+    /* A picture's or sound's bytes as they are stored. NULL: this format holds none. */
     int (*encoded)(const ty_dataset *ds, int field, int64_t sample, ty_encoded_see *see, void *ctx, ty_error *err);
     void (*close)(ty_dataset *ds); /* frees impl; may find it NULL or half-made */
 } ty_dataset_ops;
@@ -192,7 +195,7 @@ int ty_dataset_read(const ty_dataset *ds, int field, const int64_t *samples, int
 /* The same for all fields, out[i] of field i. */
 int ty_dataset_read_all(const ty_dataset *ds, const ty_pick *pick, void *const *out, ty_error *err);
 
-/* Shows the encoded picture of a sample; the field is one (ty_field_info.image). */
+/* Shows the encoded picture or sound of a sample; the field is one (ty_field_info.image, audio). */
 int ty_dataset_encoded(const ty_dataset *ds, int field, int64_t sample, ty_encoded_see *see, void *ctx, ty_error *err);
 
 /* Memory that a thread takes while it reads, beside the rows: decoders of pictures, the numbers of a record. The most

@@ -26,6 +26,29 @@ static void look_at_file(records_look *look, const records_file *file)
 
 /* ---- the dataset ---- */
 
+static bool records_has_blocks(const records_impl *impl)
+{
+    return impl->kind->block && impl->n_fields > 0 && impl->kind->block(impl, 0) != NULL;
+}
+
+static int records_gather(const ty_dataset *ds, int field, const int64_t *samples, int64_t n, void *out, ty_error *err)
+{
+    const records_impl *impl = ds->impl;
+    (void)err;
+    const uint8_t *data = impl->kind->block(impl, field);
+    size_t row = ds->field[field].row_bytes;
+    for (int64_t i = 0; i < n; i++)
+        memcpy((char *)out + (size_t)i * row, data + (size_t)samples[i] * row, row);
+    return 0;
+}
+
+static void records_gather_place(const ty_dataset *ds, int field, int64_t sample, char *out, size_t n)
+{
+    const records_impl *impl = ds->impl;
+    (void)field;
+    impl->kind->block_place(impl, sample, out, n);
+}
+
 static const records_file *records_find_file(const records_impl *impl, int64_t sample)
 {
     int low = 0, high = impl->n_files - 1;
@@ -97,6 +120,8 @@ static void records_place(const ty_dataset *ds, int field, int64_t sample, char 
     (void)field;
     if (ty_frames_are_lines(impl->kind->framing))
         snprintf(out, n, "%s:%lld", file->file->path, (long long)records_line(file, at));
+    else if (impl->kind->framing == TY_FRAMES_ROWS)
+        snprintf(out, n, "%s: row %lld", file->file->path, (long long)at);
     else
         snprintf(out, n, "%s: record %lld at byte %llu", file->file->path, (long long)records_number(ds, file, sample),
                  (unsigned long long)at);
@@ -155,7 +180,7 @@ static int records_read_all(const ty_dataset *ds, const ty_pick *pick, void *con
     records_look look;
     int rc = records_look_init(&look, ds->impl, -1, err);
     for (int64_t i = 0; rc == 0 && i < pick->n; i++) {
-        look.draw = (ty_image_draw){pick->seed, pick->epoch, pick->sample[i], pick->augment};
+        look.draw = (ty_chance){pick->seed, pick->epoch, pick->sample[i], pick->augment};
         rc = records_find(ds->impl, &look, pick->sample[i], err);
         for (int k = 0; rc == 0 && k < look.impl->n_fields; k++)
             rc =
@@ -178,7 +203,7 @@ static int records_encoded(const ty_dataset *ds, int field, int64_t sample, ty_e
     records_look look;
     int rc = records_look_init(&look, ds->impl, field, err);
     rc = rc < 0 ? rc : records_find(ds->impl, &look, sample, err);
-    rc = rc < 0 ? rc : look.impl->kind->picture(&look.cell[field], &bytes, &n, err);
+    rc = rc < 0 ? rc : look.impl->kind->encoded(&look.cell[field], &bytes, &n, err);
     rc = rc < 0 ? rc : see(ctx, bytes ? bytes : (const uint8_t *)"", n, err);
     records_look_fini(&look);
     if (rc < 0)
@@ -189,6 +214,8 @@ static int records_encoded(const ty_dataset *ds, int field, int64_t sample, ty_e
 static void records_close(ty_dataset *ds)
 {
     records_impl *impl = ds->impl;
+    if (impl && impl->kind->fini)
+        impl->kind->fini(impl);
     for (int i = 0; impl && i < impl->n_files; i++) {
         ty_bytes_close(&impl->file[i].bytes);
         if (!ds->kept.made_s) /* else they lie in the kept file */
@@ -206,6 +233,9 @@ static const ty_dataset_ops records_ops = {
     .encoded = records_encoded,
     .close = records_close,
 };
+
+static const ty_dataset_ops records_gather_ops = {
+    .read = records_gather, .place = records_gather_place, .close = records_close};
 
 static int records_open_files(ty_dataset *ds, const ty_data_source *src, ty_error *err)
 {
@@ -244,13 +274,12 @@ static records_impl *records_new(ty_dataset *ds, const ty_data_source *src, cons
 static int records_take_plans(ty_dataset *ds, const ty_data_source *src, ty_error *err)
 {
     records_impl *impl = ds->impl;
-    if (records_take_pictures(impl, ds->field, &ds->arena, src->like, err) < 0)
+    if (records_take_media(impl, ds->field, &ds->arena, src->like, err) < 0)
         return -1;
     impl->skips_bad = src->skip_bad;
     impl->means_later = !src->skip_bad;
     for (int i = 0; i < impl->n_fields && src->skip_bad; i++)
-        if (impl->field[i].plan)
-            impl->field[i].plan->decode_all = true;
+        ty_media_decode_all(&impl->field[i].media, true);
     return 0;
 }
 
@@ -265,6 +294,10 @@ static int records_learn_means(ty_dataset *ds, const ty_data_source *src, ty_err
 /* What all records say: as an earlier opening found it, or by looking at them. */
 static int records_look_at_all(ty_dataset *ds, const ty_data_source *src, int64_t start_ns, ty_error *err)
 {
+    if (records_has_blocks(ds->impl)) {
+        ds->ops = &records_gather_ops;
+        return 0;
+    }
     if (records_keep_take(ds))
         return 0;
     if (records_walk_all(ds, src, err) < 0)
@@ -292,6 +325,11 @@ static int records_open(ty_dataset *ds, const ty_data_source *src, const records
     if (records_settle_rest(impl, ds->field, ds->n_samples > 0, err) < 0)
         return -1;
     return ty_mixing_find(ds->field, ds->n_fields, &impl->mixed, err);
+}
+
+int ty_dataset_open_parquet(ty_dataset *ds, const ty_data_source *src, ty_error *err)
+{
+    return records_open(ds, src, &records_parquet, err);
 }
 
 int ty_dataset_open_tfrecord(ty_dataset *ds, const ty_data_source *src, ty_error *err)

@@ -2,7 +2,7 @@
 #include "container/input/field.h"
 
 #include "container/input/convert.h"
-#include "container/input/image/plan.h"
+#include "container/input/media.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -31,17 +31,22 @@ static int field_check_scale(const ty_field *f, ty_error *err)
     return 0;
 }
 
-static int field_check_image(const ty_field *f, ty_error *err)
+static int field_check_media(const ty_field *f, ty_error *err)
 {
+    ty_media m = {f->image, f->audio};
+    if (f->image && f->audio)
+        return ty_error_set(err, TY_E_CONFIG, "field \"%s\" has image: and audio:, and can be one of them", f->name);
     if (f->shape_given || f->max_length > 0 || f->missing_given || f->map || f->scale != 1.0 || f->offset != 0.0) {
         ty_error_set(err, TY_E_CONFIG,
-                     "field \"%s\": a picture has no shape, scale, offset, missing, max_length or "
-                     "other transform beside its image:",
-                     f->name);
-        return ty_error_help(err, "image: {size: [H, W], channels: 3, scale: 1, mean: ..., std: ...} says them");
+                     "field \"%s\": a %s has no shape, scale, offset, missing, max_length or "
+                     "other transform beside its %s:",
+                     f->name, ty_media_noun(&m), f->audio ? "audio" : "image");
+        return ty_error_help(err, f->audio
+                                      ? "audio: {length: N, channels: 1, scale: 1, ...} says them"
+                                      : "image: {size: [H, W], channels: 3, scale: 1, mean: ..., std: ...} says them");
     }
-    if (ty_image_plan_check(f->image, f->dtype_given ? f->dtype : TY_F32, err) < 0)
-        return ty_error_wrap(err, "field \"%s\": image", f->name);
+    if (ty_media_check(&m, f->dtype_given ? f->dtype : TY_F32, err) < 0)
+        return ty_error_wrap(err, "field \"%s\": %s", f->name, f->audio ? "audio" : "image");
     return 0;
 }
 
@@ -62,7 +67,7 @@ int ty_field_check(const ty_field *f, ty_error *err)
         return ty_error_set(err, TY_E_RANGE, "field \"%s\": its shape has too many elements", f->name);
     if (f->max_length < 0 || (f->max_length > 0 && f->shape_given))
         return ty_error_set(err, TY_E_CONFIG, "field \"%s\": max_length says its shape: give one of them", f->name);
-    if (f->image != NULL && field_check_image(f, err) < 0)
+    if ((f->image || f->audio) && field_check_media(f, err) < 0)
         return -1;
     return field_check_scale(f, err);
 }

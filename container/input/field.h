@@ -40,6 +40,7 @@ typedef struct ty_field {
     /* The stored bytes are a picture (image/plan.h); NULL: they are not. Its mean and std that are learnt stand here
      * too from then on, for whoever opens other data with the same declaration. */
     struct ty_image_plan *image;
+    struct ty_audio_plan *audio; /* the stored bytes are a sound (audio/plan.h); NULL: they are not */
     struct ty_map
         *map; /* transforms (map/map.h), which then do scale, offset, missing and max_length too; NULL: none */
 } ty_field;

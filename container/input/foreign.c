@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define PICTURE "convert it: pictures are JPEG, PNG, BMP, PGM or PPM"
+#define SOUND   "convert it: sounds are WAV, FLAC, Ogg (Vorbis, Opus), MP3, AIFF or AU"
 #define TABLE   "write it as CSV, npy or TFRecord"
 
 static const ty_foreign foreigners[] = {
@@ -14,7 +15,11 @@ static const ty_foreign foreigners[] = {
     {"an AVIF picture", 4, "ftypavif", 8, PICTURE},
     {"an HEIC picture", 4, "ftypheic", 8, PICTURE},
     {"an SVG picture", 0, "<svg", 4, PICTURE},
-    {"a Parquet table", 0, "PAR1", 4, TABLE},
+    {"an MPEG-4 sound", 4, "ftypM4A", 7, SOUND},
+    {"an MPEG-4 film", 4, "ftypisom", 8, SOUND},
+    {"an MPEG-4 film", 4, "ftypmp42", 8, SOUND},
+    {"a Matroska or WebM file", 0, "\x1a\x45\xdf\xa3", 4, SOUND},
+    {"a Windows Media file", 0, "\x30\x26\xb2\x75", 4, SOUND},
     {"an Arrow table", 0, "ARROW1", 6, TABLE},
     {"an ORC table", 0, "ORC", 3, TABLE},
     {"an Avro table", 0, "Obj\1", 4, TABLE},

@@ -2,10 +2,12 @@
 #include "container/input/format.h"
 
 #include "base/hash.h"
+#include "container/input/audio/audio.h"
 #include "container/input/bytes.h"
 #include "container/input/foreign.h"
 #include "container/input/image/image.h"
 #include "container/input/number.h"
+#include "container/input/parquet/parquet.h"
 
 #include <endian.h>
 
@@ -60,27 +62,46 @@ static bool format_image_magic(const uint8_t *p, size_t n)
     return ty_image_has_magic(p, n);
 }
 
+static bool format_audio_magic(const uint8_t *p, size_t n)
+{
+    return ty_audio_has_magic(p, n);
+}
+
+static bool format_parquet_magic(const uint8_t *p, size_t n)
+{
+    return parquet_has_magic(p, n);
+}
+
 /* Extensions and content types are words parted by single spaces, with one in front and one behind. */
 static const ty_format format_rows[] = {
-    {"csv", " csv tsv ", " text/csv text/tab-separated-values ", NULL, ty_dataset_open_csv, ty_survey_csv, true, false},
-    {"npy", " npy ", " application/x-npy ", format_npy_magic, ty_dataset_open_npy, ty_survey_files, false, false},
-    {"npz", " npz ", " application/x-npz ", format_npz_magic, ty_dataset_open_npz, ty_survey_npz, false, false},
+    {"csv", " csv tsv ", " text/csv text/tab-separated-values ", NULL, ty_dataset_open_csv, ty_survey_csv, true, false,
+     false},
+    {"npy", " npy ", " application/x-npy ", format_npy_magic, ty_dataset_open_npy, ty_survey_files, false, false,
+     false},
+    {"npz", " npz ", " application/x-npz ", format_npz_magic, ty_dataset_open_npz, ty_survey_npz, false, false, false},
     {"idx", " idx idx1 idx2 idx3 idx4 idx1-ubyte idx3-ubyte ", " application/x-idx ", format_idx_magic,
-     ty_dataset_open_idx, ty_survey_files, false, false},
+     ty_dataset_open_idx, ty_survey_files, false, false, false},
     {"tfrecord", " tfrecord tfrecords ", " application/x-tfrecord ", format_tfrecord_magic, ty_dataset_open_tfrecord,
-     ty_survey_tfrecord, true, true},
+     ty_survey_tfrecord, true, true, true},
     {"recordio", " pbr recordio ", " application/x-recordio-protobuf application/x-recordio ", format_recordio_magic,
-     ty_dataset_open_recordio, ty_survey_recordio, true, true},
-    {"mxnet", " ", " application/x-mxnet ", format_mxnet_magic, ty_dataset_open_mxnet, ty_survey_mxnet, true, true},
+     ty_dataset_open_recordio, ty_survey_recordio, true, true, true},
+    {"mxnet", " ", " application/x-mxnet ", format_mxnet_magic, ty_dataset_open_mxnet, ty_survey_mxnet, true, true,
+     false},
     {"libsvm", " libsvm svm svmlight ", " text/libsvm text/x-libsvm ", NULL, ty_dataset_open_libsvm, ty_survey_libsvm,
-     true, false},
+     true, false, false},
     {"jsonlines", " jsonl ndjson ", " application/jsonlines application/x-ndjson ", NULL, ty_dataset_open_json,
-     ty_survey_json, true, false},
-    {"text", " ", " text/plain ", NULL, ty_dataset_open_text, ty_survey_windows, false, false},
-    {"lines", " ", " ", NULL, ty_dataset_open_lines, ty_survey_lines, true, false},
-    {"tokens", " tokens ", " application/x-tokens ", NULL, ty_dataset_open_tokens, ty_survey_windows, false, false},
+     ty_survey_json, true, false, false},
+    {"text", " ", " text/plain ", NULL, ty_dataset_open_text, ty_survey_windows, false, false, false},
+    {"lines", " ", " ", NULL, ty_dataset_open_lines, ty_survey_lines, true, false, false},
+    {"tokens", " tokens ", " application/x-tokens ", NULL, ty_dataset_open_tokens, ty_survey_windows, false, false,
+     false},
     {"images", " jpg jpeg png bmp pgm ppm pnm lst ", " application/x-image image/jpeg image/png ", format_image_magic,
-     ty_dataset_open_images, ty_survey_images, true, true},
+     ty_dataset_open_images, ty_survey_images, true, true, false},
+    {"parquet", " parquet parq ", " application/x-parquet application/vnd.apache.parquet ", format_parquet_magic,
+     ty_dataset_open_parquet, ty_survey_parquet, true, true, true},
+    {"audio", " wav flac ogg oga opus mp3 aif aiff aifc au ",
+     " application/x-audio audio/wav audio/x-wav audio/flac audio/mpeg audio/ogg ", format_audio_magic,
+     ty_dataset_open_audio, ty_survey_audio, true, false, true},
 };
 #define FORMAT_N_ROWS ((int)(sizeof format_rows / sizeof format_rows[0]))
 

@@ -22,6 +22,7 @@ typedef struct ty_format {
     ty_survey_fn *survey; /* fills the parts */
     bool maps;            /* open and read apply the maps of fields themselves */
     bool pictures;        /* fields may be encoded pictures */
+    bool sounds;          /* fields may be encoded sounds */
 } ty_format;
 
 /* "csv, npy ...", for messages. */
@@ -46,6 +47,8 @@ int ty_dataset_open_libsvm(ty_dataset *ds, const ty_data_source *src, ty_error *
 int ty_dataset_open_json(ty_dataset *ds, const ty_data_source *src, ty_error *err);
 int ty_dataset_open_lines(ty_dataset *ds, const ty_data_source *src, ty_error *err);
 int ty_dataset_open_images(ty_dataset *ds, const ty_data_source *src, ty_error *err);
+int ty_dataset_open_parquet(ty_dataset *ds, const ty_data_source *src, ty_error *err);
+int ty_dataset_open_audio(ty_dataset *ds, const ty_data_source *src, ty_error *err);
 int ty_dataset_open_mxnet(ty_dataset *ds, const ty_data_source *src, ty_error *err);
 int ty_dataset_open_text(ty_dataset *ds, const ty_data_source *src, ty_error *err);
 int ty_dataset_open_tokens(ty_dataset *ds, const ty_data_source *src, ty_error *err);
@@ -53,7 +56,8 @@ int ty_dataset_open_recordio(ty_dataset *ds, const ty_data_source *src, ty_error
 
 /* What their files hold (survey.c). */
 ty_survey_fn ty_survey_csv, ty_survey_npz, ty_survey_files, ty_survey_tfrecord, ty_survey_recordio, ty_survey_libsvm,
-    ty_survey_json, ty_survey_lines, ty_survey_windows, ty_survey_images, ty_survey_mxnet;
+    ty_survey_json, ty_survey_lines, ty_survey_windows, ty_survey_images, ty_survey_audio, ty_survey_parquet,
+    ty_survey_mxnet;
 
 /* The format that a file's name tells; NULL: none. */
 const ty_format *ty_format_of_name(const char *name);

@@ -184,6 +184,11 @@ int ty_frames_next(ty_frames *f, ty_frame *out, ty_error *err)
         return frame_line(f, out, err);
     if (f->at >= f->n)
         return 0;
+    if (f->how == TY_FRAMES_ROWS) {
+        *out = (ty_frame){f->bytes + f->at, 0, f->base + f->at, f->record++};
+        f->at++;
+        return 1;
+    }
     return f->how == TY_FRAMES_TFRECORD ? frame_tfrecord(f, out, err) : frame_recordio(f, out, err);
 }
 

@@ -25,6 +25,7 @@ typedef enum ty_framing {
     TY_FRAMES_TFRECORD,
     TY_FRAMES_RECORDIO,
     TY_FRAMES_RECORDIO_MXNET,
+    TY_FRAMES_ROWS, /* of a table whose columns lie elsewhere: a place in memory each, at which nothing is read */
     TY_FRAMES_LINES,
     TY_FRAMES_ALL_LINES
 } ty_framing;

@@ -10,8 +10,9 @@
 #include "container/input/dataset.h"
 #include "container/input/example.h"
 #include "container/input/frame.h"
-#include "container/input/image/plan.h"
 #include "container/input/map/map.h"
+#include "container/input/media.h"
+#include "container/input/parquet/parquet.h"
 #include "container/input/record.h"
 
 #define RECORDS_MAX_ELEMS ((int64_t)1 << 26) /* of a field in a record */
@@ -35,11 +36,12 @@ typedef struct records_field {
     int64_t n_elems;
     int64_t min, max; /* of the batch type, if an integer */
     int part;         /* libsvm: which part of a line it is */
-    int32_t *column;  /* csv: [n_columns] */
+    int32_t *column;  /* csv, parquet: [n_columns] */
     int32_t n_columns;
-    ty_image_plan *plan;        /* of encoded pictures, settled with the first; NULL: no pictures */
-    const ty_image_plan *usual; /* the same before that */
-    ty_image_sums sums;         /* of pictures whose mean is to be computed */
+    ty_dtype decoded;   /* parquet: as which a row's elements are decoded */
+    ty_media media;     /* of encoded pictures or sounds, settled with the first; none: neither */
+    ty_media usual;     /* the same before that */
+    ty_image_sums sums; /* of pictures whose mean is to be computed */
 } records_field;
 
 /* What a record has for a field. */
@@ -59,6 +61,12 @@ typedef struct records_cell {
             int part;            /* libsvm: which part of a line the field is */
             bool lenient, as_is;
         } text;
+        struct {
+            const parquet_values *value; /* of the row group: [columns that are read] */
+            const void *const *plain;    /* the same, where nothing has to be looked at (rows.h) */
+            int64_t row;                 /* in it */
+            int field, column;           /* column: of those that are read, the field's first */
+        } row;
         struct {
             const uint8_t *p; /* floats of the label, or the encoded picture */
             size_t n;         /* bytes */
@@ -92,10 +100,12 @@ typedef struct records_impl {
     bool first_decides;  /* mxnet in a stream: is_whole is what the first record says */
     bool blank_lines;    /* lines: as the source says */
     ty_arena *arena;
-    char delimiter;         /* csv */
-    ty_csv_missing missing; /* csv: what stands for no value */
-    int32_t n_columns;      /* csv: of every line; 0: the first has not been seen */
-    const char **attribute; /* attributes: [n_attributes] in their order */
+    char delimiter;                /* csv */
+    ty_csv_missing missing;        /* csv: what stands for no value */
+    int32_t n_columns;             /* csv: of every line; 0: the first has not been seen */
+    struct parquet_rows *rows;     /* parquet: the columns */
+    struct parquet_blocks *blocks; /* parquet: all fields row by row; NULL: they are made of the columns */
+    const char **attribute;        /* attributes: [n_attributes] in their order */
     int n_attributes;
     bool skips_bad;       /* records may be left out: nothing is learnt of one that is */
     bool means_later;     /* pictures are decoded for their mean behind the walk, not in it */
@@ -130,15 +140,19 @@ typedef struct records_look {
     size_t split_bytes;
     char *row; /* of a field with a map, to check it */
     size_t row_bytes;
-    ty_image_reader *reader; /* [n_fields] from the first picture on */
-    ty_image_draw draw;      /* what is random of the record's pictures; set with it */
+    ty_media_reader *reader; /* [n_fields] from the first picture or sound on */
+    ty_chance draw;          /* what is random of the record's; set with it */
     float *other;            /* a row, for mixing */
-    size_t picture_bytes;    /* that reading its pictures takes, as their headers say */
+    size_t media_bytes;      /* that reading its pictures takes, as their headers say */
 } records_look;
 
 struct records_kind {
     ty_framing framing;
-    bool is_kept; /* all that a walk finds of such records is in records_keep.c */
+    bool is_kept;                     /* all that a walk finds of such records is in records_keep.c */
+    void (*fini)(records_impl *impl); /* before files are closed; NULL: nothing to do */
+    /* All rows of a field as they go into a batch, where `prepare` has made them of all fields; NULL: it has not. */
+    const uint8_t *(*block)(const records_impl *impl, int field);
+    void (*block_place)(const records_impl *impl, int64_t sample, char *out, size_t n);
     /* Before the walk, with all files there; NULL: nothing to do. */
     int (*prepare)(ty_dataset *ds, const ty_data_source *src, ty_error *err);
     /* The same for a stream, of which nothing has been seen; NULL: nothing to do. */
@@ -160,12 +174,13 @@ struct records_kind {
     int64_t (*occurring)(records_look *look, const records_cell *c, ty_error *err);
     /* For fields with a map: what is there as cells, in look->stored or in the record; NULL: numbers, by decode. */
     int (*cells)(records_look *look, const records_cell *c, bool wants_text, ty_cells *out, ty_error *err);
-    /* The bytes of the encoded picture in a cell, or in one that is not there for numbers. NULL: these records hold
-     * none. */
-    int (*picture)(const records_cell *c, const uint8_t **bytes, size_t *n, ty_error *err);
+    /* The bytes of the encoded picture or sound in a cell, or in one that is not there for numbers. NULL: these records
+     * hold none. */
+    int (*encoded)(const records_cell *c, const uint8_t **bytes, size_t *n, ty_error *err);
 };
 
-extern const records_kind records_example, records_tensor, records_libsvm, records_json, records_mxnet, records_lines;
+extern const records_kind records_parquet, records_example, records_tensor, records_libsvm, records_json, records_mxnet,
+    records_lines;
 extern const records_kind records_csv, records_attributes; /* of streams alone */
 
 /* Makes JSON text the cell of field i. */
@@ -212,14 +227,14 @@ int records_bytes(records_look *look, size_t n_bytes, ty_error *err);
 /* A field that no record has had is what it is declared to be. */
 int records_settle_rest(const records_impl *impl, ty_field_info *info, bool has_records, ty_error *err);
 
-/* records_image.c: fields that are pictures. Takes the declared plans over, or what `like` has settled (NULL: nothing).
- */
-int records_take_pictures(records_impl *impl, ty_field_info *info, ty_arena *a, const ty_dataset *like, ty_error *err);
-int records_see_picture(records_look *look, int i, ty_field_info *info, ty_error *err);
+/* records_media.c: fields that are pictures or sounds. Takes the declared plans over, or what `like` has settled (NULL:
+ * nothing). */
+int records_take_media(records_impl *impl, ty_field_info *info, ty_arena *a, const ty_dataset *like, ty_error *err);
+int records_see_media(records_look *look, int i, ty_field_info *info, ty_error *err);
 /* As look->draw says. */
-int records_put_picture(records_look *look, int i, const ty_field_info *info, char *out, ty_error *err);
+int records_put_media(records_look *look, int i, const ty_field_info *info, char *out, ty_error *err);
 /* Of a field that no record has had. */
-int records_settle_no_picture(records_field *f, ty_field_info *info, ty_error *err);
+int records_settle_no_media(records_field *f, ty_field_info *info, ty_error *err);
 /* Whether means are to be computed. */
 bool records_want_means(const records_impl *impl);
 /* Adds the pictures of the record that kind->find has found to sums[n_fields], of fields whose means are wanted. */

@@ -86,13 +86,13 @@ static int attributes_cells(records_look *look, const records_cell *c, bool want
     return 0;
 }
 
-static int attributes_picture(const records_cell *c, const uint8_t **bytes, size_t *n, ty_error *err)
+static int attributes_encoded(const records_cell *c, const uint8_t **bytes, size_t *n, ty_error *err)
 {
     *bytes = NULL;
     if (!c->is_there)
         return 0;
     if (c->dtype != TY_U8)
-        return ty_error_set(err, TY_E_DATA_VALUE, "a picture is the object of an attribute that ends in -ref");
+        return ty_error_set(err, TY_E_DATA_VALUE, "a picture or sound is the object of an attribute that ends in -ref");
     *bytes = (const uint8_t *)c->u.text.p;
     *n = (size_t)c->n;
     return 0;
@@ -104,4 +104,4 @@ const records_kind records_attributes = {.framing = TY_FRAMES_RECORDIO,
                                          .count = attributes_count,
                                          .decode = attributes_decode,
                                          .cells = attributes_cells,
-                                         .picture = attributes_picture};
+                                         .encoded = attributes_encoded};

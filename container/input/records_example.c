@@ -77,10 +77,10 @@ static int example_cells(records_look *look, const records_cell *c, bool wants_t
     return 0;
 }
 
-static int example_picture(const records_cell *c, const uint8_t **bytes, size_t *n, ty_error *err)
+static int example_encoded(const records_cell *c, const uint8_t **bytes, size_t *n, ty_error *err)
 {
     if (c->is_there && c->dtype != TY_U8)
-        return ty_error_set(err, TY_E_DATA_VALUE, "a picture is a byte string, found a list of numbers");
+        return ty_error_set(err, TY_E_DATA_VALUE, "a picture or sound is a byte string, found a list of numbers");
     *bytes = c->is_there ? c->u.example.piece.bytes : NULL;
     *n = c->is_there ? c->u.example.piece.n : 0;
     return 0;
@@ -92,4 +92,4 @@ const records_kind records_example = {.framing = TY_FRAMES_TFRECORD,
                                       .count = example_count,
                                       .decode = example_decode,
                                       .cells = example_cells,
-                                      .picture = example_picture};
+                                      .encoded = example_encoded};

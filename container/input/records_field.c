@@ -31,11 +31,11 @@ int records_look_init(records_look *look, const records_impl *impl, int only, ty
 size_t records_look_bytes(const records_look *look)
 {
     const records_entries *line = &look->line;
-    size_t pictures = 0;
+    size_t media = 0;
     for (int i = 0; look->reader && i < look->impl->n_fields; i++)
-        pictures += look->reader[i].plan ? ty_image_reader_bytes(&look->reader[i]) : 0;
-    pictures = look->picture_bytes > pictures ? look->picture_bytes : pictures;
-    return look->stored_bytes + look->row_bytes + look->split_bytes + pictures +
+        media += ty_media_reader_bytes(&look->reader[i]);
+    media = look->media_bytes > media ? look->media_bytes : media;
+    return look->stored_bytes + look->row_bytes + look->split_bytes + media +
            (size_t)line->room * (sizeof *line->index + sizeof *line->value);
 }
 
@@ -227,8 +227,8 @@ int records_see(records_look *look, int i, ty_field_info *info, int64_t sample, 
     const records_impl *impl = look->impl;
     records_field *f = &impl->field[i];
     const records_cell *c = &look->cell[i];
-    if (f->plan)
-        return records_see_picture(look, i, info, err);
+    if (ty_media_is(&f->media))
+        return records_see_media(look, i, info, err);
     if (f->declared.map)
         return records_see_mapped(look, i, info, err);
     int64_t n = !c->is_there ? 0 : f->is_settled ? 1 : impl->kind->count(c), occur = -2;
@@ -286,8 +286,8 @@ int records_put(records_look *look, int i, const ty_field_info *info, char *out,
     const records_cell *c = &look->cell[i];
     ty_dtype to = (ty_dtype)info->type.dtype;
     int64_t n = 0;
-    if (f->plan)
-        return records_put_picture(look, i, info, out, err);
+    if (ty_media_is(&f->media))
+        return records_put_media(look, i, info, out, err);
     if (f->declared.map)
         return records_put_mapped(look, i, info, out, err);
     if (c->is_there) {
@@ -320,8 +320,8 @@ int records_settle_rest(const records_impl *impl, ty_field_info *info, bool has_
         const ty_field *d = &f->declared;
         if (f->is_settled)
             continue;
-        if (f->plan) {
-            if (records_settle_no_picture(f, &info[i], err) < 0)
+        if (ty_media_is(&f->media)) {
+            if (records_settle_no_media(f, &info[i], err) < 0)
                 return -1;
             continue;
         }

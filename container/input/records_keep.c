@@ -46,7 +46,7 @@ static bool kept_can_be(const records_impl *impl, const ty_data_source *src)
 {
     bool any = src->keep.folders && src->keep.folders[0] && !src->types_only && impl->kind->is_kept;
     for (int i = 0; any && i < impl->n_fields; i++)
-        any = !impl->field[i].plan;
+        any = !ty_media_is(&impl->field[i].media);
     return any;
 }
 

@@ -74,13 +74,13 @@ static int mxnet_find(records_look *look, const ty_frame *record, ty_error *err)
     for (int i = records_first(look); i < records_end(look); i++) {
         const records_field *f = &look->impl->field[i];
         bool is_label = strcmp(f->name, "label") == 0;
-        if (!is_label && !f->plan) {
+        if (!is_label && !ty_media_is(&f->media)) {
             ty_error_set(err, TY_E_CONFIG, "field \"%s\": MXNet's records have \"image\" and \"label\"",
                          f->declared.name);
             return ty_error_help(err,
                                  "`member: label` names the part that the field is, `image: {}` makes it the picture");
         }
-        look->cell[i] = f->plan ? image : label;
+        look->cell[i] = ty_media_is(&f->media) ? image : label;
     }
     return 0;
 }
@@ -152,7 +152,7 @@ static int mxnet_labels_take(records_span *span, ty_error *err)
 static bool mxnet_is_open(const records_impl *impl)
 {
     for (int i = 0; i < impl->n_fields; i++)
-        if (!impl->field[i].plan && impl->field[i].declared.dtype_given)
+        if (!ty_media_is(&impl->field[i].media) && impl->field[i].declared.dtype_given)
             return false;
     return true;
 }
@@ -203,7 +203,7 @@ static int mxnet_first(records_impl *impl, const ty_frame *record, const ty_agre
     return mxnet_agree(impl, agree, err) < 0 ? -1 : 1;
 }
 
-static int mxnet_picture(const records_cell *c, const uint8_t **bytes, size_t *n, ty_error *err)
+static int mxnet_encoded(const records_cell *c, const uint8_t **bytes, size_t *n, ty_error *err)
 {
     (void)err;
     *bytes = c->u.mxnet.p;
@@ -218,4 +218,4 @@ const records_kind records_mxnet = {.framing = TY_FRAMES_RECORDIO_MXNET,
                                     .find = mxnet_find,
                                     .count = mxnet_count,
                                     .decode = mxnet_decode,
-                                    .picture = mxnet_picture};
+                                    .encoded = mxnet_encoded};

@@ -3,7 +3,8 @@
 
 static int tensor_refuse_bytes(const char *name, ty_error *err)
 {
-    ty_error_set(err, TY_E_DATA_VALUE, "\"%s\" holds bytes (a Bytes tensor), which are read as pictures alone", name);
+    ty_error_set(err, TY_E_DATA_VALUE,
+                 "\"%s\" holds bytes (a Bytes tensor), which are read as pictures and sounds alone", name);
     return ty_error_help(err, "write texts as CSV, JSON Lines or TFRecord, where a vocabulary, classes, a hash or "
                               "a tokenizer make numbers of them");
 }
@@ -15,7 +16,7 @@ static int tensor_look(records_look *look, const ty_frame *record, ty_error *err
         ty_record_tensor *t = &c->u.tensor;
         if (ty_record_find(record->data, record->n, look->impl->names[i], t, err) < 0)
             return -1;
-        if (!t->is_there && t->n_pieces > 0 && !look->impl->field[i].declared.image)
+        if (!t->is_there && t->n_pieces > 0 && !ty_media_is(&look->impl->field[i].media))
             return tensor_refuse_bytes(look->impl->names[i], err);
         c->is_there = t->is_there;
         c->dtype = t->dtype;
@@ -38,11 +39,11 @@ static int64_t tensor_decode(records_look *look, const records_cell *c, int64_t 
     return c->n;
 }
 
-static int tensor_picture(const records_cell *c, const uint8_t **bytes, size_t *n, ty_error *err)
+static int tensor_encoded(const records_cell *c, const uint8_t **bytes, size_t *n, ty_error *err)
 {
     const ty_record_tensor *t = &c->u.tensor;
     if (t->is_there || t->n_pieces > 1)
-        return ty_error_set(err, TY_E_DATA_VALUE, "a picture is one byte string, found %s",
+        return ty_error_set(err, TY_E_DATA_VALUE, "a picture or sound is one byte string, found %s",
                             t->is_there ? "numbers" : "several");
     *bytes = t->bytes;
     *n = t->n_bytes;
@@ -54,4 +55,4 @@ const records_kind records_tensor = {.framing = TY_FRAMES_RECORDIO,
                                      .find = tensor_look,
                                      .count = tensor_count,
                                      .decode = tensor_decode,
-                                     .picture = tensor_picture};
+                                     .encoded = tensor_encoded};

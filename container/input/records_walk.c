@@ -22,6 +22,8 @@ int records_at(const records_file *file, ty_framing framing, const ty_frame *rec
 {
     if (ty_frames_are_lines(framing))
         return ty_error_at(err, "%s:%lld", file->file->path, (long long)record->record + 1);
+    if (framing == TY_FRAMES_ROWS)
+        return ty_error_at(err, "%s: row %lld", file->file->path, (long long)record->at);
     return ty_error_at(err, "%s: record %lld at byte %zu", file->file->path, (long long)record->record, record->at);
 }
 
@@ -185,7 +187,8 @@ static bool walk_settles(const records_look *look, int i)
     const records_field *f = &look->impl->field[i];
     if (f->is_settled)
         return false;
-    return f->plan || f->declared.map || (look->cell[i].is_there && look->impl->kind->count(&look->cell[i]) != 0);
+    return ty_media_is(&f->media) || f->declared.map ||
+           (look->cell[i].is_there && look->impl->kind->count(&look->cell[i]) != 0);
 }
 
 static bool walk_see(records_look *look, const ty_frame *record, walk_found *f)

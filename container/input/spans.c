@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPAN_BYTES = 1 << 20, SPANS_MOST = 1 << 14 };
+enum { SPAN_BYTES = 1 << 20, SPAN_ROWS = 1 << 14, SPANS_MOST = 1 << 14 };
 
 typedef struct spans_run {
     const records_spans *s;
@@ -49,6 +49,8 @@ static bool span_is_recordio(const uint8_t *p, size_t left)
 static size_t span_frame_from(const ty_bytes *b, ty_framing how, size_t at, size_t to)
 {
     bool is_tfrecord = how == TY_FRAMES_TFRECORD;
+    if (how == TY_FRAMES_ROWS)
+        return at;
     size_t step = is_tfrecord ? 1 : 4;
     for (at = (at + step - 1) / step * step; at < to; at += step)
         if (is_tfrecord ? span_is_tfrecord(b->data + at, b->n - at) : span_is_recordio(b->data + at, b->n - at))
@@ -92,7 +94,8 @@ static int spans_cut(spans_run *run, ty_error *err)
 {
     const records_impl *impl = run->s->impl;
     size_t total = spans_total(impl), fair = total / SPANS_MOST + 1;
-    size_t each = run->s->bytes ? run->s->bytes : fair > SPAN_BYTES ? fair : SPAN_BYTES;
+    size_t usual = impl->kind->framing == TY_FRAMES_ROWS ? SPAN_ROWS : SPAN_BYTES;
+    size_t each = run->s->bytes ? run->s->bytes : fair > usual ? fair : usual;
     if (total / each + (size_t)impl->n_files >= INT_MAX)
         return ty_error_set(err, TY_E_LIMIT, "%zu bytes in spans of %zu are too many", total, each);
     run->span = calloc(total / each + (size_t)impl->n_files + 1, sizeof *run->span);

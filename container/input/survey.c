@@ -4,6 +4,7 @@
 #include "base/doc_builder.h"
 #include "base/json.h"
 #include "base/zip.h"
+#include "container/input/audio/audio.h"
 #include "container/input/bytes.h"
 #include "container/input/example.h"
 #include "container/input/format.h"
@@ -152,22 +153,34 @@ int ty_survey_files(const ty_data_source *src, const ty_data_file *files, int n_
     return 0;
 }
 
-/* Pictures and their classes, or the labels of a list. */
-int ty_survey_images(const ty_data_source *src, const ty_data_file *files, int n_files, ty_arena *a,
-                     ty_data_survey *out, ty_error *err)
+/* Pictures or sounds and their classes, or the labels of a list. */
+static int survey_media(ty_data_part media, const ty_data_file *files, int n_files, ty_arena *a, ty_data_survey *out)
 {
     bool has_folders = false, has_list = false;
-    (void)src, (void)err;
     for (int i = 0; i < n_files; i++) {
         size_t n = strlen(files[i].name);
         has_folders = has_folders || strchr(files[i].name, '/');
         has_list = has_list || (n > 4 && strcmp(files[i].name + n - 4, ".lst") == 0);
     }
     out->part = TY_NEW_ARRAY(a, ty_data_part, 2);
-    out->part[out->n_parts++] = (ty_data_part){.name = "image", .is_picture = true};
+    out->part[out->n_parts++] = media;
     if (has_list || has_folders)
         out->part[out->n_parts++] = (ty_data_part){.name = "label", .is_text = !has_list};
     return 0;
+}
+
+int ty_survey_images(const ty_data_source *src, const ty_data_file *files, int n_files, ty_arena *a,
+                     ty_data_survey *out, ty_error *err)
+{
+    (void)src, (void)err;
+    return survey_media((ty_data_part){.name = "image", .is_picture = true}, files, n_files, a, out);
+}
+
+int ty_survey_audio(const ty_data_source *src, const ty_data_file *files, int n_files, ty_arena *a, ty_data_survey *out,
+                    ty_error *err)
+{
+    (void)src, (void)err;
+    return survey_media((ty_data_part){.name = "audio", .is_sound = true}, files, n_files, a, out);
 }
 
 int ty_survey_mxnet(const ty_data_source *src, const ty_data_file *files, int n_files, ty_arena *a, ty_data_survey *out,
@@ -208,18 +221,19 @@ static bool survey_is_line(const uint8_t *p, size_t n)
     return n > 0 && n <= SURVEY_MAX_LINE && ty_utf8_fault((const char *)p, n) == NULL;
 }
 
-/* Bytes are a field if they are a picture, or a short text. */
+/* Bytes are a field if they are a picture, a sound, or a short text. */
 static int survey_bytes(survey_names *names, const char *name, size_t n, const uint8_t *bytes, size_t n_bytes,
                         ty_error *err)
 {
     int before = names->out->n_parts;
-    bool is_picture = ty_image_has_magic(bytes, n_bytes);
-    if (!is_picture && !survey_is_line(bytes, n_bytes))
+    bool is_picture = ty_image_has_magic(bytes, n_bytes), is_sound = ty_audio_has_magic(bytes, n_bytes);
+    if (!is_picture && !is_sound && !survey_is_line(bytes, n_bytes))
         return 0;
     int rc = survey_add(names, name, n, err);
     if (names->out->n_parts > before) {
         names->out->part[before].is_picture = is_picture;
-        names->out->part[before].is_text = !is_picture;
+        names->out->part[before].is_sound = is_sound;
+        names->out->part[before].is_text = !is_picture && !is_sound;
     }
     return rc;
 }

@@ -58,11 +58,26 @@ void ty_example_add_ints(ty_example_writer *x, const char *name, const int64_t *
     add_feature(x, name, INT_LIST);
 }
 
-void ty_example_add_bytes(ty_example_writer *x, const char *name, const void *bytes, size_t n)
+void ty_example_begin_bytes(ty_example_writer *x)
 {
     ty_buf_clear(&x->list);
+}
+
+void ty_example_one_of_bytes(ty_example_writer *x, const void *bytes, size_t n)
+{
     ty_proto_put_bytes(&x->list, 1, bytes, n);
+}
+
+void ty_example_end_bytes(ty_example_writer *x, const char *name)
+{
     add_feature(x, name, BYTES_LIST);
+}
+
+void ty_example_add_bytes(ty_example_writer *x, const char *name, const void *bytes, size_t n)
+{
+    ty_example_begin_bytes(x);
+    ty_example_one_of_bytes(x, bytes, n);
+    ty_example_end_bytes(x, name);
 }
 
 const ty_buf *ty_example_record(ty_example_writer *x)

@@ -24,6 +24,10 @@ void ty_example_clear(ty_example_writer *x);
 void ty_example_add_floats(ty_example_writer *x, const char *name, const float *v, int64_t n);
 void ty_example_add_ints(ty_example_writer *x, const char *name, const int64_t *v, int64_t n);
 /* One string of bytes. */
+/* Several: begin, each one, end. */
+void ty_example_begin_bytes(ty_example_writer *x);
+void ty_example_one_of_bytes(ty_example_writer *x, const void *bytes, size_t n);
+void ty_example_end_bytes(ty_example_writer *x, const char *name);
 void ty_example_add_bytes(ty_example_writer *x, const char *name, const void *bytes, size_t n);
 /* The message's bytes, until the next clear. */
 const ty_buf *ty_example_record(ty_example_writer *x);

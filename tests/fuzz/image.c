@@ -40,7 +40,7 @@ static void read(const uint8_t *p, size_t n, uint8_t how)
     if (ty_image_plan_settle(&plan, &(ty_image_info){"", 5, 8, 3, 0}, &err) < 0)
         abort();
     ty_image_reader reader = {.plan = &plan};
-    ty_image_draw draw = {.seed = how, .sample = (int64_t)n, .augment = true};
+    ty_chance draw = {.seed = how, .sample = (int64_t)n, .augment = true};
     if (ty_image_read(&reader, p, n, &draw, TY_F32, row, &err) < 0)
         check_error(&err);
     ty_image_reader_fini(&reader);

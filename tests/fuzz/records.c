@@ -47,7 +47,7 @@ static void read_mxnet(const ty_frame *r)
 {
     static const char *names[] = {"label", "image"};
     ty_image_plan plan = ty_image_plan_make();
-    records_field field[2] = {{.name = names[0]}, {.name = names[1], .plan = &plan}};
+    records_field field[2] = {{.name = names[0]}, {.name = names[1], .media.image = &plan}};
     records_impl impl = {.kind = &records_mxnet, .field = field, .names = names, .n_fields = 2};
     records_look look;
     const uint8_t *bytes;
@@ -56,7 +56,7 @@ static void read_mxnet(const ty_frame *r)
     if (records_look_init(&look, &impl, -1, NULL) == 0 && records_mxnet.find(&look, r, NULL) == 0 &&
         records_room(&look, &look.cell[0], ROOM, NULL) == 0) {
         records_mxnet.decode(&look, &look.cell[0], ROOM);
-        records_mxnet.picture(&look.cell[1], &bytes, &n, NULL);
+        records_mxnet.encoded(&look.cell[1], &bytes, &n, NULL);
         ty_image_probe(bytes, n, &info, NULL);
     }
     records_look_fini(&look);

@@ -100,7 +100,8 @@ static void formats_are_found_by_declaration_type_name_and_content(void **state)
         {"a.bin", NULL, NULL, "\0\1\2\3", 4, "!say format"},
         {"a.gif", NULL, NULL, "GIF89a\1\0\1\0", 10, "!is a GIF picture, which is not read"},
         {"a.webp", NULL, NULL, "RIFF\0\0\0\0WEBPVP8 ", 16, "!pictures are JPEG, PNG, BMP, PGM or PPM"},
-        {"a.parquet", NULL, NULL, "PAR1\0\0", 6, "!a Parquet table"},
+        {"a.parquet", NULL, NULL, "PAR1\0\0", 6, "parquet"},
+        {"a.orc", NULL, NULL, "ORC\0\0\0", 6, "!an ORC table"},
         {"a.csv", "tfrecords", NULL, "1\n", 2, "!unknown data format \"tfrecords\""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -159,7 +159,7 @@ static void a_thousand_scans_are_refused(void **state)
 
 /* ---- plans ---- */
 
-static void read_golden(const ty_image_plan *plan, const char *name, ty_image_draw draw, float *out)
+static void read_golden(const ty_image_plan *plan, const char *name, ty_chance draw, float *out)
 {
     ty_buf bytes;
     ty_error err = {0};
@@ -190,7 +190,7 @@ static void evaluation_takes_the_centre(void **state)
     p = settled(p);
     float row[9 * 11 * 3];
     ty_buf ppm;
-    read_golden(&p, "rgb.ppm", (ty_image_draw){0}, row);
+    read_golden(&p, "rgb.ppm", (ty_chance){0}, row);
     picture("rgb.ppm", &ppm);
     const uint8_t *px = (const uint8_t *)ppm.data + ppm.len - 29 * 19 * 3;
     for (int y = 0; y < 9; y++)
@@ -200,7 +200,7 @@ static void evaluation_takes_the_centre(void **state)
                             (float)((px[((y + 5) * 29 + x + 9) * 3 + c] - (double)(c + 1)) / 2.0));
     p.hwc = false;
     float planes[9 * 11 * 3];
-    read_golden(&p, "rgb.ppm", (ty_image_draw){0}, planes);
+    read_golden(&p, "rgb.ppm", (ty_chance){0}, planes);
     for (int i = 0; i < 9 * 11; i++)
         for (int c = 0; c < 3; c++)
             assert_true(planes[c * 99 + i] == row[i * 3 + c]);
@@ -215,11 +215,11 @@ static void what_varies_is_a_function_of_seed_epoch_and_sample(void **state)
     p = settled(p);
     enum { N = 12 * 12 * 3 };
     float first[N], again[N], other[N];
-    ty_image_draw draw = {.seed = 7, .epoch = 3, .sample = 41, .augment = true};
+    ty_chance draw = {.seed = 7, .epoch = 3, .sample = 41, .augment = true};
     read_golden(&p, "rgb.ppm", draw, first);
     read_golden(&p, "rgb.ppm", draw, again);
     assert_memory_equal(first, again, sizeof first);
-    ty_image_draw others[3] = {draw, draw, draw};
+    ty_chance others[3] = {draw, draw, draw};
     others[0].seed++, others[1].epoch++, others[2].sample++;
     for (int i = 0; i < 3; i++) {
         read_golden(&p, "rgb.ppm", others[i], other);
@@ -238,7 +238,7 @@ static void random_crops_go_everywhere(void **state)
     float row[PLANE * 3];
     int top_zero = 0, left_zero = 0;
     for (int i = 0; i < TRIES; i++) {
-        read_golden(&p, "rgb.ppm", (ty_image_draw){.sample = i, .augment = true}, row);
+        read_golden(&p, "rgb.ppm", (ty_chance){.sample = i, .augment = true}, row);
         top_zero += row[10] == 0 && row[PLANE * 2 + 28] == 0 && row[0] == 0 && row[15] == 0;
         left_zero += row[9 * 29] == 0;
     }
@@ -253,11 +253,11 @@ static void pictures_of_other_shapes_get_zeros_or_lose_their_ends(void **state)
     p.height = p.width = 20, p.fit = TY_IMAGE_CONTAIN, p.channels = 1;
     p = settled(p);
     float row[400];
-    read_golden(&p, "rgb.ppm", (ty_image_draw){0}, row); /* 29 x 19 becomes 20 x 13, four zeros above and three below */
+    read_golden(&p, "rgb.ppm", (ty_chance){0}, row); /* 29 x 19 becomes 20 x 13, four zeros above and three below */
     for (int x = 0; x < 20; x++)
         assert_true(row[3 * 20 + x] == 0 && row[4 * 20 + x] != 0 && row[16 * 20 + x] != 0 && row[17 * 20 + x] == 0);
     p.fit = TY_IMAGE_COVER;
-    read_golden(&p, "rgb.ppm", (ty_image_draw){0}, row);
+    read_golden(&p, "rgb.ppm", (ty_chance){0}, row);
     for (int i = 0; i < 400; i++)
         assert_true(row[i] > 0);
 }
@@ -272,7 +272,7 @@ static void mixing_draws_from_beta(void **state)
     enum { N = 4000 };
     for (int i = 0; i < N; i++) {
         ty_image_mixing m;
-        ty_image_plan_mixing(&p, &(ty_image_draw){.sample = i, .augment = true}, 10, &m);
+        ty_image_plan_mixing(&p, &(ty_chance){.sample = i, .augment = true}, 10, &m);
         assert_in_range(m.other, 0, 9);
         assert_true(m.share >= 0.0 && m.share <= 1.0);
         sum += m.share, squares += m.share * m.share;
@@ -284,13 +284,13 @@ static void mixing_draws_from_beta(void **state)
     for (int i = 0; i < 16 * 16 * 3; i++)
         row[i] = 0, other[i] = 1;
     ty_image_mixing m;
-    ty_image_plan_mixing(&p, &(ty_image_draw){.sample = 5, .augment = true}, 10, &m);
+    ty_image_plan_mixing(&p, &(ty_chance){.sample = 5, .augment = true}, 10, &m);
     ty_image_plan_mix(&p, &m, row, other);
     double ones = 0;
     for (int i = 0; i < 16 * 16 * 3; i++)
         ones += row[i];
     assert_true(fabs(ones / (16 * 16 * 3) - (1.0 - m.share)) < 1e-9 && ones > 0);
-    ty_image_plan_mixing(&p, &(ty_image_draw){.sample = 5}, 10, &m);
+    ty_image_plan_mixing(&p, &(ty_chance){.sample = 5}, 10, &m);
     assert_true(m.share == 1.0 && m.other == 5);
 }
 
@@ -310,7 +310,7 @@ static void mean_and_deviation_are_those_of_the_samples(void **state)
     ty_buf_fini(&bytes);
     ty_image_plan_take(&p, &sums);
     float row[29 * 19 * 3];
-    read_golden(&p, "rgb.ppm", (ty_image_draw){0}, row);
+    read_golden(&p, "rgb.ppm", (ty_chance){0}, row);
     for (int c = 0; c < 3; c++) {
         double sum = 0, squares = 0;
         for (int i = 0; i < 29 * 19; i++)

@@ -248,7 +248,7 @@ static void bad_pictures_in_records_have_a_place(void **state)
     ty_dataset *ds;
     ty_error err = {0};
     assert_int_equal(files_open("t.tfrecord", &f, 1, (ty_data_source){0}, &ds, &err), -1);
-    assert_says(&err, "a picture is a byte string");
+    assert_says(&err, "a picture or sound is a byte string");
 }
 
 static void means_are_of_all_records(void **state)

@@ -20,19 +20,19 @@ enum {
     GAMMA_TRIES = 16
 };
 
-static uint32_t draw_word(const ty_image_draw *d, int word)
+static uint32_t draw_word(const ty_chance *d, int word)
 {
     return ty_rng_u32(d->seed, TY_STREAM_IMAGE, (uint32_t)d->epoch, (uint64_t)d->sample * WORDS + (uint64_t)word);
 }
 
 /* Uniform in (0, 1), all of 32 bits. */
-static double draw_unit(const ty_image_draw *d, int word)
+static double draw_unit(const ty_chance *d, int word)
 {
     return ((double)draw_word(d, word) + 0.5) * 0x1p-32;
 }
 
 /* One of 0 .. n - 1; for n of the size of pictures 32 bits are even to one in 10^5. */
-static int draw_below(const ty_image_draw *d, int word, int n)
+static int draw_below(const ty_chance *d, int word, int n)
 {
     return (int)((uint64_t)draw_word(d, word) * (uint64_t)n >> 32);
 }
@@ -41,7 +41,7 @@ static int draw_below(const ty_image_draw *d, int word, int n)
 
 /* A part of the picture whose shape and share of the area are drawn; after ten that do not fit, the biggest of a shape
  * that is allowed. As torchvision's RandomResizedCrop.get_params. */
-static void draw_part(const ty_image_plan *p, const ty_image_draw *d, int width, int height, ty_image_part *out)
+static void draw_part(const ty_image_plan *p, const ty_chance *d, int width, int height, ty_image_part *out)
 {
     double area = (double)width * height;
     for (int i = 0; i < PART_TRIES; i++) {
@@ -87,7 +87,7 @@ static void draw_size(const ty_image_plan *p, int width, int height, double *w, 
 }
 
 /* Where the row's pixels begin in a side of `have` pixels, of which `want` are taken; below 0: before it begins. */
-static int draw_start(const ty_image_plan *p, const ty_image_draw *d, int word, int have, int want)
+static int draw_start(const ty_image_plan *p, const ty_chance *d, int word, int have, int want)
 {
     int low = -p->pad, high = have - want + p->pad;
     if (d->augment && p->crop == TY_IMAGE_CROP_RANDOM && high >= low)
@@ -106,7 +106,7 @@ static void draw_side(int full, double have, int want, int start, double *from, 
     *to = (start + high) * s < full ? (start + high) * s : full;
 }
 
-void image_draw_move(const ty_image_plan *p, const ty_image_draw *d, int width, int height, image_move *out)
+void image_draw_move(const ty_image_plan *p, const ty_chance *d, int width, int height, image_move *out)
 {
     *out = (image_move){.width = p->width, .height = p->height};
     if (d->augment && p->crop == TY_IMAGE_CROP_RANDOM_RESIZED) {
@@ -127,7 +127,7 @@ void image_draw_move(const ty_image_plan *p, const ty_image_draw *d, int width, 
 
 /* Gamma(alpha, 1) by Marsaglia and Tsang, "A simple method for generating gamma variables", 2000; for alpha below 1 by
  * their note: of alpha + 1, times u^(1/alpha). Its logarithm, since small alphas make numbers below double's. */
-static double draw_log_gamma(double alpha, const ty_image_draw *d, int word)
+static double draw_log_gamma(double alpha, const ty_chance *d, int word)
 {
     double boost = alpha < 1.0 ? log(draw_unit(d, word)) / alpha : 0.0, a = alpha < 1.0 ? alpha + 1.0 : alpha;
     double k = a - 1.0 / 3.0, c = 1.0 / sqrt(9.0 * k);
@@ -142,7 +142,7 @@ static double draw_log_gamma(double alpha, const ty_image_draw *d, int word)
 }
 
 /* Beta(alpha, alpha). */
-static double draw_beta(double alpha, const ty_image_draw *d)
+static double draw_beta(double alpha, const ty_chance *d)
 {
     double x = draw_log_gamma(alpha, d, WORD_SHARE);
     double y = draw_log_gamma(alpha, d, WORD_SHARE + 1 + 3 * GAMMA_TRIES);
@@ -154,7 +154,7 @@ static int draw_clip(double v, int most)
     return v < 0.0 ? 0 : v > most ? most : (int)v;
 }
 
-void ty_image_plan_mixing(const ty_image_plan *p, const ty_image_draw *d, int64_t n, ty_image_mixing *out)
+void ty_image_plan_mixing(const ty_image_plan *p, const ty_chance *d, int64_t n, ty_image_mixing *out)
 {
     *out = (ty_image_mixing){.other = d->sample, .share = 1.0};
     if (!d->augment || p->mix == TY_IMAGE_MIX_NONE || n < 1)

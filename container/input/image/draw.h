@@ -13,6 +13,6 @@ typedef struct image_move {
 } image_move;
 
 /* For a picture of width x height, by a settled plan. */
-void image_draw_move(const ty_image_plan *p, const ty_image_draw *draw, int width, int height, image_move *out);
+void image_draw_move(const ty_image_plan *p, const ty_chance *draw, int width, int height, image_move *out);
 
 #endif

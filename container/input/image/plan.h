@@ -16,6 +16,7 @@
 
 #include "base/tensor.h"
 #include "container/input/agree.h"
+#include "container/input/chance.h"
 #include "container/input/image/image.h"
 #include "container/input/image/resize.h"
 
@@ -74,13 +75,6 @@ ty_type ty_image_plan_type(const ty_image_plan *p, ty_dtype dtype);
 /* Of everything in it. */
 uint64_t ty_image_plan_fingerprint(const ty_image_plan *p);
 
-/* Everything random of one picture. */
-typedef struct ty_image_draw {
-    uint64_t seed;
-    int64_t epoch, sample;
-    bool augment; /* false: the one plain way */
-} ty_image_draw;
-
 /* The generator's stream, so that it meets no other use of the seed. Each sample has 256 words in each epoch. */
 #define TY_STREAM_IMAGE 0x494d4147u
 
@@ -91,7 +85,7 @@ typedef struct ty_image_mixing {
     int x0, y0, x1, y1; /* cutmix: what is the other's, and 1 - share is its part of the area */
 } ty_image_mixing;
 
-void ty_image_plan_mixing(const ty_image_plan *p, const ty_image_draw *draw, int64_t n, ty_image_mixing *out);
+void ty_image_plan_mixing(const ty_image_plan *p, const ty_chance *draw, int64_t n, ty_image_mixing *out);
 /* row = mixed with other; both f32 of a settled plan's type. */
 void ty_image_plan_mix(const ty_image_plan *p, const ty_image_mixing *m, float *row, const float *other);
 
@@ -110,8 +104,8 @@ typedef struct ty_image_reader {
  * beside its row and the encoded bytes, about. */
 int ty_image_look(const ty_image_plan *p, const uint8_t *bytes, size_t n, size_t *work, ty_error *err);
 /* One picture to out, a row of `dtype`. The caller names the file. */
-int ty_image_read(ty_image_reader *r, const uint8_t *bytes, size_t n, const ty_image_draw *draw, ty_dtype dtype,
-                  void *out, ty_error *err);
+int ty_image_read(ty_image_reader *r, const uint8_t *bytes, size_t n, const ty_chance *draw, ty_dtype dtype, void *out,
+                  ty_error *err);
 /* Memory that it has come to. */
 size_t ty_image_reader_bytes(const ty_image_reader *r);
 void ty_image_reader_fini(ty_image_reader *r);

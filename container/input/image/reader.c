@@ -93,7 +93,7 @@ static int reader_paint(ty_image_reader *r, const image_move *m, ty_error *err)
 }
 
 /* Decoded, moved and resized: out of *px, height x width x channels, not yet flipped. */
-static int reader_pixels(ty_image_reader *r, const uint8_t *bytes, size_t n, const ty_image_draw *draw, image_move *m,
+static int reader_pixels(ty_image_reader *r, const uint8_t *bytes, size_t n, const ty_chance *draw, image_move *m,
                          const uint8_t **px, ty_error *err)
 {
     const ty_image_plan *p = r->plan;
@@ -163,8 +163,8 @@ static void reader_store(ty_image_reader *r, const uint8_t *px, const image_move
     }
 }
 
-int ty_image_read(ty_image_reader *r, const uint8_t *bytes, size_t n, const ty_image_draw *draw, ty_dtype dtype,
-                  void *out, ty_error *err)
+int ty_image_read(ty_image_reader *r, const uint8_t *bytes, size_t n, const ty_chance *draw, ty_dtype dtype, void *out,
+                  ty_error *err)
 {
     const ty_image_plan *p = r->plan;
     int64_t elems = (int64_t)p->width * p->height * p->channels;
@@ -189,7 +189,7 @@ int ty_image_see(ty_image_reader *r, const uint8_t *bytes, size_t n, ty_image_su
     image_move move;
     const uint8_t *px;
     int channels = r->plan->channels;
-    if (reader_pixels(r, bytes, n, &(ty_image_draw){0}, &move, &px, err) < 0)
+    if (reader_pixels(r, bytes, n, &(ty_chance){0}, &move, &px, err) < 0)
         return -1;
     size_t pixels = (size_t)r->plan->width * (size_t)r->plan->height;
     for (int c = 0; c < channels; c++) {

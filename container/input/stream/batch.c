@@ -136,7 +136,7 @@ static int decode_row(stream_opened *s, const ty_stream_order *order, int64_t ep
     ty_frame frame = {.data = data, .n = r->n, .at = (size_t)r->at, .record = r->record};
     if (stream_check_sum(s, data, r->n, err) < 0)
         return -1;
-    b->look.draw = (ty_image_draw){order->seed, epoch, r->number, order->augment};
+    b->look.draw = (ty_chance){order->seed, epoch, r->number, order->augment};
     if (s->records.kind->find(&b->look, &frame, err) < 0)
         return -1;
     for (int i = 0; i < s->records.n_fields; i++)

@@ -12,7 +12,7 @@
 
 static bool field_learns(const records_field *f)
 {
-    return (f->declared.map && !ty_map_is_settled(f->declared.map)) || (f->plan && f->plan->mean_of_data);
+    return (f->declared.map && !ty_map_is_settled(f->declared.map)) || ty_media_learns(&f->media);
 }
 
 static bool stream_has_unsettled(const stream_opened *s)
@@ -52,8 +52,8 @@ static int learn_record(stream_opened *s, const ty_stream_config *c, records_loo
         return -1;
     /* Where records may be left out, the whole of one is looked at before anything is learnt of it. */
     for (int i = 0; i < s->records.n_fields; i++) {
-        const ty_image_plan *plan = s->records.field[i].plan;
-        if ((s->stream.bad.skip || (plan && plan->mean_of_data)) && records_see(look, i, &s->field[i], 0, err) < 0)
+        bool learns = ty_media_learns(&s->records.field[i].media);
+        if ((s->stream.bad.skip || learns) && records_see(look, i, &s->field[i], 0, err) < 0)
             return -1;
     }
     return records_learn(look, err);
@@ -135,12 +135,11 @@ static int learn_settle(stream_opened *s, const ty_stream_config *c, ty_error *e
     return records_take_means(&s->records, &c->agree, err);
 }
 
-/* A picture that may be left out is decoded to see whether it is one. */
+/* A picture or sound that may be left out is decoded to see whether it is one. */
 static void learn_decode_all(stream_opened *s, bool all)
 {
     for (int i = 0; i < s->records.n_fields; i++)
-        if (s->records.field[i].plan)
-            s->records.field[i].plan->decode_all = all;
+        ty_media_decode_all(&s->records.field[i].media, all);
 }
 
 int stream_learn(stream_opened *s, const ty_stream_config *c, ty_error *err)

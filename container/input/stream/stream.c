@@ -124,7 +124,8 @@ static int stream_choose_kind(stream_opened *s, const ty_stream_config *c, ty_er
     if (s->records.kind)
         return 0;
     ty_error_set(err, TY_E_CONFIG,
-                 "%s cannot be read as a stream: what its files begin with would be lost between them", format->name);
+                 "%s cannot be read as a stream: what its files begin or end with would be lost between them",
+                 format->name);
     return ty_error_help(err, "take File or FastFile mode with access: random, or convert the data to TFRecord");
 }
 
@@ -188,7 +189,7 @@ static int stream_declare(stream_opened *s, const ty_stream_config *c, ty_error 
         r->field[i].declared.name = s->field[i].name;
         r->field[i].declared.columns = d->columns ? ty_arena_strdup(&s->arena, d->columns) : NULL;
     }
-    if (records_take_pictures(r, s->field, &s->arena, NULL, err) < 0)
+    if (records_take_media(r, s->field, &s->arena, NULL, err) < 0)
         return -1;
     return r->kind->begin_stream ? r->kind->begin_stream(r, c->index_base, &c->index, err) : 0;
 }
@@ -199,8 +200,10 @@ static void stream_forget_values(stream_opened *s)
     for (int i = 0; i < s->stream.n_fields; i++) {
         ty_field_info *f = &s->field[i];
         const ty_image_plan *image = f->image;
+        const ty_audio_plan *audio = f->audio;
         *f = (ty_field_info){.name = f->name, .type = f->type, .row_bytes = f->row_bytes, .is_integer = f->is_integer};
         f->image = image;
+        f->audio = audio;
         f->min_sample = f->max_sample = f->first_missing = f->first_not_finite = -1;
     }
 }
@@ -280,10 +283,7 @@ static void stream_take_fingerprint(stream_opened *s, const ty_stream_config *c)
         h = f->columns ? ty_fnv1a(h, f->columns, strlen(f->columns)) : h;
         h = ty_fnv1a(h, &s->field[i].type, sizeof s->field[i].type);
         h = ty_fnv1a(h, numbers, sizeof numbers);
-        if (s->field[i].image) {
-            uint64_t image = ty_image_plan_fingerprint(s->field[i].image);
-            h = ty_fnv1a(h, &image, sizeof image);
-        }
+        h = ty_media_fingerprint(h, s->field[i].image, s->field[i].audio);
         if (f->map) {
             uint64_t learnt = ty_map_fingerprint(f->map);
             h = ty_fnv1a(h, &learnt, sizeof learnt);

@@ -1,5 +1,5 @@
-/* list.c - see list.h. */
-#include "container/input/image/list.h"
+/* listed.c - see listed.h. */
+#include "container/input/listed.h"
 
 #include "container/input/bytes.h"
 #include "container/input/number.h"
@@ -22,10 +22,10 @@ static const char *list_folder(const char *name, ty_arena *a)
 }
 
 /* Neighbours share their folder's name. */
-static void list_of_folders(const ty_data_file *files, int n_files, ty_arena *a, image_list *out)
+static void list_of_folders(const ty_data_file *files, int n_files, ty_arena *a, ty_listed *out)
 {
     const char *folder = NULL;
-    *out = (image_list){.n = n_files};
+    *out = (ty_listed){.n = n_files};
     out->path = TY_NEW_ARRAY(a, const char *, n_files + 1);
     out->label = TY_NEW_ARRAY(a, const char *, n_files + 1);
     for (int i = 0; i < n_files; i++) {
@@ -61,7 +61,7 @@ static int list_number(const char *p, const char *end, double *out)
 }
 
 /* One line: a number, one label or more, a path, parted by tabs. */
-static int list_line(const char *p, const char *end, const char *root, ty_arena *a, image_list *out, ty_error *err)
+static int list_line(const char *p, const char *end, const char *root, ty_arena *a, ty_listed *out, ty_error *err)
 {
     double *number = out->number + out->n * out->n_numbers, index;
     const char *tab = memchr(p, '\t', (size_t)(end - p));
@@ -93,7 +93,7 @@ static int64_t list_count(const char *p, const char *end, char what)
     return n;
 }
 
-static int list_parse(const char *p, const char *end, const char *root, ty_arena *a, image_list *out, ty_error *err)
+static int list_parse(const char *p, const char *end, const char *root, ty_arena *a, ty_listed *out, ty_error *err)
 {
     int64_t lines = list_count(p, end, '\n') + 1, line = 1;
     const char *first = memchr(p, '\n', (size_t)(end - p));
@@ -124,10 +124,10 @@ static int list_parse(const char *p, const char *end, const char *root, ty_arena
     return 0;
 }
 
-static int list_of_lst(const ty_data_file *file, ty_arena *a, image_list *out, ty_error *err)
+static int list_of_lst(const ty_data_file *file, ty_arena *a, ty_listed *out, ty_error *err)
 {
     ty_bytes bytes;
-    *out = (image_list){.lst = file->path, .is_whole = true};
+    *out = (ty_listed){.lst = file->path, .is_whole = true};
     if (ty_bytes_open(file->path, NULL, &bytes, err) < 0)
         return -1;
     const char *slash = strrchr(file->path, '/'), *text = (const char *)bytes.data;
@@ -137,14 +137,14 @@ static int list_of_lst(const ty_data_file *file, ty_arena *a, image_list *out, t
     return rc < 0 ? ty_error_at(err, "%s", file->path) : 0;
 }
 
-int image_list_make(const ty_data_file *files, int n_files, ty_arena *a, image_list *out, ty_error *err)
+int ty_listed_make(const ty_data_file *files, int n_files, ty_arena *a, ty_listed *out, ty_error *err)
 {
     const ty_data_file *lst = NULL;
     for (int i = 0; i < n_files; i++) {
         if (!list_is_lst(files[i].name))
             continue;
         if (lst != NULL) {
-            ty_error_set(err, TY_E_DATA, "two lists of pictures: \"%s\" and \"%s\"", lst->name, files[i].name);
+            ty_error_set(err, TY_E_DATA, "two lists of files: \"%s\" and \"%s\"", lst->name, files[i].name);
             return ty_error_help(err, "say which is meant: files: \"%s\"", lst->name);
         }
         lst = &files[i];

@@ -1,0 +1,87 @@
+#!/bin/bash
+# parquet.sh - Parquet tables: the same training as from CSV, looks at the data, what is kept for the model, refusals.
+cd "$(dirname "$0")/../.." || exit 1
+. tests/entrypoint/harness.bash
+W=$SCRATCH/parquet
+mkdir -p "$W/columns" "$W/table"
+examples/digits/data "$W/raw" || exit 1
+cp examples/digits/model.onnx "$W/digits.onnx"
+cp tests/golden/parquet/digits.parquet "$W/columns" # the first 320 rows of the table, of 100 in a row group
+{ # with the names of the Parquet's columns
+    seq -f 'p%g' 0 63 | tr '\n' ','
+    echo label
+    head -320 "$W/raw/train.csv"
+} >"$W/table/digits.csv"
+train() { # RECIPE ARGUMENT...: from within $W
+    rm -rf "$W/run"
+    (cd "$W" && timeout -k 5 600 "$BIN/trainyard" train "$@" --log_every=1 --seed=3) >"$W/out" 2>"$W/err" </dev/null
+    rc=$?
+}
+losses() { grep -oE "\"split\":\"train\",\"loss\":[0-9.e-]+" "$W/run/output/data/metrics.jsonl"; }
+
+case_name=same
+fields='fields: {image: {columns: 0-63, scale: 0.0625}, label: {columns: label}}'
+for name in table columns; do
+    printf 'model: digits.onnx\nloss: softmax_cross_entropy\nbatch_size: 32\ndata: {train: {path: %s, %s}}\n' $name "$fields" >"$W/$name.yaml"
+    train $name.yaml --fresh --max_steps=6
+    same "$name" 0 $rc
+    [ $name = table ] && wanted=$(losses)
+done
+same "losses, shuffled" "$wanted" "$(losses)"
+train columns.yaml --fresh --max_steps=6 --processes_per_host=2
+same "on two processes" 0 $rc
+printf 'model: digits.onnx\nloss: softmax_cross_entropy\nbatch_size: 32\ndata: {train: {path: columns, access: stream, %s}}\n' "$fields" >"$W/stream.yaml"
+train stream.yaml --fresh --max_steps=1
+has "no stream" "$W/err" "parquet cannot be read as a stream"
+
+case_name=look
+"$BIN/trainyard" data check "$W/columns" >"$W/out" 2>&1
+same "check" 0 $?
+has "how many" "$W/out" "320 samples, 1 file"
+"$BIN/trainyard" data stats "$W/columns" --json >"$W/out" 2>&1
+same "stats" 0 $?
+ok "all ten classes" grep -qE '"classes of label": \{("[0-9]": [0-9]+(, )?){10}\}' "$W/out"
+cp tests/golden/parquet/table1.parquet "$W"
+"$BIN/trainyard" data head "$W/table1.parquet" --rows=2 >"$W/out" 2>&1
+same "head" 0 $?
+has "a text" "$W/out" "label"
+"$BIN/trainyard" data convert "$W/table1.parquet" "$W/made" >"$W/out" 2>&1
+same "convert" 0 $?
+python3 tests/data/examples.py plain "$W"/made/*.tfrecord >"$W/got" 2>&1
+same "three records" 3 "$(wc -l <"$W/got")"
+has "numbers and texts" "$W/got" "label bytes [b'x']"
+has "integers" "$W/got" "n int [7]"
+"$BIN/trainyard" data check tests/golden/parquet/lists.parquet >"$W/out" 2>&1
+same "lists of several lengths" 0 $?
+"$BIN/trainyard" data convert tests/golden/parquet/lists.parquet "$W/lists" >"$W/out" 2>&1
+same "lists" 0 $?
+python3 tests/data/examples.py plain "$W"/lists/*.tfrecord >"$W/got" 2>&1
+has "as long as they are" "$W/got" "ids int [1, 2, 3]"
+has "or of one" "$W/got" "ids int [4]"
+
+# A table of pictures, as data sets are published, needs no declaration.
+case_name=pictures
+"$BIN/trainyard" data stats tests/golden/parquet/pictures.parquet >"$W/out" 2>&1
+same "stats" 0 $?
+has "sizes" "$W/out" "image (width)"
+has "formats" "$W/out" "PNM"
+
+# What fields were made of stays with the model, which takes CSV or Parquet then.
+case_name=kept
+train columns.yaml --fresh --max_steps=2 --data.train.fields.label.classes=auto
+same "classes" 0 $rc
+kept=$(find "$W/run" -name preprocessing.json | head -1)
+has "names" "$kept" '"words": ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]'
+"$BIN/trainyard" run "${kept%/*}/model.onnx" --data "$W/columns" --output-dir "$W/told" >"$W/out" 2>&1
+same "run" 0 $?
+
+case_name=refused
+head -c 3000 "$W/columns/digits.parquet" >"$W/cut.parquet"
+"$BIN/trainyard" data check "$W/cut.parquet" >"$W/out" 2>&1
+same "a file that was cut" 65 $?
+has "its place" "$W/out" "cut.parquet"
+has "what is wrong" "$W/out" "the file does not end with PAR1"
+sed 's/columns: label/columns: lable/' "$W/columns.yaml" >"$W/wrong.yaml"
+train wrong.yaml --fresh --max_steps=1
+has "a column that is none" "$W/err" "lable"
+finish_tests
