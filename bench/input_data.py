@@ -191,8 +191,38 @@ def make_png_pictures(path):
     make_pictures(path, "png", (400, 300))
 
 
+def make_columns(path):
+    """The numbers of floats.csv, 17 columns; 600,000 rows in row groups of 100,000. pyarrow writes them."""
+    import pyarrow
+    import pyarrow.parquet
+    r = np.random.default_rng(5)
+    block = np.column_stack([np.arange(10000) % 2, r.standard_normal((10000, 16))]).astype("f4")
+    table = pyarrow.table({f"c{i}": np.tile(block[:, i], 60) for i in range(17)})
+    pyarrow.parquet.write_table(table, path + ".part", row_group_size=100000, use_dictionary=False)
+    os.rename(path + ".part", path)
+
+
+def make_sounds(path, ending="wav", rate=16000, channels=1, n=2000):
+    """A folder of sounds of a second, of four classes: a tone that rises, and noise. soundfile writes them."""
+    import soundfile
+    r = np.random.default_rng(10)
+    t = np.arange(rate)[:, None] / rate
+    for i in range(n):
+        folder = os.path.join(path + ".part", f"class-{i % 4}")
+        os.makedirs(folder, exist_ok=True)
+        tone = np.sin(2 * np.pi * (200 + 2000 * t * r.random(channels)) * t)
+        soundfile.write(os.path.join(folder, f"{i:04}.{ending}"), 0.5 * tone + 0.05 * r.standard_normal((rate, channels)), rate,
+                        subtype="PCM_16")
+    os.rename(path + ".part", path)
+
+
+def make_flac_sounds(path):
+    make_sounds(path, "flac", 44100, 2, 400)
+
+
 MAKERS = {"clicks.tfrecord": make_clicks, "digits.tfrecord": make_digits, "dense.recordio": make_dense,
           "rows.libsvm": make_libsvm, "rows.jsonl": make_lines, "floats.csv": make_floats, "mixed.csv": make_mixed, "rows.npy": make_rows,
+          "floats.parquet": make_columns, "waves": make_sounds, "flac-sounds": make_flac_sounds,
           "pictures.idx": make_idx, "pictures": make_pictures, "png-pictures": make_png_pictures}
 
 

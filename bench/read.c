@@ -1,7 +1,8 @@
 /* read.c - how fast Trainyard reads a file: what bench/input runs beside its peers. One JSON line.
  *
  *     read [OPTIONS] FILE FIELD...    opens the file, then reads epochs of batches; FIELD: NAME[=COLUMNS|MEMBER][:TYPE]
- *                                     or NAME@BINS, hashed into so many, or NAME@, by a vocabulary that it learns
+ *                                     or NAME@BINS, hashed into so many, or NAME@, by a vocabulary that it learns, or
+ *                                     NAME%RATE, a sound of one channel at that rate
  *         --format F    --batch N (1024)    --epochs N (1)    --shuffle    --threads N (to open with; all)
  *         --keep FOLDER: what opening finds is kept there, and used;    --middle: the first batch is that in the middle
  *         --since NS: the clock (CLOCK_MONOTONIC) when the process was begun, for first_s
@@ -16,6 +17,7 @@
 #include "base/clock.h"
 #include "base/pages.h"
 #include "base/rng.h"
+#include "container/input/audio/plan.h"
 #include "container/input/bytes.h"
 #include "container/input/convert.h"
 #include "container/input/dataset.h"
@@ -150,12 +152,25 @@ static bool read_transformed(const char *name, const char *bins, ty_arena *a, ty
     return ty_map_new(&spec, a, &out->map, NULL) == 0;
 }
 
+static bool read_sound(const char *rate, ty_arena *a, ty_field *out)
+{
+    out->audio = TY_NEW(a, ty_audio_plan);
+    *out->audio = ty_audio_plan_make();
+    out->audio->rate = atoi(rate);
+    out->audio->channels = 1;
+    return out->audio->rate > 0;
+}
+
 static bool read_field(char *text, ty_arena *a, ty_field *out)
 {
-    char *type = strrchr(text, ':'), *where = NULL, *bins = strchr(text, '@');
+    char *type = strrchr(text, ':'), *where = NULL, *bins = strchr(text, '@'), *rate = strchr(text, '%');
+    if (rate)
+        *rate++ = 0;
     if (bins)
         *bins++ = 0;
     *out = ty_field_make(text);
+    if (rate)
+        return read_sound(rate, a, out);
     if (bins)
         return read_transformed(text, bins, a, out);
     if (type) {

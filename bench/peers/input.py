@@ -165,9 +165,42 @@ def pillow_pictures(path, told):
     told.over((np.asarray(Image.open(f).convert("RGB"))[None] for f in files), lambda x: [x])
 
 
+def pandas_columns(path, told):
+    import pandas
+    told.begin()
+    table = pandas.read_parquet(path).to_numpy(np.float32)
+    told.end()
+    told.first_s, told.rows, told.sum = age(), len(table), finite_sum(table)
+
+
+def files_of(path):
+    return sorted(os.path.join(folder, f) for folder, _, names in os.walk(path) for f in names)
+
+
+def soundfile_waves(path, told):
+    import soundfile
+    told.over((soundfile.read(f, dtype="float32")[0][None] for f in files_of(path)), lambda x: [x])
+
+
+def soundfile_rates(path, told):
+    import soundfile
+    import soxr
+    told.over((soxr.resample(soundfile.read(f, dtype="float32")[0].mean(axis=1), 44100, 16000)[None] for f in files_of(path)),
+              lambda x: [x])
+
+
+def tf_waves(path, told):
+    tf = tensorflow()
+    data = tf.data.Dataset.from_tensor_slices(files_of(path))
+    data = data.map(lambda f: tf.audio.decode_wav(tf.io.read_file(f))[0][:, 0], num_parallel_calls=tf.data.AUTOTUNE)
+    told.over(data.batch(16).prefetch(tf.data.AUTOTUNE), lambda x: [x.numpy()])
+
+
 KINDS = {"tf-frames": tf_frames, "tf-clicks": tf_clicks, "tf-digits": tf_digits, "tf-floats": tf_floats, "tf-pipe": tf_pipe,
          "tf-pipe-records": tf_pipe_records,
          "pandas-floats": pandas_floats, "pandas-mixed": pandas_mixed, "sklearn-libsvm": sklearn_libsvm,
+         "pandas-columns": pandas_columns,
+         "soundfile-waves": soundfile_waves, "soundfile-rates": soundfile_rates, "tf-waves": tf_waves,
          "torch-rows": torch_rows, "numpy-order": numpy_order, "pillow-pictures": pillow_pictures}
 
 
