@@ -8,25 +8,19 @@
 
 #include <cmocka.h>
 
-#include "base/file.h"
 #include "container/input/audio/plan.h"
+#include "golden_file.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define GOLDEN "tests/golden/audio/"
 enum { MAX_BYTES = 1 << 22 };
 
 static void sound(const char *name, ty_buf *out)
 {
-    char path[256];
-    ty_error err = {0};
-    snprintf(path, sizeof path, GOLDEN "%s", name);
-    ty_buf_init(out, MAX_BYTES);
-    if (ty_file_read(path, out, &err) < 0)
-        fail_msg("%s: %s", path, err.message);
+    golden_read("audio", name, out);
 }
 
 static void says(const ty_error *err, const char *text)

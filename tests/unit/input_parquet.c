@@ -14,21 +14,16 @@
 #include "container/input/map/map.h"
 #include "container/input/stream/stream.h"
 #include "container/input/survey.h"
+#include "golden_file.h"
 #include "input_files.h"
 
 #include <math.h>
 
-#define GOLDEN "tests/golden/parquet/"
-
 /* A golden file under another name in the folder. */
 static void take(const char *name, const char *as)
 {
-    char path[256];
     ty_buf bytes;
-    ty_error err = {0};
-    snprintf(path, sizeof path, GOLDEN "%s", name);
-    ty_buf_init(&bytes, 1 << 22);
-    assert_ok(ty_file_read(path, &bytes, &err), &err);
+    golden_read("parquet", name, &bytes);
     files_put(as, bytes.data, bytes.len);
     ty_buf_fini(&bytes);
 }

@@ -8,27 +8,21 @@
 
 #include <cmocka.h>
 
-#include "base/file.h"
 #include "container/input/parquet/bits.h"
 #include "container/input/parquet/parquet.h"
 #include "container/input/parquet/thrift.h"
+#include "golden_file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define GOLDEN "tests/golden/parquet/"
 enum { MAX_BYTES = 1 << 22 };
 
 static void golden(const char *name, ty_buf *out)
 {
-    char path[256];
-    ty_error err = {0};
-    snprintf(path, sizeof path, GOLDEN "%s", name);
-    ty_buf_init(out, MAX_BYTES);
-    if (ty_file_read(path, out, &err) < 0)
-        fail_msg("%s: %s", path, err.message);
+    golden_read("parquet", name, out);
 }
 
 /* ---- as pyarrow ---- */
