@@ -97,6 +97,10 @@ static int convert_all(converter *c, ty_error *err)
 
 int ty_data_convert_into(const ty_data_opened *data, ty_shards *shards, ty_error *err)
 {
+    if (strcmp(data->survey.format, "audio") == 0) {
+        ty_error_set(err, TY_E_USAGE, "sounds of any length and rate make no rows of numbers");
+        return ty_error_help(err, "trainyard data pack keeps them as they are, with the names of their folders");
+    }
     if (strcmp(data->survey.format, "parquet") == 0 && !data->source.skip_bad)
         return ty_data_convert_parquet(data, shards, err);
     if (data->survey.is_table)

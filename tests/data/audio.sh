@@ -79,6 +79,10 @@ same "losses" "$wanted" "$(losses)"
 train tones.onnx --loss=softmax_cross_entropy --data=packed --fresh --max_steps=1
 same "no fields declared" 0 $rc
 
+"$BIN/trainyard" data convert "$W/folders" "$W/rows" >"$W/out" 2>&1
+same "they are no rows" 2 $?
+has "what keeps them" "$W/out" "trainyard data pack keeps them as they are"
+
 # What varies is the same by number and as a stream, on one process and two, and after a resume.
 case_name=varied
 varied='shuffle: 100, fields: {wave: {member: audio, audio: {length: 400, channels: 1, layout: ct, crop: random, gain: [-6, 6]}},
