@@ -301,11 +301,7 @@ static const uint8_t *parquet_rows_of(const records_impl *impl, int field)
 
 static void parquet_place(const records_impl *impl, int64_t row, char *out, size_t n)
 {
-    const parquet_rows *r = impl->rows;
-    int file = 0;
-    while (file < r->n_files - 1 && row >= r->file[file].n_rows)
-        row -= r->file[file++].n_rows;
-    snprintf(out, n, "%s: row %lld", r->path[file], (long long)row);
+    parquet_rows_place(impl->rows, row, out, n);
 }
 
 /* ---- rows ---- */

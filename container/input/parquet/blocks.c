@@ -293,13 +293,11 @@ static int blocks_new(parquet_blocks *b, ty_arena *a, ty_error *err)
 static int blocks_refuse(const parquet_blocks *b, int group, ty_error *err)
 {
     const block_fault *fault = &b->fault[group];
-    int64_t row = b->rows->group[group].first + fault->row;
-    int file = 0;
-    while (file < b->rows->n_files - 1 && row >= b->rows->file[file].n_rows)
-        row -= b->rows->file[file++].n_rows;
+    char place[TY_ERROR_PLACE_BYTES];
+    parquet_rows_place(b->rows, b->rows->group[group].first + fault->row, place, sizeof place);
     if (err)
         *err = fault->error;
-    return ty_error_at(err, "%s: row %lld", b->rows->path[file], (long long)row);
+    return ty_error_at(err, "%s", place);
 }
 
 int parquet_blocks_read(parquet_blocks *b, int n_threads, ty_arena *a, ty_error *err)

@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -240,6 +241,14 @@ const rows_group *parquet_rows_group(const parquet_rows *r, int64_t row)
             high = mid - 1;
     }
     return &r->group[low];
+}
+
+void parquet_rows_place(const parquet_rows *r, int64_t row, char *out, size_t n)
+{
+    int file = 0;
+    while (file < r->n_files - 1 && row >= r->file[file].n_rows)
+        row -= r->file[file++].n_rows;
+    snprintf(out, n, "%s: row %lld", r->path[file], (long long)row);
 }
 
 int64_t parquet_rows_bytes(const parquet_rows *r)

@@ -53,6 +53,9 @@ void parquet_rows_give_back(parquet_rows *r, int group);
 /* The group that holds a row. */
 const rows_group *parquet_rows_group(const parquet_rows *r, int64_t row);
 
+/* "FILE: row N", by the file's own rows. */
+void parquet_rows_place(const parquet_rows *r, int64_t row, char *out, size_t n);
+
 /* Number of the column of that name; where there is none, of "NAME.bytes", as data sets of pictures and sounds are
  * written; -1: none. */
 int parquet_find_column(const parquet_file *f, const char *name);

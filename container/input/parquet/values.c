@@ -1,6 +1,8 @@
 /* values.c - room for elements, and what their bytes mean. */
 #include "container/input/parquet/values.h"
 
+#include "container/input/convert.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,11 +89,9 @@ static double value_big_endian(const uint8_t *p, size_t n)
 
 static float value_half(const uint8_t *p)
 {
-    unsigned bits = (unsigned)p[0] | (unsigned)p[1] << 8, exponent = bits >> 10 & 31, mantissa = bits & 1023;
-    double v = exponent == 31  ? (mantissa ? (double)NAN : (double)INFINITY)
-               : exponent == 0 ? ldexp(mantissa, -24)
-                               : ldexp(1024 + mantissa, (int)exponent - 25);
-    return (float)(bits & 0x8000 ? -v : v);
+    double v;
+    ty_convert_to_f64(TY_F16, p, &v, 1);
+    return (float)v;
 }
 
 /* Nanoseconds of the day, then the Julian day; wraps as 64 bits do beyond the year 2262. */
