@@ -24,6 +24,7 @@ typedef struct codec_library {
     const char *package;
     ty_dl_symbol symbol[2];
     int n_symbols;
+    bool is_tried;
     ty_error error;
 } codec_library;
 
@@ -41,27 +42,25 @@ static codec_library lz4_library = {.names = {"liblz4.so.1"},
                                     .package = "liblz4-1",
                                     .symbol = {{"LZ4_decompress_safe", offsetof(struct codecs, lz4), false}},
                                     .n_symbols = 1};
-static pthread_once_t codec_once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t codec_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void codec_open_one(codec_library *l)
+static void codec_open(codec_library *l)
 {
     void *handle;
+    l->is_tried = true;
     if (ty_dl_open(l->names, l->symbol, (size_t)l->n_symbols, &codecs, &handle, &l->error) == 0)
         return;
     ty_error_wrap(&l->error, "the file's pages cannot be read");
     ty_error_help(&l->error, "install %s, or write the file with another compression, such as zstd", l->package);
 }
 
-static void codec_open(void)
-{
-    codec_open_one(&snappy_library);
-    codec_open_one(&brotli_library);
-    codec_open_one(&lz4_library);
-}
-
+/* None but the one that is needed. */
 static int codec_need(codec_library *l, ty_error *err)
 {
-    pthread_once(&codec_once, codec_open);
+    pthread_mutex_lock(&codec_lock);
+    if (!l->is_tried)
+        codec_open(l);
+    pthread_mutex_unlock(&codec_lock);
     if (l->error.code == TY_E_NONE)
         return 0;
     if (err)
