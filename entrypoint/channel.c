@@ -100,11 +100,16 @@ bool ty_channel_has_fifo(const char *path)
 
 bool ty_access_is_records(const char *format)
 {
-    static const char *const names[] = {"tfrecord", "recordio", "mxnet", "libsvm", "jsonlines", "lines"};
+    static const char *const names[] = {"tfrecord", "recordio", "mxnet", "libsvm", "jsonlines", "lines", "parquet"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(format, names[i]) == 0)
             return true;
     return false;
+}
+
+bool ty_access_is_decoded(const char *format)
+{
+    return strcmp(format, "parquet") == 0;
 }
 
 bool ty_access_streams(const ty_access_facts *f, const char **why)
@@ -122,13 +127,15 @@ bool ty_access_streams(const ty_access_facts *f, const char **why)
     if (f->needs_length)
         return false;
     *why = "FastFile mode fetches what is read, so each byte is read once";
-    if (f->mode == TY_JOB_FAST_FILE)
+    if (f->mode == TY_JOB_FAST_FILE && !f->is_decoded)
         return true;
-    *why = "files larger than half of the memory";
-    if (f->bytes > f->memory_bytes / 2)
-        return true;
-    *why = "files smaller than half of the memory";
-    return false;
+    bool is_large = f->bytes > f->memory_bytes / 2;
+    if (f->is_decoded)
+        *why = is_large ? "decoded, its columns take more than half of the memory"
+                        : "decoded, its columns take less than half of the memory";
+    else
+        *why = is_large ? "files larger than half of the memory" : "files smaller than half of the memory";
+    return is_large;
 }
 
 /* ---- parts ---- */

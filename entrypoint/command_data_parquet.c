@@ -30,24 +30,14 @@ static void *group_room(group_writer *w, size_t bytes)
     return w->room;
 }
 
-static double group_number(const parquet_values *v, int64_t i)
-{
-    return v->form == PARQUET_AS_F32 ? (double)((const float *)v->v)[i] : ((const double *)v->v)[i];
-}
-
-static int64_t group_whole(const parquet_values *v, int64_t i)
-{
-    return v->form == PARQUET_AS_I32 ? ((const int32_t *)v->v)[i] : ((const int64_t *)v->v)[i];
-}
-
 static void group_put(group_writer *w, const char *name, const parquet_values *v, const int64_t *at, int64_t n,
                       void *room)
 {
     bool is_whole = v->form == PARQUET_AS_I32 || v->form == PARQUET_AS_I64;
     for (int64_t i = 0; is_whole && i < n; i++)
-        ((int64_t *)room)[i] = group_whole(v, at[i]);
+        ((int64_t *)room)[i] = parquet_whole(v, at[i]);
     for (int64_t i = 0; !is_whole && v->form != PARQUET_AS_BYTES && i < n; i++)
-        ((float *)room)[i] = (float)group_number(v, at[i]);
+        ((float *)room)[i] = (float)parquet_number(v, at[i]);
     if (is_whole)
         ty_example_add_ints(&w->example, name, room, n);
     else if (v->form != PARQUET_AS_BYTES)

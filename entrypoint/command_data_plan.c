@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/quantity.h"
+#include "container/input/survey.h"
 #include "container/input/format.h"
 #include "container/input/sampler.h"
 #include "container/input/stream/source.h"
@@ -27,7 +28,8 @@ typedef struct plan_section {
     const char *path; /* NULL: not known here */
     ty_data_plan_facts facts;
     ty_data_plan plan;
-    const char *note; /* why something is not known; NULL */
+    uint64_t file_bytes, group_bytes; /* as they lie there; of Parquet: row groups that a stream has in memory */
+    const char *note;                 /* why something is not known; NULL */
 } plan_section;
 
 typedef struct planner {
@@ -77,17 +79,26 @@ static void plan_look_at_files(planner *p, const ty_recipe_data *d, plan_section
     }
     s->facts.format = format->name;
     s->facts.is_table = strcmp(format->name, "csv") == 0;
+    const ty_data_file *first = NULL;
     s->facts.access.is_records = ty_access_is_records(format->name);
+    s->facts.access.is_decoded = ty_access_is_decoded(format->name);
     for (int i = 0; i < n; i++) {
         uint64_t bytes = (uint64_t)file[i].n_bytes;
         if (d->pattern && !ty_file_matches(&file[i], d->pattern))
             continue;
         s->facts.part.n_files++;
         s->facts.access.bytes += bytes;
+        first = first ? first : &file[i];
         least = bytes < least ? bytes : least;
         most = bytes > most ? bytes : most;
     }
     s->facts.part.even_files = (double)most <= 1.2 * (double)least;
+    s->file_bytes = s->facts.access.bytes;
+    if (!s->facts.access.is_decoded || !first)
+        return;
+    ty_parquet_memory memory = ty_parquet_measure(first->path, d->fields, d->n_fields);
+    s->facts.access.bytes = (uint64_t)((double)s->file_bytes * memory.growth);
+    s->group_bytes = 2 * memory.group_bytes;
 }
 
 /* As declared, or as the files have them. */
@@ -178,7 +189,7 @@ static int plan_section_of(planner *p, bool is_train, ty_error *err)
     f->is_train = is_train;
     f->access.wanted = (ty_access)d->access;
     f->access.memory_bytes = r->memory_bytes ? r->memory_bytes : ty_memory_limit(&memory);
-    f->access.needs_length = is_train && ty_length_needed(r, &at) != NULL;
+    f->access.needs_length = is_train && ty_length_needed(r, &at) != NULL && !f->access.is_decoded;
     f->part.wanted = (ty_part_rule)d->shard;
     f->part.place = (ty_place){.hosts = hosts, .locals = processes, .ranks = hosts * processes};
     f->part.sharded = p->given->value[TY_DATA_SHARDED] != NULL;
@@ -193,6 +204,7 @@ static int plan_section_of(planner *p, bool is_train, ty_error *err)
     f->memory_said = r->data_memory_bytes;
     f->shuffle_limit = r->data_memory_bytes ? ty_input_shuffle_bytes(r->data_memory_bytes) : TY_STREAM_MEMORY_BYTES;
     f->block_bytes = ty_source_bytes(f->access.mode == TY_JOB_FAST_FILE ? TY_BLOCK_FAST_BYTES : TY_BLOCK_BYTES);
+    f->block_bytes += s->group_bytes;
     int mine = processes > 1 && f->cores > processes ? f->cores / processes : f->cores;
     f->max_workers = r->data_threads > 0 ? (int)r->data_threads : ty_ring_workers(mine);
     f->workers = r->data_threads > 0 ? f->max_workers : 1;
@@ -263,7 +275,7 @@ static void plan_print(const planner *p, const plan_section *s)
     char text[32];
     printf("data.%s: %s mode, %s, %d file%s, %s\n", s->name, modes[s->facts.access.mode],
            s->facts.format ? s->facts.format : "format not known", s->facts.part.n_files,
-           s->facts.part.n_files == 1 ? "" : "s", ty_bytes_text(s->facts.access.bytes, text, sizeof text));
+           s->facts.part.n_files == 1 ? "" : "s", ty_bytes_text(s->file_bytes, text, sizeof text));
     bool is_known = s->plan.streams || s->facts.format;
     printf("  %-9s %s\n            because: %s\n", "access", s->plan.streams ? "as a stream" : "by number",
            is_known ? s->plan.why_access : "most formats are; nothing is known of these files yet");
@@ -291,7 +303,7 @@ static void plan_print_json(const planner *p)
         ty_json_put_string(&w, "access_why", s->plan.why_access);
         ty_json_put_string(&w, "format", s->facts.format);
         ty_json_put_int(&w, "files", s->facts.part.n_files);
-        ty_json_put_int(&w, "bytes", (int64_t)s->facts.access.bytes);
+        ty_json_put_int(&w, "bytes", (int64_t)s->file_bytes);
         ty_json_open_list(&w, "stages");
         for (int i = 0; i < TY_DATA_PLAN_STAGES; i++) {
             ty_json_open_map(&w, NULL);

@@ -37,6 +37,9 @@ static void plan_cache(const ty_data_plan_facts *f, const ty_data_plan *p, ty_da
     if (!p->streams && f->is_table) {
         snprintf(s->what, sizeof s->what, "parsed columns, in memory");
         plan_say(s, "cache", "text is parsed once, when it is opened and checked, and not in every epoch");
+    } else if (!p->streams && f->access.is_decoded) {
+        snprintf(s->what, sizeof s->what, "decoded columns, in memory");
+        plan_say(s, "cache", "pages are decoded once, and samples are found by number");
     } else if (!p->streams) {
         snprintf(s->what, sizeof s->what,
                  f->access.mode == TY_JOB_FAST_FILE ? "files as they are, in memory" : "files as they are, mapped");

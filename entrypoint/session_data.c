@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "container/input/survey.h"
 #include "container/input/format.h"
 
 #include <stdio.h>
@@ -97,7 +98,7 @@ static int find_source(ty_session *s, const ty_recipe_data *d, ty_session_source
 
 /* Formats and sizes matter only where the recipe leaves the choice, and what is wrong with files is told by who opens
  * them. */
-static void look_at_files(ty_session *s, const ty_session_source *source, ty_access_facts *f)
+static void look_at_files(ty_session *s, const ty_recipe_data *d, const ty_session_source *source, ty_access_facts *f)
 {
     ty_error ignored = {0};
     ty_data_file *files;
@@ -107,11 +108,18 @@ static void look_at_files(ty_session *s, const ty_session_source *source, ty_acc
         ty_files_list(source->files.paths, 1, &s->arena, &files, &n, &ignored) < 0 ||
         ty_format_detect(&source->files, files, n, &format, &ignored) < 0 || !format)
         return;
+    const ty_data_file *first = NULL;
     f->is_records = ty_access_is_records(format->name);
-    for (int i = 0; i < n; i++)
-        f->bytes += !source->files.pattern || ty_file_matches(&files[i], source->files.pattern)
-                        ? (uint64_t)files[i].n_bytes
-                        : 0;
+    f->is_decoded = ty_access_is_decoded(format->name);
+    for (int i = 0; i < n; i++) {
+        if (source->files.pattern && !ty_file_matches(&files[i], source->files.pattern))
+            continue;
+        f->bytes += (uint64_t)files[i].n_bytes;
+        first = first ? first : &files[i];
+    }
+    f->needs_length = f->needs_length && !(f->is_decoded && !source->sharded && !d->skip_bad);
+    if (f->is_decoded && first)
+        f->bytes = (uint64_t)((double)f->bytes * ty_parquet_measure(first->path, d->fields, d->n_fields).growth);
 }
 
 static int choose_access(ty_session *s, const ty_recipe_data *d, const ty_session_source *source, bool *streams,
@@ -124,7 +132,7 @@ static int choose_access(ty_session *s, const ty_recipe_data *d, const ty_sessio
                          .mode = source->mode,
                          .memory_bytes = s->recipe.memory_bytes ? s->recipe.memory_bytes : ty_memory_limit(&memory),
                          .needs_length = is_train && ty_length_needed(&s->recipe, &at) != NULL};
-    look_at_files(s, source, &f);
+    look_at_files(s, d, source, &f);
     *streams = ty_access_streams(&f, &why);
     if (d->access == TY_ACCESS_RANDOM && source->mode == TY_JOB_PIPE) {
         ty_doc_error(d->at, err, TY_E_CONFIG, NULL, "access: random, and channel \"%s\" is in Pipe mode", d->channel);

@@ -112,6 +112,13 @@ static int take_types(ty_session *s, ty_session_stream *out, ty_error *err)
     return 0;
 }
 
+/* Where files say how many records they have, and all ranks share these, nobody else needs to. */
+static void take_length(ty_recipe_data *d, const ty_session_stream *st)
+{
+    if (d->samples == 0 && !d->skip_bad && !st->source.sharded && d->shard != TY_PART_NONE)
+        d->samples = st->stream->n_records;
+}
+
 int ty_session_open_stream(ty_session *s, const ty_recipe_data *d, const ty_session_source *source,
                            ty_session_stream *out, ty_error *err)
 {
@@ -134,7 +141,12 @@ int ty_session_open_stream(ty_session *s, const ty_recipe_data *d, const ty_sess
     out->is_idle = (few && place.local > 0) || others_evaluate;
     if (is_pipe)
         tell_spare_channels(s, d, source->n_alike, place.locals);
-    return out->is_idle ? take_types(s, out, err) : open_stream(s, d, out, err);
+    if (out->is_idle)
+        return take_types(s, out, err);
+    if (open_stream(s, d, out, err) < 0)
+        return -1;
+    take_length(is_train ? &s->recipe.train : &s->recipe.validation, out);
+    return 0;
 }
 
 /* ---- parts ---- */

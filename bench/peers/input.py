@@ -173,6 +173,15 @@ def pandas_columns(path, told):
     told.first_s, told.rows, told.sum = age(), len(table), finite_sum(table)
 
 
+def arrow_batches(path, told):
+    import pyarrow.parquet
+
+    def rows():
+        for batch in pyarrow.parquet.ParquetFile(path).iter_batches(1024):
+            yield np.stack([np.asarray(column, np.float32) for column in batch.columns], 1)
+    told.over(rows(), lambda batch: [batch])
+
+
 def files_of(path):
     return sorted(os.path.join(folder, f) for folder, _, names in os.walk(path) for f in names)
 
@@ -199,7 +208,7 @@ def tf_waves(path, told):
 KINDS = {"tf-frames": tf_frames, "tf-clicks": tf_clicks, "tf-digits": tf_digits, "tf-floats": tf_floats, "tf-pipe": tf_pipe,
          "tf-pipe-records": tf_pipe_records,
          "pandas-floats": pandas_floats, "pandas-mixed": pandas_mixed, "sklearn-libsvm": sklearn_libsvm,
-         "pandas-columns": pandas_columns,
+         "pandas-columns": pandas_columns, "arrow-batches": arrow_batches,
          "soundfile-waves": soundfile_waves, "soundfile-rates": soundfile_rates, "tf-waves": tf_waves,
          "torch-rows": torch_rows, "numpy-order": numpy_order, "pillow-pictures": pillow_pictures}
 

@@ -178,6 +178,24 @@ static int frame_line(ty_frames *f, ty_frame *out, ty_error *err)
     return 0;
 }
 
+/* ---- packed rows ---- */
+
+static int frame_packed(ty_frames *f, ty_frame *out, ty_error *err)
+{
+    uint64_t n, left = f->n - f->at;
+    if (left < sizeof n && f->more)
+        return TY_FRAMES_SHORT;
+    if (left >= sizeof n)
+        memcpy(&n, f->bytes + f->at, sizeof n);
+    if (left < sizeof n || n > TY_FRAME_MAX_BYTES || (n > left - sizeof n && !f->more))
+        return ty_error_set(err, TY_E_DATA, "row %lld does not end within its bytes", (long long)f->record);
+    if (n > left - sizeof n)
+        return TY_FRAMES_SHORT;
+    *out = (ty_frame){f->bytes + f->at + sizeof n, (size_t)n, f->base + f->at, f->record++};
+    f->at += sizeof n + (size_t)n;
+    return 1;
+}
+
 int ty_frames_next(ty_frames *f, ty_frame *out, ty_error *err)
 {
     if (ty_frames_are_lines(f->how))
@@ -189,6 +207,8 @@ int ty_frames_next(ty_frames *f, ty_frame *out, ty_error *err)
         f->at++;
         return 1;
     }
+    if (f->how == TY_FRAMES_PACKED)
+        return frame_packed(f, out, err);
     return f->how == TY_FRAMES_TFRECORD ? frame_tfrecord(f, out, err) : frame_recordio(f, out, err);
 }
 

@@ -25,7 +25,9 @@ typedef enum ty_framing {
     TY_FRAMES_TFRECORD,
     TY_FRAMES_RECORDIO,
     TY_FRAMES_RECORDIO_MXNET,
-    TY_FRAMES_ROWS, /* of a table whose columns lie elsewhere: a place in memory each, at which nothing is read */
+    TY_FRAMES_ROWS,   /* of a table whose columns lie elsewhere: a place in memory each, at which nothing is read */
+    TY_FRAMES_PACKED, /* the same, each row with its values (parquet/packing.h): of no file, but of what a stream keeps
+                       */
     TY_FRAMES_LINES,
     TY_FRAMES_ALL_LINES
 } ty_framing;

@@ -12,7 +12,7 @@
 #include "container/input/frame.h"
 #include "container/input/map/map.h"
 #include "container/input/media.h"
-#include "container/input/parquet/parquet.h"
+#include "container/input/parquet/packing.h"
 #include "container/input/record.h"
 
 #define RECORDS_MAX_ELEMS ((int64_t)1 << 26) /* of a field in a record */
@@ -100,12 +100,13 @@ typedef struct records_impl {
     bool first_decides;  /* mxnet in a stream: is_whole is what the first record says */
     bool blank_lines;    /* lines: as the source says */
     ty_arena *arena;
-    char delimiter;                /* csv */
-    ty_csv_missing missing;        /* csv: what stands for no value */
-    int32_t n_columns;             /* csv: of every line; 0: the first has not been seen */
-    struct parquet_rows *rows;     /* parquet: the columns */
-    struct parquet_blocks *blocks; /* parquet: all fields row by row; NULL: they are made of the columns */
-    const char **attribute;        /* attributes: [n_attributes] in their order */
+    char delimiter;                  /* csv */
+    ty_csv_missing missing;          /* csv: what stands for no value */
+    int32_t n_columns;               /* csv: of every line; 0: the first has not been seen */
+    struct parquet_rows *rows;       /* parquet: the columns; of a stream only which they are */
+    struct parquet_packing *packing; /* parquet, a stream's: how a row is packed */
+    struct parquet_blocks *blocks;   /* parquet: all fields row by row; NULL: they are made of the columns */
+    const char **attribute;          /* attributes: [n_attributes] in their order */
     int n_attributes;
     bool skips_bad;       /* records may be left out: nothing is learnt of one that is */
     bool means_later;     /* pictures are decoded for their mean behind the walk, not in it */
@@ -138,7 +139,8 @@ typedef struct records_look {
     records_entries line; /* libsvm: the record that was found last, read once for all of its fields */
     void *split;          /* csv: the line's cells, then the numbers of fields */
     size_t split_bytes;
-    char *row; /* of a field with a map, to check it */
+    parquet_unpacked unpacked; /* parquet, a stream's: the row */
+    char *row;                 /* of a field with a map, to check it */
     size_t row_bytes;
     ty_media_reader *reader; /* [n_fields] from the first picture or sound on */
     ty_chance draw;          /* what is random of the record's; set with it */
@@ -181,7 +183,7 @@ struct records_kind {
 
 extern const records_kind records_parquet, records_example, records_tensor, records_libsvm, records_json, records_mxnet,
     records_lines;
-extern const records_kind records_csv, records_attributes; /* of streams alone */
+extern const records_kind records_csv, records_attributes, records_parquet_stream; /* of streams alone */
 
 /* Makes JSON text the cell of field i. */
 void records_json_cell(records_look *look, int i, const char *p, const char *end);

@@ -35,7 +35,7 @@ size_t records_look_bytes(const records_look *look)
     for (int i = 0; look->reader && i < look->impl->n_fields; i++)
         media += ty_media_reader_bytes(&look->reader[i]);
     media = look->media_bytes > media ? look->media_bytes : media;
-    return look->stored_bytes + look->row_bytes + look->split_bytes + media +
+    return look->stored_bytes + look->row_bytes + look->split_bytes + look->unpacked.room + media +
            (size_t)line->room * (sizeof *line->index + sizeof *line->value);
 }
 
@@ -49,6 +49,7 @@ void records_look_fini(records_look *look)
     free(look->line.index);
     free(look->line.value);
     free(look->split);
+    parquet_unpacked_fini(&look->unpacked);
     free(look->row);
     records_free_readers(look);
 }

@@ -33,4 +33,14 @@ typedef struct ty_data_survey {
 /* src->fields is not looked at. Everything lies in the arena. */
 int ty_data_survey_make(const ty_data_source *src, ty_arena *a, ty_data_survey *out, ty_error *err);
 
+/* Memory that columns of Parquet files take when they are decoded. */
+typedef struct ty_parquet_memory {
+    double growth;        /* per byte of a file as it lies there */
+    uint64_t group_bytes; /* of the largest row group: a stream has two at a time */
+} ty_parquet_memory;
+
+/* Of those that these fields use (n_fields 0: of all columns), by the footer of `path`; where that does not say growth
+ * is 1. */
+ty_parquet_memory ty_parquet_measure(const char *path, const ty_field *fields, int n_fields);
+
 #endif

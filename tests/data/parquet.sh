@@ -1,5 +1,6 @@
 #!/bin/bash
-# parquet.sh - Parquet tables: the same training as from CSV, looks at the data, what is kept for the model, refusals.
+# parquet.sh - Parquet tables: the same training as from CSV, as a stream too; looks at the data, what is kept for the
+# model, refusals.
 cd "$(dirname "$0")/../.." || exit 1
 . tests/entrypoint/harness.bash
 W=$SCRATCH/parquet
@@ -30,9 +31,44 @@ done
 same "losses, shuffled" "$wanted" "$(losses)"
 train columns.yaml --fresh --max_steps=6 --processes_per_host=2
 same "on two processes" 0 $rc
-printf 'model: digits.onnx\nloss: softmax_cross_entropy\nbatch_size: 32\ndata: {train: {path: columns, access: stream, %s}}\n' "$fields" >"$W/stream.yaml"
-train stream.yaml --fresh --max_steps=1
-has "no stream" "$W/err" "parquet cannot be read as a stream"
+
+# Row groups one after the other: in their order they train what samples by number do.
+case_name=stream
+train columns.yaml --fresh --max_steps=9 --data.train.shuffle=false
+same "by number" 0 $rc
+wanted=$(losses)
+for processes in 1 2; do
+    train columns.yaml --fresh --max_steps=9 --data.train.access=stream --data.train.shuffle=false --processes_per_host=$processes
+    same "by $processes" 0 $rc
+    [ $processes = 1 ] && same "losses" "$wanted" "$(losses)"
+done
+has "why" "$W/err" "data.train is read as a stream: the recipe says so"
+mkdir -p "$W/large"
+python3 tests/data/parquet_write.py "$W/large/a.parquet" 64 8000 12 || exit 1
+python3 tests/data/parquet_write.py "$W/large/b.parquet" 64 8000 12 || exit 1
+printf 'model: digits.onnx\nloss: softmax_cross_entropy\nbatch_size: 1000\ndata: {train: {path: large, shuffle: false, %s}}\n' \
+    'fields: {image: {columns: 0-63}, label: {columns: label}}' >"$W/large.yaml"
+peak() { # KiB
+    grep -o 'memory      peak [^,]*' "$W/err" | awk '{split("B KiB MiB GiB", u, " "); for (i in u) if (u[i] == $4) printf "%d", $3 * 1024 ^ (i - 2)}'
+}
+train large.yaml --fresh
+same "by number" 0 $rc
+held=$(peak) wanted=$(losses)
+train large.yaml --fresh --memory=90MiB
+same "in little memory" 0 $rc
+has "why" "$W/err" "data.train is read as a stream: decoded, its columns take more than half of the memory"
+same "losses of the whole epoch" "$wanted" "$(losses)"
+same "all of it" 192 "$(losses | wc -l)"
+[ "${TY_VARIANT:-release}" = release ] &&
+    ok "48 MB are not held: it took $(peak) KiB, by number $held KiB" test $((held - $(peak))) -gt 30000
+train large.yaml --fresh --memory=90MiB --epochs=2 --schedule=cosine
+same "a schedule over the whole run, whose length the footers say" 0 $rc
+has "a stream" "$W/err" "data.train is read as a stream: decoded"
+"$BIN/trainyard" data plan "$W/large.yaml" >"$W/out" 2>&1
+has "a plan" "$W/out" "because: decoded, its columns take less than half of the memory"
+has "where it lies" "$W/out" "decoded columns, in memory"
+"$BIN/trainyard" data plan "$W/large.yaml" --mode=FastFile >"$W/out" 2>&1
+has "FastFile, too" "$W/out" "because: decoded, its columns take less than half of the memory"
 
 case_name=look
 "$BIN/trainyard" data check "$W/columns" >"$W/out" 2>&1

@@ -1,9 +1,12 @@
-/* Parquet: what is read has as many rows as its row group, whose values lie in what was decoded. */
-#include "container/input/parquet/parquet.h"
+/* Parquet: what is read has as many rows as its row group, whose values lie in what was decoded; a row that is packed
+ * is the same when it is unpacked.
+ */
+#include "container/input/parquet/packing.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-enum { MAX_ROWS = 1 << 16, MAX_GROUPS = 64, MAX_COLUMNS = 256 };
+enum { MAX_ROWS = 1 << 16, MAX_GROUPS = 64, MAX_COLUMNS = 256, PACKED_ROWS = 50 };
 
 static void check_error(const ty_error *err)
 {
@@ -23,6 +26,47 @@ static void check_values(const parquet_values *v, int64_t n_rows)
         if (s->at > v->n_bytes || s->n > v->n_bytes - s->at)
             abort();
     }
+}
+
+static void check_alike(const parquet_values *v, int64_t from, const parquet_values *row)
+{
+    size_t each = parquet_form_bytes(v->form);
+    for (int64_t i = 0; i < row->n; i++) {
+        if ((v->null && v->null[from + i]) != (row->null && row->null[i]))
+            abort();
+        const char *a = (const char *)v->v + (size_t)(from + i) * each, *b = (const char *)row->v + (size_t)i * each;
+        const parquet_span *s = (const void *)a, *t = (const void *)b;
+        if (v->form == PARQUET_AS_BYTES
+                ? s->n != t->n || (s->n > 0 && memcmp(v->bytes + s->at, row->bytes + t->at, s->n))
+                : memcmp(a, b, each) != 0)
+            abort();
+    }
+}
+
+static void check_packed(const parquet_column *column, const parquet_values *v, ty_arena *a)
+{
+    static const size_t at = 0;
+    parquet_form form = v->form;
+    parquet_packing p;
+    parquet_unpacked u = {0};
+    ty_error err = {0};
+    parquet_packing_init(
+        &p, &(parquet_rows){.path = &(const char *){""}, .column = &column, .n_columns = 1, .form = &form}, a);
+    for (int64_t i = 0; i < v->n_rows && i < PACKED_ROWS; i++) {
+        int64_t from = v->first ? v->first[i] : i, n = v->first ? v->first[i + 1] - from : 1;
+        size_t bytes = parquet_packed_bytes(&p, v, i);
+        uint8_t *packed = malloc(bytes);
+        uint64_t told;
+        parquet_pack_rows(&p, v, i, 1, &at, packed);
+        memcpy(&told, packed, sizeof told);
+        if (parquet_unpack_row(&p, &u, packed + PARQUET_PACKED_HEAD, bytes - PARQUET_PACKED_HEAD, &err) < 0)
+            abort();
+        if (told + PARQUET_PACKED_HEAD != bytes || bytes % 8 != 0 || u.v->n != n)
+            abort();
+        check_alike(v, from, u.v);
+        free(packed);
+    }
+    parquet_unpacked_fini(&u);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -45,6 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 continue;
             }
             check_values(&v, f.group[g].n_rows);
+            check_packed(&f.column[c], &v, &a);
         }
     ty_arena_fini(&a);
     return 0;

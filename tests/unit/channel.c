@@ -53,15 +53,18 @@ static void access_follows_mode_format_and_size(void **state)
 {
     (void)state;
     static const access_row rows[] = {
-        {{TY_ACCESS_AUTO, TY_JOB_PIPE, false, 0, 100, true}, true},
-        {{TY_ACCESS_RANDOM, TY_JOB_PIPE, false, 0, 100, true}, true}, /* which the session refuses */
-        {{TY_ACCESS_AUTO, TY_JOB_FAST_FILE, true, 10, 100, false}, true},
-        {{TY_ACCESS_AUTO, TY_JOB_FAST_FILE, true, 10, 100, true}, false},
-        {{TY_ACCESS_AUTO, TY_JOB_FAST_FILE, false, 10, 100, false}, false},
-        {{TY_ACCESS_RANDOM, TY_JOB_FAST_FILE, true, 10, 100, false}, false},
-        {{TY_ACCESS_AUTO, TY_JOB_FILE, true, 10, 100, false}, false},
-        {{TY_ACCESS_AUTO, TY_JOB_FILE, true, 51, 100, false}, true},
-        {{TY_ACCESS_STREAM, TY_JOB_FILE, false, 1, 100, true}, true},
+        {{TY_ACCESS_AUTO, TY_JOB_PIPE, false, 0, 100, true, false}, true},
+        {{TY_ACCESS_RANDOM, TY_JOB_PIPE, false, 0, 100, true, false}, true}, /* which the session refuses */
+        {{TY_ACCESS_AUTO, TY_JOB_FAST_FILE, true, 10, 100, false, false}, true},
+        {{TY_ACCESS_AUTO, TY_JOB_FAST_FILE, true, 10, 100, true, false}, false},
+        {{TY_ACCESS_AUTO, TY_JOB_FAST_FILE, false, 10, 100, false, false}, false},
+        {{TY_ACCESS_RANDOM, TY_JOB_FAST_FILE, true, 10, 100, false, false}, false},
+        {{TY_ACCESS_AUTO, TY_JOB_FILE, true, 10, 100, false, false}, false},
+        {{TY_ACCESS_AUTO, TY_JOB_FILE, true, 51, 100, false, false}, true},
+        {{TY_ACCESS_STREAM, TY_JOB_FILE, false, 1, 100, true, false}, true},
+        {{TY_ACCESS_AUTO, TY_JOB_FAST_FILE, true, 10, 100, false, true}, false},
+        {{TY_ACCESS_AUTO, TY_JOB_FAST_FILE, true, 51, 100, false, true}, true},
+        {{TY_ACCESS_AUTO, TY_JOB_FILE, true, 51, 100, false, true}, true},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const char *why = NULL;

@@ -12,7 +12,6 @@
 #include "container/input/format.h"
 #include "container/input/image/plan.h"
 #include "container/input/map/map.h"
-#include "container/input/stream/stream.h"
 #include "container/input/survey.h"
 #include "golden_file.h"
 #include "input_files.h"
@@ -244,7 +243,7 @@ static void columns_that_do_not_fit_are_refused(void **state)
 {
     (void)state;
     take("table1.parquet", "d/1.parquet"), take("table2.parquet", "d/2.parquet"), take("digits.parquet", "e/2.parquet");
-    take("table1.parquet", "e/1.parquet"), take("lists.parquet", "g/2.parquet"), take("nulls.parquet", "s/n.parquet");
+    take("table1.parquet", "e/1.parquet"), take("lists.parquet", "g/2.parquet");
     ty_field label = of("label", NULL), other = of("age", NULL), more = of("more", "n");
     ty_dataset *ds;
     ty_error err = {0};
@@ -260,12 +259,6 @@ static void columns_that_do_not_fit_are_refused(void **state)
     assert_int_equal(files_open("d", &more, 1, (ty_data_source){0}, &ds, &err), -1);
     assert_says(&err, "3.parquet");
     assert_says(&err, "the file does not end with PAR1");
-    const char *path = files_path("s");
-    ty_stream *s;
-    assert_int_equal(
-        ty_stream_open(&(ty_stream_config){.paths = &path, .n_paths = 1, .fields = &more, .n_fields = 1}, &s, &err),
-        -1);
-    assert_says(&err, "parquet cannot be read as a stream");
 }
 
 static void surveys_tell_tables_from_the_rest(void **state)

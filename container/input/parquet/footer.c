@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FOOTER_MAX_COLUMNS = 1 << 16, FOOTER_MAX_DEPTH = 32, FOOTER_TAIL = 8 };
+enum { FOOTER_MAX_COLUMNS = 1 << 16, FOOTER_MAX_DEPTH = 32 };
 
 /* SchemaElement. Trees are written in depth-first order, each with the number of its children. */
 typedef struct footer_node {
@@ -255,6 +255,8 @@ static void footer_chunk_meta(thrift *t, parquet_chunk *c)
             c->codec = (int)thrift_int(t);
         else if (f.id == 5 && f.type == THRIFT_I64)
             c->n_values = thrift_int(t);
+        else if (f.id == 6 && f.type == THRIFT_I64)
+            c->n_unpacked = thrift_int(t);
         else if (f.id == 7 && f.type == THRIFT_I64)
             c->n_bytes = thrift_int(t);
         else if (f.id == 9 && f.type == THRIFT_I64)
@@ -365,20 +367,44 @@ static int footer_read(thrift *t, ty_arena *a, parquet_file *out, ty_error *err)
     return n_rows == out->n_rows ? 0 : footer_damaged("its row groups do not have as many rows as it says", err);
 }
 
+size_t parquet_footer_bytes(const uint8_t tail[PARQUET_TAIL_BYTES], size_t n, ty_error *err)
+{
+    if (n < 4 + PARQUET_TAIL_BYTES || memcmp(tail + 4, "PAR1", 4) != 0) {
+        footer_damaged("the file does not end with PAR1", err);
+        return 0;
+    }
+    uint32_t length = (uint32_t)tail[0] | (uint32_t)tail[1] << 8 | (uint32_t)tail[2] << 16 | (uint32_t)tail[3] << 24;
+    if (length <= n - 4 - PARQUET_TAIL_BYTES)
+        return (size_t)length + PARQUET_TAIL_BYTES;
+    footer_damaged("it is longer than the file", err);
+    return 0;
+}
+
+int parquet_open_footer(const uint8_t *footer, size_t n_footer, size_t n, ty_arena *a, parquet_file *out, ty_error *err)
+{
+    *out = (parquet_file){.n = n};
+    thrift t = {.p = footer, .end = footer + n_footer - PARQUET_TAIL_BYTES};
+    return footer_read(&t, a, out, err);
+}
+
+int parquet_check_magic(const uint8_t *bytes, size_t n, ty_error *err)
+{
+    if (n >= 4 && memcmp(bytes, "PAR1", 4) == 0)
+        return 0;
+    if (n >= 4 && memcmp(bytes, "PARE", 4) == 0)
+        return ty_error_set(err, TY_E_DATA, "the Parquet file is encrypted");
+    return ty_error_set(err, TY_E_DATA, "the file is no Parquet: it does not begin with PAR1");
+}
+
 int parquet_open(const uint8_t *bytes, size_t n, ty_arena *a, parquet_file *out, ty_error *err)
 {
-    *out = (parquet_file){.bytes = bytes, .n = n};
-    if (n < 4 || memcmp(bytes, "PAR1", 4) != 0) {
-        if (n >= 4 && memcmp(bytes, "PARE", 4) == 0)
-            return ty_error_set(err, TY_E_DATA, "the Parquet file is encrypted");
-        return ty_error_set(err, TY_E_DATA, "the file is no Parquet: it does not begin with PAR1");
-    }
-    if (n < 4 + FOOTER_TAIL || memcmp(bytes + n - 4, "PAR1", 4) != 0)
-        return footer_damaged("the file does not end with PAR1", err);
-    const uint8_t *tail = bytes + n - FOOTER_TAIL;
-    uint32_t length = (uint32_t)tail[0] | (uint32_t)tail[1] << 8 | (uint32_t)tail[2] << 16 | (uint32_t)tail[3] << 24;
-    if (length > n - 4 - FOOTER_TAIL)
-        return footer_damaged("it is longer than the file", err);
-    thrift t = {.p = tail - length, .end = tail};
-    return footer_read(&t, a, out, err);
+    static const uint8_t none[PARQUET_TAIL_BYTES];
+    *out = (parquet_file){.n = n};
+    if (parquet_check_magic(bytes, n, err) < 0)
+        return -1;
+    size_t n_footer = parquet_footer_bytes(n < PARQUET_TAIL_BYTES ? none : bytes + n - PARQUET_TAIL_BYTES, n, err);
+    if (n_footer == 0 || parquet_open_footer(bytes + n - n_footer, n_footer, n, a, out, err) < 0)
+        return -1;
+    out->bytes = bytes;
+    return 0;
 }

@@ -399,11 +399,12 @@ void parquet_room_fini(parquet_room *room)
 {
     free(room->page);
     free(room->level);
+    free(room->chunk);
     *room = (parquet_room){0};
 }
 
-int parquet_read(const parquet_file *f, int group, int column, int64_t most, parquet_room *room, parquet_values *out,
-                 ty_error *err)
+int parquet_read_chunk(const parquet_file *f, int group, int column, const uint8_t *bytes, int64_t most,
+                       parquet_room *room, parquet_values *out, ty_error *err)
 {
     const parquet_chunk *chunk = &f->group[group].chunk[column];
     parquet_form raw = parquet_raw_form(f->column[column].type);
@@ -415,7 +416,7 @@ int parquet_read(const parquet_file *f, int group, int column, int64_t most, par
     w.dictionary.form = raw;
     int rc = page_refuse(f, group, column, err);
     if (rc == 0 && chunk->n_bytes > 0) {
-        w.p = f->bytes + chunk->at;
+        w.p = bytes;
         w.end = w.p + chunk->n_bytes;
     }
     if (rc == 0)
@@ -425,4 +426,12 @@ int parquet_read(const parquet_file *f, int group, int column, int64_t most, par
         return 0;
     parquet_values_fini(out);
     return ty_error_wrap(err, "column \"%s\"", f->column[column].name);
+}
+
+int parquet_read(const parquet_file *f, int group, int column, int64_t most, parquet_room *room, parquet_values *out,
+                 ty_error *err)
+{
+    const parquet_chunk *chunk = &f->group[group].chunk[column];
+    const uint8_t *bytes = chunk->n_bytes > 0 && chunk->at <= (int64_t)f->n ? f->bytes + chunk->at : NULL;
+    return parquet_read_chunk(f, group, column, bytes, most, room, out, err);
 }

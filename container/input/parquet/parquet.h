@@ -62,6 +62,7 @@ typedef struct parquet_column {
 
 typedef struct parquet_chunk {
     int64_t at, n_bytes, n_values;
+    int64_t n_unpacked; /* bytes of its pages before they were compressed, as the file says */
     int codec;
     bool is_elsewhere; /* in a file of its own */
     bool is_encrypted;
@@ -73,7 +74,7 @@ typedef struct parquet_group {
 } parquet_group;
 
 typedef struct parquet_file {
-    const uint8_t *bytes; /* borrowed */
+    const uint8_t *bytes; /* borrowed; NULL: columns are read from elsewhere (parquet_read_chunk) */
     size_t n;
     parquet_column *column;
     int n_columns;
@@ -84,10 +85,20 @@ typedef struct parquet_file {
 
 /* Whether these are the first bytes of one. */
 bool parquet_has_magic(const uint8_t *p, size_t n);
+/* The same, and it can be read: refused if not. */
+int parquet_check_magic(const uint8_t *p, size_t n, ty_error *err);
 
 /* Reads the footer into the arena. TY_E_DATA: the bytes are no Parquet, damaged or encrypted. The caller names the
  * file. */
 int parquet_open(const uint8_t *bytes, size_t n, ty_arena *a, parquet_file *out, ty_error *err);
+
+/* The same, of a file of which only the end is at hand. Bytes at its end that tell how many there have to be. */
+#define PARQUET_TAIL_BYTES 8
+/* Bytes at the end of a file of n bytes that hold its footer; 0: it is refused. */
+size_t parquet_footer_bytes(const uint8_t tail[PARQUET_TAIL_BYTES], size_t n, ty_error *err);
+/* footer: so many bytes. */
+int parquet_open_footer(const uint8_t *footer, size_t n_footer, size_t n, ty_arena *a, parquet_file *out,
+                        ty_error *err);
 
 /* A value of type BYTES. */
 typedef struct parquet_span {
@@ -113,12 +124,35 @@ static inline size_t parquet_form_bytes(parquet_form f)
     return f == PARQUET_AS_BYTES ? sizeof(parquet_span) : f == PARQUET_AS_I32 || f == PARQUET_AS_F32 ? 4 : 8;
 }
 
+/* Element i, of numbers. */
+static inline double parquet_number(const parquet_values *v, int64_t i)
+{
+    switch (v->form) {
+    case PARQUET_AS_I32:
+        return ((const int32_t *)v->v)[i];
+    case PARQUET_AS_I64:
+        return (double)((const int64_t *)v->v)[i];
+    case PARQUET_AS_F32:
+        return (double)((const float *)v->v)[i];
+    default:
+        return ((const double *)v->v)[i];
+    }
+}
+
+/* The same, of whole numbers. */
+static inline int64_t parquet_whole(const parquet_values *v, int64_t i)
+{
+    return v->form == PARQUET_AS_I64 ? ((const int64_t *)v->v)[i] : ((const int32_t *)v->v)[i];
+}
+
 /* What reading takes beside values, kept from column to column; one thread's. Zeroed: there is none yet. */
 typedef struct parquet_room {
     uint8_t *page;
     size_t page_bytes;
     uint32_t *level; /* [2 * n_levels] definition, then repetition levels */
     int64_t n_levels;
+    uint8_t *chunk; /* of a file that is not in memory (opened.h) */
+    size_t chunk_bytes;
 } parquet_room;
 
 void parquet_room_fini(parquet_room *room);
@@ -127,6 +161,9 @@ void parquet_room_fini(parquet_room *room);
  * will do; 0: all. The error names the column. */
 int parquet_read(const parquet_file *f, int group, int column, int64_t most, parquet_room *room, parquet_values *out,
                  ty_error *err);
+/* The same, of a column whose bytes in that group are these. */
+int parquet_read_chunk(const parquet_file *f, int group, int column, const uint8_t *bytes, int64_t most,
+                       parquet_room *room, parquet_values *out, ty_error *err);
 void parquet_values_fini(parquet_values *v); /* a zeroed one is fine */
 
 #endif

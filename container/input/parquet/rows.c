@@ -109,28 +109,22 @@ static const char *rows_what(parquet_form f)
     return f == PARQUET_AS_BYTES ? "texts" : "numbers";
 }
 
-/* Where the file has the column; -1: it has none that is like the first file's. */
-static int rows_column(const parquet_rows *r, int file, int column, ty_error *err)
+int parquet_match_column(const parquet_file *f, const parquet_column *wanted, const char *like, ty_error *err)
 {
-    const parquet_column *wanted = r->column[column];
-    int k = parquet_find_column(&r->file[file], wanted->name);
-    if (k < 0) {
-        ty_error_set(err, TY_E_DATA, "the file has no column \"%s\", which \"%s\" has", wanted->name, r->path[0]);
-        return ty_error_at(err, "%s", r->path[file]);
-    }
-    const parquet_column *found = &r->file[file].column[k];
+    int k = parquet_find_column(f, wanted->name);
+    if (k < 0)
+        return ty_error_set(err, TY_E_DATA, "the file has no column \"%s\", which \"%s\" has", wanted->name, like);
+    const parquet_column *found = &f->column[k];
     bool alike = (wanted->form == PARQUET_AS_BYTES) == (found->form == PARQUET_AS_BYTES) &&
                  (wanted->max_rep > 0) == (found->max_rep > 0);
     if (alike)
         return k;
-    ty_error_set(err, TY_E_DATA, "column \"%s\" holds %s%s here, and %s%s in \"%s\"", wanted->name,
-                 found->max_rep > 0 ? "lists of " : "", rows_what(found->form), wanted->max_rep > 0 ? "lists of " : "",
-                 rows_what(wanted->form), r->path[0]);
-    return ty_error_at(err, "%s", r->path[file]);
+    return ty_error_set(err, TY_E_DATA, "column \"%s\" holds %s%s here, and %s%s in \"%s\"", wanted->name,
+                        found->max_rep > 0 ? "lists of " : "", rows_what(found->form),
+                        wanted->max_rep > 0 ? "lists of " : "", rows_what(wanted->form), like);
 }
 
-/* Integers of any width are 64 bits, numbers of several kinds doubles. */
-static parquet_form rows_join(parquet_form a, parquet_form b)
+parquet_form parquet_join(parquet_form a, parquet_form b)
 {
     bool whole = a <= PARQUET_AS_I64 && b <= PARQUET_AS_I64;
     return a == b ? a : whole ? PARQUET_AS_I64 : PARQUET_AS_F64;
@@ -164,10 +158,10 @@ int parquet_rows_plan(parquet_rows *r, ty_arena *a, ty_error *err)
             to->left = r->n_columns;
             r->n_rows += from->n_rows;
             for (int c = 0; c < r->n_columns; c++) {
-                int k = rows_column(r, i, c, err);
+                int k = parquet_match_column(&r->file[i], r->column[c], r->path[0], err);
                 if (k < 0)
-                    return -1;
-                r->form[c] = rows_join(r->form[c], r->file[i].column[k].form);
+                    return ty_error_at(err, "%s", r->path[i]);
+                r->form[c] = parquet_join(r->form[c], r->file[i].column[k].form);
                 r->part[r->n_parts++] = (rows_part){.file = &r->file[i],
                                                     .group = g,
                                                     .column = k,
@@ -261,4 +255,14 @@ int64_t parquet_rows_bytes(const parquet_rows *r)
                  (v->first ? (v->n_rows + 1) * (int64_t)sizeof *v->first : 0);
         }
     return n;
+}
+
+int64_t parquet_chunk_memory(const parquet_file *f, int group, int column)
+{
+    const parquet_column *c = &f->column[column];
+    const parquet_chunk *chunk = &f->group[group].chunk[column];
+    double n = (double)chunk->n_values * (double)parquet_form_bytes(c->form);
+    n += c->form == PARQUET_AS_BYTES && chunk->n_unpacked > 0 ? (double)chunk->n_unpacked : 0.0;
+    n += c->max_rep > 0 ? (double)f->group[group].n_rows * (double)sizeof(int64_t) : 0.0;
+    return n < 0x1p62 ? (int64_t)n : (int64_t)1 << 62;
 }

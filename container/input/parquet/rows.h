@@ -60,6 +60,14 @@ void parquet_rows_place(const parquet_rows *r, int64_t row, char *out, size_t n)
  * written; -1: none. */
 int parquet_find_column(const parquet_file *f, const char *name);
 
+/* Where a file has a column that `like`, another file, has: its number; -1: it has none, or one of another kind. The
+ * caller names the file. */
+int parquet_match_column(const parquet_file *f, const parquet_column *wanted, const char *like, ty_error *err);
+/* What holds both: integers of any width are 64 bits, numbers of several kinds doubles. */
+parquet_form parquet_join(parquet_form a, parquet_form b);
+
+/* Memory that a column of a row group takes when it is decoded, as the footer says. */
+int64_t parquet_chunk_memory(const parquet_file *f, int group, int column);
 /* Memory that values take. */
 int64_t parquet_rows_bytes(const parquet_rows *r);
 

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "container/input/inflate.h"
+#include "container/input/parquet/flow.h"
 #include "container/input/stream/fifo.h"
 
 #include <errno.h>
@@ -29,8 +30,9 @@ struct ty_source {
     char *fifo_path;
     /* The thread's. */
     ty_fifo fifo;
-    int fd, next_fd; /* of the file that is read; of the one behind it, -1: none */
-    uint8_t *packed; /* bytes that wait to be inflated */
+    int fd, next_fd;    /* of the file that is read; of the one behind it, -1: none */
+    parquet_flow *flow; /* rows are read, not bytes */
+    uint8_t *packed;    /* bytes that wait to be inflated */
     ty_inflate inflate;
     int64_t n_read;   /* from the file, as it lies there */
     bool was_written; /* the FIFO: somebody had it open */
@@ -69,6 +71,8 @@ static int source_begin(ty_source *s, int i, ty_error *err)
     s->n_read = 0;
     if (s->fifo_path)
         return ty_fifo_open(&s->fifo, err);
+    if (s->flow)
+        return parquet_flow_begin(s->flow, i, err) < 0 ? -1 : 1;
     s->fd = s->next_fd >= 0 ? s->next_fd : source_open_file(s, i);
     s->next_fd = -1;
     if (s->fd < 0) {
@@ -189,27 +193,38 @@ static void source_give(ty_source *s, const ty_block *block)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Fills one block of file i, of which `at` bytes have gone before. 1, 0 to stop, -1. */
+/* Bytes of file i, of which `at` have gone before, inflated if need be. 1, 0 to stop, -1. */
+static int source_fill_bytes(ty_source *s, int i, int64_t at, uint8_t *data, size_t *got, bool *ends, ty_error *err)
+{
+    size_t n = s->config.block_bytes;
+    int rc = s->inflate.packing ? source_read_packed(s, i, data, n, got, ends, err)
+                                : source_read_raw(s, i, data, n, got, err);
+    for (size_t some = 1; rc > 0 && at == 0 && s->fifo_path && *got < s->config.head_bytes && some > 0; *got += some)
+        rc = source_read_raw(s, i, data + *got, n - *got, &some, err);
+    if (rc <= 0)
+        return rc;
+    ty_packing packing = at == 0 ? ty_packing_of(data, *got) : TY_PACKING_NONE;
+    if (at == 0 && packing == TY_PACKING_ZLIB)
+        packing = TY_PACKING_NONE; /* weak evidence, and nothing to go back to */
+    if (!s->inflate.packing && packing && (rc = source_unpack(s, i, packing, data, got, ends, err)) <= 0)
+        return rc;
+    if (!s->inflate.packing)
+        *ends = s->fifo_path ? *got == 0 : s->n_read == source_file(s, i)->n_bytes;
+    return 1;
+}
+
+/* Fills one block. The same. */
 static int source_fill(ty_source *s, int i, int64_t at, ty_block *out, ty_error *err)
 {
-    size_t n = s->config.block_bytes, got = 0;
+    size_t got = 0;
+    bool ends = false;
     uint8_t *data = source_room(s);
     if (!data)
         return 0;
-    bool ends = false;
-    int rc = s->inflate.packing ? source_read_packed(s, i, data, n, &got, &ends, err)
-                                : source_read_raw(s, i, data, n, &got, err);
-    for (size_t some = 1; rc > 0 && at == 0 && s->fifo_path && got < s->config.head_bytes && some > 0; got += some)
-        rc = source_read_raw(s, i, data + got, n - got, &some, err);
+    int rc = s->flow ? parquet_flow_fill(s->flow, data, s->config.block_bytes, &got, &ends, err) < 0 ? -1 : 1
+                     : source_fill_bytes(s, i, at, data, &got, &ends, err);
     if (rc <= 0)
         return rc;
-    ty_packing packing = at == 0 ? ty_packing_of(data, got) : TY_PACKING_NONE;
-    if (at == 0 && packing == TY_PACKING_ZLIB)
-        packing = TY_PACKING_NONE; /* weak evidence, and nothing to go back to */
-    if (!s->inflate.packing && packing && (rc = source_unpack(s, i, packing, data, &got, &ends, err)) <= 0)
-        return rc;
-    if (!s->inflate.packing)
-        ends = s->fifo_path ? got == 0 : s->n_read == source_file(s, i)->n_bytes;
     *out = (ty_block){.data = data,
                       .n = got,
                       .file = s->fifo_path ? 0 : s->config.which[i],
@@ -301,7 +316,9 @@ int ty_source_open(const ty_source_config *config, ty_source **out, ty_error *er
     pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
     pthread_cond_init(&s->freed_one, &steady);
     pthread_condattr_destroy(&steady);
-    if (source_launch(s, err) < 0) {
+    parquet_flow_config flow = {
+        .packing = config->packing, .files = config->files, .which = config->which, .n_files = config->n_files};
+    if ((config->packing && parquet_flow_open(&flow, &s->flow, err) < 0) || source_launch(s, err) < 0) {
         ty_source_close(s);
         return -1;
     }
@@ -335,6 +352,7 @@ bool ty_source_close(ty_source *s)
     for (int i = 0; i < SOURCE_BLOCKS; i++)
         free(s->memory[i]);
     bool was_used = !s->fifo_path || s->was_written;
+    parquet_flow_close(s->flow);
     free(s->packed);
     free(s->fifo_path);
     pthread_cond_destroy(&s->filled_one);

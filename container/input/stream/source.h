@@ -39,7 +39,9 @@ typedef struct ty_source_config {
     int64_t timeout_ms; /* that a FIFO may let wait: to appear, for a writer, for more bytes */
     size_t block_bytes;
     size_t head_bytes; /* that a FIFO's first block has at least, unless fewer come; 0: those that tell a compression */
-    int64_t idle_ms;   /* no block taken for so long while all are full is told in a warning; 0: TY_SOURCE_IDLE_MS */
+    /* Parquet: rows of the files, packed so; borrowed. NULL: bytes as they lie there. */
+    const struct parquet_packing *packing;
+    int64_t idle_ms; /* no block taken for so long while all are full is told in a warning; 0: TY_SOURCE_IDLE_MS */
 } ty_source_config;
 
 typedef struct ty_source ty_source;

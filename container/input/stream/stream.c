@@ -6,6 +6,7 @@
 #include "container/input/format.h"
 #include "container/input/header.h"
 #include "container/input/mixing.h"
+#include "container/input/records_parquet.h"
 #include "container/input/stream/opened.h"
 #include "container/input/transform.h"
 
@@ -27,6 +28,7 @@ int stream_begin(stream_opened *s, const int *which, int n_files, ty_error *err)
                                .n_files = n_files,
                                .timeout_ms = s->timeout_ms,
                                .head_bytes = s->records.kind ? 0 : TY_FORMAT_HEAD_BYTES,
+                               .packing = s->records.packing,
                                .block_bytes = s->block_bytes};
     if (s->is_pipe) {
         if (ty_pipe_next(&s->pipe, &s->fifo, err) < 0)
@@ -61,6 +63,8 @@ const char *stream_place(const stream_opened *s, const stream_record *r, char *o
     const char *path = s->is_pipe ? ty_pipe_path(&s->pipe, r->file, fifo) : s->files[r->file].path;
     if (ty_frames_are_lines(s->cursor.how) && !s->cursor.wrapped && s->cursor.n_attributes == 0)
         snprintf(out, n, "%s:%lld", path, (long long)r->record + 1);
+    else if (s->cursor.how == TY_FRAMES_PACKED)
+        snprintf(out, n, "%s: row %lld", path, (long long)r->record);
     else
         snprintf(out, n, "%s: record %lld at byte %lld", path, (long long)r->record, (long long)r->at);
     return out;
@@ -71,9 +75,10 @@ const char *stream_place(const stream_opened *s, const stream_record *r, char *o
 static const struct {
     const char *format;
     const records_kind *kind;
-} stream_kinds[] = {{"tfrecord", &records_example}, {"recordio", &records_tensor}, {"libsvm", &records_libsvm},
-                    {"jsonlines", &records_json},   {"csv", &records_csv},         {"mxnet", &records_mxnet},
-                    {"lines", &records_lines}};
+} stream_kinds[] = {{"tfrecord", &records_example}, {"recordio", &records_tensor},
+                    {"libsvm", &records_libsvm},    {"jsonlines", &records_json},
+                    {"csv", &records_csv},          {"mxnet", &records_mxnet},
+                    {"lines", &records_lines},      {"parquet", &records_parquet_stream}};
 
 /* The FIFO that comes next is opened, and its first bytes are looked at; they stay to be read. */
 static int stream_guess_format(stream_opened *s, const ty_stream_config *c, const ty_format **out, ty_error *err)
@@ -121,6 +126,11 @@ static int stream_choose_kind(stream_opened *s, const ty_stream_config *c, ty_er
     for (size_t i = 0; i < sizeof stream_kinds / sizeof stream_kinds[0]; i++)
         if (strcmp(stream_kinds[i].format, format->name) == 0)
             s->records.kind = stream_kinds[i].kind;
+    if (s->records.kind == &records_parquet_stream && s->is_pipe) {
+        ty_error_set(err, TY_E_CONFIG, "channel \"%s\" is in Pipe mode, and a Parquet file is read from its end",
+                     c->channel);
+        return ty_error_help(err, "give the channel the mode File or FastFile");
+    }
     if (s->records.kind)
         return 0;
     ty_error_set(err, TY_E_CONFIG,
@@ -191,6 +201,11 @@ static int stream_declare(stream_opened *s, const ty_stream_config *c, ty_error 
     }
     if (records_take_media(r, s->field, &s->arena, NULL, err) < 0)
         return -1;
+    if (r->kind == &records_parquet_stream) {
+        if (parquet_stream_begin(r, s->files, s->n_files, err) < 0)
+            return -1;
+        s->stream.n_records = r->rows->n_rows;
+    }
     return r->kind->begin_stream ? r->kind->begin_stream(r, c->index_base, &c->index, err) : 0;
 }
 

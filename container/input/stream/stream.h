@@ -3,7 +3,7 @@
  * A data set (dataset.h) looks at everything before the first step and then reads samples by number. A stream does
  * neither: it knows the types from the first records, checks every value when it is decoded, and an epoch ends where
  * the bytes end. It takes what has frames of its own: TFRecord, RecordIO, LibSVM, JSON Lines, CSV without a header,
- * MXNet's pictures.
+ * MXNet's pictures; and of files Parquet, whose rows it makes such.
  *
  *     ty_stream *s;
  *     if (ty_stream_open(&config, &s, err) < 0) ...            types are known; nothing has been consumed
@@ -100,6 +100,7 @@ typedef struct ty_stream {
     const ty_field_info *field; /* types; nothing is known of values */
     int n_files;                /* 0: Pipe mode */
     int64_t file_bytes;
+    int64_t n_records;    /* of all files, where they say it: Parquet; 0: nobody knows */
     size_t memory_bytes;  /* that the shuffle buffer may take */
     bool even_files;      /* the largest is at most 20 % larger than the smallest */
     uint64_t first_hash;  /* of the first record: channels that begin alike hold the same data, as good as surely */

@@ -1,0 +1,121 @@
+/* survey_parquet.c - what the first Parquet file has. */
+#include "container/input/parquet/opened.h"
+#include "container/input/records_parquet.h"
+#include "container/input/survey.h"
+#include "container/input/transform.h"
+
+#include <string.h>
+
+/* The first value of a column of bytes tells. */
+static int survey_bytes(const parquet_file *f, int column, ty_data_part *part, ty_error *err)
+{
+    parquet_values v = {0};
+    int64_t at = 0;
+    part->is_text = true;
+    if (f->n_groups == 0 || f->group[0].n_rows == 0)
+        return 0;
+    parquet_room room = {0};
+    int rc = parquet_read(f, 0, column, 1, &room, &v, err);
+    parquet_room_fini(&room);
+    if (rc < 0)
+        return -1;
+    while (at < v.n && parquet_is_null(&v, at))
+        at++;
+    if (at < v.n) {
+        const parquet_span *s = (const parquet_span *)v.v + at;
+        part->is_picture = s->n > 0 && ty_image_has_magic(v.bytes + s->at, (size_t)s->n);
+        part->is_sound = s->n > 0 && ty_audio_has_magic(v.bytes + s->at, (size_t)s->n);
+        part->is_text = !part->is_picture && !part->is_sound;
+    }
+    parquet_values_fini(&v);
+    return 0;
+}
+
+/* "image.bytes" is a field "image". */
+static const char *survey_part_name(const parquet_column *c, const ty_data_part *part, ty_arena *a)
+{
+    size_t n = strlen(c->name);
+    bool is_bytes = (part->is_picture || part->is_sound) && n > 6 && strcmp(c->name + n - 6, ".bytes") == 0;
+    return is_bytes ? ty_arena_strndup(a, c->name, n - 6) : c->name;
+}
+
+static int survey_columns(const parquet_file *f, ty_arena *a, ty_data_survey *out, ty_error *err)
+{
+    out->is_table = true;
+    out->part = TY_NEW_ARRAY(a, ty_data_part, f->n_columns + 1);
+    for (int i = 0; i < f->n_columns; i++) {
+        const parquet_column *c = &f->column[i];
+        ty_data_part *part = &out->part[out->n_parts];
+        *part = (ty_data_part){.name = NULL};
+        out->is_table &= c->max_rep == 0 && c->odd == NULL;
+        if (c->odd || (c->max_rep > 0 && c->form == PARQUET_AS_BYTES)) {
+            out->left_out = out->left_out ? ty_arena_printf(a, "%s, %s", out->left_out, c->name) : c->name;
+            continue;
+        }
+        if (c->form == PARQUET_AS_BYTES && survey_bytes(f, i, part, err) < 0)
+            return -1;
+        part->name = survey_part_name(c, part, a);
+        out->is_table &= !part->is_picture && !part->is_sound;
+        out->n_parts++;
+    }
+    return 0;
+}
+
+int ty_survey_parquet(const ty_data_source *src, const ty_data_file *files, int n_files, ty_arena *a,
+                      ty_data_survey *out, ty_error *err)
+{
+    ty_bytes bytes;
+    parquet_file f;
+    (void)n_files;
+    if (ty_bytes_open(files[0].path, &(ty_bytes_options){.no_map = src->no_map}, &bytes, err) < 0)
+        return -1;
+    int rc = parquet_open(bytes.data, bytes.n, a, &f, err);
+    if (rc == 0)
+        rc = survey_columns(&f, a, out, err);
+    ty_bytes_close(&bytes);
+    return rc < 0 ? ty_error_at(err, "%s", files[0].path) : 0;
+}
+
+/* ---- memory ---- */
+
+static void measure_groups(const parquet_file *f, const bool *is_wanted, ty_parquet_memory *out)
+{
+    double all = 0.0;
+    for (int g = 0; g < f->n_groups; g++) {
+        double bytes = 0.0;
+        for (int c = 0; c < f->n_columns; c++)
+            bytes += is_wanted[c] ? (double)parquet_chunk_memory(f, g, c) : 0.0;
+        all += bytes;
+        if (bytes > (double)out->group_bytes && bytes < 0x1p62)
+            out->group_bytes = (uint64_t)bytes;
+    }
+    out->growth = all / (double)f->n;
+}
+
+static void measure_want(const parquet_file *f, const ty_field *d, ty_arena *a, bool *is_wanted)
+{
+    ty_error ignored = {0};
+    records_field field = {.declared = *d, .name = d->member ? d->member : d->name};
+    if (parquet_field_columns(f, &field, a, &ignored) < 0)
+        return; /* told by who opens the data */
+    for (int32_t k = 0; k < field.n_columns; k++)
+        is_wanted[field.column[k]] = true;
+}
+
+ty_parquet_memory ty_parquet_measure(const char *path, const ty_field *fields, int n_fields)
+{
+    parquet_opened o;
+    ty_error ignored = {0};
+    ty_parquet_memory out = {.growth = 1.0};
+    if (parquet_opened_open(path, -1, &o, &ignored) < 0)
+        return out;
+    bool *is_wanted = TY_NEW_ARRAY(&o.arena, bool, o.file.n_columns + 1);
+    for (int c = 0; n_fields == 0 && c < o.file.n_columns; c++)
+        is_wanted[c] = true;
+    for (int i = 0; i < n_fields; i++)
+        if (!ty_field_is_cross(&fields[i]))
+            measure_want(&o.file, &fields[i], &o.arena, is_wanted);
+    measure_groups(&o.file, is_wanted, &out);
+    parquet_opened_close(&o);
+    return out;
+}
