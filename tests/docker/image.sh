@@ -22,7 +22,8 @@ check "nothing that everybody may write, except the two scratch folders" \
 
 # A file of a package is there with the package's licence.
 for package in gcc-12 cpp-12 binutils-x86-64-linux-gnu libc6 libdnnl2 libgomp1 libyaml-0-2 libpcre2-8-0 zlib1g libssl3 ca-certificates \
-    libopenmpi3 openmpi-bin libpmix2 libucx0 libhwloc15 libevent-core-2.1-7; do
+    libopenmpi3 openmpi-bin libpmix2 libucx0 libhwloc15 libevent-core-2.1-7 \
+    libsndfile1 libsoxr0 libsnappy1v5 liblz4-1 libbrotli1; do
     check "the licence of $package" grep -qxF "usr/share/doc/$package/copyright" "$scratch/names"
     check "the record of $package" grep -qxF "var/lib/dpkg/status.d/$package" "$scratch/names"
 done
@@ -51,6 +52,17 @@ check "a rank" answer rank 0 perf -b 1K -e 1K
 check "mpirun" is "$(run_image mpirun "${hardened[@]}" --entrypoint mpirun -- --mca plm isolated \
     -np 2 --oversubscribe /usr/local/bin/trainyard perf -b 1K -e 1K)" 0
 check "two ranks of it" has "$scratch/mpirun" '2 ranks'
+# Libraries that are opened when a file needs them: codecs of Parquet's pages, of sounds, and what changes their rate.
+mkdir -p "$scratch/formats/sounds" && cp tests/golden/parquet/{snappy,gzip,zstd,brotli,lz4}.parquet "$scratch/formats"
+cp tests/golden/audio/{s16.wav,s16.flac,vorbis.ogg,opus.opus,layer3.mp3,s16.aiff} "$scratch/formats/sounds"
+printf '%s\n' 'model: tones.onnx' 'loss: softmax_cross_entropy' 'batch_size: 2' \
+    'data: {train: {path: /formats/sounds, fields: {wave: {audio: {sample_rate: 11025, seconds: 0.1, channels: 1}}}}}' >"$scratch/formats/sounds.yaml"
+chmod -R a+rX "$scratch/formats" && chmod 755 "$scratch"
+for codec in snappy gzip zstd brotli lz4; do
+    check "Parquet with $codec" is "$(run_image "$codec" "${hardened[@]}" -v "$scratch/formats:/formats:ro" -- data head "/formats/$codec.parquet" --rows=1)" 0
+done
+check "sounds of six kinds, at another rate" is \
+    "$(run_image sounds "${hardened[@]}" -v "$scratch/formats:/formats:ro" -- data head /formats/sounds --recipe=/formats/sounds.yaml --rows=6)" 0
 check "serve is refused" answer serve 2 serve
 check "serve is told why" has "$scratch/serve" 'does not serve'
 check "train without a job ends in an error" not answer no-job 0 train
