@@ -6,7 +6,9 @@
  *
  * What is expected to be written is asked for in huge pages of 2 MiB, for as long as these are quick: one fault in
  * place of 512, and a step finds its addresses sooner. On a virtual machine whose host has not given it the memory yet
- * (or has taken it back), a huge page is 512 faults of the host at once. So the first slow one is the last. What 1 GB
+ * (or has taken it back: where free memory is reported to the host, that is what lay free for two seconds, in pieces of
+ * 2 MiB and larger, and not what is in smaller ones), a huge page is 512 faults of the host at once. So a few slow ones
+ * are the last. What 1 GB
  * takes of a thread's time on such a machine (AMD EPYC, Linux 6, 512 MB at a time):
  *
  *     0.08 s   asked for in huge pages that the host has          2.0 s   in huge pages that it has not
