@@ -342,9 +342,6 @@ int ty_data_open(const ty_arguments_given *given, ty_arena *a, ty_data_opened *o
     bool copies = is_written && !source.skip_bad &&
                   (ty_data_copies_records(out->survey.format) || strcmp(out->survey.format, "parquet") == 0);
     ty_media media = data_media(strcmp(given->words[0], "check") == 0, a);
-    for (int i = 0; i < out->survey.n_parts; i++) /* names of folders become numbers */
-        out->survey.part[i].is_text =
-            out->survey.part[i].is_text && (!is_written || !data_has_folders(out->survey.format));
     out->source = source;
     if (is_written && strcmp(out->survey.format, "libsvm") == 0) {
         if (data_take_entries(&source, fields, &source.n_fields, a, err) < 0)
@@ -352,6 +349,9 @@ int ty_data_open(const ty_arguments_given *given, ty_arena *a, ty_data_opened *o
     } else {
         for (int i = 0; i < out->survey.n_parts; i++) {
             fields[source.n_fields] = data_field(&out->survey, i, !is_written || copies, media, a);
+            bool is_folder = is_written && data_has_folders(out->survey.format) && out->survey.part[i].is_text;
+            if (is_folder && data_name_classes(&fields[source.n_fields], &out->survey.part[i], a, err) < 0)
+                return -1;
             if (!out->survey.part[i].is_text)
                 source.n_fields++;
             else if (is_written && !copies)

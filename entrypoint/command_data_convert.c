@@ -1,7 +1,8 @@
 /* command_data_convert.c - `trainyard data convert` and `pack`: any data as TFRecord files of tf.train.Example.
  *
- * Whole numbers are written as integers, all else as floats, text as bytes; a number or text that is missing has no
- * feature. LibSVM becomes label, ids and values, as click models read them, each line as long as it is.
+ * Whole numbers are written as integers, all else as floats, text as bytes, pictures and sounds as they are encoded; a
+ * number or text that is missing has no feature. LibSVM becomes label, ids and values, as click models read them, each
+ * line as long as it is.
  */
 #include "container/input/convert.h"
 #include "container/output/example.h"
@@ -17,6 +18,7 @@
 
 typedef struct converter {
     const ty_dataset *ds;
+    const ty_field *declared; /* [ds->n_fields] */
     ty_shards *shards;
     ty_example_writer example;
     bool is_libsvm;
@@ -40,15 +42,41 @@ static int64_t convert_elems(converter *c, const ty_field_info *f)
     return c->n_entries;
 }
 
+typedef struct convert_media {
+    ty_example_writer *example;
+    const char *name;
+} convert_media;
+
+static int convert_encoded(void *ctx, const uint8_t *bytes, size_t n, ty_error *err)
+{
+    const convert_media *m = ctx;
+    (void)err;
+    ty_example_add_bytes(m->example, m->name, bytes, n);
+    return 0;
+}
+
+/* Names of folders stay names. */
+static bool convert_is_class(const converter *c, int field)
+{
+    const ty_map *map = c->declared[field].map;
+    return map && ty_map_declared(map)->way == TY_MAP_CLASSES;
+}
+
 static int convert_field(converter *c, int field, int64_t sample, ty_error *err)
 {
     const ty_field_info *f = &c->ds->field[field];
     int64_t n = ty_type_elems(&f->type);
+    if (f->image || f->audio)
+        return ty_dataset_encoded(c->ds, field, sample, convert_encoded, &(convert_media){&c->example, f->name}, err);
     if (ty_dataset_read(c->ds, field, &sample, 1, c->row, err) < 0)
         return -1;
     if (f->is_integer) {
         ty_convert_to_i64((ty_dtype)f->type.dtype, c->row, c->whole, n);
-        ty_example_add_ints(&c->example, f->name, c->whole, convert_elems(c, f));
+        const char *word = convert_is_class(c, field) ? ty_map_word(c->declared[field].map, c->whole[0]) : NULL;
+        if (word)
+            ty_example_add_bytes(&c->example, f->name, word, strlen(word));
+        else
+            ty_example_add_ints(&c->example, f->name, c->whole, convert_elems(c, f));
         return 0;
     }
     ty_convert_to_f64((ty_dtype)f->type.dtype, c->row, c->v, n);
@@ -97,10 +125,6 @@ static int convert_all(converter *c, ty_error *err)
 
 int ty_data_convert_into(const ty_data_opened *data, ty_shards *shards, ty_error *err)
 {
-    if (strcmp(data->survey.format, "audio") == 0) {
-        ty_error_set(err, TY_E_USAGE, "sounds of any length and rate make no rows of numbers");
-        return ty_error_help(err, "trainyard data pack keeps them as they are, with the names of their folders");
-    }
     if (strcmp(data->survey.format, "parquet") == 0 && !data->source.skip_bad)
         return ty_data_convert_parquet(data, shards, err);
     if (data->survey.is_table)
@@ -112,7 +136,10 @@ int ty_data_convert_into(const ty_data_opened *data, ty_shards *shards, ty_error
                      data->survey.format);
         return ty_error_help(err, "leave out --skip-bad, and mend or remove the records that are refused");
     }
-    converter c = {.ds = data->ds, .shards = shards, .is_libsvm = strcmp(data->survey.format, "libsvm") == 0};
+    converter c = {.ds = data->ds,
+                   .declared = data->field,
+                   .shards = shards,
+                   .is_libsvm = strcmp(data->survey.format, "libsvm") == 0};
     return convert_all(&c, err);
 }
 

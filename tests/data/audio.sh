@@ -80,8 +80,11 @@ train tones.onnx --loss=softmax_cross_entropy --data=packed --fresh --max_steps=
 same "no fields declared" 0 $rc
 
 "$BIN/trainyard" data convert "$W/folders" "$W/rows" >"$W/out" 2>&1
-same "they are no rows" 2 $?
-has "what keeps them" "$W/out" "trainyard data pack keeps them as they are"
+same "convert" 0 $?
+sed 's/path: packed/path: rows/' "$W/packed.yaml" >"$W/rows.yaml"
+train rows.yaml --fresh --max_steps=6
+same "as they are, with the names of their folders" 0 $rc
+same "losses" "$wanted" "$(losses)"
 
 # What varies is the same by number and as a stream, on one process and two, and after a resume.
 case_name=varied

@@ -65,6 +65,10 @@ wanted=$(losses)
 train packed.yaml --fresh --max_steps=3
 same "records" 0 $rc
 same "losses" "$wanted" "$(losses)"
+"$BIN/trainyard" data convert "$W/folders" "$W/converted" >"$W/out" 2>&1
+same "convert" 0 $?
+train packed.yaml --fresh --max_steps=3 --data.train.path=converted
+same "the same, but for their paths" "0 $wanted" "$rc $(losses)"
 train digits.onnx --loss=softmax_cross_entropy --data=packed --fresh --max_steps=1
 same "no fields declared" 0 $rc
 kept=$(find "$W/run" -name preprocessing.json | head -1)
