@@ -10,10 +10,21 @@
 
 enum { BUDGET_STEP = 8 };
 
+/* Blocks and row groups of a stream; its shuffle buffer as if records were as large as their rows of a batch. */
+static uint64_t budget_read(const ty_session_stream *st)
+{
+    if (!st->is_on || !st->stream)
+        return 0;
+    uint64_t row = ty_session_batch_bytes(&st->face, 1), room = st->stream->memory_bytes;
+    uint64_t rows = st->order.shuffle_rows > 0 ? (uint64_t)st->order.shuffle_rows : 0;
+    return st->stream->read_bytes + (rows < room / row ? rows * row : room);
+}
+
 uint64_t ty_budget_input_bytes(const ty_session *s, int64_t batch)
 {
     uint64_t bytes = ty_session_batch_bytes(s->train, batch / ty_company_size(s->job->company));
-    return bytes * (uint64_t)ty_session_ring_depth(s, bytes) * (s->validation ? 2 : 1);
+    return bytes * (uint64_t)ty_session_ring_depth(s, bytes) * (s->validation ? 2 : 1) + budget_read(&s->train_stream) +
+           budget_read(&s->validation_stream);
 }
 
 static void budget_add_up(ty_budget *b)
@@ -25,10 +36,11 @@ static void budget_add_up(ty_budget *b)
                                : b->host_bytes;
 }
 
-/* Text is parsed and kept; arrays are read where they lie, but for what was inflated. */
+/* Text is parsed and kept, as are columns; arrays are read where they lie, but for what was inflated. */
 static uint64_t budget_mapped(const ty_dataset *d)
 {
-    if (!d || strcmp(d->format, "csv") == 0 || d->stats.file_bytes <= d->stats.memory_bytes)
+    bool is_kept = d && (strcmp(d->format, "csv") == 0 || strcmp(d->format, "parquet") == 0);
+    if (!d || is_kept || d->stats.file_bytes <= d->stats.memory_bytes)
         return 0;
     return (uint64_t)(d->stats.file_bytes - d->stats.memory_bytes);
 }

@@ -15,7 +15,8 @@
 typedef struct ty_budget {
     int64_t batch;          /* rows, of all devices */
     uint64_t process_bytes; /* program, libraries, graphs, data in memory */
-    uint64_t state_bytes, slab_bytes, scratch_bytes, input_bytes;
+    uint64_t state_bytes, slab_bytes, scratch_bytes;
+    uint64_t input_bytes; /* batches made ahead; of a stream what is being read and its shuffle buffer too */
     bool on_gpu;
     int n_gpus;                                       /* that each take so much */
     uint64_t constant_bytes, batch_bytes, code_bytes; /* of the GPU */

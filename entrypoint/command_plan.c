@@ -217,7 +217,7 @@ static void print_memory(const planned *p)
                 {"constants", m->on_gpu ? m->constant_bytes : 0},
                 {"batches, two of them on their way", m->batch_bytes},
                 {"left for kernels and libraries", m->code_bytes},
-                {"batches read ahead", m->on_gpu ? 0 : m->input_bytes},
+                {"input", m->on_gpu ? 0 : m->input_bytes},
                 {"program, libraries, graphs, data in memory", m->on_gpu ? 0 : m->process_bytes},
                 {"mapped data files, while there is room", m->on_gpu ? 0 : m->mapped_bytes}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)

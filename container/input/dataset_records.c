@@ -241,7 +241,7 @@ static int records_open_files(ty_dataset *ds, const ty_data_source *src, ty_erro
 {
     records_impl *impl = ds->impl;
     ty_bytes_options options = {.no_map = src->no_map, .max_inflated_bytes = src->max_inflated_bytes};
-    for (int i = 0; i < impl->n_files; i++)
+    for (int i = 0; !impl->kind->opens_files && i < impl->n_files; i++)
         if (ty_bytes_open(impl->file[i].file->path, &options, &impl->file[i].bytes, err) < 0)
             return -1;
     records_keep_find(ds, src);

@@ -150,6 +150,7 @@ typedef struct records_look {
 
 struct records_kind {
     ty_framing framing;
+    bool opens_files;                 /* `prepare` does, and records_file.bytes is its own */
     bool is_kept;                     /* all that a walk finds of such records is in records_keep.c */
     void (*fini)(records_impl *impl); /* before files are closed; NULL: nothing to do */
     /* All rows of a field as they go into a batch, where `prepare` has made them of all fields; NULL: it has not. */

@@ -21,22 +21,22 @@ static const uint8_t *rows_base(const records_impl *impl)
 static int parquet_open_files(records_impl *impl, parquet_rows *r, ty_arena *a, ty_error *err)
 {
     const char **path = TY_NEW_ARRAY(a, const char *, impl->n_files);
-    r->file = TY_NEW_ARRAY(a, parquet_file, impl->n_files);
+    r->opened = TY_NEW_ARRAY(a, parquet_opened, impl->n_files);
     r->path = path;
-    r->n_files = impl->n_files;
-    for (int i = 0; i < impl->n_files; i++) {
-        const ty_bytes *b = &impl->file[i].bytes;
-        path[i] = impl->file[i].file->path;
-        if (parquet_open(b->data, b->n, a, &r->file[i], err) < 0)
-            return ty_error_at(err, "%s", path[i]);
+    for (r->n_files = 0; r->n_files < impl->n_files; r->n_files++) {
+        const ty_data_file *file = impl->file[r->n_files].file;
+        path[r->n_files] = file->path;
+        if (parquet_opened_open(file->path, file->n_bytes, a, &r->opened[r->n_files], err) < 0)
+            return -1;
+        parquet_opened_rest(&r->opened[r->n_files]);
     }
     return 0;
 }
 
-static void parquet_give_back(records_impl *impl)
+static void parquet_close_files(parquet_rows *r)
 {
-    for (int i = 0; i < impl->n_files; i++)
-        ty_bytes_close(&impl->file[i].bytes);
+    for (int i = 0; i < r->n_files; i++)
+        ty_bytes_close(&r->opened[i].whole); /* how many rows it has is still asked */
 }
 
 /* Places for all rows, in addresses that take no memory. */
@@ -44,11 +44,10 @@ static int parquet_place_rows(records_impl *impl, const parquet_rows *r, ty_erro
 {
     size_t n = (size_t)r->n_rows, at = 0;
     uint8_t *base = mmap(NULL, n > 0 ? n : 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    parquet_give_back(impl);
     if (base == MAP_FAILED)
         return ty_error_set(err, TY_E_LIMIT, "no addresses for %zu rows", n);
     for (int i = 0; i < impl->n_files; i++) {
-        size_t rows = !r->first_only ? (size_t)r->file[i].n_rows : i == 0 ? n : 0;
+        size_t rows = !r->first_only ? (size_t)r->opened[i].file.n_rows : i == 0 ? n : 0;
         impl->file[i].bytes = (ty_bytes){.data = base + at, .n = rows};
         at += rows;
     }
@@ -123,7 +122,7 @@ static int parquet_read_all(ty_dataset *ds, const ty_data_source *src, parquet_r
 {
     records_impl *impl = ds->impl;
     int n_threads = src->n_threads > 0 ? src->n_threads : ty_crew_processors();
-    if (parquet_fields_take(&r->file[0], impl, r, &ds->arena, err) < 0)
+    if (parquet_fields_take(&r->opened[0].file, impl, r, &ds->arena, err) < 0)
         return ty_error_at(err, "%s", r->path[0]);
     r->first_only = src->types_only;
     if (parquet_rows_plan(r, &ds->arena, err) < 0)
@@ -143,11 +142,13 @@ static int parquet_prepare(ty_dataset *ds, const ty_data_source *src, ty_error *
 {
     records_impl *impl = ds->impl;
     parquet_rows *r = TY_NEW(&ds->arena, parquet_rows);
-    if (parquet_open_files(impl, r, &ds->arena, err) < 0 || parquet_read_all(ds, src, r, err) < 0)
+    int rc = parquet_open_files(impl, r, &ds->arena, err);
+    if (rc == 0)
+        rc = parquet_read_all(ds, src, r, err);
+    parquet_close_files(r);
+    if (rc < 0)
         return -1;
     impl->rows = r;
-    if (impl->blocks != NULL)
-        parquet_give_back(impl);
     return impl->blocks != NULL ? 0 : parquet_place_rows(impl, r, err);
 }
 
@@ -155,7 +156,7 @@ static void parquet_fini(records_impl *impl)
 {
     if (impl->blocks != NULL)
         parquet_blocks_fini(impl->blocks);
-    if (impl->rows == NULL || impl->blocks != NULL) /* its files are open yet, or lie in blocks */
+    if (impl->rows == NULL || impl->blocks != NULL) /* not opened, or in blocks */
         return;
     size_t n = (size_t)impl->rows->n_rows;
     if (rows_base(impl) != NULL)
@@ -184,6 +185,7 @@ static int parquet_find(records_look *look, const ty_frame *record, ty_error *er
 }
 
 const records_kind records_parquet = {.framing = TY_FRAMES_ROWS,
+                                      .opens_files = true,
                                       .fini = parquet_fini,
                                       .block = parquet_rows_of,
                                       .block_place = parquet_place,

@@ -41,9 +41,10 @@ static int64_t footer_group_bytes(const parquet_file *f, const int *column, int 
 static int footer_look_at(footer_look *l)
 {
     parquet_opened o;
-    if (parquet_opened_open(l->file->path, l->file->n_bytes, &o, &l->error) < 0)
-        return -1;
-    int rc = 0, n = l->rows->n_columns, *column = ty_arena_alloc(&o.arena, ((size_t)n + 1) * sizeof *column);
+    ty_arena a;
+    ty_arena_init(&a);
+    int n = l->rows->n_columns, *column = TY_NEW_ARRAY(&a, int, n + 1);
+    int rc = parquet_opened_open(l->file->path, l->file->n_bytes, &a, &o, &l->error);
     for (int c = 0; rc == 0 && c < n; c++) {
         column[c] = parquet_match_column(&o.file, l->rows->column[c], l->rows->path[0], &l->error);
         rc = column[c] < 0 ? ty_error_at(&l->error, "%s", l->file->path) : 0;
@@ -53,6 +54,7 @@ static int footer_look_at(footer_look *l)
     l->n_rows = o.file.n_rows;
     l->group_bytes = rc == 0 ? footer_group_bytes(&o.file, column, n) : 0;
     parquet_opened_close(&o);
+    ty_arena_fini(&a);
     return rc;
 }
 
@@ -131,15 +133,18 @@ int parquet_stream_begin(records_impl *impl, const ty_data_file *files, int n_fi
 {
     ty_arena *a = impl->arena;
     parquet_opened first;
+    ty_arena footer;
     const char **path = TY_NEW(a, const char *);
     parquet_rows *r = TY_NEW(a, parquet_rows);
-    if (parquet_opened_open(files[0].path, files[0].n_bytes, &first, err) < 0)
-        return -1;
     *path = files[0].path;
     *r = (parquet_rows){.path = path, .n_files = 1};
     int64_t group_bytes = 0;
-    int rc = begin_with(&first, impl, r, files, n_files, &group_bytes, err);
+    ty_arena_init(&footer);
+    int rc = parquet_opened_open(files[0].path, files[0].n_bytes, &footer, &first, err);
+    if (rc == 0)
+        rc = begin_with(&first, impl, r, files, n_files, &group_bytes, err);
     parquet_opened_close(&first);
+    ty_arena_fini(&footer);
     if (rc < 0)
         return -1;
     parquet_fields_decode_as(r, impl);

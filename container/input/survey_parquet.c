@@ -7,15 +7,16 @@
 #include <string.h>
 
 /* The first value of a column of bytes tells. */
-static int survey_bytes(const parquet_file *f, int column, ty_data_part *part, ty_error *err)
+static int survey_bytes(const parquet_opened *o, int column, ty_data_part *part, ty_error *err)
 {
     parquet_values v = {0};
     int64_t at = 0;
+    const parquet_file *f = &o->file;
     part->is_text = true;
     if (f->n_groups == 0 || f->group[0].n_rows == 0)
         return 0;
     parquet_room room = {0};
-    int rc = parquet_read(f, 0, column, 1, &room, &v, err);
+    int rc = parquet_opened_read(o, 0, column, 1, &room, &v, err);
     parquet_room_fini(&room);
     if (rc < 0)
         return -1;
@@ -39,8 +40,9 @@ static const char *survey_part_name(const parquet_column *c, const ty_data_part 
     return is_bytes ? ty_arena_strndup(a, c->name, n - 6) : c->name;
 }
 
-static int survey_columns(const parquet_file *f, ty_arena *a, ty_data_survey *out, ty_error *err)
+static int survey_columns(const parquet_opened *o, ty_arena *a, ty_data_survey *out, ty_error *err)
 {
+    const parquet_file *f = &o->file;
     out->is_table = true;
     out->part = TY_NEW_ARRAY(a, ty_data_part, f->n_columns + 1);
     for (int i = 0; i < f->n_columns; i++) {
@@ -52,7 +54,7 @@ static int survey_columns(const parquet_file *f, ty_arena *a, ty_data_survey *ou
             out->left_out = out->left_out ? ty_arena_printf(a, "%s, %s", out->left_out, c->name) : c->name;
             continue;
         }
-        if (c->form == PARQUET_AS_BYTES && survey_bytes(f, i, part, err) < 0)
+        if (c->form == PARQUET_AS_BYTES && survey_bytes(o, i, part, err) < 0)
             return -1;
         part->name = survey_part_name(c, part, a);
         out->is_table &= !part->is_picture && !part->is_sound;
@@ -64,22 +66,21 @@ static int survey_columns(const parquet_file *f, ty_arena *a, ty_data_survey *ou
 int ty_survey_parquet(const ty_data_source *src, const ty_data_file *files, int n_files, ty_arena *a,
                       ty_data_survey *out, ty_error *err)
 {
-    ty_bytes bytes;
-    parquet_file f;
+    parquet_opened o;
+    (void)src;
     (void)n_files;
-    if (ty_bytes_open(files[0].path, &(ty_bytes_options){.no_map = src->no_map}, &bytes, err) < 0)
+    if (parquet_opened_open(files[0].path, -1, a, &o, err) < 0)
         return -1;
-    int rc = parquet_open(bytes.data, bytes.n, a, &f, err);
-    if (rc == 0)
-        rc = survey_columns(&f, a, out, err);
-    ty_bytes_close(&bytes);
+    int rc = survey_columns(&o, a, out, err);
+    parquet_opened_close(&o);
     return rc < 0 ? ty_error_at(err, "%s", files[0].path) : 0;
 }
 
 /* ---- memory ---- */
 
-static void measure_groups(const parquet_file *f, const bool *is_wanted, ty_parquet_memory *out)
+static void measure_groups(const parquet_opened *o, const bool *is_wanted, ty_parquet_memory *out)
 {
+    const parquet_file *f = &o->file;
     double all = 0.0;
     for (int g = 0; g < f->n_groups; g++) {
         double bytes = 0.0;
@@ -89,7 +90,7 @@ static void measure_groups(const parquet_file *f, const bool *is_wanted, ty_parq
         if (bytes > (double)out->group_bytes && bytes < 0x1p62)
             out->group_bytes = (uint64_t)bytes;
     }
-    out->growth = all / (double)f->n;
+    out->growth = all / (double)o->n_bytes;
 }
 
 static void measure_want(const parquet_file *f, const ty_field *d, ty_arena *a, bool *is_wanted)
@@ -105,17 +106,20 @@ static void measure_want(const parquet_file *f, const ty_field *d, ty_arena *a, 
 ty_parquet_memory ty_parquet_measure(const char *path, const ty_field *fields, int n_fields)
 {
     parquet_opened o;
+    ty_arena a;
     ty_error ignored = {0};
     ty_parquet_memory out = {.growth = 1.0};
-    if (parquet_opened_open(path, -1, &o, &ignored) < 0)
-        return out;
-    bool *is_wanted = TY_NEW_ARRAY(&o.arena, bool, o.file.n_columns + 1);
+    ty_arena_init(&a);
+    int rc = parquet_opened_open(path, -1, &a, &o, &ignored);
+    bool *is_wanted = TY_NEW_ARRAY(&a, bool, o.file.n_columns + 1);
     for (int c = 0; n_fields == 0 && c < o.file.n_columns; c++)
         is_wanted[c] = true;
     for (int i = 0; i < n_fields; i++)
         if (!ty_field_is_cross(&fields[i]))
-            measure_want(&o.file, &fields[i], &o.arena, is_wanted);
-    measure_groups(&o.file, is_wanted, &out);
+            measure_want(&o.file, &fields[i], &a, is_wanted);
+    if (rc == 0)
+        measure_groups(&o, is_wanted, &out);
     parquet_opened_close(&o);
+    ty_arena_fini(&a);
     return out;
 }

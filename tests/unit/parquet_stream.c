@@ -17,6 +17,8 @@
 #include "golden_file.h"
 #include "input_files.h"
 
+#include <zlib.h>
+
 enum { MOST_FIELDS = 8, BATCH = 7 };
 
 static ty_arena maps; /* and paths, of one test */
@@ -193,6 +195,21 @@ static void numbers_stream_as_they_lie(void **state)
     }
     ty_field few[2] = {of("i32", NULL), list("ids", 4)};
     check_alike("gaps", few, 2);
+}
+
+static void files_may_be_compressed_as_a_whole(void **state)
+{
+    (void)state;
+    ty_buf bytes;
+    golden_read("parquet", "digits.parquet", &bytes);
+    gzFile file = gzopen(files_path("1.parquet"), "wb");
+    assert_int_equal(gzwrite(file, bytes.data, (unsigned)bytes.len), (int)bytes.len);
+    assert_int_equal(gzclose(file), Z_OK);
+    ty_field digits[2] = {of("image", "0-63"), of("label", NULL)};
+    check_alike("1.parquet", digits, 2);
+    ty_parquet_memory m = ty_parquet_measure(files_path("1.parquet"), digits, 2);
+    assert_true(m.group_bytes > 0 && m.growth > 1);
+    ty_buf_fini(&bytes);
 }
 
 static void lists_and_texts_stream_as_they_lie(void **state)
@@ -427,6 +444,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(numbers_stream_as_they_lie),
+        TEST(files_may_be_compressed_as_a_whole),
         TEST(lists_and_texts_stream_as_they_lie),
         TEST(pictures_and_sounds_stream_as_they_lie),
         TEST(columns_are_found_by_name_in_each_file),

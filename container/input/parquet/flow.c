@@ -34,8 +34,9 @@ typedef struct flow_group {
 struct parquet_flow {
     parquet_flow_config config;
     parquet_opened opened[2]; /* file i is in place i % 2 */
-    int opened_file[2];       /* -1: none */
-    int *column[2];           /* [n_columns] the wanted ones in it */
+    ty_arena footer[2];
+    int opened_file[2]; /* -1: none */
+    int *column[2];     /* [n_columns] the wanted ones in it */
     flow_group side[2];
     int now;             /* which side goes out */
     int file;            /* that goes out */
@@ -56,6 +57,7 @@ static const ty_data_file *flow_file(const parquet_flow *f, int i)
 static void flow_close_file(parquet_flow *f, int place)
 {
     parquet_opened_close(&f->opened[place]);
+    ty_arena_fini(&f->footer[place]);
     f->opened_file[place] = -1;
 }
 
@@ -67,7 +69,8 @@ static int flow_open_file(parquet_flow *f, int i, ty_error *err)
     if (f->opened_file[place] == i)
         return 0;
     flow_close_file(f, place);
-    if (parquet_opened_open(flow_file(f, i)->path, flow_file(f, i)->n_bytes, &f->opened[place], err) < 0)
+    const ty_data_file *file = flow_file(f, i);
+    if (parquet_opened_open(file->path, file->n_bytes, &f->footer[place], &f->opened[place], err) < 0)
         return -1;
     for (int c = 0; c < p->n_columns; c++) {
         int k = parquet_match_column(&f->opened[place].file, p->column[c], p->like, err);
@@ -97,7 +100,7 @@ static void flow_run(const ty_job *job)
     int k = 0;
     while (atomic_flag_test_and_set(&p->flow->taken[k])) /* one is free: there are as many as readers */
         k = (k + 1) % FLOW_READERS;
-    p->rc = parquet_opened_read(p->opened, p->group, p->column, &p->flow->room[k], p->to, &p->error);
+    p->rc = parquet_opened_read(p->opened, p->group, p->column, 0, &p->flow->room[k], p->to, &p->error);
     atomic_flag_clear(&p->flow->taken[k]);
 }
 
@@ -208,6 +211,7 @@ int parquet_flow_open(const parquet_flow_config *config, parquet_flow **out, ty_
     f->config = *config;
     for (int i = 0; i < 2; i++) {
         f->opened[i].fd = f->opened_file[i] = -1;
+        ty_arena_init(&f->footer[i]);
         f->column[i] = calloc((size_t)n + 1, sizeof *f->column[i]);
         rc |= f->column[i] ? flow_side_init(&f->side[i], n) : -1;
     }

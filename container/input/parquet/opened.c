@@ -7,7 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { OPENED_GUESS = 64 << 10 }; /* bytes at the end of a file that usually hold its footer */
+enum {
+    OPENED_GUESS = 64 << 10, /* bytes at the end of a file that usually hold its footer */
+    OPENED_FIRST = 1 << 20   /* and at the beginning of a column, its first values */
+};
 
 /* All of [at, at + n). */
 static int opened_pread(int fd, uint8_t *out, size_t n, int64_t at, ty_error *err)
@@ -29,67 +32,97 @@ static int opened_pread(int fd, uint8_t *out, size_t n, int64_t at, ty_error *er
 }
 
 /* The last n_footer bytes, of which the last `got` are there already. */
-static int opened_read_footer(parquet_opened *o, size_t n, size_t n_footer, const uint8_t *tail, size_t got,
+static int opened_read_footer(parquet_opened *o, size_t n_footer, const uint8_t *tail, size_t got, ty_arena *a,
                               ty_error *err)
 {
+    size_t n = (size_t)o->n_bytes;
     if (n_footer <= got)
-        return parquet_open_footer(tail + got - n_footer, n_footer, n, &o->arena, &o->file, err);
+        return parquet_open_footer(tail + got - n_footer, n_footer, n, a, &o->file, err);
     uint8_t *footer = malloc(n_footer);
     if (!footer)
         return ty_error_set(err, TY_E_LIMIT, "no memory for a footer of %zu bytes", n_footer);
     int rc = opened_pread(o->fd, footer, n_footer, (int64_t)(n - n_footer), err);
     if (rc == 0)
-        rc = parquet_open_footer(footer, n_footer, n, &o->arena, &o->file, err);
+        rc = parquet_open_footer(footer, n_footer, n, a, &o->file, err);
     free(footer);
     return rc;
 }
 
-static int opened_begin(parquet_opened *o, size_t n, uint8_t *tail, ty_error *err)
+static int opened_find_footer(parquet_opened *o, ty_arena *a, ty_error *err)
 {
-    uint8_t magic[4];
-    size_t got = n < OPENED_GUESS ? n : OPENED_GUESS, n_magic = n < sizeof magic ? n : sizeof magic;
-    if (opened_pread(o->fd, magic, n_magic, 0, err) < 0 || parquet_check_magic(magic, n_magic, err) < 0 ||
-        opened_pread(o->fd, tail, got, (int64_t)(n - got), err) < 0)
-        return -1;
     static const uint8_t none[PARQUET_TAIL_BYTES];
-    size_t n_footer = parquet_footer_bytes(got < PARQUET_TAIL_BYTES ? none : tail + got - PARQUET_TAIL_BYTES, n, err);
-    return n_footer == 0 ? -1 : opened_read_footer(o, n, n_footer, tail, got, err);
-}
-
-int parquet_opened_open(const char *path, int64_t n_bytes, parquet_opened *out, ty_error *err)
-{
-    struct stat st;
-    *out = (parquet_opened){.fd = open(path, O_RDONLY | O_CLOEXEC)};
-    if (out->fd < 0 || fstat(out->fd, &st) < 0) {
-        ty_error_errno(err, TY_E_NONE, errno, "cannot open a data file");
-        parquet_opened_close(out);
-        return ty_error_at(err, "%s", path);
-    }
-    ty_arena_init(&out->arena);
+    size_t n = (size_t)o->n_bytes, got = n < OPENED_GUESS ? n : OPENED_GUESS;
     uint8_t *tail = malloc(OPENED_GUESS);
-    int rc;
-    if (n_bytes >= 0 && st.st_size != n_bytes) {
-        rc = ty_error_set(err, TY_E_DATA, "the file had %lld bytes when the channel was listed, and has %lld now",
-                          (long long)n_bytes, (long long)st.st_size);
-        ty_error_help(err, "files of a channel must not change while a run reads them");
-    } else if (!tail) {
-        rc = ty_error_set(err, TY_E_LIMIT, "no memory for a footer");
-    } else {
-        rc = opened_begin(out, (size_t)st.st_size, tail, err);
+    int rc = tail ? opened_pread(o->fd, tail, got, (int64_t)(n - got), err)
+                  : ty_error_set(err, TY_E_LIMIT, "no memory for a footer");
+    if (rc == 0) {
+        const uint8_t *last = got < PARQUET_TAIL_BYTES ? none : tail + got - PARQUET_TAIL_BYTES;
+        size_t n_footer = parquet_footer_bytes(last, n, err);
+        rc = n_footer > 0 ? opened_read_footer(o, n_footer, tail, got, a, err) : -1;
     }
     free(tail);
-    if (rc == 0)
+    return rc;
+}
+
+static int opened_inflate(parquet_opened *o, ty_arena *a, ty_error *err)
+{
+    if (ty_bytes_open(o->path, NULL, &o->whole, err) < 0)
+        return -1;
+    return parquet_open(o->whole.data, o->whole.n, a, &o->file, err);
+}
+
+static int opened_begin(parquet_opened *o, ty_arena *a, ty_error *err)
+{
+    uint8_t magic[4];
+    size_t n = o->n_bytes < (int64_t)sizeof magic ? (size_t)o->n_bytes : sizeof magic;
+    if (opened_pread(o->fd, magic, n, 0, err) < 0)
+        return -1;
+    if (ty_packing_of(magic, n) != TY_PACKING_NONE)
+        return opened_inflate(o, a, err);
+    return parquet_check_magic(magic, n, err) < 0 ? -1 : opened_find_footer(o, a, err);
+}
+
+/* Descriptor of the file; -1: it cannot be opened, or has another length than n_bytes (-1: any). */
+static int opened_fd(const char *path, int64_t n_bytes, int64_t *found, ty_error *err)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        ty_error_errno(err, TY_E_NONE, errno, "cannot open a data file");
+    } else if (n_bytes >= 0 && st.st_size != n_bytes) {
+        ty_error_set(err, TY_E_DATA, "the file had %lld bytes when the channel was listed, and has %lld now",
+                     (long long)n_bytes, (long long)st.st_size);
+        ty_error_help(err, "files of a channel must not change while a run reads them");
+    } else {
+        *found = st.st_size;
+        return fd;
+    }
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+int parquet_opened_open(const char *path, int64_t n_bytes, ty_arena *a, parquet_opened *out, ty_error *err)
+{
+    *out = (parquet_opened){.path = path};
+    out->fd = opened_fd(path, n_bytes, &out->n_bytes, err);
+    if (out->fd >= 0 && opened_begin(out, a, err) == 0)
         return 0;
     parquet_opened_close(out);
     return ty_error_at(err, "%s", path);
 }
 
+void parquet_opened_rest(parquet_opened *o)
+{
+    if (o->fd >= 0)
+        close(o->fd);
+    o->fd = -1;
+}
+
 void parquet_opened_close(parquet_opened *o)
 {
-    if (o->fd < 0)
-        return;
-    close(o->fd);
-    ty_arena_fini(&o->arena);
+    parquet_opened_rest(o);
+    ty_bytes_close(&o->whole);
     *o = (parquet_opened){.fd = -1};
 }
 
@@ -103,13 +136,35 @@ static int opened_room(parquet_room *room, size_t n, ty_error *err)
     return room->chunk ? 0 : ty_error_set(err, TY_E_LIMIT, "no memory for %zu bytes of a column", n);
 }
 
-int parquet_opened_read(const parquet_opened *o, int group, int column, parquet_room *room, parquet_values *out,
-                        ty_error *err)
+/* By the first n bytes of the column alone. */
+static int opened_read_some(const parquet_opened *o, int fd, int group, int column, size_t n, int64_t most,
+                            parquet_room *room, parquet_values *out, ty_error *err)
+{
+    if (opened_room(room, n, err) < 0 ||
+        opened_pread(fd, room->chunk, n, o->file.group[group].chunk[column].at, err) < 0)
+        return -1;
+    return parquet_read_chunk(&o->file, group, column, room->chunk, n, most, room, out, err);
+}
+
+int parquet_opened_read(const parquet_opened *o, int group, int column, int64_t most, parquet_room *room,
+                        parquet_values *out, ty_error *err)
 {
     const parquet_chunk *chunk = &o->file.group[group].chunk[column];
     bool is_here = !chunk->is_elsewhere && !chunk->is_encrypted && chunk->n_bytes > 0;
     size_t n = is_here ? (size_t)chunk->n_bytes : 0;
-    if (opened_room(room, n, err) < 0 || opened_pread(o->fd, room->chunk, n, chunk->at, err) < 0)
+    ty_error ignored = {0};
+    int64_t n_bytes;
+    if (o->whole.data)
+        return parquet_read(&o->file, group, column, most, room, out, err);
+    int fd = o->fd >= 0 ? o->fd : opened_fd(o->path, o->n_bytes, &n_bytes, err);
+    if (fd < 0)
         return -1;
-    return parquet_read_chunk(&o->file, group, column, room->chunk, 0, room, out, err);
+    int rc = -1;
+    if (most > 0 && n > OPENED_FIRST)
+        rc = opened_read_some(o, fd, group, column, OPENED_FIRST, most, room, out, &ignored);
+    if (rc < 0)
+        rc = opened_read_some(o, fd, group, column, n, most, room, out, err);
+    if (fd != o->fd)
+        close(fd);
+    return rc;
 }

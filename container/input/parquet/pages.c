@@ -403,7 +403,7 @@ void parquet_room_fini(parquet_room *room)
     *room = (parquet_room){0};
 }
 
-int parquet_read_chunk(const parquet_file *f, int group, int column, const uint8_t *bytes, int64_t most,
+int parquet_read_chunk(const parquet_file *f, int group, int column, const uint8_t *bytes, size_t n, int64_t most,
                        parquet_room *room, parquet_values *out, ty_error *err)
 {
     const parquet_chunk *chunk = &f->group[group].chunk[column];
@@ -415,9 +415,9 @@ int parquet_read_chunk(const parquet_file *f, int group, int column, const uint8
     parquet_values_again(out, raw);
     w.dictionary.form = raw;
     int rc = page_refuse(f, group, column, err);
-    if (rc == 0 && chunk->n_bytes > 0) {
+    if (rc == 0 && n > 0) {
         w.p = bytes;
-        w.end = w.p + chunk->n_bytes;
+        w.end = w.p + n;
     }
     if (rc == 0)
         rc = page_walk_all(&w, err);
@@ -432,6 +432,7 @@ int parquet_read(const parquet_file *f, int group, int column, int64_t most, par
                  ty_error *err)
 {
     const parquet_chunk *chunk = &f->group[group].chunk[column];
-    const uint8_t *bytes = chunk->n_bytes > 0 && chunk->at <= (int64_t)f->n ? f->bytes + chunk->at : NULL;
-    return parquet_read_chunk(f, group, column, bytes, most, room, out, err);
+    bool is_here = !chunk->is_elsewhere && !chunk->is_encrypted && chunk->n_bytes > 0; /* and lies in the file */
+    return parquet_read_chunk(f, group, column, is_here ? f->bytes + chunk->at : NULL,
+                              is_here ? (size_t)chunk->n_bytes : 0, most, room, out, err);
 }

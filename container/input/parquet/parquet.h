@@ -161,8 +161,8 @@ void parquet_room_fini(parquet_room *room);
  * will do; 0: all. The error names the column. */
 int parquet_read(const parquet_file *f, int group, int column, int64_t most, parquet_room *room, parquet_values *out,
                  ty_error *err);
-/* The same, of a column whose bytes in that group are these. */
-int parquet_read_chunk(const parquet_file *f, int group, int column, const uint8_t *bytes, int64_t most,
+/* The same, of a column whose bytes in that group are these, or begin so: n of them. */
+int parquet_read_chunk(const parquet_file *f, int group, int column, const uint8_t *bytes, size_t n, int64_t most,
                        parquet_room *room, parquet_values *out, ty_error *err);
 void parquet_values_fini(parquet_values *v); /* a zeroed one is fine */
 

@@ -24,7 +24,7 @@ int parquet_find_column(const parquet_file *f, const char *name)
 
 /* A column of a row group. */
 typedef struct rows_part {
-    const parquet_file *file;
+    const parquet_opened *opened;
     int group, column;
     parquet_values *to;
     int path; /* number of the file */
@@ -96,7 +96,7 @@ static void rows_run(const ty_job *job)
     parquet_rows *r = job->shared;
     parquet_room room;
     rows_take(r->pool, &room, p->to);
-    p->rc = parquet_read(p->file, p->group, p->column, 0, &room, p->to, &p->error);
+    p->rc = parquet_opened_read(p->opened, p->group, p->column, 0, &room, p->to, &p->error);
     rows_put(r->pool, &room);
     if (p->rc < 0)
         atomic_store(&r->failed, true);
@@ -137,7 +137,7 @@ int parquet_rows_plan(parquet_rows *r, ty_arena *a, ty_error *err)
     r->n_groups = r->n_parts = 0;
     r->n_rows = 0;
     for (int i = 0; i < r->n_files; i++)
-        n_groups += r->file[i].n_groups;
+        n_groups += r->opened[i].file.n_groups;
     if (n_groups * (r->n_columns + 1) >= INT_MAX)
         return ty_error_set(err, TY_E_LIMIT, "%lld row groups of %d columns are too many", (long long)n_groups,
                             r->n_columns);
@@ -147,8 +147,8 @@ int parquet_rows_plan(parquet_rows *r, ty_arena *a, ty_error *err)
     for (int c = 0; c < r->n_columns; c++)
         r->form[c] = r->column[c]->form;
     for (int i = 0; i < (r->first_only ? 1 : r->n_files); i++)
-        for (int g = 0; g < r->file[i].n_groups; g++) {
-            const parquet_group *from = &r->file[i].group[g];
+        for (int g = 0; g < r->opened[i].file.n_groups; g++) {
+            const parquet_group *from = &r->opened[i].file.group[g];
             if (from->n_rows == 0 || (r->first_only && r->n_groups == 1))
                 continue;
             rows_group *to = &r->group[r->n_groups++];
@@ -158,11 +158,11 @@ int parquet_rows_plan(parquet_rows *r, ty_arena *a, ty_error *err)
             to->left = r->n_columns;
             r->n_rows += from->n_rows;
             for (int c = 0; c < r->n_columns; c++) {
-                int k = parquet_match_column(&r->file[i], r->column[c], r->path[0], err);
+                int k = parquet_match_column(&r->opened[i].file, r->column[c], r->path[0], err);
                 if (k < 0)
                     return ty_error_at(err, "%s", r->path[i]);
-                r->form[c] = parquet_join(r->form[c], r->file[i].column[k].form);
-                r->part[r->n_parts++] = (rows_part){.file = &r->file[i],
+                r->form[c] = parquet_join(r->form[c], r->opened[i].file.column[k].form);
+                r->part[r->n_parts++] = (rows_part){.opened = &r->opened[i],
                                                     .group = g,
                                                     .column = k,
                                                     .to = &to->value[c],
@@ -240,8 +240,8 @@ const rows_group *parquet_rows_group(const parquet_rows *r, int64_t row)
 void parquet_rows_place(const parquet_rows *r, int64_t row, char *out, size_t n)
 {
     int file = 0;
-    while (file < r->n_files - 1 && row >= r->file[file].n_rows)
-        row -= r->file[file++].n_rows;
+    while (file < r->n_files - 1 && row >= r->opened[file].file.n_rows)
+        row -= r->opened[file++].file.n_rows;
     snprintf(out, n, "%s: row %lld", r->path[file], (long long)row);
 }
 

@@ -6,7 +6,7 @@
 #ifndef TY_CONTAINER_INPUT_PARQUET_ROWS_H
 #define TY_CONTAINER_INPUT_PARQUET_ROWS_H
 
-#include "container/input/parquet/parquet.h"
+#include "container/input/parquet/opened.h"
 
 #include <stdatomic.h>
 
@@ -21,7 +21,7 @@ typedef struct rows_group {
 
 typedef struct parquet_rows {
     const char *const *path; /* [n_files]; borrowed */
-    parquet_file *file;      /* [n_files] */
+    parquet_opened *opened;  /* [n_files] at rest */
     int n_files;
     const parquet_column **column; /* [n_columns] that are wanted, as the first file has them */
     int n_columns;
@@ -41,7 +41,7 @@ typedef struct parquet_rows {
     _Atomic bool failed; /* private: a column could not be read */
 } parquet_rows;
 
-/* Which row groups there are, and whether they have the columns. file, path, column and first_only are filled. */
+/* Which row groups there are, and whether they have the columns. opened, path, column and first_only are filled. */
 int parquet_rows_plan(parquet_rows *r, ty_arena *a, ty_error *err);
 /* Then: reads all that is wanted, in so many threads. What is made lies in the arena but for values. On failure nothing
  * of them is left. */

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/rng.h"
-#include "container/input/parquet/packing.h"
 #include "container/input/stream/opened.h"
 
 #include <stdlib.h>
@@ -432,8 +431,7 @@ static int feed_make(stream_feed *f, ty_error *err)
     f->n_global = by_rows ? o->n_shards * o->n_rows : o->n_rows;
     f->n_first = by_rows ? o->shard * o->n_rows : 0;
     f->n_slots = o->shuffle_rows;
-    size_t groups = s->records.packing ? 2 * (size_t)s->records.packing->group_bytes : 0;
-    f->feed.kept_bytes = ty_source_bytes(s->block_bytes) + groups + (f->n_slots ? s->memory_bytes : 0);
+    f->feed.kept_bytes = s->stream.read_bytes + (f->n_slots ? s->memory_bytes : 0);
     f->mixes = o->augment && s->mixed >= 0;
     f->keeps_all = f->mixes || o->fills;
     f->which = calloc((size_t)s->n_files + 1, sizeof *f->which);

@@ -318,6 +318,8 @@ static int stream_open(stream_opened *s, const ty_stream_config *c, ty_error *er
     static const int first = 0;
     if (stream_find_bytes(s, c, err) < 0 || stream_choose_kind(s, c, err) < 0 || stream_declare(s, c, err) < 0)
         return -1;
+    size_t groups = s->records.packing ? 2 * (size_t)s->records.packing->group_bytes : 0;
+    s->stream.read_bytes = ty_source_bytes(s->block_bytes) + groups;
     ty_source *begun = s->cursor.source; /* of a channel whose format it told itself */
     s->cursor = (ty_cursor){.source = begun,
                             .how = s->records.kind->framing,

@@ -101,6 +101,7 @@ typedef struct ty_stream {
     int n_files;                /* 0: Pipe mode */
     int64_t file_bytes;
     int64_t n_records;    /* of all files, where they say it: Parquet; 0: nobody knows */
+    size_t read_bytes;    /* memory of what is being read: blocks; of Parquet two row groups */
     size_t memory_bytes;  /* that the shuffle buffer may take */
     bool even_files;      /* the largest is at most 20 % larger than the smallest */
     uint64_t first_hash;  /* of the first record: channels that begin alike hold the same data, as good as surely */
