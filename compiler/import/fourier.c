@@ -47,8 +47,8 @@ static void fourier_turns(const ty_fourier *f, double (*turn)[2])
 }
 
 /* Entry k adds (c + i s) times itself to entry j. With x = a + ib: real parts are a c - b s, imaginary ones a s + b c.
- */
-static void matrix_fill(const fourier_matrix *m, const double (*turn)[2], double *v)
+ * first: where those of one part each begin in the four of them, 0: c, 1: s. */
+static void matrix_fill(const fourier_matrix *m, const double (*turn)[2], int first, double *v)
 {
     int64_t width = m->columns * m->column_parts;
     for (int64_t k = 0; k < m->rows; k++)
@@ -57,12 +57,12 @@ static void matrix_fill(const fourier_matrix *m, const double (*turn)[2], double
             double part[2][2] = {{c, s}, {-s, c}};
             for (int p = 0; p < m->row_parts; p++)
                 for (int q = 0; q < m->column_parts; q++)
-                    v[(k * m->row_parts + p) * width + j * m->column_parts + q] = part[p][q];
+                    v[(k * m->row_parts + p) * width + j * m->column_parts + q] = part[p][q + first];
         }
 }
 
 /* As a constant [rows and their parts, columns and theirs]; TY_NONE without memory. */
-static ty_val matrix_const(ty_graph *g, const fourier_matrix *m, ty_dtype dtype)
+static ty_val matrix_const(ty_graph *g, const fourier_matrix *m, int first, ty_dtype dtype)
 {
     ty_type type = ty_type_make(dtype, 2, (int64_t[]){m->rows * m->row_parts, m->columns * m->column_parts});
     ty_ref ref = {.type = type, .f = malloc((size_t)ty_type_elems(&type) * sizeof(double) + 1)};
@@ -71,7 +71,7 @@ static ty_val matrix_const(ty_graph *g, const fourier_matrix *m, ty_dtype dtype)
     ty_val v = TY_NONE;
     if (ref.f && turn && data) {
         fourier_turns(&m->f, turn);
-        matrix_fill(m, turn, ref.f);
+        matrix_fill(m, turn, first, ref.f);
         ty_ref_store(&ref, data);
         v = ty_b_const_copy(g, type, data);
     }
@@ -81,23 +81,30 @@ static ty_val matrix_const(ty_graph *g, const fourier_matrix *m, ty_dtype dtype)
     return v;
 }
 
+/* x [.., rows of the matrix and their parts], in rank - axis axes, times the matrix: dims dim. */
+static ty_val fourier_product(ty_graph *g, ty_val x, int axis, const fourier_matrix *m, int first, const int64_t *dim)
+{
+    int64_t flat[] = {1, m->rows * m->row_parts};
+    for (int i = 0; i < axis; i++)
+        flat[0] *= dim[i];
+    ty_val matrix = matrix_const(g, m, first, ty_b_dtype(g, x));
+    return ty_b_reshape(g, ty_b_dot_full(g, ty_b_reshape(g, x, 2, flat), matrix), ty_b_rank(g, x), dim);
+}
+
 /* x [.., entries, parts]: its last two axes. */
 static ty_val fourier_last(ty_graph *g, ty_val x, ty_fourier f)
 {
     int rank = ty_b_rank(g, x), axis = rank - 2;
     const ty_type t = *ty_graph_type(g, x);
     fourier_matrix m = matrix_of(f, t.dim[axis], (int)t.dim[axis + 1]);
-    int64_t flat[] = {1, m.rows * m.row_parts}, dim[TY_MAX_RANK];
-    for (int i = 0; i < rank; i++) {
+    int64_t dim[TY_MAX_RANK];
+    for (int i = 0; i < axis; i++)
         dim[i] = t.dim[i];
-        flat[0] *= i < axis ? t.dim[i] : 1;
-    }
     dim[axis] = m.columns;
     dim[axis + 1] = m.column_parts;
     if (m.rows < t.dim[axis])
         x = ty_b_slice_axis(g, x, axis, 0, m.rows);
-    ty_val y = ty_b_dot_full(g, ty_b_reshape(g, x, 2, flat), matrix_const(g, &m, (ty_dtype)t.dtype));
-    return ty_b_reshape(g, y, rank, dim);
+    return fourier_product(g, x, axis, &m, 0, dim);
 }
 
 ty_val ty_fourier_transform(ty_graph *g, ty_val x, int axis, ty_fourier f)
@@ -110,6 +117,48 @@ ty_val ty_fourier_transform(ty_graph *g, ty_val x, int axis, ty_fourier f)
     swap[rank - 2] = axis;
     ty_val y = fourier_last(g, axis == rank - 2 ? x : ty_b_transpose(g, x, swap), f);
     return axis == rank - 2 ? y : ty_b_transpose(g, y, swap);
+}
+
+/* x [.., entries]: cosines (part 0) or sines (part 1) of the last axis. */
+static ty_val fourier_part(ty_graph *g, ty_val x, ty_fourier f, int part)
+{
+    int axis = ty_b_rank(g, x) - 1;
+    const ty_type t = *ty_graph_type(g, x);
+    fourier_matrix m = matrix_of(f, t.dim[axis], 1);
+    int64_t dim[TY_MAX_RANK];
+    m.column_parts = 1;
+    for (int i = 0; i < axis; i++)
+        dim[i] = t.dim[i];
+    dim[axis] = m.columns;
+    if (m.rows < t.dim[axis])
+        x = ty_b_slice_axis(g, x, axis, 0, m.rows);
+    return fourier_product(g, x, axis, &m, part, dim);
+}
+
+static ty_val fourier_swap(ty_graph *g, ty_val x, int axis)
+{
+    int rank = x == TY_NONE ? 0 : ty_b_rank(g, x);
+    int64_t swap[TY_MAX_RANK];
+    if (rank == 0 || axis == rank - 1)
+        return x;
+    for (int i = 0; i < rank; i++)
+        swap[i] = i;
+    swap[axis] = rank - 1;
+    swap[rank - 1] = axis;
+    return ty_b_transpose(g, x, swap);
+}
+
+void ty_fourier_parts(ty_graph *g, ty_val re, ty_val im, int axis, ty_fourier f, ty_val *out_re, ty_val *out_im)
+{
+    ty_val a = fourier_swap(g, re, axis), b = fourier_swap(g, im, axis);
+    ty_val real = fourier_part(g, a, f, 0), imaginary = out_im ? fourier_part(g, a, f, 1) : TY_NONE;
+    if (b != TY_NONE) {
+        real = ty_b_sub(g, real, fourier_part(g, b, f, 1));
+        imaginary = out_im ? ty_b_add(g, imaginary, fourier_part(g, b, f, 0)) : TY_NONE;
+    }
+    *out_re = fourier_swap(g, real, axis);
+    if (out_im)
+        *out_im = fourier_swap(g, imaginary, axis);
 }
 
 ty_val ty_fourier_frames(ty_graph *g, ty_val x, ty_val window, int64_t step, ty_fourier f)

@@ -25,6 +25,10 @@ bool ty_fourier_fits(ty_fourier f, int64_t entries, int parts);
  * half; real numbers, n of them, from half the bins backwards. */
 ty_val ty_fourier_transform(ty_graph *g, ty_val x, int axis, ty_fourier f);
 
+/* The same with the parts apart: re and im [.., entries, ..], im TY_NONE where it is 0. A part of the result that
+ * nobody reads is not computed. out_im: NULL of half the bins backwards, whose result is real. */
+void ty_fourier_parts(ty_graph *g, ty_val re, ty_val im, int axis, ty_fourier f, ty_val *out_re, ty_val *out_im);
+
 /* The transforms of x [batch, samples, parts] at samples 0, step, ...: [batch, frames, bins, 2]. window: [n], or
  * TY_NONE. As many frames as are whole, at least one. */
 ty_val ty_fourier_frames(ty_graph *g, ty_val x, ty_val window, int64_t step, ty_fourier f);

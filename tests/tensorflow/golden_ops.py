@@ -280,9 +280,54 @@ def flow():
     case("Case", [switched(f(3), i(1)), switched(f(3), tf.cast(tf.reduce_sum(at([2.0])), tf.int32))])
 
 
+def parts(z):
+    return [tf.math.real(z), tf.math.imag(z)]
+
+
+def signals():
+    def z(*shape):
+        return tf.complex(f(*shape), f(*shape))
+
+    for n in [8, 5, 12, 9]:  # of 8 numbers: whole, cut, filled up
+        case("RFFT", parts(tf.signal.rfft(f(2, 8), [n])), 1e-5)
+        case("IRFFT", tf.signal.irfft(z(2, 5), [n]), 1e-5)
+    for n in [6, 7]:
+        case("FFT", parts(tf.signal.fft(z(3, n))), 1e-5)
+        case("IFFT", parts(tf.signal.ifft(z(3, n))), 1e-5)
+    case("FFT2D", parts(tf.signal.fft2d(z(2, 4, 6))), 2e-5)
+    case("IFFT2D", parts(tf.signal.ifft2d(z(2, 4, 6))), 1e-5)
+    case("FFT3D", parts(tf.signal.fft3d(z(2, 3, 4, 5))), 5e-5)
+    case("IFFT3D", parts(tf.signal.ifft3d(z(3, 4, 5))), 1e-5)
+    case("RFFT2D", parts(tf.signal.rfft2d(f(2, 4, 6), [6, 4])), 2e-5)
+    case("IRFFT2D", tf.signal.irfft2d(z(2, 4, 4), [4, 6]), 1e-5)
+    case("RFFT3D", parts(tf.signal.rfft3d(f(3, 4, 6))), 5e-5)
+    case("IRFFT3D", tf.signal.irfft3d(z(3, 4, 4)), 1e-5)
+    case("Complex", parts(tf.complex(f(2, 3), f(2, 3))))
+    case("Conj", parts(tf.math.conj(z(5))))
+    case("ComplexAbs", [tf.abs(z(5)), tf.abs(tf.complex(at([0, 3, 0]), at([0, -4, 2])))])
+    case("Angle", tf.math.angle(z(9)), 1e-5)
+    case("MulComplex", parts(z(3, 4) * z(4)), 1e-5)
+    case("MulComplexReal", parts(tf.cast(f(4), tf.complex64) * z(3, 4)), 1e-5)
+    case("DivComplex", parts(z(3, 4) / z(4)), 2e-5)
+    case("DivComplexReal", parts(z(3, 4) / tf.cast(at([1, -2, 3, 0.5]), tf.complex64)), 1e-5)
+    case("AddComplex", parts(z(3, 4) + tf.cast(f(4), tf.complex64) - z(3, 1)), 1e-5)
+    case("CastComplex", [tf.cast(z(4), tf.float32), *parts(tf.cast(i([1, 2]), tf.complex64))])
+    case("ReshapeComplex", parts(tf.transpose(tf.reshape(z(2, 6), [3, 4]))))
+    case("ConcatComplex", parts(tf.concat([z(2, 2), z(2, 3)], 1)[:, 1:4]))
+    case("StackComplex", parts(tf.reduce_sum(tf.stack([z(3), z(3)]), 0)), 1e-5)
+    case("SplitComplex", [tf.math.imag(part) for part in tf.split(z(2, 6), 3, 1)])
+    case("PadComplex", parts(tf.pad(tf.expand_dims(z(2, 2), 1), [[0, 0], [0, 1], [1, 1]])))
+    spectra = tf.signal.stft(f(2, 40), 16, 8)
+    case("STFT", [tf.abs(spectra), tf.cast(tf.shape(spectra), tf.float32)], 2e-5)
+    case("InverseSTFT", tf.signal.inverse_stft(tf.signal.stft(f(2, 40), 16, 8, fft_length=32), 16, 8, fft_length=32), 1e-5)
+    case("ExpComplex", parts(tf.exp(z(5))), 1e-5)
+    case("DCT", tf.signal.dct(f(2, 6)), 2e-5)
+    case("FNet", tf.math.real(tf.signal.fft2d(tf.cast(f(2, 5, 8), tf.complex64))), 5e-5)
+
+
 def main(folder):
     with graph.as_default():
-        for family in [elementwise, activations, shapes, products, windows, losses, indices, flow]:
+        for family in [elementwise, activations, shapes, products, windows, losses, indices, flow, signals]:
             family()
         tensors = [tf.identity(t, name=f"y/{name}") for name, t, _ in cases]
         config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1)

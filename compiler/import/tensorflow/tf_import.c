@@ -19,18 +19,22 @@ enum {
     MAX_COMPUTED_BYTES = 1 << 30
 };
 
-#define TF_ROW(name, min_in, max_in, fn, arg) void tf_op_##fn(tf_ctx *c);
-#define TF_ANY(name, min_in, max_in, fn, arg) void tf_op_##fn(tf_ctx *c);
+#define TF_ROW(name, min_in, max_in, fn, arg)  void tf_op_##fn(tf_ctx *c);
+#define TF_ANY(name, min_in, max_in, fn, arg)  void tf_op_##fn(tf_ctx *c);
+#define TF_EACH(name, min_in, max_in, fn, arg) void tf_op_##fn(tf_ctx *c);
 #include "compiler/import/tensorflow/tf_ops.def"
 #undef TF_ROW
 #undef TF_ANY
+#undef TF_EACH
 
 static const tf_op_row op_rows[] = {
-#define TF_ROW(name, min_in, max_in, fn, arg) {#name, min_in, max_in, tf_op_##fn, arg, false},
-#define TF_ANY(name, min_in, max_in, fn, arg) {#name, min_in, max_in, tf_op_##fn, arg, true},
+#define TF_ROW(name, min_in, max_in, fn, arg)  {#name, min_in, max_in, tf_op_##fn, arg, false, false},
+#define TF_ANY(name, min_in, max_in, fn, arg)  {#name, min_in, max_in, tf_op_##fn, arg, true, false},
+#define TF_EACH(name, min_in, max_in, fn, arg) {#name, min_in, max_in, tf_op_##fn, arg, false, true},
 #include "compiler/import/tensorflow/tf_ops.def"
 #undef TF_ROW
 #undef TF_ANY
+#undef TF_EACH
 };
 
 enum { N_OP_ROWS = sizeof op_rows / sizeof *op_rows };
@@ -149,6 +153,22 @@ static bool is_tensor(const tf_item *item)
     return item->kind == TF_TENSOR || item->kind == TF_VARIABLE;
 }
 
+bool tf_needs_numbers(tf_ctx *c, int i)
+{
+    if (is_tensor(&c->in[i]) || c->in[i].kind == TF_COMPLEX)
+        return true;
+    tf_fail_input(c, i, TY_E_UNSUPPORTED, "comes from %s, which gives no tensor of numbers",
+                  c->in[i].origin ? c->in[i].origin : "nowhere");
+    tf_help(c, "do what comes before it when the data is made, and export a signature that begins here");
+    return false;
+}
+
+static void refuse_complex(tf_ctx *c, int i)
+{
+    tf_fail_input(c, i, TY_E_UNSUPPORTED, "comes from %s and holds complex numbers", c->in[i].origin);
+    tf_help(c, "take their real part, imaginary part or absolute value before");
+}
+
 static void check_inputs(tf_ctx *c)
 {
     if (c->n_in < c->row->min_in || (c->row->max_in >= 0 && c->n_in > c->row->max_in)) {
@@ -157,11 +177,8 @@ static void check_inputs(tf_ctx *c)
         return;
     }
     for (int i = 0; i < c->n_in && !c->row->any && !c->failed; i++)
-        if (!is_tensor(&c->in[i])) {
-            tf_fail_input(c, i, TY_E_UNSUPPORTED, "comes from %s, which gives no tensor of numbers",
-                          c->in[i].origin ? c->in[i].origin : "nowhere");
-            tf_help(c, "do what comes before it when the data is made, and export a signature that begins here");
-        }
+        if (tf_needs_numbers(c, i) && c->in[i].kind == TF_COMPLEX && !c->row->each)
+            refuse_complex(c, i);
 }
 
 /* Layer and operation, as reports show them: what a node stands in, or itself. */
@@ -192,8 +209,48 @@ static void take_graph_error(tf_ctx *c)
 static void check_outputs(tf_ctx *c)
 {
     for (int i = 0; i < c->n_out && !c->failed; i++)
-        if (c->out[i].kind == TF_TENSOR && c->out[i].val == TY_NONE)
+        if ((c->out[i].kind == TF_TENSOR || c->out[i].kind == TF_COMPLEX) && c->out[i].val == TY_NONE)
             tf_fail(c, TY_E_UNSUPPORTED, "output %d cannot be computed from these inputs", i);
+}
+
+static bool has_complex(const tf_ctx *c)
+{
+    for (int i = 0; i < c->n_in; i++)
+        if (c->in[i].kind == TF_COMPLEX)
+            return true;
+    return false;
+}
+
+/* One part of all inputs that are complex; what is not is the same for both: shapes, axes. */
+static tf_item *part_of(tf_ctx *c, bool imaginary)
+{
+    tf_item *in = tf_alloc(c, (size_t)c->n_in, sizeof *in);
+    for (int i = 0; i < c->n_in; i++) {
+        in[i] = c->in[i];
+        if (in[i].kind != TF_COMPLEX)
+            continue;
+        in[i].kind = TF_TENSOR;
+        if (imaginary)
+            in[i].val = in[i].imag != TY_NONE ? in[i].imag : ty_b_full_like(c->g, in[i].val, 0);
+    }
+    return in;
+}
+
+static void run_each(tf_ctx *c)
+{
+    const tf_item *both = c->in;
+    tf_item *real = tf_alloc(c, (size_t)c->n_out, sizeof *real);
+    tf_item *parts[] = {part_of(c, false), part_of(c, true)};
+    c->in = parts[0];
+    c->row->fn(c);
+    memcpy(real, c->out, (size_t)c->n_out * sizeof *real);
+    c->in = parts[1];
+    if (!c->failed)
+        c->row->fn(c);
+    c->in = both;
+    for (int i = 0; i < c->n_out && !c->failed; i++)
+        if (c->out[i].kind == TF_TENSOR)
+            tf_set_parts(c, i, real[i].val, c->out[i].val);
 }
 
 static void run_node(tf_ctx *c)
@@ -206,7 +263,10 @@ static void run_node(tf_ctx *c)
     if (c->failed)
         return;
     tf_origin(c);
-    c->row->fn(c);
+    if (c->row->each && has_complex(c))
+        run_each(c);
+    else
+        c->row->fn(c);
     take_graph_error(c);
     check_outputs(c);
 }

@@ -31,6 +31,18 @@ ty_val tf_in(const tf_ctx *c, int i)
     return c->in[i].kind == TF_TENSOR ? c->in[i].val : TY_NONE;
 }
 
+ty_val tf_in_parts(const tf_ctx *c, int i, ty_val *imag)
+{
+    bool is_complex = i < c->n_in && c->in[i].kind == TF_COMPLEX;
+    *imag = is_complex ? c->in[i].imag : TY_NONE;
+    return is_complex ? c->in[i].val : tf_in(c, i);
+}
+
+void tf_set_parts(tf_ctx *c, int i, ty_val real, ty_val imag)
+{
+    tf_set_item(c, i, &(tf_item){.kind = TF_COMPLEX, .val = real, .imag = imag, .variable = -1});
+}
+
 ty_val tf_in_rows(const tf_ctx *c, int i)
 {
     return i < c->n_in && c->in[i].kind == TF_ROWS ? c->in[i].val : TY_NONE;

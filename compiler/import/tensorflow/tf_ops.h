@@ -27,6 +27,7 @@
 typedef enum tf_item_kind {
     TF_UNSET, /* an output that nothing computed */
     TF_TENSOR,
+    TF_COMPLEX,  /* a tensor of complex numbers, as two */
     TF_VARIABLE, /* a handle, or TensorFlow 1's reference, which is read where a tensor is wanted */
     TF_ROWS,     /* of Unique: distinct numbers in rising order, then -1; what rows of tables are named by */
     TF_LIST,     /* a list of tensors; exists while importing only */
@@ -48,7 +49,8 @@ typedef struct tf_list {
 /* One output of a node while it is imported. */
 typedef struct tf_item {
     tf_item_kind kind;
-    ty_val val;   /* of a tensor */
+    ty_val val;   /* of a tensor; of a complex one its real part */
+    ty_val imag;  /* of a complex one; TY_NONE: 0 */
     int variable; /* number of the variable: of a handle; of a tensor, what it is the value of, or -1 */
     bool is_ref;  /* of TensorFlow 1: Identity reads it */
     const tf_list *list;
@@ -67,8 +69,9 @@ typedef struct tf_op_row {
     const char *name;
     int min_in, max_in; /* data inputs; -1: no limit */
     tf_op_fn *fn;
-    int arg;  /* for functions that serve several rows */
-    bool any; /* takes inputs that are no tensors */
+    int arg;   /* for functions that serve several rows */
+    bool any;  /* takes inputs that are no tensors */
+    bool each; /* of complex tensors it does the same to each part */
 } tf_op_row;
 
 typedef struct tf_importer {
@@ -108,6 +111,11 @@ typedef struct tf_ctx {
 /* Input i, or TY_NONE if there is none or it is no tensor. A reference is read. */
 ty_val tf_in(const tf_ctx *c, int i);
 bool tf_has(const tf_ctx *c, int i);
+/* The same, or the real part of complex numbers; *imag: their imaginary one, or TY_NONE: 0. */
+ty_val tf_in_parts(const tf_ctx *c, int i, ty_val *imag);
+void tf_set_parts(tf_ctx *c, int i, ty_val real, ty_val imag);
+/* For rows that take any input: whether input i is a tensor, or complex; false (and failed). */
+bool tf_needs_numbers(tf_ctx *c, int i);
 /* The list of rows that input i is, or TY_NONE. */
 ty_val tf_in_rows(const tf_ctx *c, int i);
 void tf_set(tf_ctx *c, int i, ty_val v);
@@ -177,6 +185,10 @@ ty_val tf_tuple_rows(tf_ctx *c, const ty_type *table, ty_val index, int batch);
 ty_val tf_scatter_rows(tf_ctx *c, ty_val x, int index, ty_val update, ty_combine how);
 /* A random word of this node as uniform f32 in [0, 1). tf_ops_random.c */
 ty_val tf_uniform(tf_ctx *c, int64_t part, int rank, const int64_t *dim);
+/* |a + ib|, whose gradient at 0 is 0. tf_ops_signal.c */
+ty_val tf_complex_abs(tf_ctx *c, ty_val real, ty_val imag);
+/* The angle of a point; tf_ops_math.c */
+ty_val tf_angle(tf_ctx *c, ty_val y, ty_val x);
 /* ---- variables (tf_variable.c) ------------------------------------------------------------------------------------
  */
 

@@ -16,6 +16,13 @@ void tf_op_const(tf_ctx *c)
         tf_fail_attr(c, "value", "is missing");
         return;
     }
+    const void *part[2];
+    int is_complex = tf_tensor_parts(value->tensor, ty_graph_arena(c->g), &type, part, &c->err);
+    if (is_complex > 0)
+        tf_set_parts(c, 0, ty_b_const(c->g, type, part[0]), ty_b_const(c->g, type, part[1]));
+    c->failed |= is_complex < 0;
+    if (is_complex != 0)
+        return;
     if (tf_tensor_value(value->tensor, ty_graph_arena(c->g), &type, &data, &c->err) < 0) {
         c->failed = true;
         return;

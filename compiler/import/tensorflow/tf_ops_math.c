@@ -277,10 +277,9 @@ void tf_op_area(tf_ctx *c)
 }
 
 /* The angle of (x, y): atan(y / x), half a turn further where x < 0, a quarter where x is 0. */
-void tf_op_atan2(tf_ctx *c)
+ty_val tf_angle(tf_ctx *c, ty_val y, ty_val x)
 {
     ty_graph *g = c->g;
-    ty_val y = tf_in(c, 0), x = tf_in(c, 1);
     align(c, &y, &x);
     ty_val zero = ty_b_full_like(g, x, 0),
            sign = ty_b_select(g, ty_b_lt(g, y, zero), ty_b_full_like(g, y, -1), ty_b_full_like(g, y, 1));
@@ -289,7 +288,12 @@ void tf_op_atan2(tf_ctx *c)
     ty_val half = ty_b_add(g, angle, ty_b_mul_s(g, sign, M_PI));
     ty_val quarter = ty_b_select(g, ty_b_eq(g, y, zero), zero, ty_b_mul_s(g, sign, M_PI / 2));
     ty_val turned = ty_b_select(g, ty_b_lt(g, x, zero), half, angle);
-    tf_set(c, 0, ty_b_select(g, on_axis, quarter, turned));
+    return ty_b_select(g, on_axis, quarter, turned);
+}
+
+void tf_op_atan2(tf_ctx *c)
+{
+    tf_set(c, 0, tf_angle(c, tf_in(c, 0), tf_in(c, 1)));
 }
 
 void tf_op_erfc(tf_ctx *c)
@@ -339,15 +343,33 @@ void tf_op_select(tf_ctx *c)
     tf_set(c, 0, ty_b_select(c->g, cond, a, tf_in(c, 2)));
 }
 
+/* To complex numbers, or of complex ones: what is imaginary is lost. */
+static bool cast_complex(tf_ctx *c)
+{
+    enum { COMPLEX64 = 8, COMPLEX128 = 18 }; /* tensorflow/core/framework/types.proto */
+    int64_t type = tf_attr_type(c->node, "DstT", 0);
+    ty_val imag, x = tf_in_parts(c, 0, &imag);
+    if (c->in[0].kind == TF_COMPLEX && (type == COMPLEX64 || type == COMPLEX128))
+        tf_set_item(c, 0, &c->in[0]);
+    else if (c->in[0].kind != TF_COMPLEX && x != TY_NONE && (type == COMPLEX64 || type == COMPLEX128))
+        tf_set_parts(c, 0, ty_b_cast(c->g, x, TY_F32), TY_NONE);
+    else
+        return false;
+    return true;
+}
+
 void tf_op_cast(tf_ctx *c)
 {
+    ty_val imag, x = tf_in_parts(c, 0, &imag);
+    if (cast_complex(c) || !tf_needs_numbers(c, 0))
+        return;
     ty_dtype to = tf_attr_dtype(c, "DstT", TY_N_DTYPES);
     if (to == TY_N_DTYPES)
         tf_fail_attr(c, "DstT", "is no type that a step computes in");
-    else if (to == tf_dtype_of(c, tf_in(c, 0)))
-        tf_set_item(c, 0, &(tf_item){.kind = TF_TENSOR, .val = tf_in(c, 0), .variable = c->in[0].variable});
+    else if (to == tf_dtype_of(c, x))
+        tf_set_item(c, 0, &(tf_item){.kind = TF_TENSOR, .val = x, .variable = c->in[0].variable});
     else
-        tf_set(c, 0, ty_b_cast(c->g, tf_in(c, 0), to));
+        tf_set(c, 0, ty_b_cast(c->g, x, to));
 }
 
 void tf_op_bitcast(tf_ctx *c)

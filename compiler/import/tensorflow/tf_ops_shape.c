@@ -16,7 +16,8 @@ void tf_op_shape(tf_ctx *c)
     ty_dtype dtype = tf_attr_dtype(c, "out_type", TY_I32);
     for (int i = 0; i < c->n_in; i++) {
         ty_val rows = tf_in_rows(c, i);
-        const ty_type *t = tf_type(c, rows != TY_NONE ? rows : tf_in(c, i));
+        ty_val imag, x = tf_in_parts(c, i, &imag);
+        const ty_type *t = tf_type(c, rows != TY_NONE ? rows : x);
         tf_set(c, i, tf_ints(c, dtype, t->dim, t->rank));
     }
 }

@@ -39,6 +39,7 @@ static const ty_wire_field tensor_fields[] = {
     SEEN(4, BYTES, tf_tensor, content, has_content),
     FIELD(5, FIXED32S, tf_tensor, float_val),
     FIELD(6, FIXED64S, tf_tensor, double_val),
+    FIELD(9, FIXED32S, tf_tensor, scomplex_val),
     FIELD(7, INTS, tf_tensor, int_val),
     FIELD(8, BYTESES, tf_tensor, string_val),
     FIELD(10, INTS, tf_tensor, int64_val),

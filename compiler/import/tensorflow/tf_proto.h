@@ -27,7 +27,7 @@ struct tf_tensor {
     ty_bytes content;
     bool has_content;
     ty_wire_list half_val, int_val, int64_val, bool_val, uint32_val, uint64_val; /* int64_t */
-    ty_wire_list float_val, double_val;                                          /* fixed width */
+    ty_wire_list float_val, double_val, scomplex_val;                            /* fixed width */
     ty_wire_list string_val;                                                     /* ty_bytes */
 };
 

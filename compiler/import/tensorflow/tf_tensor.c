@@ -181,3 +181,41 @@ int tf_tensor_value(const tf_tensor *t, ty_arena *arena, ty_type *type, const vo
     *data = dtype == TY_BOOL ? clean_bools(arena, t->content) : t->content.data;
     return 0;
 }
+
+/* Number i of n pairs, of which the last that is there stands for those that are not. */
+static void put_pair(const uint8_t *from, size_t n_there, size_t i, float *const out[2])
+{
+    float pair[2] = {0};
+    if (n_there > 0)
+        memcpy(pair, from + (i < n_there ? i : n_there - 1) * sizeof pair, sizeof pair);
+    out[0][i] = pair[0];
+    out[1][i] = pair[1];
+}
+
+int tf_tensor_parts(const tf_tensor *t, ty_arena *arena, ty_type *type, const void *part[2], ty_error *err)
+{
+    enum { COMPLEX64 = 8, PAIR_BYTES = 8 };
+    int rank;
+    int64_t dim[TY_MAX_RANK];
+    if (t->data_type != COMPLEX64)
+        return 0;
+    if (!tf_read_shape(t->shape, &rank, dim) || rank < 0)
+        return ty_error_set(err, TY_E_MODEL_FILE, "its shape is unknown, or has more than %d dimensions", TY_MAX_RANK);
+    int64_t n = ty_dims_elems_checked(rank, dim, PAIR_BYTES);
+    bool is_raw = t->has_content && t->content.n > 0;
+    size_t there = is_raw ? t->content.n / PAIR_BYTES : t->scomplex_val.n / 2;
+    bool is_odd = is_raw ? t->content.n % PAIR_BYTES != 0 : t->scomplex_val.n % 2 != 0;
+    if (n < 0 || is_odd || (int64_t)there > n || (is_raw && (int64_t)there != n))
+        return ty_error_set(err, TY_E_MODEL_FILE, "it holds %zu complex numbers where its shape has %" PRId64, there,
+                            n);
+    int64_t most = arena->used_bytes < MAX_SPREAD_ARENA ? MAX_SPREAD_BYTES : SMALL_SPREAD;
+    if ((int64_t)there < n && n > most / PAIR_BYTES)
+        return ty_error_set(err, TY_E_LIMIT, "it holds %zu elements for a shape of %" PRId64, there, n);
+    float *out[2];
+    for (int p = 0; p < 2; p++)
+        part[p] = out[p] = ty_arena_alloc(arena, (size_t)n * sizeof **out);
+    for (int64_t i = 0; i < n; i++)
+        put_pair(is_raw ? t->content.data : t->scomplex_val.data, there, (size_t)i, out);
+    *type = ty_type_make(TY_F32, rank, dim);
+    return 1;
+}
