@@ -2,6 +2,7 @@
 #include "entrypoint/budget.h"
 
 #include "base/quantity.h"
+#include "container/input/format.h"
 #include "entrypoint/device.h"
 #include "entrypoint/memory.h"
 
@@ -39,7 +40,7 @@ static void budget_add_up(ty_budget *b)
 /* Text is parsed and kept, as are columns; arrays are read where they lie, but for what was inflated. */
 static uint64_t budget_mapped(const ty_dataset *d)
 {
-    bool is_kept = d && (strcmp(d->format, "csv") == 0 || strcmp(d->format, "parquet") == 0);
+    bool is_kept = d && (strcmp(d->format, "csv") == 0 || ty_format_is_columns(d->format));
     if (!d || is_kept || d->stats.file_bytes <= d->stats.memory_bytes)
         return 0;
     return (uint64_t)(d->stats.file_bytes - d->stats.memory_bytes);

@@ -1,6 +1,7 @@
 /* channel.c - see channel.h. */
 #include "entrypoint/channel.h"
 
+#include "container/input/format.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -100,7 +101,8 @@ bool ty_channel_has_fifo(const char *path)
 
 bool ty_access_is_records(const char *format)
 {
-    static const char *const names[] = {"tfrecord", "recordio", "mxnet", "libsvm", "jsonlines", "lines", "parquet"};
+    static const char *const names[] = {"tfrecord",  "recordio", "mxnet",   "libsvm",
+                                        "jsonlines", "lines",    "parquet", "arrow"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(format, names[i]) == 0)
             return true;
@@ -109,7 +111,7 @@ bool ty_access_is_records(const char *format)
 
 bool ty_access_is_decoded(const char *format)
 {
-    return strcmp(format, "parquet") == 0;
+    return ty_format_is_columns(format);
 }
 
 bool ty_access_streams(const ty_access_facts *f, const char **why)

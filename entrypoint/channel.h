@@ -47,9 +47,9 @@ typedef struct ty_access_facts {
     bool is_decoded;       /* ty_access_is_decoded */
 } ty_access_facts;
 
-/* tfrecord, recordio, mxnet, libsvm, jsonlines, lines, parquet: a format that streams and need not be walked. */
+/* tfrecord, recordio, mxnet, libsvm, jsonlines, lines, parquet, arrow: a format that streams and need not be walked. */
 bool ty_access_is_records(const char *format);
-/* parquet: read by number, all that is wanted of it is in memory, in FastFile mode too. */
+/* parquet, arrow: read by number, all that is wanted of it is in memory, in FastFile mode too. */
 bool ty_access_is_decoded(const char *format);
 /* Whether it is a stream; *why says why, for the log. */
 bool ty_access_streams(const ty_access_facts *f, const char **why);

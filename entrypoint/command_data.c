@@ -18,7 +18,7 @@ enum { DATA_PICTURE_SIDE = 64, DATA_SOUND_FRAMES = 8000 };
 
 static const ty_option options[TY_N_DATA_OPTIONS] = {
     [TY_DATA_FORMAT] = {"--format", "NAME",
-                        "csv, npy, npz, idx, parquet, tfrecord, recordio, mxnet, libsvm, jsonlines, lines, text, "
+                        "csv, npy, npz, idx, parquet, arrow, tfrecord, recordio, mxnet, libsvm, jsonlines, lines, text, "
                         "tokens, images or audio (default: found)",
                         false},
     [TY_DATA_HEADER] = {"--header", "YES", "csv: yes or no: whether the first line names the columns (default: found)",
@@ -340,7 +340,7 @@ int ty_data_open(const ty_arguments_given *given, ty_arena *a, ty_data_opened *o
     ty_field *fields = TY_NEW_ARRAY(a, ty_field, 2 * out->survey.n_parts + 8);
     bool is_written = data_is_written(given);
     bool copies = is_written && !source.skip_bad &&
-                  (ty_data_copies_records(out->survey.format) || strcmp(out->survey.format, "parquet") == 0);
+                  (ty_data_copies_records(out->survey.format) || ty_format_is_columns(out->survey.format));
     ty_media media = data_media(strcmp(given->words[0], "check") == 0, a);
     out->source = source;
     if (is_written && strcmp(out->survey.format, "libsvm") == 0) {

@@ -5,6 +5,7 @@
  * line as long as it is.
  */
 #include "container/input/convert.h"
+#include "container/input/format.h"
 #include "container/output/example.h"
 #include "container/output/shards.h"
 #include "entrypoint/command_data_pack.h"
@@ -125,7 +126,7 @@ static int convert_all(converter *c, ty_error *err)
 
 int ty_data_convert_into(const ty_data_opened *data, ty_shards *shards, ty_error *err)
 {
-    if (strcmp(data->survey.format, "parquet") == 0 && !data->source.skip_bad)
+    if (ty_format_is_columns(data->survey.format) && !data->source.skip_bad)
         return ty_data_convert_parquet(data, shards, err);
     if (data->survey.is_table)
         return ty_data_convert_table(data, shards, err);

@@ -2,7 +2,7 @@
  * other numbers floats, texts and bytes bytes; lists are as long as they are, and a null has no feature.
  */
 #include "container/input/bytes.h"
-#include "container/input/parquet/parquet.h"
+#include "container/input/parquet/opened.h"
 #include "container/output/example.h"
 #include "entrypoint/command_data_pack.h"
 
@@ -80,12 +80,12 @@ static int group_row(group_writer *w, int64_t row, ty_error *err)
     return ty_shards_add(w->shards, record->data, record->len, err);
 }
 
-static int group_write(group_writer *w, int group, ty_error *err)
+static int group_write(group_writer *w, const parquet_opened *o, int group, ty_error *err)
 {
     int rc = 0;
     for (int c = 0; rc == 0 && c < w->file->n_columns; c++)
         if (!w->file->column[c].odd)
-            rc = parquet_read(w->file, group, c, 0, &w->page, &w->value[c], err);
+            rc = parquet_opened_read(o, group, c, 0, &w->page, &w->value[c], err);
     for (int64_t row = 0; rc == 0 && row < w->file->group[group].n_rows; row++)
         rc = group_row(w, row, err);
     return rc;
@@ -93,24 +93,19 @@ static int group_write(group_writer *w, int group, ty_error *err)
 
 static int file_write(group_writer *w, const ty_data_file *file, ty_error *err)
 {
-    ty_bytes bytes;
     ty_arena a;
-    parquet_file f;
-    if (ty_bytes_open(file->path, NULL, &bytes, err) < 0)
-        return -1;
+    parquet_opened o;
     ty_arena_init(&a);
-    int rc = parquet_open(bytes.data, bytes.n, &a, &f, err);
-    if (rc == 0) {
-        w->file = &f;
-        w->value = TY_NEW_ARRAY(&a, parquet_values, f.n_columns);
-    }
-    for (int g = 0; rc == 0 && g < f.n_groups; g++)
-        rc = group_write(w, g, err);
-    for (int c = 0; w->value && c < f.n_columns; c++)
+    int rc = parquet_opened_open(file->path, file->n_bytes, &a, &o, err), n = o.file.n_columns;
+    w->file = &o.file;
+    w->value = TY_NEW_ARRAY(&a, parquet_values, n + 1);
+    for (int g = 0; rc == 0 && g < o.file.n_groups; g++)
+        rc = group_write(w, &o, g, err);
+    for (int c = 0; c < n; c++)
         parquet_values_fini(&w->value[c]);
     w->value = NULL;
+    parquet_opened_close(&o);
     ty_arena_fini(&a);
-    ty_bytes_close(&bytes);
     return rc < 0 ? ty_error_at(err, "%s", file->path) : 0;
 }
 

@@ -105,12 +105,38 @@ static int files_add_path(files_list *l, const char *given, ty_error *err)
     return 0;
 }
 
+/* What Hugging Face's save_to_disk leaves beside its Arrow files tells about them, and is no data. */
+static bool files_is_companion(const ty_data_file *file)
+{
+    static const char *const names[] = {"state.json", "dataset_info.json", "dataset_dict.json"};
+    const char *slash = strrchr(file->name, '/'), *base = slash ? slash + 1 : file->name;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(base, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static void files_leave_companions(files_list *l)
+{
+    bool has_arrow = false;
+    int n = 0;
+    for (int i = 0; i < l->n && !has_arrow; i++) {
+        size_t length = strlen(l->file[i].name);
+        has_arrow = length > 6 && strcmp(l->file[i].name + length - 6, ".arrow") == 0;
+    }
+    for (int i = 0; has_arrow && i < l->n; i++)
+        if (!files_is_companion(&l->file[i]))
+            l->file[n++] = l->file[i];
+    l->n = has_arrow ? n : l->n;
+}
+
 int ty_files_list(const char *const *paths, int n_paths, ty_arena *arena, ty_data_file **out, int *n_out, ty_error *err)
 {
     files_list l = {.arena = arena};
     int rc = 0;
     for (int i = 0; rc == 0 && i < n_paths; i++)
         rc = files_add_path(&l, paths[i], err);
+    files_leave_companions(&l);
     if (rc == 0 && l.n == 0) {
         ty_error_set(err, TY_E_CHANNEL,
                      "no data files: expected regular files that are not empty and whose names do "

@@ -21,8 +21,9 @@ typedef struct ty_data_file {
 #define TY_FILES_MAX_DEPTH 32
 
 /* Lists data files, allocated in `arena`. Each of `paths` is a folder (walked: regular files and links to them, but no
- * name that starts with '.' or '_', no empty file) or a file (taken as it is). Files of a folder are sorted; the order
- * of `paths` is kept. An absent path, or no file at all, is refused (TY_E_CHANNEL). */
+ * name that starts with '.' or '_', no empty file, beside files NAME.arrow no JSON that tells about them) or a file
+ * (taken as it is). Files of a folder are sorted; the order of `paths` is kept. An absent path, or no file at all, is
+ * refused (TY_E_CHANNEL). */
 int ty_files_list(const char *const *paths, int n_paths, ty_arena *arena, ty_data_file **out, int *n_out,
                   ty_error *err);
 

@@ -20,7 +20,6 @@ static const ty_foreign foreigners[] = {
     {"an MPEG-4 film", 4, "ftypmp42", 8, SOUND},
     {"a Matroska or WebM file", 0, "\x1a\x45\xdf\xa3", 4, SOUND},
     {"a Windows Media file", 0, "\x30\x26\xb2\x75", 4, SOUND},
-    {"an Arrow table", 0, "ARROW1", 6, TABLE},
     {"an ORC table", 0, "ORC", 3, TABLE},
     {"an Avro table", 0, "Obj\1", 4, TABLE},
     {"an HDF5 file", 0, "\x89HDF\r\n\x1a\n", 8, TABLE},

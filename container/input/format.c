@@ -2,6 +2,7 @@
 #include "container/input/format.h"
 
 #include "base/hash.h"
+#include "container/input/arrow/arrow.h"
 #include "container/input/audio/audio.h"
 #include "container/input/bytes.h"
 #include "container/input/foreign.h"
@@ -72,6 +73,11 @@ static bool format_parquet_magic(const uint8_t *p, size_t n)
     return parquet_has_magic(p, n);
 }
 
+static bool format_arrow_magic(const uint8_t *p, size_t n)
+{
+    return arrow_has_magic(p, n);
+}
+
 /* Extensions and content types are words parted by single spaces, with one in front and one behind. */
 static const ty_format format_rows[] = {
     {"csv", " csv tsv ", " text/csv text/tab-separated-values ", NULL, ty_dataset_open_csv, ty_survey_csv, true, false,
@@ -99,6 +105,8 @@ static const ty_format format_rows[] = {
      ty_dataset_open_images, ty_survey_images, true, true, false},
     {"parquet", " parquet parq ", " application/x-parquet application/vnd.apache.parquet ", format_parquet_magic,
      ty_dataset_open_parquet, ty_survey_parquet, true, true, true},
+    {"arrow", " arrow feather ", " application/vnd.apache.arrow.file application/vnd.apache.arrow.stream ",
+     format_arrow_magic, ty_dataset_open_parquet, ty_survey_parquet, true, true, true},
     {"audio", " wav flac ogg oga opus mp3 aif aiff aifc au ",
      " application/x-audio audio/wav audio/x-wav audio/flac audio/mpeg audio/ogg ", format_audio_magic,
      ty_dataset_open_audio, ty_survey_audio, true, false, true},
@@ -375,4 +383,9 @@ int ty_format_doubt(const ty_data_source *src, const ty_data_file *files, int n_
         return -1;
     return ty_error_detail(err, "it was taken for csv, as any text that nothing says more of: if it is no table, say "
                                 "format: lines or text");
+}
+
+bool ty_format_is_columns(const char *name)
+{
+    return strcmp(name, "parquet") == 0 || strcmp(name, "arrow") == 0;
 }

@@ -59,6 +59,9 @@ ty_survey_fn ty_survey_csv, ty_survey_npz, ty_survey_files, ty_survey_tfrecord, 
     ty_survey_json, ty_survey_lines, ty_survey_windows, ty_survey_images, ty_survey_audio, ty_survey_parquet,
     ty_survey_mxnet;
 
+/* parquet, arrow: tables that are read by columns. */
+bool ty_format_is_columns(const char *name);
+
 /* The format that a file's name tells; NULL: none. */
 const ty_format *ty_format_of_name(const char *name);
 /* Of what is wrong with data whose format nothing but their bytes told, and which is CSV only because they are text:

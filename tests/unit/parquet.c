@@ -12,8 +12,8 @@
 #include "container/input/parquet/parquet.h"
 #include "container/input/parquet/thrift.h"
 #include "golden_file.h"
+#include "parquet_spelled.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,39 +26,6 @@ static void golden(const char *name, ty_buf *out)
 }
 
 /* ---- as pyarrow ---- */
-
-static void spell(const parquet_values *v, int64_t i, ty_buf *out)
-{
-    const parquet_span *s = (const parquet_span *)v->v + i;
-    if (v->null && v->null[i])
-        ty_buf_adds(out, "null");
-    else if (v->form == PARQUET_AS_I32)
-        ty_buf_addf(out, "%" PRId32, ((const int32_t *)v->v)[i]);
-    else if (v->form == PARQUET_AS_I64)
-        ty_buf_addf(out, "%" PRId64, ((const int64_t *)v->v)[i]);
-    else if (v->form == PARQUET_AS_F32)
-        ty_buf_addf(out, "%.9g", (double)((const float *)v->v)[i]);
-    else if (v->form == PARQUET_AS_F64)
-        ty_buf_addf(out, "%.15g", ((const double *)v->v)[i]);
-    else if (s->n == 0)
-        ty_buf_adds(out, "\"\"");
-    else
-        for (uint64_t k = 0; k < s->n; k++)
-            ty_buf_addf(out, "%02x", v->bytes[s->at + k]);
-}
-
-static void spell_rows(const parquet_values *v, ty_buf *out)
-{
-    for (int64_t row = 0; row < v->n_rows; row++) {
-        int64_t from = v->first ? v->first[row] : row, to = v->first ? v->first[row + 1] : row + 1;
-        ty_buf_adds(out, v->first ? " [" : " ");
-        for (int64_t i = from; i < to; i++) {
-            ty_buf_adds(out, i > from ? " " : "");
-            spell(v, i, out);
-        }
-        ty_buf_adds(out, v->first ? "]" : "");
-    }
-}
 
 /* Memory goes from one column to the next. */
 static void spell_file(const char *name, const parquet_file *f, ty_buf *out)
@@ -100,17 +67,6 @@ static const char *const files[][2] = {
     {"duckdb.parquet", "duckdb.parquet.txt"},
 };
 #define N_FILES (sizeof files / sizeof files[0])
-
-static void compare_lines(const char *name, const char *found, const char *expected)
-{
-    while (*found || *expected) {
-        size_t n = strcspn(found, "\n"), m = strcspn(expected, "\n");
-        if (n != m || memcmp(found, expected, n) != 0)
-            fail_msg("%s:\nfound    %.*s\nexpected %.*s", name, (int)n, found, (int)m, expected);
-        found += n + (found[n] != 0);
-        expected += m + (expected[m] != 0);
-    }
-}
 
 static void values_are_as_pyarrow_reads_them(void **state)
 {

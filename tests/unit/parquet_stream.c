@@ -329,7 +329,7 @@ static void files_that_do_not_fit_are_refused_before_a_row(void **state)
                            .fields = &a,
                            .n_fields = 1};
     assert_int_equal(ty_stream_open(&c, &s, &err), -1);
-    assert_says(&err, "channel \"train\" is in Pipe mode, and a Parquet file is read from its end");
+    assert_says(&err, "channel \"train\" is in Pipe mode, and a file of parquet is read by columns");
 }
 
 /* Another length is seen when the file is opened again, damage when its pages are read: rows before have gone out. */

@@ -11,18 +11,22 @@
 
 enum { PLAIN, SNAPPY, GZIP, LZO, BROTLI, LZ4_FRAMED, ZSTD, LZ4_RAW, N_CODECS };
 
-/* snappy-c.h, brotli/decode.h, lz4.h */
+/* snappy-c.h, brotli/decode.h, lz4.h, lz4frame.h */
 static struct codecs {
     int (*snappy)(const char *, size_t, char *, size_t *);
     int (*snappy_length)(const char *, size_t, size_t *);
     int (*brotli)(size_t, const uint8_t *, size_t *, uint8_t *);
     int (*lz4)(const char *, char *, int, int);
+    size_t (*lz4f_new)(void **, unsigned);
+    size_t (*lz4f)(void *, void *, size_t *, const void *, size_t *, const void *);
+    unsigned (*lz4f_is_error)(size_t);
+    size_t (*lz4f_free)(void *);
 } codecs;
 
 typedef struct codec_library {
     const char *names[2];
     const char *package;
-    ty_dl_symbol symbol[2];
+    ty_dl_symbol symbol[5];
     int n_symbols;
     bool is_tried;
     ty_error error;
@@ -38,10 +42,15 @@ static codec_library brotli_library = {.names = {"libbrotlidec.so.1"},
                                        .package = "libbrotli1",
                                        .symbol = {{"BrotliDecoderDecompress", offsetof(struct codecs, brotli), false}},
                                        .n_symbols = 1};
-static codec_library lz4_library = {.names = {"liblz4.so.1"},
-                                    .package = "liblz4-1",
-                                    .symbol = {{"LZ4_decompress_safe", offsetof(struct codecs, lz4), false}},
-                                    .n_symbols = 1};
+static codec_library lz4_library = {
+    .names = {"liblz4.so.1"},
+    .package = "liblz4-1",
+    .symbol = {{"LZ4_decompress_safe", offsetof(struct codecs, lz4), false},
+               {"LZ4F_createDecompressionContext", offsetof(struct codecs, lz4f_new), false},
+               {"LZ4F_decompress", offsetof(struct codecs, lz4f), false},
+               {"LZ4F_isError", offsetof(struct codecs, lz4f_is_error), false},
+               {"LZ4F_freeDecompressionContext", offsetof(struct codecs, lz4f_free), false}},
+    .n_symbols = 5};
 static pthread_mutex_t codec_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void codec_open(codec_library *l)
@@ -70,7 +79,7 @@ static int codec_need(codec_library *l, ty_error *err)
 
 static int codec_damaged(ty_error *err)
 {
-    return ty_error_set(err, TY_E_DATA, "a page does not decompress to what its header says");
+    return ty_error_set(err, TY_E_DATA, "what is compressed does not become what its header says");
 }
 
 static int codec_snappy(const uint8_t *in, size_t n, size_t n_out, uint8_t *out, ty_error *err)
@@ -168,4 +177,52 @@ int parquet_unpack(int codec, const uint8_t *in, size_t n, size_t n_out, parquet
                                : codec_lz4(codec, in, n, n_out, room->page, err);
     *out = room->page;
     return rc;
+}
+
+/* ---- frames ---- */
+
+static bool codec_lz4_frame(void *context, const uint8_t *in, size_t n, uint8_t *out, size_t n_out)
+{
+    size_t at = 0, made = 0;
+    for (size_t rest = 1; rest != 0;) {
+        size_t took = n - at, some = n_out - made;
+        rest = codecs.lz4f(context, out + made, &some, in + at, &took, NULL);
+        if (codecs.lz4f_is_error(rest) || (rest != 0 && took == 0 && some == 0))
+            return false;
+        at += took;
+        made += some;
+    }
+    return made == n_out;
+}
+
+int parquet_unpack_lz4(const uint8_t *in, size_t n, size_t n_out, uint8_t **out, ty_error *err)
+{
+    enum { VERSION = 100, MOST_FOR_ONE = 255 }; /* bytes that one of a block stands for at most */
+    void *context;
+    if (codec_need(&lz4_library, err) < 0)
+        return -1;
+    if (n_out / MOST_FOR_ONE > n)
+        return codec_damaged(err);
+    *out = malloc(n_out + 1);
+    if (*out == NULL || codecs.lz4f_is_error(codecs.lz4f_new(&context, VERSION))) {
+        free(*out);
+        return ty_error_set(err, TY_E_LIMIT, "no memory for %zu bytes that are compressed", n_out);
+    }
+    bool ok = codec_lz4_frame(context, in, n, *out, n_out);
+    codecs.lz4f_free(context);
+    if (ok)
+        return 0;
+    free(*out);
+    return codec_damaged(err);
+}
+
+int parquet_unpack_zstd(const uint8_t *in, size_t n, size_t n_out, uint8_t **out, ty_error *err)
+{
+    size_t made = 0;
+    if (ty_inflate_all(TY_PACKING_ZSTD, in, n, n_out + 1, out, &made, err) < 0)
+        return -1;
+    if (made == n_out)
+        return 0;
+    free(*out);
+    return codec_damaged(err);
 }

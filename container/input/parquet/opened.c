@@ -1,6 +1,8 @@
 /* opened.c - see opened.h. */
 #include "container/input/parquet/opened.h"
 
+#include "container/input/arrow/arrow.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -64,21 +66,30 @@ static int opened_find_footer(parquet_opened *o, ty_arena *a, ty_error *err)
     return rc;
 }
 
+static arrow_bytes opened_bytes(const parquet_opened *o, int fd)
+{
+    return (arrow_bytes){.fd = fd, .data = o->whole.data, .n = o->whole.data ? (int64_t)o->whole.n : o->n_bytes};
+}
+
 static int opened_inflate(parquet_opened *o, ty_arena *a, ty_error *err)
 {
     if (ty_bytes_open(o->path, NULL, &o->whole, err) < 0)
         return -1;
+    if (arrow_has_magic(o->whole.data, o->whole.n))
+        return arrow_open(opened_bytes(o, -1), a, &o->file, &o->arrow, err);
     return parquet_open(o->whole.data, o->whole.n, a, &o->file, err);
 }
 
 static int opened_begin(parquet_opened *o, ty_arena *a, ty_error *err)
 {
-    uint8_t magic[4];
+    uint8_t magic[16] = {0};
     size_t n = o->n_bytes < (int64_t)sizeof magic ? (size_t)o->n_bytes : sizeof magic;
     if (opened_pread(o->fd, magic, n, 0, err) < 0)
         return -1;
     if (ty_packing_of(magic, n) != TY_PACKING_NONE)
         return opened_inflate(o, a, err);
+    if (arrow_has_magic(magic, n))
+        return arrow_open(opened_bytes(o, o->fd), a, &o->file, &o->arrow, err);
     return parquet_check_magic(magic, n, err) < 0 ? -1 : opened_find_footer(o, a, err);
 }
 
@@ -146,24 +157,40 @@ static int opened_read_some(const parquet_opened *o, int fd, int group, int colu
     return parquet_read_chunk(&o->file, group, column, room->chunk, n, most, room, out, err);
 }
 
-int parquet_opened_read(const parquet_opened *o, int group, int column, int64_t most, parquet_room *room,
-                        parquet_values *out, ty_error *err)
+static int opened_read_arrow(const parquet_opened *o, int fd, int group, int column, parquet_values *out, ty_error *err)
+{
+    const parquet_column *c = &o->file.column[column];
+    int rc = c->odd ? ty_error_set(err, TY_E_DATA, "%s, which is not read", c->odd)
+                    : arrow_read(o->arrow, opened_bytes(o, fd), group, column, out, err);
+    return rc < 0 ? ty_error_wrap(err, "column \"%s\"", c->name) : 0;
+}
+
+/* Of Parquet: by as few bytes as `most` rows may need. */
+static int opened_read_pages(const parquet_opened *o, int fd, int group, int column, int64_t most, parquet_room *room,
+                             parquet_values *out, ty_error *err)
 {
     const parquet_chunk *chunk = &o->file.group[group].chunk[column];
     bool is_here = !chunk->is_elsewhere && !chunk->is_encrypted && chunk->n_bytes > 0;
     size_t n = is_here ? (size_t)chunk->n_bytes : 0;
     ty_error ignored = {0};
+    if (most > 0 && n > OPENED_FIRST &&
+        opened_read_some(o, fd, group, column, OPENED_FIRST, most, room, out, &ignored) == 0)
+        return 0;
+    return opened_read_some(o, fd, group, column, n, most, room, out, err);
+}
+
+int parquet_opened_read(const parquet_opened *o, int group, int column, int64_t most, parquet_room *room,
+                        parquet_values *out, ty_error *err)
+{
     int64_t n_bytes;
     if (o->whole.data)
-        return parquet_read(&o->file, group, column, most, room, out, err);
+        return o->arrow ? opened_read_arrow(o, -1, group, column, out, err)
+                        : parquet_read(&o->file, group, column, most, room, out, err);
     int fd = o->fd >= 0 ? o->fd : opened_fd(o->path, o->n_bytes, &n_bytes, err);
     if (fd < 0)
         return -1;
-    int rc = -1;
-    if (most > 0 && n > OPENED_FIRST)
-        rc = opened_read_some(o, fd, group, column, OPENED_FIRST, most, room, out, &ignored);
-    if (rc < 0)
-        rc = opened_read_some(o, fd, group, column, n, most, room, out, err);
+    int rc = o->arrow ? opened_read_arrow(o, fd, group, column, out, err)
+                      : opened_read_pages(o, fd, group, column, most, room, out, err);
     if (fd != o->fd)
         close(fd);
     return rc;

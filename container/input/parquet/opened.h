@@ -1,4 +1,5 @@
-/* opened.h - a Parquet file of which only what is wanted is read: its footer, and columns of row groups one by one.
+/* opened.h - a table in a file of which only what is wanted is read: of Parquet its footer, of Arrow (arrow/arrow.h)
+ * its messages, and columns of row groups one by one.
  *
  * Nothing is mapped. That suits files which are larger than memory, and those that an object store sends when they are
  * read: one request for the end of the file, one for each column of a row group. A file that is compressed as a whole
@@ -16,6 +17,7 @@ typedef struct parquet_opened {
     ty_bytes whole;   /* if it was compressed */
     int64_t n_bytes;  /* as it lies there */
     parquet_file file;
+    struct arrow_file *arrow; /* NULL: it is Parquet */
 } parquet_opened;
 
 /* The footer lies in the arena. n_bytes: the file must be so long; -1: it may have any length. The error names the

@@ -75,10 +75,15 @@ const char *stream_place(const stream_opened *s, const stream_record *r, char *o
 static const struct {
     const char *format;
     const records_kind *kind;
-} stream_kinds[] = {{"tfrecord", &records_example}, {"recordio", &records_tensor},
-                    {"libsvm", &records_libsvm},    {"jsonlines", &records_json},
-                    {"csv", &records_csv},          {"mxnet", &records_mxnet},
-                    {"lines", &records_lines},      {"parquet", &records_parquet_stream}};
+} stream_kinds[] = {{"tfrecord", &records_example},
+                    {"recordio", &records_tensor},
+                    {"libsvm", &records_libsvm},
+                    {"jsonlines", &records_json},
+                    {"csv", &records_csv},
+                    {"mxnet", &records_mxnet},
+                    {"lines", &records_lines},
+                    {"parquet", &records_parquet_stream},
+                    {"arrow", &records_parquet_stream}};
 
 /* The FIFO that comes next is opened, and its first bytes are looked at; they stay to be read. */
 static int stream_guess_format(stream_opened *s, const ty_stream_config *c, const ty_format **out, ty_error *err)
@@ -127,8 +132,8 @@ static int stream_choose_kind(stream_opened *s, const ty_stream_config *c, ty_er
         if (strcmp(stream_kinds[i].format, format->name) == 0)
             s->records.kind = stream_kinds[i].kind;
     if (s->records.kind == &records_parquet_stream && s->is_pipe) {
-        ty_error_set(err, TY_E_CONFIG, "channel \"%s\" is in Pipe mode, and a Parquet file is read from its end",
-                     c->channel);
+        ty_error_set(err, TY_E_CONFIG, "channel \"%s\" is in Pipe mode, and a file of %s is read by columns",
+                     c->channel, format->name);
         return ty_error_help(err, "give the channel the mode File or FastFile");
     }
     if (s->records.kind)

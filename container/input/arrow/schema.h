@@ -1,0 +1,65 @@
+/* schema.h - the columns of an Arrow file, and which buffers of a batch make them. Private to this folder. */
+#ifndef TY_CONTAINER_INPUT_ARROW_SCHEMA_H
+#define TY_CONTAINER_INPUT_ARROW_SCHEMA_H
+
+#include "container/input/arrow/arrow.h"
+#include "container/input/arrow/flat.h"
+
+enum { ARROW_MAX_DEPTH = 16 };
+
+typedef enum arrow_kind {
+    ARROW_NONE, /* all null, and no buffers */
+    ARROW_INT,
+    ARROW_UINT,
+    ARROW_FLOAT,
+    ARROW_BOOL,
+    ARROW_DECIMAL,
+    ARROW_TEXT, /* texts or bytes of any length */
+    ARROW_FIXED /* bytes of one length */
+} arrow_kind;
+
+/* A field of a batch: how many rows and nulls its node says it has, and its first buffer, that of nulls. */
+typedef struct arrow_place {
+    int node, buffer;
+} arrow_place;
+
+/* How the values of a column lie: in structs, perhaps in a list, and there as numbers or texts. */
+typedef struct arrow_column {
+    arrow_place above[ARROW_MAX_DEPTH]; /* [n_above] structs around it */
+    int n_above;
+    arrow_place inside[ARROW_MAX_DEPTH]; /* [n_inside] those that are elements of its list */
+    int n_inside;
+    bool is_list, is_large_list; /* of offsets of 4 bytes, or of 8 */
+    int64_t list_size;           /* above 0: a list of so many, without offsets */
+    arrow_place list;
+    arrow_kind kind;
+    parquet_form form;
+    int bytes; /* of a value; of texts: of an offset */
+    int scale; /* decimal */
+    arrow_place value;
+} arrow_column;
+
+/* Of the schema's message. */
+typedef struct arrow_schema {
+    arrow_column *column; /* as parquet_file's */
+    int n_nodes, n_buffers;
+} arrow_schema;
+
+/* t: the table Schema. */
+int arrow_schema_read(flat *f, flat_table t, ty_arena *a, arrow_schema *out, parquet_file *file, ty_error *err);
+
+/* Of a batch in which the columns of the schema lie. */
+typedef struct arrow_batch {
+    int64_t n_rows;
+    int64_t body;         /* where its buffers begin */
+    int codec;            /* 0 LZ4, 1 Zstandard, -1: none */
+    int64_t (*node)[2];   /* [n_nodes] rows, nulls */
+    int64_t (*buffer)[2]; /* [n_buffers] place behind body, bytes */
+} arrow_batch;
+
+struct arrow_file {
+    arrow_schema schema;
+    arrow_batch *batch; /* [n_groups] */
+};
+
+#endif

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Arrow files by their own writer, and by Hugging Face's datasets: make.py
+
+    build/parquet-venv/bin/python tests/golden/arrow/make.py         # pyarrow, datasets
+
+The table of ../parquet/plain.parquet in both formats and compressed, whose values are ../parquet/types.txt; other.arrow has
+what Parquet does not know, and other.txt what pyarrow finds in it, in the same spelling; digits/ is what save_to_disk makes of
+../parquet/digits.parquet.
+"""
+import os
+import shutil
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+here = os.path.dirname(os.path.abspath(__file__))
+parquet = os.path.join(here, "..", "parquet")
+os.chdir(here)
+
+
+def write(name, table, stream=False, compression=None, rows=9):
+    new = pa.ipc.new_stream if stream else pa.ipc.new_file
+    with pa.OSFile(name, "wb") as out, new(out, table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as w:
+        w.write_table(table, max_chunksize=rows)
+
+
+table = pq.read_table(os.path.join(parquet, "plain.parquet"))
+write("file.arrow", table)
+write("stream.arrow", table, stream=True)
+write("lz4.arrow", table, compression="lz4")
+write("zstd.arrow", table, stream=True, compression="zstd")
+write("empty.arrow", table.slice(0, 0).select(["i32", "text", "ids"]))
+
+pair = pa.list_(pa.float32(), 2)
+other = {
+    "large": pa.array(["a", None, "", "dd"], pa.large_string()),
+    "blob": pa.array([b"\1", b"\2\3", None, b""], pa.large_binary()),
+    "many": pa.array([[1, 2], None, [], [3]], pa.large_list(pa.int16())),
+    "pairs": pa.array([[1.0, 2.0], None, [None, 4.0], [5.0, 6.0]], pair),
+    "nothing": pa.nulls(4),
+    "day": pa.array([0, 86400000, None, -86400000], pa.date64()),
+    "took": pa.array([1, -2, None, 4], pa.duration("ms")),
+    "owed": pa.array([None, -1, 12345, 7], pa.int64()).cast(pa.decimal128(20, 0)),
+    "words": pa.array(["x", "y", "x", None]).dictionary_encode(),
+    "deep": pa.array([{"v": [1, 2], "w": {"z": 1}}, None, {"v": None, "w": None}, {"v": [3], "w": {"z": None}}],
+                     pa.struct([("v", pa.list_(pa.int32())), ("w", pa.struct([("z", pa.int8())]))])),
+    "last": pa.array([1, 2, 3, 4], pa.uint8()),
+}
+write("other.arrow", pa.table(other), rows=3)
+
+
+def number(v):
+    return "null" if v is None else "%.9g" % v if isinstance(v, float) else str(v)
+
+
+def texts(v):
+    return "null" if v is None else (v.encode() if isinstance(v, str) else v).hex() or '""'
+
+
+def lists(values, spell):
+    return ["[%s]" % " ".join(spell(e) for e in v or []) for v in values]
+
+
+rows = {name: array.to_pylist() for name, array in other.items()}
+lines = {
+    "large": map(texts, rows["large"]), "blob": map(texts, rows["blob"]), "many": lists(rows["many"], number),
+    "pairs": lists(rows["pairs"], number), "nothing": ["null"] * 4,
+    "day": ["0", "86400000", "null", "-86400000"], "took": ["1", "-2", "null", "4"], "owed": ["null", "-1", "12345", "7"],
+    "deep.v": lists([v and v["v"] for v in rows["deep"]], number),
+    "deep.w.z": [number(v and v["w"] and v["w"]["z"]) for v in rows["deep"]], "last": map(number, rows["last"]),
+}
+with open("other.txt", "w") as out:
+    for name, values in lines.items():
+        print("%s: %s" % (name, " ".join(values)), file=out)
+
+try:
+    views = pa.table({"a": pa.array([1, 2]), "v": pa.array(["a", "b"], pa.string_view())})
+    write("views.arrow", views)
+except (AttributeError, pa.ArrowNotImplementedError):
+    print("no views")
+
+digits = pq.read_table(os.path.join(parquet, "digits.parquet"))
+pixels = [list(row) for row in zip(*(digits["p%d" % i].to_pylist() for i in range(64)))]
+shutil.rmtree("digits", ignore_errors=True)
+set_ = datasets.Dataset.from_dict({"image": pixels, "label": digits["label"].to_pylist()}, features=datasets.Features(
+    {"image": datasets.Sequence(datasets.Value("uint8"), length=64), "label": datasets.ClassLabel(num_classes=10)}))
+set_.save_to_disk("digits", num_shards=2)
