@@ -17,10 +17,11 @@
 enum { DATA_PICTURE_SIDE = 64, DATA_SOUND_FRAMES = 8000 };
 
 static const ty_option options[TY_N_DATA_OPTIONS] = {
-    [TY_DATA_FORMAT] = {"--format", "NAME",
-                        "csv, npy, npz, idx, parquet, arrow, tfrecord, recordio, mxnet, libsvm, jsonlines, lines, text, "
-                        "tokens, images or audio (default: found)",
-                        false},
+    [TY_DATA_FORMAT] =
+        {"--format", "NAME",
+         "csv, npy, npz, idx, parquet, arrow, tfrecord, recordio, mxnet, libsvm, jsonlines, lines, text, "
+         "tokens, images or audio (default: found)",
+         false},
     [TY_DATA_HEADER] = {"--header", "YES", "csv: yes or no: whether the first line names the columns (default: found)",
                         false},
     [TY_DATA_MISSING_VALUES] =

@@ -29,9 +29,43 @@ bool ty_found_is_number(const char *field, char prefix, int i)
 
 /* ---- arrays ---- */
 
+/* The field that the recipe, or by its name the model, wants for input i. */
+static const char *found_wanted(const ty_recipe *r, const ty_model *m, int i)
+{
+    const char *input = ty_model_input(m, i)->name;
+    for (int k = 0; k < r->n_inputs; k++)
+        if (strcmp(r->inputs[k].input, input) == 0)
+            return r->inputs[k].field;
+    return input;
+}
+
+/* How many numbers the input takes that a field of lists feeds; 0: it feeds none, or one of another rank or any length.
+ */
+static int64_t found_length(const ty_recipe *r, const ty_model *m, const char *field)
+{
+    int n = ty_model_n_inputs(m);
+    for (int i = 0; i < n; i++) {
+        const ty_model_value *input = ty_model_input(m, i);
+        bool feeds = n == 1 || strcmp(found_wanted(r, m, i), field) == 0;
+        if (feeds && input->rank == 2 && input->dim[1] > 0)
+            return input->dim[1];
+    }
+    return 0;
+}
+
+static void found_take_length(const ty_recipe *r, const ty_model *m, ty_field *f)
+{
+    f->max_length = ty_found_is_target(f->name) ? 0 : found_length(r, m, f->name);
+    if (f->max_length > 0)
+        ty_log_info("data",
+                    "field \"%s\": lists are filled up with 0, or cut, to the %lld numbers that the model takes",
+                    f->name, (long long)f->max_length);
+}
+
 /* Texts are nothing that feeds a model but for a target's, which are names of classes. media: of pictures and sounds.
  */
-static int found_arrays(const ty_data_survey *s, ty_media media, ty_arena *a, ty_recipe_data *d, ty_error *err)
+static int found_arrays(const ty_recipe *r, const ty_model *m, const ty_data_survey *s, ty_media media, ty_arena *a,
+                        ty_recipe_data *d, ty_error *err)
 {
     ty_field *fields = TY_NEW_ARRAY(a, ty_field, s->n_parts + 1);
     for (int i = 0; i < s->n_parts; i++) {
@@ -44,6 +78,8 @@ static int found_arrays(const ty_data_survey *s, ty_media media, ty_arena *a, ty
         f->file = part->file;
         f->image = part->is_picture ? media.image : NULL;
         f->audio = part->is_sound ? media.audio : NULL;
+        if (part->is_list)
+            found_take_length(r, m, f);
         if (part->is_text && ty_map_new(&classes, a, &f->map, err) < 0)
             return -1;
     }
@@ -122,16 +158,6 @@ static int found_column(const ty_data_survey *s, const char *name)
         if (s->part[i].name && strcmp(s->part[i].name, name) == 0)
             return i;
     return -1;
-}
-
-/* The field that the recipe, or by its name the model, wants for input i. */
-static const char *found_wanted(const ty_recipe *r, const ty_model *m, int i)
-{
-    const char *input = ty_model_input(m, i)->name;
-    for (int k = 0; k < r->n_inputs; k++)
-        if (strcmp(r->inputs[k].input, input) == 0)
-            return r->inputs[k].field;
-    return input;
 }
 
 static bool found_feeds(const ty_recipe *r, const ty_model *m, const char *column)
@@ -465,7 +491,7 @@ int ty_found_fields(ty_recipe *r, const ty_model *m, const ty_data_source *sourc
         if (survey.part[i].is_sound && !media.audio)
             media.audio = found_sounds(&survey, m, a);
     }
-    if (!survey.is_table && found_arrays(&survey, media, a, &r->train, err) < 0)
+    if (!survey.is_table && found_arrays(r, m, &survey, media, a, &r->train, err) < 0)
         return -1;
     found_share(r);
     return 0;

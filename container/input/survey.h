@@ -17,6 +17,7 @@ typedef struct ty_data_part {
     bool is_text;    /* columns: of the first records one has neither a number nor a missing value there; records: bytes
                       * that read as one line of UTF-8 */
     bool is_picture; /* encoded: it becomes a row by an image plan (image/plan.h) */
+    bool is_list;    /* Parquet, Arrow: rows have several numbers, perhaps not all as many */
     bool is_sound;   /* encoded: it becomes a row by an audio plan (audio/plan.h) */
 } ty_data_part;
 

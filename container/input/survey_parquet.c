@@ -56,6 +56,7 @@ static int survey_columns(const parquet_opened *o, ty_arena *a, ty_data_survey *
         }
         if (c->form == PARQUET_AS_BYTES && survey_bytes(o, i, part, err) < 0)
             return -1;
+        part->is_list = c->max_rep > 0;
         part->name = survey_part_name(c, part, a);
         out->is_table &= !part->is_picture && !part->is_sound;
         out->n_parts++;

@@ -111,6 +111,28 @@ has "names" "$kept" '"words": ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]
 "$BIN/trainyard" run "${kept%/*}/model.onnx" --data "$W/columns" --output-dir "$W/told" >"$W/out" 2>&1
 same "run" 0 $?
 
+# Lists of any length are as long as the model's input of their name, if nobody says otherwise.
+case_name=lengths
+mkdir -p "$W/ragged"
+cp tests/golden/parquet/lists.parquet "$W/ragged"
+cat >"$W/words.c" <<'C'
+#include <trainyard/model.h>
+void model(ty_net *net)
+{
+    ty_var ids = ty_input(net, "ids", "i64[batch,2]");
+    ty_output(net, "y", ty_linear(net, "out", ty_flatten(net, ty_embedding(net, "words", ids, 10, 4), 1), 2));
+}
+C
+printf 'model: words.c\nloss: {mse: {target: same}}\nbatch_size: 3\nepochs: 3\ndata: {train: {path: ragged}}\n' >"$W/words.yaml"
+train words.yaml --fresh
+same "undeclared" 0 $rc
+has "told" "$W/err" 'field "ids": lists are filled up with 0, or cut, to the 2 numbers that the model takes'
+wanted=$(losses)
+printf 'model: words.c\nloss: {mse: {target: same}}\nbatch_size: 3\nepochs: 3\ndata: {train: {path: ragged, fields: {ids: {max_length: 2}, same: {}}}}\n' >"$W/words.yaml"
+train words.yaml --fresh
+same "declared" 0 $rc
+same "losses" "$wanted" "$(losses)"
+
 case_name=refused
 head -c 3000 "$W/columns/digits.parquet" >"$W/cut.parquet"
 "$BIN/trainyard" data check "$W/cut.parquet" >"$W/out" 2>&1
