@@ -65,6 +65,7 @@ static const char *const files[][2] = {
     {"polars.parquet", "polars.parquet.txt"},
     {"fastparquet.parquet", "fastparquet.parquet.txt"},
     {"duckdb.parquet", "duckdb.parquet.txt"},
+    {"nested.parquet", "nested.parquet.txt"},
 };
 #define N_FILES (sizeof files / sizeof files[0])
 

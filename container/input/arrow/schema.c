@@ -174,7 +174,7 @@ static void schema_add(schema_walk *w, const char *name, const arrow_column *c, 
     s->column[file->n_columns] = *c;
     s->column[file->n_columns].form = form_of(c);
     file->column[file->n_columns++] =
-        (parquet_column){.name = name, .form = form_of(c), .max_rep = c->is_list || c->list_size > 0, .odd = odd};
+        (parquet_column){.name = name, .form = form_of(c), .max_rep = c->n_lists > 0, .odd = odd};
 }
 
 static const char *odd_of(int type, bool has_dictionary)
@@ -182,7 +182,6 @@ static const char *odd_of(int type, bool has_dictionary)
     return has_dictionary             ? "it is a dictionary"
            : type == TYPE_UNION       ? "it is a union"
            : type == TYPE_MAP         ? "it is a map"
-           : is_list(type)            ? "it holds lists of lists"
            : type == TYPE_INTERVAL    ? "it holds intervals"
            : type == TYPE_RUNS        ? "it is encoded by runs"
            : type >= TYPE_BINARY_VIEW ? "it holds views"
@@ -209,23 +208,24 @@ static int schema_list(schema_walk *w, flat_table field, int type, const char *n
                        int depth, const char *odd)
 {
     flat_table t = flat_sub(w->f, field, FIELD_TYPE_TABLE);
+    arrow_list list = {.place = place, .bytes = type == TYPE_LIST ? 4 : type == TYPE_LARGE_LIST ? 8 : 0};
     if (flat_list(w->f, field, FIELD_CHILDREN, 4).n != 1)
         return schema_damaged("a list does not have one kind of element", w->err);
-    odd = c->is_list || c->list_size > 0 ? "it holds lists of lists" : odd;
-    c->list = place;
-    if (type == TYPE_FIXED_LIST) {
-        c->list_size = flat_int(w->f, t, 0, 4, 0);
-        odd = c->list_size < 1 ? "its lists have no elements" : odd;
-    } else {
-        c->is_list = true;
-        c->is_large_list = type == TYPE_LARGE_LIST;
-    }
+    if (type == TYPE_FIXED_LIST)
+        list.size = flat_int(w->f, t, 0, 4, 0);
+    if (list.size < 0)
+        return schema_damaged("a list has fewer elements than none", w->err);
+    odd = c->n_inside > 0 ? "it holds lists in structs in lists" : odd;
+    if (c->n_lists == ARROW_MAX_LISTS)
+        odd = "it holds lists in too many lists";
+    else
+        c->list[c->n_lists++] = list;
     return schema_children(w, field, name, true, c, depth, odd);
 }
 
 static void schema_enter(arrow_column *in, arrow_place place)
 {
-    if (in->is_list || in->list_size > 0)
+    if (in->n_lists > 0)
         in->inside[in->n_inside++] = place;
     else
         in->above[in->n_above++] = place;

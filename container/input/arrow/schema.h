@@ -5,7 +5,7 @@
 #include "container/input/arrow/arrow.h"
 #include "container/input/arrow/flat.h"
 
-enum { ARROW_MAX_DEPTH = 16 };
+enum { ARROW_MAX_DEPTH = 16, ARROW_MAX_LISTS = 4 };
 
 typedef enum arrow_kind {
     ARROW_NONE, /* all null, and no buffers */
@@ -23,15 +23,20 @@ typedef struct arrow_place {
     int node, buffer;
 } arrow_place;
 
+typedef struct arrow_list {
+    arrow_place place;
+    int bytes;    /* of an offset: 4 or 8; 0: it has none */
+    int64_t size; /* then: so many elements each */
+} arrow_list;
+
 /* How the values of a column lie: in structs, perhaps in a list, and there as numbers or texts. */
 typedef struct arrow_column {
     arrow_place above[ARROW_MAX_DEPTH]; /* [n_above] structs around it */
     int n_above;
     arrow_place inside[ARROW_MAX_DEPTH]; /* [n_inside] those that are elements of its list */
     int n_inside;
-    bool is_list, is_large_list; /* of offsets of 4 bytes, or of 8 */
-    int64_t list_size;           /* above 0: a list of so many, without offsets */
-    arrow_place list;
+    arrow_list list[ARROW_MAX_LISTS]; /* [n_lists] lists in lists, whose elements follow one another */
+    int n_lists;
     arrow_kind kind;
     parquet_form form;
     int bytes; /* of a value; of texts: of an offset */

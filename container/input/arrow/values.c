@@ -326,29 +326,65 @@ static void lists_close_up(parquet_values *v, const uint8_t *null, int64_t n_row
     v->first[n_rows] = v->n = to;
 }
 
-static int lists_offsets(const value_reader *r, int64_t n, int64_t **first)
+/* The n + 1 offsets of a list's rows [from, from + n), of malloc. most: elements that there are. */
+static int lists_offsets(const value_reader *r, const arrow_list *l, int64_t from, int64_t n, int64_t most,
+                         int64_t **at)
+{
+    if (l->bytes > 0)
+        return offsets_read(r, l->place.buffer + 1, l->bytes, from, n, most, at);
+    if (l->size > 0 && from + n > most / l->size)
+        return value_damaged(r, "it has fewer values than its lists");
+    *at = malloc(((size_t)n + 1) * sizeof **at);
+    for (int64_t i = 0; *at && i <= n; i++)
+        (*at)[i] = (from + i) * l->size;
+    return *at ? 0 : ty_error_set(r->err, TY_E_LIMIT, "no memory for %lld lists", (long long)n);
+}
+
+/* Of lists in lists one that is null would leave out elements in the middle of a row. */
+static int lists_refuse_nulls(const value_reader *r, const arrow_list *l, int64_t from, int64_t n, const int64_t *at)
+{
+    uint8_t *null = calloc((size_t)n + 1, 1);
+    int rc = null ? nulls_add(r, l->place, from, n, null) : ty_error_set(r->err, TY_E_LIMIT, "no memory for its nulls");
+    for (int64_t i = 0; rc == 0 && i < n; i++)
+        if (null[i] && at[i + 1] > at[i])
+            rc = ty_error_set(r->err, TY_E_DATA_VALUE, "a list in a list is null");
+    free(null);
+    return rc;
+}
+
+/* first[i], a row of list `level`, becomes its first element. */
+static int lists_descend(const value_reader *r, int level, int64_t n, int64_t *first)
 {
     const arrow_column *c = r->column;
-    int64_t most = r->batch->node[c->value.node][0];
-    if (c->list_size == 0)
-        return offsets_read(r, c->list.buffer + 1, c->is_large_list ? 8 : 4, 0, n, most, first);
-    if (n > most / c->list_size)
-        return value_damaged(r, "it has fewer values than its lists");
-    *first = malloc(((size_t)n + 1) * sizeof **first);
-    for (int64_t i = 0; *first && i <= n; i++)
-        (*first)[i] = i * c->list_size;
-    return *first ? 0 : ty_error_set(r->err, TY_E_LIMIT, "no memory for %lld lists", (long long)n);
+    const arrow_list *l = &c->list[level];
+    arrow_place below = level + 1 < c->n_lists ? c->list[level + 1].place : c->value;
+    int64_t from = first[0], count = first[n] - from, *at;
+    if (from + count > r->batch->node[l->place.node][0])
+        return value_damaged(r, "it has fewer lists than those around them");
+    if (lists_offsets(r, l, from, count, r->batch->node[below.node][0], &at) < 0)
+        return -1;
+    int rc = level > 0 ? lists_refuse_nulls(r, l, from, count, at) : 0;
+    for (int64_t i = 0; i <= n; i++)
+        first[i] = at[first[i] - from];
+    free(at);
+    return rc;
 }
 
 static int lists_read(const value_reader *r, int64_t n, uint8_t *null)
 {
     parquet_values *v = r->out;
-    int64_t *first;
-    if (nulls_add(r, r->column->list, 0, n, null) < 0 || lists_offsets(r, n, &first) < 0)
+    int64_t *first = v->first = malloc(((size_t)n + 1) * sizeof *first);
+    if (!first)
+        return ty_error_set(r->err, TY_E_LIMIT, "no memory for %lld lists", (long long)n);
+    for (int64_t i = 0; i <= n; i++)
+        first[i] = i;
+    if (nulls_add(r, r->column->list[0].place, 0, n, null) < 0)
         return -1;
-    int64_t from = first[0], elements = first[n] - from;
-    v->first = first;
-    if (values_read(r, from, elements, NULL) < 0)
+    for (int level = 0; level < r->column->n_lists; level++)
+        if (lists_descend(r, level, n, first) < 0)
+            return -1;
+    int64_t from = first[0];
+    if (values_read(r, from, first[n] - from, NULL) < 0)
         return -1;
     for (int64_t i = 0; i <= n; i++)
         first[i] -= from;
@@ -362,12 +398,12 @@ int arrow_read(const arrow_file *file, arrow_bytes bytes, int group, int column,
     value_reader r = {.batch = &file->batch[group], .column = c, .bytes = bytes, .out = out, .err = err};
     int64_t n = r.batch->n_rows;
     parquet_values_again(out, c->form);
-    if (n > PARQUET_MAX_ELEMENTS || n > r.batch->node[c->list_size || c->is_list ? c->list.node : c->value.node][0])
+    if (n > PARQUET_MAX_ELEMENTS || n > r.batch->node[c->n_lists > 0 ? c->list[0].place.node : c->value.node][0])
         return value_damaged(&r, "it has fewer values than its batch has rows, or more than are read");
     uint8_t *null = calloc((size_t)n + 1, 1);
     int rc = null ? nulls_above(&r, n, null) : ty_error_set(err, TY_E_LIMIT, "no memory for %lld rows", (long long)n);
     if (rc == 0)
-        rc = c->is_list || c->list_size > 0 ? lists_read(&r, n, null) : values_read(&r, 0, n, null);
+        rc = c->n_lists > 0 ? lists_read(&r, n, null) : values_read(&r, 0, n, null);
     free(null);
     out->n_rows = n;
     if (rc < 0)

@@ -132,23 +132,26 @@ static parquet_form footer_form(const footer_node *leaf)
 }
 
 /* Names of the groups around a list's elements say nothing: "tags.list.element" is tags, "tags.list.element.id"
- * tags.id. list_at: which node on the way is the LIST; 0: none. */
-static const char *footer_name(const footer_schema *s, const footer_node *leaf, int list_at, ty_arena *a)
+ * tags.id. A LIST is three levels: the group, a repeated group in it, the element, which may be a LIST again. */
+static const char *footer_name(const footer_schema *s, const footer_node *leaf, ty_arena *a)
 {
     const char *name = NULL;
+    int around = 0; /* the levels of a list that have no name of their own end here */
     for (int i = 1; i <= s->depth; i++) {
-        const char *one = i < s->depth ? s->way[i].node->name : leaf->name;
-        if (list_at == 0 || i <= list_at || i > list_at + 2)
-            name = name ? ty_arena_printf(a, "%s.%s", name, one) : one;
+        const footer_node *node = i < s->depth ? s->way[i].node : leaf;
+        if (i > around)
+            name = name ? ty_arena_printf(a, "%s.%s", name, node->name) : node->name;
+        const footer_node *inside = i + 1 < s->depth ? s->way[i + 1].node : leaf;
+        if (i < s->depth && node->is_list && inside->repetition == REPEATED)
+            around = i + 2;
     }
     return name;
 }
 
-/* The levels that the nodes on the way make, and which of them is the list. */
-static void footer_levels(const footer_schema *s, const footer_node *leaf, parquet_column *c, int *list_at)
+/* The levels that the nodes on the way make. Of lists in lists a row has all elements, one after the other. */
+static void footer_levels(const footer_schema *s, const footer_node *leaf, parquet_column *c)
 {
     bool has_map = false;
-    *list_at = 0;
     for (int i = 1; i <= s->depth; i++) {
         const footer_node *node = i < s->depth ? s->way[i].node : leaf;
         has_map |= node->is_map;
@@ -157,28 +160,23 @@ static void footer_levels(const footer_schema *s, const footer_node *leaf, parqu
             continue;
         c->max_rep++;
         c->list_def = c->max_def;
-        /* Three levels: a group that is a LIST, the repeated group in it, the element. Two: the repeated one is it. */
-        *list_at = i >= 2 && s->way[i - 1].node->is_list ? i - 1 : 0;
     }
     if (has_map)
         c->odd = "it belongs to a map";
-    else if (c->max_rep > 1)
-        c->odd = "it is a list of lists";
     else if (leaf->is_none)
         c->odd = "it has no type, because all of it is null";
 }
 
 static void footer_column(const footer_schema *s, const footer_node *leaf, ty_arena *a, parquet_column *c)
 {
-    int list_at;
     *c = (parquet_column){.type = (parquet_type)leaf->type, .length = leaf->length, .scale = leaf->scale};
-    footer_levels(s, leaf, c, &list_at);
+    footer_levels(s, leaf, c);
     c->logic = leaf->is_decimal                                        ? PARQUET_DECIMAL
                : leaf->is_float16                                      ? PARQUET_FLOAT16
                : leaf->is_unsigned && leaf->type <= (int)PARQUET_INT64 ? PARQUET_UNSIGNED
                                                                        : PARQUET_PLAIN;
     c->form = footer_form(leaf);
-    c->name = footer_name(s, leaf, list_at, a);
+    c->name = footer_name(s, leaf, a);
 }
 
 static int footer_check_leaf(const footer_node *leaf, ty_error *err)

@@ -3,7 +3,7 @@
  * Source: apache/parquet-format (README.md, parquet.thrift, Encodings.md, LogicalTypes.md, Compression.md). A file is
  * row groups; a group has a chunk of every column; a chunk is pages, of which the first may be a dictionary. What is
  * nested is flattened: a struct's member is a column "address.city", a list of numbers or texts is one column whose
- * rows have several elements. Lists in lists are known by name and cannot be read.
+ * rows have several elements, and so is a list of lists, whose elements follow one another.
  *
  * All versions of data pages, all encodings and the codecs Snappy, gzip, Zstandard, Brotli and LZ4 are read; encrypted
  * files and LZO are refused by name.

@@ -32,6 +32,11 @@ write("lz4.arrow", table, compression="lz4")
 write("zstd.arrow", table, stream=True, compression="zstd")
 write("empty.arrow", table.slice(0, 0).select(["i32", "text", "ids"]))
 
+nested = pq.read_table(os.path.join(parquet, "nested.parquet"))
+write("nested.arrow", nested, rows=3)
+grids = pa.array([[[1, 2, 3], [4, 5, 6]], [[7, 8, 9], [0, 1, 2]]], pa.list_(pa.list_(pa.int8(), 3), 2))
+write("grids.arrow", pa.table({"grid": grids}))
+
 pair = pa.list_(pa.float32(), 2)
 other = {
     "large": pa.array(["a", None, "", "dd"], pa.large_string()),

@@ -107,8 +107,10 @@ def columns(name, kind, values):
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
-    if pa.types.is_map(kind) or (is_list and pa.types.is_list(kind.value_type)):
+    if pa.types.is_map(kind):
         return
+    while is_list and pa.types.is_list(kind.value_type):  # their elements follow one another
+        kind, values = kind.value_type, [[e for inner in v or [] for e in inner or []] for v in values]
     if is_list and pa.types.is_struct(kind.value_type):
         for f in kind.value_type:
             yield "%s.%s" % (name, f.name), f.type, [[None if e is None else e[f.name] for e in v or []] for v in values]
@@ -189,6 +191,11 @@ t = pa.table({"a": pa.array([1.5, 2.5, 3.5]), "b": pa.array([10, 20, 30], pa.int
 pq.write_table(t, "table1.parquet")
 pq.write_table(pa.table({"label": ["y"], "n": [6.0], "b": pa.array([40], pa.int64()), "a": [4.5], "more": [1]}), "table2.parquet")
 pq.write_table(pa.table({"a": [1.0, None], "b": pa.array([1, 2], pa.int32()), "label": ["x", None], "n": [1, 2]}), "nulls.parquet")
+pq.write_table(pa.table({
+    "grid": pa.array([[[1, 2], [3]], [], None, [[], [4]]], pa.list_(pa.list_(pa.int32()))),
+    "cube": pa.array([[[[1.5], [2.5, None]]], [[[]], [[3.5]]], [], [[[4.5]]]], pa.list_(pa.list_(pa.list_(pa.float32())))),
+    "said": pa.array([[["a"], []], [["b", None]], [[]], [["", "cc"]]], pa.list_(pa.list_(pa.string())))}), "nested.parquet", row_group_size=3)
+keep("nested.parquet")
 pq.write_table(pa.table({"ids": [[1, 2, 3], [4], []], "same": [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]}), "lists.parquet")
 grey = lambda v: b"P5 2 2 255\n" + bytes([v] * 4)
 pq.write_table(pa.table({"image": [{"bytes": grey(v), "path": "%d.pgm" % v} for v in (10, 20, 30)], "label": [0, 1, 0]}), "pictures.parquet")
