@@ -2,31 +2,12 @@
  * is the same when it is unpacked.
  */
 #include "container/input/parquet/packing.h"
+#include "tests/fuzz/columns.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { MAX_ROWS = 1 << 16, MAX_GROUPS = 64, MAX_COLUMNS = 256, PACKED_ROWS = 50 };
-
-static void check_error(const ty_error *err)
-{
-    if (err->code == TY_E_NONE || err->code == TY_E_INTERNAL || !err->message[0])
-        abort();
-}
-
-static void check_values(const parquet_values *v, int64_t n_rows)
-{
-    if (v->n_rows != n_rows || (v->first ? v->first[n_rows] != v->n : v->n != n_rows))
-        abort();
-    for (int64_t i = 0; v->first && i < n_rows; i++)
-        if (v->first[i] > v->first[i + 1] || v->first[i] < 0)
-            abort();
-    for (int64_t i = 0; v->form == PARQUET_AS_BYTES && i < v->n; i++) {
-        const parquet_span *s = (const parquet_span *)v->v + i;
-        if (s->at > v->n_bytes || s->n > v->n_bytes - s->at)
-            abort();
-    }
-}
 
 static void check_alike(const parquet_values *v, int64_t from, const parquet_values *row)
 {

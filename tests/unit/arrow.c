@@ -54,7 +54,7 @@ static void values_are_as_pyarrow_reads_them(void **state)
         {"arrow/file.arrow", "parquet/types.txt"}, {"arrow/stream.arrow", "parquet/types.txt"},
         {"arrow/lz4.arrow", "parquet/types.txt"},  {"arrow/zstd.arrow", "parquet/types.txt"},
         {"arrow/other.arrow", "arrow/other.txt"},  {"arrow/nested.arrow", "parquet/nested.parquet.txt"},
-        {"arrow/grids.arrow", "arrow/grids.txt"}};
+        {"arrow/grids.arrow", "arrow/grids.txt"},  {"arrow/late.arrow", "arrow/late.txt"}};
     (void)state;
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         for (int rests = 0; rests < 2; rests++) {

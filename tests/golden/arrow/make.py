@@ -9,6 +9,7 @@ what Parquet does not know, and other.txt what pyarrow finds in it, in the same 
 """
 import os
 import shutil
+import struct
 
 import datasets
 import pyarrow as pa
@@ -50,6 +51,7 @@ other = {
     "words": pa.array(["x", "y", "x", None]).dictionary_encode(),
     "deep": pa.array([{"v": [1, 2], "w": {"z": 1}}, None, {"v": None, "w": None}, {"v": [3], "w": {"z": None}}],
                      pa.struct([("v", pa.list_(pa.int32())), ("w", pa.struct([("z", pa.int8())]))])),
+    "boxes": pa.array([[{"x": 1}, None], [None], [], [{"x": 3}]], pa.list_(pa.struct([("x", pa.int32())]))),
     "last": pa.array([1, 2, 3, 4], pa.uint8()),
 }
 write("other.arrow", pa.table(other), rows=3)
@@ -73,11 +75,22 @@ lines = {
     "pairs": lists(rows["pairs"], number), "nothing": ["null"] * 4,
     "day": ["0", "86400000", "null", "-86400000"], "took": ["1", "-2", "null", "4"], "owed": ["null", "-1", "12345", "7"],
     "deep.v": lists([v and v["v"] for v in rows["deep"]], number),
-    "deep.w.z": [number(v and v["w"] and v["w"]["z"]) for v in rows["deep"]], "last": map(number, rows["last"]),
+    "deep.w.z": [number(v and v["w"] and v["w"]["z"]) for v in rows["deep"]],
+    "boxes.x": lists([[e and e["x"] for e in v] for v in rows["boxes"]], number), "last": map(number, rows["last"]),
 }
 with open("other.txt", "w") as out:
     for name, values in lines.items():
         print("%s: %s" % (name, " ".join(values)), file=out)
+
+# Lists that do not begin with the first element: pyarrow writes none.
+late = pa.ListArray.from_arrays([0, 3, 4, 5], pa.array([9, None, 2, None, 5], pa.int64()))
+write("late.arrow", pa.table({"late": late}))
+with open("late.arrow", "rb") as file:
+    whole = file.read()
+offsets = struct.pack("<4i", 0, 3, 4, 5)
+assert whole.count(offsets) == 1
+with open("late.arrow", "wb") as file:
+    file.write(whole.replace(offsets, struct.pack("<4i", 1, 3, 4, 5)))
 
 try:
     views = pa.table({"a": pa.array([1, 2]), "v": pa.array(["a", "b"], pa.string_view())})
