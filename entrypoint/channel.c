@@ -2,6 +2,7 @@
 #include "entrypoint/channel.h"
 
 #include "container/input/format.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -94,7 +94,7 @@ job csv_quote && printf '"1,2\n' >>"$ML/input/data/train/part.csv" && bad 65 par
 job csv_label_fraction && sed -i '3s/[0-9]$/2.5/' "$ML/input/data/train/part.csv" && bad 65 part.csv:3
 job csv_missing && sed -i '4s/^[^,]*,/,/' "$ML/input/data/train/part.csv" && bad 65 E0121 part.csv:4 'missing: 0'
 job csv_missing_value && sed -i '4s/^[0-9]*,/,/' "$ML/input/data/train/part.csv" && sed -i '5s/[0-9]$//' "$ML/input/data/train/part.csv" && bad 65 part.csv:5
-job format_unknown && edit train.yaml 's/channel: train,/channel: train, format: arrow,/' && bad 78 arrow 'csv, npy'
+job format_unknown && edit train.yaml 's/channel: train,/channel: train, format: orc,/' && bad 78 orc 'csv, npy'
 job label_beyond && sed -i '9s/[0-9]$/10/' "$ML/input/data/train/part.csv" && bad 65 E0122 part.csv:9
 job label_negative && sed -i '9s/[0-9]$/-1/' "$ML/input/data/train/part.csv" && bad 65 E0122 part.csv:9
 job label_beyond_test && sed -i '2s/[0-9]$/77/' "$ML/input/data/test/part.csv" && bad 65 E0122 validation part.csv:2

@@ -10,10 +10,11 @@
 
 enum { BLOCK_TILE = 1024, BLOCK_ALIGN = 2 << 20 };
 
-/* What is wrong with the first row of a group that is. */
+/* What is wrong with the first row of a group that is. There may be a hundred thousand groups, and none with a fault.
+ */
 typedef struct block_fault {
-    int64_t row; /* in the group */
-    ty_error error;
+    int64_t row;     /* in the group */
+    ty_error *error; /* of malloc; NULL: none, or no memory for it */
     bool is_there;
 } block_fault;
 
@@ -43,7 +44,9 @@ static int tile_refuse(block_tile *t, int64_t i, const char *what)
 {
     if (t->fault->is_there && t->fault->row <= t->from + i)
         return -1;
-    ty_error_set(&t->fault->error, TY_E_DATA_VALUE, "field \"%s\": column \"%s\" %s", t->field->declared->name,
+    free(t->fault->error);
+    t->fault->error = calloc(1, sizeof *t->fault->error);
+    ty_error_set(t->fault->error, TY_E_DATA_VALUE, "field \"%s\": column \"%s\" %s", t->field->declared->name,
                  t->rows->column[t->field->column[t->k]]->name, what);
     t->fault->row = t->from + i;
     t->fault->is_there = true;
@@ -69,7 +72,7 @@ static int tile_fill_in(block_tile *t)
             continue;
         if (!d->missing_given) {
             tile_refuse(t, i, "has no value (null)");
-            return ty_error_help(&t->fault->error, "say what stands for it: missing: 0");
+            return ty_error_help(t->fault->error, "say what stands for it: missing: 0");
         }
         if (t->seen->n_missing++ == 0)
             t->seen->first_missing = t->from + i;
@@ -259,10 +262,8 @@ static void block_done(void *ctx, int group)
 {
     parquet_blocks *b = ctx;
     block_tile *t = malloc(sizeof *t);
-    if (t == NULL) {
-        ty_error_set(&b->fault[group].error, TY_E_LIMIT, "no memory for a row group");
+    if (t == NULL)
         b->fault[group].is_there = true;
-    }
     for (int f = 0; t && f < b->n_fields; f++)
         block_fill(b, f, group, t);
     free(t);
@@ -272,7 +273,8 @@ static void block_done(void *ctx, int group)
 static int blocks_new(parquet_blocks *b, ty_arena *a, ty_error *err)
 {
     int64_t n = b->rows->n_rows;
-    b->fault = TY_NEW_ARRAY(a, block_fault, b->rows->n_groups + 1);
+    b->n_faults = b->rows->n_groups;
+    b->fault = TY_NEW_ARRAY(a, block_fault, b->n_faults + 1);
     for (int f = 0; f < b->n_fields; f++) {
         size_t bytes;
         if (__builtin_mul_overflow((size_t)n, b->info[f].row_bytes, &bytes) || bytes > (size_t)INT64_MAX / 2)
@@ -295,8 +297,10 @@ static int blocks_refuse(const parquet_blocks *b, int group, ty_error *err)
     const block_fault *fault = &b->fault[group];
     char place[TY_ERROR_PLACE_BYTES];
     parquet_rows_place(b->rows, b->rows->group[group].first + fault->row, place, sizeof place);
+    if (fault->error == NULL)
+        return ty_error_set(err, TY_E_LIMIT, "no memory for a row group");
     if (err)
-        *err = fault->error;
+        *err = *fault->error;
     return ty_error_at(err, "%s", place);
 }
 
@@ -322,4 +326,7 @@ void parquet_blocks_fini(parquet_blocks *b)
         free(b->field[f].data);
         b->field[f].data = NULL;
     }
+    for (int g = 0; g < b->n_faults; g++)
+        free(b->fault[g].error);
+    b->n_faults = 0;
 }

@@ -24,7 +24,8 @@ typedef struct parquet_blocks {
     ty_field_info *info; /* [n_fields] types are there; ranges come when all are filled */
     block_field *field;
     int n_fields;
-    struct block_fault *fault; /* [n_groups] private */
+    struct block_fault *fault; /* [n_faults] private, one a group */
+    int n_faults;
 } parquet_blocks;
 
 /* Reads all, in so many threads; r has been planned. The error has its place. */

@@ -90,6 +90,8 @@ static int opened_begin(parquet_opened *o, ty_arena *a, ty_error *err)
         return opened_inflate(o, a, err);
     if (arrow_has_magic(magic, n))
         return arrow_open(opened_bytes(o, o->fd), a, &o->file, &o->arrow, err);
+    if (!parquet_has_magic(magic, n))
+        return ty_error_set(err, TY_E_DATA, "the file is neither Parquet, it does not begin with PAR1, nor Arrow");
     return parquet_check_magic(magic, n, err) < 0 ? -1 : opened_find_footer(o, a, err);
 }
 

@@ -29,8 +29,6 @@ typedef struct rows_part {
     parquet_values *to;
     int path; /* number of the file */
     int of;   /* of the group among all */
-    int rc;
-    ty_error error;
 } rows_part;
 
 /* Memory that goes from one column to the next: allocating it anew costs more than decoding. */
@@ -40,6 +38,8 @@ typedef struct rows_pool {
     int n_rooms;
     parquet_values *spare; /* [n_spare] */
     int n_spare, most;
+    int failed; /* the first part that has; -1: none */
+    ty_error error;
 } rows_pool;
 
 static void rows_take(rows_pool *pool, parquet_room *room, parquet_values *v)
@@ -59,7 +59,7 @@ static void rows_put(rows_pool *pool, const parquet_room *room)
 
 static int rows_pool_new(rows_pool *pool, int n_threads, int n_columns)
 {
-    *pool = (rows_pool){.lock = PTHREAD_MUTEX_INITIALIZER, .most = n_columns * (n_threads + 1)};
+    *pool = (rows_pool){.lock = PTHREAD_MUTEX_INITIALIZER, .failed = -1, .most = n_columns * (n_threads + 1)};
     pool->room = calloc((size_t)n_threads + 1, sizeof *pool->room);
     pool->spare = calloc((size_t)pool->most + 1, sizeof *pool->spare);
     return pool->room && pool->spare ? 0 : -1;
@@ -90,16 +90,28 @@ void parquet_rows_give_back(parquet_rows *r, int group)
     pthread_mutex_unlock(&r->pool->lock);
 }
 
+static void rows_note_error(parquet_rows *r, int part, const ty_error *error)
+{
+    pthread_mutex_lock(&r->pool->lock);
+    if (r->pool->failed < 0 || part < r->pool->failed) {
+        r->pool->failed = part;
+        r->pool->error = *error;
+    }
+    pthread_mutex_unlock(&r->pool->lock);
+    atomic_store(&r->failed, true);
+}
+
 static void rows_run(const ty_job *job)
 {
     rows_part *p = job->to;
     parquet_rows *r = job->shared;
     parquet_room room;
     rows_take(r->pool, &room, p->to);
-    p->rc = parquet_opened_read(p->opened, p->group, p->column, 0, &room, p->to, &p->error);
+    ty_error error = {0};
+    int rc = parquet_opened_read(p->opened, p->group, p->column, 0, &room, p->to, &error);
     rows_put(r->pool, &room);
-    if (p->rc < 0)
-        atomic_store(&r->failed, true);
+    if (rc < 0)
+        rows_note_error(r, (int)(p - r->part), &error);
     if (atomic_fetch_sub(&r->group[p->of].left, 1) == 1 && r->done && !atomic_load(&r->failed))
         r->done(r->ctx, p->of);
 }
@@ -203,12 +215,11 @@ int parquet_rows_read(parquet_rows *r, int n_threads, ty_arena *a, ty_error *err
     free(jobs);
     if (crew == NULL)
         rc = ty_error_set(err, TY_E_LIMIT, "no memory for %d columns of row groups", n);
-    for (int i = 0; rc == 0 && i < n; i++)
-        if ((rc = parts[i].rc) < 0) {
-            ty_error_at(&parts[i].error, "%s", r->path[parts[i].path]);
-            if (err)
-                *err = parts[i].error;
-        }
+    if (rc == 0 && pool.failed >= 0) {
+        if (err)
+            *err = pool.error;
+        rc = ty_error_at(err, "%s", r->path[parts[pool.failed].path]);
+    }
     for (int g = 0; rc == 0 && g < r->n_groups; g++)
         rows_look(r, &r->group[g], a);
     if (rc < 0)
