@@ -1,7 +1,6 @@
 /* command_data_parquet.c - Parquet as tf.train.Examples: a column is a feature. Whole numbers are integers,
  * other numbers floats, texts and bytes bytes; lists are as long as they are, and a null has no feature.
  */
-#include "container/input/bytes.h"
 #include "container/input/parquet/opened.h"
 #include "container/output/example.h"
 #include "entrypoint/command_data_pack.h"

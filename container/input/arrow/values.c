@@ -1,6 +1,5 @@
 /* values.c - the values of a column in a record batch, out of its buffers. */
 #include "container/input/arrow/schema.h"
-#include "container/input/bytes.h"
 #include "container/input/convert.h"
 #include "container/input/parquet/codec.h"
 #include "container/input/parquet/values.h"
