@@ -41,9 +41,11 @@ case_name=look
 "$BIN/trainyard" data check "$W/saved" >"$W/out" 2>&1
 same "check" 0 $?
 has "how many" "$W/out" "320 samples, 2 files"
-"$BIN/trainyard" data check tests/golden/arrow/other.arrow >"$W/out" 2>&1
-same "other types" 0 $?
-has "what is left out" "$W/out" "left out, neither numbers nor texts: words"
+"$BIN/trainyard" data check tests/golden/arrow/file.arrow >"$W/out" 2>&1
+same "all types" 0 $?
+has "what is left out" "$W/out" "left out, neither numbers nor texts: tags, boxes.name, map"
+"$BIN/trainyard" data head tests/golden/arrow/other.arrow --rows=2 >"$W/out" 2>&1
+has "a dictionary's text" "$W/out" "words text  of 2 characters"
 "$BIN/trainyard" data convert "$W/saved" "$W/made" >"$W/out" 2>&1
 same "convert" 0 $?
 recipe made made '{image: {scale: 0.0625}, label: {}}'

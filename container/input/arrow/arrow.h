@@ -7,8 +7,8 @@
  * (parquet.h): a record batch is a row group, a struct's member a column "image.bytes", a list a column whose rows have
  * several elements.
  *
- * Buffers may be compressed with LZ4 or Zstandard. Dictionaries, unions, maps, runs and views are refused by
- * name.
+ * Buffers may be compressed with LZ4 or Zstandard. A column of numbers of a dictionary has the values that they stand
+ * for. Unions, maps, runs, views and dictionaries that grow are refused by name.
  */
 #ifndef TY_CONTAINER_INPUT_ARROW_ARROW_H
 #define TY_CONTAINER_INPUT_ARROW_ARROW_H

@@ -12,6 +12,7 @@
 /* The union MessageHeader; fields of the tables Message and RecordBatch. */
 enum { HEADER_SCHEMA = 1, HEADER_DICTIONARY = 2, HEADER_BATCH = 3 };
 enum { MESSAGE_HEADER_TYPE = 1, MESSAGE_HEADER = 2, MESSAGE_BODY = 3 };
+enum { DICTIONARY_ID = 0, DICTIONARY_DATA = 1, DICTIONARY_IS_DELTA = 2 };
 enum { BATCH_LENGTH = 0, BATCH_NODES = 1, BATCH_BUFFERS = 2, BATCH_COMPRESSION = 3 };
 
 static const uint8_t file_magic[8] = "ARROW1\0\0";
@@ -57,6 +58,7 @@ typedef struct file_walk {
     size_t room;
     int batch_room;
     bool has_schema;
+    const arrow_batch **dictionary; /* [n_dictionaries] those that are there; a new array for each that comes */
 } file_walk;
 
 static int file_damaged(const file_walk *w, const char *what, ty_error *err)
@@ -97,52 +99,85 @@ static int64_t (*file_pairs(file_walk *w, const flat *f, flat_vector v))[2]
 /* What a column's values take, for who asks for memory. */
 static void file_chunk(const arrow_batch *b, const arrow_column *c, parquet_chunk *out)
 {
-    int64_t buffers = c->kind == ARROW_NONE ? 0 : c->kind == ARROW_TEXT ? 3 : 2;
+    int64_t buffers = c->is_coded ? 2 : arrow_buffers(c);
     out->n_values = b->node[c->value.node][0];
     for (int64_t i = 0; i < buffers; i++)
         out->n_bytes += b->buffer[c->value.buffer + i][1];
     out->n_unpacked = out->n_bytes;
 }
 
-static int file_check_batch(const file_walk *w, const arrow_batch *b, int64_t body_bytes, ty_error *err)
+static int file_check_batch(const file_walk *w, const arrow_batch *b, int64_t n_nodes, int64_t n_buffers,
+                            int64_t body_bytes, ty_error *err)
 {
-    const arrow_schema *s = &w->file->schema;
-    for (int i = 0; i < s->n_nodes; i++)
+    for (int64_t i = 0; i < n_nodes; i++)
         if (b->node[i][0] < 0 || b->node[i][1] < 0 || b->node[i][1] > b->node[i][0])
             return file_damaged(w, "a field has fewer rows than none", err);
-    for (int i = 0; i < s->n_buffers; i++)
+    for (int64_t i = 0; i < n_buffers; i++)
         if (b->buffer[i][0] < 0 || b->buffer[i][1] < 0 || b->buffer[i][0] > body_bytes ||
             b->buffer[i][1] > body_bytes - b->buffer[i][0])
             return file_damaged(w, "a buffer lies outside of it", err);
     return 0;
 }
 
+/* Of so many nodes and buffers. t: the table RecordBatch. */
+static int file_take_batch(file_walk *w, flat *f, flat_table t, int n_nodes, int n_buffers, int64_t body,
+                           int64_t body_bytes, arrow_batch *out, ty_error *err)
+{
+    flat_vector nodes = flat_list(f, t, BATCH_NODES, 16), buffers = flat_list(f, t, BATCH_BUFFERS, 16);
+    flat_table compression = flat_sub(f, t, BATCH_COMPRESSION);
+    *out = (arrow_batch){.n_rows = flat_int(f, t, BATCH_LENGTH, 8, 0), .body = body, .dictionary = w->dictionary};
+    out->codec = compression.at ? (int)flat_int(f, compression, 0, 1, 0) : -1;
+    if (f->failed || nodes.n != n_nodes || buffers.n != n_buffers || out->n_rows < 0)
+        return file_damaged(w, "it does not have the fields of the schema", err);
+    out->node = file_pairs(w, f, nodes);
+    out->buffer = file_pairs(w, f, buffers);
+    return file_check_batch(w, out, n_nodes, n_buffers, body_bytes, err);
+}
+
 static int file_batch(file_walk *w, flat *f, flat_table t, int64_t body, int64_t body_bytes, ty_error *err)
 {
     const arrow_schema *s = &w->file->schema;
-    flat_vector nodes = flat_list(f, t, BATCH_NODES, 16), buffers = flat_list(f, t, BATCH_BUFFERS, 16);
-    flat_table compression = flat_sub(f, t, BATCH_COMPRESSION);
-    int64_t n_rows = flat_int(f, t, BATCH_LENGTH, 8, 0);
-    if (f->failed || nodes.n != s->n_nodes || buffers.n != s->n_buffers || n_rows < 0)
-        return file_damaged(w, "it does not have the fields of the schema", err);
     file_add_batch(w);
     int g = w->table->n_groups;
     arrow_batch *b = &w->file->batch[g];
-    *b = (arrow_batch){
-        .n_rows = n_rows, .body = body, .codec = compression.at ? (int)flat_int(f, compression, 0, 1, 0) : -1};
-    b->node = file_pairs(w, f, nodes);
-    b->buffer = file_pairs(w, f, buffers);
-    if (file_check_batch(w, b, body_bytes, err) < 0)
+    if (file_take_batch(w, f, t, s->n_nodes, s->n_buffers, body, body_bytes, b, err) < 0)
         return -1;
-    w->table->group[g] = (parquet_group){.n_rows = n_rows};
+    w->table->group[g] = (parquet_group){.n_rows = b->n_rows};
     w->table->group[g].chunk = TY_NEW_ARRAY(w->a, parquet_chunk, w->table->n_columns + 1);
     for (int c = 0; c < w->table->n_columns; c++)
         if (!w->table->column[c].odd)
             file_chunk(b, &s->column[c], &w->table->group[g].chunk[c]);
     w->table->n_groups++;
-    return __builtin_add_overflow(w->table->n_rows, n_rows, &w->table->n_rows)
+    return __builtin_add_overflow(w->table->n_rows, b->n_rows, &w->table->n_rows)
                ? file_damaged(w, "it has more rows than can be", err)
                : 0;
+}
+
+/* Batches behind it have these values, those before what was there. A dictionary that no column is read by is passed
+ * over. */
+static int file_dictionary(file_walk *w, flat *f, flat_table t, int64_t body, int64_t body_bytes, ty_error *err)
+{
+    const arrow_schema *s = &w->file->schema;
+    int64_t id = flat_int(f, t, DICTIONARY_ID, 8, 0);
+    int k = 0;
+    while (k < s->n_dictionaries && s->dictionary[k].id != id)
+        k++;
+    if (k == s->n_dictionaries)
+        return 0;
+    if (flat_int(f, t, DICTIONARY_IS_DELTA, 1, 0)) {
+        ty_error_set(err, TY_E_DATA, "a dictionary grows from batch to batch, which is not read");
+        return ty_error_help(err, "write the file with dictionaries that are whole, or cast them to their values");
+    }
+    arrow_batch *b = TY_NEW(w->a, arrow_batch);
+    const arrow_batch **all = TY_NEW_ARRAY(w->a, const arrow_batch *, s->n_dictionaries);
+    int n_buffers = arrow_buffers(&s->dictionary[k].values);
+    if (file_take_batch(w, f, flat_sub(f, t, DICTIONARY_DATA), 1, n_buffers, body, body_bytes, b, err) < 0)
+        return -1;
+    if (w->dictionary)
+        memcpy(all, w->dictionary, (size_t)s->n_dictionaries * sizeof *all);
+    all[k] = b;
+    w->dictionary = all;
+    return 0;
 }
 
 /* ---- messages ---- */
@@ -161,7 +196,7 @@ static int file_message(file_walk *w, size_t n, int64_t body, int64_t *body_byte
         return arrow_schema_read(&f, header, w->a, &w->file->schema, w->table, err);
     }
     if (type == HEADER_DICTIONARY && w->has_schema)
-        return 0; /* columns that need it are not read */
+        return file_dictionary(w, &f, header, body, *body_bytes, err);
     if (type != HEADER_BATCH || !w->has_schema)
         return file_damaged(w, "it is no record batch", err);
     return file_batch(w, &f, header, body, *body_bytes, err);

@@ -5,6 +5,9 @@
 
 enum { MAX_FIELDS = 1 << 16 };
 
+/* Of the table DictionaryEncoding. */
+enum { DICTIONARY_ID = 0, DICTIONARY_INDEX = 1 };
+
 /* Members of the union Type. */
 enum {
     TYPE_NULL = 1,
@@ -43,7 +46,7 @@ typedef struct schema_walk {
     ty_arena *a;
     arrow_schema *out;
     parquet_file *file;
-    int n_fields, room;
+    int n_fields, room, dictionary_room;
     ty_error *err;
 } schema_walk;
 
@@ -179,7 +182,7 @@ static void schema_add(schema_walk *w, const char *name, const arrow_column *c, 
 
 static const char *odd_of(int type, bool has_dictionary)
 {
-    return has_dictionary             ? "it is a dictionary"
+    return has_dictionary             ? "it is a dictionary of lists or structs"
            : type == TYPE_UNION       ? "it is a union"
            : type == TYPE_MAP         ? "it is a map"
            : type == TYPE_INTERVAL    ? "it holds intervals"
@@ -223,6 +226,44 @@ static int schema_list(schema_walk *w, flat_table field, int type, const char *n
     return schema_children(w, field, name, true, c, depth, odd);
 }
 
+int arrow_buffers(const arrow_column *c)
+{
+    return c->kind == ARROW_NONE ? 0 : c->kind == ARROW_TEXT ? 3 : 2;
+}
+
+/* The dictionary of that number; the first column that names it says what its values are. */
+static int schema_dictionary(schema_walk *w, int64_t id, const arrow_column *values)
+{
+    arrow_schema *s = w->out;
+    for (int i = 0; i < s->n_dictionaries; i++)
+        if (s->dictionary[i].id == id)
+            return i;
+    if (s->n_dictionaries == w->dictionary_room) {
+        w->dictionary_room = 2 * w->dictionary_room + 4;
+        arrow_dictionary *all = TY_NEW_ARRAY(w->a, arrow_dictionary, w->dictionary_room);
+        if (s->n_dictionaries > 0)
+            memcpy(all, s->dictionary, (size_t)s->n_dictionaries * sizeof *all);
+        s->dictionary = all;
+    }
+    arrow_dictionary *d = &s->dictionary[s->n_dictionaries];
+    *d = (arrow_dictionary){.id = id, .values = {.kind = values->kind, .bytes = values->bytes, .scale = values->scale}};
+    d->values.form = form_of(values);
+    return s->n_dictionaries++;
+}
+
+/* A column of numbers of values. False: they are of a kind that makes no sense, or another column's are of another. */
+static bool schema_coded(schema_walk *w, flat_table encoding, arrow_column *c)
+{
+    flat_table index = flat_sub(w->f, encoding, DICTIONARY_INDEX);
+    c->is_coded = true;
+    c->index_bytes = index.at ? (int)flat_int(w->f, index, 0, 4, 0) / 8 : 4;
+    c->is_signed = !index.at || flat_int(w->f, index, 1, 1, 0) != 0;
+    c->dictionary = schema_dictionary(w, flat_int(w->f, encoding, DICTIONARY_ID, 8, 0), c);
+    const arrow_column *values = &w->out->dictionary[c->dictionary].values;
+    return (c->index_bytes == 1 || c->index_bytes == 2 || c->index_bytes == 4 || c->index_bytes == 8) &&
+           values->kind == c->kind && values->bytes == c->bytes && values->scale == c->scale;
+}
+
 static void schema_enter(arrow_column *in, arrow_place place)
 {
     if (in->n_lists > 0)
@@ -234,7 +275,8 @@ static void schema_enter(arrow_column *in, arrow_place place)
 static int schema_field(schema_walk *w, flat_table field, const char *above, bool as_it, arrow_column in, int depth,
                         const char *odd)
 {
-    bool has_dictionary = flat_sub(w->f, field, FIELD_DICTIONARY).at != 0;
+    flat_table encoding = flat_sub(w->f, field, FIELD_DICTIONARY);
+    bool has_dictionary = encoding.at != 0;
     int type = (int)flat_int(w->f, field, FIELD_TYPE, 1, 0);
     if (w->f->failed || ++w->n_fields > MAX_FIELDS || depth >= ARROW_MAX_DEPTH)
         return schema_damaged("its fields make no sense, or are too many", w->err);
@@ -252,8 +294,10 @@ static int schema_field(schema_walk *w, flat_table field, const char *above, boo
         schema_enter(&in, place);
         return schema_children(w, field, name, false, &in, depth, odd);
     }
-    bool is_value = !has_dictionary && value_of(w->f, type, flat_sub(w->f, field, FIELD_TYPE_TABLE), &in);
+    bool is_value = value_of(w->f, type, flat_sub(w->f, field, FIELD_TYPE_TABLE), &in);
     in.value = place;
+    if (is_value && has_dictionary)
+        is_value = schema_coded(w, encoding, &in);
     schema_add(w, name, &in, odd ? odd : is_value ? NULL : odd_of(type, has_dictionary));
     if (is_value || has_dictionary)
         return 0;

@@ -42,13 +42,28 @@ typedef struct arrow_column {
     int bytes; /* of a value; of texts: of an offset */
     int scale; /* decimal */
     arrow_place value;
+    bool is_coded;   /* the place has numbers of values of a dictionary */
+    int dictionary;  /* which of the schema's */
+    int index_bytes; /* of such a number */
+    bool is_signed;
 } arrow_column;
+
+/* Values that columns have numbers of; they lie in a batch of their own, as its only field. */
+typedef struct arrow_dictionary {
+    int64_t id;
+    arrow_column values;
+} arrow_dictionary;
 
 /* Of the schema's message. */
 typedef struct arrow_schema {
     arrow_column *column; /* as parquet_file's */
+    arrow_dictionary *dictionary;
+    int n_dictionaries;
     int n_nodes, n_buffers;
 } arrow_schema;
+
+/* Buffers of a column of such values. */
+int arrow_buffers(const arrow_column *c);
 
 /* t: the table Schema. */
 int arrow_schema_read(flat *f, flat_table t, ty_arena *a, arrow_schema *out, parquet_file *file, ty_error *err);
@@ -56,10 +71,11 @@ int arrow_schema_read(flat *f, flat_table t, ty_arena *a, arrow_schema *out, par
 /* Of a batch in which the columns of the schema lie. */
 typedef struct arrow_batch {
     int64_t n_rows;
-    int64_t body;         /* where its buffers begin */
-    int codec;            /* 0 LZ4, 1 Zstandard, -1: none */
-    int64_t (*node)[2];   /* [n_nodes] rows, nulls */
-    int64_t (*buffer)[2]; /* [n_buffers] place behind body, bytes */
+    int64_t body;                                /* where its buffers begin */
+    int codec;                                   /* 0 LZ4, 1 Zstandard, -1: none */
+    int64_t (*node)[2];                          /* [n_nodes] rows, nulls */
+    int64_t (*buffer)[2];                        /* [n_buffers] place behind body, bytes */
+    const struct arrow_batch *const *dictionary; /* [n_dictionaries] those that were there before it; NULL: was not */
 } arrow_batch;
 
 struct arrow_file {

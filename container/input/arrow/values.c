@@ -11,6 +11,7 @@
 
 /* What is read of a column, in the order in which it is read. */
 typedef struct value_reader {
+    const arrow_schema *schema;
     const arrow_batch *batch;
     const arrow_column *column;
     arrow_bytes bytes;
@@ -267,6 +268,80 @@ static int texts_read(const value_reader *r, int64_t from, int64_t n)
     return rc;
 }
 
+/* ---- dictionaries ---- */
+
+static int values_read(const value_reader *r, int64_t from, int64_t n, const uint8_t *null);
+
+/* Value number `index` of the dictionary as element i. */
+static void coded_take(parquet_values *v, int64_t i, const parquet_values *from, int64_t index)
+{
+    size_t each = parquet_form_bytes(v->form);
+    memcpy((char *)v->v + (size_t)i * each, (const char *)from->v + (size_t)index * each, each);
+    if (v->null)
+        v->null[i] |= from->null && from->null[index];
+}
+
+static int coded_look_up(const value_reader *r, const uint8_t *index, int64_t n, const parquet_values *from)
+{
+    const arrow_column *c = r->column;
+    parquet_values *v = r->out;
+    size_t each = parquet_form_bytes(v->form);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t k = number_whole(index + i * c->index_bytes, c->index_bytes, c->is_signed);
+        if (v->null && v->null[i])
+            memset((char *)v->v + (size_t)i * each, 0, each);
+        else if (k < 0 || k >= from->n)
+            return value_damaged(r, "it has a number beyond its dictionary");
+        else
+            coded_take(v, i, from, k);
+    }
+    return 0;
+}
+
+/* Texts share the dictionary's bytes. */
+static int coded_share(const value_reader *r, const parquet_values *from)
+{
+    if (from->form != PARQUET_AS_BYTES)
+        return 0;
+    if (parquet_reserve_bytes(r->out, from->n_bytes, r->err) < 0)
+        return -1;
+    if (from->n_bytes > 0)
+        memcpy(r->out->bytes, from->bytes, from->n_bytes);
+    r->out->n_bytes = from->n_bytes;
+    return 0;
+}
+
+static int coded_values(const value_reader *r, int64_t from, int64_t n, const parquet_values *values)
+{
+    value_buffer b;
+    if (buffer_read(r, r->column->value.buffer + 1, &b) < 0)
+        return -1;
+    int rc = (int64_t)b.n < (from + n) * r->column->index_bytes
+                 ? value_damaged(r, "it has fewer values than its batch has rows")
+                 : coded_share(r, values);
+    if (rc == 0)
+        rc = coded_look_up(r, b.data + from * r->column->index_bytes, n, values);
+    free(b.data);
+    return rc;
+}
+
+static int coded_read(const value_reader *r, int64_t from, int64_t n)
+{
+    const arrow_column *c = r->column;
+    const arrow_batch *batch = r->batch->dictionary ? r->batch->dictionary[c->dictionary] : NULL;
+    if (batch == NULL)
+        return n == 0 ? 0 : value_damaged(r, "its dictionary is not there");
+    parquet_values values = {.form = c->form};
+    value_reader d = {.batch = batch, .bytes = r->bytes, .out = &values, .err = r->err};
+    d.column = &r->schema->dictionary[c->dictionary].values;
+    int rc = batch->n_rows > PARQUET_MAX_ELEMENTS ? value_damaged(r, "its dictionary has too many values")
+                                                  : values_read(&d, 0, batch->n_rows, NULL);
+    if (rc == 0)
+        rc = coded_values(r, from, n, &values);
+    parquet_values_fini(&values);
+    return rc;
+}
+
 /* ---- a column ---- */
 
 /* Elements that the structs around them are not there for. */
@@ -293,15 +368,17 @@ static int values_read(const value_reader *r, int64_t from, int64_t n, const uin
         memcpy(v->null, null, (size_t)n);
     if (nulls_inside(r, from, n, v->null) < 0)
         return -1;
-    if (r->column->kind == ARROW_NONE)
+    if (r->column->kind == ARROW_NONE && !r->column->is_coded)
         memset(v->null, 1, (size_t)n);
     else if (nulls_add(r, r->column->value, from, n, v->null) < 0)
         return -1;
+    v->n = n;
+    if (r->column->is_coded) /* of which a value may be null */
+        return coded_read(r, from, n);
     if (memchr(v->null, 1, (size_t)n) == NULL) {
         free(v->null);
         v->null = NULL;
     }
-    v->n = n;
     bool is_text = r->column->kind == ARROW_TEXT || r->column->kind == ARROW_FIXED;
     return is_text ? texts_read(r, from, n) : numbers_read(r, from, n);
 }
@@ -394,7 +471,8 @@ static int lists_read(const value_reader *r, int64_t n, uint8_t *null)
 int arrow_read(const arrow_file *file, arrow_bytes bytes, int group, int column, parquet_values *out, ty_error *err)
 {
     const arrow_column *c = &file->schema.column[column];
-    value_reader r = {.batch = &file->batch[group], .column = c, .bytes = bytes, .out = out, .err = err};
+    value_reader r = {
+        .schema = &file->schema, .batch = &file->batch[group], .column = c, .bytes = bytes, .out = out, .err = err};
     int64_t n = r.batch->n_rows;
     parquet_values_again(out, c->form);
     if (n > PARQUET_MAX_ELEMENTS || n > r.batch->node[c->n_lists > 0 ? c->list[0].place.node : c->value.node][0])

@@ -48,7 +48,8 @@ other = {
     "day": pa.array([0, 86400000, None, -86400000], pa.date64()),
     "took": pa.array([1, -2, None, 4], pa.duration("ms")),
     "owed": pa.array([None, -1, 12345, 7], pa.int64()).cast(pa.decimal128(20, 0)),
-    "words": pa.array(["x", "y", "x", None]).dictionary_encode(),
+    "words": pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 2], pa.uint16()), pa.array(["x", "yy", None])),
+    "coded": pa.ListArray.from_arrays([0, 2, 3, None, 4], pa.array([7, 7, 8, 7], pa.int64()).dictionary_encode()),
     "deep": pa.array([{"v": [1, 2], "w": {"z": 1}}, None, {"v": None, "w": None}, {"v": [3], "w": {"z": None}}],
                      pa.struct([("v", pa.list_(pa.int32())), ("w", pa.struct([("z", pa.int8())]))])),
     "boxes": pa.array([[{"x": 1}, None], [None], [], [{"x": 3}]], pa.list_(pa.struct([("x", pa.int32())]))),
@@ -74,7 +75,7 @@ lines = {
     "large": map(texts, rows["large"]), "blob": map(texts, rows["blob"]), "many": lists(rows["many"], number),
     "pairs": lists(rows["pairs"], number), "nothing": ["null"] * 4,
     "day": ["0", "86400000", "null", "-86400000"], "took": ["1", "-2", "null", "4"], "owed": ["null", "-1", "12345", "7"],
-    "deep.v": lists([v and v["v"] for v in rows["deep"]], number),
+    "words": map(texts, rows["words"]), "coded": lists(rows["coded"], number), "deep.v": lists([v and v["v"] for v in rows["deep"]], number),
     "deep.w.z": [number(v and v["w"] and v["w"]["z"]) for v in rows["deep"]],
     "boxes.x": lists([[e and e["x"] for e in v] for v in rows["boxes"]], number), "last": map(number, rows["last"]),
 }
@@ -91,6 +92,15 @@ offsets = struct.pack("<4i", 0, 3, 4, 5)
 assert whole.count(offsets) == 1
 with open("late.arrow", "wb") as file:
     file.write(whole.replace(offsets, struct.pack("<4i", 1, 3, 4, 5)))
+
+# A dictionary that another takes the place of, batch by batch, and one that grows.
+for name, first, second, deltas in ("replaced", ["a", "b"], ["c"], False), ("grown", ["a", "b"], ["a", "b", "c"], True):
+    batches = [pa.record_batch({"w": pa.DictionaryArray.from_arrays(pa.array(i, pa.int8()), pa.array(d))})
+               for i, d in (([1, 0], first), ([len(second) - 1], second))]
+    with pa.OSFile(name + ".arrow", "wb") as out, pa.ipc.new_stream(
+            out, batches[0].schema, options=pa.ipc.IpcWriteOptions(emit_dictionary_deltas=deltas)) as w:
+        for batch in batches:
+            w.write_batch(batch)
 
 try:
     views = pa.table({"a": pa.array([1, 2]), "v": pa.array(["a", "b"], pa.string_view())})
