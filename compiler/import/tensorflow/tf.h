@@ -159,6 +159,8 @@ const char *tf_attr_function(const tf_node *n, const char *key);
 /* Type and bytes (aligned to 16 if they are not in the file as they should be; else perhaps unaligned: memcpy) of a
  * Const's "value". Unknown element types: *data NULL and dtype TY_N_DTYPES, no error. */
 int tf_tensor_value(const tf_tensor *t, ty_arena *arena, ty_type *type, const void **data, ty_error *err);
+/* float32 or float64, of which complex numbers of this type are two; TY_N_DTYPES: it is no type of such. */
+ty_dtype tf_complex_dtype(int64_t data_type);
 /* Of complex64: floats of the real and of the imaginary parts, type that of each. 1, 0: it is of another type, -1. */
 int tf_tensor_parts(const tf_tensor *t, ty_arena *arena, ty_type *type, const void *part[2], ty_error *err);
 /* Texts of a string tensor: a list of ty_bytes, as many as are written. */

@@ -185,8 +185,6 @@ ty_val tf_tuple_rows(tf_ctx *c, const ty_type *table, ty_val index, int batch);
 ty_val tf_scatter_rows(tf_ctx *c, ty_val x, int index, ty_val update, ty_combine how);
 /* A random word of this node as uniform f32 in [0, 1). tf_ops_random.c */
 ty_val tf_uniform(tf_ctx *c, int64_t part, int rank, const int64_t *dim);
-/* |a + ib|, whose gradient at 0 is 0. tf_ops_signal.c */
-ty_val tf_complex_abs(tf_ctx *c, ty_val real, ty_val imag);
 /* The angle of a point; tf_ops_math.c */
 ty_val tf_angle(tf_ctx *c, ty_val y, ty_val x);
 /* ---- variables (tf_variable.c) ------------------------------------------------------------------------------------

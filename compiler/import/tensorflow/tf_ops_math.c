@@ -343,28 +343,24 @@ void tf_op_select(tf_ctx *c)
     tf_set(c, 0, ty_b_select(c->g, cond, a, tf_in(c, 2)));
 }
 
-/* To complex numbers, or of complex ones: what is imaginary is lost. */
-static bool cast_complex(tf_ctx *c)
+/* To complex numbers. */
+static void cast_to_complex(tf_ctx *c, ty_dtype to)
 {
-    enum { COMPLEX64 = 8, COMPLEX128 = 18 }; /* tensorflow/core/framework/types.proto */
-    int64_t type = tf_attr_type(c->node, "DstT", 0);
     ty_val imag, x = tf_in_parts(c, 0, &imag);
-    if (c->in[0].kind == TF_COMPLEX && (type == COMPLEX64 || type == COMPLEX128))
-        tf_set_item(c, 0, &c->in[0]);
-    else if (c->in[0].kind != TF_COMPLEX && x != TY_NONE && (type == COMPLEX64 || type == COMPLEX128))
-        tf_set_parts(c, 0, ty_b_cast(c->g, x, TY_F32), TY_NONE);
-    else
-        return false;
-    return true;
+    tf_set_parts(c, 0, ty_b_cast(c->g, x, to), imag == TY_NONE ? TY_NONE : ty_b_cast(c->g, imag, to));
 }
 
+/* Of complex numbers what is imaginary is lost. */
 void tf_op_cast(tf_ctx *c)
 {
     ty_val imag, x = tf_in_parts(c, 0, &imag);
-    if (cast_complex(c) || !tf_needs_numbers(c, 0))
+    ty_dtype complex = tf_complex_dtype(tf_attr_type(c->node, "DstT", 0));
+    if (!tf_needs_numbers(c, 0))
         return;
     ty_dtype to = tf_attr_dtype(c, "DstT", TY_N_DTYPES);
-    if (to == TY_N_DTYPES)
+    if (complex != TY_N_DTYPES)
+        cast_to_complex(c, complex);
+    else if (to == TY_N_DTYPES)
         tf_fail_attr(c, "DstT", "is no type that a step computes in");
     else if (to == tf_dtype_of(c, x))
         tf_set_item(c, 0, &(tf_item){.kind = TF_TENSOR, .val = x, .variable = c->in[0].variable});

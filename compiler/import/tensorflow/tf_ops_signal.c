@@ -47,7 +47,8 @@ void tf_op_conj(tf_ctx *c)
         tf_set_parts(c, 0, real, imag == TY_NONE ? TY_NONE : ty_b_neg(c->g, imag));
 }
 
-ty_val tf_complex_abs(tf_ctx *c, ty_val real, ty_val imag)
+/* |a + ib|, whose gradient at 0 is 0. */
+static ty_val absolute(tf_ctx *c, ty_val real, ty_val imag)
 {
     ty_graph *g = c->g;
     if (imag == TY_NONE)
@@ -61,7 +62,7 @@ void tf_op_complex_abs(tf_ctx *c)
 {
     ty_val real, imag;
     if (parts_in(c, 0, &real, &imag))
-        tf_set(c, 0, tf_complex_abs(c, real, imag));
+        tf_set(c, 0, absolute(c, real, imag));
 }
 
 void tf_op_angle(tf_ctx *c)

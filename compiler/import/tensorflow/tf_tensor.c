@@ -182,6 +182,13 @@ int tf_tensor_value(const tf_tensor *t, ty_arena *arena, ty_type *type, const vo
     return 0;
 }
 
+ty_dtype tf_complex_dtype(int64_t data_type)
+{
+    enum { COMPLEX64 = 8, COMPLEX128 = 18 };
+    int64_t t = plain(data_type);
+    return t == COMPLEX64 ? TY_F32 : t == COMPLEX128 ? TY_F64 : TY_N_DTYPES;
+}
+
 /* Number i of n pairs, of which the last that is there stands for those that are not. */
 static void put_pair(const uint8_t *from, size_t n_there, size_t i, float *const out[2])
 {
@@ -194,10 +201,10 @@ static void put_pair(const uint8_t *from, size_t n_there, size_t i, float *const
 
 int tf_tensor_parts(const tf_tensor *t, ty_arena *arena, ty_type *type, const void *part[2], ty_error *err)
 {
-    enum { COMPLEX64 = 8, PAIR_BYTES = 8 };
+    enum { PAIR_BYTES = 8 };
     int rank;
     int64_t dim[TY_MAX_RANK];
-    if (t->data_type != COMPLEX64)
+    if (tf_complex_dtype(t->data_type) != TY_F32)
         return 0;
     if (!tf_read_shape(t->shape, &rank, dim) || rank < 0)
         return ty_error_set(err, TY_E_MODEL_FILE, "its shape is unknown, or has more than %d dimensions", TY_MAX_RANK);
