@@ -1,8 +1,6 @@
 /* channel.c - see channel.h. */
 #include "entrypoint/channel.h"
 
-#include "container/input/format.h"
-
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -108,11 +106,6 @@ bool ty_access_is_records(const char *format)
         if (strcmp(format, names[i]) == 0)
             return true;
     return false;
-}
-
-bool ty_access_is_decoded(const char *format)
-{
-    return ty_format_is_columns(format);
 }
 
 bool ty_access_streams(const ty_access_facts *f, const char **why)

@@ -44,13 +44,11 @@ typedef struct ty_access_facts {
     uint64_t bytes;        /* of all files; if decoded, of what they become; Pipe mode: 0 */
     uint64_t memory_bytes; /* what the run may take */
     bool needs_length;     /* a schedule depends on how long an epoch is, and nobody says it */
-    bool is_decoded;       /* ty_access_is_decoded */
+    bool is_decoded;       /* ty_format_is_columns: by number, all that is wanted is in memory, in FastFile mode too */
 } ty_access_facts;
 
 /* tfrecord, recordio, mxnet, libsvm, jsonlines, lines, parquet, arrow: a format that streams and need not be walked. */
 bool ty_access_is_records(const char *format);
-/* parquet, arrow: read by number, all that is wanted of it is in memory, in FastFile mode too. */
-bool ty_access_is_decoded(const char *format);
 /* Whether it is a stream; *why says why, for the log. */
 bool ty_access_streams(const ty_access_facts *f, const char **why);
 

@@ -81,7 +81,7 @@ static void plan_look_at_files(planner *p, const ty_recipe_data *d, plan_section
     s->facts.is_table = strcmp(format->name, "csv") == 0;
     const ty_data_file *first = NULL;
     s->facts.access.is_records = ty_access_is_records(format->name);
-    s->facts.access.is_decoded = ty_access_is_decoded(format->name);
+    s->facts.access.is_decoded = ty_format_is_columns(format->name);
     for (int i = 0; i < n; i++) {
         uint64_t bytes = (uint64_t)file[i].n_bytes;
         if (d->pattern && !ty_file_matches(&file[i], d->pattern))

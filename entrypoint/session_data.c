@@ -110,7 +110,7 @@ static void look_at_files(ty_session *s, const ty_recipe_data *d, const ty_sessi
         return;
     const ty_data_file *first = NULL;
     f->is_records = ty_access_is_records(format->name);
-    f->is_decoded = ty_access_is_decoded(format->name);
+    f->is_decoded = ty_format_is_columns(format->name);
     for (int i = 0; i < n; i++) {
         if (source->files.pattern && !ty_file_matches(&files[i], source->files.pattern))
             continue;

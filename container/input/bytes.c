@@ -222,6 +222,24 @@ size_t ty_bytes_head(const char *path, uint8_t *out, size_t n)
     return used;
 }
 
+int ty_bytes_pread(int fd, uint8_t *out, size_t n, int64_t at, ty_error *err)
+{
+    for (size_t got = 0; got < n;) {
+        ssize_t some = pread(fd, out + got, n - got, (off_t)(at + (int64_t)got));
+        if (some < 0 && errno == EINTR)
+            continue;
+        if (some < 0)
+            return ty_error_errno(err, TY_E_NONE, errno, "cannot read a data file");
+        if (some == 0) {
+            ty_error_set(err, TY_E_DATA, "the file ends at byte %lld, expected %lld more",
+                         (long long)(at + (int64_t)got), (long long)(n - got));
+            return ty_error_help(err, "files of a channel must not change while a run reads them");
+        }
+        got += (size_t)some;
+    }
+    return 0;
+}
+
 void ty_bytes_close(ty_bytes *b)
 {
     ty_mapped_forget(b->watch);

@@ -42,6 +42,9 @@ int ty_bytes_open(const char *path, const ty_bytes_options *options, ty_bytes *o
 /* Safe on a zeroed struct. */
 void ty_bytes_close(ty_bytes *b);
 
+/* All of [at, at + n) of a file, which must have them; the caller names it. Any thread. */
+int ty_bytes_pread(int fd, uint8_t *out, size_t n, int64_t at, ty_error *err);
+
 /* What the path leads to now. False: to no regular file. */
 bool ty_file_id_of(const char *path, ty_file_id *out);
 

@@ -20,8 +20,8 @@ typedef struct footer_look {
     const ty_data_file *file;
     parquet_form *form; /* [n_columns] */
     int64_t n_rows, group_bytes;
+    ty_error *error; /* of malloc; NULL: none, or no memory for it */
     int rc;
-    ty_error error;
 } footer_look;
 
 /* Memory of the largest row group. column: [n] */
@@ -29,25 +29,22 @@ static int64_t footer_group_bytes(const parquet_file *f, const int *column, int 
 {
     int64_t most = 0;
     for (int g = 0; g < f->n_groups; g++) {
-        int64_t bytes = 0;
-        for (int c = 0; c < n; c++)
-            if (__builtin_add_overflow(bytes, parquet_chunk_memory(f, g, column[c]), &bytes))
-                bytes = INT64_MAX;
+        int64_t bytes = parquet_group_memory(f, g, column, n);
         most = bytes > most ? bytes : most;
     }
     return most;
 }
 
-static int footer_look_at(footer_look *l)
+static int footer_look_at(footer_look *l, ty_error *err)
 {
     parquet_opened o;
     ty_arena a;
     ty_arena_init(&a);
     int n = l->rows->n_columns, *column = TY_NEW_ARRAY(&a, int, n + 1);
-    int rc = parquet_opened_open(l->file->path, l->file->n_bytes, &a, &o, &l->error);
+    int rc = parquet_opened_open(l->file->path, l->file->n_bytes, &a, &o, err);
     for (int c = 0; rc == 0 && c < n; c++) {
-        column[c] = parquet_match_column(&o.file, l->rows->column[c], l->rows->path[0], &l->error);
-        rc = column[c] < 0 ? ty_error_at(&l->error, "%s", l->file->path) : 0;
+        column[c] = parquet_match_column(&o.file, l->rows->column[c], l->rows->path[0], err);
+        rc = column[c] < 0 ? ty_error_at(err, "%s", l->file->path) : 0;
         if (rc == 0)
             l->form[c] = o.file.column[column[c]].form;
     }
@@ -61,7 +58,10 @@ static int footer_look_at(footer_look *l)
 static void footer_run(const ty_job *job)
 {
     footer_look *l = job->to;
-    l->rc = footer_look_at(l);
+    ty_error error = {0};
+    l->rc = footer_look_at(l, &error);
+    if (l->rc < 0 && (l->error = malloc(sizeof error)) != NULL)
+        *l->error = error;
 }
 
 /* All files but the first, side by side. */
@@ -75,13 +75,16 @@ static int footer_look_at_all(footer_look *look, int n, ty_error *err)
     free(job);
     if (!crew)
         return ty_error_set(err, TY_E_LIMIT, "no memory to look at %d files", n);
-    for (int i = 0; i < n; i++)
-        if (look[i].rc < 0) {
-            if (err)
-                *err = look[i].error;
-            return -1;
-        }
-    return 0;
+    int rc = 0;
+    for (int i = 0; i < n; i++) {
+        if (rc == 0 && look[i].rc < 0 && look[i].error && err)
+            *err = *look[i].error;
+        else if (rc == 0 && look[i].rc < 0)
+            ty_error_set(err, TY_E_LIMIT, "no memory to look at %d files", n);
+        rc = rc < 0 ? rc : look[i].rc;
+        free(look[i].error);
+    }
+    return rc;
 }
 
 /* As what columns are packed, how many rows there are and what a row group takes, when all files have been looked at.

@@ -79,17 +79,13 @@ int ty_survey_parquet(const ty_data_source *src, const ty_data_file *files, int 
 
 /* ---- memory ---- */
 
-static void measure_groups(const parquet_opened *o, const bool *is_wanted, ty_parquet_memory *out)
+static void measure_groups(const parquet_opened *o, const int *column, int n, ty_parquet_memory *out)
 {
-    const parquet_file *f = &o->file;
     double all = 0.0;
-    for (int g = 0; g < f->n_groups; g++) {
-        double bytes = 0.0;
-        for (int c = 0; c < f->n_columns; c++)
-            bytes += is_wanted[c] ? (double)parquet_chunk_memory(f, g, c) : 0.0;
-        all += bytes;
-        if (bytes > (double)out->group_bytes && bytes < 0x1p62)
-            out->group_bytes = (uint64_t)bytes;
+    for (int g = 0; g < o->file.n_groups; g++) {
+        int64_t bytes = parquet_group_memory(&o->file, g, column, n);
+        all += (double)bytes;
+        out->group_bytes = (uint64_t)bytes > out->group_bytes ? (uint64_t)bytes : out->group_bytes;
     }
     out->growth = all / (double)o->n_bytes;
 }
@@ -118,8 +114,12 @@ ty_parquet_memory ty_parquet_measure(const char *path, const ty_field *fields, i
     for (int i = 0; i < n_fields; i++)
         if (!ty_field_is_cross(&fields[i]))
             measure_want(&o.file, &fields[i], &a, is_wanted);
+    int n = 0, *column = TY_NEW_ARRAY(&a, int, o.file.n_columns + 1);
+    for (int c = 0; c < o.file.n_columns; c++)
+        if (is_wanted[c])
+            column[n++] = c;
     if (rc == 0)
-        measure_groups(&o, is_wanted, &out);
+        measure_groups(&o, column, n, &out);
     parquet_opened_close(&o);
     ty_arena_fini(&a);
     return out;

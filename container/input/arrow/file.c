@@ -1,11 +1,10 @@
 /* file.c - messages of an Arrow file: its schema, and where record batches lie. */
 #include "container/input/arrow/schema.h"
+#include "container/input/bytes.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define MAX_MESSAGE ((size_t)1 << 28)
 
@@ -31,20 +30,10 @@ int arrow_get(arrow_bytes b, int64_t at, size_t n, uint8_t *out, ty_error *err)
     if (at < 0 || at > b.n || n > (uint64_t)(b.n - at))
         return ty_error_set(err, TY_E_DATA, "the file ends at byte %lld, expected %zu bytes at %lld", (long long)b.n, n,
                             (long long)at);
-    if (b.data && n > 0)
+    if (!b.data)
+        return ty_bytes_pread(b.fd, out, n, at, err);
+    if (n > 0)
         memcpy(out, b.data + at, n);
-    for (size_t got = 0; !b.data && got < n;) {
-        ssize_t some = pread(b.fd, out + got, n - got, (off_t)(at + (int64_t)got));
-        if (some < 0 && errno == EINTR)
-            continue;
-        if (some < 0)
-            return ty_error_errno(err, TY_E_NONE, errno, "cannot read a data file");
-        if (some == 0) {
-            ty_error_set(err, TY_E_DATA, "the file ends at byte %lld", (long long)(at + (int64_t)got));
-            return ty_error_help(err, "files of a channel must not change while a run reads them");
-        }
-        got += (size_t)some;
-    }
     return 0;
 }
 

@@ -24,8 +24,7 @@ typedef struct flow_part {
 /* A row group that is being read, or has been. */
 typedef struct flow_group {
     int file, group;
-    bool is_begun;
-    ty_crew *crew; /* NULL: all is there */
+    ty_crew *crew; /* that reads it; NULL: all is there, or nobody has begun */
     ty_job *job;   /* [n_columns] */
     flow_part *part;
     parquet_values *value;
@@ -118,7 +117,6 @@ static int flow_start(parquet_flow *f, flow_group *g, int file, int group, ty_er
     g->file = file;
     g->group = group;
     g->crew = ty_crew_start(g->job, n, FLOW_READERS - 1);
-    g->is_begun = g->crew != NULL;
     return g->crew ? 0 : ty_error_set(err, TY_E_LIMIT, "no memory for %d columns of a row group", n);
 }
 
@@ -135,11 +133,11 @@ static int flow_wait(parquet_flow *f, flow_group *g, ty_error *err)
     return 0;
 }
 
-static void flow_forget(flow_group *g)
+/* The file's group behind the one that goes out; -1: it has no more. */
+static int flow_upcoming(const parquet_flow *f)
 {
-    ty_crew_drop(g->crew);
-    g->crew = NULL;
-    g->is_begun = false;
+    const flow_group *g = &f->side[f->now];
+    return flow_next_group(&f->opened[f->file % 2].file, g->file == f->file ? g->group + 1 : 0);
 }
 
 /* Begins what follows the group that goes out. What is wrong with the next file is told when its turn comes. */
@@ -147,7 +145,7 @@ static void flow_read_ahead(parquet_flow *f)
 {
     flow_group *g = &f->side[!f->now];
     ty_error ignored = {0};
-    int file = f->file, group = flow_next_group(&f->opened[file % 2].file, f->side[f->now].group + 1);
+    int file = f->file, group = flow_upcoming(f);
     if (group < 0 && ++file < f->config.n_files && flow_open_file(f, file, &ignored) == 0)
         group = flow_next_group(&f->opened[file % 2].file, 0);
     if (group >= 0)
@@ -157,28 +155,24 @@ static void flow_read_ahead(parquet_flow *f)
 /* The next group of the file goes out. 1, 0: it has no more, -1. */
 static int flow_take_group(parquet_flow *f, ty_error *err)
 {
-    const parquet_file *file = &f->opened[f->file % 2].file;
     flow_group *ahead = &f->side[!f->now];
-    int group = flow_next_group(file, f->side[f->now].file == f->file ? f->side[f->now].group + 1 : 0);
+    int group = flow_upcoming(f);
     if (group < 0)
         return 0;
-    if (!ahead->is_begun && flow_start(f, ahead, f->file, group, err) < 0)
+    if (!ahead->crew && flow_start(f, ahead, f->file, group, err) < 0)
         return -1;
     if (flow_wait(f, ahead, err) < 0)
         return -1;
-    ahead->is_begun = false;
     f->now = !f->now;
     f->row = 0;
-    f->n_rows = file->group[group].n_rows;
+    f->n_rows = f->opened[f->file % 2].file.group[group].n_rows;
     flow_read_ahead(f);
     return 1;
 }
 
 static bool flow_has_more(const parquet_flow *f)
 {
-    return f->rest_at < f->n_rest || f->row < f->n_rows ||
-           flow_next_group(&f->opened[f->file % 2].file,
-                           f->side[f->now].file == f->file ? f->side[f->now].group + 1 : 0) >= 0;
+    return f->rest_at < f->n_rest || f->row < f->n_rows || flow_upcoming(f) >= 0;
 }
 
 /* ---- opening ---- */
@@ -194,7 +188,7 @@ static int flow_side_init(flow_group *g, int n_columns)
 
 static void flow_side_fini(flow_group *g, int n_columns)
 {
-    flow_forget(g);
+    ty_crew_drop(g->crew);
     for (int c = 0; g->value && c < n_columns; c++)
         parquet_values_fini(&g->value[c]);
     free(g->job);

@@ -14,25 +14,6 @@ enum {
     OPENED_FIRST = 1 << 20   /* and at the beginning of a column, its first values */
 };
 
-/* All of [at, at + n). */
-static int opened_pread(int fd, uint8_t *out, size_t n, int64_t at, ty_error *err)
-{
-    for (size_t got = 0; got < n;) {
-        ssize_t some = pread(fd, out + got, n - got, (off_t)(at + (int64_t)got));
-        if (some < 0 && errno == EINTR)
-            continue;
-        if (some < 0)
-            return ty_error_errno(err, TY_E_NONE, errno, "cannot read a data file");
-        if (some == 0) {
-            ty_error_set(err, TY_E_DATA, "the file ends at byte %lld, expected %lld more",
-                         (long long)(at + (int64_t)got), (long long)(n - got));
-            return ty_error_help(err, "files of a channel must not change while a run reads them");
-        }
-        got += (size_t)some;
-    }
-    return 0;
-}
-
 /* The last n_footer bytes, of which the last `got` are there already. */
 static int opened_read_footer(parquet_opened *o, size_t n_footer, const uint8_t *tail, size_t got, ty_arena *a,
                               ty_error *err)
@@ -43,7 +24,7 @@ static int opened_read_footer(parquet_opened *o, size_t n_footer, const uint8_t 
     uint8_t *footer = malloc(n_footer);
     if (!footer)
         return ty_error_set(err, TY_E_LIMIT, "no memory for a footer of %zu bytes", n_footer);
-    int rc = opened_pread(o->fd, footer, n_footer, (int64_t)(n - n_footer), err);
+    int rc = ty_bytes_pread(o->fd, footer, n_footer, (int64_t)(n - n_footer), err);
     if (rc == 0)
         rc = parquet_open_footer(footer, n_footer, n, a, &o->file, err);
     free(footer);
@@ -55,7 +36,7 @@ static int opened_find_footer(parquet_opened *o, ty_arena *a, ty_error *err)
     static const uint8_t none[PARQUET_TAIL_BYTES];
     size_t n = (size_t)o->n_bytes, got = n < OPENED_GUESS ? n : OPENED_GUESS;
     uint8_t *tail = malloc(OPENED_GUESS);
-    int rc = tail ? opened_pread(o->fd, tail, got, (int64_t)(n - got), err)
+    int rc = tail ? ty_bytes_pread(o->fd, tail, got, (int64_t)(n - got), err)
                   : ty_error_set(err, TY_E_LIMIT, "no memory for a footer");
     if (rc == 0) {
         const uint8_t *last = got < PARQUET_TAIL_BYTES ? none : tail + got - PARQUET_TAIL_BYTES;
@@ -84,7 +65,7 @@ static int opened_begin(parquet_opened *o, ty_arena *a, ty_error *err)
 {
     uint8_t magic[16] = {0};
     size_t n = o->n_bytes < (int64_t)sizeof magic ? (size_t)o->n_bytes : sizeof magic;
-    if (opened_pread(o->fd, magic, n, 0, err) < 0)
+    if (ty_bytes_pread(o->fd, magic, n, 0, err) < 0)
         return -1;
     if (ty_packing_of(magic, n) != TY_PACKING_NONE)
         return opened_inflate(o, a, err);
@@ -154,7 +135,7 @@ static int opened_read_some(const parquet_opened *o, int fd, int group, int colu
                             parquet_room *room, parquet_values *out, ty_error *err)
 {
     if (opened_room(room, n, err) < 0 ||
-        opened_pread(fd, room->chunk, n, o->file.group[group].chunk[column].at, err) < 0)
+        ty_bytes_pread(fd, room->chunk, n, o->file.group[group].chunk[column].at, err) < 0)
         return -1;
     return parquet_read_chunk(&o->file, group, column, room->chunk, n, most, room, out, err);
 }

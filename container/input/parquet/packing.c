@@ -141,11 +141,13 @@ static void pack_column(const parquet_values *v, parquet_form form, int64_t from
             memcpy(out + at[i], (const char *)v->v + (from + i) * 8, 8);
 }
 
-static void pack_rest(const parquet_packing *p, const parquet_values *v, int64_t row, uint8_t *out)
+/* Returns where the row ends. */
+static uint8_t *pack_rest(const parquet_packing *p, const parquet_values *v, int64_t row, uint8_t *out)
 {
     for (int c = 0; c < p->n_columns; c++)
         if (p->fixed[c] < 0)
             out = list_put(&v[c], p->form[c], row, out);
+    return out;
 }
 
 void parquet_pack_rows(const parquet_packing *p, const parquet_values *v, int64_t from, int64_t n, const size_t *at,
@@ -155,10 +157,8 @@ void parquet_pack_rows(const parquet_packing *p, const parquet_values *v, int64_
         uint8_t *row = out + at[i];
         memset(row + PARQUET_PACKED_HEAD + p->nulls, 0, p->n_head - p->nulls);
         uint8_t *end = row + PARQUET_PACKED_HEAD + p->n_head;
-        if (p->n_fixed < p->n_columns) {
-            pack_rest(p, v, from + i, end);
-            end = row + parquet_packed_bytes(p, v, from + i);
-        }
+        if (p->n_fixed < p->n_columns)
+            end = pack_rest(p, v, from + i, end);
         uint64_t bytes = (uint64_t)(end - row) - PARQUET_PACKED_HEAD;
         memcpy(row, &bytes, sizeof bytes);
     }
@@ -203,11 +203,9 @@ static int unpack_room(const parquet_packing *p, parquet_unpacked *u, size_t n, 
         u->v = malloc(((size_t)p->n_columns + 1) * sizeof *u->v);
         u->plain = malloc(((size_t)p->n_columns + 1) * sizeof *u->plain);
     }
-    if (n > u->room || !u->row) {
-        free(u->row);
-        u->room = n + n / 4;
-        u->row = malloc(u->room + 1);
-    }
+    free(u->row);
+    u->room = n + n / 4;
+    u->row = malloc(u->room + 1);
     if (!u->v || !u->plain || !u->row)
         return ty_error_set(err, TY_E_LIMIT, "no memory for a row of %zu bytes", n);
     unpack_lay(p, u);

@@ -277,3 +277,12 @@ int64_t parquet_chunk_memory(const parquet_file *f, int group, int column)
     n += c->max_rep > 0 ? (double)f->group[group].n_rows * (double)sizeof(int64_t) : 0.0;
     return n < 0x1p62 ? (int64_t)n : (int64_t)1 << 62;
 }
+
+int64_t parquet_group_memory(const parquet_file *f, int group, const int *column, int n)
+{
+    int64_t bytes = 0;
+    for (int c = 0; c < n; c++)
+        if (__builtin_add_overflow(bytes, parquet_chunk_memory(f, group, column[c]), &bytes))
+            return INT64_MAX;
+    return bytes;
+}

@@ -68,6 +68,8 @@ parquet_form parquet_join(parquet_form a, parquet_form b);
 
 /* Memory that a column of a row group takes when it is decoded, as the footer says. */
 int64_t parquet_chunk_memory(const parquet_file *f, int group, int column);
+/* The same of several, one after the other in column: [n]. */
+int64_t parquet_group_memory(const parquet_file *f, int group, const int *column, int n);
 /* Memory that values take. */
 int64_t parquet_rows_bytes(const parquet_rows *r);
 
