@@ -51,11 +51,13 @@ static void spell_table(const char *name, const parquet_opened *o, ty_buf *out)
 static void values_are_as_pyarrow_reads_them(void **state)
 {
     static const char *const files[][2] = {
-        {"arrow/file.arrow", "parquet/types.txt"},     {"arrow/stream.arrow", "parquet/types.txt"},
-        {"arrow/lz4.arrow", "parquet/types.txt"},      {"arrow/zstd.arrow", "parquet/types.txt"},
-        {"arrow/other.arrow", "arrow/other.txt"},      {"arrow/nested.arrow", "parquet/nested.parquet.txt"},
-        {"arrow/grids.arrow", "arrow/grids.txt"},      {"arrow/late.arrow", "arrow/late.txt"},
-        {"arrow/replaced.arrow", "arrow/replaced.txt"}};
+        {"arrow/file.arrow", "parquet/types.txt"},      {"arrow/stream.arrow", "parquet/types.txt"},
+        {"arrow/lz4.arrow", "parquet/types.txt"},       {"arrow/zstd.arrow", "parquet/types.txt"},
+        {"arrow/other.arrow", "arrow/other.txt"},       {"arrow/nested.arrow", "parquet/nested.parquet.txt"},
+        {"arrow/grids.arrow", "arrow/grids.txt"},       {"arrow/late.arrow", "arrow/late.txt"},
+        {"arrow/replaced.arrow", "arrow/replaced.txt"}, {"arrow/grown.arrow", "arrow/grown.txt"},
+        {"arrow/views.arrow", "arrow/views.txt"},       {"arrow/views_zstd.arrow", "arrow/views.txt"},
+        {"arrow/polars.arrow", "arrow/polars.txt"}};
     (void)state;
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         for (int rests = 0; rests < 2; rests++) {
@@ -215,12 +217,44 @@ static void files_that_end_early_are_refused(void **state)
     memset(bytes.data + 8, 0xee, 300);
     refuse(bytes.data, bytes.len, NULL);
     ty_buf_fini(&bytes);
-    golden_read("arrow", "views.arrow", &bytes);
-    refuse(bytes.data, bytes.len, "column \"v\" holds views, which are not read");
+    golden_read("arrow", "file.arrow", &bytes);
+    for (size_t n = 16; n < bytes.len; n += n + 40 < bytes.len ? 97 : 1)
+        refuse(bytes.data, n, "the footer of the Arrow file is damaged or missing");
     ty_buf_fini(&bytes);
-    golden_read("arrow", "grown.arrow", &bytes);
-    refuse(bytes.data, bytes.len, "a dictionary grows from batch to batch, which is not read");
-    ty_buf_fini(&bytes);
+}
+
+/* Views that point where no bytes are: of buffer 9, behind the end, of a length below 0. */
+static void views_that_point_outside_are_refused(void **state)
+{
+    static const struct {
+        size_t at;
+        uint32_t is;
+    } changes[] = {{8, 9}, {12, 1 << 20}, {0, 0xfffffff0}, {8, 0xffffffff}, {12, 0xffffffff}};
+    (void)state;
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        ty_buf bytes;
+        ty_arena a;
+        parquet_opened o;
+        parquet_room room = {0};
+        parquet_values v = {0};
+        ty_error err = {0};
+        golden_read("arrow", "polars.arrow", &bytes);
+        char *view = bytes.data;
+        while (view + 16 < bytes.data + bytes.len && memcmp(view, "\r\0\0\0thir", 8) != 0) /* of 13 bytes */
+            view++;
+        assert_true(view + 16 < bytes.data + bytes.len);
+        memcpy(view + changes[i].at, &changes[i].is, 4);
+        files_put("x.arrow", bytes.data, bytes.len);
+        ty_arena_init(&a);
+        assert_ok(parquet_opened_open(files_path("x.arrow"), -1, &a, &o, &err), &err);
+        assert_int_equal(parquet_opened_read(&o, 0, 0, 0, &room, &v, &err), -1);
+        assert_says(&err, "it points outside of its buffers");
+        parquet_opened_close(&o);
+        parquet_values_fini(&v);
+        parquet_room_fini(&room);
+        ty_arena_fini(&a);
+        ty_buf_fini(&bytes);
+    }
 }
 
 static void columns_that_are_not_read_are_named(void **state)
@@ -233,6 +267,11 @@ static void columns_that_are_not_read_are_named(void **state)
     ty_data_source source = {.paths = &path, .n_paths = 1, .fields = &f, .n_fields = 1};
     assert_int_equal(ty_dataset_open(&source, &ds, &err), -1);
     assert_says(&err, "column \"map\": it is a map, which is not read");
+    path = "tests/golden/arrow/views.arrow";
+    f = ty_field_make("away");
+    assert_int_equal(ty_dataset_open(&source, &ds, &err), -1);
+    assert_says(&err, "column \"away\": it holds views of lists, which is not read");
+    path = "tests/golden/arrow/file.arrow";
     f = ty_field_make("nowhere");
     assert_int_equal(ty_dataset_open(&source, &ds, &err), -1);
     assert_says(&err, "its columns are bool, i8, u8");
@@ -245,7 +284,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(values_are_as_pyarrow_reads_them),    TEST(rows_are_those_of_parquet),
         TEST(a_folder_of_datasets_is_data),        TEST(files_that_end_early_are_refused),
-        TEST(columns_that_are_not_read_are_named),
+        TEST(columns_that_are_not_read_are_named), TEST(views_that_point_outside_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,16 @@
 /* arrow.h - Arrow's files, as Hugging Face's data sets and Feather are written: columns of tables, out of foreign
  * bytes.
  *
- * Source: apache/arrow, docs/source/format/Columnar.rst, format/Message.fbs and Schema.fbs. A file is a schema and
- * record batches, each a message of FlatBuffers and the buffers of its columns behind it; what the file format adds to
- * the stream format (a magic number before, an index behind) is not needed. Tables are told as Parquet's are
+ * Source: apache/arrow, docs/source/format/Columnar.rst, format/Message.fbs and Schema.fbs. A stream is a schema, and
+ * dictionaries and record batches, each a message of FlatBuffers and the buffers of its columns behind it. A file has a
+ * magic number before them and a footer behind, which says where they are: by it alone they are found, for polars
+ * writes no length before the first and dictionaries behind the batches. Tables are told as Parquet's are
  * (parquet.h): a record batch is a row group, a struct's member a column "image.bytes", a list a column whose rows have
  * several elements.
  *
  * Buffers may be compressed with LZ4 or Zstandard. A column of numbers of a dictionary has the values that they stand
- * for. Unions, maps, runs, views and dictionaries that grow are refused by name.
+ * for, those of its batch: dictionaries may be replaced and may grow. Unions, maps, runs and views of lists are refused
+ * by name.
  */
 #ifndef TY_CONTAINER_INPUT_ARROW_ARROW_H
 #define TY_CONTAINER_INPUT_ARROW_ARROW_H

@@ -46,7 +46,7 @@ typedef struct schema_walk {
     ty_arena *a;
     arrow_schema *out;
     parquet_file *file;
-    int n_fields, room, dictionary_room;
+    int n_fields, room, dictionary_room, view_room;
     ty_error *err;
 } schema_walk;
 
@@ -101,6 +101,11 @@ static bool value_of(flat *f, int type, flat_table t, arrow_column *c)
         c->kind = ARROW_TEXT;
         c->bytes = type == TYPE_BINARY || type == TYPE_UTF8 ? 4 : 8;
         return true;
+    case TYPE_BINARY_VIEW:
+    case TYPE_UTF8_VIEW:
+        c->kind = ARROW_VIEW;
+        c->bytes = 16;
+        return true;
     case TYPE_FIXED_BINARY:
         c->kind = ARROW_FIXED;
         c->bytes = (int)flat_int(f, t, 0, 4, 0);
@@ -122,6 +127,7 @@ static parquet_form form_of(const arrow_column *c)
     case ARROW_DECIMAL:
         return PARQUET_AS_F64;
     case ARROW_TEXT:
+    case ARROW_VIEW:
     case ARROW_FIXED:
         return PARQUET_AS_BYTES;
     default:
@@ -182,13 +188,13 @@ static void schema_add(schema_walk *w, const char *name, const arrow_column *c, 
 
 static const char *odd_of(int type, bool has_dictionary)
 {
-    return has_dictionary             ? "it is a dictionary of lists or structs"
-           : type == TYPE_UNION       ? "it is a union"
-           : type == TYPE_MAP         ? "it is a map"
-           : type == TYPE_INTERVAL    ? "it holds intervals"
-           : type == TYPE_RUNS        ? "it is encoded by runs"
-           : type >= TYPE_BINARY_VIEW ? "it holds views"
-                                      : "it holds values of a type";
+    return has_dictionary           ? "it is a dictionary of lists or structs"
+           : type == TYPE_UNION     ? "it is a union"
+           : type == TYPE_MAP       ? "it is a map"
+           : type == TYPE_INTERVAL  ? "it holds intervals"
+           : type == TYPE_RUNS      ? "it is encoded by runs"
+           : type >= TYPE_LIST_VIEW ? "it holds views of lists"
+                                    : "it holds values of a type";
 }
 
 /* above: name of what it is in; as_it: its own name, too, that of a list whose element it is. odd: why it is not read.
@@ -264,6 +270,21 @@ static bool schema_coded(schema_walk *w, flat_table encoding, arrow_column *c)
            values->kind == c->kind && values->bytes == c->bytes && values->scale == c->scale;
 }
 
+/* The number of the column of views whose buffers are those counted last. */
+static int schema_view(schema_walk *w)
+{
+    arrow_schema *s = w->out;
+    if (s->n_views == w->view_room) {
+        w->view_room = 2 * w->view_room + 4;
+        int *all = TY_NEW_ARRAY(w->a, int, w->view_room);
+        if (s->n_views > 0)
+            memcpy(all, s->view, (size_t)s->n_views * sizeof *all);
+        s->view = all;
+    }
+    s->view[s->n_views] = s->n_buffers - 1;
+    return s->n_views++;
+}
+
 static void schema_enter(arrow_column *in, arrow_place place)
 {
     if (in->n_lists > 0)
@@ -283,11 +304,9 @@ static int schema_field(schema_walk *w, flat_table field, const char *above, boo
     const char *own = flat_text(w->f, field, FIELD_NAME, w->a);
     const char *name = as_it ? above : above[0] ? ty_arena_printf(w->a, "%s.%s", above, own) : own;
     arrow_place place = {.node = w->out->n_nodes++, .buffer = w->out->n_buffers};
-    if (type >= TYPE_BINARY_VIEW && !has_dictionary) {
-        ty_error_set(w->err, TY_E_DATA, "column \"%.100s\" holds views, which are not read", name);
-        return ty_error_help(w->err, "cast it to string, binary or list before the file is written");
-    }
     w->out->n_buffers += has_dictionary ? 2 : buffers_of(type);
+    if (!has_dictionary && (type == TYPE_BINARY_VIEW || type == TYPE_UTF8_VIEW))
+        in.view = schema_view(w);
     if (!has_dictionary && is_list(type))
         return schema_list(w, field, type, name, &in, place, depth, odd);
     if (!has_dictionary && type == TYPE_STRUCT) {

@@ -15,6 +15,7 @@ typedef enum arrow_kind {
     ARROW_BOOL,
     ARROW_DECIMAL,
     ARROW_TEXT, /* texts or bytes of any length */
+    ARROW_VIEW, /* those, each where a view of 16 bytes says, in one of several buffers */
     ARROW_FIXED /* bytes of one length */
 } arrow_kind;
 
@@ -42,6 +43,7 @@ typedef struct arrow_column {
     int bytes; /* of a value; of texts: of an offset */
     int scale; /* decimal */
     arrow_place value;
+    int view;        /* which of the batch's */
     bool is_coded;   /* the place has numbers of values of a dictionary */
     int dictionary;  /* which of the schema's */
     int index_bytes; /* of such a number */
@@ -59,7 +61,9 @@ typedef struct arrow_schema {
     arrow_column *column; /* as parquet_file's */
     arrow_dictionary *dictionary;
     int n_dictionaries;
-    int n_nodes, n_buffers;
+    int n_nodes, n_buffers; /* but for those that views point to, whose number each batch says */
+    int *view;              /* [n_views] the last buffer of each column of views, read or not; theirs follow it */
+    int n_views;
 } arrow_schema;
 
 /* Buffers of a column of such values. */
@@ -75,7 +79,11 @@ typedef struct arrow_batch {
     int codec;                                   /* 0 LZ4, 1 Zstandard, -1: none */
     int64_t (*node)[2];                          /* [n_nodes] rows, nulls */
     int64_t (*buffer)[2];                        /* [n_buffers] place behind body, bytes */
+    int64_t (*loose)[2];                         /* the same, of those that views point to */
+    int64_t *first_loose;                        /* [n_views + 1] where those of each column of views begin */
     const struct arrow_batch *const *dictionary; /* [n_dictionaries] those that were there before it; NULL: was not */
+    const struct arrow_batch *before;            /* of a dictionary: what it continues; NULL: nothing */
+    int64_t n_values;                            /* of a dictionary: with those before it */
 } arrow_batch;
 
 struct arrow_file {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Arrow files by their own writer, and by Hugging Face's datasets: make.py
 
-    build/parquet-venv/bin/python tests/golden/arrow/make.py         # pyarrow, datasets
+    build/parquet-venv/bin/python tests/golden/arrow/make.py         # pyarrow, datasets, polars
 
 The table of ../parquet/plain.parquet in both formats and compressed, whose values are ../parquet/types.txt; other.arrow has
 what Parquet does not know, and other.txt what pyarrow finds in it, in the same spelling; digits/ is what save_to_disk makes of
@@ -12,6 +12,7 @@ import shutil
 import struct
 
 import datasets
+import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -94,19 +95,60 @@ with open("late.arrow", "wb") as file:
     file.write(whole.replace(offsets, struct.pack("<4i", 1, 3, 4, 5)))
 
 # A dictionary that another takes the place of, batch by batch, and one that grows.
-for name, first, second, deltas in ("replaced", ["a", "b"], ["c"], False), ("grown", ["a", "b"], ["a", "b", "c"], True):
-    batches = [pa.record_batch({"w": pa.DictionaryArray.from_arrays(pa.array(i, pa.int8()), pa.array(d))})
-               for i, d in (([1, 0], first), ([len(second) - 1], second))]
+def dictionaries(name, values, deltas):
+    batches = [pa.record_batch({"w": pa.DictionaryArray.from_arrays(pa.array(i, pa.int8()), pa.array(d)), "n": n})
+               for i, d, n in values]
     with pa.OSFile(name + ".arrow", "wb") as out, pa.ipc.new_stream(
             out, batches[0].schema, options=pa.ipc.IpcWriteOptions(emit_dictionary_deltas=deltas)) as w:
         for batch in batches:
             w.write_batch(batch)
+    with open(name + ".txt", "w") as out:
+        for column in "w", "n":
+            spell = texts if column == "w" else number
+            print("%s: %s" % (column, " ".join(spell(v) for b in batches for v in b.column(column).to_pylist())), file=out)
 
-try:
-    views = pa.table({"a": pa.array([1, 2]), "v": pa.array(["a", "b"], pa.string_view())})
-    write("views.arrow", views)
-except (AttributeError, pa.ArrowNotImplementedError):
-    print("no views")
+
+def coded(index, values):
+    return pa.DictionaryArray.from_arrays(pa.array(index, pa.int8()), pa.array(values, pa.float32()))
+
+
+dictionaries("replaced", [([1, 0], ["a", "b"], coded([0, 0], [1])), ([0], ["c"], coded([0], [2]))], False)
+dictionaries("grown", [([1, 0], ["a", None], coded([0, 1], [1, 2])), ([2, 1], ["a", None, "cc"], coded([0, 2], [1, 2, 3])),
+                       ([3, None, 0], ["a", None, "cc", "d"], coded([2, 1, None], [1, 2, 3]))], True)
+
+# Views: short texts lie in them, others in buffers of which each batch has its own number, columns that are not read as well.
+long = "a text that is longer than the twelve bytes of a view"
+views = {
+    "first": pa.array([1, 2, 3, 4, 5], pa.int8()),
+    "name": pa.array(["a", None, "twelve bytes", "thirteen byte", long], pa.string_view()),
+    "map": pa.array([[("k", long)]] * 5, pa.map_(pa.string(), pa.string_view())),
+    "blob": pa.array([long.encode(), b"", None, b"\0", long[1:].encode()], pa.binary_view()),
+    "words": pa.array([[long, "b"], None, [], [None], ["c", long]], pa.list_(pa.string_view())),
+    "in": pa.array([{"x": long}, None, {"x": None}, {"x": ""}, {"x": "x"}], pa.struct([("x", pa.string_view())])),
+    "coded": pa.DictionaryArray.from_arrays(pa.array([1, 0, None, 1, 0], pa.int8()), pa.array([long, "d"], pa.string_view())),
+    "runs": pa.RunEndEncodedArray.from_arrays(pa.array([2, 5], pa.int32()), pa.array([long, "r"], pa.string_view())),
+    "away": pa.array([[1], [2, 3], None, [], [4]], pa.list_view(pa.int16())),
+    "last": pa.array([1, 2, 3, 4, 5], pa.int16()),
+}
+views["runs"] = pa.chunked_array([views["runs"]])
+for name, compression in ("views", None), ("views_zstd", "zstd"):
+    write(name + ".arrow", pa.table(views), rows=3, compression=compression)
+rows = {name: array.to_pylist() for name, array in views.items()}
+with open("views.txt", "w") as out:
+    for name, values in {
+            "first": map(number, rows["first"]), "name": map(texts, rows["name"]), "blob": map(texts, rows["blob"]),
+            "words": lists(rows["words"], texts), "in.x": [texts(v and v["x"]) for v in rows["in"]],
+            "coded": map(texts, rows["coded"]), "last": map(number, rows["last"])}.items():
+        print("%s: %s" % (name, " ".join(values)), file=out)
+
+# As polars writes by itself.
+polars.DataFrame({"name": views["name"].to_pylist(), "last": views["last"].to_pylist(),
+                  "kind": polars.Series(["x", long, None, "x", long], dtype=polars.Categorical),
+                  "words": views["words"].to_pylist()}).write_ipc("polars.arrow")
+with open("polars.txt", "w") as out:
+    for name, values in {"name": map(texts, rows["name"]), "last": map(number, rows["last"]),
+                         "kind": map(texts, ["x", long, None, "x", long]), "words": lists(rows["words"], texts)}.items():
+        print("%s: %s" % (name, " ".join(values)), file=out)
 
 digits = pq.read_table(os.path.join(parquet, "digits.parquet"))
 pixels = [list(row) for row in zip(*(digits["p%d" % i].to_pylist() for i in range(64)))]
