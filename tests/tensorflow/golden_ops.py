@@ -325,9 +325,44 @@ def signals():
     case("FNet", tf.math.real(tf.signal.fft2d(tf.cast(f(2, 5, 8), tf.complex64))), 5e-5)
 
 
+def pictures():
+    colours = tf.concat([f(2, 3, 4, 3, low=0, high=1), at([[[[0, 0, 0], [1, 1, 1], [1, 0, 0], [0, 1, 0]], [[0, 0, 1], [1, 1, 0], [0, 1, 1], [1, 0, 1]], [[.5, .5, .5], [.2, .9, .9], [.9, .2, .9], [.9, .9, .2]]]])], 0)
+    case("RGBToHSV", raw.RGBToHSV(images=colours), 1e-5)
+    case("HSVToRGB", raw.HSVToRGB(images=f(2, 3, 4, 3, low=0, high=1)), 1e-5)
+    case("AdjustHue", [raw.AdjustHue(images=colours, delta=at(d)) for d in [0.3, -0.4]], 1e-5)
+    case("AdjustSaturation", [raw.AdjustSaturation(images=colours, scale=at(d)) for d in [0.5, 2.5]], 1e-5)
+    case("AdjustContrastv2", raw.AdjustContrastv2(images=f(2, 3, 4, 3), contrast_factor=at(1.7)), 1e-5)
+    x = f(2, 6, 5, 3)
+    turned = at([[0.9, -0.3, 1.2, 0.2, 1.1, -0.7, 0, 0], [1.3, 0.1, -3, 0.05, 0.8, 2.5, 0.02, -0.03]])
+    for mode in ["REFLECT", "WRAP", "CONSTANT", "NEAREST"]:
+        for kind in ["BILINEAR", "NEAREST"]:
+            case("ImageProjectiveTransformV3", raw.ImageProjectiveTransformV3(
+                images=x, transforms=turned, output_shape=i([5, 8]), fill_value=at(0.25), interpolation=kind, fill_mode=mode), 2e-5)
+    case("ImageProjectiveTransformV2", raw.ImageProjectiveTransformV2(images=x, transforms=turned[:1], output_shape=i([6, 5]), interpolation="BILINEAR"), 2e-5)
+    boxes = at([[0.1, 0.2, 0.9, 0.7], [-0.2, 0.5, 1.1, 1.3], [0.8, 0.9, 0.2, 0.1], [0, 0, 1, 1]])
+    for method in ["bilinear", "nearest"]:
+        case("CropAndResize", raw.CropAndResize(image=x, boxes=boxes, box_ind=i([1, 0, 1, 0]), crop_size=i([4, 3]), method=method, extrapolation_value=-0.5), 2e-5)
+    case("CropAndResize", raw.CropAndResize(image=x, boxes=boxes, box_ind=i([1, 0, 1, 0]), crop_size=i([1, 2])), 2e-5)
+    for size in [[4, 3], [9, 7], [6, 5], [1, 10]]:
+        for how in [{}, {"half_pixel_centers": True}, {"align_corners": True}]:
+            case("ResizeBicubic", raw.ResizeBicubic(images=x, size=i(size), **how), 2e-5)
+        case("ResizeArea", raw.ResizeArea(images=x, size=i(size)), 2e-5)
+        for kernel in "lanczos1 lanczos3 lanczos5 gaussian box triangle keyscubic mitchellcubic".split():
+            case("ScaleAndTranslate", raw.ScaleAndTranslate(images=x, size=i(size), scale=at([size[0] / 6, size[1] / 5]), translation=at([0.3, -0.2]), kernel_type=kernel, antialias=kernel != "lanczos1"), 2e-5)
+    case("ResizeArea", raw.ResizeArea(images=x, size=i([3, 4]), align_corners=True), 2e-5)
+    small = f(2, 4, 7, 3)
+    case("ResizeBicubicGrad", tf.gradients(raw.ResizeBicubic(images=x, size=i([4, 7]), half_pixel_centers=True), x, small), 2e-5)
+    for method in ["bicubic", "area", "lanczos3", "gaussian"]:
+        case("Resize", tf.image.resize(x, [4, 8], method, antialias=True), 2e-5)
+    for padding in ["VALID", "SAME"]:
+        for size, step, rate in [([2, 2], [2, 2], [1, 1]), ([3, 2], [1, 2], [1, 1]), ([2, 3], [2, 1], [2, 1]), ([3, 3], [3, 3], [1, 1])]:
+            case("ExtractImagePatches", raw.ExtractImagePatches(images=x, ksizes=[1, *size, 1], strides=[1, *step, 1], rates=[1, *rate, 1], padding=padding))
+        case("ExtractVolumePatches", raw.ExtractVolumePatches(input=f(2, 4, 5, 6, 2), ksizes=[1, 2, 3, 2, 1], strides=[1, 2, 1, 3, 1], padding=padding))
+
+
 def main(folder):
     with graph.as_default():
-        for family in [elementwise, activations, shapes, products, windows, losses, indices, flow, signals]:
+        for family in [elementwise, activations, shapes, products, windows, losses, indices, flow, signals, pictures]:
             family()
         tensors = [tf.identity(t, name=f"y/{name}") for name, t, _ in cases]
         config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1)

@@ -5,6 +5,7 @@
  * their distribution is Keras', not their values. Letters: B pictures, H rows, W columns, C channels.
  */
 #include "compiler/import/keras/keras_window.h"
+#include "compiler/import/picture.h"
 
 #include <math.h>
 
@@ -81,9 +82,8 @@ void keras_call_random_contrast(keras_call *c)
     ty_val x = augment_pictures(c);
     if (x == TY_NONE || !augment_read_range(c, "factor", 0, 1, &factor) || !augment_read_values(c, &values))
         return;
-    ty_val mean = ty_b_mean(g, x, 1u << 1 | 1u << 2, true);
     ty_val by = augment_draw(c, x, 4, (augment_range){1 - factor.lo, 1 + factor.hi});
-    augment_set(c, keras_clip(g, ty_b_add(g, ty_b_mul(g, ty_b_sub(g, x, mean), by), mean), values.lo, values.hi));
+    augment_set(c, keras_clip(g, ty_picture_contrast(g, x, by), values.lo, values.hi));
 }
 
 void keras_call_random_brightness(keras_call *c)
@@ -98,9 +98,8 @@ void keras_call_random_brightness(keras_call *c)
 
 void keras_call_random_grayscale(keras_call *c)
 {
-    static const double parts[] = {0.2989, 0.587, 0.114};
     ty_graph *g = c->g;
-    ty_val x = augment_pictures(c), gray = TY_NONE;
+    ty_val x = augment_pictures(c);
     double share = keras_number(c, "factor", 0.5);
     if (x == TY_NONE || c->failed)
         return;
@@ -108,12 +107,8 @@ void keras_call_random_grayscale(keras_call *c)
         keras_fail(c, TY_E_SHAPE, "expected 3 channels, found %lld", (long long)ty_b_dim(g, x, 3));
         return;
     }
-    for (int i = 0; i < 3; i++) {
-        ty_val part = ty_b_mul_s(g, ty_b_slice_axis(g, x, 3, i, i + 1), parts[i]);
-        gray = i ? ty_b_add(g, gray, part) : part;
-    }
     ty_val number = augment_draw(c, x, 4, (augment_range){0, 1});
-    augment_set(c, ty_b_select(g, ty_b_lt(g, number, ty_b_full_like(g, number, share)), gray, x));
+    augment_set(c, ty_b_select(g, ty_b_lt(g, number, ty_b_full_like(g, number, share)), ty_picture_gray(g, x), x));
 }
 
 void keras_call_random_invert(keras_call *c)
@@ -178,20 +173,11 @@ void keras_call_random_crop(keras_call *c)
 
 /* ---- turned, zoomed, moved, sheared ---- */
 
-typedef enum augment_fill { FILL_REFLECT, FILL_WRAP, FILL_CONSTANT, FILL_NEAREST } augment_fill;
-
-/* The point (x, y) of the result is read at (ax x + ay y + a1, bx x + by y + b1); each [B, 1, 1]. */
-typedef struct augment_map {
-    ty_val ax, ay, a1, bx, by, b1;
-} augment_map;
-
 typedef struct augment_plane {
     keras_call *c;
-    augment_fill fill;
-    bool is_nearest;
-    double value;   /* outside, of FILL_CONSTANT */
-    ty_val x, rows; /* [B, H, W, C], [B H W, C] */
-    int64_t batch, height, width, channels;
+    ty_picture_reader reader;
+    ty_val x; /* [B, H, W, C] */
+    int64_t height, width;
 } augment_plane;
 
 static bool augment_plane_read(keras_call *c, ty_val x, augment_plane *p)
@@ -200,19 +186,12 @@ static bool augment_plane_read(keras_call *c, ty_val x, augment_plane *p)
     static const char *const filters[] = {"bilinear", "nearest", NULL};
     if (x == TY_NONE)
         return false;
-    const ty_type t = *ty_graph_type(c->g, x);
-    *p =
-        (augment_plane){.c = c, .x = x, .batch = t.dim[0], .height = t.dim[1], .width = t.dim[2], .channels = t.dim[3]};
-    p->fill = (augment_fill)keras_choice(c, "fill_mode", "reflect", fills);
-    p->is_nearest = keras_choice(c, "interpolation", "bilinear", filters) == 1;
-    p->value = keras_number(c, "fill_value", 0);
-    p->rows = ty_b_reshape(c->g, x, 2, (int64_t[]){t.dim[0] * t.dim[1] * t.dim[2], t.dim[3]});
+    *p = (augment_plane){.c = c, .x = x, .height = ty_b_dim(c->g, x, 1), .width = ty_b_dim(c->g, x, 2)};
+    p->reader = (ty_picture_reader){.g = c->g, .x = x};
+    p->reader.fill = (ty_picture_fill)keras_choice(c, "fill_mode", "reflect", fills);
+    p->reader.is_nearest = keras_choice(c, "interpolation", "bilinear", filters) == 1;
+    p->reader.value = ty_b_scalar(c->g, ty_b_dtype(c->g, x), keras_number(c, "fill_value", 0));
     return !c->failed;
-}
-
-static ty_val augment_floor(ty_graph *g, ty_val x)
-{
-    return ty_b_unary(g, TY_OP_FLOOR, x);
 }
 
 static ty_val augment_is_below(ty_graph *g, ty_val x, double bound)
@@ -225,110 +204,13 @@ static ty_val augment_from(ty_graph *g, double a, ty_val x)
     return ty_b_sub(g, ty_b_full_like(g, x, a), x);
 }
 
-/* How many times n goes into a number that is not negative. */
-static ty_val augment_turns(ty_graph *g, ty_val x, double n)
+static void augment_apply(const augment_plane *p, const ty_picture_map *m)
 {
-    return augment_floor(g, ty_b_div(g, x, ty_b_full_like(g, x, n)));
-}
-
-/* dcba|abcd|dcba */
-static ty_val augment_reflect(ty_graph *g, ty_val at, double n)
-{
-    ty_val low = ty_b_add(g, ty_b_mul_s(g, augment_turns(g, ty_b_neg(g, at), 2 * n), 2 * n), at);
-    low = ty_b_select(g, augment_is_below(g, low, -n), ty_b_add_s(g, low, 2 * n), augment_from(g, -1, low));
-    ty_val high = ty_b_sub(g, at, ty_b_mul_s(g, augment_turns(g, at, 2 * n), 2 * n));
-    high = ty_b_select(g, augment_is_below(g, high, n), high, augment_from(g, 2 * n - 1, high));
-    high = ty_b_select(g, ty_b_le(g, at, ty_b_full_like(g, at, n - 1)), at, high);
-    return ty_b_select(g, augment_is_below(g, at, 0), low, high);
-}
-
-/* abcd|abcd|abcd */
-static ty_val augment_wrap(ty_graph *g, ty_val at, double n)
-{
-    ty_val low = ty_b_add_s(g, augment_turns(g, ty_b_neg(g, at), n - 1), 1);
-    low = ty_b_add(g, at, ty_b_mul_s(g, low, n));
-    ty_val high = ty_b_sub(g, at, ty_b_mul_s(g, augment_turns(g, at, n - 1), n));
-    high = ty_b_select(g, ty_b_le(g, at, ty_b_full_like(g, at, n - 1)), at, high);
-    return ty_b_select(g, augment_is_below(g, at, 0), low, high);
-}
-
-/* A position along an axis of n, brought inside unless what lies outside has a value of its own. */
-static ty_val augment_inside(const augment_plane *p, ty_val at, int64_t n)
-{
-    ty_graph *g = p->c->g;
-    if (p->fill == FILL_CONSTANT)
-        return at;
-    if (n < 2)
-        return ty_b_full_like(g, at, 0);
-    if (p->fill == FILL_REFLECT)
-        at = augment_reflect(g, at, (double)n);
-    if (p->fill == FILL_WRAP)
-        at = augment_wrap(g, at, (double)n);
-    return keras_clip(g, at, 0, (double)(n - 1));
-}
-
-/* The pixels [B, H, W, C] at whole numbers x and y. */
-static ty_val augment_pixels(const augment_plane *p, ty_val x, ty_val y)
-{
-    ty_graph *g = p->c->g;
-    int64_t dim[] = {p->batch, p->height, p->width, 1};
-    ty_val column = keras_clip(g, x, 0, (double)(p->width - 1));
-    ty_val row = keras_clip(g, y, 0, (double)(p->height - 1));
-    ty_val picture = ty_b_iota(g, ty_type_make(TY_I64, 3, dim), 0);
-    ty_val at = ty_b_add(g, ty_b_mul_s(g, picture, (double)p->height), ty_b_cast(g, row, TY_I64));
-    at = ty_b_add(g, ty_b_mul_s(g, at, (double)p->width), ty_b_cast(g, column, TY_I64));
-    ty_val pixel = ty_b_gather(g, p->rows, at, 0);
-    if (p->fill != FILL_CONSTANT || pixel == TY_NONE)
-        return pixel;
-    ty_val there = ty_b_binary(g, TY_OP_AND, ty_b_eq(g, row, y), ty_b_eq(g, column, x));
-    return ty_b_select(g, ty_b_reshape(g, there, 4, dim), pixel, ty_b_full_like(g, pixel, p->value));
-}
-
-/* Halves away from 0. */
-static ty_val augment_round(ty_graph *g, ty_val x)
-{
-    ty_val up = augment_floor(g, ty_b_add_s(g, x, 0.5)), down = augment_floor(g, ty_b_add_s(g, ty_b_neg(g, x), 0.5));
-    return ty_b_select(g, augment_is_below(g, x, 0), ty_b_neg(g, down), up);
-}
-
-/* Between two pixels: (1 - part) a + part b. */
-static ty_val augment_between(const augment_plane *p, ty_val a, ty_val b, ty_val part)
-{
-    ty_graph *g = p->c->g;
-    part = ty_b_cast(g, ty_b_reshape(g, part, 4, (int64_t[]){p->batch, p->height, p->width, 1}), ty_b_dtype(g, a));
-    return ty_b_add(g, ty_b_mul(g, augment_from(g, 1, part), a), ty_b_mul(g, part, b));
-}
-
-static ty_val augment_read(const augment_plane *p, ty_val x, ty_val y)
-{
-    ty_graph *g = p->c->g;
-    if (p->is_nearest)
-        return augment_pixels(p, augment_round(g, x), augment_round(g, y));
-    ty_val left = augment_floor(g, x), top = augment_floor(g, y), right = ty_b_add_s(g, left, 1),
-           low = ty_b_add_s(g, top, 1);
-    ty_val across = ty_b_sub(g, x, left), down = ty_b_sub(g, y, top);
-    ty_val above = augment_between(p, augment_pixels(p, left, top), augment_pixels(p, right, top), across);
-    ty_val below = augment_between(p, augment_pixels(p, left, low), augment_pixels(p, right, low), across);
-    return augment_between(p, above, below, down);
-}
-
-static ty_val augment_dot(ty_graph *g, ty_val a, ty_val x, ty_val b, ty_val y, ty_val one)
-{
-    return ty_b_add(g, ty_b_add(g, ty_b_mul(g, a, x), ty_b_mul(g, b, y)), one);
-}
-
-static void augment_apply(const augment_plane *p, const augment_map *m)
-{
-    ty_graph *g = p->c->g;
-    ty_type plane = ty_type_make(TY_F32, 3, (int64_t[]){p->batch, p->height, p->width});
-    ty_val x = ty_b_iota(g, plane, 2), y = ty_b_iota(g, plane, 1);
-    ty_val at_x = augment_inside(p, augment_dot(g, m->ax, x, m->ay, y, m->a1), p->width);
-    ty_val at_y = augment_inside(p, augment_dot(g, m->bx, x, m->by, y, m->b1), p->height);
-    augment_set(p->c, augment_read(p, at_x, at_y));
+    augment_set(p->c, ty_picture_project(&p->reader, m, p->height, p->width));
 }
 
 /* Around the middle of the picture: what a map leaves where it is. */
-static void augment_center(const augment_plane *p, augment_map *m)
+static void augment_center(const augment_plane *p, ty_picture_map *m)
 {
     ty_graph *g = p->c->g;
     double x = (double)(p->width - 1) / 2, y = (double)(p->height - 1) / 2;
@@ -343,7 +225,10 @@ void keras_call_random_rotation(keras_call *c)
     if (!augment_plane_read(c, augment_pictures(c), &p) || !augment_read_range(c, "factor", -1, 1, &turns))
         return;
     ty_val angle = ty_b_mul_s(c->g, augment_draw(c, p.x, 3, turns), 2 * M_PI);
-    augment_map m = {.ax = ty_b_unary(c->g, TY_OP_COS, angle), .bx = ty_b_unary(c->g, TY_OP_SIN, angle)};
+    ty_picture_map m = {.cx = TY_NONE,
+                        .cy = TY_NONE,
+                        .ax = ty_b_unary(c->g, TY_OP_COS, angle),
+                        .bx = ty_b_unary(c->g, TY_OP_SIN, angle)};
     m.ay = ty_b_neg(c->g, m.bx);
     m.by = m.ax;
     augment_center(&p, &m);
@@ -356,7 +241,7 @@ void keras_call_random_zoom(keras_call *c)
     augment_range rows, columns;
     if (!augment_plane_read(c, augment_pictures(c), &p) || !augment_read_range(c, "height_factor", -1, 1, &rows))
         return;
-    augment_map m = {.by = ty_b_add_s(c->g, augment_draw(c, p.x, 3, rows), 1)};
+    ty_picture_map m = {.cx = TY_NONE, .cy = TY_NONE, .by = ty_b_add_s(c->g, augment_draw(c, p.x, 3, rows), 1)};
     m.ax = m.by;
     if (keras_config(c, "width_factor")) {
         if (!augment_read_range(c, "width_factor", -1, 1, &columns))
@@ -375,7 +260,8 @@ void keras_call_random_translation(keras_call *c)
     if (!augment_plane_read(c, augment_pictures(c), &p) || !augment_read_range(c, "height_factor", -1, 1, &rows) ||
         !augment_read_range(c, "width_factor", -1, 1, &columns))
         return;
-    augment_map m = {.b1 = ty_b_mul_s(c->g, augment_draw(c, p.x, 3, rows), -(double)p.height)};
+    ty_picture_map m = {
+        .cx = TY_NONE, .cy = TY_NONE, .b1 = ty_b_mul_s(c->g, augment_draw(c, p.x, 3, rows), -(double)p.height)};
     m.a1 = ty_b_mul_s(c->g, augment_draw(c, p.x, 3, columns), -(double)p.width);
     m.ax = m.by = ty_b_full_like(c->g, m.a1, 1);
     m.ay = m.bx = ty_b_full_like(c->g, m.a1, 0);
@@ -392,7 +278,7 @@ void keras_call_random_shear(keras_call *c)
         return;
     ty_val number = augment_draw(c, p.x, 3, (augment_range){0, 1}), one = ty_b_full_like(g, number, 1);
     ty_val sign = ty_b_select(g, augment_is_below(g, augment_from(g, 1, number), 0.5), ty_b_neg(g, one), one);
-    augment_map m = {.ax = one, .by = one, .a1 = ty_b_full_like(g, one, 0)};
+    ty_picture_map m = {.cx = TY_NONE, .cy = TY_NONE, .ax = one, .by = one, .a1 = ty_b_full_like(g, one, 0)};
     m.b1 = m.a1;
     m.ay = ty_b_mul(g, augment_draw(c, p.x, 3, across), sign);
     m.bx = ty_b_mul(g, augment_draw(c, p.x, 3, down), sign);

@@ -138,15 +138,14 @@ static const void *const_bytes(const ty_graph *g, ty_val v, bool *splat)
     return data;
 }
 
-static bool const_elems(const tf_ctx *c, ty_val v, const int64_t **ints, const double **floats, int64_t *n)
+static bool const_read(const tf_ctx *c, const ty_type *type, const void *data, bool splat, const int64_t **ints,
+                       const double **floats, int64_t *n)
 {
-    bool splat;
-    const void *data = v == TY_NONE ? NULL : const_bytes(c->g, v, &splat);
-    if (!data || ty_type_elems(tf_type(c, v)) > MAX_CONST_ELEMS)
+    if (!data || ty_type_elems(type) > MAX_CONST_ELEMS)
         return false;
-    ty_dtype dtype = tf_dtype_of(c, v);
+    ty_dtype dtype = (ty_dtype)type->dtype;
     bool is_float = ty_dtype_is_float(dtype);
-    *n = ty_type_elems(tf_type(c, v));
+    *n = ty_type_elems(type);
     int64_t stored = splat ? 1 : *n;
     ty_arena *arena = &c->imp->arena;
     int64_t *i = TY_NEW_ARRAY(arena, int64_t, *n + 1);
@@ -166,6 +165,21 @@ static bool const_elems(const tf_ctx *c, ty_val v, const int64_t **ints, const d
     return true;
 }
 
+static bool const_elems(const tf_ctx *c, ty_val v, const int64_t **ints, const double **floats, int64_t *n)
+{
+    bool splat = false;
+    const void *data = v == TY_NONE ? NULL : const_bytes(c->g, v, &splat);
+    return data && const_read(c, tf_type(c, v), data, splat, ints, floats, n);
+}
+
+/* Floats of a frozen graph may be weights, but one that has to be known is as it is in the file. */
+static bool const_weight(const tf_ctx *c, int i, const int64_t **ints, const double **floats, int64_t *n)
+{
+    int number = c->in[i].kind == TF_TENSOR ? c->in[i].variable : -1;
+    const tf_variable *v = number >= 0 ? tf_variable_at(c->imp->file, number) : NULL;
+    return v && v->is_const && const_read(c, &v->type, v->data, false, ints, floats, n);
+}
+
 bool tf_val_ints(const tf_ctx *c, ty_val v, const int64_t **out, int64_t *n)
 {
     const double *floats;
@@ -180,7 +194,7 @@ bool tf_val_floats(const tf_ctx *c, ty_val v, const double **out, int64_t *n)
 
 static bool const_input(tf_ctx *c, int i, const int64_t **ints, const double **floats, int64_t *n)
 {
-    if (const_elems(c, tf_in(c, i), ints, floats, n))
+    if (const_elems(c, tf_in(c, i), ints, floats, n) || const_weight(c, i, ints, floats, n))
         return true;
     tf_fail_input(c, i, TY_E_SHAPE, "must be known before training starts, but depends on the data");
     return false;
