@@ -360,9 +360,71 @@ def pictures():
         case("ExtractVolumePatches", raw.ExtractVolumePatches(input=f(2, 4, 5, 6, 2), ksizes=[1, 2, 3, 2, 1], strides=[1, 2, 1, 3, 1], padding=padding))
 
 
+def matrices():
+    cuts = [(0, 0), (1, 1), (-2, -2), (-1, 1), (-2, 0), (0, 2), (1, 2), (-3, -1)]
+    for lo, hi in cuts:
+        for rows, columns in [(4, 4), (4, 6), (5, 3)]:
+            if hi >= columns or -lo >= rows:
+                continue
+            x, other = f(2, rows, columns), f(2, rows, columns)
+            for align in ["RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"]:
+                part = raw.MatrixDiagPartV3(input=x, k=i([lo, hi]), padding_value=at(7), align=align)
+                case("MatrixDiagPartV3", part)
+                if rows == 4 or align == "RIGHT_LEFT":
+                    d = raw.MatrixDiagPartV3(input=other, k=i([lo, hi]), padding_value=at(0), align=align)
+                    case("MatrixDiagV3", raw.MatrixDiagV3(diagonal=d, k=i([lo, hi]), num_rows=i(rows), num_cols=i(columns), padding_value=at(-3), align=align))
+                    case("MatrixSetDiagV3", raw.MatrixSetDiagV3(input=x, diagonal=d, k=i([lo, hi]), align=align))
+    case("MatrixDiagV3", [tf.linalg.diag(f(2, 3)), tf.linalg.diag(f(3), k=-1), tf.linalg.diag(f(2, 3), k=2, num_cols=5), tf.linalg.diag(f(2, 3, 4), k=(-1, 1))])
+    case("MatrixSetDiag", [raw.MatrixSetDiag(input=f(2, 3, 4), diagonal=f(2, 3)), tf.linalg.set_diag(f(4, 3), f(3))])
+    case("MatrixDiag", [raw.MatrixDiag(diagonal=f(2, 3)), raw.MatrixDiagPart(input=f(2, 3, 4)), tf.linalg.trace(f(2, 3, 3))], 1e-5)
+    case("MatrixDiagV2", [raw.MatrixDiagV2(diagonal=f(2, 3), k=i([0, 1]), num_rows=i(-1), num_cols=i(-1), padding_value=at(0)),
+                          raw.MatrixDiagPartV2(input=f(4, 3), k=i([-1, 1]), padding_value=at(2)),
+                          raw.MatrixSetDiagV2(input=f(4, 3), diagonal=f(3, 3), k=i([-1, 1]))])
+    case("Diag", [raw.Diag(diagonal=f(3)), raw.Diag(diagonal=f(2, 3)), raw.DiagPart(input=f(3, 3)), raw.DiagPart(input=f(2, 3, 2, 3))])
+    for n in [1, 2, 3, 5, 9, 20]:
+        a = f(2, n, n) + tf.cast(tf.eye(n), tf.float32)
+        case("MatrixInverse", [raw.MatrixInverse(input=a), raw.MatrixInverse(input=a, adjoint=True)], 2e-5)
+        case("MatrixDeterminant", [raw.MatrixDeterminant(input=a), *raw.LogMatrixDeterminant(input=a)], 2e-5)
+        case("MatrixSolve", [raw.MatrixSolve(matrix=a, rhs=f(2, n, 3)), raw.MatrixSolve(matrix=a, rhs=f(2, n, 1), adjoint=True)], 2e-5)
+        t = a + 4 * tf.cast(tf.eye(n), tf.float32)
+        case("MatrixTriangularSolve", [raw.MatrixTriangularSolve(matrix=t, rhs=f(2, n, 2), lower=low, adjoint=turn) for low in [True, False] for turn in [True, False]], 1e-4)
+        case("Cholesky", raw.Cholesky(input=tf.matmul(a, a, transpose_b=True) + tf.eye(n)), 2e-5)
+    case("MatrixInverse", raw.MatrixInverse(input=at([[0, 2, 0], [0, 0, 4], [8, 0, 0]])))
+    case("LogMatrixDeterminant", [*raw.LogMatrixDeterminant(input=at([[0, 2, 0], [3, 0, 1], [0, 0, -8]]))], 1e-5)
+
+
+def bins():
+    for op in ["SegmentSum", "SegmentMean", "SegmentMax", "SegmentMin", "SegmentProd"]:
+        case(op, getattr(raw, op)(data=f(6, 3), segment_ids=i([0, 0, 2, 2, 2, 5])), 1e-5)
+    case("ReverseSequence", raw.ReverseSequence(input=f(3, 4, 2), seq_lengths=i([4, 0, 2]), seq_dim=1, batch_dim=0))
+    case("ReverseSequence", raw.ReverseSequence(input=f(2, 4, 3), seq_lengths=i([1, 4, 3], np.int64), seq_dim=1, batch_dim=2))
+    ids = i([1, 4, 4, 0, 9, 2])
+    none, some = tf.constant([], tf.float32), f(6)
+    case("Bincount", [raw.Bincount(arr=ids, size=i(6), weights=w) for w in [none, some]], 1e-5)
+    case("DenseBincount", [raw.DenseBincount(input=tf.reshape(ids, [2, 3]), size=i(5), weights=w, binary_output=b)
+                           for w, b in [(none, False), (tf.reshape(some, [2, 3]), False), (none, True)]], 1e-5)
+    case("Bucketize", [raw.Bucketize(input=at([[-5, 0, 0.5], [1, 2.9, 9]]), boundaries=[-1, 0, 1, 3]), raw.Bucketize(input=i([-5, 0, 7]), boundaries=[0, 7])])
+    steps = at([[-1, 0, 0, 2, 5], [1, 1, 1, 3, 4]])
+    for op in ["LowerBound", "UpperBound"]:
+        case(op, [getattr(raw, op)(sorted_inputs=steps, values=at([[0, -2, 6, 2], [1, 0, 4, 3.5]])), tf.searchsorted(at([1, 2, 4]), f(3, low=0, high=5), side="left")])
+    case("HistogramFixedWidth", raw.HistogramFixedWidth(values=f(40, low=-3, high=3), value_range=at([-2, 2]), nbins=i(7)))
+    case("Cross", [raw.Cross(a=f(2, 3), b=f(2, 3)), tf.linalg.cross(i([1, 2, 3]), i([4, 5, 7]))], 1e-5)
+    case("LRN", [raw.LRN(input=f(2, 3, 2, 7), depth_radius=r, bias=1.5, alpha=0.3, beta=0.6) for r in [0, 2, 9]], 1e-5)
+    for batch in [True, False]:
+        case("MaxPoolWithArgmax", [*raw.MaxPoolWithArgmax(input=f(2, 5, 6, 3), ksize=[1, 2, 3, 1], strides=[1, 2, 1, 1], padding="SAME", include_batch_in_index=batch)])
+    x = at([0.01, 0.3, 0.5, 1, 1.5, 2, 3.7, 8, 20, 1e3, 1e8, -0.2, -1.5, -2.7, -30.3])
+    case("Lgamma", raw.Lgamma(x=tf.stack([x, -x])), 2e-6)
+    case("Lgamma", raw.Lgamma(x=at([0.999, 1.001, 2.001, 1.999, 1, 2])), 2e-6)
+    case("Digamma", raw.Digamma(x=x), 5e-6)
+    y = at([0, 0.1, -0.5, 0.9, 0.999, -0.99999, 1, -1, 1e-4])
+    case("Erfinv", raw.Erfinv(x=y), 5e-6)
+    case("Ndtri", raw.Ndtri(x=at([1e-6, 0.01, 0.3, 0.5, 0.9, 0.99999, 0, 1])), 5e-6)
+    case("LgammaSlope", tf.gradients(raw.Lgamma(x=x), x), 5e-6)
+
+
 def main(folder):
     with graph.as_default():
-        for family in [elementwise, activations, shapes, products, windows, losses, indices, flow, signals, pictures]:
+        for family in [elementwise, activations, shapes, products, windows, losses, indices, flow, signals, pictures, matrices, bins]:
             family()
         tensors = [tf.identity(t, name=f"y/{name}") for name, t, _ in cases]
         config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1)

@@ -20,7 +20,7 @@
 
 #define FOLDER "tests/golden/tensorflow/"
 
-enum { MAX_CASES = 900, NAME = 80 };
+enum { MAX_CASES = 1600, NAME = 80 };
 
 typedef struct golden {
     char got[NAME], want[NAME];

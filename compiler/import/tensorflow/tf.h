@@ -151,6 +151,7 @@ int64_t tf_attr_type(const tf_node *n, const char *key, int64_t absent); /* a Da
 const char *tf_attr_text(const tf_node *n, ty_arena *arena, const char *key, const char *absent);
 /* List of integers; false if absent. */
 bool tf_attr_ints(const tf_node *n, const char *key, const int64_t **v, int64_t *n_v);
+bool tf_attr_floats(const tf_node *n, ty_arena *arena, const char *key, const double **v, int64_t *n_v);
 /* Shape; false if absent or beyond TY_MAX_RANK. */
 bool tf_attr_shape(const tf_node *n, ty_arena *arena, const char *key, tf_shape *out);
 /* Name of a function in an attribute (then_branch, body, f ...), NULL if absent. */

@@ -52,6 +52,22 @@ bool tf_attr_ints(const tf_node *n, const char *key, const int64_t **out, int64_
     return true;
 }
 
+bool tf_attr_floats(const tf_node *n, ty_arena *arena, const char *key, const double **out, int64_t *n_out)
+{
+    const tf_attr_value *v = tf_find_attr(n, key);
+    if (!v || !v->list)
+        return false;
+    double *all = TY_NEW_ARRAY(arena, double, v->list->f.n + 1);
+    for (size_t i = 0; i < v->list->f.n; i++) {
+        float f;
+        memcpy(&f, (const char *)v->list->f.data + i * sizeof f, sizeof f);
+        all[i] = (double)f;
+    }
+    *out = all;
+    *n_out = (int64_t)v->list->f.n;
+    return true;
+}
+
 bool tf_attr_shape(const tf_node *n, ty_arena *arena, const char *key, tf_shape *out)
 {
     const tf_attr_value *v = tf_find_attr(n, key);

@@ -183,6 +183,8 @@ ty_val tf_index(tf_ctx *c, ty_val index, int64_t dim);
 ty_val tf_tuple_rows(tf_ctx *c, const ty_type *table, ty_val index, int batch);
 /* x in which the rows that input `index` names are combined with update. */
 ty_val tf_scatter_rows(tf_ctx *c, ty_val x, int index, ty_val update, ty_combine how);
+/* The same of tuples of indices [.., k]. */
+ty_val tf_scatter_tuples(tf_ctx *c, ty_val x, ty_val index, ty_val update, ty_combine how);
 /* A random word of this node as uniform f32 in [0, 1). tf_ops_random.c */
 ty_val tf_uniform(tf_ctx *c, int64_t part, int rank, const int64_t *dim);
 /* The angle of a point; tf_ops_math.c */

@@ -1,4 +1,4 @@
-/* tf_ops_index.c - gather, scatter, top-k, one-hot. */
+/* tf_ops_index.c - gather, scatter, top-k, one-hot, bins. */
 #include "compiler/import/tensorflow/tf_ops.h"
 
 ty_val tf_index(tf_ctx *c, ty_val index, int64_t dim)
@@ -180,7 +180,7 @@ void tf_op_gather_nd(tf_ctx *c)
 }
 
 /* x with the rows that tuples of indices name combined with updates. */
-static ty_val scatter_nd(tf_ctx *c, ty_val x, ty_val index, ty_val update, ty_combine how)
+ty_val tf_scatter_tuples(tf_ctx *c, ty_val x, ty_val index, ty_val update, ty_combine how)
 {
     const ty_type xt = *tf_type(c, x), it = *tf_type(c, index);
     ty_val row = tf_tuple_rows(c, &xt, index, 0);
@@ -200,7 +200,7 @@ void tf_op_scatter_nd(tf_ctx *c)
     if (!tf_const_ints(c, 2, &dim, &n) || !tf_shape_ok(c, n, dim))
         return;
     ty_val zeros = ty_b_full(c->g, tf_dtype_of(c, tf_in(c, 1)), (int)n, dim, 0);
-    tf_set(c, 0, scatter_nd(c, zeros, tf_in(c, 0), tf_in(c, 1), TY_SUM));
+    tf_set(c, 0, tf_scatter_tuples(c, zeros, tf_in(c, 0), tf_in(c, 1), TY_SUM));
 }
 
 /* tensor, indices, updates; arg: the ty_combine, -1: subtracted. */
@@ -210,7 +210,7 @@ void tf_op_tensor_scatter(tf_ctx *c)
     ty_combine how = c->row->arg < 0 ? TY_SUM : (ty_combine)c->row->arg;
     if (c->row->arg < 0)
         update = ty_b_neg(c->g, update);
-    tf_set(c, 0, scatter_nd(c, tf_in(c, 0), tf_in(c, 1), update, how));
+    tf_set(c, 0, tf_scatter_tuples(c, tf_in(c, 0), tf_in(c, 1), update, how));
 }
 
 /* Rows that Unique found: each at most once. */
@@ -385,4 +385,122 @@ void tf_op_dynamic_stitch(tf_ctx *c)
     }
     ty_val all = n == 1 ? part[0] : ty_b_concat(g, part, n, 0);
     tf_set(c, 0, ty_b_gather(g, all, tf_ints(c, TY_I64, from, n_rows), 0));
+}
+
+/* ---- sequences, bins ----------------------------------------------------------------------------------------------
+ */
+
+/* x, lengths [batch]: the first so many entries backwards, the others as they are. */
+void tf_op_reverse_sequence(tf_ctx *c)
+{
+    ty_graph *g = c->g;
+    ty_val x = tf_in(c, 0), length = tf_in(c, 1);
+    int rank = tf_rank(c, x), time, batch;
+    if (!tf_axis(c, tf_attr_int(c->node, "seq_dim", 0), rank, &time) ||
+        !tf_axis(c, tf_attr_int(c->node, "batch_dim", 0), rank, &batch))
+        return;
+    if (time == batch || tf_rank(c, length) != 1 || tf_dim(c, length, 0) != tf_dim(c, x, batch)) {
+        tf_fail_input(c, 1, TY_E_SHAPE, "must have a length for each of the batch");
+        return;
+    }
+    int64_t dim[TY_MAX_RANK] = {1, 1, 1, 1, 1, 1, 1, 1};
+    dim[batch] = tf_dim(c, x, batch);
+    ty_type type = *tf_type(c, x);
+    type.dtype = TY_I64;
+    ty_val at = ty_b_iota(g, type, time), n = ty_b_reshape(g, ty_b_cast(g, length, TY_I64), rank, dim);
+    ty_val back = ty_b_sub(g, ty_b_add_s(g, n, -1), at);
+    tf_set(c, 0, ty_b_take(g, x, ty_b_select(g, ty_b_lt(g, at, n), back, at), time));
+}
+
+/* Sums (or, of binary output, 1) by bin. ids [n] or [rows, n], the number of bins, weights or none. */
+void tf_op_bincount(tf_ctx *c)
+{
+    ty_graph *g = c->g;
+    ty_val ids = tf_in(c, 0), weights = tf_in(c, 2);
+    int64_t n, rows = 1, dim[2];
+    if (!tf_const_int(c, 1, &n))
+        return;
+    int rank = tf_rank(c, ids);
+    if (rank < 1 || rank > 2 || n < 0) {
+        tf_fail_input(c, 0, TY_E_SHAPE, "must have one or two dimensions, of bins from 0 on");
+        return;
+    }
+    bool is_weighted = ty_type_elems(tf_type(c, weights)) > 0,
+         is_binary = tf_attr_bool(c->node, "binary_output", false);
+    ty_dtype dtype = tf_dtype_of(c, weights);
+    ids = ty_b_cast(g, ids, TY_I64);
+    ty_val what = is_weighted && !is_binary ? weights : ty_b_full(g, dtype, rank, tf_type(c, ids)->dim, 1);
+    ty_val is_beyond = ty_b_le(g, ty_b_full_like(g, ids, (double)n), ids);
+    ids = ty_b_select(g, is_beyond, ty_b_full_like(g, ids, (double)n), ids);
+    if (rank == 2) {
+        rows = tf_dim(c, ids, 0);
+        ty_val row = ty_b_iota(g, *tf_type(c, ids), 0);
+        ids = ty_b_add(g, ids, ty_b_mul_s(g, row, (double)(n + 1)));
+    }
+    int64_t all = rows * (n + 1);
+    ty_combine how = is_binary ? TY_MAX : TY_SUM;
+    dim[0] = rows, dim[1] = n + 1;
+    if (!tf_shape_ok(c, 2, dim))
+        return;
+    ty_val y = ty_b_scatter(g, ty_b_full(g, dtype, 1, &all, 0), ty_b_flatten(g, ids), ty_b_flatten(g, what), 0, how);
+    y = ty_b_slice_axis(g, ty_b_reshape(g, y, 2, dim), 1, 0, n);
+    tf_set(c, 0, rank == 2 ? y : ty_b_reshape(g, y, 1, &n));
+}
+
+/* How many of the numbers bounds [.., n] are below each of x [.., m], or not above it: [.., m]. */
+static ty_val index_count_below(tf_ctx *c, ty_val bounds, ty_val x, bool or_equal)
+{
+    ty_graph *g = c->g;
+    int rank = tf_rank(c, x);
+    ty_val each = ty_b_unsqueeze(g, bounds, tf_rank(c, bounds) - 1), point = ty_b_unsqueeze(g, x, rank);
+    ty_val below = or_equal ? ty_b_le(g, each, point) : ty_b_lt(g, each, point);
+    return ty_b_sum(g, ty_b_cast(g, below, TY_I32), 1u << rank, false);
+}
+
+void tf_op_bucketize(tf_ctx *c)
+{
+    const double *edge;
+    int64_t n;
+    ty_val x = tf_in(c, 0);
+    if (!tf_attr_floats(c->node, &c->imp->arena, "boundaries", &edge, &n) || n > 1 << 16 ||
+        tf_rank(c, x) >= TY_MAX_RANK) {
+        tf_fail_attr(c, "boundaries", "must be up to %d numbers", 1 << 16);
+        return;
+    }
+    ty_dtype dtype = tf_dtype_of(c, x) == TY_F64 ? TY_F64 : TY_F32;
+    tf_set(c, 0, index_count_below(c, tf_floats(c, dtype, 1, &n, edge), ty_b_cast(c->g, x, dtype), true));
+}
+
+/* Sorted numbers [rows, n], values [rows, m]; arg 1: the upper bound. */
+void tf_op_bound(tf_ctx *c)
+{
+    ty_val sorted = tf_in(c, 0), x = tf_in(c, 1);
+    if (tf_rank(c, sorted) != 2 || tf_rank(c, x) != 2 || tf_dim(c, sorted, 0) != tf_dim(c, x, 0)) {
+        tf_fail_input(c, 0, TY_E_SHAPE, "and the values must be [rows, numbers]");
+        return;
+    }
+    ty_val y = index_count_below(c, sorted, x, c->row->arg);
+    tf_set(c, 0, ty_b_cast(c->g, y, tf_attr_dtype(c, "out_type", TY_I32)));
+}
+
+/* numbers, two bounds, how many bins of the same width: how many numbers each has, those outside in the first or last.
+ */
+void tf_op_histogram(tf_ctx *c)
+{
+    ty_graph *g = c->g;
+    ty_val x = ty_b_flatten(g, tf_in(c, 0)), range = tf_in(c, 1);
+    int64_t n;
+    if (!tf_const_int(c, 2, &n))
+        return;
+    if (tf_rank(c, range) != 1 || tf_dim(c, range, 0) != 2 || n < 1 || n > 1 << 24) {
+        tf_fail_input(c, 1, TY_E_SHAPE, "must be two numbers, and there must be a bin");
+        return;
+    }
+    ty_val lo = ty_b_slice_axis(g, range, 0, 0, 1), hi = ty_b_slice_axis(g, range, 0, 1, 2);
+    ty_val step = ty_b_div(g, ty_b_sub(g, hi, lo), ty_b_full_like(g, hi, (double)n));
+    ty_val bin = ty_b_div(g, ty_b_sub(g, x, lo), step), last = ty_b_full_like(g, bin, (double)(n - 1));
+    bin = ty_b_min(g, ty_b_max(g, ty_b_unary(g, TY_OP_FLOOR, bin), ty_b_full_like(g, bin, 0)), last);
+    ty_dtype dtype = tf_attr_dtype(c, "dtype", TY_I32);
+    ty_val one = ty_b_full(g, dtype, 1, tf_type(c, bin)->dim, 1);
+    tf_set(c, 0, ty_b_scatter(g, ty_b_full(g, dtype, 1, &n, 0), ty_b_cast(g, bin, TY_I64), one, 0, TY_SUM));
 }

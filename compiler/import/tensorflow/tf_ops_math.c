@@ -3,6 +3,7 @@
  * Where the loss is differentiated by us, ties go where TensorFlow's gradients have them: to the first operand of
  * Maximum and Minimum, and to x at the bounds of ClipByValue.
  */
+#include "compiler/import/special.h"
 #include "compiler/import/tensorflow/tf_ops.h"
 
 #include <math.h>
@@ -397,4 +398,34 @@ void tf_op_stop_gradient(tf_ctx *c)
     bits.type.dtype = TY_I32;
     ty_val seen = ty_graph_emit(c->g, TY_OP_BITCAST, &bits, &x, 1);
     tf_set(c, 0, ty_graph_emit(c->g, TY_OP_BITCAST, &back, &seen, 1));
+}
+
+/* arg: which. */
+void tf_op_special(tf_ctx *c)
+{
+    static ty_val (*const functions[])(ty_graph *, ty_val) = {ty_special_lgamma, ty_special_digamma, ty_special_erfinv,
+                                                              ty_special_ndtri};
+    tf_set(c, 0, functions[c->row->arg](c->g, tf_in(c, 0)));
+}
+
+/* Of vectors of three. */
+void tf_op_cross(tf_ctx *c)
+{
+    ty_graph *g = c->g;
+    ty_val part[2][3], out[3];
+    for (int i = 0; i < 2; i++) {
+        ty_val x = tf_in(c, i);
+        int last = tf_rank(c, x) - 1;
+        if (last < 0 || tf_dim(c, x, last) != 3) {
+            tf_fail_input(c, i, TY_E_SHAPE, "must have 3 entries in its last axis");
+            return;
+        }
+        for (int k = 0; k < 3; k++)
+            part[i][k] = ty_b_slice_axis(g, x, last, k, k + 1);
+    }
+    for (int k = 0; k < 3; k++) {
+        int next = (k + 1) % 3, other = (k + 2) % 3;
+        out[k] = ty_b_sub(g, ty_b_mul(g, part[0][next], part[1][other]), ty_b_mul(g, part[0][other], part[1][next]));
+    }
+    tf_set(c, 0, ty_b_concat(g, out, 3, tf_rank(c, tf_in(c, 0)) - 1));
 }

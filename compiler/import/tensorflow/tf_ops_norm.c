@@ -341,3 +341,24 @@ void tf_op_add(tf_ctx *c)
     }
     tf_set(c, 0, ty_b_add(c->g, a, b));
 }
+
+/* Over what the channels up to so far away have; channels last. */
+void tf_op_lrn(tf_ctx *c)
+{
+    ty_graph *g = c->g;
+    ty_val x = tf_in(c, 0);
+    const ty_type t = *tf_type(c, x);
+    int64_t radius = tf_attr_int(c->node, "depth_radius", 5);
+    if (t.rank != 4 || radius < 0 || radius > 1 << 16) {
+        tf_fail_input(c, 0, TY_E_SHAPE, "must have 4 dimensions, and depth_radius must not be negative");
+        return;
+    }
+    int64_t plane[] = {t.dim[0] * t.dim[1] * t.dim[2], 1, t.dim[3], 1};
+    ty_attr a = {.n = 2, .size = {2 * radius + 1, 1}, .step = {1, 1}, .dil = {1, 1}, .lo = {radius}, .hi = {radius}};
+    ty_val squares = ty_b_reshape(g, ty_b_square(g, x), 4, plane);
+    ty_val sum = ty_b_reshape(g, ty_graph_emit(g, TY_OP_POOL_SUM, &a, &squares, 1), t.rank, t.dim);
+    ty_val base =
+        ty_b_add_s(g, ty_b_mul_s(g, sum, tf_attr_float(c->node, "alpha", 1)), tf_attr_float(c->node, "bias", 1));
+    ty_val by = ty_b_full_like(g, base, tf_attr_float(c->node, "beta", 0.5));
+    tf_set(c, 0, ty_b_div(g, x, ty_b_binary(g, TY_OP_POW, base, by)));
+}

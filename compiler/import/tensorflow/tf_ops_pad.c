@@ -251,37 +251,3 @@ void tf_op_matrix_band_part(tf_ctx *c)
         keep = ty_b_binary(g, TY_OP_AND, keep, ty_b_le(g, ty_b_neg(g, down), ty_b_full_like(g, down, (double)upper)));
     tf_set(c, 0, ty_b_select(g, keep, x, ty_b_full_like(g, x, 0)));
 }
-
-static ty_val on_diagonal(tf_ctx *c, int64_t n)
-{
-    int64_t dim[] = {n, n};
-    ty_type t = ty_type_make(TY_I64, 2, dim);
-    return ty_b_eq(c->g, ty_b_iota(c->g, t, 0), ty_b_iota(c->g, t, 1));
-}
-
-/* [.., n] to [.., n, n]. */
-void tf_op_matrix_diag(tf_ctx *c)
-{
-    ty_val x = tf_in(c, 0);
-    int rank = tf_rank(c, x);
-    if (rank < 1 || rank >= TY_MAX_RANK) {
-        tf_fail_input(c, 0, TY_E_SHAPE, "must have 1 to %d dimensions", TY_MAX_RANK - 1);
-        return;
-    }
-    ty_val hit = on_diagonal(c, tf_dim(c, x, rank - 1)), wide = ty_b_unsqueeze(c->g, x, rank);
-    tf_set(c, 0, ty_b_select(c->g, hit, wide, ty_b_full_like(c->g, wide, 0)));
-}
-
-/* The diagonal of square matrices. */
-void tf_op_matrix_diag_part(tf_ctx *c)
-{
-    ty_val x = tf_in(c, 0);
-    int rank = tf_rank(c, x);
-    if (rank < 2 || tf_dim(c, x, rank - 1) != tf_dim(c, x, rank - 2)) {
-        tf_fail_input(c, 0, TY_E_UNSUPPORTED, "must be square");
-        return;
-    }
-    ty_val hit = on_diagonal(c, tf_dim(c, x, rank - 1));
-    ty_val kept = ty_b_select(c->g, hit, x, ty_b_full_like(c->g, x, 0));
-    tf_set(c, 0, ty_b_sum(c->g, kept, 1u << (rank - 1), false));
-}

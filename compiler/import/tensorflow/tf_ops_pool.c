@@ -27,6 +27,39 @@ void tf_op_max_pool(tf_ctx *c)
     tf_set(c, 0, tf_window_back(c, &w, ty_graph_emit(c->g, TY_OP_POOL_MAX, &a, &x, 1)));
 }
 
+/* Positions in planes [N, C, spatial..] as TensorFlow counts them: in [spatial.., C], with N in front if asked. */
+static ty_val pool_positions(tf_ctx *c, ty_val at, const ty_type *x)
+{
+    ty_graph *g = c->g;
+    ty_type t = *tf_type(c, at);
+    int64_t area = 1;
+    t.dtype = TY_I64;
+    for (int i = 2; i < x->rank; i++)
+        area *= x->dim[i];
+    ty_val y = ty_b_mul_s(g, ty_b_cast(g, at, TY_I64), (double)x->dim[1]);
+    y = ty_b_add(g, y, ty_b_iota(g, t, 1));
+    if (tf_attr_bool(c->node, "include_batch_in_index", false))
+        y = ty_b_add(g, y, ty_b_mul_s(g, ty_b_iota(g, t, 0), (double)(area * x->dim[1])));
+    return y;
+}
+
+/* The maxima, and where they are. */
+void tf_op_max_pool_argmax(tf_ctx *c)
+{
+    ty_val x = tf_in(c, 0);
+    tf_window w;
+    if (!pool_read(c, &w, tf_type(c, x)))
+        return;
+    ty_attr a = tf_window_attr(&w);
+    x = tf_window_first(c, &w, x);
+    ty_val y = ty_graph_emit(c->g, TY_OP_POOL_MAX, &a, &x, 1);
+    if (y == TY_NONE)
+        return;
+    ty_val at = pool_positions(c, ty_val_make(ty_val_node(y), 1), tf_type(c, x));
+    tf_set(c, 0, tf_window_back(c, &w, y));
+    tf_set(c, 1, ty_b_cast(c->g, tf_window_back(c, &w, at), tf_attr_dtype(c, "Targmax", TY_I64)));
+}
+
 /* x, y, dy. Which element was the maximum is found again: the same node as in forward. */
 void tf_op_max_pool_grad(tf_ctx *c)
 {

@@ -90,19 +90,16 @@ static double empty_of(ty_combine how, ty_dtype dtype)
     return how == TY_SUM ? 0 : how == TY_PROD ? 1 : how == TY_MAX ? -most : most;
 }
 
-/* data [ids.., rest..], ids, number of segments -> [n, rest..]. Rows with a negative id go nowhere. arg: the
- * ty_combine. */
-void tf_op_unsorted_segment(tf_ctx *c)
+/* data [ids.., rest..], ids -> [n, rest..]. Rows with a negative id go nowhere. empty: what a segment of no rows has.
+ */
+static ty_val segment(tf_ctx *c, ty_val x, ty_val ids, int64_t n, ty_combine how, double empty)
 {
     ty_graph *g = c->g;
-    ty_val x = tf_in(c, 0), ids = tf_in(c, 1);
-    int64_t n, dim[TY_MAX_RANK], rows = 1;
+    int64_t dim[TY_MAX_RANK], rows = 1;
     int rank = 1, k = tf_rank(c, ids);
-    if (!tf_const_int(c, 2, &n))
-        return;
     if (k > tf_rank(c, x) || tf_rank(c, x) - k + 1 > TY_MAX_RANK || n < 0) {
         tf_fail_input(c, 1, TY_E_SHAPE, "does not fit the data");
-        return;
+        return TY_NONE;
     }
     for (int i = 0; i < k; i++)
         rows *= tf_dim(c, x, i);
@@ -111,17 +108,61 @@ void tf_op_unsorted_segment(tf_ctx *c)
         dim[rank++] = tf_dim(c, x, i);
     x = ty_b_reshape(g, x, rank, dim);
     ids = ty_b_cast(g, ty_b_flatten(g, ids), TY_I64);
-    ty_combine how = (ty_combine)c->row->arg;
-    double empty = empty_of(how, tf_dtype_of(c, x));
     ty_val zero = ty_b_full_like(g, ids, 0), last = ty_b_full_like(g, ids, n > 0 ? (double)n - 1 : 0);
     ty_val away = ty_b_binary(g, TY_OP_OR, ty_b_lt(g, ids, zero), ty_b_lt(g, last, ids));
     if (away == TY_NONE)
-        return;
+        return TY_NONE;
     ids = ty_b_select(g, away, zero, ids);
     for (int i = 1; i < rank; i++)
         away = ty_b_unsqueeze(g, away, i);
     x = ty_b_select(g, away, ty_b_full_like(g, x, empty), x);
     dim[0] = n;
-    if (tf_shape_ok(c, rank, dim))
-        tf_set(c, 0, ty_b_scatter(g, ty_b_full(g, tf_dtype_of(c, x), rank, dim, empty), ids, x, 0, how));
+    return tf_shape_ok(c, rank, dim)
+               ? ty_b_scatter(g, ty_b_full(g, tf_dtype_of(c, x), rank, dim, empty), ids, x, 0, how)
+               : TY_NONE;
+}
+
+/* data, ids, number of segments; arg: the ty_combine. */
+void tf_op_unsorted_segment(tf_ctx *c)
+{
+    ty_combine how = (ty_combine)c->row->arg;
+    int64_t n;
+    if (tf_const_int(c, 2, &n))
+        tf_set(c, 0, segment(c, tf_in(c, 0), tf_in(c, 1), n, how, empty_of(how, tf_dtype_of(c, tf_in(c, 0)))));
+}
+
+/* How many rows each segment has, as [n, 1 ..] against the result. */
+static ty_val segment_counts(tf_ctx *c, ty_val like, ty_val ids, int64_t n)
+{
+    int64_t dim[TY_MAX_RANK] = {n, 1, 1, 1, 1, 1, 1, 1};
+    ty_val one = ty_b_full(c->g, tf_dtype_of(c, like), 1, tf_type(c, ids)->dim, 1);
+    return ty_b_reshape(c->g, segment(c, one, ids, n, TY_SUM, 0), tf_rank(c, like), dim);
+}
+
+/* data, ids that are known and do not fall: as many segments as the last one says, 0 where one has no rows. arg: the
+ * ty_combine, -1: the mean. */
+void tf_op_segment(tf_ctx *c)
+{
+    ty_graph *g = c->g;
+    const int64_t *id;
+    int64_t n_ids;
+    ty_val ids = tf_in(c, 1), x = tf_in(c, 0);
+    if (!tf_const_ints(c, 1, &id, &n_ids))
+        return;
+    if (tf_rank(c, ids) != 1 || tf_rank(c, x) < 1 || tf_dim(c, x, 0) != n_ids) {
+        tf_fail_input(c, 1, TY_E_SHAPE, "does not fit the data");
+        return;
+    }
+    bool is_mean = c->row->arg < 0;
+    ty_combine how = is_mean ? TY_SUM : (ty_combine)c->row->arg;
+    int64_t n = n_ids > 0 ? id[n_ids - 1] + 1 : 0;
+    ty_val y = segment(c, x, ids, n, how, empty_of(how, tf_dtype_of(c, x)));
+    if (y == TY_NONE)
+        return;
+    ty_val counts = segment_counts(c, y, ids, n), none = ty_b_full_like(g, counts, 0);
+    if (is_mean)
+        y = ty_b_div(g, y, ty_b_max(g, counts, ty_b_full_like(g, counts, 1)));
+    if (how == TY_MAX || how == TY_MIN)
+        y = ty_b_select(g, ty_b_eq(g, counts, none), ty_b_full_like(g, y, 0), y);
+    tf_set(c, 0, y);
 }

@@ -125,3 +125,18 @@ void tf_op_variable_scatter(tf_ctx *c)
     tf_assign(c, v, y);
     tf_set_item(c, 0, &c->in[0]);
 }
+
+/* The same of tuples of indices. */
+void tf_op_variable_scatter_nd(tf_ctx *c)
+{
+    int v = tf_in_variable(c, 0);
+    ty_val update = tf_in(c, 2);
+    if (v < 0 || update == TY_NONE)
+        return;
+    bool subtracts = c->row->arg < 0;
+    if (subtracts)
+        update = ty_b_neg(c->g, update);
+    ty_combine how = subtracts ? TY_SUM : (ty_combine)c->row->arg;
+    tf_assign(c, v, tf_scatter_tuples(c, tf_present(c->imp, v), tf_in(c, 1), update, how));
+    tf_set_item(c, 0, &c->in[0]);
+}
