@@ -134,7 +134,7 @@ void ty_linear_log_determinant(ty_graph *g, ty_val a, ty_val *log_size, ty_val *
     ty_val trace = ty_b_sum(g, ty_b_mul(g, slope, matrices), 1u << 1 | 1u << 2, true);
     ty_val size = ty_b_add(g, ty_special_held(g, s.size), ty_b_sub(g, trace, ty_special_held(g, trace)));
     *log_size = ty_b_cast(g, ty_b_reshape(g, size, t.rank - 2, t.dim), (ty_dtype)t.dtype);
-    *sign = ty_b_cast(g, ty_b_reshape(g, s.sign, t.rank - 2, t.dim), (ty_dtype)t.dtype);
+    *sign = ty_b_cast(g, ty_b_reshape(g, ty_special_held(g, s.sign), t.rank - 2, t.dim), (ty_dtype)t.dtype);
 }
 
 ty_val ty_linear_determinant(ty_graph *g, ty_val a)

@@ -1,4 +1,5 @@
 /* onnx_ops_reduce.c - reductions along axes and running sums. */
+#include "compiler/import/linear.h"
 #include "compiler/import/onnx_import.h"
 
 #include <math.h>
@@ -157,10 +158,11 @@ void onnx_op_det(onnx_ctx *c)
 {
     ty_val x = onnx_in(c, 0);
     int rank = onnx_rank(c, x);
-    int64_t n = rank >= 2 ? onnx_dim(c, x, rank - 1) : 0;
-    if (n < 1 || n > 4 || onnx_dim(c, x, rank - 2) != n) {
-        onnx_fail_input(c, 0, TY_E_UNSUPPORTED, "must hold square matrices of up to 4 x 4");
+    if (!ty_linear_fits(c->g, x)) {
+        onnx_fail_input(c, 0, TY_E_UNSUPPORTED, "must hold square matrices of up to %d x %d", TY_LINEAR_MOST,
+                        TY_LINEAR_MOST);
         return;
     }
-    onnx_set(c, 0, minor_of(c->g, x, rank, n, 0, (1u << n) - 1));
+    int64_t n = onnx_dim(c, x, rank - 1);
+    onnx_set(c, 0, n <= 4 ? minor_of(c->g, x, rank, n, 0, (1u << n) - 1) : ty_linear_determinant(c->g, x));
 }

@@ -129,7 +129,8 @@ static ty_val special_erfinv_double(ty_graph *g, ty_val x)
     ty_val inside = ty_b_lt(g, size, one), within = ty_b_select(g, inside, x, ty_b_full_like(g, x, 0));
     ty_val y = special_erfinv_step(g, within, special_erfinv_guess(g, within));
     y = special_erfinv_step(g, within, y);
-    ty_val end = ty_b_mul_s(g, x, INFINITY);
+    ty_val is_low = ty_b_lt(g, x, ty_b_full_like(g, x, 0));
+    ty_val end = ty_b_select(g, is_low, ty_b_full_like(g, x, -INFINITY), ty_b_full_like(g, x, INFINITY));
     end = ty_b_select(g, ty_b_eq(g, size, one), end, ty_b_full_like(g, x, (double)NAN));
     return ty_b_select(g, inside, y, end);
 }

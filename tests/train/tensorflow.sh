@@ -49,6 +49,19 @@ END
 train "$scratch/sound/sound.yaml" && losses_are "$scratch/sound/losses"
 note "a model that takes spectra by itself gives TensorFlow's losses" $?
 
+# Inverses, determinants, gamma functions and pictures read between pixels, with what is learned behind them.
+mkdir "$scratch/scene" && tar -xJf "$golden/scene.tar.xz" -C "$scratch/scene" || exit 1
+cat >"$scratch/scene/scene.yaml" <<END
+model: scene
+loss: softmax_cross_entropy
+optimizer: {sgd: {lr: 0.05}}
+batch_size: 6
+epochs: 5
+data: {train: {path: scene.csv, shuffle: false, fields: {x: {columns: 0-59}, label: {columns: 60}}}}
+END
+train "$scratch/scene/scene.yaml" && losses_are "$scratch/scene/losses"
+note "a model of matrices and pictures gives TensorFlow's losses" $?
+
 # The rows of step.txt as a table: x (5), ids (2), y.
 awk '$1 == "x" { for (i = 0; i < 30; i++) x[i] = $(i + 3) }
      $1 == "ids" { for (i = 0; i < 12; i++) ids[i] = $(i + 3) }

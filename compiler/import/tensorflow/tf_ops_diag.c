@@ -28,12 +28,12 @@ static int64_t diag_offset(const diag_band *b, int64_t d)
     return right ? b->longest - diag_length(b, d) : 0;
 }
 
-/* lo and hi from input i, a number or two. */
+/* lo and hi from input i, a number or two; arg 1: where short diagonals begin is an attribute. */
 static bool diag_read_band(tf_ctx *c, int i, diag_band *b)
 {
     const int64_t *k;
     int64_t n;
-    const char *align = tf_text(c, "align", i < 0 || !tf_find_attr(c->node, "align") ? "LEFT_LEFT" : "RIGHT_LEFT");
+    const char *align = tf_text(c, "align", c->row->arg ? "RIGHT_LEFT" : "LEFT_LEFT");
     *b = (diag_band){.above_right = strncmp(align, "RIGHT", 5) == 0, .below_right = strstr(align, "_RIGHT") != NULL};
     if (i < 0)
         return true;
