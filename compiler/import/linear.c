@@ -46,7 +46,7 @@ typedef struct linear_steps {
 /* 1 in the row of that number, [batch or 1, n, 1]. */
 static ty_val linear_mark(const linear_steps *s, ty_val number)
 {
-    return ty_b_cast(s->g, ty_b_eq(s->g, s->row, number), TY_F32);
+    return ty_b_cast(s->g, ty_b_eq(s->g, s->row, number), TY_F64);
 }
 
 /* The marked row, [batch, 1, 2 n]. */
@@ -90,22 +90,22 @@ static linear_steps linear_eliminate(ty_graph *g, ty_val a)
     linear_steps s = {.g = g, .batch = ty_b_dim(g, a, 0), .n = ty_b_dim(g, a, 2)};
     int64_t one[] = {s.batch, 1, 1}, square[] = {s.batch, s.n, s.n};
     ty_val unit = ty_b_eq(g, linear_number_rows(g, s.n, 0), linear_number_rows(g, s.n, 1));
-    unit = ty_b_broadcast(g, ty_b_cast(g, unit, TY_F32), 3, square);
+    unit = ty_b_broadcast(g, ty_b_cast(g, unit, TY_F64), 3, square);
     s.m = ty_b_concat(g, (ty_val[]){ty_special_held(g, a), unit}, 2, 2);
     s.row = ty_b_iota(g, ty_type_make(TY_I64, 3, (int64_t[]){1, s.n, 1}), 1);
-    s.size = ty_b_full(g, TY_F32, 3, one, 0);
-    s.sign = ty_b_full(g, TY_F32, 3, one, 1);
+    s.size = ty_b_full(g, TY_F64, 3, one, 0);
+    s.sign = ty_b_full(g, TY_F64, 3, one, 1);
     for (int64_t k = 0; k < s.n; k++)
         linear_step(&s, k);
     return s;
 }
 
-/* [.., n, n] as [batch, n, n] of float32. */
+/* [.., n, n] as [batch, n, n] of doubles. */
 static ty_val linear_batches(ty_graph *g, ty_val a)
 {
     const ty_type t = *ty_graph_type(g, a);
     int64_t n = t.dim[t.rank - 1], dim[] = {ty_type_elems(&t) / (n * n), n, n};
-    return ty_b_reshape(g, ty_b_cast(g, a, TY_F32), 3, dim);
+    return ty_b_reshape(g, ty_b_cast(g, a, TY_F64), 3, dim);
 }
 
 static ty_val linear_found_inverse(const linear_steps *s)
@@ -120,7 +120,7 @@ ty_val ty_linear_inverse(ty_graph *g, ty_val a)
     linear_steps s = linear_eliminate(g, matrices);
     ty_val found = linear_found_inverse(&s), missed = ty_b_matmul(g, matrices, found);
     ty_val unit = ty_b_eq(g, linear_number_rows(g, s.n, 0), linear_number_rows(g, s.n, 1));
-    ty_val twice = ty_b_mul_s(g, ty_b_cast(g, unit, TY_F32), 2);
+    ty_val twice = ty_b_mul_s(g, ty_b_cast(g, unit, TY_F64), 2);
     ty_val x = ty_b_matmul(g, found, ty_b_sub(g, twice, missed));
     return ty_b_cast(g, ty_b_reshape(g, x, t.rank, t.dim), (ty_dtype)t.dtype);
 }

@@ -1,5 +1,5 @@
 /* linear.h - matrices that are inverted and taken apart: what the importers share. All are floats [.., n, n] with n up
- * to TY_LINEAR_MOST, which the caller checks; the steps of an elimination are nodes of the graph.
+ * to TY_LINEAR_MOST, which the caller checks; the steps of an elimination are nodes of the graph, computed in doubles.
  */
 #ifndef TY_COMPILER_IMPORT_LINEAR_H
 #define TY_COMPILER_IMPORT_LINEAR_H

@@ -189,6 +189,9 @@ def operators():
     b = x(2, 3)
     case("tile_by_one_hot", nodes, {"b": b}, 17, [np.tile(b, (1, 3))],
          weights={"one": ints(1), "times": ints(3), "place": ints(1), "rank": ints(2), "flat": ints(-1)})
+    for n in (5, 12):
+        m = x(2, n, n) + 2 * np.eye(n, dtype=f32)
+        case(f"det_{n}", [node("Det", "m", "y")], {"m": m}, 22, [np.linalg.det(m.astype(np.float64)).astype(f32)])
 
 
 def all_cases():
