@@ -90,13 +90,13 @@ has "a table for two inputs" "$W/err" "cannot be told"
 cat >"$W/layers.json" <<'E2'
 {"class_name": "Sequential", "config": {"name": "s", "layers": [
   {"class_name": "InputLayer", "config": {"name": "x", "batch_shape": [null, 8, 8, 1]}},
-  {"class_name": "RandomErasing", "config": {"name": "erase"}},
+  {"class_name": "AugMix", "config": {"name": "mixed"}},
   {"class_name": "Flatten", "config": {"name": "flat"}},
   {"class_name": "Dense", "config": {"name": "out", "units": 10}}]}}
 E2
 printf 'model: layers.json\nloss: softmax_cross_entropy\ndata: {train: {path: raw/train.csv, target: "64"}}\n' >"$W/layers.yaml"
 train layers.yaml
-has "a layer that is not known" "$W/err" "unknown layer class RandomErasing"
+has "a layer that is not known" "$W/err" "unknown layer class AugMix"
 printf 'b,extra,a,outcome\n1,x,2,3\n4,y,5,9\n' >"$W/two.csv"
 case_name=columns
 train two.c --loss=mse --data=two.csv --batch_size=2

@@ -2,8 +2,8 @@
 
     python tests/keras/make_layers.py tests/golden/keras/layers.json      (Keras 3.15, TensorFlow 2.21, h5py)
 
-Each case has a model's configuration, its weights by their places in a .keras file, inputs, outputs of inference, masks of
-outputs and the sum of the model's own losses.
+Each case has a model's configuration, its weights by their places in a .keras file, inputs, outputs of inference (or, where
+it says so, of training), masks of outputs and the sum of the model's own losses.
 """
 import json
 import os
@@ -49,7 +49,7 @@ def numbers(a):
     return {"shape": list(a.shape), "dtype": str(a.dtype), "data": [float(f"{v:.7g}") for v in a.astype("float64").ravel()]}
 
 
-def case(name, model, *inputs):
+def case(name, model, *inputs, training=False):
     for v in model.variables:
         if v.dtype == "float32" and "seed" not in v.path:
             low = 0.3 if "variance" in v.path else -0.8
@@ -59,7 +59,7 @@ def case(name, model, *inputs):
             layer.finalize_state()
     config, weights = weights_of(model)
     config.pop("compile_config", None)
-    out = model(inputs[0] if len(inputs) == 1 else list(inputs), training=False)
+    out = model(inputs[0] if len(inputs) == 1 else list(inputs), training=training)
     losses = float(sum(float(v) for v in model.losses))
     out = keras.tree.flatten(out)
     masks = [getattr(o, "_keras_mask", None) for o in out]
@@ -72,6 +72,7 @@ def case(name, model, *inputs):
         "outputs": [numbers(o) for o in out],
         "masks": [None if m is None else numbers(np.asarray(m).astype("int32")) for m in masks],
         "losses": losses,
+        **({"training": True} if training else {}),
     }
 
 
@@ -167,7 +168,7 @@ def cases():
 
     def changed(name, layer, x=pictures):
         image = keras.Input(x.shape[1:])
-        return case(name, keras.Model(image, layer(image, training=True)), x)
+        return case(name, keras.Model(image, layer(image)), x, training=True)
 
     for fill in ("reflect", "wrap", "constant", "nearest"):
         more = dict(fill_mode=fill, fill_value=0.5, data_format="channels_last")
@@ -209,6 +210,37 @@ def cases():
     yield sequential("bins", np.array([[-1, -0.5, 0.0], [0.3, 0.7, 9.0]], "float32"), L.Discretization([-0.5, 0.0, 0.7]), L.Embedding(4, 2))
     ids, shares = keras.Input((4,), dtype="int32"), keras.Input((4,))
     yield case("weighted categories", keras.Model([ids, shares], L.CategoryEncoding(num_tokens=5, output_mode="count")(ids, count_weights=shares)), numbered, real(3, 4))
+    bright, more = np.abs(pictures) * 60, dict(data_format="channels_last")
+    # Keras 3.15 takes what it says that its result is for its input, and so refuses it in a model.
+    L.Equalization.compute_output_spec = lambda self, images, **_: keras.KerasTensor(images.shape, images.dtype)
+    for value_range, scale in (((0, 255), 1), ((0, 1), 1 / 255)):
+        x, more = bright * scale, dict(value_range=value_range, data_format="channels_last")
+        yield changed(f"hue {scale:g}", L.RandomHue((1.0, 1.0), **more), x)
+        yield changed(f"saturation {scale:g}", L.RandomSaturation((0.3, 0.3), **more), x)
+        yield changed(f"more saturation {scale:g}", L.RandomSaturation((0.7, 0.7), **more), x)
+        yield changed(f"sharper {scale:g}", L.RandomSharpness((0.9, 0.9), **more), x)
+        yield changed(f"smoother {scale:g}", L.RandomSharpness((0.2, 0.2), **more), x)
+        yield changed(f"degeneration {scale:g}", L.RandomColorDegeneration((0.4, 0.4), **more), x)
+        yield changed(f"posterization {scale:g}", L.RandomPosterization((3, 3), **more), x)
+        yield changed(f"solarization {scale:g}", L.Solarization(value_range=value_range), x)
+        yield changed(f"equalization {scale:g}", L.Equalization(bins=24, **more), x)
+        yield changed(f"erasing {scale:g}", L.RandomErasing((1.0, 1.0), (1.0, 1.0), [0.3, 0.1, 9.0], **more), x)
+        yield changed(f"jitter {scale:g}", L.RandomColorJitter(brightness_factor=(0.1, 0.1), contrast_factor=(0.0, 0.0), saturation_factor=(0.6, 0.6),
+                                                               hue_factor=(1.0, 1.0), **more), x)
+        yield changed(f"auto contrast {scale:g}", L.AutoContrast(value_range=value_range), np.concatenate([x[..., :2], np.full_like(x[..., :1], 0.5)], -1))
+        for size in (3, 5, (3, 7)):
+            yield changed(f"blur {size} {scale:g}", L.RandomGaussianBlur((1.0, 1.0), size, (0.8, 0.8), **more), x)
+    yield changed("one erasing", L.RandomErasing((1.0, 1.0), (1.0, 1.0), 7.5, data_format="channels_last"), bright)
+    yield changed("equalization of one", L.Equalization(data_format="channels_last"), np.full_like(bright, 17))
+    yield changed("perspective", L.RandomPerspective((1.0, 1.0), 0.0, data_format="channels_last"), bright)
+    yield changed("hue of planes", L.RandomHue((1.0, 1.0), data_format="channels_first"), bright.transpose(0, 3, 1, 2))
+    yield changed("sharper planes", L.RandomSharpness((0.9, 0.9), data_format="channels_first"), bright.transpose(0, 3, 1, 2))
+    yield sequential("auto contrast afterwards", bright, L.AutoContrast(), L.Solarization(0.5, 0.5), L.RandomErasing(data_format="channels_last"), L.RandAugment(data_format="channels_last"))
+    yield sequential("pipeline", bright, L.Pipeline([L.Rescaling(1 / 255), L.CenterCrop(4, 3, data_format="channels_last"), L.Rescaling(2, -1)]), L.Flatten())
+    for tied, cap in ((True, None), (False, None), (True, 1.5)):
+        ids = keras.Input((3,), dtype="int32")
+        layer = L.ReversibleEmbedding(7, 4, tie_weights=tied, logit_soft_cap=cap, mask_zero=True)
+        yield case(f"reversed embedding {tied} {cap}", keras.Model(ids, layer(L.Dense(4)(layer(ids)), reverse=True)), whole(7, 2, 3))
 
 
 if __name__ == "__main__":

@@ -244,6 +244,145 @@ static void crops_are_somewhere(void **state)
     assert_in_range(n_seen, 6, 10);
 }
 
+/* Rectangles of a size in a range, each somewhere in its picture; half of the pictures have one. */
+static void rectangles_are_erased(void **state)
+{
+    (void)state;
+    static float y[MOST];
+    int erased = 0, least = MOST, most = 0;
+    bool corner = false;
+    changed("RandomErasing", "\"factor\": [0.5, 0.5], \"scale\": [0.2, 0.5], \"fill_value\": 200", 1, 1, y);
+    for (int p = 0; p < PICTURES; p++) {
+        int rows = 0, columns = 0, n = 0;
+        for (int r = 0; r < ROWS; r++)
+            for (int c = 0; c < COLUMNS; c++) {
+                bool is = at(y, p, r, c) == 200;
+                if (!is)
+                    assert_float_equal(at(y, p, r, c), given(r, c), 0);
+                n += is;
+                rows |= is << r;
+                columns |= is << c;
+            }
+        assert_int_equal(n, __builtin_popcount((unsigned)rows) * __builtin_popcount((unsigned)columns));
+        erased += n > 0;
+        least = n > 0 && n < least ? n : least;
+        most = n > most ? n : most;
+        corner |= at(y, p, ROWS - 1, COLUMNS - 1) == 200; /* the first is never, as in Keras */
+    }
+    assert_in_range(erased, 16, 48);
+    assert_true(least >= 3 * 2 - 2 && least < 13 && most > 12 && most <= 5 * 4 && corner);
+    changed("RandomErasing", "\"scale\": [1.0, 1.0], \"value_range\": [0, 100]", 1, 1, y); /* with noise */
+    for (int i = 0; i < PICTURES * ROWS * COLUMNS; i++)
+        least = y[i] == 0 ? least + 1000 : least, assert_true(y[i] >= 0 && y[i] <= 100);
+    assert_in_range(least / 1000, PICTURES * ROWS * COLUMNS / 5, PICTURES * ROWS * COLUMNS / 3); /* half of half */
+}
+
+/* The first corner stays, the others move along their edges: so rows of the first row stay there, columns too. */
+static void perspectives_keep_the_edges_of_a_corner(void **state)
+{
+    (void)state;
+    static float y[MOST];
+    int moved = 0, away = 0;
+    changed("RandomPerspective", "\"factor\": [0.5, 0.5], \"scale\": 0.5, \"fill_value\": -1", 1, 1, y);
+    for (int p = 0; p < PICTURES; p++) {
+        assert_float_equal(at(y, p, 0, 0), 0, 1e-3);
+        moved += fabs(at(y, p, 3, 2) - given(3, 2)) > 1e-3;
+        for (int c = 0; c < COLUMNS; c++) {
+            away += at(y, p, 0, c) == -1;
+            assert_true(at(y, p, 0, c) >= -1 && at(y, p, 0, c) <= COLUMNS - 1 + 1e-3);
+        }
+    }
+    assert_in_range(moved, 16, 48);
+    assert_true(away > 0);
+}
+
+/* Each bit count from least to below most; thresholds and what is added differ from picture to picture. */
+static void values_become_fewer(void **state)
+{
+    (void)state;
+    static float y[MOST];
+    int pictures[3] = {0};
+    changed("RandomPosterization", "\"factor\": [3, 6]", 1, 1, y);
+    for (int bits = 3; bits < 6; bits++)
+        for (int p = 0; p < PICTURES; p++) {
+            bool all = true;
+            int step = 1 << (8 - bits);
+            for (int r = 0; r < ROWS; r++)
+                for (int c = 0; c < COLUMNS; c++)
+                    all &= at(y, p, r, c) == (int)given(r, c) / step * step;
+            pictures[bits - 3] += all;
+        }
+    assert_int_equal(pictures[0] + pictures[1] + pictures[2], PICTURES);
+    assert_true(pictures[0] > 8 && pictures[1] > 8 && pictures[2] > 8);
+    int inverted = 0;
+    changed("Solarization", "\"addition_factor\": 0.0, \"threshold_factor\": [0.0, 0.5]", 1, 1, y);
+    for (int p = 0; p < PICTURES; p++) {
+        bool is = at(y, p, 6, 4) == 255 - given(6, 4);
+        assert_true(is || at(y, p, 6, 4) == given(6, 4));
+        inverted += is;
+    }
+    assert_in_range(inverted, 16, 48); /* thresholds up to 127, 64 is inverted below it */
+}
+
+/* One of the changes at a time, the same for all pictures of a step. */
+static void one_of_many_is_taken(void **state)
+{
+    (void)state;
+    static float y[MOST], x[MOST], want[MOST];
+    static const char *const fixed[][2] = {{"RandomSharpness", "\"factor\": [0.0, 0.0]"},
+                                           {"RandomPosterization", "\"factor\": [1, 1]"},
+                                           {"Solarization", ""},
+                                           {"AutoContrast", ""},
+                                           {"Equalization", ""},
+                                           {"RandomBrightness", "\"factor\": [0.0, 0.0]"},
+                                           {"RandomTranslation", "\"height_factor\": 0.0, \"width_factor\": 0.0"}};
+    bool seen[7] = {false};
+    for (int64_t step = 0; step < 80; step++) {
+        int found = -1;
+        changed("RandAugment", "\"num_ops\": 1, \"factor\": 0.0", 3, step, y);
+        for (int k = 0; k < 7 && found < 0; k++) {
+            double away = 0;
+            changed(fixed[k][0], fixed[k][1], 3, 1, want);
+            for (int i = 0; i < MOST; i++)
+                away = fmax(away, fabs((double)y[i] - (double)want[i]));
+            found = away < 1e-3 ? k : -1;
+        }
+        assert_true(found >= 0);
+        seen[found] = true;
+    }
+    for (int k = 0; k < 7; k++)
+        assert_true(seen[k]);
+    changed("RandAugment", "", 3, 5, y);
+    changed("RandAugment", "", 3, 5, x);
+    assert_memory_equal(x, y, sizeof y);
+}
+
+/* Hues are turned both ways, and saturations changed, picture by picture. */
+static void colours_are_turned(void **state)
+{
+    (void)state;
+    static float y[MOST];
+    int up = 0, down = 0;
+    changed("RandomHue", "\"factor\": [0.1, 0.2]", 3, 1, y);
+    for (int p = 0; p < PICTURES; p++) { /* of 0, 100, 200: between cyan and blue */
+        const float *pixel = y + p * ROWS * COLUMNS * 3;
+        assert_float_equal(fmaxf(fmaxf(pixel[0], pixel[1]), pixel[2]), 200, 1e-2);
+        assert_float_equal(fminf(fminf(pixel[0], pixel[1]), pixel[2]), 0, 1e-2);
+        up += pixel[1] < 70;
+        down += pixel[1] > 130;
+    }
+    assert_true(up + down == PICTURES && up > 16 && down > 16);
+    double least = 9, most = 0;
+    changed("RandomSaturation", "\"factor\": [0.2, 0.5]", 3, 1, y);
+    for (int p = 0; p < PICTURES; p++) { /* of saturation 1 */
+        const float *pixel = y + p * ROWS * COLUMNS * 3;
+        double now = 1 - pixel[0] / 200;
+        least = fmin(least, now);
+        most = fmax(most, now);
+    }
+    assert_true(least >= 0.25 - 1e-3 && least < 0.4 && most > 0.8 && most <= 1 + 1e-3);
+}
+
 static void what_cannot_be_done_is_refused(void **state)
 {
     (void)state;
@@ -256,7 +395,14 @@ static void what_cannot_be_done_is_refused(void **state)
         {"RandomZoom", "\"height_factor\": [0.1, 0.2, 0.3]", "height_factor", 1},
         {"RandomCrop", "\"height\": 9, \"width\": 2", "9 x 2 out of", 1},
         {"RandomGrayscale", "\"factor\": 0.5", "3 channels", 1},
-        {"RandomErasing", "\"factor\": 1.0", "RandomErasing", 3},
+        {"AugMix", "\"factor\": 1.0", "AugMix", 3},
+        {"RandomHue", "\"factor\": 0.5", "3 channels", 1},
+        {"RandomHue", "\"factor\": -0.5", "factor", 3},
+        {"RandomPosterization", "\"factor\": 9", "factor", 3},
+        {"RandomGaussianBlur", "\"kernel_size\": [3, 4]", "kernel_size", 3},
+        {"RandomErasing", "\"fill_value\": [1, 2]", "fill_value", 3},
+        {"RandAugment", "\"num_ops\": 0", "num_ops", 3},
+        {"Equalization", "\"bins\": 0", "bins", 3},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         ty_keras *m = open_layer(rows[i].layer, rows[i].settings, rows[i].channels);
@@ -288,6 +434,11 @@ int main(void)
         TEST(values_are_changed_by_picture),
         TEST(shares_of_the_pictures_lose_their_colour),
         TEST(crops_are_somewhere),
+        TEST(rectangles_are_erased),
+        TEST(perspectives_keep_the_edges_of_a_corner),
+        TEST(values_become_fewer),
+        TEST(one_of_many_is_taken),
+        TEST(colours_are_turned),
         TEST(what_cannot_be_done_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

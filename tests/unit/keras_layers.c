@@ -162,7 +162,8 @@ static void run_case(const ty_doc *d)
         in[i] = ty_b_input(g, ty_graph_add_input(g, m->input[i].name, t.type));
     }
     ty_val word = ty_b_scalar(g, TY_I64, 7);
-    ty_model_binding b = {.mode = TY_MODEL_EVAL, .inputs = in, .seed = word, .step = word};
+    ty_model_mode mode = ty_doc_find(d, "training") ? TY_MODEL_TRAIN : TY_MODEL_EVAL;
+    ty_model_binding b = {.mode = mode, .inputs = in, .seed = word, .step = word};
     ty_model_values values;
     if (ty_keras_import(m, g, &b, &values, &err) < 0)
         fail_msg("%s: %s", case_name, err.message);

@@ -98,7 +98,7 @@ static const refusal refusals[] = {
     {"CategoryEncoding", "8", "\"num_tokens\": 0", {"num_tokens", "0"}},
     {"CategoryEncoding", "8", "\"num_tokens\": 3, \"output_mode\": \"int\"", {"output_mode", "one_hot"}},
     {"Discretization", "8", "\"num_bins\": 3", {"bin_boundaries", "1 to"}},
-    {"RandomErasing", "8, 8, 3", "", {"RandomErasing"}},
+    {"AugMix", "8, 8, 3", "", {"AugMix"}},
     {"RandomFlip", "8, 8, 3", "\"mode\": \"diagonal\"", {"mode", "diagonal", "horizontal"}},
     {"STFTSpectrogram", "64, 1", "\"frame_length\": 16, \"mode\": \"power\"", {"mode", "power", "magnitude"}},
     {"STFTSpectrogram", "64, 1", "\"frame_length\": 0", {"frame_length", "0"}},

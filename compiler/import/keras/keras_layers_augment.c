@@ -1,17 +1,12 @@
-/* keras_layers_augment.c - pictures that are changed at random, each in its own way, in training alone.
- *
- * Source: keras/src/layers/preprocessing/image_preprocessing; what is turned, moved and zoomed is read as TensorFlow's
- * ImageProjectiveTransformV3 reads it (tensorflow/core/kernels/image/image_ops.h). Random numbers are of our generator:
- * their distribution is Keras', not their values. Letters: B pictures, H rows, W columns, C channels.
+/* keras_layers_augment.c - pictures that are flipped, cut, turned, zoomed, moved and sheared at random, each in its own
+ * way, in training alone. What lies between pixels is read as TensorFlow's ImageProjectiveTransformV3 reads it.
  */
-#include "compiler/import/keras/keras_window.h"
-#include "compiler/import/picture.h"
+#include "compiler/import/keras/keras_augment.h"
+#include "compiler/import/linear.h"
 
 #include <math.h>
 
-/* The pictures as floats [B, H, W, C]; TY_NONE where there is nothing to do (they are the result then) or after
- * failing. */
-static ty_val augment_pictures(keras_call *c)
+ty_val augment_pictures(keras_call *c)
 {
     bool first = keras_channels_first(c);
     if (c->failed)
@@ -28,20 +23,23 @@ static ty_val augment_pictures(keras_call *c)
     return first ? keras_from_first(c, x, false) : x;
 }
 
-static void augment_set(keras_call *c, ty_val y)
+void augment_set(keras_call *c, ty_val y)
 {
     if (y != TY_NONE)
         keras_set(c, 0, keras_channels_first(c) ? keras_to_first(c, y, false) : y);
 }
 
+bool augment_has_colours(keras_call *c, ty_val x)
+{
+    int64_t n = ty_b_dim(c->g, x, 3);
+    if (n != 3)
+        keras_fail(c, TY_E_SHAPE, "expected 3 channels, found %lld", (long long)n);
+    return n == 3;
+}
+
 /* ---- settings ---- */
 
-typedef struct augment_range {
-    double lo, hi;
-} augment_range;
-
-/* Two numbers, or one that stands for -x to x, cut off at `least`. False (and failed) outside [least, most]. */
-static bool augment_read_range(keras_call *c, const char *key, double least, double most, augment_range *r)
+bool augment_read_range(keras_call *c, const char *key, double least, double most, augment_range *r)
 {
     const ty_doc *d = keras_config(c, key);
     double v[2] = {0, 0};
@@ -57,15 +55,13 @@ static bool augment_read_range(keras_call *c, const char *key, double least, dou
     return true;
 }
 
-/* value_range: what is computed stays inside. */
-static bool augment_read_values(keras_call *c, augment_range *r)
+bool augment_read_values(keras_call *c, augment_range *r)
 {
     *r = (augment_range){0, 255};
     return !keras_config(c, "value_range") || augment_read_range(c, "value_range", -1e30, 1e30, r);
 }
 
-/* A number for each picture, [B, 1, 1, 1] or fewer axes. */
-static ty_val augment_draw(keras_call *c, ty_val x, int rank, augment_range r)
+ty_val augment_draw(keras_call *c, ty_val x, int rank, augment_range r)
 {
     int64_t dim[] = {ty_b_dim(c->g, x, 0), 1, 1, 1};
     if (r.lo == r.hi)
@@ -73,55 +69,18 @@ static ty_val augment_draw(keras_call *c, ty_val x, int rank, augment_range r)
     return ty_b_add_s(c->g, ty_b_mul_s(c->g, keras_uniform(c, rank, dim), r.hi - r.lo), r.lo);
 }
 
-/* ---- values ---- */
-
-void keras_call_random_contrast(keras_call *c)
+ty_val augment_choose(keras_call *c, augment_range share, ty_val x, ty_val y)
 {
-    ty_graph *g = c->g;
-    augment_range factor, values;
-    ty_val x = augment_pictures(c);
-    if (x == TY_NONE || !augment_read_range(c, "factor", 0, 1, &factor) || !augment_read_values(c, &values))
-        return;
-    ty_val by = augment_draw(c, x, 4, (augment_range){1 - factor.lo, 1 + factor.hi});
-    augment_set(c, keras_clip(g, ty_picture_contrast(g, x, by), values.lo, values.hi));
+    ty_val wanted = augment_draw(c, x, 4, share), number = augment_draw(c, x, 4, (augment_range){0, 1});
+    return ty_b_select(c->g, ty_b_lt(c->g, number, wanted), y, x);
 }
 
-void keras_call_random_brightness(keras_call *c)
+ty_val augment_scale(ty_graph *g, ty_val x, augment_range from, augment_range to)
 {
-    augment_range factor, values;
-    ty_val x = augment_pictures(c);
-    if (x == TY_NONE || !augment_read_range(c, "factor", -1, 1, &factor) || !augment_read_values(c, &values))
-        return;
-    ty_val more = ty_b_mul_s(c->g, augment_draw(c, x, 4, factor), values.hi - values.lo);
-    augment_set(c, keras_clip(c->g, ty_b_add(c->g, x, more), values.lo, values.hi));
-}
-
-void keras_call_random_grayscale(keras_call *c)
-{
-    ty_graph *g = c->g;
-    ty_val x = augment_pictures(c);
-    double share = keras_number(c, "factor", 0.5);
-    if (x == TY_NONE || c->failed)
-        return;
-    if (ty_b_dim(g, x, 3) != 3) {
-        keras_fail(c, TY_E_SHAPE, "expected 3 channels, found %lld", (long long)ty_b_dim(g, x, 3));
-        return;
-    }
-    ty_val number = augment_draw(c, x, 4, (augment_range){0, 1});
-    augment_set(c, ty_b_select(g, ty_b_lt(g, number, ty_b_full_like(g, number, share)), ty_picture_gray(g, x), x));
-}
-
-void keras_call_random_invert(keras_call *c)
-{
-    ty_graph *g = c->g;
-    augment_range factor = {0, 1}, values;
-    ty_val x = augment_pictures(c);
-    if (x == TY_NONE || (keras_config(c, "factor") && !augment_read_range(c, "factor", 0, 1, &factor)) ||
-        !augment_read_values(c, &values))
-        return;
-    ty_val share = augment_draw(c, x, 4, factor), number = augment_draw(c, x, 4, (augment_range){0, 1});
-    ty_val other = ty_b_sub(g, ty_b_full_like(g, x, values.hi), x);
-    augment_set(c, ty_b_select(g, ty_b_lt(g, number, share), other, x));
+    if (from.lo == to.lo && from.hi == to.hi)
+        return x;
+    ty_val part = ty_b_mul_s(g, ty_b_add_s(g, x, -from.lo), 1 / (from.hi - from.lo));
+    return ty_b_add_s(g, ty_b_mul_s(g, part, to.hi - to.lo), to.lo);
 }
 
 /* ---- flipped, cut out ---- */
@@ -173,14 +132,7 @@ void keras_call_random_crop(keras_call *c)
 
 /* ---- turned, zoomed, moved, sheared ---- */
 
-typedef struct augment_plane {
-    keras_call *c;
-    ty_picture_reader reader;
-    ty_val x; /* [B, H, W, C] */
-    int64_t height, width;
-} augment_plane;
-
-static bool augment_plane_read(keras_call *c, ty_val x, augment_plane *p)
+bool augment_plane_read(keras_call *c, ty_val x, augment_plane *p)
 {
     static const char *const fills[] = {"reflect", "wrap", "constant", "nearest", NULL};
     static const char *const filters[] = {"bilinear", "nearest", NULL};
@@ -194,19 +146,14 @@ static bool augment_plane_read(keras_call *c, ty_val x, augment_plane *p)
     return !c->failed;
 }
 
-static ty_val augment_is_below(ty_graph *g, ty_val x, double bound)
-{
-    return ty_b_lt(g, x, ty_b_full_like(g, x, bound));
-}
-
 static ty_val augment_from(ty_graph *g, double a, ty_val x)
 {
     return ty_b_sub(g, ty_b_full_like(g, x, a), x);
 }
 
-static void augment_apply(const augment_plane *p, const ty_picture_map *m)
+static ty_val augment_apply(const augment_plane *p, const ty_picture_map *m)
 {
-    augment_set(p->c, ty_picture_project(&p->reader, m, p->height, p->width));
+    return ty_picture_project(&p->reader, m, p->height, p->width);
 }
 
 /* Around the middle of the picture: what a map leaves where it is. */
@@ -218,21 +165,24 @@ static void augment_center(const augment_plane *p, ty_picture_map *m)
     m->b1 = augment_from(g, y, ty_b_add(g, ty_b_mul_s(g, m->bx, x), ty_b_mul_s(g, m->by, y)));
 }
 
+ty_val augment_rotate(const augment_plane *p, augment_range turns)
+{
+    ty_graph *g = p->c->g;
+    ty_val angle = ty_b_mul_s(g, augment_draw(p->c, p->x, 3, turns), 2 * M_PI);
+    ty_picture_map m = {.cx = TY_NONE, .cy = TY_NONE, .ax = ty_b_unary(g, TY_OP_COS, angle)};
+    m.bx = ty_b_unary(g, TY_OP_SIN, angle);
+    m.ay = ty_b_neg(g, m.bx);
+    m.by = m.ax;
+    augment_center(p, &m);
+    return augment_apply(p, &m);
+}
+
 void keras_call_random_rotation(keras_call *c)
 {
     augment_plane p;
     augment_range turns;
-    if (!augment_plane_read(c, augment_pictures(c), &p) || !augment_read_range(c, "factor", -1, 1, &turns))
-        return;
-    ty_val angle = ty_b_mul_s(c->g, augment_draw(c, p.x, 3, turns), 2 * M_PI);
-    ty_picture_map m = {.cx = TY_NONE,
-                        .cy = TY_NONE,
-                        .ax = ty_b_unary(c->g, TY_OP_COS, angle),
-                        .bx = ty_b_unary(c->g, TY_OP_SIN, angle)};
-    m.ay = ty_b_neg(c->g, m.bx);
-    m.by = m.ax;
-    augment_center(&p, &m);
-    augment_apply(&p, &m);
+    if (augment_plane_read(c, augment_pictures(c), &p) && augment_read_range(c, "factor", -1, 1, &turns))
+        augment_set(c, augment_rotate(&p, turns));
 }
 
 void keras_call_random_zoom(keras_call *c)
@@ -250,37 +200,105 @@ void keras_call_random_zoom(keras_call *c)
     }
     m.ay = m.bx = ty_b_full_like(c->g, m.ax, 0);
     augment_center(&p, &m);
-    augment_apply(&p, &m);
+    augment_set(c, augment_apply(&p, &m));
+}
+
+ty_val augment_translate(const augment_plane *p, augment_range rows, augment_range columns)
+{
+    ty_graph *g = p->c->g;
+    ty_picture_map m = {.cx = TY_NONE, .cy = TY_NONE};
+    m.b1 = ty_b_mul_s(g, augment_draw(p->c, p->x, 3, rows), -(double)p->height);
+    m.a1 = ty_b_mul_s(g, augment_draw(p->c, p->x, 3, columns), -(double)p->width);
+    m.ax = m.by = ty_b_full_like(g, m.a1, 1);
+    m.ay = m.bx = ty_b_full_like(g, m.a1, 0);
+    return augment_apply(p, &m);
 }
 
 void keras_call_random_translation(keras_call *c)
 {
     augment_plane p;
     augment_range rows, columns;
-    if (!augment_plane_read(c, augment_pictures(c), &p) || !augment_read_range(c, "height_factor", -1, 1, &rows) ||
-        !augment_read_range(c, "width_factor", -1, 1, &columns))
-        return;
-    ty_picture_map m = {
-        .cx = TY_NONE, .cy = TY_NONE, .b1 = ty_b_mul_s(c->g, augment_draw(c, p.x, 3, rows), -(double)p.height)};
-    m.a1 = ty_b_mul_s(c->g, augment_draw(c, p.x, 3, columns), -(double)p.width);
-    m.ax = m.by = ty_b_full_like(c->g, m.a1, 1);
-    m.ay = m.bx = ty_b_full_like(c->g, m.a1, 0);
-    augment_apply(&p, &m);
+    if (augment_plane_read(c, augment_pictures(c), &p) && augment_read_range(c, "height_factor", -1, 1, &rows) &&
+        augment_read_range(c, "width_factor", -1, 1, &columns))
+        augment_set(c, augment_translate(&p, rows, columns));
+}
+
+ty_val augment_shear(const augment_plane *p, augment_range across, augment_range down)
+{
+    ty_graph *g = p->c->g;
+    ty_val number = augment_draw(p->c, p->x, 3, (augment_range){0, 1}), one = ty_b_full_like(g, number, 1);
+    ty_val is_half = ty_b_lt(g, ty_b_sub(g, one, number), ty_b_full_like(g, number, 0.5));
+    ty_val sign = ty_b_select(g, is_half, ty_b_neg(g, one), one);
+    ty_picture_map m = {.cx = TY_NONE, .cy = TY_NONE, .ax = one, .by = one, .a1 = ty_b_full_like(g, one, 0)};
+    m.b1 = m.a1;
+    m.ay = ty_b_mul(g, augment_draw(p->c, p->x, 3, across), sign);
+    m.bx = ty_b_mul(g, augment_draw(p->c, p->x, 3, down), sign);
+    return augment_apply(p, &m);
 }
 
 void keras_call_random_shear(keras_call *c)
 {
-    ty_graph *g = c->g;
     augment_plane p;
     augment_range across = {0, 0}, down = {0, 0};
-    if (!augment_plane_read(c, augment_pictures(c), &p) || !augment_read_range(c, "x_factor", 0, 1, &across) ||
-        !augment_read_range(c, "y_factor", 0, 1, &down))
+    if (augment_plane_read(c, augment_pictures(c), &p) && augment_read_range(c, "x_factor", 0, 1, &across) &&
+        augment_read_range(c, "y_factor", 0, 1, &down))
+        augment_set(c, augment_shear(&p, across, down));
+}
+
+/* ---- seen from elsewhere ---- */
+
+/* [B] of coordinate `axis` of corner `corner` of [B, 4, 2], as [B, 1, 1]. */
+static ty_val perspective_at(ty_graph *g, ty_val corners, int corner, int axis)
+{
+    ty_val one = ty_b_slice_axis(g, ty_b_slice_axis(g, corners, 1, corner, corner + 1), 2, axis, axis + 1);
+    return ty_b_reshape(g, one, 3, (int64_t[]){ty_b_dim(g, corners, 0), 1, 1});
+}
+
+/* The map that takes the corners of the result, to[B, 4, 2], to `from`: eight equations for eight numbers. Two rows of
+ * the system a corner. */
+static ty_picture_map perspective_solve(ty_graph *g, ty_val from, ty_val to)
+{
+    ty_val row[8], target[8], zero = TY_NONE, one = TY_NONE;
+    for (int i = 0; i < 8; i++) {
+        ty_val x = perspective_at(g, to, i / 2, 0), y = perspective_at(g, to, i / 2, 1);
+        target[i] = perspective_at(g, from, i / 2, i % 2);
+        zero = ty_b_full_like(g, x, 0);
+        one = ty_b_full_like(g, x, 1);
+        ty_val sx = ty_b_neg(g, ty_b_mul(g, target[i], x)), sy = ty_b_neg(g, ty_b_mul(g, target[i], y));
+        bool is_y = i % 2;
+        ty_val in[] = {is_y ? zero : x,
+                       is_y ? zero : y,
+                       is_y ? zero : one,
+                       is_y ? x : zero,
+                       is_y ? y : zero,
+                       is_y ? one : zero,
+                       sx,
+                       sy};
+        row[i] = ty_b_concat(g, in, 8, 2);
+    }
+    ty_val matrix = ty_b_concat(g, row, 8, 1), v = ty_b_concat(g, target, 8, 1), m[8];
+    ty_val h = ty_b_matmul(g, ty_linear_inverse(g, matrix), v);
+    for (int i = 0; i < 8; i++)
+        m[i] = ty_b_slice_axis(g, h, 1, i, i + 1);
+    return (ty_picture_map){m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7]};
+}
+
+void keras_call_random_perspective(keras_call *c)
+{
+    augment_plane p;
+    augment_range share = {0, 1};
+    ty_graph *g = c->g;
+    double scale = keras_number(c, "scale", 1);
+    if (!augment_plane_read(c, augment_pictures(c), &p) ||
+        (keras_config(c, "factor") && !augment_read_range(c, "factor", 0, 1, &share)))
         return;
-    ty_val number = augment_draw(c, p.x, 3, (augment_range){0, 1}), one = ty_b_full_like(g, number, 1);
-    ty_val sign = ty_b_select(g, augment_is_below(g, augment_from(g, 1, number), 0.5), ty_b_neg(g, one), one);
-    ty_picture_map m = {.cx = TY_NONE, .cy = TY_NONE, .ax = one, .by = one, .a1 = ty_b_full_like(g, one, 0)};
-    m.b1 = m.a1;
-    m.ay = ty_b_mul(g, augment_draw(c, p.x, 3, across), sign);
-    m.bx = ty_b_mul(g, augment_draw(c, p.x, 3, down), sign);
-    augment_apply(&p, &m);
+    double right = (double)(p.width - 1), low = (double)(p.height - 1);
+    double corner[] = {0, 0, right, 0, 0, low, right, low};
+    int64_t dim[] = {ty_b_dim(g, p.x, 0), 4, 2};
+    ty_val from = keras_const(c, TY_F32, 2, dim + 1, corner);
+    ty_val moved = ty_b_mul_s(g, ty_b_add_s(g, keras_uniform(c, 3, dim), -0.5), scale);
+    from = ty_b_broadcast(g, from, 3, dim);
+    ty_picture_map m = perspective_solve(g, from, ty_b_add(g, from, ty_b_mul(g, from, moved)));
+    p.reader.fill = TY_FILL_CONSTANT;
+    augment_set(c, augment_choose(c, share, p.x, augment_apply(&p, &m)));
 }

@@ -83,6 +83,48 @@ void keras_call_embedding(keras_call *c)
         keras_set_mask(c, 0, ty_b_ne(c->g, index, ty_b_full_like(c->g, index, 0)));
 }
 
+/* "float32" and the like under reverse_dtype. */
+static ty_dtype core_reverse_dtype(keras_call *c, ty_dtype absent)
+{
+    ty_dtype dtype = absent;
+    const char *text = keras_text(c, "reverse_dtype", NULL);
+    if (text && !ty_dtype_parse(text, &dtype))
+        keras_fail_key(c, "reverse_dtype", "is no type that is known here");
+    return dtype;
+}
+
+void keras_create_reversible_embedding(keras_call *c)
+{
+    keras_create_embedding(c);
+    if (!keras_flag(c, "tie_weights", true))
+        keras_add_weight(c, &(keras_spec){.label = "reverse_embeddings",
+                                          .rank = 2,
+                                          .dim = {keras_int(c, "output_dim", 0), keras_int(c, "input_dim", 0)},
+                                          .initializer = "embeddings_initializer",
+                                          .initializer_absent = "uniform"});
+}
+
+/* reverse: from rows of the table to a number for each of them. */
+void keras_call_reversible_embedding(keras_call *c)
+{
+    ty_graph *g = c->g;
+    const keras_arg *reverse = keras_argument(c, 1, "reverse");
+    if (!reverse || reverse->kind != KERAS_BOOL || !reverse->flag) {
+        keras_call_embedding(c);
+        return;
+    }
+    bool tied = keras_flag(c, "tie_weights", true);
+    ty_val x = keras_float(c, c->in[0]), table = keras_var(c, tied ? "embeddings" : "reverse_embeddings");
+    ty_dtype dtype = core_reverse_dtype(c, ty_b_dtype(g, x));
+    if (tied)
+        table = ty_b_transpose(g, table, (int64_t[]){1, 0});
+    ty_val y = ty_b_matmul(g, ty_b_cast(g, x, dtype), ty_b_cast(g, table, dtype));
+    double cap = keras_number(c, "logit_soft_cap", 0);
+    if (cap != 0)
+        y = ty_b_mul_s(g, ty_b_unary(g, TY_OP_TANH, ty_b_mul_s(g, y, 1 / cap)), cap);
+    keras_set(c, 0, y);
+}
+
 /* ---- without weights ----------------------------------------------------------------------------------------------
  */
 
