@@ -422,9 +422,36 @@ def bins():
     case("LgammaSlope", tf.gradients(raw.Lgamma(x=x), x), 5e-6)
 
 
+def rounded():
+    x = f(4, 5, low=-9, high=9)
+    for how in [{}, {"min": -1.3, "max": 4.0}, {"min": 0.5, "max": 4.0}, {"num_bits": 3, "narrow_range": True}]:
+        case("FakeQuantWithMinMaxArgs", [raw.FakeQuantWithMinMaxArgs(inputs=x, **how), raw.FakeQuantWithMinMaxArgsGradient(gradients=f(4, 5), inputs=x, **how)], 1e-5)
+    for lo, hi in [(-3.1, 5.2), (0, 0), (-7, -1)]:
+        y = raw.FakeQuantWithMinMaxVars(inputs=x, min=at(lo), max=at(hi), num_bits=4)
+        case("FakeQuantWithMinMaxVars", [y, *raw.FakeQuantWithMinMaxVarsGradient(gradients=f(4, 5), inputs=x, min=at(lo), max=at(hi), num_bits=4)], 1e-5)
+    ends = dict(min=at([-1, -2, 0, -3, -9]), max=at([1, 3, 4, 0.5, 9]))
+    case("FakeQuantWithMinMaxVarsPerChannel", [raw.FakeQuantWithMinMaxVarsPerChannel(inputs=x, **ends),
+                                               *raw.FakeQuantWithMinMaxVarsPerChannelGradient(gradients=f(4, 5), inputs=x, **ends)], 1e-5)
+    places = i([[0, 1], [2, 0], [2, 3], [0, 1]], np.int64)
+    for a, b in [(False, False), (True, False), (False, True), (True, True)]:
+        n = 3 if a else 4
+        case("SparseTensorDenseMatMul", raw.SparseTensorDenseMatMul(a_indices=places, a_values=f(4), a_shape=i([3, 4], np.int64), b=f(2, n) if b else f(n, 2), adjoint_a=a, adjoint_b=b), 1e-5)
+    case("SparseToDense", [raw.SparseToDense(sparse_indices=places[:3], output_shape=i([3, 5], np.int64), sparse_values=f(3), default_value=at(2)),
+                           raw.SparseToDense(sparse_indices=i([1, 3]), output_shape=i([5]), sparse_values=at(4), default_value=at(-1))])
+    for kind in ["Sum", "Mean", "SqrtN"]:
+        rows = dict(data=f(6, 3), indices=i([5, 0, 0, 3]), segment_ids=i([0, 0, 2, 2]))
+        case("SparseSegment" + kind, [getattr(raw, "SparseSegment" + kind)(**rows), getattr(raw, "SparseSegment" + kind + "WithNumSegments")(num_segments=i(5), **rows)], 1e-5)
+    for index in [np.s_[1:3, ::2], np.s_[::-1, 0], np.s_[..., 3:0:-2], np.s_[2]]:
+        y = f(4, 5)
+        op = y[index].op
+        masks = {k: op.get_attr(k) for k in ["begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"]}
+        for value in [f(*y[index].shape), at(9)]:
+            case("TensorStridedSliceUpdate", raw.TensorStridedSliceUpdate(input=y, begin=op.inputs[1], end=op.inputs[2], strides=op.inputs[3], value=value, **masks))
+
+
 def main(folder):
     with graph.as_default():
-        for family in [elementwise, activations, shapes, products, windows, losses, indices, flow, signals, pictures, matrices, bins]:
+        for family in [elementwise, activations, shapes, products, windows, losses, indices, flow, signals, pictures, matrices, bins, rounded]:
             family()
         tensors = [tf.identity(t, name=f"y/{name}") for name, t, _ in cases]
         config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1)

@@ -27,7 +27,8 @@ class Scene(tf.Module):
         self.boxes = weight("boxes", 2, 4, scale=0.05)
         self.mix, self.low, self.right = weight("mix", 4, 4), weight("low", 4, 4), weight("right", 4, 2)
         self.shape, self.slope, self.line = weight("shape", 4, scale=0.1, of=1.5), weight("slope", 4, scale=0.2), weight("line", 3)
-        self.out = weight("out", 146, 3, scale=0.2)
+        self.ends = tf.Variable(np.array([-1, 1.2], np.float32), name="ends")
+        self.out = weight("out", 166, 3, scale=0.2)
 
     def seen(self, x):
         x = tf.sigmoid(tf.reshape(x, [-1, 5, 4, 3]) * self.gain)
@@ -54,6 +55,9 @@ class Scene(tf.Module):
         gammas = tf.math.lgamma(tf.square(self.shape) + 0.3) + tf.math.digamma(self.shape + 1)
         errors = tf.math.erfinv(tf.tanh(self.slope)) + tf.math.ndtri(tf.sigmoid(self.slope))
         sums = tf.math.segment_mean(self.shape, [0, 0, 0, 1])
+        rounded = tf.quantization.fake_quant_with_min_max_vars(self.right * 3, self.ends[0], self.ends[1], num_bits=4)
+        places = tf.SparseTensor([[0, 1], [2, 0], [2, 3]], self.line, [3, 4])
+        parts += [rounded, tf.sparse.sparse_dense_matmul(places, self.low)]
         numbers = [sign * size, tf.linalg.det(tri) / 50, sums[0], sums[1]]
         return tf.concat([tf.reshape(p, [-1]) for p in [*parts, gammas, errors, numbers]], 0)
 

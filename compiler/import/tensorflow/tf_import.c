@@ -95,7 +95,6 @@ static void fail_unknown(tf_ctx *c)
         {"Unique", "the number of results depends on the data; a step has fixed shapes"},
         {"NonMaxSuppression", "the number of results depends on the data; a step has fixed shapes"},
         {"Quantize", "train the model before it is quantized"},
-        {"FakeQuant", "train the model before it is quantized"},
     };
     tf_fail(c, TY_E_UNSUPPORTED, "this operation is not supported");
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)

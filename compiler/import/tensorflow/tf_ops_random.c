@@ -68,29 +68,34 @@ void tf_op_random_normal(tf_ctx *c)
 }
 
 /* Within two deviations: what lies outside is drawn again, three times, which leaves 1 in 200,000, and then halved. */
-void tf_op_truncated_normal(tf_ctx *c)
+static ty_val truncated(tf_ctx *c, int rank, const int64_t *dim)
 {
     ty_graph *g = c->g;
-    const int64_t *dim;
-    int rank;
-    if (!random_shape(c, &dim, &rank))
-        return;
     ty_val z = normal(c, 0, rank, dim);
     for (int again = 1; again <= 4 && z != TY_NONE; again++) {
         ty_val other = again < 4 ? normal(c, 2 * again, rank, dim) : ty_b_mul_s(g, z, 0.5);
         ty_val outside = ty_b_lt(g, ty_b_full_like(g, z, 2), ty_b_unary(g, TY_OP_ABS, z));
         z = ty_b_select(g, outside, other, z);
     }
-    tf_set(c, 0, ty_b_cast(g, z, random_dtype(c)));
+    return z;
 }
 
-/* Integers of [low, high): shape, [seeds ..], low, high; arg: inputs in front of low. */
+void tf_op_truncated_normal(tf_ctx *c)
+{
+    const int64_t *dim;
+    int rank;
+    if (random_shape(c, &dim, &rank))
+        tf_set(c, 0, ty_b_cast(c->g, truncated(c, rank, dim), random_dtype(c)));
+}
+
+/* Integers of [low, high): shape, [seeds ..], low, high; or generator, algorithm, shape, low, high. arg: inputs in
+ * front of low. */
 void tf_op_random_int(tf_ctx *c)
 {
     ty_graph *g = c->g;
     const int64_t *dim;
     int rank;
-    if (!random_shape(c, &dim, &rank))
+    if (!random_shape_at(c, c->row->arg == 3 ? 2 : 0, &dim, &rank))
         return;
     ty_val low = tf_in(c, c->row->arg), high = tf_in(c, c->row->arg + 1), u = tf_uniform(c, 0, rank, dim);
     ty_val span = ty_b_cast(g, ty_b_sub(g, high, low), TY_F32);
@@ -116,12 +121,53 @@ void tf_op_random_state(tf_ctx *c)
     tf_set(c, 0, ty_b_full(c->g, TY_I64, 1, &n, 0));
 }
 
-/* generator, algorithm, shape; arg 1: normal. */
+/* generator, algorithm, shape; arg 0: uniform, 1: normal, 2: truncated. */
 void tf_op_stateful_random(tf_ctx *c)
 {
     const int64_t *dim;
-    int rank;
-    if (random_shape_at(c, 2, &dim, &rank))
-        tf_set(c, 0,
-               ty_b_cast(c->g, c->row->arg ? normal(c, 0, rank, dim) : tf_uniform(c, 0, rank, dim), random_dtype(c)));
+    int rank, kind = c->row->arg;
+    if (!random_shape_at(c, 2, &dim, &rank))
+        return;
+    ty_val y = kind == 2 ? truncated(c, rank, dim) : kind ? normal(c, 0, rank, dim) : tf_uniform(c, 0, rank, dim);
+    tf_set(c, 0, ty_b_cast(c->g, y, random_dtype(c)));
+}
+
+/* The rows of a tensor in another order: that of random numbers. */
+void tf_op_random_shuffle(tf_ctx *c)
+{
+    ty_val x = tf_in(c, 0), order;
+    if (tf_rank(c, x) < 1) {
+        tf_set(c, 0, x);
+        return;
+    }
+    ty_val number = tf_uniform(c, 0, 1, tf_type(c, x)->dim);
+    if (number == TY_NONE)
+        return;
+    ty_b_sort(c->g, number, 0, false, &order);
+    tf_set(c, 0, ty_b_gather(c->g, x, order, 0));
+}
+
+/* logits [rows, classes], how many: a class each with its probability. By the largest of logits and Gumbel noise; E. J.
+ * Gumbel, Statistical Theory of Extreme Values (1954). */
+void tf_op_multinomial(tf_ctx *c)
+{
+    ty_graph *g = c->g;
+    ty_val logits = tf_in(c, 0);
+    int64_t n;
+    if (!tf_const_int(c, 1, &n))
+        return;
+    int64_t dim[] = {tf_rank(c, logits) == 2 ? tf_dim(c, logits, 0) : 0, n,
+                     tf_rank(c, logits) == 2 ? tf_dim(c, logits, 1) : 0};
+    if (tf_rank(c, logits) != 2 || n < 0 || !tf_shape_ok(c, 3, dim)) {
+        tf_fail_input(c, 0, TY_E_SHAPE, "must be [rows, classes], and the number of samples not negative");
+        return;
+    }
+    ty_val u = tf_uniform(c, 0, 3, dim);
+    if (u == TY_NONE)
+        return;
+    ty_val noise =
+        ty_b_neg(g, ty_b_log(g, ty_b_neg(g, ty_b_log(g, ty_b_add_s(g, ty_b_mul_s(g, u, 1 - 0x1p-24), 0x1p-25)))));
+    ty_val score = ty_b_add(g, ty_b_unsqueeze(g, ty_b_cast(g, logits, TY_F32), 1), noise);
+    ty_val y = ty_b_argreduce(g, score, TY_MAX, 2, false);
+    tf_set(c, 0, ty_b_cast(g, y, tf_attr_dtype(c, "output_dtype", TY_I64)));
 }

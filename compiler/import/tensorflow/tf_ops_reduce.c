@@ -139,6 +139,34 @@ static ty_val segment_counts(tf_ctx *c, ty_val like, ty_val ids, int64_t n)
     return ty_b_reshape(c->g, segment(c, one, ids, n, TY_SUM, 0), tf_rank(c, like), dim);
 }
 
+/* data, which of its rows, ids that are known and do not fall: sums of these rows; arg 1: their mean, 2: over the root
+ * of how many they are. With a fourth input, the number of segments, ids may be anything. */
+void tf_op_sparse_segment(tf_ctx *c)
+{
+    ty_graph *g = c->g;
+    const int64_t *id;
+    int64_t n_ids, n;
+    ty_val data = tf_in(c, 0), ids = tf_in(c, 2);
+    if (tf_has(c, 3) ? !tf_const_int(c, 3, &n) : !tf_const_ints(c, 2, &id, &n_ids))
+        return;
+    if (!tf_has(c, 3))
+        n = n_ids > 0 ? id[n_ids - 1] + 1 : 0;
+    if (tf_rank(c, data) < 1 || tf_rank(c, ids) != 1 || tf_rank(c, tf_in(c, 1)) != 1 ||
+        tf_dim(c, tf_in(c, 1), 0) != tf_dim(c, ids, 0)) {
+        tf_fail_input(c, 2, TY_E_SHAPE, "must be as many as the rows that are taken");
+        return;
+    }
+    ty_val at = tf_index(c, tf_in(c, 1), tf_dim(c, data, 0));
+    ty_val y = at == TY_NONE ? at : segment(c, ty_b_gather(g, data, at, 0), ids, n, TY_SUM, 0);
+    if (y == TY_NONE)
+        return;
+    ty_val counts = segment_counts(c, y, ids, n);
+    counts = ty_b_max(g, counts, ty_b_full_like(g, counts, 1));
+    if (c->row->arg)
+        y = ty_b_div(g, y, c->row->arg == 2 ? ty_b_unary(g, TY_OP_SQRT, counts) : counts);
+    tf_set(c, 0, y);
+}
+
 /* data, ids that are known and do not fall: as many segments as the last one says, 0 where one has no rows. arg: the
  * ty_combine, -1: the mean. */
 void tf_op_segment(tf_ctx *c)

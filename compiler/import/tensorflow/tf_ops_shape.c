@@ -371,6 +371,20 @@ static ty_val spread(tf_ctx *c, ty_val dy, int axis, int64_t lo, int64_t step, i
     return ty_b_pad(g, dy, pad_lo, pad_hi, 0);
 }
 
+/* The same along all axes of a slice of [dim..]. */
+static ty_val spread_all(tf_ctx *c, ty_val y, const strided *s, int rank, const int64_t *dim)
+{
+    int64_t full[TY_MAX_RANK] = {0};
+    for (int i = 0; i < rank; i++)
+        full[i] = strided_count(s, i);
+    y = ty_b_reshape(c->g, y, rank, full);
+    if (s->reversed)
+        y = ty_b_reverse(c->g, y, s->reversed);
+    for (int i = 0; i < rank && y != TY_NONE; i++)
+        y = spread(c, y, i, s->lo[i], s->step[i], dim[i]);
+    return y;
+}
+
 /* shape, begin, end, strides, dy */
 void tf_op_strided_slice_grad(tf_ctx *c)
 {
@@ -383,15 +397,31 @@ void tf_op_strided_slice_grad(tf_ctx *c)
     ty_type x = ty_type_make(tf_dtype_of(c, tf_in(c, 4)), rank, dim);
     if (!strided_read(c, &spec, 1) || !strided_resolve(c, &spec, &x, &s))
         return;
-    int64_t full[TY_MAX_RANK];
-    for (int i = 0; i < rank; i++)
-        full[i] = strided_count(&s, i);
-    ty_val y = ty_b_reshape(c->g, tf_in(c, 4), rank, full);
-    if (s.reversed)
-        y = ty_b_reverse(c->g, y, s.reversed);
-    for (int i = 0; i < rank && y != TY_NONE; i++)
-        y = spread(c, y, i, s.lo[i], s.step[i], dim[i]);
-    tf_set(c, 0, y);
+    tf_set(c, 0, spread_all(c, tf_in(c, 4), &s, rank, dim));
+}
+
+/* x, begin, end, strides, value: x with that in the place of the slice. arg 1: x is a variable, which is assigned. */
+void tf_op_strided_slice_assign(tf_ctx *c)
+{
+    ty_graph *g = c->g;
+    strided_spec spec;
+    strided s;
+    int v = c->row->arg ? tf_in_variable(c, 0) : -1;
+    if (c->failed)
+        return;
+    ty_val x = v >= 0 ? tf_present(c->imp, v) : tf_in(c, 0), value = tf_in(c, 4);
+    const ty_type t = *tf_type(c, x);
+    if (!strided_read(c, &spec, 1) || !strided_resolve(c, &spec, &t, &s))
+        return;
+    value = ty_b_broadcast(g, value, s.rank, s.dim);
+    ty_val is_there = ty_b_cast(g, spread_all(c, ty_b_full(g, TY_F32, s.rank, s.dim, 1), &s, t.rank, t.dim), TY_BOOL);
+    ty_val y = ty_b_select(g, is_there, spread_all(c, value, &s, t.rank, t.dim), x);
+    if (v >= 0)
+        tf_assign(c, v, y);
+    if (v >= 0)
+        tf_set_item(c, 0, &c->in[0]);
+    else
+        tf_set(c, 0, y);
 }
 
 /* ---- filling ------------------------------------------------------------------------------------------------------

@@ -1,0 +1,39 @@
+"""Makes tests/golden/tensorflow/drawn: a SavedModel whose results are random, of which tests/unit/tf_drawn.c counts how they
+are distributed.
+
+    python tests/tensorflow/golden_drawn.py          # TensorFlow 2.21
+"""
+import os
+import shutil
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import numpy as np
+import tensorflow as tf
+
+here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "tensorflow", "drawn")
+raw = tf.raw_ops
+
+
+class Drawn(tf.Module):
+    def __init__(self):
+        self.generator = tf.random.Generator.from_seed(1)
+        self.weight = tf.Variable(np.ones(3, np.float32), name="weight")
+
+    @tf.function(input_signature=[tf.TensorSpec([2, 3], tf.float32)])
+    def __call__(self, logits):
+        logits = logits * self.weight
+        rows = tf.reshape(tf.range(600, dtype=tf.float32), [200, 3])
+        return {
+            "shuffled": tf.random.shuffle(rows),
+            "again": tf.random.experimental.stateless_shuffle(rows, [1, 2]),
+            "classes": tf.random.categorical(logits, 3000),
+            "same": tf.random.stateless_categorical(logits, 3000, [1, 2], dtype=tf.int32),
+            "whole": self.generator.uniform([3000], 5, 15, tf.int32),
+            "cut": self.generator.truncated_normal([3000]),
+        }
+
+
+shutil.rmtree(here, ignore_errors=True)
+model = Drawn()
+tf.saved_model.save(model, here, signatures=model.__call__)
+os.remove(os.path.join(here, "fingerprint.pb"))
