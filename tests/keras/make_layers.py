@@ -46,7 +46,7 @@ def weights_of(model):
 
 def numbers(a):
     a = np.asarray(a)
-    return {"shape": list(a.shape), "dtype": str(a.dtype), "data": [float(f"{v:.7g}") for v in a.astype("float64").ravel()]}
+    return {"shape": list(a.shape), "dtype": str(a.dtype), "data": [float(f"{v:.7g}") if np.isfinite(v) else str(v) for v in a.astype("float64").ravel()]}
 
 
 def case(name, model, *inputs, training=False):
@@ -241,6 +241,66 @@ def cases():
         ids = keras.Input((3,), dtype="int32")
         layer = L.ReversibleEmbedding(7, 4, tie_weights=tied, logit_soft_cap=cap, mask_zero=True)
         yield case(f"reversed embedding {tied} {cap}", keras.Model(ids, layer(L.Dense(4)(layer(ids)), reverse=True)), whole(7, 2, 3))
+    from keras import ops as K
+
+    def of(name, f, *x):
+        inputs = [keras.Input(v.shape[1:], dtype=str(v.dtype), name=f"in{i}") for i, v in enumerate(x)]
+        return case("op " + name, keras.Model(inputs, f(*inputs)), *x)
+
+    a, b, n = real(2, 5), real(2, 5), whole(9, 2, 5)
+    some = np.array([[-2.5, 0.0, 1.0, np.inf, -np.inf]], "float32")
+    for name in "cbrt sinc isposinf isneginf signbit imag".split():
+        yield of(name, getattr(K, name), some if name != "sinc" and name != "cbrt" else some[:, :3])
+    yield of("erfinv", K.erfinv, np.array([[-0.9, -0.5, 0, 0.3, 0.8]], "float32"))
+    yield of("bitwise_not", K.bitwise_not, n)
+    for name in "fmax fmin fmod heaviside logaddexp2".split():
+        yield of(name, getattr(K, name), a, b)
+    yield of("isclose", lambda x, y: K.isclose(x, y, rtol=0.5, atol=0.2), a, b)
+    yield of("isin", lambda x: K.isin(x, [1, 4, 7]), n)
+    yield of("not isin", lambda x: K.isin(x, [1, 4, 7], invert=True), n)
+    yield of("digitize", lambda x: K.digitize(x, np.array([-1.0, 0.0, 1.0], "float32")), a)
+    yield of("searchsorted", lambda x: K.searchsorted(np.array([1, 4, 4, 7], "int32"), K.reshape(x, (-1,)), side="right"), n)
+    yield of("select", lambda x, y: K.select([x < 0, y < 0], [x, y], default=7.0), a, b)
+    square = real(2, 3, 3) + 3 * np.eye(3, dtype="float32")
+    even = square @ square.transpose(0, 2, 1)
+    for name in "inv det slogdet".split():
+        yield of(name, getattr(K, name), square)
+    yield of("solve", K.solve, square, real(2, 3, 2))
+    yield of("solve_triangular", lambda x, y: K.solve_triangular(x, y, lower=True), square, real(2, 3, 2))
+    yield of("cholesky", K.cholesky, even)
+    yield of("logdet", K.logdet, even)
+    yield of("diagonal", lambda x: K.diagonal(x, offset=1, axis1=1, axis2=2), real(2, 3, 4))
+    yield of("trace", lambda x: K.trace(x, offset=-1, axis1=2, axis2=1), real(2, 3, 4, 2))
+    yield of("diag", lambda x: K.diag(x[0], k=-1), a)
+    yield of("diag of", lambda x: K.diag(x, k=1), a)
+    yield of("diagflat", lambda x: K.diagflat(x, k=2), real(2, 2))
+    yield of("cross", lambda x, y: K.cross(x, y), real(2, 4, 3), real(2, 4, 3))
+    yield of("cross axes", lambda x, y: K.cross(x, y, axis=1), real(2, 3, 4), real(2, 3, 4))
+    yield of("kron", K.kron, real(2, 3), real(2, 2))
+    yield of("diff", lambda x: K.diff(x, n=2, axis=1), a)
+    for k in range(4):
+        # Two turns of what is not square are none on Keras' TensorFlow.
+        yield of(f"rot90 {k}", lambda x: K.rot90(x, k, axes=(1, 2)), real(2, 3, 3 if k == 2 else 4))
+    cube = real(2, 3, 4)
+    yield of("median", lambda x: K.median(x, axis=1, keepdims=True), cube)
+    for method in "linear lower higher midpoint nearest".split():
+        yield of("percentile " + method, lambda x: K.percentile(x, [10, 50, 90], axis=(0, 2), method=method), cube)
+    yield of("quantile", lambda x: K.quantile(x, [0.1, 0.5, 0.9], axis=(0, 2), method="lower"), cube)
+    yield of("percentile", lambda x: K.percentile(x, 30, axis=1, keepdims=True), cube)
+    holes = np.where(real(2, 5) > 0.4, np.nan, a).astype("float32")
+    holes = np.concatenate([holes, np.full((1, 5), np.nan, "float32")])
+    for name in "nansum nanprod nanmax nanmin nanmean nanvar nanstd".split():
+        yield of(name, lambda x: getattr(K, name)(x, axis=1), holes)
+    colours = np.abs(real(2, 3, 4, 3)).clip(0, 1)
+    yield of("rgb_to_hsv", lambda x: K.image.rgb_to_hsv(x, data_format="channels_last"), colours)
+    yield of("hsv_to_rgb", lambda x: K.image.hsv_to_rgb(x, data_format="channels_first"), colours.transpose(0, 3, 1, 2))
+    yield of("rgb_to_grayscale", lambda x: K.image.rgb_to_grayscale(x, data_format="channels_last"), colours)
+    yield of("crop_images", lambda x: K.image.crop_images(x, top_cropping=1, target_height=2, left_cropping=1, right_cropping=2, data_format="channels_last"), real(2, 4, 5, 2))
+    yield of("pad_images", lambda x: K.image.pad_images(x, bottom_padding=1, target_height=7, left_padding=1, right_padding=2, data_format="channels_first"), real(2, 2, 4, 5))
+    yield of("space_to_depth", lambda x: K.space_to_depth(x, 2), real(2, 4, 6, 3))
+    yield of("depth_to_space", lambda x: K.depth_to_space(x, 2, data_format="channels_first"), real(2, 8, 2, 3))
+    yield of("max_pool", lambda x: K.max_pool(x, 2, strides=1, padding="same", data_format="channels_last"), real(2, 5, 4, 3))
+    yield of("average_pool", lambda x: K.average_pool(x, 3, strides=2, padding="same", data_format="channels_last"), real(2, 7, 3))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 /* keras_layers_pool.c - pooling: windows, whole planes, and windows that adapt to a size wanted. */
+#include "compiler/import/keras/keras_ops.h"
 #include "compiler/import/keras/keras_window.h"
 
 #include <string.h>
@@ -41,18 +42,36 @@ static ty_val pool_counts(keras_call *c, const keras_window *w, ty_val x, ty_val
     return counts;
 }
 
-void keras_call_pool(keras_call *c)
+static void pool_emit(keras_call *c, int axes, bool averages)
 {
     keras_window w;
-    if (!keras_window_read(c, pool_axes(c), "pool_size", 2, true, &w))
+    if (!keras_window_read(c, axes, "pool_size", 2, true, &w))
         return;
     ty_val x = keras_to_first(c, keras_float(c, c->in[0]), w.first), y;
     if (!keras_window_place(c, &w, x))
         return;
-    y = ty_graph_emit(c->g, pool_averages(c) ? TY_OP_POOL_SUM : TY_OP_POOL_MAX, &w.attr, &x, 1);
-    if (y != TY_NONE && pool_averages(c))
+    y = ty_graph_emit(c->g, averages ? TY_OP_POOL_SUM : TY_OP_POOL_MAX, &w.attr, &x, 1);
+    if (y != TY_NONE && averages)
         y = ty_b_div(c->g, y, pool_counts(c, &w, x, y));
     keras_set(c, 0, keras_from_first(c, y, w.first));
+}
+
+void keras_call_pool(keras_call *c)
+{
+    pool_emit(c, pool_axes(c), pool_averages(c));
+}
+
+/* The same as an operation: over as many axes as there are. */
+void keras_op_pool_windows(keras_call *c)
+{
+    ty_val x = keras_op_in(c, 0, "inputs");
+    int rank = x == TY_NONE ? 0 : ty_b_rank(c->g, x);
+    if (rank < 3 || rank > 5) {
+        if (x != TY_NONE)
+            keras_fail(c, TY_E_SHAPE, "%s: expected 3 to 5 dimensions", c->layer->class_name);
+        return;
+    }
+    pool_emit(c, rank - 2, c->layer->op->arg & POOL_AVERAGE);
 }
 
 /* ---- whole planes ---- */
