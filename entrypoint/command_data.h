@@ -2,6 +2,8 @@
 #ifndef TY_ENTRYPOINT_COMMAND_DATA_H
 #define TY_ENTRYPOINT_COMMAND_DATA_H
 
+#include "container/input/files.h"
+#include "container/input/format.h"
 #include "container/input/map/map.h"
 #include "container/input/survey.h"
 #include "entrypoint/command.h"
@@ -59,6 +61,16 @@ typedef struct ty_data_opened {
 int ty_data_open(const ty_arguments_given *given, ty_arena *a, ty_data_opened *out, ty_error *err);
 /* The same with the fields of --recipe, whose transforms learn of these data. */
 int ty_data_open_declared(const ty_arguments_given *given, ty_arena *a, ty_data_opened *out, ty_error *err);
+/* With the recipe's fields if there is one, else with those found. */
+int ty_data_open_looked(const ty_arguments_given *given, ty_arena *a, ty_data_opened *out, ty_error *err);
+/* The files of --files of a folder of several Parquet or Arrow files, of which nothing is to be learned: each may be
+ * looked at by itself, so that one is in memory at a time. *n 0: it is none. */
+int ty_data_column_files(const ty_arguments_given *given, ty_arena *a, ty_data_file **files, int *n, ty_error *err);
+/* One of them. */
+int ty_data_open_one(const ty_arguments_given *given, const char *path, ty_arena *a, ty_data_opened *out,
+                     ty_error *err);
+/* A picture or sound that nobody has declared: what is read of it is of a size that says nothing. */
+bool ty_data_is_media(const ty_arguments_given *given, const ty_field_info *f);
 /* Whether field i is a length of texts, and of what. */
 bool ty_data_measures(const ty_data_opened *d, int i, ty_measure what);
 /* Number of the field that --target names, or that is called as targets are; -1: none. */

@@ -51,6 +51,28 @@ printf 'model: digits.onnx\nloss: softmax_cross_entropy\nbatch_size: 1000\ndata:
 peak() { # KiB
     grep -o 'memory      peak [^,]*' "$W/err" | awk '{split("B KiB MiB GiB", u, " "); for (i in u) if (u[i] == $4) printf "%d", $3 * 1024 ^ (i - 2)}'
 }
+# Looked at file by file: what is told is of all, the memory that of one.
+case_name=looks
+mkdir -p "$W/several" "$W/other"
+for i in 1 2 3 4 5 6; do cp "$W/large/a.parquet" "$W/several/$i.parquet"; done
+"$BIN/trainyard" data check "$W/large/a.parquet" >"$W/one" 2>"$W/err"
+"$BIN/trainyard" data check "$W/several" >"$W/out" 2>"$W/err"
+same "several" 0 $?
+has "all samples" "$W/out" "576,000 samples, 6 files"
+ok "their ranges" test "$(tail -n +2 "$W/one")" = "$(tail -n +2 "$W/out")"
+(ulimit -v 150000 && "$BIN/trainyard" data check "$W/several" >"$W/out" 2>"$W/err")
+same "in little memory" 0 $?
+(ulimit -v 150000 && "$BIN/trainyard" data head "$W/several" >"$W/out" 2>"$W/err")
+same "the first rows, too" 0 $?
+ok "five of them" test "$(grep -c '1.parquet: row' "$W/out")" = 5
+cp "$W/columns/digits.parquet" "$W/other/1.parquet"
+cp "$W/large/a.parquet" "$W/other/2.parquet"
+"$BIN/trainyard" data check "$W/other" >"$W/out" 2>&1
+same "files of other columns" 65 $?
+has "which" "$W/out" "2.parquet"
+has "which column" "$W/out" 'the file has no column "p0"'
+
+case_name=stream
 train large.yaml --fresh
 same "by number" 0 $rc
 held=$(peak) wanted=$(losses)

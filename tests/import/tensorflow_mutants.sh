@@ -10,6 +10,8 @@ shared=${TY_SHARED:-../shared}/data
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 tar -xJf tests/golden/tensorflow/files.tar.xz -C "$scratch" || exit 1
+tar -xJf tests/golden/tensorflow/scene.tar.xz -C "$scratch" scene || exit 1
+cp tests/golden/tensorflow/ops.pb "$scratch"
 files=()
 for path in "$scratch"/*/saved_model.pb "$scratch"/*/variables/variables.* "$scratch"/*.pb \
             "$shared"/models/savedmodel/{counter_tf1,half_plus_two_tf1,half_plus_two_tf2}/00000123/{saved_model.pb,variables/variables.*} \
