@@ -29,6 +29,7 @@ typedef struct plan_section {
     ty_data_plan_facts facts;
     ty_data_plan plan;
     uint64_t file_bytes, group_bytes; /* as they lie there; of Parquet: row groups that a stream has in memory */
+    int64_t rows;                     /* of columns: of all files; 0: not known */
     const char *note;                 /* why something is not known; NULL */
 } plan_section;
 
@@ -62,6 +63,21 @@ static int plan_mode(const ty_arguments_given *given, const char *path, ty_job_m
             return 0;
         }
     return text ? ty_error_set(err, TY_E_USAGE, "--mode needs File, FastFile or Pipe, found \"%.100s\"", text) : 0;
+}
+
+/* As their footers say; 0: one of them does not. */
+static int64_t plan_count_rows(const ty_recipe_data *d, const ty_data_file *file, int n)
+{
+    int64_t rows = 0;
+    for (int i = 0; i < n; i++) {
+        if (d->pattern && !ty_file_matches(&file[i], d->pattern))
+            continue;
+        int64_t more = ty_parquet_measure(file[i].path, d->fields, d->n_fields).n_rows;
+        if (more == 0)
+            return 0;
+        rows += more;
+    }
+    return rows;
 }
 
 /* Bytes, sizes, format. What cannot be opened is told by who trains; here it is a note. */
@@ -99,6 +115,7 @@ static void plan_look_at_files(planner *p, const ty_recipe_data *d, plan_section
     ty_parquet_memory memory = ty_parquet_measure(first->path, d->fields, d->n_fields);
     s->facts.access.bytes = (uint64_t)((double)s->file_bytes * memory.growth);
     s->group_bytes = 2 * memory.group_bytes;
+    s->rows = plan_count_rows(d, file, n);
 }
 
 /* As declared, or as the files have them. */
@@ -129,15 +146,15 @@ static void plan_look_inside(planner *p, const ty_recipe_data *d, plan_section *
 {
     ty_error why = {0};
     ty_dataset *ds = NULL;
-    source->types_only = s->facts.access.bytes > PLAN_COUNT_BYTES;
+    source->types_only = s->facts.access.bytes > PLAN_COUNT_BYTES || s->rows > 0;
     if (plan_fields(p, d, source, &why) < 0 || ty_dataset_open(source, &ds, &why) < 0) {
         s->note = ty_arena_strdup(p->a, why.message);
         return;
     }
     s->facts.row_bytes = ty_session_batch_bytes(ds, 1);
     s->facts.work_bytes = ty_dataset_work_bytes(ds);
-    s->facts.samples = ds->is_partial ? 0 : ds->n_samples;
-    if (ds->is_partial)
+    s->facts.samples = ds->is_partial ? s->rows : ds->n_samples;
+    if (ds->is_partial && s->rows == 0)
         s->note = "too many bytes to count samples here";
     ty_dataset_close(ds);
 }

@@ -38,6 +38,7 @@ int ty_data_survey_make(const ty_data_source *src, ty_arena *a, ty_data_survey *
 typedef struct ty_parquet_memory {
     double growth;        /* per byte of a file as it lies there */
     uint64_t group_bytes; /* of the largest row group: a stream has two at a time */
+    int64_t n_rows;       /* of the file */
 } ty_parquet_memory;
 
 /* Of those that these fields use (n_fields 0: of all columns), by the footer of `path`; where that does not say growth

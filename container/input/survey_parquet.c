@@ -88,6 +88,7 @@ static void measure_groups(const parquet_opened *o, const int *column, int n, ty
         out->group_bytes = (uint64_t)bytes > out->group_bytes ? (uint64_t)bytes : out->group_bytes;
     }
     out->growth = all / (double)o->n_bytes;
+    out->n_rows = o->file.n_rows;
 }
 
 static void measure_want(const parquet_file *f, const ty_field *d, ty_arena *a, bool *is_wanted)

@@ -65,6 +65,10 @@ same "in little memory" 0 $?
 (ulimit -v 150000 && "$BIN/trainyard" data head "$W/several" >"$W/out" 2>"$W/err")
 same "the first rows, too" 0 $?
 ok "five of them" test "$(grep -c '1.parquet: row' "$W/out")" = 5
+sed 's/large, /several, /' "$W/large.yaml" >"$W/several.yaml"
+(ulimit -v 150000 && cd "$W" && "$BIN/trainyard" data plan several.yaml >"$W/out" 2>"$W/err")
+same "a plan" 0 $?
+has "its samples" "$W/out" "576 batches an epoch: 576,000 samples"
 cp "$W/columns/digits.parquet" "$W/other/1.parquet"
 cp "$W/large/a.parquet" "$W/other/2.parquet"
 "$BIN/trainyard" data check "$W/other" >"$W/out" 2>&1
