@@ -301,6 +301,13 @@ def cases():
     yield of("depth_to_space", lambda x: K.depth_to_space(x, 2, data_format="channels_first"), real(2, 8, 2, 3))
     yield of("max_pool", lambda x: K.max_pool(x, 2, strides=1, padding="same", data_format="channels_last"), real(2, 5, 4, 3))
     yield of("average_pool", lambda x: K.average_pool(x, 3, strides=2, padding="same", data_format="channels_last"), real(2, 7, 3))
+    ids = np.array([[3, 9, 12], [-4, 3, 7]], "int64")
+    for mode in ("int", "one_hot", "multi_hot", "count"):
+        yield sequential("lookup " + mode, ids, L.IntegerLookup(vocabulary=[3, 9, 12], output_mode=mode))
+    yield sequential("lookup of two others", ids, L.IntegerLookup(vocabulary=[12, 3], num_oov_indices=3, mask_token=9))
+    yield sequential("lookup of all", ids[:1], L.IntegerLookup(vocabulary=[12, 9, 3], num_oov_indices=0))
+    far = np.array([[10**15, -10**14, 5], [8, 10**15, -10**15]], "int64")
+    yield sequential("lookup far apart", far, L.IntegerLookup(vocabulary=[10**15, 5, -10**14]))
 
 
 if __name__ == "__main__":

@@ -223,6 +223,35 @@ static void test_as_keras_computes(void **state)
         run_case(ty_doc_at(d, i));
 }
 
+/* What a lookup has learned is a text beside the weights: of [0, -1, -1, 7, 5, 100, -3] the first stands for nothing
+ * and the next two for all others. The file is Keras' own. */
+static void test_a_vocabulary_is_in_the_archive(void **state)
+{
+    (void)state;
+    static const int64_t x[] = {7, 5, -3, 0, 4, 100, 9, 11, -8}, want[] = {3, 4, 6, 0, 1, 5, 2, 2, 1};
+    keras_file file;
+    ty_error err = {0};
+    if (keras_file_open("tests/golden/keras/lookup.keras", &arena, &file, &err) < 0)
+        fail_msg("%s", err.message);
+    ty_keras *m = open_parsed(&file);
+    ty_graph *g = ty_graph_new();
+    ty_val in = ty_b_input(g, ty_graph_add_input(g, "x", ty_type_make(TY_I64, 2, (int64_t[]){3, 3})));
+    ty_model_binding b = {.mode = TY_MODEL_EVAL, .inputs = &in};
+    ty_model_values values;
+    ty_interp *it;
+    if (keras_faults_result(&m->faults, &err) < 0 || ty_keras_import(m, g, &b, &values, &err) < 0)
+        fail_msg("%s", err.message);
+    ty_graph_add_output(g, "y", values.outputs[0], TY_TAPE_EVAL);
+    assert_int_equal(ty_interp_new(g, &it, &err), 0);
+    const void *data[] = {x};
+    assert_int_equal(ty_interp_run(it, TY_TAPE_EVAL, data, true, &err), 0);
+    for (int i = 0; i < 9; i++)
+        assert_int_equal(ty_interp_output(it, 0)->i[i], want[i]);
+    ty_interp_free(it);
+    ty_graph_free(g);
+    ty_keras_free(m);
+}
+
 /* ---- what is refused ----------------------------------------------------------------------------------------------
  */
 
@@ -300,6 +329,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_as_keras_computes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_vocabulary_is_in_the_archive, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_unknown_classes_are_listed_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_settings_are_checked, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_weights_are_named, set_up, tear_down),

@@ -315,6 +315,29 @@ int keras_file_open(const char *path, ty_arena *arena, keras_file *out, ty_error
     return strstr(own.message, path) || strstr(own.place, path) ? -1 : ty_error_wrap(err, "%s", path);
 }
 
+int keras_file_member(const keras_file *f, const char *name, ty_arena *arena, const char **text, size_t *n,
+                      ty_error *err)
+{
+    const keras_store *s = f->impl;
+    ty_zip_entry e;
+    bool found = false;
+    const uint8_t *bytes;
+    uint8_t *owned = NULL;
+    *text = NULL;
+    if (!s || f->form != KERAS_ZIP)
+        return 0;
+    if (ty_zip_find(&s->zip, name, &e, &found, err) < 0)
+        return -1;
+    if (!found)
+        return 0;
+    if (ty_zip_read(&s->zip, &e, MAX_JSON_BYTES, &bytes, &owned, err) < 0)
+        return -1;
+    *n = (size_t)e.plain_bytes;
+    *text = ty_arena_strndup(arena, (const char *)bytes, *n);
+    free(owned);
+    return 0;
+}
+
 void keras_file_close(keras_file *f)
 {
     keras_store *s = f->impl;

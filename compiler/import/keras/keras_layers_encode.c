@@ -1,12 +1,10 @@
 /* keras_layers_encode.c - CategoryEncoding and Discretization: whole numbers as rows of zeros and ones, numbers as
  * those of the bins in which they lie. */
-#include "compiler/import/keras/keras.h"
+#include "compiler/import/keras/keras_encode.h"
 
 enum { ENCODE_MOST = 1 << 24, ENCODE_BOUNDARIES = 4096 };
 
-typedef enum encode_mode { ENCODE_MULTI_HOT, ENCODE_ONE_HOT, ENCODE_COUNT, ENCODE_INT } encode_mode;
-
-static encode_mode encode_read(keras_call *c, bool can_be_int)
+encode_mode keras_encode_read(keras_call *c, bool can_be_int)
 {
     static const char *const modes[] = {"multi_hot", "one_hot", "count", "int", NULL};
     static const char *const rows[] = {"multi_hot", "one_hot", "count", NULL};
@@ -15,9 +13,7 @@ static encode_mode encode_read(keras_call *c, bool can_be_int)
     return (encode_mode)keras_choice(c, "output_mode", can_be_int ? "int" : "multi_hot", can_be_int ? modes : rows);
 }
 
-/* One place after another of axis 1 is added up, or whether any is there is asked; a last axis of 1 is none. weights:
- * of what is counted, or TY_NONE. */
-static void encode_set(keras_call *c, ty_val x, encode_mode mode, int64_t depth, ty_val weights)
+void keras_encode_set(keras_call *c, ty_val x, encode_mode mode, int64_t depth, ty_val weights)
 {
     ty_graph *g = c->g;
     int rank = ty_b_rank(g, x);
@@ -39,7 +35,7 @@ static void encode_set(keras_call *c, ty_val x, encode_mode mode, int64_t depth,
 
 void keras_call_category_encoding(keras_call *c)
 {
-    encode_mode mode = encode_read(c, false);
+    encode_mode mode = keras_encode_read(c, false);
     int64_t depth = keras_int(c, "num_tokens", 0);
     ty_val weights = keras_argument_tensor(c, 1, "count_weights");
     if (!c->failed && (depth < 1 || depth > ENCODE_MOST))
@@ -47,7 +43,7 @@ void keras_call_category_encoding(keras_call *c)
     if (!c->failed && weights != TY_NONE && mode != ENCODE_COUNT)
         keras_fail_key(c, "output_mode", "must be count where there are count_weights");
     if (!c->failed)
-        encode_set(c, c->in[0], mode, depth, weights);
+        keras_encode_set(c, c->in[0], mode, depth, weights);
 }
 
 /* The bins' boundaries, [n]; TY_NONE after failing. */
@@ -75,7 +71,7 @@ void keras_call_discretization(keras_call *c)
 {
     ty_graph *g = c->g;
     int64_t n;
-    encode_mode mode = encode_read(c, true);
+    encode_mode mode = keras_encode_read(c, true);
     ty_val bounds = c->failed ? TY_NONE : encode_boundaries(c, &n), x = keras_float(c, c->in[0]);
     if (bounds == TY_NONE || x == TY_NONE)
         return;
@@ -89,5 +85,5 @@ void keras_call_discretization(keras_call *c)
     if (mode == ENCODE_INT)
         keras_set(c, 0, bin);
     else
-        encode_set(c, bin, mode, n + 1, TY_NONE);
+        keras_encode_set(c, bin, mode, n + 1, TY_NONE);
 }
