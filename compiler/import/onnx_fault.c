@@ -88,9 +88,7 @@ static const struct {
     {"SequenceMap", "write the loop over the sequence out, with one node for each entry"},
     {"Multinomial",
      "the choice has no gradient; draw with RandomUniformLike and the Gumbel trick, or outside the model"},
-    {"DeformConv", "use Conv, or GridSample in front of a Conv"},
-    {"RoiAlign", "use GridSample with the grid of each box"},
-    {"MaxRoiPool", "use GridSample with the grid of each box, and MaxPool behind it"},
+    {"MaxRoiPool", "use RoiAlign"},
     {"OptionalGetElement", "export the model with the optional input given"},
     {"OptionalHasElement", "export the model with the optional input given"},
 };

@@ -293,7 +293,7 @@ static ty_val colour_heaped(ty_graph *g, ty_val at, int64_t channels, int64_t bi
     return ty_b_scan(g, ty_b_reshape(g, counts, 2, dim), TY_SUM, 1, false, false);
 }
 
-/* What each bin becomes, [C, bins]: its share of the values, as a byte. TY_NONE channels with one bin alone: is_flat
+/* What each bin becomes, [C, bins]: its share of the values, as a byte. *is_flat: channels that have one bin alone,
  * [C, 1]. Counts are whole numbers below 2^24, which floats hold. */
 static ty_val colour_table(ty_graph *g, ty_val heaped, int64_t bins, ty_val *is_flat)
 {

@@ -192,6 +192,54 @@ def operators():
     for n in (5, 12):
         m = x(2, n, n) + 2 * np.eye(n, dtype=f32)
         case(f"det_{n}", [node("Det", "m", "y")], {"m": m}, 22, [np.linalg.det(m.astype(np.float64)).astype(f32)])
+    regions()
+
+
+def bilinear(plane, y, x):
+    """Between pixels, with zeros around."""
+    h, w = plane.shape
+    low_y, low_x = math.floor(y), math.floor(x)
+    total = 0.0
+    for r in (low_y, low_y + 1):
+        for q in (low_x, low_x + 1):
+            if 0 <= r < h and 0 <= q < w:
+                total += plane[r, q] * (1 - abs(y - r)) * (1 - abs(x - q))
+    return total
+
+
+def deformed(a, w, offset, mask, step, dil, pad, groups, offset_groups):
+    n, ch, h, width = a.shape
+    out, per, kh, kw = w.shape
+    oh, ow = offset.shape[2:]
+    y = np.zeros((n, out, oh, ow))
+    for b, o, i, j in np.ndindex(y.shape):
+        for p, r, q in np.ndindex(per, kh, kw):
+            channel = o // (out // groups) * per + p
+            at = channel // (ch // offset_groups) * kh * kw + r * kw + q
+            row, column = i * step - pad + r * dil + offset[b, 2 * at, i, j], j * step - pad + q * dil + offset[b, 2 * at + 1, i, j]
+            y[b, o, i, j] += w[o, p, r, q] * bilinear(a[b, channel], row, column) * mask[b, at, i, j]
+    return y.astype(f32)
+
+
+def regions():
+    a, b = x(2, 4, 5, 6), x(6, seed=3)
+    offset, mask = x(2, 2 * 2 * 6, 3, 2, seed=4), x(2, 2 * 6, 3, 2, seed=5)
+    w = x(6, 2, 3, 2, seed=6)
+    how = dict(strides=[2, 2], dilations=[1, 1], pads=[1, 1, 1, 0], group=2, offset_group=2)
+    want = deformed(a, w, offset, mask, 2, 1, 1, 2, 2) + b[:, None, None]
+    case("deform_conv_groups", [node("DeformConv", "a w o b m", "y", **how)], {"a": a, "o": offset, "m": mask}, 19, [want.astype(f32)],
+         weights={"w": w, "b": b})
+    rois = np.array([[0.3, 0.2, 4.1, 3.7], [1.5, 2.5, 1.9, 2.6], [-2, -1, 9, 8]], f32)
+    which = np.array([1, 0, 1], np.int64)
+    boxes = dict(output_height=2, output_width=3, sampling_ratio=2, spatial_scale=0.8)
+    inputs = {"a": a, "r": rois, "i": which}
+    for mode in ("avg", "max"):
+        case("roi_align_" + mode, [node("RoiAlign", "a r i", "y", mode=mode, **boxes)], inputs, 22)
+    # Before opset 16 all are of one form, which the reference does not know.
+    form = dict(boxes, coordinate_transformation_mode="output_half_pixel")
+    graph = helper.make_graph([node("RoiAlign", "a r i", "y", **form)], "g", [value(k, v) for k, v in inputs.items()], [info("y")])
+    want = c.ReferenceEvaluator(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 16)])).run(None, inputs)
+    case("roi_align_10", [node("RoiAlign", "a r i", "y", **boxes)], inputs, 10, want)
 
 
 def all_cases():
