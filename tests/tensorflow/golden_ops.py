@@ -449,9 +449,22 @@ def rounded():
             case("TensorStridedSliceUpdate", raw.TensorStridedSliceUpdate(input=y, begin=op.inputs[1], end=op.inputs[2], strides=op.inputs[3], value=value, **masks))
 
 
+def gradients():
+    x = f(2, 5, 6, 3)
+    for radius in [0, 1, 4]:
+        how = dict(depth_radius=radius, bias=1.5, alpha=0.3, beta=0.6)
+        y = raw.LRN(input=x, **how)
+        case("LRNGrad", raw.LRNGrad(input_grads=f(2, 5, 6, 3), input_image=x, output_image=y, **how), 1e-5)
+    how = dict(ksize=[1, 2, 3, 1], strides=[1, 2, 1, 1], padding="SAME")
+    pooled = raw.MaxPoolWithArgmax(input=x, **how)
+    case("MaxPoolGradWithArgmax", raw.MaxPoolGradWithArgmax(input=x, grad=f(*pooled[0].shape), argmax=pooled[1], **how), 1e-5)
+    for kernel in ["lanczos3", "triangle"]:
+        case("ScaleAndTranslateGrad", raw.ScaleAndTranslateGrad(grads=f(2, 4, 8, 3), original_image=x, scale=at([0.7, 1.4]), translation=at([0.2, -0.3]), kernel_type=kernel), 2e-5)
+
+
 def main(folder):
     with graph.as_default():
-        for family in [elementwise, activations, shapes, products, windows, losses, indices, flow, signals, pictures, matrices, bins, rounded]:
+        for family in [elementwise, activations, shapes, products, windows, losses, indices, flow, signals, pictures, matrices, bins, rounded, gradients]:
             family()
         tensors = [tf.identity(t, name=f"y/{name}") for name, t, _ in cases]
         config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1)

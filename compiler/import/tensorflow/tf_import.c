@@ -91,6 +91,7 @@ static void fail_unknown(tf_ctx *c)
         {"Dataset", "export a function that takes one batch; trainyard reads the data"},
         {"Ragged", "pad to a fixed length, and feed a mask"},
         {"Sparse", "feed dense tensors"},
+        {"XlaCallModule", "export it as TensorFlow's operations: jax2tf.convert(f, native_serialization=False)"},
         {"PyFunc", "code in Python cannot come along: write it with TensorFlow's operations"},
         {"Unique", "the number of results depends on the data; a step has fixed shapes"},
         {"NonMaxSuppression", "the number of results depends on the data; a step has fixed shapes"},

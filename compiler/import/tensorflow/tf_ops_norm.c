@@ -342,23 +342,62 @@ void tf_op_add(tf_ctx *c)
     tf_set(c, 0, ty_b_add(c->g, a, b));
 }
 
-/* Over what the channels up to so far away have; channels last. */
+/* ---- over neighbouring channels ---- */
+
+/* y = x / base^beta, base = bias + alpha times the sum of squares over the channels up to `radius` away; channels last.
+ */
+typedef struct norm_across {
+    int64_t radius;
+    double bias, alpha, beta;
+} norm_across;
+
+static bool norm_across_read(tf_ctx *c, ty_val x, norm_across *n)
+{
+    *n = (norm_across){tf_attr_int(c->node, "depth_radius", 5), tf_attr_float(c->node, "bias", 1),
+                       tf_attr_float(c->node, "alpha", 1), tf_attr_float(c->node, "beta", 0.5)};
+    if (tf_rank(c, x) != 4 || n->radius < 0 || n->radius > 1 << 16)
+        tf_fail_input(c, 0, TY_E_SHAPE, "must have 4 dimensions, and depth_radius must not be negative");
+    return !c->failed;
+}
+
+/* Sums over the window of each channel. */
+static ty_val norm_across_sum(tf_ctx *c, const norm_across *n, ty_val x)
+{
+    const ty_type t = *tf_type(c, x);
+    int64_t plane[] = {t.dim[0] * t.dim[1] * t.dim[2], 1, t.dim[3], 1};
+    ty_attr a = {.n = 2, .size = {2 * n->radius + 1, 1}, .step = {1, 1}, .dil = {1, 1}};
+    a.lo[0] = a.hi[0] = n->radius;
+    ty_val flat = ty_b_reshape(c->g, x, 4, plane);
+    return ty_b_reshape(c->g, ty_graph_emit(c->g, TY_OP_POOL_SUM, &a, &flat, 1), t.rank, t.dim);
+}
+
+static ty_val norm_across_base(tf_ctx *c, const norm_across *n, ty_val x)
+{
+    ty_val sum = norm_across_sum(c, n, ty_b_square(c->g, x));
+    return ty_b_add_s(c->g, ty_b_mul_s(c->g, sum, n->alpha), n->bias);
+}
+
 void tf_op_lrn(tf_ctx *c)
 {
     ty_graph *g = c->g;
     ty_val x = tf_in(c, 0);
-    const ty_type t = *tf_type(c, x);
-    int64_t radius = tf_attr_int(c->node, "depth_radius", 5);
-    if (t.rank != 4 || radius < 0 || radius > 1 << 16) {
-        tf_fail_input(c, 0, TY_E_SHAPE, "must have 4 dimensions, and depth_radius must not be negative");
+    norm_across n;
+    if (!norm_across_read(c, x, &n))
         return;
-    }
-    int64_t plane[] = {t.dim[0] * t.dim[1] * t.dim[2], 1, t.dim[3], 1};
-    ty_attr a = {.n = 2, .size = {2 * radius + 1, 1}, .step = {1, 1}, .dil = {1, 1}, .lo = {radius}, .hi = {radius}};
-    ty_val squares = ty_b_reshape(g, ty_b_square(g, x), 4, plane);
-    ty_val sum = ty_b_reshape(g, ty_graph_emit(g, TY_OP_POOL_SUM, &a, &squares, 1), t.rank, t.dim);
-    ty_val base =
-        ty_b_add_s(g, ty_b_mul_s(g, sum, tf_attr_float(c->node, "alpha", 1)), tf_attr_float(c->node, "bias", 1));
-    ty_val by = ty_b_full_like(g, base, tf_attr_float(c->node, "beta", 0.5));
-    tf_set(c, 0, ty_b_div(g, x, ty_b_binary(g, TY_OP_POW, base, by)));
+    ty_val base = norm_across_base(c, &n, x), power = ty_b_full_like(g, base, n.beta);
+    tf_set(c, 0, ty_b_div(g, x, ty_b_binary(g, TY_OP_POW, base, power)));
+}
+
+/* dy, x, y: dy base^-beta - 2 alpha beta x times the sum of dy y / base. */
+void tf_op_lrn_grad(tf_ctx *c)
+{
+    ty_graph *g = c->g;
+    ty_val dy = tf_in(c, 0), x = tf_in(c, 1), y = tf_in(c, 2);
+    norm_across n;
+    if (!norm_across_read(c, x, &n))
+        return;
+    ty_val base = norm_across_base(c, &n, x);
+    ty_val own = ty_b_mul(g, dy, ty_b_binary(g, TY_OP_POW, base, ty_b_full_like(g, base, -n.beta)));
+    ty_val others = norm_across_sum(c, &n, ty_b_div(g, ty_b_mul(g, dy, y), base));
+    tf_set(c, 0, ty_b_sub(g, own, ty_b_mul_s(g, ty_b_mul(g, x, others), 2 * n.alpha * n.beta)));
 }

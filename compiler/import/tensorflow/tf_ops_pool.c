@@ -60,10 +60,10 @@ void tf_op_max_pool_argmax(tf_ctx *c)
     tf_set(c, 1, ty_b_cast(c->g, tf_window_back(c, &w, at), tf_attr_dtype(c, "Targmax", TY_I64)));
 }
 
-/* x, y, dy. Which element was the maximum is found again: the same node as in forward. */
+/* x, y, dy; arg 1: x, dy, positions. Which element was the maximum is found again: the same node as in forward. */
 void tf_op_max_pool_grad(tf_ctx *c)
 {
-    ty_val x = tf_in(c, 0), dy = tf_in(c, 2);
+    ty_val x = tf_in(c, 0), dy = tf_in(c, c->row->arg ? 1 : 2);
     tf_window w;
     if (!pool_read(c, &w, tf_type(c, x)))
         return;

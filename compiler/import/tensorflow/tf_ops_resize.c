@@ -227,15 +227,18 @@ static void filter_row(const resize_filter *f, float at, float stretch, int64_t 
         row[i] /= sum;
 }
 
-/* images, [h, w], scales [2], translations [2] */
+/* images, [h, w], scales [2], translations [2]; arg 1, the gradient: dy, what was scaled, and so on. */
 void tf_op_scale_and_translate(tf_ctx *c)
 {
-    const int64_t *size;
+    bool back = c->row->arg;
+    const int64_t *size = NULL;
     const double *scale, *moved;
     int64_t n_scale, n_moved;
-    if (!resize_is_pictures(c, 0) || !resize_size(c, 1, &size) || !tf_const_floats(c, 2, &scale, &n_scale) ||
-        !tf_const_floats(c, 3, &moved, &n_moved))
+    if (!resize_is_pictures(c, 0) || (back ? !resize_is_pictures(c, 1) : !resize_size(c, 1, &size)) ||
+        !tf_const_floats(c, 2, &scale, &n_scale) || !tf_const_floats(c, 3, &moved, &n_moved))
         return;
+    if (back)
+        size = tf_type(c, tf_in(c, 1))->dim + 1;
     const resize_filter *f = filter_find(c);
     if (n_scale != 2 || n_moved != 2 || !(scale[0] > 0) || !(scale[1] > 0)) {
         tf_fail_input(c, 2, TY_E_SHAPE, "must be two numbers above 0");
@@ -244,14 +247,15 @@ void tf_op_scale_and_translate(tf_ctx *c)
     ty_val y = ty_b_cast(c->g, tf_in(c, 0), TY_F32);
     bool smooth = tf_attr_bool(c->node, "antialias", true);
     for (int axis = 1; axis < 3 && f; axis++) {
-        int64_t in = tf_dim(c, tf_in(c, 0), axis), out = size[axis - 1], dim[] = {out, in};
+        int64_t here = tf_dim(c, tf_in(c, 0), axis), there = size[axis - 1];
+        int64_t in = back ? there : here, out = back ? here : there, dim[] = {out, in};
         if (!resize_fits(c, in, out))
             return;
         double *m = tf_alloc(c, (size_t)(in * out), sizeof *m);
         float by = 1 / (float)scale[axis - 1], from = -by * (float)moved[axis - 1];
         for (int64_t o = 0; o < out; o++)
             filter_row(f, ((float)o + 0.5f) * by + from, smooth && by > 1 ? by : 1, in, m + o * in);
-        y = resize_axis(c, y, tf_floats(c, TY_F32, 2, dim, m), axis, false);
+        y = resize_axis(c, y, tf_floats(c, TY_F32, 2, dim, m), axis, back);
     }
     if (!c->failed)
         tf_set(c, 0, y);
