@@ -223,6 +223,15 @@ def turned():
     return keras.Model(picture, L.Dense(5)(L.Dense(128, activation="relu")(seen(x, 16, 32, 64))))
 
 
+def coloured():
+    """The same pictures with other colours, sharper and then blurred: always by the same."""
+    picture, values = keras.Input((180, 180, 3)), (-4.0, 4.0)
+    x = L.RandomColorJitter(values, (0.1, 0.1), (0.0, 0.0), (0.6, 0.6), (1.0, 1.0))(picture)
+    x = L.RandomColorDegeneration((0.3, 0.3), values)(L.RandomSharpness((0.8, 0.8), values)(x))
+    x = L.RandomGaussianBlur((1.0, 1.0), 5, (0.8, 0.8), values)(x)
+    return keras.Model(picture, L.Dense(5)(L.Dense(128, activation="relu")(seen(x, 16, 32, 64))))
+
+
 def sounds():
     """A second of sound: bands of its spectrum, and convolutions over bands and time."""
     wave = keras.Input((16000,))
@@ -252,7 +261,8 @@ NETWORKS = {  # name: model, rows, tokens (None: numbers), classes, whether each
     "gmlp": (gmlp, 32, None, 100, False), "dcgan": (gan, 16, None, 2, False), "wavenet": (wavenet, 8, None, 64, True),
     "deeplab": (deeplab, 4, None, 20, True), "conv3d": (volume, 2, None, 2, False),
     "text_cnn": (text_cnn, 32, 20000, 2, False), "tabular": (tabular, 256, None, 2, False),
-    "turned_pictures": (turned, 32, None, 5, False), "sounds": (sounds, 32, None, 35, False),
+    "turned_pictures": (turned, 32, None, 5, False), "coloured_pictures": (coloured, 32, None, 5, False),
+    "sounds": (sounds, 32, None, 35, False),
     "films": (films, 5, None, 10, False),
 }
 

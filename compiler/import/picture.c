@@ -28,16 +28,34 @@ static ty_val picture_clip(ty_graph *g, ty_val x, double lo, double hi)
 
 /* ---- colours ---- */
 
+/* Each channel becomes a plane of its own, of which neighbours lie side by side: what follows is done many at a time.
+ */
 void ty_picture_apart(ty_graph *g, ty_val x, ty_val channel[3])
 {
-    int last = ty_b_rank(g, x) - 1;
+    if (x == TY_NONE) {
+        channel[0] = channel[1] = channel[2] = TY_NONE;
+        return;
+    }
+    ty_type t = *ty_graph_type(g, x);
+    int64_t flat[] = {ty_type_elems(&t) / 3, 3};
+    ty_val planes = ty_b_transpose(g, ty_b_reshape(g, x, 2, flat), (int64_t[]){1, 0});
+    t.dim[t.rank - 1] = 1;
     for (int i = 0; i < 3; i++)
-        channel[i] = ty_b_slice_axis(g, x, last, i, i + 1);
+        channel[i] = ty_b_reshape(g, ty_b_slice_axis(g, planes, 0, i, i + 1), t.rank, t.dim);
 }
 
 ty_val ty_picture_together(ty_graph *g, const ty_val channel[3])
 {
-    return ty_b_concat(g, channel, 3, ty_b_rank(g, channel[0]) - 1);
+    ty_val row[3];
+    if (channel[0] == TY_NONE)
+        return TY_NONE;
+    ty_type t = *ty_graph_type(g, channel[0]);
+    int64_t flat[] = {1, ty_type_elems(&t)};
+    for (int i = 0; i < 3; i++)
+        row[i] = ty_b_reshape(g, channel[i], 2, flat);
+    t.dim[t.rank - 1] = 3;
+    ty_val y = ty_b_transpose(g, ty_b_concat(g, row, 3, 0), (int64_t[]){1, 0});
+    return ty_b_reshape(g, y, t.rank, t.dim);
 }
 
 /* Where it is not 0, else 1: what may be divided by. */

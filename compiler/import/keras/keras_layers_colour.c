@@ -127,17 +127,24 @@ void keras_call_random_gaussian_blur(keras_call *c)
 
 /* ---- colours ---- */
 
+/* Three channels of the same. */
+static ty_val colour_gray(ty_graph *g, ty_val x)
+{
+    ty_val gray = ty_picture_gray(g, x);
+    return ty_picture_together(g, (ty_val[]){gray, gray, gray});
+}
+
 void keras_call_random_grayscale(keras_call *c)
 {
     ty_val x = augment_pictures(c);
     double share = keras_number(c, "factor", 0.5);
     if (x != TY_NONE && !c->failed && augment_has_colours(c, x))
-        augment_set(c, augment_choose(c, (augment_range){share, share}, x, ty_picture_gray(c->g, x)));
+        augment_set(c, augment_choose(c, (augment_range){share, share}, x, colour_gray(c->g, x)));
 }
 
 ty_val augment_fade(keras_call *c, ty_val x, augment_range factor, augment_range values)
 {
-    ty_val y = colour_blend(c->g, x, ty_picture_gray(c->g, x), augment_draw(c, x, 4, factor));
+    ty_val y = colour_blend(c->g, x, colour_gray(c->g, x), augment_draw(c, x, 4, factor));
     return colour_clip(c->g, y, values);
 }
 
