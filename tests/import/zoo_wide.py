@@ -89,6 +89,24 @@ add("dynamo", mamba_2=words(t.Mamba2ForCausalLM, t.Mamba2Config, hidden_size=32,
                             use_cache=False))
 
 
+def experts(name, **settings):
+    """Whose experts are all computed at once: PyTorch's exporter writes no loop over those that are chosen."""
+    def make():
+        model, inputs, output, more = causal(*kind(name, "ForCausalLM"), **settings)()
+        model.set_experts_implementation("batched_mm")
+        return model, inputs, output, more
+    return make
+
+
+MIXED = dict(num_key_value_heads=4, moe_intermediate_size=24, num_experts_per_tok=2)
+LATENT = dict(MIXED, n_routed_experts=4, n_group=1, topk_group=1, first_k_dense_replace=1, q_lora_rank=16, kv_lora_rank=16, qk_rope_head_dim=8,
+              qk_nope_head_dim=8, v_head_dim=8)
+add("dynamo", gpt_oss=experts("GptOss", head_dim=8, num_local_experts=4, sliding_window=8, layer_types=["sliding_attention", "full_attention"], **TWO, num_experts_per_tok=2),
+    deepseek_v3=experts("DeepseekV3", **LATENT), glm_4_moe=experts("Glm4Moe", head_dim=8, n_routed_experts=4, n_group=1, topk_group=1, first_k_dense_replace=1, **MIXED),
+    qwen3_moe=experts("Qwen3Moe", head_dim=8, num_experts=4, **MIXED), granite_moe=experts("GraniteMoe", num_local_experts=4, **TWO), olmo_3=tokens("Olmo3", **TWO),
+    cohere_2=tokens("Cohere2", head_dim=8, **TWO), glm_4=tokens("Glm4", head_dim=8, **TWO), arcee=tokens("Arcee", **TWO), seed_oss=tokens("SeedOss", head_dim=8, **TWO))
+
+
 # ---- from sequence to sequence -----------------------------------------------------------------------------------------
 
 def pairs(name, suffix="ForConditionalGeneration", **settings):
