@@ -167,8 +167,8 @@ static void text_cast(ty_ktext *t, const ty_kinstr *instr)
 {
     const ty_kinstr *from = &t->k->instr[instr->a];
     if (instr->op == TY_OP_BITCAST)
-        ty_buf_addf(t->out, "({ %s s_ = v%u; %s d_; __builtin_memcpy(&d_, &s_, sizeof d_); d_; })",
-                    ty_ctypes[from->dtype].value, instr->a, ty_ctypes[instr->dtype].value);
+        ty_buf_addf(t->out, "TY_BITCAST(%s, %s, v%u)", ty_ctypes[instr->dtype].value, ty_ctypes[from->dtype].value,
+                    instr->a);
     else if (instr->dtype == TY_BOOL)
         ty_buf_addf(t->out, "v%u != 0", instr->a);
     else if (ty_dtype_is_float(from->dtype) && !ty_dtype_is_float(instr->dtype))

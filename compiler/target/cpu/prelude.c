@@ -7,6 +7,8 @@ const char ty_render_head[] =
     "#define TY_FN static inline __attribute__((always_inline, const))\n"
     "TY_FN float ty_of_bits(unsigned u) { float f; __builtin_memcpy(&f, &u, 4); return f; }\n"
     "TY_FN unsigned ty_to_bits(float f) { unsigned u; __builtin_memcpy(&u, &f, 4); return u; }\n"
+    "#define TY_BITCAST(to, from, v) \\\n"
+    "    ({ from s_ = (v); to d_; __builtin_memcpy(&d_, &s_, sizeof d_); d_; })\n"
     "/* Asks for 1, 2 or 4 lines of memory, own: to be written. The C compiler is slow with many single prefetches. "
     "*/\n"
     "#if defined(__x86_64__)\n"

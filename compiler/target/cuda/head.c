@@ -48,6 +48,8 @@ const char ty_cuda_head[] =
     "#define TY_FN static __device__ __forceinline__\n"
     "#define _Bool bool\n"
     "#define __typeof__(x) decltype((x) + 0)\n"
+    "template <class to, class from> TY_FN to ty_bitcast(from v) { to d; memcpy(&d, &v, sizeof d); return d; }\n"
+    "#define TY_BITCAST(to, from, v) ty_bitcast<to, from>(v)\n"
     "TY_FN float ty_of_bits(unsigned u) { return __uint_as_float(u); }\n"
     "TY_FN unsigned ty_to_bits(float f) { return __float_as_uint(f); }\n"
     "#define __builtin_inff() __uint_as_float(0x7F800000u)\n"
@@ -442,6 +444,8 @@ const char ty_grid_head[] =
     "            grid_run(TY_BODY(name), (void *)b, threads, blocks, barriers);                            \\\n"
     "    }\n"
     "#define TY_FN static inline __attribute__((always_inline, const))\n"
+    "#define TY_BITCAST(to, from, v) \\\n"
+    "    ({ from s_ = (v); to d_; __builtin_memcpy(&d_, &s_, sizeof d_); d_; })\n"
     "TY_FN float ty_of_bits(unsigned u) { float f; __builtin_memcpy(&f, &u, 4); return f; }\n"
     "TY_FN unsigned ty_to_bits(float f) { unsigned u; __builtin_memcpy(&u, &f, 4); return u; }\n" HEAD_MOST HEAD_PLACE
     "typedef struct __attribute__((aligned(16), may_alias)) ty_eight { unsigned v[4]; } ty_eight;\n"
