@@ -146,6 +146,8 @@ tar -xf tests/golden/onnx/cases.tar.xz -C "$scratch/golden"
 tar -xf "$shared/data/models/onnx/backend-cases.tar.xz" -C "$scratch/shared"
 "$tools/onnx_backend" --cuda "$scratch/onnx" /usr/include/onnx/backend/test/data "$scratch/shared" "$scratch/golden" |
     tail -n 1 | sed 's/ passed, .*/ cases of the ONNX project have kernels; operators that no importer knows have none/'
+"$tools/tf_ops" cuda "$scratch/tensorflow" | tail -n 1 | sed "s/ passed, .*/ results of TensorFlow's operations have kernels/"
+judged "$scratch/tensorflow" # 64 results are one program: a kernel of many that share nothing may spill
 all="$scratch/train-float32 $scratch/train-bfloat16 $scratch/train-float16 $scratch/onnx"
 judged --no-spill $all
 older $all
