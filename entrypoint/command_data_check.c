@@ -54,10 +54,7 @@ static void check_see_text(const ty_data_opened *d, ty_arena *a, int field, chec
 {
     t->n++;
     t->least = characters < t->least ? characters : t->least;
-    if (characters > t->most) {
-        t->most = characters;
-        t->longest = NULL;
-    }
+    t->most = characters > t->most ? characters : t->most;
     t->sum += characters;
     t->n_empty += characters == 0;
     if (damaged && t->damaged.n++ == 0)
