@@ -1,5 +1,5 @@
 """Makes tests/golden/tensorflow/drawn: a SavedModel whose results are random, of which tests/unit/tf_drawn.c counts how they
-are distributed.
+are distributed, and one that is a table with other numbers in some places.
 
     python tests/tensorflow/golden_drawn.py          # TensorFlow 2.21
 """
@@ -17,11 +17,16 @@ raw = tf.raw_ops
 class Drawn(tf.Module):
     def __init__(self):
         self.generator = tf.random.Generator.from_seed(1)
+        self.table = tf.Variable(np.arange(6, dtype=np.float32).reshape(3, 2), trainable=False, name="table")
         self.weight = tf.Variable(np.ones(3, np.float32), name="weight")
 
     @tf.function(input_signature=[tf.TensorSpec([2, 3], tf.float32)])
     def __call__(self, logits):
         logits = logits * self.weight
+        self.table.scatter_nd_add([[0, 1], [2, 0], [0, 1]], [10.0, 20.0, 30.0])
+        self.table.scatter_nd_update([[1, 1]], [-5.0])
+        self.table.scatter_nd_sub([[1, 0]], [0.5])
+        self.table[2, 1:].assign([8.0])
         rows = tf.reshape(tf.range(600, dtype=tf.float32), [200, 3])
         return {
             "shuffled": tf.random.shuffle(rows),
@@ -29,6 +34,7 @@ class Drawn(tf.Module):
             "classes": tf.random.categorical(logits, 3000),
             "same": tf.random.stateless_categorical(logits, 3000, [1, 2], dtype=tf.int32),
             "whole": self.generator.uniform([3000], 5, 15, tf.int32),
+            "table": self.table.read_value(),
             "cut": self.generator.truncated_normal([3000]),
         }
 

@@ -135,12 +135,25 @@ static void numbers_are_in_their_range(void **state)
     assert_true(fabs(sum / DRAWS) < 0.06 && fabs(squares / DRAWS - 0.774) < 0.06 && most > 1.9 && most <= 2);
 }
 
+/* A variable of 0 to 5 in rows of two, some of whose numbers are changed. */
+static void places_of_a_variable_are_assigned(void **state)
+{
+    (void)state;
+    static const double want[] = {0, 41, 1.5, -5, 24, 8};
+    static drawn a;
+    draw("table", 1, &a);
+    assert_int_equal(a.n, 6);
+    for (int i = 0; i < 6; i++)
+        assert_true(a.v[i] == want[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_change_places),
         cmocka_unit_test(classes_have_their_probabilities),
         cmocka_unit_test(numbers_are_in_their_range),
+        cmocka_unit_test(places_of_a_variable_are_assigned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,14 +16,24 @@ static bool pool_read(tf_ctx *c, tf_window *w, const ty_type *x)
     return tf_window_read(c, w, NULL, in);
 }
 
+/* Input 0 as [N, C, spatial..], and its windows. False (and failed). */
+static bool pool_start(tf_ctx *c, ty_val *x, tf_window *w, ty_attr *a)
+{
+    *x = tf_in(c, 0);
+    if (!pool_read(c, w, tf_type(c, *x)))
+        return false;
+    *a = tf_window_attr(w);
+    *x = tf_window_first(c, w, *x);
+    return true;
+}
+
 void tf_op_max_pool(tf_ctx *c)
 {
-    ty_val x = tf_in(c, 0);
+    ty_val x;
     tf_window w;
-    if (!pool_read(c, &w, tf_type(c, x)))
+    ty_attr a;
+    if (!pool_start(c, &x, &w, &a))
         return;
-    ty_attr a = tf_window_attr(&w);
-    x = tf_window_first(c, &w, x);
     tf_set(c, 0, tf_window_back(c, &w, ty_graph_emit(c->g, TY_OP_POOL_MAX, &a, &x, 1)));
 }
 
@@ -46,12 +56,11 @@ static ty_val pool_positions(tf_ctx *c, ty_val at, const ty_type *x)
 /* The maxima, and where they are. */
 void tf_op_max_pool_argmax(tf_ctx *c)
 {
-    ty_val x = tf_in(c, 0);
+    ty_val x;
     tf_window w;
-    if (!pool_read(c, &w, tf_type(c, x)))
+    ty_attr a;
+    if (!pool_start(c, &x, &w, &a))
         return;
-    ty_attr a = tf_window_attr(&w);
-    x = tf_window_first(c, &w, x);
     ty_val y = ty_graph_emit(c->g, TY_OP_POOL_MAX, &a, &x, 1);
     if (y == TY_NONE)
         return;
@@ -63,12 +72,11 @@ void tf_op_max_pool_argmax(tf_ctx *c)
 /* x, y, dy; arg 1: x, dy, positions. Which element was the maximum is found again: the same node as in forward. */
 void tf_op_max_pool_grad(tf_ctx *c)
 {
-    ty_val x = tf_in(c, 0), dy = tf_in(c, c->row->arg ? 1 : 2);
+    ty_val x, dy = tf_in(c, c->row->arg ? 1 : 2);
     tf_window w;
-    if (!pool_read(c, &w, tf_type(c, x)))
+    ty_attr a;
+    if (!pool_start(c, &x, &w, &a))
         return;
-    ty_attr a = tf_window_attr(&w);
-    x = tf_window_first(c, &w, x);
     ty_val y = ty_graph_emit(c->g, TY_OP_POOL_MAX, &a, &x, 1);
     if (y == TY_NONE)
         return;
@@ -102,12 +110,11 @@ static ty_val pool_counts(tf_ctx *c, const tf_window *w, const ty_type *x, const
 
 void tf_op_avg_pool(tf_ctx *c)
 {
-    ty_val x = tf_in(c, 0);
+    ty_val x;
     tf_window w;
-    if (!pool_read(c, &w, tf_type(c, x)))
+    ty_attr a;
+    if (!pool_start(c, &x, &w, &a))
         return;
-    ty_attr a = tf_window_attr(&w);
-    x = tf_window_first(c, &w, x);
     ty_val y = ty_graph_emit(c->g, TY_OP_POOL_SUM, &a, &x, 1);
     if (y == TY_NONE)
         return;

@@ -112,22 +112,7 @@ void tf_op_variable_shape(tf_ctx *c)
 }
 
 /* arg: the ty_combine; -1: rows are subtracted. Inputs: variable, indices, updates. */
-void tf_op_variable_scatter(tf_ctx *c)
-{
-    int v = tf_in_variable(c, 0);
-    ty_val update = tf_in(c, 2);
-    if (v < 0 || update == TY_NONE)
-        return;
-    bool subtracts = c->row->arg < 0;
-    if (subtracts)
-        update = ty_b_neg(c->g, update);
-    ty_val y = tf_scatter_rows(c, tf_present(c->imp, v), 1, update, subtracts ? TY_SUM : (ty_combine)c->row->arg);
-    tf_assign(c, v, y);
-    tf_set_item(c, 0, &c->in[0]);
-}
-
-/* The same of tuples of indices. */
-void tf_op_variable_scatter_nd(tf_ctx *c)
+static void variable_scatter(tf_ctx *c, bool by_tuples)
 {
     int v = tf_in_variable(c, 0);
     ty_val update = tf_in(c, 2);
@@ -137,6 +122,20 @@ void tf_op_variable_scatter_nd(tf_ctx *c)
     if (subtracts)
         update = ty_b_neg(c->g, update);
     ty_combine how = subtracts ? TY_SUM : (ty_combine)c->row->arg;
-    tf_assign(c, v, tf_scatter_tuples(c, tf_present(c->imp, v), tf_in(c, 1), update, how));
+    ty_val now = tf_present(c->imp, v);
+    tf_assign(c, v,
+              by_tuples ? tf_scatter_tuples(c, now, tf_in(c, 1), update, how)
+                        : tf_scatter_rows(c, now, 1, update, how));
     tf_set_item(c, 0, &c->in[0]);
+}
+
+void tf_op_variable_scatter(tf_ctx *c)
+{
+    variable_scatter(c, false);
+}
+
+/* The same of tuples of indices. */
+void tf_op_variable_scatter_nd(tf_ctx *c)
+{
+    variable_scatter(c, true);
 }
