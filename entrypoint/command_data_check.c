@@ -32,7 +32,7 @@ typedef struct check_field {
     check_text text;
 } check_field;
 
-/* All of it: the data set of the last file, with the sums of all. */
+/* All of it. sum: of the first file's data set what is told of it, added up over all; its memory is gone. */
 typedef struct check_all {
     ty_dataset sum;
     const char *left_out;

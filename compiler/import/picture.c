@@ -140,7 +140,7 @@ typedef struct picture_plane {
     const ty_picture_reader *r;
     ty_val rows;  /* [B H W, C] */
     ty_val first; /* [N, 1, 1] the first pixel of the picture that is read */
-    int64_t height, width, channels;
+    int64_t height, width;
     int64_t dim[4]; /* [N, h, w, 1] of the result */
 } picture_plane;
 
@@ -233,7 +233,7 @@ ty_val ty_picture_read(const ty_picture_reader *r, ty_val picture, ty_val x, ty_
     if (r->x == TY_NONE || x == TY_NONE || y == TY_NONE)
         return TY_NONE;
     const ty_type t = *ty_graph_type(g, r->x), at = *ty_graph_type(g, x);
-    picture_plane p = {.r = r, .height = t.dim[1], .width = t.dim[2], .channels = t.dim[3]};
+    picture_plane p = {.r = r, .height = t.dim[1], .width = t.dim[2]};
     int64_t each[] = {at.dim[0], 1, 1};
     for (int i = 0; i < 3; i++)
         p.dim[i] = at.dim[i];

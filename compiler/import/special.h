@@ -16,7 +16,7 @@ ty_val ty_special_digamma(ty_graph *g, ty_val x);
 ty_val ty_special_erfinv(ty_graph *g, ty_val x);
 ty_val ty_special_ndtri(ty_graph *g, ty_val x);
 
-/* x, of which nothing is differentiated. x: float32 or float64. */
+/* x, through which no gradient flows: seen as integers and back. x: float32 or float64. */
 ty_val ty_special_held(ty_graph *g, ty_val x);
 
 #endif

@@ -60,8 +60,7 @@ bool keras_file_matches(const char *path, const uint8_t *head, size_t n);
 int keras_file_open(const char *path, ty_arena *arena, keras_file *out, ty_error *err);
 void keras_file_close(keras_file *f); /* for {0} too */
 /* A member of a .keras archive, in the arena; *text NULL: there is none. */
-int keras_file_member(const keras_file *f, const char *name, ty_arena *arena, const char **text, size_t *n,
-                      ty_error *err);
+int keras_file_member(const keras_file *f, const char *name, ty_arena *arena, const char **text, ty_error *err);
 
 /* ---- weights and layers -------------------------------------------------------------------------------------------
  */
@@ -207,7 +206,7 @@ void *keras_keep(keras_call *c, size_t n, size_t elem_bytes);  /* as long as the
 
 const ty_doc *keras_config(const keras_call *c, const char *key); /* NULL if missing or null */
 /* A text that the layer keeps beside its weights ("vocabulary.txt"); NULL: it keeps none, or failed. */
-const char *keras_asset(keras_call *c, const char *name, size_t *n);
+const char *keras_asset(keras_call *c, const char *name);
 int64_t keras_int(keras_call *c, const char *key, int64_t absent);
 double keras_number(keras_call *c, const char *key, double absent);
 bool keras_flag(keras_call *c, const char *key, bool absent);

@@ -315,8 +315,7 @@ int keras_file_open(const char *path, ty_arena *arena, keras_file *out, ty_error
     return strstr(own.message, path) || strstr(own.place, path) ? -1 : ty_error_wrap(err, "%s", path);
 }
 
-int keras_file_member(const keras_file *f, const char *name, ty_arena *arena, const char **text, size_t *n,
-                      ty_error *err)
+int keras_file_member(const keras_file *f, const char *name, ty_arena *arena, const char **text, ty_error *err)
 {
     const keras_store *s = f->impl;
     ty_zip_entry e;
@@ -332,8 +331,7 @@ int keras_file_member(const keras_file *f, const char *name, ty_arena *arena, co
         return 0;
     if (ty_zip_read(&s->zip, &e, MAX_JSON_BYTES, &bytes, &owned, err) < 0)
         return -1;
-    *n = (size_t)e.plain_bytes;
-    *text = ty_arena_strndup(arena, (const char *)bytes, *n);
+    *text = ty_arena_strndup(arena, (const char *)bytes, (size_t)e.plain_bytes);
     free(owned);
     return 0;
 }

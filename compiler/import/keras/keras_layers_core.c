@@ -1,6 +1,6 @@
 /* keras_layers_core.c - Dense, Embedding, Dropout, shapes, scaling. Sources: keras/src/layers/core, reshaping,
  * regularization, preprocessing. */
-#include "compiler/import/keras/keras.h"
+#include "compiler/import/keras/keras_ops.h"
 
 #include <math.h>
 #include <string.h>
@@ -83,16 +83,6 @@ void keras_call_embedding(keras_call *c)
         keras_set_mask(c, 0, ty_b_ne(c->g, index, ty_b_full_like(c->g, index, 0)));
 }
 
-/* "float32" and the like under reverse_dtype. */
-static ty_dtype core_reverse_dtype(keras_call *c, ty_dtype absent)
-{
-    ty_dtype dtype = absent;
-    const char *text = keras_text(c, "reverse_dtype", NULL);
-    if (text && !ty_dtype_parse(text, &dtype))
-        keras_fail_key(c, "reverse_dtype", "is no type that is known here");
-    return dtype;
-}
-
 void keras_create_reversible_embedding(keras_call *c)
 {
     keras_create_embedding(c);
@@ -115,7 +105,7 @@ void keras_call_reversible_embedding(keras_call *c)
     }
     bool tied = keras_flag(c, "tie_weights", true);
     ty_val x = keras_float(c, c->in[0]), table = keras_var(c, tied ? "embeddings" : "reverse_embeddings");
-    ty_dtype dtype = core_reverse_dtype(c, ty_b_dtype(g, x));
+    ty_dtype dtype = keras_op_dtype(c, "reverse_dtype", ty_b_dtype(g, x));
     if (tied)
         table = ty_b_transpose(g, table, (int64_t[]){1, 0});
     ty_val y = ty_b_matmul(g, ty_b_cast(g, x, dtype), ty_b_cast(g, table, dtype));

@@ -97,12 +97,11 @@ static bool lookup_settings(keras_call *c, lookup *l)
 static bool lookup_read(keras_call *c, lookup *l)
 {
     const ty_doc *list = keras_config(c, "vocabulary");
-    size_t n;
     if (!lookup_settings(c, l))
         return false;
     if (list)
         return lookup_listed(c, list, l);
-    const char *text = keras_asset(c, "vocabulary.txt", &n);
+    const char *text = keras_asset(c, "vocabulary.txt");
     if (text)
         return lookup_learned(c, text, l);
     if (!c->failed) {

@@ -470,10 +470,10 @@ bool keras_create_layer(keras_call *c, keras_layer *layer, const ty_val *in, int
     return !c->failed;
 }
 
-const char *keras_asset(keras_call *c, const char *name, size_t *n)
+const char *keras_asset(keras_call *c, const char *name)
 {
     const char *text = NULL, *path = ty_arena_printf(&c->walk->arena, "assets/%s/%s", c->layer->group, name);
-    if (keras_file_member(&c->walk->m->file, path, &c->walk->arena, &text, n, &c->err) < 0)
+    if (keras_file_member(&c->walk->m->file, path, &c->walk->arena, &text, &c->err) < 0)
         c->failed = true;
     return text;
 }

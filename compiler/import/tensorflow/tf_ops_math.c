@@ -381,7 +381,7 @@ void tf_op_bitcast(tf_ctx *c)
     tf_set(c, 0, ty_graph_emit(c->g, TY_OP_BITCAST, &a, &x, 1));
 }
 
-/* A value through which no gradient flows: seen as integers and back. What tf.nn.moments stops needs no stop, since the
+/* A value through which no gradient flows. What tf.nn.moments stops needs no stop, since the
  * gradient that it cuts is zero, and a normalization is recognised without it. */
 void tf_op_stop_gradient(tf_ctx *c)
 {
@@ -394,10 +394,7 @@ void tf_op_stop_gradient(tf_ctx *c)
         tf_set_item(c, 0, &c->in[0]);
         return;
     }
-    ty_attr bits = {.type = *tf_type(c, x)}, back = bits;
-    bits.type.dtype = TY_I32;
-    ty_val seen = ty_graph_emit(c->g, TY_OP_BITCAST, &bits, &x, 1);
-    tf_set(c, 0, ty_graph_emit(c->g, TY_OP_BITCAST, &back, &seen, 1));
+    tf_set(c, 0, ty_special_held(c->g, x));
 }
 
 /* arg: which. */

@@ -27,16 +27,6 @@ static bool pool_start(tf_ctx *c, ty_val *x, tf_window *w, ty_attr *a)
     return true;
 }
 
-void tf_op_max_pool(tf_ctx *c)
-{
-    ty_val x;
-    tf_window w;
-    ty_attr a;
-    if (!pool_start(c, &x, &w, &a))
-        return;
-    tf_set(c, 0, tf_window_back(c, &w, ty_graph_emit(c->g, TY_OP_POOL_MAX, &a, &x, 1)));
-}
-
 /* Positions in planes [N, C, spatial..] as TensorFlow counts them: in [spatial.., C], with N in front if asked. */
 static ty_val pool_positions(tf_ctx *c, ty_val at, const ty_type *x)
 {
@@ -53,8 +43,8 @@ static ty_val pool_positions(tf_ctx *c, ty_val at, const ty_type *x)
     return y;
 }
 
-/* The maxima, and where they are. */
-void tf_op_max_pool_argmax(tf_ctx *c)
+/* The maxima; arg 1: and where they are. */
+void tf_op_max_pool(tf_ctx *c)
 {
     ty_val x;
     tf_window w;
@@ -62,10 +52,10 @@ void tf_op_max_pool_argmax(tf_ctx *c)
     if (!pool_start(c, &x, &w, &a))
         return;
     ty_val y = ty_graph_emit(c->g, TY_OP_POOL_MAX, &a, &x, 1);
-    if (y == TY_NONE)
+    tf_set(c, 0, tf_window_back(c, &w, y));
+    if (!c->row->arg || y == TY_NONE)
         return;
     ty_val at = pool_positions(c, ty_val_make(ty_val_node(y), 1), tf_type(c, x));
-    tf_set(c, 0, tf_window_back(c, &w, y));
     tf_set(c, 1, ty_b_cast(c->g, tf_window_back(c, &w, at), tf_attr_dtype(c, "Targmax", TY_I64)));
 }
 

@@ -1,5 +1,5 @@
 /* file.c - messages of an Arrow file: its schema, and where record batches lie. */
-#include "container/input/arrow/schema.h"
+#include "container/input/arrow/reader.h"
 #include "container/input/bytes.h"
 
 #include <limits.h>
@@ -275,7 +275,7 @@ static int file_length(file_walk *w, size_t *head, size_t *n, ty_error *err)
     bool is_marked = memcmp(word, "\xff\xff\xff\xff", 4) == 0;
     const uint8_t *p = is_marked ? word + 4 : word;
     *head = is_marked ? 8 : 4;
-    *n = (size_t)p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 | (size_t)p[3] << 24;
+    *n = (size_t)arrow_whole(p, 4, false);
     if (is_marked && there < 8)
         return file_damaged(w, "it ends early", err);
     return *n <= MAX_MESSAGE ? 0 : file_damaged(w, "it is longer than any", err);
@@ -363,7 +363,7 @@ static int footer_read(file_walk *w, ty_error *err)
     int64_t at = w->bytes.n - (int64_t)sizeof end;
     if (at < (int64_t)sizeof file_magic || arrow_get(w->bytes, at, sizeof end, end, err) < 0)
         return at < (int64_t)sizeof file_magic ? footer_damaged(err) : -1;
-    size_t n = (size_t)end[0] | (size_t)end[1] << 8 | (size_t)end[2] << 16 | (size_t)end[3] << 24;
+    size_t n = (size_t)arrow_whole(end, 4, false);
     if (memcmp(end + 4, file_magic, 6) != 0 || n > MAX_MESSAGE || (int64_t)n > at)
         return footer_damaged(err);
     uint8_t *p = malloc(n + 1);
