@@ -27,15 +27,16 @@ class Drawn(tf.Module):
         self.table.scatter_nd_update([[1, 1]], [-5.0])
         self.table.scatter_nd_sub([[1, 0]], [0.5])
         self.table[2, 1:].assign([8.0])
+        state = self.generator.state.handle
         rows = tf.reshape(tf.range(600, dtype=tf.float32), [200, 3])
         return {
             "shuffled": tf.random.shuffle(rows),
             "again": tf.random.experimental.stateless_shuffle(rows, [1, 2]),
             "classes": tf.random.categorical(logits, 3000),
             "same": tf.random.stateless_categorical(logits, 3000, [1, 2], dtype=tf.int32),
-            "whole": self.generator.uniform([3000], 5, 15, tf.int32),
+            "whole": raw.StatefulUniformInt(resource=state, algorithm=1, shape=[3000], minval=5, maxval=15),
             "table": self.table.read_value(),
-            "cut": self.generator.truncated_normal([3000]),
+            "cut": raw.StatefulTruncatedNormal(resource=state, algorithm=1, shape=[3000]),
         }
 
 
