@@ -72,7 +72,8 @@ static void count_batch(const ty_loop_plan *p, ty_loop_position *at, bool ends_e
 static bool is_over(const ty_loop_plan *p, const ty_loop_position *at)
 {
     bool by_steps = p->total_steps > 0 || p->batches_per_epoch > 0;
-    return (by_steps && at->step >= p->total_steps) || (p->batches_per_epoch == 0 && at->epoch >= p->epochs);
+    return p->enough || (by_steps && at->step >= p->total_steps) ||
+           (p->batches_per_epoch == 0 && at->epoch >= p->epochs);
 }
 
 bool ty_loop_is_over(const ty_loop_plan *plan)
@@ -115,12 +116,16 @@ static int report(loop *l, const ty_loop_position *at, ty_error *err)
     return l->calls->report(l->calls->ctx, &r, err);
 }
 
-static int evaluate(loop *l, const ty_loop_position *at, ty_error *err)
+/* *saves: the step is to be saved. */
+static int evaluate(loop *l, const ty_loop_position *at, bool *saves, ty_error *err)
 {
     if (!l->calls->evaluate || l->evaluated == at->step)
         return 0;
     l->evaluated = at->step;
-    return l->calls->evaluate(l->calls->ctx, at, err);
+    int rc = l->calls->evaluate(l->calls->ctx, at, err);
+    *saves |= rc == TY_LOOP_BETTER;
+    l->plan->enough |= rc == TY_LOOP_ENOUGH;
+    return rc < 0 ? -1 : 0;
 }
 
 static int save(loop *l, const ty_loop_position *at, ty_error *err)
@@ -169,7 +174,7 @@ static int follow_up(loop *l, const ty_loop_position *before, ty_error *err)
     int64_t under_way = evaluates || saves || p->in_flight < 1 ? 0 : p->in_flight - 1;
     if (under_way >= TY_LOOP_IN_FLIGHT)
         under_way = TY_LOOP_IN_FLIGHT - 1;
-    if (take_until(l, at->step - under_way, err) < 0 || (evaluates && evaluate(l, at, err) < 0))
+    if (take_until(l, at->step - under_way, err) < 0 || (evaluates && evaluate(l, at, &saves, err) < 0))
         return -1;
     return saves ? save(l, at, err) : 0;
 }
@@ -177,12 +182,13 @@ static int follow_up(loop *l, const ty_loop_position *before, ty_error *err)
 static int end(loop *l, ty_error *err)
 {
     const ty_loop_position *at = &l->at;
+    bool saves = true;
     if (take_until(l, at->step, err) < 0 || report(l, at, err) < 0)
         return -1;
     /* A stopped run that made no step has nothing to save; what it resumed from is still there. */
     if (l->result->stopped)
         return at->step > l->plan->first_step ? save(l, at, err) : 0;
-    return evaluate(l, at, err) < 0 ? -1 : save(l, at, err);
+    return evaluate(l, at, &saves, err) < 0 ? -1 : save(l, at, err);
 }
 
 /* All that a run has to do but its end. */

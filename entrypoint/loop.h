@@ -6,6 +6,7 @@
  * there.
  *   - after a step, in this order: metric line if due, evaluation if due, checkpoint if due. A span of epochs is due
  * after the step that takes the last batch of an epoch, or the first one beyond it.
+ *   - an evaluation may ask for a checkpoint of its step (TY_LOOP_BETTER), or end the run (TY_LOOP_ENOUGH).
  *   - a stop is obeyed between two steps: checkpoint (unless this step's is there), then return.
  *   - at the end of a complete run: evaluation and checkpoint, unless the last step had them.
  *   - a loss or gradient norm that is not finite is an error before anything of it is saved.
@@ -37,6 +38,7 @@ typedef struct ty_loop_plan {
     int in_flight;  /* steps that are begun before the first one's result is taken; 0 is 1. At most TY_LOOP_IN_FLIGHT */
     int64_t epochs; /* batches_per_epoch 0: the run ends with these at the latest */
     int64_t first_epoch, first_batch; /* batches_per_epoch 0: where first_step stands */
+    bool enough;                      /* an evaluation has ended the run: nothing is left to do */
 } ty_loop_plan;
 
 enum { TY_LOOP_IN_FLIGHT = 16 };
@@ -64,6 +66,10 @@ typedef struct ty_loop_report {
 #define TY_LOOP_EPOCH_ENDS 1
 /* There is no batch, since the run was told to stop while it waited for one. */
 #define TY_LOOP_STOPPED 2
+
+/* What an evaluation returns that was better than all before it, and is to be saved; and one that ends the run. */
+#define TY_LOOP_BETTER 3
+#define TY_LOOP_ENOUGH 4
 
 /* All get `ctx`. Those that return int return -1 with err filled to end the run. Optional ones may be NULL. */
 typedef struct ty_loop_calls {

@@ -167,7 +167,7 @@ static int read_tied(recipe_reader *rd, const ty_doc *node)
 }
 
 /* "500", "500 steps", "1 epoch". */
-static int read_span(recipe_reader *rd, const ty_doc *node, const char *what, const char *fallback, ty_span *out)
+int ty_recipe_read_span(recipe_reader *rd, const ty_doc *node, const char *what, const char *fallback, ty_span *out)
 {
     const char *text = node && node->kind != TY_DOC_NULL ? node->raw : fallback;
     *out = (ty_span){.at = node};
@@ -353,7 +353,7 @@ static int read_piecewise(recipe_reader *rd, const recipe_schedule *s, ty_recipe
                             s->factors->n_items);
     ty_span *spans = TY_NEW_ARRAY(rd->a, ty_span, n + 1);
     for (uint32_t i = 0; i < n; i++)
-        if (read_span(rd, &s->boundaries->items[i], "boundaries", NULL, &spans[i]) < 0)
+        if (ty_recipe_read_span(rd, &s->boundaries->items[i], "boundaries", NULL, &spans[i]) < 0)
             return -1;
     out->boundaries = spans;
     out->factors = factors;
@@ -377,11 +377,11 @@ static int read_schedule(recipe_reader *rd, const ty_doc *node)
     recipe_schedule s = {.s.power = 1};
     if (read_choice(rd, &ty_recipe_schedule_choice, node, &kind, &section) < 0 ||
         bind_kind(rd, &ty_recipe_schedule_choice, "", kind, section, &s) < 0 ||
-        read_span(rd, s.warmup, "warmup_steps", NULL, &s.s.warmup) < 0 ||
-        read_span(rd, s.decay, "decay_steps", NULL, &s.s.decay) < 0 ||
-        read_span(rd, s.total, "total_steps", NULL, &s.s.total) < 0 ||
-        read_span(rd, s.step_size, "step_size", NULL, &s.s.step_size) < 0 ||
-        read_span(rd, s.cycle, "cycle_steps", NULL, &s.s.cycle) < 0 || read_target(rd, s.target, &s.s) < 0 ||
+        ty_recipe_read_span(rd, s.warmup, "warmup_steps", NULL, &s.s.warmup) < 0 ||
+        ty_recipe_read_span(rd, s.decay, "decay_steps", NULL, &s.s.decay) < 0 ||
+        ty_recipe_read_span(rd, s.total, "total_steps", NULL, &s.s.total) < 0 ||
+        ty_recipe_read_span(rd, s.step_size, "step_size", NULL, &s.s.step_size) < 0 ||
+        ty_recipe_read_span(rd, s.cycle, "cycle_steps", NULL, &s.s.cycle) < 0 || read_target(rd, s.target, &s.s) < 0 ||
         (kind->kind == TY_SCHED_PIECEWISE && read_piecewise(rd, &s, &s.s) < 0))
         return -1;
     if (s.cycle && s.s.cycle.n < 1)
@@ -405,31 +405,11 @@ static int read_warmup(recipe_reader *rd, const ty_doc *node)
     if (!node || node->kind == TY_DOC_NULL)
         return 0;
     if (ty_recipe_bind(rd, "warmup", s->rows, s->n_rows, node, &w) < 0 ||
-        read_span(rd, w.steps, "warmup.steps", NULL, &rd->r->schedule.ramp) < 0)
+        ty_recipe_read_span(rd, w.steps, "warmup.steps", NULL, &rd->r->schedule.ramp) < 0)
         return -1;
     if (rd->r->schedule.warmup.n > 0)
         return ty_doc_error(node, rd->err, TY_E_CONFIG, NULL, "the schedule has a warmup of its own: give one of them");
     rd->r->schedule.ramp_start = w.start_factor;
-    return 0;
-}
-
-/* What a plateau watches must be there, and has a better direction. */
-static int check_plateau(recipe_reader *rd)
-{
-    ty_recipe_schedule *s = &rd->r->schedule;
-    if (s->kind != TY_SCHED_PLATEAU)
-        return 0;
-    if (!rd->r->validation.given)
-        return ty_doc_error(s->at, rd->err, TY_E_CONFIG, NULL, "the schedule plateau needs data.validation");
-    const ty_recipe_metric *found = NULL;
-    for (int i = 0; i < rd->r->n_metrics && s->metric; i++)
-        if (strcmp(rd->r->metrics[i].name, s->metric) == 0)
-            found = &rd->r->metrics[i];
-    if (s->metric && !found && strcmp(s->metric, "loss") != 0)
-        return ty_doc_error(s->at, rd->err, TY_E_CONFIG, NULL, "\"metrics\" has no \"%s\" for the plateau", s->metric);
-    if (!s->mode_given)
-        s->maximize = found && found->kind != TY_METRIC_MAE && found->kind != TY_METRIC_MSE &&
-                      found->kind != TY_METRIC_PERPLEXITY;
     return 0;
 }
 
@@ -523,22 +503,12 @@ static int read_metrics(recipe_reader *rd, const ty_doc *node)
     return 0;
 }
 
-static int read_export(recipe_reader *rd, const ty_doc *node)
-{
-    recipe_export e = {0};
-    const recipe_section *s = &ty_recipe_export_section;
-    if (ty_recipe_bind(rd, "export", s->rows, s->n_rows, node, &e) < 0)
-        return -1;
-    rd->r->export_preprocessing = e.preprocessing;
-    return 0;
-}
-
 static int read_checkpoint(recipe_reader *rd, const ty_doc *node)
 {
     recipe_checkpoint c = {0};
     const recipe_section *s = &ty_recipe_checkpoint_section;
     if (ty_recipe_bind(rd, "checkpoint", s->rows, s->n_rows, node, &c) < 0 ||
-        read_span(rd, c.every, "checkpoint.every", "1 epoch", &rd->r->checkpoint_every) < 0)
+        ty_recipe_read_span(rd, c.every, "checkpoint.every", "1 epoch", &rd->r->checkpoint_every) < 0)
         return -1;
     rd->r->checkpoint_keep = c.keep;
     rd->r->checkpoint_stop_on_error = c.on_error == 1;
@@ -606,10 +576,11 @@ static int read_top(recipe_reader *rd, const ty_doc *root)
         read_loss(rd, t.loss) < 0 || read_optimizer(rd, t.optimizer) < 0 || read_schedule(rd, t.schedule) < 0 ||
         read_warmup(rd, t.warmup) < 0 || read_clip(rd, t.clip) < 0 || read_lr_scale(rd, t.lr_scale) < 0 ||
         read_ema(rd, t.ema) < 0 || ty_recipe_read_data(rd, t.data) < 0 || read_metrics(rd, t.metrics) < 0 ||
-        read_checkpoint(rd, t.checkpoint) < 0 || read_export(rd, t.written) < 0 ||
-        ty_recipe_read_distributed(rd, t.distributed) < 0 || check_plateau(rd) < 0)
+        read_checkpoint(rd, t.checkpoint) < 0 || ty_recipe_read_early_stopping(rd, t.early_stopping) < 0 ||
+        ty_recipe_read_export(rd, t.written) < 0 || ty_recipe_read_distributed(rd, t.distributed) < 0 ||
+        ty_recipe_check_plateau(rd) < 0)
         return -1;
-    return read_span(rd, t.evaluate_every, "evaluate_every", "1 epoch", &r->evaluate_every) < 0 ||
+    return ty_recipe_read_span(rd, t.evaluate_every, "evaluate_every", "1 epoch", &r->evaluate_every) < 0 ||
                    ty_recipe_read_names(rd, t.frozen, "frozen", &r->frozen, &r->n_frozen) < 0 ||
                    ty_recipe_read_names(rd, t.no_decay, "no_decay", &r->no_decay, &r->n_no_decay) < 0 ||
                    read_sparse_rows(rd, t.sparse_rows) < 0 ||

@@ -39,6 +39,14 @@ typedef struct ty_span {
     const ty_doc *at; /* for messages; NULL for a default */
 } ty_span;
 
+/* When evaluations end the run: patience of them in a row that are not better by more than min_delta; 0: never. Those
+ * up to start_from do not count at all. As Keras' EarlyStopping. */
+typedef struct ty_recipe_early {
+    int64_t patience;
+    double min_delta;
+    ty_span start_from;
+} ty_recipe_early;
+
 /* What becomes of samples that fill no whole batch at the end of an epoch, and of hosts whose files end first
  * (data-sharded channels): the epoch ends with the last batch that is full everywhere; it goes on, and samples from the
  * start of the epoch take the free places; or those take part without counting, neither in the loss nor in gradients.
@@ -250,6 +258,10 @@ typedef struct ty_recipe {
     ty_span checkpoint_every;
     int64_t checkpoint_keep;
     bool checkpoint_stop_on_error, checkpoint_sharded;
+    ty_recipe_early early;
+    int best_value;    /* of an evaluation's values the one by which it is the best: 0 the loss, i + 1 metric i */
+    bool best_is_high; /* higher is better */
+    bool export_best;  /* the weights of the best evaluation are written, not the last */
     bool export_preprocessing;  /* an ONNX file that takes raw values, too */
     int64_t log_every;          /* steps between metric lines; 0: about 100 lines a run */
     const char *tensorboard;    /* folder, NULL: as the platform says; "none" is NULL with no_tensorboard */

@@ -65,6 +65,7 @@ int ty_recipe_help(ty_buf *out)
     add_section(&ty_recipe_ema_section, out);
     add_choice(&ty_recipe_metric_choice, out);
     add_section(&ty_recipe_checkpoint_section, out);
+    add_section(&ty_recipe_early_section, out);
     add_section(&ty_recipe_export_section, out);
     add_section(&ty_recipe_distributed_section, out);
     ty_buf_adds(out, "\naliases (* is the kind chosen there)\n");

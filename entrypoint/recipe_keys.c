@@ -56,7 +56,10 @@ static const ty_bind_row top_rows[] = {
     {"evaluate_every", TY_BIND_NODE, TOP(evaluate_every), "1 epoch", .form = "text",
      .help = "\"1 epoch\" or \"500 steps\"; always at the end"},
     {"checkpoint", TY_BIND_NODE, TOP(checkpoint), .form = "a map", .help = "{every: 1 epoch, keep: 3, sharded: false}"},
-    {"export", TY_BIND_NODE, TOP(written), .form = "a map", .help = "what is written beside the model: see below"},
+    {"early_stopping", TY_BIND_NODE, TOP(early_stopping), .form = "a map",
+     .help = "{patience: 3}: so many evaluations without a better one end the run; left out: none do"},
+    {"export", TY_BIND_NODE, TOP(written), .form = "a map",
+     .help = "{weights: best}: whose weights are written, and what beside the model: see below"},
     {"frozen", TY_BIND_NODE, TOP(frozen), .form = "a list",
      .help = "list of weights (names or shell patterns) that are not trained"},
     {"no_decay", TY_BIND_NODE, TOP(no_decay), .form = "a list",
@@ -532,7 +535,26 @@ static const ty_bind_row checkpoint_rows[] = {
      .help = "each of several ranks writes its part, into its own host's folder; else rank 0 writes all"},
 };
 
+static const char *const watch_modes[] = {"auto", "min", "max", NULL}; /* as TY_WATCH_... */
+#define EARLY(name) offsetof(recipe_early, name)
+static const ty_bind_row early_rows[] = {
+    {"patience", TY_BIND_INT, EARLY(patience), .required = true, .min = 1, .max = 1e9,
+     .help = "evaluations in a row without a better value"},
+    {"metric", TY_BIND_STRING, EARLY(metric),
+     .help = "name of a metric, or loss; left out: the first of metrics, else the loss on data.validation"},
+    {"mode", TY_BIND_CHOICE, EARLY(mode), "auto", .choices = watch_modes,
+     .help = "min: lower is better; auto: max for accuracy and the like"},
+    {"min_delta", TY_BIND_FLOAT, EARLY(min_delta), "0", .max = 1e30,
+     .help = "a value must be better by more than this"},
+    {"start_from", TY_BIND_NODE, EARLY(start_from), .form = "text",
+     .help = "\"2 epochs\" or \"500 steps\": evaluations up to there count neither as better nor as worse"},
+};
+
+static const char *const written_weights[] = {"auto", "last", "best", NULL}; /* as TY_WEIGHTS_... */
 static const ty_bind_row export_rows[] = {
+    {"weights", TY_BIND_CHOICE, offsetof(recipe_export, weights), "auto", .choices = written_weights,
+     .help = "of the last step, or of the best evaluation, whose checkpoint is kept; auto: best with early_stopping, "
+             "else last"},
     {"preprocessing", TY_BIND_BOOL, offsetof(recipe_export, preprocessing), "false",
      .help = "model_with_preprocessing.onnx, too: an ONNX model that takes raw numbers and texts"},
 };
@@ -586,7 +608,8 @@ SECTION(ty_recipe_warmup_section, "warmup", "a rise in front of the schedule", w
 SECTION(ty_recipe_ema_section, "ema", "averages of the trained weights", ema_rows);
 SECTION(ty_recipe_distributed_section, "distributed", "several ranks that train together", distributed_rows);
 SECTION(ty_recipe_checkpoint_section, "checkpoint", "saving the state of the run", checkpoint_rows);
-SECTION(ty_recipe_export_section, "export", "what is written beside the model", export_rows);
+SECTION(ty_recipe_early_section, "early_stopping", "evaluations that end the run", early_rows);
+SECTION(ty_recipe_export_section, "export", "what is written as the model, and beside it", export_rows);
 
 CHOICE(ty_recipe_optimizer_choice, "optimizer", "how weights follow the gradient", optimizers);
 CHOICE(ty_recipe_clip_choice, "clip", "limit of the gradient", clips);
@@ -623,5 +646,6 @@ const recipe_alias ty_recipe_aliases[] = {
     {"random_seed", "seed"},
     {"target", "data.train.target"},
     {"num_threads", "threads"},
+    {"early_stopping_patience", "early_stopping.patience"},
 };
 const size_t ty_recipe_n_aliases = N(ty_recipe_aliases);

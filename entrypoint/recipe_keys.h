@@ -14,7 +14,7 @@
 /* What binding fills at the top level; the NODE fields are looked into by recipe.c. */
 typedef struct recipe_top {
     const char *model, *signature, *train_signature, *layers;
-    const ty_doc *inputs, *loss, *optimizer, *schedule, *clip, *data, *metrics, *checkpoint, *written;
+    const ty_doc *inputs, *loss, *optimizer, *schedule, *clip, *data, *metrics, *checkpoint, *written, *early_stopping;
     const ty_doc *frozen, *no_decay, *buffers, *tied, *evaluate_every;
     const ty_doc *warmup, *lr_scale, *ema, *keep_float32, *sparse_rows;
     const ty_doc *batch_size, *memory, *distributed, *data_threads, *data_memory;
@@ -117,7 +117,22 @@ typedef struct recipe_checkpoint {
     bool sharded;
 } recipe_checkpoint;
 
+/* As the words of `mode`. */
+enum { TY_WATCH_AUTO, TY_WATCH_MIN, TY_WATCH_MAX };
+
+typedef struct recipe_early {
+    int64_t patience;
+    double min_delta;
+    const char *metric;
+    int mode;
+    const ty_doc *start_from;
+} recipe_early;
+
+/* As the words of `weights`. */
+enum { TY_WEIGHTS_AUTO, TY_WEIGHTS_LAST, TY_WEIGHTS_BEST };
+
 typedef struct recipe_export {
+    int weights;
     bool preprocessing;
 } recipe_export;
 
@@ -161,7 +176,7 @@ typedef struct recipe_choice {
 
 extern const recipe_section ty_recipe_top_section, ty_recipe_data_section, ty_recipe_field_section,
     ty_recipe_image_section, ty_recipe_audio_section, ty_recipe_checkpoint_section, ty_recipe_distributed_section,
-    ty_recipe_warmup_section, ty_recipe_ema_section, ty_recipe_export_section;
+    ty_recipe_warmup_section, ty_recipe_ema_section, ty_recipe_early_section, ty_recipe_export_section;
 extern const recipe_choice ty_recipe_loss_choice, ty_recipe_optimizer_choice, ty_recipe_schedule_choice,
     ty_recipe_clip_choice, ty_recipe_metric_choice;
 

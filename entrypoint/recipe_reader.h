@@ -20,6 +20,13 @@ int ty_recipe_bind(recipe_reader *rd, const char *path, const ty_bind_row *rows,
 int ty_recipe_read_names(recipe_reader *rd, const ty_doc *node, const char *what, ty_names *out, int *n_out);
 /* Texts and numbers as they are written, what says that there is no value: -999 and NA need no quotes. */
 int ty_recipe_read_markers(ty_arena *a, const ty_doc *node, ty_csv_missing *out, ty_error *err);
+/* "500 steps", "2 epochs" or 500; `fallback` where there is no node, which may be NULL: n is 0. `what` is its key. */
+int ty_recipe_read_span(recipe_reader *rd, const ty_doc *node, const char *what, const char *fallback, ty_span *out);
+/* recipe_watch.c, once metrics and data are read: what depends on evaluations. What a plateau watches must be there,
+ * and has a better direction; early_stopping, and with it which value is the best; export, which it has to do with. */
+int ty_recipe_check_plateau(recipe_reader *rd);
+int ty_recipe_read_early_stopping(recipe_reader *rd, const ty_doc *node);
+int ty_recipe_read_export(recipe_reader *rd, const ty_doc *node);
 /* A path against the recipe's folder; NULL stays NULL. */
 const char *ty_recipe_path(recipe_reader *rd, const char *path);
 /* `data` into rd->r->train and validation. */

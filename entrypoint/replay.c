@@ -10,7 +10,7 @@ static int evaluate_if_due(void *ctx, const ty_loop_position *at, ty_error *err)
     ty_loop_position before = ty_loop_position_at(&s->loop, at->step - 1);
     if (s->spec.schedule.kind != TY_SCHED_PLATEAU || !ty_cadence_due(&s->loop.evaluate, &before, at))
         return 0;
-    return ty_session_calls(s).evaluate(s, at, err);
+    return ty_session_calls(s).evaluate(s, at, err) < 0 ? -1 : 0;
 }
 
 static int run_before(ty_session *s, int64_t step, ty_error *err)

@@ -210,13 +210,17 @@ static int take_position(ty_session *s, const ty_checkpoint_restored *found, ty_
     s->has_best = state->has_best;
     s->best = state->best_metric;
     s->best_step = state->best_step;
+    s->n_worse = state->n_worse;
+    ty_session_resume_best(s);
     ty_log_info("checkpoint",
                 s->known_steps > 0 ? "resuming at step %lld of %lld from %s%s"
                                    : "resuming at step %lld%.0lld from %s%s",
                 (long long)state->step, (long long)s->known_steps, found->path,
                 found->skipped.n_lines ? " (newer ones were not valid)" : "");
     if (ty_loop_is_over(&s->loop))
-        ty_log_info("checkpoint", "nothing is left to train: more epochs or max_steps go on, --fresh starts anew");
+        ty_log_info("checkpoint", "nothing is left to train: %s%s, --fresh starts anew",
+                    s->loop.enough ? "no evaluation was better for long enough: " : "",
+                    s->loop.enough ? "more patience goes on" : "more epochs or max_steps go on");
     return 0;
 }
 
@@ -278,6 +282,7 @@ static int restore(ty_session *s, ty_error *err)
     ty_session_release_state(s);
     if (rc < 0)
         return -1;
+    ty_session_resume_best(s);
     s->steps_done = s->loop.first_step;
     return 0;
 }

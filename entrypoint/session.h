@@ -113,7 +113,11 @@ typedef struct ty_session {
     bool has_best;
     double best;
     int64_t best_step;
+    int64_t n_worse;                                    /* evaluations since that count and were no better */
+    ty_value_named best_values[TY_SESSION_MAX_METRICS]; /* of that evaluation */
+    int n_best_values;                                  /* 0: it was before the run resumed */
     int64_t steps_done;
+    ty_loop_position written;       /* of the weights that are written as the model */
     const char *batch_reason;       /* of batch_size auto, for the banner; NULL: it was given */
     uint64_t planned_process_bytes; /* resident after the first plan; 0: none yet (budget.h) */
     uint64_t batch_limit_bytes;     /* while batch_size auto searches and after; 0: it was given */
@@ -218,6 +222,16 @@ int ty_session_open_served(ty_session *s, ty_error *err);
 int64_t ty_session_updates(const ty_session *s);
 /* Before weights are measured, saved or exported at the end of the run. */
 int ty_session_join(ty_session *s, int64_t step, ty_error *err);
+
+/* session_best.c: the best evaluation. After one, whose values are s->latest: 0, TY_LOOP_BETTER or TY_LOOP_ENOUGH. */
+int ty_session_note_best(ty_session *s, const ty_loop_position *at);
+/* Once it is known where the run goes on. */
+void ty_session_resume_best(ty_session *s);
+/* At the end of a run, by all ranks: the weights become those that are to be written, s->latest what was measured of
+ * them, and s->written says of which step they are. */
+int ty_session_take_best(ty_session *s, bool stopped, ty_error *err);
+/* session_calls.c: one evaluation into s->latest, with the weights as they are; *abandoned: told to stop, not done. */
+int ty_session_measure(ty_session *s, bool *abandoned, ty_error *err);
 
 /* session_company.c: what a session settles with the ranks that it trains with; nothing happens where it is alone.
  * The recipe and the data must be the same on all ranks; how many batches an epoch has is agreed. */

@@ -278,13 +278,14 @@ static int next_evaluated(ty_session *s, const evaluated *e, const ty_batch **ba
                                       : ty_prefetch_next(e->batches, batch, err);
 }
 
-/* An evaluation that the rate depends on is not repeated after resuming: it is finished. */
+/* An evaluation that the rate or the end of the run depends on is not repeated after resuming: it is finished. */
 static int is_abandoned(const ty_session *s, bool *abandoned, ty_error *err)
 {
     int requests;
     if (ty_company_stopping(s->job->company, ty_stop_count(), &requests, err) < 0)
         return -1;
-    *abandoned = requests > (s->spec.schedule.kind == TY_SCHED_PLATEAU ? 1 : 0);
+    bool counts = s->spec.schedule.kind == TY_SCHED_PLATEAU || s->recipe.early.patience > 0 || s->recipe.export_best;
+    *abandoned = requests > (counts ? 1 : 0);
     return 0;
 }
 
@@ -344,19 +345,6 @@ static int run_evaluation(ty_session *s, sums *all, bool *abandoned, ty_error *e
     return rc;
 }
 
-/* Best by the first metric, or by the loss where there is none. */
-static void note_best(ty_session *s, int64_t step)
-{
-    bool by_metric = s->recipe.n_metrics > 0;
-    double value = s->latest[by_metric ? 1 : 0].value;
-    bool higher = by_metric && ty_tally_prefers_high(s->recipe.metrics[0].kind);
-    if (isnan(value) || (s->has_best && (higher ? value <= s->best : value >= s->best)))
-        return;
-    s->has_best = true;
-    s->best = value;
-    s->best_step = step;
-}
-
 static void take_results(ty_session *s, sums *all)
 {
     s->latest[0] = (ty_value_named){"loss", all->loss / all->loss_count};
@@ -382,38 +370,44 @@ static int note_plateau(ty_session *s, int64_t step, ty_error *err)
     return 0;
 }
 
-static int call_evaluate(void *ctx, const ty_loop_position *at, ty_error *err)
+int ty_session_measure(ty_session *s, bool *abandoned, ty_error *err)
 {
-    ty_session *s = ctx;
     sums all = {.n = s->recipe.n_metrics};
-    bool abandoned = false;
     double start = ty_session_now_s();
-    if (!s->validation)
-        return 0;
     for (int i = 0; i < all.n; i++)
         all.metric[i].kind = s->plan.metrics[i].kind;
     ty_doing_now(TY_DOING_EVALUATE);
+    int rc = run_evaluation(s, &all, abandoned, err);
+    s->times.evaluate_s += ty_session_now_s() - start;
+    if (rc == 0 && !*abandoned)
+        take_results(s, &all);
+    free_sums(&all);
+    return rc;
+}
+
+static int call_evaluate(void *ctx, const ty_loop_position *at, ty_error *err)
+{
+    ty_session *s = ctx;
+    bool abandoned = false;
+    if (!s->validation)
+        return 0;
     int rc = ty_session_is_last(s, at->step) ? ty_session_join(s, at->step, err) : 0;
     if (rc == 0 && s->served)
         rc = ty_served_settle(s->served, err);
     if (rc == 0)
-        rc = run_evaluation(s, &all, &abandoned, err);
-    s->times.evaluate_s += ty_session_now_s() - start;
-    if (rc == 0 && !abandoned)
-        take_results(s, &all);
-    free_sums(&all);
+        rc = ty_session_measure(s, &abandoned, err);
     if (rc < 0)
         return ty_error_wrap(err, "evaluation after step %lld", (long long)at->step);
     if (abandoned)
         return 0;
     s->evaluated_step = at->step;
-    note_best(s, at->step);
+    int outcome = ty_session_note_best(s, at);
     if (note_plateau(s, at->step, err) < 0)
         return -1;
-    if (!s->outputs) /* replay: only the rate follows */
-        return 0;
+    if (!s->outputs) /* another rank's; or replay: only the rate follows */
+        return outcome;
     ty_outputs_flush(s->outputs);
-    return ty_outputs_add(s->outputs, true, at->step, at->epoch, s->latest, s->n_latest, err);
+    return ty_outputs_add(s->outputs, true, at->step, at->epoch, s->latest, s->n_latest, err) < 0 ? -1 : outcome;
 }
 
 /* ---- checkpoints ---- */
@@ -433,7 +427,8 @@ static int save(ty_session *s, const ty_loop_position *at, ty_error *err)
                             .seed = (uint64_t)s->recipe.seed,
                             .has_best = s->has_best,
                             .best_metric = s->has_best ? s->best : 0,
-                            .best_step = s->best_step};
+                            .best_step = s->best_step,
+                            .n_worse = s->n_worse};
     if ((s->served && (ty_session_join(s, at->step, err) < 0 || ty_served_settle(s->served, err) < 0 ||
                        ty_served_fetch(s->served, err) < 0)) ||
         ty_program_fetch_states(s->program, err) < 0)
@@ -669,8 +664,8 @@ int ty_session_export(ty_session *s, ty_error *err)
                    .format = format,
                    .origin = s->recipe.model,
                    .recipe_json = recipe_json(s),
-                   .step = s->steps_done,
-                   .epoch = s->train_stream.is_on ? s->at.epoch : ty_loop_position_at(&s->loop, s->steps_done).epoch,
+                   .step = s->written.step,
+                   .epoch = s->written.epoch,
                    .has_index = s->train && s->train->index.given,
                    .index_base = s->train ? s->train->index.base : 0,
                    .index_width = s->train ? s->train->index.width : 0,

@@ -215,7 +215,7 @@ void ty_session_release_state(ty_session *s)
 
 /* Bytes of rank 0, as they are: the same program on the same kind of machine, which was compared. */
 typedef struct start {
-    int64_t step, epoch, batch, best_step;
+    int64_t step, epoch, batch, best_step, n_worse;
     double best;
     int32_t resumed, has_best;
 } start;
@@ -230,7 +230,7 @@ static void take_parts(ty_session *s)
 int ty_session_share_state(ty_session *s, ty_error *err)
 {
     ty_company *c = s->job->company;
-    start from = {s->loop.first_step, s->loop.first_epoch, s->loop.first_batch, s->best_step, s->best,
+    start from = {s->loop.first_step, s->loop.first_epoch, s->loop.first_batch, s->best_step, s->n_worse, s->best,
                   s->resumed,         s->has_best};
     if (!c) {
         take_parts(s);
@@ -242,6 +242,7 @@ int ty_session_share_state(ty_session *s, ty_error *err)
     s->loop.first_epoch = from.epoch;
     s->loop.first_batch = from.batch;
     s->best_step = from.best_step;
+    s->n_worse = from.n_worse;
     s->best = from.best;
     s->resumed = from.resumed;
     s->has_best = from.has_best;

@@ -55,6 +55,9 @@ int ty_session_list_served(ty_session *s, ty_error *err)
         return ty_error_set(err, TY_E_CONFIG,
                             "parameter servers: schedule plateau is not for them, since only one "
                             "worker evaluates");
+    if (s->recipe.early.patience > 0 || s->recipe.export_best)
+        return ty_error_set(err, TY_E_CONFIG, "parameter servers: %s is not for them, since the weights are theirs",
+                            s->recipe.early.patience > 0 ? "early_stopping" : "export.weights: best");
     if (ty_served_new(s->job->served, &s->served_rule, s->program, &s->served, err) < 0)
         return -1;
     while (ty_served_state(s->served, n, &name, &t))

@@ -122,7 +122,10 @@ static void add_result(const ty_session *s, ty_job_end end, ty_buf *out)
                                        : "stopped after step %s%.0lld, on request\n",
                     ty_count_text(s->steps_done, count, sizeof count), (long long)s->known_steps);
     else
-        ty_buf_addf(out, "complete: %s steps\n", ty_count_text(s->steps_done, count, sizeof count));
+        ty_buf_addf(out, "complete: %s steps%s\n", ty_count_text(s->steps_done, count, sizeof count),
+                    s->loop.enough ? ", and no better evaluation for long enough (early_stopping)" : "");
+    if (s->written.step != s->steps_done)
+        ty_buf_addf(out, "  weights     of step %lld, the best evaluation\n", (long long)s->written.step);
     if (s->evaluated_step >= 0) {
         ty_buf_addf(out, "  validation ");
         for (int i = 0; i < s->n_latest; i++) {
@@ -130,7 +133,8 @@ static void add_result(const ty_session *s, ty_job_end end, ty_buf *out)
             ty_buf_addf(out, is_share ? " %s %.2f %%" : " %s %.5g", s->latest[i].name,
                         is_share ? 100 * s->latest[i].value : s->latest[i].value);
         }
-        bool best_is_share = s->recipe.n_metrics > 0 && ty_tally_is_share(s->recipe.metrics[0].kind);
+        int best = s->recipe.best_value;
+        bool best_is_share = best > 0 && ty_tally_is_share(s->recipe.metrics[best - 1].kind);
         if (s->has_best)
             ty_buf_addf(out, best_is_share ? "  (best %.2f %% at step %lld)" : "  (best %.5g at step %lld)",
                         best_is_share ? 100 * s->best : s->best, (long long)s->best_step);

@@ -77,6 +77,8 @@ static int train(ty_session *s, ty_job_end *end, const char **phase, ty_error *e
     s->steps_done = result.steps_done;
     *end = result.stopped ? TY_JOB_STOPPED : TY_JOB_COMPLETE;
     *phase = "export";
+    if (ty_session_take_best(s, result.stopped, err) < 0)
+        return -1;
     bool leads = ty_session_leads(s), exported = leads && wants_model(s, &result);
     ty_doing_now(leads ? TY_DOING_SAVE : TY_DOING_FINISHED);
     if (exported && ty_session_export(s, err) < 0)

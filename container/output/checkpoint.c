@@ -215,7 +215,7 @@ static int retain(const ty_checkpoints *c, int64_t newest_step, ty_arena *arena,
             continue;
         if (n_kept < (size_t)c->keep)
             n_kept++;
-        else if (delete_manifest_first(arena, list[i].path, err) < 0)
+        else if (list[i].step != c->also && delete_manifest_first(arena, list[i].path, err) < 0)
             return -1;
     }
     return 0;
@@ -362,7 +362,7 @@ int ty_checkpoint_restore(const ty_checkpoints *c, const ty_named_tensor *tensor
     for (size_t i = 0; i < n; i++) {
         ty_rankfile_fault fault;
         ty_error reason = {0};
-        if (c->before > 0 && list[i].step >= c->before)
+        if ((c->before > 0 && list[i].step >= c->before) || (c->only > 0 && list[i].step != c->only))
             continue;
         n_manifests += list[i].has_manifest;
         if (restore_one(c, &list[i], tensors, n_tensors, arena, out, &fault, &reason) == 0)

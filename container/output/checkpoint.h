@@ -48,9 +48,11 @@ typedef int ty_checkpoint_fetch(void *ctx, const char *path, const ty_manifest *
 typedef struct ty_checkpoints {
     const char *dir; /* the folder of all checkpoints */
     int keep;        /* how many complete ones to keep; below 1: all */
+    int64_t also;    /* the one of this step stays, too, as long as it says so; 0: none */
     ty_checkpoint_policy on_error;
     int rank, world_size;       /* world_size 0 counts as 1 */
     int64_t before;             /* only checkpoints of earlier steps than this are restored; 0: all */
+    int64_t only;               /* only that of this step is; 0: any */
     int n_failed;               /* saves that failed in a row; kept by ty_checkpoint_save */
     ty_checkpoint_fetch *fetch; /* for checkpoints of several ranks; NULL: all files lie in the folder */
     void *fetch_ctx;

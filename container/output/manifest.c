@@ -64,6 +64,8 @@ static void put_state(ty_json_writer *w, const ty_train_state *s)
         ty_json_put_float(w, "best_metric", s->best_metric);
         ty_json_put_int(w, "best_step", s->best_step);
     }
+    if (s->n_worse > 0)
+        ty_json_put_int(w, "worse", s->n_worse);
     ty_json_close(w);
 }
 
@@ -102,8 +104,8 @@ static int check_writable(const ty_manifest *m, ty_error *err)
         return ty_error_set(err, TY_E_INTERNAL, "manifest: a hash is not a plain word of at most %d bytes", HEX_BYTES);
     if (!run_ok(m->state.run))
         return ty_error_set(err, TY_E_INTERNAL, "manifest: run is not plain text");
-    if (m->state.step < 0 || m->state.epoch < 0 || m->state.batch < 0)
-        return ty_error_set(err, TY_E_INTERNAL, "manifest: step, epoch or batch is negative");
+    if (m->state.step < 0 || m->state.epoch < 0 || m->state.batch < 0 || m->state.n_worse < 0)
+        return ty_error_set(err, TY_E_INTERNAL, "manifest: step, epoch, batch or a count is negative");
     if (m->state.has_best && !isfinite(m->state.best_metric))
         return ty_error_set(err, TY_E_INTERNAL, "manifest: the best metric is not finite");
     return 0;
@@ -235,7 +237,7 @@ static int read_map(const ty_doc *map, const struct field *fields, size_t n, ty_
 
 static int read_position(const ty_doc *d, ty_train_state *s, ty_error *err)
 {
-    bool has_step = false;
+    bool has_step = false, has_worse = false;
     const struct field fields[] = {
         {"epoch", FIELD_COUNT, &s->epoch, NULL},
         {"batch", FIELD_COUNT, &s->batch, NULL},
@@ -243,6 +245,7 @@ static int read_position(const ty_doc *d, ty_train_state *s, ty_error *err)
         {"rng", FIELD_WORD, &s->rng, NULL},
         {"best_metric", FIELD_NUMBER, &s->best_metric, &s->has_best},
         {"best_step", FIELD_COUNT, &s->best_step, &has_step},
+        {"worse", FIELD_COUNT, &s->n_worse, &has_worse},
     };
     if (read_map(d, fields, sizeof fields / sizeof *fields, err) < 0)
         return -1;

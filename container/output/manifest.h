@@ -8,7 +8,8 @@
  *       "version": 2,
  *       "step": 1200,
  *       "world_size": 1,
- *       "position": {"epoch": 3, "batch": 17, "seed": "1", "rng": "0", "best_metric": 0.97, "best_step": 1100},
+ *       "position": {"epoch": 3, "batch": 17, "seed": "1", "rng": "0", "best_metric": 0.97, "best_step": 1100,
+ *                    "worse": 1},
  *       "plan_hash": "...",
  *       "recipe_hash": "...",
  *       "run": "seed 1, batch_size 64, ...",
@@ -18,7 +19,8 @@
  *       "sha256": "..."
  *     }
  *
- * 64-bit words stand as text, since JSON readers round numbers past 2^53. Version 1, which is still read, has no "run".
+ * 64-bit words stand as text, since JSON readers round numbers past 2^53. "worse" stands only where it is not 0.
+ * Version 1, which is still read, has no "run".
  */
 #ifndef TY_CONTAINER_OUTPUT_MANIFEST_H
 #define TY_CONTAINER_OUTPUT_MANIFEST_H
@@ -47,6 +49,7 @@ typedef struct ty_train_state {
     bool has_best;
     double best_metric;
     int64_t best_step;
+    int64_t n_worse; /* evaluations since best_step that count and were no better: for early stopping */
     char plan_hash[TY_MANIFEST_HASH_BYTES];   /* of the memory plan, graph and layout of weights; "" if unused.
                                                  [0-9a-zA-Z_.:-] only */
     char recipe_hash[TY_MANIFEST_HASH_BYTES]; /* of the recipe; likewise */

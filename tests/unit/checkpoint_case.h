@@ -42,6 +42,7 @@ static inline ty_train_state state_at(int64_t step)
                             .has_best = true,
                             .best_metric = 0.1 + 0.2,
                             .best_step = step - 1,
+                            .n_worse = step % 3,
                             .plan_hash = "abc:1",
                             .recipe_hash = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
                             .run = "seed 1, batch_size 64"};
@@ -74,6 +75,7 @@ static inline void restore(const ty_checkpoints *c, int64_t step, size_t n_skipp
         assert_int_equal(r.state.batch, s.batch);
         assert_true(r.state.seed == s.seed && r.state.rng == s.rng && r.state.has_best);
         assert_true(r.state.best_metric == s.best_metric && r.state.best_step == s.best_step);
+        assert_int_equal(r.state.n_worse, s.n_worse);
         assert_string_equal(r.state.plan_hash, s.plan_hash);
         assert_string_equal(r.state.recipe_hash, s.recipe_hash);
         assert_string_equal(r.state.run, s.run);

@@ -16,9 +16,10 @@ typedef struct trace {
     int64_t step, stop_before, nan_at, inf_norm_at; /* -1: never */
     int64_t taken;                                  /* results */
     double loss_scale;
-    const char *fail;     /* name of the call that fails */
-    int64_t epoch, batch; /* streams: where batches come from; epoch e has 2 + e % 2 of them */
-    int64_t last_batch;   /* this one does not come, and the run is told to stop; counted from 1, 0: all come */
+    const char *fail;             /* name of the call that fails */
+    int64_t epoch, batch;         /* streams: where batches come from; epoch e has 2 + e % 2 of them */
+    int64_t better_at, enough_at; /* evaluations of these steps say so; 0: none */
+    int64_t last_batch;           /* this one does not come, and the run is told to stop; counted from 1, 0: all come */
 } trace;
 
 static void note(trace *t, const char *fmt, ...) TY_PRINTF(2, 3);
@@ -67,8 +68,12 @@ static int on_result(void *ctx, ty_step_result *r, ty_error *err)
 }
 static int on_evaluate(void *ctx, const ty_loop_position *at, ty_error *err)
 {
-    note(ctx, " E%lld ", (long long)at->step);
-    return outcome(ctx, "evaluate", err);
+    trace *t = ctx;
+    note(t, " E%lld ", (long long)at->step);
+    return outcome(t, "evaluate", err) < 0            ? -1
+           : t->better_at && at->step == t->better_at ? TY_LOOP_BETTER
+           : t->enough_at && at->step == t->enough_at ? TY_LOOP_ENOUGH
+                                                      : 0;
 }
 static int on_checkpoint(void *ctx, const ty_loop_position *at, ty_error *err)
 {
@@ -86,7 +91,7 @@ static bool on_stop(void *ctx)
     return t->stop_before >= 0 && t->step >= t->stop_before;
 }
 
-#define KNOWN 0, 0, 0 /* nothing is said of epochs: their length is known */
+#define KNOWN 0, 0, 0, false /* nothing is said of epochs: their length is known */
 
 static int run(trace *t, const ty_loop_plan *given, ty_loop_result *result, ty_error *err)
 {
@@ -189,31 +194,36 @@ static const row rows[] = {
      false},
     /* Streams: epochs of 2, 3, 2, 3 ... batches, which nobody has said. */
     {"a stream, by epochs",
-     {0, 0, 0, 1, {0}, {1, true}, {1, true}, 1, 2, 0, 0},
+     {0, 0, 0, 1, {0}, {1, true}, {1, true}, 1, 2, 0, 0, false},
      NEVER,
      "BB E2  C2(1,0) BBB E5  C5(2,0)  R5/5=3 ",
      5,
      false},
     {"a stream, by steps",
-     {0, 4, 0, 1, {0}, {2, false}, {3, false}, 2, 9, 0, 0},
+     {0, 4, 0, 1, {0}, {2, false}, {3, false}, 2, 9, 0, 0, false},
      NEVER,
      "BB<1> E2 B C3(1,1) B E4  R4/4=2.5  C4(1,2) ",
      4,
      false},
     {"steps across epochs of a stream",
-     {0, 0, 0, 2, {0}, {1, true}, {0}, 1, 3, 0, 0},
+     {0, 0, 0, 2, {0}, {1, true}, {0}, 1, 3, 0, 0, false},
      NEVER,
      "bB E1 bBbB E3 bx R3/3=2  C3(2,1) ",
      3,
      false},
     {"a stream resumed",
-     {4, 0, 0, 1, {0}, {1, true}, {0}, 1, 3, 1, 2},
+     {4, 0, 0, 1, {0}, {1, true}, {0}, 1, 3, 1, 2, false},
      NEVER,
      "B E5 BB E7  R7/3=6  C7(3,0) ",
      7,
      false},
-    {"a stream resumed at its end", {7, 0, 0, 1, {0}, {0}, {0}, 1, 3, 3, 0}, NEVER, " E7 ", 7, false},
-    {"a stream that is stopped", {0, 0, 0, 1, {0}, {0}, {0}, 2, 9, 0, 0}, 3, "BB<1>B<2> R3/3=2  C3(1,1) ", 3, true},
+    {"a stream resumed at its end", {7, 0, 0, 1, {0}, {0}, {0}, 1, 3, 3, 0, false}, NEVER, " E7 ", 7, false},
+    {"a stream that is stopped",
+     {0, 0, 0, 1, {0}, {0}, {0}, 2, 9, 0, 0, false},
+     3,
+     "BB<1>B<2> R3/3=2  C3(1,1) ",
+     3,
+     true},
     {"a stop takes what is under way", {0, 5, 5, 1, {0}, {0}, {0}, 2, KNOWN}, 2, "BB<1> R2/2=1.5  C2(0,2) ", 2, true},
 };
 
@@ -241,7 +251,7 @@ static void a_stop_while_a_batch_is_awaited(void **state)
         int64_t steps_done;
     } cases[] = {{1, 4, "BBB R3/3=2  C3(1,1) ", 3}, {2, 4, "bBbx R1/1=1  C1(1,0) ", 1}, {1, 1, "", 0}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const ty_loop_plan plan = {0, 0, 0, cases[i].accumulate, {0}, {0}, {0}, 1, 9, 0, 0};
+        const ty_loop_plan plan = {0, 0, 0, cases[i].accumulate, {0}, {0}, {0}, 1, 9, 0, 0, false};
         trace t = {.stop_before = -1, .nan_at = -1, .inf_norm_at = -1, .last_batch = cases[i].last_batch};
         ty_loop_result result;
         ty_error err = {0};
@@ -250,6 +260,38 @@ static void a_stop_while_a_batch_is_awaited(void **state)
         assert_int_equal(result.steps_done, cases[i].steps_done);
         assert_true(result.stopped);
     }
+}
+
+static void evaluations_save_and_end_the_run(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t better_at, enough_at;
+        ty_loop_plan plan;
+        const char *expected;
+        int64_t steps_done;
+    } cases[] = {
+        {2, 0, {0, 4, 2, 1, {0}, {1, true}, {0}, 1, KNOWN}, "BB E2  C2(1,0) BB E4  R4/4=2.5  C4(2,0) ", 4},
+        {0, 2, {0, 9, 9, 1, {0}, {1, false}, {0}, 1, KNOWN}, "B E1 B E2  R2/2=1.5  C2(0,2) ", 2},
+        {0, 2, {0, 9, 9, 1, {0}, {1, false}, {1, false}, 1, KNOWN}, "B E1  C1(0,1) B E2  C2(0,2)  R2/2=1.5 ", 2},
+        {0, 5, {0, 0, 0, 1, {0}, {1, true}, {0}, 2, 9, 0, 0, false}, "BB<1> E2 BB<3>B<4> E5  R5/5=3  C5(2,0) ", 5},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        trace t = {.stop_before = -1,
+                   .nan_at = -1,
+                   .inf_norm_at = -1,
+                   .better_at = cases[i].better_at,
+                   .enough_at = cases[i].enough_at};
+        ty_loop_result result;
+        ty_error err = {0};
+        assert_int_equal(run(&t, &cases[i].plan, &result, &err), 0);
+        assert_string_equal(t.text, cases[i].expected);
+        assert_int_equal(result.steps_done, cases[i].steps_done);
+        assert_false(result.stopped);
+    }
+    /* Resumed behind its end, it has nothing left to do. */
+    ty_loop_plan over = {2, 9, 9, 1, {0}, {1, false}, {0}, 1, 0, 0, 0, true};
+    assert_true(ty_loop_is_over(&over));
 }
 
 static void not_finite_is_refused_before_it_is_saved(void **state)
@@ -312,6 +354,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(traces),
         cmocka_unit_test(a_stop_while_a_batch_is_awaited),
+        cmocka_unit_test(evaluations_save_and_end_the_run),
         cmocka_unit_test(not_finite_is_refused_before_it_is_saved),
         cmocka_unit_test(a_scaled_gradient_may_overflow),
         cmocka_unit_test(a_failing_call_ends_the_run),

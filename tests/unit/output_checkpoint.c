@@ -278,6 +278,31 @@ static void test_retention(void **state)
     assert_int_equal(n_listed(&c), 8);
 }
 
+/* One stays beside the newest, and can be asked for. */
+static void test_one_that_stays(void **state)
+{
+    ty_checkpoints c = checkpoints(state);
+    ty_checkpoint_restored r;
+    ty_error err = {0};
+    ty_arena arena;
+    c.also = 2;
+    for (int64_t step = 1; step <= 6; step++)
+        save(&c, step);
+    assert_int_equal(n_listed(&c), 4);
+    restore(&c, 6, 0);
+    c.only = 2;
+    restore(&c, 2, 0);
+    c.only = 3;
+    ty_arena_init(&arena);
+    assert_ok(ty_checkpoint_restore(&c, NULL, 0, &arena, &r, &err));
+    assert_false(r.found);
+    ty_arena_fini(&arena);
+    c.only = c.also = 0;
+    save(&c, 7);
+    assert_int_equal(n_listed(&c), 3);
+    assert_false(ty_file_exists(in(state, "checkpoints/step-00000002")));
+}
+
 /* Saving the step that stands there already: the same content is left alone, other content replaces it. */
 static void test_same_step_again(void **state)
 {
@@ -534,12 +559,15 @@ static void test_forged_index(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SCRATCH_TEST(test_round_trip),        SCRATCH_TEST(test_layout),       SCRATCH_TEST(test_manifest_damage),
-        SCRATCH_TEST(test_manifest_versions), SCRATCH_TEST(test_rank_damage),  SCRATCH_TEST(test_reasons),
-        SCRATCH_TEST(test_none_valid),        SCRATCH_TEST(test_mismatch),     SCRATCH_TEST(test_retention),
-        SCRATCH_TEST(test_same_step_again),   SCRATCH_TEST(test_tidy),         SCRATCH_TEST(test_policy),
-        SCRATCH_TEST(test_full_disk),         SCRATCH_TEST(test_no_inodes),    SCRATCH_TEST(test_forbidden),
-        SCRATCH_TEST(test_odd_files),         SCRATCH_TEST(test_forged_index),
+        SCRATCH_TEST(test_round_trip),      SCRATCH_TEST(test_layout),
+        SCRATCH_TEST(test_manifest_damage), SCRATCH_TEST(test_manifest_versions),
+        SCRATCH_TEST(test_rank_damage),     SCRATCH_TEST(test_reasons),
+        SCRATCH_TEST(test_none_valid),      SCRATCH_TEST(test_mismatch),
+        SCRATCH_TEST(test_retention),       SCRATCH_TEST(test_one_that_stays),
+        SCRATCH_TEST(test_same_step_again), SCRATCH_TEST(test_tidy),
+        SCRATCH_TEST(test_policy),          SCRATCH_TEST(test_full_disk),
+        SCRATCH_TEST(test_no_inodes),       SCRATCH_TEST(test_forbidden),
+        SCRATCH_TEST(test_odd_files),       SCRATCH_TEST(test_forged_index),
     };
     return cmocka_run_group_tests_name("output: checkpoints", tests, NULL, NULL);
 }

@@ -391,6 +391,43 @@ static void a_plateau_knows_what_is_better(void **state)
     }
 }
 
+static void early_stopping_and_whose_weights_are_written(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *metrics, *lines;
+        int best_value;
+        bool is_high, export_best;
+        int64_t patience;
+    } rows[] = {
+        {"[]", "", 0, false, false, 0},
+        {"[{accuracy: {name: hits}}, mae]", "", 1, true, false, 0},
+        {"[mae]", "export: {weights: best}\n", 1, false, true, 0},
+        {"[]", "early_stopping: {patience: 3}\n", 0, false, true, 3},
+        {"[{accuracy: {name: hits}}, mae]", "early_stopping: {patience: 1}\n", 1, true, true, 1},
+        {"[{accuracy: {name: hits}}, mae]", "early_stopping: {patience: 1, metric: mae}\n", 2, false, true, 1},
+        {"[{accuracy: {name: hits}}, mae]", "early_stopping: {patience: 1, metric: loss}\n", 0, false, true, 1},
+        {"[mae]", "early_stopping: {patience: 1, mode: max}\nexport: {weights: last}\n", 1, true, false, 1},
+        {"[{accuracy: {}}]", "early_stopping: {patience: 1, mode: min}\n", 1, false, true, 1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "model: m.onnx\nloss: mse\nmetrics: %s\n%sdata: {train: {fields: [x, t]}, validation: {channel: v}}\n",
+                 rows[i].metrics, rows[i].lines);
+        ty_recipe r = good(text, NULL, 0);
+        assert_int_equal(r.best_value, rows[i].best_value);
+        assert_int_equal(r.best_is_high, rows[i].is_high);
+        assert_int_equal(r.export_best, rows[i].export_best);
+        assert_int_equal(r.early.patience, rows[i].patience);
+    }
+    ty_recipe r = good("model: m.onnx\nloss: mse\n"
+                       "early_stopping: {patience: 2, min_delta: 0.5, start_from: 2 epochs}\n"
+                       "data: {train: {fields: [x, t]}, validation: {channel: v}}\n",
+                       NULL, 0);
+    assert_true(r.early.min_delta == 0.5 && r.early.start_from.n == 2 && r.early.start_from.epochs);
+}
+
 static void overrides(void **state)
 {
     (void)state;
@@ -489,6 +526,10 @@ static void faults(void **state)
         {"schedule: {warmup_cosine: {warmup_steps: 1 hour}}\n", TY_E_RANGE, "1 epoch"},
         {"clip: {nrm: 1}\n", TY_E_RANGE, "global_norm"},
         {"schedule: plateau\n", TY_E_CONFIG, "needs data.validation"},
+        {"early_stopping: {patience: 1}\n", TY_E_CONFIG, "needs data.validation"},
+        {"early_stopping: {}\n", TY_E_MISSING_KEY, "patience"},
+        {"export: {weights: best}\n", TY_E_CONFIG, "needs data.validation"},
+        {"export: {weights: first}\n", TY_E_RANGE, "last"},
         {"schedule: {cosine_restarts: {cycle_steps: 0}}\n", TY_E_RANGE, "at least 1"},
         {"schedule: {piecewise: {boundaries: [1], factors: [1]}}\n", TY_E_RANGE, "1 boundaries need 2 factors"},
         {"schedule: {piecewise: {boundaries: [1], factors: [1, -1]}}\n", TY_E_RANGE, "must not be negative"},
@@ -631,6 +672,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(other_names_of_schedules_and_rules, setup, teardown),
         cmocka_unit_test_setup_teardown(layers_averages_and_warmup, setup, teardown),
         cmocka_unit_test_setup_teardown(rows_are_all_or_named, setup, teardown),
+        cmocka_unit_test_setup_teardown(early_stopping_and_whose_weights_are_written, setup, teardown),
         cmocka_unit_test_setup_teardown(a_plateau_knows_what_is_better, setup, teardown),
         cmocka_unit_test_setup_teardown(overrides, setup, teardown),
         cmocka_unit_test_setup_teardown(other_forms, setup, teardown),
