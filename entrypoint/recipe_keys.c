@@ -553,8 +553,7 @@ static const ty_bind_row early_rows[] = {
 static const char *const written_weights[] = {"auto", "last", "best", NULL}; /* as TY_WEIGHTS_... */
 static const ty_bind_row export_rows[] = {
     {"weights", TY_BIND_CHOICE, offsetof(recipe_export, weights), "auto", .choices = written_weights,
-     .help = "of the last step, or of the best evaluation, whose checkpoint is kept; auto: best with early_stopping, "
-             "else last"},
+     .help = "of the last step, or the best evaluation, whose checkpoint stays; auto: best with early_stopping"},
     {"preprocessing", TY_BIND_BOOL, offsetof(recipe_export, preprocessing), "false",
      .help = "model_with_preprocessing.onnx, too: an ONNX model that takes raw numbers and texts"},
 };
