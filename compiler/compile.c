@@ -21,7 +21,6 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/pages.h"
 #include "base/toolchain.h"
 #include "compiler/dump.h"
 #include "compiler/fit.h"
@@ -64,26 +63,6 @@ static ty_compile_options compile_defaults(const ty_compile_options *given)
     if (!opt.work_dir || !opt.work_dir[0])
         opt.work_dir = ty_toolchain_folder();
     return opt;
-}
-
-/* ---- states ---- */
-
-/* Zeros, which cost nothing until they are touched. */
-static int compile_states(ty_program *p, bool plan_only, ty_error *err)
-{
-    int n = ty_graph_n_states(p->graph);
-    p->state = TY_NEW_ARRAY(&p->arena, void *, n);
-    for (int i = 0; i < n; i++) {
-        const ty_state *state = ty_graph_state(p->graph, i);
-        size_t bytes = ty_type_bytes(&state->type);
-        p->report.state_bytes += bytes;
-        if (plan_only)
-            continue;
-        p->state[i] = ty_pages_new(bytes + 64);
-        if (!p->state[i])
-            return ty_error_set(err, TY_E_LIMIT, "no memory for %zu bytes of \"%s\"", bytes, state->name);
-    }
-    return 0;
 }
 
 /* ---- inputs, outputs ---- */
@@ -186,7 +165,7 @@ static int compile_run_cpu(ty_program *p, const ty_plan *const *plans, int n_pla
 {
     if (ty_cpu_begin(plans, n_plans, cpu, &p->cpu, err) < 0)
         return -1;
-    ty_load_expect(p, ty_cpu_slab(p->cpu), ty_cpu_report_of(p->cpu)->slab_bytes);
+    ty_load_expect(p, cpu->beside ? NULL : ty_cpu_slab(p->cpu), ty_cpu_report_of(p->cpu)->slab_bytes);
     ty_load_weights(p); /* while the C compiler works */
     ty_phases_lap(&p->report.phases, "load weights");
     return ty_cpu_finish(p->cpu, err);
@@ -215,6 +194,7 @@ static int compile_cpu(ty_program *p, const ty_compile_options *opt, ty_error *e
                                       .n_facts = n_facts,
                                       .note = opt->cache_note},
                           .state = p->state,
+                          .beside = p->home != p ? p->home->cpu : NULL,
                           .exchange = p->exchange.begin ? &p->exchange : NULL,
                           .begins = p->begins,
                           .phases = &p->report.phases};
@@ -281,6 +261,7 @@ static int compile_cuda(ty_program *p, const ty_compile_options *opt, ty_error *
                                       .devices = opt->gpus ? opt->gpus : &opt->gpu,
                                       .n = opt->gpus ? opt->n_gpus : 1,
                                       .how = opt->cross_device,
+                                      .beside = p->home != p ? p->home->cuda : NULL,
                                       .others = p->given_exchange.meet ? &others : NULL};
     ty_cuda_report planned;
     if (opt->plan_only && opt->cuda_dir) /* what nothing computes yet is left too */
@@ -485,6 +466,8 @@ static int compile_graph(ty_graph *g, const ty_model *model, int replicas, uint3
     p->replicas = replicas > 1 ? replicas : 1;
     p->backend = opt.backend;
     p->threads = opt.threads;
+    p->home = opt.beside ? opt.beside : p;
+    p->first_exchange = opt.first_exchange;
     int64_t start = ty_clock_ns();
     int rc = ty_program_take_exchange(p, &opt, err);
     if (rc == 0)
@@ -495,9 +478,9 @@ static int compile_graph(ty_graph *g, const ty_model *model, int replicas, uint3
         p->report.chunk = ty_chunk_find(p->graph);
         compile_interface(p, tapes);
         compile_constants(p);
-        rc = compile_states(p, opt.plan_only, err);
+        rc = ty_program_make_states(p, opt.plan_only, err);
     }
-    if (rc == 0 && !opt.plan_only && !opt.stop_after)
+    if (rc == 0 && !opt.plan_only && !opt.stop_after && p->home == p)
         rc = ty_load_start(p, model, !opt.output_dir, err);
     ty_phases_lap(&p->report.phases, "states");
     if (rc == 0 && !opt.plan_only)
@@ -586,7 +569,7 @@ static int compile_step(ty_step *step, const ty_model *model, uint32_t tapes, co
         ty_dump_phases(opt, &all);
         p->report.total_ms += import_ms;
         *out = p;
-        rc = ty_program_divide(p, err);
+        rc = p->home == p ? ty_program_divide(p, err) : 0;
         if (rc < 0)
             ty_program_free(p);
     } else {

@@ -252,6 +252,13 @@ typedef struct ty_compile_options {
     int n_gpus;      /* 0: one */
     ty_cross_device cross_device;
     int cross_inside; /* hierarchical: replicas of a group, which divides their number; 0: half of them */
+    /* Another program of the same model and training, for inputs of another size, whose states this one shares: those
+     * of a step that either has made are there for the next of either. Temporaries are shared too where the other has
+     * enough. Of the two one at most has runs that were started and not finished, and what the other has left is caught
+     * up (ty_program_fetch_states) before it starts any. Everything that is said and done of states goes through the
+     * other one, which outlives this one. Compiled before either has run. NULL: it has states of its own. */
+    struct ty_program *beside;
+    int first_exchange;                 /* number of its first exchange among those of all programs */
     const struct ty_exchange *exchange; /* replicas are other processes or threads (exchange.h); copied; NULL: none */
     bool replicas_alike;  /* of spec.replicas one is run and speaks for all, as if all had its batch: for tests */
     bool grid;            /* kernels are a GPU's, and run on the host, a thread at a time: for tests */

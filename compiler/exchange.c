@@ -63,13 +63,13 @@ static int exchange_begin(void *ctx, int call, const void *in, void *out, ty_err
 {
     ty_program *p = ctx;
     p->n_in_flight++;
-    return p->given_exchange.begin(p->given_exchange.ctx, call, in, out, err);
+    return p->given_exchange.begin(p->given_exchange.ctx, p->first_exchange + call, in, out, err);
 }
 
 static int exchange_wait(void *ctx, int call, ty_error *err)
 {
     ty_program *p = ctx;
-    if (p->given_exchange.wait(p->given_exchange.ctx, call, err) < 0)
+    if (p->given_exchange.wait(p->given_exchange.ctx, p->first_exchange + call, err) < 0)
         return -1;
     p->n_in_flight--;
     return 0;

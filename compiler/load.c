@@ -151,12 +151,14 @@ int ty_load_start(ty_program *p, const ty_model *model, bool runs, ty_error *err
 
 void ty_load_weights(ty_program *p)
 {
+    if (!p->load) /* the states are another program's */
+        return;
     ty_crew_help(p->load->crew, p->load->weights, p->load->zeros);
 }
 
 void ty_load_expect(ty_program *p, void *memory, size_t n_bytes)
 {
-    if (!p->load->runs)
+    if (!p->load || !p->load->runs || !memory)
         return;
     ty_arena scratch;
     load_list list = {p->load, NULL, 0};

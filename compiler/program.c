@@ -40,7 +40,7 @@ void ty_program_free(ty_program *p)
         ty_plan_free(p->plan[i]);
         ty_fusion_free(p->fusion[i]);
     }
-    for (int i = 0; p->state && i < ty_graph_n_states(p->graph); i++)
+    for (int i = 0; p->state && p->home == p && i < ty_graph_n_states(p->graph); i++)
         ty_pages_free(p->state[i], ty_type_bytes(&ty_graph_state(p->graph, i)->type) + 64);
     ty_graph_free(p->graph);
     ty_arena_fini(&p->facts);
@@ -56,6 +56,44 @@ const ty_compile_report *ty_program_report(const ty_program *p)
 const char *ty_program_hash(const ty_program *p)
 {
     return p->hash;
+}
+
+/* ---- states ---- */
+
+/* Those of the program beside: the same ones, with the same weights at the same places. */
+static int program_share_states(ty_program *p, const ty_program *home, ty_error *err)
+{
+    int n = ty_graph_n_states(p->graph);
+    bool same = n == ty_graph_n_states(home->graph);
+    for (int i = 0; i < n && same; i++) {
+        const ty_state *mine = ty_graph_state(p->graph, i), *theirs = ty_graph_state(home->graph, i);
+        same = strcmp(mine->name, theirs->name) == 0 && ty_type_same(&mine->type, &theirs->type) &&
+               mine->n_segments == theirs->n_segments;
+        for (int k = 0; same && k < mine->n_segments; k++)
+            same = strcmp(mine->segments[k].name, theirs->segments[k].name) == 0 &&
+                   mine->segments[k].offset == theirs->segments[k].offset;
+        p->state[i] = same ? home->state[i] : NULL;
+    }
+    return same ? 0 : ty_error_set(err, TY_E_INTERNAL, "programs for inputs of two sizes keep different states");
+}
+
+int ty_program_make_states(ty_program *p, bool plan_only, ty_error *err)
+{
+    int n = ty_graph_n_states(p->graph);
+    p->state = TY_NEW_ARRAY(&p->arena, void *, n + 1);
+    if (p->home != p)
+        return plan_only ? 0 : program_share_states(p, p->home, err);
+    for (int i = 0; i < n; i++) {
+        const ty_state *state = ty_graph_state(p->graph, i);
+        size_t bytes = ty_type_bytes(&state->type);
+        p->report.state_bytes += bytes;
+        if (plan_only)
+            continue;
+        p->state[i] = ty_pages_new(bytes + 64);
+        if (!p->state[i])
+            return ty_error_set(err, TY_E_LIMIT, "no memory for %zu bytes of \"%s\"", bytes, state->name);
+    }
+    return 0;
 }
 
 /* ---- the interpreter as a back end: states and results are carried between bytes and doubles ---- */
@@ -101,7 +139,7 @@ int ty_program_can_run(ty_program *p, ty_run run, ty_error *err)
         return ty_error_set(err, TY_E_INTERNAL, "this program has no tape number %d", (int)run);
     if (!p->cpu && !p->interp && !p->cuda)
         return ty_error_set(err, TY_E_INTERNAL, "this program was planned, not compiled: it cannot run");
-    ty_load_end(p);
+    ty_load_end(p->home);
     return 0;
 }
 
@@ -122,9 +160,9 @@ void ty_program_ran_whole(ty_program *p, ty_run run, const void *const *inputs)
 
 int ty_program_settle_on_gpu(ty_program *p, ty_error *err)
 {
-    if (!p->on_gpu && ty_mirror_upload(p->cuda, err) < 0)
+    if (!p->home->on_gpu && ty_mirror_upload(p->home->cuda, err) < 0)
         return -1;
-    p->on_gpu = true;
+    p->home->on_gpu = true;
     return 0;
 }
 
@@ -195,7 +233,7 @@ int ty_program_fetch_states(ty_program *p, ty_error *err)
 {
     if (p->cpu)
         return ty_cpu_catch_up(p->cpu, err);
-    return p->on_gpu ? ty_mirror_download(p->cuda, err) : 0;
+    return p->home->on_gpu ? ty_mirror_download(p->home->cuda, err) : 0;
 }
 
 void ty_program_let_go(ty_program *p)
@@ -206,12 +244,12 @@ void ty_program_let_go(ty_program *p)
 
 int ty_program_check_replicas(ty_program *p, ty_error *err)
 {
-    return ty_program_fetch_states(p, err) < 0 ? -1 : p->on_gpu ? ty_mirror_check(p->cuda, err) : 0;
+    return ty_program_fetch_states(p, err) < 0 ? -1 : p->home->on_gpu ? ty_mirror_check(p->home->cuda, err) : 0;
 }
 
 void ty_program_states_changed(ty_program *p)
 {
-    p->on_gpu = false;
+    p->home->on_gpu = false;
 }
 
 static int program_run_timed_on_gpu(ty_program *p, ty_run run, const void *const *inputs, int64_t *call_ns,

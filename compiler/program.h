@@ -40,6 +40,8 @@ struct ty_program {
     const ty_step_parts *parts; /* states of which each replica has a part */
     int n_parts;
     ty_backend backend;
+    ty_program *home; /* whose states and slab they are: itself, or the program beside which it was compiled */
+    int first_exchange;
     void **state;      /* memory of each state */
     ty_load *load;     /* of what the states begin with; NULL: done */
     ty_binding *input; /* of the graph, but for the replica's number */
@@ -57,7 +59,7 @@ struct ty_program {
     ty_interp *interp;            /* TY_BACKEND_INTERPRETER */
     ty_mirror *cuda;              /* TY_BACKEND_CUDA */
     int n_open;                   /* on a CPU: runs of LAST that were started and not finished, at most 2 */
-    bool on_gpu;                  /* the GPU has the states; what is in `state` may be old */
+    bool on_gpu;                  /* of the home: the GPU has the states; what is in `state` may be old */
     int *output[TY_N_RUNS];       /* numbers of the graph's outputs on each tape */
     ty_tensor *result[TY_N_RUNS]; /* beside them */
     int n_outputs[TY_N_RUNS];
@@ -67,6 +69,9 @@ struct ty_program {
 
 /* Compiles a graph that the program then owns (also on failure). tapes: the mask of tapes to make. */
 int ty_program_of_graph(ty_graph *g, uint32_t tapes, const ty_compile_options *opt, ty_program **out, ty_error *err);
+/* Memory of all states: zeros, which cost nothing until they are touched, or those of the program beside. plan_only:
+ * none is taken. */
+int ty_program_make_states(ty_program *p, bool plan_only, ty_error *err);
 /* The bit of a run. */
 ty_tape ty_program_tape_of(ty_run run);
 

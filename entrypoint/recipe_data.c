@@ -169,6 +169,42 @@ int ty_recipe_read_markers(ty_arena *a, const ty_doc *node, ty_csv_missing *out,
     return 0;
 }
 
+static int read_length(recipe_reader *rd, const ty_doc *d, int64_t before, int64_t *out)
+{
+    if (ty_doc_int(d, out, rd->err) < 0)
+        return ty_error_wrap(rd->err, "length_buckets");
+    if (*out > before && *out <= (int64_t)1 << 26)
+        return 0;
+    return ty_doc_error(d, rd->err, TY_E_RANGE, NULL, "length_buckets: expected rising lengths from 1, found %lld",
+                        (long long)*out);
+}
+
+/* auto, 64 or [64, 128]. Programs are compiled for all of them. */
+static int read_length_buckets(recipe_reader *rd, const ty_doc *node, const ty_recipe_data *same, ty_recipe_data *out)
+{
+    enum { MAX_LENGTHS = 16 };
+    if (!node || node->kind == TY_DOC_NULL)
+        return 0;
+    if (same)
+        return ty_doc_error(node, rd->err, TY_E_CONFIG, NULL,
+                            "length_buckets of data.train are those of validation too");
+    out->length_auto = node->raw && strcmp(node->raw, "auto") == 0;
+    if (out->length_auto)
+        return 0;
+    bool is_list = node->kind == TY_DOC_LIST;
+    uint32_t n = is_list ? node->n_items : 1;
+    if (n < 1 || n > MAX_LENGTHS)
+        return ty_doc_error(node, rd->err, TY_E_LIMIT, NULL, "length_buckets: expected 1 to %d lengths, found %u",
+                            MAX_LENGTHS, n);
+    int64_t *length = TY_NEW_ARRAY(rd->a, int64_t, n);
+    for (uint32_t i = 0; i < n; i++)
+        if (read_length(rd, is_list ? &node->items[i] : node, i > 0 ? length[i - 1] : 0, &length[i]) < 0)
+            return -1;
+    out->length = length;
+    out->n_lengths = (int)n;
+    return 0;
+}
+
 /* same: whose fields are taken when none are given; NULL for the training data, whose fields are then found in the
  * files (found.h). */
 static int read_data(recipe_reader *rd, const char *name, const ty_doc *node, const ty_recipe_data *same,
@@ -204,7 +240,7 @@ static int read_data(recipe_reader *rd, const char *name, const ty_doc *node, co
     if (same && d.preprocessing)
         return ty_doc_error(ty_doc_find(node, "preprocessing"), rd->err, TY_E_CONFIG, NULL,
                             "validation data take the transforms of data.train: say preprocessing there");
-    if (read_shuffle(rd, d.shuffle, !same, out) < 0 ||
+    if (read_shuffle(rd, d.shuffle, !same, out) < 0 || read_length_buckets(rd, d.length_buckets, same, out) < 0 ||
         ty_recipe_read_markers(rd->a, d.missing_values, &out->missing_values, rd->err) < 0 ||
         ty_recipe_read_names(rd, d.attributes, "attributes", &out->attributes, &out->n_attributes) < 0)
         return -1;

@@ -151,6 +151,8 @@ static const ty_bind_row data_rows[] = {
      .help = "a stream on several ranks: each takes files or records of its own, or (none) all that it reads"},
     {"pipe_timeout", TY_BIND_INT, DATA(pipe_timeout), "120", .min = 1, .max = 1e6,
      .help = "Pipe mode: seconds that the next epoch's FIFO, or its next bytes, may take"},
+    {"length_buckets", TY_BIND_NODE, DATA(length_buckets), .form = "auto, or a list of integers",
+     .help = "train: rows filled up to max_length are cut to these lengths, by batches of samples about as long"},
     {"attributes", TY_BIND_NODE, DATA(attributes), .form = "a list of names",
      .help = "augmented manifest in Pipe mode: its attributes, in the order in which the job lists them"},
     {"remainder", TY_BIND_CHOICE, DATA(remainder), "drop", .choices = remainders,

@@ -38,7 +38,7 @@ typedef struct recipe_data {
     int64_t window, stride;
     int starts, symbols, token_type;
     const char *tokenizer, *end_token;
-    const ty_doc *fields, *shuffle, *attributes;
+    const ty_doc *fields, *shuffle, *attributes, *length_buckets;
 } recipe_data;
 
 typedef struct recipe_field {

@@ -96,7 +96,9 @@ static int compile_once(ty_session *s, ty_error *err)
     if ((s->job->served &&
          (ty_served_check_model(s->model, err) < 0 || ty_served_prepare(&s->spec, &s->served_rule, err) < 0)))
         return -1;
-    return ty_compile_train(s->model, &s->spec, &options, &s->program, err);
+    return ty_compile_train(s->model, &s->spec, &options, &s->program, err) < 0
+               ? -1
+               : ty_session_compile_lengths(s, &options, err);
 }
 
 static int compile(ty_session *s, ty_error *err)
@@ -355,8 +357,10 @@ static const struct {
     {"data", ty_session_choose_batch, FOR_PLAN},
     {"data", ty_session_share_batch, FOR_PLAN},
     {"data", ty_session_plan_steps, FOR_PLAN},
+    {"data", ty_session_find_lengths, FOR_PLAN},
     {"compile", compile, FOR_COMPILE},
     {"data", ty_session_check_ranges, FOR_STEPS},
+    {"data", ty_session_measure_lengths, FOR_STEPS},
     {"restore", restore, FOR_RUN},
     {"restore", restore_to_replay, FOR_STEPS},
     {"servers", ty_session_open_served, FOR_RUN},
@@ -401,6 +405,7 @@ void ty_session_close(ty_session *s)
     ty_served_close(s->served, s->loop.total_steps > 0 && s->steps_done == s->loop.total_steps);
     ty_outputs_close(s->outputs);
     ty_prefetch_stop(s->batches);
+    ty_session_close_lengths(s);
     ty_program_free(s->program);
     ty_session_close_streams(s);
     if (!s->validation_stream.is_on)

@@ -8,6 +8,7 @@
 
 #include "compiler/compiler.h"
 #include "compiler/machine.h"
+#include "container/input/lengths.h"
 #include "container/input/prefetch.h"
 #include "container/input/tuner.h"
 #include "container/output/checkpoint.h"
@@ -49,6 +50,20 @@ typedef struct ty_session_stream {
     double read_s;        /* validation: when it was read last */
 } ty_session_stream;
 
+/* Programs for batches of short samples (session_lengths.c). */
+typedef struct ty_session_lengths {
+    int n;                              /* of lengths; 0: all batches have the longest, whatever is in them */
+    int64_t longest;                    /* length[n - 1] */
+    int64_t *length;                    /* [n], rising */
+    ty_program **program;               /* [n], the last of which is s->program */
+    int64_t *n_batches;                 /* [n]: that were trained on */
+    bool *is_long;                      /* [plan.n_feeds]: rows of this field are cut */
+    ty_filled *filled;                  /* [plan.n_feeds] */
+    void **cut;                         /* [plan.n_feeds]: rows that were */
+    uint32_t *of_train, *of_validation; /* of each sample */
+    size_t n_train, n_validation;
+} ty_session_lengths;
+
 typedef struct ty_session_times {
     double started_s;                    /* monotonic */
     double data_s, compile_s, restore_s; /* opening */
@@ -74,7 +89,12 @@ typedef struct ty_session {
     const int *gpu_number; /* [n_gpus] */
     int n_gpus;
     const char *why_cpu; /* NULL: the recipe says so, or on_gpu */
-    ty_program *program;
+    ty_program *program; /* with longer inputs than any beside it */
+    ty_program *started; /* that was run last: it or one beside it */
+    ty_session_lengths lengths;
+    int n_open;                               /* steps that it has begun, and whose results nobody has taken */
+    ty_step_result result[TY_LOOP_IN_FLIGHT]; /* [n_results] of others before them, the oldest first */
+    int n_results;
     const int *train_field, *validation_field; /* [plan.n_feeds]: number of the field in the data set */
     const void **inputs;                       /* [plan.n_feeds + 1]: of the run to come, `valid` last */
     int64_t valid;
@@ -232,6 +252,21 @@ void ty_session_resume_best(ty_session *s);
 int ty_session_take_best(ty_session *s, bool stopped, ty_error *err);
 /* session_calls.c: one evaluation into s->latest, with the weights as they are; *abandoned: told to stop, not done. */
 int ty_session_measure(ty_session *s, bool *abandoned, ty_error *err);
+
+/* session_lengths.c, where data.train.length_buckets are said; else nothing happens. Phases: which lengths there are;
+ * how long each sample is. */
+int ty_session_find_lengths(ty_session *s, ty_error *err);
+int ty_session_measure_lengths(ty_session *s, ty_error *err);
+/* Once s->program is compiled, with these options: the programs beside it. */
+int ty_session_compile_lengths(ty_session *s, const ty_compile_options *whole, ty_error *err);
+/* All programs in the order in which they were compiled, s->program first; NULL behind the last. */
+const ty_program *ty_session_program(const ty_session *s, int i);
+void ty_session_order_lengths(const ty_session *s, bool validation, ty_sampler_config *config);
+/* The program for the batch that s->inputs points at, which then points at what that program takes. */
+ty_program *ty_session_cut_inputs(ty_session *s, const ty_batch *batch, bool trains);
+/* "16: 120 batches, 24: 80 batches", of training. */
+void ty_session_add_lengths(const ty_session *s, ty_buf *out);
+void ty_session_close_lengths(ty_session *s);
 
 /* session_company.c: what a session settles with the ranks that it trains with; nothing happens where it is alone.
  * The recipe and the data must be the same on all ranks; how many batches an epoch has is agreed. */

@@ -1,15 +1,10 @@
 /* session_calls.c - what the loop does with a session: a batch, an evaluation, a checkpoint, a report. */
 #include "base/log.h"
-#include "container/input/tokenizer/tokenizer.h"
 #include "entrypoint/doing.h"
-#include "entrypoint/export.h"
-#include "entrypoint/front.h"
 #include "entrypoint/report_names.h"
 #include "entrypoint/session.h"
 #include "entrypoint/stop.h"
 #include "entrypoint/tally.h"
-
-#include "base/json.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -33,7 +28,7 @@ static double as_written(float value)
 /* The first element of an output as a number; NAN if the program has no such output. */
 static double read_number(const ty_session *s, ty_run run, const char *name)
 {
-    const ty_tensor *t = ty_program_output(s->program, run, name);
+    const ty_tensor *t = ty_program_output(s->started, run, name);
     if (!t || !t->data || ty_type_elems(&t->type) < 1)
         return NAN;
     switch (t->type.dtype) {
@@ -83,7 +78,7 @@ static int run_checked(ty_session *s, ty_run run, const ty_batch *batch, ty_erro
     }
     s->in_step = run == TY_RUN_MICRO;
     int known = s->check.n_bad;
-    int rc = ty_program_run_checked(s->program, run, s->inputs, &s->check_arena, &s->check, err);
+    int rc = ty_program_run_checked(s->started, run, s->inputs, &s->check_arena, &s->check, err);
     for (int i = known; i < s->check.n_bad; i++)
         s->bad_sample[i] = find_sample(s, &s->check.bad[i], batch);
     return rc;
@@ -118,7 +113,7 @@ static void tell_wait(const ty_session *s, const char *what)
 static int start_run(ty_session *s, ty_run run, ty_error *err)
 {
     tell_wait(s, "a step on GPUs");
-    int rc = ty_program_start(s->program, run, s->inputs, err);
+    int rc = ty_program_start(s->started, run, s->inputs, err);
     tell_wait(s, NULL);
     return rc;
 }
@@ -126,9 +121,39 @@ static int start_run(ty_session *s, ty_run run, ty_error *err)
 static int finish_run(const ty_session *s, ty_run run, ty_error *err)
 {
     tell_wait(s, "a step on GPUs");
-    int rc = ty_program_finish(s->program, run, err);
+    int rc = ty_program_finish(s->started, run, err);
     tell_wait(s, NULL);
     return rc;
+}
+
+/* The result of the oldest step that s->started has begun. */
+static int read_result(ty_session *s, ty_step_result *result, ty_error *err)
+{
+    ty_run run = TY_RUN_LAST;
+    if (finish_run(s, run, err) < 0)
+        return -1;
+    s->n_open--;
+    double norm = read_number(s, run, "grad_norm");
+    bool has_norm = ty_program_output(s->started, run, "grad_norm") != NULL;
+    double lr = as_written((float)read_number(s, run, "lr"));
+    bool scaled = ty_program_output(s->started, run, "loss_scale") != NULL;
+    *result = (ty_step_result){read_number(s, run, "loss"), lr, has_norm ? norm : -1,
+                               scaled ? read_number(s, run, "loss_scale") : 0};
+    return 0;
+}
+
+/* What is under way is finished, and its results are put aside, before another program runs. */
+static int change_program(ty_session *s, ty_program *to, ty_error *err)
+{
+    int n = to != s->started ? ty_program_in_flight(s->started, TY_RUN_MICRO) : 0;
+    for (int i = 0; i < n && s->in_step; i++)
+        if (finish_run(s, TY_RUN_MICRO, err) < 0)
+            return -1;
+    while (to != s->started && s->n_open > 0)
+        if (read_result(s, &s->result[s->n_results++], err) < 0)
+            return -1;
+    s->started = to;
+    return 0;
 }
 
 static int next_batch(ty_session *s, const ty_batch **batch, ty_error *err)
@@ -151,9 +176,13 @@ static int pass_batch(ty_session *s, const ty_batch *batch, bool *ends, ty_error
 static int run_batch(ty_session *s, const ty_batch *batch, ty_run run, ty_error *err)
 {
     ty_session_point_inputs(s, batch, s->train_field);
-    if (ty_session_ask_epoch(s, batch, err) < 0 || (s->served && ty_served_read(s->served, s->inputs, err) < 0))
+    if (change_program(s, ty_session_cut_inputs(s, batch, true), err) < 0 || ty_session_ask_epoch(s, batch, err) < 0 ||
+        (s->served && ty_served_read(s->served, s->inputs, err) < 0))
         return -1;
-    return s->is_checked ? run_checked(s, run, batch, err) : start_run(s, run, err);
+    int rc = s->is_checked ? run_checked(s, run, batch, err) : start_run(s, run, err);
+    s->in_step = run == TY_RUN_MICRO;
+    s->n_open += rc == 0 && run == TY_RUN_LAST;
+    return rc;
 }
 
 static int call_batch(void *ctx, bool last, ty_error *err)
@@ -185,7 +214,7 @@ static int call_batch(void *ctx, bool last, ty_error *err)
 static int call_drop(void *ctx, ty_error *err)
 {
     ty_session *s = ctx;
-    if (ty_program_fetch_states(s->program, err) < 0)
+    if (change_program(s, s->program, err) < 0 || ty_program_fetch_states(s->program, err) < 0)
         return -1;
     for (int i = 0; i < ty_program_n_states(s->program); i++) {
         const char *name;
@@ -199,20 +228,24 @@ static int call_drop(void *ctx, ty_error *err)
     return 0;
 }
 
+/* Of the oldest step whose result nobody has taken. */
+static int next_result(ty_session *s, ty_step_result *result, ty_error *err)
+{
+    if (s->n_results == 0)
+        return read_result(s, result, err);
+    *result = s->result[0];
+    memmove(s->result, s->result + 1, sizeof s->result[0] * (size_t)--s->n_results);
+    return 0;
+}
+
 static int call_result(void *ctx, ty_step_result *result, ty_error *err)
 {
     ty_session *s = ctx;
-    ty_run run = TY_RUN_LAST;
     double start = ty_session_now_s();
-    if (finish_run(s, run, err) < 0)
+    if (next_result(s, result, err) < 0)
         return -1;
     s->times.compute_s += ty_session_now_s() - start;
-    double norm = read_number(s, run, "grad_norm");
-    bool has_norm = ty_program_output(s->program, run, "grad_norm") != NULL;
-    double lr = as_written((float)read_number(s, run, "lr"));
-    bool scaled = ty_program_output(s->program, run, "loss_scale") != NULL;
-    *result = (ty_step_result){read_number(s, run, "loss"), lr, has_norm ? norm : -1,
-                               scaled ? read_number(s, run, "loss_scale") : 0};
+    double lr = result->lr;
     if (s->served && s->pushed_rows == 0) { /* a mean of nothing, which servers leave out */
         result->loss = isfinite(s->last_loss) ? s->last_loss : 0;
         result->grad_norm = -1;
@@ -239,7 +272,7 @@ static int add_metric(const ty_session *s, ty_tally *tally, const char *metric, 
     const ty_tensor *parts[TY_TALLY_MAX_PARTS] = {0};
     for (int i = 0; ty_tally_part(tally->kind, i); i++) {
         snprintf(name, sizeof name, "%s.%s", metric, ty_tally_part(tally->kind, i));
-        parts[i] = ty_program_output(s->program, TY_RUN_EVAL, name);
+        parts[i] = ty_program_output(s->started, TY_RUN_EVAL, name);
     }
     return ty_tally_add(tally, parts, err) < 0 ? ty_error_wrap(err, "metric \"%s\"", metric) : 0;
 }
@@ -289,6 +322,17 @@ static int is_abandoned(const ty_session *s, bool *abandoned, ty_error *err)
     return 0;
 }
 
+/* Before another program runs, what is under way is added up. */
+static int start_evaluated(ty_session *s, const ty_batch *batch, int *under_way, sums *all, ty_error *err)
+{
+    ty_session_point_inputs(s, batch, s->validation_field);
+    ty_program *program = ty_session_cut_inputs(s, batch, false);
+    for (; program != s->started && *under_way > 0; --*under_way)
+        if (finish_batch(s, all, err) < 0)
+            return -1;
+    return change_program(s, program, err) < 0 ? -1 : start_run(s, TY_RUN_EVAL, err);
+}
+
 /* Batches are begun, and their results added up when as many are under way as may be. */
 static int evaluate_batches(ty_session *s, const evaluated *e, sums *all, bool *abandoned, ty_error *err)
 {
@@ -299,10 +343,9 @@ static int evaluate_batches(ty_session *s, const evaluated *e, sums *all, bool *
             return -1;
         if (*abandoned)
             break;
-        ty_session_point_inputs(s, batch, s->validation_field);
-        rc = start_run(s, TY_RUN_EVAL, err);
+        rc = start_evaluated(s, batch, &under_way, all, err);
         ty_session_release(&s->validation_stream, e->batches, batch);
-        if (rc == 0 && ++under_way == ty_program_in_flight(s->program, TY_RUN_EVAL)) {
+        if (rc == 0 && ++under_way == ty_program_in_flight(s->started, TY_RUN_EVAL)) {
             under_way--;
             rc = finish_batch(s, all, err);
         }
@@ -562,125 +605,4 @@ ty_loop_calls ty_session_calls(ty_session *s)
         .report = call_report,
         .progress = call_progress,
         .stop_requested = call_stop_requested};
-}
-
-/* ---- the result ---- */
-
-typedef struct weights {
-    const ty_named_tensor *items; /* sorted by name */
-    size_t n;
-} weights;
-
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(((const ty_named_tensor *)a)->name, ((const ty_named_tensor *)b)->name);
-}
-
-static const void *find_weight(void *ctx, const char *name, const ty_type *type)
-{
-    const weights *w = ctx;
-    ty_named_tensor key = {.name = name};
-    const ty_named_tensor *found = bsearch(&key, w->items, w->n, sizeof *w->items, compare_names);
-    return found && ty_type_same(&found->type, type) ? found->data : NULL;
-}
-
-static weights list_weights(ty_session *s)
-{
-    weights w = {.n = (size_t)ty_program_n_tensors(s->program)};
-    ty_named_tensor *items = TY_NEW_ARRAY(&s->arena, ty_named_tensor, w.n);
-    for (size_t i = 0; i < w.n; i++) {
-        bool trained;
-        ty_tensor t = ty_program_tensor(s->program, (int)i, &items[i].name, &trained);
-        items[i].type = t.type;
-        items[i].data = t.data;
-    }
-    qsort(items, w.n, sizeof *items, compare_names);
-    w.items = items;
-    return w;
-}
-
-typedef struct model_writer {
-    ty_session *session;
-    weights weights;
-} model_writer;
-
-static int write_model(void *ctx, const char *path, ty_error *err)
-{
-    model_writer *w = ctx;
-    ty_session *s = w->session;
-    ty_model_moments moments;
-    ty_program_moments(s->program, &s->spec, &moments);
-    return ty_model_write_trained(s->model, path, find_weight, &w->weights, s->served ? NULL : &moments, err);
-}
-
-static int write_front(void *ctx, const char *model, const char *path, bool *is_written, ty_error *err)
-{
-    ty_session *s = ((model_writer *)ctx)->session;
-    return ty_front_write(&s->plan, ty_spec_fields(&s->recipe, &s->plan, &s->recipe.train, &s->arena), s->train, model,
-                          path, is_written, err);
-}
-
-static const char *recipe_json(ty_session *s)
-{
-    ty_buf text;
-    ty_json_writer w;
-    ty_buf_init(&text, 1 << 20);
-    ty_json_writer_init(&w, &text, TY_JSON_COMPACT);
-    ty_json_open_map(&w, NULL);
-    for (int i = 0; i < s->recipe.n_settings; i++)
-        if (strcmp(s->recipe.settings[i].value, "-") != 0)
-            ty_json_put_string(&w, s->recipe.settings[i].key, s->recipe.settings[i].value);
-    ty_json_close(&w);
-    const char *out = text.failed ? NULL : ty_arena_strdup(&s->arena, text.data);
-    ty_buf_fini(&text);
-    return out;
-}
-
-int ty_session_export(ty_session *s, ty_error *err)
-{
-    double start = ty_session_now_s();
-    if ((s->served && (ty_session_join(s, s->steps_done, err) < 0 || ty_served_settle(s->served, err) < 0)) ||
-        ty_program_fetch_states(s->program, err) < 0)
-        return -1;
-    ty_buf preprocessing;
-    ty_buf_init(&preprocessing, (size_t)2 << 30);
-    int rc = ty_session_preprocessing(s, &preprocessing, err);
-    ty_buf tokenizer;
-    ty_buf_init(&tokenizer, TY_TOKENIZER_MAX_FILE_BYTES);
-    if (rc == 0)
-        rc = ty_session_tokenizer(s, &tokenizer, err);
-    model_writer writer = {s, list_weights(s)};
-    const char *format = ty_model_format(s->model);
-    ty_value_named values[TY_SESSION_MAX_METRICS + 1];
-    int n = s->evaluated_step >= 0 ? s->n_latest : 0;
-    memcpy(values, s->latest, sizeof values[0] * (size_t)n);
-    if (n == 0 && isfinite(s->last_loss))
-        values[n++] = (ty_value_named){"loss", s->last_loss};
-    ty_export e = {.folder = s->job->model_folder,
-                   .tokenizer = tokenizer.len > 0 ? tokenizer.data : NULL,
-                   .tokenizer_bytes = tokenizer.len,
-                   .model_name = ty_model_artifact(s->model),
-                   .data_name = ty_model_has_data_file(s->model) ? "model.onnx" TY_MODEL_DATA_SUFFIX : NULL,
-                   .format = format,
-                   .origin = s->recipe.model,
-                   .recipe_json = recipe_json(s),
-                   .step = s->written.step,
-                   .epoch = s->written.epoch,
-                   .has_index = s->train && s->train->index.given,
-                   .index_base = s->train ? s->train->index.base : 0,
-                   .index_width = s->train ? s->train->index.width : 0,
-                   .preprocessing = preprocessing.len > 0 ? preprocessing.data : NULL,
-                   .metrics = values,
-                   .n_metrics = n,
-                   .weights = writer.weights.items,
-                   .n_weights = writer.weights.n,
-                   .write_model = write_model,
-                   .write_front = s->recipe.export_preprocessing && s->train ? write_front : NULL,
-                   .ctx = &writer};
-    if (rc == 0)
-        rc = ty_export_write(&e, err);
-    ty_buf_fini(&preprocessing);
-    ty_buf_fini(&tokenizer);
-    s->times.export_s = ty_session_now_s() - start;
-    return rc;
 }

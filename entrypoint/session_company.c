@@ -27,13 +27,16 @@ ty_sampler_config ty_session_sampler(const ty_session *s, bool validation)
         config.shard = of_host ? served->local : served->worker;
         config.n_shards = of_host ? served->locals : served->workers;
     }
-    if (validation)
+    if (validation) {
+        ty_session_order_lengths(s, true, &config);
         return config;
+    }
     config.shuffle = s->recipe.train.shuffle;
     config.seed = (uint64_t)s->recipe.seed;
     config.stream = TY_STREAM_SHUFFLE;
     config.tail = s->recipe.train.remainder == TY_REMAINDER_DROP ? TY_TAIL_DROP : TY_TAIL_PAD;
     config.epoch_batches = s->epoch_batches;
+    ty_session_order_lengths(s, false, &config);
     return config;
 }
 
@@ -167,16 +170,30 @@ int ty_session_agree_on_batch(ty_session *s, ty_error *err)
 
 /* ---- the program ---- */
 
+/* Of all programs, one behind the other, as they were numbered. */
+static void expect_exchanges(ty_session *s)
+{
+    int n = 0, total = 0;
+    for (int i = 0; ty_session_program(s, i); i++, total += n)
+        ty_program_exchanges(ty_session_program(s, i), &n);
+    ty_exchange_call *all = TY_NEW_ARRAY(&s->arena, ty_exchange_call, total + 1);
+    for (int i = total = 0; ty_session_program(s, i); i++, total += n) {
+        const ty_exchange_call *calls = ty_program_exchanges(ty_session_program(s, i), &n);
+        memcpy(all + total, calls, sizeof *calls * (size_t)n);
+    }
+    ty_company_expect(s->job->company, all, total);
+}
+
 int ty_session_agree_on_schedule(ty_session *s, ty_error *err)
 {
     ty_buf text;
-    int n = 0;
+    int rc = 0;
     if (!s->job->company || s->cache_note)
         return 0;
-    const ty_exchange_call *calls = ty_program_exchanges(s->program, &n);
-    ty_company_expect(s->job->company, calls, n);
+    expect_exchanges(s);
     ty_buf_init(&text, 64 << 20);
-    int rc = ty_program_schedule(s->program, &text, err);
+    for (int i = 0; ty_session_program(s, i) && rc == 0; i++)
+        rc = ty_program_schedule(ty_session_program(s, i), &text, err);
     if (rc == 0)
         rc = ty_company_compare(s->job->company, "schedules", text.data, err);
     ty_buf_fini(&text);

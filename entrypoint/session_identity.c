@@ -11,6 +11,13 @@
 
 #define PART_END ", "
 
+/* They decide which samples go together. */
+static void describe_lengths(const ty_session *s, const char *name, ty_buf *out)
+{
+    for (int i = 0; i < s->lengths.n; i++)
+        ty_buf_addf(out, "%s %lld", i == 0 ? name : "", (long long)s->lengths.length[i]);
+}
+
 int ty_session_hash(const ty_session *s, int64_t batch, char *hex, ty_error *err)
 {
     static const char *const remainder[] = {"", " pad", " join"}; /* checkpoints from before it could be chosen: drop */
@@ -23,6 +30,7 @@ int ty_session_hash(const ty_session *s, int64_t batch, char *hex, ty_error *err
                 remainder[s->recipe.train.remainder]);
     if (s->train_stream.is_on)
         ty_session_stream_hash(s, &text);
+    describe_lengths(s, " lengths", &text);
     int rc = text.failed ? ty_error_set(err, TY_E_LIMIT, "no memory for what a run is known by")
                          : ty_sha256_bytes(text.data, text.len, digest, err);
     ty_buf_fini(&text);
@@ -111,6 +119,7 @@ static void describe_order(const ty_session *s, ty_buf *out)
     const ty_recipe_data *d = &s->recipe.train;
     ty_buf_addf(out, ", data.train.access %s, data.train.shuffle %s, data.train.remainder %s",
                 s->train_stream.is_on ? "stream" : "random", d->shuffle ? "true" : "false", remainder[d->remainder]);
+    describe_lengths(s, PART_END "data.train.length_buckets", out);
     if (s->n_samples > 0)
         ty_buf_addf(out, ", data.train.samples %lld", (long long)s->n_samples);
 }

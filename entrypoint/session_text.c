@@ -209,6 +209,11 @@ void ty_session_summary(const ty_session *s, ty_job_end end, bool exported, ty_b
 {
     char planned[32], real[32];
     add_result(s, end, out);
+    if (s->lengths.n > 0) {
+        ty_buf_adds(out, "  lengths     ");
+        ty_session_add_lengths(s, out);
+        ty_buf_addc(out, '\n');
+    }
     add_time(s, out);
     add_bad(ty_session_bad(s, false), "data.train", out);
     add_bad(ty_session_bad(s, true), "data.validation", out);

@@ -21,6 +21,7 @@ typedef struct ty_draft {
     bool ends_epoch; /* the last of its epoch */
     int64_t epoch_records; /* with ends_epoch: samples of a data set; records that a stream had, before they were
                               divided among ranks (by files: in the files of this one) */
+    int64_t longest;       /* ty_sampler_longest; of a stream 0 */
     int64_t *samples;      /* [n_rows]; a stream's: numbers of records in their epoch */
     void *impl;            /* the feed's, made by open_draft */
 } ty_draft;

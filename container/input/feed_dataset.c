@@ -32,6 +32,7 @@ static int dataset_feed_take(ty_data_feed *feed, ty_draft *draft, ty_error *err)
         return 0;
     draft->at = f->next;
     draft->n_valid = ty_sampler_batch(&f->sampler, f->next, draft->samples);
+    draft->longest = ty_sampler_longest(&f->sampler, f->next);
     f->next = ty_sampler_after(&f->sampler, f->next);
     draft->ends_epoch = f->next.epoch != draft->at.epoch;
     draft->epoch_records = f->dataset->n_samples;

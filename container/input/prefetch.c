@@ -218,6 +218,7 @@ static int prefetch_parse(ty_prefetch *p, prefetch_slot *slot)
     slot->batch.at = at;
     slot->batch.n_valid = slot->draft.n_valid;
     slot->batch.ends_epoch = slot->draft.ends_epoch;
+    slot->batch.longest = slot->draft.longest;
     slot->batch.epoch_records = slot->draft.epoch_records;
     return 0;
 }

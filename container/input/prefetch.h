@@ -23,6 +23,7 @@ typedef struct ty_batch {
     ty_position at;
     int64_t n_valid;        /* rows that count; the rest is padding (see ty_tail) */
     int64_t n_rows;         /* batch_size */
+    int64_t longest;        /* of the samples of all shards; 0: not known (ty_sampler_config.length) */
     bool ends_epoch;        /* the last of its epoch */
     int64_t epoch_records;  /* with ends_epoch: ty_draft */
     int n_fields;           /* as in the feed, same order */

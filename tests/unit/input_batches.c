@@ -44,6 +44,98 @@ static void an_epoch_holds_every_sample_once(void **state)
             }
 }
 
+/* ---- samples that have lengths ---- */
+
+enum { N_LONG = 103 };
+
+static void some_lengths(uint32_t length[N_LONG])
+{
+    for (uint32_t i = 0; i < N_LONG; i++)
+        length[i] = 1 + (i * 37 + i * i) % 64;
+}
+
+/* Of the batches of an epoch of one shard: how often each sample is there, and how much the lengths in a batch differ.
+ */
+static int64_t look_at_epoch(const ty_sampler_config *c, int seen[N_LONG])
+{
+    ty_sampler s;
+    ty_error err = {0};
+    int64_t out[MAX_ROWS], spread = 0;
+    assert_ok(ty_sampler_init(&s, c, &err), &err);
+    for (ty_position at = {.epoch = 2}; at.epoch == 2; at = ty_sampler_after(&s, at)) {
+        int64_t valid = ty_sampler_batch(&s, at, out), least = INT64_MAX, most = 0;
+        for (int64_t i = 0; i < c->batch_size; i++) {
+            int64_t length = c->length ? c->length[out[i]] : 0;
+            least = length < least ? length : least;
+            most = length > most ? length : most;
+            if (i < valid)
+                seen[out[i]]++;
+        }
+        spread += most - least;
+        assert_true(ty_sampler_longest(&s, at) >= most);
+        if (c->n_shards <= 1)
+            assert_int_equal(ty_sampler_longest(&s, at), most);
+    }
+    ty_sampler_fini(&s);
+    return spread;
+}
+
+static void samples_of_like_length_come_together(void **state)
+{
+    (void)state;
+    uint32_t length[N_LONG];
+    some_lengths(length);
+    for (int tail = 0; tail < 2; tail++)
+        for (int shuffle = 0; shuffle < 2; shuffle++) {
+            int plain[N_LONG] = {0}, sorted[N_LONG] = {0}, all[N_LONG] = {0};
+            ty_sampler_config c = config_of(N_LONG, 8, shuffle, (ty_tail)tail);
+            look_at_epoch(&c, plain);
+            c.length = length;
+            int64_t as_they_come = look_at_epoch(&c, all);
+            c.sorted_batches = 4;
+            int64_t of_four = look_at_epoch(&c, sorted);
+            /* The same samples, once each, whether they are sorted or not. */
+            for (int i = 0; i < N_LONG; i++) {
+                assert_int_equal(plain[i], all[i]);
+                assert_int_equal(plain[i], sorted[i]);
+                assert_in_range(plain[i], tail == TY_TAIL_PAD, 1);
+            }
+            assert_true(2 * of_four < as_they_come);
+            c.sorted_batches = INT64_MAX;
+            memset(sorted, 0, sizeof sorted);
+            assert_true(3 * look_at_epoch(&c, sorted) < 2 * of_four);
+        }
+}
+
+/* Shards share global batches; a position is the same batch however it was reached. */
+static void sorted_batches_are_those_of_all_shards(void **state)
+{
+    (void)state;
+    uint32_t length[N_LONG];
+    some_lengths(length);
+    ty_sampler whole, part;
+    ty_sampler_config c = config_of(N_LONG, 8, true, TY_TAIL_DROP), half = c;
+    c.length = half.length = length;
+    c.sorted_batches = half.sorted_batches = 3;
+    half.batch_size = 4;
+    half.n_shards = 2;
+    assert_int_equal(ty_sampler_init(&whole, &c, NULL), 0);
+    for (half.shard = 0; half.shard < 2; half.shard++) {
+        assert_int_equal(ty_sampler_init(&part, &half, NULL), 0);
+        assert_int_equal(part.n_batches, whole.n_batches);
+        for (int64_t i = part.n_batches - 1; i >= 0; i--) {
+            int64_t a[8], b[4];
+            ty_position at = {.epoch = i % 2, .batch = i};
+            ty_sampler_batch(&whole, at, a);
+            ty_sampler_batch(&part, at, b);
+            assert_memory_equal(a + half.shard * 4, b, sizeof b);
+            assert_int_equal(ty_sampler_longest(&part, at), ty_sampler_longest(&whole, at));
+        }
+        ty_sampler_fini(&part);
+    }
+    ty_sampler_fini(&whole);
+}
+
 static void orders_differ_by_epoch_and_seed_and_repeat_exactly(void **state)
 {
     (void)state;
@@ -483,6 +575,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_epoch_holds_every_sample_once),
+        cmocka_unit_test(samples_of_like_length_come_together),
+        cmocka_unit_test(sorted_batches_are_those_of_all_shards),
         cmocka_unit_test(orders_differ_by_epoch_and_seed_and_repeat_exactly),
         cmocka_unit_test(shards_divide_the_same_global_batches),
         cmocka_unit_test(an_epoch_may_have_an_agreed_length),

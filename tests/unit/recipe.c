@@ -5,11 +5,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "entrypoint/recipe.h"
+#include "recipe_case.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 static const char *const example =
     "model: model.onnx\n"
@@ -26,38 +25,6 @@ static const char *const example =
     "metrics: [accuracy]\n"
     "checkpoint: {every: 1 epoch, keep: 3}\n"
     "seed: 1\n";
-
-static const char *const shortest = "model: m.onnx\nloss: mse\ndata: {train: {fields: [x, t]}}\n";
-
-static ty_arena arena;
-
-static int setup(void **state)
-{
-    (void)state;
-    ty_arena_init(&arena);
-    return 0;
-}
-static int teardown(void **state)
-{
-    (void)state;
-    ty_arena_fini(&arena);
-    return 0;
-}
-
-static int parse(const char *text, const ty_recipe_override *o, int n, ty_recipe *r, ty_error *err)
-{
-    *err = (ty_error){0};
-    return ty_recipe_parse("train.yaml", text, strlen(text), "/job", o, n, &arena, r, err);
-}
-
-static ty_recipe good(const char *text, const ty_recipe_override *o, int n)
-{
-    ty_recipe r;
-    ty_error err;
-    if (parse(text, o, n, &r, &err) < 0)
-        fail_msg("%s: %s", err.place, err.message);
-    return r;
-}
 
 static void the_example_means_what_it_says(void **state)
 {
@@ -369,65 +336,6 @@ static void rows_are_all_or_named(void **state)
     assert_true(!r.sparse_all && r.n_sparse_rows == 0);
 }
 
-static void a_plateau_knows_what_is_better(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *plateau;
-        bool maximize;
-    } rows[] = {{"{}", false},
-                {"{metric: loss}", false},
-                {"{metric: hits}", true},
-                {"{metric: mae}", false},
-                {"{metric: hits, mode: min}", false},
-                {"{metric: mae, mode: max}", true}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        char text[512];
-        snprintf(text, sizeof text,
-                 "model: m.onnx\nloss: mse\nmetrics: [{accuracy: {name: hits}}, mae]\nschedule: {plateau: %s}\n"
-                 "data: {train: {fields: [x, t]}, validation: {channel: v}}\n",
-                 rows[i].plateau);
-        assert_int_equal(good(text, NULL, 0).schedule.maximize, rows[i].maximize);
-    }
-}
-
-static void early_stopping_and_whose_weights_are_written(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *metrics, *lines;
-        int best_value;
-        bool is_high, export_best;
-        int64_t patience;
-    } rows[] = {
-        {"[]", "", 0, false, false, 0},
-        {"[{accuracy: {name: hits}}, mae]", "", 1, true, false, 0},
-        {"[mae]", "export: {weights: best}\n", 1, false, true, 0},
-        {"[]", "early_stopping: {patience: 3}\n", 0, false, true, 3},
-        {"[{accuracy: {name: hits}}, mae]", "early_stopping: {patience: 1}\n", 1, true, true, 1},
-        {"[{accuracy: {name: hits}}, mae]", "early_stopping: {patience: 1, metric: mae}\n", 2, false, true, 1},
-        {"[{accuracy: {name: hits}}, mae]", "early_stopping: {patience: 1, metric: loss}\n", 0, false, true, 1},
-        {"[mae]", "early_stopping: {patience: 1, mode: max}\nexport: {weights: last}\n", 1, true, false, 1},
-        {"[{accuracy: {}}]", "early_stopping: {patience: 1, mode: min}\n", 1, false, true, 1},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        char text[512];
-        snprintf(text, sizeof text,
-                 "model: m.onnx\nloss: mse\nmetrics: %s\n%sdata: {train: {fields: [x, t]}, validation: {channel: v}}\n",
-                 rows[i].metrics, rows[i].lines);
-        ty_recipe r = good(text, NULL, 0);
-        assert_int_equal(r.best_value, rows[i].best_value);
-        assert_int_equal(r.best_is_high, rows[i].is_high);
-        assert_int_equal(r.export_best, rows[i].export_best);
-        assert_int_equal(r.early.patience, rows[i].patience);
-    }
-    ty_recipe r = good("model: m.onnx\nloss: mse\n"
-                       "early_stopping: {patience: 2, min_delta: 0.5, start_from: 2 epochs}\n"
-                       "data: {train: {fields: [x, t]}, validation: {channel: v}}\n",
-                       NULL, 0);
-    assert_true(r.early.min_delta == 0.5 && r.early.start_from.n == 2 && r.early.start_from.epochs);
-}
-
 static void overrides(void **state)
 {
     (void)state;
@@ -588,6 +496,11 @@ static void faults_in_data(void **state)
     static const fault rows[] = {
         {"{}", TY_E_MISSING_KEY, "train"},
         {"{train: {fields: same}}", TY_E_MISSING_KEY, "needs fields of its own"},
+        {"{train: {fields: [x, t], length_buckets: [8, 8]}}", TY_E_RANGE, "expected rising lengths"},
+        {"{train: {fields: [x, t], length_buckets: [0]}}", TY_E_RANGE, "expected rising lengths"},
+        {"{train: {fields: [x, t], length_buckets: []}}", TY_E_LIMIT, "1 to 16 lengths"},
+        {"{train: {fields: [x, t], length_buckets: some}}", TY_E_TYPE, "length_buckets"},
+        {"{train: {fields: [x, t]}, validation: {length_buckets: 8}}", TY_E_CONFIG, "of validation too"},
         {"{train: {fields: []}}", TY_E_RANGE, "names no field"},
         {"{train: {fields: 3}}", TY_E_TYPE, "fields"},
         {"{train: {fields: {x: {shape: [0]}}}}", TY_E_RANGE, "at least 1"},
@@ -672,8 +585,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(other_names_of_schedules_and_rules, setup, teardown),
         cmocka_unit_test_setup_teardown(layers_averages_and_warmup, setup, teardown),
         cmocka_unit_test_setup_teardown(rows_are_all_or_named, setup, teardown),
-        cmocka_unit_test_setup_teardown(early_stopping_and_whose_weights_are_written, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_plateau_knows_what_is_better, setup, teardown),
         cmocka_unit_test_setup_teardown(overrides, setup, teardown),
         cmocka_unit_test_setup_teardown(other_forms, setup, teardown),
         cmocka_unit_test_setup_teardown(faults, setup, teardown),

@@ -487,6 +487,16 @@ static int cpu_memory(size_t bytes, char **out, ty_error *err)
     return *out ? 0 : ty_error_set(err, TY_E_LIMIT, "no memory for %zu bytes of temporaries", bytes);
 }
 
+/* Memory of its own, or what another program lends. */
+static int cpu_borrow(size_t bytes, char *lent, size_t lent_bytes, char **out, bool *is_lent, ty_error *err)
+{
+    *is_lent = lent && lent_bytes >= bytes;
+    if (!*is_lent)
+        return cpu_memory(bytes, out, err);
+    *out = lent;
+    return 0;
+}
+
 static void cpu_size_slab(ty_cpu *cpu)
 {
     for (int i = 0; i < cpu->n_plans; i++)
@@ -497,7 +507,9 @@ static void cpu_size_slab(ty_cpu *cpu)
 static int cpu_fill(ty_cpu *cpu, ty_error *err)
 {
     cpu_size_slab(cpu);
-    if (cpu_memory(cpu->report.slab_bytes, &cpu->slab, err) < 0)
+    const ty_cpu *beside = cpu->opt.beside;
+    if (cpu_borrow(cpu->report.slab_bytes, beside ? beside->slab : NULL, beside ? beside->report.slab_bytes : 0,
+                   &cpu->slab, &cpu->has_lent_slab, err) < 0)
         return -1;
     for (int i = 0; i < cpu->n_plans; i++)
         if (cpu_add_tape(cpu, &cpu->tape[i], cpu->plan[i], err) < 0)
@@ -547,7 +559,9 @@ int ty_cpu_finish(ty_cpu *cpu, ty_error *err)
             if (cpu->tape[t].step[i].kind == TY_CPU_LIBRARY &&
                 cpu_prepare_step(cpu, cpu->plan[t]->f->g, &cpu->tape[t].step[i], err) < 0)
                 return -1;
-    if (cpu_memory(cpu->report.scratch_bytes, &cpu->scratch, err) < 0)
+    const ty_cpu *beside = cpu->opt.beside;
+    if (cpu_borrow(cpu->report.scratch_bytes, beside ? beside->scratch : NULL,
+                   beside ? beside->report.scratch_bytes : 0, &cpu->scratch, &cpu->has_lent_scratch, err) < 0)
         return -1;
     ty_phases_lap(cpu->opt.phases, "prepare");
     if (cpu_await_compiler(cpu, err) < 0)
@@ -611,8 +625,10 @@ void ty_cpu_free(ty_cpu *cpu)
                 ty_library_release(&cpu->tape[t].step[i].call);
     ty_objects_abandon(cpu->job);
     ty_objects_close(&cpu->objects);
-    ty_pages_free(cpu->slab, cpu_room(cpu->report.slab_bytes));
-    ty_pages_free(cpu->scratch, cpu_room(cpu->report.scratch_bytes));
+    if (!cpu->has_lent_slab)
+        ty_pages_free(cpu->slab, cpu_room(cpu->report.slab_bytes));
+    if (!cpu->has_lent_scratch)
+        ty_pages_free(cpu->scratch, cpu_room(cpu->report.scratch_bytes));
     ty_arena arena = cpu->arena;
     ty_arena_fini(&arena);
 }

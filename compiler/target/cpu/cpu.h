@@ -32,8 +32,11 @@ typedef struct ty_cpu_options {
     int threads; /* >= 1 */
     bool strict;
     bool grid; /* kernels in the CUDA dialect, on fibers of one thread (compiler/target/cuda/render.h): for tests */
-    ty_objects_options objects;  /* kernels is filled in here */
-    void *const *state;          /* memory of each state of the graph, 64-byte aligned, kept by the caller */
+    ty_objects_options objects; /* kernels is filled in here */
+    void *const *state;         /* memory of each state of the graph, 64-byte aligned, kept by the caller */
+    const ty_cpu *beside;       /* lends its slab and scratch memory where they are large enough, and outlives this one;
+                                   never do both run at once, nor has one left late calls while the other runs. NULL:
+                                   nobody does */
     const ty_exchange *exchange; /* by which replicas exchange; NULL: one replica speaks for all (ops/across.c) */
     const ty_begins *begins;     /* what they do, one list a plan; kept by the caller until ty_cpu_begin is over */
     ty_compile_phases *phases;

@@ -44,8 +44,9 @@ struct ty_cpu {
     const cpu_dialect *dialect;
     cpu_tape *tape;
     char *slab, *scratch;
-    ty_ktexts texts;     /* distinct kernels */
-    ty_objects_job *job; /* between begin and finish */
+    bool has_lent_slab, has_lent_scratch; /* they are another program's */
+    ty_ktexts texts;                      /* distinct kernels */
+    ty_objects_job *job;                  /* between begin and finish */
     ty_objects objects;
     char kernels[TY_SHA256_HEX_BYTES];
     ty_cpu_report report;

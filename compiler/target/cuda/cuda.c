@@ -245,6 +245,8 @@ static void cuda_measure(ty_cuda *c)
         cuda_count(tape[p], r);
     }
     ty_cuda_memory_measure(&c->memory, c->plan, tape, c->n_plans, &c->arena);
+    if (c->opt.beside)
+        ty_cuda_memory_borrow(&c->memory, &c->opt.beside->memory);
     for (int p = 0; p < c->n_plans; p++)
         cuda_frame(c, p, &outputs);
     r->n_distinct_kernels = c->texts.n;

@@ -42,7 +42,9 @@ typedef struct ty_cuda_options {
      */
     int (*join)(void *ctx, ty_nccl_group **group, ty_error *err);
     void *join_ctx;
-    const ty_cuda *like; /* of the same plans, outlives this one: its kernels are taken if they fit; or NULL */
+    const ty_cuda *beside; /* on this GPU, outlives this one: lends its states, and temporaries where it has enough;
+                              never have both runs under way. NULL: nobody does */
+    const ty_cuda *like;   /* of the same plans, outlives this one: its kernels are taken if they fit; or NULL */
 } ty_cuda_options;
 
 typedef struct ty_cuda_report {

@@ -112,11 +112,23 @@ void ty_cuda_memory_measure(ty_cuda_memory *m, const ty_plan *const *plans, cons
     memory_constants(m, plans, tapes, n, a);
 }
 
+void ty_cuda_memory_borrow(ty_cuda_memory *m, const ty_cuda_memory *from)
+{
+    static const ty_cuda_block_kind lent[] = {TY_CUDA_STATES,  TY_CUDA_SLAB, TY_CUDA_SPARE,
+                                              TY_CUDA_SCRATCH, TY_CUDA_ROOM, TY_CUDA_WORKSPACE};
+    for (size_t i = 0; i < sizeof lent / sizeof lent[0]; i++) {
+        ty_cuda_block *mine = &m->block[lent[i]];
+        const ty_cuda_block *theirs = &from->block[lent[i]];
+        mine->is_lent = theirs->bytes >= mine->bytes;
+        mine->at = mine->is_lent ? theirs->at : 0;
+    }
+}
+
 size_t ty_cuda_memory_bytes(const ty_cuda_memory *m)
 {
     size_t bytes = 0;
     for (int i = 0; i < TY_CUDA_N_BLOCKS; i++)
-        bytes += m->block[i].bytes;
+        bytes += m->block[i].is_lent ? 0 : m->block[i].bytes;
     return bytes;
 }
 
@@ -134,7 +146,7 @@ int ty_cuda_memory_get(ty_cuda_memory *m, const ty_gpu *gpu, ty_error *err)
                                                        [TY_CUDA_ROOM] = "gradients of all replicas",
                                                        [TY_CUDA_WORKSPACE] = "the workspace of libraries"};
     for (int i = 0; i < TY_CUDA_N_BLOCKS; i++)
-        if (ty_gpu_alloc(gpu, m->block[i].bytes, what[i], &m->block[i].at, err) < 0)
+        if (!m->block[i].is_lent && ty_gpu_alloc(gpu, m->block[i].bytes, what[i], &m->block[i].at, err) < 0)
             return err && err->code == TY_E_LIMIT
                        ? ty_error_help(err, "use a smaller batch_size, or remat: auto with a memory budget")
                        : -1;
@@ -144,7 +156,8 @@ int ty_cuda_memory_get(ty_cuda_memory *m, const ty_gpu *gpu, ty_error *err)
 void ty_cuda_memory_free(ty_cuda_memory *m, const ty_gpu *gpu)
 {
     for (int i = 0; i < TY_CUDA_N_BLOCKS; i++) {
-        ty_gpu_free(gpu, m->block[i].at);
+        if (!m->block[i].is_lent)
+            ty_gpu_free(gpu, m->block[i].at);
         m->block[i].at = 0;
     }
 }

@@ -33,6 +33,7 @@ typedef struct ty_cuda_block {
     size_t bytes;
     size_t *offset; /* of each state, constant, input */
     int n;
+    bool is_lent; /* another program's */
 } ty_cuda_block;
 
 typedef struct ty_cuda_memory {
@@ -43,6 +44,10 @@ typedef struct ty_cuda_memory {
 /* tapes[i] is of plans[i]; all of one graph. What is measured is the arena's. */
 void ty_cuda_memory_measure(ty_cuda_memory *m, const ty_plan *const *plans, const ty_cuda_tape *const *tapes, int n,
                             ty_arena *a);
+/* What another program on the GPU has got, if that is large enough: states, which are the same, and what no run leaves
+ * anything in. Before memory is got. */
+void ty_cuda_memory_borrow(ty_cuda_memory *m, const ty_cuda_memory *from);
+/* Without what is lent. */
 size_t ty_cuda_memory_bytes(const ty_cuda_memory *m);
 int ty_cuda_memory_get(ty_cuda_memory *m, const ty_gpu *gpu, ty_error *err);
 /* After a failure too. */

@@ -151,6 +151,7 @@ static int mirror_build(mirror_replica *r, const ty_cuda *like, ty_error *err)
     opt.replicas = m->opt.n;
     opt.state = r->state;
     opt.like = like;
+    opt.beside = m->opt.beside ? m->opt.beside->replica[r->number].cuda : NULL;
     if (m->others.meet) {
         opt.replica = m->others.replica;
         opt.replicas = m->others.n;

@@ -32,6 +32,7 @@ typedef struct ty_mirror_options {
     const int *devices;   /* numbers, each once */
     int n;                /* 1 to TY_MAX_GPUS; with 1 there are no threads */
     ty_cross_device how;
+    const ty_mirror *beside;      /* on the same GPUs: each lends its memory (cuda.h); NULL: none */
     const ty_nccl_others *others; /* NULL: all replicas are here. Copied; n is 1 then */
 } ty_mirror_options;
 

@@ -1,0 +1,129 @@
+/* session_export.c - the trained model: its weights by name, in the format in which it came, with what goes with it. */
+#include "base/json.h"
+#include "container/input/tokenizer/tokenizer.h"
+#include "entrypoint/export.h"
+#include "entrypoint/front.h"
+#include "entrypoint/session.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct weights {
+    const ty_named_tensor *items; /* sorted by name */
+    size_t n;
+} weights;
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const ty_named_tensor *)a)->name, ((const ty_named_tensor *)b)->name);
+}
+
+static const void *find_weight(void *ctx, const char *name, const ty_type *type)
+{
+    const weights *w = ctx;
+    ty_named_tensor key = {.name = name};
+    const ty_named_tensor *found = bsearch(&key, w->items, w->n, sizeof *w->items, compare_names);
+    return found && ty_type_same(&found->type, type) ? found->data : NULL;
+}
+
+static weights list_weights(ty_session *s)
+{
+    weights w = {.n = (size_t)ty_program_n_tensors(s->program)};
+    ty_named_tensor *items = TY_NEW_ARRAY(&s->arena, ty_named_tensor, w.n);
+    for (size_t i = 0; i < w.n; i++) {
+        bool trained;
+        ty_tensor t = ty_program_tensor(s->program, (int)i, &items[i].name, &trained);
+        items[i].type = t.type;
+        items[i].data = t.data;
+    }
+    qsort(items, w.n, sizeof *items, compare_names);
+    w.items = items;
+    return w;
+}
+
+typedef struct model_writer {
+    ty_session *session;
+    weights weights;
+} model_writer;
+
+static int write_model(void *ctx, const char *path, ty_error *err)
+{
+    model_writer *w = ctx;
+    ty_session *s = w->session;
+    ty_model_moments moments;
+    ty_program_moments(s->program, &s->spec, &moments);
+    return ty_model_write_trained(s->model, path, find_weight, &w->weights, s->served ? NULL : &moments, err);
+}
+
+static int write_front(void *ctx, const char *model, const char *path, bool *is_written, ty_error *err)
+{
+    ty_session *s = ((model_writer *)ctx)->session;
+    return ty_front_write(&s->plan, ty_spec_fields(&s->recipe, &s->plan, &s->recipe.train, &s->arena), s->train, model,
+                          path, is_written, err);
+}
+
+static const char *recipe_json(ty_session *s)
+{
+    ty_buf text;
+    ty_json_writer w;
+    ty_buf_init(&text, 1 << 20);
+    ty_json_writer_init(&w, &text, TY_JSON_COMPACT);
+    ty_json_open_map(&w, NULL);
+    for (int i = 0; i < s->recipe.n_settings; i++)
+        if (strcmp(s->recipe.settings[i].value, "-") != 0)
+            ty_json_put_string(&w, s->recipe.settings[i].key, s->recipe.settings[i].value);
+    ty_json_close(&w);
+    const char *out = text.failed ? NULL : ty_arena_strdup(&s->arena, text.data);
+    ty_buf_fini(&text);
+    return out;
+}
+
+int ty_session_export(ty_session *s, ty_error *err)
+{
+    double start = ty_session_now_s();
+    if ((s->served && (ty_session_join(s, s->steps_done, err) < 0 || ty_served_settle(s->served, err) < 0)) ||
+        ty_program_fetch_states(s->program, err) < 0)
+        return -1;
+    ty_buf preprocessing;
+    ty_buf_init(&preprocessing, (size_t)2 << 30);
+    int rc = ty_session_preprocessing(s, &preprocessing, err);
+    ty_buf tokenizer;
+    ty_buf_init(&tokenizer, TY_TOKENIZER_MAX_FILE_BYTES);
+    if (rc == 0)
+        rc = ty_session_tokenizer(s, &tokenizer, err);
+    model_writer writer = {s, list_weights(s)};
+    const char *format = ty_model_format(s->model);
+    ty_value_named values[TY_SESSION_MAX_METRICS + 1];
+    int n = s->evaluated_step >= 0 ? s->n_latest : 0;
+    memcpy(values, s->latest, sizeof values[0] * (size_t)n);
+    if (n == 0 && isfinite(s->last_loss))
+        values[n++] = (ty_value_named){"loss", s->last_loss};
+    ty_export e = {.folder = s->job->model_folder,
+                   .tokenizer = tokenizer.len > 0 ? tokenizer.data : NULL,
+                   .tokenizer_bytes = tokenizer.len,
+                   .model_name = ty_model_artifact(s->model),
+                   .data_name = ty_model_has_data_file(s->model) ? "model.onnx" TY_MODEL_DATA_SUFFIX : NULL,
+                   .format = format,
+                   .origin = s->recipe.model,
+                   .recipe_json = recipe_json(s),
+                   .step = s->written.step,
+                   .epoch = s->written.epoch,
+                   .has_index = s->train && s->train->index.given,
+                   .index_base = s->train ? s->train->index.base : 0,
+                   .index_width = s->train ? s->train->index.width : 0,
+                   .preprocessing = preprocessing.len > 0 ? preprocessing.data : NULL,
+                   .metrics = values,
+                   .n_metrics = n,
+                   .weights = writer.weights.items,
+                   .n_weights = writer.weights.n,
+                   .write_model = write_model,
+                   .write_front = s->recipe.export_preprocessing && s->train ? write_front : NULL,
+                   .ctx = &writer};
+    if (rc == 0)
+        rc = ty_export_write(&e, err);
+    ty_buf_fini(&preprocessing);
+    ty_buf_fini(&tokenizer);
+    s->times.export_s = ty_session_now_s() - start;
+    return rc;
+}
