@@ -46,7 +46,7 @@ lines() { # N SEED
     }'
 }
 lines 330 1 >train.jsonl
-lines 50 2 >test.jsonl
+lines 120 2 >test.jsonl
 cat >train.yaml <<'Y'
 model: model.c
 loss: softmax_cross_entropy
@@ -112,6 +112,15 @@ numbers >accumulated
 train --device=cpu --data.train.length_buckets=40 --accumulate=3
 numbers >other
 alike "steps of several batches, each in its program" other accumulated
+for settings in "--precision=bfloat16" "--precision=float16" "--ema.decay=0.9" "--sparse_rows=true --optimizer=adam" \
+    "--update_every=2"; do
+    train --device=cpu $SOME $settings
+    numbers >accumulated
+    train --device=cpu --data.train.length_buckets=40 $settings
+    numbers >other
+    same "$settings" 0 $rc
+    alike "the same numbers with $settings" other accumulated
+done
 train --device=cpu $SOME --data.train.remainder=join
 same "with a last batch that is not full" 0 $rc
 train --device=cpu $SOME --data.train.shuffle=false
@@ -129,7 +138,6 @@ for more in "" --distributed.optimizer_sharding=true; do
 done
 
 # ---- GPUs ----
-GPU=gpu
 for way in "" --strategy=mirrored --processes_per_host=2; do
     GPUS="$CARD;$CARD"
     [ "$way" ] || GPUS=$CARD
@@ -138,6 +146,14 @@ for way in "" --strategy=mirrored --processes_per_host=2; do
     same "on GPUs $way" 0 $rc
     numbers >gpus
     alike "the numbers of the CPU" one gpus
+done
+train --device=cpu --data.train.length_buckets=40 --accumulate=3
+numbers >other
+for streams in behind ahead; do
+    rm -rf run
+    TY_FAKE_STREAMS=$streams GPUS=$CARD gpu again $SOME --accumulate=3
+    numbers >accumulated
+    alike "steps of several batches on a GPU, streams $streams" other accumulated
 done
 TY_FAKE_TRACE=$W/trace GPUS=$CARD gpu train $SOME --max_steps=12
 between=$(awk '/captured/ { seen = NR } { line[NR] = $1 } END { for (i = seen + 1; i <= NR; i++) print line[i] }' "$W/trace" | sed '/^unpin/,$d')
