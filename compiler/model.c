@@ -10,6 +10,7 @@
 #include "compiler/import/cmodel.h"
 #include "compiler/import/onnx.h"
 #include "compiler/ir/build.h"
+#include "compiler/passes/adapt.h"
 #include "compiler/passes/precision.h"
 #include "compiler/passes/raise.h"
 
@@ -267,6 +268,9 @@ typedef struct model_draft {
     ty_graph *g;
     ty_val *bound; /* by input of the draft */
     int n_bound;
+    ty_model_adapter *adapters; /* [n_adapters]: what the caller asked for */
+    ty_adapter *adapter;        /* the same by inputs of the draft */
+    int n_adapters;
 } model_draft;
 
 /* Constants stay constants, since importers look at them. */
@@ -291,22 +295,47 @@ static const ty_val *model_bind_all(model_draft *d, ty_graph *g, const ty_val *v
     return out;
 }
 
-/* What the draft gave, in g. In mixed precision there is a graph in between, which stands for the draft. */
+/* A graph that stands for the draft between two passes, with the same inputs. */
+static ty_graph *model_between(const model_draft *d, ty_val **same)
+{
+    ty_graph *g = ty_graph_new();
+    *same = TY_NEW_ARRAY(ty_graph_arena(g), ty_val, d->n_bound + 1);
+    for (int i = 0; i < d->n_bound; i++) {
+        const ty_input *input = ty_graph_input(d->g, i);
+        (*same)[i] = ty_b_input(g, ty_graph_add_input(g, input->name, input->type));
+    }
+    return g;
+}
+
+static int model_adapt(const model_draft *d, const ty_graph *raised, ty_graph *g, const ty_val *bound, ty_val *held,
+                       int n, ty_error *err)
+{
+    if (ty_pass_adapt(raised, g, bound, d->adapter, d->n_adapters, held, n, err) < 0)
+        return -1;
+    for (int i = 0; i < d->n_adapters; i++) {
+        d->adapters[i].is_met = d->adapter[i].is_met;
+        d->adapters[i].is_read_by_others = d->adapter[i].is_read_by_others;
+        d->adapters[i].sums_rows = d->adapter[i].sums_rows;
+    }
+    return 0;
+}
+
+/* What the draft gave, in g: raised, then with adapters, then in mixed precision, as far as those are wanted. */
 static int model_carry_over(const model_draft *d, ty_graph *g, const ty_precision_rules *precision, ty_val *held, int n,
                             ty_error *err)
 {
-    if (!precision)
+    bool adapts = d->n_adapters > 0;
+    ty_val *same, *again;
+    if (!adapts && !precision)
         return ty_pass_raise(d->g, g, d->bound, held, n, err);
-    model_draft raised = {.g = ty_graph_new()};
-    ty_val *same = TY_NEW_ARRAY(ty_graph_arena(raised.g), ty_val, d->n_bound + 1);
-    for (int i = 0; i < d->n_bound; i++) {
-        const ty_input *input = ty_graph_input(d->g, i);
-        same[i] = ty_b_input(raised.g, ty_graph_add_input(raised.g, input->name, input->type));
-    }
-    int rc = ty_pass_raise(d->g, raised.g, same, held, n, err);
-    if (rc == 0)
-        rc = ty_pass_precision(raised.g, g, d->bound, precision, held, n, err);
-    ty_graph_free(raised.g);
+    ty_graph *raised = model_between(d, &same), *adapted = model_between(d, &again);
+    int rc = ty_pass_raise(d->g, raised, same, held, n, err);
+    if (rc == 0 && adapts)
+        rc = model_adapt(d, raised, precision ? adapted : g, precision ? again : d->bound, held, n, err);
+    if (rc == 0 && precision)
+        rc = ty_pass_precision(adapts ? adapted : raised, g, d->bound, precision, held, n, err);
+    ty_graph_free(raised);
+    ty_graph_free(adapted);
     return rc;
 }
 
@@ -350,16 +379,37 @@ static int model_raise(const ty_model *m, const model_draft *d, ty_graph *g, con
     return ty_composites_count(g, held, n, &values->found, err);
 }
 
+static int model_input_number(const model_draft *d, ty_val v)
+{
+    return (int)ty_graph_attr(d->g, ty_val_node(v))->index;
+}
+
+static void model_bind_adapters(model_draft *d, const ty_graph *g, const ty_model_binding *b,
+                                const ty_model_binding *own)
+{
+    d->adapters = b->adapters;
+    d->n_adapters = b->n_adapters;
+    d->adapter = TY_NEW_ARRAY(ty_graph_arena(d->g), ty_adapter, b->n_adapters + 1);
+    for (int i = 0; i < b->n_adapters; i++) {
+        const ty_model_adapter *a = &b->adapters[i];
+        d->adapter[i] = (ty_adapter){.weight = model_input_number(d, own->weights[a->weight]),
+                                     .left = model_input_number(d, model_bind(d, g, a->left)),
+                                     .right = model_input_number(d, model_bind(d, g, a->right)),
+                                     .scale = a->scale};
+    }
+}
+
 int ty_model_import(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_model_values *values, ty_error *err)
 {
     model_draft d = {.g = ty_graph_new()};
-    d.bound = TY_NEW_ARRAY(ty_graph_arena(d.g), ty_val, m->n_inputs + m->n_weights + 2);
+    d.bound = TY_NEW_ARRAY(ty_graph_arena(d.g), ty_val, m->n_inputs + m->n_weights + 2 + 2 * b->n_adapters);
     ty_model_binding own = {.mode = b->mode, .inputs = model_bind_all(&d, g, b->inputs, m->n_inputs)};
     if (b->weights)
         own.weights = model_bind_all(&d, g, b->weights, m->n_weights);
     own.seed = model_bind(&d, g, b->seed);
     own.step = model_bind(&d, g, b->step);
     own.batch_norm_replicas = b->batch_norm_replicas;
+    model_bind_adapters(&d, g, b, &own);
     int rc = m->format->import(m, d.g, &own, values, err);
     if (rc == 0)
         rc = model_raise(m, &d, g, b->precision, values, err);

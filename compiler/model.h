@@ -15,12 +15,22 @@ typedef enum ty_model_mode {
     TY_MODEL_TRAIN /* batch statistics, updates of the running ones, dropout */
 } ty_model_mode;
 
+/* A low-rank adapter of a weight that is a matrix: passes/adapt.h. */
+typedef struct ty_model_adapter {
+    int weight;
+    ty_val left, right; /* [d0, rank], [rank, d1] */
+    double scale;
+    bool is_met, is_read_by_others, sums_rows; /* set by the import: as in ty_adapter */
+} ty_model_adapter;
+
 typedef struct ty_model_binding {
     ty_model_mode mode;
     const ty_val *inputs;                       /* one a model input; its type is the static shape */
     const ty_val *weights;                      /* one a weight; TY_NONE: a constant. NULL: all constants */
     ty_val seed, step;                          /* i64[] for random numbers */
     const struct ty_precision_rules *precision; /* passes/precision.h; NULL: as in the file */
+    ty_model_adapter *adapters;                 /* [n_adapters], of weights that are bound to a value */
+    int n_adapters;
     int batch_norm_replicas; /* whose batches share the statistics of a batch norm; 0 or 1: none does */
 } ty_model_binding;
 

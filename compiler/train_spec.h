@@ -188,6 +188,22 @@ typedef enum ty_clip_kind {
     TY_CLIP_KERAS_GLOBAL_NORM
 } ty_clip_kind;
 
+/* Low-rank adapters (passes/adapt.h): the matrices of these names or patterns stay as they are, and two factors of each
+ * are trained, "NAME.lora_left" [d0, rank] and "NAME.lora_right" [rank, d1]. Of all other weights only those of `train`
+ * are. In `memory`, which outlives the program, are their first values. rank 0: none. */
+typedef struct ty_lora {
+    int rank;
+    double alpha; /* what is added to a matrix is alpha / rank times the factors' product */
+    const char *const *weights;
+    int n_weights;
+    const char *const *train;
+    int n_train;
+    struct ty_arena *memory;
+} ty_lora;
+
+#define TY_LORA_LEFT  ".lora_left"
+#define TY_LORA_RIGHT ".lora_right"
+
 /* Weights whose name is, or matches, `pattern` learn at lr * factor. The first match counts. */
 typedef struct ty_lr_scale {
     const char *pattern;
@@ -249,6 +265,7 @@ typedef struct ty_train_spec {
     ty_schedule schedule;
     ty_clip_kind clip;
     double clip_max;
+    ty_lora lora;
     const char *const *frozen; /* names or shell patterns (fnmatch) of weights that are not trained */
     int n_frozen;
     const char *const *no_decay; /* likewise: weight decay 0 */

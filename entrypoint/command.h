@@ -49,10 +49,10 @@ typedef struct ty_command_row {
     int (*run)(const ty_arguments_given *given, ty_arena *a, ty_error *err);
 } ty_command_row;
 
-extern const ty_command_row ty_command_train, ty_command_check, ty_command_infer, ty_command_version,
-    ty_command_explain, ty_command_compile, ty_command_cache, ty_command_plan, ty_command_profile, ty_command_replay,
-    ty_command_graph, ty_command_doctor, ty_command_perf, ty_command_server, ty_command_job, ty_command_submit,
-    ty_command_local, ty_command_status, ty_command_describe, ty_command_list, ty_command_stop, ty_command_logs,
-    ty_command_model, ty_command_data;
+extern const ty_command_row ty_command_train, ty_command_evaluate, ty_command_check, ty_command_infer,
+    ty_command_version, ty_command_explain, ty_command_compile, ty_command_cache, ty_command_plan, ty_command_profile,
+    ty_command_replay, ty_command_graph, ty_command_doctor, ty_command_perf, ty_command_server, ty_command_job,
+    ty_command_submit, ty_command_local, ty_command_status, ty_command_describe, ty_command_list, ty_command_stop,
+    ty_command_logs, ty_command_model, ty_command_data;
 
 #endif

@@ -446,6 +446,26 @@ static int read_ema(recipe_reader *rd, const ty_doc *node)
     return 0;
 }
 
+static int read_lora(recipe_reader *rd, const ty_doc *node)
+{
+    recipe_lora l = {0};
+    ty_recipe *r = rd->r;
+    const recipe_section *s = &ty_recipe_lora_section;
+    if (!node || node->kind == TY_DOC_NULL)
+        return 0;
+    if (ty_recipe_bind(rd, s->path, s->rows, s->n_rows, node, &l) < 0 ||
+        ty_recipe_read_names(rd, l.weights, "lora.weights", &r->lora_weights, &r->n_lora_weights) < 0 ||
+        ty_recipe_read_names(rd, l.train, "lora.train", &r->lora_train, &r->n_lora_train) < 0)
+        return -1;
+    r->lora_rank = l.rank;
+    r->lora_alpha = (double)l.rank;
+    if (l.alpha && l.alpha->kind != TY_DOC_NULL && ty_doc_float(l.alpha, &r->lora_alpha, rd->err) < 0)
+        return ty_error_wrap(rd->err, "lora.alpha");
+    if (r->lora_alpha > 0 && r->lora_alpha <= 1e6)
+        return 0;
+    return ty_doc_error(l.alpha, rd->err, TY_E_RANGE, NULL, "lora.alpha: expected a number above 0, at most 1e6");
+}
+
 static int read_clip(recipe_reader *rd, const ty_doc *node)
 {
     const recipe_kind *kind;
@@ -575,10 +595,10 @@ static int read_top(recipe_reader *rd, const ty_doc *root)
         ty_recipe_read_data_threads(rd, t.data_threads) < 0 || read_inputs(rd, t.inputs) < 0 ||
         read_loss(rd, t.loss) < 0 || read_optimizer(rd, t.optimizer) < 0 || read_schedule(rd, t.schedule) < 0 ||
         read_warmup(rd, t.warmup) < 0 || read_clip(rd, t.clip) < 0 || read_lr_scale(rd, t.lr_scale) < 0 ||
-        read_ema(rd, t.ema) < 0 || ty_recipe_read_data(rd, t.data) < 0 || read_metrics(rd, t.metrics) < 0 ||
-        read_checkpoint(rd, t.checkpoint) < 0 || ty_recipe_read_early_stopping(rd, t.early_stopping) < 0 ||
-        ty_recipe_read_export(rd, t.written) < 0 || ty_recipe_read_distributed(rd, t.distributed) < 0 ||
-        ty_recipe_check_plateau(rd) < 0)
+        read_ema(rd, t.ema) < 0 || read_lora(rd, t.lora) < 0 || ty_recipe_read_data(rd, t.data) < 0 ||
+        read_metrics(rd, t.metrics) < 0 || read_checkpoint(rd, t.checkpoint) < 0 ||
+        ty_recipe_read_early_stopping(rd, t.early_stopping) < 0 || ty_recipe_read_export(rd, t.written) < 0 ||
+        ty_recipe_read_distributed(rd, t.distributed) < 0 || ty_recipe_check_plateau(rd) < 0)
         return -1;
     return ty_recipe_read_span(rd, t.evaluate_every, "evaluate_every", "1 epoch", &r->evaluate_every) < 0 ||
                    ty_recipe_read_names(rd, t.frozen, "frozen", &r->frozen, &r->n_frozen) < 0 ||

@@ -63,6 +63,7 @@ int ty_recipe_help(ty_buf *out)
     add_section(&ty_recipe_warmup_section, out);
     add_choice(&ty_recipe_clip_choice, out);
     add_section(&ty_recipe_ema_section, out);
+    add_section(&ty_recipe_lora_section, out);
     add_choice(&ty_recipe_metric_choice, out);
     add_section(&ty_recipe_checkpoint_section, out);
     add_section(&ty_recipe_early_section, out);

@@ -60,6 +60,8 @@ static const ty_bind_row top_rows[] = {
      .help = "{patience: 3}: so many evaluations without a better one end the run; left out: none do"},
     {"export", TY_BIND_NODE, TOP(written), .form = "a map",
      .help = "{weights: best}: whose weights are written, and what beside the model: see below"},
+    {"lora", TY_BIND_NODE, TOP(lora), .form = "a map",
+     .help = "{rank: 8, weights: [\"*.q_proj.*\"]}: low-rank adapters of matrices are trained in place of all weights"},
     {"frozen", TY_BIND_NODE, TOP(frozen), .form = "a list",
      .help = "list of weights (names or shell patterns) that are not trained"},
     {"no_decay", TY_BIND_NODE, TOP(no_decay), .form = "a list",
@@ -526,6 +528,17 @@ static const recipe_kind metric_kinds[] = {
 };
 
 static const char *const checkpoint_policies[] = {"warn", "stop", NULL};
+static const ty_bind_row lora_rows[] = {
+    {"rank", TY_BIND_INT, offsetof(recipe_lora, rank), .required = true, .min = 1, .max = 4096,
+     .help = "columns of the one factor of a matrix, rows of the other"},
+    {"alpha", TY_BIND_NODE, offsetof(recipe_lora, alpha), .form = "a number",
+     .help = "the factors' product counts alpha / rank times; left out: rank, which is once"},
+    {"weights", TY_BIND_NODE, offsetof(recipe_lora, weights), .required = true, .form = "a list",
+     .help = "list of matrices that have adapters (names or shell patterns)"},
+    {"train", TY_BIND_NODE, offsetof(recipe_lora, train), .form = "a list",
+     .help = "list of weights that are trained themselves, such as a new head; all others stay as they are"},
+};
+
 static const ty_bind_row checkpoint_rows[] = {
     {"every", TY_BIND_NODE, offsetof(recipe_checkpoint, every), "1 epoch", .form = "text",
      .help = "\"1 epoch\" or \"500 steps\"; always at the end and at a stop"},
@@ -609,6 +622,7 @@ SECTION(ty_recipe_warmup_section, "warmup", "a rise in front of the schedule", w
 SECTION(ty_recipe_ema_section, "ema", "averages of the trained weights", ema_rows);
 SECTION(ty_recipe_distributed_section, "distributed", "several ranks that train together", distributed_rows);
 SECTION(ty_recipe_checkpoint_section, "checkpoint", "saving the state of the run", checkpoint_rows);
+SECTION(ty_recipe_lora_section, "lora", "low-rank adapters", lora_rows);
 SECTION(ty_recipe_early_section, "early_stopping", "evaluations that end the run", early_rows);
 SECTION(ty_recipe_export_section, "export", "what is written as the model, and beside it", export_rows);
 

@@ -15,7 +15,7 @@
 typedef struct recipe_top {
     const char *model, *signature, *train_signature, *layers;
     const ty_doc *inputs, *loss, *optimizer, *schedule, *clip, *data, *metrics, *checkpoint, *written, *early_stopping;
-    const ty_doc *frozen, *no_decay, *buffers, *tied, *evaluate_every;
+    const ty_doc *lora, *frozen, *no_decay, *buffers, *tied, *evaluate_every;
     const ty_doc *warmup, *lr_scale, *ema, *keep_float32, *sparse_rows;
     const ty_doc *batch_size, *memory, *distributed, *data_threads, *data_memory;
     int batch_rule;
@@ -99,6 +99,11 @@ typedef struct recipe_ema {
     int64_t overwrite_every;
 } recipe_ema;
 
+typedef struct recipe_lora {
+    int64_t rank;
+    const ty_doc *alpha, *weights, *train;
+} recipe_lora;
+
 typedef struct recipe_clip {
     double max;
 } recipe_clip;
@@ -176,7 +181,8 @@ typedef struct recipe_choice {
 
 extern const recipe_section ty_recipe_top_section, ty_recipe_data_section, ty_recipe_field_section,
     ty_recipe_image_section, ty_recipe_audio_section, ty_recipe_checkpoint_section, ty_recipe_distributed_section,
-    ty_recipe_warmup_section, ty_recipe_ema_section, ty_recipe_early_section, ty_recipe_export_section;
+    ty_recipe_warmup_section, ty_recipe_ema_section, ty_recipe_early_section, ty_recipe_export_section,
+    ty_recipe_lora_section;
 extern const recipe_choice ty_recipe_loss_choice, ty_recipe_optimizer_choice, ty_recipe_schedule_choice,
     ty_recipe_clip_choice, ty_recipe_metric_choice;
 

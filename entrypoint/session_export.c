@@ -27,6 +27,62 @@ static const void *find_weight(void *ctx, const char *name, const ty_type *type)
     return found && ty_type_same(&found->type, type) ? found->data : NULL;
 }
 
+/* ---- adapters: what they have learnt goes into the matrices that they belong to ---- */
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t n = strlen(name), k = strlen(end);
+    return n > k && strcmp(name + n - k, end) == 0;
+}
+
+static const ty_model_value *find_matrix(const ty_session *s, const char *left)
+{
+    size_t n = strlen(left) - strlen(TY_LORA_LEFT);
+    for (int i = 0; i < ty_model_n_weights(s->model); i++) {
+        const ty_model_value *w = ty_model_weight(s->model, i);
+        if (strlen(w->name) == n && strncmp(w->name, left, n) == 0)
+            return w;
+    }
+    return NULL;
+}
+
+/* W + alpha / rank L R. W may lie unaligned in its file. */
+static float *merge(ty_session *s, const ty_model_value *w, const float *left, const float *right, int64_t rank)
+{
+    int64_t rows = w->dim[0], columns = w->dim[1];
+    float *out = ty_arena_alloc(&s->arena, (size_t)(rows * columns) * sizeof *out);
+    float scale = (float)(s->recipe.lora_alpha / (double)rank);
+    memcpy(out, w->data, (size_t)(rows * columns) * sizeof *out);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = 0; k < rank; k++) {
+            float factor = scale * left[i * rank + k], *row = out + i * columns;
+            const float *from = right + k * columns;
+            for (int64_t j = 0; j < columns; j++)
+                row[j] += factor * from[j];
+        }
+    return out;
+}
+
+/* items are sorted by name: the right factor follows the left one. Returns how many are left. */
+static size_t merge_adapters(ty_session *s, ty_named_tensor *items, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        const ty_model_value *w = NULL;
+        if (i + 1 < n && ends_with(items[i].name, TY_LORA_LEFT) && ends_with(items[i + 1].name, TY_LORA_RIGHT))
+            w = find_matrix(s, items[i].name);
+        if (!w) {
+            items[kept++] = items[i];
+            continue;
+        }
+        float *merged = merge(s, w, items[i].data, items[i + 1].data, items[i].type.dim[1]);
+        items[kept++] = (ty_named_tensor){.name = w->name, .type = ty_type_make(TY_F32, 2, w->dim), .data = merged};
+        i++;
+    }
+    qsort(items, kept, sizeof *items, compare_names);
+    return kept;
+}
+
 static weights list_weights(ty_session *s)
 {
     weights w = {.n = (size_t)ty_program_n_tensors(s->program)};
@@ -38,6 +94,8 @@ static weights list_weights(ty_session *s)
         items[i].data = t.data;
     }
     qsort(items, w.n, sizeof *items, compare_names);
+    if (s->recipe.lora_rank > 0)
+        w.n = merge_adapters(s, items, w.n);
     w.items = items;
     return w;
 }

@@ -118,32 +118,70 @@ static ty_param_role params_role(const ty_model *m, int i, const ty_train_spec *
     if (!w->trainable_hint || ty_params_in_list(w->name, spec->buffers, spec->n_buffers) ||
         ty_params_in_list(w->name, spec->frozen, spec->n_frozen))
         return TY_PARAM_CONSTANT;
-    return TY_PARAM_CANDIDATE;
+    if (spec->lora.rank == 0 || ty_params_in_list(w->name, spec->lora.train, spec->lora.n_train))
+        return TY_PARAM_CANDIDATE;
+    bool adapts =
+        w->rank == 2 && w->dtype == TY_F32 && ty_params_in_list(w->name, spec->lora.weights, spec->lora.n_weights);
+    return adapts ? TY_PARAM_ADAPTED : TY_PARAM_CONSTANT;
+}
+
+static ty_param params_new(const ty_model_value *w, int number, ty_param_role role, const ty_train_spec *spec)
+{
+    ty_param p = {.weight = w,
+                  .type = {.dtype = (uint8_t)w->dtype, .rank = (uint8_t)w->rank},
+                  .role = role,
+                  .same_as = number,
+                  .decays = !ty_params_in_list(w->name, spec->no_decay, spec->n_no_decay),
+                  .leaf = TY_NONE,
+                  .eval_leaf = TY_NONE,
+                  .first_use = UINT32_MAX,
+                  .state = -1,
+                  .grad = TY_NONE};
+    memcpy(p.type.dim, w->dim, sizeof w->dim);
+    return p;
+}
+
+/* A factor, of zeros until it is known which one begins with random numbers. */
+static int params_add_factor(ty_param_set *set, const ty_model_value *w, const char *end, int64_t rows, int64_t columns,
+                             const ty_train_spec *spec)
+{
+    ty_model_value *f = TY_NEW(spec->lora.memory, ty_model_value);
+    *f = (ty_model_value){.name = ty_arena_printf(spec->lora.memory, "%s%s", w->name, end),
+                          .dtype = TY_F32,
+                          .rank = 2,
+                          .dim = {rows, columns},
+                          .data = TY_NEW_ARRAY(spec->lora.memory, float, rows *columns),
+                          .trainable_hint = true};
+    set->param[set->n_params] = params_new(f, set->n_params, TY_PARAM_CANDIDATE, spec);
+    return set->n_params++;
+}
+
+static void params_adapt(ty_param_set *set, int weight, const ty_train_spec *spec)
+{
+    const ty_model_value *w = set->param[weight].weight;
+    int left = params_add_factor(set, w, TY_LORA_LEFT, w->dim[0], spec->lora.rank, spec);
+    int right = params_add_factor(set, w, TY_LORA_RIGHT, spec->lora.rank, w->dim[1], spec);
+    set->adapter[set->n_adapters++] = (ty_param_adapter){weight, left, right};
 }
 
 int ty_params_classify(ty_param_set *set, const ty_model *m, const ty_train_spec *spec, ty_arena *arena, ty_error *err)
 {
     *set = (ty_param_set){
         .n_params = ty_model_n_weights(m), .replicas = spec->replicas > 1 ? spec->replicas : 1, .arena = arena};
-    set->param = TY_NEW_ARRAY(arena, ty_param, set->n_params);
+    set->param = TY_NEW_ARRAY(arena, ty_param, 3 * set->n_params + 1);
+    set->adapter = TY_NEW_ARRAY(arena, ty_param_adapter, set->n_params + 1);
     if (params_check_patterns(m, "frozen", spec->frozen, spec->n_frozen, err) < 0 ||
         params_check_patterns(m, "no_decay", spec->no_decay, spec->n_no_decay, err) < 0 ||
-        params_check_patterns(m, "buffers", spec->buffers, spec->n_buffers, err) < 0)
+        params_check_patterns(m, "buffers", spec->buffers, spec->n_buffers, err) < 0 ||
+        params_check_patterns(m, "lora.weights", spec->lora.weights, spec->lora.n_weights, err) < 0 ||
+        params_check_patterns(m, "lora.train", spec->lora.train, spec->lora.n_train, err) < 0)
         return -1;
-    for (int i = 0; i < set->n_params; i++) {
-        const ty_model_value *w = ty_model_weight(m, i);
-        set->param[i] = (ty_param){.weight = w,
-                                   .type = {.dtype = (uint8_t)w->dtype, .rank = (uint8_t)w->rank},
-                                   .role = params_role(m, i, spec),
-                                   .same_as = i,
-                                   .decays = !ty_params_in_list(w->name, spec->no_decay, spec->n_no_decay),
-                                   .leaf = TY_NONE,
-                                   .eval_leaf = TY_NONE,
-                                   .first_use = UINT32_MAX,
-                                   .state = -1,
-                                   .grad = TY_NONE};
-        memcpy(set->param[i].type.dim, w->dim, sizeof w->dim);
-    }
+    int n = set->n_params;
+    for (int i = 0; i < n; i++)
+        set->param[i] = params_new(ty_model_weight(m, i), i, params_role(m, i, spec), spec);
+    for (int i = 0; i < n; i++)
+        if (set->param[i].role == TY_PARAM_ADAPTED)
+            params_adapt(set, i, spec);
     if (params_scale(set, m, spec, err) < 0)
         return -1;
     for (int i = 0; i < spec->n_tied; i++)

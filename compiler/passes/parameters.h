@@ -15,11 +15,12 @@
 
 typedef enum ty_param_role {
     TY_PARAM_CONSTANT,  /* never changes: its bytes are a constant of the graph */
+    TY_PARAM_ADAPTED,   /* neither; products add those of its adapter */
     TY_PARAM_CANDIDATE, /* trained if the loss depends on it */
     TY_PARAM_RUNNING    /* statistic of a normalization: changed by batches if training updates it */
 } ty_param_role;
 
-/* One a weight of the model. */
+/* One a weight of the model; behind them, two an adapter. */
 typedef struct ty_param {
     const ty_model_value *weight;
     ty_type type;
@@ -57,9 +58,16 @@ typedef struct ty_param_group {
     int64_t grad_elems; /* by_rows: elements of the gradient, which is that of k rows */
 } ty_param_group;
 
+/* Numbers of params: a matrix and its factors. */
+typedef struct ty_param_adapter {
+    int weight, left, right;
+} ty_param_adapter;
+
 typedef struct ty_param_set {
     ty_param *param;
     int n_params;
+    ty_param_adapter *adapter;
+    int n_adapters;
     ty_param_group group[TY_PARAM_MAX_GROUPS];
     int n_groups;
     double scale[TY_PARAM_MAX_SCALES]; /* [0] is 1 */

@@ -22,6 +22,7 @@
 #include "compiler/passes/tables.h"
 #include "compiler/phases.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,15 +111,20 @@ static int step_import(ty_step_draft *d, ty_error *err)
         return -1;
     for (int i = 0; i < d->set.n_params; i++)
         weights[i] = d->set.param[i].leaf;
+    ty_model_adapter *adapters = TY_NEW_ARRAY(&d->arena, ty_model_adapter, d->set.n_adapters + 1);
+    ty_step_bind_adapters(d, false, adapters);
     ty_model_binding b = {.mode = d->spec->batch_norm_statistics ? TY_MODEL_TRAIN : TY_MODEL_EVAL,
                           .inputs = inputs,
                           .weights = weights,
                           .seed = d->seed,
                           .step = d->draw,
                           .precision = d->spec->precision == TY_PRECISION_FLOAT32 ? NULL : &rules,
+                          .adapters = adapters,
+                          .n_adapters = d->set.n_adapters,
                           .batch_norm_replicas = d->spec->batch_norm_across ? ty_across_replicas(d->spec) : 1};
-    if (ty_model_import(d->m, d->g, &b, &d->train, err) < 0)
+    if (ty_model_import(d->m, d->g, &b, &d->train, err) < 0 || ty_step_begin_adapters(d, adapters, err) < 0)
         return -1;
+    ty_step_bind_adapters(d, true, adapters);
     b.mode = TY_MODEL_EVAL;
     rules.must_meet = false; /* evaluation has fewer layers */
     for (int i = 0; i < d->set.n_params; i++)
@@ -402,6 +408,8 @@ static int step_check_spec(const ty_train_spec *spec, ty_error *err)
         return ty_error_set(err, TY_E_CONFIG, "ema: the averages are to be used, but their decay is 0");
     if ((unsigned)spec->precision >= TY_N_PRECISIONS)
         return ty_error_set(err, TY_E_INTERNAL, "precision: no kind %d", (int)spec->precision);
+    if (spec->lora.rank < 0 || (spec->lora.rank > 0 && (!spec->lora.memory || !(fabs(spec->lora.alpha) < INFINITY))))
+        return ty_error_set(err, TY_E_INTERNAL, "lora: a rank of %d, alpha %g", spec->lora.rank, spec->lora.alpha);
     if (spec->n_inputs < 1)
         return ty_error_set(err, TY_E_CONFIG, "inputs: expected at least one, found none");
     if ((spec->eval_valid_rows || spec->train_valid_rows) &&

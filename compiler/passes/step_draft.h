@@ -48,6 +48,10 @@ int ty_step_find_input(const ty_step_draft *d, const char *name);
 void ty_step_add_inputs(ty_step_draft *d);
 /* What each input of the model is bound to. */
 int ty_step_bind_inputs(const ty_step_draft *d, ty_val *bound, ty_error *err);
+/* step_adapt.c: out[set.n_adapters], for an import for training or evaluation; and once that for training has met them,
+ * their first values. Refuses adapters that no product has. */
+void ty_step_bind_adapters(const ty_step_draft *d, bool evaluates, ty_model_adapter *out);
+int ty_step_begin_adapters(const ty_step_draft *d, const ty_model_adapter *adapters, ty_error *err);
 /* After the model's import: the terms on both tapes, d->loss and its output. */
 int ty_step_loss(ty_step_draft *d, ty_error *err);
 /* After the gradient: states of weights and moments, and what they become. */

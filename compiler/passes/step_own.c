@@ -27,6 +27,7 @@ static int own_check(const ty_train_spec *spec, ty_error *err)
         {spec->clip != TY_CLIP_NONE, "clip"},
         {spec->ema_decay > 0, "ema"},
         {spec->n_frozen > 0, "frozen"},
+        {spec->lora.rank > 0, "lora"},
         {spec->n_lr_scale > 0, "lr_scale"},
         {spec->sparse_all || spec->n_sparse_rows > 0, "sparse_rows"},
         {spec->train_valid_rows, "remainder: join"},
