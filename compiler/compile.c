@@ -90,11 +90,16 @@ static void compile_interface(ty_program *p, uint32_t tapes)
     }
 }
 
-static void compile_constants(ty_program *p)
+static void compile_constants(ty_program *p, bool is_mapped)
 {
-    for (uint32_t node = 0; node < ty_graph_n_nodes(p->graph); node++)
-        if (ty_graph_op(p->graph, node) == TY_OP_CONST)
-            p->report.constant_bytes += ty_type_bytes(ty_graph_type(p->graph, ty_val_make(node, 0)));
+    for (uint32_t node = 0; node < ty_graph_n_nodes(p->graph); node++) {
+        ty_val v = ty_val_make(node, 0);
+        if (ty_graph_op(p->graph, node) != TY_OP_CONST)
+            continue;
+        size_t bytes = ty_type_bytes(ty_graph_type(p->graph, v));
+        p->report.constant_bytes += bytes;
+        p->report.mapped_constant_bytes += is_mapped && ty_graph_const_is_borrowed(p->graph, v) ? bytes : 0;
+    }
 }
 
 /* Identity of what will run: the lowered graph with its constants, and the layout of states. */
@@ -477,7 +482,7 @@ static int compile_graph(ty_graph *g, const ty_model *model, int replicas, uint3
     if (rc == 0) {
         p->report.chunk = ty_chunk_find(p->graph);
         compile_interface(p, tapes);
-        compile_constants(p);
+        compile_constants(p, model && ty_model_is_mapped(model));
         rc = ty_program_make_states(p, opt.plan_only, err);
     }
     if (rc == 0 && !opt.plan_only && !opt.stop_after && p->home == p)

@@ -328,7 +328,8 @@ typedef struct ty_compile_report {
     size_t slab_bytes;  /* planned temporaries: the largest tape */
     size_t bound_bytes; /* lower bound: largest sum of live bytes */
     size_t constant_bytes;
-    size_t scratch_bytes; /* library workspaces */
+    size_t mapped_constant_bytes; /* of these, those that are read where they lie in the model file */
+    size_t scratch_bytes;         /* library workspaces */
     /* Of a GPU, where states, slab, constants and workspaces are the GPU's too: batches, what is left for code, and all
      * together; of the host: memory that batches and outputs pass through. */
     size_t device_batch_bytes, device_code_bytes, device_bytes, pinned_bytes;

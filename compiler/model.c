@@ -35,6 +35,11 @@ void ty_model_drop_pages(const ty_model *m)
         m->format->drop_pages(m->impl);
 }
 
+bool ty_model_is_mapped(const ty_model *m)
+{
+    return m->format->drop_pages != NULL;
+}
+
 static int model_refuse_missing(const char *path, int reason, ty_error *err)
 {
     char graph[4096];

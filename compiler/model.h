@@ -69,5 +69,7 @@ int ty_model_find_weight(const ty_model *m, const char *name);
 
 /* Gives the memory of the mapped file back to the system; it is read again where it is needed again. */
 void ty_model_drop_pages(const ty_model *m);
+/* Whether weights that a program reads as constants are pages of the file. */
+bool ty_model_is_mapped(const ty_model *m);
 
 #endif

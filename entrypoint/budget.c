@@ -59,7 +59,8 @@ static ty_budget budget_of(const ty_session *s, const ty_compile_report *r, int6
                        .batch_bytes = r->device_batch_bytes,
                        .code_bytes = r->device_code_bytes,
                        .pinned_bytes = r->pinned_bytes * (uint64_t)(s->on_gpu ? s->n_gpus : 1),
-                       .mapped_bytes = budget_mapped(s->train) + budget_mapped(s->validation)};
+                       .mapped_bytes = budget_mapped(s->train) + budget_mapped(s->validation) +
+                                       (r->device_bytes > 0 ? 0 : r->mapped_constant_bytes)};
 }
 
 /* How much of n bytes the kernel has given pages to. */

@@ -23,7 +23,8 @@ typedef struct ty_budget {
     uint64_t pinned_bytes;                            /* of the host */
     uint64_t host_bytes;                              /* of these: the process's own, which nobody can take back */
     uint64_t total_bytes;                             /* that must be there: of the GPU, else those of the host */
-    uint64_t mapped_bytes; /* data files that are mapped: resident while there is room for them */
+    uint64_t
+        mapped_bytes; /* files that are mapped, data and weights that stay: resident while there is room for them */
 } ty_budget;
 
 /* Plans the session's step for `batch` rows. program (may be NULL) receives the planned program. Where the recipe

@@ -219,7 +219,7 @@ static void print_memory(const planned *p)
                 {"left for kernels and libraries", m->code_bytes},
                 {"input", m->on_gpu ? 0 : m->input_bytes},
                 {"program, libraries, graphs, data in memory", m->on_gpu ? 0 : m->process_bytes},
-                {"mapped data files, while there is room", m->on_gpu ? 0 : m->mapped_bytes}};
+                {"mapped files, data and weights that stay, while there is room", m->on_gpu ? 0 : m->mapped_bytes}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (rows[i].bytes > 0)
             printf("    %12s  %s\n", ty_bytes_text(rows[i].bytes, a, sizeof a), rows[i].name);

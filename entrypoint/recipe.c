@@ -454,14 +454,14 @@ static int read_lora(recipe_reader *rd, const ty_doc *node)
     if (!node || node->kind == TY_DOC_NULL)
         return 0;
     if (ty_recipe_bind(rd, s->path, s->rows, s->n_rows, node, &l) < 0 ||
-        ty_recipe_read_names(rd, l.weights, "lora.weights", &r->lora_weights, &r->n_lora_weights) < 0 ||
-        ty_recipe_read_names(rd, l.train, "lora.train", &r->lora_train, &r->n_lora_train) < 0)
+        ty_recipe_read_names(rd, l.weights, "lora.weights", &r->lora.weights, &r->lora.n_weights) < 0 ||
+        ty_recipe_read_names(rd, l.train, "lora.train", &r->lora.train, &r->lora.n_train) < 0)
         return -1;
-    r->lora_rank = l.rank;
-    r->lora_alpha = (double)l.rank;
-    if (l.alpha && l.alpha->kind != TY_DOC_NULL && ty_doc_float(l.alpha, &r->lora_alpha, rd->err) < 0)
+    r->lora.rank = (int)l.rank;
+    r->lora.alpha = (double)l.rank;
+    if (l.alpha && l.alpha->kind != TY_DOC_NULL && ty_doc_float(l.alpha, &r->lora.alpha, rd->err) < 0)
         return ty_error_wrap(rd->err, "lora.alpha");
-    if (r->lora_alpha > 0 && r->lora_alpha <= 1e6)
+    if (r->lora.alpha > 0 && r->lora.alpha <= 1e6)
         return 0;
     return ty_doc_error(l.alpha, rd->err, TY_E_RANGE, NULL, "lora.alpha: expected a number above 0, at most 1e6");
 }

@@ -244,10 +244,7 @@ typedef struct ty_recipe {
     ty_span evaluate_every;
     const ty_recipe_metric *metrics;
     int n_metrics;
-    int64_t lora_rank; /* 0: no adapters */
-    double lora_alpha;
-    ty_names lora_weights, lora_train;
-    int n_lora_weights, n_lora_train;
+    ty_lora lora; /* but for its memory */
     ty_names frozen, no_decay, buffers, keep_float32;
     int n_frozen, n_no_decay, n_buffers, n_keep_float32;
     bool keep_float32_is_files; /* the model file says it, not the user */

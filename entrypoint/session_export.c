@@ -51,7 +51,7 @@ static float *merge(ty_session *s, const ty_model_value *w, const float *left, c
 {
     int64_t rows = w->dim[0], columns = w->dim[1];
     float *out = ty_arena_alloc(&s->arena, (size_t)(rows * columns) * sizeof *out);
-    float scale = (float)(s->recipe.lora_alpha / (double)rank);
+    float scale = (float)(s->recipe.lora.alpha / (double)rank);
     memcpy(out, w->data, (size_t)(rows * columns) * sizeof *out);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t k = 0; k < rank; k++) {
@@ -94,7 +94,7 @@ static weights list_weights(ty_session *s)
         items[i].data = t.data;
     }
     qsort(items, w.n, sizeof *items, compare_names);
-    if (s->recipe.lora_rank > 0)
+    if (s->recipe.lora.rank > 0)
         w.n = merge_adapters(s, items, w.n);
     w.items = items;
     return w;

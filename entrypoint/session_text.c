@@ -46,7 +46,7 @@ static void add_memory(ty_session *s, ty_buf *out)
     else
         ty_buf_addf(out, "temporaries %s, workspace %s, ", ty_bytes_text(need.slab_bytes, t[2], 32),
                     ty_bytes_text(need.scratch_bytes, t[3], 32));
-    ty_buf_addf(out, "input %s, program and graphs %s, data %s\n", ty_bytes_text(need.input_bytes, t[4], 32),
+    ty_buf_addf(out, "input %s, program and graphs %s, mapped files %s\n", ty_bytes_text(need.input_bytes, t[4], 32),
                 ty_bytes_text(need.process_bytes, t[5], 32), ty_bytes_text(need.mapped_bytes, t[6], 32));
 }
 

@@ -654,13 +654,7 @@ int ty_spec_build(const ty_recipe *r, const ty_spec_plan *plan, const ty_dataset
         .schedule = resolve_schedule(&r->schedule, steps_per_epoch, total_steps, a),
         .clip = r->clip,
         .clip_max = r->clip_max,
-        .lora = {.rank = (int)r->lora_rank,
-                 .alpha = r->lora_alpha,
-                 .weights = r->lora_weights,
-                 .n_weights = r->n_lora_weights,
-                 .train = r->lora_train,
-                 .n_train = r->n_lora_train,
-                 .memory = a},
+        .lora = r->lora,
         .frozen = r->frozen,
         .n_frozen = r->n_frozen,
         .no_decay = r->no_decay,
@@ -700,5 +694,6 @@ int ty_spec_build(const ty_recipe *r, const ty_spec_plan *plan, const ty_dataset
         .no_eval = !has_validation,
         .no_outputs = true,
     };
+    out->lora.memory = a;
     return check_boundaries(r, &out->schedule, err);
 }

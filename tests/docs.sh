@@ -98,7 +98,7 @@ if [ -x "$bin/trainyard" ] && [ -x "$bin/train" ]; then
         for word in $rest; do
             [[ $word == --* ]] || continue
             grep -qE "^  ${word%%=*}( |\$)" "$work/help" && continue
-            [ "$command" = train ] && [[ $word == *=* ]] && settings+=("$word") && continue
+            [[ $command =~ ^(train|evaluate)$ && $word == *=* ]] && settings+=("$word") && continue
             echo "trainyard $command: its help has no ${word%%=*}"
         done
         [ ${#settings[@]} = 0 ] || "$bin/trainyard" train examples/digits/train.yaml "${settings[@]}" --origin >/dev/null 2>"$work/err" ||

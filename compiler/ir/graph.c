@@ -200,6 +200,11 @@ const void *ty_graph_const_data(const ty_graph *g, ty_val v)
     return graph_const_at(g, (uint32_t)ty_graph_attr(g, ty_val_node(v))->index)->data;
 }
 
+bool ty_graph_const_is_borrowed(const ty_graph *g, ty_val v)
+{
+    return ty_graph_const_data(g, v) && !graph_const_at(g, (uint32_t)ty_graph_attr(g, ty_val_node(v))->index)->owned;
+}
+
 /* ---- nodes ---- */
 
 static bool same_node(const ty_graph *g, uint32_t id, const void *key)

@@ -197,6 +197,8 @@ const ty_effect *ty_graph_effect(const ty_graph *g, int i);
 
 /* Bytes of a const node (row-major, type_bytes of them). NULL if v is not a const. */
 const void *ty_graph_const_data(const ty_graph *g, ty_val v);
+/* Whether they lie elsewhere, as in a model file, and not in memory of the graph. */
+bool ty_graph_const_is_borrowed(const ty_graph *g, ty_val v);
 
 /* True if all elements of v are one constant number (a const, or a const seen through broadcast, reshape and the like),
  * which goes to *out. False for integers that a double cannot hold. */

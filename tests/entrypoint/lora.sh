@@ -118,6 +118,7 @@ data:
 Y
 (cd onnx && "$BIN/trainyard" train train.yaml --device=cpu --lora.rank=4 '--lora.weights=["*weight"]') >"$W/out" 2>"$W/err" </dev/null
 same "an ONNX file" 0 $?
+has "what stays is read where it lies" "$W/err" "mapped files "
 "$BIN/trainyard" model diff "$MODEL" onnx/run/model/model.onnx >diff 2>&1
 python3 - "$MODEL" onnx/run/model/model.onnx >changed <<'P'
 import sys
