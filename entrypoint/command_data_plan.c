@@ -8,6 +8,7 @@
 #include "container/input/sampler.h"
 #include "container/input/stream/source.h"
 #include "container/input/stream/stream.h"
+#include "container/input/subset.h"
 #include "entrypoint/command_data.h"
 #include "entrypoint/data_plan.h"
 #include "entrypoint/length.h"
@@ -212,6 +213,10 @@ static int plan_section_of(planner *p, bool is_train, ty_error *err)
     f->part.sharded = p->given->value[TY_DATA_SHARDED] != NULL;
     f->n_alike = 1;
     f->samples = d->samples > 0 ? d->samples : f->samples;
+    if (r->validation.split > 0 && f->samples > 1) {
+        int64_t n_split = ty_split_samples(f->samples, r->validation.split);
+        f->samples = is_train ? f->samples - n_split : n_split;
+    }
     f->batch_size = r->batch_size;
     f->epochs = r->epochs;
     f->shuffles = is_train && d->shuffle;

@@ -84,7 +84,7 @@ static int look_at(const ty_recipe *r, const ty_spec_plan *plan, const ty_recipe
 int ty_data_look_at(const ty_recipe *r, const ty_spec_plan *plan, const char *data_folder, ty_arena *a,
                     ty_data_look out[2], ty_error *err)
 {
-    int n = r->validation.given ? 2 : 1;
+    int n = r->validation.given && r->validation.split == 0 ? 2 : 1; /* what is split off is looked at already */
     out[0] = (ty_data_look){.name = "data.train", .n_samples = -1};
     out[1] = (ty_data_look){.name = "data.validation", .n_samples = -1};
     for (int i = 0; i < n; i++)

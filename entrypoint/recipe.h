@@ -93,11 +93,12 @@ typedef struct ty_recipe_data {
     int remainder;             /* train: ty_remainder */
     ty_windows windows;        /* of text and tokens */
     const char *preprocessing; /* file with what transforms have learnt, or NULL: it is learnt of these data */
-    const int64_t *length;     /* [n_lengths], rising: rows are as long as one of them, or as the longest row */
-    int n_lengths;             /* 0: all rows are as long as the longest */
-    bool length_auto;          /* some lengths, chosen */
-    const char *target;        /* of outputs: a field, or a column where no fields are declared; NULL: found out */
-    const ty_field *fields;    /* [n_fields]; none: as the data say (found.h) */
+    double split;          /* validation: its share of the training samples, which has no files of its own; 0: it has */
+    const int64_t *length; /* [n_lengths], rising: rows are as long as one of them, or as the longest row */
+    int n_lengths;         /* 0: all rows are as long as the longest */
+    bool length_auto;      /* some lengths, chosen */
+    const char *target;    /* of outputs: a field, or a column where no fields are declared; NULL: found out */
+    const ty_field *fields; /* [n_fields]; none: as the data say (found.h) */
     int n_fields;
     const ty_doc *at;
 } ty_recipe_data;

@@ -205,6 +205,27 @@ static int read_length_buckets(recipe_reader *rd, const ty_doc *node, const ty_r
     return 0;
 }
 
+/* Validation data that are a share of the training data: all of what these are, and nothing of its own. */
+static int read_split(recipe_reader *rd, const ty_doc *node, double split, const ty_recipe_data *same,
+                      ty_recipe_data *out)
+{
+    static const char *const own[] = {"channel", "path", "files", "format", "fields", "window", "access"};
+    if (!same)
+        return ty_doc_error(ty_doc_find(node, "split"), rd->err, TY_E_CONFIG, NULL,
+                            "split is of data.validation: its share of the samples of data.train");
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        if (ty_doc_find(node, own[i])) {
+            ty_doc_error(ty_doc_find(node, own[i]), rd->err, TY_E_CONFIG, NULL,
+                         "data.validation is split from data.train, and has no %s of its own", own[i]);
+            return ty_error_help(rd->err, "give one of them: split: 0 takes data of its own");
+        }
+    *out = *same;
+    out->at = node;
+    out->split = split;
+    out->shuffle = false;
+    return 0;
+}
+
 /* same: whose fields are taken when none are given; NULL for the training data, whose fields are then found in the
  * files (found.h). */
 static int read_data(recipe_reader *rd, const char *name, const ty_doc *node, const ty_recipe_data *same,
@@ -216,6 +237,8 @@ static int read_data(recipe_reader *rd, const char *name, const ty_doc *node, co
     const char *path = ty_arena_printf(rd->a, "data.%s", name);
     if (ty_recipe_bind(rd, path, ty_recipe_data_section.rows, ty_recipe_data_section.n_rows, node, &d) < 0)
         return -1;
+    if (d.split > 0)
+        return read_split(rd, node, d.split, same, out);
     *out = (ty_recipe_data){.given = true,
                             .path = ty_recipe_path(rd, d.path),
                             .pattern = d.pattern,

@@ -153,6 +153,8 @@ static const ty_bind_row data_rows[] = {
      .help = "a stream on several ranks: each takes files or records of its own, or (none) all that it reads"},
     {"pipe_timeout", TY_BIND_INT, DATA(pipe_timeout), "120", .min = 1, .max = 1e6,
      .help = "Pipe mode: seconds that the next epoch's FIFO, or its next bytes, may take"},
+    {"split", TY_BIND_FLOAT, DATA(split), "0", .max = 0.9,
+     .help = "validation: this share of the training samples, drawn by the seed and not trained on; 0: none"},
     {"length_buckets", TY_BIND_NODE, DATA(length_buckets), .form = "auto, or a list of integers",
      .help = "train: rows filled up to max_length are cut to these lengths, by batches of samples about as long"},
     {"attributes", TY_BIND_NODE, DATA(attributes), .form = "a list of names",
@@ -661,6 +663,7 @@ const recipe_alias ty_recipe_aliases[] = {
     {"random_seed", "seed"},
     {"target", "data.train.target"},
     {"num_threads", "threads"},
+    {"validation_split", "data.validation.split"},
     {"early_stopping_patience", "early_stopping.patience"},
 };
 const size_t ty_recipe_n_aliases = N(ty_recipe_aliases);

@@ -33,6 +33,7 @@ typedef struct recipe_data {
     int header, index_base, on_bad, access, shard;
     int64_t max_bad, samples, pipe_timeout;
     bool strict, blank_lines, keep_index;
+    double split;
     const ty_doc *missing_values;
     int remainder;
     int64_t window, stride;

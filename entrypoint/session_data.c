@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "container/input/subset.h"
 #include "container/input/survey.h"
 #include "container/input/format.h"
 
@@ -322,12 +323,31 @@ static int map_fields(ty_session *s, const ty_dataset *ds, const char *which, co
     return 0;
 }
 
+/* A share of the training data, which are not trained on. */
+static int split_data(ty_session *s, ty_error *err)
+{
+    ty_dataset *rest, *split;
+    const ty_recipe_data *d = &s->recipe.validation;
+    if (s->train_stream.is_on) {
+        ty_doc_error(d->at, err, TY_E_CONFIG, NULL, "data.validation.split: data.train is read as a stream");
+        return ty_error_help(err, "data.train.access: random, or validation data of its own");
+    }
+    if (ty_dataset_split(s->train, d->split, (uint64_t)s->recipe.seed, &rest, &split, err) < 0)
+        return ty_error_wrap(err, "data.validation.split");
+    s->train = rest;
+    s->validation = split;
+    s->validation_sharded = s->train_sharded;
+    return 0;
+}
+
 int ty_session_open_data(ty_session *s, ty_error *err)
 {
     double start = ty_session_now_s();
     if (open_data(s, &s->recipe.train, &s->train, &s->train_sharded, &s->train_stream, err) < 0)
         return ty_error_wrap(err, "data.train");
-    if (s->recipe.validation.given &&
+    if (s->recipe.validation.split > 0 && split_data(s, err) < 0)
+        return -1;
+    if (s->recipe.validation.given && s->recipe.validation.split == 0 &&
         open_data(s, &s->recipe.validation, &s->validation, &s->validation_sharded, &s->validation_stream, err) < 0)
         return ty_error_wrap(err, "data.validation");
     if (s->validation && !s->validation_stream.is_on && s->validation->n_samples == 0) {

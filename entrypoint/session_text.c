@@ -90,7 +90,9 @@ void ty_session_banner(ty_session *s, ty_buf *out)
         ty_buf_addf(out, "  warning     %s\n              %s\n", ty_model_warning_at(s->model, i)->text,
                     ty_model_warning_at(s->model, i)->help);
     ty_buf_addf(out, "  train       %s\n", data_text(s->train, &s->train_stream, a, sizeof a));
-    if (s->validation)
+    if (s->validation && s->recipe.validation.split > 0)
+        ty_buf_addf(out, "  validation  %s samples, split off\n", ty_count_text(s->validation->n_samples, b, sizeof b));
+    else if (s->validation)
         ty_buf_addf(out, "  validation  %s\n", data_text(s->validation, &s->validation_stream, b, sizeof b));
     add_plan(s, out);
     if (s->batch_reason)

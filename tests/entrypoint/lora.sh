@@ -18,7 +18,7 @@ again() {
     rc=$?
 }
 gpu() { LD_LIBRARY_PATH=$FAKES/gpu:$FAKES TY_FAKE_GPUS=${GPUS:-$CARD} "$@"; }
-numbers() { grep -E '^(val )?step=' "$W/out" | sed 's/ samples_per_s=.*//'; }
+numbers() { grep -E '^(val )?step=' "$W/out" | sed -E 's/ (samples_per_s|data_ms)=.*//'; }
 weights() { sha256sum <run/model/model.safetensors; }
 cat >model.c <<'C'
 #include <trainyard/model.h>
