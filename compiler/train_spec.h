@@ -226,6 +226,11 @@ typedef enum ty_metric_kind {
     TY_METRIC_RECALL,
     TY_METRIC_F1,
     TY_METRIC_AUC,
+    TY_METRIC_AVERAGE_PRECISION,
+    TY_METRIC_IOU,
+    TY_METRIC_RMSE,
+    TY_METRIC_MAPE,
+    TY_METRIC_R2,
     TY_N_METRIC_KINDS
 } ty_metric_kind;
 
@@ -234,11 +239,12 @@ typedef enum ty_metric_kind {
 typedef enum ty_average { TY_AVERAGE_AUTO, TY_AVERAGE_BINARY, TY_AVERAGE_MACRO } ty_average;
 
 /* A metric is program outputs of EVAL, which the caller adds up over batches (formulas: passes/metric.h)
- *     accuracy, top_k, mae, mse  "<name>.sum", "<name>.count" f32[]: divided at the end
- *     perplexity                 the same; exp of the quotient
- *     precision, recall, f1      "<name>.counts" f32[3, C]: rows that are hits, rows said to be, rows that are of each
+ *     accuracy, top_k, mae, mse, mape  "<name>.sum", "<name>.count" f32[]: divided at the end
+ *     perplexity, rmse           the same; exp of the quotient, its root
+ *     precision, recall, f1, iou "<name>.counts" f32[3, C]: rows that are hits, rows said to be, rows that are of each
  *                                class; C = 1: of the positive class
- *     auc                        "<name>.scores", "<name>.labels" f32[R]: of each row, label 1, 0, or -1: left out */
+ *     r2                         "<name>.outputs", "<name>.targets" f32[R]: of each row, target NaN: left out
+ *     auc, average_precision     "<name>.scores", "<name>.labels" f32[R]: of each row, label 1, 0, or -1: left out */
 typedef struct ty_metric {
     ty_metric_kind kind;
     const char *name;

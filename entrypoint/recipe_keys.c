@@ -524,9 +524,15 @@ static const recipe_kind metric_kinds[] = {
     KIND("recall", TY_METRIC_RECALL, confusion_rows, "share of what is that is said to be"),
     KIND("f1", TY_METRIC_F1, confusion_rows, "harmonic mean of precision and recall"),
     KIND("auc", TY_METRIC_AUC, metric_rows, "area under the ROC curve, of one logit or two classes"),
+    KIND("average_precision", TY_METRIC_AVERAGE_PRECISION, metric_rows,
+         "area under precision over recall, of one logit or two classes"),
+    KIND("iou", TY_METRIC_IOU, confusion_rows, "intersection over union of what is said to be and what is"),
     KIND("perplexity", TY_METRIC_PERPLEXITY, metric_rows, "exp of the mean cross entropy"),
     KIND("mae", TY_METRIC_MAE, metric_rows, "mean absolute error"),
     KIND("mse", TY_METRIC_MSE, metric_rows, "mean squared error"),
+    KIND("rmse", TY_METRIC_RMSE, metric_rows, "its root"),
+    KIND("mape", TY_METRIC_MAPE, metric_rows, "mean absolute error as a share of the target"),
+    KIND("r2", TY_METRIC_R2, metric_rows, "share of the targets' variance that is explained"),
 };
 
 static const char *const checkpoint_policies[] = {"warn", "stop", NULL};

@@ -3,6 +3,7 @@
 
 #include "base/suggest.h"
 #include "entrypoint/found.h"
+#include "entrypoint/tally.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -399,7 +400,7 @@ static int plan_metric(planner *p, const ty_loss_term *loss, const ty_recipe_met
                                   .field = field,
                                   .output = output,
                                   .at = metric->at,
-                                  .is_label = metric->kind != TY_METRIC_MAE && metric->kind != TY_METRIC_MSE,
+                                  .is_label = !ty_tally_is_of_numbers(metric->kind),
                                   .ignore_index = -100});
 }
 

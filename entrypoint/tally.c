@@ -11,7 +11,7 @@ typedef struct tally_kind {
     const char *part[TY_TALLY_MAX_PARTS + 1];
     int (*add)(ty_tally *t, const ty_tensor *const *parts, ty_error *err);
     double (*value)(ty_tally *t);
-    bool prefers_high, is_share;
+    bool prefers_high, is_share, is_of_numbers;
 } tally_kind;
 
 /* ---- sums ---- */
@@ -32,6 +32,40 @@ static double mean(ty_tally *t)
 static double exp_of_mean(ty_tally *t)
 {
     return exp(mean(t));
+}
+
+static double root_of_mean(ty_tally *t)
+{
+    return sqrt(mean(t));
+}
+
+/* ---- how much of the targets' variance is explained ---- */
+
+/* Welford's update, so that targets far from 0 lose nothing. */
+static int add_pairs(ty_tally *t, const ty_tensor *const *parts, ty_error *err)
+{
+    int64_t n = ty_type_elems(&parts[0]->type);
+    const float *output = parts[0]->data, *target = parts[1]->data;
+    if (n != ty_type_elems(&parts[1]->type))
+        return ty_error_set(err, TY_E_INTERNAL, "a metric has other numbers of outputs and targets");
+    for (int64_t i = 0; i < n; i++) {
+        double y = (double)target[i], off = y - t->mean, wrong = (double)output[i] - y;
+        if (isnan(y))
+            continue;
+        t->count++;
+        t->mean += off / t->count;
+        t->square += off * (y - t->mean);
+        t->sum += wrong * wrong;
+    }
+    return 0;
+}
+
+/* Of targets that are all the same, as scikit-learn: 1 if they are met, else 0. */
+static double explained(ty_tally *t)
+{
+    if (t->count < 2)
+        return NAN;
+    return t->square > 0 ? 1 - t->sum / t->square : t->sum > 0 ? 0 : 1;
 }
 
 /* ---- counts of classes ---- */
@@ -75,6 +109,11 @@ static double class_f1(double hits, double said, double truth)
     return quotient(2 * hits, said + truth);
 }
 
+static double class_iou(double hits, double said, double truth)
+{
+    return quotient(hits, said + truth - hits);
+}
+
 /* Classes that neither occur nor are said have no say; the one class of the binary form always has. */
 static double mean_over_classes(const ty_tally *t, double (*of)(double hits, double said, double truth))
 {
@@ -103,6 +142,11 @@ static double recall(ty_tally *t)
 static double f1(ty_tally *t)
 {
     return mean_over_classes(t, class_f1);
+}
+
+static double iou(ty_tally *t)
+{
+    return mean_over_classes(t, class_iou);
 }
 
 /* ---- scores ---- */
@@ -162,18 +206,41 @@ static double area(ty_tally *t)
     return n_positive > 0 && n_negative > 0 ? (double)wins / 2 / ((double)n_positive * (double)n_negative) : NAN;
 }
 
+/* From the highest score down, equal ones at once: the precision of all so far, for the recall that they add. */
+static double average_precision(ty_tally *t)
+{
+    double hits = 0, n_positive = 0, sum = 0;
+    if (t->n_scores > 0)
+        qsort(t->scores, t->n_scores, sizeof *t->scores, compare_scores);
+    for (size_t i = 0; i < t->n_scores; i++)
+        n_positive += t->scores[i].is_positive;
+    for (size_t end = t->n_scores, i; end > 0; end = i) {
+        double more = 0;
+        for (i = end; i > 0 && compare_scores(&t->scores[i - 1], &t->scores[end - 1]) == 0; i--)
+            more += t->scores[i - 1].is_positive;
+        hits += more;
+        sum += more * hits / (double)(t->n_scores - i);
+    }
+    return n_positive > 0 ? sum / n_positive : NAN;
+}
+
 /* ---- the table ---- */
 
 static const tally_kind kinds[TY_N_METRIC_KINDS] = {
-    [TY_METRIC_ACCURACY] = {{"sum", "count"}, add_sum, mean, true, true},
-    [TY_METRIC_MAE] = {{"sum", "count"}, add_sum, mean, false, false},
-    [TY_METRIC_MSE] = {{"sum", "count"}, add_sum, mean, false, false},
-    [TY_METRIC_TOP_K] = {{"sum", "count"}, add_sum, mean, true, true},
-    [TY_METRIC_PERPLEXITY] = {{"sum", "count"}, add_sum, exp_of_mean, false, false},
-    [TY_METRIC_PRECISION] = {{"counts"}, add_counts, precision, true, true},
-    [TY_METRIC_RECALL] = {{"counts"}, add_counts, recall, true, true},
-    [TY_METRIC_F1] = {{"counts"}, add_counts, f1, true, true},
-    [TY_METRIC_AUC] = {{"scores", "labels"}, add_scores, area, true, false},
+    [TY_METRIC_ACCURACY] = {{"sum", "count"}, add_sum, mean, true, true, false},
+    [TY_METRIC_MAE] = {{"sum", "count"}, add_sum, mean, false, false, true},
+    [TY_METRIC_MSE] = {{"sum", "count"}, add_sum, mean, false, false, true},
+    [TY_METRIC_TOP_K] = {{"sum", "count"}, add_sum, mean, true, true, false},
+    [TY_METRIC_PERPLEXITY] = {{"sum", "count"}, add_sum, exp_of_mean, false, false, false},
+    [TY_METRIC_PRECISION] = {{"counts"}, add_counts, precision, true, true, false},
+    [TY_METRIC_RECALL] = {{"counts"}, add_counts, recall, true, true, false},
+    [TY_METRIC_F1] = {{"counts"}, add_counts, f1, true, true, false},
+    [TY_METRIC_AUC] = {{"scores", "labels"}, add_scores, area, true, false, false},
+    [TY_METRIC_AVERAGE_PRECISION] = {{"scores", "labels"}, add_scores, average_precision, true, false, false},
+    [TY_METRIC_IOU] = {{"counts"}, add_counts, iou, true, true, false},
+    [TY_METRIC_RMSE] = {{"sum", "count"}, add_sum, root_of_mean, false, false, true},
+    [TY_METRIC_MAPE] = {{"sum", "count"}, add_sum, mean, false, true, true},
+    [TY_METRIC_R2] = {{"outputs", "targets"}, add_pairs, explained, true, false, true},
 };
 
 const char *ty_tally_part(ty_metric_kind kind, int i)
@@ -209,4 +276,9 @@ bool ty_tally_prefers_high(ty_metric_kind kind)
 bool ty_tally_is_share(ty_metric_kind kind)
 {
     return kinds[kind].is_share;
+}
+
+bool ty_tally_is_of_numbers(ty_metric_kind kind)
+{
+    return kinds[kind].is_of_numbers;
 }

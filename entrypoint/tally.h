@@ -22,7 +22,8 @@ typedef struct ty_tally_score {
 typedef struct ty_tally {
     ty_metric_kind kind;
     double sum, count;
-    double *counts; /* [3, n_classes]: hits, said, true */
+    double mean, square; /* of targets: their mean, and the sum of squared distances to it */
+    double *counts;      /* [3, n_classes]: hits, said, true */
     int64_t n_classes;
     ty_tally_score *scores; /* [n_scores], room for n_room */
     size_t n_scores, n_room;
@@ -39,5 +40,7 @@ void ty_tally_fini(ty_tally *t);
 /* Whether larger values are better ones; whether people read it as a percentage. */
 bool ty_tally_prefers_high(ty_metric_kind kind);
 bool ty_tally_is_share(ty_metric_kind kind);
+/* Whether its targets are numbers, not classes. */
+bool ty_tally_is_of_numbers(ty_metric_kind kind);
 
 #endif

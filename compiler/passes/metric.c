@@ -4,6 +4,7 @@
 #include "compiler/ir/build.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 typedef struct metric_args {
     const ty_metric *metric;
@@ -162,6 +163,26 @@ static ty_metric_parts metric_mse(ty_graph *g, const metric_args *a)
     return metric_deviation(g, a, true);
 }
 
+static ty_metric_parts metric_mape(ty_graph *g, const metric_args *a)
+{
+    metric_pairs p;
+    if (!metric_pairs_of(g, a, &p))
+        return metric_nothing();
+    ty_val size = ty_b_unary(g, TY_OP_ABS, ty_b_sub(g, p.x, p.y));
+    ty_val of = ty_b_max(g, ty_b_unary(g, TY_OP_ABS, p.y), ty_b_full_like(g, p.y, 0x1p-52));
+    return metric_quotient(ty_loss_sum(g, ty_b_div(g, size, of), p.keep),
+                           ty_loss_sum(g, ty_b_full_like(g, p.x, 1), p.keep));
+}
+
+static ty_metric_parts metric_r2(ty_graph *g, const metric_args *a)
+{
+    metric_pairs p;
+    if (!metric_pairs_of(g, a, &p))
+        return metric_nothing();
+    ty_val y = p.keep == TY_NONE ? p.y : ty_b_select(g, p.keep, p.y, ty_b_full_like(g, p.y, NAN));
+    return (ty_metric_parts){2, {"outputs", "targets"}, {ty_b_flatten(g, p.x), ty_b_flatten(g, y)}};
+}
+
 static ty_metric_parts metric_perplexity(ty_graph *g, const metric_args *a)
 {
     metric_rows r;
@@ -263,17 +284,28 @@ static ty_metric_parts metric_auc(ty_graph *g, const metric_args *a)
 static const struct metric_kind {
     const char *text;
     metric_fn *build;
+    bool is_by_row;
 } metric_kinds[TY_N_METRIC_KINDS] = {
-    [TY_METRIC_ACCURACY] = {"accuracy", metric_accuracy},
-    [TY_METRIC_MAE] = {"mae", metric_mae},
-    [TY_METRIC_MSE] = {"mse", metric_mse},
-    [TY_METRIC_TOP_K] = {"top_k", metric_top_k},
-    [TY_METRIC_PERPLEXITY] = {"perplexity", metric_perplexity},
-    [TY_METRIC_PRECISION] = {"precision", metric_confusion},
-    [TY_METRIC_RECALL] = {"recall", metric_confusion},
-    [TY_METRIC_F1] = {"f1", metric_confusion},
-    [TY_METRIC_AUC] = {"auc", metric_auc},
+    [TY_METRIC_ACCURACY] = {"accuracy", metric_accuracy, false},
+    [TY_METRIC_MAE] = {"mae", metric_mae, false},
+    [TY_METRIC_MSE] = {"mse", metric_mse, false},
+    [TY_METRIC_TOP_K] = {"top_k", metric_top_k, false},
+    [TY_METRIC_PERPLEXITY] = {"perplexity", metric_perplexity, false},
+    [TY_METRIC_PRECISION] = {"precision", metric_confusion, false},
+    [TY_METRIC_RECALL] = {"recall", metric_confusion, false},
+    [TY_METRIC_F1] = {"f1", metric_confusion, false},
+    [TY_METRIC_AUC] = {"auc", metric_auc, true},
+    [TY_METRIC_AVERAGE_PRECISION] = {"average_precision", metric_auc, true},
+    [TY_METRIC_IOU] = {"iou", metric_confusion, false},
+    [TY_METRIC_RMSE] = {"rmse", metric_mse, false},
+    [TY_METRIC_MAPE] = {"mape", metric_mape, false},
+    [TY_METRIC_R2] = {"r2", metric_r2, true},
 };
+
+bool ty_metric_is_by_row(ty_metric_kind kind)
+{
+    return metric_kinds[kind].is_by_row;
+}
 
 int ty_metric_build(ty_graph *g, const ty_metric *metric, const ty_loss_operands *in, const ty_metric_classes *classes,
                     ty_metric_parts *out, ty_error *err)

@@ -252,7 +252,7 @@ static int terms_metric(ty_step_draft *d, const ty_metric *metric, ty_error *err
         return -1;
     for (int i = 0; i < parts.n; i++) {
         const char *name = ty_arena_printf(&d->arena, "%s.%s", metric->name, parts.suffix[i]);
-        bool by_row = metric->kind == TY_METRIC_AUC;
+        bool by_row = ty_metric_is_by_row(metric->kind);
         ty_val all = (by_row ? ty_b_all_gather : ty_b_all_reduce)(d->g, parts.value[i], ty_across_replicas(d->spec));
         ty_graph_add_output(d->g, name, all, TY_TAPE_EVAL);
     }

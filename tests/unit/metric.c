@@ -250,6 +250,32 @@ static void squares(void **state)
     expect_near("mae", ours(&d, &METRIC(.kind = TY_METRIC_MAE)), size / ROWS);
 }
 
+/* Targets far from 0, of which 43 rows in single precision keep only so much: what is explained of their variance. */
+static void explained_variance(void **state)
+{
+    (void)state;
+    data d = make_data(1, 3, false);
+    double wrong = 0, mean = 0, square = 0;
+    for (int r = 0; r < ROWS; r++) {
+        d.label[r] = 100000 + (r * 7) % 11;
+        d.x[r][0] = 100000 + (float)((r * 7) % 11) + (float)(r % 3) * 0.5f;
+        mean += (double)d.label[r] / ROWS;
+        wrong += pow((double)d.x[r][0] - (double)d.label[r], 2);
+    }
+    for (int r = 0; r < ROWS; r++)
+        square += pow((double)d.label[r] - mean, 2);
+    expect_near("r2", ours(&d, &METRIC(.kind = TY_METRIC_R2)), 1 - wrong / square);
+    for (int r = 0; r < ROWS; r++) { /* all the same: met, or not */
+        d.label[r] = 3;
+        d.x[r][0] = 3;
+    }
+    expect_near("r2 of the same", ours(&d, &METRIC(.kind = TY_METRIC_R2)), 1);
+    d.x[0][0] = 4;
+    expect_near("r2 of the same, missed", ours(&d, &METRIC(.kind = TY_METRIC_R2)), 0);
+    expect_near("rmse", ours(&d, &METRIC(.kind = TY_METRIC_RMSE)), sqrt(1.0 / ROWS));
+    expect_near("mape", ours(&d, &METRIC(.kind = TY_METRIC_MAPE)), 1.0 / 3 / ROWS);
+}
+
 static const ty_metric_kind confusion[] = {TY_METRIC_PRECISION, TY_METRIC_RECALL, TY_METRIC_F1};
 
 static void macro_averages(void **state)
@@ -349,9 +375,16 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(top_k),   cmocka_unit_test(nan_is_no_hit),  cmocka_unit_test(perplexity),
-        cmocka_unit_test(squares), cmocka_unit_test(macro_averages), cmocka_unit_test(binary_forms),
-        cmocka_unit_test(areas),   cmocka_unit_test(dense_labels),   cmocka_unit_test(refusals),
+        cmocka_unit_test(top_k),
+        cmocka_unit_test(nan_is_no_hit),
+        cmocka_unit_test(perplexity),
+        cmocka_unit_test(squares),
+        cmocka_unit_test(explained_variance),
+        cmocka_unit_test(macro_averages),
+        cmocka_unit_test(binary_forms),
+        cmocka_unit_test(areas),
+        cmocka_unit_test(dense_labels),
+        cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -262,13 +262,16 @@ static void losses_take_their_keys(void **state)
 static void metrics_take_their_keys(void **state)
 {
     (void)state;
-    static const char *const names[] = {"accuracy",  "mae",    "mse", "top_3", "perplexity",
-                                        "precision", "recall", "f1",  "auc"};
+    static const char *const names[] = {"accuracy",  "mae",    "mse",  "top_3", "perplexity",
+                                        "precision", "recall", "f1",   "auc",   "average_precision",
+                                        "iou",       "rmse",   "mape", "r2"};
     char text[512];
-    snprintf(text, sizeof text,
-             "%smetrics: [accuracy, mae, mse, {top_k: {k: 3}}, perplexity, {precision: {average: binary}}, {recall: "
-             "{average: macro}}, {f1: {threshold: 0.5}}, auc, top_k, {mae: {name: other, output: y, target: t}}]\n",
-             shortest);
+    snprintf(
+        text, sizeof text,
+        "%smetrics: [accuracy, mae, mse, {top_k: {k: 3}}, perplexity, {precision: {average: binary}}, {recall: "
+        "{average: macro}}, {f1: {threshold: 0.5}}, auc, average_precision, iou, rmse, mape, r2, top_k, {mae: {name: "
+        "other, output: y, target: t}}]\n",
+        shortest);
     ty_recipe r = good(text, NULL, 0);
     assert_int_equal(r.n_metrics, TY_N_METRIC_KINDS + 2);
     for (int i = 0; i < TY_N_METRIC_KINDS; i++) {
@@ -280,8 +283,8 @@ static void metrics_take_their_keys(void **state)
     assert_int_equal(r.metrics[6].average, TY_AVERAGE_MACRO);
     assert_int_equal(r.metrics[7].average, TY_AVERAGE_AUTO);
     assert_true(r.metrics[7].threshold == 0.5 && r.metrics[5].threshold == 0);
-    assert_string_equal(r.metrics[9].name, "top_5");
-    assert_string_equal(r.metrics[10].name, "other");
+    assert_string_equal(r.metrics[TY_N_METRIC_KINDS].name, "top_5");
+    assert_string_equal(r.metrics[TY_N_METRIC_KINDS + 1].name, "other");
 }
 
 static void other_names_of_schedules_and_rules(void **state)

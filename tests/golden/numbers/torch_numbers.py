@@ -342,6 +342,15 @@ METRICS = [
     (CE + "metrics: [auc]", {"y": P.PAIRS}, {"t": [int(b) for b in P.YES]}, "roc_auc_score(t, y[:, 1] - y[:, 0])"),
     ("loss: mse\nmetrics: [mae]", S, {"t": P.REALS}, "mean_absolute_error(t, y)"),
     ("loss: mse\nmetrics: [mse]", S, {"t": P.REALS}, "mean_squared_error(t, y)"),
+    (BCE + "metrics: [average_precision]", M, B, "average_precision_score(t, y)"),
+    (CE + "metrics: [average_precision]", {"y": P.PAIRS}, {"t": [int(b) for b in P.YES]},
+     "average_precision_score(t, y[:, 1] - y[:, 0])"),
+    (BCE + "metrics: [iou]", M, B, "jaccard_score(t, y > 0)"),
+    (CE + "metrics: [iou]", S, C, "jaccard_score(t, y.argmax(1), average='macro')"),
+    (CE + "metrics: [iou]", S, SOME, "jaccard_score(t[t >= 0], y.argmax(1)[t >= 0], average='macro')"),
+    ("loss: mse\nmetrics: [rmse]", S, {"t": P.REALS}, "root_mean_squared_error(t.ravel(), y.ravel())"),
+    ("loss: mse\nmetrics: [mape]", S, {"t": P.REALS}, "mean_absolute_percentage_error(t, y)"),
+    ("loss: mse\nmetrics: [r2]", S, {"t": P.REALS}, "r2_score(t.ravel(), y.ravel())"),
 ]
 
 
