@@ -56,6 +56,7 @@ int ty_recipe_help(ty_buf *out)
     add_section(&ty_recipe_data_section, out);
     add_section(&ty_recipe_field_section, out);
     add_section(&ty_recipe_image_section, out);
+    add_section(&ty_recipe_jitter_section, out);
     add_section(&ty_recipe_audio_section, out);
     add_choice(&ty_recipe_loss_choice, out);
     add_choice(&ty_recipe_optimizer_choice, out);

@@ -107,6 +107,19 @@ static int read_mix(recipe_reader *rd, const ty_doc *d, ty_image_plan *p)
     return ty_doc_float(mixup ? mixup : cutmix, &p->alpha, rd->err) < 0 ? ty_error_wrap(rd->err, "mix") : 0;
 }
 
+static int read_jitter(recipe_reader *rd, const char *path, const ty_doc *d, ty_image_plan *p)
+{
+    recipe_jitter j = {0};
+    const recipe_section *s = &ty_recipe_jitter_section;
+    if (!is_there(d))
+        return 0;
+    path = ty_arena_printf(rd->a, "%s.jitter", path);
+    if (ty_recipe_bind(rd, path, s->rows, s->n_rows, d, &j) < 0)
+        return -1;
+    memcpy(p->jitter, j.amount, sizeof p->jitter);
+    return 0;
+}
+
 int ty_recipe_read_image(recipe_reader *rd, const char *path, const ty_doc *node, ty_field *out)
 {
     recipe_image f = {0};
@@ -124,12 +137,16 @@ int ty_recipe_read_image(recipe_reader *rd, const char *path, const ty_doc *node
     p->flip_across = f.flip == 1 || f.flip == 3;
     p->flip_down = f.flip == 2 || f.flip == 3;
     p->hwc = f.layout == 1;
+    p->grey = f.grayscale;
+    p->erase = f.erase;
+    p->rotate = f.rotate;
     p->gap = f.reducing_gap;
     p->max_pixels = f.max_pixels;
     p->scale_given = is_there(f.scale);
     if ((p->scale_given && ty_doc_float(f.scale, &p->scale, rd->err) < 0) || read_size(rd, f.size, p) < 0 ||
         read_resize(rd, f.resize, p) < 0 || read_statistics(rd, &f, p) < 0 || read_mix(rd, f.mix, p) < 0 ||
-        read_range(rd, f.area, "area", p->area) < 0 || read_range(rd, f.ratio, "ratio", p->ratio) < 0)
+        read_jitter(rd, path, f.jitter, p) < 0 || read_range(rd, f.area, "area", p->area) < 0 ||
+        read_range(rd, f.ratio, "ratio", p->ratio) < 0)
         return ty_error_wrap(rd->err, "%s", path);
     out->image = p;
     return 0;

@@ -276,6 +276,14 @@ static const ty_bind_row image_rows[] = {
      .help = "crop: random_resized: share of the picture; left out: [0.08, 1]"},
     {"ratio", TY_BIND_NODE, IMAGE(ratio), .form = "a list of two numbers",
      .help = "crop: random_resized: width over height; left out: [0.75, 1.3333]"},
+    {"jitter", TY_BIND_NODE, IMAGE(jitter), .form = "a map",
+     .help = "{brightness: 0.4, contrast: 0.4, saturation: 0.4, hue: 0.1}: changes of colour, in training only"},
+    {"grayscale", TY_BIND_FLOAT, IMAGE(grayscale), "0", .max = 1,
+     .help = "share of pictures without colours, likewise"},
+    {"rotate", TY_BIND_FLOAT, IMAGE(rotate), "0", .max = 180,
+     .help = "degrees, at most, by which pictures are turned about their centre, likewise"},
+    {"erase", TY_BIND_FLOAT, IMAGE(erase), "0", .max = 1,
+     .help = "share of pictures of which a rectangle becomes 0, behind mean and std, likewise"},
     {"flip", TY_BIND_CHOICE, IMAGE(flip), "none", .choices = flips, .help = "half of the pictures, in training only"},
     {"scale", TY_BIND_NODE, IMAGE(scale), .form = "a number",
      .help = "value = (sample * scale - mean) / std, sample 0 to 255; left out: 1/255"},
@@ -536,6 +544,15 @@ static const recipe_kind metric_kinds[] = {
 };
 
 static const char *const checkpoint_policies[] = {"warn", "stop", NULL};
+#define JITTER(i) offsetof(recipe_jitter, amount) + (i) * sizeof(double)
+static const ty_bind_row jitter_rows[] = {
+    {"brightness", TY_BIND_FLOAT, JITTER(TY_JITTER_BRIGHTNESS), "0", .max = 100,
+     .help = "b: samples times a number from 1 - b to 1 + b"},
+    {"contrast", TY_BIND_FLOAT, JITTER(TY_JITTER_CONTRAST), "0", .max = 100, .help = "likewise, away from their mean"},
+    {"saturation", TY_BIND_FLOAT, JITTER(TY_JITTER_SATURATION), "0", .max = 100, .help = "likewise, away from grey"},
+    {"hue", TY_BIND_FLOAT, JITTER(TY_JITTER_HUE), "0", .max = 0.5, .help = "h: -h to h turns of the circle of hues"},
+};
+
 static const ty_bind_row lora_rows[] = {
     {"rank", TY_BIND_INT, offsetof(recipe_lora, rank), .required = true, .min = 1, .max = 4096,
      .help = "columns of the one factor of a matrix, rows of the other"},
@@ -625,6 +642,7 @@ SECTION(ty_recipe_top_section, "", "keys of train.yaml", top_rows);
 SECTION(ty_recipe_data_section, "data.train, data.validation", "where samples come from", data_rows);
 SECTION(ty_recipe_field_section, "data.train.fields.NAME", "one quantity of a sample", field_rows);
 SECTION(ty_recipe_image_section, "data.train.fields.NAME.image", "how pictures become rows", image_rows);
+SECTION(ty_recipe_jitter_section, "data.train.fields.NAME.image.jitter", "changes of colour", jitter_rows);
 SECTION(ty_recipe_audio_section, "data.train.fields.NAME.audio", "how sounds become rows", audio_rows);
 SECTION(ty_recipe_warmup_section, "warmup", "a rise in front of the schedule", warmup_rows);
 SECTION(ty_recipe_ema_section, "ema", "averages of the trained weights", ema_rows);

@@ -9,6 +9,7 @@
 
 #include "base/bind.h"
 #include "container/input/audio/plan.h"
+#include "container/input/image/plan.h"
 #include "entrypoint/recipe.h"
 
 /* What binding fills at the top level; the NODE fields are looked into by recipe.c. */
@@ -62,7 +63,13 @@ typedef struct recipe_image {
     int64_t channels, pad, max_pixels;
     int filter, crop, flip, layout;
     double reducing_gap;
+    const ty_doc *jitter;
+    double grayscale, erase, rotate;
 } recipe_image;
+
+typedef struct recipe_jitter {
+    double amount[TY_N_JITTERS];
+} recipe_jitter;
 
 typedef struct recipe_audio {
     const ty_doc *gain;
@@ -183,7 +190,7 @@ typedef struct recipe_choice {
 extern const recipe_section ty_recipe_top_section, ty_recipe_data_section, ty_recipe_field_section,
     ty_recipe_image_section, ty_recipe_audio_section, ty_recipe_checkpoint_section, ty_recipe_distributed_section,
     ty_recipe_warmup_section, ty_recipe_ema_section, ty_recipe_early_section, ty_recipe_export_section,
-    ty_recipe_lora_section;
+    ty_recipe_lora_section, ty_recipe_jitter_section;
 extern const recipe_choice ty_recipe_loss_choice, ty_recipe_optimizer_choice, ty_recipe_schedule_choice,
     ty_recipe_clip_choice, ty_recipe_metric_choice;
 

@@ -9,9 +9,10 @@
 #include <string.h>
 
 static const recipe_section *const sections[] = {
-    &ty_recipe_top_section,   &ty_recipe_data_section,   &ty_recipe_field_section,  &ty_recipe_image_section,
-    &ty_recipe_audio_section, &ty_recipe_warmup_section, &ty_recipe_ema_section,    &ty_recipe_checkpoint_section,
-    &ty_recipe_lora_section,  &ty_recipe_early_section,  &ty_recipe_export_section, &ty_recipe_distributed_section};
+    &ty_recipe_top_section,        &ty_recipe_data_section,   &ty_recipe_field_section, &ty_recipe_image_section,
+    &ty_recipe_audio_section,      &ty_recipe_warmup_section, &ty_recipe_ema_section,   &ty_recipe_checkpoint_section,
+    &ty_recipe_jitter_section,     &ty_recipe_lora_section,   &ty_recipe_early_section, &ty_recipe_export_section,
+    &ty_recipe_distributed_section};
 static const recipe_choice *const choices[] = {&ty_recipe_loss_choice, &ty_recipe_optimizer_choice,
                                                &ty_recipe_schedule_choice, &ty_recipe_clip_choice,
                                                &ty_recipe_metric_choice};

@@ -14,7 +14,11 @@ enum {
     WORD_PART = 8, /* two words a try, then two for the place */
     WORD_OTHER = 32,
     WORD_CUT = 48,
-    WORD_SHARE = 64, /* two gamma numbers of GAMMA_TRIES times three words, and one */
+    WORD_SHARE = 64,   /* two gamma numbers of GAMMA_TRIES times three words, and one */
+    WORD_JITTER = 176, /* one each, then their order */
+    WORD_GREY = 184,
+    WORD_ROTATE = 185,
+    WORD_ERASE = 192, /* whether, then as WORD_PART */
     WORDS = 256,
     PART_TRIES = 10,
     GAMMA_TRIES = 16
@@ -121,6 +125,58 @@ void image_draw_move(const ty_image_plan *p, const ty_chance *d, int width, int 
     }
     out->flip_across = d->augment && p->flip_across && draw_word(d, WORD_FLIP_ACROSS) >> 31;
     out->flip_down = d->augment && p->flip_down && draw_word(d, WORD_FLIP_DOWN) >> 31;
+}
+
+/* ---- colours ---- */
+
+/* Erased are 0.02 to 0.33 of the area, in a shape between 0.3 and 3.3: torchvision's RandomErasing.get_params. */
+static void draw_hole(const ty_image_plan *p, const ty_chance *d, image_change *out)
+{
+    double low = log(0.3), high = log(3.3), area = (double)p->width * p->height;
+    for (int i = 0; i < PART_TRIES; i++) {
+        double share = 0.02 + (0.33 - 0.02) * draw_unit(d, WORD_ERASE + 1 + 2 * i);
+        double ratio = exp(low + (high - low) * draw_unit(d, WORD_ERASE + 2 + 2 * i));
+        double h = nearbyint(sqrt(area * share * ratio)), w = nearbyint(sqrt(area * share / ratio));
+        if (w < 1.0 || h < 1.0 || w >= p->width || h >= p->height)
+            continue;
+        out->width = (int)w;
+        out->height = (int)h;
+        out->x = draw_below(d, WORD_ERASE + 1 + 2 * PART_TRIES, p->width - (int)w + 1);
+        out->y = draw_below(d, WORD_ERASE + 2 + 2 * PART_TRIES, p->height - (int)h + 1);
+        return;
+    }
+}
+
+/* Uniform in [from, to). */
+static double draw_between(const ty_chance *d, int word, double from, double to)
+{
+    return from + (to - from) * draw_unit(d, word);
+}
+
+static void draw_jitter(const ty_image_plan *p, const ty_chance *d, image_change *out)
+{
+    for (int i = 0; i < TY_N_JITTERS; i++) {
+        double j = p->jitter[i], around = i == TY_JITTER_HUE ? 0 : 1;
+        double from = i == TY_JITTER_HUE || j <= 1 ? around - j : 0;
+        out->jitter[i] = j > 0 ? draw_between(d, WORD_JITTER + i, from, around + j) : around;
+    }
+    for (int i = TY_N_JITTERS - 1; i > 0; i--) {
+        int k = draw_below(d, WORD_JITTER + TY_N_JITTERS + i, i + 1), other = out->order[k];
+        out->order[k] = out->order[i];
+        out->order[i] = other;
+    }
+}
+
+void image_draw_change(const ty_image_plan *p, const ty_chance *d, image_change *out)
+{
+    *out = (image_change){.jitter = {1, 1, 1, 0}, .order = {0, 1, 2, 3}};
+    if (!d->augment)
+        return;
+    draw_jitter(p, d, out);
+    out->is_grey = draw_unit(d, WORD_GREY) < p->grey;
+    out->degrees = p->rotate > 0 ? draw_between(d, WORD_ROTATE, -p->rotate, p->rotate) : 0;
+    if (draw_unit(d, WORD_ERASE) < p->erase)
+        draw_hole(p, d, out);
 }
 
 /* ---- mixing ---- */

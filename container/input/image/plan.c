@@ -71,6 +71,9 @@ int ty_image_plan_check(const ty_image_plan *p, ty_dtype dtype, ty_error *err)
         ty_error_set(err, TY_E_CONFIG, "crop: random has nothing to choose: the picture is stretched to size");
         return ty_error_help(err, "say resize: N (shorter side), cover or none, or pad: N");
     }
+    if (!(p->grey >= 0 && p->grey <= 1 && p->erase >= 0 && p->erase <= 1 && p->rotate >= 0 && p->rotate <= 180 &&
+          p->jitter[TY_JITTER_HUE] >= 0 && p->jitter[TY_JITTER_HUE] <= 0.5))
+        return ty_error_set(err, TY_E_RANGE, "grayscale and erase are 0 to 1, rotate 0 to 180, jitter.hue 0 to 0.5");
     if (plan_check_range("area", p->area, 1.0, err) < 0 || plan_check_range("ratio", p->ratio, 1e6, err) < 0)
         return -1;
     return plan_check_numbers(p, err) < 0 ? -1 : plan_check_type(p, dtype, err);
@@ -111,6 +114,14 @@ ty_type ty_image_plan_type(const ty_image_plan *p, ty_dtype dtype)
     return ty_type_make(dtype, 3, p->hwc ? hwc : chw);
 }
 
+static bool plan_varies(const ty_image_plan *p)
+{
+    bool varies = p->grey > 0 || p->erase > 0 || p->rotate > 0;
+    for (int i = 0; i < TY_N_JITTERS; i++)
+        varies |= p->jitter[i] > 0;
+    return varies;
+}
+
 uint64_t ty_image_plan_fingerprint(const ty_image_plan *p)
 {
     int64_t whole[] = {p->height, p->width,       p->channels,  p->fit, p->shorter, p->filter,    p->crop,
@@ -118,6 +129,9 @@ uint64_t ty_image_plan_fingerprint(const ty_image_plan *p)
     double real[] = {p->area[0], p->area[1], p->ratio[0], p->ratio[1], p->scale, p->alpha, p->gap};
     uint64_t h = ty_fnv1a(TY_FNV_START, whole, sizeof whole);
     h = ty_fnv1a(h, real, sizeof real);
+    double varied[] = {p->jitter[0], p->jitter[1], p->jitter[2], p->jitter[3], p->grey, p->erase, p->rotate};
+    if (plan_varies(p)) /* others are what they were before there was this */
+        h = ty_fnv1a(h, varied, sizeof varied);
     h = ty_fnv1a(h, p->mean, sizeof p->mean);
     return ty_fnv1a(h, p->std, sizeof p->std);
 }

@@ -7,7 +7,9 @@
  *
  *     value = (sample * scale - mean) / std        sample 0 to 255, scale 1/255 unless given
  *
- * or, for a field of type uint8, the sample itself. What varies (crop: random and random_resized, flip, mix) varies in
+ * or, for a field of type uint8, the sample itself. Where it is asked for, a row's pixels are turned and their colours
+ * changed before that (colour.h), and a rectangle of values becomes 0 behind it. What varies (crop: random and
+ * random_resized, flip, rotate, jitter, grayscale, erase, mix) varies in
  * training only and is a function of (seed, epoch, sample) alone. All image fields of a sample are drawn alike, so that
  * a picture and its mask stay together. Evaluation takes the centre.
  */
@@ -36,6 +38,14 @@ typedef enum ty_image_crop {
                                   * `size`: Inception's, as torchvision draws it; evaluation: centre */
 } ty_image_crop;
 
+typedef enum ty_image_jitter {
+    TY_JITTER_BRIGHTNESS,
+    TY_JITTER_CONTRAST,
+    TY_JITTER_SATURATION,
+    TY_JITTER_HUE,
+    TY_N_JITTERS
+} ty_image_jitter;
+
 typedef enum ty_image_mix { TY_IMAGE_MIX_NONE, TY_IMAGE_MIXUP, TY_IMAGE_CUTMIX } ty_image_mix;
 
 /* As declared; make one with ty_image_plan_make(). */
@@ -49,7 +59,10 @@ typedef struct ty_image_plan {
     int pad;
     double area[2], ratio[2];
     bool flip_across, flip_down;
-    bool hwc; /* else CHW */
+    double jitter[TY_N_JITTERS]; /* factors from 1 - j to 1 + j, hue from -j to j turns, in an order that is drawn */
+    double grey, erase;          /* how often: 0 to 1 */
+    double rotate;               /* by up to so many degrees, either way */
+    bool hwc;                    /* else CHW */
     double scale;
     bool scale_given;
     double mean[4], std[4];
@@ -92,7 +105,7 @@ void ty_image_plan_mix(const ty_image_plan *p, const ty_image_mixing *m, float *
 /* Reads pictures by a settled plan; one thread's. Zeroed but for the plan. */
 typedef struct ty_image_reader {
     const ty_image_plan *plan;
-    ty_image whole, part, canvas;
+    ty_image whole, part, canvas, turned;
     ty_image_scratch scratch;
     float *row;           /* where the type is neither u8 nor f32 */
     size_t decoder_bytes; /* the most that a decoder took beside the pixels */

@@ -1,5 +1,6 @@
 /* reader.c - pictures to rows of a batch. */
 #include "container/input/convert.h"
+#include "container/input/image/colour.h"
 #include "container/input/image/draw.h"
 
 #include <math.h>
@@ -94,7 +95,7 @@ static int reader_paint(ty_image_reader *r, const image_move *m, ty_error *err)
 
 /* Decoded, moved and resized: out of *px, height x width x channels, not yet flipped. */
 static int reader_pixels(ty_image_reader *r, const uint8_t *bytes, size_t n, const ty_chance *draw, image_move *m,
-                         const uint8_t **px, ty_error *err)
+                         uint8_t **px, ty_error *err)
 {
     const ty_image_plan *p = r->plan;
     ty_image_info info;
@@ -115,6 +116,43 @@ static int reader_pixels(ty_image_reader *r, const uint8_t *bytes, size_t n, con
         return -1;
     *px = full ? r->part.px : r->canvas.px;
     return 0;
+}
+
+/* What varies in the pixels, which are the reader's own. Out of *px, which may be others behind it. */
+static int reader_change(ty_image_reader *r, const image_change *k, uint8_t **px, ty_error *err)
+{
+    const ty_image_plan *p = r->plan;
+    size_t n = (size_t)p->width * (size_t)p->height;
+    if (k->degrees != 0) {
+        if (ty_image_make(&r->turned, p->width, p->height, p->channels, err) < 0)
+            return -1;
+        image_rotate(*px, p->width, p->height, p->channels, k->degrees, p->filter == TY_IMAGE_NEAREST, r->turned.px);
+        *px = r->turned.px;
+    }
+    for (int i = 0; i < TY_N_JITTERS; i++) {
+        static void (*const change[TY_N_JITTERS])(uint8_t * px, size_t n, int channels,
+                                                  double factor) = {[TY_JITTER_BRIGHTNESS] = image_brightness,
+                                                                    [TY_JITTER_CONTRAST] = image_contrast,
+                                                                    [TY_JITTER_SATURATION] = image_saturation,
+                                                                    [TY_JITTER_HUE] = image_hue};
+        int which = k->order[i];
+        if (k->jitter[which] != (which == TY_JITTER_HUE ? 0 : 1))
+            change[which](*px, n, p->channels, k->jitter[which]);
+    }
+    if (k->is_grey)
+        image_grey(*px, n, p->channels);
+    return 0;
+}
+
+/* A rectangle of a row of `bytes` a value becomes 0. */
+static void reader_erase(const ty_image_plan *p, const image_change *k, size_t bytes, char *out)
+{
+    size_t each = p->hwc ? (size_t)p->channels : 1, planes = p->hwc ? 1 : (size_t)p->channels;
+    size_t row = (size_t)p->width * each * bytes;
+    for (size_t plane = 0; plane < planes; plane++)
+        for (int y = k->y; y < k->y + k->height; y++)
+            memset(out + (plane * (size_t)p->height + (size_t)y) * row + (size_t)k->x * each * bytes, 0,
+                   (size_t)k->width * each * bytes);
 }
 
 static void reader_make_table(ty_image_reader *r)
@@ -169,8 +207,12 @@ int ty_image_read(ty_image_reader *r, const uint8_t *bytes, size_t n, const ty_c
     const ty_image_plan *p = r->plan;
     int64_t elems = (int64_t)p->width * p->height * p->channels;
     image_move move;
-    const uint8_t *px;
+    image_change change;
+    uint8_t *px;
     if (reader_pixels(r, bytes, n, draw, &move, &px, err) < 0)
+        return -1;
+    image_draw_change(p, draw, &change);
+    if (reader_change(r, &change, &px, err) < 0)
         return -1;
     reader_make_table(r);
     bool direct = dtype == TY_U8 || dtype == TY_F32;
@@ -179,6 +221,7 @@ int ty_image_read(ty_image_reader *r, const uint8_t *bytes, size_t n, const ty_c
     if (!direct && r->row == NULL)
         return ty_error_set(err, TY_E_LIMIT, "no memory for a picture of %d x %d pixels", p->width, p->height);
     reader_store(r, px, &move, dtype == TY_U8, direct ? out : r->row);
+    reader_erase(p, &change, dtype == TY_U8 ? 1 : sizeof(float), direct ? out : (void *)r->row);
     if (!direct)
         ty_convert_scaled(TY_F32, r->row, dtype, out, elems, 1.0, 0.0);
     return 0;
@@ -187,7 +230,7 @@ int ty_image_read(ty_image_reader *r, const uint8_t *bytes, size_t n, const ty_c
 int ty_image_see(ty_image_reader *r, const uint8_t *bytes, size_t n, ty_image_sums *sums, ty_error *err)
 {
     image_move move;
-    const uint8_t *px;
+    uint8_t *px;
     int channels = r->plan->channels;
     if (reader_pixels(r, bytes, n, &(ty_chance){0}, &move, &px, err) < 0)
         return -1;
@@ -209,7 +252,7 @@ int ty_image_see(ty_image_reader *r, const uint8_t *bytes, size_t n, ty_image_su
 size_t ty_image_reader_bytes(const ty_image_reader *r)
 {
     size_t row = r->row ? (size_t)r->plan->width * (size_t)r->plan->height * (size_t)r->plan->channels * 4 : 0;
-    return r->whole.room + r->part.room + r->canvas.room + r->scratch.bytes + r->decoder_bytes + row;
+    return r->whole.room + r->part.room + r->canvas.room + r->turned.room + r->scratch.bytes + r->decoder_bytes + row;
 }
 
 void ty_image_reader_fini(ty_image_reader *r)
@@ -217,6 +260,7 @@ void ty_image_reader_fini(ty_image_reader *r)
     ty_image_fini(&r->whole);
     ty_image_fini(&r->part);
     ty_image_fini(&r->canvas);
+    ty_image_fini(&r->turned);
     ty_image_scratch_fini(&r->scratch);
     free(r->row);
     *r = (ty_image_reader){.plan = r->plan};
