@@ -46,6 +46,8 @@ int ty_session_note_best(ty_session *s, const ty_loop_position *at)
     const ty_value_named *watched = &s->latest[s->recipe.best_value];
     if (!counts(s, at))
         return 0;
+    if (s->loop.enough) /* resumed behind its end, and measured once more */
+        return TY_LOOP_ENOUGH;
     if (is_better(s, watched->value))
         return take_as_best(s, at->step, watched->value);
     if (s->recipe.early.patience == 0 || ++s->n_worse < s->recipe.early.patience)
@@ -119,8 +121,7 @@ static int read_best(ty_session *s, bool *has_best, ty_error *err)
         return -1;
     return has_last ? 0
                     : ty_error_set(err, TY_E_CHECKPOINT,
-                                   "neither the best checkpoint, of step %lld, nor the last can be "
-                                   "read",
+                                   "neither the best checkpoint, of step %lld, nor the last can be read",
                                    (long long)s->best_step);
 }
 

@@ -146,11 +146,12 @@ static int params_add_factor(ty_param_set *set, const ty_model_value *w, const c
                              const ty_train_spec *spec)
 {
     ty_model_value *f = TY_NEW(spec->lora.memory, ty_model_value);
+    int64_t elems = rows * columns;
     *f = (ty_model_value){.name = ty_arena_printf(spec->lora.memory, "%s%s", w->name, end),
                           .dtype = TY_F32,
                           .rank = 2,
                           .dim = {rows, columns},
-                          .data = TY_NEW_ARRAY(spec->lora.memory, float, rows *columns),
+                          .data = TY_NEW_ARRAY(spec->lora.memory, float, elems),
                           .trainable_hint = true};
     set->param[set->n_params] = params_new(f, set->n_params, TY_PARAM_CANDIDATE, spec);
     return set->n_params++;
