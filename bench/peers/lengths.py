@@ -1,4 +1,5 @@
-"""Texts of different lengths, for bench/lengths: lengths.py export DIR | train DIR padded|dynamic|grouped|compiled.
+"""Texts of different lengths, for bench/lengths: lengths.py export DIR TEXT | train DIR padded|dynamic|grouped|compiled
+[lora].
 
 The texts are the speeches of a play in order, a line of JSON each: numbers of their words, and whether the speaker's name
 has an even number of letters, which nobody can learn but which is something to learn. The network is DistilBERT of Hugging Face
@@ -7,7 +8,8 @@ mean loss of an epoch is then the same whatever the order of the texts, by which
 
 padded: all rows have the longest length. dynamic: those of a batch have its longest row's, as Hugging Face's
 DataCollatorWithPadding makes them, in random order. grouped: the same with samples of like length together, as
-group_by_length does it. compiled: grouped, with torch.compile(dynamic=True), after an epoch that is not timed.
+group_by_length does it. compiled: grouped, with torch.compile(dynamic=True), after an epoch that is not timed. lora: by
+PEFT, adapters of rank 8 at the projections of queries and values, and the two layers of the classifier.
 """
 import json
 import os
@@ -97,11 +99,17 @@ def epoch(model, optimizer, rows, way):
     return sum(losses) / len(losses), time.perf_counter() - begin
 
 
-def train(folder, way):
+def adapted(net):
+    import peft
+    return peft.get_peft_model(net, peft.LoraConfig(r=8, lora_alpha=8, lora_dropout=0.0, modules_to_save=["classifier"],
+                                                    target_modules=["q_lin", "v_lin"]))
+
+
+def train(folder, way, lora):
     with open(os.path.join(folder, "train.jsonl"), encoding="ascii") as lines:
         rows = [(row["input_ids"], row["label"]) for row in map(json.loads, lines)]
-    net = network().train()
-    optimizer = torch.optim.AdamW(net.parameters(), lr=0.0, fused=True)
+    net = (adapted if lora else lambda plain: plain)(network()).train()
+    optimizer = torch.optim.AdamW([p for p in net.parameters() if p.requires_grad], lr=0.0, fused=True)
     model = torch.compile(net, dynamic=True) if way == "compiled" else net
     first = rows if way == "compiled" else rows[:2 * BATCH]  # what comes first is not timed
     epoch(model, optimizer, first, way)
@@ -115,7 +123,7 @@ def main():
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     if sys.argv[1] == "export":
         return export(sys.argv[2], sys.argv[3])
-    return train(sys.argv[2], sys.argv[3])
+    return train(sys.argv[2], sys.argv[3], sys.argv[4:] == ["lora"])
 
 
 main()
