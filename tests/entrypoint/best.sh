@@ -2,13 +2,8 @@
 # best.sh - evaluations that end a run, and the weights of the best one: against runs that end there by themselves.
 cd "$(dirname "$0")/../.." || exit 1
 . tests/entrypoint/harness.bash
-case_name=best W=$SCRATCH/best
-export TRAINYARD_CACHE_DIR=$SCRATCH/cache
-mkdir -p "$W" && cd "$W" || exit 1
-train() { # ARGUMENT...
-    timeout -k 5 600 "$BIN/trainyard" train train.yaml "$@" >"$W/out" 2>"$W/err" </dev/null
-    rc=$?
-}
+. tests/entrypoint/trained.bash
+folder best || exit 1
 # The weight goes to 10; what is measured wants 5, which it passes.
 cat >model.c <<'C'
 #include <trainyard/model.h>
@@ -33,11 +28,10 @@ metrics: [mae]
 checkpoint: {every: 1 epoch, keep: 1}
 Y
 steps_of() { ls "$1/checkpoints" | sed 's/step-0*//' | tr '\n' ' '; }
-weights() { sha256sum <"$1/model/model.safetensors"; }
 said() { sed -n "s/.*\"$2\":\([-0-9.a-z\"]*\).*/\1/p" "$1/model/model.json" | head -1; }
 
 # The course of a whole run, from which the rest follows: the steps of its evaluations and their losses.
-train
+again
 same "a run to the end" 0 $rc
 has "of all steps" "$W/err" "complete: 160 steps"
 lacks "which says no more" "$W/err" "early_stopping"
@@ -47,14 +41,13 @@ best=$(sort -g -k2 course | head -1 | cut -d' ' -f1) last=160
 ok "the best is one in the middle ($best)" test "$best" -gt 8 -a "$best" -lt 120
 same "the newest checkpoint stays, as ever" "160 " "$(steps_of run)"
 whole=$(weights run)
-rm -rf run
 train --max_steps="$best"
 at_best=$(weights run)
 best_loss=$(sed -n 's/^val step=.* val_loss=\([-0-9.e+]*\) .*/\1/p' "$W/out" | tail -1)
 rm -rf run
 ok "the two differ" test "$at_best" != "$whole"
 
-train --early_stopping.patience=3 --early_stopping.metric=loss
+again --early_stopping.patience=3 --early_stopping.metric=loss
 same "a run that evaluations end" 0 $rc
 end=$((best + 24))
 has "after three more" "$W/err" "complete: $end steps, and no better evaluation for long enough (early_stopping)"
@@ -65,70 +58,60 @@ same "the best checkpoint stays beside the newest" "$best $end " "$(steps_of run
 ok "the model says of which step it is" grep -q "\"step\": *$best\b" run/model/model.json
 ok "and what was measured of it" grep -q "$(printf '%.5s' "$best_loss")" run/model/model.json
 has "so does the summary" "$W/err" "  validation  loss $(printf '%.5g' "$best_loss") mae"
-train --early_stopping.patience=3 --early_stopping.metric=loss
+again --early_stopping.patience=3 --early_stopping.metric=loss
 same "once more" 0 $rc
 has "nothing is left" "$W/err" "nothing is left to train: no evaluation was better for long enough: more patience goes on"
 same "the same weights" "$at_best" "$(weights run)"
 has "with what is measured of them anew" "$W/err" "  validation  loss $(printf '%.5g' "$best_loss") mae"
-train --early_stopping.patience=4 --early_stopping.metric=loss
+again --early_stopping.patience=4 --early_stopping.metric=loss
 has "more patience goes on" "$W/err" "complete: $((best + 32)) steps, and"
 same "from where it was" "$at_best" "$(weights run)"
 has "it is counted on" "$W/err" "loss is no better after 4 evaluations"
 
 # A run that is interrupted ends where it would have.
-rm -rf run
 train --early_stopping.patience=3 --early_stopping.metric=loss --max_steps=$((best + 12)) --evaluate_every="8 steps"
 ok "interrupted" test -e "run/checkpoints/step-000000$((best + 12))"
 same "the best so far is written" "$at_best" "$(weights run)"
-rm -rf run
 train --early_stopping.patience=3 --early_stopping.metric=loss --max_steps=$((best + 16))
-train --early_stopping.patience=3 --early_stopping.metric=loss
+again --early_stopping.patience=3 --early_stopping.metric=loss
 has "and resumed, it ends there" "$W/err" "complete: $end steps, and"
 same "with these weights" "$at_best" "$(weights run)"
 
 # The best one's checkpoint is damaged, or gone.
-rm -rf run
 train --early_stopping.patience=3 --early_stopping.metric=loss --export.weights=last
 same "the last weights, if those are wanted" 0 $rc
 lacks "without a word" "$W/err" "  weights "
 ok "which are others" test "$(weights run)" != "$at_best"
 same "then the best one is not kept" "$end " "$(steps_of run)"
 at_end=$(weights run)
-train --early_stopping.patience=3 --early_stopping.metric=loss
+again --early_stopping.patience=3 --early_stopping.metric=loss
 same "gone" 0 $rc
 has "it is said" "$W/err" "the checkpoint of the best evaluation, step $best, is gone: the last weights are written"
 same "and they are" "$at_end" "$(weights run)"
-rm -rf run
 train --early_stopping.patience=3 --early_stopping.metric=loss
 printf x | dd of="run/checkpoints/step-$(printf %08d "$best")/rank-00000.bin" bs=1 seek=200 conv=notrunc 2>"$W/dd"
-train --early_stopping.patience=3 --early_stopping.metric=loss
+again --early_stopping.patience=3 --early_stopping.metric=loss
 same "damaged" 0 $rc
 has "it is said, too" "$W/err" "the checkpoint of the best evaluation, step $best, cannot be read: "
 same "and the last weights are whole" "$at_end" "$(weights run)"
 
 # Without an early end.
-rm -rf run
 train --export.weights=best
 same "the best of a whole run" 0 $rc
 has "by the first metric" "$W/err" "  weights     of step "
 has "to its end" "$W/err" "complete: 160 steps"
 by_mae=$(sed -n 's/^val step=\([0-9]*\) .*val_mae=\([-0-9.e+]*\).*/\1 \2/p' "$W/out" | sort -g -k2 | head -1 | cut -d' ' -f1)
 same "both are kept" "$by_mae 160 " "$(steps_of run)"
-rm -rf run
 train --early_stopping.patience=1 --early_stopping.mode=max --early_stopping.metric=mae
 has "higher may be better" "$W/err" "complete: 16 steps, and"
-rm -rf run
 train --early_stopping.patience=2 --early_stopping.metric=loss --early_stopping.min_delta=1000
 has "by so much" "$W/err" "complete: 24 steps, and"
-rm -rf run
 train --early_stopping.patience=1 --early_stopping.min_delta=1000 --early_stopping.start_from="3 epochs"
 has "from so many epochs on" "$W/err" "complete: 40 steps, and"
-rm -rf run
 train --early_stopping.patience=1 --early_stopping.min_delta=1000 --early_stopping.start_from="25 steps"
 has "or steps" "$W/err" "complete: 40 steps, and"
 
 # What it cannot be.
-rm -rf run
 train --early_stopping.patience=1 --early_stopping.metric=accuracy
 same "no such metric" 78 $rc
 has "is said" "$W/err" '"metrics" has no "accuracy" for early_stopping'
@@ -141,11 +124,9 @@ done
 
 # Two ranks decide alike, and read what each has written.
 for sharded in false true; do
-    rm -rf run
     train --processes_per_host=2 --threads=1 --checkpoint.sharded=$sharded --max_steps="$best"
     same "two ranks" 0 $rc
     both=$(weights run)
-    rm -rf run
     train --processes_per_host=2 --threads=1 --checkpoint.sharded=$sharded --early_stopping.patience=3 \
         --early_stopping.metric=loss
     same "two ranks that end early" 0 $rc

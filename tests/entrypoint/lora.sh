@@ -5,21 +5,10 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/entrypoint/harness.bash
 . tests/entrypoint/job.bash
 . tests/entrypoint/gpu.bash
-case_name=lora W=$SCRATCH/lora
-export TRAINYARD_CACHE_DIR=$SCRATCH/cache
+. tests/entrypoint/trained.bash
 JUDGE=$PWD/tests/entrypoint/lora_judge.py
-mkdir -p "$W" && cd "$W" || exit 1
-train() { # ARGUMENT...
-    rm -rf run
-    again "$@"
-}
-again() {
-    timeout -k 5 600 "$BIN/trainyard" train train.yaml --log_every=1 "$@" >"$W/out" 2>"$W/err" </dev/null
-    rc=$?
-}
+folder lora || exit 1
 gpu() { LD_LIBRARY_PATH=$FAKES/gpu:$FAKES TY_FAKE_GPUS=${GPUS:-$CARD} "$@"; }
-numbers() { grep -E '^(val )?step=' "$W/out" | sed -E 's/ (samples_per_s|data_ms)=.*//'; }
-weights() { sha256sum <run/model/model.safetensors; }
 cat >model.c <<'C'
 #include <trainyard/model.h>
 void model(ty_net *net)
@@ -38,6 +27,7 @@ optimizer: {sgd: {lr: 0.1}}
 batch_size: 12
 epochs: 15
 seed: 9
+log_every: 1
 data:
   train: {path: data.csv, format: csv, shuffle: false, fields: {x: {columns: 0-3}, t: {columns: 4, shape: [1]}}}
 checkpoint: {every: 5 steps, keep: 3}
@@ -130,11 +120,6 @@ has "other numbers in its matrices" diff "weight"
 lacks "and the same in all else" diff "bias"
 
 # ---- what cannot be ----
-refused() { # WHAT WORDS SETTINGS...
-    train --device=cpu "${@:3}"
-    same "$1" 78 $rc
-    has "$1: in words" "$W/err" "$2"
-}
 refused "no such weight" 'lora.weights: the model has no weight "hiden.weight"' --lora.rank=2 --lora.weights=[hiden.weight]
 refused "no matrix" "lora.weights: none of them is a matrix that a product reads" --lora.rank=2 '--lora.weights=["*.bias"]'
 refused "no weights" "weights" --lora.rank=2

@@ -2,19 +2,8 @@
 # split.sh - data.validation.split: the training of two files that hold the two parts; on ranks, resumed; and refused.
 cd "$(dirname "$0")/../.." || exit 1
 . tests/entrypoint/harness.bash
-case_name=split W=$SCRATCH/split
-export TRAINYARD_CACHE_DIR=$SCRATCH/cache
-mkdir -p "$W" && cd "$W" || exit 1
-train() { # ARGUMENT...
-    rm -rf run
-    again "$@"
-}
-again() {
-    timeout -k 5 600 "$BIN/trainyard" train train.yaml "$@" >"$W/out" 2>"$W/err" </dev/null
-    rc=$?
-}
-numbers() { grep -E '^(val )?step=' "$W/out" | sed -E 's/ (samples_per_s|data_ms)=.*//'; }
-weights() { sha256sum <run/model/model.safetensors; }
+. tests/entrypoint/trained.bash
+folder split || exit 1
 cat >model.c <<'C'
 #include <trainyard/model.h>
 void model(ty_net *net)
@@ -83,11 +72,6 @@ has "planned with what is left" "$W/out" "8 batches an epoch: 64 samples"
 "$BIN/trainyard" check model.c --recipe train.yaml >"$W/out" 2>&1 </dev/null
 same "checked" 0 $?
 
-refused() { # WHAT WORDS SETTINGS...
-    train --device=cpu "${@:3}"
-    same "$1" 78 $rc
-    has "$1: in words" "$W/err" "$2"
-}
 refused "with files of its own" "is split from data.train, and has no path of its own" --data.validation.path=all.csv
 refused "of the training data" "split is of data.validation" --data.train.split=0.2
 refused "as a stream" "data.validation.split: data.train is read as a stream" --data.train.access=stream
