@@ -312,6 +312,8 @@ static void print_text(planned *p)
            ty_count_text(s->recipe.batch_size, a, sizeof a), s->batch_reason ? ": " : "",
            s->batch_reason ? s->batch_reason : "", ty_count_text(s->known_steps, b, sizeof b));
     printf("  device      %s\n", ty_device_text(&p->session));
+    if (ty_session_lengths_text(&p->session))
+        printf("  lengths     %s\n", ty_session_lengths_text(&p->session));
     print_memory(p);
     print_batches(p);
     (s->on_gpu ? print_gpu : print_time)(p);

@@ -112,6 +112,8 @@ static void print_text(profiled *d)
            ty_count_text(s->recipe.batch_size, a, sizeof a));
     printf(s->recipe.accumulate > 1 ? ", %lld micro-batches a step\n" : "\n", (long long)s->recipe.accumulate);
     printf("  device      %s\n", ty_device_text(&d->session));
+    if (ty_session_lengths_text(&d->session))
+        printf("  lengths     %s\n", ty_session_lengths_text(&d->session));
     print_totals(p);
     print_layers(p);
     print_head("kind of work");

@@ -266,6 +266,8 @@ void ty_session_order_lengths(const ty_session *s, bool validation, ty_sampler_c
 ty_program *ty_session_cut_inputs(ty_session *s, const ty_batch *batch, bool trains);
 /* "16: 120 batches, 24: 80 batches", of training. */
 void ty_session_add_lengths(const ty_session *s, ty_buf *out);
+/* For looks at s->program: "rows of 40; steps for 8, 16, 24 are compiled beside this one". NULL: there is no other. */
+const char *ty_session_lengths_text(ty_session *s);
 void ty_session_close_lengths(ty_session *s);
 
 /* session_company.c: what a session settles with the ranks that it trains with; nothing happens where it is alone.

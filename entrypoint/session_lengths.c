@@ -327,3 +327,14 @@ void ty_session_add_lengths(const ty_session *s, ty_buf *out)
         ty_buf_addf(out, "%s%lld: %s batches", i ? ", " : "", (long long)l->length[i],
                     ty_count_text(l->n_batches[i], count, sizeof count));
 }
+
+const char *ty_session_lengths_text(ty_session *s)
+{
+    const ty_session_lengths *l = &s->lengths;
+    const char *others = "";
+    for (int i = 0; i + 1 < l->n; i++)
+        others = ty_arena_printf(&s->arena, "%s%s%lld", others, i ? ", " : "", (long long)l->length[i]);
+    return l->n < 2 ? NULL
+                    : ty_arena_printf(&s->arena, "rows of %lld; steps for %s are compiled beside this one",
+                                      (long long)l->longest, others);
+}

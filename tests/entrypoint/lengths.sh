@@ -157,8 +157,10 @@ same "and run from there" 0 $rc
 same "the same bits" "$WEIGHTS" "$(weights)"
 "$BIN/trainyard" plan train.yaml $SOME >"$W/out" 2>"$W/err" </dev/null
 same "planned" 0 $?
+has "of the longest rows" "$W/out" "  lengths     rows of 40; steps for 8, 16, 24 are compiled beside this one"
 "$BIN/trainyard" profile train.yaml $SOME --steps=3 >"$W/out" 2>"$W/err" </dev/null
 same "profiled" 0 $?
+has "of the longest rows, too" "$W/out" "  lengths     rows of 40; steps for 8, 16, 24"
 
 # ---- what cannot be ----
 refused "longer than rows" "41 is longer than the longest row, 40" --data.train.length_buckets=[8,41]
