@@ -330,17 +330,18 @@ static int model_carry_over(const model_draft *d, ty_graph *g, const ty_precisio
                             ty_error *err)
 {
     bool adapts = d->n_adapters > 0;
-    ty_val *same, *again;
-    if (!adapts && !precision)
-        return ty_pass_raise(d->g, g, d->bound, held, n, err);
-    ty_graph *raised = model_between(d, &same), *adapted = model_between(d, &again);
-    int rc = ty_pass_raise(d->g, raised, same, held, n, err);
+    ty_val *bound = d->bound, *again = d->bound;
+    ty_graph *raised = adapts || precision ? model_between(d, &bound) : g;
+    ty_graph *adapted = !adapts ? raised : precision ? model_between(d, &again) : g;
+    int rc = ty_pass_raise(d->g, raised, bound, held, n, err);
     if (rc == 0 && adapts)
-        rc = model_adapt(d, raised, precision ? adapted : g, precision ? again : d->bound, held, n, err);
+        rc = model_adapt(d, raised, adapted, again, held, n, err);
     if (rc == 0 && precision)
-        rc = ty_pass_precision(adapts ? adapted : raised, g, d->bound, precision, held, n, err);
-    ty_graph_free(raised);
-    ty_graph_free(adapted);
+        rc = ty_pass_precision(adapted, g, d->bound, precision, held, n, err);
+    if (adapted != raised && adapted != g)
+        ty_graph_free(adapted);
+    if (raised != g)
+        ty_graph_free(raised);
     return rc;
 }
 

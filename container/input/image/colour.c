@@ -122,7 +122,7 @@ static float colour_between(const colour_source *s, double x, double y, int c)
     return above * (1 - fy) + below * fy;
 }
 
-void image_rotate(const uint8_t *from, int width, int height, int channels, double degrees, int nearest, uint8_t *to)
+void image_rotate(const uint8_t *from, int width, int height, int channels, double degrees, bool nearest, uint8_t *to)
 {
     const colour_source s = {from, width, height, channels};
     double a = cos(degrees * M_PI / 180), b = sin(degrees * M_PI / 180);

@@ -7,6 +7,7 @@
 #ifndef TY_CONTAINER_INPUT_IMAGE_COLOUR_H
 #define TY_CONTAINER_INPUT_IMAGE_COLOUR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,6 @@ void image_grey(uint8_t *px, size_t n, int channels); /* all three channels beco
 
 /* to = from [height, width, channels], turned about its centre by `degrees`, zeros where there was no picture. By the
  * nearest pixel, or bilinear as grid_sample without align_corners. */
-void image_rotate(const uint8_t *from, int width, int height, int channels, double degrees, int nearest, uint8_t *to);
+void image_rotate(const uint8_t *from, int width, int height, int channels, double degrees, bool nearest, uint8_t *to);
 
 #endif

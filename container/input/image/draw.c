@@ -41,7 +41,23 @@ static int draw_below(const ty_chance *d, int word, int n)
     return (int)((uint64_t)draw_word(d, word) * (uint64_t)n >> 32);
 }
 
+/* Uniform in [from, to). */
+static double draw_between(const ty_chance *d, int word, double from, double to)
+{
+    return from + (to - from) * draw_unit(d, word);
+}
+
 /* ---- where ---- */
+
+/* The sides of a rectangle, in whole pixels: a share of `area` by the word, the logarithm of its shape by the next. */
+static void draw_shape(const ty_chance *d, int word, double area, const double share[2], const double ratio[2],
+                       double *more, double *less)
+{
+    double part = draw_between(d, word, share[0], share[1]);
+    double shape = exp(draw_between(d, word + 1, log(ratio[0]), log(ratio[1])));
+    *more = nearbyint(sqrt(area * part * shape));
+    *less = nearbyint(sqrt(area * part / shape));
+}
 
 /* A part of the picture whose shape and share of the area are drawn; after ten that do not fit, the biggest of a shape
  * that is allowed. As torchvision's RandomResizedCrop.get_params. */
@@ -49,10 +65,8 @@ static void draw_part(const ty_image_plan *p, const ty_chance *d, int width, int
 {
     double area = (double)width * height;
     for (int i = 0; i < PART_TRIES; i++) {
-        double share = p->area[0] + (p->area[1] - p->area[0]) * draw_unit(d, WORD_PART + 2 * i);
-        double low = log(p->ratio[0]), high = log(p->ratio[1]);
-        double ratio = exp(low + (high - low) * draw_unit(d, WORD_PART + 2 * i + 1));
-        double w = nearbyint(sqrt(area * share * ratio)), h = nearbyint(sqrt(area * share / ratio));
+        double w, h;
+        draw_shape(d, WORD_PART + 2 * i, area, p->area, p->ratio, &w, &h);
         if (w < 1.0 || h < 1.0 || w > width || h > height)
             continue;
         int x = draw_below(d, WORD_PART + 2 * PART_TRIES, width - (int)w + 1);
@@ -132,11 +146,10 @@ void image_draw_move(const ty_image_plan *p, const ty_chance *d, int width, int 
 /* Erased are 0.02 to 0.33 of the area, in a shape between 0.3 and 3.3: torchvision's RandomErasing.get_params. */
 static void draw_hole(const ty_image_plan *p, const ty_chance *d, image_change *out)
 {
-    double low = log(0.3), high = log(3.3), area = (double)p->width * p->height;
+    static const double share[2] = {0.02, 0.33}, ratio[2] = {0.3, 3.3};
     for (int i = 0; i < PART_TRIES; i++) {
-        double share = 0.02 + (0.33 - 0.02) * draw_unit(d, WORD_ERASE + 1 + 2 * i);
-        double ratio = exp(low + (high - low) * draw_unit(d, WORD_ERASE + 2 + 2 * i));
-        double h = nearbyint(sqrt(area * share * ratio)), w = nearbyint(sqrt(area * share / ratio));
+        double w, h;
+        draw_shape(d, WORD_ERASE + 1 + 2 * i, (double)p->width * p->height, share, ratio, &h, &w);
         if (w < 1.0 || h < 1.0 || w >= p->width || h >= p->height)
             continue;
         out->width = (int)w;
@@ -145,12 +158,6 @@ static void draw_hole(const ty_image_plan *p, const ty_chance *d, image_change *
         out->y = draw_below(d, WORD_ERASE + 2 + 2 * PART_TRIES, p->height - (int)h + 1);
         return;
     }
-}
-
-/* Uniform in [from, to). */
-static double draw_between(const ty_chance *d, int word, double from, double to)
-{
-    return from + (to - from) * draw_unit(d, word);
 }
 
 static void draw_jitter(const ty_image_plan *p, const ty_chance *d, image_change *out)
