@@ -1,5 +1,6 @@
 /* model_cmodel.c - the row of models in C in the table of formats. */
 #include "compiler/import/cmodel.h"
+#include "compiler/import/cmodel_lists.h"
 #include "compiler/model_format.h"
 
 #include <stdio.h>

@@ -1,7 +1,4 @@
 /* cmodel.c - opening a model.c: compile, rehearse, list, weights; and importing it.
- *
- * Listing runs model() twice: for training with free dimensions of 32, for evaluation with 64. Dimensions of outputs
- * that differ are free. Weights are stood in for by inputs, so that nothing is folded that training will change.
  */
 #define _GNU_SOURCE
 #include "compiler/import/cmodel.h"
@@ -9,8 +6,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "compiler/import/cmodel_kept.h"
+#include "compiler/import/cmodel_lists.h"
 #include "compiler/import/cmodel_load.h"
-#include "compiler/import/cmodel_net.h"
 #include "compiler/import/cmodel_weights.h"
 
 #include <errno.h>
@@ -56,13 +53,9 @@ static void show_line(const ty_cmodel *m, ty_error *err)
         ty_error_detail(err, "%5d | %.*s", line, (int)strcspn(text, "\n"), text);
 }
 
-/* What is asked of a build, beside the graph. */
-static void run_model(const ty_cmodel *m, cmodel_net *net, ty_graph *g, ty_arena *arena, ty_model_mode mode)
+static void run_model(void *ctx, cmodel_net *net)
 {
-    net->g = g;
-    net->arena = arena;
-    net->mode = mode;
-    net->model = m;
+    const ty_cmodel *m = ctx;
     cmodel_build(net, m->object.model);
     if (!net->failed)
         return;
@@ -70,13 +63,9 @@ static void run_model(const ty_cmodel *m, cmodel_net *net, ty_graph *g, ty_arena
     show_line(m, &net->error);
 }
 
-static void run_listing(const ty_cmodel *m, cmodel_net *net, ty_arena *arena, ty_model_mode mode)
+static cmodel_source source_of(const ty_cmodel *m)
 {
-    ty_graph *g = ty_graph_new();
-    net->seed = net->step = mode == TY_MODEL_TRAIN ? ty_b_scalar(g, TY_I64, 0) : TY_NONE;
-    net->free_dim = mode == TY_MODEL_TRAIN ? FREE_TRAIN : FREE_EVAL;
-    run_model(m, net, g, arena, mode);
-    ty_graph_free(g);
+    return (cmodel_source){m->path, run_model, (void *)(uintptr_t)m, FREE_TRAIN, FREE_EVAL};
 }
 
 /* ---- rehearsal -------------------------------------------------------------------------------------------------- */
@@ -90,6 +79,7 @@ typedef struct rehearsal {
 static void rehearse_child(const ty_cmodel *m, rehearsal *r)
 {
     ty_arena arena;
+    const cmodel_source source = source_of(m);
     ty_arena_init(&arena);
     for (int s = 1; s < NSIG; s++)
         signal(s, SIG_DFL); /* a crash must end the child, not enter a handler of ours */
@@ -97,7 +87,7 @@ static void rehearse_child(const ty_cmodel *m, rehearsal *r)
     dup2(null, 1);
     for (int i = 0; i < 2; i++) {
         r->net[i].place = r->place;
-        run_listing(m, &r->net[i], &arena, i ? TY_MODEL_EVAL : TY_MODEL_TRAIN);
+        cmodel_rehearse(&source, &r->net[i], &arena, i ? TY_MODEL_EVAL : TY_MODEL_TRAIN);
     }
     r->done = true;
     syscall(SYS_exit_group, 0); /* this child only, and without what our exit handlers would do */
@@ -190,104 +180,6 @@ static int rehearse(const ty_cmodel *m, ty_error *err)
     return rc;
 }
 
-/* ---- listing ---------------------------------------------------------------------------------------------------- */
-
-static ty_model_value list_value(const cmodel_value *v)
-{
-    ty_model_value out = {.name = v->name, .dtype = (ty_dtype)v->type.dtype, .rank = v->type.rank};
-    for (int i = 0; i < v->type.rank; i++) {
-        out.dim[i] = v->dim_name[i] ? -1 : v->type.dim[i];
-        out.dim_name[i] = v->dim_name[i];
-    }
-    return out;
-}
-
-/* The name of all free dimensions, if they have but one. */
-static const char *list_only_free(const cmodel_net *net)
-{
-    const char *found = NULL;
-    for (int i = 0; i < net->input.n; i++)
-        for (int k = 0; k < TY_MAX_RANK; k++) {
-            const char *name = net->input.at[i].dim_name[k];
-            if (name && found && strcmp(name, found) != 0)
-                return NULL;
-            found = name ? name : found;
-        }
-    return found;
-}
-
-static int list_refuse(const ty_cmodel *m, const char *what, const char *name, ty_error *err)
-{
-    ty_error_set(err, TY_E_MODEL_FILE, "%s \"%s\" differs between training and evaluation", what, name);
-    ty_error_at(err, "%s", m->path);
-    return ty_error_help(err, "declare the same inputs, outputs and weights every time model() is called");
-}
-
-static int list_outputs(ty_cmodel *m, const cmodel_net *train, const cmodel_net *eval, ty_error *err)
-{
-    const char *name = list_only_free(train);
-    for (int i = 0; i < train->output.n; i++) {
-        const cmodel_value *a = &train->output.at[i], *b = i < eval->output.n ? &eval->output.at[i] : NULL;
-        if (!b || strcmp(a->name, b->name) != 0 || a->type.rank != b->type.rank || a->type.dtype != b->type.dtype)
-            return list_refuse(m, "output", a->name, err);
-        ty_model_value *out = &m->lists.output[i];
-        *out = list_value(a);
-        for (int k = 0; k < out->rank; k++)
-            if (a->type.dim[k] != b->type.dim[k]) {
-                out->dim[k] = -1;
-                out->dim_name[k] = name;
-            }
-    }
-    return eval->output.n > train->output.n ? list_refuse(m, "output", eval->output.at[train->output.n].name, err) : 0;
-}
-
-static int list_inputs(ty_cmodel *m, const cmodel_net *train, const cmodel_net *eval, ty_error *err)
-{
-    for (int i = 0; i < train->input.n; i++) {
-        if (i >= eval->input.n || strcmp(train->input.at[i].name, eval->input.at[i].name) != 0)
-            return list_refuse(m, "input", train->input.at[i].name, err);
-        m->lists.input[i] = list_value(&train->input.at[i]);
-    }
-    return eval->input.n > train->input.n ? list_refuse(m, "input", eval->input.at[train->input.n].name, err) : 0;
-}
-
-/* Evaluation may use fewer weights than training, not others. */
-static int list_weights(ty_cmodel *m, const cmodel_net *train, const cmodel_net *eval, ty_error *err)
-{
-    for (int i = 0; i < train->weight.n; i++) {
-        const cmodel_value *w = &train->weight.at[i];
-        m->lists.weight[i] = list_value(w);
-        m->lists.weight[i].trainable_hint = !w->is_buffer;
-        m->lists.running[i] = w->update != TY_NONE;
-    }
-    for (int i = 0; i < eval->weight.n; i++) {
-        const cmodel_value *w = &eval->weight.at[i];
-        int k = 0;
-        while (k < train->weight.n && strcmp(train->weight.at[k].name, w->name) != 0)
-            k++;
-        if (k == train->weight.n || !ty_type_same(&train->weight.at[k].type, &w->type))
-            return list_refuse(m, "weight", w->name, err);
-    }
-    return 0;
-}
-
-static int list_all(ty_cmodel *m, const cmodel_net *train, const cmodel_net *eval, ty_error *err)
-{
-    ty_cmodel_lists *l = &m->lists;
-    l->n_inputs = train->input.n;
-    l->n_outputs = train->output.n;
-    l->n_weights = train->weight.n;
-    l->n_calls = train->n_calls;
-    l->input = TY_NEW_ARRAY(&m->arena, ty_model_value, l->n_inputs);
-    l->output = TY_NEW_ARRAY(&m->arena, ty_model_value, l->n_outputs);
-    l->weight = TY_NEW_ARRAY(&m->arena, ty_model_value, l->n_weights);
-    l->running = TY_NEW_ARRAY(&m->arena, bool, l->n_weights);
-    l->format = m->format;
-    if (list_inputs(m, train, eval, err) < 0 || list_outputs(m, train, eval, err) < 0)
-        return -1;
-    return list_weights(m, train, eval, err);
-}
-
 /* ---- weights ---------------------------------------------------------------------------------------------------- */
 
 static bool weight_known(const void *ctx, const char *name)
@@ -331,15 +223,12 @@ static int fill_weights(ty_cmodel *m, const cmodel_net *net, ty_error *err)
 
 static int open_lists(ty_cmodel *m, ty_error *err)
 {
-    cmodel_net *net = TY_NEW_ARRAY(&m->arena, cmodel_net, 2);
-    for (int i = 0; i < 2; i++) {
-        run_listing(m, &net[i], &m->arena, i ? TY_MODEL_EVAL : TY_MODEL_TRAIN);
-        if (!net[i].failed)
-            continue;
-        *err = net[i].error;
+    const cmodel_source source = source_of(m);
+    cmodel_net *net = TY_NEW(&m->arena, cmodel_net);
+    if (cmodel_list_all(&source, &m->arena, net, &m->lists, err) < 0)
         return -1;
-    }
-    return list_all(m, &net[0], &net[1], err) < 0 ? -1 : fill_weights(m, &net[0], err);
+    m->lists.format = m->format;
+    return fill_weights(m, net, err);
 }
 
 static int open_code(ty_cmodel *m, const char *kept, ty_error *err)
@@ -412,82 +301,8 @@ const char *ty_cmodel_source(const ty_cmodel *m, size_t *n_bytes)
     return m->source.data;
 }
 
-/* ---- import ----------------------------------------------------------------------------------------------------- */
-
-static int find_value(const ty_model_value *list, int n, const char *name)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(list[i].name, name) == 0)
-            return i;
-    return -1;
-}
-
-static ty_val bind_input(cmodel_net *net, const char *name, const ty_type *declared, const char *const *free_name)
-{
-    const ty_cmodel_lists *l = &net->model->lists;
-    char wants[160], has[160];
-    int i = find_value(l->input, l->n_inputs, name);
-    if (i < 0 || net->binding->inputs[i] == TY_NONE)
-        return cmodel_fail(net, TY_E_GRAPH, "input \"%s\" was not declared when the file was opened", name);
-    const ty_type *bound = ty_graph_type(net->g, net->binding->inputs[i]);
-    bool fits = bound->rank == declared->rank && bound->dtype == declared->dtype;
-    for (int k = 0; fits && k < declared->rank; k++)
-        fits = free_name[k] || bound->dim[k] == declared->dim[k];
-    if (fits)
-        return net->binding->inputs[i];
-    return cmodel_fail(net, TY_E_SHAPE, "input \"%s\" is declared %s and given %s", name,
-                       ty_type_text(declared, wants, sizeof wants), ty_type_text(bound, has, sizeof has));
-}
-
-static ty_val bind_weight(cmodel_net *net, const char *name, const ty_type *type)
-{
-    const ty_cmodel_lists *l = &net->model->lists;
-    char was[160], now[160];
-    int i = find_value(l->weight, l->n_weights, name);
-    if (i < 0)
-        return cmodel_fail(net, TY_E_GRAPH, "weight \"%s\" was not declared when the file was opened", name);
-    ty_type listed = ty_type_make(l->weight[i].dtype, l->weight[i].rank, l->weight[i].dim);
-    if (!ty_type_same(&listed, type))
-        return cmodel_fail(net, TY_E_SHAPE, "weight \"%s\" was %s when the file was opened and is now %s", name,
-                           ty_type_text(&listed, was, sizeof was), ty_type_text(type, now, sizeof now));
-    ty_val given = net->binding->weights ? net->binding->weights[i] : TY_NONE;
-    return given != TY_NONE ? given : ty_b_const(net->g, *type, l->weight[i].data);
-}
-
-static int import_values(const ty_cmodel *m, const cmodel_net *net, ty_model_values *values, ty_error *err)
-{
-    ty_arena *a = ty_graph_arena(net->g);
-    ty_val *outputs = TY_NEW_ARRAY(a, ty_val, m->lists.n_outputs);
-    ty_model_update *updates = TY_NEW_ARRAY(a, ty_model_update, net->weight.n);
-    *values = (ty_model_values){.outputs = outputs, .updates = updates};
-    for (int i = 0; i < net->output.n || i < m->lists.n_outputs; i++) {
-        const char *name = i < net->output.n ? net->output.at[i].name : m->lists.output[i].name;
-        if (i >= net->output.n || i >= m->lists.n_outputs || strcmp(name, m->lists.output[i].name) != 0)
-            return list_refuse(m, "output", name, err);
-        outputs[i] = net->output.at[i].val;
-    }
-    for (int i = 0; i < net->weight.n; i++)
-        if (net->weight.at[i].update != TY_NONE)
-            updates[values->n_updates++] = (ty_model_update){
-                find_value(m->lists.weight, m->lists.n_weights, net->weight.at[i].name), net->weight.at[i].update};
-    return 0;
-}
-
 int ty_cmodel_import(const ty_cmodel *m, ty_graph *g, const ty_model_binding *b, ty_model_values *values, ty_error *err)
 {
-    cmodel_net *net = calloc(1, sizeof *net);
-    if (!net)
-        return ty_error_set(err, TY_E_LIMIT, "no memory to import a model");
-    net->seed = b->seed;
-    net->step = b->step;
-    net->free_dim = 0;
-    net->binding = b;
-    net->bound_input = bind_input;
-    net->bound_weight = bind_weight;
-    run_model(m, net, g, ty_graph_arena(g), b->mode);
-    int rc = net->failed ? -1 : import_values(m, net, values, err);
-    if (net->failed && err)
-        *err = net->error;
-    free(net);
-    return rc;
+    const cmodel_source source = source_of(m);
+    return cmodel_import_bound(&source, &m->lists, g, b, values, err);
 }

@@ -15,14 +15,7 @@
 
 typedef struct ty_cmodel ty_cmodel;
 
-/* What a model.c declares; owned by the model. */
-typedef struct ty_cmodel_lists {
-    const char *format; /* "C source", "C source, weights of model.safetensors" */
-    ty_model_value *input, *output, *weight;
-    bool *running; /* one a weight */
-    int n_inputs, n_outputs, n_weights;
-    int64_t n_calls;
-} ty_cmodel_lists;
+typedef struct ty_cmodel_lists ty_cmodel_lists; /* cmodel_lists.h */
 
 /* kept: a folder with the code of this file (ty_cmodel_keep), which then needs no compiler, or without; or NULL. */
 int ty_cmodel_open(const char *path, const char *kept, ty_cmodel **out, ty_error *err);

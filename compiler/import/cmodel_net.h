@@ -40,7 +40,7 @@ typedef struct cmodel_net {
     /* Importing: the value of an input or weight by name; NULL while listing, where stand-ins are made. */
     ty_val (*bound_input)(struct cmodel_net *net, const char *name, const ty_type *declared, const char *const *free);
     ty_val (*bound_weight)(struct cmodel_net *net, const char *name, const ty_type *type);
-    const struct ty_cmodel *model;
+    const struct ty_cmodel_lists *lists;
     const ty_model_binding *binding;
     cmodel_list input, output, weight;
     char scope[CMODEL_NAME_BYTES];          /* "layers.0." */
