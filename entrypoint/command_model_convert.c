@@ -3,7 +3,7 @@
 #include "base/json.h"
 #include "base/quantity.h"
 #include "compiler/export/onnx.h"
-#include "container/output/safetensors.h"
+#include "base/safetensors.h"
 #include "entrypoint/command_model.h"
 #include "entrypoint/weight_list.h"
 

@@ -2,7 +2,7 @@
  * what is computed with them. */
 #include "base/json.h"
 #include "base/quantity.h"
-#include "container/output/safetensors.h"
+#include "base/safetensors.h"
 #include "entrypoint/command_model.h"
 #include "entrypoint/model_print.h"
 

@@ -6,7 +6,7 @@
 #include "base/quantity.h"
 #include "container/input/tokenizer/tokenizer.h"
 #include "container/output/modeldir.h"
-#include "container/output/safetensors.h"
+#include "base/safetensors.h"
 #include "base/version.h"
 
 #include <string.h>

@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "container/output/named_tensor.h"
+#include "base/named_tensor.h"
 #include "entrypoint/outputs.h"
 
 #include <stdint.h>

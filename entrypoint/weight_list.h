@@ -3,7 +3,7 @@
 #define TY_ENTRYPOINT_WEIGHT_LIST_H
 
 #include "compiler/compiler.h"
-#include "container/output/safetensors.h"
+#include "base/safetensors.h"
 
 typedef struct ty_listed_weight {
     const char *name;

@@ -1,23 +1,13 @@
-/* cmodel_weights.h - initial weights of a model.c from the safetensors file beside it.
- *
- * The format (huggingface/safetensors): 8 bytes little-endian length, that many bytes of JSON
- * {"name": {"dtype": "F32", "shape": [...], "data_offsets": [begin, end]}, "__metadata__": {...}}, then the data.
- * Only what a trained model.c needs: F32 tensors.
- */
+/* cmodel_weights.h - initial weights of a model.c from the safetensors file beside it: float32, by name. */
 #ifndef TY_COMPILER_IMPORT_CMODEL_WEIGHTS_H
 #define TY_COMPILER_IMPORT_CMODEL_WEIGHTS_H
 
-#include "base/doc.h"
-#include "base/file.h"
-#include "base/tensor.h"
+#include "base/safetensors.h"
 
 typedef struct cmodel_weights {
     char *path; /* NULL: there is no file */
-    ty_file_view file;
     ty_arena arena;
-    ty_doc *header;
-    const uint8_t *data;
-    uint64_t n_data_bytes;
+    ty_safetensors file;
 } cmodel_weights;
 
 /* Looks for NAME.safetensors beside NAME.c; none is success with path NULL. Close in any case. */

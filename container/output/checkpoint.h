@@ -27,7 +27,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "container/output/manifest.h"
-#include "container/output/named_tensor.h"
+#include "base/named_tensor.h"
 #include "container/output/rankfile.h"
 
 #include <stdbool.h>

@@ -29,7 +29,7 @@
 
 #include "base/error.h"
 #include "container/output/manifest.h"
-#include "container/output/named_tensor.h"
+#include "base/named_tensor.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* The safetensors reader. Inputs are whole files; a second try gives the first 8 bytes the length that the header needs
  * to end at its last '}', because a fuzzer rarely finds that number. Every byte that an accepted file names is read. */
-#include "container/output/safetensors.h"
+#include "base/safetensors.h"
 
 #include <stdlib.h>
 #include <string.h>

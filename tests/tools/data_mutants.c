@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "container/input/dataset.h"
-#include "container/output/safetensors.h"
+#include "base/safetensors.h"
 
 #include <ctype.h>
 

@@ -1,7 +1,7 @@
 /* safetensors: the reference's vector, round trips, and everything a reader must refuse. */
 #include "output_scratch.h"
 
-#include "container/output/safetensors.h"
+#include "base/safetensors.h"
 
 #include <errno.h>
 #include <sys/wait.h>

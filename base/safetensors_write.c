@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "container/output/safetensors.h"
+#include "base/safetensors.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static const struct dtype {
     ty_dtype dtype;
 } dtypes[] = {
 #define SAFETENSORS_DTYPE(text, bits, dtype) {text, dtype},
-#include "container/output/safetensors_dtypes.def"
+#include "base/safetensors_dtypes.def"
 #undef SAFETENSORS_DTYPE
 };
 

@@ -3,7 +3,7 @@
  * The JSON names byte ranges. They are checked one by one against the shape, then sorted and checked to cover the data
  * exactly: then no hole, overlap or tail can hide anything, and no small file can unfold into many views.
  */
-#include "container/output/safetensors.h"
+#include "base/safetensors.h"
 
 #include "base/file.h"
 #include "base/json.h"
@@ -20,7 +20,7 @@ static const struct dtype {
     ty_dtype dtype;
 } dtypes[] = {
 #define SAFETENSORS_DTYPE(text, bits, dtype) {text, bits, dtype},
-#include "container/output/safetensors_dtypes.def"
+#include "base/safetensors_dtypes.def"
 #undef SAFETENSORS_DTYPE
 };
 

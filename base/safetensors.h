@@ -9,13 +9,13 @@
  * reader are kept (no holes, no overlaps, no bytes left over, sizes that fit), so a file that opens here opens
  * everywhere.
  */
-#ifndef TY_CONTAINER_OUTPUT_SAFETENSORS_H
-#define TY_CONTAINER_OUTPUT_SAFETENSORS_H
+#ifndef TY_BASE_SAFETENSORS_H
+#define TY_BASE_SAFETENSORS_H
 
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "container/output/named_tensor.h"
+#include "base/named_tensor.h"
 
 #include <stddef.h>
 #include <stdint.h>

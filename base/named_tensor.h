@@ -3,8 +3,8 @@
  * Owns nothing: name and data are the caller's and must outlive the call they are given to. Data are dense, row-major,
  * little-endian; data may be NULL when the type has no elements.
  */
-#ifndef TY_CONTAINER_OUTPUT_NAMED_TENSOR_H
-#define TY_CONTAINER_OUTPUT_NAMED_TENSOR_H
+#ifndef TY_BASE_NAMED_TENSOR_H
+#define TY_BASE_NAMED_TENSOR_H
 
 #include "base/tensor.h"
 
