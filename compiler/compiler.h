@@ -52,7 +52,12 @@ typedef struct ty_model_choice {
     const char *signature;       /* what is applied, evaluated and, unless the file trains itself, trained; NULL: the
                                     default of the file */
     const char *train_signature; /* the file's own training step; NULL: none */
-    const char *layers; /* C source of layers whose classes a Keras file names (trainyard/model.h); NULL: none */
+    const char *layers;        /* C source of layers whose classes a Keras file names (trainyard/model.h); NULL: none */
+    const char *architecture;  /* of a Hugging Face folder: the class that is meant, "BertForSequenceClassification" or
+                                  "ForSequenceClassification"; NULL: the one that config.json names */
+    int64_t labels;            /* classes of its head; 0: as many as config.json has */
+    const char *const *inputs; /* that are fed, of a network that can make up others; n_inputs 0: the usual ones */
+    int n_inputs;
 } ty_model_choice;
 /* folder and choice may be NULL. */
 int ty_model_open_as(const char *path, const char *folder, const ty_model_choice *choice, ty_model **out,
@@ -74,9 +79,11 @@ int64_t ty_model_n_nodes(const ty_model *m);
 /* How the file itself says that it is trained (loss, optimizer, schedule ...): text of a recipe, YAML, of which the
  * user's recipe replaces whole sections; NULL: it says nothing. Lives as long as the model. */
 const char *ty_model_recipe(const ty_model *m);
+struct ty_model_choice;
 /* The same of a file that need not be open: *out in the arena, or NULL; also if there is no file. Opens the model only
- * where its format can say such things. layers: as in ty_model_choice. */
-int ty_model_recipe_of(const char *path, const char *layers, ty_arena *a, const char **out, ty_error *err);
+ * where its format can say such things. What of the choice the format knows nothing of is passed over. */
+int ty_model_recipe_of(const char *path, const struct ty_model_choice *choice, ty_arena *a, const char **out,
+                       ty_error *err);
 
 /* Weights that the file does not have, since it is a configuration alone, start from this seed (0 if never called).
  * Call before compiling: the bytes of ty_model_weight() change. */
@@ -101,6 +108,18 @@ typedef struct ty_model_warning {
 
 int ty_model_n_warnings(const ty_model *m);
 const ty_model_warning *ty_model_warning_at(const ty_model *m, int i);
+
+/* What the files beside a model say of how its inputs are made. */
+typedef struct ty_model_preparation {
+    const char *tokenizer;  /* path of a tokenizer.json; NULL: none */
+    int64_t max_length;     /* tokens of a text at most; 0: any number */
+    bool has_normalization; /* of pictures: (value / 255 - mean) / std, a channel each */
+    double mean[3], std[3];
+} ty_model_preparation;
+/* NULL: there are no such files. Lives as long as the model. */
+const ty_model_preparation *ty_model_preparation_of(const ty_model *m);
+/* Paths of files that belong beside the model wherever it is (tokenizers, settings of generation ...). */
+const char *const *ty_model_companions(const ty_model *m, int *n);
 
 /* Finds the present bytes of a weight by its name in the file; NULL keeps the bytes of the file. */
 typedef const void *ty_find_weight(void *ctx, const char *name, const ty_type *type);

@@ -21,8 +21,8 @@
 
 /* ---- the table -------------------------------------------------------------------------------------------------- */
 
-static const model_format *const model_formats[] = {&ty_model_cmodel, &ty_model_keras, &ty_model_tensorflow,
-                                                    &ty_model_onnx};
+static const model_format *const model_formats[] = {&ty_model_cmodel, &ty_model_hf, &ty_model_keras,
+                                                    &ty_model_tensorflow, &ty_model_onnx};
 
 int ty_model_keep(const ty_model *m, const char *folder, ty_error *err)
 {
@@ -73,7 +73,8 @@ static int model_detect(const char *path, const model_format **out, ty_error *er
             *out = model_formats[i];
             return 0;
         }
-    ty_error_set(err, TY_E_MODEL_FILE, "model: expected an ONNX, Keras or TensorFlow file or C source, found %s",
+    ty_error_set(err, TY_E_MODEL_FILE,
+                 "model: expected an ONNX, Keras or TensorFlow file, a Hugging Face folder or C source, found %s",
                  n ? "something else" : "nothing in it");
     ty_error_at(err, "%s", path);
     return ty_error_help(err,
@@ -92,6 +93,15 @@ int ty_model_open_kept(const char *path, const char *kept, ty_model **out, ty_er
 }
 
 /* A choice that the format would pass over in silence. */
+static int model_check_class(const ty_model *m, const ty_model_choice *choice, ty_error *err)
+{
+    if (m->format == &ty_model_hf || (!choice->architecture && !choice->labels))
+        return 0;
+    ty_error_set(err, TY_E_CONFIG, "%s: a model of the format %s has its network in its file",
+                 choice->architecture ? "architecture" : "labels", m->text);
+    return ty_error_help(err, "leave the key out; folders of Hugging Face name a class");
+}
+
 static int model_check_choice(const ty_model *m, const ty_model_choice *choice, ty_error *err)
 {
     const char *key = choice->train_signature ? "train_signature" : "signature";
@@ -99,6 +109,8 @@ static int model_check_choice(const ty_model *m, const ty_model_choice *choice, 
         ty_error_set(err, TY_E_CONFIG, "layers: a model of the format %s names no classes of layers", m->text);
         return ty_error_help(err, "leave the key out; Keras files do");
     }
+    if (model_check_class(m, choice, err) < 0)
+        return -1;
     if (m->format == &ty_model_tensorflow || (!choice->signature && !choice->train_signature))
         return 0;
     ty_error_set(err, TY_E_CONFIG, "%s: a model of the format %s has no signatures", key, m->text);
@@ -138,15 +150,17 @@ int ty_model_open_as(const char *path, const char *kept, const ty_model_choice *
     return 0;
 }
 
-int ty_model_recipe_of(const char *path, const char *layers, ty_arena *a, const char **out, ty_error *err)
+int ty_model_recipe_of(const char *path, const ty_model_choice *choice, ty_arena *a, const char **out, ty_error *err)
 {
     const model_format *format;
     ty_model *m;
     *out = NULL;
     if (!ty_file_exists(path) || model_detect(path, &format, err) < 0 || !format->has_recipes)
         return 0; /* what is wrong with a file is said where it is opened */
-    const ty_model_choice choice = {.layers = format == &ty_model_keras ? layers : NULL};
-    if (ty_model_open_as(path, NULL, &choice, &m, err) < 0)
+    if (format->read_recipe)
+        return format->read_recipe(path, choice, a, out, err);
+    const ty_model_choice known = {.layers = format == &ty_model_keras ? choice->layers : NULL};
+    if (ty_model_open_as(path, NULL, &known, &m, err) < 0)
         return -1;
     *out = m->recipe ? ty_arena_strdup(a, m->recipe) : NULL;
     ty_model_free(m);
@@ -218,6 +232,17 @@ const char *ty_model_recipe(const ty_model *m)
 int ty_model_n_facts(const ty_model *m)
 {
     return m->n_facts;
+}
+
+const ty_model_preparation *ty_model_preparation_of(const ty_model *m)
+{
+    return m->preparation;
+}
+
+const char *const *ty_model_companions(const ty_model *m, int *n)
+{
+    *n = m->n_companions;
+    return m->companion;
 }
 
 const ty_model_fact *ty_model_fact_at(const ty_model *m, int i)

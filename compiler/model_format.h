@@ -26,6 +26,8 @@ typedef struct model_format {
     int (*keep)(const void *impl, const char *folder, ty_error *err); /* NULL: has no code */
     int (*reseed)(ty_model *m, uint64_t seed, ty_error *err);         /* NULL: its weights have their values */
     bool has_recipes; /* files may say how they are trained: ty_model.recipe */
+    /* The recipe without opening the model; NULL: it is opened. */
+    int (*read_recipe)(const char *path, const ty_model_choice *choice, ty_arena *a, const char **out, ty_error *err);
 } model_format;
 
 struct ty_model {
@@ -44,6 +46,9 @@ struct ty_model {
     int n_facts;
     ty_model_warning *warning;
     int n_warnings;
+    const ty_model_preparation *preparation; /* NULL: the file says nothing of it */
+    const char *const *companion;            /* ty_model_companions */
+    int n_companions;
     ty_arena arena;
 };
 
@@ -52,5 +57,6 @@ extern const model_format ty_model_keras;
 extern const model_format ty_model_tensorflow; /* model_tensorflow.c */
 extern const model_format ty_model_onnx;       /* model_onnx.c */
 extern const model_format ty_model_cmodel;     /* model_cmodel.c: C source */
+extern const model_format ty_model_hf;         /* model_hf.c: a Hugging Face folder */
 
 #endif

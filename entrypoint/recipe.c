@@ -211,6 +211,11 @@ static int read_inputs(recipe_reader *rd, const ty_doc *node)
     }
     rd->r->inputs = inputs;
     rd->r->n_inputs = (int)node->n_items;
+    const char **names = TY_NEW_ARRAY(rd->a, const char *, node->n_items + 1);
+    for (uint32_t i = 0; i < node->n_items; i++)
+        names[i] = inputs[i].input;
+    rd->r->choice.inputs = names;
+    rd->r->choice.n_inputs = rd->r->n_inputs;
     return 0;
 }
 
@@ -564,6 +569,8 @@ static int read_top(recipe_reader *rd, const ty_doc *root)
     r->choice.signature = t.signature;
     r->choice.train_signature = t.train_signature;
     r->choice.layers = t.layers ? ty_recipe_path(rd, t.layers) : NULL;
+    r->choice.architecture = t.architecture;
+    r->choice.labels = t.labels;
     r->batch_rule = t.batch_rule;
     r->remat = t.remat;
     r->batch_base = t.batch_base;

@@ -7,6 +7,7 @@
 #include "entrypoint/recipe_keys.h"
 #include "entrypoint/recipe_reader.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const of_optimizer[] = {"schedule", "clip", "ema", "update_every"};
@@ -33,15 +34,22 @@ static bool is_replaced(const ty_doc *root, const ty_recipe_override *overrides,
     return ty_doc_find(root, key) != NULL;
 }
 
+/* The text of a key that holds one value, or NULL. */
+static const char *text_of(const ty_doc *root, const char *key, const ty_recipe_override *overrides, int n)
+{
+    const ty_doc *d = ty_doc_find(root, key);
+    const char *text = d && (d->kind == TY_DOC_STRING || d->kind == TY_DOC_INT) ? d->raw : NULL;
+    for (int i = 0; i < n; i++)
+        if (strcmp(overrides[i].key, key) == 0)
+            text = overrides[i].text;
+    return text;
+}
+
 /* The file that a key names, as it will be opened, or NULL. */
 static const char *path_of(const ty_doc *root, const char *key, const ty_recipe_override *overrides, int n,
                            const char *folder, ty_arena *a)
 {
-    const ty_doc *d = ty_doc_find(root, key);
-    const char *path = d && d->kind == TY_DOC_STRING ? d->string : NULL;
-    for (int i = 0; i < n; i++)
-        if (strcmp(overrides[i].key, key) == 0)
-            path = overrides[i].text;
+    const char *path = text_of(root, key, overrides, n);
     return !path || path[0] == '/' ? path : ty_arena_printf(a, "%s/%s", folder, path);
 }
 
@@ -67,7 +75,11 @@ int ty_recipe_add_base(ty_arena *a, ty_doc *root, const char *folder, const ty_r
     ty_doc *base;
     if (!path)
         return 0;
-    if (ty_model_recipe_of(path, path_of(root, "layers", overrides, n, folder, a), a, &text, err) < 0)
+    const char *labels = text_of(root, "labels", overrides, n);
+    const ty_model_choice choice = {.layers = path_of(root, "layers", overrides, n, folder, a),
+                                    .architecture = text_of(root, "architecture", overrides, n),
+                                    .labels = labels ? strtoll(labels, NULL, 10) : 0};
+    if (ty_model_recipe_of(path, &choice, a, &text, err) < 0)
         return -1;
     if (!text)
         return 0;

@@ -15,7 +15,12 @@ static const char *const precisions[] = {"float32", "bfloat16", "float16", NULL}
 #define TOP(name) offsetof(recipe_top, name)
 static const ty_bind_row top_rows[] = {
     {"model", TY_BIND_STRING, TOP(model), .required = true,
-     .help = "model file or folder: ONNX, Keras, TensorFlow or C, relative to the recipe"},
+     .help = "model file or folder: ONNX, Keras, TensorFlow, Hugging Face or C, relative to the recipe"},
+    {"architecture", TY_BIND_STRING, TOP(architecture),
+     .help = "of a Hugging Face folder: the class that is meant, as BertForSequenceClassification or "
+             "ForSequenceClassification; left out: the one in config.json"},
+    {"labels", TY_BIND_INT, TOP(labels), "0", .min = 0, .max = 1e6,
+     .help = "of a Hugging Face folder: classes of the head; 0: as many as config.json has"},
     {"signature", TY_BIND_STRING, TOP(signature),
      .help = "of a TensorFlow model: what is applied and evaluated; left out: its default"},
     {"layers", TY_BIND_STRING, TOP(layers),

@@ -14,7 +14,7 @@
 
 /* What binding fills at the top level; the NODE fields are looked into by recipe.c. */
 typedef struct recipe_top {
-    const char *model, *signature, *train_signature, *layers;
+    const char *model, *signature, *train_signature, *layers, *architecture;
     const ty_doc *inputs, *loss, *optimizer, *schedule, *clip, *data, *metrics, *checkpoint, *written, *early_stopping;
     const ty_doc *lora, *frozen, *no_decay, *buffers, *tied, *evaluate_every;
     const ty_doc *warmup, *lr_scale, *ema, *keep_float32, *sparse_rows;
@@ -23,7 +23,7 @@ typedef struct recipe_top {
     int remat;
     int64_t batch_base, epochs, max_steps, accumulate, seed, threads, log_every, processes_per_host;
     int deterministic, precision, debug, strategy, cross_device;
-    int64_t update_every;
+    int64_t update_every, labels;
     bool match_eager, unmerged_rows;
     bool tf32;
     const char *tensorboard, *cache, *compiled, *device;

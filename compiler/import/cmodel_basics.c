@@ -4,6 +4,7 @@
  * Branches that are not taken are fed with harmless values, because a gradient of 0 times infinity would be NaN.
  */
 #include "compiler/import/cmodel_net.h"
+#include "compiler/import/special.h"
 #include "compiler/ops/activation.h"
 
 #include <math.h>
@@ -80,6 +81,12 @@ static ty_val op_cast(cmodel_net *net, const cmodel_call *c)
 {
     ty_dtype dtype;
     return cmodel_dtype(net, c->args->text, &dtype) ? ty_b_cast(net->g, c->in[0], dtype) : TY_NONE;
+}
+
+static ty_val op_stop_gradient(cmodel_net *net, const cmodel_call *c)
+{
+    ty_dtype dtype = ty_b_dtype(net->g, c->in[0]);
+    return dtype == TY_F32 || dtype == TY_F64 ? ty_special_held(net->g, c->in[0]) : c->in[0];
 }
 
 static ty_val op_scale(cmodel_net *net, const cmodel_call *c)
@@ -448,6 +455,7 @@ const cmodel_row cmodel_basics[] = {
     {"ge", 2, 2, op_swapped, TY_OP_LE},
     {"ne", 2, 2, op_ne, 0},
     {"where", 3, 3, op_where, 0},
+    {"stop_gradient", 1, 1, op_stop_gradient, 0},
     {"scale", 1, 1, op_scale, 0},
     {"shift", 1, 1, op_shift, 0},
     {"cast", 1, 1, op_cast, 0},

@@ -13,7 +13,10 @@
 static void net_fail_here(cmodel_net *net)
 {
     net->failed = true;
-    if (net->face.file)
+    size_t n = strlen(net->scope);
+    if (net->config && n > 0)
+        ty_error_wrap(&net->error, "%.*s", (int)n - 1, net->scope);
+    else if (net->face.file && !net->config)
         ty_error_at(&net->error, "%s:%d", net->face.file, net->face.line);
 }
 
@@ -366,9 +369,25 @@ const cmodel_row *cmodel_find_op(const char *name)
     return NULL;
 }
 
+/* "bert.encoder.layer.0.output.dense (linear)" */
+static void net_origin_of_layer(cmodel_net *net, const char *op, const ty_args *args)
+{
+    char text[480];
+    int n = (int)strlen(net->scope);
+    if (args->name)
+        snprintf(text, sizeof text, "%.200s%.200s (%.40s)", net->scope, args->name, op);
+    else
+        snprintf(text, sizeof text, "%.*s (%.40s)", n ? n - 1 : 5, n ? net->scope : "model", op);
+    ty_graph_origin(net->g, text);
+}
+
 static void net_origin(cmodel_net *net, const char *op, const ty_args *args)
 {
     char text[480];
+    if (net->config) {
+        net_origin_of_layer(net, op, args);
+        return;
+    }
     snprintf(text, sizeof text, "%.200s:%d %.40s%s%.180s", net->face.file ? net->face.file : "model.c", net->face.line,
              op, args->name ? " " : "", args->name ? args->name : "");
     if (!net->layer) /* a layer has the origin of its call */

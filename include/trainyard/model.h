@@ -398,6 +398,7 @@ __attribute__((format(printf, 2, 3))) static inline const char *ty_text_(ty_net 
 #define ty_not(net, x)    TY_1_(net, "not", x)
 #define ty_where(net, condition, a, b) ty_apply3_(TY_AT_(net), "where", condition, a, b, NULL) /* a if true, else b */
 #define ty_cast(net, x, dtype_)        TY_1_(net, "cast", x, .text = dtype_)
+#define ty_stop_gradient(net, x)       TY_1_(net, "stop_gradient", x) /* x, through which no gradient flows */
 
 #define ty_neg(net, x)        TY_1_(net, "neg", x)
 #define ty_abs(net, x)        TY_1_(net, "abs", x)

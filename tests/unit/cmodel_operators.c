@@ -55,6 +55,7 @@ UNARY(rem2, fmod(x, 2))
 
 static const op_case cases[] = {
     {"ty_relu(net, v)", of_relu, 6, {0}},
+    {"ty_stop_gradient(net, ty_relu(net, v))", of_relu, 6, {0}},
     {"ty_leaky_relu(net, v, 0.1)", of_leaky, 6, {0}},
     {"ty_elu(net, v, 2)", of_elu, 6, {0}},
     {"ty_selu(net, v)", of_selu, 6, {0}},

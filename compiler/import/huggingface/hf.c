@@ -1,0 +1,477 @@
+/* hf.c - see hf.h. Opening: config.json, the family and head that it names, the weights, the lists. */
+#include "compiler/import/huggingface/hf.h"
+
+#include "base/json.h"
+#include "base/log.h"
+#include "compiler/import/huggingface/hf_build.h"
+#include "compiler/import/huggingface/hf_config.h"
+#include "compiler/import/huggingface/hf_files.h"
+#include "compiler/import/huggingface/hf_net.h"
+#include "compiler/import/huggingface/hf_recipe.h"
+#include "compiler/import/huggingface/hf_weights.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FREE_TRAIN = 4, FREE_EVAL = 8 }; /* small: a table of positions may be */
+
+struct ty_hf {
+    ty_arena arena;
+    const char *folder, *path; /* path: of config.json */
+    ty_doc *config;
+    hf_net net; /* what every build begins with */
+    const char *class_name;
+    bool labels_given;
+    hf_weights *weights;
+    ty_cmodel_lists lists;
+    ty_init *init;   /* one a weight */
+    float **started; /* one a weight: its numbers, where it starts anew; else NULL */
+    char format[160];
+    ty_model_preparation preparation;
+    const char **companion;
+    int n_companions;
+};
+
+/* ---- building -----------------------------------------------------------------------------------------------------
+ */
+
+bool hf_failed(const hf_net *n)
+{
+    return ((const cmodel_net *)n->net)->failed;
+}
+
+void hf_fail(hf_net *n, const ty_error *err)
+{
+    cmodel_net *net = (cmodel_net *)n->net;
+    if (net->failed)
+        return;
+    net->error = *err;
+    net->failed = true;
+}
+
+static void run_head(ty_net *face)
+{
+    hf_net *n = ((cmodel_net *)face)->config;
+    n->net = face;
+    if (n->family->set)
+        n->family->set(n);
+    n->range = hf_number(n, "initializer_range", 0.02);
+    n->head->build(n);
+}
+
+static void build_network(void *ctx, cmodel_net *net)
+{
+    const ty_hf *h = ctx;
+    hf_net n = h->net;
+    net->config = &n;
+    cmodel_build(net, run_head);
+    if (net->failed)
+        ty_error_at(&net->error, "%s", h->path);
+}
+
+static cmodel_source source_of(const ty_hf *h)
+{
+    return (cmodel_source){h->path, build_network, (void *)(uintptr_t)h, FREE_TRAIN, FREE_EVAL};
+}
+
+/* ---- config.json --------------------------------------------------------------------------------------------------
+ */
+
+#define HF_MODEL(model_type, family) extern const hf_family hf_family_##family;
+#include "compiler/import/huggingface/hf_models.def"
+#undef HF_MODEL
+
+static const struct {
+    const char *model_type;
+    const hf_family *family;
+} hf_models[] = {
+#define HF_MODEL(model_type, family) {model_type, &hf_family_##family},
+#include "compiler/import/huggingface/hf_models.def"
+#undef HF_MODEL
+};
+
+static int refuse_type(const ty_doc *d, const char *type, ty_error *err)
+{
+    char known[400] = "";
+    for (size_t i = 0; i < sizeof hf_models / sizeof *hf_models; i++)
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", hf_models[i].model_type);
+    ty_doc_error(d, err, TY_E_UNSUPPORTED, NULL, "the network \"%.60s\" cannot be built from its configuration", type);
+    return ty_error_help(err, "known are %s; any other can be exported to ONNX", known);
+}
+
+static int find_family(ty_hf *h, ty_error *err)
+{
+    const ty_doc *d = ty_doc_find(h->config, "model_type");
+    const char *type;
+    if (!d)
+        return ty_doc_error(h->config, err, TY_E_MODEL_FILE, NULL, "expected a key \"model_type\", found none");
+    if (ty_doc_string(d, &type, err) < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof hf_models / sizeof *hf_models; i++)
+        if (strcmp(hf_models[i].model_type, type) == 0) {
+            h->net.family = hf_models[i].family;
+            return 0;
+        }
+    return refuse_type(d, type, err);
+}
+
+/* The class that is meant: the caller's, else the file's first. */
+static int wanted_class(const ty_hf *h, const ty_model_choice *choice, const char **out, ty_error *err)
+{
+    const ty_doc *list = ty_doc_find(h->config, "architectures"), *first = ty_doc_at(list, 0);
+    if (choice->architecture) {
+        *out = choice->architecture;
+        return 0;
+    }
+    if (first && list->kind == TY_DOC_LIST)
+        return ty_doc_string(first, out, err);
+    ty_doc_error(h->config, err, TY_E_MODEL_FILE, NULL, "expected a key \"architectures\" with a class, found none");
+    return ty_error_help(err, "say which is meant: architecture: %sForSequenceClassification",
+                         h->net.family->class_name);
+}
+
+/* "BertForSequenceClassification", "ForSequenceClassification" and "SequenceClassification" mean the same head. */
+static bool is_head(const hf_family *f, const hf_head *head, const char *wanted)
+{
+    size_t n = strlen(f->class_name);
+    bool is_for = strncmp(head->suffix, "For", 3) == 0;
+    if (strncmp(wanted, f->class_name, n) == 0 && strcmp(wanted + n, head->suffix) == 0)
+        return true;
+    return strcmp(wanted, head->suffix) == 0 || (is_for && strcmp(wanted, head->suffix + 3) == 0);
+}
+
+static int refuse_class(const ty_hf *h, const char *wanted, ty_error *err)
+{
+    char known[400] = "";
+    const hf_family *f = h->net.family;
+    for (const hf_head *head = f->head; head->suffix; head++)
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s%s", head == f->head ? "" : ", ",
+                 f->class_name, head->suffix);
+    ty_error_set(err, TY_E_UNSUPPORTED, "the class \"%.80s\" cannot be built from its configuration", wanted);
+    ty_error_at(err, "%s", h->path);
+    return ty_error_help(err, "known are %s: name one by the key `architecture`", known);
+}
+
+static int find_head(ty_hf *h, const ty_model_choice *choice, ty_error *err)
+{
+    const char *wanted;
+    const hf_family *f = h->net.family;
+    if (wanted_class(h, choice, &wanted, err) < 0)
+        return -1;
+    for (const hf_head *head = f->head; head->suffix; head++)
+        if (is_head(f, head, wanted)) {
+            h->net.head = head;
+            h->class_name = ty_arena_printf(&h->arena, "%s%s", f->class_name, head->suffix);
+            return 0;
+        }
+    return refuse_class(h, wanted, err);
+}
+
+static bool has_classes(const ty_hf *h)
+{
+    return h->net.head->task == HF_CLASSES || h->net.head->task == HF_TOKENS;
+}
+
+static int find_labels(ty_hf *h, const ty_model_choice *choice, ty_error *err)
+{
+    h->labels_given = choice->labels > 0;
+    h->net.labels = choice->labels;
+    if (h->labels_given && !has_classes(h)) {
+        ty_error_set(err, TY_E_CONFIG, "labels: %s has no classes", h->class_name);
+        return ty_error_help(err,
+                             "leave the key out, or name a class that has: architecture: "
+                             "%sForSequenceClassification",
+                             h->net.family->class_name);
+    }
+    return h->labels_given || !has_classes(h) ? 0 : hf_config_labels(h->config, &h->net.labels, err);
+}
+
+static int read_config(ty_hf *h, const ty_model_choice *choice, ty_error *err)
+{
+    if (ty_json_read(&h->arena, h->path, NULL, &h->config, err) < 0 || ty_doc_expect(h->config, TY_DOC_MAP, err) < 0 ||
+        find_family(h, err) < 0 || find_head(h, choice, err) < 0 || find_labels(h, choice, err) < 0)
+        return -1;
+    const char **inputs = TY_NEW_ARRAY(&h->arena, const char *, choice->n_inputs + 1);
+    for (int i = 0; i < choice->n_inputs; i++)
+        inputs[i] = ty_arena_strdup(&h->arena, choice->inputs[i]);
+    h->net.inputs = inputs;
+    h->net.n_inputs = choice->n_inputs;
+    h->net.config = h->config;
+    snprintf(h->format, sizeof h->format, "Hugging Face %s", h->class_name);
+    return 0;
+}
+
+/* ---- weights ------------------------------------------------------------------------------------------------------
+ */
+
+/* Old files call the numbers of a layer norm gamma and beta. */
+static int find_old(const ty_hf *h, const char *name)
+{
+    static const char *const pairs[][2] = {{"LayerNorm.weight", "LayerNorm.gamma"},
+                                           {"LayerNorm.bias", "LayerNorm.beta"}};
+    size_t n = strlen(name);
+    char old[CMODEL_NAME_BYTES + 32];
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        size_t tail = strlen(pairs[i][0]);
+        if (n >= tail && n < CMODEL_NAME_BYTES && strcmp(name + n - tail, pairs[i][0]) == 0) {
+            snprintf(old, sizeof old, "%.*s%s", (int)(n - tail), name, pairs[i][1]);
+            return hf_weights_find(h->weights, old);
+        }
+    }
+    return -1;
+}
+
+static int find_as(const ty_hf *h, const char *name)
+{
+    int i = hf_weights_find(h->weights, name);
+    return i >= 0 ? i : find_old(h, name);
+}
+
+/* The name without the module that heads stand on; NULL: it is not in there. */
+static const char *inside_base(const ty_hf *h, const char *name)
+{
+    size_t n = strlen(h->net.family->base);
+    return strncmp(name, h->net.family->base, n) == 0 && name[n] == '.' ? name + n + 1 : NULL;
+}
+
+/* The file may be of the bare network, or of one with a head where the bare one is meant. */
+static int find_weight(const ty_hf *h, const char *name)
+{
+    char within[CMODEL_NAME_BYTES + 80];
+    int i = find_as(h, name);
+    const char *inside = inside_base(h, name);
+    if (i >= 0)
+        return i;
+    if (inside)
+        return find_as(h, inside);
+    snprintf(within, sizeof within, "%.64s.%.*s", h->net.family->base, CMODEL_NAME_BYTES, name);
+    return h->net.head->task == HF_NO_TASK ? find_as(h, within) : -1;
+}
+
+/* What a file may lack: all that is no part of the network that heads stand on, and its pooler. */
+static bool may_start(const ty_hf *h, const char *name)
+{
+    return hf_weights_n(h->weights) == 0 || strstr(name, "pooler.") ||
+           (h->net.head->task != HF_NO_TASK && !inside_base(h, name));
+}
+
+static void start_weight(ty_hf *h, int i, uint64_t seed)
+{
+    ty_model_value *w = &h->lists.weight[i];
+    ty_type type = ty_type_make(w->dtype, w->rank, w->dim);
+    if (!h->started[i])
+        h->started[i] = TY_NEW_ARRAY(&h->arena, float, ty_type_elems(&type));
+    cmodel_initialize(w->name, &type, h->init[i], seed, h->started[i]);
+    w->data = h->started[i];
+}
+
+static int refuse_shape(const ty_hf *h, const char *name, const ty_type *wants, const ty_type *has, ty_error *err)
+{
+    char a[160], b[160];
+    ty_error_set(err, TY_E_SHAPE, "weight \"%s\" is %s by config.json and %s in the file", name,
+                 ty_type_text(wants, a, sizeof a), ty_type_text(has, b, sizeof b));
+    ty_error_at(err, "%s", h->folder);
+    return may_start(h, name) && has_classes(h)
+               ? ty_error_help(err, "to train it for other classes say how many: labels: N")
+               : -1;
+}
+
+/* 1: found, 0: it starts anew. */
+static int take_weight(ty_hf *h, int i, ty_error *err)
+{
+    ty_model_value *w = &h->lists.weight[i];
+    int k = find_weight(h, w->name);
+    if (k < 0 && may_start(h, w->name))
+        return 0;
+    if (k < 0) {
+        ty_error_set(err, TY_E_MODEL_FILE, "weight \"%s\" is not in the files", w->name);
+        ty_error_at(err, "%s", h->folder);
+        return ty_error_help(err, "config.json and the weights may be of different networks");
+    }
+    ty_type wants = ty_type_make(w->dtype, w->rank, w->dim), has = hf_weights_at(h->weights, (size_t)k)->type;
+    if (!ty_type_same_shape(&wants, &has))
+        return h->labels_given && may_start(h, w->name) ? 0 : refuse_shape(h, w->name, &wants, &has, err);
+    return hf_weights_data(h->weights, k, &w->data, err) < 0 ? -1 : 1;
+}
+
+static void tell_started(const ty_hf *h, const char *names, int n)
+{
+    if (hf_weights_n(h->weights) == 0)
+        ty_log_info("model", "%s: there are no weights: all %d start anew", h->folder, h->lists.n_weights);
+    else if (n > 0)
+        ty_log_info("model", "%s: %d weights are not in the files, or of another shape there, and start anew: %s",
+                    h->folder, n, names);
+}
+
+static int fill_weights(ty_hf *h, const cmodel_net *net, ty_error *err)
+{
+    char names[240] = "";
+    int started = 0;
+    h->init = TY_NEW_ARRAY(&h->arena, ty_init, h->lists.n_weights + 1);
+    h->started = TY_NEW_ARRAY(&h->arena, float *, h->lists.n_weights + 1);
+    for (int i = 0; i < h->lists.n_weights; i++) {
+        h->init[i] = net->weight.at[i].init;
+        int rc = take_weight(h, i, err);
+        if (rc < 0)
+            return -1;
+        if (rc == 1)
+            continue;
+        start_weight(h, i, 0);
+        if (started++ < 4)
+            snprintf(names + strlen(names), sizeof names - strlen(names), "%s%.48s", started > 1 ? ", " : "",
+                     h->lists.weight[i].name);
+        else if (started == 5)
+            snprintf(names + strlen(names), sizeof names - strlen(names), " ...");
+    }
+    tell_started(h, names, started);
+    return 0;
+}
+
+int ty_hf_reseed(ty_hf *h, uint64_t seed, ty_error *err)
+{
+    (void)err;
+    for (int i = 0; i < h->lists.n_weights; i++)
+        if (h->started[i])
+            start_weight(h, i, seed);
+    return 0;
+}
+
+void ty_hf_drop_pages(const ty_hf *h)
+{
+    hf_weights_drop_pages(h->weights);
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------------------
+ */
+
+/* The config.json that is meant, in at most n bytes. */
+static bool config_path(const char *path, char *out, size_t n)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    int length = ty_file_is_folder(path)             ? snprintf(out, n, "%s/" HF_CONFIG_NAME, path)
+                 : strcmp(name, HF_CONFIG_NAME) == 0 ? snprintf(out, n, "%s", path)
+                                                     : 0;
+    return length > 0 && (size_t)length < n && ty_file_exists(out);
+}
+
+/* Keras' configurations have the same name, and a class_name. */
+bool ty_hf_matches(const char *path)
+{
+    char config[4096];
+    ty_arena a;
+    ty_doc *d = NULL;
+    if (!config_path(path, config, sizeof config))
+        return false;
+    ty_arena_init(&a);
+    bool is_ours = ty_json_read(&a, config, NULL, &d, NULL) == 0 && ty_doc_find(d, "model_type");
+    ty_arena_fini(&a);
+    return is_ours;
+}
+
+/* An empty model of this path. */
+static ty_hf *new_model(const char *path, ty_error *err)
+{
+    char config[4096];
+    ty_hf *h = calloc(1, sizeof *h);
+    if (!h || !config_path(path, config, sizeof config)) {
+        free(h);
+        ty_error_set(err, TY_E_LIMIT, "no memory for a model, or its path is too long");
+        return NULL;
+    }
+    ty_arena_init(&h->arena);
+    h->path = ty_arena_strdup(&h->arena, config);
+    bool is_here = strcmp(config, HF_CONFIG_NAME) == 0;
+    h->folder = is_here ? "." : ty_arena_strndup(&h->arena, config, strlen(config) - strlen("/" HF_CONFIG_NAME));
+    return h;
+}
+
+static int open_all(ty_hf *h, const ty_model_choice *choice, ty_error *err)
+{
+    const cmodel_source source = source_of(h);
+    cmodel_net *net = TY_NEW(&h->arena, cmodel_net);
+    if (read_config(h, choice, err) < 0 || hf_weights_open(h->folder, &h->weights, err) < 0 ||
+        cmodel_list_all(&source, &h->arena, net, &h->lists, err) < 0 || fill_weights(h, net, err) < 0)
+        return -1;
+    h->lists.format = h->format;
+    if (hf_files_list(h->folder, &h->arena, &h->companion, &h->n_companions, err) < 0)
+        return -1;
+    return hf_files_prepare(h->folder, h->config, &h->arena, &h->preparation, err);
+}
+
+int ty_hf_open(const char *path, const ty_model_choice *choice, ty_hf **out, ty_error *err)
+{
+    ty_hf *h = new_model(path, err);
+    *out = NULL;
+    if (!h)
+        return -1;
+    if (open_all(h, choice, err) < 0) {
+        ty_hf_free(h);
+        return -1;
+    }
+    *out = h;
+    return 0;
+}
+
+void ty_hf_free(ty_hf *h)
+{
+    if (!h)
+        return;
+    hf_weights_free(h->weights);
+    ty_arena_fini(&h->arena);
+    free(h);
+}
+
+/* ---- questions ----------------------------------------------------------------------------------------------------
+ */
+
+const ty_cmodel_lists *ty_hf_list(const ty_hf *h)
+{
+    return &h->lists;
+}
+
+int ty_hf_import(const ty_hf *h, ty_graph *g, const ty_model_binding *b, ty_model_values *values, ty_error *err)
+{
+    const cmodel_source source = source_of(h);
+    return cmodel_import_bound(&source, &h->lists, g, b, values, err);
+}
+
+const char *ty_hf_class(const ty_hf *h)
+{
+    return h->class_name;
+}
+
+const char *ty_hf_recipe(const ty_hf *h)
+{
+    return hf_recipe(h->net.head->task, h->net.labels, h->config);
+}
+
+int ty_hf_read_recipe(const char *path, const ty_model_choice *choice, ty_arena *a, const char **out, ty_error *err)
+{
+    ty_hf *h = new_model(path, err);
+    *out = NULL;
+    if (!h)
+        return -1;
+    int rc = read_config(h, choice, err);
+    const char *text = rc == 0 ? ty_hf_recipe(h) : NULL;
+    *out = text ? ty_arena_strdup(a, text) : NULL;
+    ty_hf_free(h);
+    return rc;
+}
+
+int ty_hf_write_config(const ty_hf *h, ty_buf *out, ty_error *err)
+{
+    const hf_config_change change = {h->class_name, has_classes(h) ? h->net.labels : 0};
+    return hf_config_write(h->config, &change, out, err);
+}
+
+const ty_model_preparation *ty_hf_preparation(const ty_hf *h)
+{
+    return &h->preparation;
+}
+
+const char *const *ty_hf_companions(const ty_hf *h, int *n)
+{
+    *n = h->n_companions;
+    return h->companion;
+}

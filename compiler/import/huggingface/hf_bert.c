@@ -1,0 +1,275 @@
+/* hf_bert.c - BERT (Devlin et al. 2019) and the networks that differ from it in names and heads: RoBERTa, ELECTRA.
+ * Source of names and formulas: transformers/models/bert/modeling_bert.py and its neighbours.
+ */
+#include "include/trainyard/model.h"
+
+#include "compiler/import/huggingface/hf_net.h"
+
+#include <string.h>
+
+/* What tells one network from another. */
+typedef struct bert_traits {
+    const char *base;   /* the module of the network in classes with heads */
+    bool counts_words;  /* RoBERTa: positions count words alone, and begin behind pad_token_id */
+    bool is_factorized; /* ELECTRA: tables may be narrower than layers (embedding_size) */
+} bert_traits;
+
+static const bert_traits *traits_of(const hf_net *n)
+{
+    return n->traits;
+}
+
+/* ---- embeddings ---------------------------------------------------------------------------------------------------
+ */
+
+/* padding + 1, padding + 2 ... for words, padding for padding (create_position_ids_from_input_ids): i64 [B, S]. */
+static ty_var counted_places(hf_net *n, ty_var words)
+{
+    ty_net *net = n->net;
+    double pad = hf_number(n, "pad_token_id", (double)n->family->pad);
+    ty_shape shape = ty_dims(ty_dim(net, words, 0), ty_dim(net, words, 1));
+    ty_var is_word = ty_cast(net, ty_ne(net, words, ty_full(net, "i64", shape, pad)), "i64");
+    ty_var places = ty_mul(net, ty_cumsum(net, is_word, 1), is_word);
+    return ty_add(net, places, ty_full(net, "i64", shape, pad));
+}
+
+static ty_var place_rows(hf_net *n, ty_var words, int64_t size)
+{
+    int64_t rows = hf_size(n, "max_position_embeddings");
+    if (traits_of(n)->counts_words)
+        return hf_padded_table(n, "position_embeddings", counted_places(n, words), rows, size);
+    return hf_places(n, "position_embeddings", words, rows, size);
+}
+
+/* The rows of type 0 where no types are given. */
+static ty_var type_rows(hf_net *n, ty_var types, int64_t size)
+{
+    ty_net *net = n->net;
+    int64_t rows = hf_size_or(n, "type_vocab_size", 2);
+    if (types.id)
+        return hf_table(n, "token_type_embeddings", types, rows, size);
+    return ty_slice(net, ty_parameter(net, "token_type_embeddings.weight", ty_dims(rows, size), hf_start(n)), 0, 0, 1);
+}
+
+static ty_var embeddings(hf_net *n, ty_var words, ty_var types, int64_t size)
+{
+    ty_net *net = n->net;
+    ty_scope(net, "embeddings");
+    ty_var x = hf_padded_table(n, "word_embeddings", words, hf_size(n, "vocab_size"), size);
+    x = ty_add(net, x, type_rows(n, types, size));
+    x = ty_add(net, x, place_rows(n, words, size));
+    x = hf_layer_norm(n, "LayerNorm", x, hf_number(n, "layer_norm_eps", 1e-12));
+    x = hf_dropout(n, x, "hidden_dropout_prob", 0.1);
+    ty_end(net);
+    return x;
+}
+
+/* ---- layers -------------------------------------------------------------------------------------------------------
+ */
+
+static ty_var attend(hf_net *n, ty_var x, ty_var mask)
+{
+    ty_net *net = n->net;
+    int64_t heads = hf_size(n, "num_attention_heads"), size = ty_dim(net, x, 2);
+    ty_scope(net, "attention.self");
+    ty_var q = hf_split_heads(n, hf_linear(n, "query", x, size, true), heads);
+    ty_var k = hf_split_heads(n, hf_linear(n, "key", x, size, true), heads);
+    ty_var v = hf_split_heads(n, hf_linear(n, "value", x, size, true), heads);
+    ty_var y = ty_attention(net, q, k, v, .mask = mask, .dropout = hf_number(n, "attention_probs_dropout_prob", 0.1));
+    ty_end(net);
+    return hf_join_heads(n, y);
+}
+
+/* Linear, dropout, sum, norm: the end of both halves of a layer. */
+static ty_var close_half(hf_net *n, const char *scope, ty_var y, ty_var x)
+{
+    ty_net *net = n->net;
+    ty_scope(net, scope);
+    y = hf_dropout(n, hf_linear(n, "dense", y, ty_dim(net, x, 2), true), "hidden_dropout_prob", 0.1);
+    y = hf_layer_norm(n, "LayerNorm", ty_add(net, y, x), hf_number(n, "layer_norm_eps", 1e-12));
+    ty_end(net);
+    return y;
+}
+
+static ty_var layer(hf_net *n, ty_var x, ty_var mask)
+{
+    ty_var half = close_half(n, "attention.output", attend(n, x, mask), x);
+    ty_var y = hf_linear(n, "intermediate.dense", half, hf_size(n, "intermediate_size"), true);
+    return close_half(n, "output", hf_activation(n, hf_text(n, "hidden_act", "gelu"), y), half);
+}
+
+static ty_var network(hf_net *n, ty_var *words)
+{
+    ty_net *net = n->net;
+    const bert_traits *t = traits_of(n);
+    int64_t size = hf_size(n, "hidden_size"), width = t->is_factorized ? hf_size_or(n, "embedding_size", 128) : size;
+    int64_t layers = hf_size(n, "num_hidden_layers");
+    bool is_inside = n->head->task != HF_NO_TASK, has_types = hf_size_or(n, "type_vocab_size", 2) > 1;
+    if (hf_flag(n, "is_decoder", false))
+        hf_refuse(n, "is_decoder", "decoders are not built");
+    *words = hf_words(n);
+    ty_var mask = hf_key_mask(n, hf_seen(n, *words, true)), types = has_types ? hf_types(n) : (ty_var){0};
+    if (is_inside)
+        ty_scope(net, t->base);
+    ty_var x = embeddings(n, *words, types, width);
+    if (width != size)
+        x = hf_linear(n, "embeddings_project", x, size, true);
+    for (int64_t i = 0; i < layers && !hf_failed(n); i++) {
+        ty_scope(net, ty_text(net, "encoder.layer.%d", (int)i));
+        x = layer(n, x, mask);
+        ty_end(net);
+    }
+    if (is_inside)
+        ty_end(net);
+    return x;
+}
+
+/* tanh of a linear layer of the first position, [B, E]. */
+static ty_var pooler(hf_net *n, ty_var x)
+{
+    ty_var first = hf_first(n, x);
+    return ty_tanh(n->net, hf_linear(n, "pooler.dense", first, ty_dim(n->net, first, 1), true));
+}
+
+/* Dropout in front of heads: classifier_dropout, or hidden_dropout_prob. */
+static ty_var head_dropout(hf_net *n, ty_var x)
+{
+    return hf_dropout(n, x, hf_find(n, "classifier_dropout") ? "classifier_dropout" : "hidden_dropout_prob", 0.1);
+}
+
+/* ---- heads --------------------------------------------------------------------------------------------------------
+ */
+
+static void bare(hf_net *n)
+{
+    ty_var words, x = network(n, &words);
+    ty_output(n->net, "last_hidden_state", x);
+    if (!traits_of(n)->is_factorized)
+        ty_output(n->net, "pooler_output", pooler(n, x));
+}
+
+static void bert_classes(hf_net *n)
+{
+    ty_var words, x = network(n, &words);
+    ty_scope(n->net, traits_of(n)->base);
+    x = pooler(n, x);
+    ty_end(n->net);
+    ty_output(n->net, "logits", hf_linear(n, "classifier", head_dropout(n, x), n->labels, true));
+}
+
+/* Two layers on the first position: RoBERTa's with tanh, ELECTRA's with gelu. */
+static void deep_classes(hf_net *n, ty_var x, const char *activation)
+{
+    ty_net *net = n->net;
+    x = head_dropout(n, hf_first(n, x));
+    x = hf_activation(n, activation, hf_linear(n, "classifier.dense", x, ty_dim(net, x, 1), true));
+    ty_output(net, "logits", hf_linear(n, "classifier.out_proj", head_dropout(n, x), n->labels, true));
+}
+
+static void roberta_classes(hf_net *n)
+{
+    ty_var words, x = network(n, &words);
+    deep_classes(n, x, "tanh");
+}
+
+static void electra_classes(hf_net *n)
+{
+    ty_var words, x = network(n, &words);
+    deep_classes(n, x, "gelu");
+}
+
+static void tokens(hf_net *n)
+{
+    ty_var words, x = network(n, &words);
+    ty_output(n->net, "logits", hf_linear(n, "classifier", head_dropout(n, x), n->labels, true));
+}
+
+static void questions(hf_net *n)
+{
+    ty_var words, x = network(n, &words);
+    hf_answer(n, "qa_outputs", x);
+}
+
+/* Linear layer, activation and norm, then the table of words. */
+static void hidden_words(hf_net *n, ty_var x, const char *scope, const char *norm, const char *activation,
+                         const char *bias)
+{
+    ty_net *net = n->net;
+    int64_t rows = hf_size(n, "vocab_size"), size = hf_size(n, "hidden_size");
+    int64_t width = traits_of(n)->is_factorized ? hf_size_or(n, "embedding_size", 128) : size;
+    if (!hf_flag(n, "tie_word_embeddings", true))
+        hf_refuse(n, "tie_word_embeddings", "a table of its own for hidden words is not built");
+    ty_scope(net, scope);
+    x = hf_activation(n, activation, hf_linear(n, "dense", x, width, true));
+    x = hf_layer_norm(n, norm, x, hf_number(n, "layer_norm_eps", 1e-12));
+    ty_end(net);
+    const char *table = ty_text(net, "%s.embeddings.word_embeddings.weight", traits_of(n)->base);
+    ty_output(net, "logits", hf_tied_logits(n, x, table, rows, width, bias));
+}
+
+static void bert_words(hf_net *n)
+{
+    ty_var words, x = network(n, &words);
+    hidden_words(n, x, "cls.predictions.transform", "LayerNorm", hf_text(n, "hidden_act", "gelu"),
+                 "cls.predictions.bias");
+}
+
+static void roberta_words(hf_net *n)
+{
+    ty_var words, x = network(n, &words);
+    hidden_words(n, x, "lm_head", "layer_norm", "gelu", "lm_head.bias");
+}
+
+static void electra_words(hf_net *n)
+{
+    ty_var words, x = network(n, &words);
+    hidden_words(n, x, "generator_predictions", "LayerNorm", "gelu", "generator_lm_head.bias");
+}
+
+/* ---- the networks -------------------------------------------------------------------------------------------------
+ */
+
+static void set_bert(hf_net *n)
+{
+    static const bert_traits traits = {.base = "bert"};
+    n->traits = &traits;
+}
+
+static void set_roberta(hf_net *n)
+{
+    static const bert_traits traits = {.base = "roberta", .counts_words = true};
+    n->traits = &traits;
+}
+
+static void set_electra(hf_net *n)
+{
+    static const bert_traits traits = {.base = "electra", .is_factorized = true};
+    n->traits = &traits;
+}
+
+static const hf_head bert_heads[] = {{"Model", HF_NO_TASK, bare},
+                                     {"ForMaskedLM", HF_WORDS, bert_words},
+                                     {"ForSequenceClassification", HF_CLASSES, bert_classes},
+                                     {"ForTokenClassification", HF_TOKENS, tokens},
+                                     {"ForQuestionAnswering", HF_QUESTIONS, questions},
+                                     {NULL, HF_NO_TASK, NULL}};
+
+static const hf_head roberta_heads[] = {{"Model", HF_NO_TASK, bare},
+                                        {"ForMaskedLM", HF_WORDS, roberta_words},
+                                        {"ForSequenceClassification", HF_CLASSES, roberta_classes},
+                                        {"ForTokenClassification", HF_TOKENS, tokens},
+                                        {"ForQuestionAnswering", HF_QUESTIONS, questions},
+                                        {NULL, HF_NO_TASK, NULL}};
+
+static const hf_head electra_heads[] = {{"Model", HF_NO_TASK, bare},
+                                        {"ForMaskedLM", HF_WORDS, electra_words},
+                                        {"ForSequenceClassification", HF_CLASSES, electra_classes},
+                                        {"ForTokenClassification", HF_TOKENS, tokens},
+                                        {"ForQuestionAnswering", HF_QUESTIONS, questions},
+                                        {NULL, HF_NO_TASK, NULL}};
+
+const hf_family hf_family_bert = {"Bert", "bert", bert_heads, set_bert, 0};
+const hf_family hf_family_roberta = {"Roberta", "roberta", roberta_heads, set_roberta, 1};
+const hf_family hf_family_xlm_roberta = {"XLMRoberta", "roberta", roberta_heads, set_roberta, 1};
+const hf_family hf_family_camembert = {"Camembert", "roberta", roberta_heads, set_roberta, 1};
+const hf_family hf_family_electra = {"Electra", "electra", electra_heads, set_electra, 0};

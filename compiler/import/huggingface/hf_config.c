@@ -1,0 +1,123 @@
+/* hf_config.c - see hf_config.h. */
+#include "compiler/import/huggingface/hf_config.h"
+
+#include "base/json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { CONFIG_BYTES = 16 << 20, CONFIG_MAX_SIZE = INT32_MAX, DEFAULT_LABELS = 2 };
+
+/* NULL where the key is missing or null. */
+static const ty_doc *config_find(const ty_doc *config, const char *key)
+{
+    const ty_doc *d = ty_doc_find(config, key);
+    return d && d->kind != TY_DOC_NULL ? d : NULL;
+}
+
+int hf_config_size(const ty_doc *config, const char *key, int64_t absent, int64_t *out, ty_error *err)
+{
+    const ty_doc *d = config_find(config, key);
+    *out = absent;
+    if (!d && absent > 0)
+        return 0;
+    if (!d)
+        return ty_doc_error(config, err, TY_E_MODEL_FILE, NULL, "expected a key \"%s\", found none", key);
+    if (ty_doc_int(d, out, err) < 0)
+        return -1;
+    if (*out >= 1 && *out <= CONFIG_MAX_SIZE)
+        return 0;
+    return ty_doc_error(d, err, TY_E_MODEL_FILE, NULL, "key \"%s\": expected a size of at least 1, found %lld", key,
+                        (long long)*out);
+}
+
+int hf_config_number(const ty_doc *config, const char *key, double absent, double *out, ty_error *err)
+{
+    const ty_doc *d = config_find(config, key);
+    *out = absent;
+    return d ? ty_doc_float(d, out, err) : 0;
+}
+
+int hf_config_flag(const ty_doc *config, const char *key, bool absent, bool *out, ty_error *err)
+{
+    const ty_doc *d = config_find(config, key);
+    *out = absent;
+    return d ? ty_doc_bool(d, out, err) : 0;
+}
+
+int hf_config_text(const ty_doc *config, const char *key, const char *absent, const char **out, ty_error *err)
+{
+    const ty_doc *d = config_find(config, key);
+    *out = absent;
+    return d ? ty_doc_string(d, out, err) : 0;
+}
+
+int hf_config_labels(const ty_doc *config, int64_t *out, ty_error *err)
+{
+    const ty_doc *names = config_find(config, "id2label");
+    if (!names)
+        return hf_config_size(config, "num_labels", DEFAULT_LABELS, out, err);
+    if (ty_doc_expect(names, TY_DOC_MAP, err) < 0)
+        return -1;
+    *out = (int64_t)ty_doc_len(names);
+    return *out > 0 ? 0 : ty_doc_error(names, err, TY_E_MODEL_FILE, NULL, "expected a class at least, found none");
+}
+
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
+
+/* {"0": "LABEL_0", ...} as Transformers names classes without names, and the other way round. */
+static void put_labels(ty_json_writer *w, int64_t n)
+{
+    char number[24], name[32];
+    ty_json_open_map(w, "id2label");
+    for (int64_t i = 0; i < n; i++) {
+        snprintf(number, sizeof number, "%lld", (long long)i);
+        snprintf(name, sizeof name, "LABEL_%lld", (long long)i);
+        ty_json_put_string(w, number, name);
+    }
+    ty_json_close(w);
+    ty_json_open_map(w, "label2id");
+    for (int64_t i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "LABEL_%lld", (long long)i);
+        ty_json_put_int(w, name, i);
+    }
+    ty_json_close(w);
+}
+
+/* Both names are in use: torch_dtype until Transformers 4, dtype since 5. */
+static bool is_dtype(const char *key)
+{
+    return strcmp(key, "dtype") == 0 || strcmp(key, "torch_dtype") == 0;
+}
+
+static bool is_labels(const char *key)
+{
+    return strcmp(key, "id2label") == 0 || strcmp(key, "label2id") == 0 || strcmp(key, "num_labels") == 0;
+}
+
+int hf_config_write(const ty_doc *config, const hf_config_change *change, ty_buf *out, ty_error *err)
+{
+    ty_json_writer w;
+    int64_t had = 0;
+    if (change->labels && hf_config_labels(config, &had, err) < 0)
+        return -1;
+    bool other_labels = had != change->labels;
+    ty_json_writer_init(&w, out, TY_JSON_SPACED);
+    ty_json_open_map(&w, NULL);
+    ty_json_open_list(&w, "architectures");
+    ty_json_put_string(&w, NULL, change->architecture);
+    ty_json_close(&w);
+    if (other_labels)
+        put_labels(&w, change->labels);
+    for (size_t i = 0; i < ty_doc_len(config); i++) {
+        const ty_doc *d = ty_doc_at(config, i);
+        if (is_dtype(d->key))
+            ty_json_put_string(&w, d->key, "float32");
+        else if (strcmp(d->key, "architectures") != 0 && !(other_labels && is_labels(d->key)))
+            ty_json_put_doc(&w, d->key, d);
+    }
+    ty_json_close(&w);
+    return out->failed ? ty_error_set(err, TY_E_LIMIT, "%s is larger than %d MB", HF_CONFIG_NAME, CONFIG_BYTES >> 20)
+                       : 0;
+}

@@ -1,0 +1,121 @@
+/* hf_net.h - what families of networks are written with: the calls of trainyard/model.h, and beside them what a
+ * config.json says and the pieces that many networks share.
+ *
+ * A family's file includes include/trainyard/model.h first, for its calls. Scopes and names are those of the modules in
+ * transformers/models/NAME/modeling_NAME.py, so that the weights of a folder fit by name. The first fault (a key that
+ * is missing, a shape that does not fit) ends the building; later calls do nothing, and sizes are then 1.
+ *
+ * Letters: B batch, S positions, H heads, G heads of keys and values, D numbers of a head, E numbers of a position.
+ */
+#ifndef TY_COMPILER_IMPORT_HUGGINGFACE_HF_NET_H
+#define TY_COMPILER_IMPORT_HUGGINGFACE_HF_NET_H
+
+#include "base/doc.h"
+
+#ifndef TRAINYARD_MODEL_H
+#define TY_MODEL_TYPES_ONLY
+#include "include/trainyard/model.h"
+#endif
+
+typedef struct hf_net hf_net;
+typedef void hf_build(hf_net *n);
+
+/* What a head is for: how it is trained where nobody says otherwise (hf_recipe.c), and whether it has classes. */
+typedef enum hf_task {
+    HF_NO_TASK,  /* a network without a head: hidden states */
+    HF_CLASSES,  /* logits [B, labels] of a text or picture */
+    HF_TOKENS,   /* logits [B, S, labels] */
+    HF_WORDS,    /* logits [B, S, vocabulary], of hidden words or of the next ones */
+    HF_QUESTIONS /* start_logits, end_logits [B, S] */
+} hf_task;
+
+typedef struct hf_head {
+    const char *suffix; /* of the class: "ForSequenceClassification" */
+    hf_task task;
+    hf_build *build;
+} hf_head;
+
+typedef struct hf_family {
+    const char *class_name; /* in front of the suffix: "Bert" */
+    const char *base;       /* the module that heads stand on: "bert"; its weights alone may be the file */
+    const hf_head *head;    /* ends with a NULL suffix */
+    hf_build *set;          /* NULL, or what tells this model from others of the family (hf_net.traits) */
+    int64_t pad;            /* pad_token_id where config.json has none; -1: there is no such token */
+} hf_family;
+
+struct hf_net {
+    ty_net *net;
+    const ty_doc *config;
+    const hf_family *family;
+    const hf_head *head;
+    int64_t labels;
+    const char *const *inputs; /* those that are given; what else the network knows is made up */
+    int n_inputs;              /* 0: the usual ones */
+    double range;              /* initializer_range: deviation of weights that start anew */
+    const void *traits;        /* of the family's own kind */
+};
+
+/* ---- config.json ------------------------------------------------------------------------------------------------- */
+
+int64_t hf_size(hf_net *n, const char *key);                    /* must be there */
+int64_t hf_size_or(hf_net *n, const char *key, int64_t absent); /* absent > 0 */
+double hf_number(hf_net *n, const char *key, double absent);
+bool hf_flag(hf_net *n, const char *key, bool absent);
+const char *hf_text(hf_net *n, const char *key, const char *absent);
+/* The key's value; NULL: missing or null. */
+const ty_doc *hf_find(hf_net *n, const char *key);
+/* Refuses the value of a key: what of it is not built here. */
+void hf_refuse(hf_net *n, const char *key, const char *what);
+bool hf_failed(const hf_net *n);
+
+/* ---- inputs -------------------------------------------------------------------------------------------------------
+ */
+
+/* Whether an input is given: named by the recipe or, where that names none, usual. */
+bool hf_takes(const hf_net *n, const char *name, bool usually);
+/* i64 [B, S], both free. */
+ty_var hf_words(hf_net *n);
+/* bool [B, S], what positions hold words: attention_mask or, where that is not given, what is not pad_token_id; {0}:
+ * all do. usually: as hf_takes. */
+ty_var hf_seen(hf_net *n, ty_var words, bool usually);
+/* i64 [B, S] of token_type_ids; {0}: not given, all are 0. */
+ty_var hf_types(hf_net *n);
+
+/* ---- pieces -------------------------------------------------------------------------------------------------------
+ */
+
+/* Initial values of linear layers and tables: normal with deviation `range`; biases 0. */
+ty_init hf_start(const hf_net *n);
+ty_var hf_linear(hf_net *n, const char *name, ty_var x, int64_t out, bool bias);
+ty_var hf_table(hf_net *n, const char *name, ty_var ids, int64_t rows, int64_t size);
+/* The same, whose row of pad_token_id learns nothing by being looked up: nn.Embedding(padding_idx=...). */
+ty_var hf_padded_table(hf_net *n, const char *name, ty_var ids, int64_t rows, int64_t size);
+/* Its first S rows, [S, size]. */
+ty_var hf_places(hf_net *n, const char *name, ty_var words, int64_t rows, int64_t size);
+ty_var hf_layer_norm(hf_net *n, const char *name, ty_var x, double eps);
+/* By its name in transformers/activations.py (ACT2FN): "gelu", "gelu_new", "silu" ... */
+ty_var hf_activation(hf_net *n, const char *name, ty_var x);
+/* With the probability that a key has. */
+ty_var hf_dropout(hf_net *n, ty_var x, const char *key, double absent);
+
+/* [B, S, heads D] -> [B, heads, S, D] and back. */
+ty_var hf_split_heads(hf_net *n, ty_var x, int64_t heads);
+ty_var hf_join_heads(hf_net *n, ty_var x);
+/* [B, G, S, D] -> [B, heads, S, D]: each head of keys stands heads / G times in a row. */
+ty_var hf_repeat_heads(hf_net *n, ty_var x, int64_t heads);
+/* bool [S, S] of position x: what is at most `window` - 1 positions back, and not further on. */
+ty_var hf_window(hf_net *n, ty_var x, int64_t window);
+/* seen [B, S] as a mask of attention, [B, 1, 1, S]; {0} stays {0}. */
+ty_var hf_key_mask(hf_net *n, ty_var seen);
+
+/* Logits over the words of a table that the network has, x T' (+ bias where its name is not NULL). */
+ty_var hf_tied_logits(hf_net *n, ty_var x, const char *table, int64_t rows, int64_t size, const char *bias);
+/* Of [B, S, E] the row of the last word of each text, [B, E]: the last position that does not hold pad_token_id, the
+ * last of all where the configuration has none. */
+ty_var hf_last_word(hf_net *n, ty_var x, ty_var words);
+/* Of [B, S, E] the first row, [B, E]. */
+ty_var hf_first(hf_net *n, ty_var x);
+/* start_logits and end_logits from linear layer NAME with 2 outputs. */
+void hf_answer(hf_net *n, const char *name, ty_var x);
+
+#endif

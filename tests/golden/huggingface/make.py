@@ -1,0 +1,146 @@
+"""Small random networks of Hugging Face's Transformers, as folders with what they compute.
+
+    python make.py FOLDER [CASE ...]        # needs torch, transformers, safetensors
+
+Each case is a folder: config.json and model.safetensors as save_pretrained() leaves them, and golden.safetensors:
+    in.NAME        inputs and labels
+    out.NAME       outputs in evaluation
+    loss           [1] in training (without dropout)
+    stepped.NAME   weights after one step of SGD with learning rate RATE
+"""
+import os
+import sys
+
+import torch
+import transformers as T
+from safetensors.torch import save_file
+
+RATE = 0.5
+WORDS, BATCH, LENGTH = 23, 3, 6
+TEXT = dict(vocab_size=WORDS, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=12,
+            max_position_embeddings=16)
+NO_DROPOUT = dict(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+
+
+def texts(pad=0, types=0, mask=True):
+    """Words and padding at the right; the first text is whole."""
+    ids = torch.randint(3, WORDS, (BATCH, LENGTH))
+    lengths = [LENGTH, LENGTH - 2, LENGTH - 3]
+    seen = torch.tensor([[int(i < n) for i in range(LENGTH)] for n in lengths])
+    given = {"input_ids": torch.where(seen.bool(), ids, pad)}
+    if mask:
+        given["attention_mask"] = seen
+    if types:
+        given["token_type_ids"] = torch.randint(0, types, (BATCH, LENGTH))
+    return given, seen
+
+
+def words_labels(seen):
+    labels = torch.randint(0, WORDS, seen.shape)
+    return {"labels": torch.where(seen.bool(), labels, -100)}
+
+
+def labels_for(kind, seen, n):
+    if kind == "classes":
+        return {"labels": torch.randint(0, n, (BATCH,))}
+    if kind == "tokens":
+        return {"labels": torch.where(seen.bool(), torch.randint(0, n, seen.shape), -100)}
+    if kind == "words":
+        return words_labels(seen)
+    if kind == "questions":
+        return {"start_positions": torch.randint(0, 3, (BATCH,)), "end_positions": torch.randint(0, 3, (BATCH,))}
+    return {}
+
+
+def cross_entropy(logits, labels):
+    return torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels.reshape(-1))
+
+
+def loss_of(out, labels):
+    """As the recipe of the class says; the next word is a label of its own position, shifted by whoever makes it."""
+    if "start_positions" in labels:
+        return (cross_entropy(out.start_logits, labels["start_positions"]) +
+                cross_entropy(out.end_logits, labels["end_positions"])) / 2
+    return cross_entropy(out.logits, labels["labels"])
+
+
+def write(folder, model, given, labels):
+    model = model.float()
+    for p in model.parameters():
+        if p.dim() == 1:  # norms and biases are 1 and 0 at first, and would hide mistakes
+            torch.nn.init.uniform_(p, 0.5, 1.5)
+    model.save_pretrained(folder)
+    golden = {"in." + k: v.contiguous() for k, v in {**given, **labels}.items()}
+    with torch.no_grad():
+        out = model.eval()(**given)
+    for name in ("logits", "start_logits", "end_logits", "last_hidden_state", "pooler_output"):
+        if getattr(out, name, None) is not None:
+            golden["out." + name] = getattr(out, name).contiguous()
+    if labels:
+        loss = loss_of(model.train()(**given), labels)
+        loss.backward()
+        golden["loss"] = loss.detach().reshape(1)
+        for name, p in model.named_parameters():
+            if p.grad is not None:
+                golden["stepped." + name] = (p - RATE * p.grad).detach().contiguous()
+    save_file(golden, os.path.join(folder, "golden.safetensors"))
+
+
+CASES = {}
+
+
+def case(name):
+    def add(make):
+        CASES[name] = make
+        return make
+    return add
+
+
+def text_case(name, config, classes, pad=0, types=0, mask=True):
+    """classes: {head: (class, kind)}; a folder for each."""
+    for head, (cls, kind) in classes.items():
+        def make(folder, cls=cls, kind=kind):
+            given, seen = texts(pad, types, mask)
+            settings = config()
+            settings.num_labels = 2 if kind == "questions" else 4
+            write(folder, cls(settings), given, labels_for(kind, seen, 4))
+        CASES[f"{name}-{head}" if head else name] = make
+
+
+def heads(prefix, **more):
+    get = lambda suffix: getattr(T, prefix + suffix)
+    found = {"model": (get("Model"), "none"), "words": (get("ForMaskedLM"), "words"),
+             "classes": (get("ForSequenceClassification"), "classes"),
+             "tokens": (get("ForTokenClassification"), "tokens"),
+             "questions": (get("ForQuestionAnswering"), "questions")}
+    return {k: v for k, v in found.items() if k in more.get("only", found)}
+
+
+text_case("bert", lambda: T.BertConfig(**TEXT, **NO_DROPOUT, initializer_range=0.5), heads("Bert"),
+          types=2)
+ROBERTA = dict(TEXT, max_position_embeddings=18)
+text_case("roberta", lambda: T.RobertaConfig(**ROBERTA, **NO_DROPOUT, type_vocab_size=1,
+                                             initializer_range=0.5, layer_norm_eps=1e-5),
+          heads("Roberta", only=("words", "classes", "tokens")), pad=1)
+text_case("xlm-roberta", lambda: T.XLMRobertaConfig(**ROBERTA, **NO_DROPOUT, type_vocab_size=1,
+                                                    initializer_range=0.5), heads("XLMRoberta", only=("classes",)),
+          pad=1)
+text_case("electra", lambda: T.ElectraConfig(**TEXT, **NO_DROPOUT, embedding_size=4,
+                                             initializer_range=0.5),
+          heads("Electra", only=("model", "words", "classes")), types=2)
+
+
+def main():
+    wanted = sys.argv[2:] or list(CASES)
+    for name in wanted:
+        torch.manual_seed(sum(map(ord, name)))
+        folder = os.path.join(sys.argv[1], name)
+        os.makedirs(folder, exist_ok=True)
+        CASES[name](folder)
+        for file in os.listdir(folder):
+            os.chmod(os.path.join(folder, file), 0o644)
+        print(name)
+
+
+if __name__ == "__main__":
+    main()
