@@ -54,8 +54,6 @@ static void run_head(ty_net *face)
 {
     hf_net *n = ((cmodel_net *)face)->config;
     n->net = face;
-    if (n->family->set)
-        n->family->set(n);
     n->range = hf_number(n, "initializer_range", 0.02);
     n->head->build(n);
 }

@@ -16,7 +16,7 @@ typedef struct bert_traits {
 
 static const bert_traits *traits_of(const hf_net *n)
 {
-    return n->traits;
+    return n->family->traits;
 }
 
 /* ---- embeddings ---------------------------------------------------------------------------------------------------
@@ -229,23 +229,9 @@ static void electra_words(hf_net *n)
 /* ---- the networks -------------------------------------------------------------------------------------------------
  */
 
-static void set_bert(hf_net *n)
-{
-    static const bert_traits traits = {.base = "bert"};
-    n->traits = &traits;
-}
-
-static void set_roberta(hf_net *n)
-{
-    static const bert_traits traits = {.base = "roberta", .counts_words = true};
-    n->traits = &traits;
-}
-
-static void set_electra(hf_net *n)
-{
-    static const bert_traits traits = {.base = "electra", .is_factorized = true};
-    n->traits = &traits;
-}
+static const bert_traits as_bert = {.base = "bert"};
+static const bert_traits as_roberta = {.base = "roberta", .counts_words = true};
+static const bert_traits as_electra = {.base = "electra", .is_factorized = true};
 
 static const hf_head bert_heads[] = {{"Model", HF_NO_TASK, bare},
                                      {"ForMaskedLM", HF_WORDS, bert_words},
@@ -268,8 +254,8 @@ static const hf_head electra_heads[] = {{"Model", HF_NO_TASK, bare},
                                         {"ForQuestionAnswering", HF_QUESTIONS, questions},
                                         {NULL, HF_NO_TASK, NULL}};
 
-const hf_family hf_family_bert = {"Bert", "bert", bert_heads, set_bert, 0};
-const hf_family hf_family_roberta = {"Roberta", "roberta", roberta_heads, set_roberta, 1};
-const hf_family hf_family_xlm_roberta = {"XLMRoberta", "roberta", roberta_heads, set_roberta, 1};
-const hf_family hf_family_camembert = {"Camembert", "roberta", roberta_heads, set_roberta, 1};
-const hf_family hf_family_electra = {"Electra", "electra", electra_heads, set_electra, 0};
+const hf_family hf_family_bert = {"Bert", "bert", bert_heads, &as_bert, 0};
+const hf_family hf_family_roberta = {"Roberta", "roberta", roberta_heads, &as_roberta, 1};
+const hf_family hf_family_xlm_roberta = {"XLMRoberta", "roberta", roberta_heads, &as_roberta, 1};
+const hf_family hf_family_camembert = {"Camembert", "roberta", roberta_heads, &as_roberta, 1};
+const hf_family hf_family_electra = {"Electra", "electra", electra_heads, &as_electra, 0};

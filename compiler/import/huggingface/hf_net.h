@@ -39,7 +39,7 @@ typedef struct hf_family {
     const char *class_name; /* in front of the suffix: "Bert" */
     const char *base;       /* the module that heads stand on: "bert"; its weights alone may be the file */
     const hf_head *head;    /* ends with a NULL suffix */
-    hf_build *set;          /* NULL, or what tells this model from others of the family (hf_net.traits) */
+    const void *traits;     /* what tells this model from others of the family, of the family's own kind; or NULL */
     int64_t pad;            /* pad_token_id where config.json has none; -1: there is no such token */
 } hf_family;
 
@@ -52,7 +52,6 @@ struct hf_net {
     const char *const *inputs; /* those that are given; what else the network knows is made up */
     int n_inputs;              /* 0: the usual ones */
     double range;              /* initializer_range: deviation of weights that start anew */
-    const void *traits;        /* of the family's own kind */
 };
 
 /* ---- config.json ------------------------------------------------------------------------------------------------- */

@@ -129,6 +129,40 @@ text_case("electra", lambda: T.ElectraConfig(**TEXT, **NO_DROPOUT, embedding_siz
                                              initializer_range=0.5),
           heads("Electra", only=("model", "words", "classes")), types=2)
 
+text_case("gpt2", lambda: T.GPT2Config(vocab_size=WORDS, n_embd=8, n_layer=2, n_head=2, n_positions=16, resid_pdrop=0.0,
+                                       embd_pdrop=0.0, attn_pdrop=0.0, pad_token_id=0, classifier_dropout=0.0,
+                                       initializer_range=0.5, bos_token_id=1, eos_token_id=2),
+          {"model": (T.GPT2Model, "none"), "words": (T.GPT2LMHeadModel, "words"),
+           "classes": (T.GPT2ForSequenceClassification, "classes"),
+           "tokens": (T.GPT2ForTokenClassification, "tokens")}, mask=False)
+
+
+def decoder(prefix, only=("words",), **more):
+    """Llama and its like, with two heads of keys for four of queries."""
+    known = {"model": ("Model", "none"), "words": ("ForCausalLM", "words"),
+             "classes": ("ForSequenceClassification", "classes"), "tokens": ("ForTokenClassification", "tokens")}
+    settings = dict(TEXT, num_attention_heads=4, num_key_value_heads=2, initializer_range=0.5, pad_token_id=0,
+                    bos_token_id=1, eos_token_id=2, hidden_size=16, classifier_dropout=0.0)
+    settings.update(more)
+    config = getattr(T, prefix + "Config")
+    text_case(prefix.lower(), lambda: config(**settings),
+              {k: (getattr(T, prefix + known[k][0]), known[k][1]) for k in only}, mask=False)
+
+
+decoder("Llama", ("model", "words", "classes", "tokens"), attention_bias=True, mlp_bias=True,
+        rope_parameters=dict(rope_type="llama3", rope_theta=500.0, factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                             original_max_position_embeddings=8))
+decoder("Mistral", sliding_window=3)
+decoder("Qwen2", ("words", "classes"), use_sliding_window=True, sliding_window=3, max_window_layers=1,
+        tie_word_embeddings=True)
+decoder("Qwen3", head_dim=6, rope_parameters=dict(rope_type="linear", rope_theta=10000.0, factor=2.0))
+decoder("Gemma", head_dim=8)
+decoder("Granite", embedding_multiplier=3.0, logits_scaling=2.0, residual_multiplier=0.5, attention_multiplier=0.4)
+decoder("Phi3", rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5),
+        sliding_window=4)
+decoder("SmolLM3", num_hidden_layers=3, no_rope_layers=[1, 0, 1])
+decoder("Olmo2")
+
 
 def main():
     wanted = sys.argv[2:] or list(CASES)
