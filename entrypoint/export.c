@@ -82,6 +82,28 @@ static int write_files(const ty_export *e, ty_modeldir *md, ty_error *err)
     return ty_modeldir_add(md, TY_TOKENIZER_NAME, "tokenizer", err);
 }
 
+/* Tokenizers and settings that lay beside the model before; a tokenizer of the training's own goes before. */
+static int write_companion(const ty_export *e, ty_modeldir *md, const char *path, ty_error *err)
+{
+    ty_file_view file;
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    if (e->tokenizer && strcmp(name, TY_TOKENIZER_NAME) == 0)
+        return 0;
+    if (ty_file_map(path, &file, err) < 0)
+        return -1;
+    int rc = ty_file_write(ty_modeldir_path(md, name), file.bytes, file.n_bytes, 0644, err);
+    ty_file_unmap(&file);
+    return rc == 0 ? ty_modeldir_add(md, name, "companion", err) : rc;
+}
+
+static int write_companions(const ty_export *e, ty_modeldir *md, ty_error *err)
+{
+    for (int i = 0; i < e->n_companions; i++)
+        if (write_companion(e, md, e->companions[i], err) < 0)
+            return -1;
+    return 0;
+}
+
 int ty_export_write(const ty_export *e, ty_error *err)
 {
     ty_modeldir *md;
@@ -103,6 +125,8 @@ int ty_export_write(const ty_export *e, ty_error *err)
     if (ty_modeldir_open(e->folder, &md, err) < 0)
         return ty_error_wrap(err, "model folder");
     int rc = write_files(e, md, err);
+    if (rc == 0)
+        rc = write_companions(e, md, err);
     if (rc == 0)
         rc = ty_modeldir_commit(md, &info, err);
     ty_modeldir_free(md);

@@ -26,6 +26,8 @@ typedef struct ty_export {
     const char *preprocessing; /* text of preprocessing.json, or NULL: there is none */
     const char *tokenizer;     /* the content of tokenizer.json, tokenizer_bytes long; NULL: none */
     size_t tokenizer_bytes;
+    const char *const *companions; /* files that are copied beside the model under their names */
+    int n_companions;
     const ty_value_named *metrics;
     int n_metrics;
     const ty_named_tensor *weights;

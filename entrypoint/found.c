@@ -6,6 +6,7 @@
 #include "container/input/map/map.h"
 #include "container/input/media.h"
 #include "container/input/transform.h"
+#include "entrypoint/found_texts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -62,14 +63,17 @@ static void found_take_length(const ty_recipe *r, const ty_model *m, ty_field *f
                     f->name, (long long)f->max_length);
 }
 
-/* Texts are nothing that feeds a model but for a target's, which are names of classes. media: of pictures and sounds.
- */
+/* Texts are nothing that feeds a model but for a target's, which are names of classes, unless the model has a
+ * tokenizer. media: of pictures and sounds. */
 static int found_arrays(const ty_recipe *r, const ty_model *m, const ty_data_survey *s, ty_media media, ty_arena *a,
                         ty_recipe_data *d, ty_error *err)
 {
-    ty_field *fields = TY_NEW_ARRAY(a, ty_field, s->n_parts + 1);
+    ty_field *fields = TY_NEW_ARRAY(a, ty_field, s->n_parts + TY_FOUND_MAX_TOKEN_FIELDS);
+    bool wants_texts = ty_found_wants_texts(r, m, s);
     for (int i = 0; i < s->n_parts; i++) {
         const ty_data_part *part = &s->part[i];
+        if (wants_texts && (ty_found_foretells(m) || !ty_found_is_target(part->name)))
+            continue;
         ty_map_spec classes = {.field = part->name, .way = TY_MAP_CLASSES, .scale = 1.0};
         if (part->is_text && !ty_found_is_target(part->name))
             continue;
@@ -84,7 +88,7 @@ static int found_arrays(const ty_recipe *r, const ty_model *m, const ty_data_sur
             return -1;
     }
     d->fields = fields;
-    return 0;
+    return wants_texts ? ty_found_texts(r, m, s, 0, 0, a, fields, &d->n_fields, err) : 0;
 }
 
 /* ---- pictures ---- */
@@ -329,6 +333,24 @@ static void found_tell(const ty_data_survey *s, found_labels l)
                     name ? name : "", name ? "\"" : "");
 }
 
+/* A table with a column of text, for a model with a tokenizer. */
+static int found_text_table(const ty_recipe *r, const ty_model *m, const ty_data_survey *s, int64_t label_size,
+                            ty_arena *a, ty_recipe_data *d, ty_error *err)
+{
+    found_labels l = {0, 0};
+    ty_field *fields = TY_NEW_ARRAY(a, ty_field, 1 + TY_FOUND_MAX_TOKEN_FIELDS);
+    bool foretells = ty_found_foretells(m);
+    if (!foretells && found_target(r, m, s, label_size, a, &l, err) < 0)
+        return -1;
+    d->fields = fields;
+    d->target = foretells ? "labels" : found_target_name(s, l);
+    if (!foretells)
+        found_tell(s, l);
+    if (l.n > 0 && found_target_field(s, d->target, l, a, &fields[d->n_fields++], err) < 0)
+        return -1;
+    return ty_found_texts(r, m, s, l.first, l.n, a, fields, &d->n_fields, err);
+}
+
 static int found_table(const ty_recipe *r, const ty_model *m, const ty_data_survey *s, const char *content_type,
                        ty_arena *a, ty_recipe_data *d, ty_error *err)
 {
@@ -336,6 +358,8 @@ static int found_table(const ty_recipe *r, const ty_model *m, const ty_data_surv
     found_labels l;
     if (ty_content_label_size(content_type, &label_size, err) < 0)
         return -1;
+    if (ty_found_wants_texts(r, m, s))
+        return found_text_table(r, m, s, label_size, a, d, err);
     bool by_name = found_all_inputs(r, m, s);
     if (s->n_parts < 2 || (!by_name && ty_model_n_inputs(m) != 1)) {
         ty_error_set(err, TY_E_CONFIG, "which of the table's %d columns feed the model's %d inputs cannot be told",

@@ -133,7 +133,7 @@ static void put_transforms(const ty_map_spec *d, ty_json_writer *w)
     if (d->split)
         ty_json_put_string(w, "split", split);
     if (d->tokenizer) {
-        static const char *const parts[] = {"ids", "mask", "types"};
+        static const char *const parts[] = {"ids", "mask", "types", "next"};
         ty_json_put_string(w, "tokenizer", TY_TOKENIZER_NAME);
         ty_json_put_string(w, "tokens", parts[d->token_part]);
     }

@@ -202,7 +202,7 @@ static const ty_bind_row data_rows[] = {
      .help = "{name: {...}}, or a list of names; validation: `same` as train (default)"},
 };
 
-static const char *const token_parts[] = {"ids", "mask", "types", NULL}; /* ty_token_part */
+static const char *const token_parts[] = {"ids", "mask", "types", "next", NULL}; /* ty_token_part */
 
 #define FIELD(name) offsetof(recipe_field, name)
 static const char *const sides[] = {"right", "left", NULL};
@@ -249,7 +249,8 @@ static const ty_bind_row field_rows[] = {
     {"tokenizer", TY_BIND_STRING, FIELD(tokenizer),
      .help = "a tokenizer.json, relative to the recipe: the ids of a text, max_length of them"},
     {"tokens", TY_BIND_CHOICE, FIELD(tokens), "ids", .choices = token_parts,
-     .help = "tokenizer: the ids, 1 where they are and 0 where the row is filled up, or the token types"},
+     .help = "tokenizer: the ids, 1 where they are and 0 where the row is filled up, the token types, or the ids one "
+             "further on (labels of a model that foretells words)"},
     {"one_hot", TY_BIND_NODE, FIELD(one_hot), .form = "an integer or auto",
      .help = "an id becomes N numbers, one of which is 1; auto: as many as there are ids"},
     {"multi_hot", TY_BIND_NODE, FIELD(multi_hot), .form = "an integer or auto",

@@ -140,6 +140,8 @@ static const char *recipe_json(ty_session *s)
 int ty_session_export(ty_session *s, ty_error *err)
 {
     double start = ty_session_now_s();
+    int n_companions;
+    const char *const *companions = ty_model_companions(s->model, &n_companions);
     if ((s->served && (ty_session_join(s, s->steps_done, err) < 0 || ty_served_settle(s->served, err) < 0)) ||
         ty_program_fetch_states(s->program, err) < 0)
         return -1;
@@ -161,6 +163,8 @@ int ty_session_export(ty_session *s, ty_error *err)
                    .tokenizer = tokenizer.len > 0 ? tokenizer.data : NULL,
                    .tokenizer_bytes = tokenizer.len,
                    .model_name = ty_model_artifact(s->model),
+                   .companions = companions,
+                   .n_companions = n_companions,
                    .data_name = ty_model_has_data_file(s->model) ? "model.onnx" TY_MODEL_DATA_SUFFIX : NULL,
                    .format = format,
                    .origin = s->recipe.model,

@@ -28,18 +28,14 @@ static ty_model_value list_value(const cmodel_value *v)
     return out;
 }
 
-/* The name of all free dimensions, if they have but one. */
-static const char *list_only_free(const cmodel_net *net)
+/* The free dimension that was bound to these two numbers while listing; NULL: none was, as where dimensions are joined.
+ */
+static const char *list_free(const cmodel_source *s, const cmodel_net *net, int64_t train, int64_t eval)
 {
-    const char *found = NULL;
-    for (int i = 0; i < net->input.n; i++)
-        for (int k = 0; k < TY_MAX_RANK; k++) {
-            const char *name = net->input.at[i].dim_name[k];
-            if (name && found && strcmp(name, found) != 0)
-                return NULL;
-            found = name ? name : found;
-        }
-    return found;
+    for (int i = 0; i < net->n_free; i++)
+        if (train == s->free_train + i && eval == s->free_eval + i)
+            return net->free_name[i];
+    return net->n_free == 1 ? net->free_name[0] : NULL;
 }
 
 static int list_refuse(const cmodel_source *s, const char *what, const char *name, ty_error *err)
@@ -52,7 +48,6 @@ static int list_refuse(const cmodel_source *s, const char *what, const char *nam
 static int list_outputs(const cmodel_source *s, const cmodel_net *train, const cmodel_net *eval, ty_cmodel_lists *l,
                         ty_error *err)
 {
-    const char *name = list_only_free(train);
     for (int i = 0; i < train->output.n; i++) {
         const cmodel_value *a = &train->output.at[i], *b = i < eval->output.n ? &eval->output.at[i] : NULL;
         if (!b || strcmp(a->name, b->name) != 0 || a->type.rank != b->type.rank || a->type.dtype != b->type.dtype)
@@ -62,7 +57,7 @@ static int list_outputs(const cmodel_source *s, const cmodel_net *train, const c
         for (int k = 0; k < out->rank; k++)
             if (a->type.dim[k] != b->type.dim[k]) {
                 out->dim[k] = -1;
-                out->dim_name[k] = name;
+                out->dim_name[k] = list_free(s, train, a->type.dim[k], b->type.dim[k]);
             }
     }
     return eval->output.n > train->output.n ? list_refuse(s, "output", eval->output.at[train->output.n].name, err) : 0;

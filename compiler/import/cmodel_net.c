@@ -162,6 +162,17 @@ static void net_add(cmodel_net *net, cmodel_list *list, cmodel_value v)
 
 /* ---- inputs, outputs -------------------------------------------------------------------------------------------- */
 
+/* What a free dimension of this name is bound to while listing. */
+static int64_t net_free_dim(cmodel_net *net, const char *name)
+{
+    int i = 0;
+    while (i < net->n_free && strcmp(net->free_name[i], name) != 0)
+        i++;
+    if (i == net->n_free && i < CMODEL_MAX_FREE)
+        net->free_name[net->n_free++] = name;
+    return net->free_dim + i;
+}
+
 static bool net_read_dim(cmodel_net *net, const char **p, cmodel_value *v)
 {
     static const char *const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
@@ -173,7 +184,7 @@ static bool net_read_dim(cmodel_net *net, const char **p, cmodel_value *v)
             v->type.dim[k] = v->type.dim[k] * 10 + (*p)[i] - '0';
     else if (word > 0 && digits == 0) {
         v->dim_name[k] = ty_arena_strndup(net->arena, *p, word);
-        v->type.dim[k] = net->free_dim;
+        v->type.dim[k] = net_free_dim(net, v->dim_name[k]);
     } else
         return false;
     *p += word;

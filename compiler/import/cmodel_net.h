@@ -12,6 +12,7 @@
 #define CMODEL_NAME_BYTES 200
 #define CMODEL_MAX_VALUES 65536
 #define CMODEL_MAX_SCOPES 32
+#define CMODEL_MAX_FREE   16
 
 /* An input, output, parameter or buffer that model() has named. */
 typedef struct cmodel_value {
@@ -36,7 +37,9 @@ typedef struct cmodel_net {
     ty_model_mode mode;
     ty_val seed, step;
     char *place;      /* the rehearsal leaves "file:line" of each call here; else NULL */
-    int64_t free_dim; /* listing: what free dimensions are bound to */
+    int64_t free_dim; /* listing: what the first free dimension is bound to, the next one to one more, and so on */
+    const char *free_name[CMODEL_MAX_FREE];
+    int n_free;
     /* Importing: the value of an input or weight by name; NULL while listing, where stand-ins are made. */
     ty_val (*bound_input)(struct cmodel_net *net, const char *name, const ty_type *declared, const char *const *free);
     ty_val (*bound_weight)(struct cmodel_net *net, const char *name, const ty_type *type);

@@ -23,8 +23,9 @@
  *
  * Shapes
  *   Are known at every call: ty_dim() gives a plain number. An input may leave dimensions free by giving a name instead
- *   of a number ("f32[batch,64]"); they are bound before model() runs. When the file is opened they are bound to 32,
- *   then to 64, to learn how the outputs depend on them; do not write such a number into the network: take ty_dim().
+ *   of a number ("f32[batch,64]"); they are bound before model() runs. When the file is opened the first is bound to 32,
+ *   then to 64, a second name to 33 and 65, and so on, to learn how the outputs depend on them; do not write such a
+ *   number into the network: take ty_dim().
  *
  * Values
  *   A ty_var is a tensor that will exist when the graph runs. Copy it freely, never keep it longer than the call.

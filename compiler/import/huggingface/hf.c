@@ -394,7 +394,10 @@ static int open_all(ty_hf *h, const ty_model_choice *choice, ty_error *err)
     h->lists.format = h->format;
     if (hf_files_list(h->folder, &h->arena, &h->companion, &h->n_companions, err) < 0)
         return -1;
-    return hf_files_prepare(h->folder, h->config, &h->arena, &h->preparation, err);
+    if (hf_files_prepare(h->folder, h->config, &h->arena, &h->preparation, err) < 0)
+        return -1;
+    h->preparation.foretells = h->net.head->task == HF_NEXT;
+    return 0;
 }
 
 int ty_hf_open(const char *path, const ty_model_choice *choice, ty_hf **out, ty_error *err)

@@ -3,8 +3,6 @@
 
 #include "base/json.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { CONFIG_BYTES = 16 << 20, CONFIG_MAX_SIZE = INT32_MAX, DEFAULT_LABELS = 2 };
@@ -66,23 +64,25 @@ int hf_config_labels(const ty_doc *config, int64_t *out, ty_error *err)
 
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
 
-/* {"0": "LABEL_0", ...} as Transformers names classes without names, and the other way round. */
-static void put_labels(ty_json_writer *w, int64_t n)
+/* A key on a line of its own, as save_pretrained() leaves files; the value is the caller's. */
+static void begin_key(ty_buf *out, const char *key)
 {
-    char number[24], name[32];
-    ty_json_open_map(w, "id2label");
-    for (int64_t i = 0; i < n; i++) {
-        snprintf(number, sizeof number, "%lld", (long long)i);
-        snprintf(name, sizeof name, "LABEL_%lld", (long long)i);
-        ty_json_put_string(w, number, name);
-    }
-    ty_json_close(w);
-    ty_json_open_map(w, "label2id");
-    for (int64_t i = 0; i < n; i++) {
-        snprintf(name, sizeof name, "LABEL_%lld", (long long)i);
-        ty_json_put_int(w, name, i);
-    }
-    ty_json_close(w);
+    ty_buf_adds(out, out->len > 2 ? ",\n  " : "  ");
+    ty_json_add_string(out, key, TY_JSON_SPACED);
+    ty_buf_adds(out, ": ");
+}
+
+/* {"0": "LABEL_0", ...} as Transformers names classes without names, and the other way round. */
+static void add_labels(ty_buf *out, int64_t n)
+{
+    begin_key(out, "id2label");
+    for (int64_t i = 0; i < n; i++)
+        ty_buf_addf(out, "%s\"%lld\": \"LABEL_%lld\"", i ? ", " : "{", (long long)i, (long long)i);
+    ty_buf_adds(out, "}");
+    begin_key(out, "label2id");
+    for (int64_t i = 0; i < n; i++)
+        ty_buf_addf(out, "%s\"LABEL_%lld\": %lld", i ? ", " : "{", (long long)i, (long long)i);
+    ty_buf_adds(out, "}");
 }
 
 /* Both names are in use: torch_dtype until Transformers 4, dtype since 5. */
@@ -98,26 +98,26 @@ static bool is_labels(const char *key)
 
 int hf_config_write(const ty_doc *config, const hf_config_change *change, ty_buf *out, ty_error *err)
 {
-    ty_json_writer w;
     int64_t had = 0;
     if (change->labels && hf_config_labels(config, &had, err) < 0)
         return -1;
     bool other_labels = had != change->labels;
-    ty_json_writer_init(&w, out, TY_JSON_SPACED);
-    ty_json_open_map(&w, NULL);
-    ty_json_open_list(&w, "architectures");
-    ty_json_put_string(&w, NULL, change->architecture);
-    ty_json_close(&w);
+    ty_buf_adds(out, "{\n");
+    begin_key(out, "architectures");
+    ty_buf_addf(out, "[\"%s\"]", change->architecture);
     if (other_labels)
-        put_labels(&w, change->labels);
+        add_labels(out, change->labels);
     for (size_t i = 0; i < ty_doc_len(config); i++) {
         const ty_doc *d = ty_doc_at(config, i);
+        if (strcmp(d->key, "architectures") == 0 || (other_labels && is_labels(d->key)))
+            continue;
+        begin_key(out, d->key);
         if (is_dtype(d->key))
-            ty_json_put_string(&w, d->key, "float32");
-        else if (strcmp(d->key, "architectures") != 0 && !(other_labels && is_labels(d->key)))
-            ty_json_put_doc(&w, d->key, d);
+            ty_buf_adds(out, "\"float32\"");
+        else
+            ty_json_add_doc(out, d, TY_JSON_SPACED);
     }
-    ty_json_close(&w);
+    ty_buf_adds(out, "\n}\n");
     return out->failed ? ty_error_set(err, TY_E_LIMIT, "%s is larger than %d MB", HF_CONFIG_NAME, CONFIG_BYTES >> 20)
                        : 0;
 }

@@ -112,7 +112,7 @@ static void tokens(hf_net *n)
 }
 
 static const hf_head heads[] = {{"Model", HF_NO_TASK, bare},
-                                {"LMHeadModel", HF_WORDS, next_words},
+                                {"LMHeadModel", HF_NEXT, next_words},
                                 {"ForSequenceClassification", HF_CLASSES, classes},
                                 {"ForTokenClassification", HF_TOKENS, tokens},
                                 {NULL, HF_NO_TASK, NULL}};

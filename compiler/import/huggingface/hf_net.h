@@ -25,7 +25,8 @@ typedef enum hf_task {
     HF_NO_TASK,  /* a network without a head: hidden states */
     HF_CLASSES,  /* logits [B, labels] of a text or picture */
     HF_TOKENS,   /* logits [B, S, labels] */
-    HF_WORDS,    /* logits [B, S, vocabulary], of hidden words or of the next ones */
+    HF_WORDS,    /* logits [B, S, vocabulary], of words that are hidden in the text */
+    HF_NEXT,     /* logits [B, S, vocabulary], of the next word */
     HF_QUESTIONS /* start_logits, end_logits [B, S] */
 } hf_task;
 

@@ -36,6 +36,7 @@ const char *hf_recipe(hf_task task, int64_t labels, const ty_doc *config)
     case HF_TOKENS:
         return "loss: {softmax_cross_entropy: {logits: logits}}\nmetrics: [accuracy]\n" TRAINER;
     case HF_WORDS:
+    case HF_NEXT:
         return "loss: {softmax_cross_entropy: {logits: logits}}\nmetrics: [perplexity]\n" TRAINER;
     case HF_QUESTIONS:
         return "loss:\n"

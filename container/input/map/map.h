@@ -83,8 +83,9 @@ typedef enum ty_map_way {
     TY_N_MAP_WAYS
 } ty_map_way;
 
-/* What a tokenizer gives of a text. */
-typedef enum ty_token_part { TY_TOKENS_IDS, TY_TOKENS_MASK, TY_TOKENS_TYPES } ty_token_part;
+/* What a tokenizer gives of a text. NEXT: at each id the one behind it, and the padding at the last; padding is -100
+ * unless declared, the label that does not count. */
+typedef enum ty_token_part { TY_TOKENS_IDS, TY_TOKENS_MASK, TY_TOKENS_TYPES, TY_TOKENS_NEXT } ty_token_part;
 
 /* What TY_MAP_LENGTH counts: bytes that begin a character, words between blanks, or 1 for a text that is no UTF-8. */
 typedef enum ty_measure { TY_MEASURE_CHARACTERS, TY_MEASURE_WORDS, TY_MEASURE_FAULTS } ty_measure;

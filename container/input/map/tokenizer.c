@@ -1,5 +1,5 @@
 /* tokenizer.c - a text to the ids of its pieces, by a tokenizer.json; or what goes with them: the attention mask, the
- * token types. */
+ * token types, the ids to be foretold. */
 #include "container/input/tokenizer/tokenizer.h"
 
 #include "container/input/map/kind.h"
@@ -40,6 +40,8 @@ static int tokenizer_take(const char *path, ty_tokenizer **out, ty_error *err)
     return k != NULL || made != NULL ? 0 : ty_error_set(err, TY_E_LIMIT, "no memory for a tokenizer");
 }
 
+enum { NOT_COUNTED = -100 }; /* the label that losses pass over, as in PyTorch */
+
 static int pieces_prepare(ty_map *m, ty_error *err)
 {
     ty_tokenizer *t;
@@ -54,6 +56,8 @@ static int pieces_prepare(ty_map *m, ty_error *err)
         m->d.pad = 0;
     else if (m->d.token_part == TY_TOKENS_TYPES)
         m->d.pad = ty_tokenizer_pad_type(t);
+    else if (m->d.token_part == TY_TOKENS_NEXT)
+        m->d.pad = m->d.pad == 0 ? NOT_COUNTED : m->d.pad;
     else if (m->d.pad == 0 && ty_tokenizer_pad(t) > 0)
         m->d.pad = ty_tokenizer_pad(t);
     return 0;
@@ -61,9 +65,9 @@ static int pieces_prepare(ty_map *m, ty_error *err)
 
 static int64_t pieces_n_ids(const ty_map *m)
 {
-    return m->d.token_part == TY_TOKENS_IDS    ? ty_tokenizer_size(m->tokenizer)
-           : m->d.token_part == TY_TOKENS_MASK ? 2
-                                               : 256;
+    return m->d.token_part == TY_TOKENS_MASK    ? 2
+           : m->d.token_part == TY_TOKENS_TYPES ? ty_tokenizer_n_types(m->tokenizer)
+                                                : ty_tokenizer_size(m->tokenizer);
 }
 
 /* The row's own room holds the ids while they are narrow. */
@@ -82,6 +86,8 @@ static int64_t pieces_ids(const ty_map *m, ty_text text, int64_t *out, int64_t m
         memcpy(&id, (const char *)out + (size_t)i * sizeof id, sizeof id);
         out[i] = types ? type[i] : m->d.token_part == TY_TOKENS_MASK ? 1 : id;
     }
+    for (int64_t i = 0; m->d.token_part == TY_TOKENS_NEXT && i < n; i++)
+        out[i] = i + 1 < n ? out[i + 1] : (int64_t)m->d.pad;
     free(type);
     return n < 0 ? ty_error_wrap(err, "field \"%s\"", m->d.field) : n;
 }

@@ -330,6 +330,15 @@ uint8_t ty_tokenizer_pad_type(const ty_tokenizer *t)
     return t->pad_type;
 }
 
+int ty_tokenizer_n_types(const ty_tokenizer *t)
+{
+    int most = t->pad_type;
+    for (int i = 0; i < t->template.n; i++)
+        if (t->template.item[i].type > most)
+            most = t->template.item[i].type;
+    return most + 1;
+}
+
 int64_t ty_tokenizer_size(const ty_tokenizer *t)
 {
     return (int64_t)t->max_id + 1;

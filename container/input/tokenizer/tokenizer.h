@@ -63,6 +63,8 @@ int32_t ty_tokenizer_id(const ty_tokenizer *t, const char *token);
 int32_t ty_tokenizer_pad(const ty_tokenizer *t);
 bool ty_tokenizer_fills_left(const ty_tokenizer *t);
 uint8_t ty_tokenizer_pad_type(const ty_tokenizer *t);
+/* Token types of a text and its filling are below this. */
+int ty_tokenizer_n_types(const ty_tokenizer *t);
 /* One more than the largest id: rows that an embedding needs. */
 int64_t ty_tokenizer_size(const ty_tokenizer *t);
 /* Changes when anything in the file does. */

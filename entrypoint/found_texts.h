@@ -1,0 +1,24 @@
+/* found_texts.h - fields for texts in data whose recipe declares none, of a model that has a tokenizer beside it
+ * (ty_model_preparation): input_ids, attention_mask and token_type_ids are made of one column or feature of text, and
+ * of a model that foretells words the labels, too.
+ */
+#ifndef TY_ENTRYPOINT_FOUND_TEXTS_H
+#define TY_ENTRYPOINT_FOUND_TEXTS_H
+
+#include "compiler/compiler.h"
+#include "container/input/survey.h"
+#include "entrypoint/recipe.h"
+
+enum { TY_FOUND_MAX_TOKEN_FIELDS = 4 };
+
+/* Whether all inputs are made of a text's tokens, and the data have none of them ready. */
+bool ty_found_wants_texts(const ty_recipe *r, const ty_model *m, const ty_data_survey *s);
+/* The labels are the text's own tokens, one further on. */
+bool ty_found_foretells(const ty_model *m);
+
+/* Adds up to TY_FOUND_MAX_TOKEN_FIELDS fields of the one text that is no label; labels: its parts, n_labels from
+ * first_label. Refuses data without a text, or with several of which none has a usual name. */
+int ty_found_texts(const ty_recipe *r, const ty_model *m, const ty_data_survey *s, int first_label, int n_labels,
+                   ty_arena *a, ty_field *fields, int *n_fields, ty_error *err);
+
+#endif
