@@ -48,6 +48,14 @@ static bool summary_is_batch(const ty_model *m, const ty_model_value *v, int axi
     return false;
 }
 
+/* A usual size, or the largest that the model takes if that is smaller. */
+static int64_t summary_usual(const summarizer *s)
+{
+    const ty_model_preparation *p = ty_model_preparation_of(s->m);
+    bool is_short = p && p->max_length > 0 && p->max_length < SUMMARY_OTHER_DIM;
+    return is_short ? p->max_length : SUMMARY_OTHER_DIM;
+}
+
 static void summary_assume(summarizer *s, const char *name)
 {
     for (int i = 0; i < s->out->n_assumed; i++)
@@ -56,7 +64,7 @@ static void summary_assume(summarizer *s, const char *name)
     ty_free_dim *list = TY_NEW_ARRAY(s->a, ty_free_dim, s->out->n_assumed + 1);
     if (s->out->n_assumed)
         memcpy(list, s->out->assumed, sizeof *list * (size_t)s->out->n_assumed);
-    list[s->out->n_assumed++] = (ty_free_dim){name, SUMMARY_OTHER_DIM};
+    list[s->out->n_assumed++] = (ty_free_dim){name, summary_usual(s)};
     s->out->assumed = list;
 }
 
@@ -71,7 +79,7 @@ static int64_t summary_dim(summarizer *s, const ty_model_value *v, int axis, int
         if (strcmp(s->opt->dims[i].name, name) == 0)
             return s->opt->dims[i].value;
     summary_assume(s, name);
-    return SUMMARY_OTHER_DIM;
+    return summary_usual(s);
 }
 
 static int summary_bind_inputs(summarizer *s, const summary_draft *d, ty_val *inputs, ty_error *err)

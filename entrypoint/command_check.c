@@ -14,7 +14,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH, DIM, LAYERS, SIGNATURE, RECIPE, DATA_DIR, ALL, JSON, N_OPTIONS, MAX_BATCH = 1 << 24 };
+enum {
+    BATCH,
+    DIM,
+    LAYERS,
+    SIGNATURE,
+    ARCHITECTURE,
+    LABELS,
+    RECIPE,
+    DATA_DIR,
+    ALL,
+    JSON,
+    N_OPTIONS,
+    MAX_BATCH = 1 << 24
+};
 
 static const ty_option options[N_OPTIONS] = {
     [BATCH] = {"--batch", "N", "rows that stand for a free batch dimension (default 2)", false},
@@ -23,6 +36,8 @@ static const ty_option options[N_OPTIONS] = {
                 false},
     [SIGNATURE] = {"--signature", "NAME",
                    "of a TensorFlow model: which is looked at; left out: the recipe's, or its own", false},
+    [ARCHITECTURE] = {"--architecture", "CLASS", "of a Hugging Face folder: the class that is meant", false},
+    [LABELS] = {"--labels", "N", "of a Hugging Face folder: classes of the head", false},
     [RECIPE] = {"--recipe", "FILE", "check too that this train.yaml and its data fit the model", false},
     [DATA_DIR] = {"--data-dir", "DIR", "with --recipe: folder that has the channels as folders or files", false},
     [ALL] = {"--all", NULL, "list every layer, also those without weights that compute little", false},
@@ -290,6 +305,10 @@ static int check_open(check *c, ty_error *err)
         c->recipe.choice.layers = layers;
     if (signature)
         c->recipe.choice.signature = signature;
+    if (c->given->value[ARCHITECTURE])
+        c->recipe.choice.architecture = c->given->value[ARCHITECTURE];
+    if (c->given->value[LABELS] && parse_count("--labels", c->given->value[LABELS], &c->recipe.choice.labels, err) < 0)
+        return -1;
     return ty_model_open_as(c->path, NULL, &c->recipe.choice, &c->model, err);
 }
 

@@ -14,11 +14,13 @@ static const ty_option options[TY_N_MODEL_OPTIONS] = {
                             false},
     [TY_MODEL_LAYERS] = {"--layers", "FILE", "info, convert: C source of layers whose classes a Keras file names",
                          false},
+    [TY_MODEL_ARCHITECTURE] = {"--architecture", "CLASS",
+                               "info, convert: of a Hugging Face folder: the class that is meant", false},
     [TY_MODEL_JSON] = {"--json", NULL, "one JSON object on stdout", false},
 };
 
 #define BIT    TY_VERB_TAKES
-#define CHOICE (BIT(TY_MODEL_SIGNATURE) | BIT(TY_MODEL_LAYERS))
+#define CHOICE (BIT(TY_MODEL_SIGNATURE) | BIT(TY_MODEL_LAYERS) | BIT(TY_MODEL_ARCHITECTURE))
 
 static const ty_verb verbs[] = {
     {"info", "one file", 1, BIT(TY_MODEL_ALL) | CHOICE | BIT(TY_MODEL_JSON), ty_model_info},
@@ -29,7 +31,9 @@ static const ty_verb verbs[] = {
 
 ty_model_choice ty_model_choice_given(const ty_arguments_given *given)
 {
-    return (ty_model_choice){.signature = given->value[TY_MODEL_SIGNATURE], .layers = given->value[TY_MODEL_LAYERS]};
+    return (ty_model_choice){.signature = given->value[TY_MODEL_SIGNATURE],
+                             .layers = given->value[TY_MODEL_LAYERS],
+                             .architecture = given->value[TY_MODEL_ARCHITECTURE]};
 }
 
 static int run(const ty_arguments_given *given, ty_arena *a, ty_error *err)

@@ -14,11 +14,12 @@ enum {
     TY_MODEL_OPSET,
     TY_MODEL_SIGNATURE,
     TY_MODEL_LAYERS,
+    TY_MODEL_ARCHITECTURE,
     TY_MODEL_JSON,
     TY_N_MODEL_OPTIONS
 };
 
-/* What --signature and --layers say; NULL: the model's own. */
+/* What --signature, --layers and --architecture say; NULL: the model's own. */
 ty_model_choice ty_model_choice_given(const ty_arguments_given *given);
 
 /* One verb each; words[1], words[2] are the files. The exit status, or -1 with *err set. */

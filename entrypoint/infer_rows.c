@@ -22,11 +22,19 @@ static bool rows_is_input(const ty_preprocessing *p, const char *name)
     return false;
 }
 
+/* In a model that is a folder, or beside it. */
+static const char *rows_path(const char *model, ty_arena *a)
+{
+    const char *inside = ty_arena_printf(a, "%s/" TY_PREPROCESSING_NAME, model), *slash = strrchr(model, '/');
+    if (ty_file_is_folder(model) && ty_file_exists(inside))
+        return inside;
+    return slash ? ty_arena_printf(a, "%.*s/" TY_PREPROCESSING_NAME, (int)(slash - model), model)
+                 : TY_PREPROCESSING_NAME;
+}
+
 int ty_infer_rows_open(const char *model, ty_arena *a, ty_infer_rows *out, ty_error *err)
 {
-    const char *slash = strrchr(model, '/');
-    const char *path =
-        slash ? ty_arena_printf(a, "%.*s/" TY_PREPROCESSING_NAME, (int)(slash - model), model) : TY_PREPROCESSING_NAME;
+    const char *path = rows_path(model, a);
     *out = (ty_infer_rows){0};
     if (ty_preprocessing_read(path, a, &out->pre, err) < 0) {
         ty_error_help(err, "a model that was trained with transforms of its fields has this file beside it; others "

@@ -209,6 +209,9 @@ ty_var hf_dropout(hf_net *n, ty_var x, const char *key, double absent)
 ty_var hf_split_heads(hf_net *n, ty_var x, int64_t heads)
 {
     ty_net *net = n->net;
+    int64_t size = ty_dim(net, x, 2);
+    if (size % heads)
+        ty_fail(net, "%lld heads do not divide %lld numbers", (long long)heads, (long long)size);
     return ty_transpose(net, ty_reshape(net, x, ty_dims(0, 0, heads, -1)), ty_dims(0, 2, 1, 3));
 }
 
