@@ -135,11 +135,11 @@ for part, chosen in enumerate((names[::2], names[1::2])):
     for name in chosen:
         a, b = head[name]["data_offsets"]
         half = b"".join(data[8 + n + i + 2:8 + n + i + 4] for i in range(a, b, 4))
-        name = name.removeprefix("bert.").replace("LayerNorm.weight", "LayerNorm.gamma")
-        name = name.replace("LayerNorm.bias", "LayerNorm.beta")
-        table[name] = {"dtype": "BF16", "shape": head[name]["shape"], "data_offsets": [len(body), len(body) + len(half)]}
+        old = name.removeprefix("bert.").replace("LayerNorm.weight", "LayerNorm.gamma")
+        old = old.replace("LayerNorm.bias", "LayerNorm.beta")
+        table[old] = {"dtype": "BF16", "shape": head[name]["shape"], "data_offsets": [len(body), len(body) + len(half)]}
         body += half
-        where[name] = f"model-{part}.safetensors"
+        where[old] = f"model-{part}.safetensors"
     text = json.dumps(table).encode()
     text += b" " * (-len(text) % 8)
     open(f"{sys.argv[2]}/model-{part}.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + body)
@@ -192,7 +192,7 @@ ty check classes
 same "no weights at all" 0 $rc
 has "which start anew" "$W/err" "there are no weights: all"
 from_scratch() { # SEED
-    ty train classes --data=texts.csv --device=cpu --lr=0 --max_steps=1 --seed=$1 --output-dir=scratch-$1 &&
+    ty train classes --architecture=ForSequenceClassification --labels=2 --data=texts.csv --device=cpu --lr=0 --max_steps=1 --seed=$1 --output-dir=scratch-$1 &&
         weights scratch-$1 && rm -r scratch-$1
 }
 from_scratch 1 >one
