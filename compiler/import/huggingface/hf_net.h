@@ -37,7 +37,7 @@ typedef struct hf_head {
 
 typedef struct hf_family {
     const char *class_name; /* in front of the suffix: "Bert" */
-    const char *base;       /* the module that heads stand on: "bert"; its weights alone may be the file */
+    const char *base;       /* the module that heads stand on: "bert"; its weights alone may be the file. */
     const hf_head *head;    /* ends with a NULL suffix */
     hf_build *set;          /* NULL, or what tells this model from others of the family (hf_net.traits) */
     int64_t pad;            /* pad_token_id where config.json has none; -1: there is no such token */
@@ -62,6 +62,8 @@ int64_t hf_size_or(hf_net *n, const char *key, int64_t absent); /* absent > 0 */
 double hf_number(hf_net *n, const char *key, double absent);
 bool hf_flag(hf_net *n, const char *key, bool absent);
 const char *hf_text(hf_net *n, const char *key, const char *absent);
+/* Height and width: the key has one number for both, or a list of the two. absent: both, where it is missing. */
+void hf_pair(hf_net *n, const char *key, int64_t absent, int64_t pair[2]);
 /* The key's value; NULL: missing or null. */
 const ty_doc *hf_find(hf_net *n, const char *key);
 /* Refuses the value of a key: what of it is not built here. */
@@ -80,6 +82,8 @@ ty_var hf_words(hf_net *n);
 ty_var hf_seen(hf_net *n, ty_var words, bool usually);
 /* i64 [B, S] of token_type_ids; {0}: not given, all are 0. */
 ty_var hf_types(hf_net *n);
+/* f32 [B, num_channels, height, width] of pixel_values. absent: image_size where config.json has none. */
+ty_var hf_pixels(hf_net *n, int64_t absent);
 
 /* ---- pieces -------------------------------------------------------------------------------------------------------
  */
@@ -97,6 +101,9 @@ ty_var hf_layer_norm(hf_net *n, const char *name, ty_var x, double eps);
 ty_var hf_activation(hf_net *n, const char *name, ty_var x);
 /* With the probability that a key has. */
 ty_var hf_dropout(hf_net *n, ty_var x, const char *key, double absent);
+/* A linear layer of each patch of pixels, [B, out, rows, columns]: a convolution whose windows do not overlap. absent:
+ * patch_size where config.json has none. */
+ty_var hf_patches(hf_net *n, const char *name, ty_var pixels, int64_t out, int64_t absent);
 
 /* [B, S, heads D] -> [B, heads, S, D] and back. */
 ty_var hf_split_heads(hf_net *n, ty_var x, int64_t heads);
