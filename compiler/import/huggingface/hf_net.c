@@ -232,6 +232,18 @@ ty_var hf_dropout(hf_net *n, ty_var x, const char *key, double absent)
     return ty_dropout(n->net, x, hf_number(n, key, absent));
 }
 
+ty_var hf_drop_path(hf_net *n, ty_var x, const char *key, double rate)
+{
+    ty_net *net = n->net;
+    if (!(rate >= 0 && rate < 1))
+        hf_refuse(n, key, "expected a probability below 1");
+    if (rate == 0 || !ty_training(net) || hf_failed(n))
+        return x;
+    ty_shape shape = {.n = ty_rank(net, x), .dim = {ty_dim(net, x, 0), 1, 1, 1, 1, 1, 1, 1}};
+    ty_var stays = ty_floor(net, ty_shift(net, ty_random(net, shape), 1 - rate));
+    return ty_mul(net, ty_scale(net, x, 1 / (1 - rate)), stays);
+}
+
 ty_var hf_patches(hf_net *n, const char *name, ty_var pixels, int64_t out, int64_t absent)
 {
     int64_t patch[2];

@@ -101,6 +101,9 @@ ty_var hf_layer_norm(hf_net *n, const char *name, ty_var x, double eps);
 ty_var hf_activation(hf_net *n, const char *name, ty_var x);
 /* With the probability that a key has. */
 ty_var hf_dropout(hf_net *n, ty_var x, const char *key, double absent);
+/* In training, zeroes whole samples with this probability and divides the others by 1 - rate (DropPath). key: where
+ * the rate is from. */
+ty_var hf_drop_path(hf_net *n, ty_var x, const char *key, double rate);
 /* A linear layer of each patch of pixels, [B, out, rows, columns]: a convolution whose windows do not overlap. absent:
  * patch_size where config.json has none. */
 ty_var hf_patches(hf_net *n, const char *name, ty_var pixels, int64_t out, int64_t absent);

@@ -166,6 +166,11 @@ picture_case("vit-wide", lambda: T.ViTConfig(**WIDE), "ForImageClassification", 
 picture_case("deit-model", lambda: T.DeiTConfig(**VIT), "Model")
 picture_case("deit-classes", lambda: T.DeiTConfig(**VIT), "ForImageClassification")
 picture_case("deit-teacher", lambda: T.DeiTConfig(**VIT), "ForImageClassificationWithTeacher")
+DINO = {k: v for k, v in VIT.items() if k != "intermediate_size"}
+picture_case("dinov2-model", lambda: T.Dinov2Config(**DINO, use_swiglu_ffn=True, mlp_ratio=3), "Model")
+picture_case("dinov2-classes", lambda: T.Dinov2Config(**DINO, mlp_ratio=2), "ForImageClassification")
+picture_case("dinov2-gated", lambda: T.Dinov2Config(**dict(DINO, num_hidden_layers=1), use_swiglu_ffn=True, mlp_ratio=1,
+                                                    use_mask_token=False), "ForImageClassification")
 
 
 def main():
