@@ -252,8 +252,20 @@ static int find_weight(const ty_hf *h, const char *name)
 /* What a file may lack: all that is no part of the network that heads stand on, and its pooler. */
 static bool may_start(const ty_hf *h, const char *name)
 {
+    bool has_base = h->net.family->base[0] != '\0';
     return hf_weights_n(h->weights) == 0 || strstr(name, "pooler.") ||
-           (h->net.head->task != HF_NO_TASK && !inside_base(h, name));
+           (h->net.head->task != HF_NO_TASK && has_base && !inside_base(h, name));
+}
+
+bool hf_holds(const hf_net *n, const char *name)
+{
+    return find_weight(n->model, name) >= 0;
+}
+
+bool hf_holds_apart(const hf_net *n, const char *name, const char *other)
+{
+    int a = find_weight(n->model, name), b = find_weight(n->model, other);
+    return a >= 0 && b >= 0 && !hf_weights_same(n->model->weights, a, b);
 }
 
 static void start_weight(ty_hf *h, int i, uint64_t seed)
@@ -390,6 +402,7 @@ static int open_all(ty_hf *h, const ty_model_choice *choice, ty_error *err)
 {
     const cmodel_source source = source_of(h);
     cmodel_net *net = TY_NEW(&h->arena, cmodel_net);
+    h->net.model = h;
     if (read_config(h, choice, err) < 0 || hf_weights_open(h->folder, &h->weights, err) < 0 ||
         cmodel_list_all(&source, &h->arena, net, &h->lists, err) < 0 || fill_weights(h, net, err) < 0)
         return -1;

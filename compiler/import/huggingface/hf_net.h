@@ -17,6 +17,7 @@
 #include "include/trainyard/model.h"
 #endif
 
+struct ty_hf;
 typedef struct hf_net hf_net;
 typedef void hf_build(hf_net *n);
 
@@ -37,7 +38,7 @@ typedef struct hf_head {
 
 typedef struct hf_family {
     const char *class_name; /* in front of the suffix: "Bert" */
-    const char *base;       /* the module that heads stand on: "bert"; its weights alone may be the file. */
+    const char *base;       /* the module that heads stand on: "bert"; its weights alone may be the file. "": none */
     const hf_head *head;    /* ends with a NULL suffix */
     hf_build *set;          /* NULL, or what tells this model from others of the family (hf_net.traits) */
     int64_t pad;            /* pad_token_id where config.json has none; -1: there is no such token */
@@ -53,6 +54,7 @@ struct hf_net {
     int n_inputs;              /* 0: the usual ones */
     double range;              /* initializer_range: deviation of weights that start anew */
     const void *traits;        /* of the family's own kind */
+    const struct ty_hf *model; /* whose files hold the weights */
 };
 
 /* ---- config.json ------------------------------------------------------------------------------------------------- */
@@ -69,6 +71,11 @@ const ty_doc *hf_find(hf_net *n, const char *key);
 /* Refuses the value of a key: what of it is not built here. */
 void hf_refuse(hf_net *n, const char *key, const char *what);
 bool hf_failed(const hf_net *n);
+
+/* Whether the files have this weight (its whole name). */
+bool hf_holds(const hf_net *n, const char *name);
+/* Whether they have both weights, and with other numbers: tables that classes of Transformers 5 tie stay apart then. */
+bool hf_holds_apart(const hf_net *n, const char *name, const char *other);
 
 /* ---- inputs -------------------------------------------------------------------------------------------------------
  */

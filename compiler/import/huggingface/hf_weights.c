@@ -173,6 +173,12 @@ int hf_weights_find(const hf_weights *w, const char *name)
     return ty_names_find(&w->names, name);
 }
 
+bool hf_weights_same(const hf_weights *w, int a, int b)
+{
+    const ty_safetensors_entry *x = w->weight[a].entry, *y = w->weight[b].entry;
+    return ty_type_same(&x->type, &y->type) && memcmp(x->data, y->data, (size_t)ty_type_bytes(&x->type)) == 0;
+}
+
 /* Entries lie as the file has them, perhaps at odd addresses. */
 static void widen(const ty_safetensors_entry *e, float *out)
 {

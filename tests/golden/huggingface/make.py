@@ -125,6 +125,21 @@ def text_case(name, config, classes, pad=0, types=0, mask=True):
         CASES[f"{name}-{head}" if head else name] = make
 
 
+def pair_case(name, cls, classes="words", apart=False, **settings):
+    """Of an encoder and a decoder. The decoder's texts are shorter, and padded as well. apart: logits have a table of
+    their own, which Transformers 5 has only where a file has it."""
+    def make(folder):
+        given, _ = texts()
+        seen = torch.tensor([[int(i < n) for i in range(5)] for n in (5, 2, 4)])
+        if cls is not T.T5EncoderModel:
+            given["decoder_input_ids"] = torch.where(seen.bool(), torch.randint(3, WORDS, seen.shape), 0)
+        model = cls(T.T5Config(**{**PAIR, **settings}))
+        if apart:
+            model.lm_head.weight = torch.nn.Parameter(torch.randn(WORDS, 8))
+        write(folder, model, given, labels_for(classes, seen, 4))
+    CASES[name] = make
+
+
 def picture_case(name, config, suffix, inputs=pictures):
     """config: of the class that begins as the configuration's does and ends with suffix."""
     def make(folder):
@@ -171,6 +186,15 @@ picture_case("dinov2-model", lambda: T.Dinov2Config(**DINO, use_swiglu_ffn=True,
 picture_case("dinov2-classes", lambda: T.Dinov2Config(**DINO, mlp_ratio=2), "ForImageClassification")
 picture_case("dinov2-gated", lambda: T.Dinov2Config(**dict(DINO, num_hidden_layers=1), use_swiglu_ffn=True, mlp_ratio=1,
                                                     use_mask_token=False), "ForImageClassification")
+PAIR = dict(vocab_size=WORDS, d_model=8, d_kv=3, d_ff=12, num_layers=2, num_heads=2, dropout_rate=0.0,
+            relative_attention_num_buckets=8, relative_attention_max_distance=5)
+pair_case("t5-words", T.T5ForConditionalGeneration)
+pair_case("t5-gated", T.T5ForConditionalGeneration, feed_forward_proj="gated-gelu", tie_word_embeddings=False,
+          num_layers=1, num_decoder_layers=2)
+pair_case("t5-apart", T.T5ForConditionalGeneration, apart=True, feed_forward_proj="gated-silu", num_layers=1,
+          tie_word_embeddings=False, layer_norm_epsilon=1e-3)
+pair_case("t5-model", T.T5Model, "none", num_layers=1)
+pair_case("t5-encoder", T.T5EncoderModel, "none")
 
 
 def main():
