@@ -195,6 +195,10 @@ pair_case("t5-apart", T.T5ForConditionalGeneration, apart=True, feed_forward_pro
           tie_word_embeddings=False, layer_norm_epsilon=1e-3)
 pair_case("t5-model", T.T5Model, "none", num_layers=1)
 pair_case("t5-encoder", T.T5EncoderModel, "none")
+CONV = dict(num_stages=2, hidden_sizes=[4, 6], depths=[1, 2], patch_size=2, image_size=8, initializer_range=0.5)
+picture_case("convnext-model", lambda: T.ConvNextConfig(**CONV), "Model")
+picture_case("convnext-classes", lambda: T.ConvNextConfig(**CONV, layer_scale_init_value=0.5, layer_norm_eps=1e-3),
+             "ForImageClassification")
 
 
 def main():
