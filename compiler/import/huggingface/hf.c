@@ -33,8 +33,7 @@ struct ty_hf {
     int n_companions;
 };
 
-/* ---- building -----------------------------------------------------------------------------------------------------
- */
+/* ---- building ---------------------------------------------------------------------------------------------------- */
 
 bool hf_failed(const hf_net *n)
 {
@@ -73,8 +72,7 @@ static cmodel_source source_of(const ty_hf *h)
     return (cmodel_source){h->path, build_network, (void *)(uintptr_t)h, FREE_TRAIN, FREE_EVAL};
 }
 
-/* ---- config.json --------------------------------------------------------------------------------------------------
- */
+/* ---- config.json ------------------------------------------------------------------------------------------------- */
 
 #define HF_MODEL(model_type, family) extern const hf_family hf_family_##family;
 #include "compiler/import/huggingface/hf_models.def"
@@ -200,8 +198,7 @@ static int read_config(ty_hf *h, const ty_model_choice *choice, ty_error *err)
     return 0;
 }
 
-/* ---- weights ------------------------------------------------------------------------------------------------------
- */
+/* ---- weights ----------------------------------------------------------------------------------------------------- */
 
 /* Old files call the numbers of a layer norm gamma and beta. */
 static int find_old(const ty_hf *h, const char *name)
@@ -250,8 +247,20 @@ static int find_weight(const ty_hf *h, const char *name)
 /* What a file may lack: all that is no part of the network that heads stand on, and its pooler. */
 static bool may_start(const ty_hf *h, const char *name)
 {
+    bool has_base = h->net.family->base[0] != '\0';
     return hf_weights_n(h->weights) == 0 || strstr(name, "pooler.") ||
-           (h->net.head->task != HF_NO_TASK && !inside_base(h, name));
+           (h->net.head->task != HF_NO_TASK && has_base && !inside_base(h, name));
+}
+
+bool hf_holds(const hf_net *n, const char *name)
+{
+    return find_weight(n->model, name) >= 0;
+}
+
+bool hf_holds_apart(const hf_net *n, const char *name, const char *other)
+{
+    int a = find_weight(n->model, name), b = find_weight(n->model, other);
+    return a >= 0 && b >= 0 && !hf_weights_same(n->model->weights, a, b);
 }
 
 static void start_weight(ty_hf *h, int i, uint64_t seed)
@@ -340,8 +349,7 @@ void ty_hf_drop_pages(const ty_hf *h)
     hf_weights_drop_pages(h->weights);
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------------
- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 /* The config.json that is meant, in at most n bytes. */
 static bool config_path(const char *path, char *out, size_t n)
@@ -388,6 +396,7 @@ static int open_all(ty_hf *h, const ty_model_choice *choice, ty_error *err)
 {
     const cmodel_source source = source_of(h);
     cmodel_net *net = TY_NEW(&h->arena, cmodel_net);
+    h->net.model = h;
     if (read_config(h, choice, err) < 0 || hf_weights_open(h->folder, &h->weights, err) < 0 ||
         cmodel_list_all(&source, &h->arena, net, &h->lists, err) < 0 || fill_weights(h, net, err) < 0)
         return -1;
@@ -423,8 +432,7 @@ void ty_hf_free(ty_hf *h)
     free(h);
 }
 
-/* ---- questions ----------------------------------------------------------------------------------------------------
- */
+/* ---- questions --------------------------------------------------------------------------------------------------- */
 
 const ty_cmodel_lists *ty_hf_list(const ty_hf *h)
 {

@@ -19,8 +19,7 @@ static const bert_traits *traits_of(const hf_net *n)
     return n->family->traits;
 }
 
-/* ---- embeddings ---------------------------------------------------------------------------------------------------
- */
+/* ---- embeddings -------------------------------------------------------------------------------------------------- */
 
 /* padding + 1, padding + 2 ... for words, padding for padding (create_position_ids_from_input_ids): i64 [B, S]. */
 static ty_var counted_places(hf_net *n, ty_var words)
@@ -64,8 +63,7 @@ static ty_var embeddings(hf_net *n, ty_var words, ty_var types, int64_t size)
     return x;
 }
 
-/* ---- layers -------------------------------------------------------------------------------------------------------
- */
+/* ---- layers ------------------------------------------------------------------------------------------------------ */
 
 static ty_var attend(hf_net *n, ty_var x, ty_var mask)
 {
@@ -137,8 +135,7 @@ static ty_var head_dropout(hf_net *n, ty_var x)
     return hf_dropout(n, x, hf_find(n, "classifier_dropout") ? "classifier_dropout" : "hidden_dropout_prob", 0.1);
 }
 
-/* ---- heads --------------------------------------------------------------------------------------------------------
- */
+/* ---- heads ------------------------------------------------------------------------------------------------------- */
 
 static void bare(hf_net *n)
 {
@@ -226,8 +223,7 @@ static void electra_words(hf_net *n)
     hidden_words(n, x, "generator_predictions", "LayerNorm", "gelu", "generator_lm_head.bias");
 }
 
-/* ---- the networks -------------------------------------------------------------------------------------------------
- */
+/* ---- the networks ------------------------------------------------------------------------------------------------ */
 
 static const bert_traits as_bert = {.base = "bert"};
 static const bert_traits as_roberta = {.base = "roberta", .counts_words = true};

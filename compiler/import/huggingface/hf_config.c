@@ -62,7 +62,7 @@ int hf_config_labels(const ty_doc *config, int64_t *out, ty_error *err)
     return *out > 0 ? 0 : ty_doc_error(names, err, TY_E_MODEL_FILE, NULL, "expected a class at least, found none");
 }
 
-/* ---- writing ---------------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 /* A key on a line of its own, as save_pretrained() leaves files; the value is the caller's. */
 static void begin_key(ty_buf *out, const char *key)

@@ -70,8 +70,7 @@ static ty_var scaled(hf_net *n, ty_var x, double by)
     return by == 1 ? x : ty_scale(n->net, x, by);
 }
 
-/* ---- norms --------------------------------------------------------------------------------------------------------
- */
+/* ---- norms ------------------------------------------------------------------------------------------------------- */
 
 /* x / rms(x) times a weight, or 1 + a weight that starts from 0. */
 static ty_var norm(hf_net *n, const char *name, ty_var x)
@@ -84,8 +83,7 @@ static ty_var norm(hf_net *n, const char *name, ty_var x)
     return ty_mul(net, ty_rms_norm(net, name, x, .eps = eps, .no_scale = true), ty_shift(net, w, 1));
 }
 
-/* ---- attention ----------------------------------------------------------------------------------------------------
- */
+/* ---- attention --------------------------------------------------------------------------------------------------- */
 
 static void project(hf_net *n, ty_var x, ty_var *q, ty_var *k, ty_var *v)
 {
@@ -138,8 +136,7 @@ static ty_var attend(hf_net *n, ty_var x, const llama_layer *l)
     return y;
 }
 
-/* ---- feed forward -------------------------------------------------------------------------------------------------
- */
+/* ---- feed forward ------------------------------------------------------------------------------------------------ */
 
 static ty_var feed(hf_net *n, ty_var x)
 {
@@ -164,8 +161,7 @@ static ty_var feed(hf_net *n, ty_var x)
     return x;
 }
 
-/* ---- layers -------------------------------------------------------------------------------------------------------
- */
+/* ---- layers ------------------------------------------------------------------------------------------------------ */
 
 /* x + half(x), with the norm before or behind. */
 static ty_var add_half(hf_net *n, ty_var x, ty_var half)
@@ -246,8 +242,7 @@ static ty_var network(hf_net *n, ty_var *words)
     return x;
 }
 
-/* ---- heads --------------------------------------------------------------------------------------------------------
- */
+/* ---- heads ------------------------------------------------------------------------------------------------------- */
 
 static void bare(hf_net *n)
 {
@@ -285,8 +280,7 @@ static const hf_head heads[] = {{"Model", HF_NO_TASK, bare},
                                 {"ForTokenClassification", HF_TOKENS, tokens},
                                 {NULL, HF_NO_TASK, NULL}};
 
-/* ---- the networks -------------------------------------------------------------------------------------------------
- */
+/* ---- the networks ------------------------------------------------------------------------------------------------ */
 
 #define LLAMA_LIKE(name, class_name, pad, ...)           \
     static const llama_traits as_##name = {__VA_ARGS__}; \

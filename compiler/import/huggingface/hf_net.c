@@ -52,6 +52,26 @@ const char *hf_text(hf_net *n, const char *key, const char *absent)
     return v;
 }
 
+void hf_pair(hf_net *n, const char *key, int64_t absent, int64_t pair[2])
+{
+    ty_error err;
+    const ty_doc *d = hf_find(n, key);
+    pair[0] = pair[1] = 1;
+    if (!d || d->kind != TY_DOC_LIST) {
+        pair[0] = pair[1] = hf_size_or(n, key, absent);
+        return;
+    }
+    for (int i = 0; i < 2 && !hf_failed(n); i++) {
+        const ty_doc *side = ty_doc_at(d, (size_t)i);
+        if (ty_doc_len(d) != 2)
+            hf_refuse(n, key, "expected a number, or a list of two: height and width");
+        else if (ty_doc_int(side, &pair[i], &err) < 0)
+            hf_fail(n, &err);
+        else if (pair[i] < 1 || pair[i] > INT32_MAX)
+            hf_refuse(n, key, "expected sizes of at least 1");
+    }
+}
+
 const ty_doc *hf_find(hf_net *n, const char *key)
 {
     const ty_doc *d = ty_doc_find(n->config, key);
@@ -66,8 +86,7 @@ void hf_refuse(hf_net *n, const char *key, const char *what)
     hf_fail(n, &err);
 }
 
-/* ---- inputs -------------------------------------------------------------------------------------------------------
- */
+/* ---- inputs ------------------------------------------------------------------------------------------------------ */
 
 bool hf_takes(const hf_net *n, const char *name, bool usually)
 {
@@ -101,8 +120,16 @@ ty_var hf_types(hf_net *n)
     return given ? ty_input(n->net, "token_type_ids", "i64[batch,sequence]") : (ty_var){0};
 }
 
-/* ---- layers -------------------------------------------------------------------------------------------------------
- */
+ty_var hf_pixels(hf_net *n, int64_t absent)
+{
+    int64_t size[2], channels = hf_size_or(n, "num_channels", 3);
+    hf_pair(n, "image_size", absent, size);
+    return ty_input(
+        n->net, "pixel_values",
+        ty_text(n->net, "f32[batch,%lld,%lld,%lld]", (long long)channels, (long long)size[0], (long long)size[1]));
+}
+
+/* ---- layers ------------------------------------------------------------------------------------------------------ */
 
 ty_init hf_start(const hf_net *n)
 {
@@ -203,8 +230,31 @@ ty_var hf_dropout(hf_net *n, ty_var x, const char *key, double absent)
     return ty_dropout(n->net, x, hf_number(n, key, absent));
 }
 
-/* ---- attention ----------------------------------------------------------------------------------------------------
- */
+ty_var hf_drop_path(hf_net *n, ty_var x, const char *key, double rate)
+{
+    ty_net *net = n->net;
+    if (!(rate >= 0 && rate < 1))
+        hf_refuse(n, key, "expected a probability below 1");
+    if (rate == 0 || !ty_training(net) || hf_failed(n))
+        return x;
+    ty_shape shape = {.n = ty_rank(net, x), .dim = {ty_dim(net, x, 0), 1, 1, 1, 1, 1, 1, 1}};
+    ty_var stays = ty_floor(net, ty_shift(net, ty_random(net, shape), 1 - rate));
+    return ty_mul(net, ty_scale(net, x, 1 / (1 - rate)), stays);
+}
+
+ty_var hf_patches(hf_net *n, const char *name, ty_var pixels, int64_t out, int64_t absent)
+{
+    int64_t patch[2];
+    hf_pair(n, "patch_size", absent, patch);
+    if (hf_failed(n))
+        return pixels;
+    if (patch[0] > ty_dim(n->net, pixels, 2) || patch[1] > ty_dim(n->net, pixels, 3))
+        hf_refuse(n, "patch_size", "patches are larger than the picture (image_size)");
+    return ty_conv(n->net, name, pixels, out, 0, .kernels = ty_dims(patch[0], patch[1]),
+                   .strides = ty_dims(patch[0], patch[1]), .weight = hf_start(n), .bias = ty_zeros());
+}
+
+/* ---- attention --------------------------------------------------------------------------------------------------- */
 
 ty_var hf_split_heads(hf_net *n, ty_var x, int64_t heads)
 {
@@ -250,8 +300,7 @@ ty_var hf_key_mask(hf_net *n, ty_var seen)
     return ty_reshape(net, seen, ty_dims(ty_dim(net, seen, 0), 1, 1, ty_dim(net, seen, 1)));
 }
 
-/* ---- heads --------------------------------------------------------------------------------------------------------
- */
+/* ---- heads ------------------------------------------------------------------------------------------------------- */
 
 ty_var hf_tied_logits(hf_net *n, ty_var x, const char *table, int64_t rows, int64_t size, const char *bias)
 {

@@ -17,6 +17,7 @@
 #include "include/trainyard/model.h"
 #endif
 
+struct ty_hf;
 typedef struct hf_net hf_net;
 typedef void hf_build(hf_net *n);
 
@@ -38,7 +39,7 @@ typedef struct hf_head {
 
 typedef struct hf_family {
     const char *class_name; /* in front of the suffix: "Bert" */
-    const char *base;       /* the module that heads stand on: "bert"; its weights alone may be the file */
+    const char *base;       /* the module that heads stand on: "bert"; its weights alone may be the file. "": none */
     const hf_head *head;    /* ends with a NULL suffix */
     const void *traits;     /* what tells this model from others of the family, of the family's own kind; or NULL */
     int64_t pad;            /* pad_token_id where config.json has none; -1: there is no such token */
@@ -53,6 +54,7 @@ struct hf_net {
     const char *const *inputs; /* those that are given; what else the network knows is made up */
     int n_inputs;              /* 0: the usual ones */
     double range;              /* initializer_range: deviation of weights that start anew */
+    const struct ty_hf *model; /* whose files hold the weights */
 };
 
 /* ---- config.json ------------------------------------------------------------------------------------------------- */
@@ -62,14 +64,20 @@ int64_t hf_size_or(hf_net *n, const char *key, int64_t absent); /* absent > 0 */
 double hf_number(hf_net *n, const char *key, double absent);
 bool hf_flag(hf_net *n, const char *key, bool absent);
 const char *hf_text(hf_net *n, const char *key, const char *absent);
+/* Height and width: the key has one number for both, or a list of the two. absent: both, where it is missing. */
+void hf_pair(hf_net *n, const char *key, int64_t absent, int64_t pair[2]);
 /* The key's value; NULL: missing or null. */
 const ty_doc *hf_find(hf_net *n, const char *key);
 /* Refuses the value of a key: what of it is not built here. */
 void hf_refuse(hf_net *n, const char *key, const char *what);
 bool hf_failed(const hf_net *n);
 
-/* ---- inputs -------------------------------------------------------------------------------------------------------
- */
+/* Whether the files have this weight (its whole name). */
+bool hf_holds(const hf_net *n, const char *name);
+/* Whether they have both weights, and with other numbers: tables that classes of Transformers 5 tie stay apart then. */
+bool hf_holds_apart(const hf_net *n, const char *name, const char *other);
+
+/* ---- inputs ------------------------------------------------------------------------------------------------------ */
 
 /* Whether an input is given: named by the recipe or, where that names none, usual. */
 bool hf_takes(const hf_net *n, const char *name, bool usually);
@@ -80,9 +88,10 @@ ty_var hf_words(hf_net *n);
 ty_var hf_seen(hf_net *n, ty_var words, bool usually);
 /* i64 [B, S] of token_type_ids; {0}: not given, all are 0. */
 ty_var hf_types(hf_net *n);
+/* f32 [B, num_channels, height, width] of pixel_values. absent: image_size where config.json has none. */
+ty_var hf_pixels(hf_net *n, int64_t absent);
 
-/* ---- pieces -------------------------------------------------------------------------------------------------------
- */
+/* ---- pieces ------------------------------------------------------------------------------------------------------ */
 
 /* Initial values of linear layers and tables: normal with deviation `range`; biases 0. */
 ty_init hf_start(const hf_net *n);
@@ -97,6 +106,12 @@ ty_var hf_layer_norm(hf_net *n, const char *name, ty_var x, double eps);
 ty_var hf_activation(hf_net *n, const char *name, ty_var x);
 /* With the probability that a key has. */
 ty_var hf_dropout(hf_net *n, ty_var x, const char *key, double absent);
+/* In training, zeroes whole samples with this probability and divides the others by 1 - rate (DropPath). key: where
+ * the rate is from. */
+ty_var hf_drop_path(hf_net *n, ty_var x, const char *key, double rate);
+/* A linear layer of each patch of pixels, [B, out, rows, columns]: a convolution whose windows do not overlap. absent:
+ * patch_size where config.json has none. */
+ty_var hf_patches(hf_net *n, const char *name, ty_var pixels, int64_t out, int64_t absent);
 
 /* [B, S, heads D] -> [B, heads, S, D] and back. */
 ty_var hf_split_heads(hf_net *n, ty_var x, int64_t heads);

@@ -31,7 +31,7 @@ struct hf_weights {
     ty_names names;
 };
 
-/* ---- opening ---------------------------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 static int open_file(hf_weights *w, const char *name, ty_error *err)
 {
@@ -156,7 +156,7 @@ void hf_weights_free(hf_weights *w)
     free(w);
 }
 
-/* ---- questions -------------------------------------------------------------------------------------------------- */
+/* ---- questions --------------------------------------------------------------------------------------------------- */
 
 size_t hf_weights_n(const hf_weights *w)
 {
@@ -171,6 +171,12 @@ const ty_safetensors_entry *hf_weights_at(const hf_weights *w, size_t i)
 int hf_weights_find(const hf_weights *w, const char *name)
 {
     return ty_names_find(&w->names, name);
+}
+
+bool hf_weights_same(const hf_weights *w, int a, int b)
+{
+    const ty_safetensors_entry *x = w->weight[a].entry, *y = w->weight[b].entry;
+    return ty_type_same(&x->type, &y->type) && memcmp(x->data, y->data, (size_t)ty_type_bytes(&x->type)) == 0;
 }
 
 /* Entries lie as the file has them, perhaps at odd addresses. */

@@ -6,19 +6,22 @@ Each case is a folder: config.json and model.safetensors as save_pretrained() le
     in.NAME        inputs and labels
     out.NAME       outputs in evaluation
     loss           [1] in training (without dropout)
-    stepped.NAME   weights after one step of SGD with learning rate RATE
+    stepped.NAME   weights after one step of SGD with learning rate RATE, by their names in model.safetensors
 """
 import os
 import sys
+import tempfile
 
 import torch
 import transformers as T
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 RATE = 0.5
 WORDS, BATCH, LENGTH = 23, 3, 6
 TEXT = dict(vocab_size=WORDS, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=12,
             max_position_embeddings=16)
+PICTURE = dict(hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=12, image_size=8,
+               patch_size=4)
 NO_DROPOUT = dict(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 
 
@@ -33,6 +36,10 @@ def texts(pad=0, types=0, mask=True):
     if types:
         given["token_type_ids"] = torch.randint(0, types, (BATCH, LENGTH))
     return given, seen
+
+
+def pictures(channels=3, height=8, width=8):
+    return {"pixel_values": torch.randn(BATCH, channels, height, width)}
 
 
 def words_labels(seen):
@@ -64,25 +71,36 @@ def loss_of(out, labels):
     return cross_entropy(out.logits, labels["labels"])
 
 
+def stepped(model):
+    """Weights after a step as they are saved: names in files are not always those of modules. What has no gradient is
+    marked by NaN, and left out."""
+    with torch.no_grad():
+        for p in model.parameters():
+            p.copy_(p - RATE * p.grad if p.grad is not None else p * float("nan"))
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        saved = load_file(os.path.join(folder, "model.safetensors"))
+    return {"stepped." + name: p for name, p in saved.items() if not p.isnan().any()}
+
+
 def write(folder, model, given, labels):
     model = model.float()
     for p in model.parameters():
-        if p.dim() == 1:  # norms and biases are 1 and 0 at first, and would hide mistakes
+        if p.dim() == 1 or not p.any():  # norms and biases are 1 and 0 at first, and would hide mistakes
             torch.nn.init.uniform_(p, 0.5, 1.5)
     model.save_pretrained(folder)
     golden = {"in." + k: v.contiguous() for k, v in {**given, **labels}.items()}
     with torch.no_grad():
         out = model.eval()(**given)
-    for name in ("logits", "start_logits", "end_logits", "last_hidden_state", "pooler_output"):
+    for name in ("logits", "start_logits", "end_logits", "last_hidden_state", "pooler_output", "cls_logits",
+                 "distillation_logits"):
         if getattr(out, name, None) is not None:
             golden["out." + name] = getattr(out, name).contiguous()
     if labels:
         loss = loss_of(model.train()(**given), labels)
         loss.backward()
         golden["loss"] = loss.detach().reshape(1)
-        for name, p in model.named_parameters():
-            if p.grad is not None:
-                golden["stepped." + name] = (p - RATE * p.grad).detach().contiguous()
+        golden.update(stepped(model))
     save_file(golden, os.path.join(folder, "golden.safetensors"))
 
 
@@ -105,6 +123,31 @@ def text_case(name, config, classes, pad=0, types=0, mask=True):
             settings.num_labels = 2 if kind == "questions" else 4
             write(folder, cls(settings), given, labels_for(kind, seen, 4))
         CASES[f"{name}-{head}" if head else name] = make
+
+
+def pair_case(name, cls, classes="words", apart=False, **settings):
+    """Of an encoder and a decoder. The decoder's texts are shorter, and padded as well. apart: logits have a table of
+    their own, which Transformers 5 has only where a file has it."""
+    def make(folder):
+        given, _ = texts()
+        seen = torch.tensor([[int(i < n) for i in range(5)] for n in (5, 2, 4)])
+        if cls is not T.T5EncoderModel:
+            given["decoder_input_ids"] = torch.where(seen.bool(), torch.randint(3, WORDS, seen.shape), 0)
+        model = cls(T.T5Config(**{**PAIR, **settings}))
+        if apart:
+            model.lm_head.weight = torch.nn.Parameter(torch.randn(WORDS, 8))
+        write(folder, model, given, labels_for(classes, seen, 4))
+    CASES[name] = make
+
+
+def picture_case(name, config, suffix, inputs=pictures):
+    """config: of the class that begins as the configuration's does and ends with suffix."""
+    def make(folder):
+        settings = config()
+        settings.num_labels = 4
+        cls = getattr(T, type(settings).__name__.removesuffix("Config") + suffix)
+        write(folder, cls(settings), inputs(), {} if suffix == "Model" else labels_for("classes", None, 4))
+    CASES[name] = make
 
 
 def heads(prefix, **more):
@@ -162,6 +205,34 @@ decoder("Phi3", rope_parameters=dict(rope_type="default", rope_theta=10000.0, pa
         sliding_window=4)
 decoder("SmolLM3", num_hidden_layers=3, no_rope_layers=[1, 0, 1])
 decoder("Olmo2")
+
+VIT = dict(PICTURE, **NO_DROPOUT, initializer_range=0.5)
+WIDE = dict(VIT, image_size=[8, 13], patch_size=[4, 3], num_channels=1, qkv_bias=False, hidden_act="gelu_new",
+            layer_norm_eps=1e-3)
+picture_case("vit-model", lambda: T.ViTConfig(**VIT, pooler_output_size=6, pooler_act="gelu"), "Model")
+picture_case("vit-classes", lambda: T.ViTConfig(**VIT), "ForImageClassification")
+picture_case("vit-wide", lambda: T.ViTConfig(**WIDE), "ForImageClassification", lambda: pictures(1, 8, 13))
+picture_case("deit-model", lambda: T.DeiTConfig(**VIT), "Model")
+picture_case("deit-classes", lambda: T.DeiTConfig(**VIT), "ForImageClassification")
+picture_case("deit-teacher", lambda: T.DeiTConfig(**VIT), "ForImageClassificationWithTeacher")
+DINO = {k: v for k, v in VIT.items() if k != "intermediate_size"}
+picture_case("dinov2-model", lambda: T.Dinov2Config(**DINO, use_swiglu_ffn=True, mlp_ratio=3), "Model")
+picture_case("dinov2-classes", lambda: T.Dinov2Config(**DINO, mlp_ratio=2), "ForImageClassification")
+picture_case("dinov2-gated", lambda: T.Dinov2Config(**dict(DINO, num_hidden_layers=1), use_swiglu_ffn=True, mlp_ratio=1,
+                                                    use_mask_token=False), "ForImageClassification")
+PAIR = dict(vocab_size=WORDS, d_model=8, d_kv=3, d_ff=12, num_layers=2, num_heads=2, dropout_rate=0.0,
+            relative_attention_num_buckets=8, relative_attention_max_distance=5)
+pair_case("t5-words", T.T5ForConditionalGeneration)
+pair_case("t5-gated", T.T5ForConditionalGeneration, feed_forward_proj="gated-gelu", tie_word_embeddings=False,
+          num_layers=1, num_decoder_layers=2)
+pair_case("t5-apart", T.T5ForConditionalGeneration, apart=True, feed_forward_proj="gated-silu", num_layers=1,
+          tie_word_embeddings=False, layer_norm_epsilon=1e-3)
+pair_case("t5-model", T.T5Model, "none", num_layers=1)
+pair_case("t5-encoder", T.T5EncoderModel, "none")
+CONV = dict(num_stages=2, hidden_sizes=[4, 6], depths=[1, 2], patch_size=2, image_size=8, initializer_range=0.5)
+picture_case("convnext-model", lambda: T.ConvNextConfig(**CONV), "Model")
+picture_case("convnext-classes", lambda: T.ConvNextConfig(**CONV, layer_scale_init_value=0.5, layer_norm_eps=1e-3),
+             "ForImageClassification")
 
 
 def main():
