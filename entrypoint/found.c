@@ -109,15 +109,31 @@ static void found_plan(const ty_model *m, ty_image_plan *p)
     }
 }
 
+/* As the files beside the model say; false: they say nothing. */
+static bool found_normalization(const ty_model *m, ty_image_plan *p)
+{
+    const ty_model_preparation *say = ty_model_preparation_of(m);
+    if (!say || !say->has_normalization || (p->channels != 3 && p->channels != 1))
+        return false;
+    p->n_mean = p->n_std = p->channels;
+    for (int i = 0; i < p->channels; i++) {
+        p->mean[i] = say->mean[i];
+        p->std[i] = say->std[i];
+    }
+    return true;
+}
+
 static ty_image_plan *found_pictures(const ty_data_survey *s, const ty_model *m, ty_arena *a)
 {
     ty_image_plan *p = TY_NEW(a, ty_image_plan);
     *p = ty_image_plan_make();
     found_plan(m, p);
+    bool is_normal = found_normalization(m, p);
     ty_log_info("data",
                 "no fields are declared: pictures become %d x %d pixels of %d channels (0: as they are), %s, "
-                "value / 255%s",
+                "value / 255%s%s",
                 p->height, p->width, p->channels, p->hwc ? "HWC" : "CHW",
+                is_normal ? " less the mean and over the deviation that stand beside the model" : "",
                 strcmp(s->format, "images") == 0 ? "; folders are classes" : "");
     return p;
 }

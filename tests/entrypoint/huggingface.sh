@@ -122,6 +122,24 @@ same "so does Llama" 0 $rc
 ty model convert llama llama.onnx --dim sequence=4
 same "as ONNX" 0 $rc
 
+# ---- pictures ----
+rm -rf vit run && mkdir -p vit pictures/dark pictures/light
+cp "$GOLDEN/vit-classes/config.json" "$GOLDEN/vit-classes/model.safetensors" vit
+echo '{"image_mean": [0.5, 0.4, 0.3], "image_std": [0.2, 0.25, 0.5], "size": {"height": 8, "width": 8}}' >vit/preprocessor_config.json
+python3 - <<'P'
+import random
+random.seed(4)
+for i in range(48):
+    base = (30, 200)[i % 2]
+    open(f"pictures/{('dark', 'light')[i % 2]}/{i}.ppm", "wb").write(
+        b"P6\n8 8\n255\n" + bytes(base + random.randrange(40) for _ in range(192)))
+P
+ty train vit --labels=2 --data=pictures --lr=0.01 --epochs=6 --device=cpu
+same "pictures in folders" 0 $rc
+has "prepared as the folder says" run/model/preprocessing.json '"mean": [0.5, 0.4, 0.3]'
+ok "it learned" awk '/^step=/ {split($3, l, "="); last = l[2]} END {exit !(last < 0.2)}' "$W/out"
+ok "and for whoever applies it" cmp vit/preprocessor_config.json run/model/preprocessor_config.json
+
 # ---- weights in several files, of 16 bits, under names of old and without the network's own ----
 python3 - bert parted <<'P'
 import json, os, struct, sys
@@ -163,7 +181,7 @@ refuse() { # WHAT STATUS WORDS FOLDER ARGUMENT...
 }
 refuse "an unknown head" 65 "known are BertModel, BertForMaskedLM" bert --architecture=BertForMultipleChoice
 refuse "classes where there are none" 78 "BertForMaskedLM has no classes" bert --labels=3
-cp -r run/model classes && cp "$GOLDEN/bert-classes/config.json" "$GOLDEN/bert-classes/model.safetensors" classes/
+cp -r again/model classes && cp "$GOLDEN/bert-classes/config.json" "$GOLDEN/bert-classes/model.safetensors" classes/
 sed -i 's/"3": "LABEL_3"/"3": "LABEL_3", "4": "LABEL_4"/' classes/config.json
 refuse "a head of another size" 65 "is f32[5,8] by config.json and f32[4,8] in the file" classes
 has "with advice" "$W/out" "labels: N"
@@ -192,8 +210,11 @@ ty check classes
 same "no weights at all" 0 $rc
 has "which start anew" "$W/err" "there are no weights: all"
 from_scratch() { # SEED
-    ty train classes --architecture=ForSequenceClassification --labels=2 --data=texts.csv --device=cpu --lr=0 --max_steps=1 --seed=$1 --output-dir=scratch-$1 &&
-        weights scratch-$1 && rm -r scratch-$1
+    ty train classes --architecture=ForSequenceClassification --labels=2 --data=texts.csv --device=cpu --lr=0 \
+        --max_steps=1 --seed=$1 --output-dir=scratch-$1
+    same "from scratch, seed $1" 0 $rc >&2
+    weights scratch-$1
+    rm -r scratch-$1
 }
 from_scratch 1 >one
 from_scratch 1 >again-one
