@@ -392,6 +392,19 @@ static ty_hf *new_model(const char *path, ty_error *err)
     return h;
 }
 
+/* Where positions begin behind the padding's row, texts are shorter than the table. */
+static int fit_positions(ty_hf *h, ty_error *err)
+{
+    double pad;
+    if (!h->net.family->places_behind_pad || h->preparation.max_length == 0)
+        return 0;
+    if (hf_config_number(h->config, "pad_token_id", (double)h->net.family->pad, &pad, err) < 0)
+        return -1;
+    int64_t most = h->preparation.max_length - (int64_t)pad - 1;
+    h->preparation.max_length = most > 1 ? most : 1;
+    return 0;
+}
+
 static int open_all(ty_hf *h, const ty_model_choice *choice, ty_error *err)
 {
     const cmodel_source source = source_of(h);
@@ -406,7 +419,7 @@ static int open_all(ty_hf *h, const ty_model_choice *choice, ty_error *err)
     if (hf_files_prepare(h->folder, h->config, &h->arena, &h->preparation, err) < 0)
         return -1;
     h->preparation.foretells = h->net.head->task == HF_NEXT;
-    return 0;
+    return fit_positions(h, err);
 }
 
 int ty_hf_open(const char *path, const ty_model_choice *choice, ty_hf **out, ty_error *err)

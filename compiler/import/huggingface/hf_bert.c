@@ -26,6 +26,10 @@ static ty_var counted_places(hf_net *n, ty_var words)
 {
     ty_net *net = n->net;
     double pad = hf_number(n, "pad_token_id", (double)n->family->pad);
+    int64_t most = hf_size(n, "max_position_embeddings") - (int64_t)pad - 1;
+    if (ty_dim(net, words, 1) > most)
+        ty_fail(net, "texts of %lld tokens, and the table position_embeddings has room for %lld",
+                (long long)ty_dim(net, words, 1), (long long)most);
     ty_shape shape = ty_dims(ty_dim(net, words, 0), ty_dim(net, words, 1));
     ty_var is_word = ty_cast(net, ty_ne(net, words, ty_full(net, "i64", shape, pad)), "i64");
     ty_var places = ty_mul(net, ty_cumsum(net, is_word, 1), is_word);
@@ -250,8 +254,25 @@ static const hf_head electra_heads[] = {{"Model", HF_NO_TASK, bare},
                                         {"ForQuestionAnswering", HF_QUESTIONS, questions},
                                         {NULL, HF_NO_TASK, NULL}};
 
-const hf_family hf_family_bert = {"Bert", "bert", bert_heads, &as_bert, 0};
-const hf_family hf_family_roberta = {"Roberta", "roberta", roberta_heads, &as_roberta, 1};
-const hf_family hf_family_xlm_roberta = {"XLMRoberta", "roberta", roberta_heads, &as_roberta, 1};
-const hf_family hf_family_camembert = {"Camembert", "roberta", roberta_heads, &as_roberta, 1};
-const hf_family hf_family_electra = {"Electra", "electra", electra_heads, &as_electra, 0};
+const hf_family hf_family_bert = {
+    .class_name = "Bert", .base = "bert", .head = bert_heads, .traits = &as_bert, .pad = 0};
+const hf_family hf_family_roberta = {.class_name = "Roberta",
+                                     .base = "roberta",
+                                     .head = roberta_heads,
+                                     .traits = &as_roberta,
+                                     .pad = 1,
+                                     .places_behind_pad = true};
+const hf_family hf_family_xlm_roberta = {.class_name = "XLMRoberta",
+                                         .base = "roberta",
+                                         .head = roberta_heads,
+                                         .traits = &as_roberta,
+                                         .pad = 1,
+                                         .places_behind_pad = true};
+const hf_family hf_family_camembert = {.class_name = "Camembert",
+                                       .base = "roberta",
+                                       .head = roberta_heads,
+                                       .traits = &as_roberta,
+                                       .pad = 1,
+                                       .places_behind_pad = true};
+const hf_family hf_family_electra = {
+    .class_name = "Electra", .base = "electra", .head = electra_heads, .traits = &as_electra, .pad = 0};

@@ -163,4 +163,4 @@ static void classes(hf_net *n)
 static const hf_head heads[] = {
     {"Model", HF_NO_TASK, bare}, {"ForImageClassification", HF_CLASSES, classes}, {NULL, HF_NO_TASK, NULL}};
 
-const hf_family hf_family_convnext = {"ConvNext", "convnext", heads, NULL, -1};
+const hf_family hf_family_convnext = {.class_name = "ConvNext", .base = "convnext", .head = heads, .pad = -1};

@@ -113,4 +113,4 @@ static void classes(hf_net *n)
 static const hf_head heads[] = {
     {"Model", HF_NO_TASK, bare}, {"ForImageClassification", HF_CLASSES, classes}, {NULL, HF_NO_TASK, NULL}};
 
-const hf_family hf_family_dinov2 = {"Dinov2", "dinov2", heads, NULL, -1};
+const hf_family hf_family_dinov2 = {.class_name = "Dinov2", .base = "dinov2", .head = heads, .pad = -1};

@@ -282,9 +282,10 @@ static const hf_head heads[] = {{"Model", HF_NO_TASK, bare},
 
 /* ---- the networks ------------------------------------------------------------------------------------------------ */
 
-#define LLAMA_LIKE(name, class_name, pad, ...)           \
+#define LLAMA_LIKE(name, class_title, pad_token, ...)    \
     static const llama_traits as_##name = {__VA_ARGS__}; \
-    const hf_family hf_family_##name = {class_name, "model", heads, &as_##name, pad};
+    const hf_family hf_family_##name = {                 \
+        .class_name = class_title, .base = "model", .head = heads, .traits = &as_##name, .pad = pad_token};
 
 LLAMA_LIKE(llama, "Llama", -1, 0)
 LLAMA_LIKE(mistral, "Mistral", -1, .groups = 8, .always_window = true)

@@ -302,4 +302,4 @@ static const hf_head heads[] = {{"Model", HF_NO_TASK, bare},
                                 {"ForConditionalGeneration", HF_WORDS, next_words},
                                 {NULL, HF_NO_TASK, NULL}};
 
-const hf_family hf_family_t5 = {"T5", "", heads, NULL, 0};
+const hf_family hf_family_t5 = {.class_name = "T5", .base = "", .head = heads, .pad = 0};

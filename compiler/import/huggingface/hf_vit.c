@@ -155,5 +155,6 @@ static const hf_head deit_heads[] = {{"Model", HF_NO_TASK, bare},
                                      {"ForImageClassificationWithTeacher", HF_CLASSES, two_classifiers},
                                      {NULL, HF_NO_TASK, NULL}};
 
-const hf_family hf_family_vit = {"ViT", "vit", vit_heads, &as_vit, -1};
-const hf_family hf_family_deit = {"DeiT", "deit", deit_heads, &as_deit, -1};
+const hf_family hf_family_vit = {.class_name = "ViT", .base = "vit", .head = vit_heads, .traits = &as_vit, .pad = -1};
+const hf_family hf_family_deit = {
+    .class_name = "DeiT", .base = "deit", .head = deit_heads, .traits = &as_deit, .pad = -1};
