@@ -21,33 +21,12 @@ static const bert_traits *traits_of(const hf_net *n)
 
 /* ---- embeddings -------------------------------------------------------------------------------------------------- */
 
-/* padding + 1, padding + 2 ... for words, padding for padding (create_position_ids_from_input_ids): i64 [B, S]. */
-static ty_var counted_places(hf_net *n, ty_var words)
-{
-    ty_net *net = n->net;
-    double pad = hf_number(n, "pad_token_id", (double)n->family->pad);
-    ty_shape shape = ty_dims(ty_dim(net, words, 0), ty_dim(net, words, 1));
-    ty_var is_word = ty_cast(net, ty_ne(net, words, ty_full(net, "i64", shape, pad)), "i64");
-    ty_var places = ty_mul(net, ty_cumsum(net, is_word, 1), is_word);
-    return ty_add(net, places, ty_full(net, "i64", shape, pad));
-}
-
 static ty_var place_rows(hf_net *n, ty_var words, int64_t size)
 {
     int64_t rows = hf_size(n, "max_position_embeddings");
     if (traits_of(n)->counts_words)
-        return hf_padded_table(n, "position_embeddings", counted_places(n, words), rows, size);
+        return hf_padded_table(n, "position_embeddings", hf_counted_places(n, words), rows, size);
     return hf_places(n, "position_embeddings", words, rows, size);
-}
-
-/* The rows of type 0 where no types are given. */
-static ty_var type_rows(hf_net *n, ty_var types, int64_t size)
-{
-    ty_net *net = n->net;
-    int64_t rows = hf_size_or(n, "type_vocab_size", 2);
-    if (types.id)
-        return hf_table(n, "token_type_embeddings", types, rows, size);
-    return ty_slice(net, ty_parameter(net, "token_type_embeddings.weight", ty_dims(rows, size), hf_start(n)), 0, 0, 1);
 }
 
 static ty_var embeddings(hf_net *n, ty_var words, ty_var types, int64_t size)
@@ -55,7 +34,7 @@ static ty_var embeddings(hf_net *n, ty_var words, ty_var types, int64_t size)
     ty_net *net = n->net;
     ty_scope(net, "embeddings");
     ty_var x = hf_padded_table(n, "word_embeddings", words, hf_size(n, "vocab_size"), size);
-    x = ty_add(net, x, type_rows(n, types, size));
+    x = ty_add(net, x, hf_type_rows(n, types, size));
     x = ty_add(net, x, place_rows(n, words, size));
     x = hf_layer_norm(n, "LayerNorm", x, hf_number(n, "layer_norm_eps", 1e-12));
     x = hf_dropout(n, x, "hidden_dropout_prob", 0.1);

@@ -168,6 +168,24 @@ ty_var hf_places(hf_net *n, const char *name, ty_var words, int64_t rows, int64_
                     length);
 }
 
+/* create_position_ids_from_input_ids */
+ty_var hf_counted_places(hf_net *n, ty_var words)
+{
+    ty_net *net = n->net;
+    int64_t pad = (int64_t)hf_number(n, "pad_token_id", (double)n->family->pad);
+    ty_var padding = words_like(n, words, pad), is_word = ty_cast(net, ty_ne(net, words, padding), "i64");
+    return ty_add(net, ty_mul(net, ty_cumsum(net, is_word, 1), is_word), padding);
+}
+
+ty_var hf_type_rows(hf_net *n, ty_var types, int64_t size)
+{
+    ty_net *net = n->net;
+    int64_t rows = hf_size_or(n, "type_vocab_size", 2);
+    if (types.id)
+        return hf_table(n, "token_type_embeddings", types, rows, size);
+    return ty_slice(net, ty_parameter(net, "token_type_embeddings.weight", ty_dims(rows, size), hf_start(n)), 0, 0, 1);
+}
+
 ty_var hf_layer_norm(hf_net *n, const char *name, ty_var x, double eps)
 {
     return ty_layer_norm(n->net, name, x, .eps = eps);
@@ -308,6 +326,13 @@ ty_var hf_tied_logits(hf_net *n, ty_var x, const char *table, int64_t rows, int6
     ty_var w = ty_parameter(net, table, ty_dims(rows, size), hf_start(n));
     ty_var y = ty_matmul(net, x, ty_transpose(net, w, ty_dims(1, 0)));
     return bias ? ty_add(net, y, ty_parameter(net, bias, ty_dims(rows), ty_zeros())) : y;
+}
+
+const char *hf_tied_name(hf_net *n, const char *shared, const char *own)
+{
+    bool is_alone = hf_holds(n, own) && !hf_holds(n, shared);
+    bool is_tied = hf_flag(n, "tie_word_embeddings", true) && !is_alone && !hf_holds_apart(n, own, shared);
+    return is_tied ? shared : own;
 }
 
 ty_var hf_last_word(hf_net *n, ty_var x, ty_var words)
