@@ -205,6 +205,12 @@ decoder("Phi3", rope_parameters=dict(rope_type="default", rope_theta=10000.0, pa
         sliding_window=4)
 decoder("SmolLM3", num_hidden_layers=3, no_rope_layers=[1, 0, 1])
 decoder("Olmo2")
+DISTILBERT = dict(vocab_size=WORDS, dim=8, n_layers=2, n_heads=2, hidden_dim=12, max_position_embeddings=16, dropout=0.0,
+                  attention_dropout=0.0, seq_classif_dropout=0.0, qa_dropout=0.0, initializer_range=0.5)
+text_case("distilbert", lambda: T.DistilBertConfig(**DISTILBERT), heads("DistilBert"))
+# The tables of waves are trained too.
+text_case("distilbert-waves", lambda: T.DistilBertConfig(**DISTILBERT, sinusoidal_pos_embds=True),
+          heads("DistilBert", only=("classes",)))
 
 VIT = dict(PICTURE, **NO_DROPOUT, initializer_range=0.5)
 WIDE = dict(VIT, image_size=[8, 13], patch_size=[4, 3], num_channels=1, qkv_bias=False, hidden_act="gelu_new",
