@@ -211,6 +211,14 @@ text_case("distilbert", lambda: T.DistilBertConfig(**DISTILBERT), heads("DistilB
 # The tables of waves are trained too.
 text_case("distilbert-waves", lambda: T.DistilBertConfig(**DISTILBERT, sinusoidal_pos_embds=True),
           heads("DistilBert", only=("classes",)))
+ALBERT = dict(TEXT, **NO_DROPOUT, embedding_size=4, classifier_dropout_prob=0.0, initializer_range=0.5)
+text_case("albert", lambda: T.AlbertConfig(**ALBERT), heads("Albert"), types=2)
+# 3 layers in 2 groups: the first has 2 of them.
+text_case("albert-groups", lambda: T.AlbertConfig(**{**ALBERT, "num_hidden_layers": 3}, num_hidden_groups=2,
+                                                  inner_group_num=2, hidden_act="gelu"),
+          heads("Albert", only=("classes",)), types=2)
+text_case("albert-apart", lambda: T.AlbertConfig(**ALBERT, tie_word_embeddings=False),
+          heads("Albert", only=("words",)), types=2)
 
 VIT = dict(PICTURE, **NO_DROPOUT, initializer_range=0.5)
 WIDE = dict(VIT, image_size=[8, 13], patch_size=[4, 3], num_channels=1, qkv_bias=False, hidden_act="gelu_new",
