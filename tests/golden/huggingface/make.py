@@ -8,6 +8,7 @@ Each case is a folder: config.json and model.safetensors as save_pretrained() le
     loss           [1] in training (without dropout)
     stepped.NAME   weights after one step of SGD with learning rate RATE, by their names in model.safetensors
 """
+import json
 import os
 import sys
 import tempfile
@@ -219,6 +220,37 @@ text_case("albert-groups", lambda: T.AlbertConfig(**{**ALBERT, "num_hidden_layer
           heads("Albert", only=("classes",)), types=2)
 text_case("albert-apart", lambda: T.AlbertConfig(**ALBERT, tie_word_embeddings=False),
           heads("Albert", only=("words",)), types=2)
+# Windows of 3 positions, so that padding may see no word; angles that turn fast.
+MODERNBERT = dict(TEXT, num_hidden_layers=4, pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1,
+                  sep_token_id=2, local_attention=3, initializer_range=0.5)
+TURNS = {"full_attention": {"rope_type": "default", "rope_theta": 40.0},
+         "sliding_attention": {"rope_type": "default", "rope_theta": 5.0}}
+text_case("modernbert", lambda: T.ModernBertConfig(**MODERNBERT, rope_parameters=TURNS), heads("ModernBert"))
+text_case("modernbert-biased", lambda: T.ModernBertConfig(
+    **MODERNBERT, norm_bias=True, attention_bias=True, mlp_bias=True, classifier_bias=True, decoder_bias=False,
+    layer_types=["sliding_attention", "full_attention", "full_attention", "sliding_attention"]),
+    heads("ModernBert", only=("words",)))
+OLD = dict(global_attn_every_n_layers=2, global_rope_theta=40.0, local_rope_theta=5.0)
+
+
+def rewrite(folder, without=(), **keys):
+    """Changes config.json to what files from elsewhere say."""
+    path = os.path.join(folder, "config.json")
+    with open(path) as f:
+        config = {k: v for k, v in json.load(f).items() if k not in without}
+    with open(path, "w") as f:
+        json.dump({**config, **keys}, f, indent=2, sort_keys=True)
+        f.write("\n")
+
+
+@case("modernbert-old-mean")
+def modernbert_old(folder):
+    """The keys of Transformers 4."""
+    given, seen = texts()
+    config = T.ModernBertConfig(**MODERNBERT, **OLD, classifier_pooling="mean", num_labels=4)
+    write(folder, T.ModernBertForSequenceClassification(config), given, labels_for("classes", seen, 4))
+    rewrite(folder, without=("layer_types", "rope_parameters"), **OLD)
+
 
 VIT = dict(PICTURE, **NO_DROPOUT, initializer_range=0.5)
 WIDE = dict(VIT, image_size=[8, 13], patch_size=[4, 3], num_channels=1, qkv_bias=False, hidden_act="gelu_new",
