@@ -26,16 +26,16 @@ PICTURE = dict(hidden_size=8, num_hidden_layers=2, num_attention_heads=2, interm
 NO_DROPOUT = dict(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 
 
-def texts(pad=0, types=0, mask=True):
+def texts(pad=0, types=0, mask=True, length=LENGTH):
     """Words and padding at the right; the first text is whole."""
-    ids = torch.randint(3, WORDS, (BATCH, LENGTH))
-    lengths = [LENGTH, LENGTH - 2, LENGTH - 3]
-    seen = torch.tensor([[int(i < n) for i in range(LENGTH)] for n in lengths])
+    ids = torch.randint(3, WORDS, (BATCH, length))
+    lengths = [length, length - 2, length - 3]
+    seen = torch.tensor([[int(i < n) for i in range(length)] for n in lengths])
     given = {"input_ids": torch.where(seen.bool(), ids, pad)}
     if mask:
         given["attention_mask"] = seen
     if types:
-        given["token_type_ids"] = torch.randint(0, types, (BATCH, LENGTH))
+        given["token_type_ids"] = torch.randint(0, types, (BATCH, length))
     return given, seen
 
 
@@ -115,11 +115,11 @@ def case(name):
     return add
 
 
-def text_case(name, config, classes, pad=0, types=0, mask=True):
+def text_case(name, config, classes, pad=0, types=0, mask=True, length=LENGTH):
     """classes: {head: (class, kind)}; a folder for each."""
     for head, (cls, kind) in classes.items():
         def make(folder, cls=cls, kind=kind):
-            given, seen = texts(pad, types, mask)
+            given, seen = texts(pad, types, mask, length)
             settings = config()
             settings.num_labels = 2 if kind == "questions" else 4
             write(folder, cls(settings), given, labels_for(kind, seen, 4))
@@ -250,6 +250,21 @@ def modernbert_old(folder):
     config = T.ModernBertConfig(**MODERNBERT, **OLD, classifier_pooling="mean", num_labels=4)
     write(folder, T.ModernBertForSequenceClassification(config), given, labels_for("classes", seen, 4))
     rewrite(folder, without=("layer_types", "rope_parameters"), **OLD)
+
+
+text_case("mpnet", lambda: T.MPNetConfig(**ROBERTA, **NO_DROPOUT, initializer_range=0.5), heads("MPNet"), pad=1)
+# Of more than 7 positions several distances share a number.
+text_case("mpnet-far", lambda: T.MPNetConfig(**{**TEXT, "max_position_embeddings": 42}, **NO_DROPOUT,
+                                             initializer_range=0.5), heads("MPNet", only=("classes",)), pad=1, length=40)
+
+
+@case("mpnet-apart-words")
+def mpnet_apart(folder):
+    """Two tables in the files where the configuration tells of one: Transformers believes the files."""
+    given, seen = texts(pad=1)
+    config = T.MPNetConfig(**ROBERTA, **NO_DROPOUT, initializer_range=0.5, tie_word_embeddings=False)
+    write(folder, T.MPNetForMaskedLM(config), given, words_labels(seen))
+    rewrite(folder, tie_word_embeddings=True)
 
 
 VIT = dict(PICTURE, **NO_DROPOUT, initializer_range=0.5)
