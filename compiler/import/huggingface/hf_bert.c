@@ -21,37 +21,12 @@ static const bert_traits *traits_of(const hf_net *n)
 
 /* ---- embeddings -------------------------------------------------------------------------------------------------- */
 
-/* padding + 1, padding + 2 ... for words, padding for padding (create_position_ids_from_input_ids): i64 [B, S]. */
-static ty_var counted_places(hf_net *n, ty_var words)
-{
-    ty_net *net = n->net;
-    double pad = hf_number(n, "pad_token_id", (double)n->family->pad);
-    int64_t most = hf_size(n, "max_position_embeddings") - (int64_t)pad - 1;
-    if (ty_dim(net, words, 1) > most)
-        ty_fail(net, "texts of %lld tokens, and the table position_embeddings has room for %lld",
-                (long long)ty_dim(net, words, 1), (long long)most);
-    ty_shape shape = ty_dims(ty_dim(net, words, 0), ty_dim(net, words, 1));
-    ty_var is_word = ty_cast(net, ty_ne(net, words, ty_full(net, "i64", shape, pad)), "i64");
-    ty_var places = ty_mul(net, ty_cumsum(net, is_word, 1), is_word);
-    return ty_add(net, places, ty_full(net, "i64", shape, pad));
-}
-
 static ty_var place_rows(hf_net *n, ty_var words, int64_t size)
 {
     int64_t rows = hf_size(n, "max_position_embeddings");
     if (traits_of(n)->counts_words)
-        return hf_padded_table(n, "position_embeddings", counted_places(n, words), rows, size);
+        return hf_padded_table(n, "position_embeddings", hf_counted_places(n, words), rows, size);
     return hf_places(n, "position_embeddings", words, rows, size);
-}
-
-/* The rows of type 0 where no types are given. */
-static ty_var type_rows(hf_net *n, ty_var types, int64_t size)
-{
-    ty_net *net = n->net;
-    int64_t rows = hf_size_or(n, "type_vocab_size", 2);
-    if (types.id)
-        return hf_table(n, "token_type_embeddings", types, rows, size);
-    return ty_slice(net, ty_parameter(net, "token_type_embeddings.weight", ty_dims(rows, size), hf_start(n)), 0, 0, 1);
 }
 
 static ty_var embeddings(hf_net *n, ty_var words, ty_var types, int64_t size)
@@ -59,7 +34,7 @@ static ty_var embeddings(hf_net *n, ty_var words, ty_var types, int64_t size)
     ty_net *net = n->net;
     ty_scope(net, "embeddings");
     ty_var x = hf_padded_table(n, "word_embeddings", words, hf_size(n, "vocab_size"), size);
-    x = ty_add(net, x, type_rows(n, types, size));
+    x = ty_add(net, x, hf_type_rows(n, types, size));
     x = ty_add(net, x, place_rows(n, words, size));
     x = hf_layer_norm(n, "LayerNorm", x, hf_number(n, "layer_norm_eps", 1e-12));
     x = hf_dropout(n, x, "hidden_dropout_prob", 0.1);
@@ -105,7 +80,7 @@ static ty_var network(hf_net *n, ty_var *words)
     ty_net *net = n->net;
     const bert_traits *t = traits_of(n);
     int64_t size = hf_size(n, "hidden_size"), width = t->is_factorized ? hf_size_or(n, "embedding_size", 128) : size;
-    int64_t layers = hf_size(n, "num_hidden_layers");
+    int64_t layers = hf_layers(n, "num_hidden_layers", 0);
     bool is_inside = n->head->task != HF_NO_TASK, has_types = hf_size_or(n, "type_vocab_size", 2) > 1;
     if (hf_flag(n, "is_decoder", false))
         hf_refuse(n, "is_decoder", "decoders are not built");
@@ -191,40 +166,44 @@ static void questions(hf_net *n)
     hf_answer(n, "qa_outputs", x);
 }
 
+/* Where a head of hidden words has its layers. */
+typedef struct words_head {
+    const char *scope, *norm, *own, *bias; /* own: the table of words, where it is not that of the embeddings */
+} words_head;
+
 /* Linear layer, activation and norm, then the table of words. */
-static void hidden_words(hf_net *n, ty_var x, const char *scope, const char *norm, const char *activation,
-                         const char *bias)
+static void hidden_words(hf_net *n, const words_head *h, const char *activation)
 {
     ty_net *net = n->net;
+    ty_var words, x = network(n, &words);
     int64_t rows = hf_size(n, "vocab_size"), size = hf_size(n, "hidden_size");
     int64_t width = traits_of(n)->is_factorized ? hf_size_or(n, "embedding_size", 128) : size;
-    if (!hf_flag(n, "tie_word_embeddings", true))
-        hf_refuse(n, "tie_word_embeddings", "a table of its own for hidden words is not built");
-    ty_scope(net, scope);
+    ty_scope(net, h->scope);
     x = hf_activation(n, activation, hf_linear(n, "dense", x, width, true));
-    x = hf_layer_norm(n, norm, x, hf_number(n, "layer_norm_eps", 1e-12));
+    x = hf_layer_norm(n, h->norm, x, hf_number(n, "layer_norm_eps", 1e-12));
     ty_end(net);
-    const char *table = ty_text(net, "%s.embeddings.word_embeddings.weight", traits_of(n)->base);
-    ty_output(net, "logits", hf_tied_logits(n, x, table, rows, width, bias));
+    const char *shared = ty_text(net, "%s.embeddings.word_embeddings.weight", traits_of(n)->base);
+    ty_output(net, "logits", hf_tied_logits(n, x, hf_tied_name(n, shared, h->own, true), rows, width, h->bias));
 }
 
 static void bert_words(hf_net *n)
 {
-    ty_var words, x = network(n, &words);
-    hidden_words(n, x, "cls.predictions.transform", "LayerNorm", hf_text(n, "hidden_act", "gelu"),
-                 "cls.predictions.bias");
+    static const words_head head = {"cls.predictions.transform", "LayerNorm", "cls.predictions.decoder.weight",
+                                    "cls.predictions.bias"};
+    hidden_words(n, &head, hf_text(n, "hidden_act", "gelu"));
 }
 
 static void roberta_words(hf_net *n)
 {
-    ty_var words, x = network(n, &words);
-    hidden_words(n, x, "lm_head", "layer_norm", "gelu", "lm_head.bias");
+    static const words_head head = {"lm_head", "layer_norm", "lm_head.decoder.weight", "lm_head.bias"};
+    hidden_words(n, &head, "gelu");
 }
 
 static void electra_words(hf_net *n)
 {
-    ty_var words, x = network(n, &words);
-    hidden_words(n, x, "generator_predictions", "LayerNorm", "gelu", "generator_lm_head.bias");
+    static const words_head head = {"generator_predictions", "LayerNorm", "generator_lm_head.weight",
+                                    "generator_lm_head.bias"};
+    hidden_words(n, &head, "gelu");
 }
 
 /* ---- the networks ------------------------------------------------------------------------------------------------ */

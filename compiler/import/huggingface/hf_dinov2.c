@@ -74,7 +74,7 @@ static ty_var network(hf_net *n)
     static const char *const token[] = {"cls_token", NULL};
     static const hf_vit_rows rows = {.image = 224, .patch = 14, .token = token};
     ty_net *net = n->net;
-    int64_t layers = hf_size_or(n, "num_hidden_layers", 12);
+    int64_t layers = hf_layers(n, "num_hidden_layers", 12);
     bool is_inside = n->head->task != HF_NO_TASK;
     check_square(n);
     if (is_inside)

@@ -56,7 +56,7 @@ static ty_var feed(hf_net *n, ty_var x)
 static ty_var network(hf_net *n, ty_var *words)
 {
     ty_net *net = n->net;
-    int64_t size = hf_size_or(n, "n_embd", 768), layers = hf_size_or(n, "n_layer", 12);
+    int64_t size = hf_size_or(n, "n_embd", 768), layers = hf_layers(n, "n_layer", 12);
     bool is_inside = n->head->task != HF_NO_TASK;
     if (hf_flag(n, "add_cross_attention", false))
         hf_refuse(n, "add_cross_attention", "attention to an encoder is not built");
@@ -92,10 +92,10 @@ static void next_words(hf_net *n)
     ty_net *net = n->net;
     ty_var words, x = network(n, &words);
     int64_t rows = hf_size(n, "vocab_size"), size = ty_dim(net, x, 2);
-    bool is_tied = hf_flag(n, "tie_word_embeddings", true);
+    const char *shared = "transformer.wte.weight";
+    bool is_tied = hf_tied_name(n, shared, "lm_head.weight", true) == shared;
     ty_output(net, "logits",
-              is_tied ? hf_tied_logits(n, x, "transformer.wte.weight", rows, size, NULL)
-                      : hf_linear(n, "lm_head", x, rows, false));
+              is_tied ? hf_tied_logits(n, x, shared, rows, size, NULL) : hf_linear(n, "lm_head", x, rows, false));
 }
 
 static void classes(hf_net *n)

@@ -220,7 +220,7 @@ static ty_var network(hf_net *n, ty_var *words)
 {
     ty_net *net = n->net;
     const llama_traits *t = traits_of(n);
-    int64_t size = hf_size(n, "hidden_size"), layers = hf_size(n, "num_hidden_layers");
+    int64_t size = hf_size(n, "hidden_size"), layers = hf_layers(n, "num_hidden_layers", 0);
     bool is_inside = n->head->task != HF_NO_TASK;
     *words = hf_words(n);
     ty_var seen = hf_takes(n, "attention_mask", false) ? hf_seen(n, *words, false) : (ty_var){0};
@@ -255,9 +255,9 @@ static void next_words(hf_net *n)
     ty_net *net = n->net;
     ty_var words, x = network(n, &words);
     int64_t rows = hf_size(n, "vocab_size"), size = ty_dim(net, x, 2);
-    bool is_tied = hf_flag(n, "tie_word_embeddings", traits_of(n)->is_tied);
-    ty_var y = is_tied ? hf_tied_logits(n, x, "model.embed_tokens.weight", rows, size, NULL)
-                       : hf_linear(n, "lm_head", x, rows, false);
+    const char *shared = "model.embed_tokens.weight";
+    bool is_tied = hf_tied_name(n, shared, "lm_head.weight", traits_of(n)->is_tied) == shared;
+    ty_var y = is_tied ? hf_tied_logits(n, x, shared, rows, size, NULL) : hf_linear(n, "lm_head", x, rows, false);
     ty_output(net, "logits", scaled(n, y, 1 / factor(n, "logits_scaling")));
 }
 
@@ -282,10 +282,10 @@ static const hf_head heads[] = {{"Model", HF_NO_TASK, bare},
 
 /* ---- the networks ------------------------------------------------------------------------------------------------ */
 
-#define LLAMA_LIKE(name, class_title, pad_token, ...)    \
+#define LLAMA_LIKE(name, title, padding, ...)            \
     static const llama_traits as_##name = {__VA_ARGS__}; \
     const hf_family hf_family_##name = {                 \
-        .class_name = class_title, .base = "model", .head = heads, .traits = &as_##name, .pad = pad_token};
+        .class_name = title, .base = "model", .head = heads, .traits = &as_##name, .pad = padding};
 
 LLAMA_LIKE(llama, "Llama", -1, 0)
 LLAMA_LIKE(mistral, "Mistral", -1, .groups = 8, .always_window = true)

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+enum { MAX_LAYERS = 4096 };
+
 /* ---- config.json ------------------------------------------------------------------------------------------------- */
 
 int64_t hf_size_or(hf_net *n, const char *key, int64_t absent)
@@ -50,6 +52,22 @@ const char *hf_text(hf_net *n, const char *key, const char *absent)
     if (hf_config_text(n->config, key, absent, &v, &err) < 0)
         hf_fail(n, &err);
     return v;
+}
+
+int64_t hf_layers(hf_net *n, const char *key, int64_t absent)
+{
+    int64_t layers = hf_size_or(n, key, absent);
+    if (layers <= MAX_LAYERS)
+        return layers;
+    hf_refuse(n, key, "no network has so many layers");
+    return 1;
+}
+
+/* null means that there is none, whatever the class's default. */
+int64_t hf_padding(hf_net *n)
+{
+    const ty_doc *d = ty_doc_find(n->config, "pad_token_id");
+    return d && d->kind == TY_DOC_NULL ? -1 : (int64_t)hf_number(n, "pad_token_id", (double)n->family->pad);
 }
 
 void hf_pair(hf_net *n, const char *key, int64_t absent, int64_t pair[2])
@@ -110,8 +128,8 @@ ty_var hf_seen(hf_net *n, ty_var words, bool usually)
 {
     if (hf_takes(n, "attention_mask", usually))
         return ty_ne(n->net, ty_input(n->net, "attention_mask", "i64[batch,sequence]"), words_like(n, words, 0));
-    double pad = hf_number(n, "pad_token_id", (double)n->family->pad);
-    return pad < 0 ? (ty_var){0} : ty_ne(n->net, words, words_like(n, words, (int64_t)pad));
+    int64_t pad = hf_padding(n);
+    return pad < 0 ? (ty_var){0} : ty_ne(n->net, words, words_like(n, words, pad));
 }
 
 ty_var hf_types(hf_net *n)
@@ -149,11 +167,11 @@ ty_var hf_table(hf_net *n, const char *name, ty_var ids, int64_t rows, int64_t s
 ty_var hf_padded_table(hf_net *n, const char *name, ty_var ids, int64_t rows, int64_t size)
 {
     ty_net *net = n->net;
-    double pad = hf_number(n, "pad_token_id", (double)n->family->pad);
+    int64_t pad = hf_padding(n);
     ty_var x = hf_table(n, name, ids, rows, size);
     if (pad < 0 || !ty_training(net))
         return x;
-    ty_var is_pad = ty_unsqueeze(net, ty_eq(net, ids, words_like(n, ids, (int64_t)pad)), 2);
+    ty_var is_pad = ty_unsqueeze(net, ty_eq(net, ids, words_like(n, ids, pad)), 2);
     return ty_where(net, is_pad, ty_stop_gradient(net, x), x);
 }
 
@@ -166,6 +184,27 @@ ty_var hf_places(hf_net *n, const char *name, ty_var words, int64_t rows, int64_
                 (long long)rows);
     return ty_slice(net, ty_parameter(net, ty_text(net, "%s.weight", name), ty_dims(rows, size), hf_start(n)), 0, 0,
                     length);
+}
+
+/* create_position_ids_from_input_ids */
+ty_var hf_counted_places(hf_net *n, ty_var words)
+{
+    ty_net *net = n->net;
+    int64_t pad = hf_padding(n), most = hf_size(n, "max_position_embeddings") - pad - 1;
+    if (ty_dim(net, words, 1) > most)
+        ty_fail(net, "texts of %lld tokens, and the table position_embeddings has room for %lld",
+                (long long)ty_dim(net, words, 1), (long long)most);
+    ty_var padding = words_like(n, words, pad), is_word = ty_cast(net, ty_ne(net, words, padding), "i64");
+    return ty_add(net, ty_mul(net, ty_cumsum(net, is_word, 1), is_word), padding);
+}
+
+ty_var hf_type_rows(hf_net *n, ty_var types, int64_t size)
+{
+    ty_net *net = n->net;
+    int64_t rows = hf_size_or(n, "type_vocab_size", 2);
+    if (types.id)
+        return hf_table(n, "token_type_embeddings", types, rows, size);
+    return ty_slice(net, ty_parameter(net, "token_type_embeddings.weight", ty_dims(rows, size), hf_start(n)), 0, 0, 1);
 }
 
 ty_var hf_layer_norm(hf_net *n, const char *name, ty_var x, double eps)
@@ -310,15 +349,22 @@ ty_var hf_tied_logits(hf_net *n, ty_var x, const char *table, int64_t rows, int6
     return bias ? ty_add(net, y, ty_parameter(net, bias, ty_dims(rows), ty_zeros())) : y;
 }
 
+const char *hf_tied_name(hf_net *n, const char *shared, const char *own, bool absent)
+{
+    bool is_alone = hf_holds(n, own) && !hf_holds(n, shared);
+    bool is_tied = hf_flag(n, "tie_word_embeddings", absent) && !is_alone && !hf_holds_apart(n, own, shared);
+    return is_tied ? shared : own;
+}
+
 ty_var hf_last_word(hf_net *n, ty_var x, ty_var words)
 {
     ty_net *net = n->net;
-    double pad = hf_number(n, "pad_token_id", (double)n->family->pad);
+    int64_t pad = hf_padding(n);
     int64_t b = ty_dim(net, x, 0), s = ty_dim(net, x, 1), e = ty_dim(net, x, 2);
     if (pad < 0)
         return ty_reshape(net, ty_slice(net, x, 1, s - 1, s), ty_dims(b, e));
     ty_var place = ty_iota(net, "i64", ty_dims(b, s), 1);
-    ty_var is_word = ty_ne(net, words, words_like(n, words, (int64_t)pad));
+    ty_var is_word = ty_ne(net, words, words_like(n, words, pad));
     ty_var last = ty_reduce_max(net, ty_where(net, is_word, place, words_like(n, words, 0)), ty_dims(1), true);
     ty_var index = ty_expand(net, ty_reshape(net, last, ty_dims(b, 1, 1)), ty_dims(b, 1, e));
     return ty_reshape(net, ty_take(net, x, index, 1), ty_dims(b, e));

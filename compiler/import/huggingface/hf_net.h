@@ -69,6 +69,10 @@ const char *hf_text(hf_net *n, const char *key, const char *absent);
 void hf_pair(hf_net *n, const char *key, int64_t absent, int64_t pair[2]);
 /* The key's value; NULL: missing or null. */
 const ty_doc *hf_find(hf_net *n, const char *key);
+/* How many layers there are; absent as for hf_size_or. Refuses more than any network has. */
+int64_t hf_layers(hf_net *n, const char *key, int64_t absent);
+/* pad_token_id; -1: there is no such token. */
+int64_t hf_padding(hf_net *n);
 /* Refuses the value of a key: what of it is not built here. */
 void hf_refuse(hf_net *n, const char *key, const char *what);
 bool hf_failed(const hf_net *n);
@@ -102,6 +106,10 @@ ty_var hf_table(hf_net *n, const char *name, ty_var ids, int64_t rows, int64_t s
 ty_var hf_padded_table(hf_net *n, const char *name, ty_var ids, int64_t rows, int64_t size);
 /* Its first S rows, [S, size]. */
 ty_var hf_places(hf_net *n, const char *name, ty_var words, int64_t rows, int64_t size);
+/* i64 [B, S] as RoBERTa counts: pad_token_id + 1, + 2 ... for words, pad_token_id for padding. */
+ty_var hf_counted_places(hf_net *n, ty_var words);
+/* Rows of token_type_embeddings, those of type 0 where no types are given. */
+ty_var hf_type_rows(hf_net *n, ty_var types, int64_t size);
 ty_var hf_layer_norm(hf_net *n, const char *name, ty_var x, double eps);
 /* By its name in transformers/activations.py (ACT2FN): "gelu", "gelu_new", "silu" ... */
 ty_var hf_activation(hf_net *n, const char *name, ty_var x);
@@ -126,6 +134,9 @@ ty_var hf_key_mask(hf_net *n, ty_var seen);
 
 /* Logits over the words of a table that the network has, x T' (+ bias where its name is not NULL). */
 ty_var hf_tied_logits(hf_net *n, ty_var x, const char *table, int64_t rows, int64_t size, const char *bias);
+/* Of two names of one weight of a head the one that counts: its own where tie_word_embeddings or the files keep the two
+ * apart, and where the files have that one alone. absent: tie_word_embeddings where the file has none. */
+const char *hf_tied_name(hf_net *n, const char *shared, const char *own, bool absent);
 /* Of [B, S, E] the row of the last word of each text, [B, E]: the last position that does not hold pad_token_id, the
  * last of all where the configuration has none. */
 ty_var hf_last_word(hf_net *n, ty_var x, ty_var words);

@@ -37,12 +37,11 @@ static const char *section_text(hf_net *n, const rotary_plan *p, const char *key
     return v;
 }
 
-static rotary_plan read_plan(hf_net *n, double theta)
+static rotary_plan read_plan(hf_net *n, const ty_doc *section, double theta)
 {
-    const ty_doc *now = hf_find(n, "rope_parameters");
-    rotary_plan p = {.section = now ? now : hf_find(n, "rope_scaling")};
+    rotary_plan p = {.section = section};
     p.kind = section_text(n, &p, "rope_type", section_text(n, &p, "type", "default"));
-    p.theta = section_number(n, &p, "rope_theta", hf_number(n, "rope_theta", theta));
+    p.theta = section_number(n, &p, "rope_theta", theta);
     p.share = section_number(n, &p, "partial_rotary_factor", hf_number(n, "partial_rotary_factor", 1));
     return p;
 }
@@ -97,7 +96,16 @@ static ty_var table(hf_net *n, float (*of)(float), const float *frequency, int64
 
 hf_rotary hf_rotary_of(hf_net *n, int64_t length, int64_t size, double theta)
 {
-    rotary_plan p = read_plan(n, theta);
+    const ty_doc *now = hf_find(n, "rope_parameters");
+    return hf_rotary_by(n, now ? now : hf_find(n, "rope_scaling"), length, size, hf_number(n, "rope_theta", theta));
+}
+
+hf_rotary hf_rotary_by(hf_net *n, const ty_doc *section, int64_t length, int64_t size, double theta)
+{
+    ty_error err;
+    if (section && section->kind != TY_DOC_NULL && ty_doc_expect(section, TY_DOC_MAP, &err) < 0)
+        hf_fail(n, &err);
+    rotary_plan p = read_plan(n, section, theta);
     hf_rotary r = {.turned = (int64_t)((double)size * p.share)};
     if (r.turned < 2 || r.turned % 2 || r.turned > size)
         ty_fail(n->net, "rotary positions turn pairs, and %lld numbers of a head's %lld are to be turned",

@@ -15,6 +15,8 @@ typedef struct hf_rotary {
  * and llama3 (transformers/modeling_rope_utils.py); any other is refused. length: S; size: D; theta: where the file has
  * none. */
 hf_rotary hf_rotary_of(hf_net *n, int64_t length, int64_t size, double theta);
+/* The same, by a section that stands elsewhere; NULL: there is none, and the kind is default. */
+hf_rotary hf_rotary_by(hf_net *n, const ty_doc *section, int64_t length, int64_t size, double theta);
 /* x [B, H, S, D] turned. */
 ty_var hf_rotate(hf_net *n, ty_var x, const hf_rotary *r);
 

@@ -219,7 +219,7 @@ static ty_var block(hf_net *n, const t5_stack *s, ty_var x)
 
 static int64_t n_blocks(hf_net *n, const t5_stack *s)
 {
-    int64_t layers = hf_size_or(n, "num_layers", 6);
+    int64_t layers = hf_layers(n, "num_layers", 6);
     return is_decoder(s) ? hf_size_or(n, "num_decoder_layers", layers) : layers;
 }
 

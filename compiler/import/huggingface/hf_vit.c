@@ -96,7 +96,7 @@ static ty_var layer(hf_net *n, ty_var x)
 static ty_var network(hf_net *n)
 {
     ty_net *net = n->net;
-    int64_t layers = hf_size_or(n, "num_hidden_layers", 12);
+    int64_t layers = hf_layers(n, "num_hidden_layers", 12);
     bool is_inside = n->head->task != HF_NO_TASK;
     if (is_inside)
         ty_scope(net, traits_of(n)->base);

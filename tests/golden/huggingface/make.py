@@ -8,6 +8,7 @@ Each case is a folder: config.json and model.safetensors as save_pretrained() le
     loss           [1] in training (without dropout)
     stepped.NAME   weights after one step of SGD with learning rate RATE, by their names in model.safetensors
 """
+import json
 import os
 import sys
 import tempfile
@@ -25,16 +26,16 @@ PICTURE = dict(hidden_size=8, num_hidden_layers=2, num_attention_heads=2, interm
 NO_DROPOUT = dict(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 
 
-def texts(pad=0, types=0, mask=True):
+def texts(pad=0, types=0, mask=True, length=LENGTH):
     """Words and padding at the right; the first text is whole."""
-    ids = torch.randint(3, WORDS, (BATCH, LENGTH))
-    lengths = [LENGTH, LENGTH - 2, LENGTH - 3]
-    seen = torch.tensor([[int(i < n) for i in range(LENGTH)] for n in lengths])
+    ids = torch.randint(3, WORDS, (BATCH, length))
+    lengths = [length, length - 2, length - 3]
+    seen = torch.tensor([[int(i < n) for i in range(length)] for n in lengths])
     given = {"input_ids": torch.where(seen.bool(), ids, pad)}
     if mask:
         given["attention_mask"] = seen
     if types:
-        given["token_type_ids"] = torch.randint(0, types, (BATCH, LENGTH))
+        given["token_type_ids"] = torch.randint(0, types, (BATCH, length))
     return given, seen
 
 
@@ -114,11 +115,11 @@ def case(name):
     return add
 
 
-def text_case(name, config, classes, pad=0, types=0, mask=True):
+def text_case(name, config, classes, pad=0, types=0, mask=True, length=LENGTH):
     """classes: {head: (class, kind)}; a folder for each."""
     for head, (cls, kind) in classes.items():
         def make(folder, cls=cls, kind=kind):
-            given, seen = texts(pad, types, mask)
+            given, seen = texts(pad, types, mask, length)
             settings = config()
             settings.num_labels = 2 if kind == "questions" else 4
             write(folder, cls(settings), given, labels_for(kind, seen, 4))
@@ -205,6 +206,66 @@ decoder("Phi3", rope_parameters=dict(rope_type="default", rope_theta=10000.0, pa
         sliding_window=4)
 decoder("SmolLM3", num_hidden_layers=3, no_rope_layers=[1, 0, 1])
 decoder("Olmo2")
+DISTILBERT = dict(vocab_size=WORDS, dim=8, n_layers=2, n_heads=2, hidden_dim=12, max_position_embeddings=16, dropout=0.0,
+                  attention_dropout=0.0, seq_classif_dropout=0.0, qa_dropout=0.0, initializer_range=0.5)
+text_case("distilbert", lambda: T.DistilBertConfig(**DISTILBERT), heads("DistilBert"))
+# The tables of waves are trained too.
+text_case("distilbert-waves", lambda: T.DistilBertConfig(**DISTILBERT, sinusoidal_pos_embds=True),
+          heads("DistilBert", only=("classes",)))
+ALBERT = dict(TEXT, **NO_DROPOUT, embedding_size=4, classifier_dropout_prob=0.0, initializer_range=0.5)
+text_case("albert", lambda: T.AlbertConfig(**ALBERT), heads("Albert"), types=2)
+# 3 layers in 2 groups: the first has 2 of them.
+text_case("albert-groups", lambda: T.AlbertConfig(**{**ALBERT, "num_hidden_layers": 3}, num_hidden_groups=2,
+                                                  inner_group_num=2, hidden_act="gelu"),
+          heads("Albert", only=("classes",)), types=2)
+text_case("albert-apart", lambda: T.AlbertConfig(**ALBERT, tie_word_embeddings=False),
+          heads("Albert", only=("words",)), types=2)
+# Windows of 3 positions, so that padding may see no word; angles that turn fast.
+MODERNBERT = dict(TEXT, num_hidden_layers=4, pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1,
+                  sep_token_id=2, local_attention=3, initializer_range=0.5)
+TURNS = {"full_attention": {"rope_type": "default", "rope_theta": 40.0},
+         "sliding_attention": {"rope_type": "default", "rope_theta": 5.0}}
+text_case("modernbert", lambda: T.ModernBertConfig(**MODERNBERT, rope_parameters=TURNS), heads("ModernBert"))
+text_case("modernbert-biased", lambda: T.ModernBertConfig(
+    **MODERNBERT, norm_bias=True, attention_bias=True, mlp_bias=True, classifier_bias=True, decoder_bias=False,
+    layer_types=["sliding_attention", "full_attention", "full_attention", "sliding_attention"]),
+    heads("ModernBert", only=("words",)))
+OLD = dict(global_attn_every_n_layers=2, global_rope_theta=40.0, local_rope_theta=5.0)
+
+
+def rewrite(folder, without=(), **keys):
+    """Changes config.json to what files from elsewhere say."""
+    path = os.path.join(folder, "config.json")
+    with open(path) as f:
+        config = {k: v for k, v in json.load(f).items() if k not in without}
+    with open(path, "w") as f:
+        json.dump({**config, **keys}, f, indent=2, sort_keys=True)
+        f.write("\n")
+
+
+@case("modernbert-old-mean")
+def modernbert_old(folder):
+    """The keys of Transformers 4."""
+    given, seen = texts()
+    config = T.ModernBertConfig(**MODERNBERT, **OLD, classifier_pooling="mean", num_labels=4)
+    write(folder, T.ModernBertForSequenceClassification(config), given, labels_for("classes", seen, 4))
+    rewrite(folder, without=("layer_types", "rope_parameters"), **OLD)
+
+
+text_case("mpnet", lambda: T.MPNetConfig(**ROBERTA, **NO_DROPOUT, initializer_range=0.5), heads("MPNet"), pad=1)
+# Of more than 7 positions several distances share a number.
+text_case("mpnet-far", lambda: T.MPNetConfig(**{**TEXT, "max_position_embeddings": 42}, **NO_DROPOUT,
+                                             initializer_range=0.5), heads("MPNet", only=("classes",)), pad=1, length=40)
+
+
+@case("mpnet-apart-words")
+def mpnet_apart(folder):
+    """Two tables in the files where the configuration tells of one: Transformers believes the files."""
+    given, seen = texts(pad=1)
+    config = T.MPNetConfig(**ROBERTA, **NO_DROPOUT, initializer_range=0.5, tie_word_embeddings=False)
+    write(folder, T.MPNetForMaskedLM(config), given, words_labels(seen))
+    rewrite(folder, tie_word_embeddings=True)
+
 
 VIT = dict(PICTURE, **NO_DROPOUT, initializer_range=0.5)
 WIDE = dict(VIT, image_size=[8, 13], patch_size=[4, 3], num_channels=1, qkv_bias=False, hidden_act="gelu_new",
