@@ -56,6 +56,7 @@ typedef struct ty_model_choice {
     const char *architecture;  /* of a Hugging Face folder: the class that is meant, "BertForSequenceClassification" or
                                   "ForSequenceClassification"; NULL: the one that config.json names */
     int64_t labels;            /* classes of its head; 0: as many as config.json has */
+    uint64_t seed;             /* what weights start from that its files do not have (ty_model_reseed) */
     const char *const *inputs; /* that are fed, of a network that can make up others; n_inputs 0: the usual ones */
     int n_inputs;
 } ty_model_choice;

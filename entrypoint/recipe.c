@@ -571,6 +571,7 @@ static int read_top(recipe_reader *rd, const ty_doc *root)
     r->choice.layers = t.layers ? ty_recipe_path(rd, t.layers) : NULL;
     r->choice.architecture = t.architecture;
     r->choice.labels = t.labels;
+    r->choice.seed = (uint64_t)t.seed;
     r->batch_rule = t.batch_rule;
     r->remat = t.remat;
     r->batch_base = t.batch_base;

@@ -1,6 +1,7 @@
 /* hf.c - see hf.h. Opening: config.json, the family and head that it names, the weights, the lists. */
 #include "compiler/import/huggingface/hf.h"
 
+#include "base/crew.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "compiler/import/huggingface/hf_build.h"
@@ -13,8 +14,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { FREE_TRAIN = 4, FREE_EVAL = 8 }; /* small: a table of positions may be */
+enum {
+    FREE_TRAIN = 4, /* small: a table of positions may be */
+    FREE_EVAL = 8,
+    NAMED = 4 /* weights that a message names */
+};
+
+/* A weight that the files do not have. */
+typedef struct hf_started {
+    int weight; /* its number */
+    ty_type type;
+    ty_init init;
+    uint64_t seed;
+    float *out;
+} hf_started;
 
 struct ty_hf {
     ty_arena arena;
@@ -25,8 +40,9 @@ struct ty_hf {
     bool labels_given;
     hf_weights *weights;
     ty_cmodel_lists lists;
-    ty_init *init;   /* one a weight */
-    float **started; /* one a weight: its numbers, where it starts anew; else NULL */
+    hf_started *started; /* [n_started]: weights that start anew */
+    int n_started;
+    uint64_t seed; /* that they have started from */
     char format[160];
     ty_model_preparation preparation;
     const char **companion;
@@ -263,16 +279,6 @@ bool hf_holds_apart(const hf_net *n, const char *name, const char *other)
     return a >= 0 && b >= 0 && !hf_weights_same(n->model->weights, a, b);
 }
 
-static void start_weight(ty_hf *h, int i, uint64_t seed)
-{
-    ty_model_value *w = &h->lists.weight[i];
-    ty_type type = ty_type_make(w->dtype, w->rank, w->dim);
-    if (!h->started[i])
-        h->started[i] = TY_NEW_ARRAY(&h->arena, float, ty_type_elems(&type));
-    cmodel_initialize(w->name, &type, h->init[i], seed, h->started[i]);
-    w->data = h->started[i];
-}
-
 static int refuse_shape(const ty_hf *h, const char *name, const ty_type *wants, const ty_type *has, ty_error *err)
 {
     char a[160], b[160];
@@ -311,37 +317,87 @@ static void tell_started(const ty_hf *h, const char *names, int n)
                     h->folder, n, names);
 }
 
-static int fill_weights(ty_hf *h, const cmodel_net *net, ty_error *err)
+/* Notes that weight i starts anew, in memory of its own. */
+static int add_started(ty_hf *h, int i, ty_init init, ty_error *err)
+{
+    ty_model_value *w = &h->lists.weight[i];
+    hf_started s = {.weight = i, .type = ty_type_make(w->dtype, w->rank, w->dim), .init = init};
+    s.out = malloc(ty_type_bytes(&s.type) + 1);
+    if (!s.out)
+        return ty_error_set(err, TY_E_LIMIT, "no memory for weight \"%s\", which starts anew", w->name);
+    w->data = s.out;
+    h->started[h->n_started++] = s;
+    return 0;
+}
+
+static void run_start(const ty_job *job)
+{
+    const hf_started *s = job->from;
+    cmodel_initialize(job->shared, &s->type, s->init, s->seed, s->out);
+}
+
+/* Their numbers, by all processors: each weight has a stream of its own. */
+static int start_all(ty_hf *h, uint64_t seed, ty_error *err)
+{
+    ty_job *jobs = TY_NEW_ARRAY(&h->arena, ty_job, h->n_started + 1);
+    for (int i = 0; i < h->n_started; i++) {
+        h->started[i].seed = seed;
+        const char *name = h->lists.weight[h->started[i].weight].name;
+        jobs[i] = (ty_job){.run = run_start, .from = &h->started[i], .shared = (void *)(uintptr_t)name};
+    }
+    ty_crew *crew = ty_crew_start(jobs, h->n_started, ty_crew_processors() - 1);
+    if (!crew)
+        return ty_error_set(err, TY_E_LIMIT, "no memory to start weights");
+    ty_crew_end(crew);
+    h->seed = seed;
+    return 0;
+}
+
+/* What is only in config.json may be any number. */
+static int check_memory(const ty_hf *h, ty_error *err)
+{
+    double bytes = 0, there = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    for (int i = 0; i < h->lists.n_weights; i++) {
+        const ty_model_value *w = &h->lists.weight[i];
+        ty_type type = ty_type_make(w->dtype, w->rank, w->dim);
+        bytes += find_weight(h, w->name) < 0 ? (double)ty_type_bytes(&type) : 0;
+    }
+    if (bytes <= there)
+        return 0;
+    ty_error_set(err, TY_E_LIMIT, "weights that the files do not have take %.1f GiB, and there are %.1f",
+                 bytes / 0x1p30, there / 0x1p30);
+    return ty_error_at(err, "%s", h->path);
+}
+
+static void add_name(char *names, size_t n, const ty_hf *h, int i)
+{
+    size_t used = strlen(names);
+    if (h->n_started <= NAMED)
+        snprintf(names + used, n - used, "%s%.48s", used ? ", " : "", h->lists.weight[i].name);
+    else if (h->n_started == NAMED + 1)
+        snprintf(names + used, n - used, " ...");
+}
+
+static int fill_weights(ty_hf *h, const cmodel_net *net, uint64_t seed, ty_error *err)
 {
     char names[240] = "";
-    int started = 0;
-    h->init = TY_NEW_ARRAY(&h->arena, ty_init, h->lists.n_weights + 1);
-    h->started = TY_NEW_ARRAY(&h->arena, float *, h->lists.n_weights + 1);
+    h->started = TY_NEW_ARRAY(&h->arena, hf_started, h->lists.n_weights + 1);
+    if (check_memory(h, err) < 0)
+        return -1;
     for (int i = 0; i < h->lists.n_weights; i++) {
-        h->init[i] = net->weight.at[i].init;
         int rc = take_weight(h, i, err);
-        if (rc < 0)
+        if (rc < 0 || (rc == 0 && add_started(h, i, net->weight.at[i].init, err) < 0))
             return -1;
-        if (rc == 1)
-            continue;
-        start_weight(h, i, 0);
-        if (started++ < 4)
-            snprintf(names + strlen(names), sizeof names - strlen(names), "%s%.48s", started > 1 ? ", " : "",
-                     h->lists.weight[i].name);
-        else if (started == 5)
-            snprintf(names + strlen(names), sizeof names - strlen(names), " ...");
+        if (rc == 0)
+            add_name(names, sizeof names, h, i);
     }
-    tell_started(h, names, started);
-    return 0;
+    tell_started(h, names, h->n_started);
+    return start_all(h, seed, err);
 }
 
 int ty_hf_reseed(ty_hf *h, uint64_t seed, ty_error *err)
 {
-    (void)err;
-    for (int i = 0; i < h->lists.n_weights; i++)
-        if (h->started[i])
-            start_weight(h, i, seed);
-    return 0;
+    return seed == h->seed ? 0 : start_all(h, seed, err);
 }
 
 void ty_hf_drop_pages(const ty_hf *h)
@@ -411,7 +467,7 @@ static int open_all(ty_hf *h, const ty_model_choice *choice, ty_error *err)
     cmodel_net *net = TY_NEW(&h->arena, cmodel_net);
     h->net.model = h;
     if (read_config(h, choice, err) < 0 || hf_weights_open(h->folder, &h->weights, err) < 0 ||
-        cmodel_list_all(&source, &h->arena, net, &h->lists, err) < 0 || fill_weights(h, net, err) < 0)
+        cmodel_list_all(&source, &h->arena, net, &h->lists, err) < 0 || fill_weights(h, net, choice->seed, err) < 0)
         return -1;
     h->lists.format = h->format;
     if (hf_files_list(h->folder, &h->arena, &h->companion, &h->n_companions, err) < 0)
@@ -441,6 +497,8 @@ void ty_hf_free(ty_hf *h)
     if (!h)
         return;
     hf_weights_free(h->weights);
+    for (int i = 0; i < h->n_started; i++)
+        free(h->started[i].out);
     ty_arena_fini(&h->arena);
     free(h);
 }
