@@ -114,6 +114,7 @@ const ty_model_warning *ty_model_warning_at(const ty_model *m, int i);
 typedef struct ty_model_preparation {
     const char *tokenizer;  /* path of a tokenizer.json; NULL: none */
     int64_t max_length;     /* tokens of a text at most; 0: any number */
+    bool is_turned;         /* weights of linear layers are [in, out] */
     bool foretells;         /* its outputs are the next words: labels are the tokens one further on */
     bool has_normalization; /* of pictures: (value / 255 - mean) / std, a channel each */
     double mean[3], std[3];

@@ -92,7 +92,7 @@ int ty_model_open_kept(const char *path, const char *kept, ty_model **out, ty_er
     return ty_model_open_as(path, kept, NULL, out, err);
 }
 
-/* A choice that the format would pass over in silence. */
+/* Classes and their labels are Hugging Face's. */
 static int model_check_class(const ty_model *m, const ty_model_choice *choice, ty_error *err)
 {
     if (m->format == &ty_model_hf || (!choice->architecture && !choice->labels))
@@ -102,6 +102,7 @@ static int model_check_class(const ty_model *m, const ty_model_choice *choice, t
     return ty_error_help(err, "leave the key out; folders of Hugging Face name a class");
 }
 
+/* A choice that the format would pass over in silence. */
 static int model_check_choice(const ty_model *m, const ty_model_choice *choice, ty_error *err)
 {
     const char *key = choice->train_signature ? "train_signature" : "signature";

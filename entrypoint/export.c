@@ -6,6 +6,7 @@
 #include "base/quantity.h"
 #include "container/input/tokenizer/tokenizer.h"
 #include "container/output/modeldir.h"
+#include "entrypoint/adapter.h"
 #include "base/safetensors.h"
 #include "base/version.h"
 
@@ -104,6 +105,18 @@ static int write_companions(const ty_export *e, ty_modeldir *md, ty_error *err)
     return 0;
 }
 
+static int write_adapter(const ty_export *e, ty_modeldir *md, ty_error *err)
+{
+    static const ty_safetensors_meta meta[] = {{"format", "pt"}};
+    const ty_adapter_files *f = e->adapter;
+    if (!f)
+        return 0;
+    if (ty_modeldir_put(md, TY_ADAPTER_CONFIG, "adapter", f->config, strlen(f->config), err) < 0 ||
+        ty_safetensors_write(ty_modeldir_path(md, TY_ADAPTER_WEIGHTS), f->tensors, f->n_tensors, meta, 1, err) < 0)
+        return -1;
+    return ty_modeldir_add(md, TY_ADAPTER_WEIGHTS, "adapter", err);
+}
+
 int ty_export_write(const ty_export *e, ty_error *err)
 {
     ty_modeldir *md;
@@ -127,6 +140,8 @@ int ty_export_write(const ty_export *e, ty_error *err)
     int rc = write_files(e, md, err);
     if (rc == 0)
         rc = write_companions(e, md, err);
+    if (rc == 0)
+        rc = write_adapter(e, md, err);
     if (rc == 0)
         rc = ty_modeldir_commit(md, &info, err);
     ty_modeldir_free(md);

@@ -28,6 +28,7 @@ typedef struct ty_export {
     size_t tokenizer_bytes;
     const char *const *companions; /* files that are copied beside the model under their names */
     int n_companions;
+    const struct ty_adapter_files *adapter; /* of low-rank adapters; NULL: not wanted */
     const ty_value_named *metrics;
     int n_metrics;
     const ty_named_tensor *weights;

@@ -1,11 +1,15 @@
 /* found.h - fields for data whose recipe declares none, from what the files hold and what the model takes.
  *
- *   arrays    (npz, npy, IDX) each is a field of its name; likewise columns of Parquet and Arrow of which some are
- * lists, which are as long as the model's input of their name a table   whose header names all inputs of the model:
- * each of these is a field, and the target is pictures  are the field "image", of the size, channels and layout that
- * the model's first input has if its rank is 4; their folders' names, or the labels of a list, are the field "label"
- * any other table, for a model with one input: the field "features" holds all columns but the target's; texts, of a
- * model that has a tokenizer beside it, become tokens (found_texts.h)
+ * Arrays (npz, npy, IDX): each is a field of its name; likewise columns of Parquet and Arrow of which some are lists,
+ * which are as long as the model's input of their name.
+ *
+ * A table whose header names all inputs of the model: each of these is a field, and the target is one. Any other table,
+ * for a model with one input: the field "features" holds all columns but the target's.
+ *
+ * Pictures: the field "image", of the size, channels and layout that the model's first input has if its rank is 4;
+ * their folders' names, or the labels of a list, are the field "label". Sounds likewise.
+ *
+ * Texts, of a model that has a tokenizer beside it: tokens (found_texts.h).
  *
  * The target of a table is the column that `target` of the recipe's data or its loss names; else the first N where the
  * channel's content type says label_size=N (0: there is none); else one that is called as targets usually are; else the

@@ -264,9 +264,10 @@ typedef struct ty_recipe {
     int64_t checkpoint_keep;
     bool checkpoint_stop_on_error, checkpoint_sharded;
     ty_recipe_early early;
-    int best_value;    /* of an evaluation's values the one by which it is the best: 0 the loss, i + 1 metric i */
-    bool best_is_high; /* higher is better */
-    bool export_best;  /* the weights of the best evaluation are written, not the last */
+    int best_value;      /* of an evaluation's values the one by which it is the best: 0 the loss, i + 1 metric i */
+    bool best_is_high;   /* higher is better */
+    bool export_best;    /* the weights of the best evaluation are written, not the last */
+    bool export_adapter; /* low-rank adapters as files of their own, too */
     bool export_preprocessing;  /* an ONNX file that takes raw values, too */
     int64_t log_every;          /* steps between metric lines; 0: about 100 lines a run */
     const char *tensorboard;    /* folder, NULL: as the platform says; "none" is NULL with no_tensorboard */

@@ -602,6 +602,8 @@ static const ty_bind_row export_rows[] = {
      .help = "of the last step, or the best evaluation, whose checkpoint stays; auto: best with early_stopping"},
     {"preprocessing", TY_BIND_BOOL, offsetof(recipe_export, preprocessing), "false",
      .help = "model_with_preprocessing.onnx, too: an ONNX model that takes raw numbers and texts"},
+    {"adapter", TY_BIND_BOOL, offsetof(recipe_export, adapter), "false",
+     .help = "of lora on a Hugging Face folder: adapter/, too, which PEFT opens"},
 };
 
 static const char *const wires[] = {"none", "float16", "bfloat16", NULL};          /* as ty_recipe_wire */

@@ -146,7 +146,7 @@ enum { TY_WEIGHTS_AUTO, TY_WEIGHTS_LAST, TY_WEIGHTS_BEST };
 
 typedef struct recipe_export {
     int weights;
-    bool preprocessing;
+    bool preprocessing, adapter;
 } recipe_export;
 
 typedef struct recipe_distributed {

@@ -77,6 +77,9 @@ int ty_recipe_read_export(recipe_reader *rd, const ty_doc *node)
     if (ty_recipe_bind(rd, s->path, s->rows, s->n_rows, node, &e) < 0)
         return -1;
     r->export_preprocessing = e.preprocessing;
+    r->export_adapter = e.adapter;
+    if (e.adapter && r->lora.rank == 0)
+        return ty_doc_error(node, rd->err, TY_E_CONFIG, NULL, "export.adapter needs lora");
     r->export_best = e.weights == TY_WEIGHTS_BEST || (e.weights == TY_WEIGHTS_AUTO && r->early.patience > 0);
     if (r->export_best && !r->validation.given)
         return ty_doc_error(node, rd->err, TY_E_CONFIG, NULL, "export.weights: best needs data.validation");

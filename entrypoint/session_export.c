@@ -1,6 +1,7 @@
 /* session_export.c - the trained model: its weights by name, in the format in which it came, with what goes with it. */
 #include "base/json.h"
 #include "container/input/tokenizer/tokenizer.h"
+#include "entrypoint/adapter.h"
 #include "entrypoint/export.h"
 #include "entrypoint/front.h"
 #include "entrypoint/session.h"
@@ -100,6 +101,22 @@ static weights list_weights(ty_session *s)
     return w;
 }
 
+/* What was trained, before any of it is merged. */
+static int make_adapter(ty_session *s, ty_adapter_files *out, ty_error *err)
+{
+    int n = ty_program_n_tensors(s->program), kept = 0;
+    ty_named_tensor *items = TY_NEW_ARRAY(&s->arena, ty_named_tensor, n);
+    for (int i = 0; i < n; i++) {
+        bool trained;
+        ty_tensor t = ty_program_tensor(s->program, i, &items[kept].name, &trained);
+        items[kept].type = t.type;
+        items[kept].data = t.data;
+        kept += trained;
+    }
+    return ty_adapter_make(items, (size_t)kept, &s->recipe.lora, ty_model_preparation_of(s->model)->is_turned,
+                           s->recipe.model, &s->arena, out, err);
+}
+
 typedef struct model_writer {
     ty_session *session;
     weights weights;
@@ -152,6 +169,9 @@ int ty_session_export(ty_session *s, ty_error *err)
     ty_buf_init(&tokenizer, TY_TOKENIZER_MAX_FILE_BYTES);
     if (rc == 0)
         rc = ty_session_tokenizer(s, &tokenizer, err);
+    ty_adapter_files adapter;
+    if (rc == 0 && s->recipe.export_adapter)
+        rc = make_adapter(s, &adapter, err);
     model_writer writer = {s, list_weights(s)};
     const char *format = ty_model_format(s->model);
     ty_value_named values[TY_SESSION_MAX_METRICS + 1];
@@ -163,6 +183,7 @@ int ty_session_export(ty_session *s, ty_error *err)
                    .tokenizer = tokenizer.len > 0 ? tokenizer.data : NULL,
                    .tokenizer_bytes = tokenizer.len,
                    .model_name = ty_model_artifact(s->model),
+                   .adapter = s->recipe.export_adapter ? &adapter : NULL,
                    .companions = companions,
                    .n_companions = n_companions,
                    .data_name = ty_model_has_data_file(s->model) ? "model.onnx" TY_MODEL_DATA_SUFFIX : NULL,

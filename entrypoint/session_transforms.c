@@ -139,6 +139,11 @@ int ty_session_prepare_transforms(ty_session *s, const ty_field *fields, int n, 
                      ty_model_artifact(s->model));
         return ty_error_help(err, "trainyard model convert MODEL model.onnx makes one of it, which trains the same");
     }
+    if (s->recipe.export_adapter && !ty_model_preparation_of(s->model)) {
+        ty_error_set(err, TY_E_CONFIG, "export.adapter is for Hugging Face folders, and the model is %s",
+                     ty_model_format(s->model));
+        return ty_error_help(err, "leave it out: what was learned is merged into the model that is written");
+    }
     if (path && ty_preprocessing_settle(path, &s->arena, fields, n, err) < 0)
         return -1;
     if (s->train)

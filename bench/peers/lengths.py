@@ -59,6 +59,7 @@ def export(folder, text):
     with open(os.path.join(folder, "train.jsonl"), "w", encoding="ascii") as out:
         for ids, label in speeches(text):
             out.write(json.dumps({"input_ids": ids, "attention_mask": [1] * len(ids), "label": label}) + "\n")
+    network().model.save_pretrained(os.path.join(folder, "folder"))
     rows = (torch.ones(2, 24, dtype=torch.int64), torch.ones(2, 24, dtype=torch.int64))
     batch, length = torch.export.Dim("batch"), torch.export.Dim("length", max=LENGTH)
     free = {0: batch, 1: length}

@@ -116,11 +116,70 @@ ty train gpt --data=texts.jsonl --lr=0.01 --epochs=2 --device=cpu
 same "a text foretells itself" 0 $rc
 has "labels" "$W/err" "the labels are the tokens that follow"
 ok "it learned" awk '/^step=/ {split($3, l, "="); if (!first) first = l[2]; last = l[2]} END {exit !(last < 0.8 * first)}' "$W/out"
+cat >next.yaml <<'Y'
+model: gpt
+data:
+  train:
+    path: texts.csv
+    fields:
+      input_ids: {columns: text, tokenizer: gpt/tokenizer.json, max_length: 6}
+      labels: {columns: text, tokenizer: gpt/tokenizer.json, max_length: 6, tokens: next}
+Y
+ty data head texts.csv --recipe=next.yaml
+same "fields as a recipe has them" 0 $rc
+awk '$1 == "input_ids" { n = split($0, ids) }
+    $1 == "labels" { rows++; for (i = 3; i <= n; i++) if ($i != (i < n && ids[i + 1] > 0 ? ids[i + 1] : -100)) bad++ }
+    END { exit bad > 0 || rows < 4 }' "$W/out"
+same "each token's label is the next one" 0 $?
 model llama llama-words
 ty train llama --data=texts.jsonl --lr=0.01 --max_steps=3 --device=cpu --output-dir=of-llama
 same "so does Llama" 0 $rc
 ty model convert llama llama.onnx --dim sequence=4
 same "as ONNX" 0 $rc
+
+# ---- adapters ----
+merged() { # BASE RUN: the base's weights with the adapter's files are those of the trained model
+    python3 - "$1/model.safetensors" "$2/model/adapter" "$2/model/model.safetensors" <<'P'
+import json, struct, sys
+def load(path):
+    data = open(path, "rb").read()
+    n = struct.unpack("<Q", data[:8])[0]
+    head = json.loads(data[8:8 + n]); head.pop("__metadata__", None)
+    return {k: (v["shape"], struct.unpack(f"<{(v['data_offsets'][1] - v['data_offsets'][0]) // 4}f",
+            data[8 + n + v["data_offsets"][0]:8 + n + v["data_offsets"][1]])) for k, v in head.items()}
+base, new, got = load(sys.argv[1]), load(sys.argv[2] + "/adapter_model.safetensors"), load(sys.argv[3])
+config = json.load(open(sys.argv[2] + "/adapter_config.json"))
+r, scale, met = config["r"], config["lora_alpha"] / config["r"], 0
+for module in config["target_modules"]:
+    (_, a), (_, b) = (new.pop(f"base_model.model.{module}.lora_{x}.weight") for x in "AB")
+    shape, w = base[module + ".weight"]
+    for i in range(shape[0]):
+        for j in range(shape[1]):
+            o, k = (j, i) if config["fan_in_fan_out"] else (i, j)
+            n_in = len(a) // r
+            want = w[i * shape[1] + j] + scale * sum(b[o * r + q] * a[q * n_in + k] for q in range(r))
+            assert abs(want - got[module + ".weight"][1][i * shape[1] + j]) < 1e-5, (module, i, j)
+            met += 1
+for name, (shape, w) in new.items():
+    assert got[name.removeprefix("base_model.model.")] == (shape, w), name
+    assert name.removeprefix("base_model.model.").rsplit(".", 1)[0] in config["modules_to_save"], name
+print(met, len(new))
+P
+}
+LORA="--lora.rank=2 --lora.alpha=6 --export.adapter=true --max_steps=5 --lr=0.05 --device=cpu"
+model tagged bert-classes
+ty train tagged --data=texts.csv $LORA '--lora.weights=["*.query.weight", "*.value.weight"]' '--lora.train=["classifier.*"]' \
+    --output-dir=narrow
+same "adapters as files" 0 $rc
+same "are what was merged" "256 2" "$(merged tagged narrow)"
+has "the list" narrow/model/model.json '"adapter/adapter_model.safetensors"'
+ty train gpt --data=texts.jsonl $LORA '--lora.weights=["*.c_attn.weight"]' --output-dir=turned
+same "of weights that are turned" 0 $rc
+same "are what was merged, turned" "384 0" "$(merged gpt turned)"
+ty train tagged --data=texts.csv --export.adapter=true --device=cpu
+same "adapters without lora" 78 $rc
+ty train "$OLDPWD/examples/digits/model.onnx" --data=texts.csv $LORA '--lora.weights=["*"]' --loss=softmax_cross_entropy
+ok "adapters of another format" test $rc != 0
 
 # ---- pictures ----
 rm -rf vit run && mkdir -p vit pictures/dark pictures/light

@@ -1,53 +1,18 @@
-/* hf.c - see hf.h. Opening: config.json, the family and head that it names, the weights, the lists. */
+/* hf.c - see hf.h. Opening: config.json, the family and head that it names, the lists; weights are hf_bind.c's. */
 #include "compiler/import/huggingface/hf.h"
 
-#include "base/crew.h"
 #include "base/json.h"
-#include "base/log.h"
 #include "compiler/import/huggingface/hf_build.h"
 #include "compiler/import/huggingface/hf_config.h"
 #include "compiler/import/huggingface/hf_files.h"
-#include "compiler/import/huggingface/hf_net.h"
+#include "compiler/import/huggingface/hf_model.h"
 #include "compiler/import/huggingface/hf_recipe.h"
-#include "compiler/import/huggingface/hf_weights.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum {
-    FREE_TRAIN = 4, /* small: a table of positions may be */
-    FREE_EVAL = 8,
-    NAMED = 4 /* weights that a message names */
-};
-
-/* A weight that the files do not have. */
-typedef struct hf_started {
-    int weight; /* its number */
-    ty_type type;
-    ty_init init;
-    uint64_t seed;
-    float *out;
-} hf_started;
-
-struct ty_hf {
-    ty_arena arena;
-    const char *folder, *path; /* path: of config.json */
-    ty_doc *config;
-    hf_net net; /* what every build begins with */
-    const char *class_name;
-    bool labels_given;
-    hf_weights *weights;
-    ty_cmodel_lists lists;
-    hf_started *started; /* [n_started]: weights that start anew */
-    int n_started;
-    uint64_t seed; /* that they have started from */
-    char format[160];
-    ty_model_preparation preparation;
-    const char **companion;
-    int n_companions;
-};
+enum { FREE_TRAIN = 4, FREE_EVAL = 8 }; /* small: a table of positions may be */
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
@@ -180,7 +145,7 @@ static int find_head(ty_hf *h, const ty_model_choice *choice, ty_error *err)
     return refuse_class(h, wanted, err);
 }
 
-static bool has_classes(const ty_hf *h)
+bool hf_has_classes(const ty_hf *h)
 {
     return h->net.head->task == HF_CLASSES || h->net.head->task == HF_TOKENS;
 }
@@ -189,14 +154,14 @@ static int find_labels(ty_hf *h, const ty_model_choice *choice, ty_error *err)
 {
     h->labels_given = choice->labels > 0;
     h->net.labels = choice->labels;
-    if (h->labels_given && !has_classes(h)) {
+    if (h->labels_given && !hf_has_classes(h)) {
         ty_error_set(err, TY_E_CONFIG, "labels: %s has no classes", h->class_name);
         return ty_error_help(err,
                              "leave the key out, or name a class that has: architecture: "
                              "%sForSequenceClassification",
                              h->net.family->class_name);
     }
-    return h->labels_given || !has_classes(h) ? 0 : hf_config_labels(h->config, &h->net.labels, err);
+    return h->labels_given || !hf_has_classes(h) ? 0 : hf_config_labels(h->config, &h->net.labels, err);
 }
 
 static int read_config(ty_hf *h, const ty_model_choice *choice, ty_error *err)
@@ -212,192 +177,6 @@ static int read_config(ty_hf *h, const ty_model_choice *choice, ty_error *err)
     h->net.config = h->config;
     snprintf(h->format, sizeof h->format, "Hugging Face %s", h->class_name);
     return 0;
-}
-
-/* ---- weights ----------------------------------------------------------------------------------------------------- */
-
-/* Old files call the numbers of a layer norm gamma and beta. */
-static int find_old(const ty_hf *h, const char *name)
-{
-    static const char *const pairs[][2] = {{"LayerNorm.weight", "LayerNorm.gamma"},
-                                           {"LayerNorm.bias", "LayerNorm.beta"}};
-    size_t n = strlen(name);
-    char old[CMODEL_NAME_BYTES + 32];
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-        size_t tail = strlen(pairs[i][0]);
-        if (n >= tail && n < CMODEL_NAME_BYTES && strcmp(name + n - tail, pairs[i][0]) == 0) {
-            snprintf(old, sizeof old, "%.*s%s", (int)(n - tail), name, pairs[i][1]);
-            return hf_weights_find(h->weights, old);
-        }
-    }
-    return -1;
-}
-
-static int find_as(const ty_hf *h, const char *name)
-{
-    int i = hf_weights_find(h->weights, name);
-    return i >= 0 ? i : find_old(h, name);
-}
-
-/* The name without the module that heads stand on; NULL: it is not in there. */
-static const char *inside_base(const ty_hf *h, const char *name)
-{
-    size_t n = strlen(h->net.family->base);
-    return strncmp(name, h->net.family->base, n) == 0 && name[n] == '.' ? name + n + 1 : NULL;
-}
-
-/* The file may be of the bare network, or of one with a head where the bare one is meant. */
-static int find_weight(const ty_hf *h, const char *name)
-{
-    char within[CMODEL_NAME_BYTES + 80];
-    int i = find_as(h, name);
-    const char *inside = inside_base(h, name);
-    if (i >= 0)
-        return i;
-    if (inside)
-        return find_as(h, inside);
-    snprintf(within, sizeof within, "%.64s.%.*s", h->net.family->base, CMODEL_NAME_BYTES, name);
-    return h->net.head->task == HF_NO_TASK ? find_as(h, within) : -1;
-}
-
-/* What a file may lack: all that is no part of the network that heads stand on, and its pooler. */
-static bool may_start(const ty_hf *h, const char *name)
-{
-    bool has_base = h->net.family->base[0] != '\0';
-    return hf_weights_n(h->weights) == 0 || strstr(name, "pooler.") ||
-           (h->net.head->task != HF_NO_TASK && has_base && !inside_base(h, name));
-}
-
-bool hf_holds(const hf_net *n, const char *name)
-{
-    return find_weight(n->model, name) >= 0;
-}
-
-bool hf_holds_apart(const hf_net *n, const char *name, const char *other)
-{
-    int a = find_weight(n->model, name), b = find_weight(n->model, other);
-    return a >= 0 && b >= 0 && !hf_weights_same(n->model->weights, a, b);
-}
-
-static int refuse_shape(const ty_hf *h, const char *name, const ty_type *wants, const ty_type *has, ty_error *err)
-{
-    char a[160], b[160];
-    ty_error_set(err, TY_E_SHAPE, "weight \"%s\" is %s by config.json and %s in the file", name,
-                 ty_type_text(wants, a, sizeof a), ty_type_text(has, b, sizeof b));
-    ty_error_at(err, "%s", h->folder);
-    return may_start(h, name) && has_classes(h)
-               ? ty_error_help(err, "to train it for other classes say how many: labels: N")
-               : -1;
-}
-
-/* 1: found, 0: it starts anew. */
-static int take_weight(ty_hf *h, int i, ty_error *err)
-{
-    ty_model_value *w = &h->lists.weight[i];
-    int k = find_weight(h, w->name);
-    if (k < 0 && may_start(h, w->name))
-        return 0;
-    if (k < 0) {
-        ty_error_set(err, TY_E_MODEL_FILE, "weight \"%s\" is not in the files", w->name);
-        ty_error_at(err, "%s", h->folder);
-        return ty_error_help(err, "config.json and the weights may be of different networks");
-    }
-    ty_type wants = ty_type_make(w->dtype, w->rank, w->dim), has = hf_weights_at(h->weights, (size_t)k)->type;
-    if (!ty_type_same_shape(&wants, &has))
-        return h->labels_given && may_start(h, w->name) ? 0 : refuse_shape(h, w->name, &wants, &has, err);
-    return hf_weights_data(h->weights, k, &w->data, err) < 0 ? -1 : 1;
-}
-
-static void tell_started(const ty_hf *h, const char *names, int n)
-{
-    if (hf_weights_n(h->weights) == 0)
-        ty_log_info("model", "%s: there are no weights: all %d start anew", h->folder, h->lists.n_weights);
-    else if (n > 0)
-        ty_log_info("model", "%s: %d weights are not in the files, or of another shape there, and start anew: %s",
-                    h->folder, n, names);
-}
-
-/* Notes that weight i starts anew, in memory of its own. */
-static int add_started(ty_hf *h, int i, ty_init init, ty_error *err)
-{
-    ty_model_value *w = &h->lists.weight[i];
-    hf_started s = {.weight = i, .type = ty_type_make(w->dtype, w->rank, w->dim), .init = init};
-    s.out = malloc(ty_type_bytes(&s.type) + 1);
-    if (!s.out)
-        return ty_error_set(err, TY_E_LIMIT, "no memory for weight \"%s\", which starts anew", w->name);
-    w->data = s.out;
-    h->started[h->n_started++] = s;
-    return 0;
-}
-
-static void run_start(const ty_job *job)
-{
-    const hf_started *s = job->from;
-    cmodel_initialize(job->shared, &s->type, s->init, s->seed, s->out);
-}
-
-/* Their numbers, by all processors: each weight has a stream of its own. */
-static int start_all(ty_hf *h, uint64_t seed, ty_error *err)
-{
-    ty_job *jobs = TY_NEW_ARRAY(&h->arena, ty_job, h->n_started + 1);
-    for (int i = 0; i < h->n_started; i++) {
-        h->started[i].seed = seed;
-        const char *name = h->lists.weight[h->started[i].weight].name;
-        jobs[i] = (ty_job){.run = run_start, .from = &h->started[i], .shared = (void *)(uintptr_t)name};
-    }
-    ty_crew *crew = ty_crew_start(jobs, h->n_started, ty_crew_processors() - 1);
-    if (!crew)
-        return ty_error_set(err, TY_E_LIMIT, "no memory to start weights");
-    ty_crew_end(crew);
-    h->seed = seed;
-    return 0;
-}
-
-/* What is only in config.json may be any number. */
-static int check_memory(const ty_hf *h, ty_error *err)
-{
-    double bytes = 0, there = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    for (int i = 0; i < h->lists.n_weights; i++) {
-        const ty_model_value *w = &h->lists.weight[i];
-        ty_type type = ty_type_make(w->dtype, w->rank, w->dim);
-        bytes += find_weight(h, w->name) < 0 ? (double)ty_type_bytes(&type) : 0;
-    }
-    if (bytes <= there)
-        return 0;
-    ty_error_set(err, TY_E_LIMIT, "weights that the files do not have take %.1f GiB, and there are %.1f",
-                 bytes / 0x1p30, there / 0x1p30);
-    return ty_error_at(err, "%s", h->path);
-}
-
-static void add_name(char *names, size_t n, const ty_hf *h, int i)
-{
-    size_t used = strlen(names);
-    if (h->n_started <= NAMED)
-        snprintf(names + used, n - used, "%s%.48s", used ? ", " : "", h->lists.weight[i].name);
-    else if (h->n_started == NAMED + 1)
-        snprintf(names + used, n - used, " ...");
-}
-
-static int fill_weights(ty_hf *h, const cmodel_net *net, uint64_t seed, ty_error *err)
-{
-    char names[240] = "";
-    h->started = TY_NEW_ARRAY(&h->arena, hf_started, h->lists.n_weights + 1);
-    if (check_memory(h, err) < 0)
-        return -1;
-    for (int i = 0; i < h->lists.n_weights; i++) {
-        int rc = take_weight(h, i, err);
-        if (rc < 0 || (rc == 0 && add_started(h, i, net->weight.at[i].init, err) < 0))
-            return -1;
-        if (rc == 0)
-            add_name(names, sizeof names, h, i);
-    }
-    tell_started(h, names, h->n_started);
-    return start_all(h, seed, err);
-}
-
-int ty_hf_reseed(ty_hf *h, uint64_t seed, ty_error *err)
-{
-    return seed == h->seed ? 0 : start_all(h, seed, err);
 }
 
 void ty_hf_drop_pages(const ty_hf *h)
@@ -467,13 +246,14 @@ static int open_all(ty_hf *h, const ty_model_choice *choice, ty_error *err)
     cmodel_net *net = TY_NEW(&h->arena, cmodel_net);
     h->net.model = h;
     if (read_config(h, choice, err) < 0 || hf_weights_open(h->folder, &h->weights, err) < 0 ||
-        cmodel_list_all(&source, &h->arena, net, &h->lists, err) < 0 || fill_weights(h, net, choice->seed, err) < 0)
+        cmodel_list_all(&source, &h->arena, net, &h->lists, err) < 0 || hf_bind(h, net, choice->seed, err) < 0)
         return -1;
     h->lists.format = h->format;
     if (hf_files_list(h->folder, &h->arena, &h->companion, &h->n_companions, err) < 0)
         return -1;
     if (hf_files_prepare(h->folder, h->config, &h->arena, &h->preparation, err) < 0)
         return -1;
+    h->preparation.is_turned = h->net.family->is_turned;
     h->preparation.foretells = h->net.head->task == HF_NEXT;
     return fit_positions(h, err);
 }
@@ -541,7 +321,7 @@ int ty_hf_read_recipe(const char *path, const ty_model_choice *choice, ty_arena 
 
 int ty_hf_write_config(const ty_hf *h, ty_buf *out, ty_error *err)
 {
-    const hf_config_change change = {h->class_name, has_classes(h) ? h->net.labels : 0};
+    const hf_config_change change = {h->class_name, hf_has_classes(h) ? h->net.labels : 0};
     return hf_config_write(h->config, &change, out, err);
 }
 

@@ -117,4 +117,5 @@ static const hf_head heads[] = {{"Model", HF_NO_TASK, bare},
                                 {"ForTokenClassification", HF_TOKENS, tokens},
                                 {NULL, HF_NO_TASK, NULL}};
 
-const hf_family hf_family_gpt2 = {.class_name = "GPT2", .base = "transformer", .head = heads, .pad = -1};
+const hf_family hf_family_gpt2 = {
+    .class_name = "GPT2", .base = "transformer", .head = heads, .pad = -1, .is_turned = true};

@@ -43,6 +43,7 @@ typedef struct hf_family {
     const hf_head *head;    /* ends with a NULL suffix */
     const void *traits;     /* what tells this model from others of the family, of the family's own kind; or NULL */
     int64_t pad;            /* pad_token_id where config.json has none; -1: there is no such token */
+    bool is_turned;         /* linear layers have their weights as [in, out] */
     bool places_behind_pad; /* row pad_token_id + 1 of the table of positions is the first: texts are shorter by that */
 } hf_family;
 
