@@ -121,6 +121,9 @@ typedef struct ty_model_preparation {
 } ty_model_preparation;
 /* NULL: there are no such files. Lives as long as the model. */
 const ty_model_preparation *ty_model_preparation_of(const ty_model *m);
+/* Whether the written model has no weights in it: all of them, also those that were not trained, belong into the
+ * safetensors file beside it. */
+bool ty_model_weights_are_beside(const ty_model *m);
 /* Paths of files that belong beside the model wherever it is (tokenizers, settings of generation ...). */
 const char *const *ty_model_companions(const ty_model *m, int *n);
 

@@ -240,6 +240,11 @@ const ty_model_preparation *ty_model_preparation_of(const ty_model *m)
     return m->preparation;
 }
 
+bool ty_model_weights_are_beside(const ty_model *m)
+{
+    return m->format->weights_beside;
+}
+
 const char *const *ty_model_companions(const ty_model *m, int *n)
 {
     *n = m->n_companions;

@@ -78,4 +78,5 @@ const model_format ty_model_cmodel = {.matches = cmodel_matches,
                                       .import = cmodel_import,
                                       .check = cmodel_check,
                                       .write = cmodel_write,
-                                      .keep = cmodel_keep_code};
+                                      .keep = cmodel_keep_code,
+                                      .weights_beside = true};

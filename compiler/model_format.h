@@ -25,7 +25,8 @@ typedef struct model_format {
     void (*drop_pages)(const void *impl);                             /* NULL: has none to drop */
     int (*keep)(const void *impl, const char *folder, ty_error *err); /* NULL: has no code */
     int (*reseed)(ty_model *m, uint64_t seed, ty_error *err);         /* NULL: its weights have their values */
-    bool has_recipes; /* files may say how they are trained: ty_model.recipe */
+    bool weights_beside; /* what is written has no weights in it: they are in model.safetensors beside it */
+    bool has_recipes;    /* files may say how they are trained: ty_model.recipe */
     /* The recipe without opening the model; NULL: it is opened. */
     int (*read_recipe)(const char *path, const ty_model_choice *choice, ty_arena *a, const char **out, ty_error *err);
 } model_format;

@@ -96,4 +96,5 @@ const model_format ty_model_hf = {.matches = hf_matches,
                                   .reseed = hf_reseed,
                                   .drop_pages = hf_drop_pages,
                                   .read_recipe = hf_read_recipe,
+                                  .weights_beside = true,
                                   .has_recipes = true};

@@ -84,10 +84,25 @@ static size_t merge_adapters(ty_session *s, ty_named_tensor *items, size_t n)
     return kept;
 }
 
+/* Where the weights' only place is the file beside the model, those that stay as they are go there, too. */
+static size_t add_others(ty_session *s, ty_named_tensor *items, size_t n)
+{
+    size_t all = n;
+    for (int i = 0; i < ty_model_n_weights(s->model); i++) {
+        const ty_model_value *v = ty_model_weight(s->model, i);
+        const ty_named_tensor key = {.name = v->name};
+        if (bsearch(&key, items, n, sizeof *items, compare_names))
+            continue;
+        items[all++] = (ty_named_tensor){v->name, ty_type_make(v->dtype, v->rank, v->dim), (void *)(uintptr_t)v->data};
+    }
+    qsort(items, all, sizeof *items, compare_names);
+    return all;
+}
+
 static weights list_weights(ty_session *s)
 {
     weights w = {.n = (size_t)ty_program_n_tensors(s->program)};
-    ty_named_tensor *items = TY_NEW_ARRAY(&s->arena, ty_named_tensor, w.n);
+    ty_named_tensor *items = TY_NEW_ARRAY(&s->arena, ty_named_tensor, w.n + (size_t)ty_model_n_weights(s->model));
     for (size_t i = 0; i < w.n; i++) {
         bool trained;
         ty_tensor t = ty_program_tensor(s->program, (int)i, &items[i].name, &trained);
@@ -97,6 +112,8 @@ static weights list_weights(ty_session *s)
     qsort(items, w.n, sizeof *items, compare_names);
     if (s->recipe.lora.rank > 0)
         w.n = merge_adapters(s, items, w.n);
+    if (ty_model_weights_are_beside(s->model))
+        w.n = add_others(s, items, w.n);
     w.items = items;
     return w;
 }

@@ -173,6 +173,9 @@ ty train tagged --data=texts.csv $LORA '--lora.weights=["*.query.weight", "*.val
 same "adapters as files" 0 $rc
 same "are what was merged" "256 2" "$(merged tagged narrow)"
 has "the list" narrow/model/model.json '"adapter/adapter_model.safetensors"'
+ty model diff tagged narrow/model
+same "all weights are there" 1 $rc
+has "most as they were" "$W/out" "35 weights the same, 6 differ"
 ty train gpt --data=texts.jsonl $LORA '--lora.weights=["*.c_attn.weight"]' --output-dir=turned
 same "of weights that are turned" 0 $rc
 same "are what was merged, turned" "384 0" "$(merged gpt turned)"

@@ -67,6 +67,9 @@ for name in hidden.weight mix out.weight; do
     ok "which is something" test "$(cmp -s found before && echo same)" = ""
 done
 lacks "factors are no weights of the model" run/model/model.safetensors lora_
+weight run/model/model.safetensors hidden.bias >found
+weight first.safetensors hidden.bias >before
+ok "weights that stay are there" cmp -s before found
 WEIGHTS=$(weights)
 
 # ---- other ways to run ----
