@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "compiler/composites.h"
-#include "compiler/import/cmodel.h"
+#include "compiler/import/cmodel_lists.h"
 #include "compiler/import/onnx.h"
 #include "compiler/ir/build.h"
 #include "compiler/passes/adapt.h"
@@ -488,6 +488,30 @@ int ty_model_write_trained(const ty_model *m, const char *path, ty_find_weight *
         return -1;
     }
     return ty_file_writer_commit(&w, err);
+}
+
+void ty_model_take_lists(ty_model *m, const ty_cmodel_lists *l)
+{
+    snprintf(m->text, sizeof m->text, "%s", l->format);
+    m->n_nodes = l->n_calls;
+    m->input = l->input;
+    m->n_inputs = l->n_inputs;
+    m->output = l->output;
+    m->n_outputs = l->n_outputs;
+    m->weight = l->weight;
+    m->n_weights = l->n_weights;
+    m->running = l->running;
+}
+
+int ty_model_first_fault(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_error *faults, int max)
+{
+    ty_model_values values;
+    ty_error first;
+    if (m->format->import(m, g, b, &values, &first) == 0)
+        return 0;
+    if (max > 0)
+        faults[0] = first;
+    return 1;
 }
 
 static int model_bind_batch(const ty_model *m, ty_graph *g, int64_t batch, ty_val *inputs, ty_error *err)

@@ -1,10 +1,7 @@
 /* model_cmodel.c - the row of models in C in the table of formats. */
 #include "compiler/import/cmodel.h"
-#include "compiler/import/cmodel_lists.h"
 #include "compiler/model_format.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static bool cmodel_matches(const char *path, const uint8_t *head, size_t n)
@@ -19,18 +16,9 @@ static int cmodel_open(ty_model *m, const char *path, const char *kept, ty_error
     ty_cmodel *c;
     if (ty_cmodel_open(path, kept, &c, err) < 0)
         return -1;
-    const ty_cmodel_lists *l = ty_cmodel_list(c);
     m->impl = c;
     m->artifact = "model.c";
-    m->n_nodes = l->n_calls;
-    snprintf(m->text, sizeof m->text, "%s", l->format);
-    m->input = l->input;
-    m->n_inputs = l->n_inputs;
-    m->output = l->output;
-    m->n_outputs = l->n_outputs;
-    m->weight = l->weight;
-    m->n_weights = l->n_weights;
-    m->running = l->running;
+    ty_model_take_lists(m, ty_cmodel_list(c));
     return 0;
 }
 
@@ -43,18 +31,6 @@ static int cmodel_import(const ty_model *m, ty_graph *g, const ty_model_binding 
                          ty_error *err)
 {
     return ty_cmodel_import(m->impl, g, b, values, err);
-}
-
-/* Building ends at the first fault. */
-static int cmodel_check(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_error *faults, int max)
-{
-    ty_model_values values;
-    ty_error first;
-    if (ty_cmodel_import(m->impl, g, b, &values, &first) == 0)
-        return 0;
-    if (max > 0)
-        faults[0] = first;
-    return 1;
 }
 
 /* The source has no weights in it: they belong into the safetensors file beside it. */
@@ -76,7 +52,7 @@ const model_format ty_model_cmodel = {.matches = cmodel_matches,
                                       .open = cmodel_open,
                                       .close = cmodel_close,
                                       .import = cmodel_import,
-                                      .check = cmodel_check,
+                                      .check = ty_model_first_fault,
                                       .write = cmodel_write,
                                       .keep = cmodel_keep_code,
                                       .weights_beside = true};

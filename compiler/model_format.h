@@ -53,6 +53,12 @@ struct ty_model {
     ty_arena arena;
 };
 
+struct ty_cmodel_lists;
+/* model.c: for formats whose networks functions build (import/cmodel_lists.h). What they declare, and the one fault at
+ * which building ends. */
+void ty_model_take_lists(ty_model *m, const struct ty_cmodel_lists *l);
+int ty_model_first_fault(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_error *faults, int max);
+
 /* model_keras.c: a .keras file, HDF5, or a folder or file with a configuration. */
 extern const model_format ty_model_keras;
 extern const model_format ty_model_tensorflow; /* model_tensorflow.c */

@@ -2,8 +2,6 @@
 #include "compiler/import/huggingface/hf.h"
 #include "compiler/model_format.h"
 
-#include <stdio.h>
-
 enum { CONFIG_BYTES = 16 << 20 };
 
 static bool hf_matches(const char *path, const uint8_t *head, size_t n)
@@ -18,18 +16,9 @@ static int hf_open(ty_model *m, const char *path, const char *kept, ty_error *er
     (void)kept;
     if (ty_hf_open(path, &m->choice, &h, err) < 0)
         return -1;
-    const ty_cmodel_lists *l = ty_hf_list(h);
     m->impl = h;
     m->artifact = "config.json";
-    m->n_nodes = l->n_calls;
-    snprintf(m->text, sizeof m->text, "%s", l->format);
-    m->input = l->input;
-    m->n_inputs = l->n_inputs;
-    m->output = l->output;
-    m->n_outputs = l->n_outputs;
-    m->weight = l->weight;
-    m->n_weights = l->n_weights;
-    m->running = l->running;
+    ty_model_take_lists(m, ty_hf_list(h));
     m->recipe = ty_hf_recipe(h);
     m->preparation = ty_hf_preparation(h);
     m->companion = ty_hf_companions(h, &m->n_companions);
@@ -44,18 +33,6 @@ static void hf_close(void *impl)
 static int hf_import(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_model_values *values, ty_error *err)
 {
     return ty_hf_import(m->impl, g, b, values, err);
-}
-
-/* Building ends at the first fault. */
-static int hf_check(const ty_model *m, ty_graph *g, const ty_model_binding *b, ty_error *faults, int max)
-{
-    ty_model_values values;
-    ty_error first;
-    if (ty_hf_import(m->impl, g, b, &values, &first) == 0)
-        return 0;
-    if (max > 0)
-        faults[0] = first;
-    return 1;
 }
 
 /* The configuration; the weights are in the safetensors file that every model has beside it. */
@@ -91,7 +68,7 @@ const model_format ty_model_hf = {.matches = hf_matches,
                                   .open = hf_open,
                                   .close = hf_close,
                                   .import = hf_import,
-                                  .check = hf_check,
+                                  .check = ty_model_first_fault,
                                   .write = hf_write,
                                   .reseed = hf_reseed,
                                   .drop_pages = hf_drop_pages,

@@ -252,7 +252,7 @@ same "unless it is asked for" 0 $rc
 echo '{"model_type": "whisper"}' >classes/config.json
 refuse "an unknown network" 65 'the network "whisper"' classes
 sed 's/"hidden_size": 8/"hidden_size": 9/' bert/config.json >classes/config.json
-refuse "heads that do not divide" 65 "2 heads do not divide 9 numbers" classes
+refuse "heads that do not divide" 65 "heads that do not divide the numbers of a position" classes
 sed 's/"vocab_size": 23/"vocab_size": 0/' bert/config.json >classes/config.json
 refuse "a size of nothing" 65 'key "vocab_size": expected a size of at least 1, found 0' classes
 sed 's/"hidden_act": "gelu"/"hidden_act": "bend"/' bert/config.json >classes/config.json

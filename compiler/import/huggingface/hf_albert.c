@@ -44,16 +44,10 @@ static ty_var embeddings(hf_net *n, ty_var words, ty_var types)
 
 static ty_var attend(hf_net *n, ty_var x, ty_var mask)
 {
+    const hf_attention a = {"query", "key", "value", "num_attention_heads", mask, "attention_probs_dropout_prob", 0};
     ty_net *net = n->net;
-    int64_t heads = hf_size(n, "num_attention_heads"), size = ty_dim(net, x, 2);
-    if (size % heads)
-        hf_refuse(n, "num_attention_heads", "heads that do not divide the numbers of a position (hidden_size)");
     ty_scope(net, "attention");
-    ty_var q = hf_split_heads(n, hf_linear(n, "query", x, size, true), heads);
-    ty_var k = hf_split_heads(n, hf_linear(n, "key", x, size, true), heads);
-    ty_var v = hf_split_heads(n, hf_linear(n, "value", x, size, true), heads);
-    ty_var y = ty_attention(net, q, k, v, .mask = mask, .dropout = hf_number(n, "attention_probs_dropout_prob", 0));
-    y = hidden_dropout(n, hf_linear(n, "dense", hf_join_heads(n, y), size, true));
+    ty_var y = hidden_dropout(n, hf_linear(n, "dense", hf_attend(n, x, &a), ty_dim(net, x, 2), true));
     y = norm(n, "LayerNorm", ty_add(net, x, y));
     ty_end(net);
     return y;

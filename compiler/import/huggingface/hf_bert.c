@@ -46,15 +46,11 @@ static ty_var embeddings(hf_net *n, ty_var words, ty_var types, int64_t size)
 
 static ty_var attend(hf_net *n, ty_var x, ty_var mask)
 {
-    ty_net *net = n->net;
-    int64_t heads = hf_size(n, "num_attention_heads"), size = ty_dim(net, x, 2);
-    ty_scope(net, "attention.self");
-    ty_var q = hf_split_heads(n, hf_linear(n, "query", x, size, true), heads);
-    ty_var k = hf_split_heads(n, hf_linear(n, "key", x, size, true), heads);
-    ty_var v = hf_split_heads(n, hf_linear(n, "value", x, size, true), heads);
-    ty_var y = ty_attention(net, q, k, v, .mask = mask, .dropout = hf_number(n, "attention_probs_dropout_prob", 0.1));
-    ty_end(net);
-    return hf_join_heads(n, y);
+    const hf_attention a = {"query", "key", "value", "num_attention_heads", mask, "attention_probs_dropout_prob", 0.1};
+    ty_scope(n->net, "attention.self");
+    x = hf_attend(n, x, &a);
+    ty_end(n->net);
+    return x;
 }
 
 /* Linear, dropout, sum, norm: the end of both halves of a layer. */

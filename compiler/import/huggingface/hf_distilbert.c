@@ -27,17 +27,10 @@ static ty_var embeddings(hf_net *n, ty_var words, int64_t size)
 
 static ty_var attend(hf_net *n, ty_var x, ty_var mask)
 {
-    ty_net *net = n->net;
-    int64_t heads = hf_size(n, "n_heads"), size = ty_dim(net, x, 2);
-    if (size % heads)
-        hf_refuse(n, "n_heads", "heads that do not divide the numbers of a position (dim)");
-    ty_scope(net, "attention");
-    ty_var q = hf_split_heads(n, hf_linear(n, "q_lin", x, size, true), heads);
-    ty_var k = hf_split_heads(n, hf_linear(n, "k_lin", x, size, true), heads);
-    ty_var v = hf_split_heads(n, hf_linear(n, "v_lin", x, size, true), heads);
-    ty_var y = ty_attention(net, q, k, v, .mask = mask, .dropout = hf_number(n, "attention_dropout", 0.1));
-    y = hf_linear(n, "out_lin", hf_join_heads(n, y), size, true);
-    ty_end(net);
+    const hf_attention a = {"q_lin", "k_lin", "v_lin", "n_heads", mask, "attention_dropout", 0.1};
+    ty_scope(n->net, "attention");
+    ty_var y = hf_linear(n, "out_lin", hf_attend(n, x, &a), ty_dim(n->net, x, 2), true);
+    ty_end(n->net);
     return y;
 }
 

@@ -88,17 +88,10 @@ static ty_var hide(ty_net *net, ty_var scores, ty_var mask)
 
 static ty_var attend(hf_net *n, ty_var x, ty_var scores)
 {
-    ty_net *net = n->net;
-    int64_t heads = hf_size(n, "num_attention_heads"), size = ty_dim(net, x, 2);
-    if (size % heads)
-        hf_refuse(n, "num_attention_heads", "heads that do not divide the numbers of a position (hidden_size)");
-    ty_scope(net, "attn");
-    ty_var q = hf_split_heads(n, hf_linear(n, "q", x, size, true), heads);
-    ty_var k = hf_split_heads(n, hf_linear(n, "k", x, size, true), heads);
-    ty_var v = hf_split_heads(n, hf_linear(n, "v", x, size, true), heads);
-    ty_var y = ty_attention(net, q, k, v, .mask = scores, .dropout = hf_number(n, "attention_probs_dropout_prob", 0.1));
-    y = hf_linear(n, "o", hf_join_heads(n, y), size, true);
-    ty_end(net);
+    const hf_attention a = {"q", "k", "v", "num_attention_heads", scores, "attention_probs_dropout_prob", 0.1};
+    ty_scope(n->net, "attn");
+    ty_var y = hf_linear(n, "o", hf_attend(n, x, &a), ty_dim(n->net, x, 2), true);
+    ty_end(n->net);
     return y;
 }
 

@@ -310,6 +310,18 @@ ty_var hf_join_heads(hf_net *n, ty_var x)
     return ty_reshape(net, ty_transpose(net, x, ty_dims(0, 2, 1, 3)), ty_dims(0, 0, -1));
 }
 
+ty_var hf_attend(hf_net *n, ty_var x, const hf_attention *a)
+{
+    int64_t heads = hf_size(n, a->heads), size = ty_dim(n->net, x, 2);
+    if (size % heads)
+        hf_refuse(n, a->heads, "heads that do not divide the numbers of a position");
+    ty_var q = hf_split_heads(n, hf_linear(n, a->query, x, size, true), heads);
+    ty_var k = hf_split_heads(n, hf_linear(n, a->key, x, size, true), heads);
+    ty_var v = hf_split_heads(n, hf_linear(n, a->value, x, size, true), heads);
+    double dropout = hf_number(n, a->dropout, a->usual_dropout);
+    return hf_join_heads(n, ty_attention(n->net, q, k, v, .mask = a->mask, .dropout = dropout));
+}
+
 ty_var hf_repeat_heads(hf_net *n, ty_var x, int64_t heads)
 {
     ty_net *net = n->net;

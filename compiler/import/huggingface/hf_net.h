@@ -126,6 +126,16 @@ ty_var hf_patches(hf_net *n, const char *name, ty_var pixels, int64_t out, int64
 /* [B, S, heads D] -> [B, heads, S, D] and back. */
 ty_var hf_split_heads(hf_net *n, ty_var x, int64_t heads);
 ty_var hf_join_heads(hf_net *n, ty_var x);
+/* How an encoder's positions look at each other. */
+typedef struct hf_attention {
+    const char *query, *key, *value; /* linear layers with biases */
+    const char *heads;               /* the key of config.json that says how many */
+    ty_var mask;                     /* as ty_attention's */
+    const char *dropout;             /* likewise; probability where it is missing: */
+    double usual_dropout;
+} hf_attention;
+/* x [B, S, E] in heads that divide E, joined again: [B, S, E]. */
+ty_var hf_attend(hf_net *n, ty_var x, const hf_attention *a);
 /* [B, G, S, D] -> [B, heads, S, D]: each head of keys stands heads / G times in a row. */
 ty_var hf_repeat_heads(hf_net *n, ty_var x, int64_t heads);
 /* bool [S, S] of position x: what is at most `window` - 1 positions back, and not further on. */
