@@ -452,7 +452,14 @@ static int check_range(const ty_session *s, const ty_dataset *ds, const int *fie
         lo = range->also;
     if (range->has_also && range->also == info->max && range->also > hi)
         hi = range->also;
-    return ty_dataset_check_range(ds, fields[feed], lo, hi, range->what, err);
+    if (ty_dataset_check_range(ds, fields[feed], lo, hi, range->what, err) == 0)
+        return 0;
+    const ty_model_preparation *p = ty_model_preparation_of(s->model);
+    if (!p || p->foretells || !s->plan.feeds[feed].is_label || info->max <= hi || !err)
+        return -1;
+    err->help[0] = 0; /* this one says more */
+    return ty_error_help(err, "the recipe's `labels: %lld` gives the model's head as many classes",
+                         (long long)info->max + 1);
 }
 
 int ty_session_check_ranges(ty_session *s, ty_error *err)

@@ -285,6 +285,10 @@ ok "from the seed" cmp -s one again-one
 ok "and no other" not_0 cmp -s one two
 ty check "$OLDPWD/examples/digits/model.onnx" --architecture=BertModel
 ok "a class of another format" test $rc != 0
+sed 's/,no$/,maybe/; 3s/,[a-z]*$/,no/' texts.csv >three.csv
+ty train bert --architecture=ForSequenceClassification --data=three.csv --device=cpu --labels=2
+same "more classes than the head has" 65 $rc
+has "with advice" "$W/err" '`labels: 3`'
 awk 'BEGIN { print "a,b,label"; for (i = 0; i < 20; i++) print "the film,a story,yes" }' >two.csv
 ty train bert --architecture=ForSequenceClassification --labels=2 --data=two.csv --device=cpu
 same "two texts" 78 $rc
