@@ -37,7 +37,7 @@ void ty_model_drop_pages(const ty_model *m)
 
 bool ty_model_is_mapped(const ty_model *m)
 {
-    return m->format->drop_pages != NULL;
+    return m->format->is_mapped ? m->format->is_mapped(m->impl) : m->format->drop_pages != NULL;
 }
 
 static int model_refuse_missing(const char *path, int reason, ty_error *err)

@@ -21,8 +21,9 @@ typedef struct model_format {
                          const ty_model_moments *moments, ty_error *err);
     /* In place of write: makes `path` itself, as a file or a folder, complete or not at all. */
     int (*write_to)(const ty_model *m, const char *path, ty_find_weight *find, void *ctx, ty_error *err);
-    bool (*has_data_file)(const ty_model *m);                         /* NULL: never */
-    void (*drop_pages)(const void *impl);                             /* NULL: has none to drop */
+    bool (*has_data_file)(const ty_model *m); /* NULL: never */
+    void (*drop_pages)(const void *impl);     /* NULL: has none to drop */
+    bool (*is_mapped)(const void *impl);      /* weights are pages of the file; NULL: if it has pages to drop */
     int (*keep)(const void *impl, const char *folder, ty_error *err); /* NULL: has no code */
     int (*reseed)(ty_model *m, uint64_t seed, ty_error *err);         /* NULL: its weights have their values */
     bool weights_beside; /* what is written has no weights in it: they are in model.safetensors beside it */

@@ -54,9 +54,9 @@ static int hf_reseed(ty_model *m, uint64_t seed, ty_error *err)
     return ty_hf_reseed(m->impl, seed, err);
 }
 
-static int hf_read_recipe(const char *path, const ty_model_choice *choice, ty_arena *a, const char **out, ty_error *err)
+static bool hf_is_mapped(const void *impl)
 {
-    return ty_hf_read_recipe(path, choice, a, out, err);
+    return ty_hf_is_mapped(impl);
 }
 
 static void hf_drop_pages(const void *impl)
@@ -72,6 +72,7 @@ const model_format ty_model_hf = {.matches = hf_matches,
                                   .write = hf_write,
                                   .reseed = hf_reseed,
                                   .drop_pages = hf_drop_pages,
-                                  .read_recipe = hf_read_recipe,
+                                  .is_mapped = hf_is_mapped,
+                                  .read_recipe = ty_hf_read_recipe,
                                   .weights_beside = true,
                                   .has_recipes = true};

@@ -30,8 +30,7 @@ bool ty_found_is_number(const char *field, char prefix, int i)
 
 /* ---- arrays ---- */
 
-/* The field that the recipe, or by its name the model, wants for input i. */
-static const char *found_wanted(const ty_recipe *r, const ty_model *m, int i)
+const char *ty_found_wanted(const ty_recipe *r, const ty_model *m, int i)
 {
     const char *input = ty_model_input(m, i)->name;
     for (int k = 0; k < r->n_inputs; k++)
@@ -47,7 +46,7 @@ static int64_t found_length(const ty_recipe *r, const ty_model *m, const char *f
     int n = ty_model_n_inputs(m);
     for (int i = 0; i < n; i++) {
         const ty_model_value *input = ty_model_input(m, i);
-        bool feeds = n == 1 || strcmp(found_wanted(r, m, i), field) == 0;
+        bool feeds = n == 1 || strcmp(ty_found_wanted(r, m, i), field) == 0;
         if (feeds && input->rank == 2 && input->dim[1] > 0)
             return input->dim[1];
     }
@@ -172,7 +171,7 @@ static ty_audio_plan *found_sounds(const ty_data_survey *s, const ty_model *m, t
 
 /* ---- tables ---- */
 
-static int found_column(const ty_data_survey *s, const char *name)
+int ty_found_part(const ty_data_survey *s, const char *name)
 {
     for (int i = 0; name && i < s->n_parts; i++)
         if (s->part[i].name && strcmp(s->part[i].name, name) == 0)
@@ -183,7 +182,7 @@ static int found_column(const ty_data_survey *s, const char *name)
 static bool found_feeds(const ty_recipe *r, const ty_model *m, const char *column)
 {
     for (int i = 0; i < ty_model_n_inputs(m); i++)
-        if (strcmp(found_wanted(r, m, i), column) == 0)
+        if (strcmp(ty_found_wanted(r, m, i), column) == 0)
             return true;
     return false;
 }
@@ -191,7 +190,7 @@ static bool found_feeds(const ty_recipe *r, const ty_model *m, const char *colum
 static bool found_all_inputs(const ty_recipe *r, const ty_model *m, const ty_data_survey *s)
 {
     for (int i = 0; i < ty_model_n_inputs(m); i++)
-        if (found_column(s, found_wanted(r, m, i)) < 0)
+        if (ty_found_part(s, ty_found_wanted(r, m, i)) < 0)
             return false;
     return ty_model_n_inputs(m) > 0;
 }
@@ -200,7 +199,7 @@ static bool found_all_inputs(const ty_recipe *r, const ty_model *m, const ty_dat
 static int found_named_target(const ty_recipe *r, const ty_data_survey *s)
 {
     for (int i = 0; i < r->n_loss; i++) {
-        int named = found_column(s, r->loss[i].term.target);
+        int named = ty_found_part(s, r->loss[i].term.target);
         if (named >= 0)
             return named;
     }

@@ -40,6 +40,10 @@ int ty_found_fields_of_pipe(ty_recipe *r, const ty_model *m, const ty_data_sourc
  * them, and is told where they are others than the labels. is_pipe: nothing can be looked at. */
 int ty_found_label_columns(ty_recipe *r, const ty_data_source *source, bool is_pipe, ty_arena *a, ty_error *err);
 
+/* The field that the recipe, or by its name the model, wants for input i. */
+const char *ty_found_wanted(const ty_recipe *r, const ty_model *m, int i);
+/* The part of that name, or -1. */
+int ty_found_part(const ty_data_survey *s, const char *name);
 /* A field that is called as targets usually are: y, label, targets ... */
 bool ty_found_is_target(const char *field);
 /* Input i of several is called x<i> in arrays without better names, output i's target y<i>; prefix 'x' or 'y'. */

@@ -25,31 +25,13 @@ static int text_input(const char *name)
     return -1;
 }
 
-/* The field that feeds input i: the recipe's name for it, else its own. */
-static const char *field_of(const ty_recipe *r, const ty_model *m, int i)
-{
-    const char *input = ty_model_input(m, i)->name;
-    for (int k = 0; k < r->n_inputs; k++)
-        if (strcmp(r->inputs[k].input, input) == 0)
-            return r->inputs[k].field;
-    return input;
-}
-
-static bool has_part(const ty_data_survey *s, const char *name)
-{
-    for (int i = 0; i < s->n_parts; i++)
-        if (s->part[i].name && strcmp(s->part[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 bool ty_found_wants_texts(const ty_recipe *r, const ty_model *m, const ty_data_survey *s)
 {
     const ty_model_preparation *p = ty_model_preparation_of(m);
     if (!p || !p->tokenizer || ty_model_n_inputs(m) == 0)
         return false;
     for (int i = 0; i < ty_model_n_inputs(m); i++)
-        if (text_input(ty_model_input(m, i)->name) < 0 || has_part(s, field_of(r, m, i)))
+        if (text_input(ty_model_input(m, i)->name) < 0 || ty_found_part(s, ty_found_wanted(r, m, i)) >= 0)
             return false;
     return true;
 }
@@ -144,7 +126,7 @@ int ty_found_texts(const ty_recipe *r, const ty_model *m, const ty_data_survey *
         return -1;
     for (int i = 0; i < n; i++) {
         ty_token_part part = text_inputs[text_input(ty_model_input(m, i)->name)].part;
-        if (make_field(m, s, text, field_of(r, m, i), part, a, &fields[(*n_fields)++], err) < 0)
+        if (make_field(m, s, text, ty_found_wanted(r, m, i), part, a, &fields[(*n_fields)++], err) < 0)
             return -1;
     }
     if (ty_found_foretells(m) && make_field(m, s, text, "labels", TY_TOKENS_NEXT, a, &fields[(*n_fields)++], err) < 0)

@@ -1,5 +1,4 @@
-/* cmodel.c - opening a model.c: compile, rehearse, list, weights; and importing it.
- */
+/* cmodel.c - opening a model.c: compile, rehearse, list, weights; and importing it. */
 #define _GNU_SOURCE
 #include "compiler/import/cmodel.h"
 

@@ -127,7 +127,7 @@ int cmodel_list_all(const cmodel_source *s, ty_arena *a, cmodel_net *net, ty_cmo
 
 /* ---- import ----------------------------------------------------------------------------------------------------- */
 
-int cmodel_find_value(const ty_model_value *list, int n, const char *name)
+static int find_value(const ty_model_value *list, int n, const char *name)
 {
     for (int i = 0; i < n; i++)
         if (strcmp(list[i].name, name) == 0)
@@ -139,7 +139,7 @@ static ty_val bind_input(cmodel_net *net, const char *name, const ty_type *decla
 {
     const ty_cmodel_lists *l = net->lists;
     char wants[160], has[160];
-    int i = cmodel_find_value(l->input, l->n_inputs, name);
+    int i = find_value(l->input, l->n_inputs, name);
     if (i < 0 || net->binding->inputs[i] == TY_NONE)
         return cmodel_fail(net, TY_E_GRAPH, "input \"%s\" was not declared when the file was opened", name);
     const ty_type *bound = ty_graph_type(net->g, net->binding->inputs[i]);
@@ -156,7 +156,7 @@ static ty_val bind_weight(cmodel_net *net, const char *name, const ty_type *type
 {
     const ty_cmodel_lists *l = net->lists;
     char was[160], now[160];
-    int i = cmodel_find_value(l->weight, l->n_weights, name);
+    int i = find_value(l->weight, l->n_weights, name);
     if (i < 0)
         return cmodel_fail(net, TY_E_GRAPH, "weight \"%s\" was not declared when the file was opened", name);
     ty_type listed = ty_type_make(l->weight[i].dtype, l->weight[i].rank, l->weight[i].dim);
@@ -183,7 +183,7 @@ static int import_values(const cmodel_source *s, const ty_cmodel_lists *l, const
     for (int i = 0; i < net->weight.n; i++)
         if (net->weight.at[i].update != TY_NONE)
             updates[values->n_updates++] = (ty_model_update){
-                cmodel_find_value(l->weight, l->n_weights, net->weight.at[i].name), net->weight.at[i].update};
+                find_value(l->weight, l->n_weights, net->weight.at[i].name), net->weight.at[i].update};
     return 0;
 }
 

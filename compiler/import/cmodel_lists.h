@@ -33,7 +33,5 @@ int cmodel_list_all(const cmodel_source *s, ty_arena *a, cmodel_net *net, ty_cmo
 /* As ty_model_import(). From one thread at a time. */
 int cmodel_import_bound(const cmodel_source *s, const ty_cmodel_lists *lists, ty_graph *g, const ty_model_binding *b,
                         ty_model_values *values, ty_error *err);
-/* Its number, or -1. */
-int cmodel_find_value(const ty_model_value *list, int n, const char *name);
 
 #endif

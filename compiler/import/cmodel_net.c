@@ -14,9 +14,9 @@ static void net_fail_here(cmodel_net *net)
 {
     net->failed = true;
     size_t n = strlen(net->scope);
-    if (net->config && n > 0)
+    if (net->builder && n > 0)
         ty_error_wrap(&net->error, "%.*s", (int)n - 1, net->scope);
-    else if (net->face.file && !net->config)
+    else if (net->face.file && !net->builder)
         ty_error_at(&net->error, "%s:%d", net->face.file, net->face.line);
 }
 
@@ -395,7 +395,7 @@ static void net_origin_of_layer(cmodel_net *net, const char *op, const ty_args *
 static void net_origin(cmodel_net *net, const char *op, const ty_args *args)
 {
     char text[480];
-    if (net->config) {
+    if (net->builder) {
         net_origin_of_layer(net, op, args);
         return;
     }

@@ -52,7 +52,7 @@ typedef struct cmodel_net {
     uint64_t init_seed;
     int64_t n_calls, n_random;
     struct cmodel_layer *layer; /* cmodel_layer.h; NULL: this is a model */
-    void *config; /* of whoever builds it by code of ours: origins and faults name layers then; NULL: lines of C */
+    void *builder; /* what code of ours builds it with: origins and faults name layers then; NULL: lines of C */
     bool failed;
     ty_error error; /* the first one */
 } cmodel_net;

@@ -131,6 +131,17 @@ awk '$1 == "input_ids" { n = split($0, ids) }
     $1 == "labels" { rows++; for (i = 3; i <= n; i++) if ($i != (i < n && ids[i + 1] > 0 ? ids[i + 1] : -100)) bad++ }
     END { exit bad > 0 || rows < 4 }' "$W/out"
 same "each token's label is the next one" 0 $?
+sed -i '/^model:/a inputs: {input_ids: input_ids}' next.yaml
+ty train next.yaml --max_steps=3 --log_every=1 --device=cpu --output-dir=causal
+same "padding behind a text" 0 $rc
+numbers >without
+cat >>next.yaml <<'Y'
+      mask: {columns: text, tokenizer: gpt/tokenizer.json, max_length: 6, tokens: mask}
+Y
+ty train next.yaml --inputs.attention_mask=mask --max_steps=3 --log_every=1 --device=cpu --output-dir=causal --fresh
+same "told by a mask" 0 $rc
+numbers >with
+ok "is seen by no word" close without with
 model llama llama-words
 ty train llama --data=texts.jsonl --lr=0.01 --max_steps=3 --device=cpu --output-dir=of-llama
 same "so does Llama" 0 $rc

@@ -2,7 +2,7 @@
  * make.py there): outputs in evaluation, the loss, and every weight after one step of SGD. */
 #include "base/file.h"
 #include "base/safetensors.h"
-#include "compiler/compiler.h"
+#include "compiler/model.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -208,8 +209,81 @@ static void test_as_transformers(void **state)
     ty_arena_fini(&a);
 }
 
+/* The weights of a case in 16 bits, as a folder of its own. */
+static void halve(const char *name, const char *folder)
+{
+    char path[PATH_BYTES];
+    ty_safetensors s;
+    ty_buf config;
+    ty_buf_init(&config, 1 << 16);
+    assert_int_equal(ty_safetensors_open(of_case(name, "model.safetensors"), &s, NULL), 0);
+    ty_named_tensor *t = calloc(s.n_entries, sizeof *t);
+    for (size_t i = 0; i < s.n_entries; i++) {
+        const ty_safetensors_entry *e = &s.entries[i];
+        uint16_t *half = calloc(e->n_bytes, 1);
+        for (size_t k = 0; k < e->n_bytes / 4; k++) {
+            float v;
+            memcpy(&v, (const char *)e->data + 4 * k, 4);
+            half[k] = ty_f32_to_bf16(v);
+        }
+        t[i] = (ty_named_tensor){e->name, ty_type_make(TY_BF16, e->type.rank, e->type.dim), half};
+    }
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    assert_int_equal(ty_safetensors_write(path, t, s.n_entries, NULL, 0, NULL), 0);
+    assert_int_equal(ty_file_read(of_case(name, "config.json"), &config, NULL), 0);
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    assert_int_equal(ty_file_write(path, config.data, config.len, 0644, NULL), 0);
+    for (size_t i = 0; i < s.n_entries; i++)
+        free(t[i].data);
+    free(t);
+    ty_buf_fini(&config);
+    ty_safetensors_close(&s);
+}
+
+static void test_16_bits(void **state)
+{
+    char folder[] = "/tmp/trainyard-test-XXXXXX";
+    ty_model *half, *whole;
+    ty_error err = {0};
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    halve("gpt2-words", folder);
+    assert_int_equal(ty_model_open(GOLDEN "/gpt2-words", &whole, &err), 0);
+    assert_int_equal(ty_model_open(folder, &half, &err), 0);
+    assert_int_equal(ty_model_n_weights(half), ty_model_n_weights(whole));
+    for (int i = 0; i < ty_model_n_weights(half); i++) {
+        const ty_model_value *a = ty_model_weight(whole, i), *b = ty_model_weight(half, i);
+        float x, y;
+        memcpy(&x, a->data, sizeof x);
+        memcpy(&y, b->data, sizeof y);
+        assert_true(y == ty_bf16_to_f32(ty_f32_to_bf16(x)));
+    }
+    /* What takes memory of its own is no page of the file. */
+    assert_true(ty_model_is_mapped(whole));
+    assert_false(ty_model_is_mapped(half));
+    ty_model_free(half);
+    ty_model_free(whole);
+    ty_file_remove_tree(folder, NULL);
+}
+
+/* How long texts may be: as many as the table has positions, but for RoBERTa, whose first one is pad_token_id + 1. */
+static void test_lengths(void **state)
+{
+    static const struct {
+        const char *name;
+        int64_t most;
+    } rows[] = {{"bert-words", 16}, {"gpt2-words", 16}, {"roberta-words", 16}, {"mpnet-words", 16}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        folder_case c = open_case(rows[i].name);
+        assert_int_equal(ty_model_preparation_of(c.model)->max_length, rows[i].most);
+        close_case(&c);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_as_transformers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_as_transformers), cmocka_unit_test(test_16_bits),
+                                       cmocka_unit_test(test_lengths)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

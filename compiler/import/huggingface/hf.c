@@ -2,7 +2,6 @@
 #include "compiler/import/huggingface/hf.h"
 
 #include "base/json.h"
-#include "compiler/import/huggingface/hf_build.h"
 #include "compiler/import/huggingface/hf_config.h"
 #include "compiler/import/huggingface/hf_files.h"
 #include "compiler/import/huggingface/hf_model.h"
@@ -32,7 +31,7 @@ void hf_fail(hf_net *n, const ty_error *err)
 
 static void run_head(ty_net *face)
 {
-    hf_net *n = ((cmodel_net *)face)->config;
+    hf_net *n = ((cmodel_net *)face)->builder;
     n->net = face;
     n->range = hf_number(n, "initializer_range", 0.02);
     n->head->build(n);
@@ -42,7 +41,7 @@ static void build_network(void *ctx, cmodel_net *net)
 {
     const ty_hf *h = ctx;
     hf_net n = h->net;
-    net->config = &n;
+    net->builder = &n;
     cmodel_build(net, run_head);
     if (net->failed)
         ty_error_at(&net->error, "%s", h->path);
@@ -179,6 +178,11 @@ static int read_config(ty_hf *h, const ty_model_choice *choice, ty_error *err)
     return 0;
 }
 
+bool ty_hf_is_mapped(const ty_hf *h)
+{
+    return hf_weights_are_mapped(h->weights);
+}
+
 void ty_hf_drop_pages(const ty_hf *h)
 {
     hf_weights_drop_pages(h->weights);
@@ -249,8 +253,7 @@ static int open_all(ty_hf *h, const ty_model_choice *choice, ty_error *err)
         cmodel_list_all(&source, &h->arena, net, &h->lists, err) < 0 || hf_bind(h, net, choice->seed, err) < 0)
         return -1;
     h->lists.format = h->format;
-    if (hf_files_list(h->folder, &h->arena, &h->companion, &h->n_companions, err) < 0)
-        return -1;
+    h->companion = hf_files_list(h->folder, &h->arena, &h->n_companions);
     if (hf_files_prepare(h->folder, h->config, &h->arena, &h->preparation, err) < 0)
         return -1;
     h->preparation.is_turned = h->net.family->is_turned;

@@ -22,6 +22,8 @@ const ty_cmodel_lists *ty_hf_list(const ty_hf *h);
 int ty_hf_import(const ty_hf *h, ty_graph *g, const ty_model_binding *b, ty_model_values *values, ty_error *err);
 /* Weights that start anew start from this seed. */
 int ty_hf_reseed(ty_hf *h, uint64_t seed, ty_error *err);
+/* Whether weights are pages of the files; 16-bit ones have become memory of their own. */
+bool ty_hf_is_mapped(const ty_hf *h);
 void ty_hf_drop_pages(const ty_hf *h);
 
 const char *ty_hf_class(const ty_hf *h); /* "BertForSequenceClassification" */

@@ -98,7 +98,7 @@ static ty_var network(hf_net *n, ty_var *pooled)
 {
     ty_net *net = n->net;
     bool is_inside = n->head->task != HF_NO_TASK, has_types = hf_size_or(n, "type_vocab_size", 2) > 1;
-    ty_var words = hf_words(n), mask = hf_key_mask(n, hf_seen(n, words, true));
+    ty_var words = hf_words(n), mask = hf_key_mask(n, hf_seen(n, words));
     ty_var types = has_types ? hf_types(n) : (ty_var){0};
     if (is_inside)
         ty_scope(net, "albert");
@@ -152,7 +152,7 @@ static void tokens(hf_net *n)
 
 static void questions(hf_net *n)
 {
-    hf_answer(n, "qa_outputs", network(n, NULL));
+    hf_answer(n, hf_linear(n, "qa_outputs", network(n, NULL), 2, true));
 }
 
 static const hf_head heads[] = {{"Model", HF_NO_TASK, bare},

@@ -81,7 +81,7 @@ static ty_var network(hf_net *n, ty_var *words)
     if (hf_flag(n, "is_decoder", false))
         hf_refuse(n, "is_decoder", "decoders are not built");
     *words = hf_words(n);
-    ty_var mask = hf_key_mask(n, hf_seen(n, *words, true)), types = has_types ? hf_types(n) : (ty_var){0};
+    ty_var mask = hf_key_mask(n, hf_seen(n, *words)), types = has_types ? hf_types(n) : (ty_var){0};
     if (is_inside)
         ty_scope(net, t->base);
     ty_var x = embeddings(n, *words, types, width);
@@ -159,7 +159,7 @@ static void tokens(hf_net *n)
 static void questions(hf_net *n)
 {
     ty_var words, x = network(n, &words);
-    hf_answer(n, "qa_outputs", x);
+    hf_answer(n, hf_linear(n, "qa_outputs", x, 2, true));
 }
 
 /* Where a head of hidden words has its layers. */

@@ -3,7 +3,6 @@
  */
 #include "base/crew.h"
 #include "base/log.h"
-#include "compiler/import/huggingface/hf_build.h"
 #include "compiler/import/huggingface/hf_model.h"
 
 #include <stdio.h>
@@ -118,14 +117,23 @@ static void tell_started(const ty_hf *h, const char *names, int n)
 
 /* ---- starting anew ----------------------------------------------------------------------------------------------- */
 
-/* Notes that weight i starts anew, in memory of its own. */
+static double memory_bytes(void)
+{
+    return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+}
+
+/* Notes that weight i starts anew, in memory of its own. How much all take is what config.json says, so any number. */
 static int add_started(ty_hf *h, int i, ty_init init, ty_error *err)
 {
     ty_model_value *w = &h->lists.weight[i];
     hf_started s = {.weight = i, .type = ty_type_make(w->dtype, w->rank, w->dim), .init = init};
-    s.out = malloc(ty_type_bytes(&s.type) + 1);
-    if (!s.out)
-        return ty_error_set(err, TY_E_LIMIT, "no memory for weight \"%s\", which starts anew", w->name);
+    h->started_bytes += (double)ty_type_bytes(&s.type);
+    s.out = h->started_bytes <= memory_bytes() ? malloc(ty_type_bytes(&s.type) + 1) : NULL;
+    if (!s.out) {
+        ty_error_set(err, TY_E_LIMIT, "no memory for weight \"%s\", which starts anew: with those before it %.1f GiB",
+                     w->name, h->started_bytes / 0x1p30);
+        return ty_error_at(err, "%s", h->path);
+    }
     w->data = s.out;
     h->started[h->n_started++] = s;
     return 0;
@@ -154,22 +162,6 @@ static int start_all(ty_hf *h, uint64_t seed, ty_error *err)
     return 0;
 }
 
-/* What is only in config.json may be any number. */
-static int check_memory(const ty_hf *h, ty_error *err)
-{
-    double bytes = 0, there = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    for (int i = 0; i < h->lists.n_weights; i++) {
-        const ty_model_value *w = &h->lists.weight[i];
-        ty_type type = ty_type_make(w->dtype, w->rank, w->dim);
-        bytes += find_weight(h, w->name) < 0 ? (double)ty_type_bytes(&type) : 0;
-    }
-    if (bytes <= there)
-        return 0;
-    ty_error_set(err, TY_E_LIMIT, "weights that the files do not have take %.1f GiB, and there are %.1f",
-                 bytes / 0x1p30, there / 0x1p30);
-    return ty_error_at(err, "%s", h->path);
-}
-
 static void add_name(char *names, size_t n, const ty_hf *h, int i)
 {
     size_t used = strlen(names);
@@ -183,8 +175,6 @@ int hf_bind(ty_hf *h, const cmodel_net *net, uint64_t seed, ty_error *err)
 {
     char names[240] = "";
     h->started = TY_NEW_ARRAY(&h->arena, hf_started, h->lists.n_weights + 1);
-    if (check_memory(h, err) < 0)
-        return -1;
     for (int i = 0; i < h->lists.n_weights; i++) {
         int rc = take_weight(h, i, err);
         if (rc < 0 || (rc == 0 && add_started(h, i, net->weight.at[i].init, err) < 0))

@@ -7,8 +7,7 @@
 
 enum { CONFIG_BYTES = 16 << 20, CONFIG_MAX_SIZE = INT32_MAX, DEFAULT_LABELS = 2 };
 
-/* NULL where the key is missing or null. */
-static const ty_doc *config_find(const ty_doc *config, const char *key)
+const ty_doc *hf_config_find(const ty_doc *config, const char *key)
 {
     const ty_doc *d = ty_doc_find(config, key);
     return d && d->kind != TY_DOC_NULL ? d : NULL;
@@ -16,7 +15,7 @@ static const ty_doc *config_find(const ty_doc *config, const char *key)
 
 int hf_config_size(const ty_doc *config, const char *key, int64_t absent, int64_t *out, ty_error *err)
 {
-    const ty_doc *d = config_find(config, key);
+    const ty_doc *d = hf_config_find(config, key);
     *out = absent;
     if (!d && absent > 0)
         return 0;
@@ -32,28 +31,28 @@ int hf_config_size(const ty_doc *config, const char *key, int64_t absent, int64_
 
 int hf_config_number(const ty_doc *config, const char *key, double absent, double *out, ty_error *err)
 {
-    const ty_doc *d = config_find(config, key);
+    const ty_doc *d = hf_config_find(config, key);
     *out = absent;
     return d ? ty_doc_float(d, out, err) : 0;
 }
 
 int hf_config_flag(const ty_doc *config, const char *key, bool absent, bool *out, ty_error *err)
 {
-    const ty_doc *d = config_find(config, key);
+    const ty_doc *d = hf_config_find(config, key);
     *out = absent;
     return d ? ty_doc_bool(d, out, err) : 0;
 }
 
 int hf_config_text(const ty_doc *config, const char *key, const char *absent, const char **out, ty_error *err)
 {
-    const ty_doc *d = config_find(config, key);
+    const ty_doc *d = hf_config_find(config, key);
     *out = absent;
     return d ? ty_doc_string(d, out, err) : 0;
 }
 
 int hf_config_labels(const ty_doc *config, int64_t *out, ty_error *err)
 {
-    const ty_doc *names = config_find(config, "id2label");
+    const ty_doc *names = hf_config_find(config, "id2label");
     if (!names)
         return hf_config_size(config, "num_labels", DEFAULT_LABELS, out, err);
     if (ty_doc_expect(names, TY_DOC_MAP, err) < 0)

@@ -11,6 +11,8 @@
 
 #define HF_CONFIG_NAME "config.json"
 
+/* NULL where the key is missing or null. */
+const ty_doc *hf_config_find(const ty_doc *config, const char *key);
 /* A size from 1 to 2^31. absent: what a missing or null key means; 0: it must be there. */
 int hf_config_size(const ty_doc *config, const char *key, int64_t absent, int64_t *out, ty_error *err);
 /* Any number; a missing or null key is `absent`. */

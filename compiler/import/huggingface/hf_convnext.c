@@ -7,8 +7,6 @@
 
 #include "compiler/import/huggingface/hf_net.h"
 
-#include "compiler/import/huggingface/hf_build.h"
-
 enum { STAGES = 4 };
 static const int64_t usual_sizes[STAGES] = {96, 192, 384, 768}, usual_depths[STAGES] = {3, 3, 9, 3};
 

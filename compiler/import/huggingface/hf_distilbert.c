@@ -51,7 +51,7 @@ static ty_var network(hf_net *n)
     /* In files such tables are weights as others are, and training changes them. */
     if (hf_flag(n, "sinusoidal_pos_embds", false) && !hf_holds(n, PLACES))
         hf_refuse(n, "sinusoidal_pos_embds", "waves are read from weights, and there are none");
-    ty_var words = hf_words(n), mask = hf_key_mask(n, hf_seen(n, words, true));
+    ty_var words = hf_words(n), mask = hf_key_mask(n, hf_seen(n, words));
     if (is_inside)
         ty_scope(net, "distilbert");
     ty_var x = embeddings(n, words, hf_size(n, "dim"));
@@ -99,7 +99,7 @@ static void tokens(hf_net *n)
 
 static void questions(hf_net *n)
 {
-    hf_answer(n, "qa_outputs", hf_dropout(n, network(n), "qa_dropout", 0.1));
+    hf_answer(n, hf_linear(n, "qa_outputs", hf_dropout(n, network(n), "qa_dropout", 0.1), 2, true));
 }
 
 static const hf_head heads[] = {{"Model", HF_NO_TASK, bare},

@@ -29,18 +29,16 @@ static const char *const companions[] = {
     PICTURES,
 };
 
-int hf_files_list(const char *folder, ty_arena *a, const char ***out, int *n, ty_error *err)
+const char **hf_files_list(const char *folder, ty_arena *a, int *n)
 {
     const char **list = TY_NEW_ARRAY(a, const char *, sizeof companions / sizeof *companions);
     *n = 0;
-    (void)err;
     for (size_t i = 0; i < sizeof companions / sizeof *companions; i++) {
         const char *path = ty_arena_printf(a, "%s/%s", folder, companions[i]);
         if (ty_file_size(path) >= 0)
             list[(*n)++] = path;
     }
-    *out = list;
-    return 0;
+    return list;
 }
 
 /* How many positions a network has, by any of the names in use; 0: it does not say. */

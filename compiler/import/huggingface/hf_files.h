@@ -8,7 +8,7 @@
 
 /* Paths of the files that are there of those that belong beside any weights: of the tokenizer, of the preparation of
  * pictures, settings of generation. */
-int hf_files_list(const char *folder, ty_arena *a, const char ***out, int *n, ty_error *err);
+const char **hf_files_list(const char *folder, ty_arena *a, int *n);
 /* What tokenizer and pictures must be like: tokenizer.json, the number of positions in `config`,
  * preprocessor_config.json. */
 int hf_files_prepare(const char *folder, const ty_doc *config, ty_arena *a, ty_model_preparation *out, ty_error *err);

@@ -61,9 +61,7 @@ static ty_var network(hf_net *n, ty_var *words)
     if (hf_flag(n, "add_cross_attention", false))
         hf_refuse(n, "add_cross_attention", "attention to an encoder is not built");
     *words = hf_words(n);
-    ty_var mask = {0};
-    if (hf_takes(n, "attention_mask", false))
-        mask = hf_key_mask(n, hf_seen(n, *words, false));
+    ty_var mask = hf_key_mask(n, hf_given_mask(n));
     if (is_inside)
         ty_scope(net, "transformer");
     ty_var x = hf_table(n, "wte", *words, hf_size(n, "vocab_size"), size);
@@ -89,26 +87,20 @@ static void bare(hf_net *n)
 
 static void next_words(hf_net *n)
 {
-    ty_net *net = n->net;
     ty_var words, x = network(n, &words);
-    int64_t rows = hf_size(n, "vocab_size"), size = ty_dim(net, x, 2);
-    const char *shared = "transformer.wte.weight";
-    bool is_tied = hf_tied_name(n, shared, "lm_head.weight", true) == shared;
-    ty_output(net, "logits",
-              is_tied ? hf_tied_logits(n, x, shared, rows, size, NULL) : hf_linear(n, "lm_head", x, rows, false));
+    ty_output(n->net, "logits", hf_next_logits(n, x, "transformer.wte.weight", true));
 }
 
 static void classes(hf_net *n)
 {
     ty_var words, x = network(n, &words);
-    ty_output(n->net, "logits", hf_linear(n, "score", hf_last_word(n, x, words), n->labels, false));
+    hf_score(n, x, words);
 }
 
 static void tokens(hf_net *n)
 {
     ty_var words, x = network(n, &words);
-    x = hf_dropout(n, x, hf_find(n, "classifier_dropout") ? "classifier_dropout" : "hidden_dropout", 0.1);
-    ty_output(n->net, "logits", hf_linear(n, "classifier", x, n->labels, true));
+    hf_tag(n, "classifier", x, true);
 }
 
 static const hf_head heads[] = {{"Model", HF_NO_TASK, bare},

@@ -204,10 +204,10 @@ static bool is_turned(hf_net *n, int64_t i)
 }
 
 /* A window as long as the text is none. */
-static llama_layer plan_layer(hf_net *n, int64_t i, ty_var words, ty_var seen, const hf_rotary *rotary)
+static llama_layer plan_layer(hf_net *n, int64_t i, ty_var words, ty_var mask, const hf_rotary *rotary)
 {
     ty_net *net = n->net;
-    llama_layer l = {is_turned(n, i) ? rotary : NULL, hf_key_mask(n, seen), true};
+    llama_layer l = {is_turned(n, i) ? rotary : NULL, mask, true};
     if (!has_window(n, i) || hf_size(n, "sliding_window") >= ty_dim(net, words, 1))
         return l;
     ty_var near = hf_window(n, words, hf_size(n, "sliding_window"));
@@ -223,7 +223,7 @@ static ty_var network(hf_net *n, ty_var *words)
     int64_t size = hf_size(n, "hidden_size"), layers = hf_layers(n, "num_hidden_layers", 0);
     bool is_inside = n->head->task != HF_NO_TASK;
     *words = hf_words(n);
-    ty_var seen = hf_takes(n, "attention_mask", false) ? hf_seen(n, *words, false) : (ty_var){0};
+    ty_var mask = hf_key_mask(n, hf_given_mask(n));
     hf_rotary rotary = hf_rotary_of(n, ty_dim(net, *words, 1), head_size_of(n), t->theta ? t->theta : 10000);
     if (is_inside)
         ty_scope(net, "model");
@@ -231,7 +231,7 @@ static ty_var network(hf_net *n, ty_var *words)
     x = scaled(n, x, t->scales_words ? (float)sqrt((double)size) : factor(n, "embedding_multiplier"));
     x = hf_dropout(n, x, "embd_pdrop", 0);
     for (int64_t i = 0; i < layers && !hf_failed(n); i++) {
-        llama_layer l = plan_layer(n, i, *words, seen, &rotary);
+        llama_layer l = plan_layer(n, i, *words, mask, &rotary);
         ty_scope(net, ty_text(net, "layers.%d", (int)i));
         x = layer(n, x, &l);
         ty_end(net);
@@ -252,26 +252,21 @@ static void bare(hf_net *n)
 
 static void next_words(hf_net *n)
 {
-    ty_net *net = n->net;
     ty_var words, x = network(n, &words);
-    int64_t rows = hf_size(n, "vocab_size"), size = ty_dim(net, x, 2);
-    const char *shared = "model.embed_tokens.weight";
-    bool is_tied = hf_tied_name(n, shared, "lm_head.weight", traits_of(n)->is_tied) == shared;
-    ty_var y = is_tied ? hf_tied_logits(n, x, shared, rows, size, NULL) : hf_linear(n, "lm_head", x, rows, false);
-    ty_output(net, "logits", scaled(n, y, 1 / factor(n, "logits_scaling")));
+    ty_var y = hf_next_logits(n, x, "model.embed_tokens.weight", traits_of(n)->is_tied);
+    ty_output(n->net, "logits", scaled(n, y, 1 / factor(n, "logits_scaling")));
 }
 
 static void classes(hf_net *n)
 {
     ty_var words, x = network(n, &words);
-    ty_output(n->net, "logits", hf_linear(n, "score", hf_last_word(n, x, words), n->labels, false));
+    hf_score(n, x, words);
 }
 
 static void tokens(hf_net *n)
 {
     ty_var words, x = network(n, &words);
-    x = hf_dropout(n, x, hf_find(n, "classifier_dropout") ? "classifier_dropout" : "hidden_dropout", 0.1);
-    ty_output(n->net, "logits", hf_linear(n, "score", x, n->labels, hf_flag(n, "token_classification_bias", true)));
+    hf_tag(n, "score", x, hf_flag(n, "token_classification_bias", true));
 }
 
 static const hf_head heads[] = {{"Model", HF_NO_TASK, bare},

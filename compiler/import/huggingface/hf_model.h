@@ -28,6 +28,7 @@ struct ty_hf {
     ty_cmodel_lists lists;
     hf_started *started; /* [n_started]: weights that start anew */
     int n_started;
+    double started_bytes;
     uint64_t seed; /* that they have started from */
     char format[160];
     ty_model_preparation preparation;

@@ -161,7 +161,7 @@ static ty_var network(hf_net *n, ty_var *seen)
     int64_t layers = hf_layers(n, "num_hidden_layers", 0);
     bool is_inside = n->head->task != HF_NO_TASK;
     ty_var words = hf_words(n);
-    *seen = hf_seen(n, words, true);
+    *seen = hf_seen(n, words);
     ty_var mask = hf_key_mask(n, *seen);
     const sight all = sight_of(n, words, mask, false), near = sight_of(n, words, mask, true);
     if (is_inside)
@@ -241,10 +241,8 @@ static void tokens(hf_net *n)
 
 static void questions(hf_net *n)
 {
-    ty_net *net = n->net;
-    ty_var seen, x = network(n, &seen), y = classifier(n, x, 2);
-    ty_output(net, "start_logits", ty_squeeze(net, ty_slice(net, y, 2, 0, 1), 2));
-    ty_output(net, "end_logits", ty_squeeze(net, ty_slice(net, y, 2, 1, 2), 2));
+    ty_var seen, x = network(n, &seen);
+    hf_answer(n, classifier(n, x, 2));
 }
 
 static const hf_head heads[] = {{"Model", HF_NO_TASK, bare},

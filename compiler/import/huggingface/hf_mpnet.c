@@ -127,7 +127,7 @@ static ty_var network(hf_net *n)
     bool is_inside = n->head->task != HF_NO_TASK;
     if (hf_number(n, "pad_token_id", PAD) != PAD)
         hf_refuse(n, "pad_token_id", "padding is 1 in this network, whatever it says");
-    ty_var words = hf_words(n), mask = hf_key_mask(n, hf_seen(n, words, true));
+    ty_var words = hf_words(n), mask = hf_key_mask(n, hf_seen(n, words));
     if (is_inside)
         ty_scope(net, "mpnet");
     ty_var x = encoder(n, embeddings(n, words, hf_size(n, "hidden_size")), mask);
@@ -174,7 +174,7 @@ static void tokens(hf_net *n)
 
 static void questions(hf_net *n)
 {
-    hf_answer(n, "qa_outputs", network(n));
+    hf_answer(n, hf_linear(n, "qa_outputs", network(n), 2, true));
 }
 
 static const hf_head heads[] = {{"Model", HF_NO_TASK, bare},

@@ -3,7 +3,6 @@
 
 #include "compiler/import/huggingface/hf_net.h"
 
-#include "compiler/import/huggingface/hf_build.h"
 #include "compiler/import/huggingface/hf_config.h"
 
 #include <string.h>
@@ -92,8 +91,7 @@ void hf_pair(hf_net *n, const char *key, int64_t absent, int64_t pair[2])
 
 const ty_doc *hf_find(hf_net *n, const char *key)
 {
-    const ty_doc *d = ty_doc_find(n->config, key);
-    return d && d->kind != TY_DOC_NULL ? d : NULL;
+    return hf_config_find(n->config, key);
 }
 
 void hf_refuse(hf_net *n, const char *key, const char *what)
@@ -124,10 +122,21 @@ static ty_var words_like(hf_net *n, ty_var words, int64_t number)
     return ty_full(n->net, "i64", ty_dims(ty_dim(n->net, words, 0), ty_dim(n->net, words, 1)), (double)number);
 }
 
-ty_var hf_seen(hf_net *n, ty_var words, bool usually)
+static ty_var read_mask(hf_net *n)
 {
-    if (hf_takes(n, "attention_mask", usually))
-        return ty_ne(n->net, ty_input(n->net, "attention_mask", "i64[batch,sequence]"), words_like(n, words, 0));
+    ty_var mask = ty_input(n->net, "attention_mask", "i64[batch,sequence]");
+    return ty_ne(n->net, mask, words_like(n, mask, 0));
+}
+
+ty_var hf_given_mask(hf_net *n)
+{
+    return hf_takes(n, "attention_mask", false) ? read_mask(n) : (ty_var){0};
+}
+
+ty_var hf_seen(hf_net *n, ty_var words)
+{
+    if (hf_takes(n, "attention_mask", true))
+        return read_mask(n);
     int64_t pad = hf_padding(n);
     return pad < 0 ? (ty_var){0} : ty_ne(n->net, words, words_like(n, words, pad));
 }
@@ -388,10 +397,28 @@ ty_var hf_first(hf_net *n, ty_var x)
     return ty_reshape(net, ty_slice(net, x, 1, 0, 1), ty_dims(ty_dim(net, x, 0), ty_dim(net, x, 2)));
 }
 
-void hf_answer(hf_net *n, const char *name, ty_var x)
+void hf_answer(hf_net *n, ty_var y)
 {
     ty_net *net = n->net;
-    ty_var y = hf_linear(n, name, x, 2, true);
     ty_output(net, "start_logits", ty_squeeze(net, ty_slice(net, y, 2, 0, 1), 2));
     ty_output(net, "end_logits", ty_squeeze(net, ty_slice(net, y, 2, 1, 2), 2));
+}
+
+ty_var hf_next_logits(hf_net *n, ty_var x, const char *shared, bool absent)
+{
+    int64_t rows = hf_size(n, "vocab_size");
+    bool is_tied = hf_tied_name(n, shared, "lm_head.weight", absent) == shared;
+    return is_tied ? hf_tied_logits(n, x, shared, rows, ty_dim(n->net, x, 2), NULL)
+                   : hf_linear(n, "lm_head", x, rows, false);
+}
+
+void hf_score(hf_net *n, ty_var x, ty_var words)
+{
+    ty_output(n->net, "logits", hf_linear(n, "score", hf_last_word(n, x, words), n->labels, false));
+}
+
+void hf_tag(hf_net *n, const char *name, ty_var x, bool bias)
+{
+    x = hf_dropout(n, x, hf_find(n, "classifier_dropout") ? "classifier_dropout" : "hidden_dropout", 0.1);
+    ty_output(n->net, "logits", hf_linear(n, name, x, n->labels, bias));
 }

@@ -76,6 +76,8 @@ int64_t hf_layers(hf_net *n, const char *key, int64_t absent);
 int64_t hf_padding(hf_net *n);
 /* Refuses the value of a key: what of it is not built here. */
 void hf_refuse(hf_net *n, const char *key, const char *what);
+/* Ends the building with an error that has its place already; the first one counts. */
+void hf_fail(hf_net *n, const ty_error *err);
 bool hf_failed(const hf_net *n);
 
 /* Whether the files have this weight (its whole name). */
@@ -89,9 +91,11 @@ bool hf_holds_apart(const hf_net *n, const char *name, const char *other);
 bool hf_takes(const hf_net *n, const char *name, bool usually);
 /* i64 [B, S], both free. */
 ty_var hf_words(hf_net *n);
+/* bool [B, S] of attention_mask where it is given; {0}: it is not, and all positions count. */
+ty_var hf_given_mask(hf_net *n);
 /* bool [B, S], what positions hold words: attention_mask or, where that is not given, what is not pad_token_id; {0}:
- * all do. usually: as hf_takes. */
-ty_var hf_seen(hf_net *n, ty_var words, bool usually);
+ * all do. */
+ty_var hf_seen(hf_net *n, ty_var words);
 /* i64 [B, S] of token_type_ids; {0}: not given, all are 0. */
 ty_var hf_types(hf_net *n);
 /* f32 [B, num_channels, height, width] of pixel_values. absent: image_size where config.json has none. */
@@ -153,7 +157,12 @@ const char *hf_tied_name(hf_net *n, const char *shared, const char *own, bool ab
 ty_var hf_last_word(hf_net *n, ty_var x, ty_var words);
 /* Of [B, S, E] the first row, [B, E]. */
 ty_var hf_first(hf_net *n, ty_var x);
-/* start_logits and end_logits from linear layer NAME with 2 outputs. */
-void hf_answer(hf_net *n, const char *name, ty_var x);
+/* start_logits and end_logits of y [B, S, 2]. */
+void hf_answer(hf_net *n, ty_var y);
+/* Heads of decoders. Logits over the words, by lm_head or by the shared table (absent: as hf_tied_name); classes of a
+ * text by its last word, through the layer "score"; classes of each word, through dropout and the layer NAME. */
+ty_var hf_next_logits(hf_net *n, ty_var x, const char *shared, bool absent);
+void hf_score(hf_net *n, ty_var x, ty_var words);
+void hf_tag(hf_net *n, const char *name, ty_var x, bool bias);
 
 #endif

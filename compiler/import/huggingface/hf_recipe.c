@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#define CLASSES "loss: {softmax_cross_entropy: {logits: logits}}\nmetrics: [accuracy]\n"
 #define TRAINER                                         \
     "optimizer: {adamw: {lr: 5e-5, weight_decay: 0}}\n" \
     "schedule: {linear: {}}\n"                          \
@@ -23,7 +24,7 @@ static const char *of_classes(int64_t labels, const ty_doc *config)
         return "loss: {binary_cross_entropy_with_logits: {logits: logits}}\n" TRAINER;
     if (labels == 1 || says(config, "regression"))
         return "loss: {mse: {output: logits}}\nmetrics: [mse]\n" TRAINER;
-    return "loss: {softmax_cross_entropy: {logits: logits}}\nmetrics: [accuracy]\n" TRAINER;
+    return CLASSES TRAINER;
 }
 
 const char *hf_recipe(hf_task task, int64_t labels, const ty_doc *config)
@@ -34,7 +35,7 @@ const char *hf_recipe(hf_task task, int64_t labels, const ty_doc *config)
     case HF_CLASSES:
         return of_classes(labels, config);
     case HF_TOKENS:
-        return "loss: {softmax_cross_entropy: {logits: logits}}\nmetrics: [accuracy]\n" TRAINER;
+        return CLASSES TRAINER;
     case HF_WORDS:
     case HF_NEXT:
         return "loss: {softmax_cross_entropy: {logits: logits}}\nmetrics: [perplexity]\n" TRAINER;

@@ -3,7 +3,6 @@
 
 #include "compiler/import/huggingface/hf_rotary.h"
 
-#include "compiler/import/huggingface/hf_build.h"
 #include "compiler/import/huggingface/hf_config.h"
 
 #include <math.h>

@@ -251,7 +251,7 @@ static ty_var encode(hf_net *n, ty_var *seen)
     if (hf_flag(n, "is_decoder", false))
         hf_refuse(n, "is_decoder", "decoders without an encoder are not built");
     ty_var words = hf_words(n);
-    *seen = hf_seen(n, words, true);
+    *seen = hf_seen(n, words);
     return stack(n, &s, words, *seen);
 }
 

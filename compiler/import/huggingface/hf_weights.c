@@ -13,7 +13,7 @@
 #define ONE_NAME   "model.safetensors"
 #define INDEX_NAME "model.safetensors.index.json"
 
-enum { MAX_FILES = 1000, MAX_WEIGHTS = 1 << 20 };
+enum { MAX_FILES = 1000, MAX_WEIGHTS = 1 << 20, MAX_COMPARED = 8 };
 
 typedef struct hf_weight {
     const ty_safetensors_entry *entry;
@@ -29,6 +29,11 @@ struct hf_weights {
     hf_weight *weight;
     size_t n_weights;
     ty_names names;
+    struct {
+        int a, b;
+        bool same;
+    } compared[MAX_COMPARED]; /* tables are large, and every build asks for the same ones */
+    int n_compared;
 };
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -173,10 +178,19 @@ int hf_weights_find(const hf_weights *w, const char *name)
     return ty_names_find(&w->names, name);
 }
 
-bool hf_weights_same(const hf_weights *w, int a, int b)
+bool hf_weights_same(hf_weights *w, int a, int b)
 {
     const ty_safetensors_entry *x = w->weight[a].entry, *y = w->weight[b].entry;
-    return ty_type_same(&x->type, &y->type) && memcmp(x->data, y->data, (size_t)ty_type_bytes(&x->type)) == 0;
+    for (int i = 0; i < w->n_compared; i++)
+        if (w->compared[i].a == a && w->compared[i].b == b)
+            return w->compared[i].same;
+    bool same = ty_type_same(&x->type, &y->type) && memcmp(x->data, y->data, x->n_bytes) == 0;
+    if (w->n_compared < MAX_COMPARED) {
+        w->compared[w->n_compared].a = a;
+        w->compared[w->n_compared].b = b;
+        w->compared[w->n_compared++].same = same;
+    }
+    return same;
 }
 
 /* Entries lie as the file has them, perhaps at odd addresses. */
@@ -214,6 +228,14 @@ int hf_weights_data(hf_weights *w, int i, const void **out, ty_error *err)
     }
     *out = x->converted;
     return 0;
+}
+
+bool hf_weights_are_mapped(const hf_weights *w)
+{
+    for (size_t i = 0; i < w->n_weights; i++)
+        if (w->weight[i].converted)
+            return false;
+    return true;
 }
 
 void hf_weights_drop_pages(const hf_weights *w)

@@ -21,9 +21,11 @@ const ty_safetensors_entry *hf_weights_at(const hf_weights *w, size_t i);
 /* Its number, or -1. */
 int hf_weights_find(const hf_weights *w, const char *name);
 /* Whether two are the same numbers, in the same shape and element type. */
-bool hf_weights_same(const hf_weights *w, int a, int b);
+bool hf_weights_same(hf_weights *w, int a, int b);
 /* Its numbers as float32, valid until hf_weights_free. An error if they are no floats of 16 or 32 bits. */
 int hf_weights_data(hf_weights *w, int i, const void **out, ty_error *err);
+/* Whether all floats are read where they lie in the files. */
+bool hf_weights_are_mapped(const hf_weights *w);
 /* Gives the memory of the mapped files back to the system. */
 void hf_weights_drop_pages(const hf_weights *w);
 
