@@ -226,6 +226,10 @@ static void text_op(ty_ktext *t, const ty_kinstr *instr)
         text_cast(t, instr);
         return;
     }
+    if (t->drawn && t->drawn[instr - t->k->instr]) {
+        ty_buf_addf(t->out, "w%u[k]", (uint32_t)(instr - t->k->instr));
+        return;
+    }
     if (text_equals_place(t, instr))
         return;
     const char *form = text_form(t, instr);

@@ -14,13 +14,15 @@ typedef union attend_bits {
 } attend_bits;
 
 /* exp of x <= 0, to 1e-7 of the result: the polynomial of generated kernels (prelude.c). Below e^-87 it is 0. Without a
- * comparison of floats, which would keep the loops around it from being vectorised: the larger negative float has the
- * larger bits, up to those of -inf, and adding and taking away 1.5 x 2^23 rounds to an integer. */
+ * comparison of floats and without a choice, either of which would keep the loops around it from being vectorised where
+ * there are no masks (AVX2): the larger negative float has the larger bits, up to those of -inf, and adding and taking
+ * away 1.5 x 2^23 rounds to an integer. */
 TY_CPU_INLINE float attend_exp(float x)
 {
     attend_bits d = {.value = x}, power;
-    const uint32_t low = d.bits - 0xC2AE0001u < 0xFF800000u - 0xC2AE0000u; /* below -87; a NaN stays */
-    d.bits = low ? 0xC2AE0000u : d.bits;
+    const uint32_t high =
+        (uint32_t)(d.bits - 0xC2AE0001u < 0xFF800000u - 0xC2AE0000u) - 1; /* 0 below -87; a NaN stays */
+    d.bits = (d.bits & high) | (0xC2AE0000u & ~high);
     float n = d.value * 0x1.715476p+0f + 0x1.8p23f - 0x1.8p23f;
     float r = d.value - n * 0x1.62e400p-1f - n * 0x1.7f7d1cp-20f, p = 1.9875691500e-4f;
     p = p * r + 1.3981999507e-3f;
@@ -29,7 +31,7 @@ TY_CPU_INLINE float attend_exp(float x)
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * (r * r) + r + 1.0f;
-    power.bits = low ? 0 : (uint32_t)((int32_t)n + 127) << 23;
+    power.bits = (uint32_t)((int32_t)n + 127) << 23 & high;
     return p * power.value;
 }
 
@@ -43,24 +45,19 @@ TY_CPU_INLINE int64_t attend_close(float *x, int64_t n)
 
 /* A compiler adds the lanes of a sum up one after the other; here pairs are, which is a quarter of the time. */
 typedef float attend_vector __attribute__((vector_size(TY_ATTEND_LANES * sizeof(float)), aligned(4), may_alias));
-typedef int32_t attend_mask __attribute__((vector_size(TY_ATTEND_LANES * sizeof(float)), may_alias));
 
+/* The greatest number, as the greatest integer: what is below zero has its bits the other way round. */
 TY_CPU_INLINE float attend_max(const float *x, int64_t vectors)
 {
-    attend_vector most = *(const attend_vector *)x;
-    float lane[TY_ATTEND_LANES];
-    for (int64_t i = 1; i < vectors; i++) {
-        attend_vector next = *(const attend_vector *)(x + i * TY_ATTEND_LANES);
-        attend_mask more = next > most;
-        most = (attend_vector)(((attend_mask)next & more) | ((attend_mask)most & ~more));
+    int32_t most = INT32_MIN;
+#pragma omp simd reduction(max : most)
+    for (int64_t i = 0; i < vectors * TY_ATTEND_LANES; i++) {
+        attend_bits b = {.value = x[i]};
+        int32_t place = (int32_t)(b.bits ^ ((uint32_t)((int32_t)b.bits >> 31) >> 1));
+        most = place > most ? place : most;
     }
-    memcpy(lane, &most, sizeof lane);
-#pragma GCC unroll 4
-    for (int n = TY_ATTEND_LANES / 2; n > 0; n /= 2)
-#pragma GCC unroll 8
-        for (int k = 0; k < n; k++)
-            lane[k] = lane[k + n] > lane[k] ? lane[k + n] : lane[k];
-    return lane[0];
+    attend_bits b = {.bits = (uint32_t)most ^ ((uint32_t)(most >> 31) >> 1)};
+    return b.value;
 }
 
 TY_CPU_INLINE float attend_lanes(const attend_vector *sums)

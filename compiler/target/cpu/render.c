@@ -9,6 +9,7 @@
 #include "compiler/kernel/text.h"
 #include "compiler/target/cpu/ahead.h"
 #include "compiler/target/cpu/beside.h"
+#include "compiler/target/cpu/draw.h"
 #include "compiler/target/cpu/even.h"
 #include "compiler/target/cpu/turn.h"
 #include "compiler/target/cpu/uniform.h"
@@ -22,6 +23,7 @@ typedef struct render {
     int column; /* COLUMNS: the variable of the block, else -1 */
     ty_arena *arena;
     const uint8_t *constant; /* by instruction: stands in front of all loops */
+    uint8_t *drawn;          /* by instruction: random words that are drawn for the stretch that is being written */
     ty_lanes lanes; /* of the loop that is being written, where even.h knows more of its addresses than the compiler */
 } render;
 
@@ -135,6 +137,7 @@ static void render_constants(render *r)
 {
     uint8_t *constant = TY_NEW_ARRAY(r->arena, uint8_t, r->t.k->n_instrs + 1);
     r->constant = constant;
+    r->drawn = TY_NEW_ARRAY(r->arena, uint8_t, r->t.k->n_instrs + 1);
     r->t.indent = 1;
     for (uint32_t i = 0; i < r->t.k->n_instrs; i++) {
         constant[i] = render_is_constant(r, i);
@@ -240,6 +243,16 @@ static bool render_is_whole(const render *r, int stretch)
     return lo % stretch == 0 && hi % stretch == 0;
 }
 
+/* Random words of a stretch of at most n points. */
+static void render_draw(render *r, int stage, int var, const char *first, const char *count, int n)
+{
+    const ty_ahead place = render_place(r);
+    if (n < TY_DRAW_LEAST || n > TY_DRAW_MOST)
+        return;
+    ty_draw_stretch(&place, stage, var, r->constant, first, count, n, r->drawn);
+    r->t.drawn = r->drawn;
+}
+
 static void render_open_column_stretches(render *r, int stage, int stretch)
 {
     const ty_ahead place = render_place(r);
@@ -248,10 +261,11 @@ static void render_open_column_stretches(render *r, int stage, int stretch)
     ty_ahead_begin_columns(&place, stage, from, to);
     render_open_stretches(r, from, to, stretch, whole, cut ? "" : render_multiple(r->t.k->extent[r->column]));
     ty_ahead_columns(&place, stage, from, to, stretch);
-    render_simd(r, stage);
     char length[16] = "jn";
     if (whole)
         snprintf(length, sizeof length, "%d", stretch);
+    render_draw(r, stage, r->column, "c0 + j", length, stretch);
+    render_simd(r, stage);
     ty_ktext_linef(&r->t, "for (long k = 0; k < %s; k++) { const long c = j + k, i%d = c0 + c; (void)i%d;\n", length,
                    r->column, r->column);
     r->t.indent++;
@@ -271,7 +285,8 @@ static void render_columns(render *r, int stage)
     const ty_ahead place = render_place(r);
     int64_t extent = r->t.k->extent[r->column];
     int even = render_even(r, stage, r->column, "(c0 + j)");
-    bool stretches = even || (extent > RENDER_STRETCH && ty_ahead_streams(&place, stage, r->column));
+    bool draws = ty_draw_any(&place, stage, r->column, r->constant);
+    bool stretches = even || draws || (extent > RENDER_STRETCH && ty_ahead_streams(&place, stage, r->column));
     if (stretches) {
         render_open_column_stretches(r, stage, even ? even : RENDER_STRETCH);
     } else {
@@ -283,6 +298,7 @@ static void render_columns(render *r, int stage)
     render_reduces(r, stage);
     render_stores(r, stage);
     r->t.lanes = NULL;
+    r->t.drawn = NULL;
     render_close(r, 1 + stretches);
 }
 
@@ -296,7 +312,7 @@ static bool render_has_products(const render *r, int stage)
 }
 
 /* The length of the stretches in which the fastest loop of a row, n long, is walked: if it sums floats, asks for
- * memory, or takes its variable apart. 0: it is walked as a whole. */
+ * memory, draws random words, or takes its variable apart. 0: it is walked as a whole. */
 static int render_stretch(render *r, int stage, int64_t n)
 {
     const ty_ahead place = render_place(r);
@@ -305,6 +321,8 @@ static int render_stretch(render *r, int stage, int64_t n)
     int even = render_has_reductions(r, stage) ? 0 : render_even(r, stage, r->inner[r->n_inner - 1], "j");
     if (even)
         return even;
+    if (ty_draw_any(&place, stage, r->inner[r->n_inner - 1], r->constant) && !render_has_products(r, stage))
+        return n < RENDER_BLOCK ? (int)n : RENDER_BLOCK;
     int length = render_has_reductions(r, stage) ? RENDER_BLOCK : RENDER_STRETCH;
     return n > length && !render_has_products(r, stage) && ty_ahead_streams(&place, stage, r->inner[r->n_inner - 1])
                ? length
@@ -326,6 +344,10 @@ static void render_open_innermost(render *r, int stage, int var, int64_t from, i
     char first[32];
     snprintf(first, sizeof first, "%ldl", (long)from);
     ty_ahead_stretch(&place, stage, var, length ? "j" : first, length ? length : (long)(to - from));
+    if (length) {
+        snprintf(first, sizeof first, "%d", length);
+        render_draw(r, stage, var, "j", (to - from) % length == 0 ? first : "jn", length);
+    }
     render_simd(r, stage);
     if (length)
         render_open_stretch(r, var, to - from, length);
@@ -354,6 +376,7 @@ static void render_innermost(render *r, int stage)
     render_reduces(r, stage);
     render_stores(r, stage);
     r->t.lanes = NULL;
+    r->t.drawn = NULL;
     render_close(r, var >= 0);
     render_partials(r, stage, false);
     render_close(r, 1);
@@ -577,10 +600,13 @@ static bool render_is_flat(const ty_kernel *k)
 static void render_flat_piece(render *r, int var)
 {
     const ty_ahead place = render_place(r);
-    bool stretches = r->t.k->extent[var] > RENDER_STRETCH && ty_ahead_streams(&place, 0, var);
+    bool draws = ty_draw_any(&place, 0, var, r->constant);
+    bool stretches = draws || (r->t.k->extent[var] > RENDER_STRETCH && ty_ahead_streams(&place, 0, var));
+    int length = draws ? TY_DRAW_MOST : RENDER_STRETCH;
     if (stretches) {
-        render_open_stretches(r, "from", "to", RENDER_STRETCH, false, "");
-        ty_ahead_stretch(&place, 0, var, "j", RENDER_STRETCH);
+        render_open_stretches(r, "from", "to", length, false, "");
+        ty_ahead_stretch(&place, 0, var, "j", length);
+        render_draw(r, 0, var, "j", "jn", length);
     }
     render_simd(r, 0);
     if (stretches)
@@ -590,6 +616,7 @@ static void render_flat_piece(render *r, int var)
     r->t.indent++;
     render_instrs(r, 0, -1);
     render_stores(r, 0);
+    r->t.drawn = NULL;
     render_close(r, 1 + stretches);
 }
 

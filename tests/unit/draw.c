@@ -1,0 +1,185 @@
+/* draw.c - random words that a kernel draws for a stretch of its loop at a time (compiler/target/cpu/draw.h) are those
+ * that base/rng.h draws one by one, wherever a stretch begins and however long it is; and they are drawn so. */
+#include "base/rng.h"
+#include "compiler/ir/build.h"
+#include "compiler/passes/fuse.h"
+#include "compiler/program.h"
+#include "compiler/target/cpu/render.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define SEED      0x123456789ABCl /* more than one word */
+#define STEP      70000
+#define STREAM    5
+#define DIMS(...) ((const int64_t[]){__VA_ARGS__})
+
+enum { ALONE, BESIDE_A_SUM, BESIDE_A_MAXIMUM, IN_COLUMNS, TURNED, CUT, FORMS, MAX_BUFFERS = 8 };
+
+/* Words of rows x columns, from number 4 billion and some on where `far`: a slice of more than there is memory for. */
+typedef struct draw_case {
+    int form;
+    int64_t rows, columns;
+    bool far;
+    int drawn; /* stretches whose words are drawn: -1: any */
+} draw_case;
+
+static int64_t first_word(const draw_case *c)
+{
+    return c->far ? (INT64_C(1) << 34) + c->rows : 0;
+}
+
+static uint32_t expected_word(const draw_case *c, int64_t row, int64_t column)
+{
+    return ty_rng_u32(SEED, STREAM, STEP, (uint64_t)(first_word(c) + row * c->columns + column));
+}
+
+static ty_val words(ty_graph *g, const draw_case *c)
+{
+    const int64_t n = c->rows * c->columns, first = first_word(c);
+    ty_val seed = ty_b_scalar(g, TY_I64, (double)SEED), step = ty_b_scalar(g, TY_I64, STEP);
+    if (!c->far)
+        return ty_b_rng(g, seed, step, STREAM, 2, DIMS(c->rows, c->columns));
+    ty_val all = ty_b_rng(g, seed, step, STREAM, 1, DIMS(first + n));
+    return ty_b_reshape(g, ty_b_slice_axis(g, all, 0, first, first + n), 2, DIMS(c->rows, c->columns));
+}
+
+/* The upper 12 bits: sums of up to 4096 of them are exact in float32 in any order. */
+static ty_val upper(ty_graph *g, ty_val w)
+{
+    return ty_b_cast(g, ty_b_binary(g, TY_OP_SHR, w, ty_b_full_like(g, w, 20)), TY_F32);
+}
+
+static ty_graph *make(const draw_case *c)
+{
+    ty_graph *g = ty_graph_new();
+    ty_val w = words(g, c), u = upper(g, w);
+    ty_val y = ty_b_cast(g, w, TY_I64);
+    if (c->form == TURNED)
+        y = ty_b_transpose(g, y, DIMS(1, 0));
+    if (c->form == CUT) {
+        ty_val parts[] = {y, ty_b_add_s(g, y, 1)};
+        y = ty_b_concat(g, parts, 2, 1);
+    }
+    ty_graph_add_output(g, "y", y, TY_TAPE_EVAL);
+    if (c->form == BESIDE_A_SUM)
+        ty_graph_add_output(g, "sum", ty_b_sum(g, u, 2, false), TY_TAPE_EVAL);
+    if (c->form == BESIDE_A_MAXIMUM)
+        ty_graph_add_output(g, "sum", ty_b_reduce(g, u, TY_MAX, 2, false), TY_TAPE_EVAL);
+    if (c->form == IN_COLUMNS)
+        ty_graph_add_output(g, "sum", ty_b_sum(g, u, 1, false), TY_TAPE_EVAL);
+    return g;
+}
+
+/* ---- what comes of it ---- */
+
+static void expect_words(const draw_case *c, const int64_t *y)
+{
+    for (int64_t i = 0; i < c->rows; i++)
+        for (int64_t j = 0; j < c->columns; j++) {
+            int64_t e = expected_word(c, i, j), wide = 2 * c->columns;
+            int64_t f = c->form == TURNED ? y[j * c->rows + i]
+                        : c->form == CUT  ? y[i * wide + j]
+                                          : y[i * c->columns + j];
+            if (c->form == CUT)
+                assert_int_equal(y[i * wide + c->columns + j], e + 1);
+            if (f != e)
+                fail_msg("form %d, %lld x %lld: word [%lld, %lld]: expected %lld, found %lld", c->form,
+                         (long long)c->rows, (long long)c->columns, (long long)i, (long long)j, (long long)e,
+                         (long long)f);
+        }
+}
+
+static void expect_sums(const draw_case *c, const float *sum)
+{
+    bool columns = c->form == IN_COLUMNS;
+    for (int64_t k = 0; k < (columns ? c->columns : c->rows); k++) {
+        float e = 0;
+        for (int64_t i = 0; i < (columns ? c->rows : c->columns); i++) {
+            float one = (float)(expected_word(c, columns ? i : k, columns ? k : i) >> 20);
+            e = c->form == BESIDE_A_MAXIMUM ? (one > e ? one : e) : e + one;
+        }
+        assert_true(sum[k] == e);
+    }
+}
+
+static void judge(const draw_case *c, int threads)
+{
+    ty_error err = {0};
+    ty_program *p = NULL;
+    ty_compile_options opt = {.backend = TY_BACKEND_CPU, .threads = threads};
+    if (ty_program_of_graph(make(c), ty_program_tape_of(TY_RUN_EVAL), &opt, &p, &err) < 0 ||
+        ty_program_run(p, TY_RUN_EVAL, NULL, &err) < 0)
+        fail_msg("%s", err.message);
+    expect_words(c, ty_program_output(p, TY_RUN_EVAL, "y")->data);
+    if (ty_program_output(p, TY_RUN_EVAL, "sum"))
+        expect_sums(c, ty_program_output(p, TY_RUN_EVAL, "sum")->data);
+    ty_program_free(p);
+}
+
+/* ---- how it is written ---- */
+
+static int count(const char *text, const char *what)
+{
+    int n = 0;
+    for (const char *at = strstr(text, what); at; at = strstr(at + 1, what))
+        n++;
+    return n;
+}
+
+static int drawn_in(const draw_case *c)
+{
+    ty_graph *g = make(c);
+    ty_fusion *f = NULL;
+    ty_error err = {0};
+    int n = 0;
+    assert_int_equal(ty_pass_fuse(g, TY_TAPE_EVAL, 1, &f, &err), 0);
+    for (uint32_t u = 0; u < f->n_units; u++) {
+        if (f->unit[u].kind != TY_UNIT_KERNEL)
+            continue;
+        ty_buf text;
+        ty_buf_init(&text, 1 << 20);
+        ty_render_kernel(f->unit[u].kernel, (uint32_t[MAX_BUFFERS]){0, 1, 2, 3, 4, 5, 6, 7}, (int64_t[MAX_BUFFERS]){0},
+                         &text);
+        n += count(text.data, "ty_rng_words(");
+        ty_buf_fini(&text);
+    }
+    ty_fusion_free(f);
+    ty_graph_free(g);
+    return n;
+}
+
+static void test_words_are_those_of_the_stream(void **state)
+{
+    static const draw_case cases[] = {
+        {ALONE, 1, 1, false, -1},         {ALONE, 1, 1000, false, 1},
+        {ALONE, 77, 131, true, 1},        {BESIDE_A_SUM, 9, 300, false, 1},
+        {BESIDE_A_SUM, 7, 64, true, -1},  {BESIDE_A_SUM, 5, 256, false, -1},
+        {BESIDE_A_SUM, 3, 1027, true, 1}, {BESIDE_A_SUM, 40, 17, false, -1},
+        {BESIDE_A_SUM, 6, 5, false, -1},  {BESIDE_A_MAXIMUM, 9, 515, true, 1},
+        {IN_COLUMNS, 90, 130, false, 1},  {IN_COLUMNS, 33, 64, true, 1},
+        {IN_COLUMNS, 21, 700, true, 1},   {TURNED, 70, 50, false, -1},
+        {TURNED, 19, 300, true, -1},      {CUT, 12, 100, false, -1},
+        {CUT, 3, 517, true, -1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (int threads = 1; threads <= 3; threads++)
+            judge(&cases[i], threads);
+        int drawn = drawn_in(&cases[i]);
+        if (cases[i].drawn >= 0 && drawn < cases[i].drawn)
+            fail_msg("form %d, %lld x %lld: words are made one by one", cases[i].form, (long long)cases[i].rows,
+                     (long long)cases[i].columns);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_words_are_those_of_the_stream)};
+    return cmocka_run_group_tests_name("draw", tests, NULL, NULL);
+}
