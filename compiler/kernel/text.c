@@ -227,7 +227,7 @@ static void text_op(ty_ktext *t, const ty_kinstr *instr)
         return;
     }
     if (t->drawn && t->drawn[instr - t->k->instr]) {
-        ty_buf_addf(t->out, "w%u[k]", (uint32_t)(instr - t->k->instr));
+        ty_buf_addf(t->out, "w%u%s", (uint32_t)(instr - t->k->instr), t->drawn_at);
         return;
     }
     if (text_equals_place(t, instr))

@@ -25,7 +25,8 @@ typedef struct ty_ktext {
     const uint32_t *from;       /* by instruction: the one whose number is held, or TY_NONE; NULL: nothing is */
     const char *held, *held_at; /* what stands before and behind <n>[j][w] where number n is held */
     const uint8_t *vector;      /* by instruction: a load that is done, into x<n>[w]; NULL: none is */
-    const uint8_t *drawn;       /* by instruction: a random word that is there, w<id>[k]; NULL: none is */
+    const uint8_t *drawn;       /* by instruction: a random word that is there, in w<id>; NULL: none is */
+    const char *drawn_at;       /* what stands behind w<id> */
     const uint8_t *near;        /* by instruction: an op whose quick form will do; NULL: none is */
     const ty_lanes *lanes; /* points of the loop that is being written, whose number is k; NULL: nothing is known */
     const char *first;     /* lanes: the variable's value at the first of them */

@@ -1,10 +1,12 @@
 /* draw.c - random words that a kernel draws for a stretch of its loop at a time (compiler/target/cpu/draw.h) are those
- * that base/rng.h draws one by one, wherever a stretch begins and however long it is; and they are drawn so. */
+ * that base/rng.h draws one by one, wherever a stretch begins and however long it is; and they are drawn so. So are
+ * those of a GPU's thread for its neighbouring elements, here on the fibers of compiler/target/cuda/head.c. */
 #include "base/rng.h"
 #include "compiler/ir/build.h"
 #include "compiler/passes/fuse.h"
 #include "compiler/program.h"
 #include "compiler/target/cpu/render.h"
+#include "compiler/target/cuda/render.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +28,7 @@ typedef struct draw_case {
     int form;
     int64_t rows, columns;
     bool far;
-    int drawn; /* stretches whose words are drawn: -1: any */
+    bool drawn, by_fours; /* some of its words at once: on the CPU, on a GPU */
 } draw_case;
 
 static int64_t first_word(const draw_case *c)
@@ -55,15 +57,22 @@ static ty_val upper(ty_graph *g, ty_val w)
     return ty_b_cast(g, ty_b_binary(g, TY_OP_SHR, w, ty_b_full_like(g, w, 20)), TY_F32);
 }
 
+/* As signed integers, the results of a program that are compared. */
+static ty_val bits_of(ty_graph *g, ty_val w, const draw_case *c)
+{
+    const ty_attr attr = {.type = ty_type_make(TY_I32, 2, DIMS(c->rows, c->columns))};
+    return ty_graph_emit(g, TY_OP_BITCAST, &attr, &w, 1);
+}
+
 static ty_graph *make(const draw_case *c)
 {
     ty_graph *g = ty_graph_new();
     ty_val w = words(g, c), u = upper(g, w);
-    ty_val y = ty_b_cast(g, w, TY_I64);
+    ty_val y = bits_of(g, w, c);
     if (c->form == TURNED)
         y = ty_b_transpose(g, y, DIMS(1, 0));
     if (c->form == CUT) {
-        ty_val parts[] = {y, ty_b_add_s(g, y, 1)};
+        ty_val parts[] = {y, ty_b_unary(g, TY_OP_NOT, y)};
         y = ty_b_concat(g, parts, 2, 1);
     }
     ty_graph_add_output(g, "y", y, TY_TAPE_EVAL);
@@ -78,16 +87,17 @@ static ty_graph *make(const draw_case *c)
 
 /* ---- what comes of it ---- */
 
-static void expect_words(const draw_case *c, const int64_t *y)
+static void expect_words(const draw_case *c, const int32_t *y)
 {
     for (int64_t i = 0; i < c->rows; i++)
         for (int64_t j = 0; j < c->columns; j++) {
-            int64_t e = expected_word(c, i, j), wide = 2 * c->columns;
-            int64_t f = c->form == TURNED ? y[j * c->rows + i]
+            int32_t e = (int32_t)expected_word(c, i, j);
+            int64_t wide = 2 * c->columns;
+            int32_t f = c->form == TURNED ? y[j * c->rows + i]
                         : c->form == CUT  ? y[i * wide + j]
                                           : y[i * c->columns + j];
             if (c->form == CUT)
-                assert_int_equal(y[i * wide + c->columns + j], e + 1);
+                assert_int_equal(y[i * wide + c->columns + j], ~e);
             if (f != e)
                 fail_msg("form %d, %lld x %lld: word [%lld, %lld]: expected %lld, found %lld", c->form,
                          (long long)c->rows, (long long)c->columns, (long long)i, (long long)j, (long long)e,
@@ -108,11 +118,11 @@ static void expect_sums(const draw_case *c, const float *sum)
     }
 }
 
-static void judge(const draw_case *c, int threads)
+static void judge(const draw_case *c, int threads, bool grid)
 {
     ty_error err = {0};
     ty_program *p = NULL;
-    ty_compile_options opt = {.backend = TY_BACKEND_CPU, .threads = threads};
+    ty_compile_options opt = {.backend = TY_BACKEND_CPU, .threads = threads, .grid = grid};
     if (ty_program_of_graph(make(c), ty_program_tape_of(TY_RUN_EVAL), &opt, &p, &err) < 0 ||
         ty_program_run(p, TY_RUN_EVAL, NULL, &err) < 0)
         fail_msg("%s", err.message);
@@ -132,21 +142,26 @@ static int count(const char *text, const char *what)
     return n;
 }
 
-static int drawn_in(const draw_case *c)
+/* How often a kernel's text, for the CPU or for a GPU, asks for several words at once. */
+static int drawn_in(const draw_case *c, bool gpu)
 {
     ty_graph *g = make(c);
     ty_fusion *f = NULL;
     ty_error err = {0};
     int n = 0;
-    assert_int_equal(ty_pass_fuse(g, TY_TAPE_EVAL, 1, &f, &err), 0);
+    const uint32_t alias[MAX_BUFFERS] = {0, 1, 2, 3, 4, 5, 6, 7};
+    const int64_t base[MAX_BUFFERS] = {0};
+    assert_int_equal(ty_pass_fuse(g, TY_TAPE_EVAL, gpu ? TY_FUSE_GPU : 1, &f, &err), 0);
     for (uint32_t u = 0; u < f->n_units; u++) {
         if (f->unit[u].kind != TY_UNIT_KERNEL)
             continue;
         ty_buf text;
         ty_buf_init(&text, 1 << 20);
-        ty_render_kernel(f->unit[u].kernel, (uint32_t[MAX_BUFFERS]){0, 1, 2, 3, 4, 5, 6, 7}, (int64_t[MAX_BUFFERS]){0},
-                         &text);
-        n += count(text.data, "ty_rng_words(");
+        if (gpu)
+            ty_cuda_render_kernel(&(ty_cuda_kernel){f->unit[u].kernel, alias, base, NULL, 0}, "k", &text);
+        else
+            ty_render_kernel(f->unit[u].kernel, alias, base, &text);
+        n += count(text.data, gpu ? "ty_rng_block(" : "ty_rng_words(");
         ty_buf_fini(&text);
     }
     ty_fusion_free(f);
@@ -157,24 +172,35 @@ static int drawn_in(const draw_case *c)
 static void test_words_are_those_of_the_stream(void **state)
 {
     static const draw_case cases[] = {
-        {ALONE, 1, 1, false, -1},         {ALONE, 1, 1000, false, 1},
-        {ALONE, 77, 131, true, 1},        {BESIDE_A_SUM, 9, 300, false, 1},
-        {BESIDE_A_SUM, 7, 64, true, -1},  {BESIDE_A_SUM, 5, 256, false, -1},
-        {BESIDE_A_SUM, 3, 1027, true, 1}, {BESIDE_A_SUM, 40, 17, false, -1},
-        {BESIDE_A_SUM, 6, 5, false, -1},  {BESIDE_A_MAXIMUM, 9, 515, true, 1},
-        {IN_COLUMNS, 90, 130, false, 1},  {IN_COLUMNS, 33, 64, true, 1},
-        {IN_COLUMNS, 21, 700, true, 1},   {TURNED, 70, 50, false, -1},
-        {TURNED, 19, 300, true, -1},      {CUT, 12, 100, false, -1},
-        {CUT, 3, 517, true, -1},
+        {ALONE, 1, 1, false, false, false},
+        {ALONE, 1, 1000, false, true, true},
+        {ALONE, 77, 131, true, true, false},
+        {ALONE, 77, 132, false, true, true},
+        {BESIDE_A_SUM, 9, 300, false, true, true},
+        {BESIDE_A_SUM, 7, 64, true, true, false},
+        {BESIDE_A_SUM, 5, 256, false, true, true},
+        {BESIDE_A_SUM, 3, 1027, true, true, false},
+        {BESIDE_A_SUM, 40, 17, false, false, false},
+        {BESIDE_A_SUM, 6, 5, false, false, false},
+        {BESIDE_A_MAXIMUM, 9, 515, true, true, false},
+        {BESIDE_A_MAXIMUM, 8, 3000, false, true, true},
+        {IN_COLUMNS, 90, 132, false, true, false},
+        {IN_COLUMNS, 33, 64, true, true, false},
+        {IN_COLUMNS, 21, 700, true, true, false},
+        {TURNED, 70, 50, false, false, false},
+        {TURNED, 19, 300, true, false, false},
+        {CUT, 12, 100, false, false, false},
+        {CUT, 3, 517, true, false, false},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (int threads = 1; threads <= 3; threads++)
-            judge(&cases[i], threads);
-        int drawn = drawn_in(&cases[i]);
-        if (cases[i].drawn >= 0 && drawn < cases[i].drawn)
-            fail_msg("form %d, %lld x %lld: words are made one by one", cases[i].form, (long long)cases[i].rows,
-                     (long long)cases[i].columns);
+            judge(&cases[i], threads, false);
+        judge(&cases[i], 1, true);
+        for (int gpu = 0; gpu < 2; gpu++)
+            if ((gpu ? cases[i].by_fours : cases[i].drawn) && drawn_in(&cases[i], gpu) == 0)
+                fail_msg("form %d, %lld x %lld, %s: words are made one by one", cases[i].form, (long long)cases[i].rows,
+                         (long long)cases[i].columns, gpu ? "GPU" : "CPU");
     }
 }
 

@@ -649,7 +649,9 @@ static void render_units(render *r)
 
 static void render_kernel(const ty_kernel *k, const uint32_t *alias, const int64_t *base, ty_arena *arena, ty_buf *out)
 {
-    render r = {.t = {.k = k, .alias = alias, .base = base, .out = out, .cut = -1}, .column = -1, .arena = arena};
+    render r = {.t = {.k = k, .alias = alias, .base = base, .out = out, .drawn_at = "[k]", .cut = -1},
+                .column = -1,
+                .arena = arena};
     r.t.row_guard = render_is_flat(k) ? TY_NONE : ty_kernel_row_guard(k);
     if (k->form == TY_FORM_COLUMNS)
         r.column = k->order[k->n_order - 1];

@@ -2,6 +2,7 @@
 #include "compiler/target/cuda/emit.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* ---- loops ---- */
 
@@ -170,6 +171,30 @@ static void emit_hold(ty_cuda_emit *c, int stage)
             ty_ktext_linef(&c->t, "%s%u[j][w]%s = v%u;\n", c->t.held, i, c->t.held_at, i);
 }
 
+/* Random words of neighbours, which are made four at a time: where they begin with such a four. */
+static bool emit_draws(const ty_cuda_emit *c, const ty_kinstr *instr)
+{
+    const ty_kinstr *word = &c->t.k->instr[instr->c];
+    if (instr->kop != TY_K_OP || instr->op != TY_OP_RNG || word->kop != TY_K_INDEX || c->l.width % 4 != 0)
+        return false;
+    ty_lane_ix at = ty_lanes_ix(&c->l.at, word->addr, 0);
+    return at.known && at.step == 1 && at.unit % 4 == 0 && c->l.at.same[instr->a] && c->l.at.same[instr->b];
+}
+
+static void emit_draw(ty_cuda_emit *c, uint32_t id)
+{
+    const ty_kinstr *instr = &c->t.k->instr[id];
+    c->drawn[id] = 1;
+    ty_ktext_linef(&c->t, "ty_words w%u[%d];\n", id, c->l.width / 4);
+    ty_ktext_linef(&c->t, "{\n");
+    c->t.indent++;
+    ty_ktext_instr(&c->t, instr->c);
+    for (int i = 0; i < c->l.width / 4; i++)
+        ty_ktext_linef(&c->t, "w%u[%d] = ty_rng_block(v%u, v%u, (unsigned long)v%u / 4 + %d, %ldu);\n", id, i, instr->a,
+                       instr->b, instr->c, i, (long)instr->imm_int);
+    ty_emit_close(c);
+}
+
 /* What is the same for all lanes, and wide loads. What is held of the same, and taken up again, is the first lane's. */
 static void emit_group_begin(ty_cuda_emit *c, int stage)
 {
@@ -185,6 +210,8 @@ static void emit_group_begin(ty_cuda_emit *c, int stage)
             ty_ktext_instr(&c->t, i);
         else if (c->l.load[i] && !emit_is_held(c, i))
             emit_load(c, i);
+        else if (!emit_is_held(c, i) && emit_draws(c, &c->t.k->instr[i]))
+            emit_draw(c, i);
     }
     for (int i = 0; i < c->t.k->n_stores; i++)
         if (c->t.k->store[i].stage == stage && c->l.store[i])
@@ -230,8 +257,11 @@ static void emit_lanes(ty_cuda_emit *c, int stage)
 void ty_emit_group(ty_cuda_emit *c, int stage)
 {
     if (c->l.width > 1) {
+        memset(c->drawn, 0, c->t.k->n_instrs);
         emit_group_begin(c, stage);
+        c->t.drawn = c->drawn;
         emit_lanes(c, stage);
+        c->t.drawn = NULL;
         for (int i = 0; i < c->t.k->n_stores; i++)
             if (c->t.k->store[i].stage == stage && c->l.store[i])
                 emit_store(c, i);

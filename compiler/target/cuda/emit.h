@@ -16,6 +16,7 @@ typedef struct ty_cuda_emit {
     ty_arena arena;
     uint8_t *before; /* by instruction: the same for all rows */
     int dear;        /* operations of those */
+    uint8_t *drawn;  /* by instruction: random words of the elements that are being written, in w<n> */
     uint8_t *ahead;  /* by instruction: loads of which those of all groups are in a<n>[j][w] */
 } ty_cuda_emit;
 

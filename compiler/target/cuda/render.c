@@ -199,11 +199,13 @@ ty_cuda_launch ty_cuda_render_kernel(const ty_cuda_kernel *kernel, const char *n
                             .narrow = ty_ktext_fits_int(kernel->k, kernel->base),
                             .held = "h",
                             .held_at = "",
+                            .drawn_at = "[w / 4].word[w % 4]",
                             .cut = -1,
                             .row_guard = TY_NONE}};
     ty_arena_init(&c.arena);
     c.l = ty_cuda_layout_of(kernel, &c.arena);
     c.t.vector = cuda_wide_loads(&c);
+    c.drawn = TY_NEW_ARRAY(&c.arena, uint8_t, kernel->k->n_instrs + 1);
     c.t.from = c.l.groups ? c.l.hold.from : NULL;
     cuda_find_before(&c);
     cuda_find_near(&c);
