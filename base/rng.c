@@ -68,83 +68,99 @@ static inline void rng_exchange(uint32_t *out, int64_t i, int64_t j)
     out[j] = kept;
 }
 
-/* ---- a permutation: draws in blocks, so that memory is asked for what they will exchange before its turn ---- */
+/* ---- many blocks at once ---- */
 
-enum { RNG_DRAWS = 256 };
+enum { RNG_DRAWS = 256, RNG_GROUP = 16 };
 
-typedef uint64_t rng_lanes __attribute__((vector_size(64)));
+/* How a processor does it best (rng_lanes.def). */
+typedef struct rng_way {
+    void (*down)(uint64_t seed, uint32_t stream, uint32_t step, uint64_t i, uint64_t *out);
+    void (*up)(uint64_t seed, uint32_t stream, uint32_t step, uint64_t i, int64_t n, uint32_t *out);
+} rng_way;
 
-/* Products of lanes below 2^32, for which processors have an instruction where GCC writes three and shifts. */
-typedef void rng_product(rng_lanes *out, const rng_lanes *a, uint32_t b);
-
-static inline void rng_product_any(rng_lanes *out, const rng_lanes *a, uint32_t b)
-{
-    *out = *a * b;
-}
-
-/* The first two words of the blocks i, i - 1 ... of a stream, eight at a time: ten rounds without a wait between. */
-static inline __attribute__((always_inline)) void rng_words_down(uint64_t seed, uint32_t stream, uint32_t step,
-                                                                 uint64_t i, uint64_t *out, rng_product *product)
-{
-    const rng_lanes low = {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX,
-                           UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX};
-    const rng_lanes down = {0, 1, 2, 3, 4, 5, 6, 7};
-    for (int at = 0; at < RNG_DRAWS; at += 8) {
-        rng_lanes block = (i - (uint64_t)at) - down;
-        rng_lanes c0 = block & low, c1 = block >> 32, c2 = (down & 0) + stream, c3 = (down & 0) + step;
-        uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
-        for (int round = 0; round < ROUNDS; round++) {
-            rng_lanes p0, p1;
-            product(&p0, &c0, MULTIPLIER_0);
-            product(&p1, &c2, MULTIPLIER_1);
-            c0 = (p1 >> 32) ^ c1 ^ k0;
-            c1 = p1 & low;
-            c2 = (p0 >> 32) ^ c3 ^ k1;
-            c3 = p0 & low;
-            k0 += WEYL_0;
-            k1 += WEYL_1;
-        }
-        rng_lanes words = c0 | c1 << 32;
-        memcpy(out + at, &words, sizeof words);
+#define RNG_NAME(x) x##_any
+#define RNG_TARGET
+#define RNG_EACH        2
+#define RNG_TIMES(a, b) (((a)&UINT32_MAX) * (b))
+#define RNG_COUNT \
+    {             \
+        0, 1      \
     }
-}
-
-typedef void rng_words(uint64_t seed, uint32_t stream, uint32_t step, uint64_t i, uint64_t *out);
-
-static void rng_words_any(uint64_t seed, uint32_t stream, uint32_t step, uint64_t i, uint64_t *out)
-{
-    rng_words_down(seed, stream, step, i, out, rng_product_any);
-}
+#define RNG_LOW \
+    {           \
+        0, 2    \
+    }
+#define RNG_HIGH \
+    {            \
+        1, 3     \
+    }
+#include "base/rng_lanes.def"
 
 #if defined(__x86_64__)
-__attribute__((target("avx512f"))) static inline void rng_product_avx512(rng_lanes *out, const rng_lanes *a, uint32_t b)
-{
-    *out = (rng_lanes)_mm512_mul_epu32((__m512i)*a, _mm512_set1_epi64(b));
-}
+#define RNG_NAME(x)     x##_avx2
+#define RNG_TARGET      __attribute__((target("avx2")))
+#define RNG_EACH        4
+#define RNG_TIMES(a, b) ((RNG_NAME(rng_lanes))_mm256_mul_epu32((__m256i)(a), (__m256i)(b)))
+#define RNG_COUNT  \
+    {              \
+        0, 1, 2, 3 \
+    }
+#define RNG_LOW    \
+    {              \
+        0, 4, 1, 5 \
+    }
+#define RNG_HIGH   \
+    {              \
+        2, 6, 3, 7 \
+    }
+#include "base/rng_lanes.def"
 
-__attribute__((target("avx2"))) static void rng_words_avx2(uint64_t seed, uint32_t stream, uint32_t step, uint64_t i,
-                                                           uint64_t *out)
-{
-    rng_words_down(seed, stream, step, i, out, rng_product_any);
-}
-
-__attribute__((target("avx512f"))) static void rng_words_avx512(uint64_t seed, uint32_t stream, uint32_t step,
-                                                                uint64_t i, uint64_t *out)
-{
-    rng_words_down(seed, stream, step, i, out, rng_product_avx512);
-}
+#define RNG_NAME(x)     x##_avx512
+#define RNG_TARGET      __attribute__((target("avx512f")))
+#define RNG_EACH        8
+#define RNG_TIMES(a, b) ((RNG_NAME(rng_lanes))_mm512_mul_epu32((__m512i)(a), (__m512i)(b)))
+#define RNG_COUNT              \
+    {                          \
+        0, 1, 2, 3, 4, 5, 6, 7 \
+    }
+#define RNG_LOW                  \
+    {                            \
+        0, 8, 1, 9, 2, 10, 3, 11 \
+    }
+#define RNG_HIGH                   \
+    {                              \
+        4, 12, 5, 13, 6, 14, 7, 15 \
+    }
+#include "base/rng_lanes.def"
 #endif
 
-static rng_words *rng_words_best(void)
+static const rng_way *rng_best(void)
 {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512f"))
-        return rng_words_avx512;
+        return &rng_way_avx512;
     if (__builtin_cpu_supports("avx2"))
-        return rng_words_avx2;
+        return &rng_way_avx2;
 #endif
-    return rng_words_any;
+    return &rng_way_any;
 }
+
+void ty_rng_words(uint64_t seed, uint32_t stream, uint32_t step, uint64_t i, int64_t n, uint32_t *out)
+{
+    const rng_way *way = rng_best();
+    int64_t before = (4 - (int64_t)(i % 4)) % 4, done = before < n ? before : n;
+    for (int64_t k = 0; k < done; k++)
+        out[k] = ty_rng_u32(seed, stream, step, i + (uint64_t)k);
+    int64_t blocks = (n - done) / (4 * RNG_GROUP) * RNG_GROUP;
+    way->up(seed, stream, step, (i + (uint64_t)done) / 4, blocks, out + done);
+    for (done += 4 * blocks; done < n; done += 4) {
+        uint32_t words[4];
+        rng_block(seed, stream, step, (i + (uint64_t)done) / 4, words);
+        memcpy(out + done, words, sizeof *words * (size_t)(n - done < 4 ? n - done : 4));
+    }
+}
+
+/* ---- a permutation: draws in blocks, so that memory is asked for what they will exchange before its turn ---- */
 
 /* ty_rng_below(..., i, i + 1) for i, i - 1 ..., their first words being known. */
 static void rng_places_down(uint64_t seed, uint32_t stream, uint32_t step, uint64_t i, const uint64_t *words,
@@ -162,16 +178,16 @@ void ty_rng_permutation(uint64_t seed, uint32_t stream, uint32_t step, int64_t n
 {
     uint64_t words[RNG_DRAWS];
     int64_t place[2][RNG_DRAWS], i = n - 1;
-    rng_words *draw = rng_words_best();
+    const rng_way *way = rng_best();
     for (int64_t k = 0; k < n; k++)
         out[k] = (uint32_t)k;
     if (i >= RNG_DRAWS) {
-        draw(seed, stream, step, (uint64_t)i, words);
+        way->down(seed, stream, step, (uint64_t)i, words);
         rng_places_down(seed, stream, step, (uint64_t)i, words, place[0]);
     }
     for (int turn = 0; i >= RNG_DRAWS; turn ^= 1) {
         if (i - RNG_DRAWS >= RNG_DRAWS) {
-            draw(seed, stream, step, (uint64_t)(i - RNG_DRAWS), words);
+            way->down(seed, stream, step, (uint64_t)(i - RNG_DRAWS), words);
             rng_places_down(seed, stream, step, (uint64_t)(i - RNG_DRAWS), words, place[turn ^ 1]);
             for (int k = 0; k < RNG_DRAWS; k++)
                 __builtin_prefetch(&out[place[turn ^ 1][k]], 1);

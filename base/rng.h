@@ -14,6 +14,8 @@ void ty_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]
 
 /* Word `i` of a stream: counter = {i / 4 (low, high), stream, step}, key = seed. */
 uint32_t ty_rng_u32(uint64_t seed, uint32_t stream, uint32_t step, uint64_t i);
+/* Words i to i + n - 1, to 1 ns each: the blocks that they are in are made many at a time. */
+void ty_rng_words(uint64_t seed, uint32_t stream, uint32_t step, uint64_t i, int64_t n, uint32_t *out);
 /* Uniform in [0, n), n > 0, without modulo bias (Lemire's multiply with rejection over further words). */
 uint64_t ty_rng_below(uint64_t seed, uint32_t stream, uint32_t step, uint64_t i, uint64_t n);
 /* Uniform in [0, 1): the upper 24 bits times 2^-24. */

@@ -21,6 +21,7 @@ const ty_attr_field ty_attr_fields[TY_N_ATTR_FIELDS] = {
     {"value", TY_ATTR_NUMBER, offsetof(ty_attr, value)},
     {"value2", TY_ATTR_NUMBER, offsetof(ty_attr, value2)},
     {"replicas", TY_ATTR_INT, offsetof(ty_attr, replicas)},
+    {"dropped", TY_ATTR_INT, offsetof(ty_attr, dropped)},
 };
 
 const char *const ty_combine_text[TY_SET + 1] = {"sum", "max", "min", "prod", "set"};

@@ -24,7 +24,7 @@ typedef struct ty_attr_field {
     size_t offset; /* in ty_attr */
 } ty_attr_field;
 
-#define TY_N_ATTR_FIELDS 16
+#define TY_N_ATTR_FIELDS 17
 extern const ty_attr_field ty_attr_fields[TY_N_ATTR_FIELDS];
 extern const char *const ty_combine_text[TY_SET + 1];
 

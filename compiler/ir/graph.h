@@ -81,6 +81,7 @@ typedef struct ty_attr {
     double value;              /* epsilon, fill value, smoothing */
     double value2;
     int64_t replicas; /* that take part */
+    int64_t dropped;  /* of the 2^24 numbers that are drawn from: those that drop something */
 } ty_attr;
 
 typedef struct ty_node {

@@ -13,6 +13,10 @@
  * TY_ATTEND_UNSEEN. Flags 16: bools stand for such numbers that are added: in a row in which all is hidden, the
  * gradient flows. attend.h says what becomes of these rows. The gradient of a mask that is added is P (dP - dy y'), of
  * which no more is ever in memory than the mask has numbers.
+ *
+ * Flags 32: dropout (attend.h) between softmax and v. Of the probabilities P the dropped ones are 0 and others factor P
+ * where they meet v; dP = factor dy v' of these alone, and sum(P dP) = dy y' still, so that nothing but words is drawn
+ * again for the gradient.
  */
 #include "compiler/ops/attend.h"
 #include "compiler/ops/expect.h"
@@ -24,7 +28,8 @@
 #include <stdlib.h>
 
 enum { ATTEND_Q, ATTEND_K, ATTEND_V, ATTEND_PARTS, ATTEND_Y = ATTEND_PARTS, ATTEND_LSE, ATTEND_DY };
-#define ATTEND_FLAGS (TY_ATTEND_CAUSAL | TY_ATTEND_INSIDE | TY_ATTEND_PACKED | TY_ATTEND_NEVER | TY_ATTEND_FLOWS)
+#define ATTEND_FLAGS \
+    (TY_ATTEND_CAUSAL | TY_ATTEND_INSIDE | TY_ATTEND_PACKED | TY_ATTEND_NEVER | TY_ATTEND_FLOWS | TY_ATTEND_DROPS)
 
 ty_attend_sizes ty_attend_sizes_of(uint32_t flags, const ty_type *q, const ty_type *k, const ty_type *v)
 {
@@ -122,14 +127,34 @@ static int attend_expect_mask(const ty_type *mask, const ty_type *q, const ty_at
                         ty_type_text(mask, text, sizeof text));
 }
 
+int ty_attend_expect_dropout(const ty_attr *attr, const ty_type *const *in, int n_in, ty_error *err)
+{
+    const ty_type scalar = ty_type_scalar(TY_I64);
+    if (!(attr->flags & TY_ATTEND_DROPS))
+        return attr->dropped == 0 && attr->index == 0
+                   ? 0
+                   : ty_error_set(err, TY_E_ATTRIBUTE,
+                                  "dropped, index: expected 0 without dropout, found %" PRId64 " and %" PRId64,
+                                  attr->dropped, attr->index);
+    if (attr->dropped <= 0 || attr->dropped >> TY_ATTEND_DRAW_BITS || attr->index < 0 || attr->index > UINT32_MAX)
+        return ty_error_set(err, TY_E_ATTRIBUTE,
+                            "dropped, index: expected 0 < dropped < 2^%d and a stream, found %" PRId64 " and %" PRId64,
+                            TY_ATTEND_DRAW_BITS, attr->dropped, attr->index);
+    return ty_expect_type("seed", in[n_in - 2], &scalar, err) < 0 ||
+                   ty_expect_type("step", in[n_in - 1], &scalar, err) < 0
+               ? -1
+               : 0;
+}
+
 int ty_op_infer_attend(const ty_attr *attr, const ty_type *const *in, int n_in, ty_type *res, ty_error *err)
 {
     const ty_type *q = in[ATTEND_Q], *k = in[ATTEND_K], *v = in[ATTEND_V];
     int r = q->rank, head = attr->flags & TY_ATTEND_INSIDE ? r - 2 : r - 3;
-    const ty_type *mask = n_in > TY_ATTEND_MASK_AT ? in[TY_ATTEND_MASK_AT] : NULL;
+    const ty_type *mask = ty_attend_n_given(attr, n_in) > TY_ATTEND_MASK_AT ? in[TY_ATTEND_MASK_AT] : NULL;
     if (ty_expect_float("q", q, err) < 0 || ty_expect_rank("q", q, 3, TY_MAX_RANK, err) < 0 ||
-        ty_expect_flags(attr, ATTEND_FLAGS, err) < 0 || attend_expect_packed(attr, in, err) < 0 ||
-        attend_expect_keys("k", k, q, head, err) < 0 || attend_expect_keys("v", v, q, head, err) < 0)
+        ty_expect_flags(attr, ATTEND_FLAGS, err) < 0 || ty_attend_expect_dropout(attr, in, n_in, err) < 0 ||
+        attend_expect_packed(attr, in, err) < 0 || attend_expect_keys("k", k, q, head, err) < 0 ||
+        attend_expect_keys("v", v, q, head, err) < 0)
         return -1;
     ty_attend_sizes a = ty_attend_sizes_of(attr->flags, q, k, v), b = ty_attend_sizes_of(attr->flags, v, v, v);
     if (k->dim[r - 1] != a.d || b.s != a.s || b.heads != a.groups)
@@ -150,9 +175,11 @@ int ty_op_infer_attend(const ty_attr *attr, const ty_type *const *in, int n_in, 
 int ty_op_infer_attend_grad(const ty_attr *attr, const ty_type *const *in, int n_in, ty_type *res, ty_error *err)
 {
     ty_type forward[2] = {{0}, {0}};
-    const ty_type *mask = n_in > TY_ATTEND_GRAD_MASK_AT ? in[TY_ATTEND_GRAD_MASK_AT] : NULL;
-    const ty_type *const of[] = {in[ATTEND_Q], in[ATTEND_K], in[ATTEND_V], mask};
-    if (ty_op_infer_attend(attr, of, mask ? 4 : 3, forward, err) < 0 ||
+    const ty_type *of[TY_ATTEND_MASK_AT + 1 + TY_ATTEND_N_DRAWN] = {in[ATTEND_Q], in[ATTEND_K], in[ATTEND_V]};
+    int n_of = TY_ATTEND_MASK_AT;
+    for (int i = TY_ATTEND_GRAD_MASK_AT; i < n_in; i++)
+        of[n_of++] = in[i];
+    if (ty_op_infer_attend(attr, of, n_of, forward, err) < 0 ||
         ty_expect_type("y", in[ATTEND_Y], &forward[0], err) < 0 ||
         ty_expect_type("lse", in[ATTEND_LSE], &forward[1], err) < 0 ||
         ty_expect_type("dy", in[ATTEND_DY], &forward[0], err) < 0)
@@ -170,6 +197,8 @@ int ty_op_infer_attend_grad(const ty_attr *attr, const ty_type *const *in, int n
 int ty_op_infer_attend_bias_grad(const ty_attr *attr, const ty_type *const *in, int n_in, ty_type *res, ty_error *err)
 {
     const ty_type *mask = in[TY_ATTEND_GRAD_MASK_AT];
+    if (ty_attend_n_given(attr, n_in) <= TY_ATTEND_GRAD_MASK_AT)
+        return ty_error_set(err, TY_E_SHAPE, "mask: expected one, found none");
     if (ty_expect_dtype("mask", mask, TY_F32, err) < 0 || ty_op_infer_attend_grad(attr, in, n_in, res, err) < 0)
         return -1;
     res[TY_ATTEND_DMASK] = *mask;
@@ -211,6 +240,10 @@ typedef struct attend_case {
     const ty_ref *in, *mask;
     ty_attend_mask m;
     double *dmask; /* NULL: nobody learns it */
+    bool drops;
+    ty_attend_dropout dropout;
+    uint64_t seed;
+    uint32_t step;
 } attend_case;
 
 static attend_case attend_case_of(const ty_attr *attr, const ty_ref *in, int n_in, int mask_at)
@@ -218,9 +251,15 @@ static attend_case attend_case_of(const ty_attr *attr, const ty_ref *in, int n_i
     attend_case c = {.a = ty_attend_sizes_of(attr->flags, &in[0].type, &in[1].type, &in[2].type),
                      .scale = attr->value,
                      .in = in,
-                     .mask = n_in > mask_at ? &in[mask_at] : NULL};
+                     .mask = ty_attend_n_given(attr, n_in) > mask_at ? &in[mask_at] : NULL,
+                     .drops = attr->flags & TY_ATTEND_DROPS};
     if (c.mask)
         ty_attend_mask_of(attr->flags, &in[0].type, &c.mask->type, &c.m);
+    if (c.drops) {
+        c.dropout = ty_attend_dropout_of(attr);
+        c.seed = (uint64_t)in[n_in - 2].i[0];
+        c.step = (uint32_t)in[n_in - 1].i[0];
+    }
     return c;
 }
 
@@ -287,6 +326,15 @@ static double attend_probability(const attend_case *c, double score, double lse)
     return exp(score - lse);
 }
 
+/* What a probability is multiplied by where it meets v. */
+static double attend_kept(const attend_case *c, const attend_row *row, int64_t key)
+{
+    if (!c->drops)
+        return 1;
+    uint64_t at = (uint64_t)(row->lse * c->a.s + key); /* rows are in the order of the scores */
+    return ty_attend_keeps(&c->dropout, ty_rng_u32(c->seed, c->dropout.stream, c->step, at)) ? c->dropout.factor : 0;
+}
+
 int ty_op_ref_attend(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *res, ty_error *err)
 {
     const attend_case c = attend_case_of(attr, in, n_in, TY_ATTEND_MASK_AT);
@@ -297,7 +345,7 @@ int ty_op_ref_attend(const ty_attr *attr, const ty_ref *in, int n_in, ty_ref *re
         attend_row row = attend_row_of(&c, at);
         double lse = res[1].f[at] = attend_scores(&c, &row, p);
         for (int64_t j = 0; j < row.n; j++) {
-            double prob = attend_probability(&c, p[j], lse);
+            double prob = attend_probability(&c, p[j], lse) * attend_kept(&c, &row, j);
             for (int64_t i = 0; i < c.a.e; i++)
                 res[0].f[row.y + i] += prob * in[ATTEND_V].f[attend_key_at(&c.a, ATTEND_V, &row, j) + i];
         }
@@ -319,10 +367,10 @@ static void attend_row_back(const attend_case *c, const attend_row *row, double 
         delta += dy[i] * y[i];
     for (int64_t j = 0; j < row->n; j++) {
         int64_t key = attend_key_at(a, ATTEND_K, row, j), value = attend_key_at(a, ATTEND_V, row, j);
-        double prob = attend_probability(c, p[j], in[ATTEND_LSE].f[row->lse]), dp = 0;
+        double prob = attend_probability(c, p[j], in[ATTEND_LSE].f[row->lse]), kept = attend_kept(c, row, j), dp = 0;
         for (int64_t i = 0; i < a->e; i++) {
-            dp += dy[i] * in[ATTEND_V].f[value + i];
-            dv[value + i] += prob * dy[i];
+            dp += kept * dy[i] * in[ATTEND_V].f[value + i];
+            dv[value + i] += kept * prob * dy[i];
         }
         double ds = c->m.blind && attend_hides(c, row, j) ? 0 : c->scale * prob * (dp - delta);
         if (c->dmask)

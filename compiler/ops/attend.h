@@ -1,15 +1,17 @@
-/* attend.h - sizes of tiled attention, for its reference and its implementations. */
+/* attend.h - what attention, tiled attention and their implementations have in common: sizes, masks, dropout. */
 #ifndef TY_COMPILER_OPS_ATTEND_H
 #define TY_COMPILER_OPS_ATTEND_H
 
+#include "base/rng.h"
 #include "compiler/ir/graph.h"
 
-/* Flags of attend and attend_grad. */
+/* Flags of attend and attend_grad; attention has the first and the last one. */
 #define TY_ATTEND_CAUSAL 1u
 #define TY_ATTEND_INSIDE 2u
 #define TY_ATTEND_PACKED 4u
 #define TY_ATTEND_NEVER  8u
 #define TY_ATTEND_FLOWS  16u
+#define TY_ATTEND_DROPS  32u
 
 /* Scores that a mask hides, in place of any number below -1e5: float32 has none so low beside which others count, and
  * sums of these are numbers still. A row of nothing else has their number times this for its lse, from which its
@@ -41,10 +43,43 @@ static inline int64_t ty_attend_mask_at(const ty_attend_mask *m, int64_t outer, 
     return outer / m->div % m->mod * m->outer_step + head * m->head_step + query * m->query_step;
 }
 
+/* Dropout of probabilities, as a layer that stands behind the softmax would do it: a key is dropped where the upper 24
+ * bits of its word are below a number, as a number drawn from [0, 1) is below the rate; others are multiplied so that
+ * the expected sum stays. The words are those of a stream (base/rng.h) in the order of the scores [.., H, T, S]. With
+ * TY_ATTEND_DROPS the last two operands are its seed and step, i64[]; attributes: index is the stream, dropped the
+ * number.
+ */
+typedef struct ty_attend_dropout {
+    uint32_t below, stream;
+    double factor; /* of keys that are kept */
+} ty_attend_dropout;
+
+enum { TY_ATTEND_N_DRAWN = 2, TY_ATTEND_DRAW_BITS = 24 };
+
+static inline ty_attend_dropout ty_attend_dropout_of(const ty_attr *attr)
+{
+    double all = 1 << TY_ATTEND_DRAW_BITS;
+    return (ty_attend_dropout){(uint32_t)attr->dropped, (uint32_t)attr->index, all / (all - (double)attr->dropped)};
+}
+
+static inline bool ty_attend_keeps(const ty_attend_dropout *d, uint32_t word)
+{
+    return word >> (32 - TY_ATTEND_DRAW_BITS) >= d->below;
+}
+
+/* Operands without seed and step. */
+static inline int ty_attend_n_given(const ty_attr *attr, int n_in)
+{
+    return n_in - (attr->flags & TY_ATTEND_DROPS ? TY_ATTEND_N_DRAWN : 0);
+}
+
 /* The number of the operand that may be a mask. */
 enum { TY_ATTEND_MASK_AT = 3, TY_ATTEND_GRAD_MASK_AT = 6 };
 /* The number of the result that is its gradient. */
 enum { TY_ATTEND_DMASK = 3 };
+
+/* Refuses seeds, steps and attributes that are no dropout's, and such attributes where nothing is dropped. */
+int ty_attend_expect_dropout(const ty_attr *attr, const ty_type *const *in, int n_in, ty_error *err);
 
 /* False where the dims before the heads are 1 in between others that are not. */
 bool ty_attend_mask_of(uint32_t flags, const ty_type *q, const ty_type *mask, ty_attend_mask *out);

@@ -16,8 +16,9 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { ATTEND_Q, ATTEND_K, ATTEND_V, ATTEND_DY, ATTEND_MAX_IN = 5 };
+enum { ATTEND_Q, ATTEND_K, ATTEND_V, ATTEND_DY, ATTEND_MAX_IN = 5 + TY_ATTEND_N_DRAWN };
 
 /* Below this a tile's products are too small for what is done around them: Swin's windows of 49, in heads of 32,
  * take 1.3 times as long in tiles as products of all heads and a softmax (Zen 5). */
@@ -41,6 +42,7 @@ typedef bool attend_pays_fn(const ty_attend_sizes *a, ty_dtype dtype);
 typedef struct attend_pass {
     attend_pays_fn *pays;
     bool learns;      /* tiles make gradients of masks */
+    bool drops;       /* tiles drop probabilities */
     uint8_t *trained; /* by node: it is a mask, of which somebody wants the gradient */
 } attend_pass;
 
@@ -60,8 +62,9 @@ static bool attend_pays_gpu(const ty_attend_sizes *a, ty_dtype dtype)
 /* Of attention, or of its gradient; TY_NONE: none. */
 static ty_val attend_mask_of(const ty_graph *g, uint32_t id)
 {
-    uint32_t at = ty_graph_op(g, id) == TY_OP_ATTENTION ? 3 : 4;
-    return ty_graph_node(g, id)->n_in > at ? ty_graph_in(g, id, at) : TY_NONE;
+    int at = ty_graph_op(g, id) == TY_OP_ATTENTION ? 3 : 4;
+    int n = ty_attend_n_given(ty_graph_attr(g, id), (int)ty_graph_node(g, id)->n_in);
+    return n > at ? ty_graph_in(g, id, (uint32_t)at) : TY_NONE;
 }
 
 static bool attend_is_learned(const ty_graph *g, uint32_t id, const attend_pass *p)
@@ -90,7 +93,7 @@ static bool attend_pays(const ty_graph *g, uint32_t id, const attend_pass *p)
     const ty_type *q = ty_graph_type(g, ty_graph_in(g, id, ATTEND_Q)),
                   *k = ty_graph_type(g, ty_graph_in(g, id, ATTEND_K));
     const ty_type *v = ty_graph_type(g, ty_graph_in(g, id, ATTEND_V));
-    if (q->rank < 3 || !attend_takes_mask(g, id, p))
+    if (q->rank < 3 || !attend_takes_mask(g, id, p) || (ty_graph_attr(g, id)->flags & TY_ATTEND_DROPS && !p->drops))
         return false;
     ty_attend_sizes a = ty_attend_sizes_of(0, q, k, v);
     if ((ty_graph_attr(g, id)->flags & TY_ATTEND_CAUSAL) && a.s < a.t)
@@ -171,6 +174,16 @@ static ty_val attend_mask(ty_graph *g, ty_val mask, bool learned, const ty_attr 
     return ty_b_select(g, is_hidden, ty_b_select(g, is_unseen, unseen, hidden), mask);
 }
 
+/* Of n operands and n_more others. */
+static ty_val attend_emit(ty_graph *g, ty_op op, const ty_attr *attr, const ty_val *in, int n, const ty_val *more,
+                          int n_more)
+{
+    ty_val all[TY_ATTEND_GRAD_MASK_AT + 1 + TY_ATTEND_N_DRAWN];
+    memcpy(all, in, sizeof *in * (size_t)n);
+    memcpy(all + n, more, sizeof *more * (size_t)n_more);
+    return ty_graph_emit(g, op, attr, all, n + n_more);
+}
+
 static void attend_node(ty_clone *c, uint32_t id, bool learned)
 {
     const ty_attr *from = ty_graph_attr(c->from, id);
@@ -182,14 +195,23 @@ static void attend_node(ty_clone *c, uint32_t id, bool learned)
     ty_graph_origin(g, ty_graph_origin_of(c->from, id));
     const ty_val turned[] = {attend_turned(g, q[0]), attend_turned(g, q[1]), attend_turned(g, q[2])};
     bool inside = turned[0] != TY_NONE && turned[1] != TY_NONE && turned[2] != TY_NONE;
-    ty_attr attr = {.flags = from->flags | (inside ? TY_ATTEND_INSIDE : 0), .value = from->value};
+    ty_attr attr = {.flags = from->flags | (inside ? TY_ATTEND_INSIDE : 0),
+                    .value = from->value,
+                    .index = from->index,
+                    .dropped = from->dropped};
     ty_val given = attend_mask_of(c->from, id);
     ty_val mask = attend_mask(g, given == TY_NONE ? TY_NONE : c->map[given], learned, from, &attr.flags);
     for (int i = ATTEND_Q; i <= ATTEND_V && inside; i++)
         in[i] = turned[i];
-    const int n_masks = mask != TY_NONE;
-    ty_val y = ty_graph_emit(g, TY_OP_ATTEND, &attr, (ty_val[]){in[ATTEND_Q], in[ATTEND_K], in[ATTEND_V], mask},
-                             TY_ATTEND_MASK_AT + n_masks);
+    const int n_in = (int)ty_graph_node(c->from, id)->n_in, n_drawn = n_in - ty_attend_n_given(from, n_in);
+    ty_val more[1 + TY_ATTEND_N_DRAWN]; /* operands that may be there, or not */
+    int n_more = 0;
+    if (mask != TY_NONE)
+        more[n_more++] = mask;
+    for (int i = n_in - n_drawn; i < n_in; i++)
+        more[n_more++] = in[i];
+    ty_val y = attend_emit(g, TY_OP_ATTEND, &attr, (ty_val[]){in[ATTEND_Q], in[ATTEND_K], in[ATTEND_V]},
+                           TY_ATTEND_MASK_AT, more, n_more);
     if (ty_graph_op(c->from, id) == TY_OP_ATTENTION) {
         c->map[ty_val_make(id, 0)] = inside ? attend_turn(g, y) : y;
         return;
@@ -197,10 +219,9 @@ static void attend_node(ty_clone *c, uint32_t id, bool learned)
     ty_val dy = inside ? attend_turn(g, in[ATTEND_DY]) : in[ATTEND_DY];
     if (y == TY_NONE)
         return;
-    ty_val d =
-        ty_graph_emit(g, learned ? TY_OP_ATTEND_BIAS_GRAD : TY_OP_ATTEND_GRAD, &attr,
-                      (ty_val[]){in[ATTEND_Q], in[ATTEND_K], in[ATTEND_V], y, ty_val_make(ty_val_node(y), 1), dy, mask},
-                      TY_ATTEND_GRAD_MASK_AT + n_masks);
+    ty_val d = attend_emit(g, learned ? TY_OP_ATTEND_BIAS_GRAD : TY_OP_ATTEND_GRAD, &attr,
+                           (ty_val[]){in[ATTEND_Q], in[ATTEND_K], in[ATTEND_V], y, ty_val_make(ty_val_node(y), 1), dy},
+                           TY_ATTEND_GRAD_MASK_AT, more, n_more);
     for (uint32_t i = ATTEND_Q; i <= ATTEND_V && d != TY_NONE; i++) {
         ty_val di = ty_val_make(ty_val_node(d), i);
         c->map[ty_val_make(id, i)] = inside ? attend_turn(g, di) : di;
@@ -233,9 +254,9 @@ static int attend_find_trained(attend_pass *p, const ty_graph *g, ty_error *err)
     return 0;
 }
 
-static int attend_run(const ty_graph *in, attend_pays_fn *pays, bool learns, ty_graph **out, ty_error *err)
+static int attend_run(const ty_graph *in, attend_pays_fn *pays, bool is_cpu, ty_graph **out, ty_error *err)
 {
-    attend_pass p = {pays, learns, calloc((size_t)ty_graph_n_nodes(in) + 1, 1)};
+    attend_pass p = {pays, is_cpu, is_cpu, calloc((size_t)ty_graph_n_nodes(in) + 1, 1)};
     *out = NULL;
     if (!p.trained)
         return ty_error_set(err, TY_E_LIMIT, "no memory for a pass over %u nodes", ty_graph_n_nodes(in));

@@ -86,7 +86,7 @@ static bool pack_attend(pack *p, ty_clone *c, uint32_t id)
     q.dim[q.rank - 2] *= PACK_PARTS;
     ty_graph_origin(g, ty_graph_origin_of(c->from, id));
     ty_val whole = p->whole[id] = ty_b_reshape(g, ty_b_cast(g, c->map[x], (ty_dtype)q.dtype), q.rank, q.dim);
-    ty_val in[TY_ATTEND_MASK_AT + 1];
+    ty_val in[TY_ATTEND_MASK_AT + 1 + TY_ATTEND_N_DRAWN];
     ty_clone_inputs(c, id, in);
     in[0] = in[1] = in[2] = whole;
     ty_val y = ty_graph_emit(g, TY_OP_ATTEND, &attr, in, (int)ty_graph_node(c->from, id)->n_in);
@@ -101,7 +101,7 @@ static bool pack_attend(pack *p, ty_clone *c, uint32_t id)
 static bool pack_attend_grad(pack *p, ty_clone *c, uint32_t id)
 {
     ty_graph *g = c->to;
-    ty_val forward = ty_graph_in(c->from, id, PACK_Y), in[TY_ATTEND_GRAD_MASK_AT + 1];
+    ty_val forward = ty_graph_in(c->from, id, PACK_Y), in[TY_ATTEND_GRAD_MASK_AT + 1 + TY_ATTEND_N_DRAWN];
     ty_val whole =
         ty_graph_op(c->from, ty_val_node(forward)) == TY_OP_ATTEND ? p->whole[ty_val_node(forward)] : TY_NONE;
     if (whole == TY_NONE || pack_source(c->from, id) == TY_NONE)

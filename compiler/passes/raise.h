@@ -27,7 +27,7 @@ typedef struct ty_raise {
     const uint32_t *uses; /* by node: how many operands of needed nodes, and roots, it is */
 } ty_raise;
 
-#define TY_RAISE_MAX_IN 5
+#define TY_RAISE_MAX_IN 7
 
 /* What stands for a node: op(in) with attr. */
 typedef struct ty_raise_match ty_raise_match;
@@ -65,6 +65,17 @@ bool ty_raise_closed(const ty_raise *r, uint32_t root, const ty_val *stop, int n
 
 /* True if v is a softmax of *x along *axis, or its logarithm, whole or in parts (raise_softmax.c). */
 bool ty_raise_is_softmax(const ty_raise *r, ty_val v, bool log, ty_val *x, int *axis);
+
+/* x with some of its numbers dropped: those whose random word has upper 24 bits below `below`; the others are
+ * multiplied by 1 / (1 - below 2^-24). Words are those of x's elements in order, of a stream. */
+typedef struct ty_raise_dropout {
+    ty_val x, seed, step;
+    int64_t stream;
+    uint32_t below;
+} ty_raise_dropout;
+
+/* True if v is that (raise_dropout.c). */
+bool ty_raise_is_dropout(const ty_raise *r, ty_val v, ty_raise_dropout *out);
 
 /* A value of [.., T, S] that has one number where s <= t + at and another elsewhere. */
 typedef struct ty_raise_step {

@@ -13,20 +13,31 @@
  * PyTorch writes p == p ? p : 0 around a softmax p whose mask may hide a whole row. Where it can, the row of the result
  * is 0.
  *
+ * Probabilities may be dropped behind the softmax, in its shape (raise_dropout.c).
+ *
  * A mask that hides just the future, however it was written (raise_mask.c), makes the attention causal and falls away.
  */
 #include "compiler/ir/build.h"
+#include "compiler/ops/attend.h"
 #include "compiler/passes/raise.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-#define ATTENTION_CAUSAL 1u
 #define ATTENTION_HIDDEN (-1e9) /* what is added to, or put for, a score that shall not count */
 
-/* The last is a condition, or a second mask. */
-enum { ATTENTION_Q, ATTENTION_K, ATTENTION_V, ATTENTION_MASK, ATTENTION_CHOSEN, ATTENTION_MAX_IN };
+/* Chosen is a condition, or a second mask. Seed and step are of dropout. */
+enum {
+    ATTENTION_Q,
+    ATTENTION_K,
+    ATTENTION_V,
+    ATTENTION_MASK,
+    ATTENTION_CHOSEN,
+    ATTENTION_SEED,
+    ATTENTION_STEP,
+    ATTENTION_N_IN
+};
 
 typedef struct attention_find {
     ty_val q, k, v; /* k: as the product reads it */
@@ -43,6 +54,7 @@ typedef struct attention_find {
     double fill;                   /* in place of scores that a bool mask hides */
     double scale;
     ty_type scores;
+    ty_raise_dropout drop; /* seed is TY_NONE: nothing is dropped */
 } attention_find;
 
 /* ---- masks ---- */
@@ -286,6 +298,13 @@ static bool attention_is_softmax(const ty_raise *r, ty_val v, attention_find *f)
     return (attention_is_chosen(r, v, f) || attention_is_weighted(r, v, f)) && !f->guarded;
 }
 
+/* v without dropout of what is no less than v's last dims: its words are numbered as the scores are. */
+static ty_val attention_undropped(const ty_raise *r, ty_val v, attention_find *f)
+{
+    f->drop.seed = f->drop.step = TY_NONE;
+    return ty_raise_is_dropout(r, attention_split(r, v), &f->drop) ? f->drop.x : v;
+}
+
 /* ---- building ---- */
 
 /* x with the leading dims of the scores and its own last two. */
@@ -384,7 +403,7 @@ static ty_val attention_sum(ty_graph *to, ty_val mask, ty_val more)
 }
 
 /* attr.index: bits of `how`. attr.lo: dims of a second mask. attr.type: of the scores. attr.value2: what hidden scores
- * are. */
+ * are. attr.dropped, attr.axis: of dropout, how many words are dropped and their stream. */
 enum {
     HOW_SWAPPED = 1 /* k is [.., D, S] */,
     HOW_INVERTED = 2,
@@ -406,7 +425,7 @@ static ty_val attention_build(ty_graph *to, const ty_raise_match *m, const ty_ty
         k = few_k;
         v = few_v;
     }
-    bool twice = m->attr.index & HOW_TWICE, both = m->n_in == ATTENTION_MAX_IN && !twice;
+    bool twice = m->attr.index & HOW_TWICE, both = in[ATTENTION_CHOSEN] != TY_NONE && !twice;
     if (m->attr.index & HOW_NEGATED)
         mask = ty_b_neg(to, mask);
     if (twice)
@@ -417,10 +436,18 @@ static ty_val attention_build(ty_graph *to, const ty_raise_match *m, const ty_ty
         mask = attention_both(to, in[ATTENTION_CHOSEN], mask, m->attr.index & HOW_INVERTED, m->attr.value2);
     else if (m->attr.index & HOW_INVERTED)
         mask = ty_b_unary(to, TY_OP_NOT, mask);
-    ty_attr attr = {.flags = m->attr.flags, .value = m->attr.value, .value2 = both ? 0 : m->attr.value2};
+    ty_attr attr = {.flags = m->attr.flags,
+                    .value = m->attr.value,
+                    .value2 = both ? 0 : m->attr.value2,
+                    .index = m->attr.axis,
+                    .dropped = m->attr.dropped};
     bool guarded = m->attr.index & HOW_GUARDED;
     ty_val finite = guarded ? attention_finite(to, mask) : mask;
-    ty_val y = ty_graph_emit(to, TY_OP_ATTENTION, &attr, (ty_val[]){q, k, v, finite}, 4);
+    ty_val all[ATTENTION_N_IN] = {q, k, v, finite};
+    int n = finite == TY_NONE ? ATTENTION_MASK : ATTENTION_MASK + 1;
+    for (int i = ATTENTION_SEED; i <= ATTENTION_STEP && attr.flags & TY_ATTEND_DROPS; i++)
+        all[n++] = in[i];
+    ty_val y = ty_graph_emit(to, TY_OP_ATTENTION, &attr, all, n);
     if (guarded)
         y = attention_guard(to, mask, y);
     return ty_b_reshape(to, y, type->rank, type->dim);
@@ -432,19 +459,28 @@ bool ty_raise_attention(const ty_raise *r, uint32_t node, ty_raise_match *m)
     ty_val root = ty_val_make(node, 0);
     if (!ty_raise_is(r, root, TY_OP_DOT) || ty_graph_attr(r->g, node)->flags != 0 ||
         !ty_dtype_is_float((ty_dtype)ty_graph_type(r->g, root)->dtype) ||
-        !attention_is_softmax(r, ty_raise_in(r, root, 0), &f) || !isfinite(f.scale))
+        !attention_is_softmax(r, attention_undropped(r, ty_raise_in(r, root, 0), &f), &f) || !isfinite(f.scale))
         return false;
     f.v = ty_raise_in(r, root, 1);
-    ty_val stop[] = {f.q, f.k, f.v, f.mask, f.chosen, f.more, f.taken};
+    ty_val stop[] = {f.q, f.k, f.v, f.mask, f.chosen, f.more, f.taken, f.drop.seed, f.drop.step};
     if (!ty_raise_closed(r, node, stop, sizeof stop / sizeof stop[0]))
         return false;
     bool causal = f.more == TY_NONE && attention_is_causal(r, &f);
-    *m = (ty_raise_match){.op = TY_OP_ATTENTION, .in = {f.q, f.k, f.v, causal ? TY_NONE : f.mask}, .n_in = 4};
-    if (!causal && (f.chosen != TY_NONE || f.more != TY_NONE))
-        m->in[m->n_in++] = f.chosen != TY_NONE ? f.chosen : f.more;
+    *m = (ty_raise_match){.op = TY_OP_ATTENTION,
+                          .in = {f.q, f.k, f.v, TY_NONE, TY_NONE, f.drop.seed, f.drop.step},
+                          .n_in = ATTENTION_N_IN};
+    if (!causal) {
+        m->in[ATTENTION_MASK] = f.mask;
+        m->in[ATTENTION_CHOSEN] = f.chosen != TY_NONE ? f.chosen : f.more;
+    }
     m->build = attention_build;
     m->attr.type = f.scores;
-    m->attr.flags = causal ? ATTENTION_CAUSAL : 0;
+    m->attr.flags = causal ? TY_ATTEND_CAUSAL : 0;
+    if (f.drop.seed != TY_NONE) {
+        m->attr.flags |= TY_ATTEND_DROPS;
+        m->attr.dropped = f.drop.below;
+        m->attr.axis = f.drop.stream;
+    }
     m->attr.value = f.scale;
     m->attr.index = f.k_swapped ? HOW_SWAPPED : 0;
     if (causal || f.mask == TY_NONE)

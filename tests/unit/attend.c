@@ -34,36 +34,46 @@ static int count(const ty_graph *g, ty_op op)
 }
 
 static const attend_case cases[] = {
-    {TY_F32, 2, 3, 3, 64, 64, 32, 32, false, true, true, false, NO_MASK},
-    {TY_F32, 2, 3, 3, 64, 64, 32, 32, true, true, true, false, NO_MASK},
-    {TY_F32, 1, 4, 2, 70, 70, 24, 20, true, true, true, false, NO_MASK},
-    {TY_F32, 3, 2, 1, 77, 150, 16, 48, true, false, true, false, NO_MASK},
-    {TY_F32, 2, 2, 2, 129, 65, 17, 19, false, false, true, false, NO_MASK},
-    {TY_F32, 1, 6, 2, 200, 200, 16, 16, true, false, true, false, NO_MASK},
-    {TY_F32, 2, 3, 3, 16, 64, 32, 32, false, true, false, false, NO_MASK},
-    {TY_F32, 2, 3, 3, 64, 33, 32, 32, true, true, false, false, NO_MASK},
-    {TY_F32, 2, 3, 3, 64, 64, 8, 32, false, true, false, false, NO_MASK},
-    {TY_F32, 1, 1, 1, 64, 64, 32, 32, false, true, false, false, NO_MASK},
+    {TY_F32, 2, 3, 3, 64, 64, 32, 32, false, true, true, false, NO_MASK, false},
+    {TY_F32, 2, 3, 3, 64, 64, 32, 32, true, true, true, false, NO_MASK, false},
+    {TY_F32, 1, 4, 2, 70, 70, 24, 20, true, true, true, false, NO_MASK, false},
+    {TY_F32, 3, 2, 1, 77, 150, 16, 48, true, false, true, false, NO_MASK, false},
+    {TY_F32, 2, 2, 2, 129, 65, 17, 19, false, false, true, false, NO_MASK, false},
+    {TY_F32, 1, 6, 2, 200, 200, 16, 16, true, false, true, false, NO_MASK, false},
+    {TY_F32, 2, 3, 3, 16, 64, 32, 32, false, true, false, false, NO_MASK, false},
+    {TY_F32, 2, 3, 3, 64, 33, 32, 32, true, true, false, false, NO_MASK, false},
+    {TY_F32, 2, 3, 3, 64, 64, 8, 32, false, true, false, false, NO_MASK, false},
+    {TY_F32, 1, 1, 1, 64, 64, 32, 32, false, true, false, false, NO_MASK, false},
     /* masks */
-    {TY_F32, 2, 3, 3, 64, 64, 32, 32, false, true, true, false, KEYS},
-    {TY_F32, 3, 2, 1, 77, 150, 16, 48, false, false, true, false, KEYS_ADDED},
-    {TY_F32, 1, 4, 2, 130, 130, 24, 20, false, true, true, false, BAND},
-    {TY_F32, 2, 3, 3, 70, 75, 17, 19, false, false, true, false, BIAS},
-    {TY_F32, 2, 4, 4, 66, 64, 16, 16, false, true, true, false, QUERIES},
-    {TY_F32, 1, 2, 2, 64, 90, 16, 32, false, true, true, false, HEADS_ADDED},
-    {TY_F32, 1, 2, 2, 64, 64, 16, 16, false, true, true, false, NAN_QUERIES},
-    {TY_F32, 1, 4, 2, 130, 130, 24, 20, false, true, true, false, BAND_ADDED},
-    {TY_F32, 3, 2, 2, 64, 64, 16, 16, false, false, true, false, KEYS_GUARDED},
-    {TY_F32, 2, 2, 2, 64, 64, 16, 16, true, true, false, false, KEYS},
+    {TY_F32, 2, 3, 3, 64, 64, 32, 32, false, true, true, false, KEYS, false},
+    {TY_F32, 3, 2, 1, 77, 150, 16, 48, false, false, true, false, KEYS_ADDED, false},
+    {TY_F32, 1, 4, 2, 130, 130, 24, 20, false, true, true, false, BAND, false},
+    {TY_F32, 2, 3, 3, 70, 75, 17, 19, false, false, true, false, BIAS, false},
+    {TY_F32, 2, 4, 4, 66, 64, 16, 16, false, true, true, false, QUERIES, false},
+    {TY_F32, 1, 2, 2, 64, 90, 16, 32, false, true, true, false, HEADS_ADDED, false},
+    {TY_F32, 1, 2, 2, 64, 64, 16, 16, false, true, true, false, NAN_QUERIES, false},
+    {TY_F32, 1, 4, 2, 130, 130, 24, 20, false, true, true, false, BAND_ADDED, false},
+    {TY_F32, 3, 2, 2, 64, 64, 16, 16, false, false, true, false, KEYS_GUARDED, false},
+    {TY_F32, 2, 2, 2, 64, 64, 16, 16, true, true, false, false, KEYS, false},
     /* learned */
-    {TY_F32, 5, 2, 2, 70, 70, 16, 24, false, true, true, false, LEARNED_PLANES},
-    {TY_F32, 3, 4, 2, 130, 65, 24, 16, false, false, true, false, LEARNED_PLANES},
-    {TY_F32, 2, 3, 3, 66, 130, 16, 16, false, true, true, false, LEARNED_ALL},
-    {TY_F32, 40, 2, 2, 64, 64, 16, 16, false, false, true, false, LEARNED_PLANE},
-    {TY_F32, 3, 4, 2, 77, 90, 16, 16, false, true, true, false, LEARNED_KEYS},
-    {TY_F32, 7, 4, 4, 64, 70, 16, 16, false, true, true, false, LEARNED_ROWS},
-    {TY_F32, 3, 2, 2, 64, 75, 16, 16, false, false, true, false, LEARNED_PADDED},
-    {TY_F32, 3, 2, 2, 32, 75, 16, 16, false, false, false, false, LEARNED_PADDED},
+    {TY_F32, 5, 2, 2, 70, 70, 16, 24, false, true, true, false, LEARNED_PLANES, false},
+    {TY_F32, 3, 4, 2, 130, 65, 24, 16, false, false, true, false, LEARNED_PLANES, false},
+    {TY_F32, 2, 3, 3, 66, 130, 16, 16, false, true, true, false, LEARNED_ALL, false},
+    {TY_F32, 40, 2, 2, 64, 64, 16, 16, false, false, true, false, LEARNED_PLANE, false},
+    {TY_F32, 3, 4, 2, 77, 90, 16, 16, false, true, true, false, LEARNED_KEYS, false},
+    {TY_F32, 7, 4, 4, 64, 70, 16, 16, false, true, true, false, LEARNED_ROWS, false},
+    {TY_F32, 3, 2, 2, 64, 75, 16, 16, false, false, true, false, LEARNED_PADDED, false},
+    {TY_F32, 3, 2, 2, 32, 75, 16, 16, false, false, false, false, LEARNED_PADDED, false},
+    /* dropped */
+    {TY_F32, 2, 3, 3, 64, 64, 32, 32, false, true, true, false, NO_MASK, true},
+    {TY_F32, 1, 4, 2, 70, 70, 24, 20, true, true, true, false, NO_MASK, true},
+    {TY_F32, 2, 2, 2, 67, 301, 16, 19, true, false, true, false, NO_MASK, true},
+    {TY_F32, 3, 2, 1, 77, 150, 16, 48, false, false, true, false, KEYS_ADDED, true},
+    {TY_F32, 1, 4, 2, 130, 130, 24, 20, false, true, true, false, BAND, true},
+    {TY_F32, 2, 4, 4, 66, 64, 16, 16, false, true, true, false, QUERIES, true},
+    {TY_F32, 5, 2, 2, 70, 70, 16, 24, false, true, true, false, LEARNED_PLANES, true},
+    {TY_F32, 7, 4, 4, 64, 70, 16, 16, false, true, true, false, LEARNED_ROWS, true},
+    {TY_F32, 2, 3, 3, 16, 64, 32, 32, false, true, false, false, KEYS, true},
 };
 enum { N_CASES = sizeof cases / sizeof *cases };
 
@@ -91,7 +101,7 @@ static void a_gpu_leaves_what_is_learned(void **state)
     (void)state;
     static const attend_hidden masks[] = {LEARNED_PLANES, HEADS_ADDED};
     for (int i = 0; i < 2; i++) {
-        const attend_case c = {TY_BF16, 2, 2, 2, 64, 64, 16, 16, false, false, true, false, masks[i]};
+        const attend_case c = {TY_BF16, 2, 2, 2, 64, 64, 16, 16, false, false, true, false, masks[i], false};
         ty_graph *g = make(&c), *after = NULL;
         ty_error err = {0};
         assert_int_equal(ty_pass_attend_gpu(g, &after, &err), 0);
@@ -102,18 +112,20 @@ static void a_gpu_leaves_what_is_learned(void **state)
     }
 }
 
-static const char before_text[] = "graph\n"
-                                  "input 0 \"q\" f32[2,64,2,16]\n"
-                                  "%0 = input() {type=f32[2,64,2,16] index=0} : f32[2,64,2,16]\n"
-                                  "%1 = transpose(%0) {n=4 lo=[0 2 1 3]} : f32[2,2,64,16]\n"
-                                  "%2 = attention(%1, %1, %1) {flags=1 value=0x1p-2 value2=0x0p+0} : f32[2,2,64,16]\n"
-                                  "%3 = transpose(%2) {n=4 lo=[0 2 1 3]} : f32[2,64,2,16]\n"
-                                  "output \"y\" %3 eval\n";
-static const char after_text[] = "graph\n"
-                                 "input 0 \"q\" f32[2,64,2,16]\n"
-                                 "%0 = input() {type=f32[2,64,2,16] index=0} : f32[2,64,2,16]\n"
-                                 "%2 = attend(%0, %0, %0) {flags=3 value=0x1p-2} : f32[2,64,2,16], f32[2,2,64]\n"
-                                 "output \"y\" %2:0 eval\n";
+static const char before_text[] =
+    "graph\n"
+    "input 0 \"q\" f32[2,64,2,16]\n"
+    "%0 = input() {type=f32[2,64,2,16] index=0} : f32[2,64,2,16]\n"
+    "%1 = transpose(%0) {n=4 lo=[0 2 1 3]} : f32[2,2,64,16]\n"
+    "%2 = attention(%1, %1, %1) {flags=1 value=0x1p-2 value2=0x0p+0 index=0 dropped=0} : f32[2,2,64,16]\n"
+    "%3 = transpose(%2) {n=4 lo=[0 2 1 3]} : f32[2,64,2,16]\n"
+    "output \"y\" %3 eval\n";
+static const char after_text[] =
+    "graph\n"
+    "input 0 \"q\" f32[2,64,2,16]\n"
+    "%0 = input() {type=f32[2,64,2,16] index=0} : f32[2,64,2,16]\n"
+    "%2 = attend(%0, %0, %0) {flags=3 value=0x1p-2 index=0 dropped=0} : f32[2,64,2,16], f32[2,2,64]\n"
+    "output \"y\" %2:0 eval\n";
 
 static ty_graph *parsed(const char *text)
 {
@@ -141,14 +153,15 @@ static void the_text_before_and_after(void **state)
     ty_graph_free(after);
 }
 
-static const char rounded_text[] = "graph\n"
-                                   "input 0 \"q\" f32[2,64,2,16]\n"
-                                   "%0 = input() {type=f32[2,64,2,16] index=0} : f32[2,64,2,16]\n"
-                                   "%1 = transpose(%0) {n=4 lo=[0 2 1 3]} : f32[2,2,64,16]\n"
-                                   "%2 = cast(%1) {type=bf16[]} : bf16[2,2,64,16]\n"
-                                   "%3 = attention(%2, %2, %2) {flags=1 value=0x1p-2 value2=0x0p+0} : bf16[2,2,64,16]\n"
-                                   "%4 = transpose(%3) {n=4 lo=[0 2 1 3]} : bf16[2,64,2,16]\n"
-                                   "output \"y\" %4 eval\n";
+static const char rounded_text[] =
+    "graph\n"
+    "input 0 \"q\" f32[2,64,2,16]\n"
+    "%0 = input() {type=f32[2,64,2,16] index=0} : f32[2,64,2,16]\n"
+    "%1 = transpose(%0) {n=4 lo=[0 2 1 3]} : f32[2,2,64,16]\n"
+    "%2 = cast(%1) {type=bf16[]} : bf16[2,2,64,16]\n"
+    "%3 = attention(%2, %2, %2) {flags=1 value=0x1p-2 value2=0x0p+0 index=0 dropped=0} : bf16[2,2,64,16]\n"
+    "%4 = transpose(%3) {n=4 lo=[0 2 1 3]} : bf16[2,64,2,16]\n"
+    "output \"y\" %4 eval\n";
 
 /* What was rounded after it was turned is rounded and not turned. */
 static void rounded_in_between(void **state)
@@ -201,7 +214,7 @@ static void calls_are_prepared(void **state)
         assert_int_equal(ty_pass_attend(g, &after, &err), 0);
         for (uint32_t id = 0; id < ty_graph_n_nodes(after); id++) {
             ty_op op = ty_graph_op(after, id);
-            ty_type in[TY_ATTEND_GRAD_MASK_AT + 1];
+            ty_type in[TY_ATTEND_GRAD_MASK_AT + 1 + TY_ATTEND_N_DRAWN];
             ty_library_call call = {0};
             if (op != TY_OP_ATTEND && op != TY_OP_ATTEND_GRAD && op != TY_OP_ATTEND_BIAS_GRAD)
                 continue;

@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "compiler/ir/build.h"
+#include "compiler/ops/attend.h"
 #include "compiler/passes/passes.h"
 
 #include <float.h>
@@ -41,6 +42,7 @@ typedef struct attend_case {
     bool tiled;          /* what the pass should say */
     bool packed;         /* q, k and v, of the same sizes, are slices of one input: qkv, dy -> y, dqkv */
     attend_hidden mask;
+    bool drops; /* every tenth probability, or so */
 } attend_case;
 
 /* ---- masks ---- */
@@ -166,7 +168,16 @@ static inline ty_val attention_of(ty_graph *g, const attend_case *c, ty_val q, t
     if (c->mask != NO_MASK && learned == TY_NONE)
         attr.value2 = mask_fill(c->mask);
     ty_val mask = learned == TY_NONE ? mask_of(g, c) : added_of(g, c, learned);
-    return ty_graph_emit(g, TY_OP_ATTENTION, &attr, (ty_val[]){q, k, v, mask}, mask == TY_NONE ? 3 : 4);
+    ty_val in[4 + TY_ATTEND_N_DRAWN] = {q, k, v, mask};
+    int n = mask == TY_NONE ? 3 : 4;
+    if (c->drops) {
+        attr.flags |= TY_ATTEND_DROPS;
+        attr.dropped = 1677722; /* 0.1 */
+        attr.index = 11;
+        in[n++] = ty_b_scalar(g, TY_I64, 0x123456789);
+        in[n++] = ty_b_scalar(g, TY_I64, 17);
+    }
+    return ty_graph_emit(g, TY_OP_ATTENTION, &attr, in, n);
 }
 
 static inline ty_val given(ty_graph *g, const attend_case *c, const char *name, int64_t heads, int64_t rows, int64_t n)

@@ -48,7 +48,7 @@ static const struct {
     {"attend", "graph\n"
                "input 0 \"q\" f32[2,2,64,16]\n"
                "%0 = input() {type=f32[2,2,64,16] index=0} : f32[2,2,64,16]\n"
-               "%1 = attention(%0, %0, %0) {flags=1 value=0x1p-2 value2=0x0p+0} : f32[2,2,64,16]\n"
+               "%1 = attention(%0, %0, %0) {flags=1 value=0x1p-2 value2=0x0p+0 index=0 dropped=0} : f32[2,2,64,16]\n"
                "output \"y\" %1 eval\n"},
     {"accumulate", "graph\n"
                    "input 0 \"x\" f32[9,4]\n"

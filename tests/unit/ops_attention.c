@@ -5,10 +5,14 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/rng.h"
 #include "tests/unit/ops_case.h"
 #include "tests/unit/ops_gradient.h"
 
-#define CAUSAL 1
+#define CAUSAL  1
+#define DROPS   32
+#define HALF    (1 << 23) /* of the numbers that are drawn */
+#define NO_DIMS 0, NULL
 
 /* By the formulas of arXiv:1606.08415, in another language. */
 static void activation_values(void **state)
@@ -39,6 +43,26 @@ static void attention_values(void **state)
                 IN(q, k, v, INT(TY_BOOL, DIMS(2, 2), 0, 1, 1, 0)), OUT(F64(DIMS(2, 1), 3, 1)));
     case_expect(TY_OP_ATTENTION, (ty_attr){.value = 1, .value2 = -1e9}, IN(q, k, v, INT(TY_BOOL, DIMS(2, 1), 0, 0)),
                 OUT(F64(DIMS(2, 1), 2, 2)));
+}
+
+/* Of numbers that are drawn from [0, 1), those below a half drop their keys; others count twice. */
+static void attention_drops(void **state)
+{
+    (void)state;
+    const ty_attr a = {.value = 2, .flags = DROPS, .dropped = HALF, .index = 3};
+    ty_ref seed = INT(TY_I64, NO_DIMS, 12345), step = INT(TY_I64, NO_DIMS, 6);
+    ty_ref q = F64(DIMS(2, 1), 0, 1), k = F64(DIMS(2, 1), 0, 1), v = F64(DIMS(2, 1), 1, 3);
+    double e = exp(2.0), p[4] = {0.5, 0.5, 1 / (1 + e), e / (1 + e)}, y[2] = {0};
+    for (int i = 0; i < 4; i++)
+        y[i / 2] += (ty_rng_u32(12345, 3, 6, (uint64_t)i) < UINT32_C(1) << 31 ? 0 : 2) * p[i] * (i % 2 ? 3 : 1);
+    case_expect(TY_OP_ATTENTION, a, IN(q, k, v, seed, step), OUT(F64(DIMS(2, 1), y[0], y[1])));
+    ty_attr none = a, all = a, plain = {.value = 2, .dropped = HALF};
+    none.dropped = 0;
+    all.dropped = 2 * HALF;
+    case_refused(TY_OP_ATTENTION, none, IN(q, k, v, seed, step), "0 < dropped < 2^24");
+    case_refused(TY_OP_ATTENTION, all, IN(q, k, v, seed, step), "0 < dropped < 2^24");
+    case_refused(TY_OP_ATTENTION, plain, IN(q, k, v), "0 without dropout");
+    case_refused(TY_OP_ATTENTION, a, IN(q, k, v, seed, v), "step: expected");
 }
 
 /* A query behind earlier keys; heads in groups of two. */
@@ -94,6 +118,10 @@ static void attention_lowers(void **state)
         node_lowers(TY_OP_ATTENTION, a, IN(q, k, v, row));
         node_lowers(TY_OP_ATTENTION, a, IN(q, case_noise(DIMS(2, 4, 3, 2), 6), q));
     }
+    const ty_attr drops = {.flags = DROPS, .value = 0.7, .value2 = -1e30, .dropped = HALF / 2, .index = 4};
+    ty_ref seed = INT(TY_I64, NO_DIMS, 5), step = INT(TY_I64, NO_DIMS, 1);
+    node_lowers(TY_OP_ATTENTION, drops, IN(q, k, v, seed, step));
+    node_lowers(TY_OP_ATTENTION, drops, IN(q, k, v, chosen, seed, step));
     node_lowers(TY_OP_ATTENTION, (ty_attr){.value = 1, .value2 = -INFINITY}, IN(q, k, v, chosen));
     node_lowers(TY_OP_ATTENTION, (ty_attr){.value = -3},
                 IN(case_noise(DIMS(3, 2), 7), case_noise(DIMS(4, 2), 8), case_noise(DIMS(4, 1), 9)));
@@ -112,6 +140,11 @@ static void attention_gradients_lower(void **state)
         node_lowers(TY_OP_ATTENTION_GRAD, a, IN(q, k, v, dy, added));
         node_lowers(TY_OP_ATTENTION_GRAD, a, IN(q, k, v, dy, chosen));
     }
+    const ty_attr drops = {.flags = DROPS, .value = 0.7, .value2 = -1e30, .dropped = HALF / 2, .index = 4};
+    ty_ref seed = INT(TY_I64, NO_DIMS, 5), step = INT(TY_I64, NO_DIMS, 1);
+    node_lowers(TY_OP_ATTENTION_GRAD, drops, IN(q, k, v, dy, seed, step));
+    node_lowers(TY_OP_ATTENTION_GRAD, drops, IN(q, k, v, dy, added, seed, step));
+    node_lowers(TY_OP_ATTENTION_GRAD, drops, IN(q, k, v, dy, chosen, seed, step));
     case_refused(TY_OP_ATTENTION_GRAD, (ty_attr){.value = 1}, IN(q, k, v, q), "dy: expected");
 }
 
@@ -148,6 +181,24 @@ static ty_val build_hidden(ty_graph *g, const ty_val *x, const void *ctx)
     ty_attr attr = {.value = 0.8, .value2 = *(const double *)ctx};
     ty_val mask = ty_b_const(g, ty_type_make(TY_BOOL, DIMS(1, 2, 3)), seen);
     return ty_graph_emit(g, TY_OP_ATTENTION, &attr, (ty_val[]){x[0], x[1], x[2], mask}, 4);
+}
+
+static ty_val build_dropped(ty_graph *g, const ty_val *x, const void *ctx)
+{
+    const ty_attr attr = {.value = 0.8, .flags = DROPS | *(const uint32_t *)ctx, .dropped = HALF / 2, .index = 4};
+    ty_val seed = ty_b_scalar(g, TY_I64, 9), step = ty_b_scalar(g, TY_I64, 2);
+    return ty_graph_emit(g, TY_OP_ATTENTION, &attr, (ty_val[]){x[0], x[1], x[2], seed, step}, 5);
+}
+
+static void dropped_probabilities_have_no_gradient(void **state)
+{
+    (void)state;
+    for (uint32_t causal = 0; causal < 2; causal++)
+        gradcheck(&(gradcheck_case){.name = "attention with dropout",
+                                    .build = build_dropped,
+                                    .ctx = &causal,
+                                    .n_in = 3,
+                                    .in = {GRAD_IN(2, 4, 2), GRAD_IN(2, 5, 2), GRAD_IN(2, 5, 3)}});
 }
 
 static void hidden_scores_have_no_gradient(void **state)
@@ -189,6 +240,8 @@ int main(void)
         cmocka_unit_test(activation_gradients),
         cmocka_unit_test(attention_gradients),
         cmocka_unit_test(hidden_scores_have_no_gradient),
+        cmocka_unit_test(dropped_probabilities_have_no_gradient),
+        cmocka_unit_test(attention_drops),
         cmocka_unit_test(gradients_share_probabilities),
     };
     return cmocka_run_group_tests_name("ops_attention", tests, case_setup, case_teardown);

@@ -19,8 +19,8 @@
 #include "tests/unit/attend_case.h"
 
 static const attend_case cases[] = {
-    {TY_F32, 2, 3, 3, 64, 64, 16, 16, false, true, true, true, NO_MASK},
-    {TY_F32, 1, 2, 2, 65, 65, 24, 24, true, true, true, true, NO_MASK},
+    {TY_F32, 2, 3, 3, 64, 64, 16, 16, false, true, true, true, NO_MASK, false},
+    {TY_F32, 1, 2, 2, 65, 65, 24, 24, true, true, true, true, NO_MASK, false},
 };
 enum { N_CASES = sizeof cases / sizeof *cases };
 
@@ -73,8 +73,8 @@ static void all_is_one(void **state)
 #define FIRST  PART("1", "2", "0", "32")
 #define SECOND PART("3", "4", "32", "64")
 #define THIRD  PART("5", "6", "64", "96")
-#define ATTEND(Q, K, V)                                                                        \
-    "%8 = attend(%" Q ", %" K ", %" V ") {flags=2 value=0x1p-2} : f32[2,8,2,16], f32[2,2,8]\n" \
+#define ATTEND(Q, K, V)                                                                                          \
+    "%8 = attend(%" Q ", %" K ", %" V ") {flags=2 value=0x1p-2 index=0 dropped=0} : f32[2,8,2,16], f32[2,2,8]\n" \
     "output \"y\" %8:0 eval\n"
 
 static const struct {
@@ -112,10 +112,14 @@ static void refusals(void **state)
 {
     (void)state;
     static const char *const texts[] = {
-        HEAD "%1 = reshape(%0) {type=f32[2,8,4,24]} : f32[2,8,4,24]\n"
-             "%2 = attend(%1, %1, %1) {flags=6 value=0x1p-2} : f32[2,8,1,24], f32[2,1,8]\noutput \"y\" %2:0 eval\n",
-        HEAD "%1 = reshape(%0) {type=f32[2,8,6,16]} : f32[2,8,6,16]\n"
-             "%2 = attend(%1, %1, %1) {flags=4 value=0x1p-2} : f32[2,8,2,16], f32[2,2,8]\noutput \"y\" %2:0 eval\n",
+        HEAD
+        "%1 = reshape(%0) {type=f32[2,8,4,24]} : f32[2,8,4,24]\n"
+        "%2 = attend(%1, %1, %1) {flags=6 value=0x1p-2 index=0 dropped=0} : f32[2,8,1,24], f32[2,1,8]\noutput \"y\" "
+        "%2:0 eval\n",
+        HEAD
+        "%1 = reshape(%0) {type=f32[2,8,6,16]} : f32[2,8,6,16]\n"
+        "%2 = attend(%1, %1, %1) {flags=4 value=0x1p-2 index=0 dropped=0} : f32[2,8,2,16], f32[2,2,8]\noutput \"y\" "
+        "%2:0 eval\n",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         ty_graph *g = NULL;

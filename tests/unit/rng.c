@@ -125,6 +125,22 @@ static void test_permuted(void **state)
     assert_true(ty_rng_permuted(42, 1, 0, far, 0) != ty_rng_permuted(42, 1, 0, far, 1));
 }
 
+/* Wherever they begin, and however many: parts of blocks before and behind groups of them. */
+static void test_words(void **state)
+{
+    enum { MOST = 300 };
+    uint32_t words[MOST + 1];
+    (void)state;
+    for (uint64_t first = UINT64_C(0x3FFFFFFC0); first < UINT64_C(0x3FFFFFFC0) + 70; first += 3) /* a second counter */
+        for (int64_t n = 0; n <= MOST; n += n < 10 ? 1 : 29) {
+            words[n] = 77;
+            ty_rng_words(0x123456789ABC, 5, 70000, first, n, words);
+            for (int64_t i = 0; i < n; i++)
+                assert_int_equal(words[i], ty_rng_u32(0x123456789ABC, 5, 70000, first + (uint64_t)i));
+            assert_int_equal(words[n], 77);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -134,6 +150,7 @@ int main(void)
         cmocka_unit_test(test_permutation),
         cmocka_unit_test(test_permutation_by_blocks),
         cmocka_unit_test(test_permuted),
+        cmocka_unit_test(test_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -174,16 +174,75 @@ TY_CPU_CLONES void ty_attend_probs_rows(const ty_attend_scores *s, const float *
     }
 }
 
-TY_CPU_CLONES void ty_attend_back_rows(const ty_attend_scores *p, const float *dp, const ty_attend_numbers *dy,
+/* Words of a row are drawn so many at a time. */
+enum { ATTEND_DRAWN = 256 };
+
+/* All ones where the word's key is kept, else zero. */
+TY_CPU_INLINE uint32_t attend_kept(uint32_t word, uint32_t below)
+{
+    return (uint32_t)(word >> (32 - TY_ATTEND_DRAW_BITS) < below) - 1;
+}
+
+TY_CPU_INLINE float attend_masked(float x, uint32_t kept)
+{
+    attend_bits b = {.value = x};
+    b.bits &= kept;
+    return b.value;
+}
+
+static int64_t attend_draw(const ty_attend_words *w, int64_t row, int64_t at, int64_t n, uint32_t *words)
+{
+    int64_t count = n - at < ATTEND_DRAWN ? n - at : ATTEND_DRAWN;
+    ty_rng_words(w->seed, w->dropout.stream, w->step, w->first + (uint64_t)(row * w->row_step + at), count, words);
+    return count;
+}
+
+TY_CPU_CLONES void ty_attend_drop_rows(const ty_attend_scores *s, const ty_attend_words *w)
+{
+    const uint32_t below = w->dropout.below;
+    uint32_t words[ATTEND_DRAWN];
+    for (int64_t row = 0; row < s->rows; row++)
+        for (int64_t at = 0, count, n = s->seen + row * s->more; at < n; at += count) {
+            float *x = s->x + row * s->step + at;
+            count = attend_draw(w, row, at, n, words);
+#pragma omp simd
+            for (int64_t i = 0; i < count; i++)
+                x[i] = attend_masked(x[i], attend_kept(words[i], below));
+        }
+}
+
+TY_CPU_CLONES void ty_attend_back_rows(const ty_attend_scores *p, float *dp, const ty_attend_numbers *dy,
                                        const ty_attend_numbers *y, const float *scale)
 {
     int64_t width = p->seen + (p->rows - 1) * p->more, vectors = (width + TY_ATTEND_LANES - 1) / TY_ATTEND_LANES;
     for (int64_t row = 0; row < p->rows; row++, dp += p->step) {
-        float *x = p->x + row * p->step, by = scale[row];
+        const float *x = p->x + row * p->step, by = scale[row];
         float delta = attend_dot(dy->at + row * dy->step, y->at + row * y->step, dy->n);
 #pragma omp simd
         for (int64_t i = 0; i < vectors * TY_ATTEND_LANES; i++)
-            x[i] = by * x[i] * (dp[i] - delta);
+            dp[i] = by * x[i] * (dp[i] - delta);
+    }
+}
+
+TY_CPU_CLONES void ty_attend_back_dropped_rows(const ty_attend_scores *p, float *dp, const ty_attend_numbers *dy,
+                                               const ty_attend_numbers *y, const float *scale, const ty_attend_words *w)
+{
+    const uint32_t below = w->dropout.below;
+    const float factor = (float)w->dropout.factor;
+    const int64_t width = p->seen + (p->rows - 1) * p->more;
+    uint32_t words[ATTEND_DRAWN];
+    for (int64_t row = 0; row < p->rows; row++) {
+        const float delta = attend_dot(dy->at + row * dy->step, y->at + row * y->step, dy->n), by = scale[row];
+        for (int64_t at = 0, count; at < width; at += count) {
+            float *x = p->x + row * p->step + at, *dx = dp + row * p->step + at;
+            count = attend_draw(w, row, at, width, words);
+#pragma omp simd
+            for (int64_t i = 0; i < count; i++) {
+                const uint32_t kept = attend_kept(words[i], below);
+                dx[i] = by * x[i] * (attend_masked(factor * dx[i], kept) - delta);
+                x[i] = attend_masked(factor * x[i], kept);
+            }
+        }
     }
 }
 

@@ -121,7 +121,10 @@ static void cpu_add_kernel(ty_cpu *cpu, cpu_tape *tape, const ty_plan *plan, con
 static int cpu_prepare(ty_cpu *cpu, const ty_graph *g, uint32_t node, ty_library_call *call, ty_error *err)
 {
     const ty_node *n = ty_graph_node(g, node);
-    ty_type in[8], res[TY_MAX_RESULTS];
+    ty_type in[TY_LIBRARY_MAX_IN], res[TY_MAX_RESULTS];
+    if (n->n_in > TY_LIBRARY_MAX_IN)
+        return ty_error_set(err, TY_E_LIMIT, "%s: %u operands; a call has at most %d", ty_op_row_of(n->op)->text,
+                            n->n_in, TY_LIBRARY_MAX_IN);
     for (int i = 0; i < (int)n->n_in; i++)
         in[i] = *ty_graph_type(g, ty_graph_in(g, node, i));
     for (uint32_t i = 0; i < n->n_res; i++)

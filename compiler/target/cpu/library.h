@@ -24,6 +24,9 @@ typedef struct ty_library_call {
     const char *text;  /* what was chosen, for the plan: "onednn jit:avx512_core", "native" */
 } ty_library_call;
 
+/* Operands that a call may have. */
+enum { TY_LIBRARY_MAX_IN = 16 };
+
 typedef struct ty_library_shape {
     const ty_attr *attr;
     const ty_type *in; /* n_in types */

@@ -7,6 +7,8 @@
  * dv where the others add to them. Cuts depend on shapes alone, and each product runs on one thread: bits do not depend
  * on the number of threads.
  *
+ * Dropout draws the words of a block's scores, once for each direction, and puts zeros into what the softmax has made.
+ *
  * A mask changes a block's scores when they are there, before the softmax. Where it is learned, a block's part in its
  * gradient is added to what all that share the number have there. They are dealt into items that share none; of few,
  * entries are dealt too, into sums of their own, which are added up in order at last.
@@ -32,7 +34,7 @@ typedef enum attend_kind { ATTEND_FORWARD, ATTEND_BACK, ATTEND_LEARN } attend_ki
 /* What a thread has room for. Panels are those of panel.h. */
 typedef enum attend_part {
     ATTEND_SCORES,   /* [ATTEND_BLOCK, ld] */
-    ATTEND_DS,       /* the same, of their gradient */
+    ATTEND_DS,       /* the same, of their gradient, first of that of probabilities */
     ATTEND_K_TURNED, /* scale k', for scores: a panel for 32 keys */
     ATTEND_V_TURNED, /* v', for the gradient of probabilities */
     ATTEND_K,        /* k, for dq: a panel for 32 of its numbers */
@@ -49,6 +51,8 @@ typedef struct attend_call {
     float scale;
     int mask_at; /* its number among the operands; -1: none */
     ty_attend_mask mask;
+    int drawn_at; /* the number of a seed among the operands, which a step follows; -1: nothing is dropped */
+    ty_attend_dropout dropout;
     bool learns;         /* it has a gradient */
     int64_t mask_n;      /* its numbers */
     int64_t head_mask_n; /* those of one head */
@@ -239,6 +243,31 @@ static ty_attend_scores attend_scores(const attend_call *c, const float *const *
     return s;
 }
 
+/* The words of a block's scores. */
+static ty_attend_words attend_words_of(const attend_call *c, const float *const *in, const attend_block *b)
+{
+    const int64_t *seed = (const int64_t *)(const void *)in[c->drawn_at],
+                  *step = (const int64_t *)(const void *)in[c->drawn_at + 1];
+    return (ty_attend_words){.dropout = c->dropout,
+                             .seed = (uint64_t)*seed,
+                             .first = (uint64_t)((b->head * c->a.t + b->first) * c->a.s),
+                             .step = (uint32_t)*step,
+                             .row_step = c->a.s};
+}
+
+/* The softmax of a block's scores but for 1 / sum, by which y is to be multiplied, and without what is dropped. */
+static void attend_forward_scores(const attend_call *c, const float *const *in, const attend_block *b,
+                                  const ty_attend_scores *s, float *lse, float *inverse)
+{
+    ty_attend_softmax_rows(s, lse, inverse);
+    if (c->drawn_at < 0)
+        return;
+    const ty_attend_words words = attend_words_of(c, in, b);
+    ty_attend_drop_rows(s, &words);
+    for (int64_t i = 0; i < b->rows; i++)
+        inverse[i] *= (float)c->dropout.factor;
+}
+
 static void attend_forward_block(const attend_call *c, const float *const *in, float *const *out, int64_t head,
                                  int64_t block, attend_room *room)
 {
@@ -249,7 +278,7 @@ static void attend_forward_block(const attend_call *c, const float *const *in, f
     if (room->group != head / (a->heads / a->groups))
         attend_pack_keys(c, in, head / (a->heads / a->groups), false, room);
     const ty_attend_scores s = attend_scores(c, in, &b, room);
-    ty_attend_softmax_rows(&s, out[1] + head * a->t + b.first, inverse);
+    attend_forward_scores(c, in, &b, &s, out[1] + head * a->t + b.first, inverse);
     attend_product(c->kernels->rows, (attend_matrix){s.x, s.step}, b.rows, b.width, room->part[ATTEND_V], a->s, y, a->e,
                    false, room->part[ATTEND_LAST]);
     ty_attend_scale_rows((float *)(uintptr_t)y.at, y.ld, b.rows, a->e, inverse);
@@ -261,7 +290,7 @@ static bool attend_is_blind(const attend_call *c, float lse)
     return c->mask_at >= 0 && c->mask.blind && lse < (float)TY_ATTEND_IS_HIDDEN;
 }
 
-/* Scores of a block become their gradient, and its part in dv is taken on the way. */
+/* The gradient of a block's scores; its part in dv is taken on the way, of the probabilities. */
 static ty_attend_scores attend_back_scores(const attend_call *c, const float *const *in, const attend_block *b,
                                            attend_matrix dv, bool add, const attend_room *room)
 {
@@ -271,16 +300,21 @@ static ty_attend_scores attend_back_scores(const attend_call *c, const float *co
     attend_matrix y = attend_of_block(c, b, in[3], a->e), dy = attend_of_block(c, b, in[5], a->e);
     const float *lse = in[4] + b->head * a->t + b->first;
     ty_attend_probs_rows(&p, lse);
-    attend_pack(c, room->part[ATTEND_DY], dy, b->rows, a->e);
-    attend_product(c->kernels->columns, (attend_matrix){p.x, p.step}, b->width, b->rows, room->part[ATTEND_DY], b->rows,
-                   dv, a->e, add, room->part[ATTEND_LAST]);
     attend_product(c->kernels->rows, dy, b->rows, a->e, room->part[ATTEND_V_TURNED], a->e, (attend_matrix){dp, c->ld},
                    attend_whole(b->width), false, NULL);
     for (int64_t i = 0; i < b->rows; i++)
         scale[i] = attend_is_blind(c, lse[i]) ? 0 : c->scale;
-    ty_attend_back_rows(&p, dp, &(ty_attend_numbers){dy.at, dy.ld, a->e}, &(ty_attend_numbers){y.at, y.ld, a->e},
-                        scale);
-    return p;
+    const ty_attend_numbers dy_rows = {dy.at, dy.ld, a->e}, y_rows = {y.at, y.ld, a->e};
+    if (c->drawn_at >= 0) {
+        const ty_attend_words words = attend_words_of(c, in, b);
+        ty_attend_back_dropped_rows(&p, dp, &dy_rows, &y_rows, scale, &words);
+    } else {
+        ty_attend_back_rows(&p, dp, &dy_rows, &y_rows, scale);
+    }
+    attend_pack(c, room->part[ATTEND_DY], dy, b->rows, a->e);
+    attend_product(c->kernels->columns, (attend_matrix){p.x, p.step}, b->width, b->rows, room->part[ATTEND_DY], b->rows,
+                   dv, a->e, add, room->part[ATTEND_LAST]);
+    return (ty_attend_scores){dp, p.step, p.rows, p.seen, p.more};
 }
 
 /* The part of one block in dq, dk, dv. The first block of a head of keys to come writes dk and dv, later ones add. */
@@ -426,9 +460,15 @@ static void attend_fill(attend_call *c, const ty_library_shape *shape, attend_ki
                        .a = a,
                        .scale = (float)shape->attr->value,
                        .mask_at = -1,
+                       .drawn_at = -1,
                        .learns = kind == ATTEND_LEARN,
                        .threads = flops < ATTEND_SERIAL_FLOPS ? 1 : shape->threads};
-    if (shape->n_in > mask_at) {
+    const int n_given = ty_attend_n_given(shape->attr, shape->n_in);
+    if (shape->attr->flags & TY_ATTEND_DROPS) {
+        c->drawn_at = n_given;
+        c->dropout = ty_attend_dropout_of(shape->attr);
+    }
+    if (n_given > mask_at) {
         c->mask_at = mask_at;
         ty_attend_mask_of(shape->attr->flags, &shape->in[0], &shape->in[mask_at], &c->mask);
     }

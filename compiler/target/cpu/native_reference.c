@@ -7,13 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REFERENCE_MAX_IN 16
-
 typedef struct reference_call {
     ty_op op;
     ty_attr attr;
     int n_in, n_res;
-    ty_ref in[REFERENCE_MAX_IN], res[TY_MAX_RESULTS]; /* memory kept between runs */
+    ty_ref in[TY_LIBRARY_MAX_IN], res[TY_MAX_RESULTS]; /* memory kept between runs */
 } reference_call;
 
 static void reference_clear(ty_ref *r)
@@ -53,7 +51,7 @@ static void reference_release(void *prepared)
 int ty_native_prepare_reference_of(ty_op op, const ty_library_shape *shape, ty_library_call *out, ty_error *err)
 {
     const ty_op_row *row = ty_op_row_of(op);
-    if (!row->ref || shape->n_in > REFERENCE_MAX_IN)
+    if (!row->ref || shape->n_in > TY_LIBRARY_MAX_IN)
         return ty_error_set(err, TY_E_UNSUPPORTED, "no implementation of \"%s\" for these types on a CPU", row->text);
     reference_call *c = calloc(1, sizeof *c);
     if (!c)

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WIDEN_MAX  16
 #define WIDEN_LINE 64
 
 enum { WIDEN_STRETCH = 4096 }; /* elements that a thread converts at a time */
@@ -22,7 +21,7 @@ typedef struct widen_part {
 
 typedef struct widen_call {
     ty_library_call inner;
-    widen_part in[WIDEN_MAX], res[TY_MAX_RESULTS];
+    widen_part in[TY_LIBRARY_MAX_IN], res[TY_MAX_RESULTS];
     int n_in, n_res;
     size_t inner_at; /* the inner call's scratch memory */
 } widen_call;
@@ -118,7 +117,7 @@ static void widen_store(const widen_part *p, const float *from, uint16_t *to)
 static void widen_run(void *prepared, const void *const *in, void *const *out, void *scratch)
 {
     const widen_call *c = prepared;
-    const void *wide_in[WIDEN_MAX];
+    const void *wide_in[TY_LIBRARY_MAX_IN];
     void *wide_out[TY_MAX_RESULTS];
     char *memory = scratch;
     for (int i = 0; i < c->n_in; i++) {
@@ -156,10 +155,8 @@ static void widen_part_of(widen_part *p, ty_type *type, size_t *size)
 int ty_native_prepare_widened(ty_op op, const ty_library_shape *shape, ty_library_prepare_fn *inner,
                               ty_library_call *out, ty_error *err)
 {
-    ty_type in[WIDEN_MAX], res[TY_MAX_RESULTS];
+    ty_type in[TY_LIBRARY_MAX_IN], res[TY_MAX_RESULTS];
     ty_attr attr = *shape->attr;
-    if (shape->n_in > WIDEN_MAX)
-        return ty_error_set(err, TY_E_UNSUPPORTED, "more than %d operands", WIDEN_MAX);
     widen_call *c = calloc(1, sizeof *c);
     if (!c)
         return ty_error_set(err, TY_E_LIMIT, "no memory for a prepared call of \"%s\"", ty_op_row_of(op)->text);
