@@ -42,7 +42,6 @@ typedef bool attend_pays_fn(const ty_attend_sizes *a, ty_dtype dtype);
 typedef struct attend_pass {
     attend_pays_fn *pays;
     bool learns;      /* tiles make gradients of masks */
-    bool drops;       /* tiles drop probabilities */
     uint8_t *trained; /* by node: it is a mask, of which somebody wants the gradient */
 } attend_pass;
 
@@ -93,7 +92,7 @@ static bool attend_pays(const ty_graph *g, uint32_t id, const attend_pass *p)
     const ty_type *q = ty_graph_type(g, ty_graph_in(g, id, ATTEND_Q)),
                   *k = ty_graph_type(g, ty_graph_in(g, id, ATTEND_K));
     const ty_type *v = ty_graph_type(g, ty_graph_in(g, id, ATTEND_V));
-    if (q->rank < 3 || !attend_takes_mask(g, id, p) || (ty_graph_attr(g, id)->flags & TY_ATTEND_DROPS && !p->drops))
+    if (q->rank < 3 || !attend_takes_mask(g, id, p))
         return false;
     ty_attend_sizes a = ty_attend_sizes_of(0, q, k, v);
     if ((ty_graph_attr(g, id)->flags & TY_ATTEND_CAUSAL) && a.s < a.t)
@@ -254,9 +253,9 @@ static int attend_find_trained(attend_pass *p, const ty_graph *g, ty_error *err)
     return 0;
 }
 
-static int attend_run(const ty_graph *in, attend_pays_fn *pays, bool is_cpu, ty_graph **out, ty_error *err)
+static int attend_run(const ty_graph *in, attend_pays_fn *pays, bool learns, ty_graph **out, ty_error *err)
 {
-    attend_pass p = {pays, is_cpu, is_cpu, calloc((size_t)ty_graph_n_nodes(in) + 1, 1)};
+    attend_pass p = {pays, learns, calloc((size_t)ty_graph_n_nodes(in) + 1, 1)};
     *out = NULL;
     if (!p.trained)
         return ty_error_set(err, TY_E_LIMIT, "no memory for a pass over %u nodes", ty_graph_n_nodes(in));

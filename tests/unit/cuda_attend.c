@@ -63,6 +63,17 @@ static const attend_case cases[] = {
     {TY_BF16, 2, 2, 2, 150, 150, 64, 64, false, true, true, true, KEYS, false},
     {TY_BF16, 2, 2, 2, 65, 65, 64, 64, false, true, true, true, KEYS_ADDED, false},
     {TY_F16, 1, 2, 2, 140, 140, 64, 64, false, true, true, false, BAND_ADDED, false},
+    /* dropped: of a block's own queries and keys, of tiles, where keys are no multiple of four, of wide heads, of
+       groups */
+    {TY_F16, 2, 3, 3, 64, 64, 64, 64, false, true, true, false, NO_MASK, true},
+    {TY_F16, 1, 2, 2, 97, 70, 32, 48, false, false, true, false, NO_MASK, true},
+    {TY_F16, 1, 2, 2, 130, 200, 64, 64, true, true, true, false, NO_MASK, true},
+    {TY_F16, 2, 2, 1, 77, 150, 16, 48, true, false, true, false, NO_MASK, true},
+    {TY_F16, 1, 4, 2, 150, 152, 64, 64, false, true, true, false, BAND, true},
+    {TY_F16, 1, 1, 1, 65, 65, 80, 112, true, false, true, false, NO_MASK, true},
+    {TY_F16, 2, 2, 2, 66, 132, 128, 128, false, true, true, false, NO_MASK, true},
+    {TY_BF16, 2, 3, 3, 128, 128, 64, 64, false, true, true, true, KEYS, true},
+    {TY_BF16, 2, 2, 2, 150, 150, 64, 64, true, true, true, true, NO_MASK, true},
 };
 enum { N_CASES = sizeof cases / sizeof *cases };
 

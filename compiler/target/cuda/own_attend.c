@@ -66,6 +66,7 @@ static const char attend_softmax[] =
     "      *x = FALLEN(*x, most[t][j / 2 % 2]);\n"
     "      sum[t][j / 2 % 2] += *x;\n"
     "     }\n"
+    "     DROP_ROWS(of, mine + t * STEP, key, head, 1.0f)\n"
     "     ALONG_ONE(o, of, vs, E, OTHER, t)\n"
     "    }\n";
 
@@ -105,7 +106,7 @@ static const char attend_forward_close[] =
     "    for (int m = 1; m < 4; m *= 2) sum[t][i] += TY_SHUFFLE_F(sum[t][i], m);\n"
     "    const int at = mine + t * STEP + i * 8;\n"
     "    if (at >= T) continue;\n"
-    "    const float part = PART(most[t][i], sum[t][i]);\n"
+    "    const float part = PART(most[t][i], sum[t][i]) * FACTOR;\n"
     "#pragma unroll\n"
     "    for (int j = 0; j < E / 8; j++)\n"
     "     *(unsigned *)&yh[at * yR + j * 8 + pair] = PACK(o[t][j][2 * i] * part, o[t][j][2 * i + 1] * part);\n"
@@ -124,9 +125,9 @@ int ty_cuda_own_attend(const ty_cuda_own *o, ty_error *err)
         .mt = x.wide ? 1 : 2, .other = x.wide || x.masked ? 32 : 64, .group = 64, .small = true};
     ty_buf_init(&text, TY_OWN_ATTEND_TEXT);
     ty_buf_addf(&text,
-                "(const unsigned short *q, const unsigned short *k, const unsigned short *v, %sunsigned short *y, "
+                "(const unsigned short *q, const unsigned short *k, const unsigned short *v, %s%sunsigned short *y, "
                 "float *lse)\n",
-                ty_own_attend_parameter(&x));
+                ty_own_attend_parameter(&x), ty_own_attend_drawn(&x));
     ty_own_attend_open(&x, &shape, &text);
     ty_own_attend_kept("queries", &text);
     ty_buf_adds(&text, " TY_SHARED TY_GROUP_ALIGNED unsigned short tile[4 * OTHER * LINE];\n"

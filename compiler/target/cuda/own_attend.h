@@ -7,7 +7,7 @@
 #include "compiler/ops/attend.h"
 #include "compiler/target/cuda/own.h"
 
-/* Operands by number, of the gradient all six, and a mask if there is one; results come behind them. */
+/* Operands by number, of the gradient all six; a mask if there is one, a seed and a step; results come behind them. */
 enum { TY_OWN_ATTEND_Q, TY_OWN_ATTEND_K, TY_OWN_ATTEND_V, TY_OWN_ATTEND_Y, TY_OWN_ATTEND_LSE, TY_OWN_ATTEND_DY };
 
 /* Bytes that a kernel's text may have. */
@@ -20,6 +20,8 @@ typedef struct ty_own_attend {
     bool wide; /* heads of more than 64 numbers */
     bool masked;
     ty_attend_mask mask;
+    bool drops;
+    ty_attend_dropout dropout;
     int n_in; /* operands */
 } ty_own_attend;
 
@@ -36,8 +38,9 @@ typedef struct ty_own_attend_operands {
 
 /* All operands, and `more` numbers. */
 ty_own_attend_operands ty_own_attend_operands_of(const ty_own_attend *x, const int *more, int n_more);
-/* The mask's parameter, with a comma behind it; "" without one. */
+/* The mask's parameter, with a comma behind it; "" without one. Those of dropout likewise. */
 const char *ty_own_attend_parameter(const ty_own_attend *x);
+const char *ty_own_attend_drawn(const ty_own_attend *x);
 
 /* What a kernel keeps of a warp's rows, and what it goes through at a time. */
 typedef struct ty_own_attend_shape {
@@ -55,6 +58,8 @@ int ty_own_attend_rows(const ty_own_attend_shape *shape);
 
 /* ---- text, in the order in which a kernel has it ---- */
 
+/* Of ty_own_attend_open: words for dropout. */
+void ty_own_attend_drop_words(const ty_own_attend *x, ty_buf *text);
 /* Behind the parameters: constants, macros, and what a tile is. */
 void ty_own_attend_open(const ty_own_attend *x, const ty_own_attend_shape *shape, ty_buf *text);
 /* Where q, k and v, or their gradients, are parts of one tensor: behind q's heads are k's, and v's behind those. */

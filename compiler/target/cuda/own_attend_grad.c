@@ -68,6 +68,7 @@ static const char attend_back_gradients[] = "#if !GROUP\n"
                                             "#endif\n";
 
 static const char attend_back_queries[] =
+    "     DROP_ROWS(to, mine + t * STEP, key, head, FACTOR)\n"
     "#pragma unroll\n"
     "     for (int j = 0; j < OTHER / 2; j++) {\n"
     "      const int i = j / 2 % 2;\n"
@@ -99,8 +100,8 @@ void ty_own_attend_back(const ty_own_attend *x, const ty_own_attend_shape *shape
     ty_buf_init(text, TY_OWN_ATTEND_TEXT);
     ty_buf_addf(text,
                 "(const unsigned short *q, const unsigned short *k, const unsigned short *v, const unsigned short *y, "
-                "const float *lse, const unsigned short *dy, %s%s)\n",
-                ty_own_attend_parameter(x), results);
+                "const float *lse, const unsigned short *dy, %s%s%s)\n",
+                ty_own_attend_parameter(x), ty_own_attend_drawn(x), results);
     ty_own_attend_open(x, shape, text);
     ty_buf_adds(text, " const int even = ((unsigned long)q | (unsigned long)k | (unsigned long)v | (unsigned long)dy) "
                       "% 16 == 0;\n"
@@ -243,12 +244,13 @@ const char ty_own_attend_few[] =
     "           (CAUSAL && mine + t * STEP + j / 2 % 2 * 8 > from + j / 4 * 8 + pair + j % 2 + S - T))\n"
     "        p[t][j / 4][j % 4] = 0;\n"
     "     }\n"
+    "     DROP_KEYS(p[t], from, mine + t * STEP, OF_HEAD)\n"
     "#if DV\n"
-    "     ALONG_ONE(vsum, p[t], gt, E, SUB, t)\n"
+    "     ALONG_ONE_AS(vsum, p[t], gt, E, SUB, t, PAIRS_LEFT)\n"
     "#endif\n"
     "    }\n"
     "#if DV\n"
-    "    ALONG(vsum, p, gt, E, SUB)\n"
+    "    ALONG_AS(vsum, p, gt, E, SUB, PAIRS_LEFT)\n"
     "#endif\n"
     "#if DK\n"
     "#pragma unroll\n"
@@ -261,8 +263,10 @@ const char ty_own_attend_few[] =
     "     ACROSS(g_, fv + u, values, gt, SUB, E, 1)\n"
     "#endif\n"
     "#pragma unroll\n"
-    "     for (int j = 0; j < SUB / 2; j++)\n"
-    "      p[u][j / 4][j % 4] *= WANTED(of[j / 4][j % 4] - less_at[PLACE(j)], most_at[PLACE(j)] * log2e);\n"
+    "     for (int j = 0; j < SUB / 2; j++) {\n"
+    "      float *x = &p[u][j / 4][j % 4];\n"
+    "      *x = DSCORE(*x, of[j / 4][j % 4], less_at[PLACE(j)], most_at[PLACE(j)] * log2e);\n"
+    "     }\n"
     "#if GROUP\n"
     "     if (u + 1 < MT) ACROSS_ONE(g_, values, gt, SUB, E, u + 1)\n"
     "#endif\n"
@@ -293,7 +297,7 @@ const char ty_own_attend_store[] = "#pragma unroll\n"
                                    "#pragma unroll\n"
                                    "    for (int j = 0; j < E / 8; j++)\n"
                                    "     *(unsigned *)&dv[outer * vO + head * vH + at * vR + j * 8 + pair] =\n"
-                                   "      PACK(vsum[t][j][2 * i], vsum[t][j][2 * i + 1]);\n"
+                                   "      PACK(vsum[t][j][2 * i] * FACTOR, vsum[t][j][2 * i + 1] * FACTOR);\n"
                                    "#endif\n"
                                    "   }\n"
                                    " }\n"

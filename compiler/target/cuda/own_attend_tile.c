@@ -17,7 +17,10 @@ int ty_own_attend_read(const ty_cuda_own *o, ty_own_attend *out, ty_error *err)
     out->wide = out->a.d > 64 || out->a.e > 64;
     out->n_in = (int)ty_graph_node(o->g, o->node)->n_in;
     int mask_at = ty_graph_op(o->g, o->node) == TY_OP_ATTEND ? TY_ATTEND_MASK_AT : TY_ATTEND_GRAD_MASK_AT;
-    out->masked = out->n_in > mask_at && ty_attend_mask_of(attr->flags, q, ty_cuda_own_type(o, mask_at), &out->mask);
+    out->drops = attr->flags & TY_ATTEND_DROPS;
+    out->dropout = ty_attend_dropout_of(attr);
+    out->masked = ty_attend_n_given(attr, out->n_in) > mask_at &&
+                  ty_attend_mask_of(attr->flags, q, ty_cuda_own_type(o, mask_at), &out->mask);
     if (q->dtype != TY_BF16 && q->dtype != TY_F16)
         return ty_error_set(err, TY_E_UNSUPPORTED, "attention in tiles on a GPU: expected 16-bit numbers, found %s",
                             ty_dtype_text((ty_dtype)q->dtype));
@@ -72,7 +75,8 @@ void ty_own_attend_behind(const ty_own_attend *x, const char *name, int part, ty
 
 /* c[mt][.][4] [16 mt, n] = f x b's rows, sums over `depth`; f[mt][.][4]: fragments of the rows that are kept.
  * ACROSS_OF: of rows that lie in a tile, from which they are read each time. BOTH: the columns nn and the next ones, of
- * fragments `of` for each t. ALONG: c [16 MT, n] += p [16 MT, depth], rounded, x b [depth, n]; ALONG_ONE: of one t. */
+ * fragments `of` for each t. ALONG: c [16 MT, n] += p [16 MT, depth], rounded, x b [depth, n]; ALONG_ONE: of one t. AS:
+ * how they are rounded, PAIRS or another word. */
 static const char attend_by_warp[] =
     "#undef BOTH\n"
     "#define BOTH(c, of, mt) \\\n"
@@ -100,16 +104,16 @@ static const char attend_by_warp[] =
     "   BOTH(c, f[t], MT) \\\n"
     "  } \\\n"
     " }\n"
-    "#define ALONG(c, p, b, n, depth) \\\n"
+    "#define ALONG_AS(c, p, b, n, depth, as) \\\n"
     " _Pragma(\"unroll\") for (int kk = 0; kk < (depth); kk += 16) { \\\n"
     "  unsigned f[MT][4], g[4]; \\\n"
-    "  _Pragma(\"unroll\") for (int t = 0; t < MT; t++) PAIRS(f[t], p[t], kk / 8); \\\n"
+    "  _Pragma(\"unroll\") for (int t = 0; t < MT; t++) as(f[t], p[t], kk / 8); \\\n"
     "  _Pragma(\"unroll\") for (int nn = 0; nn < (n); nn += 16) { \\\n"
     "   ty_tiles_turned(g, &(b)[(kk + lane % 16) * LINE + nn + lane / 16 * 8]); \\\n"
     "   BOTH(c, f[t], MT) \\\n"
     "  } \\\n"
     " }\n"
-    "#define ALONG_ONE(c, p, b, n, depth, t)\n"
+    "#define ALONG_ONE_AS(c, p, b, n, depth, t, as)\n"
     "#define ARRIVED(left, c, n)\n"
     "#define LAST(c, n)\n";
 
@@ -127,10 +131,10 @@ static const char attend_by_group[] =
     "   GROUP_TILES(c, TY_GROUP_TILE((a) + (t) * STEP * LINE), TY_GROUP_TILE(b), kk, kk > 0, n); \\\n"
     "  TY_GROUP_COMMIT(); \\\n"
     " }\n"
-    "#define ALONG(c, p, b, n, depth)\n"
-    "#define ALONG_ONE(c, p, b, n, depth, t) { \\\n"
+    "#define ALONG_AS(c, p, b, n, depth, as)\n"
+    "#define ALONG_ONE_AS(c, p, b, n, depth, t, as) { \\\n"
     "  unsigned f_[(depth) / 16][4]; \\\n"
-    "  _Pragma(\"unroll\") for (int kk = 0; kk < (depth) / 16; kk++) PAIRS(f_[kk], p, kk * 2); \\\n"
+    "  _Pragma(\"unroll\") for (int kk = 0; kk < (depth) / 16; kk++) as(f_[kk], p, kk * 2); \\\n"
     "  TY_GROUP_FENCE(); \\\n"
     "  _Pragma(\"unroll\") for (int kk = 0; kk < (depth) / 16; kk++) \\\n"
     "   GROUP_KEPT((c)[t], f_[kk], TY_GROUP_TILE(b), kk); \\\n"
@@ -186,7 +190,10 @@ static const char attend_tile[] =
     "  _Pragma(\"unroll\") for (int i = 0; i < (n); i++) c[t][i][0] = c[t][i][1] = c[t][i][2] = c[t][i][3] = 0;\n"
     "#undef ARRIVE\n"
     "#define ARRIVE() do { TY_ASYNC_COMMIT(); TY_ASYNC_WAIT(); TY_GROUP_SEES(); TY_BARRIER(); } while (0)\n"
-    "#undef ACROSS\n#undef ACROSS_OF\n#undef ALONG\n#undef ALONG_ONE\n#undef ACROSS_ONE\n#undef ARRIVED\n#undef LAST\n";
+    "#undef ACROSS\n#undef ACROSS_OF\n#undef ALONG_AS\n#undef ALONG_ONE_AS\n#undef ACROSS_ONE\n"
+    "#undef ARRIVED\n#undef LAST\n#undef ALONG\n#undef ALONG_ONE\n"
+    "#define ALONG(c, p, b, n, depth) ALONG_AS(c, p, b, n, depth, PAIRS)\n"
+    "#define ALONG_ONE(c, p, b, n, depth, t) ALONG_ONE_AS(c, p, b, n, depth, t, PAIRS)\n";
 
 /* Words for what becomes of scores. MASK: those of the pairs i < n, of which a mask has the numbers from `of_mask` on,
  * by a query's number and a key's, scaled back as they will be scaled. FALLEN: the power of a score that is not scaled
@@ -285,6 +292,7 @@ void ty_own_attend_open(const ty_own_attend *x, const ty_own_attend_shape *shape
                       " const float never = -__builtin_inff(), log2e = 0x1.715476p+0f;\n"
                       " (void)scale, (void)scale2, (void)never, (void)log2e;\n");
     attend_words(x, text);
+    ty_own_attend_drop_words(x, text);
     ty_buf_adds(text, attend_tile);
     ty_buf_adds(text, "#if GROUP\n");
     ty_buf_adds(text, attend_by_group);
