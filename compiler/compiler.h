@@ -59,6 +59,9 @@ typedef struct ty_model_choice {
     uint64_t seed;             /* what weights start from that its files do not have (ty_model_reseed) */
     const char *const *inputs; /* that are fed, of a network that can make up others; n_inputs 0: the usual ones */
     int n_inputs;
+    const char *const *fields; /* names of what the data have, where that is known: such a network then leaves out usual
+                                  inputs that are not among them, if its words are */
+    int n_fields;
 } ty_model_choice;
 /* folder and choice may be NULL. */
 int ty_model_open_as(const char *path, const char *folder, const ty_model_choice *choice, ty_model **out,

@@ -219,6 +219,17 @@ static int read_inputs(recipe_reader *rd, const ty_doc *node)
     return 0;
 }
 
+/* Fields that are declared say what the data have. */
+static void choose_fields(recipe_reader *rd)
+{
+    const ty_recipe_data *d = &rd->r->train;
+    const char **names = TY_NEW_ARRAY(rd->a, const char *, d->n_fields + 1);
+    for (int i = 0; i < d->n_fields; i++)
+        names[i] = d->fields[i].name;
+    rd->r->choice.fields = names;
+    rd->r->choice.n_fields = d->n_fields;
+}
+
 static int read_class_weights(recipe_reader *rd, const ty_doc *node, ty_loss_term *term)
 {
     if (!node || node->kind == TY_DOC_NULL)
@@ -608,6 +619,7 @@ static int read_top(recipe_reader *rd, const ty_doc *root)
         ty_recipe_read_early_stopping(rd, t.early_stopping) < 0 || ty_recipe_read_export(rd, t.written) < 0 ||
         ty_recipe_read_distributed(rd, t.distributed) < 0 || ty_recipe_check_plateau(rd) < 0)
         return -1;
+    choose_fields(rd);
     return ty_recipe_read_span(rd, t.evaluate_every, "evaluate_every", "1 epoch", &r->evaluate_every) < 0 ||
                    ty_recipe_read_names(rd, t.frozen, "frozen", &r->frozen, &r->n_frozen) < 0 ||
                    ty_recipe_read_names(rd, t.no_decay, "no_decay", &r->no_decay, &r->n_no_decay) < 0 ||

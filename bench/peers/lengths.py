@@ -1,9 +1,9 @@
 """Texts of different lengths, for bench/lengths: lengths.py export DIR TEXT | train DIR padded|dynamic|grouped|compiled
-[lora].
+[lora] [dropout].
 
 The texts are the speeches of a play in order, a line of JSON each: numbers of their words, and whether the speaker's name
 has an even number of letters, which nobody can learn but which is something to learn. The network is DistilBERT of Hugging Face
-with random weights and without dropout, for classes of sequences. The learning rate is 0: the update is computed and the
+with random weights, and without dropout unless it is asked for, for classes of sequences. The learning rate is 0: the update is computed and the
 mean loss of an epoch is then the same whatever the order of the texts, by which the programs are compared.
 
 padded: all rows have the longest length. dynamic: those of a batch have its longest row's, as Hugging Face's
@@ -36,10 +36,10 @@ class Logits(torch.nn.Module):
         return self.model(input_ids=input_ids, attention_mask=attention_mask).logits
 
 
-def network():
+def network(dropout=False):
     torch.manual_seed(SEED)
-    config = t.DistilBertConfig(vocab_size=VOCABULARY, num_labels=2, dropout=0, attention_dropout=0,
-                                seq_classif_dropout=0, attn_implementation="sdpa")
+    rates = {} if dropout else {"dropout": 0, "attention_dropout": 0, "seq_classif_dropout": 0}  # usually 0.1, 0.1, 0.2
+    config = t.DistilBertConfig(vocab_size=VOCABULARY, num_labels=2, attn_implementation="sdpa", **rates)
     return Logits(t.DistilBertForSequenceClassification(config))
 
 
@@ -60,6 +60,7 @@ def export(folder, text):
         for ids, label in speeches(text):
             out.write(json.dumps({"input_ids": ids, "attention_mask": [1] * len(ids), "label": label}) + "\n")
     network().model.save_pretrained(os.path.join(folder, "folder"))
+    network(dropout=True).model.save_pretrained(os.path.join(folder, "folder-dropout"))
     rows = (torch.ones(2, 24, dtype=torch.int64), torch.ones(2, 24, dtype=torch.int64))
     batch, length = torch.export.Dim("batch"), torch.export.Dim("length", max=LENGTH)
     free = {0: batch, 1: length}
@@ -106,10 +107,10 @@ def adapted(net):
                                                     target_modules=["q_lin", "v_lin"]))
 
 
-def train(folder, way, lora):
+def train(folder, way, options):
     with open(os.path.join(folder, "train.jsonl"), encoding="ascii") as lines:
         rows = [(row["input_ids"], row["label"]) for row in map(json.loads, lines)]
-    net = (adapted if lora else lambda plain: plain)(network()).train()
+    net = (adapted if "lora" in options else lambda plain: plain)(network("dropout" in options)).train()
     optimizer = torch.optim.AdamW([p for p in net.parameters() if p.requires_grad], lr=0.0, fused=True)
     model = torch.compile(net, dynamic=True) if way == "compiled" else net
     first = rows if way == "compiled" else rows[:2 * BATCH]  # what comes first is not timed
@@ -124,7 +125,7 @@ def main():
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     if sys.argv[1] == "export":
         return export(sys.argv[2], sys.argv[3])
-    return train(sys.argv[2], sys.argv[3], sys.argv[4:] == ["lora"])
+    return train(sys.argv[2], sys.argv[3], sys.argv[4:])
 
 
 main()

@@ -108,6 +108,12 @@ numbers >gpu
 close() { paste -d' ' "$1" "$2" | sed 's/[a-z_]*=//g' | awk '{ d = $3 - $8; if (d < 0) d = -d; if (d > 1e-4) bad = 1; n++ } END { exit bad || n != 3 }'; }
 ok "the same losses" close given gpu
 
+sed '/^inputs:/d; s/ids: {columns/input_ids: {columns/; /^ *mask:/d' train.yaml >some.yaml
+ty train some.yaml --max_steps=3 --log_every=1 --output-dir=run --device=cpu --fresh
+same "inputs that the data have" 0 $rc
+numbers >some
+ok "the others are made up" cmp -s made some
+
 # ---- the next word ----
 model gpt gpt2-words
 awk -F, 'NR > 1 { printf "{\"text\": \"%s\", \"label\": 1}\n", $1 }' texts.csv >texts.jsonl

@@ -163,16 +163,27 @@ static int find_labels(ty_hf *h, const ty_model_choice *choice, ty_error *err)
     return h->labels_given || !hf_has_classes(h) ? 0 : hf_config_labels(h->config, &h->net.labels, err);
 }
 
+/* Those that are said to be; or fields of the data, where the words are one of them. */
+static void find_inputs(ty_hf *h, const ty_model_choice *choice)
+{
+    bool named = false;
+    for (int i = 0; choice->n_inputs == 0 && i < choice->n_fields; i++)
+        named = named || strcmp(choice->fields[i], HF_INPUT_IDS) == 0;
+    const char *const *from = named ? choice->fields : choice->inputs;
+    const int n = named ? choice->n_fields : choice->n_inputs;
+    const char **inputs = TY_NEW_ARRAY(&h->arena, const char *, n + 1);
+    for (int i = 0; i < n; i++)
+        inputs[i] = ty_arena_strdup(&h->arena, from[i]);
+    h->net.inputs = inputs;
+    h->net.n_inputs = n;
+}
+
 static int read_config(ty_hf *h, const ty_model_choice *choice, ty_error *err)
 {
     if (ty_json_read(&h->arena, h->path, NULL, &h->config, err) < 0 || ty_doc_expect(h->config, TY_DOC_MAP, err) < 0 ||
         find_family(h, err) < 0 || find_head(h, choice, err) < 0 || find_labels(h, choice, err) < 0)
         return -1;
-    const char **inputs = TY_NEW_ARRAY(&h->arena, const char *, choice->n_inputs + 1);
-    for (int i = 0; i < choice->n_inputs; i++)
-        inputs[i] = ty_arena_strdup(&h->arena, choice->inputs[i]);
-    h->net.inputs = inputs;
-    h->net.n_inputs = choice->n_inputs;
+    find_inputs(h, choice);
     h->net.config = h->config;
     snprintf(h->format, sizeof h->format, "Hugging Face %s", h->class_name);
     return 0;

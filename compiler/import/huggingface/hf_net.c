@@ -114,7 +114,7 @@ bool hf_takes(const hf_net *n, const char *name, bool usually)
 
 ty_var hf_words(hf_net *n)
 {
-    return ty_input(n->net, "input_ids", "i64[batch,sequence]");
+    return ty_input(n->net, HF_INPUT_IDS, "i64[batch,sequence]");
 }
 
 static ty_var words_like(hf_net *n, ty_var words, int64_t number)

@@ -85,6 +85,9 @@ bool hf_holds(const hf_net *n, const char *name);
 /* Whether they have both weights, and with other numbers: tables that classes of Transformers 5 tie stay apart then. */
 bool hf_holds_apart(const hf_net *n, const char *name, const char *other);
 
+/* The input that is words, of families that have any. */
+#define HF_INPUT_IDS "input_ids"
+
 /* ---- inputs ------------------------------------------------------------------------------------------------------ */
 
 /* Whether an input is given: named by the recipe or, where that names none, usual. */
