@@ -13,11 +13,14 @@
 #include "base/quantity.h"
 #include "container/input/lengths.h"
 #include "container/input/map/map.h"
+#include "entrypoint/choose_lengths.h"
 #include "entrypoint/session.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-enum { LENGTHS_GROUP = 50, LENGTHS_LEAST_GROUPS = 4, LENGTHS_AUTO = 4, LENGTHS_MULTIPLE = 8 };
+/* Lengths are chosen by those of so many samples. */
+enum { LENGTHS_GROUP = 50, LENGTHS_LEAST_GROUPS = 4, LENGTHS_LOOKED_AT = 16384 };
 
 /* ---- which fields, which lengths ---- */
 
@@ -72,21 +75,64 @@ static int check_data(const ty_session *s, ty_error *err)
     return 0;
 }
 
-/* The lengths that are declared, up to the longest; or a quarter, a half, three quarters and all of it. */
-static void choose_lengths(ty_session *s)
+/* Of the tokens of one text the mask tells all: to count them once is enough. */
+static bool is_told_by_another(const ty_session *s, int feed)
+{
+    const ty_field *f = declared(s, s->plan.feeds[feed].field);
+    const ty_map_spec *mine = f->map ? ty_map_declared(f->map) : NULL;
+    for (int i = 0; mine && mine->way == TY_MAP_TOKENIZER && i < s->plan.n_feeds; i++) {
+        const ty_field *g = s->lengths.is_long[i] ? declared(s, s->plan.feeds[i].field) : NULL;
+        const ty_map_spec *other = g && g->map ? ty_map_declared(g->map) : NULL;
+        const char *a = f->columns ? f->columns : f->member, *b = g && g->columns ? g->columns : g ? g->member : NULL;
+        if (i != feed && other && other->way == TY_MAP_TOKENIZER && other->token_part == TY_TOKENS_MASK &&
+            mine->token_part != TY_TOKENS_MASK && a && b && strcmp(a, b) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Lengths of n samples, which lie evenly among all. */
+static int measure(ty_session *s, const ty_dataset *ds, const int *fields, int64_t n, uint32_t *out, ty_error *err)
+{
+    ty_session_lengths *l = &s->lengths;
+    ty_filled *list = TY_NEW_ARRAY(&s->arena, ty_filled, s->plan.n_feeds);
+    int n_list = 0;
+    for (int i = 0; i < s->plan.n_feeds; i++)
+        if (l->is_long[i] && !is_told_by_another(s, i)) {
+            list[n_list] = l->filled[i];
+            list[n_list++].field = fields[i];
+        }
+    return ty_lengths_measure(ds, list, n_list, ty_session_max_workers(s), n, out, err);
+}
+
+/* The lengths that are declared, up to the longest. */
+static void take_lengths(ty_session *s)
 {
     ty_session_lengths *l = &s->lengths;
     const ty_recipe_data *d = &s->recipe.train;
-    int n = d->length_auto ? LENGTHS_AUTO : d->n_lengths;
-    l->length = TY_NEW_ARRAY(&s->arena, int64_t, n + 1);
-    for (int i = 0; i < n; i++) {
-        int64_t part = (l->longest * (i + 1) + LENGTHS_AUTO - 1) / LENGTHS_AUTO;
-        int64_t length =
-            !d->length_auto ? d->length[i] : (part + LENGTHS_MULTIPLE - 1) / LENGTHS_MULTIPLE * LENGTHS_MULTIPLE;
-        if (length < l->longest && (l->n == 0 || length > l->length[l->n - 1]))
-            l->length[l->n++] = length;
-    }
+    l->length = TY_NEW_ARRAY(&s->arena, int64_t, d->n_lengths + 1);
+    for (int i = 0; i < d->n_lengths && d->length[i] < l->longest; i++)
+        l->length[l->n++] = d->length[i];
     l->length[l->n++] = l->longest;
+}
+
+/* Those that fit the training data, of which all hosts have the same: a look at some of them tells. */
+static int choose_lengths(ty_session *s, ty_error *err)
+{
+    ty_session_lengths *l = &s->lengths;
+    int64_t n = s->train->n_samples < LENGTHS_LOOKED_AT ? s->train->n_samples : LENGTHS_LOOKED_AT;
+    uint32_t *count = calloc((size_t)l->longest + 1, sizeof *count), *length = calloc((size_t)n + 1, sizeof *length);
+    int rc = count && length ? 0 : ty_error_set(err, TY_E_LIMIT, "no memory to choose lengths");
+    if (rc == 0)
+        rc = measure(s, s->train, s->train_field, n, length, err);
+    for (int64_t i = 0; rc == 0 && i < n; i++)
+        count[length[i]]++;
+    l->length = TY_NEW_ARRAY(&s->arena, int64_t, TY_CHOSEN_LENGTHS);
+    if (rc == 0)
+        l->n = ty_choose_lengths(count, l->longest, l->length);
+    free(count);
+    free(length);
+    return rc == 0 ? 0 : ty_error_wrap(err, "data.train");
 }
 
 int ty_session_find_lengths(ty_session *s, ty_error *err)
@@ -106,18 +152,21 @@ int ty_session_find_lengths(ty_session *s, ty_error *err)
         return ty_doc_error(d->at, err, TY_E_RANGE, NULL,
                             "data.train.length_buckets: %lld is longer than the longest row, %lld", (long long)last,
                             (long long)l->longest);
-    choose_lengths(s);
     l->filled = TY_NEW_ARRAY(&s->arena, ty_filled, s->plan.n_feeds);
     l->is_long = TY_NEW_ARRAY(&s->arena, bool, s->plan.n_feeds);
     l->cut = TY_NEW_ARRAY(&s->arena, void *, s->plan.n_feeds);
-    l->program = TY_NEW_ARRAY(&s->arena, ty_program *, l->n);
-    l->n_batches = TY_NEW_ARRAY(&s->arena, int64_t, l->n);
     for (int i = 0; i < s->plan.n_feeds; i++) {
         const ty_field *f = declared(s, s->plan.feeds[i].field);
         l->is_long[i] = f && row_length(s, i) == l->longest;
         if (l->is_long[i])
             l->filled[i] = ty_filled_of(f, s->train_field[i]);
     }
+    if (!d->length_auto)
+        take_lengths(s);
+    else if (choose_lengths(s, err) < 0)
+        return -1;
+    l->program = TY_NEW_ARRAY(&s->arena, ty_program *, l->n);
+    l->n_batches = TY_NEW_ARRAY(&s->arena, int64_t, l->n);
     return 0;
 }
 
@@ -200,37 +249,14 @@ void ty_session_close_lengths(ty_session *s)
 
 /* ---- how long samples are ---- */
 
-/* Of the tokens of one text the mask tells all: to count them once is enough. */
-static bool is_told_by_another(const ty_session *s, int feed)
+static int measure_all(ty_session *s, const ty_dataset *ds, const int *fields, uint32_t **out, size_t *n_out,
+                       ty_error *err)
 {
-    const ty_field *f = declared(s, s->plan.feeds[feed].field);
-    const ty_map_spec *mine = f->map ? ty_map_declared(f->map) : NULL;
-    for (int i = 0; mine && mine->way == TY_MAP_TOKENIZER && i < s->plan.n_feeds; i++) {
-        const ty_field *g = s->lengths.is_long[i] ? declared(s, s->plan.feeds[i].field) : NULL;
-        const ty_map_spec *other = g && g->map ? ty_map_declared(g->map) : NULL;
-        const char *a = f->columns ? f->columns : f->member, *b = g && g->columns ? g->columns : g ? g->member : NULL;
-        if (i != feed && other && other->way == TY_MAP_TOKENIZER && other->token_part == TY_TOKENS_MASK &&
-            mine->token_part != TY_TOKENS_MASK && a && b && strcmp(a, b) == 0)
-            return true;
-    }
-    return false;
-}
-
-static int measure(ty_session *s, const ty_dataset *ds, const int *fields, uint32_t **out, size_t *n_out, ty_error *err)
-{
-    ty_session_lengths *l = &s->lengths;
-    ty_filled *list = TY_NEW_ARRAY(&s->arena, ty_filled, s->plan.n_feeds);
-    int n = 0;
-    for (int i = 0; i < s->plan.n_feeds; i++)
-        if (l->is_long[i] && !is_told_by_another(s, i)) {
-            list[n] = l->filled[i];
-            list[n++].field = fields[i];
-        }
     *n_out = (size_t)ds->n_samples;
     *out = ty_pages_new(*n_out * sizeof **out);
     if (!*out)
         return ty_error_set(err, TY_E_LIMIT, "no memory for the lengths of %lld samples", (long long)ds->n_samples);
-    return ty_lengths_measure(ds, list, n, ty_session_max_workers(s), *out, err);
+    return measure(s, ds, fields, ds->n_samples, *out, err);
 }
 
 static int which_length(const ty_session_lengths *l, int64_t wanted)
@@ -260,9 +286,10 @@ int ty_session_measure_lengths(ty_session *s, ty_error *err)
     double start = ty_session_now_s();
     if (l->n == 0)
         return 0;
-    if (measure(s, s->train, s->train_field, &l->of_train, &l->n_train, err) < 0)
+    if (measure_all(s, s->train, s->train_field, &l->of_train, &l->n_train, err) < 0)
         return ty_error_wrap(err, "data.train");
-    if (s->validation && measure(s, s->validation, s->validation_field, &l->of_validation, &l->n_validation, err) < 0)
+    if (s->validation &&
+        measure_all(s, s->validation, s->validation_field, &l->of_validation, &l->n_validation, err) < 0)
         return ty_error_wrap(err, "data.validation");
     double seconds = ty_session_now_s() - start;
     s->times.data_s += seconds;

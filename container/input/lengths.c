@@ -99,9 +99,10 @@ typedef struct lengths_work {
     const ty_dataset *ds;
     const lengths_row *row;
     int n_rows;
+    int64_t n; /* samples that are looked at */
     uint32_t *length;
     pthread_mutex_t lock; /* of what follows */
-    int64_t next;         /* sample that nobody has looked at */
+    int64_t next;         /* that nobody has looked at */
     bool failed;
     ty_error err; /* of the first sample at fault */
     int64_t at_fault;
@@ -110,7 +111,7 @@ typedef struct lengths_work {
 static int64_t take_block(lengths_work *w)
 {
     pthread_mutex_lock(&w->lock);
-    int64_t first = w->failed ? w->ds->n_samples : w->next;
+    int64_t first = w->failed ? w->n : w->next;
     w->next += LENGTHS_BLOCK;
     pthread_mutex_unlock(&w->lock);
     return first;
@@ -131,7 +132,7 @@ static int measure_block(lengths_work *w, const lengths_row *r, int64_t first, i
 {
     int64_t samples[LENGTHS_BLOCK];
     for (int i = 0; i < n; i++)
-        samples[i] = first + i;
+        samples[i] = (int64_t)((__int128)(first + i) * w->ds->n_samples / w->n);
     if (ty_dataset_read(w->ds, r->filled.field, samples, n, rows, err) < 0)
         return -1;
     for (int i = 0; i < n; i++) {
@@ -162,8 +163,8 @@ static void measure(const ty_job *job)
         note_failure(w, 0, &err);
         return;
     }
-    for (int64_t first; (first = take_block(w)) < w->ds->n_samples;) {
-        int64_t left = w->ds->n_samples - first;
+    for (int64_t first; (first = take_block(w)) < w->n;) {
+        int64_t left = w->n - first;
         for (int i = 0; i < w->n_rows; i++)
             if (measure_block(w, &w->row[i], first, (int)(left < LENGTHS_BLOCK ? left : LENGTHS_BLOCK), rows, &err) <
                 0) {
@@ -190,13 +191,13 @@ static int measure_all(lengths_work *w, int n_threads, ty_error *err)
     return w->failed ? -1 : 0;
 }
 
-int ty_lengths_measure(const ty_dataset *ds, const ty_filled *filled, int n_filled, int n_threads, uint32_t *length,
-                       ty_error *err)
+int ty_lengths_measure(const ty_dataset *ds, const ty_filled *filled, int n_filled, int n_threads, int64_t n,
+                       uint32_t *length, ty_error *err)
 {
-    lengths_work w = {.ds = ds, .n_rows = n_filled, .length = length};
+    lengths_work w = {.ds = ds, .n_rows = n_filled, .n = n, .length = length};
     lengths_row *row = calloc((size_t)n_filled + 1, sizeof *row);
     int rc = row ? 0 : ty_error_set(err, TY_E_LIMIT, "no memory to measure %d fields", n_filled);
-    memset(length, 0, (size_t)ds->n_samples * sizeof *length);
+    memset(length, 0, (size_t)n * sizeof *length);
     for (int i = 0; i < n_filled && rc == 0; i++)
         rc = row_of(ds, &filled[i], &row[i], err);
     w.row = row;

@@ -20,10 +20,10 @@ typedef struct ty_filled {
 /* What fills a declared field up. */
 ty_filled ty_filled_of(const ty_field *declared, int field);
 
-/* Reads these fields of all samples, on n_threads threads (0: as many as there are processors); length[n_samples]: 0 to
- * the longest row's. */
-int ty_lengths_measure(const ty_dataset *ds, const ty_filled *filled, int n_filled, int n_threads, uint32_t *length,
-                       ty_error *err);
+/* Reads these fields of n samples, which lie evenly among all (n_samples: all), on n_threads threads (0: as many as
+ * there are processors); length[n]: 0 to the longest row's. */
+int ty_lengths_measure(const ty_dataset *ds, const ty_filled *filled, int n_filled, int n_threads, int64_t n,
+                       uint32_t *length, ty_error *err);
 
 /* The columns that n_rows rows of `longest` keep in rows of `length`, copied to `to`: the last ones where they are
  * filled up on the left, else the first. inner_bytes: of a column. */

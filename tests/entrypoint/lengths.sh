@@ -71,8 +71,12 @@ train --device=cpu --data.train.length_buckets=[8,16,24,40]
 same "the longest may be said" "$WEIGHTS" "$(weights)"
 train --device=cpu --data.train.length_buckets=auto
 same "or all chosen" 0 $rc
+next() { sed -n 's/.* average, \([0-9]*\) up to the next bucket.*/\1/p' "$W/err"; }
+chosen=$(next)
 numbers >auto
 same "with as many steps" "$(grep -c step= one)" "$(grep -c step= auto)"
+train --device=cpu --data.train.length_buckets=[8,16,24,32] --max_steps=1
+ok "which fit the data" test "${chosen:-99}" -le "$(next)"
 
 # What a batch keeps are its columns, where they are filled up at the beginning too, and with another value.
 for filling in "side=left" "pad=49"; do

@@ -92,7 +92,7 @@ static void rows_end_where_they_are_filled_up(void **state)
                     ty_error err = {0};
                     open_rows(&r, kinds[i].dtype, rank, kinds[i].fill, left);
                     const ty_filled f = {.field = 0, .fill = kinds[i].fill, .left = left};
-                    if (ty_lengths_measure(&r.ds, &f, 1, threads, length, &err) < 0)
+                    if (ty_lengths_measure(&r.ds, &f, 1, threads, r.ds.n_samples, length, &err) < 0)
                         fail_msg("%s", err.message);
                     for (int64_t s = 0; s < SAMPLES; s++)
                         assert_int_equal(length[s], length_of(s));
@@ -112,7 +112,7 @@ static void what_cannot_be_there_fills_nothing_up(void **state)
         rows r;
         open_rows(&r, kinds[i].dtype, 1, 0, false);
         const ty_filled f = {.field = 0, .fill = kinds[i].fill};
-        assert_int_equal(ty_lengths_measure(&r.ds, &f, 1, 1, length, NULL), 0);
+        assert_int_equal(ty_lengths_measure(&r.ds, &f, 1, 1, r.ds.n_samples, length, NULL), 0);
         for (int64_t s = 0; s < SAMPLES; s++)
             assert_int_equal(length[s], COLUMNS);
     }
@@ -125,7 +125,7 @@ static void a_sample_is_as_long_as_its_longest_row(void **state)
     rows r;
     open_rows(&r, TY_I64, 1, 0, false);
     const ty_filled both[] = {{.field = 1}, {.field = 0}};
-    assert_int_equal(ty_lengths_measure(&r.ds, both, 2, 2, length, NULL), 0);
+    assert_int_equal(ty_lengths_measure(&r.ds, both, 2, 2, r.ds.n_samples, length, NULL), 0);
     for (int64_t s = 0; s < SAMPLES; s++)
         assert_int_equal(length[s], s == 3 ? COLUMNS : length_of(s));
 }
@@ -138,7 +138,7 @@ static void a_sample_that_cannot_be_read_is_told(void **state)
     ty_error err = {0};
     open_rows(&r, TY_I64, 1, 0, false);
     r.fails_at = 700;
-    assert_int_equal(ty_lengths_measure(&r.ds, &(ty_filled){.field = 0}, 1, 3, length, &err), -1);
+    assert_int_equal(ty_lengths_measure(&r.ds, &(ty_filled){.field = 0}, 1, 3, r.ds.n_samples, length, &err), -1);
     assert_string_equal(err.message, "sample 700 is bad");
 }
 
