@@ -202,13 +202,24 @@ static ty_val op_dropout(cmodel_net *net, const cmodel_call *c)
 #define UNSEEN (-1e30)
 
 /* Query i of S sees key j of T if j <= i + T - S: the last query sees all. */
-static ty_val attention_causal(cmodel_net *net, ty_val scores)
+static ty_val attention_causal(ty_graph *g, ty_val scores)
+{
+    int64_t s = ty_b_dim(g, scores, 2), t = ty_b_dim(g, scores, 3), dim[] = {1, 1, s, t};
+    ty_type square = ty_type_make(TY_I32, 4, dim);
+    ty_val last = ty_b_add_s(g, ty_b_iota(g, square, 2), (double)(t - s));
+    return ty_b_le(g, ty_b_iota(g, square, 3), last);
+}
+
+/* What hides scores, as one condition: so it is known as an attention's mask (compiler/passes/raise_attention.c).
+ * TY_NONE: nothing does. */
+static ty_val attention_seen(cmodel_net *net, ty_val scores, bool causal, ty_val mask)
 {
     ty_graph *g = net->g;
-    int64_t s = ty_b_dim(g, scores, 2), t = ty_b_dim(g, scores, 3), dim[] = {s, t};
-    ty_type square = ty_type_make(TY_I32, 2, dim);
-    ty_val last = ty_b_add_s(g, ty_b_iota(g, square, 0), (double)(t - s));
-    return ty_b_select(g, ty_b_le(g, ty_b_iota(g, square, 1), last), scores, ty_b_full_like(g, scores, UNSEEN));
+    ty_val past = causal && scores != TY_NONE ? attention_causal(g, scores) : TY_NONE;
+    bool chooses = mask != TY_NONE && ty_b_dtype(g, mask) == TY_BOOL;
+    if (past == TY_NONE || !chooses)
+        return chooses ? mask : past;
+    return ty_b_binary(g, TY_OP_AND, past, mask);
 }
 
 static ty_val attention_of(cmodel_net *net, ty_val q, ty_val k, ty_val v, const ty_attention_options *o)
@@ -219,12 +230,10 @@ static ty_val attention_of(cmodel_net *net, ty_val q, ty_val k, ty_val v, const 
     int64_t size = ty_b_dim(g, q, 3);
     double scale = o->scale != 0 ? o->scale : 1 / sqrt(size > 0 ? (double)size : 1);
     ty_val scores = ty_b_mul_s(g, ty_b_dot(g, q, k, false, true), scale);
-    if (o->causal && scores != TY_NONE)
-        scores = attention_causal(net, scores);
-    ty_val mask = cmodel_optional(net, o->mask);
-    if (mask != TY_NONE && ty_b_dtype(g, mask) == TY_BOOL)
-        scores = ty_b_select(g, mask, scores, ty_b_full_like(g, scores, UNSEEN));
-    else if (mask != TY_NONE)
+    ty_val mask = cmodel_optional(net, o->mask), seen = attention_seen(net, scores, o->causal, mask);
+    if (seen != TY_NONE)
+        scores = ty_b_select(g, seen, scores, ty_b_full_like(g, scores, UNSEEN));
+    if (mask != TY_NONE && ty_b_dtype(g, mask) != TY_BOOL)
         scores = ty_b_add(g, scores, mask);
     return ty_b_dot(g, layer_dropout(net, ty_b_softmax(g, scores, 3, false), o->dropout), v, false, false);
 }

@@ -184,6 +184,11 @@ static const op_case cases[] = {
     {"ty_embedding(net, \"e\", ids, 3, 1, .weight = ty_filled(4))", NULL, 4, {4, 4, 4, 4}},
     {"ty_dropout(net, m, 0.5)", NULL, 6, {1, 2, 3, 4, 5, 6}},
     {"ty_attention(net, q, q, q, .causal = true)", NULL, 3, {1, 1.8807970780, 2.9479745786}},
+    {"ty_attention(net, q, q, q, .causal = true, .mask = ty_reshape(net, ty_ne(net, ty_slice(net, m, 0, 0, 1), "
+     "n(net, 2)), ty_dims(1, 1, 1, 3)))",
+     NULL,
+     3,
+     {1, 1, 2.9950547536}},
     {"ty_multi_head_attention(net, \"mha\", ty_reshape(net, m, ty_dims(2, 3, 1)), 1)", NULL, 0, {0}},
     {"ty_parameter(net, \"w\", ty_dims(2), ty_filled(6))", NULL, 2, {6, 6}},
 };
@@ -258,11 +263,52 @@ static void test_operators_compiled(void **state)
     run_cases(TY_BACKEND_CPU);
 }
 
+/* However scores are hidden, an attention is known as one, and so comes in tiles. */
+static void test_attention_is_known(void **state)
+{
+    static const struct {
+        const char *how, *found;
+    } rows[] = {
+        {"", "1 attention"},
+        {", .causal = true", "1 causal attention"},
+        {", .mask = seen", "1 attention"},
+        {", .mask = bias", "1 attention"},
+        {", .causal = true, .mask = seen", "1 attention"},
+        {", .causal = true, .mask = bias", "1 attention"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ty_buf text;
+        ty_composite_count count;
+        ty_error err = {0};
+        char found[320];
+        ty_buf_init(&text, 1 << 16);
+        ty_buf_addf(&text,
+                    HEAD
+                    "void model(ty_net *net)\n{\n"
+                    "    ty_var q = ty_input(net, \"q\", \"f32[2,4,8,16]\"), k = ty_input(net, \"k\", \"i64[2,8]\");\n"
+                    "    ty_var zero = ty_full(net, \"i64\", ty_dims(2, 8), 0);\n"
+                    "    ty_var seen = ty_reshape(net, ty_ne(net, k, zero), ty_dims(2, 1, 1, 8));\n"
+                    "    ty_var bias = ty_scale(net, ty_cast(net, seen, \"f32\"), 0.5);\n"
+                    "    (void)bias;\n"
+                    "    ty_output(net, \"y\", ty_attention(net, q, q, q%s));\n}\n",
+                    rows[i].how);
+        ty_model *model = open_text(text.data);
+        ty_buf_fini(&text);
+        assert_int_equal(ty_model_count_composites(model, 2, &count, &err), 0);
+        ty_composite_count_text(&count, found, sizeof found);
+        if (strcmp(found, rows[i].found) != 0)
+            fail_msg("attention%s: expected \"%s\", found \"%s\"", rows[i].how, rows[i].found, found);
+        ty_model_free(model);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_operators, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_operators_compiled, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_attention_is_known, make_folder, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
