@@ -4,7 +4,6 @@
 #include "entrypoint/choose_lengths.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Places where a length may be: multiples of some number, and the longest. One more length must save so much. */
 enum { CHOOSE_PLACES = 128, CHOOSE_MULTIPLE = 8 };

@@ -3,7 +3,8 @@
  * A step is compiled once for each length, and all programs have the same weights, moments and temporaries
  * (ty_compile_options.beside). The sampler brings samples together that are nearly as long, the same ones on all ranks;
  * of a batch the columns are left out in which every row is filled up, down to the next length; and the program of that
- * length runs. What a sample's length is, is looked up once, before the first batch.
+ * length runs. What a sample's length is, is looked up once, before the first batch; where lengths are chosen, some
+ * samples are looked at before the programs are compiled.
  *
  * One program has runs under way. Before another one starts any, what is under way is finished, and results that nobody
  * has taken yet wait in a row.
@@ -121,7 +122,7 @@ static int choose_lengths(ty_session *s, ty_error *err)
 {
     ty_session_lengths *l = &s->lengths;
     int64_t n = s->train->n_samples < LENGTHS_LOOKED_AT ? s->train->n_samples : LENGTHS_LOOKED_AT;
-    uint32_t *count = calloc((size_t)l->longest + 1, sizeof *count), *length = calloc((size_t)n + 1, sizeof *length);
+    uint32_t *count = calloc((size_t)l->longest + 1, sizeof *count), *length = ty_pages_new((size_t)n * sizeof *length);
     int rc = count && length ? 0 : ty_error_set(err, TY_E_LIMIT, "no memory to choose lengths");
     if (rc == 0)
         rc = measure(s, s->train, s->train_field, n, length, err);
@@ -131,7 +132,12 @@ static int choose_lengths(ty_session *s, ty_error *err)
     if (rc == 0)
         l->n = ty_choose_lengths(count, l->longest, l->length);
     free(count);
-    free(length);
+    if (rc == 0 && n == s->train->n_samples) { /* all of them: they need not be looked up again */
+        l->of_train = length;
+        l->n_train = (size_t)n;
+    } else {
+        ty_pages_free(length, (size_t)n * sizeof *length);
+    }
     return rc == 0 ? 0 : ty_error_wrap(err, "data.train");
 }
 
@@ -286,7 +292,7 @@ int ty_session_measure_lengths(ty_session *s, ty_error *err)
     double start = ty_session_now_s();
     if (l->n == 0)
         return 0;
-    if (measure_all(s, s->train, s->train_field, &l->of_train, &l->n_train, err) < 0)
+    if (!l->of_train && measure_all(s, s->train, s->train_field, &l->of_train, &l->n_train, err) < 0)
         return ty_error_wrap(err, "data.train");
     if (s->validation &&
         measure_all(s, s->validation, s->validation_field, &l->of_validation, &l->n_validation, err) < 0)

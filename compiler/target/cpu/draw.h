@@ -1,7 +1,7 @@
 /* draw.h - random words of a vectorised loop, drawn for a stretch of it at a time.
  *
  * Philox makes four words at once (base/rng.h). An element that asks for its own word makes the three of its neighbours
- * too, and a compiler writes that with few vectors: 36 ns an element on one core of a Zen 3, where dropout was a third
+ * too, and a compiler writes that with few vectors: 36 ns an element on one core of a Zen 3, where dropout was 30 %
  * of BERT's step. Where words go up by one from element to element, those of a stretch are made before its loop, in
  * vectors of counters: less than 1 ns an element.
  */

@@ -341,12 +341,12 @@ static void render_open_rows(render *r, long from, long to, int length)
 static void render_open_innermost(render *r, int stage, int var, int64_t from, int64_t to, int length)
 {
     const ty_ahead place = render_place(r);
-    char first[32];
+    char first[32], count[16];
     snprintf(first, sizeof first, "%ldl", (long)from);
     ty_ahead_stretch(&place, stage, var, length ? "j" : first, length ? length : (long)(to - from));
     if (length) {
-        snprintf(first, sizeof first, "%d", length);
-        render_draw(r, stage, var, "j", (to - from) % length == 0 ? first : "jn", length);
+        snprintf(count, sizeof count, "%d", length);
+        render_draw(r, stage, var, "j", (to - from) % length == 0 ? count : "jn", length);
     }
     render_simd(r, stage);
     if (length)
