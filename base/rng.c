@@ -86,14 +86,8 @@ typedef struct rng_way {
     {             \
         0, 1      \
     }
-#define RNG_LOW \
-    {           \
-        0, 2    \
-    }
-#define RNG_HIGH \
-    {            \
-        1, 3     \
-    }
+#define RNG_LOW  0, 2
+#define RNG_HIGH 1, 3
 #include "base/rng_lanes.def"
 
 #if defined(__x86_64__)
@@ -105,14 +99,8 @@ typedef struct rng_way {
     {              \
         0, 1, 2, 3 \
     }
-#define RNG_LOW    \
-    {              \
-        0, 4, 1, 5 \
-    }
-#define RNG_HIGH   \
-    {              \
-        2, 6, 3, 7 \
-    }
+#define RNG_LOW  0, 4, 1, 5
+#define RNG_HIGH 2, 6, 3, 7
 #include "base/rng_lanes.def"
 
 #define RNG_NAME(x)     x##_avx512
@@ -123,14 +111,8 @@ typedef struct rng_way {
     {                          \
         0, 1, 2, 3, 4, 5, 6, 7 \
     }
-#define RNG_LOW                  \
-    {                            \
-        0, 8, 1, 9, 2, 10, 3, 11 \
-    }
-#define RNG_HIGH                   \
-    {                              \
-        4, 12, 5, 13, 6, 14, 7, 15 \
-    }
+#define RNG_LOW  0, 8, 1, 9, 2, 10, 3, 11
+#define RNG_HIGH 4, 12, 5, 13, 6, 14, 7, 15
 #include "base/rng_lanes.def"
 #endif
 
